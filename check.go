@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v2"
+
+	"redlock-proxy/conf"
+	"redlock-proxy/quorum"
+)
+
+// errUnsafe ends check when locks would not be safe or not be had.
+var errUnsafe = errors.New("it would not be safe to serve")
+
+// checkAction connects to every master and prints what it found.
+func checkAction(c *cli.Context) error {
+	cfg, err := load(c)
+	if err != nil {
+		return err
+	}
+	return check(c.Context, cfg, c.App.Writer)
+}
+
+func check(ctx context.Context, cfg conf.Config, out io.Writer) error {
+	findings := quorum.Inspect(ctx, cfg.Masters, cfg.MasterTimeout)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "MASTER\tVERSION\tROLE\tROUND TRIP\tPOLICY\tAPPEND-ONLY\tVERDICT")
+	for _, f := range findings {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", f.Name, dash(f.Version), dash(f.Role),
+			f.RoundTrip, dash(f.Policy), dash(f.Appendfsync), verdict(f))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, warning := range cfg.Warnings() {
+		fmt.Fprintln(out, "warning:", warning)
+	}
+	if !quorum.Safe(findings) {
+		return errUnsafe
+	}
+	return nil
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func verdict(f quorum.Finding) string {
+	if f.Err != nil {
+		return f.Err.Error()
+	}
+	notes := append(append([]string{}, f.Unsafe...), f.Weak...)
+	if len(notes) == 0 {
+		return "ok"
+	}
+	return strings.Join(notes, "; ")
+}

@@ -1,0 +1,99 @@
+package commands
+
+import (
+	"strings"
+
+	"github.com/tidwall/redcon"
+)
+
+// Reply collects replies in RESP2 or, where Proto is 3, RESP3.
+type Reply struct {
+	// Proto is the protocol that the client speaks: 2 or 3.
+	Proto int
+	// Bytes is what has been written.
+	Bytes []byte
+
+	undelivered []func()
+}
+
+// Raw appends bytes that are a reply already.
+func (r *Reply) Raw(b []byte) { r.Bytes = append(r.Bytes, b...) }
+
+// Int appends an integer.
+func (r *Reply) Int(n int64) { r.Bytes = redcon.AppendInt(r.Bytes, n) }
+
+// Bulk appends a bulk string.
+func (r *Reply) Bulk(s string) { r.Bytes = redcon.AppendBulkString(r.Bytes, s) }
+
+// Status appends a simple string.
+func (r *Reply) Status(s string) { r.Bytes = redcon.AppendString(r.Bytes, s) }
+
+// Error appends an error; text begins with its upper-case code. Line ends in it
+// become blanks.
+func (r *Reply) Error(text string) {
+	r.Bytes = redcon.AppendError(r.Bytes, strings.NewReplacer("\r", " ", "\n", " ").Replace(text))
+}
+
+// Null appends the null of the protocol: _ in RESP3, a null bulk in RESP2.
+func (r *Reply) Null() {
+	if r.Proto == 3 {
+		r.Bytes = append(r.Bytes, "_\r\n"...)
+		return
+	}
+	r.Bytes = redcon.AppendNull(r.Bytes)
+}
+
+// NullArray appends the null of the protocol where an array is expected.
+func (r *Reply) NullArray() {
+	if r.Proto == 3 {
+		r.Null()
+		return
+	}
+	r.Bytes = append(r.Bytes, "*-1\r\n"...)
+}
+
+// Array begins an array of n elements.
+func (r *Reply) Array(n int) { r.Bytes = redcon.AppendArray(r.Bytes, n) }
+
+// Map begins a map of n pairs: in RESP2 an array of 2n elements.
+func (r *Reply) Map(n int) { r.header('%', n, 2*n) }
+
+// Set begins a set of n elements: in RESP2 an array.
+func (r *Reply) Set(n int) { r.header('~', n, n) }
+
+func (r *Reply) header(resp3 byte, n, flat int) {
+	at := len(r.Bytes)
+	if r.Proto != 3 {
+		n = flat
+	}
+	r.Array(n)
+	if r.Proto == 3 {
+		r.Bytes[at] = resp3
+	}
+}
+
+// Strings appends an array of bulk strings.
+func (r *Reply) Strings(all []string) {
+	r.Array(len(all))
+	for _, s := range all {
+		r.Bulk(s)
+	}
+}
+
+// IfUndelivered has undo called should the replies so far never reach the
+// client's socket.
+func (r *Reply) IfUndelivered(undo func()) { r.undelivered = append(r.undelivered, undo) }
+
+// Delivered empties the reply: its bytes are on their way.
+func (r *Reply) Delivered() {
+	r.Bytes = r.Bytes[:0]
+	r.undelivered = r.undelivered[:0]
+}
+
+// Undelivered runs what IfUndelivered was given, and empties the reply.
+func (r *Reply) Undelivered() {
+	for _, undo := range r.undelivered {
+		undo()
+	}
+	r.Delivered()
+}

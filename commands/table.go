@@ -1,0 +1,151 @@
+package commands
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"redlock-proxy/quorum"
+)
+
+// Options are what the commands work with. Locks and MaxTTL must be set.
+type Options struct {
+	// Locks are the locks.
+	Locks Locks
+	// MaxTTL is the longest TTL that a client may ask for.
+	MaxTTL time.Duration
+	// KeyPrefix stands before each lock's name in its key on the masters.
+	KeyPrefix string
+	// Version is the proxy's own version, as INFO shows it.
+	Version string
+	// MaxClients is the limit on connections, as CONFIG GET shows it.
+	MaxClients int
+	// Masters tells the state of the masters, for INFO. The default tells nothing.
+	Masters func() []quorum.MasterStatus
+	// Clients counts the connected clients, for INFO. The default is 0.
+	Clients func() int
+	// Random fills a slice with unpredictable bytes. The default is crypto/rand.
+	Random func([]byte)
+}
+
+// Table holds the commands that the proxy answers itself.
+type Table struct {
+	opts    Options
+	started time.Time
+	byName  map[string]*Command
+	ordered []*Command
+}
+
+// Command is one of them.
+type Command struct {
+	// Name is in lower case.
+	Name string
+	// arity counts the words, the name included; negative: at least so many.
+	arity int
+	run   func(t *Table, ctx context.Context, c *Client, args [][]byte, out *Reply)
+	docs  docs
+}
+
+// NewTable makes the table of a proxy without an upstream: a lock server that
+// also answers what clients send when they connect.
+func NewTable(opts Options) *Table {
+	if opts.Random == nil {
+		opts.Random = func(b []byte) { _, _ = rand.Read(b) } // never fails
+	}
+	if opts.Masters == nil {
+		opts.Masters = func() []quorum.MasterStatus { return nil }
+	}
+	if opts.Clients == nil {
+		opts.Clients = func() int { return 0 }
+	}
+	t := &Table{opts: opts, started: time.Now(), byName: map[string]*Command{}}
+	for _, group := range [][]Command{lockCommands(), serverCommands()} {
+		for _, c := range group {
+			t.ordered = append(t.ordered, &c)
+			t.byName[c.Name] = &c
+		}
+	}
+	return t
+}
+
+// longestName is more than any name in the table has.
+const longestName = 32
+
+// Lookup finds a command by its name in any case, or nil.
+func (t *Table) Lookup(name []byte) *Command {
+	var lower [longestName]byte
+	if len(name) > len(lower) {
+		return nil
+	}
+	for i, b := range name {
+		if 'A' <= b && b <= 'Z' {
+			b += 'a' - 'A'
+		}
+		lower[i] = b
+	}
+	return t.byName[string(lower[:len(name)])]
+}
+
+// Run answers a command; args holds all its words. Where CLIENT REPLY has
+// silenced the client, nothing is written.
+func (t *Table) Run(ctx context.Context, cmd *Command, c *Client, args [][]byte, out *Reply) {
+	before := len(out.Bytes)
+	out.Proto = c.Proto
+	if cmd.fits(len(args)) {
+		cmd.run(t, ctx, c, args, out)
+	} else {
+		out.Error(fmt.Sprintf("ERR wrong number of arguments for '%s' command", cmd.Name))
+	}
+	c.hush(out, before)
+}
+
+// Unknown answers a command that is not in the table, in Redis' words. args may
+// hold only the first words; Redis shows no more than 128 bytes of them.
+func (t *Table) Unknown(c *Client, args [][]byte, out *Reply) {
+	before := len(out.Bytes)
+	shown := ""
+	for _, arg := range args[1:] {
+		if len(shown) >= shownBytes {
+			break
+		}
+		shown += fmt.Sprintf("'%s' ", cString(arg, shownBytes-len(shown)))
+	}
+	out.Error(fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s", cString(args[0], shownBytes), shown))
+	c.hush(out, before)
+}
+
+// shownBytes is how much of a name or of its arguments an error shows.
+const shownBytes = 128
+
+// cString is what C's %.*s prints: up to n bytes, and not beyond a zero byte.
+func cString(s []byte, n int) []byte {
+	s = s[:min(len(s), n)]
+	for i, b := range s {
+		if b == 0 {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+func (cmd *Command) fits(words int) bool {
+	if cmd.arity < 0 {
+		return words >= -cmd.arity
+	}
+	return words == cmd.arity
+}
+
+// hush takes back what was written since before if the client asked for silence.
+func (c *Client) hush(out *Reply, before int) {
+	switch c.silence {
+	case replyOff, replySkipping:
+		out.Bytes = out.Bytes[:before]
+	}
+	switch c.silence {
+	case replySkip:
+		c.silence = replySkipping
+	case replySkipping:
+		c.silence = replyOn
+	}
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/urfave/cli/v2"
+
+	"redlock-proxy/conf"
+)
+
+func demoFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.IntFlag{Name: "masters", Value: 5, Usage: "run `N` embedded masters"},
+		&cli.StringFlag{Name: "listen", Value: conf.Default().Listen, Usage: "serve clients on `ADDR`ess"},
+	}
+}
+
+// demoAction runs the whole product in this process. It needs no Redis.
+func demoAction(c *cli.Context) error {
+	masters, stop, err := embeddedMasters(c.Int("masters"))
+	if err != nil {
+		return err
+	}
+	defer stop()
+	cfg := conf.Default()
+	cfg.Listen = c.String("listen")
+	for _, m := range masters {
+		cfg.Masters = append(cfg.Masters, "redis://"+m.Addr())
+	}
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	return demo(c.Context, cfg, c.App.Writer)
+}
+
+func demo(ctx context.Context, cfg conf.Config, out io.Writer) error {
+	quietLog := slog.New(slog.DiscardHandler)
+	return serve(ctx, cfg, quietLog, func(addr net.Addr) { introduce(out, cfg, addr) })
+}
+
+// embeddedMasters starts n in-memory Redis servers whose TTLs run by the clock.
+func embeddedMasters(n int) (masters []*miniredis.Miniredis, stop func(), err error) {
+	stop = func() {
+		for _, m := range masters {
+			m.Close()
+		}
+	}
+	for range n {
+		m := miniredis.NewMiniRedis()
+		m.ClockTTL(true)
+		if err := m.Start(); err != nil {
+			stop()
+			return nil, nil, err
+		}
+		masters = append(masters, m)
+	}
+	return masters, stop, nil
+}
+
+// introduce says what to type next.
+func introduce(out io.Writer, cfg conf.Config, addr net.Addr) {
+	host, port, _ := net.SplitHostPort(addr.String())
+	cli := "redis-cli -p " + port
+	if host != "127.0.0.1" && host != "::" {
+		cli = "redis-cli -h " + host + " -p " + port
+	}
+	fmt.Fprintf(out, `redlock-proxy %s: a demo with %s masters in this process. Nothing is kept.
+
+Type in another terminal:
+
+  %[3]s LOCK job:1 me PX 30000        the validity in ms: the lock is yours
+  %[3]s LOCK job:1 you PX 30000       nil: another holds it
+  %[3]s EXTEND job:1 me PX 60000      the new validity
+  %[3]s UNLOCK job:1 you              0: not yours
+  %[3]s UNLOCK job:1 me               1: released
+  %[3]s LOCK job:1 '*' EX 30          the proxy makes a token
+  %[3]s LOCK job:1 you PX 1000 BLOCK 60000    wait for it
+
+Ctrl-C ends it.
+`, version, strconv.Itoa(len(cfg.Masters)), cli)
+}

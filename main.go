@@ -1,0 +1,125 @@
+// Command redlock-proxy is a Redis-protocol proxy that gives every Redis client
+// distributed locks over N independent Redis masters. See README.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/urfave/cli/v2"
+
+	"redlock-proxy/conf"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	go exitOnSecondSignal(ctx, stop)
+	redis.SetLogger(quiet{}) // what a master does is told by the cluster, once
+	if err := newApp(os.Stdout, os.Stderr).RunContext(ctx, os.Args); err != nil {
+		fmt.Fprintln(os.Stderr, "redlock-proxy:", err)
+		os.Exit(1)
+	}
+}
+
+// exitOnSecondSignal gives the signals back to the runtime when the first one has
+// come, which ends the process at the second.
+func exitOnSecondSignal(ctx context.Context, stop func()) {
+	<-ctx.Done()
+	stop()
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
+	<-again
+	os.Exit(1)
+}
+
+// quiet drops go-redis' own log lines.
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
+
+func newApp(stdout, stderr io.Writer) *cli.App {
+	return &cli.App{
+		Name:                      "redlock-proxy",
+		Usage:                     "distributed locks over N Redis masters, for every Redis client",
+		Version:                   version,
+		HideVersion:               true,
+		DisableSliceFlagSeparator: true, // a password may hold a comma
+		Writer:                    stdout,
+		ErrWriter:                 stderr,
+		ExitErrHandler:            func(*cli.Context, error) {},
+		Commands: []*cli.Command{
+			{Name: "serve", Usage: "serve clients", Flags: settingFlags(), Action: serveAction},
+			{Name: "demo", Usage: "try it now: the proxy and its masters in this process", Flags: demoFlags(), Action: demoAction},
+			{Name: "check", Usage: "connect to every master and tell what is unsafe", Flags: settingFlags(), Action: checkAction},
+			{Name: "healthcheck", Usage: "ask the running proxy; for a container's HEALTHCHECK", Flags: settingFlags(), Action: healthcheckAction},
+			{Name: "version", Usage: "print the version", Action: versionAction},
+		},
+	}
+}
+
+func versionAction(c *cli.Context) error {
+	_, err := fmt.Fprintln(c.App.Writer, "redlock-proxy", c.App.Version)
+	return err
+}
+
+// settingFlags makes a flag of every setting.
+func settingFlags() []cli.Flag {
+	flags := []cli.Flag{&cli.StringFlag{Name: conf.FileFlag, Usage: "read settings from the YAML `FILE`"}}
+	for _, s := range conf.Settings() {
+		usage := fmt.Sprintf("%s (%s)", s.Usage, s.Env())
+		if s.Repeated {
+			flags = append(flags, &cli.StringSliceFlag{Name: s.Name, Usage: usage})
+		} else {
+			flags = append(flags, &cli.StringFlag{Name: s.Name, Usage: usage, DefaultText: s.Default})
+		}
+	}
+	return flags
+}
+
+// source is what the user gave: flags, environment, file.
+func source(c *cli.Context) conf.Source {
+	given := map[string][]string{}
+	for _, s := range conf.Settings() {
+		switch {
+		case !c.IsSet(s.Name):
+		case s.Repeated:
+			given[s.Name] = c.StringSlice(s.Name)
+		default:
+			given[s.Name] = []string{c.String(s.Name)}
+		}
+	}
+	return conf.Source{Flags: given, Environ: os.Environ(), File: c.String(conf.FileFlag)}
+}
+
+// load reads the configuration for a command that takes no arguments.
+func load(c *cli.Context) (conf.Config, error) {
+	if c.Args().Present() {
+		return conf.Config{}, fmt.Errorf("unexpected argument %q", c.Args().First())
+	}
+	return conf.Load(source(c))
+}
+
+func newLogger(w io.Writer, cfg conf.Config) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {
+		return nil, err
+	}
+	opts := &slog.HandlerOptions{Level: level}
+	switch cfg.LogFormat {
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, opts)), nil
+	case "text":
+		return slog.New(slog.NewTextHandler(w, opts)), nil
+	}
+	return nil, errors.New("unknown log format " + cfg.LogFormat)
+}

@@ -1,0 +1,98 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/hashicorp/go-multierror"
+)
+
+var (
+	// ErrHeld is returned when a majority answered and the key is held with
+	// another token, or the time to wait for it ran out.
+	ErrHeld = errors.New("quorum: held by another")
+
+	// ErrNotHeld is returned when a majority answered and the key is not held
+	// with the token (any more).
+	ErrNotHeld = errors.New("quorum: not held with that token")
+
+	// ErrClosed is the cause given for masters of a cluster that has stopped.
+	ErrClosed = errors.New("shutting down")
+
+	// ErrQueueFull is the cause given for a master with too many operations
+	// waiting to be sent.
+	ErrQueueFull = errors.New("too many operations are waiting for it")
+
+	// errNotConnected is the cause given until a master has answered once.
+	errNotConnected = errors.New("not connected yet")
+
+	// errDropped marks an operation that was never sent because its caller left.
+	errDropped = errors.New("dropped unsent")
+)
+
+// NoQuorumError says that fewer than a majority of the masters answered.
+// Errors.Is and errors.As reach the causes.
+type NoQuorumError struct {
+	// Masters is the number of masters, Answered of them gave a vote.
+	Masters, Answered int
+	// Causes holds one *MasterError for each master that did not.
+	Causes *multierror.Error
+}
+
+func (e *NoQuorumError) Error() string {
+	return fmt.Sprintf("%d of %d masters answered, %d needed: %v",
+		e.Answered, e.Masters, Majority(e.Masters), e.Causes)
+}
+
+// Unwrap gives the causes.
+func (e *NoQuorumError) Unwrap() error { return e.Causes.ErrorOrNil() }
+
+// MasterError is the cause of one master's missing vote.
+type MasterError struct {
+	// Master is its address, as in host:port, without credentials.
+	Master string
+	// Err is what happened there.
+	Err error
+}
+
+func (e *MasterError) Error() string { return e.Master + ": " + causeText(e.Err) }
+
+// Unwrap gives what happened.
+func (e *MasterError) Unwrap() error { return e.Err }
+
+// joinCauses puts the causes in one line, for an error reply.
+func joinCauses(errs []error) string {
+	texts := make([]string, len(errs))
+	for i, err := range errs {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// causeText says what a network error means without the addresses and layers
+// that net and go-redis wrap around it: the master is named already.
+func causeText(err error) string {
+	var timeout net.Error
+	var op *net.OpError
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, syscall.ECONNRESET):
+		return "connection reset"
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return "no answer in time"
+	case errors.As(err, &op):
+		return op.Err.Error()
+	case err.Error() == "EOF":
+		return "connection closed"
+	default:
+		return err.Error()
+	}
+}

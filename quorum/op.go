@@ -1,0 +1,55 @@
+package quorum
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// vote is one master's answer to one operation.
+type vote int
+
+const (
+	voteFailed vote = iota // no answer that counts; see reply.err
+	voteYes                // applied
+	voteNo                 // refused: another value stands there
+	voteAbsent             // refused: the key is not there
+)
+
+// reply is what came of one operation at one master.
+type reply struct {
+	vote vote
+	err  error
+	// unknown is set where the master was sent the operation and never answered:
+	// it may have applied it.
+	unknown bool
+	// value and left are the answer to a read: the value, and its remaining time
+	// (negative: none).
+	value string
+	left  time.Duration
+}
+
+// Stages of an op. An op leaves the queued stage exactly once: its lane sends it
+// or its caller drops it.
+const (
+	stageQueued int32 = iota
+	stageSent
+	stageDropped
+)
+
+// op is one change on its way to one master.
+type op struct {
+	change Change
+	stage  atomic.Int32
+	sentAt time.Time
+	// eval has the whole script sent instead of its SHA.
+	eval bool
+	// round waits for the reply, as that of its master number index. Cleanups have
+	// none: nobody waits for them.
+	round *round
+	index int
+}
+
+func (o *op) isCleanup() bool { return o.round == nil }
+
+func (o *op) send() bool { return o.stage.CompareAndSwap(stageQueued, stageSent) }
+func (o *op) drop() bool { return o.stage.CompareAndSwap(stageQueued, stageDropped) }
