@@ -154,6 +154,9 @@ func (r *round) commit(ctx context.Context) (time.Duration, error) {
 	if err == nil && verdict == Won && (validity > 0 || r.change.kind == kindRelease) {
 		return validity, nil
 	}
+	if verdict == NoQuorum {
+		r.waitForAll(ctx) // so that the error counts and names all of them
+	}
 	if r.change.kind == kindAcquire {
 		r.abandon()
 	}

@@ -22,8 +22,9 @@ type lane struct {
 	master *master
 	ready  chan struct{} // holds one signal: the queue is not empty
 
-	mu    sync.Mutex
-	queue []*op
+	mu     sync.Mutex
+	queue  []*op
+	flying []*op // the batch in flight
 	// down refuses new ops, for this reason.
 	down error
 }
@@ -46,19 +47,16 @@ func (l *lane) push(o *op) error {
 	return nil
 }
 
-// pushUnlessAsked queues an op only if nothing is queued for its key.
-func (l *lane) pushUnlessAsked(o *op) {
+// pushUnlessReleased queues an op unless its key is about to be released.
+func (l *lane) pushUnlessReleased(o *op) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.down != nil {
-		return
+	releases := func(other *op) bool {
+		return other.change.kind == kindRelease && other.change.key == o.change.key
 	}
-	for _, other := range l.queue {
-		if other.change.key == o.change.key {
-			return
-		}
+	if l.down == nil && !slices.ContainsFunc(l.flying, releases) && !slices.ContainsFunc(l.queue, releases) {
+		l.add(o)
 	}
-	l.add(o)
 }
 
 func (l *lane) add(o *op) {
@@ -103,7 +101,15 @@ func (l *lane) take(batch []*op) []*op {
 		clear(l.queue)
 		l.queue = l.queue[:0]
 	}
+	l.flying = batch
 	return batch
+}
+
+// landed forgets the batch in flight.
+func (l *lane) landed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flying = nil
 }
 
 // shut refuses new ops and gives back those that wait.
@@ -153,6 +159,7 @@ func (f *flight) fly(l *lane) bool {
 	f.replies = slices.Grow(f.replies[:0], len(f.ops))[:len(f.ops)]
 	l.master.send(f.ops, f.replies)
 	f.deliver(l)
+	l.landed()
 	clear(f.ops)
 	clear(f.replies)
 	return true

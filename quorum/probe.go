@@ -59,8 +59,7 @@ func sleep(ctx context.Context, signal <-chan struct{}, pause time.Duration) boo
 // nextPause doubles the pause, and takes off up to a half at random, so that
 // proxies do not probe in step.
 func (m *master) nextPause(pause time.Duration) time.Duration {
-	grown := min(max(2*pause, 2*firstPause), 2*longestPause)
-	return grown/2 + time.Duration(m.rand()*float64(grown)/2)
+	return jittered(min(max(2*pause, firstPause), longestPause), m.rand)
 }
 
 func (m *master) isDown() bool {

@@ -27,7 +27,7 @@ func (c *Cluster) Read(ctx context.Context, key Key) (Holding, error) {
 	switch {
 	case err != nil:
 		return Holding{}, err
-	case verdict == NoQuorum:
+	case verdict == NoQuorum: // only with all answers in
 		return Holding{}, r.noQuorum()
 	}
 	r.mu.Lock()

@@ -20,6 +20,8 @@ type round struct {
 	tally   Tally
 	verdict Verdict
 	answers []answer
+	// complete, if somebody asked for it, is closed when every master has answered.
+	complete chan struct{}
 	// abandoned: nobody wants what this round applies any more; it is undone.
 	abandoned bool
 }
@@ -52,6 +54,9 @@ func (r *round) answer(i int, got reply) {
 	r.answers[i] = answer{got, true}
 	r.count(got)
 	decidesIt := r.judge()
+	if r.complete != nil && r.tally.awaited() == 0 {
+		close(r.complete)
+	}
 	won, abandoned := r.verdict == Won, r.abandoned
 	r.mu.Unlock()
 	switch {
@@ -106,6 +111,24 @@ func (r *round) wait(ctx context.Context) (Verdict, error) {
 	}
 }
 
+// waitForAll waits until every master has answered or failed, at most as long as
+// their timeout, or until ctx ends.
+func (r *round) waitForAll(ctx context.Context) {
+	r.mu.Lock()
+	done := r.tally.awaited() == 0
+	if !done {
+		r.complete = make(chan struct{})
+	}
+	r.mu.Unlock()
+	if done {
+		return
+	}
+	select {
+	case <-r.complete:
+	case <-ctx.Done():
+	}
+}
+
 // abandon undoes what the round has applied or may have applied, and whatever it
 // still will. What was not sent yet is dropped.
 func (r *round) abandon() {
@@ -134,8 +157,8 @@ func (r *round) undo(i int) {
 }
 
 // repair gives the key again to a master that lost it, beside a majority that
-// still holds it: never as a vote. It steps back behind whatever was asked for
-// the key since, such as its release.
+// still holds it: never as a vote. It steps back behind a release that was asked
+// for since.
 func (r *round) repair(i int) {
 	left := (r.change.ttl - time.Since(r.start)).Truncate(time.Millisecond)
 	if r.answers[i].vote != voteAbsent || left <= 0 {
@@ -143,7 +166,7 @@ func (r *round) repair(i int) {
 	}
 	m := r.cluster.masters[i]
 	again := Acquire(r.change.key, r.change.token, left)
-	m.lane(again.key).pushUnlessAsked(&op{change: again})
+	m.lane(again.key).pushUnlessReleased(&op{change: again})
 }
 
 // repairAll looks at every master that answered before the round was won.

@@ -1,0 +1,160 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// waiter asks for the job with its own token and writes down when it is served.
+func (b *bench) waiter(ctx context.Context, l *Locker, token string, wait time.Duration, served *[]string) {
+	go func() {
+		_, err := l.Lock(ctx, LockRequest{Key: job, Token: token, TTL: time.Hour, Wait: wait})
+		switch {
+		case errors.Is(err, ErrHeld):
+			token += " gave up"
+		case err != nil:
+			token += " left"
+		}
+		*served = append(*served, token)
+	}()
+	synctest.Wait()
+}
+
+func TestWaitersAreServedInTurn(t *testing.T) {
+	inBubble(t, 5, func(b *bench) {
+		b.mustLock("holder", time.Hour)
+		var served, want []string
+		for i := range 10 {
+			b.waiter(b.Context(), b.locker, fmt.Sprint(i), Forever, &served)
+			want = append(want, fmt.Sprint(i))
+		}
+		holder := "holder"
+		for i := range 10 {
+			b.wantErr(b.locker.Unlock(b.Context(), job, holder), nil)
+			synctest.Wait()
+			if len(served) != i+1 {
+				b.Fatalf("after release %d: served %q", i, served)
+			}
+			holder = served[i]
+		}
+		if !slices.Equal(served, want) {
+			b.Errorf("served %q, want %q", served, want)
+		}
+		if len(b.locker.queues.byKey) != 0 {
+			b.Error("a queue is left behind")
+		}
+	})
+}
+
+func TestWaiterGivesUpWhenItsTimeIsOver(t *testing.T) {
+	inBubble(t, 3, func(b *bench) {
+		b.mustLock("holder", time.Hour)
+		start := time.Now()
+		_, err := b.locker.Lock(b.Context(), LockRequest{Key: job, Token: token, TTL: time.Hour, Wait: 300 * time.Millisecond})
+		b.wantErr(err, ErrHeld)
+		if took := time.Since(start); took != 300*time.Millisecond {
+			b.Errorf("waited %v, want 300ms", took)
+		}
+		b.expect("holder", "holder", "holder")
+	})
+}
+
+func TestWaiterWhoLeavesIsGrantedNothing(t *testing.T) {
+	inBubble(t, 3, func(b *bench) {
+		b.mustLock("holder", time.Hour)
+		var served []string
+		ctx, leave := context.WithCancel(b.Context())
+		b.waiter(ctx, b.locker, "head", Forever, &served)
+		b.waiter(b.Context(), b.locker, "second", Forever, &served)
+		leave()
+		synctest.Wait()
+		b.wantErr(b.locker.Unlock(b.Context(), job, "holder"), nil)
+		synctest.Wait()
+		if want := []string{"head left", "second"}; !slices.Equal(served, want) {
+			b.Errorf("served %q, want %q", served, want)
+		}
+		b.expect("second", "second", "second")
+	})
+}
+
+func TestWaiterNoticesExpiry(t *testing.T) {
+	inBubble(t, 3, func(b *bench) {
+		b.plant("dead client", time.Second, 0, 1, 2)
+		var served []string
+		start := time.Now()
+		b.waiter(b.Context(), b.locker, token, Forever, &served)
+		time.Sleep(time.Second + longestPoll)
+		synctest.Wait()
+		if len(served) != 1 {
+			b.Errorf("not served %v after the expiry", time.Since(start)-time.Second)
+		}
+	})
+}
+
+// Whoever does not wait does not overtake those who do, even if the lock is free
+// for a moment.
+func TestTryingDoesNotOvertakeWaiters(t *testing.T) {
+	inBubble(t, 3, func(b *bench) {
+		b.plant("dead client", time.Second, 0, 1, 2)
+		var served []string
+		b.waiter(b.Context(), b.locker, "waiter", Forever, &served)
+		b.plant("", -time.Second, 0, 1, 2)
+		_, err := b.lock("hasty", time.Second)
+		b.wantErr(err, ErrHeld)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if want := []string{"waiter"}; !slices.Equal(served, want) {
+			b.Errorf("served %q, want %q", served, want)
+		}
+	})
+}
+
+func TestWaiterIsToldAtOnceThatThereIsNoQuorum(t *testing.T) {
+	inBubble(t, 3, func(b *bench) {
+		for _, m := range b.masters {
+			m.set(func(f *fakeMaster) { f.refuses = true })
+		}
+		_, err := b.locker.Lock(b.Context(), LockRequest{Key: job, Token: token, TTL: time.Hour, Wait: Forever})
+		var none *NoQuorumError
+		if !errors.As(err, &none) {
+			b.Errorf("got %v, want a NoQuorumError", err)
+		}
+	})
+}
+
+// The waiters of a busy process leave gaps for those of others.
+func TestTwoProxiesShareABusyLock(t *testing.T) {
+	inBubble(t, 3, func(b *bench) {
+		other := NewLocker(b.newCluster())
+		served := map[string]int{}
+		ctx, stop := context.WithTimeout(b.Context(), 10*time.Second)
+		defer stop()
+		work := func(l *Locker, proxy string, n int) {
+			token := fmt.Sprint(proxy, n)
+			for {
+				_, err := l.Lock(ctx, LockRequest{Key: job, Token: token, TTL: time.Hour, Wait: Forever})
+				if err != nil {
+					return
+				}
+				served[proxy]++ // only the holder comes here
+				time.Sleep(5 * time.Millisecond)
+				_ = l.Unlock(b.Context(), job, token)
+			}
+		}
+		for n := range 4 {
+			go work(b.locker, "a", n)
+			go work(other, "b", n)
+		}
+		<-ctx.Done()
+		synctest.Wait()
+		time.Sleep(time.Second)
+		if served["a"] < 200 || served["b"] < 200 {
+			b.Errorf("grants in 10 s: %v, want some hundreds for each", served)
+		}
+	})
+}

@@ -1,0 +1,128 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestStorm lets clients of two proxies fight for one lock while a minority of
+// the masters at a time hangs, loses replies and refuses connections, without
+// ever forgetting a key. There is never a second holder, and when the storm is
+// over nothing is left behind.
+func TestStorm(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			inBubble(t, 5, func(b *bench) { storm(b, rand.New(rand.NewPCG(seed, 1))) })
+		})
+	}
+}
+
+func storm(b *bench, rnd *rand.Rand) {
+	ctx, stop := context.WithTimeout(b.Context(), 20*time.Second)
+	defer stop()
+	for _, m := range b.masters {
+		m.slow(time.Duration(rnd.IntN(4)) * time.Millisecond)
+	}
+	g := &guard{bench: b}
+	lockers := []*Locker{b.locker, NewLocker(b.newCluster())}
+	var clients sync.WaitGroup
+	for n := range 8 {
+		seed := rnd.Uint64()
+		clients.Go(func() { g.client(ctx, lockers[n%2], fmt.Sprint("client", n), rand.New(rand.NewPCG(seed, 2))) })
+	}
+	for ctx.Err() == nil {
+		disturb(b, rnd)
+	}
+	clients.Wait()
+	time.Sleep(10 * time.Second)
+	b.expect("", "", "", "", "")
+	if g.grants < 50 {
+		b.Errorf("only %d grants", g.grants)
+	}
+}
+
+// disturb takes up to two masters away for a while.
+func disturb(b *bench, rnd *rand.Rand) {
+	for _, i := range rnd.Perm(len(b.masters))[:rnd.IntN(3)] {
+		m := b.masters[i]
+		switch rnd.IntN(3) {
+		case 0:
+			m.hang()
+			defer m.wake()
+		case 1:
+			m.set(func(f *fakeMaster) { f.refuses = true })
+			defer m.set(func(f *fakeMaster) { f.refuses = false })
+		case 2:
+			m.set(func(f *fakeMaster) { f.loseReplies = 3 })
+		}
+	}
+	time.Sleep(time.Duration(rnd.IntN(600)) * time.Millisecond)
+}
+
+// guard notices two holders at once.
+type guard struct {
+	*bench
+	mu     sync.Mutex
+	holder string
+	until  time.Time
+	grants int
+}
+
+func (g *guard) client(ctx context.Context, l *Locker, name string, rnd *rand.Rand) {
+	for try := 0; ctx.Err() == nil; try++ {
+		token := fmt.Sprint(name, "/", try)
+		wait := time.Duration(rnd.IntN(3)) * 100 * time.Millisecond
+		ttl := time.Duration(20+rnd.IntN(400)) * time.Millisecond
+		validity, err := l.Lock(ctx, LockRequest{Key: job, Token: token, TTL: ttl, Wait: wait})
+		if err != nil {
+			time.Sleep(time.Duration(rnd.IntN(20)) * time.Millisecond)
+			continue
+		}
+		g.enter(token, validity)
+		time.Sleep(time.Duration(rnd.Int64N(int64(validity))))
+		if rnd.IntN(2) == 0 {
+			if more, err := l.Extend(ctx, job, token, ttl); err == nil {
+				g.stay(token, more)
+			}
+		}
+		g.leave(token)
+		if err := l.Unlock(context.Background(), job, token); err != nil && !errors.Is(err, ErrNotHeld) {
+			var none *NoQuorumError
+			if !errors.As(err, &none) {
+				g.Errorf("UNLOCK: %v", err)
+			}
+		}
+	}
+}
+
+func (g *guard) enter(token string, validity time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.holder != "" && time.Now().Before(g.until) {
+		g.Errorf("%s was granted while %s holds for another %v", token, g.holder, time.Until(g.until))
+	}
+	g.holder, g.until = token, time.Now().Add(validity)
+	g.grants++
+}
+
+func (g *guard) stay(token string, validity time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.holder != token && g.holder != "" && time.Now().Before(g.until) {
+		g.Errorf("%s was extended while %s holds", token, g.holder)
+	}
+	g.holder, g.until = token, time.Now().Add(validity)
+}
+
+func (g *guard) leave(token string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.holder == token {
+		g.holder = ""
+	}
+}

@@ -1,0 +1,139 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// startMasters runs n Redis servers in memory and a cluster over them.
+func startMasters(t *testing.T, n int) ([]*miniredis.Miniredis, *Cluster) {
+	t.Helper()
+	var masters []*miniredis.Miniredis
+	var urls []string
+	for range n {
+		m := miniredis.RunT(t)
+		m.ClockTTL(true)
+		masters = append(masters, m)
+		urls = append(urls, "redis://"+m.Addr())
+	}
+	c, err := NewCluster(Options{Masters: urls, MasterTimeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = c.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	for c.up() < n {
+		time.Sleep(time.Millisecond)
+	}
+	return masters, c
+}
+
+// TestWire sends every kind of change, by SHA and whole, to a server that speaks
+// Redis and runs Lua.
+func TestWire(t *testing.T) {
+	masters, _ := startMasters(t, 1)
+	server := masters[0]
+	transport, err := newRedisTransport("redis://"+server.Addr(), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer transport.close()
+	undo := func(min time.Duration) Change {
+		return Change{kind: kindUndo, key: job, token: token, ttl: time.Minute, minLeft: min}
+	}
+	other := job
+	other.DB = 3
+	steps := []struct {
+		what   string
+		change Change
+		want   reply
+	}{
+		{"acquire a free key", Acquire(job, token, time.Minute), reply{vote: voteYes}},
+		{"acquire a held key", Acquire(job, rival, time.Minute), reply{vote: voteNo}},
+		{"the same in another database", Acquire(other, rival, time.Minute), reply{vote: voteYes}},
+		{"release with a wrong token", Release(job, rival), reply{vote: voteNo}},
+		{"extend with a wrong token", Extend(job, rival, time.Hour), reply{vote: voteNo}},
+		{"undo of a younger SET", undo(2 * time.Minute), reply{vote: voteNo}},
+		{"undo of this SET", undo(50 * time.Second), reply{vote: voteYes}},
+		{"acquire again", Acquire(job, token, time.Minute), reply{vote: voteYes}},
+		{"extend", Extend(job, token, time.Hour), reply{vote: voteYes}},
+		{"undo of a shorter SET", undo(0), reply{vote: voteNo}},
+		{"release", Release(job, token), reply{vote: voteYes}},
+		{"release an absent key", Release(job, token), reply{vote: voteAbsent}},
+		{"extend an absent key", Extend(job, token, time.Hour), reply{vote: voteAbsent}},
+		{"read an absent key", Change{kind: kindRead, key: job}, reply{vote: voteAbsent}},
+	}
+	for _, eval := range []bool{false, true} {
+		server.FlushAll()
+		for _, s := range steps {
+			replies := make([]reply, 1)
+			if err := transport.exec(t.Context(), []*op{{change: s.change, eval: eval}}, replies); err != nil {
+				t.Fatalf("%s: %v", s.what, err)
+			}
+			if replies[0] != s.want {
+				t.Errorf("%s: got %+v, want %+v", s.what, replies[0], s.want)
+			}
+		}
+	}
+}
+
+func TestWireRead(t *testing.T) {
+	masters, c := startMasters(t, 3)
+	for _, m := range masters {
+		_ = m.Set(job.Name, token)
+		m.SetTTL(job.Name, time.Minute)
+	}
+	got, err := c.Read(t.Context(), job)
+	if err != nil || !got.Held || got.Value != token || got.Left < 59*time.Second || got.Left > time.Minute {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestScriptFlushIsSurvived(t *testing.T) {
+	masters, c := startMasters(t, 3)
+	if _, err := c.Commit(t.Context(), Acquire(job, token, time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range masters {
+		conn, err := newRedisTransport("redis://"+m.Addr(), time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.client(0).ScriptFlush(t.Context())
+		conn.close()
+	}
+	if _, err := c.Commit(t.Context(), Release(job, token)); err != nil {
+		t.Errorf("release after SCRIPT FLUSH: %v", err)
+	}
+}
+
+func TestErrorReplyIsAVoteThatFailed(t *testing.T) {
+	masters, c := startMasters(t, 3)
+	masters[0].SetError("OOM command not allowed when used memory > 'maxmemory'.")
+	masters[1].SetError("LOADING Redis is loading the dataset in memory")
+	_, err := c.Commit(t.Context(), Acquire(job, token, time.Minute))
+	var none *NoQuorumError
+	if !errors.As(err, &none) || none.Answered != 1 {
+		t.Fatalf("got %v, want no quorum with one answer", err)
+	}
+}
+
+func TestMasterURLs(t *testing.T) {
+	for _, u := range []string{"redis://localhost:6379/3", "http://localhost", "redis://:p%zz@localhost", ""} {
+		if _, err := NewCluster(Options{Masters: []string{u}}); err == nil {
+			t.Errorf("%q was taken for a master", u)
+		}
+	}
+	if _, err := NewCluster(Options{}); err == nil {
+		t.Error("a cluster without masters")
+	}
+}
