@@ -1,0 +1,49 @@
+# Everything a developer does, by name; `make` alone lists it. Beside Go and apt's packages nothing is fetched.
+
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+FUZZTIME ?= 30s
+IMAGE    ?= redlock-proxy
+ARGS     ?=
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help build test deps lint unit integration fmt bench fuzz demo image
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## the static binary, bin/redlock-proxy
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/redlock-proxy .
+
+test: deps lint unit integration ## everything that must pass; installs what it needs where it can
+
+deps: ## install what the tests need: redis-server and the clients of other languages
+	@scripts/install-deps
+
+lint: ## gofmt, go vet and staticcheck, also of the integration tests
+	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted, see make fmt:"; echo "$$files"; exit 1; }
+	go vet ./...
+	go vet -tags integration ./...
+	go tool staticcheck ./...
+	go tool staticcheck -tags integration ./...
+
+unit: ## the Go tests under the race detector
+	CGO_ENABLED=1 go test -race ./...
+
+integration: ## the tests against real redis-servers and real clients (-v: what is skipped says so)
+	go test -v -count=1 -timeout 30m -tags integration ./integration/...
+
+fmt: ## gofmt every file
+	gofmt -w .
+
+bench: ## this proxy, redsync and a single Redis side by side; ARGS='…' for the benchmark's flags
+	go run ./integration/bench $(ARGS)
+
+fuzz: ## every fuzz target for FUZZTIME (30s) each
+	@FUZZTIME=$(FUZZTIME) scripts/fuzz
+
+demo: ## try it now, with embedded masters; ARGS='…' for further flags
+	go run . demo $(ARGS)
+
+image: ## the container image redlock-proxy
+	docker build --build-arg VERSION=$(VERSION) -t $(IMAGE):$(VERSION) -t $(IMAGE):latest .

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// unexpected says what a command should have answered and what it did answer.
+func unexpected(cmd *redis.Cmd, wanted string) error {
+	return fmt.Errorf("%v: expected %s, got %#v, error %v", cmd.Args(), wanted, cmd.Val(), cmd.Err())
+}
+
+func equal(wanted any, cmd *redis.Cmd) error {
+	if cmd.Err() != nil || cmd.Val() != wanted {
+		return unexpected(cmd, fmt.Sprintf("%#v", wanted))
+	}
+	return nil
+}
+
+func between(low, high int64, cmd *redis.Cmd) error {
+	if got, ok := cmd.Val().(int64); !ok || got <= low || got > high {
+		return unexpected(cmd, fmt.Sprintf("an integer in (%d..%d]", low, high))
+	}
+	return nil
+}
+
+func isNil(cmd *redis.Cmd) error {
+	if !errors.Is(cmd.Err(), redis.Nil) {
+		return unexpected(cmd, "nil")
+	}
+	return nil
+}
+
+// isError wants an error reply with this text, and not an error of the connection.
+func isError(text string, cmd *redis.Cmd) error {
+	var reply redis.Error
+	if !errors.As(cmd.Err(), &reply) || reply.Error() != text {
+		return unexpected(cmd, "error "+text)
+	}
+	return nil
+}
+
+func waited(start time.Time, low, high time.Duration) error {
+	if d := time.Since(start); d < low || d > high {
+		return fmt.Errorf("expected to wait between %v and %v, waited %v", low, high, d)
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+// Command golang runs go-redis against a running redlock-proxy: golang HOST PORT
+//
+// It prints "ok NAME" for each check, and stops with exit code 1 at the first that fails.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A session is the client under test and the prefix of this run's keys.
+type session struct {
+	addr   string
+	prefix string
+	rdb    *redis.Client
+}
+
+// A check is one thing a client must be able to do; its error says what was expected and what came.
+type check struct {
+	name string
+	run  func(context.Context, session) error
+}
+
+func checks() []check {
+	return []check{
+		{"ping", ping}, {"lock", lock}, {"held", held}, {"unlock-wrong-token", unlockWrongToken},
+		{"extend", extend}, {"unlock", unlock}, {"extend-after-unlock", extendAfterUnlock},
+		{"made-token", madeToken}, {"resp3", resp3}, {"block-runs-out", blockRunsOut}, {"block-served", blockServed},
+		{"error-expire", errorExpire}, {"error-arity", errorArity}, {"error-unknown", errorUnknown},
+		{"select", selectDatabase}, {"pipeline", pipeline}, {"name", name},
+	}
+}
+
+func main() {
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: golang HOST PORT")
+		os.Exit(2)
+	}
+	if err := run(context.Background(), net.JoinHostPort(os.Args[1], os.Args[2])); err != nil {
+		fmt.Fprintln(os.Stderr, "FAILED", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, addr string) error {
+	rdb := redis.NewClient(&redis.Options{Addr: addr})
+	defer rdb.Close()
+	s := session{addr: addr, rdb: rdb, prefix: fmt.Sprintf("golang:%d:", time.Now().UnixNano())}
+	for _, c := range checks() {
+		if err := c.run(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+		fmt.Println("ok", c.name)
+	}
+	return nil
+}
+
+func ping(ctx context.Context, s session) error {
+	return equal("PONG", s.rdb.Do(ctx, "PING"))
+}
+
+func lock(ctx context.Context, s session) error {
+	return between(9000, 10000, s.rdb.Do(ctx, "LOCK", s.prefix+"life", "t", "PX", 10000))
+}
+
+func held(ctx context.Context, s session) error {
+	return isNil(s.rdb.Do(ctx, "LOCK", s.prefix+"life", "t2", "PX", 10000))
+}
+
+func unlockWrongToken(ctx context.Context, s session) error {
+	return equal(int64(0), s.rdb.Do(ctx, "UNLOCK", s.prefix+"life", "t2"))
+}
+
+func extend(ctx context.Context, s session) error {
+	return between(9000, 10000, s.rdb.Do(ctx, "EXTEND", s.prefix+"life", "t", "PX", 10000))
+}
+
+func unlock(ctx context.Context, s session) error {
+	return equal(int64(1), s.rdb.Do(ctx, "UNLOCK", s.prefix+"life", "t"))
+}
+
+func extendAfterUnlock(ctx context.Context, s session) error {
+	return isNil(s.rdb.Do(ctx, "EXTEND", s.prefix+"life", "t", "PX", 10000))
+}
+
+// madeToken reads the reply with go-redis' own reader of maps, which takes RESP2 and RESP3 alike.
+func madeToken(ctx context.Context, s session) error {
+	cmd := redis.NewMapStringInterfaceCmd(ctx, "LOCK", s.prefix+"made", "*", "EX", 5)
+	if err := s.rdb.Process(ctx, cmd); err != nil {
+		return fmt.Errorf("%v: %w", cmd.Args(), err)
+	}
+	validity, _ := cmd.Val()["validity"].(int64)
+	token, _ := cmd.Val()["token"].(string)
+	if validity <= 4000 || validity > 5000 || !hexToken.MatchString(token) {
+		return fmt.Errorf("%v: expected a validity in (4000..5000] and a token of 32 hexadecimal digits, got %v", cmd.Args(), cmd.Val())
+	}
+	return equal(int64(1), s.rdb.Do(ctx, "UNLOCK", s.prefix+"made", token))
+}
+
+var hexToken = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// resp3 asks for the reply as it came: go-redis speaks RESP3 where the server lets it.
+func resp3(ctx context.Context, s session) error {
+	cmd := s.rdb.Do(ctx, "LOCK", s.prefix+"resp3", "*", "EX", 5)
+	reply, ok := cmd.Val().(map[any]any)
+	if !ok || len(reply) != 2 {
+		return unexpected(cmd, "a map of two")
+	}
+	return equal(int64(1), s.rdb.Do(ctx, "UNLOCK", s.prefix+"resp3", reply["token"]))
+}
+
+func blockRunsOut(ctx context.Context, s session) error {
+	key := s.prefix + "out"
+	if err := s.rdb.Do(ctx, "LOCK", key, "t", "PX", 10000).Err(); err != nil {
+		return err
+	}
+	start := time.Now()
+	if err := isNil(s.rdb.Do(ctx, "LOCK", key, "t2", "PX", 1000, "BLOCK", 200)); err != nil {
+		return err
+	}
+	if err := waited(start, 190*time.Millisecond, 2*time.Second); err != nil {
+		return err
+	}
+	return equal(int64(1), s.rdb.Do(ctx, "UNLOCK", key, "t"))
+}
+
+func blockServed(ctx context.Context, s session) error {
+	key := s.prefix + "served"
+	if err := s.rdb.Do(ctx, "LOCK", key, "t", "PX", 10000).Err(); err != nil {
+		return err
+	}
+	release := time.AfterFunc(300*time.Millisecond, func() { s.rdb.Do(ctx, "UNLOCK", key, "t") })
+	defer release.Stop()
+	start := time.Now()
+	if err := between(9000, 10000, s.rdb.Do(ctx, "LOCK", key, "t2", "PX", 10000, "BLOCK", 3000)); err != nil {
+		return err
+	}
+	if err := waited(start, 250*time.Millisecond, 2500*time.Millisecond); err != nil {
+		return err
+	}
+	return equal(int64(1), s.rdb.Do(ctx, "UNLOCK", key, "t2"))
+}
+
+func errorExpire(ctx context.Context, s session) error {
+	return isError("ERR invalid expire time in 'lock' command", s.rdb.Do(ctx, "LOCK", "k", "t", "PX", 0))
+}
+
+func errorArity(ctx context.Context, s session) error {
+	return isError("ERR wrong number of arguments for 'lock' command", s.rdb.Do(ctx, "LOCK", "k", "t"))
+}
+
+func errorUnknown(ctx context.Context, s session) error {
+	return isError("ERR unknown command 'FOO', with args beginning with: 'a' 'b' ", s.rdb.Do(ctx, "FOO", "a", "b"))
+}
+
+// selectDatabase takes the same key in two databases, which is two locks.
+func selectDatabase(ctx context.Context, s session) error {
+	other := redis.NewClient(&redis.Options{Addr: s.addr, DB: 1})
+	defer other.Close()
+	return errors.Join(
+		between(9000, 10000, s.rdb.Do(ctx, "LOCK", s.prefix+"db", "t0", "PX", 10000)),
+		between(9000, 10000, other.Do(ctx, "LOCK", s.prefix+"db", "t1", "PX", 10000)),
+		equal(int64(1), s.rdb.Do(ctx, "UNLOCK", s.prefix+"db", "t0")),
+		equal(int64(1), other.Do(ctx, "UNLOCK", s.prefix+"db", "t1")),
+	)
+}
+
+func pipeline(ctx context.Context, s session) error {
+	pipe := s.rdb.Pipeline()
+	locked := pipe.Do(ctx, "LOCK", s.prefix+"pipe", "t", "PX", 10000)
+	unlocked := pipe.Do(ctx, "UNLOCK", s.prefix+"pipe", "t")
+	pong := pipe.Do(ctx, "PING")
+	if _, err := pipe.Exec(ctx); err != nil {
+		return err
+	}
+	return errors.Join(between(9000, 10000, locked), equal(int64(1), unlocked), equal("PONG", pong))
+}
+
+// name uses one connection: a name belongs to it, not to the pool.
+func name(ctx context.Context, s session) error {
+	conn := s.rdb.Conn()
+	defer conn.Close()
+	if err := conn.ClientSetName(ctx, "worker-7").Err(); err != nil {
+		return err
+	}
+	if got, err := conn.ClientGetName(ctx).Result(); got != "worker-7" || err != nil {
+		return fmt.Errorf("CLIENT GETNAME: expected worker-7, got %q, %v", got, err)
+	}
+	return nil
+}
