@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 )
@@ -138,6 +139,7 @@ func (l *lane) run(ctx context.Context) {
 			}
 			return
 		case <-l.ready:
+			runtime.Gosched() // whoever can run now may have more for this batch
 			f.fly(l)
 		}
 	}

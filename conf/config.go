@@ -1,0 +1,73 @@
+package conf
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// Config is the whole configuration of a proxy. The zero value is not usable: start from [Default] or [Load].
+type Config struct {
+	// Masters are the URLs of the independent Redis masters that hold the locks, one each: redis://, rediss:// or unix://.
+	// They may carry passwords: show them only through [Redact]. There is no default.
+	Masters []string
+	// Listen is the TCP address, host:port, on which clients are served. Port 0 lets the system choose one.
+	Listen string
+	// MaxTTL is the longest TTL that a client may ask for, at least 1 ms. A time.Duration ends at 292 years, so a TTL
+	// within it is always a number of milliseconds that Redis and its scripts hold exactly.
+	MaxTTL time.Duration
+	// MasterTimeout is how long one master may take to answer before it has no vote. It is shorter than MaxTTL.
+	MasterTimeout time.Duration
+	// DrainTimeout is how long a stopping proxy waits for what is still running. Zero does not wait.
+	DrainTimeout time.Duration
+	// KeyPrefix is put before each lock's name to make the key on the masters. Empty, the key is the name itself, which
+	// clients that run Redlock on the same masters need.
+	KeyPrefix string
+	// MaxClients is how many client connections may be open at once, at least 1.
+	MaxClients int
+	// LogLevel is the least severe level that is logged: debug, info, warn or error.
+	LogLevel string
+	// LogFormat is the form of the log lines: text or json.
+	LogFormat string
+}
+
+// Default returns the configuration that holds where nothing is given. It lacks the masters, so it is not valid yet.
+func Default() Config {
+	return Config{
+		Listen:        "127.0.0.1:6380",
+		MaxTTL:        24 * time.Hour,
+		MasterTimeout: 100 * time.Millisecond,
+		DrainTimeout:  10 * time.Second,
+		MaxClients:    10000,
+		LogLevel:      "info",
+		LogFormat:     "text",
+	}
+}
+
+// String returns every setting as name="value", without the passwords.
+func (c Config) String() string {
+	var parts []string
+	for _, s := range table {
+		for _, text := range s.get(c) {
+			parts = append(parts, fmt.Sprintf("%s=%q", s.Name, s.shown(text)))
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// GoString is [Config.String], so that %#v shows no password either.
+func (c Config) GoString() string { return "conf.Config{" + c.String() + "}" }
+
+// LogValue returns the settings as one slog group, without the passwords. A repeated setting is one text.
+func (c Config) LogValue() slog.Value {
+	var attrs []slog.Attr
+	for _, s := range table {
+		var texts []string
+		for _, text := range s.get(c) {
+			texts = append(texts, s.shown(text))
+		}
+		attrs = append(attrs, slog.String(s.Name, strings.Join(texts, " ")))
+	}
+	return slog.GroupValue(attrs...)
+}

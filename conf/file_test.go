@@ -1,0 +1,120 @@
+package conf
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// readFile reads the text as a file with some variables set, over the defaults.
+func readFile(text string) *reading {
+	r := &reading{config: Default(), origin: layer{}, failed: map[string]bool{}}
+	r.apply(r.parse("conf.yaml", []byte(text), environment{"HOST=redis-1", "PASSWORD=hunter2", "EMPTY=", "DOLLAR=$HOST"}))
+	return r
+}
+
+func TestFileForms(t *testing.T) {
+	tests := []struct{ name, file, want string }{
+		{"empty", "", ""},
+		{"comments only", "# nothing\n\n# here\n", ""},
+		{"a document mark", "---\nlisten: a:1\n", `listen="a:1"`},
+		{"Windows", "\ufefflisten: a:1\r\n\r\nkey-prefix: b\r\n", `listen="a:1" key-prefix="b"`},
+		{"quotes", "listen: \"a:1\"\nkey-prefix: '5'\n", `listen="a:1" key-prefix="5"`},
+		{"flow", "{listen: 'a:1', max-clients: 7}\n", `listen="a:1" max-clients="7"`},
+		{"a quoted number", "max-clients: \"7\"\n", `max-clients="7"`},
+		{"list forms", "master: [redis://a, 'redis://b']\n", `master="redis://a" master="redis://b"`},
+		{"list without indent", "master:\n- redis://a\n- redis://b # second\n", `master="redis://a" master="redis://b"`},
+		{"expansion", "master:\n- redis://:${PASSWORD}@${HOST}:1\nkey-prefix: ${EMPTY}$${HOST}$$\n", `master="redis://:xxxxx@redis-1:1" key-prefix="${HOST}$"`},
+		{"expansion is not repeated", "key-prefix: ${DOLLAR}\n", `key-prefix="$HOST"`},
+		{"expansion of a number", "max-clients: ${N}\n", `conf.yaml:1: max-clients: "${N}" needs the environment variable N, which is not set`},
+		{"defaults with expansion", "listen: ${HOST:-a}:1\n", `conf.yaml:1: listen: "${HOST:-a}:1" has a $ that begins neither ${NAME} nor $$ (a dollar sign is written $$)`},
+		{"not UTF-8", "key-prefix: \xff\n", "conf.yaml: is not UTF-8 text"},
+		{"null document", "~\n", `conf.yaml:1: is nothing, but lines of the form "name: value" are wanted`},
+		{"a tab", "master:\n\t- redis://a\n", `conf.yaml:2: found character '	' that cannot start any token`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := readFile(test.file)
+			if got := told(r); got != test.want {
+				t.Fatalf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+// told is the error of a reading, or else its settings that are not the default.
+func told(r *reading) string {
+	if _, err := r.result(); err != nil {
+		return err.Error()
+	}
+	var changed []string
+	for _, s := range table {
+		for _, value := range s.get(r.config) {
+			if value != s.Default {
+				changed = append(changed, fmt.Sprintf("%s=%q", s.Name, s.shown(value)))
+			}
+		}
+	}
+	return strings.Join(changed, " ")
+}
+
+// TestLineNumbers compares the line of an error with that found by counting line ends, in files of random shape.
+func TestLineNumbers(t *testing.T) {
+	filler := rapid.SampledFrom([]string{"", "# a comment", "  # indented", "listen:\n\n  'a:1'", "key-prefix: \"a\n\n  b\"",
+		"master:\n  - redis://a\n\n  # one\n  - redis://b", "log-level: info # at the end\n\n\n"})
+	rapid.Check(t, func(t *rapid.T) {
+		end := rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "line end")
+		lines := rapid.SliceOfDistinct(filler, func(s string) string { return s }).Draw(t, "lines")
+		lines = append(lines, "max-ttl: 12x")
+		text := strings.ReplaceAll(strings.Join(lines, "\n"), "\n", end)
+		want := fmt.Sprintf("conf.yaml:%d: max-ttl: ", 1+strings.Count(text, "\n"))
+		_, err := readFile(text).result()
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Fatalf("%q: got %v, want %s", text, err, want)
+		}
+	})
+}
+
+// FuzzFile: no file makes the loader panic, and one that is accepted says the same when it is written out again.
+func FuzzFile(f *testing.F) {
+	for _, seed := range []string{
+		"", "listen: a:1\n", "master: [redis://a, redis://:${PASSWORD}@b]\n", "max-ttl: 1h30m\nmax-clients: 5\n",
+		"key-prefix: \"\\u00e9$$\"\n", "a: &b c\nd: *b\n<<: *b\n", "? [x]\n: {y: !!str 5}\n", "--- |\n x\n...\n---\n", "%YAML 1.2\n---\nlisten: 'a:1'", "listen: >-\n  a:1\r\n",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 2000 {
+			t.Skip("the parser is slow on long nonsense")
+		}
+		first := readFile(text)
+		config, err := first.result()
+		if err != nil {
+			return
+		}
+		var out strings.Builder
+		for _, s := range table {
+			if values := s.get(config); len(values) > 0 {
+				out.WriteString(yamlQuoted(s, values))
+			}
+		}
+		again, err := readFile(out.String()).result()
+		if err != nil || fmt.Sprint(again.Masters) != fmt.Sprint(config.Masters) || again.String() != config.String() {
+			t.Fatalf("%q\nwritten again as\n%s\ngives %v, %v", text, out.String(), again, err)
+		}
+	})
+}
+
+// yamlQuoted writes a setting so that its values are taken as they are. What %q writes is also YAML.
+func yamlQuoted(s Setting, values []string) string {
+	var quoted []string
+	for _, v := range values {
+		quoted = append(quoted, fmt.Sprintf("%q", strings.ReplaceAll(v, "$", "$$")))
+	}
+	if s.Repeated {
+		return s.Name + ": [" + strings.Join(quoted, ", ") + "]\n"
+	}
+	return s.Name + ": " + quoted[0] + "\n"
+}

@@ -1,0 +1,130 @@
+package conf
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"net/url"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+const defaultPort = "6379"
+
+var (
+	errNotURL    = errors.New(`is not a URL such as "redis://host:6379" (in a password, special characters are written as %XX)`)
+	errScheme    = errors.New("does not begin with redis://, rediss:// or unix://")
+	errNoHost    = errors.New("names no host")
+	errHosts     = errors.New("names more than one host, but each master has a URL of its own")
+	errBadPort   = errors.New("has no port between 1 and 65535")
+	errNoPath    = errors.New(`names no socket: write three slashes, such as "unix:///run/redis.sock"`)
+	errDatabase  = errors.New("names a database, but the client's SELECT chooses it: leave it out")
+	errPath      = errors.New("has a path: leave it out")
+	errParameter = errors.New("has a parameter (only skip_verify=true or false of rediss:// is known: the other settings of a connection are the proxy's)")
+	errFragment  = errors.New("has a # (in a password it is written as %23)")
+)
+
+// hostName is any text that a resolver might know, without the characters that have a meaning in addresses.
+var hostName = regexp.MustCompile(`^[\pL\pM\pN._-]+$`)
+
+// masterURL says what is wrong with the URL of a master. What url.Parse says is not passed on: it quotes parts of the
+// URL, and a password with an odd character can be such a part.
+func masterURL(text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return errNotURL
+	case u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix":
+		return errScheme
+	case strings.Contains(text, "#"):
+		return errFragment
+	}
+	if err := checkPlace(u); err != nil {
+		return err
+	}
+	return checkQuery(u)
+}
+
+func checkPlace(u *url.URL) error {
+	if u.Scheme == "unix" {
+		if u.Host != "" || u.OmitHost || strings.Trim(u.Path, "/ ") == "" {
+			return errNoPath
+		}
+		return nil
+	}
+	if err := checkHost(u.Hostname()); err != nil {
+		return err
+	}
+	if port, err := strconv.ParseUint(portOf(u), 10, 16); err != nil || port == 0 {
+		return errBadPort
+	}
+	return checkPath(strings.Trim(u.Path, "/"))
+}
+
+func checkHost(host string) error {
+	_, noIP := netip.ParseAddr(host)
+	switch {
+	case host == "":
+		return errNoHost
+	case strings.ContainsAny(host, ",; "):
+		return errHosts
+	case noIP != nil && !hostName.MatchString(host):
+		return errNotURL
+	}
+	return nil
+}
+
+func checkPath(path string) error {
+	if path == "" {
+		return nil
+	}
+	if _, err := strconv.Atoi(path); err == nil {
+		return errDatabase
+	}
+	return errPath
+}
+
+func checkQuery(u *url.URL) error {
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return errParameter
+	}
+	for name, values := range query {
+		switch {
+		case name == "db" || name == "database":
+			return errDatabase
+		case name != "skip_verify" || u.Scheme != "rediss" || oneOf("true", "false")(strings.Join(values, " ")) != nil:
+			return errParameter
+		}
+	}
+	return nil
+}
+
+func portOf(u *url.URL) string {
+	if port := u.Port(); port != "" {
+		return port
+	}
+	return defaultPort
+}
+
+// address returns where a valid master URL leads, written in one way only: two masters with one address are one master.
+// Names are not looked up, so localhost and 127.0.0.1 differ here.
+func address(master string) string {
+	u, err := url.Parse(master)
+	if err != nil {
+		return master
+	}
+	if u.Scheme == "unix" {
+		return path.Clean(u.Path)
+	}
+	return net.JoinHostPort(canonicalHost(u.Hostname()), portOf(u))
+}
+
+func canonicalHost(host string) string {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Unmap().String()
+	}
+	return strings.TrimSuffix(strings.ToLower(host), ".")
+}

@@ -1,0 +1,104 @@
+package conf
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestRedact(t *testing.T) {
+	tests := []struct{ url, want string }{
+		// nothing to hide
+		{"", ""},
+		{"redis://host:6379", "redis://host:6379"},
+		{"redis://host/3", "redis://host/3"},
+		{"redis://[::1]:6379", "redis://[::1]:6379"},
+		{"rediss://host?skip_verify=true", "rediss://host?skip_verify=true"},
+		{"redis://host?db=3", "redis://host?db=3"},
+		{"unix:///run/redis.sock", "unix:///run/redis.sock"},
+		{"host:6379", "host:6379"},
+		{"${URL}", "${URL}"},
+		// the ordinary cases
+		{"redis://:hunter2@host:6379", "redis://:xxxxx@host:6379"},
+		{"redis://user:hunter2@host/3", "redis://user:xxxxx@host/3"},
+		{"unix://:hunter2@/run/redis.sock", "unix://:xxxxx@/run/redis.sock"},
+		// a name alone is the password to some clients
+		{"redis://hunter2@host", "redis://xxxxx@host"},
+		// passwords that are no part of a valid URL
+		{"redis://:hunter2@hunter2@host", "redis://:xxxxx@host"},
+		{"redis://:hun/hunter2@host", "redis://:xxxxx@host"},
+		{"redis://:hun#hunter2@host", "redis://:xxxxx@host"},
+		{"redis://:hun%hunter2@host", "redis://:xxxxx@host"},
+		{"redis://:hun?hunter2@host", "redis://xxxxx"},
+		{"redis://:hun://hunter2@host", "redis://:xxxxx@host"},
+		{"redis://:hunter2 @host", "redis://:xxxxx@host"},
+		// no URL
+		{":hunter2@host", ":xxxxx@host"},
+		{"hunter2@host", "xxxxx@host"},
+		{"redis:hunter2@host", "redis:xxxxx@host"},
+		{"redis://user:hunter2", "redis://user:xxxxx"},
+		{"redis://user:12#hunter2", "redis://user:xxxxx"},
+		{"redis://user:12/hunter2", "redis://user:xxxxx"},
+		{"redis://[::1]:hunter2", "redis://[::1]:xxxxx"},
+		{"redis://[::1:hunter2", "redis://[:xxxxx"},
+		// parameters
+		{"redis://host?password=hunter2", "redis://host?xxxxx"},
+		{"redis://host?password=a@hunter2", "redis://xxxxx"},
+		{"redis://:hunter2@host?db=3", "redis://:xxxxx@host?db=3"},
+		{"redis://:hunter2@host?db=3&p=hunter2", "redis://:xxxxx@host?xxxxx"},
+		// several in one
+		{"redis://:hunter2@a,redis://:hunter2@b", "redis://:xxxxx@b"},
+	}
+	for _, test := range tests {
+		if got := Redact(test.url); got != test.want {
+			t.Errorf("Redact(%q) = %q, want %q", test.url, got, test.want)
+		}
+	}
+}
+
+// TestRedactHidesAnyPassword puts passwords of any characters into URLs, escaped and raw.
+func TestRedactHidesAnyPassword(t *testing.T) {
+	forms := []string{"redis://:%s@h", "rediss://u:%s@h:1", "unix://:%s@/h", "u:%s@h", "redis://u:%s@h?db=1", "redis://u:%s@h/1", "redis://%s@h", "%s@h:1"}
+	rapid.Check(t, func(t *rapid.T) {
+		// an upper case X at both ends occurs nowhere else, so any part of it that is shown is seen
+		password := "X" + rapid.StringOf(rapid.RuneFrom([]rune("X@:/?#[]%$&=,;+ \"'\\\né1"))).Draw(t, "password") + "X"
+		for _, form := range forms {
+			for _, written := range []string{password, url.QueryEscape(password), url.PathEscape(password)} {
+				if !strings.Contains(form, ":%s") {
+					written = strings.ReplaceAll(written, ":", "") // what stands before a colon is the user
+				}
+				if got := Redact(fmt.Sprintf(form, written)); strings.Contains(got, "X") {
+					t.Fatalf("%q in %s is shown as %q", written, form, got)
+				}
+			}
+		}
+	})
+}
+
+// TestNoSecretInErrors loads such URLs from all sources, and through ${NAME}.
+func TestNoSecretInErrors(t *testing.T) {
+	// colons and such make most of these no URL at all; each error then shows the value
+	rapid.Check(t, func(t *rapid.T) {
+		password := rapid.StringOf(rapid.RuneFrom([]rune("@:/?#%,12"))).Draw(t, "before") + secret + rapid.StringOf(rapid.RuneFrom([]rune("@:/?#%,12"))).Draw(t, "after")
+		bad := "redis://:" + password + "@h/0"
+		for _, src := range []Source{
+			{Flags: map[string][]string{"master": {bad}}},
+			{Flags: map[string][]string{"listen": {bad}, "max-ttl": {bad}, "log-level": {bad}, "max-clients": {bad}}},
+			{Environ: []string{"REDLOCK_MASTER=" + bad, "REDLOCK_LISTEN=" + bad, "REDLOCK_MASTERS=" + bad}},
+		} {
+			if _, err := Load(src); err == nil || strings.Contains(err.Error(), secret) {
+				t.Fatalf("the error shows the password: %v", err)
+			}
+		}
+		for _, file := range []string{"master: ['%s']\n", "master: '%s'\n", "listen: '%s'\n", "'%s': 1\n", "masters: '%s'\n", "master: [%s\n", "%s\n", "%s:\n", "a: b: %s\n", "master:\n  %s\n", "%%TAG %s\n", "%%YAML %s\n---\na: b\n", "listen: ${%s}\n", "master: {'%s': 1}", "x: &%s\n", "listen: !%s a\n"} {
+			r := readFile(fmt.Sprintf(file, bad))
+			r.validate()
+			if _, err := r.result(); err == nil || strings.Contains(err.Error(), secret) {
+				t.Fatalf("%q: the error shows the password: %v", file, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,145 @@
+package conf
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// EnvPrefix begins the name of every environment variable of the proxy.
+	EnvPrefix = "REDLOCK_"
+	// FileFlag is the name of the flag that names the configuration file. It is no setting: a file cannot hold it.
+	FileFlag = "config"
+	// FileEnv is the environment variable that names the configuration file where the flag does not.
+	FileEnv = "REDLOCK_CONFIG"
+)
+
+// Setting is one row of the table from which flags, environment names and YAML keys are made.
+type Setting struct {
+	// Name is the kebab-case name: the flag without its dashes, and the YAML key.
+	Name string
+	// Usage says in one sentence what the setting is, with its unit.
+	Usage string
+	// Default is the value where none is given, written as a user would write it. Empty for a repeated setting.
+	Default string
+	// Repeated settings take several values: a repeated flag, a YAML list, or a variable with white space between them.
+	Repeated bool
+
+	secret bool                           // values may carry a password
+	text   bool                           // in YAML the value is a string, not a number or a boolean
+	set    func(*Config, []string) error  // parses, checks and stores values; errors do not contain the values
+	get    func(Config) (values []string) // the inverse of set
+}
+
+// Env returns the name of the setting's environment variable, such as REDLOCK_MAX_TTL.
+func (s Setting) Env() string {
+	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
+}
+
+// Settings returns the table of all settings, in the order in which help should list them. The slice is the caller's.
+func Settings() []Setting { return slices.Clone(table) }
+
+// table is never changed. A row names the setting, says what it is, and gives its kind, its field and its rules.
+var table = []Setting{
+	secrets(many("master", "`URL` of one independent Redis master (redis://, rediss:// or unix://); once per master",
+		func(c *Config) *[]string { return &c.Masters }, masterURL)),
+	one("listen", "`ADDR` (host:port) on which clients are served; port 0 lets the system choose",
+		text, func(c *Config) *string { return &c.Listen }, hostPort),
+	one("max-ttl", "longest TTL that a client may ask for, a `DURATION`",
+		duration, func(c *Config) *time.Duration { return &c.MaxTTL }, atLeast(time.Millisecond)),
+	one("master-timeout", "how long one master may take to answer before it has no vote, a `DURATION`",
+		duration, func(c *Config) *time.Duration { return &c.MasterTimeout }, moreThan(time.Duration(0))),
+	one("key-prefix", "`TEXT` before each lock's name in its key on the masters",
+		text, func(c *Config) *string { return &c.KeyPrefix }),
+	one("max-clients", "how many clients may be connected at once, a `NUMBER`",
+		number, func(c *Config) *int { return &c.MaxClients }, atLeast(1)),
+	one("drain-timeout", "how long a stopping proxy waits for what is still running, a `DURATION`",
+		duration, func(c *Config) *time.Duration { return &c.DrainTimeout }, atLeast(time.Duration(0))),
+	one("log-level", "least severe `LEVEL` that is logged: debug, info, warn or error",
+		text, func(c *Config) *string { return &c.LogLevel }, oneOf("debug", "info", "warn", "error")),
+	one("log-format", "`FORM` of the log lines: text or json",
+		text, func(c *Config) *string { return &c.LogFormat }, oneOf("text", "json")),
+}
+
+// one makes the row of a setting with one value.
+func one[T any](name, usage string, k kind[T], field func(*Config) *T, rules ...func(T) error) Setting {
+	set := func(c *Config, values []string) error {
+		if len(values) != 1 {
+			return fmt.Errorf("takes one value, not %d", len(values))
+		}
+		v, err := k.parse(values[0])
+		if err == nil {
+			err = firstError(v, rules)
+		}
+		if err == nil {
+			*field(c) = v
+		}
+		return err
+	}
+	get := func(c Config) []string { return []string{k.format(*field(&c))} }
+	return Setting{Name: name, Usage: usage, Default: get(Default())[0], text: k.text, set: set, get: get}
+}
+
+// many makes the row of a setting that is repeated.
+func many(name, usage string, field func(*Config) *[]string, rules ...func(string) error) Setting {
+	set := func(c *Config, values []string) error {
+		if len(values) == 0 {
+			return errors.New("is given without a value")
+		}
+		for _, v := range values {
+			if err := firstError(v, rules); err != nil {
+				return err
+			}
+		}
+		*field(c) = values
+		return nil
+	}
+	get := func(c Config) []string { return *field(&c) }
+	return Setting{Name: name, Usage: usage, Repeated: true, text: true, set: set, get: get}
+}
+
+// secrets marks a row whose values are URLs that may carry passwords.
+func secrets(s Setting) Setting {
+	s.secret = true
+	return s
+}
+
+// check says what is wrong with one value of s.
+func (s Setting) check(value string) error { return s.set(new(Config), []string{value}) }
+
+// shown returns the value as an error or a log may show it.
+func (s Setting) shown(value string) string {
+	if s.secret {
+		return Redact(value)
+	}
+	return guarded(value)
+}
+
+// byName returns the setting of that name.
+func byName(name string) (Setting, bool) {
+	i := slices.IndexFunc(table, func(s Setting) bool { return s.Name == name })
+	if i < 0 {
+		return Setting{}, false
+	}
+	return table[i], true
+}
+
+func settingNames() []string {
+	names := make([]string, len(table))
+	for i, s := range table {
+		names[i] = s.Name
+	}
+	return names
+}
+
+func firstError[T any](v T, rules []func(T) error) error {
+	for _, rule := range rules {
+		if err := rule(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}

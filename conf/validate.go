@@ -1,0 +1,89 @@
+package conf
+
+import (
+	"errors"
+	"fmt"
+)
+
+// problem is one fault of a configuration whose author is not known yet.
+type problem struct {
+	setting string // the setting at fault
+	index   int    // which of its values, if it is repeated
+	text    string
+	mirror  *problem // the same fault told of the other setting, to blame if only that one was given
+}
+
+// Validate returns every reason why the proxy could not run with c, joined, or nil. Each names the setting and the value,
+// with passwords hidden. What [Load] returns is valid.
+func (c Config) Validate() error {
+	problems := append(c.singleProblems(), c.crossProblems()...)
+	errs := make([]error, len(problems))
+	for i, p := range problems {
+		errs[i] = fmt.Errorf("%s: %s", p.setting, p.text)
+	}
+	return errors.Join(errs...)
+}
+
+// singleProblems are the faults of values taken each by itself.
+func (c Config) singleProblems() []problem {
+	var found []problem
+	for _, s := range table {
+		for i, value := range s.get(c) {
+			if err := s.check(value); err != nil {
+				found = append(found, problem{setting: s.Name, index: i, text: quoted(s, value, err)})
+			}
+		}
+	}
+	return found
+}
+
+// crossProblems are the faults of values that do not fit together.
+func (c Config) crossProblems() []problem {
+	var found []problem
+	if len(c.Masters) == 0 {
+		found = append(found, problem{setting: "master", text: "none is given, and at least one is needed (--master URL, REDLOCK_MASTER=URL, or a list in the file)"})
+	}
+	if c.MasterTimeout >= c.MaxTTL {
+		timeout, ttl := formatDuration(c.MasterTimeout), formatDuration(c.MaxTTL)
+		found = append(found, problem{
+			setting: "master-timeout", text: fmt.Sprintf("%q is not shorter than max-ttl %q", timeout, ttl),
+			mirror: &problem{setting: "max-ttl", text: fmt.Sprintf("%q is not longer than master-timeout %q", ttl, timeout)},
+		})
+	}
+	return append(found, c.sameMasters()...)
+}
+
+// sameMasters finds masters that are given twice: they would have two votes.
+func (c Config) sameMasters() []problem {
+	var found []problem
+	first := map[string]int{}
+	for i, master := range c.Masters {
+		where := address(master)
+		if j, seen := first[where]; seen {
+			found = append(found, problem{setting: "master", index: i,
+				text: fmt.Sprintf("%q is the same master as %q: each has one vote", Redact(master), Redact(c.Masters[j]))})
+			continue
+		}
+		first[where] = i
+	}
+	return found
+}
+
+// Warnings returns a sentence for everything in a valid c that works but is probably not meant.
+func (c Config) Warnings() []string {
+	var found []string
+	n := len(c.Masters)
+	majority := n/2 + 1
+	if n == 1 || n == 2 {
+		found = append(found, fmt.Sprintf("masters: %d is fewer than 3: a lock needs %d of %d, so every lock stops when one master does", n, majority, n))
+	}
+	if n > 0 && n%2 == 0 {
+		found = append(found, fmt.Sprintf("masters: %d is an even number: a lock needs %d of them, so no more may fail than of %d, and there is one more that can", n, majority, n-1))
+	}
+	return found
+}
+
+// quoted is the wording of every error about one value.
+func quoted(s Setting, value string, err error) string {
+	return fmt.Sprintf("%q %v", s.shown(value), err)
+}

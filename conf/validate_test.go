@@ -1,0 +1,73 @@
+package conf
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// valid is a configuration without faults or warnings.
+func valid() Config {
+	c := Default()
+	c.Masters = []string{"redis://:hunter2@a", "redis://b", "redis://c"}
+	return c
+}
+
+func TestValidate(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*Config)
+		want   []string
+	}{
+		{"nothing", func(*Config) {}, nil},
+		{"no master", func(c *Config) { c.Masters = nil }, []string{`master: none is given`}},
+		{"a bad master", func(c *Config) { c.Masters[0] = "redis://:hunter2@a/0" }, []string{`master: "redis://:xxxxx@a/0" names a database`}},
+		{"a master twice", func(c *Config) { c.Masters[2] = "redis://A:6379" }, []string{`master: "redis://A:6379" is the same master as "redis://:xxxxx@a"`}},
+		{"listen", func(c *Config) { c.Listen = "6380" }, []string{`listen: "6380" is not host:port`}},
+		{"listen port", func(c *Config) { c.Listen = "h:65536" }, []string{`listen: "h:65536" has no port number`}},
+		{"listen port name", func(c *Config) { c.Listen = "h:redis" }, []string{`listen: "h:redis" has no port number`}},
+		{"listen anywhere", func(c *Config) { c.Listen = ":0" }, nil},
+		{"shortest TTL", func(c *Config) { c.MaxTTL, c.MasterTimeout = time.Millisecond, time.Microsecond }, nil},
+		{"TTL too short", func(c *Config) { c.MaxTTL, c.MasterTimeout = time.Millisecond-1, 1 }, []string{`max-ttl: "999.999µs" is less than 1ms`}},
+		{"longest TTL", func(c *Config) { c.MaxTTL = 1<<63 - 1 }, nil},
+		{"no timeout", func(c *Config) { c.MasterTimeout = 0 }, []string{`master-timeout: "0s" is not more than 0s`}},
+		{"timeout as long as the TTL", func(c *Config) { c.MasterTimeout = c.MaxTTL }, []string{`master-timeout: "24h" is not shorter than max-ttl "24h"`}},
+		{"no drain", func(c *Config) { c.DrainTimeout = 0 }, nil},
+		{"negative drain", func(c *Config) { c.DrainTimeout = -time.Second }, []string{`drain-timeout: "-1s" is less than 0s`}},
+		{"no clients", func(c *Config) { c.MaxClients = 0 }, []string{`max-clients: "0" is less than 1`}},
+		{"log", func(c *Config) { c.LogLevel, c.LogFormat = "INFO", "" }, []string{`log-level: "INFO" is none of`, `log-format: "" is none of`}},
+		{"the zero value", func(c *Config) { *c = Config{} }, []string{`listen: "" is`, `max-ttl: "0s" is`, `master-timeout: "0s" is`, `max-clients: "0" is`,
+			`log-level: "" is`, `log-format: "" is`, `master: none is given`, `master-timeout: "0s" is not shorter than max-ttl "0s"`}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c := valid()
+			test.change(&c)
+			if err := c.Validate(); !matches(err, test.want) {
+				t.Fatalf("got\n%v\nwant\n%s", err, strings.Join(test.want, "\n"))
+			}
+		})
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	tests := []struct {
+		masters int
+		want    []string
+	}{
+		{0, nil}, // an error, not a warning
+		{1, []string{"masters: 1 is fewer than 3: a lock needs 1 of 1, so every lock stops when one master does"}},
+		{2, []string{
+			"masters: 2 is fewer than 3: a lock needs 2 of 2, so every lock stops when one master does",
+			"masters: 2 is an even number: a lock needs 2 of them, so no more may fail than of 1, and there is one more that can"}},
+		{3, nil},
+		{4, []string{"masters: 4 is an even number: a lock needs 3 of them, so no more may fail than of 3, and there is one more that can"}},
+		{5, nil},
+	}
+	for _, test := range tests {
+		c := Config{Masters: make([]string, test.masters)}
+		if got := c.Warnings(); strings.Join(got, "\n") != strings.Join(test.want, "\n") {
+			t.Errorf("%d masters: got %q, want %q", test.masters, got, test.want)
+		}
+	}
+}

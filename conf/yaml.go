@@ -1,0 +1,159 @@
+package conf
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+var (
+	errNothing = errors.New(`has no value (an empty text is written "")`)
+	errNotText = errors.New("is not text: put it in quotes")
+)
+
+// yamlFile makes a layer out of the nodes of one file.
+type yamlFile struct {
+	path   string
+	lookup func(string) (string, bool) // the variables that ${NAME} may stand for
+	first  map[string]string           // where each setting was met first
+	found  layer
+	failed map[string]bool // settings with an error in errs
+	errs   []error
+}
+
+// pairs returns the names and values of a document, which is empty or a mapping.
+func pairs(path string, body ast.Node) ([]*ast.MappingValueNode, error) {
+	switch n := body.(type) {
+	case nil, *ast.CommentGroupNode:
+		return nil, nil
+	case *ast.MappingNode:
+		return n.Values, nil
+	}
+	return nil, fmt.Errorf("%s:%d: is %s, but lines of the form \"name: value\" are wanted", path, line(body), noun(body))
+}
+
+func (f *yamlFile) pair(pair *ast.MappingValueNode) {
+	if _, plain := pair.Key.(*ast.StringNode); !plain {
+		f.errs = append(f.errs, fmt.Errorf("%s:%d: has %s where the name of a setting is wanted", f.path, line(pair.Key), noun(pair.Key)))
+		return
+	}
+	name := pair.Key.GetToken().Value
+	where := f.where(pair.Key, name)
+	s, known := byName(name)
+	if !known {
+		f.errs = append(f.errs, fmt.Errorf("%s: is not a setting (%s)", where, advice(name, settingNames())))
+		return
+	}
+	if first, twice := f.first[name]; twice {
+		f.fail(s, fmt.Errorf("%s: is given twice, first at %s", where, first))
+		return
+	}
+	f.first[name] = where
+	before := len(f.errs)
+	e := f.entry(s, where, pair.Value)
+	e.incomplete = len(f.errs) > before
+	f.found[name] = e
+}
+
+// entry reads the value of one setting. What is wrong with it goes to errs.
+func (f *yamlFile) entry(s Setting, where string, value ast.Node) entry {
+	if !s.Repeated {
+		return entry{where: where, values: f.scalar(s, where, value)}
+	}
+	e := entry{where: where}
+	list, ok := value.(*ast.SequenceNode)
+	if !ok {
+		f.fail(s, notList(s, where, value))
+		return e
+	}
+	for _, item := range list.Values {
+		e.values = append(e.values, f.scalar(s, f.where(item, s.Name), item)...)
+	}
+	return e
+}
+
+// scalar returns the one value that the node holds, or none if something is wrong with it.
+func (f *yamlFile) scalar(s Setting, where string, node ast.Node) []given {
+	written, ok := scalarText(node)
+	if !ok {
+		f.fail(s, fmt.Errorf("%s: %w", where, notScalar(node)))
+		return nil
+	}
+	value, err := f.resolve(s, node, written)
+	if err != nil { // shown as written, since a variable may hold a secret
+		f.fail(s, fmt.Errorf("%s: %s", where, quoted(s, written, err)))
+		return nil
+	}
+	return []given{{where, value}}
+}
+
+// resolve returns the value that stands in the file as written, if it is right for s.
+func (f *yamlFile) resolve(s Setting, node ast.Node, written string) (value string, err error) {
+	value = written
+	if _, isText := node.(*ast.StringNode); isText {
+		value, err = expand(written, f.lookup)
+	} else if s.text {
+		err = errNotText
+	}
+	if err != nil {
+		return "", err
+	}
+	return value, s.check(value)
+}
+
+func (f *yamlFile) fail(s Setting, err error) {
+	f.failed[s.Name] = true
+	f.errs = append(f.errs, err)
+}
+
+func (f *yamlFile) where(n ast.Node, name string) string {
+	return fmt.Sprintf("%s:%d: %s", f.path, line(n), guarded(name))
+}
+
+// scalarText returns a scalar as it is written, without its quotes.
+func scalarText(n ast.Node) (text string, ok bool) {
+	switch n := n.(type) {
+	case *ast.StringNode:
+		return n.Value, true
+	case *ast.BoolNode, *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
+		return n.GetToken().Value, true
+	}
+	return "", false
+}
+
+func notScalar(n ast.Node) error {
+	if _, null := n.(*ast.NullNode); null {
+		return errNothing
+	}
+	return fmt.Errorf("is %s, but one value on one line is wanted", noun(n))
+}
+
+func notList(s Setting, where string, n ast.Node) error {
+	written, ok := scalarText(n)
+	if !ok {
+		return fmt.Errorf("%s: is %s, but a list is wanted (a line \"- value\" for each)", where, noun(n))
+	}
+	return fmt.Errorf("%s: %s", where, quoted(s, written, errors.New(`is one value, but a list is wanted (a line "- value" for each)`)))
+}
+
+// noun says what a node is, for an error about a node of another type than wanted. What it holds is left out.
+func noun(n ast.Node) string {
+	switch n.(type) {
+	case *ast.NullNode:
+		return "nothing"
+	case *ast.StringNode:
+		return "text"
+	case *ast.BoolNode, *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
+		return "a number or a boolean"
+	case *ast.LiteralNode:
+		return "a block of lines"
+	case *ast.SequenceNode:
+		return "a list"
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return "a mapping"
+	}
+	return "an anchor, an alias or a tag" // and the other parts of YAML that are not used here
+}
+
+func line(n ast.Node) int { return n.GetToken().Position.Line }

@@ -1,0 +1,121 @@
+package proxy
+
+import (
+	"errors"
+	"net"
+
+	"github.com/tidwall/redcon"
+)
+
+const (
+	// minBuffer and maxBuffer bound what an input reads at a time: it begins small,
+	// for the many clients that are idle, and grows with what comes.
+	minBuffer = 512
+	maxBuffer = 16 << 10
+	// maxFrame bounds a command that must be held whole.
+	maxFrame = 1 << 20
+	// maxExcerpt is how much is kept of a command that is thrown away: more than
+	// any error shows of it.
+	maxExcerpt = 2 << 10
+)
+
+// errNotCRLF is for line ends that Redis takes and redcon does not.
+var errNotCRLF = &ProtocolError{"Protocol error: expected CRLF"}
+
+// input reads a client's bytes and finds the frames in them. Its buffer holds
+// the frame being read, from start on; up to scanned it has been scanned; up to
+// end there are bytes.
+type input struct {
+	conn    net.Conn
+	scanner frameScanner
+	buf     []byte
+	start   int
+	scanned int
+	end     int
+	args    [][]byte // memory for the words of a command
+}
+
+// event scans what has been read. It returns frameMore when more must be read.
+func (in *input) event() (frameEvent, error) {
+	n, ev, err := in.scanner.scan(in.buf[in.scanned:in.end])
+	in.scanned += n
+	return ev, err
+}
+
+// pending reports whether there are bytes beyond what has been scanned.
+func (in *input) pending() bool { return in.scanned < in.end }
+
+// size is how much of the current frame has been scanned.
+func (in *input) size() int { return in.scanned - in.start }
+
+// chunk is what has been scanned of the current frame.
+func (in *input) chunk() []byte { return in.buf[in.start:in.scanned] }
+
+// skip forgets what has been scanned.
+func (in *input) skip() { in.start = in.scanned }
+
+// words are the words of the frame that has just ended, valid until more is read.
+func (in *input) words() ([][]byte, error) {
+	if in.scanner.inline() {
+		return in.scanner.inlineArgs(), nil
+	}
+	complete, args, _, _, err := redcon.ReadNextCommand(in.chunk(), in.args[:0])
+	if err != nil || !complete {
+		return nil, errNotCRLF
+	}
+	in.args = args
+	return args, nil
+}
+
+// fill reads once.
+func (in *input) fill() error {
+	in.makeRoom()
+	return in.read()
+}
+
+func (in *input) read() error {
+	n, err := in.conn.Read(in.buf[in.end:])
+	in.end += n
+	if n > 0 {
+		return nil // an error will come again
+	}
+	return err
+}
+
+// makeRoom moves what is held to the front of the buffer, and changes the buffer's
+// size with the need for it.
+func (in *input) makeRoom() {
+	held := in.buf[in.start:in.end]
+	size := len(in.buf)
+	switch {
+	case len(held) == 0 && in.end < len(in.buf)/4:
+		size = max(minBuffer, size/2) // much of it was not used
+	case in.end == len(in.buf):
+		size = max(minBuffer, min(2*size, maxBuffer), 2*len(held))
+	}
+	if size != len(in.buf) {
+		in.buf = append(make([]byte, 0, size), held...)[:size]
+	} else {
+		copy(in.buf, held)
+	}
+	in.scanned -= in.start
+	in.end -= in.start
+	in.start = 0
+}
+
+// lookahead reads once behind what is held, and moves nothing: the words of the
+// running command stay where they are. It returns errFull if there is no room.
+func (in *input) lookahead() error {
+	if in.end == len(in.buf) {
+		if len(in.buf) >= 2*maxBuffer {
+			return errFull
+		}
+		bigger := make([]byte, max(minBuffer, 2*len(in.buf)))
+		copy(bigger, in.buf[:in.end])
+		in.buf = bigger
+	}
+	return in.read()
+}
+
+// errFull ends a lookahead: the client has sent much ahead of its replies.
+var errFull = errors.New("the read buffer is full")

@@ -1,0 +1,205 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"redlock-proxy/commands"
+)
+
+const (
+	// writeTimeout is how long a client may leave its replies unread.
+	writeTimeout = time.Minute
+	// maxPending is how much is written together.
+	maxPending = 16 << 10
+)
+
+// session serves one client.
+type session struct {
+	conn     net.Conn
+	table    *commands.Table
+	log      *slog.Logger
+	in       input
+	out      commands.Reply
+	client   commands.Client
+	excerpt  []byte // of a command that is being thrown away
+	left     bool   // the client left while a command waited
+	draining atomic.Bool
+}
+
+func newSession(s *Server, conn net.Conn) *session {
+	return &session{
+		conn: conn, table: s.opts.Table, log: s.opts.Logger,
+		in: input{conn: conn, scanner: newFrameScanner(DefaultLimits())},
+		client: commands.Client{
+			ID: s.lastID.Add(1), Proto: 2, Since: time.Now(),
+			Addr: conn.RemoteAddr(), LocalAddr: conn.LocalAddr(),
+		},
+	}
+}
+
+// run serves the client until it leaves, errs, or ctx ends. A panic costs this
+// client its connection, and no other.
+func (s *session) run(ctx context.Context) {
+	defer s.conn.Close()
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("a session failed", "client", s.client.Addr, "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	s.client.Watch = s.watch
+	err := s.serve(ctx)
+	var protocol *ProtocolError
+	if errors.As(err, &protocol) {
+		s.out.Error("ERR " + protocol.Error())
+	}
+	if !errors.Is(err, errClientLeft) {
+		_ = s.flush()
+	}
+	s.out.Undelivered()
+}
+
+// drain has the session end at the next frame that has not begun to arrive.
+func (s *session) drain() {
+	s.draining.Store(true)
+	_ = s.conn.SetReadDeadline(time.Unix(1, 0))
+}
+
+// serve runs command after command. It returns io.EOF when the client has left.
+func (s *session) serve(ctx context.Context) error {
+	for !s.client.Closing {
+		ev, err := s.in.event()
+		switch {
+		case err != nil:
+			return err
+		case ev == frameName:
+			err = s.command(ctx)
+		case ev == frameEmpty:
+			s.in.skip()
+		case ev == frameMore:
+			err = s.more()
+		}
+		if err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// more flushes the replies, since nothing can be done without more from the client,
+// and reads.
+func (s *session) more() error {
+	if err := s.flush(); err != nil {
+		return err
+	}
+	err := s.in.fill()
+	if s.draining.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
+		return io.EOF
+	}
+	return err
+}
+
+// command handles the command whose name has just been scanned.
+func (s *session) command(ctx context.Context) error {
+	name, long := s.in.scanner.name()
+	cmd := s.table.Lookup(name)
+	if cmd == nil || long {
+		return s.discard(s.table.Unknown)
+	}
+	whole, err := s.collect()
+	if err != nil {
+		return err
+	}
+	if !whole {
+		return s.discard(tooLong)
+	}
+	words, err := s.in.words()
+	if err != nil {
+		return err
+	}
+	s.table.Run(ctx, cmd, &s.client, words, &s.out)
+	s.in.skip()
+	if s.left {
+		return errClientLeft
+	}
+	if len(s.out.Bytes) > maxPending {
+		return s.flush()
+	}
+	return nil
+}
+
+// collect reads the rest of the frame, unless it is too long to be held.
+func (s *session) collect() (whole bool, err error) {
+	for {
+		ev, err := s.in.event()
+		if err != nil || ev == frameEnd {
+			return err == nil, err
+		}
+		if s.in.size() > maxFrame {
+			return false, nil
+		}
+		if err := s.more(); err != nil {
+			return false, err
+		}
+	}
+}
+
+// tooLong answers a command of ours that would not be held.
+func tooLong(_ *commands.Client, _ [][]byte, out *commands.Reply) {
+	out.Error("ERR command too long: the proxy takes 1048576 bytes for a command of its own")
+}
+
+// discard throws the rest of the frame away as it comes, and answers it from an
+// excerpt of its beginning.
+func (s *session) discard(answer func(*commands.Client, [][]byte, *commands.Reply)) error {
+	inline := s.in.scanner.inlineArgs() // gone with the end of the frame
+	s.excerpt = s.excerpt[:0]
+	for {
+		ev, err := s.in.event()
+		s.excerpt = append(s.excerpt, s.in.chunk()[:min(s.in.size(), maxExcerpt-len(s.excerpt))]...)
+		s.in.skip()
+		if err != nil {
+			return err
+		}
+		if ev == frameEnd {
+			break
+		}
+		if err := s.more(); err != nil {
+			return err
+		}
+	}
+	words := inline
+	if words == nil {
+		words = excerptWords(s.excerpt)
+	}
+	answer(&s.client, words, &s.out)
+	return nil
+}
+
+// flush writes the replies so far. What a failed write leaves undone is undone
+// when the session ends.
+func (s *session) flush() error {
+	if len(s.out.Bytes) == 0 {
+		s.out.Delivered()
+		return nil
+	}
+	_ = s.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if _, err := s.conn.Write(s.out.Bytes); err != nil {
+		return errors.Join(errClientLeft, err)
+	}
+	s.out.Delivered()
+	if cap(s.out.Bytes) > maxPending {
+		s.out.Bytes = nil
+	}
+	return nil
+}
