@@ -23,16 +23,20 @@ func demoFlags() []cli.Flag {
 
 // demoAction runs the whole product in this process. It needs no Redis.
 func demoAction(c *cli.Context) error {
-	masters, stop, err := embeddedMasters(c.Int("masters"))
+	if n := c.Int("masters"); n < 1 {
+		return fmt.Errorf("--masters: %d is less than 1", n)
+	}
+	servers, stop, err := embedded(c.Int("masters") + 1)
 	if err != nil {
 		return err
 	}
 	defer stop()
 	cfg := conf.Default()
 	cfg.Listen = c.String("listen")
-	for _, m := range masters {
+	for _, m := range servers[1:] {
 		cfg.Masters = append(cfg.Masters, "redis://"+m.Addr())
 	}
+	cfg.Upstream = "redis://" + servers[0].Addr()
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
@@ -44,10 +48,10 @@ func demo(ctx context.Context, cfg conf.Config, out io.Writer) error {
 	return serve(ctx, cfg, quietLog, func(addr net.Addr) { introduce(out, cfg, addr) })
 }
 
-// embeddedMasters starts n in-memory Redis servers whose TTLs run by the clock.
-func embeddedMasters(n int) (masters []*miniredis.Miniredis, stop func(), err error) {
+// embedded starts n in-memory Redis servers whose TTLs run by the clock.
+func embedded(n int) (servers []*miniredis.Miniredis, stop func(), err error) {
 	stop = func() {
-		for _, m := range masters {
+		for _, m := range servers {
 			m.Close()
 		}
 	}
@@ -58,9 +62,9 @@ func embeddedMasters(n int) (masters []*miniredis.Miniredis, stop func(), err er
 			stop()
 			return nil, nil, err
 		}
-		masters = append(masters, m)
+		servers = append(servers, m)
 	}
-	return masters, stop, nil
+	return servers, stop, nil
 }
 
 // introduce says what to type next.
@@ -70,7 +74,7 @@ func introduce(out io.Writer, cfg conf.Config, addr net.Addr) {
 	if host != "127.0.0.1" && host != "::" {
 		cli = "redis-cli -h " + host + " -p " + port
 	}
-	fmt.Fprintf(out, `redlock-proxy %s: a demo with %s masters in this process. Nothing is kept.
+	fmt.Fprintf(out, `redlock-proxy %s: a demo with %s masters and an upstream in this process. Nothing is kept.
 
 Type in another terminal:
 
@@ -81,6 +85,8 @@ Type in another terminal:
   %[3]s UNLOCK job:1 me               1: released
   %[3]s LOCK job:1 '*' EX 30          the proxy makes a token
   %[3]s LOCK job:1 you PX 1000 BLOCK 60000    wait for it
+  %[3]s SET greeting hello            any other command goes to the upstream Redis
+  %[3]s GET greeting
 
 Ctrl-C ends it.
 `, version, strconv.Itoa(len(cfg.Masters)), cli)

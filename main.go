@@ -57,14 +57,42 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		Writer:                    stdout,
 		ErrWriter:                 stderr,
 		ExitErrHandler:            func(*cli.Context, error) {},
+		OnUsageError:              usageError,
+		Action:                    helpAction,
 		Commands: []*cli.Command{
-			{Name: "serve", Usage: "serve clients", Flags: settingFlags(), Action: serveAction},
-			{Name: "demo", Usage: "try it now: the proxy and its masters in this process", Flags: demoFlags(), Action: demoAction},
-			{Name: "check", Usage: "connect to every master and tell what is unsafe", Flags: settingFlags(), Action: checkAction},
-			{Name: "healthcheck", Usage: "ask the running proxy; for a container's HEALTHCHECK", Flags: settingFlags(), Action: healthcheckAction},
-			{Name: "version", Usage: "print the version", Action: versionAction},
+			command("serve", "serve clients", settingFlags(), serveAction),
+			command("demo", "try it now: the proxy and its masters in this process", demoFlags(), demoAction),
+			command("check", "connect to every master and tell what is unsafe", settingFlags(), checkAction),
+			command("healthcheck", "ask the running proxy; for a container's HEALTHCHECK", settingFlags(), healthcheckAction),
+			command("version", "print the version", nil, versionAction),
 		},
 	}
+}
+
+// command makes a command that takes flags and no arguments.
+func command(name, usage string, flags []cli.Flag, action cli.ActionFunc) *cli.Command {
+	return &cli.Command{
+		Name: name, Usage: usage, Flags: flags, HideHelpCommand: true, OnUsageError: usageError,
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return fmt.Errorf("unexpected argument %q", c.Args().First())
+			}
+			return action(c)
+		},
+	}
+}
+
+// usageError tells in one line what is wrong with a flag. The whole help would hide it.
+func usageError(c *cli.Context, err error, _ bool) error {
+	return fmt.Errorf("%w (see %s --help)", err, c.Command.HelpName)
+}
+
+// helpAction runs where no command was given, or none that there is.
+func helpAction(c *cli.Context) error {
+	if c.Args().Present() {
+		return fmt.Errorf("unknown command %q (see %s --help)", c.Args().First(), c.App.Name)
+	}
+	return cli.ShowAppHelp(c)
 }
 
 func versionAction(c *cli.Context) error {
@@ -101,13 +129,8 @@ func source(c *cli.Context) conf.Source {
 	return conf.Source{Flags: given, Environ: os.Environ(), File: c.String(conf.FileFlag)}
 }
 
-// load reads the configuration for a command that takes no arguments.
-func load(c *cli.Context) (conf.Config, error) {
-	if c.Args().Present() {
-		return conf.Config{}, fmt.Errorf("unexpected argument %q", c.Args().First())
-	}
-	return conf.Load(source(c))
-}
+// load reads the configuration.
+func load(c *cli.Context) (conf.Config, error) { return conf.Load(source(c)) }
 
 func newLogger(w io.Writer, cfg conf.Config) (*slog.Logger, error) {
 	var level slog.Level

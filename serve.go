@@ -48,12 +48,20 @@ func serve(ctx context.Context, cfg conf.Config, log *slog.Logger, ready func(ne
 	if err != nil {
 		return err
 	}
-	server := newServer(cfg, cluster, log)
+	upstream, err := newUpstream(cfg, log)
+	if err != nil {
+		return err
+	}
+	server := newServer(cfg, cluster, upstream, log)
 
 	// The masters outlive the clients: what runs, finishes.
 	masters, stopMasters := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { _ = cluster.Run(masters) })
+	if upstream != nil {
+		upstream.Probe(ctx)
+		running.Go(func() { _ = upstream.Run(masters) })
+	}
 	defer running.Wait()
 	defer stopMasters()
 
@@ -68,10 +76,18 @@ func serve(ctx context.Context, cfg conf.Config, log *slog.Logger, ready func(ne
 	return err
 }
 
+// newUpstream is nil for a lock server.
+func newUpstream(cfg conf.Config, log *slog.Logger) (*proxy.Upstream, error) {
+	if cfg.Upstream == "" {
+		return nil, nil
+	}
+	return proxy.NewUpstream(cfg.Upstream, cfg.UpstreamTimeout, log)
+}
+
 // newServer puts the house together: proxy → commands → quorum.
-func newServer(cfg conf.Config, cluster *quorum.Cluster, log *slog.Logger) *proxy.Server {
+func newServer(cfg conf.Config, cluster *quorum.Cluster, upstream *proxy.Upstream, log *slog.Logger) *proxy.Server {
 	var server *proxy.Server
-	table := commands.NewTable(commands.Options{
+	opts := commands.Options{
 		Locks:      quorum.NewLocker(cluster),
 		MaxTTL:     cfg.MaxTTL,
 		KeyPrefix:  cfg.KeyPrefix,
@@ -79,9 +95,14 @@ func newServer(cfg conf.Config, cluster *quorum.Cluster, log *slog.Logger) *prox
 		MaxClients: cfg.MaxClients,
 		Masters:    cluster.Status,
 		Clients:    func() int { return server.Clients() },
-	})
+	}
+	newTable := commands.NewTable
+	if upstream != nil {
+		opts.Upstream, newTable = upstream.Status, commands.NewRelayTable
+	}
 	server = proxy.NewServer(proxy.Options{
-		Table: table, MaxClients: cfg.MaxClients, DrainTimeout: cfg.DrainTimeout, Logger: log,
+		Table: newTable(opts), Upstream: upstream,
+		MaxClients: cfg.MaxClients, DrainTimeout: cfg.DrainTimeout, Logger: log,
 	})
 	return server
 }

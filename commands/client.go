@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"strings"
 	"time"
 )
 
@@ -29,6 +28,9 @@ type Client struct {
 	// Watch watches for the client to leave, and ends ctx if it does, until stop is
 	// called. A command calls it before it waits. It may be nil.
 	Watch func(ctx context.Context) (watched context.Context, stop func())
+	// Ask sends the command that is being run to the upstream and gives its whole
+	// reply. It is nil for a proxy without an upstream.
+	Ask func(ctx context.Context) ([]byte, error)
 
 	silence silence
 }
@@ -53,34 +55,37 @@ func (c *Client) watch(ctx context.Context) (context.Context, func()) {
 
 // reset puts back what RESET does.
 func (c *Client) reset() {
-	c.Proto, c.DB, c.Name, c.silence = 2, 0, "", replyOn
+	c.Proto, c.DB, c.Name = 2, 0, ""
+	if c.silence != replySkipping { // which is about this very reply
+		c.silence = replyOn
+	}
 }
 
 // cmdClient is CLIENT with its subcommands.
 func (t *Table) cmdClient(_ context.Context, c *Client, args [][]byte, out *Reply) {
-	sub := strings.ToLower(string(args[1]))
+	sub := lower(args[1])
 	run, known := clientSubcommands[sub]
 	switch {
 	case !known:
-		out.Error(fmt.Sprintf("ERR unknown subcommand '%.128s'. Try CLIENT HELP.", args[1]))
-	case len(args) != run.args:
+		unknownSubcommand("CLIENT", args[1], out)
+	case !fits(run.arity, len(args)):
 		out.Error(fmt.Sprintf("ERR wrong number of arguments for 'client|%s' command", sub))
 	default:
 		run.do(c, args[2:], out)
 	}
 }
 
-// clientSubcommands is never changed. args counts all words.
+// clientSubcommands is never changed. The arity counts all words.
 var clientSubcommands = map[string]struct {
-	args int
-	do   func(c *Client, args [][]byte, out *Reply)
+	arity int
+	do    func(c *Client, args [][]byte, out *Reply)
 }{
 	"id":       {2, func(c *Client, _ [][]byte, out *Reply) { out.Int(c.ID) }},
 	"getname":  {2, clientGetName},
 	"setname":  {3, clientSetName},
 	"setinfo":  {4, clientSetInfo},
-	"info":     {2, func(c *Client, _ [][]byte, out *Reply) { out.Bulk(c.describe()) }},
-	"list":     {2, func(c *Client, _ [][]byte, out *Reply) { out.Bulk(c.describe()) }},
+	"info":     {2, func(c *Client, _ [][]byte, out *Reply) { out.Text(c.describe()) }},
+	"list":     {-2, clientList},
 	"reply":    {3, clientReply},
 	"no-evict": {3, clientOnOff},
 	"no-touch": {3, clientOnOff},
@@ -93,6 +98,15 @@ func clientGetName(c *Client, _ [][]byte, out *Reply) {
 		return
 	}
 	out.Bulk(c.Name)
+}
+
+// clientList lists the client itself and nobody else; it takes no TYPE and no ID.
+func clientList(c *Client, options [][]byte, out *Reply) {
+	if len(options) > 0 {
+		out.Error(errSyntax.Error())
+		return
+	}
+	out.Text(c.describe())
 }
 
 func clientSetName(c *Client, args [][]byte, out *Reply) {
@@ -123,13 +137,13 @@ func printable(s []byte) bool {
 }
 
 func clientSetInfo(c *Client, args [][]byte, out *Reply) {
-	option := strings.ToLower(string(args[0]))
+	option := lower(args[0])
 	switch {
 	case option != "lib-name" && option != "lib-ver":
-		out.Error(fmt.Sprintf("ERR Unrecognized option '%s'", args[0]))
+		out.Error(fmt.Sprintf("ERR Unrecognized option '%s'", cString(args[0], len(args[0]))))
 		return
 	case !printable(args[1]):
-		out.Error(fmt.Sprintf("ERR %s cannot contain spaces, newlines or special characters.", option))
+		out.Error(fmt.Sprintf("ERR %s cannot contain spaces, newlines or special characters.", args[0]))
 		return
 	case option == "lib-name":
 		c.LibName = string(args[1])
@@ -140,7 +154,7 @@ func clientSetInfo(c *Client, args [][]byte, out *Reply) {
 }
 
 func clientReply(c *Client, args [][]byte, out *Reply) {
-	switch strings.ToLower(string(args[0])) {
+	switch lower(args[0]) {
 	case "on":
 		c.silence = replyOn
 		out.Status("OK")
@@ -156,7 +170,7 @@ func clientReply(c *Client, args [][]byte, out *Reply) {
 }
 
 func clientOnOff(_ *Client, args [][]byte, out *Reply) {
-	switch strings.ToLower(string(args[0])) {
+	switch lower(args[0]) {
 	case "on", "off":
 		out.Status("OK")
 	default:
@@ -165,7 +179,7 @@ func clientOnOff(_ *Client, args [][]byte, out *Reply) {
 }
 
 func clientHelp(_ *Client, _ [][]byte, out *Reply) {
-	out.Strings([]string{
+	out.Statuses([]string{
 		"CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 		"GETNAME", "    Return the name of the current connection.",
 		"ID", "    Return the ID of the current connection.",

@@ -3,7 +3,6 @@ package commands
 import (
 	"context"
 	"fmt"
-	"strings"
 )
 
 // cmdCommand is COMMAND with its subcommands.
@@ -13,19 +12,21 @@ func (t *Table) cmdCommand(_ context.Context, _ *Client, args [][]byte, out *Rep
 		return
 	}
 	rest := args[2:]
-	switch sub := strings.ToLower(string(args[1])); sub {
-	case "count":
+	switch sub := lower(args[1]); {
+	case sub == "count" && len(rest) > 0, sub == "getkeys" && len(rest) == 0:
+		out.Error(fmt.Sprintf("ERR wrong number of arguments for 'command|%s' command", sub))
+	case sub == "count":
 		out.Int(int64(len(t.ordered)))
-	case "list":
-		t.commandList(out)
-	case "info":
+	case sub == "list":
+		t.commandList(rest, out)
+	case sub == "info":
 		t.commandInfo(t.named(rest), out)
-	case "docs":
+	case sub == "docs":
 		t.commandDocs(t.named(rest), out)
-	case "getkeys":
+	case sub == "getkeys":
 		t.commandGetKeys(rest, out)
 	default:
-		out.Error(fmt.Sprintf("ERR unknown subcommand '%.128s'. Try COMMAND HELP.", args[1]))
+		unknownSubcommand("COMMAND", args[1], out)
 	}
 }
 
@@ -41,7 +42,12 @@ func (t *Table) named(names [][]byte) []*Command {
 	return found
 }
 
-func (t *Table) commandList(out *Reply) {
+// commandList takes no FILTERBY.
+func (t *Table) commandList(options [][]byte, out *Reply) {
+	if len(options) > 0 {
+		out.Error(errSyntax.Error())
+		return
+	}
 	out.Array(len(t.ordered))
 	for _, c := range t.ordered {
 		out.Bulk(c.Name)
@@ -52,7 +58,7 @@ func (t *Table) commandInfo(which []*Command, out *Reply) {
 	out.Array(len(which))
 	for _, c := range which {
 		if c == nil {
-			out.NullArray()
+			out.Null()
 			continue
 		}
 		c.writeInfo(out)
@@ -130,17 +136,13 @@ func (t *Table) commandDocs(which []*Command, out *Reply) {
 }
 
 func (t *Table) commandGetKeys(words [][]byte, out *Reply) {
-	if len(words) == 0 {
-		out.Error("ERR wrong number of arguments for 'command|getkeys' command")
-		return
-	}
 	cmd := t.Lookup(words[0])
 	switch {
 	case cmd == nil:
 		out.Error("ERR Invalid command specified")
 	case !cmd.docs.keyed:
 		out.Error("ERR The command has no key arguments")
-	case !cmd.fits(len(words)):
+	case !fits(cmd.arity, len(words)):
 		out.Error("ERR Invalid number of arguments specified for command")
 	default:
 		out.Strings([]string{string(words[1])})

@@ -20,11 +20,10 @@ func docsOf(group, summary, since string, args ...argument) docs {
 	return docs{group: group, summary: summary, since: since, complexity: "O(1)", args: args}
 }
 
-// lockDocs are the docs of a lock command. since is the proxy's version; the group
-// is Redis' own name for commands that Redis does not have.
+// lockDocs are the docs of a lock command. since is the proxy's version.
 func lockDocs(summary string, args ...argument) docs {
 	return docs{
-		group: "module", summary: summary, since: "1.0.0",
+		group: proxyGroup, summary: summary, since: "0.1.0",
 		complexity: "O(N) with N masters, in one round trip",
 		args:       append([]argument{{name: "key", kind: "key"}}, args...), keyed: true,
 	}
@@ -117,7 +116,7 @@ func (a argument) write(out *Reply) {
 	}
 	if a.optional {
 		out.Bulk("flags")
-		out.Array(1)
+		out.Set(1)
 		out.Status("optional")
 	}
 	if len(a.options) > 0 {

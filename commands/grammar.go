@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"redlock-proxy/quorum"
@@ -46,13 +45,13 @@ func (g grammar) parse(args [][]byte) (lockArgs, error) {
 		if len(options) < 2 {
 			return lockArgs{}, errSyntax
 		}
-		word, value := strings.ToUpper(string(options[0])), options[1]
+		word, value := lower(options[0]), options[1]
 		options = options[2:]
 		var err error
 		switch {
-		case (word == "PX" || word == "EX") && parsed.ttl == 0:
+		case (word == "px" || word == "ex") && parsed.ttl == 0:
 			parsed.ttl, err = g.ttl(word, value)
-		case word == "BLOCK" && g.block && !blocks:
+		case word == "block" && g.block && !blocks:
 			blocks = true
 			parsed.wait, err = parseWait(value)
 		default:
@@ -68,14 +67,14 @@ func (g grammar) parse(args [][]byte) (lockArgs, error) {
 	return parsed, nil
 }
 
-// ttl reads a TTL in milliseconds (PX) or seconds (EX).
+// ttl reads a TTL in milliseconds (px) or seconds (ex).
 func (g grammar) ttl(unit string, value []byte) (time.Duration, error) {
 	n, err := parseInt(value)
 	if err != nil {
 		return 0, errNotInteger
 	}
 	scale := time.Millisecond
-	if unit == "EX" {
+	if unit == "ex" {
 		scale = time.Second
 	}
 	switch {

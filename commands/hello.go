@@ -3,9 +3,6 @@ package commands
 import (
 	"context"
 	"fmt"
-	"strings"
-
-	"github.com/tidwall/match"
 )
 
 // defaultUser is the only user of a proxy that asks for no password. As in Redis,
@@ -53,18 +50,18 @@ func (t *Table) cmdHello(_ context.Context, c *Client, args [][]byte, out *Reply
 func helloOptions(c *Client, options [][]byte, out *Reply) bool {
 	name := []byte(nil)
 	for len(options) > 0 {
-		word := strings.ToUpper(string(options[0]))
+		word := lower(options[0])
 		switch {
-		case word == "AUTH" && len(options) >= 3:
+		case word == "auth" && len(options) >= 3:
 			if string(options[1]) != defaultUser {
 				out.Error(wrongPass)
 				return false
 			}
 			options = options[3:]
-		case word == "SETNAME" && len(options) >= 2:
+		case word == "setname" && len(options) >= 2:
 			name, options = options[1], options[2:]
 		default:
-			out.Error(fmt.Sprintf("ERR Syntax error in HELLO option '%s'", options[0]))
+			out.Error(fmt.Sprintf("ERR Syntax error in HELLO option '%s'", cString(options[0], len(options[0]))))
 			return false
 		}
 	}
@@ -87,14 +84,4 @@ func (t *Table) greet(c *Client, out *Reply) {
 	out.Bulk("master")
 	out.Bulk("modules")
 	out.Array(0)
-}
-
-// matchesAny reports whether a glob pattern in any case matches the name.
-func matchesAny(patterns [][]byte, name string) bool {
-	for _, p := range patterns {
-		if match.Match(name, strings.ToLower(string(p))) {
-			return true
-		}
-	}
-	return false
 }

@@ -38,12 +38,12 @@ func (t *Table) cmdInfo(_ context.Context, _ *Client, args [][]byte, out *Reply)
 			parts = append(parts, "# "+s.name+"\r\n"+strings.Join(s.lines(t), "\r\n")+"\r\n")
 		}
 	}
-	out.Bulk(strings.Join(parts, "\r\n"))
+	out.Text(strings.Join(parts, "\r\n"))
 }
 
 func infoWanted(asked [][]byte, name string) bool {
 	for _, a := range asked {
-		switch word := strings.ToLower(string(a)); word {
+		switch lower(a) {
 		case "default", "all", "everything", strings.ToLower(name):
 			return true
 		}

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/tidwall/redcon"
@@ -13,8 +14,15 @@ type Reply struct {
 	// Bytes is what has been written.
 	Bytes []byte
 
+	mark        int // where the reply to the current command begins
 	undelivered []func()
 }
+
+// begin begins the reply to a command.
+func (r *Reply) begin(proto int) { r.Proto, r.mark = proto, len(r.Bytes) }
+
+// takeBack removes what is left here of the reply to the current command.
+func (r *Reply) takeBack() { r.Bytes = r.Bytes[:r.mark] }
 
 // Raw appends bytes that are a reply already.
 func (r *Reply) Raw(b []byte) { r.Bytes = append(r.Bytes, b...) }
@@ -24,6 +32,15 @@ func (r *Reply) Int(n int64) { r.Bytes = redcon.AppendInt(r.Bytes, n) }
 
 // Bulk appends a bulk string.
 func (r *Reply) Bulk(s string) { r.Bytes = redcon.AppendBulkString(r.Bytes, s) }
+
+// Text appends a text for people: in RESP3 a verbatim string, else a bulk string.
+func (r *Reply) Text(s string) {
+	if r.Proto != 3 {
+		r.Bulk(s)
+		return
+	}
+	r.Bytes = fmt.Appendf(r.Bytes, "=%d\r\ntxt:%s\r\n", len("txt:")+len(s), s)
+}
 
 // Status appends a simple string.
 func (r *Reply) Status(s string) { r.Bytes = redcon.AppendString(r.Bytes, s) }
@@ -41,15 +58,6 @@ func (r *Reply) Null() {
 		return
 	}
 	r.Bytes = redcon.AppendNull(r.Bytes)
-}
-
-// NullArray appends the null of the protocol where an array is expected.
-func (r *Reply) NullArray() {
-	if r.Proto == 3 {
-		r.Null()
-		return
-	}
-	r.Bytes = append(r.Bytes, "*-1\r\n"...)
 }
 
 // Array begins an array of n elements.
@@ -80,13 +88,21 @@ func (r *Reply) Strings(all []string) {
 	}
 }
 
+// Statuses appends an array of simple strings.
+func (r *Reply) Statuses(all []string) {
+	r.Array(len(all))
+	for _, s := range all {
+		r.Status(s)
+	}
+}
+
 // IfUndelivered has undo called should the replies so far never reach the
 // client's socket.
 func (r *Reply) IfUndelivered(undo func()) { r.undelivered = append(r.undelivered, undo) }
 
 // Delivered empties the reply: its bytes are on their way.
 func (r *Reply) Delivered() {
-	r.Bytes = r.Bytes[:0]
+	r.Bytes, r.mark = r.Bytes[:0], 0
 	r.undelivered = r.undelivered[:0]
 }
 

@@ -2,9 +2,8 @@ package commands
 
 import (
 	"context"
-	"fmt"
+	"math"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -54,7 +53,9 @@ func (t *Table) cmdSelect(_ context.Context, c *Client, args [][]byte, out *Repl
 	n, err := parseInt(args[1])
 	switch {
 	case err != nil:
-		out.Error("ERR value is not an integer or out of range")
+		out.Error(errNotInteger.Error())
+	case n < math.MinInt32 || n > math.MaxInt32:
+		out.Error("ERR value is out of range, value must between -2147483648 and 2147483647")
 	case n < 0 || n >= databases:
 		out.Error("ERR DB index is out of range")
 	default:
@@ -85,10 +86,10 @@ func noCluster(_ *Table, _ context.Context, _ *Client, _ [][]byte, out *Reply) {
 
 // cmdConfig is CONFIG GET: what tools ask about a server before they use it.
 func (t *Table) cmdConfig(_ context.Context, _ *Client, args [][]byte, out *Reply) {
-	sub := strings.ToLower(string(args[1]))
+	sub := lower(args[1])
 	switch {
 	case sub != "get":
-		out.Error(fmt.Sprintf("ERR unknown subcommand '%.128s'. Try CONFIG HELP.", args[1]))
+		unknownSubcommand("CONFIG", args[1], out)
 	case len(args) < 3:
 		out.Error("ERR wrong number of arguments for 'config|get' command")
 	default:
@@ -105,6 +106,7 @@ func (t *Table) configGet(patterns [][]byte, out *Reply) {
 		{"proto-max-bulk-len", "536870912"},
 		{"replica-read-only", "yes"},
 		{"save", ""},
+		{"slave-read-only", "yes"},
 		{"timeout", "0"},
 	}
 	var found [][2]string

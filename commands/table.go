@@ -23,6 +23,9 @@ type Options struct {
 	MaxClients int
 	// Masters tells the state of the masters, for INFO. The default tells nothing.
 	Masters func() []quorum.MasterStatus
+	// Upstream tells its address and, if it is down, why. It is nil where there is
+	// none.
+	Upstream func() (name string, err error)
 	// Clients counts the connected clients, for INFO. The default is 0.
 	Clients func() int
 	// Random fills a slice with unpredictable bytes. The default is crypto/rand.
@@ -50,6 +53,10 @@ type Command struct {
 // NewTable makes the table of a proxy without an upstream: a lock server that
 // also answers what clients send when they connect.
 func NewTable(opts Options) *Table {
+	return newTable(opts, lockCommands(), proxyCommands(), serverCommands())
+}
+
+func newTable(opts Options, groups ...[]Command) *Table {
 	if opts.Random == nil {
 		opts.Random = func(b []byte) { _, _ = rand.Read(b) } // never fails
 	}
@@ -60,7 +67,7 @@ func NewTable(opts Options) *Table {
 		opts.Clients = func() int { return 0 }
 	}
 	t := &Table{opts: opts, started: time.Now(), byName: map[string]*Command{}}
-	for _, group := range [][]Command{lockCommands(), serverCommands()} {
+	for _, group := range groups {
 		for _, c := range group {
 			t.ordered = append(t.ordered, &c)
 			t.byName[c.Name] = &c
@@ -90,20 +97,18 @@ func (t *Table) Lookup(name []byte) *Command {
 // Run answers a command; args holds all its words. Where CLIENT REPLY has
 // silenced the client, nothing is written.
 func (t *Table) Run(ctx context.Context, cmd *Command, c *Client, args [][]byte, out *Reply) {
-	before := len(out.Bytes)
-	out.Proto = c.Proto
-	if cmd.fits(len(args)) {
+	out.begin(c.Proto)
+	if fits(cmd.arity, len(args)) {
 		cmd.run(t, ctx, c, args, out)
 	} else {
 		out.Error(fmt.Sprintf("ERR wrong number of arguments for '%s' command", cmd.Name))
 	}
-	c.hush(out, before)
+	c.hush(out)
 }
 
 // Unknown answers a command that is not in the table, in Redis' words. args may
 // hold only the first words; Redis shows no more than 128 bytes of them.
 func (t *Table) Unknown(c *Client, args [][]byte, out *Reply) {
-	before := len(out.Bytes)
 	shown := ""
 	for _, arg := range args[1:] {
 		if len(shown) >= shownBytes {
@@ -111,36 +116,38 @@ func (t *Table) Unknown(c *Client, args [][]byte, out *Reply) {
 		}
 		shown += fmt.Sprintf("'%s' ", cString(arg, shownBytes-len(shown)))
 	}
-	out.Error(fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s", cString(args[0], shownBytes), shown))
-	c.hush(out, before)
+	t.Refuse(c, fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s", cString(args[0], shownBytes), shown), out)
+}
+
+// Refuse answers a command with an error that begins with its upper-case code.
+func (t *Table) Refuse(c *Client, text string, out *Reply) {
+	out.begin(c.Proto)
+	out.Error(text)
+	c.hush(out)
 }
 
 // shownBytes is how much of a name or of its arguments an error shows.
 const shownBytes = 128
 
-// cString is what C's %.*s prints: up to n bytes, and not beyond a zero byte.
-func cString(s []byte, n int) []byte {
-	s = s[:min(len(s), n)]
-	for i, b := range s {
-		if b == 0 {
-			return s[:i]
-		}
-	}
-	return s
+// unknownSubcommand is Redis' answer to one that a command does not have.
+func unknownSubcommand(command string, sub []byte, out *Reply) {
+	out.Error(fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.", cString(sub, shownBytes), command))
 }
 
-func (cmd *Command) fits(words int) bool {
-	if cmd.arity < 0 {
-		return words >= -cmd.arity
+// fits checks a number of words against an arity: so many, or at least so many
+// where it is negative.
+func fits(arity, words int) bool {
+	if arity < 0 {
+		return words >= -arity
 	}
-	return words == cmd.arity
+	return words == arity
 }
 
-// hush takes back what was written since before if the client asked for silence.
-func (c *Client) hush(out *Reply, before int) {
+// hush takes the reply back if the client asked for silence.
+func (c *Client) hush(out *Reply) {
 	switch c.silence {
 	case replyOff, replySkipping:
-		out.Bytes = out.Bytes[:before]
+		out.takeBack()
 	}
 	switch c.silence {
 	case replySkip:

@@ -12,6 +12,11 @@ type Config struct {
 	// Masters are the URLs of the independent Redis masters that hold the locks, one each: redis://, rediss:// or unix://.
 	// They may carry passwords: show them only through [Redact]. There is no default.
 	Masters []string
+	// Upstream is the URL of the Redis that gets every command which is not the proxy's own, or empty. It may carry a
+	// password, and a database number, which every client then begins with.
+	Upstream string
+	// UpstreamTimeout is how long connecting to the upstream may take.
+	UpstreamTimeout time.Duration
 	// Listen is the TCP address, host:port, on which clients are served. Port 0 lets the system choose one.
 	Listen string
 	// MaxTTL is the longest TTL that a client may ask for, at least 1 ms. A time.Duration ends at 292 years, so a TTL
@@ -35,13 +40,14 @@ type Config struct {
 // Default returns the configuration that holds where nothing is given. It lacks the masters, so it is not valid yet.
 func Default() Config {
 	return Config{
-		Listen:        "127.0.0.1:6380",
-		MaxTTL:        24 * time.Hour,
-		MasterTimeout: 100 * time.Millisecond,
-		DrainTimeout:  10 * time.Second,
-		MaxClients:    10000,
-		LogLevel:      "info",
-		LogFormat:     "text",
+		Listen:          "127.0.0.1:6380",
+		MaxTTL:          24 * time.Hour,
+		UpstreamTimeout: 5 * time.Second,
+		MasterTimeout:   100 * time.Millisecond,
+		DrainTimeout:    10 * time.Second,
+		MaxClients:      10000,
+		LogLevel:        "info",
+		LogFormat:       "text",
 	}
 }
 

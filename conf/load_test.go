@@ -11,15 +11,17 @@ import (
 
 // samples gives each setting three valid values that differ from each other and from the default.
 var samples = map[string][3][]string{
-	"master":         {{"redis://file:1"}, {"redis://env:1", "redis://env:2"}, {"redis://flag:1", "redis://flag:2"}},
-	"listen":         {{"127.0.0.1:1"}, {"127.0.0.1:2"}, {"[::1]:0"}},
-	"max-ttl":        {{"1h"}, {"2h"}, {"3h"}},
-	"master-timeout": {{"1ms"}, {"2ms"}, {"3ms"}},
-	"key-prefix":     {{"file:"}, {"env:"}, {"flag, and more:"}},
-	"max-clients":    {{"1"}, {"2"}, {"3"}},
-	"drain-timeout":  {{"1s"}, {"2s"}, {"0s"}},
-	"log-level":      {{"debug"}, {"warn"}, {"error"}},
-	"log-format":     {{"json"}, {"text"}, {"json"}},
+	"master":           {{"redis://file:1"}, {"redis://env:1", "redis://env:2"}, {"redis://flag:1", "redis://flag:2"}},
+	"listen":           {{"127.0.0.1:1"}, {"127.0.0.1:2"}, {"[::1]:0"}},
+	"max-ttl":          {{"1h"}, {"2h"}, {"3h"}},
+	"master-timeout":   {{"1ms"}, {"2ms"}, {"3ms"}},
+	"key-prefix":       {{"file:"}, {"env:"}, {"flag, and more:"}},
+	"max-clients":      {{"1"}, {"2"}, {"3"}},
+	"upstream":         {{"redis://u"}, {"redis://:hunter2@v:1/2"}, {"unix:///w"}},
+	"upstream-timeout": {{"1s"}, {"2s"}, {"3s"}},
+	"drain-timeout":    {{"1s"}, {"2s"}, {"0s"}},
+	"log-level":        {{"debug"}, {"warn"}, {"error"}},
+	"log-format":       {{"json"}, {"text"}, {"json"}},
 }
 
 // writeFile writes a configuration file and returns its path.
@@ -96,14 +98,14 @@ func TestLoadErrors(t *testing.T) {
 		{name: "unknown variables", flags: masters, environ: []string{"REDLOCK_MAXTTL=hunter2", "REDLOCK_PASSWORD=hunter2", "OTHER=x", "redlock_listen=x", "REDLOCK_redis://:hunter2@a=x"},
 			want: []string{
 				`REDLOCK_MAXTTL: is not a setting (did you mean REDLOCK_MAX_TTL?)`,
-				`REDLOCK_PASSWORD: is not a setting (known are REDLOCK_CONFIG, REDLOCK_MASTER, REDLOCK_LISTEN, REDLOCK_MAX_TTL, REDLOCK_MASTER_TIMEOUT, ` +
+				`REDLOCK_PASSWORD: is not a setting (known are REDLOCK_CONFIG, REDLOCK_MASTER, REDLOCK_UPSTREAM, REDLOCK_UPSTREAM_TIMEOUT, REDLOCK_LISTEN, REDLOCK_MAX_TTL, REDLOCK_MASTER_TIMEOUT, ` +
 					`REDLOCK_KEY_PREFIX, REDLOCK_MAX_CLIENTS, REDLOCK_DRAIN_TIMEOUT, REDLOCK_LOG_LEVEL, REDLOCK_LOG_FORMAT)`,
 				`REDLOCK_redis:xxxxx@a: is not a setting (known are`}},
 		{name: "the variables of a Kubernetes service", flags: masters, environ: []string{
 			"REDLOCK_PORT=tcp://10.0.0.1:6380", "REDLOCK_SERVICE_HOST=10.0.0.1", "REDLOCK_SERVICE_PORT=6380", "REDLOCK_SERVICE_PORT_REDIS=6380",
 			"REDLOCK_PROXY_PORT_6380_TCP=tcp://10.0.0.1:6380", "REDLOCK_PROXY_PORT_6380_TCP_ADDR=10.0.0.1", "REDLOCK_PROXY_PORT_6380_TCP_PORT=6380"}},
 		{name: "what only looks like such a variable", flags: masters, environ: []string{"REDLOCK_PORT=6380", "REDLOCK_UPSTREEM=redis://a"},
-			want: []string{`REDLOCK_PORT: is not a setting (known are`, `REDLOCK_UPSTREEM: is not a setting (known are`}},
+			want: []string{`REDLOCK_PORT: is not a setting (known are`, `REDLOCK_UPSTREEM: is not a setting (did you mean REDLOCK_UPSTREAM?)`}},
 		{name: "a bad flag", flags: map[string][]string{"master": {"redis://a:1"}, "max-clients": {"many"}, "master-timeot": {"1s"}},
 			want: []string{
 				`--master-timeot: is not a setting (did you mean master-timeout?)`,

@@ -47,6 +47,17 @@ func masterURL(text string) error {
 	return checkQuery(u)
 }
 
+// upstreamURL says what is wrong with the URL of the upstream: it is like that of a master, but may name a database.
+func upstreamURL(text string) error {
+	if text == "" {
+		return nil
+	}
+	if err := masterURL(text); !errors.Is(err, errDatabase) {
+		return err
+	}
+	return nil
+}
+
 func checkPlace(u *url.URL) error {
 	if u.Scheme == "unix" {
 		if u.Host != "" || u.OmitHost || strings.Trim(u.Path, "/ ") == "" {

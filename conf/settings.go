@@ -44,8 +44,12 @@ func Settings() []Setting { return slices.Clone(table) }
 
 // table is never changed. A row names the setting, says what it is, and gives its kind, its field and its rules.
 var table = []Setting{
-	secrets(many("master", "`URL` of one independent Redis master (redis://, rediss:// or unix://); once per master",
+	private(many("master", "`URL` of one independent Redis master (redis://, rediss:// or unix://); once per master",
 		func(c *Config) *[]string { return &c.Masters }, masterURL)),
+	private(one("upstream", "`URL` of the Redis that gets every command which is not the proxy's own (redis://, rediss:// or unix://); without it the proxy is a lock server",
+		text, func(c *Config) *string { return &c.Upstream }, upstreamURL)),
+	one("upstream-timeout", "how long connecting to the upstream may take, a `DURATION`",
+		duration, func(c *Config) *time.Duration { return &c.UpstreamTimeout }, moreThan(time.Duration(0))),
 	one("listen", "`ADDR` (host:port) on which clients are served; port 0 lets the system choose",
 		text, func(c *Config) *string { return &c.Listen }, hostPort),
 	one("max-ttl", "longest TTL that a client may ask for, a `DURATION`",
@@ -101,8 +105,8 @@ func many(name, usage string, field func(*Config) *[]string, rules ...func(strin
 	return Setting{Name: name, Usage: usage, Repeated: true, text: true, set: set, get: get}
 }
 
-// secrets marks a row whose values are URLs that may carry passwords.
-func secrets(s Setting) Setting {
+// private marks a row whose values are URLs that may carry passwords.
+func private(s Setting) Setting {
 	s.secret = true
 	return s
 }

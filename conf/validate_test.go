@@ -36,7 +36,7 @@ func TestValidate(t *testing.T) {
 		{"negative drain", func(c *Config) { c.DrainTimeout = -time.Second }, []string{`drain-timeout: "-1s" is less than 0s`}},
 		{"no clients", func(c *Config) { c.MaxClients = 0 }, []string{`max-clients: "0" is less than 1`}},
 		{"log", func(c *Config) { c.LogLevel, c.LogFormat = "INFO", "" }, []string{`log-level: "INFO" is none of`, `log-format: "" is none of`}},
-		{"the zero value", func(c *Config) { *c = Config{} }, []string{`listen: "" is`, `max-ttl: "0s" is`, `master-timeout: "0s" is`, `max-clients: "0" is`,
+		{"the zero value", func(c *Config) { *c = Config{} }, []string{`upstream-timeout: "0s" is`, `listen: "" is`, `max-ttl: "0s" is`, `master-timeout: "0s" is`, `max-clients: "0" is`,
 			`log-level: "" is`, `log-format: "" is`, `master: none is given`, `master-timeout: "0s" is not shorter than max-ttl "0s"`}},
 	}
 	for _, test := range tests {

@@ -98,7 +98,7 @@ func (s *frameScanner) scan(p []byte) (n int, ev frameEvent, err error) {
 	}
 	switch {
 	case err != nil:
-		s.state, s.err, s.text = inError, err, nil
+		s.state, s.err = inError, err
 	case s.state == inError:
 		err = s.err
 	case s.state == inEnd && ev == frameMore:
@@ -136,6 +136,7 @@ func (s *frameScanner) scanArgsHeader(p []byte) (n int, ev frameEvent, err error
 		if count, ok = s.head.number(); !ok {
 			return n, frameMore, errArgs
 		}
+		s.head = frameHeader{}
 	}
 	ev, err = s.beginArgs(count)
 	return n, ev, err
@@ -143,7 +144,6 @@ func (s *frameScanner) scanArgsHeader(p []byte) (n int, ev frameEvent, err error
 
 // beginArgs takes up an array of count bulks.
 func (s *frameScanner) beginArgs(count int64) (frameEvent, error) {
-	s.head = frameHeader{}
 	if count > int64(s.limits.MaxArgs) {
 		return frameMore, s.limits.refuseArgs(count)
 	}
@@ -169,11 +169,11 @@ func (s *frameScanner) scanBulkHeader(p []byte) (n int, err error) {
 		if size, ok = s.head.number(); !ok || size < 0 {
 			return n, errBulk
 		}
+		s.head = frameHeader{}
 	}
 	if size > s.limits.MaxBulk {
 		return n, s.limits.refuseBulk(size)
 	}
-	s.head = frameHeader{}
 	s.left = uint64(size) + 2
 	s.state++ // from the header of a bulk to its payload
 	return n, nil
@@ -237,17 +237,17 @@ type frameHeader struct {
 // short returns the number of an ordinary header line that is whole in p, and the
 // line's length: 0 if the line is something else and must be read.
 func (h *frameHeader) short(p []byte) (number int64, n int) {
-	if h.length > 0 || h.cr {
+	if len(p) < 4 || h.length > 0 || h.cr {
 		return 0, 0
 	}
-	for n = 1; n < len(p)-1 && n < 12; n++ {
-		digit := p[n] - '0'
-		if digit > 9 {
-			break
+	number = int64(p[1] - '0')
+	for n = 2; n < len(p)-1 && n < 12 && p[n] != '\r'; n++ {
+		if number == 0 || p[n]-'0' > 9 {
+			return 0, 0
 		}
-		number = number*10 + int64(digit)
+		number = number*10 + int64(p[n]-'0')
 	}
-	if n == 1 || n >= len(p)-1 || p[n] != '\r' || p[1] == '0' && n > 2 {
+	if n >= len(p)-1 || p[n] != '\r' || p[1]-'0' > 9 {
 		return 0, 0
 	}
 	return number, n + 2

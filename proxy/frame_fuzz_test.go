@@ -84,14 +84,17 @@ func TestFrameSplitRandom(t *testing.T) {
 func checkFrameSplit(t *testing.T, data []byte, seed uint64) {
 	limits := frameLimits[seed%uint64(len(frameLimits))].resolved()
 	want := dumbFrames(data, limits)
-	cuts := map[string][][]byte{
-		"whole":        {data},
-		"in pieces":    cutFrames(data, rand.New(rand.NewPCG(2, seed))),
-		"byte by byte": slices.Collect(slices.Chunk(data, 1)),
+	cuts := [][][]byte{
+		{data},
+		slices.Collect(slices.Chunk(data, 1)),
+		cutFrames(data, rand.New(rand.NewPCG(2, seed))),
+	}
+	for at := range min(len(data), 100) {
+		cuts = append(cuts, [][]byte{data[:at], data[at:]})
 	}
 	for how, chunks := range cuts {
 		if got := frameTrace(limits, chunks...); !slices.Equal(got, want) {
-			t.Errorf("%.200q %s:\n got %q\nwant %q", data, how, got, want)
+			t.Errorf("%.200q, cut %d:\n got %q\nwant %q", data, how, got, want)
 		}
 	}
 }
@@ -109,7 +112,7 @@ func cutFrames(data []byte, rng *rand.Rand) (chunks [][]byte) {
 var frameFragments = []string{
 	"*1\r\n", "*2\r\n", "*3\r\n", "*11\r\n", "*0\r\n", "*-1\r\n", "*", "*2", "*\r\n", "*4\r\n",
 	"$4\r\nPING\r\n", "$4\r\nECHO\r\n", "*1\r\n$4\r\npost\r\n", "$1\r\nx\r\n", "$0\r\n\r\n", "$12\r\nhello world!\r\n",
-	"$70\r\n" + strings.Repeat("p", 70) + "\r\n", "$71\r\n", "$16385\r\n", "$", "$4\r\n", "$-1\r\n", "$01\r\n", "$+1\r\n", "$536870913\r\n",
+	"$70\r\n" + strings.Repeat("p", 70) + "\r\n", "$71\r\n" + strings.Repeat("p", 71) + "\r\n", "$16385\r\n", "$", "$4\r\n", "$-1\r\n", "$01\r\n", "$+1\r\n", "$536870913\r\n",
 	"$18446744073709551617\r\n", "9223372036854775807\r\n", "2147483648\r\n", "0", "1", "-", "+",
 	"PING\r\n", "PING\n", "ECHO ", "Host: x\n", "word", "\r", "\n", "\r\n", " ", "\t", "\v", "\f", "\x00", "\xff",
 	"\"", "'", "\\", "\\x41", "\\n", "\"q u\"", "'q u'", strings.Repeat("z", 64),

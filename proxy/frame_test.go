@@ -18,8 +18,7 @@ func (e frameEvent) String() string {
 // it tells, with the place in the stream. What is consumed is overwritten at once:
 // nothing that the scanner tells may rest on it.
 func frameTrace(l Limits, chunks ...[]byte) (trace []string) {
-	s := newFrameScanner(l)
-	offset := 0
+	s, offset := newFrameScanner(l), 0
 	for _, chunk := range chunks {
 		chunk = slices.Clone(chunk)
 		for {
@@ -54,7 +53,7 @@ func frameStep(s *frameScanner, ev frameEvent, offset int) string {
 	if long {
 		step += "…"
 	}
-	if s.inline() {
+	if s.inline() || s.inlineArgs() != nil {
 		step += fmt.Sprintf(" inline %q", s.inlineArgs())
 	}
 	return step
@@ -116,6 +115,7 @@ var frameExamples = []frameExample{
 	{"another byte than $ in a later argument", "*2\r\n$4\r\nECHO\r\n:1\r\n", []string{`name@12 "ECHO"`, "error@18 Protocol error: expected '$', got ':'"}},
 	{"a byte that is no character", "*1\r\n\xff\r\n", []string{"error@7 Protocol error: expected '$', got '\xff'"}},
 	{"CR shown as a blank", "*1\r\n\r\n", []string{"error@6 Protocol error: expected '$', got ' '"}},
+	{"CR before the bulk", "*1\r\n\r$4\r\nPING\r\n", []string{"error@6 Protocol error: expected '$', got ' '"}},
 	{"LF shown as a blank", "*1\r\n\n\r\n", []string{"error@7 Protocol error: expected '$', got ' '"}},
 	{"another byte than $, line unfinished", "*1\r\nx", nil},
 	{"null bulk", "*1\r\n$-1\r\n", []string{"error@9 Protocol error: invalid bulk length"}},
@@ -143,7 +143,6 @@ var frameExamples = []frameExample{
 	{"a zero byte hides the end of a line", "PING\x00\r\nPING\r\n", nil},
 	{"a zero byte hides the end of a header", "*1\x00\r\n$4\r\nPING\r\n", nil},
 	{"a zero byte hides the end of a bulk's header", "*1\r\n$4\x00\r\nPING\r\n", nil},
-
 	{"longest line", "PING" + strings.Repeat(" ", 64<<10-4) + "\n", []string{`name@65537 "PING" inline ["PING"]`, "end@65537"}},
 	{"line too long", strings.Repeat("a", 64<<10+1), []string{"error@65537 Protocol error: too big inline request"}},
 	{"line too long behind a zero byte", "\x00\n" + strings.Repeat("\n", 64<<10), []string{"error@65537 Protocol error: too big inline request"}},
@@ -247,10 +246,10 @@ func TestFrameScannerHoldsNothing(t *testing.T) {
 }
 
 func TestFrameScannerIsSmall(t *testing.T) {
-	if size := unsafe.Sizeof(frameScanner{}); size > 200 {
+	s := newFrameScanner(DefaultLimits())
+	if size := unsafe.Sizeof(s); size > 200 {
 		t.Errorf("a scanner takes %d bytes", size)
 	}
-	s := newFrameScanner(DefaultLimits())
 	feedFrame(t, &s, []byte("ECHO "+strings.Repeat("x", 60<<10)), 1)
 	if s.text == nil || len(s.text.line) < 60<<10 {
 		t.Error("the beginning of a cut line is not kept")
@@ -260,8 +259,13 @@ func TestFrameScannerIsSmall(t *testing.T) {
 			t.Errorf("%v: arguments %.40q", ev, s.inlineArgs())
 		}
 	}
-	if _, ev, _ := s.scan(nil); ev != frameMore || s.text != nil {
-		t.Errorf("%v: the command outlives its frame", ev)
+	if s.scan(nil); s.text != nil {
+		t.Error("the command outlives its frame")
+	}
+	feedFrame(t, &s, []byte("x"), 100)
+	feedFrame(t, &s, []byte{0}, 1)
+	if s.text.line != nil {
+		t.Error("a line is kept that can have no end")
 	}
 }
 

@@ -41,9 +41,10 @@ func (s *frameScanner) scanInline(p []byte) (n int, ev frameEvent, err error) {
 	return end + 1, ev, err
 }
 
-// endLine takes up the command of a whole line, given without its '\n'.
+// endLine takes up the command of a whole line, given without its '\n'. A '\r' before
+// that is white space to the splitter.
 func (s *frameScanner) endLine(line []byte) (frameEvent, error) {
-	args, ok := splitInline(bytes.TrimSuffix(line, []byte{'\r'}))
+	args, ok := splitInline(line)
 	if !ok {
 		return frameMore, errUnbalancedQuotes
 	}

@@ -18,6 +18,8 @@ import (
 type Options struct {
 	// Table holds the commands that the proxy answers itself.
 	Table *commands.Table
+	// Upstream gets what is not in the table. Without one the proxy is a lock server.
+	Upstream *Upstream
 	// MaxClients is how many clients may be connected. The default is 10000, as in
 	// Redis.
 	MaxClients int
@@ -132,7 +134,7 @@ func (s *Server) drain(cut context.CancelCauseFunc) {
 	s.mu.Lock()
 	s.draining = true
 	for session := range s.sessions {
-		session.drain()
+		session.end()
 	}
 	s.mu.Unlock()
 	done := make(chan struct{})

@@ -23,19 +23,21 @@ const (
 
 // session serves one client.
 type session struct {
-	conn     net.Conn
-	table    *commands.Table
-	log      *slog.Logger
-	in       input
-	out      commands.Reply
-	client   commands.Client
-	excerpt  []byte // of a command that is being thrown away
-	left     bool   // the client left while a command waited
-	draining atomic.Bool
+	conn    net.Conn
+	table   *commands.Table
+	log     *slog.Logger
+	in      input
+	out     commands.Reply
+	client  commands.Client
+	excerpt []byte // of a command that is being thrown away
+	left    bool   // the client left while a command waited
+	relay   *relay // nil without an upstream
+	// ending: the session is to end at the next frame that has not begun to arrive.
+	ending atomic.Bool
 }
 
 func newSession(s *Server, conn net.Conn) *session {
-	return &session{
+	session := &session{
 		conn: conn, table: s.opts.Table, log: s.opts.Logger,
 		in: input{conn: conn, scanner: newFrameScanner(DefaultLimits())},
 		client: commands.Client{
@@ -43,19 +45,26 @@ func newSession(s *Server, conn net.Conn) *session {
 			Addr: conn.RemoteAddr(), LocalAddr: conn.LocalAddr(),
 		},
 	}
+	if s.opts.Upstream != nil {
+		session.relay = newRelay(s.opts.Upstream, conn, session.end)
+	}
+	return session
 }
 
 // run serves the client until it leaves, errs, or ctx ends. A panic costs this
 // client its connection, and no other.
 func (s *session) run(ctx context.Context) {
 	defer s.conn.Close()
+	if s.relay != nil {
+		defer s.relay.close()
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			s.log.Error("a session failed", "client", s.client.Addr, "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
 	s.client.Watch = s.watch
-	err := s.serve(ctx)
+	err := s.converse(ctx)
 	var protocol *ProtocolError
 	if errors.As(err, &protocol) {
 		s.out.Error("ERR " + protocol.Error())
@@ -64,11 +73,21 @@ func (s *session) run(ctx context.Context) {
 		_ = s.flush()
 	}
 	s.out.Undelivered()
+	if s.relay != nil {
+		s.partFromUpstream(ctx, err)
+	}
 }
 
-// drain has the session end at the next frame that has not begun to arrive.
-func (s *session) drain() {
-	s.draining.Store(true)
+func (s *session) converse(ctx context.Context) error {
+	if s.relay != nil {
+		return s.serveRelay(ctx)
+	}
+	return s.serve(ctx)
+}
+
+// end has the session end at the next frame that has not begun to arrive.
+func (s *session) end() {
+	s.ending.Store(true)
 	_ = s.conn.SetReadDeadline(time.Unix(1, 0))
 }
 
@@ -103,7 +122,7 @@ func (s *session) more() error {
 		return err
 	}
 	err := s.in.fill()
-	if s.draining.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
+	if s.ending.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
 		return io.EOF
 	}
 	return err
@@ -193,8 +212,7 @@ func (s *session) flush() error {
 		s.out.Delivered()
 		return nil
 	}
-	_ = s.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
-	if _, err := s.conn.Write(s.out.Bytes); err != nil {
+	if err := s.write(s.out.Bytes); err != nil {
 		return errors.Join(errClientLeft, err)
 	}
 	s.out.Delivered()
@@ -202,4 +220,13 @@ func (s *session) flush() error {
 		s.out.Bytes = nil
 	}
 	return nil
+}
+
+func (s *session) write(p []byte) error {
+	if s.relay != nil {
+		return s.relay.write(p)
+	}
+	_ = s.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
+	_, err := s.conn.Write(p)
+	return err
 }

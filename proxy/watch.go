@@ -26,8 +26,8 @@ func (s *session) watch(ctx context.Context) (context.Context, func()) {
 		_ = s.conn.SetReadDeadline(time.Unix(1, 0))
 		<-ended
 		_ = s.conn.SetReadDeadline(time.Time{})
-		if s.draining.Load() {
-			_ = s.conn.SetReadDeadline(time.Unix(1, 0)) // as drain did, perhaps just before
+		if s.ending.Load() {
+			_ = s.conn.SetReadDeadline(time.Unix(1, 0)) // as end did, perhaps just before
 		}
 		leave(nil)
 	}

@@ -1,0 +1,229 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-multierror"
+
+	"redlock-proxy/quorum"
+)
+
+// noQuorum is what the locks say when three of five masters fail.
+func noQuorum() error {
+	causes := multierror.Append(
+		&quorum.MasterError{Master: "10.0.0.1:6379", Err: syscall.ECONNREFUSED},
+		&quorum.MasterError{Master: "10.0.0.2:6379", Err: context.DeadlineExceeded},
+		&quorum.MasterError{Master: "10.0.0.3:6379", Err: errors.New("LOADING Redis is loading\r\nthe dataset")},
+	)
+	causes.ErrorFormat = func(errs []error) string {
+		texts := make([]string, len(errs))
+		for i, err := range errs {
+			texts[i] = err.Error()
+		}
+		return strings.Join(texts, "; ")
+	}
+	return &quorum.NoQuorumError{Masters: 5, Answered: 2, Causes: causes}
+}
+
+const noQuorumReply = "-NOQUORUM 2 of 5 masters answered, 3 needed: 10.0.0.1:6379: connection refused; " +
+	"10.0.0.2:6379: no answer in time; 10.0.0.3:6379: LOADING Redis is loading  the dataset\r\n"
+
+// The token that a proxy with these random bits makes for *.
+const madeToken = "000102030405060708090a0b0c0d0e0f"
+
+func TestLockReplies(t *testing.T) {
+	tests := []struct {
+		title   string
+		proto   int
+		err     error
+		command string
+		want    string
+		asked   string
+	}{
+		{"granted", 2, nil, "LOCK k t PX 10000", ":9888\r\n", "lock 0/k by t for 10s, waiting 0s"},
+		{"granted, RESP3", 3, nil, "LOCK k t PX 10000", ":9888\r\n", "lock 0/k by t for 10s, waiting 0s"},
+		{"granted, in seconds", 2, nil, "lock k t EX 10", ":9888\r\n", "lock 0/k by t for 10s, waiting 0s"},
+		{"granted with a made token", 2, nil, "LOCK k * PX 10000",
+			"*4\r\n$8\r\nvalidity\r\n:9888\r\n$5\r\ntoken\r\n$32\r\n" + madeToken + "\r\n", "lock 0/k by " + madeToken + " for 10s, waiting 0s"},
+		{"granted with a made token, RESP3", 3, nil, "LOCK k * PX 10000",
+			"%2\r\n$8\r\nvalidity\r\n:9888\r\n$5\r\ntoken\r\n$32\r\n" + madeToken + "\r\n", "lock 0/k by " + madeToken + " for 10s, waiting 0s"},
+		{"held", 2, quorum.ErrHeld, "LOCK k t PX 10000", "$-1\r\n", "lock 0/k by t for 10s, waiting 0s"},
+		{"held, RESP3", 3, quorum.ErrHeld, "LOCK k t PX 10000", "_\r\n", "lock 0/k by t for 10s, waiting 0s"},
+		{"held, no token is made known", 3, quorum.ErrHeld, "LOCK k * PX 10000", "_\r\n", "lock 0/k by " + madeToken + " for 10s, waiting 0s"},
+		{"held to the end of BLOCK", 2, quorum.ErrHeld, "LOCK k t PX 10000 BLOCK 50", "$-1\r\n", "lock 0/k by t for 10s, waiting 50ms"},
+		{"waiting for ever", 2, nil, "LOCK k t BLOCK 0 PX 10000", ":9888\r\n", "lock 0/k by t for 10s, waiting -1ns"},
+		{"no quorum", 2, noQuorum(), "LOCK k t PX 10000", noQuorumReply, "lock 0/k by t for 10s, waiting 0s"},
+		{"shutting down", 2, ErrShuttingDown, "LOCK k t PX 10000", "-ERR the proxy is shutting down\r\n", "lock 0/k by t for 10s, waiting 0s"},
+		{"any other error", 3, errors.New("two\nlines"), "LOCK k t PX 10000", "-ERR two lines\r\n", "lock 0/k by t for 10s, waiting 0s"},
+		{"bad options ask nobody", 2, nil, "LOCK k t PX 0", "-ERR invalid expire time in 'lock' command\r\n", ""},
+		{"too few words", 2, nil, "LOCK k t PX", "-ERR wrong number of arguments for 'lock' command\r\n", ""},
+
+		{"released", 2, nil, "UNLOCK k t", ":1\r\n", "unlock 0/k by t"},
+		{"not held", 2, quorum.ErrNotHeld, "UNLOCK k t", ":0\r\n", "unlock 0/k by t"},
+		{"not held, RESP3", 3, quorum.ErrNotHeld, "UNLOCK k t", ":0\r\n", "unlock 0/k by t"},
+		{"no quorum to release", 2, noQuorum(), "UNLOCK k t", noQuorumReply, "unlock 0/k by t"},
+		{"* is a token like any other to release", 2, nil, "UNLOCK k *", ":1\r\n", "unlock 0/k by *"},
+		{"too many words to release", 2, nil, "UNLOCK k t PX", "-ERR wrong number of arguments for 'unlock' command\r\n", ""},
+
+		{"extended", 2, nil, "EXTEND k t PX 20000", ":9888\r\n", "extend 0/k by t for 20s"},
+		{"extended, in seconds", 3, nil, "extend k t ex 20", ":9888\r\n", "extend 0/k by t for 20s"},
+		{"not held any more", 2, quorum.ErrNotHeld, "EXTEND k t PX 20000", "$-1\r\n", "extend 0/k by t for 20s"},
+		{"not held any more, RESP3", 3, quorum.ErrNotHeld, "EXTEND k t PX 20000", "_\r\n", "extend 0/k by t for 20s"},
+		{"no quorum to extend", 2, noQuorum(), "EXTEND k t PX 20000", noQuorumReply, "extend 0/k by t for 20s"},
+		{"* is a token like any other to extend", 2, nil, "EXTEND k * PX 20000", ":9888\r\n", "extend 0/k by * for 20s"},
+		{"nothing waits to extend", 2, nil, "EXTEND k t PX 20000 BLOCK 5", "-ERR syntax error\r\n", ""},
+		{"over the limit", 2, nil, "EXTEND k t EX 86401", "-ERR invalid expire time in 'extend' command: over max-ttl, 86400000 ms\r\n", ""},
+		{"too few words to extend", 2, nil, "EXTEND k t", "-ERR wrong number of arguments for 'extend' command\r\n", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.title, func(t *testing.T) {
+			b := newBench(t)
+			b.client.Proto, b.locks.err = test.proto, test.err
+			b.expect(test.command, test.want)
+			if test.asked == "" {
+				b.expectAsked()
+			} else {
+				b.expectAsked(test.asked)
+			}
+		})
+	}
+}
+
+// Each * gets bits of its own.
+func TestMadeTokensDiffer(t *testing.T) {
+	b := newBench(t)
+	first, second := b.say("LOCK k * PX 10000"), b.say("LOCK k * PX 10000")
+	if first == second || !strings.Contains(second, "$32\r\n101112131415161718191a1b1c1d1e1f\r\n") {
+		t.Errorf("%q, then %q", first, second)
+	}
+}
+
+func TestRealTokensAreRandom(t *testing.T) {
+	table := NewTable(Options{Locks: &fakeLocks{}, MaxTTL: time.Hour})
+	seen := map[string]bool{}
+	for range 100 {
+		token := table.newToken()
+		if len(token) != 32 || seen[token] {
+			t.Fatalf("token %q, after %d others", token, len(seen))
+		}
+		seen[token] = true
+	}
+}
+
+// Locks of different databases are different locks, and the prefix is not the
+// client's to see or to leave out.
+func TestLockKeys(t *testing.T) {
+	b := newBench(t)
+	b.table.opts.KeyPrefix = "lock:"
+	b.say("SELECT 3")
+	b.say("LOCK k t PX 10000")
+	b.say("EXTEND lock:k t PX 10000")
+	b.say("SELECT 0")
+	b.ask("UNLOCK", "", "t")
+	b.expectAsked("lock 3/lock:k by t for 10s, waiting 0s", "extend 3/lock:lock:k by t for 10s", "unlock 0/lock: by t")
+}
+
+func TestUndeliveredGrantIsReleased(t *testing.T) {
+	b := newBench(t)
+	b.client.DB = 2
+	ctx, cancel := context.WithCancel(t.Context())
+	b.askIn(ctx, "LOCK", "a", "t", "PX", "10000")
+	b.askIn(ctx, "LOCK", "b", "*", "PX", "10000")
+	cancel() // as the client's context is, when it has left
+	b.expectAsked("lock 2/a by t for 10s, waiting 0s", "lock 2/b by "+madeToken+" for 10s, waiting 0s")
+	b.out.Undelivered()
+	b.expectAsked("unlock 2/a by t", "unlock 2/b by "+madeToken)
+	b.out.Undelivered()
+	b.expectAsked()
+}
+
+func TestDeliveredGrantStays(t *testing.T) {
+	b := newBench(t)
+	b.say("LOCK k t PX 10000")
+	b.out.Delivered()
+	b.expectAsked("lock 0/k by t for 10s, waiting 0s")
+	b.out.Undelivered()
+	b.expectAsked()
+}
+
+// What was not granted is not given back: the key may hold an older lock with the
+// same token.
+func TestNothingToReleaseWithoutAGrant(t *testing.T) {
+	b := newBench(t)
+	for _, err := range []error{quorum.ErrHeld, noQuorum(), ErrShuttingDown} {
+		b.locks.err = err
+		b.say("LOCK k t PX 10000")
+	}
+	b.locks.err = nil
+	b.say("EXTEND k t PX 10000")
+	b.say("UNLOCK k t")
+	b.locks.asked = nil
+	b.out.Undelivered()
+	b.expectAsked()
+}
+
+var errLeft = errors.New("the client left")
+
+func TestOnlyBlockWatchesTheClient(t *testing.T) {
+	b := newBench(t)
+	watches, stops := 0, 0
+	var during context.Context
+	b.locks.during = func(ctx context.Context) { during = ctx }
+	b.client.Watch = func(ctx context.Context) (context.Context, func()) {
+		watches++
+		watched, leave := context.WithCancelCause(ctx)
+		return watched, func() { stops++; leave(errLeft) }
+	}
+	for _, line := range []string{"LOCK k t PX 10000", "UNLOCK k t", "EXTEND k t PX 10000", "LOCK k t PX 0 BLOCK 5", "LOCK k t PX 5 BLOCK x"} {
+		if b.say(line); watches != 0 {
+			t.Fatalf("%s: watched", line)
+		}
+	}
+	for i, line := range []string{"LOCK k t PX 10000 BLOCK 5", "LOCK k * BLOCK 0 EX 1"} {
+		b.say(line)
+		if watches != i+1 || stops != i+1 {
+			t.Errorf("%s: %d watches begun, %d stopped", line, watches, stops)
+		}
+		if context.Cause(during) != errLeft {
+			t.Errorf("%s: waited in another context than the watched one", line)
+		}
+	}
+	b.out.Undelivered()
+	if got := len(b.locks.asked); got != 1+1+1+2+3 { // three grants are given back, the watch being over
+		t.Errorf("asked %q", b.locks.asked)
+	}
+}
+
+func TestClientLeavesWhileItWaits(t *testing.T) {
+	b := newBench(t)
+	b.client.Watch = func(ctx context.Context) (context.Context, func()) {
+		watched, leave := context.WithCancelCause(ctx)
+		leave(errLeft)
+		return watched, func() {}
+	}
+	b.expect("LOCK k t PX 10000 BLOCK 0", "-ERR the client left\r\n")
+	b.out.Undelivered()
+	b.expectAsked("lock 0/k by t for 10s, waiting -1ns")
+}
+
+// A Watch writes what was due before, and so moves the place of the reply: silence
+// must still take away this one, no less and no more.
+func TestSilentClientWaits(t *testing.T) {
+	b := newBench(t)
+	b.client.Watch = func(ctx context.Context) (context.Context, func()) {
+		b.out.Delivered()
+		return ctx, func() {}
+	}
+	b.expect("PING", "+PONG\r\n")
+	b.expect("CLIENT REPLY SKIP", "")
+	b.say("LOCK k t PX 10000 BLOCK 0")
+	if got := string(b.out.Bytes); got != "" {
+		t.Errorf("a silent LOCK leaves %q", got)
+	}
+	b.expect("PING", "+PONG\r\n")
+}

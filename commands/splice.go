@@ -1,0 +1,267 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/tidwall/match"
+)
+
+// NewRelayTable makes the table of a proxy with an upstream: the lock commands,
+// and those in whose replies they are spliced in beside the upstream's own.
+func NewRelayTable(opts Options) *Table {
+	return newTable(opts, lockCommands(), proxyCommands(), []Command{
+		{Name: "command", arity: -1, run: (*Table).relayCommand},
+		{Name: "info", arity: -1, run: (*Table).relayInfo},
+	})
+}
+
+// Guarded reports whether a client must have logged in at an upstream that demands
+// it before it may run the command.
+func (cmd *Command) Guarded() bool { return cmd.docs.group == proxyGroup }
+
+// ours are the commands that the upstream does not know.
+func (t *Table) ours() []*Command {
+	var own []*Command
+	for _, c := range t.ordered {
+		if c.docs.group == proxyGroup {
+			own = append(own, c)
+		}
+	}
+	return own
+}
+
+// isOurs finds one of ours by name, or nil.
+func (t *Table) isOurs(name []byte) *Command {
+	if c := t.Lookup(name); c != nil && c.docs.group == proxyGroup {
+		return c
+	}
+	return nil
+}
+
+// ask gets the upstream's reply, or answers the error. What is no success is
+// passed on as it is.
+func ask(ctx context.Context, c *Client, out *Reply) ([]byte, bool) {
+	reply, err := c.Ask(ctx)
+	if err != nil {
+		out.Error(errorText(err))
+		return nil, false
+	}
+	if len(reply) == 0 || reply[0] == '-' {
+		out.Raw(reply)
+		return nil, false
+	}
+	return reply, true
+}
+
+// relayInfo is INFO with our section behind the upstream's, whose numbers stay
+// untouched.
+func (t *Table) relayInfo(ctx context.Context, c *Client, args [][]byte, out *Reply) {
+	reply, ok := ask(ctx, c, out)
+	if !ok {
+		return
+	}
+	if !relayInfoWanted(args[1:]) {
+		out.Raw(reply)
+		return
+	}
+	own := "# Redlock\r\n" + joinLines(t.infoRedlock())
+	out.Raw(appendText(reply, own))
+}
+
+// relayInfoWanted reports whether our section was asked for.
+func relayInfoWanted(sections [][]byte) bool {
+	for _, s := range sections {
+		switch lower(s) {
+		case "all", "everything", "default", "redlock":
+			return true
+		}
+	}
+	return len(sections) == 0
+}
+
+// appendText appends to the text in a bulk or verbatim string. A reply of another
+// kind stays.
+func appendText(reply []byte, more string) []byte {
+	head, size, ok := header(reply)
+	if !ok || reply[0] != '$' && reply[0] != '=' || len(reply) < head+size+2 {
+		return reply
+	}
+	text := reply[head : head+size]
+	if size > 0 && !bytes.HasSuffix(text, []byte("txt:")) {
+		more = "\r\n" + more
+	}
+	return fmt.Appendf(nil, "%c%d\r\n%s%s\r\n", reply[0], size+len(more), text, more)
+}
+
+// relayCommand is COMMAND and its subcommands, with ours.
+func (t *Table) relayCommand(ctx context.Context, c *Client, args [][]byte, out *Reply) {
+	if len(args) > 2 && lower(args[1]) == "getkeys" && t.isOurs(args[2]) != nil {
+		t.commandGetKeys(args[2:], out)
+		return
+	}
+	reply, ok := ask(ctx, c, out)
+	if !ok {
+		return
+	}
+	if len(args) == 1 {
+		out.Raw(t.spliceEntries(reply, out.Proto))
+		return
+	}
+	switch lower(args[1]) {
+	case "count":
+		out.Raw(t.spliceCount(reply))
+	case "list":
+		out.Raw(t.spliceList(reply, args[2:]))
+	case "info":
+		out.Raw(t.spliceInfo(reply, args[2:], out.Proto))
+	case "docs":
+		out.Raw(t.spliceDocs(reply, args[2:], out.Proto))
+	default:
+		out.Raw(reply)
+	}
+}
+
+func (t *Table) spliceCount(reply []byte) []byte {
+	n, err := strconv.Atoi(string(bytes.TrimSpace(reply[1:])))
+	if err != nil {
+		return reply
+	}
+	return fmt.Appendf(nil, ":%d\r\n", n+len(t.ours()))
+}
+
+// spliceEntries appends our entries to those of a plain COMMAND.
+func (t *Table) spliceEntries(reply []byte, proto int) []byte {
+	more := Reply{Proto: proto}
+	for _, c := range t.ours() {
+		c.writeInfo(&more)
+	}
+	return appendElements(reply, len(t.ours()), more.Bytes)
+}
+
+// spliceList appends our names to COMMAND LIST, as far as its filter lets them
+// through.
+func (t *Table) spliceList(reply []byte, filter [][]byte) []byte {
+	more, n := Reply{}, 0
+	for _, c := range t.ours() {
+		if listed(c, filter) {
+			more.Bulk(c.Name)
+			n++
+		}
+	}
+	return appendElements(reply, n, more.Bytes)
+}
+
+func listed(c *Command, filter [][]byte) bool {
+	switch {
+	case len(filter) == 0:
+		return true
+	case len(filter) == 3 && lower(filter[1]) == "pattern":
+		return match.Match(c.Name, lower(filter[2]))
+	case len(filter) == 3 && lower(filter[1]) == "aclcat":
+		return lower(filter[2]) == "write"
+	}
+	return false
+}
+
+// spliceInfo puts our entries in the places of COMMAND INFO where the upstream
+// knew nothing.
+func (t *Table) spliceInfo(reply []byte, names [][]byte, proto int) []byte {
+	if len(names) == 0 {
+		return t.spliceEntries(reply, proto)
+	}
+	head, count, ok := header(reply)
+	if !ok || count != len(names) {
+		return reply
+	}
+	out := Reply{Proto: proto, Bytes: bytes.Clone(reply[:head])}
+	rest := reply[head:]
+	for _, name := range names {
+		n := elementSize(rest)
+		if n == 0 {
+			return reply
+		}
+		if c := t.isOurs(name); c != nil {
+			c.writeInfo(&out)
+		} else {
+			out.Raw(rest[:n])
+		}
+		rest = rest[n:]
+	}
+	return out.Bytes
+}
+
+// spliceDocs appends our docs, those that were asked for.
+func (t *Table) spliceDocs(reply []byte, names [][]byte, proto int) []byte {
+	which := t.ours()
+	if len(names) > 0 {
+		which = which[:0:0]
+		for _, name := range names {
+			if c := t.isOurs(name); c != nil {
+				which = append(which, c)
+			}
+		}
+	}
+	more := Reply{Proto: proto}
+	for _, c := range which {
+		more.Bulk(c.Name)
+		c.docs.write(&more)
+	}
+	n := len(which)
+	if proto != 3 {
+		n *= 2
+	}
+	return appendElements(reply, n, more.Bytes)
+}
+
+// appendElements appends n elements (or pairs, to a map) to an aggregate.
+func appendElements(reply []byte, n int, more []byte) []byte {
+	head, count, ok := header(reply)
+	if !ok {
+		return reply
+	}
+	out := fmt.Appendf(nil, "%c%d\r\n", reply[0], count+n)
+	out = append(out, reply[head:]...)
+	return append(out, more...)
+}
+
+// header reads the first line of a reply: its length, and the number in it.
+func header(reply []byte) (size, n int, ok bool) {
+	end := bytes.Index(reply, []byte("\r\n"))
+	if end < 1 {
+		return 0, 0, false
+	}
+	n, err := strconv.Atoi(string(reply[1:end]))
+	return end + 2, n, err == nil && n >= 0
+}
+
+// elementSize is how many bytes the first element takes; 0 if it is not whole.
+func elementSize(p []byte) int {
+	end := bytes.Index(p, []byte("\r\n"))
+	if end < 1 {
+		return 0
+	}
+	size := end + 2
+	n, err := strconv.Atoi(string(p[1:end]))
+	children := 0
+	switch p[0] {
+	case '$', '=', '!':
+		if err == nil && n >= 0 {
+			size += n + 2
+		}
+	case '*', '~', '>':
+		children = n
+	case '%':
+		children = 2 * n
+	}
+	for range max(0, children) {
+		child := elementSize(p[min(size, len(p)):])
+		if child == 0 {
+			return 0
+		}
+		size += child
+	}
+	return min(size, len(p))
+}

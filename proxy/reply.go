@@ -1,0 +1,168 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+)
+
+// errUnknownReply means that the upstream sends something that is not RESP.
+var errUnknownReply = errors.New("the upstream's reply is not RESP")
+
+const (
+	// headSize is how much is kept of a reply: enough to tell what kind of message
+	// it is on a subscribed connection.
+	headSize = 48
+	// maxLine bounds a header or simple line that is cut between two reads.
+	maxLine = 1 << 20
+)
+
+// replyScanner finds the ends of replies in an upstream's byte stream, RESP2 and
+// RESP3, however the stream is cut into pieces. It holds no payload, only the
+// beginning of the current reply.
+type replyScanner struct {
+	// open holds, for each aggregate around the next byte, what is to come of it.
+	open []aggregate
+	skip uint64 // bytes of a payload to come, its line end included
+	line []byte // the beginning of a line that is cut
+	// head is the beginning of the current reply, or of the one that just ended, and
+	// last the last integer in it.
+	head   []byte
+	last   int64
+	inside bool // a reply has begun and not ended
+}
+
+// aggregate is an array, map, set or push in the middle of which the stream is.
+type aggregate struct {
+	left int64 // elements to come
+	// attribute: it stands in front of an element, and is none.
+	attribute bool
+}
+
+// scan consumes bytes up to the end of the current reply and returns how many, and
+// whether that end was reached.
+func (s *replyScanner) scan(p []byte) (n int, ended bool, err error) {
+	if len(p) == 0 {
+		return 0, false, nil
+	}
+	if !s.inside {
+		s.inside, s.head = true, s.head[:0]
+	}
+	for n < len(p) && !ended && err == nil {
+		var m int
+		if s.skip > 0 {
+			m = int(min(s.skip, uint64(len(p)-n)))
+			s.skip -= uint64(m)
+			ended = s.skip == 0 && s.element()
+		} else {
+			m, ended, err = s.scanLine(p[n:])
+		}
+		n += m
+	}
+	if room := headSize - len(s.head); room > 0 {
+		s.head = append(s.head, p[:min(n, room)]...)
+	}
+	s.inside = !ended
+	return n, ended, err
+}
+
+// scanLine consumes a line, or what there is of it.
+func (s *replyScanner) scanLine(p []byte) (n int, ended bool, err error) {
+	end := bytes.IndexByte(p, '\n')
+	if end < 0 {
+		if len(s.line)+len(p) > maxLine {
+			return len(p), false, errUnknownReply
+		}
+		s.line = append(s.line, p...)
+		return len(p), false, nil
+	}
+	line := p[:end]
+	if len(s.line) > 0 {
+		line = append(s.line, line...)
+		s.line = nil
+	}
+	ended, err = s.header(bytes.TrimSuffix(line, []byte{'\r'}))
+	return end + 1, ended, err
+}
+
+// header takes the line that begins an element, and tells whether the whole reply
+// ends with it.
+func (s *replyScanner) header(line []byte) (ended bool, err error) {
+	if len(line) == 0 {
+		return false, errUnknownReply
+	}
+	switch line[0] {
+	case '+', '-', '_', ',', '#', '(':
+		return s.element(), nil
+	case ':':
+		s.last, err = strconv.ParseInt(string(line[1:]), 10, 64)
+		return s.element(), err
+	}
+	size, err := strconv.ParseInt(string(line[1:]), 10, 64)
+	if err != nil {
+		return false, errUnknownReply
+	}
+	switch line[0] {
+	case '$', '=', '!':
+		if size < 0 {
+			return s.element(), nil
+		}
+		s.skip = uint64(size) + 2
+	case '*', '~', '>':
+		return s.enter(aggregate{left: size}), nil
+	case '%':
+		return s.enter(aggregate{left: 2 * size}), nil
+	case '|':
+		s.enter(aggregate{left: 2 * size, attribute: true})
+	default:
+		return false, errUnknownReply
+	}
+	return false, nil
+}
+
+// enter goes into an aggregate, unless it is empty.
+func (s *replyScanner) enter(a aggregate) (ended bool) {
+	if a.left > 0 {
+		s.open = append(s.open, a)
+		return false
+	}
+	return !a.attribute && s.element()
+}
+
+// element closes the aggregates that end with the element just scanned, and tells
+// whether that was the last.
+func (s *replyScanner) element() bool {
+	for len(s.open) > 0 {
+		top := &s.open[len(s.open)-1]
+		if top.left--; top.left > 0 {
+			return false
+		}
+		attribute := top.attribute
+		s.open = s.open[:len(s.open)-1]
+		if attribute {
+			return false
+		}
+	}
+	return true
+}
+
+// isPush reports whether the reply is a RESP3 push.
+func (s *replyScanner) isPush() bool { return s.head[0] == '>' }
+
+// isError reports whether the reply is an error.
+func (s *replyScanner) isError() bool { return s.head[0] == '-' || s.head[0] == '!' }
+
+// begins reports whether the reply's first bytes are these.
+func (s *replyScanner) begins(with string) bool {
+	return bytes.HasPrefix(s.head, []byte(with))
+}
+
+// message is the first word of an array or push whose first element is a short
+// bulk string, as in *3 $7 message; else "".
+func (s *replyScanner) message() string {
+	fields := bytes.SplitN(s.head, []byte("\r\n"), 4)
+	if len(fields) < 4 || len(fields[1]) == 0 || fields[1][0] != '$' {
+		return ""
+	}
+	return string(fields[2])
+}
