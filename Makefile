@@ -37,7 +37,7 @@ fmt: ## gofmt every file
 	gofmt -w .
 
 bench: ## this proxy, redsync and a single Redis side by side; ARGS='…' for the benchmark's flags
-	go run ./integration/bench $(ARGS)
+	go run ./integration/bench -client both $(ARGS)
 
 fuzz: ## every fuzz target for FUZZTIME (30s) each
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"redlock-proxy/integration/harness"
+)
+
+func TestParseSettings(t *testing.T) {
+	set, err := parseSettings([]string{"-client", "both", "-seconds", "0.5", "-scenarios", "one-key,c1", "-contenders", "direct"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(set.clients) != 2 || set.window != 500*ms || len(set.contenders) != 1 {
+		t.Errorf("%+v", set)
+	}
+	if len(set.scenarios) != 2 || set.scenarios[0].name != "c1" || set.scenarios[1].name != "one-key" {
+		t.Errorf("scenarios %+v; want c1 and one-key in this order", set.scenarios)
+	}
+	for _, args := range [][]string{
+		{"-client", "x"}, {"-contenders", ""}, {"-scenarios", "c1,c2"}, {"-rounds", "0"}, {"-seconds", "-1"}, {"-think", "-1s"}, {"extra"}, {"-x"},
+	} {
+		if set, err := parseSettings(args, io.Discard); err == nil {
+			t.Errorf("%v: %+v; want an error", args, set)
+		}
+	}
+}
+
+func TestGoalsNameExistingRatios(t *testing.T) {
+	known := map[string]bool{}
+	for _, kind := range ratioKinds() {
+		known[kind.title] = true
+	}
+	for _, s := range allScenarios() {
+		for _, g := range s.goals {
+			if !known[g.ratio] {
+				t.Errorf("%s: no ratio is called %q", s.name, g.ratio)
+			}
+		}
+	}
+}
+
+func TestLockKeys(t *testing.T) {
+	own := lockKeys(scenario{clients: 2}, "p:")
+	shared := lockKeys(scenario{clients: 2, shared: true}, "p:")
+	if own[0] == own[1] || shared[0] != shared[1] {
+		t.Errorf("own %v, shared %v", own, shared)
+	}
+}
+
+func TestCPUModel(t *testing.T) {
+	if got := cpuModel("processor\t: 0\nmodel\t\t: 2\nmodel name\t: A CPU: fast\nprocessor\t: 1\n"); got != "A CPU: fast" {
+		t.Errorf("%q", got)
+	}
+	if got := cpuModel("unknown"); got != unknown {
+		t.Errorf("%q; want %q", got, unknown)
+	}
+}
+
+// TestRunWithoutTheProxy runs redsync and direct on real masters, for a moment and with both clients.
+func TestRunWithoutTheProxy(t *testing.T) {
+	var out, log bytes.Buffer
+	args := []string{"-rounds", "1", "-seconds", "0.2", "-masters", "3", "-client", "both", "-contenders", "redsync,direct", "-scenarios", "c1,one-key"}
+	err := run(context.Background(), args, &out, &log)
+	if errors.Is(err, harness.ErrNoRedis) {
+		t.Skipf("SKIPPED, NOT TESTED: %v", err)
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &log)
+	}
+	text := out.String()
+	for part, times := range map[string]int{
+		"### 1 client, goredis client": 1, "### 64 clients, one key, raw client": 1, "| redsync |": 6, "| direct |": 6, "ERRORS": 0, " 0 | 0.000 |": 0,
+	} {
+		if got := strings.Count(text, part); got != times {
+			t.Errorf("%q is there %d times; want %d:\n%s", part, got, times, text)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// writeScenario prints the tables of one scenario and counts its verdicts.
+func writeScenario(w io.Writer, client clientKind, s scenario, r results, t *tally) {
+	fmt.Fprintf(w, "\n### %s, %s client\n\n", s.title, client)
+	writeFigures(w, r)
+	writeErrors(w, r)
+	writeNoise(w, r)
+	if s.shared {
+		writeTurns(w, s, r, t)
+	}
+	writeRatios(w, s, r, t)
+}
+
+// eachContender calls do with the medians of every contender that was run.
+func eachContender(r results, do func(name string, o outcome)) {
+	for _, name := range contenderNames() {
+		if rounds := r[name]; len(rounds) > 0 {
+			do(name, medians(rounds))
+		}
+	}
+}
+
+// label names a contender, and says so when it had errors.
+func label(name string, o outcome) string {
+	if n := o.errorCount(); n > 0 {
+		return fmt.Sprintf("%s (%d ERRORS)", name, n)
+	}
+	return name
+}
+
+func writeFigures(w io.Writer, r results) {
+	fmt.Fprintln(w, "| contender | pairs/s | LOCK p50 ms | p99 | pair p50 ms | p99 | CPU µs per pair | = load | + proxy | + masters |")
+	fmt.Fprintln(w, "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+	eachContender(r, func(name string, o outcome) {
+		fmt.Fprintf(w, "| %s | %.0f | %s | %s | %s | %s | %.1f | %.1f | %.1f | %.1f |\n", label(name, o), o.rate,
+			millis(o.lock50), millis(o.lock99), millis(o.pair50), millis(o.pair99),
+			o.cpu.total, o.cpu.load, o.cpu.proxy, o.cpu.masters)
+	})
+}
+
+// millis prints a duration in milliseconds.
+func millis(d time.Duration) string { return fmt.Sprintf("%.3f", float64(d)/float64(time.Millisecond)) }
+
+// writeErrors lists the error texts with their numbers, most frequent first.
+func writeErrors(w io.Writer, r results) {
+	eachContender(r, func(name string, o outcome) {
+		texts := slices.SortedFunc(maps.Keys(o.errors), func(a, b string) int {
+			return cmp.Or(o.errors[b]-o.errors[a], strings.Compare(a, b))
+		})
+		for i, text := range texts {
+			if i == mostErrors {
+				fmt.Fprintf(w, "\nERRORS of %s: and %d further texts\n", name, len(texts)-i)
+				break
+			}
+			fmt.Fprintf(w, "\nERRORS of %s: %d × %q\n", name, o.errors[text], text)
+		}
+	})
+}
+
+// noiseLimit is the number of cores that others may take before a figure is called disturbed.
+const noiseLimit = 0.1
+
+// writeNoise warns when other processes took CPU away.
+func writeNoise(w io.Writer, r results) {
+	eachContender(r, func(name string, o outcome) {
+		if o.others > noiseLimit {
+			fmt.Fprintf(w, "\nNOISE: other processes took up to %.1f cores away from %s in a round.\n", o.others, name)
+		}
+	})
+}
+
+// mostErrors is the number of error texts that are printed per contender.
+const mostErrors = 5
+
+func writeTurns(w io.Writer, s scenario, r results, t *tally) {
+	fmt.Fprintf(w, "\nOrder of service, all rounds, %d clients:\n\n", s.clients)
+	fmt.Fprintln(w, "| contender | grants | overtaken | most turns waited | fewest grants to a client | most | every waiter in turn |")
+	fmt.Fprintln(w, "|---|--:|--:|--:|--:|--:|---|")
+	eachContender(r, func(name string, o outcome) {
+		verdict := "no goal"
+		if name == nameProxy {
+			verdict = t.add(judgeTurns(o))
+		}
+		fmt.Fprintf(w, "| %s | %d | %d | %d | %d | %d | %s |\n", label(name, o),
+			o.turns.grants, o.turns.overtaken, o.turns.most, o.turns.least, o.turns.greatest, verdict)
+	})
+}
+
+func writeRatios(w io.Writer, s scenario, r results, t *tally) {
+	fmt.Fprintln(w, "\n| ratio | measured | single rounds | goal | |")
+	fmt.Fprintln(w, "|---|--:|--:|--:|---|")
+	for _, kind := range ratioKinds() {
+		value := ratioOf(r, kind)
+		bound, verdict := "", ""
+		if g, ok := s.goal(kind.title); ok {
+			bound, verdict = fmt.Sprintf("%s %g", g.side, g.bound), t.add(g.judge(value))
+		}
+		fmt.Fprintf(w, "| %s | %s | %s | %s |\n", kind.title, value, bound, verdict)
+	}
+}
+
+// goal returns the scenario's goal for a ratio.
+func (s scenario) goal(title string) (goal, bool) {
+	i := slices.IndexFunc(s.goals, func(g goal) bool { return g.ratio == title })
+	if i < 0 {
+		return goal{}, false
+	}
+	return s.goals[i], true
+}
+
+// String prints two cells of the table.
+func (r ratio) String() string {
+	if !r.known {
+		return unmeasured + " | "
+	}
+	return fmt.Sprintf("%.2f | %.2f–%.2f", r.middle, r.low, r.high)
+}
+
+func (t *tally) write(w io.Writer) {
+	fmt.Fprintf(w, "\nGoals: %d met, %d MISSED, %d not measured.\n", t.met, t.missed, t.unmeasured)
+}

@@ -1,0 +1,58 @@
+package harness
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ticksPerSecond is USER_HZ, the unit of the CPU times in /proc: 100 on every platform that Go runs on.
+const ticksPerSecond = 100
+
+// Places in /proc/<pid>/stat, counted from the state, the first field behind the command's name (proc(5) fields 3, 14, 15, 24).
+const (
+	statState  = 0
+	statUser   = 11
+	statSystem = 12
+	statRSS    = 21
+)
+
+// procStat is what we read of /proc/<pid>/stat.
+type procStat struct {
+	state string        // R, S, D, T (stopped), Z …
+	cpu   time.Duration // user + system of all threads; resolution 10 ms
+	rss   int64         // bytes
+}
+
+// readProcStat reads the file of a living process (Linux only).
+func readProcStat(pid int) (procStat, error) {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return procStat{}, fmt.Errorf("process statistics: %w", err)
+	}
+	return parseProcStat(string(line))
+}
+
+// parseProcStat parses one line. The command's name stands in parentheses and may hold blanks and parentheses itself.
+func parseProcStat(line string) (procStat, error) {
+	fields := strings.Fields(line[strings.LastIndexByte(line, ')')+1:])
+	if len(fields) <= statRSS {
+		return procStat{}, fmt.Errorf("process statistics: %d fields behind the name in %q, more than %d wanted", len(fields), line, statRSS)
+	}
+	var numbers [3]int64
+	for i, at := range []int{statUser, statSystem, statRSS} {
+		n, err := strconv.ParseInt(fields[at], 10, 64)
+		if err != nil {
+			return procStat{}, fmt.Errorf("process statistics: %w", err)
+		}
+		numbers[i] = n
+	}
+	ticks := numbers[0] + numbers[1]
+	return procStat{
+		state: fields[statState],
+		cpu:   time.Duration(ticks) * (time.Second / ticksPerSecond),
+		rss:   numbers[2] * int64(os.Getpagesize()),
+	}, nil
+}

@@ -1,0 +1,140 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// proxyStartTimeout is the default time that a proxy has to print its ready line.
+const proxyStartTimeout = 10 * time.Second
+
+// ErrNoListen is returned when a ready line names no address.
+var ErrNoListen = errors.New("the ready line has no listen=ADDR")
+
+// Both handlers of slog, text (msg=ready listen=ADDR) and JSON ("msg":"ready" … "listen":"ADDR").
+var (
+	readyPattern  = regexp.MustCompile(`\bmsg"?[=:](ready|"ready")(\s|,|}|$)`)
+	listenPattern = regexp.MustCompile(`\blisten"?[=:]"?([^"\s,}]+)`)
+)
+
+// ProxyOptions say how to start a proxy.
+type ProxyOptions struct {
+	Binary       string        // path of the program; default: BuildProxy
+	Masters      []string      // URLs, one --master each
+	Args         []string      // further arguments of serve; a later --listen wins over ours
+	Env          []string      // NAME=value, added to the environment without the REDLOCK_ variables of this process
+	StartTimeout time.Duration // default 10 s
+}
+
+// Proxy is a running proxy process.
+type Proxy struct {
+	process *process
+	addr    string
+}
+
+// StartProxy runs serve on a free port of 127.0.0.1 and returns when the proxy says that it is ready.
+func StartProxy(opts ProxyOptions) (*Proxy, error) {
+	if err := opts.fill(); err != nil {
+		return nil, err
+	}
+	process, err := startProcess(opts.Binary, opts.arguments(), opts.environment())
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{process: process}
+	if p.addr, err = p.waitReady(opts.StartTimeout); err != nil {
+		return nil, errors.Join(fmt.Errorf("proxy is not ready: %w", err), process.kill())
+	}
+	return p, nil
+}
+
+// Addr returns the host:port that the proxy listens on.
+func (p *Proxy) Addr() string { return p.addr }
+
+// PID returns the process id, for what /proc knows beyond CPU and RSS.
+func (p *Proxy) PID() int { return p.process.pid() }
+
+// Log returns what the proxy has written (the last megabytes of it).
+func (p *Proxy) Log() string { return p.process.log.String() }
+
+// WaitLog returns the first log line that contains text, also one from before the call.
+func (p *Proxy) WaitLog(text string, timeout time.Duration) (string, error) {
+	match := func(line string) bool { return strings.Contains(line, text) }
+	return p.process.log.waitLine(match, p.process.done, timeout)
+}
+
+// Signal sends sig to the proxy.
+func (p *Proxy) Signal(sig os.Signal) error { return p.process.signal(sig) }
+
+// Wait returns the exit code (-1: ended by a signal) when the proxy has ended, or ErrStillRunning after timeout.
+func (p *Proxy) Wait(timeout time.Duration) (int, error) { return p.process.wait(timeout) }
+
+// Kill ends the proxy as a crash would (SIGKILL) and waits until it is gone.
+func (p *Proxy) Kill() error { return p.process.kill() }
+
+// Close kills the proxy; it may be called again. A test of the graceful stop uses Signal and Wait.
+func (p *Proxy) Close() error { return p.process.kill() }
+
+// CPU returns the user and system time since the start, in steps of 10 ms. It needs /proc and a living proxy.
+func (p *Proxy) CPU() (time.Duration, error) {
+	stat, err := readProcStat(p.process.pid())
+	return stat.cpu, err
+}
+
+// RSS returns the resident memory in bytes. It needs /proc and a living proxy.
+func (p *Proxy) RSS() (int64, error) {
+	stat, err := readProcStat(p.process.pid())
+	return stat.rss, err
+}
+
+func (p *Proxy) waitReady(timeout time.Duration) (string, error) {
+	line, err := p.process.log.waitLine(readyPattern.MatchString, p.process.done, timeout)
+	if err != nil {
+		return "", err
+	}
+	return listenAddr(line)
+}
+
+// listenAddr takes the address from the ready line.
+func listenAddr(line string) (string, error) {
+	match := listenPattern.FindStringSubmatch(line)
+	if match == nil {
+		return "", fmt.Errorf("%w: %s", ErrNoListen, line)
+	}
+	return match[1], nil
+}
+
+// fill resolves the defaults.
+func (o *ProxyOptions) fill() (err error) {
+	if o.StartTimeout == 0 {
+		o.StartTimeout = proxyStartTimeout
+	}
+	if o.Binary == "" {
+		o.Binary, err = BuildProxy(context.Background())
+	}
+	return err
+}
+
+func (o *ProxyOptions) arguments() []string {
+	args := []string{"serve", "--listen", "127.0.0.1:0"}
+	for _, master := range o.Masters {
+		args = append(args, "--master", master)
+	}
+	return append(args, o.Args...)
+}
+
+// environment leaves out the settings that happen to be set where the tests run.
+func (o *ProxyOptions) environment() []string {
+	var env []string
+	for _, entry := range os.Environ() {
+		if !strings.HasPrefix(entry, "REDLOCK_") {
+			env = append(env, entry)
+		}
+	}
+	return append(env, o.Env...)
+}

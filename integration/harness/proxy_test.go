@@ -1,0 +1,140 @@
+package harness
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// script stands for the proxy: a shell script that gets the proxy's arguments.
+func script(t *testing.T, body string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "proxy.sh")
+	check(t, os.WriteFile(path, []byte("#!/bin/sh\n"+body+"\n"), 0o700))
+	return path
+}
+
+// TestTheRealProxy builds the program, starts it on real masters, takes a lock and stops it.
+func TestTheRealProxy(t *testing.T) {
+	startRedis(t, RedisOptions{}) // skips without redis-server
+	masters, err := StartMasters(3)
+	check(t, err)
+	defer func() { check(t, CloseAll(masters)) }()
+	defer func() { check(t, RemoveBuild()) }()
+	proxy, err := StartProxy(ProxyOptions{Masters: URLs(masters)})
+	check(t, err)
+	defer proxy.Close()
+	client := dial(t, proxy.Addr())
+	if validity, ok := first(client.Do("LOCK", "k", "t", "PX", "10000")).(int64); !ok || validity < 9000 || validity > 10000 {
+		t.Errorf("LOCK: %v; want almost 10000", validity)
+	}
+	want(t, dial(t, masters[2].Addr()), "t", "GET", "k")
+	want(t, client, int64(1), "UNLOCK", "k", "t")
+	if rss, err := proxy.RSS(); err != nil && runtime.GOOS == "linux" || rss > 1<<30 {
+		t.Errorf("the proxy takes %d bytes, %v", rss, err)
+	}
+	check(t, client.Close())
+	check(t, proxy.Signal(syscall.SIGTERM))
+	if code, err := proxy.Wait(waitLimit); code != 0 || err != nil {
+		t.Errorf("exit code %d, %v; want 0; log:\n%s", code, err, proxy.Log())
+	}
+}
+
+func first(reply any, _ error) any { return reply }
+
+func TestStartProxyReadsTheAddress(t *testing.T) {
+	t.Setenv("REDLOCK_MAX_TTL", "1s")
+	program := script(t, `
+echo "args: $*, $REDLOCK_MAX_TTL, $REDLOCK_KEY_PREFIX" >&2
+echo 'time=2030-01-02T03:04:05Z level=INFO msg="ready" listen=127.0.0.1:4711 masters=2' >&2
+trap 'echo drained >&2; exit 7' TERM
+while :; do sleep 0.01; done`)
+	proxy, err := StartProxy(ProxyOptions{
+		Binary: program, Masters: []string{"redis://a:1", "redis://b:2"}, Args: []string{"--log-level", "debug"}, Env: []string{"REDLOCK_KEY_PREFIX=p:"},
+	})
+	check(t, err)
+	defer proxy.Close()
+	const args = "args: serve --listen 127.0.0.1:0 --master redis://a:1 --master redis://b:2 --log-level debug, , p:\n"
+	if proxy.Addr() != "127.0.0.1:4711" || !strings.HasPrefix(proxy.Log(), args) {
+		t.Errorf("address %s, log:\n%s\nwant it to begin with %s", proxy.Addr(), proxy.Log(), args)
+	}
+	if _, err := proxy.Wait(silence); !errors.Is(err, ErrStillRunning) {
+		t.Errorf("Wait: %v; want %v", err, ErrStillRunning)
+	}
+	check(t, proxy.Signal(syscall.SIGTERM))
+	if code, err := proxy.Wait(waitLimit); code != 7 || err != nil {
+		t.Errorf("exit code %d, %v; want 7", code, err)
+	}
+	if line, err := proxy.WaitLog("drained", waitLimit); line != "drained" || err != nil {
+		t.Errorf("%q, %v; want the last line", line, err)
+	}
+}
+
+func TestStartProxyTellsWhyNot(t *testing.T) {
+	for name, body := range map[string]string{
+		"no such master":            `echo "no such master" >&2; exit 1`,
+		"no such line within 1s":    `exec sleep 60`,
+		ErrNoListen.Error():         `echo 'level=INFO msg=ready' >&2; exec sleep 60`,
+		"without such a line":       `exit 0`,
+		"no such file or directory": "",
+	} {
+		program := "/no/such/program"
+		if body != "" {
+			program = script(t, body)
+		}
+		_, err := StartProxy(ProxyOptions{Binary: program, StartTimeout: time.Second})
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v; want %q", body, err, name)
+		}
+	}
+}
+
+func TestReadyLine(t *testing.T) {
+	for line, addr := range map[string]string{
+		`time=t level=INFO msg=ready listen=127.0.0.1:1`:                     "127.0.0.1:1",
+		`time=t level=INFO msg="ready" masters=5 listen="[::1]:2"`:           "[::1]:2",
+		`{"time":"t","level":"INFO","msg":"ready","listen":"127.0.0.1:3"}`:   "127.0.0.1:3",
+		`{"time":"t","listen":"127.0.0.1:4","level":"INFO","msg":"ready"}`:   "127.0.0.1:4",
+		`time=t level=INFO msg="ready soon" listen=127.0.0.1:5`:              "",
+		`time=t level=INFO msg=already listen=127.0.0.1:6`:                   "",
+		`time=t level=INFO msg="master is down" cause="msg=readyish listen"`: "",
+	} {
+		got := ""
+		if readyPattern.MatchString(line) {
+			got, _ = listenAddr(line)
+		}
+		if got != addr {
+			t.Errorf("%s: %q; want %q", line, got, addr)
+		}
+	}
+}
+
+func TestLogKeepsTheEnd(t *testing.T) {
+	log := newLogBuffer()
+	line := strings.Repeat("x", 1023) + "\n"
+	for range logLimit/len(line) + 1 {
+		_, _ = log.Write([]byte(line))
+	}
+	_, _ = log.Write([]byte("last\n"))
+	if kept := log.String(); len(kept) > logLimit || !strings.HasSuffix(kept, "last\n") {
+		t.Errorf("%d bytes kept, ending in %q", len(kept), kept[len(kept)-10:])
+	}
+}
+
+func TestEnvironmentOfTheProxy(t *testing.T) {
+	t.Setenv("REDLOCK_LISTEN", "x")
+	t.Setenv("HARNESS_TEST", "y")
+	opts := ProxyOptions{Env: []string{"REDLOCK_MASTER=z"}}
+	env := opts.environment()
+	for entry, in := range map[string]bool{"REDLOCK_LISTEN=x": false, "HARNESS_TEST=y": true, "REDLOCK_MASTER=z": true} {
+		if slices.Contains(env, entry) != in {
+			t.Errorf("%s in the environment: %v", entry, !in)
+		}
+	}
+}
