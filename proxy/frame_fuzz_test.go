@@ -73,7 +73,7 @@ func TestFrameSplitExamples(t *testing.T) {
 
 // A random mixture of fragments gets further than random bytes.
 func TestFrameSplitRandom(t *testing.T) {
-	for seed := range uint64(3000) {
+	for seed := range uint64(1000) {
 		checkFrameSplit(t, randomFrames(rand.New(rand.NewPCG(1, seed))), seed)
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
@@ -89,7 +89,7 @@ func checkFrameSplit(t *testing.T, data []byte, seed uint64) {
 		slices.Collect(slices.Chunk(data, 1)),
 		cutFrames(data, rand.New(rand.NewPCG(2, seed))),
 	}
-	for at := range min(len(data), 100) {
+	for at := 0; at < min(len(data), 100) && len(data) <= 1<<10; at++ {
 		cuts = append(cuts, [][]byte{data[:at], data[at:]})
 	}
 	for how, chunks := range cuts {

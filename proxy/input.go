@@ -8,10 +8,8 @@ import (
 )
 
 const (
-	// minBuffer and maxBuffer bound what an input reads at a time: it begins small,
-	// for the many clients that are idle, and grows with what comes.
-	minBuffer = 512
-	maxBuffer = 16 << 10
+	// maxAhead bounds what is read while a command waits.
+	maxAhead = 64 << 10
 	// maxFrame bounds a command that must be held whole.
 	maxFrame = 1 << 20
 	// maxExcerpt is how much is kept of a command that is thrown away: more than
@@ -22,11 +20,18 @@ const (
 // errNotCRLF is for line ends that Redis takes and redcon does not.
 var errNotCRLF = &ProtocolError{"Protocol error: expected CRLF"}
 
+// newInput reads from a connection.
+func newInput(conn net.Conn) *input {
+	in := &input{scanner: newFrameScanner(DefaultLimits())}
+	in.wire = newWire(conn, in.room, in.rest)
+	return in
+}
+
 // input reads a client's bytes and finds the frames in them. Its buffer holds
 // the frame being read, from start on; up to scanned it has been scanned; up to
 // end there are bytes.
 type input struct {
-	conn    net.Conn
+	wire    *wire
 	scanner frameScanner
 	buf     []byte
 	start   int
@@ -74,7 +79,7 @@ func (in *input) fill() error {
 }
 
 func (in *input) read() error {
-	n, err := in.conn.Read(in.buf[in.end:])
+	n, err := in.wire.read()
 	in.end += n
 	if n > 0 {
 		return nil // an error will come again
@@ -82,20 +87,38 @@ func (in *input) read() error {
 	return err
 }
 
-// makeRoom moves what is held to the front of the buffer, and changes the buffer's
-// size with the need for it.
+// room is the free part of the buffer.
+func (in *input) room() []byte {
+	if in.buf == nil {
+		in.buf = borrow()
+	}
+	return in.buf[in.end:]
+}
+
+// rest gives the buffer up while nothing is held.
+func (in *input) rest() {
+	if in.end == 0 {
+		in.release()
+	}
+}
+
+func (in *input) release() {
+	giveBack(in.buf)
+	in.buf = nil
+}
+
+// makeRoom moves what is held to the front of the buffer, and doubles a buffer
+// that is full of it.
 func (in *input) makeRoom() {
 	held := in.buf[in.start:in.end]
-	size := len(in.buf)
 	switch {
-	case len(held) == 0 && in.end < len(in.buf)/4:
-		size = max(minBuffer, size/2) // much of it was not used
-	case in.end == len(in.buf):
-		size = max(minBuffer, min(2*size, maxBuffer), 2*len(held))
-	}
-	if size != len(in.buf) {
-		in.buf = append(make([]byte, 0, size), held...)[:size]
-	} else {
+	case len(held) == len(in.buf) && len(held) > 0:
+		old := in.buf
+		in.buf = append(make([]byte, 0, 2*len(held)), held...)[:2*len(held)]
+		giveBack(old)
+	case len(held) == 0 && len(in.buf) > bufferSize:
+		in.buf = nil
+	default:
 		copy(in.buf, held)
 	}
 	in.scanned -= in.start
@@ -106,13 +129,13 @@ func (in *input) makeRoom() {
 // lookahead reads once behind what is held, and moves nothing: the words of the
 // running command stay where they are. It returns errFull if there is no room.
 func (in *input) lookahead() error {
-	if in.end == len(in.buf) {
-		if len(in.buf) >= 2*maxBuffer {
+	if in.end == len(in.buf) && in.end > 0 {
+		if in.end >= maxAhead {
 			return errFull
 		}
-		bigger := make([]byte, max(minBuffer, 2*len(in.buf)))
-		copy(bigger, in.buf[:in.end])
-		in.buf = bigger
+		bigger := make([]byte, 2*len(in.buf))
+		copy(bigger, in.buf)
+		in.buf = bigger // the old one is in use
 	}
 	return in.read()
 }

@@ -207,38 +207,30 @@ func (r *relay) close() {
 	r.copying.Wait()
 }
 
-// maxReplyBuffer bounds what is read from the upstream at a time.
-const maxReplyBuffer = 64 << 10
-
 // copyReplies brings replies to the client until either connection ends.
 func (r *relay) copyReplies(conn net.Conn) {
-	buf := make([]byte, minBuffer)
+	var buf []byte
+	w := newWire(conn, func() []byte {
+		if buf == nil {
+			buf = borrow()
+		}
+		return buf
+	}, func() {
+		giveBack(buf)
+		buf = nil
+	})
 	for {
-		n, err := conn.Read(buf)
+		n, err := w.read()
 		if n > 0 && r.deliver(buf[:n]) != nil {
 			err = errClientLeft
 		}
 		if err != nil {
+			giveBack(buf)
 			_ = conn.Close()
 			r.end(err)
 			return
 		}
-		if size := nextSize(len(buf), n); size != len(buf) {
-			buf = make([]byte, size)
-		}
 	}
-}
-
-// nextSize is the size of a buffer after n bytes were read into it: larger if it
-// was full, smaller if most of it was not used.
-func nextSize(size, n int) int {
-	switch {
-	case n == size:
-		return min(4*size, maxReplyBuffer)
-	case n < size/8:
-		return max(minBuffer, size/2)
-	}
-	return size
 }
 
 // deliver learns from what the upstream sent, and writes to the client what is

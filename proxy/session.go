@@ -26,7 +26,7 @@ type session struct {
 	conn    net.Conn
 	table   *commands.Table
 	log     *slog.Logger
-	in      input
+	in      *input
 	out     commands.Reply
 	client  commands.Client
 	excerpt []byte // of a command that is being thrown away
@@ -39,7 +39,7 @@ type session struct {
 func newSession(s *Server, conn net.Conn) *session {
 	session := &session{
 		conn: conn, table: s.opts.Table, log: s.opts.Logger,
-		in: input{conn: conn, scanner: newFrameScanner(DefaultLimits())},
+		in: newInput(conn),
 		client: commands.Client{
 			ID: s.lastID.Add(1), Proto: 2, Since: time.Now(),
 			Addr: conn.RemoteAddr(), LocalAddr: conn.LocalAddr(),
@@ -54,6 +54,7 @@ func newSession(s *Server, conn net.Conn) *session {
 // run serves the client until it leaves, errs, or ctx ends. A panic costs this
 // client its connection, and no other.
 func (s *session) run(ctx context.Context) {
+	defer s.in.release()
 	defer s.conn.Close()
 	if s.relay != nil {
 		defer s.relay.close()

@@ -99,21 +99,18 @@ func (c *Cluster) Run(ctx context.Context) error {
 	return nil
 }
 
-// Ready waits until a majority of the masters is up, or ctx ends. It reports
-// whether they are.
+// Ready waits until all masters are up, or ctx ends, so that the first locks
+// stand on all of them. It reports whether a majority is up.
 func (c *Cluster) Ready(ctx context.Context) bool {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for {
-		if c.up() >= Majority(len(c.masters)) {
-			return true
-		}
+	for ctx.Err() == nil && c.up() < len(c.masters) {
 		select {
 		case <-ctx.Done():
-			return false
 		case <-tick.C:
 		}
 	}
+	return c.up() >= Majority(len(c.masters))
 }
 
 func (c *Cluster) up() int {
