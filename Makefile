@@ -4,13 +4,14 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 FUZZTIME ?= 30s
 IMAGE    ?= redlock-proxy
 ARGS     ?=
+GRANTS   ?= 100000
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test deps lint unit integration fmt bench fuzz demo image
+.PHONY: help build test deps lint unit integration overlap fmt bench bench-faults bench-idle fuzz demo image
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## the static binary, bin/redlock-proxy
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/redlock-proxy .
@@ -33,11 +34,20 @@ unit: ## the Go tests under the race detector
 integration: ## the tests against real redis-servers and real clients (-v: what is skipped says so)
 	go test -v -count=1 -timeout 30m -tags integration ./integration/...
 
+overlap: ## GRANTS (100000) grants of one lock by two proxies while masters fail: never two holders at once
+	REDLOCK_GRANTS=$(GRANTS) go test -v -count=1 -timeout 2h -tags integration -run '^TestOverlap' ./integration
+
 fmt: ## gofmt every file
 	gofmt -w .
 
 bench: ## this proxy, redsync and a single Redis side by side; ARGS='…' for the benchmark's flags
 	go run ./integration/bench -client both $(ARGS)
+
+bench-faults: ## LOCK while 2 of 5 masters are killed, stopped or unreachable, beside LOCK while all are well
+	go run ./integration/faultbench $(ARGS)
+
+bench-idle: ## the proxy's memory for each of 10,000 idle clients
+	go run ./integration/idlebench $(ARGS)
 
 fuzz: ## every fuzz target for FUZZTIME (30s) each
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz

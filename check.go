@@ -32,7 +32,7 @@ func check(ctx context.Context, cfg conf.Config, out io.Writer) error {
 	fmt.Fprintln(table, "MASTER\tVERSION\tROLE\tROUND TRIP\tPOLICY\tAPPEND-ONLY\tVERDICT")
 	for _, f := range findings {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", f.Name, dash(f.Version), dash(f.Role),
-			f.RoundTrip, dash(f.Policy), dash(f.Appendfsync), verdict(f))
+			roundTrip(f), dash(f.Policy), dash(f.Appendfsync), verdict(f))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -41,9 +41,34 @@ func check(ctx context.Context, cfg conf.Config, out io.Writer) error {
 		fmt.Fprintln(out, "warning:", warning)
 	}
 	if !quorum.Safe(findings) {
-		return errUnsafe
+		return fmt.Errorf("%w: %s", errUnsafe, strings.Join(reasons(findings), "; "))
 	}
 	return nil
+}
+
+// reasons sums up why it is not safe.
+func reasons(findings []quorum.Finding) []string {
+	var all []string
+	answered, needed := 0, quorum.Majority(len(findings))
+	for _, f := range findings {
+		if f.Err == nil {
+			answered++
+		}
+		for _, why := range f.Unsafe {
+			all = append(all, f.Name+": "+why)
+		}
+	}
+	if answered < needed {
+		all = append(all, fmt.Sprintf("%d of %d masters answered, %d needed", answered, len(findings), needed))
+	}
+	return all
+}
+
+func roundTrip(f quorum.Finding) string {
+	if f.RoundTrip == 0 {
+		return "-"
+	}
+	return f.RoundTrip.String()
 }
 
 func dash(s string) string {

@@ -22,8 +22,8 @@ import (
 var version = "dev"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	go exitOnSecondSignal(ctx, stop)
+	ctx, cancel := context.WithCancel(context.Background())
+	obeySignals(cancel)
 	redis.SetLogger(quiet{}) // what a master does is told by the cluster, once
 	if err := newApp(os.Stdout, os.Stderr).RunContext(ctx, os.Args); err != nil {
 		fmt.Fprintln(os.Stderr, "redlock-proxy:", err)
@@ -31,15 +31,17 @@ func main() {
 	}
 }
 
-// exitOnSecondSignal gives the signals back to the runtime when the first one has
-// come, which ends the process at the second.
-func exitOnSecondSignal(ctx context.Context, stop func()) {
-	<-ctx.Done()
-	stop()
-	again := make(chan os.Signal, 1)
-	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
-	<-again
-	os.Exit(1)
+// obeySignals asks for an orderly end at the first signal and ends the process at
+// the second.
+func obeySignals(orderly func()) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		orderly()
+		<-signals
+		os.Exit(1)
+	}()
 }
 
 // quiet drops go-redis' own log lines.

@@ -82,18 +82,18 @@ func (cmd *Command) writeInfo(out *Reply) {
 	out.Int(key)
 	out.Set(1)
 	out.Status(category)
-	out.Array(0) // tips
+	out.Set(0) // tips
 	cmd.writeKeySpecs(out)
-	out.Array(0) // subcommands
+	out.Set(0) // subcommands; Redis has an array only where there are some
 }
 
 // writeKeySpecs says: one key, at index 1, that the command writes.
 func (cmd *Command) writeKeySpecs(out *Reply) {
 	if !cmd.docs.keyed {
-		out.Array(0)
+		out.Set(0)
 		return
 	}
-	out.Array(1)
+	out.Set(1)
 	out.Map(3)
 	out.Bulk("flags")
 	out.Set(2)

@@ -70,14 +70,3 @@ func matchSet(pattern string, c byte) (size int, ok bool) {
 	}
 	return min(size+1, len(pattern)), ok != inverted
 }
-
-// matchesAny reports whether a glob pattern in any case matches the name, which is
-// in lower case.
-func matchesAny(patterns [][]byte, name string) bool {
-	for _, p := range patterns {
-		if matchGlob(lower(p), name) {
-			return true
-		}
-	}
-	return false
-}

@@ -16,7 +16,7 @@ func TestMatchGlob(t *testing.T) {
 		{"s*e", "save", true}, {"s*x*", "save", false}, {"*ve*", "save", true}, {"*a*a*", "save", false}, {"a*b*c", "axbxbxc", true},
 		{"?", "", false}, {"?", "a", true}, {"????", "save", true}, {"???", "save", false}, {"?*", "save", true}, {"*????", "save", true}, {"*?????", "save", false},
 		{"[s]ave", "save", true}, {"[xyz]ave", "save", false}, {"[a-z]ave", "save", true}, {"[z-a]ave", "save", true}, {"[^a]ave", "save", true},
-		{"[^s]ave", "save", false}, {"[^a-z]ave", "save", false}, {"s[ab-]ve", "save", false}, {"s[a-c-]ve", "s-ve", false}, {"[", "[", false}, {"[", "", false},
+		{"[^s]ave", "save", false}, {"[^a-z]ave", "save", false}, {"s[ab-]ve", "save", false}, {"s[a-c-]ve", "s-ve", true}, {"[", "[", false}, {"[", "", false},
 		{"[a", "a", true}, {"[^", "a", true}, {"[]", "a", false}, {"[]a", "a", false}, {`[\]]`, "]", true}, {`[\-x]`, "-", true}, {`[a\`, `\`, true},
 		{`\*`, "*", true}, {`\*`, "a", false}, {`\s\a`, "sa", true}, {`\`, `\`, true}, {`\\`, `\`, true}, {`*\`, `a\`, true},
 	}

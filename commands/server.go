@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -111,8 +112,8 @@ func (t *Table) configGet(patterns [][]byte, out *Reply) {
 	}
 	var found [][2]string
 	for _, s := range settings {
-		if matchesAny(patterns, s[0]) {
-			found = append(found, s)
+		if name, ok := settingAsked(patterns, s[0]); ok {
+			found = append(found, [2]string{name, s[1]})
 		}
 	}
 	out.Map(len(found))
@@ -120,4 +121,18 @@ func (t *Table) configGet(patterns [][]byte, out *Reply) {
 		out.Bulk(s[0])
 		out.Bulk(s[1])
 	}
+}
+
+// settingAsked reports whether CONFIG GET asks for a setting, and under which name
+// the answer shows it: as it was typed, or its own where a glob pattern found it.
+func settingAsked(patterns [][]byte, name string) (shown string, ok bool) {
+	for _, p := range patterns {
+		switch word := lower(p); {
+		case word == name:
+			return string(p), true
+		case strings.ContainsAny(word, "*?[") && matchGlob(word, name):
+			return name, true
+		}
+	}
+	return "", false
 }

@@ -38,6 +38,9 @@ type Table struct {
 	started time.Time
 	byName  map[string]*Command
 	ordered []*Command
+	// initials has, for each length of a name, a bit for each first letter, so that
+	// most of what is not in the table need not be looked for.
+	initials [longestName + 1]uint32
 }
 
 // Command is one of them.
@@ -71,10 +74,14 @@ func newTable(opts Options, groups ...[]Command) *Table {
 		for _, c := range group {
 			t.ordered = append(t.ordered, &c)
 			t.byName[c.Name] = &c
+			t.initials[len(c.Name)] |= initial(c.Name[0])
 		}
 	}
 	return t
 }
+
+// initial is a letter's bit, the same for both cases.
+func initial(letter byte) uint32 { return 1 << (letter & 0x1f) }
 
 // longestName is more than any name in the table has.
 const longestName = 32
@@ -82,7 +89,7 @@ const longestName = 32
 // Lookup finds a command by its name in any case, or nil.
 func (t *Table) Lookup(name []byte) *Command {
 	var lower [longestName]byte
-	if len(name) > len(lower) {
+	if len(name) == 0 || len(name) > len(lower) || t.initials[len(name)]&initial(name[0]) == 0 {
 		return nil
 	}
 	for i, b := range name {
@@ -116,11 +123,11 @@ func (t *Table) Unknown(c *Client, args [][]byte, out *Reply) {
 		}
 		shown += fmt.Sprintf("'%s' ", cString(arg, shownBytes-len(shown)))
 	}
-	t.Refuse(c, fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s", cString(args[0], shownBytes), shown), out)
+	c.Refuse(fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s", cString(args[0], shownBytes), shown), out)
 }
 
 // Refuse answers a command with an error that begins with its upper-case code.
-func (t *Table) Refuse(c *Client, text string, out *Reply) {
+func (c *Client) Refuse(text string, out *Reply) {
 	out.begin(c.Proto)
 	out.Error(text)
 	c.hush(out)

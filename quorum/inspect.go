@@ -104,7 +104,7 @@ func (f *Finding) judge() {
 		return
 	}
 	if f.Role != "" && f.Role != "master" {
-		f.Unsafe = append(f.Unsafe, "it is a "+f.Role+": a lock there is gone with its next synchronisation")
+		f.Unsafe = append(f.Unsafe, "it is a replica: a lock there is gone with its next synchronisation")
 	}
 	if f.Policy != "" && f.Policy != "noeviction" {
 		f.Unsafe = append(f.Unsafe, "maxmemory-policy "+f.Policy+" may evict a lock: set noeviction")

@@ -109,8 +109,6 @@ func (t *redisTransport) close() {
 
 // exec sends the ops in order, a pipeline for each run of the same database.
 func (t *redisTransport) exec(ctx context.Context, ops []*op, replies []reply) error {
-	ctx, cancel := context.WithTimeout(ctx, t.timeout)
-	defer cancel()
 	var failed error
 	for start := 0; start < len(ops); {
 		end := start + 1
@@ -227,13 +225,15 @@ func (t *redisTransport) probe(ctx context.Context) (time.Duration, error) {
 	if err != nil && !errors.As(err, &said) {
 		return 0, err
 	}
+	if err := client.Ping(ctx).Err(); err != nil {
+		return 0, err // LOADING, for one
+	}
 	best := t.timeout
 	for range probes {
 		start := time.Now()
-		if err := client.Ping(ctx).Err(); err != nil {
-			return 0, err
+		if client.Ping(ctx).Err() == nil {
+			best = min(best, time.Since(start))
 		}
-		best = min(best, time.Since(start))
 	}
 	return best, nil
 }

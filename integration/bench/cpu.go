@@ -1,12 +1,9 @@
 package main
 
 import (
-	"fmt"
-	"os"
-	"strconv"
-	"strings"
-	"syscall"
 	"time"
+
+	"redlock-proxy/integration/harness"
 )
 
 // cpuTimes is the CPU time spent so far, or within a window.
@@ -45,51 +42,9 @@ func (f *fleet) cpu() (c cpuTimes, err error) {
 			return c, err
 		}
 	}
-	if c.load, err = ownCPU(); err != nil {
+	if c.load, err = harness.OwnCPU(); err != nil {
 		return c, err
 	}
-	c.machine, err = machineCPU()
+	c.machine, err = harness.BusyCPU()
 	return c, err
-}
-
-// ownCPU is the user and system time of this process.
-func ownCPU() (time.Duration, error) {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return 0, err
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil
-}
-
-// machineCPU is the time that all cores were busy.
-func machineCPU() (time.Duration, error) {
-	text, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return 0, err
-	}
-	return parseBusy(string(text))
-}
-
-// The columns of the first line of /proc/stat in which a core does something: user, nice, system, irq, softirq, steal.
-var busyColumns = [...]int{1, 2, 3, 6, 7, 8}
-
-// statTick is the unit of /proc/stat, the same on every platform that Go runs on.
-const statTick = 10 * time.Millisecond
-
-// parseBusy adds up the columns; the first line begins with "cpu " and is the sum of all cores.
-func parseBusy(stat string) (time.Duration, error) {
-	line, _, _ := strings.Cut(stat, "\n")
-	fields := strings.Fields(line)
-	if len(fields) <= busyColumns[len(busyColumns)-1] || fields[0] != "cpu" {
-		return 0, fmt.Errorf("/proc/stat begins with %q", line)
-	}
-	var ticks int64
-	for _, column := range busyColumns {
-		n, err := strconv.ParseInt(fields[column], 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("/proc/stat: %w", err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * statTick, nil
 }

@@ -1,5 +1,7 @@
 package main
 
+import "redlock-proxy/integration/harness/figures"
+
 // ratioKind is one comparison of the proxy with another contender.
 type ratioKind struct {
 	title string
@@ -34,95 +36,51 @@ func ratioKinds() []ratioKind {
 	}
 }
 
-// ratio is the proxy's figure divided by another's.
-type ratio struct {
-	middle, low, high float64 // of the medians; of the worst and best single round
-	known             bool    // both were run and the divisor is not zero
-	faulty            bool    // one of them had errors
-}
-
-// ratioOf compares medians, and for the range the rounds one by one: both ran side by side in each.
-func ratioOf(r results, kind ratioKind) ratio {
+// ratioOf is the proxy's figure divided by the other's.
+func ratioOf(r results, kind ratioKind) figures.Ratio {
 	ours, theirs := r[nameProxy], r[kind.other]
-	if len(ours) == 0 || len(ours) != len(theirs) {
-		return ratio{}
-	}
-	a, b := medians(ours), medians(theirs)
-	out := ratio{faulty: a.errorCount()+b.errorCount() > 0}
-	for i := range ours {
-		divisor := kind.value(theirs[i])
-		if divisor == 0 {
-			return out
-		}
-		each := kind.value(ours[i]) / divisor
-		if i == 0 {
-			out.low, out.high = each, each
-		}
-		out.low, out.high = min(out.low, each), max(out.high, each)
-	}
-	out.middle, out.known = kind.value(a)/kind.value(b), true
-	return out
+	ratio := figures.RatioOf(values(ours, kind.value), values(theirs, kind.value))
+	ratio.Faulty = len(ours) == len(theirs) && errorCount(ours)+errorCount(theirs) > 0
+	return ratio
 }
 
-// direction says on which side of its bound a goal is met.
-type direction string
+func values(rounds []outcome, value func(outcome) float64) []float64 {
+	all := make([]float64, len(rounds))
+	for i, o := range rounds {
+		all[i] = value(o)
+	}
+	return all
+}
 
-const (
-	atLeast direction = "≥"
-	atMost  direction = "≤"
-)
+func errorCount(rounds []outcome) int {
+	n := 0
+	for _, o := range rounds {
+		n += o.errorCount()
+	}
+	return n
+}
 
 // goal is a bound for a ratio.
 type goal struct {
 	ratio string
-	side  direction
-	bound float64
+	figures.Goal
 }
 
-// The verdicts.
-const (
-	met        = "met"
-	missed     = "MISSED"
-	broken     = "MISSED (errors)"
-	unmeasured = "not measured"
-)
+func atLeast(ratio string, bound float64) goal {
+	return goal{ratio, figures.Goal{Side: figures.AtLeast, Bound: bound}}
+}
 
-// judge compares a ratio with its goal. Figures of runs with errors prove nothing, so they meet no goal.
-func (g goal) judge(r ratio) string {
-	switch {
-	case r.faulty:
-		return broken
-	case !r.known:
-		return unmeasured
-	case g.side == atLeast && r.middle >= g.bound, g.side == atMost && r.middle <= g.bound:
-		return met
-	}
-	return missed
+func atMost(ratio string, bound float64) goal {
+	return goal{ratio, figures.Goal{Side: figures.AtMost, Bound: bound}}
 }
 
 // judgeTurns is the verdict on the goal that every waiter is served in turn.
 func judgeTurns(o outcome) string {
 	switch {
 	case o.errorCount() > 0:
-		return broken
+		return figures.Broken
 	case o.turns.inTurn():
-		return met
+		return figures.Met
 	}
-	return missed
-}
-
-// tally counts verdicts.
-type tally struct{ met, missed, unmeasured int }
-
-// add counts one verdict and returns it.
-func (t *tally) add(verdict string) string {
-	switch verdict {
-	case met:
-		t.met++
-	case unmeasured:
-		t.unmeasured++
-	default:
-		t.missed++
-	}
-	return verdict
+	return figures.Missed
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"redlock-proxy/integration/harness/figures"
 )
 
 func main() {
@@ -46,8 +48,8 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		return err
 	}
 	defer fleet.close()
-	writeMachine(out, readMachine(), set, args)
-	tally := &tally{}
+	writeMachine(out, figures.ReadMachine(), set, args)
+	tally := &figures.Tally{}
 	for _, client := range set.clients {
 		for _, s := range set.scenarios {
 			results, err := runScenario(ctx, fleet, set, client, s, log)
@@ -57,7 +59,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 			writeScenario(out, client, s, results, tally)
 		}
 	}
-	tally.write(out)
+	tally.Write(out)
 	return nil
 }
 

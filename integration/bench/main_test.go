@@ -53,15 +53,6 @@ func TestLockKeys(t *testing.T) {
 	}
 }
 
-func TestCPUModel(t *testing.T) {
-	if got := cpuModel("processor\t: 0\nmodel\t\t: 2\nmodel name\t: A CPU: fast\nprocessor\t: 1\n"); got != "A CPU: fast" {
-		t.Errorf("%q", got)
-	}
-	if got := cpuModel("unknown"); got != unknown {
-		t.Errorf("%q; want %q", got, unknown)
-	}
-}
-
 // TestRunWithoutTheProxy runs redsync and direct on real masters, for a moment and with both clients.
 func TestRunWithoutTheProxy(t *testing.T) {
 	var out, log bytes.Buffer

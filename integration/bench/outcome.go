@@ -3,6 +3,8 @@ package main
 import (
 	"slices"
 	"time"
+
+	"redlock-proxy/integration/harness/figures"
 )
 
 // outcome is the figures of one run, or the medians of several.
@@ -70,29 +72,10 @@ func percentile(values []time.Duration, p int) time.Duration {
 	return values[max(rank, 1)-1]
 }
 
-// median returns the middle value, or the mean of the two in the middle; 0 when there is none.
-func median(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	middle := len(sorted) / 2
-	if len(sorted)%2 == 1 {
-		return sorted[middle]
-	}
-	return (sorted[middle-1] + sorted[middle]) / 2
-}
-
 // medians puts the median of each figure into one outcome. Errors and the order of service are added up instead, and of what
 // others took away the worst counts.
 func medians(rounds []outcome) outcome {
-	number := func(get func(outcome) float64) float64 {
-		values := make([]float64, len(rounds))
-		for i, o := range rounds {
-			values[i] = get(o)
-		}
-		return median(values)
-	}
+	number := func(get func(outcome) float64) float64 { return figures.Median(values(rounds, get)) }
 	duration := func(get func(outcome) time.Duration) time.Duration {
 		return time.Duration(number(func(o outcome) float64 { return float64(get(o)) }))
 	}

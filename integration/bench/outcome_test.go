@@ -59,18 +59,6 @@ func TestPercentileByItsDefinition(t *testing.T) {
 	}
 }
 
-func TestMedian(t *testing.T) {
-	for _, c := range []struct {
-		values []float64
-		want   float64
-	}{{nil, 0}, {[]float64{4}, 4}, {[]float64{9, 1}, 5}, {[]float64{9, 1, 2}, 2}} {
-		before := slices.Clone(c.values)
-		if got := median(c.values); got != c.want || !slices.Equal(before, c.values) {
-			t.Errorf("median of %v: %v; want %v, and the values as they were: %v", before, got, c.want, c.values)
-		}
-	}
-}
-
 func TestOutcomeOfARun(t *testing.T) {
 	run := record{
 		clients: 2,
@@ -113,17 +101,5 @@ func TestMediansOfRounds(t *testing.T) {
 	}
 	if want := (turns{grants: 15, overtaken: 1, most: 9, least: 1, greatest: 4}); got.turns != want {
 		t.Errorf("turns %+v; want %+v", got.turns, want)
-	}
-}
-
-func TestParseBusy(t *testing.T) {
-	got, err := parseBusy("cpu  1 2 4 1000 1000 8 16 32 64 64\ncpu0 9 9 9 9 9 9 9 9 9 9\n")
-	if want := 630 * ms; got != want || err != nil {
-		t.Errorf("%v, %v; want %v: user, nice, system, irq, softirq and steal", got, err, want)
-	}
-	for _, text := range []string{"", "unknown", "cpu0 1 2 3 4 5 6 7 8 9 10", "cpu 1 2 3", "cpu 1 2 3 4 5 6 7 x 9 10"} {
-		if got, err := parseBusy(text); err == nil {
-			t.Errorf("%q: %v; want an error", text, got)
-		}
 	}
 }

@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"redlock-proxy/integration/harness/figures"
 )
 
 // writeScenario prints the tables of one scenario and counts its verdicts.
-func writeScenario(w io.Writer, client clientKind, s scenario, r results, t *tally) {
+func writeScenario(w io.Writer, client clientKind, s scenario, r results, t *figures.Tally) {
 	fmt.Fprintf(w, "\n### %s, %s client\n\n", s.title, client)
 	writeFigures(w, r)
 	writeErrors(w, r)
@@ -68,43 +70,38 @@ func writeErrors(w io.Writer, r results) {
 	})
 }
 
-// noiseLimit is the number of cores that others may take before a figure is called disturbed.
-const noiseLimit = 0.1
-
 // writeNoise warns when other processes took CPU away.
 func writeNoise(w io.Writer, r results) {
 	eachContender(r, func(name string, o outcome) {
-		if o.others > noiseLimit {
-			fmt.Fprintf(w, "\nNOISE: other processes took up to %.1f cores away from %s in a round.\n", o.others, name)
-		}
+		figures.WriteNoise(w, name, o.others)
 	})
 }
 
 // mostErrors is the number of error texts that are printed per contender.
 const mostErrors = 5
 
-func writeTurns(w io.Writer, s scenario, r results, t *tally) {
+func writeTurns(w io.Writer, s scenario, r results, t *figures.Tally) {
 	fmt.Fprintf(w, "\nOrder of service, all rounds, %d clients:\n\n", s.clients)
 	fmt.Fprintln(w, "| contender | grants | overtaken | most turns waited | fewest grants to a client | most | every waiter in turn |")
 	fmt.Fprintln(w, "|---|--:|--:|--:|--:|--:|---|")
 	eachContender(r, func(name string, o outcome) {
 		verdict := "no goal"
 		if name == nameProxy {
-			verdict = t.add(judgeTurns(o))
+			verdict = t.Add(judgeTurns(o))
 		}
 		fmt.Fprintf(w, "| %s | %d | %d | %d | %d | %d | %s |\n", label(name, o),
 			o.turns.grants, o.turns.overtaken, o.turns.most, o.turns.least, o.turns.greatest, verdict)
 	})
 }
 
-func writeRatios(w io.Writer, s scenario, r results, t *tally) {
+func writeRatios(w io.Writer, s scenario, r results, t *figures.Tally) {
 	fmt.Fprintln(w, "\n| ratio | measured | single rounds | goal | |")
 	fmt.Fprintln(w, "|---|--:|--:|--:|---|")
 	for _, kind := range ratioKinds() {
 		value := ratioOf(r, kind)
 		bound, verdict := "", ""
 		if g, ok := s.goal(kind.title); ok {
-			bound, verdict = fmt.Sprintf("%s %g", g.side, g.bound), t.add(g.judge(value))
+			bound, verdict = g.String(), t.Add(g.Judge(value))
 		}
 		fmt.Fprintf(w, "| %s | %s | %s | %s |\n", kind.title, value, bound, verdict)
 	}
@@ -117,16 +114,4 @@ func (s scenario) goal(title string) (goal, bool) {
 		return goal{}, false
 	}
 	return s.goals[i], true
-}
-
-// String prints two cells of the table.
-func (r ratio) String() string {
-	if !r.known {
-		return unmeasured + " | "
-	}
-	return fmt.Sprintf("%.2f | %.2f–%.2f", r.middle, r.low, r.high)
-}
-
-func (t *tally) write(w io.Writer) {
-	fmt.Fprintf(w, "\nGoals: %d met, %d MISSED, %d not measured.\n", t.met, t.missed, t.unmeasured)
 }

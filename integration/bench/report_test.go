@@ -5,41 +5,24 @@ import (
 	"flag"
 	"os"
 	"testing"
+
+	"redlock-proxy/integration/harness/figures"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the golden files")
 
-func TestJudge(t *testing.T) {
-	for _, c := range []struct {
-		goal goal
-		is   ratio
-		want string
-	}{
-		{goal{side: atLeast, bound: 10}, ratio{middle: 10, known: true}, met},
-		{goal{side: atLeast, bound: 10}, ratio{middle: 9.999, known: true}, missed},
-		{goal{side: atMost, bound: 1}, ratio{middle: 1, known: true}, met},
-		{goal{side: atMost, bound: 1}, ratio{middle: 1.001, known: true}, missed},
-		{goal{side: atLeast, bound: 10}, ratio{middle: 20, known: true, faulty: true}, broken},
-		{goal{side: atMost, bound: 1}, ratio{}, unmeasured},
-	} {
-		if got := c.goal.judge(c.is); got != c.want {
-			t.Errorf("%+v against %+v: %s; want %s", c.is, c.goal, got, c.want)
-		}
-	}
-}
-
 func TestJudgeTurns(t *testing.T) {
 	for want, o := range map[string]outcome{
-		met:    {turns: turns{grants: 9}},
-		missed: {turns: turns{grants: 9, overtaken: 1}},
-		broken: {turns: turns{grants: 9}, errors: map[string]int{"x": 1}},
+		figures.Met:    {turns: turns{grants: 9}},
+		figures.Missed: {turns: turns{grants: 9, overtaken: 1}},
+		figures.Broken: {turns: turns{grants: 9}, errors: map[string]int{"x": 1}},
 	} {
 		if got := judgeTurns(o); got != want {
 			t.Errorf("%+v: %s; want %s", o, got, want)
 		}
 	}
-	if got := judgeTurns(outcome{}); got != missed {
-		t.Errorf("no grants at all: %s; want %s", got, missed)
+	if got := judgeTurns(outcome{}); got != figures.Missed {
+		t.Errorf("no grants at all: %s; want %s", got, figures.Missed)
 	}
 }
 
@@ -56,13 +39,13 @@ func TestRatioOf(t *testing.T) {
 	failed[0].errors = map[string]int{"x": 1}
 	for name, c := range map[string]struct {
 		ours, theirs []outcome
-		want         ratio
+		want         figures.Ratio
 	}{
-		"side by side":      {rounds(10, 20, 60), rounds(10, 10, 10), ratio{middle: 2, low: 1, high: 6, known: true}},
-		"with errors":       {failed, rounds(2), ratio{middle: 0.5, low: 0.5, high: 0.5, known: true, faulty: true}},
-		"the other not run": {rounds(1), nil, ratio{}},
-		"ours not run":      {nil, rounds(1), ratio{}},
-		"nothing got done":  {rounds(1), rounds(0), ratio{}},
+		"side by side":      {rounds(10, 20, 60), rounds(10, 10, 10), figures.Ratio{Middle: 2, Low: 1, High: 6, Known: true}},
+		"with errors":       {failed, rounds(2), figures.Ratio{Middle: 0.5, Low: 0.5, High: 0.5, Known: true, Faulty: true}},
+		"the other not run": {rounds(1), nil, figures.Ratio{}},
+		"ours not run":      {nil, rounds(1), figures.Ratio{}},
+		"nothing got done":  {rounds(1), rounds(0), figures.Ratio{}},
 	} {
 		if got := ratioOf(results{nameProxy: c.ours, nameRedsync: c.theirs}, kind); got != c.want {
 			t.Errorf("%s: %+v; want %+v", name, got, c.want)
@@ -83,12 +66,12 @@ func TestReportLayout(t *testing.T) {
 		nameDirect:  one(900, outcome{errors: map[string]int{"often": 2, "rarely": 1}}),
 	}
 	var out bytes.Buffer
-	sum := &tally{}
+	sum := &figures.Tally{}
 	for _, s := range allScenarios()[2:] {
 		writeScenario(&out, clientRaw, s, r, sum)
 	}
-	sum.write(&out)
-	writeMachine(&out, machine{cpu: "A CPU", system: "linux 1.2", load: "0.5", golang: "go1", redis: "7", cores: 2}, settings{masters: 5, rounds: 1, window: ms}, []string{"-rounds", "1"})
+	sum.Write(&out)
+	writeMachine(&out, figures.Machine{CPU: "A CPU", System: "linux 1.2", Load: "0.5", Go: "go1", Redis: "7", Cores: 2}, settings{masters: 5, rounds: 1, window: ms}, []string{"-rounds", "1"})
 	wantGolden(t, "testdata/report.md", out.Bytes())
 }
 

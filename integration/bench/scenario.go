@@ -20,19 +20,19 @@ type scenario struct {
 func allScenarios() []scenario {
 	return []scenario{
 		{name: "c1", title: "1 client", clients: 1, goals: []goal{
-			{ratioLock50Redsync, atMost, 1}, {ratioPair50Redsync, atMost, 1},
+			atMost(ratioLock50Redsync, 1), atMost(ratioPair50Redsync, 1),
 		}},
 		{name: "c16", title: "16 clients, a key each", clients: 16},
 		{name: "c64", title: "64 clients, a key each", clients: 64, goals: []goal{
-			{ratioRateRedsync, atLeast, 10}, {ratioRateDirect, atLeast, 0.5},
+			atLeast(ratioRateRedsync, 10), atLeast(ratioRateDirect, 0.5),
 		}},
 		{name: "one-key", title: "64 clients, one key", clients: 64, shared: true, goals: []goal{
-			{ratioRateRedsync, atLeast, 5},
+			atLeast(ratioRateRedsync, 5),
 		}},
 		// Without a pause one client of those that poll may lock again and again, while the others sleep: fast, but nobody
 		// is served. With one, the lock must change hands.
 		{name: "one-key-pause", title: "64 clients, one key, 5 ms between unlock and lock", clients: 64, shared: true, think: 5 * time.Millisecond, goals: []goal{
-			{ratioRateRedsync, atLeast, 5},
+			atLeast(ratioRateRedsync, 5),
 		}},
 	}
 }

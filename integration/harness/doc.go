@@ -1,5 +1,5 @@
 // Package harness runs the real things that tests and benchmarks need: redis-server processes that can be killed and stopped,
-// the built proxy, a network link that can be cut, and a small client that speaks raw RESP.
+// the built proxy, any other server, a network link that can be cut, and a small client that speaks raw RESP.
 //
 //	masters, err := harness.StartMasters(5)      // ErrNoRedis says how to install redis-server
 //	defer harness.CloseAll(masters)

@@ -31,6 +31,13 @@ func freePort(host string) (int, error) {
 	return 0, fmt.Errorf("%w on %s between %d and %d", errNoPort, host, firstPort, lastPort)
 }
 
+// FreeAddr returns a host:port of 127.0.0.1 that nobody listens on at this moment; another process may take it any time.
+func FreeAddr() (string, error) {
+	const host = "127.0.0.1"
+	port, err := freePort(host)
+	return net.JoinHostPort(host, strconv.Itoa(port)), err
+}
+
 // listenFree listens on a free port of host.
 func listenFree(host string) (net.Listener, error) {
 	port, err := freePort(host)

@@ -26,6 +26,27 @@ type procStat struct {
 	rss   int64         // bytes
 }
 
+// cpu returns the user and system time since the start.
+func (p *process) cpu() (time.Duration, error) {
+	stat, err := readProcStat(p.pid())
+	return stat.cpu, err
+}
+
+// rss returns the resident memory in bytes.
+func (p *process) rss() (int64, error) {
+	stat, err := readProcStat(p.pid())
+	return stat.rss, err
+}
+
+// descriptors returns the number of open file descriptors (Linux only).
+func (p *process) descriptors() (int, error) {
+	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.pid()))
+	if err != nil {
+		return 0, fmt.Errorf("open descriptors: %w", err)
+	}
+	return len(open), nil
+}
+
 // readProcStat reads the file of a living process (Linux only).
 func readProcStat(pid int) (procStat, error) {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

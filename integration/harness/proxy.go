@@ -81,16 +81,13 @@ func (p *Proxy) Kill() error { return p.process.kill() }
 func (p *Proxy) Close() error { return p.process.kill() }
 
 // CPU returns the user and system time since the start, in steps of 10 ms. It needs /proc and a living proxy.
-func (p *Proxy) CPU() (time.Duration, error) {
-	stat, err := readProcStat(p.process.pid())
-	return stat.cpu, err
-}
+func (p *Proxy) CPU() (time.Duration, error) { return p.process.cpu() }
 
 // RSS returns the resident memory in bytes. It needs /proc and a living proxy.
-func (p *Proxy) RSS() (int64, error) {
-	stat, err := readProcStat(p.process.pid())
-	return stat.rss, err
-}
+func (p *Proxy) RSS() (int64, error) { return p.process.rss() }
+
+// Descriptors returns the number of open file descriptors. It needs /proc and a living proxy.
+func (p *Proxy) Descriptors() (int, error) { return p.process.descriptors() }
 
 func (p *Proxy) waitReady(timeout time.Duration) (string, error) {
 	line, err := p.process.log.waitLine(readyPattern.MatchString, p.process.done, timeout)

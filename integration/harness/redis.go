@@ -138,16 +138,13 @@ func (r *Redis) Close() error {
 }
 
 // CPU returns the user and system time since the last start, in steps of 10 ms. It needs /proc and a living server.
-func (r *Redis) CPU() (time.Duration, error) {
-	stat, err := readProcStat(r.process.pid())
-	return stat.cpu, err
-}
+func (r *Redis) CPU() (time.Duration, error) { return r.process.cpu() }
 
 // RSS returns the resident memory in bytes. It needs /proc and a living server.
-func (r *Redis) RSS() (int64, error) {
-	stat, err := readProcStat(r.process.pid())
-	return stat.rss, err
-}
+func (r *Redis) RSS() (int64, error) { return r.process.rss() }
+
+// Descriptors returns the number of open file descriptors. It needs /proc and a living server.
+func (r *Redis) Descriptors() (int, error) { return r.process.descriptors() }
 
 // startOnFreePort makes the directory, picks a port and starts; nothing is left behind when that fails.
 func (r *Redis) startOnFreePort() (err error) {

@@ -1,0 +1,151 @@
+package commands
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// value is one reply: its type, its text or number, and what it holds; a map holds
+// key, value, key, value.
+type value struct {
+	kind byte
+	text string
+	kids []value
+	raw  string
+}
+
+// readReplies takes apart what a server sent.
+func readReplies(t *testing.T, sent string) (replies []value) {
+	t.Helper()
+	for rest := sent; rest != ""; {
+		v, after, err := readValue(rest)
+		if err != nil {
+			t.Fatalf("no reply in RESP: %v in %.300q", err, sent)
+		}
+		replies, rest = append(replies, v), after
+	}
+	return replies
+}
+
+func readValue(s string) (v value, rest string, err error) {
+	line, rest, found := strings.Cut(s, "\r\n")
+	if !found || line == "" {
+		return v, "", fmt.Errorf("no line: %.40q", s)
+	}
+	v = value{kind: line[0], text: line[1:]}
+	switch v.kind {
+	case '+', '-', ':', '_', '#', ',', '(':
+	case '$', '=':
+		rest, err = v.readBulk(rest)
+	case '*', '~', '%', '>':
+		rest, err = v.readKids(rest)
+	default:
+		err = fmt.Errorf("no type: %.40q", s)
+	}
+	v.raw = s[:len(s)-len(rest)]
+	return v, rest, err
+}
+
+func (v *value) readBulk(s string) (rest string, err error) {
+	n, err := strconv.Atoi(v.text)
+	switch {
+	case n == -1 && err == nil:
+		v.kind, v.text = '_', ""
+		return s, nil
+	case err != nil || n < 0 || len(s) < n+2 || s[n:n+2] != "\r\n":
+		return s, fmt.Errorf("no bulk of %q bytes: %.40q", v.text, s)
+	}
+	v.text = s[:n]
+	return s[n+2:], nil
+}
+
+func (v *value) readKids(s string) (rest string, err error) {
+	n, err := strconv.Atoi(v.text)
+	if n == -1 && err == nil {
+		v.kind, v.text = '_', ""
+		return s, nil
+	}
+	if v.kind == '%' {
+		n *= 2
+	}
+	for rest = s; n > 0 && err == nil; n-- {
+		var kid value
+		kid, rest, err = readValue(rest)
+		v.kids = append(v.kids, kid)
+	}
+	return rest, err
+}
+
+// entry is what a map holds under a key.
+func (v value) entry(key string) (found value, ok bool) {
+	for i := 0; i+1 < len(v.kids); i += 2 {
+		if v.kids[i].text == key {
+			return v.kids[i+1], true
+		}
+	}
+	return value{}, false
+}
+
+// unlike says in what a reply of ours differs from one of Redis beside its strings
+// and numbers, or nothing: the types must be the same, and a map may have no key that
+// Redis' has not. An empty array is like any other.
+func unlike(ours, theirs value) string {
+	switch {
+	case ours.kind != theirs.kind:
+		return fmt.Sprintf("%.60q, redis %.60q", ours.raw, theirs.raw)
+	case ours.kind == '%':
+		return unlikeMaps(ours, theirs)
+	case len(ours.kids) == len(theirs.kids):
+		for i := range ours.kids {
+			if diff := unlike(ours.kids[i], theirs.kids[i]); diff != "" {
+				return fmt.Sprintf("[%d] %s", i, diff)
+			}
+		}
+		return ""
+	}
+	for i := range min(len(ours.kids), len(ours.kids)*len(theirs.kids)) {
+		if diff := unlike(ours.kids[i], theirs.kids[0]); diff != "" {
+			return fmt.Sprintf("[%d] %s", i, diff)
+		}
+	}
+	return ""
+}
+
+func unlikeMaps(ours, theirs value) string {
+	for i := 0; i < len(ours.kids); i += 2 {
+		key := ours.kids[i].text
+		if key == "display_text" {
+			continue // came with Redis 7.2
+		}
+		kid, ok := theirs.entry(key)
+		if !ok {
+			return fmt.Sprintf("key %q, which redis has not", key)
+		}
+		if diff := unlike(ours.kids[i+1], kid); diff != "" {
+			return key + ": " + diff
+		}
+	}
+	return ""
+}
+
+// resp2 is what a reply in RESP3 is in RESP2.
+func (v value) resp2() string {
+	var out bytes.Buffer
+	switch v.kind {
+	case '_':
+		return "$-1\r\n"
+	case '=':
+		fmt.Fprintf(&out, "$%d\r\n%s\r\n", len(v.text)-len("txt:"), strings.TrimPrefix(v.text, "txt:"))
+	case '*', '~', '%':
+		fmt.Fprintf(&out, "*%d\r\n", len(v.kids))
+	default:
+		return v.raw
+	}
+	for _, kid := range v.kids {
+		out.WriteString(kid.resp2())
+	}
+	return out.String()
+}

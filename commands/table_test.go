@@ -1,0 +1,126 @@
+package commands
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestLookup(t *testing.T) {
+	table := newBench(t).table
+	for name, want := range map[string]string{
+		"lock": "lock", "LOCK": "lock", "LoCk": "lock", "unlock": "unlock", "Extend": "extend", "PING": "ping",
+		"": "", "LOC": "", "LOCKS": "", "lock\x00": "", " lock": "", "get": "", "LOC\u212a": "", "c\u0131ient": "",
+		strings.Repeat("l", longestName): "", strings.Repeat("l", longestName+1): "", strings.Repeat("lock", 1000): "",
+	} {
+		got := ""
+		if cmd := table.Lookup([]byte(name)); cmd != nil {
+			got = cmd.Name
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestEveryCommandCanBeFound(t *testing.T) {
+	table := newBench(t).table
+	for _, cmd := range table.ordered {
+		if len(cmd.Name) > longestName || table.Lookup([]byte(strings.ToUpper(cmd.Name))) != cmd {
+			t.Errorf("%s is not found", cmd.Name)
+		}
+	}
+	if len(table.byName) != len(table.ordered) {
+		t.Errorf("%d names for %d commands", len(table.byName), len(table.ordered))
+	}
+}
+
+func TestUnknown(t *testing.T) {
+	long := strings.Repeat("x", 300)
+	tests := []struct {
+		words []string
+		want  string
+	}{
+		{[]string{"foo"}, "-ERR unknown command 'foo', with args beginning with: \r\n"},
+		{[]string{""}, "-ERR unknown command '', with args beginning with: \r\n"},
+		{[]string{"FoO", "bar", ""}, "-ERR unknown command 'FoO', with args beginning with: 'bar' '' \r\n"},
+		{[]string{"f\x00oo", "b\x00ar", "\x00"}, "-ERR unknown command 'f', with args beginning with: 'b' '' \r\n"},
+		{[]string{"f\r\n+oo", "'\"", "\n\r"}, "-ERR unknown command 'f  +oo', with args beginning with: ''\"' '  ' \r\n"},
+		{[]string{"\xff\xfe", "\x80"}, "-ERR unknown command '\xff\xfe', with args beginning with: '\x80' \r\n"},
+		{[]string{long, long}, fmt.Sprintf("-ERR unknown command '%.128s', with args beginning with: '%.128s' \r\n", long, long)},
+		{[]string{"foo", "1", long}, fmt.Sprintf("-ERR unknown command 'foo', with args beginning with: '1' '%.124s' \r\n", long)},
+		{strings.Fields("foo" + strings.Repeat(" ab", 100)), "-ERR unknown command 'foo', with args beginning with: " + strings.Repeat("'ab' ", 26) + "\r\n"},
+	}
+	for _, test := range tests {
+		if got := newBench(t).ask(test.words...); got != test.want {
+			t.Errorf("%.80q:\n got %q\nwant %q", test.words, got, test.want)
+		}
+	}
+}
+
+func TestArity(t *testing.T) {
+	b := newBench(t)
+	for _, cmd := range b.table.ordered {
+		least := max(cmd.arity, -cmd.arity)
+		wrong := fmt.Sprintf("-ERR wrong number of arguments for '%s' command\r\n", cmd.Name)
+		if least > 1 {
+			b.expect(cmd.Name+strings.Repeat(" x", least-2), wrong)
+		}
+		if cmd.arity > 0 {
+			b.expect(cmd.Name+strings.Repeat(" x", least), wrong)
+		}
+	}
+	b.expectAsked()
+}
+
+func TestClientReply(t *testing.T) {
+	const pong, unknown, ok = "+PONG\r\n", "-ERR unknown command 'foo', with args beginning with: \r\n", "+OK\r\n"
+	const busy = "-ERR busy\r\n"
+	tests := [][2]string{
+		{"OFF; PING; foo; PING x y; on", ok},
+		{"OFF; PING; on; PING", ok + pong},
+		{"off; LOCK k t PX 10000; on; UNLOCK k t", ok + ":1\r\n"},
+		{"SKIP; PING; foo", unknown},
+		{"SKIP; foo; PING", pong},
+		{"SKIP; PING x y; PING", pong},
+		{"SKIP; SKIP; PING; PING", pong},
+		{"SKIP; on; PING", ok + pong},
+		{"SKIP; OFF; PING; on", ok},
+		{"OFF; SKIP; PING; on", ok},
+		{"SKIP; sometimes; PING", pong},
+		{"sometimes; PING", "-ERR syntax error\r\n" + pong},
+		{"PING; OFF; PING; QUIT", pong},
+		{"OFF; RESET; PING", "+RESET\r\n" + pong},
+		{"SKIP; RESET; PING", pong},
+		{"PING; OFF; PING; on", pong + ok},
+		{"OFF; refuse; on; refuse", ok + busy},
+		{"SKIP; refuse; refuse", busy},
+	}
+	for _, test := range tests {
+		b := newBench(t)
+		for line := range strings.SplitSeq(test[0], "; ") {
+			switch line {
+			case "OFF", "off", "on", "SKIP", "sometimes":
+				b.say("CLIENT REPLY " + line)
+			case "refuse":
+				b.client.Refuse("ERR busy", &b.out)
+			default:
+				b.say(line)
+			}
+		}
+		if got := string(b.out.Bytes); got != test[1] {
+			t.Errorf("%s: %q, want %q", test[0], got, test[1])
+		}
+	}
+}
+
+// A grant that the client did not want to hear of is a grant: it is given back only
+// if the connection fails.
+func TestSilentGrant(t *testing.T) {
+	b := newBench(t)
+	b.say("CLIENT REPLY OFF")
+	b.say("LOCK k t PX 10000")
+	b.expectAsked("lock 0/k by t for 10s, waiting 0s")
+	b.out.Undelivered()
+	b.expectAsked("unlock 0/k by t")
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestPercentile(t *testing.T) {
+	var hundred []time.Duration
+	for i := range 100 {
+		hundred = append(hundred, time.Duration(i+1))
+	}
+	for _, test := range []struct {
+		times []time.Duration
+		p     int
+		want  time.Duration
+	}{
+		{nil, 99, 0},
+		{hundred[:1], 50, 1},
+		{hundred[:1], 99, 1},
+		{hundred[:2], 50, 1},
+		{hundred[:3], 50, 2},
+		{hundred, 50, 50},
+		{hundred, 99, 99},
+	} {
+		if got := percentile(test.times, test.p); got != test.want {
+			t.Errorf("p%d of %d times: got %d, want %d", test.p, len(test.times), got, test.want)
+		}
+	}
+}
+
+func TestWriteTable(t *testing.T) {
+	round := func(p99 time.Duration, errors int) figures {
+		return figures{p50: time.Millisecond, p99: p99 * time.Millisecond, rate: 100, errors: errors}
+	}
+	results := map[string][]figures{}
+	for _, s := range states() {
+		results[s.name] = []figures{round(10, 0), round(30, 0), round(20, 0)}
+	}
+	results["2 of 5 killed"] = []figures{round(30, 0), round(33, 0), round(20, 0)}
+	results["2 of 5 stopped"] = []figures{round(10, 0), round(50, 0), round(40, 0)}
+	results["2 of 5 unreachable"] = []figures{round(10, 0), round(30, 1), round(20, 0)}
+	var out strings.Builder
+	writeTable(&out, 7, results)
+	for _, row := range []string{
+		"| healthy | 1.000 | 20.000 | 100 | 0 |  | |  |\n",
+		"| 2 of 5 killed | 1.000 | 30.000 | 100 | 0 | 1.50 | 1.00–3.00 | < 2 met |\n",
+		"| 2 of 5 stopped | 1.000 | 40.000 | 100 | 0 | 2.00 | 1.00–2.00 | < 2 MISSED |\n",
+		"| 2 of 5 unreachable | 1.000 | 20.000 | 100 | 1 | 1.00 | 1.00–1.00 | < 2 MISSED |\n",
+	} {
+		if !strings.Contains(out.String(), row) {
+			t.Errorf("got\n%swant a row %s", &out, row)
+		}
+	}
+}

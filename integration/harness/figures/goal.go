@@ -1,0 +1,76 @@
+package figures
+
+import (
+	"fmt"
+	"io"
+)
+
+// Direction says on which side of its bound a goal is met.
+type Direction string
+
+// The directions, as they are printed.
+const (
+	AtLeast Direction = "≥"
+	AtMost  Direction = "≤"
+)
+
+// Goal is a bound for a ratio.
+type Goal struct {
+	Side  Direction
+	Bound float64
+}
+
+// String prints the goal as "≥ 10".
+func (g Goal) String() string { return fmt.Sprintf("%s %g", g.Side, g.Bound) }
+
+// The verdicts.
+const (
+	Met        = "met"
+	Missed     = "MISSED"
+	Broken     = "MISSED (errors)"
+	Unmeasured = "not measured"
+)
+
+// Judge compares a ratio with its goal. Figures of runs with errors prove nothing, so they meet no goal.
+func (g Goal) Judge(r Ratio) string {
+	switch {
+	case r.Faulty:
+		return Broken
+	case !r.Known:
+		return Unmeasured
+	case g.Side == AtLeast && r.Middle >= g.Bound, g.Side == AtMost && r.Middle <= g.Bound:
+		return Met
+	}
+	return Missed
+}
+
+// Tally counts verdicts.
+type Tally struct{ met, missed, unmeasured int }
+
+// Add counts one verdict and returns it.
+func (t *Tally) Add(verdict string) string {
+	switch verdict {
+	case Met:
+		t.met++
+	case Unmeasured:
+		t.unmeasured++
+	default:
+		t.missed++
+	}
+	return verdict
+}
+
+// Write prints the counts.
+func (t *Tally) Write(w io.Writer) {
+	fmt.Fprintf(w, "\nGoals: %d met, %d MISSED, %d not measured.\n", t.met, t.missed, t.unmeasured)
+}
+
+// noiseLimit is the number of cores that others may take before a figure is called disturbed.
+const noiseLimit = 0.1
+
+// WriteNoise warns when other processes took CPU away from a contender: so many cores, in its worst round.
+func WriteNoise(w io.Writer, contender string, cores float64) {
+	if cores > noiseLimit {
+		fmt.Fprintf(w, "\nNOISE: other processes took up to %.1f cores away from %s in a round.\n", cores, contender)
+	}
+}

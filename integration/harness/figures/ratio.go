@@ -1,0 +1,47 @@
+package figures
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Median returns the middle value, or the mean of the two in the middle; 0 when there is none. The values stay as they are.
+func Median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
+	}
+	return (sorted[middle-1] + sorted[middle]) / 2
+}
+
+// Ratio is one contender's figure divided by another's.
+type Ratio struct {
+	Middle, Low, High float64 // of the medians; of the lowest and highest single round
+	Known             bool    // both were run and the divisor is not zero
+	Faulty            bool    // one of them had errors
+}
+
+// RatioOf compares the medians, and for the range the rounds one by one: both contenders ran side by side in each. Without
+// as many rounds of the one as of the other nothing is known.
+func RatioOf(ours, theirs []float64) Ratio {
+	if len(ours) == 0 || len(ours) != len(theirs) || slices.Contains(theirs, 0) {
+		return Ratio{}
+	}
+	each := make([]float64, len(ours))
+	for i := range ours {
+		each[i] = ours[i] / theirs[i]
+	}
+	return Ratio{Middle: Median(ours) / Median(theirs), Low: slices.Min(each), High: slices.Max(each), Known: true}
+}
+
+// String prints two cells of a Markdown table: the ratio, and its range.
+func (r Ratio) String() string {
+	if !r.Known {
+		return Unmeasured + " | "
+	}
+	return fmt.Sprintf("%.2f | %.2f–%.2f", r.Middle, r.Low, r.High)
+}

@@ -1,0 +1,129 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// ErrNoProgram is returned when a program to start is not installed.
+var ErrNoProgram = errors.New("program is not installed")
+
+const (
+	serverStartTimeout = 10 * time.Second
+	serverPollDelay    = 2 * time.Millisecond
+	serverStartTries   = 3 // another process may take the chosen port first
+)
+
+// ServerOptions say how to start a program that serves TCP clients.
+type ServerOptions struct {
+	// Program is looked up in PATH, and where Debian keeps servers. It must stay in the foreground.
+	Program string
+	// Arguments returns the program's arguments, with which it must listen on addr. Files that they name may be written to dir.
+	Arguments func(addr, dir string) ([]string, error)
+}
+
+// Server is a running program that serves TCP clients on 127.0.0.1, e.g. another proxy to compare with.
+type Server struct {
+	process *process
+	addr    string
+	dir     string // its own; removed by Close
+}
+
+// StartServer starts the program on a free port and returns when it accepts connections; ErrNoProgram when it is missing.
+func StartServer(opts ServerOptions) (*Server, error) {
+	program, err := LookProgram(opts.Program)
+	if err != nil {
+		return nil, err
+	}
+	for range serverStartTries {
+		var s *Server
+		if s, err = startServer(program, opts.Arguments); err == nil {
+			return s, nil
+		}
+	}
+	return nil, err
+}
+
+// LookProgram returns the path of a program in PATH, or else in the folders for servers, which only root has in PATH on
+// Debian; ErrNoProgram when there is none.
+func LookProgram(name string) (string, error) {
+	for _, path := range []string{name, "/usr/sbin/" + name, "/usr/local/sbin/" + name} {
+		if found, err := exec.LookPath(path); err == nil {
+			return found, nil
+		}
+	}
+	return "", fmt.Errorf("%w: %s", ErrNoProgram, name)
+}
+
+// Addr returns the host:port that the server listens on.
+func (s *Server) Addr() string { return s.addr }
+
+// Log returns what the server has written (the last megabytes of it).
+func (s *Server) Log() string { return s.process.log.String() }
+
+// CPU returns the user and system time since the start, in steps of 10 ms. It needs /proc and a living server.
+func (s *Server) CPU() (time.Duration, error) { return s.process.cpu() }
+
+// RSS returns the resident memory in bytes. It needs /proc and a living server.
+func (s *Server) RSS() (int64, error) { return s.process.rss() }
+
+// Descriptors returns the number of open file descriptors. It needs /proc and a living server.
+func (s *Server) Descriptors() (int, error) { return s.process.descriptors() }
+
+// Close kills the server and removes its files. It may be called again.
+func (s *Server) Close() error { return errors.Join(s.process.kill(), os.RemoveAll(s.dir)) }
+
+// startServer starts on one port; nothing is left behind when that fails.
+func startServer(program string, arguments func(addr, dir string) ([]string, error)) (*Server, error) {
+	addr, err := FreeAddr()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "redlock-server-")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{addr: addr, dir: dir}
+	if err := s.start(program, arguments); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s on %s: %w", filepath.Base(program), addr, err), os.RemoveAll(dir))
+	}
+	return s, nil
+}
+
+// start runs the program and waits until it accepts connections.
+func (s *Server) start(program string, arguments func(addr, dir string) ([]string, error)) error {
+	args, err := arguments(s.addr, s.dir)
+	if err != nil {
+		return err
+	}
+	if s.process, err = startProcess(program, args, nil); err != nil {
+		return err
+	}
+	if err := s.waitReady(); err != nil {
+		return errors.Join(err, s.process.kill())
+	}
+	return nil
+}
+
+// waitReady returns when a connection is accepted.
+func (s *Server) waitReady() error {
+	for deadline := time.Now().Add(serverStartTimeout); ; time.Sleep(serverPollDelay) {
+		conn, err := net.DialTimeout("tcp", s.addr, serverStartTimeout)
+		if err == nil {
+			_ = conn.Close()
+		}
+		switch {
+		case s.process.ended():
+			return fmt.Errorf("ended at once; its log:\n%s", s.Log())
+		case err == nil:
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("accepts no connections: %w; its log:\n%s", err, s.Log())
+		}
+	}
+}

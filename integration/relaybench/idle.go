@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/harness/figures"
+)
+
+const (
+	// settleTime is how long a process has to give back what it needed only while its clients connected.
+	settleTime = 10 * time.Second
+	// answerLimit is how long an idle or passing client waits for one reply.
+	answerLimit = 10 * time.Second
+)
+
+// idleContenders are those with a connection of its own for each client.
+func idleContenders() []string { return []string{nameProxy, nameHAProxy} }
+
+// weight is what idle clients cost a process.
+type weight struct {
+	clients       int
+	before, after int64 // resident bytes
+	descriptors   int   // for the clients
+	others        float64
+}
+
+func (w weight) perClient() float64 { return float64(w.after-w.before) / float64(w.clients) }
+
+// measureIdle loads one contender after the other with idle clients and prints the table.
+func measureIdle(ctx context.Context, f *fleet, set settings, out, log io.Writer, tally *figures.Tally) error {
+	clients := min(set.idlers, f.maxClients)
+	weights := map[string]weight{}
+	for _, name := range idleContenders() {
+		if !slices.Contains(set.contenders, name) {
+			continue
+		}
+		fmt.Fprintf(log, "%d idle clients at %s\n", clients, name)
+		got, err := weigh(ctx, f, f.contenders[name], clients, set.atOnce)
+		if err != nil {
+			return fmt.Errorf("idle clients at %s: %w", name, err)
+		}
+		weights[name] = got
+	}
+	writeIdle(out, set, clients, weights, tally)
+	return nil
+}
+
+// weigh connects the clients, waits, and looks.
+func weigh(ctx context.Context, f *fleet, s server, clients, atOnce int) (w weight, err error) {
+	w.clients = clients
+	before, err := s.Descriptors()
+	if err != nil {
+		return w, err
+	}
+	if w.before, err = s.RSS(); err != nil {
+		return w, err
+	}
+	start, err := f.readCPU(s)
+	if err != nil {
+		return w, err
+	}
+	idle, err := connectIdle(ctx, s.Addr(), clients, atOnce)
+	defer closeClients(idle)
+	if err != nil {
+		return w, err
+	}
+	if err := pause(ctx, settleTime); err != nil {
+		return w, err
+	}
+	if w.after, err = s.RSS(); err != nil {
+		return w, err
+	}
+	after, err := s.Descriptors()
+	if err != nil {
+		return w, err
+	}
+	w.descriptors = after - before
+	end, err := f.readCPU(s)
+	w.others = cores(start, end, 0)
+	return w, err
+}
+
+// connectIdle opens the clients, so many at once, each of which sends a GET and reads its reply. They are returned even where
+// some failed.
+func connectIdle(ctx context.Context, addr string, clients, atOnce int) ([]*harness.Client, error) {
+	all := make([]*harness.Client, clients)
+	errs := make([]error, clients)
+	eachAtOnce(ctx, clients, atOnce, func(i int) { all[i], errs[i] = idleClient(addr) })
+	if ctx.Err() != nil {
+		return all, context.Cause(ctx)
+	}
+	for i, err := range errs {
+		if err != nil {
+			return all, fmt.Errorf("client %d of %d: %w", i+1, clients, err)
+		}
+	}
+	return all, nil
+}
+
+func idleClient(addr string) (*harness.Client, error) {
+	client, err := harness.Dial(addr, answerLimit)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := client.Do("GET", "relaybench:absent")
+	if reply != nil {
+		err = errors.Join(err, fmt.Errorf("GET answered %v", reply))
+	}
+	return client, err
+}
+
+func closeClients(clients []*harness.Client) {
+	for _, client := range clients {
+		if client != nil {
+			_ = client.Close()
+		}
+	}
+}
+
+// eachAtOnce calls do for 0 … n-1, so many at a time; what has not begun when ctx ends is left out.
+func eachAtOnce(ctx context.Context, n, atOnce int, do func(i int)) {
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range min(atOnce, n) {
+		workers.Go(func() {
+			for i := range next {
+				do(i)
+			}
+		})
+	}
+	for i := 0; i < n && ctx.Err() == nil; i++ {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
+// idleGoal bounds what a client costs this proxy, against HAProxy.
+func idleGoal() figures.Goal { return figures.Goal{Side: figures.AtMost, Bound: 2} }
+
+func writeIdle(w io.Writer, set settings, clients int, weights map[string]weight, tally *figures.Tally) {
+	fmt.Fprintf(w, "\n### %d idle clients, one GET each, %v later\n\n", clients, settleTime)
+	if clients < set.idlers {
+		fmt.Fprintf(w, "Fewer than the %d asked for: a process may open too few descriptors here (ulimit -Hn).\n\n", set.idlers)
+	}
+	fmt.Fprintln(w, "| | RSS before | RSS with them | per client | descriptors per client |")
+	fmt.Fprintln(w, "|---|--:|--:|--:|--:|")
+	var each [2][]float64
+	for i, name := range idleContenders() {
+		if got, ok := weights[name]; ok {
+			each[i] = []float64{got.perClient()}
+			fmt.Fprintf(w, "| %s | %s | %s | %s | %.2f |\n", name, megabytes(got.before), megabytes(got.after),
+				kilobytes(got.perClient()), float64(got.descriptors)/float64(got.clients))
+		}
+	}
+	for name, got := range weights {
+		figures.WriteNoise(w, name, got.others)
+	}
+	writeGoalHead(w)
+	writeGoal(w, "RSS per client, proxy / haproxy", figures.RatioOf(each[0], each[1]), idleGoal(), tally)
+}
