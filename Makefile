@@ -4,14 +4,15 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 FUZZTIME ?= 30s
 IMAGE    ?= redlock-proxy
 ARGS     ?=
+CONNECTS ?= 500000
 GRANTS   ?= 100000
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test deps lint unit integration overlap fmt bench bench-faults bench-idle fuzz demo image
+.PHONY: help build test deps lint unit integration overlap fmt bench bench-faults bench-idle bench-relay bench-relay-soak fuzz demo image
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## the static binary, bin/redlock-proxy
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/redlock-proxy .
@@ -48,6 +49,14 @@ bench-faults: ## LOCK while 2 of 5 masters are killed, stopped or unreachable, b
 
 bench-idle: ## the proxy's memory for each of 10,000 idle clients
 	go run ./integration/idlebench $(ARGS)
+
+bench-relay: ## the way to an upstream Redis beside HAProxy and nutcracker, which it installs; ARGS='…' as above
+	@scripts/install-deps bench
+	go run ./integration/relaybench $(ARGS)
+
+bench-relay-soak: ## memory per idle client beside HAProxy's, then CONNECTS (500000) clients that come and go
+	@scripts/install-deps bench
+	go run ./integration/relaybench -idle -connects $(CONNECTS) $(ARGS)
 
 fuzz: ## every fuzz target for FUZZTIME (30s) each
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz

@@ -195,15 +195,14 @@ func checkGrammar(t *testing.T, options []string, maxMillis int64, block bool) {
 func dumbOptions(options []string, maxMillis int64, block bool) string {
 	ttl, wait := "", ""
 	for pair := range slices.Chunk(options, 2) {
-		text := strings.Join(pair, "=")
 		switch {
 		case len(pair) < 2:
 			return syntax
-		case dumbTTL.MatchString(text) && ttl == "":
-			if ttl = dumbTime(text, maxMillis); strings.HasPrefix(ttl, "ERR") {
+		case dumbTTL.MatchString(pair[0]) && ttl == "":
+			if ttl = dumbTime(pair[0], pair[1], maxMillis); strings.HasPrefix(ttl, "ERR") {
 				return ttl
 			}
-		case dumbBlock.MatchString(text) && wait == "" && block:
+		case dumbBlock.MatchString(pair[0]) && wait == "" && block:
 			if wait = dumbWait(pair[1]); strings.HasPrefix(wait, "ERR") {
 				return wait
 			}
@@ -218,18 +217,17 @@ func dumbOptions(options []string, maxMillis int64, block bool) string {
 }
 
 var (
-	dumbTTL    = regexp.MustCompile(`\A([pP]|[eE])[xX]=`)
-	dumbBlock  = regexp.MustCompile(`\A[bB][lL][oO][cC][kK]=`)
+	dumbTTL    = regexp.MustCompile(`\A[pPeE][xX]\z`)
+	dumbBlock  = regexp.MustCompile(`\A[bB][lL][oO][cC][kK]\z`)
 	dumbDigits = regexp.MustCompile(`\A(0|-?[1-9][0-9]*)\z`)
 )
 
-// dumbTime reads "PX=ms" or "EX=s".
-func dumbTime(text string, maxMillis int64) string {
-	millis, ok := dumbInt(text[3:])
+func dumbTime(unit, value string, maxMillis int64) string {
+	millis, ok := dumbInt(value)
 	if !ok {
 		return notInteger
 	}
-	if text[0] == 'e' || text[0] == 'E' {
+	if strings.EqualFold(unit, "EX") {
 		millis.Mul(millis, big.NewInt(1000))
 	}
 	switch {

@@ -36,10 +36,10 @@ func (f *fakeLocks) Lock(ctx context.Context, req quorum.LockRequest) (time.Dura
 }
 
 func (f *fakeLocks) Unlock(ctx context.Context, key quorum.Key, token string) error {
-	f.note("unlock %d/%s by %s", key.DB, key.Name, token)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	f.note("unlock %d/%s by %s", key.DB, key.Name, token)
 	return f.err
 }
 

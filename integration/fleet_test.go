@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -117,8 +118,19 @@ func startProxy(t *testing.T, masters []string, args ...string) *harness.Proxy {
 			t.Logf("the log of the proxy on %s:\n%s", proxy.Addr(), proxy.Log())
 		}
 		closes(t, proxy.Close())
+		wantSound(t, proxy)
 	})
 	return proxy
+}
+
+// wantSound wants no accident in a proxy's log; the race detector tells there as well, in a binary that was built with it.
+func wantSound(t *testing.T, proxy *harness.Proxy) {
+	t.Helper()
+	for _, accident := range []string{"a session failed", "panic: ", "DATA RACE"} {
+		if strings.Contains(proxy.Log(), accident) {
+			t.Errorf("%q in the log of the proxy on %s:\n%s", accident, proxy.Addr(), proxy.Log())
+		}
+	}
 }
 
 // connect opens a connection to the proxy, closed with the test.

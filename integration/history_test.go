@@ -19,13 +19,12 @@ type holding struct {
 	from, to time.Duration
 }
 
-// relied is the holding of a client that received a validity and began to give the lock back at a time; 0: it never did.
-func relied(token string, received, validity, released time.Duration) holding {
-	end := received + validity
+// relied is the holding of a client that was granted a lock until a time and began to give it back at another; 0: it never did.
+func relied(token string, received, until, released time.Duration) holding {
 	if released > 0 {
-		end = min(end, released)
+		until = min(until, released)
 	}
-	return holding{token: token, from: received, to: end}
+	return holding{token: token, from: received, to: until}
 }
 
 // overlap is a client that was granted a lock while another could rely on it.
@@ -90,13 +89,13 @@ func TestOverlaps(t *testing.T) {
 		want     []string // the tokens of those that came too early
 	}{
 		{"nobody", nil, nil},
-		{"one after the other", []holding{relied("a", 0, 20*ms, 5*ms), relied("b", 5*ms, 20*ms, 9*ms)}, nil},
-		{"b came while a held", []holding{relied("a", 0, 20*ms, 5*ms), relied("b", 4*ms, 20*ms, 9*ms)}, []string{"b"}},
-		{"the same, recorded in another order", []holding{relied("b", 4*ms, 20*ms, 9*ms), relied("a", 0, 20*ms, 5*ms)}, []string{"b"}},
-		{"a never gave it back, b came in its last moment", []holding{relied("a", 0, 20*ms, 0), relied("b", 19*ms, 20*ms, 21*ms)}, []string{"b"}},
-		{"a gave it back when it had lost it already", []holding{relied("a", 0, 20*ms, 30*ms), relied("b", 20*ms, 20*ms, 40*ms)}, nil},
-		{"c came while a held, but not b", []holding{relied("a", 0, 20*ms, 0), relied("b", 1*ms, 20*ms, 2*ms), relied("c", 19*ms, 20*ms, 20*ms)}, []string{"b", "c"}},
-		{"both at once", []holding{relied("a", 3*ms, 20*ms, 5*ms), relied("b", 3*ms, 20*ms, 4*ms)}, []string{"b"}},
+		{"one after the other", []holding{relied("a", 0, 20*ms, 5*ms), relied("b", 5*ms, 25*ms, 9*ms)}, nil},
+		{"b came while a held", []holding{relied("a", 0, 20*ms, 5*ms), relied("b", 4*ms, 24*ms, 9*ms)}, []string{"b"}},
+		{"the same, recorded in another order", []holding{relied("b", 4*ms, 24*ms, 9*ms), relied("a", 0, 20*ms, 5*ms)}, []string{"b"}},
+		{"a never gave it back, b came in its last moment", []holding{relied("a", 0, 20*ms, 0), relied("b", 19*ms, 39*ms, 21*ms)}, []string{"b"}},
+		{"a gave it back when it had lost it already", []holding{relied("a", 0, 20*ms, 30*ms), relied("b", 20*ms, 40*ms, 40*ms)}, nil},
+		{"c came while a held, but not b", []holding{relied("a", 0, 20*ms, 0), relied("b", 1*ms, 21*ms, 2*ms), relied("c", 19*ms, 39*ms, 20*ms)}, []string{"b", "c"}},
+		{"both at once", []holding{relied("a", 3*ms, 23*ms, 5*ms), relied("b", 3*ms, 23*ms, 4*ms)}, []string{"b"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var got []string

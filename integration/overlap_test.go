@@ -43,6 +43,11 @@ func TestOverlap(t *testing.T) {
 	if found := overlaps(c.history.holdings); len(found) > 0 {
 		t.Errorf("%d OVERLAPS in %d grants, such as: %v", len(found), len(c.history.holdings), found[0])
 	}
+	for reply, times := range c.replies {
+		if strings.HasPrefix(reply, revived) {
+			t.Errorf("%d times: %s", times, revived)
+		}
+	}
 	if len(c.history.holdings) < int(grants) {
 		t.Errorf("only %d grants", len(c.history.holdings))
 	}
@@ -106,8 +111,12 @@ func holdAtRandom(random *rand.Rand) time.Duration {
 	}
 }
 
-// contested is the key that all want.
-const contested = "contested"
+const (
+	// contested is the key that all want.
+	contested = "contested"
+	// revived counts what must not be.
+	revived = "EXTEND of a lock that was given back was granted"
+)
 
 // contest is 64 clients of two proxies who want the same lock again and again.
 type contest struct {
@@ -208,23 +217,48 @@ func (c *contender) run() {
 	}
 }
 
-// turn waits for the lock, holds it for a while and gives it back.
+// turn waits for the lock, holds it for a while, sometimes for longer than it was given at first, and gives it back.
 func (c *contender) turn(token string) {
-	reply, err := c.client.Do("LOCK", contested, token, "PX", strconv.Itoa(int(lease.Milliseconds())), "BLOCK", "10000")
-	received := c.contest.history.now()
-	ms, ok := reply.(int64)
-	if !ok || err != nil {
-		c.contest.count("LOCK", reply, err)
-		time.Sleep(5 * time.Millisecond)
+	received, until := c.ask("LOCK", contested, token, "PX", leaseMillis(), "BLOCK", "10000")
+	if until == 0 {
+		time.Sleep(5 * time.Millisecond) // an error may come again at once
 		return
 	}
-	if pause := c.hold(c.random); pause > 0 {
-		time.Sleep(pause)
+	pause := c.hold(c.random)
+	time.Sleep(pause)
+	if pause > lease || c.random.IntN(20) == 0 {
+		_, longer := c.ask("EXTEND", contested, token, "PX", leaseMillis())
+		until = max(until, longer)
 	}
-	c.contest.granted(relied(token, received, time.Duration(ms)*time.Millisecond, c.contest.history.now()))
-	reply, err = c.client.Do("UNLOCK", contested, token)
+	c.contest.granted(relied(token, received, until, c.contest.history.now()))
+	reply, err := c.client.Do("UNLOCK", contested, token)
 	c.contest.count("UNLOCK", reply, err)
+	if reply == any(int64(1)) && c.random.IntN(20) == 0 {
+		c.revive(token)
+	}
 }
+
+// revive tries to extend what was given back, which must not be granted.
+func (c *contender) revive(token string) {
+	if _, until := c.ask("EXTEND", contested, token, "PX", leaseMillis()); until > 0 {
+		c.contest.count(revived, nil, nil)
+	}
+}
+
+// ask sends a LOCK or EXTEND. It returns when the reply was there, and until when the lock may be relied on: 0 if not at all.
+func (c *contender) ask(command ...string) (received, until time.Duration) {
+	reply, err := c.client.Do(command...)
+	received = c.contest.history.now()
+	ms, ok := reply.(int64)
+	if !ok || err != nil {
+		c.contest.count(command[0], reply, err)
+		return received, 0
+	}
+	c.contest.count(command[0], "validity", nil)
+	return received, received + time.Duration(ms)*time.Millisecond
+}
+
+func leaseMillis() string { return strconv.FormatInt(lease.Milliseconds(), 10) }
 
 // granted records a holding.
 func (c *contest) granted(one holding) {

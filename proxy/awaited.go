@@ -27,10 +27,19 @@ type slot struct {
 	// n is how many replies are to come; for slotSubscribe -1 is one for each
 	// channel that is subscribed to, and at least one.
 	n int
-	// arg is the database for slotSelect; for slotHello 1 if it logs in.
+	// arg is the database for slotSelect; for slotHello 1 if it logs in; for slotQuit
+	// 1 if it is the client's end, not the server's.
 	arg int
 	// family is what slotSubscribe is about.
 	family family
+}
+
+// all is the slot, if there is one.
+func (s *slot) all() []slot {
+	if s == nil {
+		return nil
+	}
+	return []slot{*s}
 }
 
 // family is a kind of subscription.
@@ -57,6 +66,17 @@ func (a *awaited) plain(n int) {
 }
 
 func (a *awaited) add(s slot) { a.slots = append(a.slots, s) }
+
+// forgo takes off the answer awaited last.
+func (a *awaited) forgo() {
+	last := len(a.slots) - 1
+	if last < 0 {
+		return
+	}
+	if a.slots[last].n--; a.slots[last].n <= 0 || a.slots[last].kind != slotPlain {
+		a.slots = a.slots[:last]
+	}
+}
 
 func (a *awaited) first() *slot {
 	if len(a.slots) == 0 {
@@ -87,172 +107,6 @@ func (a *awaited) owed() int {
 	}
 	return n
 }
-
-// learned is what the upstream's answers have told about the connection.
-type learned struct {
-	proto int
-	db    int
-	// dbUnknown: a transaction that held a SELECT was executed.
-	dbUnknown bool
-	// loggedIn: an AUTH, or HELLO with AUTH, was accepted.
-	loggedIn bool
-	multi    bool
-	// queuedSelect and queuedOdd: the transaction holds such a command.
-	queuedSelect, queuedOdd bool
-	subscribed              [3]int // by family
-	total                   int    // channels and patterns, as the upstream counts
-	// stream: the rest is bytes, not replies.
-	stream   bool
-	quitting bool
-}
-
-func newLearned() learned { return learned{proto: 2} }
-
-// listening reports whether the connection takes messages.
-func (l *learned) listening() bool { return l.total > 0 || l.subscribed[shards] > 0 }
-
-// acks are the first words of answers to SUBSCRIBE and its kin.
-var acks = map[string]struct {
-	family family
-	step   int
-}{
-	"subscribe": {channels, 1}, "unsubscribe": {channels, -1},
-	"psubscribe": {patterns, 1}, "punsubscribe": {patterns, -1},
-	"ssubscribe": {shards, 1}, "sunsubscribe": {shards, -1},
-}
-
-// reply learns from a whole reply. It reports whether the reply is one that the
-// proxy asked for itself.
-func (l *learned) reply(a *awaited, r *replyScanner) (captured bool) {
-	first := a.first()
-	if l.outOfBand(first, r) {
-		l.message(a, first, r)
-		return false
-	}
-	if first == nil {
-		return false
-	}
-	switch first.kind {
-	case slotSubscribe: // an error, or queued
-		l.queuedOdd = l.queuedOdd || r.begins("+QUEUED")
-		a.pop()
-		return false
-	case slotCapture:
-		captured = true
-	default:
-		l.answer(*first, r)
-	}
-	a.done()
-	return captured
-}
-
-// outOfBand tells messages and the answers to SUBSCRIBE from ordinary replies.
-func (l *learned) outOfBand(first *slot, r *replyScanner) bool {
-	if r.isPush() {
-		return true
-	}
-	if r.head[0] != '*' || l.proto == 3 || !l.listening() && (first == nil || first.kind != slotSubscribe) {
-		return false
-	}
-	switch word := r.message(); word {
-	case "message", "pmessage", "smessage":
-		return true
-	default:
-		_, ack := acks[word]
-		return ack
-	}
-}
-
-// message takes what came out of band; only answers to SUBSCRIBE matter.
-func (l *learned) message(a *awaited, first *slot, r *replyScanner) {
-	ack, ok := acks[r.message()]
-	if !ok {
-		return
-	}
-	before := l.subscribed[ack.family]
-	l.count(ack.family, ack.step, int(r.last))
-	if first == nil || first.kind != slotSubscribe {
-		return
-	}
-	if first.n < 0 {
-		first.n = max(1, before)
-	}
-	a.done()
-}
-
-// count follows the upstream's count of subscriptions: one for channels and
-// patterns together, one for shard channels.
-func (l *learned) count(f family, step, upstream int) {
-	if f == shards {
-		l.subscribed[shards] = upstream
-		return
-	}
-	if upstream != l.total {
-		l.subscribed[f] += step
-	}
-	l.total = upstream
-}
-
-// answer learns from the answer to a command.
-func (l *learned) answer(s slot, r *replyScanner) {
-	ok, queued := r.begins("+OK"), r.begins("+QUEUED")
-	switch s.kind {
-	case slotHello:
-		l.hello(s, r)
-	case slotAuth:
-		l.loggedIn = l.loggedIn || ok
-	case slotReset:
-		if r.begins("+RESET") {
-			*l = newLearned()
-		}
-	case slotSelect:
-		l.queuedSelect = l.queuedSelect || queued
-		if ok {
-			l.db, l.dbUnknown = s.arg, false
-		}
-	case slotMulti:
-		l.multi = l.multi || ok
-	case slotExec:
-		l.exec(r)
-	case slotDiscard:
-		if ok {
-			l.endMulti()
-		}
-	case slotMonitor:
-		l.stream = l.stream || ok
-		l.queuedOdd = l.queuedOdd || queued
-	case slotOdd:
-		l.queuedOdd = l.queuedOdd || queued
-	case slotQuit:
-		l.quitting = true
-	}
-}
-
-func (l *learned) hello(s slot, r *replyScanner) {
-	switch r.head[0] {
-	case '%':
-		l.proto = 3
-	case '*':
-		l.proto = 2
-	default:
-		return
-	}
-	l.loggedIn = l.loggedIn || s.arg == 1
-}
-
-// exec ends the transaction, unless EXEC itself was refused.
-func (l *learned) exec(r *replyScanner) {
-	if r.isError() && !r.begins("-EXECABORT") {
-		return
-	}
-	if !r.isError() {
-		l.dbUnknown = l.dbUnknown || l.queuedSelect
-		l.stream = l.stream || l.queuedOdd
-	}
-	l.endMulti()
-}
-
-func (l *learned) endMulti() { l.multi, l.queuedSelect, l.queuedOdd = false, false, false }
 
 // closes reports whether an answer is awaited in whose place only the end of the
 // connection is honest: that of a command after which the stream has another form.

@@ -15,9 +15,31 @@
 // incremental scanner of frame.go: Redis' limits, strict integers and error texts,
 // at 20 to 30 ns for a small command. As soon as a command's name is known it is
 // looked up: ours is collected whole, at most maxFrame bytes, and run; any other is
-// thrown away as it streams past, so that nothing large is ever held.
+// forwarded as it streams past or, without an upstream, thrown away and answered as
+// unknown. Nothing large is ever held.
 //
-// A session is one goroutine, and its buffers grow with use and go again, so that
-// an idle client costs little. Only while a command waits does a second goroutine
-// watch the connection (watch.go), to notice at once that the client leaves.
+// A session is one goroutine, and one more brings the replies of its upstream. A
+// connection that waits for bytes holds no buffer (wire.go), so that an idle client
+// costs little. While a command waits a further goroutine watches the connection
+// (watch.go), to notice at once that the client leaves.
+//
+// # The relay
+//
+// Each client has an upstream connection of its own, made for its first forwarded
+// command and closed with it. Bytes go both ways as they came (forward.go,
+// relay.go); the replies are scanned (reply.go) to know when the upstream owes
+// nothing, and to learn from its answers what the proxy must know to give replies
+// of its own: protocol, database, login, transaction, subscriptions (awaited.go).
+//
+// A command of the proxy's own is a barrier in its client's stream. It runs when
+// the upstream has answered all that was sent before it, and what follows it is
+// sent when it is done. An earlier plan was to let both run at once and to merge
+// the replies in order; but a pipeline of SET and UNLOCK must not release the lock
+// before the data are written, nor one of LOCK and SET write before the grant. The
+// price is a round trip where a pipeline changes between the two kinds.
+//
+// A forwarded command is never sent twice. When the upstream fails, what it has not
+// answered is answered with an error that names it; the client keeps its connection
+// only if nothing is lost with the upstream's: no login, no selected database, no
+// name, no transaction, no subscription.
 package proxy

@@ -3,12 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"regexp"
-	"strconv"
-
-	"redlock-proxy/commands"
 )
 
 // serveRelay serves a client that has an upstream behind it: what is not the
@@ -19,19 +14,13 @@ import (
 func (s *session) serveRelay(ctx context.Context) error {
 	f := forwarding{session: s}
 	for !s.client.Closing {
-		ev, err := s.in.event()
+		special, err := f.scan(ctx)
 		switch {
 		case err != nil:
-			err = errors.Join(f.pass(ctx, f.frame), s.relay.settle(ctx), err)
-		case ev == frameName:
+		case special:
 			err = f.command(ctx)
-		case ev == frameEnd:
-			f.passing, f.dropping = false, false
-			f.frame = s.in.scanned
-		case ev == frameEmpty:
-			f.frame = s.in.scanned
-		case ev == frameMore:
-			err = f.more(ctx)
+		default:
+			err = f.read(ctx)
 		}
 		if err != nil {
 			return err
@@ -46,111 +35,200 @@ func (s *session) serveRelay(ctx context.Context) error {
 // forwarding is how far a session has come in forwarding what it has scanned.
 type forwarding struct {
 	*session
-	frame    int  // where the current frame begins in the input's buffer
-	plain    int  // commands scanned and not yet sent, whose answers change nothing
-	passing  bool // the current frame is forwarded
-	dropping bool // its beginning could not be; the rest is thrown away
+	frame    int   // where the current frame begins in the input's buffer
+	plain    int   // commands scanned and not yet sent, whose answers change nothing
+	slot     *slot // a command not yet sent whose answer does
+	passing  bool  // the current frame is forwarded
+	counted  int   // how many answers are awaited for it
+	begun    bool  // a frame was sent in part
+	rest     int   // where that frame ends in the buffer, if its end was scanned
+	dropping bool  // the current frame's beginning could not be sent; the rest is thrown away
+	special  bool  // the name of a command was scanned that is not just forwarded
+	blocking bool  // a command that may block was forwarded since the upstream was quiet
 }
 
-// command decides what becomes of the command whose name was just scanned.
-func (f *forwarding) command(ctx context.Context) error {
-	name, long := f.in.scanner.name()
-	cmd := f.table.Lookup(name)
-	follow := followedName(name)
-	if long || cmd == nil && follow == "" {
-		f.count()
-		f.passing = true
-		return nil
+// scan forwards what has been read, up to the name of a command that is special.
+func (f *forwarding) scan(ctx context.Context) (special bool, err error) {
+	if f.special {
+		return true, nil
 	}
+	for {
+		ev, err := f.in.event()
+		switch {
+		case err != nil:
+			return false, f.broken(ctx, err)
+		case ev == frameName && f.isSpecial():
+			return true, nil
+		case ev == frameName:
+			f.passOn(f.count())
+		case ev == frameEnd:
+			f.endFrame()
+		case ev == frameEmpty:
+			f.frame = f.in.scanned
+		case f.passing:
+			return false, f.pass(ctx, f.in.scanned)
+		default:
+			return false, f.pass(ctx, f.frame)
+		}
+	}
+}
+
+// isSpecial reports whether the command whose name was just scanned is one of the
+// proxy's own, or one whose answer must be learned from.
+func (f *forwarding) isSpecial() bool {
+	name, long := f.in.scanner.name()
+	if long || f.table.Lookup(name) == nil && followedName(name) == "" {
+		f.blocking = f.blocking || mayBlock(name)
+		return false
+	}
+	return true
+}
+
+// count says how many answers are awaited for one more command: none, where the
+// client wants none.
+func (f *forwarding) count() int {
+	switch f.relay.silence {
+	case speaking:
+		return 1
+	case silentOnce:
+		f.relay.silence = speaking
+	}
+	return 0
+}
+
+// passOn has the current frame forwarded, for so many answers.
+func (f *forwarding) passOn(answers int) {
+	f.passing, f.counted = true, answers
+	f.plain += answers
+}
+
+func (f *forwarding) endFrame() {
+	if f.begun {
+		f.rest = f.in.scanned
+	}
+	f.passing, f.dropping, f.counted = false, false, 0
+	f.frame = f.in.scanned
+}
+
+// broken ends the session of a client whose bytes are no request: with the answers
+// to what came before. Of the frame that is broken no more is sent.
+func (f *forwarding) broken(ctx context.Context, cause error) error {
+	switch {
+	case f.counted == 0:
+	case f.begun && f.rest == 0:
+		f.relay.forgo()
+	case f.slot != nil:
+		f.slot = nil
+	default:
+		f.plain--
+	}
+	return errors.Join(f.pass(ctx, max(f.frame, f.in.start)), f.settle(ctx), cause)
+}
+
+// read flushes the replies of the proxy's own, and forwards what comes until
+// something special does.
+func (f *forwarding) read(ctx context.Context) error {
+	if err := f.flush(); err != nil {
+		return err
+	}
+	f.makeRoom()
+	var failed error
+	err := f.in.wire.pump(func(n int) bool {
+		f.in.end += n
+		if f.special, failed = f.scan(ctx); failed == nil {
+			failed = f.flush()
+		}
+		if failed != nil || f.special {
+			return false
+		}
+		f.makeRoom()
+		return true
+	})
+	if failed != nil {
+		return failed
+	}
+	return f.endOfInput(err)
+}
+
+func (f *forwarding) makeRoom() {
+	inFrame := f.in.scanned - f.frame
+	f.in.makeRoom()
+	f.frame = f.in.scanned - inFrame
+}
+
+// command deals with a command that is special.
+func (f *forwarding) command(ctx context.Context) error {
+	f.special = false
+	name, _ := f.in.scanner.name()
+	cmd, follow := f.table.Lookup(name), followedName(name)
 	if err := f.pass(ctx, f.frame); err != nil {
 		return err
 	}
 	whole, err := f.collect()
-	if err != nil {
+	if err == nil && !whole {
+		return f.tooLong(ctx, cmd, follow)
+	}
+	var words [][]byte
+	if err == nil {
+		words, err = f.in.words()
+	}
+	var protocol *ProtocolError
+	switch {
+	case errors.As(err, &protocol):
+		return errors.Join(f.settle(ctx), err)
+	case err != nil:
 		return err
-	}
-	if !whole {
-		return f.tooLong(ctx, cmd)
-	}
-	words, err := f.in.words()
-	if err != nil {
-		return errors.Join(f.relay.settle(ctx), err)
-	}
-	if cmd != nil {
+	case cmd != nil:
 		err = f.own(ctx, cmd, words)
-	} else {
+	default:
 		err = f.follow(ctx, follow, words)
 	}
 	f.in.skip()
 	f.frame = f.in.scanned
-	return err
-}
-
-// count awaits the answer of one more command, unless the client wants none.
-func (f *forwarding) count() {
-	switch f.relay.silence {
-	case speaking:
-		f.plain++
-	case silentOnce:
-		f.relay.silence = speaking
+	if err == nil && len(f.out.Bytes) > maxPending {
+		err = f.flush()
 	}
-}
-
-// tooLong deals with a command that is not held whole: one of the proxy's own is
-// refused, another one is forwarded after all.
-func (f *forwarding) tooLong(ctx context.Context, cmd *commands.Command) error {
-	f.frame = f.in.start
-	if cmd == nil {
-		f.count()
-		f.passing = true
-		return nil
-	}
-	if err := f.relay.settle(ctx); err != nil {
-		return err
-	}
-	err := f.discard(tooLong)
-	f.frame = f.in.start
-	return err
-}
-
-// more sends on what is scanned, and reads.
-func (f *forwarding) more(ctx context.Context) error {
-	upTo := f.frame
-	if f.passing {
-		upTo = f.in.scanned
-	}
-	if err := f.pass(ctx, upTo); err != nil {
-		return err
-	}
-	inFrame := f.in.scanned - f.frame
-	err := f.session.more()
-	f.frame = f.in.scanned - inFrame
 	return err
 }
 
 // pass sends the bytes up to a place in the buffer. Where there is no upstream,
 // the commands in them are answered with the reason.
 func (f *forwarding) pass(ctx context.Context, upTo int) error {
-	p := f.in.buf[f.in.start:upTo]
-	f.in.start = upTo
-	plain := f.plain
-	f.plain = 0
-	if len(p) == 0 || f.dropping {
-		return nil
+	from, plain, slots := f.in.start, f.plain, f.slot.all()
+	f.in.start, f.plain, f.slot = upTo, 0, nil
+	for from < upTo && !f.dropping {
+		if f.begun && f.relay.isGone() {
+			from = f.abandon(upTo)
+			continue
+		}
+		if err := f.relay.open(ctx); err != nil {
+			return f.refuse(plain+len(slots), err)
+		}
+		if err := f.flush(); err != nil {
+			return err
+		}
+		if f.relay.expect(plain, slots...) {
+			f.relay.send(f.in.buf[from:upTo])
+			f.begun, f.rest = f.passing, 0
+			return nil
+		}
 	}
-	if err := f.relay.open(ctx); err != nil {
-		return f.refuse(ctx, plain, err)
-	}
-	if err := f.flush(); err != nil {
-		return err
-	}
-	f.relay.expect(plain)
-	f.relay.send(p)
 	return nil
 }
 
+// abandon skips what remains of a frame that was sent in part, since the connection
+// it went to has ended, and with that it was answered.
+func (f *forwarding) abandon(upTo int) (from int) {
+	f.begun = false
+	if f.rest == 0 {
+		f.dropping = true
+		return upTo
+	}
+	return f.rest
+}
+
 // refuse answers n commands with the reason why they cannot be forwarded.
-func (f *forwarding) refuse(ctx context.Context, n int, reason error) error {
+func (f *forwarding) refuse(n int, reason error) error {
 	var failed *upstreamError
 	if !errors.As(reason, &failed) {
 		return reason
@@ -160,147 +238,6 @@ func (f *forwarding) refuse(ctx context.Context, n int, reason error) error {
 	}
 	f.dropping = f.passing
 	return nil
-}
-
-// follow forwards a command whose answer is learned from.
-func (f *forwarding) follow(ctx context.Context, name string, words [][]byte) error {
-	if err := f.relay.open(ctx); err != nil {
-		return f.refuse(ctx, 1, err)
-	}
-	if err := f.flush(); err != nil {
-		return err
-	}
-	f.relay.stateful = true
-	mode, silences := hush(words)
-	if silences && mode != speaking {
-		return f.silence(ctx, mode)
-	}
-	if silences {
-		f.relay.silence = speaking
-	}
-	switch f.relay.silence {
-	case speaking:
-		f.relay.expect(0, slotFor(name, words))
-	case silentOnce:
-		f.relay.silence = speaking
-	}
-	f.relay.send(f.in.chunk())
-	return nil
-}
-
-// silence forwards a CLIENT REPLY OFF or SKIP, which is not answered; but in a
-// transaction it is queued, and that is.
-func (f *forwarding) silence(ctx context.Context, mode replySilence) error {
-	if err := f.settle(ctx); err != nil {
-		return err
-	}
-	switch {
-	case f.relay.know().multi:
-		f.relay.expect(0, slot{kind: slotOdd, n: 1})
-	case f.relay.silence != silentFromNow:
-		f.relay.silence = mode
-	}
-	f.relay.send(f.in.chunk())
-	return nil
-}
-
-// subscribedOnly is Redis' refusal of a command on a RESP2 connection that takes
-// messages.
-const subscribedOnly = "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
-
-// own runs a command of the proxy's own, when its turn has come. In a transaction
-// it goes to the upstream, whose refusal aborts the transaction, as it must.
-func (f *forwarding) own(ctx context.Context, cmd *commands.Command, words [][]byte) error {
-	if err := f.settle(ctx); err != nil {
-		return err
-	}
-	state := f.relay.know()
-	if state.multi || state.stream {
-		f.count()
-		plain := f.plain
-		f.plain = 0
-		f.relay.expect(plain)
-		f.relay.send(f.in.chunk())
-		return nil
-	}
-	before := len(f.out.Bytes)
-	f.client.Proto, f.out.Proto = state.proto, state.proto
-	switch {
-	case state.proto == 2 && state.listening():
-		f.out.Error(fmt.Sprintf(subscribedOnly, cmd.Name))
-	case cmd.Guarded() && f.relay.up.demandsLogin() && !state.loggedIn:
-		f.out.Error("NOAUTH Authentication required.")
-	default:
-		if err := f.run(ctx, cmd, words, state); err != nil {
-			return err
-		}
-	}
-	f.afterOwn(before)
-	if f.left {
-		return errClientLeft
-	}
-	return nil
-}
-
-func (f *forwarding) run(ctx context.Context, cmd *commands.Command, words [][]byte, state learned) error {
-	frame := f.in.chunk()
-	if state.dbUnknown {
-		db, err := f.askDB(ctx)
-		if err != nil {
-			f.out.Error("ERR the selected database is not known: " + err.Error())
-			return nil
-		}
-		state.db = db
-	}
-	f.client.DB = state.db
-	f.client.Ask = func(ctx context.Context) ([]byte, error) { return f.relay.ask(ctx, frame) }
-	f.table.Run(ctx, cmd, &f.client, words, &f.out)
-	return nil
-}
-
-// afterOwn takes back the reply where the client asked for silence.
-func (f *forwarding) afterOwn(before int) {
-	switch f.relay.silence {
-	case silentOnce:
-		f.relay.silence = speaking
-		f.relay.send([]byte(greeting)) // the upstream, too, keeps silent once
-		f.out.Bytes = f.out.Bytes[:before]
-	case silentFromNow:
-		f.out.Bytes = f.out.Bytes[:before]
-	}
-}
-
-// settle waits for the upstream to have answered, and notices if the client
-// leaves meanwhile.
-func (f *forwarding) settle(ctx context.Context) error {
-	if f.relay.isQuiet() {
-		return nil
-	}
-	watched, stop := f.watch(ctx)
-	err := f.relay.settle(watched)
-	stop()
-	return err
-}
-
-var dbField = regexp.MustCompile(` db=(\d+) `)
-
-// askDB asks the upstream which database is selected.
-func (f *forwarding) askDB(ctx context.Context) (int, error) {
-	info, err := f.relay.ask(ctx, []byte("*2\r\n$6\r\nCLIENT\r\n$4\r\nINFO\r\n"))
-	if err != nil {
-		return 0, err
-	}
-	found := dbField.FindSubmatch(info)
-	if found == nil {
-		return 0, errors.New("CLIENT INFO does not tell it")
-	}
-	db, err := strconv.Atoi(string(found[1]))
-	if err == nil {
-		f.relay.mu.Lock()
-		f.relay.learned.db, f.relay.learned.dbUnknown = db, false
-		f.relay.mu.Unlock()
-	}
-	return db, err
 }
 
 // partFromUpstream waits for what the client, which sends no more, still is to get.

@@ -42,13 +42,19 @@ type input struct {
 
 // event scans what has been read. It returns frameMore when more must be read.
 func (in *input) event() (frameEvent, error) {
-	n, ev, err := in.scanner.scan(in.buf[in.scanned:in.end])
+	return in.eventUpTo(in.end)
+}
+
+// eventWithin scans no further than where the current frame would be over a limit.
+func (in *input) eventWithin(limit int) (frameEvent, error) {
+	return in.eventUpTo(min(in.end, in.start+limit))
+}
+
+func (in *input) eventUpTo(end int) (frameEvent, error) {
+	n, ev, err := in.scanner.scan(in.buf[in.scanned:end])
 	in.scanned += n
 	return ev, err
 }
-
-// pending reports whether there are bytes beyond what has been scanned.
-func (in *input) pending() bool { return in.scanned < in.end }
 
 // size is how much of the current frame has been scanned.
 func (in *input) size() int { return in.scanned - in.start }
@@ -70,6 +76,18 @@ func (in *input) words() ([][]byte, error) {
 	}
 	in.args = args
 	return args, nil
+}
+
+// manyWords are more than there is memory kept for.
+const manyWords = 64
+
+// forgetWords lets go of the buffer that the words stand in.
+func (in *input) forgetWords() {
+	if cap(in.args) > manyWords {
+		in.args = nil
+		return
+	}
+	clear(in.args)
 }
 
 // fill reads once.
@@ -110,6 +128,7 @@ func (in *input) release() {
 // makeRoom moves what is held to the front of the buffer, and doubles a buffer
 // that is full of it.
 func (in *input) makeRoom() {
+	in.forgetWords()
 	held := in.buf[in.start:in.end]
 	switch {
 	case len(held) == len(in.buf) && len(held) > 0:
@@ -118,7 +137,7 @@ func (in *input) makeRoom() {
 		giveBack(old)
 	case len(held) == 0 && len(in.buf) > bufferSize:
 		in.buf = nil
-	default:
+	case in.start > 0:
 		copy(in.buf, held)
 	}
 	in.scanned -= in.start

@@ -3,9 +3,9 @@ package proxy
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"sync"
+	"time"
 )
 
 // relay is a session's connection to the upstream. The session's goroutine
@@ -15,19 +15,21 @@ type relay struct {
 	client net.Conn
 
 	// What the session's goroutine alone uses.
-	conn     net.Conn // nil: not connected
-	stateful bool     // the client has changed something of its connection
-	silence  replySilence
+	conn    net.Conn // nil: not connected
+	silence replySilence
 
-	mu      sync.Mutex
-	changed sync.Cond // something of the following, while waiting > 0
-	waiting int
-	awaited awaited
-	learned learned
-	replies replyScanner
-	writing bool // the client is being written to
-	asked   []byte
-	answer  []byte // of what the proxy asked itself; nil: none yet
+	mu       sync.Mutex
+	changed  sync.Cond // something of the following, while waiting > 0
+	waiting  int
+	awaited  awaited
+	learned  learned
+	replies  replyScanner
+	stateful bool   // the client has changed something of its connection
+	writing  bool   // the client is being written to
+	bounded  bool   // a write to the client has a deadline
+	brought  uint64 // how often something was brought to the client
+	asked    []byte
+	answer   []byte // of what the proxy asked itself; nil: none yet
 	// gone: the upstream's connection has ended, and its client is dealt with.
 	gone bool
 	// over: the client's connection must end, too.
@@ -47,6 +49,14 @@ const (
 	silentFromNow
 )
 
+var (
+	// errOver ends a session whose client has lost something with the upstream's
+	// connection.
+	errOver = errors.New("the client's connection to the upstream is lost")
+	// errUpstreamGone ends what waited for an answer.
+	errUpstreamGone = errors.New("the upstream closed the connection")
+)
+
 func newRelay(up *Upstream, client net.Conn, hangUp func()) *relay {
 	r := &relay{up: up, client: client, learned: newLearned(), hangUp: hangUp}
 	r.learned.db = up.options.DB
@@ -54,20 +64,25 @@ func newRelay(up *Upstream, client net.Conn, hangUp func()) *relay {
 	return r
 }
 
-// open connects, if that is not done. The error is for the client, too.
+// open connects, if that is not done. The error is for the client, too. When ctx
+// ends, what the upstream does not take is not waited for any more.
 func (r *relay) open(ctx context.Context) error {
-	if r.conn != nil && !r.isGone() {
-		return nil
+	if err := r.isOver(); err != nil || r.conn != nil && !r.isGone() {
+		return err
 	}
 	conn, err := r.up.connect(ctx)
 	if err != nil {
 		return err
 	}
 	r.mu.Lock()
-	r.gone, r.replies = false, replyScanner{}
+	r.gone, r.replies, r.asked = false, replyScanner{}, nil
 	r.mu.Unlock()
 	r.conn = conn
-	r.copying.Go(func() { r.copyReplies(conn) })
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetWriteDeadline(longAgo) })
+	r.copying.Go(func() {
+		defer stop()
+		r.copyReplies(conn)
+	})
 	return nil
 }
 
@@ -77,16 +92,73 @@ func (r *relay) isGone() bool {
 	return r.gone
 }
 
-// expect awaits the replies of commands that are about to be sent.
-func (r *relay) expect(plain int, also ...slot) {
+// isOver returns errOver where the client's connection must end.
+func (r *relay) isOver() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.over {
+		return errOver
+	}
+	return nil
+}
+
+// expect awaits the replies of commands that are about to be sent, unless the
+// connection has ended.
+func (r *relay) expect(plain int, also ...slot) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.gone {
+		return false
+	}
 	if plain > 0 {
 		r.awaited.plain(plain)
 	}
 	for _, s := range also {
 		r.awaited.add(s)
+		r.stateful = r.stateful || s.kind != slotCapture
 	}
+	return true
+}
+
+// follow is expect for a command that may change something of the connection.
+func (r *relay) follow(s slot) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stateful = true
+	if s.n != 0 || s.kind == slotSubscribe {
+		r.awaited.add(s)
+	}
+	return !r.gone
+}
+
+// forgo awaits one reply less: the last command will not be sent to its end.
+func (r *relay) forgo() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.awaited.forgo()
+	r.signal()
+}
+
+// unheard is follow for a command that is not answered.
+func (r *relay) unheard(s slot) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stateful = true
+	r.learned.unheard(s)
+}
+
+// teach has something learned that the proxy asked for.
+func (r *relay) teach(lesson func(*learned)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	lesson(&r.learned)
+}
+
+// know is a copy of what has been learned.
+func (r *relay) know() learned {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.learned
 }
 
 // send forwards bytes. That the upstream does not take them any more is for the
@@ -100,7 +172,7 @@ func (r *relay) send(p []byte) {
 // quiet reports whether the upstream owes nothing and the client is between two
 // replies. It is called with mu held.
 func (r *relay) quiet() bool {
-	return r.gone || !r.writing && !r.replies.inside && (r.awaited.empty() || r.learned.stream)
+	return r.gone || !r.writing && !r.replies.inside && r.awaited.empty() || !r.writing && r.learned.stream
 }
 
 func (r *relay) isQuiet() bool {
@@ -111,19 +183,22 @@ func (r *relay) isQuiet() bool {
 
 // settle waits until the upstream has answered all that it was asked, or ctx ends.
 func (r *relay) settle(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return r.wait(ctx, r.quiet)
 }
 
-// wait waits for a condition on what mu guards.
+// wait waits for a condition on what mu guards. It is called with mu held.
 func (r *relay) wait(ctx context.Context, until func() bool) error {
+	if until() {
+		return nil
+	}
 	stop := context.AfterFunc(ctx, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.changed.Broadcast()
 	})
 	defer stop()
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.waiting++
 	defer func() { r.waiting-- }()
 	for !until() && ctx.Err() == nil {
@@ -143,204 +218,66 @@ func (r *relay) signal() {
 }
 
 // write gives the client a reply of the proxy's own, between two of the
-// upstream's.
+// upstream's. Where the upstream's stream is broken off within a reply, or has no
+// replies, there is no such place.
 func (r *relay) write(p []byte) error {
+	between := func() bool { return !r.writing && (!r.replies.inside || r.gone || r.learned.stream) }
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.waiting++
-	for r.writing || r.replies.inside && !r.gone {
-		r.changed.Wait()
+	if !between() {
+		ctx, cancel := context.WithTimeout(context.Background(), r.up.stall)
+		defer cancel()
+		if err := r.wait(ctx, between); err != nil {
+			return err
+		}
 	}
-	r.waiting--
+	if r.replies.inside || r.learned.stream {
+		return errOver
+	}
+	r.bound(r.learned.unasked())
 	_, err := r.client.Write(p)
 	return err
 }
 
-// errUpstreamGone ends what waited for an answer.
-var errUpstreamGone = errors.New("the upstream closed the connection")
-
-// ask sends a command for the proxy itself and gives its whole reply. Nothing else
-// may be awaited.
-func (r *relay) ask(ctx context.Context, command []byte) ([]byte, error) {
-	if err := r.open(ctx); err != nil {
-		return nil, err
+// bound limits the time that the client may take for the next write, or does not:
+// Redis waits for those who asked for what they get, but not for subscribers. It is
+// called with mu held.
+func (r *relay) bound(limited bool) {
+	if limited {
+		_ = r.client.SetWriteDeadline(time.Now().Add(r.up.stall))
+	} else if r.bounded {
+		_ = r.client.SetWriteDeadline(time.Time{})
 	}
-	r.expect(0, slot{kind: slotCapture, n: 1})
-	r.send(command)
-	if err := r.wait(ctx, func() bool { return r.answer != nil || r.gone }); err != nil {
-		return nil, err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	answer := r.answer
-	r.answer = nil
-	if answer == nil {
-		return nil, &upstreamError{r.up.name, errUpstreamGone}
-	}
-	return answer, nil
-}
-
-// know is a copy of what has been learned.
-func (r *relay) know() learned {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.learned
+	r.bounded = limited
 }
 
 // halfClose tells the upstream that the client sends no more, and waits until it
-// has sent its last reply and closed.
+// has sent its last reply and closed, as long as it goes on or the client takes it.
 func (r *relay) halfClose(ctx context.Context) {
 	if r.conn == nil || r.isGone() {
 		return
 	}
-	if c, ok := r.conn.(interface{ CloseWrite() error }); ok {
-		_ = c.CloseWrite()
-		_ = r.wait(ctx, func() bool { return r.gone })
+	c, ok := r.conn.(interface{ CloseWrite() error })
+	if !ok {
+		return
+	}
+	_ = c.CloseWrite()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for before := r.brought - 1; !r.gone && before != r.brought && ctx.Err() == nil; {
+		before = r.brought
+		soon, cancel := context.WithTimeout(ctx, r.up.stall)
+		_ = r.wait(soon, func() bool { return r.gone })
+		cancel()
 	}
 }
 
-// close ends the connection and waits for the other goroutine.
+// close ends the connection and waits for the other goroutine, which may be writing
+// to the client. There is nothing more for that.
 func (r *relay) close() {
+	_ = r.client.Close()
 	if r.conn != nil {
 		_ = r.conn.Close()
 	}
 	r.copying.Wait()
-}
-
-// copyReplies brings replies to the client until either connection ends.
-func (r *relay) copyReplies(conn net.Conn) {
-	var buf []byte
-	w := newWire(conn, func() []byte {
-		if buf == nil {
-			buf = borrow()
-		}
-		return buf
-	}, func() {
-		giveBack(buf)
-		buf = nil
-	})
-	for {
-		n, err := w.read()
-		if n > 0 && r.deliver(buf[:n]) != nil {
-			err = errClientLeft
-		}
-		if err != nil {
-			giveBack(buf)
-			_ = conn.Close()
-			r.end(err)
-			return
-		}
-	}
-}
-
-// deliver learns from what the upstream sent, and writes to the client what is
-// for it.
-func (r *relay) deliver(p []byte) error {
-	r.mu.Lock()
-	p = r.sift(p)
-	r.writing = len(p) > 0
-	if !r.writing {
-		r.signal()
-	}
-	r.mu.Unlock()
-	if len(p) == 0 {
-		return nil
-	}
-	_, err := r.client.Write(p)
-	r.mu.Lock()
-	r.writing = false
-	r.signal()
-	r.mu.Unlock()
-	return err
-}
-
-// sift scans replies and takes out those that the proxy asked for itself. It is
-// called with mu held.
-func (r *relay) sift(p []byte) []byte {
-	var kept []byte // of p[:at], once something was taken out
-	taken := false
-	at := 0
-	for at < len(p) && !r.streaming() {
-		mine := r.isMine(p[at])
-		n, ended, err := r.replies.scan(p[at:])
-		part := p[at : at+n]
-		switch {
-		case mine:
-			if !taken {
-				kept, taken = append(kept, p[:at]...), true
-			}
-			r.asked = append(r.asked, part...)
-		case taken:
-			kept = append(kept, part...)
-		}
-		at += n
-		if err != nil {
-			r.learned.stream = true
-		}
-		if ended && r.learned.reply(&r.awaited, &r.replies) {
-			r.answer, r.asked = r.asked, nil
-		}
-	}
-	if !taken {
-		return p
-	}
-	return append(kept, p[at:]...)
-}
-
-// streaming reports whether what comes now is not a reply.
-func (r *relay) streaming() bool {
-	if first := r.awaited.first(); first != nil && first.kind == slotStream {
-		r.learned.stream = true
-	}
-	return r.learned.stream
-}
-
-// isMine reports whether the reply in which, or before which, the next byte stands
-// is one that the proxy asked for itself.
-func (r *relay) isMine(next byte) bool {
-	first := r.awaited.first()
-	if first == nil || first.kind != slotCapture {
-		return false
-	}
-	if r.replies.inside {
-		return len(r.asked) > 0
-	}
-	return next != '>'
-}
-
-// end deals with the client of a connection that has ended: what was asked and
-// not answered is answered with an error naming the upstream, and the client may
-// go on, unless its connection has state that is lost, or the state of its own
-// stream is not known.
-func (r *relay) end(cause error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	l := &r.learned
-	owed := r.awaited.owed()
-	honest := !r.replies.inside && !l.multi && !l.listening() && !l.stream && !l.quitting && !r.awaited.closes()
-	if honest && owed > 0 && cause != errClientLeft {
-		r.apologise(owed, cause)
-	}
-	r.over = !honest || owed == 0 || r.stateful || cause == errClientLeft
-	r.awaited, r.learned = awaited{}, newLearned()
-	r.learned.db = r.up.options.DB
-	r.gone = true
-	r.changed.Broadcast()
-	if r.over {
-		r.hangUp()
-	}
-}
-
-// apologise answers n commands that the upstream never will.
-func (r *relay) apologise(n int, cause error) {
-	if errors.Is(cause, io.EOF) {
-		cause = errUpstreamGone
-	}
-	failed := &upstreamError{r.up.name, plainCause(cause)}
-	reply := "-" + failed.reply() + " before it answered: the command may or may not have been done\r\n"
-	for range n {
-		if _, err := io.WriteString(r.client, reply); err != nil {
-			return
-		}
-	}
 }

@@ -13,8 +13,10 @@ const (
 	// headSize is how much is kept of a reply: enough to tell what kind of message
 	// it is on a subscribed connection.
 	headSize = 48
-	// maxLine bounds a header or simple line that is cut between two reads.
-	maxLine = 1 << 20
+	// maxHeader is more than any header has, the line of a number or a length.
+	maxHeader = 64
+	// maxLength is beyond any length that a reply can have.
+	maxLength = 1 << 50
 )
 
 // replyScanner finds the ends of replies in an upstream's byte stream, RESP2 and
@@ -24,12 +26,14 @@ type replyScanner struct {
 	// open holds, for each aggregate around the next byte, what is to come of it.
 	open []aggregate
 	skip uint64 // bytes of a payload to come, its line end included
-	line []byte // the beginning of a line that is cut
-	// head is the beginning of the current reply, or of the one that just ended, and
-	// last the last integer in it.
-	head   []byte
-	last   int64
-	inside bool // a reply has begun and not ended
+	line []byte // the beginning of a line that is cut; of a text only the first byte
+	// kind is the first byte of the current reply, or of the one that just ended,
+	// last is the last integer in it, and head its beginning if keepHead was set.
+	kind     byte
+	last     int64
+	head     []byte
+	keepHead bool
+	inside   bool // a reply has begun and not ended
 }
 
 // aggregate is an array, map, set or push in the middle of which the stream is.
@@ -46,7 +50,7 @@ func (s *replyScanner) scan(p []byte) (n int, ended bool, err error) {
 		return 0, false, nil
 	}
 	if !s.inside {
-		s.inside, s.head = true, s.head[:0]
+		s.inside, s.kind, s.head = true, p[0], s.head[:0]
 	}
 	for n < len(p) && !ended && err == nil {
 		var m int
@@ -59,7 +63,7 @@ func (s *replyScanner) scan(p []byte) (n int, ended bool, err error) {
 		}
 		n += m
 	}
-	if room := headSize - len(s.head); room > 0 {
+	if room := headSize - len(s.head); s.keepHead && room > 0 {
 		s.head = append(s.head, p[:min(n, room)]...)
 	}
 	s.inside = !ended
@@ -70,11 +74,7 @@ func (s *replyScanner) scan(p []byte) (n int, ended bool, err error) {
 func (s *replyScanner) scanLine(p []byte) (n int, ended bool, err error) {
 	end := bytes.IndexByte(p, '\n')
 	if end < 0 {
-		if len(s.line)+len(p) > maxLine {
-			return len(p), false, errUnknownReply
-		}
-		s.line = append(s.line, p...)
-		return len(p), false, nil
+		return len(p), false, s.holdLine(p)
 	}
 	line := p[:end]
 	if len(s.line) > 0 {
@@ -83,6 +83,23 @@ func (s *replyScanner) scanLine(p []byte) (n int, ended bool, err error) {
 	}
 	ended, err = s.header(bytes.TrimSuffix(line, []byte{'\r'}))
 	return end + 1, ended, err
+}
+
+// holdLine keeps what must be known of a line that is cut.
+func (s *replyScanner) holdLine(p []byte) error {
+	if len(s.line) == 0 {
+		s.line = append(s.line, p[0])
+		p = p[1:]
+	}
+	switch s.line[0] {
+	case '+', '-', '(', ',': // of any length, and nothing in it matters
+		return nil
+	}
+	if len(s.line)+len(p) > maxHeader {
+		return errUnknownReply
+	}
+	s.line = append(s.line, p...)
+	return nil
 }
 
 // header takes the line that begins an element, and tells whether the whole reply
@@ -98,8 +115,8 @@ func (s *replyScanner) header(line []byte) (ended bool, err error) {
 		s.last, err = strconv.ParseInt(string(line[1:]), 10, 64)
 		return s.element(), err
 	}
-	size, err := strconv.ParseInt(string(line[1:]), 10, 64)
-	if err != nil {
+	size, ok := length(line[1:])
+	if !ok {
 		return false, errUnknownReply
 	}
 	switch line[0] {
@@ -118,6 +135,20 @@ func (s *replyScanner) header(line []byte) (ended bool, err error) {
 		return false, errUnknownReply
 	}
 	return false, nil
+}
+
+// length reads the number behind a type: of digits, or negative for a null.
+func length(digits []byte) (n int64, ok bool) {
+	if len(digits) > 1 && digits[0] == '-' {
+		return -1, true
+	}
+	for _, digit := range digits {
+		if digit -= '0'; digit > 9 || n > maxLength {
+			return 0, false
+		}
+		n = n*10 + int64(digit)
+	}
+	return n, len(digits) > 0
 }
 
 // enter goes into an aggregate, unless it is empty.
@@ -147,10 +178,20 @@ func (s *replyScanner) element() bool {
 }
 
 // isPush reports whether the reply is a RESP3 push.
-func (s *replyScanner) isPush() bool { return s.head[0] == '>' }
+func (s *replyScanner) isPush() bool { return s.kind == '>' }
 
 // isError reports whether the reply is an error.
-func (s *replyScanner) isError() bool { return s.head[0] == '-' || s.head[0] == '!' }
+func (s *replyScanner) isError() bool { return s.kind == '-' || s.kind == '!' }
+
+// isNull reports whether the reply is a null.
+func (s *replyScanner) isNull() bool { return s.kind == '_' || s.begins("*-1") || s.begins("$-1") }
+
+// isMonitored reports whether the reply is a line of MONITOR's, as in
+// +1339518083.107412 [0 127.0.0.1:60866] "GET" "x".
+func (s *replyScanner) isMonitored() bool {
+	time, rest, found := bytes.Cut(s.head, []byte{' '})
+	return found && s.kind == '+' && len(time) > 1 && len(bytes.Trim(time[1:], "0123456789.")) == 0 && bytes.HasPrefix(rest, []byte{'['})
+}
 
 // begins reports whether the reply's first bytes are these.
 func (s *replyScanner) begins(with string) bool {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,6 +33,9 @@ type session struct {
 	excerpt []byte // of a command that is being thrown away
 	left    bool   // the client left while a command waited
 	relay   *relay // nil without an upstream
+
+	mu       sync.Mutex // of the connection's read deadline
+	watching bool       // a watch reads from the connection
 	// ending: the session is to end at the next frame that has not begun to arrive.
 	ending atomic.Bool
 }
@@ -62,13 +66,14 @@ func (s *session) run(ctx context.Context) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.log.Error("a session failed", "client", s.client.Addr, "panic", p, "stack", string(debug.Stack()))
+			s.out.Undelivered()
 		}
 	}()
 	s.client.Watch = s.watch
 	err := s.converse(ctx)
 	var protocol *ProtocolError
 	if errors.As(err, &protocol) {
-		s.out.Error("ERR " + protocol.Error())
+		s.client.Refuse("ERR "+protocol.Error(), &s.out)
 	}
 	if !errors.Is(err, errClientLeft) {
 		_ = s.flush()
@@ -88,8 +93,20 @@ func (s *session) converse(ctx context.Context) error {
 
 // end has the session end at the next frame that has not begun to arrive.
 func (s *session) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.ending.Store(true)
-	_ = s.conn.SetReadDeadline(time.Unix(1, 0))
+	s.setReadDeadline()
+}
+
+// setReadDeadline has reads fail where the session is to end. A watch goes on even
+// then: its client may leave. It is called with mu held.
+func (s *session) setReadDeadline() {
+	var deadline time.Time
+	if s.ending.Load() && !s.watching {
+		deadline = longAgo
+	}
+	_ = s.conn.SetReadDeadline(deadline)
 }
 
 // serve runs command after command. It returns io.EOF when the client has left.
@@ -105,6 +122,9 @@ func (s *session) serve(ctx context.Context) error {
 			s.in.skip()
 		case ev == frameMore:
 			err = s.more()
+		}
+		if err == nil && len(s.out.Bytes) > maxPending {
+			err = s.flush()
 		}
 		if err != nil {
 			return err
@@ -122,7 +142,12 @@ func (s *session) more() error {
 	if err := s.flush(); err != nil {
 		return err
 	}
-	err := s.in.fill()
+	return s.endOfInput(s.in.fill())
+}
+
+// endOfInput takes the deadline by which a session is told to end for the end of
+// the client's bytes.
+func (s *session) endOfInput(err error) error {
 	if s.ending.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
 		return io.EOF
 	}
@@ -152,20 +177,17 @@ func (s *session) command(ctx context.Context) error {
 	if s.left {
 		return errClientLeft
 	}
-	if len(s.out.Bytes) > maxPending {
-		return s.flush()
-	}
 	return nil
 }
 
 // collect reads the rest of the frame, unless it is too long to be held.
 func (s *session) collect() (whole bool, err error) {
 	for {
-		ev, err := s.in.event()
+		ev, err := s.in.eventWithin(maxFrame)
 		if err != nil || ev == frameEnd {
 			return err == nil, err
 		}
-		if s.in.size() > maxFrame {
+		if s.in.size() >= maxFrame {
 			return false, nil
 		}
 		if err := s.more(); err != nil {
@@ -175,8 +197,8 @@ func (s *session) collect() (whole bool, err error) {
 }
 
 // tooLong answers a command of ours that would not be held.
-func tooLong(_ *commands.Client, _ [][]byte, out *commands.Reply) {
-	out.Error("ERR command too long: the proxy takes 1048576 bytes for a command of its own")
+func tooLong(c *commands.Client, _ [][]byte, out *commands.Reply) {
+	c.Refuse("ERR command too long: the proxy takes 1048576 bytes for a command of its own", out)
 }
 
 // discard throws the rest of the frame away as it comes, and answers it from an

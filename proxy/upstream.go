@@ -30,6 +30,12 @@ const (
 	dialPause = 50 * time.Millisecond
 	// upstreamProbe is how often the upstream is asked for a sign of life.
 	upstreamProbe = 2 * time.Second
+	// stallTime is how long a subscriber may leave what it gets unread, and how long
+	// the last replies for a client that sends no more may stop to flow.
+	stallTime = time.Minute
+	// farewellTime is how long a client that sends no more is taken to be still there
+	// while the upstream does not answer.
+	farewellTime = 5 * time.Second
 )
 
 // Upstream is the Redis that gets every command which is not the proxy's own.
@@ -40,6 +46,8 @@ type Upstream struct {
 	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
 	log     *slog.Logger
 	dials   chan struct{}
+	// stall and farewell are stallTime and farewellTime, but in tests.
+	stall, farewell time.Duration
 
 	mu      sync.Mutex
 	refusal error // what a dial that just failed said,
@@ -65,6 +73,7 @@ func NewUpstream(url string, timeout time.Duration, log *slog.Logger) (*Upstream
 	return &Upstream{
 		name: opts.Addr, options: opts, dial: redis.NewDialer(opts), log: log,
 		dials: make(chan struct{}, maxDials),
+		stall: stallTime, farewell: farewellTime,
 	}, nil
 }
 
@@ -82,14 +91,14 @@ func (e *upstreamError) reply() string { return "ERR " + e.Error() }
 
 // connect makes a connection that is ready for a client's commands.
 func (u *Upstream) connect(ctx context.Context) (net.Conn, error) {
-	if err := u.refused(); err != nil {
-		return nil, err
-	}
 	select {
 	case u.dials <- struct{}{}:
 		defer func() { <-u.dials }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
+	}
+	if err := u.refused(); err != nil {
+		return nil, err
 	}
 	conn, err := u.dial(ctx, u.options.Network, u.options.Addr)
 	if err == nil {

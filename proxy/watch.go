@@ -17,21 +17,37 @@ func (s *session) watch(ctx context.Context) (context.Context, func()) {
 		leave(err)
 		return watched, func() {}
 	}
+	s.watchReads(true)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		s.readAhead(leave)
 	}()
 	stop := func() {
-		_ = s.conn.SetReadDeadline(time.Unix(1, 0))
+		s.interrupt()
 		<-ended
-		_ = s.conn.SetReadDeadline(time.Time{})
-		if s.ending.Load() {
-			_ = s.conn.SetReadDeadline(time.Unix(1, 0)) // as end did, perhaps just before
-		}
+		s.watchReads(false)
 		leave(nil)
 	}
 	return watched, stop
+}
+
+// longAgo is a deadline that has passed.
+var longAgo = time.Unix(1, 0)
+
+func (s *session) watchReads(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watching = on
+	s.setReadDeadline()
+}
+
+// interrupt ends the read that waits, and every other until the next deadline.
+func (s *session) interrupt() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watching = false
+	_ = s.conn.SetReadDeadline(longAgo)
 }
 
 // readAhead reads until the client leaves, the buffer is full, or the read

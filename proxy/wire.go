@@ -41,6 +41,23 @@ func (w *wire) read() (int, error) {
 	return w.n, w.err
 }
 
+// pump reads again and again, and has each part handled, until handle says that
+// it wants no more or reading fails; then it returns why. It asks the system once
+// more behind a part that did not fill its room, for the end of the stream may
+// stand there already, and then nothing else will tell of it. And handle runs
+// outside of the connection's lock on reads, so that it may read, and others close.
+func (w *wire) pump(handle func(n int) bool) error {
+	for {
+		n, err := w.read()
+		if n > 0 && !handle(n) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
 // bufferSize is what is read at a time.
 const bufferSize = 16 << 10
 

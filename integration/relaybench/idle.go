@@ -13,12 +13,8 @@ import (
 	"redlock-proxy/integration/harness/figures"
 )
 
-const (
-	// settleTime is how long a process has to give back what it needed only while its clients connected.
-	settleTime = 10 * time.Second
-	// answerLimit is how long an idle or passing client waits for one reply.
-	answerLimit = 10 * time.Second
-)
+// answerLimit is how long an idle or passing client waits for one reply.
+const answerLimit = 10 * time.Second
 
 // idleContenders are those with a connection of its own for each client.
 func idleContenders() []string { return []string{nameProxy, nameHAProxy} }
@@ -42,7 +38,7 @@ func measureIdle(ctx context.Context, f *fleet, set settings, out, log io.Writer
 			continue
 		}
 		fmt.Fprintf(log, "%d idle clients at %s\n", clients, name)
-		got, err := weigh(ctx, f, f.contenders[name], clients, set.atOnce)
+		got, err := weigh(ctx, f, f.contenders[name], clients, set)
 		if err != nil {
 			return fmt.Errorf("idle clients at %s: %w", name, err)
 		}
@@ -53,7 +49,7 @@ func measureIdle(ctx context.Context, f *fleet, set settings, out, log io.Writer
 }
 
 // weigh connects the clients, waits, and looks.
-func weigh(ctx context.Context, f *fleet, s server, clients, atOnce int) (w weight, err error) {
+func weigh(ctx context.Context, f *fleet, s server, clients int, set settings) (w weight, err error) {
 	w.clients = clients
 	before, err := s.Descriptors()
 	if err != nil {
@@ -66,12 +62,12 @@ func weigh(ctx context.Context, f *fleet, s server, clients, atOnce int) (w weig
 	if err != nil {
 		return w, err
 	}
-	idle, err := connectIdle(ctx, s.Addr(), clients, atOnce)
+	idle, err := connectIdle(ctx, s.Addr(), clients, set.atOnce)
 	defer closeClients(idle)
 	if err != nil {
 		return w, err
 	}
-	if err := pause(ctx, settleTime); err != nil {
+	if err := pause(ctx, set.settle); err != nil {
 		return w, err
 	}
 	if w.after, err = s.RSS(); err != nil {
@@ -157,7 +153,7 @@ func pause(ctx context.Context, d time.Duration) error {
 func idleGoal() figures.Goal { return figures.Goal{Side: figures.AtMost, Bound: 2} }
 
 func writeIdle(w io.Writer, set settings, clients int, weights map[string]weight, tally *figures.Tally) {
-	fmt.Fprintf(w, "\n### %d idle clients, one GET each, %v later\n\n", clients, settleTime)
+	fmt.Fprintf(w, "\n### %d idle clients, one GET each, %v later\n\n", clients, set.settle)
 	if clients < set.idlers {
 		fmt.Fprintf(w, "Fewer than the %d asked for: a process may open too few descriptors here (ulimit -Hn).\n\n", set.idlers)
 	}

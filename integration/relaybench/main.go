@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"redlock-proxy/integration/harness"
 	"redlock-proxy/integration/harness/figures"
@@ -36,6 +37,7 @@ type settings struct {
 	contenders []string
 	idle       bool
 	idlers     int
+	settle     time.Duration // after the idle clients have connected
 	connects   int
 	atOnce     int
 }
@@ -97,12 +99,13 @@ func parseSettings(args []string, log io.Writer) (settings, error) {
 	contenders := flags.String("contenders", strings.Join(contenderNames(), ","), "which contenders to run, by name")
 	flags.BoolVar(&set.idle, "idle", false, "measure memory per idle client instead of speed")
 	flags.IntVar(&set.idlers, "idlers", 10_000, "number of idle clients")
+	flags.DurationVar(&set.settle, "settle", 10*time.Second, "pause before their memory is measured")
 	flags.IntVar(&set.connects, "connects", 0, "let so many clients connect and leave instead of measuring speed")
 	flags.IntVar(&set.atOnce, "at-once", 64, "how many of these are connected at a time")
 	if err := flags.Parse(args); err != nil {
 		return settings{}, err
 	}
-	if min(set.rounds, set.requests, set.clients, set.threads, set.idlers, set.atOnce) < 1 || set.connects < 0 || flags.NArg() > 0 {
+	if min(set.rounds, set.requests, set.clients, set.threads, set.idlers, set.atOnce) < 1 || set.connects < 0 || set.settle < 0 || flags.NArg() > 0 {
 		return settings{}, fmt.Errorf("all numbers must be positive, and there are no other arguments: %q", flags.Args())
 	}
 	set.contenders = strings.Split(*contenders, ",")

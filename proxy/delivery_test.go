@@ -1,0 +1,108 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"redlock-proxy/quorum"
+)
+
+// Of what was granted in front of the panic, the client will never hear.
+func TestPanicReleasesWhatWasNotDelivered(t *testing.T) {
+	locks := &scriptedLocks{}
+	locks.lock = func(_ context.Context, req quorum.LockRequest) (time.Duration, error) {
+		if req.Key.Name == "bad" {
+			panic("on purpose")
+		}
+		return req.TTL, nil
+	}
+	b := serveLocks(t, locks)
+	p := b.connect()
+	p.send(array("LOCK", "k", "t", "PX", "5000") + array("LOCK", "bad", "t", "PX", "1"))
+	p.expectClosed()
+	b.clientsBecome(0)
+	if got := locks.wasReleased(); len(got) != 1 || got[0] != "k=t" {
+		t.Errorf("released %q", got)
+	}
+}
+
+// deafListener hands out connections that fail to write once they are told to.
+type deafListener struct {
+	net.Listener
+	broken chan struct{}
+}
+
+func (l deafListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	return deafConn{conn, l.broken}, err
+}
+
+type deafConn struct {
+	net.Conn
+	broken chan struct{}
+}
+
+func (c deafConn) Write(p []byte) (int, error) {
+	select {
+	case <-c.broken:
+		return 0, io.ErrClosedPipe
+	default:
+		return c.Conn.Write(p)
+	}
+}
+
+func TestGrantThatCannotBeWrittenIsReleased(t *testing.T) {
+	broken := make(chan struct{})
+	locks := &scriptedLocks{}
+	b := startBench(t, benchOptions{locks: locks, listen: func(inner net.Listener) net.Listener { return deafListener{inner, broken} }})
+	p := b.connect()
+	p.say(array("LOCK", "delivered", "t", "PX", "5000"), ":5000\r\n")
+	close(broken)
+	p.send(array("LOCK", "a", "t", "PX", "5000") + array("LOCK", "b", "u", "PX", "5000", "BLOCK", "0"))
+	p.expectClosed()
+	b.clientsBecome(0)
+	if got := fmt.Sprint(locks.wasReleased()); got != "[a=t]" && got != "[a=t b=u]" {
+		t.Errorf("released %v", got)
+	}
+}
+
+// meteredListener measures the largest write to any client.
+type meteredListener struct {
+	net.Listener
+	largest *atomic.Int64
+}
+
+func (l meteredListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	return meteredConn{conn, l.largest}, err
+}
+
+type meteredConn struct {
+	net.Conn
+	largest *atomic.Int64
+}
+
+func (c meteredConn) Write(p []byte) (int, error) {
+	c.largest.Store(max(c.largest.Load(), int64(len(p))))
+	return c.Conn.Write(p)
+}
+
+// However short the requests and long the replies, these do not pile up.
+func TestRepliesDoNotPileUp(t *testing.T) {
+	for request, longest := range map[string]int{"x\n": 200, "PING\n": 10, "COMMAND DOCS\n": 16 << 10} {
+		var largest atomic.Int64
+		b := startBench(t, benchOptions{locks: &scriptedLocks{}, listen: func(inner net.Listener) net.Listener { return meteredListener{inner, &largest} }})
+		p := b.connect()
+		go func() { _, _ = io.WriteString(p.conn, strings.Repeat(request, 20_000/len(request))+"QUIT\n") }()
+		p.all()
+		if n := largest.Load(); n > int64(maxPending+longest) {
+			t.Errorf("%q: %d bytes of replies were written at once", request, n)
+		}
+	}
+}

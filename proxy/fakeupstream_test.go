@@ -1,0 +1,112 @@
+package proxy_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// fake is an upstream that does what a test says.
+type fake struct {
+	*testing.T
+	ln     net.Listener
+	script func(c *fakeConn)
+
+	mu    sync.Mutex
+	seen  []string // the commands of all clients
+	conns []net.Conn
+	runs  sync.WaitGroup
+}
+
+// fakeConn is a client's connection to it.
+type fakeConn struct {
+	net.Conn
+	fake *fake
+	in   *bufio.Reader
+}
+
+// startFake runs script for every connection on which more than the proxy's own
+// PING arrives, and closes the connection behind it.
+func startFake(t *testing.T, script func(c *fakeConn)) *fake {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fake{T: t, ln: ln, script: script}
+	f.runs.Go(f.accept)
+	t.Cleanup(f.close)
+	return f
+}
+
+func (f *fake) addr() string { return f.ln.Addr().String() }
+func (f *fake) url() string  { return "redis://" + f.addr() }
+
+func (f *fake) accept() {
+	for {
+		conn, err := f.ln.Accept()
+		if err != nil {
+			return
+		}
+		f.mu.Lock()
+		f.conns = append(f.conns, conn)
+		f.mu.Unlock()
+		f.runs.Go(func() { f.serve(conn) })
+	}
+}
+
+func (f *fake) serve(conn net.Conn) {
+	defer conn.Close()
+	c := &fakeConn{conn, f, bufio.NewReader(conn)}
+	first, err := c.in.Peek(len(ping))
+	if err == nil && string(first) == ping {
+		_, _ = c.in.Discard(len(ping))
+		c.write("+PONG\r\n")
+		return // a probe
+	}
+	f.script(c)
+}
+
+const ping = "*1\r\n$4\r\nPING\r\n"
+
+func (f *fake) close() {
+	_ = f.ln.Close()
+	f.mu.Lock()
+	for _, conn := range f.conns {
+		_ = conn.Close()
+	}
+	f.mu.Unlock()
+	f.runs.Wait()
+}
+
+// commands are those that arrived so far, on any connection.
+func (f *fake) commands() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.seen)
+}
+
+// read reads n commands.
+func (c *fakeConn) read(n int) bool {
+	for range n {
+		raw, err := readReply(c.in) // an array of bulks is one, too
+		if err != nil {
+			return false
+		}
+		words := strings.Split(raw, "\r\n")
+		c.fake.mu.Lock()
+		c.fake.seen = append(c.fake.seen, words[2])
+		c.fake.mu.Unlock()
+	}
+	return true
+}
+
+func (c *fakeConn) write(s string) {
+	_ = c.SetWriteDeadline(time.Now().Add(patience))
+	_, _ = io.WriteString(c, s)
+}

@@ -1,0 +1,243 @@
+package proxy
+
+import (
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A few bytes for which the connection must be closed, with what Redis says to them.
+func TestHostileBytes(t *testing.T) {
+	const args, bulk = "-ERR Protocol error: invalid multibulk length\r\n", "-ERR Protocol error: invalid bulk length\r\n"
+	const inline, quotes = "-ERR Protocol error: too big inline request\r\n", "-ERR Protocol error: unbalanced quotes in request\r\n"
+	const command = "LOCK k t PX 5000\r\n"
+	attacks := map[string][2]string{
+		"an index overflow in redcon":            {"*1\r\n$9223372036854775807\r\n", bulk},
+		"an endless loop in redcon":              {"*9223372036854775807\r\n", args},
+		"a loop of seconds in redcon":            {"*1000000000000\r\n", args},
+		"one argument more than allowed":         {"*2147483648\r\n", args},
+		"a byte more than allowed":               {"*2\r\n$3\r\nfoo\r\n$536870913\r\n", bulk},
+		"a byte more for a command ours":         {"*2\r\n$4\r\nLOCK\r\n$536870913\r\n", bulk},
+		"a negative length":                      {"*2\r\n$3\r\nfoo\r\n$-1\r\n", bulk},
+		"a wrapped length":                       {"*1\r\n$18446744073709551619\r\nfoo\r\n", bulk},
+		"a wrapped count":                        {"*18446744073709551617\r\n$4\r\nPING\r\n", args},
+		"no length":                              {"*1\r\n$\r\n", bulk},
+		"a count that is none":                   {"*x\r\n", args},
+		"a zero in front":                        {"*1\r\n$04\r\nPING\r\n", bulk},
+		"no bulk":                                {"*1\r\nPING\r\n", "-ERR Protocol error: expected '$', got 'P'\r\n"},
+		"no bulk among arguments":                {"*2\r\n$4\r\nLOCK\r\n:1\r\n", "-ERR Protocol error: expected '$', got ':'\r\n"},
+		"a header without an end":                {"*" + strings.Repeat("1", redisMaxInline), "-ERR Protocol error: too big mbulk count string\r\n"},
+		"a bulk's header without an end":         {"*1\r\n$" + strings.Repeat("1", redisMaxInline), "-ERR Protocol error: too big bulk count string\r\n"},
+		"a line without an end":                  {strings.Repeat("x", redisMaxInline+1), inline},
+		"a line without an end behind a command": {command + strings.Repeat("x", redisMaxInline+1), ":5000\r\n" + inline},
+		"an open quote":                          {"PING \"x\r\n", quotes},
+		"an attack by HTTP":                      {"POST / HTTP/1.1\r\n", ""},
+		"an attack by HTTP and a header":         {"GET / HTTP/1.1\r\nHost: localhost:6380\r\n", ""},
+		"an attack by HTTP in an array":          {array("post", "x"), ""},
+	}
+	b := serveLocks(t, &scriptedLocks{})
+	b.withstand(32*mega, func() {
+		for title, attack := range attacks {
+			for range 3 {
+				p := b.connect()
+				p.send(attack[0])
+				got := p.all()
+				if attack[1] == "" { // Redis closes at once, with or without what was due
+					got = strings.TrimPrefix(got, "-ERR unknown command 'GET', with args beginning with: '/' 'HTTP/1.1' \r\n")
+				}
+				if got != attack[1] {
+					t.Errorf("%s: %q, want %q", title, got, attack[1])
+				}
+			}
+		}
+		b.clientsBecome(1)
+	})
+}
+
+// What stands behind a protocol error is never a command.
+func TestNothingIsRunBehindAProtocolError(t *testing.T) {
+	b := serveLocks(t, newWaitingLocks())
+	p := b.connect()
+	p.send("*1\r\n$x\r\n" + blocked)
+	got := p.all() // the kernel may throw the reply away, as not all was read
+	if want := "-ERR Protocol error: invalid bulk length\r\n"; got != want && got != "" {
+		t.Errorf("got %q", got)
+	}
+	b.clientsBecome(0)
+}
+
+// stream writes so many bytes, by a buffer at a time.
+func stream(conn io.Writer, n int) {
+	part := []byte(strings.Repeat("x", 64<<10))
+	for n > 0 {
+		m, err := conn.Write(part[:min(n, len(part))])
+		if err != nil {
+			return
+		}
+		n -= m
+	}
+}
+
+// Of a large value for a command that is not ours, nothing is kept.
+func TestHostileLargeValue(t *testing.T) {
+	b := serveLocks(t, &scriptedLocks{})
+	p := b.connect()
+	b.withstand(16*mega, func() {
+		p.send("*2\r\n$3\r\nSET\r\n$536870912\r\n")
+		stream(p.conn, 100*mega)
+	})
+	p.conn.Close()
+	b.clientsBecome(1)
+	p = b.connect()
+	b.withstand(16*mega, func() {
+		p.send("*2\r\n$3\r\nSET\r\n$33554432\r\n")
+		stream(p.conn, 32*mega)
+		p.say("\r\n"+array("PING"), "-ERR unknown command 'SET', with args beginning with: '"+strings.Repeat("x", 128)+"' \r\n"+pong)
+	})
+}
+
+const commandTooLong = "-ERR command too long: the proxy takes 1048576 bytes for a command of its own\r\n"
+
+// A lock with a name of megabytes is refused, and its client goes on.
+func TestHostileLockName(t *testing.T) {
+	b := serveLocks(t, &scriptedLocks{lock: nil})
+	p := b.connect()
+	b.withstand(24*mega, func() {
+		for range 3 {
+			p.send("*5\r\n$4\r\nLOCK\r\n$2097152\r\n")
+			stream(p.conn, 2*mega)
+			p.say("\r\n$1\r\nt\r\n$2\r\nPX\r\n$4\r\n5000\r\n", commandTooLong)
+			p.say(array("LOCK", "k", "t", "PX", "5000"), ":5000\r\n")
+		}
+	})
+}
+
+func TestHostileNumberOfArguments(t *testing.T) {
+	const million = 1_000_000
+	for _, test := range [][3]string{
+		{"foo", "", "-ERR unknown command 'foo', with args beginning with: " + strings.Repeat("'' ", 43) + "\r\n"},
+		{"foo", "0123456789", "-ERR unknown command 'foo', with args beginning with: " + strings.Repeat("'0123456789' ", 9) + "'0123456789' \r\n"},
+		{"LOCK", "x", commandTooLong},
+		{"PING", "", commandTooLong},
+	} {
+		b := serveLocks(t, &scriptedLocks{})
+		p := b.connect()
+		name, argument := array(test[0]), array(test[1])
+		b.withstand(24*mega, func() {
+			p.send("*1000000\r\n" + strings.TrimPrefix(name, "*1\r\n"))
+			argument = strings.TrimPrefix(argument, "*1\r\n")
+			p.flood(strings.Repeat(argument, 1000), million/1000-1)
+			p.flood(argument, 999)
+			p.say(array("PING"), test[2]+pong)
+		})
+		b.stop()
+		b.ended()
+	}
+}
+
+// Two billion arguments are allowed. They cost what is sent of them.
+func TestHostileAnnouncement(t *testing.T) {
+	b := serveLocks(t, &scriptedLocks{})
+	b.withstand(24*mega, func() {
+		for _, name := range []string{"foo", "PING", "LOCK"} {
+			p := b.connect()
+			p.send("*2147483647\r\n" + strings.TrimPrefix(array(name), "*1\r\n"))
+			p.flood(strings.Repeat("$1\r\nx\r\n", 5000), 100)
+			p.conn.Close()
+		}
+		b.clientsBecome(1)
+	})
+}
+
+// fillUntilStuck sends the same until the server takes no more, since its replies are
+// not read.
+func (p *peer) fillUntilStuck(flood string) {
+	for {
+		_ = p.conn.SetWriteDeadline(time.Now().Add(300 * time.Millisecond)) // if too soon, the flood is just smaller
+		if _, err := io.WriteString(p.conn, flood); err != nil {
+			if !isTimeout(err) {
+				p.t.Errorf("the server closed: %v", err)
+			}
+			return
+		}
+	}
+}
+
+func TestHostileClientThatNeverReads(t *testing.T) {
+	for title, flood := range map[string]string{
+		"small replies":                  array("PING"),
+		"replies longer than requests":   "COMMAND DOCS\r\n",
+		"errors longer than requests":    "x\n",
+		"replies as large as can be":     array("ECHO", strings.Repeat("x", mega-100)),
+		"grants that nobody ever learns": array("LOCK", "k", "t", "PX", "5000"),
+	} {
+		t.Run(title, func(t *testing.T) {
+			b := serveLocks(t, &scriptedLocks{})
+			p := b.connect()
+			b.withstand(32*mega, func() {
+				p.fillUntilStuck(strings.Repeat(flood, 1+(16<<10)/len(flood)))
+			})
+			p.conn.Close()
+			b.clientsBecome(1)
+		})
+	}
+}
+
+// Commands that arrive cut, for ever, must not be collected.
+func TestHostileStreamThatNeverEndsOnACommand(t *testing.T) {
+	b := serveLocks(t, &scriptedLocks{})
+	p := b.connect()
+	go func() { _, _ = io.Copy(io.Discard, p.conn) }()
+	const cut = "*3\r\n$3\r\nSE"
+	flood := strings.TrimPrefix(strings.Repeat(array("SET", "k", "v"), 5000), cut) + cut
+	b.withstand(16*mega, func() {
+		p.send(cut)
+		p.flood(flood, 40)
+	})
+}
+
+// Many clients hold what they have sent a half of.
+func TestHostileHalfCommands(t *testing.T) {
+	b := serveLocks(t, &scriptedLocks{})
+	b.withstand(32*mega, func() {
+		for range 300 {
+			b.connect().send("*5\r\n$4\r\nLOCK\r\n$1000000\r\nxxx")
+		}
+		b.clientsBecome(301)
+	})
+}
+
+// trickle is a connection from which each read gives one byte.
+type trickle struct{ net.Conn }
+
+func (c trickle) Read(p []byte) (int, error) { return c.Conn.Read(p[:min(1, len(p))]) }
+
+type trickling struct{ net.Listener }
+
+func (l trickling) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	return trickle{conn}, err
+}
+
+// A parser that calls itself for each read of an unfinished command ends with the
+// process, out of stack, after some 700,000 of them.
+func TestHostileBulkByteByByte(t *testing.T) {
+	b := startBench(t, benchOptions{locks: &scriptedLocks{}, listen: func(inner net.Listener) net.Listener { return trickling{inner} }})
+	const size = 1_000_000
+	for command, want := range map[string]string{
+		"*2\r\n$3\r\nfoo\r\n$1000000\r\n":  "-ERR unknown command 'foo', with args beginning with: '" + strings.Repeat("x", 128) + "' \r\n",
+		"*2\r\n$4\r\nPING\r\n$1000000\r\n": "$1000000\r\n" + strings.Repeat("x", size) + "\r\n",
+	} {
+		p := b.connect()
+		b.withstand(32*mega, func() {
+			go func() {
+				_, _ = io.WriteString(p.conn, command)
+				stream(p.conn, size)
+				_, _ = io.WriteString(p.conn, "\r\n"+array("PING"))
+			}()
+			p.expect(want + pong)
+		})
+	}
+}

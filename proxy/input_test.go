@@ -1,0 +1,126 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// inputOf is an input that reads what is written to the other end of its connection.
+func inputOf(t *testing.T) (in *input, client net.Conn) {
+	client, server := net.Pipe()
+	t.Cleanup(func() { client.Close(); server.Close() })
+	_ = server.SetDeadline(time.Now().Add(patience))
+	return newInput(server), client
+}
+
+// nextWords reads up to the end of a frame, and returns its words.
+func nextWords(t *testing.T, in *input) (words []string) {
+	t.Helper()
+	for {
+		ev, err := in.event()
+		if err == nil && ev == frameMore {
+			err = in.fill()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev == frameEnd {
+			args, err := in.words()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range args {
+				words = append(words, string(a))
+			}
+			in.skip()
+			return words
+		}
+	}
+}
+
+// Frames come out as they went in, however large they are beside the buffer and
+// wherever its end cuts them.
+func TestInputReadsFrames(t *testing.T) {
+	in, client := inputOf(t)
+	sizes := []int{0, 1, 100, bufferSize - 40, bufferSize, 3 * bufferSize, 10, 100_000, 7, 7, 7, bufferSize / 2, bufferSize / 2, bufferSize / 2, 1}
+	go func() {
+		var all bytes.Buffer
+		for i, size := range sizes {
+			all.WriteString(array("ECHO", fmt.Sprint(i), strings.Repeat("x", size)))
+		}
+		for chunk := 1; all.Len() > 0; chunk = chunk*5%9973 + 1 {
+			_, _ = client.Write(all.Next(chunk))
+		}
+	}()
+	for i, size := range sizes {
+		if got, want := nextWords(t, in), []string{"ECHO", fmt.Sprint(i), strings.Repeat("x", size)}; !slices.Equal(got, want) {
+			t.Fatalf("frame %d: %.100q", i, got)
+		}
+	}
+}
+
+// While a command waits, what is read behind it must leave its words where they are.
+func TestLookaheadLeavesTheWordsAlone(t *testing.T) {
+	in, client := inputOf(t)
+	behind := strings.Repeat(array("PING"), 3000)
+	go func() {
+		_, _ = io.WriteString(client, array("LOCK", "key", "token")+array("PING")[:5])
+		_, _ = io.WriteString(client, array("PING")[5:]+behind)
+	}()
+	for {
+		ev, err := in.event()
+		if err == nil && ev == frameMore {
+			err = in.fill()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev == frameEnd {
+			break
+		}
+	}
+	words, err := in.words()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for in.end-in.scanned < len(behind)+len(array("PING")) {
+		if err := in.lookahead(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 100 { // what was given back is overwritten by whoever gets it next
+		clear(borrow())
+	}
+	if got := string(bytes.Join(words, []byte(" "))); got != "LOCK key token" {
+		t.Fatalf("the words became %q", got)
+	}
+	in.skip()
+	for i := range 3001 {
+		if got := nextWords(t, in); !slices.Equal(got, []string{"PING"}) {
+			t.Fatalf("command %d behind: %q", i, got)
+		}
+	}
+}
+
+func TestLookaheadIsBounded(t *testing.T) {
+	in, client := inputOf(t)
+	go stream(client, mega)
+	for range 1000 {
+		if err := in.lookahead(); errors.Is(err, errFull) {
+			if in.end > 2*maxAhead {
+				t.Errorf("%d bytes ahead", in.end)
+			}
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Fatalf("no end at %d bytes", in.end)
+}

@@ -1,0 +1,75 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/tidwall/redcon"
+)
+
+// All that redcon's parser sees of a client is one PING that no client sent.
+func TestGreetingIsAllThatRedconReads(t *testing.T) {
+	here, there := net.Pipe()
+	defer here.Close()
+	defer there.Close()
+	go func() { _, _ = here.Write([]byte("*1\r\n$9223372036854775807\r\n")) }()
+	guarded := &guardedConn{Conn: there}
+	cmd, err := redcon.NewReader(guarded).ReadCommand()
+	if err != nil || len(cmd.Args) != 1 || string(cmd.Args[0]) != "PING" {
+		t.Errorf("redcon reads %q, %v", cmd.Raw, err)
+	}
+	if n, err := guarded.Read(make([]byte, 100)); n != 0 || !errors.Is(err, net.ErrClosed) {
+		t.Errorf("behind the greeting: %d bytes, %v", n, err)
+	}
+	got := make([]byte, 4)
+	if _, err := io.ReadFull(guarded.Conn, got); string(got) != "*1\r\n" {
+		t.Errorf("the client's bytes begin with %q, %v", got, err)
+	}
+}
+
+// The greeting may be read in pieces, as every read may be.
+func TestGreetingInPieces(t *testing.T) {
+	guarded, got := &guardedConn{}, ""
+	for len(got) < len(greeting) {
+		p := make([]byte, 3)
+		n, err := guarded.Read(p)
+		if n == 0 || err != nil {
+			t.Fatalf("%q, then %d bytes, %v", got, n, err)
+		}
+		got += string(p[:n])
+	}
+	if got != greeting {
+		t.Errorf("greeting %q", got)
+	}
+}
+
+// tiredListener refuses some connections for want of file descriptors.
+type tiredListener struct {
+	net.Listener
+	refusals atomic.Int32
+}
+
+func (l *tiredListener) Accept() (net.Conn, error) {
+	if l.refusals.Add(-1) >= 0 {
+		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
+	}
+	return l.Listener.Accept()
+}
+
+// A server without file descriptors says so, and goes on when there are some.
+func TestAcceptErrorsPass(t *testing.T) {
+	b := startBench(t, benchOptions{locks: &scriptedLocks{}, listen: func(inner net.Listener) net.Listener {
+		l := &tiredListener{Listener: inner}
+		l.refusals.Store(3)
+		return l
+	}})
+	b.connect().say("PING\r\n", pong)
+	if n := strings.Count(b.log.String(), "cannot accept a client"); n != 3 {
+		t.Errorf("%d times in the log: %s", n, b.log)
+	}
+}

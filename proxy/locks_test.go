@@ -1,0 +1,115 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"redlock-proxy/quorum"
+)
+
+// scriptedLocks runs what a test gives it, and tells when.
+type scriptedLocks struct {
+	lock func(ctx context.Context, req quorum.LockRequest) (time.Duration, error)
+
+	mu       sync.Mutex
+	released []string
+}
+
+func (l *scriptedLocks) Lock(ctx context.Context, req quorum.LockRequest) (time.Duration, error) {
+	if l.lock == nil {
+		return req.TTL, nil
+	}
+	return l.lock(ctx, req)
+}
+
+func (l *scriptedLocks) Unlock(ctx context.Context, key quorum.Key, token string) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.released = append(l.released, key.Name+"="+token)
+	return nil
+}
+
+func (l *scriptedLocks) Extend(_ context.Context, _ quorum.Key, _ string, ttl time.Duration) (time.Duration, error) {
+	return ttl, nil
+}
+
+// wasReleased are the locks given back so far, as key=token.
+func (l *scriptedLocks) wasReleased() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string(nil), l.released...)
+}
+
+// waitingLocks keeps every LOCK that may wait waiting, until the test grants it or its
+// context ends.
+type waitingLocks struct {
+	scriptedLocks
+	waiting chan string   // the token of each that begins to wait
+	grants  chan struct{} // one for each that is to be granted
+	left    chan error    // why each of the others ended
+}
+
+func newWaitingLocks() *waitingLocks {
+	l := &waitingLocks{waiting: make(chan string, 100), grants: make(chan struct{}), left: make(chan error, 100)}
+	l.lock = func(ctx context.Context, req quorum.LockRequest) (time.Duration, error) {
+		if req.Wait == 0 {
+			return req.TTL, nil
+		}
+		l.waiting <- req.Token
+		select {
+		case <-l.grants:
+			return req.TTL, nil
+		case <-ctx.Done():
+			l.left <- context.Cause(ctx)
+			return 0, context.Cause(ctx)
+		}
+	}
+	return l
+}
+
+// watchedLocks tells when a LOCK has ended.
+type watchedLocks struct {
+	*quorum.Locker
+	ended chan string
+}
+
+func (l watchedLocks) Lock(ctx context.Context, req quorum.LockRequest) (time.Duration, error) {
+	validity, err := l.Locker.Lock(ctx, req)
+	l.ended <- fmt.Sprintf("%s: %v", req.Token, err)
+	return validity, err
+}
+
+// masters starts n embedded masters and a locker over them.
+func masters(t *testing.T, n int) (locker *quorum.Locker, all []*miniredis.Miniredis) {
+	t.Helper()
+	var urls []string
+	for range n {
+		m := miniredis.RunT(t)
+		m.ClockTTL(true)
+		all = append(all, m)
+		urls = append(urls, "redis://"+m.Addr())
+	}
+	// Long enough for a machine that is busy with something else.
+	cluster, err := quorum.NewCluster(quorum.Options{Masters: urls, MasterTimeout: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = cluster.Run(ctx) })
+	t.Cleanup(func() { stop(); running.Wait() })
+	ready, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if !cluster.Ready(ready) {
+		t.Fatal("the masters do not answer")
+	}
+	return quorum.NewLocker(cluster), all
+}

@@ -1,0 +1,98 @@
+package proxy
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+const mega = 1 << 20
+
+// withstand runs an attack while another client is served all the time, and fails if
+// meanwhile more than so much memory was in use than before.
+func (b *bench) withstand(limit uint64, attack func()) {
+	b.Helper()
+	witness := b.connect()
+	witness.say("PING\r\n", pong)
+	before := heapInUse()
+	over, peaks := make(chan struct{}), make(chan uint64)
+	go func() {
+		peak := uint64(0)
+		for {
+			select {
+			case <-over:
+				peaks <- peak
+				return
+			case <-time.After(time.Millisecond):
+			}
+			if _, err := witness.conn.Write([]byte(array("LOCK", "k", "t", "PX", "5000"))); err != nil {
+				b.Errorf("the other client: %v", err)
+			}
+			if reply, err := witness.in.ReadString('\n'); reply != ":5000\r\n" {
+				b.Errorf("the other client: %q, %v", reply, err)
+			}
+			peak = max(peak, heapNow())
+		}
+	}()
+	defer func() {
+		close(over)
+		if peak := <-peaks; peak > before+limit {
+			b.Errorf("%d KB of memory more than before, limit %d KB", (peak-before)>>10, limit>>10)
+		}
+	}()
+	attack()
+}
+
+// heapInUse is what is reachable.
+func heapInUse() uint64 {
+	runtime.GC()
+	runtime.GC() // the first one leaves what pools hold
+	return heapNow()
+}
+
+// heapNow also counts what is garbage since the last collection.
+func heapNow() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// When a large command is done, its memory is free, though its client stays.
+func TestLargeCommandsLeaveNothingBehind(t *testing.T) {
+	b := serveLocks(t, &scriptedLocks{})
+	large, many := array("ECHO", strings.Repeat("x", 900_000)), "*100000\r\n"+strings.TrimPrefix(array("PING"), "*1\r\n")+strings.Repeat("$1\r\nx\r\n", 99_999)
+	var peers []*peer
+	for range 20 {
+		p := b.connect()
+		p.say("PING\r\n", pong)
+		peers = append(peers, p)
+	}
+	before := heapInUse()
+	for _, p := range peers {
+		p.say(large, "$900000\r\n"+strings.Repeat("x", 900_000)+"\r\n")
+		p.say(many, "-ERR wrong number of arguments for 'ping' command\r\n")
+		p.say(array("LOCK", "k", "t", "PX", "5000"), ":5000\r\n")
+	}
+	limit := uint64(len(peers)*20<<10 + mega)
+	b.eventually("free memory", func() bool { return heapInUse() < before+limit })
+	runtime.KeepAlive(peers)
+}
+
+// Clients that wait for nothing hold no buffers, whatever they did before. Their own
+// ends are in this process, too.
+func TestIdleClientsHoldLittle(t *testing.T) {
+	const clients, each = 100, 16 << 10
+	b := serveLocks(t, &scriptedLocks{})
+	var peers []*peer
+	before := heapInUse()
+	for range clients {
+		p := b.connect()
+		p.say(array("LOCK", "k", "t", "PX", "5000")+array("foo"), ":5000\r\n"+unknown)
+		p.say(array("LOCK", "k", "t", "PX", "5000", "BLOCK", "0")+"PING\r\n", ":5000\r\n"+pong)
+		peers = append(peers, p)
+		runtime.GC() // so that buffers are not the same ones
+	}
+	b.eventually("free memory", func() bool { return heapInUse() < before+clients*each })
+	runtime.KeepAlive(peers)
+}

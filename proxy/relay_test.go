@@ -1,0 +1,190 @@
+package proxy_test
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Point 1: every request has one reply, in the order of the requests, whoever
+// answers it; and own commands take effect at their place in the pipeline.
+func TestOrderOfOwnAndForwardedReplies(t *testing.T) {
+	r, _ := relayed(t)
+	p := r.connect()
+	var sent, want strings.Builder
+	expect := func(line, reply string) {
+		sent.WriteString(line1(line))
+		want.WriteString(reply)
+	}
+	const all = 10_000
+	for i := 0; i < all; {
+		for range 1 + i%17 {
+			expect(fmt.Sprintf("ECHO %d", i), bulk(fmt.Sprint(i)))
+			i++
+		}
+		expect("LOCK k t PX 1000", ":1000\r\n")
+		expect(fmt.Sprintf("SET at %d", i), "+OK\r\n")
+		expect("LOCK k u PX 1000", "$-1\r\n")
+		expect("EXTEND k t PX 2000", ":2000\r\n")
+		expect("UNLOCK k t", ":1\r\n")
+		expect("GET at", bulk(fmt.Sprint(i)))
+		i += 6
+	}
+	p.send(sent.String()) // all of it before the first read
+	p.expect(want.String())
+	p.say("PING", "+PONG\r\n")
+}
+
+// Point 1: a LOCK that waits holds up the replies of its own client, and nobody
+// else's.
+func TestWaitingLockStopsItsOwnClientOnly(t *testing.T) {
+	r, _ := relayed(t)
+	holder, waiter := r.connect(), r.connect()
+	holder.say("LOCK k t PX 1000", ":1000\r\n")
+	waiter.send(lines("SET a 1", "LOCK k u PX 1000 BLOCK 0", "SET a 2"))
+	waiter.expect("+OK\r\n")
+	eventually(t, "the waiter", func() bool { return r.locks.waiters() == 1 })
+	for range 100 {
+		holder.say("GET a", bulk("1"))
+	}
+	holder.send(lines("SET a 3", "UNLOCK k t"))
+	holder.expect("+OK\r\n:1\r\n")
+	waiter.expect(":1000\r\n+OK\r\n")
+	holder.say("GET a", bulk("2"))
+}
+
+// Point 18: ten thousand commands are sent before the first reply is read, and the
+// replies are more than all the sockets on the way can hold.
+func TestPipelineIsReadWhileRepliesWait(t *testing.T) {
+	r, _ := relayed(t)
+	p := r.connect()
+	value := strings.Repeat("v", 2<<10)
+	p.say("SET k "+value, "+OK\r\n")
+	const n = 10_000
+	p.send(strings.Repeat(line1("GET k"), n))
+	for range n {
+		p.expect(bulk(value))
+	}
+	p.say("PING", "+PONG\r\n")
+}
+
+// Point 18: the other way round, commands of many megabytes whose replies are small.
+func TestPipelineOfLargeCommands(t *testing.T) {
+	r, _ := relayed(t)
+	p := r.connect()
+	const n = 200
+	sent := strings.Repeat(array("SET", "k", strings.Repeat("v", 100<<10))+lines("LOCK k t PX 1000", "UNLOCK k t"), n)
+	go func() { _, _ = io.WriteString(p.conn, sent) }()
+	p.expect(strings.Repeat("+OK\r\n:1000\r\n:1\r\n", n))
+}
+
+// Point 21: however a stream of commands is cut, it means the same.
+func TestCommandsCutAnywhere(t *testing.T) {
+	r, _ := relayed(t)
+	stream := lines("SET k "+strings.Repeat("v", 40), "LOCK l t PX 1000") + "GET k\r\n" +
+		lines("MULTI", "GET k", "EXEC", "SELECT 1", "UNLOCK l t", "SELECT 0", "UNLOCK l t")
+	value := bulk(strings.Repeat("v", 40))
+	want := "+OK\r\n:1000\r\n" + value + "+OK\r\n+QUEUED\r\n*1\r\n" + value + "+OK\r\n:0\r\n+OK\r\n:1\r\n"
+	for at := 1; at < len(stream); at += 3 {
+		p := r.connect()
+		p.send(stream[:at])
+		p.send(stream[at:])
+		p.expect(want)
+		p.conn.Close()
+	}
+	rng := rand.New(rand.NewPCG(3, 21))
+	for range 5 {
+		p := r.connect()
+		for _, b := range cut(stream, rng) {
+			p.send(b)
+		}
+		p.expect(want)
+		p.conn.Close()
+	}
+	p := r.connect()
+	for _, b := range stream {
+		p.send(string(b))
+	}
+	p.expect(want)
+}
+
+// cut cuts s into pieces of random sizes, small ones more often.
+func cut(s string, rng *rand.Rand) (pieces []string) {
+	most := 1 << rng.IntN(12)
+	for len(s) > 0 {
+		n := min(1+rng.IntN(most), len(s))
+		pieces, s = append(pieces, s[:n]), s[n:]
+	}
+	return pieces
+}
+
+// Point 22: a command is known by its name alone, in any case, and arguments are
+// bytes.
+func TestNamesAreCaseInsensitiveAndArgumentsBinary(t *testing.T) {
+	r, _ := relayed(t)
+	p := r.connect()
+	token := "\x00\r\n*1\r\n$4\r\nPING\r\n\xff"
+	p.send(array("lOcK", "LOCK", token, "Px", "1000"))
+	p.expect(":1000\r\n")
+	if got := r.locks.holder(0, "LOCK"); got != token {
+		t.Errorf("the token arrived as %q", got)
+	}
+	p.send(array("SET", "UNLOCK", token) + array("gEt", "UNLOCK") + array("UNLOCK", "LOCK", "x"))
+	p.expect("+OK\r\n" + bulk(token) + ":0\r\n")
+	long := strings.Repeat("L", 100)
+	p.send(array("LOCKS", "a") + array(long) + array("", "LOCK") + array("PING"))
+	for _, name := range []string{"LOCKS", long, ""} {
+		if got := p.reply(); !strings.HasPrefix(got, "-ERR unknown command '"+name+"'") {
+			t.Errorf("%q: %q", name, got)
+		}
+	}
+	p.expect("+PONG\r\n")
+}
+
+// Point 21: replies that come in pieces, with own ones between them.
+func TestRepliesCutAnywhere(t *testing.T) {
+	replies := "*2\r\n$3\r\nabc\r\n:7\r\n" + "$0\r\n\r\n" + "-ERR no\r\n" + "*-1\r\n"
+	for at := 1; at < len(replies); at += 2 {
+		fake := startFake(t, func(c *fakeConn) {
+			c.read(4)
+			c.write(replies[:at])
+			time.Sleep(time.Millisecond)
+			c.write(replies[at:])
+			c.read(1)
+			c.write("+PONG\r\n")
+		})
+		p := startProxy(t, fake.url()).connect()
+		p.send(lines("A", "B", "C", "D", "LOCK k t PX 1000", "PING"))
+		p.expect(replies + ":1000\r\n+PONG\r\n")
+	}
+}
+
+// Own replies of many kinds, large ones among them, in one pipeline.
+func TestOwnRepliesInOnePipeline(t *testing.T) {
+	r, server := relayed(t)
+	p := r.connect()
+	direct := dial(t, server.Addr())
+	plain := []string{"COMMAND GETKEYS SET a b", "PING", "LOCK k t PX 1000", "COMMAND DOCS get", "UNLOCK k t", "COMMAND INFO get"}
+	want := ""
+	for _, line := range plain {
+		switch {
+		case strings.HasPrefix(line, "LOCK"):
+			want += ":1000\r\n"
+		case strings.HasPrefix(line, "UNLOCK"):
+			want += ":1\r\n"
+		default:
+			want += direct.ask(line)
+		}
+	}
+	p.send(strings.Repeat(lines(plain...), 20))
+	p.expect(strings.Repeat(want, 20))
+	p.send(lines(slices.Repeat([]string{"COMMAND"}, 20)...))
+	for range 20 {
+		p.reply()
+	}
+	p.say("PING", "+PONG\r\n")
+}

@@ -1,0 +1,351 @@
+package proxy_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"redlock-proxy/commands"
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/proxy"
+	"redlock-proxy/quorum"
+)
+
+// patience bounds how long a test waits for what must happen. It never decides.
+const patience = 20 * time.Second
+
+// rig is a proxy in this process, in front of an upstream.
+type rig struct {
+	*testing.T
+	addr     string
+	upstream *proxy.Upstream
+	locks    *memoryLocks
+	server   *proxy.Server
+	stop     context.CancelFunc // begins the drain
+	served   chan struct{}      // closed when Serve has returned
+}
+
+// startRedis starts a redis-server of the test's own.
+func startRedis(t *testing.T, args ...string) *harness.Redis {
+	t.Helper()
+	server, err := harness.StartRedis(harness.RedisOptions{ExtraArgs: args})
+	if errors.Is(err, harness.ErrNoRedis) {
+		t.Skipf("SKIPPED: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
+}
+
+// relayed starts a redis-server and a proxy in front of it.
+func relayed(t *testing.T, args ...string) (*rig, *harness.Redis) {
+	t.Helper()
+	server := startRedis(t, args...)
+	return startProxy(t, server.URL()), server
+}
+
+func startProxy(t *testing.T, url string) *rig {
+	t.Helper()
+	return startProxyWith(t, url, proxy.Options{})
+}
+
+// startProxyWith serves until the test ends. The upstream is probed once.
+func startProxyWith(t *testing.T, url string, opts proxy.Options) *rig {
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(testLog{t}, nil))
+	up, err := proxy.NewUpstream(url, patience, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	up.Probe(t.Context())
+	r := &rig{T: t, upstream: up, locks: newMemoryLocks(), served: make(chan struct{})}
+	opts.Upstream, opts.Logger = up, log
+	opts.Table = commands.NewRelayTable(commands.Options{Locks: r.locks, MaxTTL: time.Hour, Version: "1.2.3", Upstream: up.Status})
+	r.server = proxy.NewServer(opts)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.addr = ln.Addr().String()
+	ctx, stop := context.WithCancel(context.Background())
+	r.stop = stop
+	go func() {
+		defer close(r.served)
+		if err := r.server.Serve(ctx, ln); err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	}()
+	t.Cleanup(func() { stop(); await(t, "the server's end", r.served) })
+	return r
+}
+
+// testLog shows what the proxy logs where a test fails. A panic is a failure.
+type testLog struct{ t *testing.T }
+
+func (l testLog) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), "panic") {
+		l.t.Errorf("%s", p)
+	} else {
+		l.t.Logf("%s", p)
+	}
+	return len(p), nil
+}
+
+func await(t *testing.T, what string, done <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Fatalf("waited in vain for %s", what)
+	}
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// connect makes a client of the proxy.
+func (r *rig) connect() *peer { r.Helper(); return dial(r.T, r.addr) }
+
+// peer is a client that speaks bytes.
+type peer struct {
+	*testing.T
+	conn *net.TCPConn
+	in   *bufio.Reader
+}
+
+func dial(t *testing.T, addr string) *peer {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	return &peer{t, conn.(*net.TCPConn), bufio.NewReader(conn)}
+}
+
+// send writes bytes; where the server has closed already, so be it.
+func (p *peer) send(s string) {
+	p.Helper()
+	if _, err := io.WriteString(p.conn, s); isTimeout(err) {
+		p.Fatalf("the server does not read: %v", err)
+	}
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// expect reads these bytes.
+func (p *peer) expect(want string) {
+	p.Helper()
+	got := make([]byte, len(want))
+	n, err := io.ReadFull(p.in, got)
+	if string(got[:n]) != want {
+		p.Fatalf("got %q, %v\nwant %q", got[:n], err, want)
+	}
+}
+
+// say sends a command of words separated by blanks, and expects these bytes.
+func (p *peer) say(line, want string) {
+	p.Helper()
+	p.send(line1(line))
+	got, err := readReply(p.in)
+	if got != want {
+		p.Fatalf("%s: got %q, %v\nwant %q", line, got, err, want)
+	}
+}
+
+// ask sends a command and returns its reply.
+func (p *peer) ask(line string) string {
+	p.Helper()
+	p.send(line1(line))
+	return p.reply()
+}
+
+// reply reads one whole reply, as it came.
+func (p *peer) reply() string {
+	p.Helper()
+	got, err := readReply(p.in)
+	if err != nil {
+		p.Fatalf("got %q, %v", got, err)
+	}
+	return got
+}
+
+// all reads until the server closes.
+func (p *peer) all() string {
+	p.Helper()
+	got, err := io.ReadAll(p.in)
+	if isTimeout(err) {
+		p.Fatalf("the server does not close; got %.300q", got)
+	}
+	return string(got)
+}
+
+// expectAll fails unless the server sends exactly this and closes.
+func (p *peer) expectAll(want string) {
+	p.Helper()
+	if got := p.all(); got != want {
+		p.Fatalf("up to the end: got %q\nwant %q", got, want)
+	}
+}
+
+// array is a command in RESP.
+func array(words ...string) string { return string(harness.AppendCommand(nil, words...)) }
+
+// line1 is a command of words separated by blanks, lines a pipeline of such.
+func line1(line string) string { return array(strings.Split(line, " ")...) }
+
+func lines(all ...string) string {
+	out := ""
+	for _, line := range all {
+		out += line1(line)
+	}
+	return out
+}
+
+func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
+
+// readReply reads one reply of RESP2 or RESP3 as it comes.
+func readReply(in *bufio.Reader) (string, error) {
+	line, err := in.ReadString('\n')
+	if err != nil {
+		return line, err
+	}
+	n, notNumber := strconv.Atoi(strings.TrimSuffix(line[1:], "\r\n"))
+	switch line[0] {
+	case '$', '=', '!':
+		if n < 0 {
+			return line, nil
+		}
+		payload := make([]byte, n+2)
+		got, err := io.ReadFull(in, payload)
+		return line + string(payload[:got]), err
+	case '%', '|':
+		n *= 2
+	case '*', '~', '>':
+	default:
+		return line, nil
+	}
+	if notNumber != nil {
+		return line, notNumber
+	}
+	if line[0] == '|' { // and the reply that it stands in front of
+		n++
+	}
+	var all strings.Builder
+	all.WriteString(line)
+	for range n {
+		element, err := readReply(in)
+		all.WriteString(element)
+		if err != nil {
+			return all.String(), err
+		}
+	}
+	return all.String(), nil
+}
+
+// memoryLocks are locks in this process. They do not expire.
+type memoryLocks struct {
+	mu      sync.Mutex
+	changed chan struct{} // closed at the next change
+	held    map[quorum.Key]string
+	waiting int
+}
+
+func newMemoryLocks() *memoryLocks {
+	return &memoryLocks{changed: make(chan struct{}), held: map[quorum.Key]string{}}
+}
+
+func (l *memoryLocks) Lock(ctx context.Context, req quorum.LockRequest) (time.Duration, error) {
+	if req.Wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, req.Wait, quorum.ErrHeld)
+		defer cancel()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.held[req.Key] != "" {
+		if req.Wait == 0 {
+			return 0, quorum.ErrHeld
+		}
+		if err := l.await(ctx); err != nil {
+			return 0, err
+		}
+	}
+	l.held[req.Key] = req.Token
+	return req.TTL, nil
+}
+
+// await waits for a change. It is called with mu held.
+func (l *memoryLocks) await(ctx context.Context) error {
+	l.waiting++
+	defer func() { l.waiting-- }()
+	changed := l.changed
+	l.mu.Unlock()
+	defer l.mu.Lock()
+	select {
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (l *memoryLocks) Unlock(_ context.Context, key quorum.Key, token string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held[key] != token {
+		return quorum.ErrNotHeld
+	}
+	delete(l.held, key)
+	close(l.changed)
+	l.changed = make(chan struct{})
+	return nil
+}
+
+func (l *memoryLocks) Extend(_ context.Context, key quorum.Key, token string, ttl time.Duration) (time.Duration, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held[key] != token {
+		return 0, quorum.ErrNotHeld
+	}
+	return ttl, nil
+}
+
+// holder is the token that holds a lock, or "".
+func (l *memoryLocks) holder(db int, name string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held[quorum.Key{DB: db, Name: name}]
+}
+
+// waiters counts those who wait for a lock.
+func (l *memoryLocks) waiters() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.waiting
+}

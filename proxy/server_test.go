@@ -1,0 +1,176 @@
+package proxy
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestMaxClients(t *testing.T) {
+	b := startBench(t, benchOptions{locks: &scriptedLocks{}, Options: Options{MaxClients: 2}})
+	first, second := b.connect(), b.connect()
+	first.say("PING\r\n", pong)
+	second.say("PING\r\n", pong)
+	third := b.connect()
+	third.expect("-ERR max number of clients reached\r\n")
+	third.expectClosed()
+	if n := b.server.Clients(); n != 2 {
+		t.Errorf("%d clients are counted, with one turned away", n)
+	}
+	first.say("PING\r\n", pong)
+	second.say("QUIT\r\n", fine)
+	b.clientsBecome(1)
+	fourth := b.connect()
+	fourth.say("PING\r\n", pong)
+}
+
+// Each client has a number of its own, which it can ask for.
+func TestClientNumbers(t *testing.T) {
+	b := serveLocks(t, &scriptedLocks{})
+	for _, want := range []string{":1\r\n", ":2\r\n", ":3\r\n"} {
+		b.connect().say("CLIENT ID\r\n", want)
+	}
+}
+
+// The server's accept loop must not wait for one client.
+func TestSilentClientsDoNotDisturb(t *testing.T) {
+	b := serveLocks(t, &scriptedLocks{})
+	for range 100 {
+		b.connect()
+	}
+	b.connect().say("PING\r\n", pong)
+	b.clientsBecome(101)
+}
+
+func TestDrainClosesIdleClientsAtOnce(t *testing.T) {
+	b := startBench(t, benchOptions{locks: &scriptedLocks{}, Options: Options{DrainTimeout: time.Hour}})
+	silent, used, half := b.connect(), b.connect(), b.connect()
+	used.say("PING\r\n", pong)
+	half.say("PING\r\n*2\r\n$4\r\nEC", pong)
+	b.clientsBecome(3)
+	b.stop()
+	for _, p := range []*peer{silent, used, half} {
+		p.expectClosed()
+	}
+	b.ended()
+	if n := b.server.Clients(); n != 0 {
+		t.Errorf("%d clients left", n)
+	}
+	if _, err := net.Dial("tcp", b.addr); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("a new client: %v", err)
+	}
+}
+
+func TestDrainLetsWhatWaitsFinish(t *testing.T) {
+	locks := newWaitingLocks()
+	b := startBench(t, benchOptions{locks: locks, Options: Options{DrainTimeout: time.Hour}})
+	p, idle := b.connect(), b.connect()
+	p.send(blocked + "PING\r\n")
+	await(t, "the LOCK", locks.waiting)
+	b.stop()
+	idle.expectClosed()
+	locks.grants <- struct{}{}
+	// What has been read already is done, too; nothing else is read.
+	if got := p.all(); got != ":5000\r\n" && got != ":5000\r\n"+pong {
+		t.Errorf("got %q", got)
+	}
+	b.ended()
+	if got := locks.wasReleased(); len(got) != 0 {
+		t.Errorf("released %q", got)
+	}
+}
+
+// A client that leaves is noticed during a drain as at any other time: the drain does
+// not wait for it, and its lock goes to nobody.
+func TestDrainNoticesClientsThatLeave(t *testing.T) {
+	for name, leave := range leavings {
+		t.Run(name, func(t *testing.T) {
+			locks := newWaitingLocks()
+			b := startBench(t, benchOptions{locks: locks, Options: Options{DrainTimeout: time.Hour}})
+			p, idle := b.connect(), b.connect()
+			p.send(blocked)
+			await(t, "the LOCK", locks.waiting)
+			b.stop()
+			idle.expectClosed() // the drain has begun
+			if err := leave(p.conn.(*net.TCPConn)); err != nil {
+				t.Fatal(err)
+			}
+			if err := await(t, "its end", locks.left); err != errClientLeft {
+				t.Errorf("ended by %v", err)
+			}
+			b.ended()
+		})
+	}
+}
+
+// A LOCK that has just been read when the drain begins is watched like any other.
+func TestDrainWatchesWhatBeginsToWait(t *testing.T) {
+	locks := newWaitingLocks()
+	b := startBench(t, benchOptions{locks: locks, Options: Options{DrainTimeout: time.Hour}})
+	p, idle := b.connect(), b.connect()
+	p.send(blocked + blocked)
+	await(t, "the first LOCK", locks.waiting)
+	b.stop()
+	idle.expectClosed()
+	locks.grants <- struct{}{}
+	p.expect(":5000\r\n")
+	await(t, "the second LOCK", locks.waiting) // read together with the first
+	p.conn.Close()
+	await(t, "its end", locks.left)
+	b.ended()
+}
+
+func TestDrainCutsOffWhatTakesTooLong(t *testing.T) {
+	locks := newWaitingLocks()
+	b := startBench(t, benchOptions{locks: locks, Options: Options{DrainTimeout: time.Millisecond}})
+	p, other := b.connect(), b.connect()
+	p.send("PING\r\n" + blocked + "PING\r\n")
+	other.send(blocked)
+	await(t, "the LOCK", locks.waiting)
+	await(t, "the other LOCK", locks.waiting)
+	b.stop()
+	for _, want := range []string{pong + "-ERR the proxy is shutting down\r\n", "-ERR the proxy is shutting down\r\n"} {
+		if got := p.all(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		p = other
+	}
+	b.ended()
+}
+
+// A client that reads nothing cannot hold up the end.
+func TestDrainCutsOffClientsThatDoNotRead(t *testing.T) {
+	b := startBench(t, benchOptions{locks: &scriptedLocks{}, Options: Options{DrainTimeout: time.Millisecond}})
+	p := b.connect()
+	go fillUp(p.conn)
+	b.connect().say("PING\r\n", pong)
+	b.stop()
+	b.ended()
+}
+
+// fillUp sends commands until the connection ends, and reads nothing.
+func fillUp(conn net.Conn) {
+	flood := []byte(strings.Repeat(array("ECHO", strings.Repeat("x", 1000)), 100))
+	for {
+		if _, err := conn.Write(flood); err != nil {
+			return
+		}
+	}
+}
+
+// One server may serve several listeners; each ends by itself.
+func TestServeReturnsWhenTheListenerIsClosed(t *testing.T) {
+	var ln net.Listener
+	b := startBench(t, benchOptions{locks: &scriptedLocks{}, listen: func(inner net.Listener) net.Listener {
+		ln = inner
+		return inner
+	}})
+	p := b.connect()
+	p.say("PING\r\n", pong)
+	ln.Close()
+	p.expectClosed()
+	b.ended()
+}

@@ -1,0 +1,233 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/quorum"
+)
+
+const (
+	pong    = "+PONG\r\n"
+	fine    = "+OK\r\n"
+	null    = "$-1\r\n"
+	unknown = "-ERR unknown command 'foo', with args beginning with: \r\n"
+)
+
+// The whole way on real bytes: client, server, commands, quorum, masters.
+func TestLockOnMasters(t *testing.T) {
+	locker, masters := masters(t, 3)
+	b := serveLocks(t, locker)
+	alice, bob := b.connect(), b.connect()
+	alice.send(array("LOCK", "k", "alice", "PX", "60000"))
+	if reply := alice.line(); !strings.HasPrefix(reply, ":59") {
+		t.Fatalf("LOCK: %q", reply)
+	}
+	for _, m := range masters {
+		b.eventually("a master with the key", func() bool { return m.Exists("k") })
+		if v, err := m.Get("k"); v != "alice" || err != nil || m.TTL("k") <= 0 {
+			t.Errorf("a master holds %q for %v, %v", v, m.TTL("k"), err)
+		}
+	}
+	bob.say(array("LOCK", "k", "bob", "PX", "60000"), null)
+	bob.say(array("UNLOCK", "k", "bob"), ":0\r\n")
+	bob.say(array("EXTEND", "k", "bob", "PX", "60000"), null)
+	bob.say("SELECT 3\r\n", fine)
+	bob.say(array("UNLOCK", "k", "alice"), ":0\r\n")
+	alice.say(array("UNLOCK", "k", "alice"), ":1\r\n")
+	for _, m := range masters { // the last of them may hear of it later
+		b.eventually("a master without the key", func() bool { return !m.Exists("k") })
+	}
+}
+
+// conversation is what a client may send, in pieces whose replies are known.
+var conversation = []struct{ say, hear string }{
+	{array("PING"), pong},
+	{"PING\r\n", pong},
+	{"PING\n", pong},
+	{"\r\n", ""},
+	{"\n   \r\n", ""},
+	{"*0\r\n", ""},
+	{"*-1\r\n", ""},
+	{"  ping  'a b'\r\n", "$3\r\na b\r\n"},
+	{`PING "\x41\r\n\"\t"` + "\r\n", "$5\r\nA\r\n\"\t\r\n"},
+	{`PING 'it\'s'` + "\n", "$4\r\nit's\r\n"},
+	{"PING ''\r\n", "$0\r\n\r\n"},
+	{"foo\r\n", unknown},
+	{"'' bar\r\n", "-ERR unknown command '', with args beginning with: 'bar' \r\n"},
+	{array("foo", "a b", "\r\n"), "-ERR unknown command 'foo', with args beginning with: 'a b' '  ' \r\n"},
+	{array("ECHO", "\r\n*1\r\n$4\r\nPING\r\n"), "$16\r\n\r\n*1\r\n$4\r\nPING\r\n\r\n"},
+	{array("LOCK", "k", "t", "PX", "5000"), ":5000\r\n"},
+	{"LOCK k t EX 5\r\n", ":5000\r\n"},
+	{array("LOCK", "k", "t", "PX"), "-ERR wrong number of arguments for 'lock' command\r\n"},
+	{array("lock", "k", "t", "px", "x"), "-ERR value is not an integer or out of range\r\n"},
+	{array("LOCK", "k", "t", "PX", "5000", "BLOCK", "0"), ":5000\r\n"},
+	{"lock k t block 10 px 5000\r\n", ":5000\r\n"},
+	{array("", "x"), "-ERR unknown command '', with args beginning with: 'x' \r\n"},
+	{array(strings.Repeat("n", 70)), "-ERR unknown command '" + strings.Repeat("n", 70) + "', with args beginning with: \r\n"},
+	{array(strings.Repeat("n", 200), strings.Repeat("x", 3000)), "-ERR unknown command '" + strings.Repeat("n", 128) + "', with args beginning with: '" + strings.Repeat("x", 128) + "' \r\n"},
+	{array("HELLO", "2", "SETNAME", "me"), helloReply},
+	{array("CLIENT", "GETNAME"), "$2\r\nme\r\n"},
+	{array("CLIENT", "REPLY", "SKIP"), ""},
+	{array("UNLOCK", "k", "t"), ""},
+	{array("UNLOCK", "k", "t"), ":1\r\n"},
+	{array("QUIT"), fine},
+	{array("PING"), ""}, // nobody hears it
+}
+
+const helloReply = "*14\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$5\r\n7.2.4\r\n$5\r\nproto\r\n:2\r\n$2\r\nid\r\n:ID\r\n$4\r\nmode\r\n" +
+	"$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n"
+
+// wholeConversation is all of it at once, for the client with this number.
+func wholeConversation(id int) (said, heard string) {
+	for _, c := range conversation {
+		said += c.say
+		heard += c.hear
+	}
+	return said, strings.ReplaceAll(heard, ":ID", fmt.Sprint(":", id))
+}
+
+func TestPipelineIsAnsweredInOrder(t *testing.T) {
+	b := serveLocks(t, &scriptedLocks{})
+	said, heard := wholeConversation(1)
+	p := b.connect()
+	p.send(said)
+	p.expect(heard)
+	p.expectClosed()
+}
+
+func TestOneByOneIsAnsweredInOrder(t *testing.T) {
+	b := serveLocks(t, &scriptedLocks{})
+	p := b.connect()
+	for _, c := range conversation {
+		p.say(c.say, strings.ReplaceAll(c.hear, ":ID", ":1"))
+	}
+	p.expectClosed()
+}
+
+// However the bytes are cut on their way, the replies are the same.
+func TestSplitRequestsAreAnsweredTheSame(t *testing.T) {
+	var ln *pipes
+	startBench(t, benchOptions{locks: &scriptedLocks{}, listen: func(inner net.Listener) net.Listener {
+		ln = newPipes(inner)
+		return ln
+	}})
+	said, _ := wholeConversation(0)
+	for at := range len(said) {
+		_, heard := wholeConversation(at + 1)
+		converse(t, ln.dial(), heard, said[:at], said[at:])
+	}
+	_, heard := wholeConversation(len(said) + 1)
+	converse(t, ln.dial(), heard, strings.Split(said, "")...)
+}
+
+// The same through the kernel, which may join what is sent apart.
+func TestSplitRequestsAreAnsweredTheSameOverTCP(t *testing.T) {
+	b := serveLocks(t, &scriptedLocks{})
+	said, _ := wholeConversation(0)
+	for i, at := 0, 0; at < len(said); i, at = i+1, at+7 {
+		_, heard := wholeConversation(i + 1)
+		converse(t, b.connect().conn, heard, said[:at], said[at:])
+	}
+}
+
+// converse writes the chunks one by one, and expects to hear this and then the end.
+func converse(t *testing.T, conn net.Conn, want string, chunks ...string) {
+	t.Helper()
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	go func() {
+		for _, chunk := range chunks {
+			_, _ = io.WriteString(conn, chunk) // what stands behind QUIT is not read
+		}
+	}()
+	if got, _ := io.ReadAll(conn); string(got) != want {
+		t.Fatalf("cut behind %d bytes:\n got %q\nwant %q", len(chunks[0]), got, want)
+	}
+}
+
+// Where a command of ours ends beyond the limit does not depend on how it arrives.
+func TestLimitOfHeldCommands(t *testing.T) {
+	b := serveLocks(t, &scriptedLocks{})
+	const refused = "-ERR command too long: the proxy takes 1048576 bytes for a command of its own\r\n"
+	overhead := len(array("ECHO", strings.Repeat("x", 1<<20))) - 1<<20
+	for _, size := range []int{maxFrame - 1, maxFrame, maxFrame + 1, maxFrame + 1000, 3 * maxFrame} {
+		frame := array("ECHO", strings.Repeat("x", size-overhead))
+		want := strings.TrimPrefix(frame, "*2\r\n$4\r\nECHO\r\n")
+		if size > maxFrame {
+			want = refused
+		}
+		for _, chunk := range []int{len(frame), 100_000} {
+			p := b.connect()
+			go func() {
+				for rest := frame + array("PING"); rest != ""; {
+					n := min(chunk, len(rest))
+					_, _ = io.WriteString(p.conn, rest[:n])
+					rest = rest[n:]
+				}
+			}()
+			p.expect(want + pong)
+		}
+	}
+}
+
+// A client that wants no replies gets no refusal either, or it would take it for the
+// reply to something else.
+func TestSilentRefusal(t *testing.T) {
+	b := serveLocks(t, &scriptedLocks{})
+	long := strings.Repeat("x", 2<<20)
+	p := b.connect()
+	p.send(array("CLIENT", "REPLY", "SKIP") + array("ECHO", long) + array("PING"))
+	p.expect(pong)
+	p.send(array("CLIENT", "REPLY", "OFF") + array("LOCK", long, "t", "PX", "1000") + array("GET", long) + array("CLIENT", "REPLY", "ON"))
+	p.expect(fine)
+	p.send(array("CLIENT", "REPLY", "OFF") + "*x\r\n")
+	p.expectClosed()
+}
+
+func TestProtocolErrorComesBehindTheReplies(t *testing.T) {
+	b := serveLocks(t, &scriptedLocks{})
+	p := b.connect()
+	p.send("PING\r\n" + array("LOCK", "k", "t", "PX", "5000") + "*1\r\n$x\r\nPING\r\n")
+	p.expect(pong + ":5000\r\n-ERR Protocol error: invalid bulk length\r\n")
+	p.expectClosed()
+}
+
+// Redis does not look at the bytes behind a payload; the parser of what is ours does.
+// So such a command is not run, and its client is told.
+func TestOtherLineEnds(t *testing.T) {
+	locks := &scriptedLocks{lock: func(context.Context, quorum.LockRequest) (time.Duration, error) { panic("run") }}
+	b := serveLocks(t, locks)
+	p := b.connect()
+	p.send("*1\r\n$3\r\nfooXY" + "*5\r\n$4\r\nLOCKXY$1\r\nkXY$1\r\ntXY$2\r\nPXXY$1\r\n1XY")
+	p.expect(unknown + "-ERR Protocol error: expected CRLF\r\n")
+	p.expectClosed()
+}
+
+func TestPanicCostsOneConnection(t *testing.T) {
+	locks := &scriptedLocks{}
+	locks.lock = func(_ context.Context, req quorum.LockRequest) (time.Duration, error) {
+		if req.Key.Name == "bad" {
+			panic("on purpose")
+		}
+		return req.TTL, nil
+	}
+	b := serveLocks(t, locks)
+	other := b.connect()
+	other.say("PING\r\n", pong)
+	for _, command := range []string{array("LOCK", "bad", "t", "PX", "1"), "LOCK bad t PX 1 BLOCK 0\r\n"} {
+		p := b.connect()
+		p.send(command)
+		p.expectClosed()
+	}
+	b.clientsBecome(1)
+	other.say("PING\r\n", pong)
+	if log := b.log.String(); strings.Count(log, "on purpose") != 2 || !strings.Contains(log, "session_test.go") {
+		t.Errorf("the log does not say where: %s", log)
+	}
+}

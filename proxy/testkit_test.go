@@ -1,0 +1,264 @@
+package proxy
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"redlock-proxy/commands"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test waits for what must happen: it bounds a failure, and
+// never decides.
+const patience = time.Minute
+
+// bench is a running server with what stands behind it.
+type bench struct {
+	*testing.T
+	server *Server
+	addr   string
+	log    *logBuffer
+	stop   context.CancelFunc // begins the drain
+	served chan error         // what Serve returned
+}
+
+// benchOptions say how to start one.
+type benchOptions struct {
+	Options
+	locks  commands.Locks
+	listen func(net.Listener) net.Listener
+}
+
+// serveLocks starts a server over these locks.
+func serveLocks(t *testing.T, locks commands.Locks) *bench {
+	t.Helper()
+	return startBench(t, benchOptions{locks: locks})
+}
+
+func startBench(t *testing.T, opts benchOptions) *bench {
+	t.Helper()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln := inner
+	if opts.listen != nil {
+		ln = opts.listen(inner)
+	}
+	b := &bench{T: t, addr: inner.Addr().String(), log: &logBuffer{}, served: make(chan error, 1)}
+	opts.Table = commands.NewTable(commands.Options{Locks: opts.locks, MaxTTL: 24 * time.Hour})
+	opts.Logger = slog.New(slog.NewTextHandler(b.log, nil))
+	b.server = NewServer(opts.Options)
+	ctx, stop := context.WithCancel(context.Background())
+	b.stop = stop
+	go func() { b.served <- b.server.Serve(ctx, ln) }()
+	t.Cleanup(func() {
+		stop()
+		b.ended()
+	})
+	return b
+}
+
+// ended waits until Serve has returned, and fails if it did not return nil.
+func (b *bench) ended() {
+	b.Helper()
+	select {
+	case err := <-b.served:
+		if err != nil {
+			b.Errorf("Serve: %v", err)
+		}
+		b.served <- nil // for who asks again
+	case <-time.After(patience):
+		b.Fatal("the server does not stop")
+	}
+}
+
+// clientsBecome waits until so many clients are connected.
+func (b *bench) clientsBecome(n int) {
+	b.Helper()
+	b.eventually("the number of clients", func() bool { return b.server.Clients() == n })
+}
+
+func (b *bench) eventually(what string, is func() bool) {
+	b.Helper()
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// await takes one value that must come.
+func await[T any](t *testing.T, what string, from <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-from:
+	case <-time.After(patience):
+		t.Fatalf("waited in vain for %s", what)
+	}
+	return v
+}
+
+// peer is a client that speaks bytes.
+type peer struct {
+	t    *testing.T
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+func (b *bench) connect() *peer {
+	b.Helper()
+	conn, err := net.Dial("tcp", b.addr)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return newPeer(b.T, conn)
+}
+
+func newPeer(t *testing.T, conn net.Conn) *peer {
+	t.Cleanup(func() { conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	return &peer{t, conn, bufio.NewReader(conn)}
+}
+
+// send writes bytes; where the server has closed already, so be it.
+func (p *peer) send(s string) {
+	p.t.Helper()
+	if _, err := io.WriteString(p.conn, s); isTimeout(err) {
+		p.t.Fatalf("the server does not read: %v", err)
+	}
+}
+
+// flood writes the same so many times, in no memory of its own.
+func (p *peer) flood(s string, times int) {
+	p.t.Helper()
+	b := []byte(s)
+	for range times {
+		if _, err := p.conn.Write(b); err != nil {
+			p.t.Fatalf("the server does not read: %v", err)
+		}
+	}
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// expect reads these bytes and none behind them.
+func (p *peer) expect(want string) {
+	p.t.Helper()
+	got := make([]byte, len(want))
+	n, err := io.ReadFull(p.in, got)
+	if string(got[:n]) != want {
+		p.t.Fatalf("got %.300q, %v\nwant %.300q", got[:n], err, want)
+	}
+}
+
+// say sends bytes and expects the reply.
+func (p *peer) say(s, want string) {
+	p.t.Helper()
+	p.send(s)
+	p.expect(want)
+}
+
+// line reads one line, without its end.
+func (p *peer) line() string {
+	p.t.Helper()
+	line, err := p.in.ReadString('\n')
+	if err != nil {
+		p.t.Fatalf("got %q, %v", line, err)
+	}
+	return strings.TrimSuffix(line, "\r\n")
+}
+
+// all reads until the server closes.
+func (p *peer) all() string {
+	p.t.Helper()
+	got, err := io.ReadAll(p.in)
+	if isTimeout(err) {
+		p.t.Fatalf("the server does not close; got %.200q", got)
+	}
+	return string(got)
+}
+
+// expectClosed fails unless the server closes without another byte.
+func (p *peer) expectClosed() {
+	p.t.Helper()
+	if got := p.all(); got != "" {
+		p.t.Fatalf("got %q", got)
+	}
+}
+
+// array is a command in RESP.
+func array(words ...string) string {
+	out := fmt.Sprintf("*%d\r\n", len(words))
+	for _, w := range words {
+		out += fmt.Sprintf("$%d\r\n%s\r\n", len(w), w)
+	}
+	return out
+}
+
+// logBuffer collects what is logged.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// pipes listens within the process: what one end writes is one read of the other.
+type pipes struct {
+	net.Listener
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newPipes(inner net.Listener) *pipes {
+	return &pipes{Listener: inner, conns: make(chan net.Conn), done: make(chan struct{})}
+}
+
+func (l *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.conns:
+		return conn, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipes) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return l.Listener.Close()
+}
+
+// dial gives the client's end.
+func (l *pipes) dial() net.Conn {
+	here, there := net.Pipe()
+	l.conns <- there
+	return here
+}

@@ -1,0 +1,167 @@
+package proxy
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/quorum"
+)
+
+const blocked = "LOCK k t PX 5000 BLOCK 0\r\n"
+
+// leavings are the ways in which a client goes.
+var leavings = map[string]func(c *net.TCPConn) error{
+	"close":     func(c *net.TCPConn) error { return c.Close() },
+	"halfclose": func(c *net.TCPConn) error { return c.CloseWrite() },
+	"reset": func(c *net.TCPConn) error {
+		_ = c.SetLinger(0)
+		return c.Close()
+	},
+}
+
+func TestClientThatLeavesIsNoticedAtOnce(t *testing.T) {
+	for name, leave := range leavings {
+		for behind, more := range map[string]string{"": "", "with commands behind": strings.Repeat(array("PING"), 100), "with half a command behind": "*2\r\n$4\r\nPI",
+			"with much behind": strings.Repeat(array("PING"), 50_000/len(array("PING")))} {
+			t.Run(name+behind, func(t *testing.T) {
+				locks := newWaitingLocks()
+				b := serveLocks(t, locks)
+				p := b.connect()
+				p.send("PING\r\n" + blocked + more)
+				await(t, "the LOCK", locks.waiting)
+				p.expect(pong)
+				if err := leave(p.conn.(*net.TCPConn)); err != nil {
+					t.Fatal(err)
+				}
+				if err := await(t, "its end", locks.left); err != errClientLeft {
+					t.Errorf("ended by %v", err)
+				}
+				b.clientsBecome(0)
+				if got := locks.wasReleased(); len(got) != 0 {
+					t.Errorf("nothing was granted, but released: %q", got)
+				}
+			})
+		}
+	}
+}
+
+// The client goes just when its lock comes: whatever is noticed first, no lock stays
+// without a client that knows of it.
+func TestGrantToClientThatJustLeft(t *testing.T) {
+	locks := newWaitingLocks()
+	inner := locks.lock
+	locks.lock = func(ctx context.Context, req quorum.LockRequest) (time.Duration, error) {
+		_, err := inner(ctx, req)
+		if err != nil {
+			return req.TTL, nil // the grant was on its way
+		}
+		return req.TTL, err
+	}
+	b := serveLocks(t, locks)
+	p := b.connect()
+	p.send(blocked)
+	await(t, "the LOCK", locks.waiting)
+	p.conn.Close()
+	await(t, "its end", locks.left)
+	b.clientsBecome(0)
+	if got := locks.wasReleased(); !slices.Equal(got, []string{"k=t"}) {
+		t.Errorf("released %q", got)
+	}
+}
+
+func TestCommandsBehindABlock(t *testing.T) {
+	locks := newWaitingLocks()
+	b := serveLocks(t, locks)
+	p := b.connect()
+	p.send("PING\r\n" + blocked + "ECHO a\r\n" + array("foo") + blocked + "UNLOCK k t\r\nPI")
+	p.expect(pong) // is not held back
+	await(t, "the first LOCK", locks.waiting)
+	locks.grants <- struct{}{}
+	p.expect(":5000\r\n$1\r\na\r\n" + unknown)
+	await(t, "the second LOCK", locks.waiting)
+	p.send("NG\r\n")
+	locks.grants <- struct{}{}
+	p.expect(":5000\r\n:1\r\n" + pong)
+}
+
+// More is sent behind the BLOCK than is read ahead. It waits its turn, and other
+// clients notice nothing.
+func TestManyCommandsBehindABlock(t *testing.T) {
+	const many = 200_000
+	locks := newWaitingLocks()
+	b := serveLocks(t, locks)
+	p, other := b.connect(), b.connect()
+	p.send(blocked)
+	await(t, "the LOCK", locks.waiting)
+	go func() { _, _ = p.conn.Write([]byte(strings.Repeat("PING\r\n", many))) }()
+	for range 100 {
+		other.say("PING\r\n", pong)
+	}
+	locks.grants <- struct{}{}
+	p.expect(":5000\r\n")
+	for range many / 1000 {
+		p.expect(strings.Repeat(pong, 1000))
+	}
+}
+
+// A silent client waits, too, and its silence covers just what it should.
+func TestSilentWait(t *testing.T) {
+	locks := newWaitingLocks()
+	b := serveLocks(t, locks)
+	p := b.connect()
+	p.send("ECHO before\r\nCLIENT REPLY SKIP\r\n" + blocked + "ECHO behind\r\n")
+	await(t, "the LOCK", locks.waiting)
+	p.expect("$6\r\nbefore\r\n")
+	locks.grants <- struct{}{}
+	p.expect("$6\r\nbehind\r\n")
+	p.conn.Close()
+	b.clientsBecome(0)
+	if got := locks.wasReleased(); len(got) != 0 {
+		t.Errorf("released %q", got)
+	}
+}
+
+// On real masters: of three who wait the middle one leaves. The others are served in
+// turn, and the masters never hold its token.
+func TestWaiterThatLeavesIsGrantedNothing(t *testing.T) {
+	locker, masters := masters(t, 3)
+	locks := watchedLocks{locker, make(chan string, 10)}
+	b := serveLocks(t, locks)
+	holder := b.connect()
+	holder.send("LOCK k holder PX 60000\r\n")
+	if got := holder.line(); !strings.HasPrefix(got, ":") {
+		t.Fatal(got)
+	}
+	await(t, "the holder", locks.ended)
+	waiters := map[string]*peer{}
+	for _, name := range []string{"first", "leaver", "last"} {
+		waiters[name] = b.connect()
+		waiters[name].send("PING\r\nLOCK k " + name + " PX 60000 BLOCK 0\r\n")
+		waiters[name].expect(pong) // and so it waits, or is about to
+	}
+	waiters["leaver"].conn.Close()
+	if got := await(t, "the leaver's end", locks.ended); got != "leaver: "+errClientLeft.Error() {
+		t.Fatal(got)
+	}
+	holder.say("UNLOCK k holder\r\n", ":1\r\n")
+	for range 2 {
+		name, _, _ := strings.Cut(await(t, "a grant", locks.ended), ":")
+		p := waiters[name]
+		if got := p.line(); !strings.HasPrefix(got, ":") {
+			t.Fatalf("%s: %q", name, got)
+		}
+		for i, m := range masters {
+			if v, _ := m.Get("k"); v == "leaver" {
+				t.Errorf("master %d holds %q", i, v)
+			}
+		}
+		p.say("UNLOCK k "+name+"\r\n", ":1\r\n")
+	}
+	for _, m := range masters {
+		b.eventually("a master without the key", func() bool { return !m.Exists("k") })
+	}
+}
