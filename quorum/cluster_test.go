@@ -367,8 +367,8 @@ func TestMasterThatIsDownIsProbedSparingly(t *testing.T) {
 		down.set(func(f *fakeMaster) { f.contacts = 0 })
 		time.Sleep(time.Minute)
 		down.set(func(f *fakeMaster) {
-			if f.contacts < 60 || f.contacts > 120 {
-				b.Errorf("%d probes in a minute, want one every half to whole second", f.contacts)
+			if f.contacts < 120 || f.contacts > 240 {
+				b.Errorf("%d probes in a minute, want one every quarter to half second", f.contacts)
 			}
 		})
 		if s := b.cluster.Status()[0]; s.Err == nil || !strings.Contains(causeText(s.Err), "refused") {

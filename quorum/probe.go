@@ -12,7 +12,7 @@ const (
 	// firstPause and longestPause bound the wait between two probes of a master
 	// that is down; it doubles in between.
 	firstPause   = 25 * time.Millisecond
-	longestPause = time.Second
+	longestPause = time.Second / 2
 )
 
 // probe is the only one that dials a master that is down. It brings it up, and
