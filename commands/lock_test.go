@@ -36,51 +36,52 @@ const noQuorumReply = "-NOQUORUM 2 of 5 masters answered, 3 needed: 10.0.0.1:637
 // The token that a proxy with these random bits makes for *.
 const madeToken = "000102030405060708090a0b0c0d0e0f"
 
+var lockReplies = []struct {
+	title   string
+	proto   int
+	err     error
+	command string
+	want    string
+	asked   string
+}{
+	{"granted", 2, nil, "LOCK k t PX 10000", ":9888\r\n", "lock 0/k by t for 10s, waiting 0s"},
+	{"granted, RESP3", 3, nil, "LOCK k t PX 10000", ":9888\r\n", "lock 0/k by t for 10s, waiting 0s"},
+	{"granted, in seconds", 2, nil, "lock k t EX 10", ":9888\r\n", "lock 0/k by t for 10s, waiting 0s"},
+	{"granted with a made token", 2, nil, "LOCK k * PX 10000",
+		"*4\r\n$8\r\nvalidity\r\n:9888\r\n$5\r\ntoken\r\n$32\r\n" + madeToken + "\r\n", "lock 0/k by " + madeToken + " for 10s, waiting 0s"},
+	{"granted with a made token, RESP3", 3, nil, "LOCK k * PX 10000",
+		"%2\r\n$8\r\nvalidity\r\n:9888\r\n$5\r\ntoken\r\n$32\r\n" + madeToken + "\r\n", "lock 0/k by " + madeToken + " for 10s, waiting 0s"},
+	{"held", 2, quorum.ErrHeld, "LOCK k t PX 10000", "$-1\r\n", "lock 0/k by t for 10s, waiting 0s"},
+	{"held, RESP3", 3, quorum.ErrHeld, "LOCK k t PX 10000", "_\r\n", "lock 0/k by t for 10s, waiting 0s"},
+	{"held, no token is made known", 3, quorum.ErrHeld, "LOCK k * PX 10000", "_\r\n", "lock 0/k by " + madeToken + " for 10s, waiting 0s"},
+	{"held to the end of BLOCK", 2, quorum.ErrHeld, "LOCK k t PX 10000 BLOCK 50", "$-1\r\n", "lock 0/k by t for 10s, waiting 50ms"},
+	{"waiting for ever", 2, nil, "LOCK k t BLOCK 0 PX 10000", ":9888\r\n", "lock 0/k by t for 10s, waiting -1ns"},
+	{"no quorum", 2, noQuorum(), "LOCK k t PX 10000", noQuorumReply, "lock 0/k by t for 10s, waiting 0s"},
+	{"shutting down", 2, ErrShuttingDown, "LOCK k t PX 10000", "-ERR the proxy is shutting down\r\n", "lock 0/k by t for 10s, waiting 0s"},
+	{"any other error", 3, errors.New("two\nlines"), "LOCK k t PX 10000", "-ERR two lines\r\n", "lock 0/k by t for 10s, waiting 0s"},
+	{"bad options ask nobody", 2, nil, "LOCK k t PX 0", "-ERR invalid expire time in 'lock' command\r\n", ""},
+	{"too few words", 2, nil, "LOCK k t PX", "-ERR wrong number of arguments for 'lock' command\r\n", ""},
+
+	{"released", 2, nil, "UNLOCK k t", ":1\r\n", "unlock 0/k by t"},
+	{"not held", 2, quorum.ErrNotHeld, "UNLOCK k t", ":0\r\n", "unlock 0/k by t"},
+	{"not held, RESP3", 3, quorum.ErrNotHeld, "UNLOCK k t", ":0\r\n", "unlock 0/k by t"},
+	{"no quorum to release", 2, noQuorum(), "UNLOCK k t", noQuorumReply, "unlock 0/k by t"},
+	{"* is a token like any other to release", 2, nil, "UNLOCK k *", ":1\r\n", "unlock 0/k by *"},
+	{"too many words to release", 2, nil, "UNLOCK k t PX", "-ERR wrong number of arguments for 'unlock' command\r\n", ""},
+
+	{"extended", 2, nil, "EXTEND k t PX 20000", ":9888\r\n", "extend 0/k by t for 20s"},
+	{"extended, in seconds", 3, nil, "extend k t ex 20", ":9888\r\n", "extend 0/k by t for 20s"},
+	{"not held any more", 2, quorum.ErrNotHeld, "EXTEND k t PX 20000", "$-1\r\n", "extend 0/k by t for 20s"},
+	{"not held any more, RESP3", 3, quorum.ErrNotHeld, "EXTEND k t PX 20000", "_\r\n", "extend 0/k by t for 20s"},
+	{"no quorum to extend", 2, noQuorum(), "EXTEND k t PX 20000", noQuorumReply, "extend 0/k by t for 20s"},
+	{"* is a token like any other to extend", 2, nil, "EXTEND k * PX 20000", ":9888\r\n", "extend 0/k by * for 20s"},
+	{"nothing waits to extend", 2, nil, "EXTEND k t PX 20000 BLOCK 5", "-ERR syntax error\r\n", ""},
+	{"over the limit", 2, nil, "EXTEND k t EX 86401", "-ERR invalid expire time in 'extend' command: over max-ttl, 86400000 ms\r\n", ""},
+	{"too few words to extend", 2, nil, "EXTEND k t", "-ERR wrong number of arguments for 'extend' command\r\n", ""},
+}
+
 func TestLockReplies(t *testing.T) {
-	tests := []struct {
-		title   string
-		proto   int
-		err     error
-		command string
-		want    string
-		asked   string
-	}{
-		{"granted", 2, nil, "LOCK k t PX 10000", ":9888\r\n", "lock 0/k by t for 10s, waiting 0s"},
-		{"granted, RESP3", 3, nil, "LOCK k t PX 10000", ":9888\r\n", "lock 0/k by t for 10s, waiting 0s"},
-		{"granted, in seconds", 2, nil, "lock k t EX 10", ":9888\r\n", "lock 0/k by t for 10s, waiting 0s"},
-		{"granted with a made token", 2, nil, "LOCK k * PX 10000",
-			"*4\r\n$8\r\nvalidity\r\n:9888\r\n$5\r\ntoken\r\n$32\r\n" + madeToken + "\r\n", "lock 0/k by " + madeToken + " for 10s, waiting 0s"},
-		{"granted with a made token, RESP3", 3, nil, "LOCK k * PX 10000",
-			"%2\r\n$8\r\nvalidity\r\n:9888\r\n$5\r\ntoken\r\n$32\r\n" + madeToken + "\r\n", "lock 0/k by " + madeToken + " for 10s, waiting 0s"},
-		{"held", 2, quorum.ErrHeld, "LOCK k t PX 10000", "$-1\r\n", "lock 0/k by t for 10s, waiting 0s"},
-		{"held, RESP3", 3, quorum.ErrHeld, "LOCK k t PX 10000", "_\r\n", "lock 0/k by t for 10s, waiting 0s"},
-		{"held, no token is made known", 3, quorum.ErrHeld, "LOCK k * PX 10000", "_\r\n", "lock 0/k by " + madeToken + " for 10s, waiting 0s"},
-		{"held to the end of BLOCK", 2, quorum.ErrHeld, "LOCK k t PX 10000 BLOCK 50", "$-1\r\n", "lock 0/k by t for 10s, waiting 50ms"},
-		{"waiting for ever", 2, nil, "LOCK k t BLOCK 0 PX 10000", ":9888\r\n", "lock 0/k by t for 10s, waiting -1ns"},
-		{"no quorum", 2, noQuorum(), "LOCK k t PX 10000", noQuorumReply, "lock 0/k by t for 10s, waiting 0s"},
-		{"shutting down", 2, ErrShuttingDown, "LOCK k t PX 10000", "-ERR the proxy is shutting down\r\n", "lock 0/k by t for 10s, waiting 0s"},
-		{"any other error", 3, errors.New("two\nlines"), "LOCK k t PX 10000", "-ERR two lines\r\n", "lock 0/k by t for 10s, waiting 0s"},
-		{"bad options ask nobody", 2, nil, "LOCK k t PX 0", "-ERR invalid expire time in 'lock' command\r\n", ""},
-		{"too few words", 2, nil, "LOCK k t PX", "-ERR wrong number of arguments for 'lock' command\r\n", ""},
-
-		{"released", 2, nil, "UNLOCK k t", ":1\r\n", "unlock 0/k by t"},
-		{"not held", 2, quorum.ErrNotHeld, "UNLOCK k t", ":0\r\n", "unlock 0/k by t"},
-		{"not held, RESP3", 3, quorum.ErrNotHeld, "UNLOCK k t", ":0\r\n", "unlock 0/k by t"},
-		{"no quorum to release", 2, noQuorum(), "UNLOCK k t", noQuorumReply, "unlock 0/k by t"},
-		{"* is a token like any other to release", 2, nil, "UNLOCK k *", ":1\r\n", "unlock 0/k by *"},
-		{"too many words to release", 2, nil, "UNLOCK k t PX", "-ERR wrong number of arguments for 'unlock' command\r\n", ""},
-
-		{"extended", 2, nil, "EXTEND k t PX 20000", ":9888\r\n", "extend 0/k by t for 20s"},
-		{"extended, in seconds", 3, nil, "extend k t ex 20", ":9888\r\n", "extend 0/k by t for 20s"},
-		{"not held any more", 2, quorum.ErrNotHeld, "EXTEND k t PX 20000", "$-1\r\n", "extend 0/k by t for 20s"},
-		{"not held any more, RESP3", 3, quorum.ErrNotHeld, "EXTEND k t PX 20000", "_\r\n", "extend 0/k by t for 20s"},
-		{"no quorum to extend", 2, noQuorum(), "EXTEND k t PX 20000", noQuorumReply, "extend 0/k by t for 20s"},
-		{"* is a token like any other to extend", 2, nil, "EXTEND k * PX 20000", ":9888\r\n", "extend 0/k by * for 20s"},
-		{"nothing waits to extend", 2, nil, "EXTEND k t PX 20000 BLOCK 5", "-ERR syntax error\r\n", ""},
-		{"over the limit", 2, nil, "EXTEND k t EX 86401", "-ERR invalid expire time in 'extend' command: over max-ttl, 86400000 ms\r\n", ""},
-		{"too few words to extend", 2, nil, "EXTEND k t", "-ERR wrong number of arguments for 'extend' command\r\n", ""},
-	}
-	for _, test := range tests {
+	for _, test := range lockReplies {
 		t.Run(test.title, func(t *testing.T) {
 			b := newBench(t)
 			b.client.Proto, b.locks.err = test.proto, test.err

@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-
-	"github.com/tidwall/match"
 )
 
 // NewRelayTable makes the table of a proxy with an upstream: the lock commands,
@@ -98,9 +96,15 @@ func appendText(reply []byte, more string) []byte {
 
 // relayCommand is COMMAND and its subcommands, with ours.
 func (t *Table) relayCommand(ctx context.Context, c *Client, args [][]byte, out *Reply) {
-	if len(args) > 2 && lower(args[1]) == "getkeys" && t.isOurs(args[2]) != nil {
-		t.commandGetKeys(args[2:], out)
-		return
+	if len(args) > 2 && t.isOurs(args[2]) != nil {
+		switch lower(args[1]) {
+		case "getkeys":
+			t.relayGetKeys(ctx, c, out, func(own *Reply) { t.commandGetKeys(args[2:], own) })
+			return
+		case "getkeysandflags":
+			t.relayGetKeys(ctx, c, out, func(own *Reply) { t.commandGetKeysAndFlags(args[2:], own) })
+			return
+		}
 	}
 	reply, ok := ask(ctx, c, out)
 	if !ok {
@@ -122,6 +126,36 @@ func (t *Table) relayCommand(ctx context.Context, c *Client, args [][]byte, out 
 	default:
 		out.Raw(reply)
 	}
+}
+
+// relayGetKeys gives our answer where the upstream would answer, but for not knowing
+// the command.
+func (t *Table) relayGetKeys(ctx context.Context, c *Client, out *Reply, ours func(own *Reply)) {
+	reply, err := c.Ask(ctx)
+	switch {
+	case err != nil:
+		out.Error(errorText(err))
+	case bytes.HasPrefix(reply, []byte("-ERR Invalid command specified")):
+		own := Reply{Proto: out.Proto}
+		ours(&own)
+		out.Raw(own.Bytes)
+	default:
+		out.Raw(reply)
+	}
+}
+
+// commandGetKeysAndFlags is COMMAND GETKEYSANDFLAGS for our commands, which have one
+// key or none.
+func (t *Table) commandGetKeysAndFlags(words [][]byte, out *Reply) {
+	t.commandGetKeys(words, out)
+	if out.Bytes[0] == '-' {
+		return
+	}
+	out.Bytes = out.Bytes[:0]
+	out.Array(1)
+	out.Array(2)
+	out.Bulk(string(words[1]))
+	writeKeyFlags(out)
 }
 
 func (t *Table) spliceCount(reply []byte) []byte {
@@ -159,9 +193,9 @@ func listed(c *Command, filter [][]byte) bool {
 	case len(filter) == 0:
 		return true
 	case len(filter) == 3 && lower(filter[1]) == "pattern":
-		return match.Match(c.Name, lower(filter[2]))
+		return matchGlob(lower(filter[2]), c.Name)
 	case len(filter) == 3 && lower(filter[1]) == "aclcat":
-		return lower(filter[2]) == "write"
+		return "@"+lower(filter[2]) == c.category()
 	}
 	return false
 }

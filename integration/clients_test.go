@@ -58,6 +58,11 @@ func clientPrograms() []clientProgram {
 // TestClients runs each client library as it connects by default.
 func TestClients(t *testing.T) {
 	proxy, _ := startFive(t)
+	runClients(t, proxy)
+}
+
+func runClients(t *testing.T, proxy *harness.Proxy) {
+	t.Helper()
 	for _, c := range clientPrograms() {
 		t.Run(c.name, func(t *testing.T) {
 			interpreter := c.interpreter(t)

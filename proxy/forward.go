@@ -103,7 +103,10 @@ func (f *forwarding) passOn(answers int) {
 }
 
 func (f *forwarding) endFrame() {
-	if f.begun {
+	switch {
+	case f.dropping:
+		f.in.skip()
+	case f.begun:
 		f.rest = f.in.scanned
 	}
 	f.passing, f.dropping, f.counted = false, false, 0

@@ -30,6 +30,8 @@ type relay struct {
 	brought  uint64 // how often something was brought to the client
 	asked    []byte
 	answer   []byte // of what the proxy asked itself; nil: none yet
+	// parting: the upstream was told that the client sends no more.
+	parting bool
 	// gone: the upstream's connection has ended, and its client is dealt with.
 	gone bool
 	// over: the client's connection must end, too.
@@ -261,9 +263,10 @@ func (r *relay) halfClose(ctx context.Context) {
 	if !ok {
 		return
 	}
-	_ = c.CloseWrite()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.parting = true
+	_ = c.CloseWrite()
 	for before := r.brought - 1; !r.gone && before != r.brought && ctx.Err() == nil; {
 		before = r.brought
 		soon, cancel := context.WithTimeout(ctx, r.up.stall)

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 )
@@ -61,7 +60,7 @@ func (r *relay) sift(p []byte) []byte {
 	var kept []byte // of p[:at], once something was taken out
 	taken := false
 	at := 0
-	for at < len(p) && !r.streaming() {
+	for at < len(p) && !r.streaming(p[at]) {
 		mine := r.isMine(p[at])
 		if !r.replies.inside {
 			r.replies.keepHead = r.matters(p[at])
@@ -98,9 +97,10 @@ func (r *relay) matters(next byte) bool {
 	return first == nil || first.kind != slotPlain || next == '>' || r.learned.unasked()
 }
 
-// streaming reports whether what comes now is not a reply.
-func (r *relay) streaming() bool {
-	if first := r.awaited.first(); first != nil && first.kind == slotStream {
+// streaming reports whether what begins with the next byte is not a reply: that of
+// a SYNC, unless it is refused.
+func (r *relay) streaming(next byte) bool {
+	if first := r.awaited.first(); first != nil && first.kind == slotStream && !r.replies.inside && next != '-' {
 		r.learned.stream = true
 	}
 	return r.learned.stream
@@ -129,10 +129,10 @@ func (r *relay) end(cause error) {
 	l := &r.learned
 	owed := r.awaited.owed()
 	honest := !r.replies.inside && !l.multi && !l.unasked() && !l.stream && !l.quitting && !r.awaited.closes()
-	if honest && owed > 0 && cause != errClientLeft {
+	if honest && owed > 0 && !r.parting && cause != errClientLeft {
 		r.apologise(owed, cause)
 	}
-	r.over = !honest || owed == 0 || r.stateful || cause == errClientLeft
+	r.over = !honest || owed == 0 || r.stateful || r.parting || cause == errClientLeft
 	r.awaited, r.learned = awaited{}, newLearned()
 	r.learned.db = r.up.options.DB
 	r.gone = true
@@ -144,9 +144,6 @@ func (r *relay) end(cause error) {
 
 // apologise answers n commands that the upstream never will.
 func (r *relay) apologise(n int, cause error) {
-	if errors.Is(cause, io.EOF) {
-		cause = errUpstreamGone
-	}
 	failed := &upstreamError{r.up.name, plainCause(cause)}
 	r.bound(true)
 	reply := "-" + failed.reply() + " before it answered: the command may or may not have been done\r\n"

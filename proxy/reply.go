@@ -81,6 +81,9 @@ func (s *replyScanner) scanLine(p []byte) (n int, ended bool, err error) {
 		line = append(s.line, line...)
 		s.line = nil
 	}
+	if len(line) > maxHeader && !isText(line[0]) {
+		return end + 1, false, errUnknownReply
+	}
 	ended, err = s.header(bytes.TrimSuffix(line, []byte{'\r'}))
 	return end + 1, ended, err
 }
@@ -91,16 +94,19 @@ func (s *replyScanner) holdLine(p []byte) error {
 		s.line = append(s.line, p[0])
 		p = p[1:]
 	}
-	switch s.line[0] {
-	case '+', '-', '(', ',': // of any length, and nothing in it matters
+	switch {
+	case isText(s.line[0]):
 		return nil
-	}
-	if len(s.line)+len(p) > maxHeader {
+	case len(s.line)+len(p) > maxHeader:
 		return errUnknownReply
 	}
 	s.line = append(s.line, p...)
 	return nil
 }
+
+// isText reports whether an element that begins so is one line of any length, in
+// which nothing matters.
+func isText(kind byte) bool { return kind == '+' || kind == '-' || kind == '(' || kind == ',' }
 
 // header takes the line that begins an element, and tells whether the whole reply
 // ends with it.
@@ -137,9 +143,9 @@ func (s *replyScanner) header(line []byte) (ended bool, err error) {
 	return false, nil
 }
 
-// length reads the number behind a type: of digits, or negative for a null.
+// length reads the number behind a type: of digits, or -1 for a null.
 func length(digits []byte) (n int64, ok bool) {
-	if len(digits) > 1 && digits[0] == '-' {
+	if string(digits) == "-1" {
 		return -1, true
 	}
 	for _, digit := range digits {
@@ -202,7 +208,7 @@ func (s *replyScanner) begins(with string) bool {
 // bulk string, as in *3 $7 message; else "".
 func (s *replyScanner) message() string {
 	fields := bytes.SplitN(s.head, []byte("\r\n"), 4)
-	if len(fields) < 4 || len(fields[1]) == 0 || fields[1][0] != '$' {
+	if s.kind != '*' && s.kind != '>' || len(fields) < 4 || string(fields[1]) != "$"+strconv.Itoa(len(fields[2])) {
 		return ""
 	}
 	return string(fields[2])

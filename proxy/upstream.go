@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -128,14 +129,19 @@ func (u *Upstream) failed(err error) error {
 	return u.refusal
 }
 
-// plainCause drops the addresses that net puts around an error.
+// plainCause says what happened, without the addresses that net puts around it.
 func plainCause(err error) error {
 	var op *net.OpError
+	var call *os.SyscallError
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return errors.New("connection refused")
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 		return errors.New("no answer in time")
+	case errors.Is(err, io.EOF):
+		return errUpstreamGone
+	case errors.As(err, &call):
+		return call.Err
 	case errors.As(err, &op):
 		return op.Err
 	}

@@ -48,10 +48,10 @@ func writeFigures(w io.Writer, rounds map[string][]outcome) {
 	eachContender(rounds, func(name string, o outcome) {
 		own := "–"
 		if name != nameDirect {
-			own = fmt.Sprintf("%.1f", o.cpu)
+			own = fmt.Sprintf("%.2f", o.cpu)
 		}
 		toDirect := figures.RatioOf(values(rounds[name], rate), values(rounds[nameDirect], rate))
-		fmt.Fprintf(w, "| %s | %.0f | %s | %s | %.1f | %.3f | %.3f |\n", name, o.rate, toDirect, own, o.serverCPU, o.p50, o.p99)
+		fmt.Fprintf(w, "| %s | %.0f | %s | %s | %.2f | %.3f | %.3f |\n", name, o.rate, toDirect, own, o.serverCPU, o.p50, o.p99)
 	})
 }
 

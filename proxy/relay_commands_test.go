@@ -1,0 +1,103 @@
+package proxy_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Point 13: what operators send is the upstream's affair.
+func TestOperatorsCommandsAreForwarded(t *testing.T) {
+	r, server := relayed(t, "--enable-debug-command", "yes")
+	p, direct := r.connect(), dial(t, server.Addr())
+	p.send(lines("SET a 1", "DEBUG SET-ACTIVE-EXPIRE 1", "CONFIG SET maxmemory-policy allkeys-lru", "DBSIZE", "FLUSHALL", "DBSIZE"))
+	p.expect("+OK\r\n+OK\r\n+OK\r\n:1\r\n+OK\r\n:0\r\n")
+	direct.say("CONFIG GET maxmemory-policy", "*2\r\n"+bulk("maxmemory-policy")+bulk("allkeys-lru"))
+	p.say("REPLICAOF NO ONE", direct.ask("REPLICAOF NO ONE"))
+	p.say("FAILOVER", direct.ask("FAILOVER"))
+	p.say("SHUTDOWN ABORT", "-ERR No shutdown in progress.\r\n")
+	p.say("LOCK k t PX 1000", ":1000\r\n")
+	p.send(line1("SHUTDOWN NOSAVE"))
+	p.expectAll("")
+}
+
+// Point 14: scripts and functions live at the upstream, and so does the knowledge of
+// them.
+func TestScripts(t *testing.T) {
+	r, server := relayed(t)
+	p, direct := r.connect(), dial(t, server.Addr())
+	const sha = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db" // of "return 1"
+	noScript := "-NOSCRIPT No matching script. Please use EVAL.\r\n"
+	p.say("EVALSHA "+sha+" 0", noScript)
+	p.send(array("SCRIPT", "LOAD", "return 1"))
+	p.expect(bulk(sha))
+	p.say("EVALSHA "+sha+" 0", ":1\r\n")
+	direct.say("SCRIPT FLUSH", "+OK\r\n")
+	p.say("EVALSHA "+sha+" 0", noScript)
+	p.send(array("EVAL", "return redis.call('GET', KEYS[1])..ARGV[1]", "1", "none", "x"))
+	p.expect(direct.ask1(array("EVAL", "return redis.call('GET', KEYS[1])..ARGV[1]", "1", "none", "x")))
+	p.send(array("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('f', function() return 'hi' end)") + line1("FCALL f 0"))
+	p.expect(bulk("lib") + bulk("hi"))
+}
+
+// ask1 sends bytes and reads one reply.
+func (p *peer) ask1(sent string) string {
+	p.Helper()
+	p.send(sent)
+	return p.reply()
+}
+
+// Point 27: the proxy's own look at the upstream touches no key and needs nothing
+// but PING.
+func TestProbeSendsPingOnly(t *testing.T) {
+	r, server := relayed(t)
+	p := dial(t, server.Addr())
+	p.say("MONITOR", "+OK\r\n")
+	r.upstream.Probe(t.Context())
+	if got := p.reply(); !regexp.MustCompile(`^\+[0-9.]+ \[0 [0-9.:]+\] "PING"\r\n$`).MatchString(got) {
+		t.Errorf("the probe sent %q", got)
+	}
+	if name, err := r.upstream.Status(); name != server.Addr() || err != nil {
+		t.Errorf("the upstream is %s: %v", name, err)
+	}
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	r.upstream.Probe(t.Context())
+	if _, err := r.upstream.Status(); err == nil || err.Error() != "upstream "+server.Addr()+": connection refused" {
+		t.Errorf("a dead upstream: %v", err)
+	}
+}
+
+// COMMAND and INFO are the upstream's, with the proxy's entries beside.
+func TestCommandAndInfoAreSpliced(t *testing.T) {
+	r, server := relayed(t)
+	for _, hello := range []string{"HELLO 2", "HELLO 3"} {
+		p, direct := r.connect(), dial(t, server.Addr())
+		p.ask(hello)
+		direct.ask(hello)
+		for _, line := range []string{"COMMAND INFO get set", "COMMAND INFO nosuch", "COMMAND DOCS get", "COMMAND GETKEYS MSET a 1 b 2", "COMMAND HELP", "COMMAND NOSUCH",
+			"COMMAND LIST FILTERBY MODULE x", "COMMAND LIST FILTERBY PATTERN xre*", "COMMAND COUNT x", "COMMAND GETKEYSANDFLAGS GET a", "INFO nosuch"} {
+			p.say(line, direct.ask(line))
+		}
+		for _, c := range []struct {
+			line string
+			more int
+		}{{"COMMAND", 4}, {"COMMAND LIST", 4}, {"COMMAND INFO", 4}} {
+			got, want := p.ask(c.line), direct.ask(c.line)
+			_, got, _ = strings.Cut(got, "\r\n")
+			_, want, _ = strings.Cut(want, "\r\n")
+			if !strings.HasPrefix(got, want) || strings.Count(got[len(want):], "lock\r\n") != 2 {
+				t.Errorf("%s, %s: %d bytes, %d of the upstream", hello, c.line, len(got), len(want))
+			}
+		}
+		p.say("COMMAND GETKEYS LOCK k t PX 1", "*1\r\n"+bulk("k"))
+		own, all := p.ask("INFO redlock"), p.ask("INFO")
+		if !strings.Contains(own, "\r\n# Redlock\r\nredlock_masters:0\r\n") && !strings.Contains(own, "txt:# Redlock\r\nredlock_masters:0\r\n") {
+			t.Errorf("%s: INFO redlock: %q", hello, own)
+		}
+		if !strings.Contains(all, "# Keyspace\r\n\r\n# Redlock\r\nredlock_masters:0\r\n") || !strings.Contains(all, "redis_version:") {
+			t.Errorf("%s: INFO: %q", hello, all)
+		}
+	}
+}

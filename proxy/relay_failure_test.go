@@ -1,0 +1,312 @@
+package proxy_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+)
+
+// lost is the answer to a command that the upstream took and did not answer.
+func lost(addr string) string {
+	return "-ERR upstream " + addr + ": the upstream closed the connection before it answered: the command may or may not have been done\r\n"
+}
+
+// sameLoss takes the two ways in which a dying server's connections end for one.
+func sameLoss(reply string) string {
+	return strings.ReplaceAll(reply, ": connection reset by peer before", ": the upstream closed the connection before")
+}
+
+// Point 24: where there is no upstream, each command is told so, in order, the
+// client stays, and all is well when the upstream is there.
+func TestNoUpstreamAtConnect(t *testing.T) {
+	r, server := relayed(t)
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	p := r.connect()
+	refused := "-ERR upstream " + server.Addr() + ": connection refused\r\n"
+	p.send(lines("PING", "GET a", "LOCK k t PX 1000", "SELECT 1", "SET b 1", "MULTI", "SUBSCRIBE x", "CLIENT REPLY OFF", "INFO", "COMMAND", "UNLOCK k t"))
+	p.expect(refused + refused + ":1000\r\n" + strings.Repeat(refused, 7) + ":1\r\n")
+	if got := p.ask("PROXY INFO"); !strings.Contains(got, "upstream_address:"+server.Addr()+"\r\n") {
+		t.Errorf("PROXY INFO: %q", got)
+	}
+	// A large command, whose beginning is refused before its end is there.
+	p.send("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$100000\r\n" + strings.Repeat("v", 50_000))
+	p.expect(refused)
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(100 * time.Millisecond) // longer than a refusal is remembered
+	p.send(strings.Repeat("v", 50_000) + "\r\n" + lines("EXISTS k", "SET a 1", "LOCK k t PX 1000", "GET a"))
+	p.expect(":0\r\n+OK\r\n:1000\r\n" + bulk("1"))
+}
+
+// Point 23: what the upstream took and did not answer is answered with an error that
+// says so, once for each; the next command finds it back again.
+func TestUpstreamDiesDuringCommands(t *testing.T) {
+	fake := startFake(t, func(c *fakeConn) {
+		if c.read(3) {
+			c.write("+one\r\n") // and nothing for the others
+		}
+	})
+	r := startProxy(t, fake.url())
+	p := r.connect()
+	p.send(lines("A", "B", "C", "LOCK k t PX 1000"))
+	p.expect("+one\r\n" + lost(fake.addr()) + lost(fake.addr()) + ":1000\r\n")
+	p.send(lines("D", "E", "F", "UNLOCK k t"))
+	p.expect("+one\r\n" + lost(fake.addr()) + lost(fake.addr()) + ":1\r\n")
+	if got := fake.commands(); !slices.Equal(got, []string{"A", "B", "C", "D", "E", "F"}) {
+		t.Errorf("the upstream got %q", got) // each once
+	}
+}
+
+// Point 23: where more than an answer is lost, the client's connection ends.
+func TestUpstreamDiesWithTheClientsState(t *testing.T) {
+	for _, c := range []struct{ name, setup, replies, last, want string }{
+		{"in a transaction", lines("MULTI", "SET a 1"), "+OK\r\n+QUEUED\r\n", "EXEC", ""},
+		{"in MULTI itself", "", "", "MULTI", ""},
+		{"subscribed", lines("SUBSCRIBE a"), ack("*", "subscribe", "a", 1), "PING", ""},
+		{"in SUBSCRIBE itself", "", "", "SUBSCRIBE a", ""},
+		{"monitoring", lines("MONITOR"), "+OK\r\n", "PING", ""},
+		{"after SELECT", lines("SELECT 1"), "+OK\r\n", "GET a", "lost"},
+		{"after a name", lines("CLIENT SETNAME x"), "+OK\r\n", "GET a", "lost"},
+		{"after WATCH", lines("WATCH x"), "+OK\r\n", "GET a", "lost"},
+		{"in QUIT", "", "", "QUIT", ""},
+		{"with nothing asked", lines("ECHO x"), bulk("x"), "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, server := relayed(t)
+			p := r.connect()
+			p.send(c.setup)
+			p.expect(c.replies)
+			if err := server.Pause(); err != nil {
+				t.Fatal(err)
+			}
+			if c.last != "" {
+				p.send(lines(c.last, "LOCK k t PX 1000"))
+				time.Sleep(20 * time.Millisecond)
+			}
+			if err := server.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			want := c.want
+			if want == "lost" {
+				want = lost(server.Addr())
+			}
+			if got := sameLoss(p.all()); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+			if r.locks.holder(0, "k") != "" {
+				t.Error("a command ran for a client whose connection had ended")
+			}
+		})
+	}
+}
+
+// Point 23: a reply that was begun cannot be mended: the client's connection ends
+// there, and nothing is written into the reply.
+func TestUpstreamDiesAfterHalfAReply(t *testing.T) {
+	for _, half := range []string{"$100\r\nhalf", "$3\r\nabc", "*3\r\n:1\r\n", "*2\r\n$1\r\nx\r\n*5\r\n", "+hal", "%1\r\n$1\r\n", "|1\r\n+a\r\n+b\r\n", ">2\r\n$3\r\nabc\r\n"} {
+		fake := startFake(t, func(c *fakeConn) {
+			c.read(2)
+			c.write("+one\r\n" + half)
+		})
+		p := startProxy(t, fake.url()).connect()
+		p.send(lines("A", "B", "LOCK k t PX 1000", "C"))
+		p.expectAll("+one\r\n" + half)
+	}
+}
+
+// Point 23: a command that was sent in part when the upstream died is answered, and
+// its rest, which may look like commands, goes nowhere.
+func TestUpstreamDiesWithinACommand(t *testing.T) {
+	evil := strings.Repeat(line1("FLUSHALL"), 2000)
+	fake := startFake(t, func(c *fakeConn) {
+		if begin, err := c.in.Peek(11); err != nil || string(begin) != "*2\r\n$3\r\nSET" {
+			c.read(1 << 20) // a second connection
+			return
+		}
+		_, _ = c.in.Discard(100)
+	})
+	r := startProxy(t, fake.url())
+	p := r.connect()
+	whole := array("SET", evil)
+	p.send(whole[:len(whole)/2])
+	if got := p.reply(); sameLoss(got) != lost(fake.addr()) {
+		t.Fatalf("a command that was sent in part: %q", got)
+	}
+	p.send(whole[len(whole)/2:] + lines("LOCK k t PX 1000"))
+	p.expect(":1000\r\n")
+	p.send(line1("GET after"))
+	eventually(t, "the command behind", func() bool { return slices.Contains(fake.commands(), "GET") })
+	if got := fake.commands(); !slices.Equal(got, []string{"GET"}) {
+		t.Errorf("the upstream got %q", got)
+	}
+}
+
+// Point 23: upstreams that come and go under load. Each command gets one reply or
+// the connection's end, and none is done twice.
+func TestUpstreamThatComesAndGoes(t *testing.T) {
+	server := startRedis(t)
+	link, err := harness.NewLink(server.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer link.Close()
+	r := startProxy(t, "redis://"+link.Addr())
+	stop := make(chan struct{})
+	go func() {
+		defer close(stop)
+		for range 20 {
+			time.Sleep(30 * time.Millisecond)
+			link.Reset()
+		}
+	}()
+	sent, answered, failed := 0, 0, 0
+	for over := false; !over; {
+		p := r.connect()
+		for !over {
+			select {
+			case <-stop:
+				over = true
+			default:
+			}
+			const n = 20
+			p.send(strings.Repeat(line1("INCR n"), n) + lines("LOCK k t PX 1000", "UNLOCK k t"))
+			replies := 0
+			for ; replies < n+2; replies++ {
+				got, err := readReply(p.in)
+				if err != nil {
+					break
+				}
+				switch {
+				case replies >= n:
+					if got != []string{":1000\r\n", ":1\r\n"}[replies-n] {
+						t.Fatalf("reply %d: %q", replies, got)
+					}
+				case got[0] == ':':
+					answered++
+				case strings.HasPrefix(got, "-ERR upstream "+link.Addr()+": "):
+					failed++
+				default:
+					t.Fatalf("reply %d: %q", replies, got)
+				}
+			}
+			if sent += n; replies < n+2 {
+				break
+			}
+		}
+		p.conn.Close()
+	}
+	var n int
+	_, _ = fmt.Sscanf(strings.Split(dial(t, server.Addr()).ask("GET n"), "\r\n")[1], "%d", &n)
+	if n < answered || n > sent {
+		t.Errorf("%d sent, %d answered, %d failed, %d done", sent, answered, failed, n)
+	}
+	t.Logf("%d sent, %d answered, %d failed, %d done", sent, answered, failed, n)
+}
+
+// Points 25 and 26: the upstream's errors are passed on word for word, with what is
+// behind them untouched.
+func TestErrorsArePassedOn(t *testing.T) {
+	errors := []string{
+		"LOADING Redis is loading the dataset in memory", "READONLY You can't write against a read only replica.", "MOVED 3999 127.0.0.1:6381", "ASK 3999 127.0.0.1:6381",
+		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+		"OOM command not allowed when used memory > 'maxmemory'.", "MISCONF Redis is configured to save RDB snapshots", "NOPERM this user has no permissions", "TRYAGAIN x", "CLUSTERDOWN Hash slot not served",
+		"NOREPLICAS Not enough good replicas to write.", "max number of clients reached", "lower case and no code", "",
+	}
+	fake := startFake(t, func(c *fakeConn) {
+		for _, text := range errors {
+			c.read(1)
+			c.write("-" + text + "\r\n")
+		}
+		c.read(1)
+	})
+	p := startProxy(t, fake.url()).connect()
+	for _, text := range errors {
+		p.say("GET a", "-"+text+"\r\n")
+		p.say("LOCK k"+fmt.Sprint(len(text))+text[:min(1, len(text))]+" t PX 1000", ":1000\r\n")
+	}
+}
+
+// Points 25 and 26: the same from servers that are really in that state.
+func TestRealServersErrors(t *testing.T) {
+	for _, c := range []struct{ setup, sent, prefix string }{
+		{"CONFIG SET maxmemory 1", "SET a 1", "-OOM command not allowed"},
+		{"REPLICAOF 127.0.0.1 1", "SET a 1", "-READONLY You can't write"},
+		{"REPLICAOF 127.0.0.1 1\nCONFIG SET replica-serve-stale-data no", "GET a", "-MASTERDOWN Link with MASTER is down"},
+		{"CONFIG SET min-replicas-to-write 1", "SET a 1", "-NOREPLICAS Not enough good replicas"},
+		{"ACL SETUSER default -get", "GET a", "-NOPERM"},
+		{"PING", "EVALSHA 0000000000000000000000000000000000000000 0", "-NOSCRIPT No matching script"},
+		{"PING", "EVAL redis.call('RPUSH',KEYS[1],'x')return(redis.call('GET',KEYS[1])) 1 a", "-WRONGTYPE Operation against a key"},
+		{"PING", "EVAL return(redis.call('NOSUCH')) 0", "-ERR Unknown Redis command called from script"},
+		{"PING", "NOSUCH a b", "-ERR unknown command 'NOSUCH'"},
+	} {
+		r, server := relayed(t)
+		direct, p := dial(t, server.Addr()), r.connect()
+		for line := range strings.SplitSeq(c.setup, "\n") {
+			direct.ask(line)
+		}
+		want := direct.ask(c.sent)
+		if got := p.ask(c.sent); !strings.HasPrefix(got, c.prefix) || got != want {
+			t.Errorf("%s: %s: got %q, want %q", c.setup, c.sent, got, want)
+		}
+		p.say("LOCK k t PX 1000", ":1000\r\n")
+	}
+	cluster, _ := relayed(t, "--cluster-enabled", "yes")
+	cluster.connect().say("SET a 1", "-CLUSTERDOWN Hash slot not served\r\n")
+}
+
+// Point 24: the upstream's own refusal of one client too many reaches that client.
+func TestUpstreamIsFull(t *testing.T) {
+	server := startRedis(t, "--maxclients", "2")
+	r := startProxy(t, server.URL())
+	a, b, c := r.connect(), r.connect(), r.connect()
+	eventually(t, "a place", func() bool { return a.ask("PING") == "+PONG\r\n" })
+	b.say("PING", "+PONG\r\n")
+	c.send(line1("GET a"))
+	c.expectAll("-ERR max number of clients reached\r\n")
+	d := r.connect()
+	d.say("LOCK k t PX 1000", ":1000\r\n")
+}
+
+// Point 28: while the upstream hangs or is gone, locks are had as ever; while locks
+// hang, data are.
+func TestLocksAndDataShareNothing(t *testing.T) {
+	r, server := relayed(t)
+	data, locks := r.connect(), r.connect()
+	data.say("SET a 1", "+OK\r\n")
+	locks.say("PING", "+PONG\r\n")
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	data.send(line1("GET a"))
+	for range 100 {
+		locks.say("LOCK k t PX 1000", ":1000\r\n")
+		locks.say("UNLOCK k t", ":1\r\n")
+	}
+	if err := server.Continue(); err != nil {
+		t.Fatal(err)
+	}
+	data.expect(bulk("1"))
+
+	locks.say("LOCK k t PX 1000", ":1000\r\n")
+	r.connect().send(line1("LOCK k u PX 1000 BLOCK 0"))
+	eventually(t, "the waiter", func() bool { return r.locks.waiters() == 1 })
+	for range 100 {
+		data.say("GET a", bulk("1"))
+	}
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	data.expectAll("")
+	p := r.connect()
+	for range 100 {
+		p.say("LOCK l t PX 1000", ":1000\r\n")
+		p.say("UNLOCK l t", ":1\r\n")
+	}
+}

@@ -1,0 +1,157 @@
+package proxy_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/proxy"
+)
+
+const noAuth = "-NOAUTH Authentication required.\r\n"
+
+// protected is a redis-server with a password and a second user.
+func protected(t *testing.T) (*rig, *harness.Redis) {
+	return relayed(t, "--requirepass", "secret", "--user", "alice", "on", ">wonder", "~*", "&*", "+@all", "-flushall")
+}
+
+// Point 4: what the upstream demands a login for is not to be had without one here.
+func TestLockNeedsTheUpstreamsLogin(t *testing.T) {
+	r, server := protected(t)
+	if got := r.connect().ask("INFO"); got != noAuth {
+		t.Errorf("INFO: %q", got)
+	}
+	for _, line := range []string{"LOCK k t PX 1000", "UNLOCK k t", "EXTEND k t PX 1000", "PROXY INFO", "PING", "GET a", "COMMAND COUNT"} {
+		r.connect().say(line, noAuth)
+	}
+	for _, c := range []struct{ login, replies string }{
+		{line1("AUTH secret"), "+OK\r\n"},
+		{"auth secret\r\n", "+OK\r\n"},
+		{line1("AUTH alice wonder"), "+OK\r\n"},
+		{lines("AUTH secret", "AUTH wrong"), "+OK\r\n-WRONGPASS invalid username-password pair or user is disabled.\r\n"},
+		{lines("AUTH secret", "MULTI", "AUTH alice wonder", "EXEC"), "+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n"},
+		{lines("CLIENT REPLY SKIP") + lines("AUTH secret"), noAuth + "+OK\r\n"},
+	} {
+		p := r.connect()
+		p.send(c.login + lines("LOCK k t PX 1000", "UNLOCK k t"))
+		p.expect(c.replies + ":1000\r\n:1\r\n")
+	}
+	for _, login := range []string{"AUTH wrong", "AUTH", "HELLO 2 SETNAME auth", "HELLO 3 AUTH default wrong"} {
+		p := r.connect()
+		p.send(lines(login, "LOCK k t PX 1000"))
+		p.expect(dial(t, server.Addr()).ask(login) + noAuth)
+	}
+}
+
+// Points 4 and 5: HELLO logs in, too, and RESET logs out.
+func TestLoginByHelloAndLogoutByReset(t *testing.T) {
+	r, _ := protected(t)
+	p := r.connect()
+	p.send(lines("LOCK k t PX 1000", "HELLO 3 AUTH default secret SETNAME app"))
+	p.expect(noAuth)
+	if hello := p.reply(); !strings.HasPrefix(hello, "%7\r\n") {
+		t.Fatalf("HELLO: %q", hello)
+	}
+	p.send(lines("LOCK k t PX 1000", "RESET", "LOCK k u PX 1000", "AUTH secret", "LOCK k u PX 1000"))
+	p.expect(":1000\r\n+RESET\r\n" + noAuth + "+OK\r\n$-1\r\n")
+}
+
+// Point 4: a connection that the upstream lets in counts as logged in, though no
+// AUTH was ever sent on it.
+func TestLoginByTheUpstreamsOwnRules(t *testing.T) {
+	r, server := relayed(t)
+	early, silent := r.connect(), r.connect()
+	early.say("PING", "+PONG\r\n")
+	silent.send(lines("PING", "CLIENT REPLY OFF"))
+	silent.expect("+PONG\r\n")
+	dial(t, server.Addr()).say("CONFIG SET requirepass secret", "+OK\r\n")
+	r.upstream.Probe(t.Context())
+	r.connect().say("LOCK k t PX 1000", noAuth)
+	early.say("LOCK k t PX 1000", ":1000\r\n")
+	silent.send(lines("LOCK s t PX 1000", "CLIENT REPLY ON"))
+	silent.expect("+OK\r\n")
+	if r.locks.holder(0, "s") != "t" {
+		t.Error("the silent client that is logged in did not get its lock")
+	}
+}
+
+// Point 30: before the login the upstream's own small limits hold.
+func TestLimitsBeforeLogin(t *testing.T) {
+	r, server := protected(t)
+	for _, sent := range []string{
+		"*11\r\n$4\r\nPING\r\n",
+		"*2\r\n$4\r\nECHO\r\n$16385\r\n",
+		lines("PING") + "*2\r\n$4\r\nECHO\r\n$16385\r\n" + strings.Repeat("x", 16385) + "\r\n",
+	} {
+		p, direct := r.connect(), dial(t, server.Addr())
+		p.send(sent)
+		direct.send(sent)
+		if got, want := p.all(), direct.all(); got != want || !strings.Contains(want, "unauthenticated") {
+			t.Errorf("%.60q: got %q, want %q", sent, got, want)
+		}
+	}
+}
+
+// The URL's user, password and database are used on every connection; the client
+// need not know them.
+func TestUpstreamURLWithLogin(t *testing.T) {
+	_, server := protected(t)
+	for _, who := range []string{":secret", "alice:wonder"} {
+		r := startProxy(t, "redis://"+who+"@"+server.Addr()+"/5")
+		p := r.connect()
+		p.say("LOCK k t PX 1000", ":1000\r\n")
+		p.say("SET a "+who, "+OK\r\n")
+		if got := p.ask("CLIENT INFO"); !strings.Contains(got, " db=5 ") {
+			t.Errorf("as %s: %q", who, got)
+		}
+		if got := r.locks.holder(5, "k"); got != "t" {
+			t.Errorf("as %s: the lock is not in database 5", who)
+		}
+		p.send(lines("RESET", "GET a"))
+		p.expect("+RESET\r\n" + noAuth)
+	}
+	direct := dial(t, server.Addr())
+	direct.send(lines("AUTH secret", "SELECT 5", "GET a"))
+	direct.expect("+OK\r\n+OK\r\n" + bulk("alice:wonder"))
+}
+
+func TestUpstreamURLRefused(t *testing.T) {
+	_, server := protected(t)
+	for path, want := range map[string]string{
+		"redis://:wrong@" + server.Addr():          "AUTH: WRONGPASS invalid username-password pair or user is disabled.",
+		"redis://nobody:wrong@" + server.Addr():    "AUTH: WRONGPASS invalid username-password pair or user is disabled.",
+		"redis://:secret@" + server.Addr() + "/99": "SELECT: ERR DB index is out of range",
+		"redis://" + server.Addr() + "/1":          "SELECT: NOAUTH Authentication required.",
+	} {
+		r := startProxy(t, path)
+		p := r.connect()
+		p.say("GET a", "-ERR upstream "+server.Addr()+": "+want+"\r\n")
+		p.say("LOCK k t PX 1000", ":1000\r\n")
+	}
+	if _, err := proxy.NewUpstream("http://x", 0, nil); err == nil || !strings.HasPrefix(err.Error(), "upstream: ") {
+		t.Errorf("http://x: %v", err)
+	}
+}
+
+// An upstream behind a unix socket.
+func TestUpstreamBehindUnixSocket(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "redis.sock")
+	server := startRedis(t, "--unixsocket", socket)
+	r := startProxy(t, "unix://"+socket)
+	p := r.connect()
+	p.say("SET a 1", "+OK\r\n")
+	p.say("LOCK k t PX 1000", ":1000\r\n")
+	dial(t, server.Addr()).say("GET a", bulk("1"))
+	p.send(line1("BLPOP none 0"))
+	if err := p.conn.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	p.expectAll("")
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.connect().ask("GET a"); !strings.HasPrefix(got, "-ERR upstream "+socket+": ") {
+		t.Errorf("a dead one: %q", got)
+	}
+}

@@ -1,0 +1,255 @@
+package proxy_test
+
+import (
+	"fmt"
+	"net"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// ack is an answer to SUBSCRIBE and its kin, in RESP2 or (kind >) RESP3.
+func ack(kind, word, channel string, count int) string {
+	return fmt.Sprintf("%s3\r\n%s%s:%d\r\n", kind, bulk(word), bulk(channel), count)
+}
+
+func message(kind, channel, text string) string {
+	return kind + "3\r\n" + bulk("message") + bulk(channel) + bulk(text)
+}
+
+const (
+	cannotLock = "-ERR Can't execute 'lock': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n"
+	nullAck    = "*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n"
+)
+
+// Point 8: an invalidation is pushed while the client waits for a LOCK, which then
+// is granted.
+func TestPushWhileLockWaits(t *testing.T) {
+	r, server := relayed(t)
+	holder, p, other := r.connect(), r.connect(), dial(t, server.Addr())
+	holder.say("LOCK k t PX 1000", ":1000\r\n")
+	p.send(line1("HELLO 3"))
+	p.reply()
+	p.send(lines("CLIENT TRACKING on", "GET a", "LOCK k u PX 1000 BLOCK 0", "GET a"))
+	p.expect("+OK\r\n_\r\n")
+	eventually(t, "the waiter", func() bool { return r.locks.waiters() == 1 })
+	other.say("SET a 1", "+OK\r\n")
+	p.expect(">2\r\n" + bulk("invalidate") + "*1\r\n" + bulk("a"))
+	holder.say("UNLOCK k t", ":1\r\n")
+	p.expect(":1000\r\n" + bulk("1"))
+}
+
+// Point 8: in RESP2 the invalidations come to a second connection as messages.
+func TestTrackingRedirect(t *testing.T) {
+	r, server := relayed(t)
+	p, listener := r.connect(), r.connect()
+	id := strings.TrimSpace(listener.ask("CLIENT ID")[1:])
+	listener.say("SUBSCRIBE __redis__:invalidate", ack("*", "subscribe", "__redis__:invalidate", 1))
+	p.say("CLIENT TRACKING on REDIRECT "+id, "+OK\r\n")
+	p.say("GET a", "$-1\r\n")
+	dial(t, server.Addr()).say("SET a 1", "+OK\r\n")
+	listener.expect("*3\r\n" + bulk("message") + bulk("__redis__:invalidate") + "*1\r\n" + bulk("a"))
+	p.say("LOCK k t PX 1000", ":1000\r\n")
+}
+
+// Point 9: a lock command in a transaction aborts it and takes no lock.
+func TestLockInTransactionAbortsIt(t *testing.T) {
+	r, _ := relayed(t)
+	for _, line := range []string{"LOCK k t PX 1000", "UNLOCK k t", "EXTEND k t PX 1000", "PROXY INFO"} {
+		p := r.connect()
+		p.send(lines("MULTI", "SET a 1", line, "EXEC", "EXISTS a", "LOCK after t PX 1000", "UNLOCK after t"))
+		p.expect("+OK\r\n+QUEUED\r\n")
+		if got := p.reply(); !strings.HasPrefix(got, "-ERR unknown command '"+strings.Fields(line)[0]+"'") {
+			t.Errorf("%s: %q", line, got)
+		}
+		p.expect("-EXECABORT Transaction discarded because of previous errors.\r\n:0\r\n:1000\r\n:1\r\n")
+	}
+	if got := r.locks.holder(0, "k"); got != "" {
+		t.Errorf("the lock was taken by %q", got)
+	}
+	p := r.connect()
+	p.send(lines("MULTI", "INFO redlock", "COMMAND COUNT", "EXEC"))
+	p.expect("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n$0\r\n\r\n:")
+	p = r.connect()
+	huge := strings.Repeat("k", 2<<20)
+	p.send(lines("MULTI", "SET a 1", "LOCK "+huge+" t PX 1000", "EXEC"))
+	p.expect("+OK\r\n+QUEUED\r\n-ERR unknown command 'LOCK'")
+	if rest := upTo(p, "EXECABORT Transaction discarded because of previous errors.\r\n"); strings.Count(rest, "\r\n") != 2 {
+		t.Errorf("a lock of 2 MB in a transaction: %q", rest)
+	}
+}
+
+// Point 9: the ways in and out of a transaction.
+func TestTransactionIsLeftWhereTheUpstreamLeavesIt(t *testing.T) {
+	r, server := relayed(t)
+	dirty := dial(t, server.Addr())
+	for _, c := range []struct{ name, sent, want string }{
+		{"exec", lines("MULTI", "PING", "EXEC"), "+OK\r\n+QUEUED\r\n*1\r\n+PONG\r\n"},
+		{"empty", lines("MULTI", "EXEC"), "+OK\r\n*0\r\n"},
+		{"discard", lines("MULTI", "PING", "DISCARD"), "+OK\r\n+QUEUED\r\n+OK\r\n"},
+		{"aborted", lines("MULTI", "NOSUCH", "EXEC"), "+OK\r\n-ERR unknown command 'NOSUCH', with args beginning with: \r\n-EXECABORT Transaction discarded because of previous errors.\r\n"},
+		{"nested", lines("MULTI", "MULTI", "DISCARD"), "+OK\r\n-ERR MULTI calls can not be nested\r\n+OK\r\n"},
+		{"exec outside", lines("EXEC"), "-ERR EXEC without MULTI\r\n"},
+		{"discard outside", lines("DISCARD"), "-ERR DISCARD without MULTI\r\n"},
+		{"multi with an argument", lines("MULTI x"), "-ERR wrong number of arguments for 'multi' command\r\n"},
+		{"errors within", lines("SET a x", "MULTI", "INCR a", "EXEC"), "+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n-ERR value is not an integer or out of range\r\n"},
+	} {
+		p := r.connect()
+		p.send(c.sent + lines("LOCK k t PX 1000", "UNLOCK k t", "ECHO end"))
+		p.expect(c.want + ":1000\r\n:1\r\n" + bulk("end"))
+		p.conn.Close()
+	}
+	p := r.connect()
+	p.say("WATCH w", "+OK\r\n")
+	dirty.say("SET w 1", "+OK\r\n")
+	p.send(lines("MULTI", "PING", "EXEC", "LOCK k t PX 1000"))
+	p.expect("+OK\r\n+QUEUED\r\n*-1\r\n:1000\r\n")
+}
+
+// Point 10: a RESP2 subscriber gets Redis' refusal of what is the proxy's own, until
+// the last channel is gone.
+func TestSubscriberInRESP2(t *testing.T) {
+	r, server := relayed(t)
+	p, publisher := r.connect(), dial(t, server.Addr())
+	p.send(lines("SUBSCRIBE a b", "PSUBSCRIBE p*", "SSUBSCRIBE s", "LOCK k t PX 1000", "PING", "PING x"))
+	p.expect(ack("*", "subscribe", "a", 1) + ack("*", "subscribe", "b", 2) + ack("*", "psubscribe", "p*", 3) + ack("*", "ssubscribe", "s", 1) +
+		cannotLock + "*2\r\n" + bulk("pong") + bulk("") + "*2\r\n" + bulk("pong") + bulk("x"))
+	p.say("INFO", strings.Replace(cannotLock, "lock", "info", 1))
+	p.say("COMMAND COUNT", strings.Replace(cannotLock, "lock", "command|count", 1))
+	publisher.send(lines("PUBLISH a m", "PUBLISH px m", "SPUBLISH s m"))
+	publisher.expect(":1\r\n:1\r\n:1\r\n")
+	p.expect(message("*", "a", "m") + "*4\r\n" + bulk("pmessage") + bulk("p*") + bulk("px") + bulk("m") +
+		strings.Replace(message("*", "s", "m"), bulk("message"), bulk("smessage"), 1))
+	p.send(lines("UNSUBSCRIBE a", "LOCK k t PX 1000", "UNSUBSCRIBE", "LOCK k t PX 1000", "PUNSUBSCRIBE", "LOCK k t PX 1000", "SUNSUBSCRIBE", "LOCK k t PX 1000"))
+	p.expect(ack("*", "unsubscribe", "a", 2) + cannotLock + ack("*", "unsubscribe", "b", 1) + cannotLock +
+		ack("*", "punsubscribe", "p*", 0) + cannotLock + ack("*", "sunsubscribe", "s", 0) + ":1000\r\n")
+	p.send(lines("UNSUBSCRIBE", "UNSUBSCRIBE x", "SUBSCRIBE", "UNLOCK k t"))
+	p.expect(nullAck + ack("*", "unsubscribe", "x", 0) + "-ERR wrong number of arguments for 'subscribe' command\r\n:1\r\n")
+}
+
+// Point 10: UNSUBSCRIBE without arguments is answered once for each channel.
+func TestUnsubscribeFromAll(t *testing.T) {
+	r, _ := relayed(t)
+	p := r.connect()
+	p.send(lines("SUBSCRIBE a b c a", "PSUBSCRIBE p", "UNSUBSCRIBE", "PUNSUBSCRIBE", "LOCK k t PX 1000"))
+	p.expect(ack("*", "subscribe", "a", 1) + ack("*", "subscribe", "b", 2) + ack("*", "subscribe", "c", 3) + ack("*", "subscribe", "a", 3) +
+		ack("*", "psubscribe", "p", 4))
+	gone := map[string]bool{}
+	for n := 3; n > 0; n-- { // in no certain order
+		got := p.reply()
+		gone[got] = true
+		if !strings.HasSuffix(got, fmt.Sprintf(":%d\r\n", n)) {
+			t.Errorf("%d left: %q", n, got)
+		}
+	}
+	if len(gone) != 3 {
+		t.Errorf("unsubscribed from %v", gone)
+	}
+	p.expect(ack("*", "punsubscribe", "p", 0) + ":1000\r\n")
+}
+
+// Point 10: SUBSCRIBE to more than the proxy holds of a command.
+func TestSubscribeToMany(t *testing.T) {
+	r, _ := relayed(t)
+	p := r.connect()
+	words := []string{"SUBSCRIBE"}
+	var want strings.Builder
+	for i := range 20_000 {
+		words = append(words, fmt.Sprintf("%0100d", i))
+		want.WriteString(ack("*", "subscribe", words[i+1], i+1))
+	}
+	p.send(array(words...) + line1("LOCK k t PX 1000") + array(append([]string{"UNSUBSCRIBE"}, words[1:]...)...) + line1("LOCK k t PX 1000"))
+	p.expect(want.String() + cannotLock)
+	for i := range 20_000 {
+		p.expect(ack("*", "unsubscribe", words[i+1], 20_000-i-1))
+	}
+	p.expect(":1000\r\n")
+}
+
+// Point 10: a RESP3 subscriber may do everything, and messages come between replies,
+// never inside of one.
+func TestSubscriberInRESP3(t *testing.T) {
+	r, server := relayed(t)
+	p, publisher := r.connect(), dial(t, server.Addr())
+	p.send(line1("HELLO 3"))
+	p.reply()
+	p.send(lines("SUBSCRIBE a", "LOCK k t PX 1000", "SUBSCRIBE b c", "UNSUBSCRIBE b c", "LOCK k u PX 1000"))
+	p.expect(ack(">", "subscribe", "a", 1) + ":1000\r\n" + ack(">", "subscribe", "b", 2) + ack(">", "subscribe", "c", 3) +
+		ack(">", "unsubscribe", "b", 2) + ack(">", "unsubscribe", "c", 1) + "_\r\n")
+
+	const n = 2000
+	publisher.send(strings.Repeat(line1("PUBLISH a "+strings.Repeat("m", 100)), n))
+	sent := lines("LOCK k u PX 1000", "ECHO x", "INFO redlock", "COMMAND GETKEYS GET z")
+	go func() { _, _ = p.conn.Write([]byte(strings.Repeat(sent, n/4))) }()
+	messages, replies := 0, map[string]int{}
+	for messages < n || replies["*1\r\n"+bulk("z")] < n/4 {
+		got := p.reply()
+		if got == message(">", "a", strings.Repeat("m", 100)) {
+			messages++
+		} else {
+			replies[regexp.MustCompile(`(?s)# Redlock.*`).ReplaceAllString(got, "")]++
+		}
+	}
+	if len(replies) != 4 || replies["_\r\n"] != n/4 || replies[bulk("x")] != n/4 {
+		t.Errorf("between %d messages: %v", messages, replies)
+	}
+}
+
+// Point 10: SUBSCRIBE in a transaction; from there on only bytes are passed.
+func TestSubscribeInTransaction(t *testing.T) {
+	r, server := relayed(t)
+	sent := lines("MULTI", "SUBSCRIBE a b", "EXEC", "PING")
+	p, direct := r.connect(), dial(t, server.Addr())
+	p.send(sent)
+	direct.send(sent)
+	want := upTo(direct, bulk("pong")+bulk(""))
+	p.expect(want)
+	direct2 := dial(t, server.Addr())
+	direct2.say("PUBLISH a m", ":2\r\n")
+	p.expect(message("*", "a", "m"))
+}
+
+// Point 11: what stands before a blocking command is answered before it waits, there
+// is no limit to that, and what stands behind it runs when it is done.
+func TestBlockingCommand(t *testing.T) {
+	r, server := relayed(t)
+	p, other := r.connect(), dial(t, server.Addr())
+	p.send(lines("SET a 1", "LOCK k t PX 1000", "BLPOP q 0", "UNLOCK k t", "LLEN q"))
+	p.expect("+OK\r\n:1000\r\n")
+	eventually(t, "the blocked client", func() bool { return strings.Contains(other.ask("INFO clients"), "blocked_clients:1") })
+	time.Sleep(50 * time.Millisecond)
+	if r.locks.holder(0, "k") != "t" {
+		t.Error("UNLOCK ran while BLPOP waited")
+	}
+	other.say("RPUSH q x", ":1\r\n")
+	p.expect("*2\r\n" + bulk("q") + bulk("x") + ":1\r\n:0\r\n")
+}
+
+// Point 11: of a client that left while it was blocked nothing is popped.
+func TestClientLeavesWhileBlocked(t *testing.T) {
+	for name, leave := range map[string]func(*net.TCPConn) error{
+		"closes":      (*net.TCPConn).Close,
+		"is reset":    func(c *net.TCPConn) error { _ = c.SetLinger(0); return c.Close() },
+		"half-closes": (*net.TCPConn).CloseWrite,
+	} {
+		for _, sent := range []string{line1("BLPOP q 0"), lines("BLPOP q 0", "LOCK k t PX 1000"), lines("PING", "brpop q 0", "PING", "INFO")} {
+			t.Run(name+" behind "+strings.Fields(sent)[2], func(t *testing.T) {
+				r, server := relayed(t)
+				p, other := r.connect(), dial(t, server.Addr())
+				p.send(sent)
+				eventually(t, "the blocked client", func() bool { return strings.Contains(other.ask("INFO clients"), "blocked_clients:1") })
+				if err := leave(p.conn); err != nil {
+					t.Fatal(err)
+				}
+				eventually(t, "the client's end", func() bool { return strings.Contains(other.ask("INFO clients"), "blocked_clients:0") })
+				other.say("RPUSH q x", ":1\r\n")
+				other.say("LLEN q", ":1\r\n")
+				eventually(t, "the session's end", func() bool { return r.server.Clients() == 0 })
+				if r.locks.holder(0, "k") != "" {
+					t.Error("a client that left got a lock")
+				}
+			})
+		}
+	}
+}

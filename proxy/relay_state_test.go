@@ -1,0 +1,228 @@
+package proxy_test
+
+import (
+	"bufio"
+	"bytes"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Point 2: a client's state is that of its own upstream connection.
+func TestStateIsTheClientsOwn(t *testing.T) {
+	r, _ := relayed(t)
+	a, b := r.connect(), r.connect()
+	a.say("CLIENT SETNAME alice", "+OK\r\n")
+	a.say("SELECT 3", "+OK\r\n")
+	a.say("CLIENT NO-EVICT on", "+OK\r\n")
+	a.say("SET k a", "+OK\r\n")
+	b.say("GET k", "$-1\r\n")
+	b.say("CLIENT GETNAME", "$-1\r\n")
+	a.say("CLIENT GETNAME", bulk("alice"))
+	for _, want := range []string{"name=alice ", " db=3 ", " flags=e "} {
+		if got := a.ask("CLIENT INFO"); !strings.Contains(got, want) {
+			t.Errorf("%q is not in %q", want, got)
+		}
+	}
+	a.say("WATCH k", "+OK\r\n")
+	b.say("SELECT 3", "+OK\r\n")
+	b.say("SET k b", "+OK\r\n")
+	a.send(lines("MULTI", "SET k c", "EXEC", "GET k"))
+	a.expect("+OK\r\n+QUEUED\r\n*-1\r\n" + bulk("b"))
+}
+
+// Points 2 and 9: locks of different databases are different; the database is
+// learned from the upstream's answers.
+func TestLockIsInTheSelectedDatabase(t *testing.T) {
+	r, _ := relayed(t)
+	p := r.connect()
+	for _, c := range []struct {
+		before, replies string
+		db              int
+	}{
+		{"", "", 0},
+		{lines("SELECT 2"), "+OK\r\n", 2},
+		{lines("SELECT 99"), "-ERR DB index is out of range\r\n", 2},
+		{lines("SELECT x"), "-ERR value is not an integer or out of range\r\n", 2},
+		{"select 4\r\n", "+OK\r\n", 4},
+		{lines("MULTI", "SELECT 5", "DISCARD"), "+OK\r\n+QUEUED\r\n+OK\r\n", 4},
+		{lines("MULTI", "SELECT 5", "EXEC"), "+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n", 5},
+		{lines("MULTI", "SELECT 6", "SELECT", "EXEC"), "+OK\r\n+QUEUED\r\n-ERR wrong number of arguments for 'select' command\r\n" +
+			"-EXECABORT Transaction discarded because of previous errors.\r\n", 5},
+		{lines("WATCH w", "SET w 1", "MULTI", "SELECT 6", "EXEC"), "+OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n*-1\r\n", 5},
+		{lines("CLIENT REPLY SKIP", "SELECT 7"), "", 7},
+		{lines("CLIENT REPLY SKIP", "SELECT 99"), "", 7},
+		{lines("CLIENT REPLY OFF", "SELECT 8", "CLIENT REPLY ON"), "+OK\r\n", 8},
+		{lines("RESET"), "+RESET\r\n", 0},
+	} {
+		p.send(c.before + line1("LOCK k t PX 1000"))
+		p.expect(c.replies + ":1000\r\n")
+		if got := r.locks.holder(c.db, "k"); got != "t" {
+			t.Errorf("after %q the lock is not in database %d", c.before, c.db)
+		}
+		p.say("UNLOCK k t", ":1\r\n")
+	}
+}
+
+// Point 3: HELLO is the upstream's, and own replies are in the protocol it grants.
+func TestHelloDecidesTheProtocol(t *testing.T) {
+	r, server := relayed(t)
+	r.connect().say("LOCK held t PX 1000", ":1000\r\n")
+	for _, c := range []struct{ pipeline, null string }{
+		{"", "$-1\r\n"},
+		{lines("HELLO"), "$-1\r\n"},
+		{lines("HELLO 2"), "$-1\r\n"},
+		{lines("HELLO 3"), "_\r\n"},
+		{lines("hello 3 setname app"), "_\r\n"},
+		{lines("HELLO 3 AUTH default x SETNAME app"), "_\r\n"},
+		{lines("HELLO 4"), "$-1\r\n"},
+		{lines("HELLO x"), "$-1\r\n"},
+		{lines("HELLO 3 AUTH nobody wrong"), "$-1\r\n"},
+		{lines("HELLO 3 SETNAME"), "$-1\r\n"},
+		{lines("HELLO 3", "HELLO 4"), "_\r\n"},
+		{lines("HELLO 3", "HELLO 2"), "$-1\r\n"},
+		{"HELLO 3\r\n", "_\r\n"},
+		{lines("HELLO 3", "RESET"), "$-1\r\n"},
+		{lines("MULTI", "HELLO 3", "EXEC"), "_\r\n"},
+		{lines("MULTI", "HELLO 3", "DISCARD"), "$-1\r\n"},
+		{lines("CLIENT REPLY SKIP", "HELLO 3"), "_\r\n"},
+		{lines("CLIENT REPLY SKIP", "HELLO 4"), "$-1\r\n"},
+	} {
+		p, direct := r.connect(), dial(t, server.Addr())
+		p.send(c.pipeline + lines("LOCK held u PX 1000", "ECHO end"))
+		direct.send(c.pipeline + line1("ECHO end"))
+		got := upTo(p, bulk("end"))
+		want := strings.TrimSuffix(upTo(direct, bulk("end")), bulk("end")) + c.null + bulk("end")
+		if withoutID(got) != withoutID(want) {
+			t.Errorf("%q: got %q\nwant %q", c.pipeline, got, want)
+		}
+	}
+}
+
+// upTo reads up to a text, which ends a line.
+func upTo(p *peer, text string) string {
+	p.Helper()
+	var got []byte
+	for !bytes.HasSuffix(got, []byte(text)) {
+		line, err := p.in.ReadSlice('\n')
+		got = append(got, line...)
+		if err != nil && err != bufio.ErrBufferFull {
+			p.Fatalf("got %.500q, %v", got, err)
+		}
+	}
+	return string(got)
+}
+
+var idField = regexp.MustCompile(`(\$2\r\nid\r\n:)\d+`)
+
+func withoutID(reply string) string { return idField.ReplaceAllString(reply, "$1") }
+
+// Point 5: RESET puts everything back, also what the proxy knows.
+func TestReset(t *testing.T) {
+	r, _ := relayed(t)
+	r.connect().say("LOCK held t PX 1000", ":1000\r\n")
+	for _, c := range []struct{ before, replies string }{
+		{lines("SELECT 3"), "+OK\r\n"},
+		{lines("MULTI", "SET a 1"), "+OK\r\n+QUEUED\r\n"},
+		{lines("SUBSCRIBE a b"), "*3\r\n" + bulk("subscribe") + bulk("a") + ":1\r\n*3\r\n" + bulk("subscribe") + bulk("b") + ":2\r\n"},
+		{lines("CLIENT REPLY OFF"), ""},
+		{lines("MONITOR"), "+OK\r\n"},
+	} {
+		p := r.connect()
+		p.send(c.before + lines("RESET", "LOCK held u PX 1000", "PING"))
+		p.expect(c.replies + "+RESET\r\n$-1\r\n+PONG\r\n")
+	}
+	p := r.connect()
+	p.send(lines("CLIENT REPLY SKIP", "RESET", "LOCK held u PX 1000", "RESET x", "LOCK held u PX 1000"))
+	p.expect("$-1\r\n-ERR wrong number of arguments for 'reset' command\r\n$-1\r\n")
+}
+
+// Point 5: QUIT is answered, the connection is closed, and nothing runs behind it.
+func TestQuit(t *testing.T) {
+	for _, behind := range []string{"", lines("LOCK k t PX 1000"), lines("SET a 1", "LOCK k t PX 1000", "GET a"), lines("INFO")} {
+		r, server := relayed(t)
+		p := r.connect()
+		p.send(lines("PING", "QUIT") + behind)
+		p.expectAll("+PONG\r\n+OK\r\n")
+		if got := r.locks.holder(0, "k"); got != "" {
+			t.Errorf("%q: the lock was taken", behind)
+		}
+		dial(t, server.Addr()).say("EXISTS a", ":0\r\n")
+	}
+}
+
+// Point 6: the ids that a client is told are those by which it can be found.
+func TestClientIDs(t *testing.T) {
+	r, server := relayed(t)
+	p, direct := r.connect(), dial(t, server.Addr())
+	p.say("CLIENT SETNAME me", "+OK\r\n")
+	id := strings.TrimSpace(p.ask("CLIENT ID")[1:])
+	for _, list := range []string{p.ask("CLIENT LIST ID " + id), direct.ask("CLIENT LIST ID " + id)} {
+		if !strings.Contains(list, "id="+id+" ") || !strings.Contains(list, " name=me ") {
+			t.Errorf("client %s in the list: %q", id, list)
+		}
+	}
+	direct.say("CLIENT KILL ID "+id, ":1\r\n")
+	p.expectAll("")
+
+	p = r.connect()
+	id = strings.TrimSpace(p.ask("CLIENT ID")[1:])
+	p.send(lines("PING", "CLIENT KILL ID "+id+" SKIPME no"))
+	p.expectAll("+PONG\r\n:1\r\n")
+}
+
+// Point 7: where the upstream is told to keep silent, so does the proxy, and it
+// waits for nothing.
+func TestReplyModes(t *testing.T) {
+	off, skip, on := line1("CLIENT REPLY OFF"), line1("client reply SKIP"), line1("CLIENT REPLY ON")
+	lock, ping := line1("LOCK k t PX 1000"), line1("PING")
+	info := line1("INFO") + line1("COMMAND COUNT")
+	for _, c := range []struct{ name, sent, want string }{
+		{"off", off + ping + lock + ping + on + ping, "+OK\r\n+PONG\r\n"},
+		{"off, then info", off + info + lock + on + ping, "+OK\r\n+PONG\r\n"},
+		{"skip a lock", skip + lock + ping, "+PONG\r\n"},
+		{"skip a forwarded one", skip + ping + lock + ping, ":1000\r\n+PONG\r\n"},
+		{"skip a state", skip + line1("SELECT 1") + lock, ":1000\r\n"},
+		{"skip info", skip + line1("INFO") + ping, "+PONG\r\n"},
+		{"skip skip", skip + skip + lock + ping, "+PONG\r\n"},
+		{"skip within off", off + skip + lock + lock + on + ping, "+OK\r\n+PONG\r\n"},
+		{"skip, then on", skip + on + lock, "+OK\r\n:1000\r\n"},
+		{"off within skip", skip + off + lock + on + ping, "+OK\r\n+PONG\r\n"},
+		{"skip the unknown", skip + line1("NOSUCH") + ping, "+PONG\r\n"},
+		{"off, then an error", off + line1("CLIENT REPLY x") + lock + on, "+OK\r\n"},
+		{"wrong argument", line1("CLIENT REPLY x") + lock, "-ERR syntax error\r\n:1000\r\n"},
+		{"wrong number", line1("CLIENT REPLY") + lock, "-ERR wrong number of arguments for 'client|reply' command\r\n:1000\r\n"},
+		{"in a transaction", line1("MULTI") + off + ping + line1("DISCARD") + lock, "+OK\r\n+QUEUED\r\n+QUEUED\r\n+OK\r\n:1000\r\n"},
+		{"refused: subscribed", line1("SUBSCRIBE a") + off + line1("UNSUBSCRIBE") + lock,
+			"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n-ERR Can't execute 'client|reply': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n" +
+				"*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n:1000\r\n"},
+		{"a transaction in silence", off + line1("MULTI") + line1("SET x 1") + lock + line1("EXEC") + on + line1("GET x"), "+OK\r\n$-1\r\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, _ := relayed(t)
+			p := r.connect()
+			p.send(c.sent + line1("ECHO end"))
+			p.expect(c.want + bulk("end"))
+		})
+	}
+}
+
+// Point 7: in silence, subscriptions are told of all the same.
+func TestSubscribingInSilence(t *testing.T) {
+	r, server := relayed(t)
+	p := r.connect()
+	p.send(lines("CLIENT REPLY SKIP", "SUBSCRIBE a", "PING"))
+	ack := "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n"
+	if got := p.reply(); got != ack {
+		t.Skipf("SKIPPED: this redis-server does not confirm a SUBSCRIBE in silence, others do: %q", got)
+	}
+	p.expect("*2\r\n$4\r\npong\r\n$0\r\n\r\n")
+	p.send(lines("LOCK k t PX 1000"))
+	if got := p.reply(); !strings.HasPrefix(got, "-ERR Can't execute 'lock'") {
+		t.Errorf("LOCK of a subscriber: %q", got)
+	}
+	dial(t, server.Addr()).say("PUBLISH a m", ":1\r\n")
+	p.expect("*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nm\r\n")
+	p.send(lines("UNSUBSCRIBE", "LOCK k t PX 1000"))
+	p.expect("*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n:1000\r\n")
+}

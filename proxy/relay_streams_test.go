@@ -1,0 +1,265 @@
+package proxy_test
+
+import (
+	"fmt"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/proxy"
+)
+
+// Point 12: MONITOR's lines come until RESET, and beside them whatever is asked.
+func TestMonitor(t *testing.T) {
+	r, server := relayed(t)
+	p, other := r.connect(), dial(t, server.Addr())
+	p.say("MONITOR", "+OK\r\n")
+	const n = 1000
+	other.send(strings.Repeat(line1("SET a 1"), n))
+	p.send(strings.Repeat(lines("LOCK k t PX 1000", "PING", "UNLOCK k t", "COMMAND COUNT"), n/10))
+	watched := regexp.MustCompile(`^\+\d+\.\d+ \[0 127.0.0.1:\d+\] "`)
+	seen, own := 0, map[string]int{}
+	for seen < n || own["+PONG\r\n"] < n/10 || own[":1\r\n"] < n/10 {
+		got := p.reply()
+		switch {
+		case strings.Contains(got, `"SET" "a" "1"`):
+			seen++
+		case !watched.MatchString(got):
+			own[got]++
+		}
+	}
+	if own[":1000\r\n"] != n/10 {
+		t.Errorf("beside %d lines: %v", seen, own)
+	}
+	p.send(line1("RESET"))
+	for p.reply() != "+RESET\r\n" {
+	}
+	other.say("SET a 2", "+OK\r\n")
+	p.say("LOCK k t PX 1000", ":1000\r\n")
+}
+
+// Point 12: SYNC streams the data set in a form of its own.
+func TestSync(t *testing.T) {
+	r, server := relayed(t, "--repl-diskless-sync", "no")
+	p, other := r.connect(), dial(t, server.Addr())
+	other.say("SET a "+strings.Repeat("x", 100<<10), "+OK\r\n")
+	p.send(lines("PSYNC", "LOCK k t PX 1000", "UNLOCK k t"))
+	p.expect("-ERR wrong number of arguments for 'psync' command\r\n:1000\r\n:1\r\n")
+	p.send(line1("SYNC"))
+	header, err := p.in.ReadString('\n')
+	for header == "\n" { // a sign of life while it is prepared
+		header, err = p.in.ReadString('\n')
+	}
+	size, notNumber := strconv.Atoi(strings.TrimSpace(header[1:]))
+	if err != nil || notNumber != nil || header[0] != '$' {
+		t.Fatalf("SYNC: %q, %v", header, err)
+	}
+	p.expect("REDIS")
+	rest := make([]byte, size-len("REDIS"))
+	for n := 0; n < len(rest); {
+		m, err := p.in.Read(rest[n:])
+		if n += m; err != nil {
+			t.Fatal(err)
+		}
+	}
+	other.say("SET b 1", "+OK\r\n")
+	for {
+		if got := p.reply(); strings.Contains(got, "\r\nb\r\n") {
+			break // PINGs and SELECT stand before it
+		}
+	}
+}
+
+// Point 12: a real replica replicates through the proxy: PSYNC, the payload, what is
+// written later, and its acknowledgements.
+func TestReplicaBehindTheProxy(t *testing.T) {
+	for _, diskless := range []string{"yes", "no"} {
+		r, master := relayed(t, "--repl-diskless-sync", diskless, "--repl-diskless-sync-delay", "0")
+		source := dial(t, master.Addr())
+		source.say("SET before "+strings.Repeat("x", 1<<20), "+OK\r\n")
+		host, port, _ := net.SplitHostPort(r.addr)
+		replica := dial(t, startRedis(t, "--replicaof", host+" "+port, "--repl-ping-replica-period", "1").Addr())
+		eventually(t, "the replica", func() bool { return strings.Contains(replica.ask("INFO replication"), "master_link_status:up") })
+		source.say("SET after 1", "+OK\r\n")
+		source.say("WAIT 1 10000", ":1\r\n") // acknowledged through the proxy
+		replica.say("GET after", bulk("1"))
+		replica.say("STRLEN before", ":1048576\r\n")
+	}
+}
+
+// Point 12: acknowledgements are not answered, by whomever they are sent.
+func TestReplconf(t *testing.T) {
+	r, server := relayed(t)
+	for _, c := range []struct{ sent, want string }{
+		{lines("REPLCONF ACK 0", "LOCK k t PX 1000", "UNLOCK k t", "PING"), ":1000\r\n:1\r\n+PONG\r\n"},
+		{lines("replconf listening-port 7", "LOCK k t PX 1000", "UNLOCK k t"), "+OK\r\n:1000\r\n:1\r\n"},
+		{lines("REPLCONF GETACK *", "LOCK k t PX 1000", "UNLOCK k t"), ":1000\r\n:1\r\n"},
+		{lines("REPLCONF x", "LOCK k t PX 1000", "UNLOCK k t"), dial(t, server.Addr()).ask("REPLCONF x") + ":1000\r\n:1\r\n"},
+		{lines("CLIENT REPLY SKIP", "REPLCONF ACK 0", "LOCK k t PX 1000", "UNLOCK k t"), ":1000\r\n:1\r\n"},
+	} {
+		p := r.connect()
+		p.send(c.sent)
+		p.expect(c.want)
+	}
+}
+
+// Point 19: a subscriber that never reads is cut, and the others get every message.
+func TestSubscriberThatNeverReadsIsCut(t *testing.T) {
+	server := startRedis(t, "--client-output-buffer-limit", "pubsub 1mb 1mb 1")
+	r := startProxy(t, server.URL())
+	r.upstream.SetPatience(300*time.Millisecond, time.Second)
+	for _, mode := range []string{"SUBSCRIBE a", "MONITOR"} {
+		deaf, other, publisher := r.connect(), r.connect(), dial(t, server.Addr())
+		_ = deaf.conn.SetReadBuffer(4 << 10)
+		deaf.ask(mode)
+		other.say("SUBSCRIBE a", ack("*", "subscribe", "a", 1))
+		text := strings.Repeat("m", 50<<10)
+		received := make(chan int)
+		go func() {
+			n := 0
+			for ; n < 600; n++ {
+				if got, err := readReply(other.in); err != nil || got != message("*", "a", text) {
+					break
+				}
+			}
+			received <- n
+		}()
+		for range 600 {
+			publisher.send(line1("PUBLISH a " + text))
+			publisher.reply()
+		}
+		if n := <-received; n != 600 {
+			t.Errorf("%s: the other subscriber got %d messages", mode, n)
+		}
+		eventually(t, "the end of the one that does not read", func() bool { return r.server.Clients() == 1 })
+		other.conn.Close()
+		eventually(t, "the other's end", func() bool { return r.server.Clients() == 0 })
+	}
+}
+
+// Point 19: a client that is slow with what it asked for is not cut, as Redis would
+// not, and holds up nobody.
+func TestSlowReaderOfItsOwnReplies(t *testing.T) {
+	r, _ := relayed(t)
+	r.upstream.SetPatience(100*time.Millisecond, time.Second)
+	slow, other := r.connect(), r.connect()
+	value := strings.Repeat("v", 1<<20)
+	other.say("SET k "+value, "+OK\r\n")
+	slow.send(strings.Repeat(line1("GET k"), 30))
+	for range 40 {
+		other.say("LOCK k t PX 1000", ":1000\r\n")
+		other.say("UNLOCK k t", ":1\r\n")
+		time.Sleep(10 * time.Millisecond)
+	}
+	for range 30 {
+		slow.expect(bulk(value))
+	}
+}
+
+// Point 20: a client that has sent all and says so still gets its replies, and then
+// the end.
+func TestHalfClose(t *testing.T) {
+	r, server := relayed(t, "--enable-debug-command", "yes")
+	dial(t, server.Addr()).say("SET big "+strings.Repeat("b", 1<<20), "+OK\r\n")
+	big := bulk(strings.Repeat("b", 1<<20))
+	for _, c := range []struct{ sent, want string }{
+		{"", ""},
+		{line1("PING"), "+PONG\r\n"},
+		{line1("LOCK k t PX 1000") + line1("UNLOCK k t"), ":1000\r\n:1\r\n"},
+		{lines("PING", "LOCK k t PX 1000", "PING", "UNLOCK k t", "PING"), "+PONG\r\n:1000\r\n+PONG\r\n:1\r\n+PONG\r\n"},
+		{lines("EVAL return(1) 0", "LOCK k t PX 1000", "UNLOCK k t"), ":1\r\n:1000\r\n:1\r\n"},
+		{lines("DEBUG SLEEP 0.2", "LOCK k t PX 1000", "UNLOCK k t"), "+OK\r\n:1000\r\n:1\r\n"},
+		{lines("DEBUG SLEEP 0.2", "COMMAND GETKEYS GET x"), "+OK\r\n*1\r\n$1\r\nx\r\n"},
+		{lines("GET big", "LOCK k t PX 1000", "GET big", "UNLOCK k t"), big + ":1000\r\n" + big + ":1\r\n"},
+		{strings.Repeat(lines("SET a 1", "LOCK k t PX 1000", "UNLOCK k t"), 300), strings.Repeat("+OK\r\n:1000\r\n:1\r\n", 300)},
+		{lines("SUBSCRIBE a"), ack("*", "subscribe", "a", 1)},
+	} {
+		p := r.connect()
+		p.send(c.sent)
+		if err := p.conn.CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.all(); got != c.want {
+			t.Errorf("%.80q: got %.200q\nwant %.200q", c.sent, got, c.want)
+		}
+	}
+	eventually(t, "the sessions' ends", func() bool { return r.server.Clients() == 0 })
+}
+
+// Point 20: the last bytes and the end of the stream arrive together, many times.
+func TestCloseBehindTheLastByte(t *testing.T) {
+	r, _ := relayed(t)
+	for range 500 {
+		p := r.connect()
+		p.send("PING\r\n")
+		_ = p.conn.CloseWrite()
+		p.expectAll("+PONG\r\n")
+		p.conn.Close()
+	}
+	eventually(t, "the sessions' ends", func() bool { return r.server.Clients() == 0 })
+}
+
+// Point 20: clients that leave an upstream that hangs are not kept for long.
+func TestClientsLeaveAnUpstreamThatHangs(t *testing.T) {
+	r, server := relayed(t)
+	r.upstream.SetPatience(200*time.Millisecond, 200*time.Millisecond)
+	var all []*peer
+	for i := range 20 {
+		p := r.connect()
+		p.say("PING", "+PONG\r\n")
+		if i%2 == 0 {
+			p.send(line1("GET a"))
+		} else {
+			p.send(lines("GET a", fmt.Sprintf("LOCK k%d t PX 1000", i)))
+		}
+		all = append(all, p)
+	}
+	for _, p := range all {
+		p.reply()
+	}
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = server.Continue() }()
+	for i, p := range all {
+		p.send(lines("GET a", "LOCK late t PX 1000"))
+		if i%3 == 0 {
+			_ = p.conn.CloseWrite()
+		} else {
+			p.conn.Close()
+		}
+	}
+	eventually(t, "the sessions' ends", func() bool { return r.server.Clients() == 0 })
+	if r.locks.holder(0, "late") != "" {
+		t.Error("a client that left got a lock")
+	}
+}
+
+// Point 29: a proxy that stops lets finish what runs, and cuts what does not.
+func TestDrain(t *testing.T) {
+	server := startRedis(t, "--enable-debug-command", "yes")
+	r := startProxyWith(t, server.URL(), proxy.Options{DrainTimeout: time.Second})
+	idle, busy, blocked, subscriber, half := r.connect(), r.connect(), r.connect(), r.connect(), r.connect()
+	idle.say("PING", "+PONG\r\n")
+	subscriber.say("SUBSCRIBE a", ack("*", "subscribe", "a", 1))
+	blocked.say("BLPOP none 0.01", "*-1\r\n")
+	half.say("PING", "+PONG\r\n")
+	blocked.send(line1("BLPOP none 0"))
+	half.send("*2\r\n$4\r\nECHO\r\n$5\r\nhel")
+	busy.send(lines("DEBUG SLEEP 0.3", "LOCK k t PX 1000", "GET a"))
+	time.Sleep(50 * time.Millisecond)
+	r.stop()
+	idle.expectAll("")
+	subscriber.expectAll("")
+	half.expectAll("")
+	if got := busy.all(); got != "+OK\r\n:1000\r\n$-1\r\n" {
+		t.Errorf("the busy one got %q", got)
+	}
+	if got := blocked.all(); got != "" {
+		t.Errorf("the blocked one got %q", got)
+	}
+	await(t, "the server's end", r.served)
+}
