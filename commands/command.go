@@ -68,9 +68,9 @@ func (t *Table) commandInfo(which []*Command, out *Reply) {
 // writeInfo appends the ten elements that COMMAND has for a command since
 // Redis 7.
 func (cmd *Command) writeInfo(out *Reply) {
-	flag, category, key := "loading", "@connection", int64(0)
+	flag, key := "loading", int64(0)
 	if cmd.docs.keyed {
-		flag, category, key = "write", "@write", 1
+		flag, key = "write", 1
 	}
 	out.Array(10)
 	out.Bulk(cmd.Name)
@@ -81,10 +81,25 @@ func (cmd *Command) writeInfo(out *Reply) {
 	out.Int(key)
 	out.Int(key)
 	out.Set(1)
-	out.Status(category)
+	out.Status(cmd.category())
 	out.Set(0) // tips
 	cmd.writeKeySpecs(out)
 	out.Set(0) // subcommands; Redis has an array only where there are some
+}
+
+// category is the command's category in Redis' ACL.
+func (cmd *Command) category() string {
+	if cmd.docs.keyed {
+		return "@write"
+	}
+	return "@connection"
+}
+
+// writeKeyFlags says what is done with a key.
+func writeKeyFlags(out *Reply) {
+	out.Set(2)
+	out.Status("RW")
+	out.Status("update")
 }
 
 // writeKeySpecs says: one key, at index 1, that the command writes.
@@ -96,9 +111,7 @@ func (cmd *Command) writeKeySpecs(out *Reply) {
 	out.Set(1)
 	out.Map(3)
 	out.Bulk("flags")
-	out.Set(2)
-	out.Status("RW")
-	out.Status("update")
+	writeKeyFlags(out)
 	out.Bulk("begin_search")
 	out.Map(2)
 	out.Bulk("type")

@@ -129,7 +129,7 @@ var learning = []struct{ name, sent, replies, want string }{
 	{"hello in multi", "MULTI\nHELLO 3\nEXEC", "+OK\r\n+QUEUED\r\n*1\r\n" + helloMap, "proto 2, db 0, proto?"},
 	{"hello behind it", "MULTI\nHELLO 3\nEXEC\nHELLO 3", "+OK\r\n+QUEUED\r\n*1\r\n" + helloMap + helloMap, "proto 3, db 0"},
 	{"not done in RESP3", "HELLO 3\nMULTI\nSUBSCRIBE a\nEXEC", helloMap + "+OK\r\n+QUEUED\r\n_\r\n", "proto 3, db 0"},
-	{"subscribe in multi", "MULTI\nSUBSCRIBE a b\nEXEC", "+OK\r\n+QUEUED\r\n*1\r\n" + acks2("subscribe", "a", 1), "proto 2, db 0, stream"},
+	{"subscribe in multi", "MULTI\nSUBSCRIBE a b\nEXEC", "+OK\r\n+QUEUED\r\n*1\r\n" + acks2("subscribe", "a", 1), "proto 2, db 0, multi, stream, 1 owed"},
 
 	{"reset", "HELLO 3 AUTH u p\nSELECT 3\nMULTI\nRESET", helloMap + "+OK\r\n+OK\r\n+RESET\r\n", "proto 2, db 0"},
 	{"reset refused", "SELECT 3\nRESET x", "+OK\r\n-ERR wrong number of arguments for 'reset' command\r\n", "proto 2, db 3"},

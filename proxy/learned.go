@@ -193,7 +193,6 @@ func (l *learned) exec(r *replyScanner) {
 	if done := !r.isError() && !r.isNull(); done {
 		l.dbUnknown = l.dbUnknown || l.queuedSelect
 		l.protoUnknown = l.protoUnknown || l.queuedHello
-		l.stream = l.stream || l.queuedOdd
 	}
 	l.endMulti()
 }

@@ -196,6 +196,25 @@ func TestSubscriberInRESP3(t *testing.T) {
 	}
 }
 
+// Point 10: what a RESP3 subscriber publishes to itself in a transaction is pushed
+// within EXEC's reply.
+func TestPublishToOneselfInTransaction(t *testing.T) {
+	r, _ := relayed(t)
+	sent := lines("HELLO 3", "SUBSCRIBE a", "MULTI", "GET x", "PUBLISH a m", "PUBLISH a n", "GET x", "EXEC", "MULTI", "PUBLISH a m", "EXEC")
+	p, direct := r.connect(), dial(t, startRedis(t).Addr())
+	direct.send(sent + line1("ECHO end"))
+	want := upTo(direct, bulk("end"))
+	p.send(sent + line1("ECHO end"))
+	if got := upTo(p, bulk("end")); withoutID(got) != withoutID(want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+	p = r.connect()
+	p.send(sent + lines("LOCK k t PX 1000", "MULTI", "LOCK k u PX 1000", "EXEC", "ECHO end"))
+	if got := upTo(p, bulk("end")); !strings.Contains(got, ":1000\r\n+OK\r\n-ERR unknown command 'LOCK'") || !strings.HasSuffix(got, "-EXECABORT Transaction discarded because of previous errors.\r\n"+bulk("end")) {
+		t.Errorf("locks behind it: %q", got)
+	}
+}
+
 // Point 10: SUBSCRIBE in a transaction; from there on only bytes are passed.
 func TestSubscribeInTransaction(t *testing.T) {
 	r, server := relayed(t)

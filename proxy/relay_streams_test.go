@@ -263,3 +263,26 @@ func TestDrain(t *testing.T) {
 	}
 	await(t, "the server's end", r.served)
 }
+
+// Point 29: an upstream that hangs, and takes no more, does not keep the proxy from
+// stopping.
+func TestDrainWithAnUpstreamThatHangs(t *testing.T) {
+	server := startRedis(t)
+	r := startProxyWith(t, server.URL(), proxy.Options{DrainTimeout: 100 * time.Millisecond})
+	p := r.connect()
+	p.say("PING", "+PONG\r\n")
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = server.Continue() }()
+	_ = p.conn.SetWriteDeadline(time.Now().Add(500 * time.Millisecond))
+	flood := strings.Repeat(line1("SET a "+strings.Repeat("x", 1<<20)), 10)
+	for n := 1; n > 0; { // until neither takes more
+		var err error
+		if n, err = p.conn.Write([]byte(flood)); err != nil {
+			break
+		}
+	}
+	r.stop()
+	await(t, "the server's end", r.served)
+}

@@ -112,9 +112,9 @@ func TestCommandsCutAnywhere(t *testing.T) {
 	p.expect(want)
 }
 
-// cut cuts s into pieces of random sizes, small ones more often.
+// cut cuts s into pieces of random sizes, small ones more often, but not very many.
 func cut(s string, rng *rand.Rand) (pieces []string) {
-	most := 1 << rng.IntN(12)
+	most := max(1<<rng.IntN(12), len(s)/500)
 	for len(s) > 0 {
 		n := min(1+rng.IntN(most), len(s))
 		pieces, s = append(pieces, s[:n]), s[n:]

@@ -3,7 +3,6 @@ package proxy_test
 import (
 	"bytes"
 	"io"
-	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -156,13 +155,7 @@ func TestProtocolErrorInTheMiddle(t *testing.T) {
 // Point 15: values of many megabytes stream through in both directions, and none of
 // it is kept. REDLOCK_TEST_VALUE_MB sets the size; 512 is the most that Redis takes.
 func TestHugeValuesStream(t *testing.T) {
-	megabytes := 64
-	if env := os.Getenv("REDLOCK_TEST_VALUE_MB"); env != "" {
-		var err error
-		if megabytes, err = strconv.Atoi(env); err != nil {
-			t.Fatal(err)
-		}
-	}
+	megabytes := number(t, "REDLOCK_TEST_VALUE_MB", 64)
 	r, _ := relayed(t)
 	p := r.connect()
 	_ = p.conn.SetDeadline(time.Now().Add(10 * patience))

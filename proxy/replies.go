@@ -98,10 +98,12 @@ func (r *relay) matters(next byte) bool {
 }
 
 // streaming reports whether what begins with the next byte is not a reply: that of
-// a SYNC, unless it is refused.
+// a SYNC, unless it is refused, or of an EXEC within which there are answers that are
+// no elements of it.
 func (r *relay) streaming(next byte) bool {
-	if first := r.awaited.first(); first != nil && first.kind == slotStream && !r.replies.inside && next != '-' {
-		r.learned.stream = true
+	if first := r.awaited.first(); first != nil && !r.replies.inside && next != '-' {
+		odd := first.kind == slotExec && r.learned.queuedOdd && next == '*'
+		r.learned.stream = r.learned.stream || first.kind == slotStream || odd
 	}
 	return r.learned.stream
 }

@@ -39,8 +39,9 @@ type replyScanner struct {
 // aggregate is an array, map, set or push in the middle of which the stream is.
 type aggregate struct {
 	left int64 // elements to come
-	// attribute: it stands in front of an element, and is none.
-	attribute bool
+	// aside: it is no element itself, but stands in front of one: an attribute, or a
+	// push within EXEC's reply, of a message that the client published to itself.
+	aside bool
 }
 
 // scan consumes bytes up to the end of the current reply and returns how many, and
@@ -131,12 +132,14 @@ func (s *replyScanner) header(line []byte) (ended bool, err error) {
 			return s.element(), nil
 		}
 		s.skip = uint64(size) + 2
-	case '*', '~', '>':
+	case '*', '~':
 		return s.enter(aggregate{left: size}), nil
+	case '>':
+		return s.enter(aggregate{left: size, aside: len(s.open) > 0}), nil
 	case '%':
 		return s.enter(aggregate{left: 2 * size}), nil
 	case '|':
-		s.enter(aggregate{left: 2 * size, attribute: true})
+		s.enter(aggregate{left: 2 * size, aside: true})
 	default:
 		return false, errUnknownReply
 	}
@@ -163,7 +166,7 @@ func (s *replyScanner) enter(a aggregate) (ended bool) {
 		s.open = append(s.open, a)
 		return false
 	}
-	return !a.attribute && s.element()
+	return !a.aside && s.element()
 }
 
 // element closes the aggregates that end with the element just scanned, and tells
@@ -174,9 +177,9 @@ func (s *replyScanner) element() bool {
 		if top.left--; top.left > 0 {
 			return false
 		}
-		attribute := top.attribute
+		aside := top.aside
 		s.open = s.open[:len(s.open)-1]
-		if attribute {
+		if aside {
 			return false
 		}
 	}

@@ -33,6 +33,7 @@ var replyExamples = []struct {
 	{"|1\r\n+ttl\r\n:3600\r\n$1\r\nx\r\n+OK\r\n", []string{"|@24 last=3600", "+@29"}},
 	{"*2\r\n|1\r\n+a\r\n+b\r\n:1\r\n:2\r\n", []string{"*@24 last=2"}},
 	{"|0\r\n+OK\r\n|1\r\n|0\r\n+a\r\n+b\r\n+OK\r\n", []string{"|@9", "|@30"}},
+	{"*2\r\n>2\r\n+a\r\n+b\r\n:1\r\n>0\r\n:2\r\n+OK\r\n", []string{"*@28 last=2", "+@33"}},
 	{">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n", []string{`>@31 message`}},
 	{"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n", []string{`*@30 subscribe last=1`}},
 	{"*3\r\n$12\r\npunsubscribe\r\n$-1\r\n:0\r\n", []string{`*@32 punsubscribe last=0`}},
@@ -198,6 +199,7 @@ var wordsOfMessages = []string{
 
 type dumbReply struct {
 	rest         []byte
+	depth        int
 	last         int64
 	wrong, short bool // not RESP; or not all there
 }
@@ -247,6 +249,9 @@ func (d *dumbReply) sized(kind byte, length string) {
 		} else if !null {
 			d.rest = d.rest[n.Int64()+2:]
 		}
+	case kind == '>' && d.depth > 0:
+		d.elements(kind, n.Int64())
+		d.element() // in whose place it stands
 	default:
 		d.elements(kind, n.Int64())
 	}
@@ -256,9 +261,11 @@ func (d *dumbReply) elements(kind byte, n int64) {
 	if kind == '%' || kind == '|' {
 		n *= 2
 	}
+	d.depth++
 	for ; n > 0 && !d.wrong && !d.short; n-- {
 		d.element()
 	}
+	d.depth--
 	if kind == '|' {
 		d.element()
 	}

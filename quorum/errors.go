@@ -30,9 +30,6 @@ var (
 
 	// errNotConnected is the cause given until a master has answered once.
 	errNotConnected = errors.New("not connected yet")
-
-	// errDropped marks an operation that was never sent because its caller left.
-	errDropped = errors.New("dropped unsent")
 )
 
 // NoQuorumError says that fewer than a majority of the masters answered.

@@ -1,0 +1,201 @@
+package proxy_test
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The same commands, made up at random, go to one server directly and to another one
+// through the proxy, and the same bytes come back. Lock commands that only the proxy
+// gets stand between them. REDLOCK_TEST_SEED repeats one stream, and
+// REDLOCK_TEST_SECONDS says how long to go on.
+func TestDifferential(t *testing.T) {
+	seed, seconds := number(t, "REDLOCK_TEST_SEED", 1), number(t, "REDLOCK_TEST_SECONDS", 15)
+	if os.Getenv("REDLOCK_TEST_SEED") != "" && os.Getenv("REDLOCK_TEST_SECONDS") == "" {
+		seconds = 0
+	}
+	d := newDifferential(t)
+	first := seed
+	for start := time.Now(); ; seed++ {
+		if d.run(seed); t.Failed() {
+			t.Fatalf("REDLOCK_TEST_SEED=%d go test ./proxy -run TestDifferential", seed)
+		}
+		if time.Since(start) > time.Duration(seconds)*time.Second {
+			break
+		}
+	}
+	t.Logf("seeds %d to %d: %d commands and %d locks, %d bytes of replies", first, seed, d.commands, d.locks, d.bytes)
+}
+
+// number is the number in an environment variable.
+func number(t *testing.T, name string, otherwise int) int {
+	env := os.Getenv(name)
+	if env == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(env)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
+// differential is two fresh servers, one of them behind a proxy.
+type differential struct {
+	*testing.T
+	rig              *rig
+	direct, upstream string // addresses
+	admins           []*peer
+
+	next                   int // for what must be unique
+	commands, locks, bytes int
+}
+
+func newDifferential(t *testing.T) *differential {
+	args := []string{"--enable-debug-command", "yes", "--hz", "500"} // hz: short timeouts of blocking commands
+	direct := startRedis(t, args...)
+	r, upstream := relayed(t, args...)
+	return &differential{
+		T: t, rig: r, direct: direct.Addr(), upstream: upstream.Addr(),
+		admins: []*peer{dial(t, direct.Addr()), dial(t, upstream.Addr())},
+	}
+}
+
+// pair is a client of each of the two.
+type pair struct {
+	direct, proxied *peer
+	author          *author
+}
+
+// run compares one stream, of a few clients that take turns.
+func (d *differential) run(seed int) {
+	for _, admin := range d.admins {
+		_ = admin.conn.SetDeadline(time.Now().Add(patience))
+		admin.say("FLUSHALL", "+OK\r\n")
+	}
+	rng := rand.New(rand.NewPCG(uint64(seed), 1))
+	var pairs []*pair
+	for range 1 + rng.IntN(3) {
+		p := &pair{dial(d.T, d.direct), d.rig.connect(), newAuthor(rng, &d.next)}
+		defer p.direct.conn.Close()
+		defer p.proxied.conn.Close()
+		pairs = append(pairs, p)
+	}
+	for turn := 0; turn < 8 && !d.Failed(); turn++ {
+		mark := fmt.Sprintf("<%d.%d>", seed, turn)
+		p := pairs[rng.IntN(len(pairs))]
+		d.turn(p, p.author.write(1+rng.IntN(1<<rng.IntN(8)), mark), mark, rng)
+	}
+	d.block(pairs, rng)
+	eventually(d.T, "the end of the clients before", func() bool { return d.rig.server.Clients() <= len(pairs) })
+}
+
+// turn has a client send its items, in pieces of the sizes that rng says, and
+// compares what comes back.
+func (d *differential) turn(p *pair, items []item, mark string, rng *rand.Rand) {
+	var plain, mixed strings.Builder
+	for _, it := range items {
+		mixed.WriteString(it.sent)
+		if !strings.Contains(it.sent, "Lock\r\n") {
+			plain.WriteString(it.sent)
+			d.commands++
+		} else {
+			d.locks++
+		}
+	}
+	go func() { _, _ = io.WriteString(p.direct.conn, plain.String()) }()
+	pieces := cut(mixed.String(), rng)
+	go func() {
+		for _, piece := range pieces {
+			_, _ = io.WriteString(p.proxied.conn, piece)
+		}
+	}()
+	want := withoutID(upTo(p.direct, bulk(mark)))
+	got := withoutID(d.takeOut(items, upTo(p.proxied, bulk(mark))))
+	d.bytes += len(want)
+	if got != want {
+		d.Errorf("%s: %s", mark, firstDifference(got, want))
+		for _, it := range items {
+			d.Logf("sent %.200q %q", it.sent, it.ownReply)
+		}
+	}
+}
+
+// takeOut takes the replies to lock commands out of what came back, in their order.
+func (d *differential) takeOut(items []item, got string) string {
+	rest := ""
+	for _, it := range items {
+		if it.ownReply == "" {
+			continue
+		}
+		before, after, found := strings.Cut(got, it.ownReply)
+		if !found {
+			d.Errorf("%q was not answered with %q", it.sent, it.ownReply)
+		}
+		rest, got = rest+before, after
+	}
+	return rest + got
+}
+
+func firstDifference(got, want string) string {
+	at := 0
+	for at < min(len(got), len(want)) && got[at] == want[at] {
+		at++
+	}
+	from := max(0, at-200)
+	return fmt.Sprintf("at byte %d of %d and %d: got …%.500q\nwant …%.500q", at, len(got), len(want), got[from:], want[from:])
+}
+
+// block has a client block in the middle of its stream until another one helps it.
+func (d *differential) block(pairs []*pair, rng *rand.Rand) {
+	if len(pairs) < 2 || d.Failed() {
+		return
+	}
+	waiter, helper := pairs[0], pairs[1]
+	if waiter.author.restricted() || helper.author.restricted() {
+		return
+	}
+	before := []item{{sent: lines("SELECT 5", "DEL list")}, {sent: line1("PING <0>")}}
+	d.turn(waiter, before, "<0>", rng)
+	stream := lines("PING", "BLPOP list 0", "LLEN list", "PING <blocked>")
+	help := []item{{sent: lines("SELECT 5", "RPUSH list x y", "PING <help>")}}
+	for _, p := range []*peer{waiter.direct, waiter.proxied} {
+		p.send(stream)
+	}
+	time.Sleep(time.Millisecond)
+	d.turn(helper, help, "<help>", rng)
+	d.turn(waiter, nil, "<blocked>", rng)
+}
+
+// The made up streams hold what they should: without it the test would compare
+// nothing.
+func TestAuthorsMakeUpEverything(t *testing.T) {
+	next := 0
+	a := newAuthor(rand.New(rand.NewPCG(1, 2)), &next)
+	var all strings.Builder
+	for i := range 500 {
+		for _, it := range a.write(50, fmt.Sprint(i)) {
+			all.WriteString(it.sent)
+		}
+	}
+	text := all.String()
+	upper := strings.ToUpper(text)
+	missing := slices.DeleteFunc(
+		[]string{"LOCK", "MULTI", "EXEC", "DISCARD", "HELLO", "RESET", "SUBSCRIBE", "PSUBSCRIBE", "UNSUBSCRIBE", "REPLY", "SELECT", "TRACKING", "BLPOP", "EVAL", "XADD", "ZADD", "WATCH", "NOSUCH"},
+		func(name string) bool { return strings.Contains(upper, "\r\n"+name+"\r\n") })
+	if len(missing) > 0 {
+		t.Errorf("never made up: %q", missing)
+	}
+	for _, part := range []string{"  GET \t", `"GET" "`, "\xff", strings.Repeat("v", 10_000)} {
+		if !strings.Contains(text, part) {
+			t.Errorf("never made up: %.20q", part)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package proxy_test
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"redlock-proxy/quorum"
+)
+
+// memoryLocks are locks in this process. They do not expire.
+type memoryLocks struct {
+	mu      sync.Mutex
+	changed chan struct{} // closed at the next change
+	held    map[quorum.Key]string
+	waiting int
+}
+
+func newMemoryLocks() *memoryLocks {
+	return &memoryLocks{changed: make(chan struct{}), held: map[quorum.Key]string{}}
+}
+
+func (l *memoryLocks) Lock(ctx context.Context, req quorum.LockRequest) (time.Duration, error) {
+	if req.Wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, req.Wait, quorum.ErrHeld)
+		defer cancel()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.held[req.Key] != "" {
+		if req.Wait == 0 {
+			return 0, quorum.ErrHeld
+		}
+		if err := l.await(ctx); err != nil {
+			return 0, err
+		}
+	}
+	l.held[req.Key] = req.Token
+	return req.TTL, nil
+}
+
+// await waits for a change. It is called with mu held.
+func (l *memoryLocks) await(ctx context.Context) error {
+	l.waiting++
+	defer func() { l.waiting-- }()
+	changed := l.changed
+	l.mu.Unlock()
+	defer l.mu.Lock()
+	select {
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (l *memoryLocks) Unlock(_ context.Context, key quorum.Key, token string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held[key] != token {
+		return quorum.ErrNotHeld
+	}
+	delete(l.held, key)
+	close(l.changed)
+	l.changed = make(chan struct{})
+	return nil
+}
+
+func (l *memoryLocks) Extend(_ context.Context, key quorum.Key, token string, ttl time.Duration) (time.Duration, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held[key] != token {
+		return 0, quorum.ErrNotHeld
+	}
+	return ttl, nil
+}
+
+// holder is the token that holds a lock, or "".
+func (l *memoryLocks) holder(db int, name string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held[quorum.Key{DB: db, Name: name}]
+}
+
+// waiters counts those who wait for a lock.
+func (l *memoryLocks) waiters() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.waiting
+}
