@@ -73,66 +73,70 @@ const ourNames = "$4\r\nlock\r\n$6\r\nunlock\r\n$6\r\nextend\r\n$5\r\nproxy\r\n"
 
 const getEntry = "*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n*1\r\n+@read\r\n*0\r\n*0\r\n*0\r\n"
 
+const invalid = "-ERR Invalid command specified\r\n"
+
+// spliced is what becomes of the upstream's replies.
+var spliced = []struct {
+	line     string
+	proto    int
+	upstream string
+	want     string
+}{
+	{"COMMAND", 2, "*1\r\n" + getEntry, "*5\r\n" + getEntry + entries(2, ours...)},
+	{"COMMAND", 3, "*1\r\n" + getEntry, "*5\r\n" + getEntry + entries(3, ours...)},
+	{"COMMAND", 2, "*0\r\n", "*4\r\n" + entries(2, ours...)},
+	{"command count", 2, ":240\r\n", ":244\r\n"},
+	{"COMMAND COUNT x", 2, "-ERR wrong number of arguments for 'command|count' command\r\n", "-ERR wrong number of arguments for 'command|count' command\r\n"},
+
+	{"COMMAND LIST", 2, "*1\r\n$3\r\nget\r\n", "*5\r\n$3\r\nget\r\n" + ourNames},
+	{"COMMAND LIST FILTERBY PATTERN *lock", 2, "*0\r\n", "*2\r\n$4\r\nlock\r\n$6\r\nunlock\r\n"},
+	{"COMMAND LIST filterby pattern L*", 2, "*1\r\n$4\r\nllen\r\n", "*2\r\n$4\r\nllen\r\n$4\r\nlock\r\n"},
+	{"COMMAND LIST FILTERBY PATTERN [a-k]*", 2, "*0\r\n", "*1\r\n$6\r\nextend\r\n"},
+	{"COMMAND LIST FILTERBY PATTERN nosuch", 2, "*0\r\n", "*0\r\n"},
+	{"COMMAND LIST FILTERBY ACLCAT write", 2, "*1\r\n$3\r\nset\r\n", "*4\r\n$3\r\nset\r\n$4\r\nlock\r\n$6\r\nunlock\r\n$6\r\nextend\r\n"},
+	{"COMMAND LIST FILTERBY ACLCAT connection", 2, "*0\r\n", "*1\r\n$5\r\nproxy\r\n"},
+	{"COMMAND LIST FILTERBY ACLCAT read", 2, "*1\r\n$3\r\nget\r\n", "*1\r\n$3\r\nget\r\n"},
+	{"COMMAND LIST FILTERBY MODULE m", 2, "*0\r\n", "*0\r\n"},
+	{"COMMAND LIST FILTERBY", 2, "-ERR syntax error\r\n", "-ERR syntax error\r\n"},
+
+	{"COMMAND INFO", 2, "*1\r\n" + getEntry, "*5\r\n" + getEntry + entries(2, ours...)},
+	{"COMMAND INFO get", 2, "*1\r\n" + getEntry, "*1\r\n" + getEntry},
+	{"COMMAND INFO LOCK", 2, "*1\r\n*-1\r\n", "*1\r\n" + entries(2, "lock")},
+	{"COMMAND INFO lock", 3, "*1\r\n_\r\n", "*1\r\n" + entries(3, "lock")},
+	{"COMMAND INFO get lock nosuch unlock get", 2, "*5\r\n" + getEntry + "*-1\r\n*-1\r\n*-1\r\n" + getEntry,
+		"*5\r\n" + getEntry + entries(2, "lock") + "*-1\r\n" + entries(2, "unlock") + getEntry},
+	{"COMMAND INFO lock", 2, "*2\r\n*-1\r\n*-1\r\n", "*2\r\n*-1\r\n*-1\r\n"}, // not what was asked: stays
+	{"COMMAND INFO lock get", 2, "*2\r\n*-1\r\n*3\r\n:1\r\n", "*2\r\n*-1\r\n*3\r\n:1\r\n"},
+
+	{"COMMAND DOCS", 2, "*2\r\n$3\r\nget\r\n*0\r\n", "*10\r\n$3\r\nget\r\n*0\r\n" + docsOfOurs(2, ours...)},
+	{"COMMAND DOCS", 3, "%1\r\n$3\r\nget\r\n%0\r\n", "%5\r\n$3\r\nget\r\n%0\r\n" + docsOfOurs(3, ours...)},
+	{"COMMAND DOCS get", 3, "%1\r\n$3\r\nget\r\n%0\r\n", "%1\r\n$3\r\nget\r\n%0\r\n"},
+	{"COMMAND DOCS lock", 2, "*0\r\n", "*2\r\n" + docsOfOurs(2, "lock")},
+	{"COMMAND DOCS get Extend nosuch", 3, "%1\r\n$3\r\nget\r\n%0\r\n", "%2\r\n$3\r\nget\r\n%0\r\n" + docsOfOurs(3, "extend")},
+
+	{"COMMAND GETKEYS lock k t PX 1", 2, invalid, "*1\r\n$1\r\nk\r\n"},
+	{"COMMAND GETKEYS UNLOCK k t", 3, invalid, "*1\r\n$1\r\nk\r\n"},
+	{"COMMAND GETKEYS lock k", 2, invalid, "-ERR Invalid number of arguments specified for command\r\n"},
+	{"COMMAND GETKEYS proxy info", 2, invalid, "-ERR The command has no key arguments\r\n"},
+	{"COMMAND GETKEYS lock k t PX 1", 2, "-NOAUTH Authentication required.\r\n", "-NOAUTH Authentication required.\r\n"},
+	{"COMMAND GETKEYS get a", 2, "*1\r\n$1\r\na\r\n", "*1\r\n$1\r\na\r\n"},
+	{"COMMAND GETKEYS", 2, "-ERR wrong number of arguments\r\n", "-ERR wrong number of arguments\r\n"},
+	{"COMMAND GETKEYSANDFLAGS extend k t PX 1", 2, invalid, "*1\r\n*2\r\n$1\r\nk\r\n*2\r\n+RW\r\n+update\r\n"},
+	{"COMMAND GETKEYSANDFLAGS extend k t PX 1", 3, invalid, "*1\r\n*2\r\n$1\r\nk\r\n~2\r\n+RW\r\n+update\r\n"},
+	{"COMMAND GETKEYSANDFLAGS lock k", 2, invalid, "-ERR Invalid number of arguments specified for command\r\n"},
+	{"COMMAND GETKEYSANDFLAGS lock k t PX 1", 2, "-ERR unknown subcommand 'GETKEYSANDFLAGS'.\r\n", "-ERR unknown subcommand 'GETKEYSANDFLAGS'.\r\n"},
+
+	{"COMMAND HELP", 2, "*1\r\n+COMMAND\r\n", "*1\r\n+COMMAND\r\n"},
+	{"COMMAND NOSUCH", 2, "-ERR unknown subcommand 'NOSUCH'. Try COMMAND HELP.\r\n", "-ERR unknown subcommand 'NOSUCH'. Try COMMAND HELP.\r\n"},
+	{"COMMAND", 2, "-NOAUTH Authentication required.\r\n", "-NOAUTH Authentication required.\r\n"},
+	{"COMMAND DOCS", 3, "-NOPERM this user has no permissions\r\n", "-NOPERM this user has no permissions\r\n"},
+	{"COMMAND LIST", 2, "$-1\r\n", "$-1\r\n"}, // a list of another kind than any Redis has
+	{"COMMAND COUNT", 2, "+many\r\n", "+many\r\n"},
+	{"COMMAND COUNT", 2, "", ""},
+}
+
 func TestSpliceCommand(t *testing.T) {
-	const invalid = "-ERR Invalid command specified\r\n"
-	for _, c := range []struct {
-		line     string
-		proto    int
-		upstream string
-		want     string
-	}{
-		{"COMMAND", 2, "*1\r\n" + getEntry, "*5\r\n" + getEntry + entries(2, ours...)},
-		{"COMMAND", 3, "*1\r\n" + getEntry, "*5\r\n" + getEntry + entries(3, ours...)},
-		{"COMMAND", 2, "*0\r\n", "*4\r\n" + entries(2, ours...)},
-		{"command count", 2, ":240\r\n", ":244\r\n"},
-		{"COMMAND COUNT x", 2, "-ERR wrong number of arguments for 'command|count' command\r\n", "-ERR wrong number of arguments for 'command|count' command\r\n"},
-
-		{"COMMAND LIST", 2, "*1\r\n$3\r\nget\r\n", "*5\r\n$3\r\nget\r\n" + ourNames},
-		{"COMMAND LIST FILTERBY PATTERN *lock", 2, "*0\r\n", "*2\r\n$4\r\nlock\r\n$6\r\nunlock\r\n"},
-		{"COMMAND LIST filterby pattern L*", 2, "*1\r\n$4\r\nllen\r\n", "*2\r\n$4\r\nllen\r\n$4\r\nlock\r\n"},
-		{"COMMAND LIST FILTERBY PATTERN [a-k]*", 2, "*0\r\n", "*1\r\n$6\r\nextend\r\n"},
-		{"COMMAND LIST FILTERBY PATTERN nosuch", 2, "*0\r\n", "*0\r\n"},
-		{"COMMAND LIST FILTERBY ACLCAT write", 2, "*1\r\n$3\r\nset\r\n", "*4\r\n$3\r\nset\r\n$4\r\nlock\r\n$6\r\nunlock\r\n$6\r\nextend\r\n"},
-		{"COMMAND LIST FILTERBY ACLCAT connection", 2, "*0\r\n", "*1\r\n$5\r\nproxy\r\n"},
-		{"COMMAND LIST FILTERBY ACLCAT read", 2, "*1\r\n$3\r\nget\r\n", "*1\r\n$3\r\nget\r\n"},
-		{"COMMAND LIST FILTERBY MODULE m", 2, "*0\r\n", "*0\r\n"},
-		{"COMMAND LIST FILTERBY", 2, "-ERR syntax error\r\n", "-ERR syntax error\r\n"},
-
-		{"COMMAND INFO", 2, "*1\r\n" + getEntry, "*5\r\n" + getEntry + entries(2, ours...)},
-		{"COMMAND INFO get", 2, "*1\r\n" + getEntry, "*1\r\n" + getEntry},
-		{"COMMAND INFO LOCK", 2, "*1\r\n*-1\r\n", "*1\r\n" + entries(2, "lock")},
-		{"COMMAND INFO lock", 3, "*1\r\n_\r\n", "*1\r\n" + entries(3, "lock")},
-		{"COMMAND INFO get lock nosuch unlock get", 2, "*5\r\n" + getEntry + "*-1\r\n*-1\r\n*-1\r\n" + getEntry,
-			"*5\r\n" + getEntry + entries(2, "lock") + "*-1\r\n" + entries(2, "unlock") + getEntry},
-		{"COMMAND INFO lock", 2, "*2\r\n*-1\r\n*-1\r\n", "*2\r\n*-1\r\n*-1\r\n"}, // not what was asked: stays
-		{"COMMAND INFO lock get", 2, "*2\r\n*-1\r\n*3\r\n:1\r\n", "*2\r\n*-1\r\n*3\r\n:1\r\n"},
-
-		{"COMMAND DOCS", 2, "*2\r\n$3\r\nget\r\n*0\r\n", "*10\r\n$3\r\nget\r\n*0\r\n" + docsOfOurs(2, ours...)},
-		{"COMMAND DOCS", 3, "%1\r\n$3\r\nget\r\n%0\r\n", "%5\r\n$3\r\nget\r\n%0\r\n" + docsOfOurs(3, ours...)},
-		{"COMMAND DOCS get", 3, "%1\r\n$3\r\nget\r\n%0\r\n", "%1\r\n$3\r\nget\r\n%0\r\n"},
-		{"COMMAND DOCS lock", 2, "*0\r\n", "*2\r\n" + docsOfOurs(2, "lock")},
-		{"COMMAND DOCS get Extend nosuch", 3, "%1\r\n$3\r\nget\r\n%0\r\n", "%2\r\n$3\r\nget\r\n%0\r\n" + docsOfOurs(3, "extend")},
-
-		{"COMMAND GETKEYS lock k t PX 1", 2, invalid, "*1\r\n$1\r\nk\r\n"},
-		{"COMMAND GETKEYS UNLOCK k t", 3, invalid, "*1\r\n$1\r\nk\r\n"},
-		{"COMMAND GETKEYS lock k", 2, invalid, "-ERR Invalid number of arguments specified for command\r\n"},
-		{"COMMAND GETKEYS proxy info", 2, invalid, "-ERR The command has no key arguments\r\n"},
-		{"COMMAND GETKEYS lock k t PX 1", 2, "-NOAUTH Authentication required.\r\n", "-NOAUTH Authentication required.\r\n"},
-		{"COMMAND GETKEYS get a", 2, "*1\r\n$1\r\na\r\n", "*1\r\n$1\r\na\r\n"},
-		{"COMMAND GETKEYS", 2, "-ERR wrong number of arguments\r\n", "-ERR wrong number of arguments\r\n"},
-		{"COMMAND GETKEYSANDFLAGS extend k t PX 1", 2, invalid, "*1\r\n*2\r\n$1\r\nk\r\n*2\r\n+RW\r\n+update\r\n"},
-		{"COMMAND GETKEYSANDFLAGS extend k t PX 1", 3, invalid, "*1\r\n*2\r\n$1\r\nk\r\n~2\r\n+RW\r\n+update\r\n"},
-		{"COMMAND GETKEYSANDFLAGS lock k", 2, invalid, "-ERR Invalid number of arguments specified for command\r\n"},
-		{"COMMAND GETKEYSANDFLAGS lock k t PX 1", 2, "-ERR unknown subcommand 'GETKEYSANDFLAGS'.\r\n", "-ERR unknown subcommand 'GETKEYSANDFLAGS'.\r\n"},
-
-		{"COMMAND HELP", 2, "*1\r\n+COMMAND\r\n", "*1\r\n+COMMAND\r\n"},
-		{"COMMAND NOSUCH", 2, "-ERR unknown subcommand 'NOSUCH'. Try COMMAND HELP.\r\n", "-ERR unknown subcommand 'NOSUCH'. Try COMMAND HELP.\r\n"},
-		{"COMMAND", 2, "-NOAUTH Authentication required.\r\n", "-NOAUTH Authentication required.\r\n"},
-		{"COMMAND DOCS", 3, "-NOPERM this user has no permissions\r\n", "-NOPERM this user has no permissions\r\n"},
-		{"COMMAND LIST", 2, "$-1\r\n", "$-1\r\n"}, // a list of another kind than any Redis has
-		{"COMMAND COUNT", 2, "+many\r\n", "+many\r\n"},
-		{"COMMAND COUNT", 2, "", ""},
-	} {
+	for _, c := range spliced {
 		s := newSplicing(t, c.proto, c.upstream, nil)
 		if got := s.ask(c.line); got != c.want {
 			t.Errorf("%s in RESP%d of %.80q:\n got %.400q\nwant %.400q", c.line, c.proto, c.upstream, got, c.want)

@@ -162,7 +162,7 @@ func (d *differential) block(pairs []*pair, rng *rand.Rand) {
 	if waiter.author.restricted() || helper.author.restricted() {
 		return
 	}
-	before := []item{{sent: lines("SELECT 5", "DEL list")}, {sent: line1("PING <0>")}}
+	before := []item{{sent: lines("SELECT 5", "DEL list")}, {sent: cmd("PING <0>")}}
 	d.turn(waiter, before, "<0>", rng)
 	stream := lines("PING", "BLPOP list 0", "LLEN list", "PING <blocked>")
 	help := []item{{sent: lines("SELECT 5", "RPUSH list x y", "PING <help>")}}

@@ -29,7 +29,8 @@
 // command and closed with it. Bytes go both ways as they came (forward.go,
 // relay.go); the replies are scanned (reply.go) to know when the upstream owes
 // nothing, and to learn from its answers what the proxy must know to give replies
-// of its own: protocol, database, login, transaction, subscriptions (awaited.go).
+// of its own: protocol, database, login, transaction, subscriptions (awaited.go,
+// learned.go). CHECKLIST.md goes through what such a relay must get right.
 //
 // A command of the proxy's own is a barrier in its client's stream. It runs when
 // the upstream has answered all that was sent before it, and what follows it is

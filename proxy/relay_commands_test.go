@@ -17,7 +17,7 @@ func TestOperatorsCommandsAreForwarded(t *testing.T) {
 	p.say("FAILOVER", direct.ask("FAILOVER"))
 	p.say("SHUTDOWN ABORT", "-ERR No shutdown in progress.\r\n")
 	p.say("LOCK k t PX 1000", ":1000\r\n")
-	p.send(line1("SHUTDOWN NOSAVE"))
+	p.send(cmd("SHUTDOWN NOSAVE"))
 	p.expectAll("")
 }
 
@@ -35,13 +35,13 @@ func TestScripts(t *testing.T) {
 	direct.say("SCRIPT FLUSH", "+OK\r\n")
 	p.say("EVALSHA "+sha+" 0", noScript)
 	p.send(array("EVAL", "return redis.call('GET', KEYS[1])..ARGV[1]", "1", "none", "x"))
-	p.expect(direct.ask1(array("EVAL", "return redis.call('GET', KEYS[1])..ARGV[1]", "1", "none", "x")))
-	p.send(array("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('f', function() return 'hi' end)") + line1("FCALL f 0"))
+	p.expect(direct.askRaw(array("EVAL", "return redis.call('GET', KEYS[1])..ARGV[1]", "1", "none", "x")))
+	p.send(array("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('f', function() return 'hi' end)") + cmd("FCALL f 0"))
 	p.expect(bulk("lib") + bulk("hi"))
 }
 
-// ask1 sends bytes and reads one reply.
-func (p *peer) ask1(sent string) string {
+// askRaw sends bytes and reads one reply.
+func (p *peer) askRaw(sent string) string {
 	p.Helper()
 	p.send(sent)
 	return p.reply()

@@ -64,7 +64,7 @@ func TestUpstreamIsFull(t *testing.T) {
 	a, b, c := r.connect(), r.connect(), r.connect()
 	eventually(t, "a place", func() bool { return a.ask("PING") == "+PONG\r\n" })
 	b.say("PING", "+PONG\r\n")
-	c.send(line1("GET a"))
+	c.send(cmd("GET a"))
 	c.expectAll("-ERR max number of clients reached\r\n")
 	d := r.connect()
 	d.say("LOCK k t PX 1000", ":1000\r\n")

@@ -26,9 +26,9 @@ func TestLockNeedsTheUpstreamsLogin(t *testing.T) {
 		r.connect().say(line, noAuth)
 	}
 	for _, c := range []struct{ login, replies string }{
-		{line1("AUTH secret"), "+OK\r\n"},
+		{cmd("AUTH secret"), "+OK\r\n"},
 		{"auth secret\r\n", "+OK\r\n"},
-		{line1("AUTH alice wonder"), "+OK\r\n"},
+		{cmd("AUTH alice wonder"), "+OK\r\n"},
 		{lines("AUTH secret", "AUTH wrong"), "+OK\r\n-WRONGPASS invalid username-password pair or user is disabled.\r\n"},
 		{lines("AUTH secret", "MULTI", "AUTH alice wonder", "EXEC"), "+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n"},
 		{lines("CLIENT REPLY SKIP") + lines("AUTH secret"), noAuth + "+OK\r\n"},
@@ -143,7 +143,7 @@ func TestUpstreamBehindUnixSocket(t *testing.T) {
 	p.say("SET a 1", "+OK\r\n")
 	p.say("LOCK k t PX 1000", ":1000\r\n")
 	dial(t, server.Addr()).say("GET a", bulk("1"))
-	p.send(line1("BLPOP none 0"))
+	p.send(cmd("BLPOP none 0"))
 	if err := p.conn.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}

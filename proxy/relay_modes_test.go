@@ -29,7 +29,7 @@ func TestPushWhileLockWaits(t *testing.T) {
 	r, server := relayed(t)
 	holder, p, other := r.connect(), r.connect(), dial(t, server.Addr())
 	holder.say("LOCK k t PX 1000", ":1000\r\n")
-	p.send(line1("HELLO 3"))
+	p.send(cmd("HELLO 3"))
 	p.reply()
 	p.send(lines("CLIENT TRACKING on", "GET a", "LOCK k u PX 1000 BLOCK 0", "GET a"))
 	p.expect("+OK\r\n_\r\n")
@@ -159,7 +159,7 @@ func TestSubscribeToMany(t *testing.T) {
 		words = append(words, fmt.Sprintf("%0100d", i))
 		want.WriteString(ack("*", "subscribe", words[i+1], i+1))
 	}
-	p.send(array(words...) + line1("LOCK k t PX 1000") + array(append([]string{"UNSUBSCRIBE"}, words[1:]...)...) + line1("LOCK k t PX 1000"))
+	p.send(array(words...) + cmd("LOCK k t PX 1000") + array(append([]string{"UNSUBSCRIBE"}, words[1:]...)...) + cmd("LOCK k t PX 1000"))
 	p.expect(want.String() + cannotLock)
 	for i := range 20_000 {
 		p.expect(ack("*", "unsubscribe", words[i+1], 20_000-i-1))
@@ -172,14 +172,14 @@ func TestSubscribeToMany(t *testing.T) {
 func TestSubscriberInRESP3(t *testing.T) {
 	r, server := relayed(t)
 	p, publisher := r.connect(), dial(t, server.Addr())
-	p.send(line1("HELLO 3"))
+	p.send(cmd("HELLO 3"))
 	p.reply()
 	p.send(lines("SUBSCRIBE a", "LOCK k t PX 1000", "SUBSCRIBE b c", "UNSUBSCRIBE b c", "LOCK k u PX 1000"))
 	p.expect(ack(">", "subscribe", "a", 1) + ":1000\r\n" + ack(">", "subscribe", "b", 2) + ack(">", "subscribe", "c", 3) +
 		ack(">", "unsubscribe", "b", 2) + ack(">", "unsubscribe", "c", 1) + "_\r\n")
 
 	const n = 2000
-	publisher.send(strings.Repeat(line1("PUBLISH a "+strings.Repeat("m", 100)), n))
+	publisher.send(strings.Repeat(cmd("PUBLISH a "+strings.Repeat("m", 100)), n))
 	sent := lines("LOCK k u PX 1000", "ECHO x", "INFO redlock", "COMMAND GETKEYS GET z")
 	go func() { _, _ = p.conn.Write([]byte(strings.Repeat(sent, n/4))) }()
 	messages, replies := 0, map[string]int{}
@@ -202,9 +202,9 @@ func TestPublishToOneselfInTransaction(t *testing.T) {
 	r, _ := relayed(t)
 	sent := lines("HELLO 3", "SUBSCRIBE a", "MULTI", "GET x", "PUBLISH a m", "PUBLISH a n", "GET x", "EXEC", "MULTI", "PUBLISH a m", "EXEC")
 	p, direct := r.connect(), dial(t, startRedis(t).Addr())
-	direct.send(sent + line1("ECHO end"))
+	direct.send(sent + cmd("ECHO end"))
 	want := upTo(direct, bulk("end"))
-	p.send(sent + line1("ECHO end"))
+	p.send(sent + cmd("ECHO end"))
 	if got := upTo(p, bulk("end")); withoutID(got) != withoutID(want) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
@@ -252,7 +252,7 @@ func TestClientLeavesWhileBlocked(t *testing.T) {
 		"is reset":    func(c *net.TCPConn) error { _ = c.SetLinger(0); return c.Close() },
 		"half-closes": (*net.TCPConn).CloseWrite,
 	} {
-		for _, sent := range []string{line1("BLPOP q 0"), lines("BLPOP q 0", "LOCK k t PX 1000"), lines("PING", "brpop q 0", "PING", "INFO")} {
+		for _, sent := range []string{cmd("BLPOP q 0"), lines("BLPOP q 0", "LOCK k t PX 1000"), lines("PING", "brpop q 0", "PING", "INFO")} {
 			t.Run(name+" behind "+strings.Fields(sent)[2], func(t *testing.T) {
 				r, server := relayed(t)
 				p, other := r.connect(), dial(t, server.Addr())

@@ -55,7 +55,7 @@ func TestLockIsInTheSelectedDatabase(t *testing.T) {
 		{lines("CLIENT REPLY OFF", "SELECT 8", "CLIENT REPLY ON"), "+OK\r\n", 8},
 		{lines("RESET"), "+RESET\r\n", 0},
 	} {
-		p.send(c.before + line1("LOCK k t PX 1000"))
+		p.send(c.before + cmd("LOCK k t PX 1000"))
 		p.expect(c.replies + ":1000\r\n")
 		if got := r.locks.holder(c.db, "k"); got != "t" {
 			t.Errorf("after %q the lock is not in database %d", c.before, c.db)
@@ -90,7 +90,7 @@ func TestHelloDecidesTheProtocol(t *testing.T) {
 	} {
 		p, direct := r.connect(), dial(t, server.Addr())
 		p.send(c.pipeline + lines("LOCK held u PX 1000", "ECHO end"))
-		direct.send(c.pipeline + line1("ECHO end"))
+		direct.send(c.pipeline + cmd("ECHO end"))
 		got := upTo(p, bulk("end"))
 		want := strings.TrimSuffix(upTo(direct, bulk("end")), bulk("end")) + c.null + bulk("end")
 		if withoutID(got) != withoutID(want) {
@@ -174,34 +174,34 @@ func TestClientIDs(t *testing.T) {
 // Point 7: where the upstream is told to keep silent, so does the proxy, and it
 // waits for nothing.
 func TestReplyModes(t *testing.T) {
-	off, skip, on := line1("CLIENT REPLY OFF"), line1("client reply SKIP"), line1("CLIENT REPLY ON")
-	lock, ping := line1("LOCK k t PX 1000"), line1("PING")
-	info := line1("INFO") + line1("COMMAND COUNT")
+	off, skip, on := cmd("CLIENT REPLY OFF"), cmd("client reply SKIP"), cmd("CLIENT REPLY ON")
+	lock, ping := cmd("LOCK k t PX 1000"), cmd("PING")
+	info := cmd("INFO") + cmd("COMMAND COUNT")
 	for _, c := range []struct{ name, sent, want string }{
 		{"off", off + ping + lock + ping + on + ping, "+OK\r\n+PONG\r\n"},
 		{"off, then info", off + info + lock + on + ping, "+OK\r\n+PONG\r\n"},
 		{"skip a lock", skip + lock + ping, "+PONG\r\n"},
 		{"skip a forwarded one", skip + ping + lock + ping, ":1000\r\n+PONG\r\n"},
-		{"skip a state", skip + line1("SELECT 1") + lock, ":1000\r\n"},
-		{"skip info", skip + line1("INFO") + ping, "+PONG\r\n"},
+		{"skip a state", skip + cmd("SELECT 1") + lock, ":1000\r\n"},
+		{"skip info", skip + cmd("INFO") + ping, "+PONG\r\n"},
 		{"skip skip", skip + skip + lock + ping, "+PONG\r\n"},
 		{"skip within off", off + skip + lock + lock + on + ping, "+OK\r\n+PONG\r\n"},
 		{"skip, then on", skip + on + lock, "+OK\r\n:1000\r\n"},
 		{"off within skip", skip + off + lock + on + ping, "+OK\r\n+PONG\r\n"},
-		{"skip the unknown", skip + line1("NOSUCH") + ping, "+PONG\r\n"},
-		{"off, then an error", off + line1("CLIENT REPLY x") + lock + on, "+OK\r\n"},
-		{"wrong argument", line1("CLIENT REPLY x") + lock, "-ERR syntax error\r\n:1000\r\n"},
-		{"wrong number", line1("CLIENT REPLY") + lock, "-ERR wrong number of arguments for 'client|reply' command\r\n:1000\r\n"},
-		{"in a transaction", line1("MULTI") + off + ping + line1("DISCARD") + lock, "+OK\r\n+QUEUED\r\n+QUEUED\r\n+OK\r\n:1000\r\n"},
-		{"refused: subscribed", line1("SUBSCRIBE a") + off + line1("UNSUBSCRIBE") + lock,
+		{"skip the unknown", skip + cmd("NOSUCH") + ping, "+PONG\r\n"},
+		{"off, then an error", off + cmd("CLIENT REPLY x") + lock + on, "+OK\r\n"},
+		{"wrong argument", cmd("CLIENT REPLY x") + lock, "-ERR syntax error\r\n:1000\r\n"},
+		{"wrong number", cmd("CLIENT REPLY") + lock, "-ERR wrong number of arguments for 'client|reply' command\r\n:1000\r\n"},
+		{"in a transaction", cmd("MULTI") + off + ping + cmd("DISCARD") + lock, "+OK\r\n+QUEUED\r\n+QUEUED\r\n+OK\r\n:1000\r\n"},
+		{"refused: subscribed", cmd("SUBSCRIBE a") + off + cmd("UNSUBSCRIBE") + lock,
 			"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n-ERR Can't execute 'client|reply': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n" +
 				"*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n:1000\r\n"},
-		{"a transaction in silence", off + line1("MULTI") + line1("SET x 1") + lock + line1("EXEC") + on + line1("GET x"), "+OK\r\n$-1\r\n"},
+		{"a transaction in silence", off + cmd("MULTI") + cmd("SET x 1") + lock + cmd("EXEC") + on + cmd("GET x"), "+OK\r\n$-1\r\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, _ := relayed(t)
 			p := r.connect()
-			p.send(c.sent + line1("ECHO end"))
+			p.send(c.sent + cmd("ECHO end"))
 			p.expect(c.want + bulk("end"))
 		})
 	}

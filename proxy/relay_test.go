@@ -17,7 +17,7 @@ func TestOrderOfOwnAndForwardedReplies(t *testing.T) {
 	p := r.connect()
 	var sent, want strings.Builder
 	expect := func(line, reply string) {
-		sent.WriteString(line1(line))
+		sent.WriteString(cmd(line))
 		want.WriteString(reply)
 	}
 	const all = 10_000
@@ -65,7 +65,7 @@ func TestPipelineIsReadWhileRepliesWait(t *testing.T) {
 	value := strings.Repeat("v", 2<<10)
 	p.say("SET k "+value, "+OK\r\n")
 	const n = 10_000
-	p.send(strings.Repeat(line1("GET k"), n))
+	p.send(strings.Repeat(cmd("GET k"), n))
 	for range n {
 		p.expect(bulk(value))
 	}

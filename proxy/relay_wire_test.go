@@ -35,15 +35,15 @@ func TestAllTypesOfReplies(t *testing.T) {
 	for _, hello := range []string{"", lines("HELLO 3")} {
 		all := ""
 		for _, kind := range types {
-			same(t, r, server, hello+line1("DEBUG PROTOCOL "+kind))
-			all += line1("DEBUG PROTOCOL " + kind)
+			same(t, r, server, hello+cmd("DEBUG PROTOCOL "+kind))
+			all += cmd("DEBUG PROTOCOL " + kind)
 		}
 		same(t, r, server, hello+all)
 		p, direct := r.connect(), dial(t, server.Addr())
-		direct.send(hello + all + line1("ECHO end"))
+		direct.send(hello + all + cmd("ECHO end"))
 		want := withoutID(upTo(direct, bulk("end")))
-		mixed := strings.ReplaceAll(all, line1("DEBUG PROTOCOL map"), lines("LOCK k t PX 1000", "DEBUG PROTOCOL map", "UNLOCK k t"))
-		p.send(hello + mixed + line1("ECHO end"))
+		mixed := strings.ReplaceAll(all, cmd("DEBUG PROTOCOL map"), lines("LOCK k t PX 1000", "DEBUG PROTOCOL map", "UNLOCK k t"))
+		p.send(hello + mixed + cmd("ECHO end"))
 		got := withoutID(upTo(p, bulk("end")))
 		got = strings.Replace(strings.Replace(got, ":1000\r\n", "", 1), "false\r\n:1\r\n", "false\r\n", 1)
 		if len(got) != len(want)+len(":1\r\n") {
@@ -64,11 +64,11 @@ func TestShapesOfReplies(t *testing.T) {
 		"return redis.error_reply('LOADING by script')", "error('wrong')", "syntax error", "return {err='-ERR two lines'}",
 	} {
 		for _, hello := range []string{"", lines("HELLO 3")} {
-			same(t, r, server, hello+array("EVAL", lua, "0")+line1("GET none"))
+			same(t, r, server, hello+array("EVAL", lua, "0")+cmd("GET none"))
 		}
 	}
 	for _, sent := range []string{
-		lines("SET e ") + line1("GET e"), lines("GET none", "LRANGE none 0 -1", "HGETALL none", "BLPOP none 0.01", "ZSCORE none a", "MGET none none"),
+		lines("SET e ") + cmd("GET e"), lines("GET none", "LRANGE none 0 -1", "HGETALL none", "BLPOP none 0.01", "ZSCORE none a", "MGET none none"),
 		lines("HELLO 3") + lines("GET none", "HGETALL none", "BLPOP none 0.01", "ZSCORE none a", "MGET none none", "SMEMBERS none"),
 		lines("INCRBYFLOAT f 3.5", "HELLO 3", "INCRBYFLOAT f 1", "ZADD z 1.5 a", "ZRANGE z 0 -1 WITHSCORES", "ZADD z 1e300 b", "ZSCORE z b", "DEL f z"),
 		lines("CONFIG GET save", "COMMAND GETKEYS SET a b", "OBJECT HELP", "MEMORY DOCTOR", "LATENCY DOCTOR", "LOLWUT"),
@@ -85,7 +85,7 @@ func TestInlineCommands(t *testing.T) {
 	for _, sent := range []string{
 		"PING\r\n", "PING\n", "\r\n", "\n\n\nPING\n", "  PING  \r\n", "PING\thello\r\n", "ECHO \"a b\"\r\n", "ECHO 'a b'\r\n",
 		`ECHO "\x41\n\"\\"` + "\r\n", "SET k v\nGET k\nDEL k\n",
-		"*0\r\n", "*-1\r\n", "*0\r\nPING\r\n", "NOSUCH a b\r\n", "ECHO\r\n", "ECHO \"\"\r\n", "PING\r\n" + line1("PING") + "PING\n", "$5 x\r\n",
+		"*0\r\n", "*-1\r\n", "*0\r\nPING\r\n", "NOSUCH a b\r\n", "ECHO\r\n", "ECHO \"\"\r\n", "PING\r\n" + cmd("PING") + "PING\n", "$5 x\r\n",
 	} {
 		same(t, r, server, sent)
 	}
@@ -103,7 +103,7 @@ func TestProtocolErrors(t *testing.T) {
 		"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n!1\r\n", "*3\r\n$4\r\nLOCK\r\n$1\r\nk\r\n!1\r\n", "*2\r\n$6\r\nSELECT\r\nx\r\n", "*2\r\n$9\r\nSUBSCRIBE\r\nx\r\n",
 		strings.Repeat("x", 70<<10), "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$40000\r\n" + strings.Repeat("v", 40000) + "\r\n*1\r\n!\r\n",
 	} {
-		for _, before := range []string{"", line1("PING"), lines("PING", "SET a 1", "GET a") + "PING\n"} {
+		for _, before := range []string{"", cmd("PING"), lines("PING", "SET a 1", "GET a") + "PING\n"} {
 			p, direct := r.connect(), dial(t, server.Addr())
 			direct.send(before + broken)
 			p.send(before + broken)
@@ -134,10 +134,10 @@ func TestProtocolErrorInTheMiddle(t *testing.T) {
 	r, server := relayed(t, "--enable-debug-command", "yes")
 	for _, c := range []struct{ first, second, want string }{
 		{"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n", "!1\r\n", "-ERR Protocol error: expected '$', got '!'\r\n"},
-		{line1("PING") + "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n", "!1\r\n", "+PONG\r\n-ERR Protocol error: expected '$', got '!'\r\n"},
-		{line1("LOCK k t PX 1000") + "*3\r\n$4\r\nLOCK\r\n$1\r\nk\r\n", "!1\r\n", ":1000\r\n-ERR Protocol error: expected '$', got '!'\r\n"},
-		{line1("DEBUG SLEEP 0.1"), lines("GET a") + "*x\r\n", "+OK\r\n$-1\r\n-ERR Protocol error: invalid multibulk length\r\n"},
-		{line1("CLIENT REPLY SKIP") + "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n", "!1\r\n", "-ERR Protocol error: expected '$', got '!'\r\n"},
+		{cmd("PING") + "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n", "!1\r\n", "+PONG\r\n-ERR Protocol error: expected '$', got '!'\r\n"},
+		{cmd("LOCK k t PX 1000") + "*3\r\n$4\r\nLOCK\r\n$1\r\nk\r\n", "!1\r\n", ":1000\r\n-ERR Protocol error: expected '$', got '!'\r\n"},
+		{cmd("DEBUG SLEEP 0.1"), lines("GET a") + "*x\r\n", "+OK\r\n$-1\r\n-ERR Protocol error: invalid multibulk length\r\n"},
+		{cmd("CLIENT REPLY SKIP") + "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n", "!1\r\n", "-ERR Protocol error: expected '$', got '!'\r\n"},
 		{"*2\r\n$9\r\nSUBSCRIBE\r\n$2000000\r\n" + strings.Repeat("c", 1500000), strings.Repeat("c", 500000) + "\r\nPOST\r\n", "*3\r\n"},
 		{"*3\r\n$9\r\nSUBSCRIBE\r\n$2000000\r\n" + strings.Repeat("c", 1500000), strings.Repeat("c", 500000) + "\r\n!\r\n", "-ERR Protocol error: expected '$', got '!'\r\n"},
 	} {
@@ -203,6 +203,6 @@ func TestLargeCommandsAndReplies(t *testing.T) {
 	same(t, r, server, lines("MULTI")+array("SET", "big", big)+lines("GET big", "EXEC", "DEL big"))
 	same(t, r, server, array(words...)+lines("LRANGE list 0 -1", "DEL list"))
 	p := r.connect()
-	p.send(array("LOCK", "k", big, "PX", "1000") + line1("PING") + array("CLIENT", "SETNAME", big) + line1("PING"))
+	p.send(array("LOCK", "k", big, "PX", "1000") + cmd("PING") + array("CLIENT", "SETNAME", big) + cmd("PING"))
 	p.expect("-ERR command too long: the proxy takes 1048576 bytes for a command of its own\r\n+PONG\r\n+OK\r\n+PONG\r\n")
 }

@@ -169,7 +169,7 @@ func (p *peer) expect(want string) {
 // say sends a command of words separated by blanks, and expects these bytes.
 func (p *peer) say(line, want string) {
 	p.Helper()
-	p.send(line1(line))
+	p.send(cmd(line))
 	got, err := readReply(p.in)
 	if got != want {
 		p.Fatalf("%s: got %q, %v\nwant %q", line, got, err, want)
@@ -179,7 +179,7 @@ func (p *peer) say(line, want string) {
 // ask sends a command and returns its reply.
 func (p *peer) ask(line string) string {
 	p.Helper()
-	p.send(line1(line))
+	p.send(cmd(line))
 	return p.reply()
 }
 
@@ -214,13 +214,13 @@ func (p *peer) expectAll(want string) {
 // array is a command in RESP.
 func array(words ...string) string { return string(harness.AppendCommand(nil, words...)) }
 
-// line1 is a command of words separated by blanks, lines a pipeline of such.
-func line1(line string) string { return array(strings.Split(line, " ")...) }
+// cmd is a command of words separated by blanks, lines a pipeline of such.
+func cmd(line string) string { return array(strings.Split(line, " ")...) }
 
 func lines(all ...string) string {
 	out := ""
 	for _, line := range all {
-		out += line1(line)
+		out += cmd(line)
 	}
 	return out
 }
