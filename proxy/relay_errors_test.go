@@ -2,9 +2,23 @@ package proxy_test
 
 import (
 	"fmt"
+	"net"
 	"strings"
 	"testing"
+
+	"redlock-proxy/integration/harness"
 )
+
+// freePort is for a server that would else take one for itself, which may be in use.
+func freePort(t *testing.T) string {
+	t.Helper()
+	addr, err := harness.FreeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(addr)
+	return port
+}
 
 // Points 25 and 26: the upstream's errors are passed on word for word, with what is
 // behind them untouched.
@@ -53,7 +67,7 @@ func TestRealServersErrors(t *testing.T) {
 		}
 		p.say("LOCK k t PX 1000", ":1000\r\n")
 	}
-	cluster, _ := relayed(t, "--cluster-enabled", "yes")
+	cluster, _ := relayed(t, "--cluster-enabled", "yes", "--cluster-port", freePort(t))
 	cluster.connect().say("SET a 1", "-CLUSTERDOWN Hash slot not served\r\n")
 }
 
