@@ -47,6 +47,7 @@ func obeySignals(orderly func()) {
 // quiet drops go-redis' own log lines.
 type quiet struct{}
 
+// Printf is what go-redis calls.
 func (quiet) Printf(context.Context, string, ...any) {}
 
 func newApp(stdout, stderr io.Writer) *cli.App {

@@ -24,7 +24,7 @@ func (cmd *Command) Guarded() bool { return cmd.docs.group == proxyGroup }
 func (t *Table) ours() []*Command {
 	var own []*Command
 	for _, c := range t.ordered {
-		if c.docs.group == proxyGroup {
+		if c.Guarded() {
 			own = append(own, c)
 		}
 	}
@@ -33,7 +33,7 @@ func (t *Table) ours() []*Command {
 
 // isOurs finds one of ours by name, or nil.
 func (t *Table) isOurs(name []byte) *Command {
-	if c := t.Lookup(name); c != nil && c.docs.group == proxyGroup {
+	if c := t.Lookup(name); c != nil && c.Guarded() {
 		return c
 	}
 	return nil
@@ -61,23 +61,12 @@ func (t *Table) relayInfo(ctx context.Context, c *Client, args [][]byte, out *Re
 	if !ok {
 		return
 	}
-	if !relayInfoWanted(args[1:]) {
+	if !infoWanted(args[1:], "Redlock") {
 		out.Raw(reply)
 		return
 	}
 	own := "# Redlock\r\n" + joinLines(t.infoRedlock())
 	out.Raw(appendText(reply, own))
-}
-
-// relayInfoWanted reports whether our section was asked for.
-func relayInfoWanted(sections [][]byte) bool {
-	for _, s := range sections {
-		switch lower(s) {
-		case "all", "everything", "default", "redlock":
-			return true
-		}
-	}
-	return len(sections) == 0
 }
 
 // relayCommand is COMMAND and its subcommands, with ours.

@@ -22,6 +22,7 @@ type guardListener struct {
 	admit func() bool
 }
 
+// Accept gives the next client that is admitted.
 func (l *guardListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
@@ -43,6 +44,7 @@ type guardedConn struct {
 	greeted int
 }
 
+// Read gives the greeting, then net.ErrClosed.
 func (c *guardedConn) Read(p []byte) (int, error) {
 	if c.greeted == len(greeting) {
 		return 0, net.ErrClosed // redcon never asks: its handler has detached

@@ -41,6 +41,7 @@ type NoQuorumError struct {
 	Causes *multierror.Error
 }
 
+// Error counts the answers and names each master that gave none, with its cause.
 func (e *NoQuorumError) Error() string {
 	return fmt.Sprintf("%d of %d masters answered, %d needed: %v",
 		e.Answered, e.Masters, Majority(e.Masters), e.Causes)
@@ -57,6 +58,7 @@ type MasterError struct {
 	Err error
 }
 
+// Error is the master's address and, in plain words, what happened there.
 func (e *MasterError) Error() string { return e.Master + ": " + causeText(e.Err) }
 
 // Unwrap gives what happened.

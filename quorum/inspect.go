@@ -44,20 +44,6 @@ func Inspect(ctx context.Context, urls []string, timeout time.Duration) []Findin
 	return findings
 }
 
-// Safe reports whether a majority of the masters answers, and none is unsafe.
-func Safe(findings []Finding) bool {
-	answered := 0
-	for _, f := range findings {
-		if len(f.Unsafe) > 0 {
-			return false
-		}
-		if f.Err == nil {
-			answered++
-		}
-	}
-	return answered >= Majority(len(findings))
-}
-
 func inspect(ctx context.Context, url string, timeout time.Duration) Finding {
 	f := Finding{Name: masterName(url)}
 	t, err := newRedisTransport(url, timeout)

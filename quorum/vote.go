@@ -14,6 +14,7 @@ const (
 	NoQuorum
 )
 
+// String is the verdict in lower-case words.
 func (v Verdict) String() string {
 	switch v {
 	case Won:
