@@ -24,11 +24,24 @@ type Config struct {
 	MaxTTL time.Duration
 	// MasterTimeout is how long one master may take to answer before it has no vote. It is shorter than MaxTTL.
 	MasterTimeout time.Duration
+	// Guard keeps a master from voting that may have forgotten locks, until it has caught up. Without it locks are as safe as
+	// with any Redlock library.
+	Guard bool
+	// FreshStart has masters vote at once if all of them are reached, empty and unmarked when the proxy starts. Otherwise
+	// they wait until every lock that they may have forgotten has expired.
+	FreshStart bool
 	// DrainTimeout is how long a stopping proxy waits for what is still running. Zero does not wait.
 	DrainTimeout time.Duration
 	// KeyPrefix is put before each lock's name to make the key on the masters. Empty, the key is the name itself, which
 	// clients that run Redlock on the same masters need.
 	KeyPrefix string
+	// LockKeys are glob patterns, as in KEYS. On the keys that they match, ordinary commands and scripts run on the masters.
+	LockKeys []string
+	// NoTTL is "refuse" where a lock key must not be without a TTL, else "allow".
+	NoTTL string
+	// LegacyLock is the URL of the single Redis that held the locks until now and has to grant them as well, or empty. It
+	// may carry a password.
+	LegacyLock string
 	// MaxClients is how many client connections may be open at once, at least 1.
 	MaxClients int
 	// LogLevel is the least severe level that is logged: debug, info, warn or error.
@@ -44,7 +57,9 @@ func Default() Config {
 		MaxTTL:          24 * time.Hour,
 		UpstreamTimeout: 5 * time.Second,
 		MasterTimeout:   100 * time.Millisecond,
+		Guard:           true,
 		DrainTimeout:    10 * time.Second,
+		NoTTL:           "allow",
 		MaxClients:      10000,
 		LogLevel:        "info",
 		LogFormat:       "text",

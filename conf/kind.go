@@ -27,6 +27,7 @@ var (
 	}
 	number   = kind[int]{parse: parseNumber, format: strconv.Itoa}
 	duration = kind[time.Duration]{parse: parseDuration, format: formatDuration}
+	toggle   = kind[bool]{parse: parseToggle, format: strconv.FormatBool}
 )
 
 func parseNumber(s string) (int, error) {
@@ -46,6 +47,16 @@ func parseDuration(s string) (time.Duration, error) {
 		return 0, errors.New(`is not a duration (a number and a unit, such as "100ms" or "24h")`)
 	}
 	return d, nil
+}
+
+func parseToggle(s string) (bool, error) {
+	switch s {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, errors.New("is neither true nor false")
 }
 
 // formatDuration is Duration.String without its idle zeros: 24h, not 24h0m0s.
@@ -85,6 +96,13 @@ func oneOf(allowed ...string) func(string) error {
 		}
 		return nil
 	}
+}
+
+func notEmpty(v string) error {
+	if v == "" {
+		return errors.New("is empty")
+	}
+	return nil
 }
 
 func hostPort(address string) error {

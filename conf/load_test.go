@@ -16,7 +16,12 @@ var samples = map[string][3][]string{
 	"max-ttl":          {{"1h"}, {"2h"}, {"3h"}},
 	"master-timeout":   {{"1ms"}, {"2ms"}, {"3ms"}},
 	"key-prefix":       {{"file:"}, {"env:"}, {"flag, and more:"}},
+	"lock-keys":        {{"lock:*"}, {"env:*", "env-?"}, {}},
+	"no-ttl":           {{"refuse"}, {"allow"}, {"refuse"}},
+	"legacy-lock":      {{"redis://l"}, {"redis://:hunter2@m:1"}, {""}},
 	"max-clients":      {{"1"}, {"2"}, {"3"}},
+	"guard":            {{"false"}, {"true"}, {"false"}},
+	"fresh-start":      {{"true"}, {"false"}, {"true"}},
 	"upstream":         {{"redis://u"}, {"redis://:hunter2@v:1/2"}, {"unix:///w"}},
 	"upstream-timeout": {{"1s"}, {"2s"}, {"3s"}},
 	"drain-timeout":    {{"1s"}, {"2s"}, {"0s"}},
@@ -98,8 +103,8 @@ func TestLoadErrors(t *testing.T) {
 		{name: "unknown variables", flags: masters, environ: []string{"REDLOCK_MAXTTL=hunter2", "REDLOCK_PASSWORD=hunter2", "OTHER=x", "redlock_listen=x", "REDLOCK_redis://:hunter2@a=x"},
 			want: []string{
 				`REDLOCK_MAXTTL: is not a setting (did you mean REDLOCK_MAX_TTL?)`,
-				`REDLOCK_PASSWORD: is not a setting (known are REDLOCK_CONFIG, REDLOCK_MASTER, REDLOCK_UPSTREAM, REDLOCK_UPSTREAM_TIMEOUT, REDLOCK_LISTEN, REDLOCK_MAX_TTL, REDLOCK_MASTER_TIMEOUT, ` +
-					`REDLOCK_KEY_PREFIX, REDLOCK_MAX_CLIENTS, REDLOCK_DRAIN_TIMEOUT, REDLOCK_LOG_LEVEL, REDLOCK_LOG_FORMAT)`,
+				`REDLOCK_PASSWORD: is not a setting (known are REDLOCK_CONFIG, REDLOCK_MASTER, REDLOCK_UPSTREAM, REDLOCK_UPSTREAM_TIMEOUT, REDLOCK_LISTEN, REDLOCK_MAX_TTL, REDLOCK_MASTER_TIMEOUT, REDLOCK_GUARD, REDLOCK_FRESH_START, ` +
+					`REDLOCK_KEY_PREFIX, REDLOCK_LOCK_KEYS, REDLOCK_NO_TTL, REDLOCK_LEGACY_LOCK, REDLOCK_MAX_CLIENTS, REDLOCK_DRAIN_TIMEOUT, REDLOCK_LOG_LEVEL, REDLOCK_LOG_FORMAT)`,
 				`REDLOCK_redis:xxxxx@a: is not a setting (known are`}},
 		{name: "the variables of a Kubernetes service", flags: masters, environ: []string{
 			"REDLOCK_PORT=tcp://10.0.0.1:6380", "REDLOCK_SERVICE_HOST=10.0.0.1", "REDLOCK_SERVICE_PORT=6380", "REDLOCK_SERVICE_PORT_REDIS=6380",

@@ -27,6 +27,8 @@ type Setting struct {
 	Default string
 	// Repeated settings take several values: a repeated flag, a YAML list, or a variable with white space between them.
 	Repeated bool
+	// Toggle settings are true or false: a flag without a value says true.
+	Toggle bool
 
 	secret bool                           // values may carry a password
 	text   bool                           // in YAML the value is a string, not a number or a boolean
@@ -52,12 +54,22 @@ var table = []Setting{
 		duration, func(c *Config) *time.Duration { return &c.UpstreamTimeout }, moreThan(time.Duration(0))),
 	one("listen", "`ADDR` (host:port) on which clients are served; port 0 lets the system choose",
 		text, func(c *Config) *string { return &c.Listen }, hostPort),
-	one("max-ttl", "longest TTL that a client may ask for, a `DURATION`",
+	one("max-ttl", "longest TTL that a client may ask for, and how long to wait where all masters forgot and nobody knows the TTLs in use, a `DURATION`",
 		duration, func(c *Config) *time.Duration { return &c.MaxTTL }, atLeast(time.Millisecond)),
 	one("master-timeout", "how long one master may take to answer before it has no vote, a `DURATION`",
 		duration, func(c *Config) *time.Duration { return &c.MasterTimeout }, moreThan(time.Duration(0))),
+	switched(one("guard", "whether a master that may have forgotten locks has no vote until it has caught up; false is for comparisons",
+		toggle, func(c *Config) *bool { return &c.Guard })),
+	switched(one("fresh-start", "whether masters that are all empty when the proxy starts vote at once",
+		toggle, func(c *Config) *bool { return &c.FreshStart })),
 	one("key-prefix", "`TEXT` before each lock's name in its key on the masters",
 		text, func(c *Config) *string { return &c.KeyPrefix }),
+	some("lock-keys", "`GLOB` of keys on which ordinary commands and scripts run on the masters, as in KEYS; once per glob",
+		func(c *Config) *[]string { return &c.LockKeys }, notEmpty),
+	one("no-ttl", "what becomes of a lock key without a TTL, `WHICH`: allow or refuse",
+		text, func(c *Config) *string { return &c.NoTTL }, oneOf("allow", "refuse")),
+	private(one("legacy-lock", "`URL` of the single Redis that held the locks until now, while some clients still lock there: it then has to grant every lock as well",
+		text, func(c *Config) *string { return &c.LegacyLock }, legacyURL)),
 	one("max-clients", "how many clients may be connected at once, a `NUMBER`",
 		number, func(c *Config) *int { return &c.MaxClients }, atLeast(1)),
 	one("drain-timeout", "how long a stopping proxy waits for what is still running, a `DURATION`",
@@ -89,10 +101,20 @@ func one[T any](name, usage string, k kind[T], field func(*Config) *T, rules ...
 
 // many makes the row of a setting that is repeated.
 func many(name, usage string, field func(*Config) *[]string, rules ...func(string) error) Setting {
-	set := func(c *Config, values []string) error {
+	s := some(name, usage, field, rules...)
+	set := s.set
+	s.set = func(c *Config, values []string) error {
 		if len(values) == 0 {
 			return errors.New("is given without a value")
 		}
+		return set(c, values)
+	}
+	return s
+}
+
+// some is many for a setting that may also have no value at all.
+func some(name, usage string, field func(*Config) *[]string, rules ...func(string) error) Setting {
+	set := func(c *Config, values []string) error {
 		for _, v := range values {
 			if err := firstError(v, rules); err != nil {
 				return err
@@ -103,6 +125,12 @@ func many(name, usage string, field func(*Config) *[]string, rules ...func(strin
 	}
 	get := func(c Config) []string { return *field(&c) }
 	return Setting{Name: name, Usage: usage, Repeated: true, text: true, set: set, get: get}
+}
+
+// switched marks a row that is on or off.
+func switched(s Setting) Setting {
+	s.Toggle = true
+	return s
 }
 
 // private marks a row whose values are URLs that may carry passwords.

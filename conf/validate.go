@@ -3,6 +3,7 @@ package conf
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // problem is one fault of a configuration whose author is not known yet.
@@ -50,7 +51,28 @@ func (c Config) crossProblems() []problem {
 			mirror: &problem{setting: "max-ttl", text: fmt.Sprintf("%q is not longer than master-timeout %q", ttl, timeout)},
 		})
 	}
-	return append(found, c.sameMasters()...)
+	return append(append(found, c.sameMasters()...), c.legacyProblems()...)
+}
+
+// legacyProblems are those of the Redis that held the locks until now.
+func (c Config) legacyProblems() []problem {
+	if c.LegacyLock == "" {
+		return nil
+	}
+	var found []problem
+	shown := Redact(c.LegacyLock)
+	if c.KeyPrefix != "" {
+		found = append(found, problem{
+			setting: "legacy-lock", text: fmt.Sprintf("%q holds the locks without a prefix: it cannot be given together with key-prefix %q", shown, c.KeyPrefix),
+			mirror: &problem{setting: "key-prefix", text: fmt.Sprintf("%q cannot be given together with legacy-lock %q, which holds the locks without a prefix", c.KeyPrefix, shown)},
+		})
+	}
+	for _, master := range c.Masters {
+		if address(master) == address(c.LegacyLock) {
+			found = append(found, problem{setting: "legacy-lock", text: fmt.Sprintf("%q is the same Redis as master %q: a lock would be in its own way there", shown, Redact(master))})
+		}
+	}
+	return found
 }
 
 // sameMasters finds masters that are given twice: they would have two votes.
@@ -79,6 +101,11 @@ func (c Config) Warnings() []string {
 	}
 	if n > 0 && n%2 == 0 {
 		found = append(found, fmt.Sprintf("masters: %d is an even number: a lock needs %d of them, so no more may fail than of %d, and there is one more that can", n, majority, n-1))
+	}
+	for _, glob := range c.LockKeys {
+		if strings.Trim(glob, "*") == "" {
+			found = append(found, fmt.Sprintf("lock-keys: %q makes every key a lock key: the upstream gets no command on keys any more", glob))
+		}
 	}
 	return found
 }

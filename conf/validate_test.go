@@ -32,11 +32,19 @@ func TestValidate(t *testing.T) {
 		{"longest TTL", func(c *Config) { c.MaxTTL = 1<<63 - 1 }, nil},
 		{"no timeout", func(c *Config) { c.MasterTimeout = 0 }, []string{`master-timeout: "0s" is not more than 0s`}},
 		{"timeout as long as the TTL", func(c *Config) { c.MasterTimeout = c.MaxTTL }, []string{`master-timeout: "24h" is not shorter than max-ttl "24h"`}},
+		{"lock keys", func(c *Config) { c.LockKeys = []string{"lock:*", "?[a-z]"} }, nil},
+		{"an empty lock key", func(c *Config) { c.LockKeys = []string{"lock:*", ""} }, []string{`lock-keys: "" is empty`}},
+		{"no TTL", func(c *Config) { c.NoTTL = "maybe" }, []string{`no-ttl: "maybe" is none of allow, refuse`}},
+		{"a legacy Redis, the upstream", func(c *Config) { c.LegacyLock, c.Upstream = "redis://:hunter2@old", "redis://:hunter2@old" }, nil},
+		{"a bad legacy Redis", func(c *Config) { c.LegacyLock = "redis://:hunter2@old/1" }, []string{`legacy-lock: "redis://:xxxxx@old/1" names a database`}},
+		{"a legacy Redis that is a master", func(c *Config) { c.LegacyLock = "redis://:hunter2@B" }, []string{`legacy-lock: "redis://:xxxxx@B" is the same Redis as master "redis://b"`}},
+		{"a legacy Redis and a prefix", func(c *Config) { c.LegacyLock, c.KeyPrefix = "redis://:hunter2@old", "p:" },
+			[]string{`legacy-lock: "redis://:xxxxx@old" holds the locks without a prefix: it cannot be given together with key-prefix "p:"`}},
 		{"no drain", func(c *Config) { c.DrainTimeout = 0 }, nil},
 		{"negative drain", func(c *Config) { c.DrainTimeout = -time.Second }, []string{`drain-timeout: "-1s" is less than 0s`}},
 		{"no clients", func(c *Config) { c.MaxClients = 0 }, []string{`max-clients: "0" is less than 1`}},
 		{"log", func(c *Config) { c.LogLevel, c.LogFormat = "INFO", "" }, []string{`log-level: "INFO" is none of`, `log-format: "" is none of`}},
-		{"the zero value", func(c *Config) { *c = Config{} }, []string{`upstream-timeout: "0s" is`, `listen: "" is`, `max-ttl: "0s" is`, `master-timeout: "0s" is`, `max-clients: "0" is`,
+		{"the zero value", func(c *Config) { *c = Config{} }, []string{`upstream-timeout: "0s" is`, `listen: "" is`, `max-ttl: "0s" is`, `master-timeout: "0s" is`, `no-ttl: "" is`, `max-clients: "0" is`,
 			`log-level: "" is`, `log-format: "" is`, `master: none is given`, `master-timeout: "0s" is not shorter than max-ttl "0s"`}},
 	}
 	for _, test := range tests {
@@ -68,6 +76,16 @@ func TestWarnings(t *testing.T) {
 		c := Config{Masters: make([]string, test.masters)}
 		if got := c.Warnings(); strings.Join(got, "\n") != strings.Join(test.want, "\n") {
 			t.Errorf("%d masters: got %q, want %q", test.masters, got, test.want)
+		}
+	}
+}
+
+func TestWarningOfTooManyLockKeys(t *testing.T) {
+	for glob, want := range map[string]int{"*": 1, "**": 1, "lock:*": 0, "?*": 0} {
+		c := valid()
+		c.LockKeys = []string{glob}
+		if got := c.Warnings(); len(got) != want {
+			t.Errorf("%s: %q", glob, got)
 		}
 	}
 }
