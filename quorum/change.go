@@ -19,6 +19,8 @@ const (
 	kindExtend                    // token → the same token with a new TTL
 	kindUndo                      // token that one certain SET put there → absent
 	kindRead                      // no change
+	kindEdit                      // any change of several keys
+	kindPlain                     // a command that is no matter of a register
 )
 
 // Change is what Commit does to a key on each master, under its condition. Make
@@ -32,10 +34,26 @@ type Change struct {
 	// minLeft is for kindUndo: the least remaining time that the SET to be
 	// undone can have left; ttl is the most.
 	minLeft time.Duration
+	// keys are those of a kindRead, edits those of a kindEdit; key is the first of
+	// them. args are the words of a kindPlain.
+	keys  []Key
+	edits []Edit
+	args  []any
+	// behind is the key in whose lane an undo follows what it undoes, where that is
+	// not its own.
+	behind Key
+}
+
+// lane is the key that chooses the lane.
+func (c Change) lane() Key {
+	if c.behind != (Key{}) {
+		return c.behind
+	}
+	return c.key
 }
 
 // Acquire puts the token under an absent key, for ttl (whole milliseconds, at
-// least one): SET key token NX PX ttl.
+// least one, or Endless): SET key token NX PX ttl.
 func Acquire(key Key, token string, ttl time.Duration) Change {
 	return Change{kind: kindAcquire, key: key, token: token, ttl: ttl}
 }
@@ -60,15 +78,35 @@ func (c Change) verdict(t Tally) Verdict {
 	return t.Verdict()
 }
 
-// undoAfter is what removes from a master what this acquire did there. With
-// sure set, the master said that it did; otherwise it never answered, and what
-// it holds must have the remaining time of a SET that was sent age ago.
-func (c Change) undoAfter(age time.Duration, sure bool) Change {
-	if sure {
-		return Release(c.key, c.token)
+// read asks what stands under keys of one database.
+func read(keys []Key) Change {
+	return Change{kind: kindRead, key: keys[0], keys: keys}
+}
+
+// validity is how long what the change gave is valid, elapsed after it began.
+func (c Change) validity(elapsed time.Duration) time.Duration {
+	if c.kind == kindEdit {
+		return editsValidity(c.edits, elapsed)
 	}
-	undo := c
-	undo.kind = kindUndo
-	undo.minLeft = max(0, Validity(c.ttl, age))
-	return undo
+	return leaseValidity(c.ttl, elapsed)
+}
+
+// leaseValidity is Validity, or Endless for a lease that is.
+func leaseValidity(ttl, elapsed time.Duration) time.Duration {
+	if ttl < 0 {
+		return Endless
+	}
+	return Validity(ttl, elapsed)
+}
+
+// isGrant reports whether the change gives somebody what must not be given once
+// its time is over.
+func (c Change) isGrant() bool {
+	return c.kind == kindAcquire || c.kind == kindExtend || c.kind == kindEdit && c.editGrants()
+}
+
+// undoes reports whether a change that did not win is taken back where it was
+// applied.
+func (c Change) undoes() bool {
+	return c.kind == kindAcquire || c.kind == kindEdit && !onlyRemoves(c.edits)
 }

@@ -21,13 +21,28 @@ type bench struct {
 	masters []*fakeMaster
 	cluster *Cluster
 	locker  *Locker
+	// guarded has the clusters guard their masters; they make a fresh start, then.
+	guarded bool
+	// links are those of all clusters so far, in the order of their masters.
+	links []*fakeLink
 }
 
 // inBubble runs a test on n fake masters, in fake time.
 func inBubble(t *testing.T, n int, test func(b *bench)) {
 	t.Helper()
+	runInBubble(t, n, false, test)
+}
+
+// inGuardedBubble is inBubble with the masters guarded.
+func inGuardedBubble(t *testing.T, n int, test func(b *bench)) {
+	t.Helper()
+	runInBubble(t, n, true, test)
+}
+
+func runInBubble(t *testing.T, n int, guarded bool, test func(b *bench)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{T: t}
+		b := &bench{T: t, guarded: guarded}
 		for range n {
 			b.masters = append(b.masters, newFakeMaster())
 		}
@@ -37,14 +52,26 @@ func inBubble(t *testing.T, n int, test func(b *bench)) {
 	})
 }
 
-// newCluster connects another proxy to the same masters; it ends with the test.
-func (b *bench) newCluster() *Cluster {
-	opts := Options{Rand: func() float64 { return 0.5 }}
-	var transports []transport
-	for i, m := range b.masters {
+// newCluster connects another proxy to the same masters.
+func (b *bench) newCluster() *Cluster { return b.newClusterWith(Options{}) }
+
+// newClusterWith takes all but the masters from opts.
+func (b *bench) newClusterWith(opts Options) *Cluster {
+	opts.Rand = func() float64 { return 0.5 }
+	for i := range b.masters {
 		opts.Masters = append(opts.Masters, fmt.Sprintf("redis://m%d:6379", i))
-		transports = append(transports, m)
 	}
+	return b.connect(opts)
+}
+
+// connect makes a cluster over all the fakes, which ends with the test.
+func (b *bench) connect(opts Options) *Cluster {
+	var transports []transport
+	for _, m := range b.masters {
+		link := &fakeLink{fakeMaster: m}
+		b.links, transports = append(b.links, link), append(transports, link)
+	}
+	opts.Unguarded, opts.FreshStart = !b.guarded, b.guarded
 	opts.setDefaults()
 	c := newCluster(opts, transports)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -83,7 +110,7 @@ func (b *bench) expect(want ...string) {
 // plant puts a value on some masters, as another client would.
 func (b *bench) plant(value string, ttl time.Duration, masters ...int) {
 	for _, i := range masters {
-		b.masters[i].set(func(f *fakeMaster) { f.keys[job] = fakeEntry{value, time.Now().Add(ttl)} })
+		b.masters[i].set(func(f *fakeMaster) { f.keys[job] = fakeEntry{value, f.now().Add(ttl)} })
 	}
 }
 
@@ -336,6 +363,37 @@ func TestRepairDoesNotOutliveARelease(t *testing.T) {
 	})
 }
 
+// Nor does it outlive a release that another proxy was asked for, and that it overtook.
+func TestRepairDoesNotOutliveAReleaseElsewhere(t *testing.T) {
+	inBubble(t, 5, func(b *bench) {
+		elsewhere := NewLocker(b.newCluster())
+		b.plant(token, time.Hour, 0, 1, 2)
+		b.masters[3].slow(20 * time.Millisecond)
+		b.masters[4].slow(20 * time.Millisecond)
+		_, err := b.locker.Extend(b.Context(), job, token, time.Minute)
+		b.wantErr(err, nil)
+		time.Sleep(5 * time.Millisecond)
+		b.masters[0].hang()
+		b.wantErr(elsewhere.Unlock(b.Context(), job, token), nil)
+		time.Sleep(2 * repairSettles)
+		b.masters[0].wake()
+		b.expect("", "", "", "", "")
+	})
+}
+
+// A repair stays where the lock stands without it.
+func TestRepairStays(t *testing.T) {
+	inBubble(t, 5, func(b *bench) {
+		b.plant(token, time.Hour, 0, 1, 2)
+		_, err := b.locker.Extend(b.Context(), job, token, time.Minute)
+		b.wantErr(err, nil)
+		b.masters[2].hang() // it may hold it
+		time.Sleep(2 * repairSettles)
+		b.masters[2].wake()
+		b.expect(token, token, token, token, token)
+	})
+}
+
 func TestRead(t *testing.T) {
 	inBubble(t, 5, func(b *bench) {
 		read := func() Holding {
@@ -343,14 +401,23 @@ func TestRead(t *testing.T) {
 			b.wantErr(err, nil)
 			return h
 		}
-		if h := read(); h != (Holding{}) {
+		if h := read(); h != (Holding{Free: true}) {
 			b.Errorf("nothing is held: got %+v", h)
 		}
 		b.plant(token, 10*time.Second, 0)
 		b.plant(token, 30*time.Second, 1)
-		if h := read(); h != (Holding{Split: true}) {
+		if h := read(); h.Held || !h.Free {
 			b.Errorf("two of five: got %+v", h)
 		}
+		b.plant(token, 20*time.Second, 2)
+		b.plant(token, 30*time.Second, 4)
+		b.masters[4].slow(20 * time.Millisecond)
+		if h := read(); h != (Holding{Held: true, Value: token, Left: 20 * time.Second}) {
+			b.Errorf("the slowest has more time than one of the majority: got %+v", h)
+		}
+		time.Sleep(20 * time.Millisecond)
+		b.masters[4].set(func(f *fakeMaster) { delete(f.keys, job) })
+		b.plant(token, 10*time.Second, 0)
 		b.plant(token, 20*time.Second, 2)
 		b.plant(rival, time.Hour, 3)
 		if h := read(); h != (Holding{Held: true, Value: token, Left: 10 * time.Second}) {
@@ -396,7 +463,7 @@ func TestIdleMasterThatDiesIsNoticedBeforeALockMeetsIt(t *testing.T) {
 func TestStoppedClusterSendsWhatIsQueuedAndRefusesTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{T: t, masters: []*fakeMaster{newFakeMaster(), newFakeMaster(), newFakeMaster()}}
-		opts := Options{Masters: []string{"redis://a", "redis://b", "redis://c"}}
+		opts := Options{Masters: []string{"redis://a", "redis://b", "redis://c"}, Unguarded: true}
 		opts.setDefaults()
 		c := newCluster(opts, []transport{b.masters[0], b.masters[1], b.masters[2]})
 		ctx, cancel := context.WithCancel(t.Context())

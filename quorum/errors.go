@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/hashicorp/go-multierror"
 )
@@ -39,16 +40,68 @@ type NoQuorumError struct {
 	Masters, Answered int
 	// Causes holds one *MasterError for each master that did not.
 	Causes *multierror.Error
+	// Legacy is why the legacy server did not answer, or nil.
+	Legacy *MasterError
+	// Late is how long it took until a majority agreed, where that was too long to be
+	// relied on; else zero.
+	Late time.Duration
 }
 
-// Error counts the answers and names each master that gave none, with its cause.
+// Error counts the answers and names each master that gave none, with its cause. Masters
+// in quarantine for the same reason are counted together.
 func (e *NoQuorumError) Error() string {
+	if e.Late > 0 {
+		return fmt.Sprintf("a majority of %d masters agreed after %d ms, %d is the limit",
+			e.Masters, e.Late.Milliseconds(), roundLimit.Milliseconds())
+	}
+	if e.Legacy != nil && e.Answered >= Majority(e.Masters) {
+		return fmt.Sprintf("the legacy lock server did not answer: %v", e.Legacy)
+	}
+	if text := e.quarantines(); text != "" {
+		return fmt.Sprintf("%d of %d masters vote: %s", e.Answered, e.Masters, text)
+	}
 	return fmt.Sprintf("%d of %d masters answered, %d needed: %v",
 		e.Answered, e.Masters, Majority(e.Masters), e.Causes)
 }
 
+// quarantines tells of the masters in quarantine, then of the others that gave no vote.
+// It is empty if there are none in quarantine.
+func (e *NoQuorumError) quarantines() string {
+	var reasons []reason
+	var others []error
+	masters, left := map[reason]int{}, map[reason]time.Duration{}
+	for _, cause := range e.Causes.WrappedErrors() {
+		var q *QuarantineError
+		if !errors.As(cause, &q) {
+			others = append(others, cause)
+			continue
+		}
+		if masters[q.reason]++; masters[q.reason] == 1 {
+			reasons = append(reasons, q.reason)
+		}
+		left[q.reason] = max(left[q.reason], q.Left())
+	}
+	if len(reasons) == 0 {
+		return ""
+	}
+	var texts []string
+	for _, r := range reasons {
+		texts = append(texts, fmt.Sprintf("%d %s", masters[r], quarantineText(r, masters[r], left[r])))
+	}
+	if len(others) > 0 {
+		texts = append(texts, joinCauses(others))
+	}
+	return strings.Join(texts, "; ")
+}
+
 // Unwrap gives the causes.
-func (e *NoQuorumError) Unwrap() error { return e.Causes.ErrorOrNil() }
+func (e *NoQuorumError) Unwrap() []error {
+	causes := e.Causes.WrappedErrors()
+	if e.Legacy != nil {
+		causes = append(causes, e.Legacy)
+	}
+	return causes
+}
 
 // MasterError is the cause of one master's missing vote.
 type MasterError struct {

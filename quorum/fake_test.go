@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"syscall"
 	"time"
@@ -19,6 +20,8 @@ var (
 type fakeMaster struct {
 	timeout time.Duration
 	latency time.Duration
+	// unsteady adds up to so much to each latency.
+	unsteady time.Duration
 
 	mu   sync.Mutex
 	keys map[Key]fakeEntry
@@ -32,33 +35,40 @@ type fakeMaster struct {
 	forgetful   int // batches in which it knows no script
 	contacts    int
 	log         []string // what it did, in order
+
+	fakeLife
 }
 
 type fakeEntry struct {
 	value   string
-	expires time.Time
+	expires time.Time // zero: never
 }
 
 func newFakeMaster() *fakeMaster {
-	return &fakeMaster{timeout: DefaultMasterTimeout, keys: map[Key]fakeEntry{}}
+	return &fakeMaster{timeout: DefaultMasterTimeout, keys: map[Key]fakeEntry{}, fakeLife: newFakeLife()}
 }
 
-func (f *fakeMaster) exec(_ context.Context, ops []*op, replies []reply) error {
+func (f *fakeMaster) exec(_ context.Context, ops []*op, replies []reply, w *witness) error {
 	type work struct {
 		change Change
 		eval   bool
 	}
-	batch := make([]work, len(ops))
+	batch, dbs := make([]work, len(ops)), make([]int, len(ops))
 	for i, o := range ops {
 		batch[i] = work{o.change, o.eval}
+		dbs[i] = o.change.key.DB
 	}
 	got := make([]reply, len(ops))
+	sent := time.Now()
+	var looks []seen
 	err := f.deliver(func() {
 		for i, w := range batch {
 			got[i] = f.do(w.change, w.eval)
 		}
+		looks = f.looks(dbs, sent)
 	})
 	if err == nil {
+		w.takes(looks)
 		copy(replies, got)
 		return nil
 	}
@@ -96,6 +106,9 @@ func (f *fakeMaster) deliver(do func()) error {
 func (f *fakeMaster) pause() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.unsteady > 0 {
+		return f.latency + rand.N(f.unsteady)
+	}
 	return f.latency
 }
 
@@ -109,28 +122,86 @@ func (f *fakeMaster) do(c Change, eval bool) reply {
 		f.forgetful--
 		return reply{err: errors.New("NOSCRIPT No matching script. Please use EVAL.")}
 	}
-	held, ok := f.keys[c.key]
-	if ok && !time.Now().Before(held.expires) {
-		delete(f.keys, c.key)
-		ok = false
-	}
 	f.log = append(f.log, fmt.Sprintf("%d %s %s", c.kind, c.key.Name, c.token))
-	mine := ok && held.value == c.token
-	left := time.Until(held.expires)
+	held := f.look(c.key)
+	mine := held.Present && held.Value == c.token
 	switch {
-	case c.kind == kindRead && ok:
-		return reply{vote: voteYes, value: held.value, left: left}
-	case c.kind == kindAcquire && !ok, c.kind == kindExtend && mine:
-		f.keys[c.key] = fakeEntry{c.token, time.Now().Add(c.ttl)}
+	case c.kind == kindRead:
+		return reply{vote: voteYes, entries: f.lookAt(c.keys)}
+	case c.kind == kindPlain:
+		return f.plain(c)
+	case c.kind == kindEdit:
+		return f.edit(c.edits)
+	case c.kind == kindAcquire && !held.Present, c.kind == kindExtend && mine:
+		f.put(c.key, Entry{Present: true, Value: c.token, Left: c.ttl})
 		return reply{vote: voteYes}
-	case c.kind == kindRelease && mine, c.kind == kindUndo && mine && left >= c.minLeft && left <= c.ttl:
+	case c.kind == kindRelease && mine,
+		c.kind == kindUndo && mine && compareLeft(held.Left, c.minLeft) >= 0 && compareLeft(held.Left, c.ttl) <= 0:
 		delete(f.keys, c.key)
 		return reply{vote: voteYes}
-	case !ok:
+	case !held.Present:
 		return reply{vote: voteAbsent}
+	case c.kind == kindRelease, c.kind == kindExtend:
+		return reply{vote: voteNo, entries: []Entry{held}}
 	default:
 		return reply{vote: voteNo}
 	}
+}
+
+// edit is what the script does with edits.
+func (f *fakeMaster) edit(edits []Edit) reply {
+	got := reply{vote: voteYes}
+	for _, e := range edits {
+		held := f.look(e.Key)
+		got.entries = append(got.entries, held)
+		if held.Present != e.Was.Present || held.Present && held.Value != e.Was.Value {
+			got.vote = voteNo
+		}
+	}
+	for i, e := range edits {
+		switch {
+		case got.vote == voteNo:
+		case !e.Now.Present:
+			delete(f.keys, e.Key)
+		case e.KeepLeft:
+			f.put(e.Key, Entry{Present: true, Value: e.Now.Value, Left: got.entries[i].Left})
+		default:
+			f.put(e.Key, e.Now)
+		}
+	}
+	return got
+}
+
+func (f *fakeMaster) put(key Key, e Entry) {
+	entry := fakeEntry{value: e.Value}
+	if e.Left >= 0 {
+		entry.expires = f.now().Add(e.Left)
+	}
+	f.keys[key] = entry
+}
+
+// look is what stands under a key now.
+func (f *fakeMaster) look(key Key) Entry {
+	held, ok := f.keys[key]
+	switch {
+	case !ok:
+		return Entry{}
+	case held.expires.IsZero():
+		return Entry{Present: true, Value: held.value, Left: Endless}
+	case !f.now().Before(held.expires):
+		delete(f.keys, key)
+		return Entry{}
+	default:
+		return Entry{Present: true, Value: held.value, Left: held.expires.Sub(f.now())}
+	}
+}
+
+func (f *fakeMaster) lookAt(keys []Key) []Entry {
+	var all []Entry
+	for _, key := range keys {
+		all = append(all, f.look(key))
+	}
+	return all
 }
 
 func (f *fakeMaster) probe(context.Context) (time.Duration, error) {
@@ -161,9 +232,5 @@ func (f *fakeMaster) wake() {
 func (f *fakeMaster) holds(name string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	held, ok := f.keys[Key{Name: name}]
-	if !ok || !time.Now().Before(held.expires) {
-		return ""
-	}
-	return held.value
+	return f.look(Key{Name: name}).Value
 }

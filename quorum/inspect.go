@@ -3,12 +3,8 @@ package quorum
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // Finding is what Inspect saw of one master.
@@ -22,6 +18,12 @@ type Finding struct {
 	// Appendfsync is its appendfsync setting, "off" where it writes no append-only
 	// file, or empty where it will not say.
 	Appendfsync string
+	// Uptime is how long the server has been running, in whole seconds.
+	Uptime time.Duration
+	// Marker is what proxies have found and left on it: "votes", "unmarked" (by no proxy
+	// so far), or why its votes would not count; a quarantine has lasted for Since.
+	Marker string
+	Since  time.Duration
 	// RoundTrip is the shortest of a few.
 	RoundTrip time.Duration
 	// Unsafe are reasons why a lock there cannot be relied on; Weak are reasons why
@@ -57,46 +59,45 @@ func inspect(ctx context.Context, url string, timeout time.Duration) Finding {
 		return f
 	}
 	f.RoundTrip = f.RoundTrip.Round(time.Microsecond)
-	f.read(ctx, t.client(0))
-	f.judge()
+	v, err := t.examine(ctx)
+	if err != nil {
+		f.Err = errors.New(causeText(err))
+		return f
+	}
+	f.judge(v)
 	return f
 }
 
-// read asks for what the server says of itself.
-func (f *Finding) read(ctx context.Context, client *redis.Client) {
-	info := map[string]string{}
-	text, err := client.Info(ctx).Result()
-	if err != nil {
-		f.Err = fmt.Errorf("INFO: %s", causeText(err))
-		return
+// judge weighs what the master tells of itself.
+func (f *Finding) judge(v vitals) {
+	f.Version, f.Role, f.Policy, f.Appendfsync, f.Uptime = v.version, v.role, v.policy, v.appendfsync, v.uptime
+	f.runID = v.runID
+	f.Marker, f.Since = markerState(v)
+	if why := v.unfit(); why != "" {
+		f.Unsafe = append(f.Unsafe, why)
 	}
-	for _, line := range strings.Split(text, "\r\n") {
-		name, value, _ := strings.Cut(line, ":")
-		info[name] = value
+	if !v.durable() {
+		f.Weak = append(f.Weak, "forgets locks when it restarts: without appendonly yes and appendfsync always")
 	}
-	f.Version, f.Role, f.Policy, f.runID = info["redis_version"], info["role"], info["maxmemory_policy"], info["run_id"]
-	if info["aof_enabled"] == "0" {
-		f.Appendfsync = "off"
-		return
-	}
-	if set, err := client.ConfigGet(ctx, "appendfsync").Result(); err == nil {
-		f.Appendfsync = set["appendfsync"]
+	if v.runID == untold {
+		f.Weak = append(f.Weak, "does not tell its run_id: a restart from older data goes unnoticed")
 	}
 }
 
-// judge weighs what was read.
-func (f *Finding) judge() {
-	if f.Err != nil {
-		return
-	}
-	if f.Role != "" && f.Role != "master" {
-		f.Unsafe = append(f.Unsafe, "it is a replica: a lock there is gone with its next synchronisation")
-	}
-	if f.Policy != "" && f.Policy != "noeviction" {
-		f.Unsafe = append(f.Unsafe, "maxmemory-policy "+f.Policy+" may evict a lock: set noeviction")
-	}
-	if f.Appendfsync != "always" {
-		f.Weak = append(f.Weak, "forgets locks when it restarts: without appendonly yes and appendfsync always")
+// markerState is what proxies have left on a master to prove, or to deny, that it has
+// all its data; and for a quarantine, since when it lasts by the master's clock.
+func markerState(v vitals) (state string, since time.Duration) {
+	verdict, why := judge(v, memory{})
+	r, recorded := parseRecord(v.record)
+	switch {
+	case verdict == onTrust:
+		return "votes", 0
+	case verdict == onUnmarked:
+		return "unmarked", 0
+	case verdict == onWait && recorded:
+		return "quarantine: " + r.reason.sentence(1), v.sighting.told - time.Duration(r.since)*time.Millisecond
+	default:
+		return "not proved: " + why.sentence(1), 0
 	}
 }
 
@@ -105,11 +106,11 @@ func sameServer(findings []Finding) {
 	seen := map[string]string{}
 	for i := range findings {
 		f := &findings[i]
-		if f.runID == "" {
+		if f.runID == "" || f.runID == untold {
 			continue
 		}
 		if other, twice := seen[f.runID]; twice {
-			f.Unsafe = append(f.Unsafe, "it is the same server as "+other)
+			f.Unsafe = append(f.Unsafe, whyTwin+other)
 		}
 		seen[f.runID] = f.Name
 	}

@@ -13,9 +13,12 @@ type Locker struct {
 	queues  queues
 }
 
-// NewLocker makes a locker over a cluster.
+// NewLocker makes the locker of a cluster, before that runs. Who waits in it is told
+// of keys that the cluster's Apply frees.
 func NewLocker(c *Cluster) *Locker {
-	return &Locker{cluster: c, queues: queues{byKey: map[Key]*queue{}}}
+	l := &Locker{cluster: c, queues: queues{byKey: map[Key]*queue{}}}
+	c.freed = l.queues.released
+	return l
 }
 
 // Forever is a LockRequest.Wait without an end.
@@ -25,7 +28,7 @@ const Forever time.Duration = -1
 type LockRequest struct {
 	Key   Key
 	Token string
-	// TTL is how long the masters keep the lock, in whole milliseconds.
+	// TTL is how long the masters keep the lock, in whole milliseconds, or Endless.
 	TTL time.Duration
 	// Wait is how long to wait for it while another holds it. Zero: not at all.
 	Wait time.Duration

@@ -19,8 +19,12 @@ type master struct {
 	log       *slog.Logger
 	rand      func() float64
 	lanes     [maxLanes]*lane
-	// troubled holds one signal for the prober: the master went down.
+	// oneLane keeps one order of all operations, however long the way.
+	oneLane bool
+	// troubled holds one signal for the prober: the master is in trouble.
 	troubled chan struct{}
+	// guard is nil for a master that votes whatever it may have forgotten.
+	guard *guard
 	// active is the number of lanes in use. It changes only while all are empty.
 	active atomic.Uint32
 
@@ -78,7 +82,7 @@ func hash(key Key) uint32 {
 
 // ask queues an op, or answers it at once when the master is down.
 func (m *master) ask(o *op) {
-	if err := m.lane(o.change.key).push(o); err != nil {
+	if err := m.lane(o.change.lane()).push(o); err != nil {
 		m.finish(o, reply{err: err})
 	}
 }
@@ -93,7 +97,10 @@ func (m *master) send(ops []*op, replies []reply) {
 	m.mu.Lock()
 	m.lastSent = now
 	m.mu.Unlock()
-	if err := m.transport.exec(context.Background(), ops, replies); err != nil {
+	w := m.guard.witness(context.Background(), ops)
+	err := m.transport.exec(context.Background(), ops, replies, w)
+	m.guard.weigh(w, replies)
+	if err != nil {
 		m.fail(err)
 	}
 }
@@ -135,21 +142,26 @@ func (m *master) fail(reason error) {
 	m.refuse(waiting, reason)
 	if wasUp && reason != ErrClosed {
 		m.log.Warn("master down", "master", m.name, "cause", causeText(reason))
-		select {
-		case m.troubled <- struct{}{}:
-		default:
-		}
+		m.wake()
+	}
+}
+
+// wake has the prober look at the master at once.
+func (m *master) wake() {
+	select {
+	case m.troubled <- struct{}{}:
+	default:
 	}
 }
 
 // cleanup sends a change that nobody waits for, now or when the master is back.
 func (m *master) cleanup(c Change) {
-	if err := m.lane(c.key).push(&op{change: c}); err != nil {
+	if err := m.lane(c.lane()).push(&op{change: c}); err != nil {
 		m.owe(c)
 	}
 }
 
-// owe remembers a cleanup for later. A repair is not one: its key has a TTL.
+// owe remembers a cleanup for later. A repair is not one: the lock does without.
 func (m *master) owe(c Change) {
 	if c.kind == kindAcquire {
 		return
@@ -182,7 +194,7 @@ func (m *master) settled(roundTrip time.Duration) []*op {
 		return ops
 	}
 	m.roundTrip = roundTrip
-	m.active.Store(lanesFor(roundTrip))
+	m.active.Store(m.lanesFor(roundTrip))
 	m.log.Info("master up", "master", m.name, "was_down", time.Since(m.since).Round(time.Millisecond), "cause", causeText(m.cause))
 	m.cause, m.since = nil, time.Now()
 	for _, l := range m.lanes {
@@ -192,8 +204,8 @@ func (m *master) settled(roundTrip time.Duration) []*op {
 }
 
 // lanesFor says how many batches may be in flight over such a distance.
-func lanesFor(roundTrip time.Duration) uint32 {
-	if roundTrip >= longRoundTrip {
+func (m *master) lanesFor(roundTrip time.Duration) uint32 {
+	if roundTrip >= longRoundTrip && !m.oneLane {
 		return maxLanes
 	}
 	return 1
@@ -205,7 +217,7 @@ func (m *master) settle(ops []*op) error {
 	for _, o := range ops {
 		o.eval = true // a restarted master knows no script
 	}
-	err := m.transport.exec(context.Background(), ops, replies)
+	err := m.transport.exec(context.Background(), ops, replies, nil)
 	for i, o := range ops {
 		m.finish(o, replies[i])
 	}
@@ -216,18 +228,30 @@ func (m *master) settle(ops []*op) error {
 type MasterStatus struct {
 	// Name is its address, without credentials.
 	Name string
+	// Standing is whether it votes, or why not.
+	Standing Standing
 	// Err is nil while the master is up, else why it is not.
 	Err error
+	// Quarantine is why it has no vote, and for how long, although it is up, or nil.
+	Quarantine *QuarantineError
 	// Since is when it went up or down.
 	Since time.Time
 	// RoundTrip is the shortest that the last probe measured.
 	RoundTrip time.Duration
+	// Legacy is set for the legacy server, which is none of the masters.
+	Legacy bool
 	// Owed is how many cleanups wait for it to be back.
 	Owed int
 }
 
 func (m *master) status() MasterStatus {
+	quarantine := m.guard.standing()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return MasterStatus{Name: m.name, Err: m.cause, Since: m.since, RoundTrip: m.roundTrip, Owed: len(m.owed)}
+	s := MasterStatus{Name: m.name, Err: m.cause, Since: m.since, RoundTrip: m.roundTrip, Owed: len(m.owed)}
+	if m.cause == nil {
+		s.Quarantine = quarantine
+	}
+	s.Standing = standing(m.cause, s.Quarantine)
+	return s
 }

@@ -19,13 +19,18 @@ const (
 type reply struct {
 	vote vote
 	err  error
+	// uncounted is what the master said where that is no vote: it may have forgotten
+	// what others hold. err is why.
+	uncounted vote
 	// unknown is set where the master was sent the operation and never answered:
 	// it may have applied it.
 	unknown bool
-	// value and left are the answer to a read: the value, and its remaining time
-	// (negative: none).
-	value string
-	left  time.Duration
+	// entries are what stands under the keys, one for each: of a read; of a change
+	// that was refused, as far as the master tells; of an edit that was made, what
+	// stood there before.
+	entries []Entry
+	// said is the answer to a plain command.
+	said any
 }
 
 // Stages of an op. An op leaves the queued stage exactly once: its lane sends it

@@ -2,8 +2,8 @@ package quorum
 
 import "time"
 
-// maxOwed bounds the cleanups remembered for a master that is down. Beyond it
-// the TTL of the keys has to do.
+// maxOwed bounds the cleanups remembered for a master that is down. Beyond it the
+// TTL of the keys has to do; what has none is remembered without a bound.
 const maxOwed = 1 << 16
 
 // owed are cleanups for a master that is down, one for each key and token.
@@ -14,29 +14,33 @@ type owedKey struct {
 	token string
 }
 
-// owedUndo keeps what an undo of an unknown SET needs: how much time that SET
-// can have left shrinks until it is sent. A release has ttl 0.
+// owedUndo is a cleanup, and when it began to be owed: by that much the time that it
+// speaks of has shrunk when it is sent.
 type owedUndo struct {
-	ttl      time.Duration
-	deadline time.Time // when minLeft will be 0
+	change Change
+	since  time.Time
 }
 
 // add remembers a cleanup, and reports whether there was room.
 func (w owed) add(c Change) bool {
 	id := owedKey{c.key, c.token}
+	if c.kind == kindEdit {
+		id = owedKey{c.edits[0].Key, c.edits[0].Was.Value}
+	}
 	old, known := w[id]
-	if !known && len(w) >= maxOwed {
+	switch {
+	case known && old.change.kind == kindRelease:
+		return true // covers an undo
+	case !known && len(w) >= maxOwed && !c.isEndless():
 		return false
 	}
-	undo := owedUndo{}
-	if c.kind == kindUndo {
-		undo = owedUndo{ttl: c.ttl, deadline: time.Now().Add(c.minLeft)}
-	}
-	if known && old.ttl == 0 {
-		return true // a release covers an undo
-	}
-	w[id] = undo
+	w[id] = owedUndo{change: c, since: time.Now()}
 	return true
+}
+
+// isEndless reports whether what the cleanup is to end would not end by itself.
+func (c Change) isEndless() bool {
+	return c.ttl < 0 || c.kind == kindEdit && c.edits[0].Now.Left < 0
 }
 
 // take removes up to n of them, as ops.
@@ -47,16 +51,23 @@ func (w owed) take(n int) []*op {
 			break
 		}
 		delete(w, id)
-		ops = append(ops, &op{change: undo.change(id)})
+		ops = append(ops, &op{change: undo.now()})
 	}
 	return ops
 }
 
-func (u owedUndo) change(id owedKey) Change {
-	c := Release(id.key, id.token)
-	if u.ttl > 0 {
-		c.kind, c.ttl = kindUndo, u.ttl
-		c.minLeft = max(0, time.Until(u.deadline))
+// now is the cleanup as it is to be sent at this moment.
+func (u owedUndo) now() Change {
+	c, owedFor := u.change, time.Since(u.since)
+	switch {
+	case c.kind == kindUndo && c.minLeft > 0:
+		c.minLeft = max(0, c.minLeft-owedFor)
+	case c.kind == kindEdit && c.edits[0].Now.Left > 0:
+		e := c.edits[0]
+		if e.Now.Left -= owedFor; e.Now.Left < time.Millisecond {
+			e.Now = Entry{}
+		}
+		c.edits = []Edit{e}
 	}
 	return c
 }

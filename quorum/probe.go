@@ -15,14 +15,18 @@ const (
 	longestPause = time.Second / 2
 )
 
-// probe is the only one that dials a master that is down. It brings it up, and
-// watches it while it is idle.
+// probe is the only one that dials a master that is down. It brings it up, watches it
+// while it is idle, and has the guard look after it.
 func (m *master) probe(ctx context.Context) {
 	pause := time.Duration(0)
 	for sleep(ctx, m.troubled, pause) {
 		roundTrip, err := time.Duration(0), error(nil)
 		if m.needsProbe() {
 			roundTrip, err = m.transport.probe(ctx)
+		}
+		rest := heartbeat
+		if err == nil {
+			rest, err = m.guard.checkup(ctx)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -36,9 +40,9 @@ func (m *master) probe(ctx context.Context) {
 				pause = m.nextPause(pause)
 				continue
 			}
-			pause = heartbeat
+			pause = rest
 		default:
-			pause = heartbeat
+			pause = rest
 		}
 	}
 }

@@ -26,6 +26,12 @@ type round struct {
 	abandoned bool
 }
 
+// roundLimit is how long a round may take that gives somebody something: one that took
+// longer is abandoned, however long its leases are. So a master that forgot what it
+// agreed to need wait no longer before the others know every grant that it was a part
+// of. It is the same for all proxies: no setting may change it.
+const roundLimit = 600 * time.Millisecond
+
 type answer struct {
 	reply
 	here bool
@@ -34,14 +40,14 @@ type answer struct {
 // begin asks all masters. The order per key at each master is the order of the
 // calls to begin.
 func (c *Cluster) begin(change Change) *round {
-	n := len(c.masters)
+	n := len(c.electors)
 	r := &round{
 		cluster: c, change: change, start: time.Now(),
 		ops: make([]op, n), answers: make([]answer, n),
 		decided: make(chan struct{}),
-		tally:   Tally{Masters: n},
+		tally:   Tally{Masters: len(c.masters)},
 	}
-	for i, m := range c.masters {
+	for i, m := range c.electors {
 		r.ops[i].change, r.ops[i].round, r.ops[i].index = change, r, i
 		m.ask(&r.ops[i])
 	}
@@ -52,9 +58,11 @@ func (c *Cluster) begin(change Change) *round {
 func (r *round) answer(i int, got reply) {
 	r.mu.Lock()
 	r.answers[i] = answer{got, true}
-	r.count(got)
+	if i < r.tally.Masters {
+		r.count(got)
+	}
 	decidesIt := r.judge()
-	if r.complete != nil && r.tally.awaited() == 0 {
+	if r.complete != nil && r.allHere() {
 		close(r.complete)
 	}
 	won, abandoned := r.verdict == Won, r.abandoned
@@ -62,12 +70,12 @@ func (r *round) answer(i int, got reply) {
 	switch {
 	case abandoned:
 		r.undo(i)
-	case r.change.kind == kindRelease && got.vote == voteFailed:
-		r.cluster.masters[i].cleanup(r.change)
+	case r.change.kind == kindRelease && got.asSaid().vote == voteFailed:
+		r.cluster.electors[i].cleanup(r.change)
 	case r.change.kind == kindExtend && won && decidesIt:
 		r.repairAll()
 	case r.change.kind == kindExtend && won:
-		r.repair(i)
+		r.repair([]int{i})
 	}
 }
 
@@ -92,6 +100,9 @@ func (r *round) judge() bool {
 	} else {
 		r.verdict = r.change.verdict(r.tally)
 	}
+	if legacy := r.legacyAnswer(); legacy != nil {
+		r.verdict = r.change.besideLegacy(r.verdict, *legacy)
+	}
 	if r.verdict == Pending {
 		return false
 	}
@@ -115,7 +126,7 @@ func (r *round) wait(ctx context.Context) (Verdict, error) {
 // their timeout, or until ctx ends.
 func (r *round) waitForAll(ctx context.Context) {
 	r.mu.Lock()
-	done := r.tally.awaited() == 0
+	done := r.allHere()
 	if !done {
 		r.complete = make(chan struct{})
 	}
@@ -127,6 +138,12 @@ func (r *round) waitForAll(ctx context.Context) {
 	case <-r.complete:
 	case <-ctx.Done():
 	}
+}
+
+// allHere reports whether nobody is still to answer.
+func (r *round) allHere() bool {
+	legacy := r.legacyAnswer()
+	return r.tally.awaited() == 0 && (legacy == nil || legacy.here)
 }
 
 // abandon undoes what the round has applied or may have applied, and whatever it
@@ -147,40 +164,30 @@ func (r *round) abandon() {
 	}
 }
 
-// undo removes from master i what this acquire did there, behind it in its lane.
+// undo takes back what this change did at master i, behind it in its lane.
 func (r *round) undo(i int) {
-	got := r.answers[i].reply
-	if got.vote == voteYes || got.unknown {
-		age := time.Since(r.start)
-		r.cluster.masters[i].cleanup(r.change.undoAfter(age, got.vote == voteYes))
-	}
-}
-
-// repair gives the key again to a master that lost it, beside a majority that
-// still holds it: never as a vote. It steps back behind a release that was asked
-// for since.
-func (r *round) repair(i int) {
-	left := (r.change.ttl - time.Since(r.start)).Truncate(time.Millisecond)
-	if r.answers[i].vote != voteAbsent || left <= 0 {
+	got := r.answers[i].asSaid()
+	if got.vote != voteYes && !got.unknown {
 		return
 	}
-	m := r.cluster.masters[i]
-	again := Acquire(r.change.key, r.change.token, left)
-	m.lane(again.key).pushUnlessReleased(&op{change: again})
+	for _, undo := range r.change.undoAfter(time.Since(r.start), got) {
+		r.cluster.electors[i].cleanup(undo)
+	}
 }
 
-// repairAll looks at every master that answered before the round was won.
-func (r *round) repairAll() {
+// isLate reports whether the round took longer than it may.
+func (r *round) isLate(elapsed time.Duration) bool {
+	gives := r.change.undoes() || r.change.kind == kindExtend
+	return gives && !r.cluster.unguarded && elapsed > roundLimit
+}
+
+// tooLate says that the masters agreed, but nobody can rely on that.
+func (r *round) tooLate(elapsed time.Duration) error {
 	r.mu.Lock()
-	var lost []int
-	for i, a := range r.answers {
-		if a.here && a.vote == voteAbsent {
-			lost = append(lost, i)
-		}
-	}
-	r.mu.Unlock()
-	for _, i := range lost {
-		r.repair(i)
+	defer r.mu.Unlock()
+	return &NoQuorumError{
+		Masters: r.tally.Masters, Answered: r.tally.answered(), Late: elapsed,
+		Causes: &multierror.Error{ErrorFormat: joinCauses},
 	}
 }
 
@@ -193,9 +200,14 @@ func (r *round) noQuorum() error {
 		Causes: &multierror.Error{ErrorFormat: joinCauses},
 	}
 	for i, a := range r.answers {
-		if a.here && a.vote == voteFailed {
-			cause := &MasterError{Master: r.cluster.masters[i].name, Err: a.err}
+		if !a.here || a.vote != voteFailed {
+			continue
+		}
+		cause := &MasterError{Master: r.cluster.electors[i].name, Err: a.err}
+		if i < r.tally.Masters {
 			err.Causes = multierror.Append(err.Causes, cause)
+		} else {
+			err.Legacy = cause
 		}
 	}
 	return err

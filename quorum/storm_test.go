@@ -28,7 +28,7 @@ func storm(b *bench, rnd *rand.Rand) {
 	for _, m := range b.masters {
 		m.slow(time.Duration(rnd.IntN(4)) * time.Millisecond)
 	}
-	g := &guard{bench: b}
+	g := &referee{bench: b}
 	lockers := []*Locker{b.locker, NewLocker(b.newCluster())}
 	var clients sync.WaitGroup
 	for n := range 8 {
@@ -64,8 +64,8 @@ func disturb(b *bench, rnd *rand.Rand) {
 	time.Sleep(time.Duration(rnd.IntN(600)) * time.Millisecond)
 }
 
-// guard notices two holders at once.
-type guard struct {
+// referee notices two holders at once.
+type referee struct {
 	*bench
 	mu     sync.Mutex
 	holder string
@@ -73,7 +73,7 @@ type guard struct {
 	grants int
 }
 
-func (g *guard) client(ctx context.Context, l *Locker, name string, rnd *rand.Rand) {
+func (g *referee) client(ctx context.Context, l *Locker, name string, rnd *rand.Rand) {
 	for try := 0; ctx.Err() == nil; try++ {
 		token := fmt.Sprint(name, "/", try)
 		wait := time.Duration(rnd.IntN(3)) * 100 * time.Millisecond
@@ -100,7 +100,7 @@ func (g *guard) client(ctx context.Context, l *Locker, name string, rnd *rand.Ra
 	}
 }
 
-func (g *guard) enter(token string, validity time.Duration) {
+func (g *referee) enter(token string, validity time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.holder != "" && time.Now().Before(g.until) {
@@ -110,7 +110,7 @@ func (g *guard) enter(token string, validity time.Duration) {
 	g.grants++
 }
 
-func (g *guard) stay(token string, validity time.Duration) {
+func (g *referee) stay(token string, validity time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.holder != token && g.holder != "" && time.Now().Before(g.until) {
@@ -119,7 +119,7 @@ func (g *guard) stay(token string, validity time.Duration) {
 	g.holder, g.until = token, time.Now().Add(validity)
 }
 
-func (g *guard) leave(token string) {
+func (g *referee) leave(token string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.holder == token {

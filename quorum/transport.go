@@ -17,9 +17,11 @@ import (
 
 // transport carries batches to one master. exec fills replies, one for each op;
 // when it returns an error the connection failed, and the ops that were not
-// answered have that error and are unknown.
+// answered have that error and are unknown. A witness, if there is one, sees what the
+// parts of the batch end with.
 type transport interface {
-	exec(ctx context.Context, ops []*op, replies []reply) error
+	ward
+	exec(ctx context.Context, ops []*op, replies []reply, w *witness) error
 	// probe asks for a sign of life, makes the scripts known, and measures the
 	// round trip.
 	probe(ctx context.Context) (roundTrip time.Duration, err error)
@@ -34,6 +36,9 @@ type redisTransport struct {
 
 	mu      sync.Mutex
 	clients map[int]*redis.Client
+	// runID is that of the server which every connection has to reach, once one is known
+	// and if they are pinned.
+	runID string
 }
 
 // newRedisTransport takes a master's URL; timeout is for one batch, dialling
@@ -60,7 +65,7 @@ func lockSettings(opts *redis.Options, timeout time.Duration) {
 	opts.DialerRetries = 1
 	opts.DialTimeout, opts.ReadTimeout, opts.WriteTimeout = timeout, timeout, timeout
 	opts.ContextTimeoutEnabled = true
-	opts.PoolSize = maxLanes + 1
+	opts.PoolSize = maxLanes + 3 // the prober, and catch-ups of two other masters
 	opts.PipelinePoolSize = -1
 	opts.Dialer = resettingDialer(opts)
 }
@@ -108,67 +113,139 @@ func (t *redisTransport) close() {
 }
 
 // exec sends the ops in order, a pipeline for each run of the same database.
-func (t *redisTransport) exec(ctx context.Context, ops []*op, replies []reply) error {
+func (t *redisTransport) exec(ctx context.Context, ops []*op, replies []reply, w *witness) error {
 	var failed error
 	for start := 0; start < len(ops); {
 		end := start + 1
 		for end < len(ops) && ops[end].change.key.DB == ops[start].change.key.DB {
 			end++
 		}
-		if err := t.execRun(ctx, ops[start:end], replies[start:end]); err != nil {
+		looked, err := t.execRun(ctx, ops[start:end], replies[start:end], w != nil)
+		if err != nil {
 			failed = err
+		}
+		if w != nil {
+			looked.from, looked.to = start, end
+			w.seen = append(w.seen, looked)
 		}
 		start = end
 	}
 	return failed
 }
 
-func (t *redisTransport) execRun(ctx context.Context, ops []*op, replies []reply) error {
-	pipe := t.client(ops[0].change.key.DB).Pipeline()
+func (t *redisTransport) execRun(ctx context.Context, ops []*op, replies []reply, watched bool) (seen, error) {
+	looked := seen{db: ops[0].change.key.DB}
+	pipe := t.client(looked.db).Pipeline()
 	cmds := make([]*redis.Cmd, len(ops))
 	for i, o := range ops {
 		cmds[i] = redis.NewCmd(ctx, command(o.change, o.eval)...)
 		_ = pipe.Process(ctx, cmds[i])
 	}
+	var marker *redis.StringCmd
+	var now *redis.TimeCmd
+	if watched {
+		marker, now = look(ctx, pipe)
+	}
+	sent := time.Now()
 	_, _ = pipe.Exec(ctx)
+	if watched {
+		looked.marker, looked.sighting = marker.Val(), sighted(sent, time.Now(), now)
+	}
 	var failed error
 	for i, cmd := range cmds {
-		replies[i] = decode(ops[i].change.kind, cmd)
+		replies[i] = decode(ops[i].change, cmd)
 		if replies[i].unknown {
 			failed = replies[i].err
 		}
 	}
-	return failed
+	return looked, failed
 }
 
 // command is what goes to a master for a change.
 func command(c Change, eval bool) []any {
+	key := []any{c.key.Name}
 	switch c.kind {
 	case kindAcquire:
-		return []any{"SET", c.key.Name, c.token, "NX", "PX", millis(c.ttl)}
+		return append([]any{"SET", c.key.Name, c.token, "NX"}, expiry(c.ttl)...)
 	case kindRelease:
-		return call(releaseScript, eval, c.key.Name, c.token)
+		return call(releaseScript, eval, key, c.token)
 	case kindExtend:
-		return call(extendScript, eval, c.key.Name, c.token, millis(c.ttl))
+		return call(extendScript, eval, key, c.token, millis(c.ttl))
 	case kindUndo:
-		return call(undoScript, eval, c.key.Name, c.token, millis(c.minLeft), millis(c.ttl))
+		return call(undoScript, eval, key, c.token, pttl(c.minLeft), pttl(c.ttl))
+	case kindEdit:
+		names, args := editArgs(c.edits)
+		return call(editScript, eval, names, args...)
+	case kindPlain:
+		return c.args
 	default:
-		return call(readScript, eval, c.key.Name)
+		return call(readScript, eval, namesOf(c.keys))
 	}
 }
 
-func call(s script, eval bool, key string, args ...any) []any {
-	if eval {
-		return append([]any{"EVAL", s.src, 1, key}, args...)
+// expiry is SET's option for a TTL, if it has one.
+func expiry(ttl time.Duration) []any {
+	if ttl < 0 {
+		return nil
 	}
-	return append([]any{"EVALSHA", s.sha, 1, key}, args...)
+	return []any{"PX", millis(ttl)}
+}
+
+// pttl is what PTTL says of such a remaining time.
+func pttl(left time.Duration) string {
+	if left < 0 {
+		return "-1"
+	}
+	return millis(left)
+}
+
+func namesOf(keys []Key) []any {
+	names := make([]any, len(keys))
+	for i, k := range keys {
+		names[i] = k.Name
+	}
+	return names
+}
+
+// editArgs are the keys and arguments of editScript.
+func editArgs(edits []Edit) (names, args []any) {
+	for _, e := range edits {
+		names = append(names, e.Key.Name)
+		there := "0"
+		if e.Was.Present {
+			there = "1"
+		}
+		act := "px"
+		switch {
+		case !e.changes():
+			act = "keep"
+		case !e.Now.Present:
+			act = "del"
+		case e.KeepLeft:
+			act = "keepttl"
+		case e.Now.Left < 0:
+			act = "set"
+		}
+		args = append(args, there, e.Was.Value, act, e.Now.Value, millis(e.Now.Left))
+	}
+	return names, args
+}
+
+func call(s script, eval bool, keys []any, args ...any) []any {
+	words := make([]any, 0, 3+len(keys)+len(args))
+	if eval {
+		words = append(words, "EVAL", s.src, len(keys))
+	} else {
+		words = append(words, "EVALSHA", s.sha, len(keys))
+	}
+	return append(append(words, keys...), args...)
 }
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // decode reads an answer. Error replies are votes that failed but are known:
 // Redis does not apply a command that it answers with an error.
-func decode(kind changeKind, cmd *redis.Cmd) reply {
+func decode(c Change, cmd *redis.Cmd) reply {
 	value, err := cmd.Val(), cmd.Err()
 	var said redis.Error
 	switch {
@@ -178,29 +255,49 @@ func decode(kind changeKind, cmd *redis.Cmd) reply {
 		return reply{err: err}
 	case err != nil:
 		return reply{err: err, unknown: true}
-	case kind == kindRead:
-		return decodeRead(value)
+	case c.kind == kindPlain:
+		return reply{vote: voteYes, said: value}
 	case value == "OK" || value == int64(1):
 		return reply{vote: voteYes}
 	case value == int64(-1):
 		return reply{vote: voteAbsent}
+	}
+	told, _ := value.([]any)
+	switch c.kind {
+	case kindRead:
+		return decodeEntries(voteYes, told, len(c.keys))
+	case kindEdit:
+		return decodeEdit(told, len(c.edits))
+	case kindRelease, kindExtend:
+		return decodeEntries(voteNo, told, 1)
 	default:
 		return reply{vote: voteNo}
 	}
 }
 
-// decodeRead takes {value or nil, PTTL}.
-func decodeRead(value any) reply {
-	pair, _ := value.([]any)
-	if len(pair) != 2 {
-		return reply{err: fmt.Errorf("unexpected answer %v", value)}
+// decodeEdit takes {1 or 0, value or nil, PTTL, …}.
+func decodeEdit(told []any, keys int) reply {
+	if len(told) == 0 {
+		return reply{err: fmt.Errorf("unexpected answer %v", told)}
 	}
-	held, ok := pair[0].(string)
-	if !ok {
-		return reply{vote: voteAbsent}
+	if told[0] == int64(1) {
+		return decodeEntries(voteYes, told[1:], keys)
 	}
-	left, _ := pair[1].(int64)
-	return reply{vote: voteYes, value: held, left: time.Duration(left) * time.Millisecond}
+	return decodeEntries(voteNo, told[1:], keys)
+}
+
+// decodeEntries takes {value or nil, PTTL, …} for so many keys.
+func decodeEntries(v vote, told []any, keys int) reply {
+	if len(told) != 2*keys {
+		return reply{err: fmt.Errorf("unexpected answer %v", told)}
+	}
+	entries := make([]Entry, keys)
+	for i := range entries {
+		value, present := told[2*i].(string)
+		left, _ := told[2*i+1].(int64)
+		entries[i] = Entry{Present: present, Value: value, Left: time.Duration(left) * time.Millisecond}
+	}
+	return reply{vote: v, entries: entries}
 }
 
 func isNoScript(err error) bool {
@@ -211,12 +308,21 @@ func isNoScript(err error) bool {
 const probes = 3
 
 func (t *redisTransport) probe(ctx context.Context) (time.Duration, error) {
+	roundTrip, err := t.probeServer(ctx)
+	if errors.Is(err, errOtherServer) {
+		t.renew()
+		return t.probeServer(ctx)
+	}
+	return roundTrip, err
+}
+
+func (t *redisTransport) probeServer(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
 	client := t.client(0)
 	_, err := client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		pipe.Ping(ctx)
-		for _, s := range allScripts() {
+		for _, s := range append(allScripts(), guardScripts()...) {
 			pipe.ScriptLoad(ctx, s.src)
 		}
 		return nil

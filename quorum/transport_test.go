@@ -3,6 +3,7 @@ package quorum
 import (
 	"context"
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ func startMasters(t *testing.T, n int) ([]*miniredis.Miniredis, *Cluster) {
 		masters = append(masters, m)
 		urls = append(urls, "redis://"+m.Addr())
 	}
-	c, err := NewCluster(Options{Masters: urls, MasterTimeout: time.Second})
+	c, err := NewCluster(Options{Masters: urls, MasterTimeout: time.Second, FreshStart: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +32,7 @@ func startMasters(t *testing.T, n int) ([]*miniredis.Miniredis, *Cluster) {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = c.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
-	for c.up() < n {
+	for up(c.electors) < len(c.electors) {
 		time.Sleep(time.Millisecond)
 	}
 	return masters, c
@@ -60,8 +61,8 @@ func TestWire(t *testing.T) {
 		{"acquire a free key", Acquire(job, token, time.Minute), reply{vote: voteYes}},
 		{"acquire a held key", Acquire(job, rival, time.Minute), reply{vote: voteNo}},
 		{"the same in another database", Acquire(other, rival, time.Minute), reply{vote: voteYes}},
-		{"release with a wrong token", Release(job, rival), reply{vote: voteNo}},
-		{"extend with a wrong token", Extend(job, rival, time.Hour), reply{vote: voteNo}},
+		{"release with a wrong token", Release(job, rival), refused(token, time.Minute)},
+		{"extend with a wrong token", Extend(job, rival, time.Hour), refused(token, time.Minute)},
 		{"undo of a younger SET", undo(2 * time.Minute), reply{vote: voteNo}},
 		{"undo of this SET", undo(50 * time.Second), reply{vote: voteYes}},
 		{"acquire again", Acquire(job, token, time.Minute), reply{vote: voteYes}},
@@ -70,20 +71,62 @@ func TestWire(t *testing.T) {
 		{"release", Release(job, token), reply{vote: voteYes}},
 		{"release an absent key", Release(job, token), reply{vote: voteAbsent}},
 		{"extend an absent key", Extend(job, token, time.Hour), reply{vote: voteAbsent}},
-		{"read an absent key", Change{kind: kindRead, key: job}, reply{vote: voteAbsent}},
+		{"read an absent key", read([]Key{job}), reply{vote: voteYes, entries: []Entry{{}}}},
+		{"acquire without expiry", Acquire(job, token, Endless), reply{vote: voteYes}},
+		{"undo of a SET with expiry", undo(0), reply{vote: voteNo}},
+		{"read two keys", read([]Key{job, rest}), reply{vote: voteYes, entries: []Entry{endless(token), {}}}},
+		{"edits, one of which does not fit", edits(Edit{Key: job, Was: endless(token)}, Edit{Key: rest, Was: endless(token)}),
+			reply{vote: voteNo, entries: []Entry{endless(token), {}}}},
+		{"edits that fit", edits(Edit{Key: job, Was: endless(token), Now: lasting(rival, time.Minute)}, Edit{Key: rest, Now: endless(rival)}),
+			reply{vote: voteYes, entries: []Entry{endless(token), {}}}},
+		{"edits that keep the time", edits(Edit{Key: job, Was: endless(rival), Now: endless(token), KeepLeft: true}, Edit{Key: rest, Was: endless(rival), Now: endless(rival), KeepLeft: true}),
+			reply{vote: voteYes, entries: []Entry{lasting(rival, time.Minute), endless(rival)}}},
+		{"edits that remove", edits(Edit{Key: job, Was: endless(token)}, Edit{Key: rest, Was: endless(rival)}),
+			reply{vote: voteYes, entries: []Entry{lasting(token, time.Minute), endless(rival)}}},
+		{"acquire without expiry again", Acquire(job, token, Endless), reply{vote: voteYes}},
+		{"undo of a SET without expiry", Change{kind: kindUndo, key: job, token: token, ttl: Endless, minLeft: Endless}, reply{vote: voteYes}},
 	}
 	for _, eval := range []bool{false, true} {
 		server.FlushAll()
 		for _, s := range steps {
 			replies := make([]reply, 1)
-			if err := transport.exec(t.Context(), []*op{{change: s.change, eval: eval}}, replies); err != nil {
+			if err := transport.exec(t.Context(), []*op{{change: s.change, eval: eval}}, replies, nil); err != nil {
 				t.Fatalf("%s: %v", s.what, err)
 			}
-			if replies[0] != s.want {
+			if got := replies[0].roughly(); !reflect.DeepEqual(got, s.want) {
 				t.Errorf("%s: got %+v, want %+v", s.what, replies[0], s.want)
 			}
 		}
 	}
+}
+
+var rest = Key{Name: "rest"}
+
+func endless(value string) Entry { return Entry{Present: true, Value: value, Left: Endless} }
+
+func lasting(value string, left time.Duration) Entry {
+	return Entry{Present: true, Value: value, Left: left}
+}
+
+func edits(all ...Edit) Change { return Change{kind: kindEdit, key: all[0].Key, edits: all} }
+
+func refused(value string, left time.Duration) reply {
+	return reply{vote: voteNo, entries: []Entry{lasting(value, left)}}
+}
+
+// roughly is the reply with the remaining times rounded up to seconds.
+func (r reply) roughly() reply {
+	for i, e := range r.entries {
+		switch {
+		case !e.Present:
+			r.entries[i].Left = 0
+		case e.Left < 0:
+			r.entries[i].Left = Endless
+		default:
+			r.entries[i].Left = (e.Left + time.Second - 1).Truncate(time.Second)
+		}
+	}
+	return r
 }
 
 func TestWireRead(t *testing.T) {
@@ -113,6 +156,21 @@ func TestScriptFlushIsSurvived(t *testing.T) {
 	}
 	if _, err := c.Commit(t.Context(), Release(job, token)); err != nil {
 		t.Errorf("release after SCRIPT FLUSH: %v", err)
+	}
+}
+
+// On a long way more than one batch may be in flight, unless that would lose the order
+// of edits of several keys.
+func TestLanes(t *testing.T) {
+	for _, c := range []struct {
+		roundTrip time.Duration
+		oneLane   bool
+		want      uint32
+	}{{longRoundTrip - 1, false, 1}, {longRoundTrip, false, maxLanes}, {longRoundTrip, true, 1}} {
+		m := &master{oneLane: c.oneLane}
+		if got := m.lanesFor(c.roundTrip); got != c.want {
+			t.Errorf("%v, one lane %v: %d lanes, want %d", c.roundTrip, c.oneLane, got, c.want)
+		}
 	}
 }
 
