@@ -33,6 +33,9 @@ type Client struct {
 	Ask func(ctx context.Context) ([]byte, error)
 
 	silence silence
+	last    lastSet
+	watched watched
+	multi   multiState
 }
 
 // silence is CLIENT REPLY's mode.
@@ -56,6 +59,7 @@ func (c *Client) watch(ctx context.Context) (context.Context, func()) {
 // reset puts back what RESET does.
 func (c *Client) reset() {
 	c.Proto, c.DB, c.Name = 2, 0, ""
+	c.EndMulti()
 	if c.silence != replySkipping { // which is about this very reply
 		c.silence = replyOn
 	}

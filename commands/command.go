@@ -37,7 +37,7 @@ func (t *Table) named(names [][]byte) []*Command {
 	}
 	found := make([]*Command, len(names))
 	for i, name := range names {
-		found[i] = t.Lookup(name)
+		found[i] = t.listed(name)
 	}
 	return found
 }
@@ -68,18 +68,15 @@ func (t *Table) commandInfo(which []*Command, out *Reply) {
 // writeInfo appends the ten elements that COMMAND has for a command since
 // Redis 7.
 func (cmd *Command) writeInfo(out *Reply) {
-	flag, key := "loading", int64(0)
-	if cmd.docs.keyed {
-		flag, key = "write", 1
-	}
+	keys := cmd.docs.span()
 	out.Array(10)
 	out.Bulk(cmd.Name)
 	out.Int(int64(cmd.arity))
 	out.Set(1)
-	out.Status(flag)
-	out.Int(key)
-	out.Int(key)
-	out.Int(key)
+	out.Status(cmd.flag())
+	out.Int(int64(keys.first))
+	out.Int(int64(keys.last))
+	out.Int(int64(keys.step))
 	out.Set(1)
 	out.Status(cmd.category())
 	out.Set(0) // tips
@@ -87,31 +84,64 @@ func (cmd *Command) writeInfo(out *Reply) {
 	out.Set(0) // subcommands; Redis has an array only where there are some
 }
 
+// span is where the keys stand.
+func (d docs) span() span {
+	if d.keyed {
+		return one(1)
+	}
+	return d.keys
+}
+
+// flag is the first of the command's flags.
+func (cmd *Command) flag() string {
+	switch {
+	case cmd.docs.span() == span{}:
+		return "loading"
+	case cmd.docs.reads:
+		return "readonly"
+	default:
+		return "write"
+	}
+}
+
 // category is the command's category in Redis' ACL.
 func (cmd *Command) category() string {
-	if cmd.docs.keyed {
+	switch {
+	case cmd.docs.group == "scripting":
+		return "@scripting"
+	case cmd.docs.span() == span{}:
+		return "@connection"
+	case cmd.docs.reads:
+		return "@read"
+	default:
 		return "@write"
 	}
-	return "@connection"
 }
 
 // writeKeyFlags says what is done with a key.
-func writeKeyFlags(out *Reply) {
+func (cmd *Command) writeKeyFlags(out *Reply) {
 	out.Set(2)
+	if cmd.docs.reads {
+		out.Status("RO")
+		out.Status("access")
+		return
+	}
 	out.Status("RW")
 	out.Status("update")
 }
 
-// writeKeySpecs says: one key, at index 1, that the command writes.
+// writeKeySpecs says where the keys stand, from index 1 on, and what is done with
+// them.
 func (cmd *Command) writeKeySpecs(out *Reply) {
-	if !cmd.docs.keyed {
+	keys := cmd.docs.span()
+	if keys == (span{}) {
 		out.Set(0)
 		return
 	}
 	out.Set(1)
 	out.Map(3)
 	out.Bulk("flags")
-	writeKeyFlags(out)
+	cmd.writeKeyFlags(out)
 	out.Bulk("begin_search")
 	out.Map(2)
 	out.Bulk("type")
@@ -127,9 +157,9 @@ func (cmd *Command) writeKeySpecs(out *Reply) {
 	out.Bulk("spec")
 	out.Map(3)
 	out.Bulk("lastkey")
-	out.Int(0)
+	out.Int(int64(min(0, keys.last))) // counted from the first one, or from the end
 	out.Bulk("keystep")
-	out.Int(1)
+	out.Int(int64(keys.step))
 	out.Bulk("limit")
 	out.Int(0)
 }
@@ -149,15 +179,27 @@ func (t *Table) commandDocs(which []*Command, out *Reply) {
 }
 
 func (t *Table) commandGetKeys(words [][]byte, out *Reply) {
-	cmd := t.Lookup(words[0])
+	cmd := t.listed(words[0])
 	switch {
 	case cmd == nil:
 		out.Error("ERR Invalid command specified")
-	case !cmd.docs.keyed:
+	case cmd.docs.span() == span{}:
 		out.Error("ERR The command has no key arguments")
 	case !fits(cmd.arity, len(words)):
 		out.Error("ERR Invalid number of arguments specified for command")
 	default:
-		out.Strings([]string{string(words[1])})
+		var keys []string
+		for i := range (KeyPlaces{cmd.docs.span().within(len(words))}).all() {
+			keys = append(keys, string(words[i]))
+		}
+		out.Strings(keys)
 	}
+}
+
+// listed finds a command that COMMAND lists, or nil.
+func (t *Table) listed(name []byte) *Command {
+	if cmd := t.Lookup(name); cmd != nil || !t.lists {
+		return cmd
+	}
+	return t.locked[lower(name)]
 }

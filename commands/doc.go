@@ -7,6 +7,15 @@
 // info.go …). A [Client] is what a command may know and change of the connection
 // it came from; a [Reply] collects RESP2 or RESP3.
 //
+// Ordinary commands, scripts and transactions on lock keys are programs over the
+// quorum register (program.go): each runs on a view of its keys, in package register
+// and for scripts in package script, and what it changes is committed under the
+// condition that the view still holds; else it runs again on what is there.
+//
+// Which keys are lock keys is in keys.go, where each command has its keys in
+// keyspecs.go. route.go and routemulti.go tell what is for the masters, by itself and
+// in transactions, and why something else is refused.
+//
 // Error texts are Redis' own wherever Redis has one, because client libraries
 // decide by them.
 package commands

@@ -6,6 +6,10 @@ type docs struct {
 	args                              []argument
 	// keyed commands have a key as their first argument.
 	keyed bool
+	// keys are where the keys of an ordinary command stand; reads is set where it
+	// changes none.
+	keys  span
+	reads bool
 }
 
 // argument is one of a command's arguments, as COMMAND DOCS describes it.

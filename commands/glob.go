@@ -6,7 +6,7 @@ import "strings"
 // for any characters or one, [a-z] and [^a-z] for one of a set, \ takes away a
 // meaning. Case counts. It goes back to the last * only, so that no pattern takes
 // long.
-func matchGlob(pattern, name string) bool {
+func matchGlob[S ~string | ~[]byte](pattern string, name S) bool {
 	p, n := 0, 0
 	star, taken := -1, 0 // behind the last *, and what it matches up to
 	for n < len(name) {

@@ -81,9 +81,14 @@ func (g grammar) ttl(unit string, value []byte) (time.Duration, error) {
 	case n <= 0:
 		return 0, fmt.Errorf("ERR invalid expire time in '%s' command", g.name)
 	case n > int64(g.maxTTL/scale):
-		return 0, fmt.Errorf("ERR invalid expire time in '%s' command: over max-ttl, %d ms", g.name, g.maxTTL.Milliseconds())
+		return 0, ttlOverLimit(g.name, g.maxTTL)
 	}
 	return time.Duration(n) * scale, nil
+}
+
+// ttlOverLimit is the error for a TTL that a command may not ask for.
+func ttlOverLimit(command string, limit time.Duration) error {
+	return fmt.Errorf("ERR invalid expire time in '%s' command: over max-ttl, %d ms", command, limit.Milliseconds())
 }
 
 // parseWait reads BLOCK's milliseconds; as in XREAD, 0 is without end.

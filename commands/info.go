@@ -75,23 +75,47 @@ func infoMemory() []string {
 	return []string{fmt.Sprintf("used_memory:%d", m.HeapAlloc), "maxmemory_policy:noeviction"}
 }
 
+// masterState is what a master is up to: whether it votes, or why not and for how long.
+func masterState(m quorum.MasterStatus) string {
+	switch {
+	case m.Err != nil && m.Standing == quorum.Unfit:
+		return fmt.Sprintf("unfit,cause=%v", m.Err)
+	case m.Err != nil:
+		return fmt.Sprintf("down,cause=%v", m.Err)
+	case m.Quarantine != nil:
+		return fmt.Sprintf("quarantine,reason=%s,ready_in_seconds=%d", m.Quarantine.Reason(), seconds(m.Quarantine.Left()))
+	default:
+		return fmt.Sprintf("voting,round_trip_us=%d", m.RoundTrip.Microseconds())
+	}
+}
+
+// seconds rounds up.
+func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
+
 // infoRedlock tells what the masters are up to.
 func (t *Table) infoRedlock() []string {
 	masters := t.opts.Masters()
-	up := 0
+	up, voting := 0, 0
 	lines := make([]string, len(masters))
 	for i, m := range masters {
-		state := fmt.Sprintf("down,cause=%v", m.Err)
 		if m.Err == nil {
 			up++
-			state = fmt.Sprintf("up,round_trip_us=%d", m.RoundTrip.Microseconds())
 		}
-		lines[i] = fmt.Sprintf("redlock_master%d:address=%s,state=%s,for_seconds=%d", i, m.Name, state, int(time.Since(m.Since).Seconds()))
+		if m.Err == nil && m.Quarantine == nil {
+			voting++
+		}
+		lines[i] = fmt.Sprintf("redlock_master%d:address=%s,state=%s,for_seconds=%d", i, m.Name, masterState(m), int(time.Since(m.Since).Seconds()))
 	}
 	head := []string{
 		fmt.Sprintf("redlock_masters:%d", len(masters)),
 		fmt.Sprintf("redlock_masters_up:%d", up),
+		fmt.Sprintf("redlock_masters_voting:%d", voting),
 		fmt.Sprintf("redlock_majority:%d", quorum.Majority(len(masters))),
+	}
+	if t.lockKeys.Any() {
+		head = append(head,
+			fmt.Sprintf("redlock_locks_without_ttl:%d", t.tallies.endless.Load()),
+			fmt.Sprintf("redlock_script_asides_lost:%d", t.tallies.asidesLost.Load()))
 	}
 	return append(head, lines...)
 }

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"redlock-proxy/integration/harness"
 )
 
 // startRedis starts a redis-server of the test's own and returns its socket.
@@ -22,7 +24,7 @@ func startRedis(t *testing.T) (socket string) {
 	t.Helper()
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
-		t.Skip("NOT COMPARED WITH REDIS: redis-server is not installed (apt-get install redis-server)")
+		harness.Absent(t, "redis-server")
 	}
 	dir, err := os.MkdirTemp("", "redis") // shorter than t.TempDir, as a socket's path must be
 	if err != nil {
@@ -84,8 +86,8 @@ func askOurs(t *testing.T, commands [][]string) string {
 	return string(b.out.Bytes)
 }
 
-// script takes commands apart: "; " stands between them and a blank between words.
-func script(text string) (commands [][]string) {
+// dialogue takes commands apart: "; " stands between them and a blank between words.
+func dialogue(text string) (commands [][]string) {
 	for line := range strings.SplitSeq(text, "; ") {
 		commands = append(commands, strings.Split(line, " "))
 	}
@@ -145,7 +147,7 @@ func TestSameAsRedis(t *testing.T) {
 	socket := startRedis(t)
 	connections := [][][]string{}
 	for _, text := range sameAsRedis {
-		connections = append(connections, script(text))
+		connections = append(connections, dialogue(text))
 	}
 	for _, w := range exoticWords {
 		connections = append(connections, [][]string{{w}}, [][]string{{"foo", w}}, [][]string{{w, w, w}}, [][]string{{"client", w}}, [][]string{{"CONFIG", w, w}},
@@ -165,7 +167,7 @@ func TestSameAsRedis(t *testing.T) {
 // Of the settings that we have, a pattern finds those that it finds in Redis.
 func TestConfigGetLikeRedis(t *testing.T) {
 	socket := startRedis(t)
-	all := readReplies(t, askOurs(t, script("HELLO 3; CONFIG GET *")))[1]
+	all := readReplies(t, askOurs(t, dialogue("HELLO 3; CONFIG GET *")))[1]
 	pieces := []string{"*", "*", "?", "[a-m]", "[^a-m]", "s", "a", "e", "-", "t", `\`, "[", "]", "i", "S", "E", "re", "ly", "max", "x"}
 	for seed := range uint64(1000) {
 		random := rand.New(rand.NewPCG(2, seed))
@@ -213,7 +215,7 @@ var differences = []struct {
 func TestDifferencesFromRedis(t *testing.T) {
 	socket := startRedis(t)
 	for _, d := range differences {
-		commands := script(d.commands)
+		commands := dialogue(d.commands)
 		if got := askOurs(t, commands); got != d.ours+fine+fine {
 			t.Errorf("%s: %q, want %q", d.commands, got, d.ours)
 		}

@@ -60,6 +60,15 @@ func (r *Reply) Null() {
 	r.Bytes = redcon.AppendNull(r.Bytes)
 }
 
+// NullArray appends the null of an array: _ in RESP3, a null array in RESP2.
+func (r *Reply) NullArray() {
+	if r.Proto == 3 {
+		r.Null()
+		return
+	}
+	r.Bytes = append(r.Bytes, "*-1\r\n"...)
+}
+
 // Array begins an array of n elements.
 func (r *Reply) Array(n int) { r.Bytes = redcon.AppendArray(r.Bytes, n) }
 

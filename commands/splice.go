@@ -10,21 +10,31 @@ import (
 // NewRelayTable makes the table of a proxy with an upstream: the lock commands,
 // and those in whose replies they are spliced in beside the upstream's own.
 func NewRelayTable(opts Options) *Table {
-	return newTable(opts, lockCommands(), proxyCommands(), []Command{
-		{Name: "command", arity: -1, run: (*Table).relayCommand},
-		{Name: "info", arity: -1, run: (*Table).relayInfo},
-	})
+	asking := []Command{
+		{Name: "command", arity: -1, asks: true, run: (*Table).relayCommand},
+		{Name: "info", arity: -1, asks: true, run: (*Table).relayInfo},
+	}
+	if len(opts.LockKeys) > 0 {
+		asking = append(asking, relayScriptCommand())
+	}
+	return newTable(opts, lockCommands(), proxyCommands(), asking)
 }
 
 // Guarded reports whether a client must have logged in at an upstream that demands
 // it before it may run the command.
-func (cmd *Command) Guarded() bool { return cmd.docs.group == proxyGroup }
+func (cmd *Command) Guarded() bool { return cmd.guarded || cmd.isOurs() }
+
+// Asks reports whether the command's answer is made of the upstream's.
+func (cmd *Command) Asks() bool { return cmd.asks }
+
+// isOurs reports whether the upstream does not know the command.
+func (cmd *Command) isOurs() bool { return cmd.docs.group == proxyGroup }
 
 // ours are the commands that the upstream does not know.
 func (t *Table) ours() []*Command {
 	var own []*Command
 	for _, c := range t.ordered {
-		if c.Guarded() {
+		if c.isOurs() {
 			own = append(own, c)
 		}
 	}
@@ -33,7 +43,7 @@ func (t *Table) ours() []*Command {
 
 // isOurs finds one of ours by name, or nil.
 func (t *Table) isOurs(name []byte) *Command {
-	if c := t.Lookup(name); c != nil && c.Guarded() {
+	if c := t.Lookup(name); c != nil && c.isOurs() {
 		return c
 	}
 	return nil
@@ -130,7 +140,7 @@ func (t *Table) commandGetKeysAndFlags(words [][]byte, out *Reply) {
 	out.Array(1)
 	out.Array(2)
 	out.Bulk(string(words[1]))
-	writeKeyFlags(out)
+	t.Lookup(words[0]).writeKeyFlags(out)
 }
 
 func (t *Table) spliceCount(reply []byte) []byte {
@@ -222,5 +232,18 @@ func (t *Table) spliceDocs(reply []byte, names [][]byte, proto int) []byte {
 	if proto != 3 {
 		n *= 2
 	}
+	if !namesFirst(reply) {
+		none := Reply{Proto: proto}
+		none.Map(0)
+		reply = none.Bytes
+	}
 	return appendElements(reply, n, more.Bytes)
+}
+
+// namesFirst reports whether a reply to COMMAND DOCS begins with a name, or is empty.
+// A server that does not know DOCS and answers with its table would make redis-cli
+// abort.
+func namesFirst(reply []byte) bool {
+	head, n, ok := header(reply)
+	return !ok || n == 0 || reply[head] == '$' || reply[head] == '+'
 }

@@ -147,7 +147,7 @@ func TestSpliceCommand(t *testing.T) {
 	}
 }
 
-const redlockSection = "# Redlock\r\nredlock_masters:3\r\nredlock_masters_up:2\r\nredlock_majority:2\r\nredlock_master0:address=m0,"
+const redlockSection = "# Redlock\r\nredlock_masters:3\r\nredlock_masters_up:2\r\nredlock_masters_voting:2\r\nredlock_majority:2\r\nredlock_master0:address=m0,"
 
 func TestSpliceInfo(t *testing.T) {
 	text := "# Server\r\nredis_version:7.0.15\r\n"
@@ -262,6 +262,17 @@ func TestElementSize(t *testing.T) {
 	for _, broken := range []string{"", "\r\n", "*2\r\n:1\r\n", "*1\r\n"} {
 		if got := elementSize([]byte(broken)); got != 0 {
 			t.Errorf("%q: %d", broken, got)
+		}
+	}
+}
+
+// A server that takes COMMAND DOCS for COMMAND has no docs; redis-cli aborts over its
+// table.
+func TestDocsOfAServerWithoutDocs(t *testing.T) {
+	for proto, want := range map[int]string{2: "*2\r\n$5\r\nproxy\r\n", 3: "%1\r\n$5\r\nproxy\r\n"} {
+		s := newSplicing(t, proto, "*1\r\n*2\r\n$3\r\nget\r\n:2\r\n", nil)
+		if got := s.ask("COMMAND DOCS proxy"); !strings.HasPrefix(got, want) {
+			t.Errorf("RESP%d: %q, want %q …", proto, got, want)
 		}
 	}
 }

@@ -4,19 +4,36 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
+	"redlock-proxy/commands/script"
 	"redlock-proxy/quorum"
 )
 
-// Options are what the commands work with. Locks and MaxTTL must be set.
+// Options are what the commands work with. Locks and MaxTTL must be set, with
+// LockKeys also Register.
 type Options struct {
 	// Locks are the locks.
 	Locks Locks
+	// Register is what lock keys stand in.
+	Register Register
+	// Scripts keep the bodies of scripts for all proxies. The default keeps none.
+	Scripts Scripts
+	// Aside carries out on the upstream what scripts on lock keys do beside them. It
+	// is nil where there is none.
+	Aside Aside
 	// MaxTTL is the longest TTL that a client may ask for.
 	MaxTTL time.Duration
 	// KeyPrefix stands before each lock's name in its key on the masters.
 	KeyPrefix string
+	// LockKeys are the glob patterns of the keys on which ordinary commands run on
+	// the masters. Without any, they all are the upstream's.
+	LockKeys []string
+	// RefuseNoTTL has lock keys without a TTL be refused.
+	RefuseNoTTL bool
 	// Version is the proxy's own version, as INFO shows it.
 	Version string
 	// MaxClients is the limit on connections, as CONFIG GET shows it.
@@ -30,6 +47,11 @@ type Options struct {
 	Clients func() int
 	// Random fills a slice with unpredictable bytes. The default is crypto/rand.
 	Random func([]byte)
+	// Now is the wall clock. The default is time.Now.
+	Now func() time.Time
+	// Logger is told of locks without a TTL and of what got lost. The default is
+	// silence.
+	Logger *slog.Logger
 }
 
 // Table holds the commands that the proxy answers itself.
@@ -41,6 +63,17 @@ type Table struct {
 	// initials has, for each length of a name, a bit for each first letter, so that
 	// most of what is not in the table need not be looked for.
 	initials [longestName + 1]uint32
+	lockKeys LockKeys
+	// locked are the ordinary commands that run on lock keys, by name.
+	locked map[string]*Command
+	// lists is set where COMMAND lists these, because there is no upstream that does.
+	lists bool
+	// scripts are those of the clients, habits what their keys were found to hold.
+	scripts *script.Cache
+	habits  habits
+	tallies tallies
+	// pause waits between two tries.
+	pause func(ctx context.Context, d time.Duration) error
 }
 
 // Command is one of them.
@@ -48,15 +81,24 @@ type Command struct {
 	// Name is in lower case.
 	Name string
 	// arity counts the words, the name included; negative: at least so many.
-	arity int
-	run   func(t *Table, ctx context.Context, c *Client, args [][]byte, out *Reply)
-	docs  docs
+	arity   int
+	guarded bool // a login is needed, as for the lock commands
+	asks    bool // the answer is made of the upstream's
+	run     func(t *Table, ctx context.Context, c *Client, args [][]byte, out *Reply)
+	docs    docs
 }
 
 // NewTable makes the table of a proxy without an upstream: a lock server that
 // also answers what clients send when they connect.
 func NewTable(opts Options) *Table {
-	return newTable(opts, lockCommands(), proxyCommands(), serverCommands())
+	t := newTable(opts, lockCommands(), proxyCommands(), serverCommands())
+	if t.lockKeys.Any() {
+		t.lists = true
+		for _, name := range slices.Sorted(maps.Keys(t.locked)) {
+			t.ordered = append(t.ordered, t.locked[name])
+		}
+	}
+	return t
 }
 
 func newTable(opts Options, groups ...[]Command) *Table {
@@ -69,7 +111,20 @@ func newTable(opts Options, groups ...[]Command) *Table {
 	if opts.Clients == nil {
 		opts.Clients = func() int { return 0 }
 	}
-	t := &Table{opts: opts, started: time.Now(), byName: map[string]*Command{}}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Scripts == nil {
+		opts.Scripts = noScripts{}
+	}
+	t := &Table{
+		opts: opts, started: time.Now(), byName: map[string]*Command{},
+		lockKeys: NewLockKeys(opts.LockKeys...), locked: registerCommands(),
+		scripts: script.NewCache(maxScripts, maxScriptBytes), pause: sleep,
+	}
 	for _, group := range groups {
 		for _, c := range group {
 			t.ordered = append(t.ordered, &c)
@@ -108,7 +163,7 @@ func (t *Table) Run(ctx context.Context, cmd *Command, c *Client, args [][]byte,
 	if fits(cmd.arity, len(args)) {
 		cmd.run(t, ctx, c, args, out)
 	} else {
-		out.Error(fmt.Sprintf("ERR wrong number of arguments for '%s' command", cmd.Name))
+		out.Error(wrongArity(cmd.Name))
 	}
 	c.hush(out)
 }

@@ -1,0 +1,247 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"redlock-proxy/quorum"
+
+	"go.uber.org/goleak"
+)
+
+// startCluster starts real masters.
+func startCluster(t *testing.T, n int) *quorum.Cluster {
+	t.Helper()
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	var urls []string
+	for range n {
+		urls = append(urls, "unix://"+startRedis(t))
+	}
+	cluster, err := quorum.NewCluster(quorum.Options{Masters: urls, MasterTimeout: 2 * time.Second, FreshStart: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = cluster.Run(ctx) })
+	t.Cleanup(func() { stop(); running.Wait() })
+	ready, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if !cluster.Ready(ready) {
+		t.Fatal("the masters do not come up")
+	}
+	return cluster
+}
+
+func overCluster(cluster *quorum.Cluster) *Table {
+	return NewTable(Options{
+		Locks: quorum.NewLocker(cluster), Register: cluster, Scripts: quorum.NewBodies(cluster),
+		MaxTTL: 100_000 * time.Hour, LockKeys: []string{"k*"},
+	})
+}
+
+// route runs a command as a session of a proxy without an upstream does.
+func route(t *testing.T, table *Table, c *Client, words []string, out *Reply) {
+	t.Helper()
+	args := wordBytes(words)
+	cmd := table.Serve(c, args)
+	if cmd == nil {
+		t.Fatalf("%q: no such command", words)
+	}
+	table.Run(t.Context(), cmd, c, args, out)
+}
+
+// lockScripts are those that a client of the random ones sends, with the number of
+// their arguments.
+var lockScripts = []string{takePlain, takeTwoStep, takeAgain, takeOrError, takeOrExtend, release, releaseThreeWay, releaseOrOK, releaseInWords, extend, extendSeconds,
+	extendBySet, extendLonger, extendOrEndure, extendOrRetake, remaining, tellAll, force, takeMany, releaseMany, takeAllOfThem,
+	`return redis.call('incr', KEYS[1])`, `return redis.pcall('set', KEYS[1], ARGV[1], 'PX', 0)`, `redis.call('set', KEYS[1], 'seven') return redis.call('incr', KEYS[1])`,
+	`return redis.call('getset', KEYS[1], ARGV[2])`, `return redis.call('mget', KEYS[1], KEYS[#KEYS])`, `return {redis.call('type', KEYS[1]), redis.call('strlen', KEYS[1])}`}
+
+// randomDialogue is what one client says: commands, scripts and transactions on two
+// lock keys. All times are so long that they do not end before the test.
+func randomDialogue(random *rand.Rand, n int) (said [][]string) {
+	pick := func(words ...string) string { return words[random.IntN(len(words))] }
+	key := func() string { return pick("k", "k2") }
+	value := func() string { return pick("a", "b", "7") }
+	span := func() string { return strconv.Itoa(200_000 + 1000*random.IntN(100_000)) }
+	command := func() []string {
+		switch random.IntN(24) {
+		case 0, 1:
+			return []string{"SET", key(), value(), "NX", "PX", span()}
+		case 2:
+			return []string{pick("SETNX", "GETSET", "APPEND"), key(), value()}
+		case 3:
+			return []string{"SET", key(), value(), pick("XX", "NX", "GET", "KEEPTTL", "PXAT")}
+		case 4:
+			return []string{"set", key(), value(), "get", "px", span(), pick("nx", "xx", "get")}
+		case 5:
+			return []string{pick("DEL", "UNLINK", "EXISTS", "TOUCH", "MGET"), key(), key()}
+		case 6, 7:
+			return []string{pick("GET", "GETDEL", "STRLEN", "TYPE", "PERSIST", "INCR", "DECR"), key()}
+		case 8:
+			return []string{pick("MSET", "MSETNX"), key(), value(), key(), value()}
+		case 9:
+			return []string{"PEXPIRE", key(), span(), pick("NX", "XX", "GT", "LT")}
+		case 10:
+			return []string{pick("PEXPIRE", "PEXPIREAT"), key(), pick("0", "-1", "x")}
+		case 11:
+			return []string{pick("PTTL", "PEXPIRETIME"), key()}
+		case 12:
+			return []string{"GETEX", key(), "PX", span()}
+		default:
+			keys := []string{key()}
+			if random.IntN(3) == 0 {
+				keys = []string{"k", "k2"}
+			}
+			words := append([]string{"EVAL", pick(lockScripts...), strconv.Itoa(len(keys))}, keys...)
+			return append(words, value(), span(), pick("0", "1"))
+		}
+	}
+	for range n {
+		switch random.IntN(12) {
+		case 0:
+			// Between WATCH and MULTI, a write that changes nothing is none to the register.
+			between := []string{pick("GET", "PTTL", "DEL", "PERSIST", "INCR"), key()}
+			said = append(said, []string{"WATCH", key()}, between, []string{"MULTI"}, command(), command(), []string{"EXEC"})
+		case 1:
+			said = append(said, []string{"MULTI"}, command(), []string{pick("EXEC", "DISCARD")})
+		default:
+			said = append(said, command())
+		}
+	}
+	return said
+}
+
+// differ says where two replies are not the same, but for times.
+func differ(ours, theirs value) bool {
+	if ours.kind != theirs.kind || len(ours.kids) != len(theirs.kids) {
+		return true
+	}
+	for i := range ours.kids {
+		if differ(ours.kids[i], theirs.kids[i]) {
+			return true
+		}
+	}
+	if ours.kind == ':' {
+		a, _ := strconv.ParseInt(ours.text, 10, 64)
+		b, _ := strconv.ParseInt(theirs.text, 10, 64)
+		return a != b && (min(a, b) < 1000 || max(a-b, b-a) > 60_000)
+	}
+	return ours.kind != '*' && ours.text != theirs.text
+}
+
+// One client gets the same replies from five masters as from one Redis.
+func TestMastersAreLikeRedis(t *testing.T) {
+	single := startRedis(t)
+	table := overCluster(startCluster(t, 5))
+	for seed := range uint64(60) {
+		said := randomDialogue(rand.New(rand.NewPCG(5, seed)), 60)
+		said = append([][]string{{"DEL", "k", "k2"}}, said...)
+		theirs := readReplies(t, askRedis(t, single, said))
+		out, c := Reply{Proto: 2}, newClient()
+		for i, words := range said {
+			at := len(out.Bytes)
+			route(t, table, c, words, &out)
+			ours := readReplies(t, string(out.Bytes[at:]))[0]
+			if i > 0 && differ(ours, theirs[i]) {
+				var log []string
+				for j, words := range said[:i+1] {
+					log = append(log, fmt.Sprintf("%.200q  %.100q", words, theirs[j].raw))
+				}
+				t.Fatalf("seed %d:\n%s\n ours %q\nredis %q", seed, strings.Join(log, "\n"), ours.raw, theirs[i].raw)
+			}
+		}
+	}
+}
+
+// Many clients of two proxies, who take and give back one lock in all the ways there
+// are: never two at once hold it, and all of them come to it.
+func TestLockHasOneHolder(t *testing.T) {
+	cluster := startCluster(t, 3)
+	tables := []*Table{overCluster(cluster), overCluster(cluster)}
+	ways := []struct{ take, giveBack []string }{
+		{[]string{"SET", "k", "ME", "NX", "PX", "60000"}, []string{"EVAL", release, "1", "k", "ME"}},
+		{[]string{"SETNX", "k", "ME"}, []string{"DELEX", "k", "IFEQ", "ME"}},
+		{[]string{"EVAL", takeAgain, "1", "k", "ME", "60000"}, []string{"EVAL", releaseThreeWay, "1", "k", "ME"}},
+		{[]string{"EVAL", takeMany, "2", "k", "k2", "ME", "60000"}, []string{"EVAL", releaseMany, "2", "k", "k2", "ME"}},
+		{[]string{"EVAL", takeTwoStep, "1", "k", "ME", "60000"}, []string{"DEL", "k"}},
+	}
+	const turns = 20
+	var mu sync.Mutex
+	holders, grants := 0, 0
+	var clients sync.WaitGroup
+	for i, way := range slices.Repeat(ways, 2) {
+		clients.Go(func() {
+			me := strings.NewReplacer("ME", fmt.Sprint("client", i))
+			c, out := newClient(), &Reply{Proto: 2}
+			do := func(words []string) string {
+				words = slices.Clone(words)
+				for j := range words {
+					words[j] = me.Replace(words[j])
+				}
+				at := len(out.Bytes)
+				route(t, tables[i%2], c, words, out)
+				return oneLine(t, string(out.Bytes[at:]))
+			}
+			for turn := 0; turn < turns; {
+				got := do(way.take)
+				if got != "OK" && got != "1" && got != "2" {
+					if got != "0" && got != "(nil)" {
+						t.Errorf("%.60q: %s", way.take, got)
+						return
+					}
+					continue
+				}
+				mu.Lock()
+				if holders++; holders > 1 {
+					t.Errorf("%d hold the lock at once", holders)
+				}
+				grants++
+				mu.Unlock()
+				turn++
+				mu.Lock()
+				holders--
+				mu.Unlock()
+				if got := do(way.giveBack); got == "0" || strings.Contains(got, "ERR") {
+					t.Errorf("%.60q: %s", way.giveBack, got)
+					return
+				}
+			}
+		})
+	}
+	clients.Wait()
+	if want := turns * 2 * len(ways); grants != want {
+		t.Errorf("%d grants, want %d", grants, want)
+	}
+}
+
+// A script that one proxy's client has loaded is there for the clients of all.
+func TestScriptsOnRealMasters(t *testing.T) {
+	cluster := startCluster(t, 3)
+	one, two, c, out := overCluster(cluster), overCluster(cluster), newClient(), &Reply{Proto: 2}
+	load := func(table *Table, words ...string) string {
+		at := len(out.Bytes)
+		table.Run(t.Context(), table.locked["script"], c, wordBytes(append([]string{"SCRIPT"}, words...)), out)
+		return oneLine(t, string(out.Bytes[at:]))
+	}
+	sha, _ := strconv.Unquote(load(one, "LOAD", "return {KEYS[1], 7}"))
+	if got := load(two, "EXISTS", sha); got != "[1]" {
+		t.Errorf("EXISTS: %s", got)
+	}
+	at := len(out.Bytes)
+	route(t, two, c, []string{"EVALSHA", sha, "1", "k"}, out)
+	if got := oneLine(t, string(out.Bytes[at:])); got != `["k" 7]` {
+		t.Errorf("EVALSHA: %s", got)
+	}
+	if got := load(one, "FLUSH"); got != "OK" {
+		t.Errorf("FLUSH: %s", got)
+	}
+}

@@ -1,0 +1,29 @@
+// Package script runs scripts of Redis clients in the proxy: what EVAL and EVALSHA do where the keys are lock keys. A script sees what
+// it sees in Redis 7.0 and gets the same replies and error texts; its redis.call goes to a function of the caller's.
+//
+//	s, err := script.Compile(body)               // err.Error() is the error reply
+//	reply, err := s.Run(ctx, script.Input{Keys: keys, Argv: args, Call: call})
+//
+// A run has no clock and no randomness, and nothing of it is left for the next, so the same script on the same replies gives the same
+// reply. It is bounded (Limits); a run over a limit ends with a
+// *LimitError.
+//
+// # Where it differs from Redis 7.0
+//
+//   - struct and cmsgpack are there, but every function of theirs is an error that says so; redis.acl_check_cmd, cjson.new and
+//     string.dump likewise. __redis__err__handler is no global variable.
+//   - math.random begins with the same seed in every run, as in Redis before 7, where Redis 7 goes on from script to script. Settings of
+//     cjson are those of the run as well.
+//   - error({}) and other tables without a text in err are "ERR unknown error"; Redis 7.0.15 crashes.
+//   - After redis.setresp(3) a nil reply is nil, as in Redis, but other replies of commands are those of RESP2. What only RESP3 has is
+//     answered as to a client of RESP2, whatever the client speaks: true and false as 1 and 0, a map as a flat array.
+//   - A reply that nests deeper than 128, such as a table that contains itself, is an error. So are calls, and patterns, that nest
+//     deeper than Go's stack should grow.
+//   - pairs of _G and of the libraries gives another order, and of tables with tables or functions as keys; that of all others is Redis'.
+//   - The sign of a NaN, which tostring shows, can be another where both operands were NaN, and on other machines than x86.
+//   - Addresses (tostring of a table) count up from the same number in every run.
+//   - A function that needs more than 250 registers of the C implementation is "too complex" there and runs here.
+//   - A chain of more than 2000 operators, calls or indices has "too many syntax levels".
+//   - Of a command that is refused for two reasons, a script that only reads is told that it may not write.
+//   - An error that the C implementation blames on the line where an expression ends may name another line of a statement of several.
+package script

@@ -1,0 +1,288 @@
+package script
+
+import (
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"redlock-proxy/commands/script/lua"
+)
+
+// jsonToken is a token of JSON, by the name that cjson's errors give it.
+type jsonToken struct {
+	kind   string // or what is wrong with it, if bad
+	bad    bool
+	at     int
+	text   string
+	number float64
+	truth  bool
+}
+
+const (
+	objectBegin = "T_OBJ_BEGIN"
+	objectEnd   = "T_OBJ_END"
+	arrayBegin  = "T_ARR_BEGIN"
+	arrayEnd    = "T_ARR_END"
+	jsonString  = "T_STRING"
+	jsonNumber  = "T_NUMBER"
+	jsonBoolean = "T_BOOLEAN"
+	jsonNull    = "T_NULL"
+	jsonColon   = "T_COLON"
+	jsonComma   = "T_COMMA"
+	jsonEnd     = "T_END"
+)
+
+var jsonSigns = map[byte]string{'{': objectBegin, '}': objectEnd, '[': arrayBegin, ']': arrayEnd, ',': jsonComma, ':': jsonColon}
+
+// decoder reads JSON as cjson does: numbers as C reads them, and up to a zero byte.
+type decoder struct {
+	call *lua.Call
+	jsonConfig
+	text  string
+	at    int
+	depth int
+}
+
+func jsonDecode(c *lua.Call) []lua.Value {
+	if c.NArgs() != 1 {
+		c.BadArg(1, "expected 1 argument")
+	}
+	text := c.WantString(1)
+	if len(text) >= 2 && (text[0] == 0 || text[1] == 0) {
+		return c.Fail("JSON parser does not support UTF-16 or UTF-32")
+	}
+	c.State().Charge(len(text))
+	d := decoder{call: c, jsonConfig: runOf(c).json, text: cString(text)}
+	v := d.value(d.next())
+	if t := d.next(); t.kind != jsonEnd {
+		d.unexpected("the end", t)
+	}
+	return c.Return(v)
+}
+
+func (d *decoder) unexpected(want string, t jsonToken) {
+	d.call.Fail("Expected %s but found %s at character %d", want, t.kind, t.at+1)
+}
+
+func (d *decoder) value(t jsonToken) lua.Value {
+	switch {
+	case t.bad:
+	case t.kind == jsonString:
+		return d.call.State().Text(t.text)
+	case t.kind == jsonNumber:
+		return t.number
+	case t.kind == jsonBoolean:
+		return t.truth
+	case t.kind == jsonNull:
+		return lua.Null
+	case t.kind == objectBegin:
+		return d.object()
+	case t.kind == arrayBegin:
+		return d.array()
+	}
+	d.unexpected("value", t)
+	return nil
+}
+
+func (d *decoder) descend() {
+	if d.depth++; d.depth > min(d.decodeDepth, maxJSONDepth) {
+		d.call.Fail("Found too many nested data structures (%d) at character %d", d.depth, d.at)
+	}
+}
+
+func (d *decoder) object() lua.Value {
+	d.descend()
+	state := d.call.State()
+	object := state.NewTable()
+	t := d.next()
+	for t.bad || t.kind != objectEnd {
+		if t.bad || t.kind != jsonString {
+			d.unexpected("object key string", t)
+		}
+		key := state.Text(t.text)
+		if t = d.next(); t.bad || t.kind != jsonColon {
+			d.unexpected("colon", t)
+		}
+		state.Set(object, key, d.value(d.next()))
+		if t = d.next(); t.kind == objectEnd {
+			break
+		}
+		if t.bad || t.kind != jsonComma {
+			d.unexpected("comma or object end", t)
+		}
+		t = d.next()
+		if !t.bad && t.kind == objectEnd {
+			d.unexpected("object key string", t)
+		}
+	}
+	d.depth--
+	return object
+}
+
+func (d *decoder) array() lua.Value {
+	d.descend()
+	state := d.call.State()
+	array := state.NewTable()
+	t := d.next()
+	if t.kind != arrayEnd {
+		for i := 1.0; ; i++ {
+			state.Set(array, i, d.value(t))
+			if t = d.next(); t.kind == arrayEnd {
+				break
+			}
+			if t.bad || t.kind != jsonComma {
+				d.unexpected("comma or array end", t)
+			}
+			t = d.next()
+		}
+	}
+	d.depth--
+	return array
+}
+
+// next is the next token.
+func (d *decoder) next() jsonToken {
+	for d.at < len(d.text) && strings.IndexByte(" \t\n\r", d.text[d.at]) >= 0 {
+		d.at++
+	}
+	t := jsonToken{at: d.at}
+	rest := d.text[d.at:]
+	if rest == "" {
+		t.kind = jsonEnd
+		return t
+	}
+	if kind, ok := jsonSigns[rest[0]]; ok {
+		d.at++
+		t.kind = kind
+		return t
+	}
+	switch c := rest[0]; {
+	case c == '"':
+		return d.string(t)
+	case c == '-' || c >= '0' && c <= '9':
+		if !d.decodeInvalid && looksInvalid(rest) {
+			return d.wrong(t, "invalid number")
+		}
+		return d.number(t)
+	case strings.HasPrefix(rest, "true"):
+		d.at += len("true")
+		t.kind, t.truth = jsonBoolean, true
+	case strings.HasPrefix(rest, "false"):
+		d.at += len("false")
+		t.kind = jsonBoolean
+	case strings.HasPrefix(rest, "null"):
+		d.at += len("null")
+		t.kind = jsonNull
+	case strings.IndexByte("iInN+", c) >= 0 && d.decodeInvalid && looksInvalid(rest):
+		return d.number(t)
+	default:
+		return d.wrong(t, "invalid token")
+	}
+	return t
+}
+
+// wrong makes a token an error at the present place.
+func (d *decoder) wrong(t jsonToken, problem string) jsonToken {
+	t.bad, t.kind, t.at = true, problem, d.at
+	return t
+}
+
+// looksInvalid tells whether C would read a number here that JSON does not have.
+func looksInvalid(s string) bool {
+	if s[0] == '+' {
+		return true
+	}
+	s = strings.TrimPrefix(s, "-")
+	if strings.HasPrefix(s, "0") {
+		return len(s) > 1 && (s[1]|0x20 == 'x' || s[1] >= '0' && s[1] <= '9')
+	}
+	if s == "" || s[0] <= '9' {
+		return false
+	}
+	return len(s) >= 3 && (strings.EqualFold(s[:3], "inf") || strings.EqualFold(s[:3], "nan"))
+}
+
+func (d *decoder) number(t jsonToken) jsonToken {
+	n, rest := lua.ParsePrefix(d.text[d.at:])
+	if len(rest) == len(d.text)-d.at {
+		return d.wrong(t, "invalid number")
+	}
+	d.at = len(d.text) - len(rest)
+	t.kind, t.number = jsonNumber, n
+	return t
+}
+
+func (d *decoder) string(t jsonToken) jsonToken {
+	d.at++
+	var text []byte
+	for {
+		if d.at >= len(d.text) {
+			return d.wrong(t, "unexpected end of string")
+		}
+		c := d.text[d.at]
+		switch c {
+		case '"':
+			d.at++
+			t.kind, t.text = jsonString, string(text)
+			return t
+		case '\\':
+			if strings.HasPrefix(d.text[d.at+1:], "u") {
+				r, length := unicodeEscape(d.text[d.at:])
+				if length == 0 {
+					return d.wrong(t, "invalid unicode escape code")
+				}
+				text = utf8.AppendRune(text, r)
+				d.at += length
+				continue
+			}
+			var ok bool
+			if c, ok = unescape(d.text[d.at+1:]); !ok {
+				return d.wrong(t, "invalid escape code")
+			}
+			d.at++
+		}
+		text = append(text, c)
+		d.at++
+	}
+}
+
+// unescape is the character that a backslash and the next one stand for.
+func unescape(s string) (c byte, ok bool) {
+	if s == "" {
+		return 0, false
+	}
+	if i := strings.IndexByte(`"\/btnfr`, s[0]); i >= 0 {
+		return "\"\\/\b\t\n\f\r"[i], true
+	}
+	return 0, false
+}
+
+// unicodeEscape reads \uXXXX, or two of them that make one character. length is 0 if it is none.
+func unicodeEscape(s string) (r rune, length int) {
+	first, ok := fourDigits(s)
+	if !ok {
+		return 0, 0
+	}
+	if !utf16.IsSurrogate(first) {
+		return first, 6
+	}
+	second, ok := fourDigits(s[6:])
+	if r = utf16.DecodeRune(first, second); !ok || r == utf8.RuneError {
+		return 0, 0
+	}
+	return r, 12
+}
+
+func fourDigits(s string) (r rune, ok bool) {
+	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
+		return 0, false
+	}
+	for _, c := range []byte(s[2:6]) {
+		value := hexValue(c)
+		if value < 0 {
+			return 0, false
+		}
+		r = r<<4 | rune(value)
+	}
+	return r, true
+}

@@ -1,0 +1,161 @@
+package script
+
+import (
+	"fmt"
+	"math"
+
+	"redlock-proxy/commands/script/lua"
+)
+
+// encoder writes a value as JSON, by the rules and with the errors of cjson.
+type encoder struct {
+	call *lua.Call
+	jsonConfig
+	text []byte
+}
+
+func jsonEncode(c *lua.Call) []lua.Value {
+	if c.NArgs() != 1 {
+		c.BadArg(1, "expected 1 argument")
+	}
+	e := encoder{call: c, jsonConfig: runOf(c).json}
+	e.value(c.Arg(1), 0)
+	return c.ReturnText(string(e.text))
+}
+
+func (e *encoder) fail(v lua.Value, reason string) {
+	e.call.Fail("Cannot serialise %s: %s", lua.TypeName(v), reason)
+}
+
+func (e *encoder) append(text string) {
+	e.call.State().Charge(len(text))
+	e.text = append(e.text, text...)
+}
+
+func (e *encoder) value(v lua.Value, depth int) {
+	switch v := v.(type) {
+	case nil:
+		e.append("null")
+	case string:
+		e.string(v)
+	case float64:
+		e.number(v)
+	case bool:
+		e.append(fmt.Sprint(v))
+	case *lua.Table:
+		e.table(v, depth+1)
+	default:
+		if v != lua.Null {
+			e.fail(v, "type not supported")
+		}
+		e.append("null")
+	}
+}
+
+func (e *encoder) table(t *lua.Table, depth int) {
+	if depth > min(e.encodeDepth, maxJSONDepth) {
+		e.call.Fail("Cannot serialise, excessive nesting (%d)", depth)
+	}
+	n := e.arrayLength(t)
+	if n <= 0 {
+		e.object(t, depth)
+		return
+	}
+	e.append("[")
+	for i := 1; i <= n; i++ {
+		if i > 1 {
+			e.append(",")
+		}
+		e.value(t.Get(float64(i)), depth)
+	}
+	e.append("]")
+}
+
+// arrayLength is the largest index of a table that has only indices, or -1.
+func (e *encoder) arrayLength(t *lua.Table) int {
+	items, largest := 0, int32(0)
+	for key, _, _ := t.Next(nil); key != nil; key, _, _ = t.Next(key) {
+		k, ok := key.(float64)
+		if !ok || k < 1 || k != math.Floor(k) {
+			return -1
+		}
+		items++
+		if k > float64(largest) {
+			largest = toInt32(k)
+		}
+	}
+	if e.sparseRatio > 0 && int(largest) > items*e.sparseRatio && int(largest) > e.sparseSafe {
+		if !e.sparseConvert {
+			e.fail(t, "excessively sparse array")
+		}
+		return -1
+	}
+	return int(largest)
+}
+
+// toInt32 is the 32-bit integer that C makes of a number: the smallest if it does not fit.
+func toInt32(n float64) int32 {
+	if n > math.MaxInt32 {
+		return math.MinInt32
+	}
+	return int32(n)
+}
+
+func (e *encoder) object(t *lua.Table, depth int) {
+	e.append("{")
+	first := true
+	for key, value, _ := t.Next(nil); key != nil; key, value, _ = t.Next(key) {
+		if !first {
+			e.append(",")
+		}
+		first = false
+		switch k := key.(type) {
+		case float64:
+			e.append(`"`)
+			e.number(k)
+			e.append(`":`)
+		case string:
+			e.string(k)
+			e.append(":")
+		default:
+			e.fail(key, "table key must be a number or string")
+		}
+		e.value(value, depth)
+	}
+	e.append("}")
+}
+
+func (e *encoder) number(n float64) {
+	if math.IsNaN(n) || math.IsInf(n, 0) {
+		switch e.encodeInvalid {
+		case "off":
+			e.fail(n, "must not be NaN or Inf")
+		case "null":
+			e.append("null")
+			return
+		}
+		if math.IsNaN(n) {
+			e.append("nan")
+			return
+		}
+	}
+	e.append(lua.FormatG(n, e.encodePrecision))
+}
+
+// escapes are the characters with a short escape.
+var escapes = map[byte]string{'\b': `\b`, '\t': `\t`, '\n': `\n`, '\f': `\f`, '\r': `\r`, '"': `\"`, '/': `\/`, '\\': `\\`}
+
+func (e *encoder) string(s string) {
+	e.call.State().Charge(len(s) + 2)
+	e.text = append(e.text, '"')
+	for i := range len(s) {
+		if escape, ok := escapes[s[i]]; ok {
+			e.append(escape)
+		} else if s[i] < ' ' || s[i] == 127 {
+			e.append(fmt.Sprintf(`\u%04x`, s[i]))
+		} else {
+			e.text = append(e.text, s[i])
+		}
+	}
+	e.text = append(e.text, '"')
+}

@@ -1,0 +1,44 @@
+package script
+
+import "time"
+
+// Limits bound a run. A zero stands for the default, a negative time or number of bytes for no limit.
+type Limits struct {
+	// Time is how long a run may take, its calls included.
+	Time time.Duration
+	// Bytes is what the strings, tables and functions that a run makes may add up to, whether it still holds them or not. Not counted
+	// are numbers, booleans, the stack and replies of Call; the stack is bounded by the depth of calls, to some 16 MB.
+	Bytes int
+	// Calls is how many commands a run may call.
+	Calls int
+	// Reply is how large the reply of a run may be: its bytes, and 16 for each element.
+	Reply int
+}
+
+// The defaults of Limits. Lock scripts take microseconds, a few hundred bytes and less than ten commands; the time is for a machine
+// that has others to run.
+const (
+	DefaultTime  = time.Second
+	DefaultBytes = 16 << 20
+	DefaultCalls = 10000
+	DefaultReply = 1 << 20
+)
+
+// maxReplyDepth is how deep the arrays of a reply may nest.
+const maxReplyDepth = 128
+
+func (l Limits) orDefaults() Limits {
+	if l.Time == 0 {
+		l.Time = DefaultTime
+	}
+	if l.Bytes == 0 {
+		l.Bytes = DefaultBytes
+	}
+	if l.Calls == 0 {
+		l.Calls = DefaultCalls
+	}
+	if l.Reply == 0 {
+		l.Reply = DefaultReply
+	}
+	return l
+}

@@ -1,0 +1,226 @@
+package lua
+
+// Builtin is a function of Go that Lua can call.
+type Builtin struct {
+	run     func(*Call) []Value
+	address uint32
+}
+
+// Closure is a function of Lua with the variables that it captured.
+type Closure struct {
+	proto    *proto
+	captured []*cell
+	env      *Table
+	address  uint32
+}
+
+// cell is a local variable that outlives its call.
+type cell struct{ value Value }
+
+// Call is one call of a function, of Lua or of Go.
+type Call struct {
+	thread    *thread
+	caller    *Call
+	closure   *Closure // nil for a Go function
+	site      *site    // how the caller calls the function; nil if Go calls
+	line      int      // that runs now
+	tailCalls int      // that this call has taken the place of
+	slots     []Value  // the local variables, or the arguments of a Go function
+	extra     []Value  // arguments for ...
+	result    []Value  // of a return
+	next      Value    // the function of a tail call
+	nextSite  *site
+}
+
+// site is a place in the source that calls a function, and what it calls it by: for messages.
+type site struct {
+	kind, name string // "global", "print"; empty if it has no name
+	line       int
+}
+
+// thread is the main program or a coroutine: a chain of calls.
+type thread struct {
+	state     *State
+	call      *Call // the innermost
+	calls     int
+	depth     int // what the calls count in meter.depth
+	goCalls   int // calls that Go code waits for
+	coroutine *Coroutine
+	stack     []Value // arguments of calls to come
+	paid      int     // of the stack's places
+	results   []Value // of the last call, until the next
+	spare     []*Call
+}
+
+// The limits of C Lua, and one of ours: nested expressions take Go's stack.
+const (
+	maxCalls   = 20000
+	maxGoCalls = 200
+	maxDepth   = 300000
+)
+
+// enter begins a call that takes depth levels of Go's stack.
+func (t *thread) enter(closure *Closure, at *site, depth int) *Call {
+	m := &t.state.meter
+	m.step()
+	if t.calls >= maxCalls || m.depth+depth > maxDepth {
+		t.overflow("stack overflow")
+	}
+	if grown := cap(t.stack) - t.paid; grown > 0 {
+		t.paid += grown
+		m.charge(grown * arraySlotSize)
+	}
+	t.calls++
+	t.depth += depth
+	m.depth += depth
+	c := t.spareCall()
+	c.thread, c.caller, c.closure, c.site = t, t.call, closure, at
+	t.call = c
+	return c
+}
+
+func (t *thread) overflow(text string) { t.raise(t.call.where() + text) }
+
+// leave ends the innermost call.
+func (t *thread) leave(c *Call, depth int) {
+	t.calls--
+	t.depth -= depth
+	t.state.meter.depth -= depth
+	t.call = c.caller
+	t.spare = append(t.spare, c)
+}
+
+// spareCall is a call that has ended, or a new one.
+func (t *thread) spareCall() *Call {
+	n := len(t.spare)
+	if n == 0 {
+		return &Call{}
+	}
+	c := t.spare[n-1]
+	t.spare = t.spare[:n-1]
+	*c = Call{slots: c.slots[:0], extra: c.extra[:0]}
+	return c
+}
+
+// invoke calls any value. What it returns stands until the next call. at is nil if Go calls.
+func (t *thread) invoke(f Value, args []Value, at *site) []Value {
+	switch fn := f.(type) {
+	case *Closure:
+		return t.runClosure(fn, args, at)
+	case *Builtin:
+		return t.runBuiltin(fn, args, at)
+	}
+	handler := t.metamethod(f, "__call")
+	if !isFunction(handler) {
+		t.notCallable(f, at)
+	}
+	return t.invoke(handler, append([]Value{f}, args...), at)
+}
+
+func isFunction(v Value) bool {
+	switch v.(type) {
+	case *Closure, *Builtin:
+		return true
+	}
+	return false
+}
+
+func (t *thread) notCallable(f Value, at *site) {
+	if at == nil || at.name == forGenerator {
+		at = unnamed(at)
+	}
+	t.call.typeError(at, f, "call")
+}
+
+const builtinDepth = 12
+
+func (t *thread) runBuiltin(b *Builtin, args []Value, at *site) []Value {
+	c := t.enter(nil, at, builtinDepth)
+	own := c.slots
+	c.slots = args
+	results := b.run(c)
+	c.slots = own
+	t.leave(c, builtinDepth)
+	return results
+}
+
+func (t *thread) runClosure(f *Closure, args []Value, at *site) []Value {
+	depth := f.proto.depth
+	c := t.enter(f, at, depth)
+	f.proto.prepare(c, args)
+	for c.closure.proto.run(c) == tailCalled {
+		next, nextSite, results := c.next, c.nextSite, c.result
+		fn, ok := next.(*Closure)
+		if !ok { // a Go function does not take the place of its caller
+			base := len(t.stack)
+			t.stack = append(t.stack, results...)
+			c.result = t.invoke(next, t.stack[base:], nextSite)
+			t.stack = t.stack[:base]
+			break
+		}
+		t.state.meter.step()
+		grown := fn.proto.depth - depth
+		t.depth += grown
+		t.state.meter.depth += grown
+		depth = fn.proto.depth
+		c.closure, c.tailCalls = fn, c.tailCalls+1
+		fn.proto.prepare(c, results)
+	}
+	results := c.result
+	t.leave(c, depth)
+	return results
+}
+
+// goCall calls a value from Go code: a coroutine cannot yield across it, and it nests only so deep.
+func (t *thread) goCall(f Value, args ...Value) []Value {
+	t.enterGo()
+	results := t.invoke(f, args, nil)
+	t.goCalls--
+	return results
+}
+
+// enterGo counts a call that Go code waits for.
+func (t *thread) enterGo() {
+	if t.goCalls >= maxGoCalls-2 {
+		t.overflow("C stack overflow")
+	}
+	t.goCalls++
+}
+
+// first is the first of a call's values.
+func first(values []Value) Value {
+	if len(values) == 0 {
+		return nil
+	}
+	return values[0]
+}
+
+// checkpoint is what a protected call goes back to.
+type checkpoint struct {
+	call                         *Call
+	calls, depth, goCalls, stack int
+}
+
+func (t *thread) mark() checkpoint {
+	return checkpoint{t.call, t.calls, t.depth, t.goCalls, len(t.stack)}
+}
+
+func (t *thread) restore(p checkpoint) {
+	t.state.meter.depth -= t.depth - p.depth
+	t.call, t.calls, t.depth, t.goCalls, t.stack = p.call, p.calls, p.depth, p.goCalls, t.stack[:p.stack]
+}
+
+// protected calls a value and catches its error.
+func (t *thread) protected(f Value, args []Value) (results []Value, caught *Error) {
+	back := t.mark()
+	defer func() {
+		if problem := recover(); problem != nil {
+			caught, _ = problem.(*Error)
+			if caught == nil {
+				panic(problem)
+			}
+			t.restore(back)
+		}
+	}()
+	return t.goCall(f, args...), nil
+}

@@ -1,0 +1,155 @@
+package lua
+
+// eval is the one value of an expression.
+type eval func(*Call) Value
+
+// evalMany appends all values of an expression.
+type evalMany func(c *Call, to []Value) []Value
+
+// exec runs a statement.
+type exec func(*Call) flow
+
+// flow is how a statement ended.
+type flow int
+
+const (
+	goesOn flow = iota
+	broke
+	returned
+	tailCalled // Call.next is to be called with Call.result, and what it returns is the result
+)
+
+// Chunk is a compiled source.
+type Chunk struct{ proto *proto }
+
+// Compile compiles a source; name is "@" and the name that errors show. The error is a *CompileError.
+func Compile(source, name string) (*Chunk, error) {
+	main, err := parse(source, name)
+	if err != nil {
+		return nil, err
+	}
+	return &Chunk{newProto(main)}, nil
+}
+
+// proto is a function as code.
+type proto struct {
+	source   string
+	run      exec
+	params   int
+	boxed    []int // parameters that inner functions capture, by slot
+	isVararg bool
+	arg      *local
+	slots    int
+	captures []capture
+	depth    int
+}
+
+// coder makes the code of one function.
+type coder struct {
+	level, deepest int
+	zero           *Value // constants 0 and -0 are one, as in C Lua: the first
+}
+
+func newProto(f *function) *proto {
+	g := &coder{}
+	p := &proto{
+		source: f.source, params: len(f.params), isVararg: f.isVararg, arg: f.needsArg, slots: f.slots, captures: f.captures,
+	}
+	for _, l := range f.params {
+		if l.captured {
+			p.boxed = append(p.boxed, l.slot)
+		}
+	}
+	p.run = g.block(f.body)
+	p.depth = callDepth + g.deepest*levelDepth
+	return p
+}
+
+// Go calls per call of Lua, and per level of nesting in it.
+const (
+	callDepth  = 4
+	levelDepth = 2
+)
+
+// nest counts a level of the tree; the result leaves it.
+func (g *coder) nest() func() {
+	g.level++
+	g.deepest = max(g.deepest, g.level)
+	return func() { g.level-- }
+}
+
+// prepare makes a call ready to run p with arguments.
+func (p *proto) prepare(c *Call, args []Value) {
+	m := &c.thread.state.meter
+	if cap(c.slots) < p.slots {
+		m.charge(p.slots * arraySlotSize)
+		c.slots = make([]Value, p.slots)
+	}
+	c.slots = c.slots[:p.slots]
+	n := copy(c.slots[:p.params], args)
+	clear(c.slots[n:])
+	for _, slot := range p.boxed {
+		c.slots[slot] = &cell{c.slots[slot]}
+	}
+	if !p.isVararg {
+		return
+	}
+	if len(args)-n > cap(c.extra) {
+		m.charge((len(args) - n) * arraySlotSize)
+	}
+	c.extra = append(c.extra[:0], args[n:]...)
+	if p.arg != nil {
+		p.setArg(c)
+	}
+}
+
+// setArg makes the table arg, which functions with ... had before they had ....
+func (p *proto) setArg(c *Call) {
+	s := c.thread.state
+	arg := s.NewTable()
+	arg.resize(&s.meter, len(c.extra), 1)
+	for i, v := range c.extra {
+		s.Set(arg, float64(i+1), v)
+	}
+	s.Set(arg, "n", float64(len(c.extra)))
+	p.arg.set(c, arg)
+}
+
+// set gives a variable its first value.
+func (l *local) set(c *Call, v Value) {
+	if l.captured {
+		v = &cell{v}
+	}
+	c.slots[l.slot] = v
+}
+
+// block runs statements until one does not go on.
+func (g *coder) block(statements []statement) exec {
+	defer g.nest()()
+	code := make([]exec, len(statements))
+	for i, s := range statements {
+		code[i] = g.statement(s)
+	}
+	switch len(code) {
+	case 0:
+		return func(*Call) flow { return goesOn }
+	case 1:
+		return code[0]
+	case 2:
+		first, second := code[0], code[1]
+		return func(c *Call) flow {
+			if f := first(c); f != goesOn {
+				return f
+			}
+			return second(c)
+		}
+	}
+	return func(c *Call) flow {
+		for _, s := range code {
+			if f := s(c); f != goesOn {
+				return f
+			}
+		}
+		return goesOn
+	}
+}

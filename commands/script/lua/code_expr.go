@@ -1,0 +1,335 @@
+package lua
+
+// eval makes the code of an expression of which one value is wanted.
+func (g *coder) eval(e expression) eval {
+	defer g.nest()()
+	switch e := e.(type) {
+	case *constantExpr:
+		v := g.constant(e.value)
+		return func(*Call) Value { return v }
+	case *localExpr:
+		return e.local.read()
+	case *capturedExpr:
+		return func(c *Call) Value { return c.closure.captured[e.index].value }
+	case *globalExpr:
+		return g.global(e)
+	case *indexExpr:
+		return g.index(e)
+	case *callExpr:
+		call := g.call(e)
+		return func(c *Call) Value { return first(call(c)) }
+	case *dotsExpr:
+		return func(c *Call) Value { return first(c.extra) }
+	case *functionExpr:
+		return g.function(e.function)
+	case *tableExpr:
+		return g.table(e)
+	case *unaryExpr:
+		return g.unary(e)
+	case *binaryExpr:
+		return g.binary(e)
+	}
+	return g.eval(e.(*parenExpr).inner)
+}
+
+// constant is a value of the source. 0 and -0 are the same key in C Lua's table of constants.
+func (g *coder) constant(v Value) Value {
+	if n, ok := v.(float64); !ok || n != 0 {
+		return v
+	}
+	if g.zero == nil {
+		g.zero = &v
+	}
+	return *g.zero
+}
+
+func (l *local) read() eval {
+	slot := l.slot
+	if l.captured {
+		return func(c *Call) Value { return c.slots[slot].(*cell).value }
+	}
+	return func(c *Call) Value { return c.slots[slot] }
+}
+
+func (g *coder) global(e *globalExpr) eval {
+	hash, at := hashString(e.name), &site{line: e.line}
+	var name Value = e.name
+	return func(c *Call) Value {
+		if v := c.closure.env.getString(e.name, hash); v != nil {
+			return v
+		}
+		return c.thread.index(c.closure.env, name, at)
+	}
+}
+
+func (g *coder) index(e *indexExpr) eval {
+	object, at := g.eval(e.object), siteOf(e.object, e.line)
+	if name, ok := constantString(e.key); ok {
+		hash := hashString(name)
+		var key Value = name
+		return func(c *Call) Value {
+			o := object(c)
+			if table, ok := o.(*Table); ok {
+				if v := table.getString(name, hash); v != nil {
+					return v
+				}
+			}
+			return c.thread.index(o, key, at)
+		}
+	}
+	key := g.eval(e.key)
+	return func(c *Call) Value {
+		o := object(c)
+		return c.thread.index(o, key(c), at)
+	}
+}
+
+func constantString(e expression) (string, bool) {
+	c, ok := e.(*constantExpr)
+	if !ok {
+		return "", false
+	}
+	s, ok := c.value.(string)
+	return s, ok
+}
+
+// siteOf is what messages call the value of an expression.
+func siteOf(e expression, line int) *site {
+	switch e := e.(type) {
+	case *localExpr:
+		return &site{"local", e.local.name, line}
+	case *capturedExpr:
+		return &site{"upvalue", e.name, line}
+	case *globalExpr:
+		return &site{"global", e.name, line}
+	case *indexExpr:
+		if name, ok := constantString(e.key); ok {
+			return &site{"field", name, line}
+		}
+		return &site{"field", "?", line}
+	case *parenExpr:
+		if isAssignable(e.inner) {
+			return siteOf(e.inner, line)
+		}
+	}
+	return &site{line: line}
+}
+
+// list makes the code of expressions of which the last gives all its values.
+func (g *coder) list(list []expression) evalMany {
+	if len(list) == 0 {
+		return func(_ *Call, to []Value) []Value { return to }
+	}
+	last := list[len(list)-1]
+	if !isMulti(last) {
+		return g.singles(list)
+	}
+	singles, many := g.singles(list[:len(list)-1]), g.many(last)
+	return func(c *Call, to []Value) []Value { return many(c, singles(c, to)) }
+}
+
+// singles makes the code of expressions that give one value each. The values stay on the thread's stack, which is to, while the next
+// is computed.
+func (g *coder) singles(list []expression) evalMany {
+	code := make([]eval, len(list))
+	for i, e := range list {
+		code[i] = g.eval(e)
+	}
+	return func(c *Call, to []Value) []Value {
+		t := c.thread
+		for _, e := range code {
+			t.stack = to
+			v := e(c)
+			to = append(to, v)
+		}
+		return to
+	}
+}
+
+// many makes the code of an expression with any number of values.
+func (g *coder) many(e expression) evalMany {
+	call, ok := e.(*callExpr)
+	if !ok {
+		return func(c *Call, to []Value) []Value { return append(to, c.extra...) }
+	}
+	code := g.call(call)
+	return func(c *Call, to []Value) []Value {
+		c.thread.stack = to
+		results := code(c)
+		return append(to, results...)
+	}
+}
+
+// adjusted makes the code of expressions of which exactly n values are wanted.
+func (g *coder) adjusted(list []expression, n int) evalMany {
+	values := g.list(list)
+	return func(c *Call, to []Value) []Value {
+		base := len(to)
+		to = values(c, to)
+		for len(to) < base+n {
+			to = append(to, nil)
+		}
+		return to[:base+n]
+	}
+}
+
+// call makes the code of a call. What it returns stands until the next call.
+func (g *coder) call(e *callExpr) func(*Call) []Value {
+	defer g.nest()()
+	push, at := g.pushCall(e)
+	return func(c *Call) []Value {
+		t := c.thread
+		base := len(t.stack)
+		f := push(c)
+		c.line = at.line
+		results := t.invoke(f, t.stack[base:], at)
+		t.stack = t.stack[:base]
+		return results
+	}
+}
+
+// tailCall makes the code of return f(…).
+func (g *coder) tailCall(e *callExpr) exec {
+	defer g.nest()()
+	push, at := g.pushCall(e)
+	return func(c *Call) flow {
+		t := c.thread
+		base := len(t.stack)
+		c.next, c.nextSite = push(c), at
+		c.result = c.Return(t.stack[base:]...)
+		t.stack = t.stack[:base]
+		c.line = at.line
+		return tailCalled
+	}
+}
+
+// pushCall makes the code that puts the arguments on the thread's stack and gives the function.
+func (g *coder) pushCall(e *callExpr) (push eval, at *site) {
+	args := g.list(e.args)
+	if e.method != "" {
+		object, self := g.eval(e.function), siteOf(e.function, e.selfLine)
+		var name Value = e.method
+		return func(c *Call) Value {
+			o := object(c)
+			f := c.thread.index(o, name, self)
+			c.thread.stack = args(c, append(c.thread.stack, o))
+			return f
+		}, &site{"method", e.method, e.line}
+	}
+	function := g.eval(e.function)
+	return func(c *Call) Value {
+		f := function(c)
+		c.thread.stack = args(c, c.thread.stack)
+		return f
+	}, siteOf(e.function, e.line)
+}
+
+// function makes the code that makes a closure.
+func (g *coder) function(f *function) eval {
+	p := newProto(f)
+	return func(c *Call) Value {
+		m := &c.thread.state.meter
+		m.charge(closureSize + 8*len(p.captures))
+		closure := &Closure{proto: p, env: c.closure.env, address: m.address()}
+		if len(p.captures) > 0 {
+			closure.captured = make([]*cell, len(p.captures))
+		}
+		for i, capture := range p.captures {
+			if capture.fromLocal {
+				closure.captured[i] = c.slots[capture.index].(*cell)
+			} else {
+				closure.captured[i] = c.closure.captured[capture.index]
+			}
+		}
+		return closure
+	}
+}
+
+const closureSize = 64
+
+func (g *coder) table(e *tableExpr) eval {
+	var keys, values []eval
+	positional := 0
+	var many evalMany
+	for i, item := range e.items {
+		if item.key == nil && i == len(e.items)-1 && isMulti(item.value) {
+			many = g.many(item.value)
+			break
+		}
+		if item.key == nil {
+			keys = append(keys, nil)
+			positional++
+		} else {
+			keys = append(keys, g.eval(item.key))
+		}
+		values = append(values, g.eval(item.value))
+	}
+	arraySize, hashSize := roundedSize(positional), roundedSize(len(values)-positional)
+	at := &site{line: e.line}
+	return func(c *Call) Value {
+		t := c.thread
+		table := t.state.NewTable()
+		if arraySize+hashSize > 0 {
+			table.resize(&t.state.meter, arraySize, hashSize)
+		}
+		b := tableBuilder{table: table, thread: t, base: len(t.stack)}
+		for i, value := range values {
+			if keys[i] != nil {
+				b.flushFull()
+				k := keys[i](c)
+				t.setIndex(table, k, value(c), at)
+				continue
+			}
+			b.add(value(c))
+		}
+		if many != nil {
+			b.flushFull()
+			t.stack = many(c, t.stack)
+		}
+		b.flush()
+		return table
+	}
+}
+
+// roundedSize is how C Lua writes sizes into its instructions: with three bits after the first.
+func roundedSize(n int) int {
+	shift := 0
+	for n>>shift >= 16 {
+		n = (n>>shift + 1) >> 1 << (shift + 1)
+		shift++
+	}
+	return n
+}
+
+// tableBuilder collects the elements of a constructor, which C Lua stores in batches: what the table looks like depends on it.
+type tableBuilder struct {
+	table  *Table
+	thread *thread
+	base   int // of the batch on the thread's stack
+	stored int
+}
+
+const batchSize = 50
+
+func (b *tableBuilder) add(v Value) {
+	b.flushFull()
+	b.thread.stack = append(b.thread.stack, v)
+}
+
+func (b *tableBuilder) flushFull() {
+	if len(b.thread.stack)-b.base == batchSize {
+		b.flush()
+	}
+}
+
+func (b *tableBuilder) flush() {
+	m := &b.thread.state.meter
+	batch := b.thread.stack[b.base:]
+	last := b.stored + len(batch)
+	b.table.reserveArray(m, last)
+	for i := len(batch) - 1; i >= 0; i-- {
+		b.table.set(m, float64(b.stored+i+1), batch[i])
+	}
+	b.stored = last
+	b.thread.stack = b.thread.stack[:b.base]
+}

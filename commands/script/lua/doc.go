@@ -1,0 +1,21 @@
+// Package lua runs Lua 5.1 as the C implementation runs it: the same values, error texts, border of a table with holes and order of
+// pairs. It is made for short scripts of strangers, so a run cannot outgrow its Limits: time, calls, and the bytes it allocates are
+// counted where the language spends them, and a run that exceeds one ends, whatever the script protects with pcall.
+//
+//	chunk, err := lua.Compile("return 1 + x", "@name")
+//	state := lua.NewState(ctx, limits)
+//	globals := state.NewTable()
+//	state.Set(globals, "x", 2.0)
+//	value, err := state.Run(chunk, globals) // 3.0
+//
+// A Chunk is immutable and safe for concurrent use; so is a table that was frozen. A State is one run, and nothing outlives it.
+//
+// A chunk becomes a tree of Go functions, one per expression and statement (code*.go), whose local variables are slots of their call.
+// Whoever reads it starts at Call (call.go) and State (state.go).
+//
+// It is not gopher-lua, in which one assignment, t[67000000] = 1, allocates gigabytes that nothing around it can count or prevent, and
+// whose error texts, numbers in strings and order of pairs are its own.
+//
+// Left out, because scripts in Redis do not have it: io, os, debug, modules, print, setfenv and getfenv, newproxy, string.dump and
+// precompiled chunks, __gc and weak tables. There is no clock.
+package lua

@@ -1,0 +1,256 @@
+package lua
+
+import (
+	"strings"
+)
+
+func baseLibrary(b *Builder) []Entry {
+	next := b.Function(baseNext)
+	step := b.Function(ipairsStep)
+	entries := []Entry{
+		{"next", next},
+		{"pairs", func(c *Call) []Value { return c.Return(next, c.WantTable(1), nil) }},
+		{"ipairs", func(c *Call) []Value { return c.Return(step, c.WantTable(1), 0.0) }},
+		{"assert", baseAssert},
+		{"collectgarbage", baseCollect},
+		{"error", baseError},
+		{"gcinfo", func(c *Call) []Value { return c.Return(float64(c.State().meter.bytes >> 10)) }},
+		{"getmetatable", baseGetMeta},
+		{"load", baseLoad},
+		{"loadstring", baseLoadString},
+		{"rawequal", func(c *Call) []Value { return c.Return(c.WantAny(1) == c.WantAny(2)) }},
+		{"rawget", func(c *Call) []Value { return c.Return(c.WantTable(1).Get(c.WantAny(2))) }},
+		{"rawset", baseRawSet},
+		{"select", baseSelect},
+		{"setmetatable", baseSetMeta},
+		{"tonumber", baseToNumber},
+		{"tostring", baseToString},
+		{"type", func(c *Call) []Value { return c.Return(TypeName(c.WantAny(1))) }},
+		{"unpack", baseUnpack},
+		{"xpcall", baseXPCall},
+	}
+	for i, e := range entries {
+		if run, ok := e.Value.(func(*Call) []Value); ok {
+			entries[i].Value = b.Function(run)
+		}
+	}
+	return entries
+}
+
+func baseNext(c *Call) []Value {
+	key, value, ok := c.WantTable(1).Next(c.Arg(2))
+	if !ok {
+		return c.Raise("invalid key to 'next'")
+	}
+	if key == nil {
+		return c.Return(nil)
+	}
+	return c.Return(key, value)
+}
+
+func ipairsStep(c *Call) []Value {
+	t := c.WantTable(1)
+	i := c.WantInt32(2) + 1
+	v := t.getInt(i)
+	if v == nil {
+		return nil
+	}
+	return c.Return(float64(i), v)
+}
+
+func baseAssert(c *Call) []Value {
+	if !Truth(c.WantAny(1)) {
+		return c.Fail("%s", c.OptString(2, "assertion failed!"))
+	}
+	return c.Return(c.slots...)
+}
+
+func baseCollect(c *Call) []Value {
+	switch option := c.OptString(1, "collect"); option {
+	case "count":
+		return c.Return(float64(c.State().meter.bytes) / 1024)
+	case "step":
+		return c.Return(true)
+	case "collect", "stop", "restart", "setpause", "setstepmul":
+		return c.Return(0.0)
+	default:
+		c.BadArg(1, "invalid option '"+option+"'")
+	}
+	return nil
+}
+
+func baseError(c *Call) []Value {
+	level := c.OptInt(2, 1)
+	v := c.Arg(1)
+	if s, ok := ToString(v); ok && level > 0 {
+		v = c.level(level).where() + s
+	}
+	return c.Raise(v)
+}
+
+func baseGetMeta(c *Call) []Value {
+	meta := c.thread.metatable(c.WantAny(1))
+	if meta == nil {
+		return c.Return(nil)
+	}
+	if protected := meta.Get("__metatable"); protected != nil {
+		return c.Return(protected)
+	}
+	return c.Return(meta)
+}
+
+func baseSetMeta(c *Call) []Value {
+	t := c.WantTable(1)
+	meta, ok := c.Arg(2).(*Table)
+	if !ok && (c.NArgs() < 2 || c.Arg(2) != nil) {
+		c.BadArg(2, "nil or table expected")
+	}
+	if t.meta != nil && t.meta.Get("__metatable") != nil {
+		return c.Fail("cannot change a protected metatable")
+	}
+	if t.frozen {
+		c.readonly()
+	}
+	t.meta = meta
+	return c.Return(t)
+}
+
+func baseRawSet(c *Call) []Value {
+	t, key, value := c.WantTable(1), c.WantAny(2), c.WantAny(3)
+	c.rawSet(t, key, value)
+	return c.Return(t)
+}
+
+func baseSelect(c *Call) []Value {
+	n := c.NArgs()
+	if s, ok := c.Arg(1).(string); ok && strings.HasPrefix(s, "#") {
+		return c.Return(float64(n - 1))
+	}
+	i := c.WantInt32(1)
+	if i < 0 {
+		i += n
+	}
+	if i < 1 {
+		c.BadArg(1, "index out of range")
+	}
+	return c.Return(c.slots[min(i, n):]...)
+}
+
+func baseToNumber(c *Call) []Value {
+	base := c.optInt32(2, 10)
+	if base == 10 {
+		if n, ok := ToNumber(c.WantAny(1)); ok {
+			return c.Return(n)
+		}
+		return c.Return(nil)
+	}
+	s := c.WantString(1)
+	if base < 2 || base > 36 {
+		c.BadArg(2, "base out of range")
+	}
+	if n, ok := parseInteger(s, base); ok {
+		return c.Return(n)
+	}
+	return c.Return(nil)
+}
+
+func baseToString(c *Call) []Value {
+	v := c.WantAny(1)
+	if handler := c.thread.metamethod(v, "__tostring"); handler != nil {
+		return c.Return(first(c.thread.goCall(handler, v)))
+	}
+	return c.ReturnText(describe(v))
+}
+
+// maxResults is how many values C Lua's stack takes.
+const maxResults = 8000
+
+func baseUnpack(c *Call) []Value {
+	t := c.WantTable(1)
+	from := c.optInt32(2, 1)
+	var to int
+	if c.Arg(3) == nil {
+		to = t.Len()
+	} else {
+		to = c.WantInt32(3)
+	}
+	if from > to {
+		return nil
+	}
+	n := to - from + 1
+	if n+c.NArgs() > maxResults {
+		return c.Fail("too many results to unpack")
+	}
+	c.State().meter.work(n << 4)
+	results := c.thread.results[:0]
+	for i := from; i <= to; i++ {
+		results = append(results, t.getInt(i))
+	}
+	c.thread.results = results
+	return results
+}
+
+func baseXPCall(c *Call) []Value {
+	f, handler := c.Arg(1), c.WantAny(2)
+	results, failed := c.thread.protected(f, nil)
+	if failed == nil {
+		return c.Return(append([]Value{true}, results...)...)
+	}
+	// An error in the handler goes to the handler, until the stack is full.
+	for range maxGoCalls {
+		results, again := c.thread.protected(handler, []Value{failed.Value})
+		if again == nil {
+			return c.Return(false, first(results))
+		}
+		failed = again
+	}
+	return c.Return(false, "error in error handling")
+}
+
+// Protected calls a value and catches its error.
+func (c *Call) Protected(f Value, args []Value) ([]Value, *Error) {
+	return c.thread.protected(f, args)
+}
+
+func baseLoadString(c *Call) []Value {
+	source := c.WantString(1)
+	return c.load(source, c.OptString(2, source))
+}
+
+func baseLoad(c *Call) []Value {
+	reader := c.wantFunction(1)
+	name := c.OptString(2, "=(load)")
+	var source strings.Builder
+	for {
+		piece := first(c.thread.goCall(reader))
+		s, ok := ToString(piece)
+		if piece != nil && !ok {
+			return c.Return(nil, "reader function must return a string")
+		}
+		if s == "" {
+			return c.load(source.String(), name)
+		}
+		c.State().meter.charge(len(s))
+		source.WriteString(s)
+	}
+}
+
+// sourceCost is what a byte of source is charged: its tree and its code.
+const sourceCost = 64
+
+func (c *Call) load(source, name string) []Value {
+	s := c.State()
+	s.meter.charge(len(source) * sourceCost)
+	chunk, err := Compile(source, name)
+	if err != nil {
+		return c.Return(nil, err.Error())
+	}
+	return c.Return(&Closure{proto: chunk.proto, env: s.globals, address: s.meter.address()})
+}
+
+func (c *Call) optInt32(i, otherwise int) int {
+	if c.Arg(i) == nil {
+		return otherwise
+	}
+	return c.WantInt32(i)
+}

@@ -1,0 +1,241 @@
+package lua
+
+import (
+	"slices"
+	"strings"
+)
+
+var stringLibrary = []Entry{
+	{"byte", stringByte},
+	{"char", stringChar},
+	{"dump", func(c *Call) []Value { c.wantFunction(1); return c.Fail("unable to dump given function") }},
+	{"find", func(c *Call) []Value { return c.search(true) }},
+	{"format", stringFormat},
+	{"gfind", stringGMatch},
+	{"gmatch", stringGMatch},
+	{"gsub", stringGsub},
+	{"len", func(c *Call) []Value { return c.Return(float64(len(c.WantString(1)))) }},
+	{"lower", func(c *Call) []Value { return c.mapBytes(toLower) }},
+	{"match", func(c *Call) []Value { return c.search(false) }},
+	{"rep", stringRep},
+	{"reverse", stringReverse},
+	{"sub", stringSub},
+	{"upper", func(c *Call) []Value { return c.mapBytes(toUpper) }},
+}
+
+// relative is an index of which the negative ones count from the end.
+func relative(i, length int) int {
+	if i < 0 {
+		i += length + 1
+	}
+	return max(i, 0)
+}
+
+func stringByte(c *Call) []Value {
+	s := c.WantString(1)
+	from := relative(c.OptInt(2, 1), len(s))
+	to := min(relative(c.OptInt(3, from), len(s)), len(s))
+	from = max(from, 1)
+	if to-from+1+c.NArgs() > maxResults {
+		return c.Fail("stack overflow (string slice too long)")
+	}
+	results := c.thread.results[:0]
+	for i := from; i <= to; i++ {
+		results = append(results, float64(s[i-1]))
+	}
+	c.thread.results = results
+	return results
+}
+
+func stringChar(c *Call) []Value {
+	text := make([]byte, c.NArgs())
+	for i := range text {
+		n := c.WantInt32(i + 1)
+		if n < 0 || n > 255 {
+			c.BadArg(i+1, "invalid value")
+		}
+		text[i] = byte(n)
+	}
+	return c.ReturnText(string(text))
+}
+
+func stringRep(c *Call) []Value {
+	s := c.WantString(1)
+	n := max(c.WantInt32(2), 0)
+	if len(s) > 0 && n > maxLength/len(s) {
+		n = maxLength / len(s) // more than any run may have
+	}
+	c.State().Charge(n*len(s) + stringSize)
+	return c.Return(strings.Repeat(s, n))
+}
+
+// maxLength is more than a string can have.
+const maxLength = 1 << 40
+
+func stringReverse(c *Call) []Value {
+	text := []byte(c.State().Text(c.WantString(1)))
+	slices.Reverse(text)
+	return c.Return(string(text))
+}
+
+func stringSub(c *Call) []Value {
+	s := c.WantString(1)
+	from := max(relative(c.WantInt(2), len(s)), 1)
+	to := min(relative(c.OptInt(3, -1), len(s)), len(s))
+	if from > to {
+		return c.Return("")
+	}
+	return c.ReturnText(s[from-1 : to])
+}
+
+func (c *Call) mapBytes(f func(byte) byte) []Value {
+	text := []byte(c.State().Text(c.WantString(1)))
+	for i, b := range text {
+		text[i] = f(b)
+	}
+	return c.Return(string(text))
+}
+
+func toLower(b byte) byte {
+	if b >= 'A' && b <= 'Z' {
+		return b + 'a' - 'A'
+	}
+	return b
+}
+
+func toUpper(b byte) byte {
+	if b >= 'a' && b <= 'z' {
+		return b - ('a' - 'A')
+	}
+	return b
+}
+
+// search is find and match.
+func (c *Call) search(find bool) []Value {
+	s, pattern := c.WantString(1), c.WantString(2)
+	from := min(max(relative(c.OptInt(3, 1), len(s))-1, 0), len(s))
+	if find && (Truth(c.Arg(4)) || !strings.ContainsAny(cString(pattern), "^$*+?.([%-")) {
+		c.State().meter.work(len(s))
+		if i := strings.Index(s[from:], pattern); i >= 0 {
+			return c.Return(float64(from+i+1), float64(from+i+len(pattern)))
+		}
+		return c.Return(nil)
+	}
+	m := newMatcher(c, s, pattern)
+	anchored := m.anchor()
+	for ; from <= len(s); from++ {
+		to, ok := m.matchFrom(from)
+		if ok && find {
+			return c.Return(append([]Value{float64(from + 1), float64(to)}, m.captureValues(from, to, false)...)...)
+		} else if ok {
+			return c.Return(m.captureValues(from, to, true)...)
+		}
+		if anchored {
+			break
+		}
+	}
+	return c.Return(nil)
+}
+
+func stringGMatch(c *Call) []Value {
+	s, pattern := c.WantString(1), c.WantString(2)
+	at := 0
+	return c.Return(&Builtin{address: c.State().meter.address(), run: func(c *Call) []Value {
+		m := newMatcher(c, s, pattern)
+		for ; at <= len(s); at++ {
+			to, ok := m.matchFrom(at)
+			if !ok {
+				continue
+			}
+			from := at
+			if at = to; to == from {
+				at++
+			}
+			return c.Return(m.captureValues(from, to, true)...)
+		}
+		return nil
+	}})
+}
+
+func stringGsub(c *Call) []Value {
+	s, pattern := c.WantString(1), c.WantString(2)
+	most := c.optInt32(4, len(s)+1)
+	switch c.Arg(3).(type) {
+	case float64, string, *Closure, *Builtin, *Table:
+	default:
+		c.BadArg(3, "string/function/table expected")
+	}
+	m := newMatcher(c, s, pattern)
+	anchored := m.anchor()
+	var b strings.Builder
+	at, n := 0, 0
+	for n < most {
+		to, ok := m.matchFrom(at)
+		if ok {
+			n++
+			m.replace(&b, c.Arg(3), at, to)
+		}
+		if ok && to > at {
+			at = to
+		} else if at < len(s) {
+			b.WriteByte(s[at])
+			at++
+		} else {
+			break
+		}
+		if anchored {
+			break
+		}
+	}
+	b.WriteString(s[at:])
+	c.State().Charge(b.Len())
+	return c.Return(b.String(), float64(n))
+}
+
+// replace appends what stands for a match.
+func (m *matcher) replace(b *strings.Builder, by Value, from, to int) {
+	c := m.call
+	var v Value
+	switch by := by.(type) {
+	case *Table:
+		v = c.thread.index(by, m.captureValue(0, from, to), nil)
+	case *Closure, *Builtin:
+		v = first(c.thread.goCall(by, m.captureValues(from, to, true)...))
+	default:
+		template, _ := ToString(by)
+		m.expand(b, template, from, to)
+		return
+	}
+	text, ok := ToString(v)
+	if !Truth(v) {
+		text = m.text[from:to]
+	} else if !ok {
+		c.Fail("invalid replacement value (a %s)", TypeName(v))
+	}
+	c.State().Charge(len(text))
+	b.WriteString(text)
+}
+
+// expand appends a template in which %1 stands for a capture.
+func (m *matcher) expand(b *strings.Builder, template string, from, to int) {
+	before := b.Len()
+	for i := 0; i < len(template); i++ {
+		if template[i] != '%' {
+			b.WriteByte(template[i])
+			continue
+		}
+		i++
+		switch {
+		case i == len(template):
+			b.WriteByte(0) // what ends a string in C
+		case !isDigit(template[i]):
+			b.WriteByte(template[i])
+		case template[i] == '0':
+			b.WriteString(m.text[from:to])
+		default:
+			s, _ := ToString(m.captureValue(int(template[i]-'1'), from, to))
+			b.WriteString(s)
+		}
+	}
+	m.call.State().Charge(b.Len() - before)
+}

@@ -1,0 +1,176 @@
+package lua
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// parseNumber reads all of a string as a number, blanks around it allowed. As in C, the string ends at a zero byte.
+func parseNumber(s string) (n float64, ok bool) {
+	if end := strings.IndexByte(s, 0); end >= 0 {
+		s = s[:end]
+	}
+	n, rest := ParsePrefix(s)
+	if len(rest) == len(s) {
+		return 0, false
+	}
+	return n, strings.TrimLeft(rest, blanks) == ""
+}
+
+// blanks are what C's isspace takes for a blank.
+const blanks = " \t\n\v\f\r"
+
+// ParsePrefix reads the longest number at the start of s, as C's strtod does: blanks before it, a sign, hexadecimal, inf and nan too.
+// rest is what follows; all of s if there is no number.
+func ParsePrefix(s string) (n float64, rest string) {
+	text := strings.TrimLeft(s, blanks)
+	end := numberLength(text)
+	if end == 0 {
+		return 0, s
+	}
+	number := text[:end]
+	if isHex(number) && !strings.ContainsAny(number, "pP") {
+		number += "p0"
+	}
+	if open := strings.IndexByte(number, '('); open >= 0 {
+		number = number[:open]
+	}
+	if strings.EqualFold(number, "-nan") {
+		return math.Copysign(math.NaN(), -1), text[end:]
+	}
+	number = strings.TrimPrefix(strings.ToLower(number), "+")
+	n, _ = strconv.ParseFloat(number, 64) // out of range is an infinity, as in C
+	return n, text[end:]
+}
+
+// numberLength is the length of the number at the start of s.
+func numberLength(s string) int {
+	sign := 0
+	if s != "" && (s[0] == '-' || s[0] == '+') {
+		sign = 1
+	}
+	body := s[sign:]
+	if n := wordLength(body); n > 0 {
+		return sign + n
+	}
+	if isHex(body) {
+		if n := digitsLength(body[2:], isHexDigit, "pP"); n > 0 {
+			return sign + 2 + n
+		}
+		return sign + 1 // the 0 of 0x
+	}
+	if n := digitsLength(body, isDigit, "eE"); n > 0 {
+		return sign + n
+	}
+	return 0
+}
+
+// wordLength is the length of inf, infinity, nan or nan(…).
+func wordLength(s string) int {
+	for _, word := range []string{"infinity", "inf", "nan"} {
+		if len(s) >= len(word) && strings.EqualFold(s[:len(word)], word) {
+			if word == "nan" {
+				return len(word) + nanSuffix(s[len(word):])
+			}
+			return len(word)
+		}
+	}
+	return 0
+}
+
+func nanSuffix(s string) int {
+	if !strings.HasPrefix(s, "(") {
+		return 0
+	}
+	for i := 1; i < len(s); i++ {
+		if s[i] == ')' {
+			return i + 1
+		}
+		if !isAlnum(s[i]) && s[i] != '_' {
+			break
+		}
+	}
+	return 0
+}
+
+// digitsLength is the length of digits with at most one point and, behind at least one digit, an exponent.
+func digitsLength(s string, digit func(byte) bool, exponent string) int {
+	i, digits, points := 0, 0, 0
+	for ; i < len(s); i++ {
+		if s[i] == '.' && points == 0 {
+			points++
+		} else if digit(s[i]) {
+			digits++
+		} else {
+			break
+		}
+	}
+	if digits == 0 {
+		return 0
+	}
+	if i == len(s) || strings.IndexByte(exponent, s[i]) < 0 {
+		return i
+	}
+	j := i + 1
+	if j < len(s) && (s[j] == '+' || s[j] == '-') {
+		j++
+	}
+	first := j
+	for j < len(s) && isDigit(s[j]) {
+		j++
+	}
+	if j == first {
+		return i
+	}
+	return j
+}
+
+func isHex(s string) bool {
+	s = strings.TrimLeft(s, "+-")
+	return len(s) >= 2 && s[0] == '0' && (s[1] == 'x' || s[1] == 'X')
+}
+
+func isDigit(c byte) bool    { return c >= '0' && c <= '9' }
+func isLetter(c byte) bool   { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+func isAlnum(c byte) bool    { return isDigit(c) || isLetter(c) }
+func isHexDigit(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F' }
+func isBlank(c byte) bool    { return c == ' ' || c >= '\t' && c <= '\r' }
+
+// parseInteger reads all of s in a base from 2 to 36, as tonumber(s, base) does.
+func parseInteger(s string, base int) (n float64, ok bool) {
+	if end := strings.IndexByte(s, 0); end >= 0 {
+		s = s[:end]
+	}
+	s = strings.TrimLeft(s, blanks)
+	negative := strings.HasPrefix(s, "-")
+	if negative || strings.HasPrefix(s, "+") {
+		s = s[1:]
+	}
+	if base == 16 && isHex(s) && s[0] == '0' && len(s) > 2 && isHexDigit(s[2]) {
+		s = s[2:]
+	}
+	end := 0
+	for end < len(s) && digitValue(s[end]) < base {
+		end++
+	}
+	if end == 0 || strings.TrimLeft(s[end:], blanks) != "" {
+		return 0, false
+	}
+	u, err := strconv.ParseUint(s[:end], base, 64) // out of range is the largest, as in C
+	if negative && err == nil {
+		u = -u
+	}
+	return float64(u), true
+}
+
+// digitValue is the value of a digit in bases up to 36.
+func digitValue(c byte) int {
+	switch {
+	case isDigit(c):
+		return int(c - '0')
+	case isLetter(c):
+		return int(c|0x20-'a') + 10
+	}
+	return 99
+}

@@ -1,0 +1,124 @@
+package lua
+
+import "fmt"
+
+// scope is a function while it is parsed: which variables its names mean.
+type scope struct {
+	*function
+	outer    *scope
+	visible  []*local
+	free     int // slots in use
+	loops    int // around this place, within the function
+	usesDots bool
+}
+
+// The limits of C Lua.
+const (
+	maxLocals   = 200
+	maxCaptures = 60
+	maxLevels   = 200
+	maxChain    = 2000 // ours: a.b.c and 1+2+3 nest as well
+)
+
+func (p *parser) openFunction(line int) *scope {
+	s := &scope{function: &function{line: line, source: p.name}, outer: p.scope}
+	p.scope = s
+	return s
+}
+
+func (p *parser) closeFunction() *function {
+	f := p.scope.function
+	if p.scope.usesDots {
+		f.needsArg = nil
+	}
+	p.scope = p.scope.outer
+	return f
+}
+
+// limit ends the compilation if a function has more of something than it may.
+func (p *parser) limit(n, most int, what string) {
+	if n <= most {
+		return
+	}
+	if p.scope.outer == nil {
+		p.mistake(fmt.Sprintf("main function has more than %d %s", most, what), "")
+	}
+	p.mistake(fmt.Sprintf("function at line %d has more than %d %s", p.scope.line, most, what), "")
+}
+
+// newLocal makes a variable that show makes visible.
+func (p *parser) newLocal(name string, pending int) *local {
+	p.limit(len(p.scope.visible)+pending+1, maxLocals, "local variables")
+	return &local{name: name}
+}
+
+// show begins the life of variables.
+func (s *scope) show(locals ...*local) {
+	for _, l := range locals {
+		l.slot = s.reserve(1)
+		s.visible = append(s.visible, l)
+	}
+}
+
+// reserve takes slots until the end of the block.
+func (s *scope) reserve(n int) (slot int) {
+	slot = s.free
+	s.free += n
+	s.slots = max(s.slots, s.free)
+	return slot
+}
+
+// block parses with variables of its own.
+func (p *parser) block(parse func()) {
+	s := p.scope
+	visible, free := len(s.visible), s.free
+	parse()
+	s.visible, s.free = s.visible[:visible], free
+}
+
+// variable is what a name means here.
+func (p *parser) variable(name string, line int) expression {
+	if l := p.scope.lookup(name); l != nil {
+		return &localExpr{l}
+	}
+	if i := p.capture(p.scope, name); i >= 0 {
+		return &capturedExpr{i, name}
+	}
+	return &globalExpr{name, line}
+}
+
+func (s *scope) lookup(name string) *local {
+	for i := len(s.visible) - 1; i >= 0; i-- {
+		if s.visible[i].name == name {
+			return s.visible[i]
+		}
+	}
+	return nil
+}
+
+// capture is the index of an outer function's variable among what s captures, or -1.
+func (p *parser) capture(s *scope, name string) int {
+	if s.outer == nil {
+		return -1
+	}
+	c := capture{name: name}
+	if l := s.outer.lookup(name); l != nil {
+		l.captured = true
+		c.fromLocal, c.index = true, l.slot
+	} else if c.index = p.capture(s.outer, name); c.index < 0 {
+		return -1
+	}
+	for i, known := range s.captures {
+		if known == c {
+			return i
+		}
+	}
+	if len(s.captures) >= maxCaptures {
+		saved := p.scope
+		p.scope = s
+		p.limit(len(s.captures)+1, maxCaptures, "upvalues")
+		p.scope = saved
+	}
+	s.captures = append(s.captures, c)
+	return len(s.captures) - 1
+}

@@ -1,0 +1,97 @@
+package lua
+
+import (
+	"context"
+	"time"
+)
+
+// State is one run. It belongs to one goroutine and is used once.
+type State struct {
+	meter   meter
+	globals *Table
+	// strings is the metatable of all strings.
+	strings *Table
+	// Host is what the Go functions of the host find their run by.
+	Host       any
+	coroutines []*Coroutine
+	resumes    int // under way
+	main       thread
+}
+
+// NewState prepares a run. ctx ends it as the limits do.
+func NewState(ctx context.Context, limits Limits) *State {
+	s := &State{strings: standard.stringMeta}
+	s.meter = meter{ctx: ctx, limits: limits, fuel: fuelPerCheck, lastAddr: firstAddress}
+	if limits.Time > 0 {
+		s.meter.started = time.Now()
+	}
+	s.main.state = s
+	return s
+}
+
+// firstAddress leaves room for the objects that runs share.
+const firstAddress = 1 << 20
+
+// NewTable makes an empty table that is charged to the run.
+func (s *State) NewTable() *Table {
+	s.meter.charge(tableSize)
+	return &Table{address: s.meter.address()}
+}
+
+// NewArray makes a table of values, none of them nil, charged to the run.
+func (s *State) NewArray(values []Value) *Table {
+	t := s.NewTable()
+	if len(values) > 0 {
+		t.growArray(&s.meter, 1<<ceilLog2(uint32(len(values)))) // as if they came one by one
+		copy(t.array, values)
+	}
+	return t
+}
+
+// Set gives a key of a table of this run its value, without metamethods. The key is not nil and not NaN.
+func (s *State) Set(t *Table, key, value Value) { t.set(&s.meter, key, value) }
+
+// Charge counts bytes that a Go function is about to allocate for Lua.
+func (s *State) Charge(bytes int) { s.meter.charge(bytes) }
+
+// Text counts a string that is about to be given to Lua, and returns it.
+func (s *State) Text(text string) string {
+	s.meter.charge(len(text) + stringSize)
+	return text
+}
+
+// stringSize is what a string is charged beside its bytes.
+const stringSize = 16
+
+// Run executes a chunk with these global variables, and returns its first value. The error is an *Error, ErrTime, ErrMemory, the cause
+// of the end of ctx, or what a Go function ended the run with (Call.Abort).
+func (s *State) Run(chunk *Chunk, globals *Table) (value Value, err error) {
+	s.globals = globals
+	defer s.endCoroutines()
+	err = s.Protect(func() {
+		value = first(s.main.invoke(&Closure{proto: chunk.proto, env: globals}, nil, nil))
+	})
+	return value, err
+}
+
+// Protect runs f, which may use the run's tables, and returns the error that ended it.
+func (s *State) Protect(f func()) (err error) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			err = failure(problem)
+		}
+	}()
+	f()
+	return nil
+}
+
+// failure is a recovered panic as an error. What is neither an error of Lua nor the end of a run is a mistake of ours.
+func failure(problem any) error {
+	switch p := problem.(type) {
+	case *Error:
+		return p
+	case aborted:
+		return p.err
+	}
+	panic(problem)
+}

@@ -1,0 +1,136 @@
+package lua
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// Value is a value of Lua: nil, bool, float64, string, *Table, *Closure, *Builtin, *Coroutine or *Userdata.
+type Value = any
+
+// Userdata is a value that Lua can only pass on and compare.
+type Userdata struct{ address uint32 }
+
+// Null is the null pointer as a value, what cjson calls null.
+var Null = &Userdata{}
+
+// TypeName is the name of a value's type, as type() gives it.
+func TypeName(v Value) string {
+	switch v.(type) {
+	case nil:
+		return "nil"
+	case bool:
+		return "boolean"
+	case float64:
+		return "number"
+	case string:
+		return "string"
+	case *Table:
+		return "table"
+	case *Closure, *Builtin:
+		return "function"
+	case *Coroutine:
+		return "thread"
+	}
+	return "userdata"
+}
+
+// Truth is whether a condition holds: all but nil and false.
+func Truth(v Value) bool {
+	b, ok := v.(bool)
+	return v != nil && (!ok || b)
+}
+
+// ToString is a string, or a number as Lua prints it; ok is false for other types.
+func ToString(v Value) (s string, ok bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case float64:
+		return formatNumber(v), true
+	}
+	return "", false
+}
+
+// ToNumber is a number, or what a string reads as; ok is false if it is none.
+func ToNumber(v Value) (n float64, ok bool) {
+	switch v := v.(type) {
+	case float64:
+		return v, true
+	case string:
+		return parseNumber(v)
+	}
+	return 0, false
+}
+
+// formatNumber prints a number with 14 digits, which is all that Lua shows of it.
+func formatNumber(n float64) string {
+	if n == math.Trunc(n) && math.Abs(n) < 1e14 && (n != 0 || !math.Signbit(n)) {
+		return strconv.FormatInt(int64(n), 10)
+	}
+	return FormatG(n, 14)
+}
+
+// FormatG prints a number as C's printf does with %.<digits>g.
+func FormatG(n float64, digits int) string {
+	if math.IsNaN(n) || math.IsInf(n, 0) {
+		return formatNoNumber(n)
+	}
+	return fmt.Sprintf("%.*g", digits, n)
+}
+
+// formatNoNumber prints NaN and the infinities as C does. The sign of NaN shows: 0/0 is -nan on x86.
+func formatNoNumber(n float64) string {
+	text := "nan"
+	if !math.IsNaN(n) {
+		text = "inf"
+	}
+	if math.Signbit(n) {
+		return "-" + text
+	}
+	return text
+}
+
+// Truncate is the integer that C makes of a number: towards zero, and the smallest if it does not fit.
+func Truncate(n float64) int64 {
+	if n >= -(1<<63) && n < 1<<63 {
+		return int64(n)
+	}
+	return math.MinInt64
+}
+
+// addressOf is the number of an object, which it prints as its address. Addresses count up within a run, so that a script gives the same reply each time.
+func addressOf(v Value) uint32 {
+	switch v := v.(type) {
+	case *Table:
+		return v.address
+	case *Closure:
+		return v.address
+	case *Builtin:
+		return v.address
+	case *Coroutine:
+		return v.address
+	case *Userdata:
+		return v.address
+	}
+	return 0
+}
+
+// describe is tostring of a value without a __tostring.
+func describe(v Value) string {
+	switch v := v.(type) {
+	case nil:
+		return "nil"
+	case bool:
+		return strconv.FormatBool(v)
+	case float64, string:
+		s, _ := ToString(v)
+		return s
+	case *Userdata:
+		if v == Null {
+			return "userdata: (nil)"
+		}
+	}
+	return fmt.Sprintf("%s: 0x7f%010x", TypeName(v), addressOf(v)) // as long as most addresses are
+}

@@ -1,0 +1,145 @@
+package script
+
+import (
+	"errors"
+	"strings"
+)
+
+// Flags are what a script declares in its first line: "#!lua flags=no-writes,allow-stale".
+type Flags struct {
+	// Declared tells that there is such a line.
+	Declared bool
+	// NoWrites refuses commands that write.
+	NoWrites bool
+	// AllowOOM, AllowStale, NoCluster and AllowCrossSlotKeys are about states of a server that the proxy does not have.
+	AllowOOM, AllowStale, NoCluster, AllowCrossSlotKeys bool
+}
+
+// cutShebang reads the declaration of a script. The source keeps the end of that line, so that lines count on.
+func cutShebang(body string) (flags Flags, source string, err error) {
+	if !strings.HasPrefix(body, "#!") {
+		return flags, body, nil
+	}
+	line, _, found := strings.Cut(body, "\n")
+	if !found || strings.Contains(line, "\x00") {
+		return flags, "", errors.New("ERR Invalid script shebang")
+	}
+	words, ok := splitWords(line)
+	if !ok || len(words) == 0 {
+		return flags, "", errors.New("ERR Invalid engine in script shebang")
+	}
+	if words[0] != "#!lua" {
+		return flags, "", errors.New(oneLine("ERR Unexpected engine in script shebang: " + words[0]))
+	}
+	flags.Declared = true
+	for _, word := range words[1:] {
+		list, ok := strings.CutPrefix(word, "flags=")
+		if !ok {
+			return flags, "", errors.New(oneLine("ERR Unknown lua shebang option: " + word))
+		}
+		for name := range strings.SplitSeq(list, ",") {
+			if list != "" && !flags.set(name) {
+				return flags, "", errors.New(oneLine("ERR Unexpected flag in script shebang: " + name))
+			}
+		}
+	}
+	return flags, body[len(line):], nil
+}
+
+func (f *Flags) set(name string) bool {
+	switch name {
+	case "no-writes":
+		f.NoWrites = true
+	case "allow-oom":
+		f.AllowOOM = true
+	case "allow-stale":
+		f.AllowStale = true
+	case "no-cluster":
+		f.NoCluster = true
+	case "allow-cross-slot-keys":
+		f.AllowCrossSlotKeys = true
+	default:
+		return false
+	}
+	return true
+}
+
+// splitWords splits a line as Redis splits its configuration: at blanks, with quotes and escapes. ok is false for unbalanced quotes.
+func splitWords(line string) (words []string, ok bool) {
+	for {
+		line = strings.TrimLeft(line, blanks)
+		if line == "" {
+			return words, true
+		}
+		var word string
+		if word, line, ok = cutWord(line); !ok {
+			return nil, false
+		}
+		words = append(words, word)
+	}
+}
+
+const blanks = " \t\n\v\f\r"
+
+// cutWord reads a word up to a blank. Behind a closing quote there must be one.
+func cutWord(line string) (word, rest string, ok bool) {
+	var b strings.Builder
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case strings.IndexByte(blanks, c) >= 0:
+			return b.String(), line[i:], true
+		case c == '"' || c == '\'':
+			n, closed := unquote(&b, line[i:], c)
+			i += n
+			if !closed || i < len(line) && strings.IndexByte(blanks, line[i]) < 0 {
+				return "", "", false
+			}
+			return b.String(), line[i:], true
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String(), "", true
+}
+
+// unquote appends what stands between quotes, and returns how long it is with them.
+func unquote(b *strings.Builder, s string, quote byte) (length int, closed bool) {
+	for i := 1; i < len(s); i++ {
+		switch {
+		case s[i] == quote:
+			return i + 1, true
+		case s[i] == '\\' && quote == '\'' && i+1 < len(s) && s[i+1] == '\'':
+			i++
+			b.WriteByte('\'')
+		case s[i] == '\\' && quote == '"' && i+3 < len(s) && s[i+1] == 'x' && hexValue(s[i+2]) >= 0 && hexValue(s[i+3]) >= 0:
+			b.WriteByte(byte(hexValue(s[i+2])<<4 | hexValue(s[i+3])))
+			i += 3
+		case s[i] == '\\' && quote == '"' && i+1 < len(s):
+			i++
+			if at := strings.IndexByte("nrtba", s[i]); at >= 0 {
+				b.WriteByte("\n\r\t\b\a"[at])
+			} else {
+				b.WriteByte(s[i])
+			}
+		default:
+			b.WriteByte(s[i])
+		}
+	}
+	return len(s), false
+}
+
+// hexValue is the value of a hexadecimal digit, or -1.
+func hexValue(c byte) int {
+	switch {
+	case c >= '0' && c <= '9':
+		return int(c - '0')
+	case c|0x20 >= 'a' && c|0x20 <= 'f':
+		return int(c|0x20-'a') + 10
+	}
+	return -1
+}
+
+// oneLine makes a text fit for a status or error reply: no ends of lines.
+func oneLine(text string) string { return lineEnds.Replace(text) }
+
+var lineEnds = strings.NewReplacer("\r", " ", "\n", " ")

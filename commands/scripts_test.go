@@ -1,0 +1,520 @@
+package commands
+
+import (
+	"context"
+	"crypto/sha1"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"redlock-proxy/commands/register"
+	"redlock-proxy/quorum"
+
+	"github.com/hashicorp/go-multierror"
+)
+
+// Scripts as lock libraries send them, in words of our own.
+const (
+	takePlain   = `return redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])`
+	takeAndTell = `local won = redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PXAT', ARGV[2]); redis.call('GET', KEYS[1]); return won`
+	takeTwoStep = `if redis.call('setnx', KEYS[1], ARGV[1]) == 1 then if ARGV[2] ~= '' then redis.call('pexpire', KEYS[1], ARGV[2]) end return 1 end return 0`
+	takeAgain   = `local owner = redis.call('GET', KEYS[1])
+		if owner == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) return true
+		elseif not owner then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return true end
+		return false`
+	takeOrError = `local v = redis.call('get', KEYS[1]) if not v or v == ARGV[1] then return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) end return redis.error_reply('ERROR')`
+	takeMany    = `for _, k in ipairs(KEYS) do if redis.call('exists', k) == 1 then return 0 end end
+		for _, k in ipairs(KEYS) do redis.call('set', k, ARGV[1], 'PX', ARGV[2]) end
+		return #KEYS`
+	takeAllOfThem = `local pairs_ = {} for i, k in ipairs(KEYS) do pairs_[2 * i - 1] = k pairs_[2 * i] = ARGV[1] end
+		if redis.call('msetnx', unpack(pairs_)) == 0 then return nil end
+		for _, k in ipairs(KEYS) do redis.call('pexpire', k, ARGV[2]) end
+		return redis.status_reply('OK')`
+	takeOrExtend = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2])
+		elseif redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX') then return 1 else return 0 end`
+	takeByToken = `if redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[3]) then return redis.status_reply('OK') end
+		if redis.call('getrange', KEYS[1], 0, tonumber(ARGV[2]) - 1) == string.sub(ARGV[1], 1, tonumber(ARGV[2])) then
+			return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[3]) end`
+
+	release         = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) else return 0 end`
+	releaseThreeWay = `local v = redis.call('GET', KEYS[1]) if v == ARGV[1] then return redis.call('DEL', KEYS[1]) elseif v == false then return -1 end return 0`
+	releaseOrOK     = `local v = redis.call('get', KEYS[1]) if v == ARGV[1] then return redis.call('del', KEYS[1]) elseif not v then return {ok = 'OK'} else return {err = 'ERROR'} end`
+	releaseInWords  = `if redis.call('get', KEYS[1]) == ARGV[1] then return tostring(redis.call('del', KEYS[1]) == 1) end return 'false'`
+	releaseMany     = `local n = 0 for _, k in ipairs(KEYS) do if redis.call('get', k) == ARGV[1] then n = n + redis.call('del', k) end end return n`
+	releaseSignal   = `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 1 end
+		redis.call('del', KEYS[2]) redis.call('lpush', KEYS[2], 1) redis.call('pexpire', KEYS[2], ARGV[2]) redis.call('del', KEYS[1]) return 0`
+	releasePublish = `if redis.call('GET', KEYS[1]) == ARGV[1] then if redis.call('UNLINK', KEYS[1]) == 1 then redis.call('PUBLISH', ARGV[2], KEYS[1]) return true end end return false`
+	releaseLiteral = `if redis.call('get', 'lock:job') == 'me' then return redis.call('del', 'lock:job') end return 0`
+
+	extend         = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("pexpire", KEYS[1], ARGV[2]) else return 0 end`
+	extendSeconds  = `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 1 elseif redis.call('ttl', KEYS[1]) < 0 then return 2 else redis.call('expire', KEYS[1], ARGV[2]) return 0 end`
+	extendTo       = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIREAT', KEYS[1], ARGV[2]) end return 0`
+	extendBySet    = `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end if redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) then return 1 end return 0`
+	extendLonger   = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2], 'GT') end return redis.error_reply('NOT LOCKED')`
+	extendOrEndure = `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end if tonumber(ARGV[2]) > 0 then return redis.call('expire', KEYS[1], ARGV[2]) end return redis.call('persist', KEYS[1])`
+	extendBy       = `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
+		local left = redis.call('pttl', KEYS[1]) if left < 0 then return 0 end
+		local new = tonumber(ARGV[2]) if ARGV[3] == '0' then new = new + left end
+		redis.call('pexpire', KEYS[1], new) return 1`
+	extendOrRetake = `local v = redis.call('get', KEYS[1]) if v == ARGV[1] then redis.call('pexpire', KEYS[1], ARGV[2]) return 1
+		elseif not v then redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1 end return -1`
+	rotate = `if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('del', KEYS[1]) end return redis.call('set', KEYS[1], ARGV[2], 'PX', ARGV[3], 'NX')`
+
+	remaining = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pttl', KEYS[1]) end return -3`
+	tellAll   = `return {redis.call('get', KEYS[1]), redis.call('pttl', KEYS[1])}`
+	force     = `return redis.call('del', KEYS[1])`
+)
+
+// Every shape of lock script, for a key that is free, its own and another's: the
+// reply, and at most how many round trips it takes when it is known, and when not.
+func TestLockScripts(t *testing.T) {
+	const free, own, other = ".", "me:500", "x:600"
+	tests := []struct {
+		name, script, held, args string // keys are k
+		reply                    string
+		left                     string
+		first, later             int // round trips
+	}{
+		{"take", takePlain, free, "me 900", "OK", "me:900", 1, 1},
+		{"take", takePlain, other, "me 900", "(nil)", other, 1, 1},
+		{"take", takePlain, own, "me 900", "(nil)", own, 1, 1},
+		{"take and tell", takeAndTell, free, "me 1700000000900", "OK", "me:900", 1, 1},
+		{"take and tell", takeAndTell, other, "me 1700000000900", "(nil)", other, 1, 1},
+		{"in two steps", takeTwoStep, free, "me 900", "1", "me:900", 1, 1},
+		{"in two steps", takeTwoStep, other, "me 900", "0", other, 1, 1},
+		{"again", takeAgain, free, "me 900", "1", "me:900", 2, 1},
+		{"again", takeAgain, own, "me 900", "1", "me:900", 1, 1},
+		{"again", takeAgain, other, "me 900", "(nil)", other, 1, 1},
+		{"or error", takeOrError, free, "me 900", "OK", "me:900", 2, 1},
+		{"or error", takeOrError, own, "me 900", "OK", "me:900", 1, 1},
+		{"or error", takeOrError, other, "me 900", "ERR ERROR", other, 1, 1},
+		{"or extend", takeOrExtend, free, "me 900", "1", "me:900", 2, 1},
+		{"or extend", takeOrExtend, own, "me 900", "1", "me:900", 1, 1},
+		{"or extend", takeOrExtend, other, "me 900", "0", other, 1, 1},
+		{"by token", takeByToken, free, "me+data 2 900", "OK", "me+data:900", 2, 1},
+		{"by token", takeByToken, own, "me+data 2 900", "OK", "me+data:900", 2, 2},
+		{"by token", takeByToken, other, "me+data 2 900", "(nil)", other, 1, 1},
+
+		{"release", release, own, "me", "1", ".", 1, 1},
+		{"release", release, other, "me", "0", other, 1, 1},
+		{"release", release, free, "me", "0", ".", 1, 1},
+		{"release of three ways", releaseThreeWay, own, "me", "1", ".", 1, 1},
+		{"release of three ways", releaseThreeWay, other, "me", "0", other, 1, 1},
+		{"release of three ways", releaseThreeWay, free, "me", "-1", ".", 1, 1},
+		{"release or OK", releaseOrOK, own, "me", "1", ".", 1, 1},
+		{"release or OK", releaseOrOK, other, "me", "ERROR", other, 1, 1},
+		{"release or OK", releaseOrOK, free, "me", "OK", ".", 1, 1},
+		{"release in words", releaseInWords, own, "me", `"true"`, ".", 1, 1},
+		{"release in words", releaseInWords, other, "me", `"false"`, other, 1, 1},
+
+		{"extend", extend, own, "me 900", "1", "me:900", 1, 1},
+		{"extend", extend, other, "me 900", "0", other, 1, 1},
+		{"extend", extend, free, "me 900", "0", ".", 1, 1},
+		{"extend to", extendTo, own, "me 1700000000900", "1", "me:900", 1, 1},
+		{"extend by SET", extendBySet, own, "me 900", "1", "me:900", 1, 1},
+		{"extend by SET", extendBySet, other, "me 900", "0", other, 1, 1},
+		{"extend in seconds", extendSeconds, own, "me 9", "0", "me:9000", 2, 2},
+		{"extend in seconds", extendSeconds, other, "me 9", "1", other, 1, 1},
+		{"extend in seconds", extendSeconds, "me:-1", "me 9", "2", "me", 1, 1},
+		{"extend to longer", extendLonger, own, "me 900", "1", "me:900", 2, 2},
+		{"extend to longer", extendLonger, own, "me 400", "0", own, 1, 1},
+		{"extend to longer", extendLonger, other, "me 900", "NOT LOCKED", other, 1, 1},
+		{"extend or endure", extendOrEndure, own, "me 9", "1", "me:9000", 1, 1},
+		{"extend or endure", extendOrEndure, own, "me 0", "1", "me", 2, 2},
+		{"extend by", extendBy, own, "me 900 0", "1", "me:1400", 2, 2},
+		{"extend by", extendBy, own, "me 900 1", "1", "me:900", 2, 2},
+		{"extend by", extendBy, other, "me 900 0", "0", other, 1, 1},
+		{"extend or retake", extendOrRetake, free, "me 900", "1", "me:900", 2, 1},
+		{"extend or retake", extendOrRetake, other, "me 900", "-1", other, 1, 1},
+		{"rotate", rotate, own, "me you 900", "OK", "you:900", 1, 1},
+		{"rotate", rotate, free, "me you 900", "OK", "you:900", 2, 1},
+		{"rotate", rotate, other, "me you 900", "(nil)", other, 1, 1},
+
+		{"remaining", remaining, own, "me", "500", own, 1, 1},
+		{"remaining", remaining, other, "me", "-3", other, 1, 1},
+		{"tell all", tellAll, own, "me", `["me" 500]`, own, 1, 1},
+		{"tell all", tellAll, free, "me", "[(nil) -2]", ".", 1, 1},
+		{"force", force, other, "me", "1", ".", 2, 2},
+		{"force", force, free, "me", "0", ".", 1, 1},
+	}
+	for _, test := range tests {
+		t.Run(test.name+" of "+test.held, func(t *testing.T) {
+			b := newRegisterBench(t)
+			words := append([]string{"EVAL", test.script, "1", "k"}, strings.Split(test.args, " ")...)
+			for _, rounds := range []int{test.first, test.later} {
+				b.masters.masters = newFakeRegister().masters
+				if value, ms, ok := strings.Cut(test.held, ":"); ok {
+					n, _ := parseInt([]byte(ms))
+					b.masters.all("k", value, int(n))
+				}
+				b.masters.rounds = nil
+				if got := b.run(words...); got != test.reply {
+					t.Errorf("%s, want %s", got, test.reply)
+				}
+				b.holding("k", test.left)
+				if got := len(b.masters.rounds); got != rounds {
+					t.Errorf("%d round trips, want %d:\n  %s", got, rounds, strings.Join(b.masters.rounds, "\n  "))
+				}
+			}
+		})
+	}
+}
+
+func TestScriptsOfSeveralKeys(t *testing.T) {
+	b := newRegisterBench(t)
+	say := func(script, args, want string, rounds ...string) {
+		t.Helper()
+		words := append([]string{"EVAL", script, "2", "k1", "k2"}, strings.Split(args, " ")...)
+		if got := b.run(words...); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		b.asked(rounds...)
+	}
+	say(takeMany, "me 900", "2", "edit 0/k1 .→me:900, 0/k2 .→me:900")
+	say(takeMany, "you 900", "0", "edit 0/k1 .→you:900, 0/k2 .→you:900")
+	say(releaseMany, "you", "0", "edit 0/k1 you→., 0/k2 you→.")
+	say(releaseMany, "me", "2", "edit 0/k1 me→., 0/k2 me→.")
+	say(takeAllOfThem, "me 900", "OK", "edit 0/k1 .→me:900, 0/k2 .→me:900")
+	say(takeAllOfThem, "you 900", "(nil)", "edit 0/k1 .→you:900, 0/k2 .→you:900")
+	b.masters.all("k2", "you", 500)
+	say(releaseMany, "me", "1", "edit 0/k1 me→., 0/k2 me→.", "edit 0/k1 me→., 0/k2 you→you:keep")
+	b.holding("k1", ".")
+	b.holding("k2", "you:500")
+}
+
+// What a release tells others goes to the upstream, once, behind the commit.
+func TestSignals(t *testing.T) {
+	b := newRegisterBench(t)
+	b.masters.all("k", "me", 500)
+	if got := b.run("EVAL", releaseSignal, "2", "k", "signal:k", "me", "1000"); got != "0" {
+		t.Error(got)
+	}
+	b.asked("edit 0/k me→.")
+	b.carried("0: del signal:k", "0: lpush signal:k 1", "0: pexpire signal:k 1000")
+
+	if got := b.run("EVAL", releaseSignal, "2", "k", "signal:k", "me", "1000"); got != "1" {
+		t.Error(got)
+	}
+	b.carried()
+
+	b.masters.all("k", "me", 500)
+	b.client.DB = 0
+	if got := b.run("EVAL", releasePublish, "1", "k", "me", "chan"); got != "1" {
+		t.Error(got)
+	}
+	b.carried("0: PUBLISH chan k")
+}
+
+// carried fails unless the upstream got these commands since the last time.
+func (b *registerBench) carried(want ...string) {
+	b.Helper()
+	if got := b.aside.carried; strings.Join(got, "|") != strings.Join(want, "|") {
+		b.Errorf("the upstream got %q, want %q", got, want)
+	}
+	b.aside.carried = nil
+}
+
+// However often a script starts over, its message is sent once; one that commits
+// nothing sends it, too.
+func TestSignalsOnce(t *testing.T) {
+	b := newRegisterBench(t)
+	b.masters.before = func(round int) {
+		if round < 3 {
+			b.masters.all("k", fmt.Sprint("other", round), 500)
+		}
+	}
+	if got := b.run("EVAL", `redis.call('publish', 'c', redis.call('get', KEYS[1])) return redis.call('del', KEYS[1])`, "1", "k"); got != "1" {
+		t.Error(got)
+	}
+	b.carried("0: publish c other2")
+	if got := b.run("EVAL", `return redis.call('publish', 'c', 'x')`, "1", "k"); got != "1" {
+		t.Error(got)
+	}
+	b.carried("0: publish c x")
+}
+
+// A message that gets lost is no failure of the release, but it is counted; a client
+// that has left keeps nobody from hearing of it.
+func TestSignalLost(t *testing.T) {
+	var log strings.Builder
+	b := newRegisterBench(t, func(o *Options) { o.Logger = textLogger(&log) })
+	b.aside.err = errors.New("connection refused")
+	b.masters.all("k", "me", 500)
+	if got := b.run("EVAL", releasePublish, "1", "k", "me", "chan"); got != "1" {
+		t.Error(got)
+	}
+	b.holding("k", ".")
+	if n := b.table.tallies.asidesLost.Load(); n != 1 || !strings.Contains(log.String(), "connection refused") {
+		t.Errorf("%d counted; %s", n, log.String())
+	}
+}
+
+func TestSignalWithoutUpstream(t *testing.T) {
+	b := newRegisterBench(t, func(o *Options) { o.Aside = nil })
+	b.masters.all("k", "me", 500)
+	got := b.run("EVAL", releasePublish, "1", "k", "me", "chan")
+	if want := "ERR 'publish' to 'chan' by a script on lock keys needs an upstream, and there is none"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	b.holding("k", "me:500")
+	got = b.run("EVAL", releaseSignal, "2", "k", "signal:k", "me", "1000")
+	if want := "ERR 'del' of 'signal:k', which is no lock key, by a script on lock keys: there is no upstream"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	b.holding("k", "me:500")
+}
+
+// What cannot be done on lock keys ends the script, even within a pcall, and nothing
+// of what it did before is committed.
+func TestScriptRefused(t *testing.T) {
+	const asString = "; a lock key is a string with an expiry, held by a majority of them"
+	for call, want := range map[string]string{
+		`'hset', KEYS[1], 'f', 'v'`:        "ERR lock key 'k': 'hset' cannot run on the lock masters" + asString,
+		`'LPUSH', KEYS[1], 'v'`:            "ERR lock key 'k': 'lpush' cannot run on the lock masters" + asString,
+		`'zadd', KEYS[1], 1, 'v'`:          "ERR lock key 'k': 'zadd' cannot run on the lock masters" + asString,
+		`'get', 'data'`:                    "ERR 'get' of 'data', which is no lock key, by a script on lock keys: it is not done for a key that stands on the upstream",
+		`'hget', 'data', 'f'`:              "ERR 'hget' of 'data', which is no lock key, by a script on lock keys: it is not done for a key that stands on the upstream",
+		`'mget', 'data', KEYS[1]`:          "ERR 'mget' names lock keys and others: 'k' stands on the lock masters, 'data' on the upstream; send two commands",
+		`'keys', '*'`:                      "ERR 'keys' cannot be called by a script on lock keys",
+		`'rename', KEYS[1], 'k2'`:          "ERR lock key 'k': 'rename' cannot run on the lock masters" + asString,
+		`'set', KEYS[1], 'v', 'EX', 99999`: "ERR invalid expire time in 'set' command: over max-ttl, 86400000 ms",
+	} {
+		for _, function := range []string{"call", "pcall"} {
+			b := newRegisterBench(t)
+			script := fmt.Sprintf(`redis.call('set', KEYS[1], 'before', 'PX', 500) redis.%s(%s) return 1`, function, call)
+			if got := b.run("EVAL", script, "1", "k"); got != want {
+				t.Errorf("redis.%s(%s):\n got %s\nwant %s", function, call, got, want)
+			}
+			b.holding("k", ".")
+			b.carried()
+		}
+	}
+}
+
+// Nor is anything committed of a script that was stopped at a limit.
+func TestScriptOverLimit(t *testing.T) {
+	b := newRegisterBench(t)
+	got := b.run("EVAL", `redis.call('set', KEYS[1], 'v', 'PX', 500) while true do redis.call('get', KEYS[1]) end`, "1", "k")
+	if !strings.HasPrefix(got, "ERR script called more than 10000 commands script: ") {
+		t.Error(got)
+	}
+	b.holding("k", ".")
+}
+
+// An error of the script's own comes behind what it has done before, as on a Redis.
+func TestScriptFails(t *testing.T) {
+	b := newRegisterBench(t)
+	got := b.run("EVAL", `redis.call('set', KEYS[1], 'v', 'PX', 500) return redis.call('incr', KEYS[1])`, "1", "k")
+	if !strings.HasPrefix(got, "ERR value is not an integer or out of range script: ") {
+		t.Error(got)
+	}
+	b.holding("k", "v:500")
+}
+
+// A lock key need not be among KEYS, nor be known before the script runs.
+func TestKeysOutsideKEYS(t *testing.T) {
+	b := newRegisterBench(t)
+	b.masters.all("lock:job", "me", 500)
+	if got := b.run("EVAL", releaseLiteral, "0"); got != "1" {
+		t.Error(got)
+	}
+	b.holding("lock:job", ".")
+	if n := len(b.masters.rounds); n > 2 {
+		t.Errorf("%d round trips", n)
+	}
+
+	b.masters.all("k1", "k2", 500)
+	b.masters.all("k2", "found", 500)
+	b.masters.rounds = nil
+	if got := b.run("EVAL", `return redis.call('get', redis.call('get', KEYS[1]))`, "1", "k1"); got != `"found"` {
+		t.Error(got)
+	}
+	b.asked("read 0/k1", "read 0/k1 0/k2")
+
+	if got := b.run("EVAL", `return redis.call('set', ARGV[1], 'v', 'NX', 'PX', 500)`, "0", "lock:arg"); got != "OK" {
+		t.Error(got)
+	}
+	b.holding("lock:arg", "v:500")
+}
+
+// A script that touches no key asks no master.
+func TestScriptWithoutKeys(t *testing.T) {
+	b := newRegisterBench(t)
+	b.masters.down = [5]bool{true, true, true, true, true}
+	for script, want := range map[string]string{
+		`return 1`:                          "1",
+		`return redis.call('time')[1]`:      `"1700000000"`,
+		`return {KEYS[1], ARGV[1]}`:         `["k" "x"]`,
+		`return redis.call('get')`:          "ERR Wrong number of args calling Redis command from script",
+		`return redis.status_reply('fine')`: "fine",
+		`if redis.call('time')[1] ~= redis.call('time')[1] then return 0 end`: "(nil)",
+	} {
+		if got := b.run("EVAL", script, "1", "k", "x"); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s, want %s", script, got, want)
+		}
+	}
+	b.asked()
+}
+
+func TestReadOnlyScripts(t *testing.T) {
+	b := newRegisterBench(t)
+	b.masters.all("k", "me", 500)
+	if got := b.run("EVAL_RO", tellAll, "1", "k"); got != `["me" 500]` {
+		t.Error(got)
+	}
+	for _, call := range []string{"'del', KEYS[1]", "'publish', 'c', 'm'", "'lpush', 'signal:k', '1'"} {
+		got := b.run("EVAL_RO", "return redis.call("+call+")", "1", "k")
+		if !strings.HasPrefix(got, "ERR Write commands are not allowed from read-only scripts") {
+			t.Errorf("%s: %s", call, got)
+		}
+	}
+	b.holding("k", "me:500")
+	b.carried()
+}
+
+func TestEvalErrors(t *testing.T) {
+	b := newRegisterBench(t)
+	for line, want := range map[string]string{
+		"EVAL":          "ERR wrong number of arguments for 'eval' command",
+		"EVALSHA_RO x":  "ERR wrong number of arguments for 'evalsha_ro' command",
+		"EVAL x y k":    "ERR value is not an integer or out of range",
+		"EVAL x 2 k":    "ERR Number of keys can't be greater than number of args",
+		"EVAL x -1 k":   "ERR Number of keys can't be negative",
+		"EVALSHA x 1 k": noScript,
+		"EVALSHA x y k": noScript,
+		"EVALSHA " + strings.Repeat("f", 40) + " 1 k":    noScript,
+		"EVALSHA " + strings.Repeat("f", 40) + " 2 k":    "ERR Number of keys can't be greater than number of args",
+		"EVALSHA_RO " + strings.Repeat("f", 40) + " 1 k": noScript,
+	} {
+		b.does(line, want)
+	}
+	if got := b.run("EVAL", "return (", "1", "k"); !strings.HasPrefix(got, "ERR Error compiling script") {
+		t.Error(got)
+	}
+}
+
+// storedScripts are those on the masters, as other proxies see them.
+type storedScripts struct {
+	bodies map[string]string
+	err    error
+}
+
+func (s *storedScripts) Save(_ context.Context, sha, body string) error {
+	s.bodies[sha] = body
+	return s.err
+}
+
+func (s *storedScripts) Find(_ context.Context, sha string) (string, bool, error) {
+	body, ok := s.bodies[sha]
+	return body, ok, s.err
+}
+
+func (s *storedScripts) Flush(context.Context) error {
+	clear(s.bodies)
+	return s.err
+}
+
+// A script that was loaded through one proxy is known to the others.
+func TestScriptLoad(t *testing.T) {
+	store := &storedScripts{bodies: map[string]string{}}
+	one := newRegisterBench(t, func(o *Options) { o.Scripts = store })
+	two := newRegisterBench(t, func(o *Options) { o.Scripts = store })
+	sha := fmt.Sprintf("%x", sha1.Sum([]byte(release)))
+	if got := one.run("SCRIPT", "LOAD", release); got != fmt.Sprintf("%q", sha) {
+		t.Fatal(got)
+	}
+	two.masters.all("k", "me", 500)
+	two.does("SCRIPT EXISTS "+sha+" "+strings.Repeat("0", 40), "[1 0]")
+	two.does("EVALSHA "+strings.ToUpper(sha)+" 1 k me", "1")
+	two.does("SCRIPT FLUSH", "OK")
+	two.does("EVALSHA "+sha+" 1 k me", noScript)
+
+	store.err = &quorum.NoQuorumError{Masters: 5, Answered: 2, Causes: &multierror.Error{}}
+	for _, words := range [][]string{{"SCRIPT", "LOAD", "return 7"}, {"EVALSHA", sha, "1", "k", "me"}, {"SCRIPT", "EXISTS", sha}, {"SCRIPT", "FLUSH"}} {
+		if got := two.run(words...); !strings.HasPrefix(got, "NOQUORUM ") {
+			t.Errorf("%q: %s", words, got)
+		}
+	}
+}
+
+// EVAL makes a script known to EVALSHA, too.
+func TestEvalThenEvalsha(t *testing.T) {
+	b := newRegisterBench(t)
+	b.run("EVAL", release, "1", "k", "me")
+	b.does(fmt.Sprintf("EVALSHA %x 1 k me", sha1.Sum([]byte(release))), "0")
+}
+
+func TestScriptErrors(t *testing.T) {
+	b := newRegisterBench(t)
+	for line, want := range map[string]string{
+		"SCRIPT":             "ERR wrong number of arguments for 'script' command",
+		"SCRIPT LOAD":        "ERR wrong number of arguments for 'script|load' command",
+		"SCRIPT EXISTS":      "ERR wrong number of arguments for 'script|exists' command",
+		"SCRIPT FLUSH soon":  "ERR SCRIPT FLUSH only support SYNC|ASYNC option",
+		"SCRIPT FLUSH async": "OK",
+		"SCRIPT KILL":        "NOTBUSY No scripts in execution right now.",
+		"SCRIPT foo":         "ERR unknown subcommand 'foo'. Try SCRIPT HELP.",
+	} {
+		b.does(line, want)
+	}
+	if got := b.run("SCRIPT", "LOAD", "return ("); !strings.HasPrefix(got, "ERR Error compiling script") {
+		t.Error(got)
+	}
+}
+
+func TestScriptUndelivered(t *testing.T) {
+	for script, left := range map[string]string{takePlain: ".", takeTwoStep: ".", `return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2])`: "me:900"} {
+		b := newRegisterBench(t)
+		b.run("EVAL", script, "1", "k", "me", "900")
+		b.holding("k", "me:900")
+		b.out.Undelivered()
+		b.holding("k", left)
+	}
+}
+
+// A script in two steps never leaves a lock without TTL; one that has none is
+// refused with no-ttl.
+func TestScriptsWithoutTTL(t *testing.T) {
+	b := newRegisterBench(t, func(o *Options) { o.RefuseNoTTL = true })
+	if got := b.run("EVAL", takeTwoStep, "1", "k", "me", "900"); got != "1" {
+		t.Error(got)
+	}
+	if got := b.run("EVAL", takeTwoStep, "1", "k2", "me", ""); got != "ERR lock key 'k2' without an expiry: refused by no-ttl" {
+		t.Error(got)
+	}
+	b.holding("k2", ".")
+}
+
+// A transaction may hold a script.
+func TestScriptInTransaction(t *testing.T) {
+	b := newRegisterBench(t)
+	b.masters.all("k", "me", 500)
+	b.watch("k")
+	tx := &Transaction{}
+	b.table.Queue(b.client, tx, wordBytes([]string{"EVAL", release, "1", "k", "me"}), &b.out)
+	b.table.Queue(b.client, tx, wordBytes([]string{"EVALSHA", strings.Repeat("0", 40), "1", "k"}), &b.out)
+	b.masters.rounds = nil
+	at := len(b.out.Bytes)
+	b.table.Exec(t.Context(), b.client, tx, &b.out)
+	if got := oneLine(t, string(b.out.Bytes[at:])); got != "[1 "+noScript+"]" {
+		t.Error(got)
+	}
+	b.asked("edit 0/k me→.")
+}
+
+// Only so many scripts' habits are kept.
+func TestHabitsAreBounded(t *testing.T) {
+	var h habits
+	held := []register.Edit{{Key: "k", Was: register.Entry{Present: true, Value: "b"}}}
+	for i := range 2 * maxHabits {
+		h.learn(fmt.Sprint(i), held, []string{"a", "b"})
+		h.last("0")
+	}
+	if len(h.bySHA) != maxHabits || h.recent.Len() != maxHabits {
+		t.Errorf("%d and %d habits", len(h.bySHA), h.recent.Len())
+	}
+	if h.last("0") != 1 || h.last(fmt.Sprint(2*maxHabits-1)) != 1 || h.last("1") != 0 {
+		t.Error("not the ones used last are kept")
+	}
+}
