@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -29,10 +30,10 @@ func checkAction(c *cli.Context) error {
 func check(ctx context.Context, cfg conf.Config, out io.Writer) error {
 	findings := quorum.Inspect(ctx, cfg.Masters, cfg.MasterTimeout)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "MASTER\tVERSION\tROLE\tROUND TRIP\tPOLICY\tAPPEND-ONLY\tVERDICT")
+	fmt.Fprintln(table, "MASTER\tVERSION\tROLE\tUPTIME\tROUND TRIP\tPOLICY\tAPPEND-ONLY\tMARKER\tVERDICT")
 	for _, f := range findings {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", f.Name, dash(f.Version), dash(f.Role),
-			roundTrip(f), dash(f.Policy), dash(f.Appendfsync), verdict(f))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", f.Name, dash(f.Version), dash(f.Role), uptime(f),
+			roundTrip(f), dash(f.Policy), dash(f.Appendfsync), marker(f), verdict(f))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -62,6 +63,21 @@ func reasons(findings []quorum.Finding) []string {
 		all = append(all, fmt.Sprintf("%d of %d masters answered, %d needed", answered, len(findings), needed))
 	}
 	return all
+}
+
+func uptime(f quorum.Finding) string {
+	if f.Uptime == 0 {
+		return "-"
+	}
+	return f.Uptime.String()
+}
+
+// marker tells what proxies think of the master, and for how long it has been in quarantine.
+func marker(f quorum.Finding) string {
+	if f.Since == 0 {
+		return dash(f.Marker)
+	}
+	return fmt.Sprintf("%s, for %v", f.Marker, f.Since.Round(time.Second))
 }
 
 func roundTrip(f quorum.Finding) string {

@@ -33,10 +33,12 @@ func demoAction(c *cli.Context) error {
 	defer stop()
 	cfg := conf.Default()
 	cfg.Listen = c.String("listen")
+	cfg.FreshStart = true
 	for _, m := range servers[1:] {
 		cfg.Masters = append(cfg.Masters, "redis://"+m.Addr())
 	}
 	cfg.Upstream = "redis://" + servers[0].Addr()
+	cfg.LockKeys = []string{"lock:*"}
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
@@ -85,6 +87,8 @@ Type in another terminal:
   %[3]s UNLOCK job:1 me               1: released
   %[3]s LOCK job:1 '*' EX 30          the proxy makes a token
   %[3]s LOCK job:1 you PX 1000 BLOCK 60000    wait for it
+  %[3]s SET lock:job me NX PX 30000   what applications send today: on lock:* it is a lock, too
+  %[3]s DEL lock:job
   %[3]s SET greeting hello            any other command goes to the upstream Redis
   %[3]s GET greeting
 

@@ -53,8 +53,14 @@ func ping(addr string) error {
 	if err != nil {
 		return err
 	}
-	if answer = strings.TrimSpace(answer); answer != "+PONG" {
+	if answer = strings.TrimSpace(answer); !alive(answer) {
 		return fmt.Errorf("%s answered %q", addr, answer)
 	}
 	return nil
+}
+
+// alive reports whether a proxy in order answers that. The check has no password, so it
+// does not get past the login that an upstream may demand of every client.
+func alive(answer string) bool {
+	return answer == "+PONG" || strings.HasPrefix(answer, "-NOAUTH ")
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 
 	"github.com/redis/go-redis/v9"
@@ -108,9 +109,12 @@ func settingFlags() []cli.Flag {
 	flags := []cli.Flag{&cli.StringFlag{Name: conf.FileFlag, Usage: "read settings from the YAML `FILE`"}}
 	for _, s := range conf.Settings() {
 		usage := fmt.Sprintf("%s (%s)", s.Usage, s.Env())
-		if s.Repeated {
+		switch {
+		case s.Repeated:
 			flags = append(flags, &cli.StringSliceFlag{Name: s.Name, Usage: usage})
-		} else {
+		case s.Toggle:
+			flags = append(flags, &cli.BoolFlag{Name: s.Name, Usage: usage, DefaultText: s.Default})
+		default:
 			flags = append(flags, &cli.StringFlag{Name: s.Name, Usage: usage, DefaultText: s.Default})
 		}
 	}
@@ -125,6 +129,8 @@ func source(c *cli.Context) conf.Source {
 		case !c.IsSet(s.Name):
 		case s.Repeated:
 			given[s.Name] = c.StringSlice(s.Name)
+		case s.Toggle:
+			given[s.Name] = []string{strconv.FormatBool(c.Bool(s.Name))}
 		default:
 			given[s.Name] = []string{c.String(s.Name)}
 		}

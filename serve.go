@@ -38,7 +38,9 @@ func serveAction(c *cli.Context) error {
 // the address once clients are served.
 func serve(ctx context.Context, cfg conf.Config, log *slog.Logger, ready func(net.Addr)) error {
 	cluster, err := quorum.NewCluster(quorum.Options{
-		Masters: cfg.Masters, MasterTimeout: cfg.MasterTimeout, Logger: log,
+		Masters: cfg.Masters, Legacy: cfg.LegacyLock, MasterTimeout: cfg.MasterTimeout, MaxTTL: cfg.MaxTTL,
+		SeveralKeys: len(cfg.LockKeys) > 0,
+		FreshStart:  cfg.FreshStart, Unguarded: !cfg.Guard, Logger: log,
 	})
 	if err != nil {
 		return err
@@ -59,6 +61,7 @@ func serve(ctx context.Context, cfg conf.Config, log *slog.Logger, ready func(ne
 	var running sync.WaitGroup
 	running.Go(func() { _ = cluster.Run(masters) })
 	if upstream != nil {
+		defer upstream.Close()
 		upstream.Probe(ctx)
 		running.Go(func() { _ = upstream.Run(masters) })
 	}
@@ -88,17 +91,22 @@ func newUpstream(cfg conf.Config, log *slog.Logger) (*proxy.Upstream, error) {
 func newServer(cfg conf.Config, cluster *quorum.Cluster, upstream *proxy.Upstream, log *slog.Logger) *proxy.Server {
 	var server *proxy.Server
 	opts := commands.Options{
-		Locks:      quorum.NewLocker(cluster),
-		MaxTTL:     cfg.MaxTTL,
-		KeyPrefix:  cfg.KeyPrefix,
-		Version:    version,
-		MaxClients: cfg.MaxClients,
-		Masters:    cluster.Status,
-		Clients:    func() int { return server.Clients() },
+		Locks:       quorum.NewLocker(cluster),
+		Register:    cluster,
+		Scripts:     quorum.NewBodies(cluster),
+		MaxTTL:      cfg.MaxTTL,
+		KeyPrefix:   cfg.KeyPrefix,
+		LockKeys:    cfg.LockKeys,
+		RefuseNoTTL: cfg.NoTTL == "refuse",
+		Version:     version,
+		MaxClients:  cfg.MaxClients,
+		Masters:     cluster.Status,
+		Clients:     func() int { return server.Clients() },
+		Logger:      log,
 	}
 	newTable := commands.NewTable
 	if upstream != nil {
-		opts.Upstream, newTable = upstream.Status, commands.NewRelayTable
+		opts.Upstream, opts.Aside, newTable = upstream.Status, upstream, commands.NewRelayTable
 	}
 	server = proxy.NewServer(proxy.Options{
 		Table: newTable(opts), Upstream: upstream,
@@ -114,6 +122,6 @@ func waitForMasters(ctx context.Context, cfg conf.Config, cluster *quorum.Cluste
 	ctx, cancel := context.WithTimeout(ctx, 2*cfg.MasterTimeout+100*time.Millisecond)
 	defer cancel()
 	if !cluster.Ready(ctx) {
-		log.Warn("fewer than a majority of the masters answer: locks will be refused with NOQUORUM until they do")
+		log.Warn("fewer than a majority of the masters vote: locks are refused with NOQUORUM until they do")
 	}
 }

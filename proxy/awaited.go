@@ -13,6 +13,8 @@ const (
 	slotMulti                     // in a transaction
 	slotExec                      // out of it
 	slotDiscard                   // out of it
+	slotWatch                     // keys are watched
+	slotUnwatch                   // none is any more
 	slotSubscribe                 // what is subscribed to
 	slotMonitor                   // an endless stream, if granted
 	slotStream                    // an endless stream of no certain form
@@ -40,6 +42,12 @@ func (s *slot) all() []slot {
 		return nil
 	}
 	return []slot{*s}
+}
+
+// queues reports whether the command becomes part of a transaction, or aborts it. A
+// nested MULTI and a WATCH are refused without doing either.
+func (s *slot) queues() bool {
+	return s.kind != slotCapture && s.kind != slotMulti && s.kind != slotWatch
 }
 
 // family is a kind of subscription.

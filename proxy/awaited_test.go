@@ -16,7 +16,7 @@ type lesson struct {
 
 func newLesson() lesson {
 	up := &Upstream{options: &redis.Options{}}
-	return lesson{relay: newRelay(up, nil, func() {})}
+	return lesson{relay: newRelay(up, nil)}
 }
 
 // send awaits the answers to commands, as a session does that forwards them.
@@ -127,6 +127,9 @@ var learning = []struct{ name, sent, replies, want string }{
 	{"select behind it", "MULTI\nSELECT 3\nEXEC\nSELECT 4", "+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n+OK\r\n", "proto 2, db 4"},
 	{"select of one transaction is not of the next", "MULTI\nSELECT 3\nDISCARD\nMULTI\nEXEC", "+OK\r\n+QUEUED\r\n+OK\r\n+OK\r\n*0\r\n", "proto 2, db 0"},
 	{"hello in multi", "MULTI\nHELLO 3\nEXEC", "+OK\r\n+QUEUED\r\n*1\r\n" + helloMap, "proto 2, db 0, proto?"},
+	{"unsubscribe behind a hello in multi", "HELLO 3\nMULTI\nHELLO 2\nEXEC\nPUNSUBSCRIBE a b c\nGET a\nGET b",
+		helloMap + "+OK\r\n+QUEUED\r\n*1\r\n" + helloArray + acks2("punsubscribe", "a", 0) + acks2("punsubscribe", "b", 0) + acks2("punsubscribe", "c", 0) + "+x\r\n",
+		"proto 3, db 0, proto?, 1 owed"},
 	{"hello behind it", "MULTI\nHELLO 3\nEXEC\nHELLO 3", "+OK\r\n+QUEUED\r\n*1\r\n" + helloMap + helloMap, "proto 3, db 0"},
 	{"not done in RESP3", "HELLO 3\nMULTI\nSUBSCRIBE a\nEXEC", helloMap + "+OK\r\n+QUEUED\r\n_\r\n", "proto 3, db 0"},
 	{"subscribe in multi", "MULTI\nSUBSCRIBE a b\nEXEC", "+OK\r\n+QUEUED\r\n*1\r\n" + acks2("subscribe", "a", 1), "proto 2, db 0, multi, stream, 1 owed"},

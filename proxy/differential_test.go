@@ -10,28 +10,50 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"redlock-proxy/proxy"
 )
 
 // The same commands, made up at random, go to one server directly and to another one
 // through the proxy, and the same bytes come back. Lock commands that only the proxy
-// gets stand between them. REDLOCK_TEST_SEED repeats one stream, and
-// REDLOCK_TEST_SECONDS says how long to go on.
+// gets stand between them. So it is with lock keys and without. REDLOCK_TEST_SEED
+// repeats one stream, and REDLOCK_TEST_SECONDS says how long to go on.
 func TestDifferential(t *testing.T) {
-	seed, seconds := number(t, "REDLOCK_TEST_SEED", 1), number(t, "REDLOCK_TEST_SECONDS", 15)
+	t.Run("without lock keys", func(t *testing.T) { testDifferential(t) })
+	t.Run("beside lock keys", func(t *testing.T) { testDifferential(t, "lock:*", "*:lock") })
+}
+
+func testDifferential(t *testing.T, lockKeys ...string) {
+	seed, seconds := number(t, "REDLOCK_TEST_SEED", 1), number(t, "REDLOCK_TEST_SECONDS", 10)
 	if os.Getenv("REDLOCK_TEST_SEED") != "" && os.Getenv("REDLOCK_TEST_SECONDS") == "" {
 		seconds = 0
 	}
-	d := newDifferential(t)
+	newDifferential(t, lockKeys).runFor(time.Duration(seconds)*time.Second, seed)
+}
+
+// The same with clients that pause in the middle of what they send, and are parked
+// in most of their pauses.
+func TestDifferentialWithPauses(t *testing.T) {
+	d := newDifferential(t, nil, func(s *proxy.Server) { s.SetQuiet(100 * time.Microsecond) })
+	d.pauses = true
+	d.runFor(5*time.Second, number(t, "REDLOCK_TEST_SEED", 1))
+	if d.parked == 0 {
+		t.Error("no client was parked")
+	}
+}
+
+// runFor compares one stream after the other.
+func (d *differential) runFor(limit time.Duration, seed int) {
 	first := seed
 	for start := time.Now(); ; seed++ {
-		if d.run(seed); t.Failed() {
-			t.Fatalf("REDLOCK_TEST_SEED=%d go test ./proxy -run TestDifferential", seed)
+		if d.run(seed); d.Failed() {
+			d.Fatalf("REDLOCK_TEST_SEED=%d go test ./proxy -run %s", seed, d.Name())
 		}
-		if time.Since(start) > time.Duration(seconds)*time.Second {
+		if time.Since(start) > limit {
 			break
 		}
 	}
-	t.Logf("seeds %d to %d: %d commands and %d locks, %d bytes of replies", first, seed, d.commands, d.locks, d.bytes)
+	d.Logf("seeds %d to %d: %d commands and %d locks, %d bytes of replies", first, seed, d.commands, d.locks, d.bytes)
 }
 
 // number is the number in an environment variable.
@@ -56,12 +78,16 @@ type differential struct {
 
 	next                   int // for what must be unique
 	commands, locks, bytes int
+
+	pauses bool // clients pause between what they send
+	parked int  // how often a client was found to be parked then
 }
 
-func newDifferential(t *testing.T) *differential {
+func newDifferential(t *testing.T, lockKeys []string, prepare ...func(*proxy.Server)) *differential {
 	args := []string{"--enable-debug-command", "yes", "--hz", "500"} // hz: short timeouts of blocking commands
 	direct := startRedis(t, args...)
-	r, upstream := relayed(t, args...)
+	upstream := startRedis(t, args...)
+	r := startProxyWith(t, upstream.URL(), proxy.Options{}, lockKeys, prepare...)
 	return &differential{
 		T: t, rig: r, direct: direct.Addr(), upstream: upstream.Addr(),
 		admins: []*peer{dial(t, direct.Addr()), dial(t, upstream.Addr())},
@@ -79,6 +105,10 @@ func (d *differential) run(seed int) {
 	for _, admin := range d.admins {
 		_ = admin.conn.SetDeadline(time.Now().Add(patience))
 		admin.say("FLUSHALL", "+OK\r\n")
+		// PUBLISH counts also those whose connection is about to be found ended.
+		eventually(d.T, "the end of the subscribers before", func() bool {
+			return strings.TrimSpace(strings.TrimPrefix(admin.ask("CLIENT LIST TYPE pubsub"), "$0")) == ""
+		})
 	}
 	rng := rand.New(rand.NewPCG(uint64(seed), 1))
 	var pairs []*pair
@@ -112,14 +142,22 @@ func (d *differential) turn(p *pair, items []item, mark string, rng *rand.Rand) 
 	}
 	go func() { _, _ = io.WriteString(p.direct.conn, plain.String()) }()
 	pieces := cut(mixed.String(), rng)
+	pauses := make([]time.Duration, len(pieces))
+	for i := range pauses {
+		if d.pauses && rng.IntN(4) == 0 {
+			pauses[i] = time.Duration(rng.IntN(2000)) * time.Microsecond
+		}
+	}
 	go func() {
-		for _, piece := range pieces {
+		for i, piece := range pieces {
+			time.Sleep(pauses[i])
 			_, _ = io.WriteString(p.proxied.conn, piece)
 		}
 	}()
 	want := withoutID(upTo(p.direct, bulk(mark)))
 	got := withoutID(d.takeOut(items, upTo(p.proxied, bulk(mark))))
 	d.bytes += len(want)
+	d.parked += d.rig.server.Parked()
 	if got != want {
 		d.Errorf("%s: %s", mark, firstDifference(got, want))
 		for _, it := range items {

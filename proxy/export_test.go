@@ -5,3 +5,35 @@ import "time"
 // SetPatience shortens how long a subscriber may leave what it gets unread, and how
 // long a client that sends no more is waited for.
 func (u *Upstream) SetPatience(stall, farewell time.Duration) { u.stall, u.farewell = stall, farewell }
+
+// SetQuiet changes for how long nothing may happen before a client is parked. It is
+// called before Serve.
+func (s *Server) SetQuiet(d time.Duration) { s.quiet = d }
+
+// Parked is the number of clients without a goroutine.
+func (s *Server) Parked() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, session := range s.sessions {
+		session.mu.Lock()
+		if session.parked {
+			n++
+		}
+		session.mu.Unlock()
+	}
+	return n
+}
+
+// LeftAlone is the number of clients that were asked to rest and did not.
+func (s *Server) LeftAlone() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, session := range s.sessions {
+		session.mu.Lock()
+		if !session.parked && !session.asked && session.stir.level.Load() == tried {
+			n++
+		}
+		session.mu.Unlock()
+	}
+	return n
+}

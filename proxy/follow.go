@@ -17,7 +17,7 @@ var followed = map[string]slotKind{
 	"monitor": slotMonitor, "sync": slotStream, "psync": slotStream,
 	"quit": slotQuit, "shutdown": slotQuit,
 	"client": slotPlain, "replconf": slotPlain,
-	"watch": slotPlain, "readonly": slotPlain, "asking": slotPlain,
+	"watch": slotWatch, "unwatch": slotUnwatch, "readonly": slotPlain, "asking": slotPlain,
 }
 
 // followedInitials has, for each length of their names, a bit for each first

@@ -48,7 +48,8 @@ func TestSlotFor(t *testing.T) {
 		"QUIT":                        {kind: slotQuit, n: 1, arg: 1},
 		"SHUTDOWN":                    {kind: slotQuit, n: 1},
 		"CLIENT SETNAME x":            {kind: slotPlain, n: 1},
-		"WATCH a":                     {kind: slotPlain, n: 1},
+		"WATCH a":                     {kind: slotWatch, n: 1},
+		"UNWATCH":                     {kind: slotUnwatch, n: 1},
 		"REPLCONF listening-port 123": {kind: slotPlain, n: 1},
 	} {
 		words := bytes.Fields([]byte(line))

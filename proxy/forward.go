@@ -12,7 +12,7 @@ import (
 // what follows is sent when it is done, so that a pipeline means the same as on
 // one server.
 func (s *session) serveRelay(ctx context.Context) error {
-	f := forwarding{session: s}
+	f := forwarding{session: s, routes: s.table.Routes()}
 	for !s.client.Closing {
 		special, err := f.scan(ctx)
 		switch {
@@ -43,22 +43,36 @@ type forwarding struct {
 	begun    bool  // a frame was sent in part
 	rest     int   // where that frame ends in the buffer, if its end was scanned
 	dropping bool  // the current frame's beginning could not be sent; the rest is thrown away
-	special  bool  // the name of a command was scanned that is not just forwarded
-	blocking bool  // a command that may block was forwarded since the upstream was quiet
+	special  bool  // the name of a command was scanned that is not just forwarded, or no request
+	bad      error // why the bytes are no request, or not one that is forwarded
+	routes   bool  // lock keys are configured
+	keys     keySearch
 }
 
-// scan forwards what has been read, up to the name of a command that is special.
+// scan forwards what has been read, up to the name of a command that is special or
+// to where the bytes are no request. It never reads.
 func (f *forwarding) scan(ctx context.Context) (special bool, err error) {
 	if f.special {
 		return true, nil
 	}
 	for {
-		ev, err := f.in.event()
+		switch decided, err := f.seek(); {
+		case err != nil:
+			f.bad = err
+			return true, nil
+		case !decided:
+			return false, f.pass(ctx, f.frame)
+		case f.keys.lock:
+			return true, nil
+		}
+		ev, err := f.event()
 		switch {
 		case err != nil:
-			return false, f.broken(ctx, err)
+			f.bad = err
+			return true, nil
 		case ev == frameName && f.isSpecial():
 			return true, nil
+		case ev == frameName && f.keyed(): // its keys decide, above
 		case ev == frameName:
 			f.passOn(f.count())
 		case ev == frameEnd:
@@ -77,6 +91,9 @@ func (f *forwarding) scan(ctx context.Context) (special bool, err error) {
 // proxy's own, or one whose answer must be learned from.
 func (f *forwarding) isSpecial() bool {
 	name, long := f.in.scanner.name()
+	if f.client.InMulti() {
+		return true
+	}
 	if long || f.table.Lookup(name) == nil && followedName(name) == "" {
 		f.blocking = f.blocking || mayBlock(name)
 		return false
@@ -110,6 +127,7 @@ func (f *forwarding) endFrame() {
 		f.rest = f.in.scanned
 	}
 	f.passing, f.dropping, f.counted = false, false, 0
+	f.keys = keySearch{}
 	f.frame = f.in.scanned
 }
 
@@ -162,12 +180,18 @@ func (f *forwarding) makeRoom() {
 // command deals with a command that is special.
 func (f *forwarding) command(ctx context.Context) error {
 	f.special = false
+	if f.bad != nil {
+		return f.broken(ctx, f.bad)
+	}
 	name, _ := f.in.scanner.name()
 	cmd, follow := f.table.Lookup(name), followedName(name)
 	if err := f.pass(ctx, f.frame); err != nil {
 		return err
 	}
-	whole, err := f.collect()
+	whole, err := f.keys.whole, error(nil)
+	if !whole {
+		whole, err = f.collect()
+	}
 	if err == nil && !whole {
 		return f.tooLong(ctx, cmd, follow)
 	}
@@ -181,13 +205,15 @@ func (f *forwarding) command(ctx context.Context) error {
 		return errors.Join(f.settle(ctx), err)
 	case err != nil:
 		return err
+	case f.routes:
+		err = f.route(ctx, cmd, follow, words)
 	case cmd != nil:
 		err = f.own(ctx, cmd, words)
 	default:
 		err = f.follow(ctx, follow, words)
 	}
 	f.in.skip()
-	f.frame = f.in.scanned
+	f.frame, f.keys = f.in.scanned, keySearch{}
 	if err == nil && len(f.out.Bytes) > maxPending {
 		err = f.flush()
 	}

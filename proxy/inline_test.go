@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/tidwall/redcon"
+
+	"redlock-proxy/integration/harness"
 )
 
 func TestSplitInline(t *testing.T) {
@@ -212,7 +214,7 @@ func startFrameRedis(t *testing.T, args ...string) (socket string) {
 	t.Helper()
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
-		t.Skip("NOT COMPARED WITH REDIS: redis-server is not installed (apt-get install redis-server)")
+		harness.Absent(t, "redis-server")
 	}
 	dir, err := os.MkdirTemp("", "frame") // shorter than t.TempDir, as a socket's path must be
 	if err != nil {

@@ -21,9 +21,9 @@ const (
 var errNotCRLF = &ProtocolError{"Protocol error: expected CRLF"}
 
 // newInput reads from a connection.
-func newInput(conn net.Conn) *input {
+func newInput(conn net.Conn, stir *stir) *input {
 	in := &input{scanner: newFrameScanner(DefaultLimits())}
-	in.wire = newWire(conn, in.room, in.rest)
+	in.wire = newWire(conn, in, stir)
 	return in
 }
 
@@ -123,6 +123,18 @@ func (in *input) rest() {
 func (in *input) release() {
 	giveBack(in.buf)
 	in.buf = nil
+}
+
+// atRest reports whether nothing is held, and the next byte begins a frame.
+func (in *input) atRest() bool {
+	return in.end == 0 && in.scanner.state == inGap
+}
+
+// shrink lets go of what can be made again.
+func (in *input) shrink() {
+	in.release()
+	in.args = nil
+	in.wire.forget()
 }
 
 // makeRoom moves what is held to the front of the buffer, and doubles a buffer

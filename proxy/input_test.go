@@ -17,7 +17,7 @@ func inputOf(t *testing.T) (in *input, client net.Conn) {
 	client, server := net.Pipe()
 	t.Cleanup(func() { client.Close(); server.Close() })
 	_ = server.SetDeadline(time.Now().Add(patience))
-	return newInput(server), client
+	return newInput(server, &stir{}), client
 }
 
 // nextWords reads up to the end of a frame, and returns its words.

@@ -9,6 +9,10 @@ type learned struct {
 	// loggedIn: an AUTH, or HELLO with AUTH, was accepted.
 	loggedIn bool
 	multi    bool
+	// watching: keys are watched at the upstream.
+	watching bool
+	// queued: something was sent in the transaction.
+	queued bool
 	// queuedSelect, queuedHello and queuedOdd: the transaction holds such a command.
 	queuedSelect, queuedHello, queuedOdd bool
 	subscribed                           [3]int // by family
@@ -54,6 +58,7 @@ func (l *learned) reply(a *awaited, r *replyScanner) (captured bool) {
 	if first == nil {
 		return false
 	}
+	l.queued = l.queued || l.multi && first.queues()
 	switch first.kind {
 	case slotSubscribe: // an error, or queued
 		l.queuedOdd = l.queuedOdd || r.begins("+QUEUED")
@@ -75,7 +80,7 @@ func (l *learned) outOfBand(first *slot, r *replyScanner) bool {
 		return true
 	case l.monitoring && r.isMonitored():
 		return true
-	case r.kind != '*' || l.proto == 3:
+	case r.kind != '*' || l.proto == 3 && !l.protoUnknown:
 		return false
 	}
 	if first != nil && first.kind != slotSubscribe && !l.listening() && !l.stray {
@@ -139,6 +144,10 @@ func (l *learned) answer(s slot, r *replyScanner) {
 		}
 	case slotMulti:
 		l.multi = l.multi || ok
+	case slotWatch:
+		l.watching = l.watching || ok
+	case slotUnwatch:
+		l.watching = l.watching && !ok
 	case slotExec:
 		l.exec(r)
 	case slotDiscard:
@@ -164,6 +173,8 @@ func (l *learned) unheard(s slot) {
 		l.dbUnknown = true
 	case slotReset:
 		*l = newLearned()
+	case slotWatch:
+		l.watching = true
 	case slotSubscribe: // is answered all the same
 		l.stray = true
 	case slotMulti, slotExec, slotDiscard, slotMonitor, slotStream:
@@ -198,5 +209,6 @@ func (l *learned) exec(r *replyScanner) {
 }
 
 func (l *learned) endMulti() {
-	l.multi, l.queuedSelect, l.queuedHello, l.queuedOdd = false, false, false, false
+	l.multi, l.watching, l.queued = false, false, false
+	l.queuedSelect, l.queuedHello, l.queuedOdd = false, false, false
 }

@@ -98,7 +98,7 @@ func masters(t *testing.T, n int) (locker *quorum.Locker, all []*miniredis.Minir
 		urls = append(urls, "redis://"+m.Addr())
 	}
 	// Long enough for a machine that is busy with something else.
-	cluster, err := quorum.NewCluster(quorum.Options{Masters: urls, MasterTimeout: patience})
+	cluster, err := quorum.NewCluster(quorum.Options{Masters: urls, MasterTimeout: patience, FreshStart: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,11 +13,12 @@ type memoryLocks struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed at the next change
 	held    map[quorum.Key]string
+	left    map[quorum.Key]time.Duration
 	waiting int
 }
 
 func newMemoryLocks() *memoryLocks {
-	return &memoryLocks{changed: make(chan struct{}), held: map[quorum.Key]string{}}
+	return &memoryLocks{changed: make(chan struct{}), held: map[quorum.Key]string{}, left: map[quorum.Key]time.Duration{}}
 }
 
 func (l *memoryLocks) Lock(ctx context.Context, req quorum.LockRequest) (time.Duration, error) {
@@ -36,7 +37,7 @@ func (l *memoryLocks) Lock(ctx context.Context, req quorum.LockRequest) (time.Du
 			return 0, err
 		}
 	}
-	l.held[req.Key] = req.Token
+	l.held[req.Key], l.left[req.Key] = req.Token, req.TTL
 	return req.TTL, nil
 }
 
@@ -88,4 +89,51 @@ func (l *memoryLocks) waiters() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.waiting
+}
+
+// ReadAll tells what stands under the keys.
+func (l *memoryLocks) ReadAll(_ context.Context, keys []quorum.Key) ([]quorum.Holding, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.holdings(keys), nil
+}
+
+func (l *memoryLocks) holdings(keys []quorum.Key) []quorum.Holding {
+	all := make([]quorum.Holding, len(keys))
+	for i, key := range keys {
+		value, held := l.held[key]
+		all[i] = quorum.Holding{Held: held, Free: !held, Value: value, Left: l.left[key]}
+	}
+	return all
+}
+
+// Apply makes the edits if what they expect is there.
+func (l *memoryLocks) Apply(_ context.Context, edits []quorum.Edit) (quorum.Outcome, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	keys := make([]quorum.Key, len(edits))
+	fits := true
+	for i, e := range edits {
+		value, held := l.held[e.Key]
+		keys[i], fits = e.Key, fits && held == e.Was.Present && (!held || value == e.Was.Value)
+	}
+	if !fits {
+		return quorum.Outcome{Found: l.holdings(keys)}, nil
+	}
+	for _, e := range edits {
+		l.put(e)
+	}
+	return quorum.Outcome{Applied: true, Validity: quorum.Endless}, nil
+}
+
+func (l *memoryLocks) put(e quorum.Edit) {
+	if !e.Now.Present {
+		delete(l.held, e.Key)
+		delete(l.left, e.Key)
+		return
+	}
+	l.held[e.Key] = e.Now.Value
+	if !e.KeepLeft {
+		l.left[e.Key] = e.Now.Left
+	}
 }

@@ -28,6 +28,11 @@ func (f *forwarding) own(ctx context.Context, cmd *commands.Command, words [][]b
 	case f.belongsUpstream(cmd, state):
 		return f.sendWhole(slot{n: f.count()})
 	}
+	return f.respond(ctx, cmd, words, state)
+}
+
+// respond gives the client the answer to a command of the proxy's own.
+func (f *forwarding) respond(ctx context.Context, cmd *commands.Command, words [][]byte, state learned) error {
 	before := len(f.out.Bytes)
 	if err := f.answer(ctx, cmd, words, state); err != nil {
 		return err
@@ -44,7 +49,7 @@ func (f *forwarding) own(ctx context.Context, cmd *commands.Command, words [][]b
 // where a command that asks the upstream would not be answered.
 func (f *forwarding) belongsUpstream(cmd *commands.Command, state learned) bool {
 	return state.multi || state.stream ||
-		!cmd.Guarded() && (f.relay.silence != speaking || state.restricted() || state.monitoring)
+		cmd.Asks() && (f.relay.silence != speaking || state.restricted() || state.monitoring)
 }
 
 // sendWhole forwards the command that is held, on a connection with state.
@@ -108,6 +113,9 @@ func (f *forwarding) afterOwn(before int) {
 // refused, unless it belongs upstream; another one is forwarded after all.
 func (f *forwarding) tooLong(ctx context.Context, cmd *commands.Command, follow string) error {
 	f.frame = f.in.start
+	if f.mustHold(cmd, follow) {
+		return f.refuseLong(ctx)
+	}
 	if cmd == nil {
 		f.passLong(follow)
 		return nil

@@ -11,14 +11,16 @@ import (
 // relay is a session's connection to the upstream. The session's goroutine
 // forwards commands; a goroutine of its own brings the replies to the client.
 type relay struct {
-	up     *Upstream
-	client net.Conn
+	up      *Upstream
+	session *session
 
 	// What the session's goroutine alone uses.
-	conn    net.Conn // nil: not connected
 	silence replySilence
 
 	mu       sync.Mutex
+	wire     *wire     // to the upstream; nil: not connected; changed by the session's goroutine
+	dial     uint16    // the number of that connection
+	loan     loan      // what wire reads into
 	changed  sync.Cond // something of the following, while waiting > 0
 	waiting  int
 	awaited  awaited
@@ -37,9 +39,10 @@ type relay struct {
 	// over: the client's connection must end, too.
 	over bool
 
+	// pausing: the other goroutine is to end; paused: it has, and will be started again.
+	pausing, paused bool
+
 	copying sync.WaitGroup
-	// hangUp has the session end, once what it is doing is done.
-	hangUp func()
 }
 
 // replySilence follows CLIENT REPLY.
@@ -59,8 +62,8 @@ var (
 	errUpstreamGone = errors.New("the upstream closed the connection")
 )
 
-func newRelay(up *Upstream, client net.Conn, hangUp func()) *relay {
-	r := &relay{up: up, client: client, learned: newLearned(), hangUp: hangUp}
+func newRelay(up *Upstream, s *session) *relay {
+	r := &relay{up: up, session: s, learned: newLearned()}
 	r.learned.db = up.options.DB
 	r.changed.L = &r.mu
 	return r
@@ -69,23 +72,36 @@ func newRelay(up *Upstream, client net.Conn, hangUp func()) *relay {
 // open connects, if that is not done. The error is for the client, too. When ctx
 // ends, what the upstream does not take is not waited for any more.
 func (r *relay) open(ctx context.Context) error {
-	if err := r.isOver(); err != nil || r.conn != nil && !r.isGone() {
+	if err := r.isOver(); err != nil || r.wire != nil && !r.isGone() {
 		return err
 	}
 	conn, err := r.up.connect(ctx)
 	if err != nil {
 		return err
 	}
+	r.use(conn)
+	r.bringReplies(ctx)
+	return nil
+}
+
+// use takes up a new connection.
+func (r *relay) use(conn net.Conn) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.gone, r.replies, r.asked = false, replyScanner{}, nil
-	r.mu.Unlock()
-	r.conn = conn
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetWriteDeadline(longAgo) })
+	r.dial = max(1, r.dial+1)
+	r.wire = newWire(conn, &r.loan, &r.session.stir)
+	r.wire.toldBy(r.session.poller, r.tag())
+}
+
+// bringReplies starts the goroutine that brings the replies.
+func (r *relay) bringReplies(ctx context.Context) {
+	w := r.wire
+	stop := context.AfterFunc(ctx, func() { _ = w.conn.SetWriteDeadline(longAgo) })
 	r.copying.Go(func() {
 		defer stop()
-		r.copyReplies(conn)
+		r.copyReplies(w)
 	})
-	return nil
 }
 
 func (r *relay) isGone() bool {
@@ -167,7 +183,7 @@ func (r *relay) know() learned {
 // other goroutine to find and to deal with.
 func (r *relay) send(p []byte) {
 	if len(p) > 0 {
-		_, _ = r.conn.Write(p)
+		_, _ = r.wire.Write(p)
 	}
 }
 
@@ -237,18 +253,21 @@ func (r *relay) write(p []byte) error {
 		return errOver
 	}
 	r.bound(r.learned.unasked())
-	_, err := r.client.Write(p)
+	_, err := r.client().Write(p)
 	return err
 }
+
+// client is the way to the client.
+func (r *relay) client() *wire { return r.session.in.wire }
 
 // bound limits the time that the client may take for the next write, or does not:
 // Redis waits for those who asked for what they get, but not for subscribers. It is
 // called with mu held.
 func (r *relay) bound(limited bool) {
 	if limited {
-		_ = r.client.SetWriteDeadline(time.Now().Add(r.up.stall))
+		_ = r.session.conn.SetWriteDeadline(time.Now().Add(r.up.stall))
 	} else if r.bounded {
-		_ = r.client.SetWriteDeadline(time.Time{})
+		_ = r.session.conn.SetWriteDeadline(time.Time{})
 	}
 	r.bounded = limited
 }
@@ -256,10 +275,10 @@ func (r *relay) bound(limited bool) {
 // halfClose tells the upstream that the client sends no more, and waits until it
 // has sent its last reply and closed, as long as it goes on or the client takes it.
 func (r *relay) halfClose(ctx context.Context) {
-	if r.conn == nil || r.isGone() {
+	if r.wire == nil || r.isGone() {
 		return
 	}
-	c, ok := r.conn.(interface{ CloseWrite() error })
+	c, ok := r.wire.conn.(interface{ CloseWrite() error })
 	if !ok {
 		return
 	}
@@ -278,9 +297,9 @@ func (r *relay) halfClose(ctx context.Context) {
 // close ends the connection and waits for the other goroutine, which may be writing
 // to the client. There is nothing more for that.
 func (r *relay) close() {
-	_ = r.client.Close()
-	if r.conn != nil {
-		_ = r.conn.Close()
+	_ = r.session.conn.Close()
+	if r.wire != nil {
+		_ = r.wire.conn.Close()
 	}
 	r.copying.Wait()
 }

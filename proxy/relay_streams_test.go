@@ -229,7 +229,7 @@ func TestClientsLeaveAnUpstreamThatHangs(t *testing.T) {
 // Point 29: a proxy that stops lets finish what runs, and cuts what does not.
 func TestDrain(t *testing.T) {
 	server := startRedis(t, "--enable-debug-command", "yes")
-	r := startProxyWith(t, server.URL(), proxy.Options{DrainTimeout: time.Second})
+	r := startProxyWith(t, server.URL(), proxy.Options{DrainTimeout: time.Second}, nil)
 	idle, busy, blocked, subscriber, half := r.connect(), r.connect(), r.connect(), r.connect(), r.connect()
 	idle.say("PING", "+PONG\r\n")
 	subscriber.say("SUBSCRIBE a", ack("*", "subscribe", "a", 1))
@@ -256,7 +256,7 @@ func TestDrain(t *testing.T) {
 // stopping.
 func TestDrainWithAnUpstreamThatHangs(t *testing.T) {
 	server := startRedis(t)
-	r := startProxyWith(t, server.URL(), proxy.Options{DrainTimeout: 100 * time.Millisecond})
+	r := startProxyWith(t, server.URL(), proxy.Options{DrainTimeout: 100 * time.Millisecond}, nil)
 	p := r.connect()
 	p.say("PING", "+PONG\r\n")
 	if err := server.Pause(); err != nil {

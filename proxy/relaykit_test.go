@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -59,22 +60,33 @@ func relayed(t *testing.T, args ...string) (*rig, *harness.Redis) {
 
 func startProxy(t *testing.T, url string) *rig {
 	t.Helper()
-	return startProxyWith(t, url, proxy.Options{})
+	return startProxyWith(t, url, proxy.Options{}, nil)
 }
 
 // startProxyWith serves until the test ends. The upstream is probed once.
-func startProxyWith(t *testing.T, url string, opts proxy.Options) *rig {
+// REDLOCK_TEST_QUIET=1ms has all tests park clients whenever they pause.
+func startProxyWith(t *testing.T, url string, opts proxy.Options, lockKeys []string, prepare ...func(*proxy.Server)) *rig {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(testLog{t}, nil))
 	up, err := proxy.NewUpstream(url, patience, log)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(up.Close)
 	up.Probe(t.Context())
 	r := &rig{T: t, upstream: up, locks: newMemoryLocks(), served: make(chan struct{})}
 	opts.Upstream, opts.Logger = up, log
-	opts.Table = commands.NewRelayTable(commands.Options{Locks: r.locks, MaxTTL: time.Hour, Version: "1.2.3", Upstream: up.Status})
+	opts.Table = commands.NewRelayTable(commands.Options{
+		Locks: r.locks, Register: r.locks, Aside: up, LockKeys: lockKeys,
+		MaxTTL: time.Hour, Version: "1.2.3", Upstream: up.Status,
+	})
 	r.server = proxy.NewServer(opts)
+	if quiet, err := time.ParseDuration(os.Getenv("REDLOCK_TEST_QUIET")); err == nil {
+		r.server.SetQuiet(quiet)
+	}
+	for _, do := range prepare {
+		do(r.server)
+	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

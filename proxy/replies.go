@@ -2,39 +2,54 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"io"
-	"net"
+	"os"
 )
 
-// copyReplies brings replies to the client until either connection ends.
-func (r *relay) copyReplies(conn net.Conn) {
-	var buf []byte
-	w := newWire(conn, func() []byte {
-		if buf == nil {
-			buf = borrow()
-		}
-		return buf
-	}, func() {
-		giveBack(buf)
-		buf = nil
-	})
+// copyReplies brings replies to the client until either connection ends, or until
+// it is paused.
+func (r *relay) copyReplies(w *wire) {
 	var undelivered error
-	err := w.pump(func(n int) bool {
-		undelivered = r.deliver(buf[:n])
+	deliver := func(n int) bool {
+		undelivered = r.deliver(r.loan.buf[:n])
 		return undelivered == nil
-	})
+	}
+	err := w.pump(deliver)
+	for errors.Is(err, os.ErrDeadlineExceeded) {
+		if r.pauseNow() {
+			return
+		}
+		err = w.pump(deliver)
+	}
 	if undelivered != nil {
 		err = errClientLeft
 	}
-	giveBack(buf)
-	_ = conn.Close()
+	r.loan.rest()
+	_ = w.conn.Close()
 	r.end(err)
+}
+
+// loan is a buffer for as long as there is something to read.
+type loan struct{ buf []byte }
+
+func (l *loan) room() []byte {
+	if l.buf == nil {
+		l.buf = borrow()
+	}
+	return l.buf
+}
+
+func (l *loan) rest() {
+	giveBack(l.buf)
+	l.buf = nil
 }
 
 // deliver learns from what the upstream sent, and writes to the client what is
 // for it.
 func (r *relay) deliver(p []byte) error {
 	r.mu.Lock()
+	r.stay()
 	p = r.sift(p)
 	if r.writing = len(p) > 0; r.writing {
 		r.bound(r.learned.unasked())
@@ -45,7 +60,7 @@ func (r *relay) deliver(p []byte) error {
 	if len(p) == 0 {
 		return nil
 	}
-	_, err := r.client.Write(p)
+	_, err := r.client().Write(p)
 	r.mu.Lock()
 	r.writing = false
 	r.brought++
@@ -61,6 +76,13 @@ func (r *relay) sift(p []byte) []byte {
 	taken := false
 	at := 0
 	for at < len(p) && !r.streaming(p[at]) {
+		if n := r.skim(p[at:]); n > 0 {
+			if taken {
+				kept = append(kept, p[at:at+n]...)
+			}
+			at += n
+			continue
+		}
 		mine := r.isMine(p[at])
 		if !r.replies.inside {
 			r.replies.keepHead = r.matters(p[at])
@@ -140,7 +162,7 @@ func (r *relay) end(cause error) {
 	r.gone = true
 	r.changed.Broadcast()
 	if r.over {
-		r.hangUp()
+		r.session.end()
 	}
 }
 
@@ -150,7 +172,7 @@ func (r *relay) apologise(n int, cause error) {
 	r.bound(true)
 	reply := "-" + failed.reply() + " before it answered: the command may or may not have been done\r\n"
 	for range n {
-		if _, err := io.WriteString(r.client, reply); err != nil {
+		if _, err := io.WriteString(r.client(), reply); err != nil {
 			return
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,9 +39,10 @@ type Server struct {
 	opts    Options
 	lastID  atomic.Int64
 	clients atomic.Int64
+	quiet   time.Duration // quietTime, but in tests
 
 	mu       sync.Mutex
-	sessions map[*session]struct{}
+	sessions map[int64]*session // by the client's ID
 	draining bool
 	running  sync.WaitGroup // sessions
 }
@@ -52,7 +55,7 @@ func NewServer(opts Options) *Server {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Server{opts: opts, sessions: map[*session]struct{}{}}
+	return &Server{opts: opts, sessions: map[int64]*session{}, quiet: quietTime}
 }
 
 // Clients is the number of clients connected now.
@@ -65,7 +68,9 @@ func (s *Server) Clients() int { return int(s.clients.Load()) }
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	base, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
-	server := redcon.NewServerNetwork(ln.Addr().Network(), ln.Addr().String(), s.handler(base), nil, nil)
+	poller, stopPolling := s.startPolling(base)
+	defer stopPolling()
+	server := redcon.NewServerNetwork(ln.Addr().Network(), ln.Addr().String(), s.handler(base, poller), nil, nil)
 	server.AcceptError = s.acceptError
 
 	failed := make(chan error, 1)
@@ -77,7 +82,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		err = <-failed
 	case err = <-failed:
 	}
-	s.drain(cut)
+	s.drain(base, cut)
 	return err
 }
 
@@ -98,16 +103,16 @@ func (s *Server) acceptError(err error) {
 }
 
 // handler takes each connection out of redcon's hands at its greeting.
-func (s *Server) handler(ctx context.Context) func(redcon.Conn, redcon.Command) {
+func (s *Server) handler(ctx context.Context, p *poller) func(redcon.Conn, redcon.Command) {
 	return func(conn redcon.Conn, _ redcon.Command) {
 		guarded := conn.Detach().NetConn().(*guardedConn)
-		s.start(ctx, guarded.Conn)
+		s.start(ctx, guarded.Conn, p)
 	}
 }
 
-// start runs a session of its own goroutine for a connection.
-func (s *Server) start(ctx context.Context, conn net.Conn) {
-	session := newSession(s, conn)
+// start runs a session for a connection, in a goroutine of its own.
+func (s *Server) start(ctx context.Context, conn net.Conn, p *poller) {
+	session := newSession(s, conn, p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining {
@@ -115,28 +120,34 @@ func (s *Server) start(ctx context.Context, conn net.Conn) {
 		_ = conn.Close()
 		return
 	}
-	s.sessions[session] = struct{}{}
-	s.running.Go(func() {
-		defer s.ended(session)
-		session.run(ctx)
-	})
+	s.sessions[session.client.ID] = session
+	session.in.wire.toldBy(p, tagOf(session.client.ID, 0)) // of whom the poller asks for by now
+	s.running.Add(1)
+	go s.run(ctx, session)
+}
+
+// run is a session's goroutine, from its start, or from when it is woken, until it
+// ends or is parked.
+func (s *Server) run(ctx context.Context, session *session) {
+	if !session.run(ctx) {
+		s.ended(session)
+		s.running.Done()
+	}
 }
 
 func (s *Server) ended(session *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.sessions, session)
+	delete(s.sessions, session.client.ID)
 	s.clients.Add(-1)
 }
 
 // drain ends the sessions: when they are idle, or when the time is over.
-func (s *Server) drain(cut context.CancelCauseFunc) {
-	s.mu.Lock()
-	s.draining = true
-	for session := range s.sessions {
+func (s *Server) drain(ctx context.Context, cut context.CancelCauseFunc) {
+	for _, session := range s.close() {
 		session.end()
+		s.wake(ctx, session)
 	}
-	s.mu.Unlock()
 	done := make(chan struct{})
 	go func() { s.running.Wait(); close(done) }()
 	if waited(done, s.opts.DrainTimeout) {
@@ -144,9 +155,19 @@ func (s *Server) drain(cut context.CancelCauseFunc) {
 	}
 	cut(commands.ErrShuttingDown)
 	if !waited(done, lastWords) {
-		s.closeAll()
+		for _, session := range s.close() {
+			_ = session.conn.Close()
+		}
 		<-done
 	}
+}
+
+// close takes no more sessions, and gives those that there are.
+func (s *Server) close() []*session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.draining = true
+	return slices.Collect(maps.Values(s.sessions))
 }
 
 // lastWords is how long commands that were cut off have to answer their clients.
@@ -160,14 +181,6 @@ func waited(done <-chan struct{}, limit time.Duration) bool {
 		return true
 	case <-timer.C:
 		return false
-	}
-}
-
-func (s *Server) closeAll() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for session := range s.sessions {
-		_ = session.conn.Close()
 	}
 }
 

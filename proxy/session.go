@@ -3,10 +3,8 @@ package proxy
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
-	"os"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -33,44 +31,57 @@ type session struct {
 	excerpt []byte // of a command that is being thrown away
 	left    bool   // the client left while a command waited
 	relay   *relay // nil without an upstream
+	// blocking: a command that may block was forwarded since the upstream was quiet.
+	blocking bool
+	poller   *poller // nil: sessions are not parked
+	stir     stir
 
 	mu       sync.Mutex // of the connection's read deadline
 	watching bool       // a watch reads from the connection
+	asked    bool       // the session was asked to rest
+	parked   bool       // the session has no goroutine
 	// ending: the session is to end at the next frame that has not begun to arrive.
 	ending atomic.Bool
 }
 
-func newSession(s *Server, conn net.Conn) *session {
+func newSession(s *Server, conn net.Conn, p *poller) *session {
 	session := &session{
-		conn: conn, table: s.opts.Table, log: s.opts.Logger,
-		in: newInput(conn),
+		conn: conn, table: s.opts.Table, log: s.opts.Logger, poller: p,
 		client: commands.Client{
 			ID: s.lastID.Add(1), Proto: 2, Since: time.Now(),
 			Addr: conn.RemoteAddr(), LocalAddr: conn.LocalAddr(),
 		},
 	}
+	session.stir.happened()
+	session.in = newInput(conn, &session.stir)
 	if s.opts.Upstream != nil {
-		session.relay = newRelay(s.opts.Upstream, conn, session.end)
+		session.relay = newRelay(s.opts.Upstream, session)
 	}
 	return session
 }
 
-// run serves the client until it leaves, errs, or ctx ends. A panic costs this
-// client its connection, and no other.
-func (s *session) run(ctx context.Context) {
-	defer s.in.release()
-	defer s.conn.Close()
-	if s.relay != nil {
-		defer s.relay.close()
-	}
+// run serves the client until it leaves, errs, or ctx ends, or until it is parked. A
+// panic costs this client its connection, and no other.
+func (s *session) run(ctx context.Context) (parked bool) {
+	defer func() {
+		if !parked {
+			s.close()
+		}
+	}()
 	defer func() {
 		if p := recover(); p != nil {
 			s.log.Error("a session failed", "client", s.client.Addr, "panic", p, "stack", string(debug.Stack()))
 			s.out.Undelivered()
 		}
 	}()
-	s.client.Watch = s.watch
+	s.resume(ctx)
 	err := s.converse(ctx)
+	for errors.Is(err, errAtRest) {
+		if s.park(ctx) {
+			return true
+		}
+		err = s.converse(ctx)
+	}
 	var protocol *ProtocolError
 	if errors.As(err, &protocol) {
 		s.client.Refuse("ERR "+protocol.Error(), &s.out)
@@ -82,6 +93,15 @@ func (s *session) run(ctx context.Context) {
 	if s.relay != nil {
 		s.partFromUpstream(ctx, err)
 	}
+	return false
+}
+
+func (s *session) close() {
+	if s.relay != nil {
+		s.relay.close()
+	}
+	_ = s.conn.Close()
+	s.in.release()
 }
 
 func (s *session) converse(ctx context.Context) error {
@@ -99,11 +119,11 @@ func (s *session) end() {
 	s.setReadDeadline()
 }
 
-// setReadDeadline has reads fail where the session is to end. A watch goes on even
-// then: its client may leave. It is called with mu held.
+// setReadDeadline has reads fail where the session is to end or to rest. A watch goes
+// on even then: its client may leave. It is called with mu held.
 func (s *session) setReadDeadline() {
 	var deadline time.Time
-	if s.ending.Load() && !s.watching {
+	if (s.ending.Load() || s.asked) && !s.watching {
 		deadline = longAgo
 	}
 	_ = s.conn.SetReadDeadline(deadline)
@@ -145,20 +165,10 @@ func (s *session) more() error {
 	return s.endOfInput(s.in.fill())
 }
 
-// endOfInput takes the deadline by which a session is told to end for the end of
-// the client's bytes.
-func (s *session) endOfInput(err error) error {
-	if s.ending.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
-		return io.EOF
-	}
-	return err
-}
-
 // command handles the command whose name has just been scanned.
 func (s *session) command(ctx context.Context) error {
-	name, long := s.in.scanner.name()
-	cmd := s.table.Lookup(name)
-	if cmd == nil || long {
+	if name, long := s.in.scanner.name(); long || !s.table.Known(name) {
+		s.client.AbortMulti()
 		return s.discard(s.table.Unknown)
 	}
 	whole, err := s.collect()
@@ -166,13 +176,14 @@ func (s *session) command(ctx context.Context) error {
 		return err
 	}
 	if !whole {
+		s.client.AbortMulti()
 		return s.discard(tooLong)
 	}
 	words, err := s.in.words()
 	if err != nil {
 		return err
 	}
-	s.table.Run(ctx, cmd, &s.client, words, &s.out)
+	s.table.Run(ctx, s.table.Serve(&s.client, words), &s.client, words, &s.out)
 	s.in.skip()
 	if s.left {
 		return errClientLeft
@@ -250,6 +261,6 @@ func (s *session) write(p []byte) error {
 		return s.relay.write(p)
 	}
 	_ = s.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
-	_, err := s.conn.Write(p)
+	_, err := s.in.wire.Write(p)
 	return err
 }

@@ -47,6 +47,7 @@ type Upstream struct {
 	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
 	log     *slog.Logger
 	dials   chan struct{}
+	aside   *aside
 	// stall and farewell are stallTime and farewellTime, but in tests.
 	stall, farewell time.Duration
 
@@ -71,9 +72,11 @@ func NewUpstream(url string, timeout time.Duration, log *slog.Logger) (*Upstream
 	if timeout == 0 {
 		opts.DialTimeout = DefaultUpstreamTimeout
 	}
+	dial := redis.NewDialer(opts)
 	return &Upstream{
-		name: opts.Addr, options: opts, dial: redis.NewDialer(opts), log: log,
+		name: opts.Addr, options: opts, dial: dial, log: log,
 		dials: make(chan struct{}, maxDials),
+		aside: newAside(*opts, dial),
 		stall: stallTime, farewell: farewellTime,
 	}, nil
 }

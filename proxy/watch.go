@@ -38,7 +38,8 @@ var longAgo = time.Unix(1, 0)
 func (s *session) watchReads(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.watching = on
+	s.watching, s.asked = on, false
+	s.stir.happened()
 	s.setReadDeadline()
 }
 

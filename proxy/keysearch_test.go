@@ -1,0 +1,111 @@
+package proxy
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"redlock-proxy/commands"
+)
+
+// frameOf is a command in RESP, whose line ends may be any two bytes where Redis
+// does not look at them.
+func frameOf(random *rand.Rand, words []string) string {
+	end := func() string {
+		if random.IntN(4) == 0 {
+			return string([]byte{byte(random.IntN(256)), '\r'})
+		}
+		return "\r\n"
+	}
+	frame := fmt.Sprintf("*%d\r\n", len(words))
+	for _, w := range words {
+		frame += fmt.Sprintf("$%d\r\n%s%s", len(w), w, end())
+	}
+	return frame
+}
+
+func randomWords(random *rand.Rand) []string {
+	pieces := []string{"", "a", "lock:1", "lock:2", "$5\r\nlock:", "\r\n", "*1\r\n", strings.Repeat("v", 300), "lock:\x00\xff"}
+	words := []string{"name"}
+	for range random.IntN(6) {
+		words = append(words, pieces[random.IntN(len(pieces))])
+	}
+	return words
+}
+
+// The first argument is there as soon as all its bytes are, and not before.
+func TestFirstArg(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	for range 2000 {
+		words := randomWords(random)
+		frame := frameOf(random, words)
+		for cut := range len(frame) + 1 {
+			in := &input{scanner: newFrameScanner(DefaultLimits()), buf: []byte(frame), end: cut}
+			ev, err := in.event()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ev != frameName {
+				continue
+			}
+			want, begun := "", true
+			needed := in.scanned
+			if len(words) > 1 {
+				want = words[1]
+				needed += len(fmt.Sprintf("\r\n$%d\r\n", len(want))) + len(want)
+				begun = cut >= needed
+			}
+			if got, whole := in.firstArg(); whole != begun || whole && string(got) != want {
+				t.Fatalf("%q, %d bytes: %q, %v, want %q, %v", frame, cut, got, whole, want, begun)
+			}
+		}
+	}
+}
+
+// What has no first argument of a sensible length need not be waited for.
+func TestFirstArgThatIsNone(t *testing.T) {
+	for _, frame := range []string{"*1\r\n$3\r\nGET", "*2\r\n$3\r\nGET\r\n$9999999\r\n", "*2\r\n$3\r\nGET\r\n$x\r\n", "*2\r\n$3\r\nGET\r\n$-1\r\n", "*2\r\n$3\r\nGET\r\n:3\r\nabc"} {
+		in := &input{scanner: newFrameScanner(DefaultLimits()), buf: []byte(frame), end: len(frame)}
+		if ev, err := in.event(); ev != frameName || err != nil {
+			t.Fatalf("%q: %v, %v", frame, ev, err)
+		}
+		if key, whole := in.firstArg(); !whole || len(key) > 3 {
+			t.Errorf("%q: %q, %v", frame, key, whole)
+		}
+	}
+}
+
+// The walk over a frame in pieces finds the lock key that looking at its words finds.
+func TestKeyWalk(t *testing.T) {
+	random := rand.New(rand.NewPCG(2, 2))
+	isLock := func(key []byte) bool { return strings.HasPrefix(string(key), "lock:") }
+	table := commands.NewRelayTable(commands.Options{LockKeys: []string{"lock:*"}})
+	for range 20_000 {
+		words := randomWords(random)
+		words[0] = []string{"del", "mset", "bitop", "blpop"}[random.IntN(4)]
+		frame := frameOf(random, words)
+		cut := random.IntN(len(frame) + 1)
+		first, total, size := wholeWords(nil, []byte(frame[:cut]))
+		if cut > len("*1\r\n") && total != len(words) {
+			t.Fatalf("%q: %d words", frame, total)
+		}
+		if len(first) == 0 {
+			continue
+		}
+		places, locked, known := table.Ahead(first, total)
+		w := &keyWalk{index: len(first), places: places, isLock: isLock}
+		var err error
+		for rest := frame[size:]; len(rest) > 0 && err == nil && !locked; {
+			n := 1 + random.IntN(len(rest))
+			err, rest = w.over([]byte(rest[:n])), rest[n:]
+		}
+		want := false
+		for i, word := range words {
+			want = want || places.Has(i) && isLock([]byte(word))
+		}
+		if got := locked || err != nil; got != want || !known {
+			t.Fatalf("%q cut at %d: %v (%v), want %v", words, cut, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,277 @@
+package proxy_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/proxy"
+)
+
+// locking starts a redis-server and a proxy in front of it whose lock keys are
+// lock:*.
+func locking(t *testing.T, args ...string) (*rig, *harness.Redis) {
+	t.Helper()
+	server := startRedis(t, args...)
+	return startProxyWith(t, server.URL(), proxy.Options{}, []string{"lock:*"}), server
+}
+
+// expectNothing fails if something of these lock keys stands on the upstream.
+func expectNothing(t *testing.T, server *harness.Redis, keys ...string) {
+	t.Helper()
+	for _, key := range keys {
+		dial(t, server.Addr()).say("EXISTS "+key, ":0\r\n")
+	}
+}
+
+// exchange is what a client sends, and what it must get.
+type exchange struct{ sent, want string }
+
+// script sends all of them at once and expects the replies.
+func (p *peer) script(all []exchange) {
+	p.Helper()
+	sent, want := "", ""
+	for _, e := range all {
+		sent, want = sent+cmd(e.sent), want+e.want
+	}
+	p.send(sent)
+	p.expect(want)
+}
+
+// mixedPipeline has commands on lock keys and on others, in every form in which keys
+// are looked for.
+var mixedPipeline = []exchange{
+	{"SET a 1", "+OK\r\n"},
+	{"SET lock:a me NX PX 30000", "+OK\r\n"},
+	{"SET a 2", "+OK\r\n"},
+	{"set lock:a you nx px 30000", "$-1\r\n"},
+	{"GET a", bulk("2")},
+	{"GET lock:a", bulk("me")},
+	{"MGET a b", "*2\r\n" + bulk("2") + "$-1\r\n"},
+	{"MGET lock:a lock:b", "*2\r\n" + bulk("me") + "$-1\r\n"},
+	{"MSET b 3 c 4", "+OK\r\n"},
+	{"DEL lock:b", ":0\r\n"},
+	{"DEL b c", ":2\r\n"},
+	{"UNLINK lock:a lock:b", ":1\r\n"},
+	{"GET", "-ERR wrong number of arguments for 'get' command\r\n"},
+	{"SETNX lock:a x", ":1\r\n"},
+	{"EXISTS lock:a lock:b lock:a", ":2\r\n"},
+	{"LPUSH lock:a x", "-ERR lock key 'lock:a': 'lpush' cannot run on the lock masters; a lock key is a string with an expiry, held by a majority of them\r\n"},
+	{"DEL lock:a a", "-ERR 'del' names lock keys and others: 'lock:a' stands on the lock masters, 'a' on the upstream; send two commands\r\n"},
+	{"RENAME a lock:a", "-ERR lock key 'lock:a': 'rename' cannot run on the lock masters; a lock key is a string with an expiry, held by a majority of them\r\n"},
+	{"OBJECT ENCODING lock:a", "-ERR lock key 'lock:a': 'object' cannot run on the lock masters; a lock key is a string with an expiry, held by a majority of them\r\n"},
+	{"OBJECT ENCODING a", bulk("int")},
+	{"XREAD COUNT 1 STREAMS lock:a 0", "-ERR lock key 'lock:a': 'xread' cannot run on the lock masters; a lock key is a string with an expiry, held by a majority of them\r\n"},
+	{"LOCK lock:b me PX 1000", ":1000\r\n"},
+	{"GET lock:b", bulk("me")},
+	{"UNLOCK lock:b me", ":1\r\n"},
+	{"DEL lock:a", ":1\r\n"},
+	{"EXISTS lock:a", ":0\r\n"},
+	{"PING", "+PONG\r\n"},
+}
+
+// A lock key is on the masters and never on the upstream, any other key is on the
+// upstream, and a pipeline of both is answered in order.
+func TestLockKeysStandOnTheMasters(t *testing.T) {
+	r, server := locking(t)
+	p := r.connect()
+	p.say("SET lock:k me NX PX 30000", "+OK\r\n")
+	p.say("SET other me NX PX 30000", "+OK\r\n")
+	if got := r.locks.holder(0, "lock:k"); got != "me" {
+		t.Errorf("the masters have %q", got)
+	}
+	expectNothing(t, server, "lock:k")
+	dial(t, server.Addr()).say("GET other", bulk("me"))
+	p.script(mixedPipeline)
+	dial(t, server.Addr()).say("KEYS lock:*", "*0\r\n")
+}
+
+// However the bytes are cut, a lock key is found.
+func TestLockKeysCutAnywhere(t *testing.T) {
+	r, server := locking(t)
+	sent, want := "", ""
+	for _, e := range mixedPipeline {
+		sent, want = sent+cmd(e.sent), want+e.want
+	}
+	sent += "SET lock:a 'in line' NX\r\nSET b \"in line\"\r\n" + lines("DEL lock:a", "DEL b")
+	want += "+OK\r\n+OK\r\n:1\r\n:1\r\n"
+	p := r.connect()
+	for at := 1; at < len(sent); at += 1 + at%3 {
+		p.send(sent[:at])
+		p.send(sent[at:])
+		p.expect(want)
+	}
+	p = r.connect()
+	for i := range len(sent) {
+		p.send(sent[i : i+1])
+	}
+	p.expect(want)
+	dial(t, server.Addr()).say("KEYS lock:*", "*0\r\n")
+}
+
+// Lock keys of different databases are different, and the database is learned as for
+// LOCK.
+func TestLockKeysAreOfTheSelectedDatabase(t *testing.T) {
+	r, _ := locking(t)
+	p := r.connect()
+	p.script([]exchange{
+		{"SELECT 3", "+OK\r\n"}, {"SET lock:a three", "+OK\r\n"}, {"SELECT 0", "+OK\r\n"}, {"GET lock:a", "$-1\r\n"},
+		{"CLIENT REPLY SKIP", ""}, {"SELECT 3", ""}, {"GET lock:a", bulk("three")},
+	})
+}
+
+// What looks at all keys sees those of the upstream.
+func TestCommandsOnAllKeysAreForwarded(t *testing.T) {
+	r, server := locking(t)
+	p := r.connect()
+	p.script([]exchange{
+		{"SET lock:a me", "+OK\r\n"}, {"SET a 1", "+OK\r\n"},
+		{"KEYS *", "*1\r\n" + bulk("a")}, {"SCAN 0", "*2\r\n" + bulk("0") + "*1\r\n" + bulk("a")}, {"DBSIZE", ":1\r\n"}, {"RANDOMKEY", bulk("a")},
+		{"FLUSHDB", "+OK\r\n"}, {"SET a 1", "+OK\r\n"}, {"SWAPDB 0 1", "+OK\r\n"}, {"FLUSHALL", "+OK\r\n"},
+		{"GET a", "$-1\r\n"}, {"GET lock:a", bulk("me")},
+		{"SUBSCRIBE lock:a", "*3\r\n" + bulk("subscribe") + bulk("lock:a") + ":1\r\n"},
+		{"GET lock:a", "-ERR Can't execute 'get': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n"},
+	})
+	dial(t, server.Addr()).say("PUBLISH lock:a m", ":1\r\n")
+	p.expect("*3\r\n" + bulk("message") + bulk("lock:a") + bulk("m"))
+}
+
+// Commands on lock keys need the upstream's login, as LOCK does.
+func TestLockKeysNeedTheUpstreamsLogin(t *testing.T) {
+	r, _ := locking(t, "--requirepass", "secret")
+	p := r.connect()
+	for _, line := range []string{"SET lock:a x", "GET lock:a", "DEL lock:a a", "LPUSH lock:a x", "EVAL s 1 lock:a", "WATCH lock:a", "SCRIPT LOAD x"} {
+		p.say(line, noAuth)
+	}
+	p.script([]exchange{{"AUTH secret", "+OK\r\n"}, {"SET lock:a x", "+OK\r\n"}, {"WATCH lock:a", "+OK\r\n"}, {"RESET", "+RESET\r\n"}, {"GET lock:a", noAuth}})
+}
+
+// CLIENT REPLY silences the answers of commands on lock keys, which are carried out.
+func TestLockKeysInSilence(t *testing.T) {
+	r, _ := locking(t)
+	p := r.connect()
+	p.script([]exchange{
+		{"CLIENT REPLY SKIP", ""}, {"SET lock:a x", ""}, {"GET lock:a", bulk("x")},
+		{"CLIENT REPLY OFF", ""}, {"SET lock:a y", ""}, {"WATCH lock:a", ""}, {"MULTI", ""}, {"DEL lock:a", ""}, {"EXEC", ""}, {"SET a 1", ""},
+		{"CLIENT REPLY ON", "+OK\r\n"}, {"GET lock:a", "$-1\r\n"}, {"GET a", bulk("1")},
+	})
+}
+
+// Behind a MULTI that was not answered nobody can say what a command would do: the
+// connection ends, and nothing is done.
+func TestLockKeyInAnUnheardTransactionEndsTheConnection(t *testing.T) {
+	r, server := locking(t)
+	p := r.connect()
+	p.send(lines("CLIENT REPLY OFF", "MULTI", "SET a 1", "SET lock:a x", "EXEC", "CLIENT REPLY ON"))
+	p.expectAll("")
+	expectNothing(t, server, "a", "lock:a")
+	if got := r.locks.holder(0, "lock:a"); got != "" {
+		t.Errorf("the masters have %q", got)
+	}
+}
+
+// A key of more than a megabyte is no lock key, and such a command streams.
+func TestLongCommandsBesideLockKeys(t *testing.T) {
+	r, server := locking(t)
+	p := r.connect()
+	mega := strings.Repeat("v", 1<<20)
+	long := "lock:" + mega
+	p.send(array("SET", long, "x") + array("SET", "a", mega+mega) + array("MSET", "b", mega, "c", mega) + array("STRLEN", "c") + array("DEL", long, "a", "b", "c"))
+	p.expect(fmt.Sprintf("+OK\r\n+OK\r\n+OK\r\n:%d\r\n:4\r\n", len(mega)))
+	p.send(array("EVAL", "return #ARGV[1]", "1", "a", mega) + array("EVAL", "return #ARGV[1]", "0", mega))
+	p.expect(fmt.Sprintf(":%d\r\n:%[1]d\r\n", len(mega)))
+	tooLong := "-ERR command too long: the proxy takes 1048576 bytes for a command of its own\r\n"
+	p.send(array("SET", "lock:a", mega) + array("MSET", "lock:a", mega, "lock:b", mega) + array("EVAL", "return 1", "1", "lock:a", mega) +
+		array("SORT", "a", "BY", mega, "STORE", "lock:a") + array("WATCH", "a", mega) + cmd("PING"))
+	p.expect(strings.Repeat(tooLong, 5) + "+PONG\r\n")
+	expectNothing(t, server, "lock:a", "lock:b", "a")
+}
+
+// A lock key far behind others, when the beginning of the command is forwarded
+// already, ends the connection, and the upstream does nothing.
+func TestLockKeyFarBehindOthersIsNeverWritten(t *testing.T) {
+	mega := strings.Repeat("v", 1<<20)
+	refused := func(key string) string {
+		return "-ERR command too long: it names lock key '" + key + "' beyond its first 1048576 bytes\r\n"
+	}
+	many := []string{"DEL"}
+	for i := range 200_000 {
+		many = append(many, fmt.Sprintf("key:%d", i))
+	}
+	for _, c := range []struct{ sent, want string }{
+		{array("MSET", "a", mega, "lock:a", "x"), refused("lock:a")},
+		{array("MSET", "a", mega, "lock:a", mega), refused("lock:a")},
+		{array("MSET", "a", mega, "lock", "lock:a") + cmd("ECHO lock:a"), "+OK\r\n" + bulk("lock:a")},
+		{array(many...), ":0\r\n"},
+		{array(append(many, "lock:z")...), refused("lock:z")},
+		{array("EVAL", "return redis.call('set', ARGV[2], 1)", "0", mega, "lock:e"), refused("lock:e")},
+	} {
+		r, server := locking(t)
+		p := r.connect()
+		p.send(cmd("PING"))
+		p.send(c.sent)
+		p.expect("+PONG\r\n" + c.want)
+		if strings.HasPrefix(c.want, "-") {
+			p.expectAll("")
+			expectNothing(t, server, "a", "lock:a", "lock:z", "lock:e")
+		}
+	}
+}
+
+// Several threads share one connection, as with StackExchange.Redis: their commands
+// come in any order, a transaction in one burst, and each gets its own answer.
+func TestManyThreadsOnOneConnection(t *testing.T) {
+	r, _ := locking(t)
+	p := r.connect()
+	var mu sync.Mutex
+	answers := make(chan chan string, 1000)
+	go func() {
+		for waiting := range answers {
+			got, _ := readReply(p.in)
+			waiting <- got
+		}
+	}()
+	send := func(commands ...string) []string {
+		var waiting []chan string
+		mu.Lock()
+		for range commands {
+			w := make(chan string, 1)
+			waiting = append(waiting, w)
+			answers <- w
+		}
+		p.send(lines(commands...))
+		mu.Unlock()
+		var got []string
+		for _, w := range waiting {
+			got = append(got, <-w)
+		}
+		return got
+	}
+	var burst sync.Mutex // a transaction with a condition keeps others' from coming between
+	var threads sync.WaitGroup
+	for i := range 8 {
+		threads.Go(func() {
+			key, other := fmt.Sprintf("lock:%d", i), fmt.Sprintf("other:%d", i)
+			for range 50 {
+				if got := send("SET "+key+" me EX 30 NX", "INCR "+other); got[0] != "+OK\r\n" {
+					t.Errorf("took %s: %q", key, got)
+				}
+				burst.Lock()
+				if got := send("WATCH "+key, "GET "+key); got[0] != "+OK\r\n" || got[1] != bulk("me") {
+					t.Errorf("looked at %s: %q", key, got)
+				}
+				if got := send("MULTI", "DEL "+key, "EXEC"); strings.Join(got, "") != "+OK\r\n+QUEUED\r\n*1\r\n:1\r\n" {
+					t.Errorf("released %s: %q", key, got)
+				}
+				burst.Unlock()
+			}
+		})
+	}
+	threads.Wait()
+	close(answers)
+	for i := range 8 {
+		r.connect().say(fmt.Sprintf("GET other:%d", i), bulk("50"))
+	}
+}

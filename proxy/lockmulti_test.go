@@ -1,0 +1,207 @@
+package proxy_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"redlock-proxy/proxy"
+)
+
+const (
+	queued     = "+QUEUED\r\n"
+	ok         = "+OK\r\n"
+	execAbort  = "-EXECABORT Transaction discarded because of previous errors.\r\n"
+	nestedIn   = "-ERR MULTI calls can not be nested\r\n"
+	watchIn    = "-ERR WATCH inside MULTI is not allowed\r\n"
+	lateSet    = "-ERR 'set' on a lock key in a transaction on other keys: lock keys stand on the lock masters; send two transactions\r\n"
+	lateDel    = "-ERR 'del' on a lock key in a transaction on other keys: lock keys stand on the lock masters; send two transactions\r\n"
+	otherSet   = "-ERR 'SET' in a transaction on lock keys: 'a' stands on the upstream; send two transactions\r\n"
+	mixedWatch = "-ERR 'watch' of lock keys and others: the ones stand on the lock masters, the others on the upstream; watch one kind at a time\r\n"
+	notAllowed = "-ERR Command not allowed inside a transaction\r\n"
+)
+
+// lockTransactions are transactions of one client each, on a proxy whose lock:a holds
+// "me" and whose upstream has nothing.
+var lockTransactions = []struct {
+	name     string
+	script   []exchange
+	upstream string // what the upstream's key a holds in the end
+	lock     string // what lock:a does
+}{
+	{"watched, unchanged", []exchange{{"WATCH lock:a", ok}, {"GET lock:a", bulk("me")}, {"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
+	{"watched, changed", []exchange{{"WATCH lock:a", ok}, {"SET lock:a you", ok}, {"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*-1\r\n"}}, "", "you"},
+	{"watched, changed, then unwatched", []exchange{{"WATCH lock:a", ok}, {"SET lock:a you", ok}, {"UNWATCH", ok}, {"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
+	{"discarded", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"DEL lock:a", queued}, {"DISCARD", ok}, {"GET lock:a", bulk("me")}}, "", "me"},
+	{"a watch ends with its EXEC", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"EXEC", "*0\r\n"}, {"SET lock:a you", ok}, {"MULTI", ok}, {"GET lock:a", queued}, {"EXEC", "*1\r\n" + bulk("you")}}, "", "you"},
+	{"a watch ends with DISCARD", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"DISCARD", ok}, {"SET lock:a you", ok}, {"MULTI", ok}, {"GET lock:a", queued}, {"EXEC", "*1\r\n" + bulk("you")}}, "", "you"},
+	{"without a watch", []exchange{{"MULTI", ok}, {"SET lock:a you XX", queued}, {"PEXPIRE lock:a 1000", queued}, {"EXEC", "*2\r\n+OK\r\n:1\r\n"}}, "", "you"},
+	{"the lock command first", []exchange{{"MULTI", ok}, {"GET lock:a", queued}, {"SET a 1", otherSet}, {"EXEC", execAbort}}, "", "me"},
+	{"the lock command last", []exchange{{"MULTI", ok}, {"SET a 1", queued}, {"DEL lock:a", lateDel}, {"SET a 2", queued}, {"EXEC", execAbort}}, "", "me"},
+	{"an error first", []exchange{{"MULTI", ok}, {"GET", "-ERR wrong number of arguments for 'get' command\r\n"}, {"DEL lock:a", lateDel}, {"EXEC", execAbort}}, "", "me"},
+	{"only others, a lock key watched", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"SET a 1", otherSet}, {"DEL lock:a", queued}, {"EXEC", execAbort}, {"SET a 2", ok}}, "2", "me"},
+	{"only others", []exchange{{"WATCH a", ok}, {"MULTI", ok}, {"SET a 1", queued}, {"EXEC", "*1\r\n+OK\r\n"}, {"DEL lock:a", ":1\r\n"}}, "1", ""},
+	{"another key watched", []exchange{{"WATCH a", ok}, {"MULTI", ok}, {"DEL lock:a", lateDel}, {"EXEC", execAbort}, {"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
+	{"another key watched and unwatched", []exchange{{"WATCH a", ok}, {"UNWATCH", ok}, {"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
+	{"keys of both kinds watched", []exchange{{"WATCH lock:a a", "-ERR 'watch' names lock keys and others: 'lock:a' stands on the lock masters, 'a' on the upstream; send two commands\r\n"}, {"MULTI", ok}, {"SET a 1", queued}, {"EXEC", "*1\r\n+OK\r\n"}}, "1", "me"},
+	{"a lock key, then another watched", []exchange{{"WATCH lock:a", ok}, {"WATCH a", mixedWatch}, {"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
+	{"another, then a lock key watched", []exchange{{"WATCH a", ok}, {"WATCH lock:a", mixedWatch}, {"MULTI", ok}, {"SET a 1", queued}, {"EXEC", "*1\r\n+OK\r\n"}, {"WATCH lock:a", ok}, {"UNWATCH", ok}}, "1", "me"},
+	{"nested", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"MULTI", nestedIn}, {"WATCH lock:a", watchIn}, {"WATCH a", watchIn}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
+	{"nested in the upstream's", []exchange{{"MULTI", ok}, {"MULTI", nestedIn}, {"WATCH a", watchIn}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
+	{"a lock key watched in the upstream's", []exchange{{"MULTI", ok}, {"WATCH lock:a", watchIn}, {"SET a 1", queued}, {"EXEC", "*1\r\n+OK\r\n"}}, "1", "me"},
+	{"without MULTI", []exchange{{"WATCH lock:a", ok}, {"EXEC", "-ERR EXEC without MULTI\r\n"}, {"DISCARD", "-ERR DISCARD without MULTI\r\n"}, {"SET lock:a you", ok}, {"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*-1\r\n"}}, "", "you"},
+	{"the proxy's commands", []exchange{{"MULTI", ok}, {"GET lock:a", queued}, {"LOCK lock:a x PX 1000", notAllowed}, {"UNLOCK lock:a me", notAllowed}, {"PROXY INFO", notAllowed}, {"EXEC", execAbort}}, "", "me"},
+	{"the proxy's commands in the upstream's", []exchange{{"MULTI", ok}, {"LOCK lock:a x PX 1000", "-ERR unknown command 'LOCK', with args beginning with: 'lock:a' 'x' 'PX' '1000' \r\n"}, {"EXEC", execAbort}}, "", "me"},
+	{"what has no keys", []exchange{{"MULTI", ok}, {"GET lock:a", queued}, {"PING", "-ERR 'PING' in a transaction on lock keys: only commands on lock keys can be part of it\r\n"}, {"EXEC", execAbort}, {"PING", "+PONG\r\n"}}, "", "me"},
+	{"what cannot be done", []exchange{{"MULTI", ok}, {"LPUSH lock:a x", "-ERR lock key 'lock:a': 'lpush' cannot run on the lock masters; a lock key is a string with an expiry, held by a majority of them\r\n"}, {"GET lock:a", queued}, {"EXEC", execAbort}}, "", "me"},
+	{"an error while it runs", []exchange{{"MULTI", ok}, {"INCR lock:a", queued}, {"SET lock:a you", queued}, {"EXEC", "*2\r\n-ERR value is not an integer or out of range\r\n+OK\r\n"}}, "", "you"},
+	{"a wrong number of words", []exchange{{"MULTI", ok}, {"GET lock:a", queued}, {"GET lock:a x", "-ERR wrong number of arguments for 'get' command\r\n"}, {"EXEC", execAbort}}, "", "me"},
+	{"EXEC with a word", []exchange{{"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC x", "-EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command\r\n"}, {"EXEC", "-ERR EXEC without MULTI\r\n"}}, "", "me"},
+	{"reset", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"DEL lock:a", queued}, {"RESET", "+RESET\r\n"}, {"EXEC", "-ERR EXEC without MULTI\r\n"}, {"SET lock:a you", ok}, {"MULTI", ok}, {"GET lock:a", queued}, {"EXEC", "*1\r\n" + bulk("you")}}, "", "you"},
+	{"quit", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"DEL lock:a", queued}, {"QUIT", ok}}, "", "me"},
+	{"in another database", []exchange{{"SELECT 2", ok}, {"MULTI", ok}, {"SET lock:a two", queued}, {"SELECT 0", "-ERR 'SELECT' in a transaction on lock keys: only commands on lock keys can be part of it\r\n"}, {"DISCARD", ok}, {"MULTI", ok}, {"SET lock:a two", queued}, {"EXEC", "*1\r\n+OK\r\n"}, {"SELECT 0", ok}, {"GET lock:a", bulk("me")}}, "", "me"},
+	{"twice", []exchange{{"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}, {"MULTI", ok}, {"SET a 1", queued}, {"EXEC", "*1\r\n+OK\r\n"}, {"MULTI", ok}, {"SETNX lock:a x", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "1", "x"},
+	{"its keys are those of the upstream's next", []exchange{{"MULTI", ok}, {"DEL lock:a", queued}, {"DISCARD", ok}, {"SET a 1", ok}, {"GET a", bulk("1")}}, "1", "me"},
+}
+
+// Transactions on lock keys are the proxy's, all others the upstream's, and none is
+// both; in bursts, and command by command.
+func TestTransactionsOnLockKeys(t *testing.T) {
+	r, server := locking(t)
+	direct := dial(t, server.Addr())
+	for _, c := range lockTransactions {
+		for _, burst := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/burst=%v", c.name, burst), func(t *testing.T) {
+				p := dial(t, r.addr)
+				for _, line := range []string{"SELECT 2", "DEL lock:a", "SELECT 0", "SET lock:a me", "DEL a"} {
+					p.ask(line)
+				}
+				if burst {
+					p.script(c.script)
+				} else {
+					for _, e := range c.script {
+						p.say(e.sent, e.want)
+					}
+				}
+				if got := r.locks.holder(0, "lock:a"); got != c.lock {
+					t.Errorf("lock:a holds %q, want %q", got, c.lock)
+				}
+				want := bulk(c.upstream)
+				if c.upstream == "" {
+					want = "$-1\r\n"
+				}
+				direct.say("GET a", want)
+				direct.say("KEYS lock:*", "*0\r\n")
+			})
+		}
+	}
+}
+
+// In RESP3 an EXEC that is not carried out has that protocol's null.
+func TestTransactionOnLockKeysInRESP3(t *testing.T) {
+	r, _ := locking(t)
+	p := r.connect()
+	p.ask("HELLO 3")
+	p.script([]exchange{{"WATCH lock:a", ok}, {"SET lock:a x", ok}, {"MULTI", ok}, {"GET lock:a", queued}, {"EXEC", "_\r\n"},
+		{"MULTI", ok}, {"GET lock:b", queued}, {"EXEC", "*1\r\n_\r\n"}})
+}
+
+// A client that leaves within a transaction has done nothing, and is forgotten.
+func TestClientLeavesWithinATransactionOnLockKeys(t *testing.T) {
+	r, _ := locking(t)
+	p := r.connect()
+	p.script([]exchange{{"SET lock:a me", ok}, {"WATCH lock:a", ok}, {"MULTI", ok}, {"DEL lock:a", queued}})
+	p.conn.Close()
+	eventually(t, "the end of the client", func() bool { return r.server.Clients() == 0 })
+	r.connect().say("GET lock:a", bulk("me"))
+}
+
+// Long commands and protocol errors in a transaction on lock keys.
+func TestLongCommandInATransactionOnLockKeys(t *testing.T) {
+	r, server := locking(t)
+	mega := strings.Repeat("v", 1<<20)
+	tooLong := "-ERR command too long: the proxy takes 1048576 bytes for a command of its own\r\n"
+	for _, first := range []string{"GET lock:a", "SET a 1"} {
+		p := r.connect()
+		p.send(lines("MULTI", first) + array("SET", "lock:a", mega) + cmd("EXEC") + cmd("PING"))
+		p.expect(ok + queued + tooLong + execAbort + "+PONG\r\n")
+	}
+	p := r.connect()
+	p.send(lines("MULTI", "SET lock:a x") + "*2\r\n$x\r\n")
+	p.expectAll(ok + queued + "-ERR Protocol error: invalid bulk length\r\n")
+	expectNothing(t, server, "lock:a", "a")
+	r.connect().say("GET lock:a", "$-1\r\n")
+}
+
+// Where the upstream is down, locks are taken and released in every way, and other
+// keys are refused with the reason.
+func TestLockKeysWithoutTheUpstream(t *testing.T) {
+	server := startRedis(t)
+	url, addr := server.URL(), server.Addr()
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := startProxyWith(t, url, proxy.Options{}, []string{"lock:*"})
+	down := "-ERR upstream " + addr + ": connection refused\r\n"
+	r.connect().script([]exchange{
+		{"SET lock:a me NX PX 1000", ok}, {"GET lock:a", bulk("me")}, {"SET a 1", down},
+		{"WATCH lock:a", ok}, {"GET lock:a", bulk("me")}, {"MULTI", ok}, {"PEXPIRE lock:a 2000", queued}, {"EXEC", "*1\r\n:1\r\n"},
+		{"WATCH lock:a", ok}, {"UNWATCH", ok}, {"WATCH a", down},
+		{"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"},
+		{"MULTI", ok}, {"SET a 1", down}, {"PING", down}, {"EXEC", execAbort}, {"EXEC", down}, {"SET lock:a x", ok}, {"RESET", down}, {"GET lock:a", bulk("x")},
+	})
+}
+
+// The upstream dies within a transaction: what was begun there is lost with the
+// connection, and nothing of it reaches the masters.
+func TestUpstreamDiesWithinATransaction(t *testing.T) {
+	r, server := locking(t)
+	own, theirs := r.connect(), r.connect()
+	own.script([]exchange{{"SET lock:a me", ok}, {"WATCH lock:a", ok}, {"MULTI", ok}, {"DEL lock:a", queued}})
+	theirs.script([]exchange{{"MULTI", ok}})
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	theirs.send(cmd("DEL lock:a"))
+	theirs.expectAll("")
+	own.say("EXEC", "*1\r\n:1\r\n") // it never needed the upstream
+}
+
+// On lock keys alone, transactions are answered as by one Redis, whatever is sent in
+// which order.
+func TestTransactionsAsOnOneRedis(t *testing.T) {
+	r, server := locking(t)
+	commands := []string{"MULTI", "MULTI", "EXEC", "EXEC", "DISCARD", "WATCH lock:a", "WATCH lock:a lock:b", "UNWATCH", "MULTI x", "EXEC x", "DISCARD x", "WATCH",
+		"SET lock:a 1", "SET lock:b x", "GET lock:a", "DEL lock:a", "INCR lock:a", "INCR lock:b", "SETNX lock:a 5", "GETSET lock:b y", "SET lock:a 7 NX", "MGET lock:a lock:b",
+		"GET lock:a x", "SET lock:a 1 foo", "EXISTS lock:a lock:b", "UNWATCH x", "RESET"}
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 5))
+		direct, proxied := dial(t, server.Addr()), r.connect()
+		direct.say("FLUSHALL", ok)
+		r.connect().ask("DEL lock:a lock:b")
+		inMulti, watching := false, false
+		for i := range 40 {
+			line := commands[random.IntN(len(commands))]
+			// A key that is changed and changed back counts as the same on the masters, so
+			// a watched one only gets new values.
+			if watching && !inMulti && strings.Contains(line, "lock:") && !strings.HasPrefix(line, "WATCH") {
+				line = fmt.Sprintf("SET lock:a new%d", i)
+			}
+			// What makes a transaction the upstream's is told by TestTransactionsOnLockKeys.
+			if inMulti && (!strings.Contains(line, "lock:") || strings.HasPrefix(line, "WATCH")) && line != "EXEC" && line != "DISCARD" {
+				continue
+			}
+			ends := line == "EXEC" || line == "DISCARD"
+			watching = strings.HasPrefix(line, "WATCH lock:") || watching && line != "UNWATCH" && line != "RESET" && !(ends && inMulti)
+			inMulti = line == "MULTI" || inMulti && !ends
+			want, got := direct.ask(line), proxied.ask(line)
+			if got != want {
+				t.Fatalf("seed %d: %s: %q, in Redis %q", seed, line, got, want)
+			}
+		}
+		direct.conn.Close()
+		proxied.conn.Close()
+	}
+	dial(t, server.Addr()).say("KEYS other", "*0\r\n")
+}

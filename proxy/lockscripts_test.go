@@ -1,0 +1,110 @@
+package proxy_test
+
+import (
+	"strings"
+	"testing"
+
+	"redlock-proxy/proxy"
+)
+
+// The script of many libraries that gives a lock back, its SHA-1, and another one.
+const (
+	release  = "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end"
+	hidden   = "return redis.call('get', 'lock:hidden')"
+	noScript = "-NOSCRIPT No matching script. Please use EVAL.\r\n"
+)
+
+// load sends SCRIPT LOAD and returns the SHA-1.
+func (p *peer) load(body string) string {
+	p.Helper()
+	p.send(array("SCRIPT", "LOAD", body))
+	reply := p.reply()
+	if !strings.HasPrefix(reply, "$40\r\n") {
+		p.Fatalf("SCRIPT LOAD: %q", reply)
+	}
+	return reply[5:45]
+}
+
+// A script whose keys are lock keys runs on the masters, any other one on the
+// upstream, and one that is loaded can run on both.
+func TestScriptsOnLockKeys(t *testing.T) {
+	r, server := locking(t)
+	p := r.connect()
+	p.script([]exchange{{"SET lock:a me", ok}, {"SET a me", ok}})
+	p.send(array("EVAL", release, "1", "lock:a", "you") + array("EVAL", release, "1", "lock:a", "me") + array("EVAL", release, "1", "a", "me") + array("EVAL", release, "1", "a", "me"))
+	p.expect(":0\r\n:1\r\n:1\r\n:0\r\n")
+
+	other := "return redis.call('set', KEYS[1], ARGV[1])"
+	sha := p.load(other)
+	for _, key := range []string{"lock:a", "a"} {
+		p.send(array("EVALSHA", sha, "1", key, "v") + cmd("GET "+key))
+		p.expect(ok + bulk("v"))
+	}
+	dial(t, server.Addr()).say("GET a", bulk("v"))
+	expectNothing(t, server, "lock:a")
+	p.say("SCRIPT EXISTS "+sha+" "+strings.Repeat("0", 40), "*2\r\n:1\r\n:0\r\n")
+	p.say("EVALSHA "+strings.Repeat("0", 40)+" 1 lock:a", noScript)
+	p.say("SCRIPT FLUSH", ok)
+	p.say("EVALSHA "+sha+" 1 lock:a v", noScript)
+	p.say("EVALSHA "+sha+" 1 a v", noScript)
+	p.say("SCRIPT KILL", "-NOTBUSY No scripts in execution right now.\r\n")
+	p.say("SCRIPT LOAD", "-ERR wrong number of arguments for 'script|load' command\r\n")
+	p.send(array("SCRIPT", "LOAD", "not lua"))
+	if got := p.reply(); !strings.HasPrefix(got, "-ERR Error compiling script") {
+		t.Errorf("a wrong script: %q", got)
+	}
+}
+
+// A script that only the upstream knows is not there for a client that asks, so it is
+// loaded again, and both know it.
+func TestScriptThatOnlyTheUpstreamKnows(t *testing.T) {
+	r, server := locking(t)
+	direct, p := dial(t, server.Addr()), r.connect()
+	sha := direct.load(release)
+	p.say("SCRIPT EXISTS "+sha, "*1\r\n:0\r\n")
+	p.load(release)
+	p.say("SCRIPT EXISTS "+sha, "*1\r\n:1\r\n")
+}
+
+// A script that is given no keys and names a lock key runs on the masters, whether it
+// stands in its body or in its arguments.
+func TestScriptsThatHideALockKey(t *testing.T) {
+	r, server := locking(t)
+	p := r.connect()
+	p.say("SET lock:hidden me", ok)
+	dial(t, server.Addr()).say("SET lock:hidden wrong", ok)
+	sha := p.load(hidden)
+	byArgument := "return redis.call('get', ARGV[1])"
+	p.send(array("EVAL", hidden, "0") + array("EVALSHA", sha, "0") + array("EVALSHA", strings.ToUpper(sha), "0") + array("EVAL", byArgument, "0", "lock:hidden") + array("EVAL", "return 7", "0"))
+	p.expect(strings.Repeat(bulk("me"), 4) + ":7\r\n")
+}
+
+// What a script does beside the lock is done on the upstream, once.
+func TestScriptThatPublishes(t *testing.T) {
+	r, server := locking(t)
+	subscriber, p := dial(t, server.Addr()), r.connect()
+	subscriber.say("SUBSCRIBE c", "*3\r\n"+bulk("subscribe")+bulk("c")+":1\r\n")
+	p.say("SET lock:a me", ok)
+	p.send(array("EVAL", "if redis.call('del', KEYS[1]) == 1 then redis.call('publish', ARGV[1], 'free') end return 1", "1", "lock:a", "c"))
+	p.expect(":1\r\n")
+	subscriber.expect("*3\r\n" + bulk("message") + bulk("c") + bulk("free"))
+}
+
+// Without the upstream scripts are known and run all the same.
+func TestScriptsWithoutTheUpstream(t *testing.T) {
+	server := startRedis(t)
+	url := server.URL()
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	lockOnly := lockServer(t)
+	for _, r := range []*rig{startProxyWith(t, url, proxy.Options{}, []string{"lock:*"}), lockOnly} {
+		p := r.connect()
+		sha := p.load(release)
+		p.script([]exchange{
+			{"SCRIPT EXISTS " + sha, "*1\r\n:1\r\n"}, {"SET lock:a me", ok}, {"EVALSHA " + sha + " 1 lock:a you", ":0\r\n"}, {"EVALSHA " + sha + " 1 lock:a me", ":1\r\n"},
+			{"MULTI", ok}, {"SET lock:a me", queued}, {"EVALSHA " + sha + " 1 lock:a me", queued}, {"EXEC", "*2\r\n+OK\r\n:1\r\n"},
+			{"SCRIPT FLUSH", ok}, {"SCRIPT EXISTS " + sha, "*1\r\n:0\r\n"},
+		})
+	}
+}

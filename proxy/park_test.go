@@ -1,0 +1,338 @@
+package proxy_test
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"redlock-proxy/proxy"
+)
+
+// soonParked has clients parked as soon as they pause.
+func soonParked(s *proxy.Server) { s.SetQuiet(time.Millisecond) }
+
+// neverParked has them never parked.
+func neverParked(s *proxy.Server) { s.SetQuiet(time.Hour) }
+
+// startParking starts a proxy that parks its clients soon.
+func startParking(t *testing.T, url string, opts proxy.Options) *rig {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("SKIPPED: clients are parked on Linux only")
+	}
+	return startProxyWith(t, url, opts, nil, soonParked)
+}
+
+// allParked waits until so many clients are parked.
+func (r *rig) allParked(n int) {
+	r.Helper()
+	eventually(r.T, "parked clients", func() bool { return r.server.Parked() == n })
+}
+
+// Thousands of clients that are quiet have no goroutines. Each is served at once when
+// it sends something, or when its upstream does, however often that happens.
+func TestThousandsAreParkedAndWoken(t *testing.T) {
+	server := startRedis(t)
+	r := startParking(t, server.URL(), proxy.Options{})
+	const clients = 2000
+	before := runtime.NumGoroutine()
+	peers := make([]*peer, clients)
+	for i := range peers {
+		peers[i] = r.connect()
+		peers[i].say(fmt.Sprintf("SET k%d 0", i), "+OK\r\n")
+		if i%2 == 1 {
+			peers[i].say(fmt.Sprintf("SUBSCRIBE c%d", i), ack("*", "subscribe", fmt.Sprintf("c%d", i), 1))
+		}
+	}
+	publisher := dial(t, server.Addr())
+	for round := range 3 {
+		r.allParked(clients)
+		eventually(t, "the end of their goroutines", func() bool { return runtime.NumGoroutine() < before+clients/10 })
+		for _, p := range peers {
+			_ = p.conn.SetDeadline(time.Now().Add(patience))
+		}
+		_ = publisher.conn.SetDeadline(time.Now().Add(patience))
+		for i, p := range peers {
+			if i%2 == 1 {
+				publisher.send(cmd(fmt.Sprintf("PUBLISH c%d %d", i, round)))
+				continue
+			}
+			p.send(cmd(fmt.Sprintf("INCR k%d", i)))
+		}
+		for i, p := range peers {
+			if i%2 == 1 {
+				publisher.expect(":1\r\n")
+				p.expect(message("*", fmt.Sprintf("c%d", i), fmt.Sprint(round)))
+				continue
+			}
+			p.expect(fmt.Sprintf(":%d\r\n", round+1))
+		}
+	}
+	for i, p := range peers {
+		p.conn.Close()
+		if i == clients/2 { // half of them leave while they are parked, whatever they do
+			r.allParked(clients - 1 - i)
+		}
+	}
+	eventually(t, "the sessions' ends", func() bool { return r.server.Clients() == 0 })
+}
+
+// A client that waits for its lock is not parked; others are.
+func TestWaitersForLocksAreNotParked(t *testing.T) {
+	r := startParking(t, startRedis(t).URL(), proxy.Options{})
+	holder, waiter, untouched := r.connect(), r.connect(), r.connect()
+	holder.say("LOCK k t PX 60000", ":60000\r\n")
+	waiter.send(cmd("LOCK k u PX 60000 BLOCK 0"))
+	eventually(t, "the waiter", func() bool { return r.locks.waiters() == 1 })
+	r.allParked(2)
+	holder.say("UNLOCK k t", ":1\r\n")
+	waiter.expect(":60000\r\n")
+	r.allParked(3)
+	untouched.say("LOCK k v PX 60000", "$-1\r\n")
+	waiter.say("UNLOCK k u", ":1\r\n")
+}
+
+// What a connection has become is what it is when its client is woken.
+func TestStateOutlivesParking(t *testing.T) {
+	server := startRedis(t, "--requirepass", "secret")
+	r := startParking(t, server.URL(), proxy.Options{})
+	p := r.connect()
+	for _, step := range []struct{ say, want string }{
+		{"LOCK k t PX 60000", "-NOAUTH Authentication required.\r\n"},
+		{"AUTH secret", "+OK\r\n"},
+		{"SELECT 3", "+OK\r\n"},
+		{"LOCK k t PX 60000", ":60000\r\n"},
+		{"CLIENT SETNAME me", "+OK\r\n"},
+		{"MULTI", "+OK\r\n"},
+		{"SET a 1", "+QUEUED\r\n"},
+		{"EXEC", "*1\r\n+OK\r\n"},
+		{"UNLOCK k t", ":1\r\n"},
+		{"CLIENT GETNAME", bulk("me")},
+		{"SUBSCRIBE c", ack("*", "subscribe", "c", 1)},
+		{"LOCK k t PX 60000", cannotLock},
+		{"UNSUBSCRIBE c", ack("*", "unsubscribe", "c", 0)},
+		{"GET a", bulk("1")},
+	} {
+		r.allParked(1)
+		p.say(step.say, step.want)
+	}
+}
+
+// A client that is blocked at the upstream is parked. Its answer wakes it, and its
+// leaving takes nothing from the list.
+func TestBlockedClientsAreParked(t *testing.T) {
+	server := startRedis(t)
+	r := startParking(t, server.URL(), proxy.Options{})
+	worker, leaver, direct := r.connect(), r.connect(), dial(t, server.Addr())
+	leaver.send(cmd("BLPOP list 0"))
+	blocked := func(n string) func() bool {
+		return func() bool { return strings.Contains(direct.ask("INFO clients"), "blocked_clients:"+n+"\r\n") }
+	}
+	eventually(t, "a blocked client", blocked("1"))
+	worker.send(cmd("BLPOP list 0"))
+	eventually(t, "two blocked clients", blocked("2"))
+	r.allParked(2)
+	leaver.conn.Close()
+	eventually(t, "its end", blocked("1"))
+	direct.say("RPUSH list x", ":1\r\n")
+	worker.expect("*2\r\n" + bulk("list") + bulk("x"))
+	worker.send(lines("BLPOP list 0", "LOCK k t PX 1000"))
+	eventually(t, "a blocked client", blocked("1"))
+	direct.say("RPUSH list y", ":1\r\n")
+	worker.expect("*2\r\n" + bulk("list") + bulk("y") + ":1000\r\n")
+}
+
+// Half a command does not keep its client from anything.
+func TestNobodyIsParkedInACommand(t *testing.T) {
+	r := startParking(t, startRedis(t).URL(), proxy.Options{})
+	whole := r.connect()
+	for _, command := range []string{cmd("SET key value"), cmd("LOCK k t PX 1000"), "PING hello\r\n", cmd("SELECT 1")} {
+		for at := 1; at < len(command); at++ {
+			p := r.connect()
+			p.send(cmd("PING") + command[:at])
+			p.expect("+PONG\r\n")
+			eventually(t, "its being left alone", func() bool { return r.server.LeftAlone() == 1 })
+			p.send(command[at:])
+			p.reply()
+			p.conn.Close()
+			eventually(t, "its end", func() bool { return r.server.Clients() == 1 })
+		}
+	}
+	whole.say("PING", "+PONG\r\n")
+}
+
+// The end of either stream wakes a parked client and ends it.
+func TestParkedClientsEnd(t *testing.T) {
+	for name, end := range map[string]func(p *peer, up net.Conn) error{
+		"client closes":     func(p *peer, _ net.Conn) error { return p.conn.Close() },
+		"client halfcloses": func(p *peer, _ net.Conn) error { return p.conn.CloseWrite() },
+		"client resets": func(p *peer, _ net.Conn) error {
+			_ = p.conn.SetLinger(0)
+			return p.conn.Close()
+		},
+		"upstream closes":     func(_ *peer, up net.Conn) error { return up.Close() },
+		"upstream halfcloses": func(_ *peer, up net.Conn) error { return up.(*net.TCPConn).CloseWrite() },
+		"upstream resets": func(_ *peer, up net.Conn) error {
+			_ = up.(*net.TCPConn).SetLinger(0)
+			return up.Close()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ups := make(chan net.Conn, 1)
+			fake := startFake(t, func(c *fakeConn) {
+				c.read(1)
+				c.write("+OK\r\n")
+				ups <- c.Conn
+				c.read(1)
+			})
+			r := startParking(t, fake.url(), proxy.Options{})
+			p := r.connect()
+			p.say("GET a", "+OK\r\n")
+			r.allParked(1)
+			if err := end(p, <-ups); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the session's end", func() bool { return r.server.Clients() == 0 })
+		})
+	}
+}
+
+// A client that sends its last command and its end together gets the answer and the
+// end; and one that does so by a reset is gone. Nobody is parked here, for that would
+// show the end, too.
+func TestEndTogetherWithTheLastCommand(t *testing.T) {
+	r := startProxyWith(t, startRedis(t).URL(), proxy.Options{}, nil, neverParked)
+	for i := range 300 {
+		p := r.connect()
+		if i%2 == 0 {
+			p.say("PING", "+PONG\r\n") // it has an upstream
+		}
+		p.send(cmd("ECHO last"))
+		if i%5 == 0 {
+			_ = p.conn.SetLinger(0)
+			p.conn.Close()
+			continue
+		}
+		if err := p.conn.CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		p.expectAll(bulk("last"))
+	}
+	eventually(t, "the sessions' ends", func() bool { return r.server.Clients() == 0 })
+}
+
+// An upstream that answers and goes in one breath is not waited for.
+func TestUpstreamThatEndsTogetherWithItsAnswer(t *testing.T) {
+	for name, leave := range map[string]func(c *net.TCPConn){
+		"close": func(c *net.TCPConn) {},
+		"reset": func(c *net.TCPConn) { _ = c.SetLinger(0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			fake := startFake(t, func(c *fakeConn) {
+				c.read(1)
+				c.write("+OK\r\n")
+				leave(c.Conn.(*net.TCPConn))
+			})
+			r := startProxyWith(t, fake.url(), proxy.Options{}, nil, neverParked)
+			for range 300 {
+				p := r.connect()
+				p.send(cmd("GET a"))
+				got := p.all() // a reset may overtake the answer
+				if got != "+OK\r\n" && (name != "reset" || !strings.HasPrefix(got, "-ERR upstream")) {
+					t.Fatalf("got %q", got)
+				}
+			}
+		})
+	}
+}
+
+// A server that stops closes its parked clients at once, and none is forgotten that
+// is parked or woken just then.
+func TestDrainWhileParked(t *testing.T) {
+	server := startRedis(t)
+	for _, wait := range []bool{true, false} {
+		r := startParking(t, server.URL(), proxy.Options{DrainTimeout: time.Hour})
+		peers := make([]*peer, 500)
+		for i := range peers {
+			peers[i] = r.connect()
+			peers[i].say("GET a", "$-1\r\n")
+		}
+		if wait {
+			r.allParked(len(peers))
+		}
+		r.stop()
+		for _, p := range peers {
+			p.expectAll("")
+		}
+		await(t, "the server's end", r.served)
+	}
+}
+
+// Clients that work, pause and leave at random, so that all of it meets: each finds
+// its own numbers in order, and its messages.
+func TestParkingAtRandom(t *testing.T) {
+	server := startRedis(t)
+	r := startProxyWith(t, server.URL(), proxy.Options{}, nil, func(s *proxy.Server) { s.SetQuiet(200 * time.Microsecond) })
+	var clients sync.WaitGroup
+	for id := range 20 {
+		clients.Go(func() {
+			rng := rand.New(rand.NewPCG(7, uint64(id)))
+			for visit := range 10 {
+				r.visit(rng, fmt.Sprintf("%d.%d", id, visit))
+			}
+		})
+	}
+	clients.Wait()
+	eventually(t, "the sessions' ends", func() bool { return r.server.Clients() == 0 })
+}
+
+// visit is one client's connection.
+func (r *rig) visit(rng *rand.Rand, name string) {
+	conn, err := net.Dial("tcp", r.addr)
+	if err != nil {
+		r.Error(err)
+		return
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	count := 0
+	for range 30 {
+		time.Sleep(time.Duration(rng.IntN(3)) * time.Duration(rng.IntN(400)) * time.Microsecond)
+		sent, want := "", ""
+		for range 1 + rng.IntN(3) {
+			switch rng.IntN(4) {
+			case 0:
+				sent += lines("LOCK l"+name+" t PX 60000", "UNLOCK l"+name+" t")
+				want += ":60000\r\n:1\r\n"
+			case 1:
+				sent += lines("RPUSH q"+name+" x", "BLPOP q"+name+" 0")
+				want += ":1\r\n*2\r\n" + bulk("q"+name) + bulk("x")
+			default:
+				count++
+				sent += cmd("INCR n" + name)
+				want += fmt.Sprintf(":%d\r\n", count)
+			}
+		}
+		at := rng.IntN(len(sent))
+		if _, err := conn.Write([]byte(sent[:at])); err != nil {
+			r.Error(err)
+			return
+		}
+		time.Sleep(time.Duration(rng.IntN(2)*rng.IntN(800)) * time.Microsecond)
+		if _, err := conn.Write([]byte(sent[at:])); err != nil {
+			r.Error(err)
+			return
+		}
+		got := make([]byte, len(want))
+		if n, err := io.ReadFull(conn, got); string(got[:n]) != want {
+			r.Errorf("client %s: got %q, %v\nwant %q", name, got[:n], err, want)
+			return
+		}
+	}
+}

@@ -1,7 +1,0 @@
-//go:build !unix
-
-package proxy
-
-const canAttempt = false
-
-func (w *wire) attempt(uintptr) bool { return true }
