@@ -1,0 +1,60 @@
+//go:build integration
+
+package compose
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// testVersion is what the image is told to be.
+const testVersion = "v0.0.0-test"
+
+// TestCompose builds the image as docker-compose.yml does, and runs it. The deployment whose start is timed runs alone, the
+// others side by side.
+func TestCompose(t *testing.T) {
+	e := findEngine(t)
+	image := e.build(t)
+	t.Run("image", func(t *testing.T) { testImage(t, e, image) })
+	t.Run("deployment", func(t *testing.T) { testDeployment(t, e, image) })
+	t.Run("beside", func(t *testing.T) {
+		t.Run("TLS", func(t *testing.T) { testTLS(t, e, image) })
+		t.Run("README", func(t *testing.T) { testReadme(t, e, image) })
+	})
+}
+
+// build makes the proxy's image under a name of this process' own.
+func (e engine) build(t *testing.T) string {
+	t.Helper()
+	began := time.Now()
+	t.Log(e.run(t, nil, "integration/compose/stand-ins"))
+	provided := time.Now()
+	image := fmt.Sprintf("redlock-proxy-test:%d", os.Getpid())
+	t.Cleanup(func() {
+		if output, err := command(context.WithoutCancel(e.ctx), nil, "docker", "rmi", image); err != nil {
+			t.Errorf("%v\n%s", err, output)
+		}
+	})
+	p := e.newProject(t, image, "build")
+	p.env = append(p.env, "VERSION="+testVersion)
+	p.do(t, "build")
+	t.Logf("base images after %s, the proxy's image built in %s", seconds(provided.Sub(began)), seconds(time.Since(provided)))
+	return image
+}
+
+// seconds is a duration as a person would tell it.
+func seconds(d time.Duration) string { return d.Round(100 * time.Millisecond).String() }
+
+// hasPart wants text to contain each part.
+func hasPart(t *testing.T, what, text string, parts ...string) {
+	t.Helper()
+	missing := slices.DeleteFunc(slices.Clone(parts), func(part string) bool { return strings.Contains(text, part) })
+	if len(missing) > 0 {
+		t.Errorf("%s: got %q, want it to say %q", what, text, missing)
+	}
+}

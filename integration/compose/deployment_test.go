@@ -1,0 +1,186 @@
+//go:build integration
+
+package compose
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// testDeployment starts docker-compose.yml on empty volumes and lets it go through its life.
+func testDeployment(t *testing.T, e engine, image string) {
+	p := e.newProject(t, image, "life").onFreePorts(t)
+	began := time.Now()
+	p.do(t, "up", "--detach")
+	p.locks(t, 1, "first") // up has returned: at once
+	returned := time.Since(began)
+	p.becomesHealthy(t)
+	t.Logf("up returned, and a lock was granted, after %s; all %d services were healthy after %s",
+		seconds(returned), len(services()), seconds(time.Since(began)))
+
+	p.logsAreCalm(t)
+	p.onlyProxiesAreReached(t)
+	p.mastersAreSafe(t)
+	p.clientsLock(t)
+	p.cli(t, 1, "SET", "greeting", "hello")
+	p.mastersFail(t)
+	p.upstreamFails(t)
+	p.locks(t, 1, "kept")
+	p.do(t, "restart")
+	p.keeps(t, "restart")
+	p.do(t, "down")
+	p.do(t, "up", "--detach")
+	p.keeps(t, "down and up")
+	if got := p.cli(t, 2, "UNLOCK", "kept", "me"); got != "1" {
+		t.Errorf("UNLOCK of the lock that was kept: got %q, want 1", got)
+	}
+}
+
+// worrying is what a newcomer does not want to read.
+var worrying = regexp.MustCompile(`(?i)warn|error|fail|fatal|panic|denied|refused|not found|no such|cannot|can't|timeout`)
+
+// aboutHost is a warning of Redis about the host's memory, which no container can answer; README says what does.
+const aboutHost = "WARNING Memory overcommit must be enabled!"
+
+// logsAreCalm reads what a first start has logged.
+func (p *project) logsAreCalm(t *testing.T) {
+	t.Helper()
+	lines := 0
+	for line := range strings.Lines(p.do(t, "logs", "--no-color")) {
+		lines++
+		if worrying.MatchString(line) && !strings.Contains(line, aboutHost) {
+			t.Errorf("a healthy start has logged: %s", line)
+		}
+	}
+	if lines < len(services()) {
+		t.Errorf("%d services have logged %d lines", len(services()), lines)
+	}
+}
+
+// onlyProxiesAreReached looks at all the doors: the ports of the proxies on loopback, and no network but theirs leads out.
+func (p *project) onlyProxiesAreReached(t *testing.T) {
+	t.Helper()
+	want := map[string]string{"redis": "data:", "proxy-1": "data front masters: " + p.addrs[0], "proxy-2": "data front masters: " + p.addrs[1]}
+	for service, id := range p.containers(t) {
+		if strings.HasPrefix(service, "lock-") {
+			want[service] = "masters:"
+		}
+		got := p.docker(t, "inspect", "--format", `{{range $name, $_ := .NetworkSettings.Networks}}{{$name}} {{end}}:`+
+			`{{range .NetworkSettings.Ports}}{{range .}} {{.HostIp}}:{{.HostPort}}{{end}}{{end}}`, id)
+		got = strings.ReplaceAll(strings.ReplaceAll(got, p.name+"_", ""), " :", ":")
+		if got != want[service] {
+			t.Errorf("%s: is on networks and ports %q, want %q", service, got, want[service])
+		}
+	}
+	for network, internal := range map[string]string{"front": "false", "masters": "true", "data": "true"} {
+		if got := p.docker(t, "network", "inspect", "--format", "{{.Internal}}", p.name+"_"+network); got != internal {
+			t.Errorf("network %s: internal is %s, want %s", network, got, internal)
+		}
+	}
+}
+
+// mastersAreSafe asks the proxy's own check.
+func (p *project) mastersAreSafe(t *testing.T) {
+	t.Helper()
+	output, err := p.inside("proxy-1", "/redlock-proxy", "check")
+	if err != nil || strings.Count(output, " always ") != 5 || strings.Count(output, " ok\n") != 5 {
+		t.Errorf("check: got %v and\n%swant five masters that are ok", err, output)
+	}
+}
+
+// clientsLock takes turns at one lock, with redis-cli and with a client library, through either proxy.
+func (p *project) clientsLock(t *testing.T) {
+	t.Helper()
+	for i, addr := range p.addrs {
+		library := redis.NewClient(&redis.Options{Addr: addr})
+		t.Cleanup(func() { _ = library.Close() })
+		p.locks(t, 2-i, "turn")
+		if got, err := library.Do(t.Context(), "LOCK", "turn", "you", "EX", 600).Result(); err != redis.Nil {
+			t.Errorf("LOCK of what another holds, at %s: got %v, %v, want nil", addr, got, err)
+		}
+		if got := p.cli(t, 2-i, "UNLOCK", "turn", "me"); got != "1" {
+			t.Errorf("UNLOCK: got %q, want 1", got)
+		}
+		if validity, err := library.Do(t.Context(), "LOCK", "turn", "you", "EX", 600).Int(); err != nil || validity <= 0 {
+			t.Errorf("LOCK of what is free, at %s: got %d, %v, want a validity", addr, validity, err)
+		}
+		if got := p.cli(t, 2-i, "LOCK", "turn", "me", "EX", "600"); got != "" {
+			t.Errorf("LOCK of what the library holds: got %q, want nil", got)
+		}
+		p.libraryData(t, library)
+		if n, err := library.Do(t.Context(), "UNLOCK", "turn", "you").Int(); err != nil || n != 1 {
+			t.Errorf("UNLOCK at %s: got %d, %v, want 1", addr, n, err)
+		}
+	}
+}
+
+// libraryData lets the library talk with the Redis behind the proxy.
+func (p *project) libraryData(t *testing.T, library *redis.Client) {
+	t.Helper()
+	var visits *redis.IntCmd
+	_, err := library.TxPipelined(t.Context(), func(pipe redis.Pipeliner) error {
+		pipe.Set(t.Context(), "visits", 1, 0)
+		visits = pipe.Incr(t.Context(), "visits")
+		return nil
+	})
+	if err != nil || visits.Val() != 2 {
+		t.Errorf("MULTI, SET, INCR, EXEC: got %v, %v, want 2", visits, err)
+	}
+}
+
+// mastersFail kills a minority of the masters and a proxy, then the majority, and brings all back.
+func (p *project) mastersFail(t *testing.T) {
+	t.Helper()
+	p.do(t, "kill", "proxy-2", "lock-1", "lock-2")
+	p.locks(t, 1, "with three masters")
+	p.do(t, "kill", "lock-3")
+	settles(t, func() error {
+		reply := p.cli(t, 1, "LOCK", "with two masters", "me", "EX", "600")
+		for _, part := range []string{"NOQUORUM 2 of 5 masters answered, 3 needed", "lock-1:6379: ", "lock-2:6379: ", "lock-3:6379: "} {
+			if !strings.Contains(reply, part) {
+				return fmt.Errorf("LOCK while three of five masters are dead: got %q, want it to say %q", reply, part)
+			}
+		}
+		return nil
+	})
+	if got := p.cli(t, 1, "GET", "greeting"); got != "hello" {
+		t.Errorf("GET while there is no quorum: got %q, want hello", got)
+	}
+	p.do(t, "start", "lock-1", "lock-2", "lock-3", "proxy-2")
+	for proxy := range p.addrs {
+		settles(t, func() error { return p.lock(proxy+1, fmt.Sprintf("again at proxy-%d", proxy+1)) })
+	}
+}
+
+// upstreamFails kills the Redis behind the proxies and brings it back.
+func (p *project) upstreamFails(t *testing.T) {
+	t.Helper()
+	p.do(t, "kill", "redis")
+	p.locks(t, 1, "without an upstream")
+	hasPart(t, "GET without an upstream", p.cli(t, 1, "GET", "greeting"), "ERR upstream redis:6379: ")
+	p.do(t, "start", "redis")
+	settles(t, func() error { return p.has("greeting", "hello") })
+}
+
+// keeps wants that neither a lock nor the data was lost.
+func (p *project) keeps(t *testing.T, over string) {
+	t.Helper()
+	p.becomesHealthy(t)
+	for proxy := range p.addrs {
+		settles(t, func() error { return p.lock(proxy+1, fmt.Sprintf("new at proxy-%d after %s", proxy+1, over)) })
+		if got := p.cli(t, proxy+1, "LOCK", "kept", "you", "EX", "600"); got != "" {
+			t.Errorf("LOCK of what was locked before %s, at proxy-%d: got %q, want nil", over, proxy+1, got)
+		}
+	}
+	if err := granted(p.cli(t, 1, "EXTEND", "kept", "me", "EX", "600")); err != nil {
+		t.Errorf("EXTEND of what was locked before %s: %v", over, err)
+	}
+	if err := p.has("greeting", "hello"); err != nil {
+		t.Errorf("after %s: %v", over, err)
+	}
+}

@@ -1,0 +1,87 @@
+//go:build integration
+
+package compose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	// root is where docker-compose.yml is.
+	root = "../.."
+	// commandTime bounds one command: it ends what hangs. The longest one builds everything from nothing.
+	commandTime = 8 * time.Minute
+)
+
+// engine is a Docker engine that answers.
+type engine struct {
+	ctx     context.Context // ends with the test, or when it is interrupted
+	compose []string        // docker compose or docker-compose
+}
+
+// findEngine skips the test where no engine answers.
+func findEngine(t *testing.T) engine {
+	t.Helper()
+	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
+	t.Cleanup(stop)
+	if output, err := command(ctx, nil, "docker", "version", "--format", "{{.Server.Version}}"); err != nil {
+		skip(t, fmt.Sprintf("the image and docker-compose.yml, because no Docker engine answers: %v: %s", err, strings.TrimSpace(output)))
+	}
+	for _, compose := range [][]string{{"docker", "compose"}, {"docker-compose"}} {
+		if _, err := command(ctx, nil, append(compose, "version")...); err == nil {
+			return engine{ctx, compose}
+		}
+	}
+	skip(t, "docker-compose.yml, because there is neither docker compose nor docker-compose (scripts/install-deps installs it)")
+	return engine{}
+}
+
+// skip says loudly that nothing was tested. Where everything must be tested, it fails.
+func skip(t *testing.T, why string) {
+	t.Helper()
+	if os.Getenv("REDLOCK_REQUIRE_ALL") == "1" {
+		t.Fatalf("MISSING, and everything is required here: %s", why)
+	}
+	t.Skipf("SKIPPED, NOT TESTED: %s", why)
+}
+
+// run runs a program that must succeed, and returns what it prints.
+func (e engine) run(t *testing.T, env []string, args ...string) string {
+	t.Helper()
+	output, err := command(e.ctx, env, args...)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	return strings.TrimSpace(output)
+}
+
+// docker runs a command of docker that must succeed.
+func (e engine) docker(t *testing.T, args ...string) string {
+	t.Helper()
+	return e.run(t, nil, append([]string{"docker"}, args...)...)
+}
+
+// command runs a program in the folder of docker-compose.yml, with variables added to the environment, and returns what it
+// writes to stdout and stderr.
+func command(ctx context.Context, env []string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), env...)
+	cmd.WaitDelay = time.Second // a child of the program may still hold the pipe
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%s: %w", strings.Join(args, " "), errors.Join(err, ctx.Err()))
+	}
+	return string(output), err
+}

@@ -1,0 +1,107 @@
+//go:build integration
+
+package compose
+
+import (
+	"archive/tar"
+	"bytes"
+	"debug/elf"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// maxImage is how many bytes the image may have, unpacked.
+const maxImage = 25_000_000
+
+// testImage looks at what docker build made.
+func testImage(t *testing.T, e engine, image string) {
+	var about []struct {
+		Size   int
+		Config struct {
+			User        string
+			Healthcheck struct{ Test []string }
+		}
+	}
+	if err := json.Unmarshal([]byte(e.docker(t, "image", "inspect", image)), &about); err != nil {
+		t.Fatal(err)
+	}
+	got := about[0]
+	t.Logf("the image has %.1f MB", float64(got.Size)/1e6)
+	if got.Size > maxImage {
+		t.Errorf("the image has %d bytes, want at most %d", got.Size, maxImage)
+	}
+	if got.Config.User != "65532:65532" {
+		t.Errorf("it runs as %q, want a number that is not root's", got.Config.User)
+	}
+	if want := []string{"CMD", "/redlock-proxy", "healthcheck"}; !slices.Equal(got.Config.Healthcheck.Test, want) {
+		t.Errorf("its health check is %q, want %q", got.Config.Healthcheck.Test, want)
+	}
+	if got, want := e.docker(t, "run", "--rm", image, "version"), "redlock-proxy "+testVersion; got != want {
+		t.Errorf("version: got %q, want %q", got, want)
+	}
+	output, err := command(e.ctx, nil, "docker", "run", "--rm", image, "healthcheck")
+	if err == nil {
+		t.Errorf("healthcheck where no proxy runs: got success and %q, want a failure", output)
+	}
+	hasPart(t, "healthcheck where no proxy runs", output, "unhealthy:", "connection refused")
+	testFiles(t, e, image)
+}
+
+// testFiles wants a static program in the image, and nothing that could run a command line.
+func testFiles(t *testing.T, e engine, image string) {
+	t.Helper()
+	container := e.docker(t, "create", image)
+	defer e.docker(t, "rm", container)
+	exported := filepath.Join(t.TempDir(), "files.tar")
+	e.docker(t, "export", "--output", exported, container)
+	file, err := os.Open(exported)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	found := false
+	for files := tar.NewReader(file); ; {
+		header, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch name := path.Base(header.Name); {
+		case slices.Contains([]string{"sh", "ash", "bash", "dash", "busybox", "apt", "dpkg"}, name) && header.Typeflag != tar.TypeDir:
+			t.Errorf("the image holds %s", header.Name)
+		case strings.Trim(header.Name, "./") == "redlock-proxy":
+			found = true
+			wantStatic(t, files)
+		}
+	}
+	if !found {
+		t.Error("the image holds no /redlock-proxy")
+	}
+}
+
+// wantStatic reads a program and wants it to need no loader and no library.
+func wantStatic(t *testing.T, program io.Reader) {
+	t.Helper()
+	content, err := io.ReadAll(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary, err := elf.NewFile(bytes.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range binary.Progs {
+		if part.Type == elf.PT_INTERP || part.Type == elf.PT_DYNAMIC {
+			t.Errorf("the program is linked dynamically: it has a %v", part.Type)
+		}
+	}
+}

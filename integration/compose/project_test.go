@@ -1,0 +1,176 @@
+//go:build integration
+
+package compose
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+)
+
+// patience bounds what comes by itself after a while, health above all.
+const patience = time.Minute
+
+// services are those of docker-compose.yml.
+func services() []string {
+	return []string{"lock-1", "lock-2", "lock-3", "lock-4", "lock-5", "proxy-1", "proxy-2", "redis"}
+}
+
+// project is one deployment, which has its name for itself, and its ports.
+type project struct {
+	engine
+	name  string
+	env   []string
+	addrs [2]string // of proxy-1 and proxy-2
+}
+
+// newProject names a deployment of an image, from docker-compose.yml and further files. All that it starts is removed when
+// the test ends.
+func (e engine) newProject(t *testing.T, image, name string, files ...string) *project {
+	t.Helper()
+	p := &project{engine: e, name: fmt.Sprintf("redlock-test-%s-%d", name, os.Getpid())}
+	p.env = []string{"COMPOSE_PROJECT_NAME=" + p.name, "PROXY_IMAGE=" + image,
+		"COMPOSE_FILE=" + strings.Join(append([]string{"docker-compose.yml"}, files...), string(os.PathListSeparator))}
+	t.Cleanup(func() {
+		down := append(slices.Clone(p.compose), "down", "--volumes", "--remove-orphans")
+		if output, err := command(context.WithoutCancel(p.ctx), p.env, down...); err != nil {
+			t.Errorf("%v\n%s", err, output)
+		}
+	})
+	return p
+}
+
+// onFreePorts lets the project stand beside others.
+func (p *project) onFreePorts(t *testing.T) *project {
+	t.Helper()
+	for i := range p.addrs {
+		addr, err := harness.FreeAddr()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.addrs[i] = addr
+		p.env = append(p.env, fmt.Sprintf("PROXY_%d_PORT=%s", i+1, portOf(addr)))
+	}
+	return p
+}
+
+func portOf(addr string) string {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		panic(err) // every address here is one of ours
+	}
+	return port
+}
+
+// do runs a command of Compose that must succeed.
+func (p *project) do(t *testing.T, args ...string) string {
+	t.Helper()
+	return p.run(t, p.env, append(slices.Clone(p.compose), args...)...)
+}
+
+// inside runs a program in the container of a service.
+func (p *project) inside(service string, args ...string) (string, error) {
+	return command(p.ctx, p.env, append(append(slices.Clone(p.compose), "exec", "-T", service), args...)...)
+}
+
+// containers maps each service to the id of its container, also of one that has ended.
+func (p *project) containers(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for line := range strings.Lines(p.list(t, "{{.ID}}")) {
+		service, id, _ := strings.Cut(strings.TrimSpace(line), " ")
+		found[service] = id
+	}
+	return found
+}
+
+// list prints a line for each container of the project: its service, and what format says.
+func (p *project) list(t *testing.T, format string) string {
+	t.Helper()
+	return p.docker(t, "ps", "--all", "--filter", "label=com.docker.compose.project="+p.name,
+		"--format", `{{.Label "com.docker.compose.service"}} `+format)
+}
+
+// becomesHealthy waits until every service is.
+func (p *project) becomesHealthy(t *testing.T) {
+	t.Helper()
+	settles(t, func() error {
+		status := p.list(t, "{{.Status}}")
+		if healthy := strings.Count(status, "(healthy)"); healthy != len(services()) {
+			return fmt.Errorf("%d of %d services are healthy:\n%s", healthy, len(services()), status)
+		}
+		return nil
+	})
+}
+
+// ask runs redis-cli against proxy-1 or proxy-2, and returns what it prints: of nil, nothing.
+func (p *project) ask(proxy int, args ...string) (string, error) {
+	reply, err := command(p.ctx, p.env, append([]string{"redis-cli", "-p", portOf(p.addrs[proxy-1])}, args...)...)
+	return strings.TrimSpace(reply), err
+}
+
+// cli is ask where the proxy must be there.
+func (p *project) cli(t *testing.T, proxy int, args ...string) string {
+	t.Helper()
+	reply, err := p.ask(proxy, args...)
+	if err != nil {
+		t.Fatalf("%v: %s", err, reply)
+	}
+	return reply
+}
+
+// lock wants a lock of ten minutes for me.
+func (p *project) lock(proxy int, key string) error {
+	reply, err := p.ask(proxy, "LOCK", key, "me", "EX", "600")
+	if err == nil {
+		err = granted(reply)
+	}
+	if err != nil {
+		return fmt.Errorf("LOCK %s at proxy-%d: %w", key, proxy, err)
+	}
+	return nil
+}
+
+// granted wants a validity.
+func granted(reply string) error {
+	if validity, err := strconv.Atoi(reply); err != nil || validity <= 0 {
+		return fmt.Errorf("got %q, want a validity in ms", reply)
+	}
+	return nil
+}
+
+// locks is lock where it must be granted at once.
+func (p *project) locks(t *testing.T, proxy int, key string) {
+	t.Helper()
+	if err := p.lock(proxy, key); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// has wants a value at the Redis behind proxy-1.
+func (p *project) has(key, value string) error {
+	if got, err := p.ask(1, "GET", key); err != nil || got != value {
+		return fmt.Errorf("GET %s: got %q, %v, want %s", key, got, err, value)
+	}
+	return nil
+}
+
+// settles asks again until there is no error.
+func settles(t *testing.T, condition func() error) {
+	t.Helper()
+	var err error
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if err = condition(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("not within %v: %v", patience, err)
+}

@@ -1,0 +1,71 @@
+//go:build integration
+
+package compose
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// testTLS starts the deployment with TLS, with secrets made for it.
+func testTLS(t *testing.T, e engine, image string) {
+	t.Parallel()
+	secrets := t.TempDir()
+	t.Log(e.run(t, nil, "deploy/compose/make-secrets", secrets))
+	p := e.newProject(t, image, "tls", "deploy/compose/tls.yml").onFreePorts(t)
+	p.env = append(p.env, "SECRETS="+secrets)
+	p.do(t, "up", "--detach")
+	p.becomesHealthy(t)
+	p.mastersAreSafe(t)
+
+	hasPart(t, "LOCK without a login", p.cli(t, 1, "LOCK", "key", "me", "EX", "600"), "NOAUTH")
+	hasPart(t, "GET without a login", p.cli(t, 1, "GET", "key"), "NOAUTH")
+	p.env = append(p.env, "REDISCLI_AUTH="+secret(t, secrets, "redis_password"))
+	p.locks(t, 1, "key")
+	p.cli(t, 2, "SET", "greeting", "hello")
+	if err := p.has("greeting", "hello"); err != nil {
+		t.Error(err)
+	}
+	p.serversAreGuarded(t)
+	p.passwordsAreHidden(t, secret(t, secrets, "redis_password"), secret(t, secrets, "masters_password"))
+}
+
+func secret(t *testing.T, folder, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(folder, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// serversAreGuarded wants every Redis to refuse who does not speak TLS, and who has no password.
+func (p *project) serversAreGuarded(t *testing.T) {
+	t.Helper()
+	for _, service := range services() {
+		if strings.HasPrefix(service, "proxy-") {
+			continue
+		}
+		if output, err := p.inside(service, "redis-cli", "-e", "ping"); err == nil {
+			t.Errorf("%s without TLS: got success and %q", service, output)
+		}
+		output, _ := p.inside(service, "redis-cli", "--tls", "--cacert", "/run/secrets/ca.crt", "ping")
+		hasPart(t, service+" without a password", output, "NOAUTH")
+	}
+}
+
+// passwordsAreHidden looks where others on the machine could see them.
+func (p *project) passwordsAreHidden(t *testing.T, passwords ...string) {
+	t.Helper()
+	seen := p.do(t, "logs", "--no-color") + p.do(t, "top")
+	for _, id := range p.containers(t) {
+		seen += p.docker(t, "inspect", id)
+	}
+	for i, password := range passwords {
+		if strings.Contains(seen, password) {
+			t.Errorf("password %d stands in the logs, the arguments or the environment of a container", i)
+		}
+	}
+}
