@@ -52,8 +52,25 @@ func TestCheckHealthy(t *testing.T) {
 		t.Fatalf("got exit code %d, %q and\n%swant 0 and a table", got.code, got.stderr, got.stdout)
 	}
 	for _, master := range masters {
-		got.wantRow(t, master.Addr(), "master", "noeviction", "off", "forgets locks when it restarts")
+		got.wantRow(t, master.Addr(), "master", "noeviction", "off", "unmarked", "forgets locks when it restarts")
 	}
+}
+
+// TestCheckMarker: what proxies have found shows in the table.
+func TestCheckMarker(t *testing.T) {
+	f := startGuarded(t, true, 1)
+	wantGrant(t, connect(t, f.proxies[0]), "LOCK", "k", "t", "PX", "60000")
+	must(t, f.masters[2].Restart())
+	soon(t, func() error {
+		if record, err := askIn(f.masters[2], "0", "GET", "redlock-proxy:quarantine"); err != nil || record == nil {
+			return fmt.Errorf("no record: %v", err)
+		}
+		return nil
+	})
+	must(t, f.proxies[0].Kill()) // or it would soon catch up
+	got := checkMasters(t, harness.URLs(f.masters))
+	got.wantRow(t, f.masters[1].Addr(), "votes")
+	got.wantRow(t, f.masters[2].Addr(), "quarantine: restarted without proof of its data, for ")
 }
 
 func TestCheckDurable(t *testing.T) {
@@ -127,6 +144,15 @@ func TestHealthcheck(t *testing.T) {
 	must(t, proxy.Kill())
 	fails(t, runProxy(t, "healthcheck", "--listen", proxy.Addr()),
 		fmt.Sprintf("redlock-proxy: unhealthy: dial tcp %s: connect: connection refused", proxy.Addr()))
+}
+
+// TestHealthcheckLogin: a proxy whose clients have to log in is healthy, although it lets the check do nothing.
+func TestHealthcheckLogin(t *testing.T) {
+	upstream := startRedis(t, "--requirepass", "secret")
+	proxy := startProxy(t, harness.URLs(startMasters(t)), "--upstream", upstream.URL())
+	if got := runProxy(t, "healthcheck", "--listen", proxy.Addr()); got != (outcome{}) {
+		t.Errorf("got %+v, want 0 and silence", got)
+	}
 }
 
 // TestHealthcheckSilence: what accepts and says nothing is not healthy.

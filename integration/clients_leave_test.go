@@ -49,7 +49,7 @@ func departures() []departure {
 func waitInProcess(t *testing.T, proxy *harness.Proxy, token string) func() {
 	t.Helper()
 	if _, err := exec.LookPath("redis-cli"); err != nil {
-		absent(t, "redis-cli: apt-get install redis-tools")
+		harness.Absent(t, "redis-cli: apt-get install redis-tools")
 	}
 	host, port, err := net.SplitHostPort(proxy.Addr())
 	must(t, err)

@@ -77,7 +77,7 @@ func runClients(t *testing.T, proxy *harness.Proxy) {
 // TestMasterKeys looks at the masters behind the proxy: the key and the value are the client's own.
 func TestMasterKeys(t *testing.T) {
 	if _, err := exec.LookPath("redis-cli"); err != nil {
-		absent(t, "redis-cli: apt-get install redis-tools")
+		harness.Absent(t, "redis-cli: apt-get install redis-tools")
 	}
 	proxy, masters := startFive(t)
 	locked := redisCLI(t, proxy, "LOCK", "k", "t", "PX", "10000")
@@ -100,7 +100,7 @@ func startFive(t *testing.T) (*harness.Proxy, []*harness.Redis) {
 	t.Helper()
 	masters, err := harness.StartMasters(5)
 	if errors.Is(err, harness.ErrNoRedis) {
-		absent(t, err.Error())
+		harness.Absent(t, err.Error())
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -121,15 +121,6 @@ func closes(t *testing.T, err error) {
 	}
 }
 
-// absent skips a test that needs something which is not installed, or fails it where everything must be tested.
-func absent(t *testing.T, what string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" || os.Getenv("REDLOCK_REQUIRE_ALL") == "1" {
-		t.Fatalf("MISSING, and everything is required here: %s (scripts/install-deps installs it)", what)
-	}
-	t.Skipf("SKIPPED, NOT TESTED, missing: %s (scripts/install-deps installs it)", what)
-}
-
 // interpreter returns the first program that has the client's library.
 func (c clientProgram) interpreter(t *testing.T) string {
 	t.Helper()
@@ -140,7 +131,7 @@ func (c clientProgram) interpreter(t *testing.T) string {
 			return program
 		}
 	}
-	absent(t, fmt.Sprintf("the client %s: %s", c.name, c.install))
+	harness.Absent(t, fmt.Sprintf("the client %s: %s", c.name, c.install))
 	return ""
 }
 

@@ -16,6 +16,7 @@ import (
 // five at a time.
 type disturber struct {
 	fleet *fleet
+	kinds []fault
 	over  chan struct{}
 	tasks sync.WaitGroup
 
@@ -29,9 +30,10 @@ type disturber struct {
 // minority is how many of five masters may fail at a time.
 const minority = 2
 
-func startDisturber(f *fleet, seed uint64) *disturber {
+// startDisturber begins with it; kinds are what happens to the masters.
+func startDisturber(f *fleet, seed uint64, kinds ...fault) *disturber {
 	d := &disturber{
-		fleet: f, over: make(chan struct{}), random: rand.New(rand.NewPCG(seed, 1)),
+		fleet: f, kinds: kinds, over: make(chan struct{}), random: rand.New(rand.NewPCG(seed, 1)),
 		busy: map[int]bool{}, counts: map[string]int{},
 	}
 	for range minority {
@@ -78,8 +80,7 @@ func (d *disturber) begin() (master int, f fault) {
 		master = d.random.IntN(len(d.fleet.masters))
 	}
 	d.busy[master] = true
-	kinds := disturbances()
-	f = kinds[d.random.IntN(len(kinds))]
+	f = d.kinds[d.random.IntN(len(d.kinds))]
 	d.counts[f.name]++
 	return master, f
 }

@@ -32,21 +32,21 @@ type fleet struct {
 }
 
 // startFleet starts five masters and a proxy that reaches them directly. Both end with the test.
-func startFleet(t *testing.T) *fleet {
+func startFleet(t *testing.T, args ...string) *fleet {
 	t.Helper()
 	f := &fleet{masters: startMasters(t)}
-	f.proxies = append(f.proxies, startProxy(t, harness.URLs(f.masters)))
+	f.proxies = append(f.proxies, startProxy(t, harness.URLs(f.masters), args...))
 	return f
 }
 
 // startLinkedFleet starts five masters and so many proxies, each of which reaches each master over a link of its own.
-func startLinkedFleet(t *testing.T, proxies int) *fleet {
+func startLinkedFleet(t *testing.T, proxies int, args ...string) *fleet {
 	t.Helper()
 	f := &fleet{masters: startMasters(t)}
 	for range proxies {
 		links := startLinks(t, f.masters)
 		f.links = append(f.links, links)
-		f.proxies = append(f.proxies, startProxy(t, linkURLs(links)))
+		f.proxies = append(f.proxies, startProxy(t, linkURLs(links), args...))
 	}
 	return f
 }
@@ -69,7 +69,7 @@ func startMasters(t *testing.T) []*harness.Redis {
 	t.Helper()
 	masters, err := harness.StartMasters(5)
 	if errors.Is(err, harness.ErrNoRedis) {
-		absent(t, err.Error())
+		harness.Absent(t, err.Error())
 	}
 	must(t, err)
 	t.Cleanup(func() { closes(t, harness.CloseAll(masters)) })
@@ -81,7 +81,7 @@ func startRedis(t *testing.T, args ...string) *harness.Redis {
 	t.Helper()
 	server, err := harness.StartRedis(harness.RedisOptions{ExtraArgs: args})
 	if errors.Is(err, harness.ErrNoRedis) {
-		absent(t, err.Error())
+		harness.Absent(t, err.Error())
 	}
 	must(t, err)
 	t.Cleanup(func() { closes(t, server.Close()) })

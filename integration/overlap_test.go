@@ -34,7 +34,7 @@ func TestOverlap(t *testing.T) {
 	t.Logf("%d grants wanted (%s); seed %d (%s)", grants, grantsEnv, seed, seedEnv)
 	f := startLinkedFleet(t, 2)
 	c := startContest(t, f, seed, holdAtRandom)
-	disturber := startDisturber(f, seed)
+	disturber := startDisturber(f, seed, disturbances()...)
 	starved := c.waitFor(t, int(grants))
 	done, err := disturber.stop()
 	c.stop()

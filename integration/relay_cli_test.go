@@ -206,7 +206,7 @@ func (s *stream) until(t *testing.T, end string) string {
 // TestRelayStat: the figures change from moment to moment, but their form does not, nor the number of keys.
 func TestRelayStat(t *testing.T) {
 	if _, err := exec.LookPath("stdbuf"); err != nil {
-		absent(t, "stdbuf: apt-get install coreutils")
+		harness.Absent(t, "stdbuf: apt-get install coreutils")
 	}
 	r := startRelay(t)
 	r.fill(t)
@@ -239,7 +239,7 @@ var statNumbers = regexp.MustCompile(` +\(?\+?\d[\d.]*[KMG]?\)?`)
 func TestRelayHints(t *testing.T) {
 	script, err := exec.LookPath("script")
 	if err != nil {
-		absent(t, "script of util-linux: apt-get install bsdutils")
+		harness.Absent(t, "script of util-linux: apt-get install bsdutils")
 	}
 	r := startRelay(t)
 	ctx, stop := context.WithTimeout(t.Context(), clientTimeout)

@@ -54,7 +54,7 @@ func (r *relay) control(t *testing.T) *harness.Client {
 func program(t *testing.T, ctx context.Context, name, addr string, args ...string) *exec.Cmd {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {
-		absent(t, name+": apt-get install redis-tools")
+		harness.Absent(t, name+": apt-get install redis-tools")
 	}
 	host, port, err := net.SplitHostPort(addr)
 	must(t, err)
@@ -141,24 +141,31 @@ func (c *commands) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestRelayHiredis builds the client program in C and runs it.
+// TestRelayHiredis runs the client program in C.
 func TestRelayHiredis(t *testing.T) {
+	checks := []string{"ping", "binary", "pipeline", "multi", "watch", "lock-in-multi", "pubsub", "blocking", "lock", "lock-is-elsewhere"}
+	program := buildWithHiredis(t, "c/relay.c")
+	passes(t, startRelay(t).proxy, checks, program)
+}
+
+// buildWithHiredis compiles a program in C and returns its path.
+func buildWithHiredis(t *testing.T, source string) string {
+	t.Helper()
 	const install = "hiredis and a C compiler: apt-get install gcc libhiredis-dev"
 	compiler, err := exec.LookPath("cc")
 	if err != nil {
-		absent(t, install)
+		harness.Absent(t, install)
 	}
 	probe := exec.Command(compiler, "-E", "-")
 	probe.Stdin = strings.NewReader("#include <hiredis/hiredis.h>\n")
 	if probe.Run() != nil {
-		absent(t, install)
+		harness.Absent(t, install)
 	}
-	binary := filepath.Join(t.TempDir(), "relay")
-	if output, err := exec.Command(compiler, "-Wall", "-Wextra", "-Werror", "-o", binary, "c/relay.c", "-lhiredis").CombinedOutput(); err != nil {
+	binary := filepath.Join(t.TempDir(), "program")
+	if output, err := exec.Command(compiler, "-Wall", "-Wextra", "-Werror", "-o", binary, source, "-lhiredis").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	checks := []string{"ping", "binary", "pipeline", "multi", "watch", "lock-in-multi", "pubsub", "blocking", "lock", "lock-is-elsewhere"}
-	passes(t, startRelay(t).proxy, checks, binary)
+	return binary
 }
 
 // TestRelayClients runs the programs of TestClients, which find everything as at a proxy that answers by itself.

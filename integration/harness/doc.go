@@ -20,6 +20,7 @@
 // # Ways to fail
 //
 //	Redis.Kill      connections are reset, new ones are refused, the data is lost
+//	Redis.Restart   the server starts again without its data; Revive: with what it had written to its directory
 //	Redis.Pause     connections stand, the kernel accepts new ones, nothing answers; Continue goes on where it stopped
 //	Link.Cut        the same, seen from one side only: the master is well, the way to it is not
 //	Link.Refuse     new connections are refused and old ones reset, but the master lives and keeps its data

@@ -37,7 +37,8 @@ type Proxy struct {
 	addr    string
 }
 
-// StartProxy runs serve on a free port of 127.0.0.1 and returns when the proxy says that it is ready.
+// StartProxy runs serve on a free port of 127.0.0.1 and returns when the proxy says that it is ready. Masters that are all empty
+// vote at once (--fresh-start), unless the arguments say otherwise.
 func StartProxy(opts ProxyOptions) (*Proxy, error) {
 	if err := opts.fill(); err != nil {
 		return nil, err
@@ -118,7 +119,7 @@ func (o *ProxyOptions) fill() (err error) {
 }
 
 func (o *ProxyOptions) arguments() []string {
-	args := []string{"serve", "--listen", "127.0.0.1:0"}
+	args := []string{"serve", "--listen", "127.0.0.1:0", "--fresh-start"}
 	for _, master := range o.Masters {
 		args = append(args, "--master", master)
 	}

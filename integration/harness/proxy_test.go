@@ -60,7 +60,7 @@ while :; do sleep 0.01; done`)
 	})
 	check(t, err)
 	defer proxy.Close()
-	const args = "args: serve --listen 127.0.0.1:0 --master redis://a:1 --master redis://b:2 --log-level debug, , p:\n"
+	const args = "args: serve --listen 127.0.0.1:0 --fresh-start --master redis://a:1 --master redis://b:2 --log-level debug, , p:\n"
 	if proxy.Addr() != "127.0.0.1:4711" || !strings.HasPrefix(proxy.Log(), args) {
 		t.Errorf("address %s, log:\n%s\nwant it to begin with %s", proxy.Addr(), proxy.Log(), args)
 	}

@@ -127,6 +127,17 @@ func (r *Redis) Restart() error {
 	return r.start()
 }
 
+// Revive starts the server again on the same port, with the data that it left in its directory. A living server is killed first.
+func (r *Redis) Revive() error {
+	if r.dir == "" {
+		return errClosed
+	}
+	if err := r.Kill(); err != nil {
+		return err
+	}
+	return r.start()
+}
+
 // Close kills the server and removes its directory. It may be called again.
 func (r *Redis) Close() error {
 	if r.dir == "" {

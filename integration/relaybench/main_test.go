@@ -80,8 +80,9 @@ func TestRunWithoutRivals(t *testing.T) {
 	}
 	speed := runs(t, "-rounds", "2", "-requests", "1000", "-contenders", "direct,proxy")
 	wantTimes(t, speed, map[string]int{"### GET, -P 16": 1, "| direct |": 4, "| proxy |": 4, "| haproxy |": 0, "not measured": 17})
+	// Two descriptors for each client, and perhaps one for all of them that are parked: 2.00 or 2.05.
 	rest := runs(t, "-idle", "-idlers", "20", "-settle", "10ms", "-connects", "200", "-contenders", "proxy")
-	wantTimes(t, rest, map[string]int{"### 20 idle clients": 1, "| 2.00 |": 1, "ERRORS": 0, "| 200 |": 1, "| ≤ 2 | met |": 1})
+	wantTimes(t, rest, map[string]int{"### 20 idle clients": 1, "| 2.0": 1, "ERRORS": 0, "| 200 |": 1, "| ≤ 2 | met |": 1})
 }
 
 func runs(t *testing.T, args ...string) string {

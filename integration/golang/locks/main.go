@@ -1,0 +1,95 @@
+// Command locks drives lock libraries of Go, and what libraries of .NET, Elixir and Rust send, at the server HOST PORT as client
+// NAME: locks HOST PORT NAME
+//
+// It reads requests "DIALECT OPERATION KEY ARGUMENT…" line by line, and answers each with one line: what the library gave, or its
+// error.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+var errOperation = errors.New("no such operation")
+
+// A request is what one line asks for.
+type request struct {
+	operation, key string
+	arguments      []string
+}
+
+// A dialect carries out requests; what it gives is shown with its error.
+type dialect func(context.Context, request) (any, error)
+
+func main() {
+	if len(os.Args) != 4 {
+		fmt.Fprintln(os.Stderr, "usage: locks HOST PORT NAME")
+		os.Exit(2)
+	}
+	if err := serve(context.Background(), net.JoinHostPort(os.Args[1], os.Args[2]), os.Args[3]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// serve answers requests until there are no more.
+func serve(ctx context.Context, addr, name string) error {
+	known, err := dialects(addr, name)
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		words := strings.Fields(lines.Text())
+		given, err := known[words[0]](ctx, request{words[1], words[2], words[3:]})
+		fmt.Println(show(given, err))
+	}
+	return lines.Err()
+}
+
+func dialects(addr, name string) (map[string]dialect, error) {
+	rdb := redis.NewClient(&redis.Options{Addr: addr})
+	socket, err := dialSocket(addr)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]dialect{
+		"redsync":        newRedsync(rdb).do,
+		"redsync-retake": newRedsync(rdb, retake()...).do,
+		"redislock":      newRedislock(rdb).do,
+		"go-zero":        goZero{rdb, name}.do,
+		"stackexchange":  stackExchange{socket, name}.do,
+		"redlock.net":    redlockNet{socket, name}.do,
+		"elixir-redlock": newElixir(addr, name).do,
+		"redlock-rs":     redlockRS{addr, []byte(name + "\x00\xff\r\n 20 raw bytes")}.do,
+		"rslock":         rslock{addr, name}.do,
+		"rueidislock":    rueidisLock{socket, name}.do,
+	}, nil
+}
+
+func show(given any, err error) string {
+	text := fmt.Sprintf("%v", given)
+	if err != nil {
+		text = fmt.Sprintf("%T: %v", err, err)
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// duration is an argument in milliseconds.
+func (r request) duration(i int) time.Duration {
+	ms, _ := strconv.ParseInt(r.arguments[i], 10, 64)
+	return time.Duration(ms) * time.Millisecond
+}
+
+// keys are the keys of a lock that has several.
+func (r request) keys() []string { return strings.Split(r.key, ",") }

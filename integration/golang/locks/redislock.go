@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+
+	"github.com/bsm/redislock"
+	"github.com/redis/go-redis/v9"
+)
+
+// redislockLocks is bsm/redislock: one key or several, as one lock.
+type redislockLocks struct {
+	client *redislock.Client
+	locks  map[string]*redislock.Lock
+}
+
+func newRedislock(rdb *redis.Client) *redislockLocks {
+	return &redislockLocks{redislock.New(rdb), map[string]*redislock.Lock{}}
+}
+
+func (l *redislockLocks) do(ctx context.Context, r request) (any, error) {
+	lock := l.locks[r.key] // may be nil: the library knows what to say
+	switch r.operation {
+	case "take":
+		return l.obtain(ctx, r, nil)
+	case "take-as": // a token of the caller's: who has it takes the lock again
+		return l.obtain(ctx, r, &redislock.Options{Token: r.arguments[1], Metadata: r.arguments[2]})
+	case "release":
+		return "released", lock.Release(ctx)
+	case "extend":
+		return "extended", lock.Refresh(ctx, r.duration(0), nil)
+	case "left": // more than so many milliseconds?
+		left, err := lock.TTL(ctx)
+		return left > r.duration(0), err
+	case "metadata":
+		return lock.Metadata(), nil
+	}
+	return nil, errOperation
+}
+
+func (l *redislockLocks) obtain(ctx context.Context, r request, options *redislock.Options) (any, error) {
+	lock, err := l.client.ObtainMulti(ctx, r.keys(), r.duration(0), options)
+	if err == nil {
+		l.locks[r.key] = lock
+	}
+	return "granted", err
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+)
+
+// waitDelay is between the tries of a lock that waits; 32 of them.
+const waitDelay = 20 * time.Millisecond
+
+// redsyncLocks is redsync with one pool: one Redis, as far as it knows.
+type redsyncLocks struct {
+	redsync *redsync.Redsync
+	options []redsync.Option
+	mutexes map[string]*redsync.Mutex
+}
+
+func newRedsync(rdb *redis.Client, options ...redsync.Option) *redsyncLocks {
+	return &redsyncLocks{redsync.New(goredis.NewPool(rdb)), options, map[string]*redsync.Mutex{}}
+}
+
+// retake has an extension take the lock again when nobody has it.
+func retake() []redsync.Option { return []redsync.Option{redsync.WithSetNXOnExtend()} }
+
+func (l *redsyncLocks) do(ctx context.Context, r request) (any, error) {
+	switch r.operation {
+	case "take":
+		l.mutexes[r.key] = l.mutex(r)
+		return "granted", l.mutexes[r.key].TryLockContext(ctx)
+	case "wait":
+		l.mutexes[r.key] = l.mutex(r, redsync.WithRetryDelay(waitDelay))
+		return "granted", l.mutexes[r.key].LockContext(ctx)
+	case "release":
+		return l.mutexes[r.key].UnlockContext(ctx)
+	case "extend": // by the time that the lock was taken for
+		return l.mutexes[r.key].ExtendContext(ctx)
+	case "valid":
+		return time.Now().Before(l.mutexes[r.key].Until()), nil
+	}
+	return nil, errOperation
+}
+
+func (l *redsyncLocks) mutex(r request, more ...redsync.Option) *redsync.Mutex {
+	options := slices.Concat(l.options, more, []redsync.Option{redsync.WithExpiry(r.duration(0))})
+	return l.redsync.NewMutex(r.key, options...)
+}

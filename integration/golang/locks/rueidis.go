@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"time"
+)
+
+// rueidisExtend is the script of rueidislock: leases end at a time of the clock.
+const rueidisExtend = `
+if redis.call("GET", KEYS[1]) == ARGV[1] then
+    return redis.call("PEXPIREAT", KEYS[1], ARGV[2])
+end
+return 0`
+
+// rueidisLock asks with each try who holds the lock, in the same write. It has three keys for one lock; this is one of them.
+type rueidisLock struct {
+	socket *socket
+	token  string
+}
+
+func (l rueidisLock) do(_ context.Context, r request) (any, error) {
+	switch r.operation {
+	case "take":
+		l.socket.mutex.Lock()
+		replies := l.socket.send([]string{"SET", r.key, l.token, "NX", "PXAT", until(r)}, []string{"GET", r.key})
+		l.socket.mutex.Unlock()
+		return []any{shown(<-replies[0]), shown(<-replies[1]) == l.token}, nil
+	case "release":
+		return shown(evaluate(l.socket.call, redlockRSRelease, r.key, l.token)), nil
+	case "extend":
+		return shown(evaluate(l.socket.call, rueidisExtend, r.key, l.token, until(r))), nil
+	}
+	return nil, errOperation
+}
+
+func until(r request) string {
+	return strconv.FormatInt(time.Now().Add(r.duration(0)).UnixMilli(), 10)
+}

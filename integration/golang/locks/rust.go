@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+)
+
+// The scripts of redlock-rs and rslock.
+const (
+	redlockRSRelease = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) else return 0 end `
+	rslockExtend     = `
+if redis.call("get", KEYS[1]) ~= ARGV[1] then
+    return 0
+elseif redis.call("set", KEYS[1], ARGV[1], "PX", ARGV[2]) then
+    return 1
+end
+return 0`
+)
+
+// redlockRS dials for each operation, and its tokens are no text.
+type redlockRS struct {
+	addr  string
+	token []byte
+}
+
+func (l redlockRS) do(_ context.Context, r request) (any, error) {
+	socket, err := dialSocket(l.addr)
+	if err != nil {
+		return nil, err
+	}
+	defer socket.close()
+	switch r.operation {
+	case "take":
+		return shown(socket.call("SET", r.key, string(l.token), "nx", "px", r.arguments[0])), nil
+	case "release":
+		return shown(evaluate(socket.call, redlockRSRelease, r.key, string(l.token))), nil
+	}
+	return nil, errOperation
+}
+
+// rslock extends as well, by setting the value again.
+type rslock struct{ addr, token string }
+
+func (l rslock) do(ctx context.Context, r request) (any, error) {
+	socket, err := dialSocket(l.addr)
+	if err != nil {
+		return nil, err
+	}
+	defer socket.close()
+	if r.operation == "extend" {
+		return shown(evaluate(socket.call, rslockExtend, r.key, l.token, r.arguments[0])), nil
+	}
+	return redlockRS{l.addr, []byte(l.token)}.do(ctx, r)
+}

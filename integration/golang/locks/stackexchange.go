@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// stackExchange are LockTake, LockRelease, LockExtend and LockQuery as StackExchange.Redis sends them to a Redis before 8.4: a
+// transaction under a condition, on the one connection that all threads share.
+type stackExchange struct {
+	socket *socket
+	name   string
+}
+
+func (l stackExchange) do(_ context.Context, r request) (any, error) {
+	switch r.operation {
+	case "take":
+		return l.take(r.key, l.name, r.duration(0)), nil
+	case "release":
+		return l.release(r.key, l.name), nil
+	case "extend":
+		return l.extend(r.key, l.name, r.duration(0)), nil
+	case "query":
+		return shown(l.socket.call("GET", r.key)), nil
+	case "threads":
+		threads, _ := strconv.Atoi(r.arguments[0])
+		return l.threads(r.key, threads), nil
+	}
+	return nil, errOperation
+}
+
+// take counts in seconds where the time is a whole number of them.
+func (l stackExchange) take(key, value string, ttl time.Duration) any {
+	switch {
+	case ttl == 0:
+		return l.socket.call("SETNX", key, value) == int64(1)
+	case ttl%time.Second == 0:
+		return l.socket.call("SET", key, value, "EX", strconv.Itoa(int(ttl/time.Second)), "NX") == "OK"
+	}
+	return l.socket.call("SET", key, value, "PX", strconv.FormatInt(ttl.Milliseconds(), 10), "NX") == "OK"
+}
+
+func (l stackExchange) release(key, value string) any {
+	return l.guarded(key, value, "DEL", key)
+}
+
+func (l stackExchange) extend(key, value string, ttl time.Duration) any {
+	if ttl%time.Second == 0 {
+		return l.guarded(key, value, "EXPIRE", key, strconv.Itoa(int(ttl/time.Second)))
+	}
+	return l.guarded(key, value, "PEXPIRE", key, strconv.FormatInt(ttl.Milliseconds(), 10))
+}
+
+// guarded carries out a command if the key has this value. It keeps others from writing until the transaction is on its way.
+func (l stackExchange) guarded(key, value string, command ...string) any {
+	l.socket.mutex.Lock()
+	watched := l.socket.send([]string{"WATCH", key}, []string{"GET", key})
+	<-watched[0]
+	if <-watched[1] != value {
+		unwatched := l.socket.send([]string{"UNWATCH"})
+		l.socket.mutex.Unlock()
+		<-unwatched[0]
+		return false
+	}
+	replies := l.socket.send([]string{"MULTI"}, command, []string{"EXEC"})
+	l.socket.mutex.Unlock()
+	executed := <-replies[2]
+	results, ok := executed.([]any)
+	if executed == nil {
+		return false
+	}
+	if !ok || len(results) != 1 {
+		return fmt.Sprint(shown(<-replies[0]), shown(<-replies[1]), shown(executed))
+	}
+	return results[0] == int64(1)
+}
+
+// threads has many threads take and release one lock and one of their own, on this one connection, beside ordinary commands.
+func (l stackExchange) threads(key string, threads int) any {
+	const turns = 5
+	var inside, granted, overlaps, odd atomic.Int32
+	var wait sync.WaitGroup
+	for n := range threads {
+		wait.Go(func() {
+			value, own, data := fmt.Sprint(l.name, n), fmt.Sprint(key, ":", n), fmt.Sprint("data:", key, ":", n)
+			for taken := 0; taken < turns; {
+				if l.take(own, value, time.Minute) != true || l.socket.call("SET", data, value) != "OK" {
+					odd.Add(1)
+				}
+				if l.take(key, value, time.Minute) == true {
+					taken++
+					granted.Add(1)
+					if inside.Add(1) > 1 {
+						overlaps.Add(1)
+					}
+					if l.socket.call("GET", data) != value || l.extend(key, value, 2*time.Minute) != true {
+						odd.Add(1)
+					}
+					inside.Add(-1)
+					if l.release(key, value) != true {
+						odd.Add(1)
+					}
+				}
+				if l.release(own, value) != true || l.release(own, value) != false {
+					odd.Add(1)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	return fmt.Sprintf("%d grants, %d overlaps, %d odd replies", granted.Load(), overlaps.Load(), odd.Load())
+}
