@@ -7,12 +7,18 @@ import (
 
 // The names of the contenders, as in the tables and in -contenders.
 const (
-	nameProxy   = "proxy"
-	nameRedsync = "redsync"
-	nameDirect  = "direct"
+	nameProxy    = "proxy"
+	nameLockKeys = "lockkeys"
+	nameRedsync  = "redsync"
+	nameDirect   = "direct"
 )
 
-func contenderNames() []string { return []string{nameProxy, nameRedsync, nameDirect} }
+func contenderNames() []string {
+	return []string{nameProxy, nameLockKeys, nameRedsync, nameDirect}
+}
+
+// usualContenders are those that run unless others are asked for.
+func usualContenders() []string { return []string{nameProxy, nameRedsync, nameDirect} }
 
 const ttlMillis = "10000"
 
@@ -43,6 +49,8 @@ func newCrew(ctx context.Context, f *fleet, client clientKind, name string, s sc
 	switch name {
 	case nameProxy:
 		err = c.addProxy(ctx, f.proxy.Addr(), client, keys, s.shared)
+	case nameLockKeys:
+		err = c.addDirect(ctx, f.proxy.Addr(), client, keys)
 	case nameRedsync:
 		c.addRedsync(f.masters, keys, s.shared)
 	case nameDirect:
@@ -54,6 +62,9 @@ func newCrew(ctx context.Context, f *fleet, client clientKind, name string, s sc
 	}
 	return c, nil
 }
+
+// keyPrefix begins all keys.
+const keyPrefix = "bench:"
 
 // lockKeys returns the key of each client.
 func lockKeys(s scenario, prefix string) []string {

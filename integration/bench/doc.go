@@ -6,10 +6,12 @@
 // Contenders:
 //
 //	proxy     LOCK key token PX 10000, UNLOCK key token at the proxy, which runs Redlock over all masters
+//	lockkeys  SET key token NX PX 10000, compare-and-delete by EVALSHA at the same proxy, which takes the key for a lock key; not run
+//	          unless asked for, and in one-key it polls
 //	redsync   go-redsync/redsync v4 on all masters, Lock and Unlock with its defaults
 //	direct    one of the masters alone: SET key token NX PX 10000, compare-and-delete by EVALSHA
 //
-// The clients of proxy and direct are of one kind, go-redis or a lean raw one (one connection per client, one write and one read
+// The clients of proxy, lockkeys and direct are of one kind, go-redis or a lean raw one (one connection per client, one write and one read
 // per command). redsync always runs on go-redis. Connections, tokens (16 random bytes per lock), keys and the time limits are
 // the same for all.
 //

@@ -27,7 +27,11 @@ func startFleet(ctx context.Context, set settings) (*fleet, error) {
 	if binary == "" {
 		return f, nil
 	}
-	f.proxy, err = harness.StartProxy(harness.ProxyOptions{Binary: binary, Masters: harness.URLs(f.masters)})
+	opts := harness.ProxyOptions{Binary: binary, Masters: harness.URLs(f.masters)}
+	if slices.Contains(set.contenders, nameLockKeys) {
+		opts.Args = []string{"--lock-keys", keyPrefix + "*"}
+	}
+	f.proxy, err = harness.StartProxy(opts)
 	if err != nil {
 		return nil, errors.Join(err, f.close())
 	}
@@ -37,7 +41,7 @@ func startFleet(ctx context.Context, set settings) (*fleet, error) {
 // proxyBinary returns the program to run, built if need be; "" when the proxy does not take part.
 func proxyBinary(ctx context.Context, set settings) (string, error) {
 	switch {
-	case !slices.Contains(set.contenders, nameProxy):
+	case !slices.Contains(set.contenders, nameProxy) && !slices.Contains(set.contenders, nameLockKeys):
 		return "", nil
 	case set.binary != "":
 		return set.binary, nil

@@ -2,9 +2,10 @@ package main
 
 import "redlock-proxy/integration/harness/figures"
 
-// ratioKind is one comparison of the proxy with another contender.
+// ratioKind is one comparison of two contenders, mostly of the proxy with another.
 type ratioKind struct {
 	title string
+	ours  string
 	other string
 	value func(outcome) float64
 }
@@ -22,23 +23,31 @@ const (
 	ratioPair50Redsync = "pair p50, proxy / redsync"
 	ratioCPURedsync    = "CPU per pair, proxy / redsync"
 	ratioCPUDirect     = "CPU per pair, proxy / direct"
+
+	ratioRateLockKeys = "pairs/s, lockkeys / proxy"
+	ratioCPULockKeys  = "CPU per pair, lockkeys / proxy"
 )
 
 // ratioKinds returns all ratios in the order of the tables.
 func ratioKinds() []ratioKind {
 	return []ratioKind{
-		{ratioRateRedsync, nameRedsync, rate},
-		{ratioRateDirect, nameDirect, rate},
-		{ratioLock50Redsync, nameRedsync, lock50},
-		{ratioPair50Redsync, nameRedsync, pair50},
-		{ratioCPURedsync, nameRedsync, cpu},
-		{ratioCPUDirect, nameDirect, cpu},
+		{ratioRateRedsync, nameProxy, nameRedsync, rate},
+		{ratioRateDirect, nameProxy, nameDirect, rate},
+		{ratioLock50Redsync, nameProxy, nameRedsync, lock50},
+		{ratioPair50Redsync, nameProxy, nameRedsync, pair50},
+		{ratioCPURedsync, nameProxy, nameRedsync, cpu},
+		{ratioCPUDirect, nameProxy, nameDirect, cpu},
+		{ratioRateLockKeys, nameLockKeys, nameProxy, rate},
+		{ratioCPULockKeys, nameLockKeys, nameProxy, cpu},
 	}
 }
 
-// ratioOf is the proxy's figure divided by the other's.
+// hasRun reports whether both contenders took part.
+func (k ratioKind) hasRun(r results) bool { return len(r[k.ours]) > 0 && len(r[k.other]) > 0 }
+
+// ratioOf is the first contender's figure divided by the other's.
 func ratioOf(r results, kind ratioKind) figures.Ratio {
-	ours, theirs := r[nameProxy], r[kind.other]
+	ours, theirs := r[kind.ours], r[kind.other]
 	ratio := figures.RatioOf(values(ours, kind.value), values(theirs, kind.value))
 	ratio.Faulty = len(ours) == len(theirs) && errorCount(ours)+errorCount(theirs) > 0
 	return ratio

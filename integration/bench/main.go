@@ -72,7 +72,7 @@ func parseSettings(args []string, log io.Writer) (settings, error) {
 	masters := flags.Int("masters", 5, "number of Redis masters")
 	binary := flags.String("proxy", "", "program of the proxy; built when not given")
 	client := flags.String("client", "goredis", "client of proxy and direct: goredis, raw or both")
-	contenders := flags.String("contenders", strings.Join(contenderNames(), ","), "which contenders to run, by name")
+	contenders := flags.String("contenders", strings.Join(usualContenders(), ","), "which contenders to run, of "+strings.Join(contenderNames(), ","))
 	scenarios := flags.String("scenarios", "all", "which scenarios to run, by name")
 	if err := flags.Parse(args); err != nil {
 		return settings{}, err

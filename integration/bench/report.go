@@ -98,6 +98,9 @@ func writeRatios(w io.Writer, s scenario, r results, t *figures.Tally) {
 	fmt.Fprintln(w, "\n| ratio | measured | single rounds | goal | |")
 	fmt.Fprintln(w, "|---|--:|--:|--:|---|")
 	for _, kind := range ratioKinds() {
+		if !kind.hasRun(r) {
+			continue
+		}
 		value := ratioOf(r, kind)
 		bound, verdict := "", ""
 		if g, ok := s.goal(kind.title); ok {

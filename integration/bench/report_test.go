@@ -27,7 +27,7 @@ func TestJudgeTurns(t *testing.T) {
 }
 
 func TestRatioOf(t *testing.T) {
-	kind := ratioKind{"r", nameRedsync, rate}
+	kind := ratioKind{"r", nameProxy, nameRedsync, rate}
 	rounds := func(rates ...float64) []outcome {
 		var all []outcome
 		for _, r := range rates {
@@ -65,11 +65,13 @@ func TestReportLayout(t *testing.T) {
 		nameRedsync: one(100, outcome{others: 0.5}),
 		nameDirect:  one(900, outcome{errors: map[string]int{"often": 2, "rarely": 1}}),
 	}
+	ofLockKeys := results{nameProxy: r[nameProxy], nameLockKeys: one(400, outcome{})}
 	var out bytes.Buffer
 	sum := &figures.Tally{}
 	for _, s := range allScenarios()[2:] {
 		writeScenario(&out, clientRaw, s, r, sum)
 	}
+	writeRatios(&out, allScenarios()[2], ofLockKeys, sum)
 	sum.Write(&out)
 	writeMachine(&out, figures.Machine{CPU: "A CPU", System: "linux 1.2", Load: "0.5", Go: "go1", Redis: "7", Cores: 2}, settings{masters: 5, rounds: 1, window: ms}, []string{"-rounds", "1"})
 	wantGolden(t, "testdata/report.md", out.Bytes())

@@ -20,11 +20,13 @@ type scenario struct {
 func allScenarios() []scenario {
 	return []scenario{
 		{name: "c1", title: "1 client", clients: 1, goals: []goal{
-			atMost(ratioLock50Redsync, 1), atMost(ratioPair50Redsync, 1),
+			atMost(ratioLock50Redsync, 1), atMost(ratioPair50Redsync, 1), atLeast(ratioRateLockKeys, 0.8),
 		}},
-		{name: "c16", title: "16 clients, a key each", clients: 16},
+		{name: "c16", title: "16 clients, a key each", clients: 16, goals: []goal{
+			atLeast(ratioRateLockKeys, 0.8),
+		}},
 		{name: "c64", title: "64 clients, a key each", clients: 64, goals: []goal{
-			atLeast(ratioRateRedsync, 10), atLeast(ratioRateDirect, 0.5),
+			atLeast(ratioRateRedsync, 10), atLeast(ratioRateDirect, 0.5), atLeast(ratioRateLockKeys, 0.8),
 		}},
 		{name: "one-key", title: "64 clients, one key", clients: 64, shared: true, goals: []goal{
 			atLeast(ratioRateRedsync, 5),
@@ -70,7 +72,7 @@ func runScenario(ctx context.Context, f *fleet, set settings, client clientKind,
 func runOnce(ctx context.Context, f *fleet, set settings, client clientKind, s scenario, name string, round int) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, warmUp+set.window+drainLimit)
 	defer cancel()
-	prefix := fmt.Sprintf("bench:%s:%s:%s:%d:", client, s.name, name, round) // nothing is left of an earlier run
+	prefix := fmt.Sprintf("%s%s:%s:%s:%d:", keyPrefix, client, s.name, name, round) // nothing is left of an earlier run
 	crew, err := newCrew(ctx, f, client, name, s, prefix)
 	if err != nil {
 		return outcome{}, err
