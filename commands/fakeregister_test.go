@@ -23,6 +23,8 @@ type fakeRegister struct {
 	down    [5]bool
 	// before is called before each round with its number, from 1.
 	before func(round int)
+	// shows has every edit that did not win be one that may have been seen.
+	shows bool
 	// rounds are what was asked: reads, and edits as they were sent.
 	rounds []string
 }
@@ -145,7 +147,11 @@ func (f *fakeRegister) Apply(_ context.Context, edits []quorum.Edit) (quorum.Out
 			undo()
 		}
 	}
-	return quorum.Outcome{Found: found, Removed: removes && yes > 0}, nil
+	var reach quorum.Reach
+	if f.shows && !removes {
+		reach = quorum.NewReach([]bool{true, true, true, false, false}, true)
+	}
+	return quorum.Outcome{Found: found, Removed: removes && yes > 0, Reach: reach}, nil
 }
 
 func enter(m map[quorum.Key]quorum.Entry, e quorum.Edit) {

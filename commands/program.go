@@ -62,6 +62,8 @@ type performance struct {
 	// removed is an attempt that removed what a majority held, on too few masters
 	// because others did the same.
 	removed *attempt
+	// reach is how far the edits came that were taken back.
+	reach quorum.Reach
 }
 
 // perform runs a program on what the masters hold until its edits are made under
@@ -206,6 +208,9 @@ func (f *performance) commit(ctx context.Context, a attempt, held bool) (done *a
 			f.committed(a.edits)
 		}
 		return &a, nil
+	}
+	if f.reach = f.reach.Join(outcome.Reach); f.reach.Seen() && a.asks() {
+		return f.doubt(ctx, a)
 	}
 	if outcome.Removed && held {
 		f.removed = &a

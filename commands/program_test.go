@@ -38,6 +38,40 @@ func TestOvertakenForever(t *testing.T) {
 	}
 }
 
+// A command that may have been carried out for a moment, and been seen, is not tried again where its reply would tell of
+// what was there before: it would be carried out twice.
+func TestSeenBeforeItWasTakenBack(t *testing.T) {
+	const reentrant = "if redis.call('get',KEYS[1])==ARGV[1] or redis.call('set',KEYS[1],ARGV[1],'nx','px',900) then return 1 end return 0"
+	for _, test := range []struct {
+		there, reply string
+		words        []string
+	}{
+		{"", "(nil)", []string{"SET", "k", "me", "NX", "PX", "900"}},
+		{"", doubtAnswer, []string{"SET", "k", "me", "NX", "GET", "PX", "900"}},
+		{"", "0", []string{"MSETNX", "k", "me"}},
+		{"", "0", []string{"EVAL", reentrant, "1", "k", "me"}},
+		{"", doubtAnswer, []string{"GETSET", "k", "me"}},
+		{"x", doubtAnswer, []string{"GETSET", "k", "me"}},
+		{"x", doubtAnswer, []string{"SET", "k", "me", "XX", "PX", "900"}},
+		{"x", "OK", []string{"SET", "k", "me", "PX", "900"}},
+	} {
+		b := newRegisterBench(t)
+		b.masters.shows = true
+		if test.there != "" {
+			b.masters.all("k", test.there, 500)
+		}
+		b.masters.before = func(round int) { // another is quicker than the first edit
+			if strings.HasPrefix(b.masters.rounds[round-1], "edit") {
+				b.masters.before = nil
+				b.masters.put("k", "y", 500, 0, 1, 2)
+			}
+		}
+		if got := b.run(test.words...); got != test.reply {
+			t.Errorf("%q: %s, want %s", test.words, got, test.reply)
+		}
+	}
+}
+
 // A client that leaves while its command waits ends it.
 func TestLeavingWhileOvertaken(t *testing.T) {
 	b := newRegisterBench(t)

@@ -105,7 +105,7 @@ func (k *lockKey) String() string {
 		switch {
 		case i == first:
 			fmt.Fprintln(&text, ">", r)
-		case i >= first-30 && i < first+5, r.op.fate == lost && i < first:
+		case i >= first-30 && i < first+5, r.op.fate == lost && i < first, r.to >= ordered[first].from && i < first:
 			fmt.Fprintln(&text, " ", r)
 		}
 	}

@@ -44,6 +44,12 @@ func TestCheckLockKey(t *testing.T) {
 		{"two release the same", []lockRecord{
 			saw(0, 1, verbTake, "a", "OK"), saw(2, 9, verbRelease, "a", int64(1)), saw(3, 8, verbRelease, "a", int64(1)),
 		}, finding{ok, excuses{lateRemovals: 1}}},
+		{"a removal of what is replaced at once", []lockRecord{
+			saw(0, 1, verbTake, "a", "OK"), saw(2, 9, verbDel, "", int64(1)), saw(3, 8, verbSwap, "b", "a"), saw(10, 11, verbGet, "", "b"),
+		}, finding{ok, excuses{lateRemovals: 1}}},
+		{"a removal after what is there was put there", []lockRecord{
+			saw(0, 1, verbTake, "a", "OK"), saw(2, 3, verbSwap, "b", "a"), saw(4, 5, verbDel, "", int64(1)), saw(6, 7, verbGet, "", "b"),
+		}, finding{result: wrong}},
 		{"what was released is there again", []lockRecord{
 			saw(0, 1, verbTake, "a", "OK"), saw(2, 9, verbRelease, "a", int64(1)), saw(10, 11, verbGet, "", "a"),
 		}, finding{result: wrong}},

@@ -29,8 +29,10 @@ type lockOp struct {
 	value string // what it writes, or what it expects
 
 	fate fate
-	// excused: its nil or 0 need not be that of a single Redis; see checkLockKey.
+	// excused: its nil, 0 or 1 need not be that of a single Redis; see checkLockKey.
 	excused bool
+	// beside are the values that others wrote while a DEL was under way.
+	beside []string
 }
 
 // fate is what is known of a command beside its reply.
@@ -114,37 +116,39 @@ func (r register) undo(value string) register {
 	return register(before)
 }
 
-// step tells whether a command can have had this reply now, and what the key holds then.
-func (r register) step(op lockOp, reply any) (possible bool, next register) {
+// step is what the key may hold after a command that has this reply now; nothing where it cannot have it.
+func (r register) step(op lockOp, reply any) []any {
 	if op.fate == undoing {
-		return true, r.undo(op.value)
+		return []any{r.undo(op.value)}
 	}
 	want, next := r.run(op)
 	switch {
 	case op.fate == lost && op.verb.gives() && next != r:
-		return true, next + "<" + r
-	case op.fate == lost, reply == want:
-		return true, next
+		return []any{next + "<" + r}
+	case op.fate == lost:
+		return []any{next}
+	case op.excused && reply == int64(1) && slices.Contains(op.beside, r.value()): // of this, or of what this has replaced
+		return []any{next, r}
+	case reply == want:
+		return []any{next}
 	case op.excused && op.verb == verbTake:
-		return true, r
+		return []any{r}
 	case op.excused && reply == int64(0): // removed by several at once, none of whom knows
-		return true, ""
+		return []any{register("")}
 	case op.excused: // it is told 1 for what was gone
-		return true, r
+		return []any{r}
 	default:
-		return false, r
+		return nil
 	}
 }
 
 // registerModel is a lock key for porcupine.
 func registerModel() porcupine.Model {
-	return porcupine.Model{
-		Init: func() any { return register("") },
-		Step: func(state, input, output any) (bool, any) {
-			possible, next := state.(register).step(input.(lockOp), output)
-			return possible, next
-		},
+	model := porcupine.NondeterministicModel{
+		Init: func() []any { return []any{register("")} },
+		Step: func(state, input, output any) []any { return state.(register).step(input.(lockOp), output) },
 	}
+	return model.ToModel()
 }
 
 // lockRecord is what one client saw of one command: sent at from, answered at to (of the test process' monotonic clock).
@@ -230,11 +234,12 @@ const (
 //
 // A removal says, whatever its answer, that its value is gone by then. Which of several is told 1 is not certain. Each of them may
 // find the value on some of the masters and none on a majority, because another removes or overwrites it at once; then all are told 0.
-// And where masters do not answer that may have held it, 1 is the answer: so two may be told 1.
+// And where masters do not answer that may have held it, 1 is the answer: so two may be told 1, or one whose value was replaced at that
+// moment.
 //
 // Nothing else is allowed; what is granted, extended, read or replaced must always be as on one Redis.
 func checkLockKey(records []lockRecord) finding {
-	records = markSeen(records)
+	records = markBeside(markSeen(records))
 	inFlight, all := excusable(records)
 	for _, excused := range [][]int{nil, inFlight, all} {
 		if linearizable(records, excused, tryPatience) == porcupine.Ok {
@@ -309,6 +314,18 @@ func markSeen(records []lockRecord) []lockRecord {
 		marked[i].wasSeen = r.op.verb == verbTake && r.op.fate != lost && r.reply == nil && seen[r.op.value]
 	}
 	return marked
+}
+
+// markBeside finds what was written while each DEL was under way.
+func markBeside(records []lockRecord) []lockRecord {
+	for i, r := range records {
+		for _, other := range records {
+			if r.op.verb == verbDel && other.op.verb.gives() && other.meets(r) {
+				records[i].op.beside = append(records[i].op.beside, other.op.value)
+			}
+		}
+	}
+	return records
 }
 
 // meets reports whether two commands can have run at the same time.

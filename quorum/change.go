@@ -21,6 +21,8 @@ const (
 	kindRead                      // no change
 	kindEdit                      // any change of several keys
 	kindPlain                     // a command that is no matter of a register
+	kindOffer                     // absent → absent, with an offer of a token
+	kindMend                      // absent, with that offer → the token
 )
 
 // Change is what Commit does to a key on each master, under its condition. Make
@@ -39,6 +41,8 @@ type Change struct {
 	keys  []Key
 	edits []Edit
 	args  []any
+	// nonce tells an offer from others.
+	nonce string
 	// behind is the key in whose lane an undo follows what it undoes, where that is
 	// not its own.
 	behind Key
@@ -68,6 +72,16 @@ func Release(key Key, token string) Change {
 // are given it again only beside a majority that still holds it.
 func Extend(key Key, token string, ttl time.Duration) Change {
 	return Change{kind: kindExtend, key: key, token: token, ttl: ttl}
+}
+
+// offer keeps a token for an absent key in mind at a master, for so long.
+func offer(key Key, token, nonce string, lasts time.Duration) Change {
+	return Change{kind: kindOffer, key: key, token: token, nonce: nonce, ttl: lasts}
+}
+
+// mend puts the token of a standing offer under its key, if that is absent.
+func mend(key Key, token, nonce string, ttl time.Duration) Change {
+	return Change{kind: kindMend, key: key, token: token, nonce: nonce, ttl: ttl}
 }
 
 // verdict counts the votes on this kind of change.

@@ -61,8 +61,10 @@ type Cluster struct {
 	// id is this cluster's alone, and so is every nonce.
 	id    string
 	nonce func() string
-	// repairedNow and repairedLong are repairs to be looked at, at once and later.
-	repairedNow, repairedLong chan repaired
+	// offers are those of locks to masters that lost them, in the order of their times,
+	// and settling how long each waits.
+	offers   chan offered
+	settling time.Duration
 	// freed is told of keys that an Apply has freed.
 	freed func(Key)
 }
@@ -92,7 +94,7 @@ func newCluster(opts Options, transports []transport) *Cluster {
 	n := len(opts.Masters)
 	c := &Cluster{
 		rand: opts.Rand, unguarded: opts.Unguarded, id: rand.Text(), nonce: rand.Text,
-		repairedNow: make(chan repaired, maxRepaired), repairedLong: make(chan repaired, maxRepaired),
+		offers: make(chan offered, maxOffered), settling: settling(opts.MasterTimeout),
 		freed: func(Key) {}, longest: newLongestTTL(n, opts.MaxTTL), fresh: newFreshStart(n, opts.FreshStart),
 	}
 	for i, u := range opts.electors() {
@@ -152,8 +154,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 	for _, m := range c.electors {
 		wg.Go(func() { m.run(ctx) })
 	}
-	wg.Go(func() { c.watchRepairs(ctx, c.repairedNow) })
-	wg.Go(func() { c.watchRepairs(ctx, c.repairedLong) })
+	wg.Go(func() { c.watchOffers(ctx) })
 	wg.Wait()
 	return nil
 }

@@ -42,6 +42,8 @@ type Outcome struct {
 	// Removed is set without Applied where edits that only remove were made by some
 	// masters, which is not undone.
 	Removed bool
+	// Reach is, without Applied, how far edits came that give something.
+	Reach Reach
 	// Found is what the masters hold instead, one for each edit, as Read tells it.
 	// It is set only without Applied.
 	Found []Holding
@@ -155,8 +157,17 @@ func (c *Cluster) Apply(ctx context.Context, edits []Edit) (Outcome, error) {
 	case verdict == NoQuorum:
 		return Outcome{}, r.noQuorum()
 	default:
-		return Outcome{Found: found, Removed: onlyRemoves(edits) && r.anyYes()}, nil
+		return r.lost(edits, found), nil
 	}
+}
+
+// lost is what came of edits that did not win.
+func (r *round) lost(edits []Edit, found []Holding) Outcome {
+	out := Outcome{Found: found, Removed: onlyRemoves(edits) && r.anyYes()}
+	if r.change.editGrants() {
+		out.Reach = r.reach()
+	}
+	return out
 }
 
 func (c *Cluster) tellFreed(edits []Edit) {

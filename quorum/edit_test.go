@@ -274,3 +274,23 @@ func TestBodies(t *testing.T) {
 	}
 	find(false)
 }
+
+// What did not win may have been seen all the same, where masters that did not answer may have made it a majority.
+func TestApplyTellsWhatMayHaveBeenSeen(t *testing.T) {
+	for _, c := range []struct {
+		refuse, hang int
+		want         bool
+	}{{3, 0, false}, {3, 1, false}, {3, 2, false}, {2, 2, true}, {2, 0, false}} {
+		inBubble(t, 5, func(b *bench) {
+			for i := range c.refuse {
+				b.plant(rival, time.Hour, i)
+			}
+			for i := range c.hang {
+				b.masters[4-i].hang()
+			}
+			if got := b.apply(Edit{Key: job, Now: lasting(token, time.Minute)}); got.Reach.Seen() != c.want || got.Applied != (c.refuse+c.hang < 3) {
+				b.Errorf("%d refuse and %d hang: got %+v", c.refuse, c.hang, got)
+			}
+		})
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -124,6 +125,9 @@ func (f *fakeMaster) do(c Change, eval bool) reply {
 	}
 	f.log = append(f.log, fmt.Sprintf("%d %s %s", c.kind, c.key.Name, c.token))
 	held := f.look(c.key)
+	if c.kind == kindRelease || c.kind == kindUndo {
+		f.withdraw(c.key, c.token)
+	}
 	mine := held.Present && held.Value == c.token
 	switch {
 	case c.kind == kindRead:
@@ -139,6 +143,10 @@ func (f *fakeMaster) do(c Change, eval bool) reply {
 		c.kind == kindUndo && mine && compareLeft(held.Left, c.minLeft) >= 0 && compareLeft(held.Left, c.ttl) <= 0:
 		delete(f.keys, c.key)
 		return reply{vote: voteYes}
+	case c.kind == kindOffer && !held.Present:
+		return f.offer(c)
+	case c.kind == kindMend:
+		return f.mend(c, held.Present)
 	case !held.Present:
 		return reply{vote: voteAbsent}
 	case c.kind == kindRelease, c.kind == kindExtend:
@@ -152,6 +160,9 @@ func (f *fakeMaster) do(c Change, eval bool) reply {
 func (f *fakeMaster) edit(edits []Edit) reply {
 	got := reply{vote: voteYes}
 	for _, e := range edits {
+		if e.removes() || e.gives() {
+			f.withdraw(e.Key, e.Was.Value)
+		}
 		held := f.look(e.Key)
 		got.entries = append(got.entries, held)
 		if held.Present != e.Was.Present || held.Present && held.Value != e.Was.Value {
@@ -170,6 +181,35 @@ func (f *fakeMaster) edit(edits []Edit) reply {
 		}
 	}
 	return got
+}
+
+func offerKey(key Key) Key { return Key{DB: key.DB, Name: offerPrefix + key.Name} }
+
+// withdraw takes an offer of a value away.
+func (f *fakeMaster) withdraw(key Key, value string) {
+	if _, offered, _ := strings.Cut(f.look(offerKey(key)).Value, " "); offered == value {
+		delete(f.keys, offerKey(key))
+	}
+}
+
+func (f *fakeMaster) offer(c Change) reply {
+	if f.look(offerKey(c.key)).Present {
+		return reply{vote: voteNo}
+	}
+	f.put(offerKey(c.key), Entry{Present: true, Value: c.nonce + " " + c.token, Left: c.ttl})
+	return reply{vote: voteYes}
+}
+
+func (f *fakeMaster) mend(c Change, present bool) reply {
+	if f.look(offerKey(c.key)).Value != c.nonce+" "+c.token {
+		return reply{vote: voteNo}
+	}
+	delete(f.keys, offerKey(c.key))
+	if present {
+		return reply{vote: voteNo}
+	}
+	f.put(c.key, Entry{Present: true, Value: c.token, Left: c.ttl})
+	return reply{vote: voteYes}
 }
 
 func (f *fakeMaster) put(key Key, e Entry) {

@@ -304,8 +304,16 @@ func TestExtendRepairsAMasterInQuarantine(t *testing.T) {
 		if b.cluster.Status()[2].Standing != Quarantined {
 			b.Fatal("it is not in quarantine")
 		}
+		b.masters[2].set(func(f *fakeMaster) { // so that nobody copies to it
+			f.put(Key{Name: claimKey}, Entry{Present: true, Value: "another proxy", Left: time.Hour})
+		})
 		_, err := b.locker.Extend(b.Context(), job, token, time.Hour)
 		b.wantErr(err, nil)
+		b.expect(token, token, "", token, token)
+		b.mended()
+		if b.cluster.Status()[2].Standing != Quarantined {
+			b.Fatal("it is not in quarantine any more")
+		}
 		b.expect(token, token, token, token, token)
 	})
 }

@@ -23,9 +23,8 @@ type lane struct {
 	master *master
 	ready  chan struct{} // holds one signal: the queue is not empty
 
-	mu     sync.Mutex
-	queue  []*op
-	flying []*op // the batch in flight
+	mu    sync.Mutex
+	queue []*op
 	// down refuses new ops, for this reason.
 	down error
 }
@@ -44,25 +43,9 @@ func (l *lane) push(o *op) error {
 	if len(l.queue) >= maxQueued && !o.isCleanup() {
 		return ErrQueueFull
 	}
-	l.add(o)
-	return nil
-}
-
-// pushUnlessReleased queues an op unless its key is about to be released.
-func (l *lane) pushUnlessReleased(o *op) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	releases := func(other *op) bool {
-		return other.change.kind == kindRelease && other.change.key == o.change.key
-	}
-	if l.down == nil && !slices.ContainsFunc(l.flying, releases) && !slices.ContainsFunc(l.queue, releases) {
-		l.add(o)
-	}
-}
-
-func (l *lane) add(o *op) {
 	l.queue = append(l.queue, o)
 	l.signal()
+	return nil
 }
 
 func (l *lane) signal() {
@@ -84,7 +67,7 @@ func (l *lane) again(ops []*op) error {
 	return nil
 }
 
-// take removes a batch from the queue and marks it as sent.
+// take removes a batch from the queue, which is sent now.
 func (l *lane) take(batch []*op) []*op {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,15 +85,7 @@ func (l *lane) take(batch []*op) []*op {
 		clear(l.queue)
 		l.queue = l.queue[:0]
 	}
-	l.flying = batch
 	return batch
-}
-
-// landed forgets the batch in flight.
-func (l *lane) landed() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.flying = nil
 }
 
 // shut refuses new ops and gives back those that wait.
@@ -161,7 +136,6 @@ func (f *flight) fly(l *lane) bool {
 	f.replies = slices.Grow(f.replies[:0], len(f.ops))[:len(f.ops)]
 	l.master.send(f.ops, f.replies)
 	f.deliver(l)
-	l.landed()
 	clear(f.ops)
 	clear(f.replies)
 	return true

@@ -16,6 +16,8 @@ const (
 	databasesKey = ownPrefix + "databases"
 	longestKey   = ownPrefix + "longest"
 	claimKey     = ownPrefix + "catch-up"
+	// offerPrefix stands before a lock key, in its database, with an offer of it.
+	offerPrefix = ownPrefix + "offer:"
 )
 
 // marker proves that a master still has the data that it had when its votes began

@@ -163,7 +163,7 @@ func (m *master) cleanup(c Change) {
 
 // owe remembers a cleanup for later. A repair is not one: the lock does without.
 func (m *master) owe(c Change) {
-	if c.kind == kindAcquire {
+	if c.kind == kindOffer || c.kind == kindMend {
 		return
 	}
 	m.mu.Lock()

@@ -33,6 +33,9 @@ type reply struct {
 	said any
 }
 
+// mayHaveDone reports whether the master may have applied the operation.
+func (r reply) mayHaveDone() bool { return r.unknown || r.asSaid().vote == voteYes }
+
 // Stages of an op. An op leaves the queued stage exactly once: its lane sends it
 // or its caller drops it.
 const (

@@ -6,22 +6,37 @@ import (
 	"time"
 )
 
-// repaired is a lock that was given back to masters that had lost it.
-type repaired struct {
+// A lock that stands on a majority is given back to a master that lost it in two
+// steps: the master is offered it, which is no vote and no key of its own, and has it
+// for a lock once a majority is seen to hold it later than any release can still be
+// under way that the master had been asked for before the offer. Every script that
+// takes the lock's value away takes the offer away, too. So a lock that is released
+// while it is repaired does not come back, not even for a moment.
+
+// offered is a lock that was offered to masters that had lost it.
+type offered struct {
 	key   Key
 	token string
+	// nonce tells this offer from others of the same lock.
+	nonce string
 	// masters are their numbers.
 	masters []int
 	due     time.Time
 }
 
 const (
-	// maxRepaired bounds the repairs that wait to be looked at again.
-	maxRepaired = 1024
-	// repairSettles is how long after a repair no release that was under way then
-	// can still be.
-	repairSettles = roundLimit
+	// maxOffered bounds the offers that wait for their time.
+	maxOffered = 1024
+	// offerSlack is how much longer an offer stands on a master than it needs to.
+	offerSlack = 2 * time.Second
 )
+
+// settling is how long after an offer was sent it is taken up: the offer may take as
+// long as a master may, and a release that was there before it as long as a round, or
+// as a master may.
+func settling(masterTimeout time.Duration) time.Duration {
+	return masterTimeout + max(roundLimit, masterTimeout)
+}
 
 // repairAll looks at every master that answered before the round was won.
 func (r *round) repairAll() {
@@ -36,72 +51,49 @@ func (r *round) repairAll() {
 	r.repair(here)
 }
 
-// repair gives the key again to those of the masters that lost it, beside a majority
-// that still holds it: never as a vote. It steps back behind a release that was asked
-// for since. One that another proxy was asked for may be overtaken by it, so what was
-// given back is looked at again.
+// repair offers the lock to those of the masters that lost it.
 func (r *round) repair(masters []int) {
-	left := (r.change.ttl - time.Since(r.start)).Truncate(time.Millisecond)
 	lost := slices.DeleteFunc(masters, func(i int) bool { return r.answers[i].asSaid().vote != voteAbsent })
-	if left <= 0 || len(lost) == 0 {
+	if len(lost) == 0 || r.change.ttl <= time.Since(r.start)+r.cluster.settling {
 		return
 	}
-	again := Acquire(r.change.key, r.change.token, left)
-	for _, i := range lost {
-		m := r.cluster.electors[i]
-		m.lane(again.key).pushUnlessReleased(&op{change: again})
+	o := offered{
+		key: r.change.key, token: r.change.token, nonce: r.cluster.nonce(),
+		masters: lost, due: time.Now().Add(r.cluster.settling),
 	}
-	now := time.Now()
-	for _, looks := range []struct {
-		queue chan repaired
-		after time.Duration
-	}{{r.cluster.repairedNow, 0}, {r.cluster.repairedLong, repairSettles}} {
-		select {
-		case looks.queue <- repaired{r.change.key, r.change.token, lost, now.Add(looks.after)}:
-		default: // its TTL ends it
-		}
+	select {
+	case r.cluster.offers <- o:
+	default: // its next extension tries again
+		return
+	}
+	o.ask(r.cluster, offer(o.key, o.token, o.nonce, r.cluster.settling+offerSlack))
+}
+
+// ask has the masters that lost the lock make a change, as long as they are up.
+func (o offered) ask(c *Cluster, change Change) {
+	for _, i := range o.masters {
+		_ = c.electors[i].lane(o.key).push(&op{change: change})
 	}
 }
 
-// watchRepairs looks at each repair when that is due, until ctx ends.
-func (c *Cluster) watchRepairs(ctx context.Context, queue <-chan repaired) {
+// watchOffers ends each offer when that is due, until ctx ends.
+func (c *Cluster) watchOffers(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case lock := <-queue:
-			if sleep(ctx, nil, time.Until(lock.due)) {
-				c.lookAtRepair(ctx, lock)
+		case o := <-c.offers:
+			if sleep(ctx, nil, time.Until(o.due)) {
+				c.mend(ctx, o)
 			}
 		}
 	}
 }
 
-// lookAtRepair takes a repair back where no majority can hold the lock without it: it
-// was released meanwhile.
-func (c *Cluster) lookAtRepair(ctx context.Context, lock repaired) {
-	r := c.begin(read([]Key{lock.key}))
-	r.waitForAll(ctx)
-	if ctx.Err() != nil || r.mayStand(lock) {
-		return
+// mend has the masters take what they were offered if a majority holds it.
+func (c *Cluster) mend(ctx context.Context, o offered) {
+	held, err := c.Read(ctx, o.key)
+	if err == nil && held.Held && held.Value == o.token {
+		o.ask(c, mend(o.key, o.token, o.nonce, held.Left))
 	}
-	for _, i := range lock.masters {
-		c.electors[i].cleanup(Release(lock.key, lock.token))
-	}
-}
-
-// mayStand reports whether a majority may hold the lock on other masters than the
-// repaired ones.
-func (r *round) mayStand(lock repaired) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	may := 0
-	for i, a := range r.answers[:r.tally.Masters] {
-		said := a.asSaid()
-		gone := len(said.entries) == 1 && said.entries[0].Value != lock.token
-		if !gone && !slices.Contains(lock.masters, i) {
-			may++
-		}
-	}
-	return may >= Majority(r.tally.Masters)
 }

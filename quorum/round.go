@@ -167,7 +167,7 @@ func (r *round) abandon() {
 // undo takes back what this change did at master i, behind it in its lane.
 func (r *round) undo(i int) {
 	got := r.answers[i].asSaid()
-	if got.vote != voteYes && !got.unknown {
+	if !got.mayHaveDone() {
 		return
 	}
 	for _, undo := range r.change.undoAfter(time.Since(r.start), got) {

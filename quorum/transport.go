@@ -176,6 +176,10 @@ func command(c Change, eval bool) []any {
 	case kindEdit:
 		names, args := editArgs(c.edits)
 		return call(editScript, eval, names, args...)
+	case kindOffer:
+		return call(offerScript, eval, key, c.nonce, c.token, millis(c.ttl))
+	case kindMend:
+		return call(mendScript, eval, key, c.nonce, c.token, pttl(c.ttl))
 	case kindPlain:
 		return c.args
 	default:

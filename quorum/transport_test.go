@@ -53,11 +53,7 @@ func TestWire(t *testing.T) {
 	}
 	other := job
 	other.DB = 3
-	steps := []struct {
-		what   string
-		change Change
-		want   reply
-	}{
+	steps := []wireStep{
 		{"acquire a free key", Acquire(job, token, time.Minute), reply{vote: voteYes}},
 		{"acquire a held key", Acquire(job, rival, time.Minute), reply{vote: voteNo}},
 		{"the same in another database", Acquire(other, rival, time.Minute), reply{vote: voteYes}},
@@ -88,7 +84,7 @@ func TestWire(t *testing.T) {
 	}
 	for _, eval := range []bool{false, true} {
 		server.FlushAll()
-		for _, s := range steps {
+		for _, s := range append(steps, offerSteps()...) {
 			replies := make([]reply, 1)
 			if err := transport.exec(t.Context(), []*op{{change: s.change, eval: eval}}, replies, nil); err != nil {
 				t.Fatalf("%s: %v", s.what, err)
@@ -97,6 +93,49 @@ func TestWire(t *testing.T) {
 				t.Errorf("%s: got %+v, want %+v", s.what, replies[0], s.want)
 			}
 		}
+	}
+}
+
+// wireStep is a change and the answer to it.
+type wireStep struct {
+	what   string
+	change Change
+	want   reply
+}
+
+// offerSteps begin and end with an absent key.
+func offerSteps() []wireStep {
+	yes, no, absent := reply{vote: voteYes}, reply{vote: voteNo}, reply{vote: voteAbsent}
+	offered := func(nonce string) Change { return offer(job, token, nonce, time.Minute) }
+	mended := func(nonce string) Change { return mend(job, token, nonce, time.Minute) }
+	removal := func(value string) Change { return edits(Edit{Key: job, Was: endless(value)}, Edit{Key: rest}) }
+	return []wireStep{
+		{"take up what was not offered", mended("1"), no},
+		{"offer", offered("1"), yes},
+		{"offer again", offered("2"), no},
+		{"an offer is no lock", read([]Key{job}), reply{vote: voteYes, entries: []Entry{{}}}},
+		{"a wrong owner's release leaves the offer", Release(job, rival), absent},
+		{"and so does his edit", removal(rival), reply{vote: voteNo, entries: []Entry{{}, {}}}},
+		{"take up another offer", mended("2"), no},
+		{"take up the offer", mended("1"), yes},
+		{"it is a lock now", read([]Key{job}), reply{vote: voteYes, entries: []Entry{lasting(token, time.Minute)}}},
+		{"offer what is there", offered("3"), no},
+		{"release", Release(job, token), yes},
+		{"offer once more", offered("4"), yes},
+		{"the owner's release takes the offer away", Release(job, token), absent},
+		{"so nothing is offered", mended("4"), no},
+		{"offer for an edit", offered("5"), yes},
+		{"an edit takes it away", removal(token), reply{vote: voteNo, entries: []Entry{{}, {}}}},
+		{"so nothing is offered any more", mended("5"), no},
+		{"offer what another takes", offered("6"), yes},
+		{"another takes it", Acquire(job, rival, Endless), yes},
+		{"a held key is not given away", mended("6"), no},
+		{"the other has it", read([]Key{job}), reply{vote: voteYes, entries: []Entry{endless(rival)}}},
+		{"and releases it", Release(job, rival), yes},
+		{"offer without an end", offered("7"), yes},
+		{"take that up", mend(job, token, "7", Endless), yes},
+		{"it has no end", read([]Key{job}), reply{vote: voteYes, entries: []Entry{endless(token)}}},
+		{"and is released", Release(job, token), yes},
 	}
 }
 
