@@ -25,6 +25,9 @@ type fakeRegister struct {
 	before func(round int)
 	// shows has every edit that did not win be one that may have been seen.
 	shows bool
+	// busy is how often somebody else still has the turn; turns are those that were not
+	// ended.
+	busy, turns int
 	// rounds are what was asked: reads, and edits as they were sent.
 	rounds []string
 }
@@ -152,6 +155,16 @@ func (f *fakeRegister) Apply(_ context.Context, edits []quorum.Edit) (quorum.Out
 		reach = quorum.NewReach([]bool{true, true, true, false, false}, true)
 	}
 	return quorum.Outcome{Found: found, Removed: removes && yes > 0, Reach: reach}, nil
+}
+
+// Turn is everybody's: time stands still here.
+func (f *fakeRegister) Turn(context.Context, quorum.Key) (end func(), ok bool) {
+	if f.busy > 0 {
+		f.busy--
+		return func() {}, false
+	}
+	f.turns++
+	return func() { f.turns-- }, true
 }
 
 func enter(m map[quorum.Key]quorum.Entry, e quorum.Edit) {

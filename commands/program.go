@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"redlock-proxy/commands/register"
 	"redlock-proxy/quorum"
@@ -16,6 +17,8 @@ type Register interface {
 	ReadAll(ctx context.Context, keys []quorum.Key) ([]quorum.Holding, error)
 	// Apply makes edits of keys of one database, all or none on each master.
 	Apply(ctx context.Context, edits []quorum.Edit) (quorum.Outcome, error)
+	// Turn asks for the turn to change a key that others change, too.
+	Turn(ctx context.Context, key quorum.Key) (end func(), ok bool)
 }
 
 // program is something that runs on a view of lock keys and gives a reply: a
@@ -64,18 +67,22 @@ type performance struct {
 	removed *attempt
 	// reach is how far the edits came that were taken back.
 	reach quorum.Reach
+	// until is when it is given up because others change the keys.
+	until time.Time
+	// endTurn is nil until it is this program's turn.
+	endTurn func()
 }
 
 // perform runs a program on what the masters hold until its edits are made under
 // the condition that they still hold it. In the ordinary case that is one round
 // trip, and one more where there was no guess or a wrong one.
 func (t *Table) perform(ctx context.Context, p *program) (attempt, error) {
-	until := t.opts.Now().Add(patience)
-	f := performance{Table: t, program: p}
+	f := performance{Table: t, program: p, until: t.opts.Now().Add(patience)}
+	defer f.leaveTurn()
 	done, err := f.guess(ctx)
 	for ; done == nil && err == nil; f.failures++ {
 		if f.failures > 0 {
-			if f.seen, err = t.again(ctx, p, f.seen, f.failures, until); err != nil {
+			if f.seen, err = t.again(ctx, p, f.seen, f.failures, f.until); err != nil {
 				break
 			}
 		}
@@ -138,7 +145,7 @@ func (f *performance) guess(ctx context.Context) (done *attempt, err error) {
 		case len(a.edits) == 0:
 			continue
 		}
-		return f.commit(ctx, a, false)
+		return f.commit(ctx, a, nil)
 	}
 	return nil, nil
 }
@@ -178,11 +185,16 @@ func (t *Table) run(ctx context.Context, p *program, s *register.Space) (attempt
 
 // take makes the next step. done is set when that was the last one.
 func (f *performance) take(ctx context.Context, next move) (done *attempt, err error) {
-	held := f.seen.holds(next.attempt.edits)
+	seen := f.seen
 	f.seen = nil
 	switch next.step {
 	case stepCommit:
-		done, err = f.commit(ctx, next.attempt, held)
+		if f.needsTurn(next.attempt) {
+			if waited, err := f.takeTurn(ctx, next.attempt.edits[0].Key); waited || err != nil {
+				return nil, err // others have changed what was seen
+			}
+		}
+		done, err = f.commit(ctx, next.attempt, seen)
 	case stepClear: // each by itself: they may stand on different masters
 		for _, e := range next.leftovers {
 			if _, err := f.opts.Register.Apply(ctx, f.quorumEdits(f.db, []register.Edit{e})); err != nil {
@@ -196,9 +208,8 @@ func (f *performance) take(ctx context.Context, next move) (done *attempt, err e
 	return done, err
 }
 
-// commit makes the edits of an attempt, or learns what is there instead, unless more
-// can be known of that. held: a majority was seen to hold what they change.
-func (f *performance) commit(ctx context.Context, a attempt, held bool) (done *attempt, err error) {
+// commit makes the edits of an attempt on what was seen, or learns what is there instead.
+func (f *performance) commit(ctx context.Context, a attempt, seen view) (done *attempt, err error) {
 	outcome, err := f.opts.Register.Apply(ctx, f.quorumEdits(f.db, a.edits))
 	switch {
 	case err != nil:
@@ -212,15 +223,15 @@ func (f *performance) commit(ctx context.Context, a attempt, held bool) (done *a
 	if f.reach = f.reach.Join(outcome.Reach); f.reach.Seen() && a.asks() {
 		return f.doubt(ctx, a)
 	}
-	if outcome.Removed && held {
+	if outcome.Removed && seen != nil && seen.holds(a.edits) {
 		f.removed = &a
 	}
-	seen := view{}
+	found := view{}
 	for i, e := range a.edits {
-		seen[e.Key] = outcome.Found[i]
+		found[e.Key] = outcome.Found[i]
 	}
-	if seen.clear() {
-		f.seen = seen
+	if found.clear() {
+		f.seen = found
 	}
 	return nil, nil
 }

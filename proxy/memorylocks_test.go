@@ -107,6 +107,9 @@ func (l *memoryLocks) holdings(keys []quorum.Key) []quorum.Holding {
 	return all
 }
 
+// Turn is everybody's: each change is made at once.
+func (l *memoryLocks) Turn(context.Context, quorum.Key) (end func(), ok bool) { return func() {}, true }
+
 // Apply makes the edits if what they expect is there.
 func (l *memoryLocks) Apply(_ context.Context, edits []quorum.Edit) (quorum.Outcome, error) {
 	l.mu.Lock()

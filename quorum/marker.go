@@ -16,6 +16,8 @@ const (
 	databasesKey = ownPrefix + "databases"
 	longestKey   = ownPrefix + "longest"
 	claimKey     = ownPrefix + "catch-up"
+	// turnPrefix stands before a lock key, in its database, with the turn to change it.
+	turnPrefix = ownPrefix + "turn:"
 	// offerPrefix stands before a lock key, in its database, with an offer of it.
 	offerPrefix = ownPrefix + "offer:"
 )

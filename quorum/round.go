@@ -170,9 +170,36 @@ func (r *round) undo(i int) {
 	if !got.mayHaveDone() {
 		return
 	}
-	for _, undo := range r.change.undoAfter(time.Since(r.start), got) {
+	for _, undo := range r.change.undoAfter(time.Since(r.start), got, r.isOver) {
 		r.cluster.electors[i].cleanup(undo)
 	}
+}
+
+// isOver reports whether no majority can hold what edit number i was to change, should
+// all that was done be taken back: then it need not be put back anywhere. Another value
+// at a master may be a try that is taken back, too, unless a majority holds it.
+func (r *round) isOver(i int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.legacyAnswer() != nil {
+		return false // what that holds is held, whatever the masters do
+	}
+	votes, gone := map[string]int{}, 0
+	for _, a := range r.answers {
+		switch told := a.here && a.vote == voteNo && i < len(a.entries); {
+		case told && a.entries[i].Present:
+			votes[a.entries[i].Value]++
+		case told:
+			gone++
+		}
+	}
+	quorum := Majority(r.tally.Masters)
+	for value, n := range votes {
+		if n >= quorum && value != r.change.edits[i].Was.Value {
+			return true
+		}
+	}
+	return r.tally.Masters-gone < quorum
 }
 
 // isLate reports whether the round took longer than it may.

@@ -3,16 +3,17 @@ package quorum
 import "time"
 
 // undoAfter is what takes back from a master what this change did there, age after
-// it was begun: got is the master's answer. Where that says that it did, the undo
+// it was begun: got is the master's answer, and over tells of each edit whether what it
+// was to change is nobody's any more. Where that says that it did, the undo
 // is sure of it; where the master never answered, what it holds must look as only
 // this change can have left it.
-func (c Change) undoAfter(age time.Duration, got reply) []Change {
+func (c Change) undoAfter(age time.Duration, got reply, over func(i int) bool) []Change {
 	sure := got.vote == voteYes
 	switch c.kind {
 	case kindAcquire:
 		return []Change{undoSet(c.key, c.token, c.ttl, age, sure)}
 	case kindEdit:
-		return undoEdits(c, age, got)
+		return undoEdits(c, age, got, over)
 	default:
 		return nil
 	}
@@ -33,7 +34,7 @@ func undoSet(key Key, token string, ttl, age time.Duration, sure bool) Change {
 
 // undoEdits puts back each key by itself: one that was changed again meanwhile
 // must not keep the others from it.
-func undoEdits(c Change, age time.Duration, got reply) []Change {
+func undoEdits(c Change, age time.Duration, got reply, over func(i int) bool) []Change {
 	var undos []Change
 	for i, e := range c.edits {
 		sure := got.vote == voteYes
@@ -41,6 +42,8 @@ func undoEdits(c Change, age time.Duration, got reply) []Change {
 		case !e.changes():
 		case !e.Was.Present:
 			undos = append(undos, undoSet(e.Key, e.Now.Value, e.Now.Left, age, sure))
+		case over(i):
+			undos = append(undos, Change{kind: kindEdit, key: e.Key, edits: []Edit{{Key: e.Key, Was: e.Now}}})
 		default:
 			before := e.Was
 			if sure {
