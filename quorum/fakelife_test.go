@@ -291,7 +291,7 @@ func (f *fakeMaster) fill(w []string) int64 {
 		switch there := has.Present && has.Value == rest[1]; {
 		case there && rest[2] == "-2":
 			delete(f.keys, key)
-		case rest[2] == "-2", there && compareLeft(has.Left, left) >= 0:
+		case rest[2] == "-2", there && compareLeft(has.Left, left) >= 0 && !strings.HasSuffix(w[0], " "+string(reasonClock)):
 		default:
 			f.put(key, Entry{Present: true, Value: rest[1], Left: left})
 		}

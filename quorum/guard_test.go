@@ -228,6 +228,19 @@ func TestMasterThatForgotCatchesUp(t *testing.T) {
 	}
 }
 
+// TestClockSetBackKeepsNoLockLonger: the master's own remaining time is wrong by the step, and is put right by the others.
+func TestClockSetBackKeepsNoLockLonger(t *testing.T) {
+	inGuardedBubble(t, 5, func(b *bench) {
+		b.settle()
+		b.mustLock(token, time.Minute)
+		b.masters[2].step(-time.Hour)
+		b.notice()
+		b.settle()
+		time.Sleep(time.Minute)
+		b.expect("", "", "", "", "")
+	})
+}
+
 // TestReleasedDuringTheCatchUpDoesNotStay: it is copied by the first pass.
 func TestReleasedDuringTheCatchUpDoesNotStay(t *testing.T) {
 	inGuardedBubble(t, 5, func(b *bench) {
@@ -653,4 +666,36 @@ func TestRoundInFlightIsWaitedFor(t *testing.T) {
 		}
 		return b.stolen()
 	})
+}
+
+// TestVotesThatCount: of a batch's votes those do whose marker is the one that the batch was sent under, stands on the master, and is
+// still the known one. An answer from before the master forgot, and was admitted again, comes too late.
+func TestVotesThatCount(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	told := sighting{sent: now, got: now.Add(time.Millisecond), told: time.Hour}
+	for _, c := range []struct {
+		name          string
+		known, expect string
+		seen          seen
+		want          bool
+		after         string // known afterwards
+	}{
+		{"all is well", "m", "m", seen{marker: "m", sighting: told}, true, "m"},
+		{"in another database", "m", "m", seen{db: 3, marker: "m@3", sighting: told}, true, "m"},
+		{"without a marker", "m", "m", seen{sighting: told}, false, ""},
+		{"another one", "m", "m", seen{marker: "other", sighting: told}, false, ""},
+		{"that of another database", "m", "m", seen{db: 3, marker: "m@2", sighting: told}, false, ""},
+		{"no answer", "m", "m", seen{}, false, ""},
+		{"in quarantine when it was sent", "m", "", seen{marker: "m", sighting: told}, false, "m"},
+		{"in quarantine since", "", "m", seen{marker: "m", sighting: told}, false, ""},
+		{"admitted anew since", "new", "m", seen{marker: "m", sighting: told}, false, "new"},
+		{"admitted anew, with that marker", "new", "m", seen{marker: "new", sighting: told}, false, "new"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := &guard{known: c.known, doubtful: map[int]bool{}, alarm: func() {}}
+			if got := g.counts(c.expect, c.seen); got != c.want || g.known != c.after {
+				t.Errorf("counts: %v, known %q, want %v, %q", got, g.known, c.want, c.after)
+			}
+		})
+	}
 }

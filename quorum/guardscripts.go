@@ -99,9 +99,11 @@ return 1`)
 
 	// fill writes keys into database ARGV[2] of a master with the record ARGV[1]: a key, a
 	// value and its remaining ms (-1: no end) at a time. A key that holds the value already
-	// keeps the longer of both times. -2 has the key deleted if it holds the value.
+	// keeps the longer of both times, unless the master's clock stepped: then its own is
+	// wrong. -2 has the key deleted if it holds the value.
 	fillScript = newScript(guardLua + `
 if not stands(record, ARGV[1]) then return -1 end
+local stepped = string.find(ARGV[1], ' ` + string(reasonClock) + `', 1, true)
 redis.call('select', ARGV[2])
 if not stands(record, ARGV[1]) then return -1 end
 for i = 3, #ARGV, 3 do
@@ -113,7 +115,7 @@ for i = 3, #ARGV, 3 do
     redis.call('persist', key)
   elseif there == value then
     local has = redis.call('pttl', key)
-    if has >= 0 and has < left then redis.call('pexpire', key, left) end
+    if stepped or has >= 0 and has < left then redis.call('pexpire', key, left) end
   elseif left == -1 then
     redis.call('set', key, value)
   elseif left > 0 then

@@ -61,7 +61,7 @@ type amendment struct {
 
 // randomAmendment mostly relies on what is so, and sometimes on what is not.
 func randomAmendment(rnd *rand.Rand, f *fakeMaster, n int) amendment {
-	text := fmt.Sprint("text", n)
+	text := fmt.Sprint("text", n, []string{"", " " + string(reasonClock)}[rnd.IntN(2)])
 	marker, record := f.own(0, markerKey), f.own(0, recordKey)
 	if rnd.IntN(5) == 0 {
 		marker = "wrong"
@@ -142,7 +142,8 @@ func contents(t *testing.T, tr *redisTransport) map[Key]string {
 				all[Key{db, name}] = fmt.Sprint(members)
 				continue
 			}
-			all[Key{db, name}] = fmt.Sprintf("%s, ends: %v", tr.client(db).Get(t.Context(), name).Val(), tr.client(db).PTTL(t.Context(), name).Val() > 0)
+			value, left := tr.client(db).Get(t.Context(), name).Val(), tr.client(db).PTTL(t.Context(), name).Val()
+			all[Key{db, name}] = fmt.Sprintf("%s, ends in about %v", value, left.Round(10*time.Second))
 		}
 	}
 	return all
@@ -152,7 +153,7 @@ func (f *fakeMaster) contents() map[Key]string {
 	all := map[Key]string{}
 	for key := range maps.Clone(f.keys) {
 		if e := f.look(key); e.Present {
-			all[key] = fmt.Sprintf("%s, ends: %v", e.Value, e.Left > 0)
+			all[key] = fmt.Sprintf("%s, ends in about %v", e.Value, e.Left.Round(10*time.Second))
 		}
 	}
 	if len(f.marked) > 0 {
