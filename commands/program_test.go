@@ -72,6 +72,45 @@ func TestSeenBeforeItWasTakenBack(t *testing.T) {
 	}
 }
 
+// Who replaces a value, or was overtaken, waits for his turn, looks again if others had theirs, and ends it. Who takes a free key or
+// gives his own back asks for none.
+func TestTurns(t *testing.T) {
+	for _, test := range []struct {
+		line, reply string
+		turns       bool
+		rounds      []string
+	}{
+		{"SET k me NX PX 900", "(nil)", false, []string{"edit 0/k .→me:900"}},
+		{"DELEX k IFEQ x", "1", false, []string{"edit 0/k x→."}},
+		{"PEXPIRE k 900", "1", false, []string{"read 0/k", "edit 0/k x→x:900"}},
+		{"GETSET k me", `"y"`, true, []string{"read 0/k", "read 0/k", "edit 0/k y→me"}},
+		{"SET k me XX PX 900", "OK", true, []string{"read 0/k", "read 0/k", "edit 0/k y→me:900"}},
+	} {
+		b := newRegisterBench(t)
+		b.masters.all("k", "x", 500)
+		b.masters.busy = 3
+		b.masters.before = func(round int) {
+			if round == 2 && test.turns {
+				b.masters.all("k", "y", 500)
+			}
+		}
+		b.does(test.line, test.reply)
+		b.asked(test.rounds...)
+		if waited := b.masters.busy == 0; waited != test.turns || b.masters.turns != 0 {
+			t.Errorf("%s: waited for its turn: %v, and did not end %d", test.line, waited, b.masters.turns)
+		}
+	}
+}
+
+// Where somebody else has the turn for ever, that is the answer.
+func TestTurnThatNeverComes(t *testing.T) {
+	b := newRegisterBench(t)
+	b.masters.all("k", "x", 500)
+	b.masters.busy = 1 << 30
+	b.does("GETSET k me", "ERR lock key 'k' is being changed by others all the time")
+	b.holding("k", "x:500")
+}
+
 // A client that leaves while its command waits ends it.
 func TestLeavingWhileOvertaken(t *testing.T) {
 	b := newRegisterBench(t)

@@ -66,8 +66,12 @@
 //     LOCK with the same token stays, unless that one was made for a longer time.
 //
 // A lost edit is undone alike: where a master said what its keys held before, they
-// hold it again, for the time that it had left, unless they were changed since. An
-// edit that only removes is a release.
+// hold it again, for the time that it had left, unless they were changed since, or
+// the others show that what they held is over. An edit that only removes is a release.
+//
+// Until it is undone somebody may have seen what a lost edit gave, if enough masters
+// may have made it. Outcome.Reach tells, so that a caller does not do twice what must be
+// done once.
 //
 // A connection that times out is reset (SO_LINGER 0), so what it had not yet
 // delivered is never delivered late, behind its undo.
@@ -79,6 +83,25 @@
 //
 // A lock without expiry ([Endless]) is undone until that succeeded: the cleanups of
 // such locks are remembered without a bound, as long as the process lives.
+//
+// # What is repaired
+//
+// An [Extend] gives the key back to masters that lost it, beside a majority that holds
+// it: never as a vote, and in two steps. The master is offered the lock under a key of
+// the proxies' own; every script that takes the value away takes the offer away. The
+// offer is taken up when a majority is seen to hold the lock 0.7 s later (one master's
+// timeout, and a round's limit): by then each release that the master had been asked for
+// before the offer is over. Giving it back at once would now and then revive a lock that
+// is being released.
+//
+// # Turns
+//
+// Of several edits of a key, sent to all masters at once by several proxies, each may win
+// some masters and none a majority. They are taken back and tried again: safe, but with
+// many who replace values (GETSET) it took seconds, errors and, rarely, wrong answers. So
+// a caller can ask for the turn ([Cluster.Turn]) to change a key that others want to
+// change, too: a key with a short time at one master says whose turn it is. The majority
+// decides all the same. Locks that are taken and released the usual way need no turn.
 //
 // # The legacy server
 //
