@@ -22,6 +22,7 @@ var ErrNeedsRead = errors.New("register: the remaining time of a key is not know
 // UnreadError says that a command needs a key that the Space does not have.
 type UnreadError struct{ Key string }
 
+// Error names the key.
 func (e *UnreadError) Error() string {
 	return fmt.Sprintf("register: key %q has not been read", e.Key)
 }
