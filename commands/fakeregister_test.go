@@ -108,6 +108,7 @@ func counted(said []quorum.Entry) quorum.Holding {
 	h := quorum.Holding{Value: most, Left: left[most], Held: votes[most] >= 3, Free: len(said)-present >= 3}
 	h.Split = !h.Held && votes[most] > 0
 	h.Unsure = !h.Held && !h.Free && votes[most]+5-len(said) >= 3
+	h.Mixed = !h.Held && len(votes) > 1
 	return h
 }
 

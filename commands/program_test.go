@@ -72,6 +72,19 @@ func TestSeenBeforeItWasTakenBack(t *testing.T) {
 	}
 }
 
+// DEL removes what it saw, and not what comes after it as well.
+func TestDelRemovesOnce(t *testing.T) {
+	b := newRegisterBench(t)
+	b.masters.all("k", "a", 500)
+	b.masters.before = func(round int) {
+		if round == 2 { // others have removed it from most masters, and somebody has taken it
+			b.masters.put("k", "b", 500, 0, 1, 2)
+		}
+	}
+	b.does("DEL k", "1")
+	b.holding("k", "b:500 b:500 b:500 . .")
+}
+
 // Who replaces a value, or was overtaken, waits for his turn, looks again if others had theirs, and ends it. Who takes a free key or
 // gives his own back asks for none.
 func TestTurns(t *testing.T) {
@@ -142,6 +155,7 @@ func TestSplit(t *testing.T) {
 		{"who releases one takes it away", "DELEX k IFEQ b", "0", "a:500 a:500 . . .", 0},
 		{"who releases none takes none away", "DELEX k IFEQ c", "0", stays, 0},
 		{"nobody extends", "PEXPIRE k 900", "0", stays, 0},
+		{"DEL does not guess who may be the majority", "DEL k", tooFewAnswer, stays, 1},
 		{"DEL makes it free", "DEL k", "1", ". . b:600 b:600 .", 0},
 		{"nobody is told what it was", "GETDEL k", "ERR lock key 'k' is being changed by others all the time", stays, 0},
 		{"SET takes what it made free", "SET k me PX 900", "OK", "me:900 me:900 b:600 b:600 me:900", 0},
@@ -214,7 +228,7 @@ func TestDecide(t *testing.T) {
 	contested := func(free, held attempt, seen view, at int) move {
 		return decideContested(free, held, seen, at > 0)
 	}
-	unsure := func(free, held attempt, _ view, at int) move { return decideUnsure(free, held, at) }
+	unsure := func(free, held attempt, _ view, at int) move { return decideUnsure(free, held, false, at) }
 	leftover := func(free, held attempt, seen view, at int) move {
 		return decideLeftover(free, held, seen, at > 0)
 	}

@@ -7,6 +7,9 @@ import (
 	"redlock-proxy/commands/register"
 )
 
+// stranger begins values that no client has ever written.
+const stranger = "\x00stranger"
+
 // doubtAnswer is the reply of a command that may have been carried out, for a moment.
 const doubtAnswer = "NOQUORUM masters did not answer: the command may have been carried out, and was taken back"
 
@@ -16,10 +19,10 @@ const doubtAnswer = "NOQUORUM masters did not answer: the command may have been 
 // is where votes are split.
 func (f *performance) doubt(ctx context.Context, a attempt) (*attempt, error) {
 	var told [2]attempt
-	for i, stranger := range []string{"\x00one", "\x00another"} {
+	for i, value := range []string{stranger, stranger + "'s friend"} {
 		s := register.NewSpace(f.opts.Now())
 		for _, e := range a.edits {
-			s.Put(e.Key, register.Entry{Present: true, Value: stranger, Left: e.Now.Left})
+			s.Put(e.Key, register.Entry{Present: true, Value: value, Left: e.Now.Left})
 		}
 		var err error
 		var unread *register.UnreadError

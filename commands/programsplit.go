@@ -45,7 +45,15 @@ func (t *Table) plan(ctx context.Context, p *program, seen view, failures int, s
 	case seen.clear():
 		return decideLeftover(free, held, seen, stuck), nil
 	case seen.unsure():
-		return decideUnsure(free, held, failures), nil
+		whatever := false
+		if seen.mixed() && isRemoval(held) {
+			other, err := t.run(ctx, p, seen.strangers(now))
+			if err != nil {
+				return move{}, err
+			}
+			whatever = len(other.edits) > 0
+		}
+		return decideUnsure(free, held, whatever, failures), nil
 	default:
 		return decideContested(free, held, seen, stuck), nil
 	}
@@ -106,13 +114,14 @@ const tooFewAnswer = "NOQUORUM too few masters answer to tell who holds the key"
 
 // decideUnsure says what to do where masters that do not answer may hold what makes a
 // majority. What may be held is not taken; a change of it is for the masters to judge.
-func decideUnsure(free, held attempt, failures int) move {
+// whatever is set for a removal of whatever is there, where that may be one value or another.
+func decideUnsure(free, held attempt, whatever bool, failures int) move {
 	switch {
-	case len(held.edits) > 0:
+	case len(held.edits) > 0 && !whatever:
 		return move{step: stepCommit, attempt: held}
 	case failures < unsureRetries:
 		return move{step: stepWait}
-	case len(free.edits) > 0:
+	case len(free.edits) > 0 && !whatever:
 		return move{step: stepAnswer, attempt: held}
 	default:
 		return move{step: stepAnswer, attempt: attempt{reply: register.Fail(tooFewAnswer)}}

@@ -31,6 +31,16 @@ func (v view) unsure() bool {
 	return false
 }
 
+// mixed reports whether masters hold different values under some key.
+func (v view) mixed() bool {
+	for _, h := range v {
+		if h.Mixed {
+			return true
+		}
+	}
+	return false
+}
+
 // leftover reports whether a value without expiry stands on some masters under a key
 // that nobody holds: it does not go away by itself.
 func (v view) leftover() bool {
@@ -74,6 +84,18 @@ func (v view) space(now time.Time, splitHeld bool) *register.Space {
 			s.Put(key, register.Entry{Present: true, Value: h.Value, Left: leftOf(h)})
 		} else {
 			s.Put(key, register.Entry{})
+		}
+	}
+	return s
+}
+
+// strangers is the view with a value in place of each that has no majority which no
+// client has ever written.
+func (v view) strangers(now time.Time) *register.Space {
+	s := v.space(now, true)
+	for key, h := range v {
+		if h.Split {
+			s.Put(key, register.Entry{Present: true, Value: stranger, Left: leftOf(h)})
 		}
 	}
 	return s

@@ -23,6 +23,8 @@ type Holding struct {
 	// majority: somebody is taking the key, or left it so. Value is the one that
 	// most of them hold and Left the longest that one has.
 	Split bool
+	// Mixed is set without Held when masters hold different values.
+	Mixed bool
 	// uneven is set with Held when masters that are still to answer may grant more than
 	// Left.
 	uneven bool
@@ -123,7 +125,8 @@ func holding(said []Entry, n int) Holding {
 		left := most[quorum-1].Left
 		return Holding{Held: true, Value: most[0].Value, Left: left, uneven: silent > 0 && muchLonger(most[0].Left, left)}
 	default:
-		return Holding{Free: free, Split: true, Value: most[0].Value, Left: most[0].Left, Unsure: unsure}
+		mixed := len(most)+absent < len(said)
+		return Holding{Free: free, Split: true, Value: most[0].Value, Left: most[0].Left, Unsure: unsure, Mixed: mixed}
 	}
 }
 
