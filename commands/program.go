@@ -116,7 +116,7 @@ func (f *performance) round(ctx context.Context) (done *attempt, err error) {
 			return f.removed, nil // perhaps nobody else was told that he removed it
 		case next.step == stepAnswer:
 			return &next.attempt, nil
-		case next.step == stepCommit && f.removed != nil && isRemoval(next.attempt):
+		case next.step == stepCommit && f.removed != nil && isRemoval(next.attempt) && !next.attempt.removesAgain(f.removed):
 			return f.removed, nil // what is there now came after it
 		default:
 			return f.take(ctx, next)

@@ -85,6 +85,23 @@ func TestDelRemovesOnce(t *testing.T) {
 	b.holding("k", "b:500 b:500 b:500 . .")
 }
 
+// Of several keys each is removed, also where another has removed one of them at the same moment.
+func TestDelOfSeveralKeysRemovesAll(t *testing.T) {
+	b := newRegisterBench(t)
+	b.masters.all("k1", "a", 500)
+	b.masters.all("k2", "a", 500)
+	b.masters.before = func(round int) {
+		if round == 2 {
+			for _, m := range b.masters.masters[:4] {
+				delete(m, quorum.Key{Name: "k1"})
+			}
+		}
+	}
+	b.does("DEL k1 k2", "1")
+	b.holding("k1", ".")
+	b.holding("k2", ".")
+}
+
 // Who replaces a value, or was overtaken, waits for his turn, looks again if others had theirs, and ends it. Who takes a free key or
 // gives his own back asks for none.
 func TestTurns(t *testing.T) {

@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"reflect"
+	"slices"
 
 	"redlock-proxy/commands/register"
 )
@@ -45,15 +46,8 @@ func (t *Table) plan(ctx context.Context, p *program, seen view, failures int, s
 	case seen.clear():
 		return decideLeftover(free, held, seen, stuck), nil
 	case seen.unsure():
-		whatever := false
-		if seen.mixed() && isRemoval(held) {
-			other, err := t.run(ctx, p, seen.strangers(now))
-			if err != nil {
-				return move{}, err
-			}
-			whatever = len(other.edits) > 0
-		}
-		return decideUnsure(free, held, whatever, failures), nil
+		whatever, err := t.removesWhatever(ctx, p, held, seen)
+		return decideUnsure(free, held, whatever, failures), err
 	default:
 		return decideContested(free, held, seen, stuck), nil
 	}
@@ -105,6 +99,19 @@ func isRemoval(a attempt) bool {
 	return a.reply.Kind == register.Int
 }
 
+// removesAgain reports whether an attempt removes some value that another one removed.
+func (a attempt) removesAgain(other *attempt) bool {
+	for _, e := range a.edits {
+		again := func(o register.Edit) bool {
+			return o.Key == e.Key && o.Was.Value == e.Was.Value && e.Changes() && o.Changes()
+		}
+		if slices.ContainsFunc(other.edits, again) {
+			return true
+		}
+	}
+	return false
+}
+
 // unsureRetries is how often a program looks again before it says that too few
 // masters answer.
 const unsureRetries = 4
@@ -112,9 +119,19 @@ const unsureRetries = 4
 // tooFewAnswer is the reply where nothing can be said.
 const tooFewAnswer = "NOQUORUM too few masters answer to tell who holds the key"
 
+// removesWhatever reports whether a removal is one of whatever is there, as DEL is, where
+// that may be one value or another.
+func (t *Table) removesWhatever(ctx context.Context, p *program, held attempt, seen view) (bool, error) {
+	if !seen.mixed() || !isRemoval(held) {
+		return false, nil
+	}
+	other, err := t.run(ctx, p, seen.strangers(t.opts.Now()))
+	return len(other.edits) > 0, err
+}
+
 // decideUnsure says what to do where masters that do not answer may hold what makes a
 // majority. What may be held is not taken; a change of it is for the masters to judge.
-// whatever is set for a removal of whatever is there, where that may be one value or another.
+// A removal of whatever is there must not guess.
 func decideUnsure(free, held attempt, whatever bool, failures int) move {
 	switch {
 	case len(held.edits) > 0 && !whatever:
