@@ -324,7 +324,8 @@ return n`, "0")
 // TestUnfitMaster: it is no master, and is told so.
 func TestUnfitMaster(t *testing.T) {
 	f := startGuarded(t, true, 1)
-	host, port, _ := strings.Cut(f.masters[0].Addr(), ":")
+	// Not of a master: its first replica gives a server another master_replid, and a master that has one is in quarantine, too.
+	host, port, _ := strings.Cut(startRedis(t).Addr(), ":")
 	must(t, tell(f.masters[4], "REPLICAOF", host, port))
 	must(t, tell(f.masters[3], "CONFIG", "SET", "maxmemory-policy", "allkeys-lru"))
 	client := connect(t, f.proxies[0])
