@@ -53,6 +53,7 @@ type attempt struct {
 // committed, and its text is the reply.
 type refusal struct{ text string }
 
+// Error is the reply's text.
 func (r *refusal) Error() string { return r.text }
 
 // performance is a program on its way to its end.

@@ -18,6 +18,7 @@ const doubtAnswer = "NOQUORUM masters did not answer: the command may have been 
 // do it twice. Where whoever finds the keys held is told so, that is the answer, as it
 // is where votes are split.
 func (f *performance) doubt(ctx context.Context, a attempt) (*attempt, error) {
+	inDoubt := &attempt{reply: register.Fail(doubtAnswer)}
 	var told [2]attempt
 	for i, value := range []string{stranger, stranger + "'s friend"} {
 		s := register.NewSpace(f.opts.Now())
@@ -31,11 +32,11 @@ func (f *performance) doubt(ctx context.Context, a attempt) (*attempt, error) {
 			return nil, err
 		}
 		if err != nil || len(told[i].edits) > 0 || told[i].reply.Kind == register.Error {
-			return &attempt{reply: register.Fail(doubtAnswer)}, nil
+			return inDoubt, nil
 		}
 	}
 	if !sameReply(told[0], told[1]) {
-		return &attempt{reply: register.Fail(doubtAnswer)}, nil
+		return inDoubt, nil
 	}
 	return &told[0], nil
 }

@@ -39,6 +39,7 @@ func sameValue(a, b quorum.Holding) bool {
 // contendedError says that others kept a program from its end.
 type contendedError struct{ key string }
 
+// Error names the key.
 func (e *contendedError) Error() string {
 	return fmt.Sprintf("lock key '%s' is being changed by others all the time", shown([]byte(e.key)))
 }

@@ -74,7 +74,7 @@ func startKeyContest(t *testing.T, addrs []string, seed uint64) *contest {
 		must(t, err)
 		t.Cleanup(func() { _ = client.Close() })
 		who := &keyHolder{contest: c, name: strconv.Itoa(i), client: client, random: rand.New(rand.NewPCG(seed, uint64(i)+1000))}
-		c.workers.Go(who.run)
+		c.workers.Go(func() { c.turns(who.name, who.turn) })
 	}
 	return c
 }
@@ -85,18 +85,6 @@ type keyHolder struct {
 	name    string
 	client  *harness.Client
 	random  *rand.Rand
-}
-
-// run takes turns until the contest is over.
-func (h *keyHolder) run() {
-	for turn := 0; ; turn++ {
-		select {
-		case <-h.contest.over:
-			return
-		default:
-			h.turn(h.name + "-" + strconv.Itoa(turn))
-		}
-	}
 }
 
 // turn asks once, as a client that polls does, and when it has the lock holds it for a while, extends it now and then, and mostly

@@ -136,7 +136,7 @@ func startContest(t *testing.T, f *fleet, seed uint64, hold func(*rand.Rand) tim
 			random: rand.New(rand.NewPCG(seed, uint64(i)+2)), hold: hold,
 		}
 		who.client.SetTimeout(time.Minute)
-		c.workers.Go(who.run)
+		c.workers.Go(func() { c.turns(who.name, who.turn) })
 	}
 	return c
 }
@@ -203,14 +203,14 @@ type contender struct {
 	hold    func(*rand.Rand) time.Duration
 }
 
-// run takes turns until the contest is over.
-func (c *contender) run() {
-	for turn := 0; ; turn++ {
+// turns has one client take turns, each with a token of its own, until the contest is over.
+func (c *contest) turns(name string, turn func(token string)) {
+	for n := 0; ; n++ {
 		select {
-		case <-c.contest.over:
+		case <-c.over:
 			return
 		default:
-			c.turn(c.name + "-" + strconv.Itoa(turn))
+			turn(name + "-" + strconv.Itoa(n))
 		}
 	}
 }

@@ -38,7 +38,7 @@ func startRedis(t *testing.T, args ...string) *harness.Redis {
 	t.Helper()
 	server, err := harness.StartRedis(harness.RedisOptions{ExtraArgs: args})
 	if errors.Is(err, harness.ErrNoRedis) {
-		t.Skipf("SKIPPED: %v", err)
+		harness.Absent(t, err.Error())
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -87,7 +87,10 @@ type upstreamError struct {
 	err  error
 }
 
+// Error names the upstream and the cause.
 func (e *upstreamError) Error() string { return "upstream " + e.name + ": " + e.err.Error() }
+
+// Unwrap is the cause.
 func (e *upstreamError) Unwrap() error { return e.err }
 
 // reply is the error reply for it.

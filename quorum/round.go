@@ -11,10 +11,12 @@ import (
 // round is one change sent to all masters, and their answers.
 type round struct {
 	cluster *Cluster
-	change  Change
-	start   time.Time
-	ops     []op
-	decided chan struct{} // closed with the verdict
+	// electors are asked; the masters among them come first, and are counted.
+	electors []*master
+	change   Change
+	start    time.Time
+	ops      []op
+	decided  chan struct{} // closed with the verdict
 
 	mu      sync.Mutex
 	tally   Tally
@@ -39,15 +41,18 @@ type answer struct {
 
 // begin asks all masters. The order per key at each master is the order of the
 // calls to begin.
-func (c *Cluster) begin(change Change) *round {
-	n := len(c.electors)
+func (c *Cluster) begin(change Change) *round { return c.beginWith(c.electors, len(c.masters), change) }
+
+// beginWith asks these, of which so many are masters.
+func (c *Cluster) beginWith(electors []*master, masters int, change Change) *round {
+	n := len(electors)
 	r := &round{
-		cluster: c, change: change, start: time.Now(),
+		cluster: c, electors: electors, change: change, start: time.Now(),
 		ops: make([]op, n), answers: make([]answer, n),
 		decided: make(chan struct{}),
-		tally:   Tally{Masters: len(c.masters)},
+		tally:   Tally{Masters: masters},
 	}
-	for i, m := range c.electors {
+	for i, m := range electors {
 		r.ops[i].change, r.ops[i].round, r.ops[i].index = change, r, i
 		m.ask(&r.ops[i])
 	}
@@ -71,7 +76,7 @@ func (r *round) answer(i int, got reply) {
 	case abandoned:
 		r.undo(i)
 	case r.change.kind == kindRelease && got.asSaid().vote == voteFailed:
-		r.cluster.electors[i].cleanup(r.change)
+		r.electors[i].cleanup(r.change)
 	case r.change.kind == kindExtend && won && decidesIt:
 		r.repairAll()
 	case r.change.kind == kindExtend && won:
@@ -171,7 +176,7 @@ func (r *round) undo(i int) {
 		return
 	}
 	for _, undo := range r.change.undoAfter(time.Since(r.start), got, r.isOver) {
-		r.cluster.electors[i].cleanup(undo)
+		r.electors[i].cleanup(undo)
 	}
 }
 
@@ -230,7 +235,7 @@ func (r *round) noQuorum() error {
 		if !a.here || a.vote != voteFailed {
 			continue
 		}
-		cause := &MasterError{Master: r.cluster.electors[i].name, Err: a.err}
+		cause := &MasterError{Master: r.electors[i].name, Err: a.err}
 		if i < r.tally.Masters {
 			err.Causes = multierror.Append(err.Causes, cause)
 		} else {

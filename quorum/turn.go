@@ -21,24 +21,18 @@ const turnLasts = roundLimit + 100*time.Millisecond
 func (c *Cluster) Turn(ctx context.Context, key Key) (end func(), ok bool) {
 	m := c.turnMaster(key)
 	turn := Acquire(Key{DB: key.DB, Name: turnPrefix + key.Name}, c.nonce(), turnLasts)
-	r := &round{
-		cluster: c, change: turn, start: time.Now(), ops: make([]op, 1), answers: make([]answer, 1),
-		decided: make(chan struct{}), tally: Tally{Masters: 1},
-	}
-	r.ops[0].change, r.ops[0].round = turn, r
-	m.ask(&r.ops[0])
-	_, err := r.wait(ctx)
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	end = func() { m.cleanup(Release(turn.key, turn.token)) }
-	switch r.answers[0].asSaid().vote {
-	case voteYes:
-		return end, true
-	case voteFailed:
-		return end, err == nil
-	default:
+	r := c.beginWith([]*master{m}, 1, turn)
+	if _, err := r.wait(ctx); err != nil {
+		end() // behind what may still be on its way
 		return func() {}, false
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if vote := r.answers[0].asSaid().vote; vote == voteYes || vote == voteFailed {
+		return end, true
+	}
+	return func() {}, false
 }
 
 // turnMaster is the master that keeps the turns of a key: the first that is up, counted

@@ -76,7 +76,7 @@ func TestEachAtOnce(t *testing.T) {
 // TestRunWithoutRivals takes every part for a moment: with this proxy, but without the proxies that only benchmarks need.
 func TestRunWithoutRivals(t *testing.T) {
 	if _, err := exec.LookPath("redis-benchmark"); err != nil {
-		t.Skipf("SKIPPED, NOT TESTED: %v", errNoBenchmark)
+		harness.Absent(t, errNoBenchmark.Error())
 	}
 	speed := runs(t, "-rounds", "2", "-requests", "1000", "-contenders", "direct,proxy")
 	wantTimes(t, speed, map[string]int{"### GET, -P 16": 1, "| direct |": 4, "| proxy |": 4, "| haproxy |": 0, "not measured": 17})
@@ -90,7 +90,7 @@ func runs(t *testing.T, args ...string) string {
 	var out, log bytes.Buffer
 	err := run(t.Context(), args, &out, &log)
 	if errors.Is(err, harness.ErrNoRedis) {
-		t.Skipf("SKIPPED, NOT TESTED: %v", err)
+		harness.Absent(t, err.Error())
 	}
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &log)

@@ -60,6 +60,7 @@ var keywords = func() map[string]kind {
 	return words
 }()
 
+// String is the token as C Lua's errors write it.
 func (k kind) String() string {
 	switch {
 	case k >= tkAnd:
