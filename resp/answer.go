@@ -1,0 +1,121 @@
+package resp
+
+import (
+	"bytes"
+	"strconv"
+)
+
+// Begins reports whether these are the first bytes of a reply.
+func Begins(reply []byte, with string) bool { return bytes.HasPrefix(reply, []byte(with)) }
+
+// FirstLine is a reply of one line without its type; of a longer one the first line.
+func FirstLine(reply []byte) string {
+	line, _, _ := bytes.Cut(reply, []byte("\r\n"))
+	if len(line) == 0 {
+		return ""
+	}
+	return string(line[1:])
+}
+
+// Texts are the strings in a whole reply, in order, whatever holds them.
+func Texts(reply []byte) (texts []string) {
+	for len(reply) > 0 {
+		line, rest, _ := bytes.Cut(reply, []byte("\r\n"))
+		reply = rest
+		if len(line) == 0 {
+			continue
+		}
+		switch line[0] {
+		case '+':
+			texts = append(texts, string(line[1:]))
+		case '$', '=':
+			n, err := strconv.Atoi(string(line[1:]))
+			if err != nil || n < 0 || n > len(rest) {
+				continue
+			}
+			texts = append(texts, string(rest[:n]))
+			reply = rest[n:]
+		}
+	}
+	return texts
+}
+
+// FirstError is the text of the first error among the elements of an array, or of what is
+// there in place of one; empty where there is none.
+func FirstError(reply []byte) string {
+	if !Begins(reply, "*") || Begins(reply, "*-1") {
+		return FirstLine(reply)
+	}
+	rest := reply[min(len(reply), len(FirstLine(reply))+3):] // after the first line
+	for len(rest) > 0 {
+		n := WholeReply(rest)
+		if n == 0 {
+			return "an answer that is no reply"
+		}
+		if rest[0] == '-' {
+			return FirstLine(rest[:n])
+		}
+		rest = rest[n:]
+	}
+	return ""
+}
+
+// Header reads the line at the beginning of a reply that has a number there: that number, and what comes after
+// the line. ok is false for any other reply, and for a null.
+func Header(reply []byte) (n int, rest []byte, ok bool) {
+	line, rest, found := bytes.Cut(reply, []byte("\r\n"))
+	if !found || len(line) == 0 {
+		return 0, nil, false
+	}
+	size, ok := replyLength(line[1:])
+	return int(size), rest, ok && size >= 0
+}
+
+// WholeReply is the length of the reply at the beginning of p; 0 where it is not whole, or no reply.
+func WholeReply(p []byte) int {
+	var s ReplyScanner
+	n, ended, err := s.Scan(p)
+	if !ended || err != nil {
+		return 0
+	}
+	return n
+}
+
+// maxSimpleDigits keeps the numbers of simple replies far from any overflow.
+const maxSimpleDigits = 9
+
+// SimpleReply is the length of the reply at the beginning of p: of a text, an error,
+// a number, a string or a null that is whole, and short enough; else 0. It says nothing that a
+// [ReplyScanner] would not say, in a fifth of the time.
+func SimpleReply(p []byte) int {
+	if len(p) < 4 {
+		return 0
+	}
+	switch p[0] {
+	case '+', '-':
+		return bytes.IndexByte(p, '\n') + 1
+	case ':':
+		_, n := simpleNumber(p)
+		return n
+	case '$':
+		if p[1] == '-' && bytes.HasPrefix(p, []byte("$-1\r\n")) {
+			return len("$-1\r\n")
+		}
+		size, n := simpleNumber(p)
+		if n > 0 && size+2 <= len(p)-n {
+			return n + size + 2
+		}
+	}
+	return 0
+}
+
+// simpleNumber reads a header line such as "$5\r\n"; n is its length, or 0.
+func simpleNumber(p []byte) (number, n int) {
+	for n = 1; n < len(p) && n <= maxSimpleDigits && p[n]-'0' <= 9; n++ {
+		number = number*10 + int(p[n]-'0')
+	}
+	if n == 1 || n+2 > len(p) || p[n] != '\r' || p[n+1] != '\n' {
+		return 0, 0
+	}
+	return number, n + 2
+}

@@ -1,0 +1,67 @@
+package resp
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// AppendArray appends the header of an array of n elements, as of a command of n words.
+func AppendArray(b []byte, n int) []byte { return AppendHeader(b, Array, int64(n)) }
+
+// AppendBulk appends a bulk string.
+func AppendBulk(b []byte, s string) []byte {
+	b = AppendHeader(b, Bulk, int64(len(s)))
+	b = append(b, s...)
+	return append(b, '\r', '\n')
+}
+
+// AppendLine appends a reply of one line, in which no line may end.
+func AppendLine(b []byte, kind Kind, text string) []byte {
+	b = append(b, byte(kind))
+	b = append(b, text...)
+	return append(b, '\r', '\n')
+}
+
+// AppendCommand appends a command of strings and whole numbers. It panics on others: they
+// are a mistake in the program.
+func AppendCommand(b []byte, words ...any) []byte {
+	b = AppendArray(b, len(words))
+	for _, word := range words {
+		switch word := word.(type) {
+		case string:
+			b = AppendBulk(b, word)
+		case int:
+			b = appendNumber(b, int64(word))
+		case int64:
+			b = appendNumber(b, word)
+		default:
+			panic(fmt.Sprintf("resp: a word of type %T", word))
+		}
+	}
+	return b
+}
+
+// AppendWords appends a command of strings.
+func AppendWords(b []byte, words ...string) []byte {
+	b = AppendArray(b, len(words))
+	for _, word := range words {
+		b = AppendBulk(b, word)
+	}
+	return b
+}
+
+// appendNumber appends a bulk string with a number.
+func appendNumber(b []byte, n int64) []byte {
+	var digits [maxDigits + 1]byte
+	text := strconv.AppendInt(digits[:0], n, 10)
+	b = AppendHeader(b, Bulk, int64(len(text)))
+	b = append(b, text...)
+	return append(b, '\r', '\n')
+}
+
+// AppendHeader appends a line with a number: an integer, a null, or what begins a reply with a length.
+func AppendHeader(b []byte, kind Kind, n int64) []byte {
+	b = append(b, byte(kind))
+	b = strconv.AppendInt(b, n, 10)
+	return append(b, '\r', '\n')
+}

@@ -1,0 +1,343 @@
+package resp
+
+import "strconv"
+
+// FrameEvent is what a scan came upon.
+type FrameEvent uint8
+
+const (
+	// FrameMore: all bytes are consumed; a frame is unfinished, or none has begun.
+	FrameMore FrameEvent = iota
+	// FrameName: the command's name is known, or at least its first 64 bytes.
+	FrameName
+	// FrameEnd: the frame's last byte is consumed. In an inline command this is the
+	// same byte as for FrameName, and needs only another scan.
+	FrameEnd
+	// FrameEmpty: a whole frame without a command, to which Redis answers nothing.
+	FrameEmpty
+)
+
+// frameState is the part of a frame that the next byte belongs to.
+type frameState uint8
+
+const (
+	inGap        frameState = iota // between frames
+	inInline                       // in an inline command's line
+	inArgsHeader                   // in "*3\r\n"
+	inNameHeader                   // in argv[0]'s "$5\r\n"
+	inName                         // in the part of its payload that is kept
+	inBulkHeader                   // in another argument's "$5\r\n"
+	inBulk                         // in a payload, or the two bytes after it
+	inEnd                          // after an inline command, before its FrameEnd
+	inError                        // the stream is unusable
+)
+
+// FrameScanner finds the requests in a client's byte stream, in the dialect of
+// Redis 7.0, however the stream is cut into pieces. It holds no payload, only the
+// beginning of the command's name and an inline command's line.
+//
+// Like Redis it looks neither at the byte after the '\r' of a header line nor at
+// the two bytes after a payload. But Redis finds a line's end before it measures
+// the line, and so may let one pass that is over the limit by less than a read;
+// here the verdict does not depend on how the bytes arrive.
+type FrameScanner struct {
+	limits RequestLimits
+	err    error          // why the state is inError
+	text   *inlineCommand // the one being read, or just told
+	left   uint64         // bytes of the current bulk to come, the two after it included
+	size   int64          // of the bulk whose header was read last
+	head   frameHeader    // of a header line that is cut
+	args   int32          // bulks to come, the current one included
+
+	state    frameState
+	isInline bool
+	nameLong bool
+	nameLen  uint8
+	nameBuf  [64]byte
+}
+
+// NewFrameScanner returns a scanner at the beginning of a stream.
+func NewFrameScanner(l RequestLimits) FrameScanner {
+	return FrameScanner{limits: l.resolved()}
+}
+
+// SetLimits replaces the limits: a client that has logged in gets larger ones.
+func (s *FrameScanner) SetLimits(l RequestLimits) { s.limits = l.resolved() }
+
+// Restrict has these limits hold from now on, also for what is left of the current frame.
+func (s *FrameScanner) Restrict(l RequestLimits) error {
+	s.SetLimits(l)
+	if s.state < inName || s.state > inBulk {
+		return nil
+	}
+	switch {
+	case int(s.args) > s.limits.MaxArgs:
+		s.err = s.limits.refuseArgs(int64(s.args))
+	case s.state != inBulkHeader && s.size > s.limits.MaxBulk:
+		s.err = s.limits.refuseBulk(s.size)
+	default:
+		return nil
+	}
+	s.state = inError
+	return s.err
+}
+
+// Name returns the name of the command that FrameName announced, and whether these
+// are only its first 64 bytes. They are valid until the next frame begins.
+func (s *FrameScanner) Name() (name []byte, long bool) {
+	return s.nameBuf[:s.nameLen], s.nameLong
+}
+
+// AtGap reports whether the next byte begins a frame.
+func (s *FrameScanner) AtGap() bool { return s.state == inGap }
+
+// Args is how many arguments of an array are to come, the current one included; within a
+// bulk that is its own.
+func (s *FrameScanner) Args() int { return int(s.args) }
+
+// PeekBulk reads the header of the next argument, with which p begins: the number in it, or
+// -1 where the scanner will refuse it, and its length.
+func (s *FrameScanner) PeekBulk(p []byte) (size int64, n int, whole bool) {
+	var h frameHeader
+	var err error
+	size, n = h.short(p)
+	ok := n > 0
+	if whole = ok; !whole {
+		n, whole, err = h.read(p, s.limits.MaxInline, errLongBulkHeader)
+		size, ok = h.number()
+	}
+	if err != nil || whole && (!ok || size < 0 || size > s.limits.MaxBulk) {
+		return -1, n, true
+	}
+	return size, n, whole
+}
+
+// Scan consumes bytes up to the next event and returns how many. Call it again with
+// the rest, even an empty one, until it returns FrameMore. An error is a
+// *RequestError or errCrossProtocol, and is the answer to every further scan.
+func (s *FrameScanner) Scan(p []byte) (n int, ev FrameEvent, err error) {
+	for n < len(p) && s.state < inEnd && ev == FrameMore && err == nil {
+		var m int
+		switch s.state {
+		case inGap:
+			s.begin(p[n])
+		case inInline:
+			m, ev, err = s.scanInline(p[n:])
+		case inArgsHeader:
+			m, ev, err = s.scanArgsHeader(p[n:])
+		case inNameHeader:
+			m, err = s.scanBulkHeader(p[n:])
+		case inName:
+			m, ev = s.scanName(p[n:])
+		case inBulkHeader:
+			m, ev, err = s.scanBulks(p[n:])
+		case inBulk:
+			m, ev = s.scanBulk(p[n:])
+		}
+		n += m
+	}
+	if ev == FrameName && speaksHTTP(s.nameBuf[:s.nameLen]) {
+		ev, err = FrameMore, errCrossProtocol
+	}
+	switch {
+	case err != nil:
+		s.state, s.err = inError, err
+	case s.state == inError:
+		err = s.err
+	case s.state == inEnd && ev == FrameMore:
+		ev = s.end()
+	case s.state == inGap && ev == FrameMore:
+		s.text = nil
+	}
+	return n, ev, err
+}
+
+// begin decides by its first byte of which kind a frame is.
+func (s *FrameScanner) begin(first byte) {
+	s.nameLen, s.nameLong, s.isInline = 0, false, first != '*'
+	if s.isInline {
+		s.state, s.text = inInline, new(inlineCommand)
+		return
+	}
+	s.state, s.text = inArgsHeader, nil
+}
+
+// end tells that the frame is over.
+func (s *FrameScanner) end() FrameEvent {
+	s.state = inGap
+	return FrameEnd
+}
+
+// scanArgsHeader consumes "*3\r\n" or a part of it.
+func (s *FrameScanner) scanArgsHeader(p []byte) (n int, ev FrameEvent, err error) {
+	count, n := s.head.short(p)
+	if n == 0 {
+		var whole, ok bool
+		if n, whole, err = s.head.read(p, s.limits.MaxInline, errLongArgsHeader); !whole {
+			return n, FrameMore, err
+		}
+		if count, ok = s.head.number(); !ok {
+			return n, FrameMore, errArgs
+		}
+		s.head = frameHeader{}
+	}
+	ev, err = s.beginArgs(count)
+	return n, ev, err
+}
+
+// beginArgs takes up an array of count bulks.
+func (s *FrameScanner) beginArgs(count int64) (FrameEvent, error) {
+	if count > int64(s.limits.MaxArgs) {
+		return FrameMore, s.limits.refuseArgs(count)
+	}
+	if count <= 0 {
+		s.state = inGap
+		return FrameEmpty, nil
+	}
+	s.args, s.state = int32(count), inNameHeader
+	return FrameMore, nil
+}
+
+// scanBulkHeader consumes "$5\r\n" or a part of it.
+func (s *FrameScanner) scanBulkHeader(p []byte) (n int, err error) {
+	size, n := s.head.short(p)
+	if n == 0 || p[0] != '$' {
+		var whole, ok bool
+		if n, whole, err = s.head.read(p, s.limits.MaxInline, errLongBulkHeader); !whole {
+			return n, err
+		}
+		if first := s.head.first(); first != '$' {
+			return n, errExpectedBulk(first)
+		}
+		if size, ok = s.head.number(); !ok || size < 0 {
+			return n, errBulk
+		}
+		s.head = frameHeader{}
+	}
+	if size > s.limits.MaxBulk {
+		return n, s.limits.refuseBulk(size)
+	}
+	s.left, s.size = uint64(size)+2, size
+	s.state++ // from the header of a bulk to its payload
+	return n, nil
+}
+
+// scanName consumes the command's name, as far as it is kept.
+func (s *FrameScanner) scanName(p []byte) (n int, ev FrameEvent) {
+	n = s.keepName(p[:min(uint64(len(p)), s.left-2)])
+	if s.left -= uint64(n); s.left > 2 && int(s.nameLen) < len(s.nameBuf) {
+		return n, FrameMore
+	}
+	s.nameLong = s.left > 2
+	s.state = inBulk
+	return n, FrameName
+}
+
+// keepName appends a part of the name to what is kept of it, and returns how much fits.
+func (s *FrameScanner) keepName(part []byte) int {
+	n := copy(s.nameBuf[s.nameLen:], part)
+	s.nameLen += uint8(n)
+	return n
+}
+
+// scanBulks consumes the arguments that are whole in p, then the header of the next.
+func (s *FrameScanner) scanBulks(p []byte) (n int, ev FrameEvent, err error) {
+	for {
+		size, h := s.head.short(p[n:])
+		if h == 0 || p[n] != '$' || size > s.limits.MaxBulk || size > int64(len(p)-n-h-2) {
+			break
+		}
+		n += h + int(size) + 2
+		if s.args--; s.args == 0 {
+			return n, s.end(), nil
+		}
+	}
+	h, err := s.scanBulkHeader(p[n:])
+	return n + h, FrameMore, err
+}
+
+// scanBulk consumes an argument's payload and what is after it.
+func (s *FrameScanner) scanBulk(p []byte) (n int, ev FrameEvent) {
+	if s.left > uint64(len(p)) {
+		s.left -= uint64(len(p))
+		return len(p), FrameMore
+	}
+	s.state = inBulkHeader
+	if s.args--; s.args == 0 {
+		ev = s.end()
+	}
+	return int(s.left), ev
+}
+
+// frameHeader is a header line, "*3\r\n" or "$5\r\n", that may come in pieces.
+type frameHeader struct {
+	length int      // of the line so far, in bytes, without its end
+	start  [22]byte // of the line: room for "*-9223372036854775808", and for seeing more
+	deaf   bool     // a zero byte was read, and Redis looks for no line end after one
+	cr     bool     // the '\r' was read
+}
+
+// short returns the number of an ordinary header line that is whole in p, and the
+// line's length: 0 if the line is something else and must be read.
+func (h *frameHeader) short(p []byte) (number int64, n int) {
+	if len(p) < 4 || h.length > 0 || h.cr {
+		return 0, 0
+	}
+	number = int64(p[1] - '0')
+	for n = 2; n < len(p)-1 && n < 12 && p[n] != '\r'; n++ {
+		if number == 0 || p[n]-'0' > 9 {
+			return 0, 0
+		}
+		number = number*10 + int64(p[n]-'0')
+	}
+	if n >= len(p)-1 || p[n] != '\r' || p[1]-'0' > 9 {
+		return 0, 0
+	}
+	return number, n + 2
+}
+
+// read consumes a part of the line and tells whether the line is whole. The first
+// byte over the limit gives the error tooLong.
+func (h *frameHeader) read(p []byte, limit int, tooLong error) (n int, whole bool, err error) {
+	for n < len(p) && !whole && h.length <= limit {
+		c := p[n]
+		n++
+		switch {
+		case h.cr:
+			whole = true
+		case c == '\r' && !h.deaf:
+			h.cr = true
+		default:
+			h.add(c)
+		}
+	}
+	if h.length > limit {
+		err = tooLong
+	}
+	return n, whole, err
+}
+
+// add takes one more byte of the line.
+func (h *frameHeader) add(c byte) {
+	if h.length < len(h.start) {
+		h.start[h.length] = c
+	}
+	h.length++
+	h.deaf = h.deaf || c == 0
+}
+
+// first returns the line's first byte, which may be that of its end.
+func (h *frameHeader) first() byte {
+	if h.length == 0 {
+		return '\r'
+	}
+	return h.start[0]
+}
+
+// number returns the number in a whole line. It must be written as Redis would:
+// "+1", "01" and "-0" are none.
+func (h *frameHeader) number() (number int64, ok bool) {
+	digits := string(h.start[min(h.length, 1):min(h.length, len(h.start))])
+	number, err := strconv.ParseInt(digits, 10, 64)
+	return number, err == nil && digits == strconv.FormatInt(number, 10)
+}

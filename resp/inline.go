@@ -1,0 +1,202 @@
+package resp
+
+import "bytes"
+
+// inlineCommand is an inline command while it is read and used.
+type inlineCommand struct {
+	line   []byte   // the beginning of a line that is cut
+	args   [][]byte // of the whole line
+	length int      // of the line so far, in bytes
+	deaf   bool     // a zero byte was read, and Redis looks for no line end after one
+}
+
+// Inline tells whether the frame last begun is an inline command, not an array.
+func (s *FrameScanner) Inline() bool { return s.isInline }
+
+// InlineArgs returns the arguments of an inline command, from its FrameName up to the
+// scan after its FrameEnd. The caller may keep them.
+func (s *FrameScanner) InlineArgs() [][]byte {
+	if s.text == nil {
+		return nil
+	}
+	return s.text.args
+}
+
+// scanInline consumes an inline command's line or a part of it. Quotes decide where
+// the command's name ends, so it is known no sooner than the line's end.
+func (s *FrameScanner) scanInline(p []byte) (n int, ev FrameEvent, err error) {
+	room := max(s.limits.MaxInline-s.text.length, -1)
+	if len(p) > room {
+		p = p[:room+1] // so much shows that the line is over the limit
+	}
+	end := s.text.findEnd(p)
+	if end < 0 {
+		s.text.keep(p)
+		if s.text.length > s.limits.MaxInline {
+			err = errLongInline
+		}
+		return len(p), FrameMore, err
+	}
+	ev, err = s.endLine(s.text.whole(p[:end]))
+	return end + 1, ev, err
+}
+
+// endLine takes up the command of a whole line, given without its '\n'. A '\r' before
+// that is white space to the splitter.
+func (s *FrameScanner) endLine(line []byte) (FrameEvent, error) {
+	args, ok := splitInline(line)
+	if !ok {
+		return FrameMore, errUnbalancedQuotes
+	}
+	if len(args) == 0 {
+		s.state = inGap
+		return FrameEmpty, nil
+	}
+	s.state, *s.text = inEnd, inlineCommand{args: args}
+	s.nameLong = s.keepName(args[0]) < len(args[0])
+	return FrameName, nil
+}
+
+// findEnd returns the index of the '\n' in p that ends the line, or -1.
+func (c *inlineCommand) findEnd(p []byte) int {
+	end := bytes.IndexByte(p, '\n')
+	if end >= 0 {
+		p = p[:end]
+	}
+	if c.deaf = c.deaf || bytes.IndexByte(p, 0) >= 0; c.deaf {
+		return -1
+	}
+	return end
+}
+
+// keep takes a part of the line that is not its end. Of a line that can only run
+// into the limit, nothing is kept.
+func (c *inlineCommand) keep(part []byte) {
+	c.length += len(part)
+	if c.deaf {
+		c.line = nil
+		return
+	}
+	c.line = append(c.line, part...)
+}
+
+// whole returns the line, of which last is the part not kept.
+func (c *inlineCommand) whole(last []byte) []byte {
+	if len(c.line) == 0 {
+		return last
+	}
+	return append(c.line, last...)
+}
+
+// splitInline splits an inline command's line into its arguments as Redis does. It
+// is not ok if a quote is left open, or followed by something other than white space.
+// The arguments are in memory of their own.
+//
+// A quote may begin within a word, but always ends it. In double quotes, \n \r \t \b \a
+// and \xHH stand for the bytes that they name and \ before anything else for that
+// byte; in single quotes, \' stands for a quote and every other \ for itself.
+func splitInline(line []byte) (args [][]byte, ok bool) {
+	line, _, _ = bytes.Cut(line, []byte{0})
+	words := make([]byte, 0, len(line)) // no word grows by being decoded
+	for {
+		for len(line) > 0 && isInlineSpace(line[0]) {
+			line = line[1:]
+		}
+		if len(line) == 0 {
+			return args, true
+		}
+		start := len(words)
+		if words, line, ok = decodeWord(words, line); !ok {
+			return nil, false
+		}
+		args = append(args, words[start:len(words):len(words)])
+	}
+}
+
+// isInlineSpace tells whether c is white space in C.
+func isInlineSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
+
+// decodeWord appends the word that line begins with to dst, and returns the rest of
+// the line. Vertical tab and form feed separate words, but do not end one.
+func decodeWord(dst, line []byte) (word, rest []byte, ok bool) {
+	for i, c := range line {
+		switch c {
+		case ' ', '\t', '\n', '\r':
+			return dst, line[i:], true
+		case '"':
+			return decodeDoubleQuoted(dst, line[i+1:])
+		case '\'':
+			return decodeSingleQuoted(dst, line[i+1:])
+		}
+		dst = append(dst, c)
+	}
+	return dst, nil, true
+}
+
+// decodeDoubleQuoted is decodeWord for what follows a double quote.
+func decodeDoubleQuoted(dst, line []byte) (word, rest []byte, ok bool) {
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case c == '"':
+			return dst, line[i+1:], endsWord(line[i+1:])
+		case c == '\\' && i+1 < len(line):
+			var n int
+			c, n = decodeEscape(line[i+1:])
+			i += n
+		}
+		dst = append(dst, c)
+	}
+	return nil, nil, false
+}
+
+// decodeSingleQuoted is decodeWord for what follows a single quote.
+func decodeSingleQuoted(dst, line []byte) (word, rest []byte, ok bool) {
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case c == '\'':
+			return dst, line[i+1:], endsWord(line[i+1:])
+		case c == '\\' && i+1 < len(line) && line[i+1] == '\'':
+			c = '\''
+			i++
+		}
+		dst = append(dst, c)
+	}
+	return nil, nil, false
+}
+
+// endsWord tells whether a closing quote may stand before rest.
+func endsWord(rest []byte) bool { return len(rest) == 0 || isInlineSpace(rest[0]) }
+
+// decodeEscape returns the byte that the n bytes after a \ stand for.
+func decodeEscape(s []byte) (c byte, n int) {
+	switch s[0] {
+	case 'x':
+		if len(s) >= 3 && hexDigit(s[1]) >= 0 && hexDigit(s[2]) >= 0 {
+			return byte(hexDigit(s[1])<<4 | hexDigit(s[2])), 3
+		}
+	case 'n':
+		return '\n', 1
+	case 'r':
+		return '\r', 1
+	case 't':
+		return '\t', 1
+	case 'b':
+		return '\b', 1
+	case 'a':
+		return '\a', 1
+	}
+	return s[0], 1
+}
+
+// hexDigit returns the value of a hexadecimal digit, or -1.
+func hexDigit(c byte) int {
+	switch {
+	case '0' <= c && c <= '9':
+		return int(c - '0')
+	case 'a' <= c|0x20 && c|0x20 <= 'f':
+		return int(c|0x20-'a') + 10
+	}
+	return -1
+}

@@ -1,0 +1,231 @@
+package resp
+
+import (
+	"bytes"
+	"io"
+)
+
+// Kind is what an element of a reply is.
+type Kind byte
+
+// The kinds of RESP2.
+const (
+	Status Kind = '+'
+	Failed Kind = '-'
+	Int    Kind = ':'
+	Bulk   Kind = '$'
+	Array  Kind = '*'
+	Null   Kind = '_'
+)
+
+// Error is an error reply; it begins with an upper-case code.
+type Error string
+
+// Error is its text.
+func (e Error) Error() string { return string(e) }
+
+// Token is an element of a reply; an array is one, and its elements are the next ones.
+type Token struct {
+	Kind Kind
+	// N is the number of an Int, and how many elements an Array has.
+	N int64
+	// Text is that of a Status, Failed or Bulk, until the next read.
+	Text []byte
+}
+
+const (
+	// firstBuffer is what a reader begins with, keptBuffer the most that it keeps.
+	firstBuffer = 4 << 10
+	keptBuffer  = 64 << 10
+)
+
+// Reader decodes replies from a source that it does not trust. What it holds grows with
+// the bytes that arrive, never with a length that was only announced.
+type Reader struct {
+	src    io.Reader
+	limits Limits
+	left   budget
+	buf    []byte
+	// buf[r:w] is read from the source and not yet told.
+	r, w int
+}
+
+// NewReader reads replies within limits.
+func NewReader(src io.Reader, limits Limits) *Reader {
+	return &Reader{src: src, limits: limits, left: limits.budget(), buf: make([]byte, firstBuffer)}
+}
+
+// Begin begins a reply, or several that have the limits together.
+func (r *Reader) Begin() {
+	r.left = r.limits.budget()
+	if r.r == r.w && len(r.buf) > keptBuffer {
+		r.buf, r.r, r.w = make([]byte, firstBuffer), 0, 0
+	}
+}
+
+// Buffered reports whether there are bytes that were read from the source already.
+func (r *Reader) Buffered() bool { return r.r < r.w }
+
+// Wait reads from the source unless there is something already. Errors are those of the
+// source.
+func (r *Reader) Wait() error {
+	if r.Buffered() {
+		return nil
+	}
+	return r.more(1)
+}
+
+// Next reads an element. Errors are *ProtocolError and those of the source.
+func (r *Reader) Next() (Token, error) { return r.next(0) }
+
+// next reads an element with so many arrays around it.
+func (r *Reader) next(depth int) (Token, error) {
+	line, err := r.line()
+	if err != nil {
+		return Token{}, err
+	}
+	if len(line) == 0 {
+		return Token{}, wrong("an empty line")
+	}
+	switch kind := Kind(line[0]); kind {
+	case Status, Failed:
+		return Token{Kind: kind, Text: line[1:]}, r.left.text(len(line))
+	case Int:
+		n, ok := number(line[1:])
+		if !ok {
+			return Token{}, wrong("a number %.32q", line[1:])
+		}
+		return Token{Kind: Int, N: n}, nil
+	case Bulk, Array:
+		n, err := length(line[1:])
+		switch {
+		case err != nil:
+			return Token{}, err
+		case n < 0:
+			return Token{Kind: Null}, nil
+		case kind == Array:
+			return Token{Kind: Array, N: n}, r.left.array(r.limits, n, depth)
+		}
+		return r.bulk(n)
+	default:
+		return Token{}, wrong("an element that begins with %q", line[0])
+	}
+}
+
+// line reads up to the end of a line, which is not returned.
+func (r *Reader) line() ([]byte, error) {
+	for seen := 0; ; {
+		if end := bytes.IndexByte(r.buf[r.r+seen:r.w], '\n'); end >= 0 {
+			end += seen
+			line := r.buf[r.r : r.r+end]
+			r.r += end + 1
+			if end == 0 || line[end-1] != '\r' {
+				return nil, wrong("a line that ends with a newline alone")
+			}
+			if len(line) > r.limits.Line {
+				return nil, wrong("a line of %d bytes", len(line))
+			}
+			return line[:end-1], nil
+		}
+		if seen = r.w - r.r; seen > r.limits.Line {
+			return nil, wrong("a line of more than %d bytes", r.limits.Line)
+		}
+		if err := r.more(seen + 1); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (r *Reader) bulk(size int64) (Token, error) {
+	if err := r.left.bulk(r.limits, size); err != nil {
+		return Token{}, err
+	}
+	n := int(size)
+	if err := r.more(n + 2); err != nil {
+		return Token{}, err
+	}
+	text := r.buf[r.r : r.r+n]
+	end := r.buf[r.r+n : r.r+n+2]
+	r.r += n + 2
+	if end[0] != '\r' || end[1] != '\n' {
+		return Token{}, wrong("a string without an end")
+	}
+	return Token{Kind: Bulk, Text: text}, nil
+}
+
+// more reads until there are n bytes.
+func (r *Reader) more(n int) error {
+	for r.w-r.r < n {
+		r.makeRoom(n)
+		got, err := r.src.Read(r.buf[r.w:])
+		r.w += got
+		if err != nil && r.w-r.r < n {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeRoom has room for at least one more byte of n.
+func (r *Reader) makeRoom(n int) {
+	if r.w < len(r.buf) && r.r+n <= len(r.buf) {
+		return
+	}
+	if n <= len(r.buf) {
+		r.w = copy(r.buf, r.buf[r.r:r.w])
+		r.r = 0
+		return
+	}
+	if r.w < len(r.buf) {
+		return
+	}
+	held := r.w - r.r
+	grown := make([]byte, min(2*max(held, firstBuffer/2), n)+firstBuffer)
+	r.w = copy(grown, r.buf[r.r:r.w])
+	r.buf, r.r = grown, 0
+}
+
+// Value reads a whole reply: nil, an int64, a string, an Error, or a []any of these. Errors
+// are *ProtocolError and those of the source.
+func (r *Reader) Value() (any, error) { return r.value(0) }
+
+func (r *Reader) value(depth int) (any, error) {
+	t, err := r.next(depth)
+	if err != nil {
+		return nil, err
+	}
+	switch t.Kind {
+	case Null:
+		return nil, nil
+	case Int:
+		return t.N, nil
+	case Failed:
+		return Error(t.Text), nil
+	case Array:
+		return r.array(int(t.N), depth+1)
+	default:
+		return string(t.Text), nil
+	}
+}
+
+func (r *Reader) array(n, depth int) (any, error) {
+	all := make([]any, 0, min(n, 64))
+	for range n {
+		one, err := r.value(depth)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// Skip reads over the elements of an array of which the header was read.
+func (r *Reader) Skip(n int64) error {
+	for ; n > 0; n-- {
+		if _, err := r.value(1); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package resp
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// narrow are limits that a test can reach.
+func narrow() Limits { return Limits{Line: 100, Bulk: 1000, Elements: 10, Depth: 2, Total: 1500} }
+
+// hostile are replies by which a reader that believes what it is told panics, or takes all
+// memory, and some that are merely wrong.
+func hostile() map[string]string {
+	return map[string]string{
+		"a string of 2^63-1 bytes":    "$9223372036854775807\r\n",
+		"a string of 2^64 bytes":      "$18446744073709551616\r\n",
+		"a string of 100 GB":          "$99999999999\r\n",
+		"a long string":               "$1001\r\n",
+		"a negative length":           "$-2\r\n",
+		"a length that is none":       "$1x\r\n",
+		"no length":                   "$\r\n",
+		"an array of 2^31-1 elements": "*2147483647\r\n",
+		"a long array":                "*11\r\n",
+		"long arrays in each other":   "*6\r\n*5\r\n",
+		"deep arrays":                 "*1\r\n*1\r\n*1\r\n:1\r\n",
+		"strings too long together":   "*2\r\n$1000\r\n" + strings.Repeat("x", 1000) + "\r\n$501\r\n",
+		"an endless status":           "+" + strings.Repeat("x", 102),
+		"an endless error":            "-" + strings.Repeat("x", 102),
+		"an endless number":           ":" + strings.Repeat("1", 102),
+		"an endless header":           "*" + strings.Repeat("1", 102),
+		"a number too large":          ":9223372036854775808\r\n",
+		"a number that is none":       ":1.5\r\n",
+		"a push":                      ">2147483647\r\n",
+		"a set":                       "~2147483647\r\n",
+		"a map":                       "%2147483647\r\n",
+		"an attribute":                "|1\r\n",
+		"a long error":                "!2147483647\r\n",
+		"a verbatim text":             "=2147483647\r\n",
+		"an empty line":               "\r\n",
+		"a newline alone":             "+OK\n",
+		"something else":              "HTTP/1.1 200 OK\r\n",
+	}
+}
+
+func readAll(r io.Reader, limits Limits) (all []any, err error) {
+	in := NewReader(r, limits)
+	for {
+		in.Begin()
+		one, err := in.Value()
+		if err != nil {
+			return all, err
+		}
+		all = append(all, one)
+	}
+}
+
+func TestReader(t *testing.T) {
+	text := "+OK\r\n-ERR no\r\n:-9223372036854775808\r\n:12\r\n$0\r\n\r\n$5\r\na\r\nbc\r\n$-1\r\n*-1\r\n*0\r\n" +
+		"*3\r\n$1\r\nx\r\n*2\r\n:1\r\n$-1\r\n-WRONGTYPE x\r\n$1000\r\n" + strings.Repeat("y", 1000) + "\r\n"
+	want := []any{
+		"OK", Error("ERR no"), int64(-1 << 63), int64(12), "", "a\r\nbc", nil, nil, []any{},
+		[]any{"x", []any{int64(1), nil}, Error("WRONGTYPE x")}, strings.Repeat("y", 1000),
+	}
+	for name, source := range map[string]io.Reader{
+		"whole": strings.NewReader(text), "in bytes": iotest.OneByteReader(strings.NewReader(text)),
+	} {
+		got, err := readAll(source, narrow())
+		if err != io.EOF || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
+// What a reader is told by its peer it does not believe.
+func TestReaderRefuses(t *testing.T) {
+	for name, text := range hostile() {
+		for _, before := range []string{"", ":1\r\n"} {
+			got, err := readAll(strings.NewReader(before+text), narrow())
+			if wrong := new(ProtocolError); !errors.As(err, &wrong) || len(got) != strings.Count(before, ":") {
+				t.Errorf("%s: %q, %v", name, got, err)
+			}
+		}
+	}
+}
+
+// A length that is within the limits, but of which nothing arrives, takes no memory.
+func TestReaderGrowsWithWhatArrives(t *testing.T) {
+	in := NewReader(strings.NewReader("$1000000000\r\nabc"), Limits{Line: 100, Bulk: 1 << 30, Elements: 10, Depth: 1, Total: 1 << 30})
+	if _, err := in.Value(); err != io.EOF || len(in.buf) > keptBuffer {
+		t.Errorf("%v, and it holds %d bytes", err, len(in.buf))
+	}
+}
+
+// What a large reply took is given back.
+func TestReaderGivesBack(t *testing.T) {
+	in := NewReader(strings.NewReader("$1000000\r\n"+strings.Repeat("x", 1000000)+"\r\n:1\r\n"), Client())
+	if got, err := in.Value(); err != nil || len(got.(string)) != 1000000 {
+		t.Fatal(err)
+	}
+	if got, err := in.Value(); err != nil || got != int64(1) {
+		t.Fatal(got, err)
+	}
+	if in.Begin(); len(in.buf) > keptBuffer {
+		t.Errorf("it holds %d bytes", len(in.buf))
+	}
+}
+
+// The scanner stops a stream where the reader would, before the byte that makes it wrong.
+func TestScannerRefuses(t *testing.T) {
+	for name, text := range hostile() {
+		for _, piece := range []int{1, 3, 1 << 20} {
+			s := newBoundScanner(narrow())
+			passed, err := scanInPieces(s, []byte(text), piece)
+			if wrong := new(ProtocolError); !errors.As(err, &wrong) || passed >= len(text) {
+				t.Errorf("%s, in pieces of %d: %d of %d bytes passed, %v", name, piece, passed, len(text), err)
+			}
+			if n, err := s.scan([]byte("+OK\r\n")); n != 0 || err == nil {
+				t.Errorf("%s: it goes on with %d bytes, %v", name, n, err)
+			}
+		}
+	}
+}
+
+func scanInPieces(s *boundScanner, text []byte, piece int) (passed int, err error) {
+	for len(text) > 0 && err == nil {
+		part := text[:min(piece, len(text))]
+		n, scanErr := s.scan(part)
+		passed, err, text = passed+n, scanErr, text[len(part):]
+	}
+	return passed, err
+}
+
+// FuzzReader: whatever comes, the reader ends with an error and takes no more memory than
+// its limits allow; and the scanner lets pass what the reader reads, and nothing else.
+func FuzzReader(f *testing.F) {
+	for _, text := range hostile() {
+		f.Add([]byte(text), 3)
+	}
+	f.Add([]byte("+OK\r\n*2\r\n:1\r\n$3\r\nabc\r\n$-1\r\n"), 2)
+	f.Fuzz(func(t *testing.T, text []byte, piece int) {
+		limits := narrow()
+		replies, err := readAll(bytes.NewReader(text), limits)
+		var wrong *ProtocolError
+		_, scanErr := scanInPieces(newBoundScanner(limits), text, max(1, piece))
+		if scanErr == nil && errors.As(err, &wrong) && !strings.Contains(err.Error(), "without an end") {
+			t.Fatalf("%q: the reader says %v, the scanner nothing, after %d replies", text, err, len(replies))
+		}
+		if scanErr != nil && !errors.As(err, &wrong) && err != io.EOF && err != io.ErrUnexpectedEOF {
+			t.Fatalf("%q: the scanner says %v, the reader %v", text, scanErr, err)
+		}
+	})
+}

@@ -1,0 +1,289 @@
+package resp
+
+import (
+	"bytes"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// replyExamples are streams of replies, and what each of them is.
+var replyExamples = []struct {
+	in   string
+	want []string // by replyTrace
+}{
+	{"", nil},
+	{"+OK\r\n", []string{"+@5"}},
+	{"+\r\n-\r\n", []string{"+@3", "-@6"}},
+	{"-ERR no\r\n:12\r\n:-7\r\n", []string{"-@9", ":@14 last=12", ":@19 last=-7"}},
+	{"$3\r\nabc\r\n", []string{"$@9"}},
+	{"$0\r\n\r\n$-1\r\n", []string{"$@6", "$@11"}},
+	{"$12\r\n+OK\r\n-ERR\r\n\r\n\r\n", []string{"$@19", "error"}},
+	{"*0\r\n*-1\r\n_\r\n", []string{"*@4", "*@9", "_@12"}},
+	{"*2\r\n:1\r\n$1\r\nx\r\n+OK\r\n", []string{"*@15 last=1", "+@20"}},
+	{"*3\r\n*0\r\n*-1\r\n*2\r\n:1\r\n*1\r\n:2\r\n+OK\r\n", []string{"*@29 last=2", "+@34"}},
+	{"*1\r\n*1\r\n*1\r\n*1\r\n$1\r\nx\r\n", []string{"*@23"}},
+	{"%2\r\n+a\r\n:1\r\n+b\r\n*1\r\n:2\r\n", []string{"%@24 last=2"}},
+	{"%0\r\n~0\r\n>0\r\n", []string{"%@4", "~@8", ">@12"}},
+	{"~2\r\n#t\r\n#f\r\n,3.14\r\n,inf\r\n(123456789012345678901234567890\r\n", []string{"~@12", ",@19", ",@25", "(@58"}},
+	{"=8\r\ntxt:abcd\r\n!5\r\nERR x\r\n", []string{"=@14", "!@25"}},
+	{"|1\r\n+ttl\r\n:3600\r\n$1\r\nx\r\n+OK\r\n", []string{"|@24 last=3600", "+@29"}},
+	{"*2\r\n|1\r\n+a\r\n+b\r\n:1\r\n:2\r\n", []string{"*@24 last=2"}},
+	{"|0\r\n+OK\r\n|1\r\n|0\r\n+a\r\n+b\r\n+OK\r\n", []string{"|@9", "|@30"}},
+	{"*2\r\n>2\r\n+a\r\n+b\r\n:1\r\n>0\r\n:2\r\n+OK\r\n", []string{"*@28 last=2", "+@33"}},
+	{">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n", []string{`>@31 message`}},
+	{"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n", []string{`*@30 subscribe last=1`}},
+	{"*3\r\n$12\r\npunsubscribe\r\n$-1\r\n:0\r\n", []string{`*@32 punsubscribe last=0`}},
+	{"$100\r\nabc", nil},
+	{"*2\r\n:1\r\n", nil},
+	{"+" + strings.Repeat("s", 300) + "\r\n", []string{"+@303"}},
+	{"$00000000000000000000000000000003\r\nabc\r\n", []string{"$@40"}},
+	{"\r\n", []string{"error"}},
+	{"x\r\n", []string{"error"}},
+	{"+OK\r\nx\r\n+OK\r\n", []string{"+@5", "error"}},
+	{"$x\r\n", []string{"error"}},
+	{"$\r\n", []string{"error"}},
+	{"$-2\r\n", []string{"error"}},
+	{"$99999999999999999999\r\n", []string{"error"}},
+	{"*?\r\n", []string{"error"}},
+	{":x\r\n", []string{"error"}},
+	{":99999999999999999999\r\n", []string{"error"}},
+	{"$" + strings.Repeat("0", 70) + "1\r\nx\r\n", []string{"error"}},
+	{"$" + strings.Repeat("0", 70), []string{"error"}},
+	{"%1\r\n:1\r\n", nil},
+	{"*1\r\n\r\n", []string{"error"}},
+}
+
+func TestReplyScanner(t *testing.T) {
+	for _, example := range replyExamples {
+		if got := replyTrace([]byte(example.in)); !slices.Equal(got, example.want) {
+			t.Errorf("%q: got %q, want %q", example.in, got, example.want)
+		}
+		checkReplySplit(t, []byte(example.in), 1)
+	}
+}
+
+// replyTrace tells what the scanner found in a stream that comes in chunks: of each
+// reply its kind, where it ends, the word of a message, and the last integer.
+func replyTrace(chunks ...[]byte) (trace []string) {
+	s := ReplyScanner{KeepHead: true}
+	at := 0
+	for _, chunk := range chunks {
+		for len(chunk) > 0 {
+			s.last = noInteger
+			n, ended, err := s.Scan(chunk)
+			at, chunk = at+n, chunk[n:]
+			if err != nil {
+				return append(trace, "error")
+			}
+			if ended {
+				trace = append(trace, describeReply(s.kind, at, s.Message(), s.last))
+			}
+		}
+	}
+	return trace
+}
+
+const noInteger = -1 << 62
+
+func describeReply(kind byte, end int, message string, last int64) string {
+	text := fmt.Sprintf("%c@%d", kind, end)
+	if slices.Contains(wordsOfMessages, message) {
+		text += " " + message
+	}
+	if last != noInteger {
+		text += fmt.Sprintf(" last=%d", last)
+	}
+	return text
+}
+
+// withoutInteger drops the last integers, which a trace cannot tell of a reply that
+// comes in pieces.
+func withoutInteger(trace []string) (plain []string) {
+	for _, line := range trace {
+		line, _, _ = strings.Cut(line, " last=")
+		plain = append(plain, line)
+	}
+	return plain
+}
+
+// FuzzReplySplit checks that the scanner finds the ends of replies where the dumb
+// parser does, and does so however its input is cut: parse(split(x)) == parse(x).
+func FuzzReplySplit(f *testing.F) {
+	for i, example := range replyExamples {
+		f.Add([]byte(example.in), uint64(i))
+	}
+	f.Fuzz(func(t *testing.T, data []byte, seed uint64) {
+		checkReplySplit(t, data[:min(len(data), 1<<10)], seed)
+	})
+}
+
+// A random mixture of fragments gets further than random bytes.
+func TestReplySplitRandom(t *testing.T) {
+	for seed := range uint64(3000) {
+		rng := rand.New(rand.NewPCG(4, seed))
+		var data []byte
+		for range 1 + rng.IntN(20) {
+			data = append(data, replyFragments[rng.IntN(len(replyFragments))]...)
+		}
+		checkReplySplit(t, data, seed)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+var replyFragments = []string{
+	"+OK\r\n", "-ERR x\r\n", ":1\r\n", ":-1\r\n", "_\r\n", "#t\r\n", ",1.5\r\n", "(12\r\n", "$1\r\nx\r\n", "$0\r\n\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n",
+	"*1\r\n", "*2\r\n", "*3\r\n", "%1\r\n", "%2\r\n", "~2\r\n", ">2\r\n", "|1\r\n", "=7\r\ntxt:abc\r\n", "!3\r\nERR\r\n", "$9\r\nsubscribe\r\n", "$7\r\nmessage\r\n",
+	"$70\r\n" + strings.Repeat("p", 70) + "\r\n", "+" + strings.Repeat("t", 90) + "\r\n", "x", "\r\n", "$5\r\n", "*", "\n", "+a\n",
+}
+
+func checkReplySplit(t *testing.T, data []byte, seed uint64) {
+	t.Helper()
+	want := dumbReplies(data)
+	if got := replyTrace(data); !slices.Equal(got, want) {
+		t.Errorf("%.200q: got %q\nwant %q", data, got, want)
+	}
+	cuts := [][][]byte{
+		slices.Collect(slices.Chunk(data, 1)),
+		cutFrames(data, rand.New(rand.NewPCG(2, seed))),
+	}
+	for at := range min(len(data), 100) {
+		cuts = append(cuts, [][]byte{data[:at], data[at:]})
+	}
+	for how, chunks := range cuts {
+		if got := withoutInteger(replyTrace(chunks...)); !slices.Equal(got, withoutInteger(want)) {
+			t.Errorf("%.200q, cut %d:\n got %q\nwant %q", data, how, got, want)
+		}
+	}
+}
+
+// dumbReplies is a trace made by a parser that sees all and recurses.
+func dumbReplies(data []byte) (trace []string) {
+	rest := data
+	for len(rest) > 0 {
+		d := dumbReply{rest: rest, last: noInteger}
+		switch d.element(); {
+		case d.wrong:
+			return append(trace, "error")
+		case d.short:
+			return trace
+		}
+		whole := rest[:len(rest)-len(d.rest)]
+		rest = d.rest
+		trace = append(trace, describeReply(whole[0], len(data)-len(rest), dumbMessage(whole), d.last))
+	}
+	return trace
+}
+
+// dumbMessage is the word of a message, if it stands within the first 48 bytes.
+func dumbMessage(reply []byte) string {
+	for _, word := range wordsOfMessages {
+		begin := fmt.Sprintf("$%d\r\n%s\r\n", len(word), word)
+		header, rest, _ := bytes.Cut(reply, []byte("\r\n"))
+		if bytes.ContainsAny(header[:1], "*>") && bytes.HasPrefix(rest, []byte(begin)) && len(header)+2+len(begin) <= 48 {
+			return word
+		}
+	}
+	return ""
+}
+
+// wordsOfMessages are those that matter. The trace tells of no others.
+var wordsOfMessages = []string{
+	"message", "pmessage", "smessage", "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe",
+}
+
+type dumbReply struct {
+	rest         []byte
+	depth        int
+	last         int64
+	wrong, short bool // not RESP; or not all there
+}
+
+// element takes one element off the front of rest, with all that is in it.
+func (d *dumbReply) element() {
+	if d.wrong || d.short {
+		return
+	}
+	line, rest, found := bytes.Cut(d.rest, []byte("\n"))
+	text := len(line) > 0 && strings.ContainsRune("+-(,", rune(line[0]))
+	switch {
+	case !text && len(line) > maxHeader:
+		d.wrong = true
+		return
+	case !found:
+		d.short = true
+		return
+	}
+	d.rest = rest
+	line = bytes.TrimSuffix(line, []byte("\r"))
+	switch {
+	case len(line) == 0:
+		d.wrong = true
+	case text, line[0] == '_', line[0] == '#':
+	case line[0] == ':':
+		n, ok := new(big.Int).SetString(strings.TrimPrefix(string(line[1:]), "+"), 10)
+		if d.wrong = !ok || !n.IsInt64() || bytes.Contains(line, []byte("_")) || bytes.HasPrefix(line, []byte(":+-")) || bytes.HasPrefix(line, []byte(":++")); !d.wrong {
+			d.last = n.Int64()
+		}
+	default:
+		d.sized(line[0], string(line[1:]))
+	}
+}
+
+// sized takes what follows a length.
+func (d *dumbReply) sized(kind byte, length string) {
+	n, ok := new(big.Int).SetString(length, 10)
+	null := length == "-1"
+	limit := new(big.Int).SetInt64(maxLength*10 + 9)
+	switch {
+	case !strings.ContainsRune("$=!*~>%|", rune(kind)), !null && (!ok || strings.Trim(length, "0123456789") != "" || n.Cmp(limit) > 0):
+		d.wrong = true
+	case strings.ContainsRune("$=!", rune(kind)):
+		if !null && n.Int64()+2 > int64(len(d.rest)) {
+			d.short = true
+		} else if !null {
+			d.rest = d.rest[n.Int64()+2:]
+		}
+	case kind == '>' && d.depth > 0:
+		d.elements(kind, n.Int64())
+		d.element() // in whose place it stands
+	default:
+		d.elements(kind, n.Int64())
+	}
+}
+
+func (d *dumbReply) elements(kind byte, n int64) {
+	if kind == '%' || kind == '|' {
+		n *= 2
+	}
+	d.depth++
+	for ; n > 0 && !d.wrong && !d.short; n-- {
+		d.element()
+	}
+	d.depth--
+	if kind == '|' {
+		d.element()
+	}
+}
+
+// A text of many megabytes that comes in pieces is not held.
+func TestReplyScannerHoldsNoText(t *testing.T) {
+	s := ReplyScanner{KeepHead: true}
+	piece := bytes.Repeat([]byte("x"), 16<<10)
+	_, _, _ = s.Scan([]byte("-ERR "))
+	if n := testing.AllocsPerRun(100, func() {
+		if _, ended, err := s.Scan(piece); ended || err != nil {
+			t.Fatal(ended, err)
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations for a piece", n)
+	}
+	if _, ended, err := s.Scan([]byte("\r\n")); !ended || err != nil || !s.Begins("-ERR x") || len(s.head) != headSize {
+		t.Errorf("at the end: %v, %v, %q", ended, err, s.head)
+	}
+}
