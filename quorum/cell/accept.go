@@ -1,0 +1,91 @@
+package cell
+
+import (
+	"strconv"
+	"time"
+)
+
+// Accept puts a value into a cell in register form that promised exactly this ballot.
+type Accept struct {
+	Name    string
+	Attempt Attempt
+	Ballot  Ballot
+	Value   Value
+	// Next, unless it is empty, is promised at once.
+	Next Ballot
+	// Keep leaves the remaining time as it is where the cell's value was accepted in the
+	// ballot Base; elsewhere the value ends at Until by the master's clock (Endless:
+	// never). Without Keep it is there for TTL.
+	Keep  bool
+	Base  Ballot
+	Until time.Duration
+	// TTL is in whole milliseconds, or Endless.
+	TTL time.Duration
+	// Deadline is the last moment, by the master's clock, at which it may be done. What
+	// comes later may rely on the promise of a master that has forgotten it since.
+	Deadline time.Duration
+}
+
+var acceptScript = newScript(layoutLua + `local v, left = get(KEYS[1]), redis.call('pttl', KEYS[1])
+local now = redis.call('time')
+if not v or mark(v) ~= '` + registerMark + `' or attempt(v) ~= ARGV[1] or promised(v) ~= ARGV[2]
+  or now[1] * 1000 + math.floor(now[2] / 1000) > tonumber(ARGV[8]) then
+  return {0, v, left, now[1], now[2]}
+end
+local new = '` + registerMark + `' .. ARGV[1] .. ARGV[3] .. ARGV[2] .. ARGV[4]
+if ARGV[5] == 'keep' and accepted(v) == ARGV[7] then redis.call('set', KEYS[1], new, 'keepttl')
+elseif ARGV[6] == '-1' then redis.call('set', KEYS[1], new)
+elseif ARGV[5] == 'keep' then redis.call('set', KEYS[1], new) redis.call('pexpireat', KEYS[1], ARGV[6])
+else redis.call('set', KEYS[1], new, 'px', ARGV[6]) end
+return {1, v, left, now[1], now[2]}`)
+
+// Keys is of Op.
+func (a Accept) Keys() []string { return []string{a.Name} }
+
+// Writes is of Op.
+func (a Accept) Writes() bool { return true }
+
+// Words is of Op.
+func (a Accept) Words(whole bool) []any {
+	how, time := "px", pttl(a.TTL)
+	if a.Keep {
+		how, time = "keep", pttl(a.Until)
+	}
+	return acceptScript.call(whole, a.Keys(), string(a.Attempt), string(a.Ballot), string(a.promise()), a.Value.payload(), how, time, a.Base.wire(), millis(a.Deadline))
+}
+
+// promise is what the cell has promised afterwards.
+func (a Accept) promise() Ballot {
+	if a.Next == "" {
+		return a.Ballot
+	}
+	return a.Next
+}
+
+// Decode is of Op.
+func (a Accept) Decode(answer any) (Answer, error) { return decode(answer, 1, true) }
+
+// Apply is of Op.
+func (a Accept) Apply(s *Store) Answer {
+	f := s.Look(a.Name)
+	answer := Answer{Found: []Found{f}, Now: s.Now}
+	if f.Form != Register || f.Attempt != a.Attempt || f.Promised != a.Ballot || s.Now.Milliseconds() > a.Deadline.Milliseconds() {
+		return answer
+	}
+	c := Cell{Form: Register, Attempt: a.Attempt, Promised: a.promise(), Accepted: a.Ballot, Value: a.Value}
+	switch {
+	case a.Keep && f.Accepted == a.Base:
+		s.keep(a.Name, c)
+	case a.Keep && a.Until == Endless, !a.Keep && a.TTL == Endless:
+		s.Put(a.Name, c, Endless)
+	case a.Keep:
+		s.Put(a.Name, c, a.Until-s.Now)
+	default:
+		s.Put(a.Name, c, a.TTL)
+	}
+	answer.Did = true
+	return answer
+}
+
+// lua is a number in a script's text.
+func lua(n int) string { return strconv.Itoa(n) }

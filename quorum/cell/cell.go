@@ -1,0 +1,153 @@
+package cell
+
+import (
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Endless is the remaining time of what has no expiry.
+const Endless time.Duration = -1
+
+// Form is in which form a cell stands on a master.
+type Form byte
+
+const (
+	Absent   Form = iota // there is no such key
+	Plain                // as its creator left it
+	Register             // a ballot was promised there
+	Blocking             // left by a catch-up: it refuses a SET NX, and is no vote
+	Foreign              // written by a client itself
+)
+
+// Cell is what one master holds under a key.
+type Cell struct {
+	Form Form
+	// Attempt is the incarnation; none where the cell is absent or foreign.
+	Attempt Attempt
+	// Promised and Accepted are of the register form.
+	Promised, Accepted Ballot
+	// Value is the token of a plain cell, the value of one in register form, and the
+	// text of a foreign one.
+	Value Value
+}
+
+// Value is what a register holds.
+type Value struct {
+	// Present is false where the key was removed by a ballot.
+	Present bool
+	Text    string
+	// Changes are those that led to the value: of each proxy its last one, the newest
+	// last, of at most MaxChanges proxies.
+	Changes []Change
+}
+
+// MaxChanges bounds the changes that a value remembers.
+const MaxChanges = 32
+
+// Follow is the value with a change that led to it added to those before.
+func (v Value) Follow(before Value, by Change) Value {
+	others := slices.DeleteFunc(slices.Clone(before.Changes), func(c Change) bool { return c.proxy() == by.proxy() })
+	v.Changes = append(others, by)
+	if n := len(v.Changes); n > MaxChanges {
+		v.Changes = v.Changes[n-MaxChanges:]
+	}
+	return v
+}
+
+// Last is the change that led to the value, or none.
+func (v Value) Last() Change {
+	if len(v.Changes) == 0 {
+		return ""
+	}
+	return v.Changes[len(v.Changes)-1]
+}
+
+// Tells reports whether the changes tell of a change, which is the last that its proxy has
+// tried, whether it led to the value: unless so many other proxies made changes since that
+// it would be forgotten.
+func (v Value) Tells(of Change) bool {
+	return len(v.Changes) < MaxChanges || slices.ContainsFunc(v.Changes, func(c Change) bool { return c.proxy() == of.proxy() })
+}
+
+const (
+	plainMark    = "#p"
+	registerMark = "#r"
+	blockingMark = "#b"
+	markSize     = 2
+
+	plainHead    = markSize + idDigits
+	registerHead = markSize + 3*idDigits
+)
+
+// Envelope is a plain cell as it stands on the master.
+func Envelope(a Attempt, token string) string { return plainMark + string(a) + token }
+
+// String is the cell as it stands on the master; empty for an absent one.
+func (c Cell) String() string {
+	switch c.Form {
+	case Plain:
+		return Envelope(c.Attempt, c.Value.Text)
+	case Register:
+		return registerMark + string(c.Attempt) + c.Promised.wire() + c.Accepted.wire() + c.Value.payload()
+	case Blocking:
+		return blockingMark + string(c.Attempt)
+	case Foreign:
+		return c.Value.Text
+	default:
+		return ""
+	}
+}
+
+// payload is the value behind the head of a cell in register form.
+func (v Value) payload() string {
+	state := "-"
+	if v.Present {
+		state = "v"
+	}
+	head := state + string([]byte{byte('0' + len(v.Changes)/10), byte('0' + len(v.Changes)%10)})
+	for _, c := range v.Changes {
+		head += string(c)
+	}
+	return head + v.Text
+}
+
+// Parse reads what stands under a key. What no proxy wrote is foreign.
+func Parse(text string) Cell {
+	if len(text) >= plainHead && isID(text[markSize:plainHead]) {
+		attempt := Attempt(text[markSize:plainHead])
+		switch rest := text[plainHead:]; text[:markSize] {
+		case plainMark:
+			return Cell{Form: Plain, Attempt: attempt, Value: Value{Present: true, Text: rest}}
+		case blockingMark:
+			if rest == "" {
+				return Cell{Form: Blocking, Attempt: attempt}
+			}
+		case registerMark:
+			if c, ok := parseRegister(attempt, rest); ok {
+				return c
+			}
+		}
+	}
+	return Cell{Form: Foreign, Value: Value{Present: true, Text: text}}
+}
+
+func parseRegister(a Attempt, rest string) (Cell, bool) {
+	if len(rest) < 2*idDigits+3 || !isID(rest[:idDigits]) || !isID(rest[idDigits:2*idDigits]) {
+		return Cell{}, false
+	}
+	c := Cell{Form: Register, Attempt: a, Promised: ballotOf(rest[:idDigits]), Accepted: ballotOf(rest[idDigits : 2*idDigits])}
+	rest = rest[2*idDigits:]
+	n, err := strconv.ParseUint(rest[1:3], 10, 8)
+	if err != nil || n > MaxChanges || len(rest) < 3+changeSize*int(n) || rest[0] != 'v' && rest[0] != '-' {
+		return Cell{}, false
+	}
+	c.Value.Present = rest[0] == 'v'
+	rest = rest[3:]
+	for range n {
+		c.Value.Changes = append(c.Value.Changes, Change(rest[:changeSize]))
+		rest = rest[changeSize:]
+	}
+	c.Value.Text = rest
+	return c, true
+}

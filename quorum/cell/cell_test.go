@@ -1,0 +1,80 @@
+package cell
+
+import (
+	"math/big"
+	"reflect"
+	"testing"
+)
+
+func someCells() []Cell {
+	s := NumberedSource(big.NewInt(7))
+	a := s.Attempt()
+	return []Cell{
+		{Form: Plain, Attempt: a, Value: Value{Present: true, Text: "me"}},
+		{Form: Plain, Attempt: a, Value: Value{Present: true}},
+		{Form: Register, Attempt: a, Promised: s.Ballot(3), Value: Value{Present: true, Text: "me"}},
+		{Form: Register, Attempt: a, Promised: s.Ballot(3), Accepted: s.Ballot(2), Value: Value{Changes: []Change{s.Change()}}},
+		{Form: Register, Attempt: a, Promised: s.Ballot(4), Accepted: s.Ballot(4),
+			Value: Value{Present: true, Text: "\x00v02", Changes: []Change{s.Change(), s.Change()}}},
+		{Form: Blocking, Attempt: a},
+		{Form: Foreign, Value: Value{Present: true, Text: "a token of redsync's"}},
+		{Form: Foreign, Value: Value{Present: true, Text: "#pnot an attempt"}},
+	}
+}
+
+func TestParseReadsWhatStringWrote(t *testing.T) {
+	for _, c := range someCells() {
+		if got := Parse(c.String()); !reflect.DeepEqual(got, c) {
+			t.Errorf("%q: %+v, want %+v", c.String(), got, c)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, c := range someCells() {
+		f.Add(c.String())
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if got := Parse(text).String(); got != text && text != "" {
+			t.Errorf("%q came back as %q", text, got)
+		}
+	})
+}
+
+func TestBallotsCompareByRoundFirst(t *testing.T) {
+	low, high := NumberedSource(big.NewInt(1)), NumberedSource(big.NewInt(2))
+	ordered := []Ballot{"", low.Ballot(1), high.Ballot(1), low.Ballot(2), high.Ballot(10)}
+	for i := range ordered[1:] {
+		if ordered[i] >= ordered[i+1] {
+			t.Errorf("%q is not below %q", ordered[i], ordered[i+1])
+		}
+	}
+	if got := high.Ballot(10).Round(); got != 10 {
+		t.Errorf("round %d, want 10", got)
+	}
+}
+
+// A value tells of a proxy's last change however many changes a few others have made since.
+func TestValueTells(t *testing.T) {
+	proxies := make([]*Source, MaxChanges+2)
+	for i := range proxies {
+		proxies[i] = NumberedSource(big.NewInt(int64(i)))
+	}
+	first, mine := proxies[0].Change(), proxies[0].Change()
+	value := Value{Present: true}.Follow(Value{}, first)
+	for range 100 {
+		value = value.Follow(value, proxies[1].Change())
+	}
+	if len(value.Changes) != 2 || !value.Tells(mine) || value.Changes[0] != first {
+		t.Errorf("after many changes of one other: %q", value.Changes)
+	}
+	for _, p := range proxies[2 : MaxChanges+1] {
+		value = value.Follow(value, p.Change())
+	}
+	if value.Tells(mine) || len(value.Changes) != MaxChanges {
+		t.Errorf("after changes of %d others: %q", MaxChanges, value.Changes)
+	}
+	if value = value.Follow(value, mine); !value.Tells(mine) || value.Last() != mine {
+		t.Errorf("after its own: %q", value.Changes)
+	}
+}

@@ -1,0 +1,54 @@
+package cell
+
+import "time"
+
+// Extend raises the remaining time of cells that hold a token; it never shortens one.
+// It is done all or none.
+type Extend struct {
+	Name  string
+	Token string
+	// Attempt is the incarnation, if it is known.
+	Attempt Attempt
+	// TTL is in whole milliseconds, or Endless.
+	TTL time.Duration
+}
+
+var extendScript = newScript(layoutLua + `local v, left = get(KEYS[1]), redis.call('pttl', KEYS[1])
+local mine = v and (ARGV[2] == '' or attempt(v) == ARGV[2])
+if v and mark(v) == '` + blockingMark + `' then mine = mine and ARGV[2] ~= ''
+else mine = mine and token(v) == ARGV[1] end
+if not mine then return {0, v, left} end
+local ttl = tonumber(ARGV[3])
+if left >= 0 and ttl < 0 then redis.call('persist', KEYS[1])
+elseif left >= 0 and left < ttl then redis.call('pexpire', KEYS[1], ttl) end
+return {mark(v) == '` + blockingMark + `' and 0 or 1, v, left}`)
+
+// Keys is of Op.
+func (e Extend) Keys() []string { return []string{e.Name} }
+
+// Writes is of Op.
+func (e Extend) Writes() bool { return true }
+
+// Words is of Op.
+func (e Extend) Words(whole bool) []any {
+	return extendScript.call(whole, e.Keys(), e.Token, string(e.Attempt), pttl(e.TTL))
+}
+
+// Decode is of Op.
+func (e Extend) Decode(answer any) (Answer, error) { return decode(answer, 1, false) }
+
+// Apply is of Op.
+func (e Extend) Apply(s *Store) Answer {
+	f := s.Look(e.Name)
+	a := Answer{Found: []Found{f}}
+	holds := f.Form == Plain || f.Form == Register
+	blocks := f.Form == Blocking && e.Attempt != ""
+	switch {
+	case e.Attempt != "" && f.Attempt != e.Attempt, !holds && !blocks, holds && (!f.Value.Present || f.Value.Text != e.Token):
+		return a
+	case f.Left != Endless && (e.TTL == Endless || f.Left < e.TTL):
+		s.Put(e.Name, f.Cell, e.TTL)
+	}
+	a.Did = holds
+	return a
+}

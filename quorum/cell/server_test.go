@@ -1,0 +1,262 @@
+package cell_test
+
+import (
+	"context"
+	"errors"
+	"math/big"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/quorum/cell"
+)
+
+// Every operation does on a redis-server what Apply says, and answers so: on random
+// cells, with few attempts, ballots and tokens, so that they often meet.
+
+// leases are far enough from each other to be told apart by a slow test.
+var leases = []time.Duration{cell.Endless, 100 * time.Second, 300 * time.Second, 900 * time.Second}
+
+// slack is how much later than the server the test may look.
+const slack = 20 * time.Second
+
+// pool is what random cells and operations are made of.
+type pool struct {
+	*rand.Rand
+	keys     []string
+	attempts []cell.Attempt
+	ballots  []cell.Ballot
+	changes  []cell.Change
+	tokens   []string
+}
+
+func newPool(seed uint64) pool {
+	s := cell.NumberedSource(big.NewInt(5))
+	p := pool{Rand: rand.New(rand.NewPCG(seed, 1)), keys: []string{"k1", "k2"}, tokens: []string{"", "me", "v00", "\x00#p\r\n"}}
+	for range 3 {
+		p.attempts = append(p.attempts, s.Attempt())
+		p.changes = append(p.changes, s.Change())
+	}
+	for round := range uint64(3) {
+		p.ballots = append(p.ballots, s.Ballot(round+9))
+	}
+	return p
+}
+
+func pick[T any](p pool, all []T) T { return all[p.IntN(len(all))] }
+
+func (p pool) orNone(b cell.Ballot) cell.Ballot {
+	if p.IntN(3) == 0 {
+		return ""
+	}
+	return b
+}
+
+func (p pool) value() cell.Value {
+	v := cell.Value{Present: p.IntN(3) > 0}
+	if v.Present {
+		v.Text = pick(p, p.tokens)
+	}
+	for range p.IntN(cell.MaxChanges + 1) {
+		v.Changes = append(v.Changes, pick(p, p.changes))
+	}
+	return v
+}
+
+func (p pool) cell() cell.Cell {
+	switch p.IntN(6) {
+	case 0:
+		return cell.Cell{}
+	case 1:
+		return cell.Cell{Form: cell.Plain, Attempt: pick(p, p.attempts), Value: cell.Value{Present: true, Text: pick(p, p.tokens)}}
+	case 2:
+		return cell.Cell{Form: cell.Blocking, Attempt: pick(p, p.attempts)}
+	case 3:
+		return cell.Cell{Form: cell.Foreign, Value: cell.Value{Present: true, Text: "foreign" + pick(p, p.tokens)}}
+	default:
+		return cell.Cell{
+			Form: cell.Register, Attempt: pick(p, p.attempts),
+			Promised: pick(p, p.ballots), Accepted: p.orNone(pick(p, p.ballots)), Value: p.value(),
+		}
+	}
+}
+
+// op is a random operation; now is the master's clock.
+func (p pool) op(now time.Duration) cell.Op {
+	key := p.keys[0]
+	switch p.IntN(7) {
+	case 0:
+		return cell.Take{Names: p.keys[:1], Attempt: pick(p, p.attempts), Tokens: []string{pick(p, p.tokens)}, TTL: pick(p, leases), Old: p.IntN(2) == 0}
+	case 1:
+		return cell.Take{Names: p.keys, Attempt: pick(p, p.attempts), Tokens: []string{pick(p, p.tokens), pick(p, p.tokens)}, TTL: pick(p, leases)}
+	case 2:
+		return cell.Remove{Name: key, Attempt: pick(p, p.attempts), How: pick(p, []cell.Removal{cell.Release, cell.Undo, cell.Dead})}
+	case 3:
+		e := cell.Extend{Name: key, Token: pick(p, p.tokens), TTL: pick(p, leases)}
+		if p.IntN(2) == 0 {
+			e.Attempt = pick(p, p.attempts)
+		}
+		return e
+	case 4:
+		op := cell.Prepare{Name: key, Ballot: pick(p, p.ballots), Only: p.IntN(2) == 0}
+		if op.Only {
+			op.Expect = pick(p, p.tokens)
+		}
+		return op
+	case 5:
+		op := cell.Accept{
+			Name: key, Attempt: pick(p, p.attempts), Ballot: pick(p, p.ballots), Value: p.value(), Next: p.orNone(pick(p, p.ballots)),
+			Keep: p.IntN(2) == 0, Base: p.orNone(pick(p, p.ballots)), TTL: pick(p, leases), Until: pick(p, leases),
+			Deadline: now + pick(p, []time.Duration{-slack, slack}),
+		}
+		if op.Until != cell.Endless {
+			op.Until += now
+		}
+		return op
+	default:
+		return cell.Read{Names: p.keys}
+	}
+}
+
+// server is a redis-server beside the Store that must be like it.
+type server struct {
+	*redis.Client
+	t     *testing.T
+	store cell.Store
+}
+
+func startServer(t *testing.T) *server {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: redistest.New(t, redistest.Options{}).Addr(), Protocol: 2})
+	t.Cleanup(func() { client.Close() })
+	return &server{Client: client, t: t}
+}
+
+// put puts the same under a key of both.
+func (s *server) put(key string, c cell.Cell, left time.Duration) {
+	s.Del(s.t.Context(), key)
+	s.store.Delete(key)
+	if c.Form == cell.Absent {
+		return
+	}
+	if err := s.Set(s.t.Context(), key, c.String(), max(left, 0)).Err(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.store.Put(key, c, left)
+}
+
+// now sets the Store's clock to the server's.
+func (s *server) now() {
+	at, err := s.Time(s.t.Context()).Result()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.store.Now = time.Duration(at.UnixNano())
+}
+
+func (s *server) do(op cell.Op, whole bool) cell.Answer {
+	raw, err := s.Do(s.t.Context(), op.Words(whole)...).Result()
+	if errors.Is(err, redis.Nil) {
+		raw, err = nil, nil
+	}
+	if err != nil {
+		s.t.Fatalf("%#v: %v", op, err)
+	}
+	answer, err := op.Decode(raw)
+	if err != nil {
+		s.t.Fatalf("%#v: %v", op, err)
+	}
+	return answer
+}
+
+// look is what the server holds.
+func (s *server) look(key string) cell.Found {
+	return s.do(cell.Read{Names: []string{key}}, true).Found[0]
+}
+
+func near(a, b time.Duration) bool {
+	if a == cell.Endless || b == cell.Endless {
+		return a == b
+	}
+	return (a - b).Abs() < slack
+}
+
+func alike(a, b []cell.Found, left bool) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !reflect.DeepEqual(plainly(a[i].Cell), plainly(b[i].Cell)) || left && !near(a[i].Left, b[i].Left) {
+			return false
+		}
+	}
+	return true
+}
+
+// plainly is a cell with no changes as nil.
+func plainly(c cell.Cell) cell.Cell {
+	if len(c.Value.Changes) == 0 {
+		c.Value.Changes = nil
+	}
+	return c
+}
+
+func TestOperationsDoOnAServerWhatApplySays(t *testing.T) {
+	s := startServer(t)
+	for _, script := range cell.Scripts() {
+		if sha, err := s.ScriptLoad(context.Background(), script.Source).Result(); err != nil || sha != script.SHA {
+			t.Fatalf("loading %s gave %s, %v", script.SHA, sha, err)
+		}
+	}
+	p := newPool(uint64(time.Now().UnixNano()))
+	for n := range 8000 {
+		s.now()
+		cells := make([]string, len(p.keys))
+		for _, key := range p.keys {
+			if n%3 > 0 {
+				break // on what the last one left
+			}
+			s.put(key, p.cell(), pick(p, leases))
+		}
+		for i, key := range p.keys {
+			cells[i] = s.store.Look(key).String()
+		}
+		op := p.op(s.store.Now)
+		got, want := s.do(op, n%2 == 0), op.Apply(&s.store)
+		_, take := op.(cell.Take)
+		if got.Did != want.Did || got.Found != nil && !alike(got.Found, want.Found, !take) || !near(got.Now, want.Now) {
+			t.Fatalf("%#v on %q\n server %+v\n  store %+v", op, cells, got, want)
+		}
+		if got.Found == nil && want.Found != nil && !want.Did {
+			t.Fatalf("%#v on %q: the server does not tell what it found", op, cells)
+		}
+		for _, key := range p.keys {
+			if got, want := s.look(key), s.store.Look(key); !alike([]cell.Found{got}, []cell.Found{want}, true) {
+				t.Fatalf("%#v on %q left under %s\n server %+v\n  store %+v", op, cells, key, got, want)
+			}
+		}
+	}
+}
+
+func TestWhatIsNoStringIsForeign(t *testing.T) {
+	s := startServer(t)
+	s.LPush(t.Context(), "k1", "x")
+	p := newPool(1)
+	for range 300 {
+		s.now()
+		op := p.op(s.store.Now)
+		if _, native := op.(cell.Take); native && op.Words(true)[0] == "SET" {
+			continue // WRONGTYPE is an error to it
+		}
+		if answer := s.do(op, true); len(answer.Found) == 0 || answer.Found[0].Form != cell.Foreign {
+			t.Fatalf("%#v found %+v", op, answer)
+		}
+		if s.LLen(t.Context(), "k1").Val() != 1 {
+			t.Fatalf("%#v changed the list", op)
+		}
+	}
+}

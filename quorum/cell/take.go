@@ -1,0 +1,103 @@
+package cell
+
+import (
+	"fmt"
+	"time"
+)
+
+// Take creates plain cells where there are none, all or none: SET key envelope NX.
+type Take struct {
+	Names   []string
+	Attempt Attempt
+	// Tokens are those of the keys, in their order.
+	Tokens []string
+	// TTL is in whole milliseconds, or Endless.
+	TTL time.Duration
+	// Vacant creates cells in register form that hold nothing, instead of plain ones.
+	Vacant bool
+	// Old is for a server before Redis 7, where SET does not combine NX with GET.
+	Old bool
+}
+
+var takeScript = newScript(layoutLua + `local answer, free = {0}, true
+for i, key in ipairs(KEYS) do
+  local v = get(key)
+  answer[2 * i], answer[2 * i + 1] = v, redis.call('pttl', key)
+  if v then free = false end
+end
+if not free then return answer end
+for i, key in ipairs(KEYS) do
+  if ARGV[1] == '-1' then redis.call('set', key, ARGV[1 + i])
+  else redis.call('set', key, ARGV[1 + i], 'px', ARGV[1]) end
+end
+return 1`)
+
+// Keys is of Op.
+func (t Take) Keys() []string { return t.Names }
+
+// Writes is of Op.
+func (t Take) Writes() bool { return true }
+
+// native reports whether one SET does it.
+func (t Take) native() bool { return len(t.Names) == 1 && !t.Old }
+
+// Words is of Op.
+func (t Take) Words(whole bool) []any {
+	if t.native() {
+		words := []any{"SET", t.Names[0], t.cell(0).String(), "NX", "GET"}
+		if t.TTL >= 0 {
+			words = append(words, "PX", millis(t.TTL))
+		}
+		return words
+	}
+	args := []any{pttl(t.TTL)}
+	for i := range t.Names {
+		args = append(args, t.cell(i).String())
+	}
+	return takeScript.call(whole, t.Names, args...)
+}
+
+// cell is what is created under key number i.
+func (t Take) cell(i int) Cell {
+	if t.Vacant {
+		return Cell{Form: Register, Attempt: t.Attempt}
+	}
+	return Cell{Form: Plain, Attempt: t.Attempt, Value: Value{Present: true, Text: t.Tokens[i]}}
+}
+
+// pttl is a remaining time as PTTL tells it.
+func pttl(d time.Duration) string {
+	if d < 0 {
+		return "-1"
+	}
+	return millis(d)
+}
+
+// Decode is of Op.
+func (t Take) Decode(answer any) (Answer, error) {
+	if !t.native() {
+		return decode(answer, len(t.Names), false)
+	}
+	switch text := answer.(type) {
+	case nil:
+		return Answer{Did: true}, nil
+	case string:
+		return Answer{Found: []Found{{Cell: Parse(text)}}}, nil
+	default:
+		return Answer{}, fmt.Errorf("unexpected answer %.80v", answer)
+	}
+}
+
+// Apply is of Op.
+func (t Take) Apply(s *Store) Answer {
+	found := s.looks(t.Names)
+	for _, f := range found {
+		if f.Form != Absent {
+			return Answer{Found: found}
+		}
+	}
+	for i, key := range t.Names {
+		s.Put(key, t.cell(i), t.TTL)
+	}
+	return Answer{Did: true}
+}

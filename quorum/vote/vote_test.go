@@ -1,0 +1,34 @@
+package vote
+
+import (
+	"testing"
+	"time"
+)
+
+// Of any n masters, two majorities share one, and no smaller number would do.
+func TestMajority(t *testing.T) {
+	for n := 1; n <= 9; n++ {
+		if q := Majority(n); 2*q <= n || 2*(q-1) > n {
+			t.Errorf("a majority of %d is not %d", n, q)
+		}
+	}
+}
+
+func TestValidity(t *testing.T) {
+	const ms = time.Millisecond
+	for _, test := range []struct{ ttl, elapsed, want time.Duration }{
+		{10_000 * ms, 0, 9898 * ms},
+		{10_000 * ms, 98 * ms, 9800 * ms},
+		{100 * ms, 0, 97 * ms},
+		{Shortest, 0, Shortest - 2*ms - 40*time.Microsecond},
+		{100 * ms, 200 * ms, -103 * ms},
+		{-1, time.Hour, -1}, // without end
+	} {
+		if got := Validity(test.ttl, test.elapsed); got != test.want {
+			t.Errorf("%v, after %v: %v, want %v", test.ttl, test.elapsed, got, test.want)
+		}
+	}
+	if Validity(Shortest, 0) < ms || Validity(Shortest-ms, 0) >= ms {
+		t.Errorf("%v is not the shortest", Shortest)
+	}
+}
