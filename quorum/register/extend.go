@@ -1,0 +1,121 @@
+package register
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/vote"
+)
+
+// Extend gives a lock that is held a lease of ttl from now, where the one that it has is
+// not longer anyway. It returns what it gives, as Lock does.
+//
+// Errors: ErrNotHeld, ErrTooShort, *NoQuorum, ErrContended, or the cause of ctx.
+func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Duration) (Granted, error) {
+	if ttl >= 0 && ttl < vote.Shortest {
+		return Granted{}, ErrTooShort
+	}
+	op := cell.Extend{Name: key, Token: token, Attempt: r.grants.attempt(key, token), TTL: ttl}
+	start := r.masters.Now()
+	asked, err := r.masters.Ask(ctx, all(r.n, op), r.extendDecided)
+	if err != nil {
+		return Granted{}, err
+	}
+	replies := asked.Replies()
+	given := Granted{Since: start, Longer: longer(replies, ttl)}
+	switch attempt, ok := r.extended(replies); {
+	case ok:
+		r.noteLease(key, attempt, start, ttl)
+	case r.notHeld(replies) && op.Attempt != "":
+		// The attempt that this proxy knows is over; another may have the same token.
+		r.grants.take(key, token)
+		return r.Extend(ctx, key, token, ttl)
+	case r.notHeld(replies):
+		return Granted{}, ErrNotHeld
+	case count(replies, answered) >= r.quorum && count(replies, Reply.yes) > 0 && r.mayBeMixed(replies):
+		if err := r.extendByBallot(ctx, key, token, ttl); err != nil {
+			return Granted{}, err
+		}
+	default:
+		return Granted{}, &NoQuorum{Replies: replies}
+	}
+	elapsed := r.masters.Now().Sub(start)
+	given.Validity = vote.Validity(ttl, elapsed)
+	if ttl >= 0 && given.Validity < time.Millisecond || r.late(elapsed) {
+		return Granted{}, &NoQuorum{Replies: replies, Late: elapsed}
+	}
+	return given, nil
+}
+
+func (r *Register) noteLease(key string, a cell.Attempt, start time.Time, ttl time.Duration) {
+	ends := time.Time{}
+	if ttl >= 0 {
+		ends = start.Add(ttl)
+	}
+	r.grants.extended(key, a, ends)
+}
+
+// longer reports whether a master that extended had a longer lease than this.
+func longer(replies []Reply, ttl time.Duration) bool {
+	return count(replies, func(r Reply) bool { return r.yes() && compareLeft(r.Found[0].Left, ttl) > 0 }) > 0
+}
+
+func (r *Register) extendDecided(replies []Reply) bool {
+	_, ok := r.extended(replies)
+	return ok || r.notHeld(replies)
+}
+
+// extended reports whether a majority extended the same value of the same incarnation.
+func (r *Register) extended(replies []Reply) (cell.Attempt, bool) {
+	type value struct {
+		attempt  cell.Attempt
+		accepted cell.Ballot
+	}
+	votes := map[value]int{}
+	for _, reply := range replies {
+		if !reply.yes() {
+			continue
+		}
+		v := value{reply.Found[0].Attempt, reply.Found[0].Accepted}
+		if votes[v]++; votes[v] >= r.quorum {
+			return v.attempt, true
+		}
+	}
+	return "", false
+}
+
+// notHeld reports whether so many masters surely do not hold the token that no majority
+// can.
+func (r *Register) notHeld(replies []Reply) bool {
+	no := count(replies, func(r Reply) bool {
+		return r.State == Counted && !r.Did && r.Found[0].Form != cell.Blocking
+	})
+	return no >= r.n-r.quorum+1
+}
+
+// mayBeMixed reports whether holders differ because a value is being replaced.
+func (r *Register) mayBeMixed(replies []Reply) bool {
+	return resolve(r.n, replies, 0).standing == Held
+}
+
+// extendByBallot makes all holders agree first.
+func (r *Register) extendByBallot(ctx context.Context, key, token string, ttl time.Duration) error {
+	var holds []bool // in each run
+	out, err := r.Update(ctx, Change{Key: key, Run: func(l Look) (Decision, error) {
+		holds = append(holds, l.Present && l.Value == token)
+		longer := compareLeft(l.Left, ttl) >= 0
+		if !holds[len(holds)-1] {
+			return Decision{}, nil
+		}
+		return Decision{Do: Put, Value: token, TTL: ttl, KeepTTL: longer}, nil
+	}})
+	switch {
+	case errors.Is(err, ErrForeign):
+		return ErrNotHeld
+	case err == nil && !holds[out.Run-1]:
+		return ErrNotHeld
+	}
+	return err
+}

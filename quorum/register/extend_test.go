@@ -1,0 +1,137 @@
+package register
+
+import (
+	"testing"
+	"time"
+
+	"redlock-proxy/quorum/cell"
+)
+
+func TestExtend(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		prepare func(*bench)
+		through string // which proxy: the owner's, or another
+		want    string
+		rounds  string
+	}{
+		{"all well", func(*bench) {}, "owner", "granted", "extend"},
+		{"through another proxy", func(*bench) {}, "another", "granted", "extend"},
+		{"two are away", func(b *bench) { b.at(refused, 3, 4) }, "owner", "granted", "extend"},
+		{"two lose the answer", func(b *bench) { b.at(lost, 3, 4) }, "owner", "granted", "extend"},
+		{"three are away", func(b *bench) { b.at(refused, 2, 3, 4) }, "owner", "no quorum", "extend"},
+		{"on three, one of which is away", func(b *bench) { b.stores[3].Delete("k"); b.stores[4].Delete("k"); b.at(refused, 0) }, "owner", "no quorum", "extend"},
+		{"on two", func(b *bench) {
+			for _, s := range b.stores[2:] {
+				s.Delete("k")
+			}
+		}, "another", "not held", "extend"},
+		{"over, as the owner's proxy learns", func(b *bench) {
+			for _, s := range b.stores {
+				s.Delete("k")
+			}
+		}, "owner", "not held", "extend extend"},
+		{"over, and taken by another", func(b *bench) { b.pass(11 * time.Second); b.lock(b.proxy(), "you") }, "another", "not held", "extend"},
+		{"over, and taken by another with the same token", func(b *bench) { b.pass(11 * time.Second); b.lock(b.proxy(), "me") }, "owner", "granted", "extend extend"},
+		{"replaced", func(b *bench) { _, err := b.proxy().Update(b.Context(), put("you")); b.sure(err) }, "another", "not held", "extend"},
+		{"replaced by the same token", func(b *bench) { _, err := b.proxy().Update(b.Context(), put("me")); b.sure(err) }, "owner", "granted", "extend"},
+		{"removed", func(b *bench) { b.sure(b.proxy().Unlock(b.Context(), "k", "me")) }, "another", "not held", "extend"},
+		{"blocking copies say neither", func(b *bench) {
+			for _, s := range b.stores[:3] {
+				c := s.Look("k").Cell
+				s.Put("k", cell.Cell{Form: cell.Blocking, Attempt: c.Attempt}, time.Second)
+			}
+		}, "another", "no quorum", "extend"},
+		{"too late", func(b *bench) { b.takes = Limit + 1 }, "owner", "late", "extend"},
+	} {
+		b := newBench(t, 5)
+		r := b.proxy()
+		b.lock(r, "me")
+		test.prepare(b)
+		if test.through == "another" {
+			r = b.proxy()
+		}
+		b.rounds = nil
+		got, err := r.Extend(t.Context(), "k", "me", time.Minute)
+		if outcome(err) != test.want {
+			t.Errorf("%s: %v, want %s", test.name, err, test.want)
+		}
+		if want := time.Minute - 600*time.Millisecond - 2*time.Millisecond; err == nil && got.Validity != want {
+			t.Errorf("%s: granted for %v, want %v", test.name, got.Validity, want)
+		}
+		if t.Failed() {
+			t.Log(test.name)
+		}
+		b.wantRounds(test.rounds)
+	}
+}
+
+// Where half of the masters hold the token and half of them another value of the same
+// lock, a ballot decides first.
+func TestExtendMixed(t *testing.T) {
+	for _, test := range []struct {
+		token, want, holds string
+	}{
+		{"me", "not held", "you* you* you* . ."},
+		{"you", "granted", "you* you* you* . ."},
+	} {
+		b := newBench(t, 5)
+		b.at(refused, 3, 4)
+		b.lock(b.proxy(), "me")
+		b.of("accept", unsent, 1, 2, 3, 4)
+		_, err := b.proxy().Update(t.Context(), put("you"))
+		if outcome(err) == "granted" {
+			t.Fatal("the change was made by one master of five")
+		}
+		b.at(refused, 3, 4)
+		b.wantHolds("you* me* me* . .")
+		if _, err := b.proxy().Extend(t.Context(), "k", test.token, time.Minute); outcome(err) != test.want {
+			t.Errorf("EXTEND %s: %v, want %s", test.token, err, test.want)
+		}
+		b.wantHolds(test.holds)
+	}
+}
+
+// Nothing is shortened, and a request for less is told that some have more.
+func TestExtendNeverShortens(t *testing.T) {
+	b := newBench(t, 3)
+	r := b.proxy()
+	b.lock(r, "me")
+	got, err := r.Extend(t.Context(), "k", "me", time.Second)
+	b.sure(err)
+	if !got.Longer || b.stores[0].Look("k").Left != 10*time.Second {
+		t.Errorf("%+v, and %v left", got, b.stores[0].Look("k").Left)
+	}
+	got, err = r.Extend(t.Context(), "k", "me", time.Minute)
+	b.sure(err)
+	if got.Longer || b.stores[0].Look("k").Left != time.Minute {
+		t.Errorf("%+v, and %v left", got, b.stores[0].Look("k").Left)
+	}
+	_, err = r.Extend(t.Context(), "k", "me", cell.Endless)
+	b.sure(err)
+	got, err = r.Extend(t.Context(), "k", "me", time.Second)
+	b.sure(err)
+	if !got.Longer || b.stores[0].Look("k").Left != cell.Endless {
+		t.Errorf("%+v, and %v left", got, b.stores[0].Look("k").Left)
+	}
+	if _, err := r.Extend(t.Context(), "k", "me", time.Millisecond); outcome(err) != "too short" {
+		t.Error(err)
+	}
+}
+
+// A lock that was extended is remembered for longer.
+func TestExtendedGrant(t *testing.T) {
+	b := newBench(t, 3)
+	r := b.proxy()
+	b.lock(r, "me")
+	_, err := r.Extend(t.Context(), "k", "me", time.Minute)
+	b.sure(err)
+	if ends := r.grants.byKey["k"].ends; !ends.Equal(b.now.Add(time.Minute)) {
+		t.Errorf("it ends %v", ends)
+	}
+	_, err = r.Extend(t.Context(), "k", "me", cell.Endless)
+	b.sure(err)
+	if ends := r.grants.byKey["k"].ends; !ends.IsZero() {
+		t.Errorf("it ends %v", ends)
+	}
+}

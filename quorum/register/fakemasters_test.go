@@ -1,0 +1,390 @@
+package register
+
+import (
+	"context"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/quorum/cell"
+)
+
+// fate is what becomes of an operation at a master.
+type fate int
+
+const (
+	done    fate = iota // done and answered at once
+	refused             // not done: it was not sent, or answered an error
+	unsent              // not done, and whether it was is not known
+	lost                // done, and its answer is lost
+	outside             // done, and the vote does not count
+	late                // done at once, and answered when the test says so
+	slow                // done and answered when the test says so
+)
+
+// bench is some masters whose time the test moves, and what becomes of what they are
+// asked.
+type bench struct {
+	*testing.T
+	stores []*cell.Store
+	now    time.Time
+	// fate says what becomes of an operation; nil: it is done.
+	fate func(master int, op cell.Op) fate
+	// takes is how long a round takes.
+	takes time.Duration
+	// rounds are the kinds of those that were asked.
+	rounds []string
+	owed   []owedOp
+	timers []timer
+	// pending are the answers, or operations, that are late.
+	pending []func()
+	proxies int
+	pauses  int
+	// pausing is called at each pause.
+	pausing func()
+}
+
+type owedOp struct {
+	master int
+	op     cell.Op
+}
+
+type timer struct {
+	at time.Time
+	f  func()
+}
+
+func newBench(t *testing.T, masters int) *bench {
+	b := &bench{T: t, now: time.Unix(1_700_000_000, 0)}
+	for range masters {
+		b.stores = append(b.stores, &cell.Store{Now: 1_700_000_000 * time.Second})
+	}
+	return b
+}
+
+// proxy is a register over the masters.
+func (b *bench) proxy() *Register {
+	b.proxies++
+	return New(Options{
+		N: len(b.stores), Masters: b, Source: cell.NumberedSource(big.NewInt(int64(b.proxies))),
+		Patience: time.Second, Keep: true,
+	})
+}
+
+// pass lets time go by, and what is to be done after some time be done.
+func (b *bench) pass(d time.Duration) {
+	until := b.now.Add(d)
+	for {
+		next := -1
+		for i, t := range b.timers {
+			if !t.at.After(until) && (next < 0 || t.at.Before(b.timers[next].at)) {
+				next = i
+			}
+		}
+		if next < 0 {
+			b.clock(until)
+			return
+		}
+		t := b.timers[next]
+		b.timers = slices.Delete(b.timers, next, next+1)
+		b.clock(t.at)
+		t.f()
+	}
+}
+
+// clock moves all clocks on.
+func (b *bench) clock(to time.Time) {
+	if d := to.Sub(b.now); d > 0 {
+		b.now = to
+		for _, s := range b.stores {
+			s.Now += d
+		}
+	}
+}
+
+// deliver has all that is late be done and answered.
+func (b *bench) deliver() {
+	pending := b.pending
+	b.pending = nil
+	for _, f := range pending {
+		f()
+	}
+}
+
+// pay has the masters do what they are owed.
+func (b *bench) pay() {
+	owed := b.owed
+	b.owed = nil
+	for _, o := range owed {
+		b.Tell(o.master, o.op, true)
+	}
+}
+
+func (b *bench) fateOf(master int, op cell.Op) fate {
+	if b.fate == nil {
+		return done
+	}
+	return b.fate(master, op)
+}
+
+// at has some masters have a fate, whatever they are asked.
+func (b *bench) at(what fate, masters ...int) {
+	b.fate = func(m int, _ cell.Op) fate {
+		if slices.Contains(masters, m) {
+			return what
+		}
+		return done
+	}
+}
+
+// of has some masters have a fate if they are asked an operation of this kind.
+func (b *bench) of(kind string, what fate, masters ...int) {
+	b.fate = func(m int, op cell.Op) fate {
+		if kindOf(op) == kind && slices.Contains(masters, m) {
+			return what
+		}
+		return done
+	}
+}
+
+func kindOf(op cell.Op) string {
+	switch op.(type) {
+	case cell.Take:
+		return "take"
+	case cell.Remove:
+		return "remove"
+	case cell.Extend:
+		return "extend"
+	case cell.Prepare:
+		return "prepare"
+	case cell.Accept:
+		return "accept"
+	default:
+		return "read"
+	}
+}
+
+// fakeAsked is a round.
+type fakeAsked struct {
+	replies []Reply
+	later   func(int, Reply)
+	came    []int // after it was decided
+	all     []Reply
+	givenUp bool
+}
+
+func (a *fakeAsked) Replies() []Reply { return a.replies }
+func (a *fakeAsked) Drop()            {}
+
+func (a *fakeAsked) Later(f func(int, Reply)) {
+	a.later = f
+	for _, i := range a.came {
+		f(i, a.all[i])
+	}
+	a.came = nil
+}
+
+// answer is for what comes after the round was decided.
+func (a *fakeAsked) answer(i int, r Reply) {
+	if a.givenUp {
+		return
+	}
+	a.all[i] = r
+	if a.later != nil {
+		a.later(i, r)
+	} else {
+		a.came = append(a.came, i)
+	}
+}
+
+func (b *bench) Ask(ctx context.Context, ops []cell.Op, decided func([]Reply) bool) (Asked, error) {
+	a := &fakeAsked{replies: make([]Reply, len(ops)), all: make([]Reply, len(ops))}
+	kind := ""
+	for i, op := range ops {
+		if op == nil {
+			a.replies[i] = Reply{State: Failed}
+			continue
+		}
+		kind = kindOf(op)
+		switch what := b.fateOf(i, op); what {
+		case late, slow:
+			answer := Reply{State: Counted}
+			if what == late {
+				answer.Answer = op.Apply(b.stores[i])
+			}
+			b.pending = append(b.pending, func() {
+				if what == slow {
+					answer.Answer = op.Apply(b.stores[i])
+				}
+				a.answer(i, answer)
+			})
+		default:
+			a.replies[i] = b.do(i, op, what)
+		}
+	}
+	b.rounds = append(b.rounds, kind)
+	b.clock(b.now.Add(b.takes))
+	if !decided(a.replies) && waiting(a.replies) > 0 { // then it waits until they are given up
+		b.clock(b.now.Add(100 * time.Millisecond))
+		a.givenUp = true
+		for i := range a.replies {
+			if a.replies[i].State == Waiting {
+				a.replies[i] = Reply{State: Unknown}
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return a, context.Cause(ctx)
+	}
+	return a, nil
+}
+
+func (b *bench) do(master int, op cell.Op, what fate) Reply {
+	switch what {
+	case refused:
+		return Reply{State: Failed}
+	case unsent:
+		return Reply{State: Unknown}
+	case lost:
+		op.Apply(b.stores[master])
+		return Reply{State: Unknown}
+	case outside:
+		return Reply{State: Uncounted, Answer: op.Apply(b.stores[master])}
+	default:
+		return Reply{State: Counted, Answer: op.Apply(b.stores[master])}
+	}
+}
+
+func (b *bench) Tell(master int, op cell.Op, owed bool) {
+	switch what := b.fateOf(master, op); {
+	case what == late || what == slow:
+		b.pending = append(b.pending, func() { op.Apply(b.stores[master]) })
+	default:
+		if r := b.do(master, op, what); owed && (r.State == Failed || r.State == Unknown) {
+			b.owed = append(b.owed, owedOp{master, op})
+		}
+	}
+}
+
+func (b *bench) After(d time.Duration, f func()) {
+	b.timers = append(b.timers, timer{b.now.Add(d), f})
+}
+
+// Well reports whether no operation is disturbed.
+func (b *bench) Well() bool { return b.fate == nil }
+
+func (b *bench) Pause(ctx context.Context, _ int) error {
+	b.pauses++
+	b.clock(b.now.Add(10 * time.Millisecond))
+	if b.pausing != nil {
+		b.pausing()
+	}
+	return context.Cause(ctx)
+}
+
+func (b *bench) Now() time.Time { return b.now }
+
+// holds is what each master holds under a key: a dot for nothing, the token of a plain
+// cell, with * behind it in register form ("-*" where that holds nothing), b for a
+// blocking cell, and what is foreign in brackets.
+func (b *bench) holds(key string) string {
+	all := make([]string, len(b.stores))
+	for i, s := range b.stores {
+		switch f := s.Look(key); {
+		case f.Form == cell.Absent:
+			all[i] = "."
+		case f.Form == cell.Blocking:
+			all[i] = "b"
+		case f.Form == cell.Foreign:
+			all[i] = "[" + f.Value.Text + "]"
+		case f.Form == cell.Plain:
+			all[i] = f.Value.Text
+		case !f.Value.Present:
+			all[i] = "-*"
+		default:
+			all[i] = f.Value.Text + "*"
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+func (b *bench) wantHolds(want string) {
+	b.Helper()
+	if got := b.holds("k"); got != want {
+		b.Errorf("the masters hold %s, want %s", got, want)
+	}
+}
+
+func (b *bench) wantRounds(want string) {
+	b.Helper()
+	if got := strings.Join(b.rounds, " "); got != want {
+		b.Errorf("rounds: %s, want %s", got, want)
+	}
+	b.rounds = nil
+}
+
+// plain puts a plain cell on masters, as an attempt of a proxy that is no more left it.
+func (b *bench) plain(token, attempt string, ttl time.Duration, masters ...int) {
+	for _, m := range masters {
+		b.stores[m].Put("k", cell.Cell{Form: cell.Plain, Attempt: attemptOf(attempt), Value: cell.Value{Present: true, Text: token}}, ttl)
+	}
+}
+
+// foreign puts there what no proxy wrote.
+func (b *bench) foreign(text string, masters ...int) {
+	for _, m := range masters {
+		b.stores[m].Put("k", cell.Parse(text), time.Minute)
+	}
+}
+
+// blocking puts there what a catch-up may leave.
+func (b *bench) blocking(attempt string, masters ...int) {
+	for _, m := range masters {
+		b.stores[m].Put("k", cell.Cell{Form: cell.Blocking, Attempt: attemptOf(attempt)}, time.Minute)
+	}
+}
+
+// attemptOf is an attempt with a name of a letter.
+func attemptOf(name string) cell.Attempt {
+	return cell.NumberedSource(big.NewInt(1000 + int64(name[0]))).Attempt()
+}
+
+// taking is for the key k.
+func taking(token string) Taking {
+	return Taking{Keys: []string{"k"}, Tokens: []string{token}, TTL: 10 * time.Second}
+}
+
+// lock takes k and fails the test unless that is granted.
+func (b *bench) lock(r *Register, token string) Granted {
+	b.Helper()
+	got, err := r.Lock(b.Context(), taking(token))
+	if err != nil {
+		b.Fatalf("LOCK %s: %v", token, err)
+	}
+	b.rounds = nil
+	return got
+}
+
+// put is a change that puts a value there, whatever stands there.
+func put(value string) Change {
+	return Change{Key: "k", Run: func(Look) (Decision, error) {
+		return Decision{Do: Put, Value: value, TTL: 10 * time.Second}, nil
+	}}
+}
+
+// appending is a change that adds to the value.
+func appending(text string) Change {
+	return Change{Key: "k", Run: func(l Look) (Decision, error) {
+		return Decision{Do: Put, Value: l.Value + text, TTL: 10 * time.Second}, nil
+	}}
+}
+
+// sure sees to it that there was no error.
+func (b *bench) sure(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}

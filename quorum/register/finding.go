@@ -1,0 +1,155 @@
+package register
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/vote"
+)
+
+// Standing is what a majority of the masters holds under a key.
+type Standing int
+
+const (
+	// Open: the masters that did not answer, or the blocking copies, may make a majority
+	// of something.
+	Open Standing = iota
+	// Absent: nothing can have a majority.
+	Absent
+	// Held: an incarnation has a majority. It may hold the value that nothing is there.
+	Held
+	// Foreign: a majority holds the same value, which no proxy wrote.
+	Foreign
+)
+
+// finding is what the answers of some masters say of one key.
+type finding struct {
+	standing Standing
+	// attempt is the incarnation that is held; value is that of its highest ballot, which
+	// is accepted.
+	attempt  cell.Attempt
+	accepted cell.Ballot
+	value    cell.Value
+	// left is the remaining time that a majority grants: the quorum-th largest of those
+	// that hold the value, or the least of fewer.
+	left time.Duration
+	// longest is the longest remaining time of those that hold the value.
+	longest time.Duration
+	// vacated: some holder holds the value that nothing is there.
+	vacated bool
+	// chosen: a majority holds this very value. mixed: some holders have another ballot.
+	chosen, mixed bool
+}
+
+// candidate is one incarnation, or one foreign value.
+type candidate struct {
+	foreign  bool
+	attempt  cell.Attempt
+	text     string
+	holders  []cell.Found
+	blocking int
+}
+
+// resolve says what the masters hold under key number i (rule R5). Those of which found
+// says nothing may hold anything.
+func resolve(n int, replies []Reply, i int) finding {
+	var all []*candidate
+	silent := n
+	for _, r := range replies {
+		if r.State != Counted || i >= len(r.Found) {
+			continue
+		}
+		silent--
+		f := r.Found[i]
+		switch c := candidateFor(&all, f); {
+		case c == nil:
+		case f.Form == cell.Blocking:
+			c.blocking++
+		default:
+			c.holders = append(c.holders, f)
+		}
+	}
+	quorum := vote.Majority(n)
+	for _, c := range all {
+		if len(c.holders) >= quorum {
+			return c.finding(quorum)
+		}
+	}
+	open := silent >= quorum
+	for _, c := range all {
+		open = open || len(c.holders)+c.blocking+silent >= quorum
+	}
+	if open {
+		return finding{standing: Open}
+	}
+	return finding{standing: Absent}
+}
+
+// candidateFor is the one that a cell belongs to; an absent one has none.
+func candidateFor(all *[]*candidate, f cell.Found) *candidate {
+	if f.Form == cell.Absent {
+		return nil
+	}
+	c := &candidate{foreign: f.Form == cell.Foreign, attempt: f.Attempt}
+	if c.foreign {
+		c.text = f.Value.Text
+	}
+	for _, other := range *all {
+		if other.foreign == c.foreign && other.attempt == c.attempt && other.text == c.text {
+			return other
+		}
+	}
+	*all = append(*all, c)
+	return c
+}
+
+// finding is that of a candidate with a majority.
+func (c *candidate) finding(quorum int) finding {
+	highest := c.holders[0]
+	for _, h := range c.holders {
+		if h.Accepted > highest.Accepted {
+			highest = h
+		}
+	}
+	var lefts []time.Duration
+	for _, h := range c.holders {
+		if h.Accepted == highest.Accepted {
+			lefts = append(lefts, h.Left)
+		}
+	}
+	slices.SortFunc(lefts, func(a, b time.Duration) int { return compareLeft(b, a) })
+	f := finding{
+		standing: Held, attempt: c.attempt, accepted: highest.Accepted, value: highest.Value,
+		left: lefts[min(quorum, len(lefts))-1], longest: lefts[0],
+		chosen: len(lefts) >= quorum, mixed: len(lefts) < len(c.holders),
+	}
+	for _, h := range c.holders {
+		f.vacated = f.vacated || !h.Value.Present
+	}
+	if c.foreign {
+		f.standing = Foreign
+	}
+	return f
+}
+
+// uneven reports whether some holder grants much more time than a majority of those that
+// answered: others that are still to answer may, too.
+func (f finding) uneven() bool {
+	return f.standing == Held && ((f.longest < 0) != (f.left < 0) || f.longest-f.left > time.Second)
+}
+
+// compareLeft orders remaining times; Endless is the longest.
+func compareLeft(a, b time.Duration) int {
+	switch {
+	case a < 0 && b < 0:
+		return 0
+	case a < 0:
+		return 1
+	case b < 0:
+		return -1
+	default:
+		return cmp.Compare(a, b)
+	}
+}

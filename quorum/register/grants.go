@@ -1,0 +1,173 @@
+package register
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"redlock-proxy/quorum/cell"
+)
+
+// grant is what this proxy remembers of a lock that it granted: a release that names the
+// attempt takes one round trip, and only one may, once.
+type grant struct {
+	attempt cell.Attempt
+	// version is set where a ballot granted it: then it is released by ballot, too.
+	version string
+	token   string
+	ttl     time.Duration
+	// ends is when the last lease of the lock ends, zero for never.
+	ends time.Time
+	// holders are the masters that took it for sure, by their number; at those of open it
+	// may still arrive.
+	holders, open []bool
+	// replaced: another value stands there by now.
+	replaced bool
+}
+
+// grants are those by key. A lock that ended elsewhere stays until its lease is over.
+type grants struct {
+	mu    sync.Mutex
+	byKey map[string]*grant
+	swept sweeping
+}
+
+// newGrant is one of a lease that began at since, with n masters.
+func newGrant(a cell.Attempt, token string, ttl time.Duration, since time.Time, n int) *grant {
+	one := &grant{attempt: a, token: token, ttl: ttl, holders: make([]bool, n), open: make([]bool, n)}
+	if ttl >= 0 {
+		one.ends = since.Add(ttl)
+	}
+	return one
+}
+
+func (g *grants) put(key string, one *grant, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.byKey[key] = one
+	if !g.swept.due(len(g.byKey), len(key)+len(one.token)) {
+		return
+	}
+	left := 0
+	for key, one := range g.byKey {
+		if one.over(now) {
+			delete(g.byKey, key)
+		} else {
+			left += len(key) + len(one.token)
+		}
+	}
+	g.swept.done(len(g.byKey), left)
+}
+
+func (g *grant) over(now time.Time) bool { return !g.ends.IsZero() && now.After(g.ends) }
+
+// take removes the grant of a key with this token, and returns it, or nil.
+func (g *grants) take(key, token string) *grant {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	one := g.byKey[key]
+	if one == nil || one.replaced || one.token != token {
+		return nil
+	}
+	delete(g.byKey, key)
+	return one
+}
+
+// attempt is that of the grant of a key with this token, or none.
+func (g *grants) attempt(key, token string) cell.Attempt {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if one := g.byKey[key]; one != nil && !one.replaced && one.token == token {
+		return one.attempt
+	}
+	return ""
+}
+
+// extended notes a new lease.
+func (g *grants) extended(key string, a cell.Attempt, ends time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	one := g.byKey[key]
+	if one == nil || one.attempt != a || one.ends.IsZero() {
+		return
+	}
+	if ends.IsZero() || ends.After(one.ends) {
+		one.ends = ends
+	}
+}
+
+// replaced is for a key whose value was replaced, or removed by ballot.
+func (g *grants) replaced(key string, present bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if one := g.byKey[key]; one != nil {
+		one.replaced = true
+	}
+	if !present {
+		delete(g.byKey, key)
+	}
+}
+
+// reached notes what became of a lock at one more master, also of one that is being
+// released.
+func (g *grants) reached(one *grant, master int, reply Reply) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	one.note(master, reply)
+}
+
+// asOf is a grant as it is now.
+func (g *grants) asOf(one *grant) *grant {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := *one
+	now.holders, now.open = slices.Clone(one.holders), slices.Clone(one.open)
+	return &now
+}
+
+// note is what a master said to the attempt.
+func (g *grant) note(master int, reply Reply) {
+	g.holders[master] = g.holders[master] || reply.yes()
+	g.open[master] = reply.State == Waiting || reply.State == Unknown
+}
+
+// offers notes that the lock is on its way to a master once more; nil where it is not
+// remembered any more.
+func (g *grants) offers(key string, a cell.Attempt, master int) *grant {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	one := g.byKey[key]
+	if one == nil || one.attempt != a {
+		return nil
+	}
+	one.open[master] = true
+	return one
+}
+
+// left is how long a lock that is remembered still has by its first lease; ok is false
+// where it is not remembered or over.
+func (g *grants) left(key string, a cell.Attempt, now time.Time) (left time.Duration, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	one := g.byKey[key]
+	switch {
+	case one == nil || one.attempt != a || one.version != "":
+		return 0, false
+	case one.ends.IsZero():
+		return cell.Endless, true
+	default:
+		left = one.ends.Sub(now).Truncate(time.Millisecond)
+		return left, left > 0
+	}
+}
+
+// Guess is the token under which this proxy has taken a key, if it knows of nothing newer.
+func (r *Register) Guess(key string) (token string, ok bool) {
+	r.grants.mu.Lock()
+	defer r.grants.mu.Unlock()
+	one := r.grants.byKey[key]
+	if one == nil || one.replaced {
+		return "", false
+	}
+	return one.token, true
+}

@@ -1,0 +1,358 @@
+package register
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/vote"
+)
+
+// Taking asks for keys, all or none.
+type Taking struct {
+	Keys []string
+	// Tokens are those of the keys, in their order.
+	Tokens []string
+	// TTL is in whole milliseconds, or cell.Endless.
+	TTL time.Duration
+	// Anyhow takes them also for a time that is too short to be relied on.
+	Anyhow bool
+	// Until, unless it is zero, is when no new try is begun any more.
+	Until time.Time
+	// vacant takes the keys for nobody.
+	vacant bool
+}
+
+// Granted is what a Lock gives.
+type Granted struct {
+	// Validity is how long it is valid from now, or cell.Endless.
+	Validity time.Duration
+	// Since is when the lease began: just before the masters were asked.
+	Since time.Time
+	// Attempt is what created the lock.
+	Attempt cell.Attempt
+	// Longer is set by Extend where a master had a longer lease than was asked for.
+	Longer bool
+}
+
+// Lock takes keys that nobody holds. Tries that win too few masters each, because others
+// try at the same moment, are made again.
+//
+// Errors: ErrHeld, ErrTooShort, ErrContended, *NoQuorum, or the cause of ctx. After an
+// error nothing is held; what was taken is undone in the background.
+func (r *Register) Lock(ctx context.Context, t Taking) (Granted, error) {
+	if !t.Anyhow && t.TTL >= 0 && t.TTL < vote.Shortest {
+		return Granted{}, ErrTooShort
+	}
+	until := r.masters.Now().Add(r.opts.Patience)
+	if !t.Until.IsZero() && t.Until.Before(until) {
+		until = t.Until
+	}
+	hastened := false
+	for failures := 1; ; failures++ {
+		got, err := r.take(ctx, t)
+		var again *splitError
+		if !errors.As(err, &again) {
+			return got, err
+		}
+		switch {
+		case len(again.vacated) > 0 && len(t.Keys) == 1:
+			return r.lockByBallot(ctx, t)
+		case len(again.vacated) > 0 && !hastened:
+			hastened = true
+			r.hasten(ctx, again.vacated)
+		case again.open && failures >= openTries:
+			return Granted{}, &NoQuorum{Replies: again.replies}
+		case r.masters.Now().After(until):
+			return Granted{}, ErrContended
+		}
+		if err := r.masters.Pause(ctx, failures); err != nil {
+			return Granted{}, err
+		}
+	}
+}
+
+// lockByBallot is Lock of a key that was removed by ballot a moment ago, and holds nothing.
+// A ballot is not undone, so once begun it goes on to its end also where the caller does not
+// wait any more: only then it is known whether the lock was granted.
+func (r *Register) lockByBallot(ctx context.Context, t Taking) (Granted, error) {
+	key, token := t.Keys[0], t.Tokens[0]
+	var held []bool // of each run
+	out, err := r.Update(ctx, Change{Key: key, strict: !t.Anyhow, onward: true, Run: func(l Look) (Decision, error) {
+		held = append(held, l.Present)
+		if l.Present {
+			return Decision{}, nil
+		}
+		return Decision{Do: Put, Value: token, TTL: t.TTL}, nil
+	}})
+	switch {
+	case err != nil:
+		return Granted{}, err
+	case held[out.Run-1]:
+		return Granted{}, ErrHeld
+	}
+	elapsed := r.masters.Now().Sub(out.Since)
+	if out.Version != string(out.Attempt) { // else it was taken the usual way in the end
+		one := newGrant(out.Attempt, token, t.TTL, out.Since, r.n)
+		one.version = out.Version
+		r.grants.put(key, one, out.Since)
+	}
+	if !t.Anyhow && (t.TTL >= 0 && out.Validity < time.Millisecond || r.late(elapsed)) {
+		r.Withdraw(t.Keys, t.Tokens)
+		return Granted{}, &NoQuorum{Late: elapsed}
+	}
+	return out.Granted, nil
+}
+
+// hasten has keys that hold nothing, and are not absent, be absent in a removal's time: several
+// keys can be taken only then, and a Watch leaves one so for longer. Whoever watches it
+// sees no change until then.
+func (r *Register) hasten(ctx context.Context, keys []string) {
+	for _, key := range keys {
+		_, _ = r.Update(ctx, Change{Key: key, shorten: true, Run: func(Look) (Decision, error) { return Decision{}, nil }})
+	}
+}
+
+// splitError says that a try can have no majority and held up no other: it can be made
+// again.
+type splitError struct {
+	// vacated are the keys that were removed by ballot a moment ago, or are being so: their
+	// next value is for a ballot, too.
+	vacated []string
+	// open is set where masters that do not vote may make a majority of another holder.
+	open    bool
+	replies []Reply
+}
+
+// openTries is how often a key is tried that another may hold: what is only trying, as
+// this is, is done by then.
+const openTries = 5
+
+func (e *splitError) Error() string { return "votes are split" }
+
+// take makes one attempt (rule R6, LOCK).
+func (r *Register) take(ctx context.Context, t Taking) (Granted, error) {
+	op := cell.Take{Names: t.Keys, Attempt: r.opts.Source.Attempt(), Tokens: t.Tokens, TTL: t.TTL, Vacant: t.vacant}
+	start := r.masters.Now()
+	asked, err := r.masters.Ask(ctx, all(r.n, op), r.takeDecided)
+	if err == nil {
+		var got Granted
+		if got, err = r.judgeTake(t, asked.Replies(), start); err == nil {
+			got.Attempt = op.Attempt
+			if !t.vacant {
+				r.granted(t, op, asked, start)
+			}
+			return got, nil
+		}
+	}
+	asked.Drop()
+	if t.Anyhow && errors.As(err, new(*NoQuorum)) {
+		// Others may see it stand. It stays if it does, and is undone where it cannot.
+		r.settleLater(op, 0)
+		return Granted{}, err
+	}
+	undo := func(master int, reply Reply) {
+		if reply.did() {
+			r.undo(t.Keys, op.Attempt, master)
+		}
+	}
+	for i, reply := range asked.Replies() {
+		undo(i, reply)
+	}
+	asked.Later(undo)
+	return Granted{}, err
+}
+
+func (r *Register) undo(keys []string, a cell.Attempt, master int) {
+	for _, key := range keys {
+		r.masters.Tell(master, cell.Remove{Name: key, Attempt: a, How: cell.Undo}, true)
+	}
+}
+
+// takeDecided: granted, surely held by another, or neither is possible any more.
+func (r *Register) takeDecided(replies []Reply) bool {
+	yes := count(replies, Reply.yes)
+	return yes >= r.quorum || r.refusedByOne(replies) ||
+		r.n-count(replies, Reply.no) < r.quorum && !r.canBeRefusedByOne(replies)
+}
+
+// canBeRefusedByOne reports whether the masters that are waited for may make a majority
+// with others that refused.
+func (r *Register) canBeRefusedByOne(replies []Reply) bool {
+	refused := count(replies, func(r Reply) bool { return r.State == Counted && !r.Did })
+	return refused+waiting(replies) >= r.quorum && waiting(replies) > 0
+}
+
+// refusedByOne reports whether a majority refused because of one and the same holder.
+func (r *Register) refusedByOne(replies []Reply) bool {
+	f, found := r.refusal(replies)
+	return found && (f.standing == Foreign || f.standing == Held && !f.vacated)
+}
+
+// refusal is what a majority of refusals says of the first key of which it says anything.
+func (r *Register) refusal(replies []Reply) (f finding, found bool) {
+	keys := 0
+	for _, reply := range replies {
+		keys = max(keys, len(reply.Found))
+	}
+	for i := range keys {
+		if f := resolve(r.n, replies, i); f.standing == Held || f.standing == Foreign {
+			return f, true
+		}
+	}
+	return finding{}, false
+}
+
+// judgeTake says what came of an attempt.
+func (r *Register) judgeTake(t Taking, replies []Reply, start time.Time) (Granted, error) {
+	elapsed := r.masters.Now().Sub(start)
+	validity := vote.Validity(t.TTL, elapsed)
+	switch {
+	case count(replies, Reply.yes) >= r.quorum && (r.late(elapsed) || !t.Anyhow && t.TTL >= 0 && validity < time.Millisecond):
+		return Granted{}, &NoQuorum{Replies: replies, Late: elapsed}
+	case count(replies, Reply.yes) >= r.quorum:
+		return Granted{Validity: validity, Since: start}, nil
+	case r.refusedByOne(replies):
+		return Granted{}, ErrHeld
+	case r.n-count(replies, Reply.no) < r.quorum && count(replies, answered) >= r.quorum:
+		for _, key := range t.Keys {
+			r.mendLater(key)
+		}
+		return Granted{}, &splitError{vacated: vacatedOf(t.Keys, replies), open: r.mayBeHeld(replies), replies: replies}
+	default:
+		return Granted{}, &NoQuorum{Replies: replies}
+	}
+}
+
+// mayBeHeld reports whether masters that do not vote may make a majority of one that others
+// refused for. Those that took the attempt hold nothing else.
+func (r *Register) mayBeHeld(replies []Reply) bool {
+	known := slices.Clone(replies)
+	for i, reply := range known {
+		if reply.yes() {
+			known[i].Found = make([]cell.Found, 1)
+		}
+	}
+	return resolve(r.n, known, 0).standing == Open
+}
+
+func answered(r Reply) bool { return r.State == Counted }
+
+// vacatedOf are the keys of which some refusal tells a cell that holds no value.
+func vacatedOf(keys []string, replies []Reply) (vacated []string) {
+	for i, key := range keys {
+		if slices.ContainsFunc(replies, func(r Reply) bool { return i < len(r.Found) && isVacated(r.Found[i]) }) {
+			vacated = append(vacated, key)
+		}
+	}
+	return vacated
+}
+
+// granted remembers a lock, and offers it again to the masters that refused it because of
+// a try that was refused itself: each takes it once at the most.
+func (r *Register) granted(t Taking, op cell.Take, asked Asked, start time.Time) {
+	made := make([]*grant, len(t.Keys))
+	for i, key := range t.Keys {
+		one := newGrant(op.Attempt, t.Tokens[i], t.TTL, start, r.n)
+		for m, reply := range asked.Replies() {
+			one.note(m, reply)
+		}
+		r.grants.put(key, one, start)
+		made[i] = one
+	}
+	again := func(master int, reply Reply) {
+		for _, one := range made {
+			r.grants.reached(one, master, reply)
+		}
+		if reply.State == Counted && !reply.Did && len(t.Keys) == 1 {
+			r.offerLater(op, master, 0)
+		}
+	}
+	for i, reply := range asked.Replies() {
+		if reply.State == Counted && !reply.Did {
+			again(i, reply)
+		}
+	}
+	asked.Later(again)
+}
+
+// offers are the pauses before a master that refused is asked again.
+var offers = [...]time.Duration{20 * time.Millisecond, 100 * time.Millisecond, 350 * time.Millisecond}
+
+// offerLater asks a master that refused a lock once more, as long as the lock is held as
+// far as this proxy knows.
+func (r *Register) offerLater(op cell.Take, master, tries int) {
+	if tries == len(offers) {
+		return
+	}
+	r.masters.After(offers[tries], func() {
+		left, held := r.grants.left(op.Names[0], op.Attempt, r.masters.Now())
+		one := r.grants.offers(op.Names[0], op.Attempt, master)
+		if !held || one == nil {
+			return
+		}
+		op.TTL = left
+		ops := make([]cell.Op, r.n)
+		ops[master] = op
+		asked, err := r.masters.Ask(context.Background(), ops, func([]Reply) bool { return false })
+		if err != nil {
+			return
+		}
+		reply := asked.Replies()[master]
+		r.grants.reached(one, master, reply)
+		switch {
+		case reply.yes():
+			r.joined(op, master)
+		case reply.State == Counted:
+			r.offerLater(op, master, tries+1)
+		}
+	})
+}
+
+// joined is for a master that took a lock late. If the lock is over by now, which another
+// proxy may have seen to, it is taken back there.
+func (r *Register) joined(op cell.Take, master int) {
+	ctx, cancel := context.WithTimeout(context.Background(), mendTime)
+	defer cancel()
+	asked, err := r.masters.Ask(ctx, all(r.n, cell.Read{Names: op.Names}), func(replies []Reply) bool { return r.readDecided(replies, 1) })
+	if err != nil {
+		return
+	}
+	f := resolve(r.n, asked.Replies(), 0)
+	switch {
+	case f.standing == Held && f.attempt == op.Attempt:
+		r.mendLater(op.Names[0])
+	case f.standing != Open:
+		r.undo(op.Names, op.Attempt, master)
+	}
+}
+
+// Withdraw releases what a Lock granted, where its caller has gone.
+func (r *Register) Withdraw(keys []string, tokens []string) {
+	for i, key := range keys {
+		one := r.grants.take(key, tokens[i])
+		switch {
+		case one == nil:
+		case one.version != "":
+			r.masters.After(0, func() { r.removeVersion(key, one.version) })
+		default:
+			for m := range r.n {
+				r.masters.Tell(m, cell.Remove{Name: key, Attempt: one.attempt, How: cell.Release}, true)
+			}
+		}
+	}
+}
+
+// removeVersion removes a key if it is as it was.
+func (r *Register) removeVersion(key, version string) {
+	ctx, cancel := context.WithTimeout(context.Background(), mendTime)
+	defer cancel()
+	_, _ = r.Update(ctx, Change{Key: key, Run: func(l Look) (Decision, error) {
+		if l.Version == version {
+			return Decision{Do: Remove}, nil
+		}
+		return Decision{}, nil
+	}})
+}

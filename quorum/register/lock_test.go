@@ -1,0 +1,357 @@
+package register
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/quorum/cell"
+)
+
+// outcome is an error in a word.
+func outcome(err error) string {
+	var none *NoQuorum
+	switch {
+	case err == nil:
+		return "granted"
+	case errors.As(err, &none) && none.Late > 0:
+		return "late"
+	case errors.As(err, &none) && none.Unclear:
+		return "unclear"
+	case errors.As(err, &none):
+		return "no quorum"
+	case errors.Is(err, ErrHeld):
+		return "held"
+	case errors.Is(err, ErrNotHeld):
+		return "not held"
+	case errors.Is(err, ErrTooShort):
+		return "too short"
+	case errors.Is(err, ErrContended):
+		return "contended"
+	case errors.Is(err, ErrForeign):
+		return "foreign"
+	default:
+		return err.Error()
+	}
+}
+
+// TestLock: five masters hold something, and some of them do not answer.
+func TestLock(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		prepare func(*bench)
+		want    string
+		holds   string // afterwards
+	}{
+		{"free", func(*bench) {}, "granted", "me me me me me"},
+		{"held by one attempt", func(b *bench) { b.plain("x", "a", time.Minute, 0, 1, 2) }, "held", "x x x . ."},
+		{"held by a value in register form", func(b *bench) { b.lock(b.proxy(), "x"); _, err := b.proxy().Update(b.Context(), put("y")); b.sure(err) }, "held", "y* y* y* y* y*"},
+		{"a leftover on two", func(b *bench) { b.plain("x", "a", time.Minute, 0, 1) }, "granted", "x x me me me"},
+		{"equal values of two attempts are nobody's", func(b *bench) { b.plain("x", "a", time.Minute, 0, 1); b.plain("x", "b", time.Minute, 2, 3) }, "contended", "x x x x ."},
+		{"foreign on a majority", func(b *bench) { b.foreign("x", 0, 1, 2) }, "held", "[x] [x] [x] . ."},
+		{"foreign on two", func(b *bench) { b.foreign("x", 0, 1) }, "granted", "[x] [x] me me me"},
+		{"two foreign values", func(b *bench) { b.foreign("x", 0, 1); b.foreign("y", 2, 3) }, "contended", "[x] [x] [y] [y] ."},
+		{"blocking copies refuse, and are nobody's", func(b *bench) { b.blocking("a", 0, 1, 2) }, "no quorum", "b b b . ."},
+		{"two are away", func(b *bench) { b.at(refused, 3, 4) }, "granted", "me me me . ."},
+		{"three are away", func(b *bench) { b.at(refused, 2, 3, 4) }, "no quorum", ". . . . ."},
+		{"held, as far as one can see, by one of those who are away, too", func(b *bench) { b.plain("x", "a", time.Minute, 0, 1); b.at(refused, 4) }, "no quorum", "x x . . ."},
+		{"two do not count", func(b *bench) { b.at(outside, 3, 4) }, "granted", "me me me me me"},
+		{"three do not count", func(b *bench) { b.at(outside, 2, 3, 4) }, "no quorum", ". . . . ."},
+		{"too late", func(b *bench) { b.takes = Limit + 1 }, "late", ". . . . ."},
+	} {
+		b := newBench(t, 5)
+		r := b.proxy()
+		test.prepare(b)
+		got, err := r.Lock(t.Context(), taking("me"))
+		if outcome(err) != test.want {
+			t.Errorf("%s: %v, want %s", test.name, err, test.want)
+		}
+		if err == nil && got.Validity != 10*time.Second-100*time.Millisecond-2*time.Millisecond {
+			t.Errorf("%s: granted for %v", test.name, got.Validity)
+		}
+		if got := b.holds("k"); got != test.holds {
+			t.Errorf("%s: the masters hold %s, want %s", test.name, got, test.holds)
+		}
+	}
+}
+
+// Of what was not granted nothing stays, whatever the masters do late.
+func TestLockUndone(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		fates [3]fate // of the last three of five masters
+	}{
+		{"not sent", [3]fate{refused, refused, refused}},
+		{"answers lost", [3]fate{lost, lost, lost}},
+		{"answered late", [3]fate{late, late, refused}},
+		{"does not count", [3]fate{outside, outside, refused}},
+	} {
+		b := newBench(t, 5)
+		r := b.proxy()
+		b.fate = func(m int, op cell.Op) fate {
+			if kindOf(op) == "take" && m >= 2 {
+				return test.fates[m-2]
+			}
+			return done
+		}
+		_, err := r.Lock(t.Context(), taking("me"))
+		if outcome(err) != "no quorum" {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		b.deliver()
+		if got := b.holds("k"); got != ". . . . ." {
+			t.Errorf("%s: in the end %s", test.name, got)
+		}
+	}
+}
+
+// Masters that cannot be told to undo it are owed that.
+func TestLockUndoneWhenTheyAreBack(t *testing.T) {
+	b := newBench(t, 3)
+	r := b.proxy()
+	b.fate = func(m int, op cell.Op) fate {
+		switch {
+		case m == 0:
+			return done
+		case kindOf(op) == "take":
+			return lost
+		default:
+			return refused
+		}
+	}
+	_, err := r.Lock(t.Context(), taking("me"))
+	if outcome(err) != "no quorum" || len(b.owed) != 2 {
+		t.Fatalf("%v, and %d are owed", err, len(b.owed))
+	}
+	b.wantHolds(". me me")
+	b.pay() // still away
+	b.fate = nil
+	b.pay()
+	b.wantHolds(". . .")
+}
+
+// An attempt whose undo failed nowhere leaves the equal value of another alone.
+func TestUndoIsExact(t *testing.T) {
+	b := newBench(t, 3)
+	owner, rival := b.proxy(), b.proxy()
+	b.lock(owner, "1")
+	b.of("take", lost, 0, 1, 2)
+	_, err := rival.Lock(t.Context(), taking("1"))
+	if outcome(err) != "no quorum" {
+		t.Error(err)
+	}
+	b.wantHolds("1 1 1")
+}
+
+// A split ends when the others have taken theirs back.
+func TestLockAgainAfterASplit(t *testing.T) {
+	b := newBench(t, 3)
+	b.plain("x", "a", time.Minute, 0)
+	b.plain("y", "b", time.Minute, 1)
+	b.pausing = func() { b.stores[1].Delete("k") }
+	_, err := b.proxy().Lock(t.Context(), taking("me"))
+	b.sure(err)
+	b.wantHolds("x me me")
+	if b.pauses != 1 {
+		t.Errorf("%d pauses", b.pauses)
+	}
+}
+
+// A master that refused because of a leftover is offered the lock again, as long as it is
+// held.
+func TestOffers(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		then  func(*bench, *Register)
+		holds string
+	}{
+		{"the leftover goes", func(b *bench, _ *Register) {
+			b.pass(50 * time.Millisecond)
+			b.stores[0].Delete("k")
+			b.pass(time.Second)
+		}, "me me me"},
+		{"the leftover stays", func(b *bench, _ *Register) { b.pass(time.Second); b.stores[0].Delete("k"); b.pass(time.Second) }, ". me me"},
+		{"the lock is released first", func(b *bench, r *Register) {
+			b.sure(r.Unlock(b.Context(), "k", "me"))
+			b.stores[0].Delete("k")
+			b.pass(time.Second)
+		}, ". . ."},
+		{"another proxy released it", func(b *bench, _ *Register) {
+			b.sure(b.proxy().Unlock(b.Context(), "k", "me"))
+			b.pass(4 * time.Second)
+			b.stores[0].Delete("k")
+			b.pass(time.Second)
+		}, ". . ."},
+	} {
+		b := newBench(t, 3)
+		r := b.proxy()
+		b.plain("x", "a", time.Minute, 0)
+		b.lock(r, "me")
+		test.then(b, r)
+		if got := b.holds("k"); got != test.holds {
+			t.Errorf("%s: %s, want %s", test.name, got, test.holds)
+		}
+	}
+}
+
+// An offer that is taken when the lock is over, as the proxy does not know, is taken back.
+func TestOfferThatIsTakenTooLate(t *testing.T) {
+	b := newBench(t, 3)
+	b.plain("x", "a", time.Minute, 0)
+	b.lock(b.proxy(), "me")
+	for _, s := range b.stores {
+		s.Delete("k") // an operator's hand
+	}
+	b.pass(time.Second)
+	b.wantHolds(". . .")
+}
+
+// What is offered has no more than the time that is left.
+func TestOfferedTime(t *testing.T) {
+	b := newBench(t, 3)
+	b.plain("x", "a", 100*time.Millisecond, 0)
+	b.lock(b.proxy(), "me")
+	b.pass(400 * time.Millisecond)
+	b.wantHolds("me me me")
+	if left, others := b.stores[0].Look("k").Left, b.stores[1].Look("k").Left; left > others {
+		t.Errorf("%v, and the others %v", left, others)
+	}
+}
+
+func TestLockTooShort(t *testing.T) {
+	b := newBench(t, 3)
+	short := taking("me")
+	short.TTL = 3 * time.Millisecond
+	_, err := b.proxy().Lock(t.Context(), short)
+	if outcome(err) != "too short" {
+		t.Error(err)
+	}
+	short.Anyhow = true
+	_, err = b.proxy().Lock(t.Context(), short)
+	b.sure(err)
+	b.wantHolds("me me me")
+	// A lease that is over by the time of the answer was none.
+	b = newBench(t, 3)
+	b.takes = 20 * time.Millisecond
+	short.Anyhow, short.TTL = false, 15*time.Millisecond
+	_, err = b.proxy().Lock(t.Context(), short)
+	if outcome(err) != "late" {
+		t.Error(err)
+	}
+	b.wantHolds(". . .")
+}
+
+func TestLockWithoutEnd(t *testing.T) {
+	b := newBench(t, 3)
+	endless := taking("me")
+	endless.TTL = cell.Endless
+	got, err := b.proxy().Lock(t.Context(), endless)
+	b.sure(err)
+	if got.Validity != cell.Endless || b.stores[0].Look("k").Left != cell.Endless {
+		t.Errorf("granted for %v", got.Validity)
+	}
+}
+
+// Several keys are taken all or none, on each master.
+func TestLockSeveral(t *testing.T) {
+	b := newBench(t, 3)
+	r := b.proxy()
+	several := Taking{Keys: []string{"k", "k2"}, Tokens: []string{"a", "b"}, TTL: time.Minute}
+	_, err := r.Lock(t.Context(), several)
+	b.sure(err)
+	if b.holds("k") != "a a a" || b.holds("k2") != "b b b" {
+		t.Errorf("%s, %s", b.holds("k"), b.holds("k2"))
+	}
+	b.sure(r.Unlock(t.Context(), "k", "a"))
+	_, err = r.Lock(t.Context(), several)
+	if outcome(err) != "held" || b.holds("k") != ". . ." {
+		t.Errorf("%v, and they hold %s", err, b.holds("k"))
+	}
+}
+
+func TestLockWhoLeaves(t *testing.T) {
+	b := newBench(t, 3)
+	ctx, leave := context.WithCancelCause(t.Context())
+	left := errors.New("left")
+	leave(left)
+	_, err := b.proxy().Lock(ctx, taking("me"))
+	if !errors.Is(err, left) {
+		t.Error(err)
+	}
+	b.wantHolds(". . .")
+}
+
+// What was granted is given back where the caller has gone; what another has put there
+// stays.
+func TestWithdraw(t *testing.T) {
+	b := newBench(t, 3)
+	r := b.proxy()
+	b.lock(r, "1")
+	b.at(refused, 2)
+	r.Withdraw([]string{"k"}, []string{"1"})
+	b.wantHolds(". . 1")
+	b.fate = nil
+	b.pay()
+	b.wantHolds(". . .")
+	b.lock(b.proxy(), "1")
+	r.Withdraw([]string{"k"}, []string{"1"})
+	b.wantHolds("1 1 1")
+}
+
+func TestGuess(t *testing.T) {
+	b := newBench(t, 3)
+	r := b.proxy()
+	want := func(want string) {
+		t.Helper()
+		if got, _ := r.Guess("k"); got != want {
+			t.Errorf("guess %q, want %q", got, want)
+		}
+	}
+	want("")
+	b.lock(r, "me")
+	want("me")
+	_, err := r.Update(t.Context(), put("you"))
+	b.sure(err)
+	want("")
+	b.sure(r.Unlock(t.Context(), "k", "you"))
+	want("")
+}
+
+// Locks that are over are forgotten.
+func TestGrantsAreSwept(t *testing.T) {
+	b := newBench(t, 1)
+	r := b.proxy()
+	for i := range 10_000 {
+		name := strconv.Itoa(i)
+		_, err := r.Lock(t.Context(), Taking{Keys: []string{name}, Tokens: []string{"me"}, TTL: time.Second})
+		b.sure(err)
+		b.pass(time.Millisecond)
+	}
+	if n := len(r.grants.byKey); n > 3100 {
+		t.Errorf("%d are remembered", n)
+	}
+}
+
+// So are long keys, sooner: a hundred of them are as much as many thousands of others.
+func TestGrantsOfLongKeysAreSwept(t *testing.T) {
+	b := newBench(t, 1)
+	r := b.proxy()
+	for i := range 200 {
+		name := strings.Repeat("k", 100_000) + strconv.Itoa(i)
+		_, err := r.Lock(t.Context(), Taking{Keys: []string{name}, Tokens: []string{"me"}, TTL: time.Second})
+		b.sure(err)
+		change := put("v")
+		change.Key = "u" + name
+		_, err = r.Update(t.Context(), change)
+		b.sure(err)
+		_, err = r.Update(t.Context(), change)
+		b.sure(err)
+		b.pass(time.Second)
+	}
+	if n, p := len(r.grants.byKey), len(r.promises.byKey); n > 40 || p > 40 {
+		t.Errorf("%d grants and %d promises are remembered", n, p)
+	}
+}

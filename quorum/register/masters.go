@@ -1,0 +1,99 @@
+package register
+
+import (
+	"context"
+	"time"
+
+	"redlock-proxy/quorum/cell"
+)
+
+// State is what came of one operation at one master.
+type State byte
+
+const (
+	// Waiting: its answer may still come.
+	Waiting State = iota
+	// Counted: it answered, and its vote counts.
+	Counted
+	// Uncounted: it answered and may have done it, but its vote does not count, because
+	// it may have forgotten what others hold.
+	Uncounted
+	// Failed: it has not done it: it was not asked, or answered an error.
+	Failed
+	// Unknown: it was asked, and whether it did it is not known.
+	Unknown
+)
+
+// Reply is one master's reply in a round.
+type Reply struct {
+	State State
+	cell.Answer
+	// Err is why there is no vote.
+	Err error
+}
+
+// yes reports whether the master did it, and that counts.
+func (r Reply) yes() bool { return r.State == Counted && r.Did }
+
+// no reports whether the master has not done it and never will.
+func (r Reply) no() bool {
+	return r.State == Failed || (r.State == Counted || r.State == Uncounted) && !r.Did
+}
+
+// did reports whether the master did it, or may have.
+func (r Reply) did() bool { return r.State != Waiting && !r.no() }
+
+// Asked is a round under way.
+type Asked interface {
+	// Replies are those that were there when Ask returned, one for each master.
+	Replies() []Reply
+	// Later has f told of each reply that came, or will come, after Ask returned.
+	Later(f func(master int, r Reply))
+	// Drop takes back what was not sent yet: it is as if it had failed.
+	Drop()
+}
+
+// Masters is how a register reaches its masters. An operation reaches a master after
+// all those of the same key that it was asked or told before, unless its connection broke.
+type Masters interface {
+	// Ask sends ops[i] to master number i, or nothing where that is nil, and returns when
+	// decided says so of the replies so far, or all are in. The error is the cause of ctx
+	// if that ended first; the round goes on all the same.
+	Ask(ctx context.Context, ops []cell.Op, decided func([]Reply) bool) (Asked, error)
+	// Tell sends an operation that nothing waits for. With owed set it is repeated until
+	// the master has answered it, which may be after it was away.
+	Tell(master int, op cell.Op, owed bool)
+	// After calls f once d is over, if the process lives.
+	After(d time.Duration, f func())
+	// Well reports whether all masters answer and vote, as far as is known.
+	Well() bool
+	// Pause waits for a random time that grows with the number of failures; the error is
+	// the cause of ctx if that ended first.
+	Pause(ctx context.Context, failures int) error
+	// Now is the monotonic clock.
+	Now() time.Time
+}
+
+// all is the same operation for n masters.
+func all(n int, op cell.Op) []cell.Op {
+	ops := make([]cell.Op, n)
+	for i := range ops {
+		ops[i] = op
+	}
+	return ops
+}
+
+// count is how many replies are so.
+func count(replies []Reply, is func(Reply) bool) int {
+	n := 0
+	for _, r := range replies {
+		if is(r) {
+			n++
+		}
+	}
+	return n
+}
+
+func waiting(replies []Reply) int {
+	return count(replies, func(r Reply) bool { return r.State == Waiting })
+}

@@ -1,0 +1,85 @@
+package register
+
+import (
+	"sync"
+	"time"
+
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/vote"
+)
+
+// promise is what the masters promised when they accepted the last ballot of this proxy:
+// the next one, which needs no round of its own then. It is good for as long as a round
+// may take, because a master that restarts forgets it.
+type promise struct {
+	attempt          cell.Attempt
+	ballot, accepted cell.Ballot
+	value            cell.Value
+	// start is when they were asked for it, passed how long it took until they answered.
+	start  time.Time
+	passed time.Duration
+	// replies are those that count, as of a prepare.
+	replies []Reply
+}
+
+// promises are those by key; each is used once.
+type promises struct {
+	mu    sync.Mutex
+	byKey map[string]*promise
+	swept sweeping
+}
+
+// promiseOf is what the replies to an accept promise.
+func promiseOf(b ballot, p proposal, next cell.Ballot, replies []Reply) *promise {
+	kept := &promise{
+		attempt: p.base.attempt, ballot: next, accepted: b.number, value: p.value,
+		replies: make([]Reply, len(replies)),
+	}
+	for i, r := range replies {
+		if r.yes() {
+			c := cell.Cell{Form: cell.Register, Attempt: kept.attempt, Promised: next, Accepted: b.number, Value: p.value}
+			kept.replies[i] = Reply{State: Counted, Answer: cell.Answer{Did: true, Found: []cell.Found{{Cell: c}}, Now: r.Now}}
+		}
+	}
+	return kept
+}
+
+func (p *promises) put(key string, one *promise) {
+	if one.accepted == "" {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.byKey[key] = one
+	if !p.swept.due(len(p.byKey), len(key)+len(one.value.Text)) {
+		return
+	}
+	left := 0
+	for key, other := range p.byKey {
+		if one.start.Sub(other.start) > Limit {
+			delete(p.byKey, key)
+		} else {
+			left += len(key) + len(other.value.Text)
+		}
+	}
+	p.swept.done(len(p.byKey), left)
+}
+
+// take removes the promise of a key and returns it if it is still good.
+func (p *promises) take(key string, now time.Time) *promise {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one := p.byKey[key]
+	delete(p.byKey, key)
+	if one == nil || now.Sub(one.start) > Limit || count(one.replies, Reply.yes) < vote.Majority(len(one.replies)) {
+		return nil
+	}
+	return one
+}
+
+// keptAsked are replies that were there before.
+type keptAsked []Reply
+
+func (k keptAsked) Replies() []Reply       { return k }
+func (k keptAsked) Later(func(int, Reply)) {}
+func (k keptAsked) Drop()                  {}

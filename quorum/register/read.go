@@ -1,0 +1,57 @@
+package register
+
+import (
+	"context"
+
+	"redlock-proxy/quorum/cell"
+)
+
+// Read tells what stands under keys, at one moment at each master. A key that is in the
+// course of being replaced is settled first.
+//
+// Errors: *NoQuorum, ErrContended, or the cause of ctx.
+func (r *Register) Read(ctx context.Context, keys []string) ([]Look, error) {
+	asked, err := r.masters.Ask(ctx, all(r.n, cell.Read{Names: keys}), func(replies []Reply) bool {
+		return r.readDecided(replies, len(keys))
+	})
+	if err != nil {
+		return nil, err
+	}
+	looks := make([]Look, len(keys))
+	for i, key := range keys {
+		f := resolve(r.n, asked.Replies(), i)
+		if f.mixed || len(leftovers(asked.Replies(), i, f)) > 0 {
+			r.mendLater(key)
+		}
+		switch {
+		case f.standing == Open:
+			return nil, &NoQuorum{Replies: asked.Replies()}
+		case f.standing == Held && !f.chosen:
+			if looks[i], err = r.settleKey(ctx, key); err != nil {
+				return nil, err
+			}
+		default:
+			looks[i] = f.look()
+		}
+	}
+	return looks, nil
+}
+
+func (r *Register) readDecided(replies []Reply, keys int) bool {
+	for i := range keys {
+		if f := resolve(r.n, replies, i); f.standing == Open || f.standing == Held && !f.chosen || f.uneven() {
+			return false
+		}
+	}
+	return true
+}
+
+// settleKey has a majority agree on what a key holds, and tells it.
+func (r *Register) settleKey(ctx context.Context, key string) (Look, error) {
+	var seen Look
+	_, err := r.Update(ctx, Change{Key: key, Run: func(l Look) (Decision, error) {
+		seen = l
+		return Decision{}, nil
+	}})
+	return seen, err
+}

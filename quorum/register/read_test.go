@@ -1,0 +1,140 @@
+package register
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"redlock-proxy/quorum/cell"
+)
+
+func TestRead(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		prepare func(*bench)
+		want    string // the value, or the outcome of an error in brackets
+		rounds  string
+	}{
+		{"nothing", func(*bench) {}, "", "read"},
+		{"a lock", func(b *bench) { b.lock(b.proxy(), "me") }, "me", "read"},
+		{"a leftover", func(b *bench) { b.plain("x", "a", time.Minute, 0, 1) }, "", "read"},
+		{"equal values of two attempts", func(b *bench) { b.plain("x", "a", time.Minute, 0, 1); b.plain("x", "b", time.Minute, 2, 3) }, "", "read"},
+		{"what may have a majority", func(b *bench) { b.plain("x", "a", time.Minute, 0, 1); b.at(lost, 4) }, "(no quorum)", "read"},
+		{"foreign", func(b *bench) { b.foreign("x", 0, 1, 2) }, "x", "read"},
+		{"a blocking copy that may be a vote", func(b *bench) { b.plain("x", "a", time.Minute, 0, 1); b.blocking("a", 2) }, "(no quorum)", "read"},
+		{"removed", func(b *bench) {
+			b.lock(b.proxy(), "me")
+			b.sure(b.proxy().Unlock(b.Context(), "k", "me"))
+			b.rounds = nil
+		}, "", "read"},
+		{"in the midst of a replacing", func(b *bench) {
+			b.lock(b.proxy(), "me")
+			b.of("accept", unsent, 1, 2, 3, 4)
+			_, _ = b.proxy().Update(b.Context(), put("you"))
+			b.fate, b.rounds = nil, nil
+		}, "you", "read prepare prepare accept"},
+		{"three are away", func(b *bench) { b.at(lost, 2, 3, 4) }, "(no quorum)", "read"},
+		{"two do not count", func(b *bench) { b.lock(b.proxy(), "me"); b.at(outside, 3, 4) }, "me", "read"},
+		{"three do not count", func(b *bench) { b.lock(b.proxy(), "me"); b.at(outside, 2, 3, 4) }, "(no quorum)", "read"},
+	} {
+		b := newBench(t, 5)
+		test.prepare(b)
+		looks, err := b.proxy().Read(t.Context(), []string{"k"})
+		got := "(" + outcome(err) + ")"
+		if err == nil {
+			got = looks[0].Value
+		}
+		if got != test.want {
+			t.Errorf("%s: %s, want %s", test.name, got, test.want)
+		}
+		b.wantRounds(test.rounds)
+	}
+}
+
+// The remaining time is what a majority still grants.
+func TestReadTime(t *testing.T) {
+	b := newBench(t, 5)
+	r := b.proxy()
+	for i, left := range []time.Duration{5, 1, 4, 2, 3} {
+		b.plain("x", "a", left*time.Second, i)
+	}
+	looks, err := r.Read(t.Context(), []string{"k"})
+	b.sure(err)
+	if looks[0].Left != 3*time.Second {
+		t.Errorf("%v left, want 3s", looks[0].Left)
+	}
+	for i := range 3 {
+		b.plain("x", "a", cell.Endless, i)
+	}
+	looks, err = r.Read(t.Context(), []string{"k"})
+	b.sure(err)
+	if looks[0].Left != cell.Endless {
+		t.Errorf("%v left, want no end", looks[0].Left)
+	}
+}
+
+// Versions tell each state of a key from all others.
+func TestVersions(t *testing.T) {
+	b := newBench(t, 3)
+	r := b.proxy()
+	seen := map[string]string{}
+	version := func(after string) {
+		t.Helper()
+		looks, err := r.Read(t.Context(), []string{"k"})
+		b.sure(err)
+		if before, twice := seen[looks[0].Version]; twice {
+			t.Errorf("%s is as %s", after, before)
+		}
+		seen[looks[0].Version] = after
+	}
+	version("nothing")
+	b.lock(r, "me")
+	version("a lock")
+	same, err := r.Read(t.Context(), []string{"k"})
+	b.sure(err)
+	_, err = b.proxy().Update(t.Context(), look(nil))
+	b.sure(err)
+	_, err = r.Extend(t.Context(), "k", "me", time.Minute)
+	b.sure(err)
+	if now, _ := r.Read(t.Context(), []string{"k"}); now[0].Version != same[0].Version {
+		t.Error("looked at and extended, it has another version")
+	}
+	// A reader that finds it half replaced settles that, under the same version.
+	b.of("accept", unsent, 1, 2)
+	b.pausing = func() { b.pausing, b.fate = nil, nil }
+	out, err := r.Update(t.Context(), put("half"))
+	b.sure(err)
+	if now, _ := r.Read(t.Context(), []string{"k"}); now[0].Version != out.Version {
+		t.Error("settled, it has another version")
+	}
+	version("half replaced")
+	for _, value := range []string{"you", "me", "me"} {
+		out, err := r.Update(t.Context(), put(value))
+		b.sure(err)
+		if now, _ := r.Read(t.Context(), []string{"k"}); now[0].Version != out.Version {
+			t.Errorf("%s has another version than was told", value)
+		}
+		version("replaced by " + value)
+	}
+	b.sure(r.Unlock(t.Context(), "k", "me"))
+	version("removed by ballot")
+	b.pass(removedFor)
+	b.lock(r, "me")
+	version("the same token again")
+	for _, s := range b.stores {
+		s.Delete("k")
+	}
+	b.foreign("me", 0, 1, 2)
+	version("the same, foreign")
+}
+
+func TestReadWhoLeaves(t *testing.T) {
+	b := newBench(t, 3)
+	ctx, leave := context.WithCancelCause(t.Context())
+	left := errors.New("left")
+	leave(left)
+	if _, err := b.proxy().Read(ctx, []string{"k"}); !errors.Is(err, left) {
+		t.Error(err)
+	}
+}

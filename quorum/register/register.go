@@ -1,0 +1,104 @@
+package register
+
+import (
+	"sync/atomic"
+	"time"
+
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/vote"
+)
+
+// Limit is vote.RoundLimit.
+const Limit = vote.RoundLimit
+
+// Options describe a register.
+type Options struct {
+	// N is the number of masters.
+	N       int
+	Masters Masters
+	Source  *cell.Source
+	// Patience is how long a command is tried again because others change the same key.
+	Patience time.Duration
+	// Yield is for how long the others of this process wait after a change that other
+	// processes contended for: those would hardly ever get to it otherwise.
+	Yield time.Duration
+	// Keep lets the ballot of a replacing promise the next one at once.
+	Keep bool
+	// Unlimited is for a cluster without the guard, where a round may take its time.
+	Unlimited bool
+}
+
+// Register keeps the lock keys of one database on N masters. Its methods may be called
+// concurrently; operations that replace values of the same key follow one another.
+type Register struct {
+	opts     Options
+	n        int
+	quorum   int
+	masters  Masters
+	grants   grants
+	promises promises
+	lines    lines
+	menders  menders
+	missed   missed
+	round    atomic.Uint64
+}
+
+// New makes a register.
+func New(opts Options) *Register {
+	return &Register{
+		opts: opts, n: opts.N, quorum: vote.Majority(opts.N), masters: opts.Masters,
+		grants:   grants{byKey: map[string]*grant{}},
+		promises: promises{byKey: map[string]*promise{}},
+		lines:    lines{byKey: map[string]*line{}},
+		menders:  menders{keys: map[string]bool{}},
+		missed:   missed{keys: map[string]bool{}},
+	}
+}
+
+// Look is what stands under a key, as a command sees it.
+type Look struct {
+	// Present is false where nothing is there; then the rest means nothing.
+	Present bool
+	Value   string
+	// Left is the remaining time that a majority still grants, or cell.Endless. It is
+	// meaningless with Unknown.
+	Left    time.Duration
+	Unknown bool
+	// Version is unlike that of any other state of the key, but for those in which there
+	// is no cell, of which it is empty.
+	Version string
+	// incarnation is the one that a majority holds, also of a value that nothing is there.
+	incarnation cell.Attempt
+}
+
+// look is a finding as a command sees it.
+func (f finding) look() Look {
+	switch {
+	case f.standing == Foreign:
+		return Look{Present: true, Value: f.value.Text, Left: f.left, Version: "foreign " + f.value.Text}
+	case f.standing == Held && f.value.Present:
+		return Look{Present: true, Value: f.value.Text, Left: f.left, Version: version(f.attempt, f.value), incarnation: f.attempt}
+	case f.standing == Held:
+		return Look{Version: version(f.attempt, f.value), incarnation: f.attempt}
+	default:
+		return Look{}
+	}
+}
+
+// version is that of a value of an incarnation. Another ballot for the same value does not
+// change it.
+func version(a cell.Attempt, v cell.Value) string { return string(a) + string(v.Last()) }
+
+// late reports whether a round that gives a client something took too long.
+func (r *Register) late(elapsed time.Duration) bool { return !r.opts.Unlimited && elapsed > Limit }
+
+// nextBallot is one of this proxy's above a round, never used before.
+func (r *Register) nextBallot(above uint64) cell.Ballot {
+	for {
+		last := r.round.Load()
+		next := max(last, above) + 1
+		if r.round.CompareAndSwap(last, next) {
+			return r.opts.Source.Ballot(next)
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package register
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"redlock-proxy/quorum/cell"
+)
+
+// Unlock removes the key if it holds the token. A lock that this proxy granted is
+// released in one round trip; another takes two.
+//
+// Errors: ErrNotHeld, *NoQuorum, ErrContended, or the cause of ctx; what was begun goes
+// on all the same.
+func (r *Register) Unlock(ctx context.Context, key, token string) error {
+	one := r.grants.take(key, token)
+	if one == nil || one.version != "" {
+		return r.removeByToken(ctx, key, token)
+	}
+	start := r.masters.Now()
+	replies, err := r.release(ctx, key, one.attempt)
+	if err != nil {
+		return err
+	}
+	if late := r.masters.Now().Sub(start); r.late(late) {
+		// A master that deleted it may have forgotten that, and copied it from others.
+		return &NoQuorum{Replies: replies, Late: late}
+	}
+	one = r.grants.asOf(one) // what it asked for before has been answered before
+	switch r.judgeRelease(one, replies, start) {
+	case releaseDone:
+		return nil
+	case releaseOther:
+		return r.removeByToken(ctx, key, token)
+	case releaseByBallot:
+		return r.releaseRest(ctx, key, one, replies, start)
+	case releaseNone:
+		return ErrNotHeld
+	default:
+		return &NoQuorum{Replies: replies}
+	}
+}
+
+// release deletes the plain cells of an attempt. Masters that do not answer are owed it.
+func (r *Register) release(ctx context.Context, key string, a cell.Attempt) ([]Reply, error) {
+	op := cell.Remove{Name: key, Attempt: a, How: cell.Release}
+	asked, err := r.masters.Ask(ctx, all(r.n, op), func(replies []Reply) bool {
+		return count(replies, Reply.yes) >= r.quorum // else each answer tells something
+	})
+	owe := func(master int, reply Reply) {
+		if reply.State == Unknown || reply.State == Failed {
+			r.masters.Tell(master, op, true)
+		}
+	}
+	for i, reply := range asked.Replies() {
+		owe(i, reply)
+	}
+	asked.Later(owe)
+	return asked.Replies(), err
+}
+
+// hasRegister reports whether some master holds the attempt in register form.
+func hasRegister(replies []Reply, a cell.Attempt) bool {
+	return count(replies, func(r Reply) bool {
+		return len(r.Found) > 0 && r.Found[0].Form == cell.Register && r.Found[0].Attempt == a
+	}) > 0
+}
+
+type releaseVerdict int
+
+const (
+	releaseUnknown  releaseVerdict = iota
+	releaseDone                    // it was released by this
+	releaseNone                    // it was over before
+	releaseOther                   // it was over before; another attempt may hold the same token
+	releaseByBallot                // a ballot was promised somewhere: ballots decide
+)
+
+// judgeRelease says what the deletions of the plain cells of a granted attempt came to.
+// Only the proxy that granted it deletes such cells, and only once; cells for which a
+// ballot was promised are not deleted. So a holder that has nothing any more lost it
+// by the end of its lease, or to one that a ballot chose. REGISTER.md has the cases.
+func (r *Register) judgeRelease(g *grant, replies []Reply, start time.Time) releaseVerdict {
+	replies = g.settled(replies)
+	deleted := count(replies, Reply.yes)
+	counted := count(replies, answered)
+	switch {
+	case deleted >= r.quorum:
+		return releaseDone
+	case hasRegister(replies, g.attempt):
+		return releaseByBallot
+	case r.overBefore(g, replies, start) && resolve(r.n, replies, 0).standing == Absent:
+		return releaseNone
+	case r.overBefore(g, replies, start):
+		return releaseOther
+	case g.lost(replies) > 0:
+		return releaseUnknown
+	case deleted > 0 && r.n-counted < r.quorum && !g.over(r.masters.Now()):
+		return releaseDone // the holders that are silent have it still, and are too few
+	default:
+		return releaseUnknown
+	}
+}
+
+// settled are the replies without those of masters that have not got the lock, and that it
+// may still reach: what it asked them for may be on its way, without bound.
+func (g *grant) settled(replies []Reply) []Reply {
+	sure := slices.Clone(replies)
+	for i, reply := range replies {
+		if g.mayReach(i, reply) {
+			sure[i] = Reply{State: Unknown}
+		}
+	}
+	return sure
+}
+
+// mayReach reports whether the lock may still reach a master that has not got it.
+func (g *grant) mayReach(master int, reply Reply) bool {
+	return g.open[master] && reply.no() && (len(reply.Found) == 0 || reply.Found[0].Attempt != g.attempt)
+}
+
+func (g *grant) mayReachAny(replies []Reply) bool {
+	for i, reply := range replies {
+		if g.mayReach(i, reply) {
+			return true
+		}
+	}
+	return false
+}
+
+// lost is how many masters that took the lock for sure have not got it any more, and it
+// was not this release that deleted it.
+func (g *grant) lost(replies []Reply) int {
+	n := 0
+	for i, reply := range replies {
+		if g.holders[i] && reply.State == Counted && !reply.Did && reply.Found[0].Attempt != g.attempt {
+			n++
+		}
+	}
+	return n
+}
+
+// overBefore reports whether the lock was over before the release that began at start. A
+// lost cell alone does not tell: its lease may have ended meanwhile, or its master may have
+// restarted and found nothing to copy, when the release had already deleted others and
+// it had been taken since.
+func (r *Register) overBefore(g *grant, replies []Reply, start time.Time) bool {
+	lost := g.lost(replies)
+	kept := count(replies, func(r Reply) bool { return r.State == Counted && !r.Did })
+	return lost > 0 && kept == r.n || lost >= r.quorum && (g.ttl < 0 || g.over(start))
+}
+
+// releaseRest goes on by ballot where some cells have taken register form.
+func (r *Register) releaseRest(ctx context.Context, key string, g *grant, replies []Reply, start time.Time) error {
+	seen, err := r.removeSeen(ctx, key, g.token, g.attempt)
+	switch {
+	case errors.Is(err, ErrContended):
+		return &NoQuorum{Replies: replies, Unclear: true, Overtaken: true} // some cells may be gone
+	case !errors.Is(err, ErrNotHeld), seen.incarnation == g.attempt:
+		return err
+	case r.overBefore(g, replies, start):
+		return r.removeByToken(ctx, key, g.token)
+	case r.stoodWhole(g, replies) && !g.mayReachAny(replies) && !r.late(r.masters.Now().Sub(start)):
+		return nil // this release ended it: nothing else can have, in so short a time
+	default:
+		return &NoQuorum{Replies: replies, Unclear: true}
+	}
+}
+
+// stoodWhole reports whether a majority held the attempt as it was granted until it was
+// to be released: then it had not been taken away before.
+func (r *Register) stoodWhole(g *grant, replies []Reply) bool {
+	return count(replies, func(r Reply) bool {
+		if r.yes() {
+			return true
+		}
+		return r.State == Counted && r.Found[0].Form == cell.Register && r.Found[0].Attempt == g.attempt && r.Found[0].Accepted == ""
+	}) >= r.quorum
+}
+
+// removeByToken removes the key by ballot if it holds the token.
+func (r *Register) removeByToken(ctx context.Context, key, token string) error {
+	_, err := r.removeSeen(ctx, key, token, "")
+	return err
+}
+
+// removeSeen is removeByToken, and tells what was seen last. With only set, what another
+// attempt created stays.
+func (r *Register) removeSeen(ctx context.Context, key, token string, only cell.Attempt) (seen Look, err error) {
+	var runs []Look
+	holds := func(l Look) bool { return l.Present && l.Value == token && (only == "" || l.incarnation == only) }
+	out, err := r.Update(ctx, Change{Key: key, Expect: &token, Run: func(l Look) (Decision, error) {
+		runs = append(runs, l)
+		if holds(l) {
+			return Decision{Do: Remove}, nil
+		}
+		return Decision{}, nil
+	}})
+	if err != nil {
+		return Look{}, err
+	}
+	if seen = runs[out.Run-1]; !holds(seen) {
+		return seen, ErrNotHeld
+	}
+	return seen, nil
+}

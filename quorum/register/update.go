@@ -1,0 +1,508 @@
+package register
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/vote"
+)
+
+// Do is what a Change does to its key.
+type Do int
+
+const (
+	Leave  Do = iota // nothing
+	Put              // put a value there
+	Remove           // take away what is there
+)
+
+// Decision is what a Change makes of what stands under its key.
+type Decision struct {
+	Do    Do
+	Value string
+	// TTL is in whole milliseconds, or cell.Endless. With KeepTTL a value that is replaced
+	// keeps its remaining time instead.
+	TTL     time.Duration
+	KeepTTL bool
+}
+
+// Change is a change of one key that depends on what stands there.
+type Change struct {
+	Key string
+	// Run decides. It may be run several times, on what stands there each time, and must
+	// decide the same of the same. An error ends the Update, with nothing changed by it.
+	Run func(Look) (Decision, error)
+	// Expect, if it is set, is the only value of which Run makes a change: a key that
+	// holds another is only looked at.
+	Expect *string
+	// strict has an absent key be taken as Lock does.
+	strict bool
+	// settle has a majority accept what stands there, also where nothing is changed.
+	settle bool
+	// shorten has what is left of a removal, or of a Watch, end as soon as a removal's does.
+	shorten bool
+	// onward has it go on to its end once it has begun, also where the caller leaves.
+	onward bool
+}
+
+// ErrNeedsLeft is returned by a Change's Run where it needs the remaining time, and the
+// Look does not know it.
+var ErrNeedsLeft = errors.New("the remaining time of the key is not known")
+
+// Outcome is what came of an Update.
+type Outcome struct {
+	// Run is the number, from 1, of the run of the Change whose decision stands.
+	Run int
+	// Granted is about the value that was put, if one was.
+	Granted
+	// Version is that of the Look after it.
+	Version string
+}
+
+// removedFor is how long a removal by ballot stays on the masters: so long a command
+// whose own ballot failed can see what became of the key.
+const removedFor = 3 * time.Second
+
+// Update makes a change of one key by ballot (rules R3, R4 and R6), or of an absent one as
+// Lock does. What is accepted by a majority stands; a change that fewer accepted is found
+// in, or missing from, the changes that led to what a later ballot finds, so it is made
+// once.
+//
+// Errors: those of Run, ErrForeign, ErrContended, *NoQuorum, or the cause of ctx. After
+// ErrContended nothing was changed; after the last two the change is made once at any
+// later moment, or never.
+func (r *Register) Update(ctx context.Context, c Change) (Outcome, error) {
+	leave, err := r.lines.enter(ctx, c.Key)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if c.onward {
+		ctx = context.WithoutCancel(ctx)
+	}
+	u := &update{Register: r, Change: c}
+	defer func() {
+		if u.contended && r.opts.Yield > 0 {
+			r.masters.After(r.opts.Yield, leave)
+		} else {
+			leave()
+		}
+	}()
+	return u.perform(ctx)
+}
+
+// update is a Change on its way.
+type update struct {
+	*Register
+	Change
+	runs int
+	// sent are the ballots of this change that some master may have accepted.
+	sent []sentChange
+	// above is the highest round seen. After failures the next ballot goes further ahead of
+	// it, because others have gone on by the time that it arrives.
+	above, ahead uint64
+	// contended: a ballot of this change was overtaken.
+	contended bool
+}
+
+// sentChange is a value that some masters may have accepted.
+type sentChange struct {
+	run     int
+	attempt cell.Attempt
+	ballot  cell.Ballot
+	change  cell.Change
+	// lease is what it gave, since then.
+	lease time.Duration
+	since time.Time
+}
+
+func (u *update) perform(ctx context.Context) (Outcome, error) {
+	until := u.masters.Now().Add(u.opts.Patience)
+	if p := u.promises.take(u.Key, u.masters.Now()); p != nil {
+		out, err := u.onPromise(ctx, p)
+		if !errors.As(err, new(*splitError)) {
+			return out, err
+		}
+	}
+	for failures := 1; ; failures++ {
+		out, err := u.round(ctx)
+		if !errors.As(err, new(*splitError)) {
+			return out, err
+		}
+		u.contended, u.ahead = true, min(2*u.ahead+4, 128)
+		if u.masters.Now().After(until) {
+			return Outcome{}, u.givenUp(nil)
+		}
+		if len(u.sent) > 0 {
+			failures = 0 // what became of it is found out without a longer pause
+		}
+		if err := u.masters.Pause(ctx, failures); err != nil {
+			return Outcome{}, err
+		}
+	}
+}
+
+// givenUp is the error of a change that could not be made, or may have been.
+func (u *update) givenUp(replies []Reply) error {
+	if len(u.sent) > 0 {
+		return &NoQuorum{Replies: replies, Unclear: true, Overtaken: true}
+	}
+	return ErrContended
+}
+
+// round is one ballot from its beginning. A *splitError asks for another.
+func (u *update) round(ctx context.Context) (Outcome, error) {
+	b := ballot{number: u.nextBallot(u.above + u.ahead), start: u.masters.Now()}
+	op := cell.Prepare{Name: u.Key, Ballot: b.number}
+	if u.Expect != nil && len(u.sent) == 0 {
+		op.Only, op.Expect = true, *u.Expect
+	}
+	asked, err := u.masters.Ask(ctx, all(u.n, op), u.prepared)
+	if err != nil {
+		return Outcome{}, err
+	}
+	b.asked, b.passed = asked, u.masters.Now().Sub(b.start)
+	replies := asked.Replies()
+	u.saw(replies)
+	f, promised := resolve(u.n, replies, 0), resolve(u.n, promisesOf(replies), 0)
+	if f.mixed {
+		u.mendLater(u.Key)
+	}
+	switch {
+	case f.standing == Open:
+		return Outcome{}, &NoQuorum{Replies: replies}
+	case f.standing != Held:
+		return u.onUnheld(ctx, f, replies)
+	case promised.standing == Held && promised.attempt == f.attempt:
+		return u.onHeld(ctx, b, promised)
+	case op.Only && f.chosen && (!f.value.Present || f.value.Text != op.Expect):
+		return u.onAnother(f)
+	default:
+		u.Expect = nil
+		return Outcome{}, &splitError{}
+	}
+}
+
+// ballot is one on its way.
+type ballot struct {
+	number cell.Ballot
+	start  time.Time
+	// passed is how long it took from start until the promises were in.
+	passed time.Duration
+	asked  Asked
+}
+
+// prepared: a majority promised, nothing can be there, or no answer can change that
+// neither is so.
+func (u *update) prepared(replies []Reply) bool {
+	f := resolve(u.n, replies, 0)
+	switch promised := resolve(u.n, promisesOf(replies), 0); {
+	case f.standing == Open:
+		return false
+	case f.standing != Held, promised.standing == Held:
+		return !promised.uneven()
+	default:
+		return count(replies, Reply.yes)+waiting(replies) < u.quorum
+	}
+}
+
+// promisesOf are the replies that are promises; the others are silent.
+func promisesOf(replies []Reply) []Reply {
+	only := make([]Reply, len(replies))
+	for i, r := range replies {
+		if r.yes() {
+			only[i] = r
+		}
+	}
+	return only
+}
+
+// saw notes the highest round in replies.
+func (u *update) saw(replies []Reply) {
+	for _, r := range replies {
+		for _, f := range r.Found {
+			u.above = max(u.above, f.Promised.Round(), f.Accepted.Round())
+		}
+	}
+}
+
+// onUnheld is for a key of which no incarnation has a majority.
+func (u *update) onUnheld(ctx context.Context, f finding, replies []Reply) (Outcome, error) {
+	if len(u.sent) > 0 {
+		return Outcome{}, &NoQuorum{Replies: replies, Unclear: true}
+	}
+	d, err := u.decide(f.look())
+	switch {
+	case err != nil:
+		return Outcome{}, err
+	case d.Do == Leave, d.Do == Remove && f.standing == Absent:
+		return Outcome{Run: u.runs, Version: f.look().Version}, nil
+	case f.standing == Foreign:
+		return Outcome{}, ErrForeign
+	}
+	got, err := u.take(ctx, Taking{Keys: []string{u.Key}, Tokens: []string{d.Value}, TTL: d.TTL, Anyhow: !u.strict})
+	switch {
+	case errors.Is(err, ErrHeld):
+		return Outcome{}, &splitError{}
+	case err != nil:
+		return Outcome{}, err
+	}
+	return Outcome{Run: u.runs, Granted: got, Version: string(got.Attempt)}, nil
+}
+
+// onAnother is for a key that holds another value than the one that is expected.
+func (u *update) onAnother(f finding) (Outcome, error) {
+	d, err := u.decide(f.look())
+	if err != nil {
+		return Outcome{}, err
+	}
+	if d.Do != Leave {
+		u.Expect = nil
+		return Outcome{}, &splitError{}
+	}
+	return Outcome{Run: u.runs, Version: f.look().Version}, nil
+}
+
+func (u *update) decide(l Look) (Decision, error) {
+	u.runs++
+	return u.Run(l)
+}
+
+// onHeld is for a key that a majority holds, and promised.
+func (u *update) onHeld(ctx context.Context, b ballot, f finding) (Outcome, error) {
+	if s := u.made(f); s != nil {
+		return u.keep(ctx, b, f, *s)
+	}
+	if u.isUnclear(f) {
+		return Outcome{}, &NoQuorum{Replies: b.asked.Replies(), Unclear: true}
+	}
+	d, err := u.decide(f.look())
+	switch {
+	case u.shorten && !f.value.Present && compareLeft(f.longest, removedFor) > 0:
+		return u.accept(ctx, b, u.removed(f))
+	case err != nil || d.Do == Leave || d.Do == Remove && !f.value.Present:
+		// What some masters accepted of this change before must not be found later.
+		out, kept := u.keep(ctx, b, f, sentChange{run: u.runs, lease: cell.Endless, since: b.start})
+		if kept == nil && err != nil {
+			return Outcome{}, err
+		}
+		return out, kept
+	case !f.value.Present && f.left < Limit:
+		return u.refresh(ctx, b, f)
+	}
+	return u.accept(ctx, b, u.replacing(b, f, d))
+}
+
+// refresh has a removal stay for longer, before something is made of it: what ended in the
+// midst of a ballot would leave open what became of that.
+func (u *update) refresh(ctx context.Context, b ballot, f finding) (Outcome, error) {
+	_, err := u.accept(ctx, b, u.removed(f))
+	if err == nil {
+		err = &splitError{}
+	}
+	return Outcome{}, err
+}
+
+// removed has a removal stay from now on for as long as a new one.
+func (u *update) removed(f finding) proposal {
+	return proposal{run: u.runs, base: f, value: f.value, same: true, ttl: removedFor, lease: cell.Endless}
+}
+
+// made is the change of those sent that led to what is there, or nil.
+func (u *update) made(f finding) *sentChange {
+	for i, s := range u.sent {
+		if s.attempt == f.attempt && slices.Contains(f.value.Changes, s.change) {
+			return &u.sent[i]
+		}
+	}
+	return nil
+}
+
+// isUnclear reports whether a change that some masters accepted may have been made and
+// then overwritten without a trace. It was not made where a majority that promised a
+// higher ballot has accepted nothing since.
+func (u *update) isUnclear(f finding) bool {
+	for _, s := range u.sent {
+		if s.attempt != f.attempt || f.accepted > s.ballot && !f.value.Tells(s.change) {
+			return true
+		}
+	}
+	return false
+}
+
+// keep has a majority accept what is there, unless it has already. s is the change that
+// stands with it.
+func (u *update) keep(ctx context.Context, b ballot, f finding, s sentChange) (Outcome, error) {
+	if f.chosen && len(u.sent) == 0 && !u.settle {
+		return Outcome{Run: s.run, Version: f.look().Version}, nil
+	}
+	now := u.masters.Now()
+	// Masters that take the value over keep it a little shorter: by this round at the most.
+	return u.accept(ctx, b, proposal{
+		run: s.run, base: f, value: f.value, same: true, keep: true, until: untilOf(b, f, now),
+		lease: s.lease, since: s.since.Add(-now.Sub(b.start)),
+	})
+}
+
+// proposal is what a ballot has the masters accept.
+type proposal struct {
+	run   int
+	base  finding
+	value cell.Value
+	// same: the value is the one that was there.
+	same   bool
+	change cell.Change
+	// keep, and until for the masters that did not hold the value before; else ttl.
+	keep  bool
+	until func(now time.Duration) time.Duration
+	ttl   time.Duration
+	// lease is what it gives, since then; zero: since it is sent.
+	lease time.Duration
+	since time.Time
+}
+
+// replacing is the proposal that a decision asks for.
+func (u *update) replacing(b ballot, f finding, d Decision) proposal {
+	p := proposal{run: u.runs, base: f, change: u.opts.Source.Change(), ttl: d.TTL}
+	p.value = cell.Value{Present: true, Text: d.Value}
+	switch {
+	case d.Do == Remove:
+		p.value, p.ttl = cell.Value{}, removedFor
+	case d.KeepTTL && f.value.Present:
+		p.keep, p.until = true, untilOf(b, f, u.masters.Now())
+	case d.KeepTTL:
+		p.ttl = cell.Endless
+	}
+	p.lease = p.ttl
+	if p.keep || d.Do == Remove {
+		p.lease = cell.Endless
+	}
+	p.value = p.value.Follow(f.value, p.change)
+	return p
+}
+
+// untilOf tells, of a master whose clock told now when it promised, when by that clock the
+// value ends that others hold: not later than there.
+func untilOf(b ballot, f finding, now time.Time) func(time.Duration) time.Duration {
+	passed := now.Sub(b.start)
+	return func(told time.Duration) time.Duration {
+		if f.longest < 0 {
+			return cell.Endless
+		}
+		return max(told+f.longest-passed, time.Millisecond)
+	}
+}
+
+// accept has the masters that promised accept a value. It is made once a majority did.
+func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, error) {
+	start := u.masters.Now()
+	if p.since.IsZero() {
+		p.since = start
+	}
+	next := u.nextBallot(b.number.Round())
+	opFor := func(told, passed time.Duration) cell.Accept {
+		op := cell.Accept{Name: u.Key, Attempt: p.base.attempt, Ballot: b.number, Value: p.value, Keep: p.keep, Base: p.base.accepted, TTL: p.ttl}
+		if u.opts.Keep && !(p.keep && !p.value.Present) { // such a removal may end any moment
+			op.Next = next
+		}
+		if p.keep {
+			op.Until = p.until(told)
+		}
+		op.Deadline = told + u.timeLeft(passed)
+		return op
+	}
+	ops := make([]cell.Op, u.n)
+	for i, reply := range b.asked.Replies() {
+		if reply.yes() && reply.Found[0].Attempt == p.base.attempt {
+			ops[i] = opFor(reply.Now, b.passed)
+		}
+	}
+	asked, err := u.masters.Ask(ctx, ops, u.acceptDecided)
+	u.afterwards(b, p, asked, opFor)
+	replies := asked.Replies()
+	landed := count(replies, func(r Reply) bool { return r.State == Waiting || r.did() }) > 0
+	switch {
+	case err != nil:
+		return Outcome{}, err
+	case count(replies, Reply.yes) >= u.quorum:
+		return u.accepted(b, p, next, replies, start), nil
+	}
+	if landed && !p.same {
+		u.sent = append(u.sent, sentChange{p.run, p.base.attempt, b.number, p.change, p.lease, p.since})
+	}
+	u.saw(replies)
+	return Outcome{}, &splitError{}
+}
+
+// accepted is what came of a proposal that a majority accepted; what it promised for the next
+// ballot is remembered.
+func (u *update) accepted(b ballot, p proposal, next cell.Ballot, replies []Reply, start time.Time) Outcome {
+	if u.opts.Keep {
+		kept := promiseOf(b, p, next, replies)
+		kept.start, kept.passed = start, u.masters.Now().Sub(start)
+		u.promises.put(u.Key, kept)
+	}
+	if !p.same {
+		u.grants.replaced(u.Key, p.value.Present)
+	}
+	return Outcome{
+		Run: p.run, Granted: Granted{Validity: vote.Validity(p.lease, u.masters.Now().Sub(p.since)), Since: p.since, Attempt: p.base.attempt},
+		Version: version(p.base.attempt, p.value),
+	}
+}
+
+// acceptDecided: a majority accepted, or none can. Where none has accepted so far it is worth
+// waiting for whether any does: else what became of it would have to be found out.
+func (u *update) acceptDecided(replies []Reply) bool {
+	yes := count(replies, Reply.yes)
+	return yes >= u.quorum || yes > 0 && yes+waiting(replies) < u.quorum
+}
+
+// afterwards has masters accept whose promise comes late, where a majority has: else what
+// no master accepted yet may have been given up. And it has the key looked at again if some
+// did not accept, unless they hold nothing.
+func (u *update) afterwards(b ballot, p proposal, asked Asked, opFor func(told, passed time.Duration) cell.Accept) {
+	r, key := u.Register, u.Key
+	chosen := count(asked.Replies(), Reply.yes) >= u.quorum
+	b.asked.Later(func(master int, reply Reply) {
+		if chosen && reply.yes() && reply.Found[0].Attempt == p.base.attempt {
+			r.masters.Tell(master, opFor(reply.Now, r.masters.Now().Sub(b.start)), false)
+		}
+	})
+	promised := b.asked.Replies()
+	left := func(master int, reply Reply) {
+		empty := promised[master].State == Counted && promised[master].Found[0].Form == cell.Absent
+		if reply.State != Waiting && !reply.yes() && !empty {
+			r.mendLater(key)
+		}
+	}
+	for i, reply := range asked.Replies() {
+		left(i, reply)
+	}
+	asked.Later(left)
+}
+
+// timeLeft is for how long after its promise a master may accept, if that was made at
+// the latest so long after the ballot began.
+func (u *update) timeLeft(passed time.Duration) time.Duration {
+	if u.opts.Unlimited {
+		return 24 * time.Hour
+	}
+	return max(0, Limit-passed)
+}
+
+// onPromise uses the promises that the last ballot of this proxy has left. A *splitError
+// says to begin anew.
+func (u *update) onPromise(ctx context.Context, kept *promise) (Outcome, error) {
+	l := Look{Present: kept.value.Present, Value: kept.value.Text, Unknown: true, Version: version(kept.attempt, kept.value), incarnation: kept.attempt}
+	d, err := u.decide(l)
+	switch {
+	case err != nil, d.Do == Leave, d.Do == Remove && !l.Present:
+		return Outcome{}, &splitError{} // others may have changed it since
+	}
+	f := finding{standing: Held, attempt: kept.attempt, accepted: kept.accepted, value: kept.value, longest: cell.Endless, chosen: true}
+	b := ballot{number: kept.ballot, start: kept.start, passed: kept.passed, asked: keptAsked(kept.replies)}
+	return u.accept(ctx, b, u.replacing(b, f, d))
+}

@@ -1,0 +1,668 @@
+package register
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/quorum/cell"
+)
+
+// value is what the masters agree on.
+func (b *bench) value() string {
+	b.Helper()
+	looks, err := b.proxy().Read(b.Context(), []string{"k"})
+	if err != nil {
+		return outcome(err)
+	}
+	return looks[0].Value
+}
+
+func TestUpdate(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		prepare func(*bench)
+		want    string
+		holds   string
+		rounds  string
+	}{
+		{"of nothing", func(*bench) {}, "granted", "+ + + + +", "prepare take"},
+		{"of a lock", func(b *bench) { b.lock(b.proxy(), "me") }, "granted", "me+* me+* me+* me+* me+*", "prepare accept"},
+		{"of a leftover", func(b *bench) { b.plain("x", "a", time.Minute, 0, 1) }, "granted", "x* x* + + +", "prepare take"},
+		{"two are away", func(b *bench) { b.lock(b.proxy(), "me"); b.at(refused, 3, 4) }, "granted", "me+* me+* me+* me me", "prepare accept"},
+		{"three are away", func(b *bench) { b.lock(b.proxy(), "me"); b.at(refused, 2, 3, 4) }, "no quorum", "me* me* me me me", "prepare"},
+		{"three do not count", func(b *bench) { b.lock(b.proxy(), "me"); b.at(outside, 2, 3, 4) }, "no quorum", "me* me* me* me* me*", "prepare"},
+		{"of what is foreign", func(b *bench) { b.foreign("x", 0, 1, 2) }, "foreign", "[x] [x] [x] . .", "prepare"},
+		{"beside what is foreign", func(b *bench) { b.foreign("x", 0, 1) }, "granted", "[x] [x] + + +", "prepare take"},
+		{"of a lock that is foreign at two", func(b *bench) { b.plain("me", "a", time.Minute, 0, 1, 2); b.foreign("x", 3, 4) }, "granted", "me+* me+* me+* [x] [x]", "prepare accept"},
+		{"of what blocks", func(b *bench) { b.blocking("a", 0, 1, 2) }, "no quorum", "b b b . .", "prepare"},
+	} {
+		b := newBench(t, 5)
+		test.prepare(b)
+		_, err := b.proxy().Update(t.Context(), appending("+"))
+		if outcome(err) != test.want {
+			t.Errorf("%s: %v, want %s", test.name, err, test.want)
+		}
+		if got := b.holds("k"); got != test.holds {
+			t.Errorf("%s: the masters hold %s, want %s", test.name, got, test.holds)
+		}
+		b.wantRounds(test.rounds)
+	}
+}
+
+// Whatever becomes of the first accepts, a change is made once.
+func TestUpdateIsMadeOnce(t *testing.T) {
+	for what, name := range map[fate]string{lost: "lost", unsent: "not sent", slow: "slow", late: "late", refused: "refused"} {
+		for from := range 4 {
+			b := newBench(t, 3)
+			b.lock(b.proxy(), "me")
+			accepts := 0
+			b.fate = func(m int, op cell.Op) fate {
+				if kindOf(op) == "accept" {
+					if accepts++; accepts <= 3 && m >= from {
+						return what
+					}
+				}
+				return done
+			}
+			out, err := b.proxy().Update(t.Context(), appending("+"))
+			b.deliver()
+			b.fate = nil
+			if got := b.value(); err != nil || got != "me+" {
+				t.Errorf("%s from master %d on: %q, %v", name, from, got, err)
+			}
+			if err == nil && out.Run == 0 {
+				t.Errorf("%s from master %d on: no run", name, from)
+			}
+		}
+	}
+}
+
+// What a change gives began with the ballot that brought it, also if a later one found it.
+func TestUpdateGrants(t *testing.T) {
+	for _, lostFirst := range []bool{false, true} {
+		b := newBench(t, 3)
+		b.lock(b.proxy(), "me")
+		b.takes = 10 * time.Millisecond
+		if lostFirst {
+			b.of("accept", unsent, 1, 2)
+			b.pausing = func() { b.fate = nil }
+		}
+		begun := b.now
+		out, err := b.proxy().Update(t.Context(), put("you"))
+		b.sure(err)
+		if later := out.Since.Sub(begun); later < 0 || later > b.takes { // not after the first accept
+			t.Errorf("it began %v later", later)
+		}
+		if want := 10*time.Second - b.now.Sub(out.Since) - 102*time.Millisecond; out.Validity != want {
+			t.Errorf("valid for %v, want %v", out.Validity, want)
+		}
+	}
+}
+
+// A change that one master accepted is found in, or missing from, those that led to what
+// others made of the key since.
+func TestUpdateLineage(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		unseen bool // the others do not see the master that accepted
+		others int  // so many changes of theirs
+		want   string
+		value  string
+		runs   int
+	}{
+		{"others built on it", false, 1, "granted", "me+x", 1},
+		{"others built on it, and went on", false, 10, "granted", "me+xxxxxxxxxx", 1},
+		{"others did not see it", true, 1, "granted", "mex+", 2},
+		{"others did not see it, and went on", true, 10, "granted", "mexxxxxxxxxx+", 2},
+		{"however many they are", true, 2 * cell.MaxChanges, "granted", "me" + strings.Repeat("x", 2*cell.MaxChanges) + "+", 2},
+		{"however many they are, if they built on it", false, 2 * cell.MaxChanges, "granted", "me+" + strings.Repeat("x", 2*cell.MaxChanges), 1},
+	} {
+		b := newBench(t, 3)
+		b.lock(b.proxy(), "me")
+		other := b.proxy()
+		b.of("accept", unsent, 1, 2)
+		b.pausing = func() { // one master has accepted it
+			b.pausing, b.fate = nil, nil
+			if test.unseen {
+				b.at(refused, 0)
+			}
+			for range test.others {
+				_, err := other.Update(t.Context(), appending("x"))
+				b.sure(err)
+			}
+			b.fate = nil
+		}
+		runs := 0
+		change := appending("+")
+		run := change.Run
+		change.Run = func(l Look) (Decision, error) { runs++; return run(l) }
+		out, err := b.proxy().Update(t.Context(), change)
+		if outcome(err) != test.want {
+			t.Errorf("%s: %v, want %s", test.name, err, test.want)
+		}
+		if got := b.value(); got != test.value {
+			t.Errorf("%s: %s, want %s", test.name, got, test.value)
+		}
+		if err == nil && (out.Run != test.runs || runs != test.runs) {
+			t.Errorf("%s: run %d of %d, want %d", test.name, out.Run, runs, test.runs)
+		}
+	}
+}
+
+// Where the key ended meanwhile, what became of a change that one master accepted is not
+// known.
+func TestUpdateOfWhatEnded(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		b := newBench(t, 3)
+		b.lock(b.proxy(), "me")
+		b.of("accept", unsent, 1, 2)
+		b.pausing = func() {
+			b.pausing, b.fate = nil, nil
+			for _, s := range b.stores {
+				s.Delete("k")
+			}
+			if again {
+				b.lock(b.proxy(), "me")
+			}
+		}
+		if _, err := b.proxy().Update(t.Context(), appending("+")); outcome(err) != "unclear" {
+			t.Errorf("taken again %v: %v", again, err)
+		}
+	}
+}
+
+// What was promised for a lock that is over keeps nobody from changing the next one, also
+// where some masters are away.
+func TestUpdateAfterAnotherIncarnation(t *testing.T) {
+	for _, away := range []fate{done, refused} {
+		b := newBench(t, 5)
+		b.at(away, 3, 4)
+		r := b.proxy()
+		b.lock(r, "me")
+		if _, err := r.Update(t.Context(), put("you")); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range b.stores {
+			s.Delete("k") // as its lease ends
+		}
+		b.lock(b.proxy(), "they")
+		if _, err := r.Update(t.Context(), appending("+")); err != nil {
+			t.Error(err)
+		}
+		if got := b.value(); got != "they+" {
+			t.Errorf("%q, want they+", got)
+		}
+	}
+}
+
+// Others that change the key all the time keep a change from its end for so long; whether
+// it was made is told.
+func TestUpdateContended(t *testing.T) {
+	b := newBench(t, 3)
+	b.lock(b.proxy(), "me")
+	other := b.proxy()
+	b.fate = func(m int, op cell.Op) fate {
+		if accept, ok := op.(cell.Accept); ok && accept.Value.Text != "you" {
+			b.fate = nil
+			_, err := other.Update(t.Context(), put("you"))
+			b.sure(err)
+			b.fate = func(int, cell.Op) fate { return done }
+		}
+		return done
+	}
+	rival := b.fate
+	b.pausing = func() { b.fate = rival }
+	if _, err := b.proxy().Update(t.Context(), appending("+")); outcome(err) != "contended" {
+		t.Error(err)
+	}
+	if got := b.value(); got != "you" {
+		t.Error(got)
+	}
+}
+
+// The next change of the same proxy needs one round, as long as the masters surely
+// remember what they promised, and nobody else has changed the key.
+func TestKeptPromise(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		meantime func(*bench)
+		value    string
+		rounds   string
+	}{
+		{"at once", func(*bench) {}, "me++", "accept"},
+		{"within the limit", func(b *bench) { b.pass(Limit) }, "me++", "accept"},
+		{"after the limit", func(b *bench) { b.pass(Limit + 1) }, "me++", "prepare accept"},
+		{"another changed it", func(b *bench) { _, err := b.proxy().Update(b.Context(), appending("x")); b.sure(err) }, "me+x+", "accept prepare accept"},
+		{"another looked at it", func(b *bench) { _, err := b.proxy().Update(b.Context(), look(nil)); b.sure(err) }, "me++", "accept prepare accept"},
+		{"it ended", func(b *bench) {
+			for _, s := range b.stores {
+				s.Delete("k")
+			}
+		}, "+", "accept prepare take"},
+		{"a master is away", func(b *bench) { b.at(refused, 0) }, "me++", "accept"},
+		{"two masters restarted empty", func(b *bench) { b.stores[0].Delete("k"); b.stores[1].Delete("k") }, "+", "accept prepare take"},
+	} {
+		b := newBench(t, 3)
+		r := b.proxy()
+		b.lock(r, "me")
+		_, err := r.Update(t.Context(), appending("+"))
+		b.sure(err)
+		test.meantime(b)
+		b.rounds = nil
+		_, err = r.Update(t.Context(), appending("+"))
+		b.fate = nil
+		if test.name == "two masters restarted empty" {
+			if outcome(err) != "granted" && outcome(err) != "unclear" {
+				t.Errorf("%s: %v", test.name, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		b.wantRounds(test.rounds)
+		if got := b.value(); got != test.value {
+			t.Errorf("%s: %s, want %s", test.name, got, test.value)
+		}
+	}
+}
+
+// A change that needs the remaining time, or comes to nothing, is no matter of a kept
+// promise.
+func TestPromiseThatDoesNotDo(t *testing.T) {
+	b := newBench(t, 3)
+	r := b.proxy()
+	b.lock(r, "me")
+	run := func(f func(Look) (Decision, error)) Outcome {
+		t.Helper()
+		_, err := r.Update(t.Context(), appending("+"))
+		b.sure(err)
+		b.rounds = nil
+		out, err := r.Update(t.Context(), Change{Key: "k", Run: f})
+		b.sure(err)
+		return out
+	}
+	out := run(func(l Look) (Decision, error) {
+		if l.Unknown {
+			return Decision{}, ErrNeedsLeft
+		}
+		return Decision{Do: Put, Value: fmt.Sprint(l.Left), TTL: time.Second}, nil
+	})
+	b.wantRounds("prepare accept")
+	if out.Run != 2 {
+		t.Errorf("run %d", out.Run)
+	}
+	if got := b.value(); got != "10s" {
+		t.Error(got)
+	}
+	run(func(Look) (Decision, error) { return Decision{}, nil })
+	b.wantRounds("prepare")
+	failed := errors.New("failed")
+	if _, err := r.Update(t.Context(), Change{Key: "k", Run: func(Look) (Decision, error) { return Decision{}, failed }}); !errors.Is(err, failed) {
+		t.Error(err)
+	}
+}
+
+// Without the option no promise is kept.
+func TestNoPromises(t *testing.T) {
+	b := newBench(t, 3)
+	r := b.proxy()
+	r.opts.Keep = false
+	b.lock(r, "me")
+	for range 2 {
+		_, err := r.Update(t.Context(), appending("+"))
+		b.sure(err)
+		b.wantRounds("prepare accept")
+	}
+}
+
+// Promises that are no good any more are forgotten.
+func TestPromisesAreSwept(t *testing.T) {
+	b := newBench(t, 1)
+	r := b.proxy()
+	for i := range 5000 {
+		change := put("x")
+		change.Key = fmt.Sprint(i)
+		_, err := r.Lock(t.Context(), Taking{Keys: []string{change.Key}, Tokens: []string{"me"}, TTL: time.Second})
+		b.sure(err)
+		_, err = r.Update(t.Context(), change)
+		b.sure(err)
+		b.pass(time.Millisecond)
+	}
+	if n := len(r.promises.byKey); n > 2400 {
+		t.Errorf("%d are kept", n)
+	}
+}
+
+// An accept that arrives when the round is over does nothing: the master may have
+// forgotten meanwhile what it promised.
+func TestAcceptHasADeadline(t *testing.T) {
+	b := newBench(t, 3)
+	b.lock(b.proxy(), "me")
+	r := b.proxy()
+	b.of("accept", slow, 0)
+	_, err := r.Update(t.Context(), put("you"))
+	b.sure(err)
+	b.fate = nil
+	b.wantHolds("me* you* you*")
+	b.clock(b.now.Add(Limit + time.Millisecond))
+	b.deliver()
+	b.wantHolds("me* you* you*")
+}
+
+// A master whose promise is late accepts all the same.
+func TestLatePromise(t *testing.T) {
+	b := newBench(t, 3)
+	b.lock(b.proxy(), "me")
+	b.of("prepare", late, 0)
+	_, err := b.proxy().Update(t.Context(), put("you"))
+	b.sure(err)
+	b.wantHolds("me* you* you*")
+	b.fate = nil
+	b.deliver()
+	b.wantHolds("you* you* you*")
+}
+
+// Holders that differ agree a moment after the last command.
+func TestMend(t *testing.T) {
+	for name, during := range map[string]func(*bench){
+		"an accept was lost":      func(b *bench) { b.of("accept", unsent, 0) },
+		"a promise was lost":      func(b *bench) { b.of("prepare", unsent, 0) },
+		"a master was away":       func(b *bench) { b.at(refused, 0) },
+		"an accept did not count": func(b *bench) { b.of("accept", outside, 0) },
+	} {
+		b := newBench(t, 3)
+		b.lock(b.proxy(), "me")
+		during(b)
+		_, err := b.proxy().Update(t.Context(), put("you"))
+		b.sure(err)
+		b.fate = nil
+		b.pass(2 * time.Second)
+		if got := b.holds("k"); got != "you* you* you*" {
+			t.Errorf("%s: %s", name, got)
+		}
+		if len(b.timers) > 0 {
+			t.Errorf("%s: it never comes to rest", name)
+		}
+	}
+}
+
+// Who reads what differs has it mended.
+func TestMendWhatWasRead(t *testing.T) {
+	b := newBench(t, 5)
+	b.lock(b.proxy(), "me")
+	b.of("accept", unsent, 3, 4)
+	_, err := b.proxy().Update(t.Context(), put("you"))
+	b.sure(err)
+	b.fate, b.timers = nil, nil // that proxy dies
+	if got := b.value(); got != "you" {
+		t.Error(got)
+	}
+	b.pass(2 * time.Second)
+	b.wantHolds("you* you* you* you* you*")
+}
+
+// A master that stays away is not asked again and again; when it is back, it is mended.
+func TestMendWhenWell(t *testing.T) {
+	b := newBench(t, 3)
+	b.lock(b.proxy(), "me")
+	b.at(refused, 0)
+	_, err := b.proxy().Update(t.Context(), put("you"))
+	b.sure(err)
+	b.pass(3 * time.Second)
+	b.rounds = nil
+	b.pass(4 * time.Second)
+	b.wantRounds("")
+	b.wantHolds("me you* you*")
+	b.fate = nil
+	b.pass(time.Second)
+	b.wantHolds("you* you* you*")
+	if len(b.timers) > 0 {
+		t.Error("it never comes to rest")
+	}
+}
+
+// A removal by ballot leaves something for a moment, which keeps nobody from the key.
+func TestLockAfterARemoval(t *testing.T) {
+	for _, through := range []string{"the same", "another"} {
+		b := newBench(t, 3)
+		b.lock(b.proxy(), "me")
+		r := b.proxy()
+		b.sure(r.Unlock(t.Context(), "k", "me"))
+		b.wantHolds("-* -* -*")
+		if through == "another" {
+			r = b.proxy()
+		}
+		b.takes = time.Millisecond
+		begun := b.now
+		got, err := r.Lock(t.Context(), taking("you"))
+		b.sure(err)
+		if waited := b.now.Sub(begun); waited > 100*time.Millisecond {
+			t.Errorf("through %s proxy: it took %v", through, waited)
+		}
+		if got.Validity < 9*time.Second || got.Since.Before(begun) {
+			t.Errorf("through %s proxy: %+v", through, got)
+		}
+		if _, err := b.proxy().Lock(t.Context(), taking("they")); outcome(err) != "held" {
+			t.Error(err)
+		}
+		b.sure(r.Unlock(t.Context(), "k", "you"))
+		if got := b.value(); got != "" {
+			t.Errorf("released, and it is %q", got)
+		}
+	}
+}
+
+// Several keys are taken when what a removal left of one of them is over.
+func TestLockSeveralAfterARemoval(t *testing.T) {
+	b := newBench(t, 3)
+	r := b.proxy()
+	r.opts.Patience = 2 * removedFor
+	b.lock(r, "me")
+	b.sure(b.proxy().Unlock(t.Context(), "k", "me"))
+	begun := b.now
+	_, err := r.Lock(t.Context(), Taking{Keys: []string{"k2", "k"}, Tokens: []string{"a", "b"}, TTL: time.Minute})
+	b.sure(err)
+	if waited := b.now.Sub(begun); waited > removedFor+100*time.Millisecond {
+		t.Errorf("it took %v", waited)
+	}
+	b.wantHolds("b b b")
+}
+
+// Several keys are taken soon after one of them was watched, although what that left there would
+// stay for longer.
+func TestLockSeveralAfterAWatch(t *testing.T) {
+	b := newBench(t, 3)
+	r := b.proxy()
+	r.opts.Patience = 2 * removedFor
+	looks, err := b.proxy().Watch(t.Context(), []string{"k"})
+	b.sure(err)
+	begun := b.now
+	_, err = r.Lock(t.Context(), Taking{Keys: []string{"k2", "k"}, Tokens: []string{"a", "b"}, TTL: time.Minute})
+	b.sure(err)
+	if waited := b.now.Sub(begun); waited > removedFor+100*time.Millisecond {
+		t.Errorf("it took %v", waited)
+	}
+	b.wantHolds("b b b")
+	now, err := b.proxy().Read(t.Context(), []string{"k"})
+	b.sure(err)
+	if now[0].Version == looks[0].Version {
+		t.Error("to the one that watched it, it is as it was")
+	}
+}
+
+// Where several keys cannot be taken, one that was watched has not changed.
+func TestLockSeveralLeavesAWatch(t *testing.T) {
+	b := newBench(t, 3)
+	r := b.proxy()
+	looks, err := b.proxy().Watch(t.Context(), []string{"k"})
+	b.sure(err)
+	_, err = r.Lock(t.Context(), Taking{Keys: []string{"k2", "k"}, Tokens: []string{"a", "b"}, TTL: time.Minute})
+	if !errors.Is(err, ErrContended) {
+		t.Fatal(err)
+	}
+	now, err := b.proxy().Read(t.Context(), []string{"k"})
+	b.sure(err)
+	if now[0].Version != looks[0].Version {
+		t.Error("it has another version")
+	}
+}
+
+// What was granted by a ballot is withdrawn as such, and nothing but it.
+func TestWithdrawAfterARemoval(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		b := newBench(t, 3)
+		b.lock(b.proxy(), "1")
+		r := b.proxy()
+		b.sure(r.Unlock(t.Context(), "k", "1"))
+		_, err := r.Lock(t.Context(), taking("1"))
+		b.sure(err)
+		want := ""
+		if again { // it was released, and another has it now
+			b.sure(b.proxy().Unlock(t.Context(), "k", "1"))
+			_, err := b.proxy().Lock(t.Context(), taking("1"))
+			b.sure(err)
+			want = "1"
+		}
+		r.Withdraw([]string{"k"}, []string{"1"})
+		b.pass(time.Second)
+		if got := b.value(); got != want {
+			t.Errorf("taken by another %v: %q, want %q", again, got, want)
+		}
+	}
+}
+
+// The remaining time is kept, and is longer nowhere.
+func TestUpdateKeepsTheTime(t *testing.T) {
+	b := newBench(t, 3)
+	b.lock(b.proxy(), "me")
+	b.takes = 5 * time.Millisecond
+	keep := Change{Key: "k", Run: func(l Look) (Decision, error) {
+		return Decision{Do: Put, Value: l.Value + "+", KeepTTL: true}, nil
+	}}
+	ends := b.stores[0].Now + b.stores[0].Look("k").Left
+	for i := range 5 {
+		if i == 2 {
+			b.of("accept", unsent, 0) // the next one does not find it there
+		}
+		_, err := b.proxy().Update(t.Context(), keep)
+		b.sure(err)
+		b.fate = nil
+		for m, s := range b.stores {
+			if now := s.Now + s.Look("k").Left; now > ends {
+				t.Errorf("change %d: master %d keeps it for %v longer", i, m, now-ends)
+			}
+		}
+	}
+	if got := b.value(); got != "me+++++" {
+		t.Error(got)
+	}
+	b.pass(10 * time.Second)
+	b.wantHolds(". . .")
+}
+
+// A value without end stays so; where nothing was, there is no time to keep.
+func TestUpdateKeepsNoEnd(t *testing.T) {
+	b := newBench(t, 3)
+	keep := Change{Key: "k", Run: func(l Look) (Decision, error) {
+		return Decision{Do: Put, Value: "me", KeepTTL: true, TTL: cell.Endless}, nil
+	}}
+	for range 3 {
+		_, err := b.proxy().Update(t.Context(), keep)
+		b.sure(err)
+		for m, s := range b.stores {
+			if left := s.Look("k").Left; left != cell.Endless {
+				t.Errorf("master %d: %v left", m, left)
+			}
+		}
+	}
+}
+
+// Who expects a value leaves no trace where another stands.
+func TestUpdateExpects(t *testing.T) {
+	for _, test := range []struct{ expect, want, holds, rounds string }{
+		{"me", "granted", "new* new* new*", "prepare accept"},
+		{"you", "granted", "me me me", "prepare"},
+	} {
+		b := newBench(t, 3)
+		b.lock(b.proxy(), "me")
+		_, err := b.proxy().Update(t.Context(), Change{Key: "k", Expect: &test.expect, Run: func(l Look) (Decision, error) {
+			if l.Value != test.expect {
+				return Decision{}, nil
+			}
+			return Decision{Do: Put, Value: "new", TTL: time.Minute}, nil
+		}})
+		if outcome(err) != test.want {
+			t.Error(err)
+		}
+		b.wantHolds(test.holds)
+		b.wantRounds(test.rounds)
+	}
+	// Who changes another all the same was wrong to expect it.
+	b := newBench(t, 3)
+	b.lock(b.proxy(), "me")
+	you, change := "you", put("new")
+	change.Expect = &you
+	_, err := b.proxy().Update(t.Context(), change)
+	b.sure(err)
+	b.wantHolds("new* new* new*")
+}
+
+func TestUpdateWhoLeaves(t *testing.T) {
+	left := errors.New("left")
+	b := newBench(t, 3)
+	b.lock(b.proxy(), "me")
+	ctx, leave := context.WithCancelCause(t.Context())
+	b.fate = func(_ int, op cell.Op) fate {
+		if kindOf(op) == "accept" {
+			leave(left)
+		}
+		return done
+	}
+	if _, err := b.proxy().Update(ctx, put("you")); !errors.Is(err, left) {
+		t.Error(err)
+	}
+	b.wantHolds("you* you* you*") // it was on its way
+}
+
+// Commands that change one key stand in a line.
+func TestLines(t *testing.T) {
+	l := lines{byKey: map[string]*line{}}
+	leave, err := l.enter(t.Context(), "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	gone := errors.New("gone")
+	cancel(gone)
+	if _, err := l.enter(ctx, "k"); !errors.Is(err, gone) {
+		t.Error(err)
+	}
+	next := make(chan struct{})
+	go func() {
+		leave, _ := l.enter(t.Context(), "k")
+		leave()
+		close(next)
+	}()
+	leave()
+	<-next
+	if len(l.byKey) > 0 {
+		t.Error("the line is still remembered")
+	}
+}
+
+func TestNoQuorumTexts(t *testing.T) {
+	for want, err := range map[string]*NoQuorum{
+		"a majority agreed too late":                         {Late: time.Second},
+		"what became of the command cannot be seen any more": {Unclear: true},
+		"too few masters answered":                           {},
+	} {
+		if err.Error() != want {
+			t.Errorf("%q, want %q", err, want)
+		}
+	}
+}
