@@ -1,0 +1,287 @@
+package model
+
+import (
+	"time"
+
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/register"
+	"redlock-proxy/quorum/vote"
+)
+
+// CatchUp are rules of catching up (R7 and R8) that a variant leaves out.
+type CatchUp struct {
+	// NoBarrier reads the sources at once.
+	NoBarrier bool
+	// NoBlocking copies in full what may have a majority.
+	NoBlocking bool
+	// OnePass copies by what the first pass saw.
+	OnePass bool
+	// NoQuarantine counts the master's votes at once.
+	NoQuarantine bool
+	// FewSources reads one source fewer.
+	FewSources bool
+}
+
+// catching is the catch-up of a master that restarted.
+type catching struct {
+	stage  stage
+	master uint8
+	since  clock
+	// passes are what was read of each source, plus 1, in each pass; zero: not read.
+	passes [2][maxMasters]cellID
+}
+
+// stage is how far a catch-up has come.
+type stage uint8
+
+const (
+	votes stage = iota
+	firstPass
+	secondPass
+)
+
+func (c catching) text(b []byte) []byte {
+	b = append(b, byte(c.stage))
+	if c.stage == votes {
+		return b
+	}
+	b = append(b, c.master, byte(c.since))
+	for _, pass := range c.passes {
+		for _, id := range pass {
+			b = append(b, byte(id), byte(id>>8), byte(id>>16))
+		}
+	}
+	return b
+}
+
+func (c *catching) read(b []byte) {
+	if c.stage = stage(b[0]); c.stage == votes {
+		return
+	}
+	c.master, c.since = b[1], clock(b[2])
+	b = b[3:]
+	for i := range c.passes {
+		for m := range c.passes[i] {
+			c.passes[i][m] = cellID(b[0]) | cellID(b[1])<<8 | cellID(b[2])<<16
+			b = b[3:]
+		}
+	}
+}
+
+func (c *catching) renumber(o order) {
+	old := *c
+	if c.stage == votes {
+		return
+	}
+	c.master = o[old.master]
+	for i := range c.passes {
+		for m, id := range old.passes[i] {
+			c.passes[i][o[m]] = id
+		}
+	}
+}
+
+// sign tells masters apart that stand differently in the catch-up.
+func (c *catching) sign(m int) uint32 {
+	if c.stage == votes {
+		return 0
+	}
+	if int(c.master) == m {
+		return 1 << 31
+	}
+	return uint32(c.passes[0][m])<<15 ^ uint32(c.passes[1][m])
+}
+
+// counted reports whether a master's vote counts.
+func (s *state) counted(m int) bool {
+	return s.target.stage == votes || int(s.target.master) != m
+}
+
+// catchUp restarts masters, and takes the next step of one that has.
+func (e *explorer) catchUp(s *state, f func(event, *state)) {
+	quiet := event{proxy: -1, master: -1}
+	if s.target.stage == votes {
+		for m := range s.masters {
+			if int(s.restarts) < e.Restarts {
+				t := s.clone()
+				t.restarts++
+				t.masters[m].cell = e.older(s, m)
+				if !e.CatchUp.NoQuarantine {
+					t.target = catching{stage: firstPass, master: uint8(m), since: s.at}
+				}
+				ev := quiet
+				ev.name, ev.master = "restart of", m
+				f(ev, t)
+			}
+		}
+		return
+	}
+	c := s.target
+	if c.stage == firstPass && !e.CatchUp.NoBarrier && e.passed(s.at)-e.passed(c.since) <= register.Limit {
+		return
+	}
+	pass, read, due := int(c.stage-firstPass), 0, false
+	for m := range s.masters {
+		if c.passes[pass][m] != 0 {
+			read++
+		}
+		// The second pass reads the sources of the first.
+		if m == int(c.master) || c.passes[pass][m] != 0 || pass == 1 && c.passes[0][m] == 0 {
+			continue
+		}
+		due = true
+		t := s.clone()
+		t.target.passes[pass][m] = s.masters[m].cell + 1
+		ev := quiet
+		ev.name, ev.master = [...]string{"first pass reads", "second pass reads"}[pass], m
+		f(ev, t)
+	}
+	switch {
+	case pass == 0 && read >= e.sources():
+		t := s.clone()
+		e.copy(t)
+		ev := quiet
+		ev.name, ev.master = "copies to", int(c.master)
+		f(ev, t)
+	case pass == 1 && !due:
+		t := s.clone()
+		e.admit(t)
+		ev := quiet
+		ev.name, ev.master = "admits", int(c.master)
+		f(ev, t)
+	}
+}
+
+// sources is how many are read at the least.
+func (e *explorer) sources() int {
+	if e.CatchUp.FewSources {
+		return e.N - vote.Majority(e.N)
+	}
+	return e.N - vote.Majority(e.N) + 1
+}
+
+// older is what a master holds after a restart.
+func (e *explorer) older(s *state, m int) cellID {
+	if !e.Older {
+		return 0
+	}
+	id := e.first[m]
+	if ends := e.cells.all[id].ends; ends != 0 && ends <= epoch+e.passed(s.at) {
+		return 0
+	}
+	return id
+}
+
+// share is what the sources hold of one incarnation.
+type share struct {
+	content       // of the highest ballot, with the latest end
+	holders, dull int
+}
+
+// shares are what a pass saw, by incarnation, and how many masters it did not see.
+func (e *explorer) shares(c catching, pass int) (all []share, unseen int) {
+	unseen = e.N - 1
+	for m := range e.N {
+		if c.passes[pass][m] == 0 {
+			continue
+		}
+		unseen--
+		seen := e.cells.all[c.passes[pass][m]-1]
+		if seen.Form == cell.Absent {
+			continue
+		}
+		at := -1
+		for i := range all {
+			if all[i].Attempt == seen.Attempt {
+				at = i
+			}
+		}
+		if at < 0 {
+			at = len(all)
+			all = append(all, share{content: seen})
+		}
+		one := &all[at]
+		if seen.Form == cell.Blocking {
+			one.dull++
+		} else {
+			if one.holders == 0 || seen.Accepted > one.Accepted {
+				one.Cell = seen.Cell
+			}
+			one.holders++
+		}
+		one.ends = laterEnd(one.ends, seen.ends)
+	}
+	return all, unseen
+}
+
+// laterEnd is the later of two ends; zero is never.
+func laterEnd(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return 0
+	}
+	return max(a, b)
+}
+
+// copy fills the master by what the first pass saw, or begins anew if that is not clear.
+func (e *explorer) copy(s *state) {
+	c := &s.target
+	all, unseen := e.shares(*c, 0)
+	var possible []share
+	for _, one := range all {
+		if one.holders >= vote.Majority(e.N) {
+			possible = []share{one}
+			break
+		}
+		if one.holders+one.dull+unseen+1 >= vote.Majority(e.N) {
+			possible = append(possible, one)
+		}
+	}
+	if len(possible) > 1 {
+		c.passes[0] = [maxMasters]cellID{}
+		return
+	}
+	if e.Older {
+		s.masters[c.master].cell = 0 // what it brought back is worth nothing
+	}
+	if len(possible) == 1 {
+		one := possible[0]
+		copied := one.content
+		if one.holders < vote.Majority(e.N) && !e.CatchUp.NoBlocking || one.Form == cell.Blocking {
+			copied.Cell = cell.Cell{Form: cell.Blocking, Attempt: one.Attempt}
+		}
+		if copied.Form == cell.Register {
+			copied.Promised = copied.Accepted
+		}
+		s.masters[c.master].cell = e.cellID(copied)
+	}
+	c.stage = secondPass
+	if e.CatchUp.OnePass {
+		s.target = catching{}
+	}
+}
+
+// admit looks at the copy again by what the second pass saw, and lets the master vote.
+func (e *explorer) admit(s *state) {
+	c := s.target
+	s.target = catching{}
+	own := e.cells.all[s.masters[c.master].cell]
+	before, _ := e.shares(c, 0)
+	copied := false
+	for _, one := range before {
+		copied = copied || own.Form != cell.Absent && one.Attempt == own.Attempt
+	}
+	if !copied {
+		return
+	}
+	now, _ := e.shares(c, 1)
+	for _, one := range now {
+		if one.Attempt == own.Attempt {
+			if one.holders < vote.Majority(e.N) && !e.CatchUp.NoBlocking {
+				own.Cell = cell.Cell{Form: cell.Blocking, Attempt: own.Attempt}
+				s.masters[c.master].cell = e.cellID(own)
+			}
+			return
+		}
+	}
+	s.masters[c.master].cell = 0
+}

@@ -1,0 +1,257 @@
+package model
+
+import (
+	"fmt"
+	"hash/maphash"
+	"slices"
+
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/vote"
+)
+
+// Result is what came of exploring a scenario.
+type Result struct {
+	// States is how many there are; Complete is false if there are more than were allowed.
+	States   int
+	Complete bool
+	// Violation says what is wrong, and Trace how it came to it; empty if nothing is.
+	Violation string
+	Trace     []string
+	// Answers are how often an operation, by its number from 0, was told what.
+	Answers map[string]int
+}
+
+// explorer searches the states of a scenario.
+type explorer struct {
+	*lab
+	machines []*machine
+	history  *historian
+	seed     maphash.Seed
+	seen     map[uint64]struct{}
+	parents  []uint32
+	hashes   []uint64
+	attempts interner[cell.Attempt]
+	answers  map[string]int
+	found    string
+	// first is what the masters held at the beginning.
+	first [maxMasters]cellID
+}
+
+func newExplorer(s *Scenario) *explorer {
+	l := newLab(s)
+	e := &explorer{lab: l, history: newHistorian(l), seed: maphash.MakeSeed(), seen: map[uint64]struct{}{}, answers: map[string]int{}}
+	proxies := 0
+	for _, op := range s.Ops {
+		proxies = max(proxies, op.Proxy+1)
+	}
+	for i := range proxies {
+		e.machines = append(e.machines, newMachine(l, i))
+	}
+	return e
+}
+
+// Explore goes through all states of a scenario, at most limit of them.
+func Explore(s Scenario, limit int) Result {
+	e := newExplorer(&s)
+	root := e.root()
+	queue := [][]byte{e.add(root, 0)}
+	for at := 0; len(queue) > 0; at++ {
+		if len(e.hashes) > limit {
+			return Result{States: len(e.hashes), Answers: e.answers}
+		}
+		now := e.read(queue[0])
+		queue[0], queue = nil, queue[1:]
+		e.successors(now, func(ev event, next *state) {
+			if e.found != "" {
+				return
+			}
+			if e.found = e.wrong(next); e.found != "" {
+				e.parents = append(e.parents, uint32(at))
+				e.hashes = append(e.hashes, e.hash(next))
+				return
+			}
+			if text := e.add(next, at); text != nil {
+				queue = append(queue, text)
+			}
+		})
+		if e.found != "" {
+			return Result{States: len(e.hashes), Violation: e.found, Trace: e.trace(root), Answers: e.answers}
+		}
+	}
+	return Result{States: len(e.hashes), Complete: true, Answers: e.answers}
+}
+
+// add adds a state, and returns its text if it is new.
+func (e *explorer) add(s *state, parent int) []byte {
+	text := e.text(s)
+	sum := maphash.Bytes(e.seed, text)
+	if _, old := e.seen[sum]; old {
+		return nil
+	}
+	e.seen[sum] = struct{}{}
+	e.parents = append(e.parents, uint32(parent))
+	e.hashes = append(e.hashes, sum)
+	return text
+}
+
+func (e *explorer) hash(s *state) uint64 {
+	return maphash.Bytes(e.seed, e.text(s))
+}
+
+// trace tells the events that led to the last state.
+func (e *explorer) trace(root *state) []string {
+	var path []uint64
+	for i := len(e.hashes) - 1; i != 0; i = int(e.parents[i]) {
+		path = append(path, e.hashes[i])
+	}
+	slices.Reverse(path)
+	var lines []string
+	now := root
+	for _, sum := range path {
+		var step *state
+		line := ""
+		e.successors(now, func(ev event, next *state) {
+			if step == nil && e.hash(next) == sum {
+				step, line = next, e.tell(ev, next)
+			}
+		})
+		if step == nil {
+			return append(lines, "(lost the trace)")
+		}
+		now, lines = step, append(lines, line)
+	}
+	return lines
+}
+
+// wrong says what is wrong with a state, or nothing.
+func (e *explorer) wrong(s *state) string {
+	if !e.history.possible(s.history) {
+		return "no single Redis can have given these answers"
+	}
+	for _, d := range s.dead {
+		holders := 0
+		for i, m := range s.masters {
+			c := e.cells.all[m.cell]
+			if s.counted(i) && c.Attempt == e.attempts.all[d] && (c.Form == cell.Plain || c.Form == cell.Register && c.Accepted == "") {
+				holders++
+			}
+		}
+		if holders >= vote.Majority(e.N) {
+			return "a refused or released attempt stands on a majority"
+		}
+	}
+	if e.Calm && slices.Contains(s.told[:], noQuorum) {
+		return "NOQUORUM although all are well"
+	}
+	return ""
+}
+
+// event is what leads from one state to the next.
+type event struct {
+	name    string
+	message message
+	move    move
+	proxy   int
+	master  int
+}
+
+// tell describes an event and the state after it.
+func (e *explorer) tell(ev event, s *state) string {
+	line := ev.name
+	switch {
+	case ev.message.op != 0 || ev.message.proxy != 0 || ev.name == "deliver":
+		line += fmt.Sprintf(" proxy %d's %s at %c", ev.message.proxy+1, show(e.ops.all[ev.message.op]), 'A'+ev.message.master)
+	case ev.master >= 0:
+		line += fmt.Sprintf(" %c", 'A'+ev.master)
+	}
+	in := ev.move.in
+	if ev.proxy >= 0 {
+		switch in.what {
+		case start:
+			line += fmt.Sprintf(" %v starts", e.Ops[in.task])
+		case end:
+			line += fmt.Sprintf(" | round %d of task %d ends with", in.round, in.task)
+			for m := range e.N {
+				line += " " + e.showReply(in.replies[m])
+			}
+		case late:
+			line += fmt.Sprintf(" | late: %s", e.showReply(in.replies[0]))
+		}
+		for _, s := range ev.move.sends {
+			line += fmt.Sprintf("\n        sends %s to %c", show(e.ops.all[s.op]), 'A'+s.master)
+		}
+		for _, a := range ev.move.answers {
+			line += fmt.Sprintf("\n        ANSWER %v: %v", e.Ops[a.op], a.code)
+		}
+	}
+	line += "\n        "
+	for i, m := range s.masters {
+		line += fmt.Sprintf(" %c=%s", 'A'+i, showCell(e.cells.all[m.cell].Cell))
+	}
+	return line
+}
+
+// short shows the end of an identity.
+func short[T ~string](id T) string {
+	digits := []byte{}
+	for _, d := range []byte(id) {
+		if d != '0' {
+			digits = append(digits, d)
+		}
+	}
+	return string(digits)
+}
+
+func showCell(c cell.Cell) string {
+	switch c.Form {
+	case cell.Plain:
+		return fmt.Sprintf("%s:%s", short(c.Attempt), c.Value.Text)
+	case cell.Register:
+		v := "-"
+		if c.Value.Present {
+			v = c.Value.Text
+		}
+		return fmt.Sprintf("%s:(promised %s accepted %s %s)", short(c.Attempt), short(c.Promised), short(c.Accepted), v)
+	case cell.Blocking:
+		return fmt.Sprintf("%s:blocking", short(c.Attempt))
+	default:
+		return "."
+	}
+}
+
+func show(op cell.Op) string {
+	switch op := op.(type) {
+	case cell.Take:
+		return fmt.Sprintf("take(%s:%s)", short(op.Attempt), op.Tokens[0])
+	case cell.Remove:
+		return fmt.Sprintf("%s(%s)", op.How, short(op.Attempt))
+	case cell.Extend:
+		return fmt.Sprintf("extend(%s:%s)", short(op.Attempt), op.Token)
+	case cell.Prepare:
+		return fmt.Sprintf("prepare(%s)", short(op.Ballot))
+	case cell.Accept:
+		return fmt.Sprintf("accept(%s:%s %s next %s)", short(op.Attempt), short(op.Ballot), op.Value.Text, short(op.Next))
+	default:
+		return "read"
+	}
+}
+
+func (e *explorer) showReply(id replyID) string {
+	switch id {
+	case waiting:
+		return "…"
+	case unknown:
+		return "unknown"
+	case failed:
+		return "failed"
+	}
+	r := e.reply(id)
+	text := "no"
+	if r.Did {
+		text = "yes"
+	}
+	if len(r.Found) > 0 {
+		text += "[" + showCell(r.Found[0].Cell) + "]"
+	}
+	return text
+}

@@ -1,0 +1,143 @@
+package model
+
+import (
+	"os"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
+}
+
+// all reports whether everything is to be explored (make model), which takes minutes.
+func all() bool { return os.Getenv("REDLOCK_MODEL") != "" }
+
+// explore finds nothing wrong in a scenario, or tells how it came to it.
+func explore(t *testing.T, s Scenario, limit int) {
+	t.Helper()
+	began := time.Now()
+	r := Explore(s, limit)
+	t.Logf("%d states, complete: %v, %v", r.States, r.Complete, time.Since(began).Round(10*time.Millisecond))
+	if r.Violation != "" {
+		t.Errorf("%s: %s\n%s", s.Name, r.Violation, strings.Join(r.Trace, "\n"))
+	}
+}
+
+// The operations of the scenarios. The first is the lock that is held where Held is set.
+var (
+	lockA     = Op{Do: Lock, Token: 'a'}
+	shortA    = Op{Do: Lock, Token: 'a', Short: true}
+	unlockA   = Op{Do: Unlock, Token: 'a', After: []int{1}, Success: true}
+	otherA    = Op{Do: Unlock, Token: 'a', Proxy: 1, After: []int{1}}
+	extendA   = Op{Do: Extend, Token: 'a', After: []int{1}}
+	lockB     = Op{Do: Lock, Token: 'b', Proxy: 1}
+	lockAgain = Op{Do: Lock, Token: 'a', Proxy: 1}
+	lockC     = Op{Do: Lock, Token: 'c', Proxy: 2}
+	setB      = Op{Do: GetSet, Token: 'b'}
+	setC      = Op{Do: GetSet, Token: 'c', Proxy: 1}
+	setAfterB = Op{Do: GetSet, Token: 'd', After: []int{2}}
+	setXX     = Op{Do: SetXX, Token: 'c', Proxy: 1}
+	del       = Op{Do: Del, Proxy: 1}
+	get       = Op{Do: Get, Proxy: 1}
+	getAfter2 = Op{Do: Get, Proxy: 1, After: []int{2}}
+	getAfter3 = Op{Do: Get, Proxy: 1, After: []int{3}}
+)
+
+// quick are explored with the ordinary tests.
+var quick = []Scenario{
+	{Name: "LOCK, LOCK", N: 3, Losses: -1, Ops: []Op{lockA, lockB}},
+	{Name: "LOCK, LOCK tried again", N: 3, Losses: 2, Retries: 1, Ops: []Op{lockA, lockB}},
+	{Name: "LOCK, UNLOCK", N: 3, Losses: -1, Ops: []Op{lockA, unlockA}},
+	{Name: "LOCK, UNLOCK, LOCK", N: 3, Losses: 1, Ops: []Op{lockA, unlockA, lockB}},
+	{Name: "a lease ends, LOCK, LOCK", N: 3, Losses: 1, Leases: 1, Ops: []Op{shortA, lockB}},
+	{Name: "a lease ends within a round, UNLOCK, LOCK", N: 3, Held: 3, Losses: 1, Leases: 1, Brief: true, Ops: []Op{shortA, unlockA, lockB}},
+	{Name: "held, GETSET, GETSET", N: 3, Held: 3, Ops: []Op{lockA, setB, setC}},
+	{Name: "held, EXTEND, GETSET", N: 3, Held: 3, Losses: 1, Ops: []Op{lockA, extendA, setC}},
+	{Name: "held, UNLOCK, GETSET", N: 3, Held: 3, Losses: 1, Ops: []Op{lockA, unlockA, setC}},
+	{Name: "held, UNLOCK, DEL", N: 3, Held: 3, Ops: []Op{lockA, unlockA, del}},
+	{Name: "GETSET, GET, GET on nothing", N: 3, Losses: 2, Ops: []Op{{Do: GetSet, Token: 'a'}, get, getAfter2}},
+	{Name: "restart, held, UNLOCK", N: 3, Held: 3, Losses: 1, Slow: 1, Restarts: 1, Ops: []Op{lockA, unlockA}},
+	{Name: "two restarts, held by two, LOCK", N: 3, Held: 2, Losses: 1, Slow: 2, Restarts: 2, Ops: []Op{lockA, lockB}},
+	{Name: "5 masters, LOCK, LOCK", N: 5, Losses: 1, Ops: []Op{lockA, lockB}},
+	{Name: "5 masters, held by 3, UNLOCK, LOCK", N: 5, Held: 3, Ops: []Op{lockA, unlockA, lockB}},
+	{Name: "all well: LOCK, UNLOCK, LOCK", N: 3, Calm: true, Retries: 3, Ops: []Op{lockA, unlockA, lockB}},
+	{Name: "all well: held, GETSET, GETSET", N: 3, Held: 3, Calm: true, Retries: 3, Ops: []Op{lockA, setB, setC}},
+	{Name: "all well: held, EXTEND, GETSET", N: 3, Held: 3, Calm: true, Retries: 3, Ops: []Op{lockA, extendA, setC}},
+}
+
+// long are explored by make model.
+var long = []Scenario{
+	{Name: "LOCK, UNLOCK, LOCK, any losses", N: 3, Losses: -1, Ops: []Op{lockA, unlockA, lockB}},
+	{Name: "LOCK, LOCK, LOCK", N: 3, Retries: 1, Ops: []Op{lockA, lockB, lockC}},
+	{Name: "LOCK, UNLOCK, LOCK, UNLOCK of equal tokens", N: 3, Losses: 1, Ops: []Op{lockA, unlockA, lockAgain, {Do: Unlock, Token: 'a', Proxy: 1, After: []int{3}}}},
+	{Name: "LOCK, LOCK, EXTEND of equal tokens, a lease ends", N: 3, Losses: 1, Leases: 1, Ops: []Op{shortA, lockAgain, extendA}},
+	{Name: "LOCK, UNLOCK, DEL", N: 3, Losses: 1, Ops: []Op{lockA, unlockA, {Do: Del, Proxy: 1, After: []int{1}}}},
+	{Name: "LOCK, DEL, LOCK", N: 3, Losses: 1, Ops: []Op{lockA, del, lockC}},
+	{Name: "a lease ends, LOCK, UNLOCK, LOCK", N: 3, Losses: 1, Leases: 1, Ops: []Op{shortA, unlockA, lockB}},
+	{Name: "a lease ends, LOCK, UNLOCK, LOCK of equal tokens", N: 3, Losses: 1, Leases: 1, Ops: []Op{shortA, unlockA, {Do: Lock, Token: 'a', Proxy: 1, Short: true}}},
+	{Name: "a lease ends, held, EXTEND, LOCK", N: 3, Held: 3, Losses: 1, Leases: 1, Ops: []Op{shortA, {Do: Extend, Token: 'a', Short: true}, lockB}},
+	{Name: "a lease ends, held, EXTEND, GETSET", N: 3, Held: 3, Losses: 1, Leases: 1, Ops: []Op{shortA, extendA, setC}},
+	{Name: "a lease ends, held, EXTEND by another, UNLOCK, LOCK", N: 3, Held: 3, Losses: 1, Leases: 1, Ops: []Op{shortA, {Do: Extend, Token: 'a', Proxy: 1}, {Do: Unlock, Token: 'a', After: []int{2}}, lockC}},
+	{Name: "a lease ends within a round, LOCK, UNLOCK, LOCK", N: 3, Losses: 1, Leases: 1, Brief: true, Ops: []Op{shortA, unlockA, lockC}},
+	{Name: "a lease ends within a round, held, GETSET, LOCK", N: 3, Held: 3, Losses: 1, Leases: 1, Brief: true, Ops: []Op{shortA, setC, lockC}},
+	{Name: "a lease ends within a round, held, EXTEND, GETSET", N: 3, Held: 3, Losses: 1, Leases: 1, Brief: true, Ops: []Op{shortA, extendA, setC}},
+	{Name: "a removal ends, held, DEL, LOCK", N: 3, Held: 3, Losses: 1, Leases: 1, Ops: []Op{lockA, del, lockC}},
+	{Name: "a removal ends, held, DEL, UNLOCK", N: 3, Held: 3, Losses: 1, Leases: 1, Ops: []Op{lockA, del, unlockA}},
+	{Name: "held, GETSET, GETSET with losses", N: 3, Held: 3, Losses: 2, Ops: []Op{lockA, setB, setC}},
+	{Name: "held, GETSET, GETSET tried again", N: 3, Held: 3, Losses: 1, Retries: 1, Ops: []Op{lockA, setB, setC}},
+	{Name: "held, GETSET, kept promise, GETSET", N: 3, Held: 3, Losses: 1, Keep: true, Ops: []Op{lockA, setB, setAfterB, setC}},
+	{Name: "held, GETSET, SET XX, DEL", N: 3, Held: 3, Ops: []Op{lockA, setB, setXX, {Do: Del, Proxy: 2}}},
+	{Name: "held, GETSET, GET, GET", N: 3, Held: 3, Losses: 1, Ops: []Op{lockA, setB, get, getAfter3}},
+	{Name: "held, UNLOCK, GETSET with losses", N: 3, Held: 3, Losses: 2, Ops: []Op{lockA, unlockA, setC}},
+	{Name: "held, UNLOCK, UNLOCK by another", N: 3, Held: 3, Losses: 2, Ops: []Op{lockA, unlockA, otherA}},
+	{Name: "mending, held, GETSET, GET", N: 3, Held: 3, Fires: 1, Losses: 1, Ops: []Op{lockA, setB, get}},
+	{Name: "offers, LOCK, UNLOCK, LOCK", N: 3, Fires: 2, Losses: 1, Ops: []Op{lockA, unlockA, lockB}},
+	{Name: "clients that wait no longer, LOCK, UNLOCK, LOCK", N: 3, Timeouts: true, Losses: 1, Ops: []Op{lockA, unlockA, lockB}},
+	{Name: "clients that wait no longer, held, GETSET, GETSET", N: 3, Held: 3, Timeouts: true, Ops: []Op{lockA, setB, setC}},
+	{Name: "clients that wait no longer, held, UNLOCK, GETSET", N: 3, Held: 3, Timeouts: true, Losses: 1, Ops: []Op{lockA, unlockA, setC}},
+	{Name: "unreachable masters, LOCK, UNLOCK, LOCK", N: 3, Unreachable: true, Losses: 1, Ops: []Op{lockA, unlockA, lockB}},
+	{Name: "unreachable masters, held, UNLOCK, GETSET", N: 3, Held: 3, Unreachable: true, Losses: 1, Ops: []Op{lockA, unlockA, setC}},
+	{Name: "unreachable masters, held, GETSET, GETSET", N: 3, Held: 3, Unreachable: true, Losses: 1, Ops: []Op{lockA, setB, setC}},
+	{Name: "restart, LOCK, LOCK", N: 3, Losses: 1, Slow: 1, Restarts: 1, Ops: []Op{lockA, lockB}},
+	{Name: "restart, held, UNLOCK, LOCK", N: 3, Held: 3, Losses: 1, Slow: 1, Restarts: 1, Ops: []Op{lockA, unlockA, lockB}},
+	{Name: "restart, held, GETSET, GETSET", N: 3, Held: 3, Slow: 1, Restarts: 1, Ops: []Op{lockA, setB, setC}},
+	{Name: "restart, held, GETSET, kept promise, GETSET", N: 3, Held: 3, Keep: true, Slow: 1, Restarts: 1, Ops: []Op{lockA, setB, setAfterB, setC}},
+	{Name: "restart, a lease ends, held, EXTEND, LOCK", N: 3, Held: 3, Losses: 1, Slow: 1, Restarts: 1, Leases: 1, Ops: []Op{shortA, extendA, lockB}},
+	{Name: "restart with older data, held, UNLOCK, LOCK", N: 3, Held: 3, Older: true, Losses: 1, Slow: 1, Restarts: 1, Ops: []Op{lockA, unlockA, lockB}},
+	{Name: "restart with older data, held, GETSET, GETSET", N: 3, Held: 3, Older: true, Slow: 1, Restarts: 1, Ops: []Op{lockA, setB, setC}},
+	{Name: "two restarts, held, UNLOCK, LOCK", N: 3, Held: 3, Losses: 1, Slow: 2, Restarts: 2, Ops: []Op{lockA, unlockA, lockB}},
+	{Name: "5 masters, LOCK, UNLOCK, LOCK", N: 5, Ops: []Op{lockA, unlockA, lockB}},
+	{Name: "5 masters, held by 3, a lease ends, UNLOCK, LOCK", N: 5, Held: 3, Losses: 1, Leases: 1, Ops: []Op{shortA, unlockA, lockB}},
+	{Name: "5 masters, held by 3, UNLOCK, GETSET", N: 5, Held: 3, Losses: 1, Ops: []Op{lockA, unlockA, setC}},
+	{Name: "4 masters, LOCK, UNLOCK, LOCK", N: 4, Losses: 1, Ops: []Op{lockA, unlockA, lockB}},
+	{Name: "held, UNLOCK, GETSET, LOCK of the same token", N: 3, Held: 3, Ops: []Op{lockA, unlockA, setC, {Do: Lock, Token: 'a', Proxy: 2}}},
+	{Name: "restart, held, GETSET, GET", N: 3, Held: 3, Losses: 1, Slow: 1, Restarts: 1, Ops: []Op{lockA, setB, get}},
+	{Name: "5 masters, held by 3, UNLOCK, DEL", N: 5, Held: 3, Losses: 1, Ops: []Op{lockA, unlockA, del}},
+	{Name: "all well: held, GETSET, GETSET", N: 3, Held: 3, Calm: true, Retries: 2, Ops: []Op{lockA, setB, setC}},
+	{Name: "all well: held, UNLOCK, GETSET", N: 3, Held: 3, Calm: true, Retries: 2, Ops: []Op{lockA, unlockA, setC}},
+	{Name: "all well: held, UNLOCK, UNLOCK by another", N: 3, Held: 3, Calm: true, Retries: 2, Ops: []Op{lockA, unlockA, otherA}},
+	{Name: "all well: held, DEL, LOCK", N: 3, Held: 3, Calm: true, Retries: 2, Ops: []Op{lockA, del, lockC}},
+}
+
+// The limits bound the states of each scenario: what is larger is explored as far as that,
+// breadth first.
+const (
+	quickLimit = 50_000
+	longLimit  = 600_000
+)
+
+func TestScenarios(t *testing.T) {
+	for _, s := range quick {
+		t.Run(s.Name, func(t *testing.T) { explore(t, s, quickLimit) })
+	}
+	if !all() {
+		return
+	}
+	for _, s := range long {
+		t.Run(s.Name, func(t *testing.T) { explore(t, s, longLimit) })
+	}
+}

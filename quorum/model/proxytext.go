@@ -1,0 +1,78 @@
+package model
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// String tells all that the proxy's future depends on.
+func (p *proxy) String() string {
+	var b strings.Builder
+	dump(&b, reflect.ValueOf(p.register).Elem(), 0)
+	dump(&b, reflect.ValueOf(p.source).Elem(), 0)
+	fmt.Fprint(&b, " fired", p.fired)
+	for _, t := range p.tasks {
+		fmt.Fprint(&b, " task", t.id, t.rounds, t.pauses, t.lined, p.holder == t, "[", t.seen, "]")
+	}
+	for _, r := range p.rounds {
+		fmt.Fprint(&b, " round", r.task.id, r.number, r.begun, r.pending, r.sign)
+		for _, op := range r.ops {
+			if op != nil {
+				fmt.Fprint(&b, "(", p.op(op), ")")
+			}
+		}
+	}
+	for _, cb := range p.callbacks {
+		fmt.Fprint(&b, " after", cb.name)
+	}
+	return b.String()
+}
+
+// digest tells apart what a task may find in the register when it goes on.
+func (p *proxy) digest() string {
+	var b strings.Builder
+	dump(&b, reflect.ValueOf(p.register).Elem(), 0)
+	sum := sha256.Sum256([]byte(b.String()))
+	return string(sum[:8])
+}
+
+// dump writes everything in a value but functions and what is for all proxies the same.
+func dump(b *strings.Builder, v reflect.Value, depth int) {
+	switch v.Kind() {
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			fmt.Fprint(b, v.Field(0), ",", v.Field(1), ";")
+			return
+		}
+		for i := range v.NumField() {
+			switch v.Type().Field(i).Name {
+			case "opts", "masters", "mu", "lines", "missed", "proxy", "mark":
+				continue
+			}
+			dump(b, v.Field(i), depth+1)
+		}
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			dump(b, v.Elem(), depth+1)
+		}
+	case reflect.Slice, reflect.Array:
+		b.WriteByte('[')
+		for i := range v.Len() {
+			dump(b, v.Index(i), depth+1)
+		}
+		b.WriteByte(']')
+	case reflect.Map:
+		fmt.Fprint(b, "{", v.Len(), ":") // there is one key
+		for it := v.MapRange(); it.Next(); {
+			fmt.Fprint(b, it.Key(), "=")
+			dump(b, it.Value(), depth+1)
+		}
+		b.WriteByte('}')
+	case reflect.Func, reflect.Chan:
+	default:
+		fmt.Fprint(b, v, ";")
+	}
+}
