@@ -1,0 +1,44 @@
+package master
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"syscall"
+)
+
+var (
+	// ErrClosed is the cause given for masters of a cluster that has stopped.
+	ErrClosed = errors.New("shutting down")
+
+	// ErrQueueFull is the cause given for a master with too many operations
+	// waiting to be sent.
+	ErrQueueFull = errors.New("too many operations are waiting for it")
+
+	// errNotConnected is the cause given until a master has answered once.
+	errNotConnected = errors.New("not connected yet")
+)
+
+// CauseText says what a network error means without the addresses and layers
+// that net and go-redis wrap around it: the master is named already.
+func CauseText(err error) string {
+	var timeout net.Error
+	var op *net.OpError
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, syscall.ECONNRESET):
+		return "connection reset"
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return "no answer in time"
+	case errors.As(err, &op):
+		return op.Err.Error()
+	case err.Error() == "EOF":
+		return "connection closed"
+	default:
+		return err.Error()
+	}
+}

@@ -1,0 +1,112 @@
+package master
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// silentServer accepts connections, answers nothing, and knows how many are open at the other end.
+type silentServer struct {
+	net.Listener
+	mu   sync.Mutex
+	open int
+	all  int
+}
+
+func startSilent(t *testing.T) *silentServer {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &silentServer{Listener: ln}
+	var running sync.WaitGroup
+	t.Cleanup(func() { ln.Close(); running.Wait() })
+	running.Go(func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			c.add(1)
+			running.Go(func() {
+				defer c.add(-1)
+				defer conn.Close()
+				for buf := make([]byte, 512); err == nil; {
+					_, err = conn.Read(buf) // and answer nothing
+				}
+			})
+		}
+	})
+	return c
+}
+
+func (c *silentServer) add(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open += n
+	c.all += max(0, n)
+}
+
+func (c *silentServer) count() (open, all int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open, c.all
+}
+
+// go-redis dials in a goroutine of its own, which goes on when the time to dial is over: the
+// connection that it still makes then is closed, and nothing is shared with the caller that gave up.
+func TestDialThatIsGivenUpLeavesNoConnection(t *testing.T) {
+	server := startSilent(t)
+	transport, err := newRedisTransport("redis://"+server.Addr().String(), 10*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer transport.Close()
+	for i := range 500 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%250)*time.Microsecond)
+		if k, err := transport.Dial(ctx, 0); err == nil {
+			k.Close()
+			t.Error("a server that answers nothing was dialled")
+		}
+		cancel()
+	}
+	var open, all int
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if open, all = server.count(); open == 0 {
+			break
+		}
+	}
+	if open > 0 || all == 0 {
+		t.Errorf("%d of %d connections are open", open, all)
+	}
+}
+
+// What is dialled when nobody wants it any more is closed, and so is what another dial replaces.
+func TestBorrowedConnectionsAreClosed(t *testing.T) {
+	var b borrowed
+	first, firstEnd := net.Pipe()
+	second, secondEnd := net.Pipe()
+	late, lateEnd := net.Pipe()
+	if b.keep(first) != nil || b.keep(second) != nil {
+		t.Error("a connection was refused")
+	}
+	if got := b.end(); got != second {
+		t.Errorf("it gives back %v", got)
+	}
+	if b.keep(late) == nil {
+		t.Error("a connection was taken too late")
+	}
+	for name, end := range map[string]net.Conn{"replaced": firstEnd, "late": lateEnd} {
+		_ = end.SetDeadline(time.Now().Add(10 * time.Second))
+		if _, err := end.Read(make([]byte, 1)); err != io.EOF {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_ = second.Close()
+	_ = secondEnd.Close()
+}

@@ -1,0 +1,29 @@
+// Package master carries operations to one of N Redis masters and its answers back, and knows
+// whether it is up.
+//
+// Each database of a [Master] has a lane: a queue and one pipelined batch in flight, while the
+// next one collects. So the operations of a database reach a master in the order in which they
+// were asked. Several batches in flight, on several connections, were measured over 2.5 ms
+// and more of distance: no faster at 1 to 64 clients, slower at 256, and dearer at 16 and more.
+//
+// A lane has a link, a connection of its own (link.go, dial.go). go-redis dials it, logs in and
+// finds out which server it reached; from then on it is read and written here. A batch is one write
+// and, mostly, one read. The caller that finds the lane idle writes; the link's goroutine stays in
+// its read, hands out the answers, and writes what has collected meanwhile. So nothing is woken
+// only to send, and the end of a connection is noticed before the next batch. What may have left
+// and was not answered is unknown; what never left has failed, and is not.
+//
+// What a master says is not believed. The links read with the bounds of package resp, and so
+// does everything that goes through go-redis, which else makes room for whatever length it is
+// told. An answer beyond the bounds, of another kind, or to no question ends the connection.
+// A panic over an answer costs that batch and connection.
+//
+// A master that refuses, hangs or answers too late is down: what is queued for it fails at
+// once, nothing waits for it any more, and a prober alone dials it, with a growing, jittered
+// pause. Before it votes again it gets the removals that it is owed. How long a master is
+// waited for grows with the time that its answers take (patience.go); what is given up counts
+// as unknown, so that decides nothing else.
+//
+// A connection that times out is reset (SO_LINGER 0): what it had not yet delivered is,
+// mostly, not delivered late. Nothing relies on that.
+package master

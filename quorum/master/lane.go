@@ -1,0 +1,156 @@
+package master
+
+import (
+	"sync"
+)
+
+const (
+	// maxBatch bounds a batch, so that one can never take a master's timeout.
+	maxBatch = 1024
+	// maxQueued bounds the ops that wait in one lane.
+	maxQueued = 1 << 16
+)
+
+// lane is a queue to a database of a master with one batch in flight: what arrives
+// meanwhile leaves together in the next. Its ops reach the master in the order of the queue.
+//
+// Nothing wakes up to send: an op that meets an idle lane claims it, and the caller that pushed
+// the op sends it, with what others have pushed by then. The goroutine of the lane's link waits
+// for the answers, hands them out, and sends what has collected meanwhile; it waits also
+// while nothing is in flight, so that a link that ends is noticed before it is used.
+type lane struct {
+	master *Master
+	db     int
+
+	mu sync.Mutex
+	// idle is signalled when claimed becomes false.
+	idle  sync.Cond
+	queue []*op
+	// claimed is set from when a caller is about to send until the answers were handed out
+	// and nothing is left to send. Who sets it, or finds it so as the link's goroutine, has
+	// the flight.
+	claimed bool
+	link    Link
+	// down refuses new ops, for this reason.
+	down error
+
+	flight Flight
+}
+
+func newLane(m *Master, db int, down error) *lane {
+	l := &lane{master: m, db: db, down: down, flight: Flight{db: db}}
+	l.idle.L = &l.mu
+	return l
+}
+
+// push queues an op, or says why not. Where claimed is true the caller has to launch.
+func (l *lane) push(o *op) (claimed bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.down != nil {
+		return false, l.down
+	}
+	if len(l.queue) >= maxQueued && o.round != nil {
+		return false, ErrQueueFull
+	}
+	l.queue = append(l.queue, o)
+	claimed = !l.claimed
+	l.claimed = true
+	return claimed, nil
+}
+
+// again puts ops in front of the queue, in their order, or says why not. Only the holder of the
+// flight calls it.
+func (l *lane) again(ops []*op) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.down != nil {
+		return l.down
+	}
+	l.queue = append(append(l.queue[:0:0], ops...), l.queue...)
+	return nil
+}
+
+// take loads the flight with a batch of the queue, which is sent now, and returns the link.
+// Where nothing is left the claim is given up, and more is false.
+func (l *lane) take() (over Link, more bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	batch, n := l.flight.ops[:0], 0
+	for n < len(l.queue) && len(batch) < maxBatch {
+		if o := l.queue[n]; o.whole || o.send() {
+			batch = append(batch, o)
+		}
+		n++
+	}
+	left := copy(l.queue, l.queue[n:])
+	clear(l.queue[left:])
+	if l.queue = l.queue[:left]; left == 0 && cap(l.queue) > maxBatch {
+		l.queue = nil
+	}
+	l.flight.load(batch)
+	if len(batch) == 0 {
+		l.claimed = false
+		l.idle.Broadcast()
+	}
+	return l.link, len(batch) > 0
+}
+
+// shut refuses new ops and gives back those that wait.
+func (l *lane) shut(reason error) []*op {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = reason
+	waiting := l.queue
+	l.queue = nil
+	return waiting
+}
+
+// because replaces the reason of a lane that refuses ops.
+func (l *lane) because(reason error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.down != nil {
+		l.down = reason
+	}
+}
+
+func (l *lane) open() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = nil
+}
+
+// waitIdle waits until nothing is in flight, and nothing waits.
+func (l *lane) waitIdle() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.claimed {
+		l.idle.Wait()
+	}
+}
+
+// hold has batches go over a link.
+func (l *lane) hold(k Link) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.link = k
+}
+
+// letGo has batches go over no link.
+func (l *lane) letGo(k Link) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.link == k {
+		l.link = nil
+	}
+}
+
+// hangUp closes the link, if there is one.
+func (l *lane) hangUp() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.link != nil {
+		l.link.Close()
+	}
+}

@@ -1,0 +1,234 @@
+package master
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/guard"
+	"redlock-proxy/quorum/guard/script"
+	"redlock-proxy/quorum/register"
+	"redlock-proxy/resp"
+)
+
+// Transport is the way to one master.
+type Transport interface {
+	guard.Conn
+	// Dial makes a connection for batches, to a database. An error that is a resp.Error is an
+	// answer of the server.
+	Dial(ctx context.Context, db int) (Link, error)
+	// Probe asks for a sign of life, makes the scripts known, and measures the round trip.
+	Probe(ctx context.Context) (roundTrip time.Duration, err error)
+	// Misses reports whether an error says that an operation was not done because the server
+	// does not know its form, and that another form will do.
+	Misses(err error) bool
+	// Do sends one command by itself, outside of all batches.
+	Do(ctx context.Context, words ...any) (any, error)
+	// Pin has every connection reach the same life of the same server. lost is called before
+	// one may reach another.
+	Pin(lost func())
+	// Close closes all connections. The next one may reach another server.
+	Close()
+}
+
+// redisTransport speaks to a master: over links of its own for batches, and through go-redis
+// for the rest. Each database has connections of its own, so that no command can run in a
+// wrong one.
+type redisTransport struct {
+	guard.RedisConn
+	options redis.Options
+	timeout time.Duration
+	waiting *waiting
+
+	// old is set for a server before Redis 7.
+	old atomic.Bool
+
+	mu      sync.Mutex
+	clients map[int]*redis.Client
+	links   map[*redisLink]struct{}
+	// life counts the servers that connections were let reach.
+	life uint64
+	// runID is that of the server which every connection has to reach, once one is known
+	// and if they are pinned.
+	runID string
+	// lost is told before a connection may reach another server.
+	lost func()
+}
+
+// NewTransport takes a master's URL, which names no database; timeout is for one batch, dialling
+// included.
+func NewTransport(url string, timeout time.Duration) (Transport, error) {
+	return newRedisTransport(url, timeout)
+}
+
+func newRedisTransport(url string, timeout time.Duration) (*redisTransport, error) {
+	opts, err := redis.ParseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	if opts.DB != 0 {
+		return nil, fmt.Errorf("database %d in the URL of a master: the client's SELECT chooses the database", opts.DB)
+	}
+	waiting := newWaiting(timeout)
+	LockSettings(opts, waiting.limit)
+	t := &redisTransport{
+		options: *opts, timeout: timeout, waiting: waiting,
+		clients: map[int]*redis.Client{}, links: map[*redisLink]struct{}{}, lost: func() {},
+	}
+	t.RedisConn = guard.RedisConn{Client: t.client, Timeout: timeout}
+	return t, nil
+}
+
+func (t *redisTransport) client(db int) *redis.Client {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.clients[db]
+	if c == nil {
+		opts := t.options
+		opts.DB = db
+		c = redis.NewClient(&opts)
+		t.clients[db] = c
+	}
+	return c
+}
+
+// Close closes all connections. The next one may reach another server.
+func (t *redisTransport) Close() {
+	t.mu.Lock()
+	clients, links := t.clients, t.links
+	t.clients, t.links = map[int]*redis.Client{}, map[*redisLink]struct{}{}
+	t.runID = ""
+	t.life++
+	t.mu.Unlock()
+	for _, c := range clients {
+		_ = c.Close()
+	}
+	for k := range links {
+		k.Close()
+	}
+}
+
+func (t *redisTransport) lifeNow() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.life
+}
+
+// keep remembers a link that was dialled for a life of the server, and reports whether that
+// is the one that links may reach.
+func (t *redisTransport) keep(k *redisLink, life uint64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.life != life {
+		return false
+	}
+	t.links[k] = struct{}{}
+	return true
+}
+
+func (t *redisTransport) forget(k *redisLink) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.links, k)
+}
+
+// learn takes how long a batch took, and whether that was in time.
+func (t *redisTransport) learn(f *Flight, err error) {
+	if got := time.Now(); err != nil && !got.Before(f.until) {
+		t.waiting.missed()
+	} else {
+		t.waiting.answered(got.Sub(f.sent))
+	}
+}
+
+// Misses reports whether an error says that the server did not know how to do it: it has
+// not done it, and can in another form.
+func (t *redisTransport) Misses(err error) bool {
+	if err != nil && err.Error() == "ERR syntax error" {
+		t.old.Store(true) // before Redis 7 SET does not combine NX and GET
+		return true
+	}
+	return isNoScript(err)
+}
+
+// decode reads an answer. Error replies are known: Redis does not do a command that it
+// answers with an error.
+func decode(do cell.Op, said any) reply {
+	if refusal, ok := said.(resp.Error); ok {
+		if strings.HasPrefix(string(refusal), "WRONGTYPE ") {
+			return reply{State: register.Counted, Answer: cell.Answer{Found: []cell.Found{{Cell: cell.Parse(string(refusal))}}}}
+		}
+		return reply{State: register.Failed, Err: refusal}
+	}
+	answer, err := do.Decode(said)
+	if err != nil {
+		return reply{State: register.Unknown, Err: err}
+	}
+	return reply{State: register.Counted, Answer: answer}
+}
+
+func isNoScript(err error) bool {
+	return err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT ")
+}
+
+// probes is how often a probe measures the round trip; the shortest counts.
+const probes = 3
+
+// Probe is of Transport.
+func (t *redisTransport) Probe(ctx context.Context) (time.Duration, error) {
+	roundTrip, err := t.probeServer(ctx)
+	if errors.Is(err, errOtherServer) {
+		t.renew()
+		return t.probeServer(ctx)
+	}
+	return roundTrip, err
+}
+
+func (t *redisTransport) probeServer(ctx context.Context) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.waiting.time())
+	defer cancel()
+	client := t.client(0)
+	_, err := client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		pipe.Ping(ctx)
+		for _, s := range cell.Scripts() {
+			pipe.ScriptLoad(ctx, s.Source)
+		}
+		for _, s := range script.All() {
+			pipe.ScriptLoad(ctx, s.Source)
+		}
+		return nil
+	})
+	var said redis.Error
+	if err != nil && !errors.As(err, &said) {
+		return 0, err
+	}
+	if err := client.Ping(ctx).Err(); err != nil {
+		return 0, err // LOADING, for one
+	}
+	best := t.timeout
+	for range probes {
+		start := time.Now()
+		if client.Ping(ctx).Err() == nil {
+			best = min(best, time.Since(start))
+		}
+	}
+	return best, nil
+}
+
+// Do sends one command of database 0, by itself. A nil answer is no error.
+func (t *redisTransport) Do(ctx context.Context, words ...any) (any, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.waiting.time())
+	defer cancel()
+	said, err := t.client(0).Do(ctx, words...).Result()
+	if errors.Is(err, redis.Nil) {
+		return nil, nil
+	}
+	return said, err
+}

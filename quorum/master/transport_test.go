@@ -1,0 +1,138 @@
+package master
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"go.uber.org/goleak"
+
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/register"
+)
+
+// A pool of go-redis' that could not dial has a goroutine that sleeps for a second before it sees
+// that it was closed.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+}
+
+// dial makes a transport to a server.
+func dial(t *testing.T, m *miniredis.Miniredis) *redisTransport {
+	t.Helper()
+	conn, err := newRedisTransport("redis://"+m.Addr(), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	return conn
+}
+
+// told is the answer of one operation over a transport.
+func told(t *testing.T, conn *redisTransport, do cell.Op) reply {
+	t.Helper()
+	o := tellOp(0, do, false)
+	o.whole = true
+	f := &Flight{}
+	f.load([]*op{o})
+	_ = (&Master{transport: conn}).exchange(f)
+	return f.replies[0]
+}
+
+// What an answer means, and that a strange one proves nothing.
+func TestDecode(t *testing.T) {
+	m := miniredis.RunT(t)
+	conn := dial(t, m)
+	if got := told(t, conn, strange{}); got.State != register.Unknown {
+		t.Errorf("a strange answer: %+v", got)
+	}
+	m.SetError("ERR no")
+	if got := told(t, conn, cell.Read{Names: []string{"k"}}); got.State != register.Failed {
+		t.Errorf("an error reply: %+v", got)
+	}
+	m.Close()
+	if got := told(t, conn, cell.Read{Names: []string{"k"}}); got.State != register.Failed {
+		t.Errorf("no connection: %+v", got)
+	}
+}
+
+// strange is a command whose answer nobody understands.
+type strange struct{ cell.Op }
+
+func (strange) Writes() bool     { return false }
+func (strange) Words(bool) []any { return []any{"PING"} }
+func (strange) Decode(any) (cell.Answer, error) {
+	return cell.Answer{}, fmt.Errorf("unexpected answer")
+}
+
+// A panic over one answer is that answer's alone.
+func TestPanicIsContained(t *testing.T) {
+	conn := dial(t, miniredis.RunT(t))
+	if got := told(t, conn, panicky{}); got.State != register.Unknown || !strings.Contains(fmt.Sprint(got.Err), "boom") {
+		t.Errorf("got %+v", got)
+	}
+	if got := told(t, conn, cell.Read{Names: []string{"k"}}); got.State != register.Counted {
+		t.Errorf("the next: %+v", got)
+	}
+}
+
+// panicky is a command whose answer is too much.
+type panicky struct{ strange }
+
+func (panicky) Decode(any) (cell.Answer, error) { panic("boom") }
+
+// A connection that ends while nothing is under way, as by CLIENT KILL or the server's
+// timeout, is noticed then, and costs no batch.
+func TestIdleLinkThatEndsCostsNothing(t *testing.T) {
+	server := miniredis.RunT(t)
+	m := running(t, "redis://"+server.Addr())
+	mustRead(t, m)
+	since := m.Health().Since
+	server.Close()
+	for l := m.first; l.linked(); {
+		time.Sleep(time.Millisecond)
+	}
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	mustRead(t, m)
+	if h := m.Health(); h.Since != since {
+		t.Errorf("it was down: %+v", h)
+	}
+}
+
+// running is a master that works until the test ends.
+func running(t *testing.T, url string) *Master {
+	t.Helper()
+	conn, err := NewTransport(url, 5*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := New("m", conn, slog.New(slog.DiscardHandler), func() float64 { return 0.5 })
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); m.Run(ctx) }()
+	t.Cleanup(func() { stop(); <-done })
+	for m.IsDown() {
+		time.Sleep(time.Millisecond)
+	}
+	return m
+}
+
+func mustRead(t *testing.T, m *Master) {
+	t.Helper()
+	r := Send([]*Master{m}, 0, []cell.Op{cell.Read{Names: []string{"k"}}}, func([]register.Reply) bool { return true })
+	if err := r.Wait(t.Context()); err != nil || r.Replies()[0].State != register.Counted {
+		t.Fatalf("got %+v, %v", r.Replies(), err)
+	}
+}
+
+func (l *lane) linked() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.link != nil
+}
