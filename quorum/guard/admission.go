@@ -1,0 +1,83 @@
+package guard
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/script"
+)
+
+// quarantine puts the master into quarantine, for all proxies.
+func (g *Guard) quarantine(ctx context.Context, v Report, why Reason, claim string) error {
+	_, err := amend(ctx, g.Conn, script.Quarantine, v.Marker, v.Record, g.newRecord(v, why, claim).String())
+	return err
+}
+
+func (g *Guard) newRecord(v Report, why Reason, claim string) marker.Record {
+	return marker.Record{RunID: v.RunID, Nonce: g.set.nonce(), Since: v.Sighting.Told.Milliseconds(), Claim: claim, Reason: string(why)}
+}
+
+// reword has the marker say that the master is not durable (any more).
+func (g *Guard) reword(ctx context.Context, v Report) error {
+	m, _ := markerOf(v)
+	m.Durable = false
+	_, err := amend(ctx, g.Conn, script.Reword, v.Marker, m.String())
+	return err
+}
+
+// admit lets the master vote, for all proxies. more are the further arguments of a proof.
+func (g *Guard) admit(ctx context.Context, v Report, proof string, more ...any) (int64, error) {
+	m := marker.Marker{
+		RunID: v.RunID, ReplID: v.ReplID, Nonce: g.set.nonce(),
+		Durable: v.Durable(), Evicted: v.Evicted, Proof: proof, Address: g.Name,
+	}
+	args := append([]any{v.Marker, v.Record, m.String(), marker.Millis(g.set.longest.Seen()), proof}, more...)
+	did, err := amend(ctx, g.Conn, script.Admit, args...)
+	if err == nil && did == 1 {
+		g.log.Debug("master admitted", "master", g.Name, "proof", proof)
+	}
+	return did, err
+}
+
+// stand notes that the master has no vote, and why.
+func (g *Guard) stand(cause *QuarantineError) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	had := g.withdraw(cause.Why)
+	if had || g.cause.Why != cause.Why {
+		level := slog.LevelWarn
+		if cause.Why == AwaitsFreshStart {
+			level = slog.LevelDebug
+		}
+		g.log.Log(context.Background(), level, "master in quarantine", "master", g.Name, "cause", cause.Error())
+	}
+	g.cause = cause
+}
+
+// Changed is when the master was given its vote or lost it last; zero if it never had one.
+func (g *Guard) Changed() time.Time {
+	if g == nil || g.set.off {
+		return time.Time{}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.changed
+}
+
+// Watches reports whether there is a guard that lets the master vote, and says so.
+func (g *Guard) Watches() bool { return g != nil && !g.set.off }
+
+// Quarantine is why the master does not vote, or nil.
+func (g *Guard) Quarantine() *QuarantineError {
+	if g == nil || g.set.off {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.trust.nonce != "" {
+		return nil
+	}
+	return g.cause
+}

@@ -1,0 +1,161 @@
+package guard
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/script"
+	"redlock-proxy/quorum/vote"
+)
+
+// A marker tells the lineage of the data, not their age: it is the same on a replica, on
+// yesterday's disk, in a snapshot. So beside it stands a sequence, one for each database,
+// which every batch that writes raises. Its field has the marker's nonce and the number of
+// the database: where the data are others, or none, it begins with 1 there, far below
+// script.FirstAge. What a proxy has seen of it, it leaves on the other masters.
+
+const (
+	// ageKept is how long a number that was left on another master stays there.
+	ageKept = 24 * time.Hour
+	// ageRenewed is after how long it is left again although it did not grow.
+	ageRenewed = time.Hour
+)
+
+// ages are the highest numbers seen of sequences, by their fields.
+type ages map[string]int64
+
+func (a ages) saw(field string, n int64) { a[field] = max(a[field], n) }
+
+// isOlder reports whether data with these numbers are older than what was seen.
+func (a ages) isOlder(than ages, nonce string) bool {
+	for field, n := range than {
+		if strings.HasPrefix(field, nonce+"@") && a[field] < n {
+			return true
+		}
+	}
+	return false
+}
+
+// agesLeft is what was left on a master, and when.
+type agesLeft map[string]struct {
+	n  int64
+	at time.Time
+}
+
+// due are the fields and numbers that are to be left there, and notes them as left.
+func (l agesLeft) due(known ages, now time.Time) []any {
+	var words []any
+	for field, n := range known {
+		if last, there := l[field]; !there || last.n < n || now.Sub(last.at) > ageRenewed {
+			words = append(words, field, n)
+			last.n, last.at = n, now
+			l[field] = last
+		}
+	}
+	return words
+}
+
+// age is the highest number known of a sequence of the master.
+func (g *Guard) age(field string) int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return max(g.ages[field], script.FirstAge)
+}
+
+// livingAges are the sequences of the marker that the master votes under.
+func (g *Guard) livingAges() ages {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	living := ages{}
+	for field, n := range g.ages {
+		if g.last.nonce != "" && strings.HasPrefix(field, g.last.nonce+"@") {
+			living[field] = n
+		}
+	}
+	return living
+}
+
+// leaveAges leaves on this master what is known of the others.
+func (g *Guard) leaveAges(ctx context.Context) error {
+	known := ages{}
+	for _, other := range g.set.guards {
+		if other != g {
+			for field, n := range other.livingAges() {
+				known[field] = n
+			}
+		}
+	}
+	words := g.left.due(known, time.Now())
+	if len(words) == 0 {
+		return nil
+	}
+	if _, err := amend(ctx, g.Conn, script.KeepAges, append([]any{marker.Millis(ageKept)}, words...)...); err != nil {
+		clear(g.left) // perhaps it did not arrive
+		return err
+	}
+	return nil
+}
+
+// elsewhere is what the other masters have of a sequence: on how many of them anything
+// stands for database 0, and the highest numbers.
+type elsewhere struct {
+	masters int
+	ages    ages
+}
+
+// supports reports whether a master that holds these numbers under a nonce has all its
+// data, as far as is known: of n masters, q−1 others tell, and none a higher one.
+func (w elsewhere) supports(has ages, nonce string, n int) bool {
+	_, begun := has[marker.InDatabase(nonce, 0)]
+	return begun && w.masters >= vote.Majority(n)-1 && !has.isOlder(w.ages, nonce)
+}
+
+// agesElsewhere asks all other masters that answer, whatever their standing.
+func (g *Guard) agesElsewhere(ctx context.Context, nonce string, has ages) elsewhere {
+	w := elsewhere{ages: ages{}}
+	var fields []any
+	for field := range has {
+		fields = append(fields, field)
+	}
+	for _, other := range g.set.guards {
+		if other == g || other.IsDown() {
+			continue
+		}
+		said, err := other.Conn.Run(ctx, script.KeptAges, fields...)
+		told, _ := texts(said)
+		if err != nil || len(told) != len(fields) {
+			continue
+		}
+		for i, text := range told {
+			n, _ := strconv.ParseInt(text, 10, 64)
+			w.ages.saw(fmt.Sprint(fields[i]), n)
+			if n > 0 && fields[i] == marker.InDatabase(nonce, 0) {
+				w.masters++
+			}
+		}
+	}
+	return w
+}
+
+// ownAges are the master's own numbers of the sequences of a nonce. One that is missing in
+// a database that has one is zero.
+func (g *Guard) ownAges(ctx context.Context, nonce string) (ages, error) {
+	said, err := g.Conn.Run(ctx, script.Sequences, nonce)
+	if err != nil {
+		return nil, err
+	}
+	told, err := texts(said)
+	if err != nil || len(told)%2 != 0 {
+		return nil, fmt.Errorf("unexpected answer %v", said)
+	}
+	has := ages{}
+	for ; len(told) > 0; told = told[2:] {
+		n, _ := strconv.ParseInt(told[1], 10, 64)
+		has[told[0]] = n
+	}
+	return has, nil
+}

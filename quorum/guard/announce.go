@@ -1,0 +1,112 @@
+package guard
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/peer"
+	"redlock-proxy/quorum/guard/script"
+)
+
+// Proxies that share masters but not their settings endanger each other's locks. So each announces
+// itself on each master once a heartbeat; see package peer.
+
+// servers is a hash of the servers that the set has met: proxies may know the same ones by
+// different addresses.
+func (s *Set) servers() string {
+	var ids []string
+	for _, g := range s.guards {
+		g.mu.Lock()
+		id := g.runID
+		g.mu.Unlock()
+		if id == "" || id == Untold {
+			return peer.NoServers
+		}
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	sum := sha256.Sum256([]byte(strings.Join(ids, " ")))
+	return hex.EncodeToString(sum[:8])
+}
+
+// announce tells the master, and so the other proxies, of this one, and hears of those.
+func (g *Guard) announce(ctx context.Context) error {
+	own := peer.Proxy{ID: g.set.id, Masters: len(g.set.guards), Guards: !g.set.off, Servers: g.set.servers()}
+	g.mu.Lock()
+	if g.fittedTold > 0 && (g.step.At.IsZero() || g.step.Judged) && g.doubt.nonce == "" {
+		own.ClockSince, own.At = g.clock.Since, g.fittedTold
+	}
+	g.mu.Unlock()
+	said, err := g.Conn.Run(ctx, script.Announce, own.ID, own.Announcement(), marker.Millis(peer.Heard))
+	if err != nil {
+		return err
+	}
+	told, err := texts(said)
+	if err != nil || len(told) < 2 || len(told)%2 != 0 {
+		return fmt.Errorf("unexpected answer %v", said)
+	}
+	g.hear(own, told[2:])
+	return nil
+}
+
+// hear takes the entries of all proxies.
+func (g *Guard) hear(own peer.Proxy, entries []string) {
+	var others []peer.Proxy
+	for ; len(entries) > 0; entries = entries[2:] {
+		p, ok := peer.Parse(entries[0], entries[1])
+		switch {
+		case !ok:
+		case p.ID == own.ID:
+			own.First = p.First
+		default:
+			others = append(others, p)
+		}
+	}
+	g.mu.Lock()
+	g.proxies, g.outranked = others, nil
+	for _, p := range others {
+		if p.Masters != own.Masters && p.Outranks(own) {
+			g.outranked = &QuarantineError{Why: OtherProxies}
+		}
+	}
+	for _, text := range g.differing(own) {
+		g.set.warn(text)
+	}
+	g.mu.Unlock()
+}
+
+// disagreeFor is for how many announcements in a row another proxy must differ: while a
+// master restarts, the lists do.
+const disagreeFor = 5
+
+// differing counts how often in a row other proxies differed, and returns what has just
+// lasted long enough.
+func (g *Guard) differing(own peer.Proxy) (lasts []string) {
+	found := map[string]int{}
+	for _, p := range g.proxies {
+		text := own.Disagreement(p)
+		if _, counted := found[text]; text == "" || counted {
+			continue
+		}
+		if found[text] = g.differs[text] + 1; found[text] == disagreeFor {
+			lasts = append(lasts, text)
+		}
+	}
+	g.differs = found
+	return lasts
+}
+
+// warn says what is wrong, once.
+func (s *Set) warn(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.warned[text] {
+		s.warned[text] = true
+		s.log.Warn(text)
+	}
+}

@@ -1,0 +1,68 @@
+package guard
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"redlock-proxy/quorum/guard/clock"
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/script"
+	"redlock-proxy/quorum/vote"
+)
+
+// A clock that jumps forward and back between two looks has not moved when it is looked
+// at, but keys have expired in between. So beside each marker stands a canary: a key that
+// lives for canaryLife and is renewed with every heartbeat. Where it is gone, or another
+// one, although it should still live by our clock, and the clock itself fits, time jumped
+// and came back.
+
+// canaryLife is longer than a heartbeat and what a checkup may take. A jump that is shorter
+// than its half is not seen; it can only end leases that were about to end.
+const canaryLife = 2 * Heartbeat
+
+// canary is one that was seen alive, and until when it must live by our clock.
+type canary struct {
+	value string
+	until time.Time
+}
+
+// renewedAt is a canary that was renewed after sent.
+func renewedAt(value string, sent time.Time) canary {
+	return canary{value: value, until: sent.Add(canaryLife - vote.Allowance(canaryLife) - clock.Noise)}
+}
+
+// isMissed reports whether another value, or none, at a moment before now means that time
+// jumped.
+func (c canary) isMissed(value string, now time.Time) bool {
+	return c.value != "" && c.value != value && now.Before(c.until)
+}
+
+// renewCanaries renews the canaries in all databases of a master with this marker, and looks
+// whether they were alive, and how far the sequences went.
+func (g *Guard) renewCanaries(ctx context.Context, stands, nonce string) error {
+	before := g.livingAges()
+	sent := time.Now()
+	said, err := g.Conn.Run(ctx, script.RenewCanaries, stands, g.set.nonce(), marker.Millis(canaryLife), nonce)
+	if err != nil {
+		return err
+	}
+	got := time.Now()
+	told, err := texts(said)
+	if err != nil || len(told)%4 != 0 {
+		return fmt.Errorf("unexpected answer %v", said)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for ; len(told) > 0; told = told[4:] {
+		db, _ := strconv.Atoi(told[0])
+		g.canaryMissed = g.canaryMissed || g.canaries[db].isMissed(told[1], got)
+		g.canaries[db] = renewedAt(told[2], sent)
+		field := marker.InDatabase(nonce, db)
+		n, _ := strconv.ParseInt(told[3], 10, 64)
+		g.older = g.older || n < before[field]
+		g.ages.saw(field, n)
+	}
+	return nil
+}

@@ -1,0 +1,242 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"redlock-proxy/quorum/guard/clock"
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/script"
+)
+
+// errUndecided is the cause of a master of which the state changes with every look.
+var errUndecided = errors.New("its marker changes all the time")
+
+// looks bounds how often one checkup looks again after it changed something.
+const looks = 4
+
+// Checkup looks at a master that answers and does what is next: lets it vote, puts it
+// into quarantine, or gets it out. It returns when to look again. An error takes the
+// master down; an *UnfitError is one.
+func (g *Guard) Checkup(ctx context.Context) (time.Duration, error) {
+	if g == nil {
+		return Heartbeat, nil
+	}
+	if g.set.off {
+		_ = g.announce(ctx) // locks are had without it
+		return Heartbeat, nil
+	}
+	pause, err := g.look(ctx)
+	if err != nil && ctx.Err() == nil { // what is queued still goes out at the end
+		g.Withdraw()
+	}
+	return pause, err
+}
+
+func (g *Guard) look(ctx context.Context) (time.Duration, error) {
+	for n := range looks {
+		v, err := g.Conn.Examine(ctx)
+		if err == nil {
+			err = g.set.fitness(g.index, v)
+		}
+		if err != nil {
+			return 0, err
+		}
+		g.mu.Lock()
+		g.sees(v.Sighting)
+		g.mu.Unlock()
+		if n == 0 {
+			if err := g.announce(ctx); err != nil {
+				return 0, err
+			}
+		}
+		pause, err := g.proceed(ctx, v)
+		if pause > 0 || err != nil {
+			return pause, err
+		}
+	}
+	return 0, errUndecided
+}
+
+// fitness returns an *UnfitError if the master may not vote whatever it holds.
+func (s *Set) fitness(i int, v Report) error {
+	if why := v.Unfit(); why != "" {
+		return &UnfitError{Why: why}
+	}
+	for j, g := range s.guards {
+		switch twin := g.meets(v.RunID, i == j); {
+		case twin && j < i:
+			return &UnfitError{Why: Twin + g.Name}
+		case twin && j > i:
+			g.Wake() // to find out for itself
+		}
+	}
+	return nil
+}
+
+// meets reports whether the master has this run_id, too; or notes it, if it is its own.
+func (g *Guard) meets(runID string, own bool) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if own {
+		g.runID = runID
+		return false
+	}
+	return runID != Untold && g.runID == runID
+}
+
+// proceed does the next thing for a master that told v of itself. A pause of zero asks
+// for another look at once.
+func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err error) {
+	if cause := g.outrankedBy(); cause != nil {
+		g.stand(cause) // and do nothing there: what is enough for us is not for them
+		return Heartbeat, nil
+	}
+	g.set.word.meet(g.index, v.RunID, time.Now())
+	past := g.remember(ctx, v)
+	verdict, why := judge(v, past)
+	if verdict == onBlank && g.set.fresh.isOver() {
+		verdict = onWait
+	}
+	g.set.longest.Saw(g.index, v.Longest, verdict == onTrust)
+	if longest := g.set.longest.Seen(); v.Longest < longest && !verdict.isNew() {
+		if _, err := amend(ctx, g.Conn, script.RaiseLongest, marker.Millis(longest)); err != nil {
+			return 0, err
+		}
+	}
+	if !verdict.isNew() && verdict != onTrust {
+		g.set.fresh.end()
+	}
+	if met := v.RunID + v.Marker + v.Record; g.met != met {
+		g.met = met
+		clear(g.left) // it may have forgotten these, too
+	}
+	if !verdict.isNew() { // which is to stay empty
+		if err := g.leaveAges(ctx); err != nil {
+			return 0, err
+		}
+	}
+	switch verdict {
+	case onTrust:
+		return g.vote(ctx, v)
+	case onReword:
+		return 0, g.reword(ctx, v)
+	case onUnmarked, onBlank:
+		return g.meetUnmarked(ctx, v)
+	case onWait:
+		return g.hold(ctx, v)
+	default:
+		return 0, g.quarantine(ctx, v, why, claimOf(v, past))
+	}
+}
+
+// remember is what the guard knows of the master's past. A clock that moved is the
+// master's, or ours, or it cannot be told: then there is a doubt.
+func (g *Guard) remember(ctx context.Context, v Report) memory {
+	g.mu.Lock()
+	m, _ := marker.Parse(g.last.marker)
+	past := memory{name: g.Name, nonce: g.last.nonce, runID: m.RunID}
+	past.lives = !g.voted.IsZero() && time.Since(g.voted) < leaseWait(g.set.longest.InUse())
+	moved, missed := g.step, g.canaryMissed
+	past.older = g.older
+	g.canaryMissed, g.older = false, false
+	g.mu.Unlock()
+	unjudged := !moved.At.IsZero() && !moved.Judged
+	if !unjudged && !missed {
+		return past
+	}
+	owner := clock.OwnerMaster
+	if unjudged {
+		owner = g.set.whoseClock(ctx, g.index, moved)
+	}
+	if owner == clock.OwnerMaster && !g.set.mayQuarantine(g) {
+		owner = clock.OwnerUnclear
+	}
+	past.stepped = owner == clock.OwnerMaster
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if unjudged {
+		g.step.Judged = true
+		g.clock.Anchor(v.Sighting)
+		g.canaries = map[int]canary{}
+	}
+	switch owner {
+	case clock.OwnerOurs:
+		g.log.Warn("the clock of this process stood still beside that of the machine", "by", moved.Moved)
+	case clock.OwnerUnclear:
+		m, _ := markerOf(v)
+		g.doubt = doubt{nonce: m.Nonce, told: v.Sighting.Told, since: time.Now()}
+	}
+	return past
+}
+
+// vote lets the master vote, unless one of its databases was flushed, or there is a doubt.
+func (g *Guard) vote(ctx context.Context, v Report) (time.Duration, error) {
+	m, _ := markerOf(v)
+	for _, db := range g.doubts() {
+		lost := g.newRecord(v, Flushed, marker.NoClaim)
+		if did, err := amend(ctx, g.Conn, script.Enrol, m.String(), db, lost.String()); err != nil || did != 1 {
+			return 0, err
+		}
+	}
+	g.set.fresh.meet(g.index)
+	if cause := g.objection(m); cause != nil {
+		g.stand(cause)
+		return Heartbeat, nil
+	}
+	g.mu.Lock()
+	if g.trust.nonce == "" && (g.cause.Why != Unproven || g.last.nonce != m.Nonce) {
+		g.log.Info("master votes", "master", g.Name, "proof", m.Proof)
+	}
+	g.give(m.String(), m.Nonce)
+	g.blamed = false
+	g.mu.Unlock()
+	if err := g.renewCanaries(ctx, v.Marker, m.Nonce); err != nil {
+		return 0, err
+	}
+	return g.afterRenewal(), nil
+}
+
+// afterRenewal has another look taken at once if a canary was missed, or a sequence went
+// back.
+func (g *Guard) afterRenewal() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.canaryMissed || g.older {
+		g.withdraw(Unproven)
+		return 0
+	}
+	return Heartbeat
+}
+
+// outrankedBy is set where proxies of another number of masters were there first.
+func (g *Guard) outrankedBy() *QuarantineError {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.outranked
+}
+
+// objection is why this proxy alone does not count the votes of a master with that marker.
+func (g *Guard) objection(m marker.Marker) *QuarantineError {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	longest := g.set.longest.InUse()
+	if g.doubt.isOver(m.Nonce, g.proxies, longest, time.Now()) {
+		g.doubt = doubt{}
+		return nil
+	}
+	return &QuarantineError{Why: ClockStepped, Ready: g.doubt.until(longest)}
+}
+
+// doubts are the databases that seemed to have lost their marker, once.
+func (g *Guard) doubts() []int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var dbs []int
+	for db := range g.doubtful {
+		dbs = append(dbs, db)
+	}
+	clear(g.doubtful)
+	return dbs
+}

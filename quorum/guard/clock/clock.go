@@ -1,0 +1,89 @@
+package clock
+
+import "time"
+
+// A vote counts only if the master's clock went as ours did. GUARD.md shows that what these
+// two constants allow is within vote.Allowance, however many small steps there are.
+const (
+	// rate is how much faster or slower than ours, of 1, a master's clock may run.
+	rate = 0.006
+	// Noise is by how much a master's clock may seem to step beyond that.
+	Noise = time.Millisecond
+)
+
+// Sighting is a look at a master's clock: it told the time, as nanoseconds since
+// 1970, at some moment between Sent and Got by our monotonic clock.
+type Sighting struct {
+	Sent, Got time.Time
+	Told      time.Duration
+}
+
+// IsZero is true where the master did not tell.
+func (s Sighting) IsZero() bool { return s.Told == 0 }
+
+// Clock is what is known of the distance between a master's clock and our monotonic
+// one: it lies between low and high, and was so at a certain time. Every sighting
+// narrows that, and time that passes widens it by rate and no more. So many small
+// steps add up to a large one.
+type Clock struct {
+	epoch     time.Time
+	at        time.Time
+	low, high time.Duration
+	// Since is what the master's clock told when this began.
+	Since time.Duration
+}
+
+// See takes a sighting. If it does not fit, fits is false, moved is the least that
+// the master's clock must have stepped (negative: backward), and nothing is learned.
+func (c *Clock) See(s Sighting) (moved time.Duration, fits bool) {
+	if c.epoch.IsZero() {
+		c.Anchor(s)
+		return 0, true
+	}
+	low, high := s.Told-s.Got.Sub(c.epoch), s.Told-s.Sent.Sub(c.epoch)
+	slack := drifted(s.Got.Sub(c.at))
+	wasLow, wasHigh := c.low-slack, c.high+slack
+	// The way there and back is time, too; but it may be the same time for many lanes, so
+	// nothing widens by it.
+	noise := Noise + drifted(s.Got.Sub(s.Sent))
+	switch {
+	case low > wasHigh+noise:
+		return low - wasHigh, false
+	case high < wasLow-noise:
+		return high - wasLow, false
+	}
+	// Within the noise, but outside of what can be: stay at the edge, and follow no
+	// faster than by the slack.
+	c.low, c.high = min(max(low, wasLow), wasHigh), max(min(high, wasHigh), wasLow)
+	if s.Got.After(c.at) {
+		c.at = s.Got
+	}
+	return 0, true
+}
+
+// drifted is how far two clocks may drift apart in a time.
+func drifted(d time.Duration) time.Duration {
+	return time.Duration(rate * float64(max(0, d)))
+}
+
+// Anchor forgets what was known, and begins with this sighting.
+func (c *Clock) Anchor(s Sighting) {
+	c.epoch, c.at = s.Sent, s.Got
+	c.low, c.high = s.Told-s.Got.Sub(s.Sent), s.Told
+	c.Since = s.Told
+}
+
+// Tells reports whether a step of that size could not have been taken for what is known.
+func (c *Clock) Tells(step time.Duration) bool {
+	return !c.epoch.IsZero() && step.Abs() > c.high-c.low+Noise
+}
+
+// Latest is the latest moment by our clock at which the master's tells such a time.
+func (c *Clock) Latest(told time.Duration) time.Time {
+	return c.epoch.Add(told - c.low + drifted(time.Since(c.at)))
+}
+
+// Told is the most that the master's clock can tell at a moment of ours.
+func (c *Clock) Told(t time.Time) time.Duration {
+	return t.Sub(c.epoch) + c.high + drifted(time.Since(c.at))
+}

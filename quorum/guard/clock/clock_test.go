@@ -1,0 +1,140 @@
+package clock
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"redlock-proxy/quorum/vote"
+)
+
+// trial looks at a master's clock again and again, each time after a pause, over a way
+// there and back, while the clock moves by a step in between.
+type trial struct {
+	start time.Time
+	now   time.Duration // since start
+	skew  time.Duration
+	clock Clock
+}
+
+func newTrial() *trial { return &trial{start: time.Now(), skew: 1e18} }
+
+func (t *trial) look(pause, there, back, step time.Duration) (moved time.Duration, fits bool) {
+	t.skew += step
+	sent := t.now + pause
+	t.now = sent + there + back
+	s := Sighting{Sent: t.start.Add(sent), Got: t.start.Add(t.now), Told: sent + there + t.skew}
+	return t.clock.See(s)
+}
+
+func TestClock(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		name              string
+		there, back, step time.Duration
+		fits              bool
+		moved             time.Duration
+	}{
+		{"stands", ms, ms, 0, true, 0},
+		{"noise", ms, ms, 3 * ms, true, 0},
+		{"forward", ms, ms, 20 * ms, false, 12 * ms}, // less the way there and the slack of a second
+		{"backward", ms, ms, -20 * ms, false, -12 * ms},
+		{"an hour", ms, ms, time.Hour, false, time.Hour - 8*ms},
+		{"a long way there", 90 * ms, 0, 0, true, 0},
+		{"a long way back", 0, 90 * ms, 0, true, 0},
+		{"a step that a long way may hide", 45 * ms, 45 * ms, 30 * ms, true, 0},
+		{"a step that a long way cannot hide", 45 * ms, 45 * ms, 60 * ms, false, 7 * ms},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			trial := newTrial()
+			trial.look(0, ms, ms, 0)
+			moved, fits := trial.look(time.Second, c.there, c.back, c.step)
+			if fits != c.fits || (moved-c.moved).Abs() > 2*ms {
+				t.Errorf("got %v, %v, want %v, %v", moved, fits, c.moved, c.fits)
+			}
+		})
+	}
+}
+
+// TestHiddenStepShowsLater: a slow batch hides a step, the next quick one does not.
+func TestHiddenStepShowsLater(t *testing.T) {
+	trial := newTrial()
+	trial.look(0, 0, time.Millisecond, 0)
+	if _, fits := trial.look(time.Millisecond, 45*time.Millisecond, 45*time.Millisecond, 30*time.Millisecond); !fits {
+		t.Error("a step within the way there and back was seen")
+	}
+	if _, fits := trial.look(time.Millisecond, 0, time.Millisecond, 0); fits {
+		t.Error("the step was never seen")
+	}
+}
+
+// TestManySmallStepsAddUp: each is within the noise, and comes soon after the last.
+func TestManySmallStepsAddUp(t *testing.T) {
+	trial := newTrial()
+	for n := range 100 {
+		if _, fits := trial.look(10*time.Millisecond, 0, time.Millisecond, time.Millisecond); !fits {
+			if n < 2 {
+				t.Errorf("the noise of %d ms was taken for a step", n)
+			}
+			return
+		}
+	}
+	t.Error("100 ms in a second were not seen")
+}
+
+// TestHonestClock: whatever the network does and within the rate that is allowed, it
+// fits.
+func TestHonestClock(t *testing.T) {
+	for seed := range uint64(50) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		trial, rate := newTrial(), (rnd.Float64()*2-1)*rate*0.99
+		for range 500 {
+			pause := time.Duration(rnd.Int64N(int64(time.Second)))
+			there, back := time.Duration(rnd.Int64N(int64(20*time.Millisecond))), time.Duration(rnd.Int64N(int64(20*time.Millisecond)))
+			drift := time.Duration(rate * float64(pause+there+back))
+			if moved, fits := trial.look(pause, there, back, drift); !fits {
+				t.Fatalf("seed %d: moved by %v", seed, moved)
+			}
+		}
+	}
+}
+
+// TestAllowanceCoversWhatIsNotSeen: drift, the noise of a sighting, and Redis's precision
+// of a millisecond together are within what nobody relies on, for every lease.
+func TestAllowanceCoversWhatIsNotSeen(t *testing.T) {
+	for lease := time.Millisecond; lease < 1000*time.Hour; lease += lease/7 + 1 {
+		if unseen := drifted(lease) + Noise + time.Millisecond; unseen > vote.Allowance(lease) {
+			t.Fatalf("%v: %v is not seen, %v is allowed", lease, unseen, vote.Allowance(lease))
+		}
+	}
+}
+
+// TestUnseenStepsNeverExceedTheAllowance: whatever steps a clock makes, between two looks
+// that both fit it has not gained more than drift, noise, and the way to the master of the
+// best look before.
+func TestUnseenStepsNeverExceedTheAllowance(t *testing.T) {
+	for seed := range uint64(200) {
+		rnd := rand.New(rand.NewPCG(seed, 2))
+		trial := newTrial()
+		type moment struct{ at, skew time.Duration }
+		var history []moment
+		const way = 200 * time.Microsecond
+		for range 300 {
+			pause, step := time.Duration(rnd.Int64N(int64(300*time.Millisecond))), time.Duration(rnd.Int64N(int64(4*time.Millisecond)))
+			if rnd.IntN(3) > 0 {
+				step = drifted(pause)
+			}
+			if _, fits := trial.look(pause, way, way, step); !fits {
+				break
+			}
+			history = append(history, moment{trial.now, trial.skew})
+		}
+		for i, from := range history {
+			for _, to := range history[i:] {
+				if gained := to.skew - from.skew; gained > drifted(to.at-from.at)+2*Noise+2*way {
+					t.Fatalf("seed %d: gained %v in %v", seed, gained, to.at-from.at)
+				}
+			}
+		}
+	}
+}

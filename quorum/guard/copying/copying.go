@@ -1,0 +1,276 @@
+package copying
+
+import (
+	"time"
+
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/vote"
+)
+
+// SourcesNeeded is how many voting masters a master that forgot has to copy from, of n
+// in all: so many that one of them is in every majority that its vote may have been a
+// part of. See GUARD.md.
+func SourcesNeeded(n int) int { return n - vote.Majority(n) + 1 }
+
+// Held is what one master holds under a key, and when that ends by our clock (zero:
+// never).
+type Held struct {
+	cell.Cell
+	Ends time.Time
+}
+
+// incarnation tells cells apart by the attempt that created them, and those of others by
+// their value.
+type incarnation string
+
+func (h Held) incarnation() incarnation {
+	if h.Form == cell.Foreign {
+		return incarnation("foreign " + h.Value.Text)
+	}
+	return incarnation(h.Attempt)
+}
+
+// laterThan orders ends: never is last.
+func (h Held) laterThan(other Held) bool {
+	if h.Ends.IsZero() || other.Ends.IsZero() {
+		return h.Ends.IsZero() && !other.Ends.IsZero()
+	}
+	return h.Ends.After(other.Ends)
+}
+
+// View is what one master holds in a database.
+type View map[string]Held
+
+// Census counts which of n masters, of which so many were read as sources, hold what.
+type Census struct{ Masters, Sources int }
+
+// incarnationsOf are those that any of the views has under a key.
+func incarnationsOf(views []View, key string) map[incarnation]bool {
+	all := map[incarnation]bool{}
+	for _, v := range views {
+		if h, there := v[key]; there {
+			all[h.incarnation()] = true
+		}
+	}
+	return all
+}
+
+// holders are the cells of an incarnation; blocks are the blocking copies among them.
+func holders(views []View, key string, of incarnation) (cells, blocks []Held) {
+	for _, v := range views {
+		switch h, there := v[key]; {
+		case !there || h.incarnation() != of:
+		case h.Form == cell.Blocking:
+			blocks = append(blocks, h)
+		default:
+			cells = append(cells, h)
+		}
+	}
+	return cells, blocks
+}
+
+// wholeOf is the incarnation that a majority of all masters, among the sources, holds; at
+// most one does. Empty: none.
+func (c Census) wholeOf(views []View, key string) incarnation {
+	for of := range incarnationsOf(views, key) {
+		if cells, _ := holders(views, key, of); len(cells) >= vote.Majority(c.Masters) {
+			return of
+		}
+	}
+	return ""
+}
+
+// choice is what a master that forgot is to hold under a key.
+type choice int
+
+const (
+	chooseNothing choice = iota
+	chooseCopy           // the value
+	chooseBlock          // that nobody else may have the key
+	chooseLater          // it cannot be told yet
+)
+
+// choose says what a master that forgot is to hold under a key, of the incarnations that
+// were there when the copying began: only these can have been granted with its vote. whole
+// is the incarnation that a majority held in the pass before.
+//
+// An incarnation that a majority holds, twice, is copied. One that a majority may have been
+// granted with the votes of the master itself and of those that are not read is blocked: no
+// rule can tell a lock granted on just these masters from the rest of a released one. What
+// fewer hold is nobody's, and does not grow.
+func (c Census) choose(views []View, key string, first map[incarnation]bool, whole incarnation) (Held, choice) {
+	if now := c.wholeOf(views, key); now != "" && first[now] {
+		if now != whole {
+			return Held{}, chooseLater
+		}
+		cells, _ := holders(views, key, now)
+		return newest(cells), chooseCopy
+	}
+	var possible []Held
+	for of := range first {
+		cells, blocks := holders(views, key, of)
+		found := len(cells) + len(blocks)
+		if unread := c.Masters - 1 - c.Sources; found > 0 && found+unread+1 >= vote.Majority(c.Masters) {
+			possible = append(possible, latest(append(cells, blocks...)))
+		}
+	}
+	switch {
+	case len(possible) == 0:
+		return Held{}, chooseNothing
+	case len(possible) > 1:
+		return Held{}, chooseLater
+	case possible[0].Form == cell.Foreign:
+		return possible[0], chooseCopy
+	default:
+		return blocking(possible[0]), chooseBlock
+	}
+}
+
+// newest is the cell with the highest accepted ballot, for as long as any that has it. What
+// was promised is not copied.
+func newest(cells []Held) Held {
+	var best Held
+	for _, h := range cells {
+		if best.Form == cell.Absent || h.Accepted > best.Accepted || h.Accepted == best.Accepted && h.laterThan(best) {
+			best = h
+		}
+	}
+	switch {
+	case best.Form == cell.Foreign:
+	case best.Accepted == "":
+		best.Cell = cell.Cell{Form: cell.Plain, Attempt: best.Attempt, Value: best.Value}
+	default:
+		best.Promised = best.Accepted
+	}
+	return best
+}
+
+// latest is the one that ends last.
+func latest(cells []Held) Held {
+	best := cells[0]
+	for _, h := range cells[1:] {
+		if h.laterThan(best) {
+			best = h
+		}
+	}
+	return best
+}
+
+func blocking(h Held) Held {
+	return Held{Cell: cell.Cell{Form: cell.Blocking, Attempt: h.Attempt}, Ends: h.Ends}
+}
+
+// Act is what is done to a key of the master that forgot, as script.Fill has it.
+type Act string
+
+const (
+	actPut  Act = "put"
+	actCopy Act = "copy"
+	actDrop Act = "drop"
+)
+
+// Step is one such act.
+type Step struct {
+	Act  Act
+	Key  string
+	Held Held
+}
+
+// Copy is the copy of one database into a master that forgot. It does no I/O.
+type Copy struct {
+	census Census
+	// stepped is set where the master's own remaining times are wrong.
+	stepped bool
+	// first are the incarnations that the sources held in the first pass, by key; own is
+	// what the master itself held then.
+	first map[string]map[incarnation]bool
+	own   View
+	// whole are the incarnations that a majority held in the last pass.
+	whole map[string]incarnation
+	// written is what was written.
+	written map[string]Held
+}
+
+// New begins a copy by what the sources, and the master itself, hold now.
+func New(c Census, stepped bool, own View, sources []View) *Copy {
+	k := &Copy{
+		census: c, stepped: stepped, own: own, first: map[string]map[incarnation]bool{},
+		whole: map[string]incarnation{}, written: map[string]Held{},
+	}
+	for _, v := range sources {
+		for key := range v {
+			if k.first[key] == nil {
+				k.first[key] = incarnationsOf(sources, key)
+				k.whole[key] = k.census.wholeOf(sources, key)
+			}
+		}
+	}
+	return k
+}
+
+// Pass compares the sources once more, and says what is to be done. settled is set where
+// nothing is left open, and nothing was written that has to be looked at again.
+func (k *Copy) Pass(sources []View) (steps []Step, settled bool) {
+	settled = true
+	for key, first := range k.first {
+		h, choice := k.census.choose(sources, key, first, k.whole[key])
+		k.whole[key] = k.census.wholeOf(sources, key)
+		switch choice {
+		case chooseLater:
+			settled = false
+			continue
+		case chooseNothing:
+			steps = append(steps, k.remove(key)...)
+			continue
+		}
+		old, there := k.written[key]
+		same := there && old.String() == h.String()
+		if same && !h.isLonger(old) {
+			continue
+		}
+		settled = settled && same
+		steps = append(steps, Step{k.actFor(key, h), key, h})
+		k.written[key] = h
+	}
+	for key := range k.own {
+		if k.first[key] == nil {
+			steps = append(steps, k.remove(key)...)
+		}
+	}
+	return steps, settled
+}
+
+// actFor leaves a longer time only to what the master has itself, and rightly.
+func (k *Copy) actFor(key string, h Held) Act {
+	if own, there := k.own[key]; there && !k.stepped && own.String() == h.String() {
+		return actCopy
+	}
+	return actPut
+}
+
+// remove takes away what was copied, and what the master held before: its promises, which
+// it may have forgotten, and what no other knows. What others than proxies wrote stays.
+func (k *Copy) remove(key string) (steps []Step) {
+	if h, there := k.written[key]; there {
+		delete(k.written, key)
+		steps = append(steps, Step{actDrop, key, h})
+	}
+	if h, there := k.own[key]; there && h.Form != cell.Foreign {
+		delete(k.own, key)
+		steps = append(steps, Step{actDrop, key, h})
+	}
+	return steps
+}
+
+// sameEnd is by how much two looks at the same end may differ.
+const sameEnd = 10 * time.Millisecond
+
+func (h Held) isLonger(old Held) bool {
+	if !old.Ends.IsZero() {
+		old.Ends = old.Ends.Add(sameEnd)
+	}
+	return h.laterThan(old)
+}
+
+// Keys is how many were written so far, and not removed again.
+func (k *Copy) Keys() int { return len(k.written) }

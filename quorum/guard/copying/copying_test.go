@@ -1,0 +1,180 @@
+package copying
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/quorum/vote"
+
+	"redlock-proxy/quorum/cell"
+)
+
+var (
+	ids        = cell.NumberedSource(big.NewInt(1))
+	attemptA   = ids.Attempt()
+	attemptB   = ids.Attempt()
+	now        = time.Now()
+	b1, b2, b3 = ids.Ballot(1), ids.Ballot(2), ids.Ballot(3)
+)
+
+func plain(a cell.Attempt, left time.Duration) Held {
+	return Held{cell.Cell{Form: cell.Plain, Attempt: a, Value: cell.Value{Present: true, Text: "t"}}, now.Add(left)}
+}
+
+func register(a cell.Attempt, promised, accepted cell.Ballot, text string) Held {
+	v := cell.Value{Present: text != "", Text: text}
+	return Held{cell.Cell{Form: cell.Register, Attempt: a, Promised: promised, Accepted: accepted, Value: v}, now.Add(time.Minute)}
+}
+
+func block(a cell.Attempt) Held {
+	return Held{cell.Cell{Form: cell.Blocking, Attempt: a}, now.Add(time.Minute)}
+}
+
+func foreign(text string) Held {
+	return Held{Cell: cell.Cell{Form: cell.Foreign, Value: cell.Value{Present: true, Text: text}}}
+}
+
+func viewsWith(key string, all ...Held) []View {
+	var views []View
+	for _, h := range all {
+		v := View{}
+		if h.Form != cell.Absent {
+			v[key] = h
+		}
+		views = append(views, v)
+	}
+	return views
+}
+
+// TestChoose: of five masters, four or three are sources.
+func TestChoose(t *testing.T) {
+	none := Held{}
+	a, b := plain(attemptA, time.Minute), plain(attemptB, time.Minute)
+	for _, c := range []struct {
+		name  string
+		cells []Held
+		whole incarnation // in the pass before
+		want  choice
+		text  string // what stands then
+	}{
+		{"nobody holds it", []Held{none, none, none, none}, "", chooseNothing, ""},
+		{"a majority, twice", []Held{a, a, a, none}, a.incarnation(), chooseCopy, a.String()},
+		{"a majority, once", []Held{a, a, a, none}, "", chooseLater, ""},
+		{"a majority, another one before", []Held{a, a, a, none}, b.incarnation(), chooseLater, ""},
+		{"two: granted with the master's own vote, or a leftover", []Held{a, a, none, none}, "", chooseBlock, block(attemptA).String()},
+		{"two that had been three", []Held{a, a, none, none}, a.incarnation(), chooseBlock, block(attemptA).String()},
+		{"one of four is a leftover", []Held{a, none, none, none}, "", chooseNothing, ""},
+		{"one of three may be a lock", []Held{a, none, none}, "", chooseBlock, block(attemptA).String()},
+		{"a holder and a blocking copy", []Held{a, block(attemptA), none, none}, "", chooseBlock, block(attemptA).String()},
+		{"blocking copies are no holders", []Held{a, a, block(attemptA), none}, a.incarnation(), chooseBlock, block(attemptA).String()},
+		{"two against one", []Held{a, a, b, none}, "", chooseBlock, block(attemptA).String()},
+		{"two against two", []Held{a, a, b, b}, "", chooseLater, ""},
+		{"one against one, of three", []Held{a, b, none}, "", chooseLater, ""},
+		{"three against one", []Held{a, a, a, b}, a.incarnation(), chooseCopy, a.String()},
+		{"promises are not copied", []Held{register(attemptA, b1, "", "t"), a, a, none}, a.incarnation(), chooseCopy, a.String()},
+		{"the highest ballot", []Held{register(attemptA, b3, b2, "v"), register(attemptA, b2, b1, "u"), a, none}, a.incarnation(),
+			chooseCopy, register(attemptA, b2, b2, "v").String()},
+		{"a value of others that two hold", []Held{foreign("v"), foreign("v"), none, none}, "", chooseCopy, "v"},
+		{"a value of others that one holds", []Held{foreign("v"), none, none, none}, "", chooseNothing, ""},
+		{"two values of others", []Held{foreign("v"), foreign("v"), foreign("w"), foreign("w")}, "", chooseLater, ""},
+		{"a value of others and an attempt", []Held{foreign("v"), foreign("v"), a, none}, "", chooseCopy, "v"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			views := viewsWith("k", c.cells...)
+			first := incarnationsOf(views, "k")
+			got, how := Census{5, len(views)}.choose(views, "k", first, c.whole)
+			if how != c.want || got.String() != c.text {
+				t.Errorf("got %d, %q, want %d, %q", how, got.String(), c.want, c.text)
+			}
+			if _, how := (Census{5, len(views)}).choose(views, "k", nil, c.whole); how != chooseNothing {
+				t.Errorf("what came after the copying began was chosen: %d", how)
+			}
+		})
+	}
+}
+
+// TestChosenIsWhatMayBeGranted tries all sets of holders of one attempt among all masters,
+// the one that forgot included, and all sets of sources: whatever a majority held when it
+// forgot is copied or blocked, and what is copied had a majority without it.
+func TestChosenIsWhatMayBeGranted(t *testing.T) {
+	for _, n := range []int{3, 4, 5, 6, 7} {
+		for holders := range 1 << n {
+			for sources := range 1 << (n - 1) { // the last one forgot
+				var views []View
+				k := 0
+				for i := range n - 1 {
+					switch {
+					case sources&(1<<i) == 0:
+					case holders&(1<<i) == 0:
+						views = append(views, View{})
+					default:
+						views = append(views, View{"k": plain(attemptA, time.Minute)})
+						k++
+					}
+				}
+				if len(views) < SourcesNeeded(n) {
+					continue
+				}
+				granted := 0
+				for i := range n {
+					granted += holders >> i & 1
+				}
+				_, how := Census{n, len(views)}.choose(views, "k", incarnationsOf(views, "k"), plain(attemptA, 0).incarnation())
+				forgot := holders>>(n-1)&1 == 1
+				if forgot && granted >= vote.Majority(n) && how != chooseCopy && how != chooseBlock {
+					t.Fatalf("n %d, holders %b, sources %b: a lock is not kept", n, holders, sources)
+				}
+				if how == chooseCopy && k < vote.Majority(n) {
+					t.Fatalf("n %d, holders %b, sources %b: a leftover grows", n, holders, sources)
+				}
+			}
+		}
+	}
+}
+
+// TestPasses: what is done by each pass, in a row of them.
+func TestPasses(t *testing.T) {
+	a, b := plain(attemptA, time.Minute), plain(attemptB, time.Minute)
+	none := Held{}
+	longer := plain(attemptA, time.Hour)
+	own := View{
+		"kept": foreign("v"), "stale": plain(attemptB, time.Hour), "promised": register(attemptA, b3, "", "t"), "k": a,
+	}
+	first := viewsWith("k", a, a, a, none)
+	first[0]["promised"], first[1]["promised"], first[2]["promised"] = a, a, a
+	c := New(Census{5, 4}, false, own, first)
+	later := func(views []View) []View {
+		for _, v := range views[:3] {
+			v["promised"] = a
+		}
+		return views
+	}
+	for n, pass := range []struct {
+		views   []View
+		want    string
+		settled bool
+	}{
+		{later(viewsWith("k", a, a, a, none)), "copy k plain, drop stale plain, put promised plain", false},
+		{later(viewsWith("k", a, a, a, none)), "", true},
+		{later(viewsWith("k", longer, a, a, none)), "copy k plain", true},
+		{later(viewsWith("k", a, a, none, none)), "put k blocking", false},
+		{later(viewsWith("k", b, b, b, none)), "drop k blocking, drop k plain", true},
+	} {
+		steps, settled := c.Pass(pass.views)
+		var got []string
+		for _, s := range steps {
+			form := map[cell.Form]string{cell.Plain: "plain", cell.Blocking: "blocking", cell.Register: "register"}[s.Held.Form]
+			got = append(got, fmt.Sprint(s.Act, " ", s.Key, " ", form))
+		}
+		slices.SortFunc(got, func(x, y string) int { return strings.Compare(x[4:], y[4:]) })
+		want := strings.Split(pass.want, ", ")
+		slices.SortFunc(want, func(x, y string) int { return strings.Compare(x[min(4, len(x)):], y[min(4, len(y)):]) })
+		if strings.Join(got, ", ") != strings.Join(want, ", ") || settled != pass.settled {
+			t.Errorf("pass %d: got %q, settled %v, want %q, %v", n, got, settled, want, pass.settled)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package copying
+
+import (
+	"fmt"
+	"math/bits"
+	"testing"
+
+	"redlock-proxy/quorum/vote"
+)
+
+// TestSourcesMeetEveryMajority shows that a master which forgot may copy from any
+// SourcesNeeded(n) masters that vote: whatever granted granted a lock with its vote,
+// and whichever others are in quarantine, one of the sources was in that granted. And
+// that one source less is not enough.
+func TestSourcesMeetEveryMajority(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 4, 5, 6, 7} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			missed := false
+			for granted := range uint(1) << n {
+				if bits.OnesCount(granted) < vote.Majority(n) {
+					continue
+				}
+				for forgot := range n {
+					if granted&(1<<forgot) != 0 {
+						missed = allSources(t, n, granted, forgot) || missed
+					}
+				}
+			}
+			if n > 2 && !missed {
+				t.Error("one source less would be enough, too")
+			}
+		})
+	}
+}
+
+// allSources tries all sets of sources, which leave all sets of others in quarantine. It
+// reports whether one less than needed can miss the granted.
+func allSources(t *testing.T, n int, granted uint, forgot int) (missed bool) {
+	for quarantined := range uint(1) << n {
+		if quarantined&(1<<forgot) == 0 {
+			continue
+		}
+		voting := (uint(1)<<n - 1) &^ quarantined
+		for sources := voting; sources != 0; sources = (sources - 1) & voting {
+			switch meets := sources&granted != 0; {
+			case bits.OnesCount(sources) >= SourcesNeeded(n) && !meets:
+				t.Fatalf("granted %b, forgot %d: the sources %b miss it", granted, forgot, sources)
+			case bits.OnesCount(sources) == SourcesNeeded(n)-1 && !meets:
+				missed = true
+			}
+		}
+	}
+	return missed
+}
+
+// TestMajorityAmongSourcesIsNoLoser: if a granted of all masters, among the sources,
+// holds one value, then no lock with another value that the master agreed to is alive:
+// a master of its granted that votes would hold that.
+func TestMajorityAmongSourcesIsNoLoser(t *testing.T) {
+	for _, n := range []int{3, 5, 7} {
+		for granted := range uint(1) << n {
+			for holders := range uint(1) << n {
+				enough := bits.OnesCount(granted) >= vote.Majority(n) && bits.OnesCount(holders) >= vote.Majority(n)
+				if enough && granted&holders == 0 {
+					t.Fatalf("n %d: %b and %b do not meet", n, granted, holders)
+				}
+			}
+		}
+	}
+}

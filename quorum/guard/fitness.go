@@ -1,0 +1,199 @@
+package guard
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"redlock-proxy/quorum/guard/clock"
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/peer"
+)
+
+// UnfitError says why a master is not asked at all: a lock there cannot be relied on.
+type UnfitError struct {
+	// Why is a sentence about the master, as in "it is a replica".
+	Why string
+}
+
+// Error is the sentence.
+func (e *UnfitError) Error() string { return e.Why }
+
+// What makes a master unfit. Twin is followed by the name of the other.
+const (
+	whyReplica = "it is a replica: a lock there is gone with its next synchronisation"
+	Twin       = "it is the same server as "
+	whyProxy   = "it is a redlock-proxy: a master is a Redis of its own"
+)
+
+// whyPolicy is what makes a master with this maxmemory-policy unfit.
+func whyPolicy(policy string) string {
+	return "maxmemory-policy " + policy + " may evict a lock: set noeviction"
+}
+
+// Report are what a master says of itself. What it does not tell is zero.
+type Report struct {
+	Version, RunID, ReplID, Role, Policy string
+	Uptime                               time.Duration
+	Evicted                              int64
+	// Appendfsync is that setting, "off" where it writes no append-only file.
+	Appendfsync string
+	// RewriteUnsynced is no-appendfsync-on-rewrite: then "always" does not mean that.
+	RewriteUnsynced bool
+	// Proxy is set where it is no Redis but a proxy such as this one, or this one itself.
+	Proxy bool
+	// Empty is set where it holds no key in any database, but for the list of proxies and a
+	// quarantine record.
+	Empty bool
+	// Databases are those that hold keys.
+	Databases []int
+	// Marker and Record are the values of these keys, Longest that of the record of the
+	// longest TTL.
+	Marker, Record string
+	Longest        time.Duration
+	Sighting       clock.Sighting
+	// Differences are what proxies have differently that announced themselves there.
+	Differences []string
+}
+
+// Untold stands for a run_id or master_replid that a server does not tell.
+const Untold = "-"
+
+// readInfo takes what is needed out of the answer to INFO.
+func (v *Report) readInfo(text string) {
+	info := infoFields(text)
+	v.Version, v.Role, v.Policy = info["redis_version"], info["role"], info["maxmemory_policy"]
+	v.RunID, v.ReplID = orUntold(info["run_id"]), orUntold(info["master_replid"])
+	seconds, _ := strconv.ParseInt(info["uptime_in_seconds"], 10, 64)
+	v.Uptime = time.Duration(seconds) * time.Second
+	v.Evicted, _ = strconv.ParseInt(info["evicted_keys"], 10, 64)
+	_, v.Proxy = info["redlock_masters"]
+	v.Databases = databasesIn(info)
+	if info["aof_enabled"] == "0" {
+		v.Appendfsync = "off"
+	}
+}
+
+// ReadInfo is what an answer to INFO tells.
+func ReadInfo(text string) Report {
+	var v Report
+	v.readInfo(text)
+	return v
+}
+
+// infoFields are the lines of INFO, by name.
+func infoFields(text string) map[string]string {
+	info := map[string]string{}
+	for line := range strings.SplitSeq(text, "\r\n") {
+		if name, value, ok := strings.Cut(line, ":"); ok {
+			info[name] = value
+		}
+	}
+	return info
+}
+
+// databasesIn are the databases with keys that INFO tells of.
+func databasesIn(info map[string]string) []int {
+	var found []int
+	for name := range info {
+		number, ok := strings.CutPrefix(name, "db")
+		if db, err := strconv.Atoi(number); ok && err == nil && db >= 0 {
+			found = append(found, db)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// hasDatabases reports whether there is any database with keys, but for database 0 if that
+// may have some.
+func (v *Report) hasDatabases(but0 bool) bool {
+	return slices.ContainsFunc(v.Databases, func(db int) bool { return db != 0 || !but0 })
+}
+
+// readProxies takes the entries of those that are living.
+func (v *Report) readProxies(entries map[string]string) {
+	var living []peer.Proxy
+	for id, entry := range entries {
+		if p, ok := peer.Parse(id, entry); ok && (v.Sighting.Told-p.Announced).Abs() < peer.Heard {
+			living = append(living, p)
+		}
+	}
+	v.Differences = peer.Disagreements(living)
+}
+
+func orUntold(s string) string {
+	if s == "" {
+		return Untold
+	}
+	return s
+}
+
+// Durable reports whether every write is on disk before it is answered.
+func (v Report) Durable() bool { return v.Appendfsync == "always" && !v.RewriteUnsynced }
+
+// Unfit says why the master may not vote whatever it holds, or nothing.
+func (v Report) Unfit() string {
+	switch {
+	case v.Proxy:
+		return whyProxy
+	case v.Role != "" && v.Role != "master":
+		return whyReplica
+	case v.Policy != "" && v.Policy != "noeviction":
+		return whyPolicy(v.Policy)
+	default:
+		return ""
+	}
+}
+
+// Says is what proxies have left on the master to prove, or to deny, that it has all its
+// data: "votes", "unmarked", or why it does not vote; and for a quarantine, since when it
+// lasts by the master's clock.
+func (v Report) Says() (state string, since time.Duration) {
+	verdict, why := judge(v, memory{})
+	r, recorded := marker.ParseRecord(v.Record)
+	switch {
+	case verdict == onTrust:
+		return "votes", 0
+	case verdict == onUnmarked:
+		return "unmarked", 0
+	case (verdict == onWait || verdict == onBlank) && recorded:
+		return "quarantine: " + Reason(r.Reason).Sentence(1), v.Sighting.Told - time.Duration(r.Since)*time.Millisecond
+	default:
+		return "not proved: " + why.Sentence(1), 0
+	}
+}
+
+// Votes reports whether the master's marker is of its present life, so that a proxy which
+// starts now would count its votes.
+func (v Report) Votes() bool {
+	verdict, _ := judge(v, memory{})
+	return verdict == onTrust || verdict == onReword
+}
+
+// IsNew reports whether no proxy has used the master since it was empty, as far as it tells:
+// it is new, or without its data.
+func (v Report) IsNew() bool {
+	verdict, _ := judge(v, memory{})
+	return verdict.isNew() && v.Empty && v.Longest == 0
+}
+
+// Bound is up to which TTL the master may have forgotten locks, where its quarantine record
+// says so.
+func (v Report) Bound() (ttl time.Duration, known bool) {
+	r, recorded := marker.ParseRecord(v.Record)
+	return r.Bound, recorded && r.Bounded
+}
+
+// RunID is the run_id in an answer to INFO, or Untold.
+func RunID(info string) string { return orUntold(infoFields(info)["run_id"]) }
+
+// markerOf reads the marker that a master told of.
+func markerOf(v Report) (m marker.Marker, ok bool) {
+	text, ok := marker.OfDatabase0(v.Marker)
+	if !ok {
+		return marker.Marker{}, false
+	}
+	return marker.Parse(text)
+}

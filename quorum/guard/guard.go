@@ -1,0 +1,234 @@
+package guard
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"redlock-proxy/quorum/guard/clock"
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/peer"
+	"redlock-proxy/quorum/guard/script"
+)
+
+// Guard stands at one master and lets a vote count only if the master proves, with the
+// very batch, that it is the one which was admitted: that its sequence went on, its canary
+// lives, and its clock went as ours did. Whether and when a master is admitted is found out
+// by Checkup. A nil Guard lets all votes count.
+type Guard struct {
+	set *Set
+	// index is the master's number in the set.
+	index int
+	Master
+	log *slog.Logger
+	// left are the ages of other masters that were left on this one while it told met of
+	// itself. Only Checkup uses them.
+	left agesLeft
+	met  string
+
+	mu    sync.Mutex
+	clock clock.Clock
+	// trust is that under which the master's votes count; last is the one before, or the
+	// same. term counts how often it was given or taken.
+	trust, last trust
+	term        uint64
+	// changed is when it was given or taken last.
+	changed time.Time
+	// voted is when a vote was counted last.
+	voted time.Time
+	// cause is why the master does not vote; it means nothing while it does.
+	cause *QuarantineError
+	// enrolled are the databases that have the marker. doubtful are those that seemed to
+	// have lost it.
+	enrolled, doubtful map[int]bool
+	// ages are the highest numbers seen of its sequences, canaries those by database.
+	ages     ages
+	canaries map[int]canary
+	// canaryMissed is set where a canary was missed, older where a sequence went back.
+	canaryMissed, older bool
+	// runID is the server's, as of the last checkup.
+	runID string
+	// fitted is the last sighting of its clock that fitted, fittedNo its number, fittedTold
+	// what it told, and fittedBoot when it was by the machine's clock; step is the last
+	// that did not fit.
+	fitted     time.Time
+	fittedNo   uint64
+	fittedTold time.Duration
+	fittedBoot time.Duration
+	step       clock.Step
+	// doubt is why this proxy alone does not count its votes. blamed is set where this
+	// proxy put it into quarantine for its clock, until it votes again.
+	doubt  doubt
+	blamed bool
+	// proxies are the others that were heard of there; outranked is set where another one
+	// goes on and this one does not.
+	proxies   []peer.Proxy
+	outranked *QuarantineError
+	differs   map[string]int
+	// watched is the quarantine record seen last, and since when by our clock.
+	watched      string
+	watchedSince time.Time
+}
+
+// trust is a marker under which a master votes.
+type trust struct {
+	// marker is as it stands in each database, without the number of that.
+	marker, nonce string
+	term          uint64
+}
+
+func newGuard(s *Set, index int, m Master) *Guard {
+	return &Guard{
+		set: s, index: index, Master: m, log: s.log, left: agesLeft{},
+		cause:    &QuarantineError{Why: Unproven},
+		enrolled: map[int]bool{}, doubtful: map[int]bool{}, ages: ages{}, canaries: map[int]canary{},
+	}
+}
+
+// trusted is what the master's votes count under; empty: they do not.
+func (g *Guard) trusted() trust {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.trust
+}
+
+func (g *Guard) isEnrolled(db int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.enrolled[db]
+}
+
+// enrol makes sure that a database has the marker before a vote is asked of it. Where it
+// had one and lost it, the master is in quarantine from then on.
+func (g *Guard) enrol(ctx context.Context, db int, under trust) {
+	m, _ := marker.Parse(under.marker)
+	lost := marker.Record{RunID: m.RunID, Nonce: g.set.nonce(), Since: g.told().Milliseconds(), Claim: marker.NoClaim, Reason: string(Flushed)}
+	did, err := amend(ctx, g.Conn, script.Enrol, under.marker, db, lost.String())
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err == nil && did == 1 && g.trust.term == under.term {
+		g.enrolled[db] = true
+		g.ages.saw(marker.InDatabase(under.nonce, db), script.FirstAge)
+		return
+	}
+	g.suspend(Unproven)
+}
+
+// told is what the master's clock would tell now.
+func (g *Guard) told() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.clock.Told(time.Now())
+}
+
+// Weigh says why the votes of a batch do not count, or nil. What the master said may have
+// been done all the same. It is called once for each batch that left.
+func (g *Guard) Weigh(w *Check) error {
+	if g == nil || w.guard == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.counts(w.trust, &w.look) {
+		return nil
+	}
+	return g.cause
+}
+
+// counts reports whether votes count at the end of which the master was looked at. What it
+// sees amiss suspends the master until the prober has had a look.
+func (g *Guard) counts(under trust, p *look) bool {
+	fits := true
+	if !p.sighting.IsZero() {
+		fits = g.sees(p.sighting)
+	}
+	switch {
+	case under.nonce == "" || g.trust.term != under.term:
+		return false
+	case p.sighting.IsZero() || !fits || !p.number:
+		g.suspend(Unproven)
+		return false
+	case p.sequence < p.floor || p.writes && p.sequence == p.floor:
+		g.doubtful[p.db] = true
+		g.older = g.older || p.sequence >= script.FirstAge
+		g.suspend(Unproven)
+		return false
+	case g.canaries[p.db].isMissed(p.canary, p.sighting.Got):
+		g.canaryMissed = true
+		g.suspend(Unproven)
+		return false
+	}
+	g.ages.saw(p.field, p.sequence)
+	g.voted = p.sighting.Got
+	return true
+}
+
+// sees takes a sighting of the master's clock.
+func (g *Guard) sees(s clock.Sighting) bool {
+	moved, fits := g.clock.See(s)
+	boot, no := g.set.boot(), g.set.sightings.Add(1)
+	if fits {
+		g.fitted, g.fittedNo, g.fittedTold, g.fittedBoot = s.Got, no, s.Told, boot
+		return true
+	}
+	missed := time.Duration(0)
+	if boot > 0 && g.fittedBoot > 0 {
+		missed = boot - g.fittedBoot - s.Got.Sub(g.fitted)
+	}
+	g.step = clock.Step{At: s.Got, Moved: moved, Number: no, Missed: missed}
+	return false
+}
+
+// suspend takes the vote away until the prober has had a look.
+func (g *Guard) suspend(why Reason) {
+	if g.withdraw(why) {
+		g.Wake()
+	}
+}
+
+// withdraw takes the vote away, also from what is under way, and reports whether there was
+// one.
+func (g *Guard) withdraw(why Reason) bool {
+	if g.trust.nonce == "" {
+		return false
+	}
+	g.term++
+	g.changed = time.Now()
+	g.trust, g.cause = trust{}, &QuarantineError{Why: why}
+	return true
+}
+
+// Withdraw takes the vote away until the next Checkup: a connection that is about to be
+// used, or the next one, reaches another server than those before. No answer that is under
+// way counts any more.
+func (g *Guard) Withdraw() {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.withdraw(Unproven)
+}
+
+// give has the master's votes count from now on, under a marker with that nonce.
+func (g *Guard) give(under, nonce string) {
+	if g.trust.nonce == nonce {
+		g.trust.marker, g.last.marker = under, under
+		return
+	}
+	if g.last.nonce != nonce {
+		g.enrolled, g.canaries = map[int]bool{}, map[int]canary{}
+		for field := range g.ages {
+			if strings.HasPrefix(field, g.last.nonce+"@") {
+				delete(g.ages, field)
+			}
+		}
+	}
+	g.term++
+	g.changed = time.Now()
+	g.trust = trust{marker: under, nonce: nonce, term: g.term}
+	g.last = g.trust
+	g.ages.saw(marker.InDatabase(nonce, 0), script.FirstAge)
+}

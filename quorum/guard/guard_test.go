@@ -1,0 +1,126 @@
+package guard
+
+import (
+	"testing"
+	"time"
+
+	"redlock-proxy/quorum/guard/clock"
+	"redlock-proxy/quorum/guard/script"
+)
+
+// TestVotesThatCount: of a batch's votes those do whose sequence went on, whose canary lives, whose
+// clock fits, and during which the master's vote was not withdrawn. An answer from before the
+// master forgot, and was admitted again, comes too late.
+func TestVotesThatCount(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	told := clock.Sighting{Sent: now, Got: now.Add(time.Millisecond), Told: time.Hour}
+	on := trust{marker: "m", nonce: "n", term: 3}
+	again := trust{marker: "m", nonce: "n", term: 4}
+	well := look{writes: true, field: "n@0", floor: script.FirstAge + 7, sequence: script.FirstAge + 8, number: true, canary: "c", sighting: told}
+	with := func(change func(p *look)) look {
+		p := well
+		change(&p)
+		return p
+	}
+	for _, c := range []struct {
+		name          string
+		known, expect trust
+		part          look
+		want, stays   bool
+	}{
+		{"all is well", on, on, well, true, true},
+		{"another proxy's batch was in between", on, on, with(func(p *look) { p.sequence += 5 }), true, true},
+		{"the sequence stands", on, on, with(func(p *look) { p.sequence-- }), false, false},
+		{"the sequence stands, and it only reads", on, on, with(func(p *look) { p.sequence--; p.writes = false }), true, true},
+		{"the sequence went back", on, on, with(func(p *look) { p.sequence -= 2; p.writes = false }), false, false},
+		{"the sequence begins anew", on, on, with(func(p *look) { p.sequence = 1 }), false, false},
+		{"no number", on, on, with(func(p *look) { p.number = false }), false, false},
+		{"no answer", on, on, with(func(p *look) { p.number, p.sighting = false, clock.Sighting{} }), false, false},
+		{"the canary is gone", on, on, with(func(p *look) { p.canary = "" }), false, false},
+		{"another canary", on, on, with(func(p *look) { p.canary = "d" }), false, false},
+		{"a database without a canary as yet", on, on, with(func(p *look) { p.db, p.canary = 3, "" }), true, true},
+		{"in quarantine when it was sent", on, trust{}, well, false, true},
+		{"in quarantine since", trust{}, on, well, false, false},
+		{"suspended meanwhile", again, on, well, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := newGuard(NewSet(Options{SinceBoot: func() time.Duration { return 0 }}, nil), 0, Master{Wake: func() {}})
+			g.trust = c.known
+			g.canaries[0] = canary{value: "c", until: now.Add(time.Second)}
+			if got := g.counts(c.expect, &c.part); got != c.want || (g.trust.nonce != "") != c.stays {
+				t.Errorf("counts: %v, still votes: %v, want %v, %v", got, g.trust.nonce != "", c.want, c.stays)
+			}
+		})
+	}
+}
+
+func TestWithdrawnVoteDoesNotComeBackForWhatIsUnderWay(t *testing.T) {
+	g := newGuard(NewSet(Options{}, nil), 0, Master{Wake: func() {}})
+	g.give("m", "n")
+	before := g.trusted()
+	g.Withdraw()
+	g.give("m", "n")
+	if after := g.trusted(); after.nonce != "n" || after.term == before.term {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+}
+
+func TestAgesOfData(t *testing.T) {
+	seen := ages{"n@0": 10, "n@3": 5, "other@0": 99}
+	for _, c := range []struct {
+		has   ages
+		older bool
+	}{
+		{ages{"n@0": 10, "n@3": 5}, false},
+		{ages{"n@0": 11, "n@3": 9, "n@4": 1}, false},
+		{ages{"n@0": 9, "n@3": 5}, true},
+		{ages{"n@0": 10, "n@3": 4}, true},
+		{ages{"n@0": 10}, true},
+	} {
+		if got := c.has.isOlder(seen, "n"); got != c.older {
+			t.Errorf("%v: older %v", c.has, got)
+		}
+	}
+	for _, c := range []struct {
+		masters int
+		seen    ages
+		want    bool
+	}{{2, ages{"n@0": 10}, true}, {1, ages{"n@0": 10}, false}, {4, ages{"n@0": 11}, false}, {2, ages{}, true}} {
+		if got := (elsewhere{c.masters, c.seen}).supports(ages{"n@0": 10}, "n", 5); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+	left, now := agesLeft{}, time.Now()
+	if words := left.due(ages{"n@0": 10}, now); len(words) != 2 {
+		t.Errorf("first: %v", words)
+	}
+	if words := left.due(ages{"n@0": 10}, now); words != nil {
+		t.Errorf("again: %v", words)
+	}
+	if words := left.due(ages{"n@0": 11}, now); len(words) != 2 {
+		t.Errorf("grown: %v", words)
+	}
+	if words := left.due(ages{"n@0": 11}, now.Add(2*ageRenewed)); len(words) != 2 {
+		t.Errorf("old: %v", words)
+	}
+}
+
+func TestCanaryIsMissed(t *testing.T) {
+	sent := time.Now()
+	c := renewedAt("c", sent)
+	for _, x := range []struct {
+		value string
+		after time.Duration
+		want  bool
+	}{
+		{"c", time.Second, false}, {"", time.Second, true}, {"d", time.Second, true},
+		{"", canaryLife, false}, {"", canaryLife - canaryLife/100 - 4*time.Millisecond, true},
+	} {
+		if got := c.isMissed(x.value, sent.Add(x.after)); got != x.want {
+			t.Errorf("%q after %v: %v", x.value, x.after, got)
+		}
+	}
+	if (canary{}).isMissed("", sent) {
+		t.Error("what was never seen is missed")
+	}
+}

@@ -1,0 +1,190 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"redlock-proxy/quorum/guard/copying"
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/script"
+	"redlock-proxy/quorum/vote"
+)
+
+const (
+	// grace is how long a master is in quarantine before it can catch up: longer than
+	// a round may take that its vote counted in. The rest is for clocks that do not run
+	// alike.
+	grace = vote.RoundLimit + vote.RoundLimit/10
+	// moreSources is how much longer a proxy waits that does not reach all the others: one
+	// that does can tell more leftovers from locks.
+	moreSources = Heartbeat
+	// catchUpTime is what a catch-up is announced to take.
+	catchUpTime = time.Second
+	// catchUpPause is the wait after one that did not succeed.
+	catchUpPause = 50 * time.Millisecond
+	// allLooked is how long it takes until every proxy that lives and reaches the
+	// master has met it again, left there what it knows, or objected.
+	allLooked = 2*Heartbeat + grace
+)
+
+// hold keeps the master in quarantine until it caught up, proved that it forgot nothing, or
+// the longest lease is over. All of these waits are by our own monotonic clock, since this
+// proxy first saw the record: what the master's clock did meanwhile does not matter.
+func (g *Guard) hold(ctx context.Context, v Report) (time.Duration, error) {
+	r, _ := marker.ParseRecord(v.Record)
+	watched := g.watch(r, v.Sighting.Got)
+	if did, err := g.bind(ctx, r); did || err != nil {
+		return 0, err
+	}
+	if r.Claim != marker.NoClaim {
+		if did, err := g.weighClaim(ctx, v, r, watched); did || err != nil {
+			return 0, err
+		}
+	}
+	sources := g.set.voters(g.index)
+	early := grace - watched
+	if len(sources) < len(g.set.guards)-1 {
+		early += moreSources
+	}
+	lease, err := g.leaseLeft(ctx, r, watched, sources)
+	switch {
+	case err != nil:
+		return catchUpPause, nil
+	case lease <= 0:
+		_, err := g.admit(ctx, v, marker.ProofLease)
+		return 0, err
+	}
+	enough := len(sources) >= copying.SourcesNeeded(len(g.set.guards))
+	g.stand(&QuarantineError{
+		Why: Reason(r.Reason), Ready: time.Now().Add(readyIn(lease, early, enough, r.Claim != marker.NoClaim, watched)),
+		Assumed: g.isAssumed(r, enough), AtLeast: g.set.longest.Seen(),
+	})
+	switch {
+	case early > 0:
+		return min(early, lease), nil
+	case !enough:
+		return min(Heartbeat/4, lease), nil
+	}
+	if err := g.catchUp(ctx, v, sources); err != nil {
+		g.log.Debug("catch-up given up for now", "master", g.Name, "cause", err)
+		return min(catchUpPause, lease), nil
+	}
+	return 0, nil
+}
+
+// leaseLeft is for how long what the master may have forgotten can still live. Before it says that
+// this is over it asks the sources for the longest TTL as it is now.
+func (g *Guard) leaseLeft(ctx context.Context, r marker.Record, watched time.Duration, sources []source) (time.Duration, error) {
+	left := leaseLeft(watched, g.set.longest.Forgotten(r))
+	if left > 0 {
+		return left, nil
+	}
+	err := g.set.askLongest(ctx, sources)
+	return leaseLeft(watched, g.set.longest.Forgotten(r)), err
+}
+
+// isAssumed reports whether the master waits for MaxTTL for want of knowledge: no proxy knows the
+// longest TTL, and it can neither catch up nor prove that it forgot nothing.
+func (g *Guard) isAssumed(r marker.Record, enough bool) bool {
+	_, known := g.set.longest.Bound()
+	return !r.Bounded && !known && !enough && r.Claim == marker.NoClaim
+}
+
+// leaseLeft is for how long what the master may have forgotten can still live, watched
+// after its record was first seen.
+func leaseLeft(watched, longest time.Duration) time.Duration {
+	return max(leaseWait(longest), allLooked) - watched
+}
+
+// readyIn is how long a quarantine lasts at the most, as far as is known.
+func readyIn(lease, early time.Duration, catchesUp, claims bool, watched time.Duration) time.Duration {
+	ready := lease
+	if catchesUp {
+		ready = min(ready, max(0, early)+catchUpTime)
+	}
+	if claims {
+		ready = min(ready, max(0, allLooked-watched)+catchUpTime)
+	}
+	return ready
+}
+
+// askLongest has the sources tell the longest TTL in use as it is now.
+func (s *Set) askLongest(ctx context.Context, sources []source) error {
+	for _, from := range sources {
+		r, err := databasesOf(ctx, from.guard.Conn)
+		if err != nil || r.marker != marker.InDatabase(from.trust.marker, 0) {
+			return errors.Join(errSourceLost, err)
+		}
+		s.longest.Saw(from.guard.index, r.longest, true)
+	}
+	return nil
+}
+
+// watch is for how long this proxy has seen the record.
+func (g *Guard) watch(r marker.Record, seen time.Time) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.watched != r.Nonce { // what else it says may change
+		g.watched, g.watchedSince = r.Nonce, seen
+	}
+	return time.Since(g.watchedSince)
+}
+
+// bind has the record say up to which TTL the master may have forgotten anything, as soon
+// as this proxy knows it or has the operator's word: a proxy that starts later, when too few
+// masters are left that tell, then waits no longer than this one would. did is set where the
+// record was changed.
+func (g *Guard) bind(ctx context.Context, r marker.Record) (did bool, err error) {
+	bound, known := g.set.longest.Bound()
+	if !known {
+		bound, known = g.set.word.bound(bound, time.Now())
+	}
+	next := r.Within(bound)
+	if !known || r.Bounded && r.Bound >= next.Bound {
+		return false, nil
+	}
+	_, err = amend(ctx, g.Conn, script.Restate, r.String(), next.String())
+	return true, err
+}
+
+// weighClaim takes the claim away that a master has all its data if this proxy, or another
+// master, knows of younger ones. Once every proxy had the time to do so, it is believed.
+// did is set where the master's state was changed.
+func (g *Guard) weighClaim(ctx context.Context, v Report, r marker.Record, watched time.Duration) (did bool, err error) {
+	has, err := g.ownAges(ctx, r.Claim)
+	if err != nil {
+		return false, err
+	}
+	g.mu.Lock()
+	younger := has.isOlder(g.ages, r.Claim)
+	g.mu.Unlock()
+	if younger {
+		return true, g.disclaim(ctx, v, r)
+	}
+	if watched < allLooked {
+		return false, nil
+	}
+	elsewhere := g.agesElsewhere(ctx, r.Claim, has)
+	if !elsewhere.supports(has, r.Claim, len(g.set.guards)) {
+		if has.isOlder(elsewhere.ages, r.Claim) {
+			return true, g.disclaim(ctx, v, r)
+		}
+		return false, nil
+	}
+	more := []any{r.Claim}
+	for field, n := range has {
+		more = append(more, field, n)
+	}
+	n, err := g.admit(ctx, v, marker.ProofRemark, more...)
+	if err == nil && n < 0 {
+		return true, g.disclaim(ctx, v, r)
+	}
+	return true, err
+}
+
+func (g *Guard) disclaim(ctx context.Context, v Report, r marker.Record) error {
+	g.log.Info("a master restarted with older data than it had", "master", g.Name)
+	_, err := amend(ctx, g.Conn, script.Disclaim, v.Record, r.WithoutClaim().String())
+	return err
+}

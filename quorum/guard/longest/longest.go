@@ -1,0 +1,134 @@
+package longest
+
+import (
+	"math/bits"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/vote"
+)
+
+// TTL is what is known of the longest TTL in use. It is recorded on a majority
+// of the masters before it is first used, so that a quarantine by lease need not last
+// longer.
+type TTL struct {
+	masters int
+	// limit is what is assumed where no record is known, and for locks without expiry.
+	limit time.Duration
+	// recorded stands on a majority of the masters for sure: up to it a grant needs no
+	// record. It is a time.Duration.
+	recorded atomic.Int64
+
+	mu sync.Mutex
+	// largest is the largest record ever seen or made.
+	largest time.Duration
+	// votes are the records of the masters that vote, by their number.
+	votes map[int]time.Duration
+	known bool
+}
+
+// New knows of none, as yet, of so many masters; limit is what is taken for it then.
+func New(masters int, limit time.Duration) *TTL {
+	return &TTL{masters: masters, limit: limit, votes: map[int]time.Duration{}}
+}
+
+// coarse rounds a TTL up, by less than a quarter, so that records are rare: to the next
+// of 1, 1.25, 1.5, 1.75 and 2 times a power of two, in milliseconds.
+func coarse(ttl time.Duration) time.Duration {
+	ms := uint64((ttl + time.Millisecond - 1) / time.Millisecond)
+	if ms <= 4 {
+		return time.Duration(ms) * time.Millisecond
+	}
+	unit := uint64(1) << (bits.Len64(ms-1) - 3)
+	return time.Duration((ms+unit-1)/unit*unit) * time.Millisecond
+}
+
+// IsRecorded reports whether a grant of that TTL needs no record any more.
+func (l *TTL) IsRecorded(ttl time.Duration) bool { return ttl <= time.Duration(l.recorded.Load()) }
+
+// RoundedUp is the record for a TTL: rounded up, but not beyond the limit for its sake.
+func (l *TTL) RoundedUp(ttl time.Duration) time.Duration {
+	return max(ttl, min(coarse(ttl), l.limit))
+}
+
+// Saw takes the record of master i. One that does not vote may have forgotten it, but
+// what it says was so.
+func (l *TTL) Saw(i int, record time.Duration, votes bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.largest = max(l.largest, record)
+	if !votes {
+		delete(l.votes, i)
+		return
+	}
+	l.votes[i] = record
+	if len(l.votes) > l.masters-vote.Majority(l.masters) {
+		l.known = true // they meet every majority that a record stands on
+	}
+	if len(l.votes) >= vote.Majority(l.masters) {
+		var all []time.Duration
+		for _, r := range l.votes {
+			all = append(all, r)
+		}
+		slices.Sort(all)
+		l.raised(all[len(all)-vote.Majority(l.masters)])
+	}
+}
+
+// Made takes a record that now stands on a majority.
+func (l *TTL) Made(record time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.largest = max(l.largest, record)
+	l.raised(record)
+}
+
+func (l *TTL) raised(record time.Duration) {
+	if int64(record) > l.recorded.Load() {
+		l.recorded.Store(int64(record))
+	}
+}
+
+// None says that nothing was ever recorded: all masters are fresh.
+func (l *TTL) None() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.known = true
+}
+
+// InUse is the longest TTL that can be in use: the largest record known, or the limit
+// where none is.
+func (l *TTL) InUse() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.known {
+		return max(l.largest, l.limit)
+	}
+	return l.largest
+}
+
+// Bound is the largest record seen, and whether it is known to be the largest there is.
+func (l *TTL) Bound() (largest time.Duration, known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.largest, l.known
+}
+
+// Forgotten is the longest TTL that anything which a master in quarantine may have forgotten
+// was granted with. What was seen since counts as well: it may have been in use before.
+func (l *TTL) Forgotten(r marker.Record) time.Duration {
+	if r.Bounded {
+		return max(r.Bound, l.Seen())
+	}
+	return l.InUse()
+}
+
+// Seen is the largest record, whether or not it is known to be the largest there is.
+func (l *TTL) Seen() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.largest
+}

@@ -1,0 +1,48 @@
+package longest
+
+import (
+	"testing"
+	"time"
+)
+
+func TestCoarse(t *testing.T) {
+	records := map[time.Duration]bool{}
+	for ms := time.Duration(1); ms < 100_000; ms++ {
+		ttl := ms * time.Millisecond
+		got := coarse(ttl)
+		if got < ttl || got > ttl+ttl/4 || coarse(got) != got {
+			t.Fatalf("%v: got %v", ttl, got)
+		}
+		records[got] = true
+	}
+	if len(records) > 70 {
+		t.Errorf("%d records for 100,000 TTLs", len(records))
+	}
+	if got := coarse(1500 * time.Microsecond); got != 2*time.Millisecond {
+		t.Errorf("1.5 ms: got %v", got)
+	}
+}
+
+func TestLongestTTL(t *testing.T) {
+	l := New(5, time.Hour)
+	want := func(what string, inUse, recorded time.Duration) {
+		t.Helper()
+		if got := time.Duration(l.recorded.Load()); l.InUse() != inUse || got != recorded {
+			t.Errorf("%s: in use %v, recorded %v, want %v, %v", what, l.InUse(), got, inUse, recorded)
+		}
+	}
+	want("nothing is known", time.Hour, 0)
+	l.Saw(0, time.Minute, true)
+	l.Saw(1, time.Second, true)
+	want("two of five are known", time.Hour, 0)
+	l.Saw(2, 2*time.Minute, false)
+	want("one in quarantine does not count", time.Hour, 0)
+	l.Saw(3, 0, true)
+	want("three meet every majority", 2*time.Minute, 0)
+	l.Saw(3, time.Minute, true)
+	want("three have a second", 2*time.Minute, time.Second)
+	l.Made(3 * time.Minute)
+	want("recorded", 3*time.Minute, 3*time.Minute)
+	l.Saw(4, time.Second, true)
+	want("what stood on a majority is made to stand again", 3*time.Minute, 3*time.Minute)
+}

@@ -1,0 +1,138 @@
+package marker
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The proofs with which a master is admitted.
+const (
+	ProofFresh    = "fresh"    // all masters are empty, and no proxy knows of locks
+	ProofRemark   = "remark"   // it has all its data still
+	ProofCaughtUp = "caughtup" // it has what the others hold
+	ProofLease    = "lease"    // whatever it forgot is over
+)
+
+// Marker proves that a master still has the data that it had when its votes began
+// to count. It is written once, when the master is admitted, and goes with the data:
+// a flush takes it away, a synchronisation from another server brings another one,
+// and a restart gives the server another run_id than the marker's.
+type Marker struct {
+	// RunID and ReplID are the server's run_id and master_replid ("-": it does not
+	// tell).
+	RunID, ReplID string
+	// Nonce makes the marker unlike every other one.
+	Nonce string
+	// Durable is set where every write was on disk before its answer, whenever a proxy
+	// looked since.
+	Durable bool
+	// Evicted is the server's evicted_keys at the time.
+	Evicted int64
+	// Proof is that of the admission.
+	Proof string
+	// Address is the master's name in the configuration of the proxy that wrote it.
+	Address string
+}
+
+// String is the marker without the number of the database that it stands in.
+func (m Marker) String() string {
+	durable := 0
+	if m.Durable {
+		durable = 1
+	}
+	return fmt.Sprintf("%s %s %s %d %d %s %s", m.RunID, m.ReplID, m.Nonce, durable, m.Evicted, m.Proof, m.Address)
+}
+
+// Parse reads what String wrote. ok is false for anything else.
+func Parse(text string) (m Marker, ok bool) {
+	parts := strings.SplitN(text, " ", 7)
+	if len(parts) != 7 {
+		return Marker{}, false
+	}
+	evicted, err := strconv.ParseInt(parts[4], 10, 64)
+	m = Marker{
+		RunID: parts[0], ReplID: parts[1], Nonce: parts[2], Durable: parts[3] == "1",
+		Evicted: evicted, Proof: parts[5], Address: parts[6],
+	}
+	return m, err == nil && m.String() == text
+}
+
+// InDatabase is a marker, or a nonce, as it stands in a database: each has its own, so
+// that databases which were swapped do not go unnoticed.
+func InDatabase(text string, db int) string { return text + "@" + strconv.Itoa(db) }
+
+// OfDatabase0 is what stands in database 0 without the database's number. ok is false
+// where it belongs to another one.
+func OfDatabase0(stands string) (text string, ok bool) { return strings.CutSuffix(stands, "@0") }
+
+// Record says that a master is in quarantine. It stands where the marker would,
+// written once by the first proxy that sees the need, so that all proxies agree on
+// what they see.
+type Record struct {
+	// RunID is the server's run_id ("-": it does not tell).
+	RunID string
+	Nonce string
+	// Since is when it was written, in milliseconds since 1970 by the master's clock.
+	Since int64
+	// Claim is the nonce of the marker from an earlier life whose data the master claims
+	// to have still; "-": it does not.
+	Claim  string
+	Reason string // a guard.Reason
+	// Bound is the longest TTL that anything which the master may have forgotten was granted
+	// with, as a proxy knew it or an operator said it; "-" in the record where bounded is
+	// not set: none did.
+	Bound   time.Duration
+	Bounded bool
+}
+
+// NoClaim is the claim of a record that has none.
+const NoClaim = "-"
+
+// unbounded is the bound of a record that has none.
+const unbounded = "-"
+
+// String is the record as it stands on the master.
+func (r Record) String() string {
+	bound := unbounded
+	if r.Bounded {
+		bound = Millis(r.Bound)
+	}
+	return fmt.Sprintf("%s %s %d %s %s %s", r.RunID, r.Nonce, r.Since, r.Claim, r.Reason, bound)
+}
+
+// ParseRecord reads what String wrote. ok is false for anything else.
+func ParseRecord(text string) (r Record, ok bool) {
+	parts := strings.Split(text, " ")
+	if len(parts) != 6 {
+		return Record{}, false
+	}
+	since, err := strconv.ParseInt(parts[2], 10, 64)
+	r = Record{RunID: parts[0], Nonce: parts[1], Since: since, Claim: parts[3], Reason: parts[4]}
+	if parts[5] != unbounded {
+		r.Bound, r.Bounded = Milliseconds(parts[5]), true
+	}
+	return r, err == nil && r.String() == text
+}
+
+// Within is the record with a bound, in whole milliseconds.
+func (r Record) Within(bound time.Duration) Record {
+	r.Bound, r.Bounded = (bound + time.Millisecond - 1).Truncate(time.Millisecond), true
+	return r
+}
+
+// WithoutClaim is the record after a proxy knew better than its claim.
+func (r Record) WithoutClaim() Record {
+	r.Claim = NoClaim
+	return r
+}
+
+// Milliseconds reads what millis wrote; zero where it is none.
+func Milliseconds(text string) time.Duration {
+	ms, _ := strconv.ParseInt(text, 10, 64)
+	return time.Duration(ms) * time.Millisecond
+}
+
+// Millis is a duration in whole milliseconds, as it stands on a master.
+func Millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

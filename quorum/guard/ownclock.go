@@ -1,0 +1,119 @@
+package guard
+
+import (
+	"context"
+	"time"
+
+	"redlock-proxy/quorum/guard/clock"
+	"redlock-proxy/quorum/guard/peer"
+	"redlock-proxy/quorum/vote"
+)
+
+// A master's clock that does not fit may have stepped, or ours may have stood still. One
+// proxy whose own clock fails must not take the vote from masters that others see well.
+// So a master is put into quarantine for its clock only where another master's clock,
+// looked at later, fits: then ours is right. And never more than a minority at a time.
+// Where that cannot be told, this proxy alone counts the master's votes no more, until
+// every lease of that time is over, or another proxy is seen that found the master's clock
+// to fit all the time.
+
+// othersPatience bounds the wait for the other masters' clocks.
+const othersPatience = 250 * time.Millisecond
+
+// mayQuarantine reports whether one more master of n, beside so many that this proxy has in
+// quarantine for their clocks, is still a minority.
+func mayQuarantine(n, already int) bool { return already+1 <= n-vote.Majority(n) }
+
+// whoseClock has the other masters looked at, and says whose clock moved.
+func (s *Set) whoseClock(ctx context.Context, i int, m clock.Step) clock.Owner {
+	var others []*Guard
+	for j, g := range s.guards {
+		if j != i && !g.IsDown() {
+			others = append(others, g)
+			g.Wake()
+		}
+	}
+	end := time.NewTimer(othersPatience)
+	defer end.Stop()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		seen := make([]clock.Other, len(others))
+		for k, g := range others {
+			seen[k] = g.beside(m)
+		}
+		owner, asked := clock.Whose(m, seen)
+		if !asked {
+			return owner
+		}
+		select {
+		case <-tick.C:
+		case <-end.C:
+			return owner
+		case <-ctx.Done():
+			return clock.OwnerUnclear
+		}
+	}
+}
+
+func (g *Guard) beside(m clock.Step) clock.Other {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.step.IsLike(m):
+		return clock.OtherAlike
+	case g.fittedNo > m.Number && !g.fitted.Before(m.At) && g.clock.Tells(m.Moved):
+		return clock.OtherFits
+	default:
+		return clock.OtherUnknown
+	}
+}
+
+// mayQuarantine reports whether this proxy may put one more master into quarantine for its
+// clock, and notes that it does.
+func (s *Set) mayQuarantine(one *Guard) bool {
+	s.blame.Lock()
+	defer s.blame.Unlock()
+	already := 0
+	for _, g := range s.guards {
+		g.mu.Lock()
+		if g != one && g.blamed {
+			already++
+		}
+		g.mu.Unlock()
+	}
+	may := mayQuarantine(len(s.guards), already)
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	one.blamed = may
+	return may
+}
+
+// doubt is this proxy's alone: it does not count the votes of a master whose clock moved,
+// or its own.
+type doubt struct {
+	// nonce is of the marker that the master had: another one was written by a proxy that
+	// knew better.
+	nonce string
+	// told is what the master's clock told when the doubt began.
+	told  time.Duration
+	since time.Time
+}
+
+// until is when every lease of the time when the doubt began is over.
+func (d doubt) until(longest time.Duration) time.Time {
+	return d.since.Add(max(leaseWait(longest), allLooked))
+}
+
+// isOver reports whether the votes of a master with that marker count again.
+func (d doubt) isOver(nonce string, proxies []peer.Proxy, longest time.Duration, now time.Time) bool {
+	if d.nonce == "" || d.nonce != nonce || !now.Before(d.until(longest)) {
+		return true
+	}
+	for _, p := range proxies {
+		if p.Guards && p.At > d.told && p.ClockSince > 0 && p.ClockSince < d.told-clock.AlikeTime {
+			return true
+		}
+	}
+	return false
+}

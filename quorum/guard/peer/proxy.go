@@ -1,0 +1,100 @@
+package peer
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Heard is how long after its last announcement a proxy counts as living.
+const Heard = 3 * time.Second
+
+// Proxy is what one announced on a master.
+type Proxy struct {
+	// ID is that of one process alone.
+	ID string
+	// Announced and First are when it did so last and first, by the master's clock.
+	Announced, First time.Duration
+	// Masters is how many it has; Guards is whether its guard is on.
+	Masters int
+	Guards  bool
+	// Servers tells sets of masters apart: "-" where it has not met all of them.
+	Servers string
+	// ClockSince and At are between which moments of the master's clock this proxy found it
+	// to fit; zero: it does not know.
+	ClockSince, At time.Duration
+}
+
+// Announcement is the part of it that the proxy writes.
+func (p Proxy) Announcement() string {
+	guards := 0
+	if p.Guards {
+		guards = 1
+	}
+	return fmt.Sprintf("%d %d %s %d %d", p.Masters, guards, p.Servers, p.ClockSince.Microseconds(), p.At.Microseconds())
+}
+
+// Parse reads an entry. ok is false for what no proxy of this version wrote.
+func Parse(id, entry string) (p Proxy, ok bool) {
+	parts := strings.Split(entry, " ")
+	if len(parts) != 7 {
+		return Proxy{}, false
+	}
+	var n [7]int64
+	for i, text := range parts {
+		var err error
+		if n[i], err = strconv.ParseInt(text, 10, 64); err != nil && i != 4 {
+			return Proxy{}, false
+		}
+	}
+	return Proxy{
+		ID: id, Announced: time.Duration(n[0]) * time.Millisecond, First: time.Duration(n[1]) * time.Millisecond,
+		Masters: int(n[2]), Guards: n[3] == 1, Servers: parts[4],
+		ClockSince: time.Duration(n[5]) * time.Microsecond, At: time.Duration(n[6]) * time.Microsecond,
+	}, true
+}
+
+// Outranks reports whether the other proxy, which has another number of masters, goes on
+// and this one does not: the one that was there first.
+func (p Proxy) Outranks(other Proxy) bool {
+	if p.First != other.First {
+		return p.First < other.First
+	}
+	return p.ID < other.ID
+}
+
+// Disagreement says what another proxy has differently, or nothing.
+func (p Proxy) Disagreement(with Proxy) string {
+	switch {
+	case p.Masters != with.Masters:
+		return fmt.Sprintf("another proxy has %d masters, not %d: their majorities need not meet", with.Masters, p.Masters)
+	case p.Guards && !with.Guards:
+		return "another proxy is at work without the guard: it trusts masters that forgot"
+	case p.Servers != with.Servers && p.Servers != NoServers && with.Servers != NoServers:
+		return "another proxy has other masters: their majorities need not meet"
+	default:
+		return ""
+	}
+}
+
+// Disagreements are those among several proxies: each once, and not also as the other sees it.
+func Disagreements(all []Proxy) []string {
+	all = slices.Clone(all)
+	slices.SortFunc(all, func(a, b Proxy) int { return cmp.Compare(a.Masters, b.Masters) })
+	var found []string
+	for i, p := range all {
+		for _, with := range all[i+1:] {
+			text := cmp.Or(p.Disagreement(with), with.Disagreement(p))
+			if text != "" && !slices.Contains(found, text) {
+				found = append(found, text)
+			}
+		}
+	}
+	return found
+}
+
+// NoServers is the list of a proxy that has not met all its masters.
+const NoServers = "-"

@@ -1,0 +1,37 @@
+package peer
+
+import (
+	"testing"
+	"time"
+)
+
+// TestProxies: what one announces is read back, and what they have differently.
+func TestProxies(t *testing.T) {
+	p := Proxy{ID: "x", Announced: time.Second, First: time.Millisecond, Masters: 5, Guards: true, Servers: "abc", ClockSince: time.Microsecond, At: time.Hour}
+	if got, ok := Parse("x", "1000 1 "+p.Announcement()); !ok || got != p {
+		t.Errorf("got %+v, %v", got, ok)
+	}
+	for _, text := range []string{"", "1 2 3", "a 1 5 1 l 0 0"} {
+		if _, ok := Parse("x", text); ok {
+			t.Errorf("%q was read", text)
+		}
+	}
+	other := p
+	other.ID = "y"
+	if found := Disagreements([]Proxy{p, other}); len(found) != 0 || p.Outranks(other) == other.Outranks(p) {
+		t.Errorf("alike: %q", found)
+	}
+	for _, change := range []func(){func() { other.Masters = 3 }, func() { other.Guards = false }, func() { other.Servers = "def" }} {
+		other = p
+		change()
+		for _, both := range [][]Proxy{{p, other}, {other, p}} {
+			if found := Disagreements(both); len(found) != 1 {
+				t.Errorf("%+v differ by one thing, got %q", both, found)
+			}
+		}
+	}
+	other.Servers, other.Guards, other.Masters = NoServers, true, 5
+	if found := Disagreements([]Proxy{p, other}); len(found) != 0 {
+		t.Errorf("not all are met: %q", found)
+	}
+}

@@ -1,0 +1,127 @@
+package guard
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Reason is why a master is in quarantine, as the record on the master has it.
+type Reason string
+
+// The reasons. The last three are in no record.
+const (
+	Restarted        Reason = "restarted"
+	Flushed          Reason = "flushed"
+	Replicated       Reason = "replicated"
+	ClockStepped     Reason = "clock"
+	Evicted          Reason = "evicted"
+	Blank            Reason = "blank"
+	AwaitsFreshStart Reason = "fresh"
+	Unproven         Reason = "unproven"
+	OtherProxies     Reason = "proxies"
+)
+
+// Sentence says what happened to n masters.
+func (r Reason) Sentence(n int) string {
+	one := n == 1
+	switch r {
+	case Flushed:
+		return either(one, "was flushed", "were flushed")
+	case Replicated:
+		return "took over the data of another server"
+	case ClockStepped:
+		return either(one, "its clock stepped", "whose clocks stepped")
+	case Evicted:
+		return "evicted keys"
+	case Blank:
+		return either(one, "was", "were") + " empty when first met: new, or without " + either(one, "its", "their") + " data"
+	case AwaitsFreshStart:
+		return either(one, "waits", "wait") + " for a fresh start: until all masters have been reached"
+	case OtherProxies:
+		return either(one, "is", "are") + " in use by proxies of another number of masters"
+	case Unproven:
+		return either(one, "is asked whether it still has its data", "are asked whether they still have their data")
+	default:
+		return "restarted without proof of " + either(one, "its", "their") + " data"
+	}
+}
+
+func either(one bool, singular, plural string) string {
+	if one {
+		return singular
+	}
+	return plural
+}
+
+// QuarantineError is the cause of a missing vote of a master that answers, but may
+// have forgotten a lock.
+type QuarantineError struct {
+	// Why is what happened.
+	Why Reason
+	// Ready is when the master votes again at the latest, as far as is known; zero
+	// where it is not.
+	Ready time.Time
+	// Assumed is set where Ready is that late because no proxy knows the longest TTL in use,
+	// so that MaxTTL is taken for it.
+	Assumed bool
+	// AtLeast is the longest TTL that is known to have been in use.
+	AtLeast time.Duration
+}
+
+// Advice says why masters wait for MaxTTL, and what an operator can do about it. atLeast is
+// the longest TTL that is known to have been in use; zero: none is.
+func Advice(atLeast time.Duration) string {
+	known := ""
+	if atLeast > 0 {
+		known = fmt.Sprintf(", but for %v at least", atLeast)
+	}
+	return "the longest TTL in use is not known" + known + ", so they wait for max-ttl; if you know it, or they are new, run redlock-proxy init"
+}
+
+// Error says what happened and, if that is known, after what time the master
+// votes again.
+func (e *QuarantineError) Error() string {
+	text := e.Why.Text(1, e.Left())
+	if e.Assumed {
+		text += " (" + Advice(e.AtLeast) + ")"
+	}
+	return text
+}
+
+// Left is how long the quarantine lasts from now at the most; zero where that is not
+// known.
+func (e *QuarantineError) Left() time.Duration {
+	if e.Ready.IsZero() {
+		return 0
+	}
+	return max(time.Millisecond, time.Until(e.Ready))
+}
+
+// Reason is one word for what happened: restarted, flushed, replicated, clock, evicted or
+// blank; fresh or unproven where that is still to be seen; proxies where others use it.
+func (e *QuarantineError) Reason() string { return string(e.Why) }
+
+// Text says what happened to n masters and, if that is known, after what time they vote
+// again.
+func (r Reason) Text(n int, left time.Duration) string {
+	text := r.Sentence(n)
+	if left > 0 {
+		text += ", ready in " + readable(left)
+	}
+	return text
+}
+
+// readable is a duration as one tells it: 27s, 5m7s, 24h14m. It is rounded up.
+func readable(d time.Duration) string {
+	unit := time.Second
+	if d > time.Hour-time.Second {
+		unit = time.Minute
+	}
+	d = (d + unit - 1) / unit * unit
+	text := d.String()
+	if unit == time.Minute {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	return text
+}

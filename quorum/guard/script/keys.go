@@ -1,0 +1,30 @@
+package script
+
+// OwnPrefix is before the names of all keys of the proxies' own. No lock has such a name.
+const OwnPrefix = "redlock-proxy:"
+
+// The keys of the guard on each master. The marker, the sequence and the canary stand in
+// database 0 and in every other one in which a lock was ever asked for; the rest is in
+// database 0, but for the quarantine record while a catch-up fills the other databases.
+const (
+	MarkerKey    = OwnPrefix + "marker"
+	SequenceKey  = OwnPrefix + "sequence"
+	CanaryKey    = OwnPrefix + "canary"
+	RecordKey    = OwnPrefix + "quarantine"
+	DatabasesKey = OwnPrefix + "databases"
+	LongestKey   = OwnPrefix + "longest"
+	claimKey     = OwnPrefix + "catch-up"
+	ProxiesKey   = OwnPrefix + "proxies"
+	// agePrefix is before the field of another master's sequence, with the highest number
+	// that was seen there.
+	agePrefix = OwnPrefix + "age:"
+)
+
+// lenOwnPrefix is the length of OwnPrefix, for Lua.
+const lenOwnPrefix = "14"
+
+// FirstAge is the number with which a sequence begins.
+const FirstAge = 1 << 40
+
+// firstAgeText is FirstAge, for Lua.
+const firstAgeText = "1099511627776"

@@ -1,0 +1,93 @@
+package script
+
+// Those that read, or change what no vote depends on.
+var (
+	// Page answers {marker, number of the sequence field ARGV[4], seconds, microseconds,
+	// cursor, key, value, PTTL, …} with some of the keys of database ARGV[1], from cursor
+	// ARGV[2] on, but for the proxies' own.
+	Page = New(`redis.call('select', ARGV[1])
+local now = redis.call('time')
+local scan = redis.call('scan', ARGV[2], 'count', ARGV[3])
+local page = {redis.call('get', '` + MarkerKey + `') or '', redis.call('hget', '` + SequenceKey + `', ARGV[4]) or '0', now[1], now[2], scan[1]}
+for _, key in ipairs(scan[2]) do
+  if string.sub(key, 1, ` + lenOwnPrefix + `) ~= '` + OwnPrefix + `' then
+    local value = redis.pcall('get', key)
+    if type(value) == 'string' then
+      page[#page + 1], page[#page + 2], page[#page + 3] = key, value, redis.call('pttl', key)
+    end
+  end
+end
+redis.call('select', '0')
+return page`)
+
+	// Databases answers {marker, longest TTL, database, …}.
+	Databases = New(guardLua + `local told = {redis.call('get', marker) or '', redis.call('get', longest) or '0'}
+for _, db in ipairs(databases()) do told[#told + 1] = db end
+return told`)
+
+	// RaiseLongest raises the record of the longest TTL to ARGV[1] ms.
+	RaiseLongest = New(guardLua + `
+if tonumber(redis.call('get', longest) or '0') < tonumber(ARGV[1]) then redis.call('set', longest, ARGV[1]) end
+return 1`)
+
+	// Sequences answers {field, number, …} for the sequences of the nonce ARGV[1].
+	Sequences = New(guardLua + `local all = {}
+everywhere(function(db)
+  local field = ARGV[1] .. '@' .. db
+  all[#all + 1], all[#all + 2] = field, redis.call('hget', sequence, field) or '0'
+end)
+return all`)
+
+	// KeepAges keeps numbers of other masters' sequences, for ARGV[1] ms: a field and a number
+	// at a time. The higher one stays.
+	KeepAges = New(`for i = 2, #ARGV, 2 do
+  local key = '` + agePrefix + `' .. ARGV[i]
+  local has = redis.call('get', key) or '0'
+  if tonumber(has) < tonumber(ARGV[i + 1]) then has = ARGV[i + 1] end
+  redis.call('set', key, has, 'px', ARGV[1])
+end
+return 1`)
+
+	// KeptAges answers what is kept of the sequence fields ARGV.
+	KeptAges = New(`local all = {}
+for i, field in ipairs(ARGV) do all[i] = redis.call('get', '` + agePrefix + `' .. field) or '0' end
+return all`)
+
+	// RenewCanaries renews the canaries of a master with the marker ARGV[1], for ARGV[3] ms, and
+	// where there is none makes one with the value ARGV[2]. It answers {database, value
+	// before, value now, number of the sequence of the nonce ARGV[4], …}; nothing if that is
+	// not the marker.
+	RenewCanaries = New(guardLua + `
+if not stands(marker, ARGV[1]) then return {} end
+local all = {}
+everywhere(function(db)
+  local was = redis.call('get', canary) or ''
+  if was == '' then redis.call('set', canary, ARGV[2], 'px', ARGV[3])
+  else redis.call('pexpire', canary, ARGV[3]) end
+  all[#all + 1], all[#all + 2], all[#all + 3] = db, was, redis.call('get', canary) or ''
+  all[#all + 1] = redis.call('hget', sequence, ARGV[4] .. '@' .. db) or '0'
+end)
+return all`)
+
+	// Announce notes what the proxy ARGV[1] tells of itself, ARGV[2], and forgets those that
+	// were not heard of for ARGV[3] ms. It answers {seconds, microseconds, id, entry, …} for
+	// all; an entry begins with when it was written and when that proxy was first heard of,
+	// both in ms of the master's clock.
+	Announce = New(timedLua + `local proxies = '` + ProxiesKey + `'
+local time = redis.call('time')
+local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+local had = redis.call('hget', proxies, ARGV[1])
+local first = had and string.match(had, '^%d+ (%d+)') or now
+redis.call('hset', proxies, ARGV[1], now .. ' ' .. first .. ' ' .. ARGV[2])
+local all = redis.call('hgetall', proxies)
+local told = {time[1], time[2]}
+for i = 1, #all, 2 do
+  local at = tonumber(string.match(all[i + 1], '^%d+') or '0')
+  if math.abs(now - at) > tonumber(ARGV[3]) then
+    redis.call('hdel', proxies, all[i])
+  else
+    told[#told + 1], told[#told + 2] = all[i], all[i + 1]
+  end
+end
+return told`)
+)

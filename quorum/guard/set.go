@@ -1,0 +1,109 @@
+package guard
+
+import (
+	"crypto/rand"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"redlock-proxy/quorum/guard/clock"
+	"redlock-proxy/quorum/guard/longest"
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/script"
+)
+
+// Heartbeat is how long a master may be idle before it is looked at.
+const Heartbeat = time.Second
+
+// Options say how masters are guarded.
+type Options struct {
+	// MaxTTL is what is taken for the longest TTL in use where no record of it is known,
+	// and for locks without expiry.
+	MaxTTL time.Duration
+	// FreshStart lets masters vote if, at the start, all of them are reached, empty, and
+	// unmarked.
+	FreshStart bool
+	// Vouched is an operator's word for the longest TTL of any lock that these masters may have
+	// forgotten, or nil. It is left on the masters in quarantine once all masters have been
+	// reached for FreshStartTime, unless one of them knows of a longer one.
+	Vouched *time.Duration
+	// Off lets all votes count: the set only makes itself known to other proxies.
+	Off bool
+	// SinceBoot is how long the machine has been up, with the time that it was suspended.
+	// The default asks the system; zero: not known.
+	SinceBoot func() time.Duration
+	Logger    *slog.Logger
+}
+
+// Master is one master as a Set sees it.
+type Master struct {
+	// Name is its address, as errors and logs show it.
+	Name string
+	// Conn reaches it.
+	Conn Conn
+	// IsDown reports whether it is known not to answer.
+	IsDown func() bool
+	// Wake has it looked at (Guard.Checkup) at once.
+	Wake func()
+}
+
+// Set guards the masters of a cluster. What concerns more than one of them is here: the
+// fresh start, the longest TTL, whose clock it was that stepped.
+type Set struct {
+	guards  []*Guard
+	longest *longest.TTL
+	fresh   *freshStart
+	word    *word
+	log     *slog.Logger
+	off     bool
+	boot    func() time.Duration
+	// id is this set's alone, and so is every nonce.
+	id    string
+	nonce func() string
+
+	// sightings counts those of all masters.
+	sightings atomic.Uint64
+	// blame has one clock at a time blamed.
+	blame sync.Mutex
+
+	mu sync.Mutex
+	// warned are the warnings that were given.
+	warned map[string]bool
+}
+
+// NewSet guards these masters.
+func NewSet(opts Options, masters []Master) *Set {
+	s := &Set{
+		longest: longest.New(len(masters), opts.MaxTTL), fresh: newFreshStart(len(masters), opts.FreshStart),
+		word: newWord(len(masters), opts.Vouched),
+		log:  opts.Logger, off: opts.Off, boot: opts.SinceBoot, id: rand.Text(), nonce: rand.Text,
+		warned: map[string]bool{},
+	}
+	if s.boot == nil {
+		s.boot = clock.SinceBoot
+	}
+	for i, m := range masters {
+		s.guards = append(s.guards, newGuard(s, i, m))
+	}
+	return s
+}
+
+// Guard is that of master number i.
+func (s *Set) Guard(i int) *Guard { return s.guards[i] }
+
+// IsRecorded reports whether a TTL, as the longest in use, stands on a majority already.
+// Before one that does not is first used it must be recorded: see Recording and Recorded.
+func (s *Set) IsRecorded(ttl time.Duration) bool {
+	return s.longest.IsRecorded(ttl)
+}
+
+// Recording is what has a master record a TTL, and the TTL that is recorded: it is rounded
+// up, so that this is rare.
+func (s *Set) Recording(ttl time.Duration) (command []any, recorded time.Duration) {
+	recorded = s.longest.RoundedUp(ttl)
+	return []any{"EVAL", script.RaiseLongest.Source, 0, marker.Millis(recorded)}, recorded
+}
+
+// Recorded says that a TTL now stands on a majority.
+func (s *Set) Recorded(ttl time.Duration) { s.longest.Made(ttl) }

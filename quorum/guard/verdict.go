@@ -1,0 +1,107 @@
+package guard
+
+import (
+	"time"
+
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/vote"
+)
+
+// verdictOn is what is to be done about a master after a look at it.
+type verdictOn int
+
+const (
+	onTrust      verdictOn = iota // its marker stands: it votes
+	onReword                      // the same, but it is not durable any more
+	onQuarantine                  // it may have forgotten something: no marker, but a record
+	onWait                        // its record stands: it is in quarantine
+	onUnmarked                    // neither marker nor record, and nothing known of it
+	onBlank                       // the same when a proxy first met it, as its record says
+)
+
+// isNew reports whether the master is to be left as it is, because no proxy has used it yet, as
+// far as is known.
+func (v verdictOn) isNew() bool { return v == onUnmarked || v == onBlank }
+
+// memory is what a proxy remembers of a master from before.
+type memory struct {
+	// name is the master's, as in the configuration.
+	name string
+	// nonce is of the last marker that it voted under; empty: none. runID is that marker's.
+	nonce, runID string
+	// lives is set while what was granted under that marker may live.
+	lives bool
+	// older is set where the sequence of that marker went back.
+	older bool
+	// stepped is set where its clock does not fit the last sightings.
+	stepped bool
+}
+
+// judge says what is to be done about a master that answered with v, and why where it
+// is to go into quarantine. It is sure of what it sees only at that moment: what follows is
+// done by scripts that look again.
+func judge(v Report, past memory) (verdictOn, Reason) {
+	m, marked := markerOf(v)
+	r, recorded := marker.ParseRecord(v.Record)
+	switch {
+	case marked && m.RunID == v.RunID:
+		return judgeMarked(v, m, past)
+	case marked && past.stepped:
+		return onQuarantine, ClockStepped
+	case marked && m.Address != past.name && m.Nonce != past.nonce:
+		return onQuarantine, Replicated
+	case marked:
+		return onQuarantine, Restarted
+	case recorded && r.RunID == v.RunID && past.stepped:
+		return onQuarantine, ClockStepped
+	case recorded && r.RunID == v.RunID && v.Marker == "" && r.Reason == string(Blank) && past.nonce != "":
+		return onQuarantine, Restarted // it was not as new as a proxy took it for
+	case recorded && r.RunID == v.RunID && v.Marker == "" && r.Reason == string(Blank):
+		return onBlank, Blank
+	case recorded && r.RunID == v.RunID && v.Marker == "":
+		return onWait, Reason(r.Reason)
+	case v.Marker == "" && v.Record == "" && past.nonce == "":
+		return onUnmarked, Restarted
+	case past.nonce != "" && past.runID == v.RunID:
+		return onQuarantine, Flushed
+	default:
+		return onQuarantine, Restarted
+	}
+}
+
+// judgeMarked is for a master whose marker is of its present life.
+func judgeMarked(v Report, m marker.Marker, past memory) (verdictOn, Reason) {
+	switch {
+	case past.stepped:
+		return onQuarantine, ClockStepped
+	case m.ReplID != v.ReplID, past.older && m.Nonce == past.nonce:
+		return onQuarantine, Replicated
+	case v.Evicted > m.Evicted:
+		return onQuarantine, Evicted
+	case m.Proof == marker.ProofFresh && m.Nonce != past.nonce && past.lives:
+		return onQuarantine, Restarted // it was not as fresh as a proxy took it for
+	case m.Durable && !v.Durable():
+		return onReword, ""
+	default:
+		return onTrust, ""
+	}
+}
+
+// claimOf is the nonce of the marker from an earlier life whose data the master claims to
+// have still, or noClaim: it wrote, and writes, everything to disk before it answers, and
+// the marker is its own. Whether the claim is true is found out by the age of the data.
+func claimOf(v Report, past memory) string {
+	m, marked := markerOf(v)
+	switch {
+	case !marked, m.RunID == v.RunID, v.RunID == Untold, past.stepped, !v.Durable(), !m.Durable:
+		return marker.NoClaim
+	case past.nonce == m.Nonce, past.nonce == "" && m.Address == past.name:
+		return m.Nonce
+	default:
+		return marker.NoClaim
+	}
+}
+
+// leaseWait is after how long every lease of up to longest is over: clocks may run by a
+// hundredth faster or slower.
+func leaseWait(longest time.Duration) time.Duration { return longest + vote.Allowance(longest) }

@@ -1,0 +1,227 @@
+package guard
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/peer"
+	"redlock-proxy/quorum/guard/script"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// startRedis starts a redis-server of the test's own and returns a way to it.
+func startRedis(t *testing.T, args ...string) RedisConn {
+	t.Helper()
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Fatal("redis-server is not installed: apt-get install redis-server")
+	}
+	dir, err := os.MkdirTemp("", "redis") // shorter than t.TempDir, as a socket's path must be
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "socket")
+	all := []string{"--port", "0", "--unixsocket", socket, "--dir", dir, "--save", "", "--appendonly", "no"}
+	cmd := exec.Command(path, append(all, args...)...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	clients := map[int]*redis.Client{}
+	w := RedisConn{Timeout: 5 * time.Second, Client: func(db int) *redis.Client {
+		if clients[db] == nil {
+			clients[db] = redis.NewClient(&redis.Options{Network: "unix", Addr: socket, DB: db, Protocol: 2, DisableIdentity: true})
+			t.Cleanup(func() { _ = clients[db].Close() })
+		}
+		return clients[db]
+	}}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		err := w.Client(0).Ping(t.Context()).Err()
+		if err == nil {
+			return w
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestExamine reads what a real Redis tells of itself.
+func TestExamine(t *testing.T) {
+	tr := startRedis(t, "--maxmemory-policy", "volatile-ttl")
+	tr.Client(0).Set(t.Context(), script.MarkerKey, "m", 0)
+	tr.Client(0).Set(t.Context(), script.LongestKey, "1500", 0)
+	v, err := tr.Examine(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(v.RunID) != 40 || len(v.ReplID) != 40 || v.Role != "master" || v.Policy != "volatile-ttl" || v.Appendfsync != "off" ||
+		v.RewriteUnsynced || v.Empty || v.Marker != "m" || v.Record != "" || v.Longest != 1500*time.Millisecond {
+		t.Errorf("got %+v", v)
+	}
+	apart := v.Sighting.Told - time.Duration(time.Now().UnixNano())
+	if apart.Abs() > time.Minute || v.Sighting.Got.Before(v.Sighting.Sent) {
+		t.Errorf("sighting %+v", v.Sighting)
+	}
+	for id, p := range map[string]peer.Proxy{"x": {Masters: 5, Guards: true, Servers: peer.NoServers}, "y": {Masters: 3, Guards: true, Servers: peer.NoServers}} {
+		if _, err := tr.Run(t.Context(), script.Announce, id, p.Announcement(), 3000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if v, err = tr.Examine(t.Context()); err != nil || len(v.Differences) != 1 || v.Empty {
+		t.Errorf("with two proxies: got %+v, %v", v, err)
+	}
+	tr.Client(0).Del(t.Context(), script.MarkerKey, script.LongestKey)
+	if v, err = tr.Examine(t.Context()); err != nil || !v.Empty {
+		t.Errorf("with nothing but two proxies: got %+v, %v", v, err)
+	}
+	tr.Client(3).Set(t.Context(), "k", "v", 0)
+	tr.Client(0).FlushDB(t.Context())
+	if v, err = tr.Examine(t.Context()); err != nil || v.Empty || v.Marker != "" {
+		t.Errorf("after FLUSHDB, with a key in database 3: got %+v, %v", v, err)
+	}
+	tr.Client(0).FlushAll(t.Context())
+	if v, err = tr.Examine(t.Context()); err != nil || !v.Empty {
+		t.Errorf("after FLUSHALL: got %+v, %v", v, err)
+	}
+}
+
+// TestPages reads a database of many keys, some of which are no locks.
+func TestPages(t *testing.T) {
+	tr := startRedis(t)
+	c := tr.Client(2)
+	_, err := c.Pipelined(t.Context(), func(pipe redis.Pipeliner) error {
+		for i := range 3 * pageSize {
+			pipe.Set(t.Context(), fmt.Sprint("k", i), "v", time.Minute)
+		}
+		pipe.Set(t.Context(), "endless", "v", 0)
+		pipe.Set(t.Context(), script.MarkerKey, "m@2", 0)
+		pipe.HSet(t.Context(), script.SequenceKey, "n@2", 7)
+		pipe.HSet(t.Context(), "hash", "f", "v")
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]entry{}
+	for cursor := ""; cursor != "0"; {
+		p, err := readPage(t.Context(), tr, 2, cmp.Or(cursor, "0"), "n@2")
+		if err != nil || p.marker != "m@2" || p.sequence != 7 || p.sighting.IsZero() {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		for _, e := range p.entries {
+			got[e.key] = e
+		}
+		cursor = p.cursor
+	}
+	if len(got) != 3*pageSize+1 || got["endless"].left >= 0 {
+		t.Errorf("%d keys, endless %+v", len(got), got["endless"])
+	}
+	if e := got["k7"]; e.value != "v" || e.left < 50*time.Second || e.left > time.Minute {
+		t.Errorf("k7: %+v", e)
+	}
+}
+
+// answers runs a script and returns its answer as text.
+func answers(t *testing.T, w Conn, s script.Script, args ...any) string {
+	t.Helper()
+	said, err := w.Run(t.Context(), s, args...)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, s.Source)
+	}
+	return fmt.Sprint(said)
+}
+
+// TestLifeOfAMarker runs the scripts on a real Redis, from a fresh start to a remark.
+func TestLifeOfAMarker(t *testing.T) {
+	w := startRedis(t)
+	want := func(what, got, want string) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: got %s, want %s", what, got, want)
+		}
+	}
+	first := marker.Marker{RunID: "1", ReplID: "r", Nonce: "a", Proof: marker.ProofFresh, Address: "m"}
+	quarantined := marker.Record{RunID: "1", Nonce: "x", Since: 1, Claim: "a", Reason: string(Restarted)}
+	in := func(db int, key string) string { return w.Client(db).Get(t.Context(), key).Val() }
+	raise := func(db int, nonce string) string {
+		return fmt.Sprint(w.Client(db).HIncrBy(t.Context(), script.SequenceKey, marker.InDatabase(nonce, db), 1).Val() - script.FirstAge)
+	}
+
+	want("admit", answers(t, w, script.Admit, "", "", first.String(), 5, marker.ProofFresh), "1")
+	want("marker", in(0, script.MarkerKey), first.String()+"@0")
+	want("enrol", answers(t, w, script.Enrol, first.String(), 3, "lost"), "1")
+	want("again", answers(t, w, script.Enrol, first.String(), 3, "lost"), "1")
+	want("marker of 3", in(3, script.MarkerKey), first.String()+"@3")
+	want("sequence", raise(0, "a")+raise(0, "a")+raise(3, "a"), "121")
+	want("canaries", answers(t, w, script.RenewCanaries, first.String()+"@0", "c", 9000, "a"), fmt.Sprintf("[3  c %d 0  c %d]", script.FirstAge+1, script.FirstAge+2))
+	want("canaries later", answers(t, w, script.RenewCanaries, first.String()+"@0", "d", 9000, "a"), fmt.Sprintf("[3 c c %d 0 c c %d]", script.FirstAge+1, script.FirstAge+2))
+	want("no canaries without the marker", answers(t, w, script.RenewCanaries, "other", "d", 9000, "a"), "[]")
+
+	w.Client(0).Do(t.Context(), "SWAPDB", 0, 3)
+	want("sequence of swapped databases", fmt.Sprint(w.Client(0).HIncrBy(t.Context(), script.SequenceKey, "a@0", 1).Val()), "1")
+	w.Client(0).HDel(t.Context(), script.SequenceKey, "a@0")
+	w.Client(0).Do(t.Context(), "SWAPDB", 0, 3)
+
+	want("quarantine of another", answers(t, w, script.Quarantine, "other", "", quarantined.String()), "0")
+	want("quarantine", answers(t, w, script.Quarantine, first.String()+"@0", "", quarantined.String()), "1")
+	want("markers", in(0, script.MarkerKey)+in(3, script.MarkerKey), "")
+	want("what is claimed", answers(t, w, script.Sequences, "a"), fmt.Sprintf("[a@3 %d a@0 %d]", script.FirstAge+1, script.FirstAge+2))
+	second := first
+	second.Nonce, second.Proof = "b", marker.ProofRemark
+	want("younger data are known", answers(t, w, script.Admit, "", quarantined.String(), second.String(), 5, marker.ProofRemark, "a", "a@3", int64(script.FirstAge+2)), "-1")
+	want("remark", answers(t, w, script.Admit, "", quarantined.String(), second.String(), 5, marker.ProofRemark, "a", "a@3", int64(script.FirstAge+1)), "1")
+	want("sequence begins anew", raise(0, "b")+raise(3, "b"), "11")
+
+	want("reword", answers(t, w, script.Reword, second.String()+"@0", first.String()), "1")
+	want("reworded", in(0, script.MarkerKey)+in(3, script.MarkerKey), first.String()+"@0"+first.String()+"@3")
+	answers(t, w, script.Reword, first.String()+"@0", second.String())
+	want("quarantine with a claim", answers(t, w, script.Quarantine, second.String()+"@0", "", quarantined.String()), "1")
+	want("disclaim", answers(t, w, script.Disclaim, quarantined.String(), quarantined.WithoutClaim().String()), "1")
+	want("nothing is claimed", answers(t, w, script.Sequences, "b"), "[b@3 0 b@0 0]")
+	want("remark without a claim", answers(t, w, script.Admit, "", quarantined.WithoutClaim().String(), first.String(), 5, marker.ProofRemark, "b"), "-1")
+
+	want("ages", answers(t, w, script.KeepAges, 60000, "z@0", 5, "z@1", 7), "1")
+	want("older ones", answers(t, w, script.KeepAges, 60000, "z@0", 4), "1")
+	want("are kept", answers(t, w, script.KeptAges, "z@0", "z@1", "z@2"), "[5 7 0]")
+}
+
+// TestFill on a real Redis: what is put, copied and dropped, and until when.
+func TestFill(t *testing.T) {
+	w := startRedis(t)
+	c := w.Client(0)
+	c.Set(t.Context(), script.RecordKey, "r", 0)
+	now, err := c.Time(t.Context()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := func(left time.Duration) string { return marker.Millis(time.Duration(now.Add(left).UnixNano())) }
+	for key, left := range map[string]time.Duration{"longer": time.Hour, "shorter": time.Minute, "other": time.Hour, "gone": time.Hour, "changed": time.Hour} {
+		c.Set(t.Context(), key, "v", left)
+	}
+	if got := answers(t, w, script.Fill, "r", 0,
+		"longer", "copy", "v", ends(30*time.Minute), "shorter", "copy", "v", ends(30*time.Minute), "other", "put", "w", ends(30*time.Minute),
+		"gone", "drop", "v", "-1", "changed", "drop", "w", "-1", "new", "put", "n", "-1", "over", "put", "n", ends(-time.Second)); got != "1" {
+		t.Fatalf("got %s", got)
+	}
+	for key, want := range map[string]string{"longer": "v 1h0m0s", "shorter": "v 30m0s", "other": "w 30m0s", "gone": " -2ns", "changed": "v 1h0m0s", "new": "n -1ns", "over": " -2ns"} {
+		got := fmt.Sprint(c.Get(t.Context(), key).Val(), " ", c.PTTL(t.Context(), key).Val().Round(time.Minute))
+		if left := c.PTTL(t.Context(), key).Val(); left < 0 {
+			got = fmt.Sprint(c.Get(t.Context(), key).Val(), " ", left)
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", key, got, want)
+		}
+	}
+	if got := answers(t, w, script.Fill, "another", 0, "k", "put", "v", "-1"); got != "-1" {
+		t.Errorf("in another quarantine: got %s", got)
+	}
+}

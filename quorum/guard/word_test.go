@@ -1,0 +1,61 @@
+package guard
+
+import (
+	"testing"
+	"time"
+
+	"redlock-proxy/quorum/guard/longest"
+	"redlock-proxy/quorum/guard/marker"
+)
+
+// TestWord: an operator's word counts once every proxy that reaches the masters had the time to
+// leave there what it knows, and what they know beats it.
+func TestWord(t *testing.T) {
+	now, ttl := time.Now(), time.Minute
+	w := newWord(3, &ttl)
+	want := func(what string, at time.Duration, largest, bound time.Duration, ok bool) {
+		t.Helper()
+		if got, counts := w.bound(largest, now.Add(at)); got != bound || counts != ok {
+			t.Errorf("%s: got %v, %v, want %v, %v", what, got, counts, bound, ok)
+		}
+	}
+	want("nothing was reached", time.Hour, 0, 0, false)
+	w.meet(0, "a", now)
+	w.meet(1, "b", now)
+	want("two of three were reached", time.Hour, 0, 0, false)
+	w.meet(2, "c", now)
+	w.meet(0, "a", now.Add(time.Second))
+	want("just reached", allLooked-1, 0, 0, false)
+	want("for long enough", allLooked, 0, ttl, true)
+	want("a longer one is known", allLooked, time.Hour, time.Hour, true)
+	w.meet(1, "d", now.Add(2*time.Second))
+	want("one restarted since", allLooked, 0, 0, false)
+	want("that was long ago", allLooked+2*time.Second, 0, ttl, true)
+
+	w = newWord(3, nil)
+	w.meet(0, "a", now)
+	want("nothing was said", time.Hour, 0, 0, false)
+}
+
+// TestBoundOfARecord: what a record says of TTLs is read back, and beats what is assumed, but not
+// what was seen.
+func TestBoundOfARecord(t *testing.T) {
+	r := marker.Record{RunID: "1", Nonce: "n", Since: 3, Claim: marker.NoClaim, Reason: string(Blank)}
+	if got, ok := marker.ParseRecord(r.String()); !ok || got != r || got.Bounded {
+		t.Errorf("%q: got %+v, %v", r, got, ok)
+	}
+	bounded := r.Within(1500 * time.Microsecond)
+	if got, ok := marker.ParseRecord(bounded.String()); !ok || got != bounded || got.Bound != 2*time.Millisecond {
+		t.Errorf("%q: got %+v, %v", bounded, got, ok)
+	}
+	l := longest.New(5, time.Hour)
+	l.Saw(0, time.Minute, true)
+	for _, c := range []struct {
+		r    marker.Record
+		want time.Duration
+	}{{r, time.Hour}, {r.Within(0), time.Minute}, {r.Within(2 * time.Minute), 2 * time.Minute}} {
+		if got := l.Forgotten(c.r); got != c.want {
+			t.Errorf("%q: %v, want %v", c.r, got, c.want)
+		}
+	}
+}
