@@ -4,11 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/guard"
+	"redlock-proxy/quorum/master"
+	"redlock-proxy/quorum/register"
 )
 
 const token, rival = "me", "you"
@@ -21,28 +27,13 @@ type bench struct {
 	masters []*fakeMaster
 	cluster *Cluster
 	locker  *Locker
-	// guarded has the clusters guard their masters; they make a fresh start, then.
-	guarded bool
-	// links are those of all clusters so far, in the order of their masters.
-	links []*fakeLink
 }
 
 // inBubble runs a test on n fake masters, in fake time.
 func inBubble(t *testing.T, n int, test func(b *bench)) {
 	t.Helper()
-	runInBubble(t, n, false, test)
-}
-
-// inGuardedBubble is inBubble with the masters guarded.
-func inGuardedBubble(t *testing.T, n int, test func(b *bench)) {
-	t.Helper()
-	runInBubble(t, n, true, test)
-}
-
-func runInBubble(t *testing.T, n int, guarded bool, test func(b *bench)) {
-	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{T: t, guarded: guarded}
+		b := &bench{T: t}
 		for range n {
 			b.masters = append(b.masters, newFakeMaster())
 		}
@@ -53,11 +44,8 @@ func runInBubble(t *testing.T, n int, guarded bool, test func(b *bench)) {
 }
 
 // newCluster connects another proxy to the same masters.
-func (b *bench) newCluster() *Cluster { return b.newClusterWith(Options{}) }
-
-// newClusterWith takes all but the masters from opts.
-func (b *bench) newClusterWith(opts Options) *Cluster {
-	opts.Rand = func() float64 { return 0.5 }
+func (b *bench) newCluster() *Cluster {
+	var opts Options
 	for i := range b.masters {
 		opts.Masters = append(opts.Masters, fmt.Sprintf("redis://m%d:6379", i))
 	}
@@ -66,24 +54,30 @@ func (b *bench) newClusterWith(opts Options) *Cluster {
 
 // connect makes a cluster over all the fakes, which ends with the test.
 func (b *bench) connect(opts Options) *Cluster {
-	var transports []transport
-	for _, m := range b.masters {
-		link := &fakeLink{fakeMaster: m}
-		b.links, transports = append(b.links, link), append(transports, link)
-	}
-	opts.Unguarded, opts.FreshStart = !b.guarded, b.guarded
-	opts.setDefaults()
-	c := newCluster(opts, transports)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { defer close(done); _ = c.Run(ctx) }()
-	b.Cleanup(func() { cancel(); <-done })
-	synctest.Wait()
+	c, stop := b.start(opts)
+	b.Cleanup(stop)
 	return c
 }
 
+func (b *bench) start(opts Options) (c *Cluster, stop func()) {
+	var transports []master.Transport
+	for _, m := range b.masters {
+		transports = append(transports, m)
+	}
+	opts.Unguarded = true
+	opts.Rand = func() float64 { return 0.5 }
+	opts.setDefaults()
+	c = newCluster(opts, transports)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = c.Run(ctx) }()
+	synctest.Wait()
+	return c, func() { cancel(); <-done }
+}
+
 func (b *bench) lock(token string, ttl time.Duration) (time.Duration, error) {
-	return b.locker.Lock(b.Context(), LockRequest{Key: job, Token: token, TTL: ttl})
+	got, err := b.locker.Lock(b.Context(), LockRequest{Key: job, Token: token, TTL: ttl})
+	return got.Validity, err
 }
 
 func (b *bench) mustLock(token string, ttl time.Duration) {
@@ -107,10 +101,18 @@ func (b *bench) expect(want ...string) {
 	}
 }
 
-// plant puts a value on some masters, as another client would.
+// plant puts a value on some masters, as a lock of another proxy, or, if there is no
+// value, takes away what is there.
 func (b *bench) plant(value string, ttl time.Duration, masters ...int) {
+	attempt := cell.NumberedSource(big.NewInt(int64(len(value)) + 100)).Attempt()
 	for _, i := range masters {
-		b.masters[i].set(func(f *fakeMaster) { f.keys[job] = fakeEntry{value, f.now().Add(ttl)} })
+		b.masters[i].set(func(f *fakeMaster) {
+			if value == "" {
+				f.store(0).Delete(job.Name)
+				return
+			}
+			f.store(0).Put(job.Name, cell.Cell{Form: cell.Plain, Attempt: attempt, Value: cell.Value{Present: true, Text: value}}, ttl)
+		})
 	}
 }
 
@@ -119,6 +121,20 @@ func (b *bench) wantErr(err, want error) {
 	if !errors.Is(err, want) {
 		b.Errorf("got error %v, want %v", err, want)
 	}
+}
+
+// wantNoQuorum wants an error of that kind, and returns it.
+func (b *bench) wantNoQuorum(err error) *NoQuorumError {
+	b.Helper()
+	var none *NoQuorumError
+	if !errors.As(err, &none) {
+		b.Fatalf("got %v, want a NoQuorumError", err)
+	}
+	return none
+}
+
+func (b *bench) taking(token string) Taking {
+	return Taking{Keys: []Key{job}, Tokens: []string{token}, TTL: time.Hour}
 }
 
 func TestLockUnlockExtend(t *testing.T) {
@@ -177,14 +193,13 @@ func TestLockedAgainWithTheSameTokenStaysLocked(t *testing.T) {
 
 func TestNoQuorumNamesEachMasterAndLeavesNothing(t *testing.T) {
 	inBubble(t, 5, func(b *bench) {
-		b.masters[0].set(func(f *fakeMaster) { f.refuses = true })
+		b.masters[0].away()
 		b.masters[2].hang()
-		b.masters[4].set(func(f *fakeMaster) { f.loseReplies = 1 })
+		b.masters[4].loses()
 		start := time.Now()
 		_, err := b.lock(token, time.Minute)
-		var none *NoQuorumError
-		if !errors.As(err, &none) || none.Answered != 2 {
-			b.Fatalf("got %v, want a NoQuorumError with 2 answers", err)
+		if none := b.wantNoQuorum(err); none.Answered != 2 {
+			b.Errorf("%d answers, want 2", none.Answered)
 		}
 		const want = "2 of 5 masters answered, 3 needed: m0:6379: connection refused; m2:6379: no answer in time; m4:6379: the reply was lost"
 		if err.Error() != want {
@@ -224,7 +239,7 @@ func TestUndoOfAnUnknownSetSparesAnEarlierHold(t *testing.T) {
 		b.mustLock(token, time.Hour)
 		time.Sleep(time.Minute)
 		for _, m := range b.masters {
-			m.set(func(f *fakeMaster) { f.loseReplies = 1 })
+			m.loses()
 		}
 		if _, err := b.lock(token, time.Hour); err == nil {
 			b.Fatal("granted without an answer")
@@ -234,7 +249,7 @@ func TestUndoOfAnUnknownSetSparesAnEarlierHold(t *testing.T) {
 	})
 }
 
-func TestCallerWhoLeavesHoldsNothing(t *testing.T) {
+func TestCallerThatLeavesHoldsNothing(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		for _, m := range b.masters {
 			m.slow(10 * time.Millisecond)
@@ -248,15 +263,15 @@ func TestCallerWhoLeavesHoldsNothing(t *testing.T) {
 	})
 }
 
-// What waits behind a batch in flight when its caller leaves is never sent.
-func TestOperationOfACallerWhoLeftIsDroppedUnsent(t *testing.T) {
+// What waits after a batch in flight when its caller leaves is never sent.
+func TestOperationOfACallerThatLeftIsDroppedUnsent(t *testing.T) {
 	inBubble(t, 1, func(b *bench) {
 		b.masters[0].slow(50 * time.Millisecond)
-		go func() { _, _ = b.cluster.Read(b.Context(), job) }()
+		go func() { _, _ = b.cluster.Read(b.Context(), []Key{job}) }()
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(b.Context(), time.Millisecond)
 		defer cancel()
-		_, err := b.cluster.Commit(ctx, Acquire(job, token, time.Hour))
+		_, err := b.cluster.Take(ctx, b.taking(token))
 		b.wantErr(err, context.DeadlineExceeded)
 		time.Sleep(time.Second)
 		b.masters[0].set(func(f *fakeMaster) {
@@ -273,7 +288,9 @@ func TestGrantWithoutValidityIsNone(t *testing.T) {
 			m.slow(60 * time.Millisecond)
 		}
 		_, err := b.lock(token, 60*time.Millisecond)
-		b.wantErr(err, ErrHeld)
+		if none := b.wantNoQuorum(err); none.Error() != "a majority of 3 masters agreed only after 60 ms" {
+			b.Error(none)
+		}
 		time.Sleep(time.Second)
 		b.expect("", "", "")
 	})
@@ -299,22 +316,12 @@ func TestMinorityOfHungMastersCostsNothing(t *testing.T) {
 func TestReleaseReachesAMasterThatWasDown(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		b.mustLock(token, time.Hour)
-		b.masters[2].set(func(f *fakeMaster) { f.refuses = true })
+		b.masters[2].away()
 		b.wantErr(b.locker.Unlock(b.Context(), job, token), nil)
 		b.expect("", "", token)
-		b.masters[2].set(func(f *fakeMaster) { f.refuses = false })
+		b.masters[2].back()
 		time.Sleep(3 * time.Second)
 		b.expect("", "", "")
-	})
-}
-
-// Two answered, one of them held it, and the silent one may be the other half of
-// that majority: released all the same, since no majority can hold it any more.
-func TestReleaseWithoutAMajorityOfYes(t *testing.T) {
-	inBubble(t, 3, func(b *bench) {
-		b.plant(token, time.Hour, 0, 1)
-		b.masters[0].set(func(f *fakeMaster) { f.refuses = true })
-		b.wantErr(b.locker.Unlock(b.Context(), job, token), nil)
 	})
 }
 
@@ -329,158 +336,10 @@ func TestUnknownScriptIsSentWhole(t *testing.T) {
 	})
 }
 
-func TestExtendRepairsBesideAMajority(t *testing.T) {
-	inBubble(t, 5, func(b *bench) {
-		b.plant(token, time.Second, 1, 2, 3)
-		b.plant(rival, time.Hour, 4)
-		_, err := b.locker.Extend(b.Context(), job, token, time.Minute)
-		b.wantErr(err, nil)
-		b.expect("", token, token, token, rival)
-		b.mended()
-		b.expect(token, token, token, token, rival)
-		time.Sleep(time.Minute)
-		b.expect("", "", "", "", rival)
-	})
-}
-
-func TestExtendNeverRevives(t *testing.T) {
-	inBubble(t, 5, func(b *bench) {
-		b.plant(token, time.Hour, 1, 2)
-		_, err := b.locker.Extend(b.Context(), job, token, time.Minute)
-		b.wantErr(err, ErrNotHeld)
-		b.expect("", token, token, "", "")
-	})
-}
-
-// mended waits until repairs are made that were begun by now.
-func (b *bench) mended() { time.Sleep(b.cluster.settling + 50*time.Millisecond) }
-
-// A repair does not outlive a release that comes in the meantime.
-func TestRepairDoesNotOutliveARelease(t *testing.T) {
-	inBubble(t, 3, func(b *bench) {
-		b.plant(token, time.Hour, 0, 1)
-		b.masters[2].slow(20 * time.Millisecond)
-		_, err := b.locker.Extend(b.Context(), job, token, time.Minute)
-		b.wantErr(err, nil)
-		b.wantErr(b.locker.Unlock(b.Context(), job, token), nil)
-		b.mended()
-		b.expect("", "", "")
-	})
-}
-
-// Nor does it outlive a release that another proxy was asked for, and that it overtook.
-func TestRepairDoesNotOutliveAReleaseElsewhere(t *testing.T) {
-	inBubble(t, 5, func(b *bench) {
-		elsewhere := NewLocker(b.newCluster())
-		b.plant(token, time.Hour, 0, 1, 2)
-		b.masters[3].slow(20 * time.Millisecond)
-		b.masters[4].slow(20 * time.Millisecond)
-		_, err := b.locker.Extend(b.Context(), job, token, time.Minute)
-		b.wantErr(err, nil)
-		time.Sleep(5 * time.Millisecond)
-		b.masters[0].hang()
-		b.wantErr(elsewhere.Unlock(b.Context(), job, token), nil)
-		b.mended()
-		b.masters[0].wake()
-		b.expect("", "", "", "", "")
-	})
-}
-
-// A lock that was released never stands on a majority again, not even where a repair was under way and a master that
-// may still hold it does not answer.
-func TestRepairOfAReleasedLockShowsNowhere(t *testing.T) {
-	inBubble(t, 5, func(b *bench) {
-		elsewhere := NewLocker(b.newCluster())
-		b.plant(token, time.Hour, 0, 1, 2)
-		_, err := b.locker.Extend(b.Context(), job, token, time.Minute)
-		b.wantErr(err, nil)
-		b.masters[0].hang()
-		b.wantErr(elsewhere.Unlock(b.Context(), job, token), nil)
-		for range 200 {
-			held, err := b.cluster.Read(b.Context(), job)
-			if err != nil || held.Held {
-				b.Fatalf("after its release: %+v, %v", held, err)
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
-	})
-}
-
-// The offer of an earlier repair that is withdrawn does not make a later one come too soon, nor does it keep it away.
-func TestRepairsInARow(t *testing.T) {
-	inBubble(t, 5, func(b *bench) {
-		b.plant(token, time.Hour, 0, 1, 2)
-		for range 4 {
-			_, err := b.locker.Extend(b.Context(), job, token, time.Minute)
-			b.wantErr(err, nil)
-			time.Sleep(b.cluster.settling / 3)
-		}
-		b.expect(token, token, token, token, token)
-	})
-}
-
-// A master that another takes the key on meanwhile does not get it.
-func TestRepairDoesNotOverwrite(t *testing.T) {
-	inBubble(t, 3, func(b *bench) {
-		b.plant(token, time.Hour, 0, 1)
-		_, err := b.locker.Extend(b.Context(), job, token, time.Minute)
-		b.wantErr(err, nil)
-		time.Sleep(10 * time.Millisecond)
-		b.plant(rival, time.Hour, 2)
-		b.mended()
-		b.expect(token, token, rival)
-	})
-}
-
-// A repair is made where a majority holds the lock without it.
-func TestRepairStays(t *testing.T) {
-	inBubble(t, 5, func(b *bench) {
-		b.plant(token, time.Hour, 0, 1, 2)
-		_, err := b.locker.Extend(b.Context(), job, token, time.Minute)
-		b.wantErr(err, nil)
-		b.mended()
-		b.expect(token, token, token, token, token)
-		b.wantErr(b.locker.Unlock(b.Context(), job, token), nil)
-		b.expect("", "", "", "", "")
-	})
-}
-
-func TestRead(t *testing.T) {
-	inBubble(t, 5, func(b *bench) {
-		read := func() Holding {
-			h, err := b.cluster.Read(b.Context(), job)
-			b.wantErr(err, nil)
-			return h
-		}
-		if h := read(); h != (Holding{Free: true}) {
-			b.Errorf("nothing is held: got %+v", h)
-		}
-		b.plant(token, 10*time.Second, 0)
-		b.plant(token, 30*time.Second, 1)
-		if h := read(); h.Held || !h.Free {
-			b.Errorf("two of five: got %+v", h)
-		}
-		b.plant(token, 20*time.Second, 2)
-		b.plant(token, 30*time.Second, 4)
-		b.masters[4].slow(20 * time.Millisecond)
-		if h := read(); h != (Holding{Held: true, Value: token, Left: 20 * time.Second}) {
-			b.Errorf("the slowest has more time than one of the majority: got %+v", h)
-		}
-		time.Sleep(20 * time.Millisecond)
-		b.masters[4].set(func(f *fakeMaster) { delete(f.keys, job) })
-		b.plant(token, 10*time.Second, 0)
-		b.plant(token, 20*time.Second, 2)
-		b.plant(rival, time.Hour, 3)
-		if h := read(); h != (Holding{Held: true, Value: token, Left: 10 * time.Second}) {
-			b.Errorf("a majority holds it for 10 s: got %+v", h)
-		}
-	})
-}
-
 func TestMasterThatIsDownIsProbedSparingly(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		down := b.masters[0]
-		down.set(func(f *fakeMaster) { f.refuses = true })
+		down.away()
 		b.mustLock(token, time.Hour) // notices
 		down.set(func(f *fakeMaster) { f.contacts = 0 })
 		time.Sleep(time.Minute)
@@ -489,11 +348,11 @@ func TestMasterThatIsDownIsProbedSparingly(t *testing.T) {
 				b.Errorf("%d probes in a minute, want one every quarter to half second", f.contacts)
 			}
 		})
-		if s := b.cluster.Status()[0]; s.Err == nil || !strings.Contains(causeText(s.Err), "refused") {
+		if s := b.cluster.Status()[0]; s.Err == nil || !strings.Contains(s.Cause(), "refused") {
 			b.Errorf("status %+v, want it down and why", s)
 		}
-		down.set(func(f *fakeMaster) { f.refuses = false })
-		time.Sleep(longestPause)
+		down.back()
+		time.Sleep(time.Second / 2) // the longest pause of the prober
 		if s := b.cluster.Status()[0]; s.Err != nil {
 			b.Errorf("status %+v, want it up", s)
 		}
@@ -503,7 +362,7 @@ func TestMasterThatIsDownIsProbedSparingly(t *testing.T) {
 func TestIdleMasterThatDiesIsNoticedBeforeALockMeetsIt(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		b.masters[0].hang()
-		time.Sleep(2*heartbeat + DefaultMasterTimeout)
+		time.Sleep(2*guard.Heartbeat + DefaultMasterTimeout)
 		if s := b.cluster.Status()[0]; s.Err == nil {
 			b.Error("nobody noticed")
 		}
@@ -512,26 +371,244 @@ func TestIdleMasterThatDiesIsNoticedBeforeALockMeetsIt(t *testing.T) {
 }
 
 func TestStoppedClusterSendsWhatIsQueuedAndRefusesTheRest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &bench{T: t, masters: []*fakeMaster{newFakeMaster(), newFakeMaster(), newFakeMaster()}}
-		opts := Options{Masters: []string{"redis://a", "redis://b", "redis://c"}, Unguarded: true}
-		opts.setDefaults()
-		c := newCluster(opts, []transport{b.masters[0], b.masters[1], b.masters[2]})
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { _ = c.Run(ctx); close(ended) }()
-		synctest.Wait()
+	inBubble(t, 3, func(b *bench) {
+		c, stop := b.start(Options{Masters: []string{"redis://a", "redis://b", "redis://c"}})
+		_, err := c.Take(b.Context(), b.taking(token))
+		b.wantErr(err, nil)
 		for _, m := range b.masters {
 			m.slow(10 * time.Millisecond)
 		}
-		go func() { _, _ = c.Commit(t.Context(), Acquire(job, token, time.Hour)) }()
+		go func() { _, _ = c.Read(b.Context(), []Key{job}) }() // is on its way
 		synctest.Wait()
-		go func() { _, _ = c.Commit(t.Context(), Release(job, token)) }()
+		go func() { _ = c.Release(b.Context(), job, token) }() // waits behind it
 		synctest.Wait()
-		cancel()
-		<-ended
+		stop()
 		b.expect("", "", "")
-		_, err := c.Commit(t.Context(), Acquire(job, token, time.Hour))
+		_, err = c.Take(b.Context(), b.taking(token))
 		b.wantErr(err, ErrClosed)
 	})
+}
+
+// What begins later ends with the cluster: an offer to a master that refused is not made
+// any more, and what is at it is waited for.
+func TestBackgroundEndsWithTheCluster(t *testing.T) {
+	inBubble(t, 3, func(b *bench) {
+		c, stop := b.start(Options{Masters: []string{"redis://a", "redis://b", "redis://c"}})
+		b.plant(rival, 10*time.Millisecond, 0)
+		_, err := c.Take(b.Context(), b.taking(token))
+		b.wantErr(err, nil)
+		working := false
+		c.after(5*time.Millisecond, func() { working = true; time.Sleep(time.Second); working = false })
+		c.after(10*time.Millisecond, func() { b.Error("it began after the end") })
+		time.Sleep(6 * time.Millisecond)
+		stop()
+		if working {
+			b.Error("the end did not wait")
+		}
+		time.Sleep(time.Minute)
+		b.expect("", token, token)
+	})
+}
+
+// A master that is owed a removal gets it until it answers, also where it is up and only
+// answers with errors.
+func TestOwedUntilItIsAnswered(t *testing.T) {
+	for name, trouble := range map[string]struct{ begin, end func(*fakeMaster) }{
+		"away":    {(*fakeMaster).away, (*fakeMaster).back},
+		"hanging": {(*fakeMaster).hang, (*fakeMaster).wake},
+		"read only": {
+			func(m *fakeMaster) { m.set(func(f *fakeMaster) { f.fails = readOnly }) },
+			func(m *fakeMaster) { m.set(func(f *fakeMaster) { f.fails = nil }) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 3, func(b *bench) {
+				b.mustLock(token, time.Hour)
+				trouble.begin(b.masters[2])
+				b.wantErr(b.locker.Unlock(b.Context(), job, token), nil)
+				time.Sleep(5 * time.Second)
+				b.expect("", "", token)
+				if owed := b.cluster.Status()[2].Owed; owed != 1 {
+					b.Errorf("%d are owed", owed)
+				}
+				trouble.end(b.masters[2])
+				time.Sleep(3 * time.Second)
+				b.expect("", "", "")
+				if owed := b.cluster.Status()[2].Owed; owed != 0 {
+					b.Errorf("%d are still owed", owed)
+				}
+			})
+		})
+	}
+}
+
+func readOnly(do cell.Op) error {
+	if do.Writes() {
+		return errors.New("READONLY You can't write against a read only replica.")
+	}
+	return nil
+}
+
+// Through another proxy, too, a lock is extended, replaced and released.
+func TestThroughAnotherProxy(t *testing.T) {
+	inBubble(t, 3, func(b *bench) {
+		other := NewLocker(b.newCluster())
+		b.mustLock(token, time.Minute)
+		_, err := other.Extend(b.Context(), job, token, time.Hour)
+		b.wantErr(err, nil)
+		b.wantErr(other.Unlock(b.Context(), job, rival), ErrNotHeld)
+		b.wantErr(other.Unlock(b.Context(), job, token), nil)
+		b.expect("-*", "-*", "-*")
+		b.mustLock(rival, time.Minute) // at once
+		b.expect("you*", "you*", "you*")
+		b.wantErr(b.locker.Unlock(b.Context(), job, token), ErrNotHeld)
+		b.wantErr(b.locker.Unlock(b.Context(), job, rival), nil)
+		time.Sleep(10 * time.Second)
+		b.expect("", "", "")
+	})
+}
+
+func TestRead(t *testing.T) {
+	inBubble(t, 5, func(b *bench) {
+		read := func() Look {
+			looks, err := b.cluster.Read(b.Context(), []Key{job, {Name: "other"}})
+			b.wantErr(err, nil)
+			return looks[0]
+		}
+		if l := read(); l.Present {
+			b.Errorf("nothing: %+v", l)
+		}
+		b.plant(rival, time.Minute, 0, 1)
+		if l := read(); l.Present {
+			b.Errorf("a leftover: %+v", l)
+		}
+		b.plant(rival, time.Hour, 0, 1, 2)
+		if l := read(); l.Value != rival || l.Left != time.Hour {
+			b.Errorf("a lock: %+v", l)
+		}
+		b.masters[2].away()
+		b.masters[3].away()
+		b.wantNoQuorum(errOf(b.cluster.Read(b.Context(), []Key{job})))
+	})
+}
+
+func errOf[T any](_ T, err error) error { return err }
+
+func TestUpdate(t *testing.T) {
+	inBubble(t, 3, func(b *bench) {
+		put := func(value string) {
+			t.Helper()
+			out, err := b.cluster.Update(b.Context(), job, nil, func(l Look) (Decision, error) {
+				return Decision{Do: Put, Value: l.Value + value, TTL: time.Hour}, nil
+			})
+			b.wantErr(err, nil)
+			if out.Run == 0 {
+				b.Error("no run stands")
+			}
+		}
+		put("a")
+		b.expect("a", "a", "a")
+		put("b")
+		b.expect("ab*", "ab*", "ab*")
+		b.masters[0].hang()
+		put("c")
+		b.masters[0].wake()
+		time.Sleep(5 * time.Second)
+		b.expect("abc*", "abc*", "abc*")
+		failed := errors.New("failed")
+		_, err := b.cluster.Update(b.Context(), job, nil, func(Look) (Decision, error) { return Decision{}, failed })
+		b.wantErr(err, failed)
+		b.masters[0].away()
+		b.masters[1].away()
+		_, err = b.cluster.Update(b.Context(), job, nil, func(Look) (Decision, error) { return Decision{Do: Remove}, nil })
+		b.wantNoQuorum(err)
+	})
+}
+
+// Who waits for a key is told when it is removed, in whatever way.
+func TestRemovalWakesWaiters(t *testing.T) {
+	const byAnother = "release of what another proxy granted"
+	release := func(b *bench) error { return b.cluster.Release(b.Context(), job, "holder") }
+	for name, remove := range map[string]func(b *bench) error{
+		"release":  release,
+		byAnother:  release,
+		"withdraw": func(b *bench) error { b.cluster.Withdraw([]Key{job}, []string{"holder"}); return nil },
+		"update": func(b *bench) error {
+			_, err := b.cluster.Update(b.Context(), job, nil, func(Look) (Decision, error) { return Decision{Do: Remove}, nil })
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 3, func(b *bench) {
+				b.mustLock("holder", time.Hour)
+				if name == byAnother { // a register that does not know of it
+					b.cluster.keyspace(0).Register = register.New(register.Options{
+						N: 3, Masters: b.cluster.keyspace(0), Source: b.cluster.source, Patience: patience,
+					})
+				}
+				var served []string
+				b.waiter(b.Context(), b.locker, token, Forever, &served)
+				time.Sleep(10 * time.Second)
+				b.wantErr(remove(b), nil)
+				time.Sleep(2 * time.Millisecond)
+				synctest.Wait()
+				if len(served) == 0 {
+					b.Error("not served at once")
+				}
+			})
+		})
+	}
+}
+
+// Several keys are taken all or none.
+func TestTakeSeveral(t *testing.T) {
+	inBubble(t, 3, func(b *bench) {
+		both := Taking{Keys: []Key{job, {Name: "k2"}}, Tokens: []string{token, token}, TTL: time.Minute}
+		_, err := b.cluster.Take(b.Context(), both)
+		b.wantErr(err, nil)
+		b.wantErr(b.cluster.Release(b.Context(), job, token), nil)
+		_, err = b.cluster.Take(b.Context(), both)
+		b.wantErr(err, ErrHeld)
+		b.expect("", "", "")
+		if guess, ok := b.cluster.Guess(Key{Name: "k2"}); !ok || guess != token {
+			b.Errorf("guess %q", guess)
+		}
+	})
+}
+
+func TestBodies(t *testing.T) {
+	const body, sha = "return 1", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"
+	inBubble(t, 3, func(b *bench) {
+		one, two := NewBodies(b.cluster), NewBodies(b.newCluster())
+		b.wantErr(one.Save(b.Context(), sha, body), nil)
+		if got, ok, err := two.Find(b.Context(), sha); got != body || !ok || err != nil {
+			b.Errorf("got %q, %v, %v", got, ok, err)
+		}
+		if _, ok, err := two.Find(b.Context(), strings.Repeat("0", 40)); ok || err != nil {
+			b.Errorf("found what is not there; %v", err)
+		}
+		b.masters[0].away()
+		b.masters[1].away()
+		if got, ok, err := two.Find(b.Context(), sha); got != body || !ok || err != nil { // its hash proves it
+			b.Errorf("on one master: %q, %v, %v", got, ok, err)
+		}
+		_, _, err := two.Find(b.Context(), strings.Repeat("0", 40))
+		b.wantNoQuorum(err)
+		b.wantNoQuorum(one.Flush(b.Context()))
+		b.masters[0].back()
+		b.masters[1].back()
+		time.Sleep(3 * time.Second)
+		b.wantErr(one.Flush(b.Context()), nil)
+		if _, ok, _ := two.Find(b.Context(), sha); ok {
+			b.Error("it is still there")
+		}
+	})
+}
+
+func TestMajorityAndKeys(t *testing.T) {
+	for n, want := range map[int]int{1: 1, 2: 2, 3: 2, 4: 3, 5: 3, 7: 4} {
+		if got := Majority(n); got != want {
+			t.Errorf("a majority of %d is %d, not %d", n, want, got)
+		}
+	}
 }

@@ -1,37 +1,53 @@
 package quorum
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
-	"net"
-	"os"
+	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-multierror"
+
+	"redlock-proxy/quorum/guard"
+	"redlock-proxy/quorum/master"
+	"redlock-proxy/quorum/register"
 )
 
 var (
-	// ErrHeld is returned when a majority answered and the key is held with
-	// another token, or the time to wait for it ran out.
-	ErrHeld = errors.New("quorum: held by another")
+	// ErrHeld is returned when a majority holds the key for another, or the time to wait
+	// for it ran out.
+	ErrHeld = register.ErrHeld
 
-	// ErrNotHeld is returned when a majority answered and the key is not held
-	// with the token (any more).
-	ErrNotHeld = errors.New("quorum: not held with that token")
+	// ErrNotHeld is returned when no majority holds the key with the token (any more).
+	ErrNotHeld = register.ErrNotHeld
+
+	// ErrForeign is returned for a change of a key that a client holds which locks on the
+	// masters directly.
+	ErrForeign = register.ErrForeign
+
+	// ErrTooShort is returned for a TTL of which nothing would be left.
+	ErrTooShort = register.ErrTooShort
+
+	// ErrContended is returned when others kept a command from its end; it was not
+	// carried out.
+	ErrContended = register.ErrContended
 
 	// ErrClosed is the cause given for masters of a cluster that has stopped.
-	ErrClosed = errors.New("shutting down")
+	ErrClosed = master.ErrClosed
 
 	// ErrQueueFull is the cause given for a master with too many operations
 	// waiting to be sent.
-	ErrQueueFull = errors.New("too many operations are waiting for it")
-
-	// errNotConnected is the cause given until a master has answered once.
-	errNotConnected = errors.New("not connected yet")
+	ErrQueueFull = master.ErrQueueFull
 )
+
+// QuarantineError is the cause of a missing vote of a master that answers, but may have
+// forgotten a lock.
+type QuarantineError = guard.QuarantineError
+
+// UnfitError says why a master is not asked at all: a lock there cannot be relied on.
+type UnfitError = guard.UnfitError
 
 // NoQuorumError says that fewer than a majority of the masters answered.
 // Errors.Is and errors.As reach the causes.
@@ -45,16 +61,27 @@ type NoQuorumError struct {
 	// Late is how long it took until a majority agreed, where that was too long to be
 	// relied on; else zero.
 	Late time.Duration
+	// Unclear is set where the masters answered, but what became of the command cannot be
+	// seen any more, because others have changed the key since.
+	Unclear bool
 }
+
+func newNoQuorum(masters int) *NoQuorumError {
+	return &NoQuorumError{Masters: masters, Causes: &multierror.Error{ErrorFormat: joinCauses}}
+}
+
+func (e *NoQuorumError) add(cause *MasterError) { e.Causes = multierror.Append(e.Causes, cause) }
 
 // Error counts the answers and names each master that gave none, with its cause. Masters
 // in quarantine for the same reason are counted together.
 func (e *NoQuorumError) Error() string {
 	if e.Late > 0 {
-		return fmt.Sprintf("a majority of %d masters agreed after %d ms, %d is the limit",
-			e.Masters, e.Late.Milliseconds(), roundLimit.Milliseconds())
+		return fmt.Sprintf("a majority of %d masters agreed only after %d ms", e.Masters, e.Late.Milliseconds())
 	}
-	if e.Legacy != nil && e.Answered >= Majority(e.Masters) {
+	if e.Unclear {
+		return "others have changed the key since: what became of the command cannot be seen any more"
+	}
+	if e.Legacy != nil {
 		return fmt.Sprintf("the legacy lock server did not answer: %v", e.Legacy)
 	}
 	if text := e.quarantines(); text != "" {
@@ -67,31 +94,46 @@ func (e *NoQuorumError) Error() string {
 // quarantines tells of the masters in quarantine, then of the others that gave no vote.
 // It is empty if there are none in quarantine.
 func (e *NoQuorumError) quarantines() string {
-	var reasons []reason
+	var reasons []guard.Reason
 	var others []error
-	masters, left := map[reason]int{}, map[reason]time.Duration{}
+	left := map[guard.Reason][]time.Duration{}
+	assumed, atLeast := false, time.Duration(0)
 	for _, cause := range e.Causes.WrappedErrors() {
 		var q *QuarantineError
 		if !errors.As(cause, &q) {
 			others = append(others, cause)
 			continue
 		}
-		if masters[q.reason]++; masters[q.reason] == 1 {
-			reasons = append(reasons, q.reason)
+		if len(left[q.Why]) == 0 {
+			reasons = append(reasons, q.Why)
 		}
-		left[q.reason] = max(left[q.reason], q.Left())
+		left[q.Why] = append(left[q.Why], q.Left())
+		assumed, atLeast = assumed || q.Assumed, max(atLeast, q.AtLeast)
 	}
 	if len(reasons) == 0 {
 		return ""
 	}
 	var texts []string
 	for _, r := range reasons {
-		texts = append(texts, fmt.Sprintf("%d %s", masters[r], quarantineText(r, masters[r], left[r])))
+		n := len(left[r])
+		texts = append(texts, fmt.Sprintf("%d %s", n, r.Text(n, untilEnough(left[r], Majority(e.Masters)-e.Answered))))
 	}
 	if len(others) > 0 {
 		texts = append(texts, joinCauses(others))
 	}
+	if assumed {
+		texts = append(texts, guard.Advice(atLeast))
+	}
 	return strings.Join(texts, "; ")
+}
+
+// untilEnough is after what time so many of the masters in quarantine vote again, or all of them
+// where they are fewer; zero: it is not known.
+func untilEnough(left []time.Duration, needed int) time.Duration {
+	slices.SortFunc(left, func(a, b time.Duration) int {
+		return cmp.Or(cmp.Compare(min(b, 1), min(a, 1)), cmp.Compare(a, b)) // those not known last
+	})
+	return left[min(max(needed, 1), len(left))-1]
 }
 
 // Unwrap gives the causes.
@@ -112,7 +154,7 @@ type MasterError struct {
 }
 
 // Error is the master's address and, in plain words, what happened there.
-func (e *MasterError) Error() string { return e.Master + ": " + causeText(e.Err) }
+func (e *MasterError) Error() string { return e.Master + ": " + master.CauseText(e.Err) }
 
 // Unwrap gives what happened.
 func (e *MasterError) Unwrap() error { return e.Err }
@@ -124,27 +166,4 @@ func joinCauses(errs []error) string {
 		texts[i] = err.Error()
 	}
 	return strings.Join(texts, "; ")
-}
-
-// causeText says what a network error means without the addresses and layers
-// that net and go-redis wrap around it: the master is named already.
-func causeText(err error) string {
-	var timeout net.Error
-	var op *net.OpError
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
-		return "no answer in time"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "connection refused"
-	case errors.Is(err, syscall.ECONNRESET):
-		return "connection reset"
-	case errors.As(err, &timeout) && timeout.Timeout():
-		return "no answer in time"
-	case errors.As(err, &op):
-		return op.Err.Error()
-	case err.Error() == "EOF":
-		return "connection closed"
-	default:
-		return err.Error()
-	}
 }

@@ -5,27 +5,36 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/guard"
+	"redlock-proxy/quorum/guard/script"
+	"redlock-proxy/quorum/master"
+	"redlock-proxy/quorum/register"
 )
 
 var (
-	errLostReply = errors.New("the reply was lost")
-	errHung      = context.DeadlineExceeded
+	errLostReply  = errors.New("the reply was lost")
+	errHung       = context.DeadlineExceeded
+	errClosedLink = errors.New("closed")
+	errNoScript   = errors.New("NOSCRIPT No matching script")
 )
 
-// fakeMaster is a register machine in memory that stands for one Redis. It has
-// the clock of the test, and fails on request.
+// fakeMaster is a cell.Store for each database, which stands for one Redis. It has the
+// clock of the test, and fails on request.
 type fakeMaster struct {
+	guard.Conn // nothing is guarded here
+
 	timeout time.Duration
+
+	mu      sync.Mutex
 	latency time.Duration
 	// unsteady adds up to so much to each latency.
 	unsteady time.Duration
-
-	mu   sync.Mutex
-	keys map[Key]fakeEntry
+	stores   map[int]*cell.Store
 	// hung: it answers nothing until it is woken. Then it does what is in its socket
 	// buffers, before anything that comes later.
 	hung     bool
@@ -33,48 +42,72 @@ type fakeMaster struct {
 	refuses  bool // connections
 	// loseReplies is how many batches are still done without an answer.
 	loseReplies int
-	forgetful   int // batches in which it knows no script
-	contacts    int
-	log         []string // what it did, in order
-
-	fakeLife
-}
-
-type fakeEntry struct {
-	value   string
-	expires time.Time // zero: never
+	// fails answers operations with an error that it returns.
+	fails func(do cell.Op) error
+	// forgetful is in how many operations it knows no script.
+	forgetful int
+	contacts  int
+	log       []string // what it did, in order
 }
 
 func newFakeMaster() *fakeMaster {
-	return &fakeMaster{timeout: DefaultMasterTimeout, keys: map[Key]fakeEntry{}, fakeLife: newFakeLife()}
+	return &fakeMaster{timeout: DefaultMasterTimeout, stores: map[int]*cell.Store{}}
 }
 
-func (f *fakeMaster) exec(_ context.Context, ops []*op, replies []reply, w *witness) error {
+// fakeLink carries batches to a fake, one at a time.
+type fakeLink struct {
+	master *fakeMaster
+	sent   chan *master.Flight
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (f *fakeMaster) Dial(context.Context, int) (master.Link, error) {
+	return &fakeLink{master: f, sent: make(chan *master.Flight, 1), closed: make(chan struct{})}, nil
+}
+
+func (k *fakeLink) Send(f *master.Flight) bool {
+	select {
+	case <-k.closed:
+		return false
+	default:
+		k.sent <- f
+		return true
+	}
+}
+
+func (k *fakeLink) Receive() (*master.Flight, error) {
+	select {
+	case f := <-k.sent:
+		return f, k.master.exec(f)
+	case <-k.closed:
+		return nil, errClosedLink
+	}
+}
+
+func (k *fakeLink) Close() { k.once.Do(func() { close(k.closed) }) }
+
+func (f *fakeMaster) exec(batch *master.Flight) error {
 	type work struct {
-		change Change
-		eval   bool
+		db    int
+		do    cell.Op
+		whole bool
 	}
-	batch, dbs := make([]work, len(ops)), make([]int, len(ops))
-	for i, o := range ops {
-		batch[i] = work{o.change, o.eval}
-		dbs[i] = o.change.key.DB
+	todo := make([]work, batch.Len())
+	for i := range todo {
+		todo[i].db, todo[i].do, todo[i].whole = batch.Op(i)
 	}
-	got := make([]reply, len(ops))
-	sent := time.Now()
-	var looks []seen
+	got := make([]register.Reply, len(todo))
 	err := f.deliver(func() {
-		for i, w := range batch {
-			got[i] = f.do(w.change, w.eval)
+		for i, w := range todo {
+			got[i] = f.carryOut(w.db, w.do, w.whole)
 		}
-		looks = f.looks(dbs, sent)
 	})
-	if err == nil {
-		w.takes(looks)
-		copy(replies, got)
-		return nil
-	}
-	for i := range replies {
-		replies[i] = reply{err: err, unknown: true}
+	for i := range todo {
+		if err != nil {
+			got[i] = register.Reply{State: register.Unknown, Err: err}
+		}
+		batch.Answer(i, got[i])
 	}
 	return err
 }
@@ -117,139 +150,54 @@ func (f *fakeMaster) slow(latency time.Duration) {
 	f.set(func(f *fakeMaster) { f.latency = latency })
 }
 
-// do is what Redis does with the command of a change.
-func (f *fakeMaster) do(c Change, eval bool) reply {
-	if f.forgetful > 0 && c.kind != kindAcquire && !eval {
+// carryOut is what Redis does with a command.
+func (f *fakeMaster) carryOut(db int, do cell.Op, whole bool) register.Reply {
+	take, isTake := do.(cell.Take)
+	if native := isTake && len(take.Names) == 1; f.forgetful > 0 && !native && !whole {
 		f.forgetful--
-		return reply{err: errors.New("NOSCRIPT No matching script. Please use EVAL.")}
+		return register.Reply{State: register.Failed, Err: errNoScript}
 	}
-	f.log = append(f.log, fmt.Sprintf("%d %s %s", c.kind, c.key.Name, c.token))
-	held := f.look(c.key)
-	if c.kind == kindRelease || c.kind == kindUndo {
-		f.withdraw(c.key, c.token)
-	}
-	mine := held.Present && held.Value == c.token
-	switch {
-	case c.kind == kindRead:
-		return reply{vote: voteYes, entries: f.lookAt(c.keys)}
-	case c.kind == kindPlain:
-		return f.plain(c)
-	case c.kind == kindEdit:
-		return f.edit(c.edits)
-	case c.kind == kindAcquire && !held.Present, c.kind == kindExtend && mine:
-		f.put(c.key, Entry{Present: true, Value: c.token, Left: c.ttl})
-		return reply{vote: voteYes}
-	case c.kind == kindRelease && mine,
-		c.kind == kindUndo && mine && compareLeft(held.Left, c.minLeft) >= 0 && compareLeft(held.Left, c.ttl) <= 0:
-		delete(f.keys, c.key)
-		return reply{vote: voteYes}
-	case c.kind == kindOffer && !held.Present:
-		return f.offer(c)
-	case c.kind == kindMend:
-		return f.mend(c, held.Present)
-	case !held.Present:
-		return reply{vote: voteAbsent}
-	case c.kind == kindRelease, c.kind == kindExtend:
-		return reply{vote: voteNo, entries: []Entry{held}}
-	default:
-		return reply{vote: voteNo}
-	}
-}
-
-// edit is what the script does with edits.
-func (f *fakeMaster) edit(edits []Edit) reply {
-	got := reply{vote: voteYes}
-	for _, e := range edits {
-		if e.removes() || e.gives() {
-			f.withdraw(e.Key, e.Was.Value)
-		}
-		held := f.look(e.Key)
-		got.entries = append(got.entries, held)
-		if held.Present != e.Was.Present || held.Present && held.Value != e.Was.Value {
-			got.vote = voteNo
+	if f.fails != nil {
+		if err := f.fails(do); err != nil {
+			return register.Reply{State: register.Failed, Err: err}
 		}
 	}
-	for i, e := range edits {
-		switch {
-		case got.vote == voteNo:
-		case !e.Now.Present:
-			delete(f.keys, e.Key)
-		case e.KeepLeft:
-			f.put(e.Key, Entry{Present: true, Value: e.Now.Value, Left: got.entries[i].Left})
-		default:
-			f.put(e.Key, e.Now)
-		}
-	}
-	return got
+	f.log = append(f.log, fmt.Sprintf("%T", do))
+	s := f.store(db)
+	return register.Reply{State: register.Counted, Answer: do.Apply(s)}
 }
 
-func offerKey(key Key) Key { return Key{DB: key.DB, Name: offerPrefix + key.Name} }
-
-// withdraw takes an offer of a value away.
-func (f *fakeMaster) withdraw(key Key, value string) {
-	if _, offered, _ := strings.Cut(f.look(offerKey(key)).Value, " "); offered == value {
-		delete(f.keys, offerKey(key))
+// store is that of a database, with the clock set.
+func (f *fakeMaster) store(db int) *cell.Store {
+	s := f.stores[db]
+	if s == nil {
+		s = &cell.Store{}
+		f.stores[db] = s
 	}
+	s.Now = time.Duration(time.Now().UnixNano())
+	return s
 }
 
-func (f *fakeMaster) offer(c Change) reply {
-	if f.look(offerKey(c.key)).Present {
-		return reply{vote: voteNo}
-	}
-	f.put(offerKey(c.key), Entry{Present: true, Value: c.nonce + " " + c.token, Left: c.ttl})
-	return reply{vote: voteYes}
+func foreign(value string) cell.Cell {
+	return cell.Cell{Form: cell.Foreign, Value: cell.Value{Present: true, Text: value}}
 }
 
-func (f *fakeMaster) mend(c Change, present bool) reply {
-	if f.look(offerKey(c.key)).Value != c.nonce+" "+c.token {
-		return reply{vote: voteNo}
-	}
-	delete(f.keys, offerKey(c.key))
-	if present {
-		return reply{vote: voteNo}
-	}
-	f.put(c.key, Entry{Present: true, Value: c.token, Left: c.ttl})
-	return reply{vote: voteYes}
-}
-
-func (f *fakeMaster) put(key Key, e Entry) {
-	entry := fakeEntry{value: e.Value}
-	if e.Left >= 0 {
-		entry.expires = f.now().Add(e.Left)
-	}
-	f.keys[key] = entry
-}
-
-// look is what stands under a key now.
-func (f *fakeMaster) look(key Key) Entry {
-	held, ok := f.keys[key]
-	switch {
-	case !ok:
-		return Entry{}
-	case held.expires.IsZero():
-		return Entry{Present: true, Value: held.value, Left: Endless}
-	case !f.now().Before(held.expires):
-		delete(f.keys, key)
-		return Entry{}
-	default:
-		return Entry{Present: true, Value: held.value, Left: held.expires.Sub(f.now())}
-	}
-}
-
-func (f *fakeMaster) lookAt(keys []Key) []Entry {
-	var all []Entry
-	for _, key := range keys {
-		all = append(all, f.look(key))
-	}
-	return all
-}
-
-func (f *fakeMaster) probe(context.Context) (time.Duration, error) {
+func (f *fakeMaster) Probe(context.Context) (time.Duration, error) {
 	err := f.deliver(func() {})
 	return f.pause(), err
 }
 
-func (f *fakeMaster) close() {}
+func (f *fakeMaster) Misses(err error) bool { return errors.Is(err, errNoScript) }
+
+func (f *fakeMaster) Close() {}
+
+// Pin is for guarded masters.
+func (f *fakeMaster) Pin(func()) {}
+
+// Run is an announcement of which nobody hears.
+func (f *fakeMaster) Run(context.Context, script.Script, ...any) (any, error) {
+	return []any{"", ""}, nil
+}
 
 func (f *fakeMaster) set(change func(*fakeMaster)) {
 	f.mu.Lock()
@@ -269,8 +217,45 @@ func (f *fakeMaster) wake() {
 	})
 }
 
+func (f *fakeMaster) away()  { f.set(func(f *fakeMaster) { f.refuses = true }) }
+func (f *fakeMaster) back()  { f.set(func(f *fakeMaster) { f.refuses = false }) }
+func (f *fakeMaster) loses() { f.set(func(f *fakeMaster) { f.loseReplies = 1 }) }
+
+func (f *fakeMaster) Do(_ context.Context, words ...any) (said any, err error) {
+	err = f.deliver(func() { said = f.doWords(words) })
+	return said, err
+}
+
+// doWords knows the commands of Bodies, and no bounds on them.
+func (f *fakeMaster) doWords(words []any) (said any) {
+	key := func() string { return fmt.Sprint(words[3], " ", words[6]) }
+	s := f.store(0)
+	switch {
+	case words[0] == "UNLINK":
+		f.stores[0] = nil
+	case words[1] == saveBodyScript:
+		s.Put(key(), foreign(fmt.Sprint(words[7])), Endless)
+	case words[1] == findBodyScript:
+		if found := s.Look(key()); found.Form != cell.Absent {
+			return found.Value.Text
+		}
+	}
+	return nil
+}
+
+// holds is what stands under a key of database 0: the token, with * behind it in register
+// form ("-*" where that holds nothing), or "".
 func (f *fakeMaster) holds(name string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.look(Key{Name: name}).Value
+	switch found := f.store(0).Look(name); {
+	case found.Form == cell.Absent:
+		return ""
+	case found.Form == cell.Register && !found.Value.Present:
+		return "-*"
+	case found.Form == cell.Register:
+		return found.Value.Text + "*"
+	default:
+		return found.Value.Text
+	}
 }

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"redlock-proxy/quorum/guard"
+	"redlock-proxy/quorum/master"
 )
 
 // Finding is what Inspect saw of one master.
@@ -24,13 +27,25 @@ type Finding struct {
 	// so far), or why its votes would not count; a quarantine has lasted for Since.
 	Marker string
 	Since  time.Duration
+	// Votes is set where a proxy that starts now would count its votes; New where no proxy
+	// has used it since it was empty, so that a fresh start, or Vouch, would let it vote.
+	Votes, New bool
+	// LongestTTL is the longest in use that it knows of; zero: none. Bound is up to which TTL
+	// it may have forgotten locks, where its quarantine has such a bound.
+	LongestTTL time.Duration
+	Bound      time.Duration
+	Bounded    bool
+	// Locks are those that stand there. Only Survey counts them.
+	Locks guard.Locks
 	// RoundTrip is the shortest of a few.
 	RoundTrip time.Duration
-	// Unsafe are reasons why a lock there cannot be relied on; Weak are reasons why
-	// it is less than it could be.
-	Unsafe, Weak []string
+	// Unsafe are reasons why a lock there cannot be relied on; Amiss is what proxies have
+	// differently that should be alike; Weak are reasons why the master is less than it could
+	// be.
+	Unsafe, Amiss, Weak []string
 
-	runID string
+	runID     string
+	databases []int
 }
 
 // Inspect connects to each master by its URL and tells what is unsafe about it.
@@ -46,22 +61,46 @@ func Inspect(ctx context.Context, urls []string, timeout time.Duration) []Findin
 	return findings
 }
 
+// Survey is Inspect, and counts the locks on each master.
+func Survey(ctx context.Context, urls []string, timeout time.Duration) []Finding {
+	findings := Inspect(ctx, urls, timeout)
+	var wg sync.WaitGroup
+	for i, u := range urls {
+		if findings[i].Err == nil {
+			wg.Go(func() { findings[i].countLocks(ctx, u, timeout) })
+		}
+	}
+	wg.Wait()
+	return findings
+}
+
+func (f *Finding) countLocks(ctx context.Context, url string, timeout time.Duration) {
+	t, err := master.NewTransport(url, timeout)
+	if err == nil {
+		defer t.Close()
+		f.Locks, err = guard.LocksOn(ctx, t, f.databases)
+	}
+	if err != nil {
+		f.Err = errors.New(findingText(err))
+	}
+}
+
 func inspect(ctx context.Context, url string, timeout time.Duration) Finding {
 	f := Finding{Name: masterName(url)}
-	t, err := newRedisTransport(url, timeout)
+	t, err := master.NewTransport(url, timeout)
 	if err != nil {
 		f.Err = err
 		return f
 	}
-	defer t.close()
-	if f.RoundTrip, err = t.probe(ctx); err != nil {
-		f.Err = errors.New(causeText(err))
+	defer t.Close()
+	if f.RoundTrip, err = t.Probe(ctx); err != nil {
+		f.Err = errors.New(findingText(err))
 		return f
 	}
 	f.RoundTrip = f.RoundTrip.Round(time.Microsecond)
-	v, err := t.examine(ctx)
+	v, err := t.Examine(ctx)
 	if err != nil {
-		f.Err = errors.New(causeText(err))
+		f.Err = errors.New(findingText(err))
 		return f
 	}
 	f.judge(v)
@@ -69,35 +108,21 @@ func inspect(ctx context.Context, url string, timeout time.Duration) Finding {
 }
 
 // judge weighs what the master tells of itself.
-func (f *Finding) judge(v vitals) {
-	f.Version, f.Role, f.Policy, f.Appendfsync, f.Uptime = v.version, v.role, v.policy, v.appendfsync, v.uptime
-	f.runID = v.runID
-	f.Marker, f.Since = markerState(v)
-	if why := v.unfit(); why != "" {
+func (f *Finding) judge(v guard.Report) {
+	f.Version, f.Role, f.Policy, f.Appendfsync, f.Uptime = v.Version, v.Role, v.Policy, v.Appendfsync, v.Uptime
+	f.runID, f.databases = v.RunID, v.Databases
+	f.Votes, f.New, f.LongestTTL = v.Votes(), v.IsNew(), v.Longest
+	f.Bound, f.Bounded = v.Bound()
+	f.Marker, f.Since = v.Says()
+	if why := v.Unfit(); why != "" {
 		f.Unsafe = append(f.Unsafe, why)
 	}
-	if !v.durable() {
+	if !v.Durable() {
 		f.Weak = append(f.Weak, "forgets locks when it restarts: without appendonly yes and appendfsync always")
 	}
-	if v.runID == untold {
+	f.Amiss = append(f.Amiss, v.Differences...)
+	if v.RunID == guard.Untold {
 		f.Weak = append(f.Weak, "does not tell its run_id: a restart from older data goes unnoticed")
-	}
-}
-
-// markerState is what proxies have left on a master to prove, or to deny, that it has
-// all its data; and for a quarantine, since when it lasts by the master's clock.
-func markerState(v vitals) (state string, since time.Duration) {
-	verdict, why := judge(v, memory{})
-	r, recorded := parseRecord(v.record)
-	switch {
-	case verdict == onTrust:
-		return "votes", 0
-	case verdict == onUnmarked:
-		return "unmarked", 0
-	case verdict == onWait && recorded:
-		return "quarantine: " + r.reason.sentence(1), v.sighting.told - time.Duration(r.since)*time.Millisecond
-	default:
-		return "not proved: " + why.sentence(1), 0
 	}
 }
 
@@ -106,11 +131,11 @@ func sameServer(findings []Finding) {
 	seen := map[string]string{}
 	for i := range findings {
 		f := &findings[i]
-		if f.runID == "" || f.runID == untold {
+		if f.runID == "" || f.runID == guard.Untold {
 			continue
 		}
 		if other, twice := seen[f.runID]; twice {
-			f.Unsafe = append(f.Unsafe, whyTwin+other)
+			f.Unsafe = append(f.Unsafe, guard.Twin+other)
 		}
 		seen[f.runID] = f.Name
 	}

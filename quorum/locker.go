@@ -4,20 +4,22 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"redlock-proxy/quorum/queue"
 )
 
 // Locker gives locks over a cluster. One Locker serves all clients of a process:
 // those who wait for a key stand in one queue in it.
 type Locker struct {
 	cluster *Cluster
-	queues  queues
+	queues  queue.Queues[Key]
 }
 
 // NewLocker makes the locker of a cluster, before that runs. Who waits in it is told
-// of keys that the cluster's Apply frees.
+// of keys that the cluster frees.
 func NewLocker(c *Cluster) *Locker {
-	l := &Locker{cluster: c, queues: queues{byKey: map[Key]*queue{}}}
-	c.freed = l.queues.released
+	l := &Locker{cluster: c}
+	c.freed = l.queues.Released
 	return l
 }
 
@@ -34,88 +36,89 @@ type LockRequest struct {
 	Wait time.Duration
 }
 
-// Lock takes a lock and returns how long it is valid from now, by the monotonic
-// clock. A request that may wait is served first come, first served among those
-// of this Locker, and its TTL starts at the grant; one that may not wait does
-// not overtake those who do.
+// Lock takes a lock and returns its lease. A request that may wait is served first come,
+// first served among those of this Locker, and its TTL starts at the grant; one that may
+// not wait does not overtake those who do.
 //
-// Errors: ErrHeld when another holds it (and Wait is over), *NoQuorumError, or
-// the cause of ctx if the caller left. After an error nothing is held.
-func (l *Locker) Lock(ctx context.Context, req LockRequest) (time.Duration, error) {
+// Errors: ErrHeld when another holds it (and Wait is over), ErrTooShort, ErrContended,
+// *NoQuorumError, or the cause of ctx if the caller left. After an error nothing is held.
+func (l *Locker) Lock(ctx context.Context, req LockRequest) (Grant, error) {
 	switch {
 	case req.Wait != 0:
 		return l.waitAndLock(ctx, req)
-	case l.queues.waiting(req.Key):
-		return 0, ErrHeld
+	case l.queues.Waits(req.Key):
+		return Grant{}, ErrHeld
 	default:
-		return l.try(ctx, req)
+		return l.try(ctx, req, time.Time{})
 	}
 }
 
-func (l *Locker) try(ctx context.Context, req LockRequest) (time.Duration, error) {
-	return l.cluster.Commit(ctx, Acquire(req.Key, req.Token, req.TTL))
+func (l *Locker) try(ctx context.Context, req LockRequest, until time.Time) (Grant, error) {
+	return l.cluster.Take(ctx, Taking{Keys: []Key{req.Key}, Tokens: []string{req.Token}, TTL: req.TTL, Until: until})
 }
 
 // waitAndLock stands in the queue of the key until it is the head of it, then
 // contends until it is granted or its time is over.
-func (l *Locker) waitAndLock(ctx context.Context, req LockRequest) (time.Duration, error) {
-	place := l.queues.enter(req.Key)
+func (l *Locker) waitAndLock(ctx context.Context, req LockRequest) (Grant, error) {
+	place := l.queues.Enter(req.Key)
 	granted := false
-	defer func() { l.queues.leave(place, granted) }()
+	defer func() { l.queues.Leave(place, granted) }()
 
-	over, stop := after(req.Wait)
+	until, over, stop := after(req.Wait)
 	defer stop()
-	pause := pacing{rand: l.cluster.rand}
-	next := place.turn
+	pause := queue.Polls(l.cluster.rand)
+	next := place.Turn()
 	var timer <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
-			return 0, context.Cause(ctx)
+			return Grant{}, context.Cause(ctx)
 		case <-over:
-			return 0, ErrHeld
+			return Grant{}, ErrHeld
 		case cue := <-next:
-			next = place.turn
-			if delay := cue.delay(pause.rand); delay > 0 {
+			next = place.Turn()
+			if delay := cue.Delay(pause.Rand); delay > 0 {
 				timer = time.After(delay)
 				continue
 			}
-			pause.reset()
+			pause.Reset()
 		case <-timer:
 		}
-		validity, err := l.try(ctx, req)
-		if !errors.Is(err, ErrHeld) {
+		got, err := l.try(ctx, req, until)
+		if !errors.Is(err, ErrHeld) && !errors.Is(err, ErrContended) {
 			granted = err == nil
-			return validity, err
+			return got, err
 		}
-		timer = time.After(pause.next())
+		timer = time.After(pause.Next())
 	}
 }
 
-// after is a channel that speaks once d is over: never, if d is negative.
-func after(d time.Duration) (over <-chan time.Time, stop func()) {
-	if d < 0 {
-		return nil, func() {}
+// after is when a wait is over, which a channel tells: never, if it is negative. What is
+// tried at that moment goes on to its end: only then it is known whether it was granted.
+func after(wait time.Duration) (until time.Time, over <-chan time.Time, stop func()) {
+	if wait < 0 {
+		return time.Time{}, nil, func() {}
 	}
-	timer := time.NewTimer(d)
-	return timer.C, func() { timer.Stop() }
+	timer := time.NewTimer(wait)
+	return time.Now().Add(wait), timer.C, func() { timer.Stop() }
 }
 
-// Unlock gives a lock back. It returns ErrNotHeld when no majority can have held
-// the key with that token, *NoQuorumError when too few masters answered to know,
-// or the cause of ctx; the release goes on to the other masters all the same.
+// Unlock gives a lock back. It returns ErrNotHeld when no majority holds the key with that
+// token, *NoQuorumError when that cannot be known, or the cause of ctx; the release goes
+// on to the other masters all the same.
 func (l *Locker) Unlock(ctx context.Context, key Key, token string) error {
-	release := l.cluster.begin(Release(key, token))
-	// The head's SET leaves behind the release in every lane, perhaps in the same
-	// batch: it need not wait for the answers.
-	l.queues.released(key)
-	_, err := release.commit(ctx)
-	return err
+	return l.cluster.Release(ctx, key, token)
 }
 
-// Extend gives a lock that is held a new TTL, in whole milliseconds from now, and
-// returns how long it is valid. It returns ErrNotHeld when no majority holds the
-// key with that token (any more), *NoQuorumError, or the cause of ctx.
-func (l *Locker) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (time.Duration, error) {
-	return l.cluster.Commit(ctx, Extend(key, token, ttl))
+// Waiting is how many requests wait for a lock that another holds.
+func (l *Locker) Waiting() int { return l.queues.Len() }
+
+// Withdraw gives a lock back whose client has gone, in the background.
+func (l *Locker) Withdraw(key Key, token string) {
+	l.cluster.Withdraw([]Key{key}, []string{token})
+}
+
+// Extend is Cluster.Extend.
+func (l *Locker) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (Grant, error) {
+	return l.cluster.Extend(ctx, key, token, ttl)
 }

@@ -45,7 +45,7 @@ func TestWaitersAreServedInTurn(t *testing.T) {
 		if !slices.Equal(served, want) {
 			b.Errorf("served %q, want %q", served, want)
 		}
-		if len(b.locker.queues.byKey) != 0 {
+		if b.locker.queues.Waits(job) {
 			b.Error("a queue is left behind")
 		}
 	})
@@ -64,7 +64,7 @@ func TestWaiterGivesUpWhenItsTimeIsOver(t *testing.T) {
 	})
 }
 
-func TestWaiterWhoLeavesIsGrantedNothing(t *testing.T) {
+func TestWaiterThatLeavesIsGrantedNothing(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		b.mustLock("holder", time.Hour)
 		var served []string
@@ -88,7 +88,7 @@ func TestWaiterNoticesExpiry(t *testing.T) {
 		var served []string
 		start := time.Now()
 		b.waiter(b.Context(), b.locker, token, Forever, &served)
-		time.Sleep(time.Second + longestPoll)
+		time.Sleep(time.Second + 32*time.Millisecond) // the longest pause between two tries
 		synctest.Wait()
 		if len(served) != 1 {
 			b.Errorf("not served %v after the expiry", time.Since(start)-time.Second)
@@ -96,7 +96,7 @@ func TestWaiterNoticesExpiry(t *testing.T) {
 	})
 }
 
-// Whoever does not wait does not overtake those who do, even if the lock is free
+// A request that does not wait does not overtake those who do, even if the lock is free
 // for a moment.
 func TestTryingDoesNotOvertakeWaiters(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
@@ -117,13 +117,10 @@ func TestTryingDoesNotOvertakeWaiters(t *testing.T) {
 func TestWaiterIsToldAtOnceThatThereIsNoQuorum(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		for _, m := range b.masters {
-			m.set(func(f *fakeMaster) { f.refuses = true })
+			m.away()
 		}
 		_, err := b.locker.Lock(b.Context(), LockRequest{Key: job, Token: token, TTL: time.Hour, Wait: Forever})
-		var none *NoQuorumError
-		if !errors.As(err, &none) {
-			b.Errorf("got %v, want a NoQuorumError", err)
-		}
+		b.wantNoQuorum(err)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -55,8 +56,8 @@ func disturb(b *bench, rnd *rand.Rand) {
 			m.hang()
 			defer m.wake()
 		case 1:
-			m.set(func(f *fakeMaster) { f.refuses = true })
-			defer m.set(func(f *fakeMaster) { f.refuses = false })
+			m.away()
+			defer m.back()
 		case 2:
 			m.set(func(f *fakeMaster) { f.loseReplies = 3 })
 		}
@@ -78,16 +79,16 @@ func (g *referee) client(ctx context.Context, l *Locker, name string, rnd *rand.
 		token := fmt.Sprint(name, "/", try)
 		wait := time.Duration(rnd.IntN(3)) * 100 * time.Millisecond
 		ttl := time.Duration(20+rnd.IntN(400)) * time.Millisecond
-		validity, err := l.Lock(ctx, LockRequest{Key: job, Token: token, TTL: ttl, Wait: wait})
+		got, err := l.Lock(ctx, LockRequest{Key: job, Token: token, TTL: ttl, Wait: wait})
 		if err != nil {
 			time.Sleep(time.Duration(rnd.IntN(20)) * time.Millisecond)
 			continue
 		}
-		g.enter(token, validity)
-		time.Sleep(time.Duration(rnd.Int64N(int64(validity))))
+		g.enter(token, got.Validity)
+		time.Sleep(time.Duration(rnd.Int64N(int64(got.Validity))))
 		if rnd.IntN(2) == 0 {
 			if more, err := l.Extend(ctx, job, token, ttl); err == nil {
-				g.stay(token, more)
+				g.stay(token, more.Validity)
 			}
 		}
 		g.leave(token)
@@ -124,5 +125,71 @@ func (g *referee) leave(token string) {
 	defer g.mu.Unlock()
 	if g.holder == token {
 		g.holder = ""
+	}
+}
+
+// TestNothingIsReplacedTwice lets clients of two proxies add words to a value in such a
+// storm. Each word stands there once if that was answered, and else once or never.
+func TestNothingIsReplacedTwice(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			inBubble(t, 5, func(b *bench) { stormOfWords(b, rand.New(rand.NewPCG(seed, 3))) })
+		})
+	}
+}
+
+func stormOfWords(b *bench, rnd *rand.Rand) {
+	ctx, stop := context.WithTimeout(b.Context(), 5*time.Second)
+	defer stop()
+	for _, m := range b.masters {
+		m.slow(time.Duration(rnd.IntN(4)) * time.Millisecond)
+		m.set(func(f *fakeMaster) { f.unsteady = 2 * time.Millisecond })
+	}
+	proxies := []*Cluster{b.cluster, b.newCluster()}
+	var mu sync.Mutex
+	answered := map[string]bool{}
+	var clients sync.WaitGroup
+	for n := range 6 {
+		clients.Go(func() {
+			for try := 0; ctx.Err() == nil; try++ {
+				word := fmt.Sprintf("%d.%d ", n, try)
+				_, err := proxies[n%2].Update(context.Background(), job, nil, func(l Look) (Decision, error) {
+					return Decision{Do: Put, Value: l.Value + word, TTL: time.Hour}, nil
+				})
+				if unknown := new(NoQuorumError); err != nil && err != ErrContended && !errors.As(err, &unknown) {
+					b.Error(err)
+				}
+				if err == ErrContended {
+					continue // it was not made
+				}
+				mu.Lock()
+				answered[word] = err == nil
+				mu.Unlock()
+				time.Sleep(10 * time.Millisecond)
+			}
+		})
+	}
+	for ctx.Err() == nil {
+		disturb(b, rnd)
+	}
+	clients.Wait()
+	time.Sleep(10 * time.Second)
+	looks, err := b.cluster.Read(b.Context(), []Key{job})
+	b.wantErr(err, nil)
+	times := map[string]int{}
+	for word := range strings.SplitAfterSeq(looks[0].Value, " ") {
+		times[word]++
+	}
+	delete(times, "")
+	made := 0
+	for word, sure := range answered {
+		if n := times[word]; n > 1 || sure && n == 0 {
+			b.Errorf("%s: answered %v, and %d times there", word, sure, n)
+		}
+		made += times[word]
+		delete(times, word)
+	}
+	if len(times) > 0 || made < 50 {
+		b.Errorf("%d words; of some it was said that they are not there: %v", made, times)
 	}
 }

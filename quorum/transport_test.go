@@ -2,16 +2,23 @@ package quorum
 
 import (
 	"context"
-	"errors"
-	"reflect"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// A pool of go-redis' that could not dial has a goroutine that sleeps for a second before it sees
+// that it was closed.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+}
 
 // startMasters runs n Redis servers in memory and a cluster over them.
 func startMasters(t *testing.T, n int) ([]*miniredis.Miniredis, *Cluster) {
@@ -24,7 +31,12 @@ func startMasters(t *testing.T, n int) ([]*miniredis.Miniredis, *Cluster) {
 		masters = append(masters, m)
 		urls = append(urls, "redis://"+m.Addr())
 	}
-	c, err := NewCluster(Options{Masters: urls, MasterTimeout: time.Second, FreshStart: true})
+	return masters, runCluster(t, Options{Masters: urls, MasterTimeout: time.Second, FreshStart: true})
+}
+
+func runCluster(t *testing.T, opts Options) *Cluster {
+	t.Helper()
+	c, err := NewCluster(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,183 +44,100 @@ func startMasters(t *testing.T, n int) ([]*miniredis.Miniredis, *Cluster) {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = c.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
-	for up(c.electors) < len(c.electors) {
-		time.Sleep(time.Millisecond)
+	ready, stop := context.WithTimeout(ctx, 10*time.Second)
+	defer stop()
+	if !c.Ready(ready) {
+		t.Fatalf("the masters do not come up: %+v", c.Status())
 	}
-	return masters, c
+	return c
 }
 
-// TestWire sends every kind of change, by SHA and whole, to a server that speaks
-// Redis and runs Lua.
-func TestWire(t *testing.T) {
-	masters, _ := startMasters(t, 1)
-	server := masters[0]
-	transport, err := newRedisTransport("redis://"+server.Addr(), time.Second)
-	if err != nil {
+func (c *Cluster) mustTake(t *testing.T, key Key) {
+	t.Helper()
+	if _, err := c.Take(t.Context(), Taking{Keys: []Key{key}, Tokens: []string{token}, TTL: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
-	defer transport.close()
-	undo := func(min time.Duration) Change {
-		return Change{kind: kindUndo, key: job, token: token, ttl: time.Minute, minLeft: min}
-	}
-	other := job
-	other.DB = 3
-	steps := []wireStep{
-		{"acquire a free key", Acquire(job, token, time.Minute), reply{vote: voteYes}},
-		{"acquire a held key", Acquire(job, rival, time.Minute), reply{vote: voteNo}},
-		{"the same in another database", Acquire(other, rival, time.Minute), reply{vote: voteYes}},
-		{"release with a wrong token", Release(job, rival), refused(token, time.Minute)},
-		{"extend with a wrong token", Extend(job, rival, time.Hour), refused(token, time.Minute)},
-		{"undo of a younger SET", undo(2 * time.Minute), reply{vote: voteNo}},
-		{"undo of this SET", undo(50 * time.Second), reply{vote: voteYes}},
-		{"acquire again", Acquire(job, token, time.Minute), reply{vote: voteYes}},
-		{"extend", Extend(job, token, time.Hour), reply{vote: voteYes}},
-		{"undo of a shorter SET", undo(0), reply{vote: voteNo}},
-		{"release", Release(job, token), reply{vote: voteYes}},
-		{"release an absent key", Release(job, token), reply{vote: voteAbsent}},
-		{"extend an absent key", Extend(job, token, time.Hour), reply{vote: voteAbsent}},
-		{"read an absent key", read([]Key{job}), reply{vote: voteYes, entries: []Entry{{}}}},
-		{"acquire without expiry", Acquire(job, token, Endless), reply{vote: voteYes}},
-		{"undo of a SET with expiry", undo(0), reply{vote: voteNo}},
-		{"read two keys", read([]Key{job, rest}), reply{vote: voteYes, entries: []Entry{endless(token), {}}}},
-		{"edits, one of which does not fit", edits(Edit{Key: job, Was: endless(token)}, Edit{Key: rest, Was: endless(token)}),
-			reply{vote: voteNo, entries: []Entry{endless(token), {}}}},
-		{"edits that fit", edits(Edit{Key: job, Was: endless(token), Now: lasting(rival, time.Minute)}, Edit{Key: rest, Now: endless(rival)}),
-			reply{vote: voteYes, entries: []Entry{endless(token), {}}}},
-		{"edits that keep the time", edits(Edit{Key: job, Was: endless(rival), Now: endless(token), KeepLeft: true}, Edit{Key: rest, Was: endless(rival), Now: endless(rival), KeepLeft: true}),
-			reply{vote: voteYes, entries: []Entry{lasting(rival, time.Minute), endless(rival)}}},
-		{"edits that remove", edits(Edit{Key: job, Was: endless(token)}, Edit{Key: rest, Was: endless(rival)}),
-			reply{vote: voteYes, entries: []Entry{lasting(token, time.Minute), endless(rival)}}},
-		{"acquire without expiry again", Acquire(job, token, Endless), reply{vote: voteYes}},
-		{"undo of a SET without expiry", Change{kind: kindUndo, key: job, token: token, ttl: Endless, minLeft: Endless}, reply{vote: voteYes}},
-	}
-	for _, eval := range []bool{false, true} {
-		server.FlushAll()
-		for _, s := range append(steps, offerSteps()...) {
-			replies := make([]reply, 1)
-			if err := transport.exec(t.Context(), []*op{{change: s.change, eval: eval}}, replies, nil); err != nil {
-				t.Fatalf("%s: %v", s.what, err)
-			}
-			if got := replies[0].roughly(); !reflect.DeepEqual(got, s.want) {
-				t.Errorf("%s: got %+v, want %+v", s.what, replies[0], s.want)
-			}
-		}
-	}
 }
 
-// wireStep is a change and the answer to it.
-type wireStep struct {
-	what   string
-	change Change
-	want   reply
-}
-
-// offerSteps begin and end with an absent key.
-func offerSteps() []wireStep {
-	yes, no, absent := reply{vote: voteYes}, reply{vote: voteNo}, reply{vote: voteAbsent}
-	offered := func(nonce string) Change { return offer(job, token, nonce, time.Minute) }
-	mended := func(nonce string) Change { return mend(job, token, nonce, time.Minute) }
-	removal := func(value string) Change { return edits(Edit{Key: job, Was: endless(value)}, Edit{Key: rest}) }
-	return []wireStep{
-		{"take up what was not offered", mended("1"), no},
-		{"offer", offered("1"), yes},
-		{"offer again", offered("2"), no},
-		{"an offer is no lock", read([]Key{job}), reply{vote: voteYes, entries: []Entry{{}}}},
-		{"a wrong owner's release leaves the offer", Release(job, rival), absent},
-		{"and so does his edit", removal(rival), reply{vote: voteNo, entries: []Entry{{}, {}}}},
-		{"take up another offer", mended("2"), no},
-		{"take up the offer", mended("1"), yes},
-		{"it is a lock now", read([]Key{job}), reply{vote: voteYes, entries: []Entry{lasting(token, time.Minute)}}},
-		{"offer what is there", offered("3"), no},
-		{"release", Release(job, token), yes},
-		{"offer once more", offered("4"), yes},
-		{"the owner's release takes the offer away", Release(job, token), absent},
-		{"so nothing is offered", mended("4"), no},
-		{"offer for an edit", offered("5"), yes},
-		{"an edit takes it away", removal(token), reply{vote: voteNo, entries: []Entry{{}, {}}}},
-		{"so nothing is offered any more", mended("5"), no},
-		{"offer what another takes", offered("6"), yes},
-		{"another takes it", Acquire(job, rival, Endless), yes},
-		{"a held key is not given away", mended("6"), no},
-		{"the other has it", read([]Key{job}), reply{vote: voteYes, entries: []Entry{endless(rival)}}},
-		{"and releases it", Release(job, rival), yes},
-		{"offer without an end", offered("7"), yes},
-		{"take that up", mend(job, token, "7", Endless), yes},
-		{"it has no end", read([]Key{job}), reply{vote: voteYes, entries: []Entry{endless(token)}}},
-		{"and is released", Release(job, token), yes},
-	}
-}
-
-var rest = Key{Name: "rest"}
-
-func endless(value string) Entry { return Entry{Present: true, Value: value, Left: Endless} }
-
-func lasting(value string, left time.Duration) Entry {
-	return Entry{Present: true, Value: value, Left: left}
-}
-
-func edits(all ...Edit) Change { return Change{kind: kindEdit, key: all[0].Key, edits: all} }
-
-func refused(value string, left time.Duration) reply {
-	return reply{vote: voteNo, entries: []Entry{lasting(value, left)}}
-}
-
-// roughly is the reply with the remaining times rounded up to seconds.
-func (r reply) roughly() reply {
-	for i, e := range r.entries {
-		switch {
-		case !e.Present:
-			r.entries[i].Left = 0
-		case e.Left < 0:
-			r.entries[i].Left = Endless
-		default:
-			r.entries[i].Left = (e.Left + time.Second - 1).Truncate(time.Second)
-		}
-	}
-	return r
-}
-
-func TestWireRead(t *testing.T) {
+// A key that is no string is held by another, and is not changed.
+func TestWrongType(t *testing.T) {
 	masters, c := startMasters(t, 3)
 	for _, m := range masters {
-		_ = m.Set(job.Name, token)
-		m.SetTTL(job.Name, time.Minute)
+		m.HSet(job.Name, "f", "v")
 	}
-	got, err := c.Read(t.Context(), job)
-	if err != nil || !got.Held || got.Value != token || got.Left < 59*time.Second || got.Left > time.Minute {
-		t.Errorf("got %+v, %v", got, err)
+	_, err := c.Take(t.Context(), Taking{Keys: []Key{job}, Tokens: []string{token}, TTL: time.Minute})
+	if err != ErrHeld {
+		t.Errorf("LOCK: %v", err)
+	}
+	looks, err := c.Read(t.Context(), []Key{job})
+	if err != nil || !looks[0].Present {
+		t.Errorf("read %+v, %v", looks, err)
+	}
+	if err := c.Release(t.Context(), job, token); err != ErrNotHeld {
+		t.Errorf("UNLOCK: %v", err)
+	}
+	if _, err := c.Extend(t.Context(), job, token, time.Hour); err != ErrNotHeld {
+		t.Errorf("EXTEND: %v", err)
+	}
+	_, err = c.Update(t.Context(), job, nil, func(Look) (Decision, error) { return Decision{Do: Put, Value: token, TTL: time.Minute}, nil })
+	if err != ErrForeign {
+		t.Errorf("SET: %v", err)
+	}
+	for _, m := range masters {
+		if v := m.HGet(job.Name, "f"); v != "v" {
+			t.Errorf("it holds %q now", v)
+		}
+	}
+}
+
+// Before Redis 7, SET does not take NX and GET together: a script does it.
+func TestServerBeforeRedis7(t *testing.T) {
+	masters, c := startMasters(t, 3)
+	refused := make([]int, len(masters))
+	for i, m := range masters {
+		m.Server().SetPreHook(func(peer *server.Peer, cmd string, args ...string) bool {
+			old := strings.EqualFold(cmd, "SET") && slices.Contains(args, "NX") && slices.Contains(args, "GET")
+			if old {
+				refused[i]++
+				peer.WriteError("ERR syntax error")
+			}
+			return old
+		})
+	}
+	for i := range 10 {
+		c.mustTake(t, Key{Name: fmt.Sprint(i)})
+	}
+	if _, err := c.Take(t.Context(), Taking{Keys: []Key{{Name: "0"}}, Tokens: []string{rival}, TTL: time.Minute}); err != ErrHeld {
+		t.Errorf("the second one: %v", err)
+	}
+	for i, n := range refused {
+		if n == 10 {
+			t.Errorf("master %d was asked every time in vain", i)
+		}
 	}
 }
 
 func TestScriptFlushIsSurvived(t *testing.T) {
 	masters, c := startMasters(t, 3)
-	if _, err := c.Commit(t.Context(), Acquire(job, token, time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	c.mustTake(t, job)
 	for _, m := range masters {
-		conn, err := newRedisTransport("redis://"+m.Addr(), time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
-		conn.client(0).ScriptFlush(t.Context())
-		conn.close()
+		client := redis.NewClient(&redis.Options{Addr: m.Addr()})
+		client.ScriptFlush(t.Context())
+		_ = client.Close()
 	}
-	if _, err := c.Commit(t.Context(), Release(job, token)); err != nil {
+	if err := c.Release(t.Context(), job, token); err != nil {
 		t.Errorf("release after SCRIPT FLUSH: %v", err)
 	}
 }
 
-// On a long way more than one batch may be in flight, unless that would lose the order
-// of edits of several keys.
-func TestLanes(t *testing.T) {
-	for _, c := range []struct {
-		roundTrip time.Duration
-		oneLane   bool
-		want      uint32
-	}{{longRoundTrip - 1, false, 1}, {longRoundTrip, false, maxLanes}, {longRoundTrip, true, 1}} {
-		m := &master{oneLane: c.oneLane}
-		if got := m.lanesFor(c.roundTrip); got != c.want {
-			t.Errorf("%v, one lane %v: %d lanes, want %d", c.roundTrip, c.oneLane, got, c.want)
+// The databases of the masters are those of the client.
+func TestDatabases(t *testing.T) {
+	masters, c := startMasters(t, 3)
+	c.mustTake(t, job)
+	c.mustTake(t, Key{DB: 3, Name: job.Name})
+	for _, m := range masters {
+		for !m.DB(3).Exists(job.Name) {
+			time.Sleep(time.Millisecond)
 		}
 	}
 }
@@ -217,9 +146,9 @@ func TestErrorReplyIsAVoteThatFailed(t *testing.T) {
 	masters, c := startMasters(t, 3)
 	masters[0].SetError("OOM command not allowed when used memory > 'maxmemory'.")
 	masters[1].SetError("LOADING Redis is loading the dataset in memory")
-	_, err := c.Commit(t.Context(), Acquire(job, token, time.Minute))
-	var none *NoQuorumError
-	if !errors.As(err, &none) || none.Answered != 1 {
+	_, err := c.Take(t.Context(), Taking{Keys: []Key{job}, Tokens: []string{token}, TTL: time.Minute})
+	none, ok := err.(*NoQuorumError)
+	if !ok || none.Answered != 1 {
 		t.Fatalf("got %v, want no quorum with one answer", err)
 	}
 }

@@ -1,0 +1,189 @@
+package quorum
+
+import (
+	"errors"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+)
+
+// impostor stands before a master and forwards everything, until it is told to answer
+// something else, whatever it is asked.
+type impostor struct {
+	net.Listener
+	master string
+	// answer is what it says instead, over and over if endless is set; empty: it forwards.
+	answer  atomic.Pointer[string]
+	endless atomic.Bool
+	tasks   sync.WaitGroup
+}
+
+func newImpostor(t *testing.T, master string) *impostor {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &impostor{Listener: ln, master: master}
+	p.say("", false)
+	p.tasks.Go(p.accept)
+	t.Cleanup(func() { _ = ln.Close(); p.tasks.Wait() })
+	return p
+}
+
+func (p *impostor) say(answer string, endless bool) {
+	p.endless.Store(endless)
+	p.answer.Store(&answer)
+}
+
+func (p *impostor) accept() {
+	for {
+		conn, err := p.Accept()
+		if err != nil {
+			return
+		}
+		p.tasks.Go(func() { p.serve(conn) })
+	}
+}
+
+func (p *impostor) serve(conn net.Conn) {
+	defer conn.Close()
+	master, err := net.Dial("tcp", p.master)
+	if err != nil {
+		return
+	}
+	defer master.Close()
+	p.tasks.Go(func() { // the master's answers
+		defer conn.Close()
+		_, _ = pipe(conn, master, func([]byte) []byte { return nil })
+	})
+	_, _ = pipe(master, conn, func([]byte) []byte {
+		answer := *p.answer.Load()
+		if answer == "" {
+			return nil
+		}
+		_, err := conn.Write([]byte(answer))
+		for p.endless.Load() && err == nil {
+			_, err = conn.Write([]byte(strings.Repeat("x", 1<<16)))
+		}
+		return []byte{}
+	})
+}
+
+// pipe forwards what instead does not replace.
+func pipe(to, from net.Conn, instead func([]byte) []byte) (n int64, err error) {
+	buf := make([]byte, 1<<16)
+	for {
+		got, err := from.Read(buf)
+		if err != nil {
+			return n, err
+		}
+		if instead(buf[:got]) != nil {
+			continue
+		}
+		if _, err := to.Write(buf[:got]); err != nil {
+			return n, err
+		}
+	}
+}
+
+// unbelievable are answers by which a reader that trusts them panics, or takes all memory.
+func unbelievable() map[string]string {
+	all := map[string]string{}
+	for _, header := range []string{
+		"$9223372036854775807", "$99999999999", "*2147483647", ">2147483647", "~2147483647", "!2147483647", "=2147483647", "%2147483647",
+	} {
+		all[header] = header + "\r\n"
+	}
+	all["deep"] = strings.Repeat("*1\r\n", 1<<20)
+	all["wide and deep"] = strings.Repeat("*131072\r\n", 1<<12)
+	all["inside of an answer"] = "*3\r\n:0\r\n$9223372036854775807\r\n"
+	all["unasked"] = strings.Repeat("$-1\r\n", 1<<12)
+	all["not Redis"] = "HTTP/1.1 400 Bad Request\r\n\r\n"
+	return all
+}
+
+// Whatever one master says, the process lives, takes little memory, and the others decide.
+// Where all say such things, nothing is granted, and that is said.
+func TestUnbelievableAnswers(t *testing.T) {
+	var impostors []*impostor
+	var urls []string
+	for range 3 {
+		p := newImpostor(t, miniredis.RunT(t).Addr())
+		impostors = append(impostors, p)
+		urls = append(urls, "redis://"+p.Addr().String())
+	}
+	c := runCluster(t, Options{Masters: urls, MasterTimeout: 5 * time.Second, FreshStart: true})
+	texts := unbelievable()
+	texts["endless status"], texts["endless error"] = "+", "-"
+	for name, text := range texts {
+		before := allocated()
+		liar := impostors[len(name)%3]
+		liar.say(text, len(text) == 1)
+		key := Key{Name: name}
+		if _, err := c.Take(t.Context(), Taking{Keys: []Key{key}, Tokens: []string{token}, TTL: time.Minute}); err != nil {
+			t.Errorf("%s: LOCK: %v", name, err)
+		}
+		awaitStatus(t, c, name, func(s MasterStatus) bool { return s.Err != nil }, 1)
+		if err := c.Release(t.Context(), key, token); err != nil {
+			t.Errorf("%s: UNLOCK: %v", name, err)
+		}
+		liar.say("", false)
+		awaitStatus(t, c, name, func(s MasterStatus) bool { return s.Standing == Voting }, 3)
+		if took := allocated() - before; took > 512<<20 {
+			t.Errorf("%s: it took %d MB", name, took>>20)
+		}
+	}
+	for _, p := range impostors {
+		p.say("$9223372036854775807\r\n", false)
+	}
+	_, err := c.Take(t.Context(), Taking{Keys: []Key{job}, Tokens: []string{token}, TTL: time.Minute})
+	if none := new(NoQuorumError); !errors.As(err, &none) {
+		t.Errorf("all of them: %v", err)
+	}
+}
+
+// An answer in good form that means nothing ends its connection, and the next one is used.
+func TestStrangeAnswerEndsItsConnectionOnly(t *testing.T) {
+	p := newImpostor(t, miniredis.RunT(t).Addr())
+	c := runCluster(t, Options{Masters: []string{"redis://" + p.Addr().String()}, MasterTimeout: time.Second, Unguarded: true})
+	c.mustTake(t, Key{Name: "before"})
+	p.say(":7\r\n", false)
+	if _, err := c.Take(t.Context(), Taking{Keys: []Key{job}, Tokens: []string{token}, TTL: time.Minute}); err == nil {
+		t.Error("it was granted")
+	}
+	p.say("", false)
+	awaitStatus(t, c, "after it", func(s MasterStatus) bool { return s.Err == nil }, 1)
+	c.mustTake(t, Key{Name: "after"})
+}
+
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}
+
+// awaitStatus waits until so many masters are in a state.
+func awaitStatus(t *testing.T, c *Cluster, name string, is func(MasterStatus) bool, want int) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		n := 0
+		for _, s := range c.Status() {
+			if is(s) {
+				n++
+			}
+		}
+		if n >= want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %+v", name, c.Status())
+		}
+	}
+}

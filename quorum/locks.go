@@ -1,0 +1,210 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"redlock-proxy/quorum/legacy"
+	"redlock-proxy/quorum/register"
+)
+
+// Endless is the remaining time of a key without expiry.
+const Endless time.Duration = -1
+
+// The parts of a change of one key; see package register.
+type (
+	// Look is what stands under a key.
+	Look = register.Look
+	// Decision is what a change makes of it.
+	Decision = register.Decision
+	// Outcome is what came of an Update.
+	Outcome = register.Outcome
+	// Grant is a lease that a majority granted.
+	Grant = register.Granted
+)
+
+// What a Decision does.
+const (
+	Leave  = register.Leave
+	Put    = register.Put
+	Remove = register.Remove
+)
+
+// ErrNeedsLeft is returned by the run of an Update that needs a remaining time which the
+// Look does not know.
+var ErrNeedsLeft = register.ErrNeedsLeft
+
+// Taking asks for keys of one database, all or none.
+type Taking struct {
+	Keys []Key
+	// Tokens are those of the keys, in their order.
+	Tokens []string
+	// TTL is in whole milliseconds, or Endless.
+	TTL time.Duration
+	// Anyhow takes them also for a time that is too short to be relied on.
+	Anyhow bool
+	// Until, unless it is zero, is when no new try is begun any more.
+	Until time.Time
+}
+
+// Take takes keys that nobody holds and returns with the majority.
+//
+// Errors: *OwnKeyError, as of all methods, ErrHeld, ErrTooShort, ErrContended, *NoQuorumError, or
+// the cause of ctx. After an error nothing is held: what was taken is undone in the background.
+func (c *Cluster) Take(ctx context.Context, t Taking) (Grant, error) {
+	if err := ownKey(t.Keys...); err != nil {
+		return Grant{}, err
+	}
+	if err := c.record(ctx, t.TTL); err != nil {
+		return Grant{}, err
+	}
+	take := func() (Grant, error) {
+		return c.keyspace(t.Keys[0].DB).Lock(ctx, register.Taking{Keys: namesOf(t.Keys), Tokens: t.Tokens, TTL: t.TTL, Anyhow: t.Anyhow, Until: t.Until})
+	}
+	if c.legacy == nil {
+		got, err := take()
+		return got, c.explain(err)
+	}
+	got, err := c.takeBeside(ctx, t, take)
+	return got, c.explain(err)
+}
+
+// Release removes the key if it holds the token.
+//
+// Errors: ErrNotHeld, ErrContended, *NoQuorumError when it cannot be known, or the cause of
+// ctx; what was begun goes on all the same.
+func (c *Cluster) Release(ctx context.Context, key Key, token string) error {
+	if err := ownKey(key); err != nil {
+		return err
+	}
+	release := func() error { return c.keyspace(key.DB).Unlock(ctx, key.Name, token) }
+	if c.legacy == nil {
+		return c.explain(release())
+	}
+	return c.explain(c.releaseBeside(ctx, key, token, release))
+}
+
+// Extend gives a key that holds the token a lease of ttl (whole milliseconds, or Endless)
+// from now, unless the one that it has is longer.
+//
+// Errors: ErrNotHeld, ErrTooShort, ErrContended, *NoQuorumError when it cannot be known,
+// or the cause of ctx.
+func (c *Cluster) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (Grant, error) {
+	if err := ownKey(key); err != nil {
+		return Grant{}, err
+	}
+	if err := c.record(ctx, ttl); err != nil {
+		return Grant{}, err
+	}
+	extend := func() (Grant, error) { return c.keyspace(key.DB).Extend(ctx, key.Name, token, ttl) }
+	if c.legacy == nil {
+		got, err := extend()
+		return got, c.explain(err)
+	}
+	got, err := c.extendBeside(ctx, key, token, ttl, extend)
+	return got, c.explain(err)
+}
+
+// Read tells what stands under keys of one database.
+//
+// Errors: ErrContended, *NoQuorumError, or the cause of ctx.
+func (c *Cluster) Read(ctx context.Context, keys []Key) ([]Look, error) {
+	if err := ownKey(keys...); err != nil {
+		return nil, err
+	}
+	looks, err := c.keyspace(keys[0].DB).Read(ctx, namesOf(keys))
+	if err != nil || c.legacy == nil {
+		return looks, c.explain(err)
+	}
+	looks, err = c.readBeside(ctx, keys, looks)
+	return looks, c.explain(err)
+}
+
+// Watch is Read for keys whose versions are to be compared later; see register.Watch.
+func (c *Cluster) Watch(ctx context.Context, keys []Key) ([]Look, error) {
+	if err := ownKey(keys...); err != nil {
+		return nil, err
+	}
+	looks, err := c.keyspace(keys[0].DB).Watch(ctx, namesOf(keys))
+	if err != nil || c.legacy == nil {
+		return looks, c.explain(err)
+	}
+	looks, err = c.readBeside(ctx, keys, looks)
+	return looks, c.explain(err)
+}
+
+// Update makes a change of one key that depends on what stands there; run may be called
+// several times, and Outcome.Run is the number of the run that stands. If expect is not
+// nil, run changes nothing where another value stands.
+//
+// Errors: those of run, ErrForeign, ErrContended, *NoQuorumError, or the cause of ctx; after
+// the last two the change is made once at any later moment, or never.
+func (c *Cluster) Update(ctx context.Context, key Key, expect *string, run func(Look) (Decision, error)) (Outcome, error) {
+	if err := ownKey(key); err != nil {
+		return Outcome{}, err
+	}
+	var removes []bool // of each run
+	decide := func(l Look) (Decision, error) {
+		d, err := run(l)
+		removes = append(removes, d.Do == Remove)
+		if err == nil && d.Do == Put && !d.KeepTTL {
+			err = c.record(ctx, d.TTL)
+		}
+		return d, err
+	}
+	out, err := c.update(ctx, key, expect, decide)
+	if err == nil && removes[out.Run-1] {
+		c.freed(key)
+	}
+	return out, c.explain(err)
+}
+
+func (c *Cluster) update(ctx context.Context, key Key, expect *string, run func(Look) (Decision, error)) (Outcome, error) {
+	if c.legacy != nil {
+		return c.updateBeside(ctx, key, run)
+	}
+	return c.keyspace(key.DB).Update(ctx, register.Change{Key: key.Name, Expect: expect, Run: run})
+}
+
+// Guess is the token under which this proxy has taken the key, if it knows of nothing
+// newer.
+func (c *Cluster) Guess(key Key) (token string, ok bool) { return c.keyspace(key.DB).Guess(key.Name) }
+
+// Withdraw releases what a Take granted, in the background.
+func (c *Cluster) Withdraw(keys []Key, tokens []string) {
+	c.keyspace(keys[0].DB).Withdraw(namesOf(keys), tokens)
+	for i, key := range keys {
+		if c.legacy != nil {
+			c.legacy.Withdraw(key.DB, key.Name, tokens[i])
+		}
+		c.freed(key)
+	}
+}
+
+// explain gives the errors of the register and of the legacy server their names.
+func (c *Cluster) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	var none *register.NoQuorum
+	var silent *legacy.NoAnswerError
+	explained := newNoQuorum(len(c.masters))
+	switch {
+	case errors.As(err, &silent):
+		explained.Legacy = &MasterError{Master: silent.Server, Err: silent.Err}
+		return explained
+	case !errors.As(err, &none):
+		return err
+	}
+	explained.Late, explained.Unclear = none.Late, none.Unclear
+	for i, r := range none.Replies {
+		switch {
+		case r.State == register.Counted, r.State == register.Waiting: // it was not waited for, because of the others
+			explained.Answered++
+		case r.Err != nil:
+			explained.add(&MasterError{Master: c.masters[i].Name(), Err: r.Err})
+		}
+	}
+	return explained
+}

@@ -1,0 +1,83 @@
+package quorum
+
+import (
+	"log/slog"
+	mathrand "math/rand/v2"
+	"net/url"
+	"slices"
+	"time"
+)
+
+// DefaultMasterTimeout is how long a master may take to answer when Options
+// does not say.
+const DefaultMasterTimeout = 250 * time.Millisecond
+
+// Options describe a cluster. Only Masters must be set.
+type Options struct {
+	// Masters are the URLs of the independent masters (redis, rediss or unix),
+	// without a database number.
+	Masters []string
+	// Legacy is the URL of the single Redis that held the locks until now, if some
+	// clients still lock there: every lock then needs its agreement, too. It is not
+	// counted among the masters.
+	Legacy string
+	// MasterTimeout bounds one batch to one master, dialling included. The default
+	// is DefaultMasterTimeout.
+	MasterTimeout time.Duration
+	// MaxTTL is what is taken for the longest TTL in use where no record of it is known,
+	// and for locks without expiry. The default is DefaultMaxTTL.
+	MaxTTL time.Duration
+	// FreshStart lets masters vote if, at the start, all of them are reached, empty, and
+	// unmarked, and stay so for FreshStartTime. Otherwise they wait until the longest TTL is over.
+	FreshStart bool
+	// Vouched is an operator's word for the longest TTL of any lock that masters in
+	// quarantine may have forgotten, or nil; see Vouch.
+	Vouched *time.Duration
+	// Unguarded lets masters vote whatever they may have forgotten, as all Redlock
+	// libraries do.
+	Unguarded bool
+	// Logger is told when a master goes down or comes up. The default is silence.
+	Logger *slog.Logger
+	// Rand gives numbers in [0, 1) for the jitter of pauses. The default is
+	// math/rand/v2.
+	Rand func() float64
+
+	// sinceBoot is guard.Options.SinceBoot.
+	sinceBoot func() time.Duration
+}
+
+// servers are the URLs of the masters and of the legacy server.
+func (o *Options) servers() []string {
+	if o.Legacy == "" {
+		return o.Masters
+	}
+	return append(slices.Clip(o.Masters), o.Legacy)
+}
+
+func (o *Options) setDefaults() {
+	if o.MasterTimeout == 0 {
+		o.MasterTimeout = DefaultMasterTimeout
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Rand == nil {
+		o.Rand = mathrand.Float64
+	}
+	if o.MaxTTL == 0 {
+		o.MaxTTL = DefaultMaxTTL
+	}
+}
+
+// masterName is the address in a URL: host:port, or the path of a socket.
+func masterName(raw string) string {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return "(unreadable URL)"
+	case u.Host != "":
+		return u.Host
+	default:
+		return u.Path
+	}
+}

@@ -1,0 +1,30 @@
+package quorum
+
+import (
+	"fmt"
+	"strings"
+
+	"redlock-proxy/quorum/guard/script"
+)
+
+// OwnKeyError says that a lock cannot have a name with which the keys of the proxies' own
+// begin on the masters.
+type OwnKeyError struct {
+	// Key is the name.
+	Key string
+}
+
+// Error is a sentence that names the key.
+func (e *OwnKeyError) Error() string {
+	return fmt.Sprintf("the key %q cannot be a lock: names that begin with %q are the proxies' own", e.Key, script.OwnPrefix)
+}
+
+// ownKey returns an *OwnKeyError for the first key that is not a lock's.
+func ownKey(keys ...Key) error {
+	for _, key := range keys {
+		if strings.HasPrefix(key.Name, script.OwnPrefix) {
+			return &OwnKeyError{Key: key.Name}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package quorum
+
+import (
+	"errors"
+	"time"
+
+	"redlock-proxy/quorum/master"
+)
+
+// Standing is whether a master votes, or why not.
+type Standing int
+
+const (
+	// Voting: its votes count.
+	Voting Standing = iota
+	// Quarantined: it is asked, but may have forgotten something, so its votes do not
+	// count.
+	Quarantined
+	// Unfit: it is not asked, because a lock there could not be relied on.
+	Unfit
+	// Down: it does not answer.
+	Down
+)
+
+// String is the standing in lower-case words.
+func (s Standing) String() string {
+	switch s {
+	case Voting:
+		return "voting"
+	case Quarantined:
+		return "quarantine"
+	case Unfit:
+		return "unfit"
+	default:
+		return "down"
+	}
+}
+
+// standing is that of a master that is down for a cause, or in quarantine, or neither.
+func standing(cause error, quarantine *QuarantineError) Standing {
+	var unfit *UnfitError
+	switch {
+	case errors.As(cause, &unfit):
+		return Unfit
+	case cause != nil:
+		return Down
+	case quarantine != nil:
+		return Quarantined
+	default:
+		return Voting
+	}
+}
+
+// MasterStatus is what a cluster knows of one of its masters.
+type MasterStatus struct {
+	// Name is its address, without credentials.
+	Name string
+	// Standing is whether it votes, or why not.
+	Standing Standing
+	// Err is nil while the master is up, else why it is not.
+	Err error
+	// Quarantine is why it has no vote, and for how long, although it is up, or nil.
+	Quarantine *QuarantineError
+	// Since is when that Standing began.
+	Since time.Time
+	// RoundTrip is the shortest that the last probe measured.
+	RoundTrip time.Duration
+	// Legacy is set for the legacy server, which is none of the masters.
+	Legacy bool
+	// Owed is how many removals wait for it to be back.
+	Owed int
+}
+
+// Status tells the state of each master, in the order of Options.Masters, and
+// after them that of the legacy server if there is one.
+func (c *Cluster) Status() []MasterStatus {
+	servers := c.servers()
+	all := make([]MasterStatus, len(servers))
+	for i, m := range servers {
+		all[i] = statusOf(m)
+		all[i].Legacy = i >= len(c.masters)
+	}
+	return all
+}
+
+func statusOf(m *master.Master) MasterStatus {
+	h := m.Health()
+	return MasterStatus{
+		Name: m.Name(), Standing: standing(h.Err, h.Quarantine), Err: h.Err, Quarantine: h.Quarantine,
+		Since: h.Since, RoundTrip: h.RoundTrip, Owed: h.Owed,
+	}
+}
+
+// Cause is, in plain words, why the master is not up; empty while it is.
+func (s MasterStatus) Cause() string {
+	if s.Err == nil {
+		return ""
+	}
+	return master.CauseText(s.Err)
+}

@@ -1,0 +1,50 @@
+package quorum
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/guard"
+)
+
+// TestMayVouch: an operator's word is taken only for masters that are all reached and fit, and of
+// which none holds a lock that belies it; it is not needed where a majority votes.
+func TestMayVouch(t *testing.T) {
+	empty := Finding{Name: "m", New: true}
+	held := Finding{Name: "h", Locks: guard.Locks{Count: 2, Left: 30 * time.Second}}
+	one := Finding{Name: "o", Locks: guard.Locks{Count: 1, Left: 30 * time.Second}}
+	two := Finding{Name: "t", Locks: guard.Locks{Count: 2, Left: cell.Endless}}
+	endless := Finding{Name: "e", Locks: guard.Locks{Count: 1, Left: cell.Endless}}
+	votes := Finding{Name: "v", Votes: true}
+	dead := Finding{Name: "d", Err: errors.New("connection refused")}
+	unfit := Finding{Name: "u", Votes: true, Unsafe: []string{"it is a replica"}}
+	for _, c := range []struct {
+		name     string
+		findings []Finding
+		ttl      time.Duration
+		want     string
+	}{
+		{"new masters", []Finding{empty, empty, empty}, 0, ""},
+		{"one votes", []Finding{empty, votes, empty}, 0, ""},
+		{"a majority votes", []Finding{empty, votes, votes}, 0, ErrNotNeeded.Error()},
+		{"a majority votes, and one is dead", []Finding{dead, votes, votes}, 0, ErrNotNeeded.Error()},
+		{"one is dead", []Finding{dead, empty, empty}, 0, "d: connection refused"},
+		{"one is unfit, and so is its vote", []Finding{unfit, empty, votes}, 0, "u: it is a replica"},
+		{"locks stand", []Finding{held, empty, empty}, 0, "h: 2 locks stand there, for up to 30s"},
+		{"locks stand that last longer", []Finding{held, empty, empty}, 29 * time.Second, "h: 2 locks stand there, for up to 30s"},
+		{"locks stand that are over by then", []Finding{held, empty, empty}, 30 * time.Second, ""},
+		{"one lock stands", []Finding{one, empty, empty}, 0, "o: 1 lock stands there, for up to 30s"},
+		{"one without an end", []Finding{endless, empty, empty}, time.Hour, "e: 1 lock stands there, without an end"},
+		{"two, one without an end", []Finding{two, empty, empty}, time.Hour, "t: 2 locks stand there, one of them without an end"},
+	} {
+		got := ""
+		if err := MayVouch(c.findings, c.ttl); err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}
