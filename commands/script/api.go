@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"redlock-proxy/commands/register"
+	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/commands/script/lua"
+	"redlock-proxy/commands/script/lua/clib"
 )
 
 // The version that scripts see: the one whose behaviour this is.
@@ -64,7 +65,7 @@ func callCommand(c *lua.Call, raises bool) []lua.Value {
 		c.Abort(err)
 	}
 	v := r.toLua(c.State(), reply)
-	if raises && reply.Kind == register.Error {
+	if raises && reply.Kind == keyspace.Error {
 		return c.Raise(v)
 	}
 	return c.Return(v)
@@ -81,7 +82,7 @@ func commandWords(c *lua.Call) (words []string, problem string) {
 		case string:
 			words[i] = v
 		case float64:
-			words[i] = lua.FormatG(v, 17)
+			words[i] = clib.FormatG(v, 17)
 		default:
 			return nil, "Lua redis lib command arguments must be strings or integers"
 		}
@@ -89,6 +90,7 @@ func commandWords(c *lua.Call) (words []string, problem string) {
 	return words, ""
 }
 
+// logMessage checks what Redis checks. There is no log that it would be for.
 func logMessage(c *lua.Call) []lua.Value {
 	if c.NArgs() < 2 {
 		return raise(c, "redis.log() requires two arguments or more.")
@@ -97,21 +99,10 @@ func logMessage(c *lua.Call) []lua.Value {
 	if !ok {
 		return raise(c, "First argument must be a number (log level).")
 	}
-	level := lua.Truncate(n)
+	level := clib.Truncate(n)
 	if level < 0 || level > 3 {
 		return raise(c, "Invalid debug level.")
 	}
-	log := runOf(c).Log
-	if log == nil {
-		return nil
-	}
-	var words []string
-	for _, v := range c.Args()[1:] {
-		if text, ok := lua.ToString(v); ok {
-			words = append(words, text)
-		}
-	}
-	log(int(level), strings.Join(words, " "))
 	return nil
 }
 
@@ -120,7 +111,7 @@ func setResp(c *lua.Call) []lua.Value {
 		return raise(c, "redis.setresp() requires one argument.")
 	}
 	n, _ := lua.ToNumber(c.Arg(1))
-	version := lua.Truncate(n)
+	version := clib.Truncate(n)
 	if version != 2 && version != 3 {
 		return raise(c, "RESP version must be 2 or 3.")
 	}
@@ -163,7 +154,7 @@ func setRepl(c *lua.Call) []lua.Value {
 		return raise(c, "redis.set_repl() requires two arguments.")
 	}
 	n, _ := lua.ToNumber(c.Arg(1))
-	if int32(lua.Truncate(n))&^3 != 0 {
+	if int32(clib.Truncate(n))&^3 != 0 {
 		return raise(c, "Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.")
 	}
 	return nil

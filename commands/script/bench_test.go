@@ -3,7 +3,7 @@ package script
 import (
 	"testing"
 
-	"redlock-proxy/commands/register"
+	"redlock-proxy/commands/keyspace"
 )
 
 // The frequent shapes, on replies that cost nothing.
@@ -19,11 +19,11 @@ func BenchmarkRun(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			in := Input{Keys: []string{"lock:a"}, Argv: []string{"token", "10000"}, Call: func(args []string) (register.Reply, error) {
+			in := Input{Keys: []string{"lock:a"}, Argv: []string{"token", "10000"}, Call: func(args []string) (keyspace.Reply, error) {
 				if args[0] == "get" {
-					return register.Text("token"), nil
+					return keyspace.Text("token"), nil
 				}
-				return register.Number(1), nil
+				return keyspace.Number(1), nil
 			}}
 			b.ReportAllocs()
 			for b.Loop() {

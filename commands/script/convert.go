@@ -4,26 +4,28 @@ import (
 	"fmt"
 	"strings"
 
-	"redlock-proxy/commands/register"
+	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/commands/script/lua"
+	"redlock-proxy/commands/script/lua/clib"
+	"redlock-proxy/commands/syntax"
 )
 
 // toLua is a reply as scripts see it.
-func (r *run) toLua(state *lua.State, reply register.Reply) lua.Value {
+func (r *run) toLua(state *lua.State, reply keyspace.Reply) lua.Value {
 	switch reply.Kind {
-	case register.Int:
+	case keyspace.Int:
 		return float64(reply.Int)
-	case register.Bulk:
+	case keyspace.Bulk:
 		return state.Text(reply.Str)
-	case register.Status:
+	case keyspace.Status:
 		t := state.NewTable()
 		state.Set(t, "ok", state.Text(reply.Str))
 		return t
-	case register.Error:
+	case keyspace.Error:
 		t := errorTable(state, "-"+reply.Str)
 		state.Set(t, "ignore_error_stats_update", true) // Redis has it there, and pairs shows it
 		return t
-	case register.Array:
+	case keyspace.Array:
 		values := make([]lua.Value, len(reply.Elems))
 		for i, e := range reply.Elems {
 			values[i] = r.toLua(state, e)
@@ -55,7 +57,7 @@ type replyWriter struct {
 	size int
 }
 
-func (r *run) reply(v lua.Value) (register.Reply, error) {
+func (r *run) reply(v lua.Value) (keyspace.Reply, error) {
 	w := replyWriter{run: r}
 	return w.value(v, 0)
 }
@@ -72,13 +74,13 @@ func (w *replyWriter) count(bytes, depth int) error {
 	return nil
 }
 
-func (w *replyWriter) value(v lua.Value, depth int) (register.Reply, error) {
-	reply := register.Reply{Kind: register.Nil}
+func (w *replyWriter) value(v lua.Value, depth int) (keyspace.Reply, error) {
+	reply := keyspace.Reply{Kind: keyspace.Nil}
 	switch v := v.(type) {
 	case string:
-		reply = register.Text(v)
+		reply = keyspace.Text(v)
 	case float64:
-		reply = register.Number(lua.Truncate(v))
+		reply = keyspace.Number(clib.Truncate(v))
 	case bool:
 		reply = w.boolean(v)
 	case *lua.Table:
@@ -91,34 +93,34 @@ func (w *replyWriter) value(v lua.Value, depth int) (register.Reply, error) {
 }
 
 // boolean is true as 1 and false as nil, or 0 where the script speaks RESP3.
-func (w *replyWriter) boolean(b bool) register.Reply {
+func (w *replyWriter) boolean(b bool) keyspace.Reply {
 	switch {
 	case b:
-		return register.Number(1)
+		return keyspace.Number(1)
 	case w.run.resp3:
-		return register.Number(0)
+		return keyspace.Number(0)
 	}
-	return register.Reply{Kind: register.Nil}
+	return keyspace.Reply{Kind: keyspace.Nil}
 }
 
 // table is a reply by the name of a field, or an array.
-func (w *replyWriter) table(t *lua.Table, depth int) (register.Reply, error) {
+func (w *replyWriter) table(t *lua.Table, depth int) (keyspace.Reply, error) {
 	if text, ok := t.Get("err").(string); ok {
-		return register.Fail(oneLine(strings.TrimRight(cString(text), "\r\n"))), w.count(len(text), depth)
+		return keyspace.Fail(syntax.OneLine(strings.TrimRight(cString(text), "\r\n"))), w.count(len(text), depth)
 	}
 	if text, ok := t.Get("ok").(string); ok {
-		return register.Reply{Kind: register.Status, Str: oneLine(cString(text))}, w.count(len(text), depth)
+		return keyspace.Reply{Kind: keyspace.Status, Str: syntax.OneLine(cString(text))}, w.count(len(text), depth)
 	}
 	if n, ok := t.Get("double").(float64); ok {
-		return register.Text(lua.FormatG(n, 17)), nil
+		return keyspace.Text(clib.FormatG(n, 17)), nil
 	}
 	if text, ok := t.Get("big_number").(string); ok {
-		return register.Text(oneLine(text)), w.count(len(text), depth)
+		return keyspace.Text(syntax.OneLine(text)), w.count(len(text), depth)
 	}
 	if verbatim, ok := t.Get("verbatim_string").(*lua.Table); ok {
 		_, hasFormat := verbatim.Get("format").(string)
 		if text, ok := verbatim.Get("string").(string); ok && hasFormat {
-			return register.Text(text), w.count(len(text), depth)
+			return keyspace.Text(text), w.count(len(text), depth)
 		}
 	}
 	if entries, ok := t.Get("map").(*lua.Table); ok {
@@ -131,8 +133,8 @@ func (w *replyWriter) table(t *lua.Table, depth int) (register.Reply, error) {
 }
 
 // entries are the keys of a table, with their values if they are wanted.
-func (w *replyWriter) entries(t *lua.Table, depth int, values bool) (register.Reply, error) {
-	reply := register.List()
+func (w *replyWriter) entries(t *lua.Table, depth int, values bool) (keyspace.Reply, error) {
+	reply := keyspace.List()
 	for key, value, _ := t.Next(nil); key != nil; key, value, _ = t.Next(key) {
 		parts := []lua.Value{key, value}
 		if !values {
@@ -150,8 +152,8 @@ func (w *replyWriter) entries(t *lua.Table, depth int, values bool) (register.Re
 }
 
 // array is a table's elements up to the first nil.
-func (w *replyWriter) array(t *lua.Table, depth int) (register.Reply, error) {
-	reply := register.List()
+func (w *replyWriter) array(t *lua.Table, depth int) (keyspace.Reply, error) {
+	reply := keyspace.List()
 	for i := 1.0; ; i++ {
 		v := t.Get(i)
 		if v == nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"redlock-proxy/commands/register"
+	"redlock-proxy/commands/keyspace"
 )
 
 var (
@@ -30,17 +30,17 @@ func (p pair) reset() {
 }
 
 // run runs a script both ways.
-func (p pair) run(body string) (ours, theirs register.Reply) {
+func (p pair) run(body string) (ours, theirs keyspace.Reply) {
 	p.reset()
 	return runHere(p.ours.t.(*testing.T), body, p.ours.call), p.theirs.eval(body, testKeys, testArgv)
 }
 
 // runHere compiles and runs a script.
-func runHere(t *testing.T, body string, call func([]string) (register.Reply, error)) register.Reply {
+func runHere(t *testing.T, body string, call func([]string) (keyspace.Reply, error)) keyspace.Reply {
 	t.Helper()
 	s, err := Compile(body)
 	if err != nil {
-		return register.Fail(err.Error())
+		return keyspace.Fail(err.Error())
 	}
 	reply, err := s.Run(t.Context(), Input{Keys: testKeys, Argv: testArgv, Call: call, Limits: Limits{Time: -1}})
 	if err != nil {
@@ -75,9 +75,9 @@ func TestMistakesAsInRedis(t *testing.T) {
 	for seed := range uint64(5000) {
 		random := rand.New(rand.NewPCG(2, seed))
 		body := mutant(random, bodies[random.IntN(len(bodies))])
-		ours := register.Text(SHA(body))
+		ours := keyspace.Text(SHA(body))
 		if _, err := Compile(body); err != nil {
-			ours = register.Fail(err.Error())
+			ours = keyspace.Fail(err.Error())
 		}
 		if theirs := redis.do("SCRIPT", "LOAD", body); !same(ours, theirs) {
 			t.Errorf("seed %d: %q\n ours %+v\nredis %+v", seed, body, ours, theirs)
@@ -86,7 +86,7 @@ func TestMistakesAsInRedis(t *testing.T) {
 }
 
 // same compares replies but for addresses, which nothing can have in common.
-func same(a, b register.Reply) bool {
+func same(a, b keyspace.Reply) bool {
 	a.Str, b.Str = address.ReplaceAllString(a.Str, "0x"), address.ReplaceAllString(b.Str, "0x")
 	return a.Kind == b.Kind && a.Int == b.Int && a.Str == b.Str && slices.EqualFunc(a.Elems, b.Elems, same)
 }
@@ -124,9 +124,9 @@ func TestLimitsOfTheCompilerAsInRedis(t *testing.T) {
 		"loop variables": func(n int) string { return "for " + strings.Repeat("a,", n) + "a in x do end" },
 	} {
 		for _, n := range []int{1, 10, 50, 59, 60, 61, 62, 90, 99, 100, 101, 150, 180, 190, 194, 195, 196, 197, 198, 199, 200, 201, 202, 250} {
-			ours := register.Text(SHA(body(n)))
+			ours := keyspace.Text(SHA(body(n)))
 			if _, err := Compile(body(n)); err != nil {
-				ours = register.Fail(err.Error())
+				ours = keyspace.Fail(err.Error())
 			}
 			if theirs := redis.do("SCRIPT", "LOAD", body(n)); !same(ours, theirs) {
 				t.Errorf("%d %s:\n ours %+v\nredis %+v", n, name, ours, theirs)

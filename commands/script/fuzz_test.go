@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"redlock-proxy/commands/register"
+	"redlock-proxy/commands/keyspace"
 )
 
 // Whatever the source, compiling and running it ends, with a reply of a bounded size.
@@ -25,19 +25,19 @@ func FuzzRun(f *testing.F) {
 		}
 		s.Literals()
 		limits := Limits{Time: 50 * time.Millisecond, Bytes: 4 << 20, Calls: 100, Reply: 1 << 16}
-		reply, err := s.Run(t.Context(), Input{Keys: testKeys, Argv: testArgv, Call: answer(register.Text("a")), Limits: limits})
+		reply, err := s.Run(t.Context(), Input{Keys: testKeys, Argv: testArgv, Call: answer(keyspace.Text("a")), Limits: limits})
 		var over *LimitError
 		if err != nil && !errors.As(err, &over) {
 			t.Fatal(err)
 		}
-		if size := sizeOf(reply); size > limits.Reply && reply.Kind != register.Error {
+		if size := sizeOf(reply); size > limits.Reply && reply.Kind != keyspace.Error {
 			t.Errorf("%d bytes", size)
 		}
 	})
 }
 
 // sizeOf counts a reply as Limits.Reply does.
-func sizeOf(r register.Reply) int {
+func sizeOf(r keyspace.Reply) int {
 	size := len(r.Str) + 16
 	for _, e := range r.Elems {
 		size += sizeOf(e)
@@ -67,28 +67,28 @@ func FuzzReplyThroughScript(f *testing.F) {
 }
 
 // through is what becomes of a reply.
-func through(r register.Reply) register.Reply {
+func through(r keyspace.Reply) keyspace.Reply {
 	switch r.Kind {
-	case register.NilArray:
+	case keyspace.NilArray:
 		return null
-	case register.Int:
+	case keyspace.Int:
 		f := float64(r.Int)
 		if f >= math.MaxInt64 {
-			return register.Number(math.MinInt64)
+			return keyspace.Number(math.MinInt64)
 		}
-		return register.Number(int64(f))
-	case register.Status:
+		return keyspace.Number(int64(f))
+	case keyspace.Status:
 		text, _, _ := strings.Cut(r.Str, "\x00")
-		return register.Reply{Kind: register.Status, Str: spaces(text)}
-	case register.Error:
+		return keyspace.Reply{Kind: keyspace.Status, Str: spaces(text)}
+	case keyspace.Error:
 		text, _, _ := strings.Cut(r.Str, "\x00")
 		code, text, found := strings.Cut(text, " ")
 		if !found {
 			code, text = "ERR", code
 		}
-		return register.Fail(spaces(strings.TrimRight(code+" "+strings.Trim(text, "\r\n"), "\r\n")))
-	case register.Array:
-		list := register.List()
+		return keyspace.Fail(spaces(strings.TrimRight(code+" "+strings.Trim(text, "\r\n"), "\r\n")))
+	case keyspace.Array:
+		list := keyspace.List()
 		for _, e := range r.Elems {
 			list.Elems = append(list.Elems, through(e))
 		}
@@ -120,24 +120,24 @@ func (r *replyReader) text() string {
 	return text
 }
 
-func (r *replyReader) reply(depth int) register.Reply {
+func (r *replyReader) reply(depth int) keyspace.Reply {
 	switch r.byte() {
 	case 'i':
 		n := int64(0)
 		for _, b := range []byte(r.text()) {
 			n = n<<8 | int64(b)
 		}
-		return register.Number(n)
+		return keyspace.Number(n)
 	case 'b':
-		return register.Text(r.text())
+		return keyspace.Text(r.text())
 	case 's':
-		return register.Reply{Kind: register.Status, Str: r.text()}
+		return keyspace.Reply{Kind: keyspace.Status, Str: r.text()}
 	case 'e':
-		return register.Fail(r.text())
+		return keyspace.Fail(r.text())
 	case 'N':
-		return register.Reply{Kind: register.NilArray}
+		return keyspace.Reply{Kind: keyspace.NilArray}
 	case 'a':
-		list := register.List()
+		list := keyspace.List()
 		if depth < 20 {
 			for range r.byte() % 8 {
 				list.Elems = append(list.Elems, r.reply(depth+1))

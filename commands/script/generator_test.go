@@ -127,7 +127,7 @@ func (a *author) expression(depth int) string {
 	case 11:
 		return "string." + a.oneOf("sub", "rep", "upper", "len", "byte", "find", "match", "gsub", "format", "reverse") + "(" + sub() + ", " + a.oneOf(`"%d"`, `"."`, "2", "1", "-1", `"%s"`, `"a"`, `"(.)"`) + ", " + a.oneOf("1", "2", `"x"`, sub()) + ")"
 	case 12:
-		return a.oneOf("cjson.encode", "cjson.decode", "redis.sha1hex", "redis.error_reply", "redis.status_reply", "unpack", "next", "bit.tobit", "bit.bnot", "bit.tohex") + "(" + sub() + ")"
+		return a.oneOf("cjson.encode", "cjson.decode", "redis.sha1hex", "redis.error_reply", "redis.status_reply", "unpack", "next") + "(" + sub() + ")"
 	case 13:
 		return "select(" + a.oneOf("1", "2", "-1", `"#"`, sub()) + ", " + a.expressions(depth-1) + ")"
 	case 14:

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"redlock-proxy/commands/script/lua"
+	"redlock-proxy/commands/script/lua/clib"
 )
 
 // jsonToken is a token of JSON, by the name that cjson's errors give it.
@@ -36,8 +37,7 @@ var jsonSigns = map[byte]string{'{': objectBegin, '}': objectEnd, '[': arrayBegi
 
 // decoder reads JSON as cjson does: numbers as C reads them, and up to a zero byte.
 type decoder struct {
-	call *lua.Call
-	jsonConfig
+	call  *lua.Call
 	text  string
 	at    int
 	depth int
@@ -52,7 +52,7 @@ func jsonDecode(c *lua.Call) []lua.Value {
 		return c.Fail("JSON parser does not support UTF-16 or UTF-32")
 	}
 	c.State().Charge(len(text))
-	d := decoder{call: c, jsonConfig: runOf(c).json, text: cString(text)}
+	d := decoder{call: c, text: cString(text)}
 	v := d.value(d.next())
 	if t := d.next(); t.kind != jsonEnd {
 		d.unexpected("the end", t)
@@ -85,7 +85,7 @@ func (d *decoder) value(t jsonToken) lua.Value {
 }
 
 func (d *decoder) descend() {
-	if d.depth++; d.depth > min(d.decodeDepth, maxJSONDepth) {
+	if d.depth++; d.depth > jsonDepth {
 		d.call.Fail("Found too many nested data structures (%d) at character %d", d.depth, d.at)
 	}
 }
@@ -160,9 +160,6 @@ func (d *decoder) next() jsonToken {
 	case c == '"':
 		return d.string(t)
 	case c == '-' || c >= '0' && c <= '9':
-		if !d.decodeInvalid && looksInvalid(rest) {
-			return d.wrong(t, "invalid number")
-		}
 		return d.number(t)
 	case strings.HasPrefix(rest, "true"):
 		d.at += len("true")
@@ -173,7 +170,7 @@ func (d *decoder) next() jsonToken {
 	case strings.HasPrefix(rest, "null"):
 		d.at += len("null")
 		t.kind = jsonNull
-	case strings.IndexByte("iInN+", c) >= 0 && d.decodeInvalid && looksInvalid(rest):
+	case strings.IndexByte("iInN+", c) >= 0 && looksInvalid(rest):
 		return d.number(t)
 	default:
 		return d.wrong(t, "invalid token")
@@ -203,7 +200,7 @@ func looksInvalid(s string) bool {
 }
 
 func (d *decoder) number(t jsonToken) jsonToken {
-	n, rest := lua.ParsePrefix(d.text[d.at:])
+	n, rest := clib.ParsePrefix(d.text[d.at:])
 	if len(rest) == len(d.text)-d.at {
 		return d.wrong(t, "invalid number")
 	}

@@ -5,12 +5,12 @@ import (
 	"math"
 
 	"redlock-proxy/commands/script/lua"
+	"redlock-proxy/commands/script/lua/clib"
 )
 
 // encoder writes a value as JSON, by the rules and with the errors of cjson.
 type encoder struct {
 	call *lua.Call
-	jsonConfig
 	text []byte
 }
 
@@ -18,7 +18,7 @@ func jsonEncode(c *lua.Call) []lua.Value {
 	if c.NArgs() != 1 {
 		c.BadArg(1, "expected 1 argument")
 	}
-	e := encoder{call: c, jsonConfig: runOf(c).json}
+	e := encoder{call: c}
 	e.value(c.Arg(1), 0)
 	return c.ReturnText(string(e.text))
 }
@@ -53,7 +53,7 @@ func (e *encoder) value(v lua.Value, depth int) {
 }
 
 func (e *encoder) table(t *lua.Table, depth int) {
-	if depth > min(e.encodeDepth, maxJSONDepth) {
+	if depth > jsonDepth {
 		e.call.Fail("Cannot serialise, excessive nesting (%d)", depth)
 	}
 	n := e.arrayLength(t)
@@ -84,11 +84,8 @@ func (e *encoder) arrayLength(t *lua.Table) int {
 			largest = toInt32(k)
 		}
 	}
-	if e.sparseRatio > 0 && int(largest) > items*e.sparseRatio && int(largest) > e.sparseSafe {
-		if !e.sparseConvert {
-			e.fail(t, "excessively sparse array")
-		}
-		return -1
+	if int(largest) > items*jsonSparseRatio && int(largest) > jsonSparseSafe {
+		e.fail(t, "excessively sparse array")
 	}
 	return int(largest)
 }
@@ -127,19 +124,9 @@ func (e *encoder) object(t *lua.Table, depth int) {
 
 func (e *encoder) number(n float64) {
 	if math.IsNaN(n) || math.IsInf(n, 0) {
-		switch e.encodeInvalid {
-		case "off":
-			e.fail(n, "must not be NaN or Inf")
-		case "null":
-			e.append("null")
-			return
-		}
-		if math.IsNaN(n) {
-			e.append("nan")
-			return
-		}
+		e.fail(n, "must not be NaN or Inf")
 	}
-	e.append(lua.FormatG(n, e.encodePrecision))
+	e.append(clib.FormatG(n, jsonDigits))
 }
 
 // escapes are the characters with a short escape.

@@ -18,7 +18,7 @@ func newShared() *lua.Table {
 		lua.Entry{Name: "pcall", Value: protectedCall},
 		lua.Entry{Name: "redis", Value: b.Table(redisLibrary...)},
 		lua.Entry{Name: "cjson", Value: b.Table(jsonLibrary...)},
-		lua.Entry{Name: "bit", Value: b.Table(bitLibrary...)},
+		lua.Entry{Name: "bit", Value: b.Table(absent("bit", "tobit", "tohex", "bnot", "band", "bor", "bxor", "lshift", "rshift", "arshift", "rol", "ror", "bswap")...)},
 		lua.Entry{Name: "struct", Value: b.Table(absent("struct", "pack", "unpack", "size")...)},
 		lua.Entry{Name: "cmsgpack", Value: b.Table(absent("cmsgpack", "pack", "unpack", "unpack_one", "unpack_limit")...)},
 	)
@@ -45,7 +45,7 @@ func absent(library string, names ...string) (entries []lua.Entry) {
 	return entries
 }
 
-// protectedCall is pcall as Redis 7 has it: of an error that is a table it gives the text, as there was only the text before.
+// protectedCall is pcall as Redis 7 has it: of an error that is a table it gives the field err, as there was only the text before.
 func protectedCall(c *lua.Call) []lua.Value {
 	if c.NArgs() == 0 {
 		return c.Return(false, "attempt to call a boolean value") // what Redis put in the place of the function
@@ -55,9 +55,11 @@ func protectedCall(c *lua.Call) []lua.Value {
 		return c.Return(append([]lua.Value{true}, results...)...)
 	}
 	if t, ok := failed.Value.(*lua.Table); ok {
-		if text, ok := lua.ToString(t.Get("err")); ok {
-			return c.Return(false, text)
+		field := t.Get("err")
+		if _, ok := lua.ToString(field); ok {
+			return c.Return(false, field)
 		}
+		return c.Return(false, t, field) // Redis leaves the field of the table
 	}
 	return c.Return(false, failed.Value)
 }

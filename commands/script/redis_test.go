@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"redlock-proxy/commands/register"
-	"redlock-proxy/integration/harness"
+	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/internal/redistest"
 )
 
 // redisClient is a connection to a redis-server of the test's own, which gives replies as values.
@@ -24,11 +24,7 @@ type redisClient struct {
 // startRedis starts a redis-server that ends with the test.
 func startRedis(t testing.TB) *redisClient {
 	t.Helper()
-	server, err := harness.StartRedis(harness.RedisOptions{ExtraArgs: []string{"--lazyfree-lazy-user-flush", "no"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
+	server := redistest.New(t, redistest.Options{ExtraArgs: []string{"--lazyfree-lazy-user-flush", "no"}})
 	conn, err := net.Dial("tcp", server.Addr())
 	if err != nil {
 		t.Fatal(err)
@@ -38,10 +34,10 @@ func startRedis(t testing.TB) *redisClient {
 }
 
 // do sends a command and returns its reply.
-func (c *redisClient) do(words ...string) register.Reply {
+func (c *redisClient) do(words ...string) keyspace.Reply {
 	c.t.Helper()
 	_ = c.conn.SetDeadline(time.Now().Add(time.Minute))
-	if _, err := c.conn.Write(harness.AppendCommand(nil, words...)); err != nil {
+	if _, err := c.conn.Write(redistest.AppendCommand(nil, words...)); err != nil {
 		c.t.Fatalf("%.100q: %v", words, err)
 	}
 	reply, err := readReply(c.reader)
@@ -52,18 +48,18 @@ func (c *redisClient) do(words ...string) register.Reply {
 }
 
 // eval runs a script on the server.
-func (c *redisClient) eval(body string, keys, argv []string) register.Reply {
+func (c *redisClient) eval(body string, keys, argv []string) keyspace.Reply {
 	c.t.Helper()
 	words := append([]string{"EVAL", body, strconv.Itoa(len(keys))}, keys...)
 	return c.do(append(words, argv...)...)
 }
 
 // call carries out a command as a script on the server would, with the errors that scripts get.
-func (c *redisClient) call(words []string) (register.Reply, error) {
+func (c *redisClient) call(words []string) (keyspace.Reply, error) {
 	return c.eval("return redis.pcall(unpack(ARGV))", nil, words), nil
 }
 
-func readReply(r *bufio.Reader) (reply register.Reply, err error) {
+func readReply(r *bufio.Reader) (reply keyspace.Reply, err error) {
 	line, err := r.ReadString('\n')
 	if err != nil {
 		return reply, err
@@ -72,11 +68,11 @@ func readReply(r *bufio.Reader) (reply register.Reply, err error) {
 	n, _ := strconv.ParseInt(text, 10, 64)
 	switch kind {
 	case '+':
-		return register.Reply{Kind: register.Status, Str: text}, nil
+		return keyspace.Reply{Kind: keyspace.Status, Str: text}, nil
 	case '-':
-		return register.Fail(text), nil
+		return keyspace.Fail(text), nil
 	case ':':
-		return register.Number(n), nil
+		return keyspace.Number(n), nil
 	case '$':
 		return readBulk(r, int(n))
 	case '*':
@@ -85,26 +81,26 @@ func readReply(r *bufio.Reader) (reply register.Reply, err error) {
 	return reply, errors.New("not a reply: " + strconv.Quote(line))
 }
 
-func readBulk(r *bufio.Reader, n int) (register.Reply, error) {
+func readBulk(r *bufio.Reader, n int) (keyspace.Reply, error) {
 	if n < 0 {
-		return register.Reply{Kind: register.Nil}, nil
+		return keyspace.Reply{Kind: keyspace.Nil}, nil
 	}
 	text := make([]byte, n+2)
 	for at := 0; at < len(text); {
 		read, err := r.Read(text[at:])
 		if err != nil {
-			return register.Reply{}, err
+			return keyspace.Reply{}, err
 		}
 		at += read
 	}
-	return register.Text(string(text[:n])), nil
+	return keyspace.Text(string(text[:n])), nil
 }
 
-func readArray(r *bufio.Reader, n int) (register.Reply, error) {
+func readArray(r *bufio.Reader, n int) (keyspace.Reply, error) {
 	if n < 0 {
-		return register.Reply{Kind: register.NilArray}, nil
+		return keyspace.Reply{Kind: keyspace.NilArray}, nil
 	}
-	list := register.List()
+	list := keyspace.List()
 	for range n {
 		e, err := readReply(r)
 		if err != nil {

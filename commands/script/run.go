@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
-	"redlock-proxy/commands/register"
+	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/commands/script/lua"
+	"redlock-proxy/commands/script/lua/meter"
+	"redlock-proxy/commands/syntax"
 )
 
 // Input is what a run works on.
@@ -16,11 +19,16 @@ type Input struct {
 	// ReadOnly refuses commands that write, as EVAL_RO does; a script can also ask for it itself.
 	ReadOnly bool
 	// Call carries out redis.call and redis.pcall. An error reply is the script's to handle; an error ends the run, and Run returns it.
-	Call func(args []string) (register.Reply, error)
-	// Log is told what the script logs, with Redis' level (0 debug to 3 warning); nil if nobody wants to know.
-	Log    func(level int, message string)
+	Call   func(args []string) (keyspace.Reply, error)
 	Limits Limits
+	// Allowance is what this run and others have together of Limits.Time; nil: this one has it all.
+	Allowance *Allowance
+	// Pace shares the machine with other runs; nil: it need not be shared.
+	Pace *Pace
 }
+
+// Allowance is the time that several runs, one after another, have together. The zero value is all of it.
+type Allowance struct{ spent time.Duration }
 
 // LimitError says that a run was stopped at one of its limits, wherever in the script that was. What it had called must not count.
 type LimitError struct{ reply string }
@@ -36,7 +44,6 @@ type run struct {
 	Input
 	script *Script
 	random generator
-	json   jsonConfig
 	calls  int
 	resp3  bool
 }
@@ -45,23 +52,46 @@ type run struct {
 func runOf(c *lua.Call) *run { return c.State().Host.(*run) }
 
 // Run executes the script. The error is that of Call, the cause of the end of ctx, or a *LimitError; everything else is an error reply.
-func (s *Script) Run(ctx context.Context, in Input) (register.Reply, error) {
+func (s *Script) Run(ctx context.Context, in Input) (keyspace.Reply, error) {
 	in.Limits = in.Limits.orDefaults()
-	in.ReadOnly = in.ReadOnly || s.flags.NoWrites
-	r := &run{Input: in, script: s, random: newGenerator(0), json: defaultJSON}
-	state := lua.NewState(ctx, lua.Limits{Time: in.Limits.Time, Bytes: in.Limits.Bytes})
+	in.ReadOnly = in.ReadOnly || s.readOnly
+	r := &run{Input: in, script: s, random: newGenerator(0)}
+	return r.outcome(r.inTime(ctx))
+}
+
+// inTime executes the script in the time that is left of the allowance, waiting included.
+func (r *run) inTime(ctx context.Context) (keyspace.Reply, error) {
+	limits, allowance := meter.Limits{Time: r.Limits.Time, Bytes: r.Limits.Bytes, Started: time.Now()}, r.Allowance
+	if allowance != nil && limits.Time > 0 {
+		if allowance.spent >= limits.Time {
+			return keyspace.Reply{}, fmt.Errorf("%w %v", meter.ErrTime, limits.Time)
+		}
+		limits.Started = limits.Started.Add(-allowance.spent)
+		defer func() { allowance.spent = time.Since(limits.Started) }()
+	}
+	if r.Pace != nil {
+		held := r.Pace.stay(ctx, limits)
+		if err := held.enter(); err != nil {
+			return keyspace.Reply{}, err
+		}
+		limits.Pace, limits.Depth = held, maxSharedDepth
+		defer held.waitOut() // after the run's memory and place are given up
+		defer held.leave()
+	}
+	return r.execute(lua.NewState(ctx, limits))
+}
+
+func (r *run) execute(state *lua.State) (reply keyspace.Reply, err error) {
 	state.Host = r
-	var reply register.Reply
-	var value lua.Value
-	var err error
 	if failed := state.Protect(func() {
-		if value, err = state.Run(s.chunk, r.globals(state)); err == nil {
+		var value lua.Value
+		if value, err = state.Run(r.script.chunk, r.globals(state)); err == nil {
 			reply, err = r.reply(value)
 		}
 	}); failed != nil {
 		err = failed
 	}
-	return r.outcome(reply, err)
+	return reply, err
 }
 
 // globals are the run's global variables.
@@ -83,17 +113,19 @@ func textArray(state *lua.State, texts []string) *lua.Table {
 }
 
 // outcome is what the client gets for how the run ended.
-func (r *run) outcome(reply register.Reply, err error) (register.Reply, error) {
+func (r *run) outcome(reply keyspace.Reply, err error) (keyspace.Reply, error) {
 	var raised *lua.Error
 	switch {
 	case err == nil:
 		return reply, nil
 	case errors.As(err, &raised):
-		return register.Fail(r.errorText(raised)), nil
-	case errors.Is(err, lua.ErrTime), errors.Is(err, lua.ErrMemory), errors.Is(err, errLimit):
-		return register.Reply{}, &LimitError{fmt.Sprintf("ERR %v script: %s.", err, r.script.sha)}
+		return keyspace.Fail(r.errorText(raised)), nil
+	case errors.Is(err, ErrBusy):
+		return keyspace.Reply{}, &LimitError{ErrBusy.Error()}
+	case errors.Is(err, meter.ErrTime), errors.Is(err, meter.ErrMemory), errors.Is(err, errLimit):
+		return keyspace.Reply{}, &LimitError{fmt.Sprintf("ERR %v script: %s.", err, r.script.sha)}
 	}
-	return register.Reply{}, err
+	return keyspace.Reply{}, err
 }
 
 // errorText is the error reply for an error that nothing in the script caught.
@@ -104,7 +136,7 @@ func (r *run) errorText(e *lua.Error) string {
 			text = "ERR unknown error"
 		}
 	}
-	return oneLine(fmt.Sprintf("%s script: %s, on %s:%d.", cString(text), r.script.sha, cString(e.Source), e.Line))
+	return syntax.OneLine(fmt.Sprintf("%s script: %s, on %s:%d.", cString(text), r.script.sha, cString(e.Source), e.Line))
 }
 
 // cString is a text as C passes it on: up to a zero byte.

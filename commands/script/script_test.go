@@ -36,19 +36,19 @@ func TestLiterals(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	for body, want := range map[string]Flags{
-		"return 1":        {},
-		"#!lua\nreturn 1": {Declared: true},
-		"#!lua flags=no-writes,allow-oom\nreturn 1":                               {Declared: true, NoWrites: true, AllowOOM: true},
-		"#!lua flags=allow-stale,no-cluster,allow-cross-slot-keys\nreturn 1":      {Declared: true, AllowStale: true, NoCluster: true, AllowCrossSlotKeys: true},
-		"#!lua flags=no-writes 'flags=allow-oom' \"flags=allow-stale\"\nreturn 1": {Declared: true, NoWrites: true, AllowOOM: true, AllowStale: true},
+	for body, readOnly := range map[string]bool{
+		"return 1":        false,
+		"#!lua\nreturn 1": false,
+		"#!lua flags=no-writes,allow-oom\nreturn 1":                               true,
+		"#!lua flags=allow-stale,no-cluster,allow-cross-slot-keys\nreturn 1":      false,
+		"#!lua flags=no-writes 'flags=allow-oom' \"flags=allow-stale\"\nreturn 1": true,
 	} {
 		s, err := Compile(body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := s.Flags(); got != want {
-			t.Errorf("%q: %+v, want %+v", body, got, want)
+		if s.readOnly != readOnly {
+			t.Errorf("%q only reads: %v", body, s.readOnly)
 		}
 	}
 }

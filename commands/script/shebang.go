@@ -2,66 +2,48 @@ package script
 
 import (
 	"errors"
+	"slices"
 	"strings"
+
+	"redlock-proxy/commands/syntax"
 )
 
-// Flags are what a script declares in its first line: "#!lua flags=no-writes,allow-stale".
-type Flags struct {
-	// Declared tells that there is such a line.
-	Declared bool
-	// NoWrites refuses commands that write.
-	NoWrites bool
-	// AllowOOM, AllowStale, NoCluster and AllowCrossSlotKeys are about states of a server that the proxy does not have.
-	AllowOOM, AllowStale, NoCluster, AllowCrossSlotKeys bool
-}
+// flags are what a script may declare in its first line: "#!lua flags=no-writes,allow-stale". Only no-writes means
+// something here: the others are about states of a server that the proxy does not have.
+var flags = []string{noWrites, "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys"}
 
-// cutShebang reads the declaration of a script. The source keeps the end of that line, so that lines count on.
-func cutShebang(body string) (flags Flags, source string, err error) {
+const noWrites = "no-writes"
+
+// cutShebang reads the declaration of a script: whether it only reads. The source keeps the end of that line, so that lines
+// count on.
+func cutShebang(body string) (readOnly bool, source string, err error) {
 	if !strings.HasPrefix(body, "#!") {
-		return flags, body, nil
+		return false, body, nil
 	}
 	line, _, found := strings.Cut(body, "\n")
 	if !found || strings.Contains(line, "\x00") {
-		return flags, "", errors.New("ERR Invalid script shebang")
+		return false, "", errors.New("ERR Invalid script shebang")
 	}
 	words, ok := splitWords(line)
 	if !ok || len(words) == 0 {
-		return flags, "", errors.New("ERR Invalid engine in script shebang")
+		return false, "", errors.New("ERR Invalid engine in script shebang")
 	}
 	if words[0] != "#!lua" {
-		return flags, "", errors.New(oneLine("ERR Unexpected engine in script shebang: " + words[0]))
+		return false, "", errors.New(syntax.OneLine("ERR Unexpected engine in script shebang: " + words[0]))
 	}
-	flags.Declared = true
 	for _, word := range words[1:] {
 		list, ok := strings.CutPrefix(word, "flags=")
 		if !ok {
-			return flags, "", errors.New(oneLine("ERR Unknown lua shebang option: " + word))
+			return false, "", errors.New(syntax.OneLine("ERR Unknown lua shebang option: " + word))
 		}
 		for name := range strings.SplitSeq(list, ",") {
-			if list != "" && !flags.set(name) {
-				return flags, "", errors.New(oneLine("ERR Unexpected flag in script shebang: " + name))
+			if list != "" && !slices.Contains(flags, name) {
+				return false, "", errors.New(syntax.OneLine("ERR Unexpected flag in script shebang: " + name))
 			}
+			readOnly = readOnly || name == noWrites
 		}
 	}
-	return flags, body[len(line):], nil
-}
-
-func (f *Flags) set(name string) bool {
-	switch name {
-	case "no-writes":
-		f.NoWrites = true
-	case "allow-oom":
-		f.AllowOOM = true
-	case "allow-stale":
-		f.AllowStale = true
-	case "no-cluster":
-		f.NoCluster = true
-	case "allow-cross-slot-keys":
-		f.AllowCrossSlotKeys = true
-	default:
-		return false
-	}
-	return true
+	return readOnly, body[len(line):], nil
 }
 
 // splitWords splits a line as Redis splits its configuration: at blanks, with quotes and escapes. ok is false for unbalanced quotes.
@@ -138,8 +120,3 @@ func hexValue(c byte) int {
 	}
 	return -1
 }
-
-// oneLine makes a text fit for a status or error reply: no ends of lines.
-func oneLine(text string) string { return lineEnds.Replace(text) }
-
-var lineEnds = strings.NewReplacer("\r", " ", "\n", " ")

@@ -3,6 +3,9 @@ package lua
 import (
 	"fmt"
 	"math"
+
+	"redlock-proxy/commands/script/lua/clib"
+	"redlock-proxy/commands/script/lua/meter"
 )
 
 // What a Go function gets from its Call, counted from 1 as in messages. An argument of a wrong type is an error of Lua in C Lua's words.
@@ -44,7 +47,7 @@ func (c *Call) Raise(v Value) []Value {
 }
 
 // Abort ends the run with an error that no pcall catches; Run returns it as it is.
-func (c *Call) Abort(err error) { panic(aborted{err}) }
+func (c *Call) Abort(err error) { panic(meter.Ended{Err: err}) }
 
 // BadArg raises an error about an argument.
 func (c *Call) BadArg(i int, problem string) {
@@ -104,7 +107,7 @@ func (c *Call) WantNumber(i int) float64 {
 }
 
 // WantInt is a number without its fraction, as a 64-bit integer.
-func (c *Call) WantInt(i int) int { return int(Truncate(c.WantNumber(i))) }
+func (c *Call) WantInt(i int) int { return int(clib.Truncate(c.WantNumber(i))) }
 
 // OptInt is WantInt with a default for nil.
 func (c *Call) OptInt(i, otherwise int) int {

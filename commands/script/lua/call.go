@@ -62,17 +62,18 @@ const (
 // enter begins a call that takes depth levels of Go's stack.
 func (t *thread) enter(closure *Closure, at *site, depth int) *Call {
 	m := &t.state.meter
-	m.step()
-	if t.calls >= maxCalls || m.depth+depth > maxDepth {
+	m.Step()
+	if t.calls >= maxCalls || !m.Fits(depth) {
 		t.overflow("stack overflow")
 	}
+	m.Deepens(depth)
 	if grown := cap(t.stack) - t.paid; grown > 0 {
 		t.paid += grown
-		m.charge(grown * arraySlotSize)
+		m.Charge(grown * arraySlotSize)
 	}
 	t.calls++
 	t.depth += depth
-	m.depth += depth
+	m.Nest(depth)
 	c := t.spareCall()
 	c.thread, c.caller, c.closure, c.site = t, t.call, closure, at
 	t.call = c
@@ -85,7 +86,7 @@ func (t *thread) overflow(text string) { t.raise(t.call.where() + text) }
 func (t *thread) leave(c *Call, depth int) {
 	t.calls--
 	t.depth -= depth
-	t.state.meter.depth -= depth
+	t.state.meter.Nest(-depth)
 	t.call = c.caller
 	t.spare = append(t.spare, c)
 }
@@ -158,10 +159,10 @@ func (t *thread) runClosure(f *Closure, args []Value, at *site) []Value {
 			t.stack = t.stack[:base]
 			break
 		}
-		t.state.meter.step()
+		t.state.meter.Step()
 		grown := fn.proto.depth - depth
 		t.depth += grown
-		t.state.meter.depth += grown
+		t.state.meter.Nest(grown)
 		depth = fn.proto.depth
 		c.closure, c.tailCalls = fn, c.tailCalls+1
 		fn.proto.prepare(c, results)
@@ -206,7 +207,7 @@ func (t *thread) mark() checkpoint {
 }
 
 func (t *thread) restore(p checkpoint) {
-	t.state.meter.depth -= t.depth - p.depth
+	t.state.meter.Nest(p.depth - t.depth)
 	t.call, t.calls, t.depth, t.goCalls, t.stack = p.call, p.calls, p.depth, p.goCalls, t.stack[:p.stack]
 }
 

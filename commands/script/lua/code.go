@@ -1,5 +1,7 @@
 package lua
 
+import "redlock-proxy/commands/script/lua/syntax"
+
 // eval is the one value of an expression.
 type eval func(*Call) Value
 
@@ -23,8 +25,9 @@ const (
 type Chunk struct{ proto *proto }
 
 // Compile compiles a source; name is "@" and the name that errors show. The error is a *CompileError.
-func Compile(source, name string) (*Chunk, error) {
-	main, err := parse(source, name)
+func Compile(source, name string) (*Chunk, error) { return compile(syntax.Parse(source, name)) }
+
+func compile(main *syntax.Function, err error) (*Chunk, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -38,9 +41,9 @@ type proto struct {
 	params   int
 	boxed    []int // parameters that inner functions capture, by slot
 	isVararg bool
-	arg      *local
+	arg      *syntax.Local
 	slots    int
-	captures []capture
+	captures []syntax.Capture
 	depth    int
 }
 
@@ -50,17 +53,17 @@ type coder struct {
 	zero           *Value // constants 0 and -0 are one, as in C Lua: the first
 }
 
-func newProto(f *function) *proto {
+func newProto(f *syntax.Function) *proto {
 	g := &coder{}
 	p := &proto{
-		source: f.source, params: len(f.params), isVararg: f.isVararg, arg: f.needsArg, slots: f.slots, captures: f.captures,
+		source: f.Source, params: len(f.Params), isVararg: f.IsVararg, arg: f.NeedsArg, slots: f.Slots, captures: f.Captures,
 	}
-	for _, l := range f.params {
-		if l.captured {
-			p.boxed = append(p.boxed, l.slot)
+	for _, l := range f.Params {
+		if l.Captured {
+			p.boxed = append(p.boxed, l.Slot)
 		}
 	}
-	p.run = g.block(f.body)
+	p.run = g.block(f.Body)
 	p.depth = callDepth + g.deepest*levelDepth
 	return p
 }
@@ -82,7 +85,7 @@ func (g *coder) nest() func() {
 func (p *proto) prepare(c *Call, args []Value) {
 	m := &c.thread.state.meter
 	if cap(c.slots) < p.slots {
-		m.charge(p.slots * arraySlotSize)
+		m.Charge(p.slots * arraySlotSize)
 		c.slots = make([]Value, p.slots)
 	}
 	c.slots = c.slots[:p.slots]
@@ -95,7 +98,7 @@ func (p *proto) prepare(c *Call, args []Value) {
 		return
 	}
 	if len(args)-n > cap(c.extra) {
-		m.charge((len(args) - n) * arraySlotSize)
+		m.Charge((len(args) - n) * arraySlotSize)
 	}
 	c.extra = append(c.extra[:0], args[n:]...)
 	if p.arg != nil {
@@ -112,19 +115,19 @@ func (p *proto) setArg(c *Call) {
 		s.Set(arg, float64(i+1), v)
 	}
 	s.Set(arg, "n", float64(len(c.extra)))
-	p.arg.set(c, arg)
+	c.set(p.arg, arg)
 }
 
 // set gives a variable its first value.
-func (l *local) set(c *Call, v Value) {
-	if l.captured {
+func (c *Call) set(l *syntax.Local, v Value) {
+	if l.Captured {
 		v = &cell{v}
 	}
-	c.slots[l.slot] = v
+	c.slots[l.Slot] = v
 }
 
 // block runs statements until one does not go on.
-func (g *coder) block(statements []statement) exec {
+func (g *coder) block(statements []syntax.Statement) exec {
 	defer g.nest()()
 	code := make([]exec, len(statements))
 	for i, s := range statements {

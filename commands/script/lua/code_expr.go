@@ -1,35 +1,37 @@
 package lua
 
+import "redlock-proxy/commands/script/lua/syntax"
+
 // eval makes the code of an expression of which one value is wanted.
-func (g *coder) eval(e expression) eval {
+func (g *coder) eval(e syntax.Expression) eval {
 	defer g.nest()()
 	switch e := e.(type) {
-	case *constantExpr:
-		v := g.constant(e.value)
+	case *syntax.ConstantExpr:
+		v := g.constant(e.Value)
 		return func(*Call) Value { return v }
-	case *localExpr:
-		return e.local.read()
-	case *capturedExpr:
-		return func(c *Call) Value { return c.closure.captured[e.index].value }
-	case *globalExpr:
+	case *syntax.LocalExpr:
+		return read(e.Local)
+	case *syntax.CapturedExpr:
+		return func(c *Call) Value { return c.closure.captured[e.Index].value }
+	case *syntax.GlobalExpr:
 		return g.global(e)
-	case *indexExpr:
+	case *syntax.IndexExpr:
 		return g.index(e)
-	case *callExpr:
+	case *syntax.CallExpr:
 		call := g.call(e)
 		return func(c *Call) Value { return first(call(c)) }
-	case *dotsExpr:
+	case *syntax.DotsExpr:
 		return func(c *Call) Value { return first(c.extra) }
-	case *functionExpr:
-		return g.function(e.function)
-	case *tableExpr:
+	case *syntax.FunctionExpr:
+		return g.function(e.Function)
+	case *syntax.TableExpr:
 		return g.table(e)
-	case *unaryExpr:
+	case *syntax.UnaryExpr:
 		return g.unary(e)
-	case *binaryExpr:
+	case *syntax.BinaryExpr:
 		return g.binary(e)
 	}
-	return g.eval(e.(*parenExpr).inner)
+	return g.eval(e.(*syntax.ParenExpr).Inner)
 }
 
 // constant is a value of the source. 0 and -0 are the same key in C Lua's table of constants.
@@ -43,28 +45,29 @@ func (g *coder) constant(v Value) Value {
 	return *g.zero
 }
 
-func (l *local) read() eval {
-	slot := l.slot
-	if l.captured {
+// read makes the code of a local variable.
+func read(l *syntax.Local) eval {
+	slot := l.Slot
+	if l.Captured {
 		return func(c *Call) Value { return c.slots[slot].(*cell).value }
 	}
 	return func(c *Call) Value { return c.slots[slot] }
 }
 
-func (g *coder) global(e *globalExpr) eval {
-	hash, at := hashString(e.name), &site{line: e.line}
-	var name Value = e.name
+func (g *coder) global(e *syntax.GlobalExpr) eval {
+	hash, at := hashString(e.Name), &site{line: e.Line}
+	var name Value = e.Name
 	return func(c *Call) Value {
-		if v := c.closure.env.getString(e.name, hash); v != nil {
+		if v := c.closure.env.getString(e.Name, hash); v != nil {
 			return v
 		}
 		return c.thread.index(c.closure.env, name, at)
 	}
 }
 
-func (g *coder) index(e *indexExpr) eval {
-	object, at := g.eval(e.object), siteOf(e.object, e.line)
-	if name, ok := constantString(e.key); ok {
+func (g *coder) index(e *syntax.IndexExpr) eval {
+	object, at := g.eval(e.Object), siteOf(e.Object, e.Line)
+	if name, ok := constantString(e.Key); ok {
 		hash := hashString(name)
 		var key Value = name
 		return func(c *Call) Value {
@@ -77,51 +80,51 @@ func (g *coder) index(e *indexExpr) eval {
 			return c.thread.index(o, key, at)
 		}
 	}
-	key := g.eval(e.key)
+	key := g.eval(e.Key)
 	return func(c *Call) Value {
 		o := object(c)
 		return c.thread.index(o, key(c), at)
 	}
 }
 
-func constantString(e expression) (string, bool) {
-	c, ok := e.(*constantExpr)
+func constantString(e syntax.Expression) (string, bool) {
+	c, ok := e.(*syntax.ConstantExpr)
 	if !ok {
 		return "", false
 	}
-	s, ok := c.value.(string)
+	s, ok := c.Value.(string)
 	return s, ok
 }
 
 // siteOf is what messages call the value of an expression.
-func siteOf(e expression, line int) *site {
+func siteOf(e syntax.Expression, line int) *site {
 	switch e := e.(type) {
-	case *localExpr:
-		return &site{"local", e.local.name, line}
-	case *capturedExpr:
-		return &site{"upvalue", e.name, line}
-	case *globalExpr:
-		return &site{"global", e.name, line}
-	case *indexExpr:
-		if name, ok := constantString(e.key); ok {
+	case *syntax.LocalExpr:
+		return &site{"local", e.Local.Name, line}
+	case *syntax.CapturedExpr:
+		return &site{"upvalue", e.Name, line}
+	case *syntax.GlobalExpr:
+		return &site{"global", e.Name, line}
+	case *syntax.IndexExpr:
+		if name, ok := constantString(e.Key); ok {
 			return &site{"field", name, line}
 		}
 		return &site{"field", "?", line}
-	case *parenExpr:
-		if isAssignable(e.inner) {
-			return siteOf(e.inner, line)
+	case *syntax.ParenExpr:
+		if syntax.IsAssignable(e.Inner) {
+			return siteOf(e.Inner, line)
 		}
 	}
 	return &site{line: line}
 }
 
 // list makes the code of expressions of which the last gives all its values.
-func (g *coder) list(list []expression) evalMany {
+func (g *coder) list(list []syntax.Expression) evalMany {
 	if len(list) == 0 {
 		return func(_ *Call, to []Value) []Value { return to }
 	}
 	last := list[len(list)-1]
-	if !isMulti(last) {
+	if !syntax.IsMulti(last) {
 		return g.singles(list)
 	}
 	singles, many := g.singles(list[:len(list)-1]), g.many(last)
@@ -130,7 +133,7 @@ func (g *coder) list(list []expression) evalMany {
 
 // singles makes the code of expressions that give one value each. The values stay on the thread's stack, which is to, while the next
 // is computed.
-func (g *coder) singles(list []expression) evalMany {
+func (g *coder) singles(list []syntax.Expression) evalMany {
 	code := make([]eval, len(list))
 	for i, e := range list {
 		code[i] = g.eval(e)
@@ -147,8 +150,8 @@ func (g *coder) singles(list []expression) evalMany {
 }
 
 // many makes the code of an expression with any number of values.
-func (g *coder) many(e expression) evalMany {
-	call, ok := e.(*callExpr)
+func (g *coder) many(e syntax.Expression) evalMany {
+	call, ok := e.(*syntax.CallExpr)
 	if !ok {
 		return func(c *Call, to []Value) []Value { return append(to, c.extra...) }
 	}
@@ -161,7 +164,7 @@ func (g *coder) many(e expression) evalMany {
 }
 
 // adjusted makes the code of expressions of which exactly n values are wanted.
-func (g *coder) adjusted(list []expression, n int) evalMany {
+func (g *coder) adjusted(list []syntax.Expression, n int) evalMany {
 	values := g.list(list)
 	return func(c *Call, to []Value) []Value {
 		base := len(to)
@@ -174,7 +177,7 @@ func (g *coder) adjusted(list []expression, n int) evalMany {
 }
 
 // call makes the code of a call. What it returns stands until the next call.
-func (g *coder) call(e *callExpr) func(*Call) []Value {
+func (g *coder) call(e *syntax.CallExpr) func(*Call) []Value {
 	defer g.nest()()
 	push, at := g.pushCall(e)
 	return func(c *Call) []Value {
@@ -189,7 +192,7 @@ func (g *coder) call(e *callExpr) func(*Call) []Value {
 }
 
 // tailCall makes the code of return f(…).
-func (g *coder) tailCall(e *callExpr) exec {
+func (g *coder) tailCall(e *syntax.CallExpr) exec {
 	defer g.nest()()
 	push, at := g.pushCall(e)
 	return func(c *Call) flow {
@@ -204,41 +207,41 @@ func (g *coder) tailCall(e *callExpr) exec {
 }
 
 // pushCall makes the code that puts the arguments on the thread's stack and gives the function.
-func (g *coder) pushCall(e *callExpr) (push eval, at *site) {
-	args := g.list(e.args)
-	if e.method != "" {
-		object, self := g.eval(e.function), siteOf(e.function, e.selfLine)
-		var name Value = e.method
+func (g *coder) pushCall(e *syntax.CallExpr) (push eval, at *site) {
+	args := g.list(e.Args)
+	if e.Method != "" {
+		object, self := g.eval(e.Function), siteOf(e.Function, e.SelfLine)
+		var name Value = e.Method
 		return func(c *Call) Value {
 			o := object(c)
 			f := c.thread.index(o, name, self)
 			c.thread.stack = args(c, append(c.thread.stack, o))
 			return f
-		}, &site{"method", e.method, e.line}
+		}, &site{"method", e.Method, e.Line}
 	}
-	function := g.eval(e.function)
+	function := g.eval(e.Function)
 	return func(c *Call) Value {
 		f := function(c)
 		c.thread.stack = args(c, c.thread.stack)
 		return f
-	}, siteOf(e.function, e.line)
+	}, siteOf(e.Function, e.Line)
 }
 
 // function makes the code that makes a closure.
-func (g *coder) function(f *function) eval {
+func (g *coder) function(f *syntax.Function) eval {
 	p := newProto(f)
 	return func(c *Call) Value {
 		m := &c.thread.state.meter
-		m.charge(closureSize + 8*len(p.captures))
-		closure := &Closure{proto: p, env: c.closure.env, address: m.address()}
+		m.Charge(closureSize + 8*len(p.captures))
+		closure := &Closure{proto: p, env: c.closure.env, address: m.Address()}
 		if len(p.captures) > 0 {
 			closure.captured = make([]*cell, len(p.captures))
 		}
 		for i, capture := range p.captures {
-			if capture.fromLocal {
-				closure.captured[i] = c.slots[capture.index].(*cell)
+			if capture.FromLocal {
+				closure.captured[i] = c.slots[capture.Index].(*cell)
 			} else {
-				closure.captured[i] = c.closure.captured[capture.index]
+				closure.captured[i] = c.closure.captured[capture.Index]
 			}
 		}
 		return closure
@@ -247,25 +250,25 @@ func (g *coder) function(f *function) eval {
 
 const closureSize = 64
 
-func (g *coder) table(e *tableExpr) eval {
+func (g *coder) table(e *syntax.TableExpr) eval {
 	var keys, values []eval
 	positional := 0
 	var many evalMany
-	for i, item := range e.items {
-		if item.key == nil && i == len(e.items)-1 && isMulti(item.value) {
-			many = g.many(item.value)
+	for i, item := range e.Items {
+		if item.Key == nil && i == len(e.Items)-1 && syntax.IsMulti(item.Value) {
+			many = g.many(item.Value)
 			break
 		}
-		if item.key == nil {
+		if item.Key == nil {
 			keys = append(keys, nil)
 			positional++
 		} else {
-			keys = append(keys, g.eval(item.key))
+			keys = append(keys, g.eval(item.Key))
 		}
-		values = append(values, g.eval(item.value))
+		values = append(values, g.eval(item.Value))
 	}
 	arraySize, hashSize := roundedSize(positional), roundedSize(len(values)-positional)
-	at := &site{line: e.line}
+	at := &site{line: e.Line}
 	return func(c *Call) Value {
 		t := c.thread
 		table := t.state.NewTable()

@@ -1,9 +1,14 @@
 package lua
 
-func (g *coder) unary(e *unaryExpr) eval {
-	operand, at := g.eval(e.operand), siteOf(e.operand, e.line)
-	switch e.operator {
-	case tkNot:
+import (
+	"redlock-proxy/commands/script/lua/clib"
+	"redlock-proxy/commands/script/lua/syntax"
+)
+
+func (g *coder) unary(e *syntax.UnaryExpr) eval {
+	operand, at := g.eval(e.Operand), siteOf(e.Operand, e.Line)
+	switch e.Operator {
+	case syntax.Not:
 		return func(c *Call) Value { return !Truth(operand(c)) }
 	case '#':
 		return func(c *Call) Value { return c.thread.length(operand(c), at) }
@@ -17,27 +22,27 @@ func (g *coder) unary(e *unaryExpr) eval {
 	}
 }
 
-func (g *coder) binary(e *binaryExpr) eval {
-	switch e.operator {
-	case tkAnd:
-		left, right := g.eval(e.left), g.eval(e.right)
+func (g *coder) binary(e *syntax.BinaryExpr) eval {
+	switch e.Operator {
+	case syntax.And:
+		left, right := g.eval(e.Left), g.eval(e.Right)
 		return func(c *Call) Value {
 			if v := left(c); !Truth(v) {
 				return v
 			}
 			return right(c)
 		}
-	case tkOr:
-		left, right := g.eval(e.left), g.eval(e.right)
+	case syntax.Or:
+		left, right := g.eval(e.Left), g.eval(e.Right)
 		return func(c *Call) Value {
 			if v := left(c); Truth(v) {
 				return v
 			}
 			return right(c)
 		}
-	case tkConcat:
+	case syntax.Concat:
 		return g.concat(e)
-	case tkEq, tkNe, '<', '>', tkLe, tkGe:
+	case syntax.Eq, syntax.Ne, '<', '>', syntax.Le, syntax.Ge:
 		holds := g.comparison(e)
 		return func(c *Call) Value { return holds(c) }
 	}
@@ -45,26 +50,26 @@ func (g *coder) binary(e *binaryExpr) eval {
 }
 
 // condition makes the code of an expression of which only the truth is wanted.
-func (g *coder) condition(e expression) func(*Call) bool {
+func (g *coder) condition(e syntax.Expression) func(*Call) bool {
 	defer g.nest()()
 	switch e := e.(type) {
-	case *constantExpr:
-		holds := Truth(e.value)
+	case *syntax.ConstantExpr:
+		holds := Truth(e.Value)
 		return func(*Call) bool { return holds }
-	case *binaryExpr:
-		switch e.operator {
-		case tkAnd:
-			left, right := g.condition(e.left), g.condition(e.right)
+	case *syntax.BinaryExpr:
+		switch e.Operator {
+		case syntax.And:
+			left, right := g.condition(e.Left), g.condition(e.Right)
 			return func(c *Call) bool { return left(c) && right(c) }
-		case tkOr:
-			left, right := g.condition(e.left), g.condition(e.right)
+		case syntax.Or:
+			left, right := g.condition(e.Left), g.condition(e.Right)
 			return func(c *Call) bool { return left(c) || right(c) }
-		case tkEq, tkNe, '<', '>', tkLe, tkGe:
+		case syntax.Eq, syntax.Ne, '<', '>', syntax.Le, syntax.Ge:
 			return g.comparison(e)
 		}
-	case *unaryExpr:
-		if e.operator == tkNot {
-			operand := g.condition(e.operand)
+	case *syntax.UnaryExpr:
+		if e.Operator == syntax.Not {
+			operand := g.condition(e.Operand)
 			return func(c *Call) bool { return !operand(c) }
 		}
 	}
@@ -72,34 +77,34 @@ func (g *coder) condition(e expression) func(*Call) bool {
 	return func(c *Call) bool { return Truth(value(c)) }
 }
 
-func (g *coder) comparison(e *binaryExpr) func(*Call) bool {
+func (g *coder) comparison(e *syntax.BinaryExpr) func(*Call) bool {
 	defer g.nest()()
-	left, right, line := g.eval(e.left), g.eval(e.right), e.line
-	switch e.operator {
-	case tkEq:
+	left, right, line := g.eval(e.Left), g.eval(e.Right), e.Line
+	switch e.Operator {
+	case syntax.Eq:
 		return func(c *Call) bool { a := left(c); return c.thread.equal(a, right(c), line) }
-	case tkNe:
+	case syntax.Ne:
 		return func(c *Call) bool { a := left(c); return !c.thread.equal(a, right(c), line) }
 	case '<':
 		return func(c *Call) bool { a := left(c); return c.thread.less(a, right(c), line) }
 	case '>':
 		return func(c *Call) bool { a := left(c); return c.thread.less(right(c), a, line) }
-	case tkLe:
+	case syntax.Le:
 		return func(c *Call) bool { a := left(c); return c.thread.lessOrEqual(a, right(c), line) }
 	}
 	return func(c *Call) bool { a := left(c); return c.thread.lessOrEqual(right(c), a, line) }
 }
 
-func (g *coder) arithmetic(e *binaryExpr) eval {
-	left, right := g.eval(e.left), g.eval(e.right)
-	leftAt, rightAt := siteOf(e.left, e.line), siteOf(e.right, e.line)
-	operator := e.operator
+func (g *coder) arithmetic(e *syntax.BinaryExpr) eval {
+	left, right := g.eval(e.Left), g.eval(e.Right)
+	leftAt, rightAt := siteOf(e.Left, e.Line), siteOf(e.Right, e.Line)
+	operator := e.Operator
 	return func(c *Call) Value {
 		a := left(c)
 		b := right(c)
 		if x, ok := a.(float64); ok {
 			if y, ok := b.(float64); ok {
-				return compute(operator, x, y)
+				return clib.Arithmetic(byte(operator), x, y)
 			}
 		}
 		return c.thread.arithmetic(operator, a, b, leftAt, rightAt)
@@ -107,20 +112,20 @@ func (g *coder) arithmetic(e *binaryExpr) eval {
 }
 
 // concat makes the code of a .. b .. c, which is one operation.
-func (g *coder) concat(e *binaryExpr) eval {
-	operands := []expression{e.left}
+func (g *coder) concat(e *syntax.BinaryExpr) eval {
+	operands := []syntax.Expression{e.Left}
 	for {
-		right, ok := e.right.(*binaryExpr)
-		if !ok || right.operator != tkConcat {
+		right, ok := e.Right.(*syntax.BinaryExpr)
+		if !ok || right.Operator != syntax.Concat {
 			break
 		}
-		operands = append(operands, right.left)
+		operands = append(operands, right.Left)
 		e = right
 	}
-	operands = append(operands, e.right)
+	operands = append(operands, e.Right)
 	sites := make([]*site, len(operands))
 	for i, o := range operands {
-		sites[i] = siteOf(o, e.line)
+		sites[i] = siteOf(o, e.Line)
 	}
 	values := g.singles(operands)
 	return func(c *Call) Value {

@@ -1,93 +1,95 @@
 package lua
 
-func (g *coder) statement(s statement) exec {
+import "redlock-proxy/commands/script/lua/syntax"
+
+func (g *coder) statement(s syntax.Statement) exec {
 	switch s := s.(type) {
-	case *localStmt:
+	case *syntax.LocalStmt:
 		return g.local(s)
-	case *assignStmt:
+	case *syntax.AssignStmt:
 		return g.assign(s)
-	case *callStmt:
-		call := g.call(s.call)
+	case *syntax.CallStmt:
+		call := g.call(s.Call)
 		return func(c *Call) flow {
 			call(c)
 			return goesOn
 		}
-	case *doStmt:
-		return g.block(s.body)
-	case *loopStmt:
-		if s.repeat {
+	case *syntax.DoStmt:
+		return g.block(s.Body)
+	case *syntax.LoopStmt:
+		if s.Repeat {
 			return g.repeat(s)
 		}
 		return g.while(s)
-	case *ifStmt:
+	case *syntax.IfStmt:
 		return g.ifElse(s)
-	case *forStmt:
+	case *syntax.ForStmt:
 		return g.numericFor(s)
-	case *forInStmt:
+	case *syntax.ForInStmt:
 		return g.genericFor(s)
-	case *functionStmt:
+	case *syntax.FunctionStmt:
 		return g.localFunction(s)
-	case *returnStmt:
+	case *syntax.ReturnStmt:
 		return g.ret(s)
 	}
 	return func(*Call) flow { return broke }
 }
 
-func (g *coder) local(s *localStmt) exec {
-	if len(s.locals) == 1 && len(s.values) == 1 {
-		l, value := s.locals[0], g.eval(s.values[0])
-		if slot := l.slot; !l.captured {
+func (g *coder) local(s *syntax.LocalStmt) exec {
+	if len(s.Locals) == 1 && len(s.Values) == 1 {
+		l, value := s.Locals[0], g.eval(s.Values[0])
+		if slot := l.Slot; !l.Captured {
 			return func(c *Call) flow {
 				c.slots[slot] = value(c)
 				return goesOn
 			}
 		}
 		return func(c *Call) flow {
-			l.set(c, value(c))
+			c.set(l, value(c))
 			return goesOn
 		}
 	}
-	values := g.adjusted(s.values, len(s.locals))
+	values := g.adjusted(s.Values, len(s.Locals))
 	return func(c *Call) flow {
 		t := c.thread
 		base := len(t.stack)
 		t.stack = values(c, t.stack)
-		for i, l := range s.locals {
-			l.set(c, t.stack[base+i])
+		for i, l := range s.Locals {
+			c.set(l, t.stack[base+i])
 		}
 		t.stack = t.stack[:base]
 		return goesOn
 	}
 }
 
-func (g *coder) localFunction(s *functionStmt) exec {
-	l, function := s.local, g.function(s.function)
+func (g *coder) localFunction(s *syntax.FunctionStmt) exec {
+	l, function := s.Local, g.function(s.Function)
 	return func(c *Call) flow {
-		if !l.captured {
-			c.slots[l.slot] = function(c)
+		if !l.Captured {
+			c.slots[l.Slot] = function(c)
 			return goesOn
 		}
 		own := &cell{} // before the function, which captures it
-		c.slots[l.slot] = own
+		c.slots[l.Slot] = own
 		own.value = function(c)
 		return goesOn
 	}
 }
 
-func (g *coder) ret(s *returnStmt) exec {
-	if len(s.values) == 1 {
-		if call, ok := s.values[0].(*callExpr); ok {
+func (g *coder) ret(s *syntax.ReturnStmt) exec {
+	if len(s.Values) == 1 {
+		if call, ok := s.Values[0].(*syntax.CallExpr); ok {
 			return g.tailCall(call)
 		}
-		if !isMulti(s.values[0]) {
-			value := g.eval(s.values[0])
+		if !syntax.IsMulti(s.Values[0]) {
+			value := g.eval(s.Values[0])
 			return func(c *Call) flow {
 				c.result = c.Return(value(c))
 				return returned
 			}
 		}
 	}
-	values := g.list(s.values)
+	values := g.list(s.Values)
 	return func(c *Call) flow {
 		t := c.thread
 		base := len(t.stack)
@@ -98,11 +100,11 @@ func (g *coder) ret(s *returnStmt) exec {
 	}
 }
 
-func (g *coder) while(s *loopStmt) exec {
-	condition, body := g.condition(s.condition), g.block(s.body)
+func (g *coder) while(s *syntax.LoopStmt) exec {
+	condition, body := g.condition(s.Condition), g.block(s.Body)
 	return func(c *Call) flow {
 		for condition(c) {
-			c.thread.state.meter.step()
+			c.thread.state.meter.Step()
 			if f := body(c); f == broke {
 				break
 			} else if f != goesOn {
@@ -113,11 +115,11 @@ func (g *coder) while(s *loopStmt) exec {
 	}
 }
 
-func (g *coder) repeat(s *loopStmt) exec {
-	condition, body := g.condition(s.condition), g.block(s.body)
+func (g *coder) repeat(s *syntax.LoopStmt) exec {
+	condition, body := g.condition(s.Condition), g.block(s.Body)
 	return func(c *Call) flow {
 		for {
-			c.thread.state.meter.step()
+			c.thread.state.meter.Step()
 			if f := body(c); f == broke {
 				return goesOn
 			} else if f != goesOn {
@@ -130,13 +132,13 @@ func (g *coder) repeat(s *loopStmt) exec {
 	}
 }
 
-func (g *coder) ifElse(s *ifStmt) exec {
-	conditions := make([]func(*Call) bool, len(s.conditions))
-	bodies := make([]exec, len(s.bodies))
-	for i, e := range s.conditions {
+func (g *coder) ifElse(s *syntax.IfStmt) exec {
+	conditions := make([]func(*Call) bool, len(s.Conditions))
+	bodies := make([]exec, len(s.Bodies))
+	for i, e := range s.Conditions {
 		conditions[i] = g.condition(e)
 	}
-	for i, b := range s.bodies {
+	for i, b := range s.Bodies {
 		bodies[i] = g.block(b)
 	}
 	return func(c *Call) flow {
@@ -152,9 +154,9 @@ func (g *coder) ifElse(s *ifStmt) exec {
 	}
 }
 
-func (g *coder) numericFor(s *forStmt) exec {
-	first, last, by, body := g.eval(s.start), g.eval(s.limit), g.eval(s.step), g.block(s.body)
-	l, line := s.local, s.line
+func (g *coder) numericFor(s *syntax.ForStmt) exec {
+	first, last, by, body := g.eval(s.Start), g.eval(s.Limit), g.eval(s.Step), g.block(s.Body)
+	l, line := s.Local, s.Line
 	return func(c *Call) flow {
 		a, b, d := first(c), last(c), by(c)
 		i, ok := ToNumber(a)
@@ -170,8 +172,8 @@ func (g *coder) numericFor(s *forStmt) exec {
 			c.fail(line, "'for' step must be a number")
 		}
 		for i = i - step + step; step > 0 && i <= limit || step <= 0 && i >= limit; i += step { // rounded as in C Lua
-			c.thread.state.meter.step()
-			l.set(c, i)
+			c.thread.state.meter.Step()
+			c.set(l, i)
 			if f := body(c); f == broke {
 				break
 			} else if f != goesOn {
@@ -182,19 +184,19 @@ func (g *coder) numericFor(s *forStmt) exec {
 	}
 }
 
-func (g *coder) genericFor(s *forInStmt) exec {
-	values, body := g.adjusted(s.values, 3), g.block(s.body)
-	at := &site{"local", forGenerator, s.line}
+func (g *coder) genericFor(s *syntax.ForInStmt) exec {
+	values, body := g.adjusted(s.Values, 3), g.block(s.Body)
+	at := &site{"local", forGenerator, s.Line}
 	return func(c *Call) flow {
 		t := c.thread
 		base := len(t.stack)
 		t.stack = values(c, t.stack)
-		copy(c.slots[s.hidden:], t.stack[base:])
+		copy(c.slots[s.Hidden:], t.stack[base:])
 		t.stack = t.stack[:base]
 		for {
-			t.state.meter.step()
-			c.line = s.line
-			if !s.advance(c, at) {
+			t.state.meter.Step()
+			c.line = s.Line
+			if !c.advance(s, at) {
 				return goesOn
 			}
 			if f := body(c); f == broke {
@@ -210,9 +212,9 @@ func (g *coder) genericFor(s *forInStmt) exec {
 const forGenerator = "(for generator)"
 
 // advance asks the iterator for the next values of the variables.
-func (s *forInStmt) advance(c *Call, at *site) bool {
+func (c *Call) advance(s *syntax.ForInStmt, at *site) bool {
 	t := c.thread
-	hidden := c.slots[s.hidden : s.hidden+3]
+	hidden := c.slots[s.Hidden : s.Hidden+3]
 	t.enterGo()
 	results := t.invoke(hidden[0], hidden[1:3:3], at)
 	t.goCalls--
@@ -221,32 +223,32 @@ func (s *forInStmt) advance(c *Call, at *site) bool {
 		return false
 	}
 	hidden[2] = control
-	for i, l := range s.locals {
+	for i, l := range s.Locals {
 		var v Value
 		if i < len(results) {
 			v = results[i]
 		}
-		l.set(c, v)
+		c.set(l, v)
 	}
 	return true
 }
 
-func (g *coder) assign(s *assignStmt) exec {
-	if len(s.targets) == 1 && len(s.values) == 1 {
-		return g.assignOne(s.targets[0], g.eval(s.values[0]), s.line)
+func (g *coder) assign(s *syntax.AssignStmt) exec {
+	if len(s.Targets) == 1 && len(s.Values) == 1 {
+		return g.assignOne(s.Targets[0], g.eval(s.Values[0]), s.Line)
 	}
 	// Objects and keys first, then the values; then the assignments from the last to the first.
 	var places []eval
-	stores := make([]func(c *Call, place []Value, v Value), len(s.targets))
-	offsets := make([]int, len(s.targets))
-	for i, target := range s.targets {
+	stores := make([]func(c *Call, place []Value, v Value), len(s.Targets))
+	offsets := make([]int, len(s.Targets))
+	for i, target := range s.Targets {
 		offsets[i] = len(places)
-		if e, ok := target.(*indexExpr); ok {
-			places = append(places, g.eval(e.object), g.eval(e.key))
+		if e, ok := target.(*syntax.IndexExpr); ok {
+			places = append(places, g.eval(e.Object), g.eval(e.Key))
 		}
-		stores[i] = g.store(target, s.line)
+		stores[i] = g.store(target, s.Line)
 	}
-	values := g.adjusted(s.values, len(s.targets))
+	values := g.adjusted(s.Values, len(s.Targets))
 	return func(c *Call) flow {
 		t := c.thread
 		base := len(t.stack)
@@ -264,24 +266,24 @@ func (g *coder) assign(s *assignStmt) exec {
 }
 
 // store assigns a value; place begins with the object and the key of an index.
-func (g *coder) store(target expression, line int) func(c *Call, place []Value, v Value) {
+func (g *coder) store(target syntax.Expression, line int) func(c *Call, place []Value, v Value) {
 	switch e := target.(type) {
-	case *indexExpr:
-		at := siteOf(e.object, line)
+	case *syntax.IndexExpr:
+		at := siteOf(e.Object, line)
 		return func(c *Call, place []Value, v Value) { c.thread.setIndex(place[0], place[1], v, at) }
-	case *localExpr:
-		return func(c *Call, _ []Value, v Value) { e.local.assign(c, v) }
-	case *capturedExpr:
-		return func(c *Call, _ []Value, v Value) { c.closure.captured[e.index].value = v }
+	case *syntax.LocalExpr:
+		return func(c *Call, _ []Value, v Value) { c.reset(e.Local, v) }
+	case *syntax.CapturedExpr:
+		return func(c *Call, _ []Value, v Value) { c.closure.captured[e.Index].value = v }
 	}
-	name := target.(*globalExpr).name
+	name := target.(*syntax.GlobalExpr).Name
 	at := &site{line: line}
 	return func(c *Call, _ []Value, v Value) { c.thread.setIndex(c.closure.env, name, v, at) }
 }
 
-func (g *coder) assignOne(target expression, value eval, line int) exec {
-	if e, ok := target.(*indexExpr); ok {
-		object, key, at := g.eval(e.object), g.eval(e.key), siteOf(e.object, line)
+func (g *coder) assignOne(target syntax.Expression, value eval, line int) exec {
+	if e, ok := target.(*syntax.IndexExpr); ok {
+		object, key, at := g.eval(e.Object), g.eval(e.Key), siteOf(e.Object, line)
 		return func(c *Call) flow {
 			o, k := object(c), key(c)
 			v := value(c)
@@ -296,11 +298,11 @@ func (g *coder) assignOne(target expression, value eval, line int) exec {
 	}
 }
 
-// assign gives a variable another value.
-func (l *local) assign(c *Call, v Value) {
-	if l.captured {
-		c.slots[l.slot].(*cell).value = v
+// reset gives a variable another value.
+func (c *Call) reset(l *syntax.Local, v Value) {
+	if l.Captured {
+		c.slots[l.Slot].(*cell).value = v
 		return
 	}
-	c.slots[l.slot] = v
+	c.slots[l.Slot] = v
 }

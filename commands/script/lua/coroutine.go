@@ -22,8 +22,8 @@ const coroutineSize = 8 << 10
 const maxResumes = 150
 
 func (s *State) newCoroutine(body Value) *Coroutine {
-	s.meter.charge(coroutineSize)
-	co := &Coroutine{body: body, status: "suspended", address: s.meter.address()}
+	s.meter.Charge(coroutineSize)
+	co := &Coroutine{body: body, status: "suspended", address: s.meter.Address()}
 	co.thread = &thread{state: s, coroutine: co}
 	co.resume, co.stop = iter.Pull(co.run)
 	s.coroutines = append(s.coroutines, co)
@@ -81,7 +81,7 @@ func (t *thread) resumeWith(co *Coroutine, args []Value) (results []Value, faile
 		return co.transfer, nil
 	}
 	co.status = "dead"
-	s.meter.depth -= co.thread.depth
+	s.meter.Nest(-co.thread.depth)
 	co.thread.depth = 0
 	return co.transfer, co.failed
 }
@@ -97,4 +97,59 @@ func (t *thread) yieldWith(values []Value) []Value {
 		panic(stopped{})
 	}
 	return co.transfer
+}
+
+var coroutineLibrary = []Entry{
+	{"create", func(c *Call) []Value { return c.Return(c.State().newCoroutine(c.wantLuaFunction(1))) }},
+	{"resume", coroutineResume},
+	{"running", coroutineRunning},
+	{"status", func(c *Call) []Value { return c.Return(c.wantCoroutine(1).status) }},
+	{"wrap", coroutineWrap},
+	{"yield", func(c *Call) []Value { return c.Return(c.thread.yieldWith(c.slots)...) }},
+}
+
+func (c *Call) wantLuaFunction(i int) *Closure {
+	f, ok := c.Arg(i).(*Closure)
+	if !ok {
+		c.BadArg(i, "Lua function expected")
+	}
+	return f
+}
+
+func (c *Call) wantCoroutine(i int) *Coroutine {
+	co, ok := c.Arg(i).(*Coroutine)
+	if !ok {
+		c.BadArg(i, "coroutine expected")
+	}
+	return co
+}
+
+func coroutineResume(c *Call) []Value {
+	co := c.wantCoroutine(1)
+	results, failed := c.thread.resumeWith(co, c.slots[1:])
+	if failed != nil {
+		return c.Return(false, failed.Value)
+	}
+	return c.Return(append([]Value{true}, results...)...)
+}
+
+func coroutineRunning(c *Call) []Value {
+	if co := c.thread.coroutine; co != nil {
+		return c.Return(co)
+	}
+	return c.Return(nil)
+}
+
+func coroutineWrap(c *Call) []Value {
+	co := c.State().newCoroutine(c.wantLuaFunction(1))
+	return c.Return(&Builtin{address: c.State().meter.Address(), run: func(c *Call) []Value {
+		results, failed := c.thread.resumeWith(co, c.slots)
+		if failed == nil {
+			return c.Return(results...)
+		}
+		if s, ok := ToString(failed.Value); ok {
+			return c.Raise(c.caller.where() + s)
+		}
+		return c.Raise(failed.Value)
+	}})
 }

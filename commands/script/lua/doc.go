@@ -10,11 +10,15 @@
 //
 // A Chunk is immutable and safe for concurrent use; so is a table that was frozen. A State is one run, and nothing outlives it.
 //
-// A chunk becomes a tree of Go functions, one per expression and statement (code*.go), whose local variables are slots of their call.
-// Whoever reads it starts at Call (call.go) and State (state.go).
+// Package syntax makes a tree of a source. That becomes a tree of Go functions, one per expression and statement (code*.go), whose
+// local variables are slots of their call. Call (call.go) and State (state.go) are where to begin reading.
 //
 // It is not gopher-lua, in which one assignment, t[67000000] = 1, allocates gigabytes that nothing around it can count or prevent, and
 // whose error texts, numbers in strings and order of pairs are its own.
+//
+// What it does is written down as examples by area (examples_*_test.go), with what Redis 7.0 answers to each; under the build tag
+// integration they are held against a redis-server. Of the official tests of Lua 5.1 (REDLOCK_LUA_TESTS=their directory) the 17 files
+// that are not about files, debugging and the API in C pass: ten as they are, seven without the parts that official_test.go names.
 //
 // Left out, because scripts in Redis do not have it: io, os, debug, modules, print, setfenv and getfenv, newproxy, string.dump and
 // precompiled chunks, __gc and weak tables. There is no clock.

@@ -2,7 +2,8 @@ package lua
 
 import (
 	"fmt"
-	"strings"
+
+	"redlock-proxy/commands/script/lua/syntax"
 )
 
 // Error is an error of Lua that nothing in the script caught.
@@ -17,12 +18,6 @@ type Error struct {
 
 // Error is the error's text.
 func (e *Error) Error() string { return describe(e.Value) }
-
-// CompileError is a mistake in a chunk, in C Lua's words.
-type CompileError struct{ text string }
-
-// Error is the mistake with its line: "name:1: '=' expected near 'x'".
-func (e *CompileError) Error() string { return e.text }
 
 // raise ends the call with a value as the error, which pcall can catch.
 func (t *thread) raise(v Value) {
@@ -54,7 +49,7 @@ func (c *Call) where() string {
 	if c == nil || c.closure == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s:%d: ", chunkName(c.closure.proto.source), c.line)
+	return fmt.Sprintf("%s:%d: ", syntax.ChunkName(c.closure.proto.source), c.line)
 }
 
 // level finds the call so many levels above; nil if there is none or if it has made way for a tail call.
@@ -68,29 +63,4 @@ func (c *Call) level(n int) *Call {
 		return nil
 	}
 	return c
-}
-
-// maxChunkName is how much of a source a message shows.
-const maxChunkName = 80
-
-// chunkName is a source's name in messages. "@name" and "=name" are names; all else is code, of which the first line is shown.
-func chunkName(source string) string {
-	switch {
-	case strings.HasPrefix(source, "="):
-		return source[1:min(len(source), maxChunkName)]
-	case strings.HasPrefix(source, "@"):
-		if name := source[1:]; len(name) > maxChunkName-8 {
-			return "..." + name[len(name)-(maxChunkName-8):]
-		}
-		return source[1:]
-	}
-	const room = maxChunkName - len(`[string "..."] `) - 2
-	line, _, cut := strings.Cut(source, "\n")
-	if head, _, ok := strings.Cut(line, "\r"); ok {
-		line, cut = head, true
-	}
-	if cut || len(line) > room {
-		line = line[:min(len(line), room)] + "..."
-	}
-	return fmt.Sprintf(`[string "%s"]`, line)
 }

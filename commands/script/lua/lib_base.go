@@ -2,19 +2,22 @@ package lua
 
 import (
 	"strings"
+
+	"redlock-proxy/commands/script/lua/clib"
+	"redlock-proxy/commands/script/lua/syntax"
 )
 
 func baseLibrary(b *Builder) []Entry {
-	next := b.Function(baseNext)
+	next := b.Function(baseNext) // another than the global one, as in C Lua
 	step := b.Function(ipairsStep)
 	entries := []Entry{
-		{"next", next},
+		{"next", baseNext},
 		{"pairs", func(c *Call) []Value { return c.Return(next, c.WantTable(1), nil) }},
 		{"ipairs", func(c *Call) []Value { return c.Return(step, c.WantTable(1), 0.0) }},
 		{"assert", baseAssert},
 		{"collectgarbage", baseCollect},
 		{"error", baseError},
-		{"gcinfo", func(c *Call) []Value { return c.Return(float64(c.State().meter.bytes >> 10)) }},
+		{"gcinfo", func(c *Call) []Value { return c.Return(float64(c.State().memory() >> 10)) }},
 		{"getmetatable", baseGetMeta},
 		{"load", baseLoad},
 		{"loadstring", baseLoadString},
@@ -66,18 +69,27 @@ func baseAssert(c *Call) []Value {
 }
 
 func baseCollect(c *Call) []Value {
-	switch option := c.OptString(1, "collect"); option {
-	case "count":
-		return c.Return(float64(c.State().meter.bytes) / 1024)
-	case "step":
-		return c.Return(true)
-	case "collect", "stop", "restart", "setpause", "setstepmul":
-		return c.Return(0.0)
+	option := c.OptString(1, "collect")
+	switch option {
+	case "count", "step", "collect", "stop", "restart", "setpause", "setstepmul":
+		c.OptInt(2, 0)
 	default:
 		c.BadArg(1, "invalid option '"+option+"'")
 	}
-	return nil
+	switch option {
+	case "count":
+		return c.Return(float64(c.State().memory()) / 1024)
+	case "step":
+		return c.Return(true)
+	}
+	return c.Return(0.0)
 }
+
+// libraryBytes is what Redis' Lua holds before a script makes anything: its libraries, above all.
+const libraryBytes = 33 << 10
+
+// memory is what a script is told of the bytes that Lua holds: never less than before, since what is freed is not known.
+func (s *State) memory() int { return libraryBytes + s.meter.Spent() }
 
 func baseError(c *Call) []Value {
 	level := c.OptInt(2, 1)
@@ -148,7 +160,7 @@ func baseToNumber(c *Call) []Value {
 	if base < 2 || base > 36 {
 		c.BadArg(2, "base out of range")
 	}
-	if n, ok := parseInteger(s, base); ok {
+	if n, ok := clib.ParseInteger(s, base); ok {
 		return c.Return(n)
 	}
 	return c.Return(nil)
@@ -181,7 +193,7 @@ func baseUnpack(c *Call) []Value {
 	if n+c.NArgs() > maxResults {
 		return c.Fail("too many results to unpack")
 	}
-	c.State().meter.work(n << 4)
+	c.State().meter.Work(n << 4)
 	results := c.thread.results[:0]
 	for i := from; i <= to; i++ {
 		results = append(results, t.getInt(i))
@@ -220,32 +232,51 @@ func baseLoadString(c *Call) []Value {
 func baseLoad(c *Call) []Value {
 	reader := c.wantFunction(1)
 	name := c.OptString(2, "=(load)")
-	var source strings.Builder
-	for {
-		piece := first(c.thread.goCall(reader))
-		s, ok := ToString(piece)
-		if piece != nil && !ok {
-			return c.Return(nil, "reader function must return a string")
+	var failed *Error
+	more := func() string {
+		var piece string
+		if piece, failed = c.readPiece(reader); failed != nil {
+			panic(&syntax.CompileError{Text: failed.Error()})
 		}
-		if s == "" {
-			return c.load(source.String(), name)
-		}
-		c.State().meter.charge(len(s))
-		source.WriteString(s)
+		return piece
 	}
+	results := c.compiled(compile(syntax.ParsePieces(more, name)))
+	if failed != nil {
+		return c.Return(nil, failed.Value)
+	}
+	return results
+}
+
+// readPiece asks the reader of load for a piece of the source.
+func (c *Call) readPiece(reader Value) (string, *Error) {
+	results, failed := c.thread.protected(reader, nil)
+	if failed != nil {
+		return "", failed
+	}
+	piece := first(results)
+	text, ok := ToString(piece)
+	if piece != nil && !ok {
+		return "", &Error{Value: c.caller.where() + "reader function must return a string"}
+	}
+	c.State().meter.Charge(len(text) * (sourceCost + 1))
+	return text, nil
 }
 
 // sourceCost is what a byte of source is charged: its tree and its code.
 const sourceCost = 64
 
 func (c *Call) load(source, name string) []Value {
-	s := c.State()
-	s.meter.charge(len(source) * sourceCost)
-	chunk, err := Compile(source, name)
+	c.State().meter.Charge(len(source) * sourceCost)
+	return c.compiled(Compile(source, name))
+}
+
+// compiled is what load and loadstring return.
+func (c *Call) compiled(chunk *Chunk, err error) []Value {
 	if err != nil {
 		return c.Return(nil, err.Error())
 	}
-	return c.Return(&Closure{proto: chunk.proto, env: s.globals, address: s.meter.address()})
+	s := c.State()
+	return c.Return(&Closure{proto: chunk.proto, env: s.globals, address: s.meter.Address()})
 }
 
 func (c *Call) optInt32(i, otherwise int) int {

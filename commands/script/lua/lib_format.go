@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"redlock-proxy/commands/script/lua/clib"
 )
 
 // stringFormat is C's printf, as far as Lua lets it through.
@@ -69,7 +71,7 @@ func (c *Call) directive(format string, i *int) directive {
 		c.Fail("invalid format (repeated flags)")
 	}
 	twoDigits := func() (n int) {
-		for k := 0; k < 2 && isDigit(at()); k++ {
+		for k := 0; k < 2 && clib.IsDigit(at()); k++ {
 			n = n*10 + int(at()-'0')
 			*i++
 		}
@@ -80,7 +82,7 @@ func (c *Call) directive(format string, i *int) directive {
 		*i++
 		d.precision = twoDigits()
 	}
-	if isDigit(at()) {
+	if clib.IsDigit(at()) {
 		c.Fail("invalid format (width or precision too long)")
 	}
 	d.verb = at()
@@ -91,9 +93,10 @@ func (c *Call) directive(format string, i *int) directive {
 func (d directive) print(c *Call, arg int) string {
 	switch d.verb {
 	case 'c':
-		return cString(d.pad("", string([]byte{byte(c.WantInt32(arg))})))
+		d.zero = false
+		return clib.UpToZero(d.pad("", string([]byte{byte(c.WantInt32(arg))})))
 	case 'd', 'i':
-		n := Truncate(c.WantNumber(arg))
+		n := clib.Truncate(c.WantNumber(arg))
 		digits := strings.TrimPrefix(strconv.FormatInt(n, 10), "-")
 		return d.integer(d.sign(n < 0), digits)
 	case 'o', 'u', 'x', 'X':
@@ -107,23 +110,23 @@ func (d directive) print(c *Call, arg int) string {
 		if d.precision < 0 && len(s) >= 100 {
 			return s
 		}
-		s = cString(s)
+		s = clib.UpToZero(s)
 		if d.precision >= 0 && len(s) > d.precision {
 			s = s[:d.precision]
 		}
 		d.zero = false
 		return d.pad("", s)
 	}
-	c.Fail("invalid option '%%%s' to 'format'", cString(string([]byte{d.verb})))
+	c.Fail("invalid option '%%%s' to 'format'", clib.UpToZero(string([]byte{d.verb})))
 	return ""
 }
 
 // toUnsigned is what C on x86 makes of a number that it wants without a sign.
 func toUnsigned(n float64) uint64 {
 	if n >= 1<<63 {
-		return uint64(Truncate(n-1<<63)) ^ 1<<63
+		return uint64(clib.Truncate(n-1<<63)) ^ 1<<63
 	}
-	return uint64(Truncate(n))
+	return uint64(clib.Truncate(n))
 }
 
 func (d directive) sign(negative bool) string {
@@ -177,7 +180,7 @@ func (d directive) integer(prefix, digits string) string {
 func (d directive) float(n float64) string {
 	sign := d.sign(math.Signbit(n))
 	if math.IsNaN(n) || math.IsInf(n, 0) {
-		text := strings.TrimPrefix(formatNoNumber(n), "-")
+		text := strings.TrimPrefix(clib.FormatNoNumber(n), "-")
 		if d.verb < 'a' {
 			text = strings.ToUpper(text)
 		}

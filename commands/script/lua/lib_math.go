@@ -1,6 +1,10 @@
 package lua
 
-import "math"
+import (
+	"math"
+
+	"redlock-proxy/commands/script/lua/clib"
+)
 
 var mathLibrary = []Entry{
 	{"pi", math.Pi},
@@ -14,18 +18,18 @@ var mathLibrary = []Entry{
 	{"cos", unary(signed(math.Cos))},
 	{"cosh", unary(signed(math.Cosh))},
 	{"deg", unary(func(x float64) float64 { return x / (math.Pi / 180) })},
-	{"exp", unary(signed(math.Exp))},
+	{"exp", unary(signed(clib.Exp))},
 	{"floor", unary(signed(math.Floor))},
 	{"fmod", binary(math.Mod)},
 	{"frexp", mathFrexp},
-	{"ldexp", binary(func(x, y float64) float64 { return math.Ldexp(x, int(int32(Truncate(y)))) })},
-	{"log", unary(signed(math.Log))},
-	{"log10", unary(log10)},
+	{"ldexp", binary(func(x, y float64) float64 { return math.Ldexp(x, int(int32(clib.Truncate(y)))) })},
+	{"log", unary(signed(clib.Log))},
+	{"log10", unary(clib.Log10)},
 	{"max", func(c *Call) []Value { return c.extreme(func(a, b float64) bool { return a > b }) }},
 	{"min", func(c *Call) []Value { return c.extreme(func(a, b float64) bool { return a < b }) }},
-	{"mod", binary(math.Mod)},
+	{"mod", alias("fmod")},
 	{"modf", mathModf},
-	{"pow", binary(power)},
+	{"pow", binary(clib.Power)},
 	{"rad", unary(func(x float64) float64 { return x * (math.Pi / 180) })},
 	{"sin", unary(signed(math.Sin))},
 	{"sinh", unary(signed(math.Sinh))},
@@ -40,7 +44,7 @@ func unary(f func(float64) float64) func(*Call) []Value {
 
 // signed is f with the sign of NaN that the C library gives it.
 func signed(f func(float64) float64) func(float64) float64 {
-	return func(x float64) float64 { return signedNaN(f(x), x) }
+	return func(x float64) float64 { return clib.SignedNaN(f(x), x) }
 }
 
 // binary checks the second argument first, as compiled C does.
@@ -48,20 +52,8 @@ func binary(f func(x, y float64) float64) func(*Call) []Value {
 	return func(c *Call) []Value {
 		y := c.WantNumber(2)
 		x := c.WantNumber(1)
-		return c.Return(signedNaN(f(x, y), x, y))
+		return c.Return(clib.SignedNaN(f(x, y), x, y))
 	}
-}
-
-// log10 is exact for powers of ten, which math.Log10 is not.
-func log10(x float64) float64 {
-	if math.IsNaN(x) {
-		return x
-	}
-	n := math.Log10(x)
-	if whole := math.Round(n); math.Abs(whole) <= 22 && math.Pow10(int(whole)) == x {
-		return whole
-	}
-	return n
 }
 
 func mathFrexp(c *Call) []Value {

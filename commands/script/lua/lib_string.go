@@ -3,6 +3,10 @@ package lua
 import (
 	"slices"
 	"strings"
+
+	"redlock-proxy/commands/script/lua/clib"
+	"redlock-proxy/commands/script/lua/meter"
+	"redlock-proxy/commands/script/lua/pattern"
 )
 
 var stringLibrary = []Entry{
@@ -11,16 +15,16 @@ var stringLibrary = []Entry{
 	{"dump", func(c *Call) []Value { c.wantFunction(1); return c.Fail("unable to dump given function") }},
 	{"find", func(c *Call) []Value { return c.search(true) }},
 	{"format", stringFormat},
-	{"gfind", stringGMatch},
 	{"gmatch", stringGMatch},
+	{"gfind", alias("gmatch")},
 	{"gsub", stringGsub},
 	{"len", func(c *Call) []Value { return c.Return(float64(len(c.WantString(1)))) }},
-	{"lower", func(c *Call) []Value { return c.mapBytes(toLower) }},
+	{"lower", func(c *Call) []Value { return c.mapBytes(clib.ToLower) }},
 	{"match", func(c *Call) []Value { return c.search(false) }},
 	{"rep", stringRep},
 	{"reverse", stringReverse},
 	{"sub", stringSub},
-	{"upper", func(c *Call) []Value { return c.mapBytes(toUpper) }},
+	{"upper", func(c *Call) []Value { return c.mapBytes(clib.ToUpper) }},
 }
 
 // relative is an index of which the negative ones count from the end.
@@ -65,7 +69,7 @@ func stringRep(c *Call) []Value {
 	if len(s) > 0 && n > maxLength/len(s) {
 		n = maxLength / len(s) // more than any run may have
 	}
-	c.State().Charge(n*len(s) + stringSize)
+	c.State().Charge(n*len(s) + meter.StringSize)
 	return c.Return(strings.Repeat(s, n))
 }
 
@@ -96,39 +100,25 @@ func (c *Call) mapBytes(f func(byte) byte) []Value {
 	return c.Return(string(text))
 }
 
-func toLower(b byte) byte {
-	if b >= 'A' && b <= 'Z' {
-		return b + 'a' - 'A'
-	}
-	return b
-}
-
-func toUpper(b byte) byte {
-	if b >= 'a' && b <= 'z' {
-		return b - ('a' - 'A')
-	}
-	return b
-}
-
 // search is find and match.
 func (c *Call) search(find bool) []Value {
-	s, pattern := c.WantString(1), c.WantString(2)
+	s, form := c.WantString(1), c.WantString(2)
 	from := min(max(relative(c.OptInt(3, 1), len(s))-1, 0), len(s))
-	if find && (Truth(c.Arg(4)) || !strings.ContainsAny(cString(pattern), "^$*+?.([%-")) {
-		c.State().meter.work(len(s))
-		if i := strings.Index(s[from:], pattern); i >= 0 {
-			return c.Return(float64(from+i+1), float64(from+i+len(pattern)))
+	if find && (Truth(c.Arg(4)) || !strings.ContainsAny(clib.UpToZero(form), "^$*+?.([%-")) {
+		c.State().meter.Work(len(s))
+		if i := strings.Index(s[from:], form); i >= 0 {
+			return c.Return(float64(from+i+1), float64(from+i+len(form)))
 		}
 		return c.Return(nil)
 	}
-	m := newMatcher(c, s, pattern)
-	anchored := m.anchor()
+	m := pattern.New(&c.thread.state.meter, c, s, form)
+	anchored := m.Anchor()
 	for ; from <= len(s); from++ {
-		to, ok := m.matchFrom(from)
+		to, ok := m.Match(from)
 		if ok && find {
-			return c.Return(append([]Value{float64(from + 1), float64(to)}, m.captureValues(from, to, false)...)...)
+			return c.Return(append([]Value{float64(from + 1), float64(to)}, m.Captures(from, to, false)...)...)
 		} else if ok {
-			return c.Return(m.captureValues(from, to, true)...)
+			return c.Return(m.Captures(from, to, true)...)
 		}
 		if anchored {
 			break
@@ -138,12 +128,12 @@ func (c *Call) search(find bool) []Value {
 }
 
 func stringGMatch(c *Call) []Value {
-	s, pattern := c.WantString(1), c.WantString(2)
+	s, form := c.WantString(1), c.WantString(2)
 	at := 0
-	return c.Return(&Builtin{address: c.State().meter.address(), run: func(c *Call) []Value {
-		m := newMatcher(c, s, pattern)
+	return c.Return(&Builtin{address: c.State().meter.Address(), run: func(c *Call) []Value {
+		m := pattern.New(&c.thread.state.meter, c, s, form)
 		for ; at <= len(s); at++ {
-			to, ok := m.matchFrom(at)
+			to, ok := m.Match(at)
 			if !ok {
 				continue
 			}
@@ -151,29 +141,29 @@ func stringGMatch(c *Call) []Value {
 			if at = to; to == from {
 				at++
 			}
-			return c.Return(m.captureValues(from, to, true)...)
+			return c.Return(m.Captures(from, to, true)...)
 		}
 		return nil
 	}})
 }
 
 func stringGsub(c *Call) []Value {
-	s, pattern := c.WantString(1), c.WantString(2)
+	s, form := c.WantString(1), c.WantString(2)
 	most := c.optInt32(4, len(s)+1)
 	switch c.Arg(3).(type) {
 	case float64, string, *Closure, *Builtin, *Table:
 	default:
 		c.BadArg(3, "string/function/table expected")
 	}
-	m := newMatcher(c, s, pattern)
-	anchored := m.anchor()
+	m := pattern.New(&c.thread.state.meter, c, s, form)
+	anchored := m.Anchor()
 	var b strings.Builder
 	at, n := 0, 0
 	for n < most {
-		to, ok := m.matchFrom(at)
+		to, ok := m.Match(at)
 		if ok {
 			n++
-			m.replace(&b, c.Arg(3), at, to)
+			c.replace(m, &b, at, to)
 		}
 		if ok && to > at {
 			at = to
@@ -192,23 +182,22 @@ func stringGsub(c *Call) []Value {
 	return c.Return(b.String(), float64(n))
 }
 
-// replace appends what stands for a match.
-func (m *matcher) replace(b *strings.Builder, by Value, from, to int) {
-	c := m.call
+// replace appends what stands for a match in gsub.
+func (c *Call) replace(m *pattern.Matcher, b *strings.Builder, from, to int) {
 	var v Value
-	switch by := by.(type) {
+	switch by := c.Arg(3).(type) {
 	case *Table:
-		v = c.thread.index(by, m.captureValue(0, from, to), nil)
+		v = c.thread.index(by, m.Capture(0, from, to), nil)
 	case *Closure, *Builtin:
-		v = first(c.thread.goCall(by, m.captureValues(from, to, true)...))
+		v = first(c.thread.goCall(by, m.Captures(from, to, true)...))
 	default:
 		template, _ := ToString(by)
-		m.expand(b, template, from, to)
+		c.expand(m, b, template, from, to)
 		return
 	}
 	text, ok := ToString(v)
 	if !Truth(v) {
-		text = m.text[from:to]
+		text = m.Text[from:to]
 	} else if !ok {
 		c.Fail("invalid replacement value (a %s)", TypeName(v))
 	}
@@ -217,7 +206,7 @@ func (m *matcher) replace(b *strings.Builder, by Value, from, to int) {
 }
 
 // expand appends a template in which %1 stands for a capture.
-func (m *matcher) expand(b *strings.Builder, template string, from, to int) {
+func (c *Call) expand(m *pattern.Matcher, b *strings.Builder, template string, from, to int) {
 	before := b.Len()
 	for i := 0; i < len(template); i++ {
 		if template[i] != '%' {
@@ -228,14 +217,14 @@ func (m *matcher) expand(b *strings.Builder, template string, from, to int) {
 		switch {
 		case i == len(template):
 			b.WriteByte(0) // what ends a string in C
-		case !isDigit(template[i]):
+		case !clib.IsDigit(template[i]):
 			b.WriteByte(template[i])
 		case template[i] == '0':
-			b.WriteString(m.text[from:to])
+			b.WriteString(m.Text[from:to])
 		default:
-			s, _ := ToString(m.captureValue(int(template[i]-'1'), from, to))
+			s, _ := ToString(m.Capture(int(template[i]-'1'), from, to))
 			b.WriteString(s)
 		}
 	}
-	m.call.State().Charge(b.Len() - before)
+	c.State().Charge(b.Len() - before)
 }

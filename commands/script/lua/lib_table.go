@@ -33,9 +33,9 @@ func tableConcat(c *Call) []Value {
 		if i > from {
 			b.WriteString(separator)
 		}
-		c.State().meter.charge(len(s) + len(separator))
+		c.State().meter.Charge(len(s) + len(separator))
 		b.WriteString(s)
-		c.State().meter.step()
+		c.State().meter.Step()
 	}
 	return c.Return(b.String())
 }
@@ -74,7 +74,7 @@ func tableInsert(c *Call) []Value {
 	case 3:
 		position := c.WantInt32(2)
 		for i := max(last, position); i > position; i-- {
-			m.step()
+			m.Step()
 			c.rawSet(t, float64(i), t.getInt(i-1))
 		}
 		c.rawSet(t, float64(position), c.Arg(3))
@@ -93,7 +93,7 @@ func tableRemove(c *Call) []Value {
 	}
 	removed := t.getInt(position)
 	for i := position; i < last; i++ {
-		c.State().meter.step()
+		c.State().meter.Step()
 		c.rawSet(t, float64(i), t.getInt(i+1))
 	}
 	c.rawSet(t, float64(last), nil)
@@ -104,7 +104,7 @@ func tableMaxN(c *Call) []Value {
 	t := c.WantTable(1)
 	largest := 0.0
 	for key, _, _ := t.Next(nil); key != nil; key, _, _ = t.Next(key) {
-		c.State().meter.step()
+		c.State().meter.Step()
 		if n, ok := key.(float64); ok {
 			largest = max(largest, n)
 		}

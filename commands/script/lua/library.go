@@ -6,6 +6,9 @@ type Entry struct {
 	Value any
 }
 
+// alias stands for an entry before it that has a second name: both are the same function, as a script can compare them.
+type alias string
+
 // Builder makes objects that all runs share. Its tables are frozen.
 type Builder struct{ last uint32 }
 
@@ -27,6 +30,9 @@ func (b *Builder) Table(entries ...Entry) *Table {
 	t := &Table{address: b.address()}
 	for _, e := range entries {
 		v := e.Value
+		if name, ok := v.(alias); ok {
+			v = t.Get(string(name))
+		}
 		if run, ok := v.(func(*Call) []Value); ok {
 			v = b.Function(run)
 		}

@@ -3,6 +3,10 @@ package lua
 import (
 	"math"
 	"strings"
+
+	"redlock-proxy/commands/script/lua/clib"
+	"redlock-proxy/commands/script/lua/meter"
+	"redlock-proxy/commands/script/lua/syntax"
 )
 
 // What the operators do, metamethods included.
@@ -130,11 +134,11 @@ func (c *Call) typeError(at *site, v Value, verb string) {
 }
 
 // arithmetic is an operation on what are not two numbers.
-func (t *thread) arithmetic(operator kind, a, b Value, left, right *site) Value {
+func (t *thread) arithmetic(operator syntax.Kind, a, b Value, left, right *site) Value {
 	x, xOK := ToNumber(a)
 	y, yOK := ToNumber(b)
 	if xOK && yOK {
-		return compute(operator, x, y)
+		return clib.Arithmetic(byte(operator), x, y)
 	}
 	event := events[operator]
 	handler := t.metamethod(a, event)
@@ -152,54 +156,7 @@ func (t *thread) arithmetic(operator kind, a, b Value, left, right *site) Value 
 	return nil
 }
 
-var events = map[kind]string{'+': "__add", '-': "__sub", '*': "__mul", '/': "__div", '%': "__mod", '^': "__pow"}
-
-func compute(operator kind, x, y float64) float64 {
-	switch operator {
-	case '+':
-		return x + y
-	case '-':
-		return x - y
-	case '*':
-		return x * y
-	case '/':
-		return x / y
-	case '%':
-		return x - math.Floor(x/y)*y
-	}
-	return power(x, y)
-}
-
-// power is x^y. Whole results that a number holds exactly are multiplied out: math.Pow may miss them by the last bit.
-func power(x, y float64) float64 {
-	const largestExact = 1 << 53
-	if y == math.Trunc(y) && y >= 0 && y <= 64 && x == math.Trunc(x) {
-		result := 1.0
-		for range int(y) {
-			result *= x
-		}
-		if math.Abs(result) <= largestExact {
-			return result
-		}
-	}
-	return signedNaN(math.Pow(x, y), x, y)
-}
-
-// signedNaN gives a result that is NaN the sign that C's would have: of the operand that is NaN, else of 0/0 on this machine.
-func signedNaN(result float64, operands ...float64) float64 {
-	if !math.IsNaN(result) {
-		return result
-	}
-	for _, n := range operands {
-		if math.IsNaN(n) {
-			return n
-		}
-	}
-	return quotient(0, 0)
-}
-
-// quotient divides when the program runs, not when it is compiled.
-func quotient(x, y float64) float64 { return x / y }
+var events = map[syntax.Kind]string{'+': "__add", '-': "__sub", '*': "__mul", '/': "__div", '%': "__mod", '^': "__pow"}
 
 // negate is -v of what is not a number.
 func (t *thread) negate(v Value, at *site) Value {
@@ -331,7 +288,7 @@ func (t *thread) concat(values []Value, at []*site) Value {
 			size += len(s)
 			from--
 		}
-		t.state.meter.charge(size + stringSize)
+		t.state.meter.Charge(size + meter.StringSize)
 		values[from] = joinReversed(parts, size)
 		values = values[:from+1]
 	}

@@ -26,7 +26,7 @@ func (s *sorter) swap(i, j int, a, b Value) {
 
 func (s *sorter) less(a, b Value) bool {
 	t := s.call.thread
-	t.state.meter.step()
+	t.state.meter.Step()
 	if s.order != nil {
 		return Truth(first(t.goCall(s.order, a, b)))
 	}

@@ -2,12 +2,13 @@ package lua
 
 import (
 	"context"
-	"time"
+
+	"redlock-proxy/commands/script/lua/meter"
 )
 
 // State is one run. It belongs to one goroutine and is used once.
 type State struct {
-	meter   meter
+	meter   meter.Meter
 	globals *Table
 	// strings is the metatable of all strings.
 	strings *Table
@@ -19,12 +20,12 @@ type State struct {
 }
 
 // NewState prepares a run. ctx ends it as the limits do.
-func NewState(ctx context.Context, limits Limits) *State {
+func NewState(ctx context.Context, limits meter.Limits) *State {
 	s := &State{strings: standard.stringMeta}
-	s.meter = meter{ctx: ctx, limits: limits, fuel: fuelPerCheck, lastAddr: firstAddress}
-	if limits.Time > 0 {
-		s.meter.started = time.Now()
+	if limits.Depth == 0 || limits.Depth > maxDepth {
+		limits.Depth = maxDepth
 	}
+	s.meter = meter.New(ctx, limits, firstAddress)
 	s.main.state = s
 	return s
 }
@@ -34,8 +35,8 @@ const firstAddress = 1 << 20
 
 // NewTable makes an empty table that is charged to the run.
 func (s *State) NewTable() *Table {
-	s.meter.charge(tableSize)
-	return &Table{address: s.meter.address()}
+	s.meter.Charge(tableSize)
+	return &Table{address: s.meter.Address()}
 }
 
 // NewArray makes a table of values, none of them nil, charged to the run.
@@ -52,16 +53,10 @@ func (s *State) NewArray(values []Value) *Table {
 func (s *State) Set(t *Table, key, value Value) { t.set(&s.meter, key, value) }
 
 // Charge counts bytes that a Go function is about to allocate for Lua.
-func (s *State) Charge(bytes int) { s.meter.charge(bytes) }
+func (s *State) Charge(bytes int) { s.meter.Charge(bytes) }
 
 // Text counts a string that is about to be given to Lua, and returns it.
-func (s *State) Text(text string) string {
-	s.meter.charge(len(text) + stringSize)
-	return text
-}
-
-// stringSize is what a string is charged beside its bytes.
-const stringSize = 16
+func (s *State) Text(text string) string { return s.meter.Text(text) }
 
 // Run executes a chunk with these global variables, and returns its first value. The error is an *Error, ErrTime, ErrMemory, the cause
 // of the end of ctx, or what a Go function ended the run with (Call.Abort).
@@ -90,8 +85,8 @@ func failure(problem any) error {
 	switch p := problem.(type) {
 	case *Error:
 		return p
-	case aborted:
-		return p.err
+	case meter.Ended:
+		return p.Err
 	}
 	panic(problem)
 }

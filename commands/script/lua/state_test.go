@@ -7,9 +7,11 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"redlock-proxy/commands/script/lua/meter"
 )
 
-func run(t *testing.T, source string, limits Limits, globals ...Entry) (Value, error) {
+func run(t *testing.T, source string, limits meter.Limits, globals ...Entry) (Value, error) {
 	t.Helper()
 	chunk, err := Compile(source, "@test")
 	if err != nil {
@@ -25,7 +27,7 @@ func ExampleState_Run() {
 	if err != nil {
 		panic(err)
 	}
-	state := NewState(context.Background(), Limits{})
+	state := NewState(context.Background(), meter.Limits{})
 	globals := state.NewTable()
 	state.Set(globals, "x", 2.0)
 	fmt.Println(state.Run(chunk, globals))
@@ -35,7 +37,7 @@ func ExampleState_Run() {
 // A Go function has its arguments, and its result is Lua's.
 func TestBuiltin(t *testing.T) {
 	var got []Value
-	value, err := run(t, `local a, b = f(1, "x", nil) return b .. a`, Limits{}, Entry{"f", func(c *Call) []Value {
+	value, err := run(t, `local a, b = f(1, "x", nil) return b .. a`, meter.Limits{}, Entry{"f", func(c *Call) []Value {
 		got = append(got, c.Args()...)
 		return c.Return(1.0, "result")
 	}})
@@ -53,7 +55,7 @@ func TestAbort(t *testing.T) {
 		`setmetatable({}, {__index = abort}).x = abort; return setmetatable({}, {__index = abort}).x`,
 		`return string.gsub("abc", ".", abort)`, `table.sort({1, 2, 3}, abort)`, `for x in abort do end`,
 	} {
-		if _, err := run(t, source, Limits{}, Entry{"abort", func(c *Call) []Value { c.Abort(stop); return nil }}); err != stop {
+		if _, err := run(t, source, meter.Limits{}, Entry{"abort", func(c *Call) []Value { c.Abort(stop); return nil }}); err != stop {
 			t.Errorf("%s: %v", source, err)
 		}
 	}
@@ -69,7 +71,7 @@ func TestErrorPosition(t *testing.T) {
 		"local function f() return 1 + f() end\nf()":     {"test:1: stack overflow", "@test", 1},
 		"return loadstring('return 1 + {}', '@other')()": {"other:1: attempt to perform arithmetic on a table value", "@other", 1},
 	} {
-		_, err := run(t, source, Limits{})
+		_, err := run(t, source, meter.Limits{})
 		var got *Error
 		if !errors.As(err, &got) || *got != want {
 			t.Errorf("%q: %+v, want %+v", source, err, want)
@@ -86,7 +88,7 @@ func TestFrozen(t *testing.T) {
 		table.set(nil, 1.0, 2.0)
 		table.set(nil, 2.0, 1.0)
 		table.frozen = true
-		if _, err := run(t, change, Limits{}, Entry{"t", table}); err == nil {
+		if _, err := run(t, change, meter.Limits{}, Entry{"t", table}); err == nil {
 			t.Errorf("%s: no error", change)
 		}
 		if table.Get("a") != "kept" || table.Len() != 2 || table.Get("x") != nil || table.Get(1.0) != 2.0 {
@@ -112,7 +114,7 @@ func TestRecursion(t *testing.T) {
 		"local function f() string.gsub('a', 'a', f) end return f()",
 	} {
 		var overflow *Error
-		if _, err := run(t, source, Limits{Bytes: 16 << 20}); !errors.As(err, &overflow) || !strings.HasSuffix(overflow.Error(), "stack overflow") {
+		if _, err := run(t, source, meter.Limits{Bytes: 16 << 20}); !errors.As(err, &overflow) || !strings.HasSuffix(overflow.Error(), "stack overflow") {
 			t.Errorf("%.60s: %v", source, err)
 		}
 	}

@@ -3,6 +3,8 @@ package lua
 import (
 	"math"
 	"math/bits"
+
+	"redlock-proxy/commands/script/lua/meter"
 )
 
 // Table is a table: an array part and a hash part that grow by the rules of the C implementation, because scripts can see them: in
@@ -99,7 +101,7 @@ func (t *Table) find(key Value) int {
 
 // set gives a key its value, without metamethods. The key is not nil and not NaN, and the table is not frozen. Even nil takes a
 // place for a key that has none, as in C.
-func (t *Table) set(m *meter, key, value Value) {
+func (t *Table) set(m *meter.Meter, key, value Value) {
 	if f, ok := key.(float64); ok {
 		if i := int(f); float64(i) == f && uint(i-1) < uint(len(t.array)) {
 			t.array[i-1] = value
@@ -115,7 +117,7 @@ func (t *Table) set(m *meter, key, value Value) {
 
 // insert places a key that the hash part does not have: at its main position, or, if another key stands there, at a free place;
 // the other gives way if it does not belong there itself.
-func (t *Table) insert(m *meter, key, value Value) {
+func (t *Table) insert(m *meter.Meter, key, value Value) {
 	if len(t.nodes) == 0 {
 		t.rehash(m, key)
 		t.set(m, key, value)
@@ -169,7 +171,7 @@ func (t *Table) freePlace() int {
 }
 
 // rehash makes room for one more key: the array part becomes the largest that is more than half in use.
-func (t *Table) rehash(m *meter, extra Value) {
+func (t *Table) rehash(m *meter.Meter, extra Value) {
 	var counts [maxArrayBits + 1]int // of keys in (2^(i-1), 2^i]
 	used := 0
 	count := func(key Value) {
@@ -222,7 +224,7 @@ func arraySizeFor(counts []int) (size, inArray int) {
 }
 
 // resize gives the table room for an array of a size and for so many other keys, and places all values anew.
-func (t *Table) resize(m *meter, arraySize, hashSize int) {
+func (t *Table) resize(m *meter.Meter, arraySize, hashSize int) {
 	oldNodes := t.nodes
 	var vanishing []Value
 	if arraySize > len(t.array) {
@@ -234,7 +236,7 @@ func (t *Table) resize(m *meter, arraySize, hashSize int) {
 	t.nodes, t.free = nil, 0
 	if hashSize > 0 {
 		size := 1 << ceilLog2(uint32(hashSize))
-		m.charge(size * nodeSize)
+		m.Charge(size * nodeSize)
 		t.nodes, t.free = make([]node, size), size
 	}
 	for i, v := range vanishing {
@@ -249,15 +251,15 @@ func (t *Table) resize(m *meter, arraySize, hashSize int) {
 	}
 }
 
-func (t *Table) growArray(m *meter, size int) {
-	m.charge(size * arraySlotSize)
+func (t *Table) growArray(m *meter.Meter, size int) {
+	m.Charge(size * arraySlotSize)
 	array := make([]Value, size)
 	copy(array, t.array)
 	t.array = array
 }
 
 // reserveArray makes room for the elements of a constructor.
-func (t *Table) reserveArray(m *meter, size int) {
+func (t *Table) reserveArray(m *meter.Meter, size int) {
 	if size <= len(t.array) {
 		return
 	}

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"redlock-proxy/commands/script/lua/meter"
 )
 
 // A table and a Go map that are changed the same way hold the same; pairs gives each entry once, # a border.
@@ -89,12 +91,12 @@ func TestRemovalDuringPairs(t *testing.T) {
 
 // An index far away takes no more room than another.
 func TestSparseIndex(t *testing.T) {
-	m := &meter{ctx: t.Context()}
+	m := meter.New(t.Context(), meter.Limits{}, 0)
 	table := &Table{}
 	for i := range 20 {
-		table.set(m, math.Ldexp(1000, i), true)
+		table.set(&m, math.Ldexp(1000, i), true)
 	}
-	if m.bytes > 10000 {
-		t.Errorf("%d bytes for 20 entries", m.bytes)
+	if m.Spent() > 10000 {
+		t.Errorf("%d bytes for 20 entries", m.Spent())
 	}
 }

@@ -2,8 +2,9 @@ package lua
 
 import (
 	"fmt"
-	"math"
 	"strconv"
+
+	"redlock-proxy/commands/script/lua/clib"
 )
 
 // Value is a value of Lua: nil, bool, float64, string, *Table, *Closure, *Builtin, *Coroutine or *Userdata.
@@ -48,7 +49,7 @@ func ToString(v Value) (s string, ok bool) {
 	case string:
 		return v, true
 	case float64:
-		return formatNumber(v), true
+		return clib.FormatNumber(v), true
 	}
 	return "", false
 }
@@ -59,45 +60,9 @@ func ToNumber(v Value) (n float64, ok bool) {
 	case float64:
 		return v, true
 	case string:
-		return parseNumber(v)
+		return clib.ParseNumber(v)
 	}
 	return 0, false
-}
-
-// formatNumber prints a number with 14 digits, which is all that Lua shows of it.
-func formatNumber(n float64) string {
-	if n == math.Trunc(n) && math.Abs(n) < 1e14 && (n != 0 || !math.Signbit(n)) {
-		return strconv.FormatInt(int64(n), 10)
-	}
-	return FormatG(n, 14)
-}
-
-// FormatG prints a number as C's printf does with %.<digits>g.
-func FormatG(n float64, digits int) string {
-	if math.IsNaN(n) || math.IsInf(n, 0) {
-		return formatNoNumber(n)
-	}
-	return fmt.Sprintf("%.*g", digits, n)
-}
-
-// formatNoNumber prints NaN and the infinities as C does. The sign of NaN shows: 0/0 is -nan on x86.
-func formatNoNumber(n float64) string {
-	text := "nan"
-	if !math.IsNaN(n) {
-		text = "inf"
-	}
-	if math.Signbit(n) {
-		return "-" + text
-	}
-	return text
-}
-
-// Truncate is the integer that C makes of a number: towards zero, and the smallest if it does not fit.
-func Truncate(n float64) int64 {
-	if n >= -(1<<63) && n < 1<<63 {
-		return int64(n)
-	}
-	return math.MinInt64
 }
 
 // addressOf is the number of an object, which it prints as its address. Addresses count up within a run, so that a script gives the same reply each time.

@@ -1,6 +1,10 @@
-package lua
+package syntax
 
-import "strings"
+import (
+	"strings"
+
+	"redlock-proxy/commands/script/lua/clib"
+)
 
 // lexer cuts a source into tokens.
 type lexer struct {
@@ -10,6 +14,9 @@ type lexer struct {
 	line   int
 	// tokenStart is where the last token began.
 	tokenStart int
+	// more gives the next piece of a source that comes in pieces, empty at its end; nil if all of it is there.
+	more   func() string
+	pieces strings.Builder
 }
 
 func newLexer(source, name string) *lexer {
@@ -20,10 +27,24 @@ func newLexer(source, name string) *lexer {
 const end = -1
 
 func (l *lexer) peek(ahead int) int {
-	if l.at+ahead >= len(l.source) {
+	if !l.reach(l.at + ahead) {
 		return end
 	}
 	return int(l.source[l.at+ahead])
+}
+
+// reach tells whether the source has a place, and asks for further pieces if it may: no sooner than C Lua, as its reader can see.
+func (l *lexer) reach(at int) bool {
+	for at >= len(l.source) && l.more != nil {
+		piece := l.more()
+		if piece == "" {
+			l.more = nil
+			break
+		}
+		l.pieces.WriteString(piece)
+		l.source = l.pieces.String()
+	}
+	return at < len(l.source)
 }
 
 func isNewline(c int) bool { return c == '\n' || c == '\r' }
@@ -46,13 +67,15 @@ func (l *lexer) scan() token {
 			return token{kind: tkEOF}
 		case isNewline(c):
 			l.newline()
-		case isBlank(byte(c)):
+		case clib.IsBlank(byte(c)):
 			l.at++
 		case c == '-' && l.peek(1) == '-':
 			l.skipComment()
 		default:
 			l.tokenStart = l.at
-			return l.word(byte(c))
+			t := l.word(byte(c))
+			l.peek(0)
+			return t
 		}
 	}
 }
@@ -81,9 +104,9 @@ func (l *lexer) word(c byte) token {
 		} else if level > 0 {
 			l.mistake("invalid long string delimiter", l.source[l.at:l.at+1+level])
 		}
-	case isDigit(c) || c == '.' && l.peek(1) != end && isDigit(byte(l.peek(1))):
+	case clib.IsDigit(c) || c == '.' && l.peek(1) != end && clib.IsDigit(byte(l.peek(1))):
 		return l.number()
-	case isLetter(c) || c == '_':
+	case clib.IsLetter(c) || c == '_':
 		return l.nameOrKeyword()
 	}
 	return l.sign(c)
@@ -94,17 +117,17 @@ func (l *lexer) sign(c byte) token {
 	if c == '.' {
 		return l.dots()
 	}
-	if l.at+2 <= len(l.source) {
+	if strings.IndexByte("=<>~", c) >= 0 && l.reach(l.at+1) {
 		if k, ok := twoSigns[l.source[l.at:l.at+2]]; ok {
 			l.at += 2
 			return token{kind: k}
 		}
 	}
 	l.at++
-	return token{kind: kind(c)}
+	return token{kind: Kind(c)}
 }
 
-var twoSigns = map[string]kind{"==": tkEq, ">=": tkGe, "<=": tkLe, "~=": tkNe}
+var twoSigns = map[string]Kind{"==": Eq, ">=": Ge, "<=": Le, "~=": Ne}
 
 func (l *lexer) dots() token {
 	l.at++
@@ -112,7 +135,7 @@ func (l *lexer) dots() token {
 	case !l.acceptOne("."):
 		return token{kind: '.'}
 	case !l.acceptOne("."):
-		return token{kind: tkConcat}
+		return token{kind: Concat}
 	}
 	return token{kind: tkDots}
 }
@@ -129,7 +152,7 @@ func (l *lexer) acceptOne(set string) bool {
 
 func (l *lexer) nameOrKeyword() token {
 	start := l.at
-	for c := l.peek(0); c != end && (isAlnum(byte(c)) || c == '_'); c = l.peek(0) {
+	for c := l.peek(0); c != end && (clib.IsAlnum(byte(c)) || c == '_'); c = l.peek(0) {
 		l.at++
 	}
 	text := l.source[start:l.at]
@@ -142,19 +165,19 @@ func (l *lexer) nameOrKeyword() token {
 // number reads what looks like a number, and then asks whether it is one.
 func (l *lexer) number() token {
 	start := l.at
-	for c := l.peek(0); c != end && (isDigit(byte(c)) || c == '.'); c = l.peek(0) {
+	for c := l.peek(0); c != end && (clib.IsDigit(byte(c)) || c == '.'); c = l.peek(0) {
 		l.at++
 	}
 	if l.acceptOne("eE") {
 		l.acceptOne("+-")
 	}
-	for c := l.peek(0); c != end && (isAlnum(byte(c)) || c == '_'); c = l.peek(0) {
+	for c := l.peek(0); c != end && (clib.IsAlnum(byte(c)) || c == '_'); c = l.peek(0) {
 		l.at++
 	}
 	text := l.source[start:l.at]
-	n, ok := parseNumber(text)
+	n, ok := clib.ParseNumber(text)
 	if !ok {
-		l.mistake("malformed number", cString(text))
+		l.mistake("malformed number", clib.UpToZero(text))
 	}
 	return token{kind: tkNumber, text: text, number: n}
 }
@@ -182,7 +205,7 @@ func (l *lexer) longText(level int, unfinished string) string {
 		case isNewline(c):
 			l.newline()
 			text.WriteByte('\n')
-		case c == ']' && strings.HasPrefix(l.source[l.at:], closing):
+		case c == ']' && l.reach(l.at+len(closing)-1) && strings.HasPrefix(l.source[l.at:], closing):
 			l.at += len(closing)
 			return text.String()
 		default:
@@ -201,7 +224,7 @@ func (l *lexer) quoted(quote byte) string {
 		case c == end:
 			l.mistake("unfinished string", "<eof>")
 		case isNewline(c):
-			l.mistake("unfinished string", cString(text.String()))
+			l.mistake("unfinished string", clib.UpToZero(text.String()))
 		case c == int(quote):
 			l.at++
 			return text.String()[1:]
@@ -223,14 +246,14 @@ func (l *lexer) escape(text *strings.Builder) {
 	case isNewline(c):
 		l.newline()
 		text.WriteByte('\n')
-	case isDigit(byte(c)):
+	case clib.IsDigit(byte(c)):
 		code := 0
-		for i := 0; i < 3 && l.peek(0) != end && isDigit(byte(l.peek(0))); i++ {
+		for i := 0; i < 3 && l.peek(0) != end && clib.IsDigit(byte(l.peek(0))); i++ {
 			code = code*10 + l.peek(0) - '0'
 			l.at++
 		}
 		if code > 255 {
-			l.mistake("escape sequence too large", cString(text.String()))
+			l.mistake("escape sequence too large", clib.UpToZero(text.String()))
 		}
 		text.WriteByte(byte(code))
 	default:

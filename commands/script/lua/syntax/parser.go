@@ -1,8 +1,9 @@
-package lua
+package syntax
 
 import (
 	"fmt"
-	"strings"
+
+	"redlock-proxy/commands/script/lua/clib"
 )
 
 // parser makes the tree of a chunk, by the grammar and with the messages of C Lua.
@@ -15,14 +16,25 @@ type parser struct {
 	levels   int
 }
 
-// parse reads a source. The error is a *CompileError.
-func parse(source, name string) (main *function, err error) {
+// Parse reads a source; name is "@" and the name that errors show. The error is a *CompileError.
+func Parse(source, name string) (main *Function, err error) {
+	return parseAll(newLexer(source, name))
+}
+
+// ParsePieces reads a source of which more gives the next piece, empty at its end. The error is a *CompileError.
+func ParsePieces(more func() string, name string) (main *Function, err error) {
+	l := newLexer("", name)
+	l.more = more
+	return parseAll(l)
+}
+
+func parseAll(l *lexer) (main *Function, err error) {
 	defer catchMistake(&err)
-	p := &parser{lexer: newLexer(source, name), lastLine: 1}
+	p := &parser{lexer: l, lastLine: 1}
 	s := p.openFunction(0)
-	s.isVararg = true
+	s.IsVararg = true
 	p.next()
-	s.body = p.chunk()
+	s.Body = p.chunk()
 	p.want(tkEOF)
 	return p.closeFunction(), nil
 }
@@ -37,13 +49,13 @@ func (p *parser) next() {
 }
 
 // peekKind is the kind of the token after this one.
-func (p *parser) peekKind() kind {
+func (p *parser) peekKind() Kind {
 	t := p.scan()
 	p.ahead = &t
 	return t.kind
 }
 
-func (p *parser) accept(k kind) bool {
+func (p *parser) accept(k Kind) bool {
 	if p.token.kind != k {
 		return false
 	}
@@ -58,37 +70,31 @@ func (p *parser) complain(text string) { p.mistake(text, p.shown()) }
 func (p *parser) shown() string {
 	switch p.token.kind {
 	case tkName, tkNumber:
-		return cString(p.token.text)
+		return clib.UpToZero(p.token.text)
 	case tkString:
 		if quote := p.source[p.tokenStart : p.tokenStart+1]; quote != "[" {
-			return cString(quote + p.token.text + quote)
+			return clib.UpToZero(quote + p.token.text + quote)
 		}
-		return cString(p.source[p.tokenStart:p.at])
+		return clib.UpToZero(p.source[p.tokenStart:p.at])
 	case 0:
 		return "" // C Lua takes it for no token at all
 	}
 	return p.token.kind.String()
 }
 
-// cString is a string as C's printf shows it: up to a zero byte.
-func cString(s string) string {
-	head, _, _ := strings.Cut(s, "\x00")
-	return head
-}
-
-func (p *parser) want(k kind) {
+func (p *parser) want(k Kind) {
 	if p.token.kind != k {
 		p.complain("'" + k.String() + "' expected")
 	}
 }
 
-func (p *parser) expect(k kind) {
+func (p *parser) expect(k Kind) {
 	p.want(k)
 	p.next()
 }
 
 // close expects the end of what began with open on a line.
-func (p *parser) close(k, open kind, line int) {
+func (p *parser) close(k, open Kind, line int) {
 	if p.token.kind == k {
 		p.next()
 		return
@@ -123,10 +129,10 @@ func (p *parser) blockEnds() bool {
 }
 
 // chunk is a list of statements, in the block that is open.
-func (p *parser) chunk() (statements []statement) {
+func (p *parser) chunk() (statements []Statement) {
 	defer p.enter()()
 	for last := false; !last && !p.blockEnds(); {
-		var s statement
+		var s Statement
 		s, last = p.statement()
 		statements = append(statements, s)
 		p.accept(';')
@@ -134,13 +140,13 @@ func (p *parser) chunk() (statements []statement) {
 	return statements
 }
 
-func (p *parser) body() (statements []statement) {
+func (p *parser) body() (statements []Statement) {
 	p.block(func() { statements = p.chunk() })
 	return statements
 }
 
 // statement parses one; last tells that none may follow in its block.
-func (p *parser) statement() (s statement, last bool) {
+func (p *parser) statement() (s Statement, last bool) {
 	line := p.line
 	switch p.token.kind {
 	case tkIf:
@@ -151,7 +157,7 @@ func (p *parser) statement() (s statement, last bool) {
 		p.next()
 		body := p.body()
 		p.close(tkEnd, tkDo, line)
-		return &doStmt{body}, false
+		return &DoStmt{body}, false
 	case tkFor:
 		return p.forStatement(line), false
 	case tkRepeat:
@@ -171,55 +177,55 @@ func (p *parser) statement() (s statement, last bool) {
 		if p.scope.loops == 0 {
 			p.complain("no loop to break")
 		}
-		return &breakStmt{}, true
+		return &BreakStmt{}, true
 	}
 	return p.expressionStatement(), false
 }
 
-func (p *parser) ifStatement(line int) statement {
-	s := &ifStmt{}
+func (p *parser) ifStatement(line int) Statement {
+	s := &IfStmt{}
 	for first := true; first || p.token.kind == tkElseif; first = false {
 		p.next()
-		s.conditions = append(s.conditions, p.expression())
+		s.Conditions = append(s.Conditions, p.expression())
 		p.expect(tkThen)
-		s.bodies = append(s.bodies, p.body())
+		s.Bodies = append(s.Bodies, p.body())
 	}
 	if p.accept(tkElse) {
-		s.bodies = append(s.bodies, p.body())
+		s.Bodies = append(s.Bodies, p.body())
 	}
 	p.close(tkEnd, tkIf, line)
 	return s
 }
 
-func (p *parser) whileStatement(line int) statement {
+func (p *parser) whileStatement(line int) Statement {
 	p.next()
-	s := &loopStmt{condition: p.expression()}
+	s := &LoopStmt{Condition: p.expression()}
 	p.expect(tkDo)
-	s.body = p.loopBody()
+	s.Body = p.loopBody()
 	p.close(tkEnd, tkWhile, line)
 	return s
 }
 
-func (p *parser) loopBody() []statement {
+func (p *parser) loopBody() []Statement {
 	p.scope.loops++
 	defer func() { p.scope.loops-- }()
 	return p.body()
 }
 
-func (p *parser) repeatStatement(line int) statement {
+func (p *parser) repeatStatement(line int) Statement {
 	p.next()
-	s := &loopStmt{repeat: true}
+	s := &LoopStmt{Repeat: true}
 	p.scope.loops++
 	p.block(func() {
-		s.body = p.chunk()
+		s.Body = p.chunk()
 		p.close(tkUntil, tkRepeat, line)
-		s.condition = p.expression()
+		s.Condition = p.expression()
 	})
 	p.scope.loops--
 	return s
 }
 
-func (p *parser) forStatement(line int) (s statement) {
+func (p *parser) forStatement(line int) (s Statement) {
 	p.next()
 	p.block(func() {
 		name := p.nameText()
@@ -235,40 +241,41 @@ func (p *parser) forStatement(line int) (s statement) {
 	return s
 }
 
-func (p *parser) numericFor(name string, line int) statement {
+func (p *parser) numericFor(name string, line int) Statement {
 	p.next()
-	s := &forStmt{local: p.newLocal(name, 3), step: &constantExpr{1.0}}
-	s.start = p.expression()
+	s := &ForStmt{Local: p.newLocal(name, 3), Step: &ConstantExpr{1.0}}
+	s.Start = p.expression()
 	p.expect(',')
-	s.limit = p.expression()
+	s.Limit = p.expression()
 	if p.accept(',') {
-		s.step = p.expression()
+		s.Step = p.expression()
 	}
 	p.expect(tkDo)
-	s.line = p.lastLine
-	p.scope.show(s.local)
-	s.body = p.loopBody()
+	s.Line = p.lastLine
+	p.scope.show(s.Local)
+	s.Body = p.loopBody()
 	p.close(tkEnd, tkFor, line)
 	return s
 }
 
-func (p *parser) genericFor(name string, line int) statement {
-	s := &forInStmt{line: line}
-	s.locals = append(s.locals, p.newLocal(name, 3))
+func (p *parser) genericFor(name string, line int) Statement {
+	s := &ForInStmt{}
+	s.Locals = append(s.Locals, p.newLocal(name, 3))
 	for p.accept(',') {
-		s.locals = append(s.locals, p.newLocal(p.nameText(), 3+len(s.locals)))
+		s.Locals = append(s.Locals, p.newLocal(p.nameText(), 3+len(s.Locals)))
 	}
 	p.expect(tkIn)
-	s.values = p.expressions()
+	s.Line = p.line
+	s.Values = p.expressions()
 	p.expect(tkDo)
-	s.hidden = p.scope.reserve(3)
-	p.scope.show(s.locals...)
-	s.body = p.loopBody()
+	s.Hidden = p.scope.reserve(3)
+	p.scope.show(s.Locals...)
+	s.Body = p.loopBody()
 	p.close(tkEnd, tkFor, line)
 	return s
 }
 
-func (p *parser) functionStatement(line int) statement {
+func (p *parser) functionStatement(line int) Statement {
 	p.next()
 	nameLine := p.line
 	target := p.variable(p.nameText(), nameLine)
@@ -276,48 +283,48 @@ func (p *parser) functionStatement(line int) statement {
 	for !method && (p.token.kind == '.' || p.token.kind == ':') {
 		method = p.token.kind == ':'
 		p.next()
-		target = &indexExpr{target, &constantExpr{p.nameText()}, p.lastLine}
+		target = &IndexExpr{target, &ConstantExpr{p.nameText()}, p.lastLine}
 	}
 	f := p.functionBody(method, line)
-	return &assignStmt{[]expression{target}, []expression{&functionExpr{f}}, line}
+	return &AssignStmt{[]Expression{target}, []Expression{&FunctionExpr{f}}, line}
 }
 
-func (p *parser) localFunction() statement {
+func (p *parser) localFunction() Statement {
 	l := p.newLocal(p.nameText(), 0)
 	p.scope.show(l) // before the body, which may call it
-	return &functionStmt{l, p.functionBody(false, p.line)}
+	return &FunctionStmt{l, p.functionBody(false, p.line)}
 }
 
-func (p *parser) localStatement() statement {
-	s := &localStmt{}
+func (p *parser) localStatement() Statement {
+	s := &LocalStmt{}
 	for first := true; first || p.accept(','); first = false {
-		s.locals = append(s.locals, p.newLocal(p.nameText(), len(s.locals)))
+		s.Locals = append(s.Locals, p.newLocal(p.nameText(), len(s.Locals)))
 	}
 	if p.accept('=') {
-		s.values = p.expressions()
+		s.Values = p.expressions()
 	}
-	p.scope.show(s.locals...)
+	p.scope.show(s.Locals...)
 	return s
 }
 
-func (p *parser) returnStatement() statement {
+func (p *parser) returnStatement() Statement {
 	p.next()
-	s := &returnStmt{}
+	s := &ReturnStmt{}
 	if !p.blockEnds() && p.token.kind != ';' {
-		s.values = p.expressions()
+		s.Values = p.expressions()
 	}
 	return s
 }
 
 // expressionStatement is a call or an assignment.
-func (p *parser) expressionStatement() statement {
+func (p *parser) expressionStatement() Statement {
 	e := p.suffixed()
-	if call, ok := e.(*callExpr); ok {
-		return &callStmt{call}
+	if call, ok := e.(*CallExpr); ok {
+		return &CallStmt{call}
 	}
-	targets := []expression{e}
+	targets := []Expression{e}
 	for p.token.kind != '=' {
-		if !isAssignable(targets[len(targets)-1]) {
+		if !IsAssignable(targets[len(targets)-1]) {
 			p.complain("syntax error")
 		}
 		if !p.accept(',') {
@@ -326,16 +333,17 @@ func (p *parser) expressionStatement() statement {
 		targets = append(targets, p.suffixed())
 		p.limit(len(targets)-1, maxLevels-p.levels, "variables in assignment")
 	}
-	if !isAssignable(targets[len(targets)-1]) {
+	if !IsAssignable(targets[len(targets)-1]) {
 		p.complain("syntax error")
 	}
 	p.next()
-	return &assignStmt{targets, p.expressions(), p.lastLine}
+	return &AssignStmt{targets, p.expressions(), p.lastLine}
 }
 
-func isAssignable(e expression) bool {
+// IsAssignable tells whether an expression can be given a value: a variable, or an element of a table.
+func IsAssignable(e Expression) bool {
 	switch e.(type) {
-	case *localExpr, *capturedExpr, *globalExpr, *indexExpr:
+	case *LocalExpr, *CapturedExpr, *GlobalExpr, *IndexExpr:
 		return true
 	}
 	return false

@@ -1,7 +1,7 @@
-package lua
+package syntax
 
-func (p *parser) expressions() []expression {
-	list := []expression{p.expression()}
+func (p *parser) expressions() []Expression {
+	list := []Expression{p.expression()}
 	for p.accept(',') {
 		list = append(list, p.expression())
 	}
@@ -9,7 +9,7 @@ func (p *parser) expressions() []expression {
 }
 
 // precedence is how tightly an operator binds on its left and on its right; 0 for none.
-func precedence(k kind) (left, right int) {
+func precedence(k Kind) (left, right int) {
 	switch k {
 	case '+', '-':
 		return 6, 6
@@ -17,13 +17,13 @@ func precedence(k kind) (left, right int) {
 		return 7, 7
 	case '^':
 		return 10, 9
-	case tkConcat:
+	case Concat:
 		return 5, 4
-	case tkEq, tkNe, '<', tkLe, '>', tkGe:
+	case Eq, Ne, '<', Le, '>', Ge:
 		return 3, 3
-	case tkAnd:
+	case And:
 		return 2, 2
-	case tkOr:
+	case Or:
 		return 1, 1
 	}
 	return 0, 0
@@ -31,17 +31,17 @@ func precedence(k kind) (left, right int) {
 
 const unaryPrecedence = 8
 
-func (p *parser) expression() expression { return p.operators(0) }
+func (p *parser) expression() Expression { return p.operators(0) }
 
 // operators parses operators that bind tighter than a limit.
-func (p *parser) operators(limit int) expression {
+func (p *parser) operators(limit int) Expression {
 	defer p.enter()()
-	var e expression
+	var e Expression
 	switch k := p.token.kind; k {
-	case tkNot, '-', '#':
+	case Not, '-', '#':
 		p.next()
 		operand := p.operators(unaryPrecedence)
-		e = foldUnary(&unaryExpr{k, operand, p.lastLine})
+		e = foldUnary(&UnaryExpr{k, operand, p.lastLine})
 	default:
 		e = p.simple()
 	}
@@ -54,7 +54,7 @@ func (p *parser) operators(limit int) expression {
 		p.checkChain(chain)
 		p.next()
 		operand := p.operators(right)
-		e = foldBinary(&binaryExpr{operator, e, operand, p.lastLine})
+		e = foldBinary(&BinaryExpr{operator, e, operand, p.lastLine})
 	}
 }
 
@@ -64,30 +64,30 @@ func (p *parser) checkChain(n int) {
 	}
 }
 
-func (p *parser) simple() expression {
-	var e expression
+func (p *parser) simple() Expression {
+	var e Expression
 	switch p.token.kind {
 	case tkNumber:
-		e = &constantExpr{p.token.number}
+		e = &ConstantExpr{p.token.number}
 	case tkString:
-		e = &constantExpr{p.token.text}
+		e = &ConstantExpr{p.token.text}
 	case tkNil:
-		e = &constantExpr{nil}
+		e = &ConstantExpr{nil}
 	case tkTrue:
-		e = &constantExpr{true}
+		e = &ConstantExpr{true}
 	case tkFalse:
-		e = &constantExpr{false}
+		e = &ConstantExpr{false}
 	case tkDots:
-		if !p.scope.isVararg {
+		if !p.scope.IsVararg {
 			p.complain("cannot use '...' outside a vararg function")
 		}
 		p.scope.usesDots = true
-		e = &dotsExpr{}
+		e = &DotsExpr{}
 	case '{':
 		return p.table()
 	case tkFunction:
 		p.next()
-		return &functionExpr{p.functionBody(false, p.line)}
+		return &FunctionExpr{p.functionBody(false, p.line)}
 	default:
 		return p.suffixed()
 	}
@@ -96,15 +96,15 @@ func (p *parser) simple() expression {
 }
 
 // prefix is what a chain of calls and indices begins with.
-func (p *parser) prefix() expression {
+func (p *parser) prefix() Expression {
 	switch p.token.kind {
 	case '(':
 		line := p.line
 		p.next()
 		e := p.expression()
 		p.close(')', '(', line)
-		if isMulti(e) || isAssignable(e) {
-			return &parenExpr{e}
+		if IsMulti(e) || IsAssignable(e) {
+			return &ParenExpr{e}
 		}
 		return e
 	case tkName:
@@ -115,27 +115,27 @@ func (p *parser) prefix() expression {
 	return nil
 }
 
-func (p *parser) suffixed() expression {
+func (p *parser) suffixed() Expression {
 	e := p.prefix()
 	for chain := 0; ; chain++ {
 		p.checkChain(chain)
 		switch p.token.kind {
 		case '.':
 			p.next()
-			e = &indexExpr{e, &constantExpr{p.nameText()}, p.lastLine}
+			e = &IndexExpr{e, &ConstantExpr{p.nameText()}, p.lastLine}
 		case '[':
 			p.next()
 			key := p.expression()
 			p.expect(']')
-			e = &indexExpr{e, key, p.lastLine}
+			e = &IndexExpr{e, key, p.lastLine}
 		case ':':
 			p.next()
 			method := p.nameText()
-			call := &callExpr{function: e, method: method, selfLine: p.lastLine}
+			call := &CallExpr{Function: e, Method: method, SelfLine: p.lastLine}
 			p.arguments(call)
 			e = call
 		case '(', tkString, '{':
-			call := &callExpr{function: e}
+			call := &CallExpr{Function: e}
 			p.arguments(call)
 			e = call
 		default:
@@ -144,8 +144,8 @@ func (p *parser) suffixed() expression {
 	}
 }
 
-func (p *parser) arguments(call *callExpr) {
-	call.line = p.line
+func (p *parser) arguments(call *CallExpr) {
+	call.Line = p.line
 	switch p.token.kind {
 	case '(':
 		if p.line != p.lastLine {
@@ -153,25 +153,25 @@ func (p *parser) arguments(call *callExpr) {
 		}
 		p.next()
 		if p.token.kind != ')' {
-			call.args = p.expressions()
+			call.Args = p.expressions()
 		}
-		p.close(')', '(', call.line)
+		p.close(')', '(', call.Line)
 	case '{':
-		call.args = []expression{p.table()}
+		call.Args = []Expression{p.table()}
 	case tkString:
-		call.args = []expression{&constantExpr{p.token.text}}
+		call.Args = []Expression{&ConstantExpr{p.token.text}}
 		p.next()
 	default:
 		p.complain("function arguments expected")
 	}
 }
 
-func (p *parser) table() expression {
+func (p *parser) table() Expression {
 	line := p.line
-	e := &tableExpr{line: line}
+	e := &TableExpr{Line: line}
 	p.expect('{')
 	for p.token.kind != '}' {
-		e.items = append(e.items, p.tableItem())
+		e.Items = append(e.Items, p.tableItem())
 		if !p.accept(',') && !p.accept(';') {
 			break
 		}
@@ -180,24 +180,24 @@ func (p *parser) table() expression {
 	return e
 }
 
-func (p *parser) tableItem() (item tableItem) {
+func (p *parser) tableItem() (item TableItem) {
 	switch {
 	case p.token.kind == '[':
 		p.next()
-		item.key = p.expression()
+		item.Key = p.expression()
 		p.expect(']')
 	case p.token.kind == tkName && p.peekKind() == '=':
-		item.key = &constantExpr{p.nameText()}
+		item.Key = &ConstantExpr{p.nameText()}
 	default:
-		return tableItem{value: p.expression()}
+		return TableItem{Value: p.expression()}
 	}
 	p.expect('=')
-	item.value = p.expression()
+	item.Value = p.expression()
 	return item
 }
 
 // functionBody parses from the parameters to the end.
-func (p *parser) functionBody(method bool, line int) *function {
+func (p *parser) functionBody(method bool, line int) *Function {
 	s := p.openFunction(line)
 	p.expect('(')
 	if method {
@@ -205,9 +205,9 @@ func (p *parser) functionBody(method bool, line int) *function {
 	}
 	for p.token.kind != ')' {
 		if p.accept(tkDots) {
-			s.isVararg = true
-			s.needsArg = p.parameter("arg")
-			s.params = s.params[:len(s.params)-1]
+			s.IsVararg = true
+			s.NeedsArg = p.parameter("arg")
+			s.Params = s.Params[:len(s.Params)-1]
 			break
 		}
 		if p.token.kind != tkName {
@@ -222,14 +222,14 @@ func (p *parser) functionBody(method bool, line int) *function {
 		}
 	}
 	p.expect(')')
-	s.body = p.chunk()
+	s.Body = p.chunk()
 	p.close(tkEnd, tkFunction, line)
 	return p.closeFunction()
 }
 
-func (p *parser) parameter(name string) *local {
+func (p *parser) parameter(name string) *Local {
 	l := p.newLocal(name, 0)
-	p.scope.params = append(p.scope.params, l)
+	p.scope.Params = append(p.scope.Params, l)
 	p.scope.show(l)
 	return l
 }

@@ -1,13 +1,14 @@
-package lua
+package clib
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
 )
 
-// parseNumber reads all of a string as a number, blanks around it allowed. As in C, the string ends at a zero byte.
-func parseNumber(s string) (n float64, ok bool) {
+// ParseNumber reads all of a string as a number, blanks around it allowed. As in C, the string ends at a zero byte.
+func ParseNumber(s string) (n float64, ok bool) {
 	if end := strings.IndexByte(s, 0); end >= 0 {
 		s = s[:end]
 	}
@@ -55,12 +56,12 @@ func numberLength(s string) int {
 		return sign + n
 	}
 	if isHex(body) {
-		if n := digitsLength(body[2:], isHexDigit, "pP"); n > 0 {
+		if n := digitsLength(body[2:], IsHexDigit, "pP"); n > 0 {
 			return sign + 2 + n
 		}
 		return sign + 1 // the 0 of 0x
 	}
-	if n := digitsLength(body, isDigit, "eE"); n > 0 {
+	if n := digitsLength(body, IsDigit, "eE"); n > 0 {
 		return sign + n
 	}
 	return 0
@@ -87,7 +88,7 @@ func nanSuffix(s string) int {
 		if s[i] == ')' {
 			return i + 1
 		}
-		if !isAlnum(s[i]) && s[i] != '_' {
+		if !IsAlnum(s[i]) && s[i] != '_' {
 			break
 		}
 	}
@@ -117,7 +118,7 @@ func digitsLength(s string, digit func(byte) bool, exponent string) int {
 		j++
 	}
 	first := j
-	for j < len(s) && isDigit(s[j]) {
+	for j < len(s) && IsDigit(s[j]) {
 		j++
 	}
 	if j == first {
@@ -131,14 +132,8 @@ func isHex(s string) bool {
 	return len(s) >= 2 && s[0] == '0' && (s[1] == 'x' || s[1] == 'X')
 }
 
-func isDigit(c byte) bool    { return c >= '0' && c <= '9' }
-func isLetter(c byte) bool   { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
-func isAlnum(c byte) bool    { return isDigit(c) || isLetter(c) }
-func isHexDigit(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F' }
-func isBlank(c byte) bool    { return c == ' ' || c >= '\t' && c <= '\r' }
-
-// parseInteger reads all of s in a base from 2 to 36, as tonumber(s, base) does.
-func parseInteger(s string, base int) (n float64, ok bool) {
+// ParseInteger reads all of s in a base from 2 to 36, as tonumber(s, base) does.
+func ParseInteger(s string, base int) (n float64, ok bool) {
 	if end := strings.IndexByte(s, 0); end >= 0 {
 		s = s[:end]
 	}
@@ -147,7 +142,7 @@ func parseInteger(s string, base int) (n float64, ok bool) {
 	if negative || strings.HasPrefix(s, "+") {
 		s = s[1:]
 	}
-	if base == 16 && isHex(s) && s[0] == '0' && len(s) > 2 && isHexDigit(s[2]) {
+	if base == 16 && isHex(s) && s[0] == '0' && len(s) > 2 && IsHexDigit(s[2]) {
 		s = s[2:]
 	}
 	end := 0
@@ -167,10 +162,46 @@ func parseInteger(s string, base int) (n float64, ok bool) {
 // digitValue is the value of a digit in bases up to 36.
 func digitValue(c byte) int {
 	switch {
-	case isDigit(c):
+	case IsDigit(c):
 		return int(c - '0')
-	case isLetter(c):
+	case IsLetter(c):
 		return int(c|0x20-'a') + 10
 	}
 	return 99
+}
+
+// FormatNumber prints a number with 14 digits, which is all that Lua shows of it.
+func FormatNumber(n float64) string {
+	if n == math.Trunc(n) && math.Abs(n) < 1e14 && (n != 0 || !math.Signbit(n)) {
+		return strconv.FormatInt(int64(n), 10)
+	}
+	return FormatG(n, 14)
+}
+
+// FormatG prints a number as C's printf does with %.<digits>g.
+func FormatG(n float64, digits int) string {
+	if math.IsNaN(n) || math.IsInf(n, 0) {
+		return FormatNoNumber(n)
+	}
+	return fmt.Sprintf("%.*g", digits, n)
+}
+
+// FormatNoNumber prints NaN and the infinities as C does. The sign of NaN shows: 0/0 is -nan on x86.
+func FormatNoNumber(n float64) string {
+	text := "nan"
+	if !math.IsNaN(n) {
+		text = "inf"
+	}
+	if math.Signbit(n) {
+		return "-" + text
+	}
+	return text
+}
+
+// Truncate is the integer that C makes of a number: towards zero, and the smallest if it does not fit.
+func Truncate(n float64) int64 {
+	if n >= -(1<<63) && n < 1<<63 {
+		return int64(n)
+	}
+	return math.MinInt64
 }

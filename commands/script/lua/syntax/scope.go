@@ -1,12 +1,12 @@
-package lua
+package syntax
 
 import "fmt"
 
 // scope is a function while it is parsed: which variables its names mean.
 type scope struct {
-	*function
+	*Function
 	outer    *scope
-	visible  []*local
+	visible  []*Local
 	free     int // slots in use
 	loops    int // around this place, within the function
 	usesDots bool
@@ -21,15 +21,15 @@ const (
 )
 
 func (p *parser) openFunction(line int) *scope {
-	s := &scope{function: &function{line: line, source: p.name}, outer: p.scope}
+	s := &scope{Function: &Function{line: line, Source: p.name}, outer: p.scope}
 	p.scope = s
 	return s
 }
 
-func (p *parser) closeFunction() *function {
-	f := p.scope.function
+func (p *parser) closeFunction() *Function {
+	f := p.scope.Function
 	if p.scope.usesDots {
-		f.needsArg = nil
+		f.NeedsArg = nil
 	}
 	p.scope = p.scope.outer
 	return f
@@ -47,15 +47,15 @@ func (p *parser) limit(n, most int, what string) {
 }
 
 // newLocal makes a variable that show makes visible.
-func (p *parser) newLocal(name string, pending int) *local {
+func (p *parser) newLocal(name string, pending int) *Local {
 	p.limit(len(p.scope.visible)+pending+1, maxLocals, "local variables")
-	return &local{name: name}
+	return &Local{Name: name}
 }
 
 // show begins the life of variables.
-func (s *scope) show(locals ...*local) {
+func (s *scope) show(locals ...*Local) {
 	for _, l := range locals {
-		l.slot = s.reserve(1)
+		l.Slot = s.reserve(1)
 		s.visible = append(s.visible, l)
 	}
 }
@@ -64,7 +64,7 @@ func (s *scope) show(locals ...*local) {
 func (s *scope) reserve(n int) (slot int) {
 	slot = s.free
 	s.free += n
-	s.slots = max(s.slots, s.free)
+	s.Slots = max(s.Slots, s.free)
 	return slot
 }
 
@@ -77,19 +77,19 @@ func (p *parser) block(parse func()) {
 }
 
 // variable is what a name means here.
-func (p *parser) variable(name string, line int) expression {
+func (p *parser) variable(name string, line int) Expression {
 	if l := p.scope.lookup(name); l != nil {
-		return &localExpr{l}
+		return &LocalExpr{l}
 	}
 	if i := p.capture(p.scope, name); i >= 0 {
-		return &capturedExpr{i, name}
+		return &CapturedExpr{i, name}
 	}
-	return &globalExpr{name, line}
+	return &GlobalExpr{name, line}
 }
 
-func (s *scope) lookup(name string) *local {
+func (s *scope) lookup(name string) *Local {
 	for i := len(s.visible) - 1; i >= 0; i-- {
-		if s.visible[i].name == name {
+		if s.visible[i].Name == name {
 			return s.visible[i]
 		}
 	}
@@ -101,24 +101,24 @@ func (p *parser) capture(s *scope, name string) int {
 	if s.outer == nil {
 		return -1
 	}
-	c := capture{name: name}
+	c := Capture{name: name}
 	if l := s.outer.lookup(name); l != nil {
-		l.captured = true
-		c.fromLocal, c.index = true, l.slot
-	} else if c.index = p.capture(s.outer, name); c.index < 0 {
+		l.Captured = true
+		c.FromLocal, c.Index = true, l.Slot
+	} else if c.Index = p.capture(s.outer, name); c.Index < 0 {
 		return -1
 	}
-	for i, known := range s.captures {
+	for i, known := range s.Captures {
 		if known == c {
 			return i
 		}
 	}
-	if len(s.captures) >= maxCaptures {
+	if len(s.Captures) >= maxCaptures {
 		saved := p.scope
 		p.scope = s
-		p.limit(len(s.captures)+1, maxCaptures, "upvalues")
+		p.limit(len(s.Captures)+1, maxCaptures, "upvalues")
 		p.scope = saved
 	}
-	s.captures = append(s.captures, c)
-	return len(s.captures) - 1
+	s.Captures = append(s.Captures, c)
+	return len(s.Captures) - 1
 }

@@ -1,4 +1,4 @@
-package lua
+package syntax
 
 import (
 	"fmt"
@@ -7,15 +7,17 @@ import (
 
 // token is a word of the source. Signs of one character are their own code, as in C Lua.
 type token struct {
-	kind   kind
+	kind   Kind
 	text   string  // of a name or string; of a number as it was written
 	number float64 // of a number
 }
 
-type kind int
+// Kind is what a token is, and so an operator of the tree: its sign, or one of these if it has more than one character.
+type Kind int
 
+// The tokens, in C Lua's order. Those of operators are exported.
 const (
-	tkAnd kind = iota + 257
+	And Kind = iota + 257
 	tkBreak
 	tkDo
 	tkElse
@@ -28,43 +30,43 @@ const (
 	tkIn
 	tkLocal
 	tkNil
-	tkNot
-	tkOr
+	Not
+	Or
 	tkRepeat
 	tkReturn
 	tkThen
 	tkTrue
 	tkUntil
 	tkWhile
-	tkConcat
+	Concat
 	tkDots
-	tkEq
-	tkGe
-	tkLe
-	tkNe
+	Eq
+	Ge
+	Le
+	Ne
 	tkNumber
 	tkName
 	tkString
 	tkEOF
 )
 
-// spellings are the tokens' names in messages, from tkAnd on.
+// spellings are the tokens' names in messages, from And on.
 var spellings = [...]string{"and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local", "nil", "not",
 	"or", "repeat", "return", "then", "true", "until", "while", "..", "...", "==", ">=", "<=", "~=", "<number>", "<name>", "<string>", "<eof>"}
 
-var keywords = func() map[string]kind {
-	words := map[string]kind{}
-	for k := tkAnd; k <= tkWhile; k++ {
-		words[spellings[k-tkAnd]] = k
+var keywords = func() map[string]Kind {
+	words := map[string]Kind{}
+	for k := And; k <= tkWhile; k++ {
+		words[spellings[k-And]] = k
 	}
 	return words
 }()
 
 // String is the token as C Lua's errors write it.
-func (k kind) String() string {
+func (k Kind) String() string {
 	switch {
-	case k >= tkAnd:
-		return spellings[k-tkAnd]
+	case k >= And:
+		return spellings[k-And]
 	case k < 32 || k == 127:
 		return "char(" + strconv.Itoa(int(k)) + ")"
 	}
@@ -98,9 +100,9 @@ func catchMistake(err *error) {
 
 // mistake ends the compilation. near is what the message shows as the place, if anything.
 func (l *lexer) mistake(text, near string) {
-	text = fmt.Sprintf("%s:%d: %s", chunkName(l.name), l.line, text)
+	text = fmt.Sprintf("%s:%d: %s", ChunkName(l.name), l.line, text)
 	if near != "" {
 		text += " near '" + near + "'"
 	}
-	panic(&CompileError{text})
+	panic(&CompileError{Text: text})
 }

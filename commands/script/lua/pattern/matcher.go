@@ -1,12 +1,19 @@
-package lua
+package pattern
 
-// matcher matches a pattern of Lua, by backtracking as C Lua does.
-type matcher struct {
-	call     *Call
-	text     string
-	pattern  string
-	depth    int
-	captures []span
+import (
+	"redlock-proxy/commands/script/lua/clib"
+	"redlock-proxy/commands/script/lua/meter"
+)
+
+// Matcher matches a pattern of Lua, by backtracking as C Lua does.
+type Matcher struct {
+	meter  *meter.Meter
+	failer Failer
+	// Text is what is searched.
+	Text    string
+	pattern string
+	depth   int
+	spans   []span
 }
 
 // span is what a capture matched: a length, or one of the two below.
@@ -23,12 +30,18 @@ const (
 	maxPatternDepth = 20000
 )
 
-func newMatcher(c *Call, text, pattern string) *matcher {
-	return &matcher{call: c, text: text, pattern: cString(pattern)}
+// Failer ends what runs with an error. It does not return.
+type Failer interface {
+	Fail(format string, args ...any) []any
 }
 
-// anchor takes a ^ from the pattern's start.
-func (m *matcher) anchor() bool {
+// New prepares to match a pattern in a text. A pattern that is none fails when that is noticed.
+func New(m *meter.Meter, f Failer, text, pattern string) *Matcher {
+	return &Matcher{meter: m, failer: f, Text: text, pattern: clib.UpToZero(pattern)}
+}
+
+// Anchor takes a ^ from the pattern's start.
+func (m *Matcher) Anchor() bool {
 	if m.pattern == "" || m.pattern[0] != '^' {
 		return false
 	}
@@ -36,21 +49,21 @@ func (m *matcher) anchor() bool {
 	return true
 }
 
-// matchFrom matches the whole pattern at a place, and returns the end.
-func (m *matcher) matchFrom(s int) (end int, ok bool) {
-	m.captures = m.captures[:0]
+// Match matches the whole pattern at a place, and returns the end.
+func (m *Matcher) Match(s int) (end int, ok bool) {
+	m.spans = m.spans[:0]
 	end = m.match(s, 0)
 	return end, end >= 0
 }
 
 // match matches the pattern from p on at s, and returns the end or -1.
-func (m *matcher) match(s, p int) int {
+func (m *Matcher) match(s, p int) int {
 	if m.depth++; m.depth > maxPatternDepth {
-		m.call.Fail("pattern too complex")
+		m.failer.Fail("pattern too complex")
 	}
 	defer func() { m.depth-- }()
 	for s >= 0 && p < len(m.pattern) {
-		m.call.thread.state.meter.step()
+		m.meter.Step()
 		switch c := m.pattern[p]; {
 		case c == '(':
 			if p+1 < len(m.pattern) && m.pattern[p+1] == ')' {
@@ -60,7 +73,7 @@ func (m *matcher) match(s, p int) int {
 		case c == ')':
 			return m.close(s, p+1)
 		case c == '$' && p+1 == len(m.pattern):
-			if s < len(m.text) {
+			if s < len(m.Text) {
 				return -1
 			}
 			return s
@@ -100,7 +113,7 @@ func (m *matcher) match(s, p int) int {
 }
 
 // special matches %b, %f and %1 to %9, and returns the places in the text, -1 if it does not match, and in the pattern behind it.
-func (m *matcher) special(s, p int) (after, next int, ok bool) {
+func (m *Matcher) special(s, p int) (after, next int, ok bool) {
 	if m.pattern[p] != '%' || p+1 == len(m.pattern) {
 		return 0, 0, false
 	}
@@ -112,70 +125,70 @@ func (m *matcher) special(s, p int) (after, next int, ok bool) {
 			return -1, 0, true
 		}
 		return s, next, true
-	case isDigit(c):
+	case clib.IsDigit(c):
 		return m.back(s, c), p + 2, true
 	}
 	return 0, 0, false
 }
 
-func (m *matcher) open(s, p, kind int) int {
-	if len(m.captures) >= maxSpans {
-		m.call.Fail("too many captures")
+func (m *Matcher) open(s, p, kind int) int {
+	if len(m.spans) >= maxSpans {
+		m.failer.Fail("too many captures")
 	}
-	n := len(m.captures)
-	m.captures = append(m.captures, span{s, kind})
+	n := len(m.spans)
+	m.spans = append(m.spans, span{s, kind})
 	found := m.match(s, p)
 	if found < 0 {
-		m.captures = m.captures[:n]
+		m.spans = m.spans[:n]
 	}
 	return found
 }
 
-func (m *matcher) close(s, p int) int {
-	n := len(m.captures) - 1
-	for n >= 0 && m.captures[n].length != openSpan {
+func (m *Matcher) close(s, p int) int {
+	n := len(m.spans) - 1
+	for n >= 0 && m.spans[n].length != openSpan {
 		n--
 	}
 	if n < 0 {
-		m.call.Fail("invalid pattern capture")
+		m.failer.Fail("invalid pattern capture")
 	}
-	m.captures[n].length = s - m.captures[n].start
+	m.spans[n].length = s - m.spans[n].start
 	found := m.match(s, p)
 	if found < 0 {
-		m.captures[n].length = openSpan
+		m.spans[n].length = openSpan
 	}
 	return found
 }
 
 // back matches what a capture matched.
-func (m *matcher) back(s int, digit byte) int {
+func (m *Matcher) back(s int, digit byte) int {
 	n := int(digit) - '1'
-	if n < 0 || n >= len(m.captures) || m.captures[n].length == openSpan {
-		m.call.Fail("invalid capture index")
+	if n < 0 || n >= len(m.spans) || m.spans[n].length == openSpan {
+		m.failer.Fail("invalid capture index")
 	}
-	c := m.captures[n]
+	c := m.spans[n]
 	length := c.length
 	if length < 0 { // of a position; C Lua compares it as a huge length
 		return -1
 	}
-	m.call.thread.state.meter.work(length)
-	if len(m.text)-s >= length && m.text[c.start:c.start+length] == m.text[s:s+length] {
+	m.meter.Work(length)
+	if len(m.Text)-s >= length && m.Text[c.start:c.start+length] == m.Text[s:s+length] {
 		return s + length
 	}
 	return -1
 }
 
 // balanced matches from an opening to its closing character.
-func (m *matcher) balanced(s, p int) int {
+func (m *Matcher) balanced(s, p int) int {
 	if p+1 >= len(m.pattern) {
-		m.call.Fail("unbalanced pattern")
+		m.failer.Fail("unbalanced pattern")
 	}
-	if s >= len(m.text) || m.text[s] != m.pattern[p] {
+	if s >= len(m.Text) || m.Text[s] != m.pattern[p] {
 		return -1
 	}
-	m.call.thread.state.meter.work(len(m.text) - s)
-	for level, i := 1, s+1; i < len(m.text); i++ {
-		switch m.text[i] {
+	m.meter.Work(len(m.Text) - s)
+	for level, i := 1, s+1; i < len(m.Text); i++ {
+		switch m.Text[i] {
 		case m.pattern[p+1]:
 			if level--; level == 0 {
 				return i + 1
@@ -188,17 +201,17 @@ func (m *matcher) balanced(s, p int) int {
 }
 
 // frontier matches between a character that is not of a set and one that is, and returns where the pattern goes on.
-func (m *matcher) frontier(s, p int) int {
+func (m *Matcher) frontier(s, p int) int {
 	if p >= len(m.pattern) || m.pattern[p] != '[' {
-		m.call.Fail("missing '[' after '%%f' in pattern")
+		m.failer.Fail("missing '[' after '%%f' in pattern")
 	}
 	end := m.classEnd(p)
 	var before, here byte
 	if s > 0 {
-		before = m.text[s-1]
+		before = m.Text[s-1]
 	}
-	if s < len(m.text) {
-		here = m.text[s]
+	if s < len(m.Text) {
+		here = m.Text[s]
 	}
 	if m.inSet(before, p, end-1) || !m.inSet(here, p, end-1) {
 		return -1
@@ -206,12 +219,12 @@ func (m *matcher) frontier(s, p int) int {
 	return end
 }
 
-func (m *matcher) longest(s, p, end int) int {
+func (m *Matcher) longest(s, p, end int) int {
 	n := 0
 	for m.single(s+n, p, end) {
 		n++
 	}
-	m.call.thread.state.meter.work(n)
+	m.meter.Work(n)
 	for ; n >= 0; n-- {
 		if found := m.match(s+n, end+1); found >= 0 {
 			return found
@@ -220,7 +233,7 @@ func (m *matcher) longest(s, p, end int) int {
 	return -1
 }
 
-func (m *matcher) shortest(s, p, end int) int {
+func (m *Matcher) shortest(s, p, end int) int {
 	for {
 		if found := m.match(s, end+1); found >= 0 {
 			return found
@@ -233,13 +246,13 @@ func (m *matcher) shortest(s, p, end int) int {
 }
 
 // classEnd is where the class at p ends.
-func (m *matcher) classEnd(p int) int {
+func (m *Matcher) classEnd(p int) int {
 	c := m.pattern[p]
 	p++
 	switch c {
 	case '%':
 		if p == len(m.pattern) {
-			m.call.Fail("malformed pattern (ends with '%%')")
+			m.failer.Fail("malformed pattern (ends with '%%')")
 		}
 		return p + 1
 	case '[':
@@ -248,7 +261,7 @@ func (m *matcher) classEnd(p int) int {
 		}
 		for first := true; first || p >= len(m.pattern) || m.pattern[p] != ']'; first = false {
 			if p >= len(m.pattern) {
-				m.call.Fail("malformed pattern (missing ']')")
+				m.failer.Fail("malformed pattern (missing ']')")
 			}
 			if m.pattern[p] == '%' && p+1 < len(m.pattern) {
 				p++
@@ -261,11 +274,11 @@ func (m *matcher) classEnd(p int) int {
 }
 
 // single matches one character with the class from p to end.
-func (m *matcher) single(s, p, end int) bool {
-	if s >= len(m.text) {
+func (m *Matcher) single(s, p, end int) bool {
+	if s >= len(m.Text) {
 		return false
 	}
-	c := m.text[s]
+	c := m.Text[s]
 	switch m.pattern[p] {
 	case '.':
 		return true
@@ -278,7 +291,7 @@ func (m *matcher) single(s, p, end int) bool {
 }
 
 // inSet tells whether c is in the set from the [ at p to the ] at end.
-func (m *matcher) inSet(c byte, p, end int) bool {
+func (m *Matcher) inSet(c byte, p, end int) bool {
 	in := true
 	if m.pattern[p+1] == '^' {
 		in = false
@@ -306,61 +319,61 @@ func (m *matcher) inSet(c byte, p, end int) bool {
 // inClass tells whether c is in the class of a letter; upper case means all others. Other characters stand for themselves.
 func inClass(c, class byte) bool {
 	var in bool
-	switch toLower(class) {
+	switch clib.ToLower(class) {
 	case 'a':
-		in = isLetter(c)
+		in = clib.IsLetter(c)
 	case 'c':
 		in = c < 32 || c == 127
 	case 'd':
-		in = isDigit(c)
+		in = clib.IsDigit(c)
 	case 'l':
 		in = c >= 'a' && c <= 'z'
 	case 'p':
-		in = c > 32 && c < 127 && !isAlnum(c)
+		in = c > 32 && c < 127 && !clib.IsAlnum(c)
 	case 's':
-		in = isBlank(c)
+		in = clib.IsBlank(c)
 	case 'u':
 		in = c >= 'A' && c <= 'Z'
 	case 'w':
-		in = isAlnum(c)
+		in = clib.IsAlnum(c)
 	case 'x':
-		in = isHexDigit(c)
+		in = clib.IsHexDigit(c)
 	case 'z':
 		in = c == 0
 	default:
 		return class == c
 	}
-	return in == (class == toLower(class))
+	return in == (class == clib.ToLower(class))
 }
 
-// captureValue is what the n-th capture matched, or the whole match if there are none.
-func (m *matcher) captureValue(n, from, to int) Value {
-	if n >= len(m.captures) {
+// Capture is what the n-th capture matched, or the whole match if there are none.
+func (m *Matcher) Capture(n, from, to int) any {
+	if n >= len(m.spans) {
 		if n > 0 {
-			m.call.Fail("invalid capture index")
+			m.failer.Fail("invalid capture index")
 		}
-		return m.call.State().Text(m.text[from:to])
+		return m.meter.Text(m.Text[from:to])
 	}
-	switch c := m.captures[n]; c.length {
+	switch c := m.spans[n]; c.length {
 	case openSpan:
-		m.call.Fail("unfinished capture")
+		m.failer.Fail("unfinished capture")
 	case positionSpan:
 		return float64(c.start + 1)
 	default:
-		return m.call.State().Text(m.text[c.start : c.start+c.length])
+		return m.meter.Text(m.Text[c.start : c.start+c.length])
 	}
 	return nil
 }
 
-// captureValues are all captures; without any the whole match, if that is wanted.
-func (m *matcher) captureValues(from, to int, whole bool) []Value {
-	n := len(m.captures)
+// Captures are all captures; without any the whole match, if that is wanted.
+func (m *Matcher) Captures(from, to int, whole bool) []any {
+	n := len(m.spans)
 	if n == 0 && whole {
 		n = 1
 	}
-	values := make([]Value, n)
+	values := make([]any, n)
 	for i := range values {
-		values[i] = m.captureValue(i, from, to)
+		values[i] = m.Capture(i, from, to)
 	}
 	return values
 }

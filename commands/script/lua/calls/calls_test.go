@@ -1,0 +1,78 @@
+package calls
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// spelled shows what the first call's second word, its key, may be.
+func spelled(c Calls) string {
+	if len(c.Sites) == 0 {
+		return fmt.Sprint("none ", c.Hidden)
+	}
+	var all []string
+	words := c.Sites[0].Rest
+	if len(c.Sites[0].Args) > 1 {
+		words = c.Sites[0].Args[1]
+	}
+	for _, shape := range words {
+		text := ""
+		for _, part := range shape {
+			text += [...]string{"?", part.Text, fmt.Sprintf("KEYS%d", part.Index), "KEYS*", fmt.Sprintf("ARGV%d", part.Index), "ARGV*"}[part.Kind]
+		}
+		all = append(all, text)
+	}
+	if c.Hidden {
+		all = append(all, "hidden")
+	}
+	return strings.Join(all, " ")
+}
+
+func TestFindCalls(t *testing.T) {
+	for source, want := range map[string]string{
+		"redis.call('get', KEYS[1])":                                           "KEYS1",
+		"redis.pcall('get', 'a' .. ARGV[2] .. 7)":                              "aARGV27",
+		"local k = KEYS[1] or ARGV[1] redis.call('get', k)":                    "KEYS1 ARGV1",
+		"local k = 'a' k = 'b' redis.call('get', k)":                           "a b",
+		"local redis = redis local c = redis.call local a = ARGV c('x', a[1])": "ARGV1",
+		"for _, k in ipairs(KEYS) do redis.call('del', k) end":                 "KEYS*",
+		"redis.call('del', unpack(ARGV))":                                      "ARGV*",
+		"redis.call('del', tostring(ARGV[#ARGV]))":                             "ARGV*",
+		"server.call('get', x.y)":                                              "?",
+		"local function f(k) redis.call('get', k) end f('a')":                  "?",
+		"local function f(k) redis.call('get', 'a' .. k) end":                  "a?",
+		"return 1": "none false", "pcall(redis.call, 'get', 'a')": "none true", "local r = {redis} return r": "none true", "return _G.redis": "none true",
+		"loadstring('redis.' .. 'call()')()": "none true", "redis[ARGV[1]]('get', KEYS[1])": "KEYS1 hidden", "KEYS[1] = 'x' redis.call('get', KEYS[1])": "KEYS1 hidden",
+		"setmetatable({}, {__index = redis}).call('get', 'x')": "none true", "table.insert(KEYS, 'x') redis.call('get', KEYS[1])": "KEYS1 hidden",
+		"redis.call('get', (KEYS[1])) -- redis.call('get', 'no')":                                                   "KEYS1",
+		"redis.register_function('f', function(keys, args) redis.call('get', keys[1] .. args[2]) end)":              "KEYS1ARGV2",
+		"local function f(k, a) redis.call('get', k[1]) end redis.register_function{function_name='f', callback=f}": "KEYS1",
+		"local function g(k) redis.call('get', k[1]) end redis.register_function('f', function(keys) g({'x'}) end)": "?",
+	} {
+		calls, err := Find(source, "@x")
+		if got := spelled(calls); err != nil || got != want {
+			t.Errorf("%s\n got %q, %v\nwant %q", source, got, err, want)
+		}
+	}
+}
+
+// A source that would be much work is given up, and takes no time.
+func TestFindCallsIsBounded(t *testing.T) {
+	var chain strings.Builder
+	for i := range 150 {
+		fmt.Fprintf(&chain, "local v%d = v%d .. v%d\n", i, i+1, i+1)
+	}
+	many := strings.Repeat("x = y y = x redis.call('get', x .. y)\n", 5000)
+	for _, source := range []string{chain.String() + "redis.call('get', v0)", many} {
+		began := time.Now()
+		calls, err := Find(source, "@x")
+		if err != nil || time.Since(began) > 10*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		if len(calls.Sites) == 0 && !calls.Hidden {
+			t.Error("no call is seen, and none is hidden")
+		}
+	}
+}

@@ -1,0 +1,2 @@
+// Package clib does with numbers and characters what the C library does for Lua 5.1: reads, prints and computes them to the same digits.
+package clib

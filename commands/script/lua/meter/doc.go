@@ -1,0 +1,2 @@
+// Package meter counts what a run of Lua spends, and ends it when that is too much.
+package meter
