@@ -1,25 +1,27 @@
-// Package commands gives commands their meaning: it parses what a client sent,
-// does it, and writes the reply as Redis would.
+// Package commands gives commands their meaning: it decides what becomes of what a client sent, and
+// answers what is not for the upstream as Redis would.
 //
-// [Table] holds the commands that the proxy answers itself: the lock commands
-// (lock.go, with their grammar in grammar.go), and, for a proxy without an
-// upstream, what client libraries send when they connect (hello.go, client.go,
-// info.go …). A [Client] is what a command may know and change of the connection
-// it came from; a [Reply] collects RESP2 or RESP3.
+// [Table] holds the commands that the proxy answers itself. [Table.Route] is the router (router.go): a pure
+// function of the client's situation and the words, to a [Decision] that package proxy carries out. What it
+// must know of scripts and functions is in scriptroute.go and functions.go.
 //
-// Ordinary commands, scripts and transactions on lock keys are programs over the
-// quorum register (program.go): each runs on a view of its keys, in package register
-// and for scripts in package script, and what it changes is committed under the
-// condition that the view still holds; else it runs again on what is there. A program
-// that replaces a value, or runs again, first waits for its turn (programturn.go): a
-// round trip more for those that contend, and none for who takes a free lock or gives
-// his own back. One whose edits may have been seen before they were taken back is not
-// carried out twice (programdoubt.go).
+// The lock commands are in lock.go, with their grammar in grammar.go. Ordinary commands on lock keys
+// (lockkeys.go), scripts (scripts.go) and transactions (transaction.go) are programs over the quorum register:
+// what they have in common is in programs.go, how they run is in package program.
 //
-// Which keys are lock keys is in keys.go, where each command has its keys in
-// keyspecs.go. route.go and routemulti.go tell what is for the masters, by itself and
-// in transactions, and why something else is refused.
+// The rest has rooms of its own:
 //
-// Error texts are Redis' own wherever Redis has one, because client libraries
-// decide by them.
+//   - command: the call, the client, the reply, and how a command is described
+//   - spec: what is known of Redis' commands, in one table
+//   - keys: where the keys of a command stand, and which are lock keys
+//   - keyspace: Redis' commands on a view of some keys
+//   - program: programs, from the view to what is committed
+//   - rights: what a client may do at the upstream
+//   - script: the scripts' API and cache; script/lua is the interpreter, script/names finds a script's keys
+//   - server: what the proxy says of itself: HELLO, CLIENT, INFO, COMMAND, PROXY …
+//   - syntax: how Redis reads words, and its errors for them
+//   - uncovered: locks on keys that no pattern covers
+//   - lru: what was used last
+//
+// Error texts are Redis' own wherever Redis has one, because client libraries decide by them.
 package commands

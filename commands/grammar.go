@@ -4,16 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"time"
 
+	"redlock-proxy/commands/syntax"
 	"redlock-proxy/quorum"
 )
 
 // Errors in the wording of Redis; the text is the reply.
 var (
-	errSyntax     = errors.New("ERR syntax error")
-	errNotInteger = errors.New("ERR value is not an integer or out of range")
+	errSyntax     = errors.New(syntax.ErrSyntax)
+	errNotInteger = errors.New(syntax.ErrNotInteger)
 	errNegative   = errors.New("ERR timeout is negative")
 	errTimeout    = errors.New("ERR timeout is not an integer or out of range")
 )
@@ -26,6 +26,7 @@ type lockArgs struct {
 	key, token string
 	ttl        time.Duration // 0: none given
 	wait       time.Duration // as in quorum.LockRequest
+	at         bool          // the reply is to tell when the lease began
 }
 
 // grammar says which options a command takes, and its TTL's limit.
@@ -35,17 +36,26 @@ type grammar struct {
 	maxTTL time.Duration
 }
 
-// parse reads key, token and the options behind them, which come in any order
+// parse reads key, token and the options after them, which come in any order
 // and case, each at most once. A TTL must be given.
 func (g grammar) parse(args [][]byte) (lockArgs, error) {
+	if err := named(g.name, args); err != nil {
+		return lockArgs{}, err
+	}
 	parsed := lockArgs{key: string(args[1]), token: string(args[2])}
 	options := args[3:]
 	blocks := false
 	for len(options) > 0 {
+		word := syntax.Lower(options[0])
+		if word == "at" && !parsed.at {
+			parsed.at = true
+			options = options[1:]
+			continue
+		}
 		if len(options) < 2 {
 			return lockArgs{}, errSyntax
 		}
-		word, value := lower(options[0]), options[1]
+		value := options[1]
 		options = options[2:]
 		var err error
 		switch {
@@ -67,10 +77,22 @@ func (g grammar) parse(args [][]byte) (lockArgs, error) {
 	return parsed, nil
 }
 
+// named refuses an empty key or token, which is a variable that was not set: with it, all
+// clients would have one lock, or one owner.
+func named(command string, args [][]byte) error {
+	switch {
+	case len(args[1]) == 0:
+		return fmt.Errorf("ERR empty key in '%s' command", command)
+	case len(args[2]) == 0:
+		return fmt.Errorf("ERR empty token in '%s' command", command)
+	}
+	return nil
+}
+
 // ttl reads a TTL in milliseconds (px) or seconds (ex).
 func (g grammar) ttl(unit string, value []byte) (time.Duration, error) {
-	n, err := parseInt(value)
-	if err != nil {
+	n, ok := syntax.Int(value)
+	if !ok {
 		return 0, errNotInteger
 	}
 	scale := time.Millisecond
@@ -79,7 +101,7 @@ func (g grammar) ttl(unit string, value []byte) (time.Duration, error) {
 	}
 	switch {
 	case n <= 0:
-		return 0, fmt.Errorf("ERR invalid expire time in '%s' command", g.name)
+		return 0, errors.New(syntax.InvalidExpire(g.name))
 	case n > int64(g.maxTTL/scale):
 		return 0, ttlOverLimit(g.name, g.maxTTL)
 	}
@@ -88,14 +110,14 @@ func (g grammar) ttl(unit string, value []byte) (time.Duration, error) {
 
 // ttlOverLimit is the error for a TTL that a command may not ask for.
 func ttlOverLimit(command string, limit time.Duration) error {
-	return fmt.Errorf("ERR invalid expire time in '%s' command: over max-ttl, %d ms", command, limit.Milliseconds())
+	return fmt.Errorf("%s: over max-ttl, %d ms", syntax.InvalidExpire(command), limit.Milliseconds())
 }
 
 // parseWait reads BLOCK's milliseconds; as in XREAD, 0 is without end.
 func parseWait(value []byte) (time.Duration, error) {
-	n, err := parseInt(value)
+	n, ok := syntax.Int(value)
 	switch {
-	case err != nil || n > math.MaxInt64/int64(time.Millisecond):
+	case !ok || n > math.MaxInt64/int64(time.Millisecond):
 		return 0, errTimeout
 	case n < 0:
 		return 0, errNegative
@@ -103,13 +125,4 @@ func parseWait(value []byte) (time.Duration, error) {
 		return quorum.Forever, nil
 	}
 	return time.Duration(n) * time.Millisecond, nil
-}
-
-// parseInt takes what Redis takes: no plus sign, no leading zeros, no -0.
-func parseInt(s []byte) (int64, error) {
-	n, err := strconv.ParseInt(string(s), 10, 64)
-	if err == nil && strconv.FormatInt(n, 10) != string(s) {
-		err = errNotInteger
-	}
-	return n, err
 }

@@ -15,7 +15,7 @@ import (
 
 const (
 	day        = 24 * time.Hour
-	syntax     = "ERR syntax error"
+	badSyntax  = "ERR syntax error"
 	notInteger = "ERR value is not an integer or out of range"
 	badLockTTL = "ERR invalid expire time in 'lock' command"
 	overMaxTTL = "ERR invalid expire time in 'lock' command: over max-ttl, 86400000 ms"
@@ -39,29 +39,29 @@ var lockOptions = []struct {
 	{"PX 10000 BLOCK 0", "10s, waiting for ever"},
 	{"PX 10000 BLOCK 9223372036854", "10s, waiting 2562047h47m16.854s"},
 
-	{"", syntax},
-	{"PX", syntax},
-	{"EX", syntax},
-	{"BLOCK", syntax},
-	{"BLOCK 500", syntax},
-	{"PX 10000 BLOCK", syntax},
-	{"BLOCK 500 PX", syntax},
-	{"PX 10000 EX", syntax},
-	{"10000 PX", syntax},
-	{"10000", syntax},
-	{"NX 10000", syntax},
-	{"PXAT 10000", syntax},
-	{"FENCE PX 10000", syntax},
-	{"PX 10000 ", syntax},
-	{"PX 10000 NX", syntax},
-	{"PX 10000 PX 10000", syntax},
-	{"PX 10000 EX 10", syntax},
-	{"EX 10 PX 10000", syntax},
-	{"EX 10 ex 10", syntax},
-	{"PX 10000 BLOCK 5 BLOCK 5", syntax},
-	{"PX 10000 BLOCK 0 block 0", syntax},
-	{"PX\x00 10000", syntax},
-	{"BLOC\u212a 5 PX 10000", syntax}, // the Kelvin sign is no K
+	{"", badSyntax},
+	{"PX", badSyntax},
+	{"EX", badSyntax},
+	{"BLOCK", badSyntax},
+	{"BLOCK 500", badSyntax},
+	{"PX 10000 BLOCK", badSyntax},
+	{"BLOCK 500 PX", badSyntax},
+	{"PX 10000 EX", badSyntax},
+	{"10000 PX", badSyntax},
+	{"10000", badSyntax},
+	{"NX 10000", badSyntax},
+	{"PXAT 10000", badSyntax},
+	{"FENCE PX 10000", badSyntax},
+	{"PX 10000 ", badSyntax},
+	{"PX 10000 NX", badSyntax},
+	{"PX 10000 PX 10000", badSyntax},
+	{"PX 10000 EX 10", badSyntax},
+	{"EX 10 PX 10000", badSyntax},
+	{"EX 10 ex 10", badSyntax},
+	{"PX 10000 BLOCK 5 BLOCK 5", badSyntax},
+	{"PX 10000 BLOCK 0 block 0", badSyntax},
+	{"PX\x00 10000", badSyntax},
+	{"BLOC\u212a 5 PX 10000", badSyntax}, // the Kelvin sign is no K
 
 	{"PX x", notInteger},
 	{"PX ", notInteger},
@@ -99,7 +99,7 @@ var lockOptions = []struct {
 
 	// The first mistake is the one that is told.
 	{"PX x NX 1", notInteger},
-	{"NX 1 PX x", syntax},
+	{"NX 1 PX x", badSyntax},
 	{"BLOCK -1 PX 0", negTimeout},
 	{"PX 0 BLOCK -1", badLockTTL},
 }
@@ -119,7 +119,7 @@ func TestLockOptions(t *testing.T) {
 
 // parseOptions writes down what options mean, or the error.
 func parseOptions(g grammar, options []string) string {
-	args := [][]byte{[]byte("lock"), []byte("k\x00 "), []byte("")}
+	args := [][]byte{[]byte("lock"), []byte("k\x00 "), []byte("t\xff")}
 	for _, o := range options {
 		args = append(args, []byte(o))
 	}
@@ -130,7 +130,7 @@ func parseOptions(g grammar, options []string) string {
 		}
 		return err.Error()
 	}
-	if parsed.key != "k\x00 " || parsed.token != "" {
+	if parsed.key != "k\x00 " || parsed.token != "t\xff" {
 		return fmt.Sprintf("key %q, token %q", parsed.key, parsed.token)
 	}
 	switch parsed.wait {
@@ -149,7 +149,7 @@ func TestLockOptionsUnderOtherLimits(t *testing.T) {
 	const over = "ERR invalid expire time in 'extend' command: over max-ttl, 1500 ms"
 	for options, want := range map[string]string{
 		"PX 1500": "1.5s", "PX 1501": over, "EX 1": "1s", "EX 2": over,
-		"PX 100 BLOCK 1": syntax, "BLOCK 1 PX 100": syntax,
+		"PX 100 BLOCK 1": badSyntax, "BLOCK 1 PX 100": badSyntax,
 	} {
 		if got := parseOptions(g, strings.Split(options, " ")); got != want {
 			t.Errorf("%q: %q, want %q", options, got, want)
@@ -197,7 +197,7 @@ func dumbOptions(options []string, maxMillis int64, block bool) string {
 	for pair := range slices.Chunk(options, 2) {
 		switch {
 		case len(pair) < 2:
-			return syntax
+			return badSyntax
 		case dumbTTL.MatchString(pair[0]) && ttl == "":
 			if ttl = dumbTime(pair[0], pair[1], maxMillis); strings.HasPrefix(ttl, "ERR") {
 				return ttl
@@ -207,11 +207,11 @@ func dumbOptions(options []string, maxMillis int64, block bool) string {
 				return wait
 			}
 		default:
-			return syntax
+			return badSyntax
 		}
 	}
 	if ttl == "" {
-		return syntax
+		return badSyntax
 	}
 	return ttl + wait
 }

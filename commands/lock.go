@@ -6,111 +6,174 @@ import (
 	"errors"
 	"time"
 
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/syntax"
 	"redlock-proxy/quorum"
 )
 
 // Locks is the locker behind the commands: a *quorum.Locker, whose methods tell
 // the errors.
 type Locks interface {
-	Lock(ctx context.Context, req quorum.LockRequest) (validity time.Duration, err error)
+	Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error)
 	Unlock(ctx context.Context, key quorum.Key, token string) error
-	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (validity time.Duration, err error)
+	Withdraw(key quorum.Key, token string)
+	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error)
+	Waiting() int
+}
+
+// locking are the lock commands. It is safe for concurrent use.
+type locking struct {
+	locks  Locks
+	maxTTL time.Duration
+	place  func(db int, key string) quorum.Key
+	random func([]byte)
+}
+
+// commands are the proxy's own.
+func (l *locking) commands() []*command.Command {
+	ttl := command.OneOf("ttl", command.After("PX", "milliseconds"), command.After("EX", "seconds"))
+	block := command.Optional(command.After("BLOCK", "milliseconds"))
+	return []*command.Command{
+		{Name: "lock", Arity: -5, Guarded: true, Run: l.lock, Docs: lockDocs(
+			"Takes a lock on a majority of the masters. Returns its validity in milliseconds, or nil if another holds it.",
+			command.Text("token"), ttl, block)},
+		{Name: "unlock", Arity: 3, Guarded: true, Run: l.unlock, Docs: lockDocs(
+			"Gives a lock back. Returns 1, or 0 if it is not held with that token (any more).",
+			command.Text("token"))},
+		{Name: "extend", Arity: -5, Guarded: true, Run: l.extend, Docs: lockDocs(
+			"Gives a held lock a new TTL. Returns its validity in milliseconds, or nil if it is not held with that token any more.",
+			command.Text("token"), ttl)},
+	}
+}
+
+// lockDocs are the docs of a lock command. Since is the proxy's version.
+func lockDocs(summary string, args ...command.Argument) command.Docs {
+	return command.Docs{
+		Group: command.OwnGroup, Summary: summary, Since: "0.1.0",
+		Complexity: "O(N) with N masters, in one round trip",
+		Args:       append([]command.Argument{command.Key()}, args...), Keyed: true,
+	}
 }
 
 // ErrShuttingDown is the cause of a context that ends because the proxy stops.
 var ErrShuttingDown = errors.New("the proxy is shutting down")
 
-// cmdLock is LOCK key token|* PX ms|EX s [BLOCK ms].
-func (t *Table) cmdLock(ctx context.Context, c *Client, args [][]byte, out *Reply) {
-	g := grammar{name: "lock", block: true, maxTTL: t.opts.MaxTTL}
-	parsed, err := g.parse(args)
+// lock is LOCK key token|* PX ms|EX s [BLOCK ms] [AT].
+func (l *locking) lock(c command.Call) {
+	arrived := time.Now()
+	g := grammar{name: "lock", block: true, maxTTL: l.maxTTL}
+	parsed, err := g.parse(c.Args)
 	if err != nil {
-		out.Error(err.Error())
+		c.Out.Error(err.Error())
 		return
 	}
 	made := parsed.token == generate
 	if made {
-		parsed.token = t.newToken()
+		parsed.token = l.newToken()
 	}
 	if parsed.wait != 0 {
-		watched, stop := c.watch(ctx)
+		watched, stop := c.Client.WatchFor(c.Ctx)
 		defer stop()
-		ctx = watched
+		c.Ctx = watched
 	}
-	key := t.key(c, parsed.key)
-	validity, err := t.opts.Locks.Lock(ctx, quorum.LockRequest{
+	key := l.place(c.Client.DB, parsed.key)
+	got, err := l.locks.Lock(c.Ctx, quorum.LockRequest{
 		Key: key, Token: parsed.token, TTL: parsed.ttl, Wait: parsed.wait,
 	})
 	switch {
 	case errors.Is(err, quorum.ErrHeld):
-		out.Null()
+		c.Out.Null()
+		return
+	case errors.Is(err, quorum.ErrTooShort):
+		c.Out.Error(ttlTooShort(g.name))
 		return
 	case err != nil:
-		out.Error(errorText(err))
+		c.Out.Fail(err)
 		return
 	}
-	out.IfUndelivered(func() { _ = t.opts.Locks.Unlock(context.WithoutCancel(ctx), key, parsed.token) })
+	c.Out.IfUndelivered(func() { l.locks.Withdraw(key, parsed.token) })
+	tell := ""
 	if made {
-		out.Map(2)
-		out.Bulk("validity")
-		out.Int(validity.Milliseconds())
+		tell = parsed.token
+	}
+	parsed.answer(got, arrived, tell, c.Out)
+}
+
+// answer tells a lease: in milliseconds, or, where more than that is to be told, as a map.
+// token is the one that was made, if one was.
+func (a lockArgs) answer(got quorum.Grant, arrived time.Time, token string, out *command.Reply) {
+	validity := got.Validity.Milliseconds()
+	if !a.at && token == "" {
+		out.Int(validity)
+		return
+	}
+	fields := 1
+	if a.at {
+		fields++
+	}
+	if token != "" {
+		fields++
+	}
+	out.Map(fields)
+	out.Bulk("validity")
+	out.Int(validity)
+	if a.at {
+		out.Bulk("waited")
+		out.Int(max(0, got.Since.Sub(arrived)).Milliseconds())
+	}
+	if token != "" {
 		out.Bulk("token")
-		out.Bulk(parsed.token)
+		out.Bulk(token)
+	}
+}
+
+// unlock is UNLOCK key token.
+func (l *locking) unlock(c command.Call) {
+	if err := named("unlock", c.Args); err != nil {
+		c.Out.Error(err.Error())
 		return
 	}
-	out.Int(validity.Milliseconds())
-}
-
-// cmdUnlock is UNLOCK key token.
-func (t *Table) cmdUnlock(ctx context.Context, c *Client, args [][]byte, out *Reply) {
-	err := t.opts.Locks.Unlock(ctx, t.key(c, string(args[1])), string(args[2]))
+	err := l.locks.Unlock(c.Ctx, l.place(c.Client.DB, string(c.Args[1])), string(c.Args[2]))
 	switch {
 	case err == nil:
-		out.Int(1)
+		c.Out.Int(1)
 	case errors.Is(err, quorum.ErrNotHeld):
-		out.Int(0)
+		c.Out.Int(0)
 	default:
-		out.Error(errorText(err))
+		c.Out.Fail(err)
 	}
 }
 
-// cmdExtend is EXTEND key token PX ms|EX s.
-func (t *Table) cmdExtend(ctx context.Context, c *Client, args [][]byte, out *Reply) {
-	g := grammar{name: "extend", maxTTL: t.opts.MaxTTL}
-	parsed, err := g.parse(args)
+// extend is EXTEND key token PX ms|EX s [AT].
+func (l *locking) extend(c command.Call) {
+	arrived := time.Now()
+	g := grammar{name: "extend", maxTTL: l.maxTTL}
+	parsed, err := g.parse(c.Args)
 	if err != nil {
-		out.Error(err.Error())
+		c.Out.Error(err.Error())
 		return
 	}
-	validity, err := t.opts.Locks.Extend(ctx, t.key(c, parsed.key), parsed.token, parsed.ttl)
+	got, err := l.locks.Extend(c.Ctx, l.place(c.Client.DB, parsed.key), parsed.token, parsed.ttl)
 	switch {
 	case err == nil:
-		out.Int(validity.Milliseconds())
+		parsed.answer(got, arrived, "", c.Out)
 	case errors.Is(err, quorum.ErrNotHeld):
-		out.Null()
+		c.Out.Null()
+	case errors.Is(err, quorum.ErrTooShort):
+		c.Out.Error(ttlTooShort(g.name))
 	default:
-		out.Error(errorText(err))
+		c.Out.Fail(err)
 	}
-}
-
-// key is where a lock stands on the masters.
-func (t *Table) key(c *Client, name string) quorum.Key {
-	return quorum.Key{DB: c.DB, Name: t.opts.KeyPrefix + name}
 }
 
 // newToken makes 128 random bits, in hexadecimal.
-func (t *Table) newToken() string {
+func (l *locking) newToken() string {
 	var bits [16]byte
-	t.opts.Random(bits[:])
+	l.random(bits[:])
 	return hex.EncodeToString(bits[:])
 }
 
-// errorText is the reply for an error: a code that no client library retries by
-// itself, then what happened.
-func errorText(err error) string {
-	var none *quorum.NoQuorumError
-	if errors.As(err, &none) {
-		return "NOQUORUM " + none.Error()
-	}
-	return "ERR " + err.Error()
+// ttlTooShort is the error for a TTL of which nothing would be left.
+func ttlTooShort(command string) string {
+	return syntax.InvalidExpire(command) + ": too short to be granted"
 }

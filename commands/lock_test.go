@@ -8,9 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-multierror"
-
+	"redlock-proxy/commands/syntax"
 	"redlock-proxy/quorum"
+
+	"github.com/hashicorp/go-multierror"
 )
 
 // noQuorum is what the locks say when three of five masters fail.
@@ -51,6 +52,15 @@ var lockReplies = []struct {
 		"*4\r\n$8\r\nvalidity\r\n:9888\r\n$5\r\ntoken\r\n$32\r\n" + madeToken + "\r\n", "lock 0/k by " + madeToken + " for 10s, waiting 0s"},
 	{"granted with a made token, RESP3", 3, nil, "LOCK k * PX 10000",
 		"%2\r\n$8\r\nvalidity\r\n:9888\r\n$5\r\ntoken\r\n$32\r\n" + madeToken + "\r\n", "lock 0/k by " + madeToken + " for 10s, waiting 0s"},
+	{"granted, and when", 2, nil, "LOCK k t PX 10000 AT",
+		"*4\r\n$8\r\nvalidity\r\n:9888\r\n$6\r\nwaited\r\n:0\r\n", "lock 0/k by t for 10s, waiting 0s"},
+	{"granted, and when, RESP3", 3, nil, "LOCK k t at PX 10000",
+		"%2\r\n$8\r\nvalidity\r\n:9888\r\n$6\r\nwaited\r\n:0\r\n", "lock 0/k by t for 10s, waiting 0s"},
+	{"granted with a made token, and when", 2, nil, "LOCK k * PX 10000 AT",
+		"*6\r\n$8\r\nvalidity\r\n:9888\r\n$6\r\nwaited\r\n:0\r\n$5\r\ntoken\r\n$32\r\n" + madeToken + "\r\n", "lock 0/k by " + madeToken + " for 10s, waiting 0s"},
+	{"granted with a made token, and when, RESP3", 3, nil, "LOCK k * AT BLOCK 5 PX 10000",
+		"%3\r\n$8\r\nvalidity\r\n:9888\r\n$6\r\nwaited\r\n:0\r\n$5\r\ntoken\r\n$32\r\n" + madeToken + "\r\n", "lock 0/k by " + madeToken + " for 10s, waiting 5ms"},
+	{"held, whenever", 2, quorum.ErrHeld, "LOCK k t PX 10000 AT", "$-1\r\n", "lock 0/k by t for 10s, waiting 0s"},
 	{"held", 2, quorum.ErrHeld, "LOCK k t PX 10000", "$-1\r\n", "lock 0/k by t for 10s, waiting 0s"},
 	{"held, RESP3", 3, quorum.ErrHeld, "LOCK k t PX 10000", "_\r\n", "lock 0/k by t for 10s, waiting 0s"},
 	{"held, no token is made known", 3, quorum.ErrHeld, "LOCK k * PX 10000", "_\r\n", "lock 0/k by " + madeToken + " for 10s, waiting 0s"},
@@ -71,6 +81,12 @@ var lockReplies = []struct {
 
 	{"extended", 2, nil, "EXTEND k t PX 20000", ":9888\r\n", "extend 0/k by t for 20s"},
 	{"extended, in seconds", 3, nil, "extend k t ex 20", ":9888\r\n", "extend 0/k by t for 20s"},
+	{"extended, and when", 2, nil, "EXTEND k t PX 20000 AT",
+		"*4\r\n$8\r\nvalidity\r\n:9888\r\n$6\r\nwaited\r\n:0\r\n", "extend 0/k by t for 20s"},
+	{"extended, and when, RESP3", 3, nil, "EXTEND k t AT EX 20",
+		"%2\r\n$8\r\nvalidity\r\n:9888\r\n$6\r\nwaited\r\n:0\r\n", "extend 0/k by t for 20s"},
+	{"not held any more, whenever", 3, quorum.ErrNotHeld, "EXTEND k t AT PX 20000", "_\r\n", "extend 0/k by t for 20s"},
+	{"AT twice", 2, nil, "EXTEND k t AT PX 20000 AT", "-ERR syntax error\r\n", ""},
 	{"not held any more", 2, quorum.ErrNotHeld, "EXTEND k t PX 20000", "$-1\r\n", "extend 0/k by t for 20s"},
 	{"not held any more, RESP3", 3, quorum.ErrNotHeld, "EXTEND k t PX 20000", "_\r\n", "extend 0/k by t for 20s"},
 	{"no quorum to extend", 2, noQuorum(), "EXTEND k t PX 20000", noQuorumReply, "extend 0/k by t for 20s"},
@@ -95,6 +111,18 @@ func TestLockReplies(t *testing.T) {
 	}
 }
 
+// A lease that began behind a wait tells how long that was.
+func TestLeaseThatBeganLater(t *testing.T) {
+	b := newBench(t)
+	b.locks.since = time.Now().Add(time.Hour)
+	b.client.Proto = 3
+	reply := readReplies(t, b.say("LOCK k t PX 10000 BLOCK 0 AT"))[0]
+	waited, ok := reply.entry("waited")
+	if ms, _ := syntax.Int(waited.text); !ok || ms < 3_590_000 || ms > 3_600_000 {
+		t.Errorf("waited %v", waited)
+	}
+}
+
 // Each * gets bits of its own.
 func TestMadeTokensDiffer(t *testing.T) {
 	b := newBench(t)
@@ -105,10 +133,10 @@ func TestMadeTokensDiffer(t *testing.T) {
 }
 
 func TestRealTokensAreRandom(t *testing.T) {
-	table := NewTable(Options{Locks: &fakeLocks{}, MaxTTL: time.Hour})
+	l := locking{random: Options{}.orDefault().Random}
 	seen := map[string]bool{}
 	for range 100 {
-		token := table.newToken()
+		token := l.newToken()
 		if len(token) != 32 || seen[token] {
 			t.Fatalf("token %q, after %d others", token, len(seen))
 		}
@@ -120,13 +148,13 @@ func TestRealTokensAreRandom(t *testing.T) {
 // client's to see or to leave out.
 func TestLockKeys(t *testing.T) {
 	b := newBench(t)
-	b.table.opts.KeyPrefix = "lock:"
+	b.table = NewTable(Options{Locks: b.locks, MaxTTL: time.Hour, KeyPrefix: "lock:"})
 	b.say("SELECT 3")
 	b.say("LOCK k t PX 10000")
 	b.say("EXTEND lock:k t PX 10000")
 	b.say("SELECT 0")
-	b.ask("UNLOCK", "", "t")
-	b.expectAsked("lock 3/lock:k by t for 10s, waiting 0s", "extend 3/lock:lock:k by t for 10s", "unlock 0/lock: by t")
+	b.ask("UNLOCK", "l", "t")
+	b.expectAsked("lock 3/lock:k by t for 10s, waiting 0s", "extend 3/lock:lock:k by t for 10s", "unlock 0/lock:l by t")
 }
 
 func TestUndeliveredGrantIsReleased(t *testing.T) {
@@ -138,7 +166,7 @@ func TestUndeliveredGrantIsReleased(t *testing.T) {
 	cancel() // as the client's context is, when it has left
 	b.expectAsked("lock 2/a by t for 10s, waiting 0s", "lock 2/b by "+madeToken+" for 10s, waiting 0s")
 	b.out.Undelivered()
-	b.expectAsked("unlock 2/a by t", "unlock 2/b by "+madeToken)
+	b.expectAsked("withdraw 2/a by t", "withdraw 2/b by "+madeToken)
 	b.out.Undelivered()
 	b.expectAsked()
 }

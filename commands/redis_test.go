@@ -2,13 +2,9 @@ package commands
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,35 +12,14 @@ import (
 	"testing"
 	"time"
 
-	"redlock-proxy/integration/harness"
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/resp"
 )
 
 // startRedis starts a redis-server of the test's own and returns its socket.
 func startRedis(t *testing.T) (socket string) {
 	t.Helper()
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		harness.Absent(t, "redis-server")
-	}
-	dir, err := os.MkdirTemp("", "redis") // shorter than t.TempDir, as a socket's path must be
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	socket = filepath.Join(dir, "socket")
-	cmd := exec.Command(path, "--port", "0", "--unixsocket", socket, "--dir", dir, "--save", "", "--appendonly", "no")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if conn, err := net.Dial("unix", socket); err == nil {
-			conn.Close()
-			return socket
-		} else if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
+	return redistest.New(t, redistest.Options{Socket: true}).Socket()
 }
 
 // askRedis sends commands over a connection of their own, then the goodbye, and returns
@@ -57,14 +32,11 @@ func askRedis(t *testing.T, socket string, commands [][]string) string {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-	var sent strings.Builder
+	var sent []byte
 	for _, words := range slices.Concat(commands, goodbye) {
-		fmt.Fprintf(&sent, "*%d\r\n", len(words))
-		for _, w := range words {
-			fmt.Fprintf(&sent, "$%d\r\n%s\r\n", len(w), w)
-		}
+		sent = resp.AppendWords(sent, words...)
 	}
-	_, _ = conn.Write([]byte(sent.String())) // an earlier QUIT closes before all is read
+	_, _ = conn.Write(sent) // an earlier QUIT closes before all is read
 	answer, err := io.ReadAll(conn)
 	if err != nil && !errors.Is(err, syscall.ECONNRESET) {
 		t.Fatalf("%q: %v", commands, err)

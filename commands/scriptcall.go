@@ -4,107 +4,118 @@ import (
 	"fmt"
 	"strconv"
 
-	"redlock-proxy/commands/register"
+	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/program"
+	"redlock-proxy/commands/rights"
+	"redlock-proxy/commands/spec"
+	"redlock-proxy/commands/syntax"
 )
 
 // scriptCalls carries out what a script calls: on lock keys in the Space; what is for
-// the upstream is put aside until the run has come to its end.
+// the upstream waits until the run has come to its end.
 type scriptCalls struct {
-	table  *Table
-	space  *register.Space
-	asides [][]string
+	lockKeys keys.Patterns
+	space    *keyspace.Space
+	effects  [][]string
+	rights   *rights.Known
+	denied   bool // a call was refused for want of rights
 }
 
 // errCallWords is in the wording of Redis, which adds the script and its line to it.
 const errCallWords = "ERR Wrong number of args calling Redis command from script"
 
-// do carries out one call of a script that may do what it calls. An error ends the run: a key must be read first, or the
-// script does what is not done on lock keys.
-func (s *scriptCalls) do(words []string) (register.Reply, error) {
-	name := lower([]byte(words[0]))
+// do carries out one call of a script that may do what it calls. An error ends the run: a key must be read
+// first, or the script does what is not done on lock keys.
+func (s *scriptCalls) do(words []string) (keyspace.Reply, error) {
+	name := syntax.Lower(words[0])
+	if refused := s.rights.Refusal(rights.CallQuestions(words)); refused != "" {
+		s.denied = true
+		return keyspace.Fail(rights.Denial(refused)), nil
+	}
 	switch {
 	case name == "time":
 		return s.time(), nil
 	case name == "publish" || name == "spublish":
 		return s.publish(name, words)
-	case !register.Supported(name):
+	case !keyspace.Supported(name):
 		return s.foreign(name, words)
-	case !register.Fits(name, len(words)):
-		return register.Fail(errCallWords), nil
+	case !keyspace.Fits(name, len(words)):
+		return keyspace.Fail(errCallWords), nil
 	}
-	keys := register.Keys(words)
+	names := keyspace.Keys(words)
 	locked := 0
-	for _, key := range keys {
-		if s.table.lockKeys.Match([]byte(key)) {
+	for _, key := range names {
+		if s.lockKeys.Match([]byte(key)) {
 			locked++
 		}
 	}
 	switch {
-	case locked == len(keys):
+	case locked == len(names):
 		return s.space.Do(words)
 	case locked == 0:
-		return s.elsewhere(name, words, keys[0])
+		return s.elsewhere(name, words, names[0])
 	}
-	return register.Reply{}, s.mixed(name, words)
+	return keyspace.Reply{}, s.mixed(name, words)
 }
 
 // time is TIME: the moment of the view, which is the same for the whole run.
-func (s *scriptCalls) time() register.Reply {
+func (s *scriptCalls) time() keyspace.Reply {
 	now := s.space.Now()
-	return register.List(
-		register.Text(strconv.FormatInt(now.Unix(), 10)),
-		register.Text(strconv.Itoa(now.Nanosecond()/1000)))
+	return keyspace.List(
+		keyspace.Text(strconv.FormatInt(now.Unix(), 10)),
+		keyspace.Text(strconv.Itoa(now.Nanosecond()/1000)))
 }
 
 // foreign is a command that no Space carries out.
-func (s *scriptCalls) foreign(name string, words []string) (register.Reply, error) {
-	rule := keyRule([]byte(name))
+func (s *scriptCalls) foreign(name string, words []string) (keyspace.Reply, error) {
+	rule := spec.KeysOf([]byte(name))
 	if rule == nil {
-		return register.Reply{}, &refusal{fmt.Sprintf("ERR '%s' cannot be called by a script on lock keys", shown([]byte(words[0])))}
+		return keyspace.Reply{}, &program.Refusal{Text: fmt.Sprintf("ERR '%s' cannot be called by a script on lock keys", syntax.Shown(words[0]))}
 	}
-	all := wordBytes(words)
+	all := syntax.Bytes(words)
 	places, _ := rule.Places(all, len(all))
-	switch lock, other := s.table.sortOut(all, places); {
+	switch lock, other := s.lockKeys.Split(all, places); {
 	case lock >= 0:
-		return register.Reply{}, &refusal{unfit(name, all[lock])}
+		return keyspace.Reply{}, &program.Refusal{Text: unfit(name, all[lock])}
 	case other >= 0:
 		return s.elsewhere(name, words, words[other])
 	}
-	return register.Fail(errCallWords), nil
+	return keyspace.Fail(errCallWords), nil
 }
 
 func (s *scriptCalls) mixed(name string, words []string) error {
-	all := wordBytes(words)
-	places, _ := keyRule([]byte(name)).Places(all, len(all))
-	lock, other := s.table.sortOut(all, places)
-	return &refusal{mixed(name, all[lock], all[other])}
+	all := syntax.Bytes(words)
+	places, _ := spec.KeysOf([]byte(name)).Places(all, len(all))
+	lock, other := s.lockKeys.Split(all, places)
+	return &program.Refusal{Text: mixed(name, all[lock], all[other])}
 }
 
-func (s *scriptCalls) publish(name string, words []string) (register.Reply, error) {
+func (s *scriptCalls) publish(name string, words []string) (keyspace.Reply, error) {
 	switch {
 	case len(words) != 3:
-		return register.Fail(errCallWords), nil
-	case s.table.opts.Aside == nil:
-		return register.Reply{}, &refusal{fmt.Sprintf("ERR '%s' to '%s' by a script on lock keys needs an upstream, and there is none", name, shown([]byte(words[1])))}
+		return keyspace.Fail(errCallWords), nil
+	case !s.rights.HasUpstream():
+		return keyspace.Reply{}, &program.Refusal{Text: fmt.Sprintf("ERR '%s' to '%s' by a script on lock keys needs an upstream, and there is none", name, syntax.Shown(words[1]))}
 	}
-	return s.aside(words)
+	return s.effect(words)
 }
 
 // elsewhere is a command on a key that is no lock key. Those by which waiters are told
 // of a release are for the upstream; what they answer is not known yet, and taken to
 // be 1.
-func (s *scriptCalls) elsewhere(name string, words []string, key string) (register.Reply, error) {
+func (s *scriptCalls) elsewhere(name string, words []string, key string) (keyspace.Reply, error) {
 	why := ""
 	switch {
 	case !isSignal(name):
 		why = "it is not done for a key that stands on the upstream"
-	case s.table.opts.Aside == nil:
+	case !s.rights.HasUpstream():
 		why = "there is no upstream"
 	}
 	if why != "" {
-		return register.Reply{}, &refusal{fmt.Sprintf("ERR '%s' of '%s', which is no lock key, by a script on lock keys: %s", name, shown([]byte(key)), why)}
+		return keyspace.Reply{}, &program.Refusal{Text: fmt.Sprintf("ERR '%s' of '%s', which is no lock key, by a script on lock keys: %s", name, syntax.Shown(key), why)}
 	}
-	return s.aside(words)
+	return s.effect(words)
 }
 
 // isSignal is true of the commands that make and remove the list on which waiters of
@@ -117,22 +128,13 @@ func isSignal(name string) bool {
 	return false
 }
 
-// maxAsides bounds how many commands a script may leave for the upstream.
-const maxAsides = 1000
+// maxEffects bounds how many commands a script may leave for the upstream.
+const maxEffects = 1000
 
-func (s *scriptCalls) aside(words []string) (register.Reply, error) {
-	if len(s.asides) == maxAsides {
-		return register.Reply{}, &refusal{fmt.Sprintf("ERR a script on lock keys may call at most %d commands beside them", maxAsides)}
+func (s *scriptCalls) effect(words []string) (keyspace.Reply, error) {
+	if len(s.effects) == maxEffects {
+		return keyspace.Reply{}, &program.Refusal{Text: fmt.Sprintf("ERR a script on lock keys may call at most %d commands beside them", maxEffects)}
 	}
-	s.asides = append(s.asides, words)
-	return register.Number(1), nil
-}
-
-// wordBytes are words as they came.
-func wordBytes(words []string) [][]byte {
-	all := make([][]byte, len(words))
-	for i, w := range words {
-		all[i] = []byte(w)
-	}
-	return all
+	s.effects = append(s.effects, words)
+	return keyspace.Number(1), nil
 }

@@ -1,37 +1,50 @@
 package commands
 
 import (
-	"context"
-	"fmt"
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/server"
+	"redlock-proxy/commands/syntax"
 )
 
-// cmdScript is SCRIPT with its subcommands, where the proxy answers it itself.
-func (t *Table) cmdScript(ctx context.Context, _ *Client, args [][]byte, out *Reply) {
-	sub := lower(args[1])
+// scriptCommand is SCRIPT, where the proxy answers it itself.
+func (s *scripts) scriptCommand() *command.Command {
+	c := command.OfRedis("script", s.script, command.DocsOf("scripting", "A container for the commands that keep scripts.", "2.6.0"))
+	c.Guarded = true
+	return c
+}
+
+// mergedScriptCommand is SCRIPT beside an upstream. Both must know a script, since it may be run on keys of
+// either; without the upstream, the proxy goes on alone.
+func (s *scripts) mergedScriptCommand() *command.Command {
+	c := command.OfRedis("script", s.mergedScript, command.Docs{})
+	c.Guarded, c.Asks = true, true
+	return c
+}
+
+func (s *scripts) script(c command.Call) {
+	sub := syntax.Lower(c.Args[1])
 	run, known := scriptSubcommands[sub]
 	switch {
 	case !known:
-		unknownSubcommand("SCRIPT", args[1], out)
-	case !fits(run.arity, len(args)):
-		out.Error(wrongArity("script|" + sub))
+		c.Out.Error(syntax.UnknownSubcommand("SCRIPT", c.Args[1]))
+	case !syntax.Fits(run.arity, len(c.Args)):
+		c.Out.Error(syntax.WrongArity("script|" + sub))
 	default:
-		run.do(t, ctx, args[2:], out)
+		run.do(s, c)
 	}
 }
 
 // scriptSubcommands is never changed. The arity counts all words.
 var scriptSubcommands = map[string]struct {
 	arity int
-	do    func(t *Table, ctx context.Context, args [][]byte, out *Reply)
+	do    func(s *scripts, c command.Call)
 }{
-	"load":   {3, (*Table).scriptLoad},
-	"exists": {-3, (*Table).scriptExists},
-	"flush":  {-2, (*Table).scriptFlush},
-	"kill": {2, func(_ *Table, _ context.Context, _ [][]byte, out *Reply) {
-		out.Error("NOTBUSY No scripts in execution right now.")
-	}},
-	"help": {2, func(_ *Table, _ context.Context, _ [][]byte, out *Reply) {
-		out.Statuses([]string{
+	"load":   {3, (*scripts).load},
+	"exists": {-3, (*scripts).exists},
+	"flush":  {-2, (*scripts).flush},
+	"kill":   {2, func(_ *scripts, c command.Call) { c.Out.Error("NOTBUSY No scripts in execution right now.") }},
+	"help": {2, func(_ *scripts, c command.Call) {
+		c.Out.Statuses([]string{
 			"SCRIPT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 			"EXISTS <sha1> [<sha1> ...]", "    Return information about the existence of the scripts.",
 			"FLUSH [ASYNC|SYNC]", "    Forget all scripts.",
@@ -42,73 +55,74 @@ var scriptSubcommands = map[string]struct {
 	}},
 }
 
-// LoadScript makes a script known to this proxy and, through the masters, to all
-// others. The error is what the client is to be told; compiles is false if the script
-// itself is wrong.
-func (t *Table) LoadScript(ctx context.Context, body []byte) (sha string, compiles bool, err error) {
-	s, err := t.scripts.Load(string(body))
+// load is SCRIPT LOAD: the script becomes known to this proxy and, through the masters, to all others.
+func (s *scripts) load(c command.Call) {
+	loaded, err := s.cache.Load(string(c.Args[2]))
 	if err != nil {
-		return "", false, err
+		c.Out.Error(err.Error())
+		return
 	}
-	return s.SHA(), true, t.opts.Scripts.Save(ctx, s.SHA(), s.Body())
-}
-
-// KnowsScript reports whether a script is known to this proxy or, through the
-// masters, to any.
-func (t *Table) KnowsScript(ctx context.Context, sha []byte) (bool, error) {
-	s, err := t.findScript(ctx, lower(sha))
-	return s != nil, err
-}
-
-// FlushScripts forgets all scripts, here and on the masters.
-func (t *Table) FlushScripts(ctx context.Context) error {
-	t.scripts.Flush()
-	return t.opts.Scripts.Flush(ctx)
-}
-
-func (t *Table) scriptLoad(ctx context.Context, args [][]byte, out *Reply) {
-	sha, compiles, err := t.LoadScript(ctx, args[0])
-	switch {
-	case err != nil && !compiles:
-		out.Error(err.Error())
-	case err != nil:
-		out.Error(errorText(err))
-	default:
-		out.Bulk(sha)
+	if err := s.store.Save(c.Ctx, loaded.SHA(), loaded.Body()); err != nil {
+		c.Out.Fail(err)
+		return
 	}
+	c.Out.Bulk(loaded.SHA())
 }
 
-func (t *Table) scriptExists(ctx context.Context, args [][]byte, out *Reply) {
-	known := make([]int64, len(args))
-	for i, sha := range args {
-		found, err := t.KnowsScript(ctx, sha)
+// exists is SCRIPT EXISTS: whether each is known to this proxy or, through the masters, to any.
+func (s *scripts) exists(c command.Call) {
+	known := make([]int64, len(c.Args)-2)
+	for i, sha := range c.Args[2:] {
+		found, err := s.find(c.Ctx, syntax.Lower(sha))
 		if err != nil {
-			out.Error(errorText(err))
+			c.Out.Fail(err)
 			return
 		}
-		if found {
+		if found != nil {
 			known[i] = 1
 		}
 	}
-	out.Array(len(known))
+	c.Out.Array(len(known))
 	for _, n := range known {
-		out.Int(n)
+		c.Out.Int(n)
 	}
 }
 
-func (t *Table) scriptFlush(ctx context.Context, args [][]byte, out *Reply) {
-	if len(args) > 1 || len(args) == 1 && lower(args[0]) != "sync" && lower(args[0]) != "async" {
-		out.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
+// flush is SCRIPT FLUSH: all are forgotten, here and on the masters.
+func (s *scripts) flush(c command.Call) {
+	options := c.Args[2:]
+	if len(options) > 1 || len(options) == 1 && syntax.Lower(options[0]) != "sync" && syntax.Lower(options[0]) != "async" {
+		c.Out.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
 		return
 	}
-	if err := t.FlushScripts(ctx); err != nil {
-		out.Error(errorText(err))
+	s.cache.Flush()
+	if err := s.store.Flush(c.Ctx); err != nil {
+		c.Out.Fail(err)
 		return
 	}
-	out.Status("OK")
+	c.Out.Status("OK")
 }
 
-// wrongArity is Redis' error for a wrong number of words.
-func wrongArity(name string) string {
-	return fmt.Sprintf("ERR wrong number of arguments for '%s' command", name)
+func (s *scripts) mergedScript(c command.Call) {
+	reply, err := c.Client.Ask(c.Ctx)
+	if err != nil {
+		s.script(c)
+		return
+	}
+	if len(reply) == 0 || reply[0] == '-' {
+		c.Out.Raw(reply)
+		return
+	}
+	mine := command.Reply{Proto: c.Out.Proto}
+	own := c
+	own.Out = &mine
+	switch syntax.Lower(c.Args[1]) {
+	case "load", "flush":
+		s.script(own)
+		s.saw(c.Args)
+	case "exists":
+		s.script(own)
+		reply = server.BothKnow(reply, mine.Bytes)
+	}
+	c.Out.Raw(reply)
 }

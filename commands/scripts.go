@@ -5,8 +5,13 @@ import (
 	"errors"
 	"strings"
 
-	"redlock-proxy/commands/register"
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/program"
+	"redlock-proxy/commands/rights"
 	"redlock-proxy/commands/script"
+	"redlock-proxy/commands/syntax"
 )
 
 // What is kept of scripts in this process, in scripts and in bytes of their bodies.
@@ -32,9 +37,18 @@ func (noScripts) Save(context.Context, string, string) error         { return ni
 func (noScripts) Find(context.Context, string) (string, bool, error) { return "", false, nil }
 func (noScripts) Flush(context.Context) error                        { return nil }
 
-// noScript is the answer to a SHA-1 that nobody knows. Client libraries decide by it
-// to send the whole script.
-const noScript = "NOSCRIPT No matching script. Please use EVAL."
+// scripts run the scripts of clients, and know them. They are safe for concurrent use.
+type scripts struct {
+	*programs
+	lockKeys keys.Patterns
+	cache    *script.Cache
+	pace     *script.Pace
+	store    Scripts
+	// predictions are what the keys of scripts were found to hold.
+	predictions predictions
+	// saw is told of scripts that the upstream has learned, too.
+	saw func(words [][]byte)
+}
 
 // invocation is an EVAL or EVALSHA with its words read.
 type invocation struct {
@@ -43,105 +57,88 @@ type invocation struct {
 	readOnly   bool
 }
 
-// cmdEval is EVAL, EVALSHA and their read-only forms.
-func (t *Table) cmdEval(ctx context.Context, c *Client, args [][]byte, out *Reply) {
-	inv, failed, err := t.invocation(ctx, texts(args))
+// eval is EVAL, EVALSHA and their read-only forms.
+func (s *scripts) eval(c command.Call) {
+	inv, failed, err := s.invocation(c.Ctx, syntax.Strings(c.Args))
 	switch {
 	case err != nil:
-		out.Error(errorText(err))
+		c.Out.Fail(err)
 	case failed != "":
-		out.Error(failed)
+		c.Out.Error(failed)
 	default:
-		t.carry(ctx, c, t.scriptProgram(c, inv), out)
+		s.carry(c, s.program(c.Client, c.Client.Rights(), inv, &script.Allowance{}))
 	}
 }
 
 // invocation reads the words of an EVAL or EVALSHA. failed is the error reply where
 // they are wrong, or there is no such script.
-func (t *Table) invocation(ctx context.Context, words []string) (inv invocation, failed string, err error) {
-	name := lower([]byte(words[0]))
-	if failed := evalFailure(name, words); failed != "" {
+func (s *scripts) invocation(ctx context.Context, words []string) (inv invocation, failed string, err error) {
+	name := syntax.Lower(words[0])
+	if failed := script.Failure(name, words); failed != "" {
 		return inv, failed, nil
 	}
-	n, _ := parseInt([]byte(words[2]))
+	n, _ := syntax.Int(words[2])
 	inv = invocation{keys: words[3 : 3+n], argv: words[3+n:], readOnly: strings.HasSuffix(name, "_ro")}
-	if strings.HasPrefix(name, "evalsha") {
-		inv.script, err = t.findScript(ctx, lower([]byte(words[1])))
+	if script.BySHA(name) {
+		inv.script, err = s.find(ctx, syntax.Lower(words[1]))
 		if err == nil && inv.script == nil {
-			failed = noScript
+			failed = script.NoScript
 		}
 		return inv, failed, err
 	}
-	if inv.script, err = t.scripts.Load(words[1]); err != nil {
+	if inv.script, err = s.cache.Load(words[1]); err != nil {
 		return inv, err.Error(), nil
 	}
 	return inv, "", nil
 }
 
-// evalFailure is Redis' error for the words of an EVAL or EVALSHA, or nothing.
-func evalFailure(name string, words []string) string {
-	if len(words) < 3 {
-		return wrongArity(name)
-	}
-	if strings.HasPrefix(name, "evalsha") && len(words[1]) != shaLength {
-		return noScript
-	}
-	n, err := parseInt([]byte(words[2]))
-	switch {
-	case err != nil:
-		return errNotInteger.Error()
-	case n > int64(len(words)-3):
-		return "ERR Number of keys can't be greater than number of args"
-	case n < 0:
-		return "ERR Number of keys can't be negative"
-	}
-	return ""
-}
-
-// shaLength is that of a SHA-1 in hexadecimal.
-const shaLength = 40
-
-// findScript finds a script by its SHA-1, here or where all proxies keep them; nil
+// find finds a script by its SHA-1, here or where all proxies keep them; nil
 // if nobody knows it.
-func (t *Table) findScript(ctx context.Context, sha string) (*script.Script, error) {
-	if s, ok := t.scripts.Get(sha); ok {
-		return s, nil
+func (s *scripts) find(ctx context.Context, sha string) (*script.Script, error) {
+	if known, ok := s.cache.Get(sha); ok {
+		return known, nil
 	}
-	body, ok, err := t.opts.Scripts.Find(ctx, sha)
+	body, ok, err := s.store.Find(ctx, sha)
 	if err != nil || !ok {
 		return nil, err
 	}
-	return t.scripts.Load(body)
+	return s.cache.Load(body)
 }
 
-// scriptProgram is a script as a program.
-func (t *Table) scriptProgram(c *Client, inv invocation) *program {
-	keys := t.scriptKeys(inv)
-	return &program{
-		db: c.DB, keys: keys, guesses: t.habits.guesses(inv.script.SHA(), keys, inv.argv),
-		run: func(ctx context.Context, s *register.Space) (register.Reply, [][]string, error) {
-			calls := scriptCalls{table: t, space: s}
-			reply, err := inv.script.Run(ctx, script.Input{Keys: inv.keys, Argv: inv.argv, ReadOnly: inv.readOnly, Call: calls.do})
+// program is a script as a program. The allowance is for all its runs, however
+// often it has to be repeated.
+func (s *scripts) program(c *command.Client, known *rights.Known, inv invocation, allowance *script.Allowance) program.Program {
+	keys := s.keysOf(inv)
+	return program.Program{
+		DB: c.DB, Rights: known, Keys: keys, Guesses: s.predictions.guesses(inv.script.SHA(), keys, inv.argv),
+		Run: func(ctx context.Context, view *keyspace.Space) (keyspace.Reply, [][]string, error) {
+			calls := scriptCalls{lockKeys: s.lockKeys, space: view, rights: known}
+			reply, err := inv.script.Run(ctx, script.Input{
+				Keys: inv.keys, Argv: inv.argv, ReadOnly: inv.readOnly, Call: calls.do, Allowance: allowance, Pace: s.pace,
+			})
 			if over := (*script.LimitError)(nil); errors.As(err, &over) {
-				err = &refusal{over.Error()}
+				err = &program.Refusal{Text: over.Error()}
 			}
-			return reply, calls.asides, err
+			if err == nil && calls.denied && reply.Kind == keyspace.Error {
+				err = &program.Refusal{Text: reply.Str} // a script that may not do all of what it does, does nothing
+			}
+			return reply, calls.effects, err
 		},
-		committed: func(edits []register.Edit) { t.habits.learn(inv.script.SHA(), edits, inv.argv) },
+		Committed: func(edits []keyspace.Edit) { s.predictions.learn(inv.script.SHA(), edits, inv.argv) },
 	}
 }
 
-// scriptKeys are the lock keys that a script is going to use: of its KEYS, or, where
+// keysOf are the lock keys that a script is going to use: of its KEYS, or, where
 // it is given none, of what is written in its body and its arguments.
-func (t *Table) scriptKeys(inv invocation) (keys []string) {
+func (s *scripts) keysOf(inv invocation) (keys []string) {
 	candidates := inv.keys
 	if len(candidates) == 0 {
 		candidates = append(inv.script.Literals(), inv.argv...)
 	}
 	for _, key := range candidates {
-		if t.lockKeys.Match([]byte(key)) {
+		if s.lockKeys.Match([]byte(key)) {
 			keys = append(keys, key)
 		}
 	}
-	return distinct(keys)
+	return syntax.Distinct(keys)
 }

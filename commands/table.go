@@ -2,219 +2,163 @@ package commands
 
 import (
 	"context"
-	"crypto/rand"
-	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
-	"time"
 
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/program"
+	"redlock-proxy/commands/rights"
 	"redlock-proxy/commands/script"
+	"redlock-proxy/commands/server"
+	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/uncovered"
 	"redlock-proxy/quorum"
 )
 
-// Options are what the commands work with. Locks and MaxTTL must be set, with
-// LockKeys also Register.
-type Options struct {
-	// Locks are the locks.
-	Locks Locks
-	// Register is what lock keys stand in.
-	Register Register
-	// Scripts keep the bodies of scripts for all proxies. The default keeps none.
-	Scripts Scripts
-	// Aside carries out on the upstream what scripts on lock keys do beside them. It
-	// is nil where there is none.
-	Aside Aside
-	// MaxTTL is the longest TTL that a client may ask for.
-	MaxTTL time.Duration
-	// KeyPrefix stands before each lock's name in its key on the masters.
-	KeyPrefix string
-	// LockKeys are the glob patterns of the keys on which ordinary commands run on
-	// the masters. Without any, they all are the upstream's.
-	LockKeys []string
-	// RefuseNoTTL has lock keys without a TTL be refused.
-	RefuseNoTTL bool
-	// Version is the proxy's own version, as INFO shows it.
-	Version string
-	// MaxClients is the limit on connections, as CONFIG GET shows it.
-	MaxClients int
-	// Masters tells the state of the masters, for INFO. The default tells nothing.
-	Masters func() []quorum.MasterStatus
-	// Upstream tells its address and, if it is down, why. It is nil where there is
-	// none.
-	Upstream func() (name string, err error)
-	// Clients counts the connected clients, for INFO. The default is 0.
-	Clients func() int
-	// Random fills a slice with unpredictable bytes. The default is crypto/rand.
-	Random func([]byte)
-	// Now is the wall clock. The default is time.Now.
-	Now func() time.Time
-	// Logger is told of locks without a TTL and of what got lost. The default is
-	// silence.
-	Logger *slog.Logger
-}
+// ErrLoop says that an upstream leads back to this proxy, itself or over others.
+var ErrLoop = server.ErrLoop
 
-// Table holds the commands that the proxy answers itself.
+// Table holds the commands that the proxy answers itself. It is safe for concurrent use.
 type Table struct {
-	opts    Options
-	started time.Time
-	byName  map[string]*Command
-	ordered []*Command
-	// initials has, for each length of a name, a bit for each first letter, so that
-	// most of what is not in the table need not be looked for.
-	initials [longestName + 1]uint32
-	lockKeys LockKeys
-	// locked are the ordinary commands that run on lock keys, by name.
-	locked map[string]*Command
-	// lists is set where COMMAND lists these, because there is no upstream that does.
-	lists bool
-	// scripts are those of the clients, habits what their keys were found to hold.
-	scripts *script.Cache
-	habits  habits
-	tallies tallies
-	// pause waits between two tries.
-	pause func(ctx context.Context, d time.Duration) error
+	opts   Options
+	router router
+	// uncovered notices what looks like a lock on keys of the upstream; nil without one.
+	uncovered *uncovered.Notices
 }
 
-// Command is one of them.
-type Command struct {
-	// Name is in lower case.
-	Name string
-	// arity counts the words, the name included; negative: at least so many.
-	arity   int
-	guarded bool // a login is needed, as for the lock commands
-	asks    bool // the answer is made of the upstream's
-	run     func(t *Table, ctx context.Context, c *Client, args [][]byte, out *Reply)
-	docs    docs
+// NewTable makes the table of a proxy without an upstream: a lock server that also answers what clients
+// send when they connect.
+func NewTable(opts Options) *Table { return newTable(opts.orDefault(), nil) }
+
+// NewRelayTable makes the table of a proxy with an upstream: the lock commands, and those in whose replies
+// ours are merged with the upstream's own.
+func NewRelayTable(opts Options) *Table {
+	opts = opts.orDefault()
+	return newTable(opts, uncovered.New(opts.Logger))
 }
 
-// NewTable makes the table of a proxy without an upstream: a lock server that
-// also answers what clients send when they connect.
-func NewTable(opts Options) *Table {
-	t := newTable(opts, lockCommands(), proxyCommands(), serverCommands())
-	if t.lockKeys.Any() {
-		t.lists = true
-		for _, name := range slices.Sorted(maps.Keys(t.locked)) {
-			t.ordered = append(t.ordered, t.locked[name])
-		}
+// newTable makes the table of a proxy with an upstream if there are notices of it.
+func newTable(opts Options, notices *uncovered.Notices) *Table {
+	t := &Table{opts: opts, uncovered: notices}
+	lockKeys := keys.NewPatterns(opts.LockKeys...)
+	place := func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: opts.KeyPrefix + key} }
+	p := &programs{
+		register: opts.Register, locks: opts.Locks, maxTTL: opts.MaxTTL, refuseNoTTL: opts.RefuseNoTTL, now: opts.Now, logger: opts.Logger,
 	}
+	p.engine = &program.Engine{
+		Register: opts.Register, Place: place, Now: opts.Now, Random: opts.Random, Pause: program.Sleep, Forbids: p.forbids, Lost: p.lost,
+	}
+	s := &scripts{
+		programs: p, lockKeys: lockKeys, store: opts.Scripts, cache: script.NewCache(maxScripts, maxScriptBytes), pace: script.NewPace(), predictions: newPredictions(), saw: t.Saw,
+	}
+	tx := transactions{s}
+	t.router = router{
+		lockKeys: lockKeys, relays: notices != nil, scripts: s, functions: &functions{upstream: opts.Functions, now: opts.Now},
+		locked: lockedCommands(p, s), multi: tx.commands(), queue: tx.queue,
+	}
+	about := opts.server(notices)
+	if lockKeys.Any() {
+		about.Programs = p.counts
+	}
+	l := &locking{locks: opts.Locks, maxTTL: opts.MaxTTL, place: place, random: opts.Random}
+	t.router.own = own(t.router, server.New(about), l, s)
 	return t
 }
 
-func newTable(opts Options, groups ...[]Command) *Table {
-	if opts.Random == nil {
-		opts.Random = func(b []byte) { _, _ = rand.Read(b) } // never fails
+// own are the proxy's own commands. Where there is no upstream, COMMAND lists those that run on lock keys, too.
+func own(r router, about *server.Server, l *locking, s *scripts) *syntax.Names[*command.Command] {
+	all := append(l.commands(), about.Proxy())
+	switch {
+	case !r.relays:
+		all = append(all, about.Commands()...)
+	case r.lockKeys.Any():
+		all = append(append(all, about.Merged()...), s.mergedScriptCommand())
+	default:
+		all = append(all, about.Merged()...)
 	}
-	if opts.Masters == nil {
-		opts.Masters = func() []quorum.MasterStatus { return nil }
+	byName := map[string]*command.Command{}
+	for _, cmd := range all {
+		byName[cmd.Name] = cmd
 	}
-	if opts.Clients == nil {
-		opts.Clients = func() int { return 0 }
-	}
-	if opts.Now == nil {
-		opts.Now = time.Now
-	}
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	if opts.Scripts == nil {
-		opts.Scripts = noScripts{}
-	}
-	t := &Table{
-		opts: opts, started: time.Now(), byName: map[string]*Command{},
-		lockKeys: NewLockKeys(opts.LockKeys...), locked: registerCommands(),
-		scripts: script.NewCache(maxScripts, maxScriptBytes), pause: sleep,
-	}
-	for _, group := range groups {
-		for _, c := range group {
-			t.ordered = append(t.ordered, &c)
-			t.byName[c.Name] = &c
-			t.initials[len(c.Name)] |= initial(c.Name[0])
+	if !r.relays && r.lockKeys.Any() {
+		byName["script"] = r.locked["script"]
+		for _, name := range []string{"multi", "exec", "discard", "unwatch"} {
+			byName[name] = r.multi[name]
+		}
+		for _, name := range slices.Sorted(maps.Keys(r.locked)) {
+			all = append(all, r.locked[name])
 		}
 	}
-	return t
+	about.List(all)
+	return syntax.NewNames(byName)
 }
 
-// initial is a letter's bit, the same for both cases.
-func initial(letter byte) uint32 { return 1 << (letter & 0x1f) }
+// Waiting is how many clients wait for a lock.
+func (t *Table) Waiting() int { return t.opts.Locks.Waiting() }
 
-// longestName is more than any name in the table has.
-const longestName = 32
+// LockKeys are the keys that stand on the lock masters. Commands must be looked at for them only where there
+// are any.
+func (t *Table) LockKeys() keys.Patterns { return t.router.lockKeys }
 
-// Lookup finds a command by its name in any case, or nil.
-func (t *Table) Lookup(name []byte) *Command {
-	var lower [longestName]byte
-	if len(name) == 0 || len(name) > len(lower) || t.initials[len(name)]&initial(name[0]) == 0 {
-		return nil
-	}
-	for i, b := range name {
-		if 'A' <= b && b <= 'Z' {
-			b += 'a' - 'A'
-		}
-		lower[i] = b
-	}
-	return t.byName[string(lower[:len(name)])]
+// Lookup finds a command of the proxy's own by its name in any case, or nil.
+func (t *Table) Lookup(name []byte) *command.Command { return t.router.own.Find(name) }
+
+// Keyed gives the rule of a command that has keys, or, for the upstream, may have; nil for any other one, and
+// for all where no lock keys are configured. Without an upstream, a command that is not keyed and not found by
+// Lookup is unknown.
+func (t *Table) Keyed(name []byte) *keys.Rule { return t.router.rule(name) }
+
+// Route decides what becomes of a command.
+func (t *Table) Route(at Situation, words [][]byte) Decision { return t.router.route(at, words) }
+
+// Learn is Route after the decision to learn: it finds out, where the masters and the upstream keep it, what
+// the command does.
+func (t *Table) Learn(ctx context.Context, at Situation, words [][]byte) Decision {
+	return t.router.settled(at, syntax.Lower(words[0]), t.router.learned(ctx, words))
 }
 
-// Run answers a command; args holds all its words. Where CLIENT REPLY has
+// Ahead is for a command that is too long to be held: of so many words, the first ones are given. Locked is
+// set where these name a lock key. Else places are the words that may still be one; known is false where
+// that cannot be told.
+func (t *Table) Ahead(ctx context.Context, words [][]byte, total int) (places keys.Places, locked, known bool) {
+	return t.router.ahead(ctx, words, total)
+}
+
+// Run answers a command. What the client has no right to at the upstream is refused. Where CLIENT REPLY has
 // silenced the client, nothing is written.
-func (t *Table) Run(ctx context.Context, cmd *Command, c *Client, args [][]byte, out *Reply) {
-	out.begin(c.Proto)
-	if fits(cmd.arity, len(args)) {
-		cmd.run(t, ctx, c, args, out)
-	} else {
-		out.Error(wrongArity(cmd.Name))
-	}
-	c.hush(out)
-}
-
-// Unknown answers a command that is not in the table, in Redis' words. args may
-// hold only the first words; Redis shows no more than 128 bytes of them.
-func (t *Table) Unknown(c *Client, args [][]byte, out *Reply) {
-	shown := ""
-	for _, arg := range args[1:] {
-		if len(shown) >= shownBytes {
-			break
+func (t *Table) Run(cmd *command.Command, c command.Call) {
+	c.Client.Answer(c.Out, func() {
+		switch {
+		case !syntax.Fits(cmd.Arity, len(c.Args)):
+			c.Out.Error(syntax.WrongArity(cmd.Name))
+		case cmd.Harmless || permitted(c):
+			cmd.Run(c)
 		}
-		shown += fmt.Sprintf("'%s' ", cString(arg, shownBytes-len(shown)))
-	}
-	c.Refuse(fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s", cString(args[0], shownBytes), shown), out)
+	})
 }
 
-// Refuse answers a command with an error that begins with its upper-case code.
-func (c *Client) Refuse(text string, out *Reply) {
-	out.begin(c.Proto)
-	out.Error(text)
-	c.hush(out)
+// permitted asks whether the client may run a command, and answers where it may not.
+func permitted(c command.Call) bool {
+	if c.Client.Unrestricted || c.Client.Upstream == nil {
+		return true
+	}
+	text := c.Client.Refusal(c.Ctx, rights.Questions(syntax.Strings(c.Args)))
+	if text == "" {
+		return true
+	}
+	if c.Client.Transaction.Open {
+		c.Client.Transaction.Abort()
+	}
+	c.Out.Error(text)
+	return false
 }
 
-// shownBytes is how much of a name or of its arguments an error shows.
-const shownBytes = 128
-
-// unknownSubcommand is Redis' answer to one that a command does not have.
-func unknownSubcommand(command string, sub []byte, out *Reply) {
-	out.Error(fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.", cString(sub, shownBytes), command))
-}
-
-// fits checks a number of words against an arity: so many, or at least so many
-// where it is negative.
-func fits(arity, words int) bool {
-	if arity < 0 {
-		return words >= -arity
+// Saw takes a command that goes to the upstream, for what can be learned from it: a script that is loaded
+// there, or a lock that is taken or released. At least the first uncovered.Words words are given.
+func (t *Table) Saw(words [][]byte) {
+	if t.router.lockKeys.Any() && len(words) == 3 && syntax.Folded(words[0]) == "script" && syntax.Folded(words[1]) == "load" {
+		_, _ = t.router.scripts.cache.Load(string(words[2]))
 	}
-	return words == arity
-}
-
-// hush takes the reply back if the client asked for silence.
-func (c *Client) hush(out *Reply) {
-	switch c.silence {
-	case replyOff, replySkipping:
-		out.takeBack()
-	}
-	switch c.silence {
-	case replySkip:
-		c.silence = replySkipping
-	case replySkipping:
-		c.silence = replyOn
-	}
+	t.uncovered.Saw(words[:min(uncovered.Words, len(words))], t.router.lockKeys.Match)
 }

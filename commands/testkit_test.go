@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/syntax"
 	"redlock-proxy/quorum"
 )
 
@@ -17,6 +19,8 @@ import (
 type fakeLocks struct {
 	validity time.Duration
 	err      error
+	// since is when the lease began.
+	since time.Time
 	// during is called while a Lock runs.
 	during func(ctx context.Context)
 
@@ -24,15 +28,15 @@ type fakeLocks struct {
 	asked []string
 }
 
-func (f *fakeLocks) Lock(ctx context.Context, req quorum.LockRequest) (time.Duration, error) {
+func (f *fakeLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error) {
 	f.note("lock %d/%s by %s for %v, waiting %v", req.Key.DB, req.Key.Name, req.Token, req.TTL, req.Wait)
 	if f.during != nil {
 		f.during(ctx)
 	}
 	if ctx.Err() != nil {
-		return 0, context.Cause(ctx)
+		return quorum.Grant{}, context.Cause(ctx)
 	}
-	return f.validity, f.err
+	return f.grant(), f.err
 }
 
 func (f *fakeLocks) Unlock(ctx context.Context, key quorum.Key, token string) error {
@@ -43,9 +47,17 @@ func (f *fakeLocks) Unlock(ctx context.Context, key quorum.Key, token string) er
 	return f.err
 }
 
-func (f *fakeLocks) Extend(_ context.Context, key quorum.Key, token string, ttl time.Duration) (time.Duration, error) {
+func (f *fakeLocks) Extend(_ context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error) {
 	f.note("extend %d/%s by %s for %v", key.DB, key.Name, token, ttl)
-	return f.validity, f.err
+	return f.grant(), f.err
+}
+
+func (f *fakeLocks) grant() quorum.Grant { return quorum.Grant{Validity: f.validity, Since: f.since} }
+
+func (*fakeLocks) Waiting() int { return 0 }
+
+func (f *fakeLocks) Withdraw(key quorum.Key, token string) {
+	f.note("withdraw %d/%s by %s", key.DB, key.Name, token)
 }
 
 func (f *fakeLocks) note(format string, args ...any) {
@@ -58,9 +70,9 @@ func (f *fakeLocks) note(format string, args ...any) {
 type bench struct {
 	*testing.T
 	table  *Table
-	client *Client
+	client *command.Client
 	locks  *fakeLocks
-	out    Reply
+	out    command.Reply
 }
 
 func newBench(t *testing.T) *bench {
@@ -78,9 +90,9 @@ func newBench(t *testing.T) *bench {
 	return &bench{T: t, table: table, client: newClient(), locks: locks}
 }
 
-func newClient() *Client {
+func newClient() *command.Client {
 	here := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6380}
-	return &Client{ID: 7, Addr: here, LocalAddr: here, Since: time.Now(), Proto: 2}
+	return &command.Client{ID: 7, Addr: here, LocalAddr: here, Since: time.Now(), Proto: 2}
 }
 
 // ask runs a command as a session does, and returns its reply.
@@ -89,16 +101,21 @@ func (b *bench) ask(words ...string) string {
 }
 
 func (b *bench) askIn(ctx context.Context, words ...string) string {
-	args := make([][]byte, len(words))
-	for i, w := range words {
-		args[i] = []byte(w)
-	}
+	args, at := syntax.Bytes(words), len(b.out.Bytes)
 	if cmd := b.table.Lookup(args[0]); cmd != nil {
-		b.table.Run(ctx, cmd, b.client, args, &b.out)
+		b.table.Run(cmd, command.Call{Ctx: ctx, Client: b.client, Args: args, Out: &b.out})
 	} else {
-		b.table.Unknown(b.client, args, &b.out)
+		b.client.Refuse(syntax.UnknownCommand(args), &b.out)
 	}
-	return string(b.out.Bytes[b.out.mark:])
+	return string(b.out.Bytes[min(at, len(b.out.Bytes)):]) // a command that waits has them sent
+}
+
+// runs runs a command as a session of a proxy without an upstream does, and gives its reply.
+func runs(ctx context.Context, table *Table, client *command.Client, words []string, out *command.Reply) string {
+	args, at, tx := syntax.Bytes(words), len(out.Bytes), &client.Transaction
+	d := table.Route(Situation{InMulti: tx.Open, Watching: tx.Watching()}, args)
+	table.Run(d.Command, command.Call{Ctx: ctx, Client: client, Args: args, Out: out})
+	return string(out.Bytes[at:])
 }
 
 // say is ask of words that are separated by blanks.

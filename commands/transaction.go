@@ -3,207 +3,189 @@ package commands
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
-	"redlock-proxy/commands/register"
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/program"
+	"redlock-proxy/commands/rights"
+	"redlock-proxy/commands/script"
+	"redlock-proxy/commands/syntax"
 )
 
-// watched are the lock keys that a client watches, with what they held then.
-type watched struct {
-	db   int
-	keys guess
-	// changed is set when the client has changed one of them itself.
-	changed bool
+// transactions are those on lock keys. They are safe for concurrent use.
+type transactions struct{ scripts *scripts }
+
+// commands are those of transactions, by name. They count their words themselves, since a wrong number
+// aborts a transaction.
+func (t transactions) commands() map[string]*command.Command {
+	all := map[string]*command.Command{}
+	for name, run := range map[string]func(command.Call){
+		"multi": multi, "exec": t.exec, "discard": discard, "watch": t.watch, "unwatch": unwatch,
+	} {
+		all[name] = &command.Command{Name: name, Arity: -1, Guarded: true, Run: run}
+	}
+	return all
 }
 
-// Watching reports whether the client watches lock keys.
-func (c *Client) Watching() bool { return len(c.watched.keys) > 0 }
-
-// Unwatch forgets the keys that it watches.
-func (c *Client) Unwatch() { c.watched = watched{} }
-
-// Watch is WATCH of lock keys: what they hold is remembered, and an EXEC that does not
-// find it again is not carried out. Unlike on a Redis, a key that others have changed
-// and changed back, or of which they have only changed the time, counts as the same.
-func (t *Table) Watch(ctx context.Context, c *Client, keys [][]byte, out *Reply) {
-	if c.Watching() && c.watched.db != c.DB {
-		out.Error("ERR WATCH of lock keys in two databases")
-		return
+// counted checks a number of words; a wrong one aborts the transaction.
+func counted(fits bool, name string, c command.Call) bool {
+	if !fits {
+		c.Client.Transaction.Abort()
+		c.Out.Error(syntax.WrongArity(name))
 	}
-	names := distinct(texts(keys))
-	done, err := t.perform(ctx, watchProgram(c.DB, names))
+	return fits
+}
+
+func multi(c command.Call) {
 	switch {
-	case err != nil:
-		out.Error(errorText(err))
+	case !counted(len(c.Args) == 1, "multi", c):
+	case c.Client.Transaction.Open:
+		c.Out.Error("ERR MULTI calls can not be nested")
+	default:
+		c.Client.Transaction.Begin()
+		c.Out.Status("OK")
+	}
+}
+
+func discard(c command.Call) {
+	switch {
+	case !counted(len(c.Args) == 1, "discard", c):
+	case !c.Client.Transaction.Open:
+		c.Out.Error("ERR DISCARD without MULTI")
+	default:
+		c.Client.Transaction.End()
+		c.Out.Status("OK")
+	}
+}
+
+func unwatch(c command.Call) {
+	if counted(len(c.Args) == 1, "unwatch", c) {
+		c.Client.Transaction.Unwatch()
+		c.Out.Status("OK")
+	}
+}
+
+// watch is WATCH of lock keys: their versions are remembered, and an EXEC that does not find them again is
+// not carried out. Unlike on a Redis, a key of which only the time was changed counts as the same, and one
+// that was absent counts as changed half a minute later.
+func (t transactions) watch(c command.Call) {
+	tx, db := &c.Client.Transaction, c.Client.DB
+	switch {
+	case !counted(len(c.Args) > 1, "watch", c):
 		return
-	case done.reply.Kind == register.Error:
-		out.Error(done.reply.Str)
+	case tx.Open:
+		c.Out.Error("ERR WATCH inside MULTI is not allowed")
+		return
+	case tx.Watching() && tx.Watched.DB != db:
+		c.Out.Error("ERR WATCH of lock keys in two databases")
 		return
 	}
-	if !c.Watching() {
-		c.watched = watched{db: c.DB, keys: guess{}}
+	names := syntax.Distinct(syntax.Strings(c.Args[1:]))
+	if why := program.TooManyKeys(len(names) + len(tx.Watched.Keys)); why != "" {
+		c.Out.Error(why)
+		return
+	}
+	looks, err := t.scripts.register.Watch(c.Ctx, t.scripts.engine.Places(db, names))
+	if err != nil {
+		c.Out.Fail(err)
+		return
+	}
+	if !tx.Watching() {
+		tx.Watched = command.Watched{DB: db, Keys: map[string]string{}}
 	}
 	for i, key := range names {
-		if _, already := c.watched.keys[key]; !already {
-			c.watched.keys[key] = entryOf(done.reply.Elems[i])
+		if _, already := tx.Watched.Keys[key]; !already {
+			tx.Watched.Keys[key] = looks[i].Version
 		}
 	}
-	out.Status("OK")
-}
-
-// watchProgram replies with what keys hold, as MGET would.
-func watchProgram(db int, keys []string) *program {
-	return &program{db: db, keys: keys, run: func(_ context.Context, s *register.Space) (register.Reply, [][]string, error) {
-		held := make([]register.Reply, len(keys))
-		for i, key := range keys {
-			value, present, err := s.Holds(key)
-			if err != nil {
-				return register.Reply{}, nil, err
-			}
-			if present {
-				held[i] = register.Text(value)
-			}
-		}
-		return register.List(held...), nil, nil
-	}}
-}
-
-// entryOf is a key that is watched, from a reply to GET.
-func entryOf(r register.Reply) register.Entry {
-	return register.Entry{Present: r.Kind == register.Bulk, Value: r.Str, Left: register.Unknown}
-}
-
-// Transaction is what a client has queued behind its MULTI. The zero value is an
-// empty one.
-type Transaction struct {
-	queued  [][]string
-	size    int
-	aborted bool
+	c.Out.Status("OK")
 }
 
 // maxQueued bounds the bytes of a transaction's commands.
 const maxQueued = 1 << 20
 
-// Queue adds a command on lock keys to a transaction and answers QUEUED. After an
-// error, EXEC answers EXECABORT.
-func (t *Table) Queue(_ *Client, tx *Transaction, words [][]byte, out *Reply) {
-	if failed := t.queueFailure(tx, words); failed != "" {
-		tx.aborted = true
-		out.Error(failed)
+// queue adds a command on lock keys to a transaction and answers QUEUED. After an error, EXEC answers
+// EXECABORT.
+func (t transactions) queue(c command.Call) {
+	tx := &c.Client.Transaction
+	if failed := queueFailure(tx, c.Args); failed != "" {
+		tx.Abort()
+		c.Out.Error(failed)
 		return
 	}
-	tx.queued = append(tx.queued, texts(words))
-	for _, w := range words {
-		tx.size += len(w)
+	tx.Queued = append(tx.Queued, syntax.Strings(c.Args))
+	for _, w := range c.Args {
+		tx.Size += len(w)
 	}
-	out.Status("QUEUED")
+	c.Out.Status("QUEUED")
 }
 
-func (t *Table) queueFailure(tx *Transaction, words [][]byte) string {
-	name := lower(words[0])
+func queueFailure(tx *command.Transaction, words [][]byte) string {
+	name := syntax.Lower(words[0])
 	switch {
-	case register.Supported(name) && !register.Fits(name, len(words)), isScript(name) && len(words) < 3:
-		return wrongArity(name)
-	case !register.Supported(name) && !isScript(name):
-		return fmt.Sprintf("ERR '%s' cannot be part of a transaction on lock keys", shown(words[0]))
-	case tx.size > maxQueued:
+	case keyspace.Supported(name) && !keyspace.Fits(name, len(words)), script.IsEval(name) && len(words) < 3:
+		return syntax.WrongArity(name)
+	case !keyspace.Supported(name) && !script.IsEval(name):
+		return fmt.Sprintf("ERR '%s' cannot be part of a transaction on lock keys", syntax.Shown(words[0]))
+	case tx.Size > maxQueued:
 		return fmt.Sprintf("ERR a transaction on lock keys is limited to %d bytes", maxQueued)
 	}
 	return ""
 }
 
-// Exec is EXEC: all that was queued, made as one edit under the condition that the
-// watched keys hold what they held. Whatever comes of it, nothing is watched any more.
-func (t *Table) Exec(ctx context.Context, c *Client, tx *Transaction, out *Reply) {
-	w := c.watched
-	c.Unwatch()
-	switch {
-	case tx.aborted:
-		out.Error("EXECABORT Transaction discarded because of previous errors.")
-		return
-	case len(w.keys) > 0 && w.db != c.DB:
-		out.Error("EXECABORT Transaction discarded because of: the watched lock keys are in another database")
-		return
-	case w.changed:
-		out.NullArray()
+// exec is EXEC: all that was queued, made as one edit under the condition that the watched keys hold what
+// they held. Whatever comes of it, nothing is watched any more.
+func (t transactions) exec(c command.Call) {
+	tx := c.Client.Transaction
+	if len(c.Args) == 1 && !tx.Open {
+		c.Out.Error("ERR EXEC without MULTI")
 		return
 	}
-	parts := make([]*program, len(tx.queued))
-	for i, words := range tx.queued {
-		part, err := t.part(ctx, c, words)
+	c.Client.Transaction.End()
+	switch w := tx.Watched; {
+	case len(c.Args) != 1:
+		c.Out.Error("EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command")
+	case tx.Aborted:
+		c.Out.Error("EXECABORT Transaction discarded because of previous errors.")
+	case len(w.Keys) > 0 && w.DB != c.Client.DB:
+		c.Out.Error("EXECABORT Transaction discarded because of: the watched lock keys are in another database")
+	case w.Changed:
+		c.Out.NullArray()
+	default:
+		t.run(c, tx)
+	}
+}
+
+// run runs what was queued as one program. The scripts of a transaction share an allowance.
+func (t transactions) run(c command.Call, tx command.Transaction) {
+	known := c.Client.Rights()
+	parts, allowance := make([]program.Program, len(tx.Queued)), &script.Allowance{}
+	for i, words := range tx.Queued {
+		if refused := c.Client.Refusal(c.Ctx, rights.Questions(words)); refused != "" {
+			c.Out.Error("EXECABORT Transaction discarded because of: " + refused)
+			return
+		}
+		part, err := t.part(c.Ctx, c.Client, known, words, allowance)
 		if err != nil {
-			out.Error(errorText(err))
+			c.Out.Fail(err)
 			return
 		}
 		parts[i] = part
 	}
-	t.carry(ctx, c, execProgram(c.DB, w.keys, parts), out)
+	t.scripts.carry(c, program.Sequence(c.Client.DB, known, tx.Watched.Keys, parts))
 }
 
 // part is a queued command as a program.
-func (t *Table) part(ctx context.Context, c *Client, words []string) (*program, error) {
-	if !isScript(lower([]byte(words[0]))) {
-		return commandProgram(c, words), nil
+func (t transactions) part(ctx context.Context, client *command.Client, known *rights.Known, words []string, allowance *script.Allowance) (program.Program, error) {
+	if !script.IsEval(syntax.Lower(words[0])) {
+		return t.scripts.commandProgram(client, words), nil
 	}
-	inv, failed, err := t.invocation(ctx, words)
+	inv, failed, err := t.scripts.invocation(ctx, words)
 	switch {
 	case err != nil:
-		return nil, err
+		return program.Program{}, err
 	case failed != "":
-		return &program{run: func(context.Context, *register.Space) (register.Reply, [][]string, error) {
-			return register.Fail(failed), nil, nil
-		}}, nil
+		return program.Failed(failed), nil
 	}
-	return t.scriptProgram(c, inv), nil
-}
-
-// execProgram is a transaction as a program.
-func execProgram(db int, watched guess, parts []*program) *program {
-	watchedKeys := slices.Sorted(maps.Keys(watched))
-	p := &program{db: db, keys: slices.Clone(watchedKeys)}
-	likely := maps.Clone(watched)
-	if likely == nil {
-		likely = guess{}
-	}
-	for _, part := range parts {
-		p.keys = append(p.keys, part.keys...)
-		if len(part.guesses) > 0 {
-			likely.add(part.guesses[0])
-		}
-	}
-	p.keys, p.guesses = distinct(p.keys), []guess{likely}
-	p.run = func(ctx context.Context, s *register.Space) (register.Reply, [][]string, error) {
-		for _, key := range watchedKeys {
-			value, present, err := s.Holds(key)
-			if was := watched[key]; err != nil || present != was.Present || present && value != was.Value {
-				return register.Reply{Kind: register.NilArray}, nil, err
-			}
-		}
-		return runAll(ctx, parts, s)
-	}
-	return p
-}
-
-// runAll runs programs one behind the other.
-func runAll(ctx context.Context, parts []*program, s *register.Space) (register.Reply, [][]string, error) {
-	replies := make([]register.Reply, len(parts))
-	var asides [][]string
-	for i, part := range parts {
-		reply, more, err := part.run(ctx, s)
-		if err != nil {
-			return register.Reply{}, nil, err
-		}
-		replies[i], asides = reply, append(asides, more...)
-	}
-	return register.List(replies...), asides, nil
-}
-
-// add takes over what another guess says of other keys.
-func (g guess) add(other guess) {
-	for key, e := range other {
-		if _, known := g[key]; !known {
-			g[key] = e
-		}
-	}
+	return t.scripts.program(client, known, inv, allowance), nil
 }

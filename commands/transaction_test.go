@@ -1,60 +1,78 @@
 package commands
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
+
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/program/fake"
+	"redlock-proxy/commands/syntax"
+	"redlock-proxy/quorum"
 )
+
+// queue adds a command to the client's transaction, and gives the reply.
+func (b *registerBench) queue(words ...string) string {
+	at := len(b.out.Bytes)
+	transactions{b.table.router.scripts}.queue(command.Call{Ctx: b.Context(), Client: b.client, Args: syntax.Bytes(words), Out: &b.out})
+	return string(b.out.Bytes[at:])
+}
+
+// exec is EXEC.
+func (b *registerBench) exec() string {
+	return runs(b.Context(), b.table, b.client, []string{"EXEC"}, &b.out)
+}
 
 // transact queues commands, separated by "; ", and gives EXEC's reply.
 func (b *registerBench) transact(lines string) string {
 	b.Helper()
-	tx := &Transaction{}
+	b.client.Transaction.Begin()
 	if lines != "" {
 		for line := range strings.SplitSeq(lines, "; ") {
-			b.table.Queue(b.client, tx, wordBytes(strings.Split(line, " ")), &b.out)
+			b.queue(strings.Split(line, " ")...)
 		}
 	}
-	at := len(b.out.Bytes)
-	b.table.Exec(b.Context(), b.client, tx, &b.out)
-	return oneLine(b.T, string(b.out.Bytes[at:]))
+	return oneLine(b.T, b.exec())
 }
 
 func (b *registerBench) watch(keys ...string) {
 	b.Helper()
-	at := len(b.out.Bytes)
-	b.table.Watch(b.Context(), b.client, wordBytes(keys), &b.out)
-	if got := string(b.out.Bytes[at:]); got != "+OK\r\n" {
+	if got := runs(b.Context(), b.table, b.client, append([]string{"WATCH"}, keys...), &b.out); got != "+OK\r\n" {
 		b.Errorf("WATCH %v: %q", keys, got)
 	}
 }
 
-// The release and the extension of StackExchange.Redis and redis-py 2: one round trip
-// for the EXEC.
+// The release and the extension of StackExchange.Redis and redis-py 2: they are made by
+// ballot, under the condition of the version that was watched.
 func TestWatchedRelease(t *testing.T) {
+	const together = "ERR lock keys 'k2' and 'k' cannot be changed together: only taking, extending or removing several is done by one command"
 	for commands, want := range map[string]struct{ reply, round, left string }{
-		"DEL k":                  {"[1]", "edit 0/k me→.", "."},
-		"PEXPIRE k 900":          {"[1]", "edit 0/k me→me:900", "me:900"},
-		"SET k you PX 800":       {"[OK]", "edit 0/k me→you:800", "you:800"},
-		"DEL k; SETNX k you":     {"[1 1]", "edit 0/k me→you", "you"},
-		"GET k; DEL k; EXISTS k": {`["me" 1 0]`, "edit 0/k me→.", "."},
+		"DEL k":                  {"[1]", "read 0/k|update 0/k", "."},
+		"PEXPIRE k 900":          {"[1]", "read 0/k|update 0/k", "me:900"},
+		"PEXPIRE k 300":          {"[1]", "read 0/k|update 0/k", "me:300"},
+		"SET k you PX 800":       {"[OK]", "update 0/k", "you:800"},
+		"DEL k; SETNX k you":     {"[1 1]", "read 0/k|update 0/k", "you"},
+		"GET k; DEL k; EXISTS k": {`["me" 1 0]`, "read 0/k|update 0/k", "."},
 		"GET k":                  {`["me"]`, "read 0/k", "me:500"},
-		"PTTL k; DEL k":          {"[500 1]", "read 0/k|edit 0/k me→.", "."},
-		"SET k2 x; DEL k":        {"[OK 1]", "read 0/k 0/k2|edit 0/k me→., 0/k2 .→x", "."},
-		"INCR k; DEL k":          {"[ERR value is not an integer or out of range 1]", "edit 0/k me→.", "."},
+		"PTTL k; DEL k":          {"[500 1]", "read 0/k|update 0/k", "."},
+		"SET k2 x; DEL k":        {together, "read 0/k 0/k2", "me:500"},
+		"SET k2 x":               {together, "read 0/k 0/k2", "me:500"},
+		"INCR k; DEL k":          {"[ERR value is not an integer or out of range 1]", "update 0/k", "."},
 		"":                       {"[]", "read 0/k", "me:500"},
 	} {
 		t.Run(commands, func(t *testing.T) {
 			b := newRegisterBench(t)
-			b.masters.all("k", "me", 500)
+			b.masters.Put("k", "me", 500)
 			b.watch("k")
 			b.does("GET k", `"me"`)
-			b.masters.rounds = nil
+			b.masters.Rounds = nil
 			if got := b.transact(commands); got != want.reply {
 				t.Errorf("%s, want %s", got, want.reply)
 			}
 			b.asked(strings.Split(want.round, "|")...)
 			b.holding("k", want.left)
-			if b.client.Watching() {
+			if b.client.Transaction.Watching() {
 				t.Error("the key is still watched")
 			}
 		})
@@ -68,9 +86,9 @@ func TestWatchedKeyChanged(t *testing.T) {
 		for _, proto := range []int{2, 3} {
 			b := newRegisterBench(t)
 			b.client.Proto, b.out.Proto = proto, proto
-			b.masters.all("k", "me", 500)
+			b.masters.Put("k", "me", 500)
 			b.watch("k")
-			b.masters.all("k", "other", 500)
+			b.masters.Put("k", "other", 500)
 			at := len(b.out.Bytes)
 			if got := b.transact(commands); got != "(nil)" {
 				t.Errorf("%q: %s", commands, got)
@@ -85,6 +103,68 @@ func TestWatchedKeyChanged(t *testing.T) {
 	}
 }
 
+// A key that has had another value since has changed, also if it holds the same one again;
+// one that only got another time has not, nor has one that was absent and is so again.
+func TestWatchedVersion(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		held      bool
+		meanwhile func(*fake.Register)
+		aborts    bool
+	}{
+		{"replaced and put back", true, func(f *fake.Register) { f.Put("k", "other", 500); f.Put("k", "me", 500) }, true},
+		{"removed and taken again", true, func(f *fake.Register) { f.Remove("k"); f.Put("k", "me", 500) }, true},
+		{"removed", true, func(f *fake.Register) { f.Remove("k") }, true},
+		{"taken and given back", false, func(f *fake.Register) { f.Put("k", "other", 500); f.Remove("k") }, false},
+		{"taken", false, func(f *fake.Register) { f.Put("k", "other", 500) }, true},
+		{"extended", true, func(f *fake.Register) {
+			_, _ = f.Extend(context.Background(), quorum.Key{Name: "k"}, "me", time.Minute)
+		}, false},
+	} {
+		for _, when := range []string{"before EXEC", "within it"} {
+			for _, line := range []string{"SET k new", "DEL k", "PEXPIRE k 9000"} {
+				b := newRegisterBench(t)
+				if test.held {
+					b.masters.Put("k", "me", 500)
+				}
+				b.watch("k")
+				if when == "before EXEC" {
+					test.meanwhile(b.masters)
+				} else {
+					b.masters.Meanwhile = func() { test.meanwhile(b.masters) }
+				}
+				got := b.transact(line)
+				if b.masters.Meanwhile != nil {
+					continue // it was no matter of a ballot
+				}
+				if aborted := got == "(nil)"; aborted != test.aborts {
+					t.Errorf("%s, %s, %s: %s", test.name, when, line, got)
+				}
+			}
+		}
+	}
+}
+
+// A change under the condition of two versions is refused, for no vote is about two keys.
+func TestWatchedSeveralKeys(t *testing.T) {
+	for _, lines := range []string{"DEL k1 k2", "DEL k1; DEL k2", "DEL k1", "SET k1 x", "PEXPIRE k1 900; PEXPIRE k2 900"} {
+		b := newRegisterBench(t)
+		b.masters.Put("k1", "me", 500)
+		b.masters.Put("k2", "me", 500)
+		b.watch("k1", "k2")
+		if got := b.transact(lines); !strings.Contains(got, "cannot be changed together") {
+			t.Errorf("%s: %s", lines, got)
+		}
+		b.holding("k1", "me:500")
+		b.holding("k2", "me:500")
+	}
+	b := newRegisterBench(t)
+	b.watch("k1", "k2")
+	if got := b.transact("MSETNX k1 a k2 b"); got != "[1]" {
+		t.Error(got)
+	}
+}
+
 func TestWatchedAbsentKey(t *testing.T) {
 	b := newRegisterBench(t)
 	b.watch("k")
@@ -93,7 +173,7 @@ func TestWatchedAbsentKey(t *testing.T) {
 	}
 	b.holding("k", "me:500")
 	b.watch("k2")
-	b.masters.all("k2", "other", 500)
+	b.masters.Put("k2", "other", 500)
 	if got := b.transact("SET k2 me PX 500"); got != "(nil)" {
 		t.Error(got)
 	}
@@ -103,14 +183,14 @@ func TestWatchedAbsentKey(t *testing.T) {
 func TestWatchTwice(t *testing.T) {
 	b := newRegisterBench(t)
 	b.watch("k")
-	b.masters.all("k", "other", 500)
+	b.masters.Put("k", "other", 500)
 	b.watch("k", "k2")
 	if got := b.transact("DEL k"); got != "(nil)" {
 		t.Error(got)
 	}
 	b.watch("k")
-	b.masters.all("k", "more", 500)
-	b.client.Unwatch()
+	b.masters.Put("k", "more", 500)
+	b.client.Transaction.Unwatch()
 	if got := b.transact("DEL k"); got != "[1]" {
 		t.Error(got)
 	}
@@ -121,7 +201,7 @@ func TestTransactionWithoutWatch(t *testing.T) {
 	if got := b.transact("SETNX k me; EXPIRE k 10"); got != "[1 1]" {
 		t.Error(got)
 	}
-	b.asked("edit 0/k .→me:10000")
+	b.asked("take 0/k me:10000")
 	if got := b.transact("SETNX k you; EXPIRE k 20"); got != "[0 1]" {
 		t.Error(got)
 	}
@@ -141,18 +221,15 @@ func TestQueueErrors(t *testing.T) {
 		"SET k v PX": "+QUEUED\r\n", // known only when it runs
 	} {
 		b := newRegisterBench(t)
-		tx := &Transaction{}
-		b.table.Queue(b.client, tx, wordBytes(strings.Split(line, " ")), &b.out)
-		if got := string(b.out.Bytes); got != want {
+		b.client.Transaction.Begin()
+		if got := b.queue(strings.Split(line, " ")...); got != want {
 			t.Errorf("%s: %q, want %q", line, got, want)
 		}
-		b.out.Delivered()
-		b.table.Exec(t.Context(), b.client, tx, &b.out)
 		exec := "-EXECABORT Transaction discarded because of previous errors.\r\n"
 		if want == "+QUEUED\r\n" {
 			exec = "*1\r\n-ERR syntax error\r\n"
 		}
-		if got := string(b.out.Bytes); got != exec {
+		if got := b.exec(); got != exec {
 			t.Errorf("%s; EXEC: %q, want %q", line, got, exec)
 		}
 	}
@@ -160,12 +237,9 @@ func TestQueueErrors(t *testing.T) {
 
 func TestTransactionIsBounded(t *testing.T) {
 	b := newRegisterBench(t)
-	tx := &Transaction{}
 	big := []string{"SET", "k", strings.Repeat("x", maxQueued)}
-	b.table.Queue(b.client, tx, wordBytes(big), &b.out)
-	b.out.Delivered()
-	b.table.Queue(b.client, tx, wordBytes(big), &b.out)
-	if got, want := string(b.out.Bytes), "-ERR a transaction on lock keys is limited to 1048576 bytes\r\n"; got != want {
+	b.queue(big...)
+	if got, want := b.queue(big...), "-ERR a transaction on lock keys is limited to 1048576 bytes\r\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -177,7 +251,7 @@ func TestWatchInAnotherDatabase(t *testing.T) {
 	if got := b.transact("DEL k"); got != "EXECABORT Transaction discarded because of: the watched lock keys are in another database" {
 		t.Error(got)
 	}
-	if b.client.Watching() {
+	if b.client.Transaction.Watching() {
 		t.Error("the key is still watched")
 	}
 }
@@ -185,7 +259,7 @@ func TestWatchInAnotherDatabase(t *testing.T) {
 func TestTransactionNoQuorum(t *testing.T) {
 	b := newRegisterBench(t)
 	b.watch("k")
-	b.masters.down = [5]bool{true, true, true}
+	b.masters.Fails = fake.ErrTooFew()
 	if got := b.transact("SET k me PX 500"); !strings.HasPrefix(got, "NOQUORUM ") {
 		t.Error(got)
 	}
@@ -195,7 +269,7 @@ func TestTransactionNoQuorum(t *testing.T) {
 func TestWatchedKeyChangedByItsOwn(t *testing.T) {
 	for _, line := range []string{"PEXPIRE k 900", "SETNX k2 x", "DEL k", "SET k me", "SET k2 x NX GET"} {
 		b := newRegisterBench(t)
-		b.masters.all("k", "me", 500)
+		b.masters.Put("k", "me", 500)
 		b.watch("k", "k2")
 		b.run(strings.Split(line, " ")...)
 		if got := b.transact("GET k"); got != "(nil)" {

@@ -1,0 +1,128 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"redlock-proxy/commands/rights"
+)
+
+// Client is what a command may know and change of the connection it came from.
+// It belongs to the goroutine that runs its commands.
+type Client struct {
+	// ID is its number, ascending from 1.
+	ID int64
+	// Addr and LocalAddr are the two ends of its connection.
+	Addr, LocalAddr net.Addr
+	// Since is when it connected.
+	Since time.Time
+	// Proto is the protocol it speaks: 2 or 3.
+	Proto int
+	// DB is the number of the database it has selected.
+	DB int
+	// Name, LibName and LibVer are what it calls itself.
+	Name, LibName, LibVer string
+	// Closing is set when the connection is to be closed after the reply.
+	Closing bool
+
+	// Watch watches for the client to leave, and ends ctx if it does, until stop is
+	// called. A command calls it before it waits. It may be nil.
+	Watch func(ctx context.Context) (watched context.Context, stop func())
+	// Ask sends the command that is being run to the upstream and gives its whole
+	// reply. It is nil for a proxy without an upstream.
+	Ask func(ctx context.Context) ([]byte, error)
+	// Upstream is the client's own connection to the upstream. It is nil for a proxy
+	// without one: then every client may do everything.
+	Upstream rights.Upstream
+	// Unrestricted is set while it is known that the client may do everything at the
+	// upstream, so that nothing must be asked.
+	Unrestricted bool
+
+	// Transaction is what it has begun on lock keys, and what it watches there.
+	Transaction Transaction
+
+	silence silence
+}
+
+// silence is CLIENT REPLY's mode.
+type silence int
+
+const (
+	replyOn silence = iota
+	replyOff
+	replySkip     // the next command is not answered
+	replySkipping // this one is not
+)
+
+// WatchFor is Watch, or nothing.
+func (c *Client) WatchFor(ctx context.Context) (context.Context, func()) {
+	if c.Watch == nil {
+		return ctx, func() {}
+	}
+	return c.Watch(ctx)
+}
+
+// Rights are what is known of the client's.
+func (c *Client) Rights() *rights.Known { return rights.Of(c.Upstream, c.Unrestricted) }
+
+// Refusal is the error reply for the first of the questions that is refused or cannot be asked; empty
+// where all is granted.
+func (c *Client) Refusal(ctx context.Context, questions [][]string) string {
+	if len(questions) == 0 || c.Unrestricted || c.Upstream == nil {
+		return ""
+	}
+	return rights.Check(ctx, c.Upstream, questions)
+}
+
+// Reset puts back what RESET does.
+func (c *Client) Reset() {
+	c.Proto, c.DB, c.Name = 2, 0, ""
+	c.Transaction = Transaction{}
+	if c.silence != replySkipping { // which is about this very reply
+		c.silence = replyOn
+	}
+}
+
+// Silence is CLIENT REPLY with a mode in lower case. It reports false for one that there is not.
+func (c *Client) Silence(mode string) bool {
+	switch {
+	case mode == "on":
+		c.silence = replyOn
+	case mode == "off":
+		c.silence = replyOff
+	case mode != "skip":
+		return false
+	case c.silence != replyOff:
+		c.silence = replySkip
+	}
+	return true
+}
+
+// Refuse answers a command with an error that begins with its upper-case code.
+func (c *Client) Refuse(text string, out *Reply) {
+	c.Answer(out, func() { out.Error(text) })
+}
+
+// Answer has a command answered. Where CLIENT REPLY has silenced the client, nothing is written.
+func (c *Client) Answer(out *Reply, run func()) {
+	out.begin(c.Proto)
+	run()
+	switch c.silence {
+	case replyOff, replySkipping:
+		out.takeBack()
+	}
+	switch c.silence {
+	case replySkip:
+		c.silence = replySkipping
+	case replySkipping:
+		c.silence = replyOn
+	}
+}
+
+// Describe is the client's line in CLIENT LIST.
+func (c *Client) Describe() string {
+	return fmt.Sprintf("id=%d addr=%v laddr=%v name=%s age=%d db=%d resp=%d lib-name=%s lib-ver=%s\n",
+		c.ID, c.Addr, c.LocalAddr, c.Name, int(time.Since(c.Since).Seconds()), c.DB, c.Proto, c.LibName, c.LibVer)
+}

@@ -1,0 +1,48 @@
+package command
+
+import (
+	"context"
+
+	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/spec"
+)
+
+// Call is a command that a client has sent.
+type Call struct {
+	// Ctx ends when the client's session does.
+	Ctx    context.Context
+	Client *Client
+	// Args are all its words, the name included.
+	Args [][]byte
+	// Out takes the reply.
+	Out *Reply
+}
+
+// Command is one that the proxy answers itself.
+type Command struct {
+	// Name is in lower case.
+	Name string
+	// Arity counts the words, the name included; negative: at least so many.
+	Arity int
+	// Guarded is set where a login is needed, at an upstream that demands one.
+	Guarded bool
+	// Asks is set where the answer is made of the upstream's.
+	Asks bool
+	// Harmless is set where it only says why something cannot be done: no right is needed for that.
+	Harmless bool
+	// Run answers a call of so many words.
+	Run func(Call)
+	// Docs are what COMMAND says of it.
+	Docs Docs
+}
+
+// OfRedis is a command that Redis has, too, with the arity that it has there.
+func OfRedis(name string, run func(Call), docs Docs) *Command {
+	return &Command{Name: name, Arity: spec.Find([]byte(name)).Arity, Run: run, Docs: docs}
+}
+
+// IsOurs reports whether the upstream does not know the command.
+func (c *Command) IsOurs() bool { return c.Docs.Group == OwnGroup }
+
+// Places are where the keys of a call of so many words stand.
+func (c *Command) Places(words int) keys.Places { return keys.Places{c.Docs.Span().Within(words)} }

@@ -1,0 +1,119 @@
+package command
+
+import "redlock-proxy/commands/keys"
+
+// OwnGroup is the group of the proxy's own commands, by Redis' name for commands that Redis does not
+// have.
+const OwnGroup = "module"
+
+// Docs are what COMMAND DOCS and COMMAND INFO say of a command.
+type Docs struct {
+	Group, Summary, Since, Complexity string
+	Args                              []Argument
+	// Keyed commands have a key as their first argument.
+	Keyed bool
+	// Keys are where the keys of an ordinary command stand; Reads is set where it changes none.
+	Keys  keys.Span
+	Reads bool
+}
+
+// DocsOf are those of a command without keys.
+func DocsOf(group, summary, since string, args ...Argument) Docs {
+	return Docs{Group: group, Summary: summary, Since: since, Complexity: "O(1)", Args: args}
+}
+
+// Argument is one of a command's arguments, as COMMAND DOCS describes it.
+type Argument struct {
+	name, kind string // kind: key, string, integer, oneof …
+	token      string // the word in front of it
+	optional   bool
+	options    []Argument // of a oneof
+}
+
+// Key is the argument that is a command's key.
+func Key() Argument { return Argument{name: "key", kind: "key"} }
+
+// Text is an argument that may be any text.
+func Text(name string) Argument { return Argument{name: name, kind: "string"} }
+
+// Integer is an argument that must be a number.
+func Integer(name string) Argument { return Argument{name: name, kind: "integer"} }
+
+// After is a number after a word of its own.
+func After(token, name string) Argument {
+	return Argument{name: name, kind: "integer", token: token}
+}
+
+// OneOf is one of several arguments.
+func OneOf(name string, options ...Argument) Argument {
+	return Argument{name: name, kind: "oneof", options: options}
+}
+
+// Optional is an argument that may be left out.
+func Optional(a Argument) Argument {
+	a.optional = true
+	return a
+}
+
+// Write appends the map that COMMAND DOCS has for a command.
+func (d Docs) Write(out *Reply) {
+	fields := [][2]string{{"summary", d.Summary}, {"since", d.Since}, {"group", d.Group}, {"complexity", d.Complexity}}
+	n := len(fields)
+	if len(d.Args) > 0 {
+		n++
+	}
+	out.Map(n)
+	for _, f := range fields {
+		out.Bulk(f[0])
+		out.Bulk(f[1])
+	}
+	if len(d.Args) > 0 {
+		out.Bulk("arguments")
+		writeArguments(d.Args, out)
+	}
+}
+
+func writeArguments(args []Argument, out *Reply) {
+	out.Array(len(args))
+	for _, a := range args {
+		a.write(out)
+	}
+}
+
+func (a Argument) write(out *Reply) {
+	fields := [][2]string{{"name", a.name}, {"type", a.kind}}
+	if len(a.options) == 0 {
+		fields = append(fields, [2]string{"display_text", a.name})
+	}
+	if a.token != "" {
+		fields = append(fields, [2]string{"token", a.token})
+	}
+	n := len(fields)
+	if a.optional {
+		n++
+	}
+	if len(a.options) > 0 {
+		n++
+	}
+	if a.kind == "key" {
+		n++
+	}
+	out.Map(n)
+	for _, f := range fields {
+		out.Bulk(f[0])
+		out.Bulk(f[1])
+	}
+	if a.kind == "key" {
+		out.Bulk("key_spec_index")
+		out.Int(0)
+	}
+	if a.optional {
+		out.Bulk("flags")
+		out.Set(1)
+		out.Status("optional")
+	}
+	if len(a.options) > 0 {
+		out.Bulk("arguments")
+		writeArguments(a.options, out)
+	}
+}

@@ -1,0 +1,102 @@
+package command
+
+import "redlock-proxy/commands/keys"
+
+// WriteInfo appends the ten elements that COMMAND has for a command since
+// Redis 7.
+func (cmd *Command) WriteInfo(out *Reply) {
+	at := cmd.Docs.Span()
+	out.Array(10)
+	out.Bulk(cmd.Name)
+	out.Int(int64(cmd.Arity))
+	out.Set(1)
+	out.Status(cmd.flag())
+	out.Int(int64(at.First))
+	out.Int(int64(at.Last))
+	out.Int(int64(at.Step))
+	out.Set(1)
+	out.Status(cmd.Category())
+	out.Set(0) // tips
+	cmd.writeKeySpecs(out)
+	out.Set(0) // subcommands; Redis has an array only where there are some
+}
+
+// Span is where the keys stand.
+func (d Docs) Span() keys.Span {
+	if d.Keyed {
+		return keys.One(1)
+	}
+	return d.Keys
+}
+
+// flag is the first of the command's flags.
+func (cmd *Command) flag() string {
+	switch {
+	case cmd.Docs.Span() == keys.Span{}:
+		return "loading"
+	case cmd.Docs.Reads:
+		return "readonly"
+	default:
+		return "write"
+	}
+}
+
+// Category is the command's category in Redis' ACL.
+func (cmd *Command) Category() string {
+	switch {
+	case cmd.Docs.Group == "scripting":
+		return "@scripting"
+	case cmd.Docs.Span() == keys.Span{}:
+		return "@connection"
+	case cmd.Docs.Reads:
+		return "@read"
+	default:
+		return "@write"
+	}
+}
+
+// WriteKeyFlags says what is done with a key.
+func (cmd *Command) WriteKeyFlags(out *Reply) {
+	out.Set(2)
+	if cmd.Docs.Reads {
+		out.Status("RO")
+		out.Status("access")
+		return
+	}
+	out.Status("RW")
+	out.Status("update")
+}
+
+// writeKeySpecs says where the keys stand, from index 1 on, and what is done with
+// them.
+func (cmd *Command) writeKeySpecs(out *Reply) {
+	at := cmd.Docs.Span()
+	if at == (keys.Span{}) {
+		out.Set(0)
+		return
+	}
+	out.Set(1)
+	out.Map(3)
+	out.Bulk("flags")
+	cmd.WriteKeyFlags(out)
+	out.Bulk("begin_search")
+	out.Map(2)
+	out.Bulk("type")
+	out.Bulk("index")
+	out.Bulk("spec")
+	out.Map(1)
+	out.Bulk("index")
+	out.Int(1)
+	out.Bulk("find_keys")
+	out.Map(2)
+	out.Bulk("type")
+	out.Bulk("range")
+	out.Bulk("spec")
+	out.Map(3)
+	out.Bulk("lastkey")
+	out.Int(int64(min(0, at.Last))) // counted from the first one, or from the end
+	out.Bulk("keystep")
+	out.Int(int64(at.Step))
+	out.Bulk("limit")
+	out.Int(0)
+}

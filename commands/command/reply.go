@@ -1,0 +1,164 @@
+package command
+
+import (
+	"errors"
+	"strings"
+
+	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/syntax"
+	"redlock-proxy/quorum"
+	"redlock-proxy/resp"
+)
+
+// Reply collects replies in RESP2 or, where Proto is 3, RESP3.
+type Reply struct {
+	// Proto is the protocol that the client speaks: 2 or 3.
+	Proto int
+	// Bytes is what has been written.
+	Bytes []byte
+
+	mark        int // where the reply to the current command begins
+	undelivered []func()
+}
+
+// begin begins the reply to a command.
+func (r *Reply) begin(proto int) { r.Proto, r.mark = proto, len(r.Bytes) }
+
+// takeBack removes what is left here of the reply to the current command.
+func (r *Reply) takeBack() { r.Bytes = r.Bytes[:r.mark] }
+
+// Raw appends bytes that are a reply already.
+func (r *Reply) Raw(b []byte) { r.Bytes = append(r.Bytes, b...) }
+
+// Int appends an integer.
+func (r *Reply) Int(n int64) { r.Bytes = resp.AppendHeader(r.Bytes, resp.Int, n) }
+
+// Bulk appends a bulk string.
+func (r *Reply) Bulk(s string) { r.Bytes = resp.AppendBulk(r.Bytes, s) }
+
+// Text appends a text for people: in RESP3 a verbatim string, else a bulk string.
+func (r *Reply) Text(s string) {
+	if r.Proto != 3 {
+		r.Bulk(s)
+		return
+	}
+	at := len(r.Bytes)
+	r.Bulk("txt:" + s)
+	r.Bytes[at] = '='
+}
+
+// Status appends a simple string. Line ends in it become blanks.
+func (r *Reply) Status(s string) {
+	r.Bytes = resp.AppendLine(r.Bytes, resp.Status, syntax.OneLine(s))
+}
+
+// Error appends an error; text begins with its upper-case code. Line ends and zero bytes
+// in it become blanks.
+func (r *Reply) Error(text string) {
+	r.Bytes = resp.AppendLine(r.Bytes, resp.Failed, zeroBytes.Replace(syntax.OneLine(text)))
+}
+
+var zeroBytes = strings.NewReplacer("\x00", " ")
+
+// Null appends the null of the protocol: _ in RESP3, a null bulk in RESP2.
+func (r *Reply) Null() {
+	if r.Proto == 3 {
+		r.Bytes = append(r.Bytes, "_\r\n"...)
+		return
+	}
+	r.Bytes = resp.AppendHeader(r.Bytes, resp.Bulk, -1)
+}
+
+// NullArray appends the null of an array: _ in RESP3, a null array in RESP2.
+func (r *Reply) NullArray() {
+	if r.Proto == 3 {
+		r.Null()
+		return
+	}
+	r.Bytes = resp.AppendHeader(r.Bytes, resp.Array, -1)
+}
+
+// Array begins an array of n elements.
+func (r *Reply) Array(n int) { r.Bytes = resp.AppendArray(r.Bytes, n) }
+
+// Map begins a map of n pairs: in RESP2 an array of 2n elements.
+func (r *Reply) Map(n int) { r.header('%', n, 2*n) }
+
+// Set begins a set of n elements: in RESP2 an array.
+func (r *Reply) Set(n int) { r.header('~', n, n) }
+
+func (r *Reply) header(resp3 resp.Kind, n, flat int) {
+	if r.Proto != 3 {
+		r.Array(flat)
+		return
+	}
+	r.Bytes = resp.AppendHeader(r.Bytes, resp3, int64(n))
+}
+
+// Strings appends an array of bulk strings.
+func (r *Reply) Strings(all []string) {
+	r.Array(len(all))
+	for _, s := range all {
+		r.Bulk(s)
+	}
+}
+
+// Statuses appends an array of simple strings.
+func (r *Reply) Statuses(all []string) {
+	r.Array(len(all))
+	for _, s := range all {
+		r.Status(s)
+	}
+}
+
+// IfUndelivered has undo called should the replies so far never reach the
+// client's socket.
+func (r *Reply) IfUndelivered(undo func()) { r.undelivered = append(r.undelivered, undo) }
+
+// Delivered empties the reply: its bytes are on their way.
+func (r *Reply) Delivered() {
+	r.Bytes, r.mark = r.Bytes[:0], 0
+	r.undelivered = r.undelivered[:0]
+}
+
+// Undelivered runs what IfUndelivered was given, and empties the reply.
+func (r *Reply) Undelivered() {
+	for _, undo := range r.undelivered {
+		undo()
+	}
+	r.Delivered()
+}
+
+// Value appends a reply of a program.
+func (r *Reply) Value(v keyspace.Reply) {
+	switch v.Kind {
+	case keyspace.Nil:
+		r.Null()
+	case keyspace.NilArray:
+		r.NullArray()
+	case keyspace.Int:
+		r.Int(v.Int)
+	case keyspace.Bulk:
+		r.Bulk(v.Str)
+	case keyspace.Status:
+		r.Status(v.Str)
+	case keyspace.Error:
+		r.Error(v.Str)
+	case keyspace.Array:
+		r.Array(len(v.Elems))
+		for _, e := range v.Elems {
+			r.Value(e)
+		}
+	}
+}
+
+// Fail appends the error reply for what went wrong: a code that no client library retries by itself,
+// then what happened.
+func (r *Reply) Fail(err error) {
+	var none *quorum.NoQuorumError
+	if errors.As(err, &none) {
+		r.Error("NOQUORUM " + none.Error())
+		return
+	}
+	r.Error("ERR " + err.Error())
+}

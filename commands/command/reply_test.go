@@ -1,0 +1,59 @@
+package command
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestReplies(t *testing.T) {
+	tests := []struct {
+		title        string
+		write        func(r *Reply)
+		resp2, resp3 string
+	}{
+		{"integer", func(r *Reply) { r.Int(-42) }, ":-42\r\n", ":-42\r\n"},
+		{"bulk", func(r *Reply) { r.Bulk("a\r\n\x00b") }, "$5\r\na\r\n\x00b\r\n", "$5\r\na\r\n\x00b\r\n"},
+		{"empty bulk", func(r *Reply) { r.Bulk("") }, "$0\r\n\r\n", "$0\r\n\r\n"},
+		{"text", func(r *Reply) { r.Text("ünf\n") }, "$5\r\nünf\n\r\n", "=9\r\ntxt:ünf\n\r\n"},
+		{"status", func(r *Reply) { r.Status("OK") }, "+OK\r\n", "+OK\r\n"},
+		{"error", func(r *Reply) { r.Error("ERR no") }, "-ERR no\r\n", "-ERR no\r\n"},
+		{"line ends in an error", func(r *Reply) { r.Error("ERR a\r\nb\n\rc\x00") }, "-ERR a  b  c \r\n", "-ERR a  b  c \r\n"},
+		{"null", (*Reply).Null, "$-1\r\n", "_\r\n"},
+		{"array", func(r *Reply) { r.Array(1); r.Int(1) }, "*1\r\n:1\r\n", "*1\r\n:1\r\n"},
+		{"empty array", func(r *Reply) { r.Array(0) }, "*0\r\n", "*0\r\n"},
+		{"map", func(r *Reply) { r.Map(1); r.Bulk("k"); r.Null() }, "*2\r\n$1\r\nk\r\n$-1\r\n", "%1\r\n$1\r\nk\r\n_\r\n"},
+		{"large map", func(r *Reply) { r.Map(100) }, "*200\r\n", "%100\r\n"},
+		{"set", func(r *Reply) { r.Set(2); r.Int(1); r.Int(2) }, "*2\r\n:1\r\n:2\r\n", "~2\r\n:1\r\n:2\r\n"},
+		{"strings", func(r *Reply) { r.Strings([]string{"a", ""}) }, "*2\r\n$1\r\na\r\n$0\r\n\r\n", "*2\r\n$1\r\na\r\n$0\r\n\r\n"},
+		{"statuses", func(r *Reply) { r.Statuses([]string{"a", "b c"}) }, "*2\r\n+a\r\n+b c\r\n", "*2\r\n+a\r\n+b c\r\n"},
+		{"raw", func(r *Reply) { r.Raw([]byte(",1.5\r\n")) }, ",1.5\r\n", ",1.5\r\n"},
+	}
+	for _, test := range tests {
+		for proto, want := range map[int]string{2: test.resp2, 3: test.resp3} {
+			r := Reply{Bytes: []byte("+before\r\n"), Proto: proto}
+			test.write(&r)
+			if got := string(r.Bytes); got != "+before\r\n"+want {
+				t.Errorf("%s in RESP%d: %q, want %q behind +before", test.title, proto, got, want)
+			}
+		}
+	}
+}
+
+// What has been delivered stays done, what has not is undone once, in its order.
+func TestUndelivered(t *testing.T) {
+	var undone []int
+	undo := func(n int) func() { return func() { undone = append(undone, n) } }
+	var r Reply
+	r.Int(1)
+	r.IfUndelivered(undo(1))
+	r.Delivered()
+	for n := 2; n <= 4; n++ {
+		r.Int(int64(n))
+		r.IfUndelivered(undo(n))
+	}
+	r.Undelivered()
+	r.Undelivered()
+	if want := []int{2, 3, 4}; !slices.Equal(undone, want) || len(r.Bytes) != 0 {
+		t.Errorf("undone %v, want %v; left %q", undone, want, r.Bytes)
+	}
+}

@@ -1,0 +1,51 @@
+package command
+
+import "redlock-proxy/commands/keyspace"
+
+// Transaction is a client's transaction on lock keys, which the proxy carries out itself. The zero
+// value is none, with nothing watched.
+type Transaction struct {
+	// Open is set from MULTI on.
+	Open bool
+	// Aborted is set when a command was refused: EXEC will be.
+	Aborted bool
+	// Down is why the upstream cannot be reached, where that began it: what commands on other keys get.
+	Down string
+	// Queued are its commands, Size their bytes.
+	Queued [][]string
+	Size   int
+	// Watched are the watched lock keys.
+	Watched Watched
+}
+
+// Watched are the lock keys that a client watches, with their versions then.
+type Watched struct {
+	DB   int
+	Keys map[string]string
+	// Changed is set when the client has changed one of them itself.
+	Changed bool
+}
+
+// Begin takes the client into one.
+func (t *Transaction) Begin() { *t = Transaction{Open: true, Watched: t.Watched} }
+
+// End takes it out, and ends the watch on its keys.
+func (t *Transaction) End() { *t = Transaction{} }
+
+// Abort has EXEC be refused.
+func (t *Transaction) Abort() { t.Aborted = true }
+
+// Watching reports whether the client watches lock keys.
+func (t *Transaction) Watching() bool { return len(t.Watched.Keys) > 0 }
+
+// Unwatch forgets the keys that it watches.
+func (t *Transaction) Unwatch() { t.Watched = Watched{} }
+
+// Changes takes down what a client has changed itself, because it must not change what it watches.
+func (t *Transaction) Changes(db int, edits []keyspace.Edit) {
+	w := &t.Watched
+	for _, e := range edits {
+		_, watches := w.Keys[e.Key]
+		w.Changed = w.Changed || watches && w.DB == db && e.Changes()
+	}
+}

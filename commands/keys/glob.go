@@ -1,0 +1,72 @@
+package keys
+
+import "strings"
+
+// Match reports whether a glob pattern of Redis matches a name: * and ? stand
+// for any characters or one, [a-z] and [^a-z] for one of a set, \ takes away a
+// meaning. Case counts. It goes back to the last * only, so that no pattern takes
+// long.
+func Match[S ~string | ~[]byte](pattern string, name S) bool {
+	p, n := 0, 0
+	star, taken := -1, 0 // after the last *, and what it matches up to
+	for n < len(name) {
+		size, ok := 0, false
+		if p < len(pattern) {
+			if pattern[p] == '*' {
+				p++
+				star, taken = p, n
+				continue
+			}
+			size, ok = matchOne(pattern[p:], name[n])
+		}
+		switch {
+		case ok:
+			p, n = p+size, n+1
+		case star < 0:
+			return false
+		default:
+			taken++
+			p, n = star, taken
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}
+
+// matchOne matches a character with the beginning of a pattern that is no *, and
+// tells the size of that.
+func matchOne(pattern string, c byte) (size int, ok bool) {
+	switch {
+	case pattern[0] == '?':
+		return 1, true
+	case pattern[0] == '[':
+		return matchSet(pattern, c)
+	case pattern[0] == '\\' && len(pattern) > 1:
+		return 2, pattern[1] == c
+	default:
+		return 1, pattern[0] == c
+	}
+}
+
+// matchSet is matchOne for a set, which may also end with the pattern.
+func matchSet(pattern string, c byte) (size int, ok bool) {
+	size = 1
+	inverted := strings.HasPrefix(pattern[size:], "^")
+	if inverted {
+		size++
+	}
+	for size < len(pattern) && pattern[size] != ']' {
+		rest := pattern[size:]
+		switch {
+		case rest[0] == '\\' && len(rest) > 1:
+			ok = ok || rest[1] == c
+			size += 2
+		case len(rest) > 2 && rest[1] == '-':
+			ok = ok || min(rest[0], rest[2]) <= c && c <= max(rest[0], rest[2])
+			size += 3
+		default:
+			ok = ok || rest[0] == c
+			size++
+		}
+	}
+	return min(size+1, len(pattern)), ok != inverted
+}

@@ -1,0 +1,224 @@
+package keyspace
+
+import "redlock-proxy/commands/syntax"
+
+// setOptions are what stands after the key and value of SET, or after the key of
+// GETEX.
+type setOptions struct {
+	nx, xx, get, keepTTL, persist bool
+	// compares: IFEQ (or, if unlike, IFNE) with the value like.
+	compares, unlike bool
+	like             string
+	// unit and amount are of the TTL, where timed is the word for it.
+	timed  string
+	unit   unit
+	amount string
+}
+
+// parseSet reads SET's options, in any order and case. ok is false for a syntax
+// error. As in Redis, a word may be repeated, and the last one counts.
+func parseSet(words []string) (o setOptions, ok bool) {
+	for len(words) > 0 {
+		word, taken := syntax.Lower(words[0]), 1
+		_, isTime := units[word]
+		switch {
+		case word == "nx" && !o.xx && !o.compares:
+			o.nx = true
+		case word == "xx" && !o.nx && !o.compares:
+			o.xx = true
+		case word == "get":
+			o.get = true
+		case word == "keepttl" && o.timed == "":
+			o.keepTTL = true
+		case (word == "ifeq" || word == "ifne") && len(words) > 1 && !o.nx && !o.xx && !o.compares:
+			o.compares, o.unlike, o.like = true, word == "ifne", words[1]
+			taken = 2
+		case isTime && !o.keepTTL && o.takeTime(word, words):
+			taken = 2
+		default:
+			return o, false
+		}
+		words = words[taken:]
+	}
+	return o, true
+}
+
+// parseGetex reads GETEX's options.
+func parseGetex(words []string) (o setOptions, ok bool) {
+	for len(words) > 0 {
+		word, taken := syntax.Lower(words[0]), 1
+		_, isTime := units[word]
+		switch {
+		case word == "persist" && o.timed == "":
+			o.persist = true
+		case isTime && !o.persist && o.takeTime(word, words):
+			taken = 2
+		default:
+			return o, false
+		}
+		words = words[taken:]
+	}
+	return o, true
+}
+
+// takeTime takes a unit and the number after it, unless there is none, or there
+// has been one in another unit.
+func (o *setOptions) takeTime(word string, words []string) bool {
+	if len(words) < 2 || o.timed != "" && o.timed != word {
+		return false
+	}
+	o.timed, o.unit, o.amount = word, units[word], words[1]
+	return true
+}
+
+// deadline is when the options let the key expire, or never. failed is the error
+// reply where that is no time.
+func (o setOptions) deadline(now int64, name string) (at int64, failed *Reply) {
+	if o.timed == "" {
+		return never, nil
+	}
+	n, ok := syntax.Int(o.amount)
+	if !ok {
+		return 0, new(Fail(syntax.ErrNotInteger))
+	}
+	at, ok = o.unit.deadline(n, now)
+	if n <= 0 || !ok {
+		return 0, new(invalidExpire(name))
+	}
+	return at, nil
+}
+
+// allows reports whether a key may be set.
+func (o setOptions) allows(sl *slot) bool {
+	switch {
+	case o.nx:
+		return !sl.present
+	case o.xx:
+		return sl.present
+	case o.compares && o.unlike:
+		return !sl.present || sl.value != o.like
+	case o.compares:
+		return sl.present && sl.value == o.like
+	default:
+		return true
+	}
+}
+
+// asks reports whether what is done depends on what the key holds.
+func (o setOptions) asks() bool { return o.nx || o.xx || o.compares || o.get }
+
+func (c call) set() (Reply, error) {
+	o, ok := parseSet(c.words[3:])
+	if !ok {
+		return Fail(syntax.ErrSyntax), nil
+	}
+	at, failed := o.deadline(c.now, c.name)
+	if failed != nil {
+		return *failed, nil
+	}
+	sl := c.use(c.words[1])
+	reply := OK()
+	if o.asks() {
+		sl.asked = true
+	}
+	if o.get {
+		reply = held(sl)
+	}
+	switch {
+	case !o.allows(sl) && o.get:
+		return reply, nil
+	case !o.allows(sl):
+		return Reply{}, nil
+	case o.keepTTL:
+		sl.replace(c.words[2])
+	default:
+		c.put(sl, c.words[2], at)
+	}
+	return reply, nil
+}
+
+// put sets a value that goes at a time, or never.
+func (c call) put(sl *slot, value string, at int64) {
+	sl.set(value)
+	if at != never {
+		c.expire(sl, at, c.name)
+	}
+}
+
+// held is what GET says of a key.
+func held(sl *slot) Reply {
+	if !sl.present {
+		return Reply{}
+	}
+	return Text(sl.value)
+}
+
+func (c call) setnx() (Reply, error) {
+	sl := c.ask(c.words[1])
+	if sl.present {
+		return Number(0), nil
+	}
+	sl.set(c.words[2])
+	return Number(1), nil
+}
+
+// setex is SETEX and PSETEX key time value.
+func (c call) setex() (Reply, error) {
+	o := setOptions{timed: "ex", unit: unit{seconds: c.name == "setex"}, amount: c.words[2]}
+	at, failed := o.deadline(c.now, c.name)
+	if failed != nil {
+		return *failed, nil
+	}
+	c.put(c.use(c.words[1]), c.words[3], at)
+	return OK(), nil
+}
+
+func (c call) getset() (Reply, error) {
+	sl := c.ask(c.words[1])
+	reply := held(sl)
+	sl.set(c.words[2])
+	return reply, nil
+}
+
+func (c call) getex() (Reply, error) {
+	o, ok := parseGetex(c.words[2:])
+	if !ok {
+		return Fail(syntax.ErrSyntax), nil
+	}
+	sl := c.ask(c.words[1])
+	if !sl.present {
+		return Reply{}, nil
+	}
+	at, failed := o.deadline(c.now, c.name)
+	if failed != nil {
+		return *failed, nil
+	}
+	reply := held(sl)
+	switch {
+	case o.timed != "":
+		c.expire(sl, at, c.name)
+	case o.persist && sl.expires != never: // also where it is not known
+		sl.expires, sl.kept, sl.by = never, false, c.name
+	}
+	return reply, nil
+}
+
+// mset is MSET and MSETNX key value ….
+func (c call) mset() (Reply, error) {
+	if len(c.words)%2 == 0 {
+		return wrongArity(c.name), nil
+	}
+	only := c.name == "msetnx"
+	for i := 1; i < len(c.words); i += 2 {
+		if only && c.ask(c.words[i]).present {
+			return Number(0), nil
+		}
+	}
+	for i := 1; i < len(c.words); i += 2 {
+		c.use(c.words[i]).set(c.words[i+1])
+	}
+	if only {
+		return Number(1), nil
+	}
+	return OK(), nil
+}

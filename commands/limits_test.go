@@ -1,0 +1,93 @@
+package commands
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"redlock-proxy/commands/program"
+	"redlock-proxy/commands/rights"
+	"redlock-proxy/commands/script"
+)
+
+// many are so many names of lock keys.
+func many(n int) (names []string) {
+	for i := range n {
+		names = append(names, fmt.Sprint("k", i))
+	}
+	return names
+}
+
+// A script that builds its keys' names is repeated for each of them, but not without end.
+func TestUndeclaredKeysAreLimited(t *testing.T) {
+	const body = `for i = 1, tonumber(ARGV[1]) do redis.call('get', 'k:' .. i) end return 'done'`
+	b := newRegisterBench(t)
+	if got := b.run("EVAL", body, "1", "k", fmt.Sprint(program.MaxFound)); got != `"done"` {
+		t.Errorf("%d: %s", program.MaxFound, got)
+	}
+	b = newRegisterBench(t)
+	want := fmt.Sprintf("ERR too many undeclared lock keys: a script may use at most %d that are not in its KEYS, and 'k:%d' is one more", program.MaxFound, program.MaxFound+1)
+	if got := b.run("EVAL", body, "1", "k", "10000"); got != want {
+		t.Errorf("10000: %s", got)
+	}
+	if n := len(b.masters.Rounds); n > program.MaxFound+2 {
+		t.Errorf("the masters were asked %d times", n)
+	}
+}
+
+// Nor is there an end to it where the key that a script replaces is found while it runs.
+func TestUndeclaredKeysOfUpdateAreLimited(t *testing.T) {
+	b := newRegisterBench(t)
+	b.masters.Put("k", "x", 500)
+	got := b.run("EVAL", `redis.call('set', KEYS[1], 'y', 'PX', 900) for i = 1, 10000 do redis.call('get', 'k:' .. i) end`, "1", "k")
+	if !strings.HasPrefix(got, "ERR too many undeclared lock keys: ") {
+		t.Error(got)
+	}
+	b.holding("k", "x:500")
+}
+
+// Masters are asked for so many keys at once, and no more, whatever asks.
+func TestKeysOfProgramAreLimited(t *testing.T) {
+	tooMany := "ERR too many lock keys: one command, script or transaction may use at most 1000"
+	for _, words := range [][]string{
+		append([]string{"DEL"}, many(program.MaxKeys+1)...),
+		append([]string{"MGET"}, many(program.MaxKeys+1)...),
+		append([]string{"EVAL", "return 1", fmt.Sprint(program.MaxKeys + 1)}, many(program.MaxKeys+1)...),
+	} {
+		b := newRegisterBench(t)
+		if got := b.run(words...); got != tooMany {
+			t.Errorf("%s: %s", words[0], got)
+		}
+		b.asked()
+		if got := b.run(words[:len(words)-1]...); words[0] != "EVAL" && got == tooMany {
+			t.Errorf("%s of %d keys: %s", words[0], program.MaxKeys, got)
+		}
+	}
+	b := newRegisterBench(t)
+	runs(t.Context(), b.table, b.client, append([]string{"WATCH"}, many(program.MaxKeys)...), &b.out)
+	runs(t.Context(), b.table, b.client, []string{"WATCH", "k-more"}, &b.out)
+	if got := string(b.out.Bytes); got != "+OK\r\n-"+tooMany+"\r\n" {
+		t.Errorf("WATCH: %q", got)
+	}
+}
+
+// The time of a script is for all its repetitions, and for all scripts of a transaction.
+func TestTimeIsForTheWholeEval(t *testing.T) {
+	b := newRegisterBench(t)
+	inv, failed, err := b.table.router.scripts.invocation(t.Context(), []string{"EVAL", "return redis.call('get', 'k:other')", "1", "k"})
+	if failed != "" || err != nil {
+		t.Fatal(failed, err)
+	}
+	var allowance script.Allowance
+	p := b.table.router.scripts.program(b.client, rights.Of(nil, true), inv, &allowance)
+	if _, err := b.table.router.scripts.engine.Run(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	first := allowance
+	if first == (script.Allowance{}) {
+		t.Error("a run takes nothing of the allowance")
+	}
+	if _, err := b.table.router.scripts.engine.Run(t.Context(), p); err != nil || allowance == first {
+		t.Errorf("a repetition takes nothing of the allowance: %v", err)
+	}
+}

@@ -1,0 +1,70 @@
+package commands
+
+import (
+	"context"
+
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/program"
+	"redlock-proxy/commands/spec"
+	"redlock-proxy/commands/syntax"
+)
+
+// lockedCommands are the ordinary commands that run on lock keys, and those of scripts, by name.
+func lockedCommands(p *programs, s *scripts) map[string]*command.Command {
+	all := map[string]*command.Command{"script": s.scriptCommand()}
+	for name, docs := range map[string]command.Docs{
+		"eval":       command.DocsOf("scripting", "Runs a script on lock keys.", "2.6.0"),
+		"evalsha":    command.DocsOf("scripting", "Runs a script on lock keys, given by its SHA-1.", "2.6.0"),
+		"eval_ro":    command.DocsOf("scripting", "Runs a script that only reads lock keys.", "7.0.0"),
+		"evalsha_ro": command.DocsOf("scripting", "Runs a script that only reads lock keys, given by its SHA-1.", "7.0.0"),
+	} {
+		all[name] = command.OfRedis(name, s.eval, docs)
+	}
+	for _, name := range keyspace.Names() {
+		docs, known := command.DocsOf(keyspace.Docs(name)), spec.Find([]byte(name))
+		docs.Keys, docs.Reads = known.Keys.Span, !known.Does(spec.Writes)
+		all[name] = command.OfRedis(name, p.ordinary, docs)
+	}
+	for _, c := range all {
+		c.Guarded = true
+	}
+	return all
+}
+
+// ordinary is an ordinary command on lock keys.
+func (p *programs) ordinary(c command.Call) {
+	words := syntax.Strings(c.Args)
+	if !p.acquire(c, words) {
+		p.carry(c, p.commandProgram(c.Client, words))
+	}
+}
+
+// commandProgram is a command as a program.
+func (p *programs) commandProgram(c *command.Client, words []string) program.Program {
+	keys := keyspace.Keys(words)
+	return program.Program{
+		DB: c.DB, Keys: syntax.Distinct(keys), Guesses: p.guessesFor(c, words, keys), Replaces: replaces(words),
+		Run: func(_ context.Context, s *keyspace.Space) (keyspace.Reply, [][]string, error) {
+			reply, err := s.Do(words)
+			return reply, nil, err
+		},
+	}
+}
+
+// replaces reports whether a command is likely to put a value whatever is there.
+func replaces(words []string) bool {
+	switch syntax.Lower(words[0]) {
+	case "set":
+		for _, word := range words[min(3, len(words)):] {
+			switch syntax.Lower(word) {
+			case "nx", "ifeq":
+				return false
+			}
+		}
+		return true
+	case "getset", "setex", "psetex", "append", "setrange", "incr", "decr", "incrby", "decrby":
+		return true
+	}
+	return false
+}

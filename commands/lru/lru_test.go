@@ -1,0 +1,47 @@
+package lru
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestTheLastUsedAreKept(t *testing.T) {
+	c := New[int](3)
+	for i := range 6 {
+		c.Set(fmt.Sprint(i), i)
+		c.Get("0")
+	}
+	for key, want := range map[string]bool{"0": true, "1": false, "3": false, "4": true, "5": true} {
+		if _, ok := c.Get(key); ok != want {
+			t.Errorf("%s: %v", key, ok)
+		}
+	}
+	if c.recent.Len() != 3 {
+		t.Errorf("%d values", c.recent.Len())
+	}
+	if got := c.Add("4", 40); got != 4 {
+		t.Errorf("Add replaced it: %d", got)
+	}
+	if c.Set("4", 40); c.Add("4", 4) != 40 {
+		t.Error("Set did not replace it")
+	}
+	if c.Flush(); c.recent.Len() != 0 {
+		t.Error("Flush left something")
+	}
+}
+
+func TestBytesAreBounded(t *testing.T) {
+	c := Sized(10, 8, func(s string) int { return len(s) })
+	c.Set("a", "1234")
+	c.Set("b", "1234")
+	c.Set("c", "1")
+	if _, ok := c.Get("a"); ok || c.recent.Len() != 2 {
+		t.Errorf("%d values", c.recent.Len())
+	}
+	if c.Set("d", "123456789"); c.recent.Len() != 1 {
+		t.Errorf("%d values besides a large one", c.recent.Len())
+	}
+	if c.Set("d", "1"); c.held != 1 {
+		t.Errorf("%d bytes held", c.held)
+	}
+}

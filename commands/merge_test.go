@@ -1,0 +1,259 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/commands/command"
+	"redlock-proxy/quorum"
+)
+
+// splicing is a client whose proxy has an upstream that answers what a test says.
+type splicing struct {
+	*testing.T
+	table  *Table
+	client *command.Client
+	asked  int
+}
+
+func newSplicing(t *testing.T, proto int, upstream string, err error) *splicing {
+	s := &splicing{T: t, client: &command.Client{Proto: proto}}
+	s.table = NewRelayTable(Options{
+		Locks: fakeLocker{}, MaxTTL: time.Hour, Version: "1.2.3", MaxClients: 77, Clients: func() int { return 5 },
+		Upstream: func() (string, error) { return "10.0.0.1:6379", err },
+		Masters: func() []quorum.MasterStatus {
+			return []quorum.MasterStatus{{Name: "m0"}, {Name: "m1", Err: errors.New("no route")}, {Name: "m2"}}
+		},
+	})
+	s.client.Ask = func(context.Context) ([]byte, error) {
+		s.asked++
+		return []byte(upstream), err
+	}
+	return s
+}
+
+// ask runs a command of words separated by blanks.
+func (s *splicing) ask(line string) string {
+	var args [][]byte
+	for word := range strings.SplitSeq(line, " ") {
+		args = append(args, []byte(word))
+	}
+	out := command.Reply{}
+	s.table.Run(s.table.Lookup(args[0]), command.Call{Ctx: s.Context(), Client: s.client, Args: args, Out: &out})
+	return string(out.Bytes)
+}
+
+// entries are those of our commands, as COMMAND INFO shows them.
+func entries(proto int, names ...string) string {
+	table := NewRelayTable(Options{})
+	out := command.Reply{Proto: proto}
+	for _, name := range names {
+		table.Lookup([]byte(name)).WriteInfo(&out)
+	}
+	return string(out.Bytes)
+}
+
+// docsOfOurs are the docs of our commands, each behind its name.
+func docsOfOurs(proto int, names ...string) string {
+	table := NewRelayTable(Options{})
+	out := command.Reply{Proto: proto}
+	for _, name := range names {
+		out.Bulk(name)
+		table.Lookup([]byte(name)).Docs.Write(&out)
+	}
+	return string(out.Bytes)
+}
+
+var ours = []string{"lock", "unlock", "extend", "proxy"}
+
+const ourNames = "$4\r\nlock\r\n$6\r\nunlock\r\n$6\r\nextend\r\n$5\r\nproxy\r\n"
+
+const getEntry = "*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n*1\r\n+@read\r\n*0\r\n*0\r\n*0\r\n"
+
+const invalid = "-ERR Invalid command specified\r\n"
+
+// spliced is what becomes of the upstream's replies.
+var spliced = []struct {
+	line     string
+	proto    int
+	upstream string
+	want     string
+}{
+	{"COMMAND", 2, "*1\r\n" + getEntry, "*5\r\n" + getEntry + entries(2, ours...)},
+	{"COMMAND", 3, "*1\r\n" + getEntry, "*5\r\n" + getEntry + entries(3, ours...)},
+	{"COMMAND", 2, "*0\r\n", "*4\r\n" + entries(2, ours...)},
+	{"command count", 2, ":240\r\n", ":244\r\n"},
+	{"COMMAND COUNT x", 2, "-ERR wrong number of arguments for 'command|count' command\r\n", "-ERR wrong number of arguments for 'command|count' command\r\n"},
+
+	{"COMMAND LIST", 2, "*1\r\n$3\r\nget\r\n", "*5\r\n$3\r\nget\r\n" + ourNames},
+	{"COMMAND LIST FILTERBY PATTERN *lock", 2, "*0\r\n", "*2\r\n$4\r\nlock\r\n$6\r\nunlock\r\n"},
+	{"COMMAND LIST filterby pattern L*", 2, "*1\r\n$4\r\nllen\r\n", "*2\r\n$4\r\nllen\r\n$4\r\nlock\r\n"},
+	{"COMMAND LIST FILTERBY PATTERN [a-k]*", 2, "*0\r\n", "*1\r\n$6\r\nextend\r\n"},
+	{"COMMAND LIST FILTERBY PATTERN nosuch", 2, "*0\r\n", "*0\r\n"},
+	{"COMMAND LIST FILTERBY ACLCAT write", 2, "*1\r\n$3\r\nset\r\n", "*4\r\n$3\r\nset\r\n$4\r\nlock\r\n$6\r\nunlock\r\n$6\r\nextend\r\n"},
+	{"COMMAND LIST FILTERBY ACLCAT connection", 2, "*0\r\n", "*1\r\n$5\r\nproxy\r\n"},
+	{"COMMAND LIST FILTERBY ACLCAT read", 2, "*1\r\n$3\r\nget\r\n", "*1\r\n$3\r\nget\r\n"},
+	{"COMMAND LIST FILTERBY MODULE m", 2, "*0\r\n", "*0\r\n"},
+	{"COMMAND LIST FILTERBY", 2, "-ERR syntax error\r\n", "-ERR syntax error\r\n"},
+
+	{"COMMAND INFO", 2, "*1\r\n" + getEntry, "*5\r\n" + getEntry + entries(2, ours...)},
+	{"COMMAND INFO get", 2, "*1\r\n" + getEntry, "*1\r\n" + getEntry},
+	{"COMMAND INFO LOCK", 2, "*1\r\n*-1\r\n", "*1\r\n" + entries(2, "lock")},
+	{"COMMAND INFO lock", 3, "*1\r\n_\r\n", "*1\r\n" + entries(3, "lock")},
+	{"COMMAND INFO get lock nosuch unlock get", 2, "*5\r\n" + getEntry + "*-1\r\n*-1\r\n*-1\r\n" + getEntry,
+		"*5\r\n" + getEntry + entries(2, "lock") + "*-1\r\n" + entries(2, "unlock") + getEntry},
+	{"COMMAND INFO lock", 2, "*2\r\n*-1\r\n*-1\r\n", "*2\r\n*-1\r\n*-1\r\n"}, // not what was asked: stays
+	{"COMMAND INFO lock get", 2, "*2\r\n*-1\r\n*3\r\n:1\r\n", "*2\r\n*-1\r\n*3\r\n:1\r\n"},
+
+	{"COMMAND DOCS", 2, "*2\r\n$3\r\nget\r\n*0\r\n", "*10\r\n$3\r\nget\r\n*0\r\n" + docsOfOurs(2, ours...)},
+	{"COMMAND DOCS", 3, "%1\r\n$3\r\nget\r\n%0\r\n", "%5\r\n$3\r\nget\r\n%0\r\n" + docsOfOurs(3, ours...)},
+	{"COMMAND DOCS get", 3, "%1\r\n$3\r\nget\r\n%0\r\n", "%1\r\n$3\r\nget\r\n%0\r\n"},
+	{"COMMAND DOCS lock", 2, "*0\r\n", "*2\r\n" + docsOfOurs(2, "lock")},
+	{"COMMAND DOCS get Extend nosuch", 3, "%1\r\n$3\r\nget\r\n%0\r\n", "%2\r\n$3\r\nget\r\n%0\r\n" + docsOfOurs(3, "extend")},
+
+	{"COMMAND GETKEYS lock k t PX 1", 2, invalid, "*1\r\n$1\r\nk\r\n"},
+	{"COMMAND GETKEYS UNLOCK k t", 3, invalid, "*1\r\n$1\r\nk\r\n"},
+	{"COMMAND GETKEYS lock k", 2, invalid, "-ERR Invalid number of arguments specified for command\r\n"},
+	{"COMMAND GETKEYS proxy info", 2, invalid, "-ERR The command has no key arguments\r\n"},
+	{"COMMAND GETKEYS lock k t PX 1", 2, "-NOAUTH Authentication required.\r\n", "-NOAUTH Authentication required.\r\n"},
+	{"COMMAND GETKEYS get a", 2, "*1\r\n$1\r\na\r\n", "*1\r\n$1\r\na\r\n"},
+	{"COMMAND GETKEYS", 2, "-ERR wrong number of arguments\r\n", "-ERR wrong number of arguments\r\n"},
+	{"COMMAND GETKEYSANDFLAGS extend k t PX 1", 2, invalid, "*1\r\n*2\r\n$1\r\nk\r\n*2\r\n+RW\r\n+update\r\n"},
+	{"COMMAND GETKEYSANDFLAGS extend k t PX 1", 3, invalid, "*1\r\n*2\r\n$1\r\nk\r\n~2\r\n+RW\r\n+update\r\n"},
+	{"COMMAND GETKEYSANDFLAGS lock k", 2, invalid, "-ERR Invalid number of arguments specified for command\r\n"},
+	{"COMMAND GETKEYSANDFLAGS lock k t PX 1", 2, "-ERR unknown subcommand 'GETKEYSANDFLAGS'.\r\n", "-ERR unknown subcommand 'GETKEYSANDFLAGS'.\r\n"},
+
+	{"COMMAND HELP", 2, "*1\r\n+COMMAND\r\n", "*1\r\n+COMMAND\r\n"},
+	{"COMMAND NOSUCH", 2, "-ERR unknown subcommand 'NOSUCH'. Try COMMAND HELP.\r\n", "-ERR unknown subcommand 'NOSUCH'. Try COMMAND HELP.\r\n"},
+	{"COMMAND", 2, "-NOAUTH Authentication required.\r\n", "-NOAUTH Authentication required.\r\n"},
+	{"COMMAND DOCS", 3, "-NOPERM this user has no permissions\r\n", "-NOPERM this user has no permissions\r\n"},
+	{"COMMAND LIST", 2, "$-1\r\n", "$-1\r\n"}, // a list of another kind than any Redis has
+	{"COMMAND COUNT", 2, "+many\r\n", "+many\r\n"},
+	{"COMMAND COUNT", 2, "", ""},
+}
+
+func TestSpliceCommand(t *testing.T) {
+	for _, c := range spliced {
+		s := newSplicing(t, c.proto, c.upstream, nil)
+		if got := s.ask(c.line); got != c.want {
+			t.Errorf("%s in RESP%d of %.80q:\n got %.400q\nwant %.400q", c.line, c.proto, c.upstream, got, c.want)
+		}
+		if s.asked != 1 {
+			t.Errorf("%s asked the upstream %d times", c.line, s.asked)
+		}
+	}
+}
+
+const redlockSection = "# Redlock\r\nredlock_masters:3\r\nredlock_masters_up:2\r\nredlock_masters_voting:2\r\nredlock_majority:2\r\nredlock_master0:address=m0,"
+
+func TestSpliceInfo(t *testing.T) {
+	text := "# Server\r\nredis_version:7.0.15\r\n"
+	bulk := func(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
+	verbatim := func(s string) string { return fmt.Sprintf("=%d\r\ntxt:%s\r\n", len("txt:")+len(s), s) }
+	for _, c := range []struct {
+		line     string
+		proto    int
+		upstream string
+		begin    string // behind the length
+	}{
+		{"INFO", 2, bulk(text), text + "\r\n" + redlockSection},
+		{"INFO", 3, verbatim(text), "txt:" + text + "\r\n" + redlockSection},
+		{"info redlock", 2, bulk(""), redlockSection},
+		{"info redlock", 3, verbatim(""), "txt:" + redlockSection},
+		{"INFO all", 2, bulk(text), text + "\r\n" + redlockSection},
+		{"INFO Everything", 3, verbatim(text), "txt:" + text + "\r\n" + redlockSection},
+		{"INFO default", 2, bulk(text), text + "\r\n" + redlockSection},
+		{"INFO server REDLOCK", 2, bulk(text), text + "\r\n" + redlockSection},
+	} {
+		got := newSplicing(t, c.proto, c.upstream, nil).ask(c.line)
+		kind, size, rest := byte('$'), 0, ""
+		if c.proto == 3 {
+			kind = '='
+		}
+		header, rest, _ := strings.Cut(got, "\r\n")
+		_, _ = fmt.Sscanf(header[1:], "%d", &size)
+		if header[0] != kind || len(rest) != size+2 || !strings.HasPrefix(rest, c.begin) || !strings.HasSuffix(rest, "\r\n\r\n") {
+			t.Errorf("%s in RESP%d of %.80q: %q", c.line, c.proto, c.upstream, got)
+		}
+	}
+	for _, c := range []struct{ line, upstream string }{
+		{"INFO server", bulk(text)},
+		{"INFO commandstats keyspace", bulk(text)},
+		{"INFO nosuch", bulk("")},
+		{"INFO", "-NOAUTH Authentication required.\r\n"},
+		{"INFO", "-LOADING Redis is loading the dataset in memory\r\n"},
+		{"INFO", "+QUEUED\r\n"},
+		{"INFO", "$100\r\nshort\r\n"},
+		{"INFO", ""},
+	} {
+		if got := newSplicing(t, 2, c.upstream, nil).ask(c.line); got != c.upstream {
+			t.Errorf("%s of %q: %q", c.line, c.upstream, got)
+		}
+	}
+}
+
+func TestSpliceWithoutUpstream(t *testing.T) {
+	down := errors.New("upstream 10.0.0.1:6379: connection refused")
+	for _, line := range []string{"INFO", "INFO redlock", "COMMAND", "COMMAND COUNT", "COMMAND GETKEYS lock k t PX 1"} {
+		if got := newSplicing(t, 2, "", down).ask(line); got != "-ERR "+down.Error()+"\r\n" {
+			t.Errorf("%s: %q", line, got)
+		}
+	}
+	got := newSplicing(t, 2, "", down).ask("PROXY INFO")
+	for _, want := range []string{"proxy_version:1.2.3\r\n", "proxy_connected_clients:5\r\n", "proxy_maxclients:77\r\n", "upstream_address:10.0.0.1:6379\r\nupstream_state:down\r\nupstream_cause:" + down.Error() + "\r\n", redlockSection} {
+		if !strings.Contains(got, want) {
+			t.Errorf("PROXY INFO lacks %q: %q", want, got)
+		}
+	}
+	if got := newSplicing(t, 3, "", nil).ask("proxy info"); got[0] != '=' || !strings.Contains(got, "upstream_state:up\r\n") {
+		t.Errorf("PROXY INFO in RESP3: %q", got)
+	}
+}
+
+func TestProxyCommand(t *testing.T) {
+	for line, want := range map[string]string{
+		"PROXY":        "-ERR wrong number of arguments for 'proxy' command\r\n",
+		"PROXY NOSUCH": "-ERR unknown subcommand 'NOSUCH'. Try PROXY HELP.\r\n",
+		"PROXY INFO x": "-ERR wrong number of arguments for 'proxy|info' command\r\n",
+		"PROXY HELP x": "-ERR wrong number of arguments for 'proxy|help' command\r\n",
+		"proxy help": "*9\r\n+PROXY <subcommand>. Subcommands are:\r\n+INFO\r\n+    Return what the proxy knows of itself, its upstream and the masters.\r\n" +
+			"+PATH <id> [<id> ...]\r\n+    Used between proxies: tell whether one of them stands behind itself.\r\n+HEALTH\r\n+    Return whether locks can be had. It needs no login.\r\n+HELP\r\n+    Print this help.\r\n",
+		"PROXY PATH":   "-ERR wrong number of arguments for 'proxy|path' command\r\n",
+		"PROXY PATH x": "+OK\r\n",
+	} {
+		s := newSplicing(t, 2, "", nil)
+		if got := s.ask(line); got != want || s.asked != 0 {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+}
+
+// Only what guards locks or tells of them needs a login.
+func TestGuarded(t *testing.T) {
+	table := NewRelayTable(Options{})
+	for name, want := range map[string]bool{"lock": true, "unlock": true, "extend": true, "proxy": true, "info": false, "command": false} {
+		if got := table.Lookup([]byte(name)).Guarded; got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	for _, name := range []string{"get", "hello", "client", "ping", "select", "quit", "config"} {
+		if table.Lookup([]byte(name)) != nil {
+			t.Errorf("%s is the upstream's", name)
+		}
+	}
+}
+
+// A server that takes COMMAND DOCS for COMMAND has no docs; redis-cli aborts over its
+// table.
+func TestDocsOfAServerWithoutDocs(t *testing.T) {
+	for proto, want := range map[int]string{2: "*2\r\n$5\r\nproxy\r\n", 3: "%1\r\n$5\r\nproxy\r\n"} {
+		s := newSplicing(t, proto, "*1\r\n*2\r\n$3\r\nget\r\n:2\r\n", nil)
+		if got := s.ask("COMMAND DOCS proxy"); !strings.HasPrefix(got, want) {
+			t.Errorf("RESP%d: %q, want %q …", proto, got, want)
+		}
+	}
+}

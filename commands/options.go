@@ -1,0 +1,103 @@
+package commands
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"time"
+
+	"redlock-proxy/commands/program"
+	"redlock-proxy/commands/server"
+	"redlock-proxy/commands/uncovered"
+	"redlock-proxy/quorum"
+)
+
+// Register is what lock keys stand in: a *quorum.Cluster, whose methods tell the errors.
+type Register interface {
+	program.Register
+	Watch(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error)
+	Withdraw(keys []quorum.Key, tokens []string)
+	Guess(key quorum.Key) (token string, ok bool)
+}
+
+// Options are what the commands work with. Locks and MaxTTL must be set, with
+// LockKeys also Register.
+type Options struct {
+	// Locks are the locks.
+	Locks Locks
+	// Register is what lock keys stand in.
+	Register Register
+	// Scripts keep the bodies of scripts for all proxies. The default keeps none.
+	Scripts Scripts
+	// Functions are those of the upstream. Where it is nil they are not looked at.
+	Functions Functions
+	// MaxTTL is the longest TTL that a client may ask for.
+	MaxTTL time.Duration
+	// KeyPrefix stands before each lock's name in its key on the masters.
+	KeyPrefix string
+	// LockKeys are the glob patterns of the keys on which ordinary commands run on
+	// the masters. Without any, they all are the upstream's.
+	LockKeys []string
+	// RefuseNoTTL has lock keys without a TTL be refused.
+	RefuseNoTTL bool
+	// Version is the proxy's own version, as INFO shows it.
+	Version string
+	// MaxClients is the limit on connections, as CONFIG GET shows it.
+	MaxClients int
+	// Masters tells the state of the masters, for INFO. The default tells nothing.
+	Masters func() []quorum.MasterStatus
+	// Upstream tells its address and, if it is down, why. It is nil where there is
+	// none.
+	Upstream func() (name string, err error)
+	// Clients counts the connected clients, for INFO. The default is 0.
+	Clients func() int
+	// AcceptErrors counts the connections that could not be accepted, for PROXY INFO. The
+	// default is 0.
+	AcceptErrors func() int64
+	// ID is the proxy's identity, by which PROXY PATH knows it. Without one it knows no loop.
+	ID string
+	// Onward asks the upstream PROXY PATH, with these identities; the error is ErrLoop where
+	// it leads back to one of them. It is nil where there is no upstream.
+	Onward func(ctx context.Context, ids []string) error
+	// Random fills a slice with unpredictable bytes. The default is crypto/rand.
+	Random func([]byte)
+	// Now is the wall clock. The default is time.Now.
+	Now func() time.Time
+	// Logger is told of locks without a TTL and of what got lost. The default is
+	// silence.
+	Logger *slog.Logger
+}
+
+// orDefault has what was left out be what it is by default.
+func (o Options) orDefault() Options {
+	if o.Random == nil {
+		o.Random = func(b []byte) { _, _ = rand.Read(b) } // never fails
+	}
+	if o.Masters == nil {
+		o.Masters = func() []quorum.MasterStatus { return nil }
+	}
+	if o.Clients == nil {
+		o.Clients = func() int { return 0 }
+	}
+	if o.AcceptErrors == nil {
+		o.AcceptErrors = func() int64 { return 0 }
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Scripts == nil {
+		o.Scripts = noScripts{}
+	}
+	return o
+}
+
+// server are what the proxy tells of itself.
+func (o Options) server(notices *uncovered.Notices) server.Options {
+	return server.Options{
+		Version: o.Version, MaxClients: o.MaxClients, Masters: o.Masters, Upstream: o.Upstream, Clients: o.Clients,
+		Waiting: func() int { return o.Locks.Waiting() }, AcceptErrors: o.AcceptErrors, ID: o.ID, Onward: o.Onward, Uncovered: notices,
+	}
+}

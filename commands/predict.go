@@ -1,0 +1,39 @@
+package commands
+
+import (
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/program"
+	"redlock-proxy/commands/syntax"
+)
+
+// guessesFor tells what the keys of a command may hold: what its arguments compare
+// with, what it asks to be absent, or what the client itself has put there last.
+func (p *programs) guessesFor(c *command.Client, words, keys []string) (guesses []program.Guess) {
+	switch name := syntax.Lower(words[0]); {
+	case name == "setnx" || name == "msetnx":
+		guesses = append(guesses, program.Absent(keys))
+	case name == "delifeq" || name == "delex" && len(words) == 4:
+		guesses = append(guesses, program.Held(keys, words[len(words)-1]))
+	case name == "set":
+		guesses = guessesForSet(words, keys)
+	case (name == "del" || name == "unlink") && len(keys) == 1:
+		if token, ok := p.register.Guess(p.engine.Place(c.DB, keys[0])); ok {
+			guesses = append(guesses, program.Held(keys, token))
+		}
+	}
+	return guesses
+}
+
+func guessesForSet(words, keys []string) (guesses []program.Guess) {
+	for i, word := range words {
+		switch syntax.Lower(word) {
+		case "nx":
+			guesses = append(guesses, program.Absent(keys))
+		case "ifeq":
+			if i+1 < len(words) {
+				guesses = append(guesses, program.Held(keys, words[i+1]))
+			}
+		}
+	}
+	return guesses
+}

@@ -1,0 +1,15 @@
+// Package program runs commands, scripts and transactions on lock keys. A [Program] runs on a view of
+// its keys, and what it makes of them is committed in the way that costs least: taking, releasing and
+// extending as LOCK, UNLOCK and EXTEND do, anything else by ballot, for which it runs again on what
+// stands there then.
+//
+// The view is a guess at first, where there is one (a wrong guess costs a round trip, and is never the
+// basis of an answer), then what a majority of the masters holds. Where another was quicker, or the
+// program turns out to use a key that was not read, it runs again.
+//
+// Several keys are taken, extended or removed by one program; none is replaced under the condition of
+// another, for each key is kept by its own vote, and no vote is about two.
+//
+// What a program does at the upstream are its side effects: prepared there before anything is
+// committed, so that a refusal is the whole answer, and done after it.
+package program

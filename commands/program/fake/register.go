@@ -1,0 +1,256 @@
+// Package fake imitates the register of the masters, for tests.
+package fake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"redlock-proxy/quorum"
+
+	"github.com/hashicorp/go-multierror"
+)
+
+// Register is what a majority of the masters holds, in a map; time stands still there.
+type Register struct {
+	// Held is what it holds.
+	Held map[quorum.Key]Held
+	// Fails is what every round comes to.
+	Fails error
+	// Before is called before each round with its number, from 1.
+	Before func(round int)
+	// Meanwhile is called once, after the first run of a change that is made by ballot:
+	// others are quicker with theirs.
+	Meanwhile func()
+	// Promised: there is a promise for the next ballot of each key, so that its first run
+	// does not know the remaining time.
+	Promised bool
+	// guesses are the tokens under which keys were taken here.
+	guesses map[quorum.Key]string
+	// Rounds are what was asked.
+	Rounds []string
+
+	versions int
+}
+
+// Held is what stands under a key.
+type Held struct {
+	value   string
+	left    time.Duration
+	version string
+}
+
+// NewRegister makes one that holds nothing.
+func NewRegister() *Register {
+	return &Register{Held: map[quorum.Key]Held{}, guesses: map[quorum.Key]string{}}
+}
+
+// ErrTooFew is what a register says when three of five masters refuse connections.
+func ErrTooFew() error {
+	causes := &multierror.Error{ErrorFormat: func([]error) string { return "connection refused" }}
+	for range 3 {
+		causes = multierror.Append(causes, errors.New("connection refused"))
+	}
+	return &quorum.NoQuorumError{Masters: 5, Answered: 2, Causes: causes}
+}
+
+func (f *Register) round(format string, args ...any) error {
+	f.Rounds = append(f.Rounds, fmt.Sprintf(format, args...))
+	if f.Before != nil {
+		f.Before(len(f.Rounds))
+	}
+	return f.Fails
+}
+
+func (f *Register) look(key quorum.Key) quorum.Look {
+	h, there := f.Held[key]
+	if !there {
+		return quorum.Look{}
+	}
+	return quorum.Look{Present: true, Value: h.value, Left: h.left, Version: h.version}
+}
+
+func (f *Register) set(key quorum.Key, value string, left time.Duration) {
+	f.versions++
+	f.Held[key] = Held{value, left, fmt.Sprint("v", f.versions)}
+}
+
+// Read is that of a *quorum.Cluster.
+func (f *Register) Read(_ context.Context, keys []quorum.Key) ([]quorum.Look, error) {
+	if err := f.round("read %v", names(keys)); err != nil {
+		return nil, err
+	}
+	looks := make([]quorum.Look, len(keys))
+	for i, key := range keys {
+		looks[i] = f.look(key)
+	}
+	return looks, nil
+}
+
+// Watch is that of a *quorum.Cluster.
+func (f *Register) Watch(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error) {
+	return f.Read(ctx, keys)
+}
+
+// Take is that of a *quorum.Cluster.
+func (f *Register) Take(_ context.Context, t quorum.Taking) (quorum.Grant, error) {
+	var all []string
+	for i := range t.Keys {
+		all = append(all, names(t.Keys[i:i+1])+" "+entryText(t.Tokens[i], t.TTL))
+	}
+	if err := f.round("take %s", strings.Join(all, ", ")); err != nil {
+		return quorum.Grant{}, err
+	}
+	for _, key := range t.Keys {
+		if f.look(key).Present {
+			return quorum.Grant{}, quorum.ErrHeld
+		}
+	}
+	for i, key := range t.Keys {
+		f.set(key, t.Tokens[i], t.TTL)
+		f.guesses[key] = t.Tokens[i]
+	}
+	return quorum.Grant{Validity: time.Second}, nil
+}
+
+// Release is that of a *quorum.Cluster.
+func (f *Register) Release(_ context.Context, key quorum.Key, token string) error {
+	if err := f.round("release %s %s", names([]quorum.Key{key}), token); err != nil {
+		return err
+	}
+	delete(f.guesses, key)
+	if l := f.look(key); !l.Present || l.Value != token {
+		return quorum.ErrNotHeld
+	}
+	delete(f.Held, key)
+	return nil
+}
+
+// Withdraw is that of a *quorum.Cluster.
+func (f *Register) Withdraw(keys []quorum.Key, tokens []string) {
+	for i, key := range keys {
+		if f.guesses[key] == tokens[i] {
+			delete(f.Held, key)
+			delete(f.guesses, key)
+		}
+	}
+}
+
+// Extend is that of a *quorum.Cluster.
+func (f *Register) Extend(_ context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error) {
+	if err := f.round("extend %s %s", names([]quorum.Key{key}), entryText(token, ttl)); err != nil {
+		return quorum.Grant{}, err
+	}
+	h, there := f.Held[key]
+	switch {
+	case ttl >= 0 && ttl < 4*time.Millisecond:
+		return quorum.Grant{}, quorum.ErrTooShort
+	case !there || h.value != token:
+		return quorum.Grant{}, quorum.ErrNotHeld
+	case longer(h.left, ttl):
+		return quorum.Grant{Validity: time.Second, Longer: true}, nil
+	}
+	h.left = ttl
+	f.Held[key] = h
+	return quorum.Grant{Validity: time.Second}, nil
+}
+
+func longer(left, ttl time.Duration) bool { return ttl >= 0 && (left < 0 || left > ttl) }
+
+// Update is that of a *quorum.Cluster.
+func (f *Register) Update(_ context.Context, key quorum.Key, expect *string, run func(quorum.Look) (quorum.Decision, error)) (quorum.Outcome, error) {
+	expected := ""
+	if expect != nil {
+		expected = " if " + *expect
+	}
+	if err := f.round("update %s%s", names([]quorum.Key{key}), expected); err != nil {
+		return quorum.Outcome{}, err
+	}
+	runs := 0
+	decide := func(l quorum.Look) (quorum.Decision, error) { runs++; return run(l) }
+	if f.Promised {
+		l := f.look(key)
+		l.Unknown, l.Left = true, 0
+		if d, err := decide(l); err == nil && d.Do != quorum.Leave {
+			return f.make(key, d, runs), nil
+		} else if err != nil && !errors.Is(err, quorum.ErrNeedsLeft) {
+			return quorum.Outcome{}, err
+		}
+	}
+	for {
+		d, err := decide(f.look(key))
+		switch {
+		case err != nil:
+			return quorum.Outcome{}, err
+		case f.Meanwhile != nil:
+			f.Meanwhile()
+			f.Meanwhile = nil
+		default:
+			return f.make(key, d, runs), nil
+		}
+	}
+}
+
+// make does what was decided.
+func (f *Register) make(key quorum.Key, d quorum.Decision, run int) quorum.Outcome {
+	switch {
+	case d.Do == quorum.Leave:
+	case d.Do == quorum.Remove:
+		delete(f.Held, key)
+		delete(f.guesses, key)
+	default:
+		left := d.TTL
+		if h, there := f.Held[key]; d.KeepTTL {
+			if left = quorum.Endless; there {
+				left = h.left
+			}
+		}
+		f.set(key, d.Value, left)
+		delete(f.guesses, key)
+	}
+	return quorum.Outcome{Run: run}
+}
+
+// Guess is that of a *quorum.Cluster.
+func (f *Register) Guess(key quorum.Key) (string, bool) {
+	token, ok := f.guesses[key]
+	return token, ok
+}
+
+// Put has the masters hold a value, as others have put it there; the time is in ms, or -1.
+func (f *Register) Put(key, value string, ms int) {
+	left := time.Duration(ms) * time.Millisecond
+	if ms < 0 {
+		left = quorum.Endless
+	}
+	f.set(quorum.Key{Name: key}, value, left)
+}
+
+// Remove has the masters hold nothing.
+func (f *Register) Remove(key string) { delete(f.Held, quorum.Key{Name: key}) }
+
+// Holds is what the masters hold under a key.
+func (f *Register) Holds(key string) string {
+	h, there := f.Held[quorum.Key{Name: key}]
+	if !there {
+		return "."
+	}
+	return entryText(h.value, h.left)
+}
+
+func entryText(value string, left time.Duration) string {
+	if left < 0 {
+		return value
+	}
+	return fmt.Sprintf("%s:%d", value, left.Milliseconds())
+}
+
+func names(keys []quorum.Key) string {
+	all := make([]string, len(keys))
+	for i, k := range keys {
+		all[i] = fmt.Sprintf("%d/%s", k.DB, k.Name)
+	}
+	return strings.Join(all, " ")
+}

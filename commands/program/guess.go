@@ -1,0 +1,46 @@
+package program
+
+import (
+	"time"
+
+	"redlock-proxy/commands/keyspace"
+)
+
+// Guess is what keys might hold.
+type Guess map[string]keyspace.Entry
+
+// Absent is that none of the keys is there.
+func Absent(keys []string) Guess {
+	g := Guess{}
+	for _, key := range keys {
+		g[key] = keyspace.Entry{}
+	}
+	return g
+}
+
+// Held is that each of the keys holds the value.
+func Held(keys []string, value string) Guess {
+	g := Guess{}
+	for _, key := range keys {
+		g[key] = keyspace.Entry{Present: true, Value: value, Left: keyspace.Unknown}
+	}
+	return g
+}
+
+// Space is the guess as a program sees it.
+func (g Guess) Space(now time.Time) *keyspace.Space {
+	s := keyspace.NewSpace(now)
+	for key, e := range g {
+		s.Put(key, e)
+	}
+	return s
+}
+
+// add takes over what another guess says of other keys.
+func (g Guess) add(other Guess) {
+	for key, e := range other {
+		if _, known := g[key]; !known {
+			g[key] = e
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/syntax"
+	"redlock-proxy/quorum"
+)
+
+// run is a program on its way to its end. It is for one goroutine.
+type run struct {
+	*Engine
+	Program
+	// removed are the keys that this program has removed already, with what they held:
+	// it still sees them so.
+	removed map[string]keyspace.Entry
+	// seen is what was read last.
+	seen view
+	// effects are what is done at the upstream.
+	effects effects
+	// found are how many keys were added to those that the program was known to use.
+	found int
+}
+
+// retryTime is how long a program may start over because others change its keys.
+const retryTime = 5 * time.Second
+
+// Run runs a program on what the masters hold until what it makes of it stands. With
+// a right guess, or if it only reads, that is one call of the register; one more without
+// a guess, and two more with a wrong one.
+func (e *Engine) Run(ctx context.Context, p Program) (Outcome, error) {
+	if why := TooManyKeys(len(p.Keys)); why != "" {
+		return Outcome{Reply: keyspace.Fail(why)}, nil
+	}
+	r := run{Engine: e, Program: p, removed: map[string]keyspace.Entry{}, seen: view{}}
+	defer func() { r.effects.drop() }()
+	done, err := r.guess(ctx)
+	until := e.Now().Add(retryTime)
+	for failures := 0; done == nil && err == nil; failures++ {
+		if e.Now().After(until) {
+			return Outcome{}, &ContendedError{r.Keys[0]}
+		}
+		if failures > 2 {
+			if err := e.Pause(ctx, e.backOff(failures)); err != nil {
+				return Outcome{}, err
+			}
+		}
+		done, err = r.round(ctx)
+	}
+	if err == nil {
+		done, err = r.finish(ctx, done)
+	}
+	switch {
+	case errors.Is(err, quorum.ErrContended):
+		return Outcome{}, &ContendedError{r.Keys[0]}
+	case err != nil:
+		return Outcome{}, err
+	}
+	if r.Committed != nil && len(done.Edits) > 0 {
+		r.Committed(done.Edits)
+	}
+	return *done, nil
+}
+
+// guess tries the guesses until one has edits to commit, or shows that the keys do not
+// matter.
+func (r *run) guess(ctx context.Context) (done *Outcome, err error) {
+	for _, g := range r.Guesses {
+		if len(r.Watched) > 0 {
+			return nil, nil // a guess tells no version
+		}
+		a, err := r.granted(ctx, func() (Outcome, error) { return r.once(ctx, g.Space(r.Now())) })
+		var unread *keyspace.UnreadError
+		switch {
+		case errors.Is(err, keyspace.ErrNeedsRead), errors.As(err, &unread):
+			continue
+		case err != nil:
+			return nil, err
+		case !a.touched:
+			return &a, nil
+		case len(a.Edits) == 0:
+			continue
+		}
+		if _, why := r.committable(a); why != "" || r.leansOn(a) {
+			continue // only what the keys really hold is a reason to refuse it
+		}
+		return r.commit(ctx, a)
+	}
+	return nil, nil
+}
+
+// leansOn reports whether what a run came to may be made in part, or in whole, where
+// the guess that it was made on is wrong: keys that are not taken are changed one by one,
+// and those that are not changed are not looked at.
+func (r *run) leansOn(a Outcome) bool {
+	changing, conditions := changes(a.Edits)
+	return len(conditions) > 0 || len(changing) > 1 && !all(changing, isCreation)
+}
+
+// round makes one try. done is set if that was the last one.
+func (r *run) round(ctx context.Context) (done *Outcome, err error) {
+	if r.Replaces && len(r.Keys) == 1 {
+		return r.update(ctx, r.Keys[0], nil)
+	}
+	seen, err := r.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a, err := r.granted(ctx, func() (Outcome, error) { return r.runOn(ctx, seen) })
+	var unread *keyspace.UnreadError
+	switch {
+	case errors.As(err, &unread):
+		return r.add(unread.Key), nil
+	case err != nil:
+		return nil, err
+	case len(a.Edits) == 0:
+		return &a, nil
+	}
+	return r.commit(ctx, a)
+}
+
+// errUnasked ends a run that did something of which it is not known whether the client may do it.
+var errUnasked = errors.New("rights must be asked for")
+
+// granted runs until it is known of everything that the program does whether the client
+// may do it.
+func (r *run) granted(ctx context.Context, try func() (Outcome, error)) (Outcome, error) {
+	for {
+		a, err := try()
+		if !errors.Is(err, errUnasked) {
+			return a, err
+		}
+		if err := r.Rights.Ask(ctx); err != nil {
+			return Outcome{}, err
+		}
+	}
+}
+
+// add has a key be read, too. It is done where that would be one too many.
+func (r *run) add(key string) (done *Outcome) {
+	if slices.Contains(r.Keys, key) {
+		return nil
+	}
+	if r.found++; r.found > MaxFound {
+		return &Outcome{Reply: keyspace.Fail(fmt.Sprintf("ERR too many undeclared lock keys: a script may use at most %d that are not in its KEYS, and '%s' is one more",
+			MaxFound, syntax.Shown(key))), touched: true}
+	}
+	r.Keys = append(r.Keys, key)
+	return nil
+}
+
+// view is what the masters hold under keys.
+type view map[string]quorum.Look
+
+// look reads the keys.
+func (r *run) look(ctx context.Context) (view, error) {
+	seen := view{}
+	if len(r.Keys) == 0 {
+		return seen, nil
+	}
+	all, err := r.Register.Read(ctx, r.Places(r.DB, r.Keys))
+	if err != nil {
+		return nil, err
+	}
+	for i, l := range all {
+		seen[r.Keys[i]] = l
+	}
+	r.seen = seen
+	return seen, nil
+}
+
+// runOn runs the program on a view, if that is still what it watched.
+func (r *run) runOn(ctx context.Context, seen view) (Outcome, error) {
+	for key, version := range r.Watched {
+		if l, known := seen[key]; known && l.Version != version {
+			return Outcome{Reply: keyspace.Reply{Kind: keyspace.NilArray}, touched: true}, nil
+		}
+	}
+	s := seen.space(r.Now())
+	for key, was := range r.removed {
+		s.Put(key, was)
+	}
+	return r.once(ctx, s)
+}
+
+// once runs the program once. What it must not do is a reply without edits.
+func (r *run) once(ctx context.Context, s *keyspace.Space) (Outcome, error) {
+	reply, effects, err := r.Program.Run(ctx, s)
+	var refused *Refusal
+	switch {
+	case r.Rights.Unasked():
+		return Outcome{}, errUnasked
+	case errors.As(err, &refused):
+		return Outcome{Reply: keyspace.Fail(refused.Text), touched: s.Touched()}, nil
+	case err != nil:
+		return Outcome{}, err
+	}
+	a := Outcome{Reply: reply, Edits: s.Edits(), effects: effects, touched: s.Touched()}
+	if why := r.Forbids(a.Edits); why != "" {
+		return Outcome{Reply: keyspace.Fail(why), touched: true}, nil
+	}
+	return a, nil
+}

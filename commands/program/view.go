@@ -1,0 +1,70 @@
+package program
+
+import (
+	"context"
+	"encoding/binary"
+	"time"
+
+	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/quorum"
+)
+
+// space is the view as a program sees it.
+func (v view) space(now time.Time) *keyspace.Space {
+	s := keyspace.NewSpace(now)
+	for key, l := range v {
+		s.Put(key, entryOf(l))
+	}
+	return s
+}
+
+func entryOf(l quorum.Look) keyspace.Entry {
+	e := keyspace.Entry{Present: l.Present, Value: l.Value, Left: l.Left.Truncate(time.Millisecond)}
+	switch {
+	case !l.Present:
+		return keyspace.Entry{}
+	case l.Unknown:
+		e.Left = keyspace.Unknown
+	case l.Left < 0:
+		e.Left = keyspace.Endless
+	}
+	return e
+}
+
+// Places are where keys stand on the masters.
+func (e *Engine) Places(db int, keys []string) []quorum.Key {
+	places := make([]quorum.Key, len(keys))
+	for i, key := range keys {
+		places[i] = e.Place(db, key)
+	}
+	return places
+}
+
+// ttlOf is the time that an edit gives its key.
+func ttlOf(e keyspace.Edit) time.Duration {
+	if e.Now.Left < 0 {
+		return quorum.Endless
+	}
+	return e.Now.Left
+}
+
+// backOff is a random time that grows with the number of failures, so that those
+// who contend for a key come at different times.
+func (e *Engine) backOff(failures int) time.Duration {
+	var bits [8]byte
+	e.Random(bits[:])
+	longest := time.Millisecond << min(failures, 6)
+	return time.Duration(binary.NativeEndian.Uint64(bits[:]) % uint64(longest))
+}
+
+// Sleep waits, or returns the cause of ctx if that ends first.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

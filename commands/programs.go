@@ -1,0 +1,96 @@
+package commands
+
+import (
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/program"
+	"redlock-proxy/commands/syntax"
+)
+
+// warnEvery is how often the log is told of locks without a TTL.
+const warnEvery = time.Minute
+
+// programs run what clients do with lock keys. It is safe for concurrent use.
+type programs struct {
+	engine      *program.Engine
+	register    Register
+	locks       Locks
+	maxTTL      time.Duration
+	refuseNoTTL bool
+	now         func() time.Time
+	logger      *slog.Logger
+
+	// endless and effectsLost count locks without a TTL and side effects that were lost.
+	endless, effectsLost atomic.Int64
+	// warned is when the log was told of locks without a TTL, in Unix nanoseconds.
+	warned atomic.Int64
+}
+
+// counts are the locks without a TTL, and the side effects that were lost.
+func (p *programs) counts() (endless, lost int64) { return p.endless.Load(), p.effectsLost.Load() }
+
+// carry runs a program of a client and writes its reply.
+func (p *programs) carry(c command.Call, what program.Program) {
+	done, err := p.engine.Run(c.Ctx, what)
+	if err != nil {
+		c.Out.Fail(err)
+		return
+	}
+	c.Client.Transaction.Changes(what.DB, done.Edits)
+	p.warn(done)
+	p.undoing(what.DB, done, c.Out)
+	c.Out.Value(done.Reply)
+}
+
+// forbids says why edits are not to be made, as an error reply; it is empty where
+// they may.
+func (p *programs) forbids(edits []keyspace.Edit) string {
+	for _, e := range edits {
+		switch {
+		case !e.Now.Present || e.KeepLeft:
+		case e.Now.Left < 0 && p.refuseNoTTL:
+			return fmt.Sprintf("ERR lock key '%s' without an expiry: refused by no-ttl", syntax.Shown(e.Key))
+		case e.Now.Left > p.maxTTL:
+			return ttlOverLimit(e.By, p.maxTTL).Error()
+		}
+	}
+	return ""
+}
+
+// lost counts side effects that were not carried out, and tells the log.
+func (p *programs) lost(command string, cause error) {
+	p.effectsLost.Add(1)
+	p.logger.Warn("what a script on lock keys does beside them was not carried out", "command", command, "cause", cause)
+}
+
+// warn tells of locks that a program made and that never expire.
+func (p *programs) warn(a program.Outcome) {
+	for _, e := range a.Edits {
+		if e.Now.Present && !e.KeepLeft && e.Now.Left < 0 {
+			p.warnEndless(e.Key)
+		}
+	}
+}
+
+// warnEndless counts a lock without a TTL, and tells the log now and then.
+func (p *programs) warnEndless(key string) {
+	n := p.endless.Add(1)
+	now, last := p.now().UnixNano(), p.warned.Load()
+	if last != 0 && now-last < int64(warnEvery) || !p.warned.CompareAndSwap(last, now) {
+		return
+	}
+	p.logger.Warn("locks without a TTL stay if their owner dies; no-ttl: refuse forbids them",
+		slog.String("key", string(syntax.Shown(key))), slog.Int64("locks_without_ttl", n))
+}
+
+// undoing takes back what a program acquired, should its reply not be delivered.
+func (p *programs) undoing(db int, a program.Outcome, out *command.Reply) {
+	if keys, tokens := a.Acquired(); len(keys) > 0 {
+		out.IfUndelivered(func() { p.register.Withdraw(p.engine.Places(db, keys), tokens) })
+	}
+}

@@ -1,0 +1,109 @@
+package commands
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/program/fake"
+	"redlock-proxy/quorum"
+)
+
+// A lock whose time is too short to be granted is refused to who takes it with NX; a
+// command that is no lock leaves it there for as long as it lasts.
+func TestTooShort(t *testing.T) {
+	b := newBench(t)
+	b.locks.err = quorum.ErrTooShort
+	b.table = NewTable(Options{Locks: b.locks, Register: fake.NewRegister(), MaxTTL: time.Hour, LockKeys: []string{"k*"}})
+	for line, want := range map[string]string{
+		"LOCK k me PX 3":   "ERR invalid expire time in 'lock' command: too short to be granted",
+		"EXTEND k me PX 3": "ERR invalid expire time in 'extend' command: too short to be granted",
+		"SET k me NX PX 3": "ERR invalid expire time in 'set' command: too short to be granted",
+	} {
+		if got := oneLine(t, runs(t.Context(), b.table, b.client, strings.Split(line, " "), &b.out)); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+}
+
+// Whatever the register says, the client is told, and what was not granted is not given back.
+func TestRegisterErrors(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{quorum.ErrForeign, "ERR the key is held by a client of the masters themselves, and can only be changed there"},
+		{fake.ErrTooFew(), "NOQUORUM 2 of 5 masters answered, 3 needed: connection refused"},
+		{errors.New("other"), "ERR other"},
+	} {
+		b := newRegisterBench(t)
+		b.masters.Fails = test.err
+		for _, line := range []string{"SET k me NX PX 30000", "SET k me", "GETSET k me", "GET k", "DEL k", "DELEX k IFEQ me", "SET k me IFEQ me PX 900", "MSETNX k a k2 b"} {
+			b.does(line, test.want)
+		}
+		b.out.Undelivered()
+	}
+}
+
+// Whatever one client does, in whatever order, with whatever guesses, the replies are
+// those of a single Space without any masters.
+func TestSameAsWithoutMasters(t *testing.T) {
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(3, seed))
+		pick := func(words ...string) string { return words[random.IntN(len(words))] }
+		b := newRegisterBench(t)
+		alone := keyspace.NewSpace(b.now)
+		alone.Put("k", keyspace.Entry{})
+		alone.Put("k2", keyspace.Entry{})
+		var done []string
+		for range 40 {
+			line := pick("SET K V NX PX 900", "SET K V NX", "SETNX K V", "SET K V XX PX 800", "SET K V", "SET K V KEEPTTL", "SET K V IFEQ V PX 700", "SET K V IFNE V GET",
+				"GETSET K V", "GETDEL K", "GETEX K PX 600", "GETEX K PERSIST", "GET K", "PTTL K", "DEL K", "DEL K K", "DELEX K IFEQ V", "DELEX K IFNE V", "DELIFEQ K V", "PEXPIRE K 500",
+				"PEXPIRE K 650 GT", "PEXPIRE K 650 NX", "PERSIST K", "APPEND K V", "INCR K", "MSETNX K V K V", "MSET K V", "MGET K K", "EXISTS K K", "STRLEN K", "SETRANGE K 1 V", "PEXPIRE K -1")
+			for strings.Contains(line, "K ") || strings.HasSuffix(line, " K") {
+				at := strings.Index(line+" ", " K ")
+				if at < 0 {
+					break
+				}
+				line = line[:at+1] + pick("k", "k2") + line[at+2:]
+			}
+			for strings.Contains(line, " V") {
+				line = strings.Replace(line, " V", " "+pick("a", "b", "7"), 1)
+			}
+			done = append(done, line)
+			words := strings.Split(line, " ")
+			reply, err := alone.Do(words)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := command.Reply{Proto: 2}
+			want.Value(reply)
+			if got := b.run(words...); got != oneLine(t, string(want.Bytes)) {
+				t.Fatalf("seed %d:\n%s\n%s, want %s", seed, strings.Join(done, "\n"), got, oneLine(t, string(want.Bytes)))
+			}
+		}
+		if b.paused > 0 {
+			t.Fatalf("seed %d: it waited, and there was nobody else:\n%s", seed, strings.Join(done, "\n"))
+		}
+	}
+}
+
+// A command that is overtaken without end says so, also where the register gave up.
+func TestOvertakenForever(t *testing.T) {
+	const contended = "ERR lock key 'k' is contended: every attempt met another one"
+	for _, line := range []string{"DEL k", "GET k", "GETSET k me", "SET k me", "DELEX k IFEQ me", "EVAL return_redis.call('del',KEYS[1]) 1 k"} { // _ stands for a blank
+		b := newRegisterBench(t)
+		b.masters.Fails = quorum.ErrContended
+		words := strings.Split(line, " ")
+		for i := range words {
+			words[i] = strings.ReplaceAll(words[i], "_", " ")
+		}
+		if got := b.run(words...); got != contended {
+			t.Errorf("%s: %s", line, got)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package rights
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// Upstream is what a client may do at the upstream, on its own connection there and
+// as the user that it is.
+type Upstream interface {
+	// Refusals asks whether the client may do each of the commands. None is carried
+	// out. A refusal is the upstream's own error text, empty where there is none. The
+	// error says that it cannot be known.
+	Refusals(ctx context.Context, commands [][]string) ([]string, error)
+	// Prepare has the upstream take commands into one transaction. The error is a
+	// *RefusedError where it refuses one; then, as with any error, nothing is pending.
+	Prepare(ctx context.Context, commands [][]string) (Prepared, error)
+}
+
+// Prepared are commands that the upstream has taken and not carried out.
+type Prepared interface {
+	// Do has them carried out, in bounded time. The error says what was not, or that
+	// it is not known.
+	Do() error
+	// Drop has them forgotten.
+	Drop()
+}
+
+// RefusedError is a command that the upstream refused, with the text of its error.
+type RefusedError struct{ Text string }
+
+// Error is the upstream's text.
+func (e *RefusedError) Error() string { return e.Text }
+
+// UnknownError says that the upstream could not be asked what a client may do.
+type UnknownError struct{ Cause error }
+
+// Error says why.
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("what this client may do is not known: %v", e.Cause)
+}
+
+// Unwrap is the cause.
+func (e *UnknownError) Unwrap() error { return e.Cause }
+
+// maxQuestions bounds what is asked for one command, script or transaction.
+const maxQuestions = 1000
+
+// Known is what is known of a client's rights while one command, script or transaction runs. Each
+// right is asked for once. It is for one goroutine.
+type Known struct {
+	at      Upstream
+	all     bool              // the client may do everything
+	refused map[string]string // by question; empty where it is granted
+	open    [][]string        // asked in the current run, and not known
+}
+
+// Of begins to keep what is known of the client whose upstream this is. With all, or without an
+// upstream, it may do everything.
+func Of(at Upstream, all bool) *Known {
+	return &Known{at: at, all: all || at == nil, refused: map[string]string{}}
+}
+
+// HasUpstream reports whether there is one.
+func (k *Known) HasUpstream() bool { return k.at != nil }
+
+// Refusal is the upstream's refusal of one of the questions. What is not known is taken
+// as granted, and the run does not count.
+func (k *Known) Refusal(questions [][]string) string {
+	if k.all {
+		return ""
+	}
+	for _, q := range questions {
+		text, known := k.refused[QuestionKey(q)]
+		switch {
+		case !known && len(k.open) <= maxQuestions:
+			k.open = append(k.open, q)
+		case text != "":
+			return text
+		}
+	}
+	return ""
+}
+
+// Unasked reports whether a run has come to what must be asked first.
+func (k *Known) Unasked() bool { return k != nil && len(k.open) > 0 }
+
+// Ask asks what the last run left open.
+func (k *Known) Ask(ctx context.Context) error {
+	open := k.open
+	k.open = nil
+	if len(k.refused)+len(open) > maxQuestions {
+		return fmt.Errorf("more than %d rights would have to be asked for", maxQuestions)
+	}
+	texts, err := k.at.Refusals(ctx, open)
+	if err != nil {
+		return err
+	}
+	for i, q := range open {
+		k.refused[QuestionKey(q)] = texts[i]
+	}
+	return nil
+}
+
+// QuestionKey is a question as a key of maps. A word may hold any byte, so its length
+// stands before it.
+func QuestionKey(words []string) string {
+	var b strings.Builder
+	for _, w := range words {
+		fmt.Fprintf(&b, "%d:%s", len(w), w)
+	}
+	return b.String()
+}
+
+// Prepare is that of the client's upstream.
+func (k *Known) Prepare(ctx context.Context, commands [][]string) (Prepared, error) {
+	return k.at.Prepare(ctx, commands)
+}
+
+// Check is the error reply for the first of the questions that is refused or cannot be asked; empty
+// where all is granted.
+func Check(ctx context.Context, at Upstream, questions [][]string) string {
+	if len(questions) > maxQuestions {
+		return fmt.Sprintf("ERR more than %d rights would have to be asked for", maxQuestions)
+	}
+	refusals, err := at.Refusals(ctx, questions)
+	if err != nil {
+		return "ERR " + err.Error()
+	}
+	for _, text := range refusals {
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}

@@ -1,0 +1,150 @@
+package rights
+
+import (
+	"strings"
+
+	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/script"
+	"redlock-proxy/commands/spec"
+	"redlock-proxy/commands/syntax"
+)
+
+// Questions are the commands about which the upstream is asked whether the client may
+// do them, before these words are run on the masters: in a form that is the same for
+// all values, and for each key by itself. There are none for a command that needs no
+// right but the login, or that is an error whatever the rights are.
+func Questions(words []string) [][]string {
+	name := syntax.Lower(words[0])
+	switch {
+	case keyspace.Supported(name):
+		return keyQuestions(name, words)
+	case script.IsEval(name):
+		return evalQuestions(name, words)
+	case len(words) < 2:
+		return nil
+	}
+	key := words[1]
+	switch name {
+	case "lock":
+		return [][]string{questionOf("set", key)}
+	case "unlock":
+		return [][]string{questionOf("del", key)}
+	case "extend":
+		return [][]string{questionOf("pexpire", key)}
+	case "watch":
+		return watchQuestions(words[1:])
+	case "script":
+		return scriptQuestions(syntax.Lower(key))
+	case "proxy":
+		if syntax.Lower(key) == "info" {
+			return [][]string{{"info"}}
+		}
+	}
+	return nil
+}
+
+func keyQuestions(name string, words []string) (all [][]string) {
+	keys := keyspace.Keys(words)
+	for _, key := range syntax.Distinct(keys) {
+		q := questionOf(name, key)
+		if name == "set" && wantsOld(words) {
+			q = append(q, "get")
+		}
+		all = append(all, q)
+	}
+	return all
+}
+
+// wantsOld reports whether a SET also reads.
+func wantsOld(words []string) bool {
+	for _, word := range words[min(3, len(words)):] {
+		if strings.EqualFold(word, "get") {
+			return true
+		}
+	}
+	return false
+}
+
+// questionOf is the question about a command on one key, with as many words as it has
+// at least. A command that not every upstream knows is asked about by the name of one
+// that needs the same rights.
+func questionOf(name, key string) []string {
+	switch name {
+	case "delex", "delifeq":
+		name = "del"
+	case "expiretime", "pexpiretime":
+		name = "ttl"
+	}
+	q := []string{name, key}
+	arity := spec.Find([]byte(name)).Arity
+	for range max(arity, -arity) - len(q) {
+		q = append(q, "0")
+	}
+	return q
+}
+
+// evalQuestions has all keys in one question, as the upstream would see them.
+func evalQuestions(name string, words []string) [][]string {
+	if script.Failure(name, words) != "" {
+		return nil
+	}
+	n, _ := syntax.Int(words[2])
+	return [][]string{append([]string{name, "0", words[2]}, words[3:3+n]...)}
+}
+
+// scriptQuestions are about SCRIPT's subcommands; of any other one the upstream says what
+// is wrong.
+func scriptQuestions(sub string) [][]string {
+	switch sub {
+	case "load", "exists", "flush":
+		return [][]string{{"script", sub, "0"}}
+	case "kill":
+		return [][]string{{"script", sub}}
+	}
+	return nil
+}
+
+func watchQuestions(keys []string) [][]string {
+	all := make([][]string, len(keys))
+	for i, key := range keys {
+		all[i] = []string{"watch", key}
+	}
+	return all
+}
+
+// CallQuestions are the questions about what a script calls.
+func CallQuestions(words []string) [][]string {
+	switch name := syntax.Lower(words[0]); name {
+	case "time":
+		return [][]string{{"time"}}
+	case "publish", "spublish":
+		if len(words) == 3 {
+			return [][]string{{name, words[1], "0"}}
+		}
+	case "lpush", "rpush":
+		if len(words) > 2 {
+			return [][]string{{name, words[1], "0"}}
+		}
+	default:
+		if keyspace.Supported(name) {
+			return keyQuestions(name, words)
+		}
+	}
+	return nil
+}
+
+// Denial is the error of a call within a script, for the upstream's refusal of the
+// command itself, in the words of Redis.
+func Denial(refusal string) string {
+	const user = "ERR The user executing the script can't "
+	switch {
+	case strings.Contains(refusal, " to run the "):
+		return user + "run this command or subcommand"
+	case strings.Contains(refusal, "channel"):
+		return user + "publish to the channel mentioned in the command"
+	case strings.Contains(refusal, " key"):
+		return user + "access at least one of the keys mentioned in the command arguments"
+	default:
+		return user + "run this command or subcommand"
+	}
+}

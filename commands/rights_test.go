@@ -1,0 +1,186 @@
+package commands
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"redlock-proxy/commands/rights"
+)
+
+// restricted has the client be one of whose rights the upstream must be asked.
+func (b *registerBench) restricted(refused map[string]string) {
+	b.client.Unrestricted, b.aside.refused = false, refused
+}
+
+// askedFor fails unless the upstream was asked these questions since the last time.
+func (b *registerBench) askedFor(want ...string) {
+	b.Helper()
+	if got := b.aside.asked; !slices.Equal(got, want) {
+		b.Errorf("asked %q, want %q", got, want)
+	}
+	b.aside.asked = nil
+}
+
+const (
+	noRight   = "NOPERM this user has no permissions to run the 'x' command"
+	noKey     = "NOPERM this user has no permissions to access one of the keys used as arguments"
+	noChannel = "NOPERM this user has no permissions to access one of the channels used as arguments"
+)
+
+// Each command is asked about in one form, whatever its values are.
+func TestQuestions(t *testing.T) {
+	for line, want := range map[string]string{
+		"SET k v NX PX 1000":          "set k 0",
+		"set k v get":                 "set k 0 get",
+		"MSET k a lock:b c":           "mset k 0|mset lock:b 0",
+		"DEL k k lock:b":              "del k|del lock:b",
+		"DELIFEQ k v":                 "del k",
+		"DELEX k IFEQ v":              "del k",
+		"PEXPIRETIME k":               "ttl k",
+		"SETEX k 10 v":                "setex k 0 0",
+		"PEXPIRE k 10 NX":             "pexpire k 0",
+		"EVAL body 2 k other arg":     "eval 0 2 k other",
+		"EVALSHA_RO sha 1 k":          "",
+		"EVAL body 9 k":               "",
+		"GET":                         "",
+		"LOCK k t PX 1000":            "set k 0",
+		"UNLOCK k t":                  "del k",
+		"EXTEND k t PX 1000":          "pexpire k 0",
+		"WATCH k lock:b":              "watch k|watch lock:b",
+		"SCRIPT LOAD body":            "script load 0",
+		"PROXY INFO":                  "info",
+		"PROXY HELP":                  "",
+		"PING":                        "",
+		"MULTI":                       "",
+		"EVAL body 0 lock:in lock:an": "eval 0 0",
+	} {
+		var got []string
+		for _, q := range rights.Questions(strings.Fields(line)) {
+			got = append(got, strings.Join(q, " "))
+		}
+		if strings.Join(got, "|") != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+}
+
+// What the upstream refuses changes nothing on the masters, and the answer is its own.
+func TestRefusedCommands(t *testing.T) {
+	b := newRegisterBench(t)
+	b.restricted(map[string]string{"del k": noKey, "set k 0": noRight, "eval 0 1 k": noRight})
+	b.masters.Put("k", "me", 500)
+	b.does("DEL k", noKey)
+	b.does("SET k v NX PX 1000", noRight)
+	b.does("EVAL body 1 k", noRight)
+	b.does("GET k", `"me"`)
+	b.askedFor("del k", "set k 0", "eval 0 1 k", "get k")
+	b.holding("k", "me:500")
+	b.aside.down = &rights.UnknownError{Cause: errors.New("connection refused")}
+	b.does("GET k", "ERR what this client may do is not known: connection refused")
+}
+
+// A script may do what its user may, and none of it where it fails for want of rights.
+func TestRefusedCallsOfScripts(t *testing.T) {
+	refused := map[string]string{"del victim": noKey, "publish c 0": noChannel, "set lock:x 0": noRight}
+	for _, c := range []struct{ body, want, left string }{
+		{"redis.call('set',KEYS[1],'v','PX',1000) redis.call('del','victim') return 1", "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments script: ", "."},
+		{"redis.call('set',KEYS[1],'v','PX',1000) return redis.call('publish','c','m')", "ERR The user executing the script can't publish to the channel mentioned in the command script: ", "."},
+		{"redis.call('set',KEYS[1],'v','PX',1000) return redis.call('set','lock:x','v')", "ERR The user executing the script can't run this command or subcommand script: ", "."},
+		{"redis.call('set',KEYS[1],'v','PX',1000) return redis.pcall('set','lock:x','v')", "ERR The user executing the script can't run this command or subcommand", "."},
+		{"redis.call('set',KEYS[1],'v','PX',1000) error('own')", "ERR ", "v:1000"}, // as on any Redis
+	} {
+		b := newRegisterBench(t)
+		b.restricted(refused)
+		if got := b.run("EVAL", c.body, "1", "k"); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: %s", c.body, got)
+		}
+		b.carried()
+		b.holding("k", c.left)
+	}
+	b := newRegisterBench(t)
+	b.restricted(refused)
+	if got := b.run("EVAL", "redis.pcall('publish','c','m') redis.call('set',KEYS[1],'v','PX',1000) return redis.call('get',KEYS[1])", "1", "k"); got != `"v"` {
+		t.Error(got)
+	}
+	b.carried()
+	b.holding("k", "v:1000")
+}
+
+// All that a run does is asked at once.
+func TestScriptsAskTogether(t *testing.T) {
+	b := newRegisterBench(t)
+	b.restricted(nil)
+	if got := b.run("EVAL", "redis.call('set',KEYS[1],ARGV[1],'PX',1000) redis.call('lpush','l','v') return redis.call('publish','c','m')", "1", "k", "v"); got != "1" {
+		t.Error(got)
+	}
+	b.askedFor("eval 0 1 k", "set k 0", "lpush l 0", "publish c 0")
+	b.carried("0: lpush l v|0: publish c m")
+}
+
+// A transaction asks when a command is queued, and again when it is carried out.
+func TestRefusedInTransactions(t *testing.T) {
+	b := newRegisterBench(t)
+	b.restricted(map[string]string{"set k 0": noRight})
+	run := func(line, want string) {
+		t.Helper()
+		if got := oneLine(t, runs(t.Context(), b.table, b.client, strings.Fields(line), &b.out)); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+	run("MULTI", "OK")
+	run("SET k v", noRight)
+	run("EXEC", "EXECABORT Transaction discarded because of previous errors.")
+	run("MULTI", "OK")
+	run("DEL k", "QUEUED")
+	b.aside.refused["del k"] = noKey
+	run("EXEC", "EXECABORT Transaction discarded because of: "+noKey)
+	b.holding("k", ".")
+}
+
+// Where the upstream does not take what belongs to a script, nothing is committed.
+func TestNothingIsCommittedThatTheUpstreamRefuses(t *testing.T) {
+	b := newRegisterBench(t)
+	b.masters.Put("k", "me", 500)
+	b.aside.down = &rights.RefusedError{Text: noChannel}
+	if got := b.run("EVAL", releasePublish, "1", "k", "me", "chan"); got != noChannel {
+		t.Error(got)
+	}
+	b.aside.down = errors.New("upstream u: connection refused")
+	if got := b.run("EVAL", releasePublish, "1", "k", "me", "chan"); got != "ERR upstream u: connection refused" {
+		t.Error(got)
+	}
+	b.holding("k", "me:500")
+	b.carried()
+}
+
+// What is found otherwise than it was guessed leaves other commands; those that were
+// prepared first are dropped.
+func TestPreparedAnew(t *testing.T) {
+	b := newRegisterBench(t)
+	b.masters.Put("k", "other", 500)
+	if got := b.run("EVAL", "redis.call('publish','c',redis.call('getset',KEYS[1],ARGV[1]) or 'none') return 1", "1", "k", "me"); got != "1" {
+		t.Error(got)
+	}
+	b.carried("0: publish c other")
+	b.holding("k", "me")
+	b.masters.Meanwhile = func() {
+		b.masters.Meanwhile = nil
+		b.masters.Put("k", "third", 500)
+	}
+	if got := b.run("EVAL", "redis.call('publish','c',redis.call('getset',KEYS[1],ARGV[1]) or 'none') return 1", "1", "k", "you"); got != "1" {
+		t.Error(got)
+	}
+	b.carried("0: publish c third")
+	b.holding("k", "you")
+	if b.aside.dropped == 0 {
+		t.Error("what was prepared first was not dropped")
+	}
+	b.aside.refused = map[string]string{"prepare publish c fourth": noChannel}
+	b.masters.Meanwhile = func() { b.masters.Put("k", "fourth", 500) }
+	if got := b.run("EVAL", "redis.call('publish','c',redis.call('getset',KEYS[1],ARGV[1]) or 'none') return 1", "1", "k", "me"); got != noChannel {
+		t.Error(got)
+	}
+	b.holding("k", "fourth:500")
+}

@@ -1,0 +1,312 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/script"
+	"redlock-proxy/commands/spec"
+	"redlock-proxy/commands/syntax"
+)
+
+// routeTable is that of a relay whose lock keys are lock:*.
+func routeTable() *Table {
+	return NewRelayTable(Options{Locks: &fakeLocks{}, LockKeys: []string{"lock:*"}})
+}
+
+// settled is the situation of a client whose upstream has answered all.
+var settled = Situation{Upstream: Connection{Settled: true}}
+
+// routed says what becomes of a command: "" for the upstream, "run", or an error.
+func routed(t *Table, words [][]byte) string {
+	d := t.Route(settled, words)
+	if d.Verb == Learn {
+		d = t.Learn(context.Background(), settled, words)
+	}
+	switch d.Verb {
+	case Forward:
+		return ""
+	case Run:
+		return "run"
+	}
+	return "-" + d.Text
+}
+
+// Every decision, by what is known of the client.
+func TestRoute(t *testing.T) {
+	const sha = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"
+	open := func(change func(u *Connection)) Situation {
+		at := settled
+		change(&at.Upstream)
+		return at
+	}
+	first := Situation{}
+	multi := open(func(u *Connection) { u.Multi = true })
+	late := open(func(u *Connection) { u.Multi, u.Queued = true, true })
+	watching := open(func(u *Connection) { u.Watching = true })
+	inMulti := Situation{InMulti: true, Upstream: settled.Upstream}
+	lockWatch := Situation{Watching: true, Upstream: settled.Upstream}
+	down := Situation{Connected: true, Down: "ERR upstream: down", Upstream: settled.Upstream}
+	ownDown := Situation{InMulti: true, Down: "ERR upstream: down", Upstream: settled.Upstream}
+	for _, c := range []struct {
+		title, line string
+		at          Situation
+		want        Verb
+		text        string // what the error has
+	}{
+		{"any command", "GET a", first, Forward, ""},
+		{"one on a lock key waits for its turn", "GET lock:a", first, Settle, ""},
+		{"and is run", "GET lock:a", settled, Run, ""},
+		{"one that is none", "LPUSH lock:a x", settled, Refuse, "cannot run on the lock masters"},
+		{"keys of both kinds", "DEL lock:a b", settled, Refuse, "send two commands"},
+		{"the client leaves", "GET lock:a", open(func(u *Connection) { u.Quitting = true }), Quit, ""},
+		{"bytes that are no replies", "GET lock:a", open(func(u *Connection) { u.Stream = true }), Close, ""},
+		{"subscribed", "GET lock:a", open(func(u *Connection) { u.Restricted = true }), Run, ""}, // which refuses it
+
+		{"ours waits for its turn", "LOCK k t PX 9", first, Settle, ""},
+		{"ours", "LOCK k t PX 9", settled, Run, ""},
+		{"ours after QUIT", "LOCK k t PX 9", open(func(u *Connection) { u.Quitting = true }), Quit, ""},
+		{"ours in the upstream's MULTI", "LOCK k t PX 9", multi, Spoil, "ERR LOCK inside MULTI"},
+		{"ours in our MULTI", "LOCK k t PX 9", inMulti, Abort, "ERR LOCK inside MULTI"},
+		{"ours in a stream", "LOCK k t PX 9", open(func(u *Connection) { u.Stream = true }), Forward, ""},
+		{"INFO", "INFO", settled, Run, ""},
+		{"INFO in MULTI", "INFO", multi, Forward, ""},
+		{"INFO of a silent client", "INFO", open(func(u *Connection) { u.Silent = true }), Forward, ""},
+		{"INFO while monitoring", "INFO", open(func(u *Connection) { u.Monitoring = true }), Forward, ""},
+		{"LOCK of a silent client", "LOCK k t PX 9", open(func(u *Connection) { u.Silent = true }), Run, ""},
+
+		{"MULTI", "MULTI", first, Connect, ""},
+		{"MULTI with an upstream", "MULTI", Situation{Connected: true}, Forward, ""},
+		{"MULTI without one", "MULTI", down, Run, ""},
+		{"MULTI without one, unsettled", "MULTI", Situation{Connected: true, Down: "x"}, Settle, ""},
+		{"MULTI of lock keys", "MULTI", lockWatch, Run, ""},
+		{"MULTI in ours", "MULTI", inMulti, Run, ""}, // which refuses it
+		{"EXEC", "EXEC", first, Forward, ""},
+		{"EXEC of ours", "EXEC", inMulti, Run, ""},
+		{"QUIT in ours", "QUIT", inMulti, Forward, ""},
+		{"RESET in ours", "RESET", inMulti, Forward, ""},
+		{"UNWATCH", "UNWATCH", first, Forward, ""},
+		{"UNWATCH of lock keys", "UNWATCH", lockWatch, Run, ""},
+		{"UNWATCH in ours", "UNWATCH", inMulti, Abort, "only commands on lock keys"},
+		{"the upstream's MULTI is empty", "GET lock:a", multi, TakeOver, ""},
+		{"it is not", "GET lock:a", late, Spoil, "'get' on a lock key in a transaction on other keys"},
+		{"a lock key in ours", "GET lock:a", inMulti, Run, ""},
+		{"a wrong one in ours", "LPUSH lock:a x", inMulti, Abort, "cannot run on the lock masters"},
+		{"another key in ours", "GET a", inMulti, Abort, "'a' stands on the upstream"},
+		{"another key, and no upstream", "GET a", ownDown, Abort, "ERR upstream: down"},
+		{"unsettled in ours", "GET lock:a", Situation{InMulti: true}, Settle, ""},
+
+		{"WATCH", "WATCH a", first, Forward, ""},
+		{"WATCH of a lock key", "WATCH lock:a", settled, Run, ""},
+		{"of both", "WATCH lock:a b", settled, Refuse, "send two commands"},
+		{"of another while lock keys are watched", "WATCH a", lockWatch, Refuse, "watch one kind at a time"},
+		{"of a lock key while others are watched", "WATCH lock:a", watching, Refuse, "watch one kind at a time"},
+		{"of a lock key in the upstream's MULTI", "WATCH lock:a", multi, Forward, ""},
+		{"in ours", "WATCH lock:a", inMulti, Run, ""}, // which refuses it
+		{"a watch beside MULTI", "GET lock:a", open(func(u *Connection) { u.Multi, u.Watching = true, true }), Spoil, "send two transactions"},
+
+		{"a script on lock keys", "EVAL s 1 lock:a", settled, Run, ""},
+		{"one on others", "EVAL return 0", settled, Forward, ""},
+		{"one that is not known", "EVALSHA " + sha + " 0", settled, Learn, ""},
+		{"not before its turn", "EVALSHA " + sha + " 0", first, Settle, ""},
+		{"nor where it is refused", "EVALSHA " + sha + " 0", open(func(u *Connection) { u.Monitoring = true }), Forward, ""},
+		{"in the upstream's MULTI", "EVALSHA " + sha + " 0", multi, Learn, ""},
+		{"in ours it is queued", "EVALSHA " + sha + " 0", inMulti, Run, ""},
+		{"too long", "SET lock:a x", Situation{TooLong: true}, Refuse, "ERR command too long"},
+		{"too long, and not known", "EVALSHA " + sha, Situation{TooLong: true}, Refuse, script.NoScript},
+	} {
+		d := routeTable().Route(c.at, syntax.Bytes(strings.Split(c.line, " ")))
+		if d.Verb != c.want || !strings.Contains(d.Text, c.text) || (d.Text == "") != (c.text == "") {
+			t.Errorf("%s: %s: %d %q, want %d %q", c.title, c.line, d.Verb, d.Text, c.want, c.text)
+		}
+		if answered := d.Verb == Run || d.Verb == Refuse || d.Verb == Abort || d.Verb == Learn; answered != (d.Command != nil) {
+			t.Errorf("%s: %s: verb %d with command %v", c.title, c.line, d.Verb, d.Command)
+		}
+	}
+}
+
+// A script that nobody has is an error of the upstream's in its transaction, else ours.
+func TestLearnNothing(t *testing.T) {
+	words := syntax.Bytes([]string{"EVALSHA", strings.Repeat("f", 40), "0"})
+	table := routeTable()
+	if d := table.Learn(t.Context(), settled, words); d.Verb != Refuse || d.Text != script.NoScript {
+		t.Errorf("%d %q", d.Verb, d.Text)
+	}
+	at := settled
+	at.Upstream.Multi = true
+	if d := table.Learn(t.Context(), at, words); d.Verb != NoScript {
+		t.Errorf("in MULTI: %d %q", d.Verb, d.Text)
+	}
+}
+
+// Without an upstream everything has an answer.
+func TestRouteOfALockServer(t *testing.T) {
+	table := NewTable(Options{Locks: &fakeLocks{}, LockKeys: []string{"lock:*"}})
+	for _, c := range []struct {
+		line string
+		at   Situation
+		want Verb
+		text string
+	}{
+		{"PING", Situation{}, Run, ""}, {"GET lock:a", Situation{}, Run, ""}, {"SCRIPT LOAD x", Situation{}, Run, ""}, {"MULTI", Situation{}, Run, ""}, {"EXEC", Situation{}, Run, ""},
+		{"UNWATCH", Situation{}, Run, ""}, {"WATCH lock:a", Situation{}, Run, ""}, {"EVALSHA f 0", Situation{}, Learn, ""},
+		{"GET a", Situation{}, Refuse, "key 'a' is not a lock key"}, {"WATCH a", Situation{}, Refuse, "key 'a' is not a lock key"}, {"EVAL return 0", Situation{}, Refuse, "names no lock key"},
+		{"GET", Situation{}, Refuse, "wrong number of arguments for 'get'"}, {"WATCH", Situation{}, Refuse, "wrong number of arguments for 'watch'"},
+		{"PING", Situation{InMulti: true}, Abort, "only commands on lock keys"}, {"QUIT", Situation{InMulti: true}, Run, ""}, {"GET lock:a", Situation{InMulti: true}, Run, ""},
+		{"WATCH a", Situation{Watching: true}, Refuse, "watch one kind at a time"},
+	} {
+		d := table.Route(c.at, syntax.Bytes(strings.Split(c.line, " ")))
+		if d.Verb != c.want || !strings.Contains(d.Text, c.text) || d.Command == nil {
+			t.Errorf("%s: %d %q, want %d %q", c.line, d.Verb, d.Text, c.want, c.text)
+		}
+	}
+	for name, want := range map[string]bool{"ping": true, "GET": true, "lpush": true, "multi": true, "script": true, "nosuch": false, "publish": false, "get\x00": false} {
+		if known := table.Lookup([]byte(name)) != nil || table.Keyed([]byte(name)) != nil; known != want {
+			t.Errorf("%q is known: %v", name, known)
+		}
+	}
+}
+
+func TestLockCommand(t *testing.T) {
+	unfit := func(name string) string {
+		return "-ERR lock key 'lock:a': '" + name + "' cannot run on the lock masters; a lock key is a string with an expiry, held by a majority of them"
+	}
+	mixed := func(name, other string) string {
+		return "-ERR '" + name + "' names lock keys and others: 'lock:a' stands on the lock masters, '" + other + "' on the upstream; send two commands"
+	}
+	const noSuch = "-" + script.NoScript
+	table := routeTable()
+	for _, c := range []struct{ command, want string }{
+		{"SET lock:a x", "run"}, {"sEt lock:a x NX PX 5", "run"}, {"SET a x", ""}, {"SET", ""}, {"GET lock:a", "run"}, {"GET lock", ""},
+		{"DELEX lock:a IFEQ x", "run"}, {"DELIFEQ lock:a x", "run"}, {"DEL lock:a lock:b", "run"}, {"DEL a b", ""}, {"DEL lock:a b", mixed("del", "b")}, {"DEL b lock:a", mixed("del", "b")},
+		{"MSETNX lock:a lock:b lock:c d", "run"}, {"MSETNX a lock:b c d", ""}, {"MGET lock:a b", mixed("mget", "b")}, {"PING lock:a", ""}, {"NOSUCH lock:a", unfit("nosuch")}, {"NOSUCH a", ""}, {"KEYS lock:a", ""}, {"PUBLISH lock:a x", ""}, {"SUBSCRIBE lock:a", ""},
+		{"LPUSH lock:a x", unfit("lpush")}, {"HSET lock:a f v", unfit("hset")}, {"ZADD lock:a 1 m", unfit("zadd")}, {"OBJECT FREQ lock:a", unfit("object")}, {"OBJECT HELP", ""},
+		{"RENAME lock:a b", unfit("rename")}, {"COPY b lock:a", unfit("copy")}, {"DUMP lock:a", unfit("dump")}, {"RESTORE lock:a 0 x", unfit("restore")}, {"SORT b STORE lock:a", unfit("sort")}, {"SORT b BY lock:a", ""},
+		{"BITOP AND b lock:a", unfit("bitop")}, {"MIGRATE h 1  0 5 KEYS b lock:a", unfit("migrate")}, {"ZUNIONSTORE b 2 c lock:a", unfit("zunionstore")}, {"ZUNIONSTORE lock:a 1 b", unfit("zunionstore")},
+		{"EVAL s 1 lock:a", "run"}, {"EVAL s 2 lock:a b", "run"}, {"EVAL return 1 b lock:a", ""}, {"EVAL return 0", ""}, {"EVAL return 0 b", ""}, {"EVAL return 0 lock:a", "run"}, {"EVAL s 1 b", "run"}, {"EVAL s", ""}, {"EVAL", ""},
+		{"EVALSHA s 1 lock:a", "run"}, {"EVALSHA_RO s 1 lock:a", "run"}, {"eval_ro s 1 lock:a", "run"}, {"EVALSHA s 0 b", noSuch}, {"EVALSHA s 0 lock:a", noSuch}, {"EVALSHA s 2 a", ""},
+		{"FCALL f 1 lock:a", unfit("fcall")}, {"FCALL f 0 lock:a", ""}, {"FCALL f 1 b", ""},
+	} {
+		if got := routed(table, syntax.Bytes(strings.Split(c.command, " "))); got != c.want {
+			t.Errorf("%s: %q, want %q", c.command, got, c.want)
+		}
+	}
+}
+
+// keyed are the commands that have keys.
+func keyed() (all []*spec.Command) {
+	for c := range spec.All() {
+		if c.Keys != nil {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// Without lock keys nothing has keys that matter.
+func TestWithoutLockKeysNothingIsRouted(t *testing.T) {
+	table := NewRelayTable(Options{Locks: &fakeLocks{}})
+	for _, c := range keyed() {
+		name := c.Name
+		if table.Keyed([]byte(name)) != nil || table.Route(Situation{}, syntax.Bytes([]string{name, "lock:a"})).Verb != Forward {
+			t.Errorf("%s is routed", name)
+		}
+	}
+	if table.LockKeys().Any() || table.Lookup([]byte("script")) != nil {
+		t.Error("there is something to route")
+	}
+}
+
+// Every command that has keys and is given a lock key is run on the masters or
+// refused; that the upstream alone gets it is never the answer.
+func TestNoCommandOnALockKeyGoesToTheUpstream(t *testing.T) {
+	table := routeTable()
+	for _, c := range keyed() {
+		name, named := c.Name, false
+		for _, first := range []string{"lock:a", "1", "lock:a 1", "streams", "encoding", "usage", "groups", "create", "object", "memory"} {
+			words := append(strings.Fields(name+" "+first), "lock:a", "lock:a", "lock:a", "lock:a", "lock:a")
+			places, _ := c.Keys.Places(syntax.Bytes(words), len(words))
+			if lock, _ := table.router.lockKeys.Split(syntax.Bytes(words), places); lock < 0 {
+				continue
+			}
+			named = true
+			if got := routed(table, syntax.Bytes(words)); got != "run" && !strings.HasPrefix(got, "-ERR lock key 'lock:a': '"+name+"' cannot run") && !strings.HasPrefix(got, "-ERR '"+name+"' names lock keys and others") {
+				t.Errorf("%q: %q", words, got)
+			}
+		}
+		if !named {
+			t.Errorf("%s was never given a lock key", name)
+		}
+	}
+}
+
+func TestAhead(t *testing.T) {
+	table := routeTable()
+	for _, c := range []struct {
+		first  string
+		total  int
+		locked bool
+		known  bool
+		last   int
+	}{
+		{"MSET a 1 b", 100, false, true, 99}, {"MSET a 1 lock:b", 100, true, true, 99}, {"MSET a lock:b", 100, false, true, 99},
+		{"DEL a", 5, false, true, 4}, {"EVAL s", 5, false, false, -1}, {"EVAL return 2 a", 9, false, true, 4}, {"EVAL return 2 a b x", 9, false, true, 4}, {"EVAL s 2 a", 9, true, true, 4},
+		{"EVAL s 2 a lock:b", 9, true, true, 4}, {"EVAL return 0 a", 9, false, true, 8}, {"EVAL return 0 lock:a", 9, true, true, 8}, {"SORT a", 9, false, false, -1}, {"PING x", 9, false, true, -1},
+		{"XREAD STREAMS a", 9, false, false, -1}, {"BLPOP a b", 5, false, true, 3},
+	} {
+		places, locked, known := table.Ahead(t.Context(), syntax.Bytes(strings.Fields(c.first)), c.total)
+		if locked != c.locked || known != c.known || places.Last() != c.last {
+			t.Errorf("%s of %d words: locked %v, known %v, last %d", c.first, c.total, locked, known, places.Last())
+		}
+	}
+}
+
+// Whatever the words are: nothing panics, what names a lock key does not go to the
+// upstream, and the first words never tell that there is no lock key where there is.
+func FuzzLockCommand(f *testing.F) {
+	for _, seed := range []string{
+		"SET|lock:a|x", "DEL|lock:a|b", "EVAL|return 1|1|lock:a|x", "EVAL|s|-1", "XREAD|STREAMS|lock:a|0", "MIGRATE|h|1||0|5|KEYS|lock:a", "SORT|a|STORE|lock:a",
+		"OBJECT|FREQ|lock:a", "ZUNIONSTORE|d|9223372036854775807|lock:a", "MSETEX|2|a|1|lock:b|2", "", "|", "WATCH|lock:a|b", "EVALSHA|e0e1f9fabfc9d4800c877a703b823ac0578ff8db|0|lock:a",
+	} {
+		f.Add([]byte(seed))
+	}
+	table := routeTable()
+	f.Fuzz(func(t *testing.T, text []byte) {
+		words := bytes.Split(text, []byte{'|'})
+		named := false
+		if rule := spec.KeysOf(words[0]); rule != nil {
+			places, known := rule.Places(words, len(words))
+			if !known {
+				t.Fatalf("%q: all words do not tell", words)
+			}
+			for i := range places.All() {
+				named = named || table.LockKeys().Match(words[i])
+			}
+		}
+		if got := routed(table, words); named && got == "" {
+			t.Errorf("%q goes to the upstream", words)
+		}
+		if table.Route(Situation{InMulti: true}, words).Verb == Forward && !strings.EqualFold(string(words[0]), "quit") && !strings.EqualFold(string(words[0]), "reset") {
+			t.Errorf("%q has no place in a transaction", words)
+		}
+		for n := 1; n <= len(words); n++ {
+			places, locked, known := table.Ahead(t.Context(), words[:n], len(words))
+			for i := n; i < len(words) && known && !locked; i++ {
+				if whole, _ := keyRuleOrNone(words[0]).Places(words, len(words)); whole.Has(i) && !places.Has(i) {
+					t.Errorf("%q: the first %d do not tell of word %d", words, n, i)
+				}
+			}
+		}
+	})
+}
+
+// keyRuleOrNone is spec.KeysOf, and for a command without keys a rule that finds none.
+func keyRuleOrNone(name []byte) *keys.Rule {
+	if rule := spec.KeysOf(name); rule != nil {
+		return rule
+	}
+	return &keys.Rule{}
+}

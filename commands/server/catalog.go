@@ -1,0 +1,118 @@
+package server
+
+import (
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/syntax"
+)
+
+// catalog is what COMMAND tells of: all commands of the table. It is safe for concurrent use once it has
+// them.
+type catalog struct {
+	all    []*command.Command
+	byName *syntax.Names[*command.Command]
+}
+
+// newCatalog makes one of commands in their order.
+func newCatalog(all []*command.Command) catalog {
+	byName := map[string]*command.Command{}
+	for _, cmd := range all {
+		byName[cmd.Name] = cmd
+	}
+	return catalog{all, syntax.NewNames(byName)}
+}
+
+// find finds a command by name, or nil.
+func (l *catalog) find(name []byte) *command.Command { return l.byName.Find(name) }
+
+// command is COMMAND with its subcommands.
+func (l *catalog) command(c command.Call) {
+	if len(c.Args) == 1 {
+		l.info(l.all, c.Out)
+		return
+	}
+	rest := c.Args[2:]
+	switch sub := syntax.Lower(c.Args[1]); {
+	case sub == "count" && len(rest) > 0, sub == "getkeys" && len(rest) == 0:
+		c.Out.Error(syntax.WrongArity("command|" + sub))
+	case sub == "count":
+		c.Out.Int(int64(len(l.all)))
+	case sub == "list":
+		l.list(rest, c.Out)
+	case sub == "info":
+		l.info(l.named(rest), c.Out)
+	case sub == "docs":
+		l.docs(l.named(rest), c.Out)
+	case sub == "getkeys":
+		l.getKeys(rest, c.Out)
+	default:
+		c.Out.Error(syntax.UnknownSubcommand("COMMAND", c.Args[1]))
+	}
+}
+
+// named finds commands by name, all of them for no name, nil for an unknown one.
+func (l *catalog) named(names [][]byte) []*command.Command {
+	if len(names) == 0 {
+		return l.all
+	}
+	found := make([]*command.Command, len(names))
+	for i, name := range names {
+		found[i] = l.find(name)
+	}
+	return found
+}
+
+// list takes no FILTERBY.
+func (l *catalog) list(options [][]byte, out *command.Reply) {
+	if len(options) > 0 {
+		out.Error(syntax.ErrSyntax)
+		return
+	}
+	out.Array(len(l.all))
+	for _, c := range l.all {
+		out.Bulk(c.Name)
+	}
+}
+
+func (l *catalog) info(which []*command.Command, out *command.Reply) {
+	out.Array(len(which))
+	for _, c := range which {
+		if c == nil {
+			out.Null()
+			continue
+		}
+		c.WriteInfo(out)
+	}
+}
+
+func (l *catalog) docs(which []*command.Command, out *command.Reply) {
+	known := make([]*command.Command, 0, len(which))
+	for _, c := range which {
+		if c != nil {
+			known = append(known, c)
+		}
+	}
+	out.Map(len(known))
+	for _, c := range known {
+		out.Bulk(c.Name)
+		c.Docs.Write(out)
+	}
+}
+
+func (l *catalog) getKeys(words [][]byte, out *command.Reply) {
+	cmd := l.find(words[0])
+	switch {
+	case cmd == nil:
+		out.Error("ERR Invalid command specified")
+	case cmd.Docs.Span() == keys.Span{}:
+		out.Error("ERR The command has no key arguments")
+	case !syntax.Fits(cmd.Arity, len(words)):
+		out.Error("ERR Invalid number of arguments specified for command")
+	default:
+		var names []string
+		for i := range cmd.Places(len(words)).All() {
+			names = append(names, string(words[i]))
+		}
+		out.Strings(names)
+	}
+}

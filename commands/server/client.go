@@ -1,0 +1,134 @@
+package server
+
+import (
+	"fmt"
+
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/syntax"
+)
+
+// client is CLIENT with its subcommands.
+func client(c command.Call) {
+	sub := syntax.Lower(c.Args[1])
+	run, known := clientSubcommands[sub]
+	switch {
+	case !known:
+		c.Out.Error(syntax.UnknownSubcommand("CLIENT", c.Args[1]))
+	case !syntax.Fits(run.arity, len(c.Args)):
+		c.Out.Error(syntax.WrongArity("client|" + sub))
+	default:
+		run.do(c.Client, c.Args[2:], c.Out)
+	}
+}
+
+// clientSubcommands is never changed. The arity counts all words.
+var clientSubcommands = map[string]struct {
+	arity int
+	do    func(c *command.Client, args [][]byte, out *command.Reply)
+}{
+	"id":       {2, func(c *command.Client, _ [][]byte, out *command.Reply) { out.Int(c.ID) }},
+	"getname":  {2, clientGetName},
+	"setname":  {3, clientSetName},
+	"setinfo":  {4, clientSetInfo},
+	"info":     {2, func(c *command.Client, _ [][]byte, out *command.Reply) { out.Text(c.Describe()) }},
+	"list":     {-2, clientList},
+	"reply":    {3, clientReply},
+	"no-evict": {3, clientOnOff},
+	"no-touch": {3, clientOnOff},
+	"help":     {2, clientHelp},
+}
+
+func clientGetName(c *command.Client, _ [][]byte, out *command.Reply) {
+	if c.Name == "" {
+		out.Null()
+		return
+	}
+	out.Bulk(c.Name)
+}
+
+// clientList lists the client itself and nobody else; it takes no TYPE and no ID.
+func clientList(c *command.Client, options [][]byte, out *command.Reply) {
+	if len(options) > 0 {
+		out.Error(syntax.ErrSyntax)
+		return
+	}
+	out.Text(c.Describe())
+}
+
+func clientSetName(c *command.Client, args [][]byte, out *command.Reply) {
+	if !rename(c, args[0], out) {
+		return
+	}
+	out.Status("OK")
+}
+
+// rename sets a client's name if Redis would take it, else answers the error.
+func rename(c *command.Client, name []byte, out *command.Reply) bool {
+	if !printable(name) {
+		out.Error("ERR Client names cannot contain spaces, newlines or special characters.")
+		return false
+	}
+	c.Name = string(name)
+	return true
+}
+
+// printable is true of the characters from ! to ~ only.
+func printable(s []byte) bool {
+	for _, b := range s {
+		if b < '!' || b > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+func clientSetInfo(c *command.Client, args [][]byte, out *command.Reply) {
+	option := syntax.Lower(args[0])
+	switch {
+	case option != "lib-name" && option != "lib-ver":
+		out.Error(fmt.Sprintf("ERR Unrecognized option '%s'", syntax.CString(args[0], len(args[0]))))
+		return
+	case !printable(args[1]):
+		out.Error(fmt.Sprintf("ERR %s cannot contain spaces, newlines or special characters.", args[0]))
+		return
+	case option == "lib-name":
+		c.LibName = string(args[1])
+	default:
+		c.LibVer = string(args[1])
+	}
+	out.Status("OK")
+}
+
+func clientReply(c *command.Client, args [][]byte, out *command.Reply) {
+	switch mode := syntax.Lower(args[0]); {
+	case !c.Silence(mode):
+		out.Error(syntax.ErrSyntax)
+	case mode == "on":
+		out.Status("OK")
+	}
+}
+
+func clientOnOff(_ *command.Client, args [][]byte, out *command.Reply) {
+	switch syntax.Lower(args[0]) {
+	case "on", "off":
+		out.Status("OK")
+	default:
+		out.Error(syntax.ErrSyntax)
+	}
+}
+
+func clientHelp(_ *command.Client, _ [][]byte, out *command.Reply) {
+	out.Statuses([]string{
+		"CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+		"GETNAME", "    Return the name of the current connection.",
+		"ID", "    Return the ID of the current connection.",
+		"INFO", "    Return information about the current client connection.",
+		"LIST", "    The same: a client sees only itself here.",
+		"NO-EVICT (ON|OFF)", "    Accepted; has no effect.",
+		"NO-TOUCH (ON|OFF)", "    Accepted; has no effect.",
+		"REPLY (ON|OFF|SKIP)", "    Control the replies sent to the current connection.",
+		"SETINFO (LIB-NAME|LIB-VER) <value>", "    Set the client library's name or version.",
+		"SETNAME <name>", "    Assign the name <name> to the current connection.",
+		"HELP", "    Print this help.",
+	})
+}

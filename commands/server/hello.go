@@ -1,0 +1,89 @@
+package server
+
+import (
+	"fmt"
+
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/syntax"
+)
+
+// defaultUser is the only user of a proxy that asks for no password. As in Redis,
+// any password is right for it.
+const defaultUser = "default"
+
+const wrongPass = "WRONGPASS invalid username-password pair or user is disabled."
+
+func auth(c command.Call) {
+	switch {
+	case len(c.Args) > 3:
+		c.Out.Error(syntax.ErrSyntax)
+	case len(c.Args) == 2:
+		c.Out.Error("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
+	case string(c.Args[1]) != defaultUser:
+		c.Out.Error(wrongPass)
+	default:
+		c.Out.Status("OK")
+	}
+}
+
+// hello is HELLO [protover [AUTH username password] [SETNAME clientname]].
+func hello(c command.Call) {
+	proto := int64(c.Client.Proto)
+	if len(c.Args) > 1 {
+		var ok bool
+		if proto, ok = syntax.Int(c.Args[1]); !ok {
+			c.Out.Error("ERR Protocol version is not an integer or out of range")
+			return
+		}
+		if proto < 2 || proto > 3 {
+			c.Out.Error("NOPROTO unsupported protocol version")
+			return
+		}
+		if !helloOptions(c.Client, c.Args[2:], c.Out) {
+			return
+		}
+	}
+	c.Client.Proto = int(proto)
+	c.Out.Proto = c.Client.Proto
+	greet(c.Client, c.Out)
+}
+
+// helloOptions does what stands after the version, or answers the error.
+func helloOptions(c *command.Client, options [][]byte, out *command.Reply) bool {
+	name := []byte(nil)
+	for len(options) > 0 {
+		word := syntax.Lower(options[0])
+		switch {
+		case word == "auth" && len(options) >= 3:
+			if string(options[1]) != defaultUser {
+				out.Error(wrongPass)
+				return false
+			}
+			options = options[3:]
+		case word == "setname" && len(options) >= 2:
+			name, options = options[1], options[2:]
+		default:
+			out.Error(fmt.Sprintf("ERR Syntax error in HELLO option '%s'", syntax.CString(options[0], len(options[0]))))
+			return false
+		}
+	}
+	return name == nil || rename(c, name, out)
+}
+
+func greet(c *command.Client, out *command.Reply) {
+	out.Map(7)
+	out.Bulk("server")
+	out.Bulk("redis")
+	out.Bulk("version")
+	out.Bulk(redisVersion)
+	out.Bulk("proto")
+	out.Int(int64(c.Proto))
+	out.Bulk("id")
+	out.Int(c.ID)
+	out.Bulk("mode")
+	out.Bulk("standalone")
+	out.Bulk("role")
+	out.Bulk("master")
+	out.Bulk("modules")
+	out.Array(0)
+}

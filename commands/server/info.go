@@ -1,0 +1,176 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/syntax"
+	"redlock-proxy/quorum"
+)
+
+// section is one of INFO: its name and its lines.
+type section struct {
+	name  string
+	lines func(s *Server) []string
+}
+
+func infoSections() []section {
+	return []section{
+		{"Server", (*Server).infoServer},
+		{"Clients", (*Server).infoClients},
+		{"Memory", func(*Server) []string { return infoMemory() }},
+		{"Persistence", func(*Server) []string { return []string{"loading:0"} }},
+		{"Replication", func(*Server) []string { return []string{"role:master", "connected_slaves:0"} }},
+		{"Cluster", func(*Server) []string { return []string{"cluster_enabled:0"} }},
+		{"Redlock", (*Server).infoRedlock},
+	}
+}
+
+// info is INFO [section …]; a section it does not have is left out, as Redis
+// does.
+func (s *Server) info(c command.Call) {
+	var parts []string
+	for _, part := range infoSections() {
+		if infoWanted(c.Args[1:], part.name) {
+			parts = append(parts, "# "+part.name+"\r\n"+strings.Join(part.lines(s), "\r\n")+"\r\n")
+		}
+	}
+	c.Out.Text(strings.Join(parts, "\r\n"))
+}
+
+func infoWanted(asked [][]byte, name string) bool {
+	for _, a := range asked {
+		switch syntax.Lower(a) {
+		case "default", "all", "everything", strings.ToLower(name):
+			return true
+		}
+	}
+	return len(asked) == 0
+}
+
+func (s *Server) infoServer() []string {
+	return []string{
+		"redis_version:" + redisVersion,
+		"redis_mode:standalone",
+		"redlock_proxy_version:" + s.opts.Version,
+		"os:" + runtime.GOOS + " " + runtime.GOARCH,
+		fmt.Sprintf("process_id:%d", os.Getpid()),
+		fmt.Sprintf("uptime_in_seconds:%d", int(time.Since(s.started).Seconds())),
+	}
+}
+
+func (s *Server) infoClients() []string {
+	return []string{
+		fmt.Sprintf("connected_clients:%d", s.opts.Clients()),
+		fmt.Sprintf("blocked_clients:%d", s.opts.Waiting()),
+		fmt.Sprintf("maxclients:%d", s.opts.MaxClients),
+	}
+}
+
+func infoMemory() []string {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return []string{fmt.Sprintf("used_memory:%d", m.HeapAlloc), "maxmemory_policy:noeviction"}
+}
+
+// masterState is what a master is up to: whether it votes, or why not and, where that is known, for how
+// long at the most.
+func masterState(m quorum.MasterStatus) string {
+	switch {
+	case m.Err != nil && m.Standing == quorum.Unfit:
+		return "unfit,cause=" + field(m.Cause())
+	case m.Err != nil:
+		return "down,cause=" + field(m.Cause())
+	case m.Quarantine != nil:
+		state := "quarantine,reason=" + m.Quarantine.Reason()
+		if left := m.Quarantine.Left(); left > 0 {
+			state += fmt.Sprintf(",ready_in_seconds=%d", seconds(left))
+		}
+		return state
+	case m.Legacy:
+		return fmt.Sprintf("up,round_trip_us=%d", m.RoundTrip.Microseconds())
+	default:
+		return fmt.Sprintf("voting,round_trip_us=%d", m.RoundTrip.Microseconds())
+	}
+}
+
+// field is a text as a field of a line has it: commas part the fields there.
+func field(text string) string {
+	return strings.NewReplacer(",", ";", "\r", " ", "\n", " ").Replace(text)
+}
+
+// seconds rounds up.
+func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
+
+// infoRedlock tells what the masters are up to, and the legacy server, which is none of them.
+func (s *Server) infoRedlock() []string {
+	masters, up, voting := 0, 0, 0
+	var lines []string
+	for _, m := range s.opts.Masters() {
+		name := "redlock_legacy"
+		if !m.Legacy {
+			name = fmt.Sprintf("redlock_master%d", masters)
+			masters++
+			up += count(m.Err == nil)
+			voting += count(m.Err == nil && m.Quarantine == nil)
+		}
+		lines = append(lines, fmt.Sprintf("%s:address=%s,state=%s,for_seconds=%d", name, m.Name, masterState(m), int(time.Since(m.Since).Seconds())))
+	}
+	head := []string{
+		fmt.Sprintf("redlock_masters:%d", masters),
+		fmt.Sprintf("redlock_masters_up:%d", up),
+		fmt.Sprintf("redlock_masters_voting:%d", voting),
+		fmt.Sprintf("redlock_majority:%d", quorum.Majority(masters)),
+	}
+	if s.opts.Programs != nil {
+		endless, lost := s.opts.Programs()
+		head = append(head,
+			fmt.Sprintf("redlock_locks_without_ttl_total:%d", endless),
+			fmt.Sprintf("redlock_script_asides_lost_total:%d", lost))
+	}
+	return append(head, lines...)
+}
+
+// count is 1 for what is counted.
+func count(it bool) int {
+	if it {
+		return 1
+	}
+	return 0
+}
+
+// infoUncovered tells what is used like locks on the upstream. The glob stands last, since
+// it may be any text without a line end.
+func (s *Server) infoUncovered() []string {
+	if s.opts.Uncovered == nil {
+		return nil
+	}
+	locks, releases := s.opts.Uncovered.Counts()
+	lines := []string{
+		fmt.Sprintf("redlock_uncovered_locks_total:%d", locks),
+		fmt.Sprintf("redlock_uncovered_releases_total:%d", releases),
+	}
+	for i, p := range s.opts.Uncovered.Patterns() {
+		lines = append(lines, fmt.Sprintf("redlock_uncovered_pattern%d:locks=%d,releases=%d,glob=%s", i, p.Locks, p.Releases, p.Glob))
+	}
+	return lines
+}
+
+// mergedInfo is INFO with our section after the upstream's, whose numbers stay
+// untouched.
+func (s *Server) mergedInfo(c command.Call) {
+	reply, ok := ask(c)
+	if !ok {
+		return
+	}
+	if !infoWanted(c.Args[1:], "Redlock") {
+		c.Out.Raw(reply)
+		return
+	}
+	own := "# Redlock\r\n" + joinLines(s.infoRedlock())
+	c.Out.Raw(appendText(reply, own))
+}

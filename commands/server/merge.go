@@ -1,0 +1,229 @@
+package server
+
+import (
+	"bytes"
+
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/syntax"
+	"redlock-proxy/resp"
+)
+
+// ours are the commands that the upstream does not know.
+func (l *catalog) ours() []*command.Command {
+	var own []*command.Command
+	for _, c := range l.all {
+		if c.IsOurs() {
+			own = append(own, c)
+		}
+	}
+	return own
+}
+
+// isOurs finds one of ours by name, or nil.
+func (l *catalog) isOurs(name []byte) *command.Command {
+	if c := l.find(name); c != nil && c.IsOurs() {
+		return c
+	}
+	return nil
+}
+
+// ask gets the upstream's reply, or answers the error. What is no success is
+// passed on as it is.
+func ask(c command.Call) ([]byte, bool) {
+	reply, err := c.Client.Ask(c.Ctx)
+	if err != nil {
+		c.Out.Fail(err)
+		return nil, false
+	}
+	if len(reply) == 0 || reply[0] == '-' {
+		c.Out.Raw(reply)
+		return nil, false
+	}
+	return reply, true
+}
+
+// mergedCommand is COMMAND and its subcommands, with ours.
+func (l *catalog) mergedCommand(c command.Call) {
+	if len(c.Args) > 2 && l.isOurs(c.Args[2]) != nil {
+		switch syntax.Lower(c.Args[1]) {
+		case "getkeys":
+			mergedGetKeys(c, func(own *command.Reply) { l.getKeys(c.Args[2:], own) })
+			return
+		case "getkeysandflags":
+			mergedGetKeys(c, func(own *command.Reply) { l.getKeysAndFlags(c.Args[2:], own) })
+			return
+		}
+	}
+	reply, ok := ask(c)
+	if !ok {
+		return
+	}
+	if len(c.Args) == 1 {
+		c.Out.Raw(l.mergeEntries(reply, c.Out.Proto))
+		return
+	}
+	switch syntax.Lower(c.Args[1]) {
+	case "count":
+		c.Out.Raw(l.mergeCount(reply))
+	case "list":
+		c.Out.Raw(l.mergeList(reply, c.Args[2:]))
+	case "info":
+		c.Out.Raw(l.mergeInfo(reply, c.Args[2:], c.Out.Proto))
+	case "docs":
+		c.Out.Raw(l.mergeDocs(reply, c.Args[2:], c.Out.Proto))
+	default:
+		c.Out.Raw(reply)
+	}
+}
+
+// mergedGetKeys gives our answer where the upstream would answer, but for not knowing
+// the command.
+func mergedGetKeys(c command.Call, ours func(own *command.Reply)) {
+	reply, err := c.Client.Ask(c.Ctx)
+	switch {
+	case err != nil:
+		c.Out.Fail(err)
+	case bytes.HasPrefix(reply, []byte("-ERR Invalid command specified")):
+		own := command.Reply{Proto: c.Out.Proto}
+		ours(&own)
+		c.Out.Raw(own.Bytes)
+	default:
+		c.Out.Raw(reply)
+	}
+}
+
+// getKeysAndFlags is COMMAND GETKEYSANDFLAGS for our commands, which have one
+// key or none.
+func (l *catalog) getKeysAndFlags(words [][]byte, out *command.Reply) {
+	l.getKeys(words, out)
+	if out.Bytes[0] == '-' {
+		return
+	}
+	out.Bytes = out.Bytes[:0]
+	out.Array(1)
+	out.Array(2)
+	out.Bulk(string(words[1]))
+	l.find(words[0]).WriteKeyFlags(out)
+}
+
+func (l *catalog) mergeCount(reply []byte) []byte {
+	n, _, ok := resp.Header(reply)
+	if !ok {
+		return reply
+	}
+	return resp.AppendHeader(nil, resp.Int, int64(n+len(l.ours())))
+}
+
+// mergeEntries appends our entries to those of a plain COMMAND.
+func (l *catalog) mergeEntries(reply []byte, proto int) []byte {
+	more := command.Reply{Proto: proto}
+	for _, c := range l.ours() {
+		c.WriteInfo(&more)
+	}
+	return appendElements(reply, len(l.ours()), more.Bytes)
+}
+
+// mergeList appends our names to COMMAND LIST, as far as its filter lets them
+// through.
+func (l *catalog) mergeList(reply []byte, filter [][]byte) []byte {
+	more, n := command.Reply{}, 0
+	for _, c := range l.ours() {
+		if listed(c, filter) {
+			more.Bulk(c.Name)
+			n++
+		}
+	}
+	return appendElements(reply, n, more.Bytes)
+}
+
+func listed(c *command.Command, filter [][]byte) bool {
+	switch {
+	case len(filter) == 0:
+		return true
+	case len(filter) == 3 && syntax.Lower(filter[1]) == "pattern":
+		return keys.Match(syntax.Lower(filter[2]), c.Name)
+	case len(filter) == 3 && syntax.Lower(filter[1]) == "aclcat":
+		return "@"+syntax.Lower(filter[2]) == c.Category()
+	}
+	return false
+}
+
+// mergeInfo puts our entries in the places of COMMAND INFO where the upstream
+// knew nothing.
+func (l *catalog) mergeInfo(reply []byte, names [][]byte, proto int) []byte {
+	if len(names) == 0 {
+		return l.mergeEntries(reply, proto)
+	}
+	count, rest, ok := resp.Header(reply)
+	if !ok || count != len(names) {
+		return reply
+	}
+	out := command.Reply{Proto: proto, Bytes: bytes.Clone(reply[:len(reply)-len(rest)])}
+	for _, name := range names {
+		n := resp.WholeReply(rest)
+		if n == 0 {
+			return reply
+		}
+		if c := l.isOurs(name); c != nil {
+			c.WriteInfo(&out)
+		} else {
+			out.Raw(rest[:n])
+		}
+		rest = rest[n:]
+	}
+	return out.Bytes
+}
+
+// mergeDocs appends our docs, those that were asked for.
+func (l *catalog) mergeDocs(reply []byte, names [][]byte, proto int) []byte {
+	which := l.ours()
+	if len(names) > 0 {
+		which = which[:0:0]
+		for _, name := range names {
+			if c := l.isOurs(name); c != nil {
+				which = append(which, c)
+			}
+		}
+	}
+	more := command.Reply{Proto: proto}
+	for _, c := range which {
+		more.Bulk(c.Name)
+		c.Docs.Write(&more)
+	}
+	n := len(which)
+	if proto != 3 {
+		n *= 2
+	}
+	if !namesFirst(reply) {
+		none := command.Reply{Proto: proto}
+		none.Map(0)
+		reply = none.Bytes
+	}
+	return appendElements(reply, n, more.Bytes)
+}
+
+// namesFirst reports whether a reply to COMMAND DOCS begins with a name, or is empty.
+// A server that does not know DOCS and answers with its table would make redis-cli
+// abort.
+func namesFirst(reply []byte) bool {
+	n, rest, ok := resp.Header(reply)
+	return !ok || n == 0 || rest[0] == '$' || rest[0] == '+'
+}
+
+// BothKnow joins two replies to SCRIPT EXISTS: a script is there if both have it. A
+// client that is told otherwise sends it again, and both learn it.
+func BothKnow(upstream, own []byte) []byte {
+	n, known, ok := resp.Header(upstream)
+	m, ours, ownOK := resp.Header(own)
+	if !ok || !ownOK || n != m || own[0] != '*' || len(own) != len(upstream) {
+		return upstream
+	}
+	joined := bytes.Clone(upstream)
+	for i := range known {
+		if ours[i] == '0' {
+			joined[len(joined)-len(known)+i] = '0'
+		}
+	}
+	return joined
+}

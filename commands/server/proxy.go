@@ -1,0 +1,64 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/syntax"
+)
+
+func (s *Server) proxy(c command.Call) {
+	switch sub := syntax.Lower(c.Args[1]); {
+	case IsPath(c.Args):
+		s.proxyPath(c.Ctx, syntax.Strings(c.Args[2:]), c.Out)
+	case len(c.Args) > 2:
+		c.Out.Error(syntax.WrongArity("proxy|" + sub))
+	case sub == "info":
+		c.Out.Text(s.proxyInfo())
+	case sub == healthSubcommand:
+		c.Out.Text(s.proxyHealth())
+	case sub == "help":
+		c.Out.Statuses([]string{
+			"PROXY <subcommand>. Subcommands are:",
+			"INFO", "    Return what the proxy knows of itself, its upstream and the masters.",
+			"PATH <id> [<id> ...]", "    Used between proxies: tell whether one of them stands behind itself.",
+			"HEALTH", "    Return whether locks can be had. It needs no login.",
+			"HELP", "    Print this help.",
+		})
+	case sub == "path":
+		c.Out.Error(syntax.WrongArity("proxy|path"))
+	default:
+		c.Out.Error(syntax.UnknownSubcommand("PROXY", c.Args[1]))
+	}
+}
+
+// proxyInfo is in the form of INFO, which redis-cli prints as it is.
+func (s *Server) proxyInfo() string {
+	own := []string{
+		"proxy_version:" + s.opts.Version,
+		fmt.Sprintf("proxy_process_id:%d", os.Getpid()),
+		fmt.Sprintf("proxy_uptime_in_seconds:%d", int(time.Since(s.started).Seconds())),
+		fmt.Sprintf("proxy_connected_clients:%d", s.opts.Clients()),
+		fmt.Sprintf("proxy_blocked_clients:%d", s.opts.Waiting()),
+		fmt.Sprintf("proxy_maxclients:%d", s.opts.MaxClients),
+		fmt.Sprintf("proxy_accept_errors:%d", s.opts.AcceptErrors()),
+	}
+	return "# Proxy\r\n" + joinLines(own) + "\r\n# Upstream\r\n" + joinLines(s.infoUpstream()) +
+		"\r\n# Redlock\r\n" + joinLines(append(s.infoRedlock(), s.infoUncovered()...))
+}
+
+func (s *Server) infoUpstream() []string {
+	if s.opts.Upstream == nil {
+		return []string{"upstream_state:none"}
+	}
+	name, err := s.opts.Upstream()
+	if err != nil {
+		return []string{"upstream_address:" + name, "upstream_state:down", fmt.Sprintf("upstream_cause:%v", err)}
+	}
+	return []string{"upstream_address:" + name, "upstream_state:up"}
+}
+
+func joinLines(lines []string) string { return strings.Join(lines, "\r\n") + "\r\n" }

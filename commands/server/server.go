@@ -1,0 +1,95 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/uncovered"
+	"redlock-proxy/quorum"
+)
+
+// databases is how many databases a client may select, as in Redis by default.
+const databases = 16
+
+// redisVersion is the version of Redis whose manners the proxy has when it
+// answers for itself. Client libraries choose commands by it.
+const redisVersion = "7.2.4"
+
+// Options are what a Server tells of. All functions must be set where nothing else is said.
+type Options struct {
+	// Version is the proxy's own version, as INFO shows it.
+	Version string
+	// MaxClients is the limit on connections, as CONFIG GET shows it.
+	MaxClients int
+	// Masters tells the state of the masters.
+	Masters func() []quorum.MasterStatus
+	// Upstream tells its address and, if it is down, why. It is nil where there is none.
+	Upstream func() (name string, err error)
+	// Clients counts the connected clients, Waiting those that wait for a lock.
+	Clients, Waiting func() int
+	// AcceptErrors counts the connections that could not be accepted.
+	AcceptErrors func() int64
+	// ID is the proxy's identity, by which PROXY PATH knows it. Without one it knows no loop.
+	ID string
+	// Onward asks the upstream PROXY PATH, with these identities; the error is ErrLoop where it leads
+	// back to one of them. It is nil where there is no upstream.
+	Onward func(ctx context.Context, ids []string) error
+	// Programs counts the locks without a TTL and the side effects that were lost. It is nil where there
+	// are no lock keys.
+	Programs func() (endless, lost int64)
+	// Uncovered are the locks on keys of the upstream; nil without one.
+	Uncovered *uncovered.Notices
+}
+
+// Server is what the proxy says of itself. It is safe for concurrent use.
+type Server struct {
+	opts    Options
+	started time.Time
+	catalog catalog
+}
+
+// New makes a Server.
+func New(opts Options) *Server { return &Server{opts: opts, started: time.Now()} }
+
+// List has COMMAND tell of these, in this order.
+func (s *Server) List(all []*command.Command) { s.catalog = newCatalog(all) }
+
+// Commands are those of a proxy without an upstream: what clients send when they connect, or to look around.
+func (s *Server) Commands() []*command.Command {
+	return []*command.Command{
+		command.OfRedis("ping", ping, command.DocsOf("connection", "Returns the server's liveliness response.", "1.0.0", command.Optional(command.Text("message")))),
+		command.OfRedis("echo", echo, command.DocsOf("connection", "Returns the given string.", "1.0.0", command.Text("message"))),
+		command.OfRedis("hello", hello, command.DocsOf("connection", "Handshakes with the Redis server.", "6.0.0", command.Optional(command.Text("protover")))),
+		command.OfRedis("auth", auth, command.DocsOf("connection", "Authenticates the connection.", "1.0.0", command.Optional(command.Text("username")), command.Text("password"))),
+		command.OfRedis("client", client, command.DocsOf("connection", "A container for client connection commands.", "2.4.0")),
+		command.OfRedis("select", selectDB, command.DocsOf("connection", "Changes the selected database.", "1.0.0", command.Integer("index"))),
+		command.OfRedis("quit", quit, command.DocsOf("connection", "Closes the connection.", "1.0.0")),
+		command.OfRedis("reset", reset, command.DocsOf("connection", "Resets the connection.", "6.2.0")),
+		command.OfRedis("info", s.info, command.DocsOf("server", "Returns information and statistics about the server.", "1.0.0", command.Optional(command.Text("section")))),
+		command.OfRedis("config", s.config, command.DocsOf("server", "A container for server configuration commands.", "2.0.0")),
+		command.OfRedis("command", s.catalog.command, command.DocsOf("server", "Returns detailed information about all commands.", "2.8.13")),
+		command.OfRedis("time", now, command.DocsOf("server", "Returns the server time.", "2.6.0")),
+		command.OfRedis("cluster", noCluster, command.DocsOf("cluster", "A container for Redis Cluster commands.", "3.0.0")),
+		command.OfRedis("readonly", noCluster, command.DocsOf("cluster", "Enables read-only queries for a connection to a Redis Cluster replica node.", "3.0.0")),
+	}
+}
+
+// Proxy is the command for whoever operates the proxy. All of it has one name, so that no other is taken
+// from Redis.
+func (s *Server) Proxy() *command.Command {
+	d := command.DocsOf(command.OwnGroup, "A container for the commands of the proxy itself.", "0.1.0")
+	return &command.Command{Name: "proxy", Arity: -2, Guarded: true, Run: s.proxy, Docs: d}
+}
+
+// Merged are the commands in whose replies ours are merged with the upstream's own.
+func (s *Server) Merged() []*command.Command {
+	all := []*command.Command{
+		command.OfRedis("command", s.catalog.mergedCommand, command.Docs{}),
+		command.OfRedis("info", s.mergedInfo, command.Docs{}),
+	}
+	for _, c := range all {
+		c.Asks = true
+	}
+	return all
+}
