@@ -1,14 +1,28 @@
 package proxy
 
-import "time"
+import (
+	"time"
+
+	"redlock-proxy/proxy/track"
+)
 
 // SetPatience shortens how long a subscriber may leave what it gets unread, and how
 // long a client that sends no more is waited for.
-func (u *Upstream) SetPatience(stall, farewell time.Duration) { u.stall, u.farewell = stall, farewell }
+func (s *Server) SetPatience(stall, farewell time.Duration) { s.times = relayTimes{stall, farewell} }
 
 // SetQuiet changes for how long nothing may happen before a client is parked. It is
 // called before Serve.
 func (s *Server) SetQuiet(d time.Duration) { s.quiet = d }
+
+// Silence has all clients count as silenced by CLIENT REPLY OFF. It is called while the proxy waits for their
+// next commands.
+func (s *Server) Silence() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, session := range s.sessions {
+		session.relay.silence = track.SilentFromNow
+	}
+}
 
 // Parked is the number of clients without a goroutine.
 func (s *Server) Parked() (n int) {
@@ -30,7 +44,7 @@ func (s *Server) LeftAlone() (n int) {
 	defer s.mu.Unlock()
 	for _, session := range s.sessions {
 		session.mu.Lock()
-		if !session.parked && !session.asked && session.stir.level.Load() == tried {
+		if !session.parked && !session.asked && session.activity.StillQuiet() {
 			n++
 		}
 		session.mu.Unlock()

@@ -67,10 +67,19 @@ func (f *fake) serve(conn net.Conn) {
 	if err == nil && string(first) == ping {
 		_, _ = c.in.Discard(len(ping))
 		c.write("+PONG\r\n")
-		return // a probe
+		for _, answer := range []string{"$7\r\ndefault\r\n", openUser} { // of a probe
+			if _, err := readReply(c.in); err != nil {
+				return
+			}
+			c.write(answer)
+		}
+		return
 	}
 	f.script(c)
 }
+
+// openUser is ACL GETUSER of a user who may do everything.
+const openUser = "*6\r\n$8\r\ncommands\r\n$5\r\n+@all\r\n$4\r\nkeys\r\n$2\r\n~*\r\n$8\r\nchannels\r\n$2\r\n&*\r\n"
 
 const ping = "*1\r\n$4\r\nPING\r\n"
 

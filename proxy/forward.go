@@ -4,6 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+
+	"redlock-proxy/commands"
+	"redlock-proxy/commands/command"
+	"redlock-proxy/proxy/track"
+	"redlock-proxy/proxy/upstream"
+	"redlock-proxy/resp"
 )
 
 // serveRelay serves a client that has an upstream behind it: what is not the
@@ -12,7 +18,10 @@ import (
 // what follows is sent when it is done, so that a pipeline means the same as on
 // one server.
 func (s *session) serveRelay(ctx context.Context) error {
-	f := forwarding{session: s, routes: s.table.Routes()}
+	f := forwarding{
+		session: s, in: s.in, out: &s.out, client: &s.client, table: s.table,
+		relay: s.relay, gate: &s.gate, rights: &s.rights, routes: s.table.LockKeys().Any(),
+	}
 	for !s.client.Closing {
 		special, err := f.scan(ctx)
 		switch {
@@ -32,20 +41,32 @@ func (s *session) serveRelay(ctx context.Context) error {
 	return nil
 }
 
-// forwarding is how far a session has come in forwarding what it has scanned.
+// forwarding is how far a session has come in forwarding what it has scanned. It belongs to
+// the session's goroutine.
 type forwarding struct {
-	*session
-	frame    int   // where the current frame begins in the input's buffer
-	plain    int   // commands scanned and not yet sent, whose answers change nothing
-	slot     *slot // a command not yet sent whose answer does
-	passing  bool  // the current frame is forwarded
-	counted  int   // how many answers are awaited for it
-	begun    bool  // a frame was sent in part
-	rest     int   // where that frame ends in the buffer, if its end was scanned
-	dropping bool  // the current frame's beginning could not be sent; the rest is thrown away
-	special  bool  // the name of a command was scanned that is not just forwarded, or no request
-	bad      error // why the bytes are no request, or not one that is forwarded
-	routes   bool  // lock keys are configured
+	session *session // for what it does without an upstream, too: write, watch, throw away
+	// The parts of the session that are used here.
+	in     *input
+	out    *command.Reply
+	client *command.Client
+	table  *commands.Table
+	relay  *relay
+	gate   *gate
+	rights *clientRights
+
+	frame    int         // where the current frame begins in the input's buffer
+	plain    int         // commands scanned and not yet sent, whose answers change nothing
+	slot     *track.Slot // a command not yet sent whose answer does
+	passing  bool        // the current frame is forwarded
+	counted  int         // how many answers are awaited for it
+	begun    bool        // a frame was sent in part
+	rest     int         // where that frame ends in the buffer, if its end was scanned
+	dropping bool        // the current frame's beginning could not be sent; the rest is thrown away
+	special  bool        // the name of a command was scanned that is not just forwarded, or no request
+	bad      error       // why the bytes are no request, or not one that is forwarded
+	routes   bool        // lock keys are configured
+	checked  bool        // it was found out whether the client has logged in, for the current frame
+	holding  bool        // that must be found out before more of the frame is read
 	keys     keySearch
 }
 
@@ -56,9 +77,12 @@ func (f *forwarding) scan(ctx context.Context) (special bool, err error) {
 		return true, nil
 	}
 	for {
-		switch decided, err := f.seek(); {
+		switch decided, err := f.seek(ctx); {
 		case err != nil:
 			f.bad = err
+			return true, nil
+		case !decided && f.mustCheckLogin():
+			f.holding = true
 			return true, nil
 		case !decided:
 			return false, f.pass(ctx, f.frame)
@@ -70,16 +94,19 @@ func (f *forwarding) scan(ctx context.Context) (special bool, err error) {
 		case err != nil:
 			f.bad = err
 			return true, nil
-		case ev == frameName && f.isSpecial():
+		case ev == resp.FrameName && f.isSpecial():
 			return true, nil
-		case ev == frameName && f.keyed(): // its keys decide, above
-		case ev == frameName:
-			f.passOn(f.count())
-		case ev == frameEnd:
+		case ev == resp.FrameName:
+			f.suspect()
+			if !f.keyed() { // else its keys decide, above
+				f.passOn(f.count())
+			}
+		case ev == resp.FrameEnd:
 			f.endFrame()
-		case ev == frameEmpty:
+		case ev == resp.FrameEmpty:
 			f.frame = f.in.scanned
 		case f.passing:
+			f.keepSent()
 			return false, f.pass(ctx, f.in.scanned)
 		default:
 			return false, f.pass(ctx, f.frame)
@@ -90,12 +117,12 @@ func (f *forwarding) scan(ctx context.Context) (special bool, err error) {
 // isSpecial reports whether the command whose name was just scanned is one of the
 // proxy's own, or one whose answer must be learned from.
 func (f *forwarding) isSpecial() bool {
-	name, long := f.in.scanner.name()
-	if f.client.InMulti() {
+	name, long := f.in.scanner.Name()
+	if f.client.Transaction.Open || f.gate.closed() {
 		return true
 	}
-	if long || f.table.Lookup(name) == nil && followedName(name) == "" {
-		f.blocking = f.blocking || mayBlock(name)
+	if long || f.table.Lookup(name) == nil && track.Name(name) == "" {
+		f.relay.blocking = f.relay.blocking || track.MayBlock(name)
 		return false
 	}
 	return true
@@ -105,10 +132,10 @@ func (f *forwarding) isSpecial() bool {
 // client wants none.
 func (f *forwarding) count() int {
 	switch f.relay.silence {
-	case speaking:
+	case track.Speaking:
 		return 1
-	case silentOnce:
-		f.relay.silence = speaking
+	case track.SilentOnce:
+		f.relay.silence = track.Speaking
 	}
 	return 0
 }
@@ -120,6 +147,7 @@ func (f *forwarding) passOn(answers int) {
 }
 
 func (f *forwarding) endFrame() {
+	f.sawWhole()
 	switch {
 	case f.dropping:
 		f.in.skip()
@@ -127,7 +155,7 @@ func (f *forwarding) endFrame() {
 		f.rest = f.in.scanned
 	}
 	f.passing, f.dropping, f.counted = false, false, 0
-	f.keys = keySearch{}
+	f.forgetFrame()
 	f.frame = f.in.scanned
 }
 
@@ -149,15 +177,15 @@ func (f *forwarding) broken(ctx context.Context, cause error) error {
 // read flushes the replies of the proxy's own, and forwards what comes until
 // something special does.
 func (f *forwarding) read(ctx context.Context) error {
-	if err := f.flush(); err != nil {
+	if err := f.session.flush(); err != nil {
 		return err
 	}
 	f.makeRoom()
 	var failed error
-	err := f.in.wire.pump(func(n int) bool {
+	err := f.in.wire.Pump(func(n int) bool {
 		f.in.end += n
 		if f.special, failed = f.scan(ctx); failed == nil {
-			failed = f.flush()
+			failed = f.session.flush()
 		}
 		if failed != nil || f.special {
 			return false
@@ -168,7 +196,7 @@ func (f *forwarding) read(ctx context.Context) error {
 	if failed != nil {
 		return failed
 	}
-	return f.endOfInput(err)
+	return f.session.endOfInput(err)
 }
 
 func (f *forwarding) makeRoom() {
@@ -180,17 +208,27 @@ func (f *forwarding) makeRoom() {
 // command deals with a command that is special.
 func (f *forwarding) command(ctx context.Context) error {
 	f.special = false
-	if f.bad != nil {
+	switch {
+	case f.bad != nil:
 		return f.broken(ctx, f.bad)
+	case f.holding:
+		f.holding = false
+		return f.limitHeld(ctx)
 	}
-	name, _ := f.in.scanner.name()
-	cmd, follow := f.table.Lookup(name), followedName(name)
+	name, _ := f.in.scanner.Name()
+	cmd, follow := f.table.Lookup(name), track.Name(name)
 	if err := f.pass(ctx, f.frame); err != nil {
 		return err
 	}
+	if f.gate.closed() && !atGate(cmd, follow) {
+		return f.turnAway(ctx)
+	}
 	whole, err := f.keys.whole, error(nil)
 	if !whole {
-		whole, err = f.collect()
+		whole, err = f.collect(ctx)
+	}
+	if err == nil && !whole && f.gate.closed() {
+		return f.turnAway(ctx)
 	}
 	if err == nil && !whole {
 		return f.tooLong(ctx, cmd, follow)
@@ -199,23 +237,25 @@ func (f *forwarding) command(ctx context.Context) error {
 	if err == nil {
 		words, err = f.in.words()
 	}
-	var protocol *ProtocolError
+	gated := false
+	if err == nil && f.gate.guards(follow) {
+		gated, err = f.meetGate(ctx, cmd, follow, words)
+	}
+	var protocol *resp.RequestError
 	switch {
 	case errors.As(err, &protocol):
 		return errors.Join(f.settle(ctx), err)
 	case err != nil:
 		return err
-	case f.routes:
-		err = f.route(ctx, cmd, follow, words)
-	case cmd != nil:
-		err = f.own(ctx, cmd, words)
+	case gated:
 	default:
-		err = f.follow(ctx, follow, words)
+		err = f.route(ctx, cmd, follow, words)
 	}
 	f.in.skip()
-	f.frame, f.keys = f.in.scanned, keySearch{}
+	f.frame = f.in.scanned
+	f.forgetFrame()
 	if err == nil && len(f.out.Bytes) > maxPending {
-		err = f.flush()
+		err = f.session.flush()
 	}
 	return err
 }
@@ -223,7 +263,7 @@ func (f *forwarding) command(ctx context.Context) error {
 // pass sends the bytes up to a place in the buffer. Where there is no upstream,
 // the commands in them are answered with the reason.
 func (f *forwarding) pass(ctx context.Context, upTo int) error {
-	from, plain, slots := f.in.start, f.plain, f.slot.all()
+	from, plain, slot := f.in.start, f.plain, f.slot
 	f.in.start, f.plain, f.slot = upTo, 0, nil
 	for from < upTo && !f.dropping {
 		if f.begun && f.relay.isGone() {
@@ -231,12 +271,15 @@ func (f *forwarding) pass(ctx context.Context, upTo int) error {
 			continue
 		}
 		if err := f.relay.open(ctx); err != nil {
-			return f.refuse(plain+len(slots), err)
+			if slot != nil {
+				plain++
+			}
+			return f.refuse(plain, err)
 		}
-		if err := f.flush(); err != nil {
+		if err := f.session.flush(); err != nil {
 			return err
 		}
-		if f.relay.expect(plain, slots...) {
+		if f.relay.expect(plain, slot) {
 			f.relay.send(f.in.buf[from:upTo])
 			f.begun, f.rest = f.passing, 0
 			return nil
@@ -258,12 +301,12 @@ func (f *forwarding) abandon(upTo int) (from int) {
 
 // refuse answers n commands with the reason why they cannot be forwarded.
 func (f *forwarding) refuse(n int, reason error) error {
-	var failed *upstreamError
+	var failed *upstream.Error
 	if !errors.As(reason, &failed) {
 		return reason
 	}
 	for range n {
-		f.out.Error(failed.reply())
+		f.out.Error(failed.Reply())
 	}
 	f.dropping = f.passing
 	return nil

@@ -2,9 +2,11 @@ package proxy
 
 import (
 	"errors"
+	"math"
 	"net"
 
-	"github.com/tidwall/redcon"
+	"redlock-proxy/proxy/wire"
+	"redlock-proxy/resp"
 )
 
 const (
@@ -17,13 +19,13 @@ const (
 	maxExcerpt = 2 << 10
 )
 
-// errNotCRLF is for line ends that Redis takes and redcon does not.
-var errNotCRLF = &ProtocolError{"Protocol error: expected CRLF"}
+// errNotCRLF is for other line ends, which Redis takes: it does not look at them.
+var errNotCRLF = &resp.RequestError{Text: "Protocol error: expected CRLF"}
 
 // newInput reads from a connection.
-func newInput(conn net.Conn, stir *stir) *input {
-	in := &input{scanner: newFrameScanner(DefaultLimits())}
-	in.wire = newWire(conn, in, stir)
+func newInput(conn net.Conn, activity *wire.Activity) *input {
+	in := &input{scanner: resp.NewFrameScanner(resp.DefaultRequestLimits())}
+	in.wire = wire.New(conn, in, activity)
 	return in
 }
 
@@ -31,8 +33,8 @@ func newInput(conn net.Conn, stir *stir) *input {
 // the frame being read, from start on; up to scanned it has been scanned; up to
 // end there are bytes.
 type input struct {
-	wire    *wire
-	scanner frameScanner
+	wire    *wire.Conn
+	scanner resp.FrameScanner
 	buf     []byte
 	start   int
 	scanned int
@@ -40,18 +42,18 @@ type input struct {
 	args    [][]byte // memory for the words of a command
 }
 
-// event scans what has been read. It returns frameMore when more must be read.
-func (in *input) event() (frameEvent, error) {
+// event scans what has been read. It returns resp.FrameMore when more must be read.
+func (in *input) event() (resp.FrameEvent, error) {
 	return in.eventUpTo(in.end)
 }
 
 // eventWithin scans no further than where the current frame would be over a limit.
-func (in *input) eventWithin(limit int) (frameEvent, error) {
+func (in *input) eventWithin(limit int) (resp.FrameEvent, error) {
 	return in.eventUpTo(min(in.end, in.start+limit))
 }
 
-func (in *input) eventUpTo(end int) (frameEvent, error) {
-	n, ev, err := in.scanner.scan(in.buf[in.scanned:end])
+func (in *input) eventUpTo(end int) (resp.FrameEvent, error) {
+	n, ev, err := in.scanner.Scan(in.buf[in.scanned:end])
 	in.scanned += n
 	return ev, err
 }
@@ -67,15 +69,14 @@ func (in *input) skip() { in.start = in.scanned }
 
 // words are the words of the frame that has just ended, valid until more is read.
 func (in *input) words() ([][]byte, error) {
-	if in.scanner.inline() {
-		return in.scanner.inlineArgs(), nil
+	if in.scanner.Inline() {
+		return in.scanner.InlineArgs(), nil
 	}
-	complete, args, _, _, err := redcon.ReadNextCommand(in.chunk(), in.args[:0])
-	if err != nil || !complete {
+	if !resp.EndsInCRLF(in.chunk()) {
 		return nil, errNotCRLF
 	}
-	in.args = args
-	return args, nil
+	in.args, _, _ = resp.Words(in.args[:0], in.chunk(), math.MaxInt)
+	return in.args, nil
 }
 
 // manyWords are more than there is memory kept for.
@@ -97,7 +98,7 @@ func (in *input) fill() error {
 }
 
 func (in *input) read() error {
-	n, err := in.wire.read()
+	n, err := in.wire.Read()
 	in.end += n
 	if n > 0 {
 		return nil // an error will come again
@@ -105,36 +106,36 @@ func (in *input) read() error {
 	return err
 }
 
-// room is the free part of the buffer.
-func (in *input) room() []byte {
+// Room is the free part of the buffer.
+func (in *input) Room() []byte {
 	if in.buf == nil {
-		in.buf = borrow()
+		in.buf = wire.Borrow()
 	}
 	return in.buf[in.end:]
 }
 
-// rest gives the buffer up while nothing is held.
-func (in *input) rest() {
+// Rest gives the buffer up while nothing is held.
+func (in *input) Rest() {
 	if in.end == 0 {
 		in.release()
 	}
 }
 
 func (in *input) release() {
-	giveBack(in.buf)
+	wire.GiveBack(in.buf)
 	in.buf = nil
 }
 
 // atRest reports whether nothing is held, and the next byte begins a frame.
 func (in *input) atRest() bool {
-	return in.end == 0 && in.scanner.state == inGap
+	return in.end == 0 && in.scanner.AtGap()
 }
 
 // shrink lets go of what can be made again.
 func (in *input) shrink() {
 	in.release()
 	in.args = nil
-	in.wire.forget()
+	in.wire.Forget()
 }
 
 // makeRoom moves what is held to the front of the buffer, and doubles a buffer
@@ -146,8 +147,8 @@ func (in *input) makeRoom() {
 	case len(held) == len(in.buf) && len(held) > 0:
 		old := in.buf
 		in.buf = append(make([]byte, 0, 2*len(held)), held...)[:2*len(held)]
-		giveBack(old)
-	case len(held) == 0 && len(in.buf) > bufferSize:
+		wire.GiveBack(old)
+	case len(held) == 0 && len(in.buf) > wire.BufferSize:
 		in.buf = nil
 	case in.start > 0:
 		copy(in.buf, held)
@@ -157,7 +158,7 @@ func (in *input) makeRoom() {
 	in.start = 0
 }
 
-// lookahead reads once behind what is held, and moves nothing: the words of the
+// lookahead reads once after what is held, and moves nothing: the words of the
 // running command stay where they are. It returns errFull if there is no room.
 func (in *input) lookahead() error {
 	if in.end == len(in.buf) && in.end > 0 {

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"redlock-proxy/proxy/wire"
+	"redlock-proxy/resp"
 )
 
 // inputOf is an input that reads what is written to the other end of its connection.
@@ -17,7 +20,7 @@ func inputOf(t *testing.T) (in *input, client net.Conn) {
 	client, server := net.Pipe()
 	t.Cleanup(func() { client.Close(); server.Close() })
 	_ = server.SetDeadline(time.Now().Add(patience))
-	return newInput(server, &stir{}), client
+	return newInput(server, &wire.Activity{}), client
 }
 
 // nextWords reads up to the end of a frame, and returns its words.
@@ -25,13 +28,13 @@ func nextWords(t *testing.T, in *input) (words []string) {
 	t.Helper()
 	for {
 		ev, err := in.event()
-		if err == nil && ev == frameMore {
+		if err == nil && ev == resp.FrameMore {
 			err = in.fill()
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ev == frameEnd {
+		if ev == resp.FrameEnd {
 			args, err := in.words()
 			if err != nil {
 				t.Fatal(err)
@@ -49,7 +52,7 @@ func nextWords(t *testing.T, in *input) (words []string) {
 // wherever its end cuts them.
 func TestInputReadsFrames(t *testing.T) {
 	in, client := inputOf(t)
-	sizes := []int{0, 1, 100, bufferSize - 40, bufferSize, 3 * bufferSize, 10, 100_000, 7, 7, 7, bufferSize / 2, bufferSize / 2, bufferSize / 2, 1}
+	sizes := []int{0, 1, 100, wire.BufferSize - 40, wire.BufferSize, 3 * wire.BufferSize, 10, 100_000, 7, 7, 7, wire.BufferSize / 2, wire.BufferSize / 2, wire.BufferSize / 2, 1}
 	go func() {
 		var all bytes.Buffer
 		for i, size := range sizes {
@@ -76,13 +79,13 @@ func TestLookaheadLeavesTheWordsAlone(t *testing.T) {
 	}()
 	for {
 		ev, err := in.event()
-		if err == nil && ev == frameMore {
+		if err == nil && ev == resp.FrameMore {
 			err = in.fill()
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ev == frameEnd {
+		if ev == resp.FrameEnd {
 			break
 		}
 	}
@@ -96,7 +99,7 @@ func TestLookaheadLeavesTheWordsAlone(t *testing.T) {
 		}
 	}
 	for range 100 { // what was given back is overwritten by whoever gets it next
-		clear(borrow())
+		clear(wire.Borrow())
 	}
 	if got := string(bytes.Join(words, []byte(" "))); got != "LOCK key token" {
 		t.Fatalf("the words became %q", got)

@@ -1,18 +1,26 @@
 package proxy
 
 import (
+	"context"
 	"fmt"
+	"math"
 
 	"redlock-proxy/commands"
+	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/uncovered"
+	"redlock-proxy/resp"
 )
 
 // keySearch is how much is known of the current frame's keys. They are looked for
 // only where lock keys are configured.
 type keySearch struct {
-	rule  *commands.KeyRule // not nil: they decide where the frame goes, and have not yet
-	lock  bool              // there is a lock key
-	whole bool              // the frame's end was scanned
-	ahead *keyWalk          // of a frame that is forwarded before all its keys are known
+	rule  *keys.Rule // not nil: they decide where the frame goes, and have not yet
+	lock  bool       // there is a lock key
+	whole bool       // the frame's end was scanned
+	ahead *keyWalk   // of a frame that is forwarded before all its keys are known
+	// suspect: it may take or release a lock on the upstream; sent is what was sent of it.
+	suspect bool
+	sent    []byte
 }
 
 // keyed reports whether the keys of the command whose name was just scanned must be
@@ -21,10 +29,8 @@ func (f *forwarding) keyed() bool {
 	if !f.routes {
 		return false
 	}
-	name, long := f.in.scanner.name()
-	if !long {
-		f.keys.rule = f.table.Keyed(name)
-	}
+	name, _ := f.in.scanner.Name() // one that is longer than what is kept of it is not known
+	f.keys.rule = f.table.Keyed(name)
 	return f.keys.rule != nil
 }
 
@@ -32,25 +38,30 @@ func (f *forwarding) keyed() bool {
 // is no lock key the frame is forwarded: as soon as the first argument is there, if
 // that is the only key. Nothing is decided before, so that no beginning of a command
 // on a lock key is ever sent.
-func (f *forwarding) seek() (decided bool, err error) {
+func (f *forwarding) seek(ctx context.Context) (decided bool, err error) {
 	switch {
 	case f.keys.rule == nil:
 		return true, nil
-	case f.in.scanner.inline():
-		f.settleKeys(f.table.LockCommand(f.in.scanner.inlineArgs()) != nil)
+	case f.in.scanner.Inline():
+		f.endSearch(f.isForMasters(f.in.scanner.InlineArgs()))
 		return true, nil
 	case f.keys.rule.First():
-		key, whole := f.in.firstArg()
-		if whole {
-			f.settleKeys(f.table.IsLockKey(key))
+		key, size, known := f.in.firstArg()
+		if known {
+			f.endSearch(f.table.LockKeys().Match(key) || size > maxFrame && f.table.LockKeys().MayMatch(key))
 		}
-		return whole, nil
+		return known, nil
 	}
-	return f.seekAll()
+	return f.seekAll(ctx)
 }
 
-// settleKeys ends the search.
-func (f *forwarding) settleKeys(lock bool) {
+// isForMasters reports whether a command is not just forwarded, by all its words.
+func (f *forwarding) isForMasters(words [][]byte) bool {
+	return f.table.Route(commands.Situation{}, words).Verb != commands.Forward
+}
+
+// endSearch ends the search.
+func (f *forwarding) endSearch(lock bool) {
 	f.keys.rule, f.keys.lock = nil, lock
 	if !lock {
 		f.passOn(f.count())
@@ -58,43 +69,43 @@ func (f *forwarding) settleKeys(lock bool) {
 }
 
 // seekAll reads the whole command, as far as one may be held.
-func (f *forwarding) seekAll() (decided bool, err error) {
+func (f *forwarding) seekAll(ctx context.Context) (decided bool, err error) {
 	ev, err := f.in.eventUpTo(min(f.in.end, f.frame+maxFrame))
 	held := f.in.buf[f.frame:f.in.scanned]
 	switch {
 	case err != nil:
 		return false, err
-	case ev == frameEnd:
+	case ev == resp.FrameEnd:
 		f.keys.whole = true
-		words, _, _ := wholeWords(f.in.args[:0], held)
+		words, _, _ := resp.Words(f.in.args[:0], held, math.MaxInt)
 		f.in.args = words
-		f.settleKeys(f.table.LockCommand(words) != nil)
+		f.endSearch(f.isForMasters(words))
 		if !f.keys.lock {
 			f.endFrame()
 		}
 		return true, nil
 	case len(held) >= maxFrame:
-		return true, f.seekAhead(held)
+		return true, f.seekAhead(ctx, held)
 	}
 	return false, nil
 }
 
 // seekAhead decides about a command that is too long to be held by its beginning.
 // Where lock keys may stand further on, it is looked at as it is forwarded.
-func (f *forwarding) seekAhead(held []byte) error {
-	words, total, size := wholeWords(nil, held)
-	places, locked, known := f.table.Ahead(words, total)
-	f.settleKeys(locked || !known)
+func (f *forwarding) seekAhead(ctx context.Context, held []byte) error {
+	words, total, size := resp.Words(nil, held, math.MaxInt)
+	places, locked, known := f.table.Ahead(ctx, words, total)
+	f.endSearch(locked || !known)
 	if f.keys.lock || places.Last() < len(words) {
 		return nil
 	}
-	f.keys.ahead = &keyWalk{index: len(words), places: places, isLock: f.table.IsLockKey}
+	f.keys.ahead = &keyWalk{index: len(words), places: places, isLock: f.table.LockKeys().Match, mayBeLock: f.table.LockKeys().MayMatch}
 	return f.keys.ahead.over(held[size:])
 }
 
 // event scans on, and looks at the keys of a frame that is forwarded before all of
 // them are known.
-func (f *forwarding) event() (frameEvent, error) {
+func (f *forwarding) event() (resp.FrameEvent, error) {
 	from := f.in.scanned
 	ev, err := f.in.event()
 	if f.keys.ahead != nil && err == nil {
@@ -103,67 +114,44 @@ func (f *forwarding) event() (frameEvent, error) {
 	return ev, err
 }
 
+// longKeyBegin is how much of a key that is too long to be held is looked at.
+const longKeyBegin = 1 << 10
+
 // firstArg is the first argument of the command whose name was just scanned, once it
-// is whole. Without one, or where it is no bulk, or too long to be a lock key, it is
-// empty.
-func (in *input) firstArg() (arg []byte, whole bool) {
+// is whole, and its size. Without one, or where it is no bulk, it is empty. Of one that
+// is too long to be held it is the beginning.
+func (in *input) firstArg() (arg []byte, size int64, known bool) {
 	p := in.buf[in.scanned:in.end]
 	switch {
-	case in.scanner.args < 2:
-		return nil, true
+	case in.scanner.Args() < 2:
+		return nil, 0, true
 	case len(p) < 2:
-		return nil, false
+		return nil, 0, false
 	}
-	p = p[2:] // the line end behind the name
-	size, n, whole := in.bulkHeader(p)
-	switch p = p[n:]; {
-	case !whole:
-		return nil, false
-	case size < 0 || size > maxFrame:
-		return nil, true
-	case int64(len(p)) < size:
-		return nil, false
+	p = p[2:] // the line end after the name
+	size, n, known := in.scanner.PeekBulk(p)
+	if !known {
+		return nil, 0, false
 	}
-	return p[:size], true
-}
-
-// bulkHeader reads a line such as "$5\r\n": its number, or -1 where it has none, and
-// its length.
-func (in *input) bulkHeader(p []byte) (size int64, n int, whole bool) {
-	var h frameHeader
-	if size, n = h.short(p); n > 0 {
-		return size, n, true
+	length := max(size, 0)
+	if length > maxFrame {
+		length = longKeyBegin
 	}
-	n, whole, err := h.read(p, in.scanner.limits.MaxInline, errLongBulkHeader)
-	size, ok := h.number()
-	if err != nil || whole && !ok {
-		return -1, n, true
+	if p = p[n:]; int64(len(p)) < length {
+		return nil, size, false
 	}
-	return size, n, whole
-}
-
-// wholeWords are the words of a frame that are whole in its beginning, how many the
-// frame has, and how many bytes are behind them. What there is of it is well-formed.
-func wholeWords(words [][]byte, frame []byte) (all [][]byte, total, size int) {
-	total, rest := headerNumber(frame)
-	for len(words) < total {
-		n, payload := headerNumber(rest)
-		if payload == nil || len(payload) < n+2 {
-			break
-		}
-		words = append(words, payload[:n])
-		rest = payload[n+2:]
-	}
-	return words, total, len(frame) - len(rest)
+	return p[:length], size, true
 }
 
 // keyWalk goes through the arguments of a command as its bytes pass by.
 type keyWalk struct {
 	index  int // of the current argument
-	places commands.KeyPlaces
+	places keys.Places
 	isLock func(key []byte) bool
+	// mayBeLock is isLock for one that is too long to be held, by its beginning.
+	mayBeLock func(begin []byte) bool
 
-	header headerWalk
+	header resp.HeaderWalk
 	left   int    // bytes of its payload to come, the line end included; 0: in its header
 	key    []byte // what has passed of one that may be a lock key
 }
@@ -172,7 +160,7 @@ type keyWalk struct {
 func (w *keyWalk) over(p []byte) error {
 	for len(p) > 0 {
 		if w.left == 0 {
-			n, size, whole := w.header.over(p)
+			n, size, whole := w.header.Over(p)
 			p = p[n:]
 			if !whole {
 				return nil
@@ -181,7 +169,7 @@ func (w *keyWalk) over(p []byte) error {
 		}
 		part := p[:min(w.left, len(p))]
 		p = p[len(part):]
-		if w.left -= len(part); w.places.Has(w.index) && len(w.key) <= maxFrame {
+		if w.left -= len(part); w.places.Has(w.index) && len(w.key) < longKeyBegin+maxFrame {
 			w.key = append(w.key, part...)
 		}
 		if w.left == 0 {
@@ -193,36 +181,57 @@ func (w *keyWalk) over(p []byte) error {
 	return nil
 }
 
-// end is the end of an argument, and of what stands behind it.
+// end is the end of an argument, and of what stands after it.
 func (w *keyWalk) end() error {
 	index := w.index
 	w.index++
-	if key := w.key[:max(0, len(w.key)-2)]; w.places.Has(index) && len(key) <= maxFrame && w.isLock(key) {
-		return &ProtocolError{fmt.Sprintf("command too long: it names lock key '%.128s' beyond its first %d bytes", key, maxFrame)}
+	key := w.key[:max(0, len(w.key)-2)]
+	if w.places.Has(index) && (w.isLock(key) || len(key) > maxFrame && w.mayBeLock(key[:longKeyBegin])) {
+		return &resp.RequestError{Text: fmt.Sprintf("command too long: it names lock key '%.128s' beyond its first %d bytes", key, maxFrame)}
 	}
 	return nil
 }
 
-// headerWalk goes through a line such as "$5\r\n".
-type headerWalk struct {
-	size int
-	cr   bool
+// maxSuspect bounds what is kept of a command that may be one of a lock and is sent in
+// parts, in bytes. With more it is no lock's.
+const maxSuspect = 8 << 10
+
+// suspect marks the command whose name was just scanned, if it may take or release a lock
+// on the upstream. It is looked at when it is whole, and is sent meanwhile.
+func (f *forwarding) suspect() {
+	name, _ := f.in.scanner.Name()
+	if !f.in.scanner.Inline() {
+		f.keys.suspect = uncovered.Suspect(name, f.in.scanner.Args())
+		return
+	}
+	if words := f.in.scanner.InlineArgs(); uncovered.Suspect(name, len(words)) { // gone with the end of the frame
+		f.table.Saw(words)
+	}
 }
 
-// over takes bytes up to the end of the line, which tells the size.
-func (h *headerWalk) over(p []byte) (n, size int, whole bool) {
-	for _, c := range p {
-		n++
-		switch {
-		case h.cr:
-			size = h.size
-			*h = headerWalk{}
-			return n, size, true
-		case c == '\r':
-			h.cr = true
-		case c != '$':
-			h.size = h.size*10 + int(c-'0')
-		}
+// keepSent keeps the part of a suspect that is about to be sent.
+func (f *forwarding) keepSent() {
+	if !f.keys.suspect {
+		return
 	}
-	return n, 0, false
+	part := f.in.buf[max(f.frame, f.in.start):f.in.scanned]
+	if len(f.keys.sent)+len(part) > maxSuspect {
+		f.keys.suspect, f.keys.sent = false, nil
+		return
+	}
+	f.keys.sent = append(f.keys.sent, part...)
+}
+
+// sawWhole has a look at a suspect that has ended.
+func (f *forwarding) sawWhole() {
+	if !f.keys.suspect {
+		return
+	}
+	frame := f.in.buf[max(f.frame, f.in.start):f.in.scanned]
+	if len(f.keys.sent) > 0 {
+		frame = append(f.keys.sent, frame...)
+	}
+	var words [uncovered.Words][]byte
+	found, _, _ := resp.Words(words[:0], frame, len(words))
+	f.table.Saw(found)
 }

@@ -2,11 +2,13 @@ package proxy
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"redlock-proxy/commands"
+	"redlock-proxy/resp"
 )
 
 // frameOf is a command in RESP, whose line ends may be any two bytes where Redis
@@ -41,12 +43,12 @@ func TestFirstArg(t *testing.T) {
 		words := randomWords(random)
 		frame := frameOf(random, words)
 		for cut := range len(frame) + 1 {
-			in := &input{scanner: newFrameScanner(DefaultLimits()), buf: []byte(frame), end: cut}
+			in := &input{scanner: resp.NewFrameScanner(resp.DefaultRequestLimits()), buf: []byte(frame), end: cut}
 			ev, err := in.event()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if ev != frameName {
+			if ev != resp.FrameName {
 				continue
 			}
 			want, begun := "", true
@@ -56,7 +58,7 @@ func TestFirstArg(t *testing.T) {
 				needed += len(fmt.Sprintf("\r\n$%d\r\n", len(want))) + len(want)
 				begun = cut >= needed
 			}
-			if got, whole := in.firstArg(); whole != begun || whole && string(got) != want {
+			if got, _, whole := in.firstArg(); whole != begun || whole && string(got) != want {
 				t.Fatalf("%q, %d bytes: %q, %v, want %q, %v", frame, cut, got, whole, want, begun)
 			}
 		}
@@ -65,12 +67,12 @@ func TestFirstArg(t *testing.T) {
 
 // What has no first argument of a sensible length need not be waited for.
 func TestFirstArgThatIsNone(t *testing.T) {
-	for _, frame := range []string{"*1\r\n$3\r\nGET", "*2\r\n$3\r\nGET\r\n$9999999\r\n", "*2\r\n$3\r\nGET\r\n$x\r\n", "*2\r\n$3\r\nGET\r\n$-1\r\n", "*2\r\n$3\r\nGET\r\n:3\r\nabc"} {
-		in := &input{scanner: newFrameScanner(DefaultLimits()), buf: []byte(frame), end: len(frame)}
-		if ev, err := in.event(); ev != frameName || err != nil {
+	for _, frame := range []string{"*1\r\n$3\r\nGET", "*2\r\n$3\r\nGET\r\n$x\r\n", "*2\r\n$3\r\nGET\r\n$-1\r\n", "*2\r\n$3\r\nGET\r\n:3\r\nabc"} {
+		in := &input{scanner: resp.NewFrameScanner(resp.DefaultRequestLimits()), buf: []byte(frame), end: len(frame)}
+		if ev, err := in.event(); ev != resp.FrameName || err != nil {
 			t.Fatalf("%q: %v, %v", frame, ev, err)
 		}
-		if key, whole := in.firstArg(); !whole || len(key) > 3 {
+		if key, _, whole := in.firstArg(); !whole || len(key) > 3 {
 			t.Errorf("%q: %q, %v", frame, key, whole)
 		}
 	}
@@ -86,14 +88,14 @@ func TestKeyWalk(t *testing.T) {
 		words[0] = []string{"del", "mset", "bitop", "blpop"}[random.IntN(4)]
 		frame := frameOf(random, words)
 		cut := random.IntN(len(frame) + 1)
-		first, total, size := wholeWords(nil, []byte(frame[:cut]))
+		first, total, size := resp.Words(nil, []byte(frame[:cut]), math.MaxInt)
 		if cut > len("*1\r\n") && total != len(words) {
 			t.Fatalf("%q: %d words", frame, total)
 		}
 		if len(first) == 0 {
 			continue
 		}
-		places, locked, known := table.Ahead(first, total)
+		places, locked, known := table.Ahead(t.Context(), first, total)
 		w := &keyWalk{index: len(first), places: places, isLock: isLock}
 		var err error
 		for rest := frame[size:]; len(rest) > 0 && err == nil && !locked; {

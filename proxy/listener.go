@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"log/slog"
 	"net"
+	"sync/atomic"
 	"time"
 )
 
@@ -53,3 +55,38 @@ func (c *guardedConn) Read(p []byte) (int, error) {
 	c.greeted += n
 	return n, nil
 }
+
+const (
+	// acceptPause is how long nothing is accepted after a failure: redcon would try again
+	// at once, and the usual reason, no file descriptor left, does not pass by itself.
+	acceptPause = 50 * time.Millisecond
+	// acceptLogEvery is how often failures are told of, at most.
+	acceptLogEvery = time.Minute
+)
+
+// acceptErrors are the connections that could not be accepted. Only the accept loop adds
+// to them.
+type acceptErrors struct {
+	log    *slog.Logger
+	count  atomic.Int64
+	logged time.Time // when the log was told last
+	told   int64     // of how many by then
+}
+
+// another counts a failure, tells the log if it has not been told just now, and pauses.
+func (a *acceptErrors) another(err error) {
+	a.tell(err, time.Now())
+	time.Sleep(acceptPause)
+}
+
+func (a *acceptErrors) tell(err error, now time.Time) {
+	n := a.count.Add(1)
+	if !a.logged.IsZero() && now.Sub(a.logged) < acceptLogEvery {
+		return
+	}
+	a.log.Error("cannot accept a client", "cause", err, "failures", n-a.told)
+	a.logged, a.told = now, n
+}
+
+// AcceptErrors counts the connections that could not be accepted.
+func (s *Server) AcceptErrors() int64 { return s.refused.count.Load() }

@@ -3,13 +3,17 @@ package proxy
 import (
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tidwall/redcon"
+
+	"redlock-proxy/proxy/logtest"
 )
 
 // All that redcon's parser sees of a client is one PING that no client sent.
@@ -69,7 +73,24 @@ func TestAcceptErrorsPass(t *testing.T) {
 		return l
 	}})
 	b.connect().say("PING\r\n", pong)
-	if n := strings.Count(b.log.String(), "cannot accept a client"); n != 3 {
+	if n := strings.Count(b.log.String(), "cannot accept a client"); n != 1 {
 		t.Errorf("%d times in the log: %s", n, b.log)
+	}
+	if n := b.server.AcceptErrors(); n != 3 {
+		t.Errorf("%d are counted", n)
+	}
+}
+
+// What goes on is told again once a minute, with the number since.
+func TestAcceptErrorsAreLoggedOnceAndCounted(t *testing.T) {
+	log := &logtest.Buffer{}
+	errs := acceptErrors{log: slog.New(slog.NewTextHandler(log, nil))}
+	start := time.UnixMilli(0)
+	for i := range 20 * 61 { // twenty a second
+		errs.tell(syscall.EMFILE, start.Add(time.Duration(i)*50*time.Millisecond))
+	}
+	text := log.String()
+	if strings.Count(text, "\n") != 2 || !strings.Contains(text, "failures=1\n") || !strings.Contains(text, "failures=1200\n") {
+		t.Error(text)
 	}
 }

@@ -11,18 +11,15 @@ import (
 	"time"
 
 	"redlock-proxy/commands"
-	"redlock-proxy/integration/harness"
+	"redlock-proxy/internal/redistest"
 	"redlock-proxy/proxy"
+	"redlock-proxy/proxy/upstream"
 )
 
 // BenchmarkOtherKeys is GET and SET of keys that are no lock keys, in pipelines of a
 // hundred, without lock keys and beside some.
 func BenchmarkOtherKeys(b *testing.B) {
-	server, err := harness.StartRedis(harness.RedisOptions{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer server.Close()
+	server := redistest.New(b, redistest.Options{})
 	for _, c := range []struct {
 		name     string
 		lockKeys []string
@@ -32,13 +29,13 @@ func BenchmarkOtherKeys(b *testing.B) {
 }
 
 func benchmarkOtherKeys(b *testing.B, url string, lockKeys []string) {
-	up, err := proxy.NewUpstream(url, patience, slog.New(slog.DiscardHandler))
+	up, err := upstream.New(url, patience, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer up.Close()
 	locks := newMemoryLocks()
-	table := commands.NewRelayTable(commands.Options{Locks: locks, Register: locks, LockKeys: lockKeys, MaxTTL: time.Hour})
+	table := commands.NewRelayTable(commands.Options{Locks: memoryLocker{locks}, Register: locks, LockKeys: lockKeys, MaxTTL: time.Hour})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)

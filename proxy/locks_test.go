@@ -20,25 +20,32 @@ type scriptedLocks struct {
 	released []string
 }
 
-func (l *scriptedLocks) Lock(ctx context.Context, req quorum.LockRequest) (time.Duration, error) {
+func (l *scriptedLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error) {
 	if l.lock == nil {
-		return req.TTL, nil
+		return quorum.Grant{Validity: req.TTL}, nil
 	}
-	return l.lock(ctx, req)
+	validity, err := l.lock(ctx, req)
+	return quorum.Grant{Validity: validity}, err
 }
 
 func (l *scriptedLocks) Unlock(ctx context.Context, key quorum.Key, token string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.released = append(l.released, key.Name+"="+token)
+	l.Withdraw(key, token)
 	return nil
 }
 
-func (l *scriptedLocks) Extend(_ context.Context, _ quorum.Key, _ string, ttl time.Duration) (time.Duration, error) {
-	return ttl, nil
+func (*scriptedLocks) Waiting() int { return 0 }
+
+func (l *scriptedLocks) Withdraw(key quorum.Key, token string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.released = append(l.released, key.Name+"="+token)
+}
+
+func (l *scriptedLocks) Extend(_ context.Context, _ quorum.Key, _ string, ttl time.Duration) (quorum.Grant, error) {
+	return quorum.Grant{Validity: ttl}, nil
 }
 
 // wasReleased are the locks given back so far, as key=token.
@@ -81,10 +88,10 @@ type watchedLocks struct {
 	ended chan string
 }
 
-func (l watchedLocks) Lock(ctx context.Context, req quorum.LockRequest) (time.Duration, error) {
-	validity, err := l.Locker.Lock(ctx, req)
+func (l watchedLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error) {
+	got, err := l.Locker.Lock(ctx, req)
 	l.ended <- fmt.Sprintf("%s: %v", req.Token, err)
-	return validity, err
+	return got, err
 }
 
 // masters starts n embedded masters and a locker over them.
@@ -98,7 +105,7 @@ func masters(t *testing.T, n int) (locker *quorum.Locker, all []*miniredis.Minir
 		urls = append(urls, "redis://"+m.Addr())
 	}
 	// Long enough for a machine that is busy with something else.
-	cluster, err := quorum.NewCluster(quorum.Options{Masters: urls, MasterTimeout: patience, FreshStart: true})
+	cluster, err := quorum.NewCluster(quorum.Options{Masters: urls, MasterTimeout: patience, Unguarded: true})
 	if err != nil {
 		t.Fatal(err)
 	}

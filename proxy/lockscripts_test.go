@@ -3,8 +3,6 @@ package proxy_test
 import (
 	"strings"
 	"testing"
-
-	"redlock-proxy/proxy"
 )
 
 // The script of many libraries that gives a lock back, its SHA-1, and another one.
@@ -92,13 +90,12 @@ func TestScriptThatPublishes(t *testing.T) {
 
 // Without the upstream scripts are known and run all the same.
 func TestScriptsWithoutTheUpstream(t *testing.T) {
-	server := startRedis(t)
-	url := server.URL()
+	relaying, server := locking(t)
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
 	}
 	lockOnly := lockServer(t)
-	for _, r := range []*rig{startProxyWith(t, url, proxy.Options{}, []string{"lock:*"}), lockOnly} {
+	for _, r := range []*rig{relaying, lockOnly} {
 		p := r.connect()
 		sha := p.load(release)
 		p.script([]exchange{

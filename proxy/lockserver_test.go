@@ -16,7 +16,7 @@ func lockServer(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{T: t, locks: newMemoryLocks(), served: make(chan struct{})}
 	r.server = proxy.NewServer(proxy.Options{Table: commands.NewTable(commands.Options{
-		Locks: r.locks, Register: r.locks, LockKeys: []string{"lock:*"}, MaxTTL: time.Hour,
+		Locks: memoryLocker{r.locks}, Register: r.locks, LockKeys: []string{"lock:*"}, MaxTTL: time.Hour,
 	})})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -43,14 +43,14 @@ func TestLockServerAnswersCommandsOnLockKeys(t *testing.T) {
 	script := []exchange{
 		{"SET lock:a me NX PX 1000", ok}, {"GET lock:a", bulk("me")}, {"SET a 1", noUpstream("a")}, {"MGET b lock:a", "-ERR 'mget' names lock keys and others: 'lock:a' stands on the lock masters, 'b' on the upstream; send two commands\r\n"},
 		{"MGET b a", noUpstream("b")}, {"GET", "-ERR wrong number of arguments for 'get' command\r\n"}, {"FOO lock:a", unknown}, {"KEYS *", "-ERR unknown command 'KEYS', with args beginning with: '*' \r\n"},
-		{"EVAL x 0", "-ERR no upstream: 'eval' names no lock key (--lock-keys)\r\n"}, {"LPUSH lock:a x", "-ERR lock key 'lock:a': 'lpush' cannot run on the lock masters; a lock key is a string with an expiry, held by a majority of them\r\n"},
+		{"EVAL return 0", "-ERR no upstream: 'eval' names no lock key (--lock-keys)\r\n"}, {"LPUSH lock:a x", "-ERR lock key 'lock:a': 'lpush' cannot run on the lock masters; a lock key is a string with an expiry, held by a majority of them\r\n"},
 		{"WATCH a", noUpstream("a")}, {"WATCH lock:a a", "-ERR 'watch' names lock keys and others: 'lock:a' stands on the lock masters, 'a' on the upstream; send two commands\r\n"},
 		{"WATCH", "-ERR wrong number of arguments for 'watch' command\r\n"}, {"EXEC", "-ERR EXEC without MULTI\r\n"}, {"DISCARD", "-ERR DISCARD without MULTI\r\n"},
 		{"WATCH lock:a", ok}, {"MULTI", ok}, {"MULTI", nestedIn}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}, {"UNWATCH", ok},
 		{"MULTI", ok}, {"SET lock:a x", queued}, {"FOO lock:a", unknown}, {"EXEC", execAbort},
 		{"MULTI", ok}, {"SET lock:a x", queued}, {"SET a 1", otherSet}, {"EXEC", execAbort},
 		{"MULTI", ok}, {"SET lock:a x", queued}, {"PING", "-ERR 'PING' in a transaction on lock keys: only commands on lock keys can be part of it\r\n"}, {"DISCARD", ok},
-		{"MULTI", ok}, {"LOCK lock:a x PX 10", notAllowed}, {"EXEC", execAbort},
+		{"MULTI", ok}, {"LOCK lock:a x PX 10", notInMulti("LOCK")}, {"EXEC", execAbort},
 		{"MULTI", ok}, {"SET lock:a x", queued}, {"RESET", "+RESET\r\n"}, {"EXEC", "-ERR EXEC without MULTI\r\n"}, {"GET lock:a", "$-1\r\n"},
 		{"SELECT 3", ok}, {"SET lock:a three", ok}, {"SELECT 0", ok}, {"EXISTS lock:a", ":0\r\n"},
 		{"CLIENT REPLY OFF", ""}, {"SET lock:a x", ""}, {"MULTI", ""}, {"APPEND lock:a y", ""}, {"EXEC", ""}, {"CLIENT REPLY ON", ok}, {"GET lock:a", bulk("xy")},

@@ -8,20 +8,28 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// memoryLocks are locks in this process. They do not expire.
+// memoryLocks are lock keys in this process. They do not expire.
 type memoryLocks struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed at the next change
-	held    map[quorum.Key]string
-	left    map[quorum.Key]time.Duration
+	held    map[quorum.Key]held
 	waiting int
 }
 
-func newMemoryLocks() *memoryLocks {
-	return &memoryLocks{changed: make(chan struct{}), held: map[quorum.Key]string{}, left: map[quorum.Key]time.Duration{}}
+// held is what stands under a key.
+type held struct {
+	value string
+	left  time.Duration
 }
 
-func (l *memoryLocks) Lock(ctx context.Context, req quorum.LockRequest) (time.Duration, error) {
+func newMemoryLocks() *memoryLocks {
+	return &memoryLocks{changed: make(chan struct{}), held: map[quorum.Key]held{}}
+}
+
+// memoryLocker is a locker over them.
+type memoryLocker struct{ *memoryLocks }
+
+func (l memoryLocker) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error) {
 	if req.Wait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, req.Wait, quorum.ErrHeld)
@@ -29,16 +37,28 @@ func (l *memoryLocks) Lock(ctx context.Context, req quorum.LockRequest) (time.Du
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.held[req.Key] != "" {
+	for {
+		if _, there := l.held[req.Key]; !there {
+			l.held[req.Key] = held{req.Token, req.TTL}
+			return quorum.Grant{Validity: req.TTL}, nil
+		}
 		if req.Wait == 0 {
-			return 0, quorum.ErrHeld
+			return quorum.Grant{}, quorum.ErrHeld
 		}
 		if err := l.await(ctx); err != nil {
-			return 0, err
+			return quorum.Grant{}, err
 		}
 	}
-	l.held[req.Key], l.left[req.Key] = req.Token, req.TTL
-	return req.TTL, nil
+}
+
+func (l memoryLocker) Unlock(ctx context.Context, key quorum.Key, token string) error {
+	return l.Release(ctx, key, token)
+}
+
+func (memoryLocker) Waiting() int { return 0 }
+
+func (l memoryLocker) Withdraw(key quorum.Key, token string) {
+	_ = l.Release(context.Background(), key, token)
 }
 
 // await waits for a change. It is called with mu held.
@@ -56,32 +76,11 @@ func (l *memoryLocks) await(ctx context.Context) error {
 	}
 }
 
-func (l *memoryLocks) Unlock(_ context.Context, key quorum.Key, token string) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.held[key] != token {
-		return quorum.ErrNotHeld
-	}
-	delete(l.held, key)
-	close(l.changed)
-	l.changed = make(chan struct{})
-	return nil
-}
-
-func (l *memoryLocks) Extend(_ context.Context, key quorum.Key, token string, ttl time.Duration) (time.Duration, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.held[key] != token {
-		return 0, quorum.ErrNotHeld
-	}
-	return ttl, nil
-}
-
 // holder is the token that holds a lock, or "".
 func (l *memoryLocks) holder(db int, name string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.held[quorum.Key{DB: db, Name: name}]
+	return l.held[quorum.Key{DB: db, Name: name}].value
 }
 
 // waiters counts those who wait for a lock.
@@ -91,52 +90,90 @@ func (l *memoryLocks) waiters() int {
 	return l.waiting
 }
 
-// ReadAll tells what stands under the keys.
-func (l *memoryLocks) ReadAll(_ context.Context, keys []quorum.Key) ([]quorum.Holding, error) {
+func (l *memoryLocks) Read(_ context.Context, keys []quorum.Key) ([]quorum.Look, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.holdings(keys), nil
-}
-
-func (l *memoryLocks) holdings(keys []quorum.Key) []quorum.Holding {
-	all := make([]quorum.Holding, len(keys))
+	looks := make([]quorum.Look, len(keys))
 	for i, key := range keys {
-		value, held := l.held[key]
-		all[i] = quorum.Holding{Held: held, Free: !held, Value: value, Left: l.left[key]}
+		looks[i] = l.look(key)
 	}
-	return all
+	return looks, nil
 }
 
-// Turn is everybody's: each change is made at once.
-func (l *memoryLocks) Turn(context.Context, quorum.Key) (end func(), ok bool) { return func() {}, true }
+func (l *memoryLocks) Watch(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error) {
+	return l.Read(ctx, keys)
+}
 
-// Apply makes the edits if what they expect is there.
-func (l *memoryLocks) Apply(_ context.Context, edits []quorum.Edit) (quorum.Outcome, error) {
+func (l *memoryLocks) look(key quorum.Key) quorum.Look {
+	h, there := l.held[key]
+	if !there {
+		return quorum.Look{}
+	}
+	return quorum.Look{Present: true, Value: h.value, Left: h.left, Version: h.value}
+}
+
+func (l *memoryLocks) Take(_ context.Context, t quorum.Taking) (quorum.Grant, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	keys := make([]quorum.Key, len(edits))
-	fits := true
-	for i, e := range edits {
-		value, held := l.held[e.Key]
-		keys[i], fits = e.Key, fits && held == e.Was.Present && (!held || value == e.Was.Value)
+	for _, key := range t.Keys {
+		if _, there := l.held[key]; there {
+			return quorum.Grant{}, quorum.ErrHeld
+		}
 	}
-	if !fits {
-		return quorum.Outcome{Found: l.holdings(keys)}, nil
+	for i, key := range t.Keys {
+		l.held[key] = held{t.Tokens[i], t.TTL}
 	}
-	for _, e := range edits {
-		l.put(e)
-	}
-	return quorum.Outcome{Applied: true, Validity: quorum.Endless}, nil
+	return quorum.Grant{Validity: t.TTL}, nil
 }
 
-func (l *memoryLocks) put(e quorum.Edit) {
-	if !e.Now.Present {
-		delete(l.held, e.Key)
-		delete(l.left, e.Key)
-		return
+func (l *memoryLocks) Release(_ context.Context, key quorum.Key, token string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h, there := l.held[key]; !there || h.value != token {
+		return quorum.ErrNotHeld
 	}
-	l.held[e.Key] = e.Now.Value
-	if !e.KeepLeft {
-		l.left[e.Key] = e.Now.Left
+	l.remove(key)
+	return nil
+}
+
+// remove tells who waits. It is called with mu held.
+func (l *memoryLocks) remove(key quorum.Key) {
+	delete(l.held, key)
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+func (l *memoryLocks) Withdraw(keys []quorum.Key, tokens []string) {
+	for i, key := range keys {
+		_ = l.Release(context.Background(), key, tokens[i])
 	}
 }
+
+func (l *memoryLocks) Extend(_ context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h, there := l.held[key]; !there || h.value != token {
+		return quorum.Grant{}, quorum.ErrNotHeld
+	}
+	l.held[key] = held{token, ttl}
+	return quorum.Grant{Validity: ttl}, nil
+}
+
+func (l *memoryLocks) Update(_ context.Context, key quorum.Key, _ *string, run func(quorum.Look) (quorum.Decision, error)) (quorum.Outcome, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d, err := run(l.look(key))
+	switch {
+	case err != nil:
+		return quorum.Outcome{}, err
+	case d.Do == quorum.Remove:
+		l.remove(key)
+	case d.Do == quorum.Put && d.KeepTTL:
+		l.held[key] = held{d.Value, l.held[key].left}
+	case d.Do == quorum.Put:
+		l.held[key] = held{d.Value, d.TTL}
+	}
+	return quorum.Outcome{Run: 1}, nil
+}
+
+func (l *memoryLocks) Guess(quorum.Key) (token string, ok bool) { return "", false }

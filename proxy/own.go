@@ -9,109 +9,100 @@ import (
 	"strconv"
 
 	"redlock-proxy/commands"
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/server"
+	"redlock-proxy/proxy/track"
+	"redlock-proxy/resp"
 )
 
 // subscribedOnly is Redis' refusal of a command on a RESP2 connection that takes
 // messages.
 const subscribedOnly = "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
 
-// own runs a command of the proxy's own, when its turn has come. In a transaction
-// it goes to the upstream, whose refusal aborts the transaction, as it must.
-func (f *forwarding) own(ctx context.Context, cmd *commands.Command, words [][]byte) error {
-	if err := f.settle(ctx); err != nil {
-		return err
-	}
-	state := f.relay.know()
-	switch {
-	case state.quitting:
-		return io.EOF
-	case f.belongsUpstream(cmd, state):
-		return f.sendWhole(slot{n: f.count()})
-	}
-	return f.respond(ctx, cmd, words, state)
-}
-
 // respond gives the client the answer to a command of the proxy's own.
-func (f *forwarding) respond(ctx context.Context, cmd *commands.Command, words [][]byte, state learned) error {
+func (f *forwarding) respond(ctx context.Context, cmd *command.Command, words [][]byte, state track.State) error {
 	before := len(f.out.Bytes)
 	if err := f.answer(ctx, cmd, words, state); err != nil {
 		return err
 	}
 	f.afterOwn(before)
-	if f.left {
+	if f.session.left {
 		return errClientLeft
 	}
 	return nil
 }
 
-// belongsUpstream reports whether the upstream must see a command that is the
-// proxy's own elsewhere: in a transaction, in a stream that cannot be followed, and
-// where a command that asks the upstream would not be answered.
-func (f *forwarding) belongsUpstream(cmd *commands.Command, state learned) bool {
-	return state.multi || state.stream ||
-		cmd.Asks() && (f.relay.silence != speaking || state.restricted() || state.monitoring)
+// sendWhole forwards the command that is held, on a connection with state.
+func (f *forwarding) sendWhole(s track.Slot) error { return f.sendFrame(s, f.in.chunk()) }
+
+// sendInstead sends another command in the place of the one that is held.
+func (f *forwarding) sendInstead(frame string) error {
+	return f.sendFrame(track.Slot{N: f.count()}, []byte(frame))
 }
 
-// sendWhole forwards the command that is held, on a connection with state.
-func (f *forwarding) sendWhole(s slot) error {
-	if err := f.flush(); err != nil {
+func (f *forwarding) sendFrame(s track.Slot, frame []byte) error {
+	if err := f.session.flush(); err != nil {
 		return err
 	}
 	if !f.relay.follow(s) {
 		return errOver
 	}
-	f.relay.send(f.in.chunk())
+	f.relay.send(frame)
 	return nil
 }
 
 // answer runs the command, or says why not.
-func (f *forwarding) answer(ctx context.Context, cmd *commands.Command, words [][]byte, state learned) error {
-	if state.protoUnknown {
-		state.proto = f.askProto(ctx)
+func (f *forwarding) answer(ctx context.Context, cmd *command.Command, words [][]byte, state track.State) error {
+	if state.ProtoUnknown {
+		state.Proto = f.askProto(ctx)
 	}
-	f.client.Proto, f.out.Proto = state.proto, state.proto
+	f.client.Proto, f.out.Proto = state.Proto, state.Proto
 	switch {
-	case state.restricted():
+	case state.Restricted():
 		f.out.Error(fmt.Sprintf(subscribedOnly, cmd.Name))
-	case cmd.Guarded() && !f.loggedIn(ctx, state):
-		f.out.Error("NOAUTH Authentication required.")
+	case cmd.Guarded && !server.IsOpen(words):
+		if refused := f.mayUse(ctx, state); refused != "" {
+			f.out.Error(refused)
+			return nil
+		}
+		return f.run(ctx, cmd, words, state)
 	default:
 		return f.run(ctx, cmd, words, state)
 	}
 	return nil
 }
 
-func (f *forwarding) run(ctx context.Context, cmd *commands.Command, words [][]byte, state learned) error {
+func (f *forwarding) run(ctx context.Context, cmd *command.Command, words [][]byte, state track.State) error {
 	frame := f.in.chunk()
-	if state.dbUnknown && cmd.Guarded() {
+	if state.DBUnknown && cmd.Guarded {
 		db, err := f.askDB(ctx)
 		if err != nil {
 			f.out.Error("ERR the selected database is not known: " + err.Error())
 			return nil
 		}
-		state.db = db
+		state.DB = db
 	}
-	f.client.DB = state.db
+	f.client.DB = state.DB
 	f.client.Ask = func(ctx context.Context) ([]byte, error) { return f.ask(ctx, frame) }
-	f.table.Run(ctx, cmd, &f.client, words, &f.out)
+	f.table.Run(cmd, command.Call{Ctx: ctx, Client: f.client, Args: words, Out: f.out})
 	return nil
 }
 
 // afterOwn takes back the reply where the client asked for silence.
 func (f *forwarding) afterOwn(before int) {
-	if f.relay.silence == speaking {
+	if f.relay.silence == track.Speaking {
 		return
 	}
 	f.out.Bytes = f.out.Bytes[:min(before, len(f.out.Bytes))]
-	if f.relay.silence == silentOnce {
-		f.relay.silence = speaking
+	if f.relay.silence == track.SilentOnce {
+		f.relay.silence = track.Speaking
 		f.relay.send([]byte(greeting)) // the upstream, too, keeps silent once
 	}
 }
 
 // tooLong deals with a command that is not held whole: one of the proxy's own is
 // refused, unless it belongs upstream; another one is forwarded after all.
-func (f *forwarding) tooLong(ctx context.Context, cmd *commands.Command, follow string) error {
+func (f *forwarding) tooLong(ctx context.Context, cmd *command.Command, follow string) error {
 	f.frame = f.in.start
 	if f.mustHold(cmd, follow) {
 		return f.refuseLong(ctx)
@@ -123,13 +114,17 @@ func (f *forwarding) tooLong(ctx context.Context, cmd *commands.Command, follow 
 	if err := f.settle(ctx); err != nil {
 		return err
 	}
-	if f.belongsUpstream(cmd, f.relay.know()) {
+	at := f.situation()
+	at.Upstream = f.connection()
+	switch f.table.Route(at, [][]byte{[]byte(cmd.Name)}).Verb {
+	case commands.Forward, commands.Spoil: // the upstream refuses it, if need be
 		f.passOn(f.count())
 		return nil
 	}
 	before := len(f.out.Bytes)
-	err := f.discard(tooLong)
+	err := f.session.discard(f.session.refuseTooLong)
 	f.frame = f.in.start
+	f.forgetFrame()
 	f.afterOwn(before)
 	return err
 }
@@ -138,9 +133,8 @@ func (f *forwarding) tooLong(ctx context.Context, cmd *commands.Command, follow 
 // tell enough.
 func (f *forwarding) passLong(follow string) {
 	chunk := f.in.chunk()
-	words := excerptWords(chunk[:min(maxExcerpt, len(chunk))])
-	count, _ := headerNumber(chunk)
-	s := slotFor(follow, words, count)
+	words, count := resp.Excerpt(chunk[:min(maxExcerpt, len(chunk))])
+	s := track.SlotFor(follow, words, count)
 	if f.passOn(0); f.count() > 0 {
 		f.slot, f.counted = &s, 1
 	}
@@ -152,11 +146,14 @@ func (f *forwarding) ask(ctx context.Context, command []byte) (answer []byte, er
 	if err := f.relay.open(ctx); err != nil {
 		return nil, err
 	}
-	if err := f.relay.request(command); err != nil {
+	if err := f.relay.request(command, 1); err != nil {
 		return nil, err
 	}
-	err = f.attend(ctx, func(ctx context.Context) (err error) {
-		answer, err = f.relay.response(ctx)
+	err = f.attend(ctx, func(ctx context.Context) error {
+		answers, err := f.relay.response(ctx, 1)
+		if err == nil {
+			answer = answers[0]
+		}
 		return err
 	})
 	return answer, err
@@ -164,51 +161,27 @@ func (f *forwarding) ask(ctx context.Context, command []byte) (answer []byte, er
 
 // Commands of the proxy itself.
 const (
-	clientInfo = "*2\r\n$6\r\nCLIENT\r\n$4\r\nINFO\r\n"
-	replyOn    = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$2\r\nON\r\n"
-	replyOff   = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$3\r\nOFF\r\n"
-	replySkip  = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$4\r\nSKIP\r\n"
-	hello      = "*1\r\n$5\r\nHELLO\r\n"
+	replyOff  = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$3\r\nOFF\r\n"
+	replySkip = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$4\r\nSKIP\r\n"
 )
 
 // askAloud is ask on a connection that may be told to be silent.
-func (f *forwarding) askAloud(ctx context.Context, command string) ([]byte, error) {
-	switch f.relay.silence {
-	case silentOnce:
-		defer func() { f.relay.send([]byte(replySkip)) }()
-	case silentFromNow:
-		defer func() { f.relay.send([]byte(replyOff)) }()
-	}
-	if f.relay.silence != speaking {
-		if _, err := f.ask(ctx, []byte(replyOn)); err != nil {
-			return nil, err
-		}
-	}
-	return f.ask(ctx, []byte(command))
-}
-
-// loggedIn reports whether the client has logged in at the upstream, if that is
-// demanded there.
-func (f *forwarding) loggedIn(ctx context.Context, state learned) bool {
-	if state.loggedIn || !f.relay.up.demandsLogin() {
-		return true
-	}
-	answer, err := f.askAloud(ctx, greeting)
-	if err != nil || len(answer) == 0 || answer[0] == '-' {
-		return false
-	}
-	f.relay.teach(func(l *learned) { l.loggedIn = true })
-	return true
+func (f *forwarding) askAloud(ctx context.Context, words ...string) (answer []byte, err error) {
+	err = f.inquire(ctx, f.relay.know(), func(ctx context.Context) error {
+		answer, err = f.put(ctx, words...)
+		return err
+	})
+	return answer, err
 }
 
 // askProto asks which protocol is spoken.
 func (f *forwarding) askProto(ctx context.Context) int {
 	proto := 2
-	answer, err := f.askAloud(ctx, hello)
+	answer, err := f.askAloud(ctx, "HELLO")
 	if err == nil && answer[0] == '%' {
 		proto = 3
 	}
-	f.relay.teach(func(l *learned) { l.proto, l.protoUnknown = proto, err != nil })
+	f.relay.teach(func(s *track.State) { s.Proto, s.ProtoUnknown = proto, err != nil })
 	return proto
 }
 
@@ -216,7 +189,7 @@ var dbField = regexp.MustCompile(` db=(\d+) `)
 
 // askDB asks which database is selected.
 func (f *forwarding) askDB(ctx context.Context) (int, error) {
-	info, err := f.askAloud(ctx, clientInfo)
+	info, err := f.askAloud(ctx, "CLIENT", "INFO")
 	if err != nil {
 		return 0, err
 	}
@@ -226,7 +199,7 @@ func (f *forwarding) askDB(ctx context.Context) (int, error) {
 	}
 	db, err := strconv.Atoi(string(found[1]))
 	if err == nil {
-		f.relay.teach(func(l *learned) { l.db, l.dbUnknown = db, false })
+		f.relay.teach(func(s *track.State) { s.DB, s.DBUnknown = db, false })
 	}
 	return db, err
 }
@@ -238,7 +211,7 @@ func (f *forwarding) settle(ctx context.Context) error {
 			return err
 		}
 	}
-	f.blocking = false
+	f.relay.blocking = false
 	return f.relay.isOver()
 }
 
@@ -246,17 +219,19 @@ func (f *forwarding) settle(ctx context.Context) error {
 // only sends no more may still be reading, so it is given what comes soon; but not
 // while it is blocked, for then Redis takes the end of its stream for its end.
 func (f *forwarding) attend(ctx context.Context, wait func(context.Context) error) error {
-	watched, stop := f.watch(ctx)
-	err := wait(watched)
-	stop()
-	if !f.left || context.Cause(watched) != errClientLeft || err != nil && f.blocking || !errors.Is(f.in.lookahead(), io.EOF) {
+	watched, stop := f.session.watch(ctx)
+	err := func() error {
+		defer stop() // also at a panic: the session's memory is given back then
+		return wait(watched)
+	}()
+	if !f.session.left || context.Cause(watched) != errClientLeft || err != nil && f.relay.blocking || !errors.Is(f.in.lookahead(), io.EOF) {
 		return err
 	}
-	f.left = false
+	f.session.left = false
 	if err == nil {
 		return nil
 	}
-	soon, cancel := context.WithTimeout(ctx, f.relay.up.farewell)
+	soon, cancel := context.WithTimeout(ctx, f.relay.times.farewell)
 	defer cancel()
 	if err := wait(soon); err != nil {
 		return errors.Join(errClientLeft, err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"sync/atomic"
 	"time"
 )
 
@@ -22,36 +21,12 @@ const quietTime = time.Second
 // errAtRest ends a session's goroutine, or would: the session may be parked.
 var errAtRest = errors.New("the client is quiet")
 
-// stir tells clients that are quiet from those on whose connections something
-// happens, without a clock.
-type stir struct{ level atomic.Int32 }
-
-const (
-	tried   int32 = iota // it was tried to park the client
-	quiet                // nothing since the last look
-	stirred              // something since the last look
-)
-
-// happened is called for whatever happens. It must cost nothing.
-func (s *stir) happened() {
-	if s.level.Load() != stirred {
-		s.level.Store(stirred)
-	}
-}
-
-// looked reports whether nothing has happened since the last look but one, and that
-// only once.
-func (s *stir) looked() bool {
-	level := s.level.Load()
-	return level != tried && s.level.CompareAndSwap(level, level-1) && level == quiet
-}
-
 // askToRest has the session's goroutine try to park it, unless something has
 // happened since it was found to be quiet.
 func (s *session) askToRest() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.parked && s.stir.level.Load() == tried {
+	if !s.parked && s.activity.StillQuiet() {
 		s.asked = true
 		s.setReadDeadline()
 	}
@@ -86,22 +61,22 @@ func (s *session) heard() {
 // park leaves the session to the poller, and reports whether that was possible: from
 // then on it belongs to the goroutine that wakes it.
 func (s *session) park(ctx context.Context) bool {
-	if s.poller == nil || !s.in.wire.told || s.relay != nil && !s.relay.pause() {
+	if !s.in.wire.CanPark() || s.relay != nil && !s.relay.pause() {
 		return false
 	}
 	s.shrink()
-	if s.leaveTo(s.poller) {
+	if s.leave() {
 		return true
 	}
 	s.resume(ctx)
 	return false
 }
 
-// leaveTo arms the poller. What has arrived meanwhile it tells at once.
-func (s *session) leaveTo(p *poller) bool {
+// leave has the poller wait. What has arrived meanwhile it tells at once.
+func (s *session) leave() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ending.Load() || s.watchFor(anything) != nil {
+	if s.ending.Load() || s.parkConns() != nil {
 		return false
 	}
 	s.asked, s.parked = false, true
@@ -113,14 +88,15 @@ func (s *session) leaveTo(p *poller) bool {
 func (s *session) shrink() {
 	s.in.shrink()
 	s.out.Bytes, s.excerpt = nil, nil
-	s.client.Watch, s.client.Ask = nil, nil
+	s.client.Watch, s.client.Ask, s.client.Upstream = nil, nil, nil
+	s.rights.refusals = nil
 }
 
-// watchFor has the poller tell something of the session's connections.
-func (s *session) watchFor(what interest) error {
-	err := s.poller.change(s.in.wire.raw, tagOf(s.client.ID, 0), what)
+// parkConns has the poller wait for the session's connections. It is called with mu held.
+func (s *session) parkConns() error {
+	err := s.in.wire.Park()
 	if s.relay != nil {
-		err = errors.Join(err, s.relay.watchFor(what))
+		err = errors.Join(err, s.relay.parkConn())
 	}
 	return err
 }
@@ -136,11 +112,9 @@ func (s *session) unpark() bool {
 
 // resume takes up what park has put down.
 func (s *session) resume(ctx context.Context) {
-	s.stir.happened()
+	s.activity.Happened()
 	s.client.Watch = s.watch
-	if s.poller != nil && s.in.wire.told {
-		_ = s.watchFor(theEnd) // of a connection in the set: it cannot fail
-	}
+	s.in.wire.Wake()
 	if s.relay != nil {
 		s.relay.resume(ctx)
 	}
@@ -150,8 +124,88 @@ func (s *session) resume(ctx context.Context) {
 // the upstream does on the connection of that number.
 func (s *session) streamEnded(dial uint16) {
 	if dial == 0 {
-		s.in.wire.end()
+		s.in.wire.End()
 	} else if s.relay != nil {
 		s.relay.streamEnded(dial)
+	}
+}
+
+// pause has the courier end for the time that the client is parked, and
+// reports whether nothing stands against that. It does not wait for the client to
+// take a reply: what it sends meanwhile must be read.
+func (r *relay) pause() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.wire == nil || r.gone:
+		return true
+	case r.writing:
+		r.session.activity.Happened() // try again
+		return false
+	case !r.wire.CanPark():
+		return false
+	}
+	r.pausing = true
+	_ = r.wire.SetReadDeadline(longAgo)
+	r.waiting++
+	for r.pausing && !r.gone {
+		r.changed.Wait()
+	}
+	r.waiting--
+	r.pausing = false
+	return r.paused
+}
+
+// stay has a pause fail: a reply has come. It is called with mu held.
+func (r *relay) stay() {
+	if r.pausing {
+		r.pausing = false
+		r.session.activity.Happened() // try again
+		r.signal()
+	}
+}
+
+// pauseNow is the courier's part, once it reads no more: it ends, unless the
+// pause has failed.
+func (r *relay) pauseNow() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_ = r.wire.SetReadDeadline(time.Time{})
+	if !r.pausing {
+		return false
+	}
+	r.loan.Rest()
+	r.wire.Forget()
+	r.pausing, r.paused = false, true
+	r.signal()
+	return true
+}
+
+// resume starts it again.
+func (r *relay) resume(ctx context.Context) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.paused {
+		r.paused = false
+		r.wire.Wake()
+		r.bringReplies(ctx)
+	}
+}
+
+// parkConn has the poller wait for the connection, if the courier did.
+func (r *relay) parkConn() error {
+	if !r.paused {
+		return nil
+	}
+	return r.wire.Park()
+}
+
+// streamEnded is told by the poller that the upstream sends no more on the
+// connection of that number.
+func (r *relay) streamEnded(dial uint16) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dial == dial {
+		r.wire.End()
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"redlock-proxy/proxy/wire"
 )
 
 const (
@@ -22,8 +24,8 @@ const (
 // startPolling starts the goroutine that wakes parked sessions, tells of the ends of
 // streams, and looks for sessions to be parked. stop ends it, when all sessions have
 // ended. Without a poller everything works, but costs more.
-func (s *Server) startPolling(ctx context.Context) (p *poller, stop func()) {
-	p, err := newPoller()
+func (s *Server) startPolling(ctx context.Context) (p *wire.Poller, stop func()) {
+	p, err := wire.NewPoller()
 	if err != nil {
 		s.opts.Logger.Warn("idle clients will cost more memory", "cause", err)
 	}
@@ -33,7 +35,7 @@ func (s *Server) startPolling(ctx context.Context) (p *poller, stop func()) {
 	polling := &polling{server: s, poller: p}
 	polling.running.Go(func() { polling.run(ctx) })
 	return p, func() {
-		_ = p.close()
+		_ = p.Close()
 		polling.running.Wait()
 	}
 }
@@ -41,7 +43,7 @@ func (s *Server) startPolling(ctx context.Context) (p *poller, stop func()) {
 // polling is that goroutine, and what it remembers.
 type polling struct {
 	server  *Server
-	poller  *poller
+	poller  *wire.Poller
 	quiet   []*session // to be asked to rest
 	parked  int        // sessions since memory was given back
 	running sync.WaitGroup
@@ -49,10 +51,10 @@ type polling struct {
 
 // run runs until the poller is closed.
 func (p *polling) run(ctx context.Context) {
-	tell := func(t tag, ended bool) { p.server.tell(ctx, t, ended) }
+	tell := func(t wire.Tag, ended bool) { p.server.tell(ctx, t, ended) }
 	next := time.Now().Add(p.server.quiet)
 	for {
-		err := p.poller.wait(next, tell)
+		err := p.poller.Wait(next, tell)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			next = time.Now().Add(p.look())
@@ -84,12 +86,12 @@ func (p *polling) look() time.Duration {
 }
 
 // giveBack is told how many more sessions are about to be parked. When it is calm
-// again behind many, it gives the stacks of their goroutines back to the system; Go
+// again after many, it gives the stacks of their goroutines back to the system; Go
 // alone would do so minutes later.
 func (p *polling) giveBack(more int) {
 	if p.parked += more; more == 0 && p.parked >= manyParked {
 		p.parked = 0
-		p.running.Go(debug.FreeOSMemory) // beside, for it takes its time
+		p.running.Go(debug.FreeOSMemory) // it takes its time
 	}
 }
 
@@ -98,7 +100,7 @@ func (s *Server) quietSessions(found []*session) []*session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, session := range s.sessions {
-		if session.stir.looked() {
+		if session.activity.WentQuiet() {
 			found = append(found, session)
 		}
 	}
@@ -106,12 +108,12 @@ func (s *Server) quietSessions(found []*session) []*session {
 }
 
 // tell deals with what has happened on a connection.
-func (s *Server) tell(ctx context.Context, t tag, ended bool) {
+func (s *Server) tell(ctx context.Context, t wire.Tag, ended bool) {
 	s.mu.Lock()
-	session := s.sessions[t.client()]
+	session := s.sessions[t.Client()]
 	s.mu.Unlock()
 	if session != nil && !s.wake(ctx, session) && ended {
-		session.streamEnded(t.dial())
+		session.streamEnded(t.Dial())
 	}
 }
 

@@ -6,65 +6,80 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"redlock-proxy/proxy/track"
+	"redlock-proxy/proxy/upstream"
+	"redlock-proxy/proxy/wire"
 )
 
-// relay is a session's connection to the upstream. The session's goroutine
-// forwards commands; a goroutine of its own brings the replies to the client.
+const (
+	// stallTime is how long a subscriber may leave what it gets unread, and how long
+	// the last replies for a client that sends no more may stop to flow.
+	stallTime = time.Minute
+	// farewellTime is how long a client that sends no more is taken to be still there
+	// while the upstream does not answer.
+	farewellTime = 5 * time.Second
+)
+
+// relayTimes are stallTime and farewellTime, but in tests.
+type relayTimes struct{ stall, farewell time.Duration }
+
+// relay is a session's connection to the upstream. The session's goroutine forwards
+// commands; a goroutine of its own, the courier, brings the replies to the client.
 type relay struct {
-	up      *Upstream
+	// Set once.
+	up      *upstream.Upstream
 	session *session
+	times   *relayTimes
 
-	// What the session's goroutine alone uses.
-	silence replySilence
+	// The session's goroutine.
+	silence track.Silence
+	// blocking: a command that may block was forwarded since the upstream was quiet.
+	blocking bool
 
-	mu       sync.Mutex
-	wire     *wire     // to the upstream; nil: not connected; changed by the session's goroutine
-	dial     uint16    // the number of that connection
-	loan     loan      // what wire reads into
-	changed  sync.Cond // something of the following, while waiting > 0
-	waiting  int
-	awaited  awaited
-	learned  learned
-	replies  replyScanner
-	stateful bool   // the client has changed something of its connection
-	writing  bool   // the client is being written to
-	bounded  bool   // a write to the client has a deadline
-	brought  uint64 // how often something was brought to the client
-	asked    []byte
-	answer   []byte // of what the proxy asked itself; nil: none yet
+	// The courier, from bringReplies to its end.
+	loan wire.Loan // what wire reads into
+
+	mu      sync.Mutex
+	changed sync.Cond // something of the following, while waiting > 0
+	waiting int
+	// wire goes to the upstream; nil: not connected. dial is its number. Both are written by the
+	// session's goroutine, with mu held, so that this one reads them without.
+	wire *wire.Conn
+	dial uint16
+	// tracker knows the connection's state, and what is awaited.
+	tracker  track.Tracker
+	stateful bool // the client has changed something of its connection
+	// writing: the courier writes to the client, without mu. Whatever else writes to it holds mu.
+	writing bool
+	bounded bool     // a write to the client has a deadline
+	brought uint64   // how often something was brought to the client
+	asked   []byte   // of the answer to what the proxy asked itself, as far as it has come
+	answers [][]byte // those that have come
+	// spoilt says why these cannot be used; givenUp: the proxy ended the connection for want
+	// of them.
+	spoilt  error
+	givenUp bool
 	// parting: the upstream was told that the client sends no more.
 	parting bool
 	// gone: the upstream's connection has ended, and its client is dealt with.
 	gone bool
 	// over: the client's connection must end, too.
 	over bool
-
-	// pausing: the other goroutine is to end; paused: it has, and will be started again.
+	// pausing: the courier is to end; paused: it has, and will be started again.
 	pausing, paused bool
 
-	copying sync.WaitGroup
+	copying sync.WaitGroup // the courier; the session's goroutine starts it and waits for it
 }
-
-// replySilence follows CLIENT REPLY.
-type replySilence uint8
-
-const (
-	speaking replySilence = iota
-	silentOnce
-	silentFromNow
-)
 
 var (
 	// errOver ends a session whose client has lost something with the upstream's
 	// connection.
 	errOver = errors.New("the client's connection to the upstream is lost")
-	// errUpstreamGone ends what waited for an answer.
-	errUpstreamGone = errors.New("the upstream closed the connection")
 )
 
-func newRelay(up *Upstream, s *session) *relay {
-	r := &relay{up: up, session: s, learned: newLearned()}
-	r.learned.db = up.options.DB
+func newRelay(up *upstream.Upstream, s *session, times *relayTimes) *relay {
+	r := &relay{up: up, session: s, times: times, tracker: track.NewTracker(up.DB(), up.Logins() != nil)}
 	r.changed.L = &r.mu
 	return r
 }
@@ -75,7 +90,7 @@ func (r *relay) open(ctx context.Context) error {
 	if err := r.isOver(); err != nil || r.wire != nil && !r.isGone() {
 		return err
 	}
-	conn, err := r.up.connect(ctx)
+	conn, err := r.up.Connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -88,16 +103,17 @@ func (r *relay) open(ctx context.Context) error {
 func (r *relay) use(conn net.Conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.gone, r.replies, r.asked = false, replyScanner{}, nil
+	r.gone, r.asked, r.answers, r.spoilt = false, nil, nil, nil
+	r.tracker.Begin()
 	r.dial = max(1, r.dial+1)
-	r.wire = newWire(conn, &r.loan, &r.session.stir)
-	r.wire.toldBy(r.session.poller, r.tag())
+	r.wire = wire.New(conn, &r.loan, &r.session.activity)
+	r.wire.Join(r.session.poller, wire.TagOf(r.session.client.ID, r.dial))
 }
 
 // bringReplies starts the goroutine that brings the replies.
 func (r *relay) bringReplies(ctx context.Context) {
 	w := r.wire
-	stop := context.AfterFunc(ctx, func() { _ = w.conn.SetWriteDeadline(longAgo) })
+	stop := context.AfterFunc(ctx, func() { _ = w.SetWriteDeadline(longAgo) })
 	r.copying.Go(func() {
 		defer stop()
 		r.copyReplies(w)
@@ -121,30 +137,30 @@ func (r *relay) isOver() error {
 }
 
 // expect awaits the replies of commands that are about to be sent, unless the
-// connection has ended.
-func (r *relay) expect(plain int, also ...slot) bool {
+// connection has ended: of so many that change nothing, and of one that may.
+func (r *relay) expect(plain int, also *track.Slot) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.gone {
 		return false
 	}
 	if plain > 0 {
-		r.awaited.plain(plain)
+		r.tracker.Awaited.Plain(plain)
 	}
-	for _, s := range also {
-		r.awaited.add(s)
-		r.stateful = r.stateful || s.kind != slotCapture
+	if also != nil {
+		r.tracker.Awaited.Add(*also)
+		r.stateful = r.stateful || also.Kind != track.Capture
 	}
 	return true
 }
 
 // follow is expect for a command that may change something of the connection.
-func (r *relay) follow(s slot) bool {
+func (r *relay) follow(s track.Slot) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stateful = true
-	if s.n != 0 || s.kind == slotSubscribe {
-		r.awaited.add(s)
+	if s.N != 0 || s.Kind == track.Subscribe {
+		r.tracker.Awaited.Add(s)
 	}
 	return !r.gone
 }
@@ -153,34 +169,34 @@ func (r *relay) follow(s slot) bool {
 func (r *relay) forgo() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.awaited.forgo()
+	r.tracker.Awaited.Forgo()
 	r.signal()
 }
 
 // unheard is follow for a command that is not answered.
-func (r *relay) unheard(s slot) {
+func (r *relay) unheard(s track.Slot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stateful = true
-	r.learned.unheard(s)
+	r.tracker.State.Unheard(s)
 }
 
 // teach has something learned that the proxy asked for.
-func (r *relay) teach(lesson func(*learned)) {
+func (r *relay) teach(lesson func(*track.State)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	lesson(&r.learned)
+	lesson(&r.tracker.State)
 }
 
 // know is a copy of what has been learned.
-func (r *relay) know() learned {
+func (r *relay) know() track.State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.learned
+	return r.tracker.State
 }
 
 // send forwards bytes. That the upstream does not take them any more is for the
-// other goroutine to find and to deal with.
+// courier to find and to deal with.
 func (r *relay) send(p []byte) {
 	if len(p) > 0 {
 		_, _ = r.wire.Write(p)
@@ -190,7 +206,7 @@ func (r *relay) send(p []byte) {
 // quiet reports whether the upstream owes nothing and the client is between two
 // replies. It is called with mu held.
 func (r *relay) quiet() bool {
-	return r.gone || !r.writing && !r.replies.inside && r.awaited.empty() || !r.writing && r.learned.stream
+	return r.gone || !r.writing && (r.tracker.Settled() || r.tracker.State.Stream)
 }
 
 func (r *relay) isQuiet() bool {
@@ -228,7 +244,7 @@ func (r *relay) wait(ctx context.Context, until func() bool) error {
 	return context.Cause(ctx)
 }
 
-// signal wakes those who wait. It is called with mu held.
+// signal wakes what waits. It is called with mu held.
 func (r *relay) signal() {
 	if r.waiting > 0 {
 		r.changed.Broadcast()
@@ -239,33 +255,33 @@ func (r *relay) signal() {
 // upstream's. Where the upstream's stream is broken off within a reply, or has no
 // replies, there is no such place.
 func (r *relay) write(p []byte) error {
-	between := func() bool { return !r.writing && (!r.replies.inside || r.gone || r.learned.stream) }
+	between := func() bool { return !r.writing && (!r.tracker.Inside() || r.gone || r.tracker.State.Stream) }
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !between() {
-		ctx, cancel := context.WithTimeout(context.Background(), r.up.stall)
+		ctx, cancel := context.WithTimeout(context.Background(), r.times.stall)
 		defer cancel()
 		if err := r.wait(ctx, between); err != nil {
 			return err
 		}
 	}
-	if r.replies.inside || r.learned.stream {
+	if r.tracker.Inside() || r.tracker.State.Stream {
 		return errOver
 	}
-	r.bound(r.learned.unasked())
+	r.bound(r.tracker.State.Unasked())
 	_, err := r.client().Write(p)
 	return err
 }
 
 // client is the way to the client.
-func (r *relay) client() *wire { return r.session.in.wire }
+func (r *relay) client() *wire.Conn { return r.session.in.wire }
 
 // bound limits the time that the client may take for the next write, or does not:
 // Redis waits for those who asked for what they get, but not for subscribers. It is
 // called with mu held.
 func (r *relay) bound(limited bool) {
 	if limited {
-		_ = r.session.conn.SetWriteDeadline(time.Now().Add(r.up.stall))
+		_ = r.session.conn.SetWriteDeadline(time.Now().Add(r.times.stall))
 	} else if r.bounded {
 		_ = r.session.conn.SetWriteDeadline(time.Time{})
 	}
@@ -278,28 +294,34 @@ func (r *relay) halfClose(ctx context.Context) {
 	if r.wire == nil || r.isGone() {
 		return
 	}
-	c, ok := r.wire.conn.(interface{ CloseWrite() error })
-	if !ok {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if !r.wire.CloseWrite() {
+		return
+	}
 	r.parting = true
-	_ = c.CloseWrite()
 	for before := r.brought - 1; !r.gone && before != r.brought && ctx.Err() == nil; {
 		before = r.brought
-		soon, cancel := context.WithTimeout(ctx, r.up.stall)
+		soon, cancel := context.WithTimeout(ctx, r.times.stall)
 		_ = r.wait(soon, func() bool { return r.gone })
 		cancel()
 	}
 }
 
-// close ends the connection and waits for the other goroutine, which may be writing
+// sever ends the connection to the upstream, and with it that of the client: whose
+// answer the next one is, or what state the connection is in, is not known.
+func (r *relay) sever() {
+	if r.wire != nil {
+		_ = r.wire.Close()
+	}
+}
+
+// close ends the connection and waits for the courier, which may be writing
 // to the client. There is nothing more for that.
 func (r *relay) close() {
 	_ = r.session.conn.Close()
 	if r.wire != nil {
-		_ = r.wire.conn.Close()
+		_ = r.wire.Close()
 	}
 	r.copying.Wait()
 }

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"redlock-proxy/integration/harness"
+	"redlock-proxy/internal/redistest"
 )
 
 // freePort is for a server that would else take one for itself, which may be in use.
 func freePort(t *testing.T) string {
 	t.Helper()
-	addr, err := harness.FreeAddr()
+	addr, err := redistest.FreeAddr()
 	if err != nil {
 		t.Fatal(err)
 	}

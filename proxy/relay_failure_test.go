@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"redlock-proxy/integration/harness"
+	"redlock-proxy/internal/redistest/faultlink"
 )
 
 // lost is the answer to a command that the upstream took and did not answer.
@@ -152,7 +152,7 @@ func TestUpstreamDiesWithinACommand(t *testing.T) {
 // the connection's end, and none is done twice.
 func TestUpstreamThatComesAndGoes(t *testing.T) {
 	server := startRedis(t)
-	link, err := harness.NewLink(server.Addr())
+	link, err := faultlink.New(server.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,14 +5,15 @@ import (
 	"strings"
 	"testing"
 
-	"redlock-proxy/integration/harness"
+	"redlock-proxy/internal/redistest"
 	"redlock-proxy/proxy"
+	"redlock-proxy/proxy/upstream"
 )
 
 const noAuth = "-NOAUTH Authentication required.\r\n"
 
 // protected is a redis-server with a password and a second user.
-func protected(t *testing.T) (*rig, *harness.Redis) {
+func protected(t *testing.T) (*rig, *redistest.Server) {
 	return relayed(t, "--requirepass", "secret", "--user", "alice", "on", ">wonder", "~*", "&*", "+@all", "-flushall")
 }
 
@@ -127,9 +128,9 @@ func TestUpstreamURLRefused(t *testing.T) {
 		r := startProxy(t, path)
 		p := r.connect()
 		p.say("GET a", "-ERR upstream "+server.Addr()+": "+want+"\r\n")
-		p.say("LOCK k t PX 1000", ":1000\r\n")
+		p.say("LOCK k t PX 1000", "-ERR what this client may do is not known: upstream "+server.Addr()+": "+want+"\r\n")
 	}
-	if _, err := proxy.NewUpstream("http://x", 0, nil); err == nil || !strings.HasPrefix(err.Error(), "upstream: ") {
+	if _, err := upstream.New("http://x", 0, nil); err == nil || !strings.HasPrefix(err.Error(), "upstream: ") {
 		t.Errorf("http://x: %v", err)
 	}
 }
@@ -154,4 +155,72 @@ func TestUpstreamBehindUnixSocket(t *testing.T) {
 	if got := r.connect().ask("GET a"); !strings.HasPrefix(got, "-ERR upstream "+socket+": ") {
 		t.Errorf("a dead one: %q", got)
 	}
+}
+
+// What the proxy holds of a command until it is whole is limited before the login, as in Redis: else each client that never logs in
+// holds a megabyte.
+func TestHeldLittleBeforeLogin(t *testing.T) {
+	server := startRedis(t, "--requirepass", "secret")
+	r := startProxyWith(t, server.URL(), proxy.Options{}, []string{"lock:*"})
+	large := strings.Repeat("x", 900_000)
+	for _, sent := range []string{
+		"*5\r\n$4\r\nLOCK\r\n$1000000\r\n" + large,
+		"*5\r\n$4\r\nLOCK\r\n$1\r\nx\r\n$16385\r\n" + large[:16000],
+		"*1000\r\n$4\r\nLOCK\r\n" + strings.Repeat("$1\r\nx\r\n", 20),
+		"*3\r\n$3\r\nSET\r\n$6\r\nlock:x\r\n$1000000\r\n" + large,
+		"*3\r\n$3\r\nSET\r\n$1000000\r\n" + large,
+		"*9\r\n$3\r\nDEL\r\n$1\r\na\r\n$1000000\r\n" + large,
+		"*1000\r\n$3\r\nDEL\r\n" + strings.Repeat("$1\r\nx\r\n", 20),
+		"*9\r\n$4\r\nEVAL\r\n$1000000\r\n" + large,
+		"*2\r\n$4\r\nAUTH\r\n$1000000\r\n" + large,
+	} {
+		direct := dial(t, server.Addr())
+		direct.send(sent)
+		want, conns := direct.all(), make([]*peer, 20)
+		if !strings.Contains(want, "unauthenticated") {
+			t.Fatalf("%.60q: Redis says %q", sent, want)
+		}
+		for i := range conns {
+			conns[i] = r.connect()
+			conns[i].send(sent)
+		}
+		for _, p := range conns {
+			if got := p.all(); got != want {
+				t.Errorf("%.60q: got %q, want %q", sent, got, want)
+			}
+		}
+	}
+}
+
+// Whoever has logged in, in whatever way, may send what Redis takes, also in one piece with the login.
+func TestHeldMuchAfterLogin(t *testing.T) {
+	server := startRedis(t, "--requirepass", "secret")
+	r := startProxyWith(t, server.URL(), proxy.Options{}, []string{"lock:*"})
+	long := "*5\r\n$4\r\nLOCK\r\n$100000\r\n" + strings.Repeat("x", 100_000) + "\r\n$1\r\nt\r\n$2\r\nPX\r\n$4\r\n1000\r\n"
+	many := "*1000\r\n$3\r\nDEL\r\n" + strings.Repeat("$6\r\nlock:x\r\n", 999)
+	p := r.connect()
+	p.send(cmd("AUTH secret") + long + many + cmd("RESET"))
+	p.expect("+OK\r\n:1000\r\n:0\r\n+RESET\r\n")
+	p.send(many[:100])
+	p.expectAll("-ERR Protocol error: unauthenticated multibulk length\r\n")
+	p = r.connect()
+	p.send(cmd("LOCK k t PX 1000") + cmd("HELLO 3 AUTH default secret"))
+	p.expect(noAuth)
+	if hello := p.reply(); !strings.HasPrefix(hello, "%7\r\n") {
+		t.Fatalf("HELLO: %q", hello)
+	}
+	p.send(long)
+	p.expect("_\r\n")
+}
+
+// A client that was there before a login was demanded is logged in to Redis, and so it is here.
+func TestHeldMuchWhereNoLoginIsNeeded(t *testing.T) {
+	r, server := relayed(t)
+	early := r.connect()
+	early.say("PING", "+PONG\r\n")
+	dial(t, server.Addr()).say("CONFIG SET requirepass secret", "+OK\r\n")
+	r.upstream.Probe(t.Context())
+	early.send("*5\r\n$4\r\nLOCK\r\n$100000\r\n" + strings.Repeat("x", 100_000))
+	early.send("\r\n$1\r\nt\r\n$2\r\nPX\r\n$4\r\n1000\r\n")
+	early.expect(":1000\r\n")
 }

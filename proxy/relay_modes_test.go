@@ -60,7 +60,7 @@ func TestLockInTransactionAbortsIt(t *testing.T) {
 		p := r.connect()
 		p.send(lines("MULTI", "SET a 1", line, "EXEC", "EXISTS a", "LOCK after t PX 1000", "UNLOCK after t"))
 		p.expect("+OK\r\n+QUEUED\r\n")
-		if got := p.reply(); !strings.HasPrefix(got, "-ERR unknown command '"+strings.Fields(line)[0]+"'") {
+		if got := p.reply(); !strings.HasPrefix(got, "-ERR "+strings.Fields(line)[0]+" inside MULTI is not allowed") {
 			t.Errorf("%s: %q", line, got)
 		}
 		p.expect("-EXECABORT Transaction discarded because of previous errors.\r\n:0\r\n:1000\r\n:1\r\n")
@@ -210,7 +210,7 @@ func TestPublishToOneselfInTransaction(t *testing.T) {
 	}
 	p = r.connect()
 	p.send(sent + lines("LOCK k t PX 1000", "MULTI", "LOCK k u PX 1000", "EXEC", "ECHO end"))
-	if got := upTo(p, bulk("end")); !strings.Contains(got, ":1000\r\n+OK\r\n-ERR unknown command 'LOCK'") || !strings.HasSuffix(got, "-EXECABORT Transaction discarded because of previous errors.\r\n"+bulk("end")) {
+	if got := upTo(p, bulk("end")); !strings.Contains(got, ":1000\r\n+OK\r\n-ERR LOCK inside MULTI is not allowed") || !strings.HasSuffix(got, "-EXECABORT Transaction discarded because of previous errors.\r\n"+bulk("end")) {
 		t.Errorf("locks behind it: %q", got)
 	}
 }

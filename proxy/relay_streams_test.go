@@ -110,7 +110,7 @@ func TestReplconf(t *testing.T) {
 func TestSubscriberThatNeverReadsIsCut(t *testing.T) {
 	server := startRedis(t, "--client-output-buffer-limit", "pubsub 1mb 1mb 1")
 	r := startProxy(t, server.URL())
-	r.upstream.SetPatience(300*time.Millisecond, time.Second)
+	r.server.SetPatience(300*time.Millisecond, time.Second)
 	for _, mode := range []string{"SUBSCRIBE a", "MONITOR"} {
 		deaf, other, publisher := r.connect(), r.connect(), dial(t, server.Addr())
 		_ = deaf.conn.SetReadBuffer(4 << 10)
@@ -132,7 +132,7 @@ func TestSubscriberThatNeverReadsIsCut(t *testing.T) {
 // not, and holds up nobody.
 func TestSlowReaderOfItsOwnReplies(t *testing.T) {
 	r, _ := relayed(t)
-	r.upstream.SetPatience(100*time.Millisecond, time.Second)
+	r.server.SetPatience(100*time.Millisecond, time.Second)
 	slow, other := r.connect(), r.connect()
 	value := strings.Repeat("v", 1<<20)
 	other.say("SET k "+value, "+OK\r\n")
@@ -193,7 +193,7 @@ func TestCloseBehindTheLastByte(t *testing.T) {
 // Point 20: clients that leave an upstream that hangs are not kept for long.
 func TestClientsLeaveAnUpstreamThatHangs(t *testing.T) {
 	r, server := relayed(t)
-	r.upstream.SetPatience(200*time.Millisecond, 200*time.Millisecond)
+	r.server.SetPatience(200*time.Millisecond, 200*time.Millisecond)
 	var all []*peer
 	for i := range 20 {
 		p := r.connect()

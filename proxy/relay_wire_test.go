@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"redlock-proxy/integration/harness"
+	"redlock-proxy/internal/redistest"
 )
 
 // same fails unless the proxy answers bytes as the upstream itself does, up to the
 // reply to an ECHO behind them.
-func same(t *testing.T, r *rig, server *harness.Redis, sent string) {
+func same(t *testing.T, r *rig, server *redistest.Server, sent string) {
 	t.Helper()
 	p, direct := r.connect(), dial(t, server.Addr())
 	end := array("ECHO", "-end-")

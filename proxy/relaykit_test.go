@@ -15,8 +15,9 @@ import (
 	"time"
 
 	"redlock-proxy/commands"
-	"redlock-proxy/integration/harness"
+	"redlock-proxy/internal/redistest"
 	"redlock-proxy/proxy"
+	"redlock-proxy/proxy/upstream"
 )
 
 // patience bounds how long a test waits for what must happen. It never decides.
@@ -26,7 +27,7 @@ const patience = 20 * time.Second
 type rig struct {
 	*testing.T
 	addr     string
-	upstream *proxy.Upstream
+	upstream *upstream.Upstream
 	locks    *memoryLocks
 	server   *proxy.Server
 	stop     context.CancelFunc // begins the drain
@@ -34,25 +35,13 @@ type rig struct {
 }
 
 // startRedis starts a redis-server of the test's own.
-func startRedis(t *testing.T, args ...string) *harness.Redis {
+func startRedis(t *testing.T, args ...string) *redistest.Server {
 	t.Helper()
-	server, err := harness.StartRedis(harness.RedisOptions{ExtraArgs: args})
-	if errors.Is(err, harness.ErrNoRedis) {
-		harness.Absent(t, err.Error())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return server
+	return redistest.New(t, redistest.Options{ExtraArgs: args})
 }
 
 // relayed starts a redis-server and a proxy in front of it.
-func relayed(t *testing.T, args ...string) (*rig, *harness.Redis) {
+func relayed(t *testing.T, args ...string) (*rig, *redistest.Server) {
 	t.Helper()
 	server := startRedis(t, args...)
 	return startProxy(t, server.URL()), server
@@ -67,8 +56,14 @@ func startProxy(t *testing.T, url string) *rig {
 // REDLOCK_TEST_QUIET=1ms has all tests park clients whenever they pause.
 func startProxyWith(t *testing.T, url string, opts proxy.Options, lockKeys []string, prepare ...func(*proxy.Server)) *rig {
 	t.Helper()
+	return startProxyWithin(t, patience, url, opts, lockKeys, prepare...)
+}
+
+// startProxyWithin is startProxyWith an upstream that is waited for no longer.
+func startProxyWithin(t *testing.T, timeout time.Duration, url string, opts proxy.Options, lockKeys []string, prepare ...func(*proxy.Server)) *rig {
+	t.Helper()
 	log := slog.New(slog.NewTextHandler(testLog{t}, nil))
-	up, err := proxy.NewUpstream(url, patience, log)
+	up, err := upstream.New(url, timeout, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +72,7 @@ func startProxyWith(t *testing.T, url string, opts proxy.Options, lockKeys []str
 	r := &rig{T: t, upstream: up, locks: newMemoryLocks(), served: make(chan struct{})}
 	opts.Upstream, opts.Logger = up, log
 	opts.Table = commands.NewRelayTable(commands.Options{
-		Locks: r.locks, Register: r.locks, Aside: up, LockKeys: lockKeys,
+		Locks: memoryLocker{r.locks}, Register: r.locks, Functions: up, LockKeys: lockKeys,
 		MaxTTL: time.Hour, Version: "1.2.3", Upstream: up.Status,
 	})
 	r.server = proxy.NewServer(opts)
@@ -224,7 +219,7 @@ func (p *peer) expectAll(want string) {
 }
 
 // array is a command in RESP.
-func array(words ...string) string { return string(harness.AppendCommand(nil, words...)) }
+func array(words ...string) string { return string(redistest.AppendCommand(nil, words...)) }
 
 // cmd is a command of words separated by blanks, lines a pipeline of such.
 func cmd(line string) string { return array(strings.Split(line, " ")...) }

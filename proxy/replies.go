@@ -3,64 +3,47 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
+
+	"redlock-proxy/proxy/track"
+	"redlock-proxy/proxy/upstream"
+	"redlock-proxy/proxy/wire"
 )
 
 // copyReplies brings replies to the client until either connection ends, or until
 // it is paused.
-func (r *relay) copyReplies(w *wire) {
+func (r *relay) copyReplies(w *wire.Conn) {
 	var undelivered error
 	deliver := func(n int) bool {
-		undelivered = r.deliver(r.loan.buf[:n])
+		undelivered = r.deliver(r.loan.Room()[:n])
 		return undelivered == nil
 	}
-	err := w.pump(deliver)
+	err := w.Pump(deliver)
 	for errors.Is(err, os.ErrDeadlineExceeded) {
 		if r.pauseNow() {
 			return
 		}
-		err = w.pump(deliver)
+		err = w.Pump(deliver)
 	}
 	if undelivered != nil {
 		err = errClientLeft
 	}
-	r.loan.rest()
-	_ = w.conn.Close()
+	r.loan.Rest()
+	_ = w.Close()
 	r.end(err)
-}
-
-// loan is a buffer for as long as there is something to read.
-type loan struct{ buf []byte }
-
-func (l *loan) room() []byte {
-	if l.buf == nil {
-		l.buf = borrow()
-	}
-	return l.buf
-}
-
-func (l *loan) rest() {
-	giveBack(l.buf)
-	l.buf = nil
 }
 
 // deliver learns from what the upstream sent, and writes to the client what is
 // for it.
 func (r *relay) deliver(p []byte) error {
-	r.mu.Lock()
-	r.stay()
-	p = r.sift(p)
-	if r.writing = len(p) > 0; r.writing {
-		r.bound(r.learned.unasked())
-	} else {
-		r.signal()
+	p, err := r.prepare(p)
+	if len(p) == 0 || err != nil {
+		return err
 	}
-	r.mu.Unlock()
-	if len(p) == 0 {
-		return nil
-	}
-	_, err := r.client().Write(p)
+	_, err = r.client().Write(p)
 	r.mu.Lock()
 	r.writing = false
 	r.brought++
@@ -69,41 +52,57 @@ func (r *relay) deliver(p []byte) error {
 	return err
 }
 
-// sift scans replies and takes out those that the proxy asked for itself. It is
+// errBroken is the end of a connection in which something went wrong that is a mistake in
+// the program.
+var errBroken = errors.New("internal error")
+
+// prepare learns from what the upstream sent, and returns what is to be written to the
+// client. A panic costs this client its connection, and no other.
+func (r *relay) prepare(p []byte) (kept []byte, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer func() {
+		if problem := recover(); problem != nil {
+			r.session.log.Error("a relay failed", "client", r.session.client.Addr, "panic", problem, "stack", string(debug.Stack()))
+			kept, err = nil, errBroken
+		}
+	}()
+	r.stay()
+	p = r.filter(p)
+	if r.writing = len(p) > 0; r.writing {
+		r.bound(r.tracker.State.Unasked())
+	} else {
+		r.signal()
+	}
+	return p, nil
+}
+
+// filter tracks replies and takes out those that the proxy asked for itself. It is
 // called with mu held.
-func (r *relay) sift(p []byte) []byte {
+func (r *relay) filter(p []byte) []byte {
 	var kept []byte // of p[:at], once something was taken out
 	taken := false
 	at := 0
-	for at < len(p) && !r.streaming(p[at]) {
-		if n := r.skim(p[at:]); n > 0 {
-			if taken {
-				kept = append(kept, p[at:at+n]...)
-			}
-			at += n
-			continue
-		}
-		mine := r.isMine(p[at])
-		if !r.replies.inside {
-			r.replies.keepHead = r.matters(p[at])
-		}
-		n, ended, err := r.replies.scan(p[at:])
-		part := p[at : at+n]
+	for at < len(p) && !r.tracker.Streaming(p[at]) {
+		part, err := r.tracker.Next(p[at:])
+		piece := p[at : at+part.Size]
 		switch {
-		case mine:
+		case part.Own:
 			if !taken {
 				kept, taken = append(kept, p[:at]...), true
 			}
-			r.asked = append(r.asked, part...)
+			r.keepAnswer(piece)
 		case taken:
-			kept = append(kept, part...)
+			kept = append(kept, piece...)
 		}
-		at += n
+		at += part.Size
 		if err != nil {
-			r.learned.stream = true
+			r.spoilt = err
+			r.signal()
+			return kept
 		}
-		if ended && r.learned.reply(&r.awaited, &r.replies) {
-			r.answer, r.asked = r.asked, nil
+		if part.Whole {
+			r.answers, r.asked = append(r.answers, r.asked), nil
 		}
 	}
 	if !taken {
@@ -112,35 +111,23 @@ func (r *relay) sift(p []byte) []byte {
 	return append(kept, p[at:]...)
 }
 
-// matters reports whether anything can be learned from the reply that begins with
-// the next byte.
-func (r *relay) matters(next byte) bool {
-	first := r.awaited.first()
-	return first == nil || first.kind != slotPlain || next == '>' || r.learned.unasked()
-}
+// maxAnswer bounds an answer to a question of the proxy's own: COMMAND DOCS of a Redis with
+// all its modules has about 1 MB.
+const maxAnswer = 16 << 20
 
-// streaming reports whether what begins with the next byte is not a reply: that of
-// a SYNC, unless it is refused, or of an EXEC within which there are answers that are
-// no elements of it.
-func (r *relay) streaming(next byte) bool {
-	if first := r.awaited.first(); first != nil && !r.replies.inside && next != '-' {
-		odd := first.kind == slotExec && r.learned.queuedOdd && next == '*'
-		r.learned.stream = r.learned.stream || first.kind == slotStream || odd
+// keepAnswer keeps a part of such an answer. One that is too large is given up, and with it
+// the connection. It is called with mu held.
+func (r *relay) keepAnswer(part []byte) {
+	if r.spoilt != nil {
+		return
 	}
-	return r.learned.stream
-}
-
-// isMine reports whether the reply in which, or before which, the next byte stands
-// is one that the proxy asked for itself.
-func (r *relay) isMine(next byte) bool {
-	first := r.awaited.first()
-	if first == nil || first.kind != slotCapture {
-		return false
+	if len(r.asked)+len(part) <= maxAnswer {
+		r.asked = append(r.asked, part...)
+		return
 	}
-	if r.replies.inside {
-		return len(r.asked) > 0
-	}
-	return next != '>'
+	r.spoilt = errTooMuch
+	r.asked = nil
+	r.signal()
 }
 
 // end deals with the client of a connection that has ended: what was asked and
@@ -150,16 +137,18 @@ func (r *relay) isMine(next byte) bool {
 func (r *relay) end(cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l := &r.learned
-	owed := r.awaited.owed()
-	honest := !r.replies.inside && !l.multi && !l.unasked() && !l.stream && !l.quitting && !r.awaited.closes()
+	state, awaited := &r.tracker.State, &r.tracker.Awaited
+	owed := awaited.Owed()
+	if r.givenUp && r.tracker.InsideOwn() {
+		r.tracker.Begin() // what was broken off was not for the client
+	}
+	honest := !r.tracker.Inside() && !state.Multi && !state.Unasked() && !state.Stream && !state.Quitting && !awaited.Closes()
 	if honest && owed > 0 && !r.parting && cause != errClientLeft {
 		r.apologise(owed, cause)
 	}
-	r.over = !honest || owed == 0 || r.stateful || r.parting || cause == errClientLeft
-	r.awaited, r.learned = awaited{}, newLearned()
-	r.learned.db = r.up.options.DB
-	r.gone = true
+	r.over = !honest || owed == 0 && !r.givenUp || r.stateful || r.parting || cause == errClientLeft
+	r.tracker.Lost(r.up.DB())
+	r.gone, r.givenUp = true, false
 	r.changed.Broadcast()
 	if r.over {
 		r.session.end()
@@ -168,9 +157,9 @@ func (r *relay) end(cause error) {
 
 // apologise answers n commands that the upstream never will.
 func (r *relay) apologise(n int, cause error) {
-	failed := &upstreamError{r.up.name, plainCause(cause)}
+	failed := r.up.Failure(cause)
 	r.bound(true)
-	reply := "-" + failed.reply() + " before it answered: the command may or may not have been done\r\n"
+	reply := "-" + failed.Reply() + " before it answered: the command may or may not have been done\r\n"
 	for range n {
 		if _, err := io.WriteString(r.client(), reply); err != nil {
 			return
@@ -178,26 +167,53 @@ func (r *relay) apologise(n int, cause error) {
 	}
 }
 
-// request sends a command for the proxy itself. Nothing else may be awaited.
-func (r *relay) request(command []byte) error {
-	if !r.expect(0, slot{kind: slotCapture, n: 1}) {
-		return &upstreamError{r.up.name, errUpstreamGone}
+// request sends n commands for the proxy itself. Nothing else may be awaited.
+func (r *relay) request(commands []byte, n int) error {
+	if !r.expect(0, &track.Slot{Kind: track.Capture, N: n}) {
+		return r.up.Failure(upstream.ErrGone)
 	}
-	r.send(command)
+	r.send(commands)
 	return nil
 }
 
-// response waits for the whole reply to a request.
-func (r *relay) response(ctx context.Context) ([]byte, error) {
+var (
+	errNoAnswer = errors.New("no answer in time to a question of the proxy's")
+	errTooMuch  = fmt.Errorf("its answer to a question of the proxy's is longer than %d bytes", maxAnswer)
+)
+
+// response waits for the n whole replies to a request, for as long as for a connection. An
+// upstream that does not answer, or without an end, loses its connection: what comes later
+// cannot be told from answers to others. The client may go on, if nothing of it was kept there.
+func (r *relay) response(ctx context.Context, n int) ([][]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.wait(ctx, func() bool { return r.answer != nil || r.gone }); err != nil {
+	soon, cancel := context.WithTimeoutCause(ctx, r.up.Timeout(), errNoAnswer)
+	defer cancel()
+	err := r.wait(soon, func() bool { return len(r.answers) >= n || r.gone || r.spoilt != nil })
+	switch {
+	case r.spoilt != nil:
+		r.giveUp(ctx)
+		return nil, r.up.Failure(r.spoilt)
+	case err == errNoAnswer:
+		r.giveUp(ctx)
+		return nil, r.up.Failure(err)
+	case err != nil:
 		return nil, err
 	}
-	answer := r.answer
-	r.answer = nil
-	if answer == nil {
-		return nil, &upstreamError{r.up.name, errUpstreamGone}
+	answers := r.answers
+	r.answers = nil
+	if len(answers) < n {
+		return nil, r.up.Failure(upstream.ErrGone)
 	}
-	return answer, nil
+	return answers, nil
+}
+
+// giveUp ends the connection, and waits until that is done. It is called with mu held, which it
+// lets go: the courier may need it before the connection can close.
+func (r *relay) giveUp(ctx context.Context) {
+	r.givenUp = true
+	r.mu.Unlock()
+	_ = r.wire.Close()
+	r.mu.Lock()
+	_ = r.wait(ctx, func() bool { return r.gone })
 }

@@ -6,84 +6,112 @@ import (
 	"io"
 
 	"redlock-proxy/commands"
+	"redlock-proxy/commands/command"
+	"redlock-proxy/proxy/track"
+	"redlock-proxy/proxy/upstream"
 )
 
-// route deals with a command that is special, where lock keys are configured. own
-// and follow say what it is without them.
-func (f *forwarding) route(ctx context.Context, own *commands.Command, follow string, words [][]byte) error {
-	if cmd := f.choose(own, follow, words); cmd != nil {
-		return f.lockCommand(ctx, cmd, follow, words)
+// route carries out what is decided about a command that is special. own and follow say what it is.
+func (f *forwarding) route(ctx context.Context, own *command.Command, follow string, words [][]byte) error {
+	at := f.situation()
+	for d := f.table.Route(at, words); ; {
+		switch d.Verb {
+		case commands.Settle:
+			if err := f.settle(ctx); err != nil {
+				return err
+			}
+			at.Upstream = f.connection()
+		case commands.Connect:
+			at.Connected, at.Down = true, f.whyDown(ctx)
+		case commands.TakeOver:
+			if err := f.takeOver(ctx, &at); err != nil {
+				return err
+			}
+		case commands.Learn:
+			if !at.Upstream.Multi && !f.loggedIn(ctx, f.relay.know()) {
+				return f.respond(ctx, d.Command, words, f.relay.know()) // with NOAUTH
+			}
+			d = f.table.Learn(ctx, at, words)
+			continue
+		case commands.Forward:
+			return f.forward(ctx, at, own, follow, words)
+		default:
+			return f.carryOut(ctx, at, d, words)
+		}
+		d = f.table.Route(at, words)
 	}
+}
+
+// situation is what is known of the client before the upstream has answered what was sent.
+func (f *forwarding) situation() commands.Situation {
+	tx := f.client.Transaction
+	return commands.Situation{InMulti: tx.Open, Watching: tx.Watching(), Down: tx.Down}
+}
+
+// connection is what is known of the client's connection, where the upstream has answered all.
+func (f *forwarding) connection() commands.Connection {
+	state := f.relay.know()
+	return commands.Connection{
+		Settled: true, Quitting: state.Quitting, Stream: state.Stream, Multi: state.Multi, Queued: state.Queued, Watching: state.Watching,
+		Restricted: state.Restricted(), Monitoring: state.Monitoring, Silent: f.relay.silence != track.Speaking,
+	}
+}
+
+// whyDown is why the upstream cannot be reached, if it cannot.
+func (f *forwarding) whyDown(ctx context.Context) string {
+	var down *upstream.Error
+	if errors.As(f.relay.open(ctx), &down) {
+		return down.Reply()
+	}
+	return ""
+}
+
+// carryOut does what ends here.
+func (f *forwarding) carryOut(ctx context.Context, at commands.Situation, d commands.Decision, words [][]byte) error {
+	switch d.Verb {
+	case commands.Run, commands.Refuse, commands.Abort:
+		err := f.respond(ctx, d.Command, words, f.relay.know())
+		if at.Connected { // and in vain: the transaction is the proxy's own for this reason
+			f.client.Transaction.Down = at.Down
+		}
+		return err
+	case commands.Spoil:
+		if err := f.spoilMulti(ctx); err != nil {
+			return err
+		}
+		before := len(f.out.Bytes)
+		f.client.Refuse(d.Text, f.out)
+		f.afterOwn(before)
+		return nil
+	case commands.NoScript:
+		return f.sendInstead(unknownScript)
+	case commands.Quit:
+		return io.EOF
+	}
+	return errOver
+}
+
+// forward has a command go to the upstream.
+func (f *forwarding) forward(ctx context.Context, at commands.Situation, own *command.Command, follow string, words [][]byte) error {
 	switch {
 	case own != nil:
-		return f.own(ctx, own, words)
-	case follow == "multi":
-		return f.multi(ctx, words)
-	case follow == "reset":
-		if len(words) == 1 && f.relay.open(ctx) == nil {
-			f.client.EndMulti()
-		}
+		f.table.Saw(words)
+		return f.sendWhole(track.Slot{N: f.count()})
+	case at.Upstream.Settled && follow == "watch": // in a transaction, which refuses it
+		return f.sendWhole(track.Slot{Kind: track.Watch, N: f.count()})
+	case at.Upstream.Settled:
+		f.plain += f.count()
+		return f.pass(ctx, f.in.scanned)
+	case follow == "reset" && len(words) == 1 && f.relay.open(ctx) == nil:
+		f.client.Transaction.End()
 	case follow == "exec" && len(words) > 1: // which ends a watch, too
-		f.client.Unwatch()
+		f.client.Transaction.Unwatch()
 	}
 	return f.follow(ctx, follow, words)
 }
 
-// choose finds what runs a command that is for the lock masters, or is refused for
-// their sake; nil for any other one.
-func (f *forwarding) choose(own *commands.Command, follow string, words [][]byte) *commands.Command {
-	c := &f.client
-	switch {
-	case c.InMulti():
-		return f.table.MultiCommand(c, words)
-	case own != nil:
-		return nil
-	case follow == "multi" && c.Watching():
-		return f.table.OwnMulti()
-	case follow == "unwatch" && c.Watching():
-		return f.table.OwnUnwatch()
-	case follow == "watch":
-		return f.table.WatchCommand(c, words)
-	case follow == "":
-		return f.table.LockCommand(words)
-	}
-	return nil
-}
-
-// lockCommand runs a command for the lock masters, when its turn has come. Where the
-// upstream's answers cannot be followed any more there is no telling whether it is
-// in a transaction, nor a place for an answer: then the connection ends.
-func (f *forwarding) lockCommand(ctx context.Context, cmd *commands.Command, follow string, words [][]byte) error {
-	if err := f.settle(ctx); err != nil {
-		return err
-	}
-	switch state := f.relay.know(); {
-	case state.quitting:
-		return io.EOF
-	case state.stream:
-		return errOver
-	case state.multi && follow == "watch": // which the upstream refuses
-		return f.sendWhole(slot{kind: slotWatch, n: f.count()})
-	case state.multi:
-		return f.inUpstreamsMulti(ctx, cmd, words, state)
-	case state.watching && follow == "watch":
-		return f.respond(ctx, commands.MixedWatch(), words, state)
-	default:
-		return f.respond(ctx, cmd, words, state)
-	}
-}
-
-// multi begins a transaction: the upstream's, unless that cannot be reached. For
-// then a lock must still be released by one.
-func (f *forwarding) multi(ctx context.Context, words [][]byte) error {
-	var down *upstreamError
-	if err := f.relay.open(ctx); !errors.As(err, &down) {
-		return f.follow(ctx, "multi", words)
-	}
-	err := f.lockCommand(ctx, f.table.OwnMulti(), "multi", words)
-	f.client.NoUpstreamInMulti(down.reply())
-	return err
-}
+// unknownScript is answered with NOSCRIPT, in a transaction when that is done.
+const unknownScript = "*3\r\n$7\r\nEVALSHA\r\n$40\r\nffffffffffffffffffffffffffffffffffffffff\r\n$1\r\n0\r\n"
 
 // Commands of the proxy itself, for transactions.
 const (
@@ -92,34 +120,22 @@ const (
 	spoiler = "*1\r\n$3\r\nGET\r\n"
 )
 
-// inUpstreamsMulti deals with a lock command in a transaction that the upstream has
-// begun. If it is the first one in it, the transaction becomes the proxy's own; else
-// it is refused, and the upstream is made to refuse EXEC.
-func (f *forwarding) inUpstreamsMulti(ctx context.Context, cmd *commands.Command, words [][]byte, state learned) error {
-	if !state.queued && !state.watching {
-		left, err := f.leaveMulti(ctx)
-		if err != nil {
-			return err
-		}
-		if left {
-			f.client.BeginMulti()
-			return f.respond(ctx, f.table.MultiCommand(&f.client, words), words, f.relay.know())
-		}
-	}
-	if err := f.spoilMulti(ctx); err != nil {
-		return err
-	}
-	f.client.Refuse(commands.LateInMulti(cmd), &f.out)
-	return nil
-}
-
-// leaveMulti takes the upstream out of a transaction.
-func (f *forwarding) leaveMulti(ctx context.Context) (left bool, err error) {
+// takeOver has the upstream's transaction become one of the proxy's own. Where the upstream does not let
+// it go, it counts as one with other commands in it.
+func (f *forwarding) takeOver(ctx context.Context, at *commands.Situation) error {
 	answer, err := f.askInMulti(ctx, discard)
-	if left = err == nil && answer[0] == '+'; left {
-		f.relay.teach((*learned).endMulti)
+	switch {
+	case err != nil:
+		return err
+	case answer[0] != '+':
+		at.Upstream.Queued = true
+		return nil
 	}
-	return left, err
+	f.relay.teach((*track.State).EndMulti)
+	f.client.Transaction.Begin()
+	*at = f.situation()
+	at.Upstream = f.connection()
+	return nil
 }
 
 // spoilMulti has the upstream refuse the EXEC of a transaction.
@@ -131,7 +147,7 @@ func (f *forwarding) spoilMulti(ctx context.Context) error {
 // askInMulti is ask within a transaction: with the upstream's connection it is lost.
 func (f *forwarding) askInMulti(ctx context.Context, command string) ([]byte, error) {
 	answer, err := f.ask(ctx, []byte(command))
-	var down *upstreamError
+	var down *upstream.Error
 	if errors.As(err, &down) {
 		return nil, errOver
 	}
@@ -140,8 +156,8 @@ func (f *forwarding) askInMulti(ctx context.Context, command string) ([]byte, er
 
 // mustHold reports whether a command that is too long to be held cannot be forwarded
 // all the same.
-func (f *forwarding) mustHold(own *commands.Command, follow string) bool {
-	return f.keys.lock || f.client.InMulti() || f.routes && own == nil && follow == "watch"
+func (f *forwarding) mustHold(own *command.Command, follow string) bool {
+	return f.keys.lock || f.client.Transaction.Open || f.routes && own == nil && follow == "watch"
 }
 
 // refuseLong refuses such a command.
@@ -151,19 +167,20 @@ func (f *forwarding) refuseLong(ctx context.Context) error {
 	}
 	state := f.relay.know()
 	switch {
-	case state.quitting:
+	case state.Quitting:
 		return io.EOF
-	case state.stream:
+	case state.Stream:
 		return errOver
-	case state.multi:
+	case state.Multi:
 		if err := f.spoilMulti(ctx); err != nil {
 			return err
 		}
 	}
 	before := len(f.out.Bytes)
-	err := f.discard(tooLong)
-	f.client.AbortMulti()
-	f.frame, f.keys = f.in.start, keySearch{}
+	err := f.session.discard(f.session.refuseTooLong)
+	f.client.Transaction.Abort()
+	f.frame = f.in.start
+	f.forgetFrame()
 	f.afterOwn(before)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,8 @@ import (
 	"github.com/tidwall/redcon"
 
 	"redlock-proxy/commands"
+	"redlock-proxy/proxy/upstream"
+	"redlock-proxy/proxy/wire"
 )
 
 // Options are what a server works with. Table must be set.
@@ -21,7 +24,11 @@ type Options struct {
 	// Table holds the commands that the proxy answers itself.
 	Table *commands.Table
 	// Upstream gets what is not in the table. Without one the proxy is a lock server.
-	Upstream *Upstream
+	Upstream *upstream.Upstream
+	// ClientPassword, if there is one, is what clients must log in with before they get
+	// to the upstream, where the proxy then logs in for them. It is not looked at without
+	// an Upstream.
+	ClientPassword string
 	// MaxClients is how many clients may be connected. The default is 10000, as in
 	// Redis.
 	MaxClients int
@@ -36,15 +43,20 @@ const defaultMaxClients = 10000
 
 // Server serves the clients of one or more listeners.
 type Server struct {
-	opts    Options
+	// Set once.
+	opts  Options
+	quiet time.Duration // quietTime, but in tests
+	times relayTimes
+
 	lastID  atomic.Int64
 	clients atomic.Int64
-	quiet   time.Duration // quietTime, but in tests
+	refused acceptErrors
 
 	mu       sync.Mutex
 	sessions map[int64]*session // by the client's ID
 	draining bool
-	running  sync.WaitGroup // sessions
+
+	running sync.WaitGroup // sessions, parked ones too; added to with mu held
 }
 
 // NewServer makes a server.
@@ -55,7 +67,9 @@ func NewServer(opts Options) *Server {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Server{opts: opts, sessions: map[int64]*session{}, quiet: quietTime}
+	s := &Server{opts: opts, sessions: map[int64]*session{}, quiet: quietTime, times: relayTimes{stallTime, farewellTime}}
+	s.refused.log = opts.Logger
+	return s
 }
 
 // Clients is the number of clients connected now.
@@ -71,7 +85,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	poller, stopPolling := s.startPolling(base)
 	defer stopPolling()
 	server := redcon.NewServerNetwork(ln.Addr().Network(), ln.Addr().String(), s.handler(base, poller), nil, nil)
-	server.AcceptError = s.acceptError
+	server.AcceptError = s.refused.another
 
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(&guardListener{Listener: ln, admit: s.admit}) }()
@@ -95,15 +109,8 @@ func (s *Server) admit() bool {
 	return true
 }
 
-// acceptError pauses: redcon would try again at once, and the usual reason, no
-// file descriptor left, does not pass by itself.
-func (s *Server) acceptError(err error) {
-	s.opts.Logger.Error("cannot accept a client", "cause", err)
-	time.Sleep(50 * time.Millisecond)
-}
-
 // handler takes each connection out of redcon's hands at its greeting.
-func (s *Server) handler(ctx context.Context, p *poller) func(redcon.Conn, redcon.Command) {
+func (s *Server) handler(ctx context.Context, p *wire.Poller) func(redcon.Conn, redcon.Command) {
 	return func(conn redcon.Conn, _ redcon.Command) {
 		guarded := conn.Detach().NetConn().(*guardedConn)
 		s.start(ctx, guarded.Conn, p)
@@ -111,7 +118,7 @@ func (s *Server) handler(ctx context.Context, p *poller) func(redcon.Conn, redco
 }
 
 // start runs a session for a connection, in a goroutine of its own.
-func (s *Server) start(ctx context.Context, conn net.Conn, p *poller) {
+func (s *Server) start(ctx context.Context, conn net.Conn, p *wire.Poller) {
 	session := newSession(s, conn, p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +128,7 @@ func (s *Server) start(ctx context.Context, conn net.Conn, p *poller) {
 		return
 	}
 	s.sessions[session.client.ID] = session
-	session.in.wire.toldBy(p, tagOf(session.client.ID, 0)) // of whom the poller asks for by now
+	session.in.wire.Join(p, wire.TagOf(session.client.ID, 0)) // of whom the poller asks for by now
 	s.running.Add(1)
 	go s.run(ctx, session)
 }
@@ -144,15 +151,20 @@ func (s *Server) ended(session *session) {
 
 // drain ends the sessions: when they are idle, or when the time is over.
 func (s *Server) drain(ctx context.Context, cut context.CancelCauseFunc) {
-	for _, session := range s.close() {
+	sessions, began := s.close(), time.Now()
+	s.opts.Logger.Info("draining: idle clients are closed, the others when their commands are done",
+		"clients", len(sessions), "drain-timeout", s.opts.DrainTimeout)
+	for _, session := range sessions {
 		session.end()
 		s.wake(ctx, session)
 	}
 	done := make(chan struct{})
 	go func() { s.running.Wait(); close(done) }()
 	if waited(done, s.opts.DrainTimeout) {
+		s.opts.Logger.Info("drained: nothing was cut off", "took", time.Since(began).Round(time.Millisecond))
 		return
 	}
+	s.tellOfCut()
 	cut(commands.ErrShuttingDown)
 	if !waited(done, lastWords) {
 		for _, session := range s.close() {
@@ -160,6 +172,20 @@ func (s *Server) drain(ctx context.Context, cut context.CancelCauseFunc) {
 		}
 		<-done
 	}
+}
+
+// shownClients is how many clients that are cut off are named.
+const shownClients = 10
+
+// tellOfCut logs what the end of the drain cuts off.
+func (s *Server) tellOfCut() {
+	left := s.close()
+	var names []string
+	for _, session := range left[:min(shownClients, len(left))] {
+		names = append(names, session.client.Addr.String())
+	}
+	s.opts.Logger.Warn("drain-timeout is over: what still runs is cut off",
+		"clients", len(left), "waiting_for_locks", s.opts.Table.Waiting(), "addresses", strings.Join(names, " "))
 }
 
 // close takes no more sessions, and gives those that there are.

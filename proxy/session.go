@@ -11,6 +11,10 @@ import (
 	"time"
 
 	"redlock-proxy/commands"
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/syntax"
+	"redlock-proxy/proxy/wire"
+	"redlock-proxy/resp"
 )
 
 const (
@@ -20,42 +24,53 @@ const (
 	maxPending = 16 << 10
 )
 
-// session serves one client.
+// session serves one client. One goroutine at a time is the session's: the one that run was
+// started in, or, while a command waits, that one and a watch. A parked
+// session has none.
 type session struct {
-	conn    net.Conn
-	table   *commands.Table
-	log     *slog.Logger
-	in      *input
-	out     commands.Reply
-	client  commands.Client
-	excerpt []byte // of a command that is being thrown away
-	left    bool   // the client left while a command waited
-	relay   *relay // nil without an upstream
-	// blocking: a command that may block was forwarded since the upstream was quiet.
-	blocking bool
-	poller   *poller // nil: sessions are not parked
-	stir     stir
+	// Set once.
+	conn   net.Conn
+	table  *commands.Table
+	log    *slog.Logger
+	relay  *relay       // nil without an upstream
+	poller *wire.Poller // nil: sessions are not parked
 
-	mu       sync.Mutex // of the connection's read deadline
-	watching bool       // a watch reads from the connection
-	asked    bool       // the session was asked to rest
-	parked   bool       // the session has no goroutine
-	// ending: the session is to end at the next frame that has not begun to arrive.
+	// The session's goroutine. While a watch reads, in's buffer and left are the watch's; in's
+	// wire is written to under the relay's rules (relay.writing), if there is one.
+	in      *input
+	out     command.Reply
+	client  command.Client // ID, Addr and LocalAddr are set once, and read by others
+	excerpt []byte         // of a command that is being thrown away
+	left    bool           // the client left while a command waited
+	rights  clientRights
+	gate    gate
+
+	// Any goroutine.
+	activity wire.Activity
+
+	// mu is of the connection's read deadline, and decides between park, wake and end.
+	mu       sync.Mutex
+	watching bool // a watch reads from the connection
+	asked    bool // the session was asked to rest
+	parked   bool // the session has no goroutine
+	// ending: the session is to end at the next frame that has not begun to arrive. Written
+	// with mu held.
 	ending atomic.Bool
 }
 
-func newSession(s *Server, conn net.Conn, p *poller) *session {
+func newSession(s *Server, conn net.Conn, p *wire.Poller) *session {
 	session := &session{
 		conn: conn, table: s.opts.Table, log: s.opts.Logger, poller: p,
-		client: commands.Client{
+		client: command.Client{
 			ID: s.lastID.Add(1), Proto: 2, Since: time.Now(),
 			Addr: conn.RemoteAddr(), LocalAddr: conn.LocalAddr(),
 		},
 	}
-	session.stir.happened()
-	session.in = newInput(conn, &session.stir)
+	session.activity.Happened()
+	session.in = newInput(conn, &session.activity)
 	if s.opts.Upstream != nil {
-		session.relay = newRelay(s.opts.Upstream, session)
+		session.relay = newRelay(s.opts.Upstream, session, &s.times)
+		session.gate.password = s.opts.ClientPassword
 	}
 	return session
 }
@@ -82,7 +97,7 @@ func (s *session) run(ctx context.Context) (parked bool) {
 		}
 		err = s.converse(ctx)
 	}
-	var protocol *ProtocolError
+	var protocol *resp.RequestError
 	if errors.As(err, &protocol) {
 		s.client.Refuse("ERR "+protocol.Error(), &s.out)
 	}
@@ -136,11 +151,11 @@ func (s *session) serve(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return err
-		case ev == frameName:
+		case ev == resp.FrameName:
 			err = s.command(ctx)
-		case ev == frameEmpty:
+		case ev == resp.FrameEmpty:
 			s.in.skip()
-		case ev == frameMore:
+		case ev == resp.FrameMore:
 			err = s.more()
 		}
 		if err == nil && len(s.out.Bytes) > maxPending {
@@ -167,23 +182,25 @@ func (s *session) more() error {
 
 // command handles the command whose name has just been scanned.
 func (s *session) command(ctx context.Context) error {
-	if name, long := s.in.scanner.name(); long || !s.table.Known(name) {
-		s.client.AbortMulti()
-		return s.discard(s.table.Unknown)
+	if name, long := s.in.scanner.Name(); long || s.table.Lookup(name) == nil && s.table.Keyed(name) == nil {
+		s.client.Transaction.Abort()
+		return s.discard(func(words [][]byte) { s.client.Refuse(syntax.UnknownCommand(words), &s.out) })
 	}
 	whole, err := s.collect()
 	if err != nil {
 		return err
 	}
 	if !whole {
-		s.client.AbortMulti()
-		return s.discard(tooLong)
+		s.client.Transaction.Abort()
+		return s.discard(s.refuseTooLong)
 	}
 	words, err := s.in.words()
 	if err != nil {
 		return err
 	}
-	s.table.Run(ctx, s.table.Serve(&s.client, words), &s.client, words, &s.out)
+	tx := &s.client.Transaction
+	d := s.table.Route(commands.Situation{InMulti: tx.Open, Watching: tx.Watching()}, words)
+	s.table.Run(d.Command, command.Call{Ctx: ctx, Client: &s.client, Args: words, Out: &s.out})
 	s.in.skip()
 	if s.left {
 		return errClientLeft
@@ -195,7 +212,7 @@ func (s *session) command(ctx context.Context) error {
 func (s *session) collect() (whole bool, err error) {
 	for {
 		ev, err := s.in.eventWithin(maxFrame)
-		if err != nil || ev == frameEnd {
+		if err != nil || ev == resp.FrameEnd {
 			return err == nil, err
 		}
 		if s.in.size() >= maxFrame {
@@ -207,15 +224,15 @@ func (s *session) collect() (whole bool, err error) {
 	}
 }
 
-// tooLong answers a command of ours that would not be held.
-func tooLong(c *commands.Client, _ [][]byte, out *commands.Reply) {
-	c.Refuse("ERR command too long: the proxy takes 1048576 bytes for a command of its own", out)
+// refuseTooLong answers a command that is too long to be held, of which these are the first words.
+func (s *session) refuseTooLong(words [][]byte) {
+	s.client.Refuse(s.table.Route(commands.Situation{TooLong: true}, words).Text, &s.out)
 }
 
 // discard throws the rest of the frame away as it comes, and answers it from an
 // excerpt of its beginning.
-func (s *session) discard(answer func(*commands.Client, [][]byte, *commands.Reply)) error {
-	inline := s.in.scanner.inlineArgs() // gone with the end of the frame
+func (s *session) discard(answer func(words [][]byte)) error {
+	inline := s.in.scanner.InlineArgs() // gone with the end of the frame
 	s.excerpt = s.excerpt[:0]
 	for {
 		ev, err := s.in.event()
@@ -224,7 +241,7 @@ func (s *session) discard(answer func(*commands.Client, [][]byte, *commands.Repl
 		if err != nil {
 			return err
 		}
-		if ev == frameEnd {
+		if ev == resp.FrameEnd {
 			break
 		}
 		if err := s.more(); err != nil {
@@ -233,9 +250,9 @@ func (s *session) discard(answer func(*commands.Client, [][]byte, *commands.Repl
 	}
 	words := inline
 	if words == nil {
-		words = excerptWords(s.excerpt)
+		words, _ = resp.Excerpt(s.excerpt)
 	}
-	answer(&s.client, words, &s.out)
+	answer(words)
 	return nil
 }
 

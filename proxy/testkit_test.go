@@ -2,10 +2,8 @@ package proxy
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -17,6 +15,8 @@ import (
 	"go.uber.org/goleak"
 
 	"redlock-proxy/commands"
+	"redlock-proxy/proxy/logtest"
+	"redlock-proxy/resp"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,7 +30,7 @@ type bench struct {
 	*testing.T
 	server *Server
 	addr   string
-	log    *logBuffer
+	log    *logtest.Buffer
 	stop   context.CancelFunc // begins the drain
 	served chan error         // what Serve returned
 }
@@ -58,7 +58,7 @@ func startBench(t *testing.T, opts benchOptions) *bench {
 	if opts.listen != nil {
 		ln = opts.listen(inner)
 	}
-	b := &bench{T: t, addr: inner.Addr().String(), log: &logBuffer{}, served: make(chan error, 1)}
+	b := &bench{T: t, addr: inner.Addr().String(), log: &logtest.Buffer{}, served: make(chan error, 1)}
 	opts.Table = commands.NewTable(commands.Options{Locks: opts.locks, MaxTTL: 24 * time.Hour})
 	opts.Logger = slog.New(slog.NewTextHandler(b.log, nil))
 	b.server = NewServer(opts.Options)
@@ -204,31 +204,7 @@ func (p *peer) expectClosed() {
 }
 
 // array is a command in RESP.
-func array(words ...string) string {
-	out := fmt.Sprintf("*%d\r\n", len(words))
-	for _, w := range words {
-		out += fmt.Sprintf("$%d\r\n%s\r\n", len(w), w)
-	}
-	return out
-}
-
-// logBuffer collects what is logged.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
+func array(words ...string) string { return string(resp.AppendWords(nil, words...)) }
 
 // pipes listens within the process: what one end writes is one read of the other.
 type pipes struct {

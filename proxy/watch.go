@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime/debug"
 	"time"
 )
 
@@ -21,6 +22,13 @@ func (s *session) watch(ctx context.Context) (context.Context, func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
+		defer func() {
+			if problem := recover(); problem != nil {
+				s.log.Error("a session failed", "client", s.client.Addr, "panic", problem, "stack", string(debug.Stack()))
+				s.left = true
+				leave(errBroken)
+			}
+		}()
 		s.readAhead(leave)
 	}()
 	stop := func() {
@@ -39,7 +47,7 @@ func (s *session) watchReads(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watching, s.asked = on, false
-	s.stir.happened()
+	s.activity.Happened()
 	s.setReadDeadline()
 }
 

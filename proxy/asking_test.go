@@ -1,0 +1,109 @@
+package proxy_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/proxy"
+)
+
+// What the proxy asks a hung upstream for a client is not waited for without end: the client is
+// told so, and goes on when the upstream does.
+func TestQuestionsToAHungUpstream(t *testing.T) {
+	server := startRedis(t)
+	r := startProxyWithin(t, 200*time.Millisecond, server.URL(), proxy.Options{}, nil)
+	late := "-ERR upstream " + server.Addr() + ": no answer in time to a question of the proxy's\r\n"
+	fresh, used := r.connect(), r.connect()
+	used.script([]exchange{{"PING", "+PONG\r\n"}, {"SELECT 1", ok}})
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"COMMAND", "INFO", "COMMAND DOCS", "COMMAND COUNT"} {
+		fresh.say(line, late)
+	}
+	used.send(cmd("INFO"))
+	used.expectAll(late) // its database is lost with the connection
+	if err := server.Continue(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "an answer", func() bool { return fresh.ask("PING") == "+PONG\r\n" })
+	if got := fresh.ask("INFO server"); !strings.Contains(got, "redis_version") {
+		t.Errorf("%.100q", got)
+	}
+}
+
+// An answer to a question of the proxy's own is bounded.
+func TestEndlessAnswers(t *testing.T) {
+	const long = "its answer to a question of the proxy's is longer than 16777216 bytes"
+	for begin, why := range map[string]string{"+": long, "$500000000\r\n": long, "*50000000\r\n": long, "*999999999\r\n$9999999999\r\n": long, "?1\r\n": "the upstream's reply is not RESP"} {
+		stopped := make(chan struct{}, 8)
+		fake := startFake(t, func(c *fakeConn) {
+			if !c.read(1) {
+				return
+			}
+			if seen := c.fake.commands(); seen[len(seen)-1] != "INFO" {
+				c.write("+PONG\r\n")
+				c.read(1)
+				return
+			}
+			c.write(begin)
+			_ = c.SetWriteDeadline(time.Now().Add(patience))
+			more := []byte(strings.Repeat("$1000\r\n"+strings.Repeat("x", 1000)+"\r\n", 64))
+			if begin != "*50000000\r\n" {
+				more = []byte(strings.Repeat("x", 64<<10))
+			}
+			for {
+				if _, err := c.Conn.Write(more); err != nil {
+					break
+				}
+			}
+			stopped <- struct{}{}
+		})
+		r := startProxy(t, fake.url())
+		p := r.connect()
+		p.say("INFO", "-ERR upstream "+fake.addr()+": "+why+"\r\n")
+		await(t, "the end of the answer", stopped)
+		p.say("PING", "+PONG\r\n")
+	}
+}
+
+// A line without an end keeps no memory either, where the upstream is greeted.
+func TestEndlessGreeting(t *testing.T) {
+	stopped := make(chan struct{}, 8)
+	fake := startFake(t, func(c *fakeConn) {
+		if c.read(1) {
+			more := []byte("+" + strings.Repeat("x", 64<<10))
+			for {
+				if _, err := c.Conn.Write(more); err != nil {
+					break
+				}
+			}
+			stopped <- struct{}{}
+		}
+	})
+	r := startProxy(t, "redis://:secret@"+fake.addr())
+	if got := r.connect().ask("GET a"); !strings.Contains(got, "an answer without an end") {
+		t.Errorf("%q", got)
+	}
+	await(t, "the end of the answer", stopped)
+}
+
+// A zero byte in an option is shown as C shows it: to its beginning.
+func TestZeroBytesInErrors(t *testing.T) {
+	r, server := locking(t)
+	p, direct := r.connect(), dial(t, server.Addr())
+	p.say("SET lock:a v", ok)
+	direct.say("SET a v", ok)
+	for _, words := range [][]string{
+		{"EXPIRE", "%", "100", "a\x00b"}, {"EXPIRE", "%", "100", "a\r\nb\x00\r\n+OK"}, {"PEXPIREAT", "%", "100", "\x00"}, {"SET", "%", "v", "\x00"},
+		{"EVAL", "return redis.error_reply('a\x00b')", "1", "%"}, {"EVAL", "return redis.call('expire', KEYS[1], 1, 'a\\0b')", "1", "%"},
+	} {
+		p.send(strings.ReplaceAll(array(words...), "$1\r\n%", "$6\r\nlock:a"))
+		direct.send(strings.ReplaceAll(array(words...), "%", "a"))
+		got, want := p.reply(), direct.reply()
+		if strings.ContainsRune(got, 0) || words[0] != "EVAL" && got != want {
+			t.Errorf("%q: %q, want %q", words, got, want)
+		}
+	}
+}

@@ -1,0 +1,279 @@
+package proxy_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/proxy"
+)
+
+// onlyOnTheMasters fails unless a lock key is held on the masters, and nothing is under its
+// name on the upstream.
+func (r *rig) onlyOnTheMasters(server *redistest.Server, key string) {
+	r.Helper()
+	if r.locks.holder(0, key) == "" {
+		r.Errorf("%s is not on the masters", key)
+	}
+	expectNothing(r.T, server, key)
+}
+
+// A script that is given other keys, and names a lock key beside them, runs on the masters:
+// whether the name stands in it, in its arguments, or is put together of these.
+func TestScriptsThatNameALockKeyBesideOthers(t *testing.T) {
+	r, server := locking(t)
+	p := r.connect()
+	for i, body := range []string{
+		"return redis.call('set','lock:%d','1','NX','PX',30000)",
+		"return redis.call('set',ARGV[1],'1','NX','PX',30000)",
+		"return redis.call('set','lock:'..ARGV[2],'1','NX','PX',30000)",
+		"return redis.call('set','lo'..'ck:'..ARGV[2],'1','NX','PX',30000)",
+		"return redis.call('set',ARGV[3]..'ck:'..ARGV[2],'1','NX','PX',30000)",
+		"return redis.call('set',KEYS[2]..':'..ARGV[2],'1','NX','PX',30000)",
+		"local name = 'lock:'..ARGV[2] return redis.call('set',name,'1','NX','PX',30000)",
+		"local set = redis.call local name = ARGV[1] return set('SET',name,'1','NX','PX',30000)",
+		"local redis = redis return redis.pcall('set',ARGV[1],'1','NX','PX',30000)",
+		"local function take(name) return redis.call('set',name,'1','NX','PX',30000) end return take(ARGV[1])",
+		"local words = {'set',ARGV[1],'1','NX','PX',30000} return redis.call(unpack(words))",
+		"return redis[ARGV[4]]('set',ARGV[1],'1','NX','PX',30000)",
+		"local ok = pcall(redis.call,'set',ARGV[1],'1','NX','PX',30000) return redis.status_reply('OK')",
+		"for i, name in ipairs(ARGV) do if i == 1 then return redis.call('set',name,'1','NX','PX',30000) end end",
+		"return redis.call('SET\\0x' and 'set',ARGV[1],'1','NX','PX',30000)",
+	} {
+		if strings.Contains(body, "%d") {
+			body = fmt.Sprintf(body, i)
+		}
+		p.send(array("EVAL", body, "2", "foo", "lock", fmt.Sprintf("lock:%d", i), fmt.Sprint(i), "lo", "call"))
+		if got := p.reply(); got != ok {
+			t.Errorf("%s: %q", body, got)
+		}
+		r.onlyOnTheMasters(server, fmt.Sprintf("lock:%d", i))
+	}
+}
+
+// Scripts that have nothing to do with lock keys run on the upstream, whatever lock keys they
+// are told of as data.
+func TestScriptsWithLockKeysAsDataGoOn(t *testing.T) {
+	r, server := locking(t)
+	p := r.connect()
+	for i, body := range []string{
+		"return redis.call('rpush',KEYS[1],ARGV[1])",
+		"redis.call('publish','lock:c',ARGV[1]) return redis.call('rpush',KEYS[1],ARGV[1])",
+		"local call = redis.call if ARGV[1] == 'lock:x' then return call('RPUSH',KEYS[1]..':'..ARGV[2],ARGV[1]) end",
+		"local n = 0 for i, v in ipairs(ARGV) do n = redis.call('rpush',KEYS[1],v) end return n - 1",
+		"return redis.call('rpush',KEYS[1],unpack(ARGV)) - 1",
+		"local t = redis.call('time') local k = KEYS[#KEYS] return redis.call('rpush',k,'lock:x')",
+		"return #redis.call('sort',KEYS[1]) + 1",
+	} {
+		list := fmt.Sprintf("list%d", i)
+		p.send(array("EVAL", body, "1", list, "lock:x", "y"))
+		p.expect(":1\r\n")
+		if i == 6 {
+			continue
+		}
+		if i == 2 {
+			list += ":y"
+		}
+		dial(t, server.Addr()).say("LINDEX "+list+" 0", bulk("lock:x"))
+	}
+}
+
+// What SCRIPT LOAD gave to the upstream alone may do anything: it is not sent there by its hash.
+func TestScriptThatIsNotKnownIsNotSentOn(t *testing.T) {
+	r, server := locking(t)
+	const body = "return redis.call('set','lock:'..'sha','1','NX','PX',30000)"
+	sha := dial(t, server.Addr()).load(body)
+	p := r.connect()
+	for _, line := range []string{"EVALSHA " + sha + " 0", "EVALSHA " + sha + " 1 foo", "evalsha_ro " + strings.ToUpper(sha) + " 1 foo"} {
+		p.say(line, noScript)
+	}
+	p.send(array("EVALSHA", sha, "1", "foo", strings.Repeat("v", 2<<20)) + cmd("PING"))
+	p.expect(noScript + "+PONG\r\n")
+	p.script([]exchange{{"MULTI", ok}, {"SET a 1", queued}, {"EVALSHA " + sha + " 1 foo", queued}, {"EXEC", "*2\r\n+OK\r\n" + noScript}})
+	p.script([]exchange{{"SUBSCRIBE c", "*3\r\n" + bulk("subscribe") + bulk("c") + ":1\r\n"},
+		{"EVALSHA " + sha + " 1 foo", "-ERR Can't execute 'evalsha': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n"}, {"RESET", "+RESET\r\n"}})
+	expectNothing(t, server, "lock:sha")
+	p.send(array("EVAL", body, "1", "foo"))
+	p.expect(ok)
+	r.onlyOnTheMasters(server, "lock:sha")
+	p.say("EVALSHA "+sha+" 1 foo", "$-1\r\n")
+}
+
+// A script that is loaded within a transaction, or in silence, is known behind it.
+func TestScriptThatIsLoadedInATransaction(t *testing.T) {
+	r, server := locking(t)
+	p := r.connect()
+	const body = "return redis.call('set',KEYS[1],'v')"
+	sha := dial(t, startRedis(t).Addr()).load(body)
+	p.send(cmd("MULTI") + array("SCRIPT", "LOAD", body) + cmd("EVALSHA "+sha+" 1 a") + cmd("EXEC"))
+	p.expect(ok + queued + queued + "*2\r\n" + bulk(sha) + ok)
+	dial(t, server.Addr()).say("GET a", bulk("v"))
+	p.send(cmd("CLIENT REPLY OFF") + array("SCRIPT", "LOAD", body+" ") + cmd("CLIENT REPLY ON"))
+	p.expect(ok)
+	p.send(array("EVAL", "return 1", "0"))
+	p.expect(":1\r\n")
+}
+
+// A thousand scripts push one out of what the proxy knows; those who have it by its hash are
+// told to send it again.
+func TestScriptThatOthersPushedOut(t *testing.T) {
+	r, server := locking(t)
+	p := r.connect()
+	const body = "return redis.call('set','lock:'..ARGV[1],'1','NX','PX',30000)"
+	sha := p.load(body)
+	for i := range 1001 {
+		p.send(array("EVAL", fmt.Sprintf("return %d", i), "1", "foo"))
+	}
+	for i := range 1001 {
+		p.expect(fmt.Sprintf(":%d\r\n", i))
+	}
+	p.say("EVALSHA "+sha+" 1 foo out", noScript)
+	expectNothing(t, server, "lock:out")
+}
+
+const library = `#!lua name=%s
+local function take(keys, args) return redis.call('set', 'lock:'..args[1], 'me', 'NX', 'PX', 30000) end
+redis.register_function('%s', take)
+`
+
+const harmless = `#!lua name=%s
+local function push(keys, args)
+  local n = 0
+  for _, v in ipairs(args) do n = redis.call('RPUSH', keys[1], v) end
+  return n
+end
+redis.register_function{function_name='%s', callback=push}
+`
+
+// A function whose library names a lock key is not called, wherever the library was loaded; one
+// that has nothing to do with lock keys is.
+func TestFunctionsThatNameALockKey(t *testing.T) {
+	r, server := locking(t)
+	direct, p := dial(t, server.Addr()), r.connect()
+	for _, loader := range []*peer{direct, p} {
+		name := map[bool]string{true: "direct", false: "relayed"}[loader == direct]
+		loader.send(array("FUNCTION", "LOAD", fmt.Sprintf(library, name, name)))
+		loader.expect(bulk(name))
+	}
+	direct.send(array("FUNCTION", "LOAD", fmt.Sprintf(harmless, "good", "push")))
+	direct.expect(bulk("good"))
+	for _, line := range []string{"FCALL direct 0 x", "fcall relayed 0 x", "FCALL DIRECT 1 foo x", "FCALL_RO direct 0 x"} {
+		if got := p.ask(line); !strings.Contains(got, "names a lock key") {
+			t.Errorf("%s: %q", line, got)
+		}
+	}
+	p.script([]exchange{
+		{"MULTI", ok}, {"SET a 1", queued}, {"FCALL direct 0 x", lateFcall}, {"EXEC", execAbort},
+		{"FCALL push 1 list lock:x", ":1\r\n"}, {"FCALL push 1 list lock:x", ":2\r\n"},
+		{"MULTI", ok}, {"FCALL push 1 list v", queued}, {"EXEC", "*1\r\n:3\r\n"},
+		{"FCALL nosuch 0", "-ERR Function not found\r\n"},
+	})
+	p.send(array("FCALL", "push", "1", "list", strings.Repeat("v", 2<<20)))
+	p.expect(":4\r\n")
+	expectNothing(t, server, "lock:x")
+}
+
+const lateFcall = "-ERR 'fcall' on a lock key in a transaction on other keys: lock keys stand on the lock masters; send two transactions\r\n"
+
+// Where the upstream's functions cannot be read, none is called.
+func TestFunctionsThatCannotBeRead(t *testing.T) {
+	r, server := locking(t)
+	direct := dial(t, server.Addr())
+	direct.send(array("FUNCTION", "LOAD", fmt.Sprintf(library, "l", "take")))
+	direct.expect(bulk("l"))
+	direct.say("ACL SETUSER default -function", ok)
+	if got := r.connect().ask("FCALL take 0 x"); !strings.HasPrefix(got, "-ERR 'fcall' of 'take': whether it uses lock keys is not known") || !strings.Contains(got, "NOPERM") {
+		t.Errorf("%q", got)
+	}
+	expectNothing(t, server, "lock:x")
+}
+
+// Redis compares names and options up to a zero byte.
+func TestZeroBytesHideNoLockKey(t *testing.T) {
+	r, server := locking(t)
+	p := r.connect()
+	for i := range 2000 { // Redis takes about one of 250 for SET
+		p.send(array(fmt.Sprintf("SET\x00%d", i), "lock:a", "1"))
+	}
+	for i := range 2000 {
+		if got := p.reply(); !strings.HasPrefix(got, "-ERR unknown command 'SET'") {
+			t.Fatalf("SET\\0%d: %q", i, got)
+		}
+	}
+	p.send(cmd("RPUSH l 1") + array("MULTI\x00"+strings.Repeat("x", 100)) + array("SORT", "l", "STORE\x00", "lock:b") +
+		array("GEORADIUS", "g", "0", "0", "1", "m", "STORE\x00x", "lock:c") + array("XREADGROUP", "GROUP", "g", "c", "STREAMS\x00", "lock:d", ">"))
+	p.expect(":1\r\n-ERR unknown command 'MULTI', with args beginning with: \r\n")
+	for _, key := range []string{"lock:b", "lock:c", "lock:d"} {
+		if got := p.reply(); !strings.HasPrefix(got, "-ERR lock key '"+key+"'") {
+			t.Errorf("%q", got)
+		}
+	}
+	expectNothing(t, server, "lock:a", "lock:b", "lock:c")
+}
+
+// A command that the proxy does not know is not for lock keys.
+func TestUnknownCommandsAndLockKeys(t *testing.T) {
+	r, server := locking(t, "--rename-command", "SET", "PUT")
+	p := r.connect()
+	p.script([]exchange{{"PUT a 1", ok}, {"put lock:a 1", "-ERR lock key 'lock:a': 'put' cannot run on the lock masters; a lock key is a string with an expiry, held by a majority of them\r\n"}})
+	p.send(array("PUT", strings.Repeat("x", 2<<20), "lock:a"))
+	if got := p.all(); !strings.Contains(got, "it names lock key 'lock:a'") {
+		t.Errorf("%.100q", got)
+	}
+	expectNothing(t, server, "lock:a")
+}
+
+// A key that is too long to be held, and may match, is refused.
+func TestLongKeys(t *testing.T) {
+	r, server := locking(t)
+	long := strings.Repeat("x", 1<<20)
+	p := r.connect()
+	p.send(array("SET", "lock:"+long, "v") + array("SET", long+long, "v") + cmd("PING"))
+	p.expect(tooLongFor + ok + "+PONG\r\n")
+	for _, words := range [][]string{{"MSET", "a", "1", "lock:" + long, "v"}, {"DEL", long, "lock:" + long}, {"SETNX", "lock:" + long, "v"}} {
+		q := r.connect()
+		q.send(array(words...) + cmd("QUIT"))
+		if got := q.all(); !strings.HasPrefix(got, "-ERR") {
+			t.Errorf("%s: %q", words[0], got)
+		}
+	}
+	dial(t, server.Addr()).say("DBSIZE", ":1\r\n")
+	hidden := "return redis.call('set', ARGV[1], 'v')"
+	p.send(array("EVAL", hidden, "1", "foo", "lock:"+long) + cmd("PING"))
+	if got := p.all(); !strings.HasPrefix(got, "-ERR") {
+		t.Errorf("an argument: %q", got)
+	}
+	dial(t, server.Addr()).say("DBSIZE", ":1\r\n")
+}
+
+const tooLongFor = "-ERR command too long: the proxy takes 1048576 bytes for a command of its own\r\n"
+
+// Where only the end of a key tells, no key that is too long to be held is let through.
+func TestLongKeysThatEndAsLockKeys(t *testing.T) {
+	server := startRedis(t)
+	r := startProxyWith(t, server.URL(), proxy.Options{}, []string{"*:lock"})
+	long := strings.Repeat("x", 1<<20) + ":lock"
+	p := r.connect()
+	p.send(array("SET", long, "v") + cmd("PING"))
+	p.expect(tooLongFor + "+PONG\r\n")
+	p.send(array("MSET", "a", "1", long, "v"))
+	if got := p.all(); !strings.HasPrefix(got, "-ERR") {
+		t.Errorf("%.100q", got)
+	}
+	dial(t, server.Addr()).say("DBSIZE", ":0\r\n")
+}
+
+// A script that the proxy cannot read goes nowhere.
+func TestScriptThatCannotBeRead(t *testing.T) {
+	r, server := locking(t)
+	p := r.connect()
+	longer := "return redis.call('set','lock:a',1" + strings.Repeat("+1", 3000) + ")" // than the proxy reads, and not than Redis does
+	for _, body := range []string{longer, "return redis.call('set','lock:a'", "#!lua flags=some-new-flag\nreturn redis.call('set','lock:a','1')"} {
+		p.send(array("EVAL", body, "1", "foo"))
+		if got := p.reply(); !strings.HasPrefix(got, "-ERR ") {
+			t.Errorf("%q", got)
+		}
+	}
+	expectNothing(t, server, "lock:a")
+}

@@ -1,0 +1,33 @@
+package proxy
+
+import (
+	"testing"
+
+	"redlock-proxy/proxy/track"
+	"redlock-proxy/proxy/upstream"
+)
+
+// What the proxy asks for itself is taken out of the stream, and nothing else,
+// however it is cut.
+func TestFilterTakesOutWhatTheProxyAsked(t *testing.T) {
+	const before, asked, after = "$5\r\n+OK\r\n\r\n", "*2\r\n$1\r\nx\r\n|1\r\n+a\r\n+b\r\n:1\r\n", ":7\r\n"
+	const push = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"
+	const stream = before + push + asked + push + after
+	up, err := upstream.New("redis://h", 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := range len(stream) + 1 {
+		r := newRelay(up, nil, nil)
+		r.teach(func(s *track.State) { s.Proto = 3 })
+		r.expect(1, &track.Slot{Kind: track.Capture, N: 1})
+		r.expect(1, nil)
+		passed := string(r.filter([]byte(stream[:at]))) + string(r.filter([]byte(stream[at:])))
+		if want := before + push + push + after; passed != want || len(r.answers) != 1 || string(r.answers[0]) != asked {
+			t.Fatalf("cut at %d: passed %q, asked %q", at, passed, r.answers)
+		}
+		if !r.isQuiet() {
+			t.Errorf("cut at %d: it is not quiet", at)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package proxy_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"redlock-proxy/internal/redistest"
+)
+
+// questions counts what the proxy has asked the upstream on clients' connections.
+func questions(t *testing.T, server *redistest.Server) (n int) {
+	t.Helper()
+	p := dial(t, server.Addr())
+	p.send(lines("INFO commandstats"))
+	for _, found := range regexp.MustCompile(`cmdstat_(?:multi|discard|acl\|[a-z]+):calls=(\d+)`).FindAllStringSubmatch(p.reply(), -1) {
+		var calls int
+		_, _ = fmt.Sscan(found[1], &calls)
+		n += calls
+	}
+	return n
+}
+
+// An upstream that is open to all is asked by the probe and by nobody else.
+func TestOpenUpstreamIsNotAsked(t *testing.T) {
+	r, server := locking(t)
+	before := questions(t, server)
+	for range 5 {
+		r.connect().script([]exchange{
+			{"SET lock:a v NX PX 60000", ok}, {"GET lock:a", bulk("v")}, {"LOCK k t PX 1000", ":1000\r\n"}, {"UNLOCK k t", ":1\r\n"},
+			{"MULTI", ok}, {"GET lock:a", queued}, {"EXEC", "*1\r\n" + bulk("v")}, {"DEL lock:a", ":1\r\n"},
+		})
+	}
+	asked := questions(t, server) - before
+	if asked != 10 { // MULTI and DISCARD, by the client's own transactions
+		t.Errorf("%d questions", asked)
+	}
+}
+
+// What is known of a client is asked once for each probe, user and key. While the upstream
+// does not answer, it stands, and who is not known waits.
+func TestVerdictsAreRemembered(t *testing.T) {
+	const noRight = "-NOPERM this user has no permissions to run the 'set' command\r\n"
+	r, server := locking(t, "--user", "app", "on", ">x", "~lock:*", "+@all", "-@admin", "-@dangerous")
+	p, direct := r.connect(), dial(t, server.Addr())
+	set := func(want string) { t.Helper(); p.say("SET lock:a v PX 60000", want) }
+	asks := func(want int, what func()) {
+		t.Helper()
+		before := questions(t, server)
+		what()
+		if got := questions(t, server) - before; got != want {
+			t.Errorf("%d questions, want %d", got, want)
+		}
+	}
+	p.say("AUTH app x", ok)
+	asks(3, func() { set(ok) }) // who it is, MULTI, DISCARD
+	asks(0, func() { set(ok) })
+	asks(2, func() { p.say("DEL lock:a", ":1\r\n") })
+	direct.say("ACL SETUSER app -set", ok)
+	set(ok)
+	r.upstream.Probe(t.Context())
+	set(noRight)
+	asks(0, func() { set(noRight) })
+	direct.say("ACL SETUSER app +set", ok)
+	r.upstream.Probe(t.Context())
+	set(ok)
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	set(ok)
+	stranger := r.connect() // the last probe said that everybody may do everything
+	stranger.say("GET lock:a", bulk("v"))
+	if err := server.Continue(); err != nil {
+		t.Fatal(err)
+	}
+	direct.say("ACL SETUSER default -@dangerous", ok)
+	r.upstream.Probe(t.Context())
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.connect().ask("GET lock:a"); !strings.HasPrefix(got, "-ERR what this client may do is not known: ") {
+		t.Errorf("a client of which nothing is known: %q", got)
+	}
+	if err := server.Continue(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A state in which Redis refuses to write is not a want of rights.
+func TestRightsOfAnUpstreamInTrouble(t *testing.T) {
+	for name, spoil := range map[string]string{
+		"out of memory": "CONFIG SET maxmemory 1",
+		"a replica":     "REPLICAOF 127.0.0.1 1",
+	} {
+		r, server := locking(t, "--user", "app", "on", ">x", "~lock:*", "&*", "+@all", "-flushall")
+		dial(t, server.Addr()).say(spoil, ok)
+		r.connect().script([]exchange{{"AUTH app x", ok}, {"SET lock:a v NX PX 60000", ok}, {"SET b v", "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"}, {"DEL lock:a", ":1\r\n"}})
+		if t.Failed() {
+			t.Fatal(name)
+		}
+	}
+}
+
+// Where ACL itself is hidden, rights are asked for all the same.
+func TestRightsWithoutTheACLCommand(t *testing.T) {
+	r, server := locking(t, "--rename-command", "ACL", "", "--user", "app", "on", ">x", "~lock:*", "+@all", "-set")
+	asked := questions(t, server)
+	r.connect().script([]exchange{
+		{"SET lock:a v PX 60000", ok}, {"AUTH app x", ok}, {"SET lock:a v", "-NOPERM this user has no permissions to run the 'set' command\r\n"},
+		{"LOCK k t PX 1000", "-NOPERM this user has no permissions to run the 'set' command\r\n"}, {"DEL lock:a", ":1\r\n"},
+	})
+	if questions(t, server) == asked {
+		t.Error("nothing was asked")
+	}
+}
+
+// A client that may end no transaction keeps none open: it loses its connection.
+func TestTransactionThatCannotBeLeft(t *testing.T) {
+	r, server := locking(t, "--user", "app", "on", ">x", "~*", "+@all", "-discard", "-acl")
+	p := r.connect()
+	p.send(lines("AUTH app x", "SET lock:a v", "SET a v"))
+	if got := p.all(); !strings.HasPrefix(got, ok+"-ERR what this client may do is not known: DISCARD: NOPERM") {
+		t.Errorf("%q", got)
+	}
+	dial(t, server.Addr()).script([]exchange{{"EXISTS lock:a a", ":0\r\n"}})
+}

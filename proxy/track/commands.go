@@ -1,0 +1,124 @@
+package track
+
+import (
+	"strconv"
+	"strings"
+
+	"redlock-proxy/commands/spec"
+)
+
+// effect is what a followed command does to the connection, as the tracker knows it.
+type effect struct {
+	kind   Kind // what awaits its answer
+	family Family
+	step   int // with Subscribe, what each answer adds to the subscriptions
+}
+
+// effects are those of the commands whose answers change what the proxy must know of the connection, or
+// that are not answered in the ordinary way.
+var effects = map[spec.Effect]effect{
+	spec.SetsProtocol: {kind: Hello}, spec.LogsIn: {kind: Auth}, spec.Resets: {kind: Reset}, spec.SelectsDB: {kind: Select},
+	spec.Begins: {kind: Multi}, spec.Executes: {kind: Exec}, spec.Discards: {kind: Discard},
+	spec.Watches: {kind: Watch}, spec.Unwatches: {kind: Unwatch},
+	spec.SubscribesChannels: {Subscribe, Channels, 1}, spec.UnsubscribesChannels: {Subscribe, Channels, -1},
+	spec.SubscribesPatterns: {Subscribe, Patterns, 1}, spec.UnsubscribesPatterns: {Subscribe, Patterns, -1},
+	spec.SubscribesShards: {Subscribe, Shards, 1}, spec.UnsubscribesShards: {Subscribe, Shards, -1},
+	spec.Monitors: {kind: Monitor}, spec.Streams: {kind: Sync},
+	spec.Leaves: {kind: Quit}, spec.ShutsDown: {kind: Quit}, spec.Other: {kind: Plain},
+}
+
+// The forwarded commands that are followed, and those that may block.
+var (
+	followed = spec.Those(func(c *spec.Command) bool { return c.Effect != spec.None })
+	blockers = spec.Those(func(c *spec.Command) bool { return c.Does(spec.Blocks) })
+)
+
+// Name gives the name of a command that must be followed, in lower case, or "".
+func Name(name []byte) string {
+	if c := followed.Find(name); c != nil {
+		return c.Name
+	}
+	return ""
+}
+
+// MayBlock reports whether a forwarded command may wait for something else than the upstream's own work.
+func MayBlock(name []byte) bool { return blockers.Find(name) != nil }
+
+// Silence follows CLIENT REPLY.
+type Silence uint8
+
+// The modes of CLIENT REPLY: ON, SKIP, OFF.
+const (
+	Speaking Silence = iota
+	SilentOnce
+	SilentFromNow
+)
+
+// SlotFor says what awaits the answer to a followed command of so many words, of
+// which the first ones are given.
+func SlotFor(name string, words [][]byte, count int) Slot {
+	c := followed.Find([]byte(name))
+	if c == nil {
+		return Slot{N: 1}
+	}
+	does := effects[c.Effect]
+	s := Slot{Kind: does.kind, Family: does.family, N: 1}
+	switch c.Effect {
+	case spec.SetsProtocol:
+		for _, word := range words[1:] {
+			if strings.EqualFold(string(word), "auth") {
+				s.Arg = 1
+			}
+		}
+	case spec.SelectsDB:
+		s.Arg = selectedDB(words)
+	case spec.Leaves:
+		s.Arg = 1
+	}
+	if s.Kind == Subscribe {
+		if s.N = count - 1; s.N == 0 && does.step < 0 {
+			s.N = -1
+		}
+	}
+	return s
+}
+
+// selectedDB is the database of a SELECT. Where it is none, the answer is an error.
+func selectedDB(words [][]byte) int {
+	if len(words) < 2 {
+		return 0
+	}
+	n, _ := strconv.Atoi(string(words[1]))
+	return n
+}
+
+// Hush says what a CLIENT REPLY asks for; ok is false for anything else.
+func Hush(words [][]byte) (mode Silence, ok bool) {
+	if len(words) != 3 || !strings.EqualFold(string(words[0]), "client") || !strings.EqualFold(string(words[1]), "reply") {
+		return Speaking, false
+	}
+	switch strings.ToLower(string(words[2])) {
+	case "on":
+		return Speaking, true
+	case "off":
+		return SilentFromNow, true
+	case "skip":
+		return SilentOnce, true
+	}
+	return Speaking, false
+}
+
+// IsUnanswered reports whether Redis does not answer a command, unless it is queued
+// in a transaction: a replica's acknowledgements.
+func IsUnanswered(words [][]byte) bool {
+	if !strings.EqualFold(string(words[0]), "replconf") {
+		return false
+	}
+	for i := 1; i < len(words); i += 2 {
+		switch strings.ToLower(string(words[i])) {
+		case "ack", "getack":
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,123 @@
+package track
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"redlock-proxy/commands/spec"
+)
+
+func TestFollowedNames(t *testing.T) {
+	for c := range spec.All() {
+		want := ""
+		if c.Effect != spec.None {
+			want = c.Name
+		}
+		if got := Name([]byte(strings.ToUpper(c.Name))); got != want {
+			t.Errorf("%s: %q", c.Name, got)
+		}
+	}
+	for _, name := range []string{"", "get", "selectt", "hell", "\xe2\x84\xaa", "punsubscribes", strings.Repeat("s", 64), "SELECT\x00"} {
+		if got := Name([]byte(name)); got != "" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func TestSlotFor(t *testing.T) {
+	for line, want := range map[string]Slot{
+		"HELLO":                       {Kind: Hello, N: 1},
+		"HELLO 3 AUTH u p":            {Kind: Hello, N: 1, Arg: 1},
+		"HELLO 3 SETNAME x auth u p":  {Kind: Hello, N: 1, Arg: 1},
+		"AUTH p":                      {Kind: Auth, N: 1},
+		"RESET":                       {Kind: Reset, N: 1},
+		"SELECT 7":                    {Kind: Select, N: 1, Arg: 7},
+		"SELECT":                      {Kind: Select, N: 1},
+		"SELECT x":                    {Kind: Select, N: 1},
+		"MULTI":                       {Kind: Multi, N: 1},
+		"EXEC":                        {Kind: Exec, N: 1},
+		"DISCARD":                     {Kind: Discard, N: 1},
+		"SUBSCRIBE a":                 {Kind: Subscribe, N: 1, Family: Channels},
+		"SUBSCRIBE a b c":             {Kind: Subscribe, N: 3, Family: Channels},
+		"SUBSCRIBE":                   {Kind: Subscribe, N: 0, Family: Channels},
+		"PSUBSCRIBE a b":              {Kind: Subscribe, N: 2, Family: Patterns},
+		"SSUBSCRIBE a b":              {Kind: Subscribe, N: 2, Family: Shards},
+		"UNSUBSCRIBE":                 {Kind: Subscribe, N: -1, Family: Channels},
+		"UNSUBSCRIBE a b":             {Kind: Subscribe, N: 2, Family: Channels},
+		"PUNSUBSCRIBE":                {Kind: Subscribe, N: -1, Family: Patterns},
+		"SUNSUBSCRIBE":                {Kind: Subscribe, N: -1, Family: Shards},
+		"SUNSUBSCRIBE a":              {Kind: Subscribe, N: 1, Family: Shards},
+		"MONITOR":                     {Kind: Monitor, N: 1},
+		"SYNC":                        {Kind: Sync, N: 1},
+		"PSYNC ? -1":                  {Kind: Sync, N: 1},
+		"QUIT":                        {Kind: Quit, N: 1, Arg: 1},
+		"SHUTDOWN":                    {Kind: Quit, N: 1},
+		"CLIENT SETNAME x":            {Kind: Plain, N: 1},
+		"WATCH a":                     {Kind: Watch, N: 1},
+		"UNWATCH":                     {Kind: Unwatch, N: 1},
+		"REPLCONF listening-port 123": {Kind: Plain, N: 1},
+	} {
+		words := bytes.Fields([]byte(line))
+		if got := SlotFor(Name(words[0]), words, len(words)); got != want {
+			t.Errorf("%s: got %+v, want %+v", line, got, want)
+		}
+	}
+	if got := SlotFor("subscribe", bytes.Fields([]byte("SUBSCRIBE a")), 1001); got.N != 1000 {
+		t.Errorf("the beginning of a long SUBSCRIBE: %+v", got)
+	}
+}
+
+func TestHush(t *testing.T) {
+	for line, want := range map[string]struct {
+		mode Silence
+		ok   bool
+	}{
+		"CLIENT REPLY ON":      {Speaking, true},
+		"client reply off":     {SilentFromNow, true},
+		"Client Reply Skip":    {SilentOnce, true},
+		"CLIENT REPLY":         {},
+		"CLIENT REPLY x":       {},
+		"CLIENT REPLY OFF x":   {},
+		"CLIENT SETNAME OFF":   {},
+		"CONFIG REPLY OFF":     {},
+		"CLIENT":               {},
+		"CLIENT REPLY OFF\x00": {},
+	} {
+		if mode, ok := Hush(bytes.Fields([]byte(line))); mode != want.mode || ok != want.ok {
+			t.Errorf("%s: %v, %v", line, mode, ok)
+		}
+	}
+}
+
+func TestAnswersNot(t *testing.T) {
+	for line, want := range map[string]bool{
+		"REPLCONF ACK 1":                    true,
+		"replconf ack 1":                    true,
+		"REPLCONF GETACK *":                 true,
+		"REPLCONF listening-port 1 ACK 2":   true,
+		"REPLCONF listening-port 1":         false,
+		"REPLCONF ip-address ack":           false,
+		"REPLCONF":                          false,
+		"CLIENT ACK 1":                      false,
+		"REPLCONF capa eof capa psync2":     false,
+		"REPLCONF rdb-only 1 ack 2 capa x ": true,
+	} {
+		if got := IsUnanswered(bytes.Fields([]byte(line))); got != want {
+			t.Errorf("%s: %v", line, got)
+		}
+	}
+}
+
+func TestMayBlock(t *testing.T) {
+	for c := range spec.All() {
+		if blocks := c.Does(spec.Blocks); MayBlock([]byte(c.Name)) != blocks || MayBlock([]byte(strings.ToUpper(c.Name))) != blocks {
+			t.Errorf("%s: it is said that it may block: %v", c.Name, !blocks)
+		}
+	}
+	for _, name := range []string{"", "b", "GET", "BITCOUNT", "XADD", "WATCH", "BLPOPS"} {
+		if MayBlock([]byte(name)) {
+			t.Errorf("%s is taken for one that blocks", name)
+		}
+	}
+}

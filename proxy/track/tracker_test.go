@@ -1,0 +1,311 @@
+package track
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// lesson is a tracker that is taught by a test instead of an upstream.
+type lesson struct {
+	Tracker
+	silent  bool     // what is sent is not to be answered
+	answers []string // to what the proxy asked
+}
+
+func newLesson() *lesson { return &lesson{Tracker: NewTracker(0, false)} }
+
+// send awaits the answers to commands, as a session does that forwards them.
+func (l *lesson) send(commands string) {
+	for line := range strings.SplitSeq(commands, "\n") {
+		var words [][]byte
+		for _, word := range strings.Fields(line) {
+			words = append(words, []byte(word))
+		}
+		switch name := Name(words[0]); {
+		case name == "":
+			l.Awaited.Plain(1)
+		case l.silent:
+			l.State.Unheard(SlotFor(name, words, len(words)))
+		default:
+			l.Awaited.Add(SlotFor(name, words, len(words)))
+		}
+	}
+}
+
+// replies has the upstream send bytes, in one piece or byte by byte.
+func (l *lesson) replies(sent string, whole bool) {
+	if whole {
+		l.pass(sent)
+		return
+	}
+	for i := range sent {
+		l.pass(sent[i : i+1])
+	}
+}
+
+// pass is what is for the client of the bytes that come.
+func (l *lesson) pass(sent string) (passed string) {
+	for len(sent) > 0 && !l.Streaming(sent[0]) {
+		part, _ := l.Next([]byte(sent))
+		if part.Own && len(l.answers) == 0 {
+			l.answers = []string{""}
+		}
+		if part.Own {
+			l.answers[len(l.answers)-1] += sent[:part.Size]
+		} else {
+			passed += sent[:part.Size]
+		}
+		if part.Whole {
+			l.answers = append(l.answers, "")
+		}
+		sent = sent[part.Size:]
+	}
+	return passed + sent
+}
+
+// String is what is known, without what is as at the beginning.
+func (l *lesson) String() string {
+	k := &l.State
+	all := []string{fmt.Sprintf("proto %d, db %d", k.Proto, k.DB)}
+	note := func(is bool, what string) {
+		if is {
+			all = append(all, what)
+		}
+	}
+	note(k.ProtoUnknown, "proto?")
+	note(k.DBUnknown, "db?")
+	note(k.Renamed, "renamed")
+	note(k.Multi, "multi")
+	note(k.Listening(), fmt.Sprintf("%d subscriptions, %v", k.total, k.subscribed))
+	note(k.Monitoring, "monitoring")
+	note(k.stray, "stray")
+	note(k.Stream, "stream")
+	note(k.Quitting, "quitting")
+	note(!l.Awaited.Empty(), fmt.Sprintf("%d owed", l.Awaited.Owed()))
+	return strings.Join(all, ", ")
+}
+
+// acks2 and acks3 are answers to SUBSCRIBE and its kin in the two protocols.
+func acks2(word, channel string, count int) string { return ackOf("*", word, channel, count) }
+func acks3(word, channel string, count int) string { return ackOf(">", word, channel, count) }
+
+func ackOf(kind, word, channel string, count int) string {
+	return fmt.Sprintf("%s3\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n:%d\r\n", kind, len(word), word, len(channel), channel, count)
+}
+
+const (
+	helloMap   = "%1\r\n$5\r\nproto\r\n:3\r\n"
+	helloArray = "*2\r\n$5\r\nproto\r\n:2\r\n"
+	aMessage   = "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nm\r\n"
+	aPush      = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"
+	aborted    = "-EXECABORT Transaction discarded because of previous errors.\r\n"
+)
+
+// learning is what is known after commands and the upstream's answers to them.
+var learning = []struct{ name, sent, replies, want string }{
+	{"nothing", "PING", "+PONG\r\n", "proto 2, db 0"},
+	{"not answered yet", "PING\nGET a", "+PONG\r\n", "proto 2, db 0, 1 owed"},
+
+	{"hello", "HELLO", helloArray, "proto 2, db 0"},
+	{"hello 3", "HELLO 3", helloMap, "proto 3, db 0"},
+	{"hello 3, setname", "HELLO 3 SETNAME x", helloMap, "proto 3, db 0"},
+	{"hello with login", "HELLO 3 AUTH u p", helloMap, "proto 3, db 0, renamed"},
+	{"hello with login in small letters", "hello 2 setname x auth u p", helloArray, "proto 2, db 0, renamed"},
+	{"hello refused", "HELLO 4", "-NOPROTO unsupported protocol version\r\n", "proto 2, db 0"},
+	{"hello with wrong login", "HELLO 3 AUTH u p", "-WRONGPASS x\r\n", "proto 2, db 0, renamed"},
+	{"hello unknown", "HELLO 3", "-ERR unknown command 'HELLO'\r\n", "proto 2, db 0"},
+	{"back to 2", "HELLO 3\nHELLO 2", helloMap + helloArray, "proto 2, db 0"},
+	{"refused in 3", "HELLO 3\nHELLO 4", helloMap + "-NOPROTO x\r\n", "proto 3, db 0"},
+
+	{"auth", "AUTH p", "+OK\r\n", "proto 2, db 0, renamed"},
+	{"auth refused", "AUTH p", "-WRONGPASS x\r\n", "proto 2, db 0, renamed"},
+	{"auth, then refused", "AUTH u p\nAUTH x", "+OK\r\n-WRONGPASS x\r\n", "proto 2, db 0, renamed"},
+
+	{"select", "SELECT 3", "+OK\r\n", "proto 2, db 3"},
+	{"select refused", "SELECT 3\nSELECT 99", "+OK\r\n-ERR DB index is out of range\r\n", "proto 2, db 3"},
+	{"select nothing", "SELECT", "-ERR wrong number of arguments for 'select' command\r\n", "proto 2, db 0"},
+
+	{"multi", "MULTI", "+OK\r\n", "proto 2, db 0, multi"},
+	{"multi refused", "MULTI x", "-ERR wrong number of arguments for 'multi' command\r\n", "proto 2, db 0"},
+	{"nested", "MULTI\nMULTI", "+OK\r\n-ERR MULTI calls can not be nested\r\n", "proto 2, db 0, multi"},
+	{"exec", "MULTI\nGET a\nEXEC", "+OK\r\n+QUEUED\r\n*1\r\n$-1\r\n", "proto 2, db 0"},
+	{"exec of nothing done", "WATCH a\nMULTI\nEXEC", "+OK\r\n+OK\r\n*-1\r\n", "proto 2, db 0"},
+	{"exec aborted", "MULTI\nLOCK\nEXEC", "+OK\r\n-ERR unknown command\r\n" + aborted, "proto 2, db 0"},
+	{"exec refused", "MULTI\nEXEC", "+OK\r\n-LOADING x\r\n", "proto 2, db 0, multi"},
+	{"exec outside", "EXEC", "-ERR EXEC without MULTI\r\n", "proto 2, db 0"},
+	{"discard", "MULTI\nSELECT 3\nDISCARD", "+OK\r\n+QUEUED\r\n+OK\r\n", "proto 2, db 0"},
+	{"discard refused", "MULTI\nDISCARD x", "+OK\r\n-ERR wrong number of arguments for 'discard' command\r\n", "proto 2, db 0, multi"},
+	{"select in multi", "MULTI\nSELECT 3", "+OK\r\n+QUEUED\r\n", "proto 2, db 0, multi"},
+	{"select in multi, executed", "MULTI\nSELECT 3\nEXEC", "+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n", "proto 2, db 0, db?"},
+	{"select in multi, aborted", "MULTI\nSELECT 3\nEXEC", "+OK\r\n+QUEUED\r\n" + aborted, "proto 2, db 0"},
+	{"select in multi, not done", "MULTI\nSELECT 3\nEXEC", "+OK\r\n+QUEUED\r\n*-1\r\n", "proto 2, db 0"},
+	{"select behind it", "MULTI\nSELECT 3\nEXEC\nSELECT 4", "+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n+OK\r\n", "proto 2, db 4"},
+	{"select of one transaction is not of the next", "MULTI\nSELECT 3\nDISCARD\nMULTI\nEXEC", "+OK\r\n+QUEUED\r\n+OK\r\n+OK\r\n*0\r\n", "proto 2, db 0"},
+	{"hello in multi", "MULTI\nHELLO 3\nEXEC", "+OK\r\n+QUEUED\r\n*1\r\n" + helloMap, "proto 2, db 0, proto?"},
+	{"unsubscribe behind a hello in multi", "HELLO 3\nMULTI\nHELLO 2\nEXEC\nPUNSUBSCRIBE a b c\nGET a\nGET b",
+		helloMap + "+OK\r\n+QUEUED\r\n*1\r\n" + helloArray + acks2("punsubscribe", "a", 0) + acks2("punsubscribe", "b", 0) + acks2("punsubscribe", "c", 0) + "+x\r\n",
+		"proto 3, db 0, proto?, 1 owed"},
+	{"hello behind it", "MULTI\nHELLO 3\nEXEC\nHELLO 3", "+OK\r\n+QUEUED\r\n*1\r\n" + helloMap + helloMap, "proto 3, db 0"},
+	{"not done in RESP3", "HELLO 3\nMULTI\nSUBSCRIBE a\nEXEC", helloMap + "+OK\r\n+QUEUED\r\n_\r\n", "proto 3, db 0"},
+	{"subscribe in multi", "MULTI\nSUBSCRIBE a b\nEXEC", "+OK\r\n+QUEUED\r\n*1\r\n" + acks2("subscribe", "a", 1), "proto 2, db 0, multi, stream, 1 owed"},
+
+	{"reset", "HELLO 3 AUTH u p\nSELECT 3\nMULTI\nRESET", helloMap + "+OK\r\n+OK\r\n+RESET\r\n", "proto 2, db 0"},
+	{"reset refused", "SELECT 3\nRESET x", "+OK\r\n-ERR wrong number of arguments for 'reset' command\r\n", "proto 2, db 3"},
+	{"reset of subscriptions", "SUBSCRIBE a\nRESET", acks2("subscribe", "a", 1) + "+RESET\r\n", "proto 2, db 0"},
+	{"reset of monitor", "MONITOR\nRESET", "+OK\r\n+1339518083.107412 [0 127.0.0.1:60866] \"GET\" \"x\"\r\n+RESET\r\n", "proto 2, db 0"},
+
+	{"subscribe", "SUBSCRIBE a", acks2("subscribe", "a", 1), "proto 2, db 0, 1 subscriptions, [1 0 0]"},
+	{"subscribe to some", "SUBSCRIBE a b c", acks2("subscribe", "a", 1) + acks2("subscribe", "b", 2), "proto 2, db 0, 2 subscriptions, [2 0 0], 1 owed"},
+	{"twice the same", "SUBSCRIBE a a", acks2("subscribe", "a", 1) + acks2("subscribe", "a", 1), "proto 2, db 0, 1 subscriptions, [1 0 0]"},
+	{"three families", "SUBSCRIBE a\nPSUBSCRIBE p\nSSUBSCRIBE s t", acks2("subscribe", "a", 1) + acks2("psubscribe", "p", 2) + acks2("ssubscribe", "s", 1) + acks2("ssubscribe", "t", 2),
+		"proto 2, db 0, 2 subscriptions, [1 1 2]"},
+	{"subscribe refused", "SUBSCRIBE a b", "-NOPERM x\r\n", "proto 2, db 0"},
+	{"subscribe without channels", "SUBSCRIBE", "-ERR wrong number of arguments\r\n", "proto 2, db 0"},
+	{"unsubscribe", "SUBSCRIBE a b\nUNSUBSCRIBE a", acks2("subscribe", "a", 1) + acks2("subscribe", "b", 2) + acks2("unsubscribe", "a", 1), "proto 2, db 0, 1 subscriptions, [1 0 0]"},
+	{"unsubscribe from all", "SUBSCRIBE a b\nPSUBSCRIBE p\nUNSUBSCRIBE\nPING",
+		acks2("subscribe", "a", 1) + acks2("subscribe", "b", 2) + acks2("psubscribe", "p", 3) + acks2("unsubscribe", "a", 2) + acks2("unsubscribe", "b", 1),
+		"proto 2, db 0, 1 subscriptions, [0 1 0], 1 owed"},
+	{"unsubscribe from all, half told", "SUBSCRIBE a b\nUNSUBSCRIBE", acks2("subscribe", "a", 1) + acks2("subscribe", "b", 2) + acks2("unsubscribe", "a", 1),
+		"proto 2, db 0, 1 subscriptions, [1 0 0], 1 owed"},
+	{"unsubscribe from none", "UNSUBSCRIBE\nPUNSUBSCRIBE\nSUNSUBSCRIBE", strings.Repeat("*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n", 1) + "*3\r\n$12\r\npunsubscribe\r\n$-1\r\n:0\r\n*3\r\n$12\r\nsunsubscribe\r\n$-1\r\n:0\r\n", "proto 2, db 0"},
+	{"unsubscribe from another", "SUBSCRIBE a\nUNSUBSCRIBE x y", acks2("subscribe", "a", 1) + acks2("unsubscribe", "x", 1) + acks2("unsubscribe", "y", 1), "proto 2, db 0, 1 subscriptions, [1 0 0]"},
+	{"messages between", "SUBSCRIBE a\nPING\nSUBSCRIBE b", acks2("subscribe", "a", 1) + aMessage + "*2\r\n$4\r\npong\r\n$0\r\n\r\n" + aMessage + acks2("subscribe", "b", 2) + aMessage,
+		"proto 2, db 0, 2 subscriptions, [2 0 0]"},
+	{"a list that looks like an ack", "LRANGE l 0 -1\nPING", acks2("subscribe", "a", 1), "proto 2, db 0, 1 owed"},
+	{"a list that looks like a message", "SUBSCRIBE a\nUNSUBSCRIBE\nLRANGE l 0 -1", acks2("subscribe", "a", 1) + acks2("unsubscribe", "a", 0) + aMessage, "proto 2, db 0"},
+	{"in RESP3", "HELLO 3\nSUBSCRIBE a b\nGET x\nUNSUBSCRIBE", helloMap + aPush + acks3("subscribe", "a", 1) + aPush + acks3("subscribe", "b", 2) + "$1\r\nv\r\n" + acks3("unsubscribe", "b", 1),
+		"proto 3, db 0, 1 subscriptions, [1 0 0], 1 owed"},
+	{"in RESP3 a list is a list", "HELLO 3\nSUBSCRIBE a\nLRANGE l 0 -1", helloMap + acks3("subscribe", "a", 1) + aMessage, "proto 3, db 0, 1 subscriptions, [1 0 0]"},
+	{"in RESP3, told unasked", "HELLO 3\nSSUBSCRIBE s\nSUBSCRIBE a", helloMap + acks3("ssubscribe", "s", 1) + acks3("sunsubscribe", "s", 0), "proto 3, db 0, 1 owed"},
+	{"back to RESP2", "HELLO 3\nSUBSCRIBE a\nHELLO 2", helloMap + acks3("subscribe", "a", 1) + helloArray + aMessage, "proto 2, db 0, 1 subscriptions, [1 0 0]"},
+	{"pushes are no answers", "HELLO 3\nGET a\nGET b", helloMap + aPush + aPush + "_\r\n" + aPush, "proto 3, db 0, 1 owed"},
+
+	{"monitor", "MONITOR", "+OK\r\n+1339518083.107412 [0 127.0.0.1:60866] \"GET\" \"x\"\r\n", "proto 2, db 0, monitoring"},
+	{"monitor refused", "MONITOR", "-NOPERM x\r\n", "proto 2, db 0"},
+	{"answers to a monitor", "MONITOR\nPING\nGET a", "+OK\r\n+1339518083.107412 [0 lua] \"GET\" \"x\"\r\n+PONG\r\n+1.5 [0 127.0.0.1:60866] \"GET\"\r\n", "proto 2, db 0, monitoring, 1 owed"},
+	{"numbers to a monitor", "MONITOR\nEVAL a 0\nEVAL b 0", "+OK\r\n+1.5 GET\r\n+12\r\n", "proto 2, db 0, monitoring"},
+
+	{"psync", "PSYNC ? -1", "+FULLRESYNC 8371445ee47bca4e8de20ff3a2 0\r\n$5\r\nREDIS", "proto 2, db 0, stream, 1 owed"},
+	{"sync", "PING\nSYNC", "+PONG\r\n\n\n$5\r\nREDIS", "proto 2, db 0, stream, 1 owed"},
+	{"sync refused", "SYNC\nPING", "-NOMASTERLINK x\r\n+PONG\r\n", "proto 2, db 0"},
+	{"no RESP at all", "GET a\nGET b", "HTTP/1.1 200 OK\r\n\r\n", "proto 2, db 0, stream, 2 owed"},
+
+	{"quit", "QUIT", "+OK\r\n", "proto 2, db 0, quitting"},
+	{"quit in multi", "MULTI\nQUIT", "+OK\r\n+OK\r\n", "proto 2, db 0, multi, quitting"},
+	{"shutdown refused", "SHUTDOWN", "-ERR Errors trying to SHUTDOWN. Check logs.\r\n", "proto 2, db 0"},
+	{"shutdown aborted", "SHUTDOWN ABORT", "+OK\r\n", "proto 2, db 0"},
+}
+
+func TestLearning(t *testing.T) {
+	for _, c := range learning {
+		for _, whole := range []bool{true, false} {
+			l := newLesson()
+			l.send(c.sent)
+			l.replies(c.replies, whole)
+			if got := l.String(); got != c.want {
+				t.Errorf("%s, whole: %v: got %q, want %q", c.name, whole, got, c.want)
+			}
+		}
+	}
+}
+
+// learningInSilence is what is known after commands that were not answered.
+var learningInSilence = []struct{ sent, replies, want string }{
+	{"PING", "", "proto 2, db 0"},
+	{"SELECT 3", "", "proto 2, db 0, db?"},
+	{"HELLO 3", "", "proto 2, db 0, proto?"},
+	{"AUTH p", "", "proto 2, db 0, renamed"},
+	{"SELECT 3\nRESET", "", "proto 2, db 0"},
+	{"MULTI", "", "proto 2, db 0, stream"},
+	{"MONITOR", "", "proto 2, db 0, stream"},
+	{"SUBSCRIBE a b", acks2("subscribe", "a", 1) + acks2("subscribe", "b", 2), "proto 2, db 0, 2 subscriptions, [2 0 0], stray"},
+}
+
+func TestLearningInSilence(t *testing.T) {
+	for _, c := range learningInSilence {
+		l := newLesson()
+		if l.silent = true; c.sent != "PING" {
+			l.send(c.sent)
+		}
+		l.replies(c.replies, true)
+		if got := l.String(); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.sent, got, c.want)
+		}
+	}
+}
+
+// What the proxy asks for itself is taken out of the stream, and nothing else,
+// however it is cut.
+func TestTrackerTakesOutWhatTheProxyAsked(t *testing.T) {
+	before, asked, after := "$5\r\n+OK\r\n\r\n", "*2\r\n$1\r\nx\r\n|1\r\n+a\r\n+b\r\n:1\r\n", ":7\r\n"
+	stream := before + aPush + asked + aPush + after
+	for at := range len(stream) + 1 {
+		l := newLesson()
+		l.State.Proto = 3
+		l.send("GET a")
+		l.Awaited.Add(Slot{Kind: Capture, N: 1})
+		l.send("INCR b")
+		passed := l.pass(stream[:at]) + l.pass(stream[at:])
+		if want := before + aPush + aPush + after; passed != want || len(l.answers) != 2 || l.answers[0] != asked {
+			t.Fatalf("cut at %d: passed %q, asked %q", at, passed, l.answers)
+		}
+		if got := l.String(); got != "proto 3, db 0" {
+			t.Errorf("cut at %d: %s", at, got)
+		}
+	}
+}
+
+// Who the client may have become is known beyond the end of its connection, and nothing else.
+func TestTrackerOfALostConnection(t *testing.T) {
+	l := newLesson()
+	l.send("AUTH p\nSELECT 3\nMULTI\nGET a")
+	l.replies("+OK\r\n+OK\r\n+OK\r\n+QUE", true)
+	if l.Settled() || !l.Inside() || l.InsideOwn() {
+		t.Error("it is not known that a reply has begun")
+	}
+	l.Lost(5)
+	l.Begin()
+	if got := l.String(); got != "proto 2, db 5" || l.State.Identity != 1 || !l.Settled() {
+		t.Errorf("%s, identity %d", got, l.State.Identity)
+	}
+}
+
+// Where no question of the proxy's own can be asked, it is said why.
+func TestCanAsk(t *testing.T) {
+	for sent, replies := range map[string]string{
+		"MULTI": "+OK\r\n", "MONITOR": "+OK\r\n", "SYNC": "$1", "SUBSCRIBE a": acks2("subscribe", "a", 1),
+	} {
+		l := newLesson()
+		if err := l.State.CanAsk(); err != nil {
+			t.Error(err)
+		}
+		l.send(sent)
+		if l.replies(replies, true); l.State.CanAsk() == nil {
+			t.Errorf("after %s something can be asked", sent)
+		}
+	}
+}
+
+func TestAwaited(t *testing.T) {
+	var a Awaited
+	a.Plain(2)
+	a.Plain(3)
+	a.Add(Slot{Kind: Capture, N: 1})
+	a.Add(Slot{Kind: Subscribe, N: 3})
+	a.Plain(1)
+	if got := a.Owed(); got != 5+3+1 || len(a.slots) != 4 || !a.Closes() {
+		t.Errorf("%d owed, %+v", got, a.slots)
+	}
+	a.Forgo()
+	a.Forgo()
+	if got := a.Owed(); got != 5 || a.Closes() {
+		t.Errorf("%d owed, %+v", got, a.slots)
+	}
+	a.slots = nil
+	a.Forgo()
+	a.Plain(2)
+	if a.Forgo(); a.Owed() != 1 || a.Empty() {
+		t.Errorf("%+v", a.slots)
+	}
+}

@@ -1,0 +1,331 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlock-proxy/resp"
+)
+
+const (
+	// DefaultTimeout bounds connecting to the upstream.
+	DefaultTimeout = 5 * time.Second
+	// maxDials bounds how many connections are being made at a time, so that a
+	// thousand clients that come back together do not bury the upstream.
+	maxDials = 64
+	// dialPause is how long after a failed dial the same answer is given without
+	// another one, on the average.
+	dialPause = 50 * time.Millisecond
+	// upstreamProbe is how often the upstream is asked for a sign of life.
+	upstreamProbe = 2 * time.Second
+	// maxProbeAnswer bounds an answer to a probe, in bytes.
+	maxProbeAnswer = 64 << 10
+)
+
+// Upstream is the Redis that gets every command which is not the proxy's own.
+// Each client has a connection of its own to it.
+type Upstream struct {
+	name    string
+	options *redis.Options
+	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
+	log     *slog.Logger
+	dials   chan struct{}
+	own     *pool
+	// id is the proxy's identity; empty: no loop is looked for.
+	id string
+
+	mu sync.Mutex
+	// unasked is how many connections more need not ask whether they lead back here.
+	unasked int
+	// vouched: it was asked since it came up.
+	vouched bool
+	refusal error // what a dial that just failed said,
+	until   time.Time
+	probed  bool
+	err     error // of the last probe
+	// all: a new connection may do everything.
+	all    bool
+	probes atomic.Uint64
+}
+
+// New takes a redis, rediss or unix URL. What it holds of user, password
+// and database is sent first on every connection. The timeout bounds connecting;
+// 0 is DefaultTimeout.
+func New(url string, timeout time.Duration, log *slog.Logger) (*Upstream, error) {
+	opts, err := redis.ParseURL(url)
+	if err != nil {
+		return nil, fmt.Errorf("upstream: %w", err)
+	}
+	opts.DialTimeout = timeout
+	if timeout == 0 {
+		opts.DialTimeout = DefaultTimeout
+	}
+	dial := redis.NewDialer(opts)
+	return &Upstream{
+		name: opts.Addr, options: opts, dial: dial, log: log,
+		dials: make(chan struct{}, maxDials),
+		own:   newPool(*opts, dial),
+	}, nil
+}
+
+// Error is a failure of the upstream as clients see it.
+type Error struct {
+	name string
+	err  error
+}
+
+// Error names the upstream and the cause.
+func (e *Error) Error() string { return "upstream " + e.name + ": " + e.err.Error() }
+
+// Unwrap is the cause.
+func (e *Error) Unwrap() error { return e.err }
+
+// Reply is the error reply for it.
+func (e *Error) Reply() string { return "ERR " + e.Error() }
+
+// ErrGone is the cause where the upstream closed the connection.
+var ErrGone = errors.New("the upstream closed the connection")
+
+// Failure is the error for a cause, in plain words.
+func (u *Upstream) Failure(cause error) *Error { return &Error{u.name, plainCause(cause)} }
+
+// Name is the upstream's address.
+func (u *Upstream) Name() string { return u.name }
+
+// DB is the database that every connection begins with.
+func (u *Upstream) DB() int { return u.options.DB }
+
+// Timeout bounds connecting.
+func (u *Upstream) Timeout() time.Duration { return u.options.DialTimeout }
+
+// Connect makes a connection that is ready for a client's commands.
+func (u *Upstream) Connect(ctx context.Context) (net.Conn, error) {
+	select {
+	case u.dials <- struct{}{}:
+		defer func() { <-u.dials }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if err := u.refused(); err != nil {
+		return nil, err
+	}
+	conn, err := u.dial(ctx, u.options.Network, u.options.Addr)
+	if err == nil {
+		if err = u.greet(conn); err == nil {
+			err = u.verify(conn)
+		}
+		if err == nil {
+			return conn, nil
+		}
+		_ = conn.Close()
+	}
+	return nil, u.failed(err)
+}
+
+// refused is the error of a dial that failed just now.
+func (u *Upstream) refused() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.refusal != nil && time.Now().Before(u.until) {
+		return u.refusal
+	}
+	return nil
+}
+
+func (u *Upstream) failed(err error) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.refusal = u.Failure(err)
+	u.until = time.Now().Add(pauseAfter(err) + rand.N(dialPause))
+	return u.refusal
+}
+
+// plainCause says what happened, without the addresses that net puts around it.
+func plainCause(err error) error {
+	var op *net.OpError
+	var call *os.SyscallError
+	var named *Error
+	switch {
+	case errors.As(err, &named):
+		return named.err
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return errors.New("connection refused")
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		return errors.New("no answer in time")
+	case errors.Is(err, io.EOF):
+		return ErrGone
+	case errors.As(err, &call):
+		return call.Err
+	case errors.As(err, &op):
+		return op.Err
+	}
+	return err
+}
+
+// greet logs in and selects the database that the URL names.
+func (u *Upstream) greet(conn net.Conn) error {
+	var commands [][]string
+	if words := u.Logins(); words != nil {
+		commands = append(commands, words)
+	}
+	if u.options.DB != 0 {
+		commands = append(commands, []string{"SELECT", strconv.Itoa(u.options.DB)})
+	}
+	for _, words := range commands {
+		answer, err := u.exchange(conn, words...)
+		if err != nil {
+			return err
+		}
+		if !resp.Begins(answer, "+OK") {
+			return fmt.Errorf("%s: %s", words[0], strings.TrimPrefix(strings.TrimSpace(string(answer)), "-"))
+		}
+	}
+	return nil
+}
+
+// Logins is the AUTH of the URL's user; nil where it names none.
+func (u *Upstream) Logins() []string {
+	switch {
+	case u.options.Username != "":
+		return []string{"AUTH", u.options.Username, u.options.Password}
+	case u.options.Password != "":
+		return []string{"AUTH", u.options.Password}
+	}
+	return nil
+}
+
+var errLongAnswer = errors.New("an answer without an end")
+
+// exchange sends a command and gives its whole reply, which is never empty.
+func (u *Upstream) exchange(conn net.Conn, words ...string) ([]byte, error) {
+	_ = conn.SetDeadline(time.Now().Add(u.options.DialTimeout))
+	defer func() { _ = conn.SetDeadline(time.Time{}) }()
+	if _, err := conn.Write(resp.AppendWords(nil, words...)); err != nil {
+		return nil, err
+	}
+	var answer []byte
+	for scanner := (resp.ReplyScanner{}); ; {
+		var buf [512]byte
+		n, err := conn.Read(buf[:])
+		if err != nil {
+			return nil, err
+		}
+		_, ended, err := scanner.Scan(buf[:n])
+		answer = append(answer, buf[:n]...)
+		switch {
+		case err != nil:
+			return nil, err
+		case ended:
+			return answer, nil
+		case len(answer) > maxProbeAnswer:
+			return nil, errLongAnswer
+		}
+	}
+}
+
+// Run watches the upstream until ctx ends: whether it is up, and whether everything is
+// allowed there to whoever connects.
+func (u *Upstream) Run(ctx context.Context) error {
+	tick := time.NewTicker(upstreamProbe)
+	defer tick.Stop()
+	for {
+		u.Probe(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// Probe asks the upstream for a sign of life, on a connection like those that
+// clients get, and what may be done on it. From then on clients are asked about anew.
+func (u *Upstream) Probe(ctx context.Context) {
+	all, err := u.examine(ctx)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil && (u.err == nil || !u.probed):
+		u.log.Warn("upstream down", "upstream", u.name, "cause", plainCause(err))
+	case err == nil && (u.err != nil || !u.probed):
+		u.log.Info("upstream up", "upstream", u.name)
+	}
+	u.probed, u.err = true, nil
+	if err != nil {
+		u.err = plainCause(err)
+		u.unasked, u.vouched = 0, false
+	} else {
+		u.all = all
+		u.probes.Add(1)
+	}
+}
+
+// examine reports whether everything may be done on a new connection. Nothing but the
+// upstream's own word for it counts: what it answers otherwise may be any trouble that
+// it has. The error says that it does not answer at all; one that goes away while it is
+// asked is asked once more, for only a new connection tells whether it is gone.
+func (u *Upstream) examine(ctx context.Context) (all bool, err error) {
+	all, broken, err := u.examineOnce(ctx)
+	if broken {
+		all, _, err = u.examineOnce(ctx)
+	}
+	return all, err
+}
+
+// examineOnce is examine on one connection; broken: it ended on the way.
+func (u *Upstream) examineOnce(ctx context.Context) (all, broken bool, err error) {
+	conn, err := u.Connect(ctx)
+	if err != nil {
+		return false, false, err
+	}
+	defer conn.Close()
+	pong, err := u.exchange(conn, "PING")
+	if err != nil {
+		return false, false, err
+	}
+	name, err := u.exchange(conn, "ACL", "WHOAMI")
+	switch {
+	case err != nil:
+		return false, true, nil
+	case name[0] == '-':
+		info, err := u.exchange(conn, "INFO", "server")
+		return err == nil && resp.Begins(pong, "+PONG") && PredatesACL(info), err != nil, nil
+	}
+	user, err := u.exchange(conn, "ACL", "GETUSER", strings.Join(resp.Texts(name), ""))
+	return err == nil && MayAll(user), err != nil, nil
+}
+
+// Probes counts the probes that were answered.
+func (u *Upstream) Probes() uint64 { return u.probes.Load() }
+
+// OpensAll reports whether a client may do everything on a connection as the upstream
+// gives it. It is false where that is not known. While the upstream does not answer, what
+// it said last holds: a client that needed no login goes on, and one that has to log in waits for it.
+func (u *Upstream) OpensAll() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.all
+}
+
+// Status is the state of the upstream: its address, and why it is down, if it is.
+func (u *Upstream) Status() (name string, err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.name, u.err
+}

@@ -1,0 +1,331 @@
+package upstream
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"redlock-proxy/proxy/logtest"
+)
+
+// patience bounds what must happen. It never decides.
+const patience = time.Minute
+
+// scripted is an upstream that answers each command with what answer says; "" is no
+// answer, and the end.
+type scripted struct {
+	ln    net.Listener
+	dials atomic.Int64
+
+	mu   sync.Mutex
+	seen []string
+}
+
+func startScripted(t *testing.T, answer func(command string) string) *scripted {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &scripted{ln: ln}
+	var runs sync.WaitGroup
+	t.Cleanup(func() { ln.Close(); runs.Wait() })
+	runs.Go(func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			s.dials.Add(1)
+			runs.Go(func() { s.serve(conn, answer) })
+		}
+	})
+	return s
+}
+
+func (s *scripted) serve(conn net.Conn, answer func(string) string) {
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	in := bufio.NewReader(conn)
+	for {
+		command, err := readCommand(in)
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		s.seen = append(s.seen, command)
+		s.mu.Unlock()
+		reply := answer(command)
+		if reply == "" {
+			return
+		}
+		for i := range reply { // byte by byte, to be read in pieces
+			_, _ = io.WriteString(conn, reply[i:i+1])
+		}
+	}
+}
+
+// readCommand reads an array of bulks as words separated by blanks.
+func readCommand(in *bufio.Reader) (string, error) {
+	var n, size int
+	if _, err := fmt.Fscanf(in, "*%d\r\n", &n); err != nil {
+		return "", err
+	}
+	words := make([]string, n)
+	for i := range words {
+		if _, err := fmt.Fscanf(in, "$%d\r\n", &size); err != nil {
+			return "", err
+		}
+		word := make([]byte, size+2)
+		if _, err := io.ReadFull(in, word); err != nil {
+			return "", err
+		}
+		words[i] = string(word[:size])
+	}
+	return strings.Join(words, " "), nil
+}
+
+func (s *scripted) url(user string) string { return "redis://" + user + s.ln.Addr().String() }
+
+func newTestUpstream(t *testing.T, url string) (*Upstream, *logtest.Buffer) {
+	t.Helper()
+	log := &logtest.Buffer{}
+	up, err := New(url, time.Second, slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return up, log
+}
+
+func TestUpstreamGreeting(t *testing.T) {
+	for _, c := range []struct {
+		user, path string
+		answers    map[string]string
+		want, seen string
+	}{
+		{"", "", nil, "", ""},
+		{":pw@", "", nil, "", "AUTH pw"},
+		{"joe:p%20w@", "/3", nil, "", "AUTH joe p w, SELECT 3"},
+		{"", "/3", nil, "", "SELECT 3"},
+		{":pw@", "/3", map[string]string{"AUTH pw": "-WRONGPASS no\r\n"}, "AUTH: WRONGPASS no", "AUTH pw"},
+		{":pw@", "/3", map[string]string{"SELECT 3": "-ERR DB index is out of range\r\n"}, "SELECT: ERR DB index is out of range", "AUTH pw, SELECT 3"},
+		{":pw@", "", map[string]string{"AUTH pw": "+QUEUED\r\n"}, "AUTH: +QUEUED", "AUTH pw"},
+		{":pw@", "", map[string]string{"AUTH pw": ""}, "the upstream closed the connection", "AUTH pw"},
+	} {
+		s := startScripted(t, func(command string) string {
+			if answer, scripted := c.answers[command]; scripted {
+				return answer
+			}
+			return "+OK\r\n"
+		})
+		up, _ := newTestUpstream(t, s.url(c.user)+c.path)
+		conn, err := up.Connect(t.Context())
+		if err == nil {
+			conn.Close()
+		}
+		want := "upstream " + s.ln.Addr().String() + ": " + c.want
+		if c.want == "" && err != nil || c.want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%s%s: got %v, want %q", c.user, c.path, err, want)
+		}
+		s.mu.Lock()
+		if got := strings.Join(s.seen, ", "); got != c.seen {
+			t.Errorf("%s%s: the upstream got %q, want %q", c.user, c.path, got, c.seen)
+		}
+		s.mu.Unlock()
+	}
+}
+
+// A dial that failed is not tried again at once, by whomever.
+func TestUpstreamRemembersARefusal(t *testing.T) {
+	s := startScripted(t, func(string) string { return "-WRONGPASS no\r\n" })
+	up, _ := newTestUpstream(t, s.url(":pw@"))
+	var all sync.WaitGroup
+	first := make(chan error, 200)
+	for range cap(first) {
+		all.Go(func() {
+			_, err := up.Connect(t.Context())
+			first <- err
+		})
+	}
+	all.Wait()
+	for range cap(first) {
+		var failed *Error
+		if err := <-first; !errors.As(err, &failed) || failed.Reply() != "ERR upstream "+s.ln.Addr().String()+": AUTH: WRONGPASS no" {
+			t.Fatal(err)
+		}
+	}
+	if n := s.dials.Load(); n > 2*maxDials {
+		t.Errorf("%d dials for %d clients", n, cap(first))
+	}
+	before := s.dials.Load()
+	time.Sleep(2 * dialPause)
+	if _, err := up.Connect(t.Context()); err == nil || s.dials.Load() == before {
+		t.Errorf("after a pause: %v, %d dials", err, s.dials.Load())
+	}
+}
+
+func TestUpstreamConnectEndsWithItsContext(t *testing.T) {
+	up, _ := newTestUpstream(t, "redis://127.0.0.1:1")
+	for range maxDials {
+		up.dials <- struct{}{}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := up.Connect(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+}
+
+func TestUpstreamThatHangsAtTheGreeting(t *testing.T) {
+	hang := make(chan struct{})
+	s := startScripted(t, func(string) string { <-hang; return "" })
+	defer close(hang)
+	up, err := New(s.url(":pw@"), 50*time.Millisecond, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := up.Connect(t.Context()); err == nil || !strings.HasSuffix(err.Error(), ": no answer in time") {
+		t.Error(err)
+	}
+}
+
+// The probe learns whether the upstream is up, and whether everything is allowed there to
+// whoever connects. Only its own word for that counts; and while it does not answer, that
+// stands.
+func TestUpstreamProbe(t *testing.T) {
+	const user = "*6\r\n+commands\r\n$5\r\n+@all\r\n+keys\r\n$2\r\n~*\r\n+channels\r\n$2\r\n&*\r\n"
+	var answers atomic.Value
+	s := startScripted(t, func(command string) string {
+		all := answers.Load().([]string)
+		for i, known := range []string{"PING", "WHOAMI", "GETUSER", "INFO"} {
+			if strings.Contains(command, known) && i < len(all) {
+				if all[i] == "dies" {
+					answers.Store([]string{""})
+					return ""
+				}
+				return all[i]
+			}
+		}
+		return ""
+	})
+	up, log := newTestUpstream(t, s.url(""))
+	unknown := "-ERR unknown command\r\n"
+	info := func(version string) string {
+		text := "# Server\r\nredis_version:" + version
+		return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text)
+	}
+	for i, c := range []struct {
+		answers []string
+		status  string
+		all     bool
+		logged  string
+	}{
+		{[]string{""}, "the upstream closed the connection", false, "upstream down"},
+		{[]string{"+PONG\r\n"}, "", false, "upstream up"},
+		{[]string{"+PONG\r\n", "+default\r\n", user}, "", true, ""},
+		{[]string{""}, "the upstream closed the connection", true, "upstream down"}, // nothing can have changed
+		{[]string{""}, "the upstream closed the connection", true, ""},
+		{[]string{"+PONG\r\n", "+default\r\n", user}, "", true, "upstream up"},
+		{[]string{"+PONG\r\n", "dies"}, "the upstream closed the connection", true, "upstream down"}, // in the middle of a probe
+		{[]string{"-NOAUTH Authentication required.\r\n", "-NOAUTH Authentication required.\r\n"}, "", false, "upstream up"},
+		{[]string{"-LOADING x\r\n", "+default\r\n", user}, "", true, ""}, // ACL is answered while it loads
+		{[]string{"-ERR max number of clients reached\r\n"}, "", false, ""},
+		{[]string{"+PONG\r\n", "+default\r\n", "-NOPERM x\r\n"}, "", false, ""},
+		{[]string{"-NOPERM x\r\n", "-NOPERM x\r\n", user, info("7.0.15")}, "", false, ""},
+		{[]string{"+PONG\r\n", "+default\r\n", strings.Replace(user, "~*", "~a", 1)}, "", false, ""},
+		{[]string{"+PONG\r\n", "+default\r\n", strings.Replace(user, "&*", "&a", 1)}, "", false, ""},
+		{[]string{"+PONG\r\n", unknown, unknown, info("5.0.14")}, "", true, ""}, // before there was an ACL
+		{[]string{"+PONG\r\n", unknown, unknown, info("7.0.15")}, "", false, ""},
+		{[]string{"+PONG\r\n", unknown, unknown, info("15.0.0")}, "", false, ""},
+		{[]string{"-NOAUTH x\r\n", unknown, unknown, info("5.0.14")}, "", false, ""},
+	} {
+		answers.Store(c.answers)
+		before := len(log.String())
+		up.Probe(t.Context())
+		_, err := up.Status()
+		if status := fmt.Sprint(err); err == nil && c.status != "" || err != nil && status != c.status {
+			t.Errorf("%d: %v", i, err)
+		}
+		if up.OpensAll() != c.all {
+			t.Errorf("%d: everything is allowed: %v", i, up.OpensAll())
+		}
+		if got := log.String()[before:]; strings.Contains(got, "msg=") != (c.logged != "") || !strings.Contains(got, c.logged) {
+			t.Errorf("%d: logged %q", i, got)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	before := log.String()
+	if up.Probe(ctx); log.String() != before {
+		t.Errorf("a probe that was broken off logged %q", log.String()[len(before):])
+	}
+}
+
+func TestUpstreamRunEndsWithItsContext(t *testing.T) {
+	s := startScripted(t, func(string) string { return "+PONG\r\n" })
+	up, _ := newTestUpstream(t, s.url(""))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- up.Run(ctx) }()
+	for s.dials.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNew(t *testing.T) {
+	for url, want := range map[string]string{
+		"redis://h":             "h:6379",
+		"redis://h:1/2":         "h:1",
+		"rediss://u:p@h:1":      "h:1",
+		"unix:///tmp/redis.soc": "/tmp/redis.soc",
+	} {
+		up, err := New(url, 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name, _ := up.Status(); name != want || up.options.DialTimeout != DefaultTimeout {
+			t.Errorf("%s: %s, %v", url, name, up.options.DialTimeout)
+		}
+	}
+	for _, url := range []string{"", "h:1", "http://h", "redis://h/x", "redis://h:port"} {
+		if _, err := New(url, 0, nil); err == nil || !strings.HasPrefix(err.Error(), "upstream: ") {
+			t.Errorf("%q: %v", url, err)
+		}
+	}
+}
+
+func TestPlainCause(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{refused, "connection refused"},
+		{fmt.Errorf("x: %w", refused), "connection refused"},
+		{os.NewSyscallError("read", syscall.ECONNRESET), "connection reset by peer"},
+		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, "no answer in time"},
+		{context.DeadlineExceeded, "no answer in time"},
+		{&net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "h"}}, "lookup h: no such host"},
+		{&net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", syscall.ENOENT)}, "no such file or directory"},
+		{io.EOF, "the upstream closed the connection"},
+	} {
+		if got := plainCause(c.err).Error(); got != c.want {
+			t.Errorf("%v: %q, want %q", c.err, got, c.want)
+		}
+	}
+}
