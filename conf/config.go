@@ -17,6 +17,11 @@ type Config struct {
 	Upstream string
 	// UpstreamTimeout is how long connecting to the upstream may take.
 	UpstreamTimeout time.Duration
+	// ClientPasswordFile is the path of a file with the password that clients must log in with, or empty. It is needed
+	// where the URL of the upstream has a login, unless ShareUpstreamLogin is set.
+	ClientPasswordFile string
+	// ShareUpstreamLogin gives the login in the URL of the upstream to everybody who reaches the proxy.
+	ShareUpstreamLogin bool
 	// Listen is the TCP address, host:port, on which clients are served. Port 0 lets the system choose one.
 	Listen string
 	// MaxTTL is the longest TTL that a client may ask for, at least 1 ms. A time.Duration ends at 292 years, so a TTL
@@ -27,7 +32,7 @@ type Config struct {
 	// Guard keeps a master from voting that may have forgotten locks, until it has caught up. Without it locks are as safe as
 	// with any Redlock library.
 	Guard bool
-	// FreshStart has masters vote at once if all of them are reached, empty and unmarked when the proxy starts. Otherwise
+	// FreshStart has masters vote after 3 s if all of them are reached, empty and unmarked when the proxy starts. Otherwise
 	// they wait until every lock that they may have forgotten has expired.
 	FreshStart bool
 	// DrainTimeout is how long a stopping proxy waits for what is still running. Zero does not wait.
@@ -56,7 +61,7 @@ func Default() Config {
 		Listen:          "127.0.0.1:6380",
 		MaxTTL:          24 * time.Hour,
 		UpstreamTimeout: 5 * time.Second,
-		MasterTimeout:   100 * time.Millisecond,
+		MasterTimeout:   250 * time.Millisecond,
 		Guard:           true,
 		DrainTimeout:    10 * time.Second,
 		NoTTL:           "allow",
@@ -80,15 +85,5 @@ func (c Config) String() string {
 // GoString is [Config.String], so that %#v shows no password either.
 func (c Config) GoString() string { return "conf.Config{" + c.String() + "}" }
 
-// LogValue returns the settings as one slog group, without the passwords. A repeated setting is one text.
-func (c Config) LogValue() slog.Value {
-	var attrs []slog.Attr
-	for _, s := range table {
-		var texts []string
-		for _, text := range s.get(c) {
-			texts = append(texts, s.shown(text))
-		}
-		attrs = append(attrs, slog.String(s.Name, strings.Join(texts, " ")))
-	}
-	return slog.GroupValue(attrs...)
-}
+// LogValue is [Config.String], so that no log shows a password: a handler that writes JSON would else write the fields.
+func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }

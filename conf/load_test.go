@@ -11,22 +11,24 @@ import (
 
 // samples gives each setting three valid values that differ from each other and from the default.
 var samples = map[string][3][]string{
-	"master":           {{"redis://file:1"}, {"redis://env:1", "redis://env:2"}, {"redis://flag:1", "redis://flag:2"}},
-	"listen":           {{"127.0.0.1:1"}, {"127.0.0.1:2"}, {"[::1]:0"}},
-	"max-ttl":          {{"1h"}, {"2h"}, {"3h"}},
-	"master-timeout":   {{"1ms"}, {"2ms"}, {"3ms"}},
-	"key-prefix":       {{"file:"}, {"env:"}, {"flag, and more:"}},
-	"lock-keys":        {{"lock:*"}, {"env:*", "env-?"}, {}},
-	"no-ttl":           {{"refuse"}, {"allow"}, {"refuse"}},
-	"legacy-lock":      {{"redis://l"}, {"redis://:hunter2@m:1"}, {""}},
-	"max-clients":      {{"1"}, {"2"}, {"3"}},
-	"guard":            {{"false"}, {"true"}, {"false"}},
-	"fresh-start":      {{"true"}, {"false"}, {"true"}},
-	"upstream":         {{"redis://u"}, {"redis://:hunter2@v:1/2"}, {"unix:///w"}},
-	"upstream-timeout": {{"1s"}, {"2s"}, {"3s"}},
-	"drain-timeout":    {{"1s"}, {"2s"}, {"0s"}},
-	"log-level":        {{"debug"}, {"warn"}, {"error"}},
-	"log-format":       {{"json"}, {"text"}, {"json"}},
+	"master":               {{"redis://file:1"}, {"redis://env:1", "redis://env:2"}, {"redis://flag:1", "redis://flag:2"}},
+	"listen":               {{"127.0.0.1:1"}, {"127.0.0.1:2"}, {"[::1]:0"}},
+	"max-ttl":              {{"1h"}, {"2h"}, {"3h"}},
+	"master-timeout":       {{"1ms"}, {"2ms"}, {"3ms"}},
+	"key-prefix":           {{"file:"}, {"env:"}, {"flag, and more:"}},
+	"lock-keys":            {{"lock:*"}, {"env:*", "env-?"}, {}},
+	"no-ttl":               {{"refuse"}, {"allow"}, {"refuse"}},
+	"legacy-lock":          {{"redis://l"}, {"redis://:hunter2@m:1"}, {""}},
+	"max-clients":          {{"1"}, {"2"}, {"3"}},
+	"guard":                {{"false"}, {"true"}, {"false"}},
+	"fresh-start":          {{"true"}, {"false"}, {"true"}},
+	"upstream":             {{"redis://u"}, {"redis://:hunter2@v:1/2"}, {"unix:///w"}},
+	"upstream-timeout":     {{"1s"}, {"2s"}, {"3s"}},
+	"client-password-file": {{"/run/a"}, {"/run/b"}, {"/run/c"}},
+	"share-upstream-login": {{"true"}, {"true"}, {"true"}},
+	"drain-timeout":        {{"1s"}, {"2s"}, {"0s"}},
+	"log-level":            {{"debug"}, {"warn"}, {"error"}},
+	"log-format":           {{"json"}, {"text"}, {"json"}},
 }
 
 // writeFile writes a configuration file and returns its path.
@@ -103,7 +105,7 @@ func TestLoadErrors(t *testing.T) {
 		{name: "unknown variables", flags: masters, environ: []string{"REDLOCK_MAXTTL=hunter2", "REDLOCK_PASSWORD=hunter2", "OTHER=x", "redlock_listen=x", "REDLOCK_redis://:hunter2@a=x"},
 			want: []string{
 				`REDLOCK_MAXTTL: is not a setting (did you mean REDLOCK_MAX_TTL?)`,
-				`REDLOCK_PASSWORD: is not a setting (known are REDLOCK_CONFIG, REDLOCK_MASTER, REDLOCK_UPSTREAM, REDLOCK_UPSTREAM_TIMEOUT, REDLOCK_LISTEN, REDLOCK_MAX_TTL, REDLOCK_MASTER_TIMEOUT, REDLOCK_GUARD, REDLOCK_FRESH_START, ` +
+				`REDLOCK_PASSWORD: is not a setting (known are REDLOCK_CONFIG, REDLOCK_MASTER, REDLOCK_UPSTREAM, REDLOCK_UPSTREAM_TIMEOUT, REDLOCK_CLIENT_PASSWORD_FILE, REDLOCK_SHARE_UPSTREAM_LOGIN, REDLOCK_LISTEN, REDLOCK_MAX_TTL, REDLOCK_MASTER_TIMEOUT, REDLOCK_GUARD, REDLOCK_FRESH_START, ` +
 					`REDLOCK_KEY_PREFIX, REDLOCK_LOCK_KEYS, REDLOCK_NO_TTL, REDLOCK_LEGACY_LOCK, REDLOCK_MAX_CLIENTS, REDLOCK_DRAIN_TIMEOUT, REDLOCK_LOG_LEVEL, REDLOCK_LOG_FORMAT)`,
 				`REDLOCK_redis:xxxxx@a: is not a setting (known are`}},
 		{name: "the variables of a Kubernetes service", flags: masters, environ: []string{
@@ -122,7 +124,7 @@ func TestLoadErrors(t *testing.T) {
 		{name: "masters with a comma between", flags: map[string][]string{"master": {"redis://:hunter2@a:1,redis://:hunter2@b:1"}},
 			want: []string{`--master: "redis://:xxxxx@b:1" `}},
 		{name: "a flag against a default", flags: map[string][]string{"master": {"redis://a"}, "max-ttl": {"10ms"}},
-			want: []string{`--max-ttl: "10ms" is not longer than master-timeout "100ms"`}},
+			want: []string{`--max-ttl: "10ms" is not longer than master-timeout "250ms"`}},
 		{name: "a flag against a variable", flags: map[string][]string{"master": {"redis://a"}, "max-ttl": {"10ms"}}, environ: []string{"REDLOCK_MASTER_TIMEOUT=1s"},
 			want: []string{`REDLOCK_MASTER_TIMEOUT: "1s" is not shorter than max-ttl "10ms"`}},
 		{name: "no error that only follows from another", flags: map[string][]string{"master": {"redis://a"}, "max-ttl": {"long"}, "master-timeout": {"48h"}},

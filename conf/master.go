@@ -19,12 +19,16 @@ var (
 	errNoHost    = errors.New("names no host")
 	errHosts     = errors.New("names more than one host, but each master has a URL of its own")
 	errBadPort   = errors.New("has no port between 1 and 65535")
+	errOddPort   = errors.New("has no number where its port is (a password stands before an @, and the host after it)")
 	errNoPath    = errors.New(`names no socket: write three slashes, such as "unix:///run/redis.sock"`)
 	errDatabase  = errors.New("names a database, but the client's SELECT chooses it: leave it out")
 	errPath      = errors.New("has a path: leave it out")
 	errParameter = errors.New("has a parameter (only skip_verify=true or false of rediss:// is known: the other settings of a connection are the proxy's)")
 	errFragment  = errors.New("has a # (in a password it is written as %23)")
 )
+
+// oddPort is a URL of a plain host with a port that is no number.
+var oddPort = regexp.MustCompile(`^rediss?://([\pL\pM\pN._-]+|\[[0-9A-Fa-f:.]+\]):[^@/?#]*[^@/?#0-9][^@/?#]*(/[0-9]*)?$`)
 
 // hostName is any text that a resolver might know, without the characters that have a meaning in addresses.
 var hostName = regexp.MustCompile(`^[\pL\pM\pN._-]+$`)
@@ -34,6 +38,8 @@ var hostName = regexp.MustCompile(`^[\pL\pM\pN._-]+$`)
 func masterURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
+	case err != nil && oddPort.MatchString(text):
+		return errOddPort
 	case err != nil:
 		return errNotURL
 	case u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix":

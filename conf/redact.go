@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"net/netip"
 	"regexp"
 	"strings"
 )
@@ -43,17 +44,24 @@ func redactUser(text string, at int) string {
 	return hidden + text[at:]
 }
 
-// redactPort hides what should be a port and is none: perhaps a password whose @host is missing.
+// redactPort hides what should be a port and is none: perhaps a password whose @host is missing. Behind what can only be
+// a host, not the name of a user, it is shown.
 func redactPort(text string) string {
 	host := 0
 	if strings.HasPrefix(text, "[") {
 		host = strings.IndexByte(text, ']') + 1
 	}
 	colon := strings.IndexByte(text[host:], ':')
-	if colon < 0 || openPort.MatchString(text[host+colon+1:]) {
+	if colon < 0 || openPort.MatchString(text[host+colon+1:]) || onlyHost(text[:host+colon]) {
 		return text
 	}
 	return text[:host+colon+1] + hidden
+}
+
+// onlyHost reports whether a text can be nothing but a host: an IP address, or this machine.
+func onlyHost(text string) bool {
+	_, err := netip.ParseAddr(strings.Trim(text, "[]"))
+	return err == nil || text == "localhost"
 }
 
 func redactQuery(query string) string {

@@ -42,7 +42,11 @@ func TestRedact(t *testing.T) {
 		{"redis://user:hunter2", "redis://user:xxxxx"},
 		{"redis://user:12#hunter2", "redis://user:xxxxx"},
 		{"redis://user:12/hunter2", "redis://user:xxxxx"},
-		{"redis://[::1]:hunter2", "redis://[::1]:xxxxx"},
+		// a bad port is shown where it cannot be a password
+		{"redis://[::1]:63x79", "redis://[::1]:63x79"},
+		{"redis://127.0.0.1:637900", "redis://127.0.0.1:637900"},
+		{"redis://localhost:abc", "redis://localhost:abc"},
+		{"redis://redis-1:63x79", "redis://redis-1:xxxxx"},
 		{"redis://[::1:hunter2", "redis://[:xxxxx"},
 		// parameters
 		{"redis://host?password=hunter2", "redis://host?xxxxx"},

@@ -109,7 +109,7 @@ func TestShownConfig(t *testing.T) {
 	if strings.Contains(shown, secret) {
 		t.Errorf("the password is shown: %s", shown)
 	}
-	for _, want := range []string{`conf.master="redis://:xxxxx@a redis://b redis://c"`, `"max-ttl":"24h"`, `listen="127.0.0.1:6380"`} {
+	for _, want := range []string{`master="redis://:xxxxx@a"`, `"conf":"master=\"redis://:xxxxx@a\"`, `listen="127.0.0.1:6380"`, `max-ttl="24h"`} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("%s is missing in %s", want, shown)
 		}
@@ -128,7 +128,7 @@ func ExampleLoad() {
 	fmt.Println(err)
 	// Output:
 	// 1h0m0s <nil>
-	// master="redis://:xxxxx@redis-1" master="redis://redis-2" master="redis://redis-3" upstream="" upstream-timeout="5s" listen="127.0.0.1:6380" max-ttl="1h" master-timeout="100ms" guard="true" fresh-start="false" key-prefix="" no-ttl="allow" legacy-lock="" max-clients="10000" drain-timeout="10s" log-level="info" log-format="text"
+	// master="redis://:xxxxx@redis-1" master="redis://redis-2" master="redis://redis-3" upstream="" upstream-timeout="5s" client-password-file="" share-upstream-login="false" listen="127.0.0.1:6380" max-ttl="1h" master-timeout="250ms" guard="true" fresh-start="false" key-prefix="" no-ttl="allow" legacy-lock="" max-clients="10000" drain-timeout="10s" log-level="info" log-format="text"
 	// REDLOCK_MAX_TTL: "1" is not a duration (a number and a unit, such as "100ms" or "24h")
 	// --master: "redis://:xxxxx@redis-1/2" names a database, but the client's SELECT chooses it: leave it out
 }

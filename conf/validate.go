@@ -51,8 +51,15 @@ func (c Config) crossProblems() []problem {
 			mirror: &problem{setting: "max-ttl", text: fmt.Sprintf("%q is not longer than master-timeout %q", ttl, timeout)},
 		})
 	}
+	if strings.HasPrefix(c.KeyPrefix, ownKeys) {
+		found = append(found, problem{setting: "key-prefix", text: fmt.Sprintf("%q: keys that begin with %q are the proxies' own", c.KeyPrefix, ownKeys)})
+	}
+	found = append(found, c.loginProblems()...)
 	return append(append(found, c.sameMasters()...), c.legacyProblems()...)
 }
+
+// ownKeys is before the names of the proxies' own keys on the masters; no lock has such a name.
+const ownKeys = "redlock-proxy:"
 
 // legacyProblems are those of the Redis that held the locks until now.
 func (c Config) legacyProblems() []problem {
@@ -102,9 +109,15 @@ func (c Config) Warnings() []string {
 	if n > 0 && n%2 == 0 {
 		found = append(found, fmt.Sprintf("masters: %d is an even number: a lock needs %d of them, so no more may fail than of %d, and there is one more that can", n, majority, n-1))
 	}
+	if c.ShareUpstreamLogin && c.LogsIn() {
+		found = append(found, fmt.Sprintf("share-upstream-login: everybody who reaches %s uses the upstream with the login of its URL, without one of their own", c.Listen))
+	}
 	for _, glob := range c.LockKeys {
 		if strings.Trim(glob, "*") == "" {
 			found = append(found, fmt.Sprintf("lock-keys: %q makes every key a lock key: the upstream gets no command on keys any more", glob))
+		}
+		if onlyPrefix(glob) {
+			found = append(found, fmt.Sprintf("lock-keys: %q is one key: %q is every key that begins so", glob, glob+"*"))
 		}
 	}
 	return found

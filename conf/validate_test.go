@@ -35,7 +35,10 @@ func TestValidate(t *testing.T) {
 		{"lock keys", func(c *Config) { c.LockKeys = []string{"lock:*", "?[a-z]"} }, nil},
 		{"an empty lock key", func(c *Config) { c.LockKeys = []string{"lock:*", ""} }, []string{`lock-keys: "" is empty`}},
 		{"no TTL", func(c *Config) { c.NoTTL = "maybe" }, []string{`no-ttl: "maybe" is none of allow, refuse`}},
-		{"a legacy Redis, the upstream", func(c *Config) { c.LegacyLock, c.Upstream = "redis://:hunter2@old", "redis://:hunter2@old" }, nil},
+		{"a legacy Redis, the upstream", func(c *Config) {
+			c.LegacyLock, c.Upstream = "redis://:hunter2@old", "redis://:hunter2@old"
+			c.ShareUpstreamLogin = true
+		}, nil},
 		{"a bad legacy Redis", func(c *Config) { c.LegacyLock = "redis://:hunter2@old/1" }, []string{`legacy-lock: "redis://:xxxxx@old/1" names a database`}},
 		{"a legacy Redis that is a master", func(c *Config) { c.LegacyLock = "redis://:hunter2@B" }, []string{`legacy-lock: "redis://:xxxxx@B" is the same Redis as master "redis://b"`}},
 		{"a legacy Redis and a prefix", func(c *Config) { c.LegacyLock, c.KeyPrefix = "redis://:hunter2@old", "p:" },

@@ -1,0 +1,92 @@
+package conf
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestLockGlobs: what would protect nothing is refused with what is meant instead, and
+// every glob that makes sense is taken.
+func TestLockGlobs(t *testing.T) {
+	for glob, want := range map[string]string{
+		"lock:*,job:*":          `with ',' in it: give each glob by itself`,
+		"lock:* job:*":          `with ' ' in it: give each glob by itself`,
+		"lock:*;job:*":          `with ';' in it: give each glob by itself`,
+		"{lock,job}:*":          `with ',' in it`,
+		"lock:[":                "without its ]",
+		"lock:[a-":              "without its ]",
+		`lock:[a\]`:             "without its ]",
+		"lock:[]*":              "without a character",
+		"lock:[^]":              "without a character",
+		"lock:[!a]*":            "[^…]",
+		`lock:\`:                `ends with a \`,
+		"'lock:*'":              "quotes",
+		`"lock:*"`:              "quotes",
+		"lock:.*":               `"lock:*", not "lock:.*"`,
+		".*":                    "is a regular expression",
+		".*:lock":               "is a regular expression",
+		"lock:.+":               "is a regular expression",
+		"^lock:":                "is a regular expression",
+		"lock:*$":               "is a regular expression",
+		`lock:\d+`:              "is a regular expression",
+		`lock:\w*`:              "is a regular expression",
+		"lock:[a-z]+":           "is a regular expression",
+		"lock:[0-9]{3}":         "is a regular expression",
+		"(lock|job):*":          "is a regular expression",
+		"(?i)lock:*":            "is a regular expression",
+		"/^lock:.*$/":           "is a regular expression",
+		"":                      "is empty",
+		"lock:*":                "",
+		"*":                     "",
+		"*:lock":                "",
+		"lock.*":                "",
+		"app.lock.*":            "",
+		"*.lock":                "",
+		"*.*":                   "",
+		"leader":                "",
+		"lock:":                 "",
+		"lock:[abc]?":           "",
+		"lock:[^a]*":            "",
+		"lock:[a,b]:*":          "",
+		"lock:[.+]*":            "",
+		`lock:\,*`:              "",
+		`lock:\ *`:              "",
+		`lock:\.*`:              "",
+		`lock:\[*`:              "",
+		`lock:[\]]*`:            "",
+		"{user}:lock":           "",
+		"a|b:*":                 "",
+		"lock:c++":              "",
+		"lock:*!":               "",
+		"lock:\xff*":            "",
+		"Lock:(a)":              "",
+		`C:\\locks\\*`:          "",
+		"it's:*":                "",
+		"price$:*":              "",
+		"lock:é*":               "",
+		strings.Repeat("a*", 9): "",
+	} {
+		err := lockGlob(glob)
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%q: got %v, want it to be taken", glob, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%q: got %v, want an error with %s", glob, err, want)
+		}
+	}
+}
+
+// TestLockGlobPlaces: the error names the place, and what is meant instead.
+func TestLockGlobPlaces(t *testing.T) {
+	_, err := Load(Source{Flags: map[string][]string{"master": {"redis://a", "redis://b", "redis://c"}, "lock-keys": {"lock:*,job:*"}}})
+	want := `--lock-keys: "lock:*,job:*" is one glob with ',' in it: give each glob by itself ` +
+		`(--lock-keys A --lock-keys B, REDLOCK_LOCK_KEYS="A B", or a line "- A" for each in the file; in a key it is written \,)`
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	c := Default()
+	c.Masters, c.LockKeys = []string{"redis://a", "redis://b", "redis://c"}, []string{"lock:", "job:*"}
+	if got := c.Warnings(); len(got) != 1 || got[0] != `lock-keys: "lock:" is one key: "lock:*" is every key that begins so` {
+		t.Errorf("got warnings %q, want one about lock:", got)
+	}
+}
