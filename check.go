@@ -2,10 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -15,25 +16,61 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// errUnsafe ends check when locks would not be safe or not be had.
-var errUnsafe = errors.New("it would not be safe to serve")
+// jsonFlag has check print JSON.
+const jsonFlag = "json"
 
-// checkAction connects to every master and prints what it found.
+func checkFlags() []cli.Flag {
+	return append(settingFlags(), &cli.BoolFlag{Name: jsonFlag, Usage: "print one JSON object"})
+}
+
+// checkAction connects to every server of the configuration and prints what it found.
 func checkAction(c *cli.Context) error {
 	cfg, err := load(c)
 	if err != nil {
 		return err
 	}
-	return check(c.Context, cfg, c.App.Writer)
+	if _, err := cfg.ClientPassword(); err != nil {
+		return err
+	}
+	seen := inspectAll(c.Context, cfg)
+	v := judge(cfg, seen)
+	show := printTable
+	if c.Bool(jsonFlag) {
+		show = printJSON
+	}
+	if err := show(c.App.Writer, cfg, seen, v); err != nil || v.code == 0 {
+		return err
+	}
+	return coded(v.code, errTold)
 }
 
-func check(ctx context.Context, cfg conf.Config, out io.Writer) error {
-	findings := quorum.Inspect(ctx, cfg.Masters, cfg.MasterTimeout)
+// inspectAll looks at the masters, the upstream and the legacy server.
+func inspectAll(ctx context.Context, cfg conf.Config) inspection {
+	seen := inspection{loops: loops(ctx, cfg)}
+	var all sync.WaitGroup
+	look := func(url string, timeout time.Duration, into **quorum.Finding) {
+		if url != "" {
+			all.Go(func() { f := quorum.LookAt(ctx, url, timeout); *into = &f })
+		}
+	}
+	look(cfg.Upstream, cfg.UpstreamTimeout, &seen.upstream)
+	look(cfg.LegacyLock, cfg.MasterTimeout, &seen.legacy)
+	seen.masters = quorum.Inspect(ctx, cfg.Masters, cfg.MasterTimeout)
+	all.Wait()
+	return seen
+}
+
+func printTable(out io.Writer, cfg conf.Config, seen inspection, v verdict) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "MASTER\tVERSION\tROLE\tUPTIME\tROUND TRIP\tPOLICY\tAPPEND-ONLY\tMARKER\tVERDICT")
-	for _, f := range findings {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", f.Name, dash(f.Version), dash(f.Role), uptime(f),
-			roundTrip(f), dash(f.Policy), dash(f.Appendfsync), marker(f), verdict(f))
+	fmt.Fprintln(table, "MASTER\tVERSION\tROLE\tUPTIME\tROUND TRIP\tPOLICY\tAPPEND-ONLY\tMARKER\tNOTES")
+	for _, f := range seen.masters {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", f.Name, dash(f.Version), dash(f.Role), duration(f.Uptime),
+			duration(f.RoundTrip), dash(f.Policy), dash(f.Appendfsync), marker(f), notes(f))
+	}
+	for _, other := range seen.others() {
+		f := other.finding
+		fmt.Fprintf(table, "%s (%s)\t%s\t%s\t%s\t%s\t%s\t-\t-\t%s\n", f.Name, other.setting, dash(f.Version), dash(f.Role), duration(f.Uptime),
+			duration(f.RoundTrip), dash(f.Policy), notes(f))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -41,35 +78,84 @@ func check(ctx context.Context, cfg conf.Config, out io.Writer) error {
 	for _, warning := range cfg.Warnings() {
 		fmt.Fprintln(out, "warning:", warning)
 	}
-	if why := reasons(findings); len(why) > 0 {
-		return fmt.Errorf("%w: %s", errUnsafe, strings.Join(why, "; "))
-	}
-	return nil
+	_, err := fmt.Fprintln(out, v)
+	return err
 }
 
-// reasons sums up why it is not safe.
-func reasons(findings []quorum.Finding) []string {
-	var all []string
-	answered, needed := 0, quorum.Majority(len(findings))
-	for _, f := range findings {
-		if f.Err == nil {
-			answered++
-		}
-		for _, why := range f.Unsafe {
-			all = append(all, f.Name+": "+why)
-		}
+// other is a server that is no master, and the setting that names it.
+type other struct {
+	setting string
+	finding quorum.Finding
+}
+
+func (s inspection) others() []other {
+	var all []other
+	if s.upstream != nil {
+		all = append(all, other{"upstream", *s.upstream})
 	}
-	if answered < needed {
-		all = append(all, fmt.Sprintf("%d of %d masters answered, %d needed", answered, len(findings), needed))
+	if s.legacy != nil {
+		all = append(all, other{"legacy-lock", *s.legacy})
 	}
 	return all
 }
 
-func uptime(f quorum.Finding) string {
-	if f.Uptime == 0 {
-		return "-"
+// server is a server in the JSON of check.
+type server struct {
+	Name         string   `json:"name"`
+	Error        string   `json:"error,omitempty"`
+	Version      string   `json:"version,omitempty"`
+	Role         string   `json:"role,omitempty"`
+	Policy       string   `json:"maxmemory_policy,omitempty"`
+	Appendfsync  string   `json:"appendfsync,omitempty"`
+	Uptime       float64  `json:"uptime_seconds,omitempty"`
+	RoundTrip    float64  `json:"round_trip_seconds,omitempty"`
+	Votes        *bool    `json:"votes,omitempty"`
+	Marker       string   `json:"marker,omitempty"`
+	MarkerFor    float64  `json:"marker_seconds,omitempty"`
+	LongestTTL   float64  `json:"longest_ttl_seconds,omitempty"`
+	Unsafe       []string `json:"unsafe,omitempty"`
+	Disagreement []string `json:"disagreements,omitempty"`
+	Weak         []string `json:"weak,omitempty"`
+}
+
+func printJSON(out io.Writer, cfg conf.Config, seen inspection, v verdict) error {
+	document := struct {
+		Verdict  string   `json:"verdict"`
+		Code     int      `json:"exit_code"`
+		Reasons  []string `json:"reasons"`
+		Masters  []server `json:"masters"`
+		Upstream *server  `json:"upstream,omitempty"`
+		Legacy   *server  `json:"legacy_lock,omitempty"`
+		Warnings []string `json:"warnings,omitempty"`
+	}{Verdict: verdictNames[v.code], Code: v.code, Reasons: v.reasons, Warnings: cfg.Warnings()}
+	for _, f := range seen.masters {
+		s := serverOf(f)
+		s.Votes, s.Marker, s.MarkerFor = &f.Votes, f.Marker, f.Since.Seconds()
+		document.Masters = append(document.Masters, s)
 	}
-	return f.Uptime.String()
+	if seen.upstream != nil {
+		s := serverOf(*seen.upstream)
+		document.Upstream = &s
+	}
+	if seen.legacy != nil {
+		s := serverOf(*seen.legacy)
+		document.Legacy = &s
+	}
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(document)
+}
+
+func serverOf(f quorum.Finding) server {
+	s := server{
+		Name: f.Name, Version: f.Version, Role: f.Role, Policy: f.Policy, Appendfsync: f.Appendfsync,
+		Uptime: f.Uptime.Seconds(), RoundTrip: f.RoundTrip.Seconds(), LongestTTL: f.LongestTTL.Seconds(),
+		Unsafe: f.Unsafe, Disagreement: f.Amiss, Weak: f.Weak,
+	}
+	if f.Err != nil {
+		s.Error = f.Err.Error()
+	}
+	return s
 }
 
 // marker tells what proxies think of the master, and for how long it has been in quarantine.
@@ -80,11 +166,11 @@ func marker(f quorum.Finding) string {
 	return fmt.Sprintf("%s, for %v", f.Marker, f.Since.Round(time.Second))
 }
 
-func roundTrip(f quorum.Finding) string {
-	if f.RoundTrip == 0 {
+func duration(d time.Duration) string {
+	if d == 0 {
 		return "-"
 	}
-	return f.RoundTrip.String()
+	return d.String()
 }
 
 func dash(s string) string {
@@ -94,13 +180,16 @@ func dash(s string) string {
 	return s
 }
 
-func verdict(f quorum.Finding) string {
+func notes(f quorum.Finding) string {
 	if f.Err != nil {
 		return f.Err.Error()
 	}
-	notes := append(append([]string{}, f.Unsafe...), f.Weak...)
-	if len(notes) == 0 {
+	var all []string
+	for _, some := range [][]string{f.Unsafe, f.Amiss, f.Weak} {
+		all = append(all, some...)
+	}
+	if len(all) == 0 {
 		return "ok"
 	}
-	return strings.Join(notes, "; ")
+	return strings.Join(all, "; ")
 }

@@ -7,12 +7,19 @@ import (
 	"log/slog"
 	"net"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	embeddedserver "github.com/alicebob/miniredis/v2/server"
 	"github.com/urfave/cli/v2"
 
 	"redlock-proxy/conf"
 )
+
+// demoMasterTimeout is how long an embedded master may take to answer. All of them are in
+// this process, so where the processors are busy, all are slow at once.
+const demoMasterTimeout = 2 * time.Second
 
 func demoFlags() []cli.Flag {
 	return []cli.Flag{
@@ -31,9 +38,13 @@ func demoAction(c *cli.Context) error {
 		return err
 	}
 	defer stop()
+	if err := openToAll(servers[0]); err != nil {
+		return err
+	}
 	cfg := conf.Default()
 	cfg.Listen = c.String("listen")
 	cfg.FreshStart = true
+	cfg.MasterTimeout = demoMasterTimeout
 	for _, m := range servers[1:] {
 		cfg.Masters = append(cfg.Masters, "redis://"+m.Addr())
 	}
@@ -69,6 +80,24 @@ func embedded(n int) (servers []*miniredis.Miniredis, stop func(), err error) {
 	return servers, stop, nil
 }
 
+// openToAll has an embedded Redis, which knows no ACL, answer what is so there: everybody
+// may do everything. Else the proxy would ask about each command.
+func openToAll(m *miniredis.Miniredis) error {
+	return m.Server().Register("ACL", func(c *embeddedserver.Peer, _ string, args []string) {
+		switch {
+		case len(args) == 1 && strings.EqualFold(args[0], "WHOAMI"):
+			c.WriteBulk("default")
+		case len(args) == 2 && strings.EqualFold(args[0], "GETUSER"):
+			c.WriteMapLen(3)
+			for _, text := range []string{"commands", "+@all", "keys", "~*", "channels", "&*"} {
+				c.WriteBulk(text)
+			}
+		default:
+			c.WriteError("ERR unknown subcommand")
+		}
+	})
+}
+
 // introduce says what to type next.
 func introduce(out io.Writer, cfg conf.Config, addr net.Addr) {
 	host, port, _ := net.SplitHostPort(addr.String())
@@ -76,7 +105,8 @@ func introduce(out io.Writer, cfg conf.Config, addr net.Addr) {
 	if host != "127.0.0.1" && host != "::" {
 		cli = "redis-cli -h " + host + " -p " + port
 	}
-	fmt.Fprintf(out, `redlock-proxy %s: a demo with %s masters and an upstream in this process. Nothing is kept.
+	fmt.Fprintf(out, `redlock-proxy %s: a demo with %s masters in this process. Nothing is kept.
+Its upstream is no Redis, but an imitation in memory (miniredis, %[4]s), which lacks some commands.
 
 Type in another terminal:
 
@@ -93,5 +123,5 @@ Type in another terminal:
   %[3]s GET greeting
 
 Ctrl-C ends it.
-`, version, strconv.Itoa(len(cfg.Masters)), cli)
+`, version, strconv.Itoa(len(cfg.Masters)), cli, strings.TrimPrefix(cfg.Upstream, "redis://"))
 }

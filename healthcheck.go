@@ -2,8 +2,11 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"io"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,14 +18,29 @@ import (
 // healthcheckTimeout is how long a healthy proxy may take to answer.
 const healthcheckTimeout = 2 * time.Second
 
-// healthcheckAction asks the proxy that listens where this configuration says.
+// readyFlag has healthcheck ask whether locks can be had.
+const readyFlag = "ready"
+
+func healthFlags() []cli.Flag {
+	return append(settingFlags(), &cli.BoolFlag{Name: readyFlag, Usage: "ask whether locks can be had (a majority of the masters votes), not whether the process lives"})
+}
+
+// healthcheckAction asks the proxy that listens where this configuration says: whether it
+// lives or, with --ready, whether locks can be had. Neither depends on the upstream.
 func healthcheckAction(c *cli.Context) error {
 	cfg, err := conf.Read(source(c))
 	if err != nil {
 		return err
 	}
-	if err := ping(reachable(cfg.Listen)); err != nil {
+	answer, err := askHealth(reachable(cfg.Listen))
+	switch {
+	case err != nil:
 		return fmt.Errorf("unhealthy: %w", err)
+	case !c.Bool(readyFlag):
+		return nil
+	}
+	if err := answer.ready(); err != nil {
+		return coded(exitNoQuorum, fmt.Errorf("not ready: %w", err))
 	}
 	return nil
 }
@@ -39,28 +57,66 @@ func reachable(listen string) string {
 	return net.JoinHostPort(host, port)
 }
 
-func ping(addr string) error {
+// health is what a proxy answered: the lines of PROXY HEALTH by their names, or an error.
+type health struct {
+	lines   map[string]string
+	refusal string
+}
+
+// askHealth gets an answer from a proxy, whatever it is: it lives then. One that has as many
+// clients as it may have says so, and lives as well.
+func askHealth(addr string) (health, error) {
 	conn, err := net.DialTimeout("tcp", addr, healthcheckTimeout)
 	if err != nil {
-		return err
+		return health{}, err
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(healthcheckTimeout))
-	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
-		return err
-	}
-	answer, err := bufio.NewReader(conn).ReadString('\n')
+	_, writeErr := conn.Write([]byte("PROXY HEALTH\r\n"))
+	answer, err := readHealth(bufio.NewReader(conn))
 	if err != nil {
-		return err
+		return health{}, errors.Join(writeErr, err)
 	}
-	if answer = strings.TrimSpace(answer); !alive(answer) {
-		return fmt.Errorf("%s answered %q", addr, answer)
-	}
-	return nil
+	return answer, nil
 }
 
-// alive reports whether a proxy in order answers that. The check has no password, so it
-// does not get past the login that an upstream may demand of every client.
-func alive(answer string) bool {
-	return answer == "+PONG" || strings.HasPrefix(answer, "-NOAUTH ")
+// readHealth reads one reply.
+func readHealth(in *bufio.Reader) (health, error) {
+	head, err := in.ReadString('\n')
+	if err != nil {
+		return health{}, err
+	}
+	head = strings.TrimSpace(head)
+	if refusal, refused := strings.CutPrefix(head, "-"); refused {
+		return health{refusal: refusal}, nil
+	}
+	size, err := strconv.Atoi(strings.TrimPrefix(head, "$"))
+	if err != nil || size < 0 || size > maxHealth || head[0] != '$' {
+		return health{}, fmt.Errorf("it answered %q, as no redlock-proxy does", head)
+	}
+	text := make([]byte, size)
+	if _, err := io.ReadFull(in, text); err != nil {
+		return health{}, err
+	}
+	answer := health{lines: map[string]string{}}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		answer.lines[name] = value
+	}
+	return answer, nil
+}
+
+// maxHealth is more than PROXY HEALTH ever answers, in bytes.
+const maxHealth = 4096
+
+// ready says why no new client gets a lock there, or nil.
+func (h health) ready() error {
+	switch {
+	case h.refusal != "":
+		return errors.New(h.refusal)
+	case h.lines["ready"] != "yes":
+		return errors.New(h.lines["cause"])
+	default:
+		return nil
+	}
 }

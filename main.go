@@ -27,8 +27,10 @@ func main() {
 	obeySignals(cancel)
 	redis.SetLogger(quiet{}) // what a master does is told by the cluster, once
 	if err := newApp(os.Stdout, os.Stderr).RunContext(ctx, os.Args); err != nil {
-		fmt.Fprintln(os.Stderr, "redlock-proxy:", err)
-		os.Exit(1)
+		if !errors.Is(err, errTold) {
+			fmt.Fprintln(os.Stderr, "redlock-proxy:", err)
+		}
+		os.Exit(exitCode(err))
 	}
 }
 
@@ -63,11 +65,13 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		ExitErrHandler:            func(*cli.Context, error) {},
 		OnUsageError:              usageError,
 		Action:                    helpAction,
+		Flags:                     []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version", DisableDefaultText: true}},
 		Commands: []*cli.Command{
-			command("serve", "serve clients", settingFlags(), serveAction),
+			command("serve", "serve clients", serveFlags(), serveAction),
 			command("demo", "try it now: the proxy and its masters in this process", demoFlags(), demoAction),
-			command("check", "connect to every master and tell what is unsafe", settingFlags(), checkAction),
-			command("healthcheck", "ask the running proxy; for a container's HEALTHCHECK", settingFlags(), healthcheckAction),
+			command("check", "connect to every master, and the upstream, and tell what is amiss", checkFlags(), checkAction),
+			command("init", "say for how long locks from before may be held: once for new masters, or where a majority lost its data", initFlags(), initAction),
+			command("healthcheck", "ask the running proxy whether it lives or, with --ready, whether locks can be had", healthFlags(), healthcheckAction),
 			command("version", "print the version", nil, versionAction),
 		},
 	}
@@ -78,7 +82,10 @@ func command(name, usage string, flags []cli.Flag, action cli.ActionFunc) *cli.C
 	return &cli.Command{
 		Name: name, Usage: usage, Flags: flags, HideHelpCommand: true, OnUsageError: usageError,
 		Action: func(c *cli.Context) error {
-			if c.Args().Present() {
+			switch {
+			case c.Bool("version"): // of the whole program, which stands before the command
+				return versionAction(c)
+			case c.Args().Present():
 				return fmt.Errorf("unexpected argument %q", c.Args().First())
 			}
 			return action(c)
@@ -86,15 +93,13 @@ func command(name, usage string, flags []cli.Flag, action cli.ActionFunc) *cli.C
 	}
 }
 
-// usageError tells in one line what is wrong with a flag. The whole help would hide it.
-func usageError(c *cli.Context, err error, _ bool) error {
-	return fmt.Errorf("%w (see %s --help)", err, c.Command.HelpName)
-}
-
 // helpAction runs where no command was given, or none that there is.
 func helpAction(c *cli.Context) error {
-	if c.Args().Present() {
-		return fmt.Errorf("unknown command %q (see %s --help)", c.Args().First(), c.App.Name)
+	switch {
+	case c.Bool("version"):
+		return versionAction(c)
+	case c.Args().Present():
+		return unknownCommand(c)
 	}
 	return cli.ShowAppHelp(c)
 }
@@ -141,6 +146,14 @@ func source(c *cli.Context) conf.Source {
 // load reads the configuration.
 func load(c *cli.Context) (conf.Config, error) { return conf.Load(source(c)) }
 
+// withUnit has durations tell their unit. In JSON they would be bare nanoseconds.
+func withUnit(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
+}
+
 func newLogger(w io.Writer, cfg conf.Config) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {
@@ -149,6 +162,7 @@ func newLogger(w io.Writer, cfg conf.Config) (*slog.Logger, error) {
 	opts := &slog.HandlerOptions{Level: level}
 	switch cfg.LogFormat {
 	case "json":
+		opts.ReplaceAttr = withUnit
 		return slog.New(slog.NewJSONHandler(w, opts)), nil
 	case "text":
 		return slog.New(slog.NewTextHandler(w, opts)), nil

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"redlock-proxy/commands"
+	"redlock-proxy/conf"
+	"redlock-proxy/proxy"
+	"redlock-proxy/proxy/upstream"
+	"redlock-proxy/quorum"
+)
+
+// keepAlive is Redis' own tcp-keepalive.
+const keepAlive = 300 * time.Second
+
+// serve runs a proxy until ctx ends and its clients are done. ready is called with
+// the address once clients are served.
+func serve(ctx context.Context, cfg conf.Config, log *slog.Logger, ready func(net.Addr)) error {
+	d, err := newDaemon(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	defer d.listener.Close()
+	return d.run(ctx, ready)
+}
+
+// daemon is a proxy with all its parts. upstream is nil for a lock server.
+type daemon struct {
+	cfg      conf.Config
+	log      *slog.Logger
+	cluster  *quorum.Cluster
+	upstream *upstream.Upstream
+	server   *proxy.Server
+	listener net.Listener
+}
+
+// newDaemon makes the parts, and listens; nobody is served yet.
+func newDaemon(ctx context.Context, cfg conf.Config, log *slog.Logger) (*daemon, error) {
+	password, err := cfg.ClientPassword()
+	if err != nil {
+		return nil, err
+	}
+	d := &daemon{log: log}
+	d.cluster, err = quorum.NewCluster(quorum.Options{
+		Masters: cfg.Masters, Legacy: cfg.LegacyLock, MasterTimeout: cfg.MasterTimeout, MaxTTL: cfg.MaxTTL,
+		FreshStart: cfg.FreshStart, Unguarded: !cfg.Guard, Logger: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := limitClients(&cfg, log); err != nil {
+		return nil, err
+	}
+	d.cfg = cfg
+	if err := d.listen(ctx); err != nil {
+		return nil, err
+	}
+	id := newID()
+	if d.upstream, err = newUpstream(cfg, id, log); err != nil {
+		return nil, errors.Join(err, d.listener.Close())
+	}
+	d.server = newServer(cfg, id, d.cluster, d.upstream, password, log)
+	return d, nil
+}
+
+// listen takes the port, unless a master or the upstream is at it.
+func (d *daemon) listen(ctx context.Context) error {
+	config := net.ListenConfig{KeepAlive: keepAlive}
+	listener, err := config.Listen(ctx, "tcp", d.cfg.Listen)
+	if err != nil {
+		return cannotListen(d.cfg.Listen, err)
+	}
+	if err := notItself(ctx, d.cfg, listener.Addr().String()); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	d.listener = listener
+	return nil
+}
+
+// run serves clients until ctx ends and they are done. The masters and the upstream outlive the
+// clients: what runs, finishes.
+func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
+	servers, stopServers := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	running.Go(func() { _ = d.cluster.Run(servers) })
+	if d.upstream != nil {
+		defer d.upstream.Close()
+	}
+	defer running.Wait()
+	defer stopServers()
+
+	had := waitForMasters(ctx, d.cfg, d.cluster, d.log)
+	clients, stopClients := context.WithCancel(ctx)
+	defer stopClients()
+	running.Go(func() { d.cluster.WatchQuorum(clients, d.log, had) })
+	served := make(chan error, 1)
+	go func() { served <- d.server.Serve(clients, d.listener) }()
+	if d.upstream != nil {
+		if err := firstProbe(ctx, d.upstream); err != nil {
+			stopClients()
+			<-served
+			return err
+		}
+		running.Go(func() { _ = d.upstream.Run(servers) })
+	}
+	d.log.Info("ready", "listen", d.listener.Addr().String(), "masters", len(d.cfg.Masters), "version", version)
+	ready(d.listener.Addr())
+	err := <-served
+	d.log.Info("stopped")
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// firstProbe looks for the upstream. The proxy is being served by then, since an upstream
+// that leads back to it says so only when its question is answered here.
+func firstProbe(ctx context.Context, up *upstream.Upstream) error {
+	up.Probe(ctx)
+	if name, err := up.Status(); errors.Is(err, commands.ErrLoop) {
+		return fmt.Errorf("upstream: %s leads back to this proxy", name)
+	}
+	return nil
+}
+
+// newID is a name that no other proxy has.
+func newID() string {
+	var bits [20]byte
+	_, _ = rand.Read(bits[:]) // never fails
+	return hex.EncodeToString(bits[:])
+}
+
+// cannotListen names the setting, and the cause without the layers around it.
+func cannotListen(address string, err error) error {
+	var call *os.SyscallError
+	if errors.As(err, &call) {
+		err = call.Err
+	}
+	return fmt.Errorf("--listen: %q: %w", address, err)
+}
+
+// newUpstream is nil for a lock server.
+func newUpstream(cfg conf.Config, id string, log *slog.Logger) (*upstream.Upstream, error) {
+	if cfg.Upstream == "" {
+		return nil, nil
+	}
+	up, err := upstream.New(cfg.Upstream, cfg.UpstreamTimeout, log)
+	if err == nil {
+		up.Identify(id)
+	}
+	return up, err
+}
+
+// newServer puts the house together: proxy → commands → quorum.
+func newServer(cfg conf.Config, id string, cluster *quorum.Cluster, up *upstream.Upstream, clientPassword string, log *slog.Logger) *proxy.Server {
+	var server *proxy.Server
+	opts := commands.Options{
+		Locks:       quorum.NewLocker(cluster),
+		Register:    cluster,
+		Scripts:     quorum.NewBodies(cluster),
+		MaxTTL:      cfg.MaxTTL,
+		KeyPrefix:   cfg.KeyPrefix,
+		LockKeys:    cfg.LockKeys,
+		RefuseNoTTL: cfg.NoTTL == "refuse",
+		Version:     version,
+		MaxClients:  cfg.MaxClients,
+		Masters:     cluster.Status,
+		Clients:     func() int { return server.Clients() },
+		ID:          id,
+		Logger:      log,
+	}
+	opts.AcceptErrors = func() int64 { return server.AcceptErrors() }
+	newTable := commands.NewTable
+	if up != nil {
+		opts.Upstream, opts.Functions, opts.Onward = up.Status, up, up.Path
+		newTable = commands.NewRelayTable
+	}
+	server = proxy.NewServer(proxy.Options{
+		Table: newTable(opts), Upstream: up, ClientPassword: clientPassword,
+		MaxClients: cfg.MaxClients, DrainTimeout: cfg.DrainTimeout, Logger: log,
+	})
+	return server
+}
+
+// waitForMasters gives the masters time for their first answer, so that the first
+// client is not told that they are not connected yet. Masters that are down do not
+// keep the proxy from serving; a fresh start takes its time. It reports whether locks can be had.
+func waitForMasters(ctx context.Context, cfg conf.Config, cluster *quorum.Cluster, log *slog.Logger) bool {
+	patience := 2*cfg.MasterTimeout + 100*time.Millisecond
+	ready := isReady(ctx, cluster, patience)
+	if !ready && cluster.StartsFresh() {
+		log.Info("all masters are empty so far: waiting whether another proxy knows of locks")
+		ready = isReady(ctx, cluster, quorum.FreshStartTime+patience)
+	}
+	if !ready {
+		log.Warn("fewer than a majority of the masters vote: locks are refused with NOQUORUM until they do")
+	}
+	return ready
+}
+
+func isReady(ctx context.Context, cluster *quorum.Cluster, patience time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return cluster.Ready(ctx)
+}

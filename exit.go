@@ -1,0 +1,38 @@
+package main
+
+import "errors"
+
+// The exit codes. They are documented in docs/operate.md: scripts rely on them.
+const (
+	exitFailed   = 1 // the command line, the configuration, or anything that has no code of its own
+	exitUnsafe   = 2 // locks could not be relied on
+	exitNoQuorum = 3 // no locks can be had
+	exitDegraded = 4 // locks are had, but not all is well
+)
+
+// errTold ends the process with a code where all was said already.
+var errTold = errors.New("told above")
+
+// codedError has an exit code of its own.
+type codedError struct {
+	error
+	code int
+}
+
+// Unwrap is the error without the code.
+func (e codedError) Unwrap() error { return e.error }
+
+func coded(code int, err error) error { return codedError{err, code} }
+
+// exitCode is the code with which the process ends for an error.
+func exitCode(err error) int {
+	var c codedError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &c):
+		return c.code
+	default:
+		return exitFailed
+	}
+}

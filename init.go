@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"redlock-proxy/conf"
+	"redlock-proxy/quorum"
+)
+
+const (
+	longestFlag = "longest-ttl"
+	onceFlag    = "once"
+	// initTimeout is how long a master may take for each answer, at the least: unlike a client
+	// that waits for a lock, an operator has the time.
+	initTimeout = 2 * time.Second
+)
+
+func initFlags() []cli.Flag {
+	return append(settingFlags(),
+		&cli.StringFlag{Name: longestFlag, Usage: "no lock from before is held for longer than this `DURATION`; 0s: none is, or the masters are new (asked for where it is not given)"},
+		&cli.StringFlag{Name: onceFlag, Usage: "do this only if there is no `FILE` of that name, and make it: for a deployment that runs init at every start"},
+	)
+}
+
+// initAction takes an operator's word on masters that cannot tell for how long to wait.
+func initAction(c *cli.Context) error {
+	cfg, err := load(c)
+	if err != nil {
+		return err
+	}
+	if !cfg.Guard {
+		return errors.New("guard: false has all masters vote, whatever they forgot: there is nothing to do")
+	}
+	i := initialisation{cfg: cfg, in: c.App.Reader, out: c.App.Writer, once: c.String(onceFlag)}
+	if c.IsSet(longestFlag) {
+		if i.ttl, err = longestOf(c.String(longestFlag), cfg.MaxTTL); err != nil {
+			return fmt.Errorf("--%s: %w", longestFlag, err)
+		}
+		i.said = true
+	}
+	return i.run(c.Context)
+}
+
+// longestOf reads what the operator says.
+func longestOf(text string, limit time.Duration) (time.Duration, error) {
+	ttl, err := time.ParseDuration(strings.TrimSpace(text))
+	switch {
+	case err != nil || ttl < 0:
+		return 0, fmt.Errorf(`%q is not a duration (a number and a unit, such as "0s" or "10m")`, strings.TrimSpace(text))
+	case ttl > limit:
+		return 0, fmt.Errorf("%v is longer than max-ttl %v, which is waited for anyway", ttl, limit)
+	}
+	return ttl, nil
+}
+
+// initialisation is one run of init.
+type initialisation struct {
+	cfg  conf.Config
+	in   io.Reader
+	out  io.Writer
+	once string
+	ttl  time.Duration
+	said bool // ttl was given
+}
+
+func (i *initialisation) run(ctx context.Context) error {
+	if done, err := i.wasDone(); done || err != nil {
+		return err
+	}
+	patience := max(i.cfg.MasterTimeout, initTimeout)
+	findings := quorum.Survey(ctx, i.cfg.Masters, patience)
+	if err := quorum.MayVouch(findings, i.cfg.MaxTTL); err != nil { // no answer would do
+		return i.refuse(err)
+	}
+	if err := i.ask(findings); err != nil {
+		return err
+	}
+	if err := quorum.MayVouch(findings, i.ttl); err != nil {
+		return i.refuse(err)
+	}
+	if err := i.note(); err != nil { // before: then it is never done twice
+		return err
+	}
+	masters, err := quorum.Vouch(ctx, quorum.Options{
+		Masters: i.cfg.Masters, MasterTimeout: patience, MaxTTL: i.cfg.MaxTTL, Logger: slog.New(slog.DiscardHandler),
+	}, i.ttl)
+	if err != nil {
+		return coded(exitNoQuorum, err)
+	}
+	return i.report(masters)
+}
+
+// wasDone reports whether the file of --once is there.
+func (i *initialisation) wasDone() (bool, error) {
+	if i.once == "" {
+		return false, nil
+	}
+	switch _, err := os.Stat(i.once); {
+	case err == nil:
+		_, err = fmt.Fprintf(i.out, "nothing to do: it was done before, says %s\n", i.once)
+		return true, err
+	case !errors.Is(err, os.ErrNotExist):
+		return false, fmt.Errorf("--%s: %w", onceFlag, err)
+	}
+	return false, nil
+}
+
+// note makes the file of --once.
+func (i *initialisation) note() error {
+	if i.once == "" {
+		return nil
+	}
+	if err := os.WriteFile(i.once, []byte("redlock-proxy init has run\n"), 0o644); err != nil {
+		return fmt.Errorf("--%s: %w", onceFlag, err)
+	}
+	return nil
+}
+
+// refuse says why the operator's word is not taken, or not needed.
+func (i *initialisation) refuse(err error) error {
+	if errors.Is(err, quorum.ErrNotNeeded) {
+		if err := i.note(); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(i.out, "nothing to do:", err)
+		return err
+	}
+	return coded(exitUnsafe, fmt.Errorf("refused: %w", err))
+}
+
+// ask has the operator say what nobody else knows, unless the flag did.
+func (i *initialisation) ask(findings []quorum.Finding) error {
+	if i.said {
+		return nil
+	}
+	for _, f := range findings {
+		fmt.Fprintf(i.out, "%s: %s\n", f.Name, f.Marker)
+	}
+	fmt.Fprintf(i.out, "%s\nFor how long may a lock that was taken here before still be held? (0s: none is, or the masters are new) ", knownLongest(findings))
+	line, err := bufio.NewReader(i.in).ReadString('\n')
+	if err != nil && line == "" {
+		return fmt.Errorf("no answer: say it with --%s", longestFlag)
+	}
+	i.ttl, err = longestOf(line, i.cfg.MaxTTL)
+	return err
+}
+
+// knownLongest is what the masters know of the longest TTL in use.
+func knownLongest(findings []quorum.Finding) string {
+	longest := time.Duration(0)
+	for _, f := range findings {
+		longest = max(longest, f.LongestTTL)
+	}
+	if longest == 0 {
+		return "The masters know of no lock."
+	}
+	return fmt.Sprintf("The masters know of locks of up to %v: so long it takes at least.", longest)
+}
+
+func (i *initialisation) report(masters []quorum.MasterStatus) error {
+	votes := 0
+	for _, m := range masters {
+		text := "votes"
+		if m.Standing != quorum.Voting {
+			text = fmt.Sprintf("votes %v after a proxy has seen it, and goes on seeing it", m.Quarantine.Left().Round(time.Second))
+		} else {
+			votes++
+		}
+		fmt.Fprintf(i.out, "%s: %s\n", m.Name, text)
+	}
+	_, err := fmt.Fprintf(i.out, "%d of %d masters vote\n", votes, len(masters))
+	return err
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"redlock-proxy/conf"
+)
+
+// usageError tells in one line what is wrong with a flag. The whole help would hide it.
+func usageError(c *cli.Context, err error, _ bool) error {
+	hint := ""
+	if name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); unknown {
+		hint = flagHint(c, name)
+	}
+	return fmt.Errorf("%w (%ssee %s --help)", err, hint, c.Command.HelpName)
+}
+
+// flagHint is what was probably meant by an unknown flag, or nothing.
+func flagHint(c *cli.Context, name string) string {
+	flags := c.Command.Flags
+	if c.Command.Name == c.App.Name { // no command was given yet
+		flags = c.App.Flags
+		if hasFlag(settingFlags(), name) {
+			return fmt.Sprintf("it stands after the command: %s serve --%s …; ", c.App.Name, name)
+		}
+	}
+	if meant := conf.Nearest(name, flagNames(flags)); meant != "" {
+		return "did you mean --" + meant + "? "
+	}
+	return ""
+}
+
+func hasFlag(flags []cli.Flag, name string) bool {
+	for _, known := range flagNames(flags) {
+		if known == name {
+			return true
+		}
+	}
+	return false
+}
+
+// flagNames are the long names of flags.
+func flagNames(flags []cli.Flag) []string {
+	var names []string
+	for _, f := range flags {
+		names = append(names, f.Names()[0])
+	}
+	return names
+}
+
+// unknownCommand is the error for a command that there is not.
+func unknownCommand(c *cli.Context) error {
+	name, hint := c.Args().First(), ""
+	var known []string
+	for _, cmd := range c.App.VisibleCommands() {
+		known = append(known, cmd.Name)
+	}
+	if meant := conf.Nearest(name, known); meant != "" {
+		hint = "did you mean " + meant + "? "
+	}
+	return fmt.Errorf("unknown command %q (%ssee %s --help)", name, hint, c.App.Name)
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"redlock-proxy/conf"
+	"redlock-proxy/quorum"
+)
+
+// inspection is what check saw.
+type inspection struct {
+	masters []quorum.Finding
+	// upstream and legacy are nil where there is none.
+	upstream, legacy *quorum.Finding
+	// loops are servers that are this proxy itself, or lead back to it.
+	loops []string
+}
+
+// verdict sums up an inspection: the code with which check ends, and why, the gravest first.
+type verdict struct {
+	code    int
+	reasons []string
+}
+
+// verdictNames are the verdicts by their exit codes.
+var verdictNames = map[int]string{0: "ok", exitUnsafe: "unsafe", exitNoQuorum: "no quorum", exitDegraded: "degraded"}
+
+// String is the last line of check.
+func (v verdict) String() string {
+	return "verdict: " + verdictNames[v.code] + ": " + strings.Join(v.reasons, "; ")
+}
+
+// judge decides on an inspection. Unsafe beats everything: it must not go on. Then comes
+// whether locks can be had, then whether all is well.
+func judge(cfg conf.Config, seen inspection) verdict {
+	seen.compare()
+	votes, absent := votesOf(cfg, seen.masters)
+	summary := fmt.Sprintf("%d of %d masters vote", votes, len(seen.masters))
+	needed := quorum.Majority(len(seen.masters))
+	var amiss []string
+	if seen.upstream != nil && seen.upstream.Err != nil {
+		amiss = append(amiss, fmt.Sprintf("upstream %s: %v", seen.upstream.Name, seen.upstream.Err))
+	}
+	for _, f := range seen.masters {
+		amiss = append(amiss, named(f.Name, f.Amiss)...)
+	}
+	legacyGone := seen.legacy != nil && seen.legacy.Err != nil
+	switch unsafe := seen.unsafe(); {
+	case len(unsafe) > 0:
+		return verdict{exitUnsafe, append([]string{"it would not be safe to serve"}, unsafe...)}
+	case legacyGone:
+		reasons := append([]string{fmt.Sprintf("legacy-lock %s: %v", seen.legacy.Name, seen.legacy.Err), summary}, absent...)
+		return verdict{exitNoQuorum, append(reasons, amiss...)}
+	case votes < needed:
+		reasons := append([]string{fmt.Sprintf("%s, %d needed", summary, needed)}, absent...)
+		return verdict{exitNoQuorum, append(append(reasons, amiss...), cure(seen.masters)...)}
+	case len(absent)+len(amiss) > 0:
+		return verdict{exitDegraded, append(append([]string{summary}, absent...), amiss...)}
+	default:
+		return verdict{0, []string{summary}}
+	}
+}
+
+// compare finds servers that are given twice.
+func (s *inspection) compare() {
+	for _, m := range s.masters {
+		for name, other := range map[string]*quorum.Finding{"upstream": s.upstream, "legacy-lock": s.legacy} {
+			if other != nil && m.IsSameServer(*other) {
+				other.Unsafe = append(other.Unsafe, fmt.Sprintf("%s is the same server as master %s", name, m.Name))
+			}
+		}
+	}
+	if s.legacy != nil && s.legacy.Role != "" && s.legacy.Role != "master" {
+		s.legacy.Unsafe = append(s.legacy.Unsafe, "it is a replica: clients that lock there use another server")
+	}
+}
+
+// unsafe is why locks could not be relied on.
+func (s *inspection) unsafe() []string {
+	all := slices.Clone(s.loops)
+	for _, f := range s.masters {
+		all = append(all, named(f.Name, f.Unsafe)...)
+	}
+	for _, f := range []*quorum.Finding{s.upstream, s.legacy} {
+		if f != nil {
+			all = append(all, named(f.Name, f.Unsafe)...)
+		}
+	}
+	return all
+}
+
+func named(name string, texts []string) []string {
+	var all []string
+	for _, text := range texts {
+		all = append(all, name+": "+text)
+	}
+	return all
+}
+
+// votesOf counts the masters of which a proxy that starts now with this configuration would
+// count the votes, and says why not of the others.
+func votesOf(cfg conf.Config, masters []quorum.Finding) (votes int, absent []string) {
+	fresh := cfg.FreshStart && allNew(masters)
+	for _, f := range masters {
+		switch {
+		case f.Err != nil:
+			absent = append(absent, fmt.Sprintf("%s: %v", f.Name, f.Err))
+		case f.Votes || fresh || !cfg.Guard:
+			votes++
+		default:
+			absent = append(absent, f.Name+": "+marker(f))
+		}
+	}
+	return votes, absent
+}
+
+func allNew(masters []quorum.Finding) bool {
+	for _, f := range masters {
+		if !f.New {
+			return false
+		}
+	}
+	return true
+}
+
+// cure is what an operator can do about masters that answer and do not vote.
+func cure(masters []quorum.Finding) []string {
+	if allNew(masters) {
+		return []string{"if all of them are new: redlock-proxy init --longest-ttl 0s"}
+	}
+	for _, f := range masters {
+		if f.Err == nil && !f.Votes && !f.Bounded {
+			return []string{"proxies wait for the longest TTL in use, or max-ttl where it is not known: see redlock-proxy init --help"}
+		}
+	}
+	return nil
+}
