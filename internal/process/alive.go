@@ -1,0 +1,17 @@
+package process
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// Alive reports whether a process of that id exists, also one of another user.
+func Alive(pid int) bool {
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return false
+	}
+	err = process.Signal(syscall.Signal(0))
+	return err == nil || errors.Is(err, os.ErrPermission)
+}

@@ -1,0 +1,62 @@
+package redistest
+
+import (
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// serverTime is what the server takes for the time.
+func serverTime(t *testing.T, client *Client) time.Time {
+	t.Helper()
+	reply, err := client.Do("TIME")
+	check(t, err)
+	told, _ := reply.([]any)
+	if len(told) != 2 {
+		t.Fatalf("TIME: %v", reply)
+	}
+	s, err := strconv.ParseInt(told[0].(string), 10, 64)
+	check(t, err)
+	us, err := strconv.ParseInt(told[1].(string), 10, 64)
+	check(t, err)
+	return time.Unix(s, us*1000)
+}
+
+func newClock(t *testing.T) *Clock {
+	t.Helper()
+	clock, err := NewClock(t.TempDir())
+	if errors.Is(err, ErrNoFakeTime) {
+		Absent(t, err.Error())
+	}
+	check(t, err)
+	return clock
+}
+
+// TestClockIsSet while the server runs, and a key that has come to its end by that clock is gone.
+func TestClockIsSet(t *testing.T) {
+	clock := newClock(t)
+	client := dial(t, New(t, Options{Clock: clock}).Addr())
+	want(t, client, "OK", "SET", "k", "v", "PX", "60000")
+	for _, ahead := range []time.Duration{0, 90 * time.Second, -2 * time.Hour, 0} {
+		check(t, clock.Set(ahead))
+		if off := time.Until(serverTime(t, client)) - ahead; off.Abs() > time.Second {
+			t.Errorf("set to %v, and off by %v", ahead, off)
+		}
+		if ahead > 0 {
+			want(t, client, nil, "GET", "k")
+		}
+	}
+}
+
+func TestClockDrifts(t *testing.T) {
+	clock := newClock(t)
+	check(t, clock.Drift(2))
+	client := dial(t, New(t, Options{Clock: clock}).Addr())
+	began, told := time.Now(), serverTime(t, client)
+	time.Sleep(4 * silence)
+	rate := serverTime(t, client).Sub(told).Seconds() / time.Since(began).Seconds()
+	if rate < 1.8 || rate > 2.2 {
+		t.Errorf("it goes %.2f times as fast; want 2", rate)
+	}
+}

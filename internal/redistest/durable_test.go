@@ -1,0 +1,27 @@
+package redistest
+
+import (
+	"errors"
+	"testing"
+)
+
+// TestRevive: what a durable server answered is there again after a crash; a server without a file has forgotten it.
+func TestRevive(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		args []string
+		left any
+	}{{"durable", Durable(), "v"}, {"not durable", nil, nil}} {
+		t.Run(test.name, func(t *testing.T) {
+			server := New(t, Options{ExtraArgs: test.args})
+			want(t, dial(t, server.Addr()), "OK", "SET", "k", "v", "PX", "600000")
+			check(t, server.Kill())
+			check(t, server.Revive())
+			want(t, dial(t, server.Addr()), test.left, "GET", "k")
+			check(t, server.Close())
+			if err := server.Revive(); !errors.Is(err, errClosed) {
+				t.Errorf("a closed server: %v; want %v", err, errClosed)
+			}
+		})
+	}
+}

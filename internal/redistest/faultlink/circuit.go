@@ -1,0 +1,160 @@
+package faultlink
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	circuitBuffer = 32 << 10 // bytes held per direction
+	dialTimeout   = 5 * time.Second
+)
+
+// circuit is one forwarded connection of a Link: the client's side and the target's.
+type circuit struct {
+	client *net.TCPConn
+	gate   *gate
+	delay  *atomic.Int64 // of what the target answers, in nanoseconds
+	done   chan struct{} // closed by reset
+
+	mu      sync.Mutex
+	server  *net.TCPConn // nil until dialled
+	stopped bool         // reset was called
+}
+
+func newCircuit(client *net.TCPConn, g *gate, delay *atomic.Int64) *circuit {
+	return &circuit{client: client, gate: g, delay: delay, done: make(chan struct{})}
+}
+
+// run dials the target and copies both ways until both directions have ended. A client whose target cannot be dialled is reset.
+func (c *circuit) run(target string) {
+	defer c.reset() // a second close of what ended in order does nothing
+	if !c.gate.wait(c.done) {
+		return
+	}
+	conn, err := net.DialTimeout("tcp", target, dialTimeout)
+	if err != nil || !c.attach(conn.(*net.TCPConn)) {
+		return
+	}
+	var both sync.WaitGroup
+	both.Go(func() { c.copy(c.server, c.client) })
+	both.Go(func() { c.copy(c.client, c.server) })
+	both.Wait()
+}
+
+// attach adds the target's side; false when the circuit was reset meanwhile.
+func (c *circuit) attach(server *net.TCPConn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped {
+		_ = server.Close()
+		return false
+	}
+	c.server = server
+	return true
+}
+
+// copy moves bytes one way, then the end of the stream. An abnormal end resets both sides, as a router's RST would.
+func (c *circuit) copy(to, from *net.TCPConn) {
+	buffer := make([]byte, circuitBuffer)
+	for {
+		n, err := from.Read(buffer)
+		if from == c.server {
+			c.dawdle()
+		}
+		if !c.write(to, buffer[:n]) {
+			return
+		}
+		if err != nil {
+			c.end(to, err)
+			return
+		}
+	}
+}
+
+// dawdle waits for as long as answers are delayed.
+func (c *circuit) dawdle() {
+	delay := time.Duration(c.delay.Load())
+	if delay == 0 {
+		return
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.done:
+	}
+}
+
+// write passes all of data through the gate; false when the circuit is over. A cut interrupts a write that is under way, and
+// the rest of it waits for the gate.
+func (c *circuit) write(to *net.TCPConn, data []byte) bool {
+	for len(data) > 0 {
+		if !c.gate.enter(c.done) {
+			return false
+		}
+		n, err := to.Write(data)
+		c.gate.leave()
+		data = data[n:]
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			c.reset()
+			return false
+		}
+	}
+	return true
+}
+
+// end passes the end of a stream through the gate.
+func (c *circuit) end(to *net.TCPConn, cause error) {
+	if !c.gate.enter(c.done) {
+		return
+	}
+	defer c.gate.leave()
+	if errors.Is(cause, io.EOF) {
+		_ = to.CloseWrite()
+		return
+	}
+	c.reset()
+}
+
+// interrupt ends the writes that are under way; resume allows them again.
+func (c *circuit) interrupt() { c.setWriteDeadline(time.Unix(1, 0)) }
+
+// resume undoes interrupt.
+func (c *circuit) resume() { c.setWriteDeadline(time.Time{}) }
+
+// setWriteDeadline fails on closed connections only, where it does not matter.
+func (c *circuit) setWriteDeadline(at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_ = c.client.SetWriteDeadline(at)
+	if c.server != nil {
+		_ = c.server.SetWriteDeadline(at)
+	}
+}
+
+// reset closes both sides with RST where they are still open, and ends run.
+func (c *circuit) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped {
+		return
+	}
+	c.stopped = true
+	close(c.done)
+	abort(c.client)
+	if c.server != nil {
+		abort(c.server)
+	}
+}
+
+// abort closes with RST.
+func abort(conn *net.TCPConn) {
+	_ = conn.SetLinger(0)
+	_ = conn.Close()
+}

@@ -1,0 +1,22 @@
+package redistest
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+)
+
+// TestSetBack: the server has what it had when its folder was copied, and nothing newer.
+func TestSetBack(t *testing.T) {
+	server, folder := New(t, Options{ExtraArgs: Durable()}), filepath.Join(t.TempDir(), "copy")
+	want(t, dial(t, server.Addr()), "OK", "SET", "old", "v")
+	check(t, server.CopyFolder(folder))
+	want(t, dial(t, server.Addr()), "OK", "SET", "new", "v")
+	check(t, server.SetBack(folder))
+	want(t, dial(t, server.Addr()), "v", "GET", "old")
+	want(t, dial(t, server.Addr()), nil, "GET", "new")
+	check(t, server.Close())
+	if err := server.SetBack(folder); !errors.Is(err, errClosed) {
+		t.Errorf("a closed server: %v; want %v", err, errClosed)
+	}
+}

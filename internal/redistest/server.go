@@ -1,0 +1,271 @@
+package redistest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"redlock-proxy/internal/process"
+)
+
+// ErrNoRedis is returned when there is no redis-server program to start.
+var ErrNoRedis = errors.New("redis-server is not installed: apt-get install redis-server")
+
+// errClosed is returned when a closed server is asked to start again.
+var errClosed = errors.New("redis-server was closed")
+
+const (
+	startTimeout = time.Minute
+	pollDelay    = 2 * time.Millisecond
+	startTries   = 3 // another process may take the chosen port first
+)
+
+// Options say how to start a redis-server. The zero value is a server without persistence on 127.0.0.1.
+type Options struct {
+	Bind      string   // address to listen on; default 127.0.0.1
+	ExtraArgs []string // further arguments of redis-server, e.g. "--requirepass", "secret"
+	Clock     *Clock   // that it goes by; default: the machine's
+	Env       []string // NAME=value, added to the environment of this process
+	Socket    bool     // listens on a unix socket as well; see Server.Socket
+}
+
+// Server is a real redis-server process. Its methods are not meant for concurrent use.
+type Server struct {
+	program string
+	bind    string
+	port    int
+	dir     string // its own; emptied by Restart, removed by Close
+	extra   []string
+	clock   *Clock
+	env     []string // nil: that of this process
+	socket  bool
+	process *process.Process
+}
+
+// Start starts a redis-server on a free port and returns when it answers; ErrNoRedis when the program is missing.
+func Start(opts Options) (*Server, error) {
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		return nil, ErrNoRedis
+	}
+	r := &Server{program: program, bind: opts.Bind, extra: opts.ExtraArgs, clock: opts.Clock, socket: opts.Socket}
+	if r.bind == "" {
+		r.bind = "127.0.0.1"
+	}
+	if len(opts.Env) > 0 {
+		r.env = append(os.Environ(), opts.Env...)
+	}
+	for range startTries {
+		if err = r.startOnFreePort(); err == nil {
+			return r, nil
+		}
+	}
+	return nil, err
+}
+
+// StartMasters starts n independent servers on 127.0.0.1, all or none.
+func StartMasters(n int) ([]*Server, error) {
+	masters := make([]*Server, 0, n)
+	for range n {
+		master, err := Start(Options{})
+		if err != nil {
+			return nil, errors.Join(err, CloseAll(masters))
+		}
+		masters = append(masters, master)
+	}
+	return masters, nil
+}
+
+// CloseAll closes every server and returns all errors.
+func CloseAll(servers []*Server) error {
+	var errs []error
+	for _, server := range servers {
+		errs = append(errs, server.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// URLs returns the URL of every server.
+func URLs(servers []*Server) []string {
+	urls := make([]string, len(servers))
+	for i, server := range servers {
+		urls[i] = server.URL()
+	}
+	return urls
+}
+
+// Addr returns host:port.
+func (r *Server) Addr() string { return net.JoinHostPort(r.bind, strconv.Itoa(r.port)) }
+
+// URL returns redis://host:port.
+func (r *Server) URL() string { return "redis://" + r.Addr() }
+
+// Socket returns the path of the unix socket, of a server that was started with Options.Socket.
+func (r *Server) Socket() string { return filepath.Join(r.dir, "socket") }
+
+// Dir returns the server's directory, where its append-only file is if it has one.
+func (r *Server) Dir() string { return r.dir }
+
+// Log returns what the server has written since its last start (the last megabytes of it).
+func (r *Server) Log() string { return r.process.Log() }
+
+// Kill ends the server as a crash would (SIGKILL) and waits until it is gone. Killing a dead one does nothing.
+func (r *Server) Kill() error { return r.process.Kill() }
+
+// Pause stops the server (SIGSTOP): its connections stand, and nothing answers. It returns when the server has stopped.
+func (r *Server) Pause() error { return r.process.Pause() }
+
+// Continue lets a paused server go on with what it had received (SIGCONT).
+func (r *Server) Continue() error { return r.process.Continue() }
+
+// Restart starts the server again on the same port, without its data. A living server is killed first.
+func (r *Server) Restart() error {
+	if r.dir == "" {
+		return errClosed
+	}
+	if err := r.Kill(); err != nil {
+		return err
+	}
+	if err := emptyDir(r.dir); err != nil {
+		return err
+	}
+	return r.start()
+}
+
+// Revive starts the server again on the same port, with the data that it left in its directory. A living server is killed first.
+func (r *Server) Revive() error {
+	if r.dir == "" {
+		return errClosed
+	}
+	if err := r.Kill(); err != nil {
+		return err
+	}
+	return r.start()
+}
+
+// Close kills the server and removes its directory. It may be called again.
+func (r *Server) Close() error {
+	if r.dir == "" {
+		return nil
+	}
+	err := errors.Join(r.Kill(), os.RemoveAll(r.dir))
+	r.dir = ""
+	return err
+}
+
+// CPU returns the user and system time since the last start, in steps of 10 ms. It needs /proc and a living server.
+func (r *Server) CPU() (time.Duration, error) { return r.process.CPU() }
+
+// RSS returns the resident memory in bytes. It needs /proc and a living server.
+func (r *Server) RSS() (int64, error) { return r.process.RSS() }
+
+// Descriptors returns the number of open file descriptors. It needs /proc and a living server.
+func (r *Server) Descriptors() (int, error) { return r.process.Descriptors() }
+
+// startOnFreePort makes the directory, picks a port and starts; nothing is left behind when that fails.
+func (r *Server) startOnFreePort() (err error) {
+	if r.port, err = freePort(r.bind); err != nil {
+		return err
+	}
+	if r.dir, err = os.MkdirTemp("", "redlock-redis-"); err != nil {
+		return err
+	}
+	if err = r.start(); err != nil {
+		return errors.Join(err, os.RemoveAll(r.dir))
+	}
+	return nil
+}
+
+// environment is that of the server; nil: that of this process.
+func (r *Server) environment() []string {
+	if r.clock != nil {
+		return append(r.clock.environment(), r.env...)
+	}
+	return r.env
+}
+
+// start runs the program and waits until it answers.
+func (r *Server) start() (err error) {
+	if r.process, err = process.Start(r.program, r.arguments(), r.environment()); err != nil {
+		return err
+	}
+	if err = r.waitReady(); err != nil {
+		return errors.Join(err, r.process.Kill())
+	}
+	return nil
+}
+
+func (r *Server) arguments() []string {
+	args := []string{
+		"--bind", r.bind, "--port", strconv.Itoa(r.port), "--dir", r.dir,
+		"--save", "", "--appendonly", "no", "--daemonize", "no", "--logfile", "",
+	}
+	if r.socket {
+		args = append(args, "--unixsocket", r.Socket())
+	}
+	return append(args, r.extra...)
+}
+
+// waitReady returns when the server answers PING.
+func (r *Server) waitReady() error {
+	deadline := time.Now().Add(startTimeout)
+	for {
+		err := r.ready()
+		if err == nil {
+			return nil
+		}
+		if r.process.Ended() || time.Now().After(deadline) {
+			return fmt.Errorf("redis-server on %s does not answer: %w; its log:\n%s", r.Addr(), err, r.Log())
+		}
+		time.Sleep(pollDelay)
+	}
+}
+
+// ready asks once. A server that wants a password answers as well; one that is loading does not count.
+func (r *Server) ready() error {
+	client, err := Dial(r.Addr(), startTimeout)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	reply, err := client.Do("PING")
+	if err != nil {
+		return err
+	}
+	if failure, bad := reply.(RespError); bad {
+		if strings.HasPrefix(string(failure), "NOAUTH") {
+			return nil
+		}
+		return failure
+	}
+	return r.checkIdentity(client)
+}
+
+// checkIdentity makes sure that it was our process that answered, not another server that took the port first.
+func (r *Server) checkIdentity(client *Client) error {
+	reply, err := client.Do("INFO", "server")
+	if err != nil {
+		return err
+	}
+	info, _ := reply.(string)
+	if want := fmt.Sprintf("process_id:%d\r\n", r.process.PID()); !strings.Contains(info, want) {
+		return fmt.Errorf("another server answers on %s", r.Addr())
+	}
+	return nil
+}
+
+// emptyDir removes everything in dir.
+func emptyDir(dir string) error {
+	entries, err := os.ReadDir(dir)
+	var errs []error
+	for _, entry := range entries {
+		errs = append(errs, os.RemoveAll(dir+string(os.PathSeparator)+entry.Name()))
+	}
+	return errors.Join(append(errs, err)...)
+}
