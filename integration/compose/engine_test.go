@@ -18,8 +18,9 @@ import (
 const (
 	// root is where docker-compose.yml is.
 	root = "../.."
-	// commandTime bounds one command: it ends what hangs. The longest one builds everything from nothing.
-	commandTime = 8 * time.Minute
+	// commandTime bounds one command: it ends what hangs. The longest one builds everything from nothing, perhaps where the
+	// processors are busy.
+	commandTime = 20 * time.Minute
 )
 
 // engine is a Docker engine that answers.
@@ -70,6 +71,14 @@ func (e engine) docker(t *testing.T, args ...string) string {
 	return e.run(t, nil, append([]string{"docker"}, args...)...)
 }
 
+// overLimit says which limit ended a command, if one did.
+func overLimit(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("ended because it took longer than %v (commandTime in integration/compose/engine_test.go)", commandTime)
+	}
+	return ctx.Err()
+}
+
 // command runs a program in the folder of docker-compose.yml, with variables added to the environment, and returns what it
 // writes to stdout and stderr.
 func command(ctx context.Context, env []string, args ...string) (string, error) {
@@ -81,7 +90,7 @@ func command(ctx context.Context, env []string, args ...string) (string, error) 
 	cmd.WaitDelay = time.Second // a child of the program may still hold the pipe
 	output, err := cmd.CombinedOutput()
 	if err != nil {
-		err = fmt.Errorf("%s: %w", strings.Join(args, " "), errors.Join(err, ctx.Err()))
+		err = fmt.Errorf("%s: %w", strings.Join(args, " "), errors.Join(err, overLimit(ctx)))
 	}
 	return string(output), err
 }

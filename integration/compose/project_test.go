@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"redlock-proxy/integration/harness"
+	"redlock-proxy/internal/redistest"
 )
 
 // patience bounds what comes by itself after a while, health above all.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // services are those of docker-compose.yml.
 func services() []string {
@@ -52,7 +52,7 @@ func (e engine) newProject(t *testing.T, image, name string, files ...string) *p
 func (p *project) onFreePorts(t *testing.T) *project {
 	t.Helper()
 	for i := range p.addrs {
-		addr, err := harness.FreeAddr()
+		addr, err := redistest.FreeAddr()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,5 +172,5 @@ func settles(t *testing.T, condition func() error) {
 			return
 		}
 	}
-	t.Fatalf("not within %v: %v", patience, err)
+	t.Fatalf("not within %v (patience in integration/compose/project_test.go): %v", patience, err)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // readmeSection is the heading of the commands that are run.
-const readmeSection = "## A whole deployment"
+const readmeSection = "## Deploy"
 
 // testReadme types what README says into a terminal, on the ports that it names.
 func testReadme(t *testing.T, e engine, image string) {

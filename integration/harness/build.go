@@ -10,7 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
+
+	"redlock-proxy/internal/process"
 )
 
 // modulePath is the import path of the program to build; go resolves it from any folder of the module.
@@ -71,18 +72,8 @@ func removeOldBuilds(parent string) {
 	dirs, _ := filepath.Glob(filepath.Join(parent, buildDirPrefix+"*"))
 	for _, dir := range dirs {
 		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), buildDirPrefix))
-		if err == nil && !alive(pid) {
+		if err == nil && !process.Alive(pid) {
 			_ = os.RemoveAll(dir)
 		}
 	}
-}
-
-// alive reports whether a process of that id exists, also one of another user.
-func alive(pid int) bool {
-	process, err := os.FindProcess(pid)
-	if err != nil {
-		return false
-	}
-	err = process.Signal(syscall.Signal(0))
-	return err == nil || errors.Is(err, os.ErrPermission)
 }

@@ -8,10 +8,12 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"redlock-proxy/internal/process"
 )
 
-// proxyStartTimeout is the default time that a proxy has to print its ready line.
-const proxyStartTimeout = 10 * time.Second
+// proxyStartTimeout is the default time that a proxy has to print its ready line, also where the processors are busy.
+const proxyStartTimeout = time.Minute
 
 // ErrNoListen is returned when a ready line names no address.
 var ErrNoListen = errors.New("the ready line has no listen=ADDR")
@@ -28,28 +30,29 @@ type ProxyOptions struct {
 	Masters      []string      // URLs, one --master each
 	Args         []string      // further arguments of serve; a later --listen wins over ours
 	Env          []string      // NAME=value, added to the environment without the REDLOCK_ variables of this process
-	StartTimeout time.Duration // default 10 s
+	StartTimeout time.Duration // default one minute
 }
 
 // Proxy is a running proxy process.
 type Proxy struct {
-	process *process
+	process *process.Process
 	addr    string
+	clock   *ownClock // once it was suspended
 }
 
 // StartProxy runs serve on a free port of 127.0.0.1 and returns when the proxy says that it is ready. Masters that are all empty
-// vote at once (--fresh-start), unless the arguments say otherwise.
+// vote after 3 s (--fresh-start), unless the arguments say otherwise.
 func StartProxy(opts ProxyOptions) (*Proxy, error) {
 	if err := opts.fill(); err != nil {
 		return nil, err
 	}
-	process, err := startProcess(opts.Binary, opts.arguments(), opts.environment())
+	process, err := process.Start(opts.Binary, opts.arguments(), opts.environment())
 	if err != nil {
 		return nil, err
 	}
 	p := &Proxy{process: process}
 	if p.addr, err = p.waitReady(opts.StartTimeout); err != nil {
-		return nil, errors.Join(fmt.Errorf("proxy is not ready: %w", err), process.kill())
+		return nil, errors.Join(fmt.Errorf("proxy is not ready: %w", err), process.Kill())
 	}
 	return p, nil
 }
@@ -58,40 +61,40 @@ func StartProxy(opts ProxyOptions) (*Proxy, error) {
 func (p *Proxy) Addr() string { return p.addr }
 
 // PID returns the process id, for what /proc knows beyond CPU and RSS.
-func (p *Proxy) PID() int { return p.process.pid() }
+func (p *Proxy) PID() int { return p.process.PID() }
 
 // Log returns what the proxy has written (the last megabytes of it).
-func (p *Proxy) Log() string { return p.process.log.String() }
+func (p *Proxy) Log() string { return p.process.Log() }
 
 // WaitLog returns the first log line that contains text, also one from before the call.
 func (p *Proxy) WaitLog(text string, timeout time.Duration) (string, error) {
 	match := func(line string) bool { return strings.Contains(line, text) }
-	return p.process.log.waitLine(match, p.process.done, timeout)
+	return p.process.WaitLine(match, timeout)
 }
 
 // Signal sends sig to the proxy.
-func (p *Proxy) Signal(sig os.Signal) error { return p.process.signal(sig) }
+func (p *Proxy) Signal(sig os.Signal) error { return p.process.Signal(sig) }
 
 // Wait returns the exit code (-1: ended by a signal) when the proxy has ended, or ErrStillRunning after timeout.
-func (p *Proxy) Wait(timeout time.Duration) (int, error) { return p.process.wait(timeout) }
+func (p *Proxy) Wait(timeout time.Duration) (int, error) { return p.process.Wait(timeout) }
 
 // Kill ends the proxy as a crash would (SIGKILL) and waits until it is gone.
-func (p *Proxy) Kill() error { return p.process.kill() }
+func (p *Proxy) Kill() error { return p.process.Kill() }
 
 // Close kills the proxy; it may be called again. A test of the graceful stop uses Signal and Wait.
-func (p *Proxy) Close() error { return p.process.kill() }
+func (p *Proxy) Close() error { return p.process.Kill() }
 
 // CPU returns the user and system time since the start, in steps of 10 ms. It needs /proc and a living proxy.
-func (p *Proxy) CPU() (time.Duration, error) { return p.process.cpu() }
+func (p *Proxy) CPU() (time.Duration, error) { return p.process.CPU() }
 
 // RSS returns the resident memory in bytes. It needs /proc and a living proxy.
-func (p *Proxy) RSS() (int64, error) { return p.process.rss() }
+func (p *Proxy) RSS() (int64, error) { return p.process.RSS() }
 
 // Descriptors returns the number of open file descriptors. It needs /proc and a living proxy.
-func (p *Proxy) Descriptors() (int, error) { return p.process.descriptors() }
+func (p *Proxy) Descriptors() (int, error) { return p.process.Descriptors() }
 
 func (p *Proxy) waitReady(timeout time.Duration) (string, error) {
-	line, err := p.process.log.waitLine(readyPattern.MatchString, p.process.done, timeout)
+	line, err := p.process.WaitLine(readyPattern.MatchString, timeout)
 	if err != nil {
 		return "", err
 	}

@@ -10,6 +10,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"redlock-proxy/internal/process"
+	"redlock-proxy/internal/redistest"
 )
 
 // script stands for the proxy: a shell script that gets the proxy's arguments.
@@ -22,19 +25,21 @@ func script(t *testing.T, body string) string {
 
 // TestTheRealProxy builds the program, starts it on real masters, takes a lock and stops it.
 func TestTheRealProxy(t *testing.T) {
-	startRedis(t, RedisOptions{}) // skips without redis-server
-	masters, err := StartMasters(3)
+	redistest.New(t, redistest.Options{}) // skips without redis-server
+	masters, err := redistest.StartMasters(3)
 	check(t, err)
-	defer func() { check(t, CloseAll(masters)) }()
+	defer func() { check(t, redistest.CloseAll(masters)) }()
 	defer func() { check(t, RemoveBuild()) }()
-	proxy, err := StartProxy(ProxyOptions{Masters: URLs(masters)})
+	proxy, err := StartProxy(ProxyOptions{Masters: redistest.URLs(masters)})
 	check(t, err)
 	defer proxy.Close()
 	client := dial(t, proxy.Addr())
 	if validity, ok := first(client.Do("LOCK", "k", "t", "PX", "10000")).(int64); !ok || validity < 9000 || validity > 10000 {
 		t.Errorf("LOCK: %v; want almost 10000", validity)
 	}
-	want(t, dial(t, masters[2].Addr()), "t", "GET", "k")
+	if held := Held(first(dial(t, masters[2].Addr()).Do("GET", "k"))); held != "t" {
+		t.Errorf("a master holds k for %v; want t", held)
+	}
 	want(t, client, int64(1), "UNLOCK", "k", "t")
 	if rss, err := proxy.RSS(); err != nil && runtime.GOOS == "linux" || rss > 1<<30 {
 		t.Errorf("the proxy takes %d bytes, %v", rss, err)
@@ -64,8 +69,8 @@ while :; do sleep 0.01; done`)
 	if proxy.Addr() != "127.0.0.1:4711" || !strings.HasPrefix(proxy.Log(), args) {
 		t.Errorf("address %s, log:\n%s\nwant it to begin with %s", proxy.Addr(), proxy.Log(), args)
 	}
-	if _, err := proxy.Wait(silence); !errors.Is(err, ErrStillRunning) {
-		t.Errorf("Wait: %v; want %v", err, ErrStillRunning)
+	if _, err := proxy.Wait(silence); !errors.Is(err, process.ErrStillRunning) {
+		t.Errorf("Wait: %v; want %v", err, process.ErrStillRunning)
 	}
 	check(t, proxy.Signal(syscall.SIGTERM))
 	if code, err := proxy.Wait(waitLimit); code != 7 || err != nil {
@@ -112,18 +117,6 @@ func TestReadyLine(t *testing.T) {
 		if got != addr {
 			t.Errorf("%s: %q; want %q", line, got, addr)
 		}
-	}
-}
-
-func TestLogKeepsTheEnd(t *testing.T) {
-	log := newLogBuffer()
-	line := strings.Repeat("x", 1023) + "\n"
-	for range logLimit/len(line) + 1 {
-		_, _ = log.Write([]byte(line))
-	}
-	_, _ = log.Write([]byte("last\n"))
-	if kept := log.String(); len(kept) > logLimit || !strings.HasSuffix(kept, "last\n") {
-		t.Errorf("%d bytes kept, ending in %q", len(kept), kept[len(kept)-10:])
 	}
 }
 

@@ -8,13 +8,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"redlock-proxy/internal/process"
+	"redlock-proxy/internal/redistest"
 )
 
 // ErrNoProgram is returned when a program to start is not installed.
 var ErrNoProgram = errors.New("program is not installed")
 
 const (
-	serverStartTimeout = 10 * time.Second
+	serverStartTimeout = time.Minute
 	serverPollDelay    = 2 * time.Millisecond
 	serverStartTries   = 3 // another process may take the chosen port first
 )
@@ -29,7 +32,7 @@ type ServerOptions struct {
 
 // Server is a running program that serves TCP clients on 127.0.0.1, e.g. another proxy to compare with.
 type Server struct {
-	process *process
+	process *process.Process
 	addr    string
 	dir     string // its own; removed by Close
 }
@@ -64,23 +67,23 @@ func LookProgram(name string) (string, error) {
 func (s *Server) Addr() string { return s.addr }
 
 // Log returns what the server has written (the last megabytes of it).
-func (s *Server) Log() string { return s.process.log.String() }
+func (s *Server) Log() string { return s.process.Log() }
 
 // CPU returns the user and system time since the start, in steps of 10 ms. It needs /proc and a living server.
-func (s *Server) CPU() (time.Duration, error) { return s.process.cpu() }
+func (s *Server) CPU() (time.Duration, error) { return s.process.CPU() }
 
 // RSS returns the resident memory in bytes. It needs /proc and a living server.
-func (s *Server) RSS() (int64, error) { return s.process.rss() }
+func (s *Server) RSS() (int64, error) { return s.process.RSS() }
 
 // Descriptors returns the number of open file descriptors. It needs /proc and a living server.
-func (s *Server) Descriptors() (int, error) { return s.process.descriptors() }
+func (s *Server) Descriptors() (int, error) { return s.process.Descriptors() }
 
 // Close kills the server and removes its files. It may be called again.
-func (s *Server) Close() error { return errors.Join(s.process.kill(), os.RemoveAll(s.dir)) }
+func (s *Server) Close() error { return errors.Join(s.process.Kill(), os.RemoveAll(s.dir)) }
 
 // startServer starts on one port; nothing is left behind when that fails.
 func startServer(program string, arguments func(addr, dir string) ([]string, error)) (*Server, error) {
-	addr, err := FreeAddr()
+	addr, err := redistest.FreeAddr()
 	if err != nil {
 		return nil, err
 	}
@@ -101,11 +104,11 @@ func (s *Server) start(program string, arguments func(addr, dir string) ([]strin
 	if err != nil {
 		return err
 	}
-	if s.process, err = startProcess(program, args, nil); err != nil {
+	if s.process, err = process.Start(program, args, nil); err != nil {
 		return err
 	}
 	if err := s.waitReady(); err != nil {
-		return errors.Join(err, s.process.kill())
+		return errors.Join(err, s.process.Kill())
 	}
 	return nil
 }
@@ -118,7 +121,7 @@ func (s *Server) waitReady() error {
 			_ = conn.Close()
 		}
 		switch {
-		case s.process.ended():
+		case s.process.Ended():
 			return fmt.Errorf("ended at once; its log:\n%s", s.Log())
 		case err == nil:
 			return nil

@@ -8,11 +8,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"redlock-proxy/internal/redistest"
 )
 
 // TestServer starts redis-server as any other program that serves TCP clients, with a file of its own.
 func TestServer(t *testing.T) {
-	startRedis(t, RedisOptions{}) // skips without redis-server
+	redistest.New(t, redistest.Options{}) // skips without redis-server
 	var folder string
 	server, err := StartServer(ServerOptions{Program: "redis-server", Arguments: func(addr, dir string) ([]string, error) {
 		folder = dir

@@ -1,0 +1,146 @@
+package faults
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"redlock-proxy/integration/bench/figures"
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/internal/redistest"
+)
+
+const (
+	warmUp       = 500 * time.Millisecond
+	replyTimeout = 5 * time.Second
+	// recovery is how long masters may take to be used again.
+	recovery = 10 * time.Second
+)
+
+// outcome is what one measurement gives.
+type outcome struct {
+	p50, p99 time.Duration
+	rate     float64 // locks per second
+	errors   int
+}
+
+// load is clients that lock and unlock.
+type load struct {
+	workers sync.WaitGroup
+	timed   atomic.Bool
+	over    atomic.Bool
+	began   time.Time
+
+	mu    sync.Mutex
+	times []time.Duration
+	fails int
+}
+
+func startLoad(proxy *harness.Proxy, clients int) (*load, error) {
+	l := &load{}
+	for i := range clients {
+		client, err := redistest.Dial(proxy.Addr(), replyTimeout)
+		if err != nil {
+			l.end()
+			return nil, err
+		}
+		l.workers.Go(func() {
+			defer client.Close()
+			l.work(client, "key:"+strconv.Itoa(i))
+		})
+	}
+	return l, nil
+}
+
+// begin starts the measurement.
+func (l *load) begin() {
+	l.began = time.Now()
+	l.timed.Store(true)
+}
+
+// end stops the clients and sums up.
+func (l *load) end() outcome {
+	took := time.Since(l.began)
+	l.over.Store(true)
+	l.workers.Wait()
+	return outcome{
+		p50: figures.Percentile(l.times, 50), p99: figures.Percentile(l.times, 99),
+		rate: float64(len(l.times)) / took.Seconds(), errors: l.fails,
+	}
+}
+
+// work locks and unlocks until the load is over.
+func (l *load) work(client *redistest.Client, key string) {
+	var times []time.Duration
+	fails := 0
+	for turn := 0; !l.over.Load(); turn++ {
+		counts := l.timed.Load()
+		took, err := once(client, key, strconv.Itoa(turn))
+		switch {
+		case err != nil:
+			fails++
+			time.Sleep(time.Millisecond) // the next may fail at once
+		case counts:
+			times = append(times, took)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.times = append(l.times, times...)
+	l.fails += fails
+}
+
+// once locks and unlocks. It returns how long LOCK took.
+func once(client *redistest.Client, key, token string) (time.Duration, error) {
+	sent := time.Now()
+	reply, err := client.Do("LOCK", key, token, "PX", "10000")
+	took := time.Since(sent)
+	if err != nil {
+		return 0, err
+	}
+	if validity, ok := reply.(int64); !ok || validity <= 0 {
+		return 0, fmt.Errorf("LOCK: got %v, want a validity", reply)
+	}
+	reply, err = client.Do("UNLOCK", key, token)
+	if err == nil && reply != any(int64(1)) {
+		err = fmt.Errorf("UNLOCK: got %v, want 1", reply)
+	}
+	return took, err
+}
+
+// errNotWell is returned when masters that are back are not used again.
+var errNotWell = errors.New("not all masters are used again")
+
+// wellAgain waits until both proxies use all masters.
+func (f *fleet) wellAgain() error {
+	for _, proxy := range []*harness.Proxy{f.direct, f.relayed} {
+		client, err := redistest.Dial(proxy.Addr(), replyTimeout)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		if err := allUp(client, len(f.Masters)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allUp waits until a proxy says that so many masters are up.
+func allUp(client *redistest.Client, masters int) error {
+	line := fmt.Sprintf("redlock_masters_up:%d\r\n", masters)
+	for deadline := time.Now().Add(recovery); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		reply, err := client.Do("INFO", "redlock")
+		if err != nil {
+			return err
+		}
+		if info, _ := reply.(string); strings.Contains(info, line) {
+			return nil
+		}
+	}
+	return errNotWell
+}

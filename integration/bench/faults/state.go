@@ -1,0 +1,110 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"redlock-proxy/integration/bench/suite"
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/internal/redistest/faultlink"
+)
+
+// failing is how many masters fail.
+const failing = 2
+
+// state is a condition of the masters in which LOCK is timed.
+type state struct {
+	name     string
+	baseline string // the state to compare with; empty for one of those
+	relayed  bool   // the proxy that reaches two masters over a relay
+	inflict  func(f *fleet, i int) error
+	mend     func(f *fleet, i int) error
+}
+
+// states come in the order in which they are measured.
+func states() []state {
+	const direct, relayed = "healthy", "healthy, two over a relay"
+	return []state{
+		{name: direct},
+		{"2 of 5 killed", direct, false,
+			func(f *fleet, i int) error { return f.Masters[i].Kill() },
+			func(f *fleet, i int) error { return f.Masters[i].Restart() }},
+		{"2 of 5 stopped", direct, false,
+			func(f *fleet, i int) error { return f.Masters[i].Pause() },
+			func(f *fleet, i int) error { return f.Masters[i].Continue() }},
+		{name: relayed, relayed: true},
+		{"2 of 5 unreachable", relayed, true,
+			func(f *fleet, i int) error { return f.links[i].Cut() },
+			func(f *fleet, i int) error { return f.links[i].Heal() }},
+	}
+}
+
+// measure brings the state about, times LOCK, and waits until the masters are well again.
+func (f *fleet) measure(ctx context.Context, s state, clients int, window time.Duration) (outcome, error) {
+	proxy := f.direct
+	if s.relayed {
+		proxy = f.relayed
+	}
+	l, err := startLoad(proxy, clients)
+	if err != nil {
+		return outcome{}, err
+	}
+	err = suite.Pause(ctx, warmUp)
+	l.begin()
+	if err == nil {
+		err = f.each(s.inflict)
+	}
+	if err == nil {
+		err = suite.Pause(ctx, window)
+	}
+	got := l.end()
+	return got, errors.Join(err, f.each(s.mend), f.wellAgain())
+}
+
+// each does something to every master that fails.
+func (f *fleet) each(do func(*fleet, int) error) error {
+	if do == nil {
+		return nil
+	}
+	var errs []error
+	for i := range failing {
+		errs = append(errs, do(f, i))
+	}
+	return errors.Join(errs...)
+}
+
+// fleet is five masters and two proxies.
+type fleet struct {
+	*suite.Fleet
+	links           [failing]*faultlink.Link // to the masters that fail
+	direct, relayed *harness.Proxy
+}
+
+func startFleet(set settings) (*fleet, error) {
+	servers, err := suite.StartFleet(5)
+	if err != nil {
+		return nil, err
+	}
+	f := &fleet{Fleet: servers}
+	if err := f.start(set); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func (f *fleet) start(set settings) (err error) {
+	if f.direct, err = f.StartProxy(harness.ProxyOptions{Binary: set.binary}); err != nil {
+		return err
+	}
+	urls := redistest.URLs(f.Masters)
+	for i := range f.links {
+		if f.links[i], err = f.Link(i); err != nil {
+			return err
+		}
+		urls[i] = "redis://" + f.links[i].Addr()
+	}
+	f.relayed, err = f.StartProxy(harness.ProxyOptions{Binary: set.binary, Masters: urls})
+	return err
+}

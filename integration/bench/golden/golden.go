@@ -1,0 +1,28 @@
+// Package golden compares what tests of the benchmarks print with files that show how it should look.
+package golden
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"testing"
+)
+
+var rewrite = flag.Bool("rewrite", false, "rewrite the golden files")
+
+// Want wants the text of a file. With the flag -rewrite it writes the file first.
+func Want(t *testing.T, path string, got []byte) {
+	t.Helper()
+	if *rewrite {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("differs from %s (go test -rewrite writes it anew):\n%s", path, got)
+	}
+}

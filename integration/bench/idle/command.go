@@ -1,0 +1,69 @@
+package idle
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"redlock-proxy/integration/bench/suite"
+	"redlock-proxy/integration/harness"
+)
+
+// Command is the benchmark of idle clients.
+func Command() *cli.Command {
+	return suite.Command("idle", "the proxy's memory for each idle client", []cli.Flag{
+		&cli.IntFlag{Name: "clients", Value: 10_000, Usage: "number of clients"},
+		&cli.DurationFlag{Name: "settle", Value: 10 * time.Second, Usage: "pause before the memory is read"},
+		suite.ProxyFlag(),
+	}, run)
+}
+
+// settings are the command line.
+type settings struct {
+	clients int
+	settle  time.Duration
+	binary  string // of the proxy; empty: build it
+}
+
+// spareFiles are the file descriptors that each process needs beside those of the clients.
+const spareFiles = 200
+
+func run(c *cli.Context) (err error) {
+	set := settings{clients: c.Int("clients"), settle: c.Duration("settle"), binary: suite.Binary(c)}
+	if set.clients < 1 || set.settle < 0 {
+		return errors.New("clients must be positive, settle not negative")
+	}
+	if err := allowFiles(uint64(set.clients + spareFiles)); err != nil {
+		return err
+	}
+	f, err := suite.StartFleet(5)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	proxy, err := f.StartProxy(harness.ProxyOptions{Binary: set.binary, Args: []string{"--max-clients", strconv.Itoa(set.clients)}})
+	if err != nil {
+		return err
+	}
+	return measure(c.Context, set, proxy, c.App.Writer)
+}
+
+// allowFiles raises the limit on open files, which children inherit.
+func allowFiles(n uint64) error {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return err
+	}
+	if limit.Cur >= n {
+		return nil
+	}
+	limit.Cur, limit.Max = n, max(n, limit.Max) // beyond Max only root may go
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return fmt.Errorf("%d open files are needed (ulimit -Hn %d): %w", n, n, err)
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"redlock-proxy/internal/redistest"
+)
+
+// clientKind is the client that proxy and direct are used with.
+type clientKind string
+
+const (
+	clientGoRedis clientKind = "goredis"
+	clientRaw     clientKind = "raw"
+)
+
+func clientKinds() []clientKind { return []clientKind{clientGoRedis, clientRaw} }
+
+const (
+	// blockMillis is how long a client of the proxy waits for its turn; readTimeout is longer.
+	blockMillis = "60000"
+	readTimeout = 70 * time.Second
+	dialTimeout = 5 * time.Second
+)
+
+// caller sends one command and returns its reply: nil, string, int64 or more. An error reply is an error.
+type caller interface {
+	call(ctx context.Context, args ...string) (any, error)
+}
+
+// callers opens n clients of the kind at addr.
+func (c *crew) callers(ctx context.Context, addr string, kind clientKind, n int) ([]caller, error) {
+	if kind == clientRaw {
+		return c.rawCallers(ctx, addr, n)
+	}
+	client := newGoRedis(addr, n)
+	c.closers = append(c.closers, client.Close)
+	all := make([]caller, n)
+	for i := range all {
+		all[i] = goRedisCaller{client}
+	}
+	return all, nil
+}
+
+// newGoRedis makes the go-redis client that all contenders use: shared by the clients of a run as in an application, a
+// connection for each, and nothing sent at connect that Redis 7.0 and proxies would answer with an error.
+func newGoRedis(addr string, clients int) *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Addr:                     addr,
+		PoolSize:                 clients,
+		ReadTimeout:              readTimeout,
+		DisableIdentity:          true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+}
+
+type goRedisCaller struct{ client *redis.Client }
+
+func (c goRedisCaller) call(ctx context.Context, args ...string) (any, error) {
+	boxed := make([]any, len(args))
+	for i, arg := range args {
+		boxed[i] = arg
+	}
+	reply, err := c.client.Do(ctx, boxed...).Result()
+	if errors.Is(err, redis.Nil) {
+		return nil, nil
+	}
+	return reply, err
+}
+
+// rawCallers dials n connections; they are closed when ctx ends, so that none of them needs a deadline.
+func (c *crew) rawCallers(ctx context.Context, addr string, n int) ([]caller, error) {
+	all := make([]caller, n)
+	for i := range all {
+		client, err := redistest.Dial(addr, dialTimeout)
+		if err != nil {
+			return nil, err
+		}
+		client.SetTimeout(0)
+		c.closers = append(c.closers, client.Close)
+		context.AfterFunc(ctx, func() { _ = client.Close() })
+		all[i] = rawCaller{client}
+	}
+	return all, nil
+}
+
+type rawCaller struct{ client *redistest.Client }
+
+func (c rawCaller) call(_ context.Context, args ...string) (any, error) {
+	reply, err := c.client.Do(args...)
+	if failure, bad := reply.(redistest.RespError); bad {
+		return nil, failure
+	}
+	return reply, err
+}

@@ -1,0 +1,79 @@
+package locks
+
+import (
+	"context"
+	"fmt"
+)
+
+// The names of the contenders, as in the tables and in -contenders.
+const (
+	nameProxy    = "proxy"
+	nameLockKeys = "lockkeys"
+	nameRedsync  = "redsync"
+	nameDirect   = "direct"
+)
+
+func contenderNames() []string {
+	return []string{nameProxy, nameLockKeys, nameRedsync, nameDirect}
+}
+
+// usualContenders are those that run unless others are asked for.
+func usualContenders() []string { return []string{nameProxy, nameRedsync, nameDirect} }
+
+const ttlMillis = "10000"
+
+// session is one client with one key. It holds the lock after a lock without error, until unlock.
+type session interface {
+	lock(ctx context.Context) error
+	unlock(ctx context.Context) error
+}
+
+// crew is the sessions of one run and what they share.
+type crew struct {
+	sessions []session
+	closers  []func() error
+}
+
+// close closes the connections. What they may still say to that is of no use.
+func (c *crew) close() {
+	for _, closer := range c.closers {
+		_ = closer()
+	}
+}
+
+// newCrew opens the sessions of a contender, one per client of the scenario.
+func newCrew(ctx context.Context, f *fleet, client clientKind, name string, s scenario, prefix string) (*crew, error) {
+	c := &crew{}
+	keys := lockKeys(s, prefix)
+	var err error
+	switch name {
+	case nameProxy:
+		err = c.addProxy(ctx, f.proxy.Addr(), client, keys, s.shared)
+	case nameLockKeys:
+		err = c.addDirect(ctx, f.proxy.Addr(), client, keys)
+	case nameRedsync:
+		c.addRedsync(f.addrs, keys, s.shared)
+	case nameDirect:
+		err = c.addDirect(ctx, f.addrs[0], client, keys)
+	}
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// keyPrefix begins all keys.
+const keyPrefix = "bench:"
+
+// lockKeys returns the key of each client.
+func lockKeys(s scenario, prefix string) []string {
+	keys := make([]string, s.clients)
+	for i := range keys {
+		keys[i] = prefix + "shared"
+		if !s.shared {
+			keys[i] = fmt.Sprintf("%s%d", prefix, i)
+		}
+	}
+	return keys
+}

@@ -1,0 +1,47 @@
+package locks
+
+import (
+	"time"
+
+	"redlock-proxy/integration/bench/suite"
+	"redlock-proxy/internal/process"
+)
+
+// cpuTimes is the CPU time spent so far, or within a window.
+type cpuTimes struct {
+	load, proxy, masters time.Duration
+	machine              time.Duration // by all processes and by the hypervisor
+}
+
+// sub returns what was spent since earlier.
+func (c cpuTimes) sub(earlier cpuTimes) cpuTimes {
+	return cpuTimes{
+		load:    c.load - earlier.load,
+		proxy:   c.proxy - earlier.proxy,
+		masters: c.masters - earlier.masters,
+		machine: c.machine - earlier.machine,
+	}
+}
+
+// total is the CPU time of all parts of the benchmark.
+func (c cpuTimes) total() time.Duration { return c.load + c.proxy + c.masters }
+
+// others is what processes that do not belong to the benchmark took away.
+func (c cpuTimes) others() time.Duration { return max(0, c.machine-c.total()) }
+
+// cpu reads the CPU time of every process.
+func (f *fleet) cpu() (c cpuTimes, err error) {
+	if c.masters, err = suite.CPU(f.Masters); err != nil {
+		return c, err
+	}
+	if f.proxy != nil {
+		if c.proxy, err = f.proxy.CPU(); err != nil {
+			return c, err
+		}
+	}
+	if c.load, err = process.OwnCPU(); err != nil {
+		return c, err
+	}
+	c.machine, err = process.BusyCPU()
+	return c, err
+}

@@ -1,0 +1,69 @@
+package locks
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"redlock-proxy/integration/bench/suite"
+)
+
+// releaseScript deletes a key that holds the token.
+const releaseScript = `if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`
+
+// directSession locks one Redis, as its documentation shows, and polls while another holds the key. The proxy takes the same commands
+// on its lock keys.
+type directSession struct {
+	caller     caller
+	key, token string
+	scriptHash string
+}
+
+func (c *crew) addDirect(ctx context.Context, addr string, kind clientKind, keys []string) error {
+	callers, err := c.callers(ctx, addr, kind, len(keys))
+	if err != nil {
+		return err
+	}
+	reply, err := callers[0].call(ctx, "SCRIPT", "LOAD", releaseScript)
+	if err != nil {
+		return err
+	}
+	hash, ok := reply.(string)
+	if !ok {
+		return fmt.Errorf("SCRIPT LOAD answered %v", reply)
+	}
+	for i, key := range keys {
+		c.sessions = append(c.sessions, &directSession{caller: callers[i], key: key, scriptHash: hash})
+	}
+	return nil
+}
+
+func (s *directSession) lock(ctx context.Context) error {
+	s.token = newToken()
+	for {
+		reply, err := s.caller.call(ctx, "SET", s.key, s.token, "NX", "PX", ttlMillis)
+		if err != nil || reply == "OK" {
+			return err
+		}
+		if reply != nil {
+			return fmt.Errorf("SET answered %v", reply)
+		}
+		if err := suite.Pause(ctx, pollDelay()); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *directSession) unlock(ctx context.Context) error {
+	reply, err := s.caller.call(ctx, "EVALSHA", s.scriptHash, "1", s.key, s.token)
+	if err == nil && reply != int64(1) {
+		err = fmt.Errorf("EVALSHA answered %v", reply)
+	}
+	return err
+}
+
+// pollDelay is 1 to 5 ms.
+func pollDelay() time.Duration {
+	return time.Millisecond + time.Duration(rand.Int64N(int64(4*time.Millisecond)))
+}

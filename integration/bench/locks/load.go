@@ -1,0 +1,139 @@
+package locks
+
+import (
+	"context"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"redlock-proxy/integration/bench/suite"
+)
+
+// errorPause keeps a contender that fails at once from spinning.
+const errorPause = time.Millisecond
+
+// pair is one lock and unlock; times are measured from the planned beginning of the window, negative before it.
+type pair struct {
+	client                  int
+	sent, granted, released time.Duration
+}
+
+// record is what happened in one run.
+type record struct {
+	clients int
+	shared  bool
+	window  window
+	pairs   []pair
+	errors  map[string]int // by text
+	cpu     cpuTimes       // spent within the window
+}
+
+// window is the time between the two looks at the CPU times, measured from the beginning that was planned. On a busy machine
+// both looks can be late, so figures per second are divided by its true length.
+type window struct{ from, to time.Duration }
+
+// length is what figures per second are divided by.
+func (w window) length() time.Duration { return w.to - w.from }
+
+// holds reports whether a time lies within the window.
+func (w window) holds(at time.Duration) bool { return at >= w.from && at < w.to }
+
+// warmedUp reports whether a lock was asked for when the warm-up was over.
+func (w window) warmedUp(p pair) bool { return p.sent >= w.from }
+
+// load is the work of one run.
+type load struct {
+	length time.Duration // of the window
+	think  time.Duration // mean pause between an unlock and the next lock
+	shared bool          // all on one key
+	begin  time.Time     // of the window, as planned
+	over   atomic.Bool   // the window has ended
+}
+
+// run lets all sessions lock and unlock, until the window is over and every lock that was asked for is released.
+func (l *load) run(ctx context.Context, f *fleet, sessions []session) (record, error) {
+	runtime.GC() // of the run before
+	l.begin = time.Now().Add(warmUp)
+	parts := make([]record, len(sessions))
+	var workers sync.WaitGroup
+	for i, s := range sessions {
+		workers.Go(func() { l.work(ctx, i, s, &parts[i]) })
+	}
+	spent, seen, err := l.watch(ctx, f)
+	l.over.Store(true)
+	workers.Wait()
+	whole := merge(parts)
+	whole.clients, whole.shared, whole.window, whole.cpu = len(sessions), l.shared, seen, spent
+	return whole, err
+}
+
+// watch returns what CPU was spent within the window.
+func (l *load) watch(ctx context.Context, f *fleet) (spent cpuTimes, seen window, err error) {
+	before, from, err := l.look(ctx, f, 0)
+	if err != nil {
+		return spent, seen, err
+	}
+	after, to, err := l.look(ctx, f, from+l.length)
+	return after.sub(before), window{from: from, to: to}, err
+}
+
+// look reads the CPU times at a time of the run, or as soon after it as it can, and returns when that was.
+func (l *load) look(ctx context.Context, f *fleet, at time.Duration) (cpuTimes, time.Duration, error) {
+	if err := suite.Pause(ctx, at-l.now()); err != nil {
+		return cpuTimes{}, 0, err
+	}
+	times, err := f.cpu()
+	return times, l.now(), err
+}
+
+// now is the time since the planned beginning of the window.
+func (l *load) now() time.Duration { return time.Since(l.begin) }
+
+// work is one client's loop.
+func (l *load) work(ctx context.Context, client int, s session, r *record) {
+	r.errors = map[string]int{}
+	for !l.over.Load() && ctx.Err() == nil {
+		p := pair{client: client, sent: l.now()}
+		if err := l.once(ctx, s, &p); err != nil {
+			r.errors[err.Error()]++
+			_ = suite.Pause(ctx, errorPause)
+			continue
+		}
+		r.pairs = append(r.pairs, p)
+		l.rest(ctx)
+	}
+}
+
+// rest pauses between pairs, evenly spread between none and twice the mean.
+func (l *load) rest(ctx context.Context) {
+	if l.think > 0 {
+		_ = suite.Pause(ctx, rand.N(2*l.think))
+	}
+}
+
+// once locks and unlocks.
+func (l *load) once(ctx context.Context, s session, p *pair) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	p.granted = l.now()
+	if err := s.unlock(ctx); err != nil {
+		return err
+	}
+	p.released = l.now()
+	return nil
+}
+
+// merge adds up what the workers recorded.
+func merge(parts []record) record {
+	whole := record{errors: map[string]int{}}
+	for _, part := range parts {
+		whole.pairs = append(whole.pairs, part.pairs...)
+		for text, n := range part.errors {
+			whole.errors[text] += n
+		}
+	}
+	return whole
+}

@@ -1,0 +1,102 @@
+package locks
+
+import (
+	"time"
+
+	"redlock-proxy/integration/bench/figures"
+)
+
+// outcome is the figures of one run, or the medians of several.
+type outcome struct {
+	rate           float64 // pairs per second
+	lock50, lock99 time.Duration
+	pair50, pair99 time.Duration
+	cpu            cpuPerPair
+	others         float64 // cores that other processes took away within the window
+	turns          turns   // only of runs on one key
+	errors         map[string]int
+}
+
+// cpuPerPair is microseconds of CPU.
+type cpuPerPair struct{ load, proxy, masters, total float64 }
+
+// errorCount is the number of locks and unlocks that failed.
+func (o outcome) errorCount() int {
+	n := 0
+	for _, count := range o.errors {
+		n += count
+	}
+	return n
+}
+
+// outcome works out the figures of one run.
+func (r record) outcome() outcome {
+	var locks, pairs []time.Duration
+	done := 0
+	for _, p := range r.pairs {
+		if r.window.holds(p.released) {
+			done++
+		}
+		if r.window.warmedUp(p) {
+			locks = append(locks, p.granted-p.sent)
+			pairs = append(pairs, p.released-p.sent)
+		}
+	}
+	o := outcome{rate: float64(done) / r.window.length().Seconds(), cpu: r.cpu.per(done), errors: r.errors}
+	o.others = r.cpu.others().Seconds() / r.window.length().Seconds()
+	o.lock50, o.lock99 = figures.Percentile(locks, 50), figures.Percentile(locks, 99)
+	o.pair50, o.pair99 = figures.Percentile(pairs, 50), figures.Percentile(pairs, 99)
+	if r.shared {
+		o.turns = countTurns(r.pairs, r.window, r.clients)
+	}
+	return o
+}
+
+// per divides the CPU time among pairs; without any pair it is all zero.
+func (c cpuTimes) per(pairs int) cpuPerPair {
+	if pairs == 0 {
+		return cpuPerPair{}
+	}
+	each := func(spent time.Duration) float64 { return float64(spent.Nanoseconds()) / 1e3 / float64(pairs) }
+	return cpuPerPair{load: each(c.load), proxy: each(c.proxy), masters: each(c.masters), total: each(c.total())}
+}
+
+// medians puts the median of each figure into one outcome. Errors and the order of service are added up instead, and of what
+// others took away the worst counts.
+func medians(rounds []outcome) outcome {
+	number := func(get func(outcome) float64) float64 { return figures.Median(values(rounds, get)) }
+	duration := func(get func(outcome) time.Duration) time.Duration {
+		return time.Duration(number(func(o outcome) float64 { return float64(get(o)) }))
+	}
+	all := outcome{
+		rate:   number(func(o outcome) float64 { return o.rate }),
+		lock50: duration(func(o outcome) time.Duration { return o.lock50 }),
+		lock99: duration(func(o outcome) time.Duration { return o.lock99 }),
+		pair50: duration(func(o outcome) time.Duration { return o.pair50 }),
+		pair99: duration(func(o outcome) time.Duration { return o.pair99 }),
+		cpu: cpuPerPair{
+			load:    number(func(o outcome) float64 { return o.cpu.load }),
+			proxy:   number(func(o outcome) float64 { return o.cpu.proxy }),
+			masters: number(func(o outcome) float64 { return o.cpu.masters }),
+			total:   number(func(o outcome) float64 { return o.cpu.total }),
+		},
+		errors: map[string]int{},
+	}
+	for i, o := range rounds {
+		all.add(o, i == 0)
+	}
+	return all
+}
+
+// add takes over what is counted over all rounds.
+func (o *outcome) add(round outcome, first bool) {
+	o.others = max(o.others, round.others)
+	for text, n := range round.errors {
+		o.errors[text] += n
+	}
+	if first {
+		o.turns = round.turns
+		return
+	}
+	o.turns = o.turns.plus(round.turns)
+}

@@ -1,0 +1,49 @@
+package locks
+
+import (
+	"context"
+	"fmt"
+)
+
+// proxySession uses LOCK and UNLOCK.
+type proxySession struct {
+	caller  caller
+	request []string // LOCK key token PX ms [BLOCK ms]
+}
+
+const tokenAt = 2 // in request
+
+func (c *crew) addProxy(ctx context.Context, addr string, kind clientKind, keys []string, wait bool) error {
+	callers, err := c.callers(ctx, addr, kind, len(keys))
+	if err != nil {
+		return err
+	}
+	for i, key := range keys {
+		request := []string{"LOCK", key, "", "PX", ttlMillis}
+		if wait {
+			request = append(request, "BLOCK", blockMillis)
+		}
+		c.sessions = append(c.sessions, &proxySession{caller: callers[i], request: request})
+	}
+	return nil
+}
+
+func (s *proxySession) lock(ctx context.Context) error {
+	s.request[tokenAt] = newToken()
+	reply, err := s.caller.call(ctx, s.request...)
+	if err != nil {
+		return err
+	}
+	if validity, ok := reply.(int64); !ok || validity <= 0 {
+		return fmt.Errorf("LOCK answered %v", reply)
+	}
+	return nil
+}
+
+func (s *proxySession) unlock(ctx context.Context) error {
+	reply, err := s.caller.call(ctx, "UNLOCK", s.request[1], s.request[tokenAt])
+	if err == nil && reply != int64(1) {
+		err = fmt.Errorf("UNLOCK answered %v", reply)
+	}
+	return err
+}

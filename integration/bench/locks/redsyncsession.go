@@ -1,0 +1,45 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+)
+
+// errNotHeld tells that redsync released less than a majority without naming an error.
+var errNotHeld = errors.New("redsync: Unlock answered false")
+
+// redsyncSession is a redsync mutex with its defaults, except for the expiry that all contenders share.
+type redsyncSession struct{ mutex *redsync.Mutex }
+
+func (c *crew) addRedsync(masters []string, keys []string, wait bool) {
+	pools := make([]redsyncredis.Pool, len(masters))
+	for i, addr := range masters {
+		client := newGoRedis(addr, len(keys))
+		c.closers = append(c.closers, client.Close)
+		pools[i] = goredis.NewPool(client)
+	}
+	options := []redsync.Option{redsync.WithExpiry(10 * time.Second)}
+	if wait {
+		options = append(options, redsync.WithTries(math.MaxInt32)) // never gives up; the delays stay its own
+	}
+	rs := redsync.New(pools...)
+	for _, key := range keys {
+		c.sessions = append(c.sessions, redsyncSession{rs.NewMutex(key, options...)})
+	}
+}
+
+func (s redsyncSession) lock(ctx context.Context) error { return s.mutex.LockContext(ctx) }
+
+func (s redsyncSession) unlock(ctx context.Context) error {
+	ok, err := s.mutex.UnlockContext(ctx)
+	if !ok && err == nil {
+		err = errNotHeld
+	}
+	return err
+}

@@ -1,0 +1,75 @@
+package locks
+
+import (
+	"bytes"
+	"testing"
+
+	"redlock-proxy/integration/bench/figures"
+	"redlock-proxy/integration/bench/golden"
+)
+
+func TestJudgeTurns(t *testing.T) {
+	for want, o := range map[string]outcome{
+		figures.Met:    {turns: turns{grants: 9}},
+		figures.Missed: {turns: turns{grants: 9, overtaken: 1}},
+		figures.Broken: {turns: turns{grants: 9}, errors: map[string]int{"x": 1}},
+	} {
+		if got := judgeTurns(o); got != want {
+			t.Errorf("%+v: %s; want %s", o, got, want)
+		}
+	}
+	if got := judgeTurns(outcome{}); got != figures.Missed {
+		t.Errorf("no grants at all: %s; want %s", got, figures.Missed)
+	}
+}
+
+func TestRatioOf(t *testing.T) {
+	kind := ratioKind{"r", nameProxy, nameRedsync, rate}
+	rounds := func(rates ...float64) []outcome {
+		var all []outcome
+		for _, r := range rates {
+			all = append(all, outcome{rate: r})
+		}
+		return all
+	}
+	failed := rounds(1)
+	failed[0].errors = map[string]int{"x": 1}
+	for name, c := range map[string]struct {
+		ours, theirs []outcome
+		want         figures.Ratio
+	}{
+		"side by side":      {rounds(10, 20, 60), rounds(10, 10, 10), figures.Ratio{Middle: 2, Low: 1, High: 6, Known: true}},
+		"with errors":       {failed, rounds(2), figures.Ratio{Middle: 0.5, Low: 0.5, High: 0.5, Known: true, Faulty: true}},
+		"the other not run": {rounds(1), nil, figures.Ratio{}},
+		"ours not run":      {nil, rounds(1), figures.Ratio{}},
+		"nothing got done":  {rounds(1), rounds(0), figures.Ratio{}},
+	} {
+		if got := ratioOf(results{nameProxy: c.ours, nameRedsync: c.theirs}, kind); got != c.want {
+			t.Errorf("%s: %+v; want %+v", name, got, c.want)
+		}
+	}
+}
+
+// TestReportLayout prints invented figures; the golden file shows the layout and the verdicts.
+func TestReportLayout(t *testing.T) {
+	one := func(rate float64, o outcome) []outcome {
+		o.rate, o.lock50, o.lock99, o.pair50, o.pair99 = rate, 1*ms, 2*ms, 3*ms, 4*ms
+		o.cpu = cpuPerPair{load: 1, proxy: 2, masters: 3, total: 6}
+		return []outcome{o}
+	}
+	r := results{
+		nameProxy:   one(500, outcome{turns: turns{grants: 8, most: 1, least: 4, greatest: 4}}),
+		nameRedsync: one(100, outcome{others: 0.5}),
+		nameDirect:  one(900, outcome{errors: map[string]int{"often": 2, "rarely": 1}}),
+	}
+	ofLockKeys := results{nameProxy: r[nameProxy], nameLockKeys: one(400, outcome{})}
+	var out bytes.Buffer
+	sum := &figures.Tally{}
+	for _, s := range allScenarios()[2:] {
+		writeScenario(&out, clientRaw, s, r, sum)
+	}
+	writeRatios(&out, allScenarios()[2], ofLockKeys, sum)
+	sum.Write(&out)
+	writeMachine(&out, figures.Machine{CPU: "A CPU", System: "linux 1.2", Load: "0.5", Go: "go1", Redis: "7", Cores: 2}, settings{masters: 5, rounds: 1, window: ms, madeBy: "go run ./integration/bench locks -rounds 1"})
+	golden.Want(t, "testdata/report.md", out.Bytes())
+}

@@ -1,0 +1,65 @@
+package locks
+
+import (
+	"slices"
+	"time"
+)
+
+// flightSlack is how much later a request must have been sent to count as the later one: between a client's look at its clock and
+// the arrival of its request lie a write and, on a busy machine, a time slice of another process.
+const flightSlack = 10 * time.Millisecond
+
+// turns is the order of service on one key.
+type turns struct {
+	grants    int // requests sent after the warm-up, all granted
+	overtaken int // of these, those that a later request was served before
+	most      int // grants to others that one request waited for, at most
+	least     int // grants to the client that got the fewest
+	greatest  int // … and the most
+}
+
+// inTurn reports whether every request was served before all later ones.
+func (t turns) inTurn() bool { return t.grants > 0 && t.overtaken == 0 }
+
+// plus puts two rounds together.
+func (t turns) plus(other turns) turns {
+	return turns{
+		grants:    t.grants + other.grants,
+		overtaken: t.overtaken + other.overtaken,
+		most:      max(t.most, other.most),
+		least:     min(t.least, other.least),
+		greatest:  max(t.greatest, other.greatest),
+	}
+}
+
+// countTurns looks at the requests that were sent after the warm-up; the grants of the warm-up count as others'.
+func countTurns(pairs []pair, w window, clients int) turns {
+	byGrant := slices.SortedFunc(slices.Values(pairs), func(a, b pair) int { return int(a.granted - b.granted) })
+	perClient := make([]int, clients)
+	var t turns
+	var latest time.Duration // sent, of those granted so far
+	for i, p := range byGrant {
+		if w.warmedUp(p) {
+			t.grants++
+			perClient[p.client]++
+			t.most = max(t.most, i-grantsBy(byGrant, p.sent))
+			if latest > p.sent+flightSlack {
+				t.overtaken++
+			}
+		}
+		latest = max(latest, p.sent)
+	}
+	t.least, t.greatest = slices.Min(perClient), slices.Max(perClient)
+	return t
+}
+
+// grantsBy is the number of grants up to a time.
+func grantsBy(byGrant []pair, at time.Duration) int {
+	n, _ := slices.BinarySearchFunc(byGrant, at, func(p pair, at time.Duration) int {
+		if p.granted <= at {
+			return -1
+		}
+		return 1
+	})
+	return n
+}

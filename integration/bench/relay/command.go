@@ -1,0 +1,111 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"redlock-proxy/integration/bench/figures"
+	"redlock-proxy/integration/bench/suite"
+)
+
+// Command is the benchmark of the way to an upstream.
+func Command() *cli.Command {
+	return suite.Command("relay", "the way through the proxy to an upstream, beside other proxies", []cli.Flag{
+		suite.RoundsFlag(5), suite.ProxyFlag(),
+		&cli.IntFlag{Name: "requests", Value: 200_000, Usage: fmt.Sprintf("requests of a run at -P 1; %d times as many at -P 16", pipelinedFactor)},
+		&cli.IntFlag{Name: "clients", Value: 50, Usage: "clients of redis-benchmark"},
+		&cli.IntFlag{Name: "threads", Value: 2, Usage: "threads of HAProxy, and GOMAXPROCS of this proxy"},
+		&cli.StringFlag{Name: "contenders", Value: strings.Join(contenderNames(), ","), Usage: "which contenders to run, by name"},
+		&cli.BoolFlag{Name: "idle", Usage: "measure memory per idle client instead of speed"},
+		&cli.IntFlag{Name: "idlers", Value: 10_000, Usage: "number of idle clients"},
+		&cli.DurationFlag{Name: "settle", Value: 10 * time.Second, Usage: "pause before their memory is measured"},
+		&cli.IntFlag{Name: "connects", Usage: "let so many clients connect and leave instead of measuring speed"},
+		&cli.IntFlag{Name: "at-once", Value: 64, Usage: "how many of these are connected at a time"},
+	}, func(c *cli.Context) error {
+		set, err := settingsOf(c)
+		if err != nil {
+			return err
+		}
+		return run(c.Context, set, c.App.Writer, c.App.ErrWriter)
+	})
+}
+
+// settings are the command line.
+type settings struct {
+	madeBy     string // the command line itself
+	rounds     int
+	requests   int // per run at -P 1
+	clients    int // of redis-benchmark
+	threads    int // of HAProxy and of the proxy
+	binary     string
+	contenders []string
+	idle       bool
+	idlers     int
+	settle     time.Duration // after the idle clients have connected
+	connects   int
+	atOnce     int
+}
+
+func settingsOf(c *cli.Context) (settings, error) {
+	set := settings{
+		madeBy: suite.MadeBy(c), rounds: suite.Rounds(c), binary: suite.Binary(c), contenders: strings.Split(c.String("contenders"), ","),
+		requests: c.Int("requests"), clients: c.Int("clients"), threads: c.Int("threads"), idle: c.Bool("idle"), idlers: c.Int("idlers"),
+		settle: c.Duration("settle"), connects: c.Int("connects"), atOnce: c.Int("at-once"),
+	}
+	if min(set.rounds, set.requests, set.clients, set.threads, set.idlers, set.atOnce) < 1 || set.connects < 0 || set.settle < 0 {
+		return settings{}, errors.New("all numbers must be positive")
+	}
+	for _, name := range set.contenders {
+		if !slices.Contains(contenderNames(), name) {
+			return settings{}, fmt.Errorf("%q is none of %s", name, strings.Join(contenderNames(), ", "))
+		}
+	}
+	return set, nil
+}
+
+// run does everything: tables to out, progress to log.
+func run(ctx context.Context, set settings, out, log io.Writer) error {
+	writeHeader(out, figures.ReadMachine(), set)
+	tally := &figures.Tally{}
+	for _, part := range set.parts() {
+		if err := withFleet(ctx, set, func(f *fleet) error { return part(ctx, f, set, out, log, tally) }); err != nil {
+			return err
+		}
+	}
+	tally.Write(out)
+	return nil
+}
+
+// part is one kind of measurement: tables to out, progress to log.
+type part func(ctx context.Context, f *fleet, set settings, out, log io.Writer, tally *figures.Tally) error
+
+// parts are those that were asked for, or else the speed.
+func (set settings) parts() []part {
+	var parts []part
+	if set.idle {
+		parts = append(parts, measureIdle)
+	}
+	if set.connects > 0 {
+		parts = append(parts, measureConnects)
+	}
+	if len(parts) == 0 {
+		parts = append(parts, measureSpeed)
+	}
+	return parts
+}
+
+// withFleet runs one part on processes that nothing else has used.
+func withFleet(ctx context.Context, set settings, do func(*fleet) error) error {
+	f, err := startFleet(ctx, set)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(f), f.close())
+}

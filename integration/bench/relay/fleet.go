@@ -1,0 +1,151 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"syscall"
+	"time"
+
+	"redlock-proxy/integration/bench/suite"
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/internal/process"
+	"redlock-proxy/internal/redistest"
+)
+
+// The names of the contenders, as in the tables and in -contenders.
+const (
+	nameDirect     = "direct"
+	nameProxy      = "proxy"
+	nameHAProxy    = "haproxy"
+	nameNutcracker = "nutcracker"
+)
+
+func contenderNames() []string { return []string{nameDirect, nameProxy, nameHAProxy, nameNutcracker} }
+
+// server is a running process that clients connect to.
+type server interface {
+	Addr() string
+	CPU() (time.Duration, error)
+	RSS() (int64, error)
+	Descriptors() (int, error)
+	Close() error
+}
+
+// proxyMasters is how many masters the proxy has for its locks.
+const proxyMasters = 3
+
+// fleet is all processes of the benchmark.
+type fleet struct {
+	upstream   *redistest.Server
+	masters    []*redistest.Server
+	contenders map[string]server // direct is the upstream itself
+	maxClients int               // that a proxy has descriptors for
+}
+
+// startFleet starts the upstream and the contenders before it.
+func startFleet(ctx context.Context, set settings) (*fleet, error) {
+	limit, err := clientLimit()
+	if err != nil {
+		return nil, err
+	}
+	f := &fleet{maxClients: limit, contenders: map[string]server{}}
+	if err := f.start(ctx, set); err != nil {
+		return nil, errors.Join(err, f.close())
+	}
+	return f, nil
+}
+
+func (f *fleet) start(ctx context.Context, set settings) (err error) {
+	f.upstream, err = redistest.Start(redistest.Options{ExtraArgs: []string{"--maxclients", strconv.Itoa(f.maxClients)}})
+	if err != nil {
+		return err
+	}
+	for _, name := range set.contenders {
+		if f.contenders[name], err = f.startContender(ctx, name, set); err != nil {
+			delete(f.contenders, name)
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (f *fleet) startContender(ctx context.Context, name string, set settings) (server, error) {
+	switch name {
+	case nameProxy:
+		return f.startProxy(ctx, set)
+	case nameHAProxy:
+		return startHAProxy(f.upstream.Addr(), set.threads, f.maxClients)
+	case nameNutcracker:
+		return startNutcracker(f.upstream.Addr())
+	}
+	return f.upstream, nil
+}
+
+func (f *fleet) startProxy(ctx context.Context, set settings) (_ server, err error) {
+	if set.binary == "" {
+		if set.binary, err = harness.BuildProxy(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if f.masters, err = redistest.StartMasters(proxyMasters); err != nil {
+		return nil, err
+	}
+	return harness.StartProxy(harness.ProxyOptions{
+		Binary: set.binary, Masters: redistest.URLs(f.masters),
+		Args: []string{"--upstream", f.upstream.URL(), "--max-clients", strconv.Itoa(f.maxClients)},
+		Env:  []string{"GOMAXPROCS=" + strconv.Itoa(set.threads)},
+	})
+}
+
+// descriptorReserve is what a process has open beside its clients' connections, generously.
+const descriptorReserve = 200
+
+// clientLimit is the number of clients that a process may serve that needs two descriptors for each.
+func clientLimit() (int, error) {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, fmt.Errorf("limit of open files: %w", err)
+	}
+	const enough = 50_000
+	if limit.Max > 2*enough {
+		return enough, nil
+	}
+	return (int(limit.Max) - descriptorReserve) / 2, nil
+}
+
+// cpu is the CPU time that all processes of the benchmark have spent, that of finished redis-benchmarks left out.
+func (f *fleet) cpu() (time.Duration, error) {
+	sum, err := process.OwnCPU()
+	if err != nil {
+		return 0, err
+	}
+	servers, err := suite.CPU(f.servers())
+	return sum + servers, err
+}
+
+// servers are all processes that were started, each once.
+func (f *fleet) servers() []server {
+	var all []server
+	if f.upstream != nil {
+		all = append(all, f.upstream)
+	}
+	for _, master := range f.masters {
+		all = append(all, master)
+	}
+	for name, contender := range f.contenders {
+		if name != nameDirect {
+			all = append(all, contender)
+		}
+	}
+	return all
+}
+
+func (f *fleet) close() error {
+	var errs []error
+	for _, s := range f.servers() {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,165 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"redlock-proxy/integration/bench/figures"
+	"redlock-proxy/integration/bench/suite"
+	"redlock-proxy/internal/redistest"
+)
+
+// answerLimit is how long an idle or passing client waits for one reply.
+const answerLimit = 10 * time.Second
+
+// idleContenders are those with a connection of its own for each client.
+func idleContenders() []string { return []string{nameProxy, nameHAProxy} }
+
+// weight is what idle clients cost a process.
+type weight struct {
+	clients       int
+	before, after int64 // resident bytes
+	descriptors   int   // for the clients
+	others        float64
+}
+
+func (w weight) perClient() float64 { return float64(w.after-w.before) / float64(w.clients) }
+
+// measureIdle loads one contender after the other with idle clients and prints the table.
+func measureIdle(ctx context.Context, f *fleet, set settings, out, log io.Writer, tally *figures.Tally) error {
+	clients := min(set.idlers, f.maxClients)
+	weights := map[string]weight{}
+	for _, name := range idleContenders() {
+		if !slices.Contains(set.contenders, name) {
+			continue
+		}
+		fmt.Fprintf(log, "%d idle clients at %s\n", clients, name)
+		got, err := weigh(ctx, f, f.contenders[name], clients, set)
+		if err != nil {
+			return fmt.Errorf("idle clients at %s: %w", name, err)
+		}
+		weights[name] = got
+	}
+	writeIdle(out, set, clients, weights, tally)
+	return nil
+}
+
+// weigh connects the clients, waits, and looks.
+func weigh(ctx context.Context, f *fleet, s server, clients int, set settings) (w weight, err error) {
+	w.clients = clients
+	before, err := s.Descriptors()
+	if err != nil {
+		return w, err
+	}
+	if w.before, err = s.RSS(); err != nil {
+		return w, err
+	}
+	start, err := f.readCPU(s)
+	if err != nil {
+		return w, err
+	}
+	idle, err := connectIdle(ctx, s.Addr(), clients, set.atOnce)
+	defer closeClients(idle)
+	if err != nil {
+		return w, err
+	}
+	if err := suite.Pause(ctx, set.settle); err != nil {
+		return w, err
+	}
+	if w.after, err = s.RSS(); err != nil {
+		return w, err
+	}
+	after, err := s.Descriptors()
+	if err != nil {
+		return w, err
+	}
+	w.descriptors = after - before
+	end, err := f.readCPU(s)
+	w.others = cores(start, end, 0)
+	return w, err
+}
+
+// connectIdle opens the clients, so many at once, each of which sends a GET and reads its reply. They are returned even where
+// some failed.
+func connectIdle(ctx context.Context, addr string, clients, atOnce int) ([]*redistest.Client, error) {
+	all := make([]*redistest.Client, clients)
+	errs := make([]error, clients)
+	eachAtOnce(ctx, clients, atOnce, func(i int) { all[i], errs[i] = idleClient(addr) })
+	if ctx.Err() != nil {
+		return all, context.Cause(ctx)
+	}
+	for i, err := range errs {
+		if err != nil {
+			return all, fmt.Errorf("client %d of %d: %w", i+1, clients, err)
+		}
+	}
+	return all, nil
+}
+
+func idleClient(addr string) (*redistest.Client, error) {
+	client, err := redistest.Dial(addr, answerLimit)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := client.Do("GET", "bench:absent")
+	if reply != nil {
+		err = errors.Join(err, fmt.Errorf("GET answered %v", reply))
+	}
+	return client, err
+}
+
+func closeClients(clients []*redistest.Client) {
+	for _, client := range clients {
+		if client != nil {
+			_ = client.Close()
+		}
+	}
+}
+
+// eachAtOnce calls do for 0 … n-1, so many at a time; what has not begun when ctx ends is left out.
+func eachAtOnce(ctx context.Context, n, atOnce int, do func(i int)) {
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range min(atOnce, n) {
+		workers.Go(func() {
+			for i := range next {
+				do(i)
+			}
+		})
+	}
+	for i := 0; i < n && ctx.Err() == nil; i++ {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+}
+
+// idleGoal bounds what a client costs this proxy, against HAProxy.
+func idleGoal() figures.Goal { return figures.Goal{Side: figures.AtMost, Bound: 2} }
+
+func writeIdle(w io.Writer, set settings, clients int, weights map[string]weight, tally *figures.Tally) {
+	fmt.Fprintf(w, "\n### %d idle clients, one GET each, %v later\n\n", clients, set.settle)
+	if clients < set.idlers {
+		fmt.Fprintf(w, "Fewer than the %d asked for: a process may open too few descriptors here (ulimit -Hn).\n\n", set.idlers)
+	}
+	fmt.Fprintln(w, "| | RSS before | RSS with them | per client | descriptors per client |")
+	fmt.Fprintln(w, "|---|--:|--:|--:|--:|")
+	var each [2][]float64
+	for i, name := range idleContenders() {
+		if got, ok := weights[name]; ok {
+			each[i] = []float64{got.perClient()}
+			fmt.Fprintf(w, "| %s | %s | %s | %s | %.2f |\n", name, megabytes(got.before), megabytes(got.after),
+				kilobytes(got.perClient()), float64(got.descriptors)/float64(got.clients))
+		}
+	}
+	for name, got := range weights {
+		figures.WriteNoise(w, name, got.others)
+	}
+	writeGoalHead(w)
+	writeGoal(w, "RSS per client, proxy / haproxy", figures.RatioOf(each[0], each[1]), idleGoal(), tally)
+}

@@ -1,0 +1,105 @@
+package relay
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"redlock-proxy/integration/bench/figures"
+)
+
+// writeHeader prints what was measured on what.
+func writeHeader(w io.Writer, m figures.Machine, set settings) {
+	fmt.Fprint(w, "## Benchmark: the way through the proxy to an upstream Redis\n\n")
+	fmt.Fprint(w, m.Header("load generator, redis-server and the proxies"))
+	for _, name := range []string{nameHAProxy, nameNutcracker} {
+		if slices.Contains(set.contenders, name) {
+			fmt.Fprintf(w, ", %s %s", name, rivalVersion(name))
+		}
+	}
+	fmt.Fprintf(w, ".\nMade by `%s`.\n", set.madeBy)
+}
+
+// writeSpeed prints a table for each scenario, then the goals.
+func writeSpeed(w io.Writer, set settings, all results, tally *figures.Tally) {
+	fmt.Fprintf(w, "Medians of %d rounds, redis-benchmark with %d clients, %d requests a run at -P 1 and %d at -P 16.\n",
+		set.rounds, set.clients, set.requests, set.requests*pipelinedFactor)
+	for _, c := range scenarios() {
+		fmt.Fprintf(w, "\n### %s, -P %d\n\n", c.test, c.pipeline)
+		writeFigures(w, all[c])
+		eachContender(all[c], func(name string, o outcome) { figures.WriteNoise(w, name, o.others) })
+	}
+	writeGoals(w, all, tally)
+}
+
+// eachContender calls do with the medians of every contender that was run.
+func eachContender(rounds map[string][]outcome, do func(name string, o outcome)) {
+	for _, name := range contenderNames() {
+		if len(rounds[name]) > 0 {
+			do(name, medians(rounds[name]))
+		}
+	}
+}
+
+func writeFigures(w io.Writer, rounds map[string][]outcome) {
+	fmt.Fprintln(w, "| | req/s | / direct | single rounds | CPU µs per request | + redis-server | p50 ms | p99 ms |")
+	fmt.Fprintln(w, "|---|--:|--:|--:|--:|--:|--:|--:|")
+	eachContender(rounds, func(name string, o outcome) {
+		own := "–"
+		if name != nameDirect {
+			own = fmt.Sprintf("%.2f", o.cpu)
+		}
+		toDirect := figures.RatioOf(values(rounds[name], rate), values(rounds[nameDirect], rate))
+		fmt.Fprintf(w, "| %s | %.0f | %s | %s | %.2f | %.3f | %.3f |\n", name, o.rate, toDirect, own, o.serverCPU, o.p50, o.p99)
+	})
+}
+
+// speedGoal is what is to be reached beside HAProxy.
+type speedGoal struct {
+	title string
+	value func(outcome) float64
+	figures.Goal
+}
+
+func speedGoals() []speedGoal {
+	return []speedGoal{
+		{"req/s, proxy / haproxy", rate, figures.Goal{Side: figures.AtLeast, Bound: 1}},
+		{"CPU per request, proxy / haproxy", cpu, figures.Goal{Side: figures.AtMost, Bound: 1.1}},
+	}
+}
+
+func writeGoals(w io.Writer, all results, tally *figures.Tally) {
+	fmt.Fprintln(w, "\n### Goals")
+	writeGoalHead(w)
+	for _, g := range speedGoals() {
+		for _, c := range scenarios() {
+			ratio := figures.RatioOf(values(all[c][nameProxy], g.value), values(all[c][nameHAProxy], g.value))
+			writeGoal(w, fmt.Sprintf("%s: %s -P %d", g.title, c.test, c.pipeline), ratio, g.Goal, tally)
+		}
+	}
+}
+
+func writeGoalHead(w io.Writer) {
+	fmt.Fprintln(w, "\n| ratio | measured | single rounds | goal | |")
+	fmt.Fprintln(w, "|---|--:|--:|--:|---|")
+}
+
+func writeGoal(w io.Writer, title string, r figures.Ratio, g figures.Goal, tally *figures.Tally) {
+	fmt.Fprintf(w, "| %s | %s | %s | %s |\n", title, r, g, tally.Add(g.Judge(r)))
+}
+
+// errorTexts lists errors with their numbers, by text.
+func errorTexts(counts map[string]int) string {
+	var lines []string
+	for text, n := range counts {
+		lines = append(lines, fmt.Sprintf("%d × %q", n, text))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, ", ")
+}
+
+// megabytes and kilobytes print bytes.
+func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/(1<<20)) }
+
+func kilobytes(bytes float64) string { return fmt.Sprintf("%.1f KB", bytes/(1<<10)) }

@@ -1,0 +1,163 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"redlock-proxy/integration/bench/figures"
+	"redlock-proxy/internal/process"
+)
+
+// scenario is one test of redis-benchmark at one depth of its pipelines.
+type scenario struct {
+	test     string
+	pipeline int
+}
+
+func scenarios() []scenario { return []scenario{{"SET", 1}, {"GET", 1}, {"SET", 16}, {"GET", 16}} }
+
+const (
+	// pipelinedFactor: with pipelines, more requests make a run about as long as one without.
+	pipelinedFactor = 5
+	// warmUpPart of the requests are sent in the round that is thrown away.
+	warmUpPart = 10
+)
+
+// requests of a run.
+func (c scenario) requests(plain int) int {
+	if c.pipeline > 1 {
+		return plain * pipelinedFactor
+	}
+	return plain
+}
+
+// outcome is the figures of one run, or the medians of several.
+type outcome struct {
+	figure
+	cpu       float64 // µs per request of the contender's process; 0 for direct
+	serverCPU float64 // … of the redis-server behind it
+	others    float64 // cores that other processes took away during the run
+}
+
+// results holds, per scenario and contender, the outcome of each round.
+type results map[scenario]map[string][]outcome
+
+// measureSpeed runs all rounds and prints the tables.
+func measureSpeed(ctx context.Context, f *fleet, set settings, out, log io.Writer, tally *figures.Tally) error {
+	all := results{}
+	for _, c := range scenarios() {
+		all[c] = map[string][]outcome{}
+	}
+	if err := speedRound(ctx, f, set, 0, set.requests/warmUpPart+1, func(scenario, string, outcome) {}); err != nil {
+		return err
+	}
+	for round := range set.rounds {
+		err := speedRound(ctx, f, set, round, set.requests, func(c scenario, name string, o outcome) {
+			all[c][name] = append(all[c][name], o)
+			fmt.Fprintf(log, "round %d, %s -P %d, %s: %.0f req/s, CPU %.1f µs + server %.1f µs, p50 %.3f ms, others took %.2f cores\n",
+				round+1, c.test, c.pipeline, name, o.rate, o.cpu, o.serverCPU, o.p50, o.others)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	writeSpeed(out, set, all, tally)
+	return nil
+}
+
+// speedRound runs every scenario with every contender once.
+func speedRound(ctx context.Context, f *fleet, set settings, round, requests int, took func(scenario, string, outcome)) error {
+	for _, c := range scenarios() {
+		for i := range set.contenders {
+			name := set.contenders[(i+round)%len(set.contenders)]
+			o, err := speedRun(ctx, f, c, name, set.clients, c.requests(requests))
+			if err != nil {
+				return fmt.Errorf("%s -P %d, %s: %w", c.test, c.pipeline, name, err)
+			}
+			took(c, name, o)
+		}
+	}
+	return nil
+}
+
+// cpuReading is the CPU time spent up to a moment.
+type cpuReading struct {
+	at                       time.Time
+	contender, server, fleet time.Duration
+	machine                  time.Duration // by all processes and by the hypervisor
+}
+
+func (f *fleet) readCPU(contender server) (r cpuReading, err error) {
+	if r.contender, err = contender.CPU(); err != nil {
+		return r, err
+	}
+	if r.server, err = f.upstream.CPU(); err != nil {
+		return r, err
+	}
+	if r.fleet, err = f.cpu(); err != nil {
+		return r, err
+	}
+	r.machine, err = process.BusyCPU()
+	r.at = time.Now()
+	return r, err
+}
+
+// speedRun is one redis-benchmark.
+func speedRun(ctx context.Context, f *fleet, c scenario, name string, clients, requests int) (outcome, error) {
+	contender := f.contenders[name]
+	before, err := f.readCPU(contender)
+	if err != nil {
+		return outcome{}, err
+	}
+	got, load, err := redisBenchmark(ctx, contender.Addr(), c, clients, requests)
+	if err != nil {
+		return outcome{}, err
+	}
+	after, err := f.readCPU(contender)
+	if err != nil {
+		return outcome{}, err
+	}
+	o := outcome{figure: got, others: cores(before, after, load), serverCPU: perRequest(after.server-before.server, requests)}
+	if name != nameDirect {
+		o.cpu = perRequest(after.contender-before.contender, requests)
+	}
+	return o, nil
+}
+
+// cores is what other processes took away; load is the time of the load generator, where that is a process of its own.
+func cores(before, after cpuReading, load time.Duration) float64 {
+	others := (after.machine - before.machine) - (after.fleet - before.fleet) - load
+	return max(0, others.Seconds()) / after.at.Sub(before.at).Seconds()
+}
+
+// perRequest is in µs.
+func perRequest(spent time.Duration, requests int) float64 {
+	return float64(spent.Nanoseconds()) / 1e3 / float64(requests)
+}
+
+// medians puts the median of each figure into one outcome; of what others took away the worst counts.
+func medians(rounds []outcome) outcome {
+	median := func(get func(outcome) float64) float64 { return figures.Median(values(rounds, get)) }
+	all := outcome{
+		figure:    figure{rate: median(rate), p50: median(func(o outcome) float64 { return o.p50 }), p99: median(func(o outcome) float64 { return o.p99 })},
+		cpu:       median(cpu),
+		serverCPU: median(func(o outcome) float64 { return o.serverCPU }),
+	}
+	for _, o := range rounds {
+		all.others = max(all.others, o.others)
+	}
+	return all
+}
+
+func rate(o outcome) float64 { return o.rate }
+func cpu(o outcome) float64  { return o.cpu }
+
+func values(rounds []outcome, get func(outcome) float64) []float64 {
+	all := make([]float64, len(rounds))
+	for i, o := range rounds {
+		all[i] = get(o)
+	}
+	return all
+}

@@ -1,0 +1,121 @@
+package scripts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"redlock-proxy/integration/bench/figures"
+	"redlock-proxy/integration/bench/suite"
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/internal/redistest"
+)
+
+// replyTimeout is how long a client waits for a reply.
+const replyTimeout = 30 * time.Second
+
+// outcome is what was measured.
+type outcome struct {
+	took    []time.Duration // of each LOCK
+	scripts map[string]int  // replies to the scripts, by their first words
+}
+
+// percentile of the LOCKs, in ms.
+func (o outcome) percentile(p int) float64 { return figures.Millis(figures.Percentile(o.took, p)) }
+
+// measure has the lockers work for the window, with so many clients beside them that run scripts. These begin a second before.
+func measure(ctx context.Context, set settings, proxy *harness.Proxy, scripts int) (outcome, error) {
+	var over atomic.Bool
+	attack := startScripts(set, proxy, scripts, &over)
+	if scripts > 0 {
+		_ = suite.Pause(ctx, time.Second)
+	}
+	var lockers sync.WaitGroup
+	took, failed := make([][]time.Duration, set.lockers), make([]error, set.lockers)
+	until := time.Now().Add(set.window)
+	for i := range set.lockers {
+		lockers.Go(func() { took[i], failed[i] = lock(ctx, proxy, strconv.Itoa(i), until) })
+	}
+	lockers.Wait()
+	over.Store(true)
+	replies, err := attack.wait()
+	return outcome{slices.Concat(took...), replies}, errors.Join(append(failed, err, context.Cause(ctx))...)
+}
+
+// lock locks and unlocks a key of its own.
+func lock(ctx context.Context, proxy *harness.Proxy, name string, until time.Time) (took []time.Duration, err error) {
+	client, err := redistest.Dial(proxy.Addr(), replyTimeout)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	for time.Now().Before(until) && ctx.Err() == nil {
+		sent := time.Now()
+		reply, err := client.Do("LOCK", "own:"+name, "token", "PX", "10000")
+		took = append(took, time.Since(sent))
+		if _, granted := reply.(int64); err != nil || !granted {
+			return nil, fmt.Errorf("LOCK: %v, %w", reply, err)
+		}
+		if reply, err := client.Do("UNLOCK", "own:"+name, "token"); err != nil || reply != any(int64(1)) {
+			return nil, fmt.Errorf("UNLOCK: %v, %w", reply, err)
+		}
+	}
+	return took, nil
+}
+
+// attack is the clients that run scripts.
+type attack struct {
+	running sync.WaitGroup
+	mu      sync.Mutex
+	replies map[string]int
+	failed  error
+}
+
+func startScripts(set settings, proxy *harness.Proxy, n int, over *atomic.Bool) *attack {
+	a := &attack{replies: map[string]int{}}
+	for i := range n {
+		a.running.Go(func() {
+			if err := a.scripts(set, proxy, i, over); err != nil {
+				a.mu.Lock()
+				defer a.mu.Unlock()
+				a.failed = errors.Join(a.failed, err)
+			}
+		})
+	}
+	return a
+}
+
+func (a *attack) scripts(set settings, proxy *harness.Proxy, i int, over *atomic.Bool) error {
+	client, err := redistest.Dial(proxy.Addr(), replyTimeout)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	for !over.Load() {
+		reply, err := client.Do("EVAL", set.body, "1", "lock:"+strconv.Itoa(i))
+		if err != nil {
+			return err
+		}
+		a.mu.Lock()
+		a.replies[firstWords(fmt.Sprint(reply))]++
+		a.mu.Unlock()
+	}
+	return nil
+}
+
+func (a *attack) wait() (map[string]int, error) {
+	a.running.Wait()
+	return a.replies, a.failed
+}
+
+// firstWords tell one kind of reply from another.
+func firstWords(reply string) string {
+	words := strings.Fields(reply)
+	return strings.Join(words[:min(3, len(words))], " ")
+}

@@ -1,0 +1,98 @@
+package suite
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"redlock-proxy/integration/harness"
+)
+
+// Command makes a benchmark of an action that takes flags and no arguments. It prints tables to the App's Writer and progress
+// to its ErrWriter. A proxy that was built for it is removed afterwards.
+func Command(name, usage string, flags []cli.Flag, action cli.ActionFunc) *cli.Command {
+	return &cli.Command{
+		Name: name, Usage: usage, Flags: flags, HideHelpCommand: true, OnUsageError: usageError,
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return fmt.Errorf("unexpected argument %q", c.Args().First())
+			}
+			return errors.Join(action(c), harness.RemoveBuild())
+		},
+	}
+}
+
+// App is the program of these benchmarks, or of one of them.
+func App(commands ...*cli.Command) *cli.App {
+	return &cli.App{
+		Name:            "bench",
+		Usage:           "what locks and relayed commands cost, beside others, on real servers",
+		HideVersion:     true,
+		HideHelpCommand: true,
+		Commands:        commands,
+		OnUsageError:    usageError,
+		ExitErrHandler:  func(*cli.Context, error) {},
+		Action:          commandMissing,
+	}
+}
+
+// usageError tells what is wrong with a flag; the whole help would hide it.
+func usageError(_ *cli.Context, err error, _ bool) error { return err }
+
+// commandMissing runs where no benchmark was named.
+func commandMissing(c *cli.Context) error {
+	var names []string
+	for _, command := range c.App.VisibleCommands() {
+		names = append(names, command.Name)
+	}
+	return fmt.Errorf("say which benchmark: %s", strings.Join(names, ", "))
+}
+
+// The flags that several benchmarks have, by name.
+const (
+	flagRounds  = "rounds"
+	flagSeconds = "seconds"
+	flagProxy   = "proxy"
+)
+
+// RoundsFlag is how many rounds there are; Rounds reads it.
+func RoundsFlag(preset int) cli.Flag {
+	return &cli.IntFlag{Name: flagRounds, Value: preset, Usage: "rounds; the figures are their medians"}
+}
+
+// SecondsFlag is for how long each measurement lasts; Window reads it.
+func SecondsFlag(preset float64) cli.Flag {
+	return &cli.Float64Flag{Name: flagSeconds, Value: preset, Usage: "measured seconds of each contender or state in each round"}
+}
+
+// ProxyFlag is the program of the proxy; Binary reads it.
+func ProxyFlag() cli.Flag {
+	return &cli.StringFlag{Name: flagProxy, Usage: "program of the proxy; built when not given"}
+}
+
+// Rounds is what RoundsFlag was set to.
+func Rounds(c *cli.Context) int { return c.Int(flagRounds) }
+
+// Window is what SecondsFlag was set to.
+func Window(c *cli.Context) time.Duration {
+	return time.Duration(c.Float64(flagSeconds) * float64(time.Second))
+}
+
+// Binary is what ProxyFlag was set to; empty: the proxy is to be built.
+func Binary(c *cli.Context) string { return c.String(flagProxy) }
+
+// MadeBy is the command line that repeats a run.
+func MadeBy(c *cli.Context) string {
+	line := "go run ./integration/bench " + c.Command.Name
+	for _, name := range c.LocalFlagNames() {
+		if set, isSwitch := c.Value(name).(bool); isSwitch && set {
+			line += " -" + name
+		} else {
+			line += fmt.Sprintf(" -%s %v", name, c.Value(name))
+		}
+	}
+	return line
+}

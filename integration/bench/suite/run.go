@@ -1,0 +1,25 @@
+package suite
+
+import (
+	"context"
+	"io"
+
+	"github.com/urfave/cli/v2"
+)
+
+// Run runs one benchmark with these arguments: tables to out, progress to log.
+func Run(ctx context.Context, command *cli.Command, out, log io.Writer, args ...string) error {
+	app := App(command)
+	app.Writer, app.ErrWriter = out, log
+	return app.RunContext(ctx, append([]string{app.Name, command.Name}, args...))
+}
+
+// Settings reads the arguments of a benchmark as it does itself, and runs nothing.
+func Settings[T any](command *cli.Command, read func(*cli.Context) (T, error), args ...string) (set T, err error) {
+	reading := Command(command.Name, "", command.Flags, func(c *cli.Context) (err error) {
+		set, err = read(c)
+		return err
+	})
+	err = Run(context.Background(), reading, io.Discard, io.Discard, args...)
+	return set, err
+}

@@ -1,0 +1,259 @@
+//go:build integration
+
+package chaos
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+
+	"redlock-proxy/integration/kit"
+)
+
+const (
+	// grantsEnv and faultsEnv set for how many grants and faults TestChaos waits; it ends when there were both. seedEnv repeats the
+	// random choices of a run, as far as timing lets it.
+	grantsEnv = "REDLOCK_CHAOS_GRANTS"
+	faultsEnv = "REDLOCK_CHAOS_FAULTS"
+	seedEnv   = "REDLOCK_SEED"
+	// The defaults take half a minute on two busy cores.
+	defaultGrants = 10_000
+	defaultFaults = 30
+
+	// busyClients want a few locks for a moment each, patientClients want fewer for seconds; redsyncClients are like these.
+	busyClients    = 24
+	patientClients = 8
+	redsyncClients = 8
+	// provenBy is by how many faults redsync has to have shown an overlap.
+	provenBy = 300
+)
+
+func TestMain(m *testing.M) { kit.Main(m) }
+
+// TestChaos: while masters and proxies fail at random, no lock is held by two, none is lost, and none comes back.
+func TestChaos(t *testing.T) {
+	grants, wanted := int(kit.NumberFrom(t, grantsEnv, defaultGrants)), int(kit.NumberFrom(t, faultsEnv, defaultFaults))
+	seed := kit.NumberFrom(t, seedEnv, rand.Uint64())
+	t.Logf("%d grants (%s) and %d faults (%s) wanted; seed %d (%s)", grants, grantsEnv, wanted, faultsEnv, seed, seedEnv)
+	c := startCluster(t)
+	r := startRun(t, c, seed)
+	began := r.proxies.now()
+	d := startDisturber(c, seed, r.proxies.began)
+	r.watch(d.wellBeing)
+	starved := r.wait(d, grants, wanted)
+	ended := r.proxies.now()
+	err := d.stop()
+	r.stop()
+	kit.NoError(t, starved)
+	kit.NoError(t, err)
+	r.report(t, d, began, ended)
+	r.wantSound(t, d)
+}
+
+// run is the clients of the proxies and those of redsync.
+type run struct {
+	cluster  *cluster
+	seed     uint64
+	proxies  *ledger
+	redsync  *ledger
+	lockKeys []string
+	syncKeys []string
+	crowd    crowd
+
+	lookers  []*looker
+	looking  sync.WaitGroup
+	noLooks  chan struct{}
+	stopOnce sync.Once
+}
+
+func startRun(t *testing.T, c *cluster, seed uint64) *run {
+	t.Helper()
+	busy := manner{names("lock:busy:", 12), 1500 * time.Millisecond, 2 * time.Millisecond, 10 * time.Millisecond}
+	patient := manner{names("lock:patient:", 3), 5 * time.Second, 2 * time.Second, 60 * time.Millisecond}
+	direct := patient
+	direct.keys = names("redsync:", 3)
+	r := &run{
+		cluster: c, seed: seed, proxies: newLedger(), redsync: newLedger(), lockKeys: slices.Concat(busy.keys, patient.keys), syncKeys: direct.keys,
+		noLooks: make(chan struct{}),
+	}
+	r.redsync.began, r.proxies.inspect = r.proxies.began, c.standing
+	t.Cleanup(r.stop)
+	for i := range busyClients + patientClients {
+		how := busy
+		if i >= busyClients {
+			how = patient
+		}
+		r.crowd.add(&worker{r.proxies, r.lockerOf(i), how, i, r.random(i)})
+	}
+	mutexes := startRedsync(t, c)
+	for i := range redsyncClients {
+		r.crowd.add(&worker{r.redsync, &redsyncLocks{sync: mutexes}, direct, i, r.random(100 + i)})
+	}
+	return r
+}
+
+func (r *run) random(i int) *rand.Rand { return rand.New(rand.NewPCG(r.seed, uint64(i)+2)) }
+
+// lockerOf is the way of a client of the proxies: half of them use the proxy's own commands.
+func (r *run) lockerOf(i int) locker {
+	c := &connection{ledger: r.proxies, next: i}
+	for _, proxy := range r.cluster.proxies {
+		c.addrs = append(c.addrs, proxy.addr)
+	}
+	if i/proxyCount%2 == 0 {
+		return lockCommands{c, r.random(200 + i)}
+	}
+	return ordinaryCommands{c}
+}
+
+// startRedsync connects straight to the masters, over links of its own.
+func startRedsync(t *testing.T, c *cluster) *redsync.Redsync {
+	t.Helper()
+	var pools []redsyncredis.Pool
+	for _, master := range c.masters {
+		client := redis.NewClient(&redis.Options{
+			Addr: master.links[proxyCount].Addr(), MaxRetries: -1, DialTimeout: patience / 5, ReadTimeout: patience / 5, ContextTimeoutEnabled: true,
+		})
+		t.Cleanup(func() { kit.NoError(t, client.Close()) })
+		pools = append(pools, goredis.NewPool(client))
+	}
+	return redsync.New(pools...)
+}
+
+// watch has the masters be read now and then.
+func (r *run) watch(well func() wellBeing) {
+	r.lookers = []*looker{
+		{cluster: r.cluster, ledger: r.proxies, keys: r.lockKeys, well: well, confirm: r.cluster.holdsByProxy},
+		{cluster: r.cluster, ledger: r.redsync, keys: r.syncKeys, well: well},
+	}
+	for _, l := range r.lookers {
+		r.looking.Go(func() { l.run(r.noLooks, 100*time.Millisecond) })
+	}
+}
+
+// wait waits for so many grants and faults.
+func (r *run) wait(d *disturber, grants, faults int) error {
+	last, since := 0, time.Now()
+	for {
+		select {
+		case <-d.over: // it has failed
+			return nil
+		case <-time.After(100 * time.Millisecond):
+		}
+		got := r.proxies.granteds()
+		switch {
+		case got >= grants && d.faults() >= faults:
+			return nil
+		case got > last:
+			last, since = got, time.Now()
+		case time.Since(since) > admitted:
+			return fmt.Errorf("no grant within %v, after %d", admitted, got)
+		}
+	}
+}
+
+// stop ends all clients. It may be called again.
+func (r *run) stop() {
+	r.stopOnce.Do(func() {
+		r.crowd.stop()
+		close(r.noLooks)
+		r.looking.Wait()
+	})
+}
+
+// wantSound wants nothing to have gone wrong with the proxies, and redsync to show that it could have.
+func (r *run) wantSound(t *testing.T, d *disturber) {
+	t.Helper()
+	for kind, found := range r.proxies.violations() {
+		for _, v := range found[:min(5, len(found))] {
+			t.Errorf("%d %s, such as\n%v\n%s", len(found), strings.ToUpper(kind), v, d.before(v.at))
+		}
+	}
+	if d.faults() >= provenBy && len(r.redsync.violations()["overlaps"]) == 0 {
+		t.Errorf("redsync has no overlap in %d faults: this shows nothing", d.faults())
+	}
+}
+
+// violations are what must not be, by its kind.
+func (l *ledger) violations() map[string][]violation {
+	found := map[string][]violation{"lost": slices.Collect(maps.Values(l.lost)), "revived": slices.Collect(maps.Values(l.revived)), "overlaps": nil}
+	for _, o := range overlaps(l.over) {
+		found["overlaps"] = append(found["overlaps"], o.violation())
+	}
+	for _, some := range found {
+		slices.SortFunc(some, func(a, b violation) int { return cmp.Compare(a.at, b.at) })
+	}
+	return found
+}
+
+// report logs the figures of what happened from one time to another.
+func (r *run) report(t *testing.T, d *disturber, from, to time.Duration) {
+	t.Helper()
+	var table strings.Builder
+	row := func(name string, proxies, redsync any) {
+		fmt.Fprintf(&table, "%-42s %14v %10v\n", name, proxies, redsync)
+	}
+	row("", "proxies", "redsync")
+	row("grants", r.proxies.granteds(), r.redsync.granteds())
+	ours, theirs := r.proxies.violations(), r.redsync.violations()
+	for _, kind := range []string{"overlaps", "lost", "revived"} {
+		row(kind, len(ours[kind]), len(theirs[kind]))
+	}
+	row("on a majority after a release, and no lock", r.lookers[0].unconfirmed, "")
+	row("looks at the masters", r.lookers[0].looks, r.lookers[1].looks)
+	some, gap := r.proxies.availability(from, to)
+	row("tenths of a second with a grant", fmt.Sprintf("%.2f %%", 100*some), "")
+	row("longest time without a grant", gap.Round(time.Millisecond), "")
+	p50, p99 := percentiles(r.proxies.took)
+	row("LOCK p50", p50, "")
+	row("LOCK p99", p99, "")
+	row("time", (to - from).Round(time.Second), "")
+	fmt.Fprintf(&table, "faults: %d\n", d.faults())
+	for _, kind := range slices.Sorted(maps.Keys(d.counts)) {
+		fmt.Fprintf(&table, "%8d %s\n", d.counts[kind], kind)
+	}
+	fmt.Fprintln(&table, "answers:")
+	for _, command := range slices.Sorted(maps.Keys(r.proxies.told)) {
+		fmt.Fprintf(&table, "%8s %v\n", command, r.proxies.told[command])
+	}
+	waited, longest := percentiles(d.waited)
+	fmt.Fprintf(&table, "a master that forgot voted again after %v (median), %v (p99)\n", waited, longest)
+	t.Logf("\n%s", &table)
+}
+
+// availability is the part of all tenths of a second in which there was a grant, and the longest time without any. A majority of the
+// masters, and all proxies but one, are well all the time.
+func (l *ledger) availability(from, to time.Duration) (some float64, gap time.Duration) {
+	const tenth = 100 * time.Millisecond
+	tenths, last := map[time.Duration]bool{}, from
+	for _, at := range slices.Sorted(slices.Values(append(l.grants, to))) {
+		if at < from || at > to {
+			continue
+		}
+		gap, last = max(gap, at-last), at
+		if at < to {
+			tenths[(at-from)/tenth] = true
+		}
+	}
+	return float64(len(tenths)) / math.Ceil(float64(to-from)/float64(tenth)), gap
+}
+
+func percentiles(all []time.Duration) (p50, p99 time.Duration) {
+	if len(all) == 0 {
+		return 0, 0
+	}
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[len(sorted)/2].Round(10 * time.Microsecond), sorted[len(sorted)*99/100].Round(10 * time.Microsecond)
+}

@@ -1,0 +1,9 @@
+// Package chaos has clients lock through three proxies while everything around them fails at random: masters are killed and come back
+// with their data, with older ones, or without; they are stopped, cut off, slowed, flushed, and have their clocks stepped; proxies are
+// killed and stopped. By the clients' own clock no two may ever hold one lock, no lock may be lost before its time, and none that was
+// given back may stand again.
+//
+// At each moment the masters that are disturbed are a minority. One that forgot counts as disturbed until it votes again.
+//
+// The same load on redsync, straight on the same masters under the same faults, shows that there is something to be seen.
+package chaos

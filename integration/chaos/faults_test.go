@@ -1,0 +1,450 @@
+//go:build integration
+
+package chaos
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"redlock-proxy/internal/redistest/faultlink"
+)
+
+// fault is something that happens to a master and, after a while, ends.
+type fault struct {
+	name    string
+	absent  bool // the master answers nobody while it lasts
+	forgets bool // the master may have lost locks
+	copied  bool // it needs a copy of the master's data that is older
+	inflict func(d *disturber, m *master) error
+	mend    func(d *disturber, m *master) error
+}
+
+func faults() []fault {
+	nothing := func(*disturber, *master) error { return nil }
+	return []fault{
+		{"killed, back with its data", true, false, false,
+			func(_ *disturber, m *master) error { return m.Kill() },
+			func(_ *disturber, m *master) error { return m.Revive() }},
+		{"killed, back without its data", true, true, false,
+			func(_ *disturber, m *master) error { return m.Kill() },
+			func(_ *disturber, m *master) error { return m.Restart() }},
+		{"killed, back with older data", true, true, true,
+			func(_ *disturber, m *master) error { return m.Kill() },
+			func(_ *disturber, m *master) error { return m.setBack() }},
+		{"stopped", true, false, false,
+			func(_ *disturber, m *master) error { return m.Pause() },
+			func(_ *disturber, m *master) error { return m.Continue() }},
+		{"cut off", true, false, false,
+			func(_ *disturber, m *master) error { return eachLink(m.links, (*faultlink.Link).Cut) },
+			func(_ *disturber, m *master) error { return eachLink(m.links, (*faultlink.Link).Heal) }},
+		{"cut off from some", false, false, false,
+			func(d *disturber, m *master) error { return eachLink(d.some(m.links), (*faultlink.Link).Cut) },
+			func(_ *disturber, m *master) error { return eachLink(m.links, (*faultlink.Link).Heal) }},
+		{"connections reset", false, false, false,
+			func(_ *disturber, m *master) error {
+				return eachLink(m.links, func(l *faultlink.Link) error { l.Reset(); return nil })
+			},
+			nothing},
+		{"slowed", false, false, false,
+			func(d *disturber, m *master) error { return slow(m, d.upTo(150*time.Millisecond)) },
+			func(_ *disturber, m *master) error { return slow(m, 0) }},
+		{"flushed", false, true, false,
+			func(_ *disturber, m *master) error { _, err := ask(m.Addr(), "FLUSHALL"); return err },
+			nothing},
+		{"clock stepped", false, true, false,
+			func(d *disturber, m *master) error { return d.stepClock(m) },
+			nothing},
+	}
+}
+
+func eachLink(links []*faultlink.Link, do func(*faultlink.Link) error) error {
+	var errs []error
+	for _, link := range links {
+		errs = append(errs, do(link))
+	}
+	return errors.Join(errs...)
+}
+
+func slow(m *master, by time.Duration) error {
+	return eachLink(m.links, func(l *faultlink.Link) error { l.Delay(by); return nil })
+}
+
+const (
+	// together is how many masters may be disturbed at a time.
+	together = masterCount - majority
+	// calm is how long nothing new happens to a slot between two faults, and spell how long a fault lasts, at most.
+	calm  = 400 * time.Millisecond
+	spell = time.Second
+	// proxySpell is for how long a proxy is gone, at most; longer than a short lease.
+	proxySpell = 2 * time.Second
+	// farAhead is by how much clocks are stepped: far more than any lease.
+	farAhead = 10 * time.Minute
+	// noticed bounds the time in which a proxy sees that a master forgot: it looks at each once a second.
+	noticed = 2500 * time.Millisecond
+	// admitted bounds the time until a master votes again.
+	admitted = time.Minute
+)
+
+// disturber has masters and proxies fail at random: never more masters than a minority at a time, never more than one proxy.
+type disturber struct {
+	cluster *cluster
+	began   time.Time
+	over    chan struct{}
+	tasks   sync.WaitGroup
+	turn    sync.Mutex    // held by who waits for slots
+	slots   chan struct{} // one for each master that is disturbed
+
+	mu      sync.Mutex
+	random  *rand.Rand
+	busy    [masterCount]bool
+	begun   [masterCount]int // faults
+	down    [proxyCount]bool
+	counts  map[string]int
+	events  []violation     // what was done, and when
+	waited  []time.Duration // until masters that forgot voted again
+	stopped bool
+	err     error
+}
+
+func startDisturber(c *cluster, seed uint64, began time.Time) *disturber {
+	d := &disturber{
+		cluster: c, began: began, over: make(chan struct{}), slots: make(chan struct{}, together), random: rand.New(rand.NewPCG(seed, 1)),
+		counts: map[string]int{},
+	}
+	for range together + 1 {
+		d.tasks.Go(d.disturbMasters)
+	}
+	d.tasks.Go(d.disturbProxies)
+	return d
+}
+
+// stop mends everything.
+func (d *disturber) stop() error {
+	d.end()
+	d.tasks.Wait()
+	return d.err
+}
+
+// end has no new faults begin.
+func (d *disturber) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.stopped {
+		d.stopped = true
+		close(d.over)
+	}
+}
+
+// fail keeps an error that is none of the proxies', or that ends the test.
+func (d *disturber) fail(err error) {
+	if err == nil {
+		return
+	}
+	d.mu.Lock()
+	d.err = errors.Join(d.err, err)
+	d.mu.Unlock()
+	d.end()
+}
+
+// faults is how many there were.
+func (d *disturber) faults() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	total := 0
+	for _, n := range d.counts {
+		total += n
+	}
+	return total
+}
+
+// disturbMasters has single masters fail, and now and then two and then a third.
+func (d *disturber) disturbMasters() {
+	for d.pause(d.upTo(calm)) {
+		d.turn.Lock()
+		d.slots <- struct{}{}
+		if d.chance(4) {
+			d.slots <- struct{}{}
+			d.turn.Unlock()
+			d.twoThenAThird()
+			continue
+		}
+		d.turn.Unlock()
+		f, i := pickFault(d, func(fault) bool { return true }), d.choose()
+		if f.copied {
+			d.fail(d.cluster.masters[i].keepCopy())
+			d.pause(d.upTo(spell))
+		}
+		d.strike(f, i)
+		<-d.slots
+	}
+}
+
+// strike disturbs one master, until it votes again.
+func (d *disturber) strike(f fault, i int) {
+	d.fail(d.inflict(f, i))
+	d.pause(d.upTo(spell))
+	d.fail(d.mend(f, i))
+}
+
+// twoThenAThird has locks be granted by a bare majority, and then one of that forget: where it is believed at once, it gives them away.
+// It holds two slots, and leaves none.
+func (d *disturber) twoThenAThird() {
+	isAbsence := func(f fault) bool { return f.absent && !f.forgets }
+	last, third := pickFault(d, func(f fault) bool { return f.forgets }), d.choose()
+	if last.copied {
+		d.fail(d.cluster.masters[third].keepCopy())
+	}
+	two := map[int]fault{}
+	for range together {
+		i, f := d.choose(), pickFault(d, isAbsence)
+		two[i] = f
+		d.fail(d.inflict(f, i))
+	}
+	d.pause(spell/4 + d.upTo(spell))
+	for i, f := range two {
+		d.fail(d.mend(f, i))
+	}
+	<-d.slots
+	d.strike(last, third)
+	<-d.slots
+}
+
+func (d *disturber) inflict(f fault, i int) error {
+	d.count("master " + f.name)
+	d.note(fmt.Sprintf("master %d %s", i, f.name))
+	if err := f.inflict(d, d.cluster.masters[i]); err != nil {
+		return fmt.Errorf("master %d %s: %w", i, f.name, err)
+	}
+	return nil
+}
+
+// mend ends a fault. The master counts as disturbed until it votes.
+func (d *disturber) mend(f fault, i int) error {
+	err := f.mend(d, d.cluster.masters[i])
+	d.note(fmt.Sprintf("master %d is back", i))
+	began := time.Now()
+	if err == nil {
+		err = d.awaitVote(i, f.forgets)
+	}
+	d.note(fmt.Sprintf("master %d votes", i))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.busy[i] = false
+	if f.forgets {
+		d.waited = append(d.waited, time.Since(began))
+	}
+	if err != nil {
+		return fmt.Errorf("master %d after it was %s: %w", i, f.name, err)
+	}
+	return nil
+}
+
+// awaitVote waits until a master votes, as every proxy sees it. One that forgot has first to be seen not to vote, unless that is over
+// before anybody looks.
+func (d *disturber) awaitVote(i int, forgot bool) error {
+	seen, began := !forgot, time.Now()
+	for {
+		all, any := d.votes(i)
+		seen = seen || !all || time.Since(began) > noticed
+		switch {
+		case seen && all && any:
+			return nil
+		case time.Since(began) > admitted:
+			info, err := ask(d.cluster.proxies[0].addr, "PROXY", "INFO")
+			return fmt.Errorf("it does not vote within %v: %v, %w", admitted, info, err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// votes tells whether a master votes as all of the proxies see it that are well, and whether there is one.
+func (d *disturber) votes(i int) (all, any bool) {
+	all = true
+	for n, proxy := range d.cluster.proxies {
+		if d.isDown(n) {
+			continue
+		}
+		votes, err := proxy.voting()
+		if err != nil && d.isDown(n) {
+			continue
+		}
+		any, all = true, all && err == nil && votes[i]
+	}
+	return all, any
+}
+
+// disturbProxies has one proxy after the other fail.
+func (d *disturber) disturbProxies() {
+	for d.pause(d.upTo(proxySpell)) {
+		i := d.below(proxyCount)
+		name, do := "killed", d.killProxy
+		if d.chance(2) {
+			name, do = "stopped", d.stopProxy
+		}
+		d.setDown(i, true)
+		d.count("proxy " + name)
+		d.note(fmt.Sprintf("proxy %d %s", i, name))
+		d.fail(do(d.cluster.proxies[i]))
+		d.note(fmt.Sprintf("proxy %d is back", i))
+		d.setDown(i, false)
+	}
+}
+
+func (d *disturber) killProxy(p *proxy) error {
+	if err := p.process.Kill(); err != nil {
+		return err
+	}
+	d.pause(d.upTo(proxySpell))
+	return p.start()
+}
+
+func (d *disturber) stopProxy(p *proxy) error {
+	if err := p.process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	d.pause(d.upTo(proxySpell))
+	return p.process.Signal(syscall.SIGCONT)
+}
+
+// stepClock sets a master's clock forward or back, and waits until it has noticed.
+func (d *disturber) stepClock(m *master) error {
+	before, err := clockOf(m)
+	if err != nil {
+		return err
+	}
+	m.steps = (m.steps + 1 + d.below(2)) % 3
+	if err := m.step(time.Duration(m.steps-1) * farAhead); err != nil {
+		return err
+	}
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		now, err := clockOf(m)
+		if moved := now - before; err != nil || moved > farAhead/2 || moved < -farAhead/2 {
+			return err
+		}
+	}
+	return errors.New("its clock does not move")
+}
+
+// clockOf is the time of a master's clock, since 1970.
+func clockOf(m *master) (time.Duration, error) {
+	reply, err := ask(m.Addr(), "TIME")
+	if err != nil {
+		return 0, err
+	}
+	parts, _ := reply.([]any)
+	if len(parts) != 2 {
+		return 0, fmt.Errorf("TIME: %v", reply)
+	}
+	seconds, err := strconv.Atoi(fmt.Sprint(parts[0]))
+	return time.Duration(seconds) * time.Second, err
+}
+
+// wellBeing is which masters are disturbed, and how often each was.
+type wellBeing struct {
+	busy  [masterCount]bool
+	begun [masterCount]int
+}
+
+func (d *disturber) wellBeing() wellBeing {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return wellBeing{d.busy, d.begun}
+}
+
+// wasWell reports whether a master was well from one moment to another.
+func wasWell(i int, from, to wellBeing) bool {
+	return !from.busy[i] && !to.busy[i] && from.begun[i] == to.begun[i]
+}
+
+// choose is a master that is well; it counts as disturbed from now on.
+func (d *disturber) choose() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for {
+		if i := d.random.IntN(masterCount); !d.busy[i] {
+			d.busy[i] = true
+			d.begun[i]++
+			return i
+		}
+	}
+}
+
+func pickFault(d *disturber, suits func(fault) bool) fault {
+	for all := faults(); ; {
+		if f := all[d.below(len(all))]; suits(f) {
+			return f
+		}
+	}
+}
+
+// some are a few of the links, and not all.
+func (d *disturber) some(links []*faultlink.Link) []*faultlink.Link {
+	first := d.below(len(links))
+	return links[first:min(first+1+d.below(2), len(links))]
+}
+
+// pause waits; false: it is over.
+func (d *disturber) pause(length time.Duration) bool {
+	select {
+	case <-d.over:
+		return false
+	case <-time.After(length):
+		return true
+	}
+}
+
+func (d *disturber) upTo(limit time.Duration) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return time.Duration(float64(limit) * d.random.Float64())
+}
+
+func (d *disturber) below(n int) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.random.IntN(n)
+}
+
+// chance is true once in n times.
+func (d *disturber) chance(n int) bool { return d.below(n) == 0 }
+
+func (d *disturber) count(kind string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.counts[kind]++
+}
+
+func (d *disturber) note(text string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.events = append(d.events, violation{time.Since(d.began), text})
+}
+
+// before is what was done in the seconds before a moment.
+func (d *disturber) before(at time.Duration) string {
+	var text strings.Builder
+	for _, event := range d.events {
+		if event.at > at-6*time.Second && event.at < at+time.Second/5 {
+			fmt.Fprintln(&text, "   ", event)
+		}
+	}
+	return text.String()
+}
+
+func (d *disturber) isDown(proxy int) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.down[proxy]
+}
+
+func (d *disturber) setDown(proxy int, down bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.down[proxy] = down
+}

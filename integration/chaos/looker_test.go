@@ -1,0 +1,173 @@
+//go:build integration
+
+package chaos
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"redlock-proxy/internal/redistest"
+)
+
+// looker reads the masters themselves, whoever can reach them, and compares them with a ledger.
+type looker struct {
+	cluster *cluster
+	ledger  *ledger
+	keys    []string
+	well    func() wellBeing // which masters are disturbed
+	// confirm, if set, reports whether a key really holds a token, as a client sees it: what stands on a majority need not be a lock.
+	confirm func(key, token string) bool
+
+	clients     [masterCount]*redistest.Client
+	looks       int
+	unconfirmed int
+}
+
+// look reads all keys of all masters once.
+func (l *looker) look() {
+	before, live := l.well(), l.ledger.held()
+	held := l.read()
+	after := l.well()
+	l.looks++
+	for token, h := range live {
+		l.wantHeld(h, token, held, before, after)
+	}
+	for _, key := range l.keys {
+		for token, times := range l.tokensOf(key, held) {
+			if times >= majority && l.ledger.isSettled(token) {
+				l.standsAgain(key, token)
+			}
+		}
+	}
+}
+
+// wantHeld notes a lock that a majority of masters deny which were well all the time. Others may have forgotten it, and do not vote.
+func (l *looker) wantHeld(h holding, token string, held [masterCount]map[string]string, before, after wellBeing) {
+	denied := 0
+	for i, values := range held {
+		if values != nil && wasWell(i, before, after) && l.denies(values[h.key], token) {
+			denied++
+		}
+	}
+	if denied >= majority && l.ledger.isLive(token) {
+		l.ledger.lose(h.key, token, fmt.Sprintf("%d masters that are well do not hold it", denied))
+	}
+}
+
+// denies reports whether a value is no lock, or that of another token.
+func (l *looker) denies(value, token string) bool {
+	other := l.ledger.tokenIn(value)
+	return value == "" || other != "" && other != token
+}
+
+// standsAgain is for a token that was found on a majority, and has been refused or released by now. So it must not be there if it is
+// looked for again.
+func (l *looker) standsAgain(key, token string) {
+	times := l.tokensOf(key, l.read())[token]
+	switch {
+	case times < majority:
+	case l.confirm != nil && !l.confirm(key, token):
+		l.unconfirmed++
+	default:
+		l.ledger.revive(key, token, fmt.Sprintf("it stands on %d masters, after it was refused or released", times))
+	}
+}
+
+// tokensOf is on how many masters each token of ours is found under a key.
+func (l *looker) tokensOf(key string, held [masterCount]map[string]string) map[string]int {
+	times := map[string]int{}
+	for _, values := range held {
+		if token := l.ledger.tokenIn(values[key]); token != "" {
+			times[token]++
+		}
+	}
+	return times
+}
+
+// read is what each master holds under each key; nil of one that does not answer.
+func (l *looker) read() (held [masterCount]map[string]string) {
+	var reads sync.WaitGroup
+	for i := range held {
+		reads.Go(func() { held[i] = l.readOne(i) })
+	}
+	reads.Wait()
+	return held
+}
+
+// lookPatience is how long a master may take to be read.
+const lookPatience = 200 * time.Millisecond
+
+func (l *looker) readOne(i int) map[string]string {
+	if l.clients[i] == nil {
+		client, err := redistest.Dial(l.cluster.masters[i].Addr(), lookPatience)
+		if err != nil {
+			return nil
+		}
+		l.clients[i] = client
+	}
+	reply, err := l.clients[i].Do(append([]string{"MGET"}, l.keys...)...)
+	values, ok := reply.([]any)
+	if err != nil || !ok {
+		_ = l.clients[i].Close()
+		l.clients[i] = nil
+		return nil
+	}
+	held := map[string]string{}
+	for n, key := range l.keys {
+		held[key], _ = values[n].(string)
+	}
+	return held
+}
+
+// standing is what each master holds under a key.
+func (c *cluster) standing(key string) string {
+	var all []string
+	for _, master := range c.masters {
+		value, err := askWithin(lookPatience, master.Addr(), "GET", key)
+		left, _ := askWithin(lookPatience, master.Addr(), "PTTL", key)
+		switch {
+		case err != nil:
+			all = append(all, "?")
+		case value == nil:
+			all = append(all, "nothing")
+		default:
+			all = append(all, fmt.Sprintf("%q for %v ms", value, left))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// run looks again and again, until over is closed.
+func (l *looker) run(over <-chan struct{}, every time.Duration) {
+	for {
+		select {
+		case <-over:
+			l.close()
+			return
+		case <-time.After(every):
+			l.look()
+		}
+	}
+}
+
+func (l *looker) close() {
+	for _, client := range l.clients {
+		if client != nil {
+			_ = client.Close()
+		}
+	}
+}
+
+// holdsByProxy asks the proxies what a key holds, the next one where one does not answer.
+func (c *cluster) holdsByProxy(key, token string) bool {
+	for range 2 {
+		for _, proxy := range c.proxies {
+			if value, err := askWithin(patience, proxy.addr, "GET", key); err == nil {
+				return value == any(token)
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,32 @@
+//go:build integration
+
+package clients
+
+import (
+	"testing"
+
+	"redlock-proxy/integration/kit"
+)
+
+// TestCLocks tries what libraries of C++ send.
+func TestCLocks(t *testing.T) {
+	tryLocks(t, []dialect{
+		{name: "redlock-cpp", taken: "OK", owned: true, extends: true, more: rotated},
+		{name: "redis-plus-plus", taken: "OK", owned: true, extends: true},
+	}, BuildWithHiredis(t, "c/locks.c"))
+}
+
+// rotated: each extension is another token, and the one before is worth nothing.
+func rotated(s *side, d dialect) {
+	s.t.Helper()
+	key := d.key("rotated")
+	s.take(s.a, d, key, longLease)
+	for range 3 {
+		s.say(s.a, d, "extend", key, kit.Millis(longerLease))
+		s.note("value: %v", s.values(d, key))
+	}
+	s.say(s.a, d, "release", key)
+	s.say(s.a, d, "extend", key, kit.Millis(longLease)) // takes it
+	s.note("value: %v", s.values(d, key))
+	s.say(s.a, d, "release", key)
+}

@@ -1,0 +1,55 @@
+//go:build integration
+
+package clients
+
+import (
+	"net"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestClients runs each client library as it connects by default.
+func TestClients(t *testing.T) {
+	RunAll(t, kit.StartFleet(t).Proxies[0])
+}
+
+// TestMasterKeys looks at the masters behind the proxy: the key is the client's own.
+func TestMasterKeys(t *testing.T) {
+	if _, err := exec.LookPath("redis-cli"); err != nil {
+		redistest.Absent(t, "redis-cli: apt-get install redis-tools")
+	}
+	f := kit.StartFleet(t)
+	proxy, masters := f.Proxies[0], f.Masters
+	locked := redisCLI(t, proxy, "LOCK", "k", "t", "PX", "10000")
+	if ms, err := strconv.Atoi(locked); err != nil || ms <= 9000 || ms > 10000 {
+		t.Fatalf("LOCK k t PX 10000: expected a validity in (9000..10000], got %q", locked)
+	}
+	for _, master := range masters {
+		kit.Settles(t, func() error { return kit.Holds(master, "k", "t") })
+	}
+	if unlocked := redisCLI(t, proxy, "UNLOCK", "k", "t"); unlocked != "1" {
+		t.Fatalf("UNLOCK k t: expected 1, got %q", unlocked)
+	}
+	for _, master := range masters {
+		kit.Settles(t, func() error { return kit.Lacks(master, "k") })
+	}
+}
+
+func redisCLI(t *testing.T, proxy *harness.Proxy, args ...string) string {
+	t.Helper()
+	host, port, err := net.SplitHostPort(proxy.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := run(append([]string{"redis-cli", "-h", host, "-p", port}, args...)...)
+	if err != nil {
+		t.Fatalf("redis-cli %v: %v\n%s", args, err, output)
+	}
+	return strings.TrimSpace(output)
+}

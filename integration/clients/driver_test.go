@@ -1,0 +1,117 @@
+//go:build integration
+
+package clients
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+)
+
+// driverPatience is how long a lock library may take for one request; a blocking one waits for others meanwhile.
+const driverPatience = 30 * time.Second
+
+var errDriverSilent = errors.New("the program answers nothing")
+
+// driver is a running program of a language's folder: one client, with the lock libraries of its language. It reads requests
+// "dialect operation key argument…" line by line, and answers each with one line: what the library gave or raised.
+type driver struct {
+	name    string
+	stdin   io.Writer
+	replies chan string
+	stderr  *bytes.Buffer // to be read after replies was closed
+}
+
+// clientNamed is one of programs: the interpreter and the library are the same.
+func clientNamed(t *testing.T, name string) program {
+	t.Helper()
+	all := programs()
+	at := slices.IndexFunc(all, func(c program) bool { return c.name == name })
+	if at < 0 {
+		t.Fatalf("no client program %s", name)
+	}
+	return all[at]
+}
+
+// startDriver runs a program with HOST PORT NAME after its arguments. It ends with the test.
+func startDriver(t *testing.T, addr, name string, command ...string) *driver {
+	t.Helper()
+	host, port, err := net.SplitHostPort(addr)
+	kit.Must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, command[0], append(command[1:], host, port, name)...)
+	cmd.Env = environment()
+	cmd.WaitDelay = time.Second
+	d := &driver{name: name, replies: make(chan string, 1), stderr: new(bytes.Buffer)}
+	cmd.Stderr = d.stderr
+	stdin, err := cmd.StdinPipe()
+	kit.Must(t, err)
+	stdout, err := cmd.StdoutPipe()
+	kit.Must(t, err)
+	kit.Must(t, cmd.Start())
+	d.stdin = stdin
+	ended := make(chan struct{})
+	go d.read(cmd, stdout, ended)
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	if ready, err := d.answer(); err != nil || ready != "ready" {
+		t.Fatalf("%v: got %q, %v, want ready", command, ready, err)
+	}
+	return d
+}
+
+// read hands on the program's lines until its end.
+func (d *driver) read(cmd *exec.Cmd, stdout io.Reader, ended chan<- struct{}) {
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		d.replies <- lines.Text()
+	}
+	_ = cmd.Wait() // killed at the test's end; an earlier end shows as replies that do not come
+	close(d.replies)
+	close(ended)
+}
+
+// ask sends one request and returns its answer.
+func (d *driver) ask(request ...string) (string, error) {
+	if err := d.send(request...); err != nil {
+		return "", err
+	}
+	reply, err := d.answer()
+	if err != nil {
+		return "", fmt.Errorf("client %s, %q: %w", d.name, request, err)
+	}
+	return reply, nil
+}
+
+// send begins a request whose answer is fetched later.
+func (d *driver) send(request ...string) error {
+	_, err := io.WriteString(d.stdin, strings.Join(request, " ")+"\n")
+	return err
+}
+
+// answer waits for the next line.
+func (d *driver) answer() (string, error) {
+	timer := time.NewTimer(driverPatience)
+	defer timer.Stop()
+	select {
+	case reply, ok := <-d.replies:
+		if !ok {
+			return "", fmt.Errorf("the program has ended: %s", d.stderr)
+		}
+		return reply, nil
+	case <-timer.C:
+		return "", errDriverSilent
+	}
+}

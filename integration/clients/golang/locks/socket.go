@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bufio"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+
+	"redlock-proxy/internal/redistest"
+)
+
+var errClosed = errors.New("the connection was closed")
+
+// socket is one connection that many threads use at the same time: they write their commands one behind the other, and get the
+// replies in that order.
+type socket struct {
+	conn    net.Conn
+	mutex   sync.Mutex // held while writing
+	waiting chan chan any
+}
+
+func dialSocket(addr string) (*socket, error) {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	s := &socket{conn: conn, waiting: make(chan chan any, 1000)}
+	go s.read()
+	return s, nil
+}
+
+// read gives each reply to who waits for it, until the connection ends.
+func (s *socket) read() {
+	for reader := bufio.NewReader(s.conn); ; {
+		reply, err := redistest.ReadReply(reader)
+		if err != nil {
+			reply = errClosed
+		}
+		for wanted := range s.waiting {
+			wanted <- reply
+			if err == nil {
+				break
+			}
+		}
+	}
+}
+
+// call sends one command and returns its reply.
+func (s *socket) call(words ...string) any {
+	s.mutex.Lock()
+	replies := s.send(words)
+	s.mutex.Unlock()
+	return <-replies[0]
+}
+
+// send writes commands in one piece. The mutex must be held.
+func (s *socket) send(commands ...[]string) []chan any {
+	var raw []byte
+	var replies []chan any
+	for _, words := range commands {
+		raw = redistest.AppendCommand(raw, words...)
+		replies = append(replies, make(chan any, 1))
+	}
+	for _, reply := range replies {
+		s.waiting <- reply
+	}
+	_, _ = s.conn.Write(raw) // the reader finds out
+	return replies
+}
+
+func (s *socket) close() error { return s.conn.Close() }
+
+// shown makes a reply something to print.
+func shown(reply any) any {
+	switch value := reply.(type) {
+	case nil:
+		return "nil"
+	case redistest.RespError:
+		return "-" + string(value)
+	case error:
+		return "failed: " + value.Error()
+	}
+	return reply
+}
+
+// evaluate runs a script by its SHA, and loads it where the server does not know it.
+func evaluate(call func(...string) any, script, key string, arguments ...string) any {
+	words := append([]string{"EVALSHA", sha(script), "1", key}, arguments...)
+	reply := call(words...)
+	if failure, ok := reply.(redistest.RespError); ok && strings.HasPrefix(string(failure), "NOSCRIPT ") {
+		call("SCRIPT", "LOAD", script)
+		reply = call(words...)
+	}
+	return reply
+}
+
+func sha(script string) string {
+	sum := sha1.Sum([]byte(script))
+	return hex.EncodeToString(sum[:])
+}

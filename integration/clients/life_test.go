@@ -1,0 +1,189 @@
+//go:build integration
+
+package clients
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"redlock-proxy/integration/kit"
+)
+
+const (
+	longLease    = 20 * time.Second // of locks that are to stand as long as they are looked at
+	longerLease  = 60 * time.Second
+	briefLease   = 300 * time.Millisecond
+	coarseLease  = time.Second // the shortest of libraries that count in seconds
+	pause        = 3 * time.Millisecond
+	turns        = 6 // grants of each client in a contest
+	contestTurns = 2 * turns
+)
+
+// whole tries a dialect: with all masters, with a minority killed half-way, and with that minority back.
+func (s *side) whole(d dialect) {
+	s.t.Helper()
+	s.life(d, d.key("life"))
+	s.contest(d, d.key("contest"), func() error { return nil })
+	if d.more != nil {
+		d.more(s, d)
+	}
+	kept := d.key("kept")
+	s.take(s.a, d, kept, longerLease)
+	s.contest(d, d.key("contest-killed"), s.killMinority)
+	s.stillKept(d, kept)
+	s.life(d, d.key("life-killed"))
+	s.contest(d, d.key("contest-back"), s.restartMinority)
+	s.stillKept(d, kept)
+	s.say(s.a, d, "release", kept)
+	s.take(s.b, d, kept, longLease)
+	s.say(s.b, d, "release", kept)
+}
+
+// stillKept wants a lock of client a to be as it was.
+func (s *side) stillKept(d dialect, key string) {
+	s.t.Helper()
+	s.refuse(s.b, d, key)
+	s.strangers(d, key)
+	if d.extends {
+		s.say(s.a, d, "extend", key, kit.Millis(longerLease))
+	}
+}
+
+// life is a lock from its grant to its release, with another client that wants it too.
+func (s *side) life(d dialect, key string) {
+	s.t.Helper()
+	s.take(s.a, d, key, longLease)
+	s.wantOnMasters(d, key)
+	s.refuse(s.b, d, key)
+	s.strangers(d, key)
+	if d.extends {
+		s.prolong(d, key)
+	}
+	s.say(s.a, d, "release", key)
+	s.say(s.a, d, "release", key)
+	if d.extends {
+		s.say(s.a, d, "extend", key, kit.Millis(longerLease))
+		s.say(s.a, d, "release", key) // some take a lock again by extending it
+	}
+	s.take(s.b, d, key, longLease)
+	s.refuse(s.a, d, key)
+	s.say(s.b, d, "release", key)
+	s.note("after all: %v", s.values(d, key))
+}
+
+// prolong has the holder extend its lock.
+func (s *side) prolong(d dialect, key string) {
+	s.t.Helper()
+	low := longLease
+	if d.fixed {
+		low /= 2
+		kit.Want(s.t, s.raw, int64(1), "PEXPIRE", key, kit.Millis(low))
+	}
+	s.say(s.a, d, "extend", key, kit.Millis(longerLease))
+	if !d.endless {
+		s.remaining(d, key, low, longLease+longerLease) // some add the time to what is left
+	}
+}
+
+// strangers has the other client extend and release a lock that it does not hold.
+func (s *side) strangers(d dialect, key string) {
+	s.t.Helper()
+	if !d.owned {
+		return
+	}
+	s.undisturbed(d, key, func() {
+		if d.extends {
+			s.say(s.b, d, "extend", key, kit.Millis(longerLease))
+		}
+		s.say(s.b, d, "release", key)
+	})
+}
+
+// expiries has locks of all dialects end by themselves; midway comes between their grants and their ends.
+func (s *side) expiries(dialects []dialect, name string, midway func() error) {
+	s.t.Helper()
+	for _, d := range dialects {
+		s.takeSoon(s.a, d, d.key(name), d.short())
+	}
+	kit.Must(s.t, midway())
+	for _, d := range dialects {
+		key := d.key(name)
+		s.takeSoon(s.b, d, key, longLease)
+		if d.owned {
+			s.undisturbed(d, key, func() {
+				if d.extends {
+					s.say(s.a, d, "extend", key, kit.Millis(longerLease))
+				}
+				s.say(s.a, d, "release", key)
+			})
+		}
+		s.say(s.b, d, "release", key)
+	}
+}
+
+// contest has both clients want one lock at the same time, again and again: each is granted it, and never both at once. Midway
+// comes when half of the grants have been given.
+func (s *side) contest(d dialect, key string, midway func() error) {
+	s.t.Helper()
+	c := &contestants{dialect: d, key: key, refusal: s.refusals[d.kind(key)], midway: midway}
+	failures := make(chan error, 2)
+	for _, client := range []*driver{s.a, s.b} {
+		go func() { failures <- c.run(client) }()
+	}
+	for range 2 {
+		if err := <-failures; err != nil {
+			s.t.Errorf("%s: contest for %s: %v", d.name, key, err)
+		}
+	}
+	s.note("%s: contest for %s: %d grants", d.name, key, c.granted.Load())
+}
+
+// contestants are two clients that want one lock.
+type contestants struct {
+	dialect dialect
+	key     string
+	refusal string
+	midway  func() error
+	inside  atomic.Int32
+	granted atomic.Int32
+}
+
+// run has one client take the lock so many times.
+func (c *contestants) run(client *driver) error {
+	began := time.Now()
+	for taken := 0; taken < turns; {
+		shown, err := client.ask(c.dialect.name, "take", c.key, kit.Millis(c.dialect.contestLease()))
+		switch {
+		case err != nil:
+			return err
+		case shown == c.dialect.taken:
+			taken++
+			if err := c.hold(client); err != nil {
+				return err
+			}
+		case shown != c.refusal:
+			return fmt.Errorf("client %s: got %s, want %s or %s", client.name, shown, c.dialect.taken, c.refusal)
+		case time.Since(began) > driverPatience:
+			return fmt.Errorf("client %s was granted the lock %d times only in %v", client.name, taken, driverPatience)
+		}
+		time.Sleep(pause / 2) // let the other have its turn
+	}
+	return nil
+}
+
+// hold is what is done under the lock.
+func (c *contestants) hold(client *driver) error {
+	if c.inside.Add(1) > 1 {
+		return fmt.Errorf("client %s was granted the lock while the other held it", client.name)
+	}
+	if c.granted.Add(1) == contestTurns/2 {
+		if err := c.midway(); err != nil {
+			return err
+		}
+	}
+	time.Sleep(pause) // the other is refused meanwhile
+	c.inside.Add(-1)
+	_, err := client.ask(c.dialect.name, "release", c.key)
+	return err
+}

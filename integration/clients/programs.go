@@ -1,0 +1,158 @@
+package clients
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/internal/redistest"
+)
+
+// folder is where the programs are, seen from any folder beside it, and from itself: tests run in the folder of their package.
+const folder = "../clients"
+
+// inFolder is the path of a program's file, such as python/lock.py.
+func inFolder(file string) string { return filepath.Join(folder, filepath.FromSlash(file)) }
+
+// Timeout bounds the run of one program; on an idle machine each takes less than a second.
+const Timeout = time.Minute
+
+// everyClient names the checks that each client program must report as passed.
+func everyClient() []string {
+	return []string{
+		"ping", "lock", "held", "unlock-wrong-token", "extend", "unlock", "extend-after-unlock", "made-token", "block-runs-out",
+		"block-served", "error-expire", "error-arity", "error-unknown", "select", "pipeline", "name",
+	}
+}
+
+// program is one in a folder of its own that drives the proxy with the library of one language.
+type program struct {
+	name     string
+	programs []string // interpreters to try; the distribution's own first, as its libraries belong to it
+	probe    []string // arguments with which an interpreter tells whether the library is there
+	script   string
+	more     []string // checks beside everyClient
+	install  string
+}
+
+// programs are those that lock by LOCK and UNLOCK, but for the one in Go.
+func programs() []program {
+	return []program{
+		{name: "python", programs: []string{"/usr/bin/python3", "python3"}, probe: []string{"-c", "import redis"},
+			script: "python/lock.py", install: "apt-get install python3-redis"},
+		{name: "ruby", programs: []string{"/usr/bin/ruby", "ruby"}, probe: []string{"-e", `require "redis"`},
+			script: "ruby/lock.rb", install: "apt-get install ruby-redis"},
+		{name: "php", programs: []string{"/usr/bin/php", "php"}, probe: []string{"-r", `exit(extension_loaded("redis") ? 0 : 1);`},
+			script: "php/lock.php", install: "apt-get install php-cli php-redis"},
+		{name: "node", programs: []string{"/usr/bin/node", "node"}, probe: []string{"-e", `require("redis")`},
+			script: "node/lock.js", install: "apt-get install nodejs node-redis"},
+		{name: "redis-cli", programs: []string{"bash"}, probe: []string{"-c", "command -v redis-cli"},
+			script: "rediscli/lock.sh", install: "apt-get install redis-tools", more: []string{"resp3", "command-docs"}},
+	}
+}
+
+// RunAll runs every program against the proxy, and wants all checks of each to pass. One whose library is missing is skipped.
+func RunAll(t *testing.T, proxy *harness.Proxy) {
+	t.Helper()
+	for _, c := range programs() {
+		t.Run(c.name, func(t *testing.T) {
+			interpreter := c.interpreter(t)
+			Passes(t, proxy, append(everyClient(), c.more...), interpreter, inFolder(c.script))
+		})
+	}
+	t.Run("go-redis", func(t *testing.T) {
+		Passes(t, proxy, append(everyClient(), "resp3"), buildProgram(t, "golang"))
+	})
+}
+
+// interpreter returns the first program that has the client's library.
+func (c program) interpreter(t *testing.T) string {
+	t.Helper()
+	for _, program := range c.programs {
+		probe := exec.Command(program, c.probe...)
+		probe.Env = environment()
+		if probe.Run() == nil {
+			return program
+		}
+	}
+	redistest.Absent(t, fmt.Sprintf("the client %s: %s", c.name, c.install))
+	return ""
+}
+
+// environment tells node where Debian keeps its modules, which a node from elsewhere does not know.
+func environment() []string {
+	path := "/usr/share/nodejs"
+	if own := os.Getenv("NODE_PATH"); own != "" {
+		path += string(os.PathListSeparator) + own
+	}
+	return append(os.Environ(), "NODE_PATH="+path)
+}
+
+// Passes runs a program with HOST PORT after its arguments, and wants the line "ok NAME" of each check.
+func Passes(t *testing.T, proxy *harness.Proxy, checks []string, command ...string) {
+	t.Helper()
+	host, port, err := net.SplitHostPort(proxy.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := run(append(command, host, port)...)
+	if err != nil {
+		t.Fatalf("%v: %v\n%s\nThe proxy's log:\n%s", command, err, output, proxy.Log())
+	}
+	lines := strings.Split(output, "\n")
+	for _, check := range checks {
+		if !slices.Contains(lines, "ok "+check) {
+			t.Fatalf("%v did not report check %q; its output:\n%s", command, check, output)
+		}
+	}
+	t.Logf("%d checks passed: %s", len(checks), strings.Join(checks, " "))
+}
+
+// run returns what a program writes to stdout and stderr.
+func run(command ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Env = environment()
+	cmd.WaitDelay = time.Second // a child of the program may still hold the pipe
+	output, err := cmd.CombinedOutput()
+	return string(output), err
+}
+
+// buildProgram builds a program of Go, such as golang/locks, and returns its path.
+func buildProgram(t *testing.T, directory string) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "program")
+	if output, err := exec.Command("go", "build", "-o", binary, "redlock-proxy/integration/clients/"+directory).CombinedOutput(); err != nil {
+		t.Fatalf("go build %s: %v\n%s", directory, err, output)
+	}
+	return binary
+}
+
+// BuildWithHiredis compiles a program in C, such as c/relay.c, and returns its path.
+func BuildWithHiredis(t *testing.T, source string) string {
+	t.Helper()
+	const install = "hiredis and a C compiler: apt-get install gcc libhiredis-dev"
+	compiler, err := exec.LookPath("cc")
+	if err != nil {
+		redistest.Absent(t, install)
+	}
+	probe := exec.Command(compiler, "-E", "-")
+	probe.Stdin = strings.NewReader("#include <hiredis/hiredis.h>\n")
+	if probe.Run() != nil {
+		redistest.Absent(t, install)
+	}
+	binary := filepath.Join(t.TempDir(), "program")
+	if output, err := exec.Command(compiler, "-Wall", "-Wextra", "-Werror", "-o", binary, inFolder(source), "-lhiredis").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	return binary
+}

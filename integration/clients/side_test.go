@@ -1,0 +1,203 @@
+//go:build integration
+
+package clients
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// side is one of the two places where lock libraries are tried: a Redis by itself, or the proxy before five masters and an
+// upstream. What is said and answered goes into the transcript; both sides' transcripts have to be the same.
+type side struct {
+	t          *testing.T
+	addr       string              // where the clients connect to
+	data       *redistest.Server   // where ordinary keys and channels are
+	masters    []*redistest.Server // none on the plain side
+	a, b       *driver             // two clients
+	raw        *redistest.Client   // looks at keys, the way the clients do
+	transcript []string
+	refusals   map[string]string // what each kind of lock shows when it is held by another
+}
+
+// startPlain starts one Redis and two clients of it.
+func startPlain(t *testing.T, command []string) *side {
+	t.Helper()
+	server := kit.StartRedis(t)
+	return startSide(t, server.Addr(), server, nil, command)
+}
+
+// startProxied starts a proxy that has the keys lock:* on five masters, and two clients of it.
+func startProxied(t *testing.T, command []string) *side {
+	t.Helper()
+	upstream, masters := kit.StartRedis(t), kit.StartMasters(t)
+	args := []string{"--upstream", upstream.URL(), "--lock-keys", "lock:*", "--lock-keys", "PHPREDIS_SESSION:*_LOCK",
+		"--master-timeout", "5s"} // with two of five dead, a busy machine must not make a third one look dead
+	proxy := kit.StartProxy(t, redistest.URLs(masters), args...)
+	return startSide(t, proxy.Addr(), upstream, masters, command)
+}
+
+func startSide(t *testing.T, addr string, data *redistest.Server, masters []*redistest.Server, command []string) *side {
+	t.Helper()
+	raw, err := redistest.Dial(addr, driverPatience)
+	kit.Must(t, err)
+	t.Cleanup(func() { _ = raw.Close() })
+	return &side{
+		t: t, addr: addr, data: data, masters: masters, raw: raw, refusals: map[string]string{},
+		a: startDriver(t, addr, "a", command...), b: startDriver(t, addr, "b", command...),
+	}
+}
+
+// note adds a line to the transcript.
+func (s *side) note(format string, args ...any) {
+	s.transcript = append(s.transcript, fmt.Sprintf(format, args...))
+}
+
+// say has a client do one operation and returns what it showed.
+func (s *side) say(client *driver, d dialect, operation, key string, args ...string) string {
+	s.t.Helper()
+	request := append([]string{d.name, operation, key}, args...)
+	reply, err := client.ask(request...)
+	kit.Must(s.t, err)
+	s.note("%s: %s: %s", client.name, strings.Join(request, " "), reply)
+	return reply
+}
+
+// take wants the lock granted.
+func (s *side) take(client *driver, d dialect, key string, ttl time.Duration) {
+	s.t.Helper()
+	if got := s.say(client, d, "take", key, kit.Millis(ttl)); got != d.taken {
+		s.t.Errorf("%s: %s takes %s: got %s, want %s", d.name, client.name, key, got, d.taken)
+	}
+}
+
+// refuse wants the lock not granted.
+func (s *side) refuse(client *driver, d dialect, key string) {
+	s.t.Helper()
+	got := s.say(client, d, "take", key, kit.Millis(longLease))
+	if got == d.taken {
+		s.t.Errorf("%s: %s was granted %s, which another holds", d.name, client.name, key)
+	}
+	s.refusals[d.kind(key)] = got
+}
+
+// takeSoon asks until the lock is granted. How often is not told: it depends on the machine.
+func (s *side) takeSoon(client *driver, d dialect, key string, ttl time.Duration) {
+	s.t.Helper()
+	var got string
+	for deadline := time.Now().Add(kit.Patience); time.Now().Before(deadline); time.Sleep(pause) {
+		var err error
+		got, err = client.ask(d.name, "take", key, kit.Millis(ttl))
+		kit.Must(s.t, err)
+		if got == d.taken {
+			s.note("%s: %s take %s: granted in the end", client.name, d.name, key)
+			return
+		}
+	}
+	s.t.Fatalf("%s: %s is never granted %s: %s", d.name, client.name, key, got)
+}
+
+// undisturbed wants what others do to leave the lock as it is.
+func (s *side) undisturbed(d dialect, key string, others func()) {
+	s.t.Helper()
+	before := s.values(d, key)
+	others()
+	if after := s.values(d, key); !slices.Equal(before, after) {
+		s.t.Errorf("%s: %s was %q, and is %q after what another client did", d.name, key, before, after)
+	}
+}
+
+// remaining tells which of these bounds the remaining time of a lock is within: above low, up to high.
+func (s *side) remaining(d dialect, key string, low, high time.Duration) {
+	s.t.Helper()
+	for _, one := range d.names(key) {
+		ms, ok := kit.Do(s.t, s.raw, "PTTL", one).(int64)
+		left := time.Duration(ms) * time.Millisecond
+		s.note("PTTL %s in (%v..%v]: %t", one, low, high, ok && left > low && left <= high)
+		if !ok || left <= low || left > high {
+			s.t.Errorf("PTTL %s: got %v, want it in (%v..%v]", one, left, low, high)
+		}
+	}
+}
+
+// endless wants a lock that never expires.
+func (s *side) endless(key string) {
+	s.t.Helper()
+	s.note("PTTL %s: %v", key, kit.Do(s.t, s.raw, "PTTL", key))
+}
+
+// wantOnMasters wants a lock that was granted to stand on a majority of the masters, and not on the upstream.
+func (s *side) wantOnMasters(d dialect, key string) {
+	s.t.Helper()
+	if s.masters == nil {
+		return
+	}
+	for _, one := range d.names(key) {
+		if err := kit.Lacks(s.data, one); err != nil {
+			s.t.Errorf("on the upstream: %v", err)
+		}
+		kit.Settles(s.t, func() error { return wantMajority(s.masters, one) })
+	}
+}
+
+// wantMajority wants three of five masters to have a key. Two of them may be dead.
+func wantMajority(masters []*redistest.Server, key string) error {
+	var votes int
+	for _, master := range masters {
+		if value, _, err := kit.Peek(master, key); err == nil && value != nil {
+			votes++
+		}
+	}
+	if votes < 3 {
+		return fmt.Errorf("%s stands on %d of %d masters", key, votes, len(masters))
+	}
+	return nil
+}
+
+// values are the values of a lock's keys.
+func (s *side) values(d dialect, key string) []string {
+	s.t.Helper()
+	var values []string
+	for _, one := range d.names(key) {
+		values = append(values, fmt.Sprintf("%#v", kit.Do(s.t, s.raw, "GET", one)))
+	}
+	return values
+}
+
+// blocks wants a client of a server to wait in a BLPOP.
+func blocks(server *redistest.Server) error {
+	client, err := redistest.Dial(server.Addr(), kit.Patience)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	list, err := client.Do("CLIENT", "LIST")
+	if text, _ := list.(string); err == nil && !strings.Contains(text, " cmd=blpop ") {
+		err = fmt.Errorf("nobody waits in a BLPOP on %s", server.Addr())
+	}
+	return err
+}
+
+// killMinority kills two masters; nothing on the plain side.
+func (s *side) killMinority() error { return s.each((*redistest.Server).Kill) }
+
+// restartMinority starts them again, empty.
+func (s *side) restartMinority() error { return s.each((*redistest.Server).Restart) }
+
+func (s *side) each(act func(*redistest.Server) error) error {
+	if s.masters == nil {
+		return nil
+	}
+	for _, master := range s.masters[:2] { // always the same: the other three forget nothing
+		if err := act(master); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package faults
+
+import (
+	"slices"
+	"testing"
+
+	"redlock-proxy/integration/kit"
+)
+
+// Fault is a way in which master number i of a fleet can be out of the reach of its first proxy, and how that ends.
+type Fault struct {
+	Name    string
+	linked  bool // it needs links
+	Inflict func(f *kit.Fleet, i int) error
+	Mend    func(f *kit.Fleet, i int) error
+}
+
+// All are the faults that come from outside: of a process, and of the network.
+func All() []Fault {
+	return []Fault{
+		{"killed", false,
+			func(f *kit.Fleet, i int) error { return f.Masters[i].Kill() },
+			func(f *kit.Fleet, i int) error { return f.Masters[i].Restart() }},
+		{"stopped", false,
+			func(f *kit.Fleet, i int) error { return f.Masters[i].Pause() },
+			func(f *kit.Fleet, i int) error { return f.Masters[i].Continue() }},
+		{"unreachable", true,
+			func(f *kit.Fleet, i int) error { return f.Links[0][i].Cut() },
+			func(f *kit.Fleet, i int) error { return f.Links[0][i].Heal() }},
+	}
+}
+
+// Named is one of All.
+func Named(name string) Fault {
+	all := All()
+	return all[slices.IndexFunc(all, func(f Fault) bool { return f.Name == name })]
+}
+
+// Start starts what the fault can happen to; args are further arguments of the proxy.
+func (f Fault) Start(t *testing.T, args ...string) *kit.Fleet {
+	t.Helper()
+	if f.linked {
+		return kit.StartLinkedFleet(t, 1, args...)
+	}
+	return kit.StartFleet(t, args...)
+}

@@ -1,0 +1,118 @@
+//go:build integration
+
+package guard
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/holdings"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+const (
+	// churnKeys are the locks that the clients of a churn have in common.
+	churnKeys = 16
+	// churners is how many clients there are.
+	churners = 64
+)
+
+// churn is clients that acquire and release a few locks, each waiting for its turn by asking again. A holder counts by its own clock,
+// from before it asked, as Redlock has it.
+type churn struct {
+	seed  uint64
+	lease time.Duration
+	late  int // one holder of so many keeps the lock for longer than its lease
+
+	histories [churnKeys]*holdings.History
+	over      atomic.Bool
+	workers   sync.WaitGroup
+
+	mu       sync.Mutex
+	failures map[string]int // replies that were neither a grant nor nil, by their first word
+}
+
+// startChurn connects the clients, half of them to each of two proxies, and lets them go.
+func startChurn(t *testing.T, f *kit.Fleet, c *churn) *churn {
+	t.Helper()
+	c.failures = map[string]int{}
+	began := time.Now()
+	for i := range c.histories {
+		c.histories[i] = holdings.HistorySince(began)
+	}
+	for i := range churners {
+		client, random := kit.Connect(t, f.Proxies[i%len(f.Proxies)]), rand.New(rand.NewPCG(c.seed, uint64(i)+1))
+		client.SetTimeout(time.Minute)
+		c.workers.Go(func() {
+			for turn := 0; !c.over.Load(); turn++ {
+				c.turn(client, random, fmt.Sprint(i, "-", turn))
+				time.Sleep(time.Duration(random.Int64N(int64(30 * time.Millisecond))))
+			}
+		})
+	}
+	return c
+}
+
+// turn asks for a lock once, keeps it for a moment, now and then for longer than its lease, and gives it back.
+func (c *churn) turn(client *redistest.Client, random *rand.Rand, token string) {
+	number := random.IntN(churnKeys)
+	key, history := "lock:churn:"+strconv.Itoa(number), c.histories[number]
+	asked := history.Now()
+	reply, err := client.Do("LOCK", key, token, "PX", kit.Millis(c.lease))
+	received := history.Now()
+	validity, granted := reply.(int64)
+	if !granted {
+		c.fail("LOCK", reply, err)
+		return
+	}
+	if random.IntN(c.late) == 0 {
+		time.Sleep(c.lease + c.lease/10)
+	} else {
+		time.Sleep(time.Duration(random.Int64N(int64(10 * time.Millisecond))))
+	}
+	until := asked + time.Duration(validity)*time.Millisecond
+	if one := holdings.Relied(token, received, until, history.Now()); one.From < one.To {
+		history.Add(one)
+	}
+	if reply, err := client.Do("UNLOCK", key, token); err != nil || reply != any(int64(1)) && reply != any(int64(0)) {
+		c.fail("UNLOCK", reply, err)
+	}
+}
+
+// fail counts a reply that is none; nil is one.
+func (c *churn) fail(command string, reply any, err error) {
+	if reply == nil && err == nil {
+		return
+	}
+	kind := fmt.Sprintf("%s: %v, %v", command, reply, err)
+	if failure, bad := reply.(redistest.RespError); bad {
+		kind = command + ": " + kit.FirstWord(string(failure))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failures[kind]++
+}
+
+// stop lets all finish their turns. It returns how many locks were held, and those that overlapped.
+func (c *churn) stop() (grants int, found []holdings.Overlap) {
+	c.over.Store(true)
+	c.workers.Wait()
+	for _, history := range c.histories {
+		found = append(found, history.Overlaps()...)
+	}
+	return c.count(), found
+}
+
+// count is how many locks were held so far.
+func (c *churn) count() (grants int) {
+	for _, history := range c.histories {
+		grants += history.Count()
+	}
+	return grants
+}

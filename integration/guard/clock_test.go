@@ -1,0 +1,176 @@
+//go:build integration
+
+package guard
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// clockStep is by how much clocks are stepped: far more than the TTL of any lock here.
+const clockStep = 10 * time.Minute
+
+// stepped is a master with a clock of its own.
+type stepped struct {
+	*redistest.Server
+	clock *redistest.Clock
+}
+
+// startStepped starts five masters whose clocks are right.
+func startStepped(t *testing.T) []stepped {
+	t.Helper()
+	masters := make([]stepped, 5)
+	for i := range masters {
+		clock := kit.NewClock(t)
+		masters[i] = stepped{redistest.New(t, redistest.Options{Clock: clock}), clock}
+	}
+	return masters
+}
+
+// ask sends one command to the master itself.
+func (s stepped) ask(t *testing.T, command ...string) any {
+	t.Helper()
+	reply, err := kit.AskIn(s.Server, "0", command...)
+	kit.Must(t, err)
+	return reply
+}
+
+// clockFleet is two proxies before masters with clocks of their own, a lock that stands, and rivals who try to get it all the time.
+type clockFleet struct {
+	*kit.Fleet
+	clocks []stepped
+	guard  bool
+	stakes *stakes
+	holder *redistest.Client
+	rivals *rivals
+}
+
+func startClockFleet(t *testing.T, guard bool) *clockFleet {
+	t.Helper()
+	c := &clockFleet{Fleet: &kit.Fleet{}, clocks: startStepped(t), guard: guard, stakes: &stakes{}}
+	var urls []string
+	for _, master := range c.clocks {
+		urls = append(urls, "redis://"+master.Addr())
+	}
+	upstream := kit.StartRedis(t)
+	for range 2 {
+		c.Proxies = append(c.Proxies, kit.StartProxy(t, urls, append(kit.LockKeyArgs(upstream), fmt.Sprintf("--guard=%v", guard))...))
+	}
+	c.WantVoting(t, len(c.clocks))
+	c.holder = kit.Connect(t, c.Proxies[0])
+	c.rivals = startRivals(t, c.Proxies, c.stakes)
+	t.Cleanup(c.rivals.stop)
+	return c
+}
+
+// hold takes the lock, for so long.
+func (c *clockFleet) hold(t *testing.T, ttl time.Duration) stake {
+	t.Helper()
+	one := stake{key: "lock:k", token: "holder"}
+	kit.WantGrant(t, c.holder, "LOCK", one.key, one.token, "PX", fmt.Sprint(ttl.Milliseconds()))
+	kit.Soon(t, func() error {
+		for _, master := range c.clocks {
+			if got := harness.Held(master.ask(t, "GET", one.key)); got != one.token {
+				return fmt.Errorf("master %s: %s is %v", master.Addr(), one.key, got)
+			}
+		}
+		return nil
+	})
+	c.stakes.add(one)
+	return one
+}
+
+// stepInTurn steps one clock after another, the next one as soon as the master votes again.
+func (c *clockFleet) stepInTurn(t *testing.T, masters []stepped, ahead time.Duration) {
+	t.Helper()
+	for _, master := range masters {
+		before := master.ask(t, "GET", "redlock-proxy:marker")
+		was := master.seconds(t)
+		kit.Must(t, master.clock.Set(ahead))
+		if moved := master.seconds(t) - was; moved < 60 && moved > -60 {
+			t.Fatalf("the clock of %s was stepped to %v, and moved by %d s", master.Addr(), ahead, moved)
+		}
+		if c.guard {
+			kit.Soon(t, func() error {
+				if marker := master.ask(t, "GET", "redlock-proxy:marker"); marker == nil || marker == before {
+					return fmt.Errorf("master %s was not admitted anew: %v", master.Addr(), marker)
+				}
+				return nil
+			})
+		}
+		c.WantVoting(t, len(c.clocks))
+		c.rivals.wantTries(t, 20) // each, with or without the guard, before the next one
+	}
+}
+
+// seconds are those of the master's clock.
+func (s stepped) seconds(t *testing.T) int {
+	t.Helper()
+	var now int
+	told, _ := s.ask(t, "TIME").([]any)
+	if len(told) != 2 {
+		t.Fatalf("TIME: %v", told)
+	}
+	_, err := fmt.Sscan(fmt.Sprint(told[0]), &now)
+	kit.Must(t, err)
+	return now
+}
+
+// TestGuardOnSteppedClocks: the clocks of all masters are stepped under a lock, one after another, and then set right under another one.
+// Where a clock goes forward, the key is gone; with the guard off, the third of them gives the lock to a rival.
+func TestGuardOnSteppedClocks(t *testing.T) {
+	for _, test := range []struct {
+		name         string
+		ahead        time.Duration
+		early, later bool // with the guard off, whether the first and the second lock are granted twice
+	}{
+		{"forward and back", clockStep, true, false},
+		{"back and forward", -clockStep, false, true},
+	} {
+		for _, guard := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, guard %v", test.name, guard), func(t *testing.T) {
+				t.Parallel()
+				c := startClockFleet(t, guard)
+				c.stepUnderLock(t, test.ahead, test.early && !guard)
+				c.stepUnderLock(t, 0, test.later && !guard)
+				c.rivals.stop()
+				c.rivals.report(t)
+			})
+		}
+	}
+}
+
+// stepUnderLock takes the lock, steps all clocks, and wants the lock to be granted to a rival as well, or not.
+func (c *clockFleet) stepUnderLock(t *testing.T, ahead time.Duration, double bool) {
+	t.Helper()
+	one, began, doubles := c.hold(t, time.Minute), time.Now(), len(c.stakes.doublesFrom(0))
+	c.stepInTurn(t, c.clocks, ahead)
+	stillHeld := c.stakes.withdraw(one.key)
+	left := c.longestLeft(t, one.key)
+	released := kit.Do(t, c.holder, "UNLOCK", one.key, one.token)
+	t.Logf("all clocks stepped to %v within %v; granted twice: %v; UNLOCK: %v; the key would have stood for up to %v more (TTL 1 minute)",
+		ahead, time.Since(began).Round(time.Millisecond), c.stakes.doublesFrom(doubles), released, left)
+	switch {
+	case double && stillHeld:
+		t.Error("the lock was not granted twice with the guard off, so this shows nothing of the guard")
+	case !double && (!stillHeld || released != any(int64(1))):
+		t.Errorf("DOUBLE GRANT: %v; UNLOCK: %v", c.stakes.doublesFrom(doubles), released)
+	}
+}
+
+// longestLeft is how long a key still stands on that master where it stands longest. Where the clock was set back, that is longer than
+// its TTL: nobody gets the lock too early, but the next one late if its holder is gone.
+func (c *clockFleet) longestLeft(t *testing.T, key string) time.Duration {
+	t.Helper()
+	var longest time.Duration
+	for _, master := range c.clocks {
+		left, _ := master.ask(t, "PTTL", key).(int64)
+		longest = max(longest, time.Duration(left)*time.Millisecond)
+	}
+	return longest
+}

@@ -1,0 +1,268 @@
+//go:build integration
+
+package guard
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// forgetful is a way in which a master can forget a lock, and start afresh as if nothing had been.
+type forgetful struct {
+	name   string
+	db     string                               // the database of the lock
+	before func(*redistest.Server) error        // done before the lock is taken
+	forget func(f *kit.Fleet, master int) error // done to a master that holds it
+}
+
+func forgetfuls() []forgetful {
+	nothing := func(*redistest.Server) error { return nil }
+	return []forgetful{
+		{"killed without its data", "0", nothing, func(f *kit.Fleet, i int) error { return f.Masters[i].Restart() }},
+		{"FLUSHALL", "0", nothing, func(f *kit.Fleet, i int) error { return kit.Tell(f.Masters[i], "FLUSHALL") }},
+		{"FLUSHDB of the lock's database", "5", nothing, func(f *kit.Fleet, i int) error { return kit.TellIn(f.Masters[i], "5", "FLUSHDB") }},
+		{"replica of another and back", "0", nothing, replicate},
+		{"restarted from an older RDB", "0", func(r *redistest.Server) error { return kit.Tell(r, "SAVE") },
+			func(f *kit.Fleet, i int) error { return f.Masters[i].Revive() }},
+	}
+}
+
+// replicate makes a master a replica of the last one, which holds no lock, until it has its data, and then a master again.
+func replicate(f *kit.Fleet, i int) error {
+	host, port, _ := strings.Cut(f.Masters[len(f.Masters)-1].Addr(), ":")
+	if err := kit.Tell(f.Masters[i], "REPLICAOF", host, port); err != nil {
+		return err
+	}
+	for end := time.Now().Add(kit.Patience); ; time.Sleep(5 * time.Millisecond) {
+		info, err := kit.AskIn(f.Masters[i], "0", "INFO", "replication")
+		switch text, _ := info.(string); {
+		case err != nil:
+			return err
+		case strings.Contains(text, "master_link_status:up"):
+			return kit.Tell(f.Masters[i], "REPLICAOF", "NO", "ONE")
+		case time.Now().After(end):
+			return fmt.Errorf("master %s does not synchronise: %s", f.Masters[i].Addr(), text)
+		}
+	}
+}
+
+// TestMasterThatForgot: a lock stands on three masters of five, one of them forgets it, and another client of another proxy tries to
+// get it all the time. With the guard off it gets it; with the guard on it does not, also when the master votes again, until the holder
+// has released it.
+func TestMasterThatForgot(t *testing.T) {
+	for _, way := range forgetfuls() {
+		for _, guard := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, guard %v", way.name, guard), func(t *testing.T) {
+				t.Parallel()
+				f := kit.StartLinkedFleet(t, 2, "--guard="+strconv.FormatBool(guard))
+				holder, rival := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
+				for _, client := range []*redistest.Client{holder, rival} {
+					kit.Want(t, client, "OK", "SELECT", way.db)
+					kit.Do(t, client, "LOCK", "warm", "w", "PX", "60000") // every proxy has met the database
+				}
+				kit.Must(t, way.before(f.Masters[2]))
+				holdOnThree(t, f, holder, way.db)
+				kit.Must(t, way.forget(f, 2))
+				switch stolen := kit.Steal(t, rival); {
+				case !guard && !stolen:
+					t.Error("the lock was not granted twice with the guard off, so this shows nothing")
+				case guard && stolen:
+					t.Error("the lock was granted twice")
+				case guard:
+					f.WantVoting(t, 5)
+					if kit.Steal(t, rival) {
+						t.Error("the lock was granted twice when all voted again")
+					}
+					kit.Want(t, holder, int64(1), "UNLOCK", "k", "t")
+					kit.WantGrant(t, rival, "LOCK", "k", "u", "PX", "60000")
+				}
+			})
+		}
+	}
+}
+
+// holdOnThree takes the lock k with the token t while the first proxy does not reach the last two masters.
+func holdOnThree(t *testing.T, f *kit.Fleet, client *redistest.Client, db string) {
+	t.Helper()
+	f.Without(t, []int{3, 4}, func() { kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000") })
+	kit.Everywhere(t, f.Masters[:3], func(master *redistest.Server) error { return kit.Stands(master, db, "k", "t") })
+	kit.Everywhere(t, f.Masters[3:], func(master *redistest.Server) error { return kit.Stands(master, db, "k", nil) })
+}
+
+// TestMastersForgetInTurn: one master after another restarts without its data, each as soon as the one before votes again, and in the
+// end the lock that stood on all of them still does.
+func TestMastersForgetInTurn(t *testing.T) {
+	f := kit.StartGuarded(t, true, 2)
+	client := kit.Connect(t, f.Proxies[0])
+	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
+	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "t") })
+	for i, master := range f.Masters {
+		kit.Must(t, master.Restart())
+		wantVotingFrom(t, f, i)
+		kit.Must(t, kit.Stands(master, "0", "k", "t"))
+	}
+	kit.Want(t, client, int64(1), "UNLOCK", "k", "t")
+}
+
+// wantVotingFrom wants a master that was just restarted to have a marker, and then all to vote.
+func wantVotingFrom(t *testing.T, f *kit.Fleet, i int) {
+	t.Helper()
+	kit.Soon(t, func() error {
+		if marker, err := kit.AskIn(f.Masters[i], "0", "GET", "redlock-proxy:marker"); err != nil || marker == nil {
+			return fmt.Errorf("master %s has no marker: %v", f.Masters[i].Addr(), err)
+		}
+		return nil
+	})
+	f.WantVoting(t, 5)
+}
+
+// TestDurableMasterVotesAgainAtOnce: it was killed, and has all that it had agreed to.
+func TestDurableMasterVotesAgainAtOnce(t *testing.T) {
+	f := &kit.Fleet{}
+	for range 3 {
+		f.Masters = append(f.Masters, kit.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always"))
+	}
+	f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters)))
+	f.WantVoting(t, 3)
+	client := kit.Connect(t, f.Proxies[0])
+	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
+	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "t") })
+	for _, master := range f.Masters { // all at once: nobody could be copied from
+		kit.Must(t, master.Kill())
+	}
+	for _, master := range f.Masters {
+		kit.Must(t, master.Revive())
+	}
+	revived := time.Now()
+	kit.Soon(t, func() error {
+		if reply := kit.Do(t, client, "LOCK", "k", "u", "PX", "60000"); reply != nil {
+			return fmt.Errorf("LOCK k: got %v, want nil", reply)
+		}
+		return nil
+	})
+	f.WantVoting(t, 3)
+	t.Logf("all vote again %v after the last was back", time.Since(revived).Round(time.Millisecond))
+	for _, master := range f.Masters {
+		kit.Must(t, kit.Stands(master, "0", "k", "t"))
+	}
+	if !strings.Contains(f.Proxies[0].Log(), "proof=remark") || strings.Contains(f.Proxies[0].Log(), "proof=lease") {
+		t.Error("they were admitted for another reason")
+	}
+}
+
+// TestAllForgetAtOnce: no lock until the longest lease in use is over; then locks again.
+func TestAllForgetAtOnce(t *testing.T) {
+	f := kit.StartGuarded(t, true, 1)
+	client := kit.Connect(t, f.Proxies[0])
+	const ttl = 4 * time.Second
+	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", strconv.Itoa(int(ttl.Milliseconds())))
+	held := time.Now()
+	for _, master := range f.Masters {
+		kit.Must(t, master.Kill())
+	}
+	for _, master := range f.Masters {
+		kit.Must(t, master.Restart())
+	}
+	told := false
+	for end := time.Now().Add(4 * ttl); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		reply := kit.Do(t, client, "LOCK", "k", "u", "PX", "4000")
+		if text := fmt.Sprint(reply); strings.HasPrefix(text, "NOQUORUM 0 of 5 masters vote: 5 restarted without proof of their data, ready in ") && !told {
+			told = true
+			t.Log(text)
+		}
+		if _, granted := reply.(int64); granted {
+			if after := time.Since(held); after < ttl || !told {
+				t.Errorf("granted %v after the first, and told so before: %v", after, told)
+			}
+			return
+		}
+	}
+	t.Error("there is no lock any more")
+}
+
+// TestUnmarkedMastersWait: without a fresh start a proxy does not trust masters that nobody has marked.
+func TestUnmarkedMastersWait(t *testing.T) {
+	masters := kit.StartMasters(t)
+	proxy := kit.StartProxy(t, redistest.URLs(masters), "--fresh-start=false", "--max-ttl", "30s")
+	text := fmt.Sprint(kit.Do(t, kit.Connect(t, proxy), "LOCK", "k", "t", "PX", "1000"))
+	if !strings.HasPrefix(text, "NOQUORUM 0 of 5 masters vote: 5 were empty when first met: new, or without their data, ready in ") {
+		t.Errorf("got %s", text)
+	}
+}
+
+// TestManyLocksAreCaughtUp: 10,000 of them, some in another database, some without an end.
+func TestManyLocksAreCaughtUp(t *testing.T) {
+	const locks = 10_000
+	f := kit.StartGuarded(t, true, 2)
+	client := kit.Connect(t, f.Proxies[0])
+	const chunk = 1000
+	for from := 0; from < locks; from += chunk {
+		if from == locks/2 {
+			kit.Want(t, client, "OK", "SELECT", "2")
+		}
+		var lines []byte
+		for i := range chunk {
+			lines = redistest.AppendCommand(lines, "LOCK", fmt.Sprint("k", from+i), "t", "PX", "600000")
+		}
+		kit.Must(t, client.Send(lines))
+		for range chunk {
+			if reply, err := client.Receive(); err != nil || reply.(int64) <= 0 {
+				t.Fatalf("LOCK: %v, %v", reply, err)
+			}
+		}
+	}
+	for _, master := range f.Masters[1:4] { // as another Redlock client has it
+		kit.Must(t, kit.Tell(master, "SET", "endless", "t"))
+	}
+	kit.Must(t, f.Masters[2].Kill())
+	kit.Must(t, f.Masters[2].Restart())
+	restarted := time.Now()
+	wantVotingFrom(t, f, 2)
+	t.Logf("it votes again %v after its restart", time.Since(restarted).Round(time.Millisecond))
+	for db, keys := range map[string]int{"0": locks/2 + 1, "2": locks / 2} {
+		scanned, err := kit.AskIn(f.Masters[2], db, "EVAL", `local n = 0
+for _, key in ipairs(redis.call('keys', '[ke]*')) do
+  if string.sub(redis.call('get', key), -1) == 't' and (redis.call('pttl', key) > 500000 or key == 'endless') then n = n + 1 end
+end
+return n`, "0")
+		if err != nil || scanned != int64(keys) {
+			t.Errorf("database %s: it holds %v locks, %v, want %d", db, scanned, err, keys)
+		}
+	}
+	if left, err := kit.AskIn(f.Masters[2], "0", "PTTL", "endless"); err != nil || left != int64(-1) {
+		t.Errorf("PTTL endless: %v, %v, want -1", left, err)
+	}
+	if logs := f.Proxies[0].Log() + f.Proxies[1].Log(); strings.Count(logs, "master caught up") != 1 {
+		t.Error("two proxies did not do the work once")
+	}
+}
+
+// TestUnfitMaster: it is no master, and is told so.
+func TestUnfitMaster(t *testing.T) {
+	f := kit.StartGuarded(t, true, 1)
+	// Not of a master: its first replica gives a server another master_replid, and a master that has one is in quarantine, too.
+	host, port, _ := strings.Cut(kit.StartRedis(t).Addr(), ":")
+	kit.Must(t, kit.Tell(f.Masters[4], "REPLICAOF", host, port))
+	kit.Must(t, kit.Tell(f.Masters[3], "CONFIG", "SET", "maxmemory-policy", "allkeys-lru"))
+	client := kit.Connect(t, f.Proxies[0])
+	f.WantVoting(t, 3)
+	kit.Soon(t, func() error {
+		info := fmt.Sprint(kit.Do(t, client, "PROXY", "INFO"))
+		for _, part := range []string{"state=unfit,cause=it is a replica", "state=unfit,cause=maxmemory-policy allkeys-lru may evict a lock"} {
+			if !strings.Contains(info, part) {
+				return fmt.Errorf("no %q in\n%s", part, info)
+			}
+		}
+		return nil
+	})
+	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
+	kit.Must(t, kit.Tell(f.Masters[4], "REPLICAOF", "NO", "ONE"))
+	kit.Must(t, kit.Tell(f.Masters[3], "CONFIG", "SET", "maxmemory-policy", "noeviction"))
+	f.WantVoting(t, 5)
+}

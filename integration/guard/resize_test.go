@@ -1,0 +1,73 @@
+//go:build integration
+
+package guard
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// startOn starts a proxy on these masters, when all of them vote.
+func startOn(t *testing.T, masters []*redistest.Server) *harness.Proxy {
+	t.Helper()
+	f := &kit.Fleet{Masters: masters, Proxies: []*harness.Proxy{kit.StartProxy(t, redistest.URLs(masters))}}
+	f.WantVoting(t, len(masters))
+	return f.Proxies[0]
+}
+
+// TestTwoNumbersOfMasters: a majority of five masters and one of three of these need not meet. So a proxy of the three does not serve beside
+// one of the five. docs/operate.md says how to get from one number to another; see the next test.
+func TestTwoNumbersOfMasters(t *testing.T) {
+	masters := kit.StartMasters(t)
+	f := &kit.Fleet{Masters: masters}
+	of5 := startOn(t, masters)
+	client := kit.Connect(t, of5)
+	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
+	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "t") })
+	for _, i := range []int{1, 2} { // as if they had never answered
+		kit.Must(t, kit.Tell(f.Masters[i], "DEL", "k"))
+	}
+	of3 := kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters[:3])))
+	kit.Soon(t, func() error {
+		text := fmt.Sprint(kit.Do(t, of3, "LOCK", "k", "u", "PX", "60000"))
+		if !strings.HasPrefix(text, "NOQUORUM 0 of 3 masters vote: 3 are in use by proxies of another number of masters") {
+			return fmt.Errorf("LOCK of the proxy of three: %s", text)
+		}
+		return nil
+	})
+	kit.Want(t, client, int64(1), "UNLOCK", "k", "t")
+}
+
+// TestAnotherNumberOfMasters goes from five masters to three and back as docs/operate.md says: all proxies stop, the longest time in use passes,
+// those of the new set start. The lock is granted again, and not before its time is over.
+func TestAnotherNumberOfMasters(t *testing.T) {
+	const ttl = 2 * time.Second
+	masters := kit.StartMasters(t)
+	for _, numbers := range [][2]int{{5, 3}, {3, 5}} {
+		t.Run(fmt.Sprintf("from %d to %d", numbers[0], numbers[1]), func(t *testing.T) {
+			before := startOn(t, masters[:numbers[0]])
+			asked := time.Now()
+			validity := kit.WantGrant(t, kit.Connect(t, before), "LOCK", "k", "t", "PX", kit.Millis(ttl))
+			kit.Must(t, before.Close())
+			time.Sleep(ttl)
+			client := kit.Connect(t, startOn(t, masters[:numbers[1]]))
+			kit.Soon(t, func() error {
+				reply := kit.Do(t, client, "LOCK", "k", "u", "PX", kit.Millis(ttl))
+				if _, granted := reply.(int64); !granted {
+					return fmt.Errorf("LOCK: %v", reply)
+				}
+				return nil
+			})
+			if since := time.Since(asked); since < validity {
+				t.Errorf("DOUBLE GRANT after %v, the first is valid for %v", since, validity)
+			}
+			kit.Want(t, client, int64(1), "UNLOCK", "k", "u")
+		})
+	}
+}

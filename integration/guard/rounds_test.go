@@ -1,0 +1,165 @@
+//go:build integration
+
+package guard
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/internal/redistest/faultlink"
+)
+
+const (
+	// roundsEnv sets how many masters TestGuardRounds kills with the guard on.
+	roundsEnv = "REDLOCK_ROUNDS"
+	// defaultRounds take less than half a minute on two busy cores; so many without the guard show what it is for.
+	defaultRounds   = 12
+	unguardedRounds = 6
+	// stakeRounds is for how long a lock stands: every master is killed once under it.
+	stakeRounds = 6
+	// churnLease is the TTL of the locks that are acquired and released beside those that stand.
+	churnLease = 2 * time.Second
+)
+
+// rounds is the schedule: locks stand, 64 clients acquire and release others, rivals try to get those that stand by both proxies, and
+// one master after another is killed and restarted without its data.
+type rounds struct {
+	fleet   *kit.Fleet
+	guard   bool
+	lookers []*redistest.Client // one of each proxy
+	holder  *holder
+	redsync *redsyncBeside
+	took    []time.Duration // from each kill until all vote again
+}
+
+// TestGuardRounds: with the guard off, locks are granted twice; with the guard on, none is, in as many rounds as wanted. redsync, straight
+// on the same masters, is told of beside it.
+func TestGuardRounds(t *testing.T) {
+	wanted, seed := int(kit.NumberFrom(t, roundsEnv, defaultRounds)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	t.Logf("%d rounds (%s); seed %d (%s)", wanted, roundsEnv, seed, kit.SeedEnv)
+	t.Run("guard off", func(t *testing.T) {
+		doubles, _ := runRounds(t, false, unguardedRounds, seed)
+		if len(doubles) == 0 {
+			t.Error("no lock was granted twice with the guard off, so the rounds with the guard show nothing")
+		}
+	})
+	t.Run("guard on", func(t *testing.T) {
+		doubles, lost := runRounds(t, true, wanted, seed)
+		if len(doubles)+len(lost) > 0 {
+			t.Errorf("%d DOUBLE GRANTS, %d LOCKS LOST:\n%s", len(doubles), len(lost), strings.Join(append(doubles, lost...), "\n"))
+		}
+	})
+}
+
+// runRounds returns what was granted twice, and which locks were gone when their holder gave them back.
+func runRounds(t *testing.T, guard bool, wanted int, seed uint64) (doubles, lost []string) {
+	t.Helper()
+	f := startRoundsFleet(t, guard)
+	r := &rounds{fleet: f, guard: guard, holder: &holder{fleet: f, client: kit.Connect(t, f.Proxies[0]), stakes: &stakes{}}}
+	for _, proxy := range f.Proxies {
+		r.lookers = append(r.lookers, kit.Connect(t, proxy))
+	}
+	r.redsync = startRedsync(t, f.Masters)
+	defer r.redsync.stop()
+	rivals := startRivals(t, f.Proxies, r.holder.stakes)
+	defer rivals.stop()
+	churn := startChurn(t, f, &churn{seed: seed, lease: churnLease, late: 200})
+	defer churn.stop()
+
+	began := time.Now()
+	r.holder.hold(t, wanted, 0, false) // these two stand in all rounds: no round is after them
+	for n := range wanted {
+		r.round(t, n)
+		if (n+1)%100 == 0 {
+			t.Logf("%d rounds after %v, granted twice: %v", n+1, time.Since(began).Round(time.Second), r.holder.stakes.doublesFrom(0))
+		}
+	}
+	length := time.Since(began)
+	rivals.stop()
+	grants, found := churn.stop()
+	r.holder.giveBack(t, r.holder.stakes.before(wanted+1))
+	r.report(t, length, grants, len(found))
+	rivals.report(t)
+	t.Logf("errors of the 64 clients: %v", churn.failures)
+	doubles = r.holder.stakes.doubles
+	for _, one := range found {
+		doubles = append(doubles, one.String())
+	}
+	return doubles, r.holder.stakes.lost
+}
+
+// startRoundsFleet starts five masters without persistence, and two proxies with lock keys. The first reaches the masters over links.
+func startRoundsFleet(t *testing.T, guard bool) *kit.Fleet {
+	t.Helper()
+	f := &kit.Fleet{Masters: kit.StartMasters(t)}
+	f.Links = [][]*faultlink.Link{kit.StartLinks(t, f.Masters)}
+	args := append(kit.LockKeyArgs(kit.StartRedis(t)), fmt.Sprintf("--guard=%v", guard))
+	for _, urls := range [][]string{kit.LinkURLs(f.Links[0]), redistest.URLs(f.Masters)} {
+		f.Proxies = append(f.Proxies, kit.StartProxy(t, urls, args...))
+	}
+	f.WantVoting(t, len(f.Masters))
+	return f
+}
+
+// round has locks stand, kills one master under them, and returns as soon as it votes again.
+func (r *rounds) round(t *testing.T, n int) {
+	t.Helper()
+	victim := n % len(r.fleet.Masters)
+	r.holder.hold(t, n, victim, true)
+	r.redsync.hold(t, n, victim)
+	killed := time.Now()
+	kit.Must(t, r.fleet.Masters[victim].Restart())
+	r.wantVotingAgain(t, victim)
+	r.took = append(r.took, time.Since(killed))
+	r.redsync.release()
+	r.holder.giveBack(t, r.holder.stakes.before(n-stakeRounds+1))
+}
+
+// wantVotingAgain wants a master that was just restarted to vote again, as both proxies see it. It may take longer than kit.Patience
+// where the machine is busy; that is told in the end, as are all times.
+func (r *rounds) wantVotingAgain(t *testing.T, victim int) {
+	t.Helper()
+	end := time.Now().Add(6 * kit.Patience)
+	for state := r.unready(t, victim); state != ""; state = r.unready(t, victim) {
+		if time.Now().After(end) {
+			t.Fatalf("master %s does not vote again: %s", r.fleet.Masters[victim].Addr(), state)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// unready is what is still amiss; empty: nothing.
+func (r *rounds) unready(t *testing.T, victim int) string {
+	t.Helper()
+	if r.guard { // only the marker is new: a proxy may not have noticed yet that the master was gone
+		if marker, err := kit.AskIn(r.fleet.Masters[victim], "0", "GET", "redlock-proxy:marker"); err != nil || marker == nil {
+			return fmt.Sprintf("it has no marker: %v", err)
+		}
+	}
+	for _, looker := range r.lookers {
+		if info := fmt.Sprint(kit.Do(t, looker, "PROXY", "INFO")); !strings.Contains(info, "redlock_masters_voting:5\r\n") {
+			return info
+		}
+	}
+	return ""
+}
+
+// report logs the figures.
+func (r *rounds) report(t *testing.T, length time.Duration, grants, overlapping int) {
+	t.Helper()
+	slices.Sort(r.took)
+	ms := time.Millisecond
+	t.Logf("%d rounds in %v, %v each; a master voted again after %v (median), %v (longest)", len(r.took), length.Round(ms),
+		(length / time.Duration(len(r.took))).Round(ms), r.took[len(r.took)/2].Round(ms), r.took[len(r.took)-1].Round(ms))
+	s := r.holder.stakes
+	t.Logf("standing locks: %d, %d on a bare majority; granted twice: %d; lost: %d; that could not be known: %d",
+		s.taken, s.thinned, len(s.doubles), len(s.lost), s.unclear)
+	t.Logf("64 clients: %d grants, %d overlaps", grants, overlapping)
+	t.Logf("redsync on the same masters: %d mutexes held, granted twice: %d", r.redsync.stakes.taken, len(r.redsync.stakes.doubles))
+}

@@ -1,0 +1,263 @@
+//go:build integration
+
+package guard
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// stake is a lock that its holder keeps, over kill after kill of the masters. The proxies take it for a lock key.
+type stake struct {
+	key, token string
+	round      int // in which it was taken
+	thin       bool
+	since      time.Time // when it was put up
+}
+
+// stakeTTL is longer than any number of rounds may take: a lock that stands is over only when its holder gives it back.
+const stakeTTL = 12 * time.Hour
+
+// stakes are the locks that stand, and what became of them.
+type stakes struct {
+	mu       sync.Mutex
+	standing []stake
+	taken    int      // stakes that were ever granted
+	thinned  int      // of these, that stood on a bare majority
+	doubles  []string // grants to a rival while the holder had it
+	lost     []string // stakes that were gone when the holder gave them back
+	unclear  int      // thin ones of which it could not be known: all masters that had them have forgotten them in turn
+}
+
+// add puts up a lock that the rivals may try to get from now on.
+func (s *stakes) add(one stake) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one.since = time.Now()
+	s.standing = append(s.standing, one)
+	s.taken++
+	if one.thin {
+		s.thinned++
+	}
+}
+
+// pick is one of those that stand, another one with each turn.
+func (s *stakes) pick(turn int) (stake, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.standing) == 0 {
+		return stake{}, false
+	}
+	return s.standing[turn%len(s.standing)], true
+}
+
+// snatched is for a grant to a rival that has just been received: if the holder has not begun to give the lock back, that is one too
+// many, and the lock does not stand any more.
+func (s *stakes) snatched(one stake, rival string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.drop(one.key) {
+		return false
+	}
+	s.doubles = append(s.doubles, fmt.Sprintf("%s of round %d (thin %v) was granted to %s as well, after %v",
+		one.key, one.round, one.thin, rival, time.Since(one.since).Round(time.Millisecond)))
+	return true
+}
+
+// doublesFrom are the double grants from number n on.
+func (s *stakes) doublesFrom(n int) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.doubles[n:]
+}
+
+// withdraw takes a lock off the list, before its holder gives it back; false: a rival has it.
+func (s *stakes) withdraw(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.drop(key)
+}
+
+func (s *stakes) drop(key string) bool {
+	for i, one := range s.standing {
+		if one.key == key {
+			s.standing = append(s.standing[:i:i], s.standing[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// before are the stakes of all rounds before this one.
+func (s *stakes) before(round int) []stake {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var old []stake
+	for _, one := range s.standing {
+		if one.round < round {
+			old = append(old, one)
+		}
+	}
+	return old
+}
+
+// miss notes a lock that its holder did not have any more.
+func (s *stakes) miss(one stake, reply any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if failure, bad := reply.(redistest.RespError); one.thin && bad && kit.FirstWord(string(failure)) == "NOQUORUM" {
+		s.unclear++
+		return
+	}
+	s.lost = append(s.lost, fmt.Sprintf("UNLOCK %s of round %d (thin %v): %v", one.key, one.round, one.thin, reply))
+}
+
+// holder takes stakes and gives them back.
+type holder struct {
+	fleet  *kit.Fleet
+	client *redistest.Client
+	stakes *stakes
+}
+
+// hold takes two locks, one of them without an end. Where thin is set they stand on the victim and on two others alone: the rest is
+// out of reach.
+func (h *holder) hold(t *testing.T, round, victim int, thin bool) {
+	t.Helper()
+	name := strconv.Itoa(round)
+	if !thin {
+		name += ":whole"
+	}
+	token := "holder-" + name
+	for key, request := range map[string][]string{
+		"lock:long:" + name:    {"LOCK", "lock:long:" + name, token, "PX", kit.Millis(stakeTTL)},
+		"lock:endless:" + name: {"SET", "lock:endless:" + name, token, "NX"},
+	} {
+		one := stake{key: key, token: token, round: round, thin: thin}
+		if thin {
+			h.fleet.Without(t, []int{(victim + 3) % 5, (victim + 4) % 5}, func() { h.take(t, request) })
+		} else {
+			h.take(t, request)
+		}
+		h.stakes.add(one)
+	}
+}
+
+// take sends the request until it is granted: a proxy may not have noticed yet that a master is back.
+func (h *holder) take(t *testing.T, request []string) {
+	t.Helper()
+	kit.Soon(t, func() error {
+		switch reply := kit.Do(t, h.client, request...); reply.(type) {
+		case int64, string:
+			return nil
+		default:
+			return fmt.Errorf("%v: %v", request, reply)
+		}
+	})
+}
+
+// giveBack releases what stands for long enough. It was held all the time, so each must be there, as far as that can be known.
+func (h *holder) giveBack(t *testing.T, old []stake) {
+	t.Helper()
+	for _, one := range old {
+		if !h.stakes.withdraw(one.key) {
+			continue
+		}
+		if reply := kit.Do(t, h.client, "UNLOCK", one.key, one.token); reply != any(int64(1)) {
+			h.stakes.miss(one, reply)
+		}
+	}
+}
+
+// rival tries all the time to get the locks that stand, by LOCK and by SET in turn.
+type rival struct {
+	name   string
+	client *redistest.Client
+	stakes *stakes
+	over   *atomic.Bool
+
+	tries    atomic.Int64
+	failures map[string]int // by their first word
+}
+
+// rivals are one for each proxy.
+type rivals struct {
+	all     []*rival
+	over    atomic.Bool
+	workers sync.WaitGroup
+}
+
+func startRivals(t *testing.T, proxies []*harness.Proxy, wanted *stakes) *rivals {
+	t.Helper()
+	r := &rivals{}
+	for i, proxy := range proxies {
+		one := &rival{name: fmt.Sprint("rival", i), client: kit.Connect(t, proxy), stakes: wanted, over: &r.over, failures: map[string]int{}}
+		r.all = append(r.all, one)
+		r.workers.Go(one.run)
+	}
+	return r
+}
+
+// stop may be called again.
+func (r *rivals) stop() {
+	r.over.Store(true)
+	r.workers.Wait()
+}
+
+// wantTries waits until each has tried so often from now on, or has nothing more to try for.
+func (r *rivals) wantTries(t *testing.T, n int64) {
+	t.Helper()
+	for _, one := range r.all {
+		enough := one.tries.Load() + n
+		kit.Soon(t, func() error {
+			if _, standing := one.stakes.pick(0); standing && one.tries.Load() < enough {
+				return fmt.Errorf("%s does not get to try", one.name)
+			}
+			return nil
+		})
+	}
+}
+
+// report logs the figures of those that were stopped.
+func (r *rivals) report(t *testing.T) {
+	t.Helper()
+	for _, one := range r.all {
+		t.Logf("%s: %d tries, errors: %v", one.name, one.tries.Load(), one.failures)
+	}
+}
+
+func (r *rival) run() {
+	for turn := 0; !r.over.Load(); turn++ {
+		if one, ok := r.stakes.pick(turn); ok {
+			r.try(one, turn)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (r *rival) try(one stake, turn int) {
+	token := fmt.Sprint(r.name, "-", turn)
+	request := []string{"LOCK", one.key, token, "PX", "60000"}
+	if turn/2%2 == 1 {
+		request = []string{"SET", one.key, token, "NX", "PX", "60000"}
+	}
+	r.tries.Add(1)
+	reply, err := r.client.Do(request...)
+	switch reply := reply.(type) {
+	case redistest.RespError:
+		r.failures[kit.FirstWord(string(reply))]++
+	case int64, string:
+		r.stakes.snatched(one, token)
+		_, err = r.client.Do("UNLOCK", one.key, token)
+	}
+	if err != nil {
+		r.failures[err.Error()]++
+	}
+}

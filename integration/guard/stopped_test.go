@@ -1,0 +1,54 @@
+//go:build integration
+
+package guard
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+)
+
+const (
+	// stopLease is the TTL of the locks that are held while something is stopped, for stopTime: longer than that.
+	stopLease = time.Second
+	stopTime  = stopLease * 5 / 4
+)
+
+// TestGuardOnStoppedMasters: one master after another is stopped (SIGSTOP) for longer than every lock lasts, and goes on with what it had
+// received; then each of the proxies. 64 clients acquire and release: no two hold a lock at once, by their own clocks. Nothing is
+// forgotten, so that holds without the guard as well.
+func TestGuardOnStoppedMasters(t *testing.T) {
+	for _, guard := range []bool{false, true} {
+		t.Run(fmt.Sprintf("guard %v", guard), func(t *testing.T) {
+			f, seed := startRoundsFleet(t, guard), rand.Uint64()
+			c := startChurn(t, f, &churn{seed: seed, lease: stopLease, late: 20})
+			defer c.stop()
+			for _, master := range f.Masters {
+				kit.Must(t, master.Pause())
+				time.Sleep(stopTime)
+				kit.Must(t, master.Continue())
+				f.WantVoting(t, len(f.Masters))
+			}
+			masters := c.count()
+			for _, proxy := range f.Proxies {
+				kit.Must(t, proxy.Signal(syscall.SIGSTOP))
+				time.Sleep(stopTime)
+				kit.Must(t, proxy.Signal(syscall.SIGCONT))
+				f.WantVoting(t, len(f.Masters))
+			}
+			all, found := c.stop()
+			t.Logf("seed %d: %d grants while masters were stopped, %d while proxies were; errors: %v; overlaps: %d",
+				seed, masters, all-masters, c.failures, len(found))
+			if len(found) > 0 {
+				t.Errorf("%d OVERLAPS, such as: %v", len(found), found[0])
+			}
+			if masters < 100 || all-masters < 100 {
+				t.Error("so few grants tell nothing")
+			}
+		})
+	}
+}

@@ -1,0 +1,123 @@
+//go:build integration
+
+package guard
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+var (
+	readyInError = regexp.MustCompile(`^NOQUORUM 0 of 5 masters vote: 5 restarted without proof of their data, ready in ([0-9hms]+)`)
+	readyInInfo  = regexp.MustCompile(`state=quarantine,reason=restarted,ready_in_seconds=(\d+)`)
+)
+
+// span is when something happened, as far as it is known: where the processors are busy, an answer takes its time.
+type span struct{ from, to time.Time }
+
+// announcement follows a number of seconds that is rounded up: when it falls by one, the lower one is exact.
+type announcement struct {
+	name    string
+	first   int // the first number
+	seconds int
+	asked   time.Time     // when seconds was asked for
+	exact   time.Duration // the first exact announcement
+	at      span          // when the number fell to that; zero: not yet
+}
+
+// hear takes a number that was asked for and has come.
+func (a *announcement) hear(seconds int, asked, now time.Time) {
+	if a.first == 0 {
+		a.first = seconds
+	}
+	if a.at.to.IsZero() && seconds == a.seconds-1 {
+		a.exact, a.at = time.Duration(seconds)*time.Second, span{a.asked, now}
+	}
+	a.seconds, a.asked = seconds, asked
+}
+
+// check compares with when the wait was over.
+func (a *announcement) check(t *testing.T, over span) {
+	t.Helper()
+	if a.at.to.IsZero() {
+		t.Errorf("%s announced no wait that went down", a.name)
+		return
+	}
+	least, most := over.from.Sub(a.at.to), over.to.Sub(a.at.from)
+	off := func(measured time.Duration) float64 { return 100 * float64(measured-a.exact) / float64(a.exact) }
+	t.Logf("%s: at first %d s; announced %v, measured %v to %v: %+.1f to %+.1f %%", a.name, a.first, a.exact,
+		least.Round(time.Millisecond), most.Round(time.Millisecond), off(least), off(most))
+	if off(most) < -5 || off(least) > 5 {
+		t.Errorf("%s: the wait ended %+.1f to %+.1f %% off what was announced", a.name, off(least), off(most))
+	}
+}
+
+// TestGuardWaitIsAsAnnounced: all masters restart without their data at once, and locks come back by themselves, as soon as the error and
+// PROXY INFO said, within a twentieth, and not before the lock from before is over.
+func TestGuardWaitIsAsAnnounced(t *testing.T) {
+	const ttl = 8 * time.Second
+	f := kit.StartGuarded(t, true, 2)
+	client := kit.Connect(t, f.Proxies[0])
+	asked := time.Now()
+	validity := kit.WantGrant(t, client, "LOCK", "k", "t", "PX", kit.Millis(ttl))
+	for _, master := range f.Masters {
+		kit.Must(t, master.Kill())
+	}
+	for _, master := range f.Masters {
+		kit.Must(t, master.Restart())
+	}
+	began := time.Now()
+	inError, inInfo := &announcement{name: "NOQUORUM"}, &announcement{name: "PROXY INFO"}
+	over := untilGranted(t, f, client, inError, inInfo, 4*ttl)
+	t.Logf("locks of %v: granted again %v after the restart, %v after the grant before", ttl,
+		over.to.Sub(began).Round(time.Millisecond), over.to.Sub(asked).Round(time.Millisecond))
+	inError.check(t, over)
+	inInfo.check(t, over)
+	if over.to.Before(asked.Add(validity)) {
+		t.Errorf("DOUBLE GRANT: %v after the first", over.to.Sub(asked))
+	}
+	f.WantVoting(t, len(f.Masters))
+}
+
+// untilGranted asks for the lock again and again, and listens to what is announced meanwhile. It returns when the lock was to be had.
+func untilGranted(t *testing.T, f *kit.Fleet, client *redistest.Client, inError, inInfo *announcement, patience time.Duration) span {
+	t.Helper()
+	refused := time.Now() // when the last LOCK that was refused was sent
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		asked := time.Now()
+		reply := kit.Do(t, client, "LOCK", "k", "u", "PX", "1000")
+		now := time.Now()
+		if _, granted := reply.(int64); granted {
+			return span{refused, now}
+		}
+		refused = asked
+		if match := readyInError.FindStringSubmatch(fmt.Sprint(reply)); match != nil {
+			inError.hear(secondsOf(t, match[1]), asked, now)
+		}
+		// A majority is there with the third of five.
+		var waits []int
+		for _, match := range readyInInfo.FindAllStringSubmatch(fmt.Sprint(kit.Do(t, client, "PROXY", "INFO")), -1) {
+			waits = append(waits, kit.Number(t, match[1]))
+		}
+		if len(waits) == len(f.Masters) {
+			slices.Sort(waits)
+			inInfo.hear(waits[len(waits)/2], asked, time.Now())
+		}
+	}
+	t.Fatal("there is no lock any more")
+	return span{}
+}
+
+// secondsOf reads a duration such as 33s or 1m5s.
+func secondsOf(t *testing.T, text string) int {
+	t.Helper()
+	d, err := time.ParseDuration(text)
+	kit.Must(t, err)
+	return int(d / time.Second)
+}

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package harness
-
-import "syscall"
-
-// childAttributes cannot tie a child's life to ours here: a parent that is killed leaves its children behind.
-func childAttributes() *syscall.SysProcAttr { return nil }

@@ -1,0 +1,139 @@
+package harness
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The kernel's page of code by which a process reads the clock (vDSO), and the function in it.
+const (
+	clockPage     = "[vdso]"
+	clockFunction = "__vdso_clock_gettime"
+)
+
+// clockCode asks the kernel for the time, and takes the seconds that were missed from CLOCK_MONOTONIC (1).
+var clockCode = []byte{
+	0xb8, 0xe4, 0, 0, 0, // mov eax, 228: the number of the system call clock_gettime
+	0x0f, 0x05, // syscall
+	0x83, 0xff, 1, // cmp edi, 1
+	0x75, 7, // jne to the end
+	0x48, 0x81, 0x2e, 0, 0, 0, 0, // sub qword [rsi], the seconds
+	0xc3, // ret
+}
+
+// missedAt is where in clockCode the seconds are.
+const missedAt = 15
+
+// ownClock is the code by which a process reads the clock, replaced by ours. The page belongs to all processes; the kernel copies it for
+// the one in which it is written to, as for a debugger's breakpoint.
+type ownClock struct {
+	pid    int
+	code   int64 // its address in the process
+	missed time.Duration
+}
+
+// takeClock finds the code in a stopped process.
+func takeClock(pid int) (*ownClock, error) {
+	start, page, err := readClockPage(pid)
+	if err != nil {
+		return nil, err
+	}
+	file, err := elf.NewFile(bytes.NewReader(page))
+	if err != nil {
+		return nil, err
+	}
+	symbols, err := file.DynamicSymbols()
+	for _, symbol := range symbols {
+		if symbol.Name == clockFunction && symbol.Value+uint64(len(clockCode)) < uint64(len(page)) {
+			return &ownClock{pid: pid, code: start + int64(symbol.Value)}, nil
+		}
+	}
+	return nil, errors.Join(ErrNoSuspend, err)
+}
+
+// miss has the clock stay behind by so many more seconds. The process is stopped, and idle.
+func (c *ownClock) miss(more time.Duration) error {
+	c.missed += more
+	code := bytes.Clone(clockCode)
+	binary.LittleEndian.PutUint32(code[missedAt:], uint32(c.missed/time.Second))
+	memory, err := os.OpenFile(processFile(c.pid, "mem"), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = memory.WriteAt(code, c.code)
+	return errors.Join(err, memory.Close())
+}
+
+// idle is an error while a thread of the process is within the code that is about to change.
+func (c *ownClock) idle() error {
+	start, page, err := readClockPage(c.pid)
+	if err != nil {
+		return err
+	}
+	threads, err := filepath.Glob(processFile(c.pid, "task/*/syscall"))
+	if err != nil || len(threads) == 0 {
+		return errors.Join(ErrNoSuspend, err)
+	}
+	for _, thread := range threads {
+		at, err := programCounter(thread)
+		if err != nil {
+			return err
+		}
+		if at >= start && at < start+int64(len(page)) {
+			return errClockBusy
+		}
+	}
+	return nil
+}
+
+// programCounter is where a stopped thread goes on: the last field of that file.
+func programCounter(file string) (int64, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(string(text))
+	if len(fields) == 0 {
+		return 0, fmt.Errorf("%s is empty", file)
+	}
+	if fields[0] == "running" {
+		return 0, errClockBusy
+	}
+	at, err := strconv.ParseUint(fields[len(fields)-1], 0, 64)
+	return int64(at), err
+}
+
+// readClockPage returns the page and its address.
+func readClockPage(pid int) (start int64, page []byte, err error) {
+	maps, err := os.ReadFile(processFile(pid, "maps"))
+	if err != nil {
+		return 0, nil, err
+	}
+	for line := range strings.Lines(string(maps)) {
+		var end int64
+		if !strings.HasSuffix(strings.TrimSpace(line), clockPage) {
+			continue
+		}
+		if _, err := fmt.Sscanf(line, "%x-%x", &start, &end); err != nil {
+			return 0, nil, err
+		}
+		memory, err := os.Open(processFile(pid, "mem"))
+		if err != nil {
+			return 0, nil, err
+		}
+		page = make([]byte, end-start)
+		_, err = memory.ReadAt(page, start)
+		return start, page, errors.Join(err, memory.Close())
+	}
+	return 0, nil, ErrNoSuspend
+}
+
+func processFile(pid int, name string) string { return filepath.Join("/proc", strconv.Itoa(pid), name) }

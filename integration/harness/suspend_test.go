@@ -1,0 +1,56 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"redlock-proxy/internal/redistest"
+)
+
+// TestSuspendedProxyMissesTheTime: by its own clock it was up for as long as it ran, other than one that was only paused.
+func TestSuspendedProxyMissesTheTime(t *testing.T) {
+	master := redistest.New(t, redistest.Options{})
+	proxy, err := StartProxy(ProxyOptions{Masters: []string{master.URL()}})
+	check(t, err)
+	defer proxy.Close()
+	client := dial(t, proxy.Addr())
+	const pause = 2 * time.Second
+	for range 2 {
+		before := uptime(t, client)
+		suspension, err := proxy.Suspend()
+		if errors.Is(err, ErrNoSuspend) {
+			t.Skipf("SKIPPED, NOT TESTED: %v", err)
+		}
+		check(t, err)
+		time.Sleep(pause + silence)
+		check(t, suspension.Resume())
+		if missed := uptime(t, client) - before; missed > 1 {
+			t.Errorf("suspended for %v, and up for %d s meanwhile", pause, missed)
+		}
+	}
+	before := uptime(t, client)
+	check(t, proxy.Pause())
+	time.Sleep(pause)
+	check(t, proxy.Continue())
+	if up := uptime(t, client) - before; up < 2 {
+		t.Errorf("paused for %v, and up for %d s meanwhile", pause, up)
+	}
+}
+
+// uptime is for how many seconds the proxy has been up by its own clock.
+func uptime(t *testing.T, client *redistest.Client) int {
+	t.Helper()
+	info, err := client.Do("PROXY", "INFO")
+	check(t, err)
+	match := regexp.MustCompile(`proxy_uptime_in_seconds:(\d+)`).FindStringSubmatch(fmt.Sprint(info))
+	if match == nil {
+		t.Fatalf("no uptime in %v", info)
+	}
+	seconds, err := strconv.Atoi(match[1])
+	check(t, err)
+	return seconds
+}

@@ -1,0 +1,39 @@
+package harness
+
+import (
+	"testing"
+	"time"
+
+	"redlock-proxy/internal/redistest"
+)
+
+// waitLimit is how long a test waits for what must come; silence is how long it watches for what must not.
+const (
+	waitLimit = 5 * time.Second
+	silence   = 50 * time.Millisecond
+)
+
+func dial(t *testing.T, addr string) *redistest.Client {
+	t.Helper()
+	client, err := redistest.Dial(addr, waitLimit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func want(t *testing.T, client *redistest.Client, reply any, command ...string) {
+	t.Helper()
+	got, err := client.Do(command...)
+	if err != nil || got != reply {
+		t.Fatalf("%v: %#v, %v; want %#v", command, got, err, reply)
+	}
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

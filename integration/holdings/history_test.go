@@ -1,0 +1,59 @@
+package holdings
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestOverlaps(t *testing.T) {
+	const ms = time.Millisecond
+	for _, test := range []struct {
+		name     string
+		holdings []Holding
+		want     []string // the tokens of those that came too early
+	}{
+		{"nobody", nil, nil},
+		{"one after the other", []Holding{Relied("a", 0, 20*ms, 5*ms), Relied("b", 5*ms, 25*ms, 9*ms)}, nil},
+		{"b came while a held", []Holding{Relied("a", 0, 20*ms, 5*ms), Relied("b", 4*ms, 24*ms, 9*ms)}, []string{"b"}},
+		{"the same, recorded in another order", []Holding{Relied("b", 4*ms, 24*ms, 9*ms), Relied("a", 0, 20*ms, 5*ms)}, []string{"b"}},
+		{"a never gave it back, b came in its last moment", []Holding{Relied("a", 0, 20*ms, 0), Relied("b", 19*ms, 39*ms, 21*ms)}, []string{"b"}},
+		{"a gave it back when it had lost it already", []Holding{Relied("a", 0, 20*ms, 30*ms), Relied("b", 20*ms, 40*ms, 40*ms)}, nil},
+		{"c came while a held, but not b", []Holding{Relied("a", 0, 20*ms, 0), Relied("b", 1*ms, 21*ms, 2*ms), Relied("c", 19*ms, 39*ms, 20*ms)}, []string{"b", "c"}},
+		{"both at once", []Holding{Relied("a", 3*ms, 23*ms, 5*ms), Relied("b", 3*ms, 23*ms, 4*ms)}, []string{"b"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var got []string
+			for _, o := range overlaps(test.holdings) {
+				got = append(got, o.second.Token)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// TestOverlapsOfAnyHistory compares with the definition: somebody else, who came no later, has not ended yet.
+func TestOverlapsOfAnyHistory(t *testing.T) {
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	for range 2000 {
+		var all []Holding
+		for from := range random.Perm(random.IntN(12)) { // no two begin together: which of them was second is a matter of taste
+			begin := time.Duration(from * 10)
+			all = append(all, Holding{From: begin, To: begin + 1 + time.Duration(random.IntN(40))})
+		}
+		want := 0
+		for _, h := range all {
+			if slices.ContainsFunc(all, func(other Holding) bool { return other.From < h.From && h.From < other.To }) {
+				want++
+			}
+		}
+		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		if got := len(overlaps(all)); got != want {
+			t.Fatalf("seed %d: got %d overlaps, want %d: %v", seed, got, want, all)
+		}
+	}
+}

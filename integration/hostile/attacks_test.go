@@ -1,0 +1,187 @@
+//go:build integration
+
+package hostile
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"time"
+
+	"redlock-proxy/internal/redistest"
+)
+
+// attack is one hostile client's way on a new connection; it is run again and again.
+type attack struct {
+	name    string
+	clients int
+	run     func(ctx context.Context, conn *net.TCPConn)
+}
+
+func attacks() []attack {
+	return []attack{
+		{"frames", 4, frames}, {"noise", 2, noise}, {"floods", 2, flood}, {"half-closed", 4, halfClosed}, {"script bombs", 20, bombs},
+		{"odd EVALs", 6, oddEvals}, {"big keys", 2, bigKeys}, {"idle with half a command", 50, lingering}, {"transactions", 3, transactions},
+	}
+}
+
+// attackUntil connects and attacks until ctx ends.
+func attackUntil(ctx context.Context, a attack, addr string) {
+	for ctx.Err() == nil {
+		conn, err := net.DialTimeout("tcp", addr, patience)
+		if err != nil {
+			pause(ctx)
+			continue
+		}
+		_ = conn.SetDeadline(time.Now().Add(patience))
+		stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+		a.run(ctx, conn.(*net.TCPConn))
+		stop()
+		_ = conn.Close()
+	}
+}
+
+func pick[T any](from []T) T { return from[rand.IntN(len(from))] }
+
+func command(words ...string) string { return string(redistest.AppendCommand(nil, words...)) }
+
+func send(conn net.Conn, text string) { _, _ = conn.Write([]byte(text)) }
+
+// hear reads up to so many bytes, or until nothing comes for the while.
+func hear(conn net.Conn, n int, while time.Duration) {
+	_ = conn.SetReadDeadline(time.Now().Add(while))
+	buf := make([]byte, min(n, 64<<10))
+	for n > 0 {
+		m, err := conn.Read(buf)
+		if n -= m; err != nil {
+			return
+		}
+	}
+}
+
+// frames are bytes that are no request, or the beginning of one.
+func frames(_ context.Context, conn *net.TCPConn) {
+	send(conn, pick([]string{
+		"*1\r\n$9223372036854775807\r\n", "*9223372036854775807\r\n", "*2147483648\r\n", "*2\r\n$4\r\nLOCK\r\n$536870913\r\n", "*1\r\n$-1\r\n", "*x\r\n", "*1\r\nPING\r\n",
+		strings.Repeat("x", 70_000), "*" + strings.Repeat("1", 70_000), "PING \"x\r\n", "POST / HTTP/1.1\r\nHost: x\r\n\r\n", "*3\r\n$4\r\nLOCK\r\n:1\r\n", "\r\n\r\n\x00\x00\r\n",
+		"*1000000\r\n$3\r\nDEL\r\n" + strings.Repeat("$6\r\nlock:x\r\n", 2000), "*2147483647\r\n$4\r\nMGET\r\n" + strings.Repeat("$1\r\nx\r\n", 2000),
+	}))
+	hear(conn, 1<<20, 50*time.Millisecond)
+}
+
+// noise is a good request with some bytes changed.
+func noise(_ context.Context, conn *net.TCPConn) {
+	request := []byte(command("SET", "lock:9", "v", "NX", "PX", "1000") + command("EVAL", "return redis.call('get', KEYS[1])", "1", "lock:9") + command("LOCK", "lock:8", "t", "PX", "1000"))
+	for range 1 + rand.IntN(4) {
+		request[rand.IntN(len(request))] = byte(rand.Uint32())
+	}
+	send(conn, string(request))
+	hear(conn, 1<<16, 50*time.Millisecond)
+}
+
+// flood sends much and reads nothing.
+func flood(ctx context.Context, conn *net.TCPConn) {
+	_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
+	request := strings.Repeat(pick([]string{
+		command("PING"), command("LOCK", "flood", "t", "PX", "100"), command("GET", "lock:flood"), "x\r\n", command("PROXY", "INFO"), command("COMMAND", "DOCS"),
+		command("EVAL", release, "1", "lock:flood", "t"), command("SET", "data", strings.Repeat("x", 2000)), command("GET", "data"),
+	}), 200)
+	pause(ctx)
+	for range 10 {
+		if _, err := conn.Write([]byte(request)); err != nil {
+			return
+		}
+	}
+}
+
+// halfClosed sends no more, and reads or does not.
+func halfClosed(_ context.Context, conn *net.TCPConn) {
+	send(conn, strings.Repeat(pick([]string{
+		command("LOCK", "half", "t", "PX", "50", "BLOCK", "1000"), command("BLPOP", "none", "1"), command("SUBSCRIBE", "c"), command("GET", "a"), command("EVAL", "while true do end", "1", "lock:half"),
+		command("SET", "lock:half", "t", "NX", "PX", "50"),
+	}), 1+rand.IntN(3)))
+	_ = conn.CloseWrite()
+	switch rand.IntN(3) {
+	case 0:
+		hear(conn, 1<<16, time.Second)
+	case 1:
+		_ = conn.SetLinger(0)
+	}
+}
+
+// bombs are scripts that would take all of something.
+func bombs(_ context.Context, conn *net.TCPConn) {
+	body := pick([]string{
+		`while true do end`,
+		`local t = {} while true do t[#t + 1] = {} end`,
+		`local s = "x" while true do s = s .. s end`,
+		`local t = {} while true do local co = coroutine.create(function() coroutine.yield() end) coroutine.resume(co) t[#t + 1] = co end`,
+		`local function f() return 1 + f() end while true do pcall(f) end`,
+		`local function f() return coroutine.wrap(f)() end return f()`,
+		`return ("a"):rep(30000):find(("a-"):rep(20) .. "b")`,
+		`for i = 1, 1e9 do redis.call("get", KEYS[1]) end`,
+		`for i = 1, 1e5 do redis.call("get", "lock:bomb:" .. i) end`,
+		`return ("x"):rep(1e8)`,
+		`local t = {} for i = 1, 1e6 do t[i] = i end return t`,
+		`local t = {} for i = 1, 2e5 do t[i] = i % 7 end while true do table.sort(t, function(a, b) return a * 31 % 7 < b * 31 % 7 end) end`,
+		`return cjson.decode(("["):rep(1e5))`,
+		`while true do pcall(error, {}) end`,
+	})
+	send(conn, command("EVAL", body, "1", fmt.Sprintf("lock:bomb%d", rand.IntN(50))))
+	hear(conn, 1<<20, 3*time.Second)
+}
+
+// oddEvals are scripts and their commands in forms that nobody sends.
+func oddEvals(_ context.Context, conn *net.TCPConn) {
+	for range 20 {
+		send(conn, pick([]string{
+			command("EVAL"), command("EVAL", "return 1"), command("EVAL", "return 1", "x", "lock:a"), command("EVAL", "return 1", "-1", "lock:a"), command("EVAL", "return 1", "9", "lock:a"),
+			command("EVALSHA", strings.Repeat("f", 40), "1", "lock:a"), command("EVALSHA", "zz", "1", "lock:a"), command("EVAL", "return {{{", "1", "lock:a"),
+			command("EVAL", "#!lua flags=no-writes\nreturn redis.call('set',KEYS[1],1)", "1", "lock:a"), command("EVAL_RO", "return redis.call('del',KEYS[1])", "1", "lock:a"),
+			command("EVAL", "return redis.call('hset',KEYS[1],'f','v')", "1", "lock:a"), command("EVAL", "return redis.call('eval','return 1',0)", "1", "lock:a"),
+			command("EVAL", "return setmetatable(_G,{__index=error})", "1", "lock:a"), command("EVAL", "return redis.call('set',KEYS[1],ARGV[1],'PX',50)", "2", "lock:a", "b", "c"),
+			command("EVAL", string([]byte{0, 1, 2, 255}), "1", "lock:a"), command("SCRIPT", "LOAD", "return "+fmt.Sprint(rand.Int())), command("SCRIPT", "KILL"), command("SCRIPT", "FLUSH"),
+			command("EVAL", "return redis.error_reply(ARGV[1])", "1", "lock:a", "a\r\nb\x00c"), command("EVAL", strings.Repeat("local a=1 ", 250), "1", "lock:a"),
+			command("EVAL", "return "+strings.Repeat("(", 3000)+"1"+strings.Repeat(")", 3000), "1", "lock:a"),
+		}))
+	}
+	hear(conn, 1<<20, 200*time.Millisecond)
+}
+
+// bigKeys are keys and numbers of keys that are far too large.
+func bigKeys(_ context.Context, conn *net.TCPConn) {
+	large, many := strings.Repeat("k", 1+rand.IntN(2<<20)), make([]string, 1+rand.IntN(5000))
+	for i := range many {
+		many[i] = fmt.Sprintf("lock:many%d", i)
+	}
+	send(conn, pick([]string{
+		command("LOCK", large, "t", "PX", "100"), command("SET", "lock:"+large, "v", "NX", "PX", "100"), command("SET", "lock:big", large, "PX", "100"), command("GET", "lock:"+large),
+		command(append([]string{"DEL"}, many...)...), command(append([]string{"MGET"}, many...)...), command(append([]string{"WATCH"}, many...)...),
+		command(append([]string{"EVAL", "return 1", fmt.Sprint(len(many))}, many...)...), command("EVAL", "--"+large, "1", "lock:big"),
+	}))
+	hear(conn, 1<<20, time.Second)
+}
+
+// lingering is the beginning of a command, and then nothing.
+func lingering(ctx context.Context, conn *net.TCPConn) {
+	send(conn, pick([]string{
+		"*5\r\n$4\r\nLOCK\r\n$1000000\r\n" + strings.Repeat("x", 100_000), "*2\r\n$4\r\nAUTH\r\n$900000\r\n" + strings.Repeat("x", 500_000), "*3\r\n$3\r\nSET\r\n$6\r\nlock:x\r\n$1000000\r\nxx", "*", "",
+	}))
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Duration(rand.IntN(5000)) * time.Millisecond):
+	}
+}
+
+// transactions are such with too much in them, or cut off.
+func transactions(_ context.Context, conn *net.TCPConn) {
+	send(conn, pick([]string{
+		command("MULTI") + strings.Repeat(command("EVAL", "while true do end", "1", "lock:tx"), 5) + command("EXEC"),
+		command("WATCH", "lock:tx") + command("MULTI") + command("SET", "lock:tx", "v", "PX", "50"),
+		command("MULTI") + command("GET", "data") + command("SET", "lock:tx", "v", "PX", "50") + command("EXEC"),
+		command("MULTI") + strings.Repeat(command("SET", "lock:tx", "v", "PX", "50"), 2000) + command("EXEC"),
+	}))
+	hear(conn, 1<<20, time.Second)
+}

@@ -1,0 +1,93 @@
+//go:build integration
+
+package hostile
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"redlock-proxy/internal/redistest"
+)
+
+const (
+	// keys are few, so that the honest clients contend.
+	keys = 4
+	// lease is far longer than a lock is held.
+	lease = 20 * time.Second
+	// release is what lock libraries send.
+	release = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
+)
+
+// honest is a client that locks, by LOCK or as lock libraries do, until ctx ends.
+func honest(ctx context.Context, l *ledger, addr, name string) {
+	var client *redistest.Client
+	defer func() {
+		if client != nil {
+			_ = client.Close()
+		}
+	}()
+	for turn := 0; ctx.Err() == nil; turn++ {
+		var err error
+		if client == nil {
+			if client, err = redistest.Dial(addr, patience); err != nil {
+				l.failed("dial")
+				client = nil
+				pause(ctx)
+				continue
+			}
+		}
+		token := fmt.Sprintf("%s-%d", name, turn)
+		if err := lockOnce(ctx, l, client, token, turn%2 == 0); err != nil {
+			l.failed("connection")
+			_ = client.Close()
+			client = nil
+		}
+	}
+}
+
+// lockOnce takes a lock, holds it for a moment, and releases it.
+func lockOnce(ctx context.Context, l *ledger, client *redistest.Client, token string, library bool) error {
+	key := fmt.Sprintf("lock:%d", rand.IntN(keys))
+	take, free := []string{"LOCK", key, token, "PX", fmt.Sprint(lease.Milliseconds())}, []string{"UNLOCK", key, token}
+	if library {
+		take, free = []string{"SET", key, token, "NX", "PX", fmt.Sprint(lease.Milliseconds())}, []string{"EVAL", release, "1", key, token}
+	}
+	sent := time.Now()
+	reply, err := client.Do(take...)
+	if err != nil {
+		return err
+	}
+	switch reply := reply.(type) {
+	case nil:
+		pause(ctx)
+		return nil
+	case redistest.RespError:
+		l.failed(strings.Fields(string(reply))[0])
+		pause(ctx)
+		return nil
+	default:
+		l.granted(key, token, sent.Add(lease*9/10))
+	}
+	time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond)
+	l.leaves(key, token)
+	for ctx.Err() == nil { // a release that failed is said again: else the lock stands for the whole lease
+		reply, err := client.Do(free...)
+		if _, isError := reply.(redistest.RespError); err != nil || !isError {
+			return err
+		}
+		l.failed("release")
+		pause(ctx)
+	}
+	return nil
+}
+
+// pause waits a moment before another try.
+func pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Duration(1+rand.IntN(20)) * time.Millisecond):
+	}
+}

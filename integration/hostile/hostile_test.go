@@ -1,0 +1,228 @@
+//go:build integration
+
+package hostile
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+const (
+	// patience bounds what must happen. It never decides.
+	patience = 30 * time.Second
+	// defaultTime is how long the load lasts if REDLOCK_HOSTILE does not say.
+	defaultTime = 30 * time.Second
+	// maxRSS is what a proxy may take without the race detector.
+	maxRSS = 1 << 30
+	// maxRaceRSS is after how much a proxy with it is replaced: the detector's own memory grows as long as the program runs.
+	maxRaceRSS = 3 << 30
+)
+
+// fleet is what is attacked.
+type fleet struct {
+	masters  []*redistest.Server
+	upstream *redistest.Server
+	members  []*member
+}
+
+// member is one of the proxies, on the same address all the time.
+type member struct {
+	name     string
+	binary   string
+	raced    bool
+	proxy    *harness.Proxy
+	peak     int64 // of the resident memory, in bytes
+	replaced int
+}
+
+// TestHostile is the whole load, on a proxy under the race detector and on one without it, whose memory is that of a user's.
+func TestHostile(t *testing.T) {
+	last := defaultTime
+	if text := os.Getenv("REDLOCK_HOSTILE"); text != "" {
+		var err error
+		if last, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := start(t)
+	l := newLedger()
+	ctx, cancel := context.WithTimeout(t.Context(), last)
+	defer cancel()
+	began := time.Now()
+	var running sync.WaitGroup
+	for i := range 8 {
+		addr := f.members[i%len(f.members)].proxy.Addr()
+		running.Go(func() { honest(ctx, l, addr, fmt.Sprint("honest", i)) })
+	}
+	for _, a := range attacks() {
+		for i := range a.clients {
+			addr := f.members[i%len(f.members)].proxy.Addr()
+			running.Go(func() { attackUntil(ctx, a, addr) })
+		}
+	}
+	f.watch(ctx, cancel, t)
+	running.Wait()
+	t.Logf("%v: %d grants to honest clients, their errors %v", time.Since(began).Round(time.Second), l.grants, l.errors)
+	for _, wrong := range l.wrong {
+		t.Error(wrong)
+	}
+	if l.grants < 10 {
+		t.Errorf("only %d grants: the test does not tell much", l.grants)
+	}
+	for _, m := range f.members {
+		m.wantWell(t)
+	}
+}
+
+// start starts masters, an upstream, and two proxies, of which one ends at the first race.
+func start(t *testing.T) *fleet {
+	t.Helper()
+	f := &fleet{masters: kit.StartMasters(t), upstream: kit.StartRedis(t), members: []*member{
+		{name: "with the race detector", binary: buildRace(t), raced: true}, {name: "without it"},
+	}}
+	for _, m := range f.members {
+		kit.Must(t, f.run(m, "127.0.0.1:0"))
+		t.Cleanup(func() { _ = m.proxy.Close() })
+	}
+	return f
+}
+
+// run starts a member's proxy on an address.
+func (f *fleet) run(m *member, listen string) (err error) {
+	m.proxy, err = harness.StartProxy(harness.ProxyOptions{
+		Binary: m.binary, Masters: redistest.URLs(f.masters), Env: []string{"GORACE=halt_on_error=1"}, StartTimeout: 2 * patience,
+		Args: []string{"--upstream", f.upstream.URL(), "--lock-keys", "lock:*", "--max-clients", "1000", "--listen", listen},
+	})
+	return err
+}
+
+// replace stops a member's proxy, as an operator would, and starts another.
+func (f *fleet) replace(t *testing.T, m *member) error {
+	m.wantQuietLog(t)
+	m.replaced++
+	if err := m.proxy.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	if code, err := m.proxy.Wait(2 * patience); err != nil || code != 0 {
+		return fmt.Errorf("it ended with %d, %w", code, err)
+	}
+	return f.run(m, m.proxy.Addr())
+}
+
+// buildRace builds the proxy with the race detector.
+func buildRace(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "redlock-proxy")
+	build := exec.CommandContext(t.Context(), "go", "build", "-race", "-o", path, "redlock-proxy")
+	build.Env = append(os.Environ(), "CGO_ENABLED=1")
+	if output, err := build.CombinedOutput(); err != nil {
+		redistest.Absent(t, fmt.Sprintf("the race detector: %v\n%s", err, output))
+	}
+	return path
+}
+
+// watch samples the memory until ctx ends, and tells now and then. A proxy that has ended ends it all.
+func (f *fleet) watch(ctx context.Context, end func(), t *testing.T) {
+	t.Helper()
+	tick, tell := time.NewTicker(500*time.Millisecond), time.Now()
+	defer tick.Stop()
+	for {
+		for _, m := range f.members {
+			if err := f.sample(t, m); err != nil {
+				t.Errorf("the proxy %s: %v", m.name, err)
+				end()
+			}
+		}
+		if time.Since(tell) > time.Minute {
+			t.Logf("%v: peak RSS %d and %d MB", time.Now().Format(time.TimeOnly), f.members[0].peak>>20, f.members[1].peak>>20)
+			tell = time.Now()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (f *fleet) sample(t *testing.T, m *member) error {
+	rss, err := m.proxy.RSS()
+	m.peak = max(m.peak, rss)
+	if err == nil && m.raced && rss > maxRaceRSS {
+		return f.replace(t, m)
+	}
+	return err
+}
+
+// wantWell wants the proxy alive and as before.
+func (m *member) wantWell(t *testing.T) {
+	t.Helper()
+	t.Logf("the proxy %s: peak RSS %d MB, replaced %d times", m.name, m.peak>>20, m.replaced)
+	m.wantQuietLog(t)
+	if !m.raced && m.peak > maxRSS {
+		t.Errorf("it took %d MB", m.peak>>20)
+	}
+	if _, err := m.proxy.RSS(); err == nil {
+		wantServed(t, m.proxy)
+	}
+}
+
+// wantQuietLog wants no trouble in the log.
+func (m *member) wantQuietLog(t *testing.T) {
+	t.Helper()
+	log := m.proxy.Log()
+	for _, sign := range []string{"DATA RACE", "panic", "a session failed", "fatal error", "too many open files"} {
+		if at := strings.Index(log, sign); at >= 0 {
+			t.Errorf("the proxy %s: %s", m.name, log[max(0, at-500):min(len(log), at+4000)])
+		}
+	}
+}
+
+// wantServed wants the ordinary ways to lock, when what the hostile clients left behind has been worked off: commands that had arrived are
+// carried out, as on a Redis. A proxy that does not answer shows its goroutines.
+func wantServed(t *testing.T, proxy *harness.Proxy) {
+	t.Helper()
+	began := time.Now()
+	before, _ := proxy.CPU()
+	err := served(proxy)
+	for ; err != nil && time.Since(began) < 4*patience; err = served(proxy) {
+		t.Log("not yet:", err)
+		time.Sleep(20 * time.Millisecond)
+	}
+	if err == nil {
+		after, _ := proxy.CPU()
+		t.Logf("%s: served as before %v after the load, and %v of CPU", proxy.Addr(), time.Since(began).Round(time.Millisecond), after-before)
+		return
+	}
+	_ = proxy.Signal(syscall.SIGQUIT)
+	_, _ = proxy.Wait(patience)
+	t.Errorf("%v; the proxy:\n%s", err, proxy.Log())
+}
+
+// served asks for all of them on a new connection.
+func served(proxy *harness.Proxy) error {
+	client, err := redistest.Dial(proxy.Addr(), patience)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	for _, words := range [][]string{{"LOCK", "after", "t", "PX", "1000"}, {"UNLOCK", "after", "t"}, {"GET", "after"}, {"EVAL", release, "1", "lock:after", "t"}} {
+		reply, err := client.Do(words...)
+		if refusal, isError := reply.(redistest.RespError); err != nil || isError {
+			return fmt.Errorf("%v: %v %w", words, refusal, err)
+		}
+	}
+	return nil
+}

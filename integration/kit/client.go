@@ -1,0 +1,101 @@
+package kit
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/internal/redistest"
+)
+
+// Dial connects to a server until the end of the test, which may close the client before.
+func Dial(t *testing.T, addr string) *redistest.Client {
+	t.Helper()
+	client, err := redistest.Dial(addr, Patience)
+	Must(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// Connect is Dial to a proxy.
+func Connect(t *testing.T, proxy *harness.Proxy) *redistest.Client {
+	t.Helper()
+	return Dial(t, proxy.Addr())
+}
+
+// Do sends one command and returns its reply; a connection that fails ends the test.
+func Do(t *testing.T, client *redistest.Client, command ...string) any {
+	t.Helper()
+	reply, err := client.Do(command...)
+	Must(t, err)
+	return reply
+}
+
+// Want sends one command and wants this reply.
+func Want(t *testing.T, client *redistest.Client, reply any, command ...string) {
+	t.Helper()
+	if got := Do(t, client, command...); got != reply {
+		t.Fatalf("%v: got %#v, want %#v", command, got, reply)
+	}
+}
+
+// Granted stands for a validity of nearly ten seconds among the replies that a test wants of WantReply.
+const Granted = "a validity of nearly 10000 ms"
+
+// WantReply sends the words of a command and wants this reply, which may be an array, or Granted.
+func WantReply(t *testing.T, client *redistest.Client, command string, reply any) {
+	t.Helper()
+	got := Do(t, client, strings.Fields(command)...)
+	if reply != any(Granted) {
+		if !reflect.DeepEqual(got, reply) {
+			t.Fatalf("%s: got %#v, want %#v", command, got, reply)
+		}
+		return
+	}
+	if ms, ok := got.(int64); !ok || ms <= 9000 || ms >= 10000 {
+		t.Fatalf("%s: got %#v, want %s", command, got, Granted)
+	}
+}
+
+// WantGrant sends a LOCK or EXTEND, wants it granted, and returns for how long.
+func WantGrant(t *testing.T, client *redistest.Client, command ...string) time.Duration {
+	t.Helper()
+	reply := Do(t, client, command...)
+	ms, ok := reply.(int64)
+	if !ok || ms <= 0 {
+		t.Fatalf("%v: got %#v, want a validity", command, reply)
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// Does sends a command, its words between blanks or, with blanks in them, between |. The reply begins as it should.
+func Does(t *testing.T, client *redistest.Client, command, want string) {
+	t.Helper()
+	words := strings.Fields(command)
+	if strings.Contains(command, "|") {
+		words = strings.Split(command, "|")
+	}
+	if got := Text(Do(t, client, words...)); !strings.HasPrefix(got, want) || want == "" && got != "" {
+		t.Errorf("%s: %q, want %q", command, got, want)
+	}
+}
+
+// Text is a reply as Does compares it: an error without more ado, and nil in words.
+func Text(reply any) string {
+	switch reply := reply.(type) {
+	case nil:
+		return "nil"
+	case redistest.RespError:
+		return string(reply)
+	}
+	return fmt.Sprint(reply)
+}
+
+// FirstWord is the kind of an error reply, such as NOQUORUM.
+func FirstWord(text string) string {
+	word, _, _ := strings.Cut(text, " ")
+	return word
+}

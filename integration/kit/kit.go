@@ -1,0 +1,38 @@
+package kit
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+)
+
+// Patience is how long a test waits for what must come; far longer than it takes on an idle machine.
+const Patience = time.Minute
+
+// Main runs the tests of a package, removes the program that they built, and exits.
+func Main(m *testing.M) {
+	code := m.Run()
+	if err := harness.RemoveBuild(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(code)
+}
+
+// Must ends the test at an error.
+func Must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// NoError fails the test at an error, and lets it go on: for what is done when it ends.
+func NoError(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}

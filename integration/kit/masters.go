@@ -1,0 +1,108 @@
+package kit
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/internal/redistest"
+)
+
+// lookTimeout bounds a look at a master that is up.
+const lookTimeout = time.Second
+
+// Everywhere wants a condition of each of these masters, within two seconds.
+func Everywhere(t *testing.T, masters []*redistest.Server, condition func(*redistest.Server) error) {
+	t.Helper()
+	for _, master := range masters {
+		Settles(t, func() error { return condition(master) })
+	}
+}
+
+// Holds wants the key to be held on one master with this token and for about ten seconds.
+func Holds(master *redistest.Server, key, token string) error {
+	value, ttl, err := Peek(master, key)
+	if err != nil {
+		return err
+	}
+	if ms, ok := ttl.(int64); value != any(token) || !ok || ms <= 9000 || ms > 10000 {
+		return fmt.Errorf("master %s: expected %s = %s with a PTTL in (9000..10000], got %v with %v", master.Addr(), key, token, value, ttl)
+	}
+	return nil
+}
+
+// Lacks wants nobody to hold a key on one master.
+func Lacks(master *redistest.Server, key string) error {
+	value, _, err := Peek(master, key)
+	if err == nil && value != nil {
+		err = fmt.Errorf("master %s: expected no key %s, got %v", master.Addr(), key, value)
+	}
+	return err
+}
+
+// Peek tells by which token a key is held on one master (nil: by none), and for how many ms.
+func Peek(master *redistest.Server, key string) (value, ttl any, err error) {
+	conn, err := redistest.Dial(master.Addr(), lookTimeout)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer conn.Close()
+	value, valueErr := conn.Do("GET", key)
+	ttl, ttlErr := conn.Do("PTTL", key)
+	return harness.Held(value), ttl, errors.Join(valueErr, ttlErr)
+}
+
+// Stands wants a key in one database of a master to be held with a token (nil: by nobody).
+func Stands(master *redistest.Server, db, key string, token any) error {
+	reply, err := ask(lookTimeout, master, db, "GET", key)
+	if got := harness.Held(reply); err == nil && got != token {
+		err = fmt.Errorf("master %s, database %s: %s is %v, want %v", master.Addr(), db, key, got, token)
+	}
+	return err
+}
+
+// OnMajority wants a key to be held with a token on more than half of these masters.
+func OnMajority(masters []*redistest.Server, key, token string) error {
+	var others []error
+	for _, master := range masters {
+		if err := Stands(master, "0", key, token); err != nil {
+			others = append(others, err)
+		}
+	}
+	if 2*len(others) < len(masters) {
+		return nil
+	}
+	return errors.Join(others...)
+}
+
+// Tell sends one command to a master and wants no error.
+func Tell(master *redistest.Server, command ...string) error { return TellIn(master, "0", command...) }
+
+// TellIn is Tell in another database.
+func TellIn(master *redistest.Server, db string, command ...string) error {
+	_, err := AskIn(master, db, command...)
+	return err
+}
+
+// AskIn sends one command to a database of a master and returns its reply; an error reply is an error.
+func AskIn(master *redistest.Server, db string, command ...string) (any, error) {
+	return ask(Patience, master, db, command...)
+}
+
+func ask(timeout time.Duration, master *redistest.Server, db string, command ...string) (any, error) {
+	client, err := redistest.Dial(master.Addr(), timeout)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	if _, err := client.Do("SELECT", db); err != nil {
+		return nil, err
+	}
+	reply, err := client.Do(command...)
+	if failure, bad := reply.(redistest.RespError); bad {
+		return nil, failure
+	}
+	return reply, err
+}

@@ -1,0 +1,100 @@
+package kit
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/internal/redistest/faultlink"
+)
+
+// StartRedis starts a redis-server with further arguments, which ends with the test.
+func StartRedis(t *testing.T, args ...string) *redistest.Server {
+	t.Helper()
+	return redistest.New(t, redistest.Options{ExtraArgs: args})
+}
+
+// NewClock is a clock for servers (redistest.Options), which is right until it is set.
+func NewClock(t *testing.T) *redistest.Clock {
+	t.Helper()
+	clock, err := redistest.NewClock(t.TempDir())
+	if errors.Is(err, redistest.ErrNoFakeTime) {
+		redistest.Absent(t, err.Error())
+	}
+	Must(t, err)
+	return clock
+}
+
+// StartMasters starts five masters, which end with the test.
+func StartMasters(t *testing.T) []*redistest.Server {
+	t.Helper()
+	masters := make([]*redistest.Server, 5)
+	for i := range masters {
+		masters[i] = StartRedis(t)
+	}
+	return masters
+}
+
+// StartLink starts a link to a server, which ends with the test.
+func StartLink(t *testing.T, server *redistest.Server) *faultlink.Link {
+	t.Helper()
+	link, err := faultlink.New(server.Addr())
+	Must(t, err)
+	t.Cleanup(func() { NoError(t, link.Close()) })
+	return link
+}
+
+// StartLinks starts a link to each server.
+func StartLinks(t *testing.T, servers []*redistest.Server) []*faultlink.Link {
+	t.Helper()
+	links := make([]*faultlink.Link, len(servers))
+	for i, server := range servers {
+		links[i] = StartLink(t, server)
+	}
+	return links
+}
+
+// LinkURLs are the URLs of the servers over these links.
+func LinkURLs(links []*faultlink.Link) []string {
+	urls := make([]string, len(links))
+	for i, link := range links {
+		urls[i] = "redis://" + link.Addr()
+	}
+	return urls
+}
+
+// StartProxy starts a proxy before the masters of these URLs, which ends with the test. A test that fails shows its log, and no
+// log may tell of an accident.
+func StartProxy(t *testing.T, masters []string, args ...string) *harness.Proxy {
+	t.Helper()
+	proxy, err := harness.StartProxy(harness.ProxyOptions{Masters: masters, Args: args})
+	Must(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the log of the proxy on %s:\n%s", proxy.Addr(), proxy.Log())
+		}
+		NoError(t, proxy.Close())
+		wantSound(t, proxy)
+	})
+	return proxy
+}
+
+// wantSound wants no accident in a proxy's log. There the race detector tells as well, in a binary that was built with it.
+func wantSound(t *testing.T, proxy *harness.Proxy) {
+	t.Helper()
+	for _, accident := range []string{"a session failed", "panic: ", "DATA RACE"} {
+		if strings.Contains(proxy.Log(), accident) {
+			t.Errorf("%q in the log of the proxy on %s:\n%s", accident, proxy.Addr(), proxy.Log())
+		}
+	}
+}
+
+// LockKeyArgs are the arguments with which a proxy takes lock:* for lock keys, before this upstream.
+func LockKeyArgs(upstream *redistest.Server) []string {
+	return []string{"--lock-keys", "lock:*", "--upstream", upstream.URL()}
+}
+
+// PatientMasters are the arguments with which a busy machine is no fault of a master.
+func PatientMasters() []string { return []string{"--master-timeout", "5s"} }

@@ -1,0 +1,292 @@
+//go:build integration
+
+package lockkeys
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// talker makes up a conversation about two lock keys, the same for the same seed but for moments of the clock.
+type talker struct {
+	random  *rand.Rand
+	keys    []string
+	about   []string // those of the keys that the next steps are about
+	scripts []luaScript
+	unique  int
+	leases  int
+}
+
+// steps are what to send next: one command, or several that belong together, such as a transaction. Most scripts and transactions
+// are about one of the keys, because many that are about both are refused.
+func (k *talker) steps() []step {
+	k.about = k.keys
+	n := k.random.IntN(100)
+	programs := n >= 60 && n < 95
+	if programs && k.random.IntN(4) > 0 {
+		k.about = []string{k.key()}
+	}
+	steps := k.stepsOf(n)
+	for i := range steps {
+		steps[i].refusable = len(k.about) > 1 && (programs || strings.EqualFold(steps[i].words[0], "MSET"))
+	}
+	return steps
+}
+
+func (k *talker) stepsOf(n int) []step {
+	switch {
+	case n < 60:
+		return []step{k.command()}
+	case n < 85:
+		return []step{k.script()}
+	case n < 95:
+		return k.transaction()
+	case n < 98:
+		return []step{{words: []string{"SELECT", strconv.Itoa(k.random.IntN(2))}}}
+	default:
+		return []step{{words: pick(k.random, []string{"PING"}, []string{"ECHO", "x"}, []string{"SCRIPT", "EXISTS", strings.Repeat("0", 40)},
+			[]string{"EVALSHA", strings.Repeat("0", 40), "1", k.key()}, []string{"UNWATCH"}, []string{"EXEC"}, []string{"DISCARD"})}}
+	}
+}
+
+// pick is one of these.
+func pick[T any](random *rand.Rand, of ...T) T { return of[random.IntN(len(of))] }
+
+func (k *talker) key() string { return pick(k.random, k.about...) }
+
+// value is mostly one of a few, so that comparisons succeed.
+func (k *talker) value() string {
+	if k.random.IntN(3) > 0 {
+		return pick(k.random, "a", "b", "token")
+	}
+	return pick(k.random, "", "10", "-3", "3.5", " 5", "9223372036854775807", "\x00\xff\r\n", strings.Repeat("long", 50))
+}
+
+// number is a number in text, or nearly one.
+func (k *talker) number() string {
+	if k.random.IntN(2) == 0 {
+		return strconv.Itoa(k.random.IntN(12) - 3)
+	}
+	return pick(k.random, "1", "0", "-1", "9223372036854775807", "-9223372036854775808", "x", "1.5", "")
+}
+
+// lease is a time to live of a unit, mostly one that is allowed. None lasts longer than a day, and no two of a long time are so much
+// alike that a moment decides which is the longer one.
+func (k *talker) lease(unit string) string {
+	if k.random.IntN(12) == 0 {
+		return pick(k.random, "0", "-1", "x", "1.5", "", "-9223372036854775808")
+	}
+	k.leases++
+	seconds := int64(leastSeconds + 4*secondsApart*(k.leases%5000))
+	switch strings.ToUpper(unit) {
+	case "EX":
+		return strconv.FormatInt(seconds, 10)
+	case "PX":
+		return strconv.FormatInt(seconds*1000, 10)
+	case "EXAT":
+		return strconv.FormatInt(time.Now().Unix()+seconds, 10)
+	default:
+		return strconv.FormatInt(time.Now().UnixMilli()+seconds*1000, 10)
+	}
+}
+
+// anyCase spells a word in one of three ways.
+func (k *talker) anyCase(word string) string {
+	switch k.random.IntN(4) {
+	case 0:
+		return strings.ToLower(word)
+	case 1:
+		return word[:1] + strings.ToLower(word[1:])
+	default:
+		return strings.ToUpper(word)
+	}
+}
+
+// expiry is an option of SET and GETEX with its argument.
+func (k *talker) expiry() []string {
+	unit := pick(k.random, "EX", "PX", "PX", "EXAT", "PXAT")
+	return []string{k.anyCase(unit), k.lease(unit)}
+}
+
+// plainCommands have keys and values, whose places are marked: k a key, v a value, n a number.
+func plainCommands() []string {
+	return []string{
+		"GET k", "GET k", "STRLEN k", "EXISTS k", "EXISTS k k", "TYPE k", "TOUCH k k", "SETNX k v", "SETNX k v", "GETSET k v", "GETDEL k",
+		"GETRANGE k n n", "SUBSTR k n n", "DEL k", "DEL k k", "UNLINK k", "PERSIST k", "MSET k v", "MSET k v k v", "MSETNX k v k v", "MSETNX k v",
+		"MGET k k", "MGET k", "INCR k", "DECR k", "INCRBY k n", "DECRBY k n", "APPEND k v",
+	}
+}
+
+// command makes up one command, sometimes with a word too few or too many.
+func (k *talker) command() step {
+	var s step
+	switch n := k.random.IntN(20); {
+	case n < 6:
+		s.words = k.set()
+	case n < 13:
+		s.words = k.plain()
+	case n < 15:
+		s.words = k.expire()
+	case n < 17:
+		s.words, s.times = []string{k.anyCase(pick(k.random, "TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME")), k.key()}, true
+	case n < 18:
+		unit := pick(k.random, "EX", "PX")
+		s.words = []string{map[string]string{"EX": "SETEX", "PX": "PSETEX"}[unit], k.key(), k.lease(unit), k.value()}
+	case n < 19:
+		s.words = append([]string{k.anyCase("GETEX"), k.key()}, pick(k.random, nil, []string{"PERSIST"}, k.expiry(), k.expiry())...)
+	default:
+		return k.newer()
+	}
+	switch k.random.IntN(40) {
+	case 0:
+		s.words = s.words[:len(s.words)-1]
+		if len(s.words) < 2 {
+			s.words = append(s.words, k.key())
+		}
+	case 1:
+		s.words = append(s.words, k.surplus(s.words[0]))
+	}
+	return s
+}
+
+// surplus is a word too many: a key where there may be any number of them.
+func (k *talker) surplus(name string) string {
+	switch strings.ToUpper(name) {
+	case "DEL", "UNLINK", "EXISTS", "TOUCH", "MGET", "MSET", "MSETNX":
+		return k.key()
+	default:
+		return pick(k.random, "x", "NX", "PX")
+	}
+}
+
+func (k *talker) plain() []string {
+	words := strings.Fields(pick(k.random, plainCommands()...))
+	for i, word := range words {
+		switch word {
+		case "k":
+			words[i] = k.key()
+		case "v":
+			words[i] = k.value()
+		case "n":
+			words[i] = k.number()
+		default:
+			words[i] = k.anyCase(word)
+		}
+	}
+	return words
+}
+
+// set is a SET with options in any order, some of which exclude each other.
+func (k *talker) set() []string {
+	var options [][]string
+	for _, option := range []struct {
+		oneOf int
+		words []string
+	}{{3, []string{"NX"}}, {5, []string{"XX"}}, {6, []string{"GET"}}, {8, []string{"KEEPTTL"}}, {2, k.expiry()}, {40, k.expiry()}} {
+		if k.random.IntN(option.oneOf) == 0 {
+			option.words[0] = k.anyCase(option.words[0])
+			options = append(options, option.words)
+		}
+	}
+	k.random.Shuffle(len(options), func(i, j int) { options[i], options[j] = options[j], options[i] })
+	words := []string{k.anyCase("SET"), k.key(), k.value()}
+	for _, option := range options {
+		words = append(words, option...)
+	}
+	return words
+}
+
+func (k *talker) expire() []string {
+	unit := pick(k.random, "EX", "PX", "EXAT", "PXAT")
+	name := map[string]string{"EX": "EXPIRE", "PX": "PEXPIRE", "EXAT": "EXPIREAT", "PXAT": "PEXPIREAT"}[unit]
+	words := []string{k.anyCase(name), k.key(), k.lease(unit)}
+	for _, option := range []string{"NX", "XX", "GT", "LT"} {
+		if k.random.IntN(8) == 0 {
+			words = append(words, k.anyCase(option))
+		}
+	}
+	return words
+}
+
+// newer is a command that Redis got later than 7.0, with a script that does the same there.
+func (k *talker) newer() step {
+	key, expected, value := k.key(), k.value(), k.value()
+	compare := func(sign, then, otherwise string) string {
+		return fmt.Sprintf("local v = redis.call('get', KEYS[1]) if v %s ARGV[1] then return %s end return %s", sign, then, otherwise)
+	}
+	remove, write := "redis.call('del', KEYS[1])", "redis.call('set', KEYS[1], ARGV[2], 'PX', ARGV[3])"
+	eval := func(script string, args ...string) []string {
+		return append([]string{"EVAL", script, "1", key}, args...)
+	}
+	lease := strconv.Itoa(leastMillis)
+	switch k.random.IntN(5) {
+	case 0:
+		return step{words: []string{"DELIFEQ", key, expected}, theirs: eval(compare("==", remove, "0"), expected)}
+	case 1:
+		return step{words: []string{"DELEX", key, k.anyCase("IFEQ"), expected}, theirs: eval(compare("==", remove, "0"), expected)}
+	case 2:
+		return step{words: []string{"DELEX", key, "IFNE", expected}, theirs: eval(compare("~=", remove, "0"), expected)}
+	case 3:
+		return step{words: []string{"SET", key, value, k.anyCase("IFEQ"), expected, "PX", lease}, theirs: eval(compare("==", write, "false"), expected, value, lease)}
+	default:
+		return step{words: []string{"SET", key, value, "PX", lease, "IFNE", expected}, theirs: eval(compare("~=", write, "false"), expected, value, lease)}
+	}
+}
+
+// transaction is MULTI with some commands and EXEC, in many cases behind a WATCH, and what may be between these. What is watched is
+// left alone there or gets a value that it never had: the proxy does not notice what keeps the value, such as an EXPIRE.
+func (k *talker) transaction() []step {
+	var steps []step
+	add := func(words ...string) { steps = append(steps, step{words: words}) }
+	if k.random.IntN(3) > 0 {
+		add(k.anyCase("WATCH"), k.key())
+		add("GET", k.key())
+		switch k.random.IntN(6) {
+		case 0:
+			add("UNWATCH")
+		case 1:
+			add("STRLEN", k.key())
+		case 2:
+			k.unique++
+			add("SET", k.key(), fmt.Sprintf("unique %d", k.unique))
+		}
+	}
+	add(k.anyCase("MULTI"))
+	times := false
+	for i := range k.random.IntN(4) {
+		s := k.command()
+		if k.random.IntN(5) == 0 {
+			s = k.invocation()
+		}
+		if i > 0 && k.random.IntN(40) == 0 {
+			s = step{words: pick(k.random, []string{"MULTI"}, []string{"WATCH", k.key()})}
+		}
+		times = times || s.times
+		s.times = false // QUEUED
+		steps = append(steps, s)
+	}
+	end := pick(k.random, "EXEC", "EXEC", "EXEC", "EXEC", "EXEC", "DISCARD")
+	return append(steps, step{words: []string{k.anyCase(end)}, times: times})
+}
+
+// script runs one of the scripts, or makes it known.
+func (k *talker) script() step {
+	if k.random.IntN(8) == 0 {
+		return step{words: []string{"SCRIPT", k.anyCase("LOAD"), pick(k.random, k.scripts...).body}}
+	}
+	return k.invocation()
+}
+
+// invocation runs one of the scripts, with arguments made up for it.
+func (k *talker) invocation() step {
+	s := pick(k.random, k.scripts...)
+	words := []string{pick(k.random, "EVAL", "eval"), s.body}
+	if k.random.IntN(2) == 0 {
+		words = []string{"EVALSHA", s.sha}
+	}
+	words = append(words, "2", k.key(), k.key(), k.value(), k.value(), strconv.Itoa(leastMillis*(1+k.random.IntN(5))))
+	return step{words: words, times: s.times}
+}

@@ -1,0 +1,149 @@
+//go:build integration
+
+package lockkeys
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+const (
+	// stepsEnv sets how many commands TestSameAsOneRedis compares in each protocol.
+	stepsEnv = "REDLOCK_STEPS"
+	// defaultSteps take some seconds on two busy cores.
+	defaultSteps = 4000
+
+	scriptCount     = 150
+	mostDifferences = 10
+)
+
+// TestSameAsOneRedis: random commands, transactions and scripts about two lock keys have, byte for byte, the replies through the
+// proxy that a single Redis gives. Only remaining times may differ a little, and what changes both keys may be refused.
+func TestSameAsOneRedis(t *testing.T) {
+	steps, seed := int(kit.NumberFrom(t, stepsEnv, defaultSteps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	t.Logf("%d commands in each protocol (%s); seed %d (%s)", steps, stepsEnv, seed, kit.SeedEnv)
+	args := append(kit.LockKeyArgs(kit.StartRedis(t)), kit.PatientMasters()...)
+	proxy, single := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), args...), kit.StartRedis(t)
+	for _, resp := range []string{"2", "3"} {
+		t.Run("RESP"+resp, func(t *testing.T) {
+			p := startPair(t, proxy.Addr(), single.Addr(), resp)
+			p.looker = kit.Connect(t, proxy)
+			differences := p.compare(t, seed, steps)
+			t.Logf("refused: %d of %d steps that may be", p.refused, p.refusable)
+			if len(differences) > 0 {
+				t.Errorf("%d DIFFERENCES (it stops at %d):\n%s", len(differences), mostDifferences, strings.Join(differences, "\n"))
+			}
+		})
+	}
+}
+
+// TestSameAsOneRedisSees: two Redises do not differ, until somebody writes to one of them.
+func TestSameAsOneRedisSees(t *testing.T) {
+	one, other, seed := kit.StartRedis(t), kit.StartRedis(t), rand.Uint64()
+	for _, resp := range []string{"2", "3"} {
+		p := startPair(t, one.Addr(), other.Addr(), resp)
+		p.alwaysTheirs = true
+		if differences := p.compare(t, seed, 3000); len(differences) > 0 {
+			t.Fatalf("seed %d: two Redises differ: %s", seed, differences[0])
+		}
+	}
+	p := startPair(t, one.Addr(), other.Addr(), "2")
+	p.alwaysTheirs = true
+	meddler, err := redistest.Dial(one.Addr(), kit.Patience)
+	kit.Must(t, err)
+	defer meddler.Close()
+	p.between = func() { kit.Do(t, meddler, "SET", lockKeyNames()[0], "of nobody") }
+	if len(p.compare(t, seed, 100)) == 0 {
+		t.Error("no difference was found: TestSameAsOneRedis shows nothing")
+	}
+}
+
+func lockKeyNames() []string { return []string{"lock:a", "lock:{b}:\xff"} }
+
+// compare has a conversation of so many commands, and describes the replies that differ. After such a one it begins afresh, as it does
+// after a refusal.
+func (p *pair) compare(t *testing.T, seed uint64, steps int) (differences []string) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(seed, uint64(p.resp[0])))
+	k := &talker{random: random, keys: lockKeyNames(), scripts: luaScripts(random, scriptCount)}
+	kit.Must(t, p.afresh(k.keys))
+	for sent := 0; sent < steps && len(differences) < mostDifferences; {
+		if p.between != nil {
+			p.between()
+		}
+		group := k.steps()
+		refused := p.refused
+		difference, err := p.differ(group)
+		kit.Must(t, err)
+		sent += len(group)
+		if difference != "" {
+			differences = append(differences, difference)
+		}
+		if difference != "" || p.refused > refused {
+			kit.Must(t, p.afresh(k.keys))
+		}
+	}
+	return differences
+}
+
+// differ sends commands that belong together, up to the first that is refused or whose replies differ.
+func (p *pair) differ(group []step) (string, error) {
+	for _, s := range group {
+		before, err := p.look(s)
+		if err != nil {
+			return "", err
+		}
+		answers, err := p.ask(s)
+		if err != nil {
+			return "", err
+		}
+		if before != "" {
+			p.refusable++
+		}
+		if before != "" && isRefusal(answers[0].raw) {
+			p.refused++
+			after, err := p.look(s)
+			if err == nil && after != before {
+				return fmt.Sprintf("%q\n  was refused, and yet changed %s\n  to %s\nafter\n%s", s.words, before, after, p.recent(12)), nil
+			}
+			return "", err
+		}
+		if !alike(answers[0], answers[1], s.times) {
+			return fmt.Sprintf("%q\n  got  %q\n  want %q\nafter\n%s", s.words, answers[0].raw, answers[1].raw, p.recent(12)), nil
+		}
+	}
+	return "", nil
+}
+
+// look tells what the proxy's keys hold, where a step may be refused.
+func (p *pair) look(s step) (string, error) {
+	if !s.refusable || p.looker == nil {
+		return "", nil
+	}
+	var values []any
+	for _, db := range []string{"0", "1"} {
+		if _, err := p.looker.Do("SELECT", db); err != nil {
+			return "", err
+		}
+		for _, key := range lockKeyNames() {
+			value, err := p.looker.Do("GET", key)
+			if err != nil {
+				return "", err
+			}
+			values = append(values, value)
+		}
+	}
+	return fmt.Sprintf("%q", values), nil
+}
+
+// isRefusal reports whether a reply refuses to change several lock keys together, and names them.
+func isRefusal(raw string) bool {
+	a, b := fmt.Sprintf("'%s'", lockKeyNames()[0]), fmt.Sprintf("'%s'", lockKeyNames()[1])
+	return strings.HasPrefix(raw, "-ERR lock keys '") && strings.Contains(raw, " cannot be changed together: ") &&
+		strings.Contains(raw, a) && strings.Contains(raw, b)
+}

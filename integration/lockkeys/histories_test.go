@@ -1,0 +1,333 @@
+//go:build integration
+
+package lockkeys
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"redlock-proxy/integration/faults"
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+const (
+	// opsEnv sets how many commands TestHistories sends.
+	opsEnv = "REDLOCK_OPS"
+	// defaultOps take some seconds on two busy cores.
+	defaultOps = 4000
+
+	crowdSize = 10
+
+	// runsEnv sets how often TestHistoriesUndisturbed runs each mix, busyEnv how many loops burn CPU beside it.
+	runsEnv   = "REDLOCK_RUNS"
+	busyEnv   = "REDLOCK_BUSY"
+	opsPerRun = 2000
+	// masterTimeoutEnv is the proxies' master-timeout there, and counts for this test alone. Without it they are patient: where others
+	// have the processors, a master that is well may not get to answer within 100 ms.
+	masterTimeoutEnv = "REDLOCK_MASTER_TIMEOUT"
+)
+
+// verdict is what the check of all histories came to.
+type verdict struct {
+	keys, undecided, violations int
+	examples                    []*lockKey // of violations
+}
+
+// maxExamples bounds what is shown, and kept, of histories that are wrong.
+const maxExamples = 3
+
+func (v verdict) plus(other verdict) verdict {
+	examples := slices.Concat(v.examples, other.examples)
+	return verdict{
+		v.keys + other.keys, v.undecided + other.undecided, v.violations + other.violations, examples[:min(maxExamples, len(examples))],
+	}
+}
+
+// judge checks the history of every key, some of them at once.
+func (c *crowd) judge() verdict {
+	results := make([]porcupine.CheckResult, len(c.ring.all))
+	var next atomic.Int64
+	var checkers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		checkers.Go(func() {
+			for i := next.Add(1) - 1; int(i) < len(results); i = next.Add(1) - 1 {
+				results[i] = checkLockKey(c.ring.all[i].records)
+			}
+		})
+	}
+	checkers.Wait()
+	v := verdict{keys: len(results)}
+	for i, key := range c.ring.all {
+		switch results[i] {
+		case porcupine.Unknown:
+			v.undecided++
+		case porcupine.Illegal:
+			v.violations++
+			v.examples = append(v.examples, key)
+		}
+	}
+	return v
+}
+
+func (v verdict) String() string {
+	return fmt.Sprintf("%d histories, %d violations, %d undecided", v.keys, v.violations, v.undecided)
+}
+
+// wantNone wants no violation, and everything decided.
+func (v verdict) wantNone(t *testing.T) {
+	t.Helper()
+	t.Log(v)
+	if v.violations > 0 {
+		t.Errorf("%d VIOLATIONS, such as:", v.violations)
+		for _, key := range v.examples[:min(maxExamples, len(v.examples))] {
+			t.Log(key)
+		}
+	}
+	if v.undecided > 0 {
+		t.Errorf("%d histories were not decided within %v each", v.undecided, checkPatience)
+	}
+}
+
+// wantSome wants the checker to have found something.
+func (v verdict) wantSome(t *testing.T) {
+	t.Helper()
+	t.Log(v)
+	if v.violations == 0 {
+		t.Error("no violation was found: the other tests of histories show nothing")
+	}
+}
+
+// String is what matters of a history that cannot be explained: what was lost, and the rest up to where it goes wrong and a little
+// more.
+func (k *lockKey) String() string {
+	ordered := slices.SortedFunc(slices.Values(k.records), func(a, b lockRecord) int { return cmp.Compare(a.to, b.to) })
+	first := firstViolation(ordered)
+	var text strings.Builder
+	fmt.Fprintln(&text, k.name)
+	for i, r := range ordered {
+		switch {
+		case i == first:
+			fmt.Fprintln(&text, ">", r)
+		case i >= first-30 && i < first+5, r.op.fate == lost && i < first, r.to >= ordered[first].from && i < first:
+			fmt.Fprintln(&text, " ", r)
+		}
+	}
+	return text.String()
+}
+
+func (r lockRecord) String() string {
+	reply := fmt.Sprint(r.reply)
+	if r.op.fate == lost {
+		reply = "lost"
+	}
+	value := r.op.value
+	if r.op.verb == verbCompareSet || r.op.verb == verbExec {
+		value = fmt.Sprintf("%q, then %s", r.op.expects, value)
+	}
+	return fmt.Sprintf("client %d %v to %v: %s %s → %s", r.client, r.from, r.to, r.op.verb, value, reply)
+}
+
+// firstViolation is the record, in the order of the replies, up to which all can be explained by those that were sent by then.
+func firstViolation(ordered []lockRecord) int {
+	explained := func(n int) bool {
+		at := ordered[n-1].to
+		var upTo []lockRecord
+		for i, r := range ordered {
+			switch {
+			case i < n:
+				upTo = append(upTo, r)
+			case r.from <= at:
+				r.op.fate = lost // it may have been carried out already
+				upTo = append(upTo, r)
+			}
+		}
+		return checkLockKey(upTo) != porcupine.Illegal
+	}
+	low, high := 0, len(ordered) // explained(low), not explained(high)
+	for high-low > 1 {
+		if middle := (low + high) / 2; explained(middle) {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low
+}
+
+// TestHistoriesOfOneRedis: the checker finds nothing wrong with a single Redis.
+func TestHistoriesOfOneRedis(t *testing.T) {
+	c := startCrowd(t, &crowd{addrs: []string{kit.StartRedis(t).Addr()}, seed: rand.Uint64(), verbs: overwriting()}, crowdSize, 5000)
+	c.report(t)
+	c.judge().wantNone(t)
+}
+
+// TestHistoriesOfOneClient: neither does it with all forms of commands, sent to a proxy one after the other.
+func TestHistoriesOfOneClient(t *testing.T) {
+	f := startLockKeyFleet(t, 1, kit.PatientMasters()...)
+	c := startCrowd(t, &crowd{addrs: f.Addrs(), seed: rand.Uint64(), verbs: overwriting(), proxied: true}, 1, 1000)
+	c.report(t)
+	c.judge().wantNone(t)
+}
+
+// TestHistoriesSeeTwoRedises: where half of the clients use another Redis, and think it the same, the checker says so.
+func TestHistoriesSeeTwoRedises(t *testing.T) {
+	c := startCrowd(t, &crowd{addrs: []string{kit.StartRedis(t).Addr(), kit.StartRedis(t).Addr()}, seed: rand.Uint64(), verbs: overwriting()}, crowdSize, 2000)
+	c.report(t)
+	c.judge().wantSome(t)
+}
+
+// TestHistoriesSeeALiar: one client of ten who now and then says that he has what he was refused.
+func TestHistoriesSeeALiar(t *testing.T) {
+	lies := 0
+	liar := func(client int, op lockOp, reply any) any {
+		if client != 3 || op.verb != verbTake || reply != nil || op.fate == lost {
+			return reply
+		}
+		lies++
+		return "OK"
+	}
+	c := startCrowd(t, &crowd{addrs: []string{kit.StartRedis(t).Addr()}, seed: rand.Uint64(), verbs: overwriting(), tell: liar}, crowdSize, 2000)
+	c.report(t)
+	t.Logf("%d lies", lies)
+	c.judge().wantSome(t)
+}
+
+// TestHistoriesSeeAThief: somebody deletes the keys behind the clients' backs.
+func TestHistoriesSeeAThief(t *testing.T) {
+	server := kit.StartRedis(t)
+	c := startCrowd(t, &crowd{addrs: []string{server.Addr()}, seed: rand.Uint64(), verbs: overwriting()}, crowdSize, 5000)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		c.clients.Wait()
+	}()
+	client, err := redistest.Dial(server.Addr(), kit.Patience)
+	kit.Must(t, err)
+	defer client.Close()
+	for thefts := 0; ; thefts++ {
+		select {
+		case <-over:
+			t.Logf("%d thefts", thefts)
+			c.report(t)
+			c.judge().wantSome(t)
+			return
+		case <-time.After(5 * time.Millisecond):
+			kit.Do(t, client, "FLUSHALL")
+		}
+	}
+}
+
+// mixes are what the clients of TestHistories send.
+func mixes() map[string][]lockVerb {
+	return map[string][]lockVerb{"locking": locking(), "overwriting": overwriting()}
+}
+
+// TestHistories: ten clients of two proxies use the same few lock keys by ordinary commands, while a minority of the masters is
+// stopped, cut off and killed at random. Every reply is one that a single Redis could have given; see checkLockKey.
+func TestHistories(t *testing.T) {
+	ops, seed := int(kit.NumberFrom(t, opsEnv, defaultOps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	t.Logf("%d commands (%s); seed %d (%s)", ops, opsEnv, seed, kit.SeedEnv)
+	for name, verbs := range mixes() {
+		t.Run(name, func(t *testing.T) {
+			f := startLockKeyFleet(t, 2)
+			disturber := faults.StartDisturber(f, seed, lockKeyDisturbances()...)
+			c := startCrowd(t, &crowd{addrs: f.Addrs(), seed: seed, verbs: verbs, proxied: true}, crowdSize, ops/len(mixes()))
+			c.clients.Wait()
+			done, err := disturber.Stop()
+			c.report(t)
+			t.Logf("the masters were disturbed: %v", done)
+			kit.Must(t, err)
+			c.judge().wantNone(t)
+		})
+	}
+}
+
+// TestHistoriesUndisturbed: the same with masters that are well, where no command may fail, however busy the processors are.
+func TestHistoriesUndisturbed(t *testing.T) {
+	runs, seed := int(kit.NumberFrom(t, runsEnv, 1)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	t.Logf("%d runs of each mix (%s); seed %d (%s)", runs, runsEnv, seed, kit.SeedEnv)
+	for name, verbs := range mixes() {
+		t.Run(name, func(t *testing.T) {
+			f := startLockKeyFleet(t, 2, masterTimeout()...)
+			startBusy(t, int(kit.NumberFrom(t, busyEnv, 0)))
+			var told tally
+			var found verdict
+			for run := range runs {
+				c := startCrowd(t, &crowd{
+					addrs: f.Addrs(), seed: seed + uint64(run), verbs: verbs, proxied: true, prefix: fmt.Sprintf("run%d:", run),
+				}, crowdSize, opsPerRun)
+				told = told.plus(c.finish())
+				found = found.plus(c.judge())
+				if (run+1)%50 == 0 {
+					t.Logf("%d runs: %v", run+1, found)
+				}
+			}
+			found.wantNone(t)
+			told.wantNoFailure(t)
+			told.report(t)
+		})
+	}
+}
+
+// masterTimeout are the arguments with the master-timeout that was asked for, or else a long one.
+func masterTimeout() []string {
+	if timeout := os.Getenv(masterTimeoutEnv); timeout != "" {
+		return []string{"--master-timeout", timeout}
+	}
+	return kit.PatientMasters()
+}
+
+// startBusy starts processes that burn CPU, until the test is over.
+func startBusy(t *testing.T, loops int) {
+	t.Helper()
+	busy, err := harness.StartBusy(loops)
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.NoError(t, busy.Close()) })
+}
+
+// TestHistoriesSeeDisjointMasters: two proxies that share no master are two lock servers, and that is found.
+func TestHistoriesSeeDisjointMasters(t *testing.T) {
+	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
+	one := kit.StartProxy(t, redistest.URLs(masters[:3]), kit.LockKeyArgs(upstream)...)
+	other := kit.StartProxy(t, redistest.URLs(masters[3:]), kit.LockKeyArgs(upstream)...)
+	c := startCrowd(t, &crowd{addrs: []string{one.Addr(), other.Addr()}, seed: rand.Uint64(), verbs: overwriting()}, crowdSize, 2000)
+	c.report(t)
+	c.judge().wantSome(t)
+}
+
+// startLockKeyFleet starts five masters that forget nothing in a crash, and proxies with lock keys, linked to them.
+func startLockKeyFleet(t *testing.T, proxies int, args ...string) *kit.Fleet {
+	t.Helper()
+	f, upstream := &kit.Fleet{}, kit.StartRedis(t)
+	for range 5 {
+		f.Masters = append(f.Masters, kit.StartRedis(t, redistest.Durable()...))
+	}
+	for range proxies {
+		links := kit.StartLinks(t, f.Masters)
+		f.Links = append(f.Links, links)
+		f.Proxies = append(f.Proxies, kit.StartProxy(t, kit.LinkURLs(links), append(kit.LockKeyArgs(upstream), args...)...))
+	}
+	return f
+}
+
+// lockKeyDisturbances are the faults in which a master loses nothing, a crash among them.
+func lockKeyDisturbances() []faults.Fault {
+	return append(faults.Disturbances(), faults.Fault{
+		Name:    "killed, and back with its data",
+		Inflict: func(f *kit.Fleet, i int) error { return f.Masters[i].Kill() },
+		Mend:    func(f *kit.Fleet, i int) error { return f.Masters[i].Revive() },
+	})
+}

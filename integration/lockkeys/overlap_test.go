@@ -1,0 +1,131 @@
+//go:build integration
+
+package lockkeys
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/faults"
+	"redlock-proxy/integration/holdings"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+const (
+	// keyGrantsEnv sets how many grants TestOverlapOfLockKeys waits for.
+	keyGrantsEnv = "REDLOCK_KEY_GRANTS"
+	// defaultKeyGrants take some seconds on two busy cores.
+	defaultKeyGrants = 400
+
+	// contestedKey is the lock key that all want, and shortLease for how long they take it.
+	contestedKey = "lock:contested"
+	shortLease   = 150 * time.Millisecond
+	keyHolders   = 16
+)
+
+// TestOverlapOfLockKeys: clients of two proxies take the same lock by SET NX PX, extend and release it by script, and often let it
+// end by itself, while a minority of the masters is stopped, cut off and killed. By the clock of each, no two hold it at once.
+func TestOverlapOfLockKeys(t *testing.T) {
+	grants, seed := kit.NumberFrom(t, keyGrantsEnv, defaultKeyGrants), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	t.Logf("%d grants wanted (%s); seed %d (%s)", grants, keyGrantsEnv, seed, kit.SeedEnv)
+	f := startLockKeyFleet(t, 2)
+	c := startKeyContest(t, f.Addrs(), seed)
+	disturber := faults.StartDisturber(f, seed, lockKeyDisturbances()...)
+	starved := c.WaitFor(t, int(grants))
+	done, err := disturber.Stop()
+	c.Stop()
+	c.Report(t)
+	t.Logf("the masters were disturbed: %v", done)
+	kit.Must(t, errors.Join(starved, err))
+	if found := c.History.Overlaps(); len(found) > 0 {
+		t.Errorf("%d OVERLAPS in %d grants, such as: %v", len(found), c.History.Count(), found[0])
+	}
+}
+
+// TestOverlapOfLockKeysOfOneRedis: a single Redis that is well has no overlaps either.
+func TestOverlapOfLockKeysOfOneRedis(t *testing.T) {
+	c := startKeyContest(t, []string{kit.StartRedis(t).Addr()}, rand.Uint64())
+	kit.Must(t, c.WaitFor(t, 400))
+	c.Stop()
+	c.Report(t)
+	if found := c.History.Overlaps(); len(found) > 0 {
+		t.Errorf("%d overlaps, such as %v", len(found), found[0])
+	}
+}
+
+// TestOverlapOfLockKeysIsSeen: with two Redises that know nothing of each other there are overlaps, and they are found.
+func TestOverlapOfLockKeysIsSeen(t *testing.T) {
+	c := startKeyContest(t, []string{kit.StartRedis(t).Addr(), kit.StartRedis(t).Addr()}, rand.Uint64())
+	kit.Must(t, c.WaitFor(t, 200))
+	c.Stop()
+	c.Report(t)
+	if found := c.History.Overlaps(); len(found) == 0 {
+		t.Error("no overlap was found: TestOverlapOfLockKeys shows nothing")
+	}
+}
+
+// startKeyContest has clients of these addresses contend for contestedKey.
+func startKeyContest(t *testing.T, addrs []string, seed uint64) *holdings.Contest {
+	t.Helper()
+	c := holdings.NewContest()
+	for i := range keyHolders {
+		client, err := redistest.Dial(addrs[i%len(addrs)], kit.Patience)
+		kit.Must(t, err)
+		t.Cleanup(func() { _ = client.Close() })
+		who := &keyHolder{contest: c, name: strconv.Itoa(i), client: client, random: rand.New(rand.NewPCG(seed, uint64(i)+1000))}
+		c.Enter(who.name, who.turn)
+	}
+	return c
+}
+
+// keyHolder is a client that knows a lock by its own clock alone: it has it from the reply on, until the TTL is over since it asked.
+type keyHolder struct {
+	contest *holdings.Contest
+	name    string
+	client  *redistest.Client
+	random  *rand.Rand
+}
+
+// turn asks once, as a client that polls does, and when it has the lock holds it for a while, extends it now and then, and mostly
+// gives it back.
+func (h *keyHolder) turn(token string) {
+	received, until := h.ask("OK", "SET", contestedKey, token, "NX", "PX", kit.Millis(shortLease))
+	if until == 0 {
+		h.sleep(4 * time.Millisecond)
+		return
+	}
+	for h.random.IntN(20) == 0 {
+		h.sleep(shortLease / 2)
+		if _, longer := h.ask(int64(1), "EVAL", extendIfOwn, "1", contestedKey, token, kit.Millis(shortLease)); longer > 0 {
+			until = longer
+		}
+	}
+	if h.random.IntN(200) == 0 {
+		h.contest.Granted(holdings.Relied(token, received, until, 0)) // never given back
+		return
+	}
+	h.contest.Granted(holdings.Relied(token, received, until, h.contest.History.Now()))
+	reply, err := h.client.Do("EVAL", releaseIfOwn, "1", contestedKey, token)
+	h.contest.Count("release", reply, err)
+}
+
+// ask sends a command that gives a lease if its reply is yes. It returns when the reply was there, and until when the lease may be
+// relied on: 0 if not at all. It ends a little early, as clocks do not run alike.
+func (h *keyHolder) ask(yes any, command ...string) (received, until time.Duration) {
+	sent := h.contest.History.Now()
+	reply, err := h.client.Do(command...)
+	received = h.contest.History.Now()
+	h.contest.Count(command[0], reply, err)
+	if err != nil || reply != yes {
+		return received, 0
+	}
+	return received, sent + shortLease - shortLease/100 - 2*time.Millisecond
+}
+
+func (h *keyHolder) sleep(limit time.Duration) {
+	time.Sleep(time.Duration(h.random.Int64N(int64(limit))))
+}

@@ -1,0 +1,231 @@
+//go:build integration
+
+package locks
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// ownKeys are those that the proxies have on the masters.
+var ownKeys = []string{"marker", "sequence", "canary", "quarantine", "databases", "longest", "catch-up", "proxies", "scripts", "scripts-used", "scripts-bytes", "age:x", ""}
+
+// startEscapes starts an upstream and two proxies, all of whose keys are lock keys, or those of a pattern.
+func startEscapes(t *testing.T, args ...string) (upstream *redistest.Server, masters []*redistest.Server, clients []*redistest.Client) {
+	t.Helper()
+	upstream = kit.StartRedis(t)
+	masters = kit.StartMasters(t)
+	var urls []string
+	for _, m := range masters {
+		urls = append(urls, m.URL())
+	}
+	for range 2 {
+		proxy := kit.StartProxy(t, urls, append([]string{"--upstream", upstream.URL()}, args...)...)
+		client, err := redistest.Dial(proxy.Addr(), kit.Patience)
+		kit.Must(t, err)
+		t.Cleanup(func() { _ = client.Close() })
+		clients = append(clients, client)
+	}
+	return upstream, masters, clients
+}
+
+// refusesByName is true of an error that names what it is about, and is not of a vote that failed.
+func refusesByName(reply any, name string) bool {
+	failure, bad := reply.(redistest.RespError)
+	return bad && !strings.HasPrefix(string(failure), "NOQUORUM") && strings.Contains(string(failure), name)
+}
+
+// ownKeyAttacks are the ways to a key by the commands of a client; each part between commas is a command.
+func ownKeyAttacks(key string) [][][]string {
+	var all [][][]string
+	for _, line := range []string{
+		"SET % v", "SET % v NX PX 60000", "SET % v XX", "SET % v GET", "SETNX % v", "SETEX % 10 v", "PSETEX % 10000 v", "GETSET % v", "GETDEL %", "GETEX % PX 1", "GET %", "STRLEN %",
+		"APPEND % v", "INCR %", "SETRANGE % 0 v", "SETBIT % 1 1", "EXPIRE % 1", "PEXPIREAT % 1", "PERSIST %", "DEL %", "UNLINK %", "TOUCH %", "EXISTS %", "TYPE %", "PTTL %",
+		"MSET a v % v", "MSETNX a v % v", "MGET a %", "DEL a %", "UNLINK % a", "DELEX % IFEQ v", "DELIFEQ % v", "WATCH %", "WATCH a %",
+		"LOCK % t PX 60000", "LOCK % * PX 60000", "LOCK % t PX 60000 BLOCK 10", "UNLOCK % t", "EXTEND % t PX 60000",
+		"HSET % f v", "HDEL % f", "ZADD % 1 m", "RENAME a %", "RENAME % a", "COPY a %", "RESTORE % 0 x", "SORT a STORE %", "GEOSEARCHSTORE % a FROMLONLAT 0 0 BYRADIUS 1 m", "BITOP AND % a",
+	} {
+		all = append(all, [][]string{strings.Fields(strings.ReplaceAll(line, "%", key))})
+	}
+	for _, body := range []string{
+		"return redis.call('set', KEYS[1], 'v')", "return redis.call('del', KEYS[1])", "return redis.call('set', ARGV[1], 'v')", "return redis.call('del', ARGV[1]..ARGV[2])",
+		"return redis.call('set', string.reverse(ARGV[3]), 'v', 'NX', 'PX', 60000)", "return redis.call('get', KEYS[1])",
+	} {
+		all = append(all, [][]string{{"EVAL", body, "1", key, key[:5], key[5:], reversed(key)}})
+		if !strings.Contains(body, "KEYS") {
+			all = append(all, [][]string{{"EVAL", body, "1", "a", key, "", reversed(key)}})
+		}
+	}
+	for _, queued := range []string{"SET % v", "DEL %", "GET %"} {
+		all = append(all, [][]string{{"MULTI"}, strings.Fields(strings.ReplaceAll(queued, "%", key)), {"EXEC"}})
+	}
+	return all
+}
+
+func reversed(s string) string {
+	b := []byte(s)
+	slices.Reverse(b)
+	return string(b)
+}
+
+// TestOwnKeysCannotBeReached: no command of a client reads or changes a key of the proxies' own, in any database, with or without a
+// prefix, also by what is left over of a prefix.
+func TestOwnKeysCannotBeReached(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, prefix string }{{"no prefix", ""}, {"half of it is the prefix", "redlock-"}} {
+		t.Run(c.name, func(t *testing.T) {
+			_, masters, clients := startEscapes(t, "--lock-keys", "*", "--key-prefix", c.prefix)
+			kit.Want(t, clients[0], "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "SCRIPT", "LOAD", "return 1")
+			kit.WantGrant(t, clients[0], "LOCK", "held", "me", "PX", "600000")
+			before := settledOwnStates(t, masters[0])
+			for _, own := range ownKeys {
+				whole := "redlock-proxy:" + own
+				key := strings.TrimPrefix(whole, c.prefix)
+				for i, commands := range ownKeyAttacks(key) {
+					tryOwnKey(t, clients[i%2], whole, commands)
+				}
+			}
+			kit.Want(t, clients[0], "OK", "SELECT", "3")
+			tryOwnKey(t, clients[0], "redlock-proxy:marker", [][]string{{"SET", strings.TrimPrefix("redlock-proxy:marker", c.prefix), "v"}})
+			if after := ownStates(t, masters[0]); !slices.Equal(before, after) {
+				t.Errorf("the keys were %q, and are %q", before, after)
+			}
+			kit.Want(t, clients[1], nil, "LOCK", "held", "you", "PX", "600000")
+			kit.WantGrant(t, clients[1], "LOCK", "other", "you", "PX", "600000")
+			kit.Want(t, clients[1], int64(1), "EVALSHA", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "0")
+		})
+	}
+}
+
+// tryOwnKey fails unless the last command that is not refused by its form is an error; what a transaction did is looked into.
+func tryOwnKey(t *testing.T, client *redistest.Client, own string, commands [][]string) {
+	t.Helper()
+	var replies []any
+	for _, words := range commands {
+		replies = append(replies, kit.Do(t, client, words...))
+	}
+	last := replies[len(replies)-1]
+	failure, bad := last.(redistest.RespError)
+	if !bad || strings.HasPrefix(string(failure), "NOQUORUM") {
+		t.Errorf("%q: %v, want a refusal for %s", commands, replies, own)
+	}
+}
+
+// ownStates are the keys of the proxies' own on a master that stay as they are, with what they are.
+func ownStates(t *testing.T, master *redistest.Server) (states []string) {
+	t.Helper()
+	client, err := redistest.Dial(master.Addr(), kit.Patience)
+	kit.Must(t, err)
+	defer client.Close()
+	keys, _ := kit.Do(t, client, "KEYS", "redlock-proxy:*").([]any)
+	for _, key := range keys {
+		name := key.(string)
+		state := fmt.Sprintf("%s is a %v", name, kit.Do(t, client, "TYPE", name))
+		if name == "redlock-proxy:marker" || name == "redlock-proxy:scripts" {
+			state += fmt.Sprintf(" with %v", kit.Do(t, client, "DUMP", name))
+		}
+		states = append(states, state)
+	}
+	slices.Sort(states)
+	return states
+}
+
+// settledOwnStates waits until a master has what it gets after the majority, and nothing new for a while.
+func settledOwnStates(t *testing.T, master *redistest.Server) (states []string) {
+	t.Helper()
+	hasLongest := func() bool { return slices.Contains(states, "redlock-proxy:longest is a string") }
+	for before := []string{}; !hasLongest() || !slices.Equal(before, states); {
+		time.Sleep(500 * time.Millisecond)
+		before, states = states, ownStates(t, master)
+	}
+	return states
+}
+
+// TestOwnKeysWithALegacyServer: the same where the old Redis is asked as well, which gets nothing of them.
+func TestOwnKeysWithALegacyServer(t *testing.T) {
+	t.Parallel()
+	old := kit.StartRedis(t)
+	_, _, clients := startEscapes(t, "--lock-keys", "*", "--legacy-lock", old.URL())
+	for _, own := range ownKeys {
+		for _, commands := range ownKeyAttacks("redlock-proxy:" + own)[:40] {
+			tryOwnKey(t, clients[0], own, commands)
+		}
+	}
+	client, err := redistest.Dial(old.Addr(), kit.Patience)
+	kit.Must(t, err)
+	defer client.Close()
+	wantKeys(t, client, "redlock-proxy:*")
+}
+
+// wantKeys wants a server to have these keys of a pattern, one at most.
+func wantKeys(t *testing.T, client *redistest.Client, pattern string, keys ...string) {
+	t.Helper()
+	if got := fmt.Sprint(kit.Do(t, client, "KEYS", pattern)); got != fmt.Sprint(keys) {
+		t.Errorf("KEYS %s: %s, want %s", pattern, got, keys)
+	}
+}
+
+// TestScriptOfAnotherProxy: what one proxy loaded is known to the other: the lock it takes stands on the masters. What only one of them
+// was sent whole, the other does not send on by its hash.
+func TestScriptOfAnotherProxy(t *testing.T) {
+	t.Parallel()
+	upstream, _, clients := startEscapes(t, "--lock-keys", "lock:*")
+	direct, err := redistest.Dial(upstream.Addr(), kit.Patience)
+	kit.Must(t, err)
+	defer direct.Close()
+	const body = "return redis.call('set','lock:'..ARGV[1],ARGV[2],'NX','PX',30000)"
+	sha, _ := kit.Do(t, clients[0], "SCRIPT", "LOAD", body).(string)
+	kit.Want(t, clients[1], "OK", "EVALSHA", sha, "1", "foo", "loaded", "me")
+	kit.Want(t, clients[0], nil, "SET", "lock:loaded", "you", "NX", "PX", "30000")
+
+	const sent = body + " -- sent"
+	kit.Want(t, clients[0], "OK", "EVAL", sent, "0", "sent", "me")
+	kit.Want(t, clients[0], "OK", "EVAL", "return redis.call('set',KEYS[1],'v')", "1", "foo")
+	sentSHA, _ := kit.Do(t, direct, "SCRIPT", "LOAD", sent).(string)
+	kit.Want(t, clients[1], redistest.RespError("NOSCRIPT No matching script. Please use EVAL."), "EVALSHA", sentSHA, "1", "foo", "sent", "you")
+	kit.Want(t, clients[1], nil, "EVAL", sent, "1", "foo", "sent", "you")
+	kit.Want(t, clients[1], nil, "EVALSHA", sentSHA, "1", "foo", "sent", "you")
+	wantKeys(t, direct, "*", "foo")
+}
+
+// TestScriptLoadIsBounded: a flood of scripts leaves 1,000 on each master, which do not stay for ever, and the last ones are found by
+// another proxy.
+func TestScriptLoadIsBounded(t *testing.T) {
+	t.Parallel()
+	_, masters, clients := startEscapes(t, "--lock-keys", "lock:*")
+	const flood = 1200
+	last := ""
+	for i := range flood {
+		last, _ = kit.Do(t, clients[0], "SCRIPT", "LOAD", fmt.Sprintf("return %d", i)).(string)
+	}
+	kit.Want(t, clients[1], int64(flood-1), "EVALSHA", last, "1", "lock:a")
+	for _, master := range masters {
+		client, err := redistest.Dial(master.Addr(), kit.Patience)
+		kit.Must(t, err)
+		kit.Want(t, client, int64(1000), "HLEN", "redlock-proxy:scripts")
+		if left, _ := kit.Do(t, client, "PTTL", "redlock-proxy:scripts").(int64); left <= 0 {
+			t.Errorf("%s: they stay for %d ms", master.Addr(), left)
+		}
+		_ = client.Close()
+	}
+}
+
+// TestFunctionThatTakesALock: the function of the issue is not called through either proxy, whoever loaded it, and there is one holder.
+func TestFunctionThatTakesALock(t *testing.T) {
+	t.Parallel()
+	_, _, clients := startEscapes(t, "--lock-keys", "lock:*")
+	const code = "#!lua name=l\nredis.register_function('f', function(keys, args) return redis.call('set', 'lock:x', args[1]) end)"
+	kit.Want(t, clients[0], "l", "FUNCTION", "LOAD", code)
+	for _, client := range clients {
+		if reply := kit.Do(t, client, "FCALL", "f", "0", "me"); !refusesByName(reply, "'f'") {
+			t.Errorf("FCALL: %v", reply)
+		}
+	}
+	kit.Want(t, clients[1], "OK", "SET", "lock:x", "you", "NX", "PX", "30000")
+}

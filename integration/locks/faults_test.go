@@ -1,0 +1,218 @@
+//go:build integration
+
+package locks
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/faults"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// comeback is how long masters may be back before they are used again, on a busy machine; the log tells how long it was.
+const comeback = kit.Patience
+
+// TestTwoOfFiveFail: locks go on without a single error while a minority fails, is gone, and comes back.
+func TestTwoOfFiveFail(t *testing.T) {
+	for _, fault := range faults.All() {
+		t.Run(fault.Name, func(t *testing.T) {
+			f := fault.Start(t, kit.PatientMasters()...) // or a busy machine makes a third one look dead
+			load := startLoad(t, f.Proxies[0], 16, false)
+			time.Sleep(300 * time.Millisecond)
+			for i := range 2 {
+				kit.Must(t, fault.Inflict(f, i))
+			}
+			time.Sleep(1200 * time.Millisecond)
+			for i := range 2 {
+				kit.Must(t, fault.Mend(f, i))
+			}
+			wantAllUsed(t, f)
+			load.stop().wantFlawless(t)
+		})
+	}
+}
+
+// TestThreeOfFiveFail: without a majority there is an error in time that names every cause, and nothing is left behind: not on the
+// living masters, nor on the others when they are back.
+func TestThreeOfFiveFail(t *testing.T) {
+	for _, fault := range faults.All() {
+		t.Run(fault.Name, func(t *testing.T) {
+			// With the guard, three that were killed would have to wait until their locks are over: TestAllForgetAtOnce.
+			f := fault.Start(t, "--guard=false")
+			client := kit.Connect(t, f.Proxies[0])
+			kit.WantGrant(t, client, "LOCK", "before", "b", "PX", "60000")
+			kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "before", "b") })
+			for i := range 3 {
+				kit.Must(t, fault.Inflict(f, i))
+			}
+			wantNoQuorum(t, f, client, "LOCK", "k", "t", "PX", "60000")
+			wantNoQuorum(t, f, client, "UNLOCK", "before", "b")
+			wantNoQuorum(t, f, client, "LOCK", "k", "u", "PX", "60000", "BLOCK", "5000")
+			wantNoQuorum(t, f, client, "EXTEND", "before", "b", "PX", "60000")
+			kit.Everywhere(t, f.Masters[3:], free)
+			for i := range 3 {
+				kit.Must(t, fault.Mend(f, i))
+			}
+			wantAllUsed(t, f)
+			kit.Everywhere(t, f.Masters, free)
+			time.Sleep(300 * time.Millisecond) // what comes late, comes now
+			kit.Everywhere(t, f.Masters, free)
+		})
+	}
+}
+
+// TestMachineStandsStill: everything stops for longer than a master is waited for, as where the machine gives its processors to others.
+// When it goes on the answers come, and nobody is told that there were none.
+func TestMachineStandsStill(t *testing.T) {
+	f := kit.StartFleet(t)
+	load := startLoad(t, f.Proxies[0], 16, false)
+	for range 8 {
+		time.Sleep(100 * time.Millisecond)
+		kit.Must(t, f.Proxies[0].Signal(syscall.SIGSTOP))
+		for _, master := range f.Masters {
+			kit.Must(t, master.Pause())
+		}
+		time.Sleep(400 * time.Millisecond)
+		kit.Must(t, f.Proxies[0].Signal(syscall.SIGCONT))
+		for _, master := range f.Masters {
+			kit.Must(t, master.Continue())
+		}
+	}
+	load.stop().wantFlawless(t)
+}
+
+// free wants neither of the keys of TestThreeOfFiveFail on a master.
+func free(master *redistest.Server) error {
+	for _, key := range []string{"k", "before"} {
+		if err := kit.Lacks(master, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wantNoQuorum wants a command refused, soon, with the causes of the first three masters.
+func wantNoQuorum(t *testing.T, f *kit.Fleet, client *redistest.Client, command ...string) {
+	t.Helper()
+	sent := time.Now()
+	reply := kit.Do(t, client, command...)
+	took := time.Since(sent)
+	text, _ := reply.(redistest.RespError)
+	causes, ok := strings.CutPrefix(string(text), "NOQUORUM 2 of 5 masters answered, 3 needed: ")
+	if !ok {
+		t.Fatalf("%v: got %#v, want NOQUORUM 2 of 5 masters answered, 3 needed: …", command, reply)
+	}
+	named := strings.Split(causes, "; ")
+	for i, name := range f.Names()[:3] {
+		if len(named) != 3 || !strings.HasPrefix(named[i], name+": ") || len(named[i]) < len(name)+len(": why") {
+			t.Fatalf("%v: got the causes %q, want one for each of three masters, the next of %s", command, named, name)
+		}
+	}
+	t.Logf("%s after %v: %s", command[0], took.Round(10*time.Microsecond), text)
+	if took > 4*time.Second { // less than BLOCK's time; the master timeout is 250 ms, the rest is for a busy machine
+		t.Errorf("%v: it took %v", command, took)
+	}
+}
+
+// wantAllUsed wants a lock to stand on all masters soon.
+func wantAllUsed(t *testing.T, f *kit.Fleet) {
+	t.Helper()
+	client, began := kit.Connect(t, f.Proxies[0]), time.Now()
+	var err error
+	for turn := 0; time.Since(began) < comeback; turn++ {
+		key := "again:" + strconv.Itoa(turn)
+		kit.Do(t, client, "LOCK", key, "t", "PX", "10000") // refused, perhaps, so soon
+		if err = standsSoon(f, key, "t"); err == nil {
+			t.Logf("all five are used again after %v", time.Since(began).Round(time.Millisecond))
+			return
+		}
+	}
+	t.Fatalf("not all five masters are used %v after they came back: %v", comeback, err)
+}
+
+// standsSoon looks for a key on all masters a few times: the slower of them may follow.
+func standsSoon(f *kit.Fleet, key, value string) (err error) {
+	for range 5 {
+		err = nil
+		for _, master := range f.Masters {
+			if err == nil {
+				err = kit.Stands(master, "0", key, value)
+			}
+		}
+		if err == nil {
+			return nil
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return err
+}
+
+// TestLateSet: a stopped master gets the SET of a LOCK that has failed meanwhile out of its socket's buffer when it goes on, and the
+// undo behind it.
+func TestLateSet(t *testing.T) {
+	f := kit.StartFleet(t)
+	client := kit.Connect(t, f.Proxies[0])
+	kit.WantGrant(t, client, "LOCK", "warm", "t", "PX", "60000") // that TTL is known to be in use, so the next LOCK begins with its SET
+	for _, master := range f.Masters[:3] {
+		recordCommands(t, master)
+		kit.Must(t, master.Pause())
+	}
+	wantNoQuorum(t, f, client, "LOCK", "k", "t", "PX", "60000")
+	for _, master := range f.Masters[:3] {
+		kit.Must(t, master.Continue())
+	}
+	wantAllUsed(t, f)
+	for _, master := range f.Masters[:3] {
+		if !executed(t, master, "set", "k") {
+			t.Errorf("master %s never executed the late SET, so this test shows nothing", master.Addr())
+		}
+	}
+	kit.Everywhere(t, f.Masters, free)
+}
+
+// recordCommands has a master keep what it executes from now on.
+func recordCommands(t *testing.T, master *redistest.Server) {
+	t.Helper()
+	client, err := redistest.Dial(master.Addr(), kit.Patience)
+	kit.Must(t, err)
+	defer client.Close()
+	kit.Want(t, client, "OK", "CONFIG", "SET", "slowlog-log-slower-than", "0", "slowlog-max-len", "10000")
+}
+
+// executed reports whether a master has executed a command that begins with these words since recordCommands.
+func executed(t *testing.T, master *redistest.Server, words ...string) bool {
+	t.Helper()
+	client, err := redistest.Dial(master.Addr(), kit.Patience)
+	kit.Must(t, err)
+	defer client.Close()
+	entries, _ := kit.Do(t, client, "SLOWLOG", "GET", "10000").([]any)
+	for _, entry := range entries {
+		command := fmt.Sprint(entry.([]any)[3]) // number, time, microseconds, words …
+		if strings.HasPrefix(strings.ToLower(command), "["+strings.Join(words, " ")+" ") {
+			return true
+		}
+	}
+	return false
+}
+
+// TestMasterRestarts: a master that dies and comes back empty, again and again, is no error for anyone, and keeps no key that is
+// free from being granted.
+func TestMasterRestarts(t *testing.T) {
+	f := kit.StartFleet(t, kit.PatientMasters()...)
+	load := startLoad(t, f.Proxies[0], 16, true)
+	for range 6 {
+		time.Sleep(rand.N(300 * time.Millisecond))
+		kit.Must(t, f.Masters[0].Kill())
+		time.Sleep(rand.N(300 * time.Millisecond))
+		kit.Must(t, f.Masters[0].Restart())
+	}
+	wantAllUsed(t, f)
+	load.stop().wantFlawless(t)
+}

@@ -1,0 +1,176 @@
+//go:build integration
+
+package locks
+
+import (
+	"fmt"
+	"net"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// departure is a way to leave while waiting for a lock. wait sends the LOCK; the function that it returns leaves.
+type departure struct {
+	name string
+	wait func(t *testing.T, proxy *harness.Proxy, token string) (leave func())
+}
+
+func departures() []departure {
+	return []departure{
+		{"killed", waitInProcess},
+		{"closed", func(t *testing.T, proxy *harness.Proxy, token string) func() {
+			client := kit.Waiter(t, proxy, token)
+			return func() { kit.Must(t, client.Close()) }
+		}},
+		{"half-closed", func(t *testing.T, proxy *harness.Proxy, token string) func() {
+			client := kit.Waiter(t, proxy, token)
+			return func() { leaveByHalf(t, client) }
+		}},
+		{"closed with more commands sent", func(t *testing.T, proxy *harness.Proxy, token string) func() {
+			client := kit.Waiter(t, proxy, token)
+			kit.Must(t, client.Send(redistest.AppendCommand(nil, "PING")))
+			return func() { kit.Must(t, client.Close()) }
+		}},
+	}
+}
+
+// waitInProcess waits in a process of its own, which is killed.
+func waitInProcess(t *testing.T, proxy *harness.Proxy, token string) func() {
+	t.Helper()
+	if _, err := exec.LookPath("redis-cli"); err != nil {
+		redistest.Absent(t, "redis-cli: apt-get install redis-tools")
+	}
+	host, port, err := net.SplitHostPort(proxy.Addr())
+	kit.Must(t, err)
+	cmd := exec.Command("redis-cli", "-h", host, "-p", port, "LOCK", "k", token, "PX", "60000", "BLOCK", "60000")
+	kit.Must(t, cmd.Start())
+	return func() {
+		kit.Must(t, cmd.Process.Kill())
+		_ = cmd.Wait() // it was killed
+	}
+}
+
+// leaveByHalf ends the sending direction alone: like Redis, the proxy takes the client for gone, and hangs up.
+func leaveByHalf(t *testing.T, client *redistest.Client) {
+	t.Helper()
+	kit.Must(t, client.CloseWrite())
+	if replies, err := client.ReceiveAll(); err != nil || len(replies) > 0 {
+		t.Errorf("a client that ended its half: got %q, %v, want the end of the connection", replies, err)
+	}
+}
+
+// TestClientsLeave: who leaves while waiting is granted nothing and keeps nobody from being next, be it at the head of the queue or
+// in the middle of it.
+func TestClientsLeave(t *testing.T) {
+	for _, way := range departures() {
+		t.Run(way.name, func(t *testing.T) {
+			t.Parallel()
+			f := kit.StartFleet(t)
+			proxy, holder := f.Proxies[0], kit.Connect(t, f.Proxies[0])
+			kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", "60000")
+			leaveHead := way.wait(t, proxy, "head")
+			kit.WantBlocked(t, proxy, 1)
+			first := kit.Waiter(t, proxy, "first")
+			kit.WantBlocked(t, proxy, 2)
+			leaveMiddle := way.wait(t, proxy, "middle")
+			kit.WantBlocked(t, proxy, 3)
+			second := kit.Waiter(t, proxy, "second")
+			kit.WantBlocked(t, proxy, 4)
+			leaveHead()
+			leaveMiddle()
+			kit.WantBlocked(t, proxy, 2)
+			kit.Want(t, holder, int64(1), "UNLOCK", "k", "holder")
+			wantServed(t, f, first, "first")
+			kit.Want(t, holder, int64(1), "UNLOCK", "k", "first")
+			wantServed(t, f, second, "second")
+		})
+	}
+}
+
+// wantServed wants the reply to a LOCK that waits, at once, and its token on all masters.
+func wantServed(t *testing.T, f *kit.Fleet, client *redistest.Client, token string) {
+	t.Helper()
+	began := time.Now()
+	client.SetTimeout(kit.AtOnce)
+	reply, err := client.Receive()
+	if ms, ok := reply.(int64); !ok || ms <= 0 {
+		t.Fatalf("LOCK k %s: got %#v, %v, want a validity at once", token, reply, err)
+	}
+	t.Logf("%s was served %v after the UNLOCK", token, time.Since(began).Round(10*time.Microsecond))
+	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", token) })
+}
+
+// TestAllLeave: when all have left, nothing is left of them, and the lock is free.
+func TestAllLeave(t *testing.T) {
+	f := kit.StartFleet(t)
+	holder := kit.Connect(t, f.Proxies[0])
+	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", "60000")
+	var leavers []*redistest.Client
+	for i := range 20 {
+		leavers = append(leavers, kit.Waiter(t, f.Proxies[0], strconv.Itoa(i)))
+	}
+	kit.WantBlocked(t, f.Proxies[0], len(leavers))
+	for _, leaver := range leavers {
+		kit.Must(t, leaver.Close())
+	}
+	kit.WantBlocked(t, f.Proxies[0], 0)
+	kit.Settles(t, func() error {
+		if info, _ := kit.Do(t, holder, "INFO", "clients").(string); !strings.Contains(info, "connected_clients:1\r\n") {
+			return fmt.Errorf("got %q, want the holder alone to be connected", info)
+		}
+		return nil
+	})
+	kit.Want(t, holder, int64(1), "UNLOCK", "k", "holder")
+	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Lacks(master, "k") })
+	kit.WantGrant(t, holder, "LOCK", "k", "again", "PX", "60000")
+}
+
+// TestOrderOfService: 64 clients who wait for one key at one proxy are served strictly in turn.
+func TestOrderOfService(t *testing.T) {
+	const waiters = 64
+	f := kit.StartFleet(t)
+	holder := kit.Connect(t, f.Proxies[0])
+	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", "60000")
+	order := make(chan turn, 2*waiters)
+	for i := range waiters {
+		client := kit.Waiter(t, f.Proxies[0], strconv.Itoa(i))
+		kit.WantBlocked(t, f.Proxies[0], i+1) // so that they arrive one after the other
+		go takeTurn(client, i, order)
+	}
+	began := time.Now()
+	kit.Want(t, holder, int64(1), "UNLOCK", "k", "holder")
+	for i := range waiters {
+		served := <-order
+		kit.Must(t, served.err)
+		if served.waiter != i {
+			t.Fatalf("turn %d was that of waiter %d", i, served.waiter)
+		}
+	}
+	t.Logf("%d waiters were served in turn, in %v", waiters, time.Since(began).Round(time.Millisecond))
+}
+
+// turn is who was served, or what went wrong.
+type turn struct {
+	waiter int
+	err    error
+}
+
+// takeTurn waits for the grant, tells so, and gives the lock back: so turns are told in the order of the grants.
+func takeTurn(client *redistest.Client, waiter int, order chan<- turn) {
+	client.SetTimeout(kit.Patience)
+	reply, err := client.Receive()
+	if ms, ok := reply.(int64); err == nil && (!ok || ms <= 0) {
+		err = fmt.Errorf("LOCK of waiter %d: got %#v, want a validity", waiter, reply)
+	}
+	order <- turn{waiter, err}
+	if reply, err := client.Do("UNLOCK", "k", strconv.Itoa(waiter)); err != nil || reply != any(int64(1)) {
+		order <- turn{waiter, fmt.Errorf("UNLOCK of waiter %d: got %#v, %v, want 1", waiter, reply, err)}
+	}
+}

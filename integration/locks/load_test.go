@@ -1,0 +1,121 @@
+//go:build integration
+
+package locks
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// load is clients that lock and unlock without a pause, until it is stopped. Each has a key of its own, which is always free when
+// it asks; one that shares as well asks in every other turn for a key that all have in common.
+type load struct {
+	over    atomic.Bool
+	workers sync.WaitGroup
+	results []result
+}
+
+// result is what came of the turns of one client, or of all.
+type result struct {
+	pairs   int // granted and released
+	held    int // nil for the shared key
+	wrong   int // everything that must not be
+	example string
+	slowest time.Duration // LOCK
+}
+
+// startLoad connects the clients and lets them go.
+func startLoad(t *testing.T, proxy *harness.Proxy, clients int, shared bool) *load {
+	t.Helper()
+	l := &load{results: make([]result, clients)}
+	for i := range clients {
+		w := &worker{name: strconv.Itoa(i), client: kit.Connect(t, proxy), shared: shared, result: &l.results[i]}
+		l.workers.Go(func() {
+			for turn := 0; !l.over.Load(); turn++ {
+				w.turn(turn)
+			}
+		})
+	}
+	return l
+}
+
+// stop ends the load and adds up its results.
+func (l *load) stop() result {
+	l.over.Store(true)
+	l.workers.Wait()
+	var sum result
+	for _, r := range l.results {
+		sum.pairs += r.pairs
+		sum.held += r.held
+		sum.wrong += r.wrong
+		sum.slowest = max(sum.slowest, r.slowest)
+		if r.example != "" {
+			sum.example = r.example
+		}
+	}
+	return sum
+}
+
+// wantFlawless wants many turns and not a single wrong reply.
+func (r result) wantFlawless(t *testing.T) {
+	t.Helper()
+	t.Logf("%d pairs of LOCK and UNLOCK, %d times nil for the shared key, slowest LOCK %v", r.pairs, r.held, r.slowest)
+	if r.wrong > 0 {
+		t.Errorf("%d wrong replies, such as %s", r.wrong, r.example)
+	}
+	if r.pairs < 100 {
+		t.Errorf("only %d pairs: the test does not tell much", r.pairs)
+	}
+}
+
+// worker is one client of a load.
+type worker struct {
+	name   string
+	client *redistest.Client
+	shared bool
+	result *result
+}
+
+// turn locks and unlocks once.
+func (w *worker) turn(number int) {
+	key, token := "own:"+w.name, w.name+"-"+strconv.Itoa(number)
+	common := w.shared && number%2 == 1
+	if common {
+		key = "shared"
+	}
+	sent := time.Now()
+	reply, err := w.client.Do("LOCK", key, token, "PX", "10000")
+	w.result.slowest = max(w.result.slowest, time.Since(sent))
+	switch validity, ok := reply.(int64); {
+	case common && reply == nil && err == nil:
+		w.result.held++
+	case !ok || validity <= 0:
+		w.wrong("LOCK "+key, reply, err)
+	default:
+		w.release(key, token)
+	}
+}
+
+func (w *worker) release(key, token string) {
+	reply, err := w.client.Do("UNLOCK", key, token)
+	if reply != any(int64(1)) {
+		w.wrong("UNLOCK "+key, reply, err)
+		return
+	}
+	w.result.pairs++
+}
+
+// wrong counts a reply that must not be, and pauses: the next may come at once.
+func (w *worker) wrong(command string, reply any, err error) {
+	w.result.wrong++
+	w.result.example = fmt.Sprintf("%s: %#v, %v", command, reply, err)
+	time.Sleep(time.Millisecond)
+}

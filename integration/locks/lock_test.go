@@ -1,0 +1,129 @@
+//go:build integration
+
+package locks
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestLock tells the life of a lock, command by command, with what the masters hold after each.
+func TestLock(t *testing.T) {
+	f := kit.StartFleet(t)
+	proxy, masters := f.Proxies[0], f.Masters
+	client := kit.Connect(t, proxy)
+	for _, step := range []struct {
+		command string
+		reply   any
+		holder  string // the value on each master; empty: no key
+	}{
+		{"LOCK k t PX 10000", kit.Granted, "t"},
+		{"LOCK k u PX 10000", nil, "t"},
+		{"LOCK k t PX 10000", nil, "t"}, // not even the holder gets it twice
+		{"LOCK k u PX 10000 BLOCK 20", nil, "t"},
+		{"UNLOCK k u", int64(0), "t"},
+		{"EXTEND k u PX 60000", nil, "t"},
+		{"EXTEND k t EX 10", kit.Granted, "t"},
+		{"UNLOCK k t", int64(1), ""},
+		{"UNLOCK k t", int64(0), ""},
+		{"EXTEND k t PX 10000", nil, ""},
+		{"lock k u block 1000 ex 10", kit.Granted, "u"},
+		{"UNLOCK k t", int64(0), "u"},
+		{"UNLOCK k u", int64(1), ""},
+	} {
+		kit.WantReply(t, client, step.command, step.reply)
+		kit.Everywhere(t, masters, func(master *redistest.Server) error {
+			if step.holder == "" {
+				return kit.Lacks(master, "k")
+			}
+			return kit.Holds(master, "k", step.holder)
+		})
+	}
+}
+
+// TestLockExpires: a lock that nobody gives back is free when its time is over, and not before its validity was.
+func TestLockExpires(t *testing.T) {
+	f := kit.StartFleet(t)
+	proxy, masters := f.Proxies[0], f.Masters
+	client := kit.Connect(t, proxy)
+	validity := kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "300")
+	answered := time.Now()
+	kit.WantGrant(t, kit.Connect(t, proxy), "LOCK", "k", "u", "PX", "10000", "BLOCK", "5000")
+	if waited := time.Since(answered); waited < validity-2*time.Millisecond {
+		t.Fatalf("the next was granted the lock %v after the first, who may rely on it for %v", waited, validity)
+	}
+	kit.Want(t, client, int64(0), "UNLOCK", "k", "t")
+	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Holds(master, "k", "u") })
+}
+
+func TestKeyPrefix(t *testing.T) {
+	masters := kit.StartMasters(t)
+	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters), "--key-prefix", "app:"))
+	kit.WantReply(t, client, "LOCK k t PX 10000", kit.Granted)
+	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Holds(master, "app:k", "t") })
+	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Lacks(master, "k") })
+	kit.Want(t, client, int64(1), "UNLOCK", "k", "t")
+	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Lacks(master, "app:k") })
+}
+
+// TestSelect: the same key in another database is another lock, and stands in that database of each master.
+func TestSelect(t *testing.T) {
+	f := kit.StartFleet(t)
+	proxy, masters := f.Proxies[0], f.Masters
+	zero, three := kit.Connect(t, proxy), kit.Connect(t, proxy)
+	kit.Want(t, three, "OK", "SELECT", "3")
+	kit.WantReply(t, zero, "LOCK k zero PX 10000", kit.Granted)
+	kit.WantReply(t, three, "LOCK k three PX 10000", kit.Granted)
+	kit.Want(t, zero, int64(0), "UNLOCK", "k", "three")
+	kit.Want(t, three, int64(0), "UNLOCK", "k", "zero")
+	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Holds(master, "k", "zero") })
+	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Stands(master, "3", "k", "three") })
+	kit.Want(t, three, int64(1), "UNLOCK", "k", "three")
+	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Stands(master, "3", "k", nil) })
+	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "zero") })
+}
+
+func TestMaxTTL(t *testing.T) {
+	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--max-ttl", "10s"))
+	over := func(command string) any {
+		return redistest.RespError("ERR invalid expire time in '" + command + "' command: over max-ttl, 10000 ms")
+	}
+	kit.WantReply(t, client, "LOCK k t PX 10001", over("lock"))
+	kit.WantReply(t, client, "LOCK k t EX 11", over("lock"))
+	kit.WantReply(t, client, "LOCK k t PX 10000", kit.Granted)
+	kit.WantReply(t, client, "EXTEND k t PX 10001", over("extend"))
+	kit.WantReply(t, client, "EXTEND k t EX 10", kit.Granted)
+}
+
+// TestMadeToken: for the token * the proxy makes one, and tells it in the form that HELLO's reply has.
+func TestMadeToken(t *testing.T) {
+	f := kit.StartFleet(t)
+	proxy, masters := f.Proxies[0], f.Masters
+	client := kit.Connect(t, proxy)
+	flat, _ := kit.Do(t, client, "LOCK", "a", "*", "PX", "10000").([]any)
+	if len(flat) != 4 || flat[0] != "validity" || flat[2] != "token" {
+		t.Fatalf("LOCK a * in RESP2: got %#v, want [validity ms token text]", flat)
+	}
+	kit.Do(t, client, "HELLO", "3")
+	reply, _ := kit.Do(t, client, "LOCK", "b", "*", "PX", "10000").(map[string]any)
+	if len(reply) != 2 || reply["token"] == flat[3] {
+		t.Fatalf("LOCK b * in RESP3: got %#v, want a map of validity and another token than %v", reply, flat[3])
+	}
+	wantMade(t, client, masters, "a", flat[1], flat[3])
+	wantMade(t, client, masters, "b", reply["validity"], reply["token"])
+}
+
+// wantMade wants a validity, and a token of 128 bits in hexadecimal that holds the key and releases it.
+func wantMade(t *testing.T, client *redistest.Client, masters []*redistest.Server, key string, validity, token any) {
+	t.Helper()
+	text, _ := token.(string)
+	if ms, ok := validity.(int64); !ok || ms <= 9000 || len(text) != 32 || strings.Trim(text, "0123456789abcdef") != "" {
+		t.Fatalf("LOCK %s *: validity %#v and token %#v", key, validity, token)
+	}
+	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Holds(master, key, text) })
+	kit.Want(t, client, int64(1), "UNLOCK", key, text)
+}

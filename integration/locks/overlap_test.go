@@ -1,0 +1,167 @@
+//go:build integration
+
+package locks
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/faults"
+	"redlock-proxy/integration/holdings"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+const (
+	// grantsEnv sets how many grants TestOverlap waits for.
+	grantsEnv = "REDLOCK_GRANTS"
+	// defaultGrants take about half a minute on two busy cores; make overlap takes more.
+	defaultGrants = 6_000
+
+	contenders = 64
+	lease      = 2 * time.Second
+)
+
+// TestOverlap: two proxies, 64 clients and one key, while a minority of the masters is stopped, cut off and continued at random.
+// Two clients must never hold the lock at once.
+func TestOverlap(t *testing.T) {
+	grants, seed := kit.NumberFrom(t, grantsEnv, defaultGrants), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	t.Logf("%d grants wanted (%s); seed %d (%s)", grants, grantsEnv, seed, kit.SeedEnv)
+	f := kit.StartLinkedFleet(t, 2)
+	c := startContest(t, f, seed, holdAtRandom)
+	disturber := faults.StartDisturber(f, seed, faults.Disturbances()...)
+	starved := c.WaitFor(t, int(grants))
+	done, err := disturber.Stop()
+	c.Stop()
+	c.Report(t)
+	t.Logf("the masters were disturbed: %v", done)
+	kit.Must(t, errors.Join(starved, err))
+	if found := c.History.Overlaps(); len(found) > 0 {
+		t.Errorf("%d OVERLAPS in %d grants, such as: %v", len(found), c.History.Count(), found[0])
+	}
+	for reply, times := range c.Replies {
+		if strings.HasPrefix(reply, revived) {
+			t.Errorf("%d times: %s", times, revived)
+		}
+	}
+}
+
+// TestOverlapIsSeen: with somebody who deletes the key on a majority of the masters behind the proxies' backs, the same contest has
+// overlaps, and they are found.
+func TestOverlapIsSeen(t *testing.T) {
+	f := kit.StartLinkedFleet(t, 2)
+	c := startContest(t, f, rand.Uint64(), func(*rand.Rand) time.Duration { return 20 * time.Millisecond })
+	for range 20 {
+		time.Sleep(50 * time.Millisecond)
+		for _, master := range f.Masters[:3] {
+			remove(t, master, contested)
+		}
+	}
+	c.Stop()
+	c.Report(t)
+	found := c.History.Overlaps()
+	if len(found) == 0 {
+		t.Fatal("no overlap was found: TestOverlap shows nothing")
+	}
+	t.Logf("%d overlaps in %d grants, such as: %v", len(found), c.History.Count(), found[0])
+}
+
+// remove deletes a key on one master, whoever holds it.
+func remove(t *testing.T, master *redistest.Server, key string) {
+	t.Helper()
+	client, err := redistest.Dial(master.Addr(), kit.Patience)
+	kit.Must(t, err)
+	defer client.Close()
+	kit.Do(t, client, "DEL", key)
+}
+
+// holdAtRandom is how long a client keeps the lock: mostly not at all, sometimes for a part of the lease, and rarely for longer than
+// it has it.
+func holdAtRandom(random *rand.Rand) time.Duration {
+	switch n := random.IntN(2000); {
+	case n == 0:
+		return lease + lease/10
+	case n <= 10:
+		return time.Duration(random.Int64N(int64(lease / 5)))
+	case n <= 400:
+		return time.Duration(random.Int64N(int64(2 * time.Millisecond)))
+	default:
+		return 0
+	}
+}
+
+const (
+	// contested is the key that all want.
+	contested = "contested"
+	// revived counts what must not be.
+	revived = "EXTEND of a lock that was given back was granted"
+)
+
+// startContest has 64 clients of two proxies contend; hold tells for how long one keeps the lock.
+func startContest(t *testing.T, f *kit.Fleet, seed uint64, hold func(*rand.Rand) time.Duration) *holdings.Contest {
+	t.Helper()
+	c := holdings.NewContest()
+	for i := range contenders {
+		who := &contender{
+			contest: c, name: strconv.Itoa(i), client: kit.Connect(t, f.Proxies[i%len(f.Proxies)]),
+			random: rand.New(rand.NewPCG(seed, uint64(i)+2)), hold: hold,
+		}
+		who.client.SetTimeout(time.Minute)
+		c.Enter(who.name, who.turn)
+	}
+	return c
+}
+
+// contender is one client of a contest.
+type contender struct {
+	contest *holdings.Contest
+	name    string
+	client  *redistest.Client
+	random  *rand.Rand
+	hold    func(*rand.Rand) time.Duration
+}
+
+// turn waits for the lock, holds it for a while, sometimes for longer than it was given at first, and gives it back.
+func (c *contender) turn(token string) {
+	received, until := c.ask("LOCK", contested, token, "PX", kit.Millis(lease), "BLOCK", "10000")
+	if until == 0 {
+		time.Sleep(5 * time.Millisecond) // an error may come again at once
+		return
+	}
+	pause := c.hold(c.random)
+	time.Sleep(pause)
+	if pause > lease || c.random.IntN(20) == 0 {
+		_, longer := c.ask("EXTEND", contested, token, "PX", kit.Millis(lease))
+		until = max(until, longer)
+	}
+	c.contest.Granted(holdings.Relied(token, received, until, c.contest.History.Now()))
+	reply, err := c.client.Do("UNLOCK", contested, token)
+	c.contest.Count("UNLOCK", reply, err)
+	if reply == any(int64(1)) && c.random.IntN(20) == 0 {
+		c.revive(token)
+	}
+}
+
+// revive tries to extend what was given back, which must not be granted.
+func (c *contender) revive(token string) {
+	if _, until := c.ask("EXTEND", contested, token, "PX", kit.Millis(lease)); until > 0 {
+		c.contest.Count(revived, nil, nil)
+	}
+}
+
+// ask sends a LOCK or EXTEND. It returns when the reply was there, and until when the lock may be relied on: 0 if not at all.
+func (c *contender) ask(command ...string) (received, until time.Duration) {
+	reply, err := c.client.Do(command...)
+	received = c.contest.History.Now()
+	ms, ok := reply.(int64)
+	if !ok || err != nil {
+		c.contest.Count(command[0], reply, err)
+		return received, 0
+	}
+	c.contest.Count(command[0], "validity", nil)
+	return received, received + time.Duration(ms)*time.Millisecond
+}

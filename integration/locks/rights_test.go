@@ -1,0 +1,399 @@
+//go:build integration
+
+package locks
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// What Redis 7.0 says to who may not.
+const (
+	noRight    = "NOPERM this user has no permissions to run the '%s' command"
+	noKey      = "NOPERM this user has no permissions to access one of the keys used as arguments"
+	noScript   = "ERR The user executing the script can't run this command or subcommand script: "
+	noScriptOn = "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments script: "
+	noAuth     = "NOAUTH Authentication required."
+	unknown    = "ERR what this client may do is not known: upstream "
+)
+
+func noRightTo(command string) string { return fmt.Sprintf(noRight, command) }
+
+// restricted is a proxy before an upstream with users who may not do everything.
+type restricted struct {
+	upstream *redistest.Server
+	admin    *redistest.Client // at the upstream
+	masters  []*redistest.Server
+	proxy    *harness.Proxy
+}
+
+func startRestricted(t *testing.T, users ...string) *restricted {
+	t.Helper()
+	r := &restricted{upstream: kit.StartRedis(t), masters: kit.StartMasters(t)}
+	r.admin = kit.Dial(t, r.upstream.Addr())
+	for _, user := range users {
+		kit.Does(t, r.admin, "ACL SETUSER "+user, "OK")
+	}
+	r.proxy = kit.StartProxy(t, redistest.URLs(r.masters), "--upstream", r.upstream.URL(), "--lock-keys", "lock:*")
+	seen(t, r.proxy, "upstream up") // from then on it is known what everybody may do
+	return r
+}
+
+// as is a client of the proxy that has logged in.
+func (r *restricted) as(t *testing.T, user string) *redistest.Client {
+	t.Helper()
+	client := kit.Dial(t, r.proxy.Addr())
+	kit.Does(t, client, "AUTH "+user+" x", "OK")
+	return client
+}
+
+// untouched wants nothing of a key on any master, nor on the upstream.
+func (r *restricted) untouched(t *testing.T, key string) {
+	t.Helper()
+	kit.Everywhere(t, r.masters, func(master *redistest.Server) error { return kit.Lacks(master, key) })
+	kit.Does(t, r.admin, "EXISTS "+key, "0")
+}
+
+const lim2 = "lim2 on >x ~app:* +@read +@write +@connection -eval -publish"
+
+// TestScriptEscapes: what a script leaves for the upstream is done as its client, or not at all.
+func TestScriptEscapes(t *testing.T) {
+	t.Parallel()
+	r := startRestricted(t, lim2,
+		"scripter on >x ~lock:* ~app:* &app:* +@all -@admin",
+		"mute on >x ~lock:* ~app:* resetchannels +@all")
+	kit.Does(t, r.admin, "SET victim v", "OK")
+	kit.Does(t, r.as(t, "lim2"), "DEL victim", noKey)
+	for _, user := range []string{"lim2", "scripter", "mute"} {
+		for _, script := range []string{
+			"redis.call('del','victim') return redis.call('set',KEYS[1],'v','PX',60000)",
+			"redis.call('set',KEYS[1],'v','PX',60000) return redis.call('del','victim')",
+			"redis.call('set',KEYS[1],'v','PX',60000) return redis.pcall('del','victim')",
+			"redis.call('set',KEYS[1],'v','PX',60000) redis.call('lpush','victim2','1') return 1",
+			"redis.call('set',KEYS[1],'v','PX',60000) return redis.call('publish','other','1')",
+		} {
+			client := r.as(t, user)
+			got := kit.Text(kit.Do(t, client, "EVAL", script, "1", "lock:esc"))
+			if user == "lim2" && !strings.HasPrefix(got, "ERR rights are") && !strings.HasPrefix(got, "ERR what this client may do is not known") ||
+				user != "lim2" && !strings.HasPrefix(got, "ERR The user executing the script can't ") {
+				t.Errorf("%s: %s: %s", user, script, got)
+			}
+			r.untouched(t, "lock:esc")
+		}
+	}
+	kit.Does(t, r.admin, "GET victim", "v")
+	kit.Does(t, r.admin, "EXISTS victim2", "0")
+
+	client, listener := r.as(t, "scripter"), kit.Dial(t, r.upstream.Addr())
+	kit.Does(t, listener, "SUBSCRIBE app:c", "[subscribe app:c 1]")
+	kit.Does(t, client, "EVAL|redis.call('set',KEYS[1],'v','PX',60000) redis.call('lpush','app:l','1') redis.call('publish','app:c','m') return redis.call('get',KEYS[1])|1|lock:esc", "v")
+	got, err := listener.Receive()
+	kit.Must(t, err)
+	if kit.Text(got) != "[message app:c m]" {
+		t.Errorf("heard %v", got)
+	}
+	kit.Does(t, r.admin, "LLEN app:l", "1")
+}
+
+// TestScriptBesideAPassword: where the upstream demands a password that the proxy does not have, what a script does beside its
+// lock keys is not lost.
+func TestScriptBesideAPassword(t *testing.T) {
+	t.Parallel()
+	upstream, masters := kit.StartRedis(t, "--requirepass", "secret"), kit.StartMasters(t)
+	proxy := kit.StartProxy(t, redistest.URLs(masters), "--upstream", upstream.URL(), "--lock-keys", "lock:*")
+	const script = "EVAL|redis.call('lpush','signal','1') return redis.call('set',KEYS[1],'v','PX',60000)|1|lock:a"
+	client := kit.Dial(t, proxy.Addr())
+	kit.Does(t, client, script, noAuth)
+	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Lacks(master, "lock:a") })
+	kit.Does(t, client, "AUTH secret", "OK")
+	kit.Does(t, client, script, "OK")
+	kit.Does(t, client, "LLEN signal", "1")
+	kit.Does(t, client, "SET signal2 text", "OK")
+	kit.Does(t, client, "EVAL|redis.call('lpush','signal2','1') return redis.call('set',KEYS[1],'v','PX',60000)|1|lock:b",
+		"ERR lock key 'lock:b' is changed, but what the script does beside its lock keys was not, or not as a whole, carried out: upstream "+upstream.Addr()+": WRONGTYPE")
+	kit.Does(t, client, "WATCH data", "OK")
+	kit.Does(t, client, script, "ERR keys are watched at the upstream")
+	kit.Must(t, upstream.Kill())
+	other := kit.Dial(t, proxy.Addr())
+	kit.Does(t, other, script, unknown+upstream.Addr()+": connection refused")
+}
+
+// TestScriptBesideAnUpstreamThatIsDown: nothing is committed that could not be done as a whole.
+func TestScriptBesideAnUpstreamThatIsDown(t *testing.T) {
+	t.Parallel()
+	r := startRestricted(t)
+	kit.Must(t, r.upstream.Kill())
+	client := kit.Dial(t, r.proxy.Addr())
+	kit.Does(t, client, "EVAL|redis.call('publish','c','1') return redis.call('set',KEYS[1],'v','PX',60000)|1|lock:a", "ERR upstream "+r.upstream.Addr()+": connection refused")
+	kit.Does(t, client, "SET lock:a v NX PX 60000", "OK") // nobody has it
+	kit.Does(t, client, "DEL lock:a", "1")
+}
+
+// TestRights: a client may do on lock keys what it may do with these keys at the upstream.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	r := startRestricted(t,
+		"reader on >x ~* +@read +@connection +@transaction +eval_ro +info",
+		"noeval on >x ~* +@all -eval -evalsha",
+		"elsewhere on >x ~app:* +@all -@admin",
+		"readonlykey on >x %R~lock:* ~app:* +@all -@admin",
+		"scripts on >x ~lock:* +@connection +eval +get +set",
+		"nothing on >x +@connection",
+		"writer on >x ~lock:* +@all -@admin -@dangerous")
+	body := "return redis.call('set',KEYS[1],'v','PX',60000)"
+	for _, c := range []struct{ user, command, want string }{
+		{"reader", "SET lock:a v", noRightTo("set")},
+		{"reader", "SET lock:a v NX PX 60000", noRightTo("set")},
+		{"reader", "DEL lock:a", noRightTo("del")},
+		{"reader", "EVAL|" + body + "|1|lock:a", noRightTo("eval")},
+		{"reader", "EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 1 lock:a", noRightTo("evalsha")},
+		{"reader", "FCALL f 1 lock:a", "ERR lock key 'lock:a': 'fcall' cannot run"},
+		{"reader", "LOCK lock:a t PX 60000", noRightTo("set")},
+		{"reader", "LOCK a t PX 60000", noRightTo("set")},
+		{"reader", "UNLOCK lock:a t", noRightTo("del")},
+		{"reader", "EXTEND lock:a t PX 60000", noRightTo("pexpire")},
+		{"reader", "DELIFEQ lock:a t", noRightTo("del")},
+		{"reader", "GETEX lock:a PX 1", noRightTo("getex")},
+		{"reader", "GET lock:a", "nil"},
+		{"reader", "EXISTS lock:a", "0"},
+		{"reader", "EVAL_RO|return redis.call('get',KEYS[1])|1|lock:a", "nil"},
+		{"reader", "SCRIPT FLUSH", noRightTo("script|flush")},
+		{"reader", "PROXY INFO", "# Proxy"},
+		{"noeval", "EVAL|" + body + "|1|lock:a", noRightTo("eval")},
+		{"noeval", "EVAL|" + body + "|0|lock:a", noRightTo("eval")},
+		{"noeval", "SET lock:n v NX PX 60000", "OK"},
+		{"noeval", "DEL lock:n", "1"},
+		{"elsewhere", "SET lock:a v", noKey},
+		{"elsewhere", "GET lock:a", noKey},
+		{"elsewhere", "LOCK lock:a t PX 60000", noKey},
+		{"elsewhere", "LOCK app:a t PX 60000", "5"},
+		{"elsewhere", "MSET lock:b 1 lock:a 2", noKey},
+		{"elsewhere", "EVAL|" + body + "|1|lock:a", noKey},
+		{"elsewhere", "EVAL|return redis.call('set','lock:a','v')|0", noScriptOn},
+		{"elsewhere", "WATCH lock:a", noKey},
+		{"readonlykey", "SET lock:a v", noKey},
+		{"readonlykey", "EVAL|" + body + "|1|lock:a", noKey},
+		{"readonlykey", "EVAL_RO|return redis.call('get',KEYS[1])|1|lock:a", "nil"},
+		{"readonlykey", "WATCH lock:a", "OK"},
+		{"scripts", "EVAL|" + body + "|1|lock:s", "OK"}, // asked by a script, for want of MULTI
+		{"scripts", "EVAL|return redis.call('del',KEYS[1])|1|lock:s", noScript},
+		{"scripts", "SET lock:a v XX", "nil"},
+		{"scripts", "DEL lock:s", "NOPERM this user has no permissions to run the 'del' command, or to access"},
+		{"scripts", "LOCK other t PX 60000", "NOPERM this user has no permissions to run the 'set' command, or to access"},
+		{"nothing", "SET lock:a v", "ERR what this client may do is not known: rights are asked for by MULTI and DISCARD, or by EVAL, which this client may not use now: NOPERM"},
+		{"nothing", "LOCK lock:a t PX 60000", "ERR what this client may do is not known: rights are asked for"},
+		{"writer", "LOCK lock:w t PX 60000", "5"},
+		{"writer", "EXTEND lock:w t PX 60000", "5"},
+		{"writer", "UNLOCK lock:w t", "1"},
+		{"writer", "PROXY INFO", noRightTo("info")},
+	} {
+		client := r.as(t, c.user)
+		if got := kit.Text(kit.Do(t, client, wordsOf(c.command)...)); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: %s: %q, want %q", c.user, c.command, got, c.want)
+		}
+		kit.Does(t, client, "AUTH default x", "OK") // its connection is in order, and the answers are its own
+		kit.Does(t, client, "ECHO here", "here")
+	}
+	r.untouched(t, "lock:a")
+	r.untouched(t, "a")
+}
+
+func wordsOf(command string) []string {
+	if strings.Contains(command, "|") && !strings.HasPrefix(command, "SCRIPT") {
+		return strings.Split(command, "|")
+	}
+	return strings.Fields(command)
+}
+
+// TestRightsInTransactions: in a transaction, under WATCH, in pipelines, and of another user on the same connection.
+func TestRightsInTransactions(t *testing.T) {
+	t.Parallel()
+	r := startRestricted(t, "reader on >x ~* +@read +@connection +@transaction", "writer on >x ~* +@all -@admin")
+	client := r.as(t, "reader")
+	for _, step := range [][2]string{
+		{"MULTI", "OK"}, {"GET lock:a", "QUEUED"}, {"SET lock:a v", noRightTo("set")}, {"EXEC", "EXECABORT"},
+		{"MULTI", "OK"}, {"SET lock:a v", noRightTo("set")}, {"GET lock:a", "QUEUED"}, {"EXEC", "EXECABORT"},
+		{"WATCH lock:a", "OK"}, {"MULTI", "OK"}, {"DEL lock:a", noRightTo("del")}, {"EXEC", "EXECABORT"},
+		{"WATCH data", "OK"}, {"SET lock:a v", noRightTo("set")}, {"SET lock:new v", "ERR what this client may do is not known: rights are asked for"}, {"UNWATCH", "OK"},
+		{"AUTH writer x", "OK"}, {"SET lock:t v PX 60000", "OK"}, {"AUTH reader wrong", "WRONGPASS"}, {"SET lock:t w", "OK"},
+		{"AUTH reader x", "OK"}, {"SET lock:t x", noRightTo("set")}, {"GET lock:t", "w"},
+		{"MULTI", "OK"}, {"AUTH writer x", "QUEUED"}, {"EXEC", "[OK]"}, {"SET lock:t x", "OK"},
+		{"MULTI", "OK"}, {"AUTH reader x", "QUEUED"}, {"DISCARD", "OK"}, {"SET lock:t y", "OK"},
+		{"HELLO 3 AUTH reader x", "map["}, {"SET lock:t z", noRightTo("set")}, {"LOCK a t PX 60000", noRightTo("set")},
+		{"HELLO 2 AUTH writer x", "[server"}, {"WATCH data", "OK"}, {"SET lock:t z", "OK"}, // asked by a script
+		{"RESET", "RESET"}, {"SET lock:t 1", "OK"}, {"DEL lock:t", "1"},
+	} {
+		kit.Does(t, client, step[0], step[1])
+	}
+	r.untouched(t, "lock:a")
+
+	for _, step := range [][2]string{{"AUTH writer x", "OK"}, {"WATCH data", "OK"}, {"SET lock:u v PX 60000", "OK"}} {
+		kit.Does(t, client, step[0], step[1])
+	}
+	kit.Does(t, r.admin, "SET data changed", "OK")
+	for _, step := range [][2]string{{"MULTI", "OK"}, {"SET data mine", "QUEUED"}, {"EXEC", "nil"}, {"DEL data", "1"}} { // the question ended no watch
+		kit.Does(t, client, step[0], step[1])
+	}
+
+	kit.Does(t, client, "AUTH reader x", "OK")
+	var sent []byte
+	for range 50 {
+		sent = redistest.AppendCommand(sent, "SET", "lock:a", "v")
+		sent = redistest.AppendCommand(sent, "GET", "lock:a")
+		sent = redistest.AppendCommand(sent, "GET", "data")
+	}
+	kit.Must(t, client.Send(sent))
+	for i := range 150 {
+		got, err := client.Receive()
+		kit.Must(t, err)
+		if want := []string{noRightTo("set"), "nil", "nil"}[i%3]; kit.Text(got) != want {
+			t.Fatalf("%d: %v, want %s", i, got, want)
+		}
+	}
+}
+
+// TestSilenceForgesNoAnswer: a client that was refused silence gets answers that the proxy does not await; they must not be
+// taken for those to the proxy's own questions.
+func TestSilenceForgesNoAnswer(t *testing.T) {
+	t.Parallel()
+	r := startRestricted(t, "forger on >x ~app:* +@all -client -acl -@admin")
+	// slow is answered when the proxy has asked its next question, and by itself: Redis reads 16 KB at a time.
+	slow := func(text string) []string {
+		return []string{"EVAL", "for i = 1, 2e7 do end return {ok='" + text + "'}", "0", strings.Repeat("x", 64<<10)}
+	}
+	for _, forged := range [][][]string{
+		{slow("OK"), slow("OK"), slow("QUEUED"), slow("OK")}, {slow("OK"), slow("QUEUED"), slow("OK")},
+	} {
+		client := r.as(t, "forger")
+		kit.Does(t, client, "SET lock:a forged", noKey)
+		client = r.as(t, "forger")
+		sent := redistest.AppendCommand(nil, "CLIENT", "REPLY", "OFF")
+		for _, words := range append(forged, []string{"SET", "lock:a", "forged"}, []string{"SET", "lock:a", "forged"}) {
+			sent = redistest.AppendCommand(sent, words...)
+		}
+		kit.Must(t, client.Send(sent))
+		kit.Must(t, client.CloseWrite())
+		_, err := client.ReceiveAll()
+		kit.Must(t, err)
+	}
+	r.untouched(t, "lock:a")
+}
+
+// TestRightsChange: what is taken or given at the upstream holds here, too, soon.
+func TestRightsChange(t *testing.T) {
+	t.Parallel()
+	r := startRestricted(t, "app on >x ~lock:* +@all -@admin")
+	client, open := r.as(t, "app"), kit.Dial(t, r.proxy.Addr())
+	kit.Does(t, client, "SET lock:a v PX 60000", "OK")
+	kit.Does(t, open, "SET lock:b v PX 60000", "OK")
+	kit.Does(t, r.admin, "ACL SETUSER app -set", "OK")
+	kit.Await(t, "the right to be taken", func() bool { return kit.Text(kit.Do(t, client, "SET", "lock:a", "w")) == noRightTo("set") })
+	kit.Does(t, client, "DEL lock:a", "1")
+	kit.Does(t, r.admin, "ACL SETUSER app +set", "OK")
+	kit.Await(t, "the right to be given", func() bool { return kit.Text(kit.Do(t, client, "SET", "lock:a", "w", "PX", "60000")) == "OK" })
+	kit.Does(t, r.admin, "ACL SETUSER default -set -lpush", "OK")
+	kit.Await(t, "the right of everybody to be taken", func() bool { return kit.Text(kit.Do(t, open, "SET", "lock:b", "w")) == noRightTo("set") })
+	kit.Does(t, open, "EVAL|redis.call('lpush','l','v') return redis.call('del',KEYS[1])|1|lock:b", noScript)
+	kit.Does(t, open, "LOCK k t PX 60000", noRightTo("set"))
+	kit.Does(t, open, "GET lock:b", "w")
+}
+
+// TestUnknownIsNotLoggedIn: whatever the upstream's trouble is, a client that did not log in does not get in by it.
+func TestUnknownIsNotLoggedIn(t *testing.T) {
+	t.Parallel()
+	masters := kit.StartMasters(t)
+	lock := kit.Dial(t, kit.StartProxy(t, redistest.URLs(masters), "--lock-keys", "lock:*").Addr())
+	kit.Does(t, lock, "SET lock:v theirs PX 600000", "OK")
+	for _, c := range []struct {
+		name, want string
+		args       []string
+		spoil      func(t *testing.T, upstream *redistest.Server)
+	}{
+		{"down at the start", unknown, []string{"--requirepass", "secret"}, func(t *testing.T, u *redistest.Server) { kit.Must(t, u.Kill()) }},
+		{"full", unknown, []string{"--requirepass", "secret", "--maxclients", "2"}, func(t *testing.T, u *redistest.Server) {
+			for range 2 {
+				kit.Does(t, kit.Dial(t, u.Addr()), "AUTH secret", "OK")
+			}
+		}},
+		{"hung", unknown, []string{"--requirepass", "secret"}, func(t *testing.T, u *redistest.Server) { kit.Must(t, u.Pause()) }},
+		{"NOPERM", "ERR what this client may do is not known: rights are asked for", []string{"--user", "default", "on", "nopass", "-@all"}, func(*testing.T, *redistest.Server) {}},
+		{"protected", noAuth, []string{"--requirepass", "secret"}, func(*testing.T, *redistest.Server) {}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			upstream := startRedisAnyhow(t, c.args...)
+			c.spoil(t, upstream)
+			proxy := kit.StartProxy(t, redistest.URLs(masters), "--upstream", upstream.URL(), "--lock-keys", "lock:*", "--upstream-timeout", "300ms")
+			client := kit.Dial(t, proxy.Addr())
+			for _, command := range []string{"DEL lock:v", "LOCK k t PX 60000", "UNLOCK lock:v theirs", "SCRIPT FLUSH", "PROXY INFO", "EVAL|return redis.call('del','lock:v')|0"} {
+				want := c.want
+				if c.name == "full" { // which Redis says, and closes
+					want = "ERR what this client may do is not known: "
+				}
+				if got := kit.Text(kit.Do(t, client, wordsOf(command)...)); !strings.HasPrefix(got, want) && !strings.HasPrefix(got, "NOPERM") && !strings.HasPrefix(got, "ERR max number of clients") {
+					t.Errorf("%s: %s, want %s", command, got, want)
+				}
+				_ = client.Close()
+				client = kit.Dial(t, proxy.Addr())
+			}
+			kit.Does(t, lock, "GET lock:v", "theirs")
+		})
+	}
+}
+
+// startRedisAnyhow is kit.StartRedis for one that does not answer PING as it should: the users are set when it is up.
+func startRedisAnyhow(t *testing.T, args ...string) *redistest.Server {
+	t.Helper()
+	if len(args) == 0 || args[0] != "--user" {
+		return kit.StartRedis(t, args...)
+	}
+	server := kit.StartRedis(t)
+	kit.Does(t, kit.Dial(t, server.Addr()), "ACL SETUSER "+strings.Join(args[1:], " "), "OK")
+	return server
+}
+
+// TestLoginWhileTheUpstreamIsDown: who was let in stays so; who was not, waits until it is back.
+func TestLoginWhileTheUpstreamIsDown(t *testing.T) {
+	t.Parallel()
+	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
+	kit.Must(t, upstream.Kill())
+	proxy := kit.StartProxy(t, redistest.URLs(masters), "--upstream", upstream.URL(), "--lock-keys", "lock:*")
+	early := kit.Dial(t, proxy.Addr())
+	kit.Does(t, early, "LOCK k t PX 60000", unknown)
+	kit.Must(t, upstream.Restart())
+	kit.Await(t, "the upstream to be back", func() bool { return kit.Text(kit.Do(t, early, "SET", "lock:a", "v", "PX", "60000")) == "OK" })
+	seen(t, proxy, "upstream up")
+	let := kit.Dial(t, proxy.Addr())
+	kit.Does(t, let, "GET lock:a", "v")
+	kit.Must(t, upstream.Kill())
+	kit.Does(t, let, "DEL lock:a", "1")
+	kit.Does(t, kit.Dial(t, proxy.Addr()), "LOCK k t PX 60000", "5") // it was seen to be open to all
+}
+
+// seen waits for a line in the proxy's log.
+func seen(t *testing.T, proxy *harness.Proxy, text string) {
+	t.Helper()
+	_, err := proxy.WaitLog(text, kit.Patience)
+	kit.Must(t, err)
+}
+
+// TestLoginStandsWhileTheUpstreamHangs: who has logged in and is known goes on; nobody else comes in.
+func TestLoginStandsWhileTheUpstreamHangs(t *testing.T) {
+	t.Parallel()
+	r := startRestricted(t, "app on >x ~lock:* +@all -@admin", "default -@all")
+	client := r.as(t, "app")
+	kit.Does(t, client, "SET lock:a v PX 60000", "OK")
+	kit.Must(t, r.upstream.Pause())
+	seen(t, r.proxy, "upstream down")
+	kit.Does(t, kit.Dial(t, r.proxy.Addr()), "SET lock:a w", unknown)
+	kit.Must(t, r.upstream.Continue())
+	kit.Await(t, "the upstream to be back", func() bool {
+		other := kit.Dial(t, r.proxy.Addr())
+		defer other.Close()
+		return kit.Text(kit.Do(t, other, "AUTH", "app", "x")) == "OK" && kit.Text(kit.Do(t, other, "SET", "lock:a", "v", "PX", "60000")) == "OK"
+	})
+}

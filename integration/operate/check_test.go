@@ -1,0 +1,266 @@
+//go:build integration
+
+package operate
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// checkMasters runs check on these masters.
+func checkMasters(t *testing.T, urls []string, args ...string) outcome {
+	t.Helper()
+	all := []string{"check"}
+	for _, url := range urls {
+		all = append(all, "--master", url)
+	}
+	return runProxy(t, append(all, args...)...)
+}
+
+// row returns the row of the table that begins with a master's name.
+func (o outcome) row(t *testing.T, name string) string {
+	t.Helper()
+	for line := range strings.Lines(o.stdout) {
+		if strings.HasPrefix(line, name+" ") {
+			return line
+		}
+	}
+	t.Fatalf("no row for %s in\n%s", name, o.stdout)
+	return ""
+}
+
+// wantVerdict wants an exit code and the last line that check prints, and silence on stderr.
+func (o outcome) wantVerdict(t *testing.T, code int, verdict string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSuffix(o.stdout, "\n"), "\n")
+	if last := lines[len(lines)-1]; o.code != code || o.stderr != "" || !strings.HasPrefix(last, "verdict: "+verdict) {
+		t.Errorf("got %d, %q and\n%swant %d and at the end\nverdict: %s", o.code, o.stderr, o.stdout, code, verdict)
+	}
+}
+
+// wantRow wants words in the row of a master.
+func (o outcome) wantRow(t *testing.T, name string, words ...string) {
+	t.Helper()
+	row := o.row(t, name)
+	for _, word := range words {
+		if !strings.Contains(row, word) {
+			t.Errorf("got %swant %q in it", row, word)
+		}
+	}
+}
+
+// TestCheckNew: masters that no proxy has used; locks are not had before the operator says that they are new.
+func TestCheckNew(t *testing.T) {
+	t.Parallel()
+	masters := kit.StartMasters(t)
+	got := checkMasters(t, redistest.URLs(masters))
+	got.wantVerdict(t, 3, "no quorum: 0 of 5 masters vote, 3 needed; "+masters[0].Addr()+": unmarked; ")
+	if !strings.HasSuffix(got.stdout, "; if all of them are new: redlock-proxy init --longest-ttl 0s\n") {
+		t.Errorf("the cure is not named:\n%s", got.stdout)
+	}
+	for _, master := range masters {
+		got.wantRow(t, master.Addr(), "master", "noeviction", "off", "unmarked", "forgets locks when it restarts")
+	}
+	checkMasters(t, redistest.URLs(masters), "--fresh-start").wantVerdict(t, 0, "ok: 5 of 5 masters vote")
+	kit.Must(t, kit.Tell(masters[4], "SET", "k", "v"))
+	checkMasters(t, redistest.URLs(masters), "--fresh-start").wantVerdict(t, 3, "no quorum: 0 of 5 masters vote, 3 needed; ")
+}
+
+// TestCheckHealthy: masters in use, an upstream, and the Redis that held the locks before.
+func TestCheckHealthy(t *testing.T) {
+	t.Parallel()
+	f := kit.StartGuarded(t, true, 1)
+	upstream := kit.StartRedis(t)
+	got := checkMasters(t, redistest.URLs(f.Masters), "--upstream", upstream.URL(), "--legacy-lock", upstream.URL())
+	got.wantVerdict(t, 0, "ok: 5 of 5 masters vote")
+	if lines := strings.Count(got.stdout, "\n"); lines != 1+5+2+1 {
+		t.Errorf("%d lines:\n%s", lines, got.stdout)
+	}
+	got.wantRow(t, upstream.Addr(), "(upstream)", "noeviction", "ok")
+}
+
+// TestCheckMarker: what proxies have found shows in the table.
+func TestCheckMarker(t *testing.T) {
+	t.Parallel()
+	f := kit.StartGuarded(t, true, 1)
+	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "60000")
+	kit.Must(t, f.Masters[2].Restart())
+	kit.Soon(t, func() error {
+		if record, err := kit.AskIn(f.Masters[2], "0", "GET", "redlock-proxy:quarantine"); err != nil || record == nil {
+			return fmt.Errorf("no record: %v", err)
+		}
+		return nil
+	})
+	kit.Must(t, f.Proxies[0].Kill()) // or it would soon catch up
+	got := checkMasters(t, redistest.URLs(f.Masters))
+	got.wantRow(t, f.Masters[1].Addr(), "votes")
+	got.wantRow(t, f.Masters[2].Addr(), "quarantine: restarted without proof of its data, for ")
+	got.wantVerdict(t, 4, "degraded: 4 of 5 masters vote; "+f.Masters[2].Addr()+": quarantine: restarted without proof of its data, for ")
+}
+
+func TestCheckDurable(t *testing.T) {
+	t.Parallel()
+	master := kit.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always")
+	got := checkMasters(t, []string{master.URL()}, "--fresh-start")
+	got.wantRow(t, master.Addr(), "always", "ok\n")
+	if got.code != 0 || !strings.Contains(got.stdout, "warning: masters: 1 is fewer than 3") {
+		t.Errorf("got exit code %d and\n%swant 0 and a warning that one master is not enough", got.code, got.stdout)
+	}
+}
+
+func TestCheckReplica(t *testing.T) {
+	t.Parallel()
+	master := kit.StartRedis(t)
+	host, port, err := net.SplitHostPort(master.Addr())
+	kit.Must(t, err)
+	replica := kit.StartRedis(t, "--replicaof", host+" "+port)
+	const why = "it is a replica: a lock there is gone with its next synchronisation"
+	got := checkMasters(t, []string{master.URL(), replica.URL()})
+	got.wantRow(t, replica.Addr(), why)
+	got.wantVerdict(t, 2, "unsafe: it would not be safe to serve; "+replica.Addr()+": "+why)
+}
+
+func TestCheckEviction(t *testing.T) {
+	t.Parallel()
+	master := kit.StartRedis(t, "--maxmemory-policy", "allkeys-lru")
+	const why = "maxmemory-policy allkeys-lru may evict a lock: set noeviction"
+	got := checkMasters(t, []string{master.URL()})
+	got.wantRow(t, master.Addr(), "allkeys-lru", why)
+	got.wantVerdict(t, 2, "unsafe: it would not be safe to serve; "+master.Addr()+": "+why)
+}
+
+// TestCheckSameServer: two addresses of one server are two votes of one.
+func TestCheckSameServer(t *testing.T) {
+	t.Parallel()
+	master := kit.StartRedis(t)
+	_, port, err := net.SplitHostPort(master.Addr())
+	kit.Must(t, err)
+	got := checkMasters(t, []string{master.URL(), "redis://localhost:" + port})
+	got.wantVerdict(t, 2, "unsafe: it would not be safe to serve; localhost:"+port+": it is the same server as "+master.Addr())
+}
+
+// TestCheckDead: what does not answer is no danger by itself, as long as a majority does.
+func TestCheckDead(t *testing.T) {
+	t.Parallel()
+	f := kit.StartGuarded(t, true, 1)
+	for _, master := range f.Masters[:2] {
+		kit.Must(t, master.Kill())
+	}
+	got := checkMasters(t, redistest.URLs(f.Masters))
+	got.wantRow(t, f.Masters[0].Addr(), "connection refused")
+	got.wantVerdict(t, 4, "degraded: 3 of 5 masters vote; "+f.Masters[0].Addr()+": connection refused; "+f.Masters[1].Addr()+": connection refused")
+	kit.Must(t, f.Masters[2].Pause())
+	got = checkMasters(t, redistest.URLs(f.Masters))
+	got.wantRow(t, f.Masters[2].Addr(), "no answer in time")
+	got.wantVerdict(t, 3, "no quorum: 2 of 5 masters vote, 3 needed; ")
+}
+
+// TestCheckNotToBeAsked: each master that cannot be asked is told apart.
+func TestCheckNotToBeAsked(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(web.Close)
+	locked := kit.StartRedis(t, "--requirepass", "secret")
+	_, port, err := net.SplitHostPort(locked.Addr())
+	kit.Must(t, err)
+	for _, c := range []struct{ name, url, want string }{
+		{"a wrong password", "redis://:wrong@" + locked.Addr(), "wrong password: WRONGPASS "},
+		{"no password", locked.URL(), "no password is given, and it demands one: NOAUTH "},
+		{"a name that is none", "redis://no-such-host.invalid:" + port, "no such host"},
+		{"a web server", "redis://" + web.Listener.Addr().String(), "it is not a Redis: "},
+		{"TLS to a server without", "rediss://" + web.Listener.Addr().String(), "it speaks no TLS: use redis:// instead of rediss://"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := checkMasters(t, []string{c.url})
+			if c.want == "no such host" && strings.Contains(got.stdout, "its name cannot be looked up: ") {
+				t.Skip("SKIPPED, NOT TESTED: this machine has no name service that says that there is no such host")
+			}
+			address, err := url.Parse(c.url)
+			kit.Must(t, err)
+			got.wantVerdict(t, 3, "no quorum: 0 of 1 masters vote, 1 needed; "+address.Host+": "+c.want)
+			if strings.Contains(got.stdout, ":wrong") {
+				t.Errorf("a password is shown:\n%s", got.stdout)
+			}
+		})
+	}
+}
+
+// TestCheckUpstream: one that is down is a degradation; one that is a master as well is a danger, also under another name.
+func TestCheckUpstream(t *testing.T) {
+	t.Parallel()
+	f := kit.StartGuarded(t, true, 1)
+	upstream := kit.StartRedis(t, "--requirepass", "secret")
+	checkMasters(t, redistest.URLs(f.Masters), "--upstream", upstream.URL()).wantVerdict(t, 0, "ok: ") // its clients log in
+	checkMasters(t, redistest.URLs(f.Masters), "--upstream", "redis://:wrong@"+upstream.Addr(), "--share-upstream-login").
+		wantVerdict(t, 4, "degraded: 5 of 5 masters vote; upstream "+upstream.Addr()+": wrong password: ")
+	kit.Must(t, upstream.Kill())
+	checkMasters(t, redistest.URLs(f.Masters), "--upstream", upstream.URL()).
+		wantVerdict(t, 4, "degraded: 5 of 5 masters vote; upstream "+upstream.Addr()+": connection refused")
+	_, port, err := net.SplitHostPort(f.Masters[1].Addr())
+	kit.Must(t, err)
+	checkMasters(t, redistest.URLs(f.Masters), "--upstream", "redis://localhost:"+port+"/3").
+		wantVerdict(t, 2, "unsafe: it would not be safe to serve; localhost:"+port+": upstream is the same server as master "+f.Masters[1].Addr())
+}
+
+// TestCheckLegacy: without the Redis that held the locks no lock is had, and it must be neither a replica nor a master of ours.
+func TestCheckLegacy(t *testing.T) {
+	t.Parallel()
+	f := kit.StartGuarded(t, true, 1)
+	legacy := kit.StartRedis(t)
+	host, port, err := net.SplitHostPort(legacy.Addr())
+	kit.Must(t, err)
+	replica := kit.StartRedis(t, "--replicaof", host+" "+port)
+	checkMasters(t, redistest.URLs(f.Masters), "--legacy-lock", replica.URL()).
+		wantVerdict(t, 2, "unsafe: it would not be safe to serve; "+replica.Addr()+": it is a replica: ")
+	kit.Must(t, legacy.Kill())
+	checkMasters(t, redistest.URLs(f.Masters), "--legacy-lock", legacy.URL()).
+		wantVerdict(t, 3, "no quorum: legacy-lock "+legacy.Addr()+": connection refused; 5 of 5 masters vote")
+	_, port, err = net.SplitHostPort(f.Masters[0].Addr())
+	kit.Must(t, err)
+	checkMasters(t, redistest.URLs(f.Masters), "--legacy-lock", "redis://localhost:"+port).
+		wantVerdict(t, 2, "unsafe: it would not be safe to serve; localhost:"+port+": legacy-lock is the same server as master ")
+}
+
+// TestCheckJSON: scripts get the same as people.
+func TestCheckJSON(t *testing.T) {
+	t.Parallel()
+	f := kit.StartGuarded(t, true, 1)
+	kit.Must(t, f.Masters[4].Kill())
+	got := checkMasters(t, redistest.URLs(f.Masters), "--json", "--upstream", "redis://127.0.0.1:1")
+	var document struct {
+		Verdict string   `json:"verdict"`
+		Code    int      `json:"exit_code"`
+		Reasons []string `json:"reasons"`
+		Masters []struct {
+			Name, Error string
+			Votes       bool
+		} `json:"masters"`
+		Upstream struct{ Error string } `json:"upstream"`
+	}
+	kit.Must(t, json.Unmarshal([]byte(got.stdout), &document))
+	if got.code != 4 || document.Code != 4 || document.Verdict != "degraded" || len(document.Reasons) != 3 || len(document.Masters) != 5 ||
+		!document.Masters[0].Votes || document.Masters[4].Votes || document.Masters[4].Error != "connection refused" ||
+		document.Upstream.Error != "connection refused" {
+		t.Errorf("got %d and\n%s", got.code, got.stdout)
+	}
+}
+
+// TestCheckConfig: the configuration is read, and nothing is connected to.
+func TestCheckConfig(t *testing.T) {
+	t.Parallel()
+	got := runProxy(t, "serve", "--check-config", "--master", "redis://127.0.0.1:1")
+	if got.code != 0 || got.stderr != "" || !strings.HasPrefix(got.stdout, "warning: masters: 1 is fewer than 3") || !strings.HasSuffix(got.stdout, "\nthe configuration is valid\n") {
+		t.Errorf("got %+v", got)
+	}
+	fails(t, runProxy(t, "serve", "--check-config", "--master", "redis://127.0.0.1:1", "--max-ttl", "soon"),
+		`redlock-proxy: --max-ttl: "soon" is not a duration (a number and a unit, such as "100ms" or "24h")`)
+}

@@ -1,0 +1,120 @@
+//go:build integration
+
+package operate
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestBadCommandLine: whatever is wrong, it is told in one line, and nothing else is printed.
+func TestBadCommandLine(t *testing.T) {
+	t.Parallel()
+	const master = "redis://127.0.0.1:1"
+	for _, test := range []struct {
+		args string
+		want string
+	}{
+		{"serve --foo", "flag provided but not defined: -foo (see redlock-proxy serve --help)"},
+		{"--foo", "flag provided but not defined: -foo (see redlock-proxy --help)"},
+		{"server", `unknown command "server" (did you mean serve? see redlock-proxy --help)`},
+		{"run", `unknown command "run" (see redlock-proxy --help)`},
+		{"serve --mastr " + master, "flag provided but not defined: -mastr (did you mean --master? see redlock-proxy serve --help)"},
+		{"demo --lisen :0", "flag provided but not defined: -lisen (did you mean --listen? see redlock-proxy demo --help)"},
+		{"--verson", "flag provided but not defined: -verson (did you mean --version? see redlock-proxy --help)"},
+		{"--master " + master + " serve", "flag provided but not defined: -master (it stands after the command: redlock-proxy serve --master …; see redlock-proxy --help)"},
+		{"serve --master redis://127.0.0.1:63x79", `--master: "redis://127.0.0.1:63x79" has no number where its port is (a password stands before an @, and the host after it)`},
+		{"serve --master " + master + " --lock-keys lock:*,job:*", `--lock-keys: "lock:*,job:*" is one glob with ',' in it: give each glob by itself (--lock-keys A --lock-keys B, REDLOCK_LOCK_KEYS="A B", or a line "- A" for each in the file; in a key it is written \,)`},
+		{"serve --master " + master + " --lock-keys lock:[", `--lock-keys: "lock:[" has a [ without its ] (in a key it is written \[)`},
+		{"serve --master " + master + " --lock-keys lock:.*", `--lock-keys: "lock:.*" is a regular expression, and globs are wanted, as in KEYS: * stands for any characters, ? for one, [a-z] for one of a set ("lock:*", not "lock:.*"; what is meant as it is stands behind a \)`},
+		{"serve", "master: none is given, and at least one is needed (--master URL, REDLOCK_MASTER=URL, or a list in the file)"},
+		{"serve extra --master " + master, `unexpected argument "extra"`},
+		{"demo extra", `unexpected argument "extra"`},
+		{"demo --masters 0", "--masters: 0 is less than 1"},
+		{"check --master " + master + " --max-ttl soon", `--max-ttl: "soon" is not a duration (a number and a unit, such as "100ms" or "24h")`},
+		{"serve --master " + master + " --max-clients 0", `--max-clients: "0" is less than 1`},
+		{"serve --master " + master + " --master " + master, `--master: "` + master + `" is the same master as "` + master + `": each has one vote`},
+		{"serve --master " + master + " --listen 6380", `--listen: "6380" is not host:port (such as "127.0.0.1:6380"; an IPv6 host stands in brackets)`},
+		{"serve --config /no/such/file.yaml --master " + master, "--config: open /no/such/file.yaml: no such file or directory"},
+	} {
+		t.Run(test.args, func(t *testing.T) {
+			got := runProxy(t, strings.Fields(test.args)...)
+			fails(t, got, "redlock-proxy: "+test.want)
+			if got.stdout != "" {
+				t.Errorf("got on stdout:\n%s", got.stdout)
+			}
+		})
+	}
+}
+
+// TestBadConfigFile: each fault is one line with the file, the line, the name and the value.
+func TestBadConfigFile(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"an unknown key and a bad value", "master:\n  - redis://127.0.0.1:1\nmax-tll: 1h\nmaster-timeout: 100\n",
+			[]string{`FILE:3: max-tll: is not a setting (did you mean max-ttl?)`,
+				`FILE:4: master-timeout: "100" is not a duration (a number and a unit, such as "100ms" or "24h")`}},
+		{"a password is not shown", "master:\n  - redis://user:secret@127.0.0.1:1/3\n",
+			[]string{`FILE:2: master: "redis://user:xxxxx@127.0.0.1:1/3" names a database, but the client's SELECT chooses it: leave it out`}},
+		{"not YAML", "master: [\n", []string{"FILE:1: "}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "conf.yaml")
+			kit.Must(t, os.WriteFile(file, []byte(test.text), 0o600))
+			got := runProxy(t, "serve", "--config", file)
+			lines := strings.Split(strings.TrimSuffix(got.stderr, "\n"), "\n")
+			if got.code != 1 || len(lines) != len(test.want) {
+				t.Fatalf("got exit code %d and\n%swant 1 and %d lines", got.code, got.stderr, len(test.want))
+			}
+			for i, want := range test.want {
+				want = strings.Replace(want, "FILE", file, 1)
+				if i == 0 {
+					want = "redlock-proxy: " + want
+				}
+				if !strings.HasPrefix(lines[i], want) {
+					t.Errorf("got  %s\nwant %s", lines[i], want)
+				}
+			}
+		})
+	}
+}
+
+// TestSettingsBeatEachOther: flag beats environment beats file beats default, in the running proxy.
+func TestSettingsBeatEachOther(t *testing.T) {
+	t.Parallel()
+	masters := kit.StartMasters(t)
+	file := filepath.Join(t.TempDir(), "conf.yaml")
+	kit.Must(t, os.WriteFile(file, []byte("max-ttl: 1s\nkey-prefix: 'file:'\nmax-clients: 7\nmaster:\n  - redis://127.0.0.1:1\n"), 0o600))
+	proxy, err := harness.StartProxy(harness.ProxyOptions{
+		Masters: redistest.URLs(masters),
+		Args:    []string{"--config", file, "--max-ttl", "10s"},
+		Env:     []string{"REDLOCK_MAX_TTL=2s", "REDLOCK_KEY_PREFIX=env:"},
+	})
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.NoError(t, proxy.Close()) })
+	client := kit.Connect(t, proxy)
+	kit.WantReply(t, client, "LOCK k t PX 10000", kit.Granted) // the flag's limit; the file's master does not exist
+	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Holds(master, "env:k", "t") })
+	if info, _ := kit.Do(t, client, "INFO", "clients").(string); !strings.Contains(info, "maxclients:7\r\n") {
+		t.Errorf("got %q, want maxclients:7 of the file", info)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{"version", "--version", "-v", "-v serve"} {
+		got := runProxy(t, strings.Fields(args)...)
+		if got.code != 0 || got.stderr != "" || !strings.HasPrefix(got.stdout, "redlock-proxy ") || strings.Count(got.stdout, "\n") != 1 {
+			t.Errorf("%s: got %+v, want one line with the version", args, got)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+//go:build integration
+
+package operate
+
+import (
+	"bufio"
+	"io"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// startDemo runs demo on a free port. It returns what it prints up to its last line, and the process.
+func startDemo(t *testing.T) (text string, demo *exec.Cmd) {
+	t.Helper()
+	demo = exec.Command(binary(t), "demo", "--listen", "127.0.0.1:0")
+	demo.Env = ownEnv()
+	stdout, err := demo.StdoutPipe()
+	kit.Must(t, err)
+	kit.Must(t, demo.Start())
+	t.Cleanup(func() { _ = demo.Process.Kill() }) // it may have ended
+	end := time.AfterFunc(kit.Patience, func() { _ = demo.Process.Kill() })
+	defer end.Stop()
+	lines := bufio.NewReader(stdout)
+	for !strings.Contains(text, "Ctrl-C") {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("demo ended with %v behind\n%s", err, text)
+		}
+		text += line
+	}
+	go func() { _, _ = io.Copy(io.Discard, lines) }()
+	return text, demo
+}
+
+// TestDemo types what the demo says.
+func TestDemo(t *testing.T) {
+	text, demo := startDemo(t)
+	port := regexp.MustCompile(`redis-cli -p (\d+) LOCK`).FindStringSubmatch(text)
+	if port == nil {
+		t.Fatalf("got\n%s\nwant to be told what to type", text)
+	}
+	client, err := redistest.Dial("127.0.0.1:"+port[1], kit.Patience)
+	kit.Must(t, err)
+	defer client.Close()
+	if !strings.Contains(text, "Its upstream is no Redis, but an imitation in memory (miniredis, 127.0.0.1:") {
+		t.Errorf("got\n%s\nwant it to say what the upstream is", text)
+	}
+	typed := 0
+	for _, command := range regexp.MustCompile(`redis-cli -p \d+ (.*?)(  .*)?\n`).FindAllStringSubmatch(text, -1) {
+		words := strings.Fields(strings.ReplaceAll(command[1], "'", ""))
+		if words[len(words)-2] == "BLOCK" {
+			words[len(words)-1] = "10" // ms: nobody gives the lock back here
+		}
+		reply := kit.Do(t, client, words...)
+		if failure, bad := reply.(redistest.RespError); bad {
+			t.Errorf("%v: %v", words, failure)
+		}
+		t.Logf("%v → %v", words, reply)
+		typed++
+	}
+	if typed < 7 {
+		t.Errorf("only %d commands in\n%s", typed, text)
+	}
+	kit.WantReply(t, client, "LOCK k t PX 10000", kit.Granted)
+	kit.Must(t, client.Close())
+	kit.Must(t, demo.Process.Signal(syscall.SIGINT))
+	if err := demo.Wait(); err != nil {
+		t.Errorf("demo after Ctrl-C: %v, want exit code 0", err)
+	}
+}
+
+// TestDemoExpiry: the embedded masters let locks expire.
+func TestDemoExpiry(t *testing.T) {
+	text, demo := startDemo(t)
+	port := regexp.MustCompile(`redis-cli -p (\d+) LOCK`).FindStringSubmatch(text)
+	client, err := redistest.Dial("127.0.0.1:"+port[1], kit.Patience)
+	kit.Must(t, err)
+	defer client.Close()
+	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "200")
+	began := time.Now()
+	kit.WantGrant(t, client, "LOCK", "k", "u", "PX", "10000", "BLOCK", "5000")
+	if waited := time.Since(began); waited < 190*time.Millisecond {
+		t.Errorf("the lock of 200 ms was free after %v", waited)
+	}
+	kit.Must(t, demo.Process.Signal(syscall.SIGTERM))
+	if err := demo.Wait(); err != nil {
+		t.Errorf("demo after SIGTERM: %v, want exit code 0", err)
+	}
+}

@@ -1,0 +1,179 @@
+//go:build integration
+
+package operate
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// initMasters runs init on these masters.
+func initMasters(t *testing.T, masters []*redistest.Server, args ...string) outcome {
+	t.Helper()
+	all := []string{"init"}
+	for _, master := range masters {
+		all = append(all, "--master", master.URL())
+	}
+	return runProxy(t, append(all, args...)...)
+}
+
+// wantInit wants an exit code of init and a text in what it says.
+func wantInit(t *testing.T, got outcome, code int, text string) {
+	t.Helper()
+	if got.code != code || !strings.Contains(got.stdout+got.stderr, text) {
+		t.Fatalf("got %d and\n%s%swant %d and %q", got.code, got.stdout, got.stderr, code, text)
+	}
+}
+
+// wantAdvice wants locks to be refused with an error that names the cure.
+func wantAdvice(t *testing.T, proxy *harness.Proxy, texts ...string) {
+	t.Helper()
+	text := fmt.Sprint(kit.Do(t, kit.Connect(t, proxy), "LOCK", "k", "t", "PX", "1000"))
+	for _, part := range append(texts, "NOQUORUM ", "ready in 24h1", "if you know it, or they are new, run redlock-proxy init") {
+		if !strings.Contains(text, part) {
+			t.Errorf("got %s\nwant %q in it", text, part)
+		}
+	}
+}
+
+// TestNewMastersAreNamed: a new cluster and a proxy that was not told of it: the error and the log say what to do, and a start with
+// --fresh-start is still one, although a proxy has left its record on the masters.
+func TestNewMastersAreNamed(t *testing.T) {
+	t.Parallel()
+	f := &kit.Fleet{Masters: kit.StartMasters(t)}
+	first := kit.StartProxy(t, redistest.URLs(f.Masters), "--fresh-start=false")
+	wantAdvice(t, first, "5 were empty when first met: new, or without their data", "the longest TTL in use is not known, so")
+	if !strings.Contains(first.Log(), "run redlock-proxy init") {
+		t.Errorf("the log does not name the cure:\n%s", first.Log())
+	}
+	f.Proxies = append(f.Proxies, first, kit.StartProxy(t, redistest.URLs(f.Masters), "--fresh-start"))
+	f.WantVoting(t, 5)
+	kit.WantGrant(t, kit.Connect(t, first), "LOCK", "k", "t", "PX", "1000")
+}
+
+// TestInitTwiceAtOnce: from two machines at the same time, for masters that a proxy waits for. It is done, and once it is, there is
+// nothing to do.
+func TestInitTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	f := kit.StartFleet(t, "--fresh-start=false")
+	var got [2]outcome
+	var both sync.WaitGroup
+	for i := range got {
+		both.Go(func() { got[i] = initMasters(t, f.Masters, "--longest-ttl", "0s") })
+	}
+	both.Wait()
+	for _, one := range got {
+		wantInit(t, one, 0, "5 of 5 masters vote\n")
+	}
+	f.WantVoting(t, 5)
+	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "60000")
+	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "0s"), 0, "nothing to do: a majority of the masters votes\n")
+	if kit.Steal(t, kit.Connect(t, f.Proxies[0])) {
+		t.Error("the lock was granted twice")
+	}
+}
+
+// TestInitAsks: without the flag it asks, and without an answer it does nothing.
+func TestInitAsks(t *testing.T) {
+	t.Parallel()
+	masters := kit.StartMasters(t)
+	got := initMasters(t, masters)
+	wantInit(t, got, 1, "For how long may a lock that was taken here before still be held?")
+	wantInit(t, got, 1, "redlock-proxy: no answer: say it with --longest-ttl")
+	wantInit(t, initMasters(t, masters, "--longest-ttl", "soon"), 1, `--longest-ttl: "soon" is not a duration`)
+	wantInit(t, initMasters(t, masters, "--longest-ttl", "25h"), 1, "25h0m0s is longer than max-ttl 24h0m0s")
+	for _, master := range masters {
+		if size, err := kit.AskIn(master, "0", "DBSIZE"); err != nil || size != int64(0) {
+			t.Errorf("master %s: %v keys, %v, want none", master.Addr(), size, err)
+		}
+	}
+}
+
+// TestInitRefuses: where locks stand that belie what is said, and where not all masters are there to tell of locks.
+func TestInitRefuses(t *testing.T) {
+	t.Parallel()
+	f := kit.StartFleet(t)
+	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "60000")
+	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "t") })
+	kit.Must(t, f.Proxies[0].Kill())
+	for _, master := range f.Masters { // now none votes: all might have forgotten more than this
+		kit.Must(t, kit.Tell(master, "SAVE"))
+		kit.Must(t, master.Revive())
+	}
+	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "10s"), 2, "1 lock stands there, for up to ")
+	kit.Must(t, f.Masters[1].Kill())
+	for _, master := range f.Masters[2:] {
+		kit.Must(t, kit.Tell(master, "DEL", "k"))
+	}
+	kit.Must(t, kit.Tell(f.Masters[0], "DEL", "k"))
+	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "10s"), 2, f.Masters[1].Addr()+": connection refused")
+}
+
+// TestInitOnce: a deployment that runs init at every start does it once, also if the masters lose their data later.
+func TestInitOnce(t *testing.T) {
+	t.Parallel()
+	masters := kit.StartMasters(t)
+	file := filepath.Join(t.TempDir(), "done")
+	wantInit(t, initMasters(t, masters, "--longest-ttl", "0s", "--once", file), 0, "5 of 5 masters vote")
+	if _, err := os.Stat(file); err != nil {
+		t.Error(err)
+	}
+	for _, master := range masters {
+		kit.Must(t, master.Restart())
+	}
+	wantInit(t, initMasters(t, masters, "--longest-ttl", "0s", "--once", file), 0, "nothing to do: it was done before, says "+file)
+	for _, master := range masters {
+		if size, err := kit.AskIn(master, "0", "DBSIZE"); err != nil || size != int64(0) {
+			t.Errorf("master %s: %v keys, %v, want none", master.Addr(), size, err)
+		}
+	}
+}
+
+// TestRestartOfAProxyKeepsTheWait: a majority lost its data, and the proxy that knows the longest TTL in use restarts. It waits for that
+// TTL again, and not for max-ttl: the one before has left its knowledge on the masters that forgot.
+func TestRestartOfAProxyKeepsTheWait(t *testing.T) {
+	t.Parallel()
+	const ttl = 6 * time.Second
+	f := kit.StartLinkedFleet(t, 1, "--key-prefix", "")
+	client := kit.Connect(t, f.Proxies[0])
+	asked := time.Now()
+	f.Without(t, []int{3, 4}, func() { kit.WantGrant(t, client, "LOCK", "k", "t", "PX", fmt.Sprint(ttl.Milliseconds())) })
+	for _, master := range f.Masters[:3] {
+		kit.Must(t, master.Kill())
+	}
+	for _, master := range f.Masters[:3] {
+		kit.Must(t, master.Restart())
+	}
+	kit.Everywhere(t, f.Masters[:3], func(master *redistest.Server) error {
+		record, err := kit.AskIn(master, "0", "GET", "redlock-proxy:quarantine")
+		if text := fmt.Sprint(record); err != nil || !strings.HasSuffix(text, " restarted 6144") { // rounded up
+			return fmt.Errorf("the record says %s, %v, want 6144 ms", text, err)
+		}
+		return nil
+	})
+	kit.Must(t, f.Proxies[0].Kill())
+	after := kit.StartProxy(t, kit.LinkURLs(f.Links[0]), "--fresh-start=false")
+	rival := kit.Connect(t, after)
+	text := fmt.Sprint(kit.Do(t, rival, "LOCK", "k", "u", "PX", "1000"))
+	if !strings.Contains(text, "2 of 5 masters vote: 3 restarted without proof of their data, ready in ") || strings.Contains(text, "max-ttl") {
+		t.Errorf("got %s", text)
+	}
+	kit.Soon(t, func() error {
+		if _, granted := kit.Do(t, rival, "LOCK", "k", "u", "PX", "1000").(int64); !granted {
+			return fmt.Errorf("no lock yet")
+		}
+		return nil
+	})
+	if took := time.Since(asked); took < ttl {
+		t.Errorf("DOUBLE GRANT: %v after the first", took)
+	}
+}

@@ -1,0 +1,150 @@
+//go:build integration
+
+package operate
+
+import (
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// wantExit wants the proxy to end with a code.
+func wantExit(t *testing.T, proxy *harness.Proxy, code int, within time.Duration) {
+	t.Helper()
+	if got, err := proxy.Wait(within); err != nil || got != code {
+		t.Fatalf("got exit code %d, %v, want %d", got, err, code)
+	}
+}
+
+// stop sends the first signal and returns when the proxy has begun to stop.
+func stop(t *testing.T, proxy *harness.Proxy, signal os.Signal) {
+	t.Helper()
+	kit.Must(t, proxy.Signal(signal))
+	for deadline := time.Now().Add(kit.Patience); !refused(proxy); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("new clients are still taken %v after the signal", kit.Patience)
+		}
+	}
+}
+
+// TestStopServesWhoWaits: at the first signal idle clients are sent away and new ones not taken, but who waits for a lock is served
+// before the end.
+func TestStopServesWhoWaits(t *testing.T) {
+	masters := kit.StartMasters(t)
+	proxy := kit.StartProxy(t, redistest.URLs(masters), "--drain-timeout", "20s")
+	idle := kit.Connect(t, proxy)
+	kit.WantGrant(t, idle, "LOCK", "k", "holder", "PX", "1500")
+	waiter := kit.Waiter(t, proxy, "waiter")
+	kit.WantBlocked(t, proxy, 1)
+	stop(t, proxy, syscall.SIGTERM)
+	if rest, err := idle.ReceiveAll(); err != nil || len(rest) > 0 {
+		t.Errorf("an idle client: got %q, %v, want the end of the connection", rest, err)
+	}
+	reply, err := waiter.Receive()
+	if ms, ok := reply.(int64); !ok || ms <= 0 {
+		t.Fatalf("the waiter: got %#v, %v, want a validity", reply, err)
+	}
+	wantExit(t, proxy, 0, kit.Patience)
+	// One on which the lock from before ended late is not asked again: the proxy is gone.
+	kit.Soon(t, func() error { return kit.OnMajority(masters, "k", "waiter") })
+	wantLogged(t, proxy, `msg="drained: nothing was cut off"`)
+}
+
+// TestStopEndsWaiting: a wait that is longer than the drain timeout ends with an error that says why.
+func TestStopEndsWaiting(t *testing.T) {
+	masters := kit.StartMasters(t)
+	proxy := kit.StartProxy(t, redistest.URLs(masters), "--drain-timeout", "300ms")
+	kit.WantGrant(t, kit.Connect(t, proxy), "LOCK", "k", "holder", "PX", "60000")
+	waiter := kit.Waiter(t, proxy, "waiter")
+	kit.WantBlocked(t, proxy, 1)
+	began := time.Now()
+	kit.Must(t, proxy.Signal(syscall.SIGINT))
+	reply, err := waiter.Receive()
+	if reply != any(redistest.RespError("ERR the proxy is shutting down")) {
+		t.Errorf("the waiter: got %#v, %v, want to hear that the proxy is shutting down", reply, err)
+	}
+	if took := time.Since(began); took < 300*time.Millisecond {
+		t.Errorf("the waiter was sent away after %v already", took)
+	}
+	wantExit(t, proxy, 0, kit.Patience)
+	wantLogged(t, proxy, `msg="draining: idle clients are closed, the others when their commands are done" clients=`,
+		`msg="drain-timeout is over: what still runs is cut off" clients=1 waiting_for_locks=1`)
+	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "holder") })
+}
+
+// wantLogged wants parts of lines in a proxy's log.
+func wantLogged(t *testing.T, proxy *harness.Proxy, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(proxy.Log(), part) {
+			t.Errorf("the log has no %q", part)
+		}
+	}
+}
+
+// TestSecondSignal: whoever asks twice does not want to wait.
+func TestSecondSignal(t *testing.T) {
+	masters := kit.StartMasters(t)
+	for _, second := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		proxy := kit.StartProxy(t, redistest.URLs(masters), "--drain-timeout", "1m")
+		holder := kit.Connect(t, proxy)
+		kit.WantGrant(t, holder, "LOCK", second.String(), "holder", "PX", "60000")
+		kit.Must(t, holder.Send(redistest.AppendCommand(nil, "LOCK", second.String(), "waiter", "PX", "60000", "BLOCK", "0")))
+		kit.WantBlocked(t, proxy, 1)
+		stop(t, proxy, syscall.SIGTERM)
+		kit.Must(t, proxy.Signal(second))
+		wantExit(t, proxy, 1, kit.AtOnce)
+	}
+}
+
+// TestStopUnderLoad: of clients that are cut off in the middle of their work, none has a lock that it was not told of.
+func TestStopUnderLoad(t *testing.T) {
+	masters := kit.StartMasters(t)
+	proxy := kit.StartProxy(t, redistest.URLs(masters))
+	names := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p"}
+	told := make([]bool, len(names))
+	var workers sync.WaitGroup
+	for i, name := range names {
+		client := kit.Connect(t, proxy)
+		workers.Go(func() { told[i] = lockUntilCut(client, name) })
+	}
+	time.Sleep(300 * time.Millisecond)
+	kit.Must(t, proxy.Signal(syscall.SIGTERM))
+	workers.Wait()
+	wantExit(t, proxy, 0, kit.Patience)
+	for i, name := range names {
+		if !told[i] {
+			kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Lacks(master, name) })
+		}
+	}
+}
+
+// lockUntilCut locks and unlocks until the connection ends. It reports whether that was behind a grant.
+func lockUntilCut(client *redistest.Client, key string) (granted bool) {
+	for {
+		if reply, err := client.Do("LOCK", key, "t", "PX", "60000"); err != nil || reply == nil {
+			return false
+		}
+		if _, err := client.Do("UNLOCK", key, "t"); err != nil {
+			return true
+		}
+	}
+}
+
+// TestCrashLeavesLocks: locks outlive the proxy that gave them; another one knows them.
+func TestCrashLeavesLocks(t *testing.T) {
+	f := kit.StartLinkedFleet(t, 2)
+	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "60000")
+	kit.Must(t, f.Proxies[0].Kill())
+	other := kit.Connect(t, f.Proxies[1])
+	kit.Want(t, other, nil, "LOCK", "k", "u", "PX", "60000")
+	kit.Want(t, other, int64(1), "UNLOCK", "k", "t")
+	kit.WantGrant(t, other, "LOCK", "k", "u", "PX", "60000")
+}

@@ -1,0 +1,59 @@
+//go:build integration
+
+package operate
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestLoginOfTheUpstreamURL: a password in the URL of the upstream is not given to everybody who reaches the proxy, unless that is
+// said, and then it is told.
+func TestLoginOfTheUpstreamURL(t *testing.T) {
+	t.Parallel()
+	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t, "--requirepass", "secret")
+	url := "redis://:secret@" + upstream.Addr()
+	var flags []string
+	for _, master := range masters {
+		flags = append(flags, "--master", master)
+	}
+	const refusal = " has a login, with which everybody who reaches the proxy would use that Redis: demand a password of them with client-password-file, " +
+		"or say share-upstream-login: true; or take the login out, and clients log in with their own"
+	for _, command := range []string{"serve", "check"} {
+		fails(t, runProxy(t, append([]string{command, "--upstream", url}, flags...)...), `redlock-proxy: --upstream: "redis://:xxxxx@`+upstream.Addr()+`"`+refusal)
+	}
+	const told = "share-upstream-login: everybody who reaches "
+	if got := runProxy(t, append([]string{"check", "--upstream", url, "--share-upstream-login"}, flags...)...); !strings.Contains(got.stdout, "warning: "+told) {
+		t.Errorf("check says %+v", got)
+	}
+	shared := kit.StartProxy(t, masters, "--upstream", url, "--share-upstream-login")
+	if !strings.Contains(shared.Log(), told) {
+		t.Errorf("serve does not tell it: %s", shared.Log())
+	}
+	kit.Does(t, kit.Dial(t, shared.Addr()), "CONFIG GET requirepass", "[requirepass secret]")
+
+	file := filepath.Join(t.TempDir(), "password")
+	fails(t, runProxy(t, append([]string{"serve", "--upstream", url, "--client-password-file", file}, flags...)...),
+		"redlock-proxy: client-password-file: open "+file+": no such file or directory")
+	kit.Must(t, os.WriteFile(file, []byte("sesame\n"), 0o600))
+	proxy := kit.StartProxy(t, masters, "--upstream", url, "--client-password-file", file, "--lock-keys", "lock:*")
+	client := kit.Dial(t, proxy.Addr())
+	const demanded = "NOAUTH Authentication required."
+	for _, step := range [][2]string{
+		{"CONFIG GET requirepass", demanded}, {"LOCK k t PX 60000", demanded}, {"DEL lock:a", demanded}, {"AUTH secret", "WRONGPASS"}, {"CONFIG GET requirepass", demanded},
+		{"AUTH sesame", "OK"}, {"CONFIG GET maxclients", "[maxclients"}, {"LOCK k t PX 60000", "5"}, {"SET lock:a v PX 60000", "OK"},
+	} {
+		kit.Does(t, client, step[0], step[1])
+	}
+	if got := runProxy(t, "healthcheck", "--listen", proxy.Addr()); got != (outcome{}) {
+		t.Errorf("healthcheck: %+v", got)
+	}
+	if strings.Contains(proxy.Log()+shared.Log(), "secret") || strings.Contains(proxy.Log(), "sesame") {
+		t.Error("a password stands in the log")
+	}
+}

@@ -1,0 +1,197 @@
+//go:build integration
+
+package operate
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/internal/redistest/faultlink"
+)
+
+// freePort is a port that nothing listens on.
+func freePort(t *testing.T) string {
+	t.Helper()
+	addr, err := redistest.FreeAddr()
+	kit.Must(t, err)
+	_, port, err := net.SplitHostPort(addr)
+	kit.Must(t, err)
+	return port
+}
+
+// TestItsOwnUpstream: a proxy whose upstream, master or old Redis is its own address, under whatever name, does not start; it used to
+// open connections to itself until no descriptor was left. Nor does check take it.
+func TestItsOwnUpstream(t *testing.T) {
+	t.Parallel()
+	hostname, err := os.Hostname()
+	kit.Must(t, err)
+	port := freePort(t)
+	masters := kit.StartMasters(t)
+	for _, test := range []struct{ setting, host, listen string }{
+		{"upstream", "127.0.0.1", "127.0.0.1"},
+		{"upstream", "localhost", "127.0.0.1"},
+		{"upstream", "0.0.0.0", "127.0.0.1"},
+		{"upstream", "localhost", "0.0.0.0"},
+		{"upstream", hostname, "0.0.0.0"},
+		{"legacy-lock", "localhost", "127.0.0.1"},
+		{"master", "localhost", "127.0.0.1"},
+	} {
+		args := []string{"--listen", test.listen + ":" + port, "--" + test.setting, "redis://" + test.host + ":" + port, "--max-clients", "100"}
+		for _, url := range redistest.URLs(masters) {
+			args = append(args, "--master", url)
+		}
+		for command, code := range map[string]int{"serve": 1, "check": 2} {
+			got := runProxy(t, append([]string{command}, args...)...)
+			want := test.setting + ": " + test.host + ":" + port + " is this proxy itself, which listens on "
+			if said := got.stdout + got.stderr; got.code != code || !strings.Contains(said, want) {
+				t.Errorf("%s of %+v: exit code %d and\n%swant %d and %q", command, test, got.code, said, code, want)
+			}
+		}
+	}
+}
+
+// TestUpstreamLeadsBack: over another address, or another proxy, whichever of them starts first, no address tells; the proxies do.
+func TestUpstreamLeadsBack(t *testing.T) {
+	t.Parallel()
+	masters := redistest.URLs(kit.StartMasters(t))
+	serve := func(t *testing.T, listen, upstream string) outcome {
+		args := []string{"serve", "--listen", listen, "--upstream", "redis://" + upstream, "--max-clients", "100"}
+		for _, url := range masters {
+			args = append(args, "--master", url)
+		}
+		return runProxy(t, args...)
+	}
+	leadsBack := func(t *testing.T, got outcome, upstream string) {
+		t.Helper()
+		if want := "upstream: " + upstream + " leads back to this proxy\n"; got.code != 1 || !strings.HasSuffix(got.stderr, want) {
+			t.Errorf("exit code %d and\n%swant 1 and %s", got.code, got.stderr, want)
+		}
+	}
+	t.Run("over another address", func(t *testing.T) {
+		own, err := redistest.FreeAddr()
+		kit.Must(t, err)
+		link, err := faultlink.New(own)
+		kit.Must(t, err)
+		t.Cleanup(func() { kit.NoError(t, link.Close()) })
+		leadsBack(t, serve(t, own, link.Addr()), link.Addr())
+	})
+	t.Run("over another proxy", func(t *testing.T) {
+		own, err := redistest.FreeAddr()
+		kit.Must(t, err)
+		first := kit.StartProxy(t, masters, "--upstream", "redis://"+own)
+		leadsBack(t, serve(t, own, first.Addr()), first.Addr())
+		if open, err := first.Descriptors(); err != nil || open > 300 {
+			t.Errorf("the other proxy has %d open descriptors, %v", open, err)
+		}
+	})
+	t.Run("over two", func(t *testing.T) {
+		own, err := redistest.FreeAddr()
+		kit.Must(t, err)
+		first := kit.StartProxy(t, masters, "--upstream", "redis://"+own)
+		second := kit.StartProxy(t, masters, "--upstream", "redis://"+first.Addr())
+		leadsBack(t, serve(t, own, second.Addr()), second.Addr())
+	})
+}
+
+// TestUpstreamBecomesLoop: an upstream that comes to lead back while both run is refused, and not used again and again.
+func TestUpstreamBecomesLoop(t *testing.T) {
+	t.Parallel()
+	masters := redistest.URLs(kit.StartMasters(t))
+	real := kit.StartRedis(t)
+	link, err := faultlink.New(real.Addr())
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.NoError(t, link.Close()) })
+	first := kit.StartProxy(t, masters, "--upstream", "redis://"+link.Addr())
+	second := kit.StartProxy(t, masters, "--upstream", "redis://"+first.Addr())
+	kit.WantReply(t, kit.Connect(t, second), "SET a 1", "OK")
+	link.Lead(second.Addr())
+	kit.Must(t, link.Cut()) // what is connected ends
+	kit.Must(t, link.Heal())
+	client := kit.Connect(t, second)
+	kit.Soon(t, func() error {
+		reply, err := client.Do("GET", "a")
+		if err != nil {
+			client = kit.Connect(t, second)
+		}
+		if refusal, _ := reply.(redistest.RespError); !strings.Contains(string(refusal), "leads back to this proxy") {
+			return fmt.Errorf("%v, %w", reply, err)
+		}
+		return nil
+	})
+	for range 200 {
+		_, _ = client.Do("GET", "a")
+	}
+	for _, proxy := range []*harness.Proxy{first, second} {
+		if open, err := proxy.Descriptors(); err != nil || open > 300 {
+			t.Errorf("%d open descriptors, %v", open, err)
+		}
+	}
+	// An upstream that does not answer for itself cannot say what a client may do: a LOCK is granted, or told that.
+	reply, err := kit.Connect(t, second).Do("LOCK", "k", "t", "PX", "10000")
+	kit.Must(t, err)
+	if refusal, refused := reply.(redistest.RespError); refused && !strings.Contains(string(refusal), "what this client may do is not known") {
+		t.Errorf("LOCK: %q", refusal)
+	}
+}
+
+// TestProxyIsNoMaster: a proxy behind another name is not taken for one, by serve and by check.
+func TestProxyIsNoMaster(t *testing.T) {
+	t.Parallel()
+	other := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--upstream", kit.StartRedis(t).URL())
+	got := checkMasters(t, []string{"redis://" + other.Addr()})
+	got.wantRow(t, other.Addr(), "it is a redlock-proxy: a master is a Redis of its own")
+	if got.code != 2 {
+		t.Errorf("exit code %d, want 2", got.code)
+	}
+	proxy := kit.StartProxy(t, []string{"redis://" + other.Addr()})
+	reply, err := kit.Connect(t, proxy).Do("LOCK", "k", "t", "PX", "10000")
+	if refusal, _ := reply.(redistest.RespError); err != nil || !strings.HasPrefix(string(refusal), "NOQUORUM ") {
+		t.Errorf("%v, %v", reply, err)
+	}
+}
+
+// TestFewDescriptors: clients are only let in as far as there are descriptors for them, and the log says so once.
+func TestFewDescriptors(t *testing.T) {
+	t.Parallel()
+	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
+	limited := func(n string) string {
+		script := t.TempDir() + "/proxy"
+		kit.Must(t, os.WriteFile(script, []byte("#!/bin/sh\nulimit -n "+n+"\nexec "+binary(t)+" \"$@\"\n"), 0o700))
+		return script
+	}
+	proxy, err := harness.StartProxy(harness.ProxyOptions{Binary: limited("200"), Masters: redistest.URLs(masters), Args: []string{"--upstream", upstream.URL()}})
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.NoError(t, proxy.Close()) })
+	const room = 51 // (200 - 32 - 5*10 - 16) / 2
+	line, err := proxy.WaitLog("max-clients has been reduced to 51 to compensate for low ulimit", time.Minute)
+	if err != nil || !strings.Contains(line, "You requested max-clients of 10000 requiring at least 20098 max file descriptors. Current maximum open files is 200.") {
+		t.Fatal(line, err)
+	}
+	var clients []*redistest.Client
+	for range room {
+		clients = append(clients, kit.Connect(t, proxy))
+	}
+	for _, client := range clients {
+		kit.WantReply(t, client, "SET a 1", "OK")
+		_, err := client.Do("LOCK", "k", "t", "PX", "10000")
+		kit.Must(t, err)
+	}
+	one := kit.Connect(t, proxy)
+	if reply, err := one.Receive(); reply != any(redistest.RespError("ERR max number of clients reached")) {
+		t.Errorf("one more: %v, %v", reply, err)
+	}
+	if strings.Contains(proxy.Log(), "too many open files") {
+		t.Errorf("descriptors ran out:\n%s", proxy.Log())
+	}
+	_, err = harness.StartProxy(harness.ProxyOptions{Binary: limited("60"), Masters: redistest.URLs(masters), Args: []string{"--upstream", upstream.URL()}})
+	if err == nil || !strings.Contains(err.Error(), "your current 'ulimit -n' of 60 is not enough for the proxy to start: please increase your open file limit to at least 100") {
+		t.Errorf("with 60: %v", err)
+	}
+}

@@ -1,0 +1,190 @@
+//go:build integration
+
+package operate
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestTakenPort: the error names the setting.
+func TestTakenPort(t *testing.T) {
+	t.Parallel()
+	masters := kit.StartMasters(t)
+	addr := masters[0].Addr()
+	got := runProxy(t, "serve", "--master", masters[1].URL(), "--listen", addr)
+	if want := fmt.Sprintf("redlock-proxy: --listen: %q: address already in use\n", addr); got.code != 1 || !strings.HasSuffix(got.stderr, want) {
+		t.Errorf("got %+v, want it to end with %s", got, want)
+	}
+}
+
+// TestHangup: SIGHUP is told in the log, each time, and ends nothing; SIGTERM still does.
+func TestHangup(t *testing.T) {
+	t.Parallel()
+	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)))
+	client := kit.Connect(t, proxy)
+	const line = "SIGHUP is ignored: settings are read when the proxy starts"
+	for n := 1; n <= 3; n++ {
+		kit.Must(t, proxy.Signal(syscall.SIGHUP))
+		kit.Soon(t, func() error {
+			if got := strings.Count(proxy.Log(), line); got != n {
+				return fmt.Errorf("%d lines about SIGHUP, want %d", got, n)
+			}
+			return nil
+		})
+	}
+	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "10000")
+	kit.Must(t, proxy.Signal(syscall.SIGTERM))
+	wantExit(t, proxy, 0, kit.Patience)
+}
+
+// linesOf are the log lines that name a server.
+func linesOf(log, addr string) (lines []string) {
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, addr) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// TestOneLinePerMaster: a start where all is well has one line for each master and one for the upstream, at the first time,
+// the second time, and without the guard.
+func TestOneLinePerMaster(t *testing.T) {
+	t.Parallel()
+	masters := kit.StartMasters(t)
+	upstream := kit.StartRedis(t)
+	for _, args := range [][]string{nil, nil, {"--guard=false"}} {
+		proxy := kit.StartProxy(t, redistest.URLs(masters), append(args, "--upstream", upstream.URL())...)
+		kit.Soon(t, func() error { return allVote(proxy, len(masters)) })
+		kit.Must(t, proxy.Signal(syscall.SIGTERM))
+		wantExit(t, proxy, 0, kit.Patience)
+		for _, server := range append(masters, upstream) {
+			if lines := linesOf(proxy.Log(), server.Addr()); len(lines) != 1 {
+				t.Errorf("%v: %d lines about %s, want one:\n%s", args, len(lines), server.Addr(), strings.Join(lines, ""))
+			}
+		}
+	}
+}
+
+// allVote wants that many masters to vote.
+func allVote(proxy *harness.Proxy, n int) error {
+	client, err := redistest.Dial(proxy.Addr(), kit.Patience)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	info, err := client.Do("PROXY", "INFO")
+	if err == nil && !strings.Contains(fmt.Sprint(info), fmt.Sprintf("redlock_masters_voting:%d\r\n", n)) {
+		err = fmt.Errorf("got %v, want %d that vote", info, n)
+	}
+	return err
+}
+
+// TestLogUnits: in JSON, durations have their unit as in text.
+func TestLogUnits(t *testing.T) {
+	t.Parallel()
+	masters := kit.StartMasters(t)
+	proxy := kit.StartProxy(t, redistest.URLs(masters), "--log-format", "json")
+	kit.Must(t, masters[0].Kill())
+	_, err := proxy.WaitLog("master down", kit.Patience)
+	kit.Must(t, err)
+	kit.Must(t, masters[0].Restart())
+	line, err := proxy.WaitLog("was_down", kit.Patience)
+	kit.Must(t, err)
+	var record struct {
+		WasDown string `json:"was_down"`
+		Cause   string `json:"cause"`
+	}
+	if err := json.Unmarshal([]byte(line), &record); err != nil {
+		t.Fatalf("%v in %s", err, line)
+	}
+	if d, err := time.ParseDuration(record.WasDown); err != nil || d <= 0 {
+		t.Errorf("was_down is %q (%v), want a duration with its unit", record.WasDown, err)
+	}
+}
+
+// TestInfoOfTheDown: a master and an upstream that are down have their causes in plain words, and a state has lasted for as
+// long as it has.
+func TestInfoOfTheDown(t *testing.T) {
+	t.Parallel()
+	masters := kit.StartMasters(t)
+	upstream := kit.StartRedis(t)
+	proxy := kit.StartProxy(t, redistest.URLs(masters), "--upstream", upstream.URL())
+	client := kit.Connect(t, proxy)
+	kit.Must(t, masters[0].Kill())
+	kit.Must(t, upstream.Kill())
+	want := []*regexp.Regexp{
+		regexp.MustCompile(`redlock_master0:address=` + regexp.QuoteMeta(masters[0].Addr()) + `,state=down,cause=connection refused,for_seconds=\d+\r\n`),
+		regexp.MustCompile(`upstream_address:` + regexp.QuoteMeta(upstream.Addr()) + `\r\nupstream_state:down\r\nupstream_cause:connection refused\r\n`),
+	}
+	kit.Soon(t, func() error {
+		info := fmt.Sprint(kit.Do(t, client, "PROXY", "INFO"))
+		for _, pattern := range want {
+			if !pattern.MatchString(info) {
+				return fmt.Errorf("got %s\nwant %v", info, pattern)
+			}
+		}
+		return nil
+	})
+}
+
+// TestForSeconds: for_seconds begins anew when a master that was up all the time loses its vote or gets it.
+func TestForSeconds(t *testing.T) {
+	t.Parallel()
+	f := kit.StartGuarded(t, true, 1)
+	client := kit.Connect(t, f.Proxies[0])
+	info := fmt.Sprint(kit.Do(t, client, "PROXY", "INFO"))
+	uptime := kit.Number(t, regexp.MustCompile(`proxy_uptime_in_seconds:(\d+)`).FindStringSubmatch(info)[1])
+	states := regexp.MustCompile(`state=voting,round_trip_us=\d+,for_seconds=(\d+)`).FindAllStringSubmatch(info, -1)
+	if len(states) != len(f.Masters) {
+		t.Fatalf("not all of %d masters vote:\n%s", len(f.Masters), info)
+	}
+	for _, match := range states {
+		// They are up since the start, and vote since the end of the fresh start, nearly 3 s later.
+		if got := kit.Number(t, match[1]); got > uptime-2 {
+			t.Errorf("votes for %d s of %d s, but began to only with the end of the fresh start:\n%s", got, uptime, info)
+		}
+	}
+}
+
+// TestUncoveredLocks: what is used like a lock on keys that no glob covers is logged once per pattern, without tokens, and
+// counted; what a glob covers is not.
+func TestUncoveredLocks(t *testing.T) {
+	t.Parallel()
+	upstream := kit.StartRedis(t)
+	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--upstream", upstream.URL(), "--lock-keys", "lock:*")
+	client := kit.Connect(t, proxy)
+	const script = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
+	for i := range 20 {
+		for _, key := range []string{fmt.Sprintf("job:%d:lock", i), fmt.Sprintf("lock:%d", i)} {
+			if got := kit.Do(t, client, "SET", key, "secret-token", "NX", "PX", "30000"); got != "OK" {
+				t.Fatalf("SET %s: got %v", key, got)
+			}
+			if got := kit.Do(t, client, "EVAL", script, "1", key, "secret-token"); got != int64(1) {
+				t.Fatalf("EVAL on %s: got %v", key, got)
+			}
+		}
+	}
+	info := fmt.Sprint(kit.Do(t, client, "PROXY", "INFO"))
+	for _, want := range []string{"redlock_uncovered_locks_total:20\r\n", "redlock_uncovered_releases_total:20\r\n",
+		"redlock_uncovered_pattern0:locks=20,releases=20,glob=job:*:lock\r\n"} {
+		if !strings.Contains(info, want) {
+			t.Errorf("got %s\nwant %q in it", info, want)
+		}
+	}
+	log := proxy.Log()
+	const line = `level=WARN msg="a key that lock-keys does not cover is used like a lock: the upstream alone holds it" pattern=job:*:lock by="SET NX with a time"`
+	if strings.Count(log, line) != 1 || strings.Count(log, "is used like a lock") != 1 || strings.Contains(log, "secret-token") {
+		t.Errorf("got the log\n%s\nwant one line %s", log, line)
+	}
+}

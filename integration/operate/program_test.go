@@ -1,0 +1,85 @@
+//go:build integration
+
+package operate
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// outcome is what a command of the proxy left behind.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+// binary returns the path of the built proxy.
+func binary(t *testing.T) string {
+	t.Helper()
+	path, err := harness.BuildProxy(context.Background())
+	kit.Must(t, err)
+	return path
+}
+
+// runProxy runs one command of the proxy to its end.
+func runProxy(t *testing.T, args ...string) outcome {
+	t.Helper()
+	return runProxyWith(t, nil, args...)
+}
+
+// runProxyWith runs a command with variables added to an environment that has none of ours.
+func runProxyWith(t *testing.T, env []string, args ...string) outcome {
+	t.Helper()
+	program := binary(t) // the first call builds it, which may take longer
+	ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append(ownEnv(), env...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	if ctx.Err() != nil {
+		t.Fatalf("%v did not end within %v:\n%s%s", args, kit.Patience, &stdout, &stderr)
+	}
+	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// ownEnv is the environment without the settings that happen to be set where the tests run.
+func ownEnv() []string {
+	var env []string
+	for _, entry := range os.Environ() {
+		if !strings.HasPrefix(entry, "REDLOCK_") {
+			env = append(env, entry)
+		}
+	}
+	return env
+}
+
+// fails wants a command to end with 1, and exactly these lines on stderr.
+func fails(t *testing.T, got outcome, lines ...string) {
+	t.Helper()
+	want := strings.Join(lines, "\n") + "\n"
+	if got.code != 1 || got.stderr != want {
+		t.Errorf("got exit code %d and\n%swant 1 and\n%s", got.code, got.stderr, want)
+	}
+}
+
+// refused reports whether the proxy takes no new clients.
+func refused(proxy *harness.Proxy) bool {
+	client, err := redistest.Dial(proxy.Addr(), time.Second)
+	if err == nil {
+		_ = client.Close()
+	}
+	return err != nil
+}

@@ -1,0 +1,279 @@
+//go:build integration
+
+package relay
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/clients"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// A cliUse is one way to use redis-cli.
+type cliUse struct {
+	name  string
+	args  string
+	stdin string
+	part  string // of what it must print
+}
+
+// TestRelayRedisCLI runs redis-cli with the same arguments and input both ways.
+func TestRelayRedisCLI(t *testing.T) {
+	r := startRelay(t)
+	r.fill(t)
+	for _, use := range []cliUse{
+		{name: "bigkeys", args: "--bigkeys", part: `Biggest   list found '"list"' has 200 items`},
+		{name: "memkeys", args: "--memkeys", part: "Sampled 204 keys in the keyspace!"},
+		{name: "scan", args: "--scan", part: "user:7\n"},
+		{name: "scan with a pattern", args: "--scan --pattern user:1*", part: "user:19\n"},
+		{name: "RESP3 types", args: "-3 --no-raw", stdin: "HGETALL user:7\nSMEMBERS set\nZRANGE sorted 0 -1 WITHSCORES\nZSCORE sorted member:7\n", part: `2# "age" => "7"`},
+		{name: "CSV", args: "--csv LRANGE list 0 2", part: `"0","1","2"`},
+		{name: "JSON", args: "--json HGETALL user:7", part: `"age":"7"`},
+		{name: "scripts", args: `EVAL return{ARGV[1],redis.call('GET',KEYS[1])} 1 user x`, part: "x\n1\n"},
+		{name: "errors", stdin: "NOSUCH a\nINCR set\nGET\n", part: "WRONGTYPE"},
+	} {
+		t.Run(use.name, func(t *testing.T) { r.alike(t, func(addr string) string { return use.run(t, addr) }) })
+	}
+}
+
+// TestRelayRedisCLIWrites does the same where the data are changed: each time, they are as before.
+func TestRelayRedisCLIWrites(t *testing.T) {
+	r := startRelay(t)
+	for _, use := range []cliUse{
+		{name: "transaction", stdin: "MULTI\nINCR n\nEXEC\nGET n\n", part: "OK\nQUEUED\n1\n1\n"},
+		{name: "aborted transaction", stdin: "MULTI\nNOSUCH\nEXEC\nGET n\n", part: "EXECABORT"},
+		{name: "another database", args: "-n 3", stdin: "SET n 3\nSELECT 0\nEXISTS n\n", part: "OK\nOK\n0\n"},
+		{name: "invalidations of a cache", args: "-3 --show-pushes yes", stdin: "CLIENT TRACKING ON\nGET user\nSET user 2\nPING\n", part: "invalidate"},
+		{name: "blocking pops", stdin: "RPUSH queue a b\nBLPOP queue 1\nBRPOPLPUSH queue done 1\nBLPOP queue 0.1\n", part: "queue\na\nb\n"},
+		{name: "a file as the last argument", args: "-x SET file", stdin: "line\x00\r\nline", part: "OK\n"},
+		{name: "repeated", args: "-r 3 INCR n", part: "1\n2\n3\n"},
+	} {
+		t.Run(use.name, func(t *testing.T) {
+			r.alike(t, func(addr string) string {
+				r.fill(t)
+				return use.run(t, addr)
+			})
+		})
+	}
+}
+
+func (use cliUse) run(t *testing.T, addr string) string {
+	t.Helper()
+	printed := output(t, "redis-cli", addr, strings.NewReader(use.stdin), strings.Fields(use.args)...)
+	if !strings.Contains(printed, use.part) {
+		t.Errorf("%s: expected %q in:\n%s", addr, use.part, printed)
+	}
+	return printed
+}
+
+// fill replaces what the server holds by the same data each time. They are so few that no table is being enlarged when it ends:
+// SCAN gives the keys of an enlarged one in another order.
+func (r *relay) fill(t *testing.T) {
+	t.Helper()
+	control := r.control(t)
+	kit.Want(t, control, "OK", "FLUSHALL")
+	kit.Want(t, control, "OK", "SET", "user", "1")
+	for i := range 200 {
+		number := fmt.Sprint(i)
+		kit.Do(t, control, "HSET", "user:"+number, "name", strings.Repeat("x", i), "age", number, "city", "")
+		kit.Do(t, control, "RPUSH", "list", number)
+		kit.Do(t, control, "SADD", "set", number)
+		kit.Do(t, control, "ZADD", "sorted", number, "member:"+number)
+	}
+	kit.Must(t, control.Close())
+}
+
+// TestRelayRDB lets redis-cli fetch the whole data set as a replica does.
+func TestRelayRDB(t *testing.T) {
+	r := startRelay(t)
+	r.fill(t)
+	r.alike(t, func(addr string) string {
+		file := filepath.Join(t.TempDir(), "dump.rdb")
+		ctx, cancel := context.WithTimeout(t.Context(), clients.Timeout)
+		defer cancel()
+		if printed, err := program(t, ctx, "redis-cli", addr, "--rdb", file).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, printed)
+		}
+		printed, err := exec.CommandContext(ctx, "redis-check-rdb", file).CombinedOutput()
+		if err != nil {
+			t.Fatalf("redis-check-rdb: %v\n%s", err, printed)
+		}
+		return keysRead.FindString(string(printed))
+	})
+}
+
+var keysRead = regexp.MustCompile(`\d+ keys read`)
+
+// TestRelayMonitor: two redis-cli print what the server does, one of them through the proxy.
+func TestRelayMonitor(t *testing.T) {
+	r := startRelay(t)
+	r.wantSameStream(t, []string{"MONITOR"}, "OK\n", func(control *redistest.Client) {
+		for i := range 100 {
+			kit.Do(t, control, "SET", fmt.Sprint("key:", i), "value \r\n\x00")
+		}
+		kit.Do(t, control, "SET", "the", "last")
+	}, `"the" "last"`+"\n")
+}
+
+// TestRelaySubscribe: two redis-cli print the same messages.
+func TestRelaySubscribe(t *testing.T) {
+	r := startRelay(t)
+	for _, command := range [][]string{{"SUBSCRIBE", "news", "end"}, {"PSUBSCRIBE", "n*", "e?d"}, {"-3", "SUBSCRIBE", "news", "end"}} {
+		t.Run(strings.Join(command, " "), func(t *testing.T) {
+			r.wantSameStream(t, command, "\n2\n", func(control *redistest.Client) {
+				for i := range 100 {
+					kit.Want(t, control, int64(2), "PUBLISH", "news", fmt.Sprint("message ", i))
+				}
+				kit.Want(t, control, int64(2), "PUBLISH", "end", "the end")
+			}, "the end\n")
+		})
+	}
+}
+
+// wantSameStream runs redis-cli with an endless command both ways at a time. When both have printed begun, it calls act; both must
+// then print the same, up to end.
+func (r *relay) wantSameStream(t *testing.T, command []string, begun string, act func(control *redistest.Client), end string) {
+	t.Helper()
+	direct, through := startStream(t, r.upstream.Addr(), command...), startStream(t, r.proxy.Addr(), command...)
+	head := [2]string{direct.until(t, begun), through.until(t, begun)}
+	if head[0] != head[1] {
+		t.Errorf("through the proxy it begins\n%s\ndirect\n%s", head[1], head[0])
+	}
+	act(r.control(t))
+	wanted, got := direct.until(t, end), through.until(t, end)
+	// One of them may have seen the proxy's probes of the server before the other began.
+	if wanted, got = withoutProbes(wanted), withoutProbes(got); got != wanted {
+		t.Errorf("through the proxy:\n%s\ndirect:\n%s", got, wanted)
+	}
+}
+
+var probeLine = regexp.MustCompile(`(?m)^.*"PING"$\n`)
+
+func withoutProbes(printed string) string { return probeLine.ReplaceAllString(printed, "") }
+
+// stream is a program that runs until the test ends, and what it prints.
+type stream struct {
+	stdin  io.Writer
+	stdout *bufio.Reader
+	stop   context.CancelFunc
+}
+
+func startStream(t *testing.T, addr string, args ...string) *stream {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), clients.Timeout)
+	return startCommand(t, program(t, ctx, "redis-cli", addr, args...), stop)
+}
+
+func startCommand(t *testing.T, cmd *exec.Cmd, stop context.CancelFunc) *stream {
+	t.Helper()
+	stdin, err := cmd.StdinPipe()
+	kit.Must(t, err)
+	stdout, err := cmd.StdoutPipe()
+	kit.Must(t, err)
+	kit.Must(t, cmd.Start())
+	t.Cleanup(func() {
+		stop()
+		_ = cmd.Wait() // killed
+	})
+	return &stream{stdin, bufio.NewReader(stdout), stop}
+}
+
+// until reads up to where the text ends with this, and returns all that it read.
+func (s *stream) until(t *testing.T, end string) string {
+	t.Helper()
+	late := time.AfterFunc(kit.Patience, s.stop)
+	defer late.Stop()
+	var text strings.Builder
+	for !strings.HasSuffix(text.String(), end) {
+		b, err := s.stdout.ReadByte()
+		if err != nil {
+			t.Fatalf("%v: it did not print %q within %v, but\n%s", err, end, kit.Patience, &text)
+		}
+		text.WriteByte(b)
+	}
+	return text.String()
+}
+
+// TestRelayStat: the figures change from moment to moment, but their form does not, nor the number of keys.
+func TestRelayStat(t *testing.T) {
+	if _, err := exec.LookPath("stdbuf"); err != nil {
+		redistest.Absent(t, "stdbuf: apt-get install coreutils")
+	}
+	r := startRelay(t)
+	r.fill(t)
+	r.alike(t, func(addr string) string {
+		ctx, stop := context.WithTimeout(t.Context(), clients.Timeout)
+		cmd := program(t, ctx, "redis-cli", addr, "--stat", "-i", "0.05")
+		cmd.Path, cmd.Args = unbuffered(t, cmd)
+		s := startCommand(t, cmd, stop)
+		head := s.until(t, "connections          \n")
+		var rows []string
+		for range 3 {
+			rows = append(rows, statNumbers.ReplaceAllString(s.until(t, "\n"), " N"))
+		}
+		return head + strings.Join(rows, "")
+	})
+}
+
+// unbuffered has a program print each line at once, also where no terminal reads it.
+func unbuffered(t *testing.T, cmd *exec.Cmd) (string, []string) {
+	t.Helper()
+	path, err := exec.LookPath("stdbuf")
+	kit.Must(t, err)
+	return path, append([]string{"stdbuf", "-oL", cmd.Path}, cmd.Args[1:]...)
+}
+
+// statNumbers are what changes in a row of redis-cli --stat: all numbers but that of the keys, which stands first.
+var statNumbers = regexp.MustCompile(` +\(?\+?\d[\d.]*[KMG]?\)?`)
+
+// TestRelayHints types at a terminal: redis-cli must show the arguments of LOCK in grey, and complete the name.
+func TestRelayHints(t *testing.T) {
+	script, err := exec.LookPath("script")
+	if err != nil {
+		redistest.Absent(t, "script of util-linux: apt-get install bsdutils")
+	}
+	r := startRelay(t)
+	ctx, stop := context.WithTimeout(t.Context(), clients.Timeout)
+	command := "stty rows 24 cols 120; exec " + strings.Join(program(t, ctx, "redis-cli", r.proxy.Addr()).Args, " ")
+	cmd := exec.CommandContext(ctx, script, "-qec", command, "/dev/null")
+	cmd.Env = append(os.Environ(), "TERM=xterm", "HOME="+t.TempDir())
+	terminal := startCommand(t, cmd, stop)
+	terminal.until(t, "> ")
+	_, err = io.WriteString(terminal.stdin, "LO\t")
+	kit.Must(t, err)
+	terminal.until(t, "> LOCK\x1b[0;90;49m key token PX milliseconds|EX seconds [BLOCK milliseconds]")
+	_, err = io.WriteString(terminal.stdin, " job me PX 9000\r")
+	kit.Must(t, err)
+	terminal.until(t, "\n(integer) 8")
+}
+
+// TestRelayDocs asks for the documentation that the hints are made of: ours stands beside the server's, which is untouched.
+func TestRelayDocs(t *testing.T) {
+	r := startRelay(t)
+	docs := output(t, "redis-cli", r.proxy.Addr(), nil, "--json", "COMMAND", "DOCS", "lock")
+	for _, part := range []string{`{"lock":{"summary":"Takes a lock`, `"group":"module"`, `"name":"token","type":"string"`, `"token":"PX"`, `"token":"BLOCK","flags":["optional"]`} {
+		if !strings.Contains(docs, part) {
+			t.Errorf("expected %s in COMMAND DOCS lock:\n%s", part, docs)
+		}
+	}
+	for _, command := range []string{"COMMAND DOCS get", "COMMAND INFO get set", "COMMAND GETKEYS MSET a 1 b 2", "COMMAND LIST FILTERBY PATTERN z*"} {
+		r.alike(t, func(addr string) string {
+			return output(t, "redis-cli", addr, nil, append([]string{"--json"}, strings.Fields(command)...)...)
+		})
+	}
+	ours := len(strings.Fields(output(t, "redis-cli", r.proxy.Addr(), nil, "COMMAND", "LIST"))) - len(strings.Fields(output(t, "redis-cli", r.upstream.Addr(), nil, "COMMAND", "LIST")))
+	if ours < 3 {
+		t.Errorf("COMMAND LIST has %d commands more than the server's, want LOCK, UNLOCK, EXTEND and PROXY", ours)
+	}
+}

@@ -1,0 +1,191 @@
+//go:build integration
+
+package relay
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/clients"
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// relay is a redis-server and a proxy that has it as its upstream.
+type relay struct {
+	upstream *redistest.Server
+	proxy    *harness.Proxy
+}
+
+// startRelay starts both, and masters for the proxy's locks. They end with the test.
+func startRelay(t *testing.T) *relay {
+	t.Helper()
+	upstream := kit.StartRedis(t, "--repl-diskless-sync-delay", "0") // a replica need not wait for others
+	return &relay{upstream, kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--upstream", upstream.URL())}
+}
+
+// alike wants the same of a way straight to the server, which it goes first, and of the way through the proxy.
+func (r *relay) alike(t *testing.T, run func(addr string) string) {
+	t.Helper()
+	direct := run(r.upstream.Addr())
+	if through := run(r.proxy.Addr()); through != direct {
+		t.Errorf("through the proxy:\n%s\ndirect:\n%s", through, direct)
+	}
+}
+
+// control opens a connection straight to the server.
+func (r *relay) control(t *testing.T) *redistest.Client {
+	t.Helper()
+	client, err := redistest.Dial(r.upstream.Addr(), kit.Patience)
+	kit.Must(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// program is one of Redis' own tools, to be run against an address.
+func program(t *testing.T, ctx context.Context, name, addr string, args ...string) *exec.Cmd {
+	t.Helper()
+	if _, err := exec.LookPath(name); err != nil {
+		redistest.Absent(t, name+": apt-get install redis-tools")
+	}
+	host, port, err := net.SplitHostPort(addr)
+	kit.Must(t, err)
+	cmd := exec.CommandContext(ctx, name, append([]string{"-h", host, "-p", port}, args...)...)
+	cmd.WaitDelay = time.Second
+	return cmd
+}
+
+// output runs a tool to its end, which must be a good one, and returns what it printed.
+func output(t *testing.T, name, addr string, stdin io.Reader, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), clients.Timeout)
+	defer cancel()
+	cmd := program(t, ctx, name, addr, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &stdout, &stderr
+	if err := cmd.Run(); err != nil || stderr.Len() > 0 {
+		t.Fatalf("%v: %v\n%s%s", cmd.Args, err, &stdout, &stderr)
+	}
+	return stdout.String()
+}
+
+// TestRelayRedisBenchmark runs everything that redis-benchmark does by default. It stops at the first error reply, and the server
+// counts those as well; but for the proxy's own question whether the upstream leads back to it, at the start and every 64 connections.
+func TestRelayRedisBenchmark(t *testing.T) {
+	r := startRelay(t)
+	tests := benchmarked(t, r.upstream.Addr(), "-n", "100")
+	for _, depth := range [][]string{{"-P", "1", "-n", "2000"}, {"-P", "100", "-n", "10000"}} {
+		if got := benchmarked(t, r.proxy.Addr(), depth...); !slices.Equal(got, tests) {
+			t.Errorf("%v: got figures of %q, want %q", depth, got, tests)
+		}
+	}
+	info, _ := kit.Do(t, r.control(t), "INFO", "stats").(string)
+	connects, errors := counter(t, info, "total_connections_received"), counter(t, info, "total_error_replies")
+	if errors > 2+connects/64 {
+		stats, _ := kit.Do(t, r.control(t), "INFO", "errorstats", "commandstats").(string)
+		t.Errorf("the server answered with %d errors on %d connections:\n%s", errors, connects, stats)
+	}
+}
+
+// counter is a number in the text of INFO.
+func counter(t *testing.T, info, name string) int {
+	t.Helper()
+	_, rest, _ := strings.Cut(info, name+":")
+	text, _, _ := strings.Cut(rest, "\r\n")
+	n, err := strconv.Atoi(text)
+	kit.Must(t, err)
+	return n
+}
+
+// benchmarked returns the names of the tests that redis-benchmark printed figures of.
+func benchmarked(t *testing.T, addr string, args ...string) []string {
+	t.Helper()
+	lines, err := csv.NewReader(strings.NewReader(output(t, "redis-benchmark", addr, nil, append(args, "--csv")...))).ReadAll()
+	kit.Must(t, err)
+	var names []string
+	for _, line := range lines[1:] {
+		names = append(names, line[0])
+	}
+	if len(names) < 18 {
+		t.Fatalf("redis-benchmark %v printed figures of %q only", args, names)
+	}
+	return names
+}
+
+// TestRelayPipe sends a million commands without waiting for a reply.
+func TestRelayPipe(t *testing.T) {
+	const commands = 1_000_000
+	r := startRelay(t)
+	printed := output(t, "redis-cli", r.proxy.Addr(), newCommands(commands), "--pipe")
+	if !strings.HasSuffix(printed, fmt.Sprintf("\nerrors: 0, replies: %d\n", commands)) {
+		t.Errorf("redis-cli --pipe: %s", printed)
+	}
+	kit.Want(t, r.control(t), int64(commands), "DBSIZE")
+}
+
+// commands is a stream of SET commands, each of another key, that is made as it is read.
+type commands struct {
+	number, end int
+	rest        []byte
+}
+
+func newCommands(n int) *commands { return &commands{end: n} }
+
+// Read gives the next bytes of the stream.
+func (c *commands) Read(p []byte) (int, error) {
+	if len(c.rest) == 0 {
+		if c.number == c.end {
+			return 0, io.EOF
+		}
+		c.rest = redistest.AppendCommand(c.rest[:0], "SET", fmt.Sprintf("key:%d", c.number), "value")
+		c.number++
+	}
+	n := copy(p, c.rest)
+	c.rest = c.rest[n:]
+	return n, nil
+}
+
+// TestRelayHiredis runs the client program in C.
+func TestRelayHiredis(t *testing.T) {
+	checks := []string{"ping", "binary", "pipeline", "multi", "watch", "lock-in-multi", "pubsub", "blocking", "lock", "lock-is-elsewhere"}
+	program := clients.BuildWithHiredis(t, "c/relay.c")
+	clients.Passes(t, startRelay(t).proxy, checks, program)
+}
+
+// TestRelayClients runs the programs of TestClients, which find everything as at a proxy that answers by itself.
+func TestRelayClients(t *testing.T) { clients.RunAll(t, startRelay(t).proxy) }
+
+// TestRelayClientLeaves: nothing is popped for a client that left while it waited.
+func TestRelayClientLeaves(t *testing.T) {
+	r := startRelay(t)
+	control, client := r.control(t), kit.Connect(t, r.proxy)
+	kit.Must(t, client.Send(redistest.AppendCommand(nil, "BLPOP", "queue", "0")))
+	kit.Settles(t, func() error { return blocked(control, 1) })
+	kit.Must(t, client.Close())
+	kit.Settles(t, func() error { return blocked(control, 0) })
+	kit.Want(t, control, int64(1), "RPUSH", "queue", "job")
+	kit.Want(t, control, int64(1), "LLEN", "queue")
+}
+
+// blocked wants so many clients to wait at the server.
+func blocked(control *redistest.Client, clients int) error {
+	reply, err := control.Do("INFO", "clients")
+	if err != nil {
+		return err
+	}
+	if info, _ := reply.(string); !strings.Contains(info, fmt.Sprintf("blocked_clients:%d\r\n", clients)) {
+		return fmt.Errorf("expected %d blocked clients, got %q", clients, info)
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+//go:build integration
+
+package schedules
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+)
+
+// TestLateExtend: an EXTEND to 1 s is answered NOQUORUM and reaches the masters when another proxy has extended the lock to 60 s.
+// That is what is left of it.
+func TestLateExtend(t *testing.T) {
+	f := startFleet(t, 5)
+	slow, other := f.proxy(t), f.proxy(t)
+	client := connect(t, other)
+	wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "10000")
+	f.wantHolders(t, "lock:k", "t", f.everyMaster()...)
+	late := slow.hold("lock:k", 0, f.everyMaster()...)
+	if reply := kit.Do(t, connect(t, slow), "EXTEND", "lock:k", "t", "PX", "1000"); !isNoQuorum(reply) {
+		t.Fatalf("EXTEND that reaches nobody: %v, want NOQUORUM", reply)
+	}
+	wantGrant(t, client, "EXTEND", "lock:k", "t", "PX", "60000")
+	late.release()
+	time.Sleep(300 * time.Millisecond)
+	for i, master := range f.masters {
+		if held := look(t, master, "lock:k")[0]; held.left < 50*time.Second {
+			t.Errorf("master %d holds %v", i, held)
+		}
+	}
+	time.Sleep(time.Second)
+	kit.Want(t, client, nil, "LOCK", "lock:k", "rival", "PX", "10000")
+}
+
+// What is to come of an EXTEND.
+const (
+	granted  = "granted"
+	nothing  = "nil"
+	noQuorum = "NOQUORUM"
+)
+
+// TestExtendNil: an EXTEND is answered nil only where so many masters do not hold the lock that no majority can.
+func TestExtendNil(t *testing.T) {
+	for _, c := range []struct {
+		holders, away []int
+		want          string
+	}{
+		{[]int{A, B, C}, nil, granted},
+		{[]int{A, B, C}, []int{D, E}, granted},
+		{[]int{A, B, C}, []int{C}, noQuorum},
+		{[]int{A, B, C}, []int{C, E}, noQuorum},
+		{[]int{A, B, C}, []int{A, B}, noQuorum},
+		{[]int{A, B, C, D}, []int{C, D}, noQuorum},
+		{[]int{A, B, C, D, E}, []int{A, B, C}, noQuorum},
+		{[]int{A, B}, nil, nothing},
+		{[]int{A, B}, []int{A, B}, nothing},
+		{[]int{A, B}, []int{C}, noQuorum},
+		{[]int{A}, []int{A, B}, nothing},
+		{[]int{}, []int{A, B}, nothing},
+		{[]int{}, []int{A, B, C}, noQuorum},
+	} {
+		t.Run(fmt.Sprintf("%s without %s", names(c.holders), names(c.away)), func(t *testing.T) {
+			f := startFleet(t, 5)
+			p := f.proxy(t)
+			client := connect(t, p)
+			wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "60000")
+			f.wantHolders(t, "lock:k", "t", f.everyMaster()...)
+			for i, master := range f.masters {
+				if !has(c.holders, i) {
+					tell(t, master, "DEL", "lock:k")
+				}
+			}
+			for _, i := range c.away {
+				kit.Must(t, f.masters[i].Pause())
+			}
+			reply := kit.Do(t, client, "EXTEND", "lock:k", "t", "PX", "60000")
+			if got := extended(reply); got != c.want {
+				t.Errorf("%v, want %s", reply, c.want)
+			}
+		})
+	}
+}
+
+// extended sorts the reply of an EXTEND.
+func extended(reply any) string {
+	switch {
+	case isGrant(reply):
+		return granted
+	case reply == nil:
+		return nothing
+	case isNoQuorum(reply):
+		return noQuorum
+	default:
+		return fmt.Sprint(reply)
+	}
+}

@@ -1,0 +1,167 @@
+//go:build integration
+
+package schedules
+
+import (
+	"fmt"
+	"regexp"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/internal/redistest/faultlink"
+)
+
+// tooShort is what the error of a TTL that is too short to be granted has to say.
+var tooShort = regexp.MustCompile(`(?i)too short|invalid expire time`)
+
+// TestTooShort: a TTL of which nothing is left for the client is an error that says so, not another's lock; and what is granted is valid
+// for a millisecond at least.
+func TestTooShort(t *testing.T) {
+	f := startFleet(t, 3)
+	client := connect(t, f.proxy(t))
+	for ms := 1; ms <= 8; ms++ {
+		for try := range 5 {
+			key := fmt.Sprintf("lock:%d:%d", ms, try)
+			reply := kit.Do(t, client, "LOCK", key, "t", "PX", fmt.Sprint(ms))
+			failure, failed := reply.(redistest.RespError)
+			switch validity, ok := reply.(int64); {
+			case ms <= 3 && !(failed && tooShort.MatchString(string(failure))):
+				t.Errorf("LOCK %s PX %d: %#v, want an error like %q", key, ms, reply, tooShort)
+			case ok && validity < 1, reply == nil:
+				t.Errorf("LOCK %s PX %d: %#v", key, ms, reply)
+			}
+			if failed { // then nothing is held, either
+				wantGrant(t, client, "LOCK", key, "u", "PX", "1000", "BLOCK", "1000")
+			}
+		}
+	}
+}
+
+// TestSplitVote: three who take a free lock at once through three proxies win one master each. None of them is told that another has
+// it, unless one of them does.
+func TestSplitVote(t *testing.T) {
+	for _, take := range [][]string{{"LOCK", "lock:k", "", "PX", "10000"}, {"SET", "lock:k", "", "NX", "PX", "10000"}, {"SETNX", "lock:k", ""}} {
+		t.Run(take[0], func(t *testing.T) {
+			f := startFleet(t, 3)
+			var replies []<-chan any
+			var late holds
+			for i := range f.masters {
+				p := f.proxy(t, "--master-timeout", "1s")
+				for _, other := range f.everyMaster() {
+					if other != i {
+						late = append(late, p.hold("lock:k", 0, other)...)
+					}
+				}
+				command := append([]string(nil), take...)
+				command[2] = names([]int{i})
+				replies = append(replies, doing(connect(t, p), command...))
+			}
+			late.wait(t)
+			for i := range f.masters {
+				f.wantHolders(t, "lock:k", names([]int{i}), i)
+			}
+			late.release()
+			grants, refusals := 0, 0
+			for i, reply := range replies {
+				switch got := <-reply; {
+				case isGrant(got):
+					grants++
+				case got == nil, got == any(int64(0)):
+					refusals++
+				default:
+					t.Logf("%s: %v", names([]int{i}), got)
+				}
+			}
+			t.Logf("%d granted, %d refused", grants, refusals)
+			if grants > 1 || grants == 0 && refusals > 0 {
+				t.Errorf("%d were granted it, and %d were told that another has it", grants, refusals)
+			}
+		})
+	}
+}
+
+// TestLateBlock: the answer to LOCK … BLOCK is a second on its way. With AT it tells how long the command waited, so that its client
+// knows until when to rely on the lock: for the validity, from when it asked, and that wait. Who counts from the answer's arrival
+// still believes in the lock when another has it.
+func TestLateBlock(t *testing.T) {
+	f := startFleet(t, 5)
+	near, far := f.proxy(t), f.proxy(t)
+	way := startLink(t, far.Addr())
+	wantGrant(t, connect(t, near), "LOCK", "lock:k", "holder", "PX", "1000")
+	client := kit.Dial(t, way.Addr())
+	onItsWay := way.HoldAnswers(faultlink.Naming("lock:k"))
+	sent := time.Now()
+	reply := doing(client, "LOCK", "lock:k", "t", "PX", "2000", "BLOCK", "5000", "AT")
+	f.wantHolders(t, "lock:k", "t", f.everyMaster()...)
+	rival := connect(t, near)
+	taken := make(chan time.Time, 1)
+	go func() {
+		taken <- firstGrant(t, rival, time.Now().Add(kit.Patience), "LOCK", "lock:k", "rival", "PX", "10000")
+	}()
+	time.Sleep(time.Second)
+	onItsWay.Release()
+	lease := leaseOf(t, <-reply)
+	arrived := time.Now()
+	until, naive := sent.Add(lease.waited+lease.validity), arrived.Add(lease.validity)
+	at := <-taken
+	t.Logf("waited %v, valid for %v: until %v before the rival had it; counted from the arrival until %v after that",
+		lease.waited, lease.validity, at.Sub(until), naive.Sub(at))
+	if lease.waited < 500*time.Millisecond || lease.waited > 1500*time.Millisecond {
+		t.Errorf("it waited for %v, and the lock was another's for a second", lease.waited)
+	}
+	if lease.validity < 1900*time.Millisecond || lease.validity >= 2*time.Second {
+		t.Errorf("it is valid for %v of 2 s", lease.validity)
+	}
+	if at.IsZero() || at.Before(until) {
+		t.Errorf("the rival was granted the lock %v before its client stopped relying on it", until.Sub(at))
+	}
+	if naive.Before(at) {
+		t.Error("counting from the answer's arrival was right as well, so this shows nothing")
+	}
+}
+
+// TestAt: the reply with AT, in RESP2 and RESP3, also of a LOCK that does not wait and of EXTEND; without it, it is an integer.
+func TestAt(t *testing.T) {
+	f := startFleet(t, 3)
+	two, three := connect(t, f.proxy(t)), connect(t, f.proxies[0])
+	kit.Do(t, three, "HELLO", "3")
+	for i, client := range []*redistest.Client{two, three} {
+		key := fmt.Sprint("lock:k", i)
+		for _, command := range [][]string{
+			{"LOCK", key, "t", "PX", "10000", "AT"},
+			{"EXTEND", key, "t", "PX", "10000", "AT"},
+			{"LOCK", key + "b", "t", "EX", "10", "BLOCK", "1000", "AT"},
+		} {
+			reply := kit.Do(t, client, command...)
+			if _, isMap := reply.(map[string]any); isMap != (client == three) {
+				t.Errorf("%v: %#v", command, reply)
+			}
+			if got := leaseOf(t, reply); got.waited > time.Second || got.validity < 9*time.Second || got.validity >= 10*time.Second {
+				t.Errorf("%v: %#v", command, reply)
+			}
+		}
+		wantGrant(t, client, "LOCK", key+"c", "t", "PX", "10000", "BLOCK", "1000")
+		kit.Want(t, client, nil, "LOCK", key, "u", "PX", "10000", "AT")
+		kit.Want(t, client, nil, "EXTEND", key, "u", "PX", "10000", "AT")
+	}
+}
+
+// timedLease is a reply with AT.
+type timedLease struct{ validity, waited time.Duration }
+
+// leaseOf reads a reply with AT, a map or a flat array.
+func leaseOf(t *testing.T, reply any) timedLease {
+	t.Helper()
+	fields, ok := reply.(map[string]any)
+	if flat, isFlat := reply.([]any); isFlat && len(flat) == 4 {
+		fields, ok = map[string]any{fmt.Sprint(flat[0]): flat[1], fmt.Sprint(flat[2]): flat[3]}, true
+	}
+	validity, hasValidity := fields["validity"].(int64)
+	waited, hasWaited := fields["waited"].(int64)
+	if !ok || len(fields) != 2 || !hasValidity || !hasWaited {
+		t.Fatalf("got %#v, want validity and waited", reply)
+	}
+	return timedLease{time.Duration(validity) * time.Millisecond, time.Duration(waited) * time.Millisecond}
+}

@@ -1,0 +1,88 @@
+//go:build integration
+
+package guardschedules
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestClockBlip: C's clock goes an hour ahead for a moment between two looks, and back. What was to end within that hour is gone.
+func TestClockBlip(t *testing.T) {
+	for _, ttl := range []time.Duration{30 * time.Second, time.Minute} {
+		t.Run(fmt.Sprint(ttl), func(t *testing.T) {
+			clock := kit.NewClock(t)
+			f := startFleet(t, 1, only(masterC, redistest.Options{Clock: clock}))
+			l := f.holdOnThree(t, "k", ttl)
+			f.afterLook(t, masterC)
+			kit.Must(t, clock.Set(time.Hour))
+			time.Sleep(350 * time.Millisecond) // several times as long as a server needs to throw away what has expired
+			kit.Must(t, clock.Set(0))
+			f.wantForgotten(t, l, masterC)
+			f.wantKept(t, l, kit.Connect(t, f.proxies[0]))
+		})
+	}
+}
+
+// TestAllClocks: the clocks of all masters go 90 seconds ahead at once, past the end of a lock of a minute.
+func TestAllClocks(t *testing.T) {
+	t.Parallel()
+	clock := kit.NewClock(t)
+	f := startFleet(t, 2, each(redistest.Options{Clock: clock}))
+	l := f.hold(t, "k", time.Minute)
+	kit.Must(t, clock.Set(90*time.Second))
+	f.wantForgotten(t, l, masterA, masterB, masterC, masterD, masterE)
+	l.wantRefused(t, kit.Connect(t, f.proxies[1]), time.Minute)
+}
+
+// TestDrift: a clock that is fast by less than what the validity allows for does not cost a master its vote.
+func TestDrift(t *testing.T) {
+	t.Parallel()
+	for _, rate := range []float64{1.005, 0.995} {
+		t.Run(fmt.Sprint("×", rate), func(t *testing.T) {
+			t.Parallel()
+			clock := kit.NewClock(t)
+			kit.Must(t, clock.Drift(rate))
+			f := startFleet(t, 1, only(masterC, redistest.Options{Clock: clock}))
+			f.wantVotingFor(t, 30*time.Second, masterCount)
+		})
+	}
+}
+
+// TestBootClock: all masters restart without their data, with clocks two hours slow as of a machine without a battery, which are set right
+// before a proxy has a look. A proxy lives that has granted a lock of a minute.
+func TestBootClock(t *testing.T) {
+	t.Parallel()
+	clock := kit.NewClock(t)
+	f := startFleet(t, 2, each(redistest.Options{Clock: clock}))
+	l := f.hold(t, "k", time.Minute)
+	all := []int{masterA, masterB, masterC, masterD, masterE}
+	f.cutOff(t, all...)
+	kit.Must(t, clock.Set(-2*time.Hour))
+	for _, master := range f.masters {
+		kit.Must(t, master.Restart())
+	}
+	kit.Must(t, clock.Set(0))
+	f.reconnect(t, all...)
+	l.wantRefused(t, kit.Connect(t, f.proxies[1]), time.Minute)
+}
+
+// wantVotingFor wants so many masters, or more, to vote all the time.
+func (f *fleet) wantVotingFor(t *testing.T, length time.Duration, least int) {
+	t.Helper()
+	looker := f.lookers[len(f.lookers)-1]
+	looks, less := 0, 0
+	for end := time.Now().Add(length); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		looks++
+		if votingAt(t, looker) < least {
+			less++
+		}
+	}
+	if less > 0 {
+		t.Errorf("fewer than %d masters voted in %d of %d looks within %v: %v", least, less, looks, length, kit.Do(t, looker, "PROXY", "INFO"))
+	}
+}

@@ -1,0 +1,127 @@
+//go:build integration
+
+package guardschedules
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/internal/redistest/faultlink"
+)
+
+// TestSwapDB0: a lock was once taken in database 1, so that has a mark of the proxies, too. Then the databases of C change places.
+func TestSwapDB0(t *testing.T) {
+	f := startFleet(t, 2, nil)
+	client := kit.Connect(t, f.proxies[0])
+	kit.Want(t, client, "OK", "SELECT", "1")
+	if reply := kit.Do(t, client, "LOCK", "other", "token", "PX", "1000"); kind(reply) == "NOQUORUM" {
+		t.Fatalf("LOCK in database 1: %v", reply)
+	}
+	l := f.holdOnThree(t, "k", time.Minute)
+	tell(t, f.masters[masterC], "SWAPDB", "0", "1")
+	f.wantForgotten(t, l, masterC)
+	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
+}
+
+// TestPromoted: a replica of C that did not hear of the lock, because the way between them hangs, takes C's address. It writes to its disk
+// whatever it hears, before it answers; it did not hear this.
+func TestPromoted(t *testing.T) {
+	durable := redistest.Options{ExtraArgs: redistest.Durable()}
+	f, replica := startMasters(t, only(masterC, durable)), redistest.New(t, durable)
+	way := follow(t, replica, f.masters[masterC]) // before the proxies look: a first replica gives its master another identity
+	f.startProxy(t)
+	f.startProxy(t)
+	f.wantVoting(t, masterCount)
+	wantSameMark(t, replica, f.masters[masterC])
+	kit.Must(t, way.Cut())
+	l := f.holdOnThree(t, "k", time.Minute)
+	kit.Must(t, f.masters[masterC].Kill())
+	tell(t, replica, "REPLICAOF", "NO", "ONE")
+	f.replace(masterC, replica)
+	f.wantForgotten(t, l, masterC)
+	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
+}
+
+// TestDiskSetBack: the disk of C is set back to what it was before the lock, but after the proxies left their mark on it.
+func TestDiskSetBack(t *testing.T) {
+	f := startFleet(t, 2, only(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
+	folder := filepath.Join(t.TempDir(), "C")
+	kit.Must(t, f.masters[masterC].CopyFolder(folder))
+	l := f.holdOnThree(t, "k", time.Minute)
+	kit.Must(t, f.masters[masterC].SetBack(folder))
+	f.wantForgotten(t, l, masterC)
+	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
+}
+
+// TestAppendOnlyOff: somebody turns C's append-only file off, and a crash turns it on again, with what it had before.
+func TestAppendOnlyOff(t *testing.T) {
+	f := startFleet(t, 2, only(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
+	tell(t, f.masters[masterC], "CONFIG", "SET", "appendonly", "no")
+	l := f.holdOnThree(t, "k", time.Minute)
+	kit.Must(t, f.masters[masterC].Revive())
+	f.wantForgotten(t, l, masterC)
+	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
+}
+
+// TestReloaded: C loads an older RDB while it runs, so it is the same server, with its mark, as before.
+func TestReloaded(t *testing.T) {
+	f := startFleet(t, 2, only(masterC, redistest.Options{ExtraArgs: []string{"--enable-debug-command", "yes"}}))
+	tell(t, f.masters[masterC], "SAVE")
+	l := f.holdOnThree(t, "k", time.Minute)
+	time.Sleep(2 * time.Second) // every proxy has looked at C since; until then this is not closed, see GUARD.md
+	tell(t, f.masters[masterC], "DEBUG", "RELOAD", "NOSAVE")
+	f.wantForgotten(t, l, masterC)
+	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
+}
+
+// replace has another server take the address of a master.
+func (f *fleet) replace(master int, by *redistest.Server) {
+	f.masters[master] = by
+	f.links[master].Lead(by.Addr())
+	f.links[master].Reset()
+}
+
+// follow makes a server a replica of another, and returns the way between them, when it has all data.
+func follow(t *testing.T, replica, master *redistest.Server) *faultlink.Link {
+	t.Helper()
+	way, err := faultlink.New(master.Addr())
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, way.Close()) })
+	host, port, _ := strings.Cut(way.Addr(), ":")
+	tell(t, replica, "REPLICAOF", host, port)
+	kit.Soon(t, func() error {
+		if info := fmt.Sprint(tell(t, replica, "INFO", "replication")); !strings.Contains(info, "master_link_status:up") {
+			return fmt.Errorf("%s does not follow: %s", replica.Addr(), info)
+		}
+		return nil
+	})
+	return way
+}
+
+// wantSameMark wants a replica to have everything that the proxies left on its master.
+func wantSameMark(t *testing.T, replica, master *redistest.Server) {
+	t.Helper()
+	kit.Soon(t, func() error {
+		if mine, other := ownKeys(t, replica), ownKeys(t, master); mine != other {
+			return fmt.Errorf("the replica has %s, its master %s", mine, other)
+		}
+		return nil
+	})
+}
+
+// ownKeys are the keys of the proxies on a server, with their values.
+func ownKeys(t *testing.T, server *redistest.Server) string {
+	t.Helper()
+	return fmt.Sprint(tell(t, server, "EVAL", `local all = {}
+for _, key in ipairs(redis.call('keys', 'redlock-proxy:*')) do
+  local value = redis.pcall('get', key)
+  all[#all + 1] = key .. '=' .. (type(value) == 'string' and value or '?')
+end
+table.sort(all)
+return all`, "0"))
+}

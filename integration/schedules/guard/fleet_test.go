@@ -1,0 +1,162 @@
+//go:build integration
+
+package guardschedules
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/internal/redistest/faultlink"
+)
+
+// The masters, as the schedules name them.
+const (
+	masterA = iota
+	masterB
+	masterC
+	masterD
+	masterE
+	masterCount
+)
+
+func TestMain(m *testing.M) { kit.Main(m) }
+
+// fleet is five masters and the proxies before them. All proxies reach a master over the same link: they have one list of masters.
+type fleet struct {
+	masters []*redistest.Server
+	links   []*faultlink.Link
+	proxies []*harness.Proxy
+	lookers []*redistest.Client // one of each proxy
+}
+
+// startFleet starts five masters, all with the same options but for those that are named, and so many proxies, and waits until all
+// masters vote. All end with the test.
+func startFleet(t *testing.T, proxies int, options map[int]redistest.Options, args ...string) *fleet {
+	t.Helper()
+	f := startMasters(t, options)
+	for range proxies {
+		f.startProxy(t, args...)
+	}
+	f.wantVoting(t, masterCount)
+	return f
+}
+
+// startMasters starts a fleet without proxies.
+func startMasters(t *testing.T, options map[int]redistest.Options) *fleet {
+	t.Helper()
+	f := &fleet{}
+	for i := range masterCount {
+		f.masters = append(f.masters, redistest.New(t, options[i]))
+		f.links = append(f.links, kit.StartLink(t, f.masters[i]))
+	}
+	return f
+}
+
+// only are the options of one master; the others have none.
+func only(master int, options redistest.Options) map[int]redistest.Options {
+	return map[int]redistest.Options{master: options}
+}
+
+// each are the same options for all masters.
+func each(options redistest.Options) map[int]redistest.Options {
+	all := map[int]redistest.Options{}
+	for i := range masterCount {
+		all[i] = options
+	}
+	return all
+}
+
+// startProxy starts one more proxy before all masters.
+func (f *fleet) startProxy(t *testing.T, args ...string) *harness.Proxy {
+	t.Helper()
+	proxy := kit.StartProxy(t, kit.LinkURLs(f.links), args...)
+	f.proxies = append(f.proxies, proxy)
+	f.lookers = append(f.lookers, kit.Connect(t, proxy))
+	return proxy
+}
+
+// cutOff makes masters unreachable. What was on its way is lost.
+func (f *fleet) cutOff(t *testing.T, masters ...int) {
+	t.Helper()
+	for _, i := range masters {
+		kit.Must(t, f.links[i].Refuse())
+	}
+}
+
+// reconnect undoes cutOff.
+func (f *fleet) reconnect(t *testing.T, masters ...int) {
+	t.Helper()
+	for _, i := range masters {
+		kit.Must(t, f.links[i].Heal())
+	}
+}
+
+// wantVoting wants so many masters to vote soon, as every proxy sees it.
+func (f *fleet) wantVoting(t *testing.T, n int) {
+	t.Helper()
+	for _, looker := range f.lookers {
+		wantVotingAt(t, looker, n)
+	}
+}
+
+// wantVotingAt wants so many masters to vote soon, as one proxy sees it.
+func wantVotingAt(t *testing.T, looker *redistest.Client, n int) {
+	t.Helper()
+	kit.Soon(t, func() error {
+		if voting := votingAt(t, looker); voting != n {
+			return fmt.Errorf("%d masters vote, want %d: %v", voting, n, kit.Do(t, looker, "PROXY", "INFO"))
+		}
+		return nil
+	})
+}
+
+// votingAt is how many masters vote, as a proxy sees it.
+func votingAt(t *testing.T, looker *redistest.Client) (n int) {
+	t.Helper()
+	const name = "redlock_masters_voting:"
+	for line := range strings.Lines(fmt.Sprint(kit.Do(t, looker, "PROXY", "INFO"))) {
+		if text, found := strings.CutPrefix(line, name); found {
+			_, err := fmt.Sscan(text, &n)
+			kit.Must(t, err)
+			return n
+		}
+	}
+	t.Fatalf("no %s in PROXY INFO", name)
+	return 0
+}
+
+// afterLook returns when the proxies have just looked at a master, so that a moment of quiet begins.
+func (f *fleet) afterLook(t *testing.T, master int) {
+	t.Helper()
+	const quiet = 60 * time.Millisecond
+	monitor, err := redistest.Dial(f.masters[master].Addr(), kit.Patience)
+	kit.Must(t, err)
+	defer monitor.Close()
+	kit.Want(t, monitor, "OK", "MONITOR")
+	_, err = monitor.Receive()
+	kit.Must(t, err)
+	monitor.SetTimeout(quiet)
+	for err == nil {
+		_, err = monitor.Receive()
+	}
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatal(err)
+	}
+}
+
+// tell sends one command to a server itself and wants no error.
+func tell(t *testing.T, server *redistest.Server, command ...string) any {
+	t.Helper()
+	reply, err := kit.AskIn(server, "0", command...)
+	if err != nil {
+		t.Fatalf("%v: %v", command, err)
+	}
+	return reply
+}

@@ -1,0 +1,112 @@
+//go:build integration
+
+package guardschedules
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+)
+
+// runInit runs the operator's command on the masters as the proxies reach them.
+func (f *fleet) runInit(t *testing.T, longest time.Duration) (output string, err error) {
+	t.Helper()
+	program, err := harness.BuildProxy(t.Context())
+	kit.Must(t, err)
+	args := []string{"init", "--longest-ttl", longest.String()}
+	for _, url := range kit.LinkURLs(f.links) {
+		args = append(args, "--master", url)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 4*kit.Patience)
+	defer cancel()
+	var out bytes.Buffer
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err = cmd.Run()
+	return out.String(), err
+}
+
+// TestInitBesideAProxyThatKnows: all masters are flushed, and before the proxy that granted a lock there has looked, the operator says
+// that no lock is held. That proxy knows better, and the masters wait until the lock is over.
+func TestInitBesideAProxyThatKnows(t *testing.T) {
+	t.Parallel()
+	const ttl = 12 * time.Second
+	f := startFleet(t, 1, nil, "--fresh-start")
+	l := f.hold(t, "k", ttl)
+	kit.Must(t, f.proxies[0].Pause())
+	for _, master := range f.masters {
+		tell(t, master, "FLUSHALL")
+	}
+	goesOn := time.AfterFunc(time.Second/2, func() { _ = f.proxies[0].Continue() })
+	defer goesOn.Stop()
+	output, err := f.runInit(t, 0)
+	if err != nil {
+		t.Errorf("got %v: %s", err, output)
+	}
+	t.Log(output)
+	rival := kit.Connect(t, f.startProxy(t, "--fresh-start=false"))
+	l.wantRefused(t, rival, ttl)
+	l.wantFree(t, rival)
+}
+
+// TestSurvivorsDoNotTellAll: a TTL of a minute was recorded on A, B and C while D and E were cut off, and a lock was granted with it there.
+// A, B and C lose their data and the only proxy ends. D and E vote, and know of four seconds: a new proxy must not take that for the
+// longest TTL in use. It says what it knows, and that the operator may know more.
+func TestSurvivorsDoNotTellAll(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 1, nil)
+	kit.Do(t, kit.Connect(t, f.proxies[0]), "LOCK", "short", "t", "PX", "4000")
+	for _, master := range f.masters[masterD:] {
+		kit.Soon(t, func() error {
+			if known := tell(t, master, "GET", "redlock-proxy:longest"); known != "4096" {
+				return fmt.Errorf("the longest TTL there is %v", known)
+			}
+			return nil
+		})
+	}
+	f.cutOff(t, masterD, masterE)
+	f.wantVoting(t, 3)
+	l := f.lock(t, "k", time.Minute)
+	kit.Must(t, f.proxies[0].Kill())
+	for _, master := range f.masters[:masterD] {
+		tell(t, master, "FLUSHALL")
+	}
+	f.reconnect(t, masterD, masterE)
+	rival := kit.Connect(t, kit.StartProxy(t, kit.LinkURLs(f.links), "--fresh-start=false"))
+	l.wantRefused(t, rival, 8*time.Second)
+	text := fmt.Sprint(kit.Do(t, rival, "LOCK", "k", "u", "PX", "1000"))
+	for _, part := range []string{"2 of 5 masters vote: 3 ", "but for 4.096s at least", "run redlock-proxy init"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("got %s, want %q in it", text, part)
+		}
+	}
+}
+
+// TestFreshStartAfterAnother: all masters are flushed. A proxy that knows nothing meets them first and finds that nobody has used them;
+// another that knows nothing was told of a fresh start. The one that granted a lock there is held up for a moment, and then says no.
+func TestFreshStartAfterAnother(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 1, nil, "--fresh-start")
+	l := f.hold(t, "k", time.Minute)
+	kit.Must(t, f.proxies[0].Pause())
+	for _, master := range f.masters {
+		tell(t, master, "FLUSHALL")
+	}
+	kit.StartProxy(t, kit.LinkURLs(f.links), "--fresh-start=false")
+	for _, master := range f.masters {
+		if record := fmt.Sprint(tell(t, master, "GET", "redlock-proxy:quarantine")); !strings.Contains(record, " blank ") {
+			t.Errorf("the record says %s", record)
+		}
+	}
+	goesOn := time.AfterFunc(time.Second/2, func() { _ = f.proxies[0].Continue() })
+	defer goesOn.Stop()
+	rival := kit.Connect(t, f.startProxy(t, "--fresh-start"))
+	l.wantRefused(t, rival, 6*time.Second)
+}

@@ -1,0 +1,158 @@
+//go:build integration
+
+package guardschedules
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// lease is a lock that a client holds. By its own clock, from before it asked, it does so until its time is over.
+type lease struct {
+	key, token string
+	ttl        time.Duration
+	holder     *redistest.Client
+	until      time.Time
+}
+
+// lock takes a lock through the first proxy, for so long.
+func (f *fleet) lock(t *testing.T, key string, ttl time.Duration) *lease {
+	t.Helper()
+	l := &lease{key: key, token: "holder-of-" + key, ttl: ttl, holder: kit.Connect(t, f.proxies[0])}
+	asked := time.Now()
+	reply := kit.Do(t, l.holder, "LOCK", key, l.token, "PX", millis(ttl))
+	validity, granted := reply.(int64)
+	if !granted {
+		t.Fatalf("LOCK %s: got %#v, want a validity", key, reply)
+	}
+	l.until = asked.Add(time.Duration(validity) * time.Millisecond)
+	return l
+}
+
+// hold takes a lock that is on all masters.
+func (f *fleet) hold(t *testing.T, key string, ttl time.Duration) *lease {
+	t.Helper()
+	l := f.lock(t, key, ttl)
+	f.wantOn(t, l, masterA, masterB, masterC, masterD, masterE) // it is granted as soon as three have it
+	return l
+}
+
+// holdOnThree takes a lock that is on A, B and C alone, because D and E are out of reach at that moment. Then all vote again.
+func (f *fleet) holdOnThree(t *testing.T, key string, ttl time.Duration) *lease {
+	t.Helper()
+	f.cutOff(t, masterD, masterE)
+	f.wantVoting(t, 3)
+	l := f.lock(t, key, ttl)
+	f.reconnect(t, masterD, masterE)
+	f.wantVoting(t, masterCount)
+	f.wantOn(t, l, masterA, masterB, masterC)
+	return l
+}
+
+// wantOn wants a lock to be on these masters and no others.
+func (f *fleet) wantOn(t *testing.T, l *lease, masters ...int) {
+	t.Helper()
+	kit.Soon(t, func() error {
+		if on := f.holding(t, l); !slices.Equal(on, masters) {
+			return fmt.Errorf("%s is on the masters %v, want %v", l.key, on, masters)
+		}
+		return nil
+	})
+}
+
+// holding are the masters on which the lock is, by its token.
+func (f *fleet) holding(t *testing.T, l *lease) (on []int) {
+	t.Helper()
+	for i, master := range f.masters {
+		if value, _ := tell(t, master, "GET", l.key).(string); strings.HasSuffix(value, l.token) {
+			on = append(on, i)
+		}
+	}
+	return on
+}
+
+// wantForgotten wants a master to have lost the lock: otherwise the schedule shows nothing.
+func (f *fleet) wantForgotten(t *testing.T, l *lease, masters ...int) {
+	t.Helper()
+	for _, i := range masters {
+		if value := tell(t, f.masters[i], "GET", l.key); value != nil {
+			t.Fatalf("master %d did not forget %s: it has %v, so this shows nothing", i, l.key, value)
+		}
+	}
+}
+
+// wantRefused has a rival ask for the lock all the time, for so long or until the lease is over, and wants it to be refused.
+func (l *lease) wantRefused(t *testing.T, rival *redistest.Client, length time.Duration) {
+	t.Helper()
+	began, replies := time.Now(), map[string]int{}
+	end := began.Add(length)
+	if l.until.Before(end) {
+		end = l.until
+	}
+	for tries := 1; time.Now().Before(end); tries++ {
+		reply := l.ask(t, rival)
+		if _, granted := reply.(int64); granted && time.Now().Before(l.until) {
+			t.Fatalf("GRANTED TWICE: %s to a rival, too, after %d tries in %v; its holder has it for another %v",
+				l.key, tries, time.Since(began).Round(time.Millisecond), time.Until(l.until).Round(time.Millisecond))
+		}
+		replies[kind(reply)]++
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Logf("%s, held for %v more: a rival was told %v", l.key, time.Until(l.until).Round(time.Millisecond), replies)
+}
+
+// ask has a rival ask for the lock.
+func (l *lease) ask(t *testing.T, rival *redistest.Client) any {
+	t.Helper()
+	return kit.Do(t, rival, "LOCK", l.key, "rival", "PX", millis(l.ttl))
+}
+
+// kind is a reply without its details.
+func kind(reply any) string {
+	if failure, bad := reply.(redistest.RespError); bad {
+		word, _, _ := strings.Cut(string(failure), " ")
+		return word
+	}
+	return fmt.Sprint(reply)
+}
+
+// wantGivenBack has the holder release the lock: it may be told that the masters can't be sure, but not that it held nothing. Then the
+// lock is free.
+func (l *lease) wantGivenBack(t *testing.T, rival *redistest.Client) {
+	t.Helper()
+	if reply := kit.Do(t, l.holder, "UNLOCK", l.key, l.token); reply != any(int64(1)) && kind(reply) != "NOQUORUM" {
+		t.Errorf("UNLOCK %s: got %v, want 1", l.key, reply)
+	}
+	l.wantFree(t, rival)
+}
+
+// wantFree wants a lock that is over to be granted to a rival soon.
+func (l *lease) wantFree(t *testing.T, rival *redistest.Client) {
+	t.Helper()
+	kit.Soon(t, func() error {
+		reply := l.ask(t, rival)
+		if _, granted := reply.(int64); !granted {
+			return fmt.Errorf("LOCK %s, which is over: got %v", l.key, reply)
+		}
+		return nil
+	})
+}
+
+// wantKept is what every schedule ends with: a rival does not get the lock, neither now nor when all masters vote again, and its holder
+// still has it.
+func (f *fleet) wantKept(t *testing.T, l *lease, rival *redistest.Client) {
+	t.Helper()
+	l.wantRefused(t, rival, 2*time.Second)
+	f.wantVoting(t, masterCount)
+	l.wantRefused(t, rival, time.Second/2)
+	l.wantGivenBack(t, rival)
+}
+
+func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

@@ -1,0 +1,49 @@
+//go:build integration
+
+package guardschedules
+
+import (
+	"fmt"
+	"regexp"
+	"testing"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+)
+
+// Proxies that do not go by the same rules as others on the same masters: each may have a lock that the others give away. Somebody has to
+// be told; either side's log will do.
+func TestUnlikeProxiesAreNamed(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		masters func(urls []string) []string
+		args    []string
+		told    *regexp.Regexp
+	}{
+		{
+			"fewer masters", func(urls []string) []string { return urls[:3] }, nil,
+			regexp.MustCompile(`level=(WARN|ERROR).*\b(list|lists|other masters|number of masters)\b`),
+		},
+		{
+			"guard off", func(urls []string) []string { return urls }, []string{"--guard=false"},
+			regexp.MustCompile(`level=(WARN|ERROR).*\bguard\b`),
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := startFleet(t, 1, nil)
+			other := kit.StartProxy(t, test.masters(kit.LinkURLs(f.links)), test.args...)
+			kit.Do(t, kit.Connect(t, other), "LOCK", "k", "token", "PX", "1000")
+			kit.Soon(t, func() error { return wantTold(test.told, f.proxies[0], other) })
+		})
+	}
+}
+
+// wantTold is an error unless one of the proxies' logs has a line like that.
+func wantTold(line *regexp.Regexp, proxies ...*harness.Proxy) error {
+	for _, proxy := range proxies {
+		if line.MatchString(proxy.Log()) {
+			return nil
+		}
+	}
+	return fmt.Errorf("no line like %q in the logs", line)
+}

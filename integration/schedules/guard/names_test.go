@@ -1,0 +1,113 @@
+//go:build integration
+
+package guardschedules
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestOwnNames: a lock with a name that looks like one of the proxies' own keys is refused, with an error that tells the name, or kept
+// like any other when C is flushed.
+func TestOwnNames(t *testing.T) {
+	for _, key := range []string{"redlock-proxy:k", "redlock-proxy:turn:k", "redlock-proxy:offer:k"} {
+		t.Run(key, func(t *testing.T) {
+			f := startFleet(t, 2, nil)
+			if refusedByName(kit.Do(t, kit.Connect(t, f.proxies[0]), "LOCK", key, "token", "PX", "1"), key) {
+				return
+			}
+			l := f.holdOnThree(t, key, time.Minute)
+			tell(t, f.masters[masterC], "FLUSHALL")
+			f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
+		})
+	}
+}
+
+// TestOwnPrefix: a key-prefix that makes every lock look like that is refused at the start, or the locks are kept.
+func TestOwnPrefix(t *testing.T) {
+	const prefix = "redlock-proxy:"
+	f := startMasters(t, nil)
+	proxy, err := harness.StartProxy(harness.ProxyOptions{Masters: kit.LinkURLs(f.links), Args: []string{"--key-prefix", prefix}})
+	if err != nil {
+		if text := err.Error(); !strings.Contains(text, "key-prefix") || !strings.Contains(text, prefix) {
+			t.Errorf("it does not start, and does not say why: %v", err)
+		}
+		return
+	}
+	kit.Must(t, proxy.Close())
+	f.startProxy(t, "--key-prefix", prefix)
+	f.startProxy(t, "--key-prefix", prefix)
+	f.wantVoting(t, masterCount)
+	f.cutOff(t, masterD, masterE)
+	f.wantVoting(t, 3)
+	l := f.lock(t, "k", time.Minute)
+	f.reconnect(t, masterD, masterE)
+	f.wantVoting(t, masterCount)
+	tell(t, f.masters[masterC], "FLUSHALL")
+	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
+}
+
+// TestLockOnOwnKey: a lock by the name of a key that the proxies have on the masters is refused, with an error that tells the name. It
+// breaks nothing: a master that forgets still catches up, with what is in other databases.
+func TestLockOnOwnKey(t *testing.T) {
+	for _, key := range []string{"databases", "marker", "quarantine", "longest", "catch-up"} {
+		t.Run(key, func(t *testing.T) {
+			key := "redlock-proxy:" + key
+			f := startFleet(t, 2, nil)
+			client := kit.Connect(t, f.proxies[0])
+			if reply := kit.Do(t, client, "LOCK", key, "token", "PX", "60000"); !refusedByName(reply, key) {
+				t.Errorf("LOCK %s: got %#v, want an error that names it", key, reply)
+			}
+			kit.Want(t, client, "OK", "SELECT", "1")
+			if reply := kit.Do(t, client, "LOCK", "k", "token", "PX", "60000"); kind(reply) == "NOQUORUM" {
+				t.Errorf("LOCK in database 1: %v", reply)
+			}
+			for _, master := range []int{masterC, masterA} {
+				kit.Must(t, f.masters[master].Restart())
+				kit.Soon(t, func() error { return holdsIn(t, f.masters[master], "1", "k", "token") })
+				f.wantVoting(t, masterCount)
+			}
+		})
+	}
+}
+
+// TestOwnNamesAsLockKeys: where all keys are lock keys, ordinary commands don't take such names either.
+func TestOwnNamesAsLockKeys(t *testing.T) {
+	upstream := redistest.New(t, redistest.Options{})
+	f := startFleet(t, 1, nil, "--lock-keys", "*", "--upstream", upstream.URL())
+	client := kit.Connect(t, f.proxies[0])
+	const key = "redlock-proxy:k"
+	for _, command := range [][]string{
+		{"SET", key, "v", "NX", "PX", "60000"}, {"SET", key, "v", "PX", "60000"}, {"GETSET", key, "v"}, {"PEXPIRE", key, "1"},
+		{"EVAL", "return redis.call('del', KEYS[1])", "1", key}, {"DEL", key}, {"DEL", "k", key},
+	} {
+		if reply := kit.Do(t, client, command...); !refusedByName(reply, key) {
+			t.Errorf("%v: got %#v, want an error that names the key", command, reply)
+		}
+	}
+}
+
+// refusedByName is true of an error that tells the name, other than the one of a vote that failed.
+func refusedByName(reply any, key string) bool {
+	failure, bad := reply.(redistest.RespError)
+	return bad && kind(reply) != "NOQUORUM" && strings.Contains(string(failure), key)
+}
+
+// holdsIn is an error unless a master has a lock in a database.
+func holdsIn(t *testing.T, master *redistest.Server, db, key, token string) error {
+	t.Helper()
+	client, err := redistest.Dial(master.Addr(), kit.Patience)
+	kit.Must(t, err)
+	defer client.Close()
+	kit.Want(t, client, "OK", "SELECT", db)
+	if value, _ := kit.Do(t, client, "GET", key).(string); !strings.HasSuffix(value, token) {
+		return fmt.Errorf("master %s has %q under %s in database %s", master.Addr(), value, key, db)
+	}
+	return nil
+}

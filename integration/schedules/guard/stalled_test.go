@@ -1,0 +1,61 @@
+//go:build integration
+
+package guardschedules
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+)
+
+// standstill is how long a proxy does not run.
+const standstill = 3 * time.Second
+
+// TestStalledProxy: one proxy stands still for a while, in which a master begins to hang. When it goes on it sees the clocks of four masters
+// jump, unless its own clock went on, and can't know of the fifth. It must not take these four's votes from the other proxy. Where it was
+// only stopped, its clock did go on, so that was never a danger.
+func TestStalledProxy(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		stop func(*testing.T, *harness.Proxy) (resume func() error)
+	}{{"stopped", pause}, {"suspended", suspend}} {
+		t.Run(test.name, func(t *testing.T) {
+			f := startFleet(t, 2, nil)
+			l := f.hold(t, "k", time.Minute) // this long they would be without a vote
+			resume := test.stop(t, f.proxies[0])
+			kit.Must(t, f.masters[masterE].Pause())
+			t.Cleanup(func() { kit.Must(t, f.masters[masterE].Continue()) })
+			time.Sleep(standstill)
+			kit.Must(t, resume())
+			f.wantVotingFor(t, standstill, masterCount-1) // at the other proxy
+			for n := range 20 {
+				key := fmt.Sprint("after", n)
+				if _, granted := kit.Do(t, kit.Connect(t, f.proxies[1]), "LOCK", key, "token", "PX", "10000").(int64); !granted {
+					t.Fatalf("LOCK %s is not granted by the other proxy", key)
+				}
+			}
+			l.wantRefused(t, kit.Connect(t, f.proxies[1]), time.Second)
+			f.wantVoting(t, masterCount-1)
+		})
+	}
+}
+
+func pause(t *testing.T, proxy *harness.Proxy) (resume func() error) {
+	t.Helper()
+	kit.Must(t, proxy.Pause())
+	return proxy.Continue
+}
+
+func suspend(t *testing.T, proxy *harness.Proxy) (resume func() error) {
+	t.Helper()
+	suspension, err := proxy.Suspend()
+	if errors.Is(err, harness.ErrNoSuspend) {
+		t.Skipf("SKIPPED, NOT TESTED: %v", err)
+	}
+	kit.Must(t, err)
+	return suspension.Resume
+}

@@ -1,0 +1,191 @@
+//go:build integration
+
+package schedules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/internal/redistest/faultlink"
+)
+
+// cell is what a master holds under a key.
+type cell struct {
+	value any // a string, or nil: no such key
+	left  time.Duration
+}
+
+func (c cell) String() string {
+	if c.value == nil {
+		return "nothing"
+	}
+	return fmt.Sprintf("%v for %v", c.value, c.left)
+}
+
+// look asks a master itself, all keys at one moment.
+func look(t *testing.T, master *redistest.Server, keys ...string) []cell {
+	t.Helper()
+	client, err := redistest.Dial(master.Addr(), kit.Patience)
+	kit.Must(t, err)
+	defer client.Close()
+	words := append([]string{"EVAL", `local held = {}
+for i, key in ipairs(KEYS) do held[2 * i - 1], held[2 * i] = redis.call('get', key), redis.call('pttl', key) end
+return held`, fmt.Sprint(len(keys))}, keys...)
+	told, ok := kit.Do(t, client, words...).([]any)
+	if !ok || len(told) != 2*len(keys) {
+		t.Fatalf("master %s: %v: %v", master.Addr(), keys, told)
+	}
+	cells := make([]cell, len(keys))
+	for i := range cells {
+		left, _ := told[2*i+1].(int64)
+		cells[i] = cell{told[2*i], time.Duration(left) * time.Millisecond}
+	}
+	return cells
+}
+
+// tell sends one command to a master itself and wants no error.
+func tell(t *testing.T, master *redistest.Server, command ...string) {
+	t.Helper()
+	client, err := redistest.Dial(master.Addr(), kit.Patience)
+	kit.Must(t, err)
+	defer client.Close()
+	if failure, bad := kit.Do(t, client, command...).(redistest.RespError); bad {
+		t.Fatalf("master %s: %v: %v", master.Addr(), command, failure)
+	}
+}
+
+// holders are the masters that hold a token under a key.
+func (f *fleet) holders(t *testing.T, key, token string) []int {
+	t.Helper()
+	var all []int
+	for i, master := range f.masters {
+		if value, ok := look(t, master, key)[0].value.(string); ok && strings.HasSuffix(value, token) {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// wantHolders wants exactly these masters to hold a token under a key, soon.
+func (f *fleet) wantHolders(t *testing.T, key, token string, masters ...int) {
+	t.Helper()
+	kit.Soon(t, func() error {
+		if got := f.holders(t, key, token); !slices.Equal(got, masters) {
+			return fmt.Errorf("%s is %s on the masters %v, want %v", key, token, got, masters)
+		}
+		return nil
+	})
+}
+
+// everyMaster are the numbers of all.
+func (f *fleet) everyMaster() []int {
+	all := make([]int, len(f.masters))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// sentinel is a lock that stands on all masters, so that one which lost its data and has it again has caught up.
+const sentinel = "lock:sentinel"
+
+// holdSentinel takes it.
+func (f *fleet) holdSentinel(t *testing.T, client *redistest.Client) {
+	t.Helper()
+	wantGrant(t, client, "LOCK", sentinel, "sentinel", "PX", "600000")
+	f.wantHolders(t, sentinel, "sentinel", f.everyMaster()...)
+}
+
+// wantCaughtUp wants a master that lost its data to have caught up, soon, and all to vote for this proxy.
+func (f *fleet) wantCaughtUp(t *testing.T, p *proxy, master int) {
+	t.Helper()
+	kit.Soon(t, func() error {
+		if !slices.Contains(f.holders(t, sentinel, "sentinel"), master) {
+			return fmt.Errorf("master %d does not catch up", master)
+		}
+		return nil
+	})
+	p.wantVoting(t)
+}
+
+// holds are those of several links.
+type holds []*faultlink.Hold
+
+// hold keeps from these masters what this proxy sends them about the key, but for the first so many commands of each.
+func (p *proxy) hold(key string, passed int, masters ...int) holds {
+	var all holds
+	for _, i := range masters {
+		all = append(all, p.links[i].HoldCommands(faultlink.After(passed, faultlink.Naming(key))))
+	}
+	return all
+}
+
+// holdAnswers keeps from this proxy what these masters answer about the key.
+func (p *proxy) holdAnswers(key string, masters ...int) holds {
+	var all holds
+	for _, i := range masters {
+		all = append(all, p.links[i].HoldAnswers(faultlink.Naming(key)))
+	}
+	return all
+}
+
+// cutOff keeps everything that this proxy sends from these masters.
+func (p *proxy) cutOff(masters ...int) holds {
+	var all holds
+	for _, i := range masters {
+		all = append(all, p.links[i].HoldCommands(faultlink.Everything))
+	}
+	return all
+}
+
+// wait until each has held something.
+func (h holds) wait(t *testing.T) {
+	t.Helper()
+	for _, one := range h {
+		kit.Must(t, one.Wait(1, kit.Patience))
+	}
+}
+
+func (h holds) release() {
+	for _, one := range h {
+		one.Release()
+	}
+}
+
+func (h holds) discard() {
+	for _, one := range h {
+		one.Discard()
+	}
+}
+
+// grantOn has a LOCK granted that never reaches the masters but these.
+func (f *fleet) grantOn(t *testing.T, p *proxy, masters []int, client *redistest.Client, command ...string) (until time.Time) {
+	t.Helper()
+	missed := p.hold(command[1], 0, slices.DeleteFunc(f.everyMaster(), func(i int) bool { return slices.Contains(masters, i) })...)
+	until = wantGrant(t, client, command...)
+	missed.wait(t)
+	missed.discard()
+	p.wantVoting(t)
+	f.wantHolders(t, command[1], command[2], masters...)
+	return until
+}
+
+// has reports whether a master is among these.
+func has(masters []int, i int) bool { return slices.Contains(masters, i) }
+
+// names are the letters of masters.
+func names(masters []int) string {
+	if len(masters) == 0 {
+		return "nobody"
+	}
+	var letters []byte
+	for _, i := range masters {
+		letters = append(letters, byte('A'+i))
+	}
+	return string(letters)
+}

@@ -1,0 +1,212 @@
+//go:build integration
+
+package schedules
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestZombie: clients lock and unlock two busy keys while one master after the other is flushed, each when the one before has caught
+// up. When all have given back what they had, both keys are free.
+func TestZombie(t *testing.T) {
+	const clients = 8
+	f := startFleet(t, 5)
+	proxies := []*proxy{f.proxy(t), f.proxy(t)}
+	f.holdSentinel(t, connect(t, proxies[0]))
+	keys := []string{"lock:k0", "lock:k1"}
+	var over atomic.Bool
+	var busy sync.WaitGroup
+	var grants atomic.Int64
+	for i := range clients {
+		c := &locker{name: fmt.Sprint(i), client: connect(t, proxies[i%2]), key: keys[i/2%2], grants: &grants}
+		busy.Go(func() {
+			for turn := 0; !over.Load() && c.failed == nil; turn++ {
+				c.turn(turn)
+			}
+			if c.failed != nil {
+				over.Store(true)
+				t.Errorf("client %s: %v", c.name, c.failed)
+			}
+		})
+	}
+	stop := func() { over.Store(true); busy.Wait() }
+	t.Cleanup(stop)
+	for _, i := range []int{C, A, B, D} {
+		time.Sleep(200 * time.Millisecond)
+		tell(t, f.masters[i], "FLUSHALL")
+		for _, p := range proxies {
+			f.wantCaughtUp(t, p, i)
+		}
+	}
+	stop()
+	t.Logf("%d grants", grants.Load())
+	time.Sleep(500 * time.Millisecond)
+	for _, key := range keys {
+		f.wantFree(t, proxies[0], key)
+	}
+}
+
+// TestZombieCopied: the same, message by message: a LOCK reaches E alone, is answered NOQUORUM, and its undoing is on its way to E while
+// C, A and B are flushed in turn. Then E is as if nothing had been, and the lock stands nowhere else, either.
+func TestZombieCopied(t *testing.T) {
+	f := startFleet(t, 5)
+	slow, p := f.proxy(t), f.proxy(t)
+	f.holdSentinel(t, connect(t, p))
+	unreached, undoing := slow.hold("lock:k", 0, A, B, C, D), slow.hold("lock:k", 1, E)
+	if reply := kit.Do(t, connect(t, slow), "LOCK", "lock:k", "t", "PX", "60000"); !isNoQuorum(reply) {
+		t.Fatalf("LOCK on one master: %v", reply)
+	}
+	unreached.discard()
+	f.wantHolders(t, "lock:k", "t", E)
+	for _, i := range []int{C, A, B} {
+		tell(t, f.masters[i], "FLUSHALL")
+		f.wantCaughtUp(t, p, i)
+	}
+	undoing.release()
+	slow.wantVoting(t)
+	time.Sleep(quiet)
+	f.wantGone(t, p)
+}
+
+// locker takes a lock and gives it back.
+type locker struct {
+	name, key string
+	client    *redistest.Client
+	grants    *atomic.Int64
+	failed    error
+}
+
+// turn asks once. What was granted, or may have been, is released until that is known to be done.
+func (l *locker) turn(turn int) {
+	token := fmt.Sprint("client", l.name, "-", turn)
+	reply, err := l.client.Do("LOCK", l.key, token, "PX", "60000")
+	if err == nil && reply == nil {
+		time.Sleep(time.Duration(rand.Int64N(int64(2 * time.Millisecond))))
+		return
+	}
+	if isGrant(reply) {
+		l.grants.Add(1)
+	}
+	released, began := any(nil), time.Now()
+	for err == nil && released != any(int64(1)) && released != any(int64(0)) {
+		if released, err = l.client.Do("UNLOCK", l.key, token); time.Since(began) > kit.Patience {
+			err = fmt.Errorf("UNLOCK %s %s for %v: %v", l.key, token, kit.Patience, released)
+		}
+	}
+	l.failed = err
+}
+
+// wantFree wants a key to be free for a newcomer, who gives it back.
+func (f *fleet) wantFree(t *testing.T, p *proxy, key string) {
+	t.Helper()
+	client := connect(t, p)
+	if firstGrant(t, client, time.Now().Add(2*time.Second), "LOCK", key, "newcomer", "PX", "10000").IsZero() {
+		for i, master := range f.masters {
+			t.Logf("master %d: %v", i, look(t, master, key))
+		}
+		t.Fatalf("%s is nobody's, and nobody is granted it", key)
+	}
+	kit.Want(t, client, int64(1), "UNLOCK", key, "newcomer")
+}
+
+// restartInTurn has masters lose all data, one when the one before has caught up.
+func (f *fleet) restartInTurn(t *testing.T, p *proxy, masters ...int) {
+	t.Helper()
+	for _, i := range masters {
+		kit.Must(t, f.masters[i].Restart())
+		f.wantCaughtUp(t, p, i)
+	}
+}
+
+// TestResurrect: a lock is released, but E is out of reach, and the proxy that owes E the release dies. Then A and B lose their data in
+// turn. The lock does not come back.
+func TestResurrect(t *testing.T) {
+	for _, take := range [][]string{{"LOCK", "lock:k", "t", "PX", "60000"}, {"SET", "lock:k", "t", "NX"}} {
+		t.Run(take[0], func(t *testing.T) {
+			f := startFleet(t, 5)
+			mortal, p := f.proxy(t), f.proxy(t)
+			f.holdSentinel(t, connect(t, p))
+			client := connect(t, mortal)
+			if reply := kit.Do(t, client, take...); !isGrant(reply) {
+				t.Fatalf("%v: %v", take, reply)
+			}
+			f.wantHolders(t, "lock:k", "t", f.everyMaster()...)
+			unreached := mortal.hold("lock:k", 0, E)
+			kit.Want(t, client, int64(1), "UNLOCK", "lock:k", "t")
+			f.wantHolders(t, "lock:k", "t", E)
+			kit.Must(t, mortal.Kill())
+			unreached.discard()
+			f.restartInTurn(t, p, A, B)
+			f.wantGone(t, p)
+		})
+	}
+}
+
+// TestResurrectRefused: the same, of a LOCK that reached E alone and was answered NOQUORUM.
+func TestResurrectRefused(t *testing.T) {
+	f := startFleet(t, 5)
+	mortal, p := f.proxy(t), f.proxy(t)
+	f.holdSentinel(t, connect(t, p))
+	unreached := append(mortal.hold("lock:k", 0, A, B, C, D), mortal.hold("lock:k", 1, E)...)
+	if reply := kit.Do(t, connect(t, mortal), "LOCK", "lock:k", "t", "PX", "60000"); !isNoQuorum(reply) {
+		t.Fatalf("LOCK on one master: %v", reply)
+	}
+	kit.Must(t, mortal.Kill())
+	unreached.discard()
+	f.wantHolders(t, "lock:k", "t", E)
+	f.restartInTurn(t, p, A, B)
+	f.wantGone(t, p)
+}
+
+// wantGone wants the lock lock:k with the token t not to stand any more.
+func (f *fleet) wantGone(t *testing.T, p *proxy) {
+	t.Helper()
+	if holders := f.holders(t, "lock:k", "t"); len(holders) > len(f.masters)/2 {
+		t.Errorf("it stands on the masters %v", holders)
+	}
+	if reply := kit.Do(t, connect(t, p), "EXTEND", "lock:k", "t", "PX", "60000"); reply != nil {
+		t.Errorf("its old owner extends it: %v; want nil", reply)
+	}
+	f.wantFree(t, p, "lock:k")
+}
+
+// TestUnlockedBesideReplacing: a GETSET reaches A and B only. The owner gives the lock back, but cannot reach C, and the GETSET is given
+// up; the owner's proxy dies. If the owner was told that the lock is released, it does not stand any more.
+func TestUnlockedBesideReplacing(t *testing.T) {
+	for passed := range 3 {
+		t.Run(fmt.Sprintf("the rest has %d commands of it", passed), func(t *testing.T) {
+			f := startFleet(t, 5)
+			mortal, slow := f.proxy(t), f.proxy(t, "--master-timeout", "1s")
+			client := connect(t, mortal)
+			wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "60000")
+			f.wantHolders(t, "lock:k", "t", f.everyMaster()...)
+			held := slow.hold("lock:k", passed, C, D, E)
+			swap := doing(connect(t, slow), "GETSET", "lock:k", "v")
+			time.Sleep(300 * time.Millisecond) // it is as far as it comes
+			cut := mortal.hold("lock:k", 0, C)
+			unlocked := kit.Do(t, client, "UNLOCK", "lock:k", "t")
+			kit.Must(t, mortal.Kill())
+			cut.discard()
+			t.Logf("UNLOCK: %v, GETSET: %v", unlocked, <-swap)
+			held.discard()
+			slow.wantVoting(t)
+			if unlocked != any(int64(1)) {
+				return
+			}
+			if reply := kit.Do(t, connect(t, slow), "EXTEND", "lock:k", "t", "PX", "60000"); reply != nil {
+				t.Errorf("it was released, and its old owner extends it: %v", reply)
+			}
+			if holders := f.holders(t, "lock:k", "t"); len(holders) > 2 {
+				t.Errorf("it was released, and stands on the masters %v", holders)
+			}
+		})
+	}
+}

@@ -1,0 +1,175 @@
+//go:build integration
+
+package schedules
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest/faultlink"
+)
+
+// releaseIfOwn is what clients of a single Redis have sent for years.
+const releaseIfOwn = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
+
+// TestUndoShortens: a lock stands on A, B, C. What another's SET XX writes comes late to A and B and never to the rest, so it is
+// given up. A rival is not granted the lock before its time is over.
+func TestUndoShortens(t *testing.T) {
+	for passed := range 3 {
+		t.Run(fmt.Sprintf("the rest has %d commands of it", passed), func(t *testing.T) {
+			f := startFleet(t, 5)
+			owner, patient := f.proxy(t), f.proxy(t, "--master-timeout", "1s")
+			rival := connect(t, owner)
+			until := f.grantOn(t, owner, []int{A, B, C}, connect(t, owner), "LOCK", "lock:k", "t", "PX", "3000")
+			for _, i := range []int{A, B} {
+				patient.links[i].DelayCommands(faultlink.First(passed+1, faultlink.Naming("lock:k")), 350*time.Millisecond)
+			}
+			patient.hold("lock:k", passed, C, D, E)
+			reply := kit.Do(t, connect(t, patient), "SET", "lock:k", "v", "XX")
+			t.Logf("SET XX: %v, %v before the lock ends", reply, time.Until(until))
+			if at := firstGrant(t, rival, until, "LOCK", "lock:k", "rival", "PX", "10000"); !at.IsZero() && at.Before(until) {
+				t.Errorf("the rival was granted the lock %v too early", until.Sub(at))
+			}
+		})
+	}
+}
+
+// TestSameValue: the owner takes a lock with a plain value. Another's same try through another proxy, of which the answers of C, D, E
+// are lost, leaves it alone: a third is refused.
+func TestSameValue(t *testing.T) {
+	for _, lease := range leases() {
+		t.Run(lease.name, func(t *testing.T) {
+			f := startFleet(t, 5)
+			other, owner := f.proxy(t), f.proxy(t)
+			f.takeEverywhere(t, owner, lease)
+			lost := other.holdAnswers("lock:k", C, D, E)
+			reply := kit.Do(t, connect(t, other), lease.set("1")...)
+			if isGrant(reply) {
+				t.Fatalf("the same try of another: %v", reply)
+			}
+			t.Logf("the same try of another: %v", reply)
+			lost.discard()
+			other.wantVoting(t)
+			f.wantStands(t, owner, lease)
+		})
+	}
+}
+
+// TestSameValuePause: the same, but no master is at fault: the other proxy is stopped for a while in the middle of the try.
+func TestSameValuePause(t *testing.T) {
+	const rounds = 20
+	f := startFleet(t, 5)
+	other, owner := f.proxy(t), f.proxy(t)
+	for round := range rounds {
+		lease := leases()[round%2]
+		lease.key = fmt.Sprint("lock:k", round)
+		f.takeEverywhere(t, owner, lease)
+		late := other.hold(lease.key, 0, f.everyMaster()...)
+		reply := doing(connect(t, other), lease.set("1")...)
+		late.wait(t)
+		kit.Must(t, other.Signal(syscall.SIGSTOP))
+		late.release()
+		time.Sleep(300 * time.Millisecond) // longer than a master may take
+		kit.Must(t, other.Signal(syscall.SIGCONT))
+		if got := <-reply; isGrant(got) {
+			t.Fatalf("round %d: the same try of another: %v", round, got)
+		}
+		other.wantVoting(t)
+		if f.wantStands(t, owner, lease); t.Failed() {
+			t.Fatalf("in round %d", round)
+		}
+	}
+}
+
+// TestStaleRelease: the first owner's release reaches C, D, E when its lock has ended there, and the second owner has it with the same
+// value: sent late, or owed and made up for. It stays the second one's.
+func TestStaleRelease(t *testing.T) {
+	endings := map[string]func(holds){"late": holds.release, "owed": holds.discard}
+	releases := map[string][]string{"UNLOCK": {"UNLOCK", "lock:k", "1"}, "script": {"EVAL", releaseIfOwn, "1", "lock:k", "1"}}
+	for ending, arrive := range endings {
+		for name, release := range releases {
+			t.Run(name+" "+ending, func(t *testing.T) {
+				t.Parallel()
+				f := startFleet(t, 5)
+				first, second := f.proxy(t), f.proxy(t)
+				brief := lease{key: "lock:k", options: []string{"PX", "1000"}}
+				f.takeEverywhere(t, first, brief)
+				away := first.cutOff(C, D, E)
+				t.Logf("the first owner's release: %v", kit.Do(t, connect(t, first), release...))
+				f.wantHolders(t, "lock:k", "1") // nowhere any more
+				long := lease{key: "lock:k", options: []string{"PX", "60000"}}
+				f.takeEverywhere(t, second, long)
+				arrive(away)
+				first.wantVoting(t)
+				time.Sleep(300 * time.Millisecond) // what comes late, comes now
+				f.wantStands(t, second, long)
+			})
+		}
+	}
+}
+
+// TestLegacySameValue: a client locks on the old Redis with a plain value. That is busy when the same try through a proxy comes, whose
+// answer is lost. The client keeps its lock.
+func TestLegacySameValue(t *testing.T) {
+	for _, lease := range leases() {
+		t.Run(lease.name, func(t *testing.T) {
+			f, old := startFleet(t, 3), kit.StartRedis(t)
+			link := startLink(t, old.Addr())
+			p := f.proxy(t, "--legacy-lock", "redis://"+link.Addr())
+			direct := kit.Dial(t, old.Addr())
+			kit.Want(t, direct, "OK", lease.set("1")...)
+			busy := link.HoldAnswers(faultlink.Naming(lease.key))
+			reply := kit.Do(t, connect(t, p), lease.set("1")...)
+			t.Logf("the same try through the proxy: %v", reply)
+			if isGrant(reply) {
+				t.Fatal("both have it")
+			}
+			kit.Must(t, busy.Wait(1, kit.Patience))
+			busy.Discard()
+			kit.Soon(t, func() error { // the old Redis is used again, and nothing is owed to it
+				if !isGrant(kit.Do(t, connect(t, p), "SET", "lock:other", "x", "PX", "1000")) {
+					return fmt.Errorf("the old Redis is not used again")
+				}
+				return nil
+			})
+			time.Sleep(300 * time.Millisecond)
+			kit.Want(t, direct, "1", "GET", lease.key)
+			kit.Want(t, direct, nil, lease.set("2")...)
+		})
+	}
+}
+
+// lease is a lock that is taken by SET NX.
+type lease struct {
+	name, key string
+	options   []string
+}
+
+func leases() []lease {
+	return []lease{{"without a time", "lock:k", nil}, {"PX 60000", "lock:k", []string{"PX", "60000"}}}
+}
+
+func (l lease) set(value string) []string {
+	return append([]string{"SET", l.key, value, "NX"}, l.options...)
+}
+
+// takeEverywhere has the value 1 stand on all masters.
+func (f *fleet) takeEverywhere(t *testing.T, p *proxy, l lease) {
+	t.Helper()
+	kit.Want(t, connect(t, p), "OK", l.set("1")...)
+	f.wantHolders(t, l.key, "1", f.everyMaster()...)
+}
+
+// wantStands wants the value 1 to be on all masters still, and a third to be refused.
+func (f *fleet) wantStands(t *testing.T, p *proxy, l lease) {
+	t.Helper()
+	if holders := f.holders(t, l.key, "1"); len(holders) != len(f.masters) {
+		t.Errorf("%s is left on the masters %v alone", l.key, holders)
+	}
+	if reply := kit.Do(t, connect(t, p), l.set("2")...); reply != nil {
+		t.Errorf("a third: %v; want nil", reply)
+	}
+}
