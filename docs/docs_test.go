@@ -1,0 +1,74 @@
+// Package docs holds the pages to the code: what they name must be there.
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func text(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// TestArchitecture: each function that architecture.md names as `file:function` is in that file.
+func TestArchitecture(t *testing.T) {
+	named := regexp.MustCompile("`([a-z_/]+\\.go):([A-Za-z]+)`").FindAllStringSubmatch(text(t, "architecture.md"), -1)
+	if len(named) == 0 {
+		t.Fatal("it names no function")
+	}
+	for _, n := range named {
+		source, err := os.ReadFile(filepath.Join("..", n[1]))
+		if err != nil || !regexp.MustCompile(`(?m)^func (\([^)]*\) )?`+n[2]+`\(`).Match(source) {
+			t.Errorf("there is no %s in %s", n[2], n[1])
+		}
+	}
+}
+
+// TestLinks: each link from one page to another leads to a file, and to a heading of it.
+func TestLinks(t *testing.T) {
+	pages, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	for _, page := range append(pages, "../README.md", "../SECURITY.md") {
+		for _, found := range link.FindAllStringSubmatch(text(t, page), -1) {
+			target, anchor, _ := strings.Cut(found[1], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			path := page
+			if target != "" {
+				path = filepath.Join(filepath.Dir(page), target)
+			}
+			if _, err := os.Stat(path); err != nil {
+				t.Errorf("%s: %v", page, err)
+			} else if anchor != "" && !hasHeading(text(t, path), anchor) {
+				t.Errorf("%s: %s has no heading %q", page, path, anchor)
+			}
+		}
+	}
+}
+
+// hasHeading reports whether a page has a heading to which an anchor leads.
+func hasHeading(page, anchor string) bool {
+	for line := range strings.Lines(page) {
+		words := strings.TrimLeft(line, "#")
+		if words == line {
+			continue
+		}
+		slug := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(strings.TrimSpace(words)), "")
+		if strings.ReplaceAll(slug, " ", "-") == anchor {
+			return true
+		}
+	}
+	return false
+}
