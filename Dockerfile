@@ -9,11 +9,13 @@ COPY . .
 ARG VERSION=dev
 # The compiler's cache would only make the layer ten times as large.
 RUN CGO_ENABLED=0 GOCACHE=/tmp/cache go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /redlock-proxy . \
-    && rm -rf /tmp/cache
+    && rm -rf /tmp/cache && mkdir /state
 
 # No shell and no package manager, but the CA certificates that rediss:// masters need.
 FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /redlock-proxy /redlock-proxy
+# Where init --once keeps its file: a volume there takes its owner from here.
+COPY --from=build --chown=65532:65532 /state /var/lib/redlock-proxy
 
 # By number, because Kubernetes' runAsNonRoot does not accept a name.
 USER 65532:65532

@@ -8,10 +8,17 @@ CONNECTS ?= 500000
 GRANTS   ?= 100000
 OPS      ?= 200000
 ROUNDS   ?= 500
+RUNS     ?= 1000
+BUSY     ?= 4
+HOSTILE  ?= 1h
+# What failed is also listed in the file FAILED, if that is set.
+PROGRESS := go run ./scripts/progress $${FAILED:+-failed "$$FAILED"} --
+CHAOS_GRANTS ?= 1000000
+CHAOS_FAULTS ?= 1000
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test deps lint unit integration compose overlap histories guard fmt bench bench-lockkeys bench-faults bench-idle bench-relay bench-relay-soak fuzz demo image
+.PHONY: help build test deps lint unit integration compose overlap model histories histories-busy converge guard chaos fmt bench bench-lockkeys bench-faults bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile demo image
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,7 +26,8 @@ help: ## list the targets
 build: ## the static binary, bin/redlock-proxy
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/redlock-proxy .
 
-test: deps lint unit integration compose ## everything that must pass; installs what it needs where it can
+test: ## everything that must pass, and a list of what did not; installs what it needs where it can
+	@MAKE='$(MAKE)' scripts/test deps lint unit integration compose
 
 deps: ## install what the tests need: redis-server and the clients of other languages
 	@scripts/install-deps
@@ -34,44 +42,67 @@ lint: ## gofmt, go vet and staticcheck, also of the integration tests
 unit: ## the Go tests under the race detector
 	@scripts/race ./...
 
-integration: ## the tests against real redis-servers and real clients (-v: what is skipped says so)
-	go test -v -count=1 -timeout 30m -tags integration $$(go list -tags integration ./integration/... | grep -v /compose$$)
+model: ## the protocol of the locks explored: all orders of messages, losses, ends of leases and restarts in small bounds (10 minutes)
+	REDLOCK_MODEL=1 go test -v -count=1 -timeout 2h ./quorum/model
+
+# The limits are for what hangs: where the processors are busy, the tests take several times as long.
+integration: ## the tests against real redis-servers and real clients (what is skipped says so, and what is run twice)
+	@export FAILED=$${FAILED:-$$(mktemp)}; code=0; \
+	$(PROGRESS) go test -json -count=1 -timeout 2h -tags integration $$(go list -tags integration ./integration/... | grep -vE '/integration/(compose|chaos|hostile)$$') || code=1; \
+	$(PROGRESS) go test -json -count=1 -timeout 1h -tags integration ./integration/chaos || code=1; \
+	$(PROGRESS) go test -json -count=1 -timeout 1h -tags integration ./integration/hostile || code=1; \
+	test $$code = 0 || scripts/again "$$FAILED"
 
 # By itself, because building the image takes all the processors from whatever runs beside it.
 compose: ## docker-compose.yml for real, where a Docker engine answers
-	go test -v -count=1 -timeout 20m -tags integration ./integration/compose
+	@$(PROGRESS) go test -json -count=1 -timeout 1h -tags integration ./integration/compose
 
 overlap: ## GRANTS (100000) grants of one lock by two proxies while masters fail: never two holders at once
-	REDLOCK_GRANTS=$(GRANTS) go test -v -count=1 -timeout 2h -tags integration -run '^TestOverlap' ./integration
+	REDLOCK_GRANTS=$(GRANTS) go test -v -count=1 -timeout 2h -tags integration -p 1 -run '^TestOverlap' ./integration/holdings ./integration/locks ./integration/lockkeys
 
 histories: ## OPS (200000) ordinary commands on lock keys through two proxies while masters fail, each reply as of one Redis
-	REDLOCK_OPS=$(OPS) REDLOCK_KEY_GRANTS=$$(($(OPS) / 100)) go test -v -count=1 -timeout 2h -tags integration -run '^(TestHistories|TestOverlapOfLockKeys)$$' ./integration
+	REDLOCK_OPS=$(OPS) REDLOCK_KEY_GRANTS=$$(($(OPS) / 100)) go test -v -count=1 -timeout 2h -tags integration -run '^(TestHistories|TestOverlapOfLockKeys)$$' ./integration/lockkeys
+
+histories-busy: ## RUNS (1000) times 2,000 such commands of each mix while BUSY (4) loops take the processors, masters all well: no error either
+	REDLOCK_RUNS=$(RUNS) REDLOCK_BUSY=$(BUSY) go test -v -count=1 -timeout 12h -tags integration -run '^TestHistoriesUndisturbed$$' ./integration/lockkeys
+
+converge: ## ROUNDS (500) of clients of two proxies that replace a few keys, after each of which all masters hold the same
+	REDLOCK_ROUNDS_CONVERGE=$(ROUNDS) go test -v -count=1 -timeout 6h -tags integration -run '^TestConverge' ./integration/schedules
 
 guard: ## ROUNDS (500) masters killed without their data under locks that stand, then stepped clocks, stopped masters and the wait by lease
-	REDLOCK_ROUNDS=$(ROUNDS) go test -v -count=1 -timeout 2h -tags integration -run '^TestGuard' ./integration
+	REDLOCK_ROUNDS=$(ROUNDS) go test -v -count=1 -timeout 2h -tags integration -run '^TestGuard' ./integration/guard
+
+chaos: ## CHAOS_GRANTS (1000000) locks while CHAOS_FAULTS (1000) things happen to masters, proxies, links, and clocks: none is held twice, lost, or back
+	REDLOCK_CHAOS_GRANTS=$(CHAOS_GRANTS) REDLOCK_CHAOS_FAULTS=$(CHAOS_FAULTS) go test -v -count=1 -timeout 6h -tags integration -run '^TestChaos$$' ./integration/chaos
+
+hostile: ## HOSTILE (1h) of hostile clients of all kinds under the race detector, beside honest ones: no crash, no wrong grant, memory bounded
+	REDLOCK_HOSTILE=$(HOSTILE) go test -v -count=1 -timeout 26h -tags integration ./integration/hostile
 
 fmt: ## gofmt every file
 	gofmt -w .
 
 bench: ## this proxy, redsync and a single Redis side by side; ARGS='…' for the benchmark's flags
-	go run ./integration/bench -client both $(ARGS)
+	go run ./integration/bench locks -client both $(ARGS)
 
 bench-lockkeys: ## SET NX PX and EVALSHA on lock keys beside LOCK and UNLOCK
-	go run ./integration/bench -client both -contenders proxy,lockkeys -scenarios c1,c16,c64 $(ARGS)
+	go run ./integration/bench locks -client both -contenders proxy,lockkeys -scenarios c1,c16,c64 $(ARGS)
 
 bench-faults: ## LOCK while 2 of 5 masters are killed, stopped or unreachable, beside LOCK while all are well
-	go run ./integration/faultbench $(ARGS)
+	go run ./integration/bench faults $(ARGS)
 
 bench-idle: ## the proxy's memory for each of 10,000 idle clients
-	go run ./integration/idlebench $(ARGS)
+	go run ./integration/bench idle $(ARGS)
 
 bench-relay: ## the way to an upstream Redis beside HAProxy and nutcracker, which it installs; ARGS='…' as above
 	@scripts/install-deps bench
-	go run ./integration/relaybench $(ARGS)
+	go run ./integration/bench relay $(ARGS)
 
 bench-relay-soak: ## memory per idle client beside HAProxy's, then CONNECTS (500000) clients that come and go
 	@scripts/install-deps bench
-	go run ./integration/relaybench -idle -connects $(CONNECTS) $(ARGS)
+	go run ./integration/bench relay -idle -connects $(CONNECTS) $(ARGS)
+
+bench-scripts: ## LOCK beside 50 clients with endless scripts, and without them: how many times as long; ARGS='…' as above
+	go run ./integration/bench scripts $(ARGS)
 
 fuzz: ## every fuzz target for FUZZTIME (30s) each
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz
