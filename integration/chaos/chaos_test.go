@@ -71,6 +71,8 @@ type run struct {
 	lockKeys []string
 	syncKeys []string
 	crowd    crowd
+	// observers ask for free locks all the time.
+	observers *observers
 
 	lookers  []*looker
 	looking  sync.WaitGroup
@@ -89,7 +91,6 @@ func startRun(t *testing.T, c *cluster, seed uint64) *run {
 		noLooks: make(chan struct{}),
 	}
 	r.redsync.began, r.proxies.inspect = r.proxies.began, c.standing
-	t.Cleanup(r.stop)
 	for i := range busyClients + patientClients {
 		how := busy
 		if i >= busyClients {
@@ -97,6 +98,8 @@ func startRun(t *testing.T, c *cluster, seed uint64) *run {
 		}
 		r.crowd.add(&worker{r.proxies, r.lockerOf(i), how, i, r.random(i)})
 	}
+	r.observers = observe(c, r.proxies)
+	t.Cleanup(r.stop)
 	mutexes := startRedsync(t, c)
 	for i := range redsyncClients {
 		r.crowd.add(&worker{r.redsync, &redsyncLocks{sync: mutexes}, direct, i, r.random(100 + i)})
@@ -108,7 +111,7 @@ func (r *run) random(i int) *rand.Rand { return rand.New(rand.NewPCG(r.seed, uin
 
 // lockerOf is the way of a client of the proxies: half of them use the proxy's own commands.
 func (r *run) lockerOf(i int) locker {
-	c := &connection{ledger: r.proxies, next: i}
+	c := &connection{ledger: r.proxies, at: i % proxyCount, random: r.random(300 + i)}
 	for _, proxy := range r.cluster.proxies {
 		c.addrs = append(c.addrs, proxy.addr)
 	}
@@ -168,6 +171,7 @@ func (r *run) wait(d *disturber, grants, faults int) error {
 func (r *run) stop() {
 	r.stopOnce.Do(func() {
 		r.crowd.stop()
+		r.observers.stop()
 		close(r.noLooks)
 		r.looking.Wait()
 	})
@@ -203,7 +207,7 @@ func (r *run) report(t *testing.T, d *disturber, from, to time.Duration) {
 	t.Helper()
 	var table strings.Builder
 	row := func(name string, proxies, redsync any) {
-		fmt.Fprintf(&table, "%-42s %14v %10v\n", name, proxies, redsync)
+		fmt.Fprintf(&table, "%-54s %14v %10v\n", name, proxies, redsync)
 	}
 	row("", "proxies", "redsync")
 	row("grants", r.proxies.granteds(), r.redsync.granteds())
@@ -213,7 +217,8 @@ func (r *run) report(t *testing.T, d *disturber, from, to time.Duration) {
 	}
 	row("on a majority after a release, and no lock", r.lookers[0].unconfirmed, "")
 	row("looks at the masters", r.lookers[0].looks, r.lookers[1].looks)
-	some, gap := r.proxies.availability(from, to)
+	row("grants to observers, of locks that nobody else wants", len(r.observers.grants), "")
+	some, gap := availability(r.observers.with(r.proxies.grants), from, to)
 	row("tenths of a second with a grant", fmt.Sprintf("%.2f %%", 100*some), "")
 	row("longest time without a grant", gap.Round(time.Millisecond), "")
 	p50, p99 := percentiles(r.proxies.took)
@@ -235,10 +240,10 @@ func (r *run) report(t *testing.T, d *disturber, from, to time.Duration) {
 
 // availability is the part of all tenths of a second in which there was a grant, and the longest time without any. A majority of the
 // masters, and all proxies but one, are well all the time.
-func (l *ledger) availability(from, to time.Duration) (some float64, gap time.Duration) {
+func availability(grants []time.Duration, from, to time.Duration) (some float64, gap time.Duration) {
 	const tenth = 100 * time.Millisecond
 	tenths, last := map[time.Duration]bool{}, from
-	for _, at := range slices.Sorted(slices.Values(append(l.grants, to))) {
+	for _, at := range append(grants, to) {
 		if at < from || at > to {
 			continue
 		}

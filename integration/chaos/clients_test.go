@@ -38,11 +38,13 @@ const (
 	extendIfOwn  = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end`
 )
 
-// connection is a client's connection to any of the proxies. When one does not answer it goes to the next.
+// connection is a client's connection to any of the proxies. When one does not answer it goes to another, by chance: where all went to the
+// next, all would soon be at one.
 type connection struct {
 	ledger *ledger
 	addrs  []string
-	next   int
+	at     int // of addrs
+	random *rand.Rand
 	client *redistest.Client // nil: none
 }
 
@@ -65,7 +67,7 @@ func (c *connection) do(words ...string) (reply any, ok bool) {
 
 func (c *connection) try(words ...string) (reply any, err error) {
 	if c.client == nil {
-		if c.client, err = redistest.Dial(c.addrs[c.next%len(c.addrs)], patience); err != nil {
+		if c.client, err = redistest.Dial(c.addrs[c.at], patience); err != nil {
 			return nil, err
 		}
 	}
@@ -77,7 +79,9 @@ func (c *connection) hangUp() {
 		_ = c.client.Close() // it has failed already
 	}
 	c.client = nil
-	c.next++
+	if len(c.addrs) > 1 {
+		c.at = (c.at + 1 + c.random.IntN(len(c.addrs)-1)) % len(c.addrs)
+	}
 }
 
 // lockCommands locks by LOCK, EXTEND and UNLOCK, now and then patiently.

@@ -104,7 +104,7 @@ func startMaster(t *testing.T, library string) *master {
 	t.Helper()
 	m := &master{clock: filepath.Join(t.TempDir(), "clock"), steps: 1, copy: filepath.Join(t.TempDir(), "copy")}
 	kit.Must(t, m.step(0))
-	m.Server = redistest.New(t, redistest.Options{ExtraArgs: redistest.Durable(), Env: []string{
+	m.Server = redistest.New(t, redistest.Options{InMemory: true, ExtraArgs: redistest.Durable(), Env: []string{
 		"LD_PRELOAD=" + library + " libc.so.6", "FAKETIME_TIMESTAMP_FILE=" + m.clock, "FAKETIME_CACHE_DURATION=1", "FAKETIME_DONT_FAKE_MONOTONIC=1",
 	}})
 	for range proxyCount + 1 {

@@ -24,6 +24,7 @@ const (
 	startTimeout = time.Minute
 	pollDelay    = 2 * time.Millisecond
 	startTries   = 3 // another process may take the chosen port first
+	memoryDir    = "/dev/shm"
 )
 
 // Options say how to start a redis-server. The zero value is a server without persistence on 127.0.0.1.
@@ -33,6 +34,7 @@ type Options struct {
 	Clock     *Clock   // that it goes by; default: the machine's
 	Env       []string // NAME=value, added to the environment of this process
 	Socket    bool     // listens on a unix socket as well; see Server.Socket
+	InMemory  bool     // its directory is in memory, where the machine has such a file system: no disk makes it wait
 }
 
 // Server is a real redis-server process. Its methods are not meant for concurrent use.
@@ -45,6 +47,7 @@ type Server struct {
 	clock   *Clock
 	env     []string // nil: that of this process
 	socket  bool
+	parent  string // of dir; empty: the machine's temporary directory
 	process *process.Process
 }
 
@@ -60,6 +63,9 @@ func Start(opts Options) (*Server, error) {
 	}
 	if len(opts.Env) > 0 {
 		r.env = append(os.Environ(), opts.Env...)
+	}
+	if info, err := os.Stat(memoryDir); opts.InMemory && err == nil && info.IsDir() {
+		r.parent = memoryDir
 	}
 	for range startTries {
 		if err = r.startOnFreePort(); err == nil {
@@ -173,7 +179,7 @@ func (r *Server) startOnFreePort() (err error) {
 	if r.port, err = freePort(r.bind); err != nil {
 		return err
 	}
-	if r.dir, err = os.MkdirTemp("", "redlock-redis-"); err != nil {
+	if r.dir, err = os.MkdirTemp(r.parent, "redlock-redis-"); err != nil {
 		return err
 	}
 	if err = r.start(); err != nil {

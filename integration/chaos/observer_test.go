@@ -1,0 +1,61 @@
+//go:build integration
+
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// observers tell whether locks are to be had: one stays with each proxy, and asks for locks that nobody else wants. The clients cannot
+// tell, because those of a proxy that was stopped hold what the others want, to the end of its lease.
+type observers struct {
+	over  atomic.Bool
+	tasks sync.WaitGroup
+
+	mu     sync.Mutex
+	grants []time.Duration // when each was received
+}
+
+// observed is the pause of an observer between two locks.
+const observed = 20 * time.Millisecond
+
+// observe begins with it; granted locks are no part of the ledger.
+func observe(c *cluster, l *ledger) *observers {
+	o := &observers{}
+	for i, proxy := range c.proxies {
+		own := newLedger()
+		locker := lockCommands{&connection{ledger: own, addrs: []string{proxy.addr}}, nil}
+		o.tasks.Go(func() {
+			for n := 0; !o.over.Load(); n++ {
+				o.turn(locker, fmt.Sprintf("lock:free:%d:%d", i, n), l)
+				time.Sleep(observed)
+			}
+		})
+	}
+	return o
+}
+
+// turn takes a lock and gives it back.
+func (o *observers) turn(l lockCommands, key string, clock *ledger) {
+	if got, _ := validity(l.do("LOCK", key, "observer", "PX", "1500")); got != yes {
+		return
+	}
+	o.mu.Lock()
+	o.grants = append(o.grants, clock.now())
+	o.mu.Unlock()
+	l.unlock(key, "observer")
+}
+
+func (o *observers) stop() {
+	o.over.Store(true)
+	o.tasks.Wait()
+}
+
+// with are all grants, those of the clients among them, in their order.
+func (o *observers) with(clients []time.Duration) []time.Duration {
+	return slices.Sorted(slices.Values(slices.Concat(o.grants, clients)))
+}
