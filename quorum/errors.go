@@ -73,7 +73,8 @@ func newNoQuorum(masters int) *NoQuorumError {
 func (e *NoQuorumError) add(cause *MasterError) { e.Causes = multierror.Append(e.Causes, cause) }
 
 // Error counts the answers and names each master that gave none, with its cause. Masters
-// in quarantine for the same reason are counted together.
+// in quarantine for the same reason are counted together. Where a majority answered, what
+// the others, or the copies that they blocked, may hold still decides.
 func (e *NoQuorumError) Error() string {
 	if e.Late > 0 {
 		return fmt.Sprintf("a majority of %d masters agreed only after %d ms", e.Masters, e.Late.Milliseconds())
@@ -84,11 +85,19 @@ func (e *NoQuorumError) Error() string {
 	if e.Legacy != nil {
 		return fmt.Sprintf("the legacy lock server did not answer: %v", e.Legacy)
 	}
-	if text := e.quarantines(); text != "" {
+	text := e.quarantines()
+	switch open := e.Answered >= Majority(e.Masters); {
+	case open && len(e.Causes.Errors) == 0:
+		return fmt.Sprintf("%d of %d masters answered, and it stays open what the key holds", e.Answered, e.Masters)
+	case open && text != "":
+		return fmt.Sprintf("%d of %d masters vote, and it stays open what the key holds: %s", e.Answered, e.Masters, text)
+	case open:
+		return fmt.Sprintf("%d of %d masters answered, and it stays open what the key holds: %v", e.Answered, e.Masters, e.Causes)
+	case text != "":
 		return fmt.Sprintf("%d of %d masters vote: %s", e.Answered, e.Masters, text)
+	default:
+		return fmt.Sprintf("%d of %d masters answered, %d needed: %v", e.Answered, e.Masters, Majority(e.Masters), e.Causes)
 	}
-	return fmt.Sprintf("%d of %d masters answered, %d needed: %v",
-		e.Answered, e.Masters, Majority(e.Masters), e.Causes)
 }
 
 // quarantines tells of the masters in quarantine, then of the others that gave no vote.

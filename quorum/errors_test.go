@@ -1,9 +1,12 @@
 package quorum
 
 import (
+	"os"
 	"slices"
 	"testing"
 	"time"
+
+	"redlock-proxy/quorum/guard"
 )
 
 // The time that a NOQUORUM tells is when there is a majority again, not when the last master votes.
@@ -24,6 +27,30 @@ func TestUntilEnough(t *testing.T) {
 	} {
 		if got := untilEnough(slices.Clone(c.left), c.needed); got != c.want {
 			t.Errorf("%v, %d needed: %v, want %v", c.left, c.needed, got, c.want)
+		}
+	}
+}
+
+// The sentence of a NOQUORUM says what was missing: answers, or what the answers could not tell.
+func TestNoQuorumSays(t *testing.T) {
+	for _, c := range []struct {
+		answered int
+		causes   []error
+		want     string
+	}{
+		{2, []error{os.ErrDeadlineExceeded}, "2 of 5 masters answered, 3 needed: m: no answer in time"},
+		{3, []error{os.ErrDeadlineExceeded}, "3 of 5 masters answered, and it stays open what the key holds: m: no answer in time"},
+		{5, nil, "5 of 5 masters answered, and it stays open what the key holds"},
+		{2, []error{&QuarantineError{Why: guard.Flushed}}, "2 of 5 masters vote: 1 was flushed"},
+		{3, []error{&QuarantineError{Why: guard.Flushed}}, "3 of 5 masters vote, and it stays open what the key holds: 1 was flushed"},
+	} {
+		e := newNoQuorum(5)
+		e.Answered = c.answered
+		for _, cause := range c.causes {
+			e.add(&MasterError{Master: "m", Err: cause})
+		}
+		if got := e.Error(); got != c.want {
+			t.Errorf("%d answered, %v: %q, want %q", c.answered, c.causes, got, c.want)
 		}
 	}
 }
