@@ -39,8 +39,8 @@ lint: ## gofmt, go vet and staticcheck, also of the integration tests
 	go tool staticcheck ./...
 	go tool staticcheck -tags integration ./...
 
-unit: ## the Go tests under the race detector
-	@scripts/race ./...
+unit: ## the Go tests under the race detector (what is run twice says so)
+	@export FAILED=$${FAILED:-$$(mktemp)}; scripts/race ./... || CGO_ENABLED=1 scripts/again "$$FAILED" -race
 
 model: ## the protocol of the locks explored: all orders of messages, losses, ends of leases and restarts in small bounds (10 minutes)
 	REDLOCK_MODEL=1 go test -v -count=1 -timeout 2h ./quorum/model
@@ -51,7 +51,7 @@ integration: ## the tests against real redis-servers and real clients (what is s
 	$(PROGRESS) go test -json -count=1 -timeout 2h -tags integration $$(go list -tags integration ./integration/... | grep -vE '/integration/(compose|chaos|hostile)$$') || code=1; \
 	$(PROGRESS) go test -json -count=1 -timeout 1h -tags integration ./integration/chaos || code=1; \
 	$(PROGRESS) go test -json -count=1 -timeout 1h -tags integration ./integration/hostile || code=1; \
-	test $$code = 0 || scripts/again "$$FAILED"
+	test $$code = 0 || scripts/again "$$FAILED" -tags integration
 
 # By itself, because building the image takes all the processors from whatever runs beside it.
 compose: ## docker-compose.yml for real, where a Docker engine answers
