@@ -141,20 +141,26 @@ func TestKubernetes(t *testing.T) {
 	tryProxy(t, proxies["Deployment/redlock-proxy"].Spec.Template.Spec.Containers[0], path)
 }
 
-// arguments are those of a container, with another file of settings.
-func (c container) arguments(settings string) []string {
-	args := slices.Clone(c.Args)
-	for i, arg := range args {
-		args[i] = strings.Replace(arg, "/etc/redlock-proxy/redlock-proxy.yaml", settings, 1)
+// environ is the environment of a container, with the ports and the file of settings of this machine.
+func (c container) environ(settings string, ports map[string]string) []string {
+	env := environ()
+	for _, v := range c.Env {
+		value := strings.Replace(v.Value, "/etc/redlock-proxy/redlock-proxy.yaml", settings, 1)
+		for _, p := range c.Ports {
+			value = strings.Replace(value, fmt.Sprintf("0.0.0.0:%d", p.Number), "127.0.0.1:"+ports[p.Name], 1)
+		}
+		if known(v.Name) {
+			env = append(env, v.Name+"="+value)
+		}
 	}
-	return args
+	return env
 }
 
 // tryInit runs the job.
 func tryInit(t *testing.T, c container, settings string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), buildProxy(t), c.arguments(settings)...)
-	cmd.Env = environ()
+	cmd := exec.CommandContext(t.Context(), buildProxy(t), c.Args...)
+	cmd.Env = c.environ(settings, nil)
 	output, err := cmd.CombinedOutput()
 	if err != nil || !strings.HasSuffix(string(output), "\n5 of 5 masters vote\n") {
 		t.Fatalf("init: %v\n%s", err, output)
@@ -165,17 +171,7 @@ func tryInit(t *testing.T, c container, settings string) {
 func tryProxy(t *testing.T, c container, settings string) {
 	t.Helper()
 	ports := map[string]string{"redis": freePort(t), "admin": freePort(t)}
-	env := environ()
-	for _, v := range c.Env {
-		value := v.Value
-		for _, p := range c.Ports {
-			value = strings.Replace(value, fmt.Sprintf("0.0.0.0:%d", p.Number), "127.0.0.1:"+ports[p.Name], 1)
-		}
-		if known(v.Name) {
-			env = append(env, v.Name+"="+value)
-		}
-	}
-	proxy, err := process.Start(buildProxy(t), c.arguments(settings), env)
+	proxy, err := process.Start(buildProxy(t), c.Args, c.environ(settings, ports))
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.NoError(t, proxy.Kill()) })
 	_, err = proxy.WaitLine(func(line string) bool { return strings.Contains(line, `"msg":"ready"`) }, kit.Patience)
@@ -195,7 +191,7 @@ func tryProxy(t *testing.T, c container, settings string) {
 	}
 }
 
-// known reports whether the proxy has a setting of this variable. What is no setting of ours is none of its business.
+// known reports whether the proxy takes a variable: all but one for the admin port, where this version has none.
 func known(variable string) bool {
 	return variable != "REDLOCK_ADMIN" || slices.ContainsFunc(conf.Settings(), func(s conf.Setting) bool { return s.Env() == variable })
 }
