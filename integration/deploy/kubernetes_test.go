@@ -81,6 +81,17 @@ func secrets(t *testing.T, upstream string) map[string]manifest {
 	return manifests(t, output)
 }
 
+// TestMakeSecrets: what would end the text in which it stands is refused.
+func TestMakeSecrets(t *testing.T) {
+	t.Parallel()
+	for _, upstream := range []string{"redis://u:p\"x@h", `redis://u:p\x@h`, "redis://h\nlisten: x", "redis://a b"} {
+		output, err := exec.Command(root+"deploy/kubernetes/make-secrets", upstream).Output()
+		if err == nil || len(output) > 0 {
+			t.Errorf("%q: got %v and\n%s", upstream, err, output)
+		}
+	}
+}
+
 // write makes a file of a test.
 func write(t *testing.T, name, text string) (path string) {
 	t.Helper()
