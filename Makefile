@@ -18,7 +18,7 @@ CHAOS_FAULTS ?= 1000
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test deps lint unit integration compose overlap model histories histories-busy converge guard chaos fmt bench bench-lockkeys bench-faults bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile demo image
+.PHONY: help build test deps lint unit integration compose overlap model histories histories-busy converge guard chaos kubernetes fmt bench bench-lockkeys bench-faults bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile demo image
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ integration: ## the tests against real redis-servers and real clients (what is s
 # By itself, because building the image takes all the processors from whatever runs beside it.
 compose: ## docker-compose.yml for real, where a Docker engine answers
 	@$(PROGRESS) go test -json -count=1 -timeout 1h -tags integration ./integration/compose
+
+kubernetes: ## the manifests of deploy/kubernetes against Kubernetes' own types (2 minutes of processor time where these are not yet compiled)
+	cd deploy/kubernetes/verify && go vet ./... && go test -count=1 ./...
 
 overlap: ## GRANTS (100000) grants of one lock by two proxies while masters fail: never two holders at once
 	REDLOCK_GRANTS=$(GRANTS) go test -v -count=1 -timeout 2h -tags integration -p 1 -run '^TestOverlap' ./integration/holdings ./integration/locks ./integration/lockkeys

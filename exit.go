@@ -10,6 +10,17 @@ const (
 	exitDegraded = 4 // locks are had, but not all is well
 )
 
+// exitMeanings are what the exit codes mean, from 0.
+func exitMeanings() []string {
+	return []string{
+		0:            "all is well, or the proxy was stopped in order",
+		exitFailed:   "the command line or the configuration is wrong, or the command failed",
+		exitUnsafe:   "check: locks could not be relied on; init: refused",
+		exitNoQuorum: "no locks can be had",
+		exitDegraded: "check: locks are had, but not all is well",
+	}
+}
+
 // errTold ends the process with a code where all was said already.
 var errTold = errors.New("told above")
 

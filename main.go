@@ -55,8 +55,10 @@ func (quiet) Printf(context.Context, string, ...any) {}
 
 func newApp(stdout, stderr io.Writer) *cli.App {
 	return &cli.App{
-		Name:                      "redlock-proxy",
-		Usage:                     "distributed locks over N Redis masters, for every Redis client",
+		Name:  "redlock-proxy",
+		Usage: "distributed locks over N Redis masters, for every Redis client",
+		Description: "It speaks the Redis protocol: it keeps locks on independent Redis servers, the masters, by majority, and sends every other command to the upstream, an ordinary Redis. " +
+			"Every setting is a flag, an environment variable and a key of a YAML file; a flag beats the environment, and the environment beats the file.",
 		Version:                   version,
 		HideVersion:               true,
 		DisableSliceFlagSeparator: true, // a password may hold a comma
@@ -66,14 +68,14 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		OnUsageError:              usageError,
 		Action:                    helpAction,
 		Flags:                     []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version", DisableDefaultText: true}},
-		Commands: []*cli.Command{
+		Commands: append([]*cli.Command{
 			command("serve", "serve clients", serveFlags(), serveAction),
 			command("demo", "try it now: the proxy and its masters in this process", demoFlags(), demoAction),
 			command("check", "connect to every master, and the upstream, and tell what is amiss", checkFlags(), checkAction),
 			command("init", "say for how long locks from before may be held: once for new masters, or where a majority lost its data", initFlags(), initAction),
 			command("healthcheck", "ask the running proxy whether it lives or, with --ready, whether locks can be had", healthFlags(), healthcheckAction),
 			command("version", "print the version", nil, versionAction),
-		},
+		}, selfCommands()...),
 	}
 }
 

@@ -39,7 +39,9 @@ func serveAction(c *cli.Context) error {
 	for _, warning := range cfg.Warnings() {
 		log.Warn(warning)
 	}
-	return serve(c.Context, cfg, log, func(net.Addr) {})
+	return supervised(c.Context, log, func(ready func(net.Addr)) error {
+		return serve(c.Context, cfg, log, ready)
+	})
 }
 
 // configIsFine says so, with what is probably not meant.

@@ -24,7 +24,7 @@ func TestBadCommandLine(t *testing.T) {
 		{"serve --foo", "flag provided but not defined: -foo (see redlock-proxy serve --help)"},
 		{"--foo", "flag provided but not defined: -foo (see redlock-proxy --help)"},
 		{"server", `unknown command "server" (did you mean serve? see redlock-proxy --help)`},
-		{"run", `unknown command "run" (see redlock-proxy --help)`},
+		{"launch", `unknown command "launch" (see redlock-proxy --help)`},
 		{"serve --mastr " + master, "flag provided but not defined: -mastr (did you mean --master? see redlock-proxy serve --help)"},
 		{"demo --lisen :0", "flag provided but not defined: -lisen (did you mean --listen? see redlock-proxy demo --help)"},
 		{"--verson", "flag provided but not defined: -verson (did you mean --version? see redlock-proxy --help)"},

@@ -1,0 +1,106 @@
+package describe
+
+import (
+	_ "embed"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"text/template"
+
+	"github.com/urfave/cli/v2"
+)
+
+var (
+	//go:embed completion.bash
+	bashText string
+	//go:embed completion.zsh
+	zshText string
+)
+
+// Bash writes a completion for bash. It needs nothing but bash, and runs no word of the line that is completed.
+func Bash(w io.Writer, app *cli.App) error { return complete(w, app, bashText) }
+
+// Zsh writes a completion for zsh, to be sourced or put into a folder of fpath as _redlock-proxy.
+func Zsh(w io.Writer, app *cli.App) error { return complete(w, app, zshText) }
+
+// program is what the texts of completions are filled in with.
+type program struct {
+	Name     string
+	Flags    []flag
+	Commands []command
+}
+
+// Function is the name of the shell's function.
+func (p program) Function() string {
+	return "_" + regexp.MustCompile(`\W`).ReplaceAllString(p.Name, "_")
+}
+
+func complete(w io.Writer, app *cli.App, text string) error {
+	functions := template.FuncMap{"names": names, "values": values, "files": files, "zsh": zshFlags, "described": zshDescribed}
+	parsed, err := template.New("").Funcs(functions).Parse(text)
+	if err != nil {
+		return err
+	}
+	return parsed.Execute(w, program{Name: app.Name, Flags: flags(own(app.Flags)), Commands: commands(app)})
+}
+
+// names are the names of flags, with blanks between them.
+func names(all []flag) string { return join(all, func(flag) bool { return true }) }
+
+// values are the names of the flags that take a value which is no file.
+func values(all []flag) string {
+	return join(all, func(f flag) bool { return f.Value != "" && !f.IsFile() })
+}
+
+// files are the names of the flags that take a file.
+func files(all []flag) string { return join(all, flag.IsFile) }
+
+func join(all []flag, which func(flag) bool) string {
+	var some []string
+	for _, f := range all {
+		if which(f) {
+			some = append(some, f.Names...)
+		}
+	}
+	return strings.Join(some, " ")
+}
+
+// zshFlags are flags as _arguments of zsh wants them, each in quotes.
+func zshFlags(all []flag) string {
+	var specs []string
+	for _, f := range all {
+		for _, name := range f.Names {
+			specs = append(specs, quote(zshFlag(f, name)))
+		}
+	}
+	return strings.Join(specs, " \\\n                ")
+}
+
+// zshFlag is a flag of one name, which excludes its others unless it is repeated.
+func zshFlag(f flag, name string) string {
+	spec := fmt.Sprintf("(%s)", strings.Join(f.Names, " "))
+	if f.Repeated {
+		spec = "*"
+	}
+	spec += name
+	if f.Value != "" {
+		spec += "="
+	}
+	spec += "[" + strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `:`, `\:`).Replace(f.Usage) + "]"
+	switch {
+	case f.IsFile():
+		spec += ":" + f.Value + ":_files"
+	case f.Value != "":
+		spec += ":" + f.Value + ": "
+	}
+	return spec
+}
+
+// zshDescribed is a command with its usage, in quotes, as _describe of zsh wants it.
+func zshDescribed(c command) string {
+	return quote(c.Name + ":" + strings.ReplaceAll(c.Usage, `:`, `\:`))
+}
+
+// quote is a word of a shell.
+func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

@@ -1,0 +1,89 @@
+package describe
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+)
+
+// nasty is a command line whose texts mean something to shells and to roff.
+func nasty() *cli.App {
+	return &cli.App{
+		Name: "a-b", Usage: `it's "one"`, Version: "v-1", Description: ".TH at the beginning",
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "quick", Aliases: []string{"q"}, Usage: "[a]: b\\c"}},
+		Commands: []*cli.Command{
+			{Name: "go", Usage: "it's: so", ArgsUsage: "left|right", Flags: []cli.Flag{
+				&cli.StringSliceFlag{Name: "at", Usage: "`PLACE` to go"},
+				&cli.StringFlag{Name: "map", Usage: "a `FILE`", DefaultText: "m.txt"},
+				&cli.BoolFlag{Name: "fast", Usage: "without `end", DefaultText: "true"},
+				&cli.BoolFlag{Name: "slow", Usage: "'tis so"},
+			}},
+			{Name: "secret", Hidden: true},
+		},
+	}
+}
+
+func TestFlags(t *testing.T) {
+	got := commands(nasty())
+	want := []flag{
+		{Names: []string{"--at"}, Value: "PLACE", Usage: "PLACE to go", Repeated: true},
+		{Names: []string{"--map"}, Value: "FILE", Usage: "a FILE", Default: "m.txt"},
+		{Names: []string{"--fast"}, Usage: "without `end", Default: "true"},
+		{Names: []string{"--slow"}, Usage: "'tis so"},
+		helpFlag,
+	}
+	if len(got) != 1 || !slices.Equal(got[0].Words, []string{"left", "right"}) || len(got[0].Flags) != len(want) {
+		t.Fatalf("got %+v", got)
+	}
+	for i, w := range want {
+		if g := got[0].Flags[i]; !slices.Equal(g.Names, w.Names) || g.Value != w.Value || g.Usage != w.Usage || g.Default != w.Default || g.Repeated != w.Repeated {
+			t.Errorf("got %+v, want %+v", g, w)
+		}
+	}
+}
+
+// wantLines wants each of these lines, with the blanks around it taken off.
+func wantLines(t *testing.T, text string, lines ...string) {
+	t.Helper()
+	var got []string
+	for line := range strings.Lines(text) {
+		got = append(got, strings.TrimSpace(line))
+	}
+	for _, line := range lines {
+		if !slices.Contains(got, line) {
+			t.Errorf("there is no line %s in\n%s", line, text)
+		}
+	}
+}
+
+func TestZsh(t *testing.T) {
+	var out strings.Builder
+	if err := Zsh(&out, nasty()); err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, out.String(), "#compdef a-b", "_a_b() {", `'go:it'\''s\: so'`, `'(--quick -q)-q[\[a\]\: b\\c]' \`,
+		`'*--at=[PLACE to go]:PLACE: ' \`, `'(--map)--map=[a FILE]:FILE:_files' \`, `'1:argument:(left right)'`)
+}
+
+func TestBash(t *testing.T) {
+	var out strings.Builder
+	if err := Bash(&out, nasty()); err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, out.String(), "_a_b() {", "words='left right'", "values='--at' files='--map'", "complete -F _a_b a-b")
+}
+
+func TestMan(t *testing.T) {
+	var out strings.Builder
+	page := Page{Section: 8, Settings: nasty().Commands[0].Flags[:1], Exits: []string{"well"}, See: []string{"x(1)", "y-z(5)"}}
+	if err := Man(&out, nasty(), page); err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, out.String(), `.TH A\-B 8 "" "a\-b v\-1" ""`, `a\-b \- it\(aqs \(dqone\(dq`, `\&.TH at the beginning`, `.SS "go left|right"`,
+		`\fB\-\-map\fR \fIFILE\fR`, `a FILE (default: m.txt)`, `\(aqtis so`, `.BR x (1),`, `.BR y\-z (5)`)
+	if strings.Count(out.String(), `\-\-at`) != 1 {
+		t.Errorf("a shared setting is not told once:\n%s", &out)
+	}
+}

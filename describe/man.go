@@ -1,0 +1,98 @@
+package describe
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// Page is what a page of the manual tells beside the commands.
+type Page struct {
+	Section  int        // of the manual
+	Settings []cli.Flag // that several commands have: they are told once
+	Exits    []string   // what each exit code means, from 0
+	See      []string   // other pages, such as redis-cli(1)
+}
+
+// Man writes the page of the manual in roff's macros for such pages.
+func Man(w io.Writer, app *cli.App, p Page) error {
+	var out strings.Builder
+	fmt.Fprintf(&out, ".TH %s %d \"\" \"%s %s\" \"\"\n", strings.ToUpper(roff(app.Name)), p.Section, roff(app.Name), roff(app.Version))
+	fmt.Fprintf(&out, ".SH NAME\n%s \\- %s\n", roff(app.Name), roff(app.Usage))
+	fmt.Fprintf(&out, ".SH SYNOPSIS\n.B %s\n.I command\n.RI [ flags ]\n", roff(app.Name))
+	fmt.Fprintf(&out, ".SH DESCRIPTION\n%s\n", line(app.Description))
+	settings := flags(p.Settings)
+	shared := map[string]bool{}
+	for _, f := range settings {
+		shared[f.Names[0]] = true
+	}
+	out.WriteString(".SH COMMANDS\n")
+	for _, c := range commands(app) {
+		writeCommand(&out, c, shared)
+	}
+	out.WriteString(".SH SETTINGS\n")
+	writeFlags(&out, settings)
+	out.WriteString(".SH EXIT STATUS\n")
+	for code, meaning := range p.Exits {
+		fmt.Fprintf(&out, ".TP\n.B %d\n%s\n", code, line(meaning))
+	}
+	out.WriteString(".SH SEE ALSO\n")
+	for i, page := range p.See {
+		name, section, _ := strings.Cut(strings.TrimSuffix(page, ")"), "(")
+		fmt.Fprintf(&out, ".BR %s (%s)%s\n", roff(name), roff(section), map[bool]string{true: ","}[i < len(p.See)-1])
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// writeCommand tells of a command, and of the flags that only it has.
+func writeCommand(out *strings.Builder, c command, shared map[string]bool) {
+	fmt.Fprintf(out, ".SS \"%s\"\n%s.\n", roff(strings.TrimSpace(c.Name+" "+strings.Join(c.Words, "|"))), line(c.Usage))
+	var its []flag
+	takes := false
+	for _, f := range c.Flags {
+		if shared[f.Names[0]] {
+			takes = takes || f.Names[0] != helpFlag.Names[0]
+		} else {
+			its = append(its, f)
+		}
+	}
+	if takes {
+		out.WriteString("It takes the\n.BR settings ,\nwhich are below.\n")
+	}
+	writeFlags(out, its)
+}
+
+func writeFlags(out *strings.Builder, all []flag) {
+	for _, f := range all {
+		var forms []string
+		for _, name := range f.Names {
+			form := `\fB` + roff(name) + `\fR`
+			if f.Value != "" {
+				form += ` \fI` + roff(f.Value) + `\fR`
+			}
+			forms = append(forms, form)
+		}
+		usage := f.Usage
+		if f.Default != "" {
+			usage += " (default: " + f.Default + ")"
+		}
+		fmt.Fprintf(out, ".TP\n%s\n%s\n", strings.Join(forms, ", "), line(usage))
+	}
+}
+
+// line is a line of text, which must not be taken for a macro.
+func line(text string) string {
+	text = roff(text)
+	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {
+		return `\&` + text
+	}
+	return text
+}
+
+// roff is text with the characters escaped that mean something else to roff.
+func roff(text string) string {
+	return strings.NewReplacer(`\`, `\e`, `-`, `\-`, `"`, `\(dq`, `'`, `\(aq`, "\n", " ", "…", `\[u2026]`, "→", `\(->`).Replace(text)
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"redlock-proxy/conf"
+)
+
+// TestUnitDescriptors: LimitNOFILE of the systemd unit has room for the clients that a proxy takes where nothing else is said, with
+// nine masters, an upstream and a server of before.
+func TestUnitDescriptors(t *testing.T) {
+	unit, err := os.ReadFile("deploy/systemd/redlock-proxy.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^LimitNOFILE=(\d+)$`).FindSubmatch(unit)
+	if line == nil {
+		t.Fatal("the unit has no LimitNOFILE")
+	}
+	limit, err := strconv.ParseUint(string(line[1]), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := conf.Default()
+	cfg.Masters, cfg.Upstream, cfg.LegacyLock = make([]string, 9), "redis://upstream", "redis://legacy"
+	if clients, err := fitClients(cfg, limit); err != nil || clients != cfg.MaxClients {
+		t.Errorf("with %d descriptors there is room for %d clients, %v, want %d", limit, clients, err, cfg.MaxClients)
+	}
+}

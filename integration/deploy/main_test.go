@@ -1,0 +1,44 @@
+//go:build integration
+
+package deploy
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+func TestMain(m *testing.M) { kit.Main(m) }
+
+// root is the folder of the repository.
+const root = "../../"
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(root + path)
+	kit.Must(t, err)
+	return string(text)
+}
+
+// need skips a test where there is no such program.
+func need(t *testing.T, program string) {
+	t.Helper()
+	if _, err := exec.LookPath(program); err != nil {
+		redistest.Absent(t, program)
+	}
+}
+
+// environ is the environment of a process that was started by a service manager: with nothing of ours.
+func environ(more ...string) []string {
+	var env []string
+	for _, entry := range os.Environ() {
+		if !strings.HasPrefix(entry, "REDLOCK_") {
+			env = append(env, entry)
+		}
+	}
+	return append(env, more...)
+}

@@ -1,0 +1,171 @@
+//go:build integration
+
+package deploy
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"redlock-proxy/conf"
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/process"
+	"redlock-proxy/internal/redistest"
+)
+
+const (
+	unitFile = "deploy/systemd/redlock-proxy.service"
+	// installed is where the unit looks for the program.
+	installed = "/usr/local/bin/redlock-proxy"
+	// exposure is what systemd-analyze security said of the unit, by systemd 252.
+	exposure = 1.1
+)
+
+// unit is the systemd unit: each setting with its values.
+type unit map[string][]string
+
+func readUnit(t *testing.T) unit {
+	t.Helper()
+	u := unit{}
+	for line := range strings.Lines(read(t, unitFile)) {
+		if name, value, is := strings.Cut(strings.TrimSpace(line), "="); is && !strings.HasPrefix(name, "#") {
+			u[name] = append(u[name], value)
+		}
+	}
+	return u
+}
+
+// one returns the value of a setting that is there once.
+func (u unit) one(t *testing.T, name string) string {
+	t.Helper()
+	if len(u[name]) != 1 {
+		t.Fatalf("the unit has %s %q, want one", name, u[name])
+	}
+	return u[name][0]
+}
+
+func (u unit) duration(t *testing.T, name string) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(u.one(t, name))
+	kit.Must(t, err)
+	return d
+}
+
+// installedUnit is the unit beside a program that is there, as systemd wants it.
+func installedUnit(t *testing.T) string {
+	t.Helper()
+	need(t, "systemd-analyze")
+	text := strings.ReplaceAll(read(t, unitFile), installed, buildProxy(t))
+	path := filepath.Join(t.TempDir(), filepath.Base(unitFile))
+	kit.Must(t, os.WriteFile(path, []byte(text), 0o644))
+	return path
+}
+
+func buildProxy(t *testing.T) string {
+	t.Helper()
+	program, err := harness.BuildProxy(t.Context())
+	kit.Must(t, err)
+	return program
+}
+
+// TestUnitVerify: systemd finds nothing to say about the unit.
+func TestUnitVerify(t *testing.T) {
+	t.Parallel()
+	output, err := exec.Command("systemd-analyze", "verify", "--man=no", installedUnit(t)).CombinedOutput()
+	if err != nil || len(output) > 0 {
+		t.Errorf("systemd-analyze verify: %v\n%s", err, output)
+	}
+}
+
+// TestUnitExposure: the unit gives the proxy no more than it did when it was last measured.
+func TestUnitExposure(t *testing.T) {
+	t.Parallel()
+	output, err := exec.Command("systemd-analyze", "security", "--offline=true", "--no-pager", installedUnit(t)).CombinedOutput()
+	kit.Must(t, err)
+	level := regexp.MustCompile(`Overall exposure level for \S+: ([0-9.]+)`).FindSubmatch(output)
+	if level == nil {
+		t.Fatalf("systemd-analyze security tells no level:\n%s", output)
+	}
+	got, err := strconv.ParseFloat(string(level[1]), 64)
+	if err != nil || got > exposure {
+		t.Errorf("exposure %v, %v, want %v at most:\n%s", got, err, exposure, output)
+	}
+}
+
+// TestUnitTimes: systemd waits for longer than the proxy takes.
+func TestUnitTimes(t *testing.T) {
+	t.Parallel()
+	u, preset := readUnit(t), conf.Default()
+	if got := u.duration(t, "TimeoutStopSec"); got < preset.DrainTimeout+5*time.Second {
+		t.Errorf("TimeoutStopSec %v is not enough for a drain-timeout of %v", got, preset.DrainTimeout)
+	}
+	if got := u.duration(t, "TimeoutStartSec"); got < preset.UpstreamTimeout+10*time.Second {
+		t.Errorf("TimeoutStartSec %v is not enough for an upstream-timeout of %v", got, preset.UpstreamTimeout)
+	}
+}
+
+// TestUnitStarts does what the unit says: it starts the program as ExecStart does, with the settings from a credential, which is where
+// only the proxy reads it; waits until it is ready, and lives; reloads it as ExecReload does, and stops it.
+func TestUnitStarts(t *testing.T) {
+	t.Parallel()
+	u := readUnit(t)
+	credentials, told := t.TempDir(), listen(t)
+	name, source, _ := strings.Cut(u.one(t, "LoadCredential"), ":")
+	if want := "/etc/redlock-proxy/" + name; source != want {
+		t.Errorf("the credential %s is loaded from %s, want %s", name, source, want)
+	}
+	settings := "listen: 127.0.0.1:0\nfresh-start: true\nupstream: " + kit.StartRedis(t).URL() + "\nmaster: [" + strings.Join(redistest.URLs(kit.StartMasters(t)), ", ") + "]\n"
+	kit.Must(t, os.WriteFile(filepath.Join(credentials, name), []byte(settings), 0o400))
+
+	words := strings.Fields(strings.ReplaceAll(u.one(t, "ExecStart"), "${CREDENTIALS_DIRECTORY}", credentials))
+	if words[0] != installed {
+		t.Errorf("ExecStart starts %s, want %s", words[0], installed)
+	}
+	proxy, err := process.Start(buildProxy(t), words[1:], environ(
+		"CREDENTIALS_DIRECTORY="+credentials,
+		"NOTIFY_SOCKET="+told.LocalAddr().String(),
+		"WATCHDOG_USEC="+strconv.FormatInt(u.duration(t, "WatchdogSec").Microseconds()/100, 10)))
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.NoError(t, proxy.Kill()) })
+	wantTold(t, told, "READY=1")
+	wantTold(t, told, "WATCHDOG=1")
+
+	if reload := u.one(t, "ExecReload"); reload != "/bin/kill -HUP $MAINPID" {
+		t.Errorf("ExecReload is %s, which is not tested", reload)
+	}
+	kit.Must(t, proxy.Signal(syscall.SIGHUP))
+	wantTold(t, told, "WATCHDOG=1") // the one after the next is from after the signal
+	wantTold(t, told, "WATCHDOG=1")
+	kit.Must(t, proxy.Signal(syscall.SIGTERM))
+	if code, err := proxy.Wait(kit.Patience); code != 0 || err != nil {
+		t.Errorf("it ends with %d, %v:\n%s", code, err, proxy.Log())
+	}
+}
+
+// listen hears what a process tells systemd.
+func listen(t *testing.T) *net.UnixConn {
+	t.Helper()
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"})
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.NoError(t, conn.Close()) })
+	return conn
+}
+
+// wantTold wants a state to be told next.
+func wantTold(t *testing.T, conn *net.UnixConn, state string) {
+	t.Helper()
+	buffer := make([]byte, 4096)
+	kit.Must(t, conn.SetReadDeadline(time.Now().Add(kit.Patience)))
+	n, err := conn.Read(buffer)
+	if got, _, _ := strings.Cut(string(buffer[:n]), "\n"); got != state {
+		t.Fatalf("systemd is told %q, %v, want %q", got, err, state)
+	}
+}

@@ -1,0 +1,206 @@
+//go:build integration && linux
+
+package operate
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// manager is what a process under systemd tells, by sd_notify(3).
+type manager struct{ conn *net.UnixConn }
+
+func startManager(t *testing.T) manager {
+	t.Helper()
+	at := &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"}
+	conn, err := net.ListenUnixgram("unixgram", at)
+	kit.Must(t, err)
+	t.Cleanup(func() { _ = conn.Close() }) // a test may have closed it
+	return manager{conn}
+}
+
+// env has a process tell this manager, which waits for so many microseconds before it takes it for dead.
+func (m manager) env(watchdog string) []string {
+	env := []string{"NOTIFY_SOCKET=" + m.conn.LocalAddr().String()}
+	if watchdog != "" {
+		env = append(env, "WATCHDOG_USEC="+watchdog)
+	}
+	return env
+}
+
+// next returns the first line of what is told next, or why nothing was.
+func (m manager) next(within time.Duration) (string, error) {
+	buffer := make([]byte, 4096)
+	_ = m.conn.SetReadDeadline(time.Now().Add(within))
+	n, err := m.conn.Read(buffer)
+	line, _, _ := strings.Cut(string(buffer[:n]), "\n")
+	return line, err
+}
+
+// want wants this to be told next.
+func (m manager) want(t *testing.T, state string) {
+	t.Helper()
+	if got, err := m.next(kit.Patience); got != state {
+		t.Fatalf("the manager is told %q, %v, want %q", got, err, state)
+	}
+}
+
+// rest is all that was told and not yet read.
+func (m manager) rest() (states []string) {
+	for {
+		state, err := m.next(time.Millisecond)
+		if err != nil {
+			return states
+		}
+		states = append(states, state)
+	}
+}
+
+// startManaged starts a proxy that tells a manager.
+func startManaged(t *testing.T, m manager, watchdog string, args ...string) *harness.Proxy {
+	t.Helper()
+	proxy, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(kit.StartMasters(t)), Args: args, Env: m.env(watchdog)})
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.NoError(t, proxy.Close()) })
+	return proxy
+}
+
+// TestNotify: systemd hears when clients are served, and when the drain begins, while it lasts.
+func TestNotify(t *testing.T) {
+	t.Parallel()
+	m := startManager(t)
+	proxy := startManaged(t, m, "", "--drain-timeout", "1m")
+	m.want(t, "READY=1")
+	client := kit.Connect(t, proxy)
+	kit.WantGrant(t, client, "LOCK", "k", "holder", "PX", "60000")
+	waiter := kit.Waiter(t, proxy, "waiter")
+	kit.WantBlocked(t, proxy, 1)
+	kit.Must(t, proxy.Signal(syscall.SIGTERM))
+	m.want(t, "STOPPING=1")
+	kit.Must(t, waiter.Close()) // until now it drained
+	wantExit(t, proxy, 0, kit.Patience)
+	if rest := m.rest(); rest != nil {
+		t.Errorf("the manager is also told %q, and asked for no watchdog", rest)
+	}
+}
+
+// TestNotifyNobody: a manager that went away, or a variable that leads nowhere, keeps nobody from being served.
+func TestNotifyNobody(t *testing.T) {
+	t.Parallel()
+	m := startManager(t)
+	env := m.env("many")
+	kit.Must(t, m.conn.Close())
+	proxy, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(kit.StartMasters(t)), Env: env})
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.NoError(t, proxy.Close()) })
+	kit.WantGrant(t, kit.Connect(t, proxy), "LOCK", "k", "holder", "PX", "60000")
+	for _, text := range []string{"systemd cannot be told how the proxy does", "the watchdog is not told that the proxy lives"} {
+		if _, err := proxy.WaitLog(text, kit.Patience); err != nil {
+			t.Error(err)
+		}
+	}
+	kit.Must(t, proxy.Signal(syscall.SIGTERM))
+	wantExit(t, proxy, 0, kit.Patience)
+}
+
+// TestNotifyFailedStart: a proxy that cannot serve is never ready.
+func TestNotifyFailedStart(t *testing.T) {
+	t.Parallel()
+	m := startManager(t)
+	got := runProxyWith(t, m.env("1000000"), "serve", "--listen", "192.0.2.1:1", "--master", "redis://127.0.0.1:1")
+	if rest := m.rest(); got.code != 1 || rest != nil {
+		t.Errorf("got %+v, and the manager is told %q, want 1 and nothing", got, rest)
+	}
+}
+
+// TestWatchdog: the watchdog is told that the proxy lives, also without a quorum and while it drains, but not where it cannot
+// take clients.
+func TestWatchdog(t *testing.T) {
+	t.Parallel()
+	m := startManager(t)
+	proxy := startManaged(t, m, "400000", "--drain-timeout", "1m", "--max-clients", "1")
+	for _, state := range []string{"READY=1", "WATCHDOG=1", "WATCHDOG=1"} {
+		m.want(t, state)
+	}
+	holder := onlyClient(t, proxy) // from now on the proxy has as many as it may have
+	m.rest()
+	m.want(t, "WATCHDOG=1")
+
+	open := limitDescriptors(t, proxy, 3)
+	_, err := proxy.WaitLog("the proxy does not answer itself", kit.Patience)
+	kit.Must(t, err)
+	m.rest()
+	if state, err := m.next(time.Second); err == nil {
+		t.Errorf("the manager is told %q of a proxy that can take no clients", state)
+	}
+	limitDescriptors(t, proxy, open)
+	m.want(t, "WATCHDOG=1")
+	_, err = proxy.WaitLog("the proxy answers itself again", kit.Patience)
+	kit.Must(t, err)
+
+	kit.Must(t, holder.Send(redistest.AppendCommand(nil, "LOCK", "k", "waiter", "PX", "60000", "BLOCK", "0")))
+	kit.Must(t, proxy.Signal(syscall.SIGTERM))
+	for state := ""; state != "STOPPING=1"; {
+		state, err = m.next(kit.Patience)
+		kit.Must(t, err)
+	}
+	m.want(t, "WATCHDOG=1")
+	m.want(t, "WATCHDOG=1")
+	kit.Must(t, holder.Close())
+	wantExit(t, proxy, 0, kit.Patience)
+	if strings.Count(proxy.Log(), "the proxy does not answer itself") != 1 {
+		t.Errorf("it is not said once that it does not answer itself:\n%s", proxy.Log())
+	}
+}
+
+// TestWatchdogOfAnother: a watchdog that waits for another process is told nothing.
+func TestWatchdogOfAnother(t *testing.T) {
+	t.Parallel()
+	m := startManager(t)
+	proxy, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(kit.StartMasters(t)), Env: append(m.env("20000"), "WATCHDOG_PID=1")})
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.NoError(t, proxy.Close()) })
+	m.want(t, "READY=1")
+	kit.Must(t, proxy.Signal(syscall.SIGTERM))
+	m.want(t, "STOPPING=1")
+}
+
+// onlyClient connects to a proxy that takes one client, and whose question to itself may be it, and takes the lock k.
+func onlyClient(t *testing.T, proxy *harness.Proxy) (holder *redistest.Client) {
+	t.Helper()
+	kit.Soon(t, func() (err error) {
+		holder = kit.Connect(t, proxy)
+		if err = holder.Send(redistest.AppendCommand(nil, "LOCK", "k", "holder", "PX", "60000")); err != nil {
+			return err
+		}
+		reply, err := holder.Receive()
+		if _, granted := reply.(int64); !granted {
+			err = errors.Join(fmt.Errorf("got %v", reply), err)
+		}
+		return err
+	})
+	return holder
+}
+
+// limitDescriptors sets how many descriptors a running proxy may have open, and returns how many it might before.
+func limitDescriptors(t *testing.T, proxy *harness.Proxy, limit uint64) (before uint64) {
+	t.Helper()
+	var now unix.Rlimit
+	kit.Must(t, unix.Prlimit(proxy.PID(), unix.RLIMIT_NOFILE, nil, &now))
+	before = now.Cur
+	now.Cur = limit
+	kit.Must(t, unix.Prlimit(proxy.PID(), unix.RLIMIT_NOFILE, &now, nil))
+	return before
+}

@@ -1,0 +1,175 @@
+//go:build integration
+
+package operate
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// need skips a test where there is no such program.
+func need(t *testing.T, program string) {
+	t.Helper()
+	if _, err := exec.LookPath(program); err != nil {
+		redistest.Absent(t, program)
+	}
+}
+
+// printed is the file of what a command of the proxy prints.
+func printed(t *testing.T, args ...string) (path string) {
+	t.Helper()
+	got := runProxy(t, args...)
+	if got.code != 0 || got.stderr != "" || got.stdout == "" {
+		t.Fatalf("%v: %+v", args, got)
+	}
+	path = filepath.Join(t.TempDir(), "printed")
+	kit.Must(t, os.WriteFile(path, []byte(got.stdout), 0o600))
+	return path
+}
+
+// shell runs a script in a folder, with $1 and so on.
+func shell(t *testing.T, folder, program, script string, args ...string) string {
+	t.Helper()
+	need(t, program)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, append([]string{"-c", script, program}, args...)...)
+	cmd.Dir = folder
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", program, err, output)
+	}
+	return string(output)
+}
+
+// TestBashCompletion has bash complete the last of some words.
+func TestBashCompletion(t *testing.T) {
+	t.Parallel()
+	script, folder := printed(t, "completion", "bash"), t.TempDir()
+	for _, file := range []string{"settings one.yaml", "settings.yaml"} {
+		kit.Must(t, os.WriteFile(filepath.Join(folder, file), nil, 0o600))
+	}
+	for _, c := range []struct{ words, want string }{
+		{"", "serve demo check init healthcheck version completion man help"},
+		{"he", "healthcheck help"},
+		{"--v", "--version"},
+		{"serve|--lo", "--lock-keys --log-level --log-format"},
+		{"serve|--lock-keys|x|--lock", "--lock-keys"}, // it can be repeated
+		{"serve|--check", "--check-config"},
+		{"check|--jso", "--json"},
+		{"init|--on", "--once"},
+		{"init|--once|sett", "settings one.yaml settings.yaml"},
+		{"serve|--config|=|settings.", "settings.yaml"},
+		{"serve|--config|=", "settings one.yaml settings.yaml"},
+		{"serve|--listen|", ""},
+		{"serve|--listen|=|1", ""},
+		{"serve|", ""},
+		{"completion|", "bash zsh"},
+		{"-v|serve|--no-t", "--no-ttl"},
+		{"no-such|--l", ""},
+		{"serve|--config|$(touch run)", ""},
+		{"serve|--config|`touch run`|--guar", "--guard"},
+		{"$(touch run)|--guar", ""},
+	} {
+		t.Run(c.words, func(t *testing.T) {
+			got := shell(t, folder, "bash", `. "$1"; shift; COMP_WORDS=(redlock-proxy "$@"); COMP_CWORD=$#; _redlock_proxy; echo "${COMPREPLY[*]}"`,
+				append([]string{script}, strings.Split(c.words, "|")...)...)
+			if got = strings.TrimSpace(got); sorted(got) != sorted(c.want) {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+			if _, err := os.Stat(filepath.Join(folder, "run")); err == nil {
+				t.Error("what is typed was run")
+			}
+		})
+	}
+	if got := shell(t, folder, "bash", `. "$1"; complete -p redlock-proxy`, script); got != "complete -F _redlock_proxy redlock-proxy\n" {
+		t.Errorf("bash has %q", got)
+	}
+}
+
+func sorted(words string) string {
+	all := strings.Fields(words)
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+// TestZshCompletion types at a zsh, in a terminal, with the tab key.
+func TestZshCompletion(t *testing.T) {
+	t.Parallel()
+	need(t, "zsh")
+	script, folder := printed(t, "completion", "zsh"), t.TempDir()
+	kit.Must(t, os.WriteFile(filepath.Join(folder, "settings.yaml"), nil, 0o600))
+	cases := []struct{ typed, want string }{
+		{"heal\t", "healthcheck"},
+		{"serve --check\t", "serve --check-config"},
+		{"serve --lock-keys a --lock\tb", "serve --lock-keys a --lock-keys=b"},
+		{"serve --config set\t", "serve --config settings.yaml"},
+		{"serve --config=set\t", "serve --config=settings.yaml"},
+		{"completion b\t", "completion bash"},
+	}
+	args := []string{script}
+	for _, c := range cases {
+		args = append(args, c.typed)
+	}
+	heard := strings.Split(shell(t, folder, "zsh", `
+		zmodload zsh/zpty
+		zpty z "zsh -f -i"
+		zpty -w z "PS1= PS2=; autoload -Uz compinit; compinit -u -D; source $1; redlock-proxy() { print -r -- \"GOT:\$*:\" }; print READ''Y"
+		zpty -r z seen "*READY*"
+		shift
+		for typed; do
+			zpty -w -n z "redlock-proxy $typed"$'\n'
+			zpty -r z seen "*GOT:*:*"
+			print -r -- $seen
+		done
+		zpty -d z`, args...), "GOT:")
+	if len(heard) != 1+len(cases) {
+		t.Fatalf("zsh said\n%q", heard)
+	}
+	for i, c := range cases {
+		if got, _, _ := strings.Cut(heard[i+1], ":"); strings.TrimSpace(got) != c.want {
+			t.Errorf("%q: got %q, want %q", c.typed, got, c.want)
+		}
+	}
+}
+
+// TestCompletionOfWhat: without a shell, or with one that it does not know, it says so.
+func TestCompletionOfWhat(t *testing.T) {
+	t.Parallel()
+	fails(t, runProxy(t, "completion"), `redlock-proxy: completion of which shell: bash or zsh? (not "")`)
+	fails(t, runProxy(t, "completion", "fish"), `redlock-proxy: completion of which shell: bash or zsh? (not "fish")`)
+	fails(t, runProxy(t, "completion", "bash", "zsh"), `redlock-proxy: unexpected argument "zsh"`)
+	fails(t, runProxy(t, "man", "me"), `redlock-proxy: unexpected argument "me"`)
+}
+
+// TestManual: man and groff have no complaint, and the page has every setting, command and exit code.
+func TestManual(t *testing.T) {
+	t.Parallel()
+	page := printed(t, "man")
+	need(t, "man")
+	cmd := exec.Command("man", "--warnings=w", "-l", page)
+	cmd.Env = append(ownEnv(), "MANWIDTH=80", "LC_ALL=C.UTF-8", "MANPAGER=cat", "MANOPT=")
+	var complaints strings.Builder
+	cmd.Stderr = &complaints
+	shown, err := cmd.Output()
+	if err != nil || complaints.Len() > 0 {
+		t.Errorf("man: %v\n%s", err, &complaints)
+	}
+	for _, want := range []string{"redlock-proxy - distributed locks", "--max-ttl DURATION", "REDLOCK_MAX_TTL", "(default: 24h)", "healthcheck", "--longest-ttl", "EXIT STATUS"} {
+		if !strings.Contains(string(shown), want) {
+			t.Errorf("the page has no %q", want)
+		}
+	}
+	need(t, "groff")
+	if output, err := exec.Command("groff", "-man", "-ww", "-z", "-Tutf8", page).CombinedOutput(); err != nil || len(output) > 0 {
+		t.Errorf("groff: %v\n%s", err, output)
+	}
+}

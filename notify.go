@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"time"
+
+	systemd "github.com/coreos/go-systemd/v22/daemon"
+)
+
+// beatsPerWatchdog is how often the watchdog is told within the time that it waits for. One
+// that comes late, or an answer that takes its time, must not end the process.
+const beatsPerWatchdog = 4
+
+// supervised serves a proxy, and tells systemd, or what else set NOTIFY_SOCKET, how it does.
+// Without that variable nobody is told.
+func supervised(ctx context.Context, log *slog.Logger, serve func(ready func(net.Addr)) error) error {
+	ended, end := context.WithCancel(context.WithoutCancel(ctx))
+	told := make(chan struct{})
+	close(told) // nothing is told of one that never served
+	err := serve(func(addr net.Addr) {
+		told = make(chan struct{})
+		s := supervision{log: log, alive: func() error {
+			_, err := askHealth(reachable(addr.String()))
+			return err
+		}}
+		go func() {
+			defer close(told)
+			s.run(ctx, ended)
+		}()
+	})
+	end()
+	<-told
+	return err
+}
+
+// supervision is what systemd is told of a proxy that serves.
+type supervision struct {
+	log   *slog.Logger
+	alive func() error // whether clients are served
+	sick  bool         // it was not alive when last asked
+}
+
+// run tells that clients are served, until drain that this goes on, then that the proxy
+// drains, until ended.
+func (s *supervision) run(drain, ended context.Context) {
+	s.tell(systemd.SdNotifyReady + "\nSTATUS=serving clients")
+	beats, stop := s.beats()
+	defer stop()
+	s.each(drain, beats, func() { s.beat(drain) })
+	s.tell(systemd.SdNotifyStopping + "\nSTATUS=draining")
+	// New clients are no longer served, and the time for the rest is limited by drain-timeout.
+	s.each(ended, beats, func() { s.tell(systemd.SdNotifyWatchdog) })
+}
+
+// beats is when the watchdog wants to be told. Without one that is never.
+func (s *supervision) beats() (beats <-chan time.Time, stop func()) {
+	patience, err := systemd.SdWatchdogEnabled(false)
+	if err != nil {
+		s.log.Warn("the watchdog is not told that the proxy lives", "error", err)
+	}
+	every := patience / beatsPerWatchdog
+	if every <= 0 {
+		return nil, func() {}
+	}
+	ticker := time.NewTicker(every)
+	return ticker.C, ticker.Stop
+}
+
+// each does something at each beat until a context ends.
+func (s *supervision) each(until context.Context, beats <-chan time.Time, do func()) {
+	for {
+		select {
+		case <-until.Done():
+			return
+		case <-beats:
+			do()
+		}
+	}
+}
+
+// beat tells the watchdog that the proxy lives, if it does: it asks as a client would.
+func (s *supervision) beat(drain context.Context) {
+	err := s.alive()
+	switch {
+	case err == nil && s.sick:
+		s.log.Info("the proxy answers itself again, and the watchdog is told so")
+	case err != nil && drain.Err() != nil:
+		return // nobody is served any more, as it should be
+	case err != nil && !s.sick:
+		s.log.Warn("the proxy does not answer itself, so the watchdog is not told that it lives", "error", err)
+	}
+	s.sick = err != nil
+	if !s.sick {
+		s.tell(systemd.SdNotifyWatchdog)
+	}
+}
+
+// tell sends systemd a state. Without NOTIFY_SOCKET it does nothing.
+func (s *supervision) tell(state string) {
+	if _, err := systemd.SdNotify(false, state); err != nil {
+		s.log.Warn("systemd cannot be told how the proxy does", "error", err)
+	}
+}
