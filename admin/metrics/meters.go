@@ -33,7 +33,6 @@ func (r result) String() string {
 
 // resultOf is that of an operation that ended with an error.
 func resultOf(ctx context.Context, err error) result {
-	var none *quorum.NoQuorumError
 	switch {
 	case err == nil:
 		return ok
@@ -41,7 +40,7 @@ func resultOf(ctx context.Context, err error) result {
 		return held
 	case errors.Is(err, quorum.ErrNotHeld):
 		return notHeld
-	case errors.As(err, &none):
+	case isNoQuorum(err):
 		return noQuorum
 	case errors.Is(err, quorum.ErrContended):
 		return contended
@@ -54,6 +53,12 @@ func resultOf(ctx context.Context, err error) result {
 	default:
 		return failed
 	}
+}
+
+// isNoQuorum is by itself, since what it looks for costs memory.
+func isNoQuorum(err error) bool {
+	var none *quorum.NoQuorumError
+	return errors.As(err, &none)
 }
 
 // meter counts one operation. All of it is looked up once.
