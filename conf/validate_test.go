@@ -95,3 +95,15 @@ func TestWarningOfTooManyLockKeys(t *testing.T) {
 		}
 	}
 }
+
+func TestWarnsOfProfilesNowhere(t *testing.T) {
+	c := valid()
+	c.AdminPprof = true
+	if got := c.Warnings(); len(got) != 1 || got[0] != "admin-pprof: there is no admin address on which profiles would be served" {
+		t.Errorf("got %q", got)
+	}
+	c.Admin = ":0"
+	if got := c.Warnings(); len(got) > 0 {
+		t.Errorf("got %q", got)
+	}
+}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -140,6 +142,31 @@ func TestCounting(t *testing.T) {
 		`redlock_lock_duration_seconds_count{operation="acquire"} 8`, "redlock_lock_wait_seconds_count 1",
 		"redlock_lock_lease_seconds_count 2", "redlock_lock_lease_seconds_sum 30",
 		`redlock_master_round_trip_seconds_count{master="a"} 0`, `redlock_master_round_trip_seconds_bucket{master="b",le="0.005"} 1`)
+}
+
+// TestDocumented holds the table of docs/operate.md to the metrics: each of ours is in it with its type, and no others.
+func TestDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/operate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| (`redlock_.*`) \\| (\\w+) \\|").FindAllStringSubmatch(string(doc), -1) {
+		for _, name := range regexp.MustCompile("`([a-z_]+)[^`]*`").FindAllStringSubmatch(row[1], -1) {
+			told[name[1]] = row[2]
+		}
+	}
+	from := sources(quorum.MasterStatus{Name: "m", RoundTrip: 1, ClockKnown: true, Quarantine: &quorum.QuarantineError{Ready: time.Now()}}, quorum.MasterStatus{Legacy: true})
+	from.Upstream = func() error { return nil }
+	m := New("")
+	m.RoundTrips([]string{"m"})
+	there := map[string]string{}
+	for _, line := range regexp.MustCompile(`(?m)^# TYPE (redlock_\w+) (\w+)$`).FindAllStringSubmatch(page(t, m, from), -1) {
+		there[line[1]] = line[2]
+	}
+	if !maps.Equal(told, there) {
+		t.Errorf("the page tells of\n%v, the metrics are\n%v", told, there)
+	}
 }
 
 // TestNoAllocation: counting costs no memory.

@@ -260,7 +260,9 @@ func TestMetricsOfMasters(t *testing.T) {
 	proxy := kit.StartProxy(t, redistest.URLs(masters), adminPort...)
 	addr, client := adminOf(t, proxy), kit.Connect(t, proxy)
 	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "1000")
-	of := func(metric string, i int) string { return fmt.Sprintf("redlock_master_%s{master=%q}", metric, masters[i].Addr()) }
+	of := func(metric string, i int) string {
+		return fmt.Sprintf("redlock_master_%s{master=%q}", metric, masters[i].Addr())
+	}
 	if got := metricsOf(t, addr); got[of("round_trip_seconds_count", 0)] < 1 || got[of("clock_offset_seconds", 0)] > 1 || got[of("clock_offset_seconds", 0)] < -1 {
 		t.Errorf("%s is %v, the clock is off by %v", of("round_trip_seconds_count", 0), got[of("round_trip_seconds_count", 0)], got[of("clock_offset_seconds", 0)])
 	}
@@ -293,7 +295,9 @@ func TestMetricsOfMasters(t *testing.T) {
 func TestAdminTellsNoSecrets(t *testing.T) {
 	t.Parallel()
 	const key, token, password = "lock:kEy4Q", "tOkEn7Z", "pAsSwOrD9"
-	url := func() string { return "redis://:" + password + "@" + kit.StartRedis(t, "--requirepass", password).Addr() }
+	url := func() string {
+		return "redis://:" + password + "@" + kit.StartRedis(t, "--requirepass", password).Addr()
+	}
 	proxy := kit.StartProxy(t, []string{url(), url(), url()}, append(adminPort, "--admin-pprof", "--upstream", url(),
 		"--share-upstream-login", "--lock-keys", "lock:*")...)
 	addr, client := adminOf(t, proxy), kit.Connect(t, proxy)
