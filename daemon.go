@@ -29,18 +29,22 @@ func serve(ctx context.Context, cfg conf.Config, log *slog.Logger, ready func(ne
 	if err != nil {
 		return err
 	}
+	defer d.admin.Close()
 	defer d.listener.Close()
 	return d.run(ctx, ready)
 }
 
-// daemon is a proxy with all its parts. upstream is nil for a lock server.
+// daemon is a proxy with all its parts. upstream is nil for a lock server, admin where nothing is
+// served there.
 type daemon struct {
 	cfg      conf.Config
 	log      *slog.Logger
 	cluster  *quorum.Cluster
 	upstream *upstream.Upstream
+	table    *commands.Table
 	server   *proxy.Server
 	listener net.Listener
+	admin    *adminPort
 }
 
 // newDaemon makes the parts, and listens; nobody is served yet.
@@ -65,10 +69,13 @@ func newDaemon(ctx context.Context, cfg conf.Config, log *slog.Logger) (*daemon,
 		return nil, err
 	}
 	id := newID()
-	if d.upstream, err = newUpstream(cfg, id, log); err != nil {
+	if d.upstream, err = newUpstream(cfg, id, log); err == nil {
+		d.admin, err = openAdmin(ctx, cfg, d.cluster)
+	}
+	if err != nil {
 		return nil, errors.Join(err, d.listener.Close())
 	}
-	d.server = newServer(cfg, id, d.cluster, d.upstream, password, log)
+	d.newServer(id, password)
 	return d, nil
 }
 
@@ -77,7 +84,7 @@ func (d *daemon) listen(ctx context.Context) error {
 	config := net.ListenConfig{KeepAlive: keepAlive}
 	listener, err := config.Listen(ctx, "tcp", d.cfg.Listen)
 	if err != nil {
-		return cannotListen(d.cfg.Listen, err)
+		return cannotListen("listen", d.cfg.Listen, err)
 	}
 	if err := notItself(ctx, d.cfg, listener.Addr().String()); err != nil {
 		return errors.Join(err, listener.Close())
@@ -89,6 +96,7 @@ func (d *daemon) listen(ctx context.Context) error {
 // run serves clients until ctx ends and they are done. The masters and the upstream outlive the
 // clients: what runs, finishes.
 func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
+	defer d.admin.serve(ctx, d)() // the last to end
 	servers, stopServers := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { _ = d.cluster.Run(servers) })
@@ -112,6 +120,7 @@ func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
 		}
 		running.Go(func() { _ = d.upstream.Run(servers) })
 	}
+	d.admin.isServing()
 	d.log.Info("ready", "listen", d.listener.Addr().String(), "masters", len(d.cfg.Masters), "version", version)
 	ready(d.listener.Addr())
 	err := <-served
@@ -140,12 +149,12 @@ func newID() string {
 }
 
 // cannotListen names the setting, and the cause without the layers around it.
-func cannotListen(address string, err error) error {
+func cannotListen(setting, address string, err error) error {
 	var call *os.SyscallError
 	if errors.As(err, &call) {
 		err = call.Err
 	}
-	return fmt.Errorf("--listen: %q: %w", address, err)
+	return fmt.Errorf("--%s: %q: %w", setting, address, err)
 }
 
 // newUpstream is nil for a lock server.
@@ -161,34 +170,35 @@ func newUpstream(cfg conf.Config, id string, log *slog.Logger) (*upstream.Upstre
 }
 
 // newServer puts the house together: proxy → commands → quorum.
-func newServer(cfg conf.Config, id string, cluster *quorum.Cluster, up *upstream.Upstream, clientPassword string, log *slog.Logger) *proxy.Server {
-	var server *proxy.Server
+func (d *daemon) newServer(id, clientPassword string) {
+	cfg, up := d.cfg, d.upstream
+	locks, register := d.admin.counted(d.cluster)
 	opts := commands.Options{
-		Locks:       quorum.NewLocker(cluster),
-		Register:    cluster,
-		Scripts:     quorum.NewBodies(cluster),
-		MaxTTL:      cfg.MaxTTL,
-		KeyPrefix:   cfg.KeyPrefix,
-		LockKeys:    cfg.LockKeys,
-		RefuseNoTTL: cfg.NoTTL == "refuse",
-		Version:     version,
-		MaxClients:  cfg.MaxClients,
-		Masters:     cluster.Status,
-		Clients:     func() int { return server.Clients() },
-		ID:          id,
-		Logger:      log,
+		Locks:        locks,
+		Register:     register,
+		Scripts:      quorum.NewBodies(d.cluster),
+		MaxTTL:       cfg.MaxTTL,
+		KeyPrefix:    cfg.KeyPrefix,
+		LockKeys:     cfg.LockKeys,
+		RefuseNoTTL:  cfg.NoTTL == "refuse",
+		Version:      version,
+		MaxClients:   cfg.MaxClients,
+		Masters:      d.cluster.Status,
+		Clients:      func() int { return d.server.Clients() },
+		AcceptErrors: func() int64 { return d.server.AcceptErrors() },
+		ID:           id,
+		Logger:       d.log,
 	}
-	opts.AcceptErrors = func() int64 { return server.AcceptErrors() }
 	newTable := commands.NewTable
 	if up != nil {
 		opts.Upstream, opts.Functions, opts.Onward = up.Status, up, up.Path
 		newTable = commands.NewRelayTable
 	}
-	server = proxy.NewServer(proxy.Options{
-		Table: newTable(opts), Upstream: up, ClientPassword: clientPassword,
-		MaxClients: cfg.MaxClients, DrainTimeout: cfg.DrainTimeout, Logger: log,
+	d.table = newTable(opts)
+	d.server = proxy.NewServer(proxy.Options{
+		Table: d.table, Upstream: up, ClientPassword: clientPassword,
+		MaxClients: cfg.MaxClients, DrainTimeout: cfg.DrainTimeout, Logger: d.log,
 	})
-	return server
 }
 
 // waitForMasters gives the masters time for their first answer, so that the first

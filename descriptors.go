@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"redlock-proxy/admin"
 	"redlock-proxy/conf"
 )
 
@@ -16,6 +17,8 @@ const (
 	masterDescriptors = 10
 	// upstreamDescriptors are for what is done at the upstream beside the clients.
 	upstreamDescriptors = 16
+	// adminDescriptors are for the admin port.
+	adminDescriptors = admin.MaxConns + 2
 )
 
 // needs are the descriptors that a configuration needs: beside the clients, and for each.
@@ -23,6 +26,9 @@ func needs(cfg conf.Config) (reserved, each int) {
 	reserved, each = reservedDescriptors+masterDescriptors*len(cfg.Masters), 1
 	if cfg.LegacyLock != "" {
 		reserved += masterDescriptors
+	}
+	if cfg.Admin != "" {
+		reserved += adminDescriptors
 	}
 	if cfg.Upstream != "" {
 		reserved, each = reserved+upstreamDescriptors, 2

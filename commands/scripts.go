@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/keys"
@@ -48,6 +49,9 @@ type scripts struct {
 	predictions predictions
 	// saw is told of scripts that the upstream has learned, too.
 	saw func(words [][]byte)
+
+	// runs count runs of scripts, stopped those that were ended at a limit.
+	runs, stopped atomic.Int64
 }
 
 // invocation is an EVAL or EVALSHA with its words read.
@@ -113,10 +117,12 @@ func (s *scripts) program(c *command.Client, known *rights.Known, inv invocation
 		DB: c.DB, Rights: known, Keys: keys, Guesses: s.predictions.guesses(inv.script.SHA(), keys, inv.argv),
 		Run: func(ctx context.Context, view *keyspace.Space) (keyspace.Reply, [][]string, error) {
 			calls := scriptCalls{lockKeys: s.lockKeys, space: view, rights: known}
+			s.runs.Add(1)
 			reply, err := inv.script.Run(ctx, script.Input{
 				Keys: inv.keys, Argv: inv.argv, ReadOnly: inv.readOnly, Call: calls.do, Allowance: allowance, Pace: s.pace,
 			})
 			if over := (*script.LimitError)(nil); errors.As(err, &over) {
+				s.stopped.Add(1)
 				err = &program.Refusal{Text: over.Error()}
 			}
 			if err == nil && calls.denied && reply.Kind == keyspace.Error {

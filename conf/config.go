@@ -24,6 +24,11 @@ type Config struct {
 	ShareUpstreamLogin bool
 	// Listen is the TCP address, host:port, on which clients are served. Port 0 lets the system choose one.
 	Listen string
+	// Admin is the TCP address, host:port, on which health and metrics are served by HTTP, or empty. Port 0 lets the system
+	// choose one.
+	Admin string
+	// AdminPprof has Admin serve profiles of the process, too.
+	AdminPprof bool
 	// MaxTTL is the longest TTL that a client may ask for, at least 1 ms. A time.Duration ends at 292 years, so a TTL
 	// within it is always a number of milliseconds that Redis and its scripts hold exactly.
 	MaxTTL time.Duration

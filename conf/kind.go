@@ -105,6 +105,16 @@ func notEmpty(v string) error {
 	return nil
 }
 
+// orEmpty lets a setting also be empty.
+func orEmpty(rule func(string) error) func(string) error {
+	return func(v string) error {
+		if v == "" {
+			return nil
+		}
+		return rule(v)
+	}
+}
+
 func hostPort(address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -112,6 +112,9 @@ func (c Config) Warnings() []string {
 	if c.ShareUpstreamLogin && c.LogsIn() {
 		found = append(found, fmt.Sprintf("share-upstream-login: everybody who reaches %s uses the upstream with the login of its URL, without one of their own", c.Listen))
 	}
+	if c.AdminPprof && c.Admin == "" {
+		found = append(found, "admin-pprof: there is no admin address on which profiles would be served")
+	}
 	for _, glob := range c.LockKeys {
 		if strings.Trim(glob, "*") == "" {
 			found = append(found, fmt.Sprintf("lock-keys: %q makes every key a lock key: the upstream gets no command on keys any more", glob))

@@ -27,6 +27,9 @@ func TestValidate(t *testing.T) {
 		{"listen port", func(c *Config) { c.Listen = "h:65536" }, []string{`listen: "h:65536" has no port number`}},
 		{"listen port name", func(c *Config) { c.Listen = "h:redis" }, []string{`listen: "h:redis" has no port number`}},
 		{"listen anywhere", func(c *Config) { c.Listen = ":0" }, nil},
+		{"no admin port", func(c *Config) { c.Admin = "" }, nil},
+		{"an admin port", func(c *Config) { c.Admin, c.AdminPprof = "[::1]:9380", true }, nil},
+		{"a bad admin port", func(c *Config) { c.Admin = "9380" }, []string{`admin: "9380" is not host:port`}},
 		{"shortest TTL", func(c *Config) { c.MaxTTL, c.MasterTimeout = time.Millisecond, time.Microsecond }, nil},
 		{"TTL too short", func(c *Config) { c.MaxTTL, c.MasterTimeout = time.Millisecond-1, 1 }, []string{`max-ttl: "999.999µs" is less than 1ms`}},
 		{"longest TTL", func(c *Config) { c.MaxTTL = 1<<63 - 1 }, nil},
@@ -90,5 +93,17 @@ func TestWarningOfTooManyLockKeys(t *testing.T) {
 		if got := c.Warnings(); len(got) != want {
 			t.Errorf("%s: %q", glob, got)
 		}
+	}
+}
+
+func TestWarnsOfProfilesNowhere(t *testing.T) {
+	c := valid()
+	c.AdminPprof = true
+	if got := c.Warnings(); len(got) != 1 || got[0] != "admin-pprof: there is no admin address on which profiles would be served" {
+		t.Errorf("got %q", got)
+	}
+	c.Admin = ":0"
+	if got := c.Warnings(); len(got) > 0 {
+		t.Errorf("got %q", got)
 	}
 }

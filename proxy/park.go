@@ -80,6 +80,7 @@ func (s *session) leave() bool {
 		return false
 	}
 	s.asked, s.parked = false, true
+	s.crowd.Add(1)
 	s.setReadDeadline()
 	return true
 }
@@ -106,7 +107,9 @@ func (s *session) unpark() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was := s.parked
-	s.parked = false
+	if s.parked = false; was {
+		s.crowd.Add(-1)
+	}
 	return was
 }
 

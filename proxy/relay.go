@@ -31,6 +31,7 @@ type relay struct {
 	up      *upstream.Upstream
 	session *session
 	times   *relayTimes
+	traffic *traffic
 
 	// The session's goroutine.
 	silence track.Silence
@@ -78,8 +79,8 @@ var (
 	errOver = errors.New("the client's connection to the upstream is lost")
 )
 
-func newRelay(up *upstream.Upstream, s *session, times *relayTimes) *relay {
-	r := &relay{up: up, session: s, times: times, tracker: track.NewTracker(up.DB(), up.Logins() != nil)}
+func newRelay(up *upstream.Upstream, s *session, times *relayTimes, traffic *traffic) *relay {
+	r := &relay{up: up, session: s, times: times, traffic: traffic, tracker: track.NewTracker(up.DB(), up.Logins() != nil)}
 	r.changed.L = &r.mu
 	return r
 }
@@ -199,7 +200,8 @@ func (r *relay) know() track.State {
 // courier to find and to deal with.
 func (r *relay) send(p []byte) {
 	if len(p) > 0 {
-		_, _ = r.wire.Write(p)
+		n, _ := r.wire.Write(p)
+		r.traffic.toUpstream.Add(int64(n))
 	}
 }
 

@@ -43,7 +43,8 @@ func (r *relay) deliver(p []byte) error {
 	if len(p) == 0 || err != nil {
 		return err
 	}
-	_, err = r.client().Write(p)
+	n, err := r.client().Write(p)
+	r.traffic.toClients.Add(int64(n))
 	r.mu.Lock()
 	r.writing = false
 	r.brought++

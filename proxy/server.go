@@ -51,6 +51,9 @@ type Server struct {
 	lastID  atomic.Int64
 	clients atomic.Int64
 	refused acceptErrors
+	// turnedAway are the clients for which there was no room, parked those that are parked.
+	turnedAway, parked atomic.Int64
+	traffic            traffic
 
 	mu       sync.Mutex
 	sessions map[int64]*session // by the client's ID
@@ -104,6 +107,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 func (s *Server) admit() bool {
 	if s.clients.Add(1) > int64(s.opts.MaxClients) {
 		s.clients.Add(-1)
+		s.turnedAway.Add(1)
 		return false
 	}
 	return true

@@ -32,8 +32,9 @@ type session struct {
 	conn   net.Conn
 	table  *commands.Table
 	log    *slog.Logger
-	relay  *relay       // nil without an upstream
-	poller *wire.Poller // nil: sessions are not parked
+	relay  *relay        // nil without an upstream
+	poller *wire.Poller  // nil: sessions are not parked
+	crowd  *atomic.Int64 // counts those of the server that are parked
 
 	// The session's goroutine. While a watch reads, in's buffer and left are the watch's; in's
 	// wire is written to under the relay's rules (relay.writing), if there is one.
@@ -60,7 +61,7 @@ type session struct {
 
 func newSession(s *Server, conn net.Conn, p *wire.Poller) *session {
 	session := &session{
-		conn: conn, table: s.opts.Table, log: s.opts.Logger, poller: p,
+		conn: conn, table: s.opts.Table, log: s.opts.Logger, poller: p, crowd: &s.parked,
 		client: command.Client{
 			ID: s.lastID.Add(1), Proto: 2, Since: time.Now(),
 			Addr: conn.RemoteAddr(), LocalAddr: conn.LocalAddr(),
@@ -69,7 +70,7 @@ func newSession(s *Server, conn net.Conn, p *wire.Poller) *session {
 	session.activity.Happened()
 	session.in = newInput(conn, &session.activity)
 	if s.opts.Upstream != nil {
-		session.relay = newRelay(s.opts.Upstream, session, &s.times)
+		session.relay = newRelay(s.opts.Upstream, session, &s.times, &s.traffic)
 		session.gate.password = s.opts.ClientPassword
 	}
 	return session

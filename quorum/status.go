@@ -69,6 +69,12 @@ type MasterStatus struct {
 	Legacy bool
 	// Owed is how many removals wait for it to be back.
 	Owed int
+	// CatchUps is how often this cluster had it catch up from the others.
+	CatchUps int64
+	// ClockOffset is by how much its clock is ahead of this machine's; ClockKnown is false where
+	// that is not known.
+	ClockOffset time.Duration
+	ClockKnown  bool
 }
 
 // Status tells the state of each master, in the order of Options.Masters, and
@@ -88,6 +94,15 @@ func statusOf(m *master.Master) MasterStatus {
 	return MasterStatus{
 		Name: m.Name(), Standing: standing(h.Err, h.Quarantine), Err: h.Err, Quarantine: h.Quarantine,
 		Since: h.Since, RoundTrip: h.RoundTrip, Owed: h.Owed,
+		CatchUps: h.CatchUps, ClockOffset: h.ClockOffset, ClockKnown: h.ClockKnown,
+	}
+}
+
+// Observe has f told how long each batch took that a master answered, from its sending on; masters
+// are numbered as in Status. f must not wait. It is called before Run.
+func (c *Cluster) Observe(f func(master int, took time.Duration)) {
+	for i, m := range c.masters {
+		m.Observe(func(took time.Duration) { f(i, took) })
 	}
 }
 

@@ -18,7 +18,7 @@ func IsOpen(words [][]byte) bool {
 
 // proxyHealth is in the form of INFO.
 func (s *Server) proxyHealth() string {
-	voting, masters, cause := readiness(s.opts.Masters())
+	voting, masters, cause := Readiness(s.opts.Masters())
 	ready := "yes"
 	if cause != "" {
 		ready = "no"
@@ -39,10 +39,10 @@ func (s *Server) proxyHealth() string {
 	})
 }
 
-// readiness counts the masters, and those that vote, and says why locks cannot be had, or
+// Readiness counts the masters, and those that vote, and says why locks cannot be had, or
 // nothing: they can where a majority votes and the legacy server, if there is one, answers.
 // The upstream does not count: without it locks are had all the same.
-func readiness(all []quorum.MasterStatus) (voting, masters int, cause string) {
+func Readiness(all []quorum.MasterStatus) (voting, masters int, cause string) {
 	for _, m := range all {
 		switch {
 		case m.Legacy && m.Err != nil:

@@ -23,7 +23,7 @@ func TestReadiness(t *testing.T) {
 		{"the legacy server is no master", []quorum.MasterStatus{votes, dead, dead, legacy}, 1, 3, "1 of 3 masters vote, 2 needed"},
 		{"the legacy server has to grant, too", []quorum.MasterStatus{votes, votes, votes, legacyDown}, 3, 3, "the legacy lock server does not answer"},
 	} {
-		voting, masters, cause := readiness(c.all)
+		voting, masters, cause := Readiness(c.all)
 		if voting != c.voting || masters != c.masters || cause != c.cause {
 			t.Errorf("%s: got %d of %d, %q, want %d of %d, %q", c.name, voting, masters, cause, c.voting, c.masters, c.cause)
 		}

@@ -86,7 +86,7 @@ func masterState(m quorum.MasterStatus) string {
 	case m.Err != nil:
 		return "down,cause=" + field(m.Cause())
 	case m.Quarantine != nil:
-		state := "quarantine,reason=" + m.Quarantine.Reason()
+		state := "quarantine,reason=" + field(m.Quarantine.Reason()) // which stands on the master
 		if left := m.Quarantine.Left(); left > 0 {
 			state += fmt.Sprintf(",ready_in_seconds=%d", seconds(left))
 		}

@@ -15,21 +15,24 @@ func TestInfoRedlock(t *testing.T) {
 	now := time.Now()
 	restarted := &quorum.QuarantineError{Why: "restarted", Ready: now.Add(29*time.Second + time.Second/2)}
 	outnumbered := &quorum.QuarantineError{Why: "proxies"}
+	forged := &quorum.QuarantineError{Why: "x,y\r\nredlock_masters_voting:9"}
 	s := New(Options{Masters: func() []quorum.MasterStatus {
 		return []quorum.MasterStatus{
 			{Name: "m0", Since: now, RoundTrip: 40 * time.Microsecond},
 			{Name: "m1", Since: now, Standing: quorum.Quarantined, Quarantine: restarted},
 			{Name: "m2", Since: now, Standing: quorum.Quarantined, Quarantine: outnumbered},
 			{Name: "m3", Since: now, Standing: quorum.Down, Err: errors.New("connection refused")},
+			{Name: "m4", Since: now, Standing: quorum.Quarantined, Quarantine: forged},
 			{Name: "old", Since: now, RoundTrip: 50 * time.Microsecond, Legacy: true},
 		}
 	}})
 	want := []string{
-		"redlock_masters:4", "redlock_masters_up:3", "redlock_masters_voting:1", "redlock_majority:3",
+		"redlock_masters:5", "redlock_masters_up:4", "redlock_masters_voting:1", "redlock_majority:3",
 		"redlock_master0:address=m0,state=voting,round_trip_us=40,for_seconds=0",
 		"redlock_master1:address=m1,state=quarantine,reason=restarted,ready_in_seconds=30,for_seconds=0",
 		"redlock_master2:address=m2,state=quarantine,reason=proxies,for_seconds=0",
 		"redlock_master3:address=m3,state=down,cause=connection refused,for_seconds=0",
+		"redlock_master4:address=m4,state=quarantine,reason=x;y  redlock_masters_voting:9,for_seconds=0",
 		"redlock_legacy:address=old,state=up,round_trip_us=50,for_seconds=0",
 	}
 	if got := s.infoRedlock(); !slices.Equal(got, want) {

@@ -66,6 +66,27 @@ func (g *Guard) Changed() time.Time {
 	return g.changed
 }
 
+// Figures are what is counted and measured of a master that has a guard.
+type Figures struct {
+	// CatchUps is how often this proxy had the master catch up.
+	CatchUps int64
+	// ClockOffset is by how much the master's clock is ahead of the wall clock of this machine;
+	// ClockKnown is false where that is not known.
+	ClockOffset time.Duration
+	ClockKnown  bool
+}
+
+// Figures are those of now.
+func (g *Guard) Figures() Figures {
+	if g == nil {
+		return Figures{}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	offset, known := g.clock.Offset(time.Now())
+	return Figures{CatchUps: g.catchUps, ClockOffset: offset, ClockKnown: known}
+}
+
 // Watches reports whether there is a guard that lets the master vote, and says so.
 func (g *Guard) Watches() bool { return g != nil && !g.set.off }
 

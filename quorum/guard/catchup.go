@@ -70,8 +70,16 @@ func (g *Guard) catchUp(ctx context.Context, v Report, sources []source) error {
 	case did != 1:
 		return errOvertaken
 	}
+	g.caughtUp()
 	g.log.Info("master caught up", "master", g.Name, "keys", keys, "took", time.Since(began).Round(time.Millisecond))
 	return nil
+}
+
+// caughtUp counts a catch-up.
+func (g *Guard) caughtUp() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.catchUps++
 }
 
 // openDatabases claims the catch-up, and returns the databases to be copied: those that

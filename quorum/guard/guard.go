@@ -36,6 +36,8 @@ type Guard struct {
 	term        uint64
 	// changed is when it was given or taken last.
 	changed time.Time
+	// catchUps is how often this proxy had the master catch up.
+	catchUps int64
 	// voted is when a vote was counted last.
 	voted time.Time
 	// cause is why the master does not vote; it means nothing while it does.

@@ -3,6 +3,7 @@ package master
 import (
 	"errors"
 	"runtime"
+	"time"
 
 	"redlock-proxy/quorum/contained"
 	"redlock-proxy/quorum/register"
@@ -113,6 +114,9 @@ func (l *lane) carry(k Link) {
 // land is for a flight whose answers are here, or as many as will ever be.
 func (l *lane) land(err error) {
 	m, f := l.master, &l.flight
+	if err == nil && m.roundTrips != nil {
+		m.roundTrips(time.Since(f.sent))
+	}
 	if err != nil {
 		f.fillIn(register.Unknown, err)
 	}

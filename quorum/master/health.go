@@ -18,14 +18,16 @@ type Health struct {
 	RoundTrip time.Duration
 	// Owed is how many removals wait for it to be back.
 	Owed int
+	// Figures are what its guard counts and measures.
+	guard.Figures
 }
 
 // Health is what is known of the master now.
 func (m *Master) Health() Health {
-	quarantine := m.guard.Quarantine()
+	quarantine, figures := m.guard.Quarantine(), m.guard.Figures()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	h := Health{Err: m.cause, Since: m.since, RoundTrip: m.roundTrip, Owed: len(m.owed.all)}
+	h := Health{Err: m.cause, Since: m.since, RoundTrip: m.roundTrip, Owed: len(m.owed.all), Figures: figures}
 	if m.cause == nil {
 		h.Quarantine = quarantine
 	}

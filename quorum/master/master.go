@@ -32,6 +32,8 @@ type Master struct {
 	troubled chan struct{}
 	// guard is nil for the legacy server.
 	guard *guard.Guard
+	// roundTrips is told how long each batch took that was answered; nil: nobody is.
+	roundTrips func(time.Duration)
 
 	mu        sync.Mutex
 	cause     error // why it is down; nil: it is up
@@ -61,6 +63,10 @@ func (m *Master) GuardWith(g *guard.Guard) {
 		m.transport.Pin(g.Withdraw)
 	}
 }
+
+// Observe has f told how long each batch took that was answered, from its sending on. f must not
+// wait. It is called before Run.
+func (m *Master) Observe(f func(took time.Duration)) { m.roundTrips = f }
 
 // Guarded is the master as its guard sees it.
 func (m *Master) Guarded() guard.Master {

@@ -78,6 +78,16 @@ func (c *Clock) Tells(step time.Duration) bool {
 	return !c.epoch.IsZero() && step.Abs() > c.high-c.low+Noise
 }
 
+// Offset is by how much the master's clock is ahead of the wall clock of this machine, in the
+// middle of what is known of it; known is false where nothing is.
+func (c *Clock) Offset(now time.Time) (offset time.Duration, known bool) {
+	if c.epoch.IsZero() {
+		return 0, false
+	}
+	told := now.Sub(c.epoch) + (c.low+c.high)/2
+	return told - time.Duration(now.UnixNano()), true
+}
+
 // Latest is the latest moment by our clock at which the master's tells such a time.
 func (c *Clock) Latest(told time.Duration) time.Time {
 	return c.epoch.Add(told - c.low + drifted(time.Since(c.at)))

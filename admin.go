@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync/atomic"
+
+	"redlock-proxy/admin"
+	"redlock-proxy/admin/metrics"
+	"redlock-proxy/commands"
+	"redlock-proxy/conf"
+	"redlock-proxy/quorum"
+)
+
+// adminPort serves health and metrics of a daemon. It is nil where the setting admin is empty; then
+// nothing is counted for it, either.
+type adminPort struct {
+	listener net.Listener
+	metrics  *metrics.Metrics
+	// serving is set once clients are served.
+	serving atomic.Bool
+}
+
+// openAdmin takes the port of the setting admin. It is served later.
+func openAdmin(ctx context.Context, cfg conf.Config, cluster *quorum.Cluster) (*adminPort, error) {
+	if cfg.Admin == "" {
+		return nil, nil
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Admin)
+	if err != nil {
+		return nil, cannotListen("admin", cfg.Admin, err)
+	}
+	a := &adminPort{listener: listener, metrics: metrics.New(version)}
+	var names []string
+	for _, m := range cluster.Status() {
+		names = append(names, m.Name)
+	}
+	cluster.Observe(a.metrics.RoundTrips(names))
+	return a, nil
+}
+
+// Close gives the port up. It may be called of nil, and again.
+func (a *adminPort) Close() error {
+	if a == nil {
+		return nil
+	}
+	return a.listener.Close()
+}
+
+// isServing is told that clients are served. It may be called of nil.
+func (a *adminPort) isServing() {
+	if a != nil {
+		a.serving.Store(true)
+	}
+}
+
+// counted is what commands work with, counted where there is an admin port.
+func (a *adminPort) counted(cluster *quorum.Cluster) (commands.Locks, commands.Register) {
+	if a == nil {
+		return quorum.NewLocker(cluster), cluster
+	}
+	return a.metrics.Locks(quorum.NewLocker(cluster)), a.metrics.Register(cluster)
+}
+
+// serve answers until stop is called. When draining ends, the proxy is not ready any more.
+func (a *adminPort) serve(draining context.Context, d *daemon) (stop func()) {
+	if a == nil {
+		return func() {}
+	}
+	port := admin.New(admin.Options{
+		Ready: func() []admin.Check { return d.checks(draining) }, Metrics: a.metrics.Handler(d.sources()),
+		Profiles: d.cfg.AdminPprof, Logger: d.log,
+	})
+	ctx, cancel := context.WithCancel(context.WithoutCancel(draining))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := port.Run(ctx, a.listener); err != nil {
+			d.log.Error("health and metrics are not served any more", "cause", err)
+		}
+	}()
+	d.log.Info("health and metrics", "admin", a.listener.Addr().String())
+	return func() { cancel(); <-ended }
+}
+
+// checks are those of /readyz.
+func (d *daemon) checks(draining context.Context) []admin.Check {
+	all := []admin.Check{d.checkServing(draining), d.checkMasters()}
+	if d.upstream != nil {
+		all = append(all, d.checkUpstream())
+	}
+	return all
+}
+
+func (d *daemon) checkServing(draining context.Context) admin.Check {
+	c := admin.Check{Name: "clients", State: admin.Failed}
+	switch {
+	case draining.Err() != nil:
+		c.Text = "draining, no new ones are served"
+	case !d.admin.serving.Load():
+		c.Text = "starting, none are served yet"
+	default:
+		c.State, c.Text = admin.OK, "served"
+	}
+	return c
+}
+
+// checkMasters counts those that vote. The legacy server is one of them here: without it no lock is had.
+func (d *daemon) checkMasters() admin.Check {
+	voting, masters, cause := commands.Readiness(d.cluster.Status())
+	c := admin.Check{Name: "masters", Text: fmt.Sprintf("%d of %d vote", voting, masters)}
+	switch {
+	case cause != "":
+		c.State, c.Text = admin.Failed, cause
+	case voting < masters:
+		c.State = admin.Degraded
+	}
+	return c
+}
+
+func (d *daemon) checkUpstream() admin.Check {
+	c := admin.Check{Name: "upstream", Text: "up"}
+	if name, err := d.upstream.Status(); err != nil {
+		c.State, c.Text = admin.Degraded, fmt.Sprintf("%s: %v", name, err)
+	}
+	return c
+}
+
+// sources are what the metrics are read from.
+func (d *daemon) sources() metrics.Sources {
+	from := metrics.Sources{
+		Clients: d.countClients, Commands: d.countCommands, Masters: d.cluster.Status, HasQuorum: d.cluster.HasQuorum,
+	}
+	if d.upstream != nil {
+		from.Upstream = func() error { _, err := d.upstream.Status(); return err }
+	}
+	return from
+}
+
+func (d *daemon) countClients() metrics.Clients {
+	c := d.server.Counts()
+	return metrics.Clients{
+		Connected: c.Connected, Parked: c.Parked, Max: int64(d.cfg.MaxClients),
+		Accepted: c.Accepted, Refused: c.Refused, AcceptErrors: c.AcceptErrors,
+		ToUpstream: c.ToUpstream, ToClients: c.ToClients,
+	}
+}
+
+func (d *daemon) countCommands() metrics.Commands { return metrics.Commands(d.table.Counts()) }

@@ -1,0 +1,145 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"redlock-proxy/quorum"
+)
+
+// Clients are what is told of the clients and their traffic. All of it but Connected, Parked and Max is
+// counted since the start.
+type Clients struct {
+	Connected, Parked, Max          int64
+	Accepted, Refused, AcceptErrors int64
+	ToUpstream, ToClients           int64 // bytes
+}
+
+// Commands are what is told of the commands. All of it but Waiting is counted since the start.
+type Commands struct {
+	Waiting                           int
+	Endless, EffectsLost              int64
+	ScriptRuns, ScriptsStopped        int64
+	UncoveredLocks, UncoveredReleases int64
+}
+
+// Sources tell what is counted elsewhere. All must be set but Upstream.
+type Sources struct {
+	Clients   func() Clients
+	Commands  func() Commands
+	Masters   func() []quorum.MasterStatus
+	HasQuorum func() bool
+	// Upstream is why the upstream is down, or nil; it is nil itself where there is none.
+	Upstream func() error
+}
+
+// scalar is a metric without labels that the sources tell.
+type scalar struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(c Clients, d Commands) float64
+}
+
+// collector reads the sources.
+type collector struct {
+	Sources
+	scalars  []scalar
+	relayed  *prometheus.Desc
+	upstream *prometheus.Desc
+	masters  masterDescs
+}
+
+func newCollector(from Sources) *collector {
+	return &collector{
+		Sources: from, scalars: scalars(), masters: newMasterDescs(),
+		relayed:  describe("redlock_relay_bytes_total", "Bytes relayed between clients and the upstream.", "direction"),
+		upstream: describe("redlock_upstream_up", "1 while the upstream answers, else 0."),
+	}
+}
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+func counter(name, help string, value func(Clients, Commands) float64) scalar {
+	return scalar{describe(name, help), prometheus.CounterValue, value}
+}
+
+func gauge(name, help string, value func(Clients, Commands) float64) scalar {
+	return scalar{describe(name, help), prometheus.GaugeValue, value}
+}
+
+// scalars are all of them.
+func scalars() []scalar {
+	return []scalar{
+		gauge("redlock_client_connections", "Clients that are connected.",
+			func(c Clients, _ Commands) float64 { return float64(c.Connected) }),
+		gauge("redlock_client_connections_parked", "Those of them that are quiet, and have no goroutine.",
+			func(c Clients, _ Commands) float64 { return float64(c.Parked) }),
+		gauge("redlock_client_connections_limit", "How many clients may be connected (max-clients).",
+			func(c Clients, _ Commands) float64 { return float64(c.Max) }),
+		counter("redlock_client_connections_accepted_total", "Clients that were accepted.",
+			func(c Clients, _ Commands) float64 { return float64(c.Accepted) }),
+		counter("redlock_client_connections_refused_total", "Clients that were turned away because of max-clients.",
+			func(c Clients, _ Commands) float64 { return float64(c.Refused) }),
+		counter("redlock_client_accept_errors_total", "Connections that the system could not give, for want of file descriptors for example.",
+			func(c Clients, _ Commands) float64 { return float64(c.AcceptErrors) }),
+		gauge("redlock_lock_waiters", "Clients that wait for a lock (BLOCK).",
+			func(_ Clients, d Commands) float64 { return float64(d.Waiting) }),
+		counter("redlock_locks_without_ttl_total", "Lock keys that ordinary commands set without a TTL.",
+			func(_ Clients, d Commands) float64 { return float64(d.Endless) }),
+		counter("redlock_script_runs_total", "Runs of scripts on lock keys, repetitions included.",
+			func(_ Clients, d Commands) float64 { return float64(d.ScriptRuns) }),
+		counter("redlock_script_runs_stopped_total", "Those of them that were ended at a limit, or found no place in their time (BUSY).",
+			func(_ Clients, d Commands) float64 { return float64(d.ScriptsStopped) }),
+		counter("redlock_script_asides_lost_total", "Things that scripts on lock keys do at the upstream and that were not carried out.",
+			func(_ Clients, d Commands) float64 { return float64(d.EffectsLost) }),
+		counter("redlock_uncovered_locks_total", "Locks taken at the upstream alone, on keys that no glob of lock-keys matches.",
+			func(_ Clients, d Commands) float64 { return float64(d.UncoveredLocks) }),
+		counter("redlock_uncovered_releases_total", "Locks released at the upstream alone, on keys that no glob of lock-keys matches.",
+			func(_ Clients, d Commands) float64 { return float64(d.UncoveredReleases) }),
+	}
+}
+
+// Describe is of prometheus.Collector.
+func (c *collector) Describe(out chan<- *prometheus.Desc) {
+	for _, s := range c.scalars {
+		out <- s.desc
+	}
+	out <- c.relayed
+	out <- c.upstream
+	c.masters.describe(out)
+}
+
+// Collect is of prometheus.Collector.
+func (c *collector) Collect(out chan<- prometheus.Metric) {
+	clients, commands := c.Clients(), c.Commands()
+	for _, s := range c.scalars {
+		out <- metric(s.desc, s.kind, s.value(clients, commands))
+	}
+	if c.Upstream != nil {
+		out <- metric(c.relayed, prometheus.CounterValue, float64(clients.ToUpstream), "to_upstream")
+		out <- metric(c.relayed, prometheus.CounterValue, float64(clients.ToClients), "to_clients")
+		out <- metric(c.upstream, prometheus.GaugeValue, number(c.Upstream() == nil))
+	}
+	c.masters.collect(out, c.Masters(), c.HasQuorum(), time.Now())
+}
+
+// metric makes one. What cannot be one is an error of its own in the answer, and no panic, which
+// would end the process.
+func metric(desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) prometheus.Metric {
+	m, err := prometheus.NewConstMetric(desc, kind, value, labels...)
+	if err != nil {
+		return prometheus.NewInvalidMetric(desc, err)
+	}
+	return m
+}
+
+// number is 1 for what is so.
+func number(it bool) float64 {
+	if it {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,62 @@
+package metrics
+
+import (
+	"context"
+	"time"
+
+	"redlock-proxy/quorum"
+)
+
+// Locker is what LOCK, UNLOCK and EXTEND work with: a *quorum.Locker.
+type Locker interface {
+	Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error)
+	Unlock(ctx context.Context, key quorum.Key, token string) error
+	Withdraw(key quorum.Key, token string)
+	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error)
+	Waiting() int
+}
+
+// Locks are a Locker whose operations are counted.
+type Locks struct {
+	Locker
+	meters *meters
+}
+
+// Locks counts what is done with a locker.
+func (m *Metrics) Locks(l Locker) Locks { return Locks{l, &m.meters} }
+
+// Lock is that of the Locker.
+func (l Locks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error) {
+	began := time.Now()
+	got, err := l.Locker.Lock(ctx, req)
+	if req.Wait == 0 {
+		l.meters.acquire.end(ctx, began, err)
+	} else {
+		l.meters.waited.Observe(time.Since(began).Seconds())
+		l.meters.acquire.count(ctx, err)
+	}
+	l.meters.granted(req.TTL, err)
+	return got, err
+}
+
+// Unlock is that of the Locker.
+func (l Locks) Unlock(ctx context.Context, key quorum.Key, token string) error {
+	began := time.Now()
+	err := l.Locker.Unlock(ctx, key, token)
+	l.meters.release.end(ctx, began, err)
+	return err
+}
+
+// Withdraw is that of the Locker.
+func (l Locks) Withdraw(key quorum.Key, token string) {
+	l.meters.withdrawn.Inc()
+	l.Locker.Withdraw(key, token)
+}
+
+// Extend is that of the Locker.
+func (l Locks) Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error) {
+	began := time.Now()
+	got, err := l.Locker.Extend(ctx, key, token, ttl)
+	l.meters.extend.end(ctx, began, err)
+	return got, err
+}

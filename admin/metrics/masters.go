@@ -1,0 +1,107 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"redlock-proxy/quorum"
+)
+
+// masterDescs are the metrics of the masters.
+type masterDescs struct {
+	masters, majority, quorum, legacy          *prometheus.Desc
+	up, votes, quarantine, left, since         *prometheus.Desc
+	owed, catchUps, probe, clockOffset, voting *prometheus.Desc
+}
+
+func newMasterDescs() masterDescs {
+	return masterDescs{
+		masters:     describe("redlock_masters", "Masters that are configured."),
+		voting:      describe("redlock_masters_voting", "Masters that vote."),
+		majority:    describe("redlock_majority", "Masters that are needed for a lock."),
+		quorum:      describe("redlock_quorum", "1 while locks can be had, else 0."),
+		legacy:      describe("redlock_legacy_up", "1 while the legacy lock server answers, else 0."),
+		up:          describe("redlock_master_up", "1 while the master answers, else 0.", "master"),
+		votes:       describe("redlock_master_votes", "1 while the master's votes count, else 0.", "master"),
+		quarantine:  describe("redlock_master_quarantined", "1 while the master is in quarantine, for that reason.", "master", "reason"),
+		left:        describe("redlock_master_quarantine_left_seconds", "How long the quarantine of the master lasts at the most, where that is known.", "master"),
+		since:       describe("redlock_master_changed_timestamp_seconds", "When the master went up or down, or got or lost its vote, last.", "master"),
+		owed:        describe("redlock_master_removals_owed", "Removals that wait for the master to be back.", "master"),
+		catchUps:    describe("redlock_master_catch_ups_total", "How often this proxy had the master catch up from the others.", "master"),
+		probe:       describe("redlock_master_probe_seconds", "Shortest round trip of the probe that brought the master up.", "master"),
+		clockOffset: describe("redlock_master_clock_offset_seconds", "By how much the master's clock is ahead of this machine's, where that is known.", "master"),
+	}
+}
+
+func (d *masterDescs) all() []*prometheus.Desc {
+	return []*prometheus.Desc{
+		d.masters, d.voting, d.majority, d.quorum, d.legacy, d.up, d.votes, d.quarantine, d.left, d.since, d.owed, d.catchUps, d.probe, d.clockOffset,
+	}
+}
+
+func (d *masterDescs) describe(out chan<- *prometheus.Desc) {
+	for _, one := range d.all() {
+		out <- one
+	}
+}
+
+// collect tells of the masters, and of the legacy server, which is none of them.
+func (d *masterDescs) collect(out chan<- prometheus.Metric, all []quorum.MasterStatus, hasQuorum bool, now time.Time) {
+	put := func(desc *prometheus.Desc, value float64, labels ...string) {
+		out <- metric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	var names []string
+	for _, m := range all {
+		names = append(names, m.Name)
+	}
+	masters, voting := 0, 0
+	for i, name := range labels(names) {
+		m := &all[i]
+		if m.Legacy {
+			put(d.legacy, number(m.Err == nil))
+			continue
+		}
+		masters++
+		if m.Standing == quorum.Voting {
+			voting++
+		}
+		put(d.up, number(m.Err == nil), name)
+		put(d.votes, number(m.Standing == quorum.Voting), name)
+		put(d.since, float64(m.Since.UnixMilli())/1000, name)
+		put(d.owed, float64(m.Owed), name)
+		d.collectGuard(put, m, name, now)
+		out <- metric(d.catchUps, prometheus.CounterValue, float64(m.CatchUps), name)
+	}
+	put(d.masters, float64(masters))
+	put(d.voting, float64(voting))
+	put(d.majority, float64(quorum.Majority(masters)))
+	put(d.quorum, number(hasQuorum))
+}
+
+// collectGuard tells what is known of a master now and then only.
+func (d *masterDescs) collectGuard(put func(*prometheus.Desc, float64, ...string), m *quorum.MasterStatus, name string, now time.Time) {
+	if q := m.Quarantine; q != nil {
+		put(d.quarantine, 1, name, reason(q))
+		if !q.Ready.IsZero() {
+			put(d.left, max(0, q.Ready.Sub(now)).Seconds(), name)
+		}
+	}
+	if m.RoundTrip > 0 {
+		put(d.probe, m.RoundTrip.Seconds(), name)
+	}
+	if m.ClockKnown && m.Err == nil {
+		put(d.clockOffset, m.ClockOffset.Seconds(), name)
+	}
+}
+
+// reason is why a master is in quarantine, of a closed list: the word stands on the master, where
+// anybody may have written it.
+func reason(q *quorum.QuarantineError) string {
+	switch word := q.Reason(); word {
+	case "restarted", "flushed", "replicated", "clock", "evicted", "blank", "fresh", "unproven", "proxies":
+		return word
+	default:
+		return "other"
+	}
+}

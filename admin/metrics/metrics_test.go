@@ -1,0 +1,191 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"redlock-proxy/quorum"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// page is what a scrape of metrics gets.
+func page(t *testing.T, m *Metrics, from Sources) string {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	m.Handler(from).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	if answer.Code != 200 {
+		t.Fatalf("got %d: %s", answer.Code, answer.Body)
+	}
+	return answer.Body.String()
+}
+
+// sources tell of masters, and else nothing.
+func sources(masters ...quorum.MasterStatus) Sources {
+	return Sources{
+		Clients: func() Clients { return Clients{} }, Commands: func() Commands { return Commands{} },
+		Masters: func() []quorum.MasterStatus { return masters }, HasQuorum: func() bool { return false },
+	}
+}
+
+// wantLines wants whole lines in a page.
+func wantLines(t *testing.T, page string, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		if !strings.Contains("\n"+page, "\n"+line+"\n") {
+			t.Errorf("there is no line %s", line)
+		}
+	}
+}
+
+func TestMasters(t *testing.T) {
+	now := time.Now()
+	refused := errors.New("connection refused")
+	got := page(t, New("1.2.3"), sources(
+		quorum.MasterStatus{Name: "m0", Since: time.Unix(1700000000, 500e6), RoundTrip: 40 * time.Microsecond, ClockKnown: true, ClockOffset: -1500 * time.Millisecond, CatchUps: 2},
+		quorum.MasterStatus{Name: "m1", Standing: quorum.Quarantined, Quarantine: &quorum.QuarantineError{Why: "restarted", Ready: now.Add(-time.Hour)}},
+		quorum.MasterStatus{Name: "m2", Standing: quorum.Down, Err: refused, Owed: 3, ClockKnown: true},
+		quorum.MasterStatus{Name: "old", Standing: quorum.Down, Err: refused, Legacy: true},
+	))
+	wantLines(t, got,
+		"redlock_masters 3", "redlock_masters_voting 1", "redlock_majority 2", "redlock_quorum 0", "redlock_legacy_up 0",
+		`redlock_master_up{master="m0"} 1`, `redlock_master_up{master="m1"} 1`, `redlock_master_up{master="m2"} 0`,
+		`redlock_master_votes{master="m0"} 1`, `redlock_master_votes{master="m1"} 0`, `redlock_master_votes{master="m2"} 0`,
+		`redlock_master_quarantined{master="m1",reason="restarted"} 1`, `redlock_master_quarantine_left_seconds{master="m1"} 0`,
+		`redlock_master_changed_timestamp_seconds{master="m0"} 1.7000000005e+09`,
+		`redlock_master_clock_offset_seconds{master="m0"} -1.5`, `redlock_master_catch_ups_total{master="m0"} 2`,
+		`redlock_master_removals_owed{master="m2"} 3`, `redlock_master_probe_seconds{master="m0"} 4e-05`)
+	if strings.Contains(got, `"old"`) || strings.Contains(got, `offset_seconds{master="m2"}`) || strings.Contains(got, "redlock_upstream_up ") {
+		t.Error("it tells what it does not know")
+	}
+}
+
+// TestForeignWords: no name of a master, and nothing that stands on one, keeps the metrics from being served.
+func TestForeignWords(t *testing.T) {
+	got := page(t, New("v\xff"), sources(
+		quorum.MasterStatus{Name: "/run/\xff.sock"}, quorum.MasterStatus{Name: "/run/\xfe.sock"},
+		quorum.MasterStatus{Name: "m", Standing: quorum.Quarantined, Quarantine: &quorum.QuarantineError{Why: "\xffx\"} 1\nredlock_quorum 1"}},
+	))
+	wantLines(t, got, `redlock_master_up{master="/run/?.sock"} 1`, `redlock_master_up{master="/run/?.sock#1"} 1`,
+		`redlock_master_quarantined{master="m",reason="other"} 1`, "redlock_quorum 0")
+}
+
+func TestLabels(t *testing.T) {
+	if got, want := labels([]string{"a", "b", "a", "\xff"}), []string{"a", "b", "a#2", "?"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestResults(t *testing.T) {
+	gone, leave := context.WithCancel(context.Background())
+	leave()
+	other := errors.New("other")
+	for _, c := range []struct {
+		ctx  context.Context
+		err  error
+		want result
+	}{
+		{gone, nil, ok}, {t.Context(), quorum.ErrHeld, held}, {gone, quorum.ErrNotHeld, notHeld},
+		{t.Context(), &quorum.NoQuorumError{}, noQuorum}, {t.Context(), fmt.Errorf("k: %w", quorum.ErrContended), contended},
+		{t.Context(), quorum.ErrTooShort, tooShort}, {t.Context(), quorum.ErrForeign, foreign}, {gone, other, aborted}, {t.Context(), other, failed},
+	} {
+		if got := resultOf(c.ctx, c.err); got != c.want {
+			t.Errorf("%v: got %v, want %v", c.err, got, c.want)
+		}
+	}
+}
+
+// stub is a Locker that answers every LOCK alike.
+type stub struct {
+	Locker
+	err error
+}
+
+func (s stub) Lock(context.Context, quorum.LockRequest) (quorum.Grant, error) {
+	return quorum.Grant{}, s.err
+}
+
+func (s stub) Unlock(context.Context, quorum.Key, string) error { return s.err }
+
+func TestCounting(t *testing.T) {
+	m := New("")
+	lock := func(err error, ttl, wait time.Duration) {
+		_, _ = m.Locks(stub{err: err}).Lock(t.Context(), quorum.LockRequest{TTL: ttl, Wait: wait})
+	}
+	lock(nil, 10*time.Second, 0)
+	lock(nil, quorum.Endless, 0)
+	lock(nil, 20*time.Second, quorum.Forever)
+	lock(quorum.ErrHeld, 40*time.Second, 0)
+	for _, err := range []error{
+		&quorum.NoQuorumError{Late: 1}, &quorum.NoQuorumError{Unclear: true}, &quorum.NoQuorumError{Legacy: &quorum.MasterError{Err: os.ErrDeadlineExceeded}},
+		&quorum.NoQuorumError{Masters: 3, Answered: 2}, &quorum.NoQuorumError{Masters: 3, Answered: 1},
+	} {
+		lock(err, time.Second, 0)
+	}
+	m.RoundTrips([]string{"a", "b"})(1, 3*time.Millisecond)
+	wantLines(t, page(t, m, sources()),
+		`redlock_lock_requests_total{operation="acquire",result="ok"} 3`, `redlock_lock_requests_total{operation="acquire",result="held"} 1`,
+		`redlock_lock_requests_total{operation="acquire",result="no_quorum"} 5`,
+		`redlock_lock_no_quorum_total{cause="late"} 1`, `redlock_lock_no_quorum_total{cause="unclear"} 1`, `redlock_lock_no_quorum_total{cause="legacy"} 1`,
+		`redlock_lock_no_quorum_total{cause="open"} 1`, `redlock_lock_no_quorum_total{cause="down"} 1`,
+		`redlock_lock_duration_seconds_count{operation="acquire"} 8`, "redlock_lock_wait_seconds_count 1",
+		"redlock_lock_lease_seconds_count 2", "redlock_lock_lease_seconds_sum 30",
+		`redlock_master_round_trip_seconds_count{master="a"} 0`, `redlock_master_round_trip_seconds_bucket{master="b",le="0.005"} 1`)
+}
+
+// TestDocumented holds the table of docs/operate.md to the metrics: each of ours is in it with its type, and no others.
+func TestDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/operate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| (`redlock_.*`) \\| (\\w+) \\|").FindAllStringSubmatch(string(doc), -1) {
+		for _, name := range regexp.MustCompile("`([a-z_]+)[^`]*`").FindAllStringSubmatch(row[1], -1) {
+			told[name[1]] = row[2]
+		}
+	}
+	from := sources(quorum.MasterStatus{Name: "m", RoundTrip: 1, ClockKnown: true, Quarantine: &quorum.QuarantineError{Ready: time.Now()}}, quorum.MasterStatus{Legacy: true})
+	from.Upstream = func() error { return nil }
+	m := New("")
+	m.RoundTrips([]string{"m"})
+	there := map[string]string{}
+	for _, line := range regexp.MustCompile(`(?m)^# TYPE (redlock_\w+) (\w+)$`).FindAllStringSubmatch(page(t, m, from), -1) {
+		there[line[1]] = line[2]
+	}
+	if !maps.Equal(told, there) {
+		t.Errorf("the page tells of\n%v, the metrics are\n%v", told, there)
+	}
+}
+
+// TestNoAllocation: counting costs no memory.
+func TestNoAllocation(t *testing.T) {
+	m := New("")
+	locks, trip, ctx := m.Locks(stub{}), m.RoundTrips([]string{"a"}), t.Context()
+	if n := testing.AllocsPerRun(100, func() {
+		_, _ = locks.Lock(ctx, quorum.LockRequest{TTL: time.Second})
+		_ = locks.Unlock(ctx, quorum.Key{}, "")
+		trip(0, time.Millisecond)
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkLock(b *testing.B) {
+	locks, ctx := New("").Locks(stub{}), b.Context()
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = locks.Lock(ctx, quorum.LockRequest{TTL: time.Second})
+	}
+}

@@ -1,0 +1,105 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// MaxConns is how many connections there may be at a time. Further ones are closed.
+	MaxConns = 32
+	// maxHeader bounds the head of a request, in bytes.
+	maxHeader = 8 << 10
+	// readTimeout bounds the time for a request, writeTimeout for its answer, and idleTimeout the
+	// time between two.
+	readTimeout  = 5 * time.Second
+	writeTimeout = 10 * time.Second
+	idleTimeout  = 2 * time.Minute
+	// farewellTime is how long answers under way have when the server ends.
+	farewellTime = 200 * time.Millisecond
+)
+
+// Options are what a server works with. Ready and Metrics must be set.
+type Options struct {
+	// Ready gives the checks of /readyz, in their order. It is called for each request.
+	Ready func() []Check
+	// Metrics answers /metrics.
+	Metrics http.Handler
+	// Profiles has /debug/pprof/ served.
+	Profiles bool
+	// Logger gets what goes wrong in the server. The default is silence.
+	Logger *slog.Logger
+}
+
+// Server is the admin port of a proxy.
+type Server struct {
+	http  http.Server
+	conns atomic.Int64
+}
+
+// New makes a server.
+func New(opts Options) *Server {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{}
+	s.http = http.Server{
+		Handler: handler(opts), MaxHeaderBytes: maxHeader,
+		ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		ConnState: s.bound,
+		ErrorLog:  slog.NewLogLogger(opts.Logger.Handler(), slog.LevelWarn),
+	}
+	return s
+}
+
+// Run serves ln until ctx ends, and closes it. It returns nil, or why ln failed.
+func (s *Server) Run(ctx context.Context, ln net.Listener) error {
+	failed := make(chan error, 1)
+	go func() { failed <- s.http.Serve(ln) }()
+	select {
+	case err := <-failed:
+		return errors.Join(err, s.http.Close())
+	case <-ctx.Done():
+	}
+	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewellTime)
+	defer cancel()
+	if s.http.Shutdown(soon) != nil {
+		_ = s.http.Close() // of what was not answered in time
+	}
+	<-failed
+	return nil
+}
+
+// bound closes connections that are too many.
+func (s *Server) bound(conn net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		if s.conns.Add(1) > MaxConns {
+			_ = conn.Close()
+		}
+	case http.StateClosed, http.StateHijacked:
+		s.conns.Add(-1)
+	}
+}
+
+// handler knows the pages. Nothing but GET and HEAD is taken for any of them.
+func handler(opts Options) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", live)
+	mux.HandleFunc("GET /readyz", ready(opts.Ready))
+	mux.Handle("GET /metrics", opts.Metrics)
+	if opts.Profiles {
+		// Not cmdline: the arguments of the process may hold passwords.
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	}
+	return mux
+}

@@ -1,0 +1,190 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test waits for what must come.
+const patience = 30 * time.Second
+
+// start serves the checks, and profiles if they are wanted, until the test ends.
+func start(t *testing.T, profiles bool, checks ...Check) (addr string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Options{
+		Ready: func() []Check { return checks }, Profiles: profiles,
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metric 1\n") }),
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx, ln) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		http.DefaultClient.CloseIdleConnections()
+	})
+	return ln.Addr().String()
+}
+
+// ask sends one request.
+func ask(t *testing.T, method, url string) (code int, body string) {
+	t.Helper()
+	request, err := http.NewRequest(method, url, strings.NewReader(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+func TestPages(t *testing.T) {
+	well := start(t, false, Check{"clients", OK, "served"}, Check{"masters", OK, "3 of 3 vote"})
+	worse := start(t, true, Check{"clients", OK, "served"}, Check{"upstream", Degraded, "down\r\n[+]upstream: up\x1b[2J"})
+	bad := start(t, false, Check{"masters", Failed, "1 of 3 vote"}, Check{"upstream", Degraded, "down"})
+	for _, c := range []struct {
+		addr, method, path string
+		code               int
+		body               string
+	}{
+		{well, "GET", "/livez", 200, "ok\n"},
+		{bad, "GET", "/livez", 200, "ok\n"},
+		{well, "HEAD", "/livez", 200, ""},
+		{well, "GET", "/readyz", 200, "[+]clients: served\n[+]masters: 3 of 3 vote\nready\n"},
+		{worse, "GET", "/readyz", 200, "[+]clients: served\n[!]upstream: down  [+]upstream: up [2J\nready, but degraded\n"},
+		{bad, "GET", "/readyz", 503, "[-]masters: 1 of 3 vote\n[!]upstream: down\nnot ready\n"},
+		{bad, "HEAD", "/readyz", 503, ""},
+		{bad, "GET", "/readyz?exclude=masters", 200, "[!]upstream: down\nready, but degraded\n"},
+		{bad, "GET", "/readyz?exclude=masters&exclude=upstream", 200, "ready\n"},
+		{bad, "GET", "/readyz?exclude=quorum", 400, "exclude: there is no such check\n"},
+		{well, "GET", "/metrics", 200, "metric 1\n"},
+		{well, "POST", "/metrics", 405, "Method Not Allowed\n"},
+		{well, "POST", "/readyz", 405, "Method Not Allowed\n"},
+		{well, "DELETE", "/livez", 405, "Method Not Allowed\n"},
+		{well, "GET", "/", 404, "404 page not found\n"},
+		{well, "GET", "/livez/x", 404, "404 page not found\n"},
+		{well, "GET", "/debug/pprof/", 404, "404 page not found\n"},
+		{well, "GET", "/debug/pprof/heap", 404, "404 page not found\n"},
+		{worse, "HEAD", "/debug/pprof/", 200, ""},
+		{worse, "HEAD", "/debug/pprof/heap", 200, ""},
+		{worse, "GET", "/debug/pprof/cmdline", 404, "Unknown profile\n"}, // passwords may be among the arguments
+		{worse, "POST", "/debug/pprof/symbol", 405, "Method Not Allowed\n"},
+	} {
+		if code, body := ask(t, c.method, "http://"+c.addr+c.path); code != c.code || body != c.body {
+			t.Errorf("%s %s: got %d, %q, want %d, %q", c.method, c.path, code, body, c.code, c.body)
+		}
+	}
+}
+
+// TestTooMany: connections that are too many are closed, those that are there are not, and where one of them goes
+// another one finds room.
+func TestTooMany(t *testing.T) {
+	addr := start(t, false)
+	var conns []net.Conn
+	for range MaxConns {
+		conns = append(conns, dial(t, addr))
+	}
+	first := conns[0]
+	if err := live11(first); err != nil { // by now all are accepted
+		t.Fatal(err)
+	}
+	surplus := dial(t, addr)
+	if n, err := surplus.Read(make([]byte, 1)); n != 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("one too many: got %d bytes, %v, want the end", n, err)
+	}
+	if err := live11(first); err != nil {
+		t.Errorf("one that was there: %v", err)
+	}
+	_ = conns[1].Close()
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		err := live11(dial(t, addr))
+		if err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("there is no room again: %v", err)
+		}
+	}
+}
+
+func dial(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// live11 asks for /livez on a connection that stays.
+func live11(conn net.Conn) error {
+	if _, err := io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: proxy\r\n\r\n"); err != nil {
+		return err
+	}
+	var answer [4096]byte
+	n, err := conn.Read(answer[:])
+	if err == nil && !strings.HasPrefix(string(answer[:n]), "HTTP/1.1 200 OK\r\n") {
+		err = fmt.Errorf("got %q", answer[:n])
+	}
+	return err
+}
+
+// TestNoRequest: what is no request, or has too long a head, ends its connection and nothing else.
+func TestNoRequest(t *testing.T) {
+	addr := start(t, false)
+	well := dial(t, addr)
+	for text, want := range map[string]string{
+		"*1\r\n$4\r\nPING\r\n": "HTTP/1.1 400 Bad Request\r\n",
+		"GET /livez HTTP/1.1\r\nHost: proxy\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n": "HTTP/1.1 431 Request Header Fields Too Large\r\n",
+	} {
+		conn := dial(t, addr)
+		go func() { _, _ = io.WriteString(conn, text) }()
+		var answer [4096]byte
+		n, _ := conn.Read(answer[:])
+		if !strings.HasPrefix(string(answer[:n]), want) {
+			t.Errorf("got %q, want %q", answer[:n], want)
+		}
+	}
+	if err := live11(well); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestListenerFails: Run says why its listener failed.
+func TestListenerFails(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = ln.Close()
+	if err := New(Options{Metrics: http.NotFoundHandler()}).Run(context.Background(), ln); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+}

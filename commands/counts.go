@@ -1,0 +1,38 @@
+package commands
+
+import (
+	"redlock-proxy/commands/server"
+	"redlock-proxy/quorum"
+)
+
+// Readiness counts the masters, and those that vote, and says why locks cannot be had, or nothing.
+func Readiness(all []quorum.MasterStatus) (voting, masters int, cause string) {
+	return server.Readiness(all)
+}
+
+// Counts are what a table has counted since it was made, and who waits now.
+type Counts struct {
+	// Waiting are the clients that wait for a lock.
+	Waiting int
+	// Endless are the lock keys that were set without a TTL, EffectsLost the side effects of scripts
+	// that were not carried out.
+	Endless, EffectsLost int64
+	// ScriptRuns are the runs of scripts on lock keys; a script runs again where others change
+	// its keys meanwhile. ScriptsStopped are those of them that were ended at a limit, or found no
+	// place in their time (BUSY).
+	ScriptRuns, ScriptsStopped int64
+	// UncoveredLocks and UncoveredReleases are commands for the upstream that take or release a lock
+	// on a key that is no lock key.
+	UncoveredLocks, UncoveredReleases int64
+}
+
+// Counts are those of now.
+func (t *Table) Counts() Counts {
+	s := t.router.scripts
+	c := Counts{Waiting: t.Waiting(), ScriptRuns: s.runs.Load(), ScriptsStopped: s.stopped.Load()}
+	c.Endless, c.EffectsLost = s.programs.counts()
+	if t.uncovered != nil {
+		c.UncoveredLocks, c.UncoveredReleases = t.uncovered.Counts()
+	}
+	return c
+}
