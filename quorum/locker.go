@@ -34,6 +34,8 @@ type LockRequest struct {
 	TTL time.Duration
 	// Wait is how long to wait for it while another holds it. Zero: not at all.
 	Wait time.Duration
+	// Holder is whatever Holdings is to tell of who holds it.
+	Holder any
 }
 
 // Lock takes a lock and returns its lease. A request that may wait is served first come,
@@ -54,7 +56,7 @@ func (l *Locker) Lock(ctx context.Context, req LockRequest) (Grant, error) {
 }
 
 func (l *Locker) try(ctx context.Context, req LockRequest, until time.Time) (Grant, error) {
-	return l.cluster.Take(ctx, Taking{Keys: []Key{req.Key}, Tokens: []string{req.Token}, TTL: req.TTL, Until: until})
+	return l.cluster.Take(ctx, Taking{Keys: []Key{req.Key}, Tokens: []string{req.Token}, TTL: req.TTL, Until: until, Holder: req.Holder})
 }
 
 // waitAndLock stands in the queue of the key until it is the head of it, then
@@ -112,6 +114,9 @@ func (l *Locker) Unlock(ctx context.Context, key Key, token string) error {
 
 // Waiting is how many requests wait for a lock that another holds.
 func (l *Locker) Waiting() int { return l.queues.Len() }
+
+// WaitingFor is how many requests wait for this key.
+func (l *Locker) WaitingFor(key Key) int { return l.queues.LenOf(key) }
 
 // Withdraw gives a lock back whose client has gone, in the background.
 func (l *Locker) Withdraw(key Key, token string) {
