@@ -163,8 +163,10 @@ func newUpstream(cfg conf.Config, id string, log *slog.Logger) (*upstream.Upstre
 // newServer puts the house together: proxy → commands → quorum.
 func newServer(cfg conf.Config, id string, cluster *quorum.Cluster, up *upstream.Upstream, clientPassword string, log *slog.Logger) *proxy.Server {
 	var server *proxy.Server
+	locker := quorum.NewLocker(cluster)
 	opts := commands.Options{
-		Locks:       quorum.NewLocker(cluster),
+		Locks:       locker,
+		Holders:     locker,
 		Register:    cluster,
 		Scripts:     quorum.NewBodies(cluster),
 		MaxTTL:      cfg.MaxTTL,
@@ -177,6 +179,9 @@ func newServer(cfg conf.Config, id string, cluster *quorum.Cluster, up *upstream
 		Clients:     func() int { return server.Clients() },
 		ID:          id,
 		Logger:      log,
+	}
+	if cfg.AuditLog {
+		opts.Audit = auditLogger(log)
 	}
 	opts.AcceptErrors = func() int64 { return server.AcceptErrors() }
 	newTable := commands.NewTable

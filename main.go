@@ -169,3 +169,12 @@ func newLogger(w io.Writer, cfg conf.Config) (*slog.Logger, error) {
 	}
 	return nil, errors.New("unknown log format " + cfg.LogFormat)
 }
+
+// auditLogger writes where log does, whatever the level.
+func auditLogger(log *slog.Logger) *slog.Logger { return slog.New(anyLevel{log.Handler()}) }
+
+// anyLevel is a handler that takes lines of every level.
+type anyLevel struct{ slog.Handler }
+
+// Enabled is of slog.Handler.
+func (anyLevel) Enabled(context.Context, slog.Level) bool { return true }

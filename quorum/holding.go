@@ -36,6 +36,8 @@ type Holding struct {
 	// zero where this process has not granted it.
 	Holder any
 	Since  time.Time
+	// Waiters are the requests that wait for it; only a Locker tells.
+	Waiters int
 }
 
 // Share is what one server holds.

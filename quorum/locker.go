@@ -115,8 +115,24 @@ func (l *Locker) Unlock(ctx context.Context, key Key, token string) error {
 // Waiting is how many requests wait for a lock that another holds.
 func (l *Locker) Waiting() int { return l.queues.Len() }
 
-// WaitingFor is how many requests wait for this key.
-func (l *Locker) WaitingFor(key Key) int { return l.queues.LenOf(key) }
+// Holdings is Cluster.Holdings, and tells how many requests wait here for each key.
+func (l *Locker) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
+	found, err := l.cluster.Holdings(ctx, keys)
+	for i := range found {
+		found[i].Waiters = l.queues.LenOf(keys[i])
+	}
+	return found, err
+}
+
+// Names is Cluster.Names.
+func (l *Locker) Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error {
+	return l.cluster.Names(ctx, db, page)
+}
+
+// Remove is Cluster.Remove.
+func (l *Locker) Remove(ctx context.Context, key Key) (bool, error) {
+	return l.cluster.Remove(ctx, key)
+}
 
 // Withdraw gives a lock back whose client has gone, in the background.
 func (l *Locker) Withdraw(key Key, token string) {
