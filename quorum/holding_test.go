@@ -134,5 +134,11 @@ func TestHoldingsBesideTheLegacyServer(t *testing.T) {
 		see(StatusHeld, "ann", "held", "held", "held", "held")
 		legacy.has(job, rival, time.Minute)
 		see(StatusHeld, nil, "held", "held", "held", "other")
+		did, err := b.cluster.Remove(b.Context(), job) // from both
+		if !did {
+			b.Error("nothing was removed")
+		}
+		b.wantErr(err, nil)
+		see(StatusFree, nil, "free", "free", "free", "free")
 	})
 }
