@@ -93,16 +93,21 @@ func (l *locking) lock(c command.Call) {
 		c.Out.Fail(err)
 		return
 	}
-	l.audit.Note(audit.Granted, c.Client, key.DB, parsed.key)
-	c.Out.IfUndelivered(func() {
-		l.locks.Withdraw(key, parsed.token)
-		l.audit.Note(audit.Withdrawn, c.Client, key.DB, parsed.key)
-	})
+	l.granted(c, key, parsed)
 	tell := ""
 	if made {
 		tell = parsed.token
 	}
 	parsed.answer(got, arrived, tell, c.Out)
+}
+
+// granted is for a lock whose client is still to hear of it: it is given back where it does not.
+func (l *locking) granted(c command.Call, key quorum.Key, parsed lockArgs) {
+	l.audit.Note(audit.Granted, c.Client, key.DB, parsed.key)
+	c.Out.IfUndelivered(func() {
+		l.locks.Withdraw(key, parsed.token)
+		l.audit.Note(audit.Withdrawn, c.Client, key.DB, parsed.key)
+	})
 }
 
 // answer tells a lease: in milliseconds, or, where more than that is to be told, as a map.
