@@ -56,11 +56,11 @@ func (a *adminPort) isServing() {
 }
 
 // counted is what commands work with, counted where there is an admin port.
-func (a *adminPort) counted(cluster *quorum.Cluster) (commands.Locks, commands.Register) {
+func (a *adminPort) counted(locker *quorum.Locker, cluster *quorum.Cluster) (commands.Locks, commands.Register) {
 	if a == nil {
-		return quorum.NewLocker(cluster), cluster
+		return locker, cluster
 	}
-	return a.metrics.Locks(quorum.NewLocker(cluster)), a.metrics.Register(cluster)
+	return a.metrics.Locks(locker), a.metrics.Register(cluster)
 }
 
 // serve answers until stop is called. When draining ends, the proxy is not ready any more.

@@ -172,9 +172,11 @@ func newUpstream(cfg conf.Config, id string, log *slog.Logger) (*upstream.Upstre
 // newServer puts the house together: proxy → commands → quorum.
 func (d *daemon) newServer(id, clientPassword string) {
 	cfg, up := d.cfg, d.upstream
-	locks, register := d.admin.counted(d.cluster)
+	locker := quorum.NewLocker(d.cluster)
+	locks, register := d.admin.counted(locker, d.cluster)
 	opts := commands.Options{
 		Locks:        locks,
+		Holders:      locker,
 		Register:     register,
 		Scripts:      quorum.NewBodies(d.cluster),
 		MaxTTL:       cfg.MaxTTL,
@@ -188,6 +190,9 @@ func (d *daemon) newServer(id, clientPassword string) {
 		AcceptErrors: func() int64 { return d.server.AcceptErrors() },
 		ID:           id,
 		Logger:       d.log,
+	}
+	if cfg.AuditLog {
+		opts.Audit = auditLogger(d.log)
 	}
 	newTable := commands.NewTable
 	if up != nil {

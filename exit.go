@@ -21,6 +21,17 @@ func exitMeanings() []string {
 	}
 }
 
+// Those of lock, beside that of its command. The first ones are like no others; the rest is as in a
+// shell.
+const (
+	exitHeld      = 120 // another held the lock; the command did not run
+	exitLost      = 121 // the lock was lost before the command ended
+	exitNotAsked  = 122 // the lock was not granted for another reason; the command did not run
+	exitCannotRun = 126
+	exitNotFound  = 127
+	exitSignalled = 128 // and the number of the signal
+)
+
 // errTold ends the process with a code where all was said already.
 var errTold = errors.New("told above")
 

@@ -24,9 +24,11 @@ var version = "dev"
 
 func main() {
 	ctx, cancel := context.WithCancel(context.Background())
-	obeySignals(cancel)
+	if !isLock(os.Args) {
+		obeySignals(cancel)
+	}
 	redis.SetLogger(quiet{}) // what a master does is told by the cluster, once
-	if err := newApp(os.Stdout, os.Stderr).RunContext(ctx, os.Args); err != nil {
+	if err := newApp(os.Stdout, os.Stderr).RunContext(ctx, lockArguments(os.Args)); err != nil {
 		if !errors.Is(err, errTold) {
 			fmt.Fprintln(os.Stderr, "redlock-proxy:", err)
 		}
@@ -74,6 +76,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 			command("check", "connect to every master, and the upstream, and tell what is amiss", checkFlags(), checkAction),
 			command("init", "say for how long locks from before may be held: once for new masters, or where a majority lost its data", initFlags(), initAction),
 			command("healthcheck", "ask the running proxy whether it lives or, with --ready, whether locks can be had", healthFlags(), healthcheckAction),
+			lockCommand(),
 			command("version", "print the version", nil, versionAction),
 		}, selfCommands()...),
 	}
@@ -171,3 +174,12 @@ func newLogger(w io.Writer, cfg conf.Config) (*slog.Logger, error) {
 	}
 	return nil, errors.New("unknown log format " + cfg.LogFormat)
 }
+
+// auditLogger writes where log does, whatever the level.
+func auditLogger(log *slog.Logger) *slog.Logger { return slog.New(anyLevel{log.Handler()}) }
+
+// anyLevel is a handler that takes lines of every level.
+type anyLevel struct{ slog.Handler }
+
+// Enabled is of slog.Handler.
+func (anyLevel) Enabled(context.Context, slog.Level) bool { return true }

@@ -3,6 +3,7 @@ package commands
 import (
 	"errors"
 
+	"redlock-proxy/commands/audit"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/commands/program"
@@ -43,7 +44,7 @@ func (p *programs) lockFor(c command.Call, e keyspace.Edit, granted keyspace.Rep
 	if ttl < 0 {
 		ttl = quorum.Endless
 	}
-	_, err := p.locks.Lock(c.Ctx, quorum.LockRequest{Key: place, Token: e.Now.Value, TTL: ttl})
+	_, err := p.locks.Lock(c.Ctx, quorum.LockRequest{Key: place, Token: e.Now.Value, TTL: ttl, Holder: c.Client.Identity()})
 	switch {
 	case errors.Is(err, quorum.ErrTooShort):
 		c.Out.Error(ttlTooShort(e.By))
@@ -62,7 +63,11 @@ func (p *programs) lockFor(c command.Call, e keyspace.Edit, granted keyspace.Rep
 		p.warnEndless(e.Key)
 	}
 	c.Client.Transaction.Changes(c.Client.DB, []keyspace.Edit{e})
-	c.Out.IfUndelivered(func() { p.locks.Withdraw(place, e.Now.Value) })
+	p.audit.Note(audit.Granted, c.Client, c.Client.DB, e.Key)
+	c.Out.IfUndelivered(func() {
+		p.locks.Withdraw(place, e.Now.Value)
+		p.audit.Note(audit.Withdrawn, c.Client, place.DB, e.Key)
+	})
 	c.Out.Value(granted)
 }
 

@@ -15,6 +15,8 @@
 //   - spec: what is known of Redis' commands, in one table
 //   - keys: where the keys of a command stand, and which are lock keys
 //   - keyspace: Redis' commands on a view of some keys
+//   - holders: who holds a lock, and that somebody holds it no more
+//   - audit: a line for each grant and release
 //   - program: programs, from the view to what is committed
 //   - rights: what a client may do at the upstream
 //   - script: the scripts' API and cache; script/lua is the interpreter, script/names finds a script's keys

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"redlock-proxy/commands/audit"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/syntax"
 	"redlock-proxy/quorum"
@@ -27,6 +28,7 @@ type locking struct {
 	maxTTL time.Duration
 	place  func(db int, key string) quorum.Key
 	random func([]byte)
+	audit  *audit.Log
 }
 
 // commands are the proxy's own.
@@ -78,7 +80,7 @@ func (l *locking) lock(c command.Call) {
 	}
 	key := l.place(c.Client.DB, parsed.key)
 	got, err := l.locks.Lock(c.Ctx, quorum.LockRequest{
-		Key: key, Token: parsed.token, TTL: parsed.ttl, Wait: parsed.wait,
+		Key: key, Token: parsed.token, TTL: parsed.ttl, Wait: parsed.wait, Holder: c.Client.Identity(),
 	})
 	switch {
 	case errors.Is(err, quorum.ErrHeld):
@@ -91,12 +93,21 @@ func (l *locking) lock(c command.Call) {
 		c.Out.Fail(err)
 		return
 	}
-	c.Out.IfUndelivered(func() { l.locks.Withdraw(key, parsed.token) })
+	l.granted(c, key, parsed)
 	tell := ""
 	if made {
 		tell = parsed.token
 	}
 	parsed.answer(got, arrived, tell, c.Out)
+}
+
+// granted is for a lock whose client is still to hear of it: it is given back where it does not.
+func (l *locking) granted(c command.Call, key quorum.Key, parsed lockArgs) {
+	l.audit.Note(audit.Granted, c.Client, key.DB, parsed.key)
+	c.Out.IfUndelivered(func() {
+		l.locks.Withdraw(key, parsed.token)
+		l.audit.Note(audit.Withdrawn, c.Client, key.DB, parsed.key)
+	})
 }
 
 // answer tells a lease: in milliseconds, or, where more than that is to be told, as a map.
@@ -133,9 +144,11 @@ func (l *locking) unlock(c command.Call) {
 		c.Out.Error(err.Error())
 		return
 	}
-	err := l.locks.Unlock(c.Ctx, l.place(c.Client.DB, string(c.Args[1])), string(c.Args[2]))
+	key := string(c.Args[1])
+	err := l.locks.Unlock(c.Ctx, l.place(c.Client.DB, key), string(c.Args[2]))
 	switch {
 	case err == nil:
+		l.audit.Note(audit.Released, c.Client, c.Client.DB, key)
 		c.Out.Int(1)
 	case errors.Is(err, quorum.ErrNotHeld):
 		c.Out.Int(0)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"redlock-proxy/commands/holders"
 	"redlock-proxy/commands/program"
 	"redlock-proxy/commands/server"
 	"redlock-proxy/commands/uncovered"
@@ -31,6 +32,8 @@ type Options struct {
 	Scripts Scripts
 	// Functions are those of the upstream. Where it is nil they are not looked at.
 	Functions Functions
+	// Holders tells who holds what. The default knows of nobody.
+	Holders holders.Locks
 	// MaxTTL is the longest TTL that a client may ask for.
 	MaxTTL time.Duration
 	// KeyPrefix stands before each lock's name in its key on the masters.
@@ -66,6 +69,8 @@ type Options struct {
 	// Logger is told of locks without a TTL and of what got lost. The default is
 	// silence.
 	Logger *slog.Logger
+	// Audit is told of each grant and release. It is nil where nobody is.
+	Audit *slog.Logger
 }
 
 // orDefault has what was left out be what it is by default.
@@ -87,6 +92,9 @@ func (o Options) orDefault() Options {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Holders == nil {
+		o.Holders = holders.None{}
 	}
 	if o.Scripts == nil {
 		o.Scripts = noScripts{}

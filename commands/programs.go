@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"redlock-proxy/commands/audit"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/commands/program"
@@ -24,6 +25,7 @@ type programs struct {
 	refuseNoTTL bool
 	now         func() time.Time
 	logger      *slog.Logger
+	audit       *audit.Log
 
 	// endless and effectsLost count locks without a TTL and side effects that were lost.
 	endless, effectsLost atomic.Int64
@@ -36,14 +38,16 @@ func (p *programs) counts() (endless, lost int64) { return p.endless.Load(), p.e
 
 // carry runs a program of a client and writes its reply.
 func (p *programs) carry(c command.Call, what program.Program) {
+	what.Holder = c.Client.Identity()
 	done, err := p.engine.Run(c.Ctx, what)
 	if err != nil {
 		c.Out.Fail(err)
 		return
 	}
 	c.Client.Transaction.Changes(what.DB, done.Edits)
+	p.audit.Edits(c.Client, what.DB, done.Edits)
 	p.warn(done)
-	p.undoing(what.DB, done, c.Out)
+	p.undoing(c.Client, what.DB, done, c.Out)
 	c.Out.Value(done.Reply)
 }
 
@@ -89,8 +93,15 @@ func (p *programs) warnEndless(key string) {
 }
 
 // undoing takes back what a program acquired, should its reply not be delivered.
-func (p *programs) undoing(db int, a program.Outcome, out *command.Reply) {
-	if keys, tokens := a.Acquired(); len(keys) > 0 {
-		out.IfUndelivered(func() { p.register.Withdraw(p.engine.Places(db, keys), tokens) })
+func (p *programs) undoing(client *command.Client, db int, a program.Outcome, out *command.Reply) {
+	keys, tokens := a.Acquired()
+	if len(keys) == 0 {
+		return
 	}
+	out.IfUndelivered(func() {
+		p.register.Withdraw(p.engine.Places(db, keys), tokens)
+		for _, key := range keys {
+			p.audit.Note(audit.Withdrawn, client, db, key)
+		}
+	})
 }

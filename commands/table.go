@@ -5,7 +5,9 @@ import (
 	"maps"
 	"slices"
 
+	"redlock-proxy/commands/audit"
 	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/holders"
 	"redlock-proxy/commands/keys"
 	"redlock-proxy/commands/program"
 	"redlock-proxy/commands/rights"
@@ -43,8 +45,9 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 	t := &Table{opts: opts, uncovered: notices}
 	lockKeys := keys.NewPatterns(opts.LockKeys...)
 	place := func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: opts.KeyPrefix + key} }
+	log := audit.New(opts.Audit)
 	p := &programs{
-		register: opts.Register, locks: opts.Locks, maxTTL: opts.MaxTTL, refuseNoTTL: opts.RefuseNoTTL, now: opts.Now, logger: opts.Logger,
+		audit: log, register: opts.Register, locks: opts.Locks, maxTTL: opts.MaxTTL, refuseNoTTL: opts.RefuseNoTTL, now: opts.Now, logger: opts.Logger,
 	}
 	p.engine = &program.Engine{
 		Register: opts.Register, Place: place, Now: opts.Now, Random: opts.Random, Pause: program.Sleep, Forbids: p.forbids, Lost: p.lost,
@@ -61,14 +64,15 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 	if lockKeys.Any() {
 		about.Programs = p.counts
 	}
-	l := &locking{locks: opts.Locks, maxTTL: opts.MaxTTL, place: place, random: opts.Random}
-	t.router.own = own(t.router, server.New(about), l, s)
+	l := &locking{locks: opts.Locks, maxTTL: opts.MaxTTL, place: place, random: opts.Random, audit: log}
+	h := holders.New(holders.Options{Locks: opts.Holders, Place: place, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: log})
+	t.router.own = own(t.router, server.New(about), append(l.commands(), h.Commands()...), s)
 	return t
 }
 
 // own are the proxy's own commands. Where there is no upstream, COMMAND lists those that run on lock keys, too.
-func own(r router, about *server.Server, l *locking, s *scripts) *syntax.Names[*command.Command] {
-	all := append(l.commands(), about.Proxy())
+func own(r router, about *server.Server, locks []*command.Command, s *scripts) *syntax.Names[*command.Command] {
+	all := append(locks, about.Proxy())
 	switch {
 	case !r.relays:
 		all = append(all, about.Commands()...)

@@ -54,6 +54,8 @@ type Config struct {
 	LegacyLock string
 	// MaxClients is how many client connections may be open at once, at least 1.
 	MaxClients int
+	// AuditLog has each grant and release of a lock logged, whatever LogLevel is.
+	AuditLog bool
 	// LogLevel is the least severe level that is logged: debug, info, warn or error.
 	LogLevel string
 	// LogFormat is the form of the log lines: text or json.

@@ -29,6 +29,7 @@ var samples = map[string][3][]string{
 	"client-password-file": {{"/run/a"}, {"/run/b"}, {"/run/c"}},
 	"share-upstream-login": {{"true"}, {"true"}, {"true"}},
 	"drain-timeout":        {{"1s"}, {"2s"}, {"0s"}},
+	"audit-log":            {{"true"}, {"false"}, {"true"}},
 	"log-level":            {{"debug"}, {"warn"}, {"error"}},
 	"log-format":           {{"json"}, {"text"}, {"json"}},
 }
@@ -108,7 +109,7 @@ func TestLoadErrors(t *testing.T) {
 			want: []string{
 				`REDLOCK_MAXTTL: is not a setting (did you mean REDLOCK_MAX_TTL?)`,
 				`REDLOCK_PASSWORD: is not a setting (known are REDLOCK_CONFIG, REDLOCK_MASTER, REDLOCK_UPSTREAM, REDLOCK_UPSTREAM_TIMEOUT, REDLOCK_CLIENT_PASSWORD_FILE, REDLOCK_SHARE_UPSTREAM_LOGIN, REDLOCK_LISTEN, REDLOCK_ADMIN, REDLOCK_ADMIN_PPROF, REDLOCK_MAX_TTL, REDLOCK_MASTER_TIMEOUT, REDLOCK_GUARD, REDLOCK_FRESH_START, ` +
-					`REDLOCK_KEY_PREFIX, REDLOCK_LOCK_KEYS, REDLOCK_NO_TTL, REDLOCK_LEGACY_LOCK, REDLOCK_MAX_CLIENTS, REDLOCK_DRAIN_TIMEOUT, REDLOCK_LOG_LEVEL, REDLOCK_LOG_FORMAT)`,
+					`REDLOCK_KEY_PREFIX, REDLOCK_LOCK_KEYS, REDLOCK_NO_TTL, REDLOCK_LEGACY_LOCK, REDLOCK_MAX_CLIENTS, REDLOCK_DRAIN_TIMEOUT, REDLOCK_AUDIT_LOG, REDLOCK_LOG_LEVEL, REDLOCK_LOG_FORMAT)`,
 				`REDLOCK_redis:xxxxx@a: is not a setting (known are`}},
 		{name: "the variables of a Kubernetes service", flags: masters, environ: []string{
 			"REDLOCK_PORT=tcp://10.0.0.1:6380", "REDLOCK_SERVICE_HOST=10.0.0.1", "REDLOCK_SERVICE_PORT=6380", "REDLOCK_SERVICE_PORT_REDIS=6380",

@@ -82,6 +82,8 @@ var table = []Setting{
 		number, func(c *Config) *int { return &c.MaxClients }, atLeast(1)),
 	one("drain-timeout", "how long a stopping proxy waits for what is still running, a `DURATION`",
 		duration, func(c *Config) *time.Duration { return &c.DrainTimeout }, atLeast(time.Duration(0))),
+	switched(one("audit-log", "whether each grant and release of a lock is logged, with key and client",
+		toggle, func(c *Config) *bool { return &c.AuditLog })),
 	one("log-level", "least severe `LEVEL` that is logged: debug, info, warn or error",
 		text, func(c *Config) *string { return &c.LogLevel }, oneOf("debug", "info", "warn", "error")),
 	one("log-format", "`FORM` of the log lines: text or json",

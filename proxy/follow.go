@@ -2,7 +2,9 @@ package proxy
 
 import (
 	"context"
+	"strings"
 
+	"redlock-proxy/commands/server"
 	"redlock-proxy/proxy/track"
 )
 
@@ -14,6 +16,7 @@ func (f *forwarding) follow(ctx context.Context, name string, words [][]byte) er
 	if err := f.session.flush(); err != nil {
 		return err
 	}
+	f.noteName(name, words)
 	mode, silences := track.Hush(words)
 	s := track.SlotFor(name, words, len(words))
 	switch {
@@ -30,6 +33,31 @@ func (f *forwarding) follow(ctx context.Context, name string, words [][]byte) er
 		return nil
 	}
 	return f.sendWhole(s)
+}
+
+// noteName takes down what the client calls itself, for those who ask who holds a lock. What the
+// upstream says to it is not waited for.
+func (f *forwarding) noteName(name string, words [][]byte) {
+	called := f.client.Name
+	switch {
+	case name == "reset" && len(words) == 1:
+		called = ""
+	case name == "client" && len(words) == 3 && strings.EqualFold(string(words[1]), "setname"):
+		called = string(words[2])
+	case name == "hello":
+		for i := 2; i+1 < len(words); i++ {
+			switch strings.ToLower(string(words[i])) {
+			case "auth":
+				i += 2
+			case "setname":
+				i++
+				called = string(words[i])
+			}
+		}
+	}
+	if server.IsClientName(called) {
+		f.client.Name = called
+	}
 }
 
 // unanswered forwards a command that is not answered, and that may silence those

@@ -30,6 +30,7 @@ type clientRights struct {
 	asked            bool   // of the two that follow
 	refused          string // the error of a client that is not logged in
 	all              bool   // the client may do everything
+	user             string // empty where it is not known
 	refusals         map[string]string
 }
 
@@ -44,7 +45,7 @@ func (f *forwarding) knowRights(ctx context.Context, state track.State) (*client
 		return r, nil
 	}
 	if !state.Renamed && f.relay.up.OpensAll() {
-		r.asked, r.all = true, true
+		r.asked, r.all, r.user = true, true, gateUser
 		return r, nil
 	}
 	err := f.inquire(ctx, state, func(ctx context.Context) error { return f.askWho(ctx, r) })
@@ -87,7 +88,8 @@ func (f *forwarding) askWho(ctx context.Context, r *clientRights) error {
 	default:
 		return errors.New(resp.FirstLine(name))
 	}
-	user, err := f.put(ctx, "ACL", "GETUSER", strings.Join(resp.Texts(name), ""))
+	r.user = strings.Join(resp.Texts(name), "")
+	user, err := f.put(ctx, "ACL", "GETUSER", r.user)
 	if err != nil {
 		return err
 	}
@@ -122,7 +124,7 @@ func (f *forwarding) mayUse(ctx context.Context, state track.State) string {
 	case r.refused != "":
 		return r.refused
 	}
-	f.client.Unrestricted = r.all
+	f.client.Unrestricted, f.client.User = r.all, r.user
 	return ""
 }
 

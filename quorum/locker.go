@@ -34,6 +34,8 @@ type LockRequest struct {
 	TTL time.Duration
 	// Wait is how long to wait for it while another holds it. Zero: not at all.
 	Wait time.Duration
+	// Holder is whatever Holdings is to tell of who holds it.
+	Holder any
 }
 
 // Lock takes a lock and returns its lease. A request that may wait is served first come,
@@ -54,7 +56,7 @@ func (l *Locker) Lock(ctx context.Context, req LockRequest) (Grant, error) {
 }
 
 func (l *Locker) try(ctx context.Context, req LockRequest, until time.Time) (Grant, error) {
-	return l.cluster.Take(ctx, Taking{Keys: []Key{req.Key}, Tokens: []string{req.Token}, TTL: req.TTL, Until: until})
+	return l.cluster.Take(ctx, Taking{Keys: []Key{req.Key}, Tokens: []string{req.Token}, TTL: req.TTL, Until: until, Holder: req.Holder})
 }
 
 // waitAndLock stands in the queue of the key until it is the head of it, then
@@ -112,6 +114,25 @@ func (l *Locker) Unlock(ctx context.Context, key Key, token string) error {
 
 // Waiting is how many requests wait for a lock that another holds.
 func (l *Locker) Waiting() int { return l.queues.Len() }
+
+// Holdings is Cluster.Holdings, and tells how many requests wait here for each key.
+func (l *Locker) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
+	found, err := l.cluster.Holdings(ctx, keys)
+	for i := range found {
+		found[i].Waiters = l.queues.LenOf(keys[i])
+	}
+	return found, err
+}
+
+// Names is Cluster.Names.
+func (l *Locker) Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error {
+	return l.cluster.Names(ctx, db, page)
+}
+
+// Remove is Cluster.Remove.
+func (l *Locker) Remove(ctx context.Context, key Key) (bool, error) {
+	return l.cluster.Remove(ctx, key)
+}
 
 // Withdraw gives a lock back whose client has gone, in the background.
 func (l *Locker) Withdraw(key Key, token string) {

@@ -46,6 +46,8 @@ type Taking struct {
 	Anyhow bool
 	// Until, unless it is zero, is when no new try is begun any more.
 	Until time.Time
+	// Holder is whatever Holdings is to tell of who holds them.
+	Holder any
 }
 
 // Take takes keys that nobody holds and returns with the majority.
@@ -60,7 +62,7 @@ func (c *Cluster) Take(ctx context.Context, t Taking) (Grant, error) {
 		return Grant{}, err
 	}
 	take := func() (Grant, error) {
-		return c.keyspace(t.Keys[0].DB).Lock(ctx, register.Taking{Keys: namesOf(t.Keys), Tokens: t.Tokens, TTL: t.TTL, Anyhow: t.Anyhow, Until: t.Until})
+		return c.keyspace(t.Keys[0].DB).Lock(ctx, register.Taking{Keys: namesOf(t.Keys), Tokens: t.Tokens, TTL: t.TTL, Anyhow: t.Anyhow, Until: t.Until, Holder: t.Holder})
 	}
 	if c.legacy == nil {
 		got, err := take()

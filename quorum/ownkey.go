@@ -22,9 +22,11 @@ func (e *OwnKeyError) Error() string {
 // ownKey returns an *OwnKeyError for the first key that is not a lock's.
 func ownKey(keys ...Key) error {
 	for _, key := range keys {
-		if strings.HasPrefix(key.Name, script.OwnPrefix) {
+		if isOwn(key.Name) {
 			return &OwnKeyError{Key: key.Name}
 		}
 	}
 	return nil
 }
+
+func isOwn(name string) bool { return strings.HasPrefix(name, script.OwnPrefix) }

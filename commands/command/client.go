@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"redlock-proxy/commands/rights"
@@ -40,10 +41,32 @@ type Client struct {
 	// upstream, so that nothing must be asked.
 	Unrestricted bool
 
+	// User is who it is at the upstream, where that is known.
+	User string
+
 	// Transaction is what it has begun on lock keys, and what it watches there.
 	Transaction Transaction
 
-	silence silence
+	silence  silence
+	identity *Identity
+}
+
+// Identity is who a client is, as others are told.
+type Identity struct {
+	Addr       net.Addr
+	Name, User string
+}
+
+// maxIdentity is how much of a name is told: it is kept for each lock that the client holds.
+const maxIdentity = 128
+
+// Identity is who the client is now.
+func (c *Client) Identity() *Identity {
+	name, user := c.Name[:min(maxIdentity, len(c.Name))], c.User[:min(maxIdentity, len(c.User))]
+	if i := c.identity; i == nil || i.Addr != c.Addr || i.Name != name || i.User != user {
+		c.identity = &Identity{Addr: c.Addr, Name: strings.Clone(name), User: strings.Clone(user)}
+	}
+	return c.identity
 }
 
 // silence is CLIENT REPLY's mode.

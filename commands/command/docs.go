@@ -12,7 +12,7 @@ type Docs struct {
 	Args                              []Argument
 	// Keyed commands have a key as their first argument.
 	Keyed bool
-	// Keys are where the keys of an ordinary command stand; Reads is set where it changes none.
+	// Keys are where the keys of an ordinary command stand; Reads is set where a command of keys changes none.
 	Keys  keys.Span
 	Reads bool
 }
@@ -42,6 +42,11 @@ func Integer(name string) Argument { return Argument{name: name, kind: "integer"
 // After is a number after a word of its own.
 func After(token, name string) Argument {
 	return Argument{name: name, kind: "integer", token: token}
+}
+
+// GlobAfter is a pattern after a word of its own.
+func GlobAfter(token, name string) Argument {
+	return Argument{name: name, kind: "pattern", token: token}
 }
 
 // OneOf is one of several arguments.

@@ -32,10 +32,10 @@ func (d Docs) Span() keys.Span {
 // flag is the first of the command's flags.
 func (cmd *Command) flag() string {
 	switch {
-	case cmd.Docs.Span() == keys.Span{}:
-		return "loading"
 	case cmd.Docs.Reads:
 		return "readonly"
+	case cmd.Docs.Span() == keys.Span{}:
+		return "loading"
 	default:
 		return "write"
 	}
@@ -46,10 +46,10 @@ func (cmd *Command) Category() string {
 	switch {
 	case cmd.Docs.Group == "scripting":
 		return "@scripting"
-	case cmd.Docs.Span() == keys.Span{}:
-		return "@connection"
 	case cmd.Docs.Reads:
 		return "@read"
+	case cmd.Docs.Span() == keys.Span{}:
+		return "@connection"
 	default:
 		return "@write"
 	}

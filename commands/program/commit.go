@@ -152,7 +152,7 @@ func expected(e keyspace.Edit) *string {
 }
 
 func (r *run) create(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Outcome, error) {
-	t := quorum.Taking{TTL: ttlOf(edits[0]), Anyhow: true}
+	t := quorum.Taking{TTL: ttlOf(edits[0]), Anyhow: true, Holder: r.Holder}
 	for _, e := range edits {
 		t.Keys, t.Tokens = append(t.Keys, r.Place(r.DB, e.Key)), append(t.Tokens, e.Now.Value)
 	}

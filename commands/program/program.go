@@ -55,6 +55,8 @@ type Program struct {
 	Replaces bool
 	// Watched are the versions of the keys that must not have changed; else the reply is a nil array.
 	Watched map[string]string
+	// Holder is who is to be known for the holder of what it takes.
+	Holder any
 	// Committed, if it is set, is told of the edits that were made.
 	Committed func(edits []keyspace.Edit)
 }

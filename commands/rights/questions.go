@@ -20,6 +20,8 @@ func Questions(words []string) [][]string {
 		return keyQuestions(name, words)
 	case script.IsEval(name):
 		return evalQuestions(name, words)
+	case name == "locklist":
+		return [][]string{{"scan", "0"}}
 	case len(words) < 2:
 		return nil
 	}
@@ -31,6 +33,10 @@ func Questions(words []string) [][]string {
 		return [][]string{questionOf("del", key)}
 	case "extend":
 		return [][]string{questionOf("pexpire", key)}
+	case "lockinfo":
+		return [][]string{questionOf("get", key)}
+	case "forceunlock": // to end what another has takes what ending its connection takes
+		return [][]string{questionOf("del", key), {"client", "kill", "id", "0"}}
 	case "watch":
 		return watchQuestions(words[1:])
 	case "script":

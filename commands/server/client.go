@@ -64,7 +64,7 @@ func clientSetName(c *command.Client, args [][]byte, out *command.Reply) {
 
 // rename sets a client's name if Redis would take it, else answers the error.
 func rename(c *command.Client, name []byte, out *command.Reply) bool {
-	if !printable(name) {
+	if !IsClientName(name) {
 		out.Error("ERR Client names cannot contain spaces, newlines or special characters.")
 		return false
 	}
@@ -72,10 +72,11 @@ func rename(c *command.Client, name []byte, out *command.Reply) bool {
 	return true
 }
 
-// printable is true of the characters from ! to ~ only.
-func printable(s []byte) bool {
-	for _, b := range s {
-		if b < '!' || b > '~' {
+// IsClientName reports whether Redis takes it for the name of a client: the characters from ! to ~
+// only.
+func IsClientName[S ~string | ~[]byte](s S) bool {
+	for i := range len(s) {
+		if b := s[i]; b < '!' || b > '~' {
 			return false
 		}
 	}
@@ -88,7 +89,7 @@ func clientSetInfo(c *command.Client, args [][]byte, out *command.Reply) {
 	case option != "lib-name" && option != "lib-ver":
 		out.Error(fmt.Sprintf("ERR Unrecognized option '%s'", syntax.CString(args[0], len(args[0]))))
 		return
-	case !printable(args[1]):
+	case !IsClientName(args[1]):
 		out.Error(fmt.Sprintf("ERR %s cannot contain spaces, newlines or special characters.", args[0]))
 		return
 	case option == "lib-name":

@@ -103,6 +103,16 @@ func (q *Queues[K]) Len() int {
 	return n
 }
 
+// LenOf is how many wait for this key.
+func (q *Queues[K]) LenOf(key K) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if line := q.byKey[key]; line != nil {
+		return len(line.places)
+	}
+	return 0
+}
+
 // Enter takes the last place of a key's queue.
 func (q *Queues[K]) Enter(key K) *Place[K] {
 	q.mu.Lock()

@@ -1,6 +1,7 @@
 package register
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -15,7 +16,10 @@ type grant struct {
 	// version is set where a ballot granted it: then it is released by ballot, too.
 	version string
 	token   string
-	ttl     time.Duration
+	// holder is who took it, and since when, for Inspect.
+	holder any
+	since  time.Time
+	ttl    time.Duration
 	// ends is when the last lease of the lock ends, zero for never.
 	ends time.Time
 	// holders are the masters that took it for sure, by their number; at those of open it
@@ -32,11 +36,11 @@ type grants struct {
 	swept sweeping
 }
 
-// newGrant is one of a lease that began at since, with n masters.
-func newGrant(a cell.Attempt, token string, ttl time.Duration, since time.Time, n int) *grant {
-	one := &grant{attempt: a, token: token, ttl: ttl, holders: make([]bool, n), open: make([]bool, n)}
-	if ttl >= 0 {
-		one.ends = since.Add(ttl)
+// newGrant is one of key number i, with a lease that began at since, on n masters.
+func newGrant(t Taking, i int, a cell.Attempt, since time.Time, n int) *grant {
+	one := &grant{attempt: a, token: t.Tokens[i], holder: t.Holder, since: since, ttl: t.TTL, holders: make([]bool, n), open: make([]bool, n)}
+	if t.TTL >= 0 {
+		one.ends = since.Add(t.TTL)
 	}
 	return one
 }
@@ -60,6 +64,18 @@ func (g *grants) put(key string, one *grant, now time.Time) {
 }
 
 func (g *grant) over(now time.Time) bool { return !g.ends.IsZero() && now.After(g.ends) }
+
+// holder is who took a lock of this version, and since when; known is false where this
+// proxy did not grant it, or it was replaced since.
+func (g *grants) holder(key, version string) (holder any, since time.Time, known bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	one := g.byKey[key]
+	if one == nil || one.replaced || cmp.Or(one.version, string(one.attempt)) != version {
+		return nil, time.Time{}, false
+	}
+	return one.holder, one.since, true
+}
 
 // take removes the grant of a key with this token, and returns it, or nil.
 func (g *grants) take(key, token string) *grant {

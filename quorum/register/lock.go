@@ -21,6 +21,8 @@ type Taking struct {
 	Anyhow bool
 	// Until, unless it is zero, is when no new try is begun any more.
 	Until time.Time
+	// Holder is whatever Inspect is to tell of who holds them.
+	Holder any
 	// vacant takes the keys for nobody.
 	vacant bool
 }
@@ -95,7 +97,7 @@ func (r *Register) lockByBallot(ctx context.Context, t Taking) (Granted, error) 
 	}
 	elapsed := r.masters.Now().Sub(out.Since)
 	if out.Version != string(out.Attempt) { // else it was taken the usual way in the end
-		one := newGrant(out.Attempt, token, t.TTL, out.Since, r.n)
+		one := newGrant(t, 0, out.Attempt, out.Since, r.n)
 		one.version = out.Version
 		r.grants.put(key, one, out.Since)
 	}
@@ -255,7 +257,7 @@ func vacatedOf(keys []string, replies []Reply) (vacated []string) {
 func (r *Register) granted(t Taking, op cell.Take, asked Asked, start time.Time) {
 	made := make([]*grant, len(t.Keys))
 	for i, key := range t.Keys {
-		one := newGrant(op.Attempt, t.Tokens[i], t.TTL, start, r.n)
+		one := newGrant(t, i, op.Attempt, start, r.n)
 		for m, reply := range asked.Replies() {
 			one.note(m, reply)
 		}

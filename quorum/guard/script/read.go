@@ -20,6 +20,17 @@ end
 redis.call('select', '0')
 return page`)
 
+	// Names answers {cursor, key, …} with the names of some of the keys of database ARGV[1], from
+	// cursor ARGV[2] on, but for the proxies' own.
+	Names = New(`redis.call('select', ARGV[1])
+local scan = redis.call('scan', ARGV[2], 'count', ARGV[3])
+local page = {scan[1]}
+for _, key in ipairs(scan[2]) do
+  if string.sub(key, 1, ` + lenOwnPrefix + `) ~= '` + OwnPrefix + `' then page[#page + 1] = key end
+end
+redis.call('select', '0')
+return page`)
+
 	// Databases answers {marker, longest TTL, database, …}.
 	Databases = New(guardLua + `local told = {redis.call('get', marker) or '', redis.call('get', longest) or '0'}
 for _, db in ipairs(databases()) do told[#told + 1] = db end

@@ -12,6 +12,6 @@ func New(source string) Script { return Script{source, redis.NewScript(source).H
 func All() []Script {
 	return []Script{
 		Quarantine, Admit, Enrol, Reword, Disclaim, Restate, Claim, Open, Fill,
-		Page, Databases, RaiseLongest, Sequences, KeepAges, KeptAges, RenewCanaries, Announce,
+		Page, Names, Databases, RaiseLongest, Sequences, KeepAges, KeptAges, RenewCanaries, Announce,
 	}
 }

@@ -1,0 +1,450 @@
+//go:build integration
+
+package locks
+
+import (
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// fields is a flat array of names and values as a map.
+func fields(t *testing.T, reply any) map[string]any {
+	t.Helper()
+	flat, ok := reply.([]any)
+	if !ok || len(flat)%2 != 0 {
+		t.Fatalf("got %#v, want fields", reply)
+	}
+	all := map[string]any{}
+	for i := 0; i < len(flat); i += 2 {
+		all[fmt.Sprint(flat[i])] = flat[i+1]
+	}
+	return all
+}
+
+// lockInfo asks for a key.
+func lockInfo(t *testing.T, client *redistest.Client, key string) map[string]any {
+	t.Helper()
+	return fields(t, kit.Do(t, client, "LOCKINFO", key))
+}
+
+// votesOf are how many masters say this of a lock.
+func votesOf(t *testing.T, info map[string]any, says string) (n int) {
+	t.Helper()
+	for _, vote := range fields(t, info["votes"]) {
+		if vote == any(says) {
+			n++
+		}
+	}
+	return n
+}
+
+// wantInfo wants a state, so many masters that say so, and the name of the client that took the lock, or nil.
+func wantInfo(t *testing.T, client *redistest.Client, key, state string, votes int, name any) {
+	t.Helper()
+	kit.Settles(t, func() error {
+		info := lockInfo(t, client, key)
+		says := map[string]string{"free": "free"}[state]
+		if says == "" {
+			says = "held"
+		}
+		known := name != nil
+		left, isLeft := info["left"].(int64)
+		if info["state"] != any(state) || votesOf(t, info, says) != votes || info["name"] != name ||
+			(info["since"] != nil) != known || (info["addr"] != nil) != known || isLeft != (state == "held") || isLeft && (left < 9000 || left > 60000) {
+			return fmt.Errorf("LOCKINFO %s: %v, want %s on %d, by %v", key, info, state, votes, name)
+		}
+		return nil
+	})
+}
+
+// startPair starts five masters and two proxies before them.
+func startPair(t *testing.T, args ...string) *kit.Fleet {
+	t.Helper()
+	f := kit.StartFleet(t, args...)
+	f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters), args...))
+	f.WantVoting(t, 5)
+	return f
+}
+
+func called(t *testing.T, proxy *harness.Proxy, name string) *redistest.Client {
+	t.Helper()
+	client := kit.Connect(t, proxy)
+	kit.Does(t, client, "CLIENT SETNAME "+name, "OK")
+	return client
+}
+
+// TestLockInfo tells the life of a lock as two proxies see it.
+func TestLockInfo(t *testing.T) {
+	t.Parallel()
+	f := startPair(t)
+	ann, bob := called(t, f.Proxies[0], "ann"), called(t, f.Proxies[1], "bob")
+	both := func(state string, votes int, atFirst, atSecond any) {
+		t.Helper()
+		wantInfo(t, ann, "k", state, votes, atFirst)
+		wantInfo(t, bob, "k", state, votes, atSecond)
+	}
+	both("free", 5, nil, nil)
+	kit.WantReply(t, ann, "LOCK k secret PX 10000", kit.Granted)
+	both("held", 5, "ann", nil)
+	began := time.UnixMilli(lockInfo(t, ann, "k")["since"].(int64))
+	if since := time.Since(began); since < 0 || since > kit.Patience {
+		t.Errorf("held since %v", began)
+	}
+	kit.WantGrant(t, bob, "EXTEND", "k", "secret", "PX", "60000")
+	both("held", 5, "ann", nil)
+	kit.Waiter(t, f.Proxies[1], "next")
+	kit.WantBlocked(t, f.Proxies[1], 1)
+	for client, want := range map[*redistest.Client]int64{ann: 0, bob: 1} {
+		if got := lockInfo(t, client, "k")["waiters"]; got != any(want) {
+			t.Errorf("%v waiters, want %d", got, want)
+		}
+	}
+	for _, client := range []*redistest.Client{ann, bob} {
+		for _, command := range []string{"LOCKINFO k", "LOCKLIST"} {
+			if got := fmt.Sprint(kit.Do(t, client, strings.Fields(command)...)); strings.Contains(got, "secret") {
+				t.Errorf("%s tells the token: %s", command, got)
+			}
+		}
+	}
+	kit.Want(t, bob, int64(1), "UNLOCK", "k", "secret") // by ballot; the waiter has it then
+	kit.Await(t, "the waiter has the lock", func() bool { return lockInfo(t, bob, "k")["since"] != nil })
+	kit.Want(t, bob, int64(1), "UNLOCK", "k", "next")
+	both("free", 5, nil, nil)
+
+	// An equal token is another holder, also within the three seconds in which the removal still stands there.
+	kit.WantReply(t, ann, "LOCK k secret PX 10000", kit.Granted)
+	kit.Want(t, bob, int64(1), "FORCEUNLOCK", "k")
+	kit.WantReply(t, bob, "LOCK k secret PX 10000", kit.Granted)
+	both("held", 5, nil, "bob")
+	kit.Want(t, ann, int64(1), "UNLOCK", "k", "secret") // the same token
+
+	kit.WantGrant(t, ann, "LOCK", "m", "secret", "PX", "60000")
+	kit.Must(t, f.Masters[4].Kill())
+	kit.Await(t, "it is seen that a master is down", func() bool {
+		return fields(t, lockInfo(t, bob, "m")["votes"])[f.Masters[4].Addr()] == any("connection refused")
+	})
+	wantInfo(t, ann, "m", "held", 4, "ann")
+	wantInfo(t, bob, "m", "held", 4, nil)
+	kit.Must(t, f.Masters[3].Kill())
+	kit.Must(t, f.Masters[2].Kill())
+	for _, command := range []string{"LOCKINFO m", "LOCKLIST", "FORCEUNLOCK m"} {
+		kit.Does(t, ann, command, "NOQUORUM 2 of 5 masters answered, 3 needed: ")
+	}
+}
+
+// TestForceUnlock takes a lock from its holder, at the proxy that granted it and at another one.
+func TestForceUnlock(t *testing.T) {
+	t.Parallel()
+	f := startPair(t)
+	holder := called(t, f.Proxies[0], "ann")
+	for at, proxy := range f.Proxies {
+		operator := called(t, proxy, "operator")
+		kit.Want(t, operator, int64(0), "FORCEUNLOCK", "k")
+		kit.WantGrant(t, holder, "LOCK", "k", "secret", "PX", "60000")
+		waiter := kit.Waiter(t, f.Proxies[1], "next")
+		kit.WantBlocked(t, f.Proxies[1], 1)
+		kit.Want(t, operator, int64(1), "FORCEUNLOCK", "k")
+		got, err := waiter.Receive()
+		kit.Must(t, err)
+		if _, granted := got.(int64); !granted {
+			t.Fatalf("proxy %d: the waiter got %v", at, got)
+		}
+		kit.Want(t, holder, int64(0), "UNLOCK", "k", "secret")
+		kit.Want(t, holder, nil, "EXTEND", "k", "secret", "PX", "60000")
+		kit.Want(t, operator, int64(1), "FORCEUNLOCK", "k")
+		kit.Want(t, operator, int64(0), "FORCEUNLOCK", "k")
+		kit.Everywhere(t, f.Masters, free)
+		kit.Await(t, "each use is logged", func() bool {
+			return strings.Count(proxy.Log(), "msg=FORCEUNLOCK key=k db=0 client.addr=") == 4
+		})
+		if log := proxy.Log(); !strings.Contains(log, "client.name=operator removed=true") || strings.Contains(log, "secret") {
+			t.Errorf("the log of proxy %d:\n%s", at, log)
+		}
+	}
+}
+
+// TestForceUnlockWithMastersDown: a minority that is down keeps nobody from it.
+func TestForceUnlockWithMastersDown(t *testing.T) {
+	t.Parallel()
+	f := startPair(t)
+	holder, operator := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
+	kit.WantGrant(t, holder, "LOCK", "k", "t", "PX", "60000")
+	kit.Must(t, f.Masters[0].Kill())
+	kit.Must(t, f.Masters[1].Kill())
+	kit.Want(t, operator, int64(1), "FORCEUNLOCK", "k")
+	kit.Want(t, holder, int64(0), "UNLOCK", "k", "t")
+	kit.WantGrant(t, operator, "LOCK", "k", "t", "PX", "60000")
+	if info := lockInfo(t, operator, "k"); info["state"] != any("held") || votesOf(t, info, "held") != 3 || info["addr"] == nil || info["name"] != nil {
+		t.Errorf("%v", info) // it has no name
+	}
+}
+
+// TestForeignHolder: what a client of the masters themselves holds is shown, and not taken from it.
+func TestForeignHolder(t *testing.T) {
+	t.Parallel()
+	f := startPair(t)
+	for _, master := range f.Masters {
+		kit.Must(t, kit.Tell(master, "SET", "k", "redsync's", "PX", "60000"))
+	}
+	client := kit.Connect(t, f.Proxies[0])
+	wantInfo(t, client, "k", "held", 5, nil)
+	kit.Does(t, client, "FORCEUNLOCK k", "ERR the key is held by a client of the masters themselves, and can only be changed there")
+}
+
+// listed are the keys of a LOCKLIST, sorted.
+func listed(t *testing.T, client *redistest.Client, command string) []string {
+	t.Helper()
+	reply, ok := kit.Do(t, client, strings.Fields(command)...).([]any)
+	if !ok {
+		t.Fatalf("%s: %v", command, kit.Text(kit.Do(t, client, strings.Fields(command)...)))
+	}
+	names := []string{}
+	for _, one := range reply {
+		entry := fields(t, one)
+		if entry["state"] != any("held") {
+			t.Errorf("%s: %v", command, entry)
+		}
+		names = append(names, fmt.Sprint(entry["key"]))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// TestLockList: the locks of one database, wherever they were granted, and nothing else that stands on the masters.
+func TestLockList(t *testing.T) {
+	t.Parallel()
+	f := startPair(t, "--key-prefix", "p[*]:")
+	ann, bob := called(t, f.Proxies[0], "ann"), called(t, f.Proxies[1], "bob")
+	if got := listed(t, ann, "LOCKLIST"); len(got) != 0 {
+		t.Errorf("%q", got)
+	}
+	var all []string
+	for i := range 130 {
+		client := []*redistest.Client{ann, bob}[i%2]
+		all = append(all, fmt.Sprintf("job:%03d", i))
+		kit.WantGrant(t, client, "LOCK", all[i], "secret", "PX", "600000")
+	}
+	kit.Want(t, bob, "OK", "SELECT", "3")
+	kit.WantGrant(t, bob, "LOCK", "elsewhere", "secret", "PX", "600000")
+	kit.Must(t, kit.Tell(f.Masters[0], "SET", "p[*]:leftover", "x"))
+	for _, master := range f.Masters {
+		kit.Must(t, kit.Tell(master, "SET", "unprefixed", "x"))
+	}
+	for _, c := range []struct {
+		command string
+		want    []string
+	}{
+		{"LOCKLIST COUNT 1000", all},
+		{"locklist match job:00* count 1000", all[:10]},
+		{"LOCKLIST COUNT 1000 MATCH *7", []string{"job:007", "job:017", "job:027", "job:037", "job:047", "job:057", "job:067", "job:077", "job:087", "job:097", "job:107", "job:117", "job:127"}},
+		{"LOCKLIST MATCH leftover", []string{}},
+		{"LOCKLIST MATCH redlock-proxy:*", []string{}},
+		{"LOCKLIST MATCH *unprefixed", []string{}},
+	} {
+		if got := listed(t, ann, c.command); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.command, got, c.want)
+		}
+	}
+	if got := listed(t, bob, "LOCKLIST"); !slices.Equal(got, []string{"elsewhere"}) {
+		t.Errorf("in another database: %q", got)
+	}
+	for command, want := range map[string]int{"LOCKLIST": 100, "LOCKLIST COUNT 7": 7, "LOCKLIST MATCH job:* COUNT 1": 1} {
+		if got := slices.Compact(listed(t, ann, command)); len(got) != want {
+			t.Errorf("%s: %d locks, want %d", command, len(got), want)
+		}
+	}
+	kit.Must(t, f.Masters[0].Kill())
+	kit.Must(t, f.Masters[1].Kill())
+	kit.Soon(t, func() error {
+		if got := kit.Text(kit.Do(t, ann, "LOCKLIST", "COUNT", "1000")); !strings.Contains(got, "job:129") {
+			return fmt.Errorf("with two masters down: %s", got)
+		}
+		return nil
+	})
+	if got := listed(t, ann, "LOCKLIST COUNT 1000"); !slices.Equal(got, all) {
+		t.Errorf("with two masters down: %q", got)
+	}
+	seen(t, f.Proxies[0], "msg=LOCKLIST locks=130 client.addr=127.0.0.1:")
+	if log := f.Proxies[0].Log(); strings.Contains(log, "secret") || strings.Contains(log, "job:") {
+		t.Errorf("the log:\n%s", log)
+	}
+}
+
+// TestHoldersErrors: wrong words get Redis' own errors, with and without an upstream; so does what cannot be done in a
+// transaction or a script.
+func TestHoldersErrors(t *testing.T) {
+	t.Parallel()
+	upstream, masters := kit.StartRedis(t), kit.StartMasters(t)
+	server := kit.StartProxy(t, redistest.URLs(masters))
+	relay := kit.StartProxy(t, redistest.URLs(masters), kit.LockKeyArgs(upstream)...)
+	outOfRange := "ERR value is out of range, value must between 1 and 1000"
+	for _, proxy := range []*harness.Proxy{server, relay} {
+		client := kit.Connect(t, proxy)
+		for _, c := range [][2]string{
+			{"LOCKINFO", "ERR wrong number of arguments for 'lockinfo' command"},
+			{"LOCKINFO a b", "ERR wrong number of arguments for 'lockinfo' command"},
+			{"FORCEUNLOCK", "ERR wrong number of arguments for 'forceunlock' command"},
+			{"FORCEUNLOCK a b", "ERR wrong number of arguments for 'forceunlock' command"},
+			{"LOCKINFO|", "ERR empty key in 'lockinfo' command"},
+			{"FORCEUNLOCK|", "ERR empty key in 'forceunlock' command"},
+			{"LOCKINFO redlock-proxy:marker", "ERR the key \"redlock-proxy:marker\" cannot be a lock"},
+			{"FORCEUNLOCK redlock-proxy:marker", "ERR the key \"redlock-proxy:marker\" cannot be a lock"},
+			{"LOCKLIST x", "ERR syntax error"},
+			{"LOCKLIST MATCH", "ERR syntax error"},
+			{"LOCKLIST LIMIT 3", "ERR syntax error"},
+			{"LOCKLIST COUNT 1 COUNT 2", "ERR syntax error"},
+			{"LOCKLIST MATCH a match b", "ERR syntax error"},
+			{"LOCKLIST COUNT 0", outOfRange},
+			{"LOCKLIST COUNT -1", outOfRange},
+			{"LOCKLIST COUNT 1001", outOfRange},
+			{"LOCKLIST COUNT 99999999999999999999", "ERR value is not an integer or out of range"},
+			{"LOCKLIST COUNT many", "ERR value is not an integer or out of range"},
+		} {
+			kit.Does(t, client, c[0], c[1])
+		}
+	}
+	client := kit.Connect(t, relay)
+	for _, begin := range []string{"PING", "SET lock:m v"} { // in the upstream's transaction, and in the proxy's own
+		for _, command := range []string{"LOCKINFO k", "LOCKLIST", "FORCEUNLOCK k"} {
+			name, _, _ := strings.Cut(command, " ")
+			kit.Does(t, client, "MULTI", "OK")
+			kit.Does(t, client, begin, "QUEUED")
+			kit.Does(t, client, command, "ERR "+name+" inside MULTI is not allowed: ")
+			kit.Does(t, client, "EXEC", "EXECABORT")
+			kit.Does(t, client, "EVAL|return redis.call(unpack(ARGV))|1|lock:a|"+strings.ReplaceAll(command, " ", "|"), "ERR ")
+		}
+	}
+	kit.Does(t, client, "COMMAND INFO forceunlock", "[[forceunlock 2 [write] 1 1 1 [@write] [] [[flags [RW update]")
+	kit.Does(t, client, "COMMAND GETKEYS lockinfo k", "[k]")
+}
+
+// TestHoldersRights: a client sees what it may read at the upstream, and takes from others what it may delete there, if it may
+// also end their connections.
+func TestHoldersRights(t *testing.T) {
+	t.Parallel()
+	r := startRestricted(t,
+		"reader on >x ~lock:* +@read +@connection +@transaction",
+		"app on >x ~lock:* +@all -@admin -@dangerous",
+		"narrow on >x ~lock:a* +@all",
+		"blind on >x ~lock:* +@all -scan -get",
+		"operator on >x ~lock:* +@all -@scripting")
+	admin := kit.Connect(t, r.proxy) // may do everything
+	kit.Does(t, admin, "CLIENT SETNAME ann", "OK")
+	kit.Does(t, admin, "HELLO 2 SETNAME ann2", "[")
+	for _, key := range []string{"lock:a", "lock:ab", "lock:b", "other"} {
+		kit.WantGrant(t, admin, "LOCK", key, "secret", "PX", "600000")
+	}
+	for _, c := range []struct{ user, command, want string }{
+		{"reader", "LOCKINFO lock:a", "[state held "},
+		{"reader", "LOCKINFO other", noKey},
+		{"reader", "FORCEUNLOCK lock:a", noRightTo("del")},
+		{"app", "FORCEUNLOCK lock:a", noRightTo("client|kill")},
+		{"narrow", "FORCEUNLOCK lock:b", noKey},
+		{"narrow", "LOCKINFO lock:b", noKey},
+		{"blind", "LOCKINFO lock:a", noRightTo("get")},
+		{"blind", "LOCKLIST", noRightTo("scan")},
+		{"operator", "FORCEUNLOCK other", noKey},
+		{"operator", "FORCEUNLOCK lock:b", "1"},
+	} {
+		kit.Does(t, r.as(t, c.user), c.command, c.want)
+	}
+	for user, want := range map[string][]string{
+		"reader": {"lock:a", "lock:ab"}, "app": {"lock:a", "lock:ab"}, "narrow": {"lock:a", "lock:ab"}, "operator": {"lock:a", "lock:ab"},
+	} {
+		if got := listed(t, r.as(t, user), "LOCKLIST"); !slices.Equal(got, want) {
+			t.Errorf("%s sees %q, want %q", user, got, want)
+		}
+	}
+	if got := listed(t, admin, "LOCKLIST"); !slices.Equal(got, []string{"lock:a", "lock:ab", "other"}) {
+		t.Errorf("who may do everything sees %q", got)
+	}
+	if got := lockInfo(t, admin, "lock:a")["name"]; got != any("ann2") {
+		t.Errorf("held by %v", got)
+	}
+	seen(t, r.proxy, "client.user=operator removed=true")
+
+	closed := kit.StartRedis(t, "--requirepass", "x")
+	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(r.masters), "--upstream", closed.URL()))
+	for _, command := range []string{"LOCKINFO lock:a", "LOCKLIST", "FORCEUNLOCK lock:a"} {
+		kit.Does(t, client, command, noAuth)
+	}
+}
+
+// TestHoldersWithRedisCLI: what a user types, and reads.
+func TestHoldersWithRedisCLI(t *testing.T) {
+	t.Parallel()
+	f := kit.StartFleet(t)
+	cli := func(args ...string) string {
+		_, port, _ := strings.Cut(f.Proxies[0].Addr(), ":")
+		out, err := exec.Command("redis-cli", append([]string{"-p", port}, args...)...).Output()
+		kit.Must(t, err)
+		return string(out)
+	}
+	cli("LOCK", "job:1", "secret", "PX", "60000")
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--no-raw", "LOCKINFO", "job:1"}, ` 1) "state"` + "\n" + ` 2) "held"` + "\n" + ` 3) "left"` + "\n" + ` 4) (integer) `},
+		{[]string{"--no-raw", "-3", "LOCKINFO", "job:1"}, `1# "state" => "held"` + "\n" + `2# "left" => (integer) `},
+		{[]string{"--no-raw", "LOCKLIST", "MATCH", "job:*"}, `1)  1) "key"` + "\n" + `    2) "job:1"` + "\n"},
+		{[]string{"--no-raw", "FORCEUNLOCK", "job:1"}, "(integer) 1\n"},
+		{[]string{"--no-raw", "LOCKLIST"}, "(empty array)\n"},
+	} {
+		if got := cli(c.args...); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%q:\n%s", c.args, got)
+		}
+	}
+}
+
+// TestAuditLog: with audit-log there is a line for each grant and release, whatever way it goes, and never a token.
+func TestAuditLog(t *testing.T) {
+	t.Parallel()
+	upstream, masters := kit.StartRedis(t), kit.StartMasters(t)
+	silent := kit.StartProxy(t, redistest.URLs(masters), kit.LockKeyArgs(upstream)...)
+	proxy := kit.StartProxy(t, redistest.URLs(masters), append(kit.LockKeyArgs(upstream), "--audit-log")...)
+	use := func(proxy *harness.Proxy) {
+		client := called(t, proxy, "ann")
+		for _, step := range [][2]string{
+			{"LOCK a secret PX 60000", ""}, {"LOCK a secret2 PX 60000", "nil"}, {"UNLOCK a wrong", "0"}, {"UNLOCK a secret", "1"},
+			{"SET lock:b secret NX PX 60000", "OK"}, {"GETSET lock:b secret3", "secret"}, {"DEL lock:b", "1"},
+			{"EVAL|return redis.call('set',KEYS[1],ARGV[1],'NX','PX',60000)|1|lock:c|secret", "OK"}, {"FORCEUNLOCK lock:c", "1"},
+		} {
+			if got := kit.Do(t, client, wordsOf(step[0])...); step[1] != "" && kit.Text(got) != step[1] {
+				t.Errorf("%s: %v", step[0], got)
+			}
+		}
+	}
+	use(silent)
+	use(proxy)
+	seen(t, proxy, "action=forced") // its log is read a moment later
+	seen(t, silent, "msg=FORCEUNLOCK")
+	var got []string
+	for line := range strings.Lines(proxy.Log()) {
+		if _, after, found := strings.Cut(line, "msg=audit action="); found {
+			what, who, _ := strings.Cut(after, " client.addr=127.0.0.1:")
+			got = append(got, what)
+			if !strings.HasSuffix(strings.TrimSpace(who), "client.name=ann client.user=default") {
+				t.Errorf("%s", line)
+			}
+		}
+	}
+	want := []string{
+		"granted db=0 key=a", "released db=0 key=a", "granted db=0 key=lock:b", "replaced db=0 key=lock:b", "released db=0 key=lock:b",
+		"granted db=0 key=lock:c", "forced db=0 key=lock:c",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if strings.Contains(silent.Log(), "msg=audit") || strings.Contains(proxy.Log(), "secret") {
+		t.Errorf("the logs:\n%s\n%s", silent.Log(), proxy.Log())
+	}
+}

@@ -1,0 +1,216 @@
+//go:build integration
+
+package operate
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// holds runs `lock KEY FLAGS -- sh -c SCRIPT` at a proxy to its end.
+func holds(t *testing.T, addr, flags, script string) outcome {
+	t.Helper()
+	args := append([]string{"lock", "k", "--addr", addr}, strings.Fields(flags)...)
+	return runProxy(t, append(args, "--", "sh", "-c", script)...)
+}
+
+// wantEnd wants an exit code and the beginning of what was printed.
+func (o outcome) wantEnd(t *testing.T, code int, stdout, stderr string) {
+	t.Helper()
+	if o.code != code || o.stdout != stdout || !strings.HasPrefix(o.stderr, stderr) || stderr == "" && o.stderr != "" {
+		t.Errorf("exit code %d, printed %q and %q; want %d, %q and %q", o.code, o.stdout, o.stderr, code, stdout, stderr)
+	}
+}
+
+// TestLockCommand: the lock is held while the command runs, whose exit code is ours.
+func TestLockCommand(t *testing.T) {
+	t.Parallel()
+	f := kit.StartFleet(t)
+	addr := f.Proxies[0].Addr()
+	client := kit.Connect(t, f.Proxies[0])
+	host, port, _ := strings.Cut(addr, ":")
+	ask := fmt.Sprintf("redis-cli -h %s -p %s ", host, port)
+	free := func() {
+		t.Helper()
+		if info := kit.Text(kit.Do(t, client, "LOCKINFO", "k")); !strings.HasPrefix(info, "[state free ") {
+			t.Errorf("after the command: %s", info)
+		}
+	}
+	holds(t, addr, "", ask+"LOCK k other PX 1000; exit 7").wantEnd(t, 7, "\n", "")
+	free()
+	holds(t, addr, "--ttl 500ms", "sleep 1.5; "+ask+"LOCK k other PX 1000").wantEnd(t, 0, "\n", "") // it was extended
+	free()
+	holds(t, "redis://"+addr, "--wait 0s", "kill -9 $$").wantEnd(t, 128+9, "", "")
+	free()
+	runProxy(t, "lock", "--addr", addr, "k", "--", "/no/such/program").wantEnd(t, 127, "", "redlock-proxy: ")
+	runProxy(t, "lock", "--addr", addr, "k", "--", t.TempDir()).wantEnd(t, 126, "", "redlock-proxy: ")
+	free()
+
+	kit.WantGrant(t, client, "LOCK", "k", "other", "PX", "60000")
+	holds(t, addr, "--wait 0s", "echo ran").wantEnd(t, 120, "", "redlock-proxy: the lock is held by another\n")
+	holds(t, addr, "--wait 50ms", "echo ran").wantEnd(t, 120, "", "redlock-proxy: the lock is held by another\n")
+	waiting := start(t, nil, "lock", "k", "--addr", addr, "--wait", "1m", "--", "echo", "ran")
+	kit.WantBlocked(t, f.Proxies[0], 1)
+	kit.Want(t, client, int64(1), "UNLOCK", "k", "other")
+	waiting.end(t).wantEnd(t, 0, "ran\n", "")
+	free()
+
+	holds(t, "127.0.0.1:1", "", "echo ran").wantEnd(t, 122, "", "redlock-proxy: the lock was not granted: ")
+	holds(t, f.Masters[0].Addr(), "", "echo ran").wantEnd(t, 122, "", "redlock-proxy: the lock was not granted: ERR unknown command")
+	holds(t, addr, "--ttl 25h", "echo ran").wantEnd(t, 122, "", "redlock-proxy: the lock was not granted: ERR invalid expire time in 'lock' command: over max-ttl")
+	holds(t, addr, "--ttl 1ms", "echo ran").wantEnd(t, 122, "", "redlock-proxy: the lock was not granted: ERR invalid expire time")
+}
+
+// TestLockCommandLine: what is wrong with it is told in one line.
+func TestLockCommandLine(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"lock":                                  "no key is given: redlock-proxy lock KEY -- COMMAND",
+		"lock -- ls":                            "no key is given: redlock-proxy lock KEY -- COMMAND",
+		"lock k":                                "no command is given: redlock-proxy lock KEY -- COMMAND",
+		"lock k --":                             "no command is given: redlock-proxy lock KEY -- COMMAND",
+		"lock k ls":                             `unexpected argument "ls": the command stands after --`,
+		"lock k --tll 1s -- ls":                 "flag provided but not defined: -tll (did you mean --ttl? see redlock-proxy lock --help)",
+		"lock k --ttl -- ls":                    `invalid value "--" for flag -ttl: parse error (see redlock-proxy lock --help)`,
+		"lock k --ttl 0s -- ls":                 "--ttl: 0s is less than 1ms",
+		"lock k --wait -1s -- ls":               "--wait: -1s is less than 0s",
+		"lock k --addr nowhere -- ls":           `--addr: "nowhere" is not host:port`,
+		"lock k --addr http://u:secret@h -- ls": "--addr: http://u:xxxxx@h is not the URL of a proxy",
+		"lock k --password-file /no/such -- ls": "--password-file: open /no/such: no such file or directory",
+	} {
+		fails(t, runProxy(t, strings.Fields(args)...), "redlock-proxy: "+want)
+	}
+}
+
+// running is a command of the proxy that was started.
+type running struct {
+	cmd            *exec.Cmd
+	stdout, stderr bytes.Buffer
+}
+
+func start(t *testing.T, env []string, args ...string) *running {
+	t.Helper()
+	r := &running{cmd: exec.Command(binary(t), args...)}
+	r.cmd.Env = append(ownEnv(), env...)
+	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, &r.stderr
+	r.cmd.WaitDelay = kit.Patience
+	kit.Must(t, r.cmd.Start())
+	t.Cleanup(func() { _ = r.cmd.Process.Kill() })
+	return r
+}
+
+func (r *running) end(t *testing.T) outcome {
+	t.Helper()
+	limit := time.AfterFunc(kit.Patience, func() { _ = r.cmd.Process.Kill() })
+	defer limit.Stop()
+	if err := r.cmd.Wait(); err != nil && r.cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return outcome{r.cmd.ProcessState.ExitCode(), r.stdout.String(), r.stderr.String()}
+}
+
+// stubborn is a script that makes the file, says that it was told to end, and goes on, unless it is to end.
+func stubborn(file, end string) []string {
+	return []string{"sh", "-c", `trap "echo told;` + end + `" TERM INT; touch ` + file + `; while :; do sleep 0.05; done`}
+}
+
+func awaitFile(t *testing.T, file string) {
+	t.Helper()
+	kit.Await(t, "the command runs", func() bool { _, err := os.Stat(file); return err == nil })
+}
+
+// TestLockCommandLoses: whoever takes the lock away, or keeps it from being extended, ends the command.
+func TestLockCommandLoses(t *testing.T) {
+	t.Parallel()
+	const told = "redlock-proxy: the command is told to end, since the lock is lost\n"
+	for _, test := range []struct {
+		name, end, stderr string
+		lose              func(t *testing.T, f *kit.Fleet)
+	}{
+		{"taken from it", "", told + "redlock-proxy: the command goes on 200ms after that: it is killed\nredlock-proxy: the lock was lost: it is not held any more\n", func(t *testing.T, f *kit.Fleet) {
+			kit.Want(t, kit.Connect(t, f.Proxies[0]), int64(1), "FORCEUNLOCK", "k")
+		}},
+		{"no masters", "exit 3", told + "redlock-proxy: the lock was lost: it could not be extended in time: NOQUORUM ", func(t *testing.T, f *kit.Fleet) {
+			for _, master := range f.Masters[:3] {
+				kit.Must(t, master.Kill())
+			}
+		}},
+		{"no proxy", "exit 0", told + "redlock-proxy: the lock was lost: it could not be extended in time: ", func(t *testing.T, f *kit.Fleet) {
+			kit.Must(t, f.Proxies[0].Kill())
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			f := kit.StartFleet(t)
+			file := filepath.Join(t.TempDir(), "runs")
+			r := start(t, nil, append([]string{"lock", "k", "--ttl", "2s", "--grace", "200ms", "--addr", f.Proxies[0].Addr(), "--"}, stubborn(file, test.end)...)...)
+			awaitFile(t, file)
+			test.lose(t, f)
+			r.end(t).wantEnd(t, 121, "told\n", test.stderr)
+		})
+	}
+	f := kit.StartFleet(t)
+	_, port, _ := strings.Cut(f.Proxies[0].Addr(), ":")
+	holds(t, f.Proxies[0].Addr(), "", "redis-cli -p "+port+" FORCEUNLOCK k").wantEnd(t, 121, "1\n", "redlock-proxy: the lock was lost: it is not held any more\n")
+}
+
+// TestLockCommandSignals: they are the command's; before it runs, one ends the wait, and the place in the queue is given up.
+func TestLockCommandSignals(t *testing.T) {
+	t.Parallel()
+	f := kit.StartFleet(t)
+	addr := f.Proxies[0].Addr()
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		file := filepath.Join(t.TempDir(), "runs")
+		r := start(t, nil, append([]string{"lock", "k", "--addr", addr, "--"}, stubborn(file, "exit 5")...)...)
+		awaitFile(t, file)
+		kit.Must(t, r.cmd.Process.Signal(signal))
+		r.end(t).wantEnd(t, 5, "told\n", "")
+	}
+	client := kit.Connect(t, f.Proxies[0])
+	kit.WantGrant(t, client, "LOCK", "k", "other", "PX", "60000")
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		r := start(t, nil, "lock", "k", "--addr", addr, "--wait", "1m", "--", "echo", "ran")
+		kit.WantBlocked(t, f.Proxies[0], 1)
+		kit.Must(t, r.cmd.Process.Signal(signal))
+		r.end(t).wantEnd(t, 128+int(signal), "", "redlock-proxy: "+signal.String()+" while waiting for the lock\n")
+		kit.WantBlocked(t, f.Proxies[0], 0)
+	}
+	kit.Want(t, client, int64(1), "UNLOCK", "k", "other")
+
+	file := filepath.Join(t.TempDir(), "runs")
+	r := start(t, nil, append([]string{"lock", "k", "--addr", addr, "--"}, stubborn(file, "exit 5")...)...)
+	awaitFile(t, file)
+	kit.Must(t, r.cmd.Process.Kill()) // nobody extends the lock then: the command is told to end
+	_ = r.cmd.Wait()
+	if r.stdout.String() != "told\n" {
+		t.Errorf("after the end of its parent the command said %q", r.stdout.String())
+	}
+}
+
+// TestLockCommandLogsIn: the password comes from redis-cli's variable or a file, and is nowhere to be seen.
+func TestLockCommandLogsIn(t *testing.T) {
+	t.Parallel()
+	upstream, masters := kit.StartRedis(t, "--requirepass", "topsecret"), kit.StartMasters(t)
+	proxy := kit.StartProxy(t, redistest.URLs(masters), "--upstream", upstream.URL())
+	file := filepath.Join(t.TempDir(), "password")
+	kit.Must(t, os.WriteFile(file, []byte("topsecret\n"), 0o600))
+	args := []string{"lock", "k", "--addr", proxy.Addr()}
+	command := []string{"--", "echo", "ran"}
+	runProxy(t, append(append(args, "--password-file", file), command...)...).wantEnd(t, 0, "ran\n", "")
+	runProxyWith(t, []string{"REDISCLI_AUTH=topsecret"}, append(args, command...)...).wantEnd(t, 0, "ran\n", "")
+	runProxyWith(t, []string{"REDISCLI_AUTH=wrongsecret"}, append(args, command...)...).wantEnd(t, 122, "", "redlock-proxy: the lock was not granted: WRONGPASS ")
+	runProxy(t, append(args, command...)...).wantEnd(t, 122, "", "redlock-proxy: the lock was not granted: NOAUTH ")
+	if log := proxy.Log(); strings.Contains(log, "secret") {
+		t.Errorf("the log:\n%s", log)
+	}
+}

@@ -1,0 +1,199 @@
+package lease
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ErrHeld says that another held the lock for as long as it was waited for.
+var ErrHeld = errors.New("the lock is held by another")
+
+// LostError says that a lock is not held any more.
+type LostError struct {
+	// Cause is why it could not be extended; nil where it was held by then no more.
+	Cause error
+}
+
+// Error says why.
+func (e *LostError) Error() string {
+	if e.Cause == nil {
+		return "the lock was lost: it is not held any more"
+	}
+	return fmt.Sprintf("the lock was lost: it could not be extended in time: %v", e.Cause)
+}
+
+// Unwrap is the cause.
+func (e *LostError) Unwrap() error { return e.Cause }
+
+// Request asks for a lock.
+type Request struct {
+	Key string
+	// TTL is how long it stands if nobody extends it; Wait how long to wait while another holds it.
+	TTL, Wait time.Duration
+}
+
+// Lock is a lock that was granted. It is for one goroutine at a time.
+type Lock struct {
+	client *redis.Client
+	Request
+	token string
+	// since is when it was asked for last, and answered; until then it can be relied on.
+	since, until time.Time
+}
+
+const (
+	// answerTime is how long the proxy may take to answer a LOCK, beside what it waits.
+	answerTime = 10 * time.Second
+	// shortTime is how long it may take for anything else: then it is asked again, or given up.
+	shortTime = 2 * time.Second
+)
+
+// Settings make go-redis ask once, and wait as long as the context says.
+func Settings(opts *redis.Options) {
+	opts.Protocol = 2
+	opts.DisableIdentity = true
+	opts.MaxRetries = -1
+	opts.DialerRetries = 1
+	opts.ReadTimeout, opts.WriteTimeout = -1, -1
+	opts.ContextTimeoutEnabled = true
+	opts.PoolSize = 1
+}
+
+// Take asks the proxy behind the client, which has the Settings, for a lock. Its validity counts from
+// before the request is sent.
+//
+// Errors: ErrHeld, that of the proxy or of the way to it, or the cause of ctx; nothing is held then.
+func Take(ctx context.Context, client *redis.Client, r Request) (*Lock, error) {
+	l := &Lock{client: client, Request: r, token: newToken()}
+	words := []any{"LOCK", r.Key, l.token, "PX", r.TTL.Milliseconds(), "AT"}
+	if wait := r.Wait.Milliseconds(); wait > 0 {
+		words = append(words, "BLOCK", wait)
+	}
+	limited, cancel := context.WithTimeout(ctx, r.Wait+answerTime)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = client.Close() }) // the proxy sees us leave the queue
+	defer stop()
+	sent := time.Now()
+	answer, err := client.Do(limited, words...).Slice()
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.Is(err, redis.Nil):
+		return nil, ErrHeld
+	case err != nil:
+		return nil, err
+	}
+	told, err := numbers(answer)
+	if err != nil {
+		return nil, err
+	}
+	l.since = sent.Add(told["waited"])
+	l.until = l.since.Add(told["validity"])
+	return l, nil
+}
+
+// numbers reads a map of milliseconds, as RESP2 has it.
+func numbers(answer []any) (map[string]time.Duration, error) {
+	told := map[string]time.Duration{}
+	for ; len(answer) > 1; answer = answer[2:] {
+		name, isText := answer[0].(string)
+		ms, isNumber := answer[1].(int64)
+		if isText && isNumber {
+			told[name] = time.Duration(ms) * time.Millisecond
+		}
+	}
+	if told["validity"] <= 0 {
+		return nil, errors.New("the server grants no validity: is it a redlock-proxy?")
+	}
+	return told, nil
+}
+
+// newToken makes 128 random bits, in hexadecimal.
+func newToken() string {
+	var bits [16]byte
+	_, _ = rand.Read(bits[:]) // never fails
+	return hex.EncodeToString(bits[:])
+}
+
+// Keep extends the lock, each time a third of its TTL is over, until ctx ends; or until it is lost,
+// which the *LostError says.
+func (l *Lock) Keep(ctx context.Context) error {
+	var failed error
+	for next := l.since.Add(l.TTL / 3); ; {
+		if !sleepUntil(ctx, earlier(next, l.until)) {
+			return nil
+		}
+		if !time.Now().Before(l.until) {
+			return &LostError{failed}
+		}
+		err := l.extend(ctx)
+		var lost *LostError
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.As(err, &lost):
+			return err
+		case err == nil:
+			failed, next = nil, l.since.Add(l.TTL/3)
+		default:
+			failed, next = err, time.Now().Add(l.pause())
+		}
+	}
+}
+
+// pause is the time between two tries to extend it.
+func (l *Lock) pause() time.Duration { return min(time.Second, l.TTL/30) }
+
+// extend is one try. What is answered after the lock's time counts for nothing.
+func (l *Lock) extend(ctx context.Context) error {
+	sent := time.Now()
+	ctx, cancel := context.WithDeadline(ctx, earlier(sent.Add(min(shortTime, l.TTL/6)), l.until))
+	defer cancel()
+	ms, err := l.client.Do(ctx, "EXTEND", l.Key, l.token, "PX", l.TTL.Milliseconds()).Int64()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return &LostError{}
+	case err != nil:
+		return err
+	case !time.Now().Before(l.until):
+		return context.DeadlineExceeded
+	}
+	l.since, l.until = sent, sent.Add(time.Duration(ms)*time.Millisecond)
+	return nil
+}
+
+// Release gives the lock back. A *LostError says that it was not held any more.
+func (l *Lock) Release(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, shortTime)
+	defer cancel()
+	n, err := l.client.Do(ctx, "UNLOCK", l.Key, l.token).Int64()
+	if err == nil && n == 0 {
+		return &LostError{}
+	}
+	return err
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// sleepUntil waits for a moment; false: ctx ended.
+func sleepUntil(ctx context.Context, t time.Time) bool {
+	timer := time.NewTimer(time.Until(t))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,130 @@
+package lease
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2/server"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// peer is a server that answers lock commands as it is told.
+type peer struct {
+	lock, extend, unlock func(c *server.Peer)
+	unlocks              atomic.Int32
+}
+
+func say(n int) func(*server.Peer) { return func(c *server.Peer) { c.WriteInt(n) } }
+
+func grant(validity int) func(*server.Peer) {
+	return func(c *server.Peer) {
+		c.WriteLen(4)
+		c.WriteBulk("validity")
+		c.WriteInt(validity)
+		c.WriteBulk("waited")
+		c.WriteInt(0)
+	}
+}
+
+// client is one of the peer.
+func (p *peer) client(t *testing.T) *redis.Client {
+	t.Helper()
+	s, err := server.NewServer("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, answer := range map[string]func(*server.Peer){"LOCK": p.lock, "EXTEND": p.extend, "UNLOCK": p.unlock} {
+		err := s.Register(name, func(c *server.Peer, _ string, _ []string) {
+			if name == "UNLOCK" {
+				p.unlocks.Add(1)
+			}
+			answer(c)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	opts := &redis.Options{Addr: s.Addr().String()}
+	Settings(opts)
+	client := redis.NewClient(opts)
+	t.Cleanup(func() { _ = client.Close(); s.Close() })
+	return client
+}
+
+// TestRun: what becomes of a command by what the proxy answers, whatever that is.
+func TestRun(t *testing.T) {
+	hang := func(c *server.Peer) { time.Sleep(time.Second) }
+	null := func(c *server.Peer) { c.WriteNull() }
+	fail := func(c *server.Peer) { c.WriteError("NOQUORUM 1 of 3") }
+	once := func(first, then func(*server.Peer)) func(*server.Peer) {
+		var n atomic.Int32
+		return func(c *server.Peer) {
+			if n.Add(1) == 1 {
+				first(c)
+			} else {
+				then(c)
+			}
+		}
+	}
+	for _, test := range []struct {
+		name    string
+		peer    *peer
+		command string
+		want    string // of the error, in its beginning; or how the command ended
+		unlocks int32
+	}{
+		{"all is well", &peer{lock: grant(1400), extend: say(1400), unlock: say(1)}, "sleep 2; exit 3", "exit status 3", 1},
+		{"one try to extend fails", &peer{lock: grant(1400), extend: once(fail, say(1400)), unlock: say(1)}, "sleep 2", "exit status 0", 1},
+		{"it is gone", &peer{lock: grant(1000), extend: null, unlock: say(1)}, "exec sleep 60", "the lock was lost: it is not held any more", 0},
+		{"no try succeeds", &peer{lock: grant(1000), extend: fail, unlock: say(1)}, "exec sleep 60", "the lock was lost: it could not be extended in time: NOQUORUM 1 of 3", 0},
+		{"no answer comes", &peer{lock: grant(1000), extend: hang, unlock: say(1)}, "exec sleep 60", "the lock was lost: it could not be extended in time: ", 0},
+		{"less time than asked for", &peer{lock: grant(20), extend: say(20), unlock: say(1)}, "exec sleep 60", "the lock was lost: ", 0},
+		{"gone at the end", &peer{lock: grant(1400), extend: say(1400), unlock: say(0)}, "exit 0", "the lock was lost: it is not held any more", 1},
+		{"not given back", &peer{lock: grant(1400), extend: say(1400), unlock: fail}, "exit 4", "exit status 4", 1},
+		{"held", &peer{lock: null, extend: null, unlock: null}, "exit 0", "the lock is held by another", 0},
+		{"no validity", &peer{lock: grant(0), extend: null, unlock: null}, "exit 0", "the server grants no validity", 0},
+		{"another answer", &peer{lock: func(c *server.Peer) { c.WriteOK() }, extend: null, unlock: null}, "exit 0", "", 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			job := Job{
+				Request: Request{Key: "k", TTL: 1500 * time.Millisecond}, Client: test.peer.client(t),
+				Command: exec.Command("sh", "-c", test.command), Grace: 5 * time.Second, Tell: func(error) {},
+			}
+			state, err := job.Run(t.Context())
+			got := ""
+			if err != nil {
+				got = err.Error()
+			} else {
+				got = state.String()
+			}
+			if !strings.HasPrefix(got, test.want) || test.peer.unlocks.Load() != test.unlocks || test.want == "" && err == nil {
+				t.Errorf("%q after %d releases, want %q after %d", got, test.peer.unlocks.Load(), test.want, test.unlocks)
+			}
+		})
+	}
+}
+
+// TestSignalWhileWaiting: a signal ends the wait at once, though the proxy does not answer.
+func TestSignalWhileWaiting(t *testing.T) {
+	asked, over := make(chan bool, 1), make(chan bool)
+	p := peer{lock: func(*server.Peer) { asked <- true; <-over }, extend: say(1), unlock: say(1)}
+	signals := make(chan os.Signal, 1)
+	job := Job{Request: Request{Key: "k", TTL: time.Second, Wait: time.Hour}, Client: p.client(t), Command: exec.Command("true"), Signals: signals}
+	go func() { <-asked; signals <- syscall.SIGTERM }()
+	_, err := job.Run(t.Context())
+	close(over)
+	var interrupted *InterruptedError
+	if !errors.As(err, &interrupted) || interrupted.Signal != syscall.SIGTERM || job.Command.Process != nil {
+		t.Errorf("%v", err)
+	}
+}

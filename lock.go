@@ -1,0 +1,176 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/urfave/cli/v2"
+
+	"redlock-proxy/conf"
+	"redlock-proxy/lease"
+)
+
+// lockName is the command that holds a lock.
+const lockName = "lock"
+
+// passwordEnv is the variable that redis-cli has for it.
+const passwordEnv = "REDISCLI_AUTH"
+
+func lockCommand() *cli.Command {
+	return &cli.Command{
+		Name: lockName, Usage: "hold a lock at a running proxy while a command runs", ArgsUsage: "KEY -- COMMAND [ARGUMENT …]",
+		HideHelpCommand: true, OnUsageError: usageError, Action: lockAction,
+		Flags: []cli.Flag{
+			&cli.DurationFlag{Name: "ttl", Value: 30 * time.Second, Usage: "how long the lock stands if nobody extends it, which is done at a third of it, a `DURATION`"},
+			&cli.DurationFlag{Name: "wait", Value: 10 * time.Second, Usage: "how long to wait while another holds it, a `DURATION`; 0s does not wait"},
+			&cli.DurationFlag{Name: "grace", Value: 5 * time.Second, Usage: "how long the command may go on after SIGTERM told it that the lock is lost, a `DURATION`"},
+			&cli.StringFlag{Name: "addr", Value: conf.Default().Listen, Usage: "`ADDR` of the proxy: host:port, or a URL (redis://, rediss:// or unix://)"},
+			&cli.StringFlag{Name: "user", Usage: "log in as `NAME`"},
+			&cli.StringFlag{Name: "password-file", Usage: "log in with the password in `FILE` (" + passwordEnv + " has it otherwise)"},
+		},
+	}
+}
+
+// lockArguments puts the flags of the lock command before its key, where the command line wants
+// them: it is written KEY --ttl 30s -- COMMAND.
+func lockArguments(args []string) []string {
+	if !isLock(args) {
+		return args
+	}
+	var flags, rest []string
+	for i := 2; i < len(args); i++ {
+		switch arg := args[i]; {
+		case arg == "--":
+			return slices.Concat(args[:2], flags, []string{"--"}, rest, args[i:])
+		case strings.HasPrefix(arg, "-") && takesValue(arg) && i+1 < len(args):
+			flags = append(flags, arg, args[i+1])
+			i++
+		case strings.HasPrefix(arg, "-"):
+			flags = append(flags, arg)
+		default:
+			rest = append(rest, arg)
+		}
+	}
+	return slices.Concat(args[:2], flags, []string{"--"}, rest)
+}
+
+// takesValue reports whether the word after a flag is its value.
+func takesValue(flag string) bool {
+	name := strings.TrimLeft(flag, "-")
+	return slices.Contains(flagNames(lockCommand().Flags), name)
+}
+
+// isLock reports whether a command line is one of the lock command, to which signals are passed on.
+func isLock(args []string) bool { return len(args) > 1 && args[1] == lockName }
+
+func lockAction(c *cli.Context) error {
+	args := c.Args().Slice() // KEY -- COMMAND …
+	switch {
+	case len(args) == 0 || args[0] == "--":
+		return errors.New("no key is given: redlock-proxy lock KEY -- COMMAND")
+	case args[0] == "":
+		return errors.New("the key is empty")
+	case len(args) > 1 && args[1] != "--":
+		return fmt.Errorf("unexpected argument %q: the command stands after --", args[1])
+	case len(args) < 3:
+		return errors.New("no command is given: redlock-proxy lock KEY -- COMMAND")
+	}
+	for name, least := range map[string]time.Duration{"ttl": time.Millisecond, "wait": 0, "grace": 0} {
+		if d := c.Duration(name); d < least {
+			return fmt.Errorf("--%s: %v is less than %v", name, d, least)
+		}
+	}
+	opts, err := proxyOptions(c)
+	if err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	client := redis.NewClient(opts)
+	defer client.Close()
+	cmd := exec.Command(args[2], args[3:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	job := lease.Job{
+		Request: lease.Request{Key: args[0], TTL: c.Duration("ttl"), Wait: c.Duration("wait")},
+		Client:  client, Command: cmd, Grace: c.Duration("grace"), Signals: signals,
+		Tell: func(err error) { fmt.Fprintln(c.App.ErrWriter, "redlock-proxy:", err) },
+	}
+	return lockExit(job.Run(c.Context))
+}
+
+// proxyOptions are how the proxy is reached.
+func proxyOptions(c *cli.Context) (*redis.Options, error) {
+	addr := c.String("addr")
+	opts := &redis.Options{Addr: reachable(addr)}
+	if strings.Contains(addr, "://") {
+		var err error
+		if opts, err = redis.ParseURL(addr); err != nil {
+			return nil, fmt.Errorf("--addr: %s is not the URL of a proxy", conf.Redact(addr))
+		}
+	} else if _, _, err := net.SplitHostPort(addr); err != nil {
+		return nil, fmt.Errorf("--addr: %q is not host:port", addr)
+	}
+	if user := c.String("user"); user != "" {
+		opts.Username = user
+	}
+	if password := os.Getenv(passwordEnv); password != "" {
+		opts.Password = password
+	}
+	if file := c.String("password-file"); file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("--password-file: %w", err)
+		}
+		opts.Password = strings.TrimRight(string(text), "\r\n")
+	}
+	lease.Settings(opts)
+	return opts, nil
+}
+
+// lockExit gives what became of a job its exit code.
+func lockExit(state *os.ProcessState, err error) error {
+	var lost *lease.LostError
+	var interrupted *lease.InterruptedError
+	var start *lease.StartError
+	switch {
+	case err == nil:
+		return commandExit(state)
+	case errors.Is(err, lease.ErrHeld):
+		return coded(exitHeld, err)
+	case errors.As(err, &lost):
+		return coded(exitLost, err)
+	case errors.As(err, &interrupted):
+		if s, ok := interrupted.Signal.(syscall.Signal); ok {
+			return coded(exitSignalled+int(s), err)
+		}
+		return err
+	case errors.As(err, &start) && (errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist)):
+		return coded(exitNotFound, err)
+	case errors.As(err, &start):
+		return coded(exitCannotRun, err)
+	default:
+		return coded(exitNotAsked, fmt.Errorf("the lock was not granted: %w", err))
+	}
+}
+
+// commandExit is the exit code of a command that has ended, as a shell tells it.
+func commandExit(state *os.ProcessState) error {
+	code := state.ExitCode()
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		code = exitSignalled + int(status.Signal())
+	}
+	if code == 0 {
+		return nil
+	}
+	return coded(code, errTold)
+}

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"redlock-proxy/conf"
+)
+
+// TestAuditLogger: its lines come whatever the level of the log is.
+func TestAuditLogger(t *testing.T) {
+	for _, level := range []string{"debug", "error"} {
+		cfg := conf.Default()
+		cfg.LogLevel = level
+		var out bytes.Buffer
+		log, err := newLogger(&out, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		auditLogger(log).Info("audit", "key", "k")
+		if !strings.HasSuffix(out.String(), "level=INFO msg=audit key=k\n") {
+			t.Errorf("%s: %q", level, out.String())
+		}
+	}
+}

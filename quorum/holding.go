@@ -1,0 +1,184 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/legacy"
+	"redlock-proxy/quorum/master"
+	"redlock-proxy/quorum/register"
+)
+
+// What an operator may ask of locks: who holds what, and that somebody holds it no more.
+
+// Status is what stands under a key, as an operator wants to know it; see package register.
+type Status = register.Status
+
+// What stands under a key.
+const (
+	StatusUnclear = register.StatusUnclear
+	StatusFree    = register.StatusFree
+	StatusHeld    = register.StatusHeld
+	StatusSplit   = register.StatusSplit
+)
+
+// Holding is what stands under a key, and who took it, as far as this process knows.
+type Holding struct {
+	Status Status
+	// Left is the remaining time that a majority grants, or Endless; only with StatusHeld.
+	Left time.Duration
+	// Shares are what each master holds, and after them the legacy server, if there is one.
+	Shares []Share
+	// Holder is that of the request which took the lock, and Since when its lease began; nil and
+	// zero where this process has not granted it.
+	Holder any
+	Since  time.Time
+	// Waiters are the requests that wait for it; only a Locker tells.
+	Waiters int
+}
+
+// Share is what one server holds.
+type Share struct {
+	// Server is its address, without credentials.
+	Server string
+	// Says is "held", "free", "other" (it holds something else than the majority) or, in plain
+	// words, why it tells nothing or has no vote.
+	Says string
+}
+
+// Holdings tells what stands under keys of one database, and changes nothing.
+//
+// Errors: *NoQuorumError where fewer than a majority answered, *OwnKeyError, or the cause of
+// ctx.
+func (c *Cluster) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
+	if err := ownKey(keys...); err != nil {
+		return nil, err
+	}
+	found, err := c.keyspace(keys[0].DB).Holdings(ctx, namesOf(keys))
+	if err != nil {
+		return nil, c.explain(err)
+	}
+	all := make([]Holding, len(found))
+	for i, f := range found {
+		all[i] = c.holding(f)
+		if c.legacy == nil {
+			continue
+		}
+		held, err := c.legacy.Read(ctx, keys[i].DB, keys[i].Name)
+		if err != nil {
+			return nil, c.explain(err)
+		}
+		all[i].beside(f, held, c.legacy.Name())
+	}
+	return all, nil
+}
+
+// holding gives the masters their names.
+func (c *Cluster) holding(f register.Holding) Holding {
+	h := Holding{Status: f.Status, Left: f.Left, Holder: f.Holder, Since: f.Since, Shares: make([]Share, len(c.masters))}
+	for i, m := range c.masters {
+		h.Shares[i] = Share{m.Name(), says(f.Shares[i], f.Errs[i])}
+	}
+	return h
+}
+
+func says(s register.Share, err error) string {
+	switch {
+	case s == register.ShareNone:
+		return "free"
+	case s == register.ShareSame:
+		return "held"
+	case s == register.ShareOther:
+		return "other"
+	case err != nil:
+		return master.CauseText(err)
+	default:
+		return "no answer"
+	}
+}
+
+// beside adds what the legacy server holds: whatever that is, it is held.
+func (h *Holding) beside(masters register.Holding, held cell.Found, name string) {
+	share := Share{name, "held"}
+	switch look := legacy.Beside(masters.Look, held); {
+	case held.Form == cell.Absent:
+		share.Says = "free"
+	case masters.Present && masters.Value != held.Value.Text:
+		share.Says = "other"
+		h.Left, h.Holder, h.Since = look.Left, nil, time.Time{}
+	case !masters.Present:
+		h.Status, h.Left = StatusHeld, look.Left
+	}
+	h.Shares = append(h.Shares, share)
+}
+
+// Names tells names of keys of a database, a page of some hundred at a time, as long as page asks
+// for more. Every lock that a majority holds all the while is among them; others may be, and some
+// more than once. Locks that only the legacy server holds are not.
+//
+// Errors: that of page, *NoQuorumError where no majority can be asked, or the cause of ctx.
+func (c *Cluster) Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error {
+	asked := newNoQuorum(len(c.masters))
+	for _, m := range c.masters { // a majority shares a master with every other one
+		more, failed, err := namesOn(ctx, m, db, page)
+		switch {
+		case err != nil || failed == nil && !more:
+			return err
+		case failed != nil:
+			asked.add(&MasterError{Master: m.Name(), Err: failed})
+			continue
+		}
+		if asked.Answered++; asked.Answered == Majority(len(c.masters)) {
+			return nil
+		}
+	}
+	return asked
+}
+
+// namesOn tells those on one master; failed is why not all of them.
+func namesOn(ctx context.Context, m *master.Master, db int, page func([]string) (bool, error)) (more bool, failed, err error) {
+	for cursor, first := "0", true; first || cursor != "0"; first = false {
+		var names []string
+		names, cursor, failed = m.Names(ctx, db, cursor)
+		switch {
+		case ctx.Err() != nil:
+			return false, nil, context.Cause(ctx)
+		case failed != nil:
+			return false, failed, nil
+		}
+		if names = slices.DeleteFunc(names, isOwn); len(names) == 0 { // a master may say anything
+			continue
+		}
+		if more, err := page(names); err != nil || !more {
+			return false, nil, err
+		}
+	}
+	if !m.Votes() {
+		return false, errLostVote, nil
+	}
+	return true, nil, nil
+}
+
+// errLostVote: a master may have forgotten something since it began to tell.
+var errLostVote = errors.New("lost its vote meanwhile")
+
+// Remove takes a lock from whoever holds it, by ballot, and reports whether anybody did.
+//
+// Errors: those of Update.
+func (c *Cluster) Remove(ctx context.Context, key Key) (bool, error) {
+	var present []bool // in each run
+	out, err := c.Update(ctx, key, nil, func(l Look) (Decision, error) {
+		present = append(present, l.Present)
+		if !l.Present {
+			return Decision{}, nil
+		}
+		return Decision{Do: Remove}, nil
+	})
+	if err != nil {
+		return false, err
+	}
+	return present[out.Run-1], nil
+}

@@ -1,0 +1,144 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// names are all that Names tells of a database, each once.
+func names(t *testing.T, c *Cluster, db int) []string {
+	t.Helper()
+	var all []string
+	err := c.Names(t.Context(), db, func(page []string) (bool, error) {
+		all = append(all, page...)
+		return true, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// TestNames: every lock of the database is named, whichever majority holds it, and none of the proxies' own keys.
+func TestNames(t *testing.T) {
+	masters, c := startMasters(t, 3)
+	if got := names(t, c, 0); len(got) != 0 {
+		t.Errorf("none was taken, got %q", got)
+	}
+	var want []string
+	for i := range 600 { // more than a page
+		want = append(want, fmt.Sprintf("lock:%04d", i))
+		c.mustTake(t, Key{Name: want[i]})
+	}
+	c.mustTake(t, Key{DB: 3, Name: "elsewhere"})
+	for i, m := range masters { // each misses a third: two hold every lock
+		for j := i; j < len(want); j += 3 {
+			m.Del(want[j])
+		}
+	}
+	if got := names(t, c, 0); !slices.Equal(got, want) {
+		t.Errorf("got %d names, want %d", len(got), len(want))
+	}
+	if got := names(t, c, 3); !slices.Equal(got, []string{"elsewhere"}) {
+		t.Errorf("database 3: %q", got)
+	}
+	pages := 0
+	if err := c.Names(t.Context(), 0, func([]string) (bool, error) { pages++; return false, nil }); err != nil || pages != 1 {
+		t.Errorf("%d pages, %v", pages, err)
+	}
+	mine := errors.New("mine")
+	if err := c.Names(t.Context(), 0, func([]string) (bool, error) { return true, mine }); err != mine {
+		t.Errorf("got %v", err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	if err := c.Names(ctx, 0, func([]string) (bool, error) { cancel(mine); return true, nil }); err != mine {
+		t.Errorf("the caller left: %v", err)
+	}
+}
+
+// TestNamesWithoutAQuorum: what is missing on a minority is found, what may be missing is not told as all.
+func TestNamesWithoutAQuorum(t *testing.T) {
+	masters, c := startMasters(t, 3)
+	c.mustTake(t, job)
+	masters[0].Close()
+	if got := names(t, c, 0); !slices.Equal(got, []string{job.Name}) {
+		t.Errorf("one is down: %q", got)
+	}
+	masters[1].Close()
+	var none *NoQuorumError
+	err := c.Names(t.Context(), 0, func([]string) (bool, error) { return true, nil })
+	if !errors.As(err, &none) || none.Answered != 1 || len(none.Causes.Errors) != 2 {
+		t.Errorf("two are down: %v", err)
+	}
+	if _, err := c.Holdings(t.Context(), []Key{job}); !errors.As(err, &none) {
+		t.Errorf("two are down: %v", err)
+	}
+}
+
+// TestRemove: it takes a lock from anybody, once, and who waits for it gets it.
+func TestRemove(t *testing.T) {
+	_, c := startMasters(t, 3)
+	var freed []Key
+	c.freed = func(k Key) { freed = append(freed, k) }
+	c.mustTake(t, job)
+	for i, want := range []bool{true, false} {
+		if did, err := c.Remove(t.Context(), job); did != want || err != nil {
+			t.Errorf("removal %d: %v, %v", i, did, err)
+		}
+	}
+	if !slices.Contains(freed, job) {
+		t.Error("nobody was told")
+	}
+	if err := c.Release(t.Context(), job, token); err != ErrNotHeld {
+		t.Errorf("the old holder releases it: %v", err)
+	}
+	if _, err := c.Extend(t.Context(), job, token, time.Minute); err != ErrNotHeld {
+		t.Errorf("the old holder extends it: %v", err)
+	}
+	var own *OwnKeyError
+	marker := Key{Name: "redlock-proxy:marker"}
+	if _, err := c.Remove(t.Context(), marker); !errors.As(err, &own) {
+		t.Errorf("a key of the proxies': %v", err)
+	}
+	if _, err := c.Holdings(t.Context(), []Key{job, marker}); !errors.As(err, &own) {
+		t.Errorf("a key of the proxies': %v", err)
+	}
+}
+
+// TestHoldingsBesideTheLegacyServer: what that server holds is held, and is named with what it says.
+func TestHoldingsBesideTheLegacyServer(t *testing.T) {
+	withLegacy(t, func(b *bench, legacy *fakeMaster) {
+		see := func(status Status, holder any, says ...string) {
+			b.Helper()
+			found, err := b.cluster.Holdings(b.Context(), []Key{job})
+			b.wantErr(err, nil)
+			var got []string
+			for _, s := range found[0].Shares {
+				got = append(got, s.Says)
+			}
+			if found[0].Status != status || found[0].Holder != holder || !slices.Equal(got, says) {
+				b.Errorf("%+v, want %v, %v, %q", found[0], status, holder, says)
+			}
+		}
+		see(StatusFree, nil, "free", "free", "free", "free")
+		legacy.has(job, rival, time.Minute)
+		see(StatusHeld, nil, "free", "free", "free", "held")
+		legacy.hasNot(job)
+		_, err := b.locker.Lock(b.Context(), LockRequest{Key: job, Token: token, TTL: time.Minute, Holder: "ann"})
+		b.wantErr(err, nil)
+		see(StatusHeld, "ann", "held", "held", "held", "held")
+		legacy.has(job, rival, time.Minute)
+		see(StatusHeld, nil, "held", "held", "held", "other")
+		did, err := b.cluster.Remove(b.Context(), job) // from both
+		if !did {
+			b.Error("nothing was removed")
+		}
+		b.wantErr(err, nil)
+		see(StatusFree, nil, "free", "free", "free", "free")
+	})
+}

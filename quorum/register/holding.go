@@ -1,0 +1,125 @@
+package register
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"redlock-proxy/quorum/cell"
+)
+
+// Status is what the masters hold under a key, as an operator wants to know it.
+type Status int
+
+const (
+	// StatusUnclear: a majority answered, and it stays open what the key holds.
+	StatusUnclear Status = iota
+	// StatusFree: nobody holds it.
+	StatusFree
+	// StatusHeld: a majority holds it for one holder.
+	StatusHeld
+	// StatusSplit: some masters hold it, and no majority agrees; it is being taken, replaced or
+	// removed, or what is left of that is not cleaned up yet.
+	StatusSplit
+)
+
+// Share is what one master holds under a key.
+type Share int
+
+const (
+	// ShareUnknown: it tells nothing, or its vote does not count.
+	ShareUnknown Share = iota
+	// ShareNone: it holds nothing.
+	ShareNone
+	// ShareSame: it holds what the majority holds or, where none does, something.
+	ShareSame
+	// ShareOther: it holds something else than the majority, or keeps the place of it.
+	ShareOther
+)
+
+// Holding is what stands under a key, and who took it, as far as this proxy knows.
+type Holding struct {
+	Look
+	Status Status
+	// Shares are those of the masters, in their order; Errs say why there is none.
+	Shares []Share
+	Errs   []error
+	// Holder and Since are of the Taking that this proxy granted, if it did and it is that
+	// which stands there.
+	Holder any
+	Since  time.Time
+}
+
+// Holdings tells of each key what all masters hold. Unlike Read it changes nothing: a key
+// that is in the course of being replaced is StatusSplit.
+//
+// Errors: *NoQuorum where fewer than a majority answered, or the cause of ctx.
+func (r *Register) Holdings(ctx context.Context, keys []string) ([]Holding, error) {
+	asked, err := r.masters.Ask(ctx, all(r.n, cell.Read{Names: keys}), func([]Reply) bool { return false })
+	if err != nil {
+		return nil, err
+	}
+	replies := asked.Replies()
+	if count(replies, answered) < r.quorum {
+		return nil, &NoQuorum{Replies: replies}
+	}
+	found := make([]Holding, len(keys))
+	for i, key := range keys {
+		f := resolve(r.n, replies, i)
+		if f.mixed || len(leftovers(replies, i, f)) > 0 {
+			r.mendLater(key)
+		}
+		found[i] = holdingOf(f, replies, i)
+		if found[i].Status == StatusHeld {
+			found[i].Holder, found[i].Since, _ = r.grants.holder(key, found[i].Version)
+		}
+	}
+	return found, nil
+}
+
+// holdingOf is the finding about key number i, with what each master said.
+func holdingOf(f finding, replies []Reply, i int) Holding {
+	h := Holding{Status: statusOf(f, replies, i), Shares: make([]Share, len(replies)), Errs: make([]error, len(replies))}
+	if h.Status == StatusHeld {
+		h.Look = f.look()
+	}
+	for m, r := range replies {
+		h.Errs[m] = r.Err
+		if r.State == Counted && i < len(r.Found) {
+			h.Errs[m], h.Shares[m] = nil, shareOf(f, r.Found[i])
+		}
+	}
+	return h
+}
+
+func statusOf(f finding, replies []Reply, i int) Status {
+	holds := func(r Reply) bool { return r.State == Counted && i < len(r.Found) && r.Found[i].Value.Present }
+	switch {
+	case f.standing == Open:
+		return StatusUnclear
+	case f.standing == Foreign, f.standing == Held && f.chosen && f.value.Present:
+		return StatusHeld
+	case f.standing == Held && !f.chosen, f.standing == Absent && slices.ContainsFunc(replies, holds):
+		return StatusSplit
+	default:
+		return StatusFree
+	}
+}
+
+// shareOf is what one master holds, beside what a majority does.
+func shareOf(f finding, c cell.Found) Share {
+	majority := f.standing == Held || f.standing == Foreign
+	foreign := c.Form == cell.Foreign
+	switch {
+	case c.Form == cell.Blocking:
+		return ShareOther
+	case !c.Value.Present:
+		return ShareNone
+	case !majority,
+		f.standing == Foreign && foreign && c.Value.Text == f.value.Text,
+		f.standing == Held && !foreign && c.Attempt == f.attempt && c.Accepted == f.accepted:
+		return ShareSame
+	default:
+		return ShareOther
+	}
+}

@@ -1,0 +1,101 @@
+package register
+
+import (
+	"testing"
+	"time"
+)
+
+// TestHoldings: what a majority holds, what each master does, and who took it as far as this proxy knows.
+func TestHoldings(t *testing.T) {
+	const u, n, s, o = ShareUnknown, ShareNone, ShareSame, ShareOther
+	for _, test := range []struct {
+		name    string
+		prepare func(b *bench, r *Register)
+		want    Status
+		shares  [5]Share
+		holder  any
+	}{
+		{"nothing", func(*bench, *Register) {}, StatusFree, [5]Share{n, n, n, n, n}, nil},
+		{"a lock of this proxy", func(b *bench, r *Register) { b.lockAs(r, "me", "ann") }, StatusHeld, [5]Share{s, s, s, s, s}, "ann"},
+		{"a lock of another proxy", func(b *bench, _ *Register) { b.lockAs(b.proxy(), "me", "ann") }, StatusHeld, [5]Share{s, s, s, s, s}, nil},
+		{"released", func(b *bench, r *Register) {
+			b.lockAs(r, "me", "ann")
+			b.sure(r.Unlock(b.Context(), "k", "me"))
+		}, StatusFree, [5]Share{n, n, n, n, n}, nil},
+		{"removed by ballot", func(b *bench, r *Register) {
+			b.lockAs(r, "me", "ann")
+			b.sure(b.proxy().Unlock(b.Context(), "k", "me"))
+		}, StatusFree, [5]Share{n, n, n, n, n}, nil},
+		{"removed elsewhere and taken there with an equal token", func(b *bench, r *Register) {
+			b.lockAs(r, "me", "ann")
+			other := b.proxy()
+			b.sure(other.Unlock(b.Context(), "k", "me"))
+			b.lockAs(other, "me", "bob")
+		}, StatusHeld, [5]Share{s, s, s, s, s}, nil},
+		{"taken anew by ballot", func(b *bench, r *Register) {
+			b.lockAs(r, "me", "ann")
+			b.sure(b.proxy().Unlock(b.Context(), "k", "me"))
+			b.lockAs(r, "me", "bob")
+		}, StatusHeld, [5]Share{s, s, s, s, s}, "bob"},
+		{"replaced elsewhere", func(b *bench, r *Register) {
+			b.lockAs(r, "me", "ann")
+			_, err := b.proxy().Update(b.Context(), put("you"))
+			b.sure(err)
+		}, StatusHeld, [5]Share{s, s, s, s, s}, nil},
+		{"a leftover", func(b *bench, _ *Register) { b.plain("x", "a", time.Minute, 0, 1) }, StatusSplit, [5]Share{s, s, n, n, n}, nil},
+		{"a leftover beside a lock", func(b *bench, _ *Register) {
+			b.plain("x", "a", time.Minute, 0, 1, 2)
+			b.plain("x", "b", time.Minute, 3)
+		}, StatusHeld, [5]Share{s, s, s, o, n}, nil},
+		{"in the midst of a replacing", func(b *bench, r *Register) {
+			b.lockAs(r, "me", "ann")
+			b.of("accept", unsent, 1, 2, 3, 4)
+			_, _ = b.proxy().Update(b.Context(), put("you"))
+			b.fate = nil
+		}, StatusSplit, [5]Share{s, o, o, o, o}, nil},
+		{"what may have a majority", func(b *bench, _ *Register) {
+			b.plain("x", "a", time.Minute, 0, 1)
+			b.at(lost, 4)
+		}, StatusUnclear, [5]Share{s, s, n, n, u}, nil},
+		{"one is away", func(b *bench, r *Register) {
+			b.lockAs(r, "me", "ann")
+			b.at(lost, 4)
+		}, StatusHeld, [5]Share{s, s, s, s, u}, "ann"},
+		{"foreign", func(b *bench, _ *Register) { b.foreign("x", 0, 1, 2) }, StatusHeld, [5]Share{s, s, s, n, n}, nil},
+		{"a blocking copy", func(b *bench, _ *Register) { b.blocking("a", 4) }, StatusFree, [5]Share{n, n, n, n, o}, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBench(t, 5)
+			r := b.proxy()
+			test.prepare(b, r)
+			b.rounds = nil
+			found, err := r.Holdings(t.Context(), []string{"k"})
+			b.sure(err)
+			got := found[0]
+			if got.Status != test.want || [5]Share(got.Shares) != test.shares || got.Holder != test.holder || got.Since.IsZero() != (test.holder == nil) {
+				t.Errorf("status %v, shares %v, holder %v since %v; want %v, %v, %v", got.Status, got.Shares, got.Holder, got.Since, test.want, test.shares, test.holder)
+			}
+			b.wantRounds("read") // it changes nothing
+		})
+	}
+}
+
+// Fewer than a majority tell nothing, whatever they hold.
+func TestHoldingsWithoutAQuorum(t *testing.T) {
+	b := newBench(t, 5)
+	r := b.proxy()
+	b.lock(r, "me")
+	b.at(outside, 2, 3, 4)
+	if _, err := r.Holdings(t.Context(), []string{"k"}); outcome(err) != "no quorum" {
+		t.Errorf("%v", err)
+	}
+}
+
+// lockAs is lock for somebody who is to be known.
+func (b *bench) lockAs(r *Register, token string, holder any) {
+	b.Helper()
+	taken := taking(token)
+	taken.Holder = holder
+	_, err := r.Lock(b.Context(), taken)
+	b.sure(err)
+}
