@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"maps"
@@ -29,6 +30,10 @@ type Options struct {
 	// to the upstream, where the proxy then logs in for them. It is not looked at without
 	// an Upstream.
 	ClientPassword string
+	// TLS are the settings with which clients are spoken to. Without them nothing is encrypted.
+	TLS *tls.Config
+	// ProtectedMode turns clients from other machines away while nobody has to log in.
+	ProtectedMode bool
 	// MaxClients is how many clients may be connected. The default is 10000, as in
 	// Redis.
 	MaxClients int
@@ -47,10 +52,13 @@ type Server struct {
 	opts  Options
 	quiet time.Duration // quietTime, but in tests
 	times relayTimes
+	// entry bounds the time until a client is in, but in tests entryTime.
+	entry time.Duration
 
 	lastID  atomic.Int64
 	clients atomic.Int64
 	refused acceptErrors
+	turned  complaints
 
 	mu       sync.Mutex
 	sessions map[int64]*session // by the client's ID
@@ -68,7 +76,8 @@ func NewServer(opts Options) *Server {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{opts: opts, sessions: map[int64]*session{}, quiet: quietTime, times: relayTimes{stallTime, farewellTime}}
-	s.refused.log = opts.Logger
+	s.entry = entryTime
+	s.refused.log, s.turned.log = opts.Logger, opts.Logger
 	return s
 }
 
@@ -119,6 +128,9 @@ func (s *Server) handler(ctx context.Context, p *wire.Poller) func(redcon.Conn, 
 
 // start runs a session for a connection, in a goroutine of its own.
 func (s *Server) start(ctx context.Context, conn net.Conn, p *wire.Poller) {
+	if s.opts.TLS != nil {
+		conn = tls.Server(conn, s.opts.TLS)
+	}
 	session := newSession(s, conn, p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +180,7 @@ func (s *Server) drain(ctx context.Context, cut context.CancelCauseFunc) {
 	cut(commands.ErrShuttingDown)
 	if !waited(done, lastWords) {
 		for _, session := range s.close() {
-			_ = session.conn.Close()
+			session.cut()
 		}
 		<-done
 	}

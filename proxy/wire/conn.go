@@ -76,7 +76,9 @@ func (c *Conn) Wake() {
 func (c *Conn) Read() (int, error) {
 	if c.raw == nil {
 		n, err := c.conn.Read(c.memory.Room())
-		c.activity.Happened()
+		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			c.activity.Happened()
+		}
 		return n, err
 	}
 	if c.once == nil {
