@@ -84,10 +84,14 @@ type differential struct {
 }
 
 func newDifferential(t *testing.T, lockKeys []string, prepare ...func(*proxy.Server)) *differential {
+	return newDifferentialWith(t, proxy.Options{}, lockKeys, prepare...)
+}
+
+func newDifferentialWith(t *testing.T, opts proxy.Options, lockKeys []string, prepare ...func(*proxy.Server)) *differential {
 	args := []string{"--enable-debug-command", "yes", "--hz", "500"} // hz: short timeouts of blocking commands
 	direct := startRedis(t, args...)
 	upstream := startRedis(t, args...)
-	r := startProxyWith(t, upstream.URL(), proxy.Options{}, lockKeys, prepare...)
+	r := startProxyWith(t, upstream.URL(), opts, lockKeys, prepare...)
 	return &differential{
 		T: t, rig: r, direct: direct.Addr(), upstream: upstream.Addr(),
 		admins: []*peer{dial(t, direct.Addr()), dial(t, upstream.Addr())},

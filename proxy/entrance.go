@@ -62,9 +62,12 @@ func (s *Server) shakeHands(ctx context.Context, conn *tls.Conn) error {
 func handshakeCause(err error) string {
 	var plain tls.RecordHeaderError
 	var remote *net.OpError
+	text := strings.TrimPrefix(err.Error(), "tls: ")
 	switch {
 	case errors.As(err, &plain):
 		return "it speaks no TLS"
+	case strings.Contains(text, "bad record MAC"): // so says Go where OpenSSL breaks off
+		return "it broke the handshake off: it may not believe tls-cert"
 	case errors.Is(err, context.DeadlineExceeded):
 		return "it took too long"
 	case errors.As(err, &remote) && remote.Op == "remote error":
@@ -72,7 +75,7 @@ func handshakeCause(err error) string {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed):
 		return ""
 	}
-	return strings.TrimPrefix(err.Error(), "tls: ")
+	return text
 }
 
 // turnAway tells a client why, and waits a little until it has read that: who closes while there

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -25,6 +26,9 @@ func startParking(t *testing.T, url string, opts proxy.Options) *rig {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: clients are parked on Linux only")
+	}
+	if os.Getenv("REDLOCK_TEST_TLS") != "" {
+		t.Skip("SKIPPED: clients that speak TLS are not parked")
 	}
 	return startProxyWith(t, url, opts, nil, soonParked)
 }
