@@ -34,6 +34,7 @@ func testDifferential(t *testing.T, lockKeys ...string) {
 // The same with clients that pause in the middle of what they send, and are parked
 // in most of their pauses.
 func TestDifferentialWithPauses(t *testing.T) {
+	notOverTLS(t)
 	d := newDifferential(t, nil, func(s *proxy.Server) { s.SetQuiet(100 * time.Microsecond) })
 	d.pauses = true
 	d.runFor(5*time.Second, number(t, "REDLOCK_TEST_SEED", 1))

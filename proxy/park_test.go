@@ -5,7 +5,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -27,9 +26,7 @@ func startParking(t *testing.T, url string, opts proxy.Options) *rig {
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: clients are parked on Linux only")
 	}
-	if os.Getenv("REDLOCK_TEST_TLS") != "" {
-		t.Skip("SKIPPED: clients that speak TLS are not parked")
-	}
+	notOverTLS(t)
 	return startProxyWith(t, url, opts, nil, soonParked)
 }
 
@@ -281,6 +278,7 @@ func TestDrainWhileParked(t *testing.T) {
 // Clients that work, pause and leave at random, so that all of it meets: each finds
 // its own numbers in order, and its messages.
 func TestParkingAtRandom(t *testing.T) {
+	notOverTLS(t)
 	server := startRedis(t)
 	r := startProxyWith(t, server.URL(), proxy.Options{}, nil, func(s *proxy.Server) { s.SetQuiet(200 * time.Microsecond) })
 	var clients sync.WaitGroup

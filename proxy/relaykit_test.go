@@ -202,6 +202,14 @@ func secured(t *testing.T) (server, client *tls.Config) {
 	return &tls.Config{Certificates: []tls.Certificate{ca.Issue(t).TLS}}, &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}
 }
 
+// notOverTLS skips a test whose clients cannot speak TLS, or which is about parking: who speaks TLS is not parked.
+func notOverTLS(t *testing.T) {
+	t.Helper()
+	if os.Getenv("REDLOCK_TEST_TLS") != "" {
+		t.Skip("SKIPPED: not over TLS")
+	}
+}
+
 // startTLS is startProxyWith clients that speak TLS.
 func startTLS(t *testing.T, url string, opts proxy.Options, lockKeys []string, prepare ...func(*proxy.Server)) *rig {
 	t.Helper()
