@@ -21,7 +21,8 @@ COPY --from=build --chown=65532:65532 /state /var/lib/redlock-proxy
 USER 65532:65532
 
 # The default, 127.0.0.1, cannot be reached from outside the container. Change the address
-# here rather than by --listen: the health check reads it too.
+# here rather than by --listen: the health check reads it too. Clients come from outside, so protected mode turns them away
+# unless they have to log in, or REDLOCK_PROTECTED_MODE=false says that nobody else can reach the port.
 ENV REDLOCK_LISTEN=0.0.0.0:6380
 EXPOSE 6380
 

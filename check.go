@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"redlock-proxy/certs"
 	"redlock-proxy/conf"
 	"redlock-proxy/quorum"
 )
@@ -32,7 +33,11 @@ func checkAction(c *cli.Context) error {
 	if _, err := cfg.ClientPassword(); err != nil {
 		return err
 	}
-	seen := inspectAll(c.Context, cfg)
+	certificates, err := certs.Load(certificateFiles(cfg))
+	if err != nil {
+		return err
+	}
+	seen := inspectAll(c.Context, cfg, certificates)
 	v := judge(cfg, seen)
 	show := printTable
 	if c.Bool(jsonFlag) {
@@ -45,17 +50,17 @@ func checkAction(c *cli.Context) error {
 }
 
 // inspectAll looks at the masters, the upstream and the legacy server.
-func inspectAll(ctx context.Context, cfg conf.Config) inspection {
-	seen := inspection{loops: loops(ctx, cfg)}
+func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) inspection {
+	seen := inspection{loops: loops(ctx, cfg, certificates)}
 	var all sync.WaitGroup
 	look := func(url string, timeout time.Duration, into **quorum.Finding) {
 		if url != "" {
-			all.Go(func() { f := quorum.LookAt(ctx, url, timeout); *into = &f })
+			all.Go(func() { f := quorum.LookAt(ctx, url, timeout, certificates.Dialing); *into = &f })
 		}
 	}
 	look(cfg.Upstream, cfg.UpstreamTimeout, &seen.upstream)
 	look(cfg.LegacyLock, cfg.MasterTimeout, &seen.legacy)
-	seen.masters = quorum.Inspect(ctx, cfg.Masters, cfg.MasterTimeout)
+	seen.masters = quorum.Inspect(ctx, cfg.Masters, cfg.MasterTimeout, certificates.Dialing)
 	all.Wait()
 	return seen
 }

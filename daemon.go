@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"redlock-proxy/certs"
 	"redlock-proxy/commands"
 	"redlock-proxy/conf"
 	"redlock-proxy/proxy"
@@ -23,15 +24,15 @@ import (
 const keepAlive = 300 * time.Second
 
 // serve runs a proxy until ctx ends and its clients are done. ready is called with
-// the address once clients are served.
-func serve(ctx context.Context, cfg conf.Config, log *slog.Logger, ready func(net.Addr)) error {
+// the address once clients are served. At each of hangups what may change meanwhile is read again.
+func serve(ctx context.Context, cfg conf.Config, log *slog.Logger, hangups <-chan os.Signal, ready func(net.Addr)) error {
 	d, err := newDaemon(ctx, cfg, log)
 	if err != nil {
 		return err
 	}
 	defer d.admin.Close()
 	defer d.listener.Close()
-	return d.run(ctx, ready)
+	return d.run(ctx, hangups, ready)
 }
 
 // daemon is a proxy with all its parts. upstream is nil for a lock server, admin where nothing is
@@ -39,6 +40,7 @@ func serve(ctx context.Context, cfg conf.Config, log *slog.Logger, ready func(ne
 type daemon struct {
 	cfg      conf.Config
 	log      *slog.Logger
+	certs    *certs.Certificates
 	cluster  *quorum.Cluster
 	upstream *upstream.Upstream
 	table    *commands.Table
@@ -54,8 +56,11 @@ func newDaemon(ctx context.Context, cfg conf.Config, log *slog.Logger) (*daemon,
 		return nil, err
 	}
 	d := &daemon{log: log}
+	if d.certs, err = certs.Load(certificateFiles(cfg)); err != nil {
+		return nil, err
+	}
 	d.cluster, err = quorum.NewCluster(quorum.Options{
-		Masters: cfg.Masters, Legacy: cfg.LegacyLock, MasterTimeout: cfg.MasterTimeout, MaxTTL: cfg.MaxTTL,
+		Masters: cfg.Masters, Legacy: cfg.LegacyLock, TLS: d.certs.Dialing, MasterTimeout: cfg.MasterTimeout, MaxTTL: cfg.MaxTTL,
 		FreshStart: cfg.FreshStart, Unguarded: !cfg.Guard, Logger: log,
 	})
 	if err != nil {
@@ -69,7 +74,7 @@ func newDaemon(ctx context.Context, cfg conf.Config, log *slog.Logger) (*daemon,
 		return nil, err
 	}
 	id := newID()
-	if d.upstream, err = newUpstream(cfg, id, log); err == nil {
+	if d.upstream, err = newUpstream(cfg, id, d.certs, log); err == nil {
 		d.admin, err = openAdmin(ctx, cfg, d.cluster)
 	}
 	if err != nil {
@@ -95,10 +100,11 @@ func (d *daemon) listen(ctx context.Context) error {
 
 // run serves clients until ctx ends and they are done. The masters and the upstream outlive the
 // clients: what runs, finishes.
-func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
+func (d *daemon) run(ctx context.Context, hangups <-chan os.Signal, ready func(net.Addr)) error {
 	defer d.admin.serve(ctx, d)() // the last to end
 	servers, stopServers := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
+	running.Go(func() { d.obey(servers, hangups) })
 	running.Go(func() { _ = d.cluster.Run(servers) })
 	if d.upstream != nil {
 		defer d.upstream.Close()
@@ -121,6 +127,7 @@ func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
 		running.Go(func() { _ = d.upstream.Run(servers) })
 	}
 	d.admin.isServing()
+	d.warn()
 	d.log.Info("ready", "listen", d.listener.Addr().String(), "masters", len(d.cfg.Masters), "version", version)
 	ready(d.listener.Addr())
 	err := <-served
@@ -158,13 +165,14 @@ func cannotListen(setting, address string, err error) error {
 }
 
 // newUpstream is nil for a lock server.
-func newUpstream(cfg conf.Config, id string, log *slog.Logger) (*upstream.Upstream, error) {
+func newUpstream(cfg conf.Config, id string, certificates *certs.Certificates, log *slog.Logger) (*upstream.Upstream, error) {
 	if cfg.Upstream == "" {
 		return nil, nil
 	}
 	up, err := upstream.New(cfg.Upstream, cfg.UpstreamTimeout, log)
 	if err == nil {
 		up.Identify(id)
+		up.Secure(certificates.Dialing)
 	}
 	return up, err
 }
@@ -202,8 +210,34 @@ func (d *daemon) newServer(id, clientPassword string) {
 	d.table = newTable(opts)
 	d.server = proxy.NewServer(proxy.Options{
 		Table: d.table, Upstream: up, ClientPassword: clientPassword,
+		TLS: d.certs.Listener(), ProtectedMode: cfg.ProtectedMode && cfg.TLSClientCA == "",
 		MaxClients: cfg.MaxClients, DrainTimeout: cfg.DrainTimeout, Logger: d.log,
 	})
+}
+
+// obey has what may change read again at each hangup until ctx ends.
+func (d *daemon) obey(ctx context.Context, hangups <-chan os.Signal) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangups:
+			d.reload()
+		}
+	}
+}
+
+// reload reads again what may change while the proxy runs.
+func (d *daemon) reload() { reloadCertificates(d.certs, d.log) }
+
+// warn tells of what clients will stumble over.
+func (d *daemon) warn() {
+	if err := d.certs.Untimely(time.Now()); err != nil {
+		d.log.Warn("clients or servers may refuse a certificate", "cause", err)
+	}
+	if d.server.IsProtected() && !proxy.IsLoopback(d.listener.Addr()) {
+		d.log.Warn("protected-mode: nobody has to log in, so clients from other machines are turned away", "listen", d.listener.Addr().String())
+	}
 }
 
 // waitForMasters gives the masters time for their first answer, so that the first

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"redlock-proxy/certs"
 	"redlock-proxy/conf"
 )
 
@@ -32,7 +34,7 @@ func healthcheckAction(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	answer, err := askHealth(reachable(cfg.Listen))
+	answer, err := askHealth(reachable(cfg.Listen), certs.Probing(certificateFiles(cfg)))
 	switch {
 	case err != nil:
 		return fmt.Errorf("unhealthy: %w", err)
@@ -64,17 +66,27 @@ type health struct {
 }
 
 // askHealth gets an answer from a proxy, whatever it is: it lives then. One that has as many
-// clients as it may have says so, and lives as well.
-func askHealth(addr string) (health, error) {
+// clients as it may have says so, and lives as well, like one that wants another certificate.
+func askHealth(addr string, secure *tls.Config) (health, error) {
 	conn, err := net.DialTimeout("tcp", addr, healthcheckTimeout)
 	if err != nil {
 		return health{}, err
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(healthcheckTimeout))
+	if secure != nil {
+		conn = tls.Client(conn, secure)
+	}
 	_, writeErr := conn.Write([]byte("PROXY HEALTH\r\n"))
 	answer, err := readHealth(bufio.NewReader(conn))
-	if err != nil {
+	var said *net.OpError
+	var plain tls.RecordHeaderError
+	switch {
+	case errors.As(err, &plain) && string(plain.RecordHeader[:]) == "-ERR ": // it has no room even for a handshake
+		return health{refusal: "it has as many clients as max-clients allows"}, nil
+	case errors.As(err, &said) && said.Op == "remote error":
+		return health{refusal: said.Err.Error()}, nil
+	case err != nil:
 		return health{}, errors.Join(writeErr, err)
 	}
 	return answer, nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"redlock-proxy/certs"
 	"redlock-proxy/conf"
 	"redlock-proxy/quorum"
 )
@@ -41,7 +42,11 @@ func initAction(c *cli.Context) error {
 	if !cfg.Guard {
 		return errors.New("guard: false has all masters vote, whatever they forgot: there is nothing to do")
 	}
-	i := initialisation{cfg: cfg, in: c.App.Reader, out: c.App.Writer, once: c.String(onceFlag)}
+	certificates, err := certs.Load(certificateFiles(cfg))
+	if err != nil {
+		return err
+	}
+	i := initialisation{cfg: cfg, certs: certificates, in: c.App.Reader, out: c.App.Writer, once: c.String(onceFlag)}
 	if c.IsSet(longestFlag) {
 		if i.ttl, err = longestOf(c.String(longestFlag), cfg.MaxTTL); err != nil {
 			return fmt.Errorf("--%s: %w", longestFlag, err)
@@ -65,12 +70,13 @@ func longestOf(text string, limit time.Duration) (time.Duration, error) {
 
 // initialisation is one run of init.
 type initialisation struct {
-	cfg  conf.Config
-	in   io.Reader
-	out  io.Writer
-	once string
-	ttl  time.Duration
-	said bool // ttl was given
+	cfg   conf.Config
+	certs *certs.Certificates
+	in    io.Reader
+	out   io.Writer
+	once  string
+	ttl   time.Duration
+	said  bool // ttl was given
 }
 
 func (i *initialisation) run(ctx context.Context) error {
@@ -78,7 +84,7 @@ func (i *initialisation) run(ctx context.Context) error {
 		return err
 	}
 	patience := max(i.cfg.MasterTimeout, initTimeout)
-	findings := quorum.Survey(ctx, i.cfg.Masters, patience)
+	findings := quorum.Survey(ctx, i.cfg.Masters, patience, i.certs.Dialing)
 	if err := quorum.MayVouch(findings, i.cfg.MaxTTL); err != nil { // no answer would do
 		return i.refuse(err)
 	}
@@ -92,7 +98,7 @@ func (i *initialisation) run(ctx context.Context) error {
 		return err
 	}
 	masters, err := quorum.Vouch(ctx, quorum.Options{
-		Masters: i.cfg.Masters, MasterTimeout: patience, MaxTTL: i.cfg.MaxTTL, Logger: slog.New(slog.DiscardHandler),
+		Masters: i.cfg.Masters, TLS: i.certs.Dialing, MasterTimeout: patience, MaxTTL: i.cfg.MaxTTL, Logger: slog.New(slog.DiscardHandler),
 	}, i.ttl)
 	if err != nil {
 		return coded(exitNoQuorum, err)

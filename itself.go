@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	"redlock-proxy/certs"
 	"redlock-proxy/commands"
 	"redlock-proxy/conf"
 	"redlock-proxy/loop"
@@ -32,11 +33,11 @@ func notItself(ctx context.Context, cfg conf.Config, listen string) error {
 }
 
 // loops are the servers of a configuration that are the proxy itself, or lead back to it.
-func loops(ctx context.Context, cfg conf.Config) (found []string) {
+func loops(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (found []string) {
 	if err := notItself(ctx, cfg, cfg.Listen); err != nil {
 		found = strings.Split(err.Error(), "\n")
 	}
-	if leadsToItself(ctx, cfg) {
+	if leadsToItself(ctx, cfg, certificates) {
 		found = append(found, "upstream: it leads back to itself over other proxies")
 	}
 	return found
@@ -57,8 +58,8 @@ func hostPort(target string) string {
 
 // leadsToItself reports whether the upstream stands behind itself, over proxies that are
 // running: then it does not answer for a Redis.
-func leadsToItself(ctx context.Context, cfg conf.Config) bool {
-	upstream, err := newUpstream(cfg, newID(), slog.New(slog.DiscardHandler))
+func leadsToItself(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) bool {
+	upstream, err := newUpstream(cfg, newID(), certificates, slog.New(slog.DiscardHandler))
 	if err != nil || upstream == nil {
 		return false
 	}

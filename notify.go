@@ -14,17 +14,14 @@ import (
 const beatsPerWatchdog = 4
 
 // supervised serves a proxy, and tells systemd, or what else set NOTIFY_SOCKET, how it does.
-// Without that variable nobody is told.
-func supervised(ctx context.Context, log *slog.Logger, serve func(ready func(net.Addr)) error) error {
+// Without that variable nobody is told. ask wants a sign of life from the proxy at an address.
+func supervised(ctx context.Context, log *slog.Logger, ask func(addr string) error, serve func(ready func(net.Addr)) error) error {
 	ended, end := context.WithCancel(context.WithoutCancel(ctx))
 	told := make(chan struct{})
 	close(told) // nothing is told of one that never served
 	err := serve(func(addr net.Addr) {
 		told = make(chan struct{})
-		s := supervision{log: log, alive: func() error {
-			_, err := askHealth(reachable(addr.String()))
-			return err
-		}}
+		s := supervision{log: log, alive: func() error { return ask(addr.String()) }}
 		go func() {
 			defer close(told)
 			s.run(ctx, ended)

@@ -3,14 +3,15 @@ package main
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"redlock-proxy/certs"
 	"redlock-proxy/conf"
 )
 
@@ -35,37 +36,31 @@ func serveAction(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	defer ignoreHangups(hangups, log)()
 	for _, warning := range cfg.Warnings() {
 		log.Warn(warning)
 	}
-	return supervised(c.Context, log, func(ready func(net.Addr)) error {
-		return serve(c.Context, cfg, log, ready)
+	alive := func(addr string) error {
+		_, err := askHealth(reachable(addr), certs.Probing(certificateFiles(cfg)))
+		return err
+	}
+	return supervised(c.Context, log, alive, func(ready func(net.Addr)) error {
+		return serve(c.Context, cfg, log, hangups, ready)
 	})
 }
 
-// configIsFine says so, with what is probably not meant.
+// configIsFine says so, with what is probably not meant, unless a file of certificates is broken.
 func configIsFine(cfg conf.Config, out io.Writer) error {
-	for _, warning := range cfg.Warnings() {
+	certificates, err := certs.Load(certificateFiles(cfg))
+	if err != nil {
+		return err
+	}
+	warnings := cfg.Warnings()
+	if err := certificates.Untimely(time.Now()); err != nil {
+		warnings = append(warnings, err.Error())
+	}
+	for _, warning := range warnings {
 		fmt.Fprintln(out, "warning:", warning)
 	}
-	_, err := fmt.Fprintln(out, "the configuration is valid")
+	_, err = fmt.Fprintln(out, "the configuration is valid")
 	return err
-}
-
-// ignoreHangups logs each SIGHUP until stop is called. Many daemons read their settings
-// again then; this one does not yet, and must not die of it.
-func ignoreHangups(hangups chan os.Signal, log *slog.Logger) (stop func()) {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for range hangups {
-			log.Warn("SIGHUP is ignored: settings are read when the proxy starts, so restart it to change them")
-		}
-	}()
-	return func() {
-		signal.Stop(hangups)
-		close(hangups)
-		<-ended
-	}
 }

@@ -82,7 +82,7 @@ func TestNamedSettings(t *testing.T) {
 	for _, s := range Settings() {
 		known["--"+s.Name], known[s.Env()] = true, true
 	}
-	elsewhere := map[string]bool{"--fresh": true} // of other programs; none so far begins alike
+	elsewhere := map[string]bool{"--key": true} // of other programs: redis-cli
 	named := regexp.MustCompile(`REDLOCK_[A-Z_]+[A-Z]|--(?:master|upstream|listen|max|guard|fresh|key|lock|no-ttl|legacy|drain|log|config)[a-z-]*`)
 	paths := []string{"../README.md", "../conf.example.yaml", "../docker-compose.yml", "../deploy/compose/conf.yaml", "../deploy/compose/tls.yml"}
 	pages, err := filepath.Glob("../docs/*.md")

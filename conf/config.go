@@ -17,6 +17,12 @@ type Config struct {
 	Upstream string
 	// UpstreamTimeout is how long connecting to the upstream may take.
 	UpstreamTimeout time.Duration
+	// CA is the path of a PEM file with certificates of authorities that rediss:// servers are believed by, beside those of the
+	// system, or empty.
+	CA string
+	// ClientCert and ClientKey are the paths of the PEM files with the certificate that the proxy shows rediss:// servers, and
+	// with its key, or both empty.
+	ClientCert, ClientKey string
 	// ClientPasswordFile is the path of a file with the password that clients must log in with, or empty. It is needed
 	// where the URL of the upstream has a login, unless ShareUpstreamLogin is set.
 	ClientPasswordFile string
@@ -24,6 +30,14 @@ type Config struct {
 	ShareUpstreamLogin bool
 	// Listen is the TCP address, host:port, on which clients are served. Port 0 lets the system choose one.
 	Listen string
+	// TLSCert and TLSKey are the paths of the PEM files with the certificate that the proxy shows its clients, and with its key.
+	// Both empty, clients speak no TLS.
+	TLSCert, TLSKey string
+	// TLSClientCA is the path of a PEM file with certificates of authorities, one of which must have signed the certificate of a
+	// client, or empty: clients need none.
+	TLSClientCA string
+	// ProtectedMode turns clients from other machines away while nobody has to log in.
+	ProtectedMode bool
 	// Admin is the TCP address, host:port, on which health and metrics are served by HTTP, or empty. Port 0 lets the system
 	// choose one.
 	Admin string
@@ -66,6 +80,7 @@ type Config struct {
 func Default() Config {
 	return Config{
 		Listen:          "127.0.0.1:6380",
+		ProtectedMode:   true,
 		MaxTTL:          24 * time.Hour,
 		UpstreamTimeout: 5 * time.Second,
 		MasterTimeout:   250 * time.Millisecond,

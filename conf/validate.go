@@ -55,6 +55,7 @@ func (c Config) crossProblems() []problem {
 		found = append(found, problem{setting: "key-prefix", text: fmt.Sprintf("%q: keys that begin with %q are the proxies' own", c.KeyPrefix, ownKeys)})
 	}
 	found = append(found, c.loginProblems()...)
+	found = append(found, c.certificateProblems()...)
 	return append(append(found, c.sameMasters()...), c.legacyProblems()...)
 }
 
@@ -112,6 +113,7 @@ func (c Config) Warnings() []string {
 	if c.ShareUpstreamLogin && c.LogsIn() {
 		found = append(found, fmt.Sprintf("share-upstream-login: everybody who reaches %s uses the upstream with the login of its URL, without one of their own", c.Listen))
 	}
+	found = append(found, c.certificateWarnings()...)
 	if c.AdminPprof && c.Admin == "" {
 		found = append(found, "admin-pprof: there is no admin address on which profiles would be served")
 	}

@@ -34,6 +34,7 @@ func testDifferential(t *testing.T, lockKeys ...string) {
 // The same with clients that pause in the middle of what they send, and are parked
 // in most of their pauses.
 func TestDifferentialWithPauses(t *testing.T) {
+	notOverTLS(t)
 	d := newDifferential(t, nil, func(s *proxy.Server) { s.SetQuiet(100 * time.Microsecond) })
 	d.pauses = true
 	d.runFor(5*time.Second, number(t, "REDLOCK_TEST_SEED", 1))
@@ -84,10 +85,14 @@ type differential struct {
 }
 
 func newDifferential(t *testing.T, lockKeys []string, prepare ...func(*proxy.Server)) *differential {
+	return newDifferentialWith(t, proxy.Options{}, lockKeys, prepare...)
+}
+
+func newDifferentialWith(t *testing.T, opts proxy.Options, lockKeys []string, prepare ...func(*proxy.Server)) *differential {
 	args := []string{"--enable-debug-command", "yes", "--hz", "500"} // hz: short timeouts of blocking commands
 	direct := startRedis(t, args...)
 	upstream := startRedis(t, args...)
-	r := startProxyWith(t, upstream.URL(), proxy.Options{}, lockKeys, prepare...)
+	r := startProxyWith(t, upstream.URL(), opts, lockKeys, prepare...)
 	return &differential{
 		T: t, rig: r, direct: direct.Addr(), upstream: upstream.Addr(),
 		admins: []*peer{dial(t, direct.Addr()), dial(t, upstream.Addr())},

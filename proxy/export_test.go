@@ -10,6 +10,9 @@ import (
 // long a client that sends no more is waited for.
 func (s *Server) SetPatience(stall, farewell time.Duration) { s.times = relayTimes{stall, farewell} }
 
+// SetEntry changes how long a client may take until TLS is spoken. It is called before Serve.
+func (s *Server) SetEntry(d time.Duration) { s.entry = d }
+
 // SetQuiet changes for how long nothing may happen before a client is parked. It is
 // called before Serve.
 func (s *Server) SetQuiet(d time.Duration) { s.quiet = d }

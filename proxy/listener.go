@@ -3,6 +3,7 @@ package proxy
 import (
 	"log/slog"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -18,7 +19,8 @@ const refusal = "-ERR max number of clients reached\r\n"
 const refusalTimeout = 10 * time.Millisecond
 
 // guardListener hands redcon connections that greet it, and turns clients away
-// where admit says no.
+// where admit says no. Those that speak TLS take its text for broken TLS; the health
+// check knows better.
 type guardListener struct {
 	net.Listener
 	admit func() bool
@@ -90,3 +92,38 @@ func (a *acceptErrors) tell(err error, now time.Time) {
 
 // AcceptErrors counts the connections that could not be accepted.
 func (s *Server) AcceptErrors() int64 { return s.refused.count.Load() }
+
+const (
+	// complaintsShown is how many complaints the log is told in each complaintTime.
+	complaintsShown = 10
+	complaintTime   = time.Minute
+)
+
+// complaints tell the log of what anybody can cause who reaches the port, and so without end. Any
+// goroutine may.
+type complaints struct {
+	log *slog.Logger
+
+	mu            sync.Mutex
+	since         time.Time
+	shown, hidden int
+}
+
+// tell tells the log, or counts for the next time.
+func (c *complaints) tell(now time.Time, text string, about ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now.Sub(c.since) >= complaintTime {
+		c.since, c.shown = now, 0
+	}
+	if c.shown == complaintsShown {
+		c.hidden++
+		return
+	}
+	c.shown++
+	if c.hidden > 0 {
+		about = append(about, "like_it_before_and_not_shown", c.hidden)
+		c.hidden = 0
+	}
+	c.log.Warn(text, about...)
+}

@@ -75,7 +75,7 @@ func TestTransactionsOnLockKeys(t *testing.T) {
 	for _, c := range lockTransactions {
 		for _, burst := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s/burst=%v", c.name, burst), func(t *testing.T) {
-				p := dial(t, r.addr)
+				p := r.connect()
 				for _, line := range []string{"SELECT 2", "DEL lock:a", "SELECT 0", "SET lock:a me", "DEL a"} {
 					p.ask(line)
 				}

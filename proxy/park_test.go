@@ -26,6 +26,7 @@ func startParking(t *testing.T, url string, opts proxy.Options) *rig {
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: clients are parked on Linux only")
 	}
+	notOverTLS(t)
 	return startProxyWith(t, url, opts, nil, soonParked)
 }
 
@@ -277,6 +278,7 @@ func TestDrainWhileParked(t *testing.T) {
 // Clients that work, pause and leave at random, so that all of it meets: each finds
 // its own numbers in order, and its messages.
 func TestParkingAtRandom(t *testing.T) {
+	notOverTLS(t)
 	server := startRedis(t)
 	r := startProxyWith(t, server.URL(), proxy.Options{}, nil, func(s *proxy.Server) { s.SetQuiet(200 * time.Microsecond) })
 	var clients sync.WaitGroup

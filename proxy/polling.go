@@ -100,7 +100,7 @@ func (s *Server) quietSessions(found []*session) []*session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, session := range s.sessions {
-		if session.activity.WentQuiet() {
+		if session.in.wire.CanPark() && session.activity.WentQuiet() {
 			found = append(found, session)
 		}
 	}

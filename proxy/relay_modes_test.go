@@ -2,7 +2,6 @@ package proxy_test
 
 import (
 	"fmt"
-	"net"
 	"regexp"
 	"strings"
 	"testing"
@@ -247,10 +246,10 @@ func TestBlockingCommand(t *testing.T) {
 
 // Point 11: of a client that left while it was blocked nothing is popped.
 func TestClientLeavesWhileBlocked(t *testing.T) {
-	for name, leave := range map[string]func(*net.TCPConn) error{
-		"closes":      (*net.TCPConn).Close,
-		"is reset":    func(c *net.TCPConn) error { _ = c.SetLinger(0); return c.Close() },
-		"half-closes": (*net.TCPConn).CloseWrite,
+	for name, leave := range map[string]func(peerConn) error{
+		"closes":      peerConn.Close,
+		"is reset":    func(c peerConn) error { _ = c.SetLinger(0); return c.Close() },
+		"half-closes": peerConn.CloseWrite,
 	} {
 		for _, sent := range []string{cmd("BLPOP q 0"), lines("BLPOP q 0", "LOCK k t PX 1000"), lines("PING", "brpop q 0", "PING", "INFO")} {
 			t.Run(name+" behind "+strings.Fields(sent)[2], func(t *testing.T) {

@@ -76,6 +76,7 @@ func TestSync(t *testing.T) {
 // Point 12: a real replica replicates through the proxy: PSYNC, the payload, what is
 // written later, and its acknowledgements.
 func TestReplicaBehindTheProxy(t *testing.T) {
+	notOverTLS(t)
 	for _, diskless := range []string{"yes", "no"} {
 		r, master := relayed(t, "--repl-diskless-sync", diskless, "--repl-diskless-sync-delay", "0")
 		source := dial(t, master.Addr())

@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"redlock-proxy/commands"
+	"redlock-proxy/internal/certtest"
 	"redlock-proxy/internal/redistest"
 	"redlock-proxy/proxy"
 	"redlock-proxy/proxy/upstream"
@@ -32,6 +34,7 @@ type rig struct {
 	server   *proxy.Server
 	stop     context.CancelFunc // begins the drain
 	served   chan struct{}      // closed when Serve has returned
+	trust    *tls.Config        // how clients speak TLS; nil: they do not
 }
 
 // startRedis starts a redis-server of the test's own.
@@ -53,7 +56,7 @@ func startProxy(t *testing.T, url string) *rig {
 }
 
 // startProxyWith serves until the test ends. The upstream is probed once.
-// REDLOCK_TEST_QUIET=1ms has all tests park clients whenever they pause.
+// REDLOCK_TEST_QUIET=1ms has all tests park clients whenever they pause, REDLOCK_TEST_TLS=1 has them speak TLS.
 func startProxyWith(t *testing.T, url string, opts proxy.Options, lockKeys []string, prepare ...func(*proxy.Server)) *rig {
 	t.Helper()
 	return startProxyWithin(t, patience, url, opts, lockKeys, prepare...)
@@ -61,6 +64,23 @@ func startProxyWith(t *testing.T, url string, opts proxy.Options, lockKeys []str
 
 // startProxyWithin is startProxyWith an upstream that is waited for no longer.
 func startProxyWithin(t *testing.T, timeout time.Duration, url string, opts proxy.Options, lockKeys []string, prepare ...func(*proxy.Server)) *rig {
+	t.Helper()
+	r := newRig(t, timeout, url, opts, lockKeys, prepare...)
+	r.serve(listen(t))
+	return r
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ln
+}
+
+// newRig makes a proxy that does not serve yet.
+func newRig(t *testing.T, timeout time.Duration, url string, opts proxy.Options, lockKeys []string, prepare ...func(*proxy.Server)) *rig {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(testLog{t}, nil))
 	up, err := upstream.New(url, timeout, log)
@@ -70,7 +90,13 @@ func startProxyWithin(t *testing.T, timeout time.Duration, url string, opts prox
 	t.Cleanup(up.Close)
 	up.Probe(t.Context())
 	r := &rig{T: t, upstream: up, locks: newMemoryLocks(), served: make(chan struct{})}
-	opts.Upstream, opts.Logger = up, log
+	if os.Getenv("REDLOCK_TEST_TLS") != "" && opts.TLS == nil {
+		opts.TLS, r.trust = secured(t)
+	}
+	opts.Upstream = up
+	if opts.Logger == nil {
+		opts.Logger = log
+	}
 	opts.Table = commands.NewRelayTable(commands.Options{
 		Locks: memoryLocker{r.locks}, Register: r.locks, Functions: up, LockKeys: lockKeys,
 		MaxTTL: time.Hour, Version: "1.2.3", Upstream: up.Status,
@@ -82,21 +108,21 @@ func startProxyWithin(t *testing.T, timeout time.Duration, url string, opts prox
 	for _, do := range prepare {
 		do(r.server)
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	return r
+}
+
+// serve serves until the test ends.
+func (r *rig) serve(ln net.Listener) {
 	r.addr = ln.Addr().String()
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	go func() {
 		defer close(r.served)
 		if err := r.server.Serve(ctx, ln); err != nil {
-			t.Errorf("Serve: %v", err)
+			r.Errorf("Serve: %v", err)
 		}
 	}()
-	t.Cleanup(func() { stop(); await(t, "the server's end", r.served) })
-	return r
+	r.Cleanup(func() { stop(); await(r.T, "the server's end", r.served) })
 }
 
 // testLog shows what the proxy logs where a test fails. A panic is a failure.
@@ -130,13 +156,70 @@ func eventually(t *testing.T, what string, is func() bool) {
 }
 
 // connect makes a client of the proxy.
-func (r *rig) connect() *peer { r.Helper(); return dial(r.T, r.addr) }
+func (r *rig) connect() *peer {
+	r.Helper()
+	p := dial(r.T, r.addr)
+	if r.trust != nil {
+		p.speakTLS(r.trust)
+	}
+	return p
+}
 
 // peer is a client that speaks bytes.
 type peer struct {
 	*testing.T
-	conn *net.TCPConn
+	conn peerConn
 	in   *bufio.Reader
+}
+
+// peerConn is a TCP connection, or TLS over one.
+type peerConn interface {
+	net.Conn
+	CloseWrite() error
+	SetLinger(seconds int) error
+	SetReadBuffer(bytes int) error
+}
+
+// tlsConn is TLS over a TCP connection.
+type tlsConn struct {
+	*tls.Conn
+	socket peerConn
+}
+
+func (c tlsConn) SetLinger(seconds int) error   { return c.socket.SetLinger(seconds) }
+func (c tlsConn) SetReadBuffer(bytes int) error { return c.socket.SetReadBuffer(bytes) }
+
+// speakTLS has what follows go over TLS.
+func (p *peer) speakTLS(trust *tls.Config) {
+	p.conn = tlsConn{tls.Client(p.conn, trust), p.conn}
+	p.in = bufio.NewReader(p.conn)
+}
+
+// secured are the settings of a proxy, and of its clients, with which they speak TLS.
+func secured(t *testing.T) (server, client *tls.Config) {
+	t.Helper()
+	ca := certtest.NewAuthority(t)
+	return &tls.Config{Certificates: []tls.Certificate{ca.Issue(t).TLS}}, &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}
+}
+
+// notOverTLS skips a test whose clients cannot speak TLS, or which is about parking: who speaks TLS is not parked.
+func notOverTLS(t *testing.T) {
+	t.Helper()
+	if os.Getenv("REDLOCK_TEST_TLS") != "" {
+		t.Skip("SKIPPED: not over TLS")
+	}
+}
+
+// startTLS is startProxyWith clients that speak TLS.
+func startTLS(t *testing.T, url string, opts proxy.Options, lockKeys []string, prepare ...func(*proxy.Server)) *rig {
+	t.Helper()
+	server, client := secured(t)
+	if opts.TLS == nil {
+		opts.TLS = server
+	}
+	r := startProxyWith(t, url, opts, lockKeys, prepare...)
+	r.trust = client
+	return r
 }
 
 func dial(t *testing.T, addr string) *peer {

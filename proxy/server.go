@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"maps"
@@ -29,6 +30,10 @@ type Options struct {
 	// to the upstream, where the proxy then logs in for them. It is not looked at without
 	// an Upstream.
 	ClientPassword string
+	// TLS are the settings with which clients are spoken to. Without them nothing is encrypted.
+	TLS *tls.Config
+	// ProtectedMode turns clients from other machines away while nobody has to log in.
+	ProtectedMode bool
 	// MaxClients is how many clients may be connected. The default is 10000, as in
 	// Redis.
 	MaxClients int
@@ -47,6 +52,8 @@ type Server struct {
 	opts  Options
 	quiet time.Duration // quietTime, but in tests
 	times relayTimes
+	// entry bounds the time until a client is in, but in tests entryTime.
+	entry time.Duration
 
 	lastID  atomic.Int64
 	clients atomic.Int64
@@ -54,6 +61,7 @@ type Server struct {
 	// turnedAway are the clients for which there was no room, parked those that are parked.
 	turnedAway, parked atomic.Int64
 	traffic            traffic
+	turned             complaints
 
 	mu       sync.Mutex
 	sessions map[int64]*session // by the client's ID
@@ -71,7 +79,8 @@ func NewServer(opts Options) *Server {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{opts: opts, sessions: map[int64]*session{}, quiet: quietTime, times: relayTimes{stallTime, farewellTime}}
-	s.refused.log = opts.Logger
+	s.entry = entryTime
+	s.refused.log, s.turned.log = opts.Logger, opts.Logger
 	return s
 }
 
@@ -123,6 +132,9 @@ func (s *Server) handler(ctx context.Context, p *wire.Poller) func(redcon.Conn, 
 
 // start runs a session for a connection, in a goroutine of its own.
 func (s *Server) start(ctx context.Context, conn net.Conn, p *wire.Poller) {
+	if s.opts.TLS != nil {
+		conn = tls.Server(conn, s.opts.TLS)
+	}
 	session := newSession(s, conn, p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +184,7 @@ func (s *Server) drain(ctx context.Context, cut context.CancelCauseFunc) {
 	cut(commands.ErrShuttingDown)
 	if !waited(done, lastWords) {
 		for _, session := range s.close() {
-			_ = session.conn.Close()
+			session.cut()
 		}
 		<-done
 	}
@@ -216,3 +228,33 @@ func waited(done <-chan struct{}, limit time.Duration) bool {
 
 // errClientLeft is the cause of a context whose client closed its connection.
 var errClientLeft = errors.New("the client left")
+
+// traffic are the bytes relayed. Each count has a line of the processors' caches to itself.
+type traffic struct {
+	toUpstream atomic.Int64
+	_          [56]byte
+	toClients  atomic.Int64
+	_          [56]byte
+}
+
+// Counts are what a server has counted since it was made, and its clients of now.
+type Counts struct {
+	// Accepted are the clients that were admitted, Refused those turned away because there
+	// were as many as MaxClients, AcceptErrors those that the system could not give.
+	Accepted, Refused, AcceptErrors int64
+	// Connected are the clients of now, Parked those of them that are quiet and cost no
+	// goroutine.
+	Connected, Parked int64
+	// ToUpstream and ToClients are the bytes relayed. What the proxy asks an upstream for itself
+	// on a client's connection counts as sent, and its answer does not.
+	ToUpstream, ToClients int64
+}
+
+// Counts are those of now.
+func (s *Server) Counts() Counts {
+	return Counts{
+		Accepted: s.lastID.Load(), Refused: s.turnedAway.Load(), AcceptErrors: s.AcceptErrors(),
+		Connected: s.clients.Load(), Parked: s.parked.Load(),
+		ToUpstream: s.traffic.toUpstream.Load(), ToClients: s.traffic.toClients.Load(),
+	}
+}

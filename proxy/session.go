@@ -30,11 +30,14 @@ const (
 type session struct {
 	// Set once.
 	conn   net.Conn
+	server *Server
 	table  *commands.Table
 	log    *slog.Logger
 	relay  *relay        // nil without an upstream
 	poller *wire.Poller  // nil: sessions are not parked
 	crowd  *atomic.Int64 // counts those of the server that are parked
+
+	entered bool // TLS is spoken, and protected mode lets the client in; of the session's goroutine
 
 	// The session's goroutine. While a watch reads, in's buffer and left are the watch's; in's
 	// wire is written to under the relay's rules (relay.writing), if there is one.
@@ -61,7 +64,7 @@ type session struct {
 
 func newSession(s *Server, conn net.Conn, p *wire.Poller) *session {
 	session := &session{
-		conn: conn, table: s.opts.Table, log: s.opts.Logger, poller: p, crowd: &s.parked,
+		conn: conn, server: s, table: s.opts.Table, log: s.opts.Logger, poller: p, crowd: &s.parked,
 		client: command.Client{
 			ID: s.lastID.Add(1), Proto: 2, Since: time.Now(),
 			Addr: conn.RemoteAddr(), LocalAddr: conn.LocalAddr(),
@@ -90,6 +93,12 @@ func (s *session) run(ctx context.Context) (parked bool) {
 			s.out.Undelivered()
 		}
 	}()
+	if !s.entered {
+		if s.server.enter(ctx, s) != nil {
+			return false
+		}
+		s.entered = true
+	}
 	s.resume(ctx)
 	err := s.converse(ctx)
 	for errors.Is(err, errAtRest) {
@@ -101,6 +110,9 @@ func (s *session) run(ctx context.Context) (parked bool) {
 	var protocol *resp.RequestError
 	if errors.As(err, &protocol) {
 		s.client.Refuse("ERR "+protocol.Error(), &s.out)
+	}
+	if errors.Is(err, resp.ErrTLS) {
+		s.server.turned.tell(time.Now(), "a client speaks TLS, which this port does not (tls-cert)", "client", s.client.Addr.String())
 	}
 	if !errors.Is(err, errClientLeft) {
 		_ = s.flush()

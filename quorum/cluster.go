@@ -47,7 +47,7 @@ func NewCluster(opts Options) (*Cluster, error) {
 	opts.setDefaults()
 	var transports []master.Transport
 	for _, u := range opts.servers() {
-		t, err := master.NewTransport(u, opts.MasterTimeout)
+		t, err := master.NewTransport(u, opts.MasterTimeout, opts.TLS)
 		if err != nil {
 			return nil, fmt.Errorf("quorum: master %s: %w", masterName(u), err)
 		}

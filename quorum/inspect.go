@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"sync"
 	"time"
@@ -49,12 +50,12 @@ type Finding struct {
 }
 
 // Inspect connects to each master by its URL and tells what is unsafe about it.
-// Each may take as long as timeout for each answer.
-func Inspect(ctx context.Context, urls []string, timeout time.Duration) []Finding {
+// Each may take as long as timeout for each answer; secure is Options.TLS.
+func Inspect(ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config)) []Finding {
 	findings := make([]Finding, len(urls))
 	var wg sync.WaitGroup
 	for i, u := range urls {
-		wg.Go(func() { findings[i] = inspect(ctx, u, timeout) })
+		wg.Go(func() { findings[i] = inspect(ctx, u, timeout, secure) })
 	}
 	wg.Wait()
 	sameServer(findings)
@@ -62,20 +63,20 @@ func Inspect(ctx context.Context, urls []string, timeout time.Duration) []Findin
 }
 
 // Survey is Inspect, and counts the locks on each master.
-func Survey(ctx context.Context, urls []string, timeout time.Duration) []Finding {
-	findings := Inspect(ctx, urls, timeout)
+func Survey(ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config)) []Finding {
+	findings := Inspect(ctx, urls, timeout, secure)
 	var wg sync.WaitGroup
 	for i, u := range urls {
 		if findings[i].Err == nil {
-			wg.Go(func() { findings[i].countLocks(ctx, u, timeout) })
+			wg.Go(func() { findings[i].countLocks(ctx, u, timeout, secure) })
 		}
 	}
 	wg.Wait()
 	return findings
 }
 
-func (f *Finding) countLocks(ctx context.Context, url string, timeout time.Duration) {
-	t, err := master.NewTransport(url, timeout)
+func (f *Finding) countLocks(ctx context.Context, url string, timeout time.Duration, secure func(*tls.Config)) {
+	t, err := master.NewTransport(url, timeout, secure)
 	if err == nil {
 		defer t.Close()
 		f.Locks, err = guard.LocksOn(ctx, t, f.databases)
@@ -85,9 +86,9 @@ func (f *Finding) countLocks(ctx context.Context, url string, timeout time.Durat
 	}
 }
 
-func inspect(ctx context.Context, url string, timeout time.Duration) Finding {
+func inspect(ctx context.Context, url string, timeout time.Duration, secure func(*tls.Config)) Finding {
 	f := Finding{Name: masterName(url)}
-	t, err := master.NewTransport(url, timeout)
+	t, err := master.NewTransport(url, timeout, secure)
 	if err != nil {
 		f.Err = err
 		return f

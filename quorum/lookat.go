@@ -18,15 +18,15 @@ import (
 // LookAt connects to a Redis that is no master, such as the upstream or the legacy server, and
 // tells what it says of itself. It changes nothing there. One that demands a login, and gets
 // none or none that may ask, has a Finding without anything but its name and round trip. It
-// may take as long as timeout for each answer.
-func LookAt(ctx context.Context, url string, timeout time.Duration) Finding {
+// may take as long as timeout for each answer; secure is Options.TLS.
+func LookAt(ctx context.Context, url string, timeout time.Duration, secure func(*tls.Config)) Finding {
 	f := Finding{Name: masterName(url)}
 	opts, err := redis.ParseURL(url)
 	if err != nil {
 		f.Err = err
 		return f
 	}
-	master.LockSettings(opts, timeout)
+	master.LockSettings(opts, timeout, secure)
 	opts.DB = 0
 	client := redis.NewClient(opts)
 	defer client.Close()

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"crypto/tls"
 	"log/slog"
 	mathrand "math/rand/v2"
 	"net/url"
@@ -21,6 +22,9 @@ type Options struct {
 	// clients still lock there: every lock then needs its agreement, too. It is not
 	// counted among the masters.
 	Legacy string
+	// TLS adds to the settings of each connection to a rediss:// server, before it is made: what to
+	// show it, and whom to believe. The default adds nothing.
+	TLS func(*tls.Config)
 	// MasterTimeout bounds one batch to one master, dialling included. The default
 	// is DefaultMasterTimeout.
 	MasterTimeout time.Duration

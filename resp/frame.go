@@ -114,13 +114,13 @@ func (s *FrameScanner) PeekBulk(p []byte) (size int64, n int, whole bool) {
 
 // Scan consumes bytes up to the next event and returns how many. Call it again with
 // the rest, even an empty one, until it returns FrameMore. An error is a
-// *RequestError or errCrossProtocol, and is the answer to every further scan.
+// *RequestError, errCrossProtocol or ErrTLS, and is the answer to every further scan.
 func (s *FrameScanner) Scan(p []byte) (n int, ev FrameEvent, err error) {
 	for n < len(p) && s.state < inEnd && ev == FrameMore && err == nil {
 		var m int
 		switch s.state {
 		case inGap:
-			s.begin(p[n])
+			err = s.begin(p[n])
 		case inInline:
 			m, ev, err = s.scanInline(p[n:])
 		case inArgsHeader:
@@ -153,13 +153,17 @@ func (s *FrameScanner) Scan(p []byte) (n int, ev FrameEvent, err error) {
 }
 
 // begin decides by its first byte of which kind a frame is.
-func (s *FrameScanner) begin(first byte) {
+func (s *FrameScanner) begin(first byte) error {
 	s.nameLen, s.nameLong, s.isInline = 0, false, first != '*'
-	if s.isInline {
+	switch {
+	case first == tlsHandshake:
+		return ErrTLS
+	case s.isInline:
 		s.state, s.text = inInline, new(inlineCommand)
-		return
+	default:
+		s.state, s.text = inArgsHeader, nil
 	}
-	s.state, s.text = inArgsHeader, nil
+	return nil
 }
 
 // end tells that the frame is over.

@@ -106,6 +106,13 @@ var (
 // without a reply, before the rest of the request is taken for commands.
 var errCrossProtocol = errors.New("possible cross-protocol attack: the client speaks HTTP")
 
+// tlsHandshake is the first byte of a client that speaks TLS. No command begins with it.
+const tlsHandshake = 0x16
+
+// ErrTLS means that the client speaks TLS on a connection without it. There is no reply that it
+// would understand; taken for an inline command, what it sends would have no end.
+var ErrTLS = errors.New("the client speaks TLS where none is spoken")
+
 // errExpectedBulk returns the error for a bulk that begins with got. An error
 // reply is one line, so Redis shows a line break as a blank.
 func errExpectedBulk(got byte) error {

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -41,7 +42,7 @@ const (
 type Upstream struct {
 	name    string
 	options *redis.Options
-	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
+	secure  func(*tls.Config) // nil: nothing is added
 	log     *slog.Logger
 	dials   chan struct{}
 	own     *pool
@@ -57,8 +58,11 @@ type Upstream struct {
 	until   time.Time
 	probed  bool
 	err     error // of the last probe
-	// all: a new connection may do everything.
-	all    bool
+	// all: a new connection may do everything. demands: it may do nothing before a login.
+	all, demands bool
+	// known: a probe was answered.
+	known bool
+
 	probes atomic.Uint64
 }
 
@@ -74,12 +78,23 @@ func New(url string, timeout time.Duration, log *slog.Logger) (*Upstream, error)
 	if timeout == 0 {
 		opts.DialTimeout = DefaultTimeout
 	}
-	dial := redis.NewDialer(opts)
-	return &Upstream{
-		name: opts.Addr, options: opts, dial: dial, log: log,
-		dials: make(chan struct{}, maxDials),
-		own:   newPool(*opts, dial),
-	}, nil
+	u := &Upstream{name: opts.Addr, options: opts, log: log, dials: make(chan struct{}, maxDials)}
+	u.own = newPool(*opts, u.dial)
+	return u, nil
+}
+
+// Secure has add called with a copy of the TLS settings of each connection that is to be made, to
+// say what to show the upstream and whom to believe. It is called before anything else.
+func (u *Upstream) Secure(add func(*tls.Config)) { u.secure = add }
+
+// dial connects as go-redis would.
+func (u *Upstream) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	now := *u.options
+	if now.TLSConfig != nil && u.secure != nil {
+		now.TLSConfig = now.TLSConfig.Clone()
+		u.secure(now.TLSConfig)
+	}
+	return redis.NewDialer(&now)(ctx, network, addr)
 }
 
 // Error is a failure of the upstream as clients see it.
@@ -255,7 +270,7 @@ func (u *Upstream) Run(ctx context.Context) error {
 // Probe asks the upstream for a sign of life, on a connection like those that
 // clients get, and what may be done on it. From then on clients are asked about anew.
 func (u *Upstream) Probe(ctx context.Context) {
-	all, err := u.examine(ctx)
+	found, err := u.examine(ctx)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
@@ -271,44 +286,50 @@ func (u *Upstream) Probe(ctx context.Context) {
 		u.err = plainCause(err)
 		u.unasked, u.vouched = 0, false
 	} else {
-		u.all = all
+		u.all, u.demands, u.known = found.all, found.demands, true
 		u.probes.Add(1)
 	}
 }
 
-// examine reports whether everything may be done on a new connection. Nothing but the
+// access is what may be done on a new connection, before a login: everything, or nothing.
+type access struct{ all, demands bool }
+
+// examine finds out what may be done on a new connection. Nothing but the
 // upstream's own word for it counts: what it answers otherwise may be any trouble that
 // it has. The error says that it does not answer at all; one that goes away while it is
 // asked is asked once more, for only a new connection tells whether it is gone.
-func (u *Upstream) examine(ctx context.Context) (all bool, err error) {
-	all, broken, err := u.examineOnce(ctx)
+func (u *Upstream) examine(ctx context.Context) (found access, err error) {
+	found, broken, err := u.examineOnce(ctx)
 	if broken {
-		all, _, err = u.examineOnce(ctx)
+		found, _, err = u.examineOnce(ctx)
 	}
-	return all, err
+	return found, err
 }
 
 // examineOnce is examine on one connection; broken: it ended on the way.
-func (u *Upstream) examineOnce(ctx context.Context) (all, broken bool, err error) {
+func (u *Upstream) examineOnce(ctx context.Context) (found access, broken bool, err error) {
 	conn, err := u.Connect(ctx)
 	if err != nil {
-		return false, false, err
+		return found, false, err
 	}
 	defer conn.Close()
 	pong, err := u.exchange(conn, "PING")
 	if err != nil {
-		return false, false, err
+		return found, false, err
 	}
+	found.demands = resp.Begins(pong, "-NOAUTH")
 	name, err := u.exchange(conn, "ACL", "WHOAMI")
 	switch {
 	case err != nil:
-		return false, true, nil
+		return found, true, nil
 	case name[0] == '-':
 		info, err := u.exchange(conn, "INFO", "server")
-		return err == nil && resp.Begins(pong, "+PONG") && PredatesACL(info), err != nil, nil
+		found.all = err == nil && resp.Begins(pong, "+PONG") && PredatesACL(info)
+		return found, err != nil, nil
 	}
 	user, err := u.exchange(conn, "ACL", "GETUSER", strings.Join(resp.Texts(name), ""))
-	return err == nil && MayAll(user), err != nil, nil
+	found.all = err == nil && MayAll(user)
+	return found, err != nil, nil
 }
 
 // Probes counts the probes that were answered.
@@ -321,6 +342,14 @@ func (u *Upstream) OpensAll() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.all
+}
+
+// DemandsLogin reports whether a new connection may do nothing before a login. Known is false as
+// long as the upstream was never reached; while it does not answer, what it said last holds.
+func (u *Upstream) DemandsLogin() (demands, known bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.demands, u.known
 }
 
 // Status is the state of the upstream: its address, and why it is down, if it is.

@@ -28,6 +28,10 @@ type Conn struct {
 	n      int
 	err    error
 	handle func(n int) bool
+	// Where the connection is no plain socket, the reader's: what it waits with, what of that has
+	// come, and whether more is likely to be there.
+	first, came []byte
+	more        bool
 	// Of the write that is going on: the writer's.
 	unsent []byte
 	broken error
@@ -75,9 +79,7 @@ func (c *Conn) Wake() {
 // Read reads once. It returns io.EOF at the end.
 func (c *Conn) Read() (int, error) {
 	if c.raw == nil {
-		n, err := c.conn.Read(c.memory.Room())
-		c.activity.Happened()
-		return n, err
+		return c.readWaiting()
 	}
 	if c.once == nil {
 		c.once = c.readOnce
@@ -86,6 +88,49 @@ func (c *Conn) Read() (int, error) {
 		return 0, err
 	}
 	return c.n, c.err
+}
+
+// firstSize is how much is read from a connection that is no plain socket before it needs the
+// memory.
+const firstSize = 1 << 10
+
+// readWaiting is Read for what is no plain socket, such as TLS: there a read that waits needs room
+// to read into. So it waits with little room, and uses the memory when something has come, or
+// where more is likely to be there.
+func (c *Conn) readWaiting() (n int, err error) {
+	if len(c.came) == 0 && !c.more {
+		c.memory.Rest()
+		if c.first == nil {
+			c.first = make([]byte, firstSize)
+		}
+		n, err = c.conn.Read(c.first)
+		c.came, c.more = c.first[:n], n == firstSize
+		if n == 0 {
+			return 0, c.noted(err)
+		}
+		err = nil // it will come again
+	}
+	if len(c.came) > 0 {
+		n = copy(c.memory.Room(), c.came)
+		c.came = c.came[n:]
+	} else {
+		room := c.memory.Room()
+		n, err = c.conn.Read(room)
+		c.more = n == len(room)
+	}
+	if n > 0 {
+		c.activity.Happened()
+		return n, err
+	}
+	return n, c.noted(err)
+}
+
+// noted has an end count as something that happened, and a deadline not.
+func (c *Conn) noted(err error) error {
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		c.activity.Happened()
+	}
+	return err
 }
 
 // readOnce reads if there is something, and reports whether that is an answer.

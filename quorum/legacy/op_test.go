@@ -19,7 +19,7 @@ const token, rival = "me", "you"
 // running is a Server over a Redis in memory.
 func running(t *testing.T) *Server {
 	t.Helper()
-	conn, err := master.NewTransport("redis://"+miniredis.RunT(t).Addr(), time.Second)
+	conn, err := master.NewTransport("redis://"+miniredis.RunT(t).Addr(), time.Second, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

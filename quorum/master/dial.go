@@ -15,8 +15,8 @@ import (
 
 // LockSettings makes go-redis never retry (a SET NX sent twice refuses itself),
 // never wait longer than the timeout, whatever its caller does, greet with nothing that an old or
-// locked-down server refuses, and read no more than an answer can be.
-func LockSettings(opts *redis.Options, timeout time.Duration) {
+// locked-down server refuses, and read no more than an answer can be. secure is as for NewTransport.
+func LockSettings(opts *redis.Options, timeout time.Duration, secure func(*tls.Config)) {
 	opts.Protocol = 2
 	opts.DisableIdentity = true
 	opts.MaxRetries = -1
@@ -25,7 +25,7 @@ func LockSettings(opts *redis.Options, timeout time.Duration) {
 	opts.ContextTimeoutEnabled = true
 	opts.PoolSize = poolSize
 	opts.PipelinePoolSize = -1
-	dial := resettingDialer(opts)
+	dial := resettingDialer(opts, secure)
 	opts.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
 		if err != nil {
@@ -40,8 +40,16 @@ const poolSize = 7
 
 // resettingDialer dials as go-redis would, and has a close discard what was not
 // delivered: after a timeout nothing may reach the master late, after its undo.
-func resettingDialer(opts *redis.Options) func(context.Context, string, string) (net.Conn, error) {
+func resettingDialer(opts *redis.Options, secure func(*tls.Config)) func(context.Context, string, string) (net.Conn, error) {
 	dial := redis.NewDialer(opts)
+	if opts.TLSConfig != nil && secure != nil {
+		dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			now := *opts
+			now.TLSConfig = opts.TLSConfig.Clone()
+			secure(now.TLSConfig)
+			return redis.NewDialer(&now)(ctx, network, addr)
+		}
+	}
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
 		if err != nil {
@@ -109,7 +117,7 @@ func (t *redisTransport) Dial(ctx context.Context, db int) (Link, error) {
 	var dialled borrowed
 	opts := t.options
 	opts.DB, opts.PoolSize = db, 1
-	dial := resettingDialer(&opts)
+	dial := resettingDialer(&opts, t.secure)
 	opts.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
 		if err != nil {

@@ -62,7 +62,7 @@ func (c *silentServer) count() (open, all int) {
 // connection that it still makes then is closed, and nothing is shared with the caller that gave up.
 func TestDialThatIsGivenUpLeavesNoConnection(t *testing.T) {
 	server := startSilent(t)
-	transport, err := newRedisTransport("redis://"+server.Addr().String(), 10*time.Millisecond)
+	transport, err := newRedisTransport("redis://"+server.Addr().String(), 10*time.Millisecond, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package master
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -44,6 +45,7 @@ type Transport interface {
 type redisTransport struct {
 	guard.RedisConn
 	options redis.Options
+	secure  func(*tls.Config) // may be nil
 	timeout time.Duration
 	waiting *waiting
 
@@ -63,12 +65,12 @@ type redisTransport struct {
 }
 
 // NewTransport takes a master's URL, which names no database; timeout is for one batch, dialling
-// included.
-func NewTransport(url string, timeout time.Duration) (Transport, error) {
-	return newRedisTransport(url, timeout)
+// included. secure adds to the TLS settings of each connection before it is made; it may be nil.
+func NewTransport(url string, timeout time.Duration, secure func(*tls.Config)) (Transport, error) {
+	return newRedisTransport(url, timeout, secure)
 }
 
-func newRedisTransport(url string, timeout time.Duration) (*redisTransport, error) {
+func newRedisTransport(url string, timeout time.Duration, secure func(*tls.Config)) (*redisTransport, error) {
 	opts, err := redis.ParseURL(url)
 	if err != nil {
 		return nil, err
@@ -77,9 +79,9 @@ func newRedisTransport(url string, timeout time.Duration) (*redisTransport, erro
 		return nil, fmt.Errorf("database %d in the URL of a master: the client's SELECT chooses the database", opts.DB)
 	}
 	waiting := newWaiting(timeout)
-	LockSettings(opts, waiting.limit)
+	LockSettings(opts, waiting.limit, secure)
 	t := &redisTransport{
-		options: *opts, timeout: timeout, waiting: waiting,
+		options: *opts, secure: secure, timeout: timeout, waiting: waiting,
 		clients: map[int]*redis.Client{}, links: map[*redisLink]struct{}{}, lost: func() {},
 	}
 	t.RedisConn = guard.RedisConn{Client: t.client, Timeout: timeout}

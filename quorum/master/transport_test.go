@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 // dial makes a transport to a server.
 func dial(t *testing.T, m *miniredis.Miniredis) *redisTransport {
 	t.Helper()
-	conn, err := newRedisTransport("redis://"+m.Addr(), time.Second)
+	conn, err := newRedisTransport("redis://"+m.Addr(), time.Second, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestIdleLinkThatEndsCostsNothing(t *testing.T) {
 // running is a master that works until the test ends.
 func running(t *testing.T, url string) *Master {
 	t.Helper()
-	conn, err := NewTransport(url, 5*time.Second)
+	conn, err := NewTransport(url, 5*time.Second, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,38 @@
+package conf
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// certificateProblems are files of certificates that are no use without another one. What is in them is not looked at.
+func (c Config) certificateProblems() []problem {
+	var found []problem
+	needs := func(setting, value, other, otherValue string) {
+		if value != "" && otherValue == "" {
+			found = append(found, problem{setting: setting, text: fmt.Sprintf("%q is given without %s", value, other)})
+		}
+	}
+	needs("tls-cert", c.TLSCert, "tls-key", c.TLSKey)
+	needs("tls-key", c.TLSKey, "tls-cert", c.TLSCert)
+	needs("tls-client-ca", c.TLSClientCA, "tls-cert", c.TLSCert)
+	needs("client-cert", c.ClientCert, "client-key", c.ClientKey)
+	needs("client-key", c.ClientKey, "client-cert", c.ClientCert)
+	return found
+}
+
+// certificateWarnings are certificates for servers of which none speaks TLS.
+func (c Config) certificateWarnings() []string {
+	speaksTLS := func(url string) bool { return strings.HasPrefix(url, "rediss://") }
+	if slices.ContainsFunc(append([]string{c.Upstream, c.LegacyLock}, c.Masters...), speaksTLS) {
+		return nil
+	}
+	var found []string
+	for _, given := range [][2]string{{"ca", c.CA}, {"client-cert", c.ClientCert}} {
+		if given[1] != "" {
+			found = append(found, fmt.Sprintf("%s: %q has no use: no server is given as rediss://", given[0], given[1]))
+		}
+	}
+	return found
+}

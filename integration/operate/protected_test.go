@@ -1,0 +1,77 @@
+//go:build integration
+
+package operate
+
+import (
+	"net"
+	"strings"
+	"testing"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// otherAddress is one of this machine that is not of its loopback interface.
+func otherAddress(t *testing.T) string {
+	t.Helper()
+	all, err := net.InterfaceAddrs()
+	kit.Must(t, err)
+	for _, addr := range all {
+		if ip, ok := addr.(*net.IPNet); ok && ip.IP.To4() != nil && !ip.IP.IsLoopback() {
+			return ip.IP.String()
+		}
+	}
+	redistest.Absent(t, "an address of this machine beside the loopback interface")
+	return ""
+}
+
+// TestProtectedMode: on an address that others can reach, they are turned away as long as nobody has to log in, and the log says so.
+func TestProtectedMode(t *testing.T) {
+	t.Parallel()
+	elsewhere := otherAddress(t)
+	masters := redistest.URLs(kit.StartMasters(t))
+	open, closed := kit.StartRedis(t), kit.StartRedis(t, "--requirepass", "secret", "--protected-mode", "no")
+	const warning = "protected-mode: nobody has to log in, so clients from other machines are turned away"
+	from := func(proxy *harness.Proxy, host string) *redistest.Client {
+		_, port, err := net.SplitHostPort(proxy.Addr())
+		kit.Must(t, err)
+		return kit.Dial(t, net.JoinHostPort(host, port))
+	}
+	for name, test := range map[string]struct {
+		args   []string
+		here   string // the answer to LOCK from this machine
+		there  string // and from elsewhere
+		warned bool
+	}{
+		"a lock server":          {nil, "5", "DENIED Redis is running in protected mode", true},
+		"off":                    {[]string{"--protected-mode=false"}, "5", "5", false},
+		"an upstream for all":    {[]string{"--upstream", open.URL()}, "5", "DENIED Redis is running in protected mode", true},
+		"an upstream with users": {[]string{"--upstream", closed.URL()}, "NOAUTH", "NOAUTH", false},
+	} {
+		proxy := kit.StartProxy(t, masters, append(test.args, "--listen", "0.0.0.0:0")...)
+		kit.Does(t, from(proxy, "127.0.0.1"), "LOCK "+strings.ReplaceAll(name, " ", "-")+" here PX 60000", test.here)
+		kit.Does(t, from(proxy, elsewhere), "LOCK "+strings.ReplaceAll(name, " ", "-")+"-2 there PX 60000", test.there)
+		if got := strings.Contains(proxy.Log(), warning); got != test.warned {
+			t.Errorf("%s: the warning is there: %t, want %t", name, got, test.warned)
+		}
+		if strings.HasPrefix(test.there, "DENIED") {
+			_, err := proxy.WaitLog("a client is turned away: protected mode", kit.Patience)
+			kit.Must(t, err)
+		}
+		if test.there == "NOAUTH" {
+			client := from(proxy, elsewhere)
+			kit.Does(t, client, "AUTH secret", "OK")
+			kit.Does(t, client, "LOCK users there PX 60000", "5")
+		}
+		_, port, err := net.SplitHostPort(proxy.Addr())
+		kit.Must(t, err)
+		if got := runProxy(t, "healthcheck", "--listen", "0.0.0.0:"+port); got != (outcome{}) {
+			t.Errorf("%s: healthcheck: %+v", name, got)
+		}
+	}
+	quiet := kit.StartProxy(t, masters)
+	if strings.Contains(quiet.Log(), warning) {
+		t.Error("it is told where nobody else can reach the port")
+	}
+}

@@ -1,0 +1,360 @@
+//go:build integration
+
+package operate
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/certtest"
+	"redlock-proxy/internal/redistest"
+)
+
+// tlsRig is a proxy that speaks TLS to its clients, to three masters and to its upstream. Everybody shows a certificate.
+type tlsRig struct {
+	ca, clientCA *certtest.Authority
+	shown, own   certtest.Pair // what the proxy shows clients, and what it shows servers
+	upstream     *redistest.Server
+	proxy        *harness.Proxy
+	args         []string // its certificates and its upstream
+	masters      []string
+}
+
+// startTLS starts all of it. Servers and proxy are signed by one authority, clients by another one.
+func startTLS(t *testing.T, more ...string) *tlsRig {
+	t.Helper()
+	r := &tlsRig{ca: certtest.NewAuthority(t), clientCA: certtest.NewAuthority(t)}
+	r.shown, r.own = r.ca.Issue(t), r.ca.Issue(t)
+	for range 3 {
+		_, url := startSecured(t, r.ca)
+		r.masters = append(r.masters, url)
+	}
+	var url string
+	r.upstream, url = startSecured(t, r.ca)
+	r.args = append([]string{"--upstream", url, "--ca", r.ca.File, "--client-cert", r.own.Cert, "--client-key", r.own.Key,
+		"--tls-cert", r.shown.Cert, "--tls-key", r.shown.Key}, more...)
+	r.proxy = kit.StartProxy(t, r.masters, r.args...)
+	return r
+}
+
+// startSecured starts a redis-server that also speaks TLS, with those that show a certificate of the authority.
+func startSecured(t *testing.T, ca *certtest.Authority) (*redistest.Server, string) {
+	t.Helper()
+	pair, port := ca.Issue(t), freePort(t)
+	server := kit.StartRedis(t, "--tls-port", port, "--tls-cert-file", pair.Cert, "--tls-key-file", pair.Key,
+		"--tls-ca-cert-file", ca.File, "--tls-auth-clients", "yes")
+	return server, "rediss://127.0.0.1:" + port
+}
+
+// trust is what a client needs: whom to believe and, if it is given, what to show.
+func (r *tlsRig) trust(shown ...certtest.Pair) *tls.Config {
+	config := &tls.Config{RootCAs: r.ca.Pool(), ServerName: "localhost", MinVersion: tls.VersionTLS12}
+	for _, pair := range shown {
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair.TLS, nil }
+	}
+	return config
+}
+
+// client is one of go-redis, with one connection.
+func (r *tlsRig) client(t *testing.T, config *tls.Config) *redis.Client {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: r.proxy.Addr(), TLSConfig: config, MaxRetries: -1, PoolSize: 1, DialTimeout: kit.Patience, ReadTimeout: kit.Patience})
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// cli runs redis-cli.
+func cli(t *testing.T, addr string, args ...string) string {
+	t.Helper()
+	host, port, err := net.SplitHostPort(addr)
+	kit.Must(t, err)
+	output, _ := exec.Command("redis-cli", append([]string{"-h", host, "-p", port}, args...)...).CombinedOutput()
+	return strings.TrimSpace(string(output))
+}
+
+// TestTLSClients: real clients lock and use the upstream over TLS on every way, with certificates of their own.
+func TestTLSClients(t *testing.T) {
+	t.Parallel()
+	r := startTLS(t)
+	r.proxy = kit.StartProxy(t, r.masters, append(r.args, "--tls-client-ca", r.clientCA.File)...)
+	known := r.clientCA.Issue(t)
+	shown := []string{"--tls", "--cacert", r.ca.File, "--cert", known.Cert, "--key", known.Key}
+	for command, want := range map[string]string{"SET a 1": "OK", "GET a": "", "LOCK k t PX 60000": "5", "UNLOCK k t": ""} {
+		if got := cli(t, r.proxy.Addr(), append(shown, strings.Fields(command)...)...); !strings.HasPrefix(got, want) || strings.Contains(got, "rror") {
+			t.Errorf("redis-cli %s: %q", command, got)
+		}
+	}
+	ctx := t.Context()
+	client := r.client(t, r.trust(known))
+	kit.Must(t, client.Set(ctx, "b", strings.Repeat("x", 1<<20), 0).Err())
+	if got, err := client.Get(ctx, "b").Result(); len(got) != 1<<20 || err != nil {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	sub := client.Subscribe(ctx, "c")
+	defer sub.Close()
+	_, err := sub.Receive(ctx)
+	kit.Must(t, err)
+	kit.Must(t, kit.Tell(r.upstream, "PUBLISH", "c", "hello"))
+	if message, err := sub.ReceiveMessage(ctx); err != nil || message.Payload != "hello" {
+		t.Errorf("got %v, %v", message, err)
+	}
+	pythonOverTLS(t, r, known)
+}
+
+// pythonOverTLS has redis-py lock and pipeline.
+func pythonOverTLS(t *testing.T, r *tlsRig, shown certtest.Pair) {
+	t.Helper()
+	const python = "/usr/bin/python3"
+	if exec.Command(python, "-c", "import redis").Run() != nil {
+		redistest.Absent(t, "the client python: apt-get install python3-redis")
+	}
+	_, port, err := net.SplitHostPort(r.proxy.Addr())
+	kit.Must(t, err)
+	const program = `
+import redis, sys
+r = redis.Redis(host="localhost", port=int(sys.argv[1]), ssl=True, ssl_ca_certs=sys.argv[2], ssl_certfile=sys.argv[3], ssl_keyfile=sys.argv[4])
+with r.pipeline(transaction=True) as p:
+    print(p.set("p", "v").get("p").execute())
+print(r.execute_command("LOCK", "py", "t", "PX", 60000) > 50000, r.execute_command("UNLOCK", "py", "t"))`
+	output, err := exec.Command(python, "-c", program, port, r.ca.File, shown.Cert, shown.Key).CombinedOutput()
+	if want := "[True, b'v']\nTrue 1\n"; err != nil || string(output) != want {
+		t.Errorf("redis-py: %v, got %s, want %s", err, output, want)
+	}
+}
+
+// TestTLSRefused: who does not show or believe what is wanted, or speaks something else, gets nothing done; the log says why, and the
+// proxy goes on.
+func TestTLSRefused(t *testing.T) {
+	t.Parallel()
+	r := startTLS(t)
+	r.proxy = kit.StartProxy(t, r.masters, append(r.args, "--tls-client-ca", r.clientCA.File)...)
+	known := r.clientCA.Issue(t)
+	good := r.client(t, r.trust(known))
+	kit.Must(t, good.Set(t.Context(), "kept", "1", 0).Err())
+
+	stranger, expired := certtest.NewAuthority(t), r.clientCA.IssueUntil(t, time.Now().Add(-time.Minute))
+	for name, test := range map[string]struct {
+		args   []string
+		logged string
+	}{
+		"a wrong authority":      {[]string{"--tls", "--cacert", stranger.File, "--cert", known.Cert, "--key", known.Key}, "it may not believe tls-cert"},
+		"no certificate":         {[]string{"--tls", "--cacert", r.ca.File}, "client didn't provide a certificate"},
+		"a stranger":             {[]string{"--tls", "--cacert", r.ca.File, "--cert", r.shown.Cert, "--key", r.shown.Key}, "certificate signed by unknown authority"},
+		"an expired certificate": {[]string{"--tls", "--cacert", r.ca.File, "--cert", expired.Cert, "--key", expired.Key}, "certificate has expired"},
+		"plain text":             {nil, "it speaks no TLS"},
+	} {
+		if got := cli(t, r.proxy.Addr(), append(test.args, "FLUSHALL")...); got == "OK" || got == "" {
+			t.Errorf("%s: redis-cli says %q", name, got)
+		}
+		if _, err := r.proxy.WaitLog(test.logged, kit.Patience); err != nil {
+			t.Errorf("%s: the log has no %q", name, test.logged)
+		}
+	}
+	plain := kit.StartProxy(t, r.masters, append([]string{"--upstream", r.upstream.URL()}, r.args[2:8]...)...)
+	if got := cli(t, plain.Addr(), "--tls", "--cacert", r.ca.File, "FLUSHALL"); !strings.Contains(got, "SSL_connect failed") {
+		t.Errorf("TLS to a plain port: redis-cli says %q", got)
+	}
+	if _, err := plain.WaitLog("a client speaks TLS, which this port does not (tls-cert)", kit.Patience); err != nil {
+		t.Error("TLS to a plain port is not logged")
+	}
+	kit.Does(t, kit.Connect(t, plain), "GET kept", "1")
+	kit.Must(t, good.Get(t.Context(), "kept").Err())
+}
+
+// TestTLSFiles: a file that is missing or broken, or does not fit, keeps every command from starting, and is named.
+func TestTLSFiles(t *testing.T) {
+	t.Parallel()
+	ca := certtest.NewAuthority(t)
+	one, two := ca.Issue(t), ca.Issue(t)
+	for _, command := range [][]string{{"serve"}, {"serve", "--check-config"}, {"check"}, {"init", "--longest-ttl", "0s"}} {
+		for want, args := range map[string][]string{
+			"tls-cert: open /none: no such file or directory":                                                                     {"--tls-cert", "/none", "--tls-key", one.Key},
+			"tls-key: " + two.Key + ": it does not go with tls-cert " + one.Cert + ": tls: private key does not match public key": {"--tls-cert", one.Cert, "--tls-key", two.Key},
+			"ca: " + one.Key + ": it holds no certificate in PEM":                                                                 {"--ca", one.Key},
+			`--tls-cert: "x" is given without tls-key`:                                                                            {"--tls-cert", "x"},
+		} {
+			masters := []string{"--master", "rediss://127.0.0.1:1", "--master", "rediss://127.0.0.1:2", "--master", "rediss://127.0.0.1:3"}
+			fails(t, runProxy(t, slices.Concat(command, masters, args)...), "redlock-proxy: "+want)
+		}
+	}
+	expired := ca.IssueUntil(t, time.Now().Add(-time.Minute))
+	got := runProxy(t, "serve", "--check-config", "--master", "redis://127.0.0.1:1", "--tls-cert", expired.Cert, "--tls-key", expired.Key)
+	if got.code != 0 || !strings.Contains(got.stdout, "warning: tls-cert: "+expired.Cert+": the certificate expired at ") {
+		t.Errorf("an expired certificate: %+v", got)
+	}
+}
+
+// TestTLSHealth: the health check speaks TLS where the proxy does, and no certificate that the proxy wants makes a living one dead.
+func TestTLSHealth(t *testing.T) {
+	t.Parallel()
+	r := startTLS(t)
+	listens := []string{"--listen", r.proxy.Addr(), "--tls-cert", r.shown.Cert, "--tls-key", r.shown.Key}
+	for _, args := range [][]string{{"healthcheck"}, {"healthcheck", "--ready"}} {
+		if got := runProxy(t, append(args, listens...)...); got != (outcome{}) {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+	if got := runProxy(t, append([]string{"check", "--fresh-start", "--master", r.masters[0], "--master", r.masters[1], "--master", r.masters[2]}, r.args...)...); got.code != 0 && got.code != 4 {
+		t.Errorf("check: %+v", got)
+	}
+	r.proxy = kit.StartProxy(t, r.masters, append(r.args, "--tls-client-ca", r.clientCA.File, "--max-clients", "1")...)
+	listens[1] = r.proxy.Addr()
+	if got := runProxy(t, append([]string{"healthcheck"}, listens...)...); got != (outcome{}) {
+		t.Errorf("without a certificate for it: %+v", got)
+	}
+	if got := runProxy(t, append([]string{"healthcheck", "--ready"}, listens...)...); got.code != 3 || !strings.Contains(got.stderr, "certificate") {
+		t.Errorf("without a certificate for it: %+v", got)
+	}
+	known := r.clientCA.Issue(t)
+	kit.Soon(t, func() error {
+		if got := runProxy(t, append([]string{"healthcheck", "--ready", "--client-cert", known.Cert, "--client-key", known.Key}, listens...)...); got != (outcome{}) {
+			return fmt.Errorf("with a certificate: %+v", got)
+		}
+		return nil
+	})
+	full := r.client(t, r.trust(known))
+	kit.Soon(t, func() error { return full.Ping(context.Background()).Err() })
+	if got := runProxy(t, append([]string{"healthcheck"}, listens...)...); got != (outcome{}) {
+		t.Errorf("with as many clients as there may be: %+v", got)
+	}
+}
+
+// hangUp sends SIGHUP and waits until it was obeyed for the nth time, in these words.
+func (r *tlsRig) hangUp(t *testing.T, words string, n int) {
+	t.Helper()
+	kit.Must(t, r.proxy.Signal(syscall.SIGHUP))
+	kit.Await(t, words, func() bool { return strings.Count(r.proxy.Log(), words) >= n })
+}
+
+// serial is that of the certificate which a new client is shown.
+func (r *tlsRig) serial(t *testing.T) string {
+	t.Helper()
+	conn, err := tls.Dial("tcp", r.proxy.Addr(), r.trust())
+	kit.Must(t, err)
+	defer conn.Close()
+	return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
+}
+
+const (
+	renewed = "SIGHUP: certificates are read again"
+	stays   = "SIGHUP: the certificates stay as they were"
+)
+
+// TestRenewalUnderLoad: while clients work, and connect again now and then, certificates are renewed, and bad ones come between. No
+// connection is lost, no reply, and new clients are shown the new certificate.
+func TestRenewalUnderLoad(t *testing.T) {
+	t.Parallel()
+	r := startTLS(t)
+	ctx, stop := context.WithCancel(context.Background())
+	var workers sync.WaitGroup
+	var done, connected atomic.Int64
+	failures := make(chan error, 8)
+	for i := range cap(failures) {
+		workers.Go(func() { failures <- r.count(ctx, fmt.Sprint("n", i), i%2 == 0, &done, &connected) })
+	}
+	before := r.serial(t)
+	for n := 1; n <= 6; n++ {
+		r.shown.Become(t, r.ca.Issue(t))
+		r.own.Become(t, r.ca.Issue(t))
+		r.hangUp(t, renewed, n)
+		shown := r.serial(t)
+		if shown == before {
+			t.Errorf("renewal %d: new clients are shown the old certificate", n)
+		}
+		kit.Must(t, os.WriteFile(r.shown.Cert, []byte("broken"), 0o600))
+		r.hangUp(t, stays, n)
+		if before = r.serial(t); before != shown {
+			t.Errorf("renewal %d: a broken file changed what is shown", n)
+		}
+		at := done.Load()
+		kit.Await(t, "more commands", func() bool { return done.Load() > at+1000 })
+	}
+	stop()
+	workers.Wait()
+	close(failures)
+	for err := range failures {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	t.Logf("%d commands and %d connections during 6 renewals", done.Load(), connected.Load())
+}
+
+// count has a client count up at the upstream, and lock, until ctx ends. Each reply must be the next number. One that stays has one
+// connection all the time; the others connect again after every 5.
+func (r *tlsRig) count(ctx context.Context, key string, stays bool, done, connected *atomic.Int64) error {
+	always := context.Background()
+	for n, mine := int64(0), 0; ctx.Err() == nil; {
+		client := redis.NewClient(&redis.Options{Addr: r.proxy.Addr(), TLSConfig: r.trust(), MaxRetries: -1, PoolSize: 1,
+			DialTimeout: kit.Patience, ReadTimeout: kit.Patience, ContextTimeoutEnabled: true,
+			OnConnect: func(context.Context, *redis.Conn) error {
+				connected.Add(1)
+				if mine++; stays && mine > 1 {
+					return fmt.Errorf("%s: its connection is lost", key)
+				}
+				return nil
+			}})
+		for i := 0; ctx.Err() == nil && (stays || i < 5); i++ {
+			n++
+			got, err := client.Incr(always, key).Result()
+			if err != nil || got != n {
+				return errors.Join(fmt.Errorf("%s: got %d, %w, want %d", key, got, err, n), client.Close())
+			}
+			validity, err := client.Do(always, "LOCK", key, "t", "PX", "60000").Int64()
+			if err == nil && validity > 0 {
+				err = client.Do(always, "UNLOCK", key, "t").Err()
+			}
+			if err != nil || validity <= 0 {
+				return errors.Join(fmt.Errorf("%s: LOCK: got %d, %w", key, validity, err), client.Close())
+			}
+			done.Add(3)
+		}
+		_ = client.Close()
+	}
+	return nil
+}
+
+// TestRenewalOfAuthorities: whom the proxy believes may change while it runs, also where it believed nobody before.
+func TestRenewalOfAuthorities(t *testing.T) {
+	t.Parallel()
+	r := startTLS(t)
+	wrong, path := certtest.NewAuthority(t), t.TempDir()+"/ca.crt"
+	kit.Must(t, os.WriteFile(path, read(t, wrong.File), 0o600))
+	args := append([]string{}, r.args...)
+	args[3] = path
+	r.proxy = kit.StartProxy(t, r.masters, args...)
+	client := r.client(t, r.trust())
+	if health, err := client.Do(t.Context(), "PROXY", "HEALTH").Text(); err != nil || !strings.Contains(health, "cause:0 of 3 masters vote") {
+		t.Errorf("masters that it does not believe: %s, %v", health, err)
+	}
+	if err := client.Get(t.Context(), "a").Err(); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
+		t.Errorf("an upstream that it does not believe: %v", err)
+	}
+	kit.Must(t, os.WriteFile(path, read(t, r.ca.File), 0o600))
+	r.hangUp(t, renewed, 1)
+	kit.Soon(t, func() error { return client.Do(context.Background(), "LOCK", "k", "t", "PX", "60000").Err() })
+	kit.Soon(t, func() error { return client.Set(context.Background(), "a", "1", 0).Err() })
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	kit.Must(t, err)
+	return content
+}

@@ -1,0 +1,119 @@
+// Package certtest makes authorities and certificates for tests. All of them end with the test.
+package certtest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Authority signs certificates.
+type Authority struct {
+	// File is a PEM file with its own certificate.
+	File string
+
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+}
+
+// Pair is a certificate and its key, each in a PEM file.
+type Pair struct {
+	Cert, Key string
+	TLS       tls.Certificate
+}
+
+// NewAuthority makes one.
+func NewAuthority(t testing.TB) *Authority {
+	t.Helper()
+	a := &Authority{File: filepath.Join(t.TempDir(), "ca.crt"), key: newKey(t)}
+	template := &x509.Certificate{
+		SerialNumber: newSerial(t), Subject: pkix.Name{CommonName: "test authority"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageCertSign,
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, &a.key.PublicKey, a.key)
+	must(t, err)
+	a.certificate, err = x509.ParseCertificate(raw)
+	must(t, err)
+	write(t, a.File, "CERTIFICATE", raw)
+	return a
+}
+
+// Pool holds the authority alone.
+func (a *Authority) Pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.certificate)
+	return pool
+}
+
+// Issue makes a certificate for both sides of a connection on this machine, good for a day.
+func (a *Authority) Issue(t testing.TB) Pair {
+	t.Helper()
+	return a.IssueUntil(t, time.Now().Add(24*time.Hour))
+}
+
+// IssueUntil is Issue of one that expires, or has expired, at a time; it was good for 48 hours.
+func (a *Authority) IssueUntil(t testing.TB, until time.Time) Pair {
+	t.Helper()
+	folder, key := t.TempDir(), newKey(t)
+	template := &x509.Certificate{
+		SerialNumber: newSerial(t), Subject: pkix.Name{CommonName: "localhost"}, NotBefore: until.Add(-48 * time.Hour), NotAfter: until,
+		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &key.PublicKey, a.key)
+	must(t, err)
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	must(t, err)
+	p := Pair{Cert: filepath.Join(folder, "tls.crt"), Key: filepath.Join(folder, "tls.key")}
+	write(t, p.Cert, "CERTIFICATE", raw)
+	write(t, p.Key, "PRIVATE KEY", secret)
+	p.TLS, err = tls.LoadX509KeyPair(p.Cert, p.Key)
+	must(t, err)
+	return p
+}
+
+// Become puts another certificate and key into the files of this one.
+func (p Pair) Become(t testing.TB, other Pair) {
+	t.Helper()
+	for to, from := range map[string]string{p.Cert: other.Cert, p.Key: other.Key} {
+		content, err := os.ReadFile(from)
+		must(t, err)
+		must(t, os.WriteFile(to, content, 0o600))
+	}
+}
+
+func newKey(t testing.TB) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	return key
+}
+
+func newSerial(t testing.TB) *big.Int {
+	t.Helper()
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	must(t, err)
+	return serial
+}
+
+func write(t testing.TB, path, kind string, raw []byte) {
+	t.Helper()
+	must(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: raw}), 0o600))
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

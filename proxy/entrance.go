@@ -1,0 +1,144 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// entryTime bounds the time that a client may take until TLS is spoken.
+	entryTime = 10 * time.Second
+	// parting bounds the time that a client which is turned away has to read why.
+	parting = time.Second
+)
+
+// plainOnTLS is what a client reads that does not speak TLS where it must.
+const plainOnTLS = "-ERR this port speaks TLS\r\n"
+
+// errTurnedAway ends a session that has not begun.
+var errTurnedAway = errors.New("the client is turned away")
+
+// enter lets a client in: TLS is spoken, and protected mode has nothing against it. Nothing that the
+// client sends is carried out before. The log is told of those who are turned away, but not of
+// those who leave.
+func (s *Server) enter(ctx context.Context, session *session) error {
+	if conn, ok := session.conn.(*tls.Conn); ok {
+		if err := s.shakeHands(ctx, conn); err != nil {
+			if why := handshakeCause(err); why != "" && ctx.Err() == nil && !session.ending.Load() {
+				s.turned.tell(time.Now(), "a client is turned away: TLS is not agreed", "client", conn.RemoteAddr().String(), "cause", why)
+			}
+			return err
+		}
+	}
+	text := s.denial(session.conn.RemoteAddr())
+	if text == "" {
+		return nil
+	}
+	s.turned.tell(time.Now(), "a client is turned away: protected mode", "client", session.conn.RemoteAddr().String())
+	turnAway(session.conn, text)
+	return errTurnedAway
+}
+
+// shakeHands bounds the handshake. A client that does not speak TLS is told so, if it can be.
+func (s *Server) shakeHands(ctx context.Context, conn *tls.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, s.entry)
+	defer cancel()
+	err := conn.HandshakeContext(ctx)
+	var plain tls.RecordHeaderError
+	if errors.As(err, &plain) && plain.Conn != nil {
+		turnAway(plain.Conn, plainOnTLS)
+	}
+	return err
+}
+
+// handshakeCause is why a handshake failed, for an operator; empty where the client just left.
+func handshakeCause(err error) string {
+	var plain tls.RecordHeaderError
+	var remote *net.OpError
+	text := strings.TrimPrefix(err.Error(), "tls: ")
+	switch {
+	case errors.As(err, &plain):
+		return "it speaks no TLS"
+	case strings.Contains(text, "bad record MAC"): // so says Go where OpenSSL breaks off
+		return "it broke the handshake off: it may not believe tls-cert"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "it took too long"
+	case errors.As(err, &remote) && remote.Op == "remote error":
+		return "it said: " + strings.TrimPrefix(remote.Err.Error(), "tls: ")
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed):
+		return ""
+	}
+	return text
+}
+
+// turnAway tells a client why, and waits a little until it has read that: who closes while there
+// is something unread may take the answer away again.
+func turnAway(conn net.Conn, text string) {
+	_ = conn.SetDeadline(time.Now().Add(parting))
+	_, err := io.WriteString(conn, text)
+	half, ok := conn.(interface{ CloseWrite() error })
+	if err != nil || !ok || half.CloseWrite() != nil {
+		return
+	}
+	_, _ = io.CopyN(io.Discard, conn, maxAhead)
+}
+
+// denied is how Redis turns clients away in protected mode, with the ways out that there are here.
+const denied = "-DENIED Redis is running in protected mode because protected mode is enabled and %s. " +
+	"In this mode connections are only accepted from the loopback interface. If you want to connect from external computers you may adopt one of the following solutions: " +
+	"1) Have clients log in: by the users of the upstream, or with client-password-file, or with a certificate of their own (tls-client-ca). " +
+	"2) Connect over the loopback interface, if you did not mean the port to be reached from elsewhere. " +
+	"3) Disable protected mode by protected-mode: false, and restart. Make sure that nobody but your clients can reach the port.\r\n"
+
+// denial is what a client is told that protected mode turns away, or empty. Whether one has to log
+// in at the upstream is for the upstream to say; as long as it was not reached, it is not known.
+func (s *Server) denial(addr net.Addr) string {
+	if !s.IsProtected() || IsLoopback(addr) {
+		return ""
+	}
+	if known, _ := s.mustLogIn(); !known {
+		return fmt.Sprintf(denied, "the upstream, which has not been reached yet, has not said whether one must log in there")
+	}
+	return fmt.Sprintf(denied, "nobody has to log in")
+}
+
+// mustLogIn reports whether a client has to show who it is before it may do anything, here or at
+// the upstream.
+func (s *Server) mustLogIn() (known, must bool) {
+	switch up := s.opts.Upstream; {
+	case up == nil:
+		return true, false
+	case s.opts.ClientPassword != "":
+		return true, true
+	default:
+		must, known = up.DemandsLogin()
+		return known, must
+	}
+}
+
+// IsProtected reports whether clients from other machines are turned away now.
+func (s *Server) IsProtected() bool {
+	_, must := s.mustLogIn()
+	return s.opts.ProtectedMode && !must
+}
+
+// IsLoopback reports whether an address is one of this machine that others cannot reach.
+func IsLoopback(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return !ok || tcp.AddrPort().Addr().Unmap().IsLoopback()
+}
+
+// cut ends the connection at once. TLS would say farewell, and wait until that is taken.
+func (s *session) cut() {
+	if conn, ok := s.conn.(*tls.Conn); ok {
+		_ = conn.NetConn().Close()
+	}
+	_ = s.conn.Close()
+}

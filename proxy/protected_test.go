@@ -1,0 +1,95 @@
+package proxy_test
+
+import (
+	"net"
+	"strings"
+	"testing"
+
+	"redlock-proxy/proxy"
+)
+
+// fromElsewhere gives connections the address of a client on another machine.
+type fromElsewhere struct {
+	net.Listener
+	addr net.Addr
+}
+
+func (l fromElsewhere) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &distant{conn.(*net.TCPConn), l.addr}, nil
+}
+
+// distant is a connection from another machine, as its address says.
+type distant struct {
+	*net.TCPConn
+	addr net.Addr
+}
+
+func (c *distant) RemoteAddr() net.Addr { return c.addr }
+
+// startFrom starts a proxy whose clients come from an address, as it seems.
+func startFrom(t *testing.T, ip, url string, opts proxy.Options) *rig {
+	t.Helper()
+	r := newRig(t, patience, url, opts, nil)
+	r.serve(fromElsewhere{listen(t), &net.TCPAddr{IP: net.ParseIP(ip), Port: 4711}})
+	return r
+}
+
+// TestProtectedMode: clients from elsewhere are turned away as long as nobody has to log in, whoever says so.
+func TestProtectedMode(t *testing.T) {
+	open, closed, guarded := startRedis(t), startRedis(t, "--requirepass", "secret"), startRedis(t, "--requirepass", "secret")
+	fewRights := startRedis(t)
+	dial(t, fewRights.Addr()).say("ACL SETUSER default nopass +@all -@all +ping", "+OK\r\n")
+	const denied = "-DENIED Redis is running in protected mode because protected mode is enabled and nobody has to log in. " +
+		"In this mode connections are only accepted from the loopback interface. "
+	nowhere := "redis://127.0.0.1:1"
+	for name, test := range map[string]struct {
+		url, addr string
+		opts      proxy.Options
+		want      string // the answer to PING
+	}{
+		"nobody logs in":             {open.URL(), "192.0.2.7", proxy.Options{ProtectedMode: true}, denied},
+		"over IPv6":                  {open.URL(), "2001:db8::7", proxy.Options{ProtectedMode: true}, denied},
+		"from this machine":          {open.URL(), "127.0.0.2", proxy.Options{ProtectedMode: true}, "+PONG\r\n"},
+		"from this machine, IPv6":    {open.URL(), "::1", proxy.Options{ProtectedMode: true}, "+PONG\r\n"},
+		"from this machine, mapped":  {open.URL(), "::ffff:127.0.0.1", proxy.Options{ProtectedMode: true}, "+PONG\r\n"},
+		"off":                        {open.URL(), "192.0.2.7", proxy.Options{}, "+PONG\r\n"},
+		"the upstream decides":       {closed.URL(), "192.0.2.7", proxy.Options{ProtectedMode: true}, "-NOAUTH Authentication required.\r\n"},
+		"the proxy logs in":          {"redis://:secret@" + guarded.Addr(), "192.0.2.7", proxy.Options{ProtectedMode: true}, denied},
+		"a password at the proxy":    {"redis://:secret@" + guarded.Addr(), "192.0.2.7", proxy.Options{ProtectedMode: true, ClientPassword: "p"}, "-NOAUTH Authentication required.\r\n"},
+		"few rights without a login": {fewRights.URL(), "192.0.2.7", proxy.Options{ProtectedMode: true}, denied},
+		"an upstream never heard of": {nowhere, "192.0.2.7", proxy.Options{ProtectedMode: true}, "-DENIED Redis is running in protected mode because protected mode is enabled and the upstream, which has not been reached yet,"},
+		"that, from this machine":    {nowhere, "127.0.0.1", proxy.Options{ProtectedMode: true}, "-ERR upstream 127.0.0.1:1: connection refused\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := startFrom(t, test.addr, test.url, test.opts)
+			p := r.connect()
+			p.send(lines("PING"))
+			if got := p.reply(); !strings.HasPrefix(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+			if strings.HasPrefix(test.want, "-DENIED") {
+				p.send(lines("FLUSHALL"))
+				p.expectAll("")
+			}
+		})
+	}
+}
+
+// What the upstream says of logins holds from when it says so, for who comes then.
+func TestProtectedModeFollowsTheUpstream(t *testing.T) {
+	server := startRedis(t)
+	r := startFrom(t, "192.0.2.7", server.URL(), proxy.Options{ProtectedMode: true})
+	direct := dial(t, server.Addr())
+	for _, step := range [][2]string{{"secret", "-NOAUTH"}, {"", "-DENIED"}, {"again", "-NOAUTH"}} {
+		direct.send(array("CONFIG", "SET", "requirepass", step[0]))
+		direct.expect("+OK\r\n")
+		r.upstream.Probe(t.Context())
+		if got := r.connect().ask("PING"); !strings.HasPrefix(got, step[1]) {
+			t.Errorf("password %q: got %q, want %s", step[0], got, step[1])
+		}
+	}
+}

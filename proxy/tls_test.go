@@ -1,0 +1,222 @@
+package proxy_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/internal/certtest"
+	"redlock-proxy/proxy"
+	"redlock-proxy/proxy/logtest"
+)
+
+// The same bytes come back over TLS as from a server, however they are cut. REDLOCK_TEST_TLS=1 has all
+// tests of the relay go over TLS.
+func TestDifferentialOverTLS(t *testing.T) {
+	server, client := secured(t)
+	d := newDifferentialWith(t, proxy.Options{TLS: server}, nil)
+	d.rig.trust = client
+	d.runFor(3*time.Second, number(t, "REDLOCK_TEST_SEED", 1))
+}
+
+// logged starts a proxy whose clients speak TLS, and shows its log.
+func logged(t *testing.T, url string, opts proxy.Options, prepare ...func(*proxy.Server)) (*rig, *logtest.Buffer) {
+	t.Helper()
+	log := &logtest.Buffer{}
+	opts.Logger = slog.New(slog.NewTextHandler(log, nil))
+	return startTLS(t, url, opts, nil, prepare...), log
+}
+
+// Pushes come at any time, a client that sends no more gets all its replies, and one that is gone is noticed.
+func TestClientsOverTLS(t *testing.T) {
+	server := startRedis(t)
+	r := startTLS(t, server.URL(), proxy.Options{}, nil)
+	direct := dial(t, server.Addr())
+
+	subscriber, monitor := r.connect(), r.connect()
+	subscriber.say("SUBSCRIBE c", ack("*", "subscribe", "c", 1))
+	monitor.say("MONITOR", "+OK\r\n")
+	for i := range 3 {
+		direct.say(fmt.Sprintf("PUBLISH c m%d", i), ":1\r\n")
+		subscriber.expect(fmt.Sprintf("*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nm%d\r\n", i))
+		if line := monitor.reply(); !strings.Contains(line, `"PUBLISH" "c"`) {
+			t.Errorf("MONITOR says %q", line)
+		}
+	}
+
+	big := strings.Repeat("x", 1<<20)
+	half := r.connect()
+	half.send(array("SET", "k", big) + lines("LOCK k t PX 1000", "GET k", "UNLOCK k t", "ECHO end"))
+	if err := half.conn.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	half.expectAll("+OK\r\n:1000\r\n" + bulk(big) + ":1\r\n" + bulk("end"))
+
+	for name, leave := range map[string]func(c peerConn) error{
+		"says farewell": peerConn.Close,
+		"is cut off":    func(c peerConn) error { return c.(tlsConn).socket.Close() },
+		"is reset":      func(c peerConn) error { _ = c.SetLinger(0); return c.(tlsConn).socket.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := r.connect()
+			p.send(lines("PING", "BLPOP q 0"))
+			p.expect("+PONG\r\n")
+			eventually(t, "the blocked client", func() bool { return strings.Contains(direct.ask("INFO clients"), "blocked_clients:1") })
+			if err := leave(p.conn); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "its end", func() bool { return strings.Contains(direct.ask("INFO clients"), "blocked_clients:0") })
+		})
+	}
+}
+
+// A client that is quiet over TLS is left alone, and served as before.
+func TestQuietOverTLS(t *testing.T) {
+	r := startTLS(t, startRedis(t).URL(), proxy.Options{}, nil, soonParked)
+	p := r.connect()
+	p.say("SET a 1", "+OK\r\n")
+	for range 20 {
+		time.Sleep(5 * time.Millisecond) // the server looks for quiet clients every millisecond
+		p.say("GET a", bulk("1"))
+	}
+	if n := r.server.Parked(); n != 0 {
+		t.Errorf("%d clients are parked", n)
+	}
+}
+
+// What is no handshake to its end holds nothing but its own connection, counts as a client, and is logged.
+func TestNoHandshake(t *testing.T) {
+	server := startRedis(t)
+	r, log := logged(t, server.URL(), proxy.Options{MaxClients: 3}, func(s *proxy.Server) { s.SetEntry(2 * time.Second) })
+	good := r.connect()
+	good.say("SET a 1", "+OK\r\n")
+
+	plain := dial(t, r.addr)
+	plain.send(lines("FLUSHALL"))
+	plain.expectAll("-ERR this port speaks TLS\r\n")
+	eventually(t, "a line", func() bool { return strings.Contains(log.String(), `cause="it speaks no TLS"`) })
+	eventually(t, "its end", func() bool { return r.server.Clients() == 1 })
+
+	mute, halted := dial(t, r.addr), dial(t, r.addr)
+	halted.send("\x16\x03\x01\x02\x00\x01") // the beginning of a handshake
+	eventually(t, "both", func() bool { return r.server.Clients() == 3 })
+	dial(t, r.addr).expectAll("-ERR max number of clients reached\r\n")
+	good.say("GET a", bulk("1"))
+	mute.expectAll("")
+	halted.expectAll("")
+	eventually(t, "their end", func() bool { return r.server.Clients() == 1 })
+	if !strings.Contains(log.String(), `cause="it took too long"`) {
+		t.Errorf("it is not logged: %s", log)
+	}
+	good.say("GET a", bulk("1"))
+	r.connect().say("GET a", bulk("1"))
+}
+
+// A client without the certificate that is wanted carries out nothing.
+func TestClientCertificates(t *testing.T) {
+	server, ca := startRedis(t), certtest.NewAuthority(t)
+	config := &tls.Config{Certificates: []tls.Certificate{ca.Issue(t).TLS}, ClientCAs: ca.Pool(), ClientAuth: tls.RequireAndVerifyClientCert}
+	r, log := logged(t, server.URL(), proxy.Options{TLS: config})
+	r.trust = &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}
+	show := func(pair certtest.Pair) *peer {
+		p := dial(t, r.addr)
+		trust := r.trust.Clone()
+		trust.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair.TLS, nil }
+		p.speakTLS(trust)
+		return p
+	}
+	show(ca.Issue(t)).say("SET a 1", "+OK\r\n")
+	for name, test := range map[string]struct {
+		p     *peer
+		cause string
+	}{
+		"none":       {r.connect(), `cause="client didn't provide a certificate"`},
+		"a stranger": {show(certtest.NewAuthority(t).Issue(t)), "signed by unknown authority"},
+		"expired":    {show(ca.IssueUntil(t, time.Now().Add(-time.Minute))), "certificate has expired"},
+	} {
+		test.p.send(lines("FLUSHALL", "LOCK k t PX 60000"))
+		if got, err := io.ReadAll(test.p.in); len(got) > 0 || err == nil {
+			t.Errorf("%s: got %q, %v", name, got, err)
+		}
+		eventually(t, "a line about "+name, func() bool { return strings.Contains(log.String(), test.cause) })
+	}
+	dial(t, server.Addr()).say("GET a", bulk("1"))
+	eventually(t, "their end", func() bool { return r.server.Clients() == 1 })
+}
+
+// TLS where none is spoken: nothing is done, and the log says what it was.
+func TestTLSOnAPlainPort(t *testing.T) {
+	log := &logtest.Buffer{}
+	notOverTLS(t)
+	r := startProxyWith(t, startRedis(t).URL(), proxy.Options{Logger: slog.New(slog.NewTextHandler(log, nil))}, nil)
+	conn, err := tls.Dial("tcp", r.addr, &tls.Config{InsecureSkipVerify: true})
+	if err == nil {
+		conn.Close()
+		t.Fatal("it speaks TLS")
+	}
+	eventually(t, "a line", func() bool {
+		return strings.Contains(log.String(), "a client speaks TLS, which this port does not (tls-cert)")
+	})
+	p := r.connect()
+	p.send("PING\r\n\x16\x03\x01")
+	p.expectAll("+PONG\r\n")
+	eventually(t, "their end", func() bool { return r.server.Clients() == 0 })
+}
+
+// Whoever reaches the port cannot fill the log.
+func TestLogOfManyTurnedAway(t *testing.T) {
+	r, log := logged(t, startRedis(t).URL(), proxy.Options{})
+	const clients = 50
+	for range clients {
+		plain := dial(t, r.addr)
+		plain.send("PING\r\n")
+		plain.expectAll("-ERR this port speaks TLS\r\n")
+	}
+	eventually(t, "their end", func() bool { return r.server.Clients() == 0 })
+	if got := strings.Count(log.String(), "a client is turned away"); got != 10 {
+		t.Errorf("%d lines, want 10", got)
+	}
+}
+
+// A stopping proxy says farewell to clients that are idle, and does not wait for who reads nothing or never spoke TLS.
+func TestDrainOverTLS(t *testing.T) {
+	server := startRedis(t)
+	r := startTLS(t, server.URL(), proxy.Options{DrainTimeout: 300 * time.Millisecond}, nil)
+	dial(t, server.Addr()).say("SET big "+strings.Repeat("b", 1<<20), "+OK\r\n")
+	idle, mute, deaf := r.connect(), dial(t, r.addr), r.connect()
+	idle.say("PING", "+PONG\r\n")
+	_ = deaf.conn.SetReadBuffer(4 << 10)
+	deaf.send(strings.Repeat(cmd("GET big"), 30))
+	eventually(t, "three clients", func() bool { return r.server.Clients() == 3 })
+	r.stop()
+	idle.expectAll("")
+	mute.expectAll("")
+	await(t, "the server's end", r.served)
+}
+
+// TestRandomBytesForTLS: whatever comes instead of a handshake ends its own connection.
+func TestRandomBytesForTLS(t *testing.T) {
+	r := startTLS(t, startRedis(t).URL(), proxy.Options{}, nil)
+	good := r.connect()
+	good.say("PING", "+PONG\r\n")
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 100 {
+		junk := make([]byte, 1+rng.IntN(2000))
+		for i := range junk {
+			junk[i] = byte(rng.UintN(256))
+		}
+		copy(junk, "\x16\x03\x01\x00")
+		p := dial(t, r.addr)
+		p.send(string(junk))
+		_ = p.conn.CloseWrite()
+		_, _ = io.ReadAll(p.in)
+		_ = p.conn.Close()
+	}
+	good.say("PING", "+PONG\r\n")
+	eventually(t, "their end", func() bool { return r.server.Clients() == 1 })
+}

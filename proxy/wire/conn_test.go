@@ -1,0 +1,84 @@
+package wire
+
+import (
+	"bytes"
+	"io"
+	"math/rand/v2"
+	"net"
+	"testing"
+)
+
+// scarce is memory with little room, never twice the same.
+type scarce struct {
+	rng  *rand.Rand
+	buf  []byte
+	lent bool
+}
+
+func (s *scarce) Room() []byte {
+	if !s.lent {
+		s.buf, s.lent = make([]byte, 1+s.rng.IntN(3*firstSize)), true
+	}
+	return s.buf
+}
+
+func (s *scarce) Rest() { s.lent = false }
+
+// What is no plain socket is read whole and in order, however it comes and however little room there is; while
+// nothing comes, no memory is held.
+func TestReadWithoutSocket(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	var want []byte
+	for range 200 {
+		part := make([]byte, 1+rng.IntN(4*firstSize))
+		for i := range part {
+			part[i] = byte(rng.UintN(256))
+		}
+		want = append(want, part...)
+	}
+	near, far := net.Pipe()
+	defer near.Close()
+	go func() {
+		defer far.Close()
+		for rest := want; len(rest) > 0; {
+			n, _ := far.Write(rest[:min(len(rest), 1+len(rest)%(2*firstSize))])
+			rest = rest[n:]
+		}
+	}()
+	memory := &scarce{rng: rng}
+	c := New(near, memory, &Activity{})
+	var got []byte
+	for {
+		n, err := c.Read()
+		got = append(got, memory.buf[:n]...)
+		if memory.lent = false; err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%d bytes came, want the same %d", len(got), len(want))
+	}
+	if c.Park() == nil {
+		t.Error("it can be parked")
+	}
+}
+
+// While it waits for the first byte, the memory is given up.
+func TestNoMemoryWhileWaiting(t *testing.T) {
+	near, far := net.Pipe()
+	defer near.Close()
+	memory := &Loan{}
+	memory.Room()
+	c := New(near, memory, &Activity{})
+	done := make(chan struct{})
+	go func() { defer close(done); _, _ = c.Read() }()
+	_, _ = far.Write(nil) // returns when somebody reads
+	if memory.buf != nil {
+		t.Error("a buffer is held")
+	}
+	_ = far.Close()
+	<-done
+}
