@@ -110,8 +110,8 @@ func (v verdict) wantSome(t *testing.T) {
 	}
 }
 
-// String is what matters of a history that cannot be explained: what was lost, and the rest up to where it goes wrong and a little
-// more.
+// String is what matters of a history that cannot be explained: what was lost, what was under way, and the rest up to where it goes
+// wrong and a little more.
 func (k *lockKey) String() string {
 	ordered := slices.SortedFunc(slices.Values(k.records), func(a, b lockRecord) int { return cmp.Compare(a.to, b.to) })
 	first := firstViolation(ordered)
@@ -121,7 +121,7 @@ func (k *lockKey) String() string {
 		switch {
 		case i == first:
 			fmt.Fprintln(&text, ">", r)
-		case i >= first-30 && i < first+5, r.op.fate == lost && i < first, r.to >= ordered[first].from && i < first:
+		case i >= first-30 && i < first+5, r.op.fate == lost && i < first, r.to >= ordered[first].from && r.from <= ordered[first].to:
 			fmt.Fprintln(&text, " ", r)
 		}
 	}
