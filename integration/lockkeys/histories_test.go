@@ -4,9 +4,11 @@ package lockkeys
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -28,6 +30,8 @@ const (
 	opsEnv = "REDLOCK_OPS"
 	// defaultOps take some seconds on two busy cores.
 	defaultOps = 4000
+	// voteLimit bounds the wait until a master votes again.
+	voteLimit = 20 * time.Second
 
 	crowdSize = 10
 
@@ -323,11 +327,40 @@ func startLockKeyFleet(t *testing.T, proxies int, args ...string) *kit.Fleet {
 	return f
 }
 
-// lockKeyDisturbances are the faults in which a master loses nothing, a crash among them.
+// lockKeyDisturbances are the faults in which a master loses nothing, a crash among them. That is over when the master votes again: else
+// more than a minority would be away, at last all, with nobody left who knows what was held.
 func lockKeyDisturbances() []faults.Fault {
 	return append(faults.Disturbances(), faults.Fault{
 		Name:    "killed, and back with its data",
 		Inflict: func(f *kit.Fleet, i int) error { return f.Masters[i].Kill() },
-		Mend:    func(f *kit.Fleet, i int) error { return f.Masters[i].Revive() },
+		Mend: func(f *kit.Fleet, i int) error {
+			return errors.Join(f.Masters[i].Revive(), awaitVote(f, i))
+		},
 	})
+}
+
+// awaitVote waits until a master votes, as every proxy sees it. Where that takes too long the histories go on, and are right all the same.
+func awaitVote(f *kit.Fleet, i int) error {
+	voting := regexp.MustCompile(fmt.Sprintf(`redlock_master%d:[^\r\n]*\bstate=voting\b`, i))
+	for _, proxy := range f.Proxies {
+		client, err := redistest.Dial(proxy.Addr(), voteLimit)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		for end := time.Now().Add(voteLimit); ; time.Sleep(10 * time.Millisecond) {
+			info, err := client.Do("PROXY", "INFO")
+			switch {
+			case err != nil:
+				return err
+			case voting.MatchString(fmt.Sprint(info)):
+			case time.Now().After(end):
+				return nil
+			default:
+				continue
+			}
+			break
+		}
+	}
+	return nil
 }
