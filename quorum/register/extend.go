@@ -19,7 +19,7 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 	}
 	op := cell.Extend{Name: key, Token: token, Attempt: r.grants.attempt(key, token), TTL: ttl}
 	start := r.masters.Now()
-	asked, err := r.masters.Ask(ctx, all(r.n, op), r.extendDecided)
+	asked, err := r.masters.Ask(ctx, all(r.n, op), func(replies []Reply) bool { return r.extendDecided(replies, op) })
 	if err != nil {
 		return Granted{}, err
 	}
@@ -28,16 +28,16 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 	switch attempt, ok := r.extended(replies); {
 	case ok:
 		r.noteLease(key, attempt, start, ttl)
-	case r.notHeld(replies) && op.Attempt != "":
-		// The attempt that this proxy knows is over; another may have the same token.
-		r.grants.take(key, token)
-		return r.Extend(ctx, key, token, ttl)
-	case r.notHeld(replies):
-		return Granted{}, ErrNotHeld
-	case count(replies, answered) >= r.quorum && count(replies, Reply.yes) > 0 && r.mayBeMixed(replies):
+	case count(replies, answered) >= r.quorum && resolve(r.n, replies, 0).unsettled():
 		if err := r.extendByBallot(ctx, key, token, ttl); err != nil {
 			return Granted{}, err
 		}
+	case r.notHeld(replies, op) && op.Attempt != "":
+		// The attempt that this proxy knows is over; another may have the same token.
+		r.grants.take(key, token)
+		return r.Extend(ctx, key, token, ttl)
+	case r.notHeld(replies, op):
+		return Granted{}, ErrNotHeld
 	default:
 		return Granted{}, &NoQuorum{Replies: replies}
 	}
@@ -62,9 +62,9 @@ func longer(replies []Reply, ttl time.Duration) bool {
 	return count(replies, func(r Reply) bool { return r.yes() && compareLeft(r.Found[0].Left, ttl) > 0 }) > 0
 }
 
-func (r *Register) extendDecided(replies []Reply) bool {
+func (r *Register) extendDecided(replies []Reply, op cell.Extend) bool {
 	_, ok := r.extended(replies)
-	return ok || r.notHeld(replies)
+	return ok || r.notHeld(replies, op)
 }
 
 // extended reports whether a majority extended the same value of the same incarnation.
@@ -87,17 +87,16 @@ func (r *Register) extended(replies []Reply) (cell.Attempt, bool) {
 }
 
 // notHeld reports whether so many masters surely do not hold the token that no majority
-// can.
-func (r *Register) notHeld(replies []Reply) bool {
+// can, or a majority holds something else. A cell that a ballot changed does not tell alone: that
+// ballot may never be chosen, and then what was chosen before it stands.
+func (r *Register) notHeld(replies []Reply, op cell.Extend) bool {
+	if f := resolve(r.n, replies, 0); f.chosen {
+		return f.standing == Foreign || !f.value.Present || f.value.Text != op.Token || op.Attempt != "" && f.attempt != op.Attempt
+	}
 	no := count(replies, func(r Reply) bool {
-		return r.State == Counted && !r.Did && r.Found[0].Form != cell.Blocking
+		return r.State == Counted && !r.Did && r.Found[0].Form != cell.Blocking && r.Found[0].Accepted == ""
 	})
 	return no >= r.n-r.quorum+1
-}
-
-// mayBeMixed reports whether holders differ because a value is being replaced.
-func (r *Register) mayBeMixed(replies []Reply) bool {
-	return resolve(r.n, replies, 0).standing == Held
 }
 
 // extendByBallot makes all holders agree first.

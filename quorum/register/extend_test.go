@@ -42,6 +42,22 @@ func TestExtend(t *testing.T) {
 				s.Put("k", cell.Cell{Form: cell.Blocking, Attempt: c.Attempt}, time.Second)
 			}
 		}, "another", "no quorum", "extend"},
+		// Its token (1) was chosen by 1 to 3. What a ballot put on two of these may never be chosen.
+		{"a newer value on two that had it", func(b *bench) {
+			b.accepted("me", 1, 2)
+			b.accepted("you", 2, 0, 1)
+			b.stores[3].Delete("k")
+			b.stores[4].Delete("k")
+		},
+			"another", "not held", "extend prepare prepare accept"},
+		{"a newer value on two that had it, others away", func(b *bench) {
+			b.accepted("me", 1, 2)
+			b.accepted("you", 2, 0, 1)
+			b.stores[3].Delete("k")
+			b.at(refused, 2, 4)
+		}, "another", "no quorum", "extend"},
+		{"an older value on one, all agree otherwise", func(b *bench) { b.accepted("me", 1, 0); b.accepted("you", 2, 1, 2, 3); b.stores[4].Delete("k") },
+			"another", "not held", "extend"},
 		{"too late", func(b *bench) { b.takes = Limit + 1 }, "owner", "late", "extend"},
 	} {
 		b := newBench(t, 5)

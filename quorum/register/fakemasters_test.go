@@ -332,6 +332,17 @@ func (b *bench) plain(token, attempt string, ttl time.Duration, masters ...int) 
 	}
 }
 
+// accepted puts a cell in register form on masters, of one incarnation, in which a ballot of this round put a value, or a
+// removal ("").
+func (b *bench) accepted(value string, round uint64, masters ...int) {
+	ballot := cell.NumberedSource(big.NewInt(2000)).Ballot(round)
+	for _, m := range masters {
+		b.stores[m].Put("k", cell.Cell{
+			Form: cell.Register, Attempt: attemptOf("a"), Promised: ballot, Accepted: ballot, Value: cell.Value{Present: value != "", Text: value},
+		}, time.Minute)
+	}
+}
+
 // foreign puts there what no proxy wrote.
 func (b *bench) foreign(text string, masters ...int) {
 	for _, m := range masters {

@@ -37,8 +37,6 @@ type finding struct {
 	left time.Duration
 	// longest is the longest remaining time of those that hold the value.
 	longest time.Duration
-	// vacated: some holder holds the value that nothing is there.
-	vacated bool
 	// chosen: a majority holds this very value. mixed: some holders have another ballot.
 	chosen, mixed bool
 }
@@ -125,14 +123,21 @@ func (c *candidate) finding(quorum int) finding {
 		left: lefts[min(quorum, len(lefts))-1], longest: lefts[0],
 		chosen: len(lefts) >= quorum, mixed: len(lefts) < len(c.holders),
 	}
-	for _, h := range c.holders {
-		f.vacated = f.vacated || !h.Value.Present
-	}
 	if c.foreign {
 		f.standing = Foreign
 	}
 	return f
 }
+
+// taken reports whether a majority holds this very value, and not that nothing is there. Where
+// holders differ the newest value may never be chosen, and an older one among those that
+// answered may be over: what was chosen between them need not be told by any of these.
+func (f finding) taken() bool {
+	return f.standing == Foreign || f.standing == Held && f.chosen && f.value.Present
+}
+
+// unsettled reports whether an incarnation is held, and what it holds is still to be decided.
+func (f finding) unsettled() bool { return f.standing == Held && !f.chosen }
 
 // uneven reports whether some holder grants much more time than a majority of those that
 // answered: others that are still to answer may, too.

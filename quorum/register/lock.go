@@ -120,8 +120,8 @@ func (r *Register) hasten(ctx context.Context, keys []string) {
 // splitError says that a try can have no majority and held up no other: it can be made
 // again.
 type splitError struct {
-	// vacated are the keys that were removed by ballot a moment ago, or are being so: their
-	// next value is for a ballot, too.
+	// vacated are the keys that were removed by ballot a moment ago, or of which a ballot is to
+	// decide what they hold: their next value is for a ballot, too.
 	vacated []string
 	// open is set where masters that do not vote may make a majority of another holder.
 	open    bool
@@ -187,24 +187,19 @@ func (r *Register) canBeRefusedByOne(replies []Reply) bool {
 	return refused+waiting(replies) >= r.quorum && waiting(replies) > 0
 }
 
-// refusedByOne reports whether a majority refused because of one and the same holder.
+// refusedByOne reports whether a majority refused because one and the same holder has one of
+// the keys.
 func (r *Register) refusedByOne(replies []Reply) bool {
-	f, found := r.refusal(replies)
-	return found && (f.standing == Foreign || f.standing == Held && !f.vacated)
-}
-
-// refusal is what a majority of refusals says of the first key of which it says anything.
-func (r *Register) refusal(replies []Reply) (f finding, found bool) {
 	keys := 0
 	for _, reply := range replies {
 		keys = max(keys, len(reply.Found))
 	}
 	for i := range keys {
-		if f := resolve(r.n, replies, i); f.standing == Held || f.standing == Foreign {
-			return f, true
+		if resolve(r.n, replies, i).taken() {
+			return true
 		}
 	}
-	return finding{}, false
+	return false
 }
 
 // judgeTake says what came of an attempt.
@@ -222,7 +217,7 @@ func (r *Register) judgeTake(t Taking, replies []Reply, start time.Time) (Grante
 		for _, key := range t.Keys {
 			r.mendLater(key)
 		}
-		return Granted{}, &splitError{vacated: vacatedOf(t.Keys, replies), open: r.mayBeHeld(replies), replies: replies}
+		return Granted{}, &splitError{vacated: r.vacatedOf(t.Keys, replies), open: r.mayBeHeld(replies), replies: replies}
 	default:
 		return Granted{}, &NoQuorum{Replies: replies}
 	}
@@ -242,10 +237,12 @@ func (r *Register) mayBeHeld(replies []Reply) bool {
 
 func answered(r Reply) bool { return r.State == Counted }
 
-// vacatedOf are the keys of which some refusal tells a cell that holds no value.
-func vacatedOf(keys []string, replies []Reply) (vacated []string) {
+// vacatedOf are the keys of which some refusal tells a cell that holds no value, or of which
+// the holders differ.
+func (r *Register) vacatedOf(keys []string, replies []Reply) (vacated []string) {
 	for i, key := range keys {
-		if slices.ContainsFunc(replies, func(r Reply) bool { return i < len(r.Found) && isVacated(r.Found[i]) }) {
+		tellsNone := func(r Reply) bool { return i < len(r.Found) && isVacated(r.Found[i]) }
+		if slices.ContainsFunc(replies, tellsNone) || resolve(r.n, replies, i).unsettled() {
 			vacated = append(vacated, key)
 		}
 	}

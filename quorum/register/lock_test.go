@@ -49,6 +49,16 @@ func TestLock(t *testing.T) {
 		{"free", func(*bench) {}, "granted", "me me me me me"},
 		{"held by one attempt", func(b *bench) { b.plain("x", "a", time.Minute, 0, 1, 2) }, "held", "x x x . ."},
 		{"held by a value in register form", func(b *bench) { b.lock(b.proxy(), "x"); _, err := b.proxy().Update(b.Context(), put("y")); b.sure(err) }, "held", "y* y* y* y* y*"},
+		// The removal (2) was chosen by 1 to 4; y is of before, and z may never be chosen: nobody is told of it unless it is.
+		{"newer and older values than the removal", func(b *bench) {
+			b.accepted("y", 1, 0)
+			b.accepted("z", 3, 1, 2)
+			b.accepted("", 2, 3, 4)
+			b.at(refused, 3, 4)
+		},
+			"held", "z* z* z* -* -*"},
+		{"removed, and a newer value on one who is away", func(b *bench) { b.accepted("", 2, 0, 1, 2); b.accepted("z", 3, 3); b.at(refused, 3, 4) },
+			"granted", "me* me* me* z* ."},
 		{"a leftover on two", func(b *bench) { b.plain("x", "a", time.Minute, 0, 1) }, "granted", "x x me me me"},
 		{"equal values of two attempts are nobody's", func(b *bench) { b.plain("x", "a", time.Minute, 0, 1); b.plain("x", "b", time.Minute, 2, 3) }, "contended", "x x x x ."},
 		{"foreign on a majority", func(b *bench) { b.foreign("x", 0, 1, 2) }, "held", "[x] [x] [x] . ."},
