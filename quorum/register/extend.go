@@ -87,10 +87,16 @@ func (r *Register) extended(replies []Reply) (cell.Attempt, bool) {
 }
 
 // notHeld reports whether so many masters surely do not hold the token that no majority
-// can, or a majority holds something else. A cell that a ballot changed does not tell alone: that
+// can, or a majority holds something else, or nothing can have one. A cell that a ballot changed does not tell alone: that
 // ballot may never be chosen, and then what was chosen before it stands.
 func (r *Register) notHeld(replies []Reply, op cell.Extend) bool {
-	if f := resolve(r.n, replies, 0); f.chosen {
+	if count(replies, func(r Reply) bool { return r.State == Counted && !r.Did }) == 0 {
+		return false
+	}
+	switch f := resolve(r.n, replies, 0); {
+	case f.standing == Absent:
+		return true
+	case f.chosen:
 		return f.standing == Foreign || !f.value.Present || f.value.Text != op.Token || op.Attempt != "" && f.attempt != op.Attempt
 	}
 	no := count(replies, func(r Reply) bool {

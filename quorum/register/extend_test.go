@@ -58,6 +58,16 @@ func TestExtend(t *testing.T) {
 		}, "another", "no quorum", "extend"},
 		{"an older value on one, all agree otherwise", func(b *bench) { b.accepted("me", 1, 0); b.accepted("you", 2, 1, 2, 3); b.stores[4].Delete("k") },
 			"another", "not held", "extend"},
+		{"leftovers of two attempts, which ballots changed", func(b *bench) {
+			b.accepted("me", 1, 0)
+			b.accepted("you", 2, 1)
+			for _, s := range b.stores[2:4] {
+				c := b.stores[1].Look("k").Cell
+				c.Attempt = attemptOf("b")
+				s.Put("k", c, time.Minute)
+			}
+			b.stores[4].Delete("k")
+		}, "another", "not held", "extend"},
 		{"too late", func(b *bench) { b.takes = Limit + 1 }, "owner", "late", "extend"},
 	} {
 		b := newBench(t, 5)
