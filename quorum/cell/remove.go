@@ -10,8 +10,9 @@ const (
 	// Undo deletes cells that hold what the attempt put there, also where a ballot was
 	// promised: for an attempt that was not granted.
 	Undo Removal = "undo"
-	// Dead deletes whatever is left: for an incarnation that can have no majority any
-	// more.
+	// Dead deletes what is left of an incarnation that can have no majority, as it was
+	// seen: a take that was on its way may have given it one since, and then a ballot may
+	// have chosen something there.
 	Dead Removal = "dead"
 )
 
@@ -20,6 +21,8 @@ type Remove struct {
 	Name    string
 	Attempt Attempt
 	How     Removal
+	// Seen is the ballot that was accepted in a cell that is Dead, if any was.
+	Seen Ballot
 }
 
 // The ordinary case, a plain cell, comes first: it needs none of the helpers.
@@ -34,7 +37,7 @@ local form = mark(v)
 if form == '` + blockingMark + `' then
   redis.call('del', KEYS[1])
   return {0, v, -1}
-elseif form == '` + registerMark + `' and (ARGV[2] == 'dead' or ARGV[2] == 'undo' and accepted(v) == none) then
+elseif form == '` + registerMark + `' and (ARGV[2] == 'dead' and accepted(v) == ARGV[3] or ARGV[2] == 'undo' and accepted(v) == none) then
   redis.call('del', KEYS[1])
   return 1
 end
@@ -48,6 +51,9 @@ func (r Remove) Writes() bool { return true }
 
 // Words is of Op.
 func (r Remove) Words(whole bool) []any {
+	if r.How == Dead {
+		return removeScript.call(whole, r.Keys(), string(r.Attempt), string(r.How), r.Seen.wire())
+	}
 	return removeScript.call(whole, r.Keys(), string(r.Attempt), string(r.How))
 }
 
@@ -57,10 +63,10 @@ func (r Remove) Decode(answer any) (Answer, error) { return decode(answer, 1, fa
 // Apply is of Op.
 func (r Remove) Apply(s *Store) Answer {
 	f := s.Look(r.Name)
-	untouched := r.How == Undo && f.Accepted == ""
+	untouched := r.How == Undo && f.Accepted == "" || r.How == Dead && f.Accepted == r.Seen
 	switch {
 	case f.Attempt != r.Attempt:
-	case f.Form == Plain, f.Form == Register && (r.How == Dead || untouched):
+	case f.Form == Plain, f.Form == Register && untouched:
 		s.Delete(r.Name)
 		return Answer{Did: true}
 	case f.Form == Blocking:

@@ -70,10 +70,12 @@ func (r *Register) inspect(ctx context.Context, key string) (f finding, left []l
 	return f, leftovers(asked.Replies(), 0, f), count(asked.Replies(), answered) == r.n, nil
 }
 
-// leftover is a cell on one master of an incarnation that can have no majority.
+// leftover is a cell on one master of an incarnation that can have no majority, and the ballot
+// that was accepted there.
 type leftover struct {
-	master  int
-	attempt cell.Attempt
+	master   int
+	attempt  cell.Attempt
+	accepted cell.Ballot
 }
 
 // leftovers are those under key number i, of which f is what the masters hold: all cells
@@ -89,7 +91,7 @@ func leftovers(replies []Reply, i int, f finding) (all []leftover) {
 		switch c := r.Found[i]; c.Form {
 		case cell.Plain, cell.Register:
 			if f.standing != Held || c.Attempt != f.attempt {
-				all = append(all, leftover{m, c.Attempt})
+				all = append(all, leftover{m, c.Attempt, c.Accepted})
 			}
 		}
 	}
@@ -111,7 +113,7 @@ func (r *Register) sweep(key string, before []leftover) {
 	}
 	for _, one := range now {
 		if slices.Contains(before, one) {
-			r.masters.Tell(one.master, cell.Remove{Name: key, Attempt: one.attempt, How: cell.Dead}, false)
+			r.masters.Tell(one.master, cell.Remove{Name: key, Attempt: one.attempt, How: cell.Dead, Seen: one.accepted}, false)
 		}
 	}
 }

@@ -391,6 +391,42 @@ func TestMend(t *testing.T) {
 	}
 }
 
+// What is nobody's is swept. A take that was on its way may give it a majority in the meantime, and what a ballot has chosen
+// there since stays.
+func TestSweepLeavesWhatWasChosen(t *testing.T) {
+	for name, before := range map[string]func(*bench){
+		"a plain leftover":         func(b *bench) { b.plain("x", "a", time.Minute, 0, 1) },
+		"one with an older ballot": func(b *bench) { b.accepted("x", 1, 0, 1) },
+	} {
+		b, late := newBench(t, 5), []int{2}
+		before(b)
+		b.proxy().mendLater("k")
+		b.of("remove", slow, 0, 1)
+		b.pass(time.Second)
+		if len(b.pending) != 2 {
+			t.Fatalf("%s: %d removals, want 2", name, len(b.pending))
+		}
+		b.plain("x", "a", time.Minute, late...)
+		_, err := b.proxy().Update(t.Context(), put("you"))
+		b.sure(err)
+		b.deliver()
+		if got := b.value(); got != "you" {
+			t.Errorf("%s: %q is there, and %s", name, got, b.holds("k"))
+		}
+	}
+}
+
+// A leftover that changed between two looks is looked at anew.
+func TestSweepOnlyWhatStayed(t *testing.T) {
+	b := newBench(t, 5)
+	b.plain("x", "a", time.Minute, 0, 1)
+	b.proxy().mendLater("k")
+	b.pass(500 * time.Millisecond)
+	b.accepted("y", 1, 0, 1)
+	b.pass(time.Second)
+	b.wantHolds("y* y* . . .")
+}
+
 // Who reads what differs has it mended.
 func TestMendWhatWasRead(t *testing.T) {
 	b := newBench(t, 5)
