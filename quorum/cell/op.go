@@ -50,7 +50,7 @@ func newScript(source string) Script { return Script{source, redis.NewScript(sou
 
 // Scripts are all that the operations use, to be loaded beforehand.
 func Scripts() []Script {
-	return []Script{takeScript, removeScript, extendScript, prepareScript, acceptScript, readScript}
+	return []Script{takeScript, removeScript, releasesScript, extendScript, prepareScript, acceptScript, readScript}
 }
 
 func (s Script) call(whole bool, keys []string, args ...any) []any {

@@ -1,8 +1,10 @@
 package cell_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math/big"
 	"math/rand/v2"
 	"reflect"
@@ -13,6 +15,7 @@ import (
 
 	"redlock-proxy/internal/redistest"
 	"redlock-proxy/quorum/cell"
+	"redlock-proxy/resp"
 )
 
 // Every operation does on a redis-server what Apply says, and answers so: on random
@@ -240,6 +243,54 @@ func TestOperationsDoOnAServerWhatApplySays(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Several releases as one script do what each alone does.
+func TestReleasesDoOnAServerWhatApplySays(t *testing.T) {
+	s, p := startServer(t), newPool(uint64(time.Now().UnixNano()))
+	for _, script := range cell.Scripts() {
+		s.ScriptLoad(t.Context(), script.Source)
+	}
+	for n := range 2000 {
+		s.now()
+		var releases cell.Releases
+		for i := range 1 + p.IntN(6) {
+			key := fmt.Sprint("r", i)
+			if n%3 == 0 {
+				s.put(key, p.cell(), pick(p, leases))
+			}
+			releases = append(releases, cell.Remove{Name: key, Attempt: pick(p, p.attempts), How: cell.Release})
+		}
+		raw, err := s.Do(t.Context(), wordsOf(t, releases.AppendTo(nil, n%2 == 0))...).Result()
+		if err != nil {
+			t.Fatalf("%v: %v", releases, err)
+		}
+		got, err := releases.Decode(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range releases {
+			want := r.Apply(&s.store)
+			if got[i].Did != want.Did || !want.Did && !alike(got[i].Found, want.Found, true) {
+				t.Fatalf("%#v of %d\n server %+v\n  store %+v", r, len(releases), got[i], want)
+			}
+			if got, want := s.look(r.Name), s.store.Look(r.Name); !alike([]cell.Found{got}, []cell.Found{want}, true) {
+				t.Fatalf("%#v left\n server %+v\n  store %+v", r, got, want)
+			}
+		}
+	}
+}
+
+// wordsOf are the words of a command.
+func wordsOf(t *testing.T, command []byte) []any {
+	t.Helper()
+	r := resp.NewReader(bytes.NewReader(command), resp.Limits{Line: 1 << 10, Bulk: 1 << 20, Elements: 1 << 10, Depth: 1, Total: 1 << 20})
+	r.Begin()
+	words, err := r.Value()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return words.([]any)
 }
 
 func TestWhatIsNoStringIsForeign(t *testing.T) {

@@ -16,6 +16,8 @@ type Flight struct {
 	ops []*op
 	// replies are those of the ops.
 	replies []reply
+	// releases are those of the ops that go as one script.
+	releases releases
 	// check is the guard's, at the end of the batch.
 	check guard.Check
 	// old is whether it was sent in the form for a server before Redis 7.
@@ -66,6 +68,7 @@ func (f *Flight) load(ops []*op) {
 
 // unload forgets the ops and their replies.
 func (f *Flight) unload() {
+	f.releases.forget()
 	clear(f.ops)
 	clear(f.replies)
 	f.ops, f.replies = f.ops[:0], f.replies[:0]

@@ -61,9 +61,7 @@ func (k *redisLink) Send(f *Flight) bool {
 	defer k.sending.Unlock()
 	f.old = k.transport.old.Load()
 	k.out = k.out[:0]
-	for _, o := range f.ops {
-		k.out = o.appendTo(k.out, f.old)
-	}
+	k.appendOps(f)
 	k.out = f.check.AppendTo(k.out)
 	f.sent = time.Now()
 	f.until, f.excused = f.sent.Add(k.transport.waiting.time()), false
@@ -81,6 +79,21 @@ func (k *redisLink) Send(f *Flight) bool {
 		k.out = nil
 	}
 	return true
+}
+
+// appendOps encodes the operations of a batch.
+func (k *redisLink) appendOps(f *Flight) {
+	if !k.transport.apart.Load() {
+		f.releases.gather(f.ops)
+	}
+	for i, o := range f.ops {
+		switch {
+		case f.releases.first(i):
+			k.out = f.releases.all.AppendTo(k.out, k.transport.missing.Swap(false))
+		case !f.releases.has(i):
+			k.out = o.appendTo(k.out, f.old)
+		}
+	}
 }
 
 // begin notes a batch that is about to leave; from then on it is the receiver's. It reports
@@ -123,11 +136,20 @@ func (k *redisLink) Receive() (f *Flight, err error) {
 func (k *redisLink) read(f *Flight) error {
 	k.in.Begin()
 	for i, o := range f.ops {
-		said, err := k.in.Value()
-		if err != nil {
-			return err
+		first := f.releases.first(i)
+		if !first && f.releases.has(i) {
+			continue
 		}
-		f.replies[i] = decode(o.form(f.old), said)
+		said, err := k.in.Value()
+		switch {
+		case err != nil:
+			return err
+		case first:
+			f.releases.decode(said, f.replies)
+			k.transport.heed(f.replies[i].Err)
+		default:
+			f.replies[i] = decode(o.form(f.old), said)
+		}
 	}
 	if err := f.check.Read(k.in, f.sent); err != nil {
 		return err

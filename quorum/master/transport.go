@@ -51,6 +51,9 @@ type redisTransport struct {
 
 	// old is set for a server before Redis 7.
 	old atomic.Bool
+	// missing is set where the server did not know the script that does several releases, apart
+	// where it does not do scripts on several keys.
+	missing, apart atomic.Bool
 
 	mu      sync.Mutex
 	clients map[int]*redis.Client
@@ -157,7 +160,17 @@ func (t *redisTransport) Misses(err error) bool {
 		t.old.Store(true) // before Redis 7 SET does not combine NX and GET
 		return true
 	}
-	return isNoScript(err)
+	return isNoScript(err) || isCrossSlot(err)
+}
+
+// heed takes the error of a script that does several releases, if there was one.
+func (t *redisTransport) heed(err error) {
+	switch {
+	case isNoScript(err):
+		t.missing.Store(true)
+	case isCrossSlot(err):
+		t.apart.Store(true)
+	}
 }
 
 // decode reads an answer. Error replies are known: Redis does not do a command that it
@@ -179,6 +192,10 @@ func decode(do cell.Op, said any) reply {
 func isNoScript(err error) bool {
 	return err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT ")
 }
+
+// isCrossSlot reports whether a server, as one of a Redis Cluster, does not do a script on keys of
+// several slots.
+func isCrossSlot(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "CROSSSLOT ") }
 
 // probes is how often a probe measures the round trip; the shortest counts.
 const probes = 3
