@@ -66,6 +66,13 @@ func (g *Guard) age(field string) int64 {
 	return max(g.ages[field], script.FirstAge)
 }
 
+// knows is the age of a sequence, and the canary of its database.
+func (g *Guard) knows(field string, db int) (age int64, c canary) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return max(g.ages[field], script.FirstAge), g.canaries[db]
+}
+
 // livingAges are the sequences of the marker that the master votes under.
 func (g *Guard) livingAges() ages {
 	g.mu.Lock()

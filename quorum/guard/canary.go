@@ -39,6 +39,15 @@ func (c canary) isMissed(value string, now time.Time) bool {
 	return c.value != "" && c.value != value && now.Before(c.until)
 }
 
+// knownTo is the canary that a look may miss: the one that was known before it left, for as long as is
+// known by now. One that was made since may have come after it.
+func (g *Guard) knownTo(p *look) canary {
+	if now := g.canaries[p.db]; now.value == p.known.value {
+		return now
+	}
+	return p.known
+}
+
 // renewCanaries renews the canaries in all databases of a master with this marker, and looks
 // whether they were alive, and how far the sequences went.
 func (g *Guard) renewCanaries(ctx context.Context, stands, nonce string) error {

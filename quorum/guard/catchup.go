@@ -264,7 +264,7 @@ func (s source) stands(p page, db int, floor int64) bool {
 	defer s.guard.mu.Unlock()
 	seen := &look{
 		db: db, field: marker.InDatabase(s.trust.nonce, db), floor: floor, sequence: p.sequence, number: true,
-		canary: s.guard.canaries[db].value, sighting: p.sighting,
+		sighting: p.sighting,
 	}
 	voted := s.guard.voted
 	counts := s.guard.counts(s.trust, seen)

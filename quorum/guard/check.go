@@ -33,6 +33,8 @@ type look struct {
 	field string
 	// floor is the highest number of the sequence that was known before that.
 	floor int64
+	// known is the canary that was known before that.
+	known canary
 	// sequence, canary and sighting are what the master answered; number is set where it
 	// gave a number.
 	sequence int64
@@ -68,9 +70,9 @@ func (g *Guard) Begin(ctx context.Context, w *Check, db int, writes bool) {
 		w.asks, w.field = w.asks[:0], marker.InDatabase(under.nonce, db)
 	}
 	w.guard, w.trust, w.db, w.writes = g, under, db, writes
-	w.number, w.sighting = false, clock.Sighting{}
+	w.number, w.sighting, w.known = false, clock.Sighting{}, canary{}
 	if w.field != "" {
-		w.floor = g.age(w.field)
+		w.floor, w.known = g.knows(w.field, db)
 	}
 }
 

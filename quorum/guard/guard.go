@@ -157,7 +157,7 @@ func (g *Guard) counts(under trust, p *look) bool {
 		g.older = g.older || p.sequence >= script.FirstAge
 		g.suspend(Unproven)
 		return false
-	case g.canaries[p.db].isMissed(p.canary, p.sighting.Got):
+	case g.knownTo(p).isMissed(p.canary, p.sighting.Got):
 		g.canaryMissed = true
 		g.suspend(Unproven)
 		return false

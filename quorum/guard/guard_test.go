@@ -16,7 +16,11 @@ func TestVotesThatCount(t *testing.T) {
 	told := clock.Sighting{Sent: now, Got: now.Add(time.Millisecond), Told: time.Hour}
 	on := trust{marker: "m", nonce: "n", term: 3}
 	again := trust{marker: "m", nonce: "n", term: 4}
-	well := look{writes: true, field: "n@0", floor: script.FirstAge + 7, sequence: script.FirstAge + 8, number: true, canary: "c", sighting: told}
+	alive := canary{value: "c", until: now.Add(time.Second)}
+	well := look{
+		writes: true, field: "n@0", floor: script.FirstAge + 7, known: alive,
+		sequence: script.FirstAge + 8, number: true, canary: "c", sighting: told,
+	}
 	with := func(change func(p *look)) look {
 		p := well
 		change(&p)
@@ -38,7 +42,10 @@ func TestVotesThatCount(t *testing.T) {
 		{"no answer", on, on, with(func(p *look) { p.number, p.sighting = false, clock.Sighting{} }), false, false},
 		{"the canary is gone", on, on, with(func(p *look) { p.canary = "" }), false, false},
 		{"another canary", on, on, with(func(p *look) { p.canary = "d" }), false, false},
-		{"a database without a canary as yet", on, on, with(func(p *look) { p.db, p.canary = 3, "" }), true, true},
+		{"the canary is gone, which ended before it was renewed", on, on, with(func(p *look) { p.canary, p.known.until = "", now }), false, false},
+		{"the canary was made after the batch left", on, on, with(func(p *look) { p.canary, p.known = "", canary{} }), true, true},
+		{"a canary that had ended, and another since", on, on, with(func(p *look) { p.canary, p.known = "", canary{value: "b", until: now} }), true, true},
+		{"a database without a canary as yet", on, on, with(func(p *look) { p.db, p.canary, p.known = 3, "", canary{} }), true, true},
 		{"in quarantine when it was sent", on, trust{}, well, false, true},
 		{"in quarantine since", trust{}, on, well, false, false},
 		{"suspended meanwhile", again, on, well, false, true},
@@ -46,7 +53,7 @@ func TestVotesThatCount(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			g := newGuard(NewSet(Options{SinceBoot: func() time.Duration { return 0 }}, nil), 0, Master{Wake: func() {}})
 			g.trust = c.known
-			g.canaries[0] = canary{value: "c", until: now.Add(time.Second)}
+			g.canaries[0] = alive
 			if got := g.counts(c.expect, &c.part); got != c.want || (g.trust.nonce != "") != c.stays {
 				t.Errorf("counts: %v, still votes: %v, want %v, %v", got, g.trust.nonce != "", c.want, c.stays)
 			}
