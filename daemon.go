@@ -39,17 +39,18 @@ func serve(ctx context.Context, cfg conf.Config, log *slog.Logger, from origin, 
 // daemon is a proxy with all its parts. upstream is nil for a lock server, admin where nothing is
 // served there.
 type daemon struct {
-	cfg      conf.Config // as of the start
-	from     origin
-	standing standing
-	log      *slog.Logger
-	certs    *certs.Certificates
-	cluster  *quorum.Cluster
-	upstream *upstream.Upstream
-	table    *commands.Table
-	server   *proxy.Server
-	listener net.Listener
-	admin    *adminPort
+	cfg       conf.Config // as of the start
+	from      origin
+	standing  atomic.Pointer[standing]
+	reloading reloading
+	log       *slog.Logger
+	certs     *certs.Certificates
+	cluster   *quorum.Cluster
+	upstream  *upstream.Upstream
+	table     *commands.Table
+	server    *proxy.Server
+	listener  net.Listener
+	admin     *adminPort
 	// stopping is set from when the proxy is asked to stop.
 	stopping atomic.Bool
 	// delaying is set while drain-delay runs.
@@ -62,7 +63,7 @@ func newDaemon(ctx context.Context, cfg conf.Config, log *slog.Logger, from orig
 	if err != nil {
 		return nil, err
 	}
-	d := &daemon{log: log, from: from, standing: standing{cfg: cfg, password: password}}
+	d, given := &daemon{log: log, from: from}, cfg
 	if d.certs, err = certs.Load(certificateFiles(cfg)); err != nil {
 		return nil, err
 	}
@@ -76,7 +77,8 @@ func newDaemon(ctx context.Context, cfg conf.Config, log *slog.Logger, from orig
 	if err := limitClients(&cfg, log); err != nil {
 		return nil, err
 	}
-	d.cfg, d.standing.clients = cfg, cfg.MaxClients
+	d.cfg = cfg
+	d.standing.Store(&standing{cfg: given, password: password, clients: cfg.MaxClients})
 	if err := d.listen(ctx); err != nil {
 		return nil, err
 	}
@@ -157,7 +159,7 @@ func (d *daemon) lameDuck(asked, clients context.Context, stop func()) {
 	}
 	defer stop()
 	d.stopping.Store(true)
-	delay := d.standing.now().DrainDelay
+	delay := d.standing.Load().cfg.DrainDelay
 	if delay == 0 {
 		return
 	}

@@ -33,20 +33,29 @@ type origin struct {
 	logs *logs
 }
 
-// standing is what a proxy runs with now.
+// standing is what a proxy runs with now. It is not changed.
 type standing struct {
-	mu       sync.Mutex // held for a whole reload: one at a time
 	cfg      conf.Config
 	password string // of clients
 	clients  int    // max-clients, as far as there is room for them
 }
 
-// now is the configuration that the proxy runs with.
-func (s *standing) now() conf.Config {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.cfg
+// reloading is for one reload at a time.
+type reloading struct {
+	mu sync.Mutex
+	// reading is held while files are read, which may hang for longer than anybody waits.
+	reading sync.Mutex
 }
+
+// readingTime bounds the time in which all files must be read: a reload that waits for a file system must not keep the
+// proxy from stopping.
+const readingTime = 5 * time.Second
+
+var (
+	errNoOrigin    = errors.New("this proxy has no configuration to be read again")
+	errSlowReading = errors.New("its files could not be read in 5 s")
+	errStillReads  = errors.New("its files are still being read for a reload before")
+)
 
 // obey has the configuration read again at each hangup until ctx ends.
 func (d *daemon) obey(ctx context.Context, hangups <-chan os.Signal) {
@@ -60,26 +69,25 @@ func (d *daemon) obey(ctx context.Context, hangups <-chan os.Signal) {
 	}
 }
 
-var errNoOrigin = errors.New("this proxy has no configuration to be read again")
-
 // reload reads the configuration again, and has hold what can change while the proxy runs: all of it or, if anything is
 // wrong, nothing, which the error tells. Changed and pending say which settings hold now, and which after a restart only. by
 // is who wants it, for the log.
 func (d *daemon) reload(by string) (changed, pending []string, err error) {
-	d.standing.mu.Lock()
-	defer d.standing.mu.Unlock()
-	next, err := d.prepare()
+	d.reloading.mu.Lock()
+	defer d.reloading.mu.Unlock()
+	is := d.standing.Load()
+	next, err := d.prepareInTime(is)
 	if err != nil {
 		d.log.Error("the configuration is not reloaded: nothing is changed", "by", by, "cause", err)
 		return nil, nil, err
 	}
-	before, protected := d.standing.cfg, d.server.IsProtected()
-	if err := d.apply(next); err != nil { // which the checks before should have found
+	protected := d.server.IsProtected()
+	if err := d.apply(is, next); err != nil { // which the checks before should have found
 		d.log.Error("the configuration is reloaded in parts: restart the proxy", "by", by, "cause", err)
 		return nil, nil, err
 	}
 	d.tell(by, next)
-	warnOf(d.log, newWarnings(before, next.cfg))
+	warnOf(d.log, newWarnings(is.cfg, next.cfg))
 	if !protected {
 		d.warnProtected()
 	}
@@ -95,16 +103,41 @@ type prepared struct {
 	changed, pending []string
 }
 
-// prepare reads everything and changes nothing.
-func (d *daemon) prepare() (prepared, error) {
-	if d.from.read == nil {
-		return prepared{}, errNoOrigin
+// prepareInTime is prepare, or an error where that takes too long.
+func (d *daemon) prepareInTime(is *standing) (prepared, error) {
+	type result struct {
+		next prepared
+		err  error
 	}
+	switch {
+	case d.from.read == nil:
+		return prepared{}, errNoOrigin
+	case !d.reloading.reading.TryLock():
+		return prepared{}, errStillReads
+	}
+	done := make(chan result, 1)
+	go func() { // ends when the files are read
+		defer d.reloading.reading.Unlock()
+		next, err := d.prepare(is)
+		done <- result{next, err}
+	}()
+	timer := time.NewTimer(readingTime)
+	defer timer.Stop()
+	select {
+	case r := <-done:
+		return r.next, r.err
+	case <-timer.C:
+		return prepared{}, errSlowReading
+	}
+}
+
+// prepare reads everything and changes nothing.
+func (d *daemon) prepare(is *standing) (prepared, error) {
 	given, err := d.from.read()
 	if err != nil {
 		return prepared{}, err
 	}
-	cfg, changed, pending, err := d.standing.cfg.Reloaded(given)
+	cfg, changed, pending, err := is.cfg.Reloaded(given)
 	if err != nil {
 		return prepared{}, err
 	}
@@ -116,7 +149,7 @@ func (d *daemon) prepare() (prepared, error) {
 	if next.useCertificates, renewed, err = d.certs.Prepare(certificateFiles(cfg), time.Now()); err != nil {
 		return prepared{}, err
 	}
-	if next.password != d.standing.password {
+	if next.password != is.password {
 		renewed = append(renewed, "client-password-file")
 	}
 	for _, setting := range renewed {
@@ -137,10 +170,10 @@ func lines(changes []conf.Change) []string {
 
 // apply has a prepared configuration hold. The masters are first: they must know of a longer max-ttl before clients may
 // ask for it.
-func (d *daemon) apply(next prepared) error {
+func (d *daemon) apply(is *standing, next prepared) error {
 	running := next.cfg
-	if running.MaxClients == d.standing.cfg.MaxClients {
-		running.MaxClients = d.standing.clients
+	if running.MaxClients == is.cfg.MaxClients {
+		running.MaxClients = is.clients
 	} else if err := limitClients(&running, d.log); err != nil { // for some of them there was room at the start
 		return err
 	}
@@ -155,7 +188,7 @@ func (d *daemon) apply(next prepared) error {
 	d.table.Apply(tableSettings(running))
 	d.server.Apply(serverSettings(running, next.password, d.certs))
 	d.admin.serveProfiles(running.AdminPprof)
-	d.standing.cfg, d.standing.password, d.standing.clients = next.cfg, next.password, running.MaxClients
+	d.standing.Store(&standing{cfg: next.cfg, password: next.password, clients: running.MaxClients})
 	return err
 }
 
@@ -206,6 +239,6 @@ func warnOf(log *slog.Logger, warnings []string) {
 
 // askItself wants a sign of life from the proxy at an address.
 func (d *daemon) askItself(addr string) error {
-	_, err := askHealth(reachable(addr), certs.Probing(certificateFiles(d.standing.now())))
+	_, err := askHealth(reachable(addr), certs.Probing(certificateFiles(d.standing.Load().cfg)))
 	return err
 }

@@ -111,6 +111,7 @@ var acts = map[string]func(*testing.T, *reloadRig){
 		after, late := kit.Connect(t, r.proxy), kit.Connect(t, r.proxy)
 		kit.Does(t, after, "GET a", "NOAUTH")
 		kit.Does(t, late, "LOCK k t PX 60000", "NOAUTH")
+		kit.Does(t, late, "PROXY RELOAD", "NOAUTH")
 		kit.Does(t, after, "AUTH sesame", "OK")
 		kit.Does(t, after, "GET a", "1")
 		kit.Must(t, os.WriteFile(file, []byte("open\n"), 0o600)) // the same file, with another password

@@ -38,23 +38,9 @@ func startReloadable(t *testing.T, settings map[string]string) *reloadRig {
 	}
 	maps.Copy(r.settings, settings)
 	r.write()
-	r.proxy = startConfigured(t, r.file)
+	r.proxy = kit.StartConfigured(t, r.file)
 	r.operator = kit.Connect(t, r.proxy)
 	return r
-}
-
-// startConfigured starts a proxy of which a file says all.
-func startConfigured(t *testing.T, file string) *harness.Proxy {
-	t.Helper()
-	proxy, err := harness.StartProxy(harness.ProxyOptions{Config: file})
-	kit.Must(t, err)
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the log of the proxy on %s:\n%s", proxy.Addr(), proxy.Log())
-		}
-		kit.NoError(t, proxy.Close())
-	})
-	return proxy
 }
 
 func list(values []string) string { return `["` + strings.Join(values, `", "`) + `"]` }
@@ -204,6 +190,25 @@ func TestReloadRights(t *testing.T) {
 		t.Error("the question of the right changed the upstream's settings")
 	}
 	r.logs(`by user \"ops\"`)
+}
+
+// TestReloadHangs: files that cannot be read keep nobody waiting for long, and the proxy from nothing.
+func TestReloadHangs(t *testing.T) {
+	t.Parallel()
+	r := startReloadable(t, nil)
+	kit.Must(t, os.Remove(r.file))
+	kit.Must(t, syscall.Mkfifo(r.file, 0o600))
+	other := kit.Connect(t, r.proxy)
+	kit.Must(t, other.Send(redistest.AppendCommand(nil, "PROXY", "RELOAD")))
+	kit.Does(t, r.operator, "LOCK k t PX 60000", "5")
+	kit.Does(t, r.operator, "PROXY RELOAD", "ERR nothing is changed: its files ")
+	reply, err := other.Receive()
+	if err != nil || !strings.HasPrefix(kit.Text(reply), "ERR nothing is changed: its files ") {
+		t.Errorf("got %v, %v", reply, err)
+	}
+	kit.Must(t, r.proxy.Signal(syscall.SIGHUP))
+	kit.Must(t, r.proxy.Signal(syscall.SIGTERM))
+	wantExit(t, r.proxy, 0, kit.Patience)
 }
 
 // tellUpstream sends a command to the upstream.
