@@ -9,6 +9,7 @@ GRANTS   ?= 100000
 OPS      ?= 200000
 ROUNDS   ?= 500
 RUNS     ?= 1000
+RELOADS  ?= 1000
 BUSY     ?= 4
 HOSTILE  ?= 1h
 # What failed is also listed in the file FAILED, if that is set.
@@ -18,7 +19,7 @@ CHAOS_FAULTS ?= 1000
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test deps lint unit integration compose overlap model histories histories-busy converge guard chaos kubernetes fmt bench bench-lockkeys bench-faults bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile demo image
+.PHONY: help build test deps lint unit integration compose overlap model histories histories-busy converge guard reloads chaos kubernetes fmt bench bench-lockkeys bench-faults bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile demo image
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +75,9 @@ converge: ## ROUNDS (500) of clients of two proxies that replace a few keys, aft
 
 guard: ## ROUNDS (500) masters killed without their data under locks that stand, then stepped clocks, stopped masters and the wait by lease
 	REDLOCK_ROUNDS=$(ROUNDS) go test -v -count=1 -timeout 2h -tags integration -run '^TestGuard' ./integration/guard
+
+reloads: ## RELOADS (1000) reloads of the configuration under load: no connection, no reply and no lock is lost
+	REDLOCK_RELOADS=$(RELOADS) go test -v -count=1 -timeout 2h -tags integration -run '^TestReloadsUnderLoad$$' ./integration/operate
 
 chaos: ## CHAOS_GRANTS (1000000) locks while CHAOS_FAULTS (1000) things happen to masters, proxies, links, and clocks: none is held twice, lost, or back
 	REDLOCK_CHAOS_GRANTS=$(CHAOS_GRANTS) REDLOCK_CHAOS_FAULTS=$(CHAOS_FAULTS) go test -v -count=1 -timeout 6h -tags integration -run '^TestChaos$$' ./integration/chaos

@@ -18,6 +18,7 @@ import (
 type adminPort struct {
 	listener net.Listener
 	metrics  *metrics.Metrics
+	server   atomic.Pointer[admin.Server]
 	// serving is set once clients are served.
 	serving atomic.Bool
 }
@@ -72,6 +73,7 @@ func (a *adminPort) serve(draining context.Context, d *daemon) (stop func()) {
 		Ready: func() []admin.Check { return d.checks(draining) }, Metrics: a.metrics.Handler(d.sources()),
 		Profiles: d.cfg.AdminPprof, Logger: d.log,
 	})
+	a.server.Store(port)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(draining))
 	ended := make(chan struct{})
 	go func() {
@@ -82,6 +84,16 @@ func (a *adminPort) serve(draining context.Context, d *daemon) (stop func()) {
 	}()
 	d.log.Info("health and metrics", "admin", a.listener.Addr().String())
 	return func() { cancel(); <-ended }
+}
+
+// serveProfiles says whether profiles are served from now on. It may be called of nil.
+func (a *adminPort) serveProfiles(on bool) {
+	if a == nil {
+		return
+	}
+	if port := a.server.Load(); port != nil {
+		port.ServeProfiles(on)
+	}
 }
 
 // checks are those of /readyz.
@@ -96,6 +108,8 @@ func (d *daemon) checks(draining context.Context) []admin.Check {
 func (d *daemon) checkServing(draining context.Context) admin.Check {
 	c := admin.Check{Name: "clients", State: admin.Failed}
 	switch {
+	case d.delaying.Load():
+		c.Text = "about to stop, none should come any more"
 	case draining.Err() != nil:
 		c.Text = "draining, no new ones are served"
 	case !d.admin.serving.Load():
@@ -141,7 +155,7 @@ func (d *daemon) sources() metrics.Sources {
 func (d *daemon) countClients() metrics.Clients {
 	c := d.server.Counts()
 	return metrics.Clients{
-		Connected: c.Connected, Parked: c.Parked, Max: int64(d.cfg.MaxClients),
+		Connected: c.Connected, Parked: c.Parked, Max: int64(d.server.MaxClients()),
 		Accepted: c.Accepted, Refused: c.Refused, AcceptErrors: c.AcceptErrors,
 		ToUpstream: c.ToUpstream, ToClients: c.ToClients,
 	}

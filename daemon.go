@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"redlock-proxy/certs"
@@ -24,38 +25,45 @@ import (
 const keepAlive = 300 * time.Second
 
 // serve runs a proxy until ctx ends and its clients are done. ready is called with
-// the address once clients are served. At each of hangups what may change meanwhile is read again.
-func serve(ctx context.Context, cfg conf.Config, log *slog.Logger, hangups <-chan os.Signal, ready func(net.Addr)) error {
-	d, err := newDaemon(ctx, cfg, log)
+// the address once clients are served. At each of hangups the configuration is read again.
+func serve(ctx context.Context, cfg conf.Config, log *slog.Logger, from origin, hangups <-chan os.Signal, ready func(d *daemon, addr net.Addr)) error {
+	d, err := newDaemon(ctx, cfg, log, from)
 	if err != nil {
 		return err
 	}
 	defer d.admin.Close()
 	defer d.listener.Close()
-	return d.run(ctx, hangups, ready)
+	return d.run(ctx, hangups, func(addr net.Addr) { ready(d, addr) })
 }
 
 // daemon is a proxy with all its parts. upstream is nil for a lock server, admin where nothing is
 // served there.
 type daemon struct {
-	cfg      conf.Config
-	log      *slog.Logger
-	certs    *certs.Certificates
-	cluster  *quorum.Cluster
-	upstream *upstream.Upstream
-	table    *commands.Table
-	server   *proxy.Server
-	listener net.Listener
-	admin    *adminPort
+	cfg       conf.Config // as of the start
+	from      origin
+	standing  atomic.Pointer[standing]
+	reloading reloading
+	log       *slog.Logger
+	certs     *certs.Certificates
+	cluster   *quorum.Cluster
+	upstream  *upstream.Upstream
+	table     *commands.Table
+	server    *proxy.Server
+	listener  net.Listener
+	admin     *adminPort
+	// stopping is set from when the proxy is asked to stop.
+	stopping atomic.Bool
+	// delaying is set while drain-delay runs.
+	delaying atomic.Bool
 }
 
 // newDaemon makes the parts, and listens; nobody is served yet.
-func newDaemon(ctx context.Context, cfg conf.Config, log *slog.Logger) (*daemon, error) {
+func newDaemon(ctx context.Context, cfg conf.Config, log *slog.Logger, from origin) (*daemon, error) {
 	password, err := cfg.ClientPassword()
 	if err != nil {
 		return nil, err
 	}
-	d := &daemon{log: log}
+	d, given := &daemon{log: log, from: from}, cfg
 	if d.certs, err = certs.Load(certificateFiles(cfg)); err != nil {
 		return nil, err
 	}
@@ -70,6 +78,7 @@ func newDaemon(ctx context.Context, cfg conf.Config, log *slog.Logger) (*daemon,
 		return nil, err
 	}
 	d.cfg = cfg
+	d.standing.Store(&standing{cfg: given, password: password, clients: cfg.MaxClients})
 	if err := d.listen(ctx); err != nil {
 		return nil, err
 	}
@@ -113,8 +122,9 @@ func (d *daemon) run(ctx context.Context, hangups <-chan os.Signal, ready func(n
 	defer stopServers()
 
 	had := waitForMasters(ctx, d.cfg, d.cluster, d.log)
-	clients, stopClients := context.WithCancel(ctx)
+	clients, stopClients := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopClients()
+	running.Go(func() { d.lameDuck(ctx, clients, stopClients) })
 	running.Go(func() { d.cluster.WatchQuorum(clients, d.log, had) })
 	served := make(chan error, 1)
 	go func() { served <- d.server.Serve(clients, d.listener) }()
@@ -127,7 +137,8 @@ func (d *daemon) run(ctx context.Context, hangups <-chan os.Signal, ready func(n
 		running.Go(func() { _ = d.upstream.Run(servers) })
 	}
 	d.admin.isServing()
-	d.warn()
+	d.warnUntimely()
+	d.warnProtected()
 	d.log.Info("ready", "listen", d.listener.Addr().String(), "masters", len(d.cfg.Masters), "version", version)
 	ready(d.listener.Addr())
 	err := <-served
@@ -136,6 +147,31 @@ func (d *daemon) run(ctx context.Context, hangups <-chan os.Signal, ready func(n
 		return nil
 	}
 	return err
+}
+
+// lameDuck waits until asked ends, and stops clients from being served as much later as drain-delay says. Until then they
+// are, while all who ask whether the proxy is ready hear that it is not.
+func (d *daemon) lameDuck(asked, clients context.Context, stop func()) {
+	select {
+	case <-clients.Done():
+		return
+	case <-asked.Done():
+	}
+	defer stop()
+	d.stopping.Store(true)
+	delay := d.standing.Load().cfg.DrainDelay
+	if delay == 0 {
+		return
+	}
+	d.log.Info("asked to stop: not ready any more, but clients are still taken for drain-delay", "drain-delay", delay)
+	d.delaying.Store(true)
+	defer d.delaying.Store(false)
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-clients.Done():
+	case <-timer.C:
+	}
 }
 
 // firstProbe looks for the upstream. The proxy is being served by then, since an upstream
@@ -187,20 +223,17 @@ func (d *daemon) newServer(id, clientPassword string) {
 		Holders:      locker,
 		Register:     register,
 		Scripts:      quorum.NewBodies(d.cluster),
-		MaxTTL:       cfg.MaxTTL,
 		KeyPrefix:    cfg.KeyPrefix,
 		LockKeys:     cfg.LockKeys,
-		RefuseNoTTL:  cfg.NoTTL == "refuse",
 		Version:      version,
-		MaxClients:   cfg.MaxClients,
 		Masters:      d.cluster.Status,
 		Clients:      func() int { return d.server.Clients() },
 		AcceptErrors: func() int64 { return d.server.AcceptErrors() },
 		ID:           id,
+		Draining:     d.stopping.Load,
+		Reload:       d.reload,
 		Logger:       d.log,
-	}
-	if cfg.AuditLog {
-		opts.Audit = auditLogger(d.log)
+		Audit:        auditLogger(d.log),
 	}
 	newTable := commands.NewTable
 	if up != nil {
@@ -208,33 +241,20 @@ func (d *daemon) newServer(id, clientPassword string) {
 		newTable = commands.NewRelayTable
 	}
 	d.table = newTable(opts)
-	d.server = proxy.NewServer(proxy.Options{
-		Table: d.table, Upstream: up, ClientPassword: clientPassword,
-		TLS: d.certs.Listener(), ProtectedMode: cfg.ProtectedMode && cfg.TLSClientCA == "",
-		MaxClients: cfg.MaxClients, DrainTimeout: cfg.DrainTimeout, Logger: d.log,
-	})
+	d.table.Apply(tableSettings(cfg))
+	d.server = proxy.NewServer(proxy.Options{Table: d.table, Upstream: up, Logger: d.log})
+	d.server.Apply(serverSettings(cfg, clientPassword, d.certs))
 }
 
-// obey has what may change read again at each hangup until ctx ends.
-func (d *daemon) obey(ctx context.Context, hangups <-chan os.Signal) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hangups:
-			d.reload()
-		}
-	}
-}
-
-// reload reads again what may change while the proxy runs.
-func (d *daemon) reload() { reloadCertificates(d.certs, d.log) }
-
-// warn tells of what clients will stumble over.
-func (d *daemon) warn() {
+// warnUntimely tells of certificates that clients or servers will not take.
+func (d *daemon) warnUntimely() {
 	if err := d.certs.Untimely(time.Now()); err != nil {
 		d.log.Warn("clients or servers may refuse a certificate", "cause", err)
 	}
+}
+
+// warnProtected tells of clients that will be turned away.
+func (d *daemon) warnProtected() {
 	if d.server.IsProtected() && !proxy.IsLoopback(d.listener.Addr()) {
 		d.log.Warn("protected-mode: nobody has to log in, so clients from other machines are turned away", "listen", d.listener.Addr().String())
 	}

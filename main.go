@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"strconv"
@@ -150,36 +149,3 @@ func source(c *cli.Context) conf.Source {
 
 // load reads the configuration.
 func load(c *cli.Context) (conf.Config, error) { return conf.Load(source(c)) }
-
-// withUnit has durations tell their unit. In JSON they would be bare nanoseconds.
-func withUnit(_ []string, a slog.Attr) slog.Attr {
-	if a.Value.Kind() == slog.KindDuration {
-		a.Value = slog.StringValue(a.Value.Duration().String())
-	}
-	return a
-}
-
-func newLogger(w io.Writer, cfg conf.Config) (*slog.Logger, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {
-		return nil, err
-	}
-	opts := &slog.HandlerOptions{Level: level}
-	switch cfg.LogFormat {
-	case "json":
-		opts.ReplaceAttr = withUnit
-		return slog.New(slog.NewJSONHandler(w, opts)), nil
-	case "text":
-		return slog.New(slog.NewTextHandler(w, opts)), nil
-	}
-	return nil, errors.New("unknown log format " + cfg.LogFormat)
-}
-
-// auditLogger writes where log does, whatever the level.
-func auditLogger(log *slog.Logger) *slog.Logger { return slog.New(anyLevel{log.Handler()}) }
-
-// anyLevel is a handler that takes lines of every level.
-type anyLevel struct{ slog.Handler }
-
-// Enabled is of slog.Handler.
-func (anyLevel) Enabled(context.Context, slog.Level) bool { return true }

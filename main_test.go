@@ -14,11 +14,11 @@ func TestAuditLogger(t *testing.T) {
 		cfg := conf.Default()
 		cfg.LogLevel = level
 		var out bytes.Buffer
-		log, err := newLogger(&out, cfg)
+		logs, err := newLogs(&out, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		auditLogger(log).Info("audit", "key", "k")
+		auditLogger(logs.logger()).Info("audit", "key", "k")
 		if !strings.HasSuffix(out.String(), "level=INFO msg=audit key=k\n") {
 			t.Errorf("%s: %q", level, out.String())
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"log/slog"
-	"net"
 	"time"
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
@@ -14,14 +13,14 @@ import (
 const beatsPerWatchdog = 4
 
 // supervised serves a proxy, and tells systemd, or what else set NOTIFY_SOCKET, how it does.
-// Without that variable nobody is told. ask wants a sign of life from the proxy at an address.
-func supervised(ctx context.Context, log *slog.Logger, ask func(addr string) error, serve func(ready func(net.Addr)) error) error {
+// Without that variable nobody is told. serve calls ready with what wants a sign of life from the proxy.
+func supervised(ctx context.Context, log *slog.Logger, serve func(ready func(alive func() error)) error) error {
 	ended, end := context.WithCancel(context.WithoutCancel(ctx))
 	told := make(chan struct{})
 	close(told) // nothing is told of one that never served
-	err := serve(func(addr net.Addr) {
+	err := serve(func(alive func() error) {
 		told = make(chan struct{})
-		s := supervision{log: log, alive: func() error { return ask(addr.String()) }}
+		s := supervision{log: log, alive: alive}
 		go func() {
 			defer close(told)
 			s.run(ctx, ended)
@@ -47,7 +46,7 @@ func (s *supervision) run(drain, ended context.Context) {
 	defer stop()
 	s.each(drain, beats, func() { s.beat(drain) })
 	s.tell(systemd.SdNotifyStopping + "\nSTATUS=draining")
-	// New clients are no longer served, and the time for the rest is limited by drain-timeout.
+	// New clients are no longer served, but for drain-delay, and the time for the rest is limited by drain-timeout.
 	s.each(ended, beats, func() { s.tell(systemd.SdNotifyWatchdog) })
 }
 

@@ -32,19 +32,16 @@ func serveAction(c *cli.Context) error {
 	if c.Bool(checkConfigFlag) {
 		return configIsFine(cfg, c.App.Writer)
 	}
-	log, err := newLogger(c.App.ErrWriter, cfg)
+	logs, err := newLogs(c.App.ErrWriter, cfg)
 	if err != nil {
 		return err
 	}
-	for _, warning := range cfg.Warnings() {
-		log.Warn(warning)
-	}
-	alive := func(addr string) error {
-		_, err := askHealth(reachable(addr), certs.Probing(certificateFiles(cfg)))
-		return err
-	}
-	return supervised(c.Context, log, alive, func(ready func(net.Addr)) error {
-		return serve(c.Context, cfg, log, hangups, ready)
+	log, again := logs.logger(), origin{read: func() (conf.Config, error) { return load(c) }, logs: logs}
+	warnOf(log, cfg.Warnings())
+	return supervised(c.Context, log, func(ready func(alive func() error)) error {
+		return serve(c.Context, cfg, log, again, hangups, func(d *daemon, addr net.Addr) {
+			ready(func() error { return d.askItself(addr.String()) })
+		})
 	})
 }
 

@@ -39,8 +39,9 @@ type Options struct {
 
 // Server is the admin port of a proxy.
 type Server struct {
-	http  http.Server
-	conns atomic.Int64
+	http     http.Server
+	conns    atomic.Int64
+	profiles atomic.Bool
 }
 
 // New makes a server.
@@ -49,14 +50,18 @@ func New(opts Options) *Server {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{}
+	s.profiles.Store(opts.Profiles)
 	s.http = http.Server{
-		Handler: handler(opts), MaxHeaderBytes: maxHeader,
+		Handler: s.handler(opts), MaxHeaderBytes: maxHeader,
 		ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		ConnState: s.bound,
 		ErrorLog:  slog.NewLogLogger(opts.Logger.Handler(), slog.LevelWarn),
 	}
 	return s
 }
+
+// ServeProfiles has /debug/pprof/ served or not, from now on.
+func (s *Server) ServeProfiles(on bool) { s.profiles.Store(on) }
 
 // Run serves ln until ctx ends, and closes it. It returns nil, or why ln failed.
 func (s *Server) Run(ctx context.Context, ln net.Listener) error {
@@ -89,17 +94,27 @@ func (s *Server) bound(conn net.Conn, state http.ConnState) {
 }
 
 // handler knows the pages. Nothing but GET and HEAD is taken for any of them.
-func handler(opts Options) http.Handler {
+func (s *Server) handler(opts Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", live)
 	mux.HandleFunc("GET /readyz", ready(opts.Ready))
 	mux.Handle("GET /metrics", opts.Metrics)
-	if opts.Profiles {
-		// Not cmdline: the arguments of the process may hold passwords.
-		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	// Not cmdline: the arguments of the process may hold passwords.
+	for path, profile := range map[string]http.HandlerFunc{
+		"/debug/pprof/": pprof.Index, "/debug/pprof/profile": pprof.Profile, "/debug/pprof/symbol": pprof.Symbol, "/debug/pprof/trace": pprof.Trace,
+	} {
+		mux.HandleFunc("GET "+path, s.ifProfiles(profile))
 	}
 	return mux
+}
+
+// ifProfiles is a page that there is only while profiles are served.
+func (s *Server) ifProfiles(profile http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !s.profiles.Load() {
+			http.NotFound(w, r)
+			return
+		}
+		profile(w, r)
+	}
 }

@@ -17,10 +17,7 @@ type Files struct {
 }
 
 // Certificates are what the files hold. Any goroutine may use them.
-type Certificates struct {
-	files   Files
-	current atomic.Pointer[contents]
-}
+type Certificates struct{ current atomic.Pointer[contents] }
 
 // Load reads the files. An error names the setting and the file.
 func Load(files Files) (*Certificates, error) {
@@ -28,29 +25,64 @@ func Load(files Files) (*Certificates, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Certificates{files: files}
+	c := &Certificates{}
 	c.current.Store(read)
 	return c, nil
 }
 
-// Any reports whether there is a file at all.
-func (c *Certificates) Any() bool { return c.files != Files{} }
+// Prepare reads files, which may be others than before, and gives what has them be used; renewed are the settings whose
+// certificates are others than those in use. If a file is missing or broken, or a certificate that was not in use before is out
+// of its time, the error names what is wrong.
+func (c *Certificates) Prepare(files Files, now time.Time) (use func(), renewed []string, err error) {
+	read, err := files.read()
+	if err != nil {
+		return nil, nil, err
+	}
+	before := c.current.Load()
+	err = errors.Join(
+		untimely("tls-cert", files.TLSCert, unlike(read.own, before.own), now),
+		untimely("client-cert", files.ClientCert, unlike(read.shown, before.shown), now),
+	)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func() { c.current.Store(read) }, read.unlike(before), nil
+}
 
-// Reload reads the files again. If one is missing or broken, or a certificate in it is out of its time, all stays as it was; the
-// error names what is wrong.
-func (c *Certificates) Reload(now time.Time) error {
-	read, err := c.files.read()
-	if err == nil {
-		err = c.files.untimely(read, now)
+// unlike are the settings that hold other certificates than before.
+func (c *contents) unlike(before *contents) (settings []string) {
+	for _, setting := range []struct {
+		name string
+		same bool
+	}{
+		{"tls-cert", (c.own == nil) == (before.own == nil) && unlike(c.own, before.own) == nil},
+		{"tls-client-ca", c.clients.Equal(before.clients)},
+		{"client-cert", (c.shown == nil) == (before.shown == nil) && unlike(c.shown, before.shown) == nil},
+		{"ca", c.roots.Equal(before.roots)},
+	} {
+		if !setting.same {
+			settings = append(settings, setting.name)
+		}
 	}
-	if err == nil {
-		c.current.Store(read)
+	return settings
+}
+
+// unlike is a certificate, or nil if it is the same as before.
+func unlike(now, before *tls.Certificate) *tls.Certificate {
+	if now != nil && before != nil && now.Leaf.Equal(before.Leaf) {
+		return nil
 	}
-	return err
+	return now
 }
 
 // Untimely says which certificate has expired, or is not valid yet; nil: none.
-func (c *Certificates) Untimely(now time.Time) error { return c.files.untimely(c.current.Load(), now) }
+func (c *Certificates) Untimely(now time.Time) error {
+	held := c.current.Load()
+	return errors.Join(
+		untimely("tls-cert", held.files.TLSCert, held.own, now),
+		untimely("client-cert", held.files.ClientCert, held.shown, now),
+	)
+}
 
 // Until is when the certificate that clients are shown expires; zero without one.
 func (c *Certificates) Until() time.Time {
@@ -60,15 +92,13 @@ func (c *Certificates) Until() time.Time {
 	return time.Time{}
 }
 
-// Listener are the TLS settings towards clients, or nil if they speak none. They follow each Reload.
+// Listener are the TLS settings towards clients as the files say now, or nil if clients speak none.
 func (c *Certificates) Listener() *tls.Config {
-	if c.files.TLSCert == "" {
+	held := c.current.Load()
+	if held.own == nil {
 		return nil
 	}
-	return &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.current.Load().listener(), nil },
-	}
+	return held.listener()
 }
 
 // Dialing adds to the TLS settings of a connection that is about to be made: whom to believe, and what to show.
@@ -99,14 +129,6 @@ func Probing(files Files) *tls.Config {
 		config.Certificates = []tls.Certificate{*read.own} // mostly good for both sides
 	}
 	return config
-}
-
-// untimely joins what is wrong with the time of certificates that are shown.
-func (f Files) untimely(read *contents, now time.Time) error {
-	return errors.Join(
-		untimely("tls-cert", f.TLSCert, read.own, now),
-		untimely("client-cert", f.ClientCert, read.shown, now),
-	)
 }
 
 func untimely(setting, path string, pair *tls.Certificate, now time.Time) error {

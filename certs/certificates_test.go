@@ -2,6 +2,7 @@ package certs
 
 import (
 	"crypto/tls"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -54,6 +55,15 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
+func read(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
 // handshake is what a client with these settings comes to at a listener of these certificates.
 func handshake(t *testing.T, c *Certificates, client *tls.Config) (shown string, err error) {
 	t.Helper()
@@ -78,11 +88,21 @@ func handshake(t *testing.T, c *Certificates, client *tls.Config) (shown string,
 	return shown, err
 }
 
+// reload reads the files again, and uses them.
+func reload(c *Certificates, files Files) error {
+	use, _, err := c.Prepare(files, time.Now())
+	if err == nil {
+		use()
+	}
+	return err
+}
+
 // What is read again holds for the next connection; what is wrong changes nothing.
 func TestReload(t *testing.T) {
 	ca := certtest.NewAuthority(t)
 	pair := ca.Issue(t)
-	c, err := Load(Files{TLSCert: pair.Cert, TLSKey: pair.Key})
+	files := Files{TLSCert: pair.Cert, TLSKey: pair.Key}
+	c, err := Load(files)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,16 +121,24 @@ func TestReload(t *testing.T) {
 		"early":   {early, "tls-cert: " + pair.Cert + ": the certificate is not valid before "},
 		"halves":  {certtest.Pair{Cert: ca.Issue(t).Cert, Key: pair.Key}, "tls-key: " + pair.Key + ": it does not go with"},
 	} {
+		was := certtest.Pair{Cert: file(t, read(t, pair.Cert)), Key: file(t, read(t, pair.Key))}
 		pair.Become(t, bad.with)
-		if err := c.Reload(time.Now()); err == nil || !strings.HasPrefix(err.Error(), bad.want) {
+		if err := reload(c, files); err == nil || !strings.HasPrefix(err.Error(), bad.want) {
 			t.Errorf("%s: got %v, want %q", name, err, bad.want)
 		}
 		if shown, err := handshake(t, c, client); shown != first || err != nil {
 			t.Errorf("%s: shown is %s, %v, want %s", name, shown, err, first)
 		}
+		pair.Become(t, was)
+	}
+	if _, renewed, _ := c.Prepare(files, time.Now()); len(renewed) > 0 {
+		t.Errorf("nothing is renewed, and it says %v", renewed)
 	}
 	pair.Become(t, ca.Issue(t))
-	if err := c.Reload(time.Now()); err != nil {
+	if _, renewed, _ := c.Prepare(files, time.Now()); fmt.Sprint(renewed) != "[tls-cert]" {
+		t.Errorf("tls-cert is renewed, and it says %v", renewed)
+	}
+	if err := reload(c, files); err != nil {
 		t.Fatal(err)
 	}
 	if shown, err := handshake(t, c, client); shown == first || err != nil {
@@ -118,6 +146,39 @@ func TestReload(t *testing.T) {
 	}
 	if c.Until().Before(time.Now()) || c.Untimely(time.Now()) != nil || c.Untimely(time.Now().Add(1000*time.Hour)) == nil {
 		t.Error("it does not know its time")
+	}
+}
+
+// Other files may be named, and TLS be given up and taken up again. A certificate that expired while it was in use is no reason
+// against all the rest.
+func TestOtherFiles(t *testing.T) {
+	ca := certtest.NewAuthority(t)
+	one, two, old := ca.Issue(t), ca.Issue(t), ca.IssueUntil(t, time.Now().Add(-time.Minute))
+	c, err := Load(Files{TLSCert: old.Cert, TLSKey: old.Key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}
+	var shown []string
+	for _, files := range []Files{{TLSCert: old.Cert, TLSKey: old.Key}, {TLSCert: one.Cert, TLSKey: one.Key}, {}, {TLSCert: two.Cert, TLSKey: two.Key}} {
+		if err := reload(c, files); err != nil {
+			t.Fatal(err)
+		}
+		if on := c.Listener() != nil; on != (files.TLSCert != "") {
+			t.Errorf("%+v: clients speak TLS: %v", files, on)
+		} else if on && files.TLSCert != old.Cert {
+			serial, err := handshake(t, c, client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			shown = append(shown, serial)
+		}
+	}
+	if len(shown) != 2 || shown[0] == shown[1] {
+		t.Errorf("shown are %v", shown)
+	}
+	if err := reload(c, Files{TLSCert: old.Cert, TLSKey: old.Key}); err == nil {
+		t.Error("an expired certificate is taken that was not in use")
 	}
 }
 
@@ -178,12 +239,12 @@ func TestDialing(t *testing.T) {
 	if _, err := handshake(t, server, config); err != nil {
 		t.Error(err)
 	}
-	if _, err := handshake(t, server, Probing(server.files)); err != nil {
+	if _, err := handshake(t, server, Probing(server.current.Load().files)); err != nil {
 		t.Errorf("a health check of the same settings: %v", err)
 	}
 	config = &tls.Config{ServerName: "localhost"}
 	none, _ := Load(Files{})
-	if none.Dialing(config); config.RootCAs != nil || config.Certificates != nil || none.Any() {
+	if none.Dialing(config); config.RootCAs != nil || config.Certificates != nil {
 		t.Error("something is added where there is nothing")
 	}
 }

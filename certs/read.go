@@ -12,6 +12,7 @@ import (
 
 // contents are what the files held when they were read. They are not changed.
 type contents struct {
+	files   Files
 	own     *tls.Certificate // what clients are shown
 	clients *x509.CertPool   // the authorities of what they show; nil: they need show nothing
 	shown   *tls.Certificate // what servers are shown
@@ -38,7 +39,7 @@ func (c *contents) listener() *tls.Config {
 func (f Files) read() (*contents, error) {
 	own, ownErr := readPair("tls-cert", f.TLSCert, "tls-key", f.TLSKey)
 	shown, shownErr := readPair("client-cert", f.ClientCert, "client-key", f.ClientKey)
-	read := &contents{own: own, shown: shown}
+	read := &contents{files: f, own: own, shown: shown}
 	var clientsErr, rootsErr error
 	if f.TLSClientCA != "" {
 		read.clients = x509.NewCertPool()

@@ -24,11 +24,11 @@ type Locks interface {
 
 // locking are the lock commands. It is safe for concurrent use.
 type locking struct {
-	locks  Locks
-	maxTTL time.Duration
-	place  func(db int, key string) quorum.Key
-	random func([]byte)
-	audit  *audit.Log
+	locks    Locks
+	settings *current
+	place    func(db int, key string) quorum.Key
+	random   func([]byte)
+	audit    *audit.Log
 }
 
 // commands are the proxy's own.
@@ -63,7 +63,7 @@ var ErrShuttingDown = errors.New("the proxy is shutting down")
 // lock is LOCK key token|* PX ms|EX s [BLOCK ms] [AT].
 func (l *locking) lock(c command.Call) {
 	arrived := time.Now()
-	g := grammar{name: "lock", block: true, maxTTL: l.maxTTL}
+	g := grammar{name: "lock", block: true, maxTTL: l.settings.maxTTL()}
 	parsed, err := g.parse(c.Args)
 	if err != nil {
 		c.Out.Error(err.Error())
@@ -160,7 +160,7 @@ func (l *locking) unlock(c command.Call) {
 // extend is EXTEND key token PX ms|EX s [AT].
 func (l *locking) extend(c command.Call) {
 	arrived := time.Now()
-	g := grammar{name: "extend", maxTTL: l.maxTTL}
+	g := grammar{name: "extend", maxTTL: l.settings.maxTTL()}
 	parsed, err := g.parse(c.Args)
 	if err != nil {
 		c.Out.Error(err.Error())

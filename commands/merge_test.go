@@ -223,8 +223,8 @@ func TestProxyCommand(t *testing.T) {
 		"PROXY NOSUCH": "-ERR unknown subcommand 'NOSUCH'. Try PROXY HELP.\r\n",
 		"PROXY INFO x": "-ERR wrong number of arguments for 'proxy|info' command\r\n",
 		"PROXY HELP x": "-ERR wrong number of arguments for 'proxy|help' command\r\n",
-		"proxy help": "*9\r\n+PROXY <subcommand>. Subcommands are:\r\n+INFO\r\n+    Return what the proxy knows of itself, its upstream and the masters.\r\n" +
-			"+PATH <id> [<id> ...]\r\n+    Used between proxies: tell whether one of them stands behind itself.\r\n+HEALTH\r\n+    Return whether locks can be had. It needs no login.\r\n+HELP\r\n+    Print this help.\r\n",
+		"proxy help": "*11\r\n+PROXY <subcommand>. Subcommands are:\r\n+INFO\r\n+    Return what the proxy knows of itself, its upstream and the masters.\r\n" +
+			"+PATH <id> [<id> ...]\r\n+    Used between proxies: tell whether one of them stands behind itself.\r\n+HEALTH\r\n+    Return whether locks can be had. It needs no login.\r\n+RELOAD\r\n+    Read the configuration again. Return what changed, and what needs a restart.\r\n+HELP\r\n+    Print this help.\r\n",
 		"PROXY PATH":   "-ERR wrong number of arguments for 'proxy|path' command\r\n",
 		"PROXY PATH x": "+OK\r\n",
 	} {

@@ -62,6 +62,11 @@ type Options struct {
 	// Onward asks the upstream PROXY PATH, with these identities; the error is ErrLoop where
 	// it leads back to one of them. It is nil where there is no upstream.
 	Onward func(ctx context.Context, ids []string) error
+	// Draining reports whether the proxy is about to stop, for PROXY HEALTH. The default is no.
+	Draining func() bool
+	// Reload reads the configuration again, for PROXY RELOAD; by is who asks. It is nil where there is none to
+	// be read.
+	Reload func(by string) (changed, pending []string, err error)
 	// Random fills a slice with unpredictable bytes. The default is crypto/rand.
 	Random func([]byte)
 	// Now is the wall clock. The default is time.Now.
@@ -69,7 +74,7 @@ type Options struct {
 	// Logger is told of locks without a TTL and of what got lost. The default is
 	// silence.
 	Logger *slog.Logger
-	// Audit is told of each grant and release. It is nil where nobody is.
+	// Audit is told of each grant and release, unless Settings say otherwise. It is nil where nobody ever is.
 	Audit *slog.Logger
 }
 
@@ -87,6 +92,9 @@ func (o Options) orDefault() Options {
 	if o.AcceptErrors == nil {
 		o.AcceptErrors = func() int64 { return 0 }
 	}
+	if o.Draining == nil {
+		o.Draining = func() bool { return false }
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -103,9 +111,10 @@ func (o Options) orDefault() Options {
 }
 
 // server are what the proxy tells of itself.
-func (o Options) server(notices *uncovered.Notices) server.Options {
+func (o Options) server(is *current, notices *uncovered.Notices) server.Options {
 	return server.Options{
-		Version: o.Version, MaxClients: o.MaxClients, Masters: o.Masters, Upstream: o.Upstream, Clients: o.Clients,
+		Version: o.Version, MaxClients: is.maxClients, Masters: o.Masters, Upstream: o.Upstream, Clients: o.Clients,
 		Waiting: func() int { return o.Locks.Waiting() }, AcceptErrors: o.AcceptErrors, ID: o.ID, Onward: o.Onward, Uncovered: notices,
+		Draining: o.Draining, Reload: o.Reload,
 	}
 }

@@ -18,14 +18,13 @@ const warnEvery = time.Minute
 
 // programs run what clients do with lock keys. It is safe for concurrent use.
 type programs struct {
-	engine      *program.Engine
-	register    Register
-	locks       Locks
-	maxTTL      time.Duration
-	refuseNoTTL bool
-	now         func() time.Time
-	logger      *slog.Logger
-	audit       *audit.Log
+	engine   *program.Engine
+	register Register
+	locks    Locks
+	settings *current
+	now      func() time.Time
+	logger   *slog.Logger
+	audit    *audit.Log
 
 	// endless and effectsLost count locks without a TTL and side effects that were lost.
 	endless, effectsLost atomic.Int64
@@ -54,13 +53,14 @@ func (p *programs) carry(c command.Call, what program.Program) {
 // forbids says why edits are not to be made, as an error reply; it is empty where
 // they may.
 func (p *programs) forbids(edits []keyspace.Edit) string {
+	is := p.settings.Load()
 	for _, e := range edits {
 		switch {
 		case !e.Now.Present || e.KeepLeft:
-		case e.Now.Left < 0 && p.refuseNoTTL:
+		case e.Now.Left < 0 && is.RefuseNoTTL:
 			return fmt.Sprintf("ERR lock key '%s' without an expiry: refused by no-ttl", syntax.Shown(e.Key))
-		case e.Now.Left > p.maxTTL:
-			return ttlOverLimit(e.By, p.maxTTL).Error()
+		case e.Now.Left > is.MaxTTL:
+			return ttlOverLimit(e.By, is.MaxTTL).Error()
 		}
 	}
 	return ""

@@ -23,8 +23,10 @@ var ErrLoop = server.ErrLoop
 
 // Table holds the commands that the proxy answers itself. It is safe for concurrent use.
 type Table struct {
-	opts   Options
-	router router
+	opts    Options
+	current *current
+	audit   *audit.Log
+	router  router
 	// uncovered notices what looks like a lock on keys of the upstream; nil without one.
 	uncovered *uncovered.Notices
 }
@@ -42,12 +44,11 @@ func NewRelayTable(opts Options) *Table {
 
 // newTable makes the table of a proxy with an upstream if there are notices of it.
 func newTable(opts Options, notices *uncovered.Notices) *Table {
-	t := &Table{opts: opts, uncovered: notices}
+	t := &Table{opts: opts, current: newCurrent(opts), audit: audit.New(opts.Audit), uncovered: notices}
 	lockKeys := keys.NewPatterns(opts.LockKeys...)
 	place := func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: opts.KeyPrefix + key} }
-	log := audit.New(opts.Audit)
 	p := &programs{
-		audit: log, register: opts.Register, locks: opts.Locks, maxTTL: opts.MaxTTL, refuseNoTTL: opts.RefuseNoTTL, now: opts.Now, logger: opts.Logger,
+		audit: t.audit, register: opts.Register, locks: opts.Locks, settings: t.current, now: opts.Now, logger: opts.Logger,
 	}
 	p.engine = &program.Engine{
 		Register: opts.Register, Place: place, Now: opts.Now, Random: opts.Random, Pause: program.Sleep, Forbids: p.forbids, Lost: p.lost,
@@ -60,12 +61,12 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 		lockKeys: lockKeys, relays: notices != nil, scripts: s, functions: &functions{upstream: opts.Functions, now: opts.Now},
 		locked: lockedCommands(p, s), multi: tx.commands(), queue: tx.queue,
 	}
-	about := opts.server(notices)
+	about := opts.server(t.current, notices)
 	if lockKeys.Any() {
 		about.Programs = p.counts
 	}
-	l := &locking{locks: opts.Locks, maxTTL: opts.MaxTTL, place: place, random: opts.Random, audit: log}
-	h := holders.New(holders.Options{Locks: opts.Holders, Place: place, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: log})
+	l := &locking{locks: opts.Locks, settings: t.current, place: place, random: opts.Random, audit: t.audit}
+	h := holders.New(holders.Options{Locks: opts.Holders, Place: place, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit})
 	t.router.own = own(t.router, server.New(about), append(l.commands(), h.Commands()...), s)
 	return t
 }

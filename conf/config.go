@@ -56,6 +56,9 @@ type Config struct {
 	FreshStart bool
 	// DrainTimeout is how long a stopping proxy waits for what is still running. Zero does not wait.
 	DrainTimeout time.Duration
+	// DrainDelay is how long a proxy that is asked to stop still takes clients, while it says that it is not ready, before it
+	// drains: as long as load balancers need to send clients elsewhere. Zero drains at once.
+	DrainDelay time.Duration
 	// KeyPrefix is put before each lock's name to make the key on the masters. Empty, the key is the name itself, which
 	// clients that run Redlock on the same masters need.
 	KeyPrefix string

@@ -26,5 +26,6 @@
 // # A new setting
 //
 // It takes a documented field of [Config], its default in [Default], one row of the table in settings.go, and a commented
-// entry in conf.example.yaml. Flags, variables, keys, help, errors and most tests follow from the row.
+// entry in conf.example.yaml. The row says whether it can change while the proxy runs ([Reload]); then the part that has it
+// takes it by its Apply, and a test of integration/operate shows that. Flags, variables, keys, help, errors and most tests follow from the row.
 package conf

@@ -29,11 +29,14 @@ type Setting struct {
 	Repeated bool
 	// Toggle settings are true or false: a flag without a value says true.
 	Toggle bool
+	// Reload is what becomes of it when the configuration is read again while the proxy runs.
+	Reload Reload
 
 	secret bool                           // values may carry a password
 	text   bool                           // in YAML the value is a string, not a number or a boolean
 	set    func(*Config, []string) error  // parses, checks and stores values; errors do not contain the values
 	get    func(Config) (values []string) // the inverse of set
+	copy   func(to *Config, from Config)  // takes the value over
 }
 
 // Env returns the name of the setting's environment variable, such as REDLOCK_MAX_TTL.
@@ -46,38 +49,38 @@ func Settings() []Setting { return slices.Clone(table) }
 
 // table is never changed. A row names the setting, says what it is, and gives its kind, its field and its rules.
 var table = []Setting{
-	private(many("master", "`URL` of one independent Redis master (redis://, rediss:// or unix://); once per master",
-		func(c *Config) *[]string { return &c.Masters }, masterURL)),
-	private(one("upstream", "`URL` of the Redis that gets every command which is not the proxy's own (redis://, rediss:// or unix://); without it the proxy is a lock server",
-		text, func(c *Config) *string { return &c.Upstream }, upstreamURL)),
-	one("upstream-timeout", "how long connecting to the upstream may take, and its answers to what the proxy asks itself, a `DURATION`",
-		duration, func(c *Config) *time.Duration { return &c.UpstreamTimeout }, moreThan(time.Duration(0))),
-	one("ca", "PEM `FILE` with certificates of the authorities that signed those of rediss:// servers, beside the system's",
-		text, func(c *Config) *string { return &c.CA }),
-	one("client-cert", "PEM `FILE` with the certificate that the proxy shows rediss:// servers",
-		text, func(c *Config) *string { return &c.ClientCert }),
-	one("client-key", "PEM `FILE` with the key of client-cert",
-		text, func(c *Config) *string { return &c.ClientKey }),
-	one("client-password-file", "`FILE` with the password that clients must log in with, where the URL of the upstream has a login of its own",
-		text, func(c *Config) *string { return &c.ClientPasswordFile }),
-	switched(one("share-upstream-login", "whether everybody who reaches the proxy may use the login in the URL of the upstream, without one of their own",
-		toggle, func(c *Config) *bool { return &c.ShareUpstreamLogin })),
+	passwordAtOnce(private(many("master", "`URL` of one independent Redis master (redis://, rediss:// or unix://); once per master",
+		func(c *Config) *[]string { return &c.Masters }, masterURL))),
+	passwordAtOnce(private(one("upstream", "`URL` of the Redis that gets every command which is not the proxy's own (redis://, rediss:// or unix://); without it the proxy is a lock server",
+		text, func(c *Config) *string { return &c.Upstream }, upstreamURL))),
+	atOnce(one("upstream-timeout", "how long connecting to the upstream may take, and its answers to what the proxy asks itself, a `DURATION`",
+		duration, func(c *Config) *time.Duration { return &c.UpstreamTimeout }, moreThan(time.Duration(0)))),
+	atOnce(one("ca", "PEM `FILE` with certificates of the authorities that signed those of rediss:// servers, beside the system's",
+		text, func(c *Config) *string { return &c.CA })),
+	atOnce(one("client-cert", "PEM `FILE` with the certificate that the proxy shows rediss:// servers",
+		text, func(c *Config) *string { return &c.ClientCert })),
+	atOnce(one("client-key", "PEM `FILE` with the key of client-cert",
+		text, func(c *Config) *string { return &c.ClientKey })),
+	atOnce(one("client-password-file", "`FILE` with the password that clients must log in with, where the URL of the upstream has a login of its own",
+		text, func(c *Config) *string { return &c.ClientPasswordFile })),
+	atOnce(switched(one("share-upstream-login", "whether everybody who reaches the proxy may use the login in the URL of the upstream, without one of their own",
+		toggle, func(c *Config) *bool { return &c.ShareUpstreamLogin }))),
 	one("listen", "`ADDR` (host:port) on which clients are served; port 0 lets the system choose",
 		text, func(c *Config) *string { return &c.Listen }, hostPort),
-	one("tls-cert", "PEM `FILE` with the certificate, and those between it and its authority, that the proxy shows its clients: they then speak TLS",
-		text, func(c *Config) *string { return &c.TLSCert }),
-	one("tls-key", "PEM `FILE` with the key of tls-cert",
-		text, func(c *Config) *string { return &c.TLSKey }),
-	one("tls-client-ca", "PEM `FILE` with certificates of the authorities that signed those of clients: without such a certificate nobody is served",
-		text, func(c *Config) *string { return &c.TLSClientCA }),
-	switched(one("protected-mode", "whether clients from other machines are turned away where nobody has to log in",
-		toggle, func(c *Config) *bool { return &c.ProtectedMode })),
+	atOnce(one("tls-cert", "PEM `FILE` with the certificate, and those between it and its authority, that the proxy shows its clients: they then speak TLS",
+		text, func(c *Config) *string { return &c.TLSCert })),
+	atOnce(one("tls-key", "PEM `FILE` with the key of tls-cert",
+		text, func(c *Config) *string { return &c.TLSKey })),
+	atOnce(one("tls-client-ca", "PEM `FILE` with certificates of the authorities that signed those of clients: without such a certificate nobody is served",
+		text, func(c *Config) *string { return &c.TLSClientCA })),
+	atOnce(switched(one("protected-mode", "whether clients from other machines are turned away where nobody has to log in",
+		toggle, func(c *Config) *bool { return &c.ProtectedMode }))),
 	one("admin", "`ADDR` (host:port) on which health and metrics are served by HTTP, to whoever reaches it; without it they are not",
 		text, func(c *Config) *string { return &c.Admin }, orEmpty(hostPort)),
-	switched(one("admin-pprof", "whether admin also serves profiles of the process (/debug/pprof/)",
-		toggle, func(c *Config) *bool { return &c.AdminPprof })),
-	one("max-ttl", "longest TTL that a client may ask for, and how long to wait where all masters forgot and nobody knows the TTLs in use, a `DURATION`",
-		duration, func(c *Config) *time.Duration { return &c.MaxTTL }, atLeast(time.Millisecond)),
+	atOnce(switched(one("admin-pprof", "whether admin also serves profiles of the process (/debug/pprof/)",
+		toggle, func(c *Config) *bool { return &c.AdminPprof }))),
+	atOnce(one("max-ttl", "longest TTL that a client may ask for, and how long to wait where all masters forgot and nobody knows the TTLs in use, a `DURATION`",
+		duration, func(c *Config) *time.Duration { return &c.MaxTTL }, atLeast(time.Millisecond))),
 	one("master-timeout", "how long one master may take to answer before it has no vote, a `DURATION`",
 		duration, func(c *Config) *time.Duration { return &c.MasterTimeout }, moreThan(time.Duration(0))),
 	switched(one("guard", "whether a master that may have forgotten locks has no vote until it has caught up; false is for comparisons",
@@ -88,20 +91,22 @@ var table = []Setting{
 		text, func(c *Config) *string { return &c.KeyPrefix }),
 	some("lock-keys", "`GLOB` of keys on which ordinary commands and scripts run on the masters, as in KEYS; once per glob",
 		func(c *Config) *[]string { return &c.LockKeys }, lockGlob),
-	one("no-ttl", "what becomes of a lock key without a TTL, `WHICH`: allow or refuse",
-		text, func(c *Config) *string { return &c.NoTTL }, oneOf("allow", "refuse")),
-	private(one("legacy-lock", "`URL` of the single Redis that held the locks until now, while some clients still lock there: it then has to grant every lock as well",
-		text, func(c *Config) *string { return &c.LegacyLock }, legacyURL)),
-	one("max-clients", "how many clients may be connected at once, a `NUMBER`",
-		number, func(c *Config) *int { return &c.MaxClients }, atLeast(1)),
-	one("drain-timeout", "how long a stopping proxy waits for what is still running, a `DURATION`",
-		duration, func(c *Config) *time.Duration { return &c.DrainTimeout }, atLeast(time.Duration(0))),
-	switched(one("audit-log", "whether each grant and release of a lock is logged, with key and client",
-		toggle, func(c *Config) *bool { return &c.AuditLog })),
-	one("log-level", "least severe `LEVEL` that is logged: debug, info, warn or error",
-		text, func(c *Config) *string { return &c.LogLevel }, oneOf("debug", "info", "warn", "error")),
-	one("log-format", "`FORM` of the log lines: text or json",
-		text, func(c *Config) *string { return &c.LogFormat }, oneOf("text", "json")),
+	atOnce(one("no-ttl", "what becomes of a lock key without a TTL, `WHICH`: allow or refuse",
+		text, func(c *Config) *string { return &c.NoTTL }, oneOf("allow", "refuse"))),
+	passwordAtOnce(private(one("legacy-lock", "`URL` of the single Redis that held the locks until now, while some clients still lock there: it then has to grant every lock as well",
+		text, func(c *Config) *string { return &c.LegacyLock }, legacyURL))),
+	atOnce(one("max-clients", "how many clients may be connected at once, a `NUMBER`",
+		number, func(c *Config) *int { return &c.MaxClients }, atLeast(1))),
+	atOnce(one("drain-timeout", "how long a stopping proxy waits for what is still running, a `DURATION`",
+		duration, func(c *Config) *time.Duration { return &c.DrainTimeout }, atLeast(time.Duration(0)))),
+	atOnce(one("drain-delay", "how long a proxy that is asked to stop still takes clients, and is not ready, before it drains, a `DURATION`",
+		duration, func(c *Config) *time.Duration { return &c.DrainDelay }, atLeast(time.Duration(0)))),
+	atOnce(switched(one("audit-log", "whether each grant and release of a lock is logged, with key and client",
+		toggle, func(c *Config) *bool { return &c.AuditLog }))),
+	atOnce(one("log-level", "least severe `LEVEL` that is logged: debug, info, warn or error",
+		text, func(c *Config) *string { return &c.LogLevel }, oneOf("debug", "info", "warn", "error"))),
+	atOnce(one("log-format", "`FORM` of the log lines: text or json",
+		text, func(c *Config) *string { return &c.LogFormat }, oneOf("text", "json"))),
 }
 
 // one makes the row of a setting with one value.
@@ -120,7 +125,8 @@ func one[T any](name, usage string, k kind[T], field func(*Config) *T, rules ...
 		return err
 	}
 	get := func(c Config) []string { return []string{k.format(*field(&c))} }
-	return Setting{Name: name, Usage: usage, Default: get(Default())[0], text: k.text, set: set, get: get}
+	take := func(to *Config, from Config) { *field(to) = *field(&from) }
+	return Setting{Name: name, Usage: usage, Default: get(Default())[0], text: k.text, set: set, get: get, copy: take}
 }
 
 // many makes the row of a setting that is repeated.
@@ -148,12 +154,25 @@ func some(name, usage string, field func(*Config) *[]string, rules ...func(strin
 		return nil
 	}
 	get := func(c Config) []string { return *field(&c) }
-	return Setting{Name: name, Usage: usage, Repeated: true, text: true, set: set, get: get}
+	take := func(to *Config, from Config) { *field(to) = *field(&from) }
+	return Setting{Name: name, Usage: usage, Repeated: true, text: true, set: set, get: get, copy: take}
 }
 
 // switched marks a row that is on or off.
 func switched(s Setting) Setting {
 	s.Toggle = true
+	return s
+}
+
+// atOnce marks a row that holds as soon as the configuration is read again.
+func atOnce(s Setting) Setting {
+	s.Reload = AtOnce
+	return s
+}
+
+// passwordAtOnce marks a row of URLs of which a new password does.
+func passwordAtOnce(s Setting) Setting {
+	s.Reload = PasswordAtOnce
 	return s
 }
 

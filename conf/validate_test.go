@@ -52,6 +52,7 @@ func TestValidate(t *testing.T) {
 		{"other halves of TLS", func(c *Config) { c.TLSKey, c.ClientCert, c.TLSClientCA = "k", "c", "a" },
 			[]string{`tls-key: "k" is given without tls-cert`, `tls-client-ca: "a" is given without tls-cert`, `client-cert: "c" is given without client-key`}},
 		{"no drain", func(c *Config) { c.DrainTimeout = 0 }, nil},
+		{"negative delay", func(c *Config) { c.DrainDelay = -time.Second }, []string{`drain-delay: "-1s" is less than 0s`}},
 		{"negative drain", func(c *Config) { c.DrainTimeout = -time.Second }, []string{`drain-timeout: "-1s" is less than 0s`}},
 		{"no clients", func(c *Config) { c.MaxClients = 0 }, []string{`max-clients: "0" is less than 1`}},
 		{"log", func(c *Config) { c.LogLevel, c.LogFormat = "INFO", "" }, []string{`log-level: "INFO" is none of`, `log-format: "" is none of`}},

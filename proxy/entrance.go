@@ -37,7 +37,7 @@ func (s *Server) enter(ctx context.Context, session *session) error {
 			return err
 		}
 	}
-	text := s.denial(session.conn.RemoteAddr())
+	text := s.denial(session.met, session.conn.RemoteAddr())
 	if text == "" {
 		return nil
 	}
@@ -95,15 +95,15 @@ const denied = "-DENIED Redis is running in protected mode because protected mod
 	"In this mode connections are only accepted from the loopback interface. If you want to connect from external computers you may adopt one of the following solutions: " +
 	"1) Have clients log in: by the users of the upstream, or with client-password-file, or with a certificate of their own (tls-client-ca). " +
 	"2) Connect over the loopback interface, if you did not mean the port to be reached from elsewhere. " +
-	"3) Disable protected mode by protected-mode: false, and restart. Make sure that nobody but your clients can reach the port.\r\n"
+	"3) Disable protected mode by protected-mode: false, and PROXY RELOAD. Make sure that nobody but your clients can reach the port.\r\n"
 
 // denial is what a client is told that protected mode turns away, or empty. Whether one has to log
 // in at the upstream is for the upstream to say; as long as it was not reached, it is not known.
-func (s *Server) denial(addr net.Addr) string {
-	if !s.IsProtected() || IsLoopback(addr) {
+func (s *Server) denial(met *Settings, addr net.Addr) string {
+	if !s.protects(met) || IsLoopback(addr) {
 		return ""
 	}
-	if known, _ := s.mustLogIn(); !known {
+	if known, _ := s.mustLogIn(met); !known {
 		return fmt.Sprintf(denied, "the upstream, which has not been reached yet, has not said whether one must log in there")
 	}
 	return fmt.Sprintf(denied, "nobody has to log in")
@@ -111,11 +111,11 @@ func (s *Server) denial(addr net.Addr) string {
 
 // mustLogIn reports whether a client has to show who it is before it may do anything, here or at
 // the upstream.
-func (s *Server) mustLogIn() (known, must bool) {
+func (s *Server) mustLogIn(met *Settings) (known, must bool) {
 	switch up := s.opts.Upstream; {
 	case up == nil:
 		return true, false
-	case s.opts.ClientPassword != "":
+	case met.ClientPassword != "":
 		return true, true
 	default:
 		must, known = up.DemandsLogin()
@@ -124,9 +124,12 @@ func (s *Server) mustLogIn() (known, must bool) {
 }
 
 // IsProtected reports whether clients from other machines are turned away now.
-func (s *Server) IsProtected() bool {
-	_, must := s.mustLogIn()
-	return s.opts.ProtectedMode && !must
+func (s *Server) IsProtected() bool { return s.protects(s.settings()) }
+
+// protects reports whether clients from other machines are turned away that meet these settings.
+func (s *Server) protects(met *Settings) bool {
+	_, must := s.mustLogIn(met)
+	return met.ProtectedMode && !must
 }
 
 // IsLoopback reports whether an address is one of this machine that others cannot reach.

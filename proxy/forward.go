@@ -118,6 +118,7 @@ func (f *forwarding) scan(ctx context.Context) (special bool, err error) {
 // proxy's own, or one whose answer must be learned from.
 func (f *forwarding) isSpecial() bool {
 	name, long := f.in.scanner.Name()
+	f.gate.renew(f.session.server.settings().ClientPassword)
 	if f.client.Transaction.Open || f.gate.closed() {
 		return true
 	}

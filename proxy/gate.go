@@ -22,6 +22,13 @@ type gate struct {
 	passed   bool
 }
 
+// renew takes the password that holds for the next command. A gate never opens for want of one.
+func (g *gate) renew(password string) {
+	if password != "" {
+		g.password = password
+	}
+}
+
 const (
 	gateUser = "default"
 	noAuth   = "NOAUTH Authentication required."

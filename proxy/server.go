@@ -46,6 +46,36 @@ type Options struct {
 
 const defaultMaxClients = 10000
 
+// Settings are what of the [Options] may change while a server runs.
+type Settings struct {
+	// ClientPassword is that of the Options. A client that is in stays in, as at a Redis whose password is
+	// changed; one that has still to log in does so with the new one, or, where there is none any more,
+	// with the old one.
+	ClientPassword string
+	// TLS and ProtectedMode are those of the Options. They are for clients that connect from now on.
+	TLS           *tls.Config
+	ProtectedMode bool
+	// MaxClients is that of the Options. Where more are connected, none is sent away, and none is added.
+	MaxClients int
+	// DrainTimeout is that of the Options.
+	DrainTimeout time.Duration
+}
+
+// Apply has all of it hold from now on, at once: each client, and each of its commands, meets what was
+// before or what is now, and no mixture of them. It may be called at any time, by any goroutine.
+func (s *Server) Apply(settings Settings) {
+	if settings.MaxClients == 0 {
+		settings.MaxClients = defaultMaxClients
+	}
+	s.current.Store(&settings)
+}
+
+// settings are those that hold now. They are not changed.
+func (s *Server) settings() *Settings { return s.current.Load() }
+
+// MaxClients is how many clients may be connected now.
+func (s *Server) MaxClients() int { return s.settings().MaxClients }
+
 // Server serves the clients of one or more listeners.
 type Server struct {
 	// Set once.
@@ -54,6 +84,8 @@ type Server struct {
 	times relayTimes
 	// entry bounds the time until a client is in, but in tests entryTime.
 	entry time.Duration
+
+	current atomic.Pointer[Settings]
 
 	lastID  atomic.Int64
 	clients atomic.Int64
@@ -72,14 +104,15 @@ type Server struct {
 
 // NewServer makes a server.
 func NewServer(opts Options) *Server {
-	if opts.MaxClients == 0 {
-		opts.MaxClients = defaultMaxClients
-	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{opts: opts, sessions: map[int64]*session{}, quiet: quietTime, times: relayTimes{stallTime, farewellTime}}
 	s.entry = entryTime
+	s.Apply(Settings{
+		ClientPassword: opts.ClientPassword, TLS: opts.TLS, ProtectedMode: opts.ProtectedMode,
+		MaxClients: opts.MaxClients, DrainTimeout: opts.DrainTimeout,
+	})
 	s.refused.log, s.turned.log = opts.Logger, opts.Logger
 	return s
 }
@@ -114,7 +147,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 
 // admit counts a client in, if there is room.
 func (s *Server) admit() bool {
-	if s.clients.Add(1) > int64(s.opts.MaxClients) {
+	if s.clients.Add(1) > int64(s.MaxClients()) {
 		s.clients.Add(-1)
 		s.turnedAway.Add(1)
 		return false
@@ -132,10 +165,11 @@ func (s *Server) handler(ctx context.Context, p *wire.Poller) func(redcon.Conn, 
 
 // start runs a session for a connection, in a goroutine of its own.
 func (s *Server) start(ctx context.Context, conn net.Conn, p *wire.Poller) {
-	if s.opts.TLS != nil {
-		conn = tls.Server(conn, s.opts.TLS)
+	settings := s.settings()
+	if settings.TLS != nil {
+		conn = tls.Server(conn, settings.TLS)
 	}
-	session := newSession(s, conn, p)
+	session := newSession(s, conn, p, settings)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining {
@@ -167,16 +201,16 @@ func (s *Server) ended(session *session) {
 
 // drain ends the sessions: when they are idle, or when the time is over.
 func (s *Server) drain(ctx context.Context, cut context.CancelCauseFunc) {
-	sessions, began := s.close(), time.Now()
+	sessions, began, limit := s.close(), time.Now(), s.settings().DrainTimeout
 	s.opts.Logger.Info("draining: idle clients are closed, the others when their commands are done",
-		"clients", len(sessions), "drain-timeout", s.opts.DrainTimeout)
+		"clients", len(sessions), "drain-timeout", limit)
 	for _, session := range sessions {
 		session.end()
 		s.wake(ctx, session)
 	}
 	done := make(chan struct{})
 	go func() { s.running.Wait(); close(done) }()
-	if waited(done, s.opts.DrainTimeout) {
+	if waited(done, limit) {
 		s.opts.Logger.Info("drained: nothing was cut off", "took", time.Since(began).Round(time.Millisecond))
 		return
 	}

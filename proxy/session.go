@@ -37,6 +37,8 @@ type session struct {
 	poller *wire.Poller  // nil: sessions are not parked
 	crowd  *atomic.Int64 // counts those of the server that are parked
 
+	// met are the settings with which the client was accepted; nil once it has entered.
+	met     *Settings
 	entered bool // TLS is spoken, and protected mode lets the client in; of the session's goroutine
 
 	// The session's goroutine. While a watch reads, in's buffer and left are the watch's; in's
@@ -62,9 +64,9 @@ type session struct {
 	ending atomic.Bool
 }
 
-func newSession(s *Server, conn net.Conn, p *wire.Poller) *session {
+func newSession(s *Server, conn net.Conn, p *wire.Poller, met *Settings) *session {
 	session := &session{
-		conn: conn, server: s, table: s.opts.Table, log: s.opts.Logger, poller: p, crowd: &s.parked,
+		conn: conn, server: s, table: s.opts.Table, log: s.opts.Logger, poller: p, crowd: &s.parked, met: met,
 		client: command.Client{
 			ID: s.lastID.Add(1), Proto: 2, Since: time.Now(),
 			Addr: conn.RemoteAddr(), LocalAddr: conn.LocalAddr(),
@@ -74,7 +76,7 @@ func newSession(s *Server, conn net.Conn, p *wire.Poller) *session {
 	session.in = newInput(conn, &session.activity)
 	if s.opts.Upstream != nil {
 		session.relay = newRelay(s.opts.Upstream, session, &s.times, &s.traffic)
-		session.gate.password = s.opts.ClientPassword
+		session.gate.password, session.gate.passed = met.ClientPassword, met.ClientPassword == ""
 	}
 	return session
 }
@@ -97,7 +99,7 @@ func (s *session) run(ctx context.Context) (parked bool) {
 		if s.server.enter(ctx, s) != nil {
 			return false
 		}
-		s.entered = true
+		s.entered, s.met = true, nil
 	}
 	s.resume(ctx)
 	err := s.converse(ctx)

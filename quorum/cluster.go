@@ -30,7 +30,6 @@ type Cluster struct {
 	unguarded bool
 	// guards are those of the masters.
 	guards *guard.Set
-	maxTTL time.Duration
 	// source makes the attempts and ballots.
 	source     *cell.Source
 	keyspaces  sync.Map // of *keyspace, by database
@@ -60,7 +59,7 @@ func NewCluster(opts Options) (*Cluster, error) {
 func newCluster(opts Options, transports []master.Transport) *Cluster {
 	n := len(opts.Masters)
 	c := &Cluster{
-		log: opts.Logger, rand: opts.Rand, unguarded: opts.Unguarded, maxTTL: opts.MaxTTL,
+		log: opts.Logger, rand: opts.Rand, unguarded: opts.Unguarded,
 		source: cell.NewSource(), freed: func(Key) {},
 	}
 	for i, u := range opts.servers() {

@@ -187,6 +187,8 @@ func (f *fakeMaster) Probe(context.Context) (time.Duration, error) {
 	return f.pause(), err
 }
 
+func (f *fakeMaster) SetPassword(string) {}
+
 func (f *fakeMaster) Misses(err error) bool { return errors.Is(err, errNoScript) }
 
 func (f *fakeMaster) Close() {}

@@ -20,7 +20,7 @@ var longestOf = Key{Name: script.LongestKey}
 // less than ttl; a lock without expiry counts as the limit.
 func (c *Cluster) record(ctx context.Context, ttl time.Duration) error {
 	if ttl < 0 {
-		ttl = c.maxTTL
+		ttl = c.guards.MaxTTL()
 	}
 	if c.unguarded || c.guards.IsRecorded(ttl) {
 		return nil

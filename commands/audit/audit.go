@@ -4,6 +4,7 @@ package audit
 
 import (
 	"log/slog"
+	"sync/atomic"
 
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/keyspace"
@@ -22,19 +23,32 @@ const (
 )
 
 // Log is where the lines go. A nil one takes none.
-type Log struct{ log *slog.Logger }
+type Log struct {
+	log *slog.Logger
+	off atomic.Bool
+}
 
 // New is nil for a nil logger.
 func New(log *slog.Logger) *Log {
 	if log == nil {
 		return nil
 	}
-	return &Log{log}
+	return &Log{log: log}
 }
+
+// Switch has it take lines or not, from now on. It does nothing of a nil one.
+func (l *Log) Switch(on bool) {
+	if l != nil {
+		l.off.Store(!on)
+	}
+}
+
+// takes reports whether it takes lines.
+func (l *Log) takes() bool { return l != nil && !l.off.Load() }
 
 // Note writes the line of one key, as its client names it, in a database.
 func (l *Log) Note(what Action, by *command.Client, db int, key string) {
-	if l == nil {
+	if !l.takes() {
 		return
 	}
 	l.log.Info("audit", "action", string(what), "db", db, "key", Shown(key), By(by))
@@ -48,7 +62,7 @@ func Shown(key string) string { return key[:min(maxShown, len(key))] }
 
 // Edits writes the lines of what a program made of lock keys.
 func (l *Log) Edits(by *command.Client, db int, edits []keyspace.Edit) {
-	if l == nil {
+	if !l.takes() {
 		return
 	}
 	for _, e := range edits {

@@ -42,8 +42,11 @@ func Questions(words []string) [][]string {
 	case "script":
 		return scriptQuestions(syntax.Lower(key))
 	case "proxy":
-		if syntax.Lower(key) == "info" {
+		switch syntax.Lower(key) {
+		case "info":
 			return [][]string{{"info"}}
+		case "reload": // to change settings takes what changing those of Redis takes; no Redis has this one
+			return [][]string{{"config", "set", "redlock-proxy", "reload"}}
 		}
 	}
 	return nil

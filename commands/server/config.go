@@ -26,7 +26,7 @@ func (s *Server) configGet(patterns [][]byte, out *command.Reply) {
 	settings := [][2]string{
 		{"appendonly", "no"},
 		{"databases", strconv.Itoa(databases)},
-		{"maxclients", strconv.Itoa(s.opts.MaxClients)},
+		{"maxclients", strconv.Itoa(s.opts.MaxClients())},
 		{"notify-keyspace-events", ""},
 		{"proto-max-bulk-len", "536870912"},
 		{"replica-read-only", "yes"},

@@ -19,6 +19,9 @@ func IsOpen(words [][]byte) bool {
 // proxyHealth is in the form of INFO.
 func (s *Server) proxyHealth() string {
 	voting, masters, cause := Readiness(s.opts.Masters())
+	if s.opts.Draining() {
+		cause = "the proxy is about to stop"
+	}
 	ready := "yes"
 	if cause != "" {
 		ready = "no"

@@ -67,7 +67,7 @@ func (s *Server) infoClients() []string {
 	return []string{
 		fmt.Sprintf("connected_clients:%d", s.opts.Clients()),
 		fmt.Sprintf("blocked_clients:%d", s.opts.Waiting()),
-		fmt.Sprintf("maxclients:%d", s.opts.MaxClients),
+		fmt.Sprintf("maxclients:%d", s.opts.MaxClients()),
 	}
 }
 

@@ -20,12 +20,15 @@ func (s *Server) proxy(c command.Call) {
 		c.Out.Text(s.proxyInfo())
 	case sub == healthSubcommand:
 		c.Out.Text(s.proxyHealth())
+	case sub == reloadSubcommand:
+		s.proxyReload(c)
 	case sub == "help":
 		c.Out.Statuses([]string{
 			"PROXY <subcommand>. Subcommands are:",
 			"INFO", "    Return what the proxy knows of itself, its upstream and the masters.",
 			"PATH <id> [<id> ...]", "    Used between proxies: tell whether one of them stands behind itself.",
 			"HEALTH", "    Return whether locks can be had. It needs no login.",
+			"RELOAD", "    Read the configuration again. Return what changed, and what needs a restart.",
 			"HELP", "    Print this help.",
 		})
 	case sub == "path":
@@ -43,7 +46,7 @@ func (s *Server) proxyInfo() string {
 		fmt.Sprintf("proxy_uptime_in_seconds:%d", int(time.Since(s.started).Seconds())),
 		fmt.Sprintf("proxy_connected_clients:%d", s.opts.Clients()),
 		fmt.Sprintf("proxy_blocked_clients:%d", s.opts.Waiting()),
-		fmt.Sprintf("proxy_maxclients:%d", s.opts.MaxClients),
+		fmt.Sprintf("proxy_maxclients:%d", s.opts.MaxClients()),
 		fmt.Sprintf("proxy_accept_errors:%d", s.opts.AcceptErrors()),
 	}
 	return "# Proxy\r\n" + joinLines(own) + "\r\n# Upstream\r\n" + joinLines(s.infoUpstream()) +

@@ -20,8 +20,8 @@ const redisVersion = "7.2.4"
 type Options struct {
 	// Version is the proxy's own version, as INFO shows it.
 	Version string
-	// MaxClients is the limit on connections, as CONFIG GET shows it.
-	MaxClients int
+	// MaxClients is the limit on connections now, as CONFIG GET shows it.
+	MaxClients func() int
 	// Masters tells the state of the masters.
 	Masters func() []quorum.MasterStatus
 	// Upstream tells its address and, if it is down, why. It is nil where there is none.
@@ -35,6 +35,11 @@ type Options struct {
 	// Onward asks the upstream PROXY PATH, with these identities; the error is ErrLoop where it leads
 	// back to one of them. It is nil where there is no upstream.
 	Onward func(ctx context.Context, ids []string) error
+	// Draining reports whether the proxy is about to stop.
+	Draining func() bool
+	// Reload reads the configuration again and tells which settings changed, and which are pending until a
+	// restart; by is who asks. It is nil where there is none to be read. The error says why nothing changed.
+	Reload func(by string) (changed, pending []string, err error)
 	// Programs counts the locks without a TTL and the side effects that were lost. It is nil where there
 	// are no lock keys.
 	Programs func() (endless, lost int64)

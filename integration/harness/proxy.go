@@ -28,6 +28,7 @@ var (
 type ProxyOptions struct {
 	Binary       string        // path of the program; default: BuildProxy
 	Masters      []string      // URLs, one --master each
+	Config       string        // path of a configuration file, which then says all: of the flags only Args are given
 	Args         []string      // further arguments of serve; a later --listen wins over ours
 	Env          []string      // NAME=value, added to the environment without the REDLOCK_ variables of this process
 	StartTimeout time.Duration // default one minute
@@ -122,6 +123,9 @@ func (o *ProxyOptions) fill() (err error) {
 }
 
 func (o *ProxyOptions) arguments() []string {
+	if o.Config != "" {
+		return append([]string{"serve", "--config", o.Config}, o.Args...)
+	}
 	args := []string{"serve", "--listen", "127.0.0.1:0", "--fresh-start"}
 	for _, master := range o.Masters {
 		args = append(args, "--master", master)

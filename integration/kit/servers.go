@@ -69,7 +69,18 @@ func LinkURLs(links []*faultlink.Link) []string {
 // log may tell of an accident.
 func StartProxy(t *testing.T, masters []string, args ...string) *harness.Proxy {
 	t.Helper()
-	proxy, err := harness.StartProxy(harness.ProxyOptions{Masters: masters, Args: args})
+	return start(t, harness.ProxyOptions{Masters: masters, Args: args})
+}
+
+// StartConfigured is StartProxy for a configuration file that says all.
+func StartConfigured(t *testing.T, file string) *harness.Proxy {
+	t.Helper()
+	return start(t, harness.ProxyOptions{Config: file})
+}
+
+func start(t *testing.T, opts harness.ProxyOptions) *harness.Proxy {
+	t.Helper()
+	proxy, err := harness.StartProxy(opts)
 	Must(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {

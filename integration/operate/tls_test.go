@@ -252,8 +252,8 @@ func (r *tlsRig) serial(t *testing.T) string {
 }
 
 const (
-	renewed = "SIGHUP: certificates are read again"
-	stays   = "SIGHUP: the certificates stay as they were"
+	renewed = `msg="the configuration is reloaded" by=SIGHUP changed="`
+	stays   = `msg="the configuration is not reloaded: nothing is changed" by=SIGHUP`
 )
 
 // TestRenewalUnderLoad: while clients work, and connect again now and then, certificates are renewed, and bad ones come between. No

@@ -29,19 +29,28 @@ type pool struct {
 }
 
 // newPool takes the options of the upstream.
-func newPool(opts redis.Options, dial func(ctx context.Context, network, addr string) (net.Conn, error)) *pool {
+func newPool(u *Upstream) *pool {
+	opts := *u.options.Load()
 	opts.DB = 0
 	opts.Protocol = 2
 	opts.DisableIdentity = true
 	opts.MaxRetries = -1
 	opts.DialerRetries = 1
-	opts.DialTimeout = min(opts.DialTimeout, ownTimeout)
+	if opts.Password != "" { // which may change
+		opts.CredentialsProvider = func() (username, password string) {
+			is := u.options.Load()
+			return is.Username, is.Password
+		}
+	}
+	opts.DialTimeout = ownTimeout
 	opts.ReadTimeout, opts.WriteTimeout = ownTimeout, ownTimeout
 	opts.ContextTimeoutEnabled = true
 	opts.PoolSize = ownConns
 	opts.PipelinePoolSize = -1
-	opts.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := dial(ctx, network, addr)
+	opts.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, min(u.Timeout(), ownTimeout))
+		defer cancel()
+		conn, err := u.dial(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -40,8 +40,9 @@ const (
 // Upstream is the Redis that gets every command which is not the proxy's own.
 // Each client has a connection of its own to it.
 type Upstream struct {
-	name    string
-	options *redis.Options
+	name string
+	// options are those of now; of them only the password and the timeout ever change.
+	options atomic.Pointer[redis.Options]
 	secure  func(*tls.Config) // nil: nothing is added
 	log     *slog.Logger
 	dials   chan struct{}
@@ -70,6 +71,17 @@ type Upstream struct {
 // and database is sent first on every connection. The timeout bounds connecting;
 // 0 is DefaultTimeout.
 func New(url string, timeout time.Duration, log *slog.Logger) (*Upstream, error) {
+	opts, err := parse(url, timeout)
+	if err != nil {
+		return nil, err
+	}
+	u := &Upstream{name: opts.Addr, log: log, dials: make(chan struct{}, maxDials)}
+	u.options.Store(opts)
+	u.own = newPool(u)
+	return u, nil
+}
+
+func parse(url string, timeout time.Duration) (*redis.Options, error) {
 	opts, err := redis.ParseURL(url)
 	if err != nil {
 		return nil, fmt.Errorf("upstream: %w", err)
@@ -78,9 +90,27 @@ func New(url string, timeout time.Duration, log *slog.Logger) (*Upstream, error)
 	if timeout == 0 {
 		opts.DialTimeout = DefaultTimeout
 	}
-	u := &Upstream{name: opts.Addr, options: opts, log: log, dials: make(chan struct{}, maxDials)}
-	u.own = newPool(*opts, u.dial)
-	return u, nil
+	return opts, nil
+}
+
+// errOther refuses a URL that is more than another password.
+var errOther = errors.New("upstream: another server, database or user needs a restart")
+
+// Apply has the password of a URL and a timeout hold for all connections that are made from now on;
+// those that there are stay as they are. The URL must be that of New but for the password. It may be
+// called at any time, by any goroutine.
+func (u *Upstream) Apply(url string, timeout time.Duration) error {
+	next, err := parse(url, timeout)
+	if err != nil {
+		return err
+	}
+	is := u.options.Load()
+	if next.Addr != is.Addr || next.DB != is.DB || next.Username != is.Username || (next.Password == "") != (is.Password == "") ||
+		(next.TLSConfig == nil) != (is.TLSConfig == nil) {
+		return errOther
+	}
+	u.options.Store(next)
+	return nil
 }
 
 // Secure has add called with a copy of the TLS settings of each connection that is to be made, to
@@ -88,13 +118,13 @@ func New(url string, timeout time.Duration, log *slog.Logger) (*Upstream, error)
 func (u *Upstream) Secure(add func(*tls.Config)) { u.secure = add }
 
 // dial connects as go-redis would.
-func (u *Upstream) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	now := *u.options
+func (u *Upstream) dial(ctx context.Context) (net.Conn, error) {
+	now := *u.options.Load()
 	if now.TLSConfig != nil && u.secure != nil {
 		now.TLSConfig = now.TLSConfig.Clone()
 		u.secure(now.TLSConfig)
 	}
-	return redis.NewDialer(&now)(ctx, network, addr)
+	return redis.NewDialer(&now)(ctx, now.Network, now.Addr)
 }
 
 // Error is a failure of the upstream as clients see it.
@@ -122,10 +152,10 @@ func (u *Upstream) Failure(cause error) *Error { return &Error{u.name, plainCaus
 func (u *Upstream) Name() string { return u.name }
 
 // DB is the database that every connection begins with.
-func (u *Upstream) DB() int { return u.options.DB }
+func (u *Upstream) DB() int { return u.options.Load().DB }
 
 // Timeout bounds connecting.
-func (u *Upstream) Timeout() time.Duration { return u.options.DialTimeout }
+func (u *Upstream) Timeout() time.Duration { return u.options.Load().DialTimeout }
 
 // Connect makes a connection that is ready for a client's commands.
 func (u *Upstream) Connect(ctx context.Context) (net.Conn, error) {
@@ -138,7 +168,7 @@ func (u *Upstream) Connect(ctx context.Context) (net.Conn, error) {
 	if err := u.refused(); err != nil {
 		return nil, err
 	}
-	conn, err := u.dial(ctx, u.options.Network, u.options.Addr)
+	conn, err := u.dial(ctx)
 	if err == nil {
 		if err = u.greet(conn); err == nil {
 			err = u.verify(conn)
@@ -197,8 +227,8 @@ func (u *Upstream) greet(conn net.Conn) error {
 	if words := u.Logins(); words != nil {
 		commands = append(commands, words)
 	}
-	if u.options.DB != 0 {
-		commands = append(commands, []string{"SELECT", strconv.Itoa(u.options.DB)})
+	if db := u.DB(); db != 0 {
+		commands = append(commands, []string{"SELECT", strconv.Itoa(db)})
 	}
 	for _, words := range commands {
 		answer, err := u.exchange(conn, words...)
@@ -214,11 +244,11 @@ func (u *Upstream) greet(conn net.Conn) error {
 
 // Logins is the AUTH of the URL's user; nil where it names none.
 func (u *Upstream) Logins() []string {
-	switch {
-	case u.options.Username != "":
-		return []string{"AUTH", u.options.Username, u.options.Password}
-	case u.options.Password != "":
-		return []string{"AUTH", u.options.Password}
+	switch is := u.options.Load(); {
+	case is.Username != "":
+		return []string{"AUTH", is.Username, is.Password}
+	case is.Password != "":
+		return []string{"AUTH", is.Password}
 	}
 	return nil
 }
@@ -227,7 +257,7 @@ var errLongAnswer = errors.New("an answer without an end")
 
 // exchange sends a command and gives its whole reply, which is never empty.
 func (u *Upstream) exchange(conn net.Conn, words ...string) ([]byte, error) {
-	_ = conn.SetDeadline(time.Now().Add(u.options.DialTimeout))
+	_ = conn.SetDeadline(time.Now().Add(u.Timeout()))
 	defer func() { _ = conn.SetDeadline(time.Time{}) }()
 	if _, err := conn.Write(resp.AppendWords(nil, words...)); err != nil {
 		return nil, err

@@ -298,8 +298,8 @@ func TestNew(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if name, _ := up.Status(); name != want || up.options.DialTimeout != DefaultTimeout {
-			t.Errorf("%s: %s, %v", url, name, up.options.DialTimeout)
+		if name, _ := up.Status(); name != want || up.Timeout() != DefaultTimeout {
+			t.Errorf("%s: %s, %v", url, name, up.Timeout())
 		}
 	}
 	for _, url := range []string{"", "h:1", "http://h", "redis://h/x", "redis://h:port"} {

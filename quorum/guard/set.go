@@ -92,6 +92,13 @@ func NewSet(opts Options, masters []Master) *Set {
 // Guard is that of master number i.
 func (s *Set) Guard(i int) *Guard { return s.guards[i] }
 
+// MaxTTL is what is taken for the longest TTL in use where no record of it is known.
+func (s *Set) MaxTTL() time.Duration { return s.longest.Limit() }
+
+// RaiseMaxTTL has a longer one be taken for it from now on. It is never lowered: what was granted before may
+// still be held.
+func (s *Set) RaiseMaxTTL(ttl time.Duration) { s.longest.RaiseLimit(ttl) }
+
 // IsRecorded reports whether a TTL, as the longest in use, stands on a majority already.
 // Before one that does not is first used it must be recorded: see Recording and Recorded.
 func (s *Set) IsRecorded(ttl time.Duration) bool {

@@ -42,6 +42,10 @@ type Master struct {
 	owed      owed
 }
 
+// SetPassword has connections that are made from now on log in with another password. Any goroutine may
+// call it.
+func (m *Master) SetPassword(password string) { m.transport.SetPassword(password) }
+
 // New makes a master that is reached by a transport and down until Run reaches it. name is its
 // address, as errors and logs show it; rand gives numbers in [0, 1).
 func New(name string, t Transport, log *slog.Logger, rand func() float64) *Master {

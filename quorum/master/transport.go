@@ -35,6 +35,9 @@ type Transport interface {
 	// Pin has every connection reach the same life of the same server. lost is called before
 	// one may reach another.
 	Pin(lost func())
+	// SetPassword has connections that are made from now on log in with another password than that
+	// of the URL. It does nothing where the URL has none.
+	SetPassword(password string)
 	// Close closes all connections. The next one may reach another server.
 	Close()
 }
@@ -48,6 +51,9 @@ type redisTransport struct {
 	secure  func(*tls.Config) // may be nil
 	timeout time.Duration
 	waiting *waiting
+
+	// password is that of connections to come.
+	password atomic.Pointer[string]
 
 	// old is set for a server before Redis 7.
 	old atomic.Bool
@@ -87,9 +93,16 @@ func newRedisTransport(url string, timeout time.Duration, secure func(*tls.Confi
 		options: *opts, secure: secure, timeout: timeout, waiting: waiting,
 		clients: map[int]*redis.Client{}, links: map[*redisLink]struct{}{}, lost: func() {},
 	}
+	if user, password := opts.Username, opts.Password; password != "" {
+		t.password.Store(&password)
+		t.options.CredentialsProvider = func() (string, string) { return user, *t.password.Load() }
+	}
 	t.RedisConn = guard.RedisConn{Client: t.client, Timeout: timeout}
 	return t, nil
 }
+
+// SetPassword is of Transport.
+func (t *redisTransport) SetPassword(password string) { t.password.Store(&password) }
 
 func (t *redisTransport) client(db int) *redis.Client {
 	t.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
@@ -172,15 +173,21 @@ func TestNetwork(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// TestDrainFits: Kubernetes waits for longer than preStop and the drain of a proxy, 10 s, take.
+// TestDrainFits: Kubernetes waits for longer than drain-delay and the drain of a proxy, 10 s, take.
 func TestDrainFits(t *testing.T) {
 	for _, p := range load(t).pods {
 		if p.name != "redlock-proxy" {
 			continue
 		}
-		pause := p.spec.Containers[0].Lifecycle.PreStop.Sleep.Seconds
-		if grace := *p.spec.TerminationGracePeriodSeconds; pause < 2 || grace < pause+10+5 {
-			t.Errorf("preStop %d s, terminationGracePeriodSeconds %d", pause, grace)
+		var delay time.Duration
+		for _, v := range p.spec.Containers[0].Env {
+			if v.Name == "REDLOCK_DRAIN_DELAY" {
+				delay, _ = time.ParseDuration(v.Value)
+			}
+		}
+		grace := time.Duration(*p.spec.TerminationGracePeriodSeconds) * time.Second
+		if delay < 2*time.Second || grace < delay+15*time.Second {
+			t.Errorf("drain-delay %v, terminationGracePeriodSeconds %v", delay, grace)
 		}
 	}
 }

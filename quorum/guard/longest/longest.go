@@ -16,8 +16,9 @@ import (
 // longer.
 type TTL struct {
 	masters int
-	// limit is what is assumed where no record is known, and for locks without expiry.
-	limit time.Duration
+	// limit is what is assumed where no record is known, and for locks without expiry. It is a
+	// time.Duration, and only ever grows.
+	limit atomic.Int64
 	// recorded stands on a majority of the masters for sure: up to it a grant needs no
 	// record. It is a time.Duration.
 	recorded atomic.Int64
@@ -32,7 +33,19 @@ type TTL struct {
 
 // New knows of none, as yet, of so many masters; limit is what is taken for it then.
 func New(masters int, limit time.Duration) *TTL {
-	return &TTL{masters: masters, limit: limit, votes: map[int]time.Duration{}}
+	l := &TTL{masters: masters, votes: map[int]time.Duration{}}
+	l.limit.Store(int64(limit))
+	return l
+}
+
+// Limit is what is assumed where no record is known, and for locks without expiry.
+func (l *TTL) Limit() time.Duration { return time.Duration(l.limit.Load()) }
+
+// RaiseLimit raises it, unless it is as long already.
+func (l *TTL) RaiseLimit(limit time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.limit.Store(max(l.limit.Load(), int64(limit)))
 }
 
 // coarse rounds a TTL up, by less than a quarter, so that records are rare: to the next
@@ -51,7 +64,7 @@ func (l *TTL) IsRecorded(ttl time.Duration) bool { return ttl <= time.Duration(l
 
 // RoundedUp is the record for a TTL: rounded up, but not beyond the limit for its sake.
 func (l *TTL) RoundedUp(ttl time.Duration) time.Duration {
-	return max(ttl, min(coarse(ttl), l.limit))
+	return max(ttl, min(coarse(ttl), l.Limit()))
 }
 
 // Saw takes the record of master i. One that does not vote may have forgotten it, but
@@ -105,7 +118,7 @@ func (l *TTL) InUse() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.known {
-		return max(l.largest, l.limit)
+		return max(l.largest, l.Limit())
 	}
 	return l.largest
 }

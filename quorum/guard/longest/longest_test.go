@@ -32,11 +32,15 @@ func TestLongestTTL(t *testing.T) {
 		}
 	}
 	want("nothing is known", time.Hour, 0)
+	l.RaiseLimit(time.Minute)
+	want("it is not lowered", time.Hour, 0)
+	l.RaiseLimit(2 * time.Hour)
+	want("it is raised", 2*time.Hour, 0)
 	l.Saw(0, time.Minute, true)
 	l.Saw(1, time.Second, true)
-	want("two of five are known", time.Hour, 0)
+	want("two of five are known", 2*time.Hour, 0)
 	l.Saw(2, 2*time.Minute, false)
-	want("one in quarantine does not count", time.Hour, 0)
+	want("one in quarantine does not count", 2*time.Hour, 0)
 	l.Saw(3, 0, true)
 	want("three meet every majority", 2*time.Minute, 0)
 	l.Saw(3, time.Minute, true)

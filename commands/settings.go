@@ -1,0 +1,36 @@
+package commands
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Settings are what of the [Options] may change while commands run.
+type Settings struct {
+	// MaxTTL, RefuseNoTTL and MaxClients are those of the Options.
+	MaxTTL      time.Duration
+	RefuseNoTTL bool
+	MaxClients  int
+	// Audit is whether the logger Audit of the Options is told. Without one nobody ever is.
+	Audit bool
+}
+
+// Apply has all of it hold from now on. What looks at a TTL looks at one version of it; a command that is
+// under way may be judged by either. It may be called at any time, by any goroutine.
+func (t *Table) Apply(s Settings) {
+	t.current.Store(&s)
+	t.audit.Switch(s.Audit)
+}
+
+// current are the settings that hold now. They are not changed.
+type current struct{ atomic.Pointer[Settings] }
+
+func newCurrent(o Options) *current {
+	c := &current{}
+	c.Store(&Settings{MaxTTL: o.MaxTTL, RefuseNoTTL: o.RefuseNoTTL, MaxClients: o.MaxClients, Audit: o.Audit != nil})
+	return c
+}
+
+func (c *current) maxTTL() time.Duration { return c.Load().MaxTTL }
+
+func (c *current) maxClients() int { return c.Load().MaxClients }

@@ -1,0 +1,202 @@
+//go:build integration
+
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/certtest"
+	"redlock-proxy/internal/redistest"
+)
+
+// worked counts what clients had done.
+type worked struct{ commands, grants, waited, connects atomic.Int64 }
+
+// loadClient has one connection, which it must keep, and a key of its own.
+type loadClient struct {
+	conn *redistest.Client
+	key  string
+	did  *worked
+}
+
+// want sends a command and wants this reply.
+func (c *loadClient) want(want any, command ...string) error {
+	got, err := c.conn.Do(command...)
+	if c.did.commands.Add(1); err == nil && kit.Text(got) != kit.Text(want) {
+		err = fmt.Errorf("%v: got %s, want %s", command, kit.Text(got), kit.Text(want))
+	}
+	return err
+}
+
+// grant sends a command that must be answered with a validity.
+func (c *loadClient) grant(command ...string) error {
+	got, err := c.conn.Do(command...)
+	c.did.commands.Add(1)
+	if ms, ok := got.(int64); err == nil && (!ok || ms <= 0) {
+		err = fmt.Errorf("%v: got %s, want a validity", command, kit.Text(got))
+	}
+	c.did.grants.Add(1)
+	return err
+}
+
+// locks takes and gives back a lock that is its own, in all ways that there are.
+func (c *loadClient) locks(int) error {
+	lock := "lock:" + c.key
+	return errors.Join(
+		c.grant("LOCK", c.key, "t", "PX", "60000"), c.want(nil, "LOCK", c.key, "u", "PX", "60000"),
+		c.grant("EXTEND", c.key, "t", "PX", "60000"), c.want(int64(1), "UNLOCK", c.key, "t"),
+		c.want("OK", "SET", lock, "t", "NX", "PX", "60000"), c.want(int64(1), "EVAL", `return redis.call("del", KEYS[1])`, "1", lock))
+}
+
+// relays counts up at the upstream: a command that is lost or done twice shows.
+func (c *loadClient) relays(n int) error { return c.want(int64(n), "INCR", "count:"+c.key) }
+
+// transacts holds a transaction open at the upstream, and one on lock keys.
+func (c *loadClient) transacts(n int) error {
+	count, lock := "multi:"+c.key, "lock:multi:"+c.key
+	return errors.Join(
+		c.want("OK", "MULTI"), c.want("QUEUED", "INCR", count), c.want("QUEUED", "INCR", count), c.want([]any{int64(2*n - 1), int64(2 * n)}, "EXEC"),
+		c.want("OK", "WATCH", lock), c.want("OK", "MULTI"), c.want("QUEUED", "SET", lock, strconv.Itoa(n), "PX", "60000"),
+		c.want("QUEUED", "GET", lock), c.want([]any{"OK", strconv.Itoa(n)}, "EXEC"))
+}
+
+// waits takes part in a queue for one lock, which all of its kind want: one of them has it at a time.
+func (c *loadClient) waits(holder *atomic.Int64) error {
+	if err := c.grant("LOCK", "common", c.key, "PX", "60000", "BLOCK", "0"); err != nil {
+		return err
+	}
+	if holder.Add(1) != 1 {
+		return errors.New("two have the common lock")
+	}
+	c.did.waited.Add(1)
+	time.Sleep(2 * time.Millisecond)
+	holder.Add(-1)
+	return c.want(int64(1), "UNLOCK", "common", c.key)
+}
+
+// comes connects for each command, over TLS or not, as the proxy wants it meanwhile.
+func (c *loadClient) comes(addr string) error {
+	conn, err := redistest.Dial(addr, kit.Patience)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	c.did.connects.Add(1)
+	got, err := conn.Do("PING")
+	if text := kit.Text(got); err == nil && text != "PONG" && !strings.HasPrefix(text, "ERR this port speaks TLS") {
+		err = fmt.Errorf("a new client: %s", text)
+	}
+	return err
+}
+
+// TestReloadsUnderLoad: while clients lock, relay, hold transactions and wait for locks, the configuration is reloaded by SIGHUP and
+// by PROXY RELOAD in turns: with other settings, other certificates, TLS on and off, and files that are broken. No connection, no
+// reply and no lock is lost. REDLOCK_RELOADS says how often.
+func TestReloadsUnderLoad(t *testing.T) {
+	reloads := int(kit.NumberFrom(t, "REDLOCK_RELOADS", 100))
+	r := startReloadable(t, map[string]string{"master-timeout": "5s", "max-clients": "100"})
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	var workers sync.WaitGroup
+	var did worked
+	var holder atomic.Int64
+	failures := make(chan error, 24)
+	for i := range cap(failures) {
+		c := &loadClient{conn: kit.Connect(t, r.proxy), key: fmt.Sprint("k", i), did: &did}
+		step := map[int]func(int) error{
+			0: c.locks, 1: c.relays, 2: c.transacts, 3: func(int) error { return c.waits(&holder) }, 4: func(int) error { return c.comes(r.proxy.Addr()) },
+		}[i%5]
+		workers.Go(func() {
+			for n := 1; ctx.Err() == nil; n++ {
+				if err := step(n); err != nil {
+					failures <- fmt.Errorf("client %d, step %d: %w", i, n, err)
+					return
+				}
+			}
+			failures <- nil
+		})
+	}
+	held := kit.Connect(t, r.proxy)
+	kit.WantGrant(t, held, "LOCK", "held", "t", "EX", "3600") // all the time
+	ca := certtest.NewAuthority(t)
+	pair := ca.Issue(t)
+	began, done, refused := time.Now(), 0, 0
+	for n := range reloads {
+		if r.reloadOnce(n, ca, pair) {
+			refused++
+		}
+		done++
+		at := did.commands.Load() // what follows runs with the new settings
+		kit.Await(t, "more commands, with "+strconv.Itoa(n)+" reloads", func() bool { return did.commands.Load() > at+50 || len(failures) > 0 })
+		if len(failures) > 0 {
+			break
+		}
+	}
+	took := time.Since(began)
+	kit.Want(t, held, nil, "LOCK", "held", "u", "PX", "1000")
+	kit.Want(t, held, int64(1), "UNLOCK", "held", "t")
+	stop()
+	workers.Wait()
+	for range cap(failures) {
+		kit.NoError(t, <-failures)
+	}
+	if did.waited.Load() == 0 || did.connects.Load() == 0 {
+		t.Error("the clients did nothing")
+	}
+	t.Logf("%d reloads, of which %d were refused, in %v: %d commands, %d grants, %d of them waited for, %d new connections",
+		done, refused, took.Round(time.Millisecond), did.commands.Load(), did.grants.Load(), did.waited.Load(), did.connects.Load())
+}
+
+// reloadOnce changes something and has it read again, by SIGHUP or by PROXY RELOAD. It reports whether it was wrong, and
+// waits until the proxy has said what became of it.
+func (r *reloadRig) reloadOnce(n int, ca *certtest.Authority, pair certtest.Pair) (refused bool) {
+	r.t.Helper()
+	r.settings["max-ttl"] = strconv.Itoa(2+n%7) + "h"
+	r.settings["no-ttl"] = []string{"allow", "refuse"}[n%2]
+	r.settings["audit-log"] = strconv.FormatBool(n%5 == 0)
+	r.settings["log-format"] = []string{"text", "json"}[n%3/2]
+	r.settings["max-clients"] = []string{"100", "90", "80"}[n%11%3] // always with room: who is refused may see a reset instead of the text, as at Redis
+	r.settings["upstream-timeout"] = strconv.Itoa(10+n%3) + "s"
+	r.settings["tls-cert"], r.settings["tls-key"] = `""`, `""`
+	if n%4 == 1 {
+		pair.Become(r.t, ca.Issue(r.t))
+	}
+	if n%4 > 0 {
+		r.settings["tls-cert"], r.settings["tls-key"] = pair.Cert, pair.Key
+	}
+	switch r.write(); {
+	case n%10 == 3:
+		r.replace("max-ttl: 12x\n")
+		refused = true
+	case n%10 == 7:
+		r.replace("master: [\n")
+		refused = true
+	case n%20 == 9:
+		kit.Must(r.t, os.WriteFile(pair.Cert, []byte("broken"), 0o600))
+		refused = true
+	}
+	if n%2 == 0 {
+		kit.Must(r.t, r.proxy.Signal(syscall.SIGHUP))
+		// The operator's own reload comes behind the signal's, or does its work: both read the same.
+		_ = kit.Do(r.t, r.operator, "PING")
+	}
+	reply := kit.Do(r.t, r.operator, "PROXY", "RELOAD")
+	if _, bad := reply.(redistest.RespError); bad != refused {
+		r.t.Errorf("reload %d: %s", n, kit.Text(reply))
+	}
+	if n%20 == 9 {
+		pair.Become(r.t, ca.Issue(r.t))
+	}
+	return refused
+}

@@ -1,0 +1,351 @@
+//go:build integration
+
+package operate
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"redlock-proxy/conf"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/certtest"
+	"redlock-proxy/internal/redistest"
+)
+
+// acts shows of each setting that can change at once that a reload has it hold, on the built binary. with says where the others are.
+// are in ownRig.
+var acts = map[string]func(*testing.T, *reloadRig){
+	"max-ttl": func(t *testing.T, r *reloadRig) {
+		r.set("max-ttl", "1m")
+		kit.Does(t, r.operator, "LOCK ttl t PX 60001", "ERR invalid expire time in 'lock' command: over max-ttl, 60000 ms")
+		kit.Does(t, r.operator, "SET lock:ttl t PX 60001", "ERR invalid expire time in 'set' command: over max-ttl, 60000 ms")
+		r.set("max-ttl", "48h")
+		kit.Does(t, r.operator, "LOCK ttl t EX 172800", "1")
+		kit.Does(t, r.operator, "SET lock:ttl t EX 172800", "OK")
+	},
+	"no-ttl": func(t *testing.T, r *reloadRig) {
+		kit.Does(t, r.operator, "SET lock:endless t", "OK")
+		r.set("no-ttl", "refuse")
+		kit.Does(t, r.operator, "SET lock:endless t", "ERR lock key 'lock:endless' without an expiry: refused by no-ttl")
+	},
+	"max-clients": func(t *testing.T, r *reloadRig) {
+		here := kit.Connect(t, r.proxy)
+		kit.Does(t, here, "LOCK here t PX 60000", "5")
+		r.set("max-clients", "1")
+		kit.Does(t, kit.Connect(t, r.proxy), "PING", "ERR max number of clients reached")
+		kit.Does(t, here, "UNLOCK here t", "1")
+		kit.Does(t, here, "GET none", "nil")
+		if info := kit.Text(kit.Do(t, here, "PROXY", "INFO")); !strings.Contains(info, "proxy_maxclients:1\r\n") {
+			t.Error(info)
+		}
+		r.set("max-clients", "77")
+		kit.Soon(t, func() error { return kit.Connect(t, r.proxy).Send([]byte("PING\r\n")) })
+		kit.Does(t, kit.Connect(t, r.proxy), "GET none", "nil")
+	},
+	"audit-log": func(t *testing.T, r *reloadRig) {
+		kit.Does(t, r.operator, "LOCK unseen t PX 60000", "5")
+		r.set("audit-log", "true")
+		kit.Does(t, r.operator, "LOCK seen t PX 60000", "5")
+		r.logs("msg=audit action=granted db=0 key=seen")
+		r.set("audit-log", "false")
+		kit.Does(t, r.operator, "UNLOCK seen t", "1")
+		if log := r.proxy.Log(); strings.Contains(log, "key=unseen") || strings.Contains(log, "action=released") {
+			t.Error("it is logged while audit-log is off")
+		}
+	},
+	"log-level": func(t *testing.T, r *reloadRig) {
+		r.set("log-level", "error")
+		r.settings["max-ttl"] = "5h"
+		r.write()
+		r.reload(r.operator)
+		if strings.Contains(r.proxy.Log(), `-> \"5h\"`) {
+			t.Error("a line of a lower level is logged")
+		}
+		r.set("log-level", "info")
+		r.logs(`log-level: \"error\" -> \"info\"`)
+	},
+	"log-format": func(t *testing.T, r *reloadRig) {
+		r.set("log-format", "json")
+		r.logs(`"level":"INFO","msg":"the configuration is reloaded"`)
+		kit.Must(t, r.masters[4].Kill()) // told by a part that has its logger since the start
+		_, err := r.proxy.WaitLog(`"msg":"master down"`, kit.Patience)
+		kit.Must(t, err)
+		kit.Must(t, r.masters[4].Restart())
+		r.set("log-format", "text")
+	},
+	"admin-pprof": func(t *testing.T, r *reloadRig) {
+		addr := adminOf(t, r.proxy)
+		for _, want := range []struct {
+			value string
+			code  int
+		}{{"true", 200}, {"false", 404}} {
+			r.set("admin-pprof", want.value)
+			if code, _, err := askAdmin(addr, "/debug/pprof/"); code != want.code || err != nil {
+				t.Errorf("admin-pprof %s: %d, %v", want.value, code, err)
+			}
+		}
+	},
+	"upstream-timeout": func(t *testing.T, r *reloadRig) {
+		r.set("upstream-timeout", "200ms")
+		link := kit.StartLink(t, r.upstream) // its own proxy: this one's upstream goes on
+		slow := startReloadable(t, map[string]string{"upstream-timeout": "30m", "upstream": "redis://:" + upstreamPassword(r.settings["upstream"]) + "@" + link.Addr()})
+		slow.set("upstream-timeout", "200ms")
+		kit.Must(t, link.Cut())
+		kit.Does(t, kit.Connect(t, slow.proxy), "GET a", "ERR upstream "+link.Addr()+": no answer in time")
+		kit.Must(t, link.Heal())
+	},
+	"client-password-file": func(t *testing.T, r *reloadRig) {
+		file := filepath.Join(t.TempDir(), "password")
+		kit.Must(t, os.WriteFile(file, []byte("sesame\n"), 0o600))
+		before := kit.Connect(t, r.proxy)
+		kit.Does(t, before, "SET a 1", "OK")
+		r.set("client-password-file", file, "share-upstream-login", "false")
+		kit.Does(t, before, "GET a", "1") // who is in stays in
+		after, late := kit.Connect(t, r.proxy), kit.Connect(t, r.proxy)
+		kit.Does(t, after, "GET a", "NOAUTH")
+		kit.Does(t, late, "LOCK k t PX 60000", "NOAUTH")
+		kit.Does(t, late, "PROXY RELOAD", "NOAUTH")
+		kit.Does(t, after, "AUTH sesame", "OK")
+		kit.Does(t, after, "GET a", "1")
+		kit.Must(t, os.WriteFile(file, []byte("open\n"), 0o600)) // the same file, with another password
+		if changed, _ := r.reload(r.operator); fmt.Sprint(changed) != "[client-password-file: what it holds is changed]" {
+			t.Errorf("changed %q", changed)
+		}
+		kit.Does(t, late, "AUTH sesame", "WRONGPASS")
+		kit.Does(t, late, "AUTH open", "OK")
+		kit.Does(t, late, "GET a", "1")
+		kit.Does(t, after, "RESET", "RESET")
+		kit.Does(t, after, "AUTH sesame", "WRONGPASS")
+	},
+	"share-upstream-login": func(t *testing.T, r *reloadRig) { // where the last one ended
+		shut := kit.Connect(t, r.proxy)
+		kit.Does(t, shut, "GET a", "NOAUTH")
+		r.set("client-password-file", `""`, "share-upstream-login", "true")
+		kit.Does(t, kit.Connect(t, r.proxy), "GET a", "1")
+		kit.Does(t, shut, "GET a", "NOAUTH") // who was asked for a password is not let in for the want of one
+		kit.Does(t, shut, "AUTH open", "OK")
+	},
+	"upstream": func(t *testing.T, r *reloadRig) {
+		old := kit.Connect(t, r.proxy)
+		kit.Does(t, old, "SET a 1", "OK")
+		kit.Must(t, r.tellUpstream("CONFIG", "SET", "requirepass", "two"))
+		kit.Does(t, kit.Connect(t, r.proxy), "GET a", "ERR upstream "+r.upstream.Addr()+": AUTH: WRONGPASS")
+		r.set("upstream", "redis://:two@"+r.upstream.Addr())
+		kit.Soon(t, func() error { return says(r.proxy.Addr(), "1", "GET", "a") })
+		kit.Does(t, old, "GET a", "1")
+		kit.Soon(t, func() error { return says(r.proxy.Addr(), "e0e1f9", "SCRIPT", "LOAD", "return 1") }) // nothing of the proxy's own fails either
+	},
+	"master": func(t *testing.T, r *reloadRig) { r.newPasswords(t) },
+	"tls-cert": func(t *testing.T, r *reloadRig) {
+		ca := certtest.NewAuthority(t)
+		pair, strangers := ca.Issue(t), certtest.NewAuthority(t)
+		plain := kit.Connect(t, r.proxy)
+		kit.Does(t, plain, "LOCK tls t PX 60000", "5")
+		r.set("tls-cert", pair.Cert, "tls-key", pair.Key)
+		shake := func(shown ...tls.Certificate) error {
+			conn, err := tls.Dial("tcp", r.proxy.Addr(), &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost", Certificates: shown})
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			if _, err = conn.Write([]byte("UNLOCK tls u\r\n")); err == nil {
+				_, err = conn.Read(make([]byte, 1))
+			}
+			return err
+		}
+		kit.Must(t, shake())
+		if got := kit.Text(kit.Do(t, kit.Connect(t, r.proxy), "PING")); got != "ERR this port speaks TLS" {
+			t.Errorf("a new client without TLS: %s", got)
+		}
+		r.set("tls-client-ca", ca.File)
+		if shake() == nil || shake(strangers.Issue(t).TLS) == nil {
+			t.Error("a client without a certificate, or with a stranger's, is let in")
+		}
+		kit.Must(t, shake(ca.Issue(t).TLS))
+		kit.Does(t, plain, "UNLOCK tls t", "1")
+		r.set("tls-cert", `""`, "tls-key", `""`, "tls-client-ca", `""`)
+		kit.Does(t, kit.Connect(t, r.proxy), "LOCK tls t PX 60000", "5")
+	},
+	"drain-timeout": func(t *testing.T, r *reloadRig) { // the last one: it ends the proxy
+		r.set("drain-timeout", "100ms", "drain-delay", "1s")
+		kit.Does(t, r.operator, "LOCK k holder PX 60000", "5")
+		waiter := kit.Waiter(t, r.proxy, "waiter")
+		kit.WantBlocked(t, r.proxy, 1)
+		kit.Must(t, r.proxy.Signal(syscall.SIGTERM))
+		_, err := r.proxy.WaitLog("drain-delay=1s", kit.Patience)
+		kit.Must(t, err)
+		reply, err := waiter.Receive() // within a minute, which the lock lasts
+		if reply != any(redistest.RespError("ERR the proxy is shutting down")) {
+			t.Errorf("the waiter: %v, %v", reply, err)
+		}
+		wantExit(t, r.proxy, 0, kit.Patience)
+	},
+}
+
+// with are settings that are shown to act together with another one, and those that have a test of their own.
+var with = map[string]string{
+	"tls-key": "tls-cert", "tls-client-ca": "tls-cert", "drain-delay": "drain-timeout",
+	"ca": "TestReloadToServers", "client-cert": "TestReloadToServers", "client-key": "TestReloadToServers",
+	"protected-mode": "TestReloadProtectedMode", "legacy-lock": "TestReloadLegacyPassword",
+}
+
+// says wants a new client to be answered so.
+func says(addr, want string, command ...string) error {
+	client, err := redistest.Dial(addr, kit.Patience)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	reply, err := client.Do(command...)
+	if got := kit.Text(reply); err == nil && !strings.HasPrefix("["+got, want) && !strings.HasPrefix(got, want) {
+		err = fmt.Errorf("%v: got %s, want %s", command, got, want)
+	}
+	return err
+}
+
+// newPasswords has every master demand a password, and then another one.
+func (r *reloadRig) newPasswords(t *testing.T) {
+	masters := kit.StartMasters(t)
+	urls := func(password string) (all []string) {
+		for _, m := range masters {
+			all = append(all, "redis://:"+password+"@"+m.Addr())
+		}
+		return all
+	}
+	for _, m := range masters {
+		kit.Must(t, kit.Tell(m, "CONFIG", "SET", "requirepass", "one"))
+	}
+	own := startReloadable(t, map[string]string{"master": list(urls("one"))})
+	kit.Does(t, own.operator, "LOCK before t PX 60000", "5")
+	for _, m := range masters {
+		conn := kit.Dial(t, m.Addr())
+		kit.Does(t, conn, "AUTH one", "OK")
+		kit.Does(t, conn, "CONFIG SET requirepass two", "OK")
+		kit.Do(t, conn, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes") // who is in must come again
+	}
+	own.set("master", list(urls("two")))
+	kit.Soon(t, func() error { return allVote(own.proxy, len(masters)) })
+	kit.Does(t, own.operator, "LOCK before u PX 60000", "nil")
+	kit.Does(t, own.operator, "UNLOCK before t", "1")
+}
+
+// TestReloadOfEachSetting: each setting of the table is shown to act after a reload or, where it needs a restart, to be reported,
+// and to change nothing.
+func TestReloadOfEachSetting(t *testing.T) {
+	t.Parallel()
+	r := startReloadable(t, map[string]string{"admin": "127.0.0.1:0", "max-ttl": "1h", "audit-log": "false"})
+	other := map[string]string{
+		"listen": "127.0.0.1:1", "admin": "127.0.0.1:2", "master-timeout": "1s", "guard": "false", "fresh-start": "false",
+		"key-prefix": `"p:"`, "lock-keys": `["lock:*", "more:*"]`,
+	}
+	run := func(name string, act func(*testing.T, *reloadRig)) {
+		t.Run(name, func(t *testing.T) {
+			defer func(of *testing.T) { r.t = of }(r.t)
+			r.t = t
+			act(t, r)
+		})
+	}
+	const last = "drain-timeout"
+	for _, s := range conf.Settings() {
+		switch act := acts[s.Name]; {
+		case s.Reload == conf.AtRestart:
+			run(s.Name, func(t *testing.T, r *reloadRig) { r.onlyReported(t, s.Name, other[s.Name]) })
+		case act == nil && with[s.Name] == "":
+			t.Errorf("%s is not shown to act after a reload", s.Name)
+		case act != nil && s.Name != last:
+			run(s.Name, act)
+		}
+	}
+	run(last, acts[last])
+}
+
+// onlyReported wants a setting to be named as one that needs a restart, until it is as before.
+func (r *reloadRig) onlyReported(t *testing.T, name, value string) {
+	before, given := r.settings[name]
+	r.settings[name] = value
+	r.write()
+	if changed, pending := r.reload(r.operator); len(changed) > 0 || !slices.Equal(settingsIn(pending), []string{name}) {
+		t.Errorf("changed %q, pending %q", changed, pending)
+	}
+	kit.Does(t, r.operator, "LOCK same t PX 60000", "5")
+	kit.Soon(t, func() error { return kit.OnMajority(r.masters, "same", "t") }) // under its name as ever
+	kit.Does(t, r.operator, "UNLOCK same t", "1")
+	kit.Does(t, r.operator, "SET more:a 1", "OK")
+	for _, m := range r.masters { // no lock key
+		kit.Must(t, kit.Lacks(m, "more:a"))
+	}
+	if r.settings[name] = before; !given {
+		delete(r.settings, name)
+	}
+	r.write()
+	if changed, pending := r.reload(r.operator); len(changed)+len(pending) > 0 {
+		t.Errorf("put back: changed %q, pending %q", changed, pending)
+	}
+}
+
+// TestReloadToServers: whom the proxy believes of its masters, and what it shows them, may be other files after a reload.
+func TestReloadToServers(t *testing.T) {
+	t.Parallel()
+	ca, wrong := certtest.NewAuthority(t), certtest.NewAuthority(t)
+	shown := ca.Issue(t)
+	var urls []string
+	for range 3 {
+		_, url := startSecured(t, ca)
+		urls = append(urls, url)
+	}
+	r := startReloadable(t, map[string]string{"master": list(urls), "ca": wrong.File})
+	votes := func(n int) error {
+		return says(r.proxy.Addr(), fmt.Sprintf("[ready:%s\r\n", map[bool]string{true: "yes", false: "no"}[n == 3]), "PROXY", "HEALTH")
+	}
+	kit.Must(t, votes(0))
+	r.set("ca", ca.File)
+	kit.Soon(t, func() error { // now they are believed, and want to be shown something
+		info := kit.Text(kit.Do(t, r.operator, "PROXY", "INFO"))
+		if strings.Contains(info, "unknown authority") || strings.Contains(info, "state=voting") {
+			return fmt.Errorf("with the right authority alone: %s", info)
+		}
+		return nil
+	})
+	r.set("client-cert", shown.Cert, "client-key", shown.Key)
+	kit.Soon(t, func() error { return votes(3) })
+	kit.Soon(t, func() error { return says(r.proxy.Addr(), "5", "LOCK", "k", "t", "PX", "60000") })
+}
+
+// TestReloadProtectedMode: it holds for those who connect from then on.
+func TestReloadProtectedMode(t *testing.T) {
+	t.Parallel()
+	elsewhere := otherAddress(t)
+	r := startReloadable(t, map[string]string{"listen": "0.0.0.0:0"})
+	_, port, err := net.SplitHostPort(r.proxy.Addr())
+	kit.Must(t, err)
+	addr := net.JoinHostPort(elsewhere, port)
+	kit.Must(t, says(addr, "DENIED", "LOCK", "k", "t", "PX", "60000"))
+	r.set("protected-mode", "false")
+	in := kit.Dial(t, addr)
+	kit.Does(t, in, "LOCK k t PX 60000", "5")
+	r.set("protected-mode", "true")
+	kit.Must(t, says(addr, "DENIED", "LOCK", "l", "t", "PX", "60000"))
+	kit.Does(t, in, "UNLOCK k t", "1") // who is in stays in
+}
+
+// TestReloadLegacyPassword: the old Redis is logged in at with the new password.
+func TestReloadLegacyPassword(t *testing.T) {
+	t.Parallel()
+	old := kit.StartRedis(t, "--requirepass", "one")
+	r := startReloadable(t, map[string]string{"legacy-lock": "redis://:one@" + old.Addr()})
+	kit.Does(t, r.operator, "LOCK k t PX 60000", "5")
+	conn := kit.Dial(t, old.Addr())
+	kit.Does(t, conn, "AUTH one", "OK")
+	kit.Does(t, conn, "CONFIG SET requirepass two", "OK")
+	kit.Do(t, conn, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+	r.set("legacy-lock", "redis://:two@"+old.Addr())
+	kit.Soon(t, func() error { return says(r.proxy.Addr(), "5", "LOCK", "l", "t", "PX", "60000") })
+	kit.Does(t, conn, "GET l", "t")
+}

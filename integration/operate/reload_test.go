@@ -1,0 +1,229 @@
+//go:build integration
+
+package operate
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// reloadRig is a proxy whose whole configuration stands in a file, before five masters and an upstream with a password.
+type reloadRig struct {
+	t        *testing.T
+	file     string
+	settings map[string]string // as they stand in the file
+	masters  []*redistest.Server
+	upstream *redistest.Server
+	proxy    *harness.Proxy
+	operator *redistest.Client // has connected before the first reload
+}
+
+// startReloadable starts all of it, with settings over those that it needs.
+func startReloadable(t *testing.T, settings map[string]string) *reloadRig {
+	t.Helper()
+	r := &reloadRig{t: t, file: filepath.Join(t.TempDir(), "conf.yaml"), masters: kit.StartMasters(t), upstream: kit.StartRedis(t, "--requirepass", "one")}
+	r.settings = map[string]string{
+		"listen": "127.0.0.1:0", "fresh-start": "true", "master": list(redistest.URLs(r.masters)),
+		"upstream": "redis://:one@" + r.upstream.Addr(), "share-upstream-login": "true", "lock-keys": `["lock:*"]`,
+	}
+	maps.Copy(r.settings, settings)
+	r.write()
+	r.proxy = kit.StartConfigured(t, r.file)
+	r.operator = kit.Connect(t, r.proxy)
+	return r
+}
+
+func list(values []string) string { return `["` + strings.Join(values, `", "`) + `"]` }
+
+// write writes the settings into the file, in one step.
+func (r *reloadRig) write() {
+	r.t.Helper()
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(r.settings)) {
+		fmt.Fprintf(&text, "%s: %s\n", name, r.settings[name])
+	}
+	r.replace(text.String())
+}
+
+// replace puts a text in the place of the file.
+func (r *reloadRig) replace(text string) {
+	r.t.Helper()
+	kit.Must(r.t, os.WriteFile(r.file+".new", []byte(text), 0o600))
+	kit.Must(r.t, os.Rename(r.file+".new", r.file))
+}
+
+// set changes settings, given as name and value in turns, reloads, and wants these to change and no others to be pending.
+func (r *reloadRig) set(pairs ...string) {
+	r.t.Helper()
+	var want []string
+	for i := 0; i < len(pairs); i += 2 {
+		r.settings[pairs[i]] = pairs[i+1]
+		want = append(want, pairs[i])
+	}
+	r.write()
+	changed, pending := r.reload(r.operator)
+	if got := settingsIn(changed); !sameWords(got, want) || len(pending) > 0 {
+		r.t.Errorf("%v: changed %q, pending %q", pairs, changed, pending)
+	}
+}
+
+// reload is PROXY RELOAD, which must be done.
+func (r *reloadRig) reload(client *redistest.Client) (changed, pending []string) {
+	r.t.Helper()
+	got := kit.Do(r.t, client, "PROXY", "RELOAD")
+	reply, _ := got.([]any)
+	if len(reply) != 4 || reply[0] != "changed" || reply[2] != "needs_restart" {
+		r.t.Fatalf("PROXY RELOAD: %v", got)
+	}
+	return texts(reply[1]), texts(reply[3])
+}
+
+// logs wants parts of lines in the log, soon.
+func (r *reloadRig) logs(parts ...string) {
+	r.t.Helper()
+	for _, part := range parts {
+		if _, err := r.proxy.WaitLog(part, kit.Patience); err != nil {
+			r.t.Errorf("the log has no %q", part)
+		}
+	}
+}
+
+func texts(array any) (all []string) {
+	for _, item := range array.([]any) {
+		all = append(all, item.(string))
+	}
+	return all
+}
+
+// settingsIn are the settings that lines of a reply are about.
+func settingsIn(lines []string) (names []string) {
+	for _, line := range lines {
+		name, _, _ := strings.Cut(line, ":")
+		names = append(names, name)
+	}
+	return names
+}
+
+func sameWords(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+// TestReload: PROXY RELOAD and SIGHUP do the same; the reply and the log say what changed and what needs a restart, and no
+// password; what is wrong changes nothing, and is told with its place.
+func TestReload(t *testing.T) {
+	t.Parallel()
+	r := startReloadable(t, map[string]string{"max-ttl": "1h"})
+	const over = "LOCK k t PX 7200000"
+	kit.Does(t, r.operator, over, "ERR")
+	changed, pending := r.reload(r.operator)
+	if len(changed)+len(pending) > 0 {
+		t.Errorf("without a change: %q, %q", changed, pending)
+	}
+	r.settings["max-ttl"], r.settings["listen"] = "3h", "127.0.0.1:1"
+	r.write()
+	changed, pending = r.reload(r.operator)
+	if fmt.Sprint(changed) != `[max-ttl: "1h" -> "3h"]` || fmt.Sprint(pending) != `[listen: "127.0.0.1:0" -> "127.0.0.1:1"]` {
+		t.Errorf("changed %q, pending %q", changed, pending)
+	}
+	kit.Does(t, r.operator, over, "7")
+	r.logs(`level=INFO msg="the configuration is reloaded" by="PROXY RELOAD from 127.0.0.1:`, `changed="max-ttl: \"1h\" -> \"3h\""`,
+		`level=WARN msg="settings differ that need a restart" by="PROXY RELOAD from 127.0.0.1:`, `settings="listen: \"127.0.0.1:0\" -> \"127.0.0.1:1\""`)
+
+	for _, bad := range []struct{ text, want string }{
+		{"max-ttl: 12x\n", r.file + `:1: max-ttl: "12x" is not a duration`},
+		{"max-tll: 1h\n", r.file + ":1: max-tll: is not a setting (did you mean max-ttl?)"},
+		{"max-ttl: [\n", r.file + ":"},
+		{"max-ttl: 1h\n", "master: none is given"},
+		{"master: redis://:hunter2@a\n", r.file + `:1: master: "redis://:xxxxx@a" is one value`},
+		{"", "master: none is given"},
+	} {
+		r.replace(bad.text)
+		kit.Does(t, r.operator, "PROXY RELOAD", "ERR nothing is changed: "+bad.want)
+		kit.Does(t, r.operator, over, "nil")
+	}
+	r.settings["tls-cert"], r.settings["tls-key"], r.settings["max-ttl"] = "/none", "/none", "1m"
+	r.write()
+	kit.Does(t, r.operator, "PROXY RELOAD", "ERR nothing is changed: tls-cert: open /none: no such file or directory")
+	kit.Must(t, os.Remove(r.file))
+	kit.Does(t, r.operator, "PROXY RELOAD", "ERR nothing is changed: --config: open "+r.file+": no such file or directory")
+	kit.Does(t, r.operator, over, "nil")
+	r.logs(`level=ERROR msg="the configuration is not reloaded: nothing is changed" by="PROXY RELOAD from 127.0.0.1:`)
+
+	delete(r.settings, "tls-cert")
+	delete(r.settings, "tls-key")
+	r.write()
+	kit.Must(t, r.proxy.Signal(syscall.SIGHUP))
+	_, err := r.proxy.WaitLog(`msg="the configuration is reloaded" by=SIGHUP changed="max-ttl: \"3h\" -> \"1m\""`, kit.Patience)
+	kit.Must(t, err)
+	kit.Does(t, r.operator, over, "ERR invalid expire time in 'lock' command: over max-ttl, 60000 ms")
+	if log := r.proxy.Log(); strings.Contains(log, "hunter2") || strings.Contains(log, ":one@") {
+		t.Error("a password stands in the log")
+	}
+}
+
+// TestReloadRights: a user of the upstream may reload who may change its settings, and nobody else.
+func TestReloadRights(t *testing.T) {
+	t.Parallel()
+	r := startReloadable(t, nil)
+	kit.Must(t, r.tellUpstream("ACL", "SETUSER", "app", "on", ">app", "~*", "+@all", "-@admin"))
+	kit.Must(t, r.tellUpstream("ACL", "SETUSER", "ops", "on", ">ops", "+@connection", "+acl|whoami", "+multi", "+discard", "+config|set"))
+	before := kit.Do(t, r.operator, "CONFIG", "GET", "*")
+	app, ops := kit.Connect(t, r.proxy), kit.Connect(t, r.proxy)
+	kit.Does(t, app, "AUTH app app", "OK")
+	kit.Does(t, ops, "AUTH ops ops", "OK")
+	kit.Does(t, app, "PROXY RELOAD", "NOPERM")
+	kit.Does(t, r.operator, "PROXY RELOAD now", "ERR wrong number of arguments for 'proxy|reload' command")
+	kit.Does(t, app, "LOCK k t PX 60000", "5")
+	kit.Does(t, ops, "LOCK l t PX 60000", "NOPERM")
+	r.reload(ops)
+	if after := kit.Do(t, r.operator, "CONFIG", "GET", "*"); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Error("the question of the right changed the upstream's settings")
+	}
+	r.logs(`by user \"ops\"`)
+}
+
+// TestReloadHangs: files that cannot be read keep nobody waiting for long, and the proxy from nothing.
+func TestReloadHangs(t *testing.T) {
+	t.Parallel()
+	r := startReloadable(t, nil)
+	kit.Must(t, os.Remove(r.file))
+	kit.Must(t, syscall.Mkfifo(r.file, 0o600))
+	other := kit.Connect(t, r.proxy)
+	kit.Must(t, other.Send(redistest.AppendCommand(nil, "PROXY", "RELOAD")))
+	kit.Does(t, r.operator, "LOCK k t PX 60000", "5")
+	kit.Does(t, r.operator, "PROXY RELOAD", "ERR nothing is changed: its files ")
+	reply, err := other.Receive()
+	if err != nil || !strings.HasPrefix(kit.Text(reply), "ERR nothing is changed: its files ") {
+		t.Errorf("got %v, %v", reply, err)
+	}
+	kit.Must(t, r.proxy.Signal(syscall.SIGHUP))
+	kit.Must(t, r.proxy.Signal(syscall.SIGTERM))
+	wantExit(t, r.proxy, 0, kit.Patience)
+}
+
+// tellUpstream sends a command to the upstream.
+func (r *reloadRig) tellUpstream(command ...string) error {
+	r.t.Helper()
+	client := kit.Dial(r.t, r.upstream.Addr())
+	kit.Does(r.t, client, "AUTH "+upstreamPassword(r.settings["upstream"]), "OK")
+	if refusal, bad := kit.Do(r.t, client, command...).(redistest.RespError); bad {
+		return refusal
+	}
+	return nil
+}
+
+func upstreamPassword(url string) string {
+	_, rest, _ := strings.Cut(url, "://:")
+	password, _, _ := strings.Cut(rest, "@")
+	return password
+}

@@ -1,0 +1,230 @@
+//go:build integration
+
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestDrainDelay: a proxy that is asked to stop is not ready at once, but takes clients and serves them for drain-delay; then it
+// drains. A waiting LOCK is served meanwhile.
+func TestDrainDelay(t *testing.T) {
+	t.Parallel()
+	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), append(adminPort, "--drain-delay", "3s", "--drain-timeout", "20s")...)
+	addr := adminOf(t, proxy)
+	holder := kit.Connect(t, proxy)
+	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", "60000")
+	waiter := kit.Waiter(t, proxy, "waiter")
+	kit.WantBlocked(t, proxy, 1)
+	began := time.Now()
+	kit.Must(t, proxy.Signal(syscall.SIGTERM))
+	_, err := proxy.WaitLog("drain-delay=3s", kit.Patience)
+	kit.Must(t, err)
+	code, body, err := askAdmin(addr, "/readyz")
+	if err != nil || code != 503 || !strings.HasPrefix(body, "[-]clients: about to stop, none should come any more\n") {
+		t.Errorf("/readyz: %d, %v, %s", code, err, body)
+	}
+	late := kit.Connect(t, proxy)
+	kit.Does(t, late, "PROXY HEALTH", "ready:no\r\ncause:the proxy is about to stop\r\n")
+	if got := runProxy(t, "healthcheck", "--ready", "--listen", proxy.Addr()); got.code != 3 || !strings.Contains(got.stderr, "the proxy is about to stop") {
+		t.Errorf("healthcheck --ready: %+v", got)
+	}
+	if got := runProxy(t, "healthcheck", "--listen", proxy.Addr()); got != (outcome{}) {
+		t.Errorf("healthcheck: %+v", got)
+	}
+	kit.WantGrant(t, late, "LOCK", "late", "t", "PX", "60000")
+	kit.Does(t, holder, "UNLOCK k holder", "1")
+	if ms, _ := waiter.Receive(); ms == nil {
+		t.Error("who waited is not served")
+	}
+	wantExit(t, proxy, 0, kit.Patience)
+	if took := time.Since(began); took < 3*time.Second {
+		t.Errorf("it drained after %v already", took)
+	}
+	wantLogged(t, proxy, "drained: nothing was cut off")
+}
+
+// TestDrainDelayEnds: a second signal ends the delay, and the process, as it ends the drain.
+func TestDrainDelayEnds(t *testing.T) {
+	t.Parallel()
+	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--drain-delay", "1h")
+	kit.Must(t, proxy.Signal(syscall.SIGTERM))
+	_, err := proxy.WaitLog("drain-delay=1h0m0s", kit.Patience)
+	kit.Must(t, err)
+	kit.Must(t, proxy.Signal(syscall.SIGTERM))
+	wantExit(t, proxy, 1, kit.Patience)
+}
+
+// roller has one command at a time under way at one of two proxies, and goes to the other one when its connection ends.
+type roller struct {
+	addrs    [2]string
+	key      string
+	conn     *redistest.Client
+	at       int
+	commands int64
+	moves    int64
+	unclear  int64 // commands whose connection ended instead of an answer
+}
+
+// do sends a command until it is answered. It may be sent again where the connection ended before the command was sent, which the
+// proxy is to see to; a command that was sent and not answered is counted.
+func (r *roller) do(command ...string) (any, error) {
+	for tries := 0; ; tries++ {
+		if r.conn == nil {
+			conn, err := redistest.Dial(r.addrs[r.at], kit.Patience)
+			if err != nil && tries < 10_000 {
+				r.at = 1 - r.at
+				time.Sleep(time.Millisecond)
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			r.conn = conn
+			r.moves++
+		}
+		reply, err := r.conn.Do(command...)
+		if err == nil {
+			r.commands++
+			return reply, nil
+		}
+		if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, net.ErrClosed) {
+			return nil, err
+		}
+		r.unclear++
+		_ = r.conn.Close()
+		r.conn, r.at = nil, 1-r.at
+	}
+}
+
+// TestRollingRestart: two proxies under load are restarted one after the other, several times. No lock that stands is lost or had
+// twice, each command is answered, or its connection was closed before it was carried out: what counts at the upstream shows it.
+func TestRollingRestart(t *testing.T) {
+	t.Parallel()
+	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
+	args := []string{"--master-timeout", "5s", "--drain-delay", "300ms", "--drain-timeout", "30s", "--upstream", upstream.URL(), "--lock-keys", "lock:*"}
+	var proxies [2]*harness.Proxy
+	var addrs [2]string
+	for i := range proxies {
+		proxies[i] = kit.StartProxy(t, redistest.URLs(masters), args...)
+		addrs[i] = proxies[i].Addr()
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	var workers sync.WaitGroup
+	var holder, grants, waits atomic.Int64
+	rollers := make([]*roller, 12)
+	failures := make(chan error, len(rollers))
+	for i := range rollers {
+		r := &roller{addrs: addrs, at: i % 2, key: fmt.Sprint("k", i)}
+		rollers[i] = r
+		work := r.lockOnce
+		switch i % 3 {
+		case 1:
+			work = func(int) error { return r.waitOnce(&holder, &waits) }
+		case 2:
+			work = r.countOnce
+		}
+		workers.Go(func() {
+			var err error
+			for n := 1; ctx.Err() == nil && err == nil; n++ {
+				if err = work(n); err == nil {
+					grants.Add(1)
+				}
+			}
+			failures <- err
+		})
+	}
+	standing := kit.Dial(t, addrs[0])
+	kit.WantGrant(t, standing, "LOCK", "standing", "t", "EX", "3600")
+	for round := range 4 {
+		i := round % 2
+		at := grants.Load()
+		kit.Await(t, "work", func() bool { return grants.Load() > at+100 || len(failures) > 0 })
+		kit.Must(t, proxies[i].Signal(syscall.SIGTERM))
+		wantExit(t, proxies[i], 0, kit.Patience)
+		wantLogged(t, proxies[i], "drained: nothing was cut off")
+		at = grants.Load()
+		kit.Await(t, "work at one proxy", func() bool { return grants.Load() > at+100 || len(failures) > 0 })
+		proxies[i] = kit.StartProxy(t, redistest.URLs(masters), append(args, "--listen", addrs[i])...)
+		kit.Does(t, kit.Connect(t, proxies[i]), "LOCK standing u PX 1000", "nil")
+	}
+	stop()
+	workers.Wait()
+	var commands, moves, unclear int64
+	for _, r := range rollers {
+		kit.NoError(t, <-failures)
+		commands, moves, unclear = commands+r.commands, moves+r.moves, unclear+r.unclear
+	}
+	kit.Does(t, kit.Connect(t, proxies[0]), "UNLOCK standing t", "1")
+	t.Logf("4 restarts: %d commands, %d of them sent again, since their connection was closed; %d connections, %d turns with the common lock", commands, unclear, moves, waits.Load())
+}
+
+// lockOnce takes its own lock and gives it back. A command that was sent again must not have been carried out before.
+func (r *roller) lockOnce(n int) error {
+	token := fmt.Sprint(r.key, "-", n)
+	granted, err := r.do("LOCK", r.key, token, "PX", "60000")
+	if ms, ok := granted.(int64); err == nil && (!ok || ms <= 0) {
+		return fmt.Errorf("LOCK %s %s: %s", r.key, token, kit.Text(granted))
+	}
+	if err != nil {
+		return err
+	}
+	released, err := r.do("UNLOCK", r.key, token)
+	if err == nil && released != any(int64(1)) {
+		err = fmt.Errorf("UNLOCK %s %s: %s", r.key, token, kit.Text(released))
+	}
+	return err
+}
+
+// countOnce counts at the upstream, and on a lock key by a script: each command must have been done once.
+func (r *roller) countOnce(n int) error {
+	got, err := r.do("INCR", "count:"+r.key)
+	if err == nil && got != any(int64(n)) {
+		err = fmt.Errorf("INCR %s: %s, want %d", r.key, kit.Text(got), n)
+	}
+	if err != nil {
+		return err
+	}
+	got, err = r.do("EVAL", `local n = redis.call("incr", KEYS[1]) redis.call("pexpire", KEYS[1], 60000) return n`, "1", "lock:count:"+r.key)
+	if err == nil && got != any(int64(n)) {
+		err = fmt.Errorf("EVAL %s: %s, want %d", r.key, kit.Text(got), n)
+	}
+	return err
+}
+
+// waitOnce has the common lock once. Two at a time never have it.
+func (r *roller) waitOnce(holder, waits *atomic.Int64) error {
+	granted, err := r.do("LOCK", "common", r.key, "PX", "60000", "BLOCK", "60000")
+	if ms, ok := granted.(int64); err == nil && (!ok || ms <= 0) {
+		err = fmt.Errorf("LOCK common %s: %s", r.key, kit.Text(granted))
+	}
+	if err != nil {
+		return err
+	}
+	if holder.Add(1) != 1 {
+		return errors.New("two have the common lock")
+	}
+	waits.Add(1)
+	time.Sleep(time.Millisecond)
+	holder.Add(-1)
+	released, err := r.do("UNLOCK", "common", r.key)
+	if err == nil && released != any(int64(1)) {
+		err = fmt.Errorf("UNLOCK common %s: %s", r.key, kit.Text(released))
+	}
+	return err
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync/atomic"
+
+	"redlock-proxy/conf"
+)
+
+// logs is the log of a proxy, whose level and form may change while it is written.
+type logs struct {
+	out     io.Writer // takes each line in one piece, from any goroutine
+	current atomic.Pointer[slog.Handler]
+}
+
+func newLogs(out io.Writer, cfg conf.Config) (*logs, error) {
+	l := &logs{out: out}
+	return l, l.apply(cfg)
+}
+
+// apply has level and form of a configuration hold for all lines to come, of every logger.
+func (l *logs) apply(cfg conf.Config) error {
+	handler, err := newHandler(l.out, cfg)
+	if err == nil {
+		l.current.Store(&handler)
+	}
+	return err
+}
+
+// logger writes as the log is at the time.
+func (l *logs) logger() *slog.Logger {
+	return slog.New(following{logs: l, with: func(h slog.Handler) slog.Handler { return h }})
+}
+
+// following is a handler that does as the handler of now does, with what was added to it.
+type following struct {
+	logs *logs
+	with func(slog.Handler) slog.Handler
+}
+
+// Enabled is of slog.Handler.
+func (f following) Enabled(ctx context.Context, level slog.Level) bool {
+	return (*f.logs.current.Load()).Enabled(ctx, level)
+}
+
+// Handle is of slog.Handler.
+func (f following) Handle(ctx context.Context, r slog.Record) error {
+	return f.with(*f.logs.current.Load()).Handle(ctx, r)
+}
+
+// WithAttrs is of slog.Handler.
+func (f following) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return following{f.logs, func(h slog.Handler) slog.Handler { return f.with(h).WithAttrs(attrs) }}
+}
+
+// WithGroup is of slog.Handler.
+func (f following) WithGroup(name string) slog.Handler {
+	return following{f.logs, func(h slog.Handler) slog.Handler { return f.with(h).WithGroup(name) }}
+}
+
+// withUnit has durations tell their unit. In JSON they would be bare nanoseconds.
+func withUnit(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
+}
+
+func newHandler(w io.Writer, cfg conf.Config) (slog.Handler, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {
+		return nil, err
+	}
+	opts := &slog.HandlerOptions{Level: level}
+	switch cfg.LogFormat {
+	case "json":
+		opts.ReplaceAttr = withUnit
+		return slog.NewJSONHandler(w, opts), nil
+	case "text":
+		return slog.NewTextHandler(w, opts), nil
+	}
+	return nil, errors.New("unknown log format " + cfg.LogFormat)
+}
+
+// auditLogger writes where log does, whatever the level.
+func auditLogger(log *slog.Logger) *slog.Logger { return slog.New(anyLevel{log.Handler()}) }
+
+// anyLevel is a handler that takes lines of every level.
+type anyLevel struct{ slog.Handler }
+
+// Enabled is of slog.Handler.
+func (anyLevel) Enabled(context.Context, slog.Level) bool { return true }

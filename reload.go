@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"redlock-proxy/certs"
+	"redlock-proxy/commands"
+	"redlock-proxy/conf"
+	"redlock-proxy/proxy"
+	"redlock-proxy/quorum"
+)
+
+// certificateFiles are those that settings name.
+func certificateFiles(cfg conf.Config) certs.Files {
+	return certs.Files{
+		TLSCert: cfg.TLSCert, TLSKey: cfg.TLSKey, TLSClientCA: cfg.TLSClientCA,
+		ClientCert: cfg.ClientCert, ClientKey: cfg.ClientKey, CA: cfg.CA,
+	}
+}
+
+// origin is where a configuration comes from, and the log that it makes.
+type origin struct {
+	// read reads the configuration again; nil: there is none to be read.
+	read func() (conf.Config, error)
+	// logs follow the configuration; nil: they stay as they are.
+	logs *logs
+}
+
+// standing is what a proxy runs with now. It is not changed.
+type standing struct {
+	cfg      conf.Config
+	password string // of clients
+	clients  int    // max-clients, as far as there is room for them
+}
+
+// reloading is for one reload at a time.
+type reloading struct {
+	mu sync.Mutex
+	// reading is held while files are read, which may hang for longer than anybody waits.
+	reading sync.Mutex
+}
+
+// readingTime bounds the time in which all files must be read: a reload that waits for a file system must not keep the
+// proxy from stopping.
+const readingTime = 5 * time.Second
+
+var (
+	errNoOrigin    = errors.New("this proxy has no configuration to be read again")
+	errSlowReading = errors.New("its files could not be read in 5 s")
+	errStillReads  = errors.New("its files are still being read for a reload before")
+)
+
+// obey has the configuration read again at each hangup until ctx ends.
+func (d *daemon) obey(ctx context.Context, hangups <-chan os.Signal) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangups:
+			_, _, _ = d.reload("SIGHUP") // what went wrong is logged
+		}
+	}
+}
+
+// reload reads the configuration again, and has hold what can change while the proxy runs: all of it or, if anything is
+// wrong, nothing, which the error tells. Changed and pending say which settings hold now, and which after a restart only. by
+// is who wants it, for the log.
+func (d *daemon) reload(by string) (changed, pending []string, err error) {
+	d.reloading.mu.Lock()
+	defer d.reloading.mu.Unlock()
+	is := d.standing.Load()
+	next, err := d.prepareInTime(is)
+	if err != nil {
+		d.log.Error("the configuration is not reloaded: nothing is changed", "by", by, "cause", err)
+		return nil, nil, err
+	}
+	protected := d.server.IsProtected()
+	if err := d.apply(is, next); err != nil { // which the checks before should have found
+		d.log.Error("the configuration is reloaded in parts: restart the proxy", "by", by, "cause", err)
+		return nil, nil, err
+	}
+	d.tell(by, next)
+	warnOf(d.log, newWarnings(is.cfg, next.cfg))
+	if !protected {
+		d.warnProtected()
+	}
+	d.warnUntimely()
+	return next.changed, next.pending, nil
+}
+
+// prepared is a configuration that is right in all its parts, and can hold from now on.
+type prepared struct {
+	cfg              conf.Config
+	password         string
+	useCertificates  func()
+	changed, pending []string
+}
+
+// prepareInTime is prepare, or an error where that takes too long.
+func (d *daemon) prepareInTime(is *standing) (prepared, error) {
+	type result struct {
+		next prepared
+		err  error
+	}
+	switch {
+	case d.from.read == nil:
+		return prepared{}, errNoOrigin
+	case !d.reloading.reading.TryLock():
+		return prepared{}, errStillReads
+	}
+	done := make(chan result, 1)
+	go func() { // ends when the files are read
+		defer d.reloading.reading.Unlock()
+		next, err := d.prepare(is)
+		done <- result{next, err}
+	}()
+	timer := time.NewTimer(readingTime)
+	defer timer.Stop()
+	select {
+	case r := <-done:
+		return r.next, r.err
+	case <-timer.C:
+		return prepared{}, errSlowReading
+	}
+}
+
+// prepare reads everything and changes nothing.
+func (d *daemon) prepare(is *standing) (prepared, error) {
+	given, err := d.from.read()
+	if err != nil {
+		return prepared{}, err
+	}
+	cfg, changed, pending, err := is.cfg.Reloaded(given)
+	if err != nil {
+		return prepared{}, err
+	}
+	next := prepared{cfg: cfg, changed: lines(changed), pending: lines(pending)}
+	if next.password, err = cfg.ClientPassword(); err != nil {
+		return prepared{}, err
+	}
+	var renewed []string
+	if next.useCertificates, renewed, err = d.certs.Prepare(certificateFiles(cfg), time.Now()); err != nil {
+		return prepared{}, err
+	}
+	if next.password != is.password {
+		renewed = append(renewed, "client-password-file")
+	}
+	for _, setting := range renewed {
+		if !slices.ContainsFunc(changed, func(c conf.Change) bool { return c.Setting == setting }) {
+			next.changed = append(next.changed, setting+": what it holds is changed")
+		}
+	}
+	return next, nil
+}
+
+func lines(changes []conf.Change) []string {
+	all := make([]string, len(changes))
+	for i, c := range changes {
+		all[i] = c.String()
+	}
+	return all
+}
+
+// apply has a prepared configuration hold. The masters are first: they must know of a longer max-ttl before clients may
+// ask for it.
+func (d *daemon) apply(is *standing, next prepared) error {
+	running := next.cfg
+	if running.MaxClients == is.cfg.MaxClients {
+		running.MaxClients = is.clients
+	} else if err := limitClients(&running, d.log); err != nil { // for some of them there was room at the start
+		return err
+	}
+	err := d.cluster.Apply(quorum.Settings{Masters: running.Masters, Legacy: running.LegacyLock, MaxTTL: running.MaxTTL})
+	if d.upstream != nil {
+		err = errors.Join(err, d.upstream.Apply(running.Upstream, running.UpstreamTimeout))
+	}
+	if d.from.logs != nil {
+		err = errors.Join(err, d.from.logs.apply(running))
+	}
+	next.useCertificates()
+	d.table.Apply(tableSettings(running))
+	d.server.Apply(serverSettings(running, next.password, d.certs))
+	d.admin.serveProfiles(running.AdminPprof)
+	d.standing.Store(&standing{cfg: next.cfg, password: next.password, clients: running.MaxClients})
+	return err
+}
+
+// tableSettings are those of the commands.
+func tableSettings(cfg conf.Config) commands.Settings {
+	return commands.Settings{MaxTTL: cfg.MaxTTL, RefuseNoTTL: cfg.NoTTL == "refuse", MaxClients: cfg.MaxClients, Audit: cfg.AuditLog}
+}
+
+// serverSettings are those of clients' connections.
+func serverSettings(cfg conf.Config, password string, certificates *certs.Certificates) proxy.Settings {
+	return proxy.Settings{
+		ClientPassword: password, TLS: certificates.Listener(), ProtectedMode: cfg.ProtectedMode && cfg.TLSClientCA == "",
+		MaxClients: cfg.MaxClients, DrainTimeout: cfg.DrainTimeout,
+	}
+}
+
+// tell logs what a reload came to.
+func (d *daemon) tell(by string, next prepared) {
+	about := []any{"by", by}
+	if len(next.changed) > 0 {
+		about = append(about, "changed", strings.Join(next.changed, "; "))
+	}
+	if until := d.certs.Until(); !until.IsZero() {
+		about = append(about, "tls_cert_until", until.Format(time.RFC3339))
+	}
+	if len(next.changed) == 0 {
+		d.log.Info("the configuration is reloaded: no setting changed", about...)
+	} else {
+		d.log.Info("the configuration is reloaded", about...)
+	}
+	if len(next.pending) > 0 {
+		d.log.Warn("settings differ that need a restart", slog.String("by", by), slog.String("settings", strings.Join(next.pending, "; ")))
+	}
+}
+
+// newWarnings are those of a configuration that the one before did not have.
+func newWarnings(before, now conf.Config) []string {
+	old := before.Warnings()
+	return slices.DeleteFunc(now.Warnings(), func(w string) bool { return slices.Contains(old, w) })
+}
+
+// warnOf logs what is probably not meant.
+func warnOf(log *slog.Logger, warnings []string) {
+	for _, warning := range warnings {
+		log.Warn(warning)
+	}
+}
+
+// askItself wants a sign of life from the proxy at an address.
+func (d *daemon) askItself(addr string) error {
+	_, err := askHealth(reachable(addr), certs.Probing(certificateFiles(d.standing.Load().cfg)))
+	return err
+}
