@@ -18,10 +18,6 @@ func certificateFiles(cfg conf.Config) certs.Files {
 
 // reloadCertificates reads them again. What is wrong with them leaves all as it was.
 func reloadCertificates(c *certs.Certificates, log *slog.Logger) {
-	if !c.Any() {
-		log.Warn("SIGHUP is ignored: settings are read when the proxy starts, so restart it to change them")
-		return
-	}
 	if err := c.Reload(time.Now()); err != nil {
 		log.Error("SIGHUP: the certificates stay as they were", "cause", err)
 		return

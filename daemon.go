@@ -14,6 +14,7 @@ import (
 
 	"redlock-proxy/certs"
 	"redlock-proxy/commands"
+	"redlock-proxy/commands/users"
 	"redlock-proxy/conf"
 	"redlock-proxy/proxy"
 	"redlock-proxy/proxy/upstream"
@@ -41,6 +42,7 @@ type daemon struct {
 	cfg      conf.Config
 	log      *slog.Logger
 	certs    *certs.Certificates
+	users    *users.Users // nil: there are none of the proxy's own
 	cluster  *quorum.Cluster
 	upstream *upstream.Upstream
 	table    *commands.Table
@@ -56,6 +58,9 @@ func newDaemon(ctx context.Context, cfg conf.Config, log *slog.Logger) (*daemon,
 		return nil, err
 	}
 	d := &daemon{log: log}
+	if d.users, err = loadUsers(cfg, log); err != nil {
+		return nil, err
+	}
 	if d.certs, err = certs.Load(certificateFiles(cfg)); err != nil {
 		return nil, err
 	}
@@ -198,6 +203,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 		AcceptErrors: func() int64 { return d.server.AcceptErrors() },
 		ID:           id,
 		Logger:       d.log,
+		Users:        d.users,
 	}
 	if cfg.AuditLog {
 		opts.Audit = auditLogger(d.log)
@@ -209,7 +215,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 	}
 	d.table = newTable(opts)
 	d.server = proxy.NewServer(proxy.Options{
-		Table: d.table, Upstream: up, ClientPassword: clientPassword,
+		Table: d.table, Upstream: up, ClientPassword: clientPassword, Users: d.users,
 		TLS: d.certs.Listener(), ProtectedMode: cfg.ProtectedMode && cfg.TLSClientCA == "",
 		MaxClients: cfg.MaxClients, DrainTimeout: cfg.DrainTimeout, Logger: d.log,
 	})
@@ -228,12 +234,44 @@ func (d *daemon) obey(ctx context.Context, hangups <-chan os.Signal) {
 }
 
 // reload reads again what may change while the proxy runs.
-func (d *daemon) reload() { reloadCertificates(d.certs, d.log) }
+func (d *daemon) reload() {
+	if !d.certs.Any() && d.users == nil {
+		d.log.Warn("SIGHUP is ignored: settings are read when the proxy starts, so restart it to change them")
+		return
+	}
+	if d.certs.Any() {
+		reloadCertificates(d.certs, d.log)
+	}
+	if d.users == nil {
+		return
+	}
+	if err := d.users.Reload(); err != nil {
+		d.log.Error("SIGHUP: the users stay as they were", "cause", err)
+	}
+}
+
+// loadUsers reads the users of the proxy's own; there are none without a file.
+func loadUsers(cfg conf.Config, log *slog.Logger) (*users.Users, error) {
+	if cfg.ACLFile == "" {
+		return nil, nil
+	}
+	own, err := users.Load(cfg.ACLFile, commands.Catalog(), log)
+	if err != nil {
+		return nil, fmt.Errorf("acl-file: %w", err)
+	}
+	return own, nil
+}
+
+// openUsers warns of a user that everybody is.
+const openUsers = "acl-file: whoever connects is the user default, without a login, and may do what that one may; without a line of its own that is everything"
 
 // warn tells of what clients will stumble over.
 func (d *daemon) warn() {
 	if err := d.certs.Untimely(time.Now()); err != nil {
 		d.log.Warn("clients or servers may refuse a certificate", "cause", err)
+	}
+	if d.users != nil && d.users.IsOpen() {
+		d.log.Warn(openUsers)
 	}
 	if d.server.IsProtected() && !proxy.IsLoopback(d.listener.Addr()) {
 		d.log.Warn("protected-mode: nobody has to log in, so clients from other machines are turned away", "listen", d.listener.Addr().String())

@@ -110,9 +110,7 @@ func (c *Catalog) look(words [][]byte, total int) call {
 		return found
 	}
 	found.entry = e
-	switch e.name {
-	case "auth", "hello", "quit", "reset":
-		found.free = true
+	if found.free = IsFree(words[0]); found.free {
 		return found
 	}
 	found.channels, found.globs = channelsOf(e, words)
@@ -129,6 +127,15 @@ func (c *Catalog) look(words [][]byte, total int) call {
 		}
 	}
 	return found
+}
+
+// IsFree reports whether a command needs no right, and may come before a login.
+func IsFree(name []byte) bool {
+	switch syntax.Lower(name) {
+	case "auth", "hello", "quit", "reset":
+		return true
+	}
+	return false
 }
 
 // usesOf are the keys in these places, and what is done with them.

@@ -41,6 +41,9 @@ func openDefault(c *Catalog) *User {
 	return u
 }
 
+// Nobody is a user as whom nobody can log in.
+func Nobody() *User { return &User{hashes: []string{strings.Repeat("0", 2*sha256.Size)}} }
+
 // root is the selector that rules without parentheses are about.
 func (u *User) root() *selector { return u.selectors[0] }
 
