@@ -1,7 +1,6 @@
 package acl
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
@@ -10,15 +9,21 @@ import (
 	"redlock-proxy/commands/syntax"
 )
 
-// The errors of rules, in Redis' words.
-var (
-	errSyntax     = errors.New("Syntax error")
-	errUnknown    = errors.New("Unknown command or category name in ACL")
-	errAfterKeys  = errors.New("Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does not have any effect. Try 'resetkeys' to start with an empty list of patterns")
-	errAfterAll   = errors.New("Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid and does not have any effect. Try 'resetchannels' to start with an empty list of channels")
-	errNoPassword = errors.New("The password you are trying to remove from the user does not exist")
-	errHash       = errors.New("The password hash must be exactly 64 characters and contain only lowercase hexadecimal characters")
-	errFirstArg   = errors.New("Allowing first-arg of a subcommand is not supported")
+// mistake is an error of a rule, in Redis' words.
+type mistake string
+
+// Error is the text.
+func (m mistake) Error() string { return string(m) }
+
+// The mistakes that there are.
+const (
+	errSyntax     mistake = "Syntax error"
+	errUnknown    mistake = "Unknown command or category name in ACL"
+	errAfterKeys  mistake = "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does not have any effect. Try 'resetkeys' to start with an empty list of patterns"
+	errAfterAll   mistake = "Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid and does not have any effect. Try 'resetchannels' to start with an empty list of channels"
+	errNoPassword mistake = "The password you are trying to remove from the user does not exist"
+	errHash       mistake = "The password hash must be exactly 64 characters and contain only lowercase hexadecimal characters"
+	errFirstArg   mistake = "Allowing first-arg of a subcommand is not supported"
 )
 
 // keyPattern is a glob of keys, and what may be done with them.
