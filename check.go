@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -31,6 +32,9 @@ func checkAction(c *cli.Context) error {
 		return err
 	}
 	if _, err := cfg.ClientPassword(); err != nil {
+		return err
+	}
+	if _, err := loadUsers(cfg, slog.New(slog.DiscardHandler)); err != nil {
 		return err
 	}
 	certificates, err := certs.Load(certificateFiles(cfg))

@@ -15,6 +15,7 @@ import (
 
 	"redlock-proxy/certs"
 	"redlock-proxy/commands"
+	"redlock-proxy/commands/users"
 	"redlock-proxy/conf"
 	"redlock-proxy/proxy"
 	"redlock-proxy/proxy/upstream"
@@ -45,6 +46,7 @@ type daemon struct {
 	reloading reloading
 	log       *slog.Logger
 	certs     *certs.Certificates
+	users     *users.Users // nil: there are none of the proxy's own
 	cluster   *quorum.Cluster
 	upstream  *upstream.Upstream
 	table     *commands.Table
@@ -64,6 +66,9 @@ func newDaemon(ctx context.Context, cfg conf.Config, log *slog.Logger, from orig
 		return nil, err
 	}
 	d, given := &daemon{log: log, from: from}, cfg
+	if d.users, err = loadUsers(cfg, log); err != nil {
+		return nil, err
+	}
 	if d.certs, err = certs.Load(certificateFiles(cfg)); err != nil {
 		return nil, err
 	}
@@ -138,6 +143,7 @@ func (d *daemon) run(ctx context.Context, hangups <-chan os.Signal, ready func(n
 	}
 	d.admin.isServing()
 	d.warnUntimely()
+	d.warnOpen()
 	d.warnProtected()
 	d.log.Info("ready", "listen", d.listener.Addr().String(), "masters", len(d.cfg.Masters), "version", version)
 	ready(d.listener.Addr())
@@ -234,6 +240,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 		Reload:       d.reload,
 		Logger:       d.log,
 		Audit:        auditLogger(d.log),
+		Users:        d.users,
 	}
 	newTable := commands.NewTable
 	if up != nil {
@@ -242,7 +249,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 	}
 	d.table = newTable(opts)
 	d.table.Apply(tableSettings(cfg))
-	d.server = proxy.NewServer(proxy.Options{Table: d.table, Upstream: up, Logger: d.log})
+	d.server = proxy.NewServer(proxy.Options{Table: d.table, Upstream: up, Users: d.users, Logger: d.log})
 	d.server.Apply(serverSettings(cfg, clientPassword, d.certs))
 }
 
@@ -250,6 +257,28 @@ func (d *daemon) newServer(id, clientPassword string) {
 func (d *daemon) warnUntimely() {
 	if err := d.certs.Untimely(time.Now()); err != nil {
 		d.log.Warn("clients or servers may refuse a certificate", "cause", err)
+	}
+}
+
+// loadUsers reads the users of the proxy's own; there are none without a file.
+func loadUsers(cfg conf.Config, log *slog.Logger) (*users.Users, error) {
+	if cfg.ACLFile == "" {
+		return nil, nil
+	}
+	own, err := users.Load(cfg.ACLFile, commands.Catalog(), log)
+	if err != nil {
+		return nil, fmt.Errorf("acl-file: %w", err)
+	}
+	return own, nil
+}
+
+// openUsers warns of a user that everybody is.
+const openUsers = "acl-file: whoever connects is the user default, without a login, and may do what that one may; without a line of its own that is everything"
+
+// warnOpen tells of users that need no login.
+func (d *daemon) warnOpen() {
+	if d.users != nil && d.users.IsOpen() {
+		d.log.Warn(openUsers)
 	}
 }
 

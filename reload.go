@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"slices"
@@ -91,6 +92,7 @@ func (d *daemon) reload(by string) (changed, pending []string, err error) {
 	if !protected {
 		d.warnProtected()
 	}
+	d.warnOpen()
 	d.warnUntimely()
 	return next.changed, next.pending, nil
 }
@@ -100,6 +102,7 @@ type prepared struct {
 	cfg              conf.Config
 	password         string
 	useCertificates  func()
+	useUsers         func()
 	changed, pending []string
 }
 
@@ -149,6 +152,15 @@ func (d *daemon) prepare(is *standing) (prepared, error) {
 	if next.useCertificates, renewed, err = d.certs.Prepare(certificateFiles(cfg), time.Now()); err != nil {
 		return prepared{}, err
 	}
+	if d.users != nil {
+		other := false
+		if next.useUsers, other, err = d.users.Prepare(); err != nil {
+			return prepared{}, fmt.Errorf("acl-file: %w", err)
+		}
+		if other {
+			renewed = append(renewed, "acl-file")
+		}
+	}
 	if next.password != is.password {
 		renewed = append(renewed, "client-password-file")
 	}
@@ -185,6 +197,9 @@ func (d *daemon) apply(is *standing, next prepared) error {
 		err = errors.Join(err, d.from.logs.apply(running))
 	}
 	next.useCertificates()
+	if next.useUsers != nil {
+		next.useUsers()
+	}
 	d.table.Apply(tableSettings(running))
 	d.server.Apply(serverSettings(running, next.password, d.certs))
 	d.admin.serveProfiles(running.AdminPprof)

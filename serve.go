@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -52,6 +53,13 @@ func configIsFine(cfg conf.Config, out io.Writer) error {
 		return err
 	}
 	warnings := cfg.Warnings()
+	own, err := loadUsers(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	if own != nil && own.IsOpen() {
+		warnings = append(warnings, openUsers)
+	}
 	if err := certificates.Untimely(time.Now()); err != nil {
 		warnings = append(warnings, err.Error())
 	}

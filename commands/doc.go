@@ -19,6 +19,7 @@
 //   - audit: a line for each grant and release
 //   - program: programs, from the view to what is committed
 //   - rights: what a client may do at the upstream
+//   - acl, users: users of the proxy's own
 //   - script: the scripts' API and cache; script/lua is the interpreter, script/names finds a script's keys
 //   - server: what the proxy says of itself: HELLO, CLIENT, INFO, COMMAND, PROXY …
 //   - syntax: how Redis reads words, and its errors for them

@@ -79,7 +79,7 @@ func TestTimeIsForTheWholeEval(t *testing.T) {
 		t.Fatal(failed, err)
 	}
 	var allowance script.Allowance
-	p := b.table.router.scripts.program(b.client, rights.Of(nil, true), inv, &allowance)
+	p := b.table.router.scripts.program(b.client, rights.Of(nil, nil, true), inv, &allowance)
 	if _, err := b.table.router.scripts.engine.Run(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}

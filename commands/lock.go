@@ -53,7 +53,7 @@ func lockDocs(summary string, args ...command.Argument) command.Docs {
 	return command.Docs{
 		Group: command.OwnGroup, Summary: summary, Since: "0.1.0",
 		Complexity: "O(N) with N masters, in one round trip",
-		Args:       append([]command.Argument{command.Key()}, args...), Keyed: true,
+		Args:       append([]command.Argument{command.Key()}, args...), Keyed: true, Categories: "write slow",
 	}
 }
 

@@ -225,7 +225,7 @@ func TestCommandListsThem(t *testing.T) {
 	b.expect("COMMAND GETKEYS MSET a 1 b 2", "*2\r\n$1\r\na\r\n$1\r\nb\r\n")
 	b.expect("COMMAND GETKEYS GET a", "*1\r\n$1\r\na\r\n")
 	info := readReplies(t, b.say("COMMAND INFO del get eval"))[0]
-	for i, want := range []string{`"del" -2 [write] 1 -1 1 [@write]`, `"get" 2 [readonly] 1 1 1 [@read]`, `"eval" -3 [loading] 0 0 0 [@scripting]`} {
+	for i, want := range []string{`"del" -2 [write] 1 -1 1 [@keyspace @write @slow]`, `"get" 2 [readonly] 1 1 1 [@read @string @fast]`, `"eval" -3 [loading] 0 0 0 [@slow @scripting]`} {
 		var got []string
 		for _, kid := range info.kids[i].kids[:7] {
 			got = append(got, kid.oneLine())

@@ -95,7 +95,7 @@ var spliced = []struct {
 	{"COMMAND LIST FILTERBY PATTERN [a-k]*", 2, "*0\r\n", "*2\r\n$6\r\nextend\r\n$11\r\nforceunlock\r\n"},
 	{"COMMAND LIST FILTERBY PATTERN nosuch", 2, "*0\r\n", "*0\r\n"},
 	{"COMMAND LIST FILTERBY ACLCAT write", 2, "*1\r\n$3\r\nset\r\n", "*5\r\n$3\r\nset\r\n$4\r\nlock\r\n$6\r\nunlock\r\n$6\r\nextend\r\n$11\r\nforceunlock\r\n"},
-	{"COMMAND LIST FILTERBY ACLCAT connection", 2, "*0\r\n", "*1\r\n$5\r\nproxy\r\n"},
+	{"COMMAND LIST FILTERBY ACLCAT admin", 2, "*0\r\n", "*2\r\n$11\r\nforceunlock\r\n$5\r\nproxy\r\n"},
 	{"COMMAND LIST FILTERBY ACLCAT read", 2, "*1\r\n$3\r\nget\r\n", "*3\r\n$3\r\nget\r\n$8\r\nlockinfo\r\n$8\r\nlocklist\r\n"},
 	{"COMMAND LIST FILTERBY MODULE m", 2, "*0\r\n", "*0\r\n"},
 	{"COMMAND LIST FILTERBY", 2, "-ERR syntax error\r\n", "-ERR syntax error\r\n"},

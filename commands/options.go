@@ -10,6 +10,7 @@ import (
 	"redlock-proxy/commands/program"
 	"redlock-proxy/commands/server"
 	"redlock-proxy/commands/uncovered"
+	"redlock-proxy/commands/users"
 	"redlock-proxy/quorum"
 )
 
@@ -43,6 +44,8 @@ type Options struct {
 	LockKeys []string
 	// RefuseNoTTL has lock keys without a TTL be refused.
 	RefuseNoTTL bool
+	// Users are those of the proxy's own, who are then asked about themselves by ACL. It is nil where there are none.
+	Users *users.Users
 	// Version is the proxy's own version, as INFO shows it.
 	Version string
 	// MaxClients is the limit on connections, as CONFIG GET shows it.

@@ -158,7 +158,9 @@ func relayed(own *command.Command, u Connection) Decision {
 		return Decision{Verb: Settle}
 	case u.Quitting:
 		return Decision{Verb: Quit}
-	case u.Multi && !u.Stream && own.IsOurs():
+	case u.Stream && own.Local:
+		return Decision{Verb: Close}
+	case u.Multi && !u.Stream && (own.IsOurs() || own.Local):
 		return Decision{Verb: Spoil, Text: notInMulti(own)}
 	case u.Multi || u.Stream || own.Asks && (u.Silent || u.Restricted || u.Monitoring):
 		return Decision{}

@@ -10,11 +10,11 @@ import (
 	"redlock-proxy/commands/holders"
 	"redlock-proxy/commands/keys"
 	"redlock-proxy/commands/program"
-	"redlock-proxy/commands/rights"
 	"redlock-proxy/commands/script"
 	"redlock-proxy/commands/server"
 	"redlock-proxy/commands/syntax"
 	"redlock-proxy/commands/uncovered"
+	"redlock-proxy/commands/users"
 	"redlock-proxy/quorum"
 )
 
@@ -67,13 +67,16 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 	}
 	l := &locking{locks: opts.Locks, settings: t.current, place: place, random: opts.Random, audit: t.audit}
 	h := holders.New(holders.Options{Locks: opts.Holders, Place: place, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit})
-	t.router.own = own(t.router, server.New(about), append(l.commands(), h.Commands()...), s)
+	t.router.own = own(t.router, server.New(about), append(l.commands(), h.Commands()...), s, opts.Users)
 	return t
 }
 
 // own are the proxy's own commands. Where there is no upstream, COMMAND lists those that run on lock keys, too.
-func own(r router, about *server.Server, locks []*command.Command, s *scripts) *syntax.Names[*command.Command] {
+func own(r router, about *server.Server, locks []*command.Command, s *scripts, users *users.Users) *syntax.Names[*command.Command] {
 	all := append(locks, about.Proxy())
+	if users != nil {
+		all = append(all, users.Command())
+	}
 	switch {
 	case !r.relays:
 		all = append(all, about.Commands()...)
@@ -145,10 +148,10 @@ func (t *Table) Run(cmd *command.Command, c command.Call) {
 
 // permitted asks whether the client may run a command, and answers where it may not.
 func permitted(c command.Call) bool {
-	if c.Client.Unrestricted || c.Client.Upstream == nil {
+	if c.Client.Unrestricted || c.Client.Upstream == nil && c.Client.Judge == nil || server.IsOpen(c.Args) {
 		return true
 	}
-	text := c.Client.Refusal(c.Ctx, rights.Questions(syntax.Strings(c.Args)))
+	text := c.Client.Refusal(c.Ctx, c.Args)
 	if text == "" {
 		return true
 	}

@@ -161,7 +161,7 @@ func (t transactions) run(c command.Call, tx command.Transaction) {
 	known := c.Client.Rights()
 	parts, allowance := make([]program.Program, len(tx.Queued)), &script.Allowance{}
 	for i, words := range tx.Queued {
-		if refused := c.Client.Refusal(c.Ctx, rights.Questions(words)); refused != "" {
+		if refused := c.Client.Refusal(c.Ctx, syntax.Bytes(words)); refused != "" {
 			c.Out.Error("EXECABORT Transaction discarded because of: " + refused)
 			return
 		}

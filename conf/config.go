@@ -28,6 +28,9 @@ type Config struct {
 	ClientPasswordFile string
 	// ShareUpstreamLogin gives the login in the URL of the upstream to everybody who reaches the proxy.
 	ShareUpstreamLogin bool
+	// ACLFile is the path of a file with the users that clients log in as at the proxy, in the form of Redis' ACL file, or
+	// empty: the proxy has no users of its own.
+	ACLFile string
 	// Listen is the TCP address, host:port, on which clients are served. Port 0 lets the system choose one.
 	Listen string
 	// TLSCert and TLSKey are the paths of the PEM files with the certificate that the proxy shows its clients, and with its key.

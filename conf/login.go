@@ -18,13 +18,19 @@ func (c Config) LogsIn() bool {
 func (c Config) loginProblems() []problem {
 	given := c.ClientPasswordFile != ""
 	switch {
+	case c.ACLFile != "" && given:
+		return []problem{{setting: "acl-file", text: "cannot be given beside client-password-file: clients log in at the proxy as one of its users, or with the one password"}}
+	case c.ACLFile != "" && c.ShareUpstreamLogin:
+		return []problem{{setting: "share-upstream-login", text: "cannot be true beside acl-file: the users say who may do what at the upstream"}}
+	case c.ACLFile != "":
+		return nil
 	case given && c.ShareUpstreamLogin:
 		return []problem{{setting: "share-upstream-login", text: "cannot be true beside client-password-file: either clients log in at the proxy, or they do not"}}
 	case given && !c.LogsIn():
 		return []problem{{setting: "client-password-file", text: "has no use: the URL of the upstream has no login, so clients log in there with their own"}}
 	case c.LogsIn() && !given && !c.ShareUpstreamLogin:
 		return []problem{{setting: "upstream", text: fmt.Sprintf("%q has a login, with which everybody who reaches the proxy would use that Redis: "+
-			"demand a password of them with client-password-file, or say share-upstream-login: true; or take the login out, and clients log in with their own", Redact(c.Upstream))}}
+			"have them log in as users of the proxy (acl-file), or demand a password of them with client-password-file, or say share-upstream-login: true; or take the login out, and clients log in with their own", Redact(c.Upstream))}}
 	}
 	return nil
 }

@@ -7,6 +7,14 @@ import (
 	"testing"
 )
 
+// aclIn takes a name as that of an acl-file where it says so.
+func aclIn(name string) (acl, other string) {
+	if file, ok := strings.CutPrefix(name, "acl:"); ok {
+		return file, ""
+	}
+	return "", name
+}
+
 // A login in the upstream's URL is not given to everybody without a word.
 func TestUpstreamLogin(t *testing.T) {
 	const open, login, user = "redis://r:1", "redis://:hunter2@r:1", "redis://alice@r:1"
@@ -25,9 +33,17 @@ func TestUpstreamLogin(t *testing.T) {
 		{open, "p", false, "client-password-file: has no use"},
 		{"", "p", false, "client-password-file: has no use"},
 		{login, "p", true, "share-upstream-login: cannot be true beside client-password-file"},
+		{login, "acl:u", false, ""},
+		{open, "acl:u", false, ""},
+		{"", "acl:u", false, ""},
+		{login, "acl:p", false, "acl-file: cannot be given beside client-password-file"},
+		{login, "acl:u", true, "share-upstream-login: cannot be true beside acl-file"},
 	} {
 		cfg := Default()
 		cfg.Masters = []string{"redis://a:1", "redis://b:1", "redis://c:1"}
+		if cfg.ACLFile, c.file = aclIn(c.file); cfg.ACLFile == "p" {
+			c.file = "p"
+		}
 		cfg.Upstream, cfg.ClientPasswordFile, cfg.ShareUpstreamLogin = c.upstream, c.file, c.share
 		err := cfg.Validate()
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

@@ -65,6 +65,8 @@ var table = []Setting{
 		text, func(c *Config) *string { return &c.ClientPasswordFile })),
 	atOnce(switched(one("share-upstream-login", "whether everybody who reaches the proxy may use the login in the URL of the upstream, without one of their own",
 		toggle, func(c *Config) *bool { return &c.ShareUpstreamLogin }))),
+	one("acl-file", "`FILE` with users of the proxy's own, in the form of Redis' ACL file: clients log in as one of them, here and not at the upstream",
+		text, func(c *Config) *string { return &c.ACLFile }),
 	one("listen", "`ADDR` (host:port) on which clients are served; port 0 lets the system choose",
 		text, func(c *Config) *string { return &c.Listen }, hostPort),
 	atOnce(one("tls-cert", "PEM `FILE` with the certificate, and those between it and its authority, that the proxy shows its clients: they then speak TLS",

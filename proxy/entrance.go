@@ -93,7 +93,7 @@ func turnAway(conn net.Conn, text string) {
 // denied is how Redis turns clients away in protected mode, with the ways out that there are here.
 const denied = "-DENIED Redis is running in protected mode because protected mode is enabled and %s. " +
 	"In this mode connections are only accepted from the loopback interface. If you want to connect from external computers you may adopt one of the following solutions: " +
-	"1) Have clients log in: by the users of the upstream, or with client-password-file, or with a certificate of their own (tls-client-ca). " +
+	"1) Have clients log in: by users of the proxy (acl-file) or of the upstream, or with client-password-file, or with a certificate of their own (tls-client-ca). " +
 	"2) Connect over the loopback interface, if you did not mean the port to be reached from elsewhere. " +
 	"3) Disable protected mode by protected-mode: false, and PROXY RELOAD. Make sure that nobody but your clients can reach the port.\r\n"
 
@@ -113,6 +113,8 @@ func (s *Server) denial(met *Settings, addr net.Addr) string {
 // the upstream.
 func (s *Server) mustLogIn(met *Settings) (known, must bool) {
 	switch up := s.opts.Upstream; {
+	case s.opts.Users != nil:
+		return true, !s.opts.Users.IsOpen()
 	case up == nil:
 		return true, false
 	case met.ClientPassword != "":

@@ -119,7 +119,7 @@ func (f *forwarding) scan(ctx context.Context) (special bool, err error) {
 func (f *forwarding) isSpecial() bool {
 	name, long := f.in.scanner.Name()
 	f.gate.renew(f.session.server.settings().ClientPassword)
-	if f.client.Transaction.Open || f.gate.closed() {
+	if f.client.Transaction.Open || f.closed() {
 		return true
 	}
 	if long || f.table.Lookup(name) == nil && track.Name(name) == "" {
@@ -216,19 +216,22 @@ func (f *forwarding) command(ctx context.Context) error {
 		f.holding = false
 		return f.limitHeld(ctx)
 	}
+	if f.session.login != nil && f.session.login.Ended() {
+		return errOver
+	}
 	name, _ := f.in.scanner.Name()
 	cmd, follow := f.table.Lookup(name), track.Name(name)
 	if err := f.pass(ctx, f.frame); err != nil {
 		return err
 	}
-	if f.gate.closed() && !atGate(cmd, follow) {
+	if f.closed() && !atGate(cmd, follow) {
 		return f.turnAway(ctx)
 	}
 	whole, err := f.keys.whole, error(nil)
 	if !whole {
 		whole, err = f.collect(ctx)
 	}
-	if err == nil && !whole && f.gate.closed() {
+	if err == nil && !whole && f.closed() {
 		return f.turnAway(ctx)
 	}
 	if err == nil && !whole {
@@ -239,7 +242,11 @@ func (f *forwarding) command(ctx context.Context) error {
 		words, err = f.in.words()
 	}
 	gated := false
-	if err == nil && f.gate.guards(follow) {
+	switch {
+	case err != nil:
+	case f.session.login != nil:
+		gated, err = f.meetUsers(ctx, follow, words)
+	case f.gate.guards(follow):
 		gated, err = f.meetGate(ctx, cmd, follow, words)
 	}
 	var protocol *resp.RequestError

@@ -40,6 +40,11 @@ const (
 // closed reports whether nothing but a login is let through.
 func (g *gate) closed() bool { return g.password != "" && !g.passed }
 
+// closed reports whether nothing but a login is let through, be it that of the gate or of a user of the proxy's own.
+func (f *forwarding) closed() bool {
+	return f.gate.closed() || f.session.login != nil && f.session.login.User() == nil
+}
+
 // guards reports whether a followed command has to do with the gate.
 func (g *gate) guards(follow string) bool {
 	return g.closed() || g.password != "" && (follow == "auth" || follow == "hello" || follow == "reset")
@@ -83,7 +88,7 @@ func loginIn(follow string, words [][]byte) (l login, found bool) {
 // login.
 func atGate(own *command.Command, follow string) bool {
 	switch follow {
-	case "auth", "hello", "quit":
+	case "auth", "hello", "quit", "reset":
 		return true
 	}
 	return own != nil && own.Name == "proxy"
@@ -106,7 +111,7 @@ func (f *forwarding) meetGate(ctx context.Context, own *command.Command, follow 
 	case follow == "quit":
 		f.client.Closing = true
 		f.out.Status("OK")
-	case follow == "reset" && len(words) == 1:
+	case follow == "reset" && len(words) == 1 && f.gate.passed:
 		f.gate.passed = false
 		return false, nil
 	case ours && (string(l.user) != gateUser || !f.gate.fits(l.password)):
@@ -204,7 +209,7 @@ func (f *forwarding) mustCheckLogin() bool {
 // logged in. It must not be called while reading.
 func (f *forwarding) limitHeld(ctx context.Context) error {
 	f.checked = true
-	if f.gate.closed() {
+	if f.closed() {
 		return f.in.scanner.Restrict(resp.UnauthenticatedLimits())
 	}
 	if err := f.pass(ctx, f.frame); err != nil {

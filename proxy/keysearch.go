@@ -15,6 +15,7 @@ import (
 // only where lock keys are configured.
 type keySearch struct {
 	rule  *keys.Rule // not nil: they decide where the frame goes, and have not yet
+	judge bool       // it must be found out whether the client may send the command
 	lock  bool       // there is a lock key
 	whole bool       // the frame's end was scanned
 	ahead *keyWalk   // of a frame that is forwarded before all its keys are known
@@ -26,12 +27,13 @@ type keySearch struct {
 // keyed reports whether the keys of the command whose name was just scanned must be
 // looked at before it is forwarded.
 func (f *forwarding) keyed() bool {
+	f.keys.judge = f.judged()
 	if !f.routes {
-		return false
+		return f.keys.judge
 	}
 	name, _ := f.in.scanner.Name() // one that is longer than what is kept of it is not known
 	f.keys.rule = f.table.Keyed(name)
-	return f.keys.rule != nil
+	return f.keys.rule != nil || f.keys.judge
 }
 
 // seek looks for the keys of such a command, as far as it has been read. Where there
@@ -40,12 +42,13 @@ func (f *forwarding) keyed() bool {
 // on a lock key is ever sent.
 func (f *forwarding) seek(ctx context.Context) (decided bool, err error) {
 	switch {
-	case f.keys.rule == nil:
+	case f.keys.rule == nil && !f.keys.judge:
 		return true, nil
 	case f.in.scanner.Inline():
-		f.endSearch(f.isForMasters(f.in.scanner.InlineArgs()))
+		words := f.in.scanner.InlineArgs()
+		f.endSearch(f.isRefused(words, len(words)) || f.isForMasters(words))
 		return true, nil
-	case f.keys.rule.First():
+	case !f.keys.judge && f.keys.rule.First():
 		key, size, known := f.in.firstArg()
 		if known {
 			f.endSearch(f.table.LockKeys().Match(key) || size > maxFrame && f.table.LockKeys().MayMatch(key))
@@ -62,7 +65,7 @@ func (f *forwarding) isForMasters(words [][]byte) bool {
 
 // endSearch ends the search.
 func (f *forwarding) endSearch(lock bool) {
-	f.keys.rule, f.keys.lock = nil, lock
+	f.keys.rule, f.keys.judge, f.keys.lock = nil, false, lock
 	if !lock {
 		f.passOn(f.count())
 	}
@@ -79,7 +82,7 @@ func (f *forwarding) seekAll(ctx context.Context) (decided bool, err error) {
 		f.keys.whole = true
 		words, _, _ := resp.Words(f.in.args[:0], held, math.MaxInt)
 		f.in.args = words
-		f.endSearch(f.isForMasters(words))
+		f.endSearch(f.isRefused(words, len(words)) || f.isForMasters(words))
 		if !f.keys.lock {
 			f.endFrame()
 		}
@@ -94,6 +97,10 @@ func (f *forwarding) seekAll(ctx context.Context) (decided bool, err error) {
 // Where lock keys may stand further on, it is looked at as it is forwarded.
 func (f *forwarding) seekAhead(ctx context.Context, held []byte) error {
 	words, total, size := resp.Words(nil, held, math.MaxInt)
+	if f.isRefused(words, total) {
+		f.endSearch(true)
+		return nil
+	}
 	places, locked, known := f.table.Ahead(ctx, words, total)
 	f.endSearch(locked || !known)
 	if f.keys.lock || places.Last() < len(words) {

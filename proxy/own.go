@@ -104,8 +104,11 @@ func (f *forwarding) afterOwn(before int) {
 // refused, unless it belongs upstream; another one is forwarded after all.
 func (f *forwarding) tooLong(ctx context.Context, cmd *command.Command, follow string) error {
 	f.frame = f.in.start
+	if text := f.tooLongFor(cmd, follow); text != "" {
+		return f.refuseLong(ctx, func([][]byte) { f.client.Refuse(text, f.out) })
+	}
 	if f.mustHold(cmd, follow) {
-		return f.refuseLong(ctx)
+		return f.refuseLong(ctx, f.session.refuseTooLong)
 	}
 	if cmd == nil {
 		f.passLong(follow)

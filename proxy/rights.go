@@ -54,8 +54,8 @@ func (f *forwarding) knowRights(ctx context.Context, state track.State) (*client
 
 // isKnown reports whether it is known, without asking, that the client has logged in.
 func (f *forwarding) isKnown(state track.State) bool {
-	if f.gate.closed() {
-		return false
+	if f.closed() || f.session.login != nil {
+		return !f.closed()
 	}
 	r := f.rights
 	return r.asked && r.refused == "" && r.identity == state.Identity && r.probes == f.relay.up.Probes() ||
@@ -65,6 +65,9 @@ func (f *forwarding) isKnown(state track.State) bool {
 // loggedIn reports whether the client has logged in at the upstream, if that is demanded
 // there. What is not known is no.
 func (f *forwarding) loggedIn(ctx context.Context, state track.State) bool {
+	if f.session.login != nil {
+		return !f.closed()
+	}
 	r, err := f.knowRights(ctx, state)
 	return err == nil && r.refused == ""
 }
@@ -117,6 +120,10 @@ func (f *forwarding) askWhoWithoutACL(ctx context.Context, r *clientRights) erro
 // that may do everything is told to the table.
 func (f *forwarding) mayUse(ctx context.Context, state track.State) string {
 	f.client.Upstream, f.client.Unrestricted = f, false
+	if f.session.login != nil { // it was looked at before
+		f.client.Unrestricted = f.session.mayAll()
+		return ""
+	}
 	r, err := f.knowRights(ctx, state)
 	switch {
 	case err != nil:

@@ -93,6 +93,9 @@ func (f *forwarding) carryOut(ctx context.Context, at commands.Situation, d comm
 
 // forward has a command go to the upstream.
 func (f *forwarding) forward(ctx context.Context, at commands.Situation, own *command.Command, follow string, words [][]byte) error {
+	if text := f.beyond(words); text != "" {
+		return f.refuseByUser(ctx, text)
+	}
 	switch {
 	case own != nil:
 		f.table.Saw(words)
@@ -107,7 +110,10 @@ func (f *forwarding) forward(ctx context.Context, at commands.Situation, own *co
 	case follow == "exec" && len(words) > 1: // which ends a watch, too
 		f.client.Transaction.Unwatch()
 	}
-	return f.follow(ctx, follow, words)
+	if err := f.follow(ctx, follow, words); err != nil || follow != "reset" || len(words) > 1 {
+		return err
+	}
+	return f.afterReset(ctx)
 }
 
 // unknownScript is answered with NOSCRIPT, in a transaction when that is done.
@@ -160,8 +166,8 @@ func (f *forwarding) mustHold(own *command.Command, follow string) bool {
 	return f.keys.lock || f.client.Transaction.Open || f.routes && own == nil && follow == "watch"
 }
 
-// refuseLong refuses such a command.
-func (f *forwarding) refuseLong(ctx context.Context) error {
+// refuseLong refuses such a command, by what answers its first words.
+func (f *forwarding) refuseLong(ctx context.Context, answer func(words [][]byte)) error {
 	if err := f.settle(ctx); err != nil {
 		return err
 	}
@@ -177,7 +183,7 @@ func (f *forwarding) refuseLong(ctx context.Context) error {
 		}
 	}
 	before := len(f.out.Bytes)
-	err := f.session.discard(f.session.refuseTooLong)
+	err := f.session.discard(answer)
 	f.client.Transaction.Abort()
 	f.frame = f.in.start
 	f.forgetFrame()

@@ -16,6 +16,7 @@ import (
 	"github.com/tidwall/redcon"
 
 	"redlock-proxy/commands"
+	"redlock-proxy/commands/users"
 	"redlock-proxy/proxy/upstream"
 	"redlock-proxy/proxy/wire"
 )
@@ -30,6 +31,9 @@ type Options struct {
 	// to the upstream, where the proxy then logs in for them. It is not looked at without
 	// an Upstream.
 	ClientPassword string
+	// Users are those of the proxy's own, whom clients then log in as, here and not at the upstream. It is nil where there are
+	// none.
+	Users *users.Users
 	// TLS are the settings with which clients are spoken to. Without them nothing is encrypted.
 	TLS *tls.Config
 	// ProtectedMode turns clients from other machines away while nobody has to log in.
@@ -129,6 +133,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer cut(nil)
 	poller, stopPolling := s.startPolling(base)
 	defer stopPolling()
+	defer s.followUsers(base)()
 	server := redcon.NewServerNetwork(ln.Addr().Network(), ln.Addr().String(), s.handler(base, poller), nil, nil)
 	server.AcceptError = s.refused.another
 
@@ -243,6 +248,13 @@ func (s *Server) close() []*session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.draining = true
+	return slices.Collect(maps.Values(s.sessions))
+}
+
+// all are the sessions of now.
+func (s *Server) all() []*session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return slices.Collect(maps.Values(s.sessions))
 }
 

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"redlock-proxy/commands"
+	"redlock-proxy/commands/acl"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/users"
 	"redlock-proxy/proxy/wire"
 	"redlock-proxy/resp"
 )
@@ -50,6 +52,8 @@ type session struct {
 	left    bool           // the client left while a command waited
 	rights  clientRights
 	gate    gate
+	login   *users.Login // nil where the users are not the proxy's own
+	began   *acl.User    // who the client was when a transaction began at the upstream
 
 	// Any goroutine.
 	activity wire.Activity
@@ -72,6 +76,7 @@ func newSession(s *Server, conn net.Conn, p *wire.Poller, met *Settings) *sessio
 			Addr: conn.RemoteAddr(), LocalAddr: conn.LocalAddr(),
 		},
 	}
+	session.identify()
 	session.activity.Happened()
 	session.in = newInput(conn, &session.activity)
 	if s.opts.Upstream != nil {
@@ -197,6 +202,9 @@ func (s *session) more() error {
 
 // command handles the command whose name has just been scanned.
 func (s *session) command(ctx context.Context) error {
+	if turned, err := s.turnAway(); turned || err != nil {
+		return err
+	}
 	if name, long := s.in.scanner.Name(); long || s.table.Lookup(name) == nil && s.table.Keyed(name) == nil {
 		s.client.Transaction.Abort()
 		return s.discard(func(words [][]byte) { s.client.Refuse(syntax.UnknownCommand(words), &s.out) })
@@ -212,6 +220,13 @@ func (s *session) command(ctx context.Context) error {
 	words, err := s.in.words()
 	if err != nil {
 		return err
+	}
+	if s.login != nil {
+		s.in.scanner.SetLimits(resp.DefaultRequestLimits())
+		if words, err = s.admitted(ctx, words); err != nil || words == nil {
+			s.in.skip()
+			return err
+		}
 	}
 	tx := &s.client.Transaction
 	d := s.table.Route(commands.Situation{InMulti: tx.Open, Watching: tx.Watching()}, words)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"redlock-proxy/commands/rights"
+	"redlock-proxy/commands/syntax"
 )
 
 // Client is what a command may know and change of the connection it came from.
@@ -37,6 +38,8 @@ type Client struct {
 	// Upstream is the client's own connection to the upstream. It is nil for a proxy
 	// without one: then every client may do everything.
 	Upstream rights.Upstream
+	// Judge says what the client may do, where the users are the proxy's own; else it is nil.
+	Judge rights.Judge
 	// Unrestricted is set while it is known that the client may do everything at the
 	// upstream, so that nothing must be asked.
 	Unrestricted bool
@@ -88,15 +91,50 @@ func (c *Client) WatchFor(ctx context.Context) (context.Context, func()) {
 }
 
 // Rights are what is known of the client's.
-func (c *Client) Rights() *rights.Known { return rights.Of(c.Upstream, c.Unrestricted) }
+func (c *Client) Rights() *rights.Known { return rights.Of(c.Upstream, c.Judge, c.Unrestricted) }
 
-// Refusal is the error reply for the first of the questions that is refused or cannot be asked; empty
-// where all is granted.
-func (c *Client) Refusal(ctx context.Context, questions [][]string) string {
-	if len(questions) == 0 || c.Unrestricted || c.Upstream == nil {
+// Refusal is the error reply for a command that the client may not run, or of which that cannot be known; empty where it
+// may.
+func (c *Client) Refusal(ctx context.Context, words [][]byte) string {
+	switch {
+	case c.Unrestricted:
+		return ""
+	case c.Judge != nil:
+		return c.Judge.Refusal(words)
+	case c.Upstream == nil:
 		return ""
 	}
-	return rights.Check(ctx, c.Upstream, questions)
+	return rights.Check(ctx, c.Upstream, syntax.Strings(words))
+}
+
+// Readable are those of the keys of which the client may know what they hold.
+func (c *Client) Readable(ctx context.Context, keys []string) ([]string, error) {
+	if c.Unrestricted || c.Upstream == nil && c.Judge == nil {
+		return keys, nil
+	}
+	var readable []string
+	if c.Judge != nil {
+		for _, key := range keys {
+			if c.Judge.MayRead(key) {
+				readable = append(readable, key)
+			}
+		}
+		return readable, nil
+	}
+	questions := make([][]string, len(keys))
+	for i, key := range keys {
+		questions[i] = rights.Questions([]string{"get", key})[0]
+	}
+	refusals, err := c.Upstream.Refusals(ctx, questions)
+	if err != nil {
+		return nil, err
+	}
+	for i, text := range refusals {
+		if text == "" {
+			readable = append(readable, keys[i])
+		}
+	}
+	return readable, nil
 }
 
 // Reset puts back what RESET does.

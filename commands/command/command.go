@@ -28,6 +28,8 @@ type Command struct {
 	Guarded bool
 	// Asks is set where the answer is made of the upstream's.
 	Asks bool
+	// Local is set for a command that Redis knows, too, and that is never for the upstream.
+	Local bool
 	// Harmless is set where it only says why something cannot be done: no right is needed for that.
 	Harmless bool
 	// Run answers a call of so many words.

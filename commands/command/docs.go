@@ -15,6 +15,8 @@ type Docs struct {
 	// Keys are where the keys of an ordinary command stand; Reads is set where a command of keys changes none.
 	Keys  keys.Span
 	Reads bool
+	// Categories are those in Redis' ACL, with blanks between them, of a command that Redis does not have.
+	Categories string
 }
 
 // DocsOf are those of a command without keys.

@@ -1,6 +1,9 @@
 package command
 
-import "redlock-proxy/commands/keys"
+import (
+	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/spec"
+)
 
 // WriteInfo appends the ten elements that COMMAND has for a command since
 // Redis 7.
@@ -14,8 +17,11 @@ func (cmd *Command) WriteInfo(out *Reply) {
 	out.Int(int64(at.First))
 	out.Int(int64(at.Last))
 	out.Int(int64(at.Step))
-	out.Set(1)
-	out.Status(cmd.Category())
+	categories := cmd.Categories().Names()
+	out.Set(len(categories))
+	for _, name := range categories {
+		out.Status(name)
+	}
 	out.Set(0) // tips
 	cmd.writeKeySpecs(out)
 	out.Set(0) // subcommands; Redis has an array only where there are some
@@ -41,18 +47,12 @@ func (cmd *Command) flag() string {
 	}
 }
 
-// Category is the command's category in Redis' ACL.
-func (cmd *Command) Category() string {
-	switch {
-	case cmd.Docs.Group == "scripting":
-		return "@scripting"
-	case cmd.Docs.Reads:
-		return "@read"
-	case cmd.Docs.Span() == keys.Span{}:
-		return "@connection"
-	default:
-		return "@write"
+// Categories are the command's in Redis' ACL.
+func (cmd *Command) Categories() spec.Categories {
+	if cmd.Docs.Categories != "" {
+		return spec.CategoriesOf(cmd.Docs.Categories)
 	}
+	return spec.CategoriesIn()[cmd.Name]
 }
 
 // WriteKeyFlags says what is done with a key.

@@ -45,14 +45,16 @@ func New(opts Options) *Holders {
 func (h *Holders) Commands() []*command.Command {
 	info := docs("Tells whether a lock is held, for how long, by which masters, and by which client as far as this proxy knows.",
 		"O(N) with N masters, in one round trip")
+	info.Categories = "read slow"
 	info.Keyed, info.Reads, info.Args = true, true, []command.Argument{command.Key()}
 	list := docs("Lists the locks that a majority of the masters holds, with the fields of LOCKINFO.",
 		"O(N*K) with N masters and K keys on each")
-	list.Reads = true
+	list.Reads, list.Categories = true, "keyspace read slow dangerous"
 	list.Args = []command.Argument{
 		command.Optional(command.GlobAfter("MATCH", "pattern")), command.Optional(command.After("COUNT", "count")),
 	}
 	force := docs("Takes a lock from whoever holds it. Returns 1, or 0 if nobody does.", "O(N) with N masters, in two round trips")
+	force.Categories = "keyspace write admin slow dangerous"
 	force.Keyed, force.Args = true, []command.Argument{command.Key()}
 	return []*command.Command{
 		{Name: "lockinfo", Arity: 2, Guarded: true, Run: h.info, Docs: info},

@@ -11,7 +11,6 @@ import (
 	"redlock-proxy/commands/audit"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/keys"
-	"redlock-proxy/commands/rights"
 	"redlock-proxy/commands/syntax"
 	"redlock-proxy/quorum"
 )
@@ -141,7 +140,7 @@ func (l *listing) matching(names []string) (fitting []string) {
 
 // add lists those of the keys that the client may read and that a majority holds, or may hold.
 func (l *listing) add(ctx context.Context, candidates []string) error {
-	readable, err := l.readable(ctx, candidates)
+	readable, err := l.client.Readable(ctx, candidates)
 	if err != nil || len(readable) == 0 {
 		return err
 	}
@@ -160,26 +159,4 @@ func (l *listing) add(ctx context.Context, candidates []string) error {
 		}
 	}
 	return nil
-}
-
-// readable are those of the keys that the client may read at the upstream.
-func (l *listing) readable(ctx context.Context, all []string) ([]string, error) {
-	if l.client.Unrestricted || l.client.Upstream == nil {
-		return all, nil
-	}
-	questions := make([][]string, len(all))
-	for i, key := range all {
-		questions[i] = rights.Questions([]string{"get", key})[0]
-	}
-	refusals, err := l.client.Upstream.Refusals(ctx, questions)
-	if err != nil {
-		return nil, err
-	}
-	var readable []string
-	for i, text := range refusals {
-		if text == "" {
-			readable = append(readable, all[i])
-		}
-	}
-	return readable, nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"redlock-proxy/commands/syntax"
 )
 
 // Upstream is what a client may do at the upstream, on its own connection there and
@@ -16,6 +18,15 @@ type Upstream interface {
 	// Prepare has the upstream take commands into one transaction. The error is a
 	// *RefusedError where it refuses one; then, as with any error, nothing is pending.
 	Prepare(ctx context.Context, commands [][]string) (Prepared, error)
+}
+
+// Judge says at once what a client may do, where the users are the proxy's own and the upstream knows none of
+// them.
+type Judge interface {
+	// Refusal is the error for a command of these words; empty where the client may send it.
+	Refusal(words [][]byte) string
+	// MayRead reports whether the client may know what a key holds.
+	MayRead(key string) bool
 }
 
 // Prepared are commands that the upstream has taken and not carried out.
@@ -51,27 +62,31 @@ const maxQuestions = 1000
 // right is asked for once. It is for one goroutine.
 type Known struct {
 	at      Upstream
+	judge   Judge             // nil: the upstream is asked
 	all     bool              // the client may do everything
 	refused map[string]string // by question; empty where it is granted
 	open    [][]string        // asked in the current run, and not known
 }
 
-// Of begins to keep what is known of the client whose upstream this is. With all, or without an
-// upstream, it may do everything.
-func Of(at Upstream, all bool) *Known {
-	return &Known{at: at, all: all || at == nil, refused: map[string]string{}}
+// Of begins to keep what is known of the client whose upstream this is. With all it may do everything, and without an
+// upstream, unless there is a judge. A judge is asked in the place of the upstream.
+func Of(at Upstream, judge Judge, all bool) *Known {
+	return &Known{at: at, judge: judge, all: all || at == nil && judge == nil, refused: map[string]string{}}
 }
 
 // HasUpstream reports whether there is one.
 func (k *Known) HasUpstream() bool { return k.at != nil }
 
-// Refusal is the upstream's refusal of one of the questions. What is not known is taken
-// as granted, and the run does not count.
-func (k *Known) Refusal(questions [][]string) string {
-	if k.all {
+// Refusal is the refusal of what a script calls. What is not known is taken as granted, and the run does not
+// count.
+func (k *Known) Refusal(words []string) string {
+	switch {
+	case k.all:
 		return ""
+	case k.judge != nil:
+		return k.judge.Refusal(syntax.Bytes(words))
 	}
-	for _, q := range questions {
+	for _, q := range CallQuestions(words) {
 		text, known := k.refused[QuestionKey(q)]
 		switch {
 		case !known && len(k.open) <= maxQuestions:
@@ -118,9 +133,12 @@ func (k *Known) Prepare(ctx context.Context, commands [][]string) (Prepared, err
 	return k.at.Prepare(ctx, commands)
 }
 
-// Check is the error reply for the first of the questions that is refused or cannot be asked; empty
-// where all is granted.
-func Check(ctx context.Context, at Upstream, questions [][]string) string {
+// Check is the error reply for a command whose questions are refused, or cannot be asked; empty where all is granted.
+func Check(ctx context.Context, at Upstream, words []string) string {
+	questions := Questions(words)
+	if len(questions) == 0 {
+		return ""
+	}
 	if len(questions) > maxQuestions {
 		return fmt.Sprintf("ERR more than %d rights would have to be asked for", maxQuestions)
 	}

@@ -62,10 +62,12 @@ func clientSetName(c *command.Client, args [][]byte, out *command.Reply) {
 	out.Status("OK")
 }
 
+const badName = "ERR Client names cannot contain spaces, newlines or special characters."
+
 // rename sets a client's name if Redis would take it, else answers the error.
 func rename(c *command.Client, name []byte, out *command.Reply) bool {
 	if !IsClientName(name) {
-		out.Error("ERR Client names cannot contain spaces, newlines or special characters.")
+		out.Error(badName)
 		return false
 	}
 	c.Name = string(name)

@@ -70,6 +70,33 @@ func helloOptions(c *command.Client, options [][]byte, out *command.Reply) bool 
 	return name == nil || rename(c, name, out)
 }
 
+// HelloRefusal is Redis' error for a HELLO of these words, whatever the login in it; empty where there is none. Two
+// logins in one are an error here.
+func HelloRefusal(words [][]byte) string {
+	switch proto, ok := syntax.Int(words[1]); {
+	case !ok:
+		return "ERR Protocol version is not an integer or out of range"
+	case proto < 2 || proto > 3:
+		return "NOPROTO unsupported protocol version"
+	}
+	logins := 0
+	for options := words[2:]; len(options) > 0; {
+		switch word := syntax.Lower(options[0]); {
+		case word == "auth" && len(options) >= 3 && logins == 0:
+			logins++
+			options = options[3:]
+		case word == "setname" && len(options) >= 2:
+			if !IsClientName(options[1]) {
+				return badName
+			}
+			options = options[2:]
+		default:
+			return fmt.Sprintf("ERR Syntax error in HELLO option '%s'", syntax.CString(options[0], len(options[0])))
+		}
+	}
+	return ""
+}
+
 func greet(c *command.Client, out *command.Reply) {
 	out.Map(7)
 	out.Bulk("server")

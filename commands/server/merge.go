@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"slices"
 
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/keys"
@@ -144,7 +145,7 @@ func listed(c *command.Command, filter [][]byte) bool {
 	case len(filter) == 3 && syntax.Lower(filter[1]) == "pattern":
 		return keys.Match(syntax.Lower(filter[2]), c.Name)
 	case len(filter) == 3 && syntax.Lower(filter[1]) == "aclcat":
-		return "@"+syntax.Lower(filter[2]) == c.Category()
+		return slices.Contains(c.Categories().Names(), "@"+syntax.Lower(filter[2]))
 	}
 	return false
 }

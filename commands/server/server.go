@@ -84,6 +84,7 @@ func (s *Server) Commands() []*command.Command {
 // from Redis.
 func (s *Server) Proxy() *command.Command {
 	d := command.DocsOf(command.OwnGroup, "A container for the commands of the proxy itself.", "0.1.0")
+	d.Categories = "admin slow dangerous"
 	return &command.Command{Name: "proxy", Arity: -2, Guarded: true, Run: s.proxy, Docs: d}
 }
 

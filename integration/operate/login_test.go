@@ -22,7 +22,7 @@ func TestLoginOfTheUpstreamURL(t *testing.T) {
 	for _, master := range masters {
 		flags = append(flags, "--master", master)
 	}
-	const refusal = " has a login, with which everybody who reaches the proxy would use that Redis: demand a password of them with client-password-file, " +
+	const refusal = " has a login, with which everybody who reaches the proxy would use that Redis: have them log in as users of the proxy (acl-file), or demand a password of them with client-password-file, " +
 		"or say share-upstream-login: true; or take the login out, and clients log in with their own"
 	for _, command := range []string{"serve", "check"} {
 		fails(t, runProxy(t, append([]string{command, "--upstream", url}, flags...)...), `redlock-proxy: --upstream: "redis://:xxxxx@`+upstream.Addr()+`"`+refusal)

@@ -1,0 +1,32 @@
+package commands
+
+import (
+	"redlock-proxy/commands/acl"
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/holders"
+	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/server"
+	"redlock-proxy/commands/spec"
+)
+
+// Catalog is all commands that the rules of users may name: those of Redis, and the proxy's own.
+func Catalog() *acl.Catalog {
+	var own []acl.Own
+	all := append((&locking{}).commands(), holders.New(holders.Options{}).Commands()...)
+	for _, c := range append(all, server.New(server.Options{}).Proxy()) {
+		own = append(own, rulesOf(c))
+	}
+	return acl.NewCatalog(own...)
+}
+
+// rulesOf is what rules are about in a command of the proxy's own.
+func rulesOf(c *command.Command) acl.Own {
+	o := acl.Own{Name: c.Name, Categories: c.Categories(), Access: spec.Changes}
+	if c.Docs.Reads {
+		o.Access = spec.Takes
+	}
+	if at := c.Docs.Span(); at != (keys.Span{}) {
+		o.Keys = keys.InSpan(at.First, at.Last, at.Step)
+	}
+	return o
+}

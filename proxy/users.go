@@ -1,0 +1,377 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"redlock-proxy/commands/acl"
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/server"
+	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/users"
+	"redlock-proxy/proxy/track"
+	"redlock-proxy/resp"
+)
+
+// Where the users are the proxy's own, each command is looked at before anything else is done with it: whether the
+// client has logged in, here and not at the upstream, and whether it may send it. To the upstream the client is the
+// user of its URL, so AUTH never goes there.
+
+// identify has the client be who it is before it has said anything.
+func (s *session) identify() {
+	if u := s.server.opts.Users; u != nil {
+		s.login = u.Begin()
+		s.client.Judge = s.login
+		s.client.User = s.login.Name()
+	}
+}
+
+// mayAll reports whether the client is a user that may do everything.
+func (s *session) mayAll() bool {
+	user := s.login.User()
+	return user != nil && user.MayAll()
+}
+
+// ownLogin is what an AUTH or HELLO asks of the proxy's own users: a login, or refused as Redis would.
+type ownLogin struct {
+	login
+	asked   bool
+	refused string
+}
+
+// ownLoginIn reads it.
+func ownLoginIn(name string, words [][]byte) (l ownLogin) {
+	switch {
+	case name == "auth" && len(words) < 2:
+		l.refused = syntax.WrongArity("auth")
+	case name == "auth" && len(words) > 3:
+		l.refused = syntax.ErrSyntax
+	case name == "hello" && len(words) > 1:
+		l.refused = server.HelloRefusal(words)
+	}
+	if l.refused == "" {
+		l.login, l.asked = loginIn(name, words)
+	}
+	return l
+}
+
+// meetUser does the login that stands in a command, and gives what is left of it: nothing of an AUTH. Or it says why the
+// client is refused: by its login, or because it has none. The error ends the session.
+func (s *session) meetUser(ctx context.Context, name string, words [][]byte) (left [][]byte, refused string, err error) {
+	if s.login.Ended() {
+		return nil, "", errOver
+	}
+	asks := ownLoginIn(name, words)
+	switch {
+	case asks.refused != "":
+		return nil, asks.refused, nil
+	case asks.asked:
+		refused, err = s.logIn(ctx, name, words, asks.login)
+		return asks.rest, refused, err
+	case s.login.User() != nil, name == "quit", name == "reset", server.IsOpen(words):
+		return words, "", nil
+	case name == "hello":
+		return nil, noAuthHello, nil
+	}
+	return nil, noAuth, nil
+}
+
+// logIn logs the client in, when it is its turn.
+func (s *session) logIn(ctx context.Context, name string, words [][]byte, l login) (refused string, err error) {
+	own, user := s.server.opts.Users, string(l.user)
+	if name == "auth" && len(words) == 2 && own.Now().Find(acl.DefaultUser).NoPass {
+		return users.NoPassword, nil
+	}
+	wait, ok := own.Turn(s.client.Addr, user)
+	if !ok {
+		refused = users.TooMany
+	} else if err := s.pause(ctx, wait); err != nil {
+		return "", err
+	}
+	if refused == "" {
+		refused = s.login.Try(s.client.Addr, user, l.password)
+	}
+	if refused != "" {
+		s.server.turned.tell(time.Now(), "a client failed to log in", "client", s.client.Addr.String(), "user", own.Known(user))
+		return refused, nil
+	}
+	s.client.User = s.login.Name()
+	return "", nil
+}
+
+// pause waits, and no longer when the client leaves.
+func (s *session) pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	watched, stop := s.watch(ctx)
+	defer stop()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-watched.Done():
+		return context.Cause(watched)
+	}
+}
+
+// logOut is what RESET does to the login.
+func (s *session) logOut() {
+	s.login.Leave()
+	s.client.User = s.login.Name()
+}
+
+// turnAway throws a command of a lock server's client away that has still to log in. What is to be held until it is whole
+// has narrow limits before a login.
+func (s *session) turnAway() (turned bool, err error) {
+	switch {
+	case s.login == nil:
+		return false, nil
+	case s.login.Ended():
+		return true, errOver
+	case s.login.User() != nil:
+		return false, nil
+	}
+	name, _ := s.in.scanner.Name()
+	if !atGate(s.table.Lookup(name), track.Name(name)) {
+		return true, s.discard(func([][]byte) { s.client.Refuse(noAuth, &s.out) })
+	}
+	return false, s.in.scanner.Restrict(resp.UnauthenticatedLimits())
+}
+
+// admitted deals with a command of a lock server's client: it gives what is left to be done of it, which is nothing where it
+// is answered.
+func (s *session) admitted(ctx context.Context, words [][]byte) (left [][]byte, err error) {
+	name := syntax.Lower(words[0])
+	if s.client.Transaction.Open && (name == "auth" || name == "hello") {
+		return words, nil // which has no place there
+	}
+	left, refused, err := s.meetUser(ctx, name, words)
+	switch {
+	case err != nil:
+		return nil, err
+	case refused != "":
+		s.client.Transaction.Abort()
+		s.client.Refuse(refused, &s.out)
+		return nil, nil
+	case left == nil:
+		s.client.Answer(&s.out, func() { s.out.Status("OK") })
+	case name == "reset" && len(words) == 1:
+		s.logOut()
+	}
+	return left, nil
+}
+
+// meetUsers deals with a command of a client with an upstream behind it, by who the client is. It reports false where the
+// command goes on as it is.
+func (f *forwarding) meetUsers(ctx context.Context, follow string, words [][]byte) (done bool, err error) {
+	name := syntax.Lower(words[0])
+	logsIn := follow == "auth" || follow == "hello"
+	if logsIn && f.client.Transaction.Open {
+		return false, nil // it has no place there
+	}
+	if _, asked := loginIn(follow, words); asked || f.closed() {
+		switch refused, err := f.cannotLogIn(ctx, name, asked); {
+		case err != nil:
+			return true, err
+		case refused != "":
+			return true, f.refuseByUser(ctx, refused)
+		}
+	}
+	left, refused, err := f.session.meetUser(ctx, name, words)
+	switch {
+	case err != nil:
+		return true, err
+	case refused != "":
+		return true, f.refuseByUser(ctx, refused)
+	case left == nil:
+		return true, f.say("OK")
+	case len(left) < len(words):
+		return true, f.helloWithoutLogin(ctx, left)
+	case server.IsOpen(words):
+		return false, nil
+	case f.closed() && follow == "quit":
+		f.client.Closing = true
+		return true, f.say("OK")
+	case f.closed(): // a RESET of nothing
+		return true, f.say("RESET")
+	}
+	if refused := f.client.Judge.Refusal(words); refused != "" {
+		return true, f.refuseByUser(ctx, refused)
+	}
+	return false, f.holdTransaction(ctx, follow)
+}
+
+// say answers a command with a status.
+func (f *forwarding) say(status string) error {
+	before := len(f.out.Bytes)
+	f.out.Status(status)
+	f.afterOwn(before)
+	return nil
+}
+
+// cannotLogIn says, when the upstream has answered all, what keeps a login from being done at once.
+func (f *forwarding) cannotLogIn(ctx context.Context, name string, asked bool) (refused string, err error) {
+	if err := f.settle(ctx); err != nil {
+		return "", err
+	}
+	switch state := f.relay.know(); {
+	case state.Stream:
+		return "", errOver
+	case asked && state.Multi:
+		return "ERR " + strings.ToUpper(name) + " inside MULTI is not allowed: the proxy runs it at once, so it cannot be part of a transaction; send it before or after", nil
+	case asked && state.Restricted():
+		return fmt.Sprintf(subscribedOnly, name), nil
+	}
+	return "", nil
+}
+
+// helloWithoutLogin has the upstream do the rest of a HELLO.
+func (f *forwarding) helloWithoutLogin(ctx context.Context, words [][]byte) error {
+	if err := f.relay.open(ctx); err != nil {
+		return f.refuse(1, err)
+	}
+	f.noteName("hello", words)
+	return f.followWords(words)
+}
+
+// holdTransaction remembers with which rights a transaction at the upstream began, and has it refused there if they are others
+// when it is to be carried out.
+func (f *forwarding) holdTransaction(ctx context.Context, follow string) error {
+	user := f.session.login.User()
+	switch {
+	case follow == "multi":
+		f.session.began = user
+	case follow == "exec" && f.session.began != user && f.session.began != nil:
+		f.session.began = nil
+		if err := f.settle(ctx); err != nil {
+			return err
+		}
+		if f.relay.know().Multi {
+			return f.spoilMulti(ctx)
+		}
+	}
+	return nil
+}
+
+// refuseByUser answers a command that the client may not send. Nothing of it was sent, and a transaction is refused with
+// it.
+func (f *forwarding) refuseByUser(ctx context.Context, text string) error {
+	if err := f.settle(ctx); err != nil {
+		return err
+	}
+	switch state := f.relay.know(); {
+	case state.Quitting:
+		return io.EOF
+	case state.Stream:
+		return errOver
+	case state.Multi:
+		if err := f.spoilMulti(ctx); err != nil {
+			return err
+		}
+	}
+	before := len(f.out.Bytes)
+	f.client.Refuse(text, f.out)
+	f.client.Transaction.Abort()
+	f.afterOwn(before)
+	return nil
+}
+
+// judged reports whether each command of the client is to be looked at before it is forwarded.
+func (f *forwarding) judged() bool { return f.session.login != nil && !f.session.mayAll() }
+
+// isRefused reports whether the client may not have a command forwarded, of so many words of which the first ones are
+// given.
+func (f *forwarding) isRefused(words [][]byte, total int) bool {
+	return f.keys.judge && f.refusal(words, total) != ""
+}
+
+// refusal says why.
+func (f *forwarding) refusal(words [][]byte, total int) string {
+	user := f.session.login.User()
+	if user == nil {
+		return noAuth
+	}
+	if text := user.CheckBegin(words, total).Error(); text != "" {
+		return text
+	}
+	return user.Beyond(words)
+}
+
+// beyond says why the upstream may not carry out a command that the client may send.
+func (f *forwarding) beyond(words [][]byte) string {
+	if !f.judged() {
+		return ""
+	}
+	user := f.session.login.User()
+	if user == nil {
+		return noAuth
+	}
+	return user.Beyond(words)
+}
+
+// tooLongFor says why a command that is too long to be held is refused whatever it is; empty where it is not. What
+// must not go to the upstream must be looked at as a whole.
+func (f *forwarding) tooLongFor(own *command.Command, follow string) string {
+	switch {
+	case f.session.login == nil:
+		return ""
+	case follow == "auth", follow == "hello", own != nil && own.Local:
+		return "ERR command too long"
+	case !f.judged():
+		return ""
+	}
+	words, total, _ := resp.Words(nil, f.in.chunk(), math.MaxInt)
+	return f.refusal(words, total)
+}
+
+// afterReset has the client be who it is without a login, and the connection to the upstream that of its URL's user.
+func (f *forwarding) afterReset(ctx context.Context) error {
+	if f.session.login == nil {
+		return nil
+	}
+	f.session.logOut()
+	if err := f.settle(ctx); err != nil {
+		return err
+	}
+	if f.relay.wire == nil || f.relay.isGone() || len(f.relay.up.Logins()) == 0 {
+		return nil
+	}
+	if refused := f.beURLUser(ctx); refused != "" {
+		f.relay.sever()
+		return errOver
+	}
+	return nil
+}
+
+// followUsers ends the connections of clients that are nobody any more, or that may not go on to hear what they hear, until
+// stop is called.
+func (s *Server) followUsers(ctx context.Context) (stop func()) {
+	own := s.opts.Users
+	if own == nil {
+		return func() {}
+	}
+	return own.Watch(func(changed func(string) bool) {
+		for _, session := range s.all() {
+			name := session.login.Name()
+			if session.login.Ended() || changed(name) && session.hears() && !own.Now().Find(name).MayAll() {
+				session.cut()
+				s.wake(ctx, session)
+			}
+		}
+	})
+}
+
+// hears reports whether the client gets what it does not ask for one by one.
+func (s *session) hears() bool {
+	if s.relay == nil {
+		return false
+	}
+	state := s.relay.know()
+	return state.Listening() || state.Monitoring || state.Stream
+}
