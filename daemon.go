@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"redlock-proxy/admin/status"
 	"redlock-proxy/certs"
 	"redlock-proxy/commands"
 	"redlock-proxy/conf"
@@ -40,6 +41,7 @@ func serve(ctx context.Context, cfg conf.Config, log *slog.Logger, hangups <-cha
 type daemon struct {
 	cfg      conf.Config
 	log      *slog.Logger
+	audit    *slog.Logger // for audit-log
 	certs    *certs.Certificates
 	cluster  *quorum.Cluster
 	upstream *upstream.Upstream
@@ -55,7 +57,13 @@ func newDaemon(ctx context.Context, cfg conf.Config, log *slog.Logger) (*daemon,
 	if err != nil {
 		return nil, err
 	}
-	d := &daemon{log: log}
+	d := &daemon{log: log, audit: auditLogger(log)}
+	var events *status.Events
+	if cfg.Admin != "" {
+		events = status.NewEvents()
+		log = events.Watching(log)
+		d.log = log
+	}
 	if d.certs, err = certs.Load(certificateFiles(cfg)); err != nil {
 		return nil, err
 	}
@@ -75,7 +83,7 @@ func newDaemon(ctx context.Context, cfg conf.Config, log *slog.Logger) (*daemon,
 	}
 	id := newID()
 	if d.upstream, err = newUpstream(cfg, id, d.certs, log); err == nil {
-		d.admin, err = openAdmin(ctx, cfg, d.cluster)
+		d.admin, err = openAdmin(ctx, cfg, d.cluster, events)
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.listener.Close())
@@ -200,7 +208,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 		Logger:       d.log,
 	}
 	if cfg.AuditLog {
-		opts.Audit = auditLogger(d.log)
+		opts.Audit = d.audit
 	}
 	newTable := commands.NewTable
 	if up != nil {

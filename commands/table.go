@@ -27,7 +27,11 @@ type Table struct {
 	router router
 	// uncovered notices what looks like a lock on keys of the upstream; nil without one.
 	uncovered *uncovered.Notices
+	holders   *holders.Holders
 }
+
+// Lock is what is told of a lock: never its token.
+type Lock = holders.Lock
 
 // NewTable makes the table of a proxy without an upstream: a lock server that also answers what clients
 // send when they connect.
@@ -66,6 +70,7 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 	}
 	l := &locking{locks: opts.Locks, maxTTL: opts.MaxTTL, place: place, random: opts.Random, audit: log}
 	h := holders.New(holders.Options{Locks: opts.Holders, Place: place, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: log})
+	t.holders = h
 	t.router.own = own(t.router, server.New(about), append(l.commands(), h.Commands()...), s)
 	return t
 }
@@ -100,6 +105,12 @@ func own(r router, about *server.Server, locks []*command.Command, s *scripts) *
 
 // Waiting is how many clients wait for a lock.
 func (t *Table) Waiting() int { return t.opts.Locks.Waiting() }
+
+// Locks lists at most count locks of a database whose keys match a glob, as LOCKLIST does for a client that may do everything.
+// The errors are those of package holders.
+func (t *Table) Locks(ctx context.Context, db int, match string, count int) ([]Lock, error) {
+	return t.holders.Locks(ctx, db, match, count)
+}
 
 // LockKeys are the keys that stand on the lock masters. Commands must be looked at for them only where there
 // are any.

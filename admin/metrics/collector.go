@@ -14,6 +14,7 @@ type Clients struct {
 	Connected, Parked, Max          int64
 	Accepted, Refused, AcceptErrors int64
 	ToUpstream, ToClients           int64 // bytes
+	Relayed                         int64 // commands
 }
 
 // Commands are what is told of the commands. All of it but Waiting is counted since the start.
@@ -46,6 +47,7 @@ type collector struct {
 	Sources
 	scalars  []scalar
 	relayed  *prometheus.Desc
+	commands *prometheus.Desc
 	upstream *prometheus.Desc
 	masters  masterDescs
 }
@@ -54,6 +56,7 @@ func newCollector(from Sources) *collector {
 	return &collector{
 		Sources: from, scalars: scalars(), masters: newMasterDescs(),
 		relayed:  describe("redlock_relay_bytes_total", "Bytes relayed between clients and the upstream.", "direction"),
+		commands: describe("redlock_relay_commands_total", "Commands sent on to the upstream whose replies go to clients."),
 		upstream: describe("redlock_upstream_up", "1 while the upstream answers, else 0."),
 	}
 }
@@ -108,6 +111,7 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 		out <- s.desc
 	}
 	out <- c.relayed
+	out <- c.commands
 	out <- c.upstream
 	c.masters.describe(out)
 }
@@ -121,6 +125,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	if c.Upstream != nil {
 		out <- metric(c.relayed, prometheus.CounterValue, float64(clients.ToUpstream), "to_upstream")
 		out <- metric(c.relayed, prometheus.CounterValue, float64(clients.ToClients), "to_clients")
+		out <- metric(c.commands, prometheus.CounterValue, float64(clients.Relayed))
 		out <- metric(c.upstream, prometheus.GaugeValue, number(c.Upstream() == nil))
 	}
 	c.masters.collect(out, c.Masters(), c.HasQuorum(), time.Now())

@@ -308,7 +308,7 @@ func TestAdminTellsNoSecrets(t *testing.T) {
 		kit.Do(t, client, strings.Fields(command)...)
 	}
 	local := client.LocalAddr()
-	for _, path := range []string{"/livez", "/readyz", "/metrics", "/metrics?" + key, "/debug/pprof/", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=2", "/" + key} {
+	for _, path := range []string{"/livez", "/readyz", "/", "/status/v1", "/status/v1/locks", "/metrics", "/metrics?" + key, "/debug/pprof/", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=2", "/" + key} {
 		_, body, err := askAdmin(addr, path)
 		kit.Must(t, err)
 		for _, secret := range []string{"kEy4Q", token, password, local} {
