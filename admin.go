@@ -176,6 +176,7 @@ func (d *daemon) listLocks(ctx context.Context, db int, match string, count int)
 func (d *daemon) sources() metrics.Sources {
 	from := metrics.Sources{
 		Clients: d.countClients, Commands: d.countCommands, Masters: d.cluster.Status, HasQuorum: d.cluster.HasQuorum,
+		Certificate: d.certs.Until,
 	}
 	if d.upstream != nil {
 		from.Upstream = func() error { _, err := d.upstream.Status(); return err }
