@@ -4,27 +4,31 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
+	"sync"
 	"sync/atomic"
 
 	"redlock-proxy/admin"
 	"redlock-proxy/admin/metrics"
+	"redlock-proxy/admin/status"
 	"redlock-proxy/commands"
 	"redlock-proxy/conf"
 	"redlock-proxy/quorum"
 )
 
-// adminPort serves health and metrics of a daemon. It is nil where the setting admin is empty; then
+// adminPort serves health, metrics and the status page of a daemon. It is nil where the setting admin is empty; then
 // nothing is counted for it, either.
 type adminPort struct {
 	listener net.Listener
 	metrics  *metrics.Metrics
 	server   atomic.Pointer[admin.Server]
+	events   *status.Events
 	// serving is set once clients are served.
 	serving atomic.Bool
 }
 
 // openAdmin takes the port of the setting admin. It is served later.
-func openAdmin(ctx context.Context, cfg conf.Config, cluster *quorum.Cluster) (*adminPort, error) {
+func openAdmin(ctx context.Context, cfg conf.Config, cluster *quorum.Cluster, events *status.Events) (*adminPort, error) {
 	if cfg.Admin == "" {
 		return nil, nil
 	}
@@ -32,7 +36,7 @@ func openAdmin(ctx context.Context, cfg conf.Config, cluster *quorum.Cluster) (*
 	if err != nil {
 		return nil, cannotListen("admin", cfg.Admin, err)
 	}
-	a := &adminPort{listener: listener, metrics: metrics.New(version)}
+	a := &adminPort{listener: listener, metrics: metrics.New(version), events: events}
 	var names []string
 	for _, m := range cluster.Status() {
 		names = append(names, m.Name)
@@ -69,21 +73,22 @@ func (a *adminPort) serve(draining context.Context, d *daemon) (stop func()) {
 	if a == nil {
 		return func() {}
 	}
+	page := status.New(d.page(draining))
 	port := admin.New(admin.Options{
-		Ready: func() []admin.Check { return d.checks(draining) }, Metrics: a.metrics.Handler(d.sources()),
+		Ready: func() []admin.Check { return d.checks(draining) }, Metrics: a.metrics.Handler(d.sources()), Page: page,
 		Profiles: d.cfg.AdminPprof, Logger: d.log,
 	})
 	a.server.Store(port)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(draining))
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	var running sync.WaitGroup
+	running.Go(func() { page.Run(ctx) })
+	running.Go(func() {
 		if err := port.Run(ctx, a.listener); err != nil {
 			d.log.Error("health and metrics are not served any more", "cause", err)
 		}
-	}()
+	})
 	d.log.Info("health and metrics", "admin", a.listener.Addr().String())
-	return func() { cancel(); <-ended }
+	return func() { cancel(); running.Wait() }
 }
 
 // serveProfiles says whether profiles are served from now on. It may be called of nil.
@@ -141,10 +146,51 @@ func (d *daemon) checkUpstream() admin.Check {
 	return c
 }
 
+// page is what the status page shows.
+func (d *daemon) page(draining context.Context) status.Options {
+	machine, _ := os.Hostname() // without one, it is asked for by address
+	opts := status.Options{
+		Proxy:   func() status.Proxy { return d.describe(draining) },
+		Clients: d.countClients, Totals: d.admin.metrics.Totals, Masters: d.cluster.Status,
+		Quorum: func() (int, int, string) { return commands.Readiness(d.cluster.Status()) },
+		Events: d.admin.events, Machine: machine,
+	}
+	if d.upstream != nil {
+		opts.Upstream = d.upstream.Status
+	}
+	if d.cfg.AdminLocks {
+		opts.Locks = d.listLocks
+	}
+	return opts
+}
+
+func (d *daemon) describe(draining context.Context) status.Proxy {
+	p := status.Proxy{Version: version, Listen: d.listener.Addr().String(), State: "serving"}
+	switch {
+	case draining.Err() != nil:
+		p.State = "draining"
+	case !d.admin.serving.Load():
+		p.State = "starting"
+	}
+	clients, counts := d.countClients(), d.countCommands()
+	p.Clients, p.ClientsLimit, p.Waiters, p.Uncovered = clients.Connected, clients.Max, int64(counts.Waiting), counts.UncoveredLocks
+	return p
+}
+
+func (d *daemon) listLocks(ctx context.Context, db int, match string, count int) ([]status.Lock, error) {
+	found, err := d.table.Locks(ctx, db, match, count)
+	all := make([]status.Lock, len(found))
+	for i, l := range found {
+		all[i] = status.Lock(l)
+	}
+	return all, err
+}
+
 // sources are what the metrics are read from.
 func (d *daemon) sources() metrics.Sources {
 	from := metrics.Sources{
 		Clients: d.countClients, Commands: d.countCommands, Masters: d.cluster.Status, HasQuorum: d.cluster.HasQuorum,
+		Certificate: d.certs.Until,
 	}
 	if d.upstream != nil {
 		from.Upstream = func() error { _, err := d.upstream.Status(); return err }
@@ -157,7 +203,7 @@ func (d *daemon) countClients() metrics.Clients {
 	return metrics.Clients{
 		Connected: c.Connected, Parked: c.Parked, Max: int64(d.server.MaxClients()),
 		Accepted: c.Accepted, Refused: c.Refused, AcceptErrors: c.AcceptErrors,
-		ToUpstream: c.ToUpstream, ToClients: c.ToClients,
+		ToUpstream: c.ToUpstream, ToClients: c.ToClients, Relayed: c.Relayed,
 	}
 }
 

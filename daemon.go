@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"redlock-proxy/admin/status"
 	"redlock-proxy/certs"
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/users"
@@ -45,6 +46,7 @@ type daemon struct {
 	standing  atomic.Pointer[standing]
 	reloading reloading
 	log       *slog.Logger
+	audit     *slog.Logger // for audit-log
 	certs     *certs.Certificates
 	users     *users.Users // nil: there are none of the proxy's own
 	cluster   *quorum.Cluster
@@ -65,7 +67,13 @@ func newDaemon(ctx context.Context, cfg conf.Config, log *slog.Logger, from orig
 	if err != nil {
 		return nil, err
 	}
-	d, given := &daemon{log: log, from: from}, cfg
+	d, given := &daemon{from: from, audit: auditLogger(log)}, cfg
+	var events *status.Events
+	if cfg.Admin != "" {
+		events = status.NewEvents()
+		log = events.Watching(log)
+	}
+	d.log = log
 	if d.users, err = loadUsers(cfg, log); err != nil {
 		return nil, err
 	}
@@ -89,7 +97,7 @@ func newDaemon(ctx context.Context, cfg conf.Config, log *slog.Logger, from orig
 	}
 	id := newID()
 	if d.upstream, err = newUpstream(cfg, id, d.certs, log); err == nil {
-		d.admin, err = openAdmin(ctx, cfg, d.cluster)
+		d.admin, err = openAdmin(ctx, cfg, d.cluster, events)
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.listener.Close())
@@ -239,7 +247,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 		Draining:     d.stopping.Load,
 		Reload:       d.reload,
 		Logger:       d.log,
-		Audit:        auditLogger(d.log),
+		Audit:        d.audit,
 		Users:        d.users,
 	}
 	newTable := commands.NewTable

@@ -25,12 +25,14 @@ const (
 	farewellTime = 200 * time.Millisecond
 )
 
-// Options are what a server works with. Ready and Metrics must be set.
+// Options are what a server works with. Ready, Metrics and Page must be set.
 type Options struct {
 	// Ready gives the checks of /readyz, in their order. It is called for each request.
 	Ready func() []Check
 	// Metrics answers /metrics.
 	Metrics http.Handler
+	// Page answers / and all under /status/: the page for people.
+	Page http.Handler
 	// Profiles has /debug/pprof/ served.
 	Profiles bool
 	// Logger gets what goes wrong in the server. The default is silence.
@@ -99,6 +101,8 @@ func (s *Server) handler(opts Options) http.Handler {
 	mux.HandleFunc("GET /livez", live)
 	mux.HandleFunc("GET /readyz", ready(opts.Ready))
 	mux.Handle("GET /metrics", opts.Metrics)
+	mux.Handle("GET /{$}", opts.Page)
+	mux.Handle("GET /status/", opts.Page)
 	// Not cmdline: the arguments of the process may hold passwords.
 	for path, profile := range map[string]http.HandlerFunc{
 		"/debug/pprof/": pprof.Index, "/debug/pprof/profile": pprof.Profile, "/debug/pprof/symbol": pprof.Symbol, "/debug/pprof/trace": pprof.Trace,

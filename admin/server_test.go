@@ -30,6 +30,7 @@ func start(t *testing.T, profiles bool, checks ...Check) (addr string) {
 	s := New(Options{
 		Ready: func() []Check { return checks }, Profiles: profiles,
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metric 1\n") }),
+		Page:    http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "page "+r.URL.Path+"\n") }),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -86,7 +87,11 @@ func TestPages(t *testing.T) {
 		{well, "POST", "/metrics", 405, "Method Not Allowed\n"},
 		{well, "POST", "/readyz", 405, "Method Not Allowed\n"},
 		{well, "DELETE", "/livez", 405, "Method Not Allowed\n"},
-		{well, "GET", "/", 404, "404 page not found\n"},
+		{well, "GET", "/", 200, "page /\n"},
+		{well, "GET", "/status/v1", 200, "page /status/v1\n"},
+		{well, "POST", "/status/v1", 405, "Method Not Allowed\n"},
+		{well, "POST", "/", 405, "Method Not Allowed\n"},
+		{well, "GET", "/x", 404, "404 page not found\n"},
 		{well, "GET", "/livez/x", 404, "404 page not found\n"},
 		{well, "GET", "/debug/pprof/", 404, "404 page not found\n"},
 		{well, "GET", "/debug/pprof/heap", 404, "404 page not found\n"},
@@ -184,7 +189,7 @@ func TestListenerFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = ln.Close()
-	if err := New(Options{Metrics: http.NotFoundHandler()}).Run(context.Background(), ln); !errors.Is(err, net.ErrClosed) {
+	if err := New(Options{Metrics: http.NotFoundHandler(), Page: http.NotFoundHandler()}).Run(context.Background(), ln); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("got %v", err)
 	}
 }

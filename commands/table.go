@@ -29,7 +29,11 @@ type Table struct {
 	router  router
 	// uncovered notices what looks like a lock on keys of the upstream; nil without one.
 	uncovered *uncovered.Notices
+	holders   *holders.Holders
 }
+
+// Lock is what is told of a lock: never its token.
+type Lock = holders.Lock
 
 // NewTable makes the table of a proxy without an upstream: a lock server that also answers what clients
 // send when they connect.
@@ -67,6 +71,7 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 	}
 	l := &locking{locks: opts.Locks, settings: t.current, place: place, random: opts.Random, audit: t.audit}
 	h := holders.New(holders.Options{Locks: opts.Holders, Place: place, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit})
+	t.holders = h
 	t.router.own = own(t.router, server.New(about), append(l.commands(), h.Commands()...), s, opts.Users)
 	return t
 }
@@ -104,6 +109,12 @@ func own(r router, about *server.Server, locks []*command.Command, s *scripts, u
 
 // Waiting is how many clients wait for a lock.
 func (t *Table) Waiting() int { return t.opts.Locks.Waiting() }
+
+// Locks lists at most count locks of a database whose keys match a glob, as LOCKLIST does for a client that may do everything.
+// The errors are those of package holders.
+func (t *Table) Locks(ctx context.Context, db int, match string, count int) ([]Lock, error) {
+	return t.holders.Locks(ctx, db, match, count)
+}
 
 // LockKeys are the keys that stand on the lock masters. Commands must be looked at for them only where there
 // are any.

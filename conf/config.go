@@ -46,6 +46,8 @@ type Config struct {
 	Admin string
 	// AdminPprof has Admin serve profiles of the process, too.
 	AdminPprof bool
+	// AdminLocks has the page at Admin show which locks are held, with their keys and clients.
+	AdminLocks bool
 	// MaxTTL is the longest TTL that a client may ask for, at least 1 ms. A time.Duration ends at 292 years, so a TTL
 	// within it is always a number of milliseconds that Redis and its scripts hold exactly.
 	MaxTTL time.Duration

@@ -117,6 +117,9 @@ func (c Config) Warnings() []string {
 	if c.AdminPprof && c.Admin == "" {
 		found = append(found, "admin-pprof: there is no admin address on which profiles would be served")
 	}
+	if c.AdminLocks && c.Admin == "" {
+		found = append(found, "admin-locks: there is no admin address on which locks would be shown")
+	}
 	for _, glob := range c.LockKeys {
 		if strings.Trim(glob, "*") == "" {
 			found = append(found, fmt.Sprintf("lock-keys: %q makes every key a lock key: the upstream gets no command on keys any more", glob))

@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -102,10 +103,11 @@ func TestWarningOfTooManyLockKeys(t *testing.T) {
 	}
 }
 
-func TestWarnsOfProfilesNowhere(t *testing.T) {
+func TestWarnsOfWhatIsServedNowhere(t *testing.T) {
 	c := valid()
-	c.AdminPprof = true
-	if got := c.Warnings(); len(got) != 1 || got[0] != "admin-pprof: there is no admin address on which profiles would be served" {
+	c.AdminPprof, c.AdminLocks = true, true
+	want := []string{"admin-pprof: there is no admin address on which profiles would be served", "admin-locks: there is no admin address on which locks would be shown"}
+	if got := c.Warnings(); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
 	c.Admin = ":0"

@@ -288,6 +288,7 @@ func (f *forwarding) pass(ctx context.Context, upTo int) error {
 			return err
 		}
 		if f.relay.expect(plain, slot) {
+			f.relay.count(plain, slot)
 			f.relay.send(f.in.buf[from:upTo])
 			f.begun, f.rest = f.passing, 0
 			return nil

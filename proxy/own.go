@@ -44,6 +44,7 @@ func (f *forwarding) sendFrame(s track.Slot, frame []byte) error {
 	if err := f.session.flush(); err != nil {
 		return err
 	}
+	f.relay.count(1, nil)
 	if !f.relay.follow(s) {
 		return errOver
 	}

@@ -155,6 +155,16 @@ func (r *relay) expect(plain int, also *track.Slot) bool {
 	return true
 }
 
+// count counts what expect was told of: commands of the client.
+func (r *relay) count(plain int, also *track.Slot) {
+	if also != nil {
+		plain++
+	}
+	if plain > 0 { // else these are further bytes of one
+		r.traffic.commands.Add(int64(plain))
+	}
+}
+
 // follow is expect for a command that may change something of the connection.
 func (r *relay) follow(s track.Slot) bool {
 	r.mu.Lock()

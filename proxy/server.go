@@ -275,11 +275,13 @@ func waited(done <-chan struct{}, limit time.Duration) bool {
 // errClientLeft is the cause of a context whose client closed its connection.
 var errClientLeft = errors.New("the client left")
 
-// traffic are the bytes relayed. Each count has a line of the processors' caches to itself.
+// traffic are the bytes and the commands relayed. Each count has a line of the processors' caches to itself.
 type traffic struct {
 	toUpstream atomic.Int64
 	_          [56]byte
 	toClients  atomic.Int64
+	_          [56]byte
+	commands   atomic.Int64
 	_          [56]byte
 }
 
@@ -294,6 +296,9 @@ type Counts struct {
 	// ToUpstream and ToClients are the bytes relayed. What the proxy asks an upstream for itself
 	// on a client's connection counts as sent, and its answer does not.
 	ToUpstream, ToClients int64
+	// Relayed are the commands of clients sent to the upstream, but for those that are not answered
+	// (CLIENT REPLY OFF).
+	Relayed int64
 }
 
 // Counts are those of now.
@@ -302,5 +307,6 @@ func (s *Server) Counts() Counts {
 		Accepted: s.lastID.Load(), Refused: s.turnedAway.Load(), AcceptErrors: s.AcceptErrors(),
 		Connected: s.clients.Load(), Parked: s.parked.Load(),
 		ToUpstream: s.traffic.toUpstream.Load(), ToClients: s.traffic.toClients.Load(),
+		Relayed: s.traffic.commands.Load(),
 	}
 }

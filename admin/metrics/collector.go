@@ -14,6 +14,7 @@ type Clients struct {
 	Connected, Parked, Max          int64
 	Accepted, Refused, AcceptErrors int64
 	ToUpstream, ToClients           int64 // bytes
+	Relayed                         int64 // commands
 }
 
 // Commands are what is told of the commands. All of it but Waiting is counted since the start.
@@ -24,7 +25,7 @@ type Commands struct {
 	UncoveredLocks, UncoveredReleases int64
 }
 
-// Sources tell what is counted elsewhere. All must be set but Upstream.
+// Sources tell what is counted elsewhere. All must be set but Upstream and Certificate.
 type Sources struct {
 	Clients   func() Clients
 	Commands  func() Commands
@@ -32,6 +33,8 @@ type Sources struct {
 	HasQuorum func() bool
 	// Upstream is why the upstream is down, or nil; it is nil itself where there is none.
 	Upstream func() error
+	// Certificate is when the one that clients are shown expires; zero, or nil itself, where there is none.
+	Certificate func() time.Time
 }
 
 // scalar is a metric without labels that the sources tell.
@@ -46,7 +49,9 @@ type collector struct {
 	Sources
 	scalars  []scalar
 	relayed  *prometheus.Desc
+	commands *prometheus.Desc
 	upstream *prometheus.Desc
+	expiry   *prometheus.Desc
 	masters  masterDescs
 }
 
@@ -54,6 +59,8 @@ func newCollector(from Sources) *collector {
 	return &collector{
 		Sources: from, scalars: scalars(), masters: newMasterDescs(),
 		relayed:  describe("redlock_relay_bytes_total", "Bytes relayed between clients and the upstream.", "direction"),
+		commands: describe("redlock_relay_commands_total", "Commands sent on to the upstream whose replies go to clients."),
+		expiry:   describe("redlock_tls_certificate_expiry_timestamp_seconds", "When the certificate that clients are shown expires, if they speak TLS."),
 		upstream: describe("redlock_upstream_up", "1 while the upstream answers, else 0."),
 	}
 }
@@ -108,7 +115,9 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 		out <- s.desc
 	}
 	out <- c.relayed
+	out <- c.commands
 	out <- c.upstream
+	out <- c.expiry
 	c.masters.describe(out)
 }
 
@@ -121,7 +130,13 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	if c.Upstream != nil {
 		out <- metric(c.relayed, prometheus.CounterValue, float64(clients.ToUpstream), "to_upstream")
 		out <- metric(c.relayed, prometheus.CounterValue, float64(clients.ToClients), "to_clients")
+		out <- metric(c.commands, prometheus.CounterValue, float64(clients.Relayed))
 		out <- metric(c.upstream, prometheus.GaugeValue, number(c.Upstream() == nil))
+	}
+	if c.Certificate != nil {
+		if until := c.Certificate(); !until.IsZero() {
+			out <- metric(c.expiry, prometheus.GaugeValue, float64(until.Unix()))
+		}
 	}
 	c.masters.collect(out, c.Masters(), c.HasQuorum(), time.Now())
 }

@@ -20,6 +20,8 @@ type Metrics struct {
 	registry *prometheus.Registry
 	meters   meters
 	trips    *prometheus.HistogramVec
+	// perMaster are those of trips, by the number of the master.
+	perMaster []prometheus.Observer
 }
 
 // New makes metrics of a proxy of that version.
@@ -39,13 +41,13 @@ func New(version string) *Metrics {
 	return m
 }
 
-// RoundTrips is to be told how long the batches of the masters took; names are theirs, by number.
+// RoundTrips is to be told how long the batches of the masters took; names are theirs, by number. It
+// is called once, before Totals.
 func (m *Metrics) RoundTrips(names []string) func(master int, took time.Duration) {
-	var all []prometheus.Observer
 	for _, name := range labels(names) {
-		all = append(all, m.trips.WithLabelValues(name))
+		m.perMaster = append(m.perMaster, m.trips.WithLabelValues(name))
 	}
-	return func(master int, took time.Duration) { all[master].Observe(took.Seconds()) }
+	return func(master int, took time.Duration) { m.perMaster[master].Observe(took.Seconds()) }
 }
 
 // Handler answers with the metrics, and with what the sources tell.

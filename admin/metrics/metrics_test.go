@@ -158,6 +158,7 @@ func TestDocumented(t *testing.T) {
 	}
 	from := sources(quorum.MasterStatus{Name: "m", RoundTrip: 1, ClockKnown: true, Quarantine: &quorum.QuarantineError{Ready: time.Now()}}, quorum.MasterStatus{Legacy: true})
 	from.Upstream = func() error { return nil }
+	from.Certificate = time.Now
 	m := New("")
 	m.RoundTrips([]string{"m"})
 	there := map[string]string{}

@@ -32,13 +32,13 @@ type Options struct {
 // Holders are the commands. They are safe for concurrent use.
 type Holders struct {
 	opts Options
-	// listing holds one token: there is one LOCKLIST at a time.
-	listing chan struct{}
+	// turn holds one token: there is one LOCKLIST at a time.
+	turn chan struct{}
 }
 
 // New makes them.
 func New(opts Options) *Holders {
-	return &Holders{opts: opts, listing: make(chan struct{}, 1)}
+	return &Holders{opts: opts, turn: make(chan struct{}, 1)}
 }
 
 // Commands are the commands.
@@ -80,7 +80,7 @@ func (h *Holders) info(c command.Call) {
 		c.Out.Fail(err)
 		return
 	}
-	write(c.Out, "", found[0])
+	write(c.Out, told("", found[0]))
 }
 
 // force is FORCEUNLOCK key.

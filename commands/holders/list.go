@@ -72,7 +72,8 @@ func (h *Holders) list(c command.Call) {
 		c.Out.Error(failed)
 		return
 	}
-	l := listing{Holders: h, wanted: want, client: c.Client, listed: map[string]bool{}}
+	l := h.listing(c.Client.DB, want)
+	l.client = c.Client
 	err := l.collect(c.Ctx)
 	if err != nil {
 		h.opts.Logger.Info("LOCKLIST failed", "error", err, audit.By(c.Client))
@@ -82,23 +83,32 @@ func (h *Holders) list(c command.Call) {
 	h.opts.Logger.Info("LOCKLIST", "locks", len(l.found), audit.By(c.Client))
 	c.Out.Array(len(l.found))
 	for _, one := range l.found {
-		write(c.Out, one.key, one.Holding)
+		write(c.Out, one)
 	}
+}
+
+// Locks lists at most count locks of a database whose keys match a glob, as LOCKLIST does for a client that may do everything.
+// It looks for ten seconds at the most, or until ctx ends.
+//
+// Errors: those of quorum.Cluster.Names and Holdings, or that it took too long.
+func (h *Holders) Locks(ctx context.Context, db int, match string, count int) ([]Lock, error) {
+	l := h.listing(db, wanted{match, count})
+	err := l.collect(ctx)
+	return l.found, err
+}
+
+func (h *Holders) listing(db int, want wanted) listing {
+	return listing{Holders: h, wanted: want, db: db, listed: map[string]bool{}}
 }
 
 // listing is a LOCKLIST on its way. It is for one goroutine.
 type listing struct {
 	*Holders
 	wanted
-	client *command.Client
-	found  []entry
+	db     int
+	client *command.Client // nil: one that may do everything
+	found  []Lock
 	listed map[string]bool // the keys of found
-}
-
-// entry is a lock that is listed.
-type entry struct {
-	key string
-	quorum.Holding
 }
 
 // collect finds locks until there are enough. The masters are looked through by one client at a
@@ -107,12 +117,12 @@ func (l *listing) collect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, listTime, errSlow)
 	defer cancel()
 	select {
-	case l.listing <- struct{}{}:
-		defer func() { <-l.listing }()
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	err := l.opts.Locks.Names(ctx, l.client.DB, func(names []string) (bool, error) {
+	err := l.opts.Locks.Names(ctx, l.db, func(names []string) (bool, error) {
 		for part := range slices.Chunk(l.matching(names), atOnce) {
 			if err := l.add(ctx, part); err != nil || len(l.found) == l.count {
 				return false, err
@@ -140,13 +150,13 @@ func (l *listing) matching(names []string) (fitting []string) {
 
 // add lists those of the keys that the client may read and that a majority holds, or may hold.
 func (l *listing) add(ctx context.Context, candidates []string) error {
-	readable, err := l.client.Readable(ctx, candidates)
+	readable, err := l.readable(ctx, candidates)
 	if err != nil || len(readable) == 0 {
 		return err
 	}
 	places := make([]quorum.Key, len(readable))
 	for i, key := range readable {
-		places[i] = l.opts.Place(l.client.DB, key)
+		places[i] = l.opts.Place(l.db, key)
 	}
 	found, err := l.opts.Locks.Holdings(ctx, places)
 	if err != nil {
@@ -154,9 +164,17 @@ func (l *listing) add(ctx context.Context, candidates []string) error {
 	}
 	for i, h := range found {
 		if (h.Status == quorum.StatusHeld || h.Status == quorum.StatusUnclear) && len(l.found) < l.count {
-			l.found = append(l.found, entry{readable[i], h})
+			l.found = append(l.found, told(readable[i], h))
 			l.listed[readable[i]] = true
 		}
 	}
 	return nil
+}
+
+// readable are those of the keys that the listing may show.
+func (l *listing) readable(ctx context.Context, all []string) ([]string, error) {
+	if l.client == nil {
+		return all, nil
+	}
+	return l.client.Readable(ctx, all)
 }

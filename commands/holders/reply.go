@@ -7,67 +7,57 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// statuses are the words for what stands under a key.
-var statuses = map[quorum.Status]string{
-	quorum.StatusFree: "free", quorum.StatusHeld: "held", quorum.StatusSplit: "split", quorum.StatusUnclear: "unclear",
-}
-
 // write appends what is known of a lock, as a map; with its key, unless that is empty. What is not
 // known is null.
-func write(out *command.Reply, key string, h quorum.Holding) {
-	if key == "" {
+func write(out *command.Reply, l Lock) {
+	if l.Key == "" {
 		out.Map(7)
 	} else {
 		out.Map(8)
 		out.Bulk("key")
-		out.Bulk(key)
+		out.Bulk(l.Key)
 	}
 	out.Bulk("state")
-	out.Bulk(statuses[h.Status])
+	out.Bulk(l.State)
 	out.Bulk("left")
-	writeLeft(out, h)
+	writeLeft(out, l)
 	out.Bulk("votes")
-	out.Map(len(h.Shares))
-	for _, s := range h.Shares {
+	out.Map(len(l.Votes))
+	for _, s := range l.Votes {
 		out.Bulk(s.Server)
 		out.Bulk(s.Says)
 	}
 	out.Bulk("waiters")
-	out.Int(int64(h.Waiters))
-	who, known := h.Holder.(*command.Identity)
+	out.Int(int64(l.Waiters))
 	out.Bulk("since")
-	if known {
-		out.Int(h.Since.UnixMilli())
-	} else {
+	if l.Since.IsZero() {
 		out.Null()
+	} else {
+		out.Int(l.Since.UnixMilli())
 	}
-	writeWho(out, who)
+	out.Bulk("addr")
+	writeText(out, l.Addr)
+	out.Bulk("name")
+	writeText(out, l.Name)
 }
 
 // writeLeft appends the remaining time in milliseconds, -1 where there is no end.
-func writeLeft(out *command.Reply, h quorum.Holding) {
+func writeLeft(out *command.Reply, l Lock) {
 	switch {
-	case h.Status != quorum.StatusHeld:
+	case l.State != statuses[quorum.StatusHeld]:
 		out.Null()
-	case h.Left == quorum.Endless:
+	case l.Left == quorum.Endless:
 		out.Int(-1)
 	default:
-		out.Int(int64(h.Left / time.Millisecond))
+		out.Int(int64(l.Left / time.Millisecond))
 	}
 }
 
-// writeWho appends the client that took a lock, if it is known.
-func writeWho(out *command.Reply, who *command.Identity) {
-	out.Bulk("addr")
-	if who == nil || who.Addr == nil {
+// writeText appends a text, or null for none.
+func writeText(out *command.Reply, text string) {
+	if text == "" {
 		out.Null()
 	} else {
-		out.Bulk(who.Addr.String())
-	}
-	out.Bulk("name")
-	if who == nil || who.Name == "" {
-		out.Null()
-	} else {
-		out.Bulk(who.Name)
+		out.Bulk(text)
 	}
 }

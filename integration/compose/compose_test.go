@@ -24,6 +24,7 @@ func TestCompose(t *testing.T) {
 	t.Run("deployment", func(t *testing.T) { testDeployment(t, e, image) })
 	t.Run("beside", func(t *testing.T) {
 		t.Run("TLS", func(t *testing.T) { testTLS(t, e, image) })
+		t.Run("metrics", func(t *testing.T) { testMetrics(t, e, image) })
 		t.Run("README", func(t *testing.T) { testReadme(t, e, image) })
 	})
 }

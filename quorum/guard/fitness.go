@@ -20,6 +20,9 @@ type UnfitError struct {
 // Error is the sentence.
 func (e *UnfitError) Error() string { return e.Why }
 
+// IsReplica reports whether it is unfit because it is a replica.
+func (e *UnfitError) IsReplica() bool { return e.Why == whyReplica }
+
 // What makes a master unfit. Twin is followed by the name of the other.
 const (
 	whyReplica = "it is a replica: a lock there is gone with its next synchronisation"

@@ -1,0 +1,415 @@
+package status
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"redlock-proxy/admin/metrics"
+	"redlock-proxy/quorum"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestIsOwnName(t *testing.T) {
+	for host, want := range map[string]bool{
+		"127.0.0.1:9380": true, "127.0.0.1": true, "[::1]:9380": true, "[::1]": true, "localhost:9380": true, "LocalHost.": true,
+		"proxy.localhost:1": true, "proxy-1:9380": true, "node7.example.org:9380": true, "NODE7.example.org.": true,
+		"evil.example:9380": false, "127.0.0.1.evil.example": false, "localhost.evil.example:9380": false, "node7.example.org.evil.example": false,
+		"": false, ".": false, "a.": true, "evil.example.": false, "2130706433.": true,
+	} {
+		if got := isOwnName(host, "node7.example.org"); got != want {
+			t.Errorf("%q: got %v", host, got)
+		}
+	}
+	if isOwnName("", "") || isOwnName("evil.example", "") {
+		t.Error("a machine without a name has any")
+	}
+}
+
+func TestShown(t *testing.T) {
+	long := strings.Repeat("ä", 200)
+	for text, want := range map[string]string{
+		"": "", "lock:job": "lock:job", "<script>": "<script>", "a b": "a b", "ключ": "ключ", `a\x00`: `a\\x00`,
+		"a\x00\n\x7f": `a\x00\x0a\x7f`, "\xff\xc3": `\xff\xc3`, "a\u202eb\u200b": `a\u202eb\u200b`, "\U000e0001": `\U000e0001`,
+		long: strings.Repeat("ä", 128) + "… (400 bytes)", "a" + long: "a" + strings.Repeat("ä", 127) + "… (401 bytes)",
+	} {
+		if got := shown(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// readings are such that n locks were granted until second n, each of which took some 3 ms.
+func readings(n int) reading {
+	f := float64(n)
+	return reading{at: time.Unix(int64(n), 0), relayed: int64(10 * n), Totals: metrics.Totals{
+		Granted: f, Refused: 2 * f, NoQuorum: 0,
+		Lock:       metrics.Spread{Sum: metrics.Sum{Count: f, Seconds: f * .003}, Limits: []float64{.002, .004}, Within: []float64{0, f}},
+		RoundTrips: []metrics.Sum{{Count: f, Seconds: f * .5}, {}},
+	}}
+}
+
+func TestHistory(t *testing.T) {
+	var h history
+	if got, count := h.after(0); len(got) != 0 || count != 0 {
+		t.Errorf("of nothing: %v, %d", got, count)
+	}
+	for n := range maxSamples + 11 {
+		h.take(readings(n))
+	}
+	for _, c := range []struct{ after, want int }{{0, maxSamples}, {maxSamples + 7, 3}, {maxSamples + 10, 0}, {maxSamples + 11, maxSamples}, {1 << 30, maxSamples}} {
+		if got, count := h.after(c.after); len(got) != c.want || count != maxSamples+10 {
+			t.Errorf("after %d: %d samples until %d, want %d", c.after, len(got), count, c.want)
+		}
+	}
+	last, _ := h.after(maxSamples + 9)
+	if s := last[0]; s.granted != 1 || s.refused != 2 || s.noQuorum != 0 || s.relayed != 10 || math.Abs(s.p50-.003) > 1e-9 {
+		t.Errorf("got %+v", s)
+	}
+	if got := h.roundTrip(0); got != .5 {
+		t.Errorf("a round trip takes %v", got)
+	}
+	if got := h.roundTrip(1); !math.IsNaN(got) {
+		t.Errorf("of a master that was not asked: %v", got)
+	}
+	if !math.IsNaN(between(readings(1), readings(1)).p99) {
+		t.Error("there is a p99 of nothing")
+	}
+}
+
+// TestEventsAreOfTheLog: each message that makes an event is in the source of the proxy.
+func TestEventsAreOfTheLog(t *testing.T) {
+	var source bytes.Buffer
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "integration" || d.Name() == "status" || strings.HasPrefix(d.Name(), ".") && path != "../.."):
+			return filepath.SkipDir
+		case strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
+			text, err := os.ReadFile(path)
+			source.Write(text)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for message := range kinds() {
+		if !strings.Contains(source.String(), `"`+message+`"`) {
+			t.Errorf("nobody logs %q any more: where it has another text now, admin/status/events.go must know that", message)
+		}
+	}
+}
+
+func TestEvents(t *testing.T) {
+	var written bytes.Buffer
+	e := NewEvents()
+	log := e.Watching(slog.New(slog.NewTextHandler(&written, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	log.Info("master up", "master", "m:1", "was_down", 3*time.Second, "password", "hunter2")
+	log.Warn("master down", "master", "m:1", "cause", "refused\n\x1b")
+	log.With("key", "k", "db", 3, slog.Group("client", "addr", "10.0.0.1:7", "name", "<b>")).Warn("FORCEUNLOCK", "removed", true)
+	log.Info("something else", "cause", "x")
+	log.Debug("master votes")
+	all, count := e.after(0, time.Now())
+	got := fmt.Sprint(viewEvents(all, count, true).List)
+	got = regexp.MustCompile(`\b\d{13} `).ReplaceAllString(got, "")
+	want := `[{master up good m:1 3s} {master down bad m:1 refused\x0a\x1b} {FORCEUNLOCK note k removed true, client addr 10.0.0.1:7, client name <b>}]`
+	if got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	hidden := viewEvents(all, count, false).List[2]
+	if hidden.About != "" || hidden.Detail != "" || hidden.What != "FORCEUNLOCK" {
+		t.Errorf("without keys it is %+v", hidden)
+	}
+	if lines := strings.Count(written.String(), "\n"); lines != 2 || strings.Contains(written.String(), "something") {
+		t.Errorf("the log is\n%s", written.String())
+	}
+	if all, _ := e.after(0, time.Now().Add(eventTime)); len(all) > 0 {
+		t.Errorf("after an hour: %v", all)
+	}
+	for range 2 * maxEvents {
+		log.Info("upstream up", "upstream", "u")
+	}
+	if all, count := e.after(count, time.Now()); len(all) != maxEvents || count != 2*maxEvents+3 {
+		t.Errorf("%d of %d are kept", len(all), count)
+	}
+}
+
+// TestLookout: the masters are asked at most every few seconds, whoever asks, one look at a time.
+func TestLookout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var looks, atOnce atomic.Int64
+		takes := time.Duration(0)
+		l := &lookout{list: func(ctx context.Context, _ int, match string, count int) ([]Lock, error) {
+			if atOnce.Add(1) > 1 || count != maxLocks+1 {
+				t.Errorf("%d at once, for %d", atOnce.Load(), count)
+			}
+			defer atOnce.Add(-1)
+			looks.Add(1)
+			select {
+			case <-ctx.Done():
+				return []Lock{{Key: match}}, context.Cause(ctx)
+			case <-time.After(takes):
+			}
+			return make([]Lock, min(count, maxLocks+1)), nil
+		}}
+		all := question{match: "*"}
+		for range 10 { // in the same three seconds
+			if found := l.look(t.Context(), all); found.err != nil || len(found.locks) != maxLocks || !found.more {
+				t.Errorf("got %d, more: %v, %v", len(found.locks), found.more, found.err)
+			}
+			time.Sleep(listPause / 11)
+		}
+		if looks.Load() != 1 {
+			t.Errorf("the masters were asked %d times", looks.Load())
+		}
+		began := time.Now()
+		if found := l.look(t.Context(), question{match: "a*"}); found.err != nil || found.match != "a*" {
+			t.Errorf("another question: %+v", found.err)
+		}
+		if waited := time.Since(began); waited > listPause || looks.Load() != 2 {
+			t.Errorf("it waited %v, the masters were asked %d times", waited, looks.Load())
+		}
+		takes = time.Hour
+		time.Sleep(listPause)
+		began = time.Now()
+		if found := l.look(t.Context(), all); !errors.Is(found.err, context.DeadlineExceeded) || len(found.locks) != 1 || time.Since(began) != listTime {
+			t.Errorf("a look without an end: %v after %v", found.err, time.Since(began))
+		}
+		takes = 0
+		if found := l.look(t.Context(), question{db: 1, match: "*"}); found.err != errTooSoon || looks.Load() != 3 {
+			t.Errorf("after it: %v", found.err)
+		}
+		time.Sleep(listShare * listTime)
+		if found := l.look(t.Context(), question{db: 1, match: "*"}); found.err != nil || looks.Load() != 4 {
+			t.Errorf("later: %v", found.err)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		leave()
+		if found := l.look(ctx, all); !errors.Is(found.err, context.Canceled) {
+			t.Errorf("who has left: %v", found.err)
+		}
+	})
+}
+
+// masters are one of each state.
+func masters(now time.Time) []quorum.MasterStatus {
+	return []quorum.MasterStatus{
+		{Name: "m:1", Since: now.Add(-time.Hour), RoundTrip: 40 * time.Microsecond, ClockKnown: true, ClockOffset: -1500 * time.Microsecond, CatchUps: 2},
+		{Name: "m:2", Standing: quorum.Quarantined, Since: now, Quarantine: &quorum.QuarantineError{Why: "restarted", Ready: now.Add(33 * time.Second)}},
+		{Name: "m:3<b>", Standing: quorum.Down, Since: now, Err: errors.New("refused"), Owed: 3, ClockKnown: true},
+		{Name: "m:4", Standing: quorum.Quarantined, Since: now, Quarantine: &quorum.QuarantineError{Why: "\x1b"}},
+		{Name: "old", Legacy: true, Since: now},
+	}
+}
+
+// newPage is a page with something of everything.
+func newPage(locks bool) *Page {
+	now := time.UnixMilli(1_800_000_000_000)
+	events := NewEvents()
+	opts := Options{
+		Proxy: func() Proxy {
+			return Proxy{Version: "1.2.3", Listen: "127.0.0.1:6380", State: "serving", Clients: 7, ClientsLimit: 10, Waiters: 1, Uncovered: 2}
+		},
+		Clients: func() metrics.Clients { return metrics.Clients{} },
+		Totals:  func() metrics.Totals { return metrics.Totals{} },
+		Masters: func() []quorum.MasterStatus { return masters(now) },
+		Quorum:  func() (int, int, string) { return 1, 4, "1 of 4 masters vote, 3 needed" },
+		Upstream: func() (string, error) {
+			return "u:6379", errors.New("refused")
+		},
+		Events: events, Now: func() time.Time { return now }, Machine: "node7.example.org",
+	}
+	if locks {
+		opts.Locks = func(_ context.Context, db int, match string, _ int) ([]Lock, error) {
+			return []Lock{
+				{Key: "<script>", State: "held", Left: 1500 * time.Millisecond, Votes: []quorum.Share{{Server: "m:1", Says: "held"}}, Waiters: 1, Since: now, Addr: "10.0.0.1:5", Name: "ann"},
+				{Key: fmt.Sprintf("%d %s", db, match), State: "held", Left: quorum.Endless}, {Key: "\xff", State: "unclear"},
+			}, nil
+		}
+	}
+	p := New(opts)
+	for n := range 3 {
+		p.history.take(readings(n))
+	}
+	events.add(event{at: now.Add(-time.Minute), kind: kind{what: "master down", mood: bad}, about: "m:3", detail: "refused"})
+	return p
+}
+
+func get(p *Page, method, path, host string) *httptest.ResponseRecorder {
+	answer := httptest.NewRecorder()
+	request := httptest.NewRequest(method, path, nil)
+	if host != "" {
+		request.Host = host
+	}
+	p.ServeHTTP(answer, request)
+	return answer
+}
+
+// TestGolden holds the shapes to testdata; REDLOCK_GOLDEN=1 writes them anew.
+func TestGolden(t *testing.T) {
+	p := newPage(true)
+	for name, path := range map[string]string{"status.json": "/status/v1?samples=1", "locks.json": "/status/v1/locks?match=a*&db=3"} {
+		answer := get(p, "GET", path, "127.0.0.1:9380")
+		var indented bytes.Buffer
+		if err := json.Indent(&indented, answer.Body.Bytes(), "", "  "); err != nil || answer.Code != 200 {
+			t.Fatalf("%s: got %d, %v, %s", path, answer.Code, err, answer.Body)
+		}
+		got := regexp.MustCompile(`"at": \d{13}`).ReplaceAllString(indented.String(), `"at": 1800000000000`)
+		got = regexp.MustCompile(`ready in \w+`).ReplaceAllString(got, "ready in 33s")
+		file := filepath.Join("testdata", name)
+		if os.Getenv("REDLOCK_GOLDEN") == "1" {
+			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want, err := os.ReadFile(file); err != nil || got != string(want) {
+			t.Errorf("%s: %v, got\n%s\nwant\n%s", path, err, got, want)
+		}
+	}
+}
+
+// TestDocumented: docs/status.md has each field.
+func TestDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/status.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var walk func(reflect.Type)
+	walk = func(of reflect.Type) {
+		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
+			of = of.Elem()
+		}
+		if of.Kind() != reflect.Struct {
+			return
+		}
+		for i := range of.NumField() {
+			name := of.Field(i).Tag.Get("json")
+			if !regexp.MustCompile("`" + name + "(\\[\\])?`").Match(page) {
+				t.Errorf("there is no `%s`", name)
+			}
+			walk(of.Field(i).Type)
+		}
+	}
+	walk(reflect.TypeFor[view]())
+	walk(reflect.TypeFor[locksView]())
+}
+
+// TestPages: what is answered to whom.
+func TestPages(t *testing.T) {
+	open, closed := newPage(true), newPage(false)
+	for _, c := range []struct {
+		page               *Page
+		method, path, host string
+		code               int
+		has                string
+	}{
+		{open, "GET", "/", "", 200, "<!doctype html>"},
+		{open, "GET", "/", "127.0.0.1:9380", 200, ""},
+		{open, "GET", "/", "evil.example:9380", 421, "not told by that name"},
+		{open, "GET", "/status/v1", "evil.example", 421, ""},
+		{open, "GET", "/status/v1/locks", "evil.example", 421, ""},
+		{open, "GET", "/status/page.js", "", 200, "import"},
+		{open, "GET", "/status/plot.js", "", 200, ""},
+		{open, "GET", "/status/page.css", "", 200, ":root"},
+		{open, "GET", "/status/icon.svg", "", 200, "<svg"},
+		{open, "GET", "/status/", "", 404, ""},
+		{open, "GET", "/status/index.html", "", 404, ""},
+		{open, "GET", "/status/../page.js", "", 307, ""},
+		{open, "GET", "/status/v2", "", 404, ""},
+		{open, "POST", "/status/v1", "", 405, ""},
+		{open, "OPTIONS", "/status/v1", "", 405, ""},
+		{open, "DELETE", "/status/v1/locks", "", 405, ""},
+		{open, "GET", "/status/v1?samples=-1", "", 400, ""},
+		{open, "GET", "/status/v1?events=x", "", 400, ""},
+		{open, "GET", "/status/v1?samples=99999999999999999999", "", 400, ""},
+		{open, "GET", "/status/v1?samples=2147483647&events=2147483647", "", 200, `"locks":true`},
+		{open, "GET", "/status/v1/locks?db=16", "", 400, ""},
+		{open, "GET", "/status/v1/locks?db=x", "", 400, ""},
+		{open, "GET", "/status/v1/locks?match=" + strings.Repeat("*", maxGlob+1), "", 400, ""},
+		{open, "GET", "/status/v1/locks", "", 200, `"key":"\u003cscript\u003e"`},
+		{closed, "GET", "/status/v1", "", 200, `"locks":false`},
+		{closed, "GET", "/status/v1/locks", "", 403, "admin-locks"},
+	} {
+		host := c.host
+		if host == "" {
+			host = "localhost"
+		}
+		answer := get(c.page, c.method, c.path, host)
+		if answer.Code != c.code || !strings.Contains(answer.Body.String(), c.has) {
+			t.Errorf("%s %s of %q: got %d, %s", c.method, c.path, c.host, answer.Code, answer.Body)
+		}
+		h := answer.Result().Header
+		for name, want := range map[string]string{
+			"Content-Security-Policy": policy, "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff",
+			"Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "no-store", "Access-Control-Allow-Origin": "",
+		} {
+			if got := h.Get(name); got != want {
+				t.Errorf("%s: %s is %q", c.path, name, got)
+			}
+		}
+	}
+	if strings.Contains(policy, "unsafe") {
+		t.Error("the policy lets inline scripts run")
+	}
+}
+
+// TestAssets: no file makes markup of text, has anything inline, or names another host.
+func TestAssets(t *testing.T) {
+	names, err := fs.Glob(assets, "assets/*")
+	if err != nil || len(names) < 5 {
+		t.Fatal(names, err)
+	}
+	never := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacent|document\.write|\beval\(|new Function|\sstyle=|\son[a-z]+=|<style|<script>|https?://`)
+	for _, name := range names {
+		text, err := assets.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := never.FindAllString(strings.ReplaceAll(string(text), "http://www.w3.org/2000/svg", ""), -1)
+		if len(found) > 0 {
+			t.Errorf("%s has %q", name, found)
+		}
+	}
+}
+
+// TestRun: samples are taken while it runs, and none after.
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPage(false)
+		p.opts.Now = time.Now
+		before := p.history.total()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); p.Run(ctx) }()
+		time.Sleep(10*samplePause + samplePause/2)
+		cancel()
+		<-ended
+		if got := p.history.total() - before; got != 11 {
+			t.Errorf("%d samples", got)
+		}
+	})
+}
+
+var _ http.Handler = (*Page)(nil)

@@ -1,0 +1,160 @@
+package browser
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"redlock-proxy/internal/redistest"
+)
+
+// patience bounds each answer of Chromium.
+const patience = time.Minute
+
+// errEnded is the error of what was not answered when Chromium ended.
+var errEnded = errors.New("chromium has ended")
+
+// Browser is a Chromium. It ends with the test.
+type Browser struct {
+	toIt *os.File
+
+	mu      sync.Mutex
+	ended   bool
+	last    int
+	answers map[int]chan message
+	hears   map[string]func(method string, params json.RawMessage) // by session
+}
+
+// message is one of the protocol, either way.
+type message struct {
+	ID      int             `json:"id,omitempty"`
+	Session string          `json:"sessionId,omitempty"`
+	Method  string          `json:"method,omitempty"`
+	Params  any             `json:"params,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   *failure        `json:"error,omitempty"`
+}
+
+type failure struct {
+	Message string `json:"message"`
+}
+
+// program is Chromium under the names that it has.
+func program(t testing.TB) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	redistest.Absent(t, "chromium")
+	return ""
+}
+
+// Start starts a Chromium with a profile of its own.
+func Start(t testing.TB) *Browser {
+	t.Helper()
+	fromUs, toIt, err := os.Pipe()
+	must(t, err)
+	fromIt, toUs, err := os.Pipe()
+	must(t, err)
+	cmd := exec.Command(program(t), "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
+		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
+		"--user-data-dir="+t.TempDir(), "--remote-debugging-pipe", "about:blank")
+	cmd.ExtraFiles = []*os.File{fromUs, toUs} // descriptors 3 and 4
+	must(t, cmd.Start())
+	must(t, errors.Join(fromUs.Close(), toUs.Close()))
+	b := &Browser{toIt: toIt, answers: map[int]chan message{}, hears: map[string]func(string, json.RawMessage){}}
+	heard := make(chan struct{})
+	go func() { defer close(heard); b.hear(fromIt) }()
+	t.Cleanup(func() {
+		_, _ = b.send("", "Browser.close", nil) // its children go with it
+		timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+		defer timer.Stop()
+		_ = cmd.Wait()
+		_, _ = toIt.Close(), fromIt.Close()
+		<-heard
+	})
+	return b
+}
+
+// hear takes what Chromium says until it ends.
+func (b *Browser) hear(from *os.File) {
+	for reader := bufio.NewReader(from); ; {
+		text, err := reader.ReadBytes(0)
+		if err != nil {
+			b.end()
+			return
+		}
+		var m struct {
+			message
+			Params json.RawMessage `json:"params"`
+		}
+		if json.Unmarshal(text[:len(text)-1], &m) != nil {
+			continue
+		}
+		b.mu.Lock()
+		answer, hears := b.answers[m.ID], b.hears[m.Session]
+		delete(b.answers, m.ID)
+		b.mu.Unlock()
+		switch {
+		case answer != nil:
+			answer <- m.message
+		case hears != nil:
+			hears(m.Method, m.Params)
+		}
+	}
+}
+
+func (b *Browser) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended = true
+	for _, answer := range b.answers {
+		answer <- message{Error: &failure{errEnded.Error()}}
+	}
+	clear(b.answers)
+}
+
+// send asks Chromium, or a page of it by its session, and waits for the answer.
+func (b *Browser) send(session, method string, params any) (json.RawMessage, error) {
+	answer := make(chan message, 1)
+	b.mu.Lock()
+	if b.ended {
+		b.mu.Unlock()
+		return nil, errEnded
+	}
+	b.last++
+	m := message{ID: b.last, Session: session, Method: method, Params: params}
+	b.answers[m.ID] = answer
+	text, err := json.Marshal(m)
+	if err == nil {
+		_, err = b.toIt.Write(append(text, 0))
+	}
+	b.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case got := <-answer:
+		if got.Error != nil {
+			return nil, fmt.Errorf("%s: %s", method, got.Error.Message)
+		}
+		return got.Result, nil
+	case <-time.After(patience):
+		return nil, fmt.Errorf("%s: no answer within %v", method, patience)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

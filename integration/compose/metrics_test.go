@@ -1,0 +1,49 @@
+//go:build integration
+
+package compose
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"redlock-proxy/internal/redistest"
+)
+
+// testMetrics starts the profile metrics, but for Grafana, of which there is no stand-in: Prometheus asks both proxies, and knows the alerts.
+func testMetrics(t *testing.T, e engine, image string) {
+	t.Parallel()
+	addr, err := redistest.FreeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := e.newProject(t, image, "metrics").onFreePorts(t)
+	p.env = append(p.env, "COMPOSE_PROFILES=metrics", "PROMETHEUS_PORT="+portOf(addr))
+	p.do(t, "up", "--detach", "proxy-1", "proxy-2", "prometheus")
+	p.locks(t, 1, "key")
+	for query, want := range map[string]string{
+		`sum(up{job="redlock-proxy"})`: `"2"]`,
+		`min(redlock_quorum)`:          `"1"]`,
+		`count(ALERTS) or vector(0)`:   `"0"]`,
+	} {
+		settles(t, func() error { return answers(addr, "/api/v1/query?query="+url.QueryEscape(query), want) })
+	}
+	settles(t, func() error { return answers(addr, "/api/v1/rules", "RedlockQuorumLost") })
+}
+
+// answers wants a part in what Prometheus answers.
+func answers(addr, path, part string) error {
+	answer, err := http.Get("http://" + addr + path)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err == nil && !strings.Contains(string(body), part) {
+		err = fmt.Errorf("%s: got %s, want %s", path, body, part)
+	}
+	return err
+}

@@ -1,0 +1,233 @@
+//go:build integration
+
+package deploy
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/certtest"
+	"redlock-proxy/internal/process"
+	"redlock-proxy/internal/redistest"
+)
+
+const (
+	prometheusFolder = root + "deploy/prometheus/"
+	dashboardFile    = "deploy/grafana/dashboards/redlock-proxy.json"
+	job              = "redlock-proxy"
+)
+
+// promtool runs Prometheus' own tool on our files.
+func promtool(t *testing.T, args ...string) {
+	t.Helper()
+	need(t, "promtool")
+	if output, err := exec.Command("promtool", args...).CombinedOutput(); err != nil {
+		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, output)
+	}
+}
+
+// TestPrometheusFiles has promtool read the files, and try each alert.
+func TestPrometheusFiles(t *testing.T) {
+	t.Parallel()
+	promtool(t, "check", "config", prometheusFolder+"prometheus.yml")
+	promtool(t, "check", "rules", prometheusFolder+"alerts.yml")
+	promtool(t, "test", "rules", prometheusFolder+"alerts_test.yml")
+	tests := read(t, "deploy/prometheus/alerts_test.yml")
+	for _, r := range rules(t) {
+		if r.Alert != "" && !strings.Contains(tests, `ALERTS{alertname="`+r.Alert+`", alertstate="firing", severity="`+r.Labels["severity"]+`"`) {
+			t.Errorf("no test shows %s firing", r.Alert)
+		}
+	}
+}
+
+// rule is one of alerts.yml.
+type rule struct {
+	Record, Alert, Expr string
+	Labels              map[string]string
+}
+
+func rules(t *testing.T) []rule {
+	t.Helper()
+	var file struct{ Groups []struct{ Rules []rule } }
+	kit.Must(t, yaml.Unmarshal([]byte(read(t, "deploy/prometheus/alerts.yml")), &file))
+	var all []rule
+	for _, g := range file.Groups {
+		all = append(all, g.Rules...)
+	}
+	if len(all) < 10 {
+		t.Fatalf("there are %d rules", len(all))
+	}
+	return all
+}
+
+// queries are those of the dashboard, and of the alerts without what makes an alarm of them: they answer with data when all is
+// well, too.
+func queries(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	threshold := regexp.MustCompile(`^(.+) (==|>|<) [0-9.]+$`)
+	for _, r := range rules(t) {
+		expr := strings.TrimSpace(r.Expr)
+		if r.Alert != "" {
+			parts := threshold.FindStringSubmatch(expr)
+			if parts == nil {
+				t.Fatalf("%s: %s compares with no number", r.Alert, expr)
+			}
+			expr = parts[1]
+		}
+		all = append(all, expr)
+	}
+	var board struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
+	kit.Must(t, json.Unmarshal([]byte(read(t, dashboardFile)), &board))
+	for _, p := range board.Panels {
+		for _, target := range p.Targets {
+			all = append(all, strings.NewReplacer("$__rate_interval", "1m", "$instance", ".*").Replace(target.Expr))
+		}
+	}
+	if len(all) < 40 {
+		t.Fatalf("there are %d queries", len(all))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// prometheus is one that runs.
+type prometheus struct{ url string }
+
+// startPrometheus starts a Prometheus with our settings, but for the proxies and how often they are asked.
+func startPrometheus(t *testing.T, proxies ...string) prometheus {
+	t.Helper()
+	need(t, "prometheus")
+	folder := t.TempDir()
+	settings := read(t, "deploy/prometheus/prometheus.yml")
+	for old, own := range map[string]string{"proxy-1:9380, proxy-2:9380": strings.Join(proxies, ", "), "15s": "1s"} {
+		if !strings.Contains(settings, old) {
+			t.Fatalf("there is no %q in\n%s", old, settings)
+		}
+		settings = strings.ReplaceAll(settings, old, own)
+	}
+	kit.Must(t, os.WriteFile(filepath.Join(folder, "prometheus.yml"), []byte(settings), 0o644))
+	kit.Must(t, os.WriteFile(filepath.Join(folder, "alerts.yml"), []byte(read(t, "deploy/prometheus/alerts.yml")), 0o644))
+	addr := "127.0.0.1:" + freePort(t)
+	server, err := process.Start("prometheus", []string{"--config.file=" + filepath.Join(folder, "prometheus.yml"),
+		"--storage.tsdb.path=" + filepath.Join(folder, "data"), "--web.listen-address=" + addr}, environ())
+	kit.Must(t, err)
+	t.Cleanup(func() {
+		kit.NoError(t, server.Kill())
+		if t.Failed() {
+			t.Logf("Prometheus says:\n%s", server.Log())
+		}
+	})
+	return prometheus{"http://" + addr}
+}
+
+// ask is the answer to a query: how many series it has.
+func (p prometheus) ask(query string) (int, error) {
+	answer, err := http.Get(p.url + "/api/v1/query?query=" + url.QueryEscape(query))
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return 0, err
+	}
+	var got struct {
+		Status, Error string
+		Data          struct{ Result []any }
+	}
+	if err := json.Unmarshal(text, &got); err != nil || got.Status != "success" {
+		return 0, fmt.Errorf("%s: %v %s", query, err, text)
+	}
+	return len(got.Data.Result), nil
+}
+
+// startWatched starts a proxy that is watched at its admin port.
+func startWatched(t *testing.T, masters []*redistest.Server, args ...string) (proxy *harness.Proxy, admin string) {
+	t.Helper()
+	admin = "127.0.0.1:" + freePort(t)
+	args = append(append(kit.LockKeyArgs(kit.StartRedis(t)), "--admin", admin), args...)
+	return kit.StartProxy(t, redistest.URLs(masters), args...), admin
+}
+
+// TestQueries: each query of the dashboard and of the alerts has data at a real Prometheus that asks a proxy with work to do, of
+// which one master is in quarantine.
+func TestQueries(t *testing.T) {
+	t.Parallel()
+	masters := kit.StartMasters(t)
+	pair := certtest.NewAuthority(t).Issue(t)
+	_, encrypted := startWatched(t, masters, "--tls-cert", pair.Cert, "--tls-key", pair.Key) // whose certificate has an end
+	proxy, plain := startWatched(t, masters)
+	server := startPrometheus(t, plain, encrypted)
+	client := kit.Connect(t, proxy)
+	kit.WantGrant(t, client, "LOCK", "long", "t", "PX", "3600000") // for which masters without their data wait
+	work := func() {
+		for _, command := range [][]string{
+			{"LOCK", "k", "t", "PX", "30000"}, {"LOCK", "k", "u", "PX", "30000"}, {"EXTEND", "k", "t", "PX", "30000"}, {"UNLOCK", "k", "t"},
+			{"LOCK", "w", "t", "PX", "1000", "BLOCK", "1000"}, {"UNLOCK", "w", "t"}, {"SET", "a", "b"}, {"GET", "a"}, {"SET", "outside", "t", "NX", "PX", "1"},
+			{"SET", "lock:k", "t", "NX", "PX", "1000"}, {"EVAL", `if redis.call("get",KEYS[1])==ARGV[1] then return redis.call("del",KEYS[1]) end`, "1", "lock:k", "t"},
+		} {
+			kit.Do(t, client, command...)
+		}
+	}
+	work()
+	for _, master := range masters[:3] { // a majority that forgot: they wait
+		kit.Must(t, master.Restart())
+	}
+	missing := queries(t)
+	t.Logf("%d queries", len(missing))
+	kit.Soon(t, func() error {
+		work()
+		var empty []string
+		for _, query := range missing {
+			n, err := server.ask(query)
+			switch {
+			case err != nil && strings.Contains(err.Error(), "connection refused"): // it is not up yet
+				return err
+			case err != nil:
+				t.Fatal(err)
+			case n == 0:
+				empty = append(empty, query)
+			}
+		}
+		missing = empty // what has had data once need not have it again
+		if len(empty) > 0 {
+			return fmt.Errorf("%d queries have no data:\n%s", len(empty), strings.Join(empty, "\n"))
+		}
+		return nil
+	})
+}
+
+// TestAlertsAreSilent: an idle deployment that is well raises none, and one that is not is told: the proxies that are asked for are two, of
+// which one is not there.
+func TestAlertsAreSilent(t *testing.T) {
+	t.Parallel()
+	_, admin := startWatched(t, kit.StartMasters(t))
+	gone := "127.0.0.1:" + freePort(t)
+	server := startPrometheus(t, admin, gone)
+	kit.Soon(t, func() error {
+		if n, err := server.ask(fmt.Sprintf("ALERTS{alertname=\"RedlockProxyDown\", instance=%q, job=%q}", gone, job)); err != nil || n != 1 {
+			return fmt.Errorf("%d alerts of the proxy that is not there, %v", n, err)
+		}
+		return nil
+	})
+	if n, err := server.ask(fmt.Sprintf("ALERTS{instance!=%q}", gone)); err != nil || n > 0 {
+		t.Errorf("%d alerts of a proxy that is well, %v", n, err)
+	}
+}

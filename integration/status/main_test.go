@@ -1,0 +1,65 @@
+//go:build integration
+
+package status
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"testing"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+func TestMain(m *testing.M) { kit.Main(m) }
+
+// site is a proxy with its admin port.
+type site struct {
+	masters  []*redistest.Server
+	upstream *redistest.Server
+	proxy    *harness.Proxy
+	url      string // of the page
+}
+
+// open starts five masters, an upstream and a proxy, whose page tells locks, if that is wanted.
+func open(t *testing.T, locks bool) site {
+	t.Helper()
+	s := site{masters: kit.StartMasters(t), upstream: kit.StartRedis(t)}
+	args := append(kit.PatientMasters(), append(kit.LockKeyArgs(s.upstream), "--admin", "127.0.0.1:0", fmt.Sprintf("--admin-locks=%v", locks))...)
+	s.proxy = kit.StartProxy(t, redistest.URLs(s.masters), args...)
+	line, err := s.proxy.WaitLog(`msg="health and metrics"`, kit.Patience)
+	kit.Must(t, err)
+	s.url = "http://" + regexp.MustCompile(`admin=(\S+)`).FindStringSubmatch(line)[1] + "/"
+	return s
+}
+
+// get asks for a path of the page's port by a name.
+func (s site) get(t *testing.T, method, path, host string) (*http.Response, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, s.url+path, nil)
+	kit.Must(t, err)
+	if host != "" {
+		request.Host = host
+	}
+	answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
+	kit.Must(t, err)
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	kit.Must(t, err)
+	return answer, string(body)
+}
+
+// view is an answer in JSON.
+func (s site) view(t *testing.T, path string) (view map[string]any) {
+	t.Helper()
+	answer, body := s.get(t, http.MethodGet, path, "")
+	if answer.StatusCode != http.StatusOK {
+		t.Fatalf("%s: got %s: %s", path, answer.Status, body)
+	}
+	kit.Must(t, json.Unmarshal([]byte(body), &view))
+	return view
+}

@@ -1,0 +1,179 @@
+//go:build integration
+
+package status
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/browser"
+	"redlock-proxy/integration/kit"
+)
+
+// seen bounds what the page must show soon after it happened: it asks each second, and the log of the test tells what it took. On an idle
+// machine that is less than two seconds.
+const seen = 15 * time.Second
+
+// hostile is a key that would be markup.
+const hostile = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`
+
+// rowOf is a JavaScript expression: the text of the table row of a server or a key.
+func rowOf(name string) string {
+	return fmt.Sprintf("([...document.querySelectorAll('tbody tr')].map((tr) => tr.innerText).find((text) => text.includes(%q)) || '')", name)
+}
+
+// TestPage: the page shows masters, locks and events as they are; what others chose to write is text; and it asks nobody else.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	chromium, s := browser.Start(t), open(t, true)
+	client := kit.Connect(t, s.proxy)
+	kit.Want(t, client, "OK", "CLIENT", "SETNAME", "</td><script>document.title='owned'</script>")
+	kit.WantGrant(t, client, "LOCK", hostile, "t0kEn", "PX", "600000")
+	kit.WantGrant(t, client, "LOCK", "other", "t0kEn", "PX", "600000")
+	page := chromium.Open(t, s.url, browser.Look{})
+	page.Soon(t, kit.Patience, "document.querySelectorAll('#masters tr').length === 5 && document.querySelector('#banner').innerText.includes('5 of 5 masters vote')")
+	page.Soon(t, kit.Patience, "document.querySelectorAll('#locks tr').length === 2")
+	page.Soon(t, kit.Patience, rowOf(hostile)+".includes('script>document.title')") // as text, and the client's name
+	page.Soon(t, kit.Patience, "document.querySelectorAll('.plot path').length >= 8")
+
+	kit.Want(t, client, int64(1), "FORCEUNLOCK", hostile)
+	page.Soon(t, seen, "document.querySelector('#events').innerText.includes('FORCEUNLOCK') && document.querySelector('#events').innerText.includes('<img src=x')")
+	page.Soon(t, kit.Patience, "document.querySelectorAll('#locks tr').length === 1")
+	kit.WantGrant(t, client, "LOCK", "third", "t0kEn", "PX", "600000")
+	page.Soon(t, kit.Patience, "document.querySelectorAll('#locks tr').length === 2")
+	_, err := page.Eval("{const m = document.querySelector('#match'); m.value = 'o?h*'; m.dispatchEvent(new Event('input', {bubbles: true}))}")
+	kit.Must(t, err)
+	page.Soon(t, kit.Patience, "document.querySelectorAll('#locks tr').length === 1 && "+rowOf("other")+" !== ''")
+
+	for i, master := range s.masters[:3] {
+		kit.Must(t, master.Kill())
+		took := page.Soon(t, seen, rowOf(master.Addr())+".includes('down')")
+		page.Soon(t, seen, fmt.Sprintf("document.querySelector('#banner').innerText.includes('%d of 5 masters vote')", 4-i))
+		t.Logf("a master's death was seen after %v", took.Round(time.Millisecond))
+	}
+	page.Soon(t, seen, "document.querySelector('#banner').classList.contains('bad') && document.title.startsWith('⚠')")
+	page.Soon(t, seen, "document.querySelector('#events').innerText.includes('quorum lost')")
+	kit.Must(t, s.masters[0].Restart()) // of three that forgot, none votes until the lease is over
+	page.Soon(t, kit.Patience, rowOf(s.masters[0].Addr())+".includes('quarantine') && "+rowOf(s.masters[0].Addr())+".match(/1[01] min/) !== null")
+
+	if title, err := page.Eval("document.title"); err != nil || !strings.Contains(fmt.Sprint(title), "redlock-proxy 2/5") {
+		t.Errorf("the title is %v, %v", title, err)
+	}
+	if made, err := page.Eval("document.querySelectorAll('main img, main script, body script, iframe').length"); err != nil || made != 0.0 {
+		t.Errorf("%v elements were made of text, %v", made, err)
+	}
+	for _, url := range page.Asked() {
+		if !strings.HasPrefix(url, s.url) {
+			t.Errorf("the page asks for %s", url)
+		}
+	}
+	if complaints := page.Complaints(); len(complaints) > 0 {
+		t.Errorf("the browser complains: %q", complaints)
+	}
+	if text := page.Text(t, "html"); strings.Contains(text, "t0kEn") {
+		t.Error("the page tells a token")
+	}
+	kit.Must(t, s.proxy.Kill())
+	page.Soon(t, 10*time.Second, "document.querySelector('#banner').innerText.includes('does not answer')")
+}
+
+// TestNoLocks: without the setting no key and no client is told, by no path.
+func TestNoLocks(t *testing.T) {
+	t.Parallel()
+	chromium, s := browser.Start(t), open(t, false)
+	client := kit.Connect(t, s.proxy)
+	kit.Want(t, client, "OK", "CLIENT", "SETNAME", "cLiEnT")
+	kit.WantGrant(t, client, "LOCK", "kEy4Q", "t0kEn", "PX", "600000")
+	kit.Want(t, client, int64(1), "FORCEUNLOCK", "kEy4Q")
+	page := chromium.Open(t, s.url, browser.Look{})
+	page.Soon(t, kit.Patience, "document.querySelector('#events').innerText.includes('FORCEUNLOCK')")
+	page.Soon(t, kit.Patience, "document.querySelector('#locks-note').innerText.includes('admin-locks') && getComputedStyle(document.querySelector('#locks-table')).display === 'none'")
+	told := page.Text(t, "html")
+	for _, path := range []string{"status/v1", "status/v1/locks", "status/v1/locks?match=*"} {
+		_, body := s.get(t, http.MethodGet, path, "")
+		told += body
+	}
+	for _, secret := range []string{"kEy4Q", "t0kEn", "cLiEnT", client.LocalAddr()} {
+		if strings.Contains(told, secret) {
+			t.Errorf("it tells %q:\n%s", secret, told)
+		}
+	}
+	if answer, _ := s.get(t, http.MethodGet, "status/v1/locks", ""); answer.StatusCode != http.StatusForbidden {
+		t.Errorf("got %s", answer.Status)
+	}
+}
+
+// TestLooks: the page fits a phone of 360 pixels and follows the browser's colours.
+func TestLooks(t *testing.T) {
+	t.Parallel()
+	chromium, s := browser.Start(t), open(t, true)
+	client := kit.Connect(t, s.proxy)
+	kit.WantGrant(t, client, "LOCK", strings.Repeat("very-long-key:", 15), "t", "PX", "600000")
+	kit.Must(t, s.masters[4].Kill())
+	colours := map[bool]any{}
+	for _, look := range []browser.Look{{Width: 360, Height: 740}, {Width: 360, Height: 740, Dark: true}, {Width: 768}, {}} {
+		page := chromium.Open(t, s.url, look)
+		page.Soon(t, kit.Patience, "document.querySelectorAll('#locks tr').length === 1 && document.querySelectorAll('#masters tr').length === 5")
+		wide, err := page.Eval("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+		if err != nil || wide != 0.0 {
+			t.Errorf("%+v: %v pixels stand out, %v", look, wide, err)
+		}
+		back, err := page.Eval("getComputedStyle(document.documentElement).backgroundColor")
+		kit.Must(t, err)
+		if had, there := colours[look.Dark]; there && had != back {
+			t.Errorf("%+v: the background is %v and %v", look, had, back)
+		}
+		colours[look.Dark] = back
+	}
+	if colours[true] == colours[false] {
+		t.Errorf("light and dark have the same background %v", colours[true])
+	}
+}
+
+// TestStrangers: what other sites could have a browser do is refused.
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	chromium, s := browser.Start(t), open(t, true)
+	for _, host := range []string{"evil.example", "evil.example:9380", "127.0.0.1.evil.example"} {
+		for _, path := range []string{"", "status/v1", "status/v1/locks", "status/page.js"} {
+			if answer, body := s.get(t, http.MethodGet, path, host); answer.StatusCode != http.StatusMisdirectedRequest || strings.Contains(body, s.masters[0].Addr()) {
+				t.Errorf("/%s of %s: got %s", path, host, answer.Status)
+			}
+		}
+	}
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions} {
+		if answer, _ := s.get(t, method, "status/v1", ""); answer.StatusCode != http.StatusMethodNotAllowed || answer.Header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%s: got %s", method, answer.Status)
+		}
+	}
+	other := chromium.Open(t, strings.Replace(open(t, false).url, "127.0.0.1", "localhost", 1), browser.Look{}) // another origin
+	other.Soon(t, kit.Patience, "document.querySelectorAll('#masters tr').length === 5")
+	got, err := other.Eval(fmt.Sprintf("fetch(%q).then(() => 'read', () => 'refused')", s.url+"status/v1"))
+	if err != nil || got != "refused" {
+		t.Errorf("another origin gets %v, %v", got, err)
+	}
+}
+
+// TestCost: a page that is looked at by many has the masters asked at most every few seconds, and answers in time.
+func TestCost(t *testing.T) {
+	t.Parallel()
+	s := open(t, true)
+	client := kit.Connect(t, s.proxy)
+	for i := range 250 {
+		kit.WantGrant(t, client, "LOCK", fmt.Sprintf("k%03d", i), "t", "PX", "600000")
+	}
+	times := map[float64]bool{}
+	for began := time.Now(); time.Since(began) < 7*time.Second; {
+		view := s.view(t, "status/v1/locks")
+		if locks := view["locks"].([]any); len(locks) != 200 || view["more"] != true {
+			t.Fatalf("%d locks are told, more: %v", len(locks), view["more"])
+		}
+		times[view["at"].(float64)] = true
+	}
+	if len(times) > 4 {
+		t.Errorf("the masters were asked %d times in 7 s", len(times))
+	}
+}

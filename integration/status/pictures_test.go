@@ -1,0 +1,82 @@
+//go:build integration
+
+package status
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/browser"
+	"redlock-proxy/integration/kit"
+)
+
+// TestPictures takes the pictures of docs/pictures (of which status-phone.png is the dark one), and further ones, where REDLOCK_PICTURES names a folder: of a proxy with work to do, of which
+// one master fails.
+func TestPictures(t *testing.T) {
+	folder := os.Getenv("REDLOCK_PICTURES")
+	if folder == "" {
+		t.Skip("REDLOCK_PICTURES names no folder for pictures")
+	}
+	chromium, s := browser.Start(t), open(t, true)
+	stop := work(t, s)
+	defer stop()
+	time.Sleep(25 * time.Second)
+	kit.Must(t, s.masters[1].Kill())
+	time.Sleep(10 * time.Second)
+	kit.Must(t, s.masters[1].Restart())
+	time.Sleep(10 * time.Second)
+	kit.Must(t, s.masters[3].Kill())
+	time.Sleep(5 * time.Second)
+	for _, look := range []struct {
+		name   string
+		look   browser.Look
+		height int
+	}{
+		{"status-light", browser.Look{Width: 1120}, 940},
+		{"status-dark", browser.Look{Width: 1120, Dark: true}, 1000},
+		{"status-phone", browser.Look{Width: 360, Height: 740}, 1500},
+		{"status-phone-dark", browser.Look{Width: 360, Height: 740, Dark: true}, 1500},
+	} {
+		page := chromium.Open(t, s.url, look.look)
+		page.Soon(t, kit.Patience, `document.querySelectorAll("#locks tr").length > 5`)
+		time.Sleep(1500 * time.Millisecond) // another answer
+		page.Picture(t, filepath.Join(folder, look.name+".png"), look.height)
+	}
+}
+
+// work has clients lock, wait, be refused, and use the upstream, until stop is called.
+func work(t *testing.T, s site) (stop func()) {
+	t.Helper()
+	holder := kit.Connect(t, s.proxy)
+	kit.Want(t, holder, "OK", "CLIENT", "SETNAME", "billing-worker-3")
+	for key, ttl := range map[string]string{"invoice:2026-11": "900000", "report:nightly": "3600000", "lock:migration": "86400000", "cache:warm": "120000", "tenant:42:import": "240000", "tenant:77:import": "410000"} {
+		kit.WantGrant(t, holder, "LOCK", key, "secret-token", "PX", ttl)
+	}
+	for range 3 {
+		waiter := kit.Connect(t, s.proxy)
+		go func() { _, _ = waiter.Do("LOCK", "report:nightly", "w", "PX", "1000", "BLOCK", "3600000") }()
+	}
+	done := make(chan struct{})
+	var all sync.WaitGroup
+	for i := range 3 {
+		client := kit.Connect(t, s.proxy)
+		all.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-done:
+					return
+				case <-time.After(time.Duration(8+3*i+(n/200)%7) * time.Millisecond):
+				}
+				for _, command := range [][]string{{"LOCK", "job", "t", "PX", "30000"}, {"SET", "a", "b"}, {"GET", "a"}, {"UNLOCK", "job", "t"}} {
+					if _, err := client.Do(command...); err != nil {
+						return
+					}
+				}
+			}
+		})
+	}
+	return func() { close(done); all.Wait() }
+}
