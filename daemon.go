@@ -169,12 +169,25 @@ func newUpstream(cfg conf.Config, id string, certificates *certs.Certificates, l
 	if cfg.Upstream == "" {
 		return nil, nil
 	}
-	up, err := upstream.New(cfg.Upstream, cfg.UpstreamTimeout, log)
+	up, err := openUpstream(cfg, log)
 	if err == nil {
 		up.Identify(id)
 		up.Secure(certificates.Dialing)
 	}
 	return up, err
+}
+
+// openUpstream takes the URL of the upstream, or of the Sentinels that know where it is.
+func openUpstream(cfg conf.Config, log *slog.Logger) (*upstream.Upstream, error) {
+	s, named, err := conf.ReadSentinel(cfg.Upstream)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("upstream: %w", err)
+	case !named:
+		return upstream.New(cfg.Upstream, cfg.UpstreamTimeout, log)
+	}
+	sentinels := upstream.Sentinels{Master: s.Master, Addrs: s.Addrs, Username: s.Username, Password: s.Password}
+	return upstream.NewFollowing(s.At(s.Addrs[0]), sentinels, cfg.UpstreamTimeout, log)
 }
 
 // newServer puts the house together: proxy → commands → quorum.

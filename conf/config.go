@@ -13,7 +13,7 @@ type Config struct {
 	// They may carry passwords: show them only through [Redact]. There is no default.
 	Masters []string
 	// Upstream is the URL of the Redis that gets every command which is not the proxy's own, or empty. It may carry a
-	// password, and a database number, which every client then begins with.
+	// password, and a database number, which every client then begins with. In the form of [ReadSentinel] it names Sentinels.
 	Upstream string
 	// UpstreamTimeout is how long connecting to the upstream may take.
 	UpstreamTimeout time.Duration

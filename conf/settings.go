@@ -48,7 +48,7 @@ func Settings() []Setting { return slices.Clone(table) }
 var table = []Setting{
 	private(many("master", "`URL` of one independent Redis master (redis://, rediss:// or unix://); once per master",
 		func(c *Config) *[]string { return &c.Masters }, masterURL)),
-	private(one("upstream", "`URL` of the Redis that gets every command which is not the proxy's own (redis://, rediss:// or unix://); without it the proxy is a lock server",
+	private(one("upstream", "`URL` of the Redis that gets every command which is not the proxy's own (redis://, rediss://, unix://, or redis+sentinel:// with the Sentinels that know where it is); without it the proxy is a lock server",
 		text, func(c *Config) *string { return &c.Upstream }, upstreamURL)),
 	one("upstream-timeout", "how long connecting to the upstream may take, and its answers to what the proxy asks itself, a `DURATION`",
 		duration, func(c *Config) *time.Duration { return &c.UpstreamTimeout }, moreThan(time.Duration(0))),

@@ -81,6 +81,9 @@ func NewServer(opts Options) *Server {
 	s := &Server{opts: opts, sessions: map[int64]*session{}, quiet: quietTime, times: relayTimes{stallTime, farewellTime}}
 	s.entry = entryTime
 	s.refused.log, s.turned.log = opts.Logger, opts.Logger
+	if opts.Upstream != nil {
+		opts.Upstream.OnFailover(s.leaveUpstream)
+	}
 	return s
 }
 
@@ -163,6 +166,20 @@ func (s *Server) ended(session *session) {
 	defer s.mu.Unlock()
 	delete(s.sessions, session.client.ID)
 	s.clients.Add(-1)
+}
+
+// leaveUpstream has the relays end what they have to an upstream that has failed over. One that is busy with a client that
+// does not read keeps no other waiting.
+func (s *Server) leaveUpstream() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, session := range s.sessions {
+		s.running.Add(1)
+		go func() {
+			defer s.running.Done()
+			session.relay.leave()
+		}()
+	}
 }
 
 // drain ends the sessions: when they are idle, or when the time is over.

@@ -29,7 +29,7 @@ type pool struct {
 }
 
 // newPool takes the options of the upstream.
-func newPool(opts redis.Options, dial func(ctx context.Context, network, addr string) (net.Conn, error)) *pool {
+func newPool(opts redis.Options, dial func(ctx context.Context) (net.Conn, error)) *pool {
 	opts.DB = 0
 	opts.Protocol = 2
 	opts.DisableIdentity = true
@@ -40,8 +40,8 @@ func newPool(opts redis.Options, dial func(ctx context.Context, network, addr st
 	opts.ContextTimeoutEnabled = true
 	opts.PoolSize = ownConns
 	opts.PipelinePoolSize = -1
-	opts.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := dial(ctx, network, addr)
+	opts.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		conn, err := dial(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -50,8 +50,13 @@ func newPool(opts redis.Options, dial func(ctx context.Context, network, addr st
 	return &pool{options: opts}
 }
 
-// Close closes the connections of the proxy's own.
-func (u *Upstream) Close() { u.own.close() }
+// Close closes the connections of the proxy's own, those to Sentinels as well.
+func (u *Upstream) Close() {
+	u.own.close()
+	if u.following != nil {
+		u.following.close()
+	}
+}
 
 func (p *pool) client() (*redis.Client, error) {
 	p.mu.Lock()
@@ -63,6 +68,16 @@ func (p *pool) client() (*redis.Client, error) {
 		p.redis = redis.NewClient(&p.options)
 	}
 	return p.redis, nil
+}
+
+// renew leaves the connections that there are: the upstream is another server now.
+func (p *pool) renew() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.redis != nil {
+		_ = p.redis.Close()
+	}
+	p.redis = nil
 }
 
 func (p *pool) close() {
