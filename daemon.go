@@ -224,7 +224,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 	d.server = proxy.NewServer(proxy.Options{
 		Table: d.table, Upstream: up, ClientPassword: clientPassword,
 		TLS: d.certs.Listener(), ProtectedMode: cfg.ProtectedMode && cfg.TLSClientCA == "",
-		MaxClients: cfg.MaxClients, DrainTimeout: cfg.DrainTimeout, Logger: d.log,
+		MaxClients: cfg.MaxClients, DrainTimeout: cfg.DrainTimeout, Balancers: cfg.Balancers(), Logger: d.log,
 	})
 }
 

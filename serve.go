@@ -40,7 +40,7 @@ func serveAction(c *cli.Context) error {
 		log.Warn(warning)
 	}
 	alive := func(addr string) error {
-		_, err := askHealth(reachable(addr), certs.Probing(certificateFiles(cfg)))
+		_, err := askHealth(reachable(addr), cfg.Balancers(), certs.Probing(certificateFiles(cfg)))
 		return err
 	}
 	return supervised(c.Context, log, alive, func(ready func(net.Addr)) error {

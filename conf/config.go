@@ -38,6 +38,8 @@ type Config struct {
 	TLSClientCA string
 	// ProtectedMode turns clients from other machines away while nobody has to log in.
 	ProtectedMode bool
+	// ProxyProtocol are addresses and networks of load balancers that say by the PROXY protocol for whom they connect, and must.
+	ProxyProtocol []string
 	// Admin is the TCP address, host:port, on which health and metrics are served by HTTP, or empty. Port 0 lets the system
 	// choose one.
 	Admin string

@@ -72,6 +72,8 @@ var table = []Setting{
 		text, func(c *Config) *string { return &c.TLSClientCA }),
 	switched(one("protected-mode", "whether clients from other machines are turned away where nobody has to log in",
 		toggle, func(c *Config) *bool { return &c.ProtectedMode })),
+	some("proxy-protocol", "`ADDR` or network (10.0.0.0/8) of load balancers that say by the PROXY protocol, version 1 or 2, for whom they connect, and must; once per network",
+		func(c *Config) *[]string { return &c.ProxyProtocol }, network),
 	one("admin", "`ADDR` (host:port) on which health and metrics are served by HTTP, to whoever reaches it; without it they are not",
 		text, func(c *Config) *string { return &c.Admin }, orEmpty(hostPort)),
 	switched(one("admin-pprof", "whether admin also serves profiles of the process (/debug/pprof/)",

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -32,6 +33,8 @@ type Options struct {
 	ClientPassword string
 	// TLS are the settings with which clients are spoken to. Without them nothing is encrypted.
 	TLS *tls.Config
+	// Balancers are networks of load balancers, which say by the PROXY protocol for whom they connect. From elsewhere it is not taken.
+	Balancers []netip.Prefix
 	// ProtectedMode turns clients from other machines away while nobody has to log in.
 	ProtectedMode bool
 	// MaxClients is how many clients may be connected. The default is 10000, as in
@@ -215,7 +218,7 @@ func (s *Server) tellOfCut() {
 	left := s.close()
 	var names []string
 	for _, session := range left[:min(shownClients, len(left))] {
-		names = append(names, session.client.Addr.String())
+		names = append(names, session.origin().String())
 	}
 	s.opts.Logger.Warn("drain-timeout is over: what still runs is cut off",
 		"clients", len(left), "waiting_for_locks", s.opts.Table.Waiting(), "addresses", strings.Join(names, " "))
