@@ -62,11 +62,30 @@ func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certif
 			all.Go(func() { f := quorum.LookAt(ctx, url, timeout, certificates.Dialing); *into = &f })
 		}
 	}
-	look(cfg.Upstream, cfg.UpstreamTimeout, &seen.upstream)
+	if conf.HasSentinels(cfg.Upstream) {
+		all.Go(func() { f := lookBehindSentinels(ctx, cfg, certificates); seen.upstream = &f })
+	} else {
+		look(cfg.Upstream, cfg.UpstreamTimeout, &seen.upstream)
+	}
 	look(cfg.LegacyLock, cfg.MasterTimeout, &seen.legacy)
 	seen.masters = quorum.Inspect(ctx, cfg.Masters, cfg.MasterTimeout, certificates.Dialing)
 	all.Wait()
 	return seen
+}
+
+// lookBehindSentinels looks at the upstream that Sentinels know.
+func lookBehindSentinels(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) quorum.Finding {
+	s, _, _ := conf.ReadSentinel(cfg.Upstream) // valid by now
+	up, err := newUpstream(cfg, "", certificates, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return quorum.Finding{Name: s.Master, Err: err}
+	}
+	defer up.Close()
+	addr, err := up.Locate(ctx)
+	if err != nil {
+		return quorum.Finding{Name: s.Master, Err: err}
+	}
+	return quorum.LookAt(ctx, s.At(addr), cfg.UpstreamTimeout, certificates.Dialing)
 }
 
 func printTable(out io.Writer, cfg conf.Config, seen inspection, v verdict) error {

@@ -28,7 +28,7 @@ const keepAlive = 300 * time.Second
 
 // serve runs a proxy until ctx ends and its clients are done. ready is called with
 // the address once clients are served. At each of hangups the configuration is read again.
-func serve(ctx context.Context, cfg conf.Config, log *slog.Logger, from origin, hangups <-chan os.Signal, ready func(d *daemon, addr net.Addr)) error {
+func serve(ctx context.Context, cfg conf.Config, log *slog.Logger, from provenance, hangups <-chan os.Signal, ready func(d *daemon, addr net.Addr)) error {
 	d, err := newDaemon(ctx, cfg, log, from)
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func serve(ctx context.Context, cfg conf.Config, log *slog.Logger, from origin, 
 // served there.
 type daemon struct {
 	cfg       conf.Config // as of the start
-	from      origin
+	from      provenance
 	standing  atomic.Pointer[standing]
 	reloading reloading
 	log       *slog.Logger
@@ -62,7 +62,7 @@ type daemon struct {
 }
 
 // newDaemon makes the parts, and listens; nobody is served yet.
-func newDaemon(ctx context.Context, cfg conf.Config, log *slog.Logger, from origin) (*daemon, error) {
+func newDaemon(ctx context.Context, cfg conf.Config, log *slog.Logger, from provenance) (*daemon, error) {
 	password, err := cfg.ClientPassword()
 	if err != nil {
 		return nil, err
@@ -219,12 +219,25 @@ func newUpstream(cfg conf.Config, id string, certificates *certs.Certificates, l
 	if cfg.Upstream == "" {
 		return nil, nil
 	}
-	up, err := upstream.New(cfg.Upstream, cfg.UpstreamTimeout, log)
+	up, err := openUpstream(cfg, log)
 	if err == nil {
 		up.Identify(id)
 		up.Secure(certificates.Dialing)
 	}
 	return up, err
+}
+
+// openUpstream takes the URL of the upstream, or of the Sentinels that know where it is.
+func openUpstream(cfg conf.Config, log *slog.Logger) (*upstream.Upstream, error) {
+	s, named, err := conf.ReadSentinel(cfg.Upstream)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("upstream: %w", err)
+	case !named:
+		return upstream.New(cfg.Upstream, cfg.UpstreamTimeout, log)
+	}
+	sentinels := upstream.Sentinels{Master: s.Master, Addrs: s.Addrs, Username: s.Username, Password: s.Password}
+	return upstream.NewFollowing(s.At(s.Addrs[0]), sentinels, cfg.UpstreamTimeout, log)
 }
 
 // newServer puts the house together: proxy → commands → quorum.
@@ -257,7 +270,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 	}
 	d.table = newTable(opts)
 	d.table.Apply(tableSettings(cfg))
-	d.server = proxy.NewServer(proxy.Options{Table: d.table, Upstream: up, Users: d.users, Logger: d.log})
+	d.server = proxy.NewServer(proxy.Options{Table: d.table, Upstream: up, Users: d.users, Balancers: d.cfg.Balancers(), Logger: d.log})
 	d.server.Apply(serverSettings(cfg, clientPassword, d.certs))
 }
 

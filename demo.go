@@ -58,7 +58,7 @@ func demoAction(c *cli.Context) error {
 
 func demo(ctx context.Context, cfg conf.Config, out io.Writer) error {
 	quietLog := slog.New(slog.DiscardHandler)
-	return serve(ctx, cfg, quietLog, origin{}, nil, func(_ *daemon, addr net.Addr) { introduce(out, cfg, addr) })
+	return serve(ctx, cfg, quietLog, provenance{}, nil, func(_ *daemon, addr net.Addr) { introduce(out, cfg, addr) })
 }
 
 // embedded starts n in-memory Redis servers whose TTLs run by the clock.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"redlock-proxy/certs"
 	"redlock-proxy/conf"
+	"redlock-proxy/proxy/origin"
 )
 
 // healthcheckTimeout is how long a healthy proxy may take to answer.
@@ -34,7 +36,7 @@ func healthcheckAction(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	answer, err := askHealth(reachable(cfg.Listen), certs.Probing(certificateFiles(cfg)))
+	answer, err := askHealth(reachable(cfg.Listen), cfg.Balancers(), certs.Probing(certificateFiles(cfg)))
 	switch {
 	case err != nil:
 		return fmt.Errorf("unhealthy: %w", err)
@@ -67,13 +69,19 @@ type health struct {
 
 // askHealth gets an answer from a proxy, whatever it is: it lives then. One that has as many
 // clients as it may have says so, and lives as well, like one that wants another certificate.
-func askHealth(addr string, secure *tls.Config) (health, error) {
+// Where the proxy takes this machine for a balancer, it is told that it is not one now.
+func askHealth(addr string, balancers []netip.Prefix, secure *tls.Config) (health, error) {
 	conn, err := net.DialTimeout("tcp", addr, healthcheckTimeout)
 	if err != nil {
 		return health{}, err
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(healthcheckTimeout))
+	if origin.Among(balancers, conn.LocalAddr()) {
+		if _, err := io.WriteString(conn, origin.Local); err != nil {
+			return health{}, err
+		}
+	}
 	if secure != nil {
 		conn = tls.Client(conn, secure)
 	}

@@ -24,7 +24,13 @@ func notItself(ctx context.Context, cfg conf.Config, listen string) error {
 			all = append(all, here.Check(ctx, setting, at, listen))
 		}
 	}
-	check("upstream", cfg.Upstream)
+	if sentinels, named, _ := conf.ReadSentinel(cfg.Upstream); named {
+		for _, addr := range sentinels.Addrs {
+			all = append(all, here.Check(ctx, "upstream", addr, listen))
+		}
+	} else {
+		check("upstream", cfg.Upstream)
+	}
 	check("legacy-lock", cfg.LegacyLock)
 	for _, master := range cfg.Masters {
 		check("master", master)

@@ -26,8 +26,8 @@ func certificateFiles(cfg conf.Config) certs.Files {
 	}
 }
 
-// origin is where a configuration comes from, and the log that it makes.
-type origin struct {
+// provenance is where a configuration comes from, and the log that it makes.
+type provenance struct {
 	// read reads the configuration again; nil: there is none to be read.
 	read func() (conf.Config, error)
 	// logs follow the configuration; nil: they stay as they are.
@@ -191,7 +191,7 @@ func (d *daemon) apply(is *standing, next prepared) error {
 	}
 	err := d.cluster.Apply(quorum.Settings{Masters: running.Masters, Legacy: running.LegacyLock, MaxTTL: running.MaxTTL})
 	if d.upstream != nil {
-		err = errors.Join(err, d.upstream.Apply(running.Upstream, running.UpstreamTimeout))
+		err = errors.Join(err, d.upstream.Apply(serverURL(running.Upstream), running.UpstreamTimeout))
 	}
 	if d.from.logs != nil {
 		err = errors.Join(err, d.from.logs.apply(running))
@@ -205,6 +205,14 @@ func (d *daemon) apply(is *standing, next prepared) error {
 	d.admin.serveProfiles(running.AdminPprof)
 	d.standing.Store(&standing{cfg: next.cfg, password: next.password, clients: running.MaxClients})
 	return err
+}
+
+// serverURL is the URL of the upstream, of which Sentinels may have to say where it is.
+func serverURL(text string) string {
+	if s, named, err := conf.ReadSentinel(text); named && err == nil {
+		return s.At(s.Addrs[0])
+	}
+	return text
 }
 
 // tableSettings are those of the commands.
@@ -254,6 +262,6 @@ func warnOf(log *slog.Logger, warnings []string) {
 
 // askItself wants a sign of life from the proxy at an address.
 func (d *daemon) askItself(addr string) error {
-	_, err := askHealth(reachable(addr), certs.Probing(certificateFiles(d.standing.Load().cfg)))
+	_, err := askHealth(reachable(addr), d.cfg.Balancers(), certs.Probing(certificateFiles(d.standing.Load().cfg)))
 	return err
 }

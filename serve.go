@@ -37,7 +37,7 @@ func serveAction(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	log, again := logs.logger(), origin{read: func() (conf.Config, error) { return load(c) }, logs: logs}
+	log, again := logs.logger(), provenance{read: func() (conf.Config, error) { return load(c) }, logs: logs}
 	warnOf(log, cfg.Warnings())
 	return supervised(c.Context, log, func(ready func(alive func() error)) error {
 		return serve(c.Context, cfg, log, again, hangups, func(d *daemon, addr net.Addr) {

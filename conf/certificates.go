@@ -24,7 +24,9 @@ func (c Config) certificateProblems() []problem {
 
 // certificateWarnings are certificates for servers of which none speaks TLS.
 func (c Config) certificateWarnings() []string {
-	speaksTLS := func(url string) bool { return strings.HasPrefix(url, "rediss://") }
+	speaksTLS := func(url string) bool {
+		return strings.HasPrefix(url, "rediss://") || strings.HasPrefix(url, "rediss"+sentinelScheme)
+	}
 	if slices.ContainsFunc(append([]string{c.Upstream, c.LegacyLock}, c.Masters...), speaksTLS) {
 		return nil
 	}

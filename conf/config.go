@@ -13,7 +13,7 @@ type Config struct {
 	// They may carry passwords: show them only through [Redact]. There is no default.
 	Masters []string
 	// Upstream is the URL of the Redis that gets every command which is not the proxy's own, or empty. It may carry a
-	// password, and a database number, which every client then begins with.
+	// password, and a database number, which every client then begins with. In the form of [ReadSentinel] it names Sentinels.
 	Upstream string
 	// UpstreamTimeout is how long connecting to the upstream may take.
 	UpstreamTimeout time.Duration
@@ -41,6 +41,8 @@ type Config struct {
 	TLSClientCA string
 	// ProtectedMode turns clients from other machines away while nobody has to log in.
 	ProtectedMode bool
+	// ProxyProtocol are addresses and networks of load balancers that say by the PROXY protocol for whom they connect, and must.
+	ProxyProtocol []string
 	// Admin is the TCP address, host:port, on which health and metrics are served by HTTP, or empty. Port 0 lets the system
 	// choose one.
 	Admin string

@@ -10,7 +10,11 @@ import (
 
 // LogsIn reports whether the upstream's URL names a user or a password, with which the proxy logs in there.
 func (c Config) LogsIn() bool {
-	u, err := url.Parse(c.Upstream)
+	text := c.Upstream
+	if s, named, _ := ReadSentinel(text); named {
+		text = s.At("sentinel")
+	}
+	u, err := url.Parse(text)
 	return err == nil && c.Upstream != "" && u.User != nil
 }
 

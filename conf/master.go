@@ -16,6 +16,7 @@ const defaultPort = "6379"
 var (
 	errNotURL    = errors.New(`is not a URL such as "redis://host:6379" (in a password, special characters are written as %XX)`)
 	errScheme    = errors.New("does not begin with redis://, rediss:// or unix://")
+	errUpstream  = errors.New("does not begin with redis://, rediss://, unix://, redis+sentinel:// or rediss+sentinel://")
 	errNoHost    = errors.New("names no host")
 	errHosts     = errors.New("names more than one host, but each master has a URL of its own")
 	errBadPort   = errors.New("has no port between 1 and 65535")
@@ -53,15 +54,23 @@ func masterURL(text string) error {
 	return checkQuery(u)
 }
 
-// upstreamURL says what is wrong with the URL of the upstream: it is like that of a master, but may name a database.
+// upstreamURL says what is wrong with the URL of the upstream: it is like that of a master, but may name a database, or
+// Sentinels.
 func upstreamURL(text string) error {
 	if text == "" {
 		return nil
 	}
-	if err := masterURL(text); !errors.Is(err, errDatabase) {
+	if _, named, err := ReadSentinel(text); named {
 		return err
 	}
-	return nil
+	switch err := masterURL(text); {
+	case errors.Is(err, errDatabase):
+		return nil
+	case errors.Is(err, errScheme):
+		return errUpstream
+	default:
+		return err
+	}
 }
 
 // legacyURL is masterURL for a setting that may be left out.

@@ -14,6 +14,8 @@ var (
 	openQuery = regexp.MustCompile(`^(skip_verify|db|database)=[a-z0-9]*$`)
 	// openPort is what may follow the colon of an address without being somebody's password.
 	openPort = regexp.MustCompile(`^[0-9]{0,5}(/[0-9]*)?$`)
+	// openSentinels are two Sentinels or more, and the name of a master.
+	openSentinels = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}(,[A-Za-z0-9.-]+:[0-9]{1,5})+/[A-Za-z0-9._-]+(/[0-9]*)?$`)
 )
 
 // Redact returns the URL with xxxxx for its password, to be shown in errors and logs. It works on the text, because what
@@ -29,6 +31,8 @@ func Redact(url string) string {
 		return scheme + hidden
 	case question >= 0:
 		return scheme + redactUser(rest[:question], at) + redactQuery(rest[question+1:])
+	case strings.HasSuffix(scheme, sentinelScheme+"://") && openSentinels.MatchString(rest):
+		return url
 	}
 	return scheme + redactUser(rest, at)
 }

@@ -51,7 +51,7 @@ func Settings() []Setting { return slices.Clone(table) }
 var table = []Setting{
 	passwordAtOnce(private(many("master", "`URL` of one independent Redis master (redis://, rediss:// or unix://); once per master",
 		func(c *Config) *[]string { return &c.Masters }, masterURL))),
-	passwordAtOnce(private(one("upstream", "`URL` of the Redis that gets every command which is not the proxy's own (redis://, rediss:// or unix://); without it the proxy is a lock server",
+	passwordAtOnce(private(one("upstream", "`URL` of the Redis that gets every command which is not the proxy's own (redis://, rediss://, unix://, or redis+sentinel:// with the Sentinels that know where it is); without it the proxy is a lock server",
 		text, func(c *Config) *string { return &c.Upstream }, upstreamURL))),
 	atOnce(one("upstream-timeout", "how long connecting to the upstream may take, and its answers to what the proxy asks itself, a `DURATION`",
 		duration, func(c *Config) *time.Duration { return &c.UpstreamTimeout }, moreThan(time.Duration(0)))),
@@ -77,6 +77,8 @@ var table = []Setting{
 		text, func(c *Config) *string { return &c.TLSClientCA })),
 	atOnce(switched(one("protected-mode", "whether clients from other machines are turned away where nobody has to log in",
 		toggle, func(c *Config) *bool { return &c.ProtectedMode }))),
+	some("proxy-protocol", "`ADDR` or network (10.0.0.0/8) of load balancers that say by the PROXY protocol, version 1 or 2, for whom they connect, and must; once per network",
+		func(c *Config) *[]string { return &c.ProxyProtocol }, network),
 	one("admin", "`ADDR` (host:port) on which a status page, health and metrics are served by HTTP, to whoever reaches it; without it they are not",
 		text, func(c *Config) *string { return &c.Admin }, orEmpty(hostPort)),
 	atOnce(switched(one("admin-pprof", "whether admin also serves profiles of the process (/debug/pprof/)",

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"redlock-proxy/proxy/origin"
 )
 
 const (
@@ -25,25 +27,58 @@ const plainOnTLS = "-ERR this port speaks TLS\r\n"
 // errTurnedAway ends a session that has not begun.
 var errTurnedAway = errors.New("the client is turned away")
 
-// enter lets a client in: TLS is spoken, and protected mode has nothing against it. Nothing that the
+// enter lets a client in: a balancer has said whose connection it is, TLS is spoken, and protected mode has nothing against it. Nothing that the
 // client sends is carried out before. The log is told of those who are turned away, but not of
 // those who leave.
 func (s *Server) enter(ctx context.Context, session *session) error {
+	if err := s.identify(ctx, session); err != nil {
+		return err
+	}
+	client := session.client.Addr
 	if conn, ok := session.conn.(*tls.Conn); ok {
 		if err := s.shakeHands(ctx, conn); err != nil {
 			if why := handshakeCause(err); why != "" && ctx.Err() == nil && !session.ending.Load() {
-				s.turned.tell(time.Now(), "a client is turned away: TLS is not agreed", "client", conn.RemoteAddr().String(), "cause", why)
+				s.turned.tell(time.Now(), "a client is turned away: TLS is not agreed", "client", client.String(), "cause", why)
 			}
 			return err
 		}
 	}
-	text := s.denial(session.met, session.conn.RemoteAddr())
+	text := s.denial(session.met, client)
 	if text == "" {
 		return nil
 	}
-	s.turned.tell(time.Now(), "a client is turned away: protected mode", "client", session.conn.RemoteAddr().String())
+	s.turned.tell(time.Now(), "a client is turned away: protected mode", "client", client.String())
 	turnAway(session.conn, text)
 	return errTurnedAway
+}
+
+// noOrigin is what a balancer reads that does not say for whom it connects.
+const noOrigin = "-ERR this port expects the PROXY protocol of this address (proxy-protocol)\r\n"
+
+// identify reads from a balancer for whom it connects. Where it says that it does so for itself, or does not know, the connection's
+// own address stands. Of all others nothing is read.
+func (s *Server) identify(ctx context.Context, session *session) error {
+	if !origin.Among(s.opts.Balancers, session.client.Addr) {
+		return nil
+	}
+	conn := session.conn
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.entry)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	addr, err := origin.Read(conn)
+	switch {
+	case errors.Is(err, origin.ErrNoHeader):
+		stop()
+		s.turned.tell(time.Now(), "a connection is turned away: its address is in proxy-protocol, and it began with no header of that", "from", session.client.Addr.String())
+		turnAway(conn, noOrigin)
+	case err == nil && addr != nil:
+		session.comesFrom(addr)
+	}
+	return err
 }
 
 // shakeHands bounds the handshake. A client that does not speak TLS is told so, if it can be.

@@ -48,6 +48,9 @@ type relay struct {
 	// session's goroutine, with mu held, so that this one reads them without.
 	wire *wire.Conn
 	dial uint16
+	term uint64 // of the upstream, as the connection was made
+	// left: it was ended because the upstream is another server now.
+	left bool
 	// tracker knows the connection's state, and what is awaited.
 	tracker  track.Tracker
 	stateful bool // the client has changed something of its connection
@@ -91,19 +94,35 @@ func (r *relay) open(ctx context.Context) error {
 	if err := r.isOver(); err != nil || r.wire != nil && !r.isGone() {
 		return err
 	}
+	term := r.up.Term()
 	conn, err := r.up.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	r.use(conn)
+	r.use(conn, term)
+	if r.up.Term() != term {
+		r.leave()
+	}
 	r.bringReplies(ctx)
 	return nil
 }
 
-// use takes up a new connection.
-func (r *relay) use(conn net.Conn) {
+// leave ends a connection to what was the upstream before it failed over, as if that had: the old one may be frozen, or cut off
+// from all others, and would never do so. What it has answered is still brought.
+func (r *relay) leave() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.wire != nil && !r.gone && r.term != r.up.Term() {
+		r.left = true
+		r.wire.Abandon()
+	}
+}
+
+// use takes up a new connection, made in this term of the upstream or a later one.
+func (r *relay) use(conn net.Conn, term uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.term, r.left = term, false
 	r.gone, r.asked, r.answers, r.spoilt = false, nil, nil, nil
 	r.tracker.Begin()
 	r.dial = max(1, r.dial+1)

@@ -138,6 +138,9 @@ func (r *relay) keepAnswer(part []byte) {
 func (r *relay) end(cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.left && cause != errClientLeft {
+		cause = upstream.ErrFailedOver
+	}
 	state, awaited := &r.tracker.State, &r.tracker.Awaited
 	owed := awaited.Owed()
 	if r.givenUp && r.tracker.InsideOwn() {

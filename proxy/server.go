@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -36,6 +37,8 @@ type Options struct {
 	Users *users.Users
 	// TLS are the settings with which clients are spoken to. Without them nothing is encrypted.
 	TLS *tls.Config
+	// Balancers are networks of load balancers, which say by the PROXY protocol for whom they connect. From elsewhere it is not taken.
+	Balancers []netip.Prefix
 	// ProtectedMode turns clients from other machines away while nobody has to log in.
 	ProtectedMode bool
 	// MaxClients is how many clients may be connected. The default is 10000, as in
@@ -118,6 +121,9 @@ func NewServer(opts Options) *Server {
 		MaxClients: opts.MaxClients, DrainTimeout: opts.DrainTimeout,
 	})
 	s.refused.log, s.turned.log = opts.Logger, opts.Logger
+	if opts.Upstream != nil {
+		opts.Upstream.OnFailover(s.leaveUpstream)
+	}
 	return s
 }
 
@@ -204,6 +210,20 @@ func (s *Server) ended(session *session) {
 	s.clients.Add(-1)
 }
 
+// leaveUpstream has the relays end what they have to an upstream that has failed over. One that is busy with a client that
+// does not read keeps no other waiting.
+func (s *Server) leaveUpstream() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, session := range s.sessions {
+		s.running.Add(1)
+		go func() {
+			defer s.running.Done()
+			session.relay.leave()
+		}()
+	}
+}
+
 // drain ends the sessions: when they are idle, or when the time is over.
 func (s *Server) drain(ctx context.Context, cut context.CancelCauseFunc) {
 	sessions, began, limit := s.close(), time.Now(), s.settings().DrainTimeout
@@ -237,7 +257,7 @@ func (s *Server) tellOfCut() {
 	left := s.close()
 	var names []string
 	for _, session := range left[:min(shownClients, len(left))] {
-		names = append(names, session.client.Addr.String())
+		names = append(names, session.origin().String())
 	}
 	s.opts.Logger.Warn("drain-timeout is over: what still runs is cut off",
 		"clients", len(left), "waiting_for_locks", s.opts.Table.Waiting(), "addresses", strings.Join(names, " "))

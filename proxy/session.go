@@ -47,7 +47,7 @@ type session struct {
 	// wire is written to under the relay's rules (relay.writing), if there is one.
 	in      *input
 	out     command.Reply
-	client  command.Client // ID, Addr and LocalAddr are set once, and read by others
+	client  command.Client // ID and LocalAddr are set once, and read by others; Addr by origin
 	excerpt []byte         // of a command that is being thrown away
 	left    bool           // the client left while a command waited
 	rights  clientRights
@@ -84,6 +84,20 @@ func newSession(s *Server, conn net.Conn, p *wire.Poller, met *Settings) *sessio
 		session.gate.password, session.gate.passed = met.ClientPassword, met.ClientPassword == ""
 	}
 	return session
+}
+
+// comesFrom takes an address for the client's.
+func (s *session) comesFrom(addr net.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.client.Addr = addr
+}
+
+// origin is the client's address, for goroutines that are not the session's.
+func (s *session) origin() net.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.client.Addr
 }
 
 // run serves the client until it leaves, errs, or ctx ends, or until it is parked. A

@@ -50,7 +50,7 @@ func newPool(u *Upstream) *pool {
 	opts.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, min(u.Timeout(), ownTimeout))
 		defer cancel()
-		conn, err := u.dial(ctx)
+		conn, err := u.dialNow(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -59,8 +59,13 @@ func newPool(u *Upstream) *pool {
 	return &pool{options: opts}
 }
 
-// Close closes the connections of the proxy's own.
-func (u *Upstream) Close() { u.own.close() }
+// Close closes the connections of the proxy's own, those to Sentinels as well.
+func (u *Upstream) Close() {
+	u.own.close()
+	if u.following != nil {
+		u.following.close()
+	}
+}
 
 func (p *pool) client() (*redis.Client, error) {
 	p.mu.Lock()
@@ -72,6 +77,16 @@ func (p *pool) client() (*redis.Client, error) {
 		p.redis = redis.NewClient(&p.options)
 	}
 	return p.redis, nil
+}
+
+// renew leaves the connections that there are: the upstream is another server now.
+func (p *pool) renew() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.redis != nil {
+		_ = p.redis.Close()
+	}
+	p.redis = nil
 }
 
 func (p *pool) close() {

@@ -79,7 +79,7 @@ func (u *Upstream) Path(ctx context.Context, ids []string) error {
 	if err := u.refused(); errors.Is(err, commands.ErrLoop) {
 		return err // any other dial that failed may have been to the proxy that asks, as it started
 	}
-	conn, err := u.dial(ctx)
+	conn, err := u.dialNow(ctx)
 	if err != nil {
 		return err
 	}

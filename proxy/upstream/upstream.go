@@ -47,6 +47,8 @@ type Upstream struct {
 	log     *slog.Logger
 	dials   chan struct{}
 	own     *pool
+	// following is nil where the address is fixed.
+	following *following
 	// id is the proxy's identity; empty: no loop is looked for.
 	id string
 
@@ -118,13 +120,25 @@ func (u *Upstream) Apply(url string, timeout time.Duration) error {
 func (u *Upstream) Secure(add func(*tls.Config)) { u.secure = add }
 
 // dial connects as go-redis would.
-func (u *Upstream) dial(ctx context.Context) (net.Conn, error) {
+func (u *Upstream) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	now := *u.options.Load()
-	if now.TLSConfig != nil && u.secure != nil {
+	if now.TLSConfig != nil {
 		now.TLSConfig = now.TLSConfig.Clone()
-		u.secure(now.TLSConfig)
+		u.named(now.TLSConfig, addr)
+		if u.secure != nil {
+			u.secure(now.TLSConfig)
+		}
 	}
-	return redis.NewDialer(&now)(ctx, now.Network, now.Addr)
+	return redis.NewDialer(&now)(ctx, network, addr)
+}
+
+// dialNow connects to where the upstream is now.
+func (u *Upstream) dialNow(ctx context.Context) (net.Conn, error) {
+	addr, err := u.Locate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return u.dial(ctx, u.options.Load().Network, addr)
 }
 
 // Error is a failure of the upstream as clients see it.
@@ -146,10 +160,15 @@ func (e *Error) Reply() string { return "ERR " + e.Error() }
 var ErrGone = errors.New("the upstream closed the connection")
 
 // Failure is the error for a cause, in plain words.
-func (u *Upstream) Failure(cause error) *Error { return &Error{u.name, plainCause(cause)} }
+func (u *Upstream) Failure(cause error) *Error { return &Error{u.Name(), plainCause(cause)} }
 
-// Name is the upstream's address.
-func (u *Upstream) Name() string { return u.name }
+// Name is the upstream's address; of one that Sentinels have not told yet, its name there.
+func (u *Upstream) Name() string {
+	if u.following != nil {
+		return u.following.name()
+	}
+	return u.name
+}
 
 // DB is the database that every connection begins with.
 func (u *Upstream) DB() int { return u.options.Load().DB }
@@ -168,10 +187,13 @@ func (u *Upstream) Connect(ctx context.Context) (net.Conn, error) {
 	if err := u.refused(); err != nil {
 		return nil, err
 	}
-	conn, err := u.dial(ctx)
+	conn, err := u.dialNow(ctx)
 	if err == nil {
 		if err = u.greet(conn); err == nil {
 			err = u.verify(conn)
+		}
+		if err == nil {
+			err = u.checkRole(conn)
 		}
 		if err == nil {
 			return conn, nil
@@ -192,9 +214,13 @@ func (u *Upstream) refused() error {
 }
 
 func (u *Upstream) failed(err error) error {
+	failure := u.Failure(err)
+	if u.following != nil {
+		u.following.doubt()
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.refusal = u.Failure(err)
+	u.refusal = failure
 	u.until = time.Now().Add(pauseAfter(err) + rand.N(dialPause))
 	return u.refusal
 }
@@ -244,13 +270,8 @@ func (u *Upstream) greet(conn net.Conn) error {
 
 // Logins is the AUTH of the URL's user; nil where it names none.
 func (u *Upstream) Logins() []string {
-	switch is := u.options.Load(); {
-	case is.Username != "":
-		return []string{"AUTH", is.Username, is.Password}
-	case is.Password != "":
-		return []string{"AUTH", is.Password}
-	}
-	return nil
+	is := u.options.Load()
+	return loginWords(is.Username, is.Password)
 }
 
 var errLongAnswer = errors.New("an answer without an end")
@@ -285,6 +306,13 @@ func (u *Upstream) exchange(conn net.Conn, words ...string) ([]byte, error) {
 // Run watches the upstream until ctx ends: whether it is up, and whether everything is
 // allowed there to whoever connects.
 func (u *Upstream) Run(ctx context.Context) error {
+	var nudge chan struct{}
+	if u.following != nil {
+		var follows sync.WaitGroup
+		follows.Go(func() { u.follow(ctx) })
+		defer follows.Wait()
+		nudge = u.following.nudge
+	}
 	tick := time.NewTicker(upstreamProbe)
 	defer tick.Stop()
 	for {
@@ -292,6 +320,7 @@ func (u *Upstream) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-nudge:
 		case <-tick.C:
 		}
 	}
@@ -300,16 +329,20 @@ func (u *Upstream) Run(ctx context.Context) error {
 // Probe asks the upstream for a sign of life, on a connection like those that
 // clients get, and what may be done on it. From then on clients are asked about anew.
 func (u *Upstream) Probe(ctx context.Context) {
+	term := u.Term()
 	found, err := u.examine(ctx)
+	name := u.Name()
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
+	case term != u.Term(): // of which server it tells is not known, and the next probe is under way
+		return
 	case ctx.Err() != nil:
 		return
 	case err != nil && (u.err == nil || !u.probed):
-		u.log.Warn("upstream down", "upstream", u.name, "cause", plainCause(err))
+		u.log.Warn("upstream down", "upstream", name, "cause", plainCause(err))
 	case err == nil && (u.err != nil || !u.probed):
-		u.log.Info("upstream up", "upstream", u.name)
+		u.log.Info("upstream up", "upstream", name)
 	}
 	u.probed, u.err = true, nil
 	if err != nil {
@@ -384,7 +417,8 @@ func (u *Upstream) DemandsLogin() (demands, known bool) {
 
 // Status is the state of the upstream: its address, and why it is down, if it is.
 func (u *Upstream) Status() (name string, err error) {
+	name = u.Name()
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.name, u.err
+	return name, u.err
 }

@@ -215,6 +215,15 @@ func (c *Conn) End() {
 	}
 }
 
+// Abandon has reads end with what has arrived, as if the other end had closed; over TLS at once.
+func (c *Conn) Abandon() {
+	if over, ok := c.conn.(interface{ NetConn() net.Conn }); ok {
+		_ = over.NetConn().Close()
+		return
+	}
+	c.End()
+}
+
 // Write writes all of p. One goroutine may write at a time.
 func (c *Conn) Write(p []byte) (int, error) {
 	if c.raw == nil {

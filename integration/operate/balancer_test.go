@@ -1,0 +1,118 @@
+//go:build integration
+
+package operate
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// balancerConfig has the address to listen on, that of the proxy, and how the header is sent.
+const balancerConfig = `defaults
+    mode tcp
+    timeout connect 5s
+    timeout client 1h
+    timeout server 1h
+listen relay
+    bind 0.0.0.0:%s
+    server proxy %s %s
+`
+
+func startBalancer(t *testing.T, proxy, how string) string {
+	t.Helper()
+	server, err := harness.StartServer(harness.ServerOptions{Program: "haproxy", Arguments: func(addr, dir string) ([]string, error) {
+		_, port, err := net.SplitHostPort(addr)
+		path := filepath.Join(dir, "haproxy.cfg")
+		return []string{"-db", "-f", path}, errors.Join(err, os.WriteFile(path, fmt.Appendf(nil, balancerConfig, port, proxy, how), 0o600))
+	}})
+	if errors.Is(err, harness.ErrNoProgram) {
+		redistest.Absent(t, "haproxy")
+	}
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.NoError(t, server.Close()) })
+	return server.Addr()
+}
+
+// TestBehindHAProxy: what the proxy shows, logs and judges is the address of the client, not that of a real HAProxy before it.
+func TestBehindHAProxy(t *testing.T) {
+	t.Parallel()
+	elsewhere := otherAddress(t)
+	for _, how := range []string{"send-proxy", "send-proxy-v2"} {
+		t.Run(how, func(t *testing.T) {
+			proxy := kit.StartProxy(t, []string{kit.StartRedis(t).URL()}, "--proxy-protocol", "127.0.0.0/8", "--audit-log")
+			balancer := startBalancer(t, proxy.Addr(), how)
+			client := kit.Dial(t, balancer)
+			kit.Does(t, client, "LOCK k here PX 60000", "5")
+			for _, command := range [][]string{{"CLIENT", "INFO"}, {"CLIENT", "LIST"}, {"LOCKINFO", "k"}} {
+				told, err := client.Do(command...)
+				if err != nil || !strings.Contains(fmt.Sprint(told), client.LocalAddr()) {
+					t.Errorf("%v: %v, %v; want %s in it", command, told, err, client.LocalAddr())
+				}
+			}
+			_, err := proxy.WaitLog(client.LocalAddr(), kit.Patience)
+			kit.Must(t, err)
+			_, port, err := net.SplitHostPort(balancer)
+			kit.Must(t, err)
+			kit.Does(t, kit.Dial(t, net.JoinHostPort(elsewhere, port)), "LOCK l there PX 60000", "DENIED Redis is running in protected mode")
+			_, err = proxy.WaitLog("client="+elsewhere+":", kit.Patience)
+			kit.Must(t, err)
+			if got := runProxy(t, "healthcheck", "--ready", "--listen", proxy.Addr(), "--proxy-protocol", "127.0.0.1"); got != (outcome{}) {
+				t.Errorf("healthcheck on a balancer's own machine: %+v", got)
+			}
+		})
+	}
+}
+
+// TestHostileHeaders: whatever a connection begins with, it ends itself alone.
+func TestHostileHeaders(t *testing.T) {
+	t.Parallel()
+	master := kit.StartRedis(t).URL()
+	listed := kit.StartProxy(t, []string{master}, "--proxy-protocol", "127.0.0.1")
+	other := kit.StartProxy(t, []string{master}, "--proxy-protocol", "10.255.255.1")
+	const signature, line = "\r\n\r\n\x00\r\nQUIT\n", "PROXY TCP4 10.9.8.7 10.0.0.1 "
+	const ping, refused = "*1\r\n$4\r\nPING\r\n", "-ERR this port expects the PROXY protocol"
+
+	// silence is until the proxy has had enough of it
+	began := time.Now()
+	half := kit.Dial(t, listed.Addr())
+	kit.Must(t, half.Send([]byte(signature+"\x21\x11\x00")))
+	for _, c := range []struct {
+		proxy        *harness.Proxy
+		begin, reply string
+	}{
+		{listed, "PROXY UNKNOWN\r\n" + ping, "+PONG"},
+		{listed, signature + "\x20\x00\x00\x00" + ping, "+PONG"},
+		{listed, line + "0 6379\r\n" + ping, "-DENIED"},
+		{listed, line + "1234 6379\r\n" + ping, "-DENIED"},
+		{listed, "PROXY TCP4 127.0.0.1 127.0.0.1 1 1\r\n" + line + "1 1\r\n" + ping, "-ERR"}, // the second one is a command
+		{listed, ping, refused},
+		{listed, "PROXY INFO\r\n", refused},
+		{listed, "PROXY " + strings.Repeat("x", 4096), refused},
+		{listed, signature + "\x21\x11\xff\xff" + strings.Repeat("x", 70000), refused},
+		{other, line + "1234 6379\r\n", "-ERR"},
+		{other, signature + "\x21\x11\x00\x0c", ""}, // a line with a zero byte, to whose end Redis waits as well
+		{other, ping, "+PONG"},
+	} {
+		client := kit.Dial(t, c.proxy.Addr())
+		_ = client.Send([]byte(c.begin)) // the end may have been refused by now
+		if got, err := client.ReceiveRaw(len(c.reply)); string(got) != c.reply {
+			t.Errorf("%.60q: %q, %v; want %s", c.begin, got, err, c.reply)
+		}
+	}
+	if left, err := half.ReceiveAll(); len(left) > 0 || time.Since(began) > kit.Patience {
+		t.Errorf("half a header and silence: %q, %v, after %v", left, err, time.Since(began))
+	}
+	if !strings.Contains(listed.Log(), "began with no header of that") {
+		t.Errorf("the log:\n%s", listed.Log())
+	}
+}

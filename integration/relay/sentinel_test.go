@@ -1,0 +1,137 @@
+//go:build integration
+
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestSentinelFailover: the master behind three real Sentinels is killed, or stands still without closing anything, and the relay
+// follows them to the replica. A transaction under way is not continued there.
+func TestSentinelFailover(t *testing.T) {
+	for name, strike := range map[string]func(*redistest.Server) error{"killed": (*redistest.Server).Kill, "frozen": (*redistest.Server).Pause} {
+		t.Run(name, func(t *testing.T) {
+			master := kit.StartRedis(t)
+			replica := startReplica(t, master)
+			proxy := kit.StartProxy(t, redistest.URLs([]*redistest.Server{kit.StartRedis(t)}), "--upstream", sentinelURL(startSentinels(t, master)))
+
+			pool := redis.NewClient(&redis.Options{Addr: proxy.Addr(), DisableIdentity: true})
+			t.Cleanup(func() { _ = pool.Close() })
+			kit.Must(t, pool.Set(t.Context(), "before", "1", 0).Err())
+			transaction, idle := dial(t, proxy.Addr()), dial(t, proxy.Addr())
+			kit.Want(t, idle, "1", "GET", "before")
+			kit.Want(t, transaction, "OK", "MULTI")
+			kit.Want(t, transaction, "QUEUED", "SET", "half", "1")
+			kit.Await(t, "the SET is at the replica", func() bool {
+				value, err := dial(t, replica.Addr()).Do("GET", "before")
+				return err == nil && value == "1"
+			})
+			time.Sleep(3 * time.Second) // in which idle clients are parked
+			kit.Must(t, strike(master))
+
+			_, err := proxy.WaitLog("from="+master.Addr()+" to="+replica.Addr(), kit.Patience)
+			kit.Must(t, err)
+			for _, client := range []*redistest.Client{transaction, idle} {
+				if left, err := client.ReceiveAll(); err != nil || len(left) > 0 {
+					t.Errorf("a connection to the old master: %q, %v; want its end", left, err)
+				}
+			}
+			kit.Soon(t, func() error { return pool.Set(t.Context(), "after", "2", 0).Err() })
+			direct := dial(t, replica.Addr())
+			kit.Want(t, direct, "2", "GET", "after")
+			kit.Want(t, direct, int64(0), "EXISTS", "half")
+			kit.Soon(t, func() error {
+				info, err := dial(t, proxy.Addr()).Do("PROXY", "INFO")
+				if text := fmt.Sprint(info); err != nil || !strings.Contains(text, "upstream_address:"+replica.Addr()+"\r\nupstream_state:up") {
+					return fmt.Errorf("%v, %v", text, err)
+				}
+				return nil
+			})
+			if name == "frozen" {
+				kit.Must(t, master.Continue())
+			}
+		})
+	}
+}
+
+// TestNoSentinel: who cannot be asked is named, and locks go on.
+func TestNoSentinel(t *testing.T) {
+	addr, err := redistest.FreeAddr()
+	kit.Must(t, err)
+	proxy := kit.StartProxy(t, redistest.URLs([]*redistest.Server{kit.StartRedis(t)}), "--upstream", "redis+sentinel://"+addr+"/mymaster?sentinel_password=hunter2")
+	reply, err := dial(t, proxy.Addr()).Do("GET", "k")
+	kit.Must(t, err)
+	want := "ERR upstream mymaster: no Sentinel tells where mymaster is (" + addr + ": connection refused)"
+	if fmt.Sprint(reply) != want {
+		t.Errorf("%v, want %s", reply, want)
+	}
+	if strings.Contains(proxy.Log(), "hunter2") || !strings.Contains(proxy.Log(), "upstream down") {
+		t.Errorf("the log:\n%s", proxy.Log())
+	}
+}
+
+func dial(t *testing.T, addr string) *redistest.Client {
+	t.Helper()
+	client, err := redistest.Dial(addr, kit.Patience)
+	kit.Must(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// startReplica starts one that has all that the master holds.
+func startReplica(t *testing.T, master *redistest.Server) *redistest.Server {
+	t.Helper()
+	host, port, err := net.SplitHostPort(master.Addr())
+	kit.Must(t, err)
+	replica := kit.StartRedis(t, "--replicaof", host+" "+port, "--repl-diskless-sync-delay", "0")
+	kit.Await(t, "the replica is in step", func() bool {
+		info, err := dial(t, replica.Addr()).Do("INFO", "replication")
+		return err == nil && strings.Contains(fmt.Sprint(info), "master_link_status:up")
+	})
+	return replica
+}
+
+// startSentinels starts three that know of each other and of the replica.
+func startSentinels(t *testing.T, master *redistest.Server) []string {
+	t.Helper()
+	host, port, err := net.SplitHostPort(master.Addr())
+	kit.Must(t, err)
+	var addrs []string
+	for range 3 {
+		server, err := harness.StartServer(harness.ServerOptions{Program: "redis-server", Arguments: func(addr, dir string) ([]string, error) {
+			own, ownPort, err := net.SplitHostPort(addr)
+			path := filepath.Join(dir, "sentinel.conf")
+			text := fmt.Sprintf("bind %s\nport %s\ndir %s\nsentinel monitor mymaster %s %s 2\nsentinel down-after-milliseconds mymaster 1500\n"+
+				"sentinel failover-timeout mymaster 10000\n", own, ownPort, dir, host, port)
+			return []string{path, "--sentinel"}, errors.Join(err, os.WriteFile(path, []byte(text), 0o600))
+		}})
+		kit.Must(t, err)
+		t.Cleanup(func() { kit.NoError(t, server.Close()) })
+		addrs = append(addrs, server.Addr())
+	}
+	for _, addr := range addrs {
+		kit.Await(t, "the Sentinels know each other", func() bool {
+			told, err := dial(t, addr).Do("SENTINEL", "MASTER", "mymaster")
+			text := fmt.Sprint(told)
+			return err == nil && strings.Contains(text, "num-slaves 1 ") && strings.Contains(text, "num-other-sentinels 2 ")
+		})
+	}
+	return addrs
+}
+
+func sentinelURL(addrs []string) string {
+	return "redis+sentinel://" + strings.Join(addrs, ",") + "/mymaster"
+}

@@ -1,0 +1,199 @@
+package upstream
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"redlock-proxy/proxy/logtest"
+)
+
+// told is what a Sentinel answers of a master at this address.
+func told(addr string, epoch int) map[string]string {
+	host, port, _ := strings.Cut(addr, ":")
+	return map[string]string{
+		"GET-MASTER-ADDR-BY-NAME": fmt.Sprintf("*2\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(host), host, len(port), port),
+		"MASTER":                  fmt.Sprintf("*4\r\n$4\r\nname\r\n$1\r\nm\r\n$12\r\nconfig-epoch\r\n$%d\r\n%d\r\n", len(fmt.Sprint(epoch)), epoch),
+	}
+}
+
+// startSentinel starts one that answers SENTINEL GET-MASTER-ADDR-BY-NAME and MASTER from a table that can be replaced.
+func startSentinel(t *testing.T, answers map[string]string) (*scripted, *atomic.Value) {
+	var now atomic.Value
+	now.Store(answers)
+	return startScripted(t, func(command string) string {
+		words := strings.Fields(command)
+		if words[0] == "AUTH" {
+			return "+OK\r\n"
+		}
+		return now.Load().(map[string]string)[words[1]]
+	}), &now
+}
+
+// startRole starts one that says what it is.
+func startRole(t *testing.T, role string) *scripted {
+	return startScripted(t, func(command string) string {
+		if command == "ROLE" {
+			return role
+		}
+		return "+PONG\r\n"
+	})
+}
+
+const (
+	masterRole  = "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"
+	replicaRole = "*5\r\n$5\r\nslave\r\n$1\r\nh\r\n:1\r\n$9\r\nconnected\r\n:0\r\n"
+)
+
+func newFollowing(t *testing.T, login string, sentinels ...*scripted) (*Upstream, *logtest.Buffer) {
+	t.Helper()
+	var addrs []string
+	for _, s := range sentinels {
+		addrs = append(addrs, s.ln.Addr().String())
+	}
+	log := &logtest.Buffer{}
+	up, err := NewFollowing("redis://nowhere:1", Sentinels{Master: "m", Addrs: addrs, Password: login}, patience, slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(up.Close)
+	return up, log
+}
+
+// What is no answer of a Sentinel's ends nothing but the question.
+func TestOddSentinels(t *testing.T) {
+	right := told("h:1", 3)
+	for _, c := range []struct{ answer, about, want string }{
+		{"-IDONTKNOW I have not enough information\r\n", "", "IDONTKNOW I have not enough information"},
+		{"*-1\r\n", "", "it knows no master of that name"},
+		{"_\r\n", "", "it knows no master of that name"},
+		{"*0\r\n", "", "its answer is no address"},
+		{"*1\r\n$1\r\nh\r\n", "", "its answer is no address"},
+		{"*3\r\n$1\r\nh\r\n$1\r\n1\r\n$1\r\n1\r\n", "", "its answer is no address"},
+		{"*2\r\n$1\r\nh\r\n$1\r\n0\r\n", "", "its answer is no address"},
+		{"*2\r\n$1\r\nh\r\n$5\r\n65536\r\n", "", "its answer is no address"},
+		{"*2\r\n$3\r\nh\r\n\r\n$1\r\n1\r\n", "", "its answer is no address"},
+		{"+OK\r\n", "", "its answer is no address"},
+		{"$999999999\r\n", "", "the upstream closed the connection"},
+		{right["GET-MASTER-ADDR-BY-NAME"], "", "the upstream closed the connection"},
+		{right["GET-MASTER-ADDR-BY-NAME"], "-NOPERM x\r\n", ""},
+		{right["GET-MASTER-ADDR-BY-NAME"], "*2\r\n$12\r\nconfig-epoch\r\n$1\r\nx\r\n", ""},
+		{right["GET-MASTER-ADDR-BY-NAME"], right["MASTER"], ""},
+	} {
+		if c.about == "" && !strings.HasPrefix(c.want, "the up") {
+			c.about = right["MASTER"]
+		}
+		s, _ := startSentinel(t, map[string]string{"GET-MASTER-ADDR-BY-NAME": c.answer, "MASTER": c.about})
+		if strings.HasPrefix(c.answer, "$9") { // it ends behind that
+			s = startScripted(t, func(string) string { return c.answer[:0] })
+		}
+		up, _ := newFollowing(t, "", s)
+		addr, err := up.Locate(t.Context())
+		switch {
+		case c.want == "" && (err != nil || addr != "h:1"):
+			t.Errorf("%q, %q: %s, %v", c.answer, c.about, addr, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "no Sentinel tells where m is (")):
+			t.Errorf("%q, %q: %s, %v", c.answer, c.about, addr, err)
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	a1, a2, b1, b2 := opinion{"a:1", 1}, opinion{"a:1", 2}, opinion{"b:1", 1}, opinion{"b:1", 2}
+	for _, c := range []struct {
+		all   []opinion
+		known string
+		want  opinion
+	}{
+		{nil, "", opinion{}},
+		{[]opinion{a1}, "", a1},
+		{[]opinion{a1, b2, a1}, "a:1", b2}, // the latest, whatever most of them say
+		{[]opinion{b2, a1, a1}, "", b2},
+		{[]opinion{a1, b1, b1}, "a:1", b1}, // of one epoch, what most say
+		{[]opinion{b1, b1, a1}, "a:1", b1},
+		{[]opinion{a2, b2}, "b:1", b2}, // none of them leads: it stays
+		{[]opinion{b2, a2}, "b:1", b2},
+	} {
+		if got := choose(c.all, c.known); got != c.want {
+			t.Errorf("%v, %q: %v, want %v", c.all, c.known, got, c.want)
+		}
+	}
+}
+
+// A failover is noticed by the Sentinel that knows of it, and one that has not heard of it changes nothing.
+func TestFollowing(t *testing.T) {
+	old, new := startRole(t, masterRole), startRole(t, masterRole)
+	s1, says1 := startSentinel(t, told(old.ln.Addr().String(), 1))
+	s2, says2 := startSentinel(t, told(old.ln.Addr().String(), 1))
+	up, log := newFollowing(t, "secret", s1, s2)
+	moves := 0
+	up.OnFailover(func() { moves++ })
+	if up.Name() != "m" {
+		t.Errorf("unknown, it is called %s", up.Name())
+	}
+	connectTo := func(want *scripted) {
+		t.Helper()
+		conn, err := up.Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if got := conn.RemoteAddr().String(); got != want.ln.Addr().String() || up.Name() != got {
+			t.Errorf("connected to %s, and it is called %s", got, up.Name())
+		}
+	}
+	connectTo(old)
+	says1.Store(told(new.ln.Addr().String(), 2))
+	if _, err := up.find(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	connectTo(new)
+	if moves != 1 || up.Term() != 1 || !strings.Contains(log.String(), "from="+old.ln.Addr().String()+" to="+new.ln.Addr().String()) {
+		t.Errorf("%d moves, term %d, logged %s", moves, up.Term(), log.String())
+	}
+	says1.Store(map[string]string{}) // gone, and the other has not heard of it
+	if _, err := up.find(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	connectTo(new)
+	says2.Store(map[string]string{})
+	for range 2 {
+		if _, err := up.find(t.Context()); err == nil {
+			t.Error("found by nobody")
+		}
+	}
+	connectTo(new) // it is still there
+	if strings.Count(log.String(), "no Sentinel tells") != 1 || strings.Contains(log.String(), "secret") {
+		t.Errorf("logged %s", log.String())
+	}
+}
+
+// A server that says it is no master is not used, and the Sentinels are asked again; one that does not say is.
+func TestFollowingAsksForTheRole(t *testing.T) {
+	replica, master := startRole(t, replicaRole), startRole(t, "-NOPERM no\r\n")
+	s, says := startSentinel(t, told(replica.ln.Addr().String(), 1))
+	up, _ := newFollowing(t, "", s)
+	for range 2 {
+		_, err := up.Connect(t.Context())
+		if want := "upstream " + replica.ln.Addr().String() + ": the Sentinels name it, but it says that it is no master"; err == nil || err.Error() != want {
+			t.Fatalf("%v, want %s", err, want)
+		}
+	}
+	says.Store(told(master.ln.Addr().String(), 1))
+	for deadline := time.Now().Add(patience); ; time.Sleep(dialPause) {
+		conn, err := up.Connect(t.Context())
+		if err == nil {
+			conn.Close()
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	if up.Term() != 1 {
+		t.Errorf("term %d", up.Term())
+	}
+}
