@@ -16,9 +16,9 @@ var statuses = map[quorum.Status]string{
 // known is null.
 func write(out *command.Reply, key string, h quorum.Holding) {
 	if key == "" {
-		out.Map(7)
-	} else {
 		out.Map(8)
+	} else {
+		out.Map(9)
 		out.Bulk("key")
 		out.Bulk(key)
 	}
@@ -34,6 +34,12 @@ func write(out *command.Reply, key string, h quorum.Holding) {
 	}
 	out.Bulk("waiters")
 	out.Int(int64(h.Waiters))
+	out.Bulk("fence")
+	if h.Fence > 0 {
+		out.Int(h.Fence)
+	} else {
+		out.Null()
+	}
 	who, known := h.Holder.(*command.Identity)
 	out.Bulk("since")
 	if known {

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"strconv"
+
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/register"
 )
@@ -16,6 +18,29 @@ func masters(other func(op cell.Op, s *cell.Store) (cell.Answer, bool)) Variant 
 		}
 		return op.Apply(s)
 	}}
+}
+
+// takesAnyFence takes a lock whatever its fence is.
+func takesAnyFence() Variant {
+	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
+		if t, is := op.(cell.Take); is && t.Fence != 0 {
+			s.Delete(cell.FenceKey(key))
+		}
+		return cell.Answer{}, false
+	})
+}
+
+// raisesWithoutLock raises a counter also where the lock does not stand.
+func raisesWithoutLock() Variant {
+	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
+		r, is := op.(cell.Raise)
+		at := cell.FenceKey(key)
+		if !is || r.Fence <= cell.ParseFence(s.Look(at).Value.Text) {
+			return cell.Answer{}, false
+		}
+		s.Put(at, cell.Parse(strconv.FormatInt(r.Fence, 10)), cell.Endless)
+		return cell.Answer{Did: true}, true
+	})
 }
 
 // acceptsAnyIncarnation accepts into what another attempt created.
