@@ -1,8 +1,6 @@
 package model
 
 import (
-	"strconv"
-
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/register"
 )
@@ -27,19 +25,6 @@ func takesAnyFence() Variant {
 			s.Delete(cell.FenceKey(key))
 		}
 		return cell.Answer{}, false
-	})
-}
-
-// raisesWithoutLock raises a counter also where the lock does not stand.
-func raisesWithoutLock() Variant {
-	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
-		r, is := op.(cell.Raise)
-		at := cell.FenceKey(key)
-		if !is || r.Fence <= cell.ParseFence(s.Look(at).Value.Text) {
-			return cell.Answer{}, false
-		}
-		s.Put(at, cell.Parse(strconv.FormatInt(r.Fence, 10)), cell.Endless)
-		return cell.Answer{Did: true}, true
 	})
 }
 
