@@ -6,6 +6,7 @@ IMAGE    ?= redlock-proxy
 ARGS     ?=
 CONNECTS ?= 500000
 GRANTS   ?= 100000
+FENCES   ?= 100000
 OPS      ?= 200000
 ROUNDS   ?= 500
 RUNS     ?= 1000
@@ -19,7 +20,7 @@ CHAOS_FAULTS ?= 1000
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test deps lint unit integration compose overlap model histories histories-busy converge guard reloads chaos kubernetes fmt bench bench-lockkeys bench-faults bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile demo image
+.PHONY: help build test deps lint unit integration compose overlap model histories histories-busy converge guard reloads chaos fences kubernetes fmt bench bench-lockkeys bench-faults bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile demo image
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,6 +79,9 @@ guard: ## ROUNDS (500) masters killed without their data under locks that stand,
 
 reloads: ## RELOADS (1000) reloads of the configuration under load: no connection, no reply and no lock is lost
 	REDLOCK_RELOADS=$(RELOADS) go test -v -count=1 -timeout 2h -tags integration -run '^TestReloadsUnderLoad$$' ./integration/operate
+
+fences: ## FENCES (100000) locks with fences by two proxies while one master after the other restarts without its data: each higher than the last
+	REDLOCK_FENCES=$(FENCES) go test -v -count=1 -timeout 2h -tags integration -run '^TestGuardFences$$' ./integration/guard
 
 chaos: ## CHAOS_GRANTS (1000000) locks while CHAOS_FAULTS (1000) things happen to masters, proxies, links, and clocks: none is held twice, lost, or back
 	REDLOCK_CHAOS_GRANTS=$(CHAOS_GRANTS) REDLOCK_CHAOS_FAULTS=$(CHAOS_FAULTS) go test -v -count=1 -timeout 6h -tags integration -run '^TestChaos$$' ./integration/chaos

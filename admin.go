@@ -181,7 +181,9 @@ func (d *daemon) listLocks(ctx context.Context, db int, match string, count int)
 	found, err := d.table.Locks(ctx, db, match, count)
 	all := make([]status.Lock, len(found))
 	for i, l := range found {
-		all[i] = status.Lock(l)
+		all[i] = status.Lock{
+			Key: l.Key, State: l.State, Left: l.Left, Votes: l.Votes, Waiters: l.Waiters, Since: l.Since, Addr: l.Addr, Name: l.Name,
+		}
 	}
 	return all, err
 }

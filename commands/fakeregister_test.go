@@ -27,6 +27,8 @@ func (f fakeLocker) Unlock(ctx context.Context, key quorum.Key, token string) er
 	return f.Release(ctx, key, token)
 }
 
+func (fakeLocker) Fence(context.Context, quorum.Key) (int64, error) { return 0, nil }
+
 func (fakeLocker) Waiting() int { return 0 }
 
 func (f fakeLocker) Withdraw(key quorum.Key, token string) {

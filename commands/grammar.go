@@ -27,12 +27,13 @@ type lockArgs struct {
 	ttl        time.Duration // 0: none given
 	wait       time.Duration // as in quorum.LockRequest
 	at         bool          // the reply is to tell when the lease began
+	fence      bool          // the lock is to get a fence
 }
 
 // grammar says which options a command takes, and its TTL's limit.
 type grammar struct {
 	name   string // in lower case, for error texts
-	block  bool   // it takes BLOCK ms
+	takes  bool   // it takes a lock: BLOCK ms and FENCE belong to it
 	maxTTL time.Duration
 }
 
@@ -47,8 +48,8 @@ func (g grammar) parse(args [][]byte) (lockArgs, error) {
 	blocks := false
 	for len(options) > 0 {
 		word := syntax.Lower(options[0])
-		if word == "at" && !parsed.at {
-			parsed.at = true
+		if flag := g.flag(&parsed, word); flag != nil && !*flag {
+			*flag = true
 			options = options[1:]
 			continue
 		}
@@ -61,7 +62,7 @@ func (g grammar) parse(args [][]byte) (lockArgs, error) {
 		switch {
 		case (word == "px" || word == "ex") && parsed.ttl == 0:
 			parsed.ttl, err = g.ttl(word, value)
-		case word == "block" && g.block && !blocks:
+		case word == "block" && g.takes && !blocks:
 			blocks = true
 			parsed.wait, err = parseWait(value)
 		default:
@@ -75,6 +76,18 @@ func (g grammar) parse(args [][]byte) (lockArgs, error) {
 		return lockArgs{}, errSyntax
 	}
 	return parsed, nil
+}
+
+// flag is the option that is a word alone, or nil.
+func (g grammar) flag(of *lockArgs, word string) *bool {
+	switch {
+	case word == "at":
+		return &of.at
+	case word == "fence" && g.takes:
+		return &of.fence
+	default:
+		return nil
+	}
 }
 
 // named refuses an empty key or token, which is a variable that was not set: with it, all

@@ -5,7 +5,6 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,7 +50,12 @@ var lockOptions = []struct {
 	{"10000", badSyntax},
 	{"NX 10000", badSyntax},
 	{"PXAT 10000", badSyntax},
-	{"FENCE PX 10000", badSyntax},
+	{"FENCE PX 10000", "10s, with a fence"},
+	{"PX 10000 BLOCK 5 fence", "10s, waiting 5ms, with a fence"},
+	{"FENCE", badSyntax},
+	{"PX 10000 FENCE FENCE", badSyntax},
+	{"PX 10000 FENCE 1", badSyntax},
+	{"PX FENCE", notInteger},
 	{"PX 10000 ", badSyntax},
 	{"PX 10000 NX", badSyntax},
 	{"PX 10000 PX 10000", badSyntax},
@@ -105,7 +109,7 @@ var lockOptions = []struct {
 }
 
 func TestLockOptions(t *testing.T) {
-	g := grammar{name: "lock", block: true, maxTTL: day}
+	g := grammar{name: "lock", takes: true, maxTTL: day}
 	for _, test := range lockOptions {
 		var options []string
 		if test.options != "" {
@@ -133,14 +137,21 @@ func parseOptions(g grammar, options []string) string {
 	if parsed.key != "k\x00 " || parsed.token != "t\xff" {
 		return fmt.Sprintf("key %q, token %q", parsed.key, parsed.token)
 	}
+	text := fmt.Sprint(parsed.ttl)
 	switch parsed.wait {
 	case 0:
-		return fmt.Sprint(parsed.ttl)
 	case quorum.Forever:
-		return fmt.Sprintf("%v, waiting for ever", parsed.ttl)
+		text += ", waiting for ever"
 	default:
-		return fmt.Sprintf("%v, waiting %v", parsed.ttl, parsed.wait)
+		text += fmt.Sprint(", waiting ", parsed.wait)
 	}
+	if parsed.at {
+		text += ", and when"
+	}
+	if parsed.fence {
+		text += ", with a fence"
+	}
+	return text
 }
 
 // A limit that is no whole number of seconds counts to the millisecond.
@@ -163,14 +174,14 @@ func FuzzLockGrammar(f *testing.F) {
 	for _, test := range lockOptions {
 		f.Add(strings.ReplaceAll(test.options, " ", "\n"), day.Milliseconds(), true)
 	}
-	f.Fuzz(func(t *testing.T, options string, maxMillis int64, block bool) {
-		checkGrammar(t, strings.Split(options, "\n"), maxMillis, block)
+	f.Fuzz(func(t *testing.T, options string, maxMillis int64, takes bool) {
+		checkGrammar(t, strings.Split(options, "\n"), maxMillis, takes)
 	})
 }
 
 // Words that mean something, put together at random, find more than random bytes.
 func TestLockGrammarAgainstDumb(t *testing.T) {
-	words := []string{"px", "PX", "ex", "Ex", "block", "BLOCK", "nx", "", "0", "1", "-1", "01", "5000", "86400", "86401",
+	words := []string{"px", "PX", "ex", "Ex", "block", "BLOCK", "at", "AT", "fence", "Fence", "nx", "", "0", "1", "-1", "01", "5000", "86400", "86401",
 		"86400000", "86400001", "9223372036854", "9223372036855", "9223372036854775807", "9223372036854775808", "x"}
 	for seed := range uint64(50_000) {
 		random := rand.New(rand.NewPCG(1, seed))
@@ -182,38 +193,47 @@ func TestLockGrammarAgainstDumb(t *testing.T) {
 	}
 }
 
-func checkGrammar(t *testing.T, options []string, maxMillis int64, block bool) {
+func checkGrammar(t *testing.T, options []string, maxMillis int64, takes bool) {
 	t.Helper()
 	maxMillis = min(max(maxMillis, 1), int64(1<<63-1)/int64(time.Millisecond)) // as far as a Duration goes
-	g := grammar{name: "lock", block: block, maxTTL: time.Duration(maxMillis) * time.Millisecond}
-	if got, want := parseOptions(g, options), dumbOptions(options, maxMillis, block); got != want {
-		t.Errorf("%q, limit %d ms, block %v: %q, want %q", options, maxMillis, block, got, want)
+	g := grammar{name: "lock", takes: takes, maxTTL: time.Duration(maxMillis) * time.Millisecond}
+	if got, want := parseOptions(g, options), dumbOptions(options, maxMillis, takes); got != want {
+		t.Errorf("%q, limit %d ms, takes %v: %q, want %q", options, maxMillis, takes, got, want)
 	}
 }
 
 // dumbOptions is the grammar in regular expressions and numbers without limits.
-func dumbOptions(options []string, maxMillis int64, block bool) string {
-	ttl, wait := "", ""
-	for pair := range slices.Chunk(options, 2) {
+func dumbOptions(options []string, maxMillis int64, takes bool) string {
+	ttl, wait, at, fence := "", "", "", ""
+	for len(options) > 0 {
+		pair := options[:min(2, len(options))]
+		options = options[1:]
 		switch {
+		case strings.EqualFold(pair[0], "at") && at == "":
+			at = ", and when"
+			continue
+		case strings.EqualFold(pair[0], "fence") && fence == "" && takes:
+			fence = ", with a fence"
+			continue
 		case len(pair) < 2:
 			return badSyntax
 		case dumbTTL.MatchString(pair[0]) && ttl == "":
 			if ttl = dumbTime(pair[0], pair[1], maxMillis); strings.HasPrefix(ttl, "ERR") {
 				return ttl
 			}
-		case dumbBlock.MatchString(pair[0]) && wait == "" && block:
+		case dumbBlock.MatchString(pair[0]) && wait == "" && takes:
 			if wait = dumbWait(pair[1]); strings.HasPrefix(wait, "ERR") {
 				return wait
 			}
 		default:
 			return badSyntax
 		}
+		options = options[1:]
 	}
 	if ttl == "" {
 		return badSyntax
 	}
-	return ttl + wait
+	return ttl + wait + at + fence
 }
 
 var (

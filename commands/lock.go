@@ -19,6 +19,7 @@ type Locks interface {
 	Unlock(ctx context.Context, key quorum.Key, token string) error
 	Withdraw(key quorum.Key, token string)
 	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error)
+	Fence(ctx context.Context, key quorum.Key) (int64, error)
 	Waiting() int
 }
 
@@ -35,16 +36,20 @@ type locking struct {
 func (l *locking) commands() []*command.Command {
 	ttl := command.OneOf("ttl", command.After("PX", "milliseconds"), command.After("EX", "seconds"))
 	block := command.Optional(command.After("BLOCK", "milliseconds"))
+	fenced := command.Optional(command.Word("FENCE", "fence"))
+	fence := lockDocs("Returns a number that is not below the fence of any lock of the key so far, or nil if none had one for a week.")
+	fence.Reads, fence.Categories = true, "read slow"
 	return []*command.Command{
 		{Name: "lock", Arity: -5, Guarded: true, Run: l.lock, Docs: lockDocs(
-			"Takes a lock on a majority of the masters. Returns its validity in milliseconds, or nil if another holds it.",
-			command.Text("token"), ttl, block)},
+			"Takes a lock on a majority of the masters. Returns its validity in milliseconds, or nil if another holds it; with FENCE also a number higher than that of any lock before.",
+			command.Text("token"), ttl, block, fenced)},
 		{Name: "unlock", Arity: 3, Guarded: true, Run: l.unlock, Docs: lockDocs(
 			"Gives a lock back. Returns 1, or 0 if it is not held with that token (any more).",
 			command.Text("token"))},
 		{Name: "extend", Arity: -5, Guarded: true, Run: l.extend, Docs: lockDocs(
 			"Gives a held lock a new TTL. Returns its validity in milliseconds, or nil if it is not held with that token any more.",
 			command.Text("token"), ttl)},
+		{Name: "fence", Arity: 2, Guarded: true, Run: l.fence, Docs: fence},
 	}
 }
 
@@ -60,10 +65,10 @@ func lockDocs(summary string, args ...command.Argument) command.Docs {
 // ErrShuttingDown is the cause of a context that ends because the proxy stops.
 var ErrShuttingDown = errors.New("the proxy is shutting down")
 
-// lock is LOCK key token|* PX ms|EX s [BLOCK ms] [AT].
+// lock is LOCK key token|* PX ms|EX s [BLOCK ms] [FENCE] [AT].
 func (l *locking) lock(c command.Call) {
 	arrived := time.Now()
-	g := grammar{name: "lock", block: true, maxTTL: l.settings.maxTTL()}
+	g := grammar{name: "lock", takes: true, maxTTL: l.settings.maxTTL()}
 	parsed, err := g.parse(c.Args)
 	if err != nil {
 		c.Out.Error(err.Error())
@@ -80,7 +85,7 @@ func (l *locking) lock(c command.Call) {
 	}
 	key := l.place(c.Client.DB, parsed.key)
 	got, err := l.locks.Lock(c.Ctx, quorum.LockRequest{
-		Key: key, Token: parsed.token, TTL: parsed.ttl, Wait: parsed.wait, Holder: c.Client.Identity(),
+		Key: key, Token: parsed.token, TTL: parsed.ttl, Wait: parsed.wait, Holder: c.Client.Identity(), Fence: parsed.fence,
 	})
 	switch {
 	case errors.Is(err, quorum.ErrHeld):
@@ -95,7 +100,7 @@ func (l *locking) lock(c command.Call) {
 	}
 	l.granted(c, key, parsed)
 	tell := ""
-	if made {
+	if made || parsed.fence {
 		tell = parsed.token
 	}
 	parsed.answer(got, arrived, tell, c.Out)
@@ -111,7 +116,7 @@ func (l *locking) granted(c command.Call, key quorum.Key, parsed lockArgs) {
 }
 
 // answer tells a lease: in milliseconds, or, where more than that is to be told, as a map.
-// token is the one that was made, if one was.
+// token is the lock's, if it is to be told.
 func (a lockArgs) answer(got quorum.Grant, arrived time.Time, token string, out *command.Reply) {
 	validity := got.Validity.Milliseconds()
 	if !a.at && token == "" {
@@ -125,6 +130,9 @@ func (a lockArgs) answer(got quorum.Grant, arrived time.Time, token string, out 
 	if token != "" {
 		fields++
 	}
+	if a.fence {
+		fields++
+	}
 	out.Map(fields)
 	out.Bulk("validity")
 	out.Int(validity)
@@ -135,6 +143,10 @@ func (a lockArgs) answer(got quorum.Grant, arrived time.Time, token string, out 
 	if token != "" {
 		out.Bulk("token")
 		out.Bulk(token)
+	}
+	if a.fence {
+		out.Bulk("fence")
+		out.Int(got.Fence)
 	}
 }
 
@@ -176,6 +188,23 @@ func (l *locking) extend(c command.Call) {
 		c.Out.Error(ttlTooShort(g.name))
 	default:
 		c.Out.Fail(err)
+	}
+}
+
+// fence is FENCE key.
+func (l *locking) fence(c command.Call) {
+	key := string(c.Args[1])
+	if key == "" {
+		c.Out.Error("ERR empty key in 'fence' command")
+		return
+	}
+	switch fence, err := l.locks.Fence(c.Ctx, l.place(c.Client.DB, key)); {
+	case err != nil:
+		c.Out.Fail(err)
+	case fence == 0:
+		c.Out.Null()
+	default:
+		c.Out.Int(fence)
 	}
 }
 

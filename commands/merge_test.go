@@ -68,9 +68,9 @@ func docsOfOurs(proto int, names ...string) string {
 	return string(out.Bytes)
 }
 
-var ours = []string{"lock", "unlock", "extend", "lockinfo", "locklist", "forceunlock", "proxy"}
+var ours = []string{"lock", "unlock", "extend", "fence", "lockinfo", "locklist", "forceunlock", "proxy"}
 
-const ourNames = "$4\r\nlock\r\n$6\r\nunlock\r\n$6\r\nextend\r\n$8\r\nlockinfo\r\n$8\r\nlocklist\r\n$11\r\nforceunlock\r\n$5\r\nproxy\r\n"
+const ourNames = "$4\r\nlock\r\n$6\r\nunlock\r\n$6\r\nextend\r\n$5\r\nfence\r\n$8\r\nlockinfo\r\n$8\r\nlocklist\r\n$11\r\nforceunlock\r\n$5\r\nproxy\r\n"
 
 const getEntry = "*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n*1\r\n+@read\r\n*0\r\n*0\r\n*0\r\n"
 
@@ -83,24 +83,24 @@ var spliced = []struct {
 	upstream string
 	want     string
 }{
-	{"COMMAND", 2, "*1\r\n" + getEntry, "*8\r\n" + getEntry + entries(2, ours...)},
-	{"COMMAND", 3, "*1\r\n" + getEntry, "*8\r\n" + getEntry + entries(3, ours...)},
-	{"COMMAND", 2, "*0\r\n", "*7\r\n" + entries(2, ours...)},
-	{"command count", 2, ":240\r\n", ":247\r\n"},
+	{"COMMAND", 2, "*1\r\n" + getEntry, "*9\r\n" + getEntry + entries(2, ours...)},
+	{"COMMAND", 3, "*1\r\n" + getEntry, "*9\r\n" + getEntry + entries(3, ours...)},
+	{"COMMAND", 2, "*0\r\n", "*8\r\n" + entries(2, ours...)},
+	{"command count", 2, ":240\r\n", ":248\r\n"},
 	{"COMMAND COUNT x", 2, "-ERR wrong number of arguments for 'command|count' command\r\n", "-ERR wrong number of arguments for 'command|count' command\r\n"},
 
-	{"COMMAND LIST", 2, "*1\r\n$3\r\nget\r\n", "*8\r\n$3\r\nget\r\n" + ourNames},
+	{"COMMAND LIST", 2, "*1\r\n$3\r\nget\r\n", "*9\r\n$3\r\nget\r\n" + ourNames},
 	{"COMMAND LIST FILTERBY PATTERN *lock", 2, "*0\r\n", "*3\r\n$4\r\nlock\r\n$6\r\nunlock\r\n$11\r\nforceunlock\r\n"},
 	{"COMMAND LIST filterby pattern L*", 2, "*1\r\n$4\r\nllen\r\n", "*4\r\n$4\r\nllen\r\n$4\r\nlock\r\n$8\r\nlockinfo\r\n$8\r\nlocklist\r\n"},
-	{"COMMAND LIST FILTERBY PATTERN [a-k]*", 2, "*0\r\n", "*2\r\n$6\r\nextend\r\n$11\r\nforceunlock\r\n"},
+	{"COMMAND LIST FILTERBY PATTERN [a-k]*", 2, "*0\r\n", "*3\r\n$6\r\nextend\r\n$5\r\nfence\r\n$11\r\nforceunlock\r\n"},
 	{"COMMAND LIST FILTERBY PATTERN nosuch", 2, "*0\r\n", "*0\r\n"},
 	{"COMMAND LIST FILTERBY ACLCAT write", 2, "*1\r\n$3\r\nset\r\n", "*5\r\n$3\r\nset\r\n$4\r\nlock\r\n$6\r\nunlock\r\n$6\r\nextend\r\n$11\r\nforceunlock\r\n"},
 	{"COMMAND LIST FILTERBY ACLCAT admin", 2, "*0\r\n", "*2\r\n$11\r\nforceunlock\r\n$5\r\nproxy\r\n"},
-	{"COMMAND LIST FILTERBY ACLCAT read", 2, "*1\r\n$3\r\nget\r\n", "*3\r\n$3\r\nget\r\n$8\r\nlockinfo\r\n$8\r\nlocklist\r\n"},
+	{"COMMAND LIST FILTERBY ACLCAT read", 2, "*1\r\n$3\r\nget\r\n", "*4\r\n$3\r\nget\r\n$5\r\nfence\r\n$8\r\nlockinfo\r\n$8\r\nlocklist\r\n"},
 	{"COMMAND LIST FILTERBY MODULE m", 2, "*0\r\n", "*0\r\n"},
 	{"COMMAND LIST FILTERBY", 2, "-ERR syntax error\r\n", "-ERR syntax error\r\n"},
 
-	{"COMMAND INFO", 2, "*1\r\n" + getEntry, "*8\r\n" + getEntry + entries(2, ours...)},
+	{"COMMAND INFO", 2, "*1\r\n" + getEntry, "*9\r\n" + getEntry + entries(2, ours...)},
 	{"COMMAND INFO get", 2, "*1\r\n" + getEntry, "*1\r\n" + getEntry},
 	{"COMMAND INFO LOCK", 2, "*1\r\n*-1\r\n", "*1\r\n" + entries(2, "lock")},
 	{"COMMAND INFO lock", 3, "*1\r\n_\r\n", "*1\r\n" + entries(3, "lock")},
@@ -109,8 +109,8 @@ var spliced = []struct {
 	{"COMMAND INFO lock", 2, "*2\r\n*-1\r\n*-1\r\n", "*2\r\n*-1\r\n*-1\r\n"}, // not what was asked: stays
 	{"COMMAND INFO lock get", 2, "*2\r\n*-1\r\n*3\r\n:1\r\n", "*2\r\n*-1\r\n*3\r\n:1\r\n"},
 
-	{"COMMAND DOCS", 2, "*2\r\n$3\r\nget\r\n*0\r\n", "*16\r\n$3\r\nget\r\n*0\r\n" + docsOfOurs(2, ours...)},
-	{"COMMAND DOCS", 3, "%1\r\n$3\r\nget\r\n%0\r\n", "%8\r\n$3\r\nget\r\n%0\r\n" + docsOfOurs(3, ours...)},
+	{"COMMAND DOCS", 2, "*2\r\n$3\r\nget\r\n*0\r\n", "*18\r\n$3\r\nget\r\n*0\r\n" + docsOfOurs(2, ours...)},
+	{"COMMAND DOCS", 3, "%1\r\n$3\r\nget\r\n%0\r\n", "%9\r\n$3\r\nget\r\n%0\r\n" + docsOfOurs(3, ours...)},
 	{"COMMAND DOCS get", 3, "%1\r\n$3\r\nget\r\n%0\r\n", "%1\r\n$3\r\nget\r\n%0\r\n"},
 	{"COMMAND DOCS lock", 2, "*0\r\n", "*2\r\n" + docsOfOurs(2, "lock")},
 	{"COMMAND DOCS get Extend nosuch", 3, "%1\r\n$3\r\nget\r\n%0\r\n", "%2\r\n$3\r\nget\r\n%0\r\n" + docsOfOurs(3, "extend")},
@@ -238,7 +238,7 @@ func TestProxyCommand(t *testing.T) {
 // Only what guards locks or tells of them needs a login.
 func TestGuarded(t *testing.T) {
 	table := NewRelayTable(Options{})
-	for name, want := range map[string]bool{"lock": true, "unlock": true, "extend": true, "lockinfo": true, "locklist": true, "forceunlock": true, "proxy": true, "info": false, "command": false} {
+	for name, want := range map[string]bool{"lock": true, "unlock": true, "extend": true, "fence": true, "lockinfo": true, "locklist": true, "forceunlock": true, "proxy": true, "info": false, "command": false} {
 		if got := table.Lookup([]byte(name)).Guarded; got != want {
 			t.Errorf("%s: %v", name, got)
 		}

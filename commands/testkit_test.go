@@ -21,6 +21,8 @@ type fakeLocks struct {
 	err      error
 	// since is when the lease began.
 	since time.Time
+	// fence is the lock's.
+	fence int64
 	// during is called while a Lock runs.
 	during func(ctx context.Context)
 
@@ -29,7 +31,11 @@ type fakeLocks struct {
 }
 
 func (f *fakeLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error) {
-	f.note("lock %d/%s by %s for %v, waiting %v", req.Key.DB, req.Key.Name, req.Token, req.TTL, req.Wait)
+	fenced := ""
+	if req.Fence {
+		fenced = ", with a fence"
+	}
+	f.note("lock %d/%s by %s for %v, waiting %v%s", req.Key.DB, req.Key.Name, req.Token, req.TTL, req.Wait, fenced)
 	if f.during != nil {
 		f.during(ctx)
 	}
@@ -52,7 +58,14 @@ func (f *fakeLocks) Extend(_ context.Context, key quorum.Key, token string, ttl 
 	return f.grant(), f.err
 }
 
-func (f *fakeLocks) grant() quorum.Grant { return quorum.Grant{Validity: f.validity, Since: f.since} }
+func (f *fakeLocks) grant() quorum.Grant {
+	return quorum.Grant{Validity: f.validity, Since: f.since, Fence: f.fence}
+}
+
+func (f *fakeLocks) Fence(_ context.Context, key quorum.Key) (int64, error) {
+	f.note("fence of %d/%s", key.DB, key.Name)
+	return f.fence, f.err
+}
 
 func (*fakeLocks) Waiting() int { return 0 }
 
@@ -76,7 +89,7 @@ type bench struct {
 }
 
 func newBench(t *testing.T) *bench {
-	locks := &fakeLocks{validity: 9888 * time.Millisecond}
+	locks := &fakeLocks{validity: 9888 * time.Millisecond, fence: 1700000000000001}
 	count := byte(0)
 	table := NewTable(Options{
 		Locks: locks, MaxTTL: 24 * time.Hour, Version: "1.2.3", MaxClients: 77,

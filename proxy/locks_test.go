@@ -36,6 +36,8 @@ func (l *scriptedLocks) Unlock(ctx context.Context, key quorum.Key, token string
 	return nil
 }
 
+func (*scriptedLocks) Fence(context.Context, quorum.Key) (int64, error) { return 0, nil }
+
 func (*scriptedLocks) Waiting() int { return 0 }
 
 func (l *scriptedLocks) Withdraw(key quorum.Key, token string) {

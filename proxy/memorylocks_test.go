@@ -55,6 +55,8 @@ func (l memoryLocker) Unlock(ctx context.Context, key quorum.Key, token string) 
 	return l.Release(ctx, key, token)
 }
 
+func (memoryLocker) Fence(context.Context, quorum.Key) (int64, error) { return 0, nil }
+
 func (memoryLocker) Waiting() int { return 0 }
 
 func (l memoryLocker) Withdraw(key quorum.Key, token string) {

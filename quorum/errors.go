@@ -34,6 +34,10 @@ var (
 	// carried out.
 	ErrContended = register.ErrContended
 
+	// ErrFences is returned where the fence counter of a key was set so high by hand that no
+	// higher number is left.
+	ErrFences = register.ErrFences
+
 	// ErrClosed is the cause given for masters of a cluster that has stopped.
 	ErrClosed = master.ErrClosed
 

@@ -36,6 +36,8 @@ type Holding struct {
 	// zero where this process has not granted it.
 	Holder any
 	Since  time.Time
+	// Fence is not below the fence of any lock of the key, as of Cluster.Fence.
+	Fence int64
 	// Waiters are the requests that wait for it; only a Locker tells.
 	Waiters int
 }
@@ -78,7 +80,7 @@ func (c *Cluster) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
 
 // holding gives the masters their names.
 func (c *Cluster) holding(f register.Holding) Holding {
-	h := Holding{Status: f.Status, Left: f.Left, Holder: f.Holder, Since: f.Since, Shares: make([]Share, len(c.masters))}
+	h := Holding{Status: f.Status, Left: f.Left, Holder: f.Holder, Since: f.Since, Fence: f.Fence, Shares: make([]Share, len(c.masters))}
 	for i, m := range c.masters {
 		h.Shares[i] = Share{m.Name(), says(f.Shares[i], f.Errs[i])}
 	}

@@ -91,6 +91,12 @@ func (k *keyspace) Well() bool {
 	return !slices.ContainsFunc(k.cluster.masters, func(m *master.Master) bool { return !m.Votes() })
 }
 
+// Voters is of register.Masters.
+func (k *keyspace) Voters() int { return voting(k.cluster.masters) }
+
+// Clock is of register.Masters.
+func (k *keyspace) Clock() time.Duration { return k.cluster.guards.Clock(time.Now()) }
+
 // Pause is of register.Masters: up to 2 ms after the first failure, 16 ms after many.
 func (k *keyspace) Pause(ctx context.Context, failures int) error {
 	longest := time.Millisecond << min(failures, 4)

@@ -36,6 +36,8 @@ type LockRequest struct {
 	Wait time.Duration
 	// Holder is whatever Holdings is to tell of who holds it.
 	Holder any
+	// Fence asks for a number, Grant.Fence, that is higher than that of any lock of the key before.
+	Fence bool
 }
 
 // Lock takes a lock and returns its lease. A request that may wait is served first come,
@@ -43,7 +45,7 @@ type LockRequest struct {
 // not wait does not overtake those who do.
 //
 // Errors: ErrHeld when another holds it (and Wait is over), ErrTooShort, ErrContended,
-// *NoQuorumError, or the cause of ctx if the caller left. After an error nothing is held.
+// ErrFences, *NoQuorumError, or the cause of ctx if the caller left. After an error nothing is held.
 func (l *Locker) Lock(ctx context.Context, req LockRequest) (Grant, error) {
 	switch {
 	case req.Wait != 0:
@@ -56,7 +58,7 @@ func (l *Locker) Lock(ctx context.Context, req LockRequest) (Grant, error) {
 }
 
 func (l *Locker) try(ctx context.Context, req LockRequest, until time.Time) (Grant, error) {
-	return l.cluster.Take(ctx, Taking{Keys: []Key{req.Key}, Tokens: []string{req.Token}, TTL: req.TTL, Until: until, Holder: req.Holder})
+	return l.cluster.Take(ctx, Taking{Keys: []Key{req.Key}, Tokens: []string{req.Token}, TTL: req.TTL, Until: until, Holder: req.Holder, Fence: req.Fence})
 }
 
 // waitAndLock stands in the queue of the key until it is the head of it, then
@@ -111,6 +113,9 @@ func after(wait time.Duration) (until time.Time, over <-chan time.Time, stop fun
 func (l *Locker) Unlock(ctx context.Context, key Key, token string) error {
 	return l.cluster.Release(ctx, key, token)
 }
+
+// Fence is Cluster.Fence.
+func (l *Locker) Fence(ctx context.Context, key Key) (int64, error) { return l.cluster.Fence(ctx, key) }
 
 // Waiting is how many requests wait for a lock that another holds.
 func (l *Locker) Waiting() int { return l.queues.Len() }

@@ -48,12 +48,14 @@ type Taking struct {
 	Until time.Time
 	// Holder is whatever Holdings is to tell of who holds them.
 	Holder any
+	// Fence has the lock, of one key, get a fence.
+	Fence bool
 }
 
 // Take takes keys that nobody holds and returns with the majority.
 //
 // Errors: *OwnKeyError, as of all methods, ErrHeld, ErrTooShort, ErrContended, *NoQuorumError, or
-// the cause of ctx. After an error nothing is held: what was taken is undone in the background.
+// the cause of ctx; with a fence also ErrFences. After an error nothing is held: what was taken is undone in the background.
 func (c *Cluster) Take(ctx context.Context, t Taking) (Grant, error) {
 	if err := ownKey(t.Keys...); err != nil {
 		return Grant{}, err
@@ -62,7 +64,7 @@ func (c *Cluster) Take(ctx context.Context, t Taking) (Grant, error) {
 		return Grant{}, err
 	}
 	take := func() (Grant, error) {
-		return c.keyspace(t.Keys[0].DB).Lock(ctx, register.Taking{Keys: namesOf(t.Keys), Tokens: t.Tokens, TTL: t.TTL, Anyhow: t.Anyhow, Until: t.Until, Holder: t.Holder})
+		return c.keyspace(t.Keys[0].DB).Lock(ctx, register.Taking{Keys: namesOf(t.Keys), Tokens: t.Tokens, TTL: t.TTL, Anyhow: t.Anyhow, Until: t.Until, Holder: t.Holder, Fence: t.Fence})
 	}
 	if c.legacy == nil {
 		got, err := take()
@@ -167,6 +169,18 @@ func (c *Cluster) update(ctx context.Context, key Key, expect *string, run func(
 		return c.updateBeside(ctx, key, run)
 	}
 	return c.keyspace(key.DB).Update(ctx, register.Change{Key: key.Name, Expect: expect, Run: run})
+}
+
+// Fence is not below the fence of any lock of the key that was granted in the last seven days; 0
+// where there was none. The masters alone tell, also where there is a legacy server.
+//
+// Errors: *OwnKeyError, *NoQuorumError, or the cause of ctx.
+func (c *Cluster) Fence(ctx context.Context, key Key) (int64, error) {
+	if err := ownKey(key); err != nil {
+		return 0, err
+	}
+	fence, err := c.keyspace(key.DB).Fence(ctx, key.Name)
+	return fence, c.explain(err)
 }
 
 // Guess is the token under which this proxy has taken the key, if it knows of nothing

@@ -7,12 +7,13 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Locker is what LOCK, UNLOCK and EXTEND work with: a *quorum.Locker.
+// Locker is what LOCK, UNLOCK, EXTEND and FENCE work with: a *quorum.Locker.
 type Locker interface {
 	Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error)
 	Unlock(ctx context.Context, key quorum.Key, token string) error
 	Withdraw(key quorum.Key, token string)
 	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error)
+	Fence(ctx context.Context, key quorum.Key) (int64, error)
 	Waiting() int
 }
 

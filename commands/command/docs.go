@@ -51,6 +51,9 @@ func GlobAfter(token, name string) Argument {
 	return Argument{name: name, kind: "pattern", token: token}
 }
 
+// Word is an argument that is a word of its own.
+func Word(token, name string) Argument { return Argument{name: name, kind: "pure-token", token: token} }
+
 // OneOf is one of several arguments.
 func OneOf(name string, options ...Argument) Argument {
 	return Argument{name: name, kind: "oneof", options: options}

@@ -179,7 +179,7 @@ func TestWrite(t *testing.T) {
 	client := newClient()
 	held := quorum.Holding{
 		Status: quorum.StatusHeld, Left: quorum.Endless, Shares: []quorum.Share{{Server: "m:1", Says: "held"}},
-		Holder: client.Identity(), Since: time.UnixMilli(5), Waiters: 2,
+		Holder: client.Identity(), Since: time.UnixMilli(5), Fence: 77, Waiters: 2,
 	}
 	for _, test := range []struct {
 		proto int
@@ -187,10 +187,10 @@ func TestWrite(t *testing.T) {
 		h     quorum.Holding
 		want  string
 	}{
-		{2, "k", held, "*16 $3 key $1 k $5 state $4 held $4 left :-1 $5 votes *2 $3 m:1 $4 held $7 waiters :2 $5 since :5 $4 addr $11 10.0.0.1:77 $4 name $3 ann "},
-		{3, "", held, "%7 $5 state $4 held $4 left :-1 $5 votes %1 $3 m:1 $4 held $7 waiters :2 $5 since :5 $4 addr $11 10.0.0.1:77 $4 name $3 ann "},
-		{2, "", quorum.Holding{}, "*14 $5 state $7 unclear $4 left $-1 $5 votes *0 $7 waiters :0 $5 since $-1 $4 addr $-1 $4 name $-1 "},
-		{3, "", quorum.Holding{Status: quorum.StatusSplit}, "%7 $5 state $5 split $4 left _ $5 votes %0 $7 waiters :0 $5 since _ $4 addr _ $4 name _ "},
+		{2, "k", held, "*18 $3 key $1 k $5 state $4 held $4 left :-1 $5 votes *2 $3 m:1 $4 held $7 waiters :2 $5 fence :77 $5 since :5 $4 addr $11 10.0.0.1:77 $4 name $3 ann "},
+		{3, "", held, "%8 $5 state $4 held $4 left :-1 $5 votes %1 $3 m:1 $4 held $7 waiters :2 $5 fence :77 $5 since :5 $4 addr $11 10.0.0.1:77 $4 name $3 ann "},
+		{2, "", quorum.Holding{}, "*16 $5 state $7 unclear $4 left $-1 $5 votes *0 $7 waiters :0 $5 fence $-1 $5 since $-1 $4 addr $-1 $4 name $-1 "},
+		{3, "", quorum.Holding{Status: quorum.StatusSplit}, "%8 $5 state $5 split $4 left _ $5 votes %0 $7 waiters :0 $5 fence _ $5 since _ $4 addr _ $4 name _ "},
 	} {
 		out := command.Reply{Proto: test.proto}
 		write(&out, told(test.key, test.h))

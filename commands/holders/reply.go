@@ -11,9 +11,9 @@ import (
 // known is null.
 func write(out *command.Reply, l Lock) {
 	if l.Key == "" {
-		out.Map(7)
-	} else {
 		out.Map(8)
+	} else {
+		out.Map(9)
 		out.Bulk("key")
 		out.Bulk(l.Key)
 	}
@@ -29,6 +29,12 @@ func write(out *command.Reply, l Lock) {
 	}
 	out.Bulk("waiters")
 	out.Int(int64(l.Waiters))
+	out.Bulk("fence")
+	if l.Fence > 0 {
+		out.Int(l.Fence)
+	} else {
+		out.Null()
+	}
 	out.Bulk("since")
 	if l.Since.IsZero() {
 		out.Null()

@@ -17,6 +17,8 @@ type Lock struct {
 	Left time.Duration
 	// Votes are what each server says.
 	Votes []quorum.Share
+	// Fence is not below that of any lock of the key so far; 0 where none had one.
+	Fence int64
 	// Waiters are the clients that wait for it here.
 	Waiters int
 	// Since is when it was granted here, zero where it was not; Addr and Name are then the client's, as
@@ -32,7 +34,7 @@ var statuses = map[quorum.Status]string{
 
 // told is what may be told of a holding.
 func told(key string, h quorum.Holding) Lock {
-	l := Lock{Key: key, State: statuses[h.Status], Votes: h.Shares, Waiters: h.Waiters}
+	l := Lock{Key: key, State: statuses[h.Status], Votes: h.Shares, Fence: h.Fence, Waiters: h.Waiters}
 	if h.Status == quorum.StatusHeld {
 		l.Left = h.Left
 	}

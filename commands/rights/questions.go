@@ -33,7 +33,7 @@ func Questions(words []string) [][]string {
 		return [][]string{questionOf("del", key)}
 	case "extend":
 		return [][]string{questionOf("pexpire", key)}
-	case "lockinfo":
+	case "lockinfo", "fence":
 		return [][]string{questionOf("get", key)}
 	case "forceunlock": // to end what another has takes what ending its connection takes
 		return [][]string{questionOf("del", key), {"client", "kill", "id", "0"}}

@@ -9,7 +9,7 @@ import (
 )
 
 // Op is one operation on cells of one master. The operations are Take, Remove, Extend,
-// Prepare, Accept and Read.
+// Prepare, Accept, Raise and Read.
 type Op interface {
 	// Keys are the names of the keys, at least one.
 	Keys() []string
@@ -31,6 +31,9 @@ type Answer struct {
 	// Found is what stood under each of the keys before. It may be missing where Did is
 	// set and the operation needs no more.
 	Found []Found
+	// Fences are the fence counters of the keys, 0 for none: told by a Take with a fence that was
+	// refused, a Raise that was, and a Read that asks for them.
+	Fences []int64
 	// Now is the master's clock at that moment, since 1970; only Prepare tells.
 	Now time.Duration
 }
@@ -50,7 +53,9 @@ func newScript(source string) Script { return Script{source, redis.NewScript(sou
 
 // Scripts are all that the operations use, to be loaded beforehand.
 func Scripts() []Script {
-	return []Script{takeScript, removeScript, releasesScript, extendScript, prepareScript, acceptScript, readScript}
+	return []Script{
+		takeScript, takeFencedScript, removeScript, releasesScript, extendScript, prepareScript, acceptScript, raiseScript, readScript, readFencesScript,
+	}
 }
 
 func (s Script) call(whole bool, keys []string, args ...any) []any {

@@ -1,11 +1,23 @@
 package cell
 
 // Read tells what stands under keys, all at one moment.
-type Read struct{ Names []string }
+type Read struct {
+	Names []string
+	// Fences has their fence counters told, too.
+	Fences bool
+}
 
 var readScript = newScript(layoutLua + `local answer = {1}
 for i, key in ipairs(KEYS) do
   answer[2 * i], answer[2 * i + 1] = get(key), redis.call('pttl', key)
+end
+return answer`)
+
+// readFencesScript has the names of the counters behind those of the keys.
+var readFencesScript = newScript(layoutLua + fenceLua + `local answer, n = {1}, #KEYS / 2
+for i = 1, n do
+  answer[2 * i], answer[2 * i + 1] = get(KEYS[i]), redis.call('pttl', KEYS[i])
+  answer[2 * n + 1 + i] = fence(KEYS[n + i])
 end
 return answer`)
 
@@ -16,10 +28,33 @@ func (r Read) Keys() []string { return r.Names }
 func (r Read) Writes() bool { return false }
 
 // Words is of Op.
-func (r Read) Words(whole bool) []any { return readScript.call(whole, r.Names) }
+func (r Read) Words(whole bool) []any {
+	if !r.Fences {
+		return readScript.call(whole, r.Names)
+	}
+	keys := make([]string, 0, 2*len(r.Names))
+	keys = append(keys, r.Names...)
+	for _, name := range r.Names {
+		keys = append(keys, FenceKey(name))
+	}
+	return readFencesScript.call(whole, keys)
+}
 
 // Decode is of Op.
-func (r Read) Decode(answer any) (Answer, error) { return decode(answer, len(r.Names), false) }
+func (r Read) Decode(answer any) (Answer, error) {
+	if r.Fences {
+		return decodeFenced(answer, len(r.Names))
+	}
+	return decode(answer, len(r.Names), false)
+}
 
 // Apply is of Op.
-func (r Read) Apply(s *Store) Answer { return Answer{Did: true, Found: s.looks(r.Names)} }
+func (r Read) Apply(s *Store) Answer {
+	a := Answer{Did: true, Found: s.looks(r.Names)}
+	if r.Fences {
+		for _, name := range r.Names {
+			a.Fences = append(a.Fences, s.fence(name))
+		}
+	}
+	return a
+}

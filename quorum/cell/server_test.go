@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,6 +24,13 @@ import (
 
 // leases are far enough from each other to be told apart by a slow test.
 var leases = []time.Duration{cell.Endless, 100 * time.Second, 300 * time.Second, 900 * time.Second}
+
+// fences are close to each other, at both ends of what is exact; counters are these, and what is
+// none.
+var (
+	fences   = []int64{1, 2, 10, 1_700_000_000_000_000, cell.MaxFence - 1, cell.MaxFence}
+	counters = []string{"1", "2", "10", "007", "1700000000000000", "9007199254740990", "9007199254740991", "9007199254740992", "1e3", "-1", "", "0x10", "00000000000000001", "none"}
+)
 
 // slack is how much later than the server the test may look.
 const slack = 20 * time.Second
@@ -91,7 +99,13 @@ func (p pool) cell() cell.Cell {
 // op is a random operation; now is the master's clock.
 func (p pool) op(now time.Duration) cell.Op {
 	key := p.keys[0]
-	switch p.IntN(7) {
+	switch p.IntN(10) {
+	case 7:
+		return cell.Take{Names: p.keys[:1], Attempt: pick(p, p.attempts), Tokens: []string{pick(p, p.tokens)}, TTL: pick(p, leases), Fence: pick(p, fences), Old: p.IntN(2) == 0}
+	case 8:
+		return cell.Raise{Name: key, Attempt: pick(p, p.attempts), Fence: pick(p, fences)}
+	case 9:
+		return cell.Read{Names: p.keys, Fences: true}
 	case 0:
 		return cell.Take{Names: p.keys[:1], Attempt: pick(p, p.attempts), Tokens: []string{pick(p, p.tokens)}, TTL: pick(p, leases), Old: p.IntN(2) == 0}
 	case 1:
@@ -150,6 +164,20 @@ func (s *server) put(key string, c cell.Cell, left time.Duration) {
 		s.t.Fatal(err)
 	}
 	s.store.Put(key, c, left)
+}
+
+// putFence puts the same under a key's fence counter of both, or nothing.
+func (s *server) putFence(key, text string, there bool) {
+	key = cell.FenceKey(key)
+	s.Del(s.t.Context(), key)
+	s.store.Delete(key)
+	if !there {
+		return
+	}
+	if err := s.Set(s.t.Context(), key, text, time.Hour).Err(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.store.Put(key, cell.Parse(text), time.Hour)
 }
 
 // now sets the Store's clock to the server's.
@@ -224,6 +252,7 @@ func TestOperationsDoOnAServerWhatApplySays(t *testing.T) {
 				break // on what the last one left
 			}
 			s.put(key, p.cell(), pick(p, leases))
+			s.putFence(key, pick(p, counters), p.IntN(3) > 0)
 		}
 		for i, key := range p.keys {
 			cells[i] = s.store.Look(key).String()
@@ -231,13 +260,13 @@ func TestOperationsDoOnAServerWhatApplySays(t *testing.T) {
 		op := p.op(s.store.Now)
 		got, want := s.do(op, n%2 == 0), op.Apply(&s.store)
 		_, take := op.(cell.Take)
-		if got.Did != want.Did || got.Found != nil && !alike(got.Found, want.Found, !take) || !near(got.Now, want.Now) {
+		if got.Did != want.Did || got.Found != nil && !alike(got.Found, want.Found, !take) || !near(got.Now, want.Now) || !slices.Equal(got.Fences, want.Fences) {
 			t.Fatalf("%#v on %q\n server %+v\n  store %+v", op, cells, got, want)
 		}
 		if got.Found == nil && want.Found != nil && !want.Did {
 			t.Fatalf("%#v on %q: the server does not tell what it found", op, cells)
 		}
-		for _, key := range p.keys {
+		for _, key := range []string{p.keys[0], p.keys[1], cell.FenceKey(p.keys[0]), cell.FenceKey(p.keys[1])} {
 			if got, want := s.look(key), s.store.Look(key); !alike([]cell.Found{got}, []cell.Found{want}, true) {
 				t.Fatalf("%#v on %q left under %s\n server %+v\n  store %+v", op, cells, key, got, want)
 			}

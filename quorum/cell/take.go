@@ -15,6 +15,9 @@ type Take struct {
 	TTL time.Duration
 	// Vacant creates cells in register form that hold nothing, instead of plain ones.
 	Vacant bool
+	// Fence, unless it is zero, is what the fence counter of the key, the only one, must be below:
+	// it is taken and the counter raised to it, or neither.
+	Fence int64
 	// Old is for a server before Redis 7, where SET does not combine NX with GET.
 	Old bool
 }
@@ -32,6 +35,17 @@ for i, key in ipairs(KEYS) do
 end
 return 1`)
 
+// takeFencedScript takes one key, and raises its counter. None of the helpers of layoutLua is needed.
+var takeFencedScript = newScript(fenceLua + `local v, f = redis.pcall('get', KEYS[1]), fence(KEYS[2])
+if v or tonumber(ARGV[3]) <= tonumber(f) then
+  if type(v) == 'table' then v = '` + wrongType + `' end
+  return {0, v, redis.call('pttl', KEYS[1]), f}
+end
+if ARGV[1] == '-1' then redis.call('set', KEYS[1], ARGV[2])
+else redis.call('set', KEYS[1], ARGV[2], 'px', ARGV[1]) end
+redis.call('set', KEYS[2], ARGV[3], 'px', ARGV[4])
+return 1`)
+
 // Keys is of Op.
 func (t Take) Keys() []string { return t.Names }
 
@@ -39,7 +53,7 @@ func (t Take) Keys() []string { return t.Names }
 func (t Take) Writes() bool { return true }
 
 // native reports whether one SET does it.
-func (t Take) native() bool { return len(t.Names) == 1 && !t.Old }
+func (t Take) native() bool { return len(t.Names) == 1 && !t.Old && t.Fence == 0 }
 
 // Words is of Op.
 func (t Take) Words(whole bool) []any {
@@ -49,6 +63,10 @@ func (t Take) Words(whole bool) []any {
 			words = append(words, "PX", millis(t.TTL))
 		}
 		return words
+	}
+	if t.Fence != 0 {
+		return takeFencedScript.call(whole, []string{t.Names[0], FenceKey(t.Names[0])},
+			pttl(t.TTL), t.cell(0).String(), t.Fence, millis(fencesStay))
 	}
 	args := []any{pttl(t.TTL)}
 	for i := range t.Names {
@@ -75,7 +93,10 @@ func pttl(d time.Duration) string {
 
 // Decode is of Op.
 func (t Take) Decode(answer any) (Answer, error) {
-	if !t.native() {
+	switch {
+	case t.Fence != 0:
+		return decodeFenced(answer, 1)
+	case !t.native():
 		return decode(answer, len(t.Names), false)
 	}
 	switch text := answer.(type) {
@@ -91,10 +112,20 @@ func (t Take) Decode(answer any) (Answer, error) {
 // Apply is of Op.
 func (t Take) Apply(s *Store) Answer {
 	found := s.looks(t.Names)
+	refused := Answer{Found: found}
+	if t.Fence != 0 {
+		refused.Fences = []int64{s.fence(t.Names[0])}
+		if t.Fence <= refused.Fences[0] {
+			return refused
+		}
+	}
 	for _, f := range found {
 		if f.Form != Absent {
-			return Answer{Found: found}
+			return refused
 		}
+	}
+	if t.Fence != 0 {
+		s.raise(t.Names[0], t.Fence)
 	}
 	for i, key := range t.Names {
 		s.Put(key, t.cell(i), t.TTL)

@@ -135,8 +135,8 @@ func (g *Guard) overwrite(ctx context.Context, s script.Script, args ...any) err
 }
 
 // passes copies all databases until nothing is left open. The first pass only looks, the
-// second writes, the third looks whether what was written is still so. It returns the
-// number of keys.
+// second writes, the third looks whether what was written is still so. The first also raises the
+// fence counters, which only grow. It returns the number of keys.
 func (g *Guard) passes(ctx context.Context, v Report, sources []source, dbs []int) (keys int, err error) {
 	r, _ := marker.ParseRecord(v.Record)
 	copies := map[int]*copying.Copy{}
@@ -147,11 +147,14 @@ func (g *Guard) passes(ctx context.Context, v Report, sources []source, dbs []in
 		settled := n > 0
 		keys = 0
 		for _, db := range dbs {
-			views, err := viewsOf(ctx, sources, db)
+			views, err := viewsOf(ctx, sources, db, n == 0)
 			if err != nil {
 				return 0, err
 			}
 			if n == 0 {
+				if err := g.fill(ctx, v.Record, db, copying.Fences(views)); err != nil {
+					return 0, err
+				}
 				own, err := g.ownView(ctx, db)
 				if err != nil {
 					return 0, err
@@ -200,14 +203,14 @@ func (g *Guard) endOf(h copying.Held) string {
 	return strconv.FormatInt((g.clock.Told(h.Ends) + time.Millisecond - 1).Milliseconds(), 10)
 }
 
-// viewsOf reads a database of all sources, at the same time.
-func viewsOf(ctx context.Context, sources []source, db int) ([]copying.View, error) {
+// viewsOf reads a database of all sources, at the same time, with or without the fence counters.
+func viewsOf(ctx context.Context, sources []source, db int, fences bool) ([]copying.View, error) {
 	views, errs := make([]copying.View, len(sources)), make([]error, len(sources))
 	var wg sync.WaitGroup
 	for i, s := range sources {
 		wg.Go(func() {
 			errs[i] = contained.Run(func() (err error) {
-				views[i], err = s.read(ctx, db)
+				views[i], err = s.read(ctx, db, fences)
 				return err
 			})
 		})
@@ -218,20 +221,23 @@ func viewsOf(ctx context.Context, sources []source, db int) ([]copying.View, err
 
 // read reads a whole database. Every page of it comes with the marker: so it is a
 // master that votes, and forgot nothing meanwhile.
-func (s source) read(ctx context.Context, db int) (copying.View, error) {
-	return s.guard.readAll(ctx, db, func(p page, floor int64) bool { return s.stands(p, db, floor) }, marker.InDatabase(s.trust.nonce, db))
+func (s source) read(ctx context.Context, db int, fences bool) (copying.View, error) {
+	return s.guard.readAll(ctx, db, fences, func(p page, floor int64) bool { return s.stands(p, db, floor) }, marker.InDatabase(s.trust.nonce, db))
 }
 
 // ownView is what the master itself holds.
 func (g *Guard) ownView(ctx context.Context, db int) (copying.View, error) {
-	return g.readAll(ctx, db, func(page, int64) bool { return true }, marker.NoClaim)
+	return g.readAll(ctx, db, false, func(page, int64) bool { return true }, marker.NoClaim)
 }
 
-func (g *Guard) readAll(ctx context.Context, db int, stands func(p page, floor int64) bool, field string) (copying.View, error) {
-	all, cursor := copying.View{}, "0"
+func (g *Guard) readAll(ctx context.Context, db int, fences bool, stands func(p page, floor int64) bool, field string) (copying.View, error) {
+	all, cursor, own := copying.View{}, "0", ""
+	if fences {
+		own = cell.FencePrefix
+	}
 	for {
 		floor := g.age(field)
-		p, err := readPage(ctx, g.Conn, db, cursor, field)
+		p, err := readPage(ctx, g.Conn, db, cursor, field, own)
 		if err != nil {
 			return nil, err
 		}

@@ -20,7 +20,7 @@ func (brokenConn) Run(context.Context, script.Script, ...any) (any, error) {
 // process.
 func TestPanicEndsACatchUp(t *testing.T) {
 	g := newGuard(NewSet(Options{}, nil), 0, Master{Conn: brokenConn{}})
-	_, err := viewsOf(t.Context(), []source{{guard: g}}, 0)
+	_, err := viewsOf(t.Context(), []source{{guard: g}}, 0, true)
 	if panicked := new(contained.PanicError); !errors.As(err, &panicked) {
 		t.Errorf("got %v, want the panic as an error", err)
 	}

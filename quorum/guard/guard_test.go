@@ -61,6 +61,31 @@ func TestVotesThatCount(t *testing.T) {
 	}
 }
 
+// TestMedianClock: the median of the masters' clocks, and the machine's own where a majority is not known.
+func TestMedianClock(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	wall := time.Duration(now.UnixNano())
+	for _, c := range []struct {
+		name  string
+		ahead []time.Duration // of those that are known
+		want  time.Duration
+	}{
+		{"none is known", nil, 0},
+		{"a minority is known", []time.Duration{time.Hour, time.Hour}, 0},
+		{"three of five", []time.Duration{time.Hour, time.Minute, -time.Hour}, time.Minute},
+		{"one is in another century", []time.Duration{time.Second, 100 * 365 * 24 * time.Hour, 2 * time.Second, 0, 3 * time.Second}, 2 * time.Second},
+		{"the lower of the two in the middle", []time.Duration{4, 3, 2, 1}, 2},
+	} {
+		s := NewSet(Options{}, make([]Master, 5))
+		for i, ahead := range c.ahead {
+			s.guards[i].clock.Anchor(clock.Sighting{Sent: now, Got: now, Told: wall + ahead})
+		}
+		if got := s.Clock(now) - wall; got != c.want {
+			t.Errorf("%s: %v ahead, want %v", c.name, got, c.want)
+		}
+	}
+}
+
 func TestWithdrawnVoteDoesNotComeBackForWhatIsUnderWay(t *testing.T) {
 	g := newGuard(NewSet(Options{}, nil), 0, Master{Wake: func() {}})
 	g.give("m", "n")

@@ -22,7 +22,7 @@ func LocksOn(ctx context.Context, w Conn, databases []int) (Locks, error) {
 	var found Locks
 	for _, db := range databases {
 		for cursor, first := "0", true; first || cursor != "0"; first = false {
-			p, err := readPage(ctx, w, db, cursor, marker.NoClaim)
+			p, err := readPage(ctx, w, db, cursor, marker.NoClaim, "")
 			if err != nil {
 				return Locks{}, err
 			}

@@ -3,6 +3,7 @@ package guard
 import (
 	"crypto/rand"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"redlock-proxy/quorum/guard/longest"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
+	"redlock-proxy/quorum/vote"
 )
 
 // Heartbeat is how long a master may be idle before it is looked at.
@@ -98,6 +100,25 @@ func (s *Set) MaxTTL() time.Duration { return s.longest.Limit() }
 // RaiseMaxTTL has a longer one be taken for it from now on. It is never lowered: what was granted before may
 // still be held.
 func (s *Set) RaiseMaxTTL(ttl time.Duration) { s.longest.RaiseLimit(ttl) }
+
+// Clock is what the median of the masters' clocks tells now, since 1970, or this machine's wall
+// clock where those of a majority are not known.
+func (s *Set) Clock(now time.Time) time.Duration {
+	told := make([]time.Duration, 0, len(s.guards))
+	for _, g := range s.guards {
+		g.mu.Lock()
+		offset, known := g.clock.Offset(now)
+		g.mu.Unlock()
+		if known {
+			told = append(told, time.Duration(now.UnixNano())+offset)
+		}
+	}
+	if len(told) < vote.Majority(len(s.guards)) {
+		return time.Duration(now.UnixNano())
+	}
+	slices.Sort(told)
+	return told[(len(told)-1)/2]
+}
 
 // IsRecorded reports whether a TTL, as the longest in use, stands on a majority already.
 // Before one that does not is first used it must be recorded: see Recording and Recorded.

@@ -154,10 +154,11 @@ type entry struct {
 // pageSize is how many keys a page has, about.
 const pageSize = 500
 
-// readPage reads keys of a database, from a cursor on, and a field of its sequence.
-func readPage(ctx context.Context, w Conn, db int, cursor, field string) (page, error) {
+// readPage reads keys of a database, from a cursor on, and a field of its sequence; of the proxies'
+// own keys those that begin with own, unless that is empty.
+func readPage(ctx context.Context, w Conn, db int, cursor, field, own string) (page, error) {
 	sent := time.Now()
-	said, err := w.Run(ctx, script.Page, db, cursor, pageSize, field)
+	said, err := w.Run(ctx, script.Page, db, cursor, pageSize, field, own)
 	if err != nil {
 		return page{}, err
 	}

@@ -6,9 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
+	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/peer"
 	"redlock-proxy/quorum/guard/script"
@@ -103,6 +105,7 @@ func TestPages(t *testing.T) {
 			pipe.Set(t.Context(), fmt.Sprint("k", i), "v", time.Minute)
 		}
 		pipe.Set(t.Context(), "endless", "v", 0)
+		pipe.Set(t.Context(), cell.FenceKey("k7"), "12", time.Hour)
 		pipe.Set(t.Context(), script.MarkerKey, "m@2", 0)
 		pipe.HSet(t.Context(), script.SequenceKey, "n@2", 7)
 		pipe.HSet(t.Context(), "hash", "f", "v")
@@ -113,7 +116,7 @@ func TestPages(t *testing.T) {
 	}
 	got := map[string]entry{}
 	for cursor := ""; cursor != "0"; {
-		p, err := readPage(t.Context(), tr, 2, cmp.Or(cursor, "0"), "n@2")
+		p, err := readPage(t.Context(), tr, 2, cmp.Or(cursor, "0"), "n@2", "")
 		if err != nil || p.marker != "m@2" || p.sequence != 7 || p.sighting.IsZero() {
 			t.Fatalf("%+v, %v", p, err)
 		}
@@ -127,6 +130,36 @@ func TestPages(t *testing.T) {
 	}
 	if e := got["k7"]; e.value != "v" || e.left < 50*time.Second || e.left > time.Minute {
 		t.Errorf("k7: %+v", e)
+	}
+}
+
+// TestFencesOnAMaster: pages have the fence counters where they are asked for, and a counter that is
+// filled in is raised, and never lowered.
+func TestFencesOnAMaster(t *testing.T) {
+	tr := startRedis(t)
+	c, k := tr.Client(2), cell.FenceKey("k")
+	for _, db := range []int{0, 2} {
+		tr.Client(db).Set(t.Context(), script.RecordKey, "r", 0)
+	}
+	soon := strconv.FormatInt(time.Now().Add(time.Minute).UnixMilli(), 10)
+	for _, step := range []struct{ has, filled, want string }{
+		{"", "9", "9"}, {"9", "10", "10"}, {"10", "9", "10"}, {"1700000000000001", "1700000000000002", "1700000000000002"},
+		{"9007199254740990", "9007199254740991", "9007199254740991"}, {"9007199254740992", "3", "3"}, {"none", "5", "5"}, {"00000000000000000099", "5", "5"},
+	} {
+		c.Set(t.Context(), k, step.has, 0)
+		if got := answers(t, tr, script.Fill, "r", 2, k, "raise", step.filled, soon); got != "1" {
+			t.Fatalf("Fill: %s", got)
+		}
+		if got := c.Get(t.Context(), k).Val(); got != step.want {
+			t.Errorf("%q raised to %s is %s", step.has, step.filled, got)
+		}
+	}
+	if left := c.PTTL(t.Context(), k).Val(); left <= 0 || left > time.Minute {
+		t.Errorf("it stays for %v", left)
+	}
+	p, err := readPage(t.Context(), tr, 2, "0", "n@2", cell.FencePrefix)
+	if err != nil || len(p.entries) != 1 || p.entries[0].key != k || p.entries[0].value != "5" {
+		t.Errorf("%+v, %v", p, err)
 	}
 }
 

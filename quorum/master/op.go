@@ -42,7 +42,7 @@ func isSame(a, b cell.Op) bool {
 	switch a := a.(type) {
 	case cell.Take:
 		b, ok := b.(cell.Take)
-		return ok && a.Attempt == b.Attempt && a.TTL == b.TTL && a.Vacant == b.Vacant && a.Old == b.Old &&
+		return ok && a.Attempt == b.Attempt && a.TTL == b.TTL && a.Vacant == b.Vacant && a.Old == b.Old && a.Fence == b.Fence &&
 			slices.Equal(a.Names, b.Names) && slices.Equal(a.Tokens, b.Tokens)
 	case cell.Remove:
 		b, ok := b.(cell.Remove)
@@ -53,9 +53,12 @@ func isSame(a, b cell.Op) bool {
 	case cell.Prepare:
 		b, ok := b.(cell.Prepare)
 		return ok && a == b
+	case cell.Raise:
+		b, ok := b.(cell.Raise)
+		return ok && a == b
 	case cell.Read:
 		b, ok := b.(cell.Read)
-		return ok && slices.Equal(a.Names, b.Names)
+		return ok && a.Fences == b.Fences && slices.Equal(a.Names, b.Names)
 	default:
 		return false
 	}

@@ -18,6 +18,8 @@ type CatchUp struct {
 	OnePass bool
 	// NoQuarantine counts the master's votes at once.
 	NoQuarantine bool
+	// NoFences leaves the fence counters out.
+	NoFences bool
 	// FewSources reads one source fewer.
 	FewSources bool
 }
@@ -29,6 +31,8 @@ type catching struct {
 	since  clock
 	// passes are what was read of each source, plus 1, in each pass; zero: not read.
 	passes [2][maxMasters]cellID
+	// fence is the highest counter that was read.
+	fence uint8
 }
 
 // stage is how far a catch-up has come.
@@ -45,7 +49,7 @@ func (c catching) text(b []byte) []byte {
 	if c.stage == votes {
 		return b
 	}
-	b = append(b, c.master, byte(c.since))
+	b = append(b, c.master, byte(c.since), c.fence)
 	for _, pass := range c.passes {
 		for _, id := range pass {
 			b = append(b, byte(id), byte(id>>8), byte(id>>16))
@@ -58,8 +62,8 @@ func (c *catching) read(b []byte) {
 	if c.stage = stage(b[0]); c.stage == votes {
 		return
 	}
-	c.master, c.since = b[1], clock(b[2])
-	b = b[3:]
+	c.master, c.since, c.fence = b[1], clock(b[2]), b[3]
+	b = b[4:]
 	for i := range c.passes {
 		for m := range c.passes[i] {
 			c.passes[i][m] = cellID(b[0]) | cellID(b[1])<<8 | cellID(b[2])<<16
@@ -105,7 +109,7 @@ func (e *explorer) catchUp(s *state, f func(event, *state)) {
 			if int(s.restarts) < e.Restarts {
 				t := s.clone()
 				t.restarts++
-				t.masters[m].cell = e.older(s, m)
+				t.masters[m] = masterState{cell: e.older(s, m)}
 				if !e.CatchUp.NoQuarantine {
 					t.target = catching{stage: firstPass, master: uint8(m), since: s.at}
 				}
@@ -132,6 +136,9 @@ func (e *explorer) catchUp(s *state, f func(event, *state)) {
 		due = true
 		t := s.clone()
 		t.target.passes[pass][m] = s.masters[m].cell + 1
+		if pass == 0 && !e.CatchUp.NoFences {
+			t.target.fence = max(t.target.fence, s.masters[m].fence)
+		}
 		ev := quiet
 		ev.name, ev.master = [...]string{"first pass reads", "second pass reads"}[pass], m
 		f(ev, t)
@@ -243,6 +250,7 @@ func (e *explorer) copy(s *state) {
 	if e.Older {
 		s.masters[c.master].cell = 0 // what it brought back is worth nothing
 	}
+	s.masters[c.master].fence = max(s.masters[c.master].fence, c.fence)
 	if len(possible) == 1 {
 		one := possible[0]
 		copied := one.content

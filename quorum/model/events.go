@@ -58,6 +58,10 @@ func (e *explorer) moved(s *state, p int, m move) *state {
 	for _, a := range m.answers {
 		t.history = e.history.answers(t.history, t.at, a)
 		t.told[a.op] = a.code
+		if a.fence != 0 && a.fence <= t.fence {
+			t.disordered = true
+		}
+		t.fence = max(t.fence, a.fence)
 		for _, d := range a.dead {
 			id := e.attempts.id(string(d), func() cell.Attempt { return d })
 			if !slices.Contains(t.dead, id) {
@@ -201,9 +205,9 @@ func (e *explorer) mayArrive(s *state, i int) bool {
 func (e *explorer) deliver(s *state, i int, f func(event, *state)) {
 	msg := s.flight[i]
 	m := msg.master
-	did := e.apply(applying{cell: s.masters[m].cell, op: msg.op, at: s.at, counted: s.counted(int(m))})
+	did := e.apply(applying{cell: s.masters[m].cell, fence: s.masters[m].fence, op: msg.op, at: s.at, counted: s.counted(int(m))})
 	t := s.clone()
-	t.masters[m].cell = did.cell
+	t.masters[m] = masterState{did.cell, did.fence}
 	t.flight = without(t.flight, i)
 	ev := event{name: "deliver", message: msg, proxy: -1, master: -1}
 	if msg.how != sent {

@@ -128,6 +128,9 @@ func (e *explorer) wrong(s *state) string {
 	if !e.history.possible(s.history) {
 		return "no single Redis can have given these answers"
 	}
+	if s.disordered {
+		return "a fence is not higher than the one of the lock before"
+	}
 	for _, d := range s.dead {
 		holders := 0
 		for i, m := range s.masters {
@@ -181,12 +184,12 @@ func (e *explorer) tell(ev event, s *state) string {
 			line += fmt.Sprintf("\n        sends %s to %c", show(e.ops.all[s.op]), 'A'+s.master)
 		}
 		for _, a := range ev.move.answers {
-			line += fmt.Sprintf("\n        ANSWER %v: %v", e.Ops[a.op], a.code)
+			line += fmt.Sprintf("\n        ANSWER %v: %v %s", e.Ops[a.op], a.code, showFence(a.fence))
 		}
 	}
 	line += "\n        "
 	for i, m := range s.masters {
-		line += fmt.Sprintf(" %c=%s", 'A'+i, showCell(e.cells.all[m.cell].Cell))
+		line += fmt.Sprintf(" %c=%s%s", 'A'+i, showCell(e.cells.all[m.cell].Cell), showFence(m.fence))
 	}
 	return line
 }
@@ -200,6 +203,14 @@ func short[T ~string](id T) string {
 		}
 	}
 	return string(digits)
+}
+
+// showFence shows a fence, if there is one.
+func showFence(fence uint8) string {
+	if fence == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" fence %d", fence)
 }
 
 func showCell(c cell.Cell) string {
@@ -222,7 +233,9 @@ func showCell(c cell.Cell) string {
 func show(op cell.Op) string {
 	switch op := op.(type) {
 	case cell.Take:
-		return fmt.Sprintf("take(%s:%s)", short(op.Attempt), op.Tokens[0])
+		return fmt.Sprintf("take(%s:%s%s)", short(op.Attempt), op.Tokens[0], showFence(uint8(op.Fence)))
+	case cell.Raise:
+		return fmt.Sprintf("raise(%s%s)", short(op.Attempt), showFence(uint8(op.Fence)))
 	case cell.Remove:
 		return fmt.Sprintf("%s(%s)", op.How, short(op.Attempt))
 	case cell.Extend:

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math/big"
+	"strconv"
 	"time"
 
 	"redlock-proxy/quorum/cell"
@@ -85,6 +86,7 @@ func (l *lab) cellID(c content) cellID {
 // applying is an operation that reaches a master.
 type applying struct {
 	cell    cellID
+	fence   uint8
 	op      opID
 	at      clock
 	counted bool
@@ -93,6 +95,7 @@ type applying struct {
 // applied is what it does.
 type applied struct {
 	cell  cellID
+	fence uint8
 	reply replyID
 }
 
@@ -115,6 +118,9 @@ func (l *lab) apply(a applying) applied {
 	default:
 		s.Put(key, c.Cell, c.ends-s.Now)
 	}
+	if a.fence != 0 {
+		s.Put(cell.FenceKey(key), cell.Parse(strconv.Itoa(int(a.fence))), cell.Endless)
+	}
 	var answer cell.Answer
 	if l.Variant.Apply != nil {
 		answer = l.Variant.Apply(l.ops.all[a.op], s)
@@ -133,7 +139,8 @@ func (l *lab) apply(a applying) applied {
 	if !a.counted {
 		r.State = register.Uncounted
 	}
-	done := applied{l.cellID(after), l.replyID(r)}
+	fence := cell.ParseFence(s.Look(cell.FenceKey(key)).Value.Text)
+	done := applied{l.cellID(after), uint8(fence), l.replyID(r)}
 	l.applied[a] = done
 	return done
 }

@@ -37,6 +37,8 @@ var (
 	lockB     = Op{Do: Lock, Token: 'b', Proxy: 1}
 	lockAgain = Op{Do: Lock, Token: 'a', Proxy: 1}
 	lockC     = Op{Do: Lock, Token: 'c', Proxy: 2}
+	fencedA   = Op{Do: Lock, Token: 'a', Fence: true}
+	fencedB   = Op{Do: Lock, Token: 'b', Proxy: 1, Fence: true}
 	setB      = Op{Do: GetSet, Token: 'b'}
 	setC      = Op{Do: GetSet, Token: 'c', Proxy: 1}
 	setAfterB = Op{Do: GetSet, Token: 'd', After: []int{2}}
@@ -63,6 +65,7 @@ var quick = []Scenario{
 	{Name: "restart, held, UNLOCK", N: 3, Held: 3, Losses: 1, Slow: 1, Restarts: 1, Ops: []Op{lockA, unlockA}},
 	{Name: "two restarts, held by two, LOCK", N: 3, Held: 2, Losses: 1, Slow: 2, Restarts: 2, Ops: []Op{lockA, lockB}},
 	{Name: "5 masters, LOCK, LOCK", N: 5, Losses: 1, Ops: []Op{lockA, lockB}},
+	{Name: "fences: LOCK, UNLOCK, LOCK tried again", N: 3, Losses: 1, Retries: 2, Ops: []Op{fencedA, unlockA, fencedB}},
 	{Name: "5 masters, held by 3, UNLOCK, LOCK", N: 5, Held: 3, Ops: []Op{lockA, unlockA, lockB}},
 	{Name: "all well: LOCK, UNLOCK, LOCK", N: 3, Calm: true, Retries: 3, Ops: []Op{lockA, unlockA, lockB}},
 	{Name: "all well: held, GETSET, GETSET", N: 3, Held: 3, Calm: true, Retries: 3, Ops: []Op{lockA, setB, setC}},
@@ -107,6 +110,9 @@ var long = []Scenario{
 	{Name: "restart, held, GETSET, GETSET", N: 3, Held: 3, Slow: 1, Restarts: 1, Ops: []Op{lockA, setB, setC}},
 	{Name: "restart, held, GETSET, kept promise, GETSET", N: 3, Held: 3, Keep: true, Slow: 1, Restarts: 1, Ops: []Op{lockA, setB, setAfterB, setC}},
 	{Name: "restart, a lease ends, held, EXTEND, LOCK", N: 3, Held: 3, Losses: 1, Slow: 1, Restarts: 1, Leases: 1, Ops: []Op{shortA, extendA, lockB}},
+	{Name: "fences: restart, held by two, UNLOCK, LOCK", N: 3, Held: 2, Losses: 1, Slow: 1, Restarts: 1, Ops: []Op{fencedA, unlockA, fencedB}},
+	{Name: "fences: LOCK, UNLOCK, LOCK, UNLOCK, LOCK", N: 3, Retries: 1, Ops: []Op{fencedA, unlockA, fencedB, {Do: Unlock, Token: 'b', Proxy: 1, After: []int{3}, Success: true}, {Do: Lock, Token: 'c', Fence: true, After: []int{2}}}},
+	{Name: "fences: held, DEL, LOCK for a short while, LOCK", N: 3, Held: 3, Retries: 1, Leases: 1, Brief: true, Ops: []Op{lockA, del, {Do: Lock, Token: 'b', Proxy: 1, Short: true, Fence: true, After: []int{2}}, {Do: Lock, Token: 'c', Proxy: 2, Fence: true}}},
 	{Name: "restart with older data, held, UNLOCK, LOCK", N: 3, Held: 3, Older: true, Losses: 1, Slow: 1, Restarts: 1, Ops: []Op{lockA, unlockA, lockB}},
 	{Name: "restart with older data, held, GETSET, GETSET", N: 3, Held: 3, Older: true, Slow: 1, Restarts: 1, Ops: []Op{lockA, setB, setC}},
 	{Name: "two restarts, held, UNLOCK, LOCK", N: 3, Held: 3, Losses: 1, Slow: 2, Restarts: 2, Ops: []Op{lockA, unlockA, lockB}},

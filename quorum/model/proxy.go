@@ -88,6 +88,8 @@ type answer struct {
 	ends time.Duration
 	// dead are the attempts that must never have a majority after it.
 	dead []cell.Attempt
+	// fence is that of the lock, or 0.
+	fence uint8
 }
 
 // task is an operation or a callback that runs in a proxy, as a coroutine.
@@ -431,6 +433,12 @@ const mendPause = 200 * time.Millisecond
 // Well implements [register.Masters]: what was missed is looked at never again, which a
 // callback that does not come back stands for as well.
 func (p *proxy) Well() bool { return false }
+
+// Voters implements [register.Masters].
+func (p *proxy) Voters() int { return p.N }
+
+// Clock implements [register.Masters]: it holds no fence up.
+func (p *proxy) Clock() time.Duration { return 0 }
 
 // wellPause is how the register's question for Well is told from its other callbacks.
 const wellPause = 250 * time.Millisecond

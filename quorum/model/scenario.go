@@ -38,6 +38,9 @@ type Op struct {
 	// Success the last of them was done.
 	After   []int
 	Success bool
+	// Fence has a LOCK ask for a fence. What is told later must be higher: each is told while its lock
+	// is held.
+	Fence bool
 }
 
 func (o Op) String() string {
@@ -140,7 +143,8 @@ func (p *proxy) perform(ctx context.Context, t *task, op Op) answer {
 	var got register.Granted
 	switch op.Do {
 	case Lock:
-		got, err = p.register.Lock(ctx, register.Taking{Keys: []string{key}, Tokens: []string{token}, TTL: p.ttl(op)})
+		got, err = p.register.Lock(ctx, register.Taking{Keys: []string{key}, Tokens: []string{token}, TTL: p.ttl(op), Fence: op.Fence})
+		a.fence = uint8(got.Fence)
 		if errors.Is(err, register.ErrHeld) {
 			a.dead = t.attempts
 		}

@@ -19,11 +19,15 @@ type state struct {
 	fires, losses, restarts uint8
 	dead                    []uint32 // attempts
 	target                  catching
+	fence                   uint8 // the last that was told
+	disordered              bool  // one that was told later is not higher
 }
 
 // masterState is a master.
 type masterState struct {
 	cell cellID
+	// fence is the counter's number; none is here above 255.
+	fence uint8
 }
 
 // message is one under way, or one that has reached its master and whose answer has not
@@ -88,7 +92,7 @@ func (m message) number() uint64 {
 
 // text is the state as bytes, the same for the same.
 func (s *state) text(b []byte) []byte {
-	b = append(b, byte(s.at), s.fires, s.losses, s.restarts, byte(len(s.flight)), byte(len(s.dead)))
+	b = append(b, byte(s.at), s.fires, s.losses, s.restarts, byte(len(s.flight)), byte(len(s.dead)), s.fence)
 	b = binary.LittleEndian.AppendUint32(b, s.history)
 	b = binary.LittleEndian.AppendUint16(b, s.began)
 	for _, c := range s.told {
@@ -98,7 +102,7 @@ func (s *state) text(b []byte) []byte {
 		b = binary.LittleEndian.AppendUint32(b, p)
 	}
 	for _, m := range s.masters {
-		b = binary.LittleEndian.AppendUint32(b, uint32(m.cell))
+		b = append(binary.LittleEndian.AppendUint32(b, uint32(m.cell)), m.fence)
 	}
 	for _, m := range s.flight {
 		b = append(b, m.proxy, m.task, m.round, m.master, byte(m.how))
@@ -113,9 +117,9 @@ func (s *state) text(b []byte) []byte {
 
 // read is the state of a text.
 func (e *explorer) read(b []byte) *state {
-	s := &state{at: clock(b[0]), fires: b[1], losses: b[2], restarts: b[3]}
+	s := &state{at: clock(b[0]), fires: b[1], losses: b[2], restarts: b[3], fence: b[6]}
 	messages, dead := int(b[4]), int(b[5])
-	b = b[6:]
+	b = b[7:]
 	word := func() uint32 { v := binary.LittleEndian.Uint32(b); b = b[4:]; return v }
 	s.history = word()
 	s.began = binary.LittleEndian.Uint16(b)
@@ -131,6 +135,7 @@ func (e *explorer) read(b []byte) *state {
 	s.masters = make([]masterState, e.N)
 	for i := range s.masters {
 		s.masters[i].cell = cellID(word())
+		s.masters[i].fence, b = b[0], b[1:]
 	}
 	s.flight = make([]message, messages, messages+8)
 	for i := range s.flight {

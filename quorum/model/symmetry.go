@@ -120,7 +120,7 @@ func permute(places []int, from int, alike func(i, j int) bool, f func([]int)) {
 // sign is what stands at a master and is on its way there.
 func (s *state) sign(m int) []byte {
 	b := make([]byte, 0, 64)
-	b = appendWords(b, uint32(s.masters[m].cell), s.target.sign(m))
+	b = append(appendWords(b, uint32(s.masters[m].cell), s.target.sign(m)), s.masters[m].fence)
 	for _, msg := range s.flight {
 		if int(msg.master) == m {
 			b = append(b, msg.proxy, msg.task, msg.round, byte(msg.how))

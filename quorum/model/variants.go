@@ -18,6 +18,16 @@ func masters(other func(op cell.Op, s *cell.Store) (cell.Answer, bool)) Variant 
 	}}
 }
 
+// takesAnyFence takes a lock whatever its fence is.
+func takesAnyFence() Variant {
+	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
+		if t, is := op.(cell.Take); is && t.Fence != 0 {
+			s.Delete(cell.FenceKey(key))
+		}
+		return cell.Answer{}, false
+	})
+}
+
 // acceptsAnyIncarnation accepts into what another attempt created.
 func acceptsAnyIncarnation() Variant {
 	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {

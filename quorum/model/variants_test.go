@@ -27,6 +27,8 @@ func TestEachMechanismIsNeeded(t *testing.T) {
 		{"no barrier", Scenario{N: 3, Losses: 1, Restarts: 1, Ops: []Op{lockA, lockB}}, catchesUp(CatchUp{NoBarrier: true}), true},
 		{"no quarantine", Scenario{N: 3, Losses: 0, Restarts: 1, Ops: []Op{lockA, lockB}}, catchesUp(CatchUp{NoQuarantine: true}), false},
 		{"no blocking copies", Scenario{N: 3, Losses: 1, Held: 3, Slow: 2, Restarts: 2, Ops: []Op{lockA, unlockA}}, catchesUp(CatchUp{NoBlocking: true}), false},
+		{"any fence is taken", Scenario{N: 3, Losses: 1, Ops: []Op{fencedA, unlockA, fencedB}}, takesAnyFence(), false},
+		{"no fences are copied", Scenario{N: 3, Held: 2, Slow: 1, Restarts: 1, Ops: []Op{fencedA, unlockA, fencedB}}, catchesUp(CatchUp{NoFences: true}), false},
 		{"few sources", Scenario{N: 3, Losses: 1, Slow: 1, Restarts: 1, Ops: []Op{lockA, lockB}}, catchesUp(CatchUp{FewSources: true}), true},
 	} {
 		t.Run(test.name, func(t *testing.T) {

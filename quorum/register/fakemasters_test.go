@@ -42,6 +42,9 @@ type bench struct {
 	pending []func()
 	proxies int
 	pauses  int
+	// voters is how many vote; floor is the masters' median time.
+	voters int
+	floor  time.Duration
 	// pausing is called at each pause.
 	pausing func()
 }
@@ -57,7 +60,7 @@ type timer struct {
 }
 
 func newBench(t *testing.T, masters int) *bench {
-	b := &bench{T: t, now: time.Unix(1_700_000_000, 0)}
+	b := &bench{T: t, voters: masters, now: time.Unix(1_700_000_000, 0)}
 	for range masters {
 		b.stores = append(b.stores, &cell.Store{Now: 1_700_000_000 * time.Second})
 	}
@@ -161,6 +164,8 @@ func kindOf(op cell.Op) string {
 		return "prepare"
 	case cell.Accept:
 		return "accept"
+	case cell.Raise:
+		return "raise"
 	default:
 		return "read"
 	}
@@ -271,6 +276,10 @@ func (b *bench) Tell(master int, op cell.Op, owed bool) {
 func (b *bench) After(d time.Duration, f func()) {
 	b.timers = append(b.timers, timer{b.now.Add(d), f})
 }
+
+func (b *bench) Voters() int { return b.voters }
+
+func (b *bench) Clock() time.Duration { return b.floor }
 
 // Well reports whether no operation is disturbed.
 func (b *bench) Well() bool { return b.fate == nil }

@@ -48,6 +48,8 @@ type Holding struct {
 	// which stands there.
 	Holder any
 	Since  time.Time
+	// Fence is the highest that a master tells, or 0.
+	Fence int64
 }
 
 // Holdings tells of each key what all masters hold. Unlike Read it changes nothing: a key
@@ -55,7 +57,7 @@ type Holding struct {
 //
 // Errors: *NoQuorum where fewer than a majority answered, or the cause of ctx.
 func (r *Register) Holdings(ctx context.Context, keys []string) ([]Holding, error) {
-	asked, err := r.masters.Ask(ctx, all(r.n, cell.Read{Names: keys}), func([]Reply) bool { return false })
+	asked, err := r.masters.Ask(ctx, all(r.n, cell.Read{Names: keys, Fences: true}), func([]Reply) bool { return false })
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +72,7 @@ func (r *Register) Holdings(ctx context.Context, keys []string) ([]Holding, erro
 			r.mendLater(key)
 		}
 		found[i] = holdingOf(f, replies, i)
+		found[i].Fence = highestFence(replies, i)
 		if found[i].Status == StatusHeld {
 			found[i].Holder, found[i].Since, _ = r.grants.holder(key, found[i].Version)
 		}

@@ -23,6 +23,8 @@ type Taking struct {
 	Until time.Time
 	// Holder is whatever Inspect is to tell of who holds them.
 	Holder any
+	// Fence has the lock, of one key, get a fence.
+	Fence bool
 	// vacant takes the keys for nobody.
 	vacant bool
 }
@@ -37,17 +39,29 @@ type Granted struct {
 	Attempt cell.Attempt
 	// Longer is set by Extend where a master had a longer lease than was asked for.
 	Longer bool
+	// Fence is higher than that of any lock of the key that was granted before, if one was asked
+	// for.
+	Fence int64
 }
 
 // Lock takes keys that nobody holds. Tries that win too few masters each, because others
 // try at the same moment, are made again.
 //
-// Errors: ErrHeld, ErrTooShort, ErrContended, *NoQuorum, or the cause of ctx. After an
+// Errors: ErrHeld, ErrTooShort, ErrContended, ErrFences, *NoQuorum, or the cause of ctx. After an
 // error nothing is held; what was taken is undone in the background.
 func (r *Register) Lock(ctx context.Context, t Taking) (Granted, error) {
 	if !t.Anyhow && t.TTL >= 0 && t.TTL < vote.Shortest {
 		return Granted{}, ErrTooShort
 	}
+	got, err := r.lock(ctx, t)
+	if err == nil && t.Fence && got.Fence == 0 {
+		return r.raise(ctx, t, got)
+	}
+	return got, err
+}
+
+// lock takes the keys, with a fence where one round trip does it.
+func (r *Register) lock(ctx context.Context, t Taking) (Granted, error) {
 	until := r.masters.Now().Add(r.opts.Patience)
 	if !t.Until.IsZero() && t.Until.Before(until) {
 		until = t.Until
@@ -69,6 +83,8 @@ func (r *Register) Lock(ctx context.Context, t Taking) (Granted, error) {
 			return Granted{}, &NoQuorum{Replies: again.replies}
 		case r.masters.Now().After(until):
 			return Granted{}, ErrContended
+		case again.low:
+			continue
 		}
 		if err := r.masters.Pause(ctx, failures); err != nil {
 			return Granted{}, err
@@ -124,7 +140,9 @@ type splitError struct {
 	// decide what they hold: their next value is for a ballot, too.
 	vacated []string
 	// open is set where masters that do not vote may make a majority of another holder.
-	open    bool
+	open bool
+	// low is set where nothing but too low a fence was in the way.
+	low     bool
 	replies []Reply
 }
 
@@ -137,12 +155,22 @@ func (e *splitError) Error() string { return "votes are split" }
 // take makes one attempt (rule R6, LOCK).
 func (r *Register) take(ctx context.Context, t Taking) (Granted, error) {
 	op := cell.Take{Names: t.Keys, Attempt: r.opts.Source.Attempt(), Tokens: t.Tokens, TTL: t.TTL, Vacant: t.vacant}
+	// Where too few masters vote nothing can be granted, and nothing is left there that stays.
+	if t.Fence && r.masters.Voters() >= r.quorum {
+		var err error
+		if op.Fence, err = r.nextFence(t.Keys[0]); err != nil {
+			return Granted{}, err
+		}
+	}
 	start := r.masters.Now()
 	asked, err := r.masters.Ask(ctx, all(r.n, op), r.takeDecided)
+	if op.Fence != 0 {
+		r.learnFences(t.Keys[0], op.Fence, asked.Replies())
+	}
 	if err == nil {
 		var got Granted
 		if got, err = r.judgeTake(t, asked.Replies(), start); err == nil {
-			got.Attempt = op.Attempt
+			got.Attempt, got.Fence = op.Attempt, op.Fence
 			if !t.vacant {
 				r.granted(t, op, asked, start)
 			}
@@ -183,7 +211,7 @@ func (r *Register) takeDecided(replies []Reply) bool {
 // canBeRefusedByOne reports whether the masters that are waited for may make a majority
 // with others that refused.
 func (r *Register) canBeRefusedByOne(replies []Reply) bool {
-	refused := count(replies, func(r Reply) bool { return r.State == Counted && !r.Did })
+	refused := count(replies, func(r Reply) bool { return r.State == Counted && !r.Did && !r.isLow() })
 	return refused+waiting(replies) >= r.quorum && waiting(replies) > 0
 }
 
@@ -214,6 +242,9 @@ func (r *Register) judgeTake(t Taking, replies []Reply, start time.Time) (Grante
 	case r.refusedByOne(replies):
 		return Granted{}, ErrHeld
 	case r.n-count(replies, Reply.no) < r.quorum && count(replies, answered) >= r.quorum:
+		if count(replies, Reply.isLow) > 0 && count(replies, func(r Reply) bool { return r.State == Counted && !r.Did && !r.isLow() }) == 0 {
+			return Granted{}, &splitError{low: true, replies: replies}
+		}
 		for _, key := range t.Keys {
 			r.mendLater(key)
 		}
@@ -261,6 +292,7 @@ func (r *Register) granted(t Taking, op cell.Take, asked Asked, start time.Time)
 		r.grants.put(key, one, start)
 		made[i] = one
 	}
+	op.Fence = 0 // a majority has it; others may take the lock without
 	again := func(master int, reply Reply) {
 		for _, one := range made {
 			r.grants.reached(one, master, reply)

@@ -67,6 +67,10 @@ type Masters interface {
 	After(d time.Duration, f func())
 	// Well reports whether all masters answer and vote, as far as is known.
 	Well() bool
+	// Voters is how many masters answer and vote, as far as is known.
+	Voters() int
+	// Clock is the median of the masters' clocks, since 1970, as far as is known. It may be wrong.
+	Clock() time.Duration
 	// Pause waits for a random time that grows with the number of failures; the error is
 	// the cause of ctx if that ended first.
 	Pause(ctx context.Context, failures int) error

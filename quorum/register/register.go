@@ -36,6 +36,7 @@ type Register struct {
 	quorum   int
 	masters  Masters
 	grants   grants
+	fences   fences
 	promises promises
 	lines    lines
 	menders  menders
@@ -48,6 +49,7 @@ func New(opts Options) *Register {
 	return &Register{
 		opts: opts, n: opts.N, quorum: vote.Majority(opts.N), masters: opts.Masters,
 		grants:   grants{byKey: map[string]*grant{}},
+		fences:   fences{byKey: map[string]int64{}},
 		promises: promises{byKey: map[string]*promise{}},
 		lines:    lines{byKey: map[string]*line{}},
 		menders:  menders{keys: map[string]bool{}},

@@ -84,7 +84,7 @@ func (c *Clock) Offset(now time.Time) (offset time.Duration, known bool) {
 	if c.epoch.IsZero() {
 		return 0, false
 	}
-	told := now.Sub(c.epoch) + (c.low+c.high)/2
+	told := now.Sub(c.epoch) + c.low + (c.high-c.low)/2
 	return told - time.Duration(now.UnixNano()), true
 }
 

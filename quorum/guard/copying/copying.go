@@ -167,6 +167,8 @@ const (
 	actPut  Act = "put"
 	actCopy Act = "copy"
 	actDrop Act = "drop"
+	// actRaise is for fence counters.
+	actRaise Act = "raise"
 )
 
 // Step is one such act.
@@ -199,7 +201,7 @@ func New(c Census, stepped bool, own View, sources []View) *Copy {
 	}
 	for _, v := range sources {
 		for key := range v {
-			if k.first[key] == nil {
+			if !isFence(key) && k.first[key] == nil {
 				k.first[key] = incarnationsOf(sources, key)
 				k.whole[key] = k.census.wholeOf(sources, key)
 			}

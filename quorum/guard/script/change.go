@@ -156,7 +156,7 @@ return 1`)
 	// there are four arguments: the key; what to do; a value; when it ends, in ms of the
 	// master's clock (-1: never). "put" writes the value whatever is there, "copy" the same
 	// but leaves a longer time that the value has already, "drop" removes the key if it
-	// holds the value.
+	// holds the value, "raise" writes the value, a number, if it is higher than what is there.
 	Fill = New(timedLua + guardLua + `
 if not stands(record, ARGV[1]) then return -1 end
 redis.call('select', ARGV[2])
@@ -168,6 +168,10 @@ for i = 3, #ARGV, 4 do
   local there, left = redis.pcall('get', key), ends - now
   if act == 'drop' then
     if there == value then redis.call('del', key) end
+  elseif act == 'raise' then
+    local has = type(there) == 'string' and #there <= 16 and string.match(there, '^%d+$') and tonumber(there) or 0
+    if has > ` + maxFenceText + ` then has = 0 end
+    if left > 0 and tonumber(value) > has then redis.call('set', key, value, 'px', string.format('%d', left)) end
   elseif there == value and ends == -1 then
     redis.call('persist', key)
   elseif there == value then

@@ -23,6 +23,9 @@ const (
 // lenOwnPrefix is the length of OwnPrefix, for Lua.
 const lenOwnPrefix = "14"
 
+// maxFenceText is the highest that a fence counter may be; more is none.
+const maxFenceText = "9007199254740991"
+
 // FirstAge is the number with which a sequence begins.
 const FirstAge = 1 << 40
 

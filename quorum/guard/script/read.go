@@ -4,13 +4,15 @@ package script
 var (
 	// Page answers {marker, number of the sequence field ARGV[4], seconds, microseconds,
 	// cursor, key, value, PTTL, …} with some of the keys of database ARGV[1], from cursor
-	// ARGV[2] on, but for the proxies' own.
+	// ARGV[2] on, but for the proxies' own; of these it has those that begin with ARGV[5], unless
+	// that is empty.
 	Page = New(`redis.call('select', ARGV[1])
 local now = redis.call('time')
 local scan = redis.call('scan', ARGV[2], 'count', ARGV[3])
 local page = {redis.call('get', '` + MarkerKey + `') or '', redis.call('hget', '` + SequenceKey + `', ARGV[4]) or '0', now[1], now[2], scan[1]}
 for _, key in ipairs(scan[2]) do
-  if string.sub(key, 1, ` + lenOwnPrefix + `) ~= '` + OwnPrefix + `' then
+  local own = string.sub(key, 1, ` + lenOwnPrefix + `) == '` + OwnPrefix + `'
+  if not own or ARGV[5] ~= '' and string.sub(key, 1, #ARGV[5]) == ARGV[5] then
     local value = redis.pcall('get', key)
     if type(value) == 'string' then
       page[#page + 1], page[#page + 2], page[#page + 3] = key, value, redis.call('pttl', key)

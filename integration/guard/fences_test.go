@@ -1,0 +1,229 @@
+//go:build integration
+
+package guard
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+const (
+	// fencesEnv sets how many grants TestGuardFences waits for; make fences takes 100,000.
+	fencesEnv     = "REDLOCK_FENCES"
+	defaultFences = 3_000
+	// fenceClients of two proxies want these keys: some all the time, others so rarely that every master restarts in between.
+	fenceClients         = 8
+	hotFences, rareFence = 4, 400
+	// leastRestarts is how many masters restart without their data at the least.
+	leastRestarts = 6
+	fenceLease    = 3 * time.Second
+)
+
+// aheadOfTime is higher than any clock tells microseconds. Where the counters begin there, nothing but they keep the order: the
+// masters' time, which would hide that one was forgotten, is far below.
+const aheadOfTime = int64(1) << 52
+
+// setFences sets the fence counter of a key on masters by hand.
+func setFences(t *testing.T, masters []*redistest.Server, key string, to int64) {
+	t.Helper()
+	for _, master := range masters {
+		kit.Must(t, kit.Tell(master, "SET", "redlock-proxy:fence:"+key, strconv.FormatInt(to, 10)))
+	}
+}
+
+// fenceOf is the fence in the reply to a LOCK … FENCE; ok is false where that is another reply.
+func fenceOf(reply any) (fence int64, validity time.Duration, ok bool) {
+	fields, _ := reply.([]any)
+	if len(fields) != 6 || fields[0] != any("validity") || fields[4] != any("fence") {
+		return 0, 0, false
+	}
+	ms, _ := fields[1].(int64)
+	fence, ok = fields[5].(int64)
+	return fence, time.Duration(ms) * time.Millisecond, ok
+}
+
+// wantFence takes a lock and wants a fence.
+func wantFence(t *testing.T, client *redistest.Client, key, token string) int64 {
+	t.Helper()
+	reply := kit.Do(t, client, "LOCK", key, token, "PX", "10000", "FENCE")
+	fence, _, ok := fenceOf(reply)
+	if !ok {
+		t.Fatalf("LOCK %s FENCE: got %v", key, reply)
+	}
+	return fence
+}
+
+// TestGuardFencesAreCopied: every master restarts without its data, one after the other, and a proxy that never saw the lock gives it a
+// higher fence.
+func TestGuardFencesAreCopied(t *testing.T) {
+	f := kit.StartGuarded(t, true, 2)
+	one, two := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
+	setFences(t, f.Masters, "k", aheadOfTime)
+	kit.Want(t, one, "OK", "SELECT", "3")
+	other := wantFence(t, one, "k", "t") // another lock
+	kit.Want(t, one, "OK", "SELECT", "0")
+	first := wantFence(t, one, "k", "t")
+	if first != aheadOfTime+1 || other >= first {
+		t.Errorf("fence %d, and %d in another database, after %d", first, other, aheadOfTime)
+	}
+	kit.Want(t, one, int64(1), "UNLOCK", "k", "t")
+	for i, master := range f.Masters {
+		kit.Must(t, master.Restart())
+		wantVotingFrom(t, f, i)
+	}
+	kit.Want(t, two, first, "FENCE", "k")
+	if second := wantFence(t, two, "k", "u"); second != first+1 {
+		t.Errorf("fence %d after %d", second, first)
+	}
+	kit.Want(t, two, "OK", "SELECT", "3")
+	kit.Want(t, two, other, "FENCE", "k")
+	kit.Want(t, two, nil, "FENCE", "other")
+}
+
+// TestGuardFencesAllForgotten: all masters lose their data at once. What is left is the time: their clocks have gone on.
+func TestGuardFencesAllForgotten(t *testing.T) {
+	f := kit.StartGuarded(t, true, 1)
+	client := kit.Connect(t, f.Proxies[0])
+	last := int64(0)
+	reply := kit.Do(t, client, "LOCK", "k", "t", "PX", "1000", "FENCE")
+	if last, _, _ = fenceOf(reply); last == 0 {
+		t.Fatalf("got %v", reply)
+	}
+	for _, master := range f.Masters {
+		kit.Must(t, master.Kill())
+	}
+	for _, master := range f.Masters {
+		kit.Must(t, master.Restart())
+	}
+	f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters))) // it remembers nothing
+	f.WantVoting(t, 5)
+	kit.Want(t, client, nil, "FENCE", "k")
+	if next := wantFence(t, kit.Connect(t, f.Proxies[1]), "k", "u"); next <= last {
+		t.Errorf("fence %d after %d", next, last)
+	}
+}
+
+// fenceRace is clients that take locks and compare their fences.
+type fenceRace struct {
+	mu      sync.Mutex
+	last    map[string]int64
+	grants  int
+	late    int // grants whose lease was over before they were compared
+	replies map[string]int
+	wrong   []string
+	over    chan struct{}
+}
+
+// TestGuardFences: 8 clients of two proxies take locks, while one master after the other restarts without its data, and is cut off from
+// one of the proxies, at random. Every fence is higher than that of the lock before, although the counters are far ahead of the clocks,
+// and the proxies forget.
+func TestGuardFences(t *testing.T) {
+	wanted, seed := int(kit.NumberFrom(t, fencesEnv, defaultFences)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	t.Logf("%d grants (%s); seed %d (%s)", wanted, fencesEnv, seed, kit.SeedEnv)
+	f := kit.StartLinkedFleet(t, 2, kit.PatientMasters()...)
+	f.WantVoting(t, 5)
+	r := &fenceRace{last: map[string]int64{}, replies: map[string]int{}, over: make(chan struct{})}
+	for i := range hotFences + rareFence {
+		setFences(t, f.Masters, fmt.Sprint("k", i), aheadOfTime)
+	}
+	var clients sync.WaitGroup
+	for i := range fenceClients {
+		own, others := kit.Connect(t, f.Proxies[i%2]), kit.Connect(t, f.Proxies[(i+1)%2])
+		random := rand.New(rand.NewPCG(seed, uint64(i)+2))
+		clients.Go(func() { r.run(fmt.Sprint(i), own, others, random) })
+	}
+	stop := sync.OnceFunc(func() { close(r.over); clients.Wait() })
+	t.Cleanup(stop)
+	random := rand.New(rand.NewPCG(seed, 1))
+	restarts, began := 0, time.Now()
+	for ; restarts < leastRestarts || r.count() < wanted; restarts++ {
+		victim := random.IntN(len(f.Masters))
+		kit.Must(t, f.Links[0][victim].Cut()) // its counters fall behind for one of the proxies
+		time.Sleep(time.Duration(random.IntN(200)) * time.Millisecond)
+		kit.Must(t, f.Links[0][victim].Heal())
+		victim = random.IntN(len(f.Masters))
+		kit.Must(t, f.Masters[victim].Restart())
+		wantVotingFrom(t, f, victim)
+		time.Sleep(time.Duration(random.IntN(200)) * time.Millisecond)
+	}
+	stop()
+	t.Logf("%d grants in %v, %d of them too late to compare; %d masters restarted without their data; replies: %v",
+		r.grants, time.Since(began).Round(time.Second), r.late, restarts, r.replies)
+	if len(r.wrong) > 0 {
+		t.Errorf("%d FENCES ARE NOT HIGHER THAN THE LAST:\n%s", len(r.wrong), strings.Join(r.wrong[:min(20, len(r.wrong))], "\n"))
+	}
+}
+
+// withoutNumbers makes replies alike that differ in numbers and addresses.
+var withoutNumbers = regexp.MustCompile(`[0-9][0-9.:]*`)
+
+func (r *fenceRace) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.grants
+}
+
+// run takes locks until it is over. Mostly it gives them back the ordinary way, at times by the other proxy, which does it by ballot,
+// or not at all.
+func (r *fenceRace) run(name string, own, others *redistest.Client, random *rand.Rand) {
+	for n := 0; ; n++ {
+		select {
+		case <-r.over:
+			return
+		default:
+		}
+		key, token := fmt.Sprint("k", random.IntN(hotFences)), fmt.Sprint(name, "-", n)
+		if random.IntN(4) == 0 {
+			key = fmt.Sprint("k", hotFences+random.IntN(rareFence))
+		}
+		sent := time.Now()
+		reply, err := own.Do("LOCK", key, token, "PX", kit.Millis(fenceLease), "FENCE", "BLOCK", "500")
+		fence, validity, ok := fenceOf(reply)
+		r.compare(key, token, fence, ok, time.Until(sent.Add(validity)), reply, err)
+		switch way := random.IntN(20); {
+		case !ok:
+			time.Sleep(time.Millisecond)
+		case way == 0: // it expires
+		case way < 4:
+			_, _ = others.Do("UNLOCK", key, token)
+		default:
+			_, _ = own.Do("UNLOCK", key, token)
+		}
+	}
+}
+
+// compare notes a reply while the lock is held: so nobody else compares that key. With left the lease still stands for so long.
+func (r *fenceRace) compare(key, token string, fence int64, ok bool, left time.Duration, reply any, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kind := "a fence"
+	switch failure, bad := reply.(redistest.RespError); {
+	case err != nil:
+		kind = err.Error()
+	case bad:
+		kind = withoutNumbers.ReplaceAllString(string(failure), "#")
+	case !ok:
+		kind = fmt.Sprint(reply)
+	}
+	r.replies[kind]++
+	switch {
+	case !ok:
+	case left < 100*time.Millisecond:
+		r.late++
+	default:
+		r.grants++
+		if fence <= r.last[key] {
+			r.wrong = append(r.wrong, fmt.Sprintf("%s for %s: %d after %d", key, token, fence, r.last[key]))
+		}
+		r.last[key] = fence
+	}
+}

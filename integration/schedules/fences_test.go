@@ -1,0 +1,171 @@
+//go:build integration
+
+package schedules
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/internal/redistest/faultlink"
+)
+
+// wantFence takes a lock with a fence, and returns that.
+func wantFence(t *testing.T, client *redistest.Client, key, token string) int64 {
+	t.Helper()
+	fields, _ := kit.Do(t, client, "LOCK", key, token, "PX", "10000", "FENCE").([]any)
+	if len(fields) != 6 || fields[3] != any(token) {
+		t.Fatalf("LOCK %s FENCE: %v", key, fields)
+	}
+	return fields[5].(int64)
+}
+
+// counter is the fence counter of a key on a master; 0: there is none.
+func (f *fleet) counter(t *testing.T, key string, master int) int64 {
+	t.Helper()
+	text, _ := look(t, f.masters[master], "redlock-proxy:fence:"+key)[0].value.(string)
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
+}
+
+// TestLateFence: a LOCK's message to C is on its way for long. By the time that it arrives the lock has been given back, and another
+// has got it by another proxy, with a higher fence, which C keeps.
+func TestLateFence(t *testing.T) {
+	f := startFleet(t, 3)
+	one, two := f.proxy(t), f.proxy(t)
+	first, second := connect(t, one), connect(t, two)
+	late := one.links[C].HoldCommands(faultlink.Naming("lock:k"))
+	lower := wantFence(t, first, "lock:k", "one")
+	kit.Want(t, first, int64(1), "UNLOCK", "lock:k", "one")
+	higher := wantFence(t, second, "lock:k", "two")
+	f.wantHolders(t, "lock:k", "two", A, B, C)
+	late.Release()
+	time.Sleep(200 * time.Millisecond)
+	for i := range f.masters {
+		if got := f.counter(t, "lock:k", i); got != higher || higher <= lower {
+			t.Errorf("%s: %d, want %d, after %d", names([]int{i}), got, higher, lower)
+		}
+	}
+	kit.Want(t, first, higher, "FENCE", "lock:k")
+}
+
+// TestFenceAfterARemoval: another proxy gives the lock back, which goes by ballot, and the next LOCK comes by ballot, too, before the removal
+// is over. Its fence is higher all the same, on all masters that hold the lock.
+func TestFenceAfterARemoval(t *testing.T) {
+	f := startFleet(t, 5)
+	one, two := connect(t, f.proxy(t)), connect(t, f.proxy(t))
+	last := int64(0)
+	for i := range 10 {
+		own, other := one, two
+		if i%2 == 1 {
+			own, other = two, one
+		}
+		token := "t" + strconv.Itoa(i)
+		fence := wantFence(t, own, "lock:k", token)
+		if fence <= last {
+			t.Errorf("fence %d after %d", fence, last)
+		}
+		last = fence
+		kit.Want(t, other, last, "FENCE", "lock:k")
+		kit.Want(t, other, int64(1), "UNLOCK", "lock:k", token)
+	}
+	all := 0
+	for i := range f.masters {
+		if f.counter(t, "lock:k", i) == last {
+			all++
+		}
+	}
+	if all < 3 {
+		t.Errorf("the last fence stands on %d masters", all)
+	}
+}
+
+// TestEqualProposals: both proxies know the same number, and no clock helps. Both propose the same next one, and one of them is told.
+func TestEqualProposals(t *testing.T) {
+	const ahead = int64(1) << 52
+	f := startFleet(t, 3)
+	one, two := connect(t, f.proxy(t)), connect(t, f.proxy(t))
+	for _, master := range f.masters {
+		tell(t, master, "SET", "redlock-proxy:fence:lock:k", strconv.FormatInt(ahead, 10))
+	}
+	seen := map[int64]bool{}
+	for range 20 {
+		replies := []<-chan any{
+			doing(one, "LOCK", "lock:k", "one", "PX", "10000", "FENCE", "BLOCK", "5000"),
+			doing(two, "LOCK", "lock:k", "two", "PX", "10000", "FENCE", "BLOCK", "5000"),
+		}
+		tokens := []string{"one", "two"}
+		for range 2 {
+			var reply any
+			who := 0
+			select {
+			case reply = <-replies[0]:
+			case reply = <-replies[1]:
+				who = 1
+			}
+			replies[who] = nil
+			fields, _ := reply.([]any)
+			if len(fields) != 6 {
+				t.Fatalf("got %v", reply)
+			}
+			fence := fields[5].(int64)
+			if fence <= ahead {
+				t.Errorf("fence %d, %d before it", fence, len(seen))
+			}
+			for before := range seen {
+				if before >= fence {
+					t.Errorf("fence %d after %d", fence, before)
+				}
+			}
+			seen[fence] = true
+			kit.Want(t, []*redistest.Client{one, two}[who], int64(1), "UNLOCK", "lock:k", tokens[who])
+		}
+	}
+}
+
+// TestFenceInOneRoundTrip: while all is well a LOCK with a fence is one script on each master, like an UNLOCK, and without one it is none.
+func TestFenceInOneRoundTrip(t *testing.T) {
+	const pairs = 300
+	f := startFleet(t, 3)
+	clients := []*redistest.Client{connect(t, f.proxy(t)), connect(t, f.proxy(t))}
+	for _, c := range []struct {
+		lock    []string
+		scripts int64
+	}{
+		{[]string{"LOCK", "lock:k", "t", "PX", "10000", "FENCE"}, 2 * pairs},
+		{[]string{"LOCK", "lock:k", "t", "PX", "10000"}, pairs},
+	} {
+		for _, client := range clients { // the masters know the scripts
+			kit.Do(t, client, c.lock...)
+			kit.Want(t, client, int64(1), "UNLOCK", "lock:k", "t")
+		}
+		tell(t, f.masters[A], "CONFIG", "RESETSTAT")
+		began := time.Now()
+		for i := range pairs {
+			client := clients[i%2]
+			if reply := kit.Do(t, client, c.lock...); reply == nil {
+				t.Fatal("it is held")
+			}
+			kit.Want(t, client, int64(1), "UNLOCK", "lock:k", "t")
+		}
+		guards := 20 * int64(time.Since(began)/time.Second+1) // what the two guards run, at the most
+		scripts := f.calls(t, A, "evalsha")
+		t.Logf("%v: %d scripts for %d pairs", c.lock, scripts, pairs)
+		if scripts > c.scripts+pairs/5+guards {
+			t.Errorf("%v: %d scripts, want about %d", c.lock, scripts, c.scripts)
+		}
+	}
+}
+
+// calls is how often a command was called on a master since its counts were reset.
+func (f *fleet) calls(t *testing.T, master int, command string) int64 {
+	t.Helper()
+	stats, err := kit.AskIn(f.masters[master], "0", "INFO", "commandstats")
+	kit.Must(t, err)
+	_, rest, _ := strings.Cut(stats.(string), "cmdstat_"+command+":calls=")
+	text, _, _ := strings.Cut(rest, ",")
+	return int64(kit.Number(t, text))
+}

@@ -1,0 +1,114 @@
+package cell
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// FencePrefix is before the names of the fence counters, one for each lock key: it is of the
+// proxies' own names, so no lock has such a name.
+const FencePrefix = "redlock-proxy:fence:"
+
+// FenceKey is where the fence counter of a lock key stands.
+func FenceKey(name string) string { return FencePrefix + name }
+
+// MaxFence is the highest fence: beyond it Lua, and JavaScript, do not tell numbers apart.
+const MaxFence = 1<<53 - 1
+
+// fencesStay is how long a counter stays after it was raised. A proxy proposes nothing below the
+// masters' median time, so by then a new one begins above it.
+const fencesStay = 7 * 24 * time.Hour
+
+// ParseFence is the number of a counter, or 0 for what is none: then it is as if it were not there.
+func ParseFence(text string) int64 {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || len(text) > 16 || n > MaxFence {
+		return 0
+	}
+	return int64(n)
+}
+
+// fenceLua has what ParseFence has, as text.
+var fenceLua = fmt.Sprintf(`local function fence(key)
+  local f = redis.pcall('get', key)
+  if type(f) ~= 'string' or #f > 16 or not string.match(f, '^%%d+$') or tonumber(f) > %d then return '0' end
+  return f
+end
+`, MaxFence)
+
+// fence is that of a key.
+func (s *Store) fence(name string) int64 { return ParseFence(s.Look(FenceKey(name)).Value.Text) }
+
+// raise sets it.
+func (s *Store) raise(name string, to int64) {
+	s.Put(FenceKey(name), Parse(strconv.FormatInt(to, 10)), fencesStay)
+}
+
+// fenceOf reads a fence in a master's answer.
+func fenceOf(part any) (int64, error) {
+	text, ok := part.(string)
+	if n := ParseFence(text); ok && (n > 0 || text == "0") {
+		return n, nil
+	}
+	return 0, fmt.Errorf("unexpected fence %.80v", part)
+}
+
+// Raise raises the fence counter of a key whose cell a given attempt created, if the counter is
+// lower: a fence that is accepted so is accepted while the master holds the lock that it is of.
+type Raise struct {
+	Name    string
+	Attempt Attempt
+	Fence   int64
+}
+
+var raiseScript = newScript(layoutLua + fenceLua + `local v, f = get(KEYS[1]), fence(KEYS[2])
+if v and attempt(v) == ARGV[1] and (mark(v) == '` + plainMark + `' or mark(v) == '` + registerMark + `') and tonumber(ARGV[2]) > tonumber(f) then
+  redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3])
+  return 1
+end
+return {0, v, redis.call('pttl', KEYS[1]), f}`)
+
+// Keys is of Op.
+func (r Raise) Keys() []string { return []string{r.Name} }
+
+// Writes is of Op.
+func (r Raise) Writes() bool { return true }
+
+// Words is of Op.
+func (r Raise) Words(whole bool) []any {
+	return raiseScript.call(whole, []string{r.Name, FenceKey(r.Name)}, string(r.Attempt), r.Fence, millis(fencesStay))
+}
+
+// Decode is of Op.
+func (r Raise) Decode(answer any) (Answer, error) { return decodeFenced(answer, 1) }
+
+// Apply is of Op.
+func (r Raise) Apply(s *Store) Answer {
+	f, has := s.Look(r.Name), s.fence(r.Name)
+	if (f.Form == Plain || f.Form == Register) && f.Attempt == r.Attempt && r.Fence > has {
+		s.raise(r.Name, r.Fence)
+		return Answer{Did: true}
+	}
+	return Answer{Found: []Found{f}, Fences: []int64{has}}
+}
+
+// decodeFenced is decode of an answer with the fences of so many keys at its end.
+func decodeFenced(answer any, keys int) (Answer, error) {
+	parts, _ := answer.([]any)
+	if len(parts) < keys {
+		return decode(answer, keys, false)
+	}
+	rest := len(parts) - keys
+	a, err := decode(parts[:rest], keys, false)
+	if err != nil {
+		return Answer{}, err
+	}
+	a.Fences = make([]int64, keys)
+	for i, part := range parts[rest:] {
+		if a.Fences[i], err = fenceOf(part); err != nil {
+			return Answer{}, err
+		}
+	}
+	return a, nil
+}

@@ -1,0 +1,39 @@
+package copying
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"redlock-proxy/quorum/cell"
+)
+
+func fenceAt(text string, left time.Duration) Held {
+	return Held{cell.Parse(text), now.Add(left)}
+}
+
+// TestFences: the highest of each counter, for as long as its own source has it; locks and what is no
+// counter stay out, and counters stay out of the locks.
+func TestFences(t *testing.T) {
+	k, l, m := cell.FenceKey("k"), cell.FenceKey("l"), cell.FenceKey("m")
+	views := []View{
+		{k: fenceAt("9", time.Hour), l: fenceAt("1700000000000000", time.Minute), "k": plain(attemptA, time.Minute)},
+		{k: fenceAt("10", time.Minute), m: fenceAt("9007199254740992", time.Minute), "12": foreign("12")},
+		{k: fenceAt("none", time.Hour), "k": plain(attemptA, time.Minute)},
+	}
+	var got []string
+	for _, s := range Fences(views) {
+		got = append(got, fmt.Sprint(s.Act, " ", s.Key, " ", s.Held.String(), " ", s.Held.Ends.Sub(now)))
+	}
+	slices.Sort(got)
+	if want := []string{"raise " + k + " 10 1m0s", "raise " + l + " 1700000000000000 1m0s"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	locks := New(Census{5, 3}, false, View{}, views)
+	for key := range locks.first {
+		if isFence(key) {
+			t.Errorf("%s is copied as a lock", key)
+		}
+	}
+}

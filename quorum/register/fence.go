@@ -1,0 +1,166 @@
+package register
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/vote"
+)
+
+// ErrFences says that no fence is left that is higher than the last one of a key. It takes
+// somebody who raised the counter by hand.
+var ErrFences = errors.New("the fences of the key are used up")
+
+// fences are the highest fences of keys that this proxy knows of, so that it proposes a higher one
+// at once. It may forget any: then masters refuse a fence that is too low, and tell.
+type fences struct {
+	mu    sync.Mutex
+	byKey map[string]int64
+}
+
+const (
+	// mostFences bounds the keys, longestFenced their names.
+	mostFences    = 1 << 14
+	longestFenced = 256
+)
+
+func (f *fences) last(key string) int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.byKey[key]
+}
+
+func (f *fences) saw(key string, fence int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	last, known := f.byKey[key]
+	if fence <= last || len(key) > longestFenced {
+		return
+	}
+	if !known && len(f.byKey) >= mostFences {
+		for other := range f.byKey {
+			delete(f.byKey, other)
+			break
+		}
+	}
+	f.byKey[key] = fence
+}
+
+// nextFence is one above all that this proxy knows of, and not below the masters' median time.
+func (r *Register) nextFence(key string) (int64, error) {
+	next := max(r.fences.last(key)+1, r.masters.Clock().Microseconds(), 1)
+	if next > cell.MaxFence {
+		return 0, ErrFences
+	}
+	return next, nil
+}
+
+// learnFences notes the least fence above which a majority of the masters that answered will
+// accept one, or the highest where fewer answered. Those that did it have accepted the fence.
+func (r *Register) learnFences(key string, fence int64, replies []Reply) {
+	var told []int64
+	for _, reply := range replies {
+		switch {
+		case reply.yes():
+			told = append(told, fence)
+		case reply.State == Counted && len(reply.Fences) > 0:
+			told = append(told, reply.Fences[0])
+		}
+	}
+	if len(told) > 0 {
+		slices.Sort(told)
+		r.fences.saw(key, told[min(r.quorum, len(told))-1])
+	}
+}
+
+// isLow reports whether a master refused only because the fence was too low.
+func (r Reply) isLow() bool {
+	return r.State == Counted && !r.Did && len(r.Fences) > 0 && len(r.Found) > 0 && r.Found[0].Form == cell.Absent
+}
+
+// raise gives a lock that was granted without a fence one that a majority of the masters accepts
+// while they hold the lock. It is withdrawn where that is not so before its validity ends.
+func (r *Register) raise(ctx context.Context, t Taking, got Granted) (Granted, error) {
+	got, err := r.raised(ctx, t, got)
+	if err != nil {
+		r.Withdraw(t.Keys, t.Tokens)
+		return Granted{}, err
+	}
+	return got, nil
+}
+
+func (r *Register) raised(ctx context.Context, t Taking, got Granted) (Granted, error) {
+	key := t.Keys[0]
+	until := r.masters.Now().Add(r.opts.Patience)
+	for {
+		fence, err := r.nextFence(key)
+		if err != nil {
+			return Granted{}, err
+		}
+		start := r.masters.Now()
+		op := cell.Raise{Name: key, Attempt: got.Attempt, Fence: fence}
+		asked, err := r.masters.Ask(ctx, all(r.n, op), r.raiseDecided)
+		if err != nil {
+			return Granted{}, err
+		}
+		replies := asked.Replies()
+		r.learnFences(key, fence, replies)
+		now := r.masters.Now()
+		got.Validity = vote.Validity(t.TTL, now.Sub(got.Since))
+		// The masters that accepted it, or still may accept a higher one.
+		holders := count(replies, func(reply Reply) bool {
+			return reply.State == Waiting || reply.yes() || reply.State == Counted && isOf(reply, got.Attempt)
+		})
+		switch late := r.late(now.Sub(start)); {
+		case t.TTL >= 0 && got.Validity < time.Millisecond:
+			return Granted{}, &NoQuorum{Replies: replies, Late: now.Sub(got.Since)}
+		case count(replies, Reply.yes) >= r.quorum && !late:
+			got.Fence = fence
+			return got, nil
+		case holders < r.quorum, now.After(until):
+			return Granted{}, &NoQuorum{Replies: replies}
+		}
+	}
+}
+
+// isOf reports whether a master tells a cell of an attempt, which is no blocking copy.
+func isOf(r Reply, a cell.Attempt) bool {
+	return len(r.Found) > 0 && r.Found[0].Attempt == a && (r.Found[0].Form == cell.Plain || r.Found[0].Form == cell.Register)
+}
+
+// raiseDecided: a majority accepted, or none can.
+func (r *Register) raiseDecided(replies []Reply) bool {
+	yes := count(replies, Reply.yes)
+	return yes >= r.quorum || yes+waiting(replies) < r.quorum
+}
+
+// Fence is not below the fence of any lock of the key that was granted before, as long as its
+// counter stays; 0 where there is none.
+//
+// Errors: *NoQuorum, or the cause of ctx.
+func (r *Register) Fence(ctx context.Context, key string) (int64, error) {
+	op := cell.Read{Names: []string{key}, Fences: true}
+	asked, err := r.masters.Ask(ctx, all(r.n, op), func(replies []Reply) bool { return count(replies, answered) >= r.quorum })
+	if err != nil {
+		return 0, err
+	}
+	if replies := asked.Replies(); count(replies, answered) < r.quorum {
+		return 0, &NoQuorum{Replies: replies}
+	}
+	return highestFence(asked.Replies(), 0), nil
+}
+
+// highestFence is that of key number i.
+func highestFence(replies []Reply, i int) int64 {
+	highest := int64(0)
+	for _, reply := range replies {
+		if reply.State == Counted && i < len(reply.Fences) {
+			highest = max(highest, reply.Fences[i])
+		}
+	}
+	return highest
+}
