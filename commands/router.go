@@ -158,9 +158,9 @@ func relayed(own *command.Command, u Connection) Decision {
 		return Decision{Verb: Settle}
 	case u.Quitting:
 		return Decision{Verb: Quit}
-	case u.Multi && !u.Stream && own.IsOurs():
+	case u.Multi && !u.Stream && (own.IsOurs() || own.Aloud):
 		return Decision{Verb: Spoil, Text: notInMulti(own)}
-	case u.Multi || u.Stream || own.Asks && (u.Silent || u.Restricted || u.Monitoring):
+	case u.Multi || u.Stream || own.Asks && (u.Silent && !own.Aloud || u.Restricted || u.Monitoring):
 		return Decision{}
 	}
 	return Decision{Verb: Run, Command: own}
@@ -198,6 +198,8 @@ func (r *router) inMulti(at Situation, name string, words [][]byte) Decision {
 	switch name {
 	case "multi", "exec", "discard", "watch":
 		return Decision{Verb: Run, Command: r.multi[name]}
+	case "ping", "select", "unwatch":
+		return Decision{Verb: Run, Command: &command.Command{Name: name, Arity: -1, Guarded: true, Run: r.queue}}
 	}
 	switch d := r.onMasters(name, words); d.Verb {
 	case Forward:

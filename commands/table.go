@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"redlock-proxy/commands/allkeys"
 	"redlock-proxy/commands/audit"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/holders"
@@ -50,8 +51,12 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 	p := &programs{
 		audit: t.audit, register: opts.Register, locks: opts.Locks, settings: t.current, now: opts.Now, logger: opts.Logger,
 	}
+	see := allkeys.New(allkeys.Options{
+		Locks: opts.AllKeys, Register: opts.Register, LockKeys: lockKeys, Place: place, Prefix: opts.KeyPrefix,
+		Random: opts.Random, Logger: opts.Logger, Audit: t.audit,
+	})
 	p.engine = &program.Engine{
-		Register: opts.Register, Place: place, Now: opts.Now, Random: opts.Random, Pause: program.Sleep, Forbids: p.forbids, Lost: p.lost,
+		Register: opts.Register, Place: place, Now: opts.Now, Random: opts.Random, Pause: program.Sleep, Forbids: p.forbids, List: see.Matching, Lost: p.lost,
 	}
 	s := &scripts{
 		programs: p, lockKeys: lockKeys, store: opts.Scripts, cache: script.NewCache(maxScripts, maxScriptBytes), pace: script.NewPace(), predictions: newPredictions(), saw: t.Saw,
@@ -67,7 +72,11 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 	}
 	l := &locking{locks: opts.Locks, settings: t.current, place: place, random: opts.Random, audit: t.audit}
 	h := holders.New(holders.Options{Locks: opts.Holders, Place: place, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit})
-	t.router.own = own(t.router, server.New(about), append(l.commands(), h.Commands()...), s)
+	var ofAll []*command.Command
+	if lockKeys.Any() {
+		ofAll = see.Commands()
+	}
+	t.router.own = own(t.router, server.New(about), slices.Concat(l.commands(), h.Commands(), ofAll), s)
 	return t
 }
 

@@ -62,6 +62,9 @@ func Of(at Upstream, all bool) *Known {
 	return &Known{at: at, all: all || at == nil, refused: map[string]string{}}
 }
 
+// All reports whether the client may do everything.
+func (k *Known) All() bool { return k.all }
+
 // HasUpstream reports whether there is one.
 func (k *Known) HasUpstream() bool { return k.at != nil }
 
