@@ -195,10 +195,10 @@ func (r *router) watches(at Situation, words [][]byte) Decision {
 
 // inMulti is the decision about a command in a transaction of the proxy's own.
 func (r *router) inMulti(at Situation, name string, words [][]byte) Decision {
-	switch name {
-	case "multi", "exec", "discard", "watch":
+	switch {
+	case name == "multi", name == "exec", name == "discard", name == "watch":
 		return Decision{Verb: Run, Command: r.multi[name]}
-	case "ping", "select", "unwatch":
+	case isOfConnection(name) && at.Down == "":
 		return Decision{Verb: Run, Command: &command.Command{Name: name, Arity: -1, Guarded: true, Run: r.queue}}
 	}
 	switch d := r.onMasters(name, words); d.Verb {

@@ -56,7 +56,7 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 		Random: opts.Random, Logger: opts.Logger, Audit: t.audit,
 	})
 	p.engine = &program.Engine{
-		Register: opts.Register, Place: place, Now: opts.Now, Random: opts.Random, Pause: program.Sleep, Forbids: p.forbids, List: see.Matching, Lost: p.lost,
+		Register: opts.Register, Place: place, Now: opts.Now, Random: opts.Random, Pause: program.Sleep, Forbids: p.forbids, List: see.Held, Lost: p.lost,
 	}
 	s := &scripts{
 		programs: p, lockKeys: lockKeys, store: opts.Scripts, cache: script.NewCache(maxScripts, maxScriptBytes), pace: script.NewPace(), predictions: newPredictions(), saw: t.Saw,

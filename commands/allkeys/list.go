@@ -17,7 +17,7 @@ func (a *AllKeys) keys(c command.Call) {
 	if !ok {
 		return
 	}
-	held, err := a.held(c.Ctx, c.Client.DB, string(c.Args[1]))
+	held, err := a.Held(c.Ctx, c.Client.DB, string(c.Args[1]))
 	if err != nil {
 		c.Out.Fail(err)
 		return
@@ -48,7 +48,7 @@ func (a *AllKeys) dbsize(c command.Call) {
 	if !ok {
 		return
 	}
-	held, err := a.held(c.Ctx, c.Client.DB, everything)
+	held, err := a.Held(c.Ctx, c.Client.DB, everything)
 	if err != nil {
 		c.Out.Fail(err)
 		return
@@ -69,7 +69,7 @@ func (a *AllKeys) randomkey(c command.Call) {
 		c.Out.Raw(theirs)
 		return
 	}
-	held, err := a.held(c.Ctx, c.Client.DB, everything)
+	held, err := a.Held(c.Ctx, c.Client.DB, everything)
 	switch {
 	case err != nil:
 		c.Out.Fail(err)

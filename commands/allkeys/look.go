@@ -90,20 +90,10 @@ func (a *AllKeys) present(ctx context.Context, db int, candidates []string) (hel
 	return held, nil
 }
 
-// Matching are the lock keys of a database that match a glob and that a majority may hold. A script reads
-// them itself.
+// Held are the lock keys of a database that match a glob.
 //
-// Errors: those of quorum's Names, or that it took too long.
-func (a *AllKeys) Matching(ctx context.Context, db int, match string) (all []string, err error) {
-	err = a.look(ctx, func(ctx context.Context) error {
-		all, err = a.matching(ctx, db, match)
-		return err
-	})
-	return all, err
-}
-
-// held are the lock keys of a database that match a glob.
-func (a *AllKeys) held(ctx context.Context, db int, match string) (held []string, err error) {
+// Errors: those of quorum's Names and Read, or that it took too long.
+func (a *AllKeys) Held(ctx context.Context, db int, match string) (held []string, err error) {
 	err = a.look(ctx, func(ctx context.Context) error {
 		candidates, err := a.matching(ctx, db, match)
 		if err == nil {

@@ -32,7 +32,7 @@ type Engine struct {
 	Pause func(ctx context.Context, d time.Duration) error
 	// Forbids says why edits are not to be made, as an error reply; it is empty where they may.
 	Forbids func(edits []keyspace.Edit) string
-	// List tells the lock keys of a database that match a glob, and perhaps some that have gone.
+	// List tells the lock keys of a database that match a glob.
 	List func(ctx context.Context, db int, match string) ([]string, error)
 	// Lost is told of side effects that were not carried out, by the name of the first command.
 	Lost func(command string, cause error)
