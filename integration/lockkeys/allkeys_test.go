@@ -53,6 +53,16 @@ func TestAllKeys(t *testing.T) {
 	kit.Want(t, client, int64(2), "EVAL", resetAll, "0")
 	kit.Want(t, client, int64(0), "EXISTS", "lock:a", "lock:b")
 
+	for _, db := range []string{"3", "9", "0"} { // FLUSHALL finds the databases on the masters
+		kit.Want(t, client, "OK", "SELECT", db)
+		kit.Want(t, client, "OK", "SET", "lock:of"+db, "t", "PX", "600000")
+	}
+	kit.Want(t, client, "OK", "FLUSHALL")
+	for _, db := range []string{"3", "9", "0"} {
+		kit.Want(t, client, "OK", "SELECT", db)
+		kit.Want(t, client, int64(0), "EXISTS", "lock:of"+db)
+	}
+
 	kit.Want(t, client, "OK", "SET", "lock:a", "t", "PX", "600000")
 	kit.Want(t, client, "OK", "SET", "data", "x")
 	for _, m := range f.Masters[:len(f.Masters)/2+1] {
