@@ -248,6 +248,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 	opts := commands.Options{
 		Locks:        locks,
 		Holders:      locker,
+		AllKeys:      locker,
 		Register:     register,
 		Scripts:      quorum.NewBodies(d.cluster),
 		KeyPrefix:    cfg.KeyPrefix,

@@ -16,6 +16,7 @@
 //   - keys: where the keys of a command stand, and which are lock keys
 //   - keyspace: Redis' commands on a view of some keys
 //   - holders: who holds a lock, and that somebody holds it no more
+//   - allkeys: the commands that see all keys, or remove them
 //   - audit: a line for each grant and release
 //   - program: programs, from the view to what is committed
 //   - rights: what a client may do at the upstream

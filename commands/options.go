@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"redlock-proxy/commands/allkeys"
 	"redlock-proxy/commands/holders"
 	"redlock-proxy/commands/program"
 	"redlock-proxy/commands/server"
@@ -35,6 +36,8 @@ type Options struct {
 	Functions Functions
 	// Holders tells who holds what. The default knows of nobody.
 	Holders holders.Locks
+	// AllKeys tells the names of all locks, and removes them. The default knows of none.
+	AllKeys allkeys.Locks
 	// MaxTTL is the longest TTL that a client may ask for.
 	MaxTTL time.Duration
 	// KeyPrefix stands before each lock's name in its key on the masters.
@@ -106,6 +109,9 @@ func (o Options) orDefault() Options {
 	}
 	if o.Holders == nil {
 		o.Holders = holders.None{}
+	}
+	if o.AllKeys == nil {
+		o.AllKeys = allkeys.None{}
 	}
 	if o.Scripts == nil {
 		o.Scripts = noScripts{}

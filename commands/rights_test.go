@@ -52,7 +52,7 @@ func TestQuestions(t *testing.T) {
 		"SCRIPT LOAD body":            "script load 0",
 		"PROXY INFO":                  "info",
 		"PROXY HELP":                  "",
-		"PING":                        "",
+		"PING":                        "ping",
 		"MULTI":                       "",
 		"EVAL body 0 lock:in lock:an": "eval 0 0",
 	} {

@@ -160,9 +160,9 @@ func relayed(own *command.Command, u Connection) Decision {
 		return Decision{Verb: Quit}
 	case u.Stream && own.Local:
 		return Decision{Verb: Close}
-	case u.Multi && !u.Stream && (own.IsOurs() || own.Local):
+	case u.Multi && !u.Stream && (own.IsOurs() || own.Local || own.Aloud):
 		return Decision{Verb: Spoil, Text: notInMulti(own)}
-	case u.Multi || u.Stream || own.Asks && (u.Silent || u.Restricted || u.Monitoring):
+	case u.Multi || u.Stream || own.Asks && (u.Silent && !own.Aloud || u.Restricted || u.Monitoring):
 		return Decision{}
 	}
 	return Decision{Verb: Run, Command: own}
@@ -197,9 +197,11 @@ func (r *router) watches(at Situation, words [][]byte) Decision {
 
 // inMulti is the decision about a command in a transaction of the proxy's own.
 func (r *router) inMulti(at Situation, name string, words [][]byte) Decision {
-	switch name {
-	case "multi", "exec", "discard", "watch":
+	switch {
+	case name == "multi", name == "exec", name == "discard", name == "watch":
 		return Decision{Verb: Run, Command: r.multi[name]}
+	case isOfConnection(name) && at.Down == "":
+		return Decision{Verb: Run, Command: &command.Command{Name: name, Arity: -1, Guarded: true, Run: r.queue}}
 	}
 	switch d := r.onMasters(name, words); d.Verb {
 	case Forward:

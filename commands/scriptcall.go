@@ -20,6 +20,9 @@ type scriptCalls struct {
 	effects  [][]string
 	rights   *rights.Known
 	denied   bool // a call was refused for want of rights
+	db       int
+	// listed are the globs for which the space has all lock keys, for all runs of a program.
+	listed map[string]bool
 }
 
 // errCallWords is in the wording of Redis, which adds the script and its line to it.
@@ -36,6 +39,8 @@ func (s *scriptCalls) do(words []string) (keyspace.Reply, error) {
 	switch {
 	case name == "time":
 		return s.time(), nil
+	case keyless[name] != nil:
+		return s.keyless(name, words)
 	case name == "publish" || name == "spublish":
 		return s.publish(name, words)
 	case !keyspace.Supported(name):
@@ -69,8 +74,13 @@ func (s *scriptCalls) time() keyspace.Reply {
 
 // foreign is a command that no Space carries out.
 func (s *scriptCalls) foreign(name string, words []string) (keyspace.Reply, error) {
-	rule := spec.KeysOf([]byte(name))
-	if rule == nil {
+	rule, known := spec.KeysOf([]byte(name)), spec.Find([]byte(name))
+	switch {
+	case known == nil:
+		return keyspace.Fail(errUnknownCall), nil
+	case rule == nil && known.Effect != spec.None:
+		return keyspace.Fail(errCallNotAllowed), nil
+	case rule == nil:
 		return keyspace.Reply{}, &program.Refusal{Text: fmt.Sprintf("ERR '%s' cannot be called by a script on lock keys", syntax.Shown(words[0]))}
 	}
 	all := syntax.Bytes(words)

@@ -25,8 +25,15 @@ func (r *router) scriptWithoutLockKeys(name string, words [][]byte) Decision {
 		return r.mustLearn(name)
 	case s == nil, r.namesLockKey(s, words[3:3+n], words[3+n:], false):
 		return Decision{Verb: Run, Command: r.locked[name]}
+	case names.OfScript(s).Flushes() != "":
+		return refuse(name, flushInScript(names.OfScript(s).Flushes()))
 	}
 	return Decision{}
+}
+
+// flushInScript is the error for a script that removes all keys.
+func flushInScript(command string) string {
+	return fmt.Sprintf("ERR '%s' cannot be called by a script: the lock keys are to be removed, too; send it by itself", command)
 }
 
 // known is a script that is given by its body or its SHA-1, if it compiles, or is known here.

@@ -112,14 +112,14 @@ func (s *scripts) find(ctx context.Context, sha string) (*script.Script, error) 
 // program is a script as a program. The allowance is for all its runs, however
 // often it has to be repeated.
 func (s *scripts) program(c *command.Client, known *rights.Known, inv invocation, allowance *script.Allowance) program.Program {
-	keys := s.keysOf(inv)
+	keys, listed := s.keysOf(inv), map[string]bool{}
 	return program.Program{
 		DB: c.DB, Rights: known, Keys: keys, Guesses: s.predictions.guesses(inv.script.SHA(), keys, inv.argv),
 		Run: func(ctx context.Context, view *keyspace.Space) (keyspace.Reply, [][]string, error) {
-			calls := scriptCalls{lockKeys: s.lockKeys, space: view, rights: known}
+			calls := scriptCalls{lockKeys: s.lockKeys, space: view, rights: known, db: c.DB, listed: listed}
 			s.runs.Add(1)
 			reply, err := inv.script.Run(ctx, script.Input{
-				Keys: inv.keys, Argv: inv.argv, ReadOnly: inv.readOnly, Call: calls.do, Allowance: allowance, Pace: s.pace,
+				Keys: inv.keys, Argv: inv.argv, ReadOnly: inv.readOnly, Call: calls.do, May: calls.may, Allowance: allowance, Pace: s.pace,
 			})
 			if over := (*script.LimitError)(nil); errors.As(err, &over) {
 				s.stopped.Add(1)

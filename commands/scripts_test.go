@@ -300,7 +300,11 @@ func TestScriptRefused(t *testing.T) {
 		`'get', 'data'`:                    "ERR 'get' of 'data', which is no lock key, by a script on lock keys: it is not done for a key that stands on the upstream",
 		`'hget', 'data', 'f'`:              "ERR 'hget' of 'data', which is no lock key, by a script on lock keys: it is not done for a key that stands on the upstream",
 		`'mget', 'data', KEYS[1]`:          "ERR 'mget' names lock keys and others: 'k' stands on the lock masters, 'data' on the upstream; send two commands",
-		`'keys', '*'`:                      "ERR 'keys' cannot be called by a script on lock keys",
+		`'keys', '*'`:                      "ERR 'keys' of '*' by a script on lock keys: it may match keys that stand on the upstream",
+		`'dbsize'`:                         "ERR 'dbsize' of '*' by a script on lock keys: it may match keys that stand on the upstream",
+		`'select', 3`:                      "ERR SELECT of database 3 by a script on lock keys of database 0",
+		`'flushall'`:                       "ERR 'flushall' cannot be called by a script: the lock keys are to be removed, too; send it by itself",
+		`'config', 'get', 'x'`:             "ERR 'config' cannot be called by a script on lock keys",
 		`'rename', KEYS[1], 'k2'`:          "ERR lock key 'k': 'rename' cannot run on the lock masters" + asString,
 		`'set', KEYS[1], 'v', 'EX', 99999`: "ERR invalid expire time in 'set' command: over max-ttl, 86400000 ms",
 	} {

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"redlock-proxy/commands/acl"
+	"redlock-proxy/commands/allkeys"
 	"redlock-proxy/commands/audit"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/holders"
@@ -12,6 +14,7 @@ import (
 	"redlock-proxy/commands/program"
 	"redlock-proxy/commands/script"
 	"redlock-proxy/commands/server"
+	"redlock-proxy/commands/spec"
 	"redlock-proxy/commands/syntax"
 	"redlock-proxy/commands/uncovered"
 	"redlock-proxy/commands/users"
@@ -54,8 +57,12 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 	p := &programs{
 		audit: t.audit, register: opts.Register, locks: opts.Locks, settings: t.current, now: opts.Now, logger: opts.Logger,
 	}
+	see := allkeys.New(allkeys.Options{
+		Locks: opts.AllKeys, Register: opts.Register, LockKeys: lockKeys, Place: place, Prefix: opts.KeyPrefix,
+		Random: opts.Random, Logger: opts.Logger, Audit: t.audit,
+	})
 	p.engine = &program.Engine{
-		Register: opts.Register, Place: place, Now: opts.Now, Random: opts.Random, Pause: program.Sleep, Forbids: p.forbids, Lost: p.lost,
+		Register: opts.Register, Place: place, Now: opts.Now, Random: opts.Random, Pause: program.Sleep, Forbids: p.forbids, List: see.Held, Lost: p.lost,
 	}
 	s := &scripts{
 		programs: p, lockKeys: lockKeys, store: opts.Scripts, cache: script.NewCache(maxScripts, maxScriptBytes), pace: script.NewPace(), predictions: newPredictions(), saw: t.Saw,
@@ -72,7 +79,11 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 	l := &locking{locks: opts.Locks, settings: t.current, place: place, random: opts.Random, audit: t.audit}
 	h := holders.New(holders.Options{Locks: opts.Holders, Place: place, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit})
 	t.holders = h
-	t.router.own = own(t.router, server.New(about), append(l.commands(), h.Commands()...), s, opts.Users)
+	var ofAll []*command.Command
+	if lockKeys.Any() {
+		ofAll = see.Commands()
+	}
+	t.router.own = own(t.router, server.New(about), slices.Concat(l.commands(), h.Commands(), ofAll), s, opts.Users)
 	return t
 }
 
@@ -180,4 +191,26 @@ func (t *Table) Saw(words [][]byte) {
 		_, _ = t.router.scripts.cache.Load(string(words[2]))
 	}
 	t.uncovered.Saw(words[:min(uncovered.Words, len(words))], t.router.lockKeys.Match)
+}
+
+// Catalog is all commands that the rules of users may name: those of Redis, and the proxy's own.
+func Catalog() *acl.Catalog {
+	var own []acl.Own
+	all := append((&locking{}).commands(), holders.New(holders.Options{}).Commands()...)
+	for _, c := range append(all, server.New(server.Options{}).Proxy()) {
+		own = append(own, rulesOf(c))
+	}
+	return acl.NewCatalog(own...)
+}
+
+// rulesOf is what rules are about in a command of the proxy's own.
+func rulesOf(c *command.Command) acl.Own {
+	o := acl.Own{Name: c.Name, Categories: c.Categories(), Access: spec.Changes}
+	if c.Docs.Reads {
+		o.Access = spec.Takes
+	}
+	if at := c.Docs.Span(); at != (keys.Span{}) {
+		o.Keys = keys.InSpan(at.First, at.Last, at.Step)
+	}
+	return o
 }

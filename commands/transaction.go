@@ -9,6 +9,7 @@ import (
 	"redlock-proxy/commands/program"
 	"redlock-proxy/commands/rights"
 	"redlock-proxy/commands/script"
+	"redlock-proxy/commands/spec"
 	"redlock-proxy/commands/syntax"
 )
 
@@ -108,7 +109,7 @@ const maxQueued = 1 << 20
 // EXECABORT.
 func (t transactions) queue(c command.Call) {
 	tx := &c.Client.Transaction
-	if failed := queueFailure(tx, c.Args); failed != "" {
+	if failed := queueFailure(tx, c.Client.DB, c.Args); failed != "" {
 		tx.Abort()
 		c.Out.Error(failed)
 		return
@@ -120,17 +121,43 @@ func (t transactions) queue(c command.Call) {
 	c.Out.Status("QUEUED")
 }
 
-func queueFailure(tx *command.Transaction, words [][]byte) string {
+func queueFailure(tx *command.Transaction, db int, words [][]byte) string {
 	name := syntax.Lower(words[0])
 	switch {
+	case tx.Size > maxQueued:
+		return fmt.Sprintf("ERR a transaction on lock keys is limited to %d bytes", maxQueued)
+	case isOfConnection(name) && !syntax.Fits(spec.Find(words[0]).Arity, len(words)):
+		return syntax.WrongArity(name)
+	case name == "select":
+		if _, other := selected(db, string(words[1])); other {
+			return fmt.Sprintf("ERR SELECT of database %s in a transaction on lock keys of database %d; send it before or after", syntax.Shown(words[1]), db)
+		}
+		return ""
+	case isOfConnection(name):
+		return ""
 	case keyspace.Supported(name) && !keyspace.Fits(name, len(words)), script.IsEval(name) && len(words) < 3:
 		return syntax.WrongArity(name)
 	case !keyspace.Supported(name) && !script.IsEval(name):
 		return fmt.Sprintf("ERR '%s' cannot be part of a transaction on lock keys", syntax.Shown(words[0]))
-	case tx.Size > maxQueued:
-		return fmt.Sprintf("ERR a transaction on lock keys is limited to %d bytes", maxQueued)
 	}
 	return ""
+}
+
+// isOfConnection is true of the commands without keys that have a place in a transaction on lock keys.
+func isOfConnection(name string) bool { return name == "ping" || name == "select" || name == "unwatch" }
+
+// ofConnection is one of them as a program.
+func ofConnection(db int, words []string) program.Program {
+	reply := keyspace.OK() // UNWATCH: what was watched was compared already
+	switch syntax.Lower(words[0]) {
+	case "ping":
+		reply = pong(words)
+	case "select":
+		reply, _ = selected(db, words[1])
+	}
+	return program.Program{DB: db, Run: func(context.Context, *keyspace.Space) (keyspace.Reply, [][]string, error) {
+		return reply, nil, nil
+	}}
 }
 
 // exec is EXEC: all that was queued, made as one edit under the condition that the watched keys hold what
@@ -177,6 +204,9 @@ func (t transactions) run(c command.Call, tx command.Transaction) {
 
 // part is a queued command as a program.
 func (t transactions) part(ctx context.Context, client *command.Client, known *rights.Known, words []string, allowance *script.Allowance) (program.Program, error) {
+	if isOfConnection(syntax.Lower(words[0])) {
+		return ofConnection(client.DB, words), nil
+	}
 	if !script.IsEval(syntax.Lower(words[0])) {
 		return t.scripts.commandProgram(client, words), nil
 	}

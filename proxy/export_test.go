@@ -54,3 +54,6 @@ func (s *Server) LeftAlone() (n int) {
 	}
 	return n
 }
+
+// HasLockKeys reports whether lock keys are configured.
+func (s *Server) HasLockKeys() bool { return s.opts.Table.LockKeys().Any() }

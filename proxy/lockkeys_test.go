@@ -8,6 +8,7 @@ import (
 
 	"redlock-proxy/internal/redistest"
 	"redlock-proxy/proxy"
+	"redlock-proxy/resp"
 )
 
 // locking starts a redis-server and a proxy in front of it whose lock keys are
@@ -122,18 +123,31 @@ func TestLockKeysAreOfTheSelectedDatabase(t *testing.T) {
 	})
 }
 
-// What looks at all keys sees those of the upstream.
-func TestCommandsOnAllKeysAreForwarded(t *testing.T) {
+// What looks at all keys sees those of the upstream and the lock keys, and what removes all removes both; but locks on
+// other keys are none of the client's keys.
+func TestCommandsOnAllKeys(t *testing.T) {
 	r, server := locking(t)
 	p := r.connect()
+	flushInMulti := "-ERR FLUSHALL inside MULTI is not allowed: the proxy runs it at once, so it cannot be part of a transaction; send it before or after\r\n"
 	p.script([]exchange{
-		{"SET lock:a me", "+OK\r\n"}, {"SET a 1", "+OK\r\n"},
-		{"KEYS *", "*1\r\n" + bulk("a")}, {"SCAN 0", "*2\r\n" + bulk("0") + "*1\r\n" + bulk("a")}, {"DBSIZE", ":1\r\n"}, {"RANDOMKEY", bulk("a")},
-		{"FLUSHDB", "+OK\r\n"}, {"SET a 1", "+OK\r\n"}, {"SWAPDB 0 1", "+OK\r\n"}, {"FLUSHALL", "+OK\r\n"},
-		{"GET a", "$-1\r\n"}, {"GET lock:a", bulk("me")},
+		{"KEYS *", "*0\r\n"}, {"SCAN 0", "*2\r\n" + bulk("0") + "*0\r\n"}, {"RANDOMKEY", "$-1\r\n"}, {"DBSIZE", ":0\r\n"},
+		{"SET lock:a me", ok}, {"LOCK other me PX 60000", ":60000\r\n"}, {"RANDOMKEY", bulk("lock:a")}, {"SET a 1", ok},
+		{"KEYS *", "*2\r\n" + bulk("a") + bulk("lock:a")}, {"KEYS ?", "*1\r\n" + bulk("a")}, {"KEYS lock:*", "*1\r\n" + bulk("lock:a")},
+		{"SCAN 0", "*2\r\n" + bulk("0") + "*2\r\n" + bulk("a") + bulk("lock:a")}, {"SCAN 0 MATCH *k* COUNT 100", "*2\r\n" + bulk("0") + "*1\r\n" + bulk("lock:a")},
+		{"SCAN 0 TYPE String MATCH l*", "*2\r\n" + bulk("0") + "*1\r\n" + bulk("lock:a")}, {"SCAN 0 TYPE hash", "*2\r\n" + bulk("0") + "*0\r\n"},
+		{"SCAN x", "-ERR invalid cursor\r\n"}, {"SCAN 0 COUNT 0", "-ERR syntax error\r\n"}, {"SCAN 4503599627370496 COUNT 0", "-ERR syntax error\r\n"},
+		{"SCAN 4503599627370496", "*2\r\n" + bulk("0") + "*1\r\n" + bulk("lock:a")}, {"DBSIZE", ":2\r\n"}, {"DBSIZE x", "-ERR wrong number of arguments for 'dbsize' command\r\n"},
+		{"FLUSHDB now", "-ERR syntax error\r\n"}, {"GET lock:a", bulk("me")},
+		{"SELECT 1", ok}, {"SET lock:a me", ok}, {"SET a 1", ok}, {"FLUSHDB", ok}, {"DBSIZE", ":0\r\n"}, {"GET lock:a", "$-1\r\n"}, {"SET lock:b me", ok},
+		{"SELECT 0", ok}, {"DBSIZE", ":2\r\n"}, {"MULTI", ok}, {"DBSIZE", "+QUEUED\r\n"}, {"EXEC", "*1\r\n:1\r\n"},
+		{"MULTI", ok}, {"FLUSHALL", flushInMulti}, {"EXEC", "-EXECABORT Transaction discarded because of previous errors.\r\n"},
+		{"CLIENT REPLY SKIP", ""}, {"FLUSHALL ASYNC", ""}, {"DBSIZE", ":0\r\n"}, {"GET lock:a", "$-1\r\n"}, {"SELECT 1", ok}, {"GET lock:b", "$-1\r\n"}, {"SELECT 0", ok},
+		{"LOCK other me PX 60000", "$-1\r\n"}, {"SET lock:a me", ok}, {"EVAL return(redis.call('flushdb')) 0", "-ERR 'flushdb' cannot be called by a script: the lock keys are to be removed, too; send it by itself\r\n"},
 		{"SUBSCRIBE lock:a", "*3\r\n" + bulk("subscribe") + bulk("lock:a") + ":1\r\n"},
 		{"GET lock:a", "-ERR Can't execute 'get': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n"},
+		{"FLUSHALL", "-ERR Can't execute 'flushall': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n"},
 	})
+	r.connect().say("GET lock:a", bulk("me"))
 	dial(t, server.Addr()).say("PUBLISH lock:a m", ":1\r\n")
 	p.expect("*3\r\n" + bulk("message") + bulk("lock:a") + bulk("m"))
 }
@@ -273,5 +287,57 @@ func TestManyThreadsOnOneConnection(t *testing.T) {
 	close(answers)
 	for i := range 8 {
 		r.connect().say(fmt.Sprintf("GET other:%d", i), bulk("50"))
+	}
+}
+
+// The upstream decides who may see all keys, or remove them: its error is the reply, and then the lock keys stay.
+func TestCommandsOnAllKeysByTheUpstreamsRights(t *testing.T) {
+	r, server := locking(t, "--user", "app", "on", ">x", "~*", "&*", "+@all", "-flushall", "-flushdb", "-@dangerous", "-scan")
+	for _, login := range []string{"AUTH app x"} {
+		p := r.connect()
+		p.say("SET lock:a me", ok)
+		p.say(login, ok)
+		for _, command := range []string{"FLUSHALL", "FLUSHDB", "KEYS *", "SCAN 0", "SCAN 4503599627370496"} {
+			name := strings.ToLower(strings.Fields(command)[0])
+			p.say(command, "-NOPERM this user has no permissions to run the '"+name+"' command\r\n")
+		}
+		p.say("GET lock:a", bulk("me"))
+	}
+	p := r.connect()
+	dial(t, server.Addr()).say("REPLICAOF 127.0.0.1 1", ok)
+	p.say("FLUSHDB", "-READONLY You can't write against a read only replica.\r\n")
+	p.say("GET lock:a", bulk("me"))
+}
+
+// With many of each, and both coming and going, a SCAN tells whatever is there all the time, as one Redis does; the lock
+// keys once.
+func TestScanTellsAllKeys(t *testing.T) {
+	r, server := locking(t)
+	p, admin := r.connect(), dial(t, server.Addr())
+	want := map[string]bool{}
+	for i := range 700 {
+		for _, key := range []string{fmt.Sprint("lock:", i), fmt.Sprint("k", i)} {
+			p.say("SET "+key+" x", ok)
+			want[key] = true
+		}
+	}
+	times, calls := map[string]int{}, 0
+	for cursor := "0"; calls == 0 || cursor != "0"; calls++ {
+		reply := resp.Texts([]byte(p.ask("SCAN " + cursor + " COUNT 7")))
+		cursor = reply[0]
+		for _, key := range reply[1:] {
+			times[key]++
+		}
+		p.say(fmt.Sprint("SET lock:new", calls, " x"), ok)
+		p.ask(fmt.Sprint("DEL lock:new", calls-3))
+		admin.say(fmt.Sprint("SET knew", calls, " x"), ok)
+	}
+	for key := range want {
+		if n := times[key]; n == 0 || n > 1 && strings.HasPrefix(key, "lock:") {
+			t.Errorf("%s was told %d times", key, n)
+		}
+	}
+	if calls < 100 {
+		t.Errorf("COUNT is no hint: %d calls", calls)
 	}
 }

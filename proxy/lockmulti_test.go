@@ -55,14 +55,21 @@ var lockTransactions = []struct {
 	{"without MULTI", []exchange{{"WATCH lock:a", ok}, {"EXEC", "-ERR EXEC without MULTI\r\n"}, {"DISCARD", "-ERR DISCARD without MULTI\r\n"}, {"SET lock:a you", ok}, {"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*-1\r\n"}}, "", "you"},
 	{"the proxy's commands", []exchange{{"MULTI", ok}, {"GET lock:a", queued}, {"LOCK lock:a x PX 1000", notInMulti("LOCK")}, {"UNLOCK lock:a me", notInMulti("UNLOCK")}, {"PROXY INFO", notInMulti("PROXY")}, {"EXEC", execAbort}}, "", "me"},
 	{"the proxy's commands in the upstream's", []exchange{{"MULTI", ok}, {"LOCK lock:a x PX 1000", notInMulti("LOCK")}, {"EXEC", execAbort}}, "", "me"},
-	{"what has no keys", []exchange{{"MULTI", ok}, {"GET lock:a", queued}, {"PING", "-ERR 'PING' in a transaction on lock keys: only commands on lock keys can be part of it\r\n"}, {"EXEC", execAbort}, {"PING", "+PONG\r\n"}}, "", "me"},
+	{"what has no keys", []exchange{{"MULTI", ok}, {"GET lock:a", queued}, {"ECHO x", "-ERR 'ECHO' in a transaction on lock keys: only commands on lock keys can be part of it\r\n"}, {"EXEC", execAbort}, {"PING", "+PONG\r\n"}}, "", "me"},
+	{"of the connection", []exchange{
+		{"MULTI", ok}, {"GET lock:a", queued}, {"PING", queued}, {"PING x", queued}, {"SELECT 0", queued}, {"SELECT x", queued}, {"UNWATCH", queued},
+		{"EXEC", "*6\r\n" + bulk("me") + "+PONG\r\n" + bulk("x") + ok + "-ERR value is not an integer or out of range\r\n" + ok},
+	}, "", "me"},
+	{"of another database", []exchange{
+		{"MULTI", ok}, {"GET lock:a", queued}, {"SELECT 1", "-ERR SELECT of database 1 in a transaction on lock keys of database 0; send it before or after\r\n"}, {"EXEC", execAbort},
+	}, "", "me"},
 	{"what cannot be done", []exchange{{"MULTI", ok}, {"LPUSH lock:a x", "-ERR lock key 'lock:a': 'lpush' cannot run on the lock masters; a lock key is a string with an expiry, held by a majority of them\r\n"}, {"GET lock:a", queued}, {"EXEC", execAbort}}, "", "me"},
 	{"an error while it runs", []exchange{{"MULTI", ok}, {"INCR lock:a", queued}, {"SET lock:a you", queued}, {"EXEC", "*2\r\n-ERR value is not an integer or out of range\r\n+OK\r\n"}}, "", "you"},
 	{"a wrong number of words", []exchange{{"MULTI", ok}, {"GET lock:a", queued}, {"GET lock:a x", "-ERR wrong number of arguments for 'get' command\r\n"}, {"EXEC", execAbort}}, "", "me"},
 	{"EXEC with a word", []exchange{{"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC x", "-EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command\r\n"}, {"EXEC", "-ERR EXEC without MULTI\r\n"}}, "", "me"},
 	{"reset", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"DEL lock:a", queued}, {"RESET", "+RESET\r\n"}, {"EXEC", "-ERR EXEC without MULTI\r\n"}, {"SET lock:a you", ok}, {"MULTI", ok}, {"GET lock:a", queued}, {"EXEC", "*1\r\n" + bulk("you")}}, "", "you"},
 	{"quit", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"DEL lock:a", queued}, {"QUIT", ok}}, "", "me"},
-	{"in another database", []exchange{{"SELECT 2", ok}, {"MULTI", ok}, {"SET lock:a two", queued}, {"SELECT 0", "-ERR 'SELECT' in a transaction on lock keys: only commands on lock keys can be part of it\r\n"}, {"DISCARD", ok}, {"MULTI", ok}, {"SET lock:a two", queued}, {"EXEC", "*1\r\n+OK\r\n"}, {"SELECT 0", ok}, {"GET lock:a", bulk("me")}}, "", "me"},
+	{"in another database", []exchange{{"SELECT 2", ok}, {"MULTI", ok}, {"SET lock:a two", queued}, {"SELECT 0", "-ERR SELECT of database 0 in a transaction on lock keys of database 2; send it before or after\r\n"}, {"DISCARD", ok}, {"MULTI", ok}, {"SET lock:a two", queued}, {"EXEC", "*1\r\n+OK\r\n"}, {"SELECT 0", ok}, {"GET lock:a", bulk("me")}}, "", "me"},
 	{"twice", []exchange{{"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}, {"MULTI", ok}, {"SET a 1", queued}, {"EXEC", "*1\r\n+OK\r\n"}, {"MULTI", ok}, {"SETNX lock:a x", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "1", "x"},
 	{"its keys are those of the upstream's next", []exchange{{"MULTI", ok}, {"DEL lock:a", queued}, {"DISCARD", ok}, {"SET a 1", ok}, {"GET a", bulk("1")}}, "1", "me"},
 }

@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -179,3 +180,41 @@ func (l *memoryLocks) Update(_ context.Context, key quorum.Key, _ *string, run f
 }
 
 func (l *memoryLocks) Guess(quorum.Key) (token string, ok bool) { return "", false }
+
+// Names tells all of a database in two pages.
+func (l *memoryLocks) Names(_ context.Context, db int, page func(names []string) (bool, error)) error {
+	l.mu.Lock()
+	var names []string
+	for key := range l.held {
+		if key.DB == db {
+			names = append(names, key.Name)
+		}
+	}
+	l.mu.Unlock()
+	more, err := page(names[:len(names)/2])
+	if more && err == nil {
+		_, err = page(names)
+	}
+	return err
+}
+
+func (l *memoryLocks) Databases(context.Context) (all []int, _ error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key := range l.held {
+		if !slices.Contains(all, key.DB) {
+			all = append(all, key.DB)
+		}
+	}
+	return all, nil
+}
+
+func (l *memoryLocks) Remove(_ context.Context, key quorum.Key) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, there := l.held[key]
+	if there {
+		l.remove(key)
+	}
+	return there, nil
+}

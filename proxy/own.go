@@ -7,6 +7,7 @@ import (
 	"io"
 	"regexp"
 	"strconv"
+	"time"
 
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/command"
@@ -84,7 +85,7 @@ func (f *forwarding) run(ctx context.Context, cmd *command.Command, words [][]by
 		state.DB = db
 	}
 	f.client.DB = state.DB
-	f.client.Ask = func(ctx context.Context) ([]byte, error) { return f.ask(ctx, frame) }
+	f.client.Ask = func(ctx context.Context) ([]byte, error) { return f.askFor(ctx, cmd, frame) }
 	f.table.Run(cmd, command.Call{Ctx: ctx, Client: f.client, Args: words, Out: f.out})
 	return nil
 }
@@ -144,9 +145,30 @@ func (f *forwarding) passLong(follow string) {
 	}
 }
 
+// askFor has the upstream carry out a command that is run here, also where the client wants no answers.
+func (f *forwarding) askFor(ctx context.Context, cmd *command.Command, frame []byte) (answer []byte, err error) {
+	limit := f.relay.up.Timeout()
+	if cmd.Patient {
+		limit = 0
+	}
+	if f.relay.silence == track.Speaking {
+		return f.askWithin(ctx, limit, frame)
+	}
+	err = f.inquire(ctx, f.relay.know(), func(ctx context.Context) error {
+		answer, err = f.askWithin(ctx, limit, frame)
+		return err
+	})
+	return answer, err
+}
+
 // ask sends a command for the proxy itself and gives its whole reply. Nothing else
 // may be awaited.
 func (f *forwarding) ask(ctx context.Context, command []byte) (answer []byte, err error) {
+	return f.askWithin(ctx, f.relay.up.Timeout(), command)
+}
+
+// askWithin is ask in bounded time, unless the limit is 0.
+func (f *forwarding) askWithin(ctx context.Context, limit time.Duration, command []byte) (answer []byte, err error) {
 	if err := f.relay.open(ctx); err != nil {
 		return nil, err
 	}
@@ -154,7 +176,7 @@ func (f *forwarding) ask(ctx context.Context, command []byte) (answer []byte, er
 		return nil, err
 	}
 	err = f.attend(ctx, func(ctx context.Context) error {
-		answers, err := f.relay.response(ctx, 1)
+		answers, err := f.relay.responseWithin(ctx, limit, 1)
 		if err == nil {
 			answer = answers[0]
 		}

@@ -12,6 +12,7 @@ import (
 // connection, so that it knows what may come next; the answers are all the same to
 // it.
 type author struct {
+	besideLocks bool // lock keys are configured
 	*rand.Rand
 	script []item
 
@@ -153,7 +154,17 @@ EVAL return{1,'x',false,{2,{}}} 0|EVAL return(redis.call('GET',KEYS[1])) 1 K|EVA
 EVALSHA ffffffffffffffffffffffffffffffffffffffff 0|SCRIPT EXISTS x|MOVE K 1|SWAPDB 0 1|FLUSHDB|SELECT 1|SELECT 0|SELECT 0|ECHO V|PING|PUBLISH ch S|PUBLISH other S
 COMMAND GETKEYS SET K V|COMMAND INFO get|COMMAND DOCS get|INFO nosuch|COMMAND INFO nosuch|CONFIG GET maxmemory-policy|DEBUG PROTOCOL map|DEBUG PROTOCOL attrib|DEBUG PROTOCOL bignum|DEBUG PROTOCOL verbatim|DEBUG PROTOCOL null|DEBUG PROTOCOL push`, func(r rune) bool { return r == '|' || r == '\n' })
 
-func (a *author) data() { a.fill(a.pick(shapes...)) }
+func (a *author) data() { a.fill(a.shape()) }
+
+// shape is one of them.
+func (a *author) shape() string {
+	for {
+		shape := a.pick(shapes...)
+		if !a.besideLocks || shape != "FLUSHDB" { // which is no part of a MULTI there, and whose pushes come before its reply
+			return shape
+		}
+	}
+}
 
 // fill adds a command of that shape.
 func (a *author) fill(shape string) {
@@ -195,7 +206,7 @@ func (a *author) connection() {
 	switch line := a.pick("HELLO 2", "HELLO 3", "HELLO 3", "HELLO", "HELLO 4", "HELLO 3 SETNAME me", "RESET", "CLIENT SETNAME you", "CLIENT GETNAME", "CLIENT NO-EVICT on",
 		"CLIENT TRACKING on", "CLIENT TRACKING off", "CLIENT GETREDIR", "WATCH K", "UNWATCH", "SELECT 2", "SELECT 99", "READONLY", "REPLCONF x y"); {
 	case line == "RESET":
-		*a = author{Rand: a.Rand, script: a.script, next: a.next, proto: 2, odd: a.odd}
+		*a = author{Rand: a.Rand, script: a.script, next: a.next, proto: 2, odd: a.odd, besideLocks: a.besideLocks}
 		a.say(line)
 	case line == "HELLO" || line == "HELLO 4":
 		a.say(line)

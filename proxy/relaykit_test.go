@@ -98,7 +98,7 @@ func newRig(t *testing.T, timeout time.Duration, url string, opts proxy.Options,
 		opts.Logger = log
 	}
 	opts.Table = commands.NewRelayTable(commands.Options{
-		Locks: memoryLocker{r.locks}, Register: r.locks, Functions: up, LockKeys: lockKeys,
+		Locks: memoryLocker{r.locks}, Register: r.locks, AllKeys: r.locks, Functions: up, LockKeys: lockKeys,
 		MaxTTL: time.Hour, Version: "1.2.3", Upstream: up.Status, Users: opts.Users,
 	})
 	r.server = proxy.NewServer(opts)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"time"
 
 	"redlock-proxy/proxy/track"
 	"redlock-proxy/proxy/upstream"
@@ -189,10 +190,19 @@ var (
 // upstream that does not answer, or without an end, loses its connection: what comes later
 // cannot be told from answers to others. The client may go on, if nothing of it was kept there.
 func (r *relay) response(ctx context.Context, n int) ([][]byte, error) {
+	return r.responseWithin(ctx, r.up.Timeout(), n)
+}
+
+// responseWithin is response with another limit; 0: none.
+func (r *relay) responseWithin(ctx context.Context, limit time.Duration, n int) ([][]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	soon, cancel := context.WithTimeoutCause(ctx, r.up.Timeout(), errNoAnswer)
-	defer cancel()
+	soon := ctx
+	if limit > 0 {
+		var cancel context.CancelFunc
+		soon, cancel = context.WithTimeoutCause(ctx, limit, errNoAnswer)
+		defer cancel()
+	}
 	err := r.wait(soon, func() bool { return len(r.answers) >= n || r.gone || r.spoilt != nil })
 	switch {
 	case r.spoilt != nil:

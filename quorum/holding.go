@@ -184,3 +184,27 @@ func (c *Cluster) Remove(ctx context.Context, key Key) (bool, error) {
 	}
 	return present[out.Run-1], nil
 }
+
+// Databases tells the numbers of databases, in their order. Every one with a lock that a majority holds all
+// the while is among them, and database 0.
+//
+// Errors: *NoQuorumError where no majority can be asked, or the cause of ctx.
+func (c *Cluster) Databases(ctx context.Context) ([]int, error) {
+	asked, all := newNoQuorum(len(c.masters)), []int{0}
+	for _, m := range c.masters {
+		some, err := m.Databases(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case err != nil:
+			asked.add(&MasterError{Master: m.Name(), Err: err})
+			continue
+		}
+		all = append(all, some...)
+		if asked.Answered++; asked.Answered == Majority(len(c.masters)) {
+			slices.Sort(all)
+			return slices.Compact(all), nil
+		}
+	}
+	return nil, asked
+}

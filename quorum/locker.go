@@ -134,6 +134,9 @@ func (l *Locker) Names(ctx context.Context, db int, page func(names []string) (m
 	return l.cluster.Names(ctx, db, page)
 }
 
+// Databases is Cluster.Databases.
+func (l *Locker) Databases(ctx context.Context) ([]int, error) { return l.cluster.Databases(ctx) }
+
 // Remove is Cluster.Remove.
 func (l *Locker) Remove(ctx context.Context, key Key) (bool, error) {
 	return l.cluster.Remove(ctx, key)

@@ -30,6 +30,12 @@ type Command struct {
 	Asks bool
 	// Local is set for a command that Redis knows, too, and that is never for the upstream.
 	Local bool
+	// Patient is set where the upstream may take as long for it as for any command of the client's. Else its time
+	// is bounded.
+	Patient bool
+	// Aloud is set where something is done beside what the upstream does: then it is not left to the upstream in
+	// silence, nor in a transaction there.
+	Aloud bool
 	// Harmless is set where it only says why something cannot be done: no right is needed for that.
 	Harmless bool
 	// Run answers a call of so many words.

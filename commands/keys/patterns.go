@@ -1,6 +1,9 @@
 package keys
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Patterns are the globs of the keys that stand on the lock masters, compiled. The zero value matches none.
 type Patterns struct{ globs []glob }
@@ -46,6 +49,17 @@ func (l Patterns) MayMatch(begin []byte) bool {
 		}
 	}
 	return false
+}
+
+// Cover reports whether every key that matches a glob is known to be a lock key.
+func (l Patterns) Cover(match string) bool {
+	plain := strings.IndexAny(match, `*?[\`)
+	if plain < 0 {
+		return l.Match([]byte(match))
+	}
+	return slices.ContainsFunc(l.globs, func(g glob) bool {
+		return g.rest == "*" && strings.HasPrefix(match[:plain], g.prefix) || g.prefix+g.rest == match
+	})
 }
 
 func (g glob) matchRest(rest []byte) bool {

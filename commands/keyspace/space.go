@@ -151,6 +151,18 @@ func milliseconds(n int64) time.Duration {
 	return time.Duration(min(n, int64(math.MaxInt64/time.Millisecond))) * time.Millisecond
 }
 
+// Held are the keys that are there, in order. To ask for them is no use of any: what comes of it may be
+// committed although another came or went.
+func (s *Space) Held() (held []string) {
+	for key, sl := range s.slots {
+		if sl.present {
+			held = append(held, key)
+		}
+	}
+	slices.Sort(held)
+	return held
+}
+
 func (s *Space) has(key string) error {
 	if s.slots[key] == nil {
 		return &UnreadError{key}

@@ -32,6 +32,8 @@ type Engine struct {
 	Pause func(ctx context.Context, d time.Duration) error
 	// Forbids says why edits are not to be made, as an error reply; it is empty where they may.
 	Forbids func(edits []keyspace.Edit) string
+	// List tells the lock keys of a database that match a glob.
+	List func(ctx context.Context, db int, match string) ([]string, error)
 	// Lost is told of side effects that were not carried out, by the name of the first command.
 	Lost func(command string, cause error)
 }
@@ -97,6 +99,18 @@ type Refusal struct{ Text string }
 
 // Error is the reply's text.
 func (r *Refusal) Error() string { return r.Text }
+
+// UnlistedError ends a run whose program asks which lock keys there are: it runs again when Found was told
+// those that match, and its view has all of them.
+type UnlistedError struct {
+	Match string
+	Found func(keys []string)
+}
+
+// Error names the glob.
+func (e *UnlistedError) Error() string {
+	return fmt.Sprintf("lock keys %q have not been listed", e.Match)
+}
 
 // ContendedError says that others kept a program from its end.
 type ContendedError struct{ Key string }

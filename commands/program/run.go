@@ -76,8 +76,9 @@ func (r *run) guess(ctx context.Context) (done *Outcome, err error) {
 		}
 		a, err := r.granted(ctx, func() (Outcome, error) { return r.once(ctx, g.Space(r.Now())) })
 		var unread *keyspace.UnreadError
+		var unlisted *UnlistedError
 		switch {
-		case errors.Is(err, keyspace.ErrNeedsRead), errors.As(err, &unread):
+		case errors.Is(err, keyspace.ErrNeedsRead), errors.As(err, &unread), errors.As(err, &unlisted):
 			continue
 		case err != nil:
 			return nil, err
@@ -113,9 +114,12 @@ func (r *run) round(ctx context.Context) (done *Outcome, err error) {
 	}
 	a, err := r.granted(ctx, func() (Outcome, error) { return r.runOn(ctx, seen) })
 	var unread *keyspace.UnreadError
+	var unlisted *UnlistedError
 	switch {
 	case errors.As(err, &unread):
 		return r.add(unread.Key), nil
+	case errors.As(err, &unlisted):
+		return r.list(ctx, unlisted)
 	case err != nil:
 		return nil, err
 	case len(a.Edits) == 0:
@@ -152,6 +156,21 @@ func (r *run) add(key string) (done *Outcome) {
 	}
 	r.Keys = append(r.Keys, key)
 	return nil
+}
+
+// list has the lock keys that a program asks for be read, too. It is done where they are too many.
+func (r *run) list(ctx context.Context, wanted *UnlistedError) (done *Outcome, err error) {
+	found, err := r.List(ctx, r.DB, wanted.Match)
+	if err != nil {
+		return nil, err
+	}
+	keys := syntax.Distinct(slices.Concat(r.Keys, found))
+	if why := TooManyKeys(len(keys)); why != "" {
+		return &Outcome{Reply: keyspace.Fail(why), touched: true}, nil
+	}
+	r.Keys = keys
+	wanted.Found(found)
+	return nil, nil
 }
 
 // view is what the masters hold under keys.

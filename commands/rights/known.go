@@ -74,19 +74,28 @@ func Of(at Upstream, judge Judge, all bool) *Known {
 	return &Known{at: at, judge: judge, all: all || at == nil && judge == nil, refused: map[string]string{}}
 }
 
+// All reports whether the client may do everything.
+func (k *Known) All() bool { return k.all }
+
+// IsJudged reports whether nobody has to be asked, because the users are the proxy's own.
+func (k *Known) IsJudged() bool { return k.judge != nil }
+
 // HasUpstream reports whether there is one.
 func (k *Known) HasUpstream() bool { return k.at != nil }
 
 // Refusal is the refusal of what a script calls. What is not known is taken as granted, and the run does not
 // count.
-func (k *Known) Refusal(words []string) string {
+func (k *Known) Refusal(words []string) string { return k.RefusalBy(words, CallQuestions(words)) }
+
+// RefusalBy is Refusal by these questions, where the upstream is to be asked.
+func (k *Known) RefusalBy(words []string, questions [][]string) string {
 	switch {
 	case k.all:
 		return ""
 	case k.judge != nil:
 		return k.judge.Refusal(syntax.Bytes(words))
 	}
-	for _, q := range CallQuestions(words) {
+	for _, q := range questions {
 		text, known := k.refused[QuestionKey(q)]
 		switch {
 		case !known && len(k.open) <= maxQuestions:

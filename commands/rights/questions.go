@@ -22,6 +22,10 @@ func Questions(words []string) [][]string {
 		return evalQuestions(name, words)
 	case name == "locklist":
 		return [][]string{{"scan", "0"}}
+	case name == "ping", name == "unwatch":
+		return [][]string{{name}}
+	case name == "select":
+		return [][]string{{name, "0"}}
 	case len(words) < 2:
 		return nil
 	}
@@ -124,8 +128,10 @@ func watchQuestions(keys []string) [][]string {
 // CallQuestions are the questions about what a script calls.
 func CallQuestions(words []string) [][]string {
 	switch name := syntax.Lower(words[0]); name {
-	case "time":
-		return [][]string{{"time"}}
+	case "time", "ping", "dbsize", "randomkey":
+		return [][]string{{name}}
+	case "echo", "keys", "scan", "select":
+		return [][]string{{name, "0"}}
 	case "publish", "spublish":
 		if len(words) == 3 {
 			return [][]string{{name, words[1], "0"}}

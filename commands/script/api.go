@@ -35,7 +35,7 @@ var redisLibrary = []lua.Entry{
 	{Name: "REPL_SLAVE", Value: 2.0},
 	{Name: "REPL_REPLICA", Value: 2.0},
 	{Name: "REPL_ALL", Value: 3.0},
-	{Name: "acl_check_cmd", Value: absent("redis", "acl_check_cmd")[0].Value},
+	{Name: "acl_check_cmd", Value: checkCommand},
 	{Name: "breakpoint", Value: func(c *lua.Call) []lua.Value { return c.Return(false) }},
 	{Name: "debug", Value: func(*lua.Call) []lua.Value { return nil }},
 	{Name: "replicate_commands", Value: func(c *lua.Call) []lua.Value { return c.Return(true) }},
@@ -69,6 +69,23 @@ func callCommand(c *lua.Call, raises bool) []lua.Value {
 		return c.Raise(v)
 	}
 	return c.Return(v)
+}
+
+// checkCommand is redis.acl_check_cmd.
+func checkCommand(c *lua.Call) []lua.Value {
+	r := runOf(c)
+	words, problem := commandWords(c)
+	if problem != "" {
+		return raise(c, problem)
+	}
+	may, known := false, false
+	if r.May != nil {
+		may, known = r.May(words)
+	}
+	if !known {
+		return raise(c, "Invalid command passed to redis.acl_check_cmd()")
+	}
+	return c.Return(may)
 }
 
 // commandWords are the words of a command. Numbers keep all their digits.

@@ -19,7 +19,10 @@ type Input struct {
 	// ReadOnly refuses commands that write, as EVAL_RO does; a script can also ask for it itself.
 	ReadOnly bool
 	// Call carries out redis.call and redis.pcall. An error reply is the script's to handle; an error ends the run, and Run returns it.
-	Call   func(args []string) (keyspace.Reply, error)
+	Call func(args []string) (keyspace.Reply, error)
+	// May tells whether the client may do a command, for redis.acl_check_cmd; known is false where there is no such
+	// command, or none that could be asked about.
+	May    func(args []string) (may, known bool)
 	Limits Limits
 	// Allowance is what this run and others have together of Limits.Time; nil: this one has it all.
 	Allowance *Allowance

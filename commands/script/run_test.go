@@ -266,7 +266,6 @@ func TestDifferencesFromRedis(t *testing.T) {
 		{"Redis 7.0.15 crashes", `error({})`, "ERR unknown error"},
 		{"left out", `return struct.pack("i", 1)`, "ERR user_script:1: struct.pack is not available to scripts that run in the proxy"},
 		{"left out", `return cmsgpack.pack(1)`, "ERR user_script:1: cmsgpack.pack is not available to scripts that run in the proxy"},
-		{"there are no users", `return redis.acl_check_cmd("get")`, "ERR user_script:1: redis.acl_check_cmd is not available to scripts that run in the proxy"},
 	} {
 		want := test.want + " script: " + SHA(test.body) + ", on @user_script:1."
 		if got := runHere(t, test.body, noCall); got.Str != want {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/register"
 )
@@ -105,11 +106,8 @@ const namesAtOnce = 500
 // the proxies' own, and the next cursor ("0": there is no more). It is an error where the master
 // has no vote.
 func (m *Master) Names(ctx context.Context, db int, cursor string) (names []string, next string, err error) {
-	switch h := m.Health(); {
-	case h.Err != nil:
-		return nil, "", h.Err
-	case h.Quarantine != nil:
-		return nil, "", h.Quarantine
+	if err := m.whyMute(); err != nil {
+		return nil, "", err
 	}
 	said, err := m.transport.Run(ctx, script.Names, db, cursor, namesAtOnce)
 	if err != nil {
@@ -127,4 +125,32 @@ func (m *Master) Names(ctx context.Context, db int, cursor string) (names []stri
 		return nil, "", fmt.Errorf("unexpected answer %.80v", said)
 	}
 	return names[1:], names[0], nil
+}
+
+// Databases tells the numbers of the databases that hold anything. It is an error where the master has no
+// vote, also at the end.
+func (m *Master) Databases(ctx context.Context) ([]int, error) {
+	if err := m.whyMute(); err != nil {
+		return nil, err
+	}
+	said, err := m.Do(ctx, "info", "keyspace")
+	if err != nil {
+		return nil, err
+	}
+	text, ok := said.(string)
+	if !ok {
+		return nil, fmt.Errorf("unexpected answer %.80v", said)
+	}
+	return guard.ReadInfo(text).Databases, m.whyMute()
+}
+
+// whyMute is why the master has no vote, if it has none.
+func (m *Master) whyMute() error {
+	switch h := m.Health(); {
+	case h.Err != nil:
+		return h.Err
+	case h.Quarantine != nil:
+		return h.Quarantine
+	}
+	return nil
 }

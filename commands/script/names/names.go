@@ -7,6 +7,7 @@ import (
 	"redlock-proxy/commands/script"
 	"redlock-proxy/commands/script/lua/calls"
 	"redlock-proxy/commands/spec"
+	"redlock-proxy/commands/syntax"
 )
 
 // Names are the keys that a script uses besides those which it is given as KEYS: what can be told
@@ -17,12 +18,20 @@ type Names struct {
 	// hidden: there may be others. Then every literal and every argument may be one.
 	hidden   bool
 	literals []string
+	// flushes is the command that removes all keys, if the script is seen to call one.
+	flushes string
 }
+
+// Flushes is the command that removes all keys, if the script is seen to call one; else it is empty.
+func (n *Names) Flushes() string { return n.flushes }
 
 // of finds them in the calls of a script.
 func of(found calls.Calls) *Names {
 	n := &Names{hidden: found.Hidden, literals: found.Literals}
 	for _, site := range found.Sites {
+		if name := flushOf(site); name != "" {
+			n.flushes = name
+		}
 		for _, shape := range keyShapes(site) {
 			if len(shape) > 0 && shape[0].Kind == calls.Unseen {
 				n.hidden = true
@@ -51,7 +60,22 @@ func OfLibrary(code string) *Names {
 
 // Free are those of a script that is called without KEYS: it is taken to use whatever it names.
 func (n *Names) Free() *Names {
-	return &Names{shapes: n.shapes, hidden: true, literals: n.literals}
+	return &Names{shapes: n.shapes, hidden: true, literals: n.literals, flushes: n.flushes}
+}
+
+// flushOf is the command of a call that removes all keys, if it may be one.
+func flushOf(site calls.Site) string {
+	if len(site.Args) == 0 {
+		return ""
+	}
+	for _, name := range site.Args[0] {
+		text, _ := literal(name)
+		switch text = syntax.Lower(text); text {
+		case "flushdb", "flushall":
+			return text
+		}
+	}
+	return ""
 }
 
 // isGivenKey is true of KEYS[n], which whoever asks has looked at.

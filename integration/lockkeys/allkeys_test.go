@@ -1,0 +1,77 @@
+//go:build integration
+
+package lockkeys
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// resetAll is python-redis-lock's, in our own words: it removes all locks, and signals to who waits for them.
+const resetAll = `local held = redis.call('keys', 'lock:*')
+for _, lock in pairs(held) do
+  local signal = 'lock-signal:' .. string.sub(lock, 6)
+  redis.call('del', signal)
+  redis.call('lpush', signal, 1)
+  redis.call('expire', signal, 1)
+  redis.call('del', lock)
+end
+return #held`
+
+// TestAllKeys: commands on all keys beside real masters. What was removed a moment ago still has its cells there, and is
+// not told; without a majority nobody is told anything, and a flush says that lock keys are left.
+func TestAllKeys(t *testing.T) {
+	up := redistest.New(t, redistest.Options{})
+	f := kit.StartFleet(t, "--upstream", up.URL(), "--lock-keys", "lock:*")
+	f.WantVoting(t, 5)
+	client := kit.Connect(t, f.Proxies[0])
+	kit.Want(t, client, "OK", "SET", "data", "x")
+	for i := range 1200 {
+		kit.Want(t, client, "OK", "SET", fmt.Sprint("lock:", i), "t", "PX", "600000")
+	}
+	kit.Want(t, client, int64(1201), "DBSIZE")
+	told, cursor := map[string]bool{}, "0"
+	for first := true; first || cursor != "0"; first = false {
+		page := kit.Do(t, client, "SCAN", cursor).([]any)
+		cursor = page[0].(string)
+		for _, key := range page[1].([]any) {
+			told[key.(string)] = true
+		}
+	}
+	if len(told) != 1201 {
+		t.Errorf("SCAN told %d keys", len(told))
+	}
+	kit.Want(t, client, "OK", "FLUSHDB")
+	kit.Want(t, client, int64(0), "DBSIZE")
+	for _, key := range []string{"lock:a", "lock:b"} {
+		kit.Want(t, client, "OK", "SET", key, "t", "PX", "600000")
+	}
+	kit.Want(t, client, int64(2), "EVAL", resetAll, "0")
+	kit.Want(t, client, int64(0), "EXISTS", "lock:a", "lock:b")
+
+	for _, db := range []string{"3", "9", "0"} { // FLUSHALL finds the databases on the masters
+		kit.Want(t, client, "OK", "SELECT", db)
+		kit.Want(t, client, "OK", "SET", "lock:of"+db, "t", "PX", "600000")
+	}
+	kit.Want(t, client, "OK", "FLUSHALL")
+	for _, db := range []string{"3", "9", "0"} {
+		kit.Want(t, client, "OK", "SELECT", db)
+		kit.Want(t, client, int64(0), "EXISTS", "lock:of"+db)
+	}
+
+	kit.Want(t, client, "OK", "SET", "lock:a", "t", "PX", "600000")
+	kit.Want(t, client, "OK", "SET", "data", "x")
+	for _, m := range f.Masters[:len(f.Masters)/2+1] {
+		kit.NoError(t, m.Kill())
+	}
+	for _, words := range [][]string{{"DBSIZE"}, {"KEYS", "*"}, {"SCAN", "0"}, {"FLUSHALL"}} {
+		if said, err := client.Do(words...); !strings.Contains(fmt.Sprint(said, err), "NOQUORUM ") {
+			t.Errorf("%s without a majority: %v %v", words, said, err)
+		}
+	}
+	kit.Want(t, client, nil, "GET", "data")
+}
