@@ -133,7 +133,9 @@ func TestGuardFences(t *testing.T) {
 	f.WantVoting(t, 5)
 	r := &fenceRace{last: map[string]int64{}, replies: map[string]int{}, over: make(chan struct{})}
 	for i := range hotFences + rareFence {
-		setFences(t, f.Masters, fmt.Sprint("k", i), aheadOfTime)
+		key := fmt.Sprint("k", i)
+		setFences(t, f.Masters, key, aheadOfTime)
+		r.last[key] = aheadOfTime
 	}
 	var clients sync.WaitGroup
 	for i := range fenceClients {
@@ -189,11 +191,11 @@ func (r *fenceRace) run(name string, own, others *redistest.Client, random *rand
 		reply, err := own.Do("LOCK", key, token, "PX", kit.Millis(fenceLease), "FENCE", "BLOCK", "500")
 		fence, validity, ok := fenceOf(reply)
 		r.compare(key, token, fence, ok, time.Until(sent.Add(validity)), reply, err)
-		switch way := random.IntN(20); {
+		switch way := random.IntN(400); {
 		case !ok:
 			time.Sleep(time.Millisecond)
 		case way == 0: // it expires
-		case way < 4:
+		case way < 40:
 			_, _ = others.Do("UNLOCK", key, token)
 		default:
 			_, _ = own.Do("UNLOCK", key, token)

@@ -157,8 +157,11 @@ func TestFencesOnAMaster(t *testing.T) {
 	if left := c.PTTL(t.Context(), k).Val(); left <= 0 || left > time.Minute {
 		t.Errorf("it stays for %v", left)
 	}
+	if got := answers(t, tr, script.Fill, "r", 2, k, "raise", "6", "-1"); got != "1" || c.PTTL(t.Context(), k).Val() != -1 {
+		t.Errorf("one without an end: %s, %v", got, c.PTTL(t.Context(), k).Val())
+	}
 	p, err := readPage(t.Context(), tr, 2, "0", "n@2", cell.FencePrefix)
-	if err != nil || len(p.entries) != 1 || p.entries[0].key != k || p.entries[0].value != "5" {
+	if err != nil || len(p.entries) != 1 || p.entries[0].key != k || p.entries[0].value != "6" {
 		t.Errorf("%+v, %v", p, err)
 	}
 }

@@ -171,7 +171,9 @@ for i = 3, #ARGV, 4 do
   elseif act == 'raise' then
     local has = type(there) == 'string' and #there <= 16 and string.match(there, '^%d+$') and tonumber(there) or 0
     if has > ` + maxFenceText + ` then has = 0 end
-    if left > 0 and tonumber(value) > has then redis.call('set', key, value, 'px', string.format('%d', left)) end
+    if tonumber(value) <= has then -- stays
+    elseif ends == -1 then redis.call('set', key, value)
+    elseif left > 0 then redis.call('set', key, value, 'px', string.format('%d', left)) end
   elseif there == value and ends == -1 then
     redis.call('persist', key)
   elseif there == value then
