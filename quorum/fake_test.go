@@ -104,10 +104,11 @@ func (f *fakeMaster) exec(batch *master.Flight) error {
 		}
 	})
 	for i := range todo {
-		if err != nil {
-			got[i] = register.Reply{State: register.Unknown, Err: err}
+		if err != nil { // it may still be done
+			batch.Answer(i, register.Reply{State: register.Unknown, Err: err})
+		} else {
+			batch.Answer(i, got[i])
 		}
-		batch.Answer(i, got[i])
 	}
 	return err
 }

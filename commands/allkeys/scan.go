@@ -125,7 +125,7 @@ func readScan(reply []byte) (next uint64, elements []byte, ok bool) {
 func (a *AllKeys) scanLocks(c command.Call, n uint64, at cursor, ours bool) {
 	options, failed := parseScan(c.Args[2:])
 	if failed == "" && c.Client.Ask != nil { // which would decide by itself, did it see the command
-		failed = c.Client.Refusal(c.Ctx, [][]byte{[]byte("scan"), []byte("0")})
+		failed = c.Client.RefusalOf(c.Ctx, "scan", "0")
 	}
 	switch {
 	case failed != "":

@@ -107,6 +107,19 @@ func (c *Client) Refusal(ctx context.Context, words [][]byte) string {
 	return rights.Check(ctx, c.Upstream, syntax.Strings(words))
 }
 
+// RefusalOf is Refusal of a command that the upstream would decide on by itself, did it get it: of these words, as they are.
+func (c *Client) RefusalOf(ctx context.Context, words ...string) string {
+	switch {
+	case c.Unrestricted:
+		return ""
+	case c.Judge != nil:
+		return c.Judge.Refusal(syntax.Bytes(words))
+	case c.Upstream == nil:
+		return ""
+	}
+	return rights.CheckBy(ctx, c.Upstream, [][]string{words})
+}
+
 // Readable are those of the keys of which the client may know what they hold.
 func (c *Client) Readable(ctx context.Context, keys []string) ([]string, error) {
 	if c.Unrestricted || c.Upstream == nil && c.Judge == nil {

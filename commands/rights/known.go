@@ -144,7 +144,11 @@ func (k *Known) Prepare(ctx context.Context, commands [][]string) (Prepared, err
 
 // Check is the error reply for a command whose questions are refused, or cannot be asked; empty where all is granted.
 func Check(ctx context.Context, at Upstream, words []string) string {
-	questions := Questions(words)
+	return CheckBy(ctx, at, Questions(words))
+}
+
+// CheckBy is Check by these questions.
+func CheckBy(ctx context.Context, at Upstream, questions [][]string) string {
 	if len(questions) == 0 {
 		return ""
 	}
