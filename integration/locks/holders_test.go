@@ -322,7 +322,7 @@ func TestHoldersErrors(t *testing.T) {
 			kit.Does(t, client, "EVAL|return redis.call(unpack(ARGV))|1|lock:a|"+strings.ReplaceAll(command, " ", "|"), "ERR ")
 		}
 	}
-	kit.Does(t, client, "COMMAND INFO forceunlock", "[[forceunlock 2 [write] 1 1 1 [@write] [] [[flags [RW update]")
+	kit.Does(t, client, "COMMAND INFO forceunlock", "[[forceunlock 2 [write] 1 1 1 [@keyspace @write @admin @slow @dangerous] [] [[flags [RW update]")
 	kit.Does(t, client, "COMMAND GETKEYS lockinfo k", "[k]")
 }
 

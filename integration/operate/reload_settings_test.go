@@ -243,7 +243,8 @@ func TestReloadOfEachSetting(t *testing.T) {
 	r := startReloadable(t, map[string]string{"admin": "127.0.0.1:0", "max-ttl": "1h", "audit-log": "false"})
 	other := map[string]string{
 		"listen": "127.0.0.1:1", "admin": "127.0.0.1:2", "master-timeout": "1s", "guard": "false", "fresh-start": "false",
-		"key-prefix": `"p:"`, "lock-keys": `["lock:*", "more:*"]`,
+		"key-prefix": `"p:"`, "lock-keys": `["lock:*", "more:*"]`, "admin-locks": "true",
+		"proxy-protocol": `["10.0.0.1"]`,
 	}
 	run := func(name string, act func(*testing.T, *reloadRig)) {
 		t.Run(name, func(t *testing.T) {
@@ -255,6 +256,7 @@ func TestReloadOfEachSetting(t *testing.T) {
 	const last = "drain-timeout"
 	for _, s := range conf.Settings() {
 		switch act := acts[s.Name]; {
+		case s.Name == "acl-file": // TestReloadOfUsers
 		case s.Reload == conf.AtRestart:
 			run(s.Name, func(t *testing.T, r *reloadRig) { r.onlyReported(t, s.Name, other[s.Name]) })
 		case act == nil && with[s.Name] == "":
@@ -264,6 +266,35 @@ func TestReloadOfEachSetting(t *testing.T) {
 		}
 	}
 	run(last, acts[last])
+}
+
+// TestReloadOfUsers: users of the proxy's own are read again with everything else, or not at all; another file needs a restart.
+func TestReloadOfUsers(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "users.acl")
+	write := func(more string) {
+		kit.Must(t, os.WriteFile(file, []byte("user default on nopass ~* &* +@all\n"+more), 0o600))
+	}
+	write("")
+	r := startReloadable(t, map[string]string{"acl-file": file, "share-upstream-login": "false"})
+	r.set()
+	write("user app on >secret ~lock:* +@all -@dangerous\n")
+	if changed, pending := r.reload(r.operator); !slices.Equal(settingsIn(changed), []string{"acl-file"}) || len(pending) > 0 {
+		t.Errorf("changed %q, pending %q", changed, pending)
+	}
+	app := kit.Connect(t, r.proxy)
+	kit.Does(t, app, "AUTH app secret", "OK")
+	kit.Does(t, app, "GET other", "NOPERM ")
+	write("user app on nonsense\n")
+	r.settings["drain-timeout"] = "3s"
+	r.write()
+	kit.Does(t, r.operator, "PROXY RELOAD", "ERR nothing is changed: acl-file: ")
+	kit.Does(t, app, "AUTH app secret", "OK")
+	kit.Does(t, app, "GET other", "NOPERM ")
+	write("user app on >secret ~lock:* +@all -@dangerous\n")
+	delete(r.settings, "drain-timeout")
+	r.set()
+	r.onlyReported(t, "acl-file", file+".other")
 }
 
 // onlyReported wants a setting to be named as one that needs a restart, until it is as before.
