@@ -19,8 +19,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// acts shows of each setting that can change at once that a reload has it hold, on the built binary. with says where the others are.
-// are in ownRig.
+// acts shows of each setting that can change at once that a reload has it hold, on the built binary; the others of these are in with.
 var acts = map[string]func(*testing.T, *reloadRig){
 	"max-ttl": func(t *testing.T, r *reloadRig) {
 		r.set("max-ttl", "1m")
