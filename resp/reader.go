@@ -18,6 +18,14 @@ const (
 	Null   Kind = '_'
 )
 
+// Kinds of RESP3, which only a reader made by NewReader3 reads.
+const (
+	// Map is as an Array of its keys and values, one after the other.
+	Map Kind = '%'
+	// Push is as an Array. It is no reply, and stands between replies.
+	Push Kind = '>'
+)
+
 // Error is an error reply; it begins with an upper-case code.
 type Error string
 
@@ -44,8 +52,10 @@ const (
 type Reader struct {
 	src    io.Reader
 	limits Limits
-	left   budget
-	buf    []byte
+	// three is set for what of RESP3 is read.
+	three bool
+	left  budget
+	buf   []byte
 	// buf[r:w] is read from the source and not yet told.
 	r, w int
 }
@@ -53,6 +63,14 @@ type Reader struct {
 // NewReader reads replies within limits.
 func NewReader(src io.Reader, limits Limits) *Reader {
 	return &Reader{src: src, limits: limits, left: limits.budget(), buf: make([]byte, firstBuffer)}
+}
+
+// NewReader3 is NewReader for one who has said HELLO 3: it reads maps, pushes and nulls as well. Of the
+// other kinds of RESP3 it reads none.
+func NewReader3(src io.Reader, limits Limits) *Reader {
+	r := NewReader(src, limits)
+	r.three = true
+	return r
 }
 
 // Begin begins a reply, or several that have the limits together.
@@ -108,8 +126,30 @@ func (r *Reader) next(depth int) (Token, error) {
 		}
 		return r.bulk(n)
 	default:
+		if r.three {
+			return r.next3(kind, line[1:], depth)
+		}
 		return Token{}, wrong("an element that begins with %q", line[0])
 	}
+}
+
+// next3 reads an element of RESP3.
+func (r *Reader) next3(kind Kind, head []byte, depth int) (Token, error) {
+	if kind == Null && len(head) == 0 {
+		return Token{Kind: Null}, nil
+	}
+	n, err := length(head)
+	switch {
+	case kind != Map && kind != Push || kind == Push && depth > 0:
+		return Token{}, wrong("an element that begins with %q", kind)
+	case err != nil:
+		return Token{}, err
+	case n < 0 || n > int64(r.limits.Elements):
+		return Token{}, wrong("%d elements", n)
+	case kind == Map:
+		n *= 2
+	}
+	return Token{Kind: kind, N: n}, r.left.array(r.limits, n, depth)
 }
 
 // line reads up to the end of a line, which is not returned.
@@ -189,11 +229,18 @@ func (r *Reader) makeRoom(n int) {
 // are *ProtocolError and those of the source.
 func (r *Reader) Value() (any, error) { return r.value(0) }
 
+// ValueOf is Value of which the first element was read already, and nothing since.
+func (r *Reader) ValueOf(first Token) (any, error) { return r.valueOf(first, 0) }
+
 func (r *Reader) value(depth int) (any, error) {
 	t, err := r.next(depth)
 	if err != nil {
 		return nil, err
 	}
+	return r.valueOf(t, depth)
+}
+
+func (r *Reader) valueOf(t Token, depth int) (any, error) {
 	switch t.Kind {
 	case Null:
 		return nil, nil
@@ -201,7 +248,7 @@ func (r *Reader) value(depth int) (any, error) {
 		return t.N, nil
 	case Failed:
 		return Error(t.Text), nil
-	case Array:
+	case Array, Map, Push:
 		return r.array(int(t.N), depth+1)
 	default:
 		return string(t.Text), nil

@@ -155,3 +155,32 @@ func FuzzReader(f *testing.F) {
 		}
 	})
 }
+
+// TestReader3 reads what a server says after HELLO 3, of which a plain reader takes nothing.
+func TestReader3(t *testing.T) {
+	limits := Limits{Line: 100, Bulk: 100, Elements: 8, Depth: 3, Total: 1000}
+	for in, want := range map[string]any{
+		"%2\r\n+proto\r\n:3\r\n+modules\r\n*0\r\n":     []any{"proto", int64(3), "modules", []any{}},
+		">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n": []any{"invalidate", []any{"k"}},
+		">2\r\n$10\r\ninvalidate\r\n_\r\n":             []any{"invalidate", nil},
+		"_\r\n":                                        nil,
+		"%0\r\n":                                       []any{},
+	} {
+		got, err := NewReader3(strings.NewReader(in), limits).Value()
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %#v, %v; want %#v", in, got, err, want)
+		}
+		if got, err := NewReader(strings.NewReader(in), limits).Value(); err == nil {
+			t.Errorf("%q: a plain reader reads %#v", in, got)
+		}
+	}
+	for _, in := range []string{
+		"%5\r\n", "%-1\r\n", ">-1\r\n", ">9\r\n", "%9223372036854775807\r\n", "*1\r\n>1\r\n:1\r\n", "_x\r\n", "#t\r\n", ">x\r\n",
+		"%1\r\n*1\r\n*1\r\n*1\r\n",
+	} {
+		wrong := new(ProtocolError)
+		if got, err := NewReader3(strings.NewReader(in), limits).Value(); !errors.As(err, &wrong) {
+			t.Errorf("%q: %#v, %v", in, got, err)
+		}
+	}
+}
