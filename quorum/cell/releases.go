@@ -57,22 +57,23 @@ func (rs Releases) AppendTo(b []byte, whole bool) []byte {
 	return b
 }
 
-// Decode reads the master's answer, which is no error: that to each removal, in their order.
-func (rs Releases) Decode(answer any) ([]Answer, error) {
-	answers := make([]Answer, len(rs))
+// Decode reads the master's answer, which is no error, and tells that to each removal. None of what was
+// told is to be believed where it ends with an error.
+func (rs Releases) Decode(answer any, tell func(i int, a Answer)) error {
 	parts, _ := answer.([]any)
 	if answer != int64(1) && len(parts) != 3*len(rs) {
-		return nil, fmt.Errorf("unexpected answer %.80v", answer)
+		return fmt.Errorf("unexpected answer %.80v", answer)
 	}
 	for i, r := range rs {
 		one := answer
 		if answer != int64(1) {
 			one = parts[3*i : 3*i+3]
 		}
-		var err error
-		if answers[i], err = r.Decode(one); err != nil {
-			return nil, err
+		a, err := r.Decode(one)
+		if err != nil {
+			return err
 		}
+		tell(i, a)
 	}
-	return answers, nil
+	return nil
 }

@@ -294,8 +294,8 @@ func TestReleasesDoOnAServerWhatApplySays(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v: %v", releases, err)
 		}
-		got, err := releases.Decode(raw)
-		if err != nil {
+		got := make([]cell.Answer, len(releases))
+		if err := releases.Decode(raw, func(i int, a cell.Answer) { got[i] = a }); err != nil {
 			t.Fatal(err)
 		}
 		for i, r := range releases {

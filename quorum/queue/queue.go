@@ -1,68 +1,28 @@
-// Package queue keeps those who wait for locks in queues, one for each key, first come, first
-// served. It does no I/O: it tells the head of a queue when to try.
 package queue
 
 import (
 	"sync"
 	"time"
-
-	"redlock-proxy/quorum/pacing"
 )
 
-const (
-	// shortestPoll and longestPoll bound the pause between two tries of a head
-	// that waits for a lock which another proxy, or a dead client, holds.
-	shortestPoll = 2 * time.Millisecond
-	longestPoll  = 32 * time.Millisecond
-	// longestStreak is how long the waiters of one process may hand a lock on to
-	// each other without a gap; then others get the gap, longer than a poll.
-	longestStreak = 300 * time.Millisecond
-	streakGap     = longestPoll + longestPoll/4
-)
-
-// Polls are the pauses between the tries of a head that nothing is told; rand gives numbers in
-// [0, 1).
-func Polls(rand func() float64) *pacing.Pauses {
-	return &pacing.Pauses{Shortest: shortestPoll, Longest: longestPoll, Rand: rand}
-}
-
-// Cue tells the head of a queue what to do.
-type Cue int
-
-const (
-	// TryNow: the lock may be free.
-	TryNow Cue = iota
-	// TryLater: it was just granted to the one before.
-	TryLater
-	// Yield: it may be free, but let other processes have a chance.
-	Yield
-)
-
-// Delay is how long the head waits before it tries; rand gives numbers in [0, 1).
-func (c Cue) Delay(rand func() float64) time.Duration {
-	switch c {
-	case TryLater:
-		return pacing.Jittered(longestPoll, rand)
-	case Yield:
-		return streakGap
-	default:
-		return 0
-	}
-}
-
-// Queues are the queues of all keys. A key without waiters has none. The zero value is empty,
-// and safe for concurrent use.
+// Queues are the queues of all keys. A key for which nobody has waited for a while has none. The zero value is
+// empty, and safe for concurrent use.
 type Queues[K comparable] struct {
+	// Parks reports whether the queue of a key may be kept for a while when nobody waits in it; nil: all may.
+	Parks func(K) bool
+
 	mu    sync.Mutex
 	byKey map[K]*queue[K]
+	// parked are queues in which nobody waits now, the oldest first.
+	parked []parked[K]
 }
 
 // queue is first in, first out; only its head contends at the masters.
 type queue[K comparable] struct {
 	places []*Place[K]
-	// streak is when the waiters began to hand the lock on without a gap; zero:
-	// they do not.
-	streak time.Time
+	turn   turn
+	// emptied is when it was parked last.
+	emptied time.Time
 }
 
 // Place is a waiter's place in a queue.
@@ -89,7 +49,8 @@ func (p *Place[K]) tell(c Cue) {
 func (q *Queues[K]) Waits(key K) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.byKey[key] != nil
+	line := q.byKey[key]
+	return line != nil && len(line.places) > 0
 }
 
 // Len is how many wait, for whatever key.
@@ -128,7 +89,7 @@ func (q *Queues[K]) Enter(key K) *Place[K] {
 	p := &Place[K]{key: key, turn: make(chan Cue, 1)}
 	line.places = append(line.places, p)
 	if len(line.places) == 1 {
-		p.tell(TryNow)
+		p.tell(line.turn.entered())
 	}
 	return p
 }
@@ -141,12 +102,13 @@ func (q *Queues[K]) Leave(p *Place[K], granted bool) {
 	line := q.byKey[p.key]
 	wasHead := line.remove(p)
 	switch {
+	case len(line.places) == 0 && granted && (q.Parks == nil || q.Parks(p.key)):
+		line.turn.granted(0, time.Now())
+		q.park(p.key, line, time.Now())
 	case len(line.places) == 0:
 		delete(q.byKey, p.key)
 	case wasHead && granted:
-		if line.streak.IsZero() {
-			line.streak = time.Now()
-		}
+		line.turn.granted(len(line.places), time.Now())
 		line.places[0].tell(TryLater)
 	case wasHead:
 		line.places[0].tell(TryNow)
@@ -177,10 +139,26 @@ func (q *Queues[K]) Released(key K) {
 	if line == nil {
 		return
 	}
-	if !line.streak.IsZero() && time.Since(line.streak) > longestStreak {
-		line.streak = time.Time{}
-		line.places[0].tell(Yield)
+	if len(line.places) == 0 {
+		line.turn.releasedAlone(time.Now())
+		q.park(key, line, time.Now())
 		return
 	}
-	line.places[0].tell(TryNow)
+	if cue, told := line.turn.released(time.Now()); told {
+		line.places[0].tell(cue)
+	}
+}
+
+// lost tells that the head found the lock in other hands.
+func (q *Queues[K]) lost(p *Place[K]) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.byKey[p.key].turn.lost()
+}
+
+// isContended reports whether others wait for the lock in other processes, as far as is known.
+func (q *Queues[K]) isContended(p *Place[K]) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.byKey[p.key].turn.contended
 }

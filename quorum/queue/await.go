@@ -1,0 +1,149 @@
+package queue
+
+import (
+	"context"
+	"time"
+
+	"redlock-proxy/quorum/wake"
+)
+
+// Alarm tells what is known of a key on the masters; *wake.Alarm is one.
+type Alarm interface {
+	// Bell rings when the View may be another.
+	Bell() <-chan struct{}
+	// View is what is known.
+	View(now time.Time) wake.View
+	// Look asks those masters of which it is not known that they hold a lock, LookAnew all.
+	Look(now time.Time)
+	LookAnew()
+	// Ended reports whether it will know nothing any more: then another one is set.
+	Ended() bool
+	// Stop ends it.
+	Stop()
+}
+
+// Waiting is how one waits for a key.
+type Waiting[K comparable] struct {
+	Key K
+	// Over ends the wait; nil: nothing does but the context.
+	Over <-chan time.Time
+	// Try is called while this one is the head of the queue. again: it was not to be had, and is waited for. taken: it
+	// is held from now on, so that the next one waits until it is released.
+	Try func() (taken, again bool)
+	// Alarm sets one for the key. It is not called unless the head has to wait for others.
+	Alarm func() Alarm
+	// Rand gives numbers in [0, 1).
+	Rand func() float64
+}
+
+// Ended is how a wait ended.
+type Ended byte
+
+const (
+	// Tried: the last Try was not in vain.
+	Tried Ended = iota
+	// Over: its time was over.
+	Over
+	// Left: the context ended.
+	Left
+)
+
+// Await stands in the queue of a key until it is the head of it, then tries whenever the lock may be free.
+func (q *Queues[K]) Await(ctx context.Context, w Waiting[K]) Ended {
+	a := &awaiting[K]{Waiting: w, queues: q, place: q.Enter(w.Key), head: NewHead(w.Rand), timer: time.NewTimer(time.Hour)}
+	taken := false
+	defer func() {
+		a.timer.Stop()
+		if a.alarm != nil {
+			a.alarm.Stop()
+		}
+		q.Leave(a.place, taken)
+	}()
+	for {
+		switch {
+		case !a.isDue(time.Now()):
+			if ended := a.wait(ctx); ended != Tried {
+				return ended
+			}
+		case a.step() == Try:
+			var again bool
+			if taken, again = w.Try(); !again {
+				return Tried
+			}
+			q.lost(a.place)
+			a.head.Failed(time.Now())
+		default:
+			a.look(time.Now())
+		}
+	}
+}
+
+// awaiting is one who waits.
+type awaiting[K comparable] struct {
+	Waiting[K]
+	queues *Queues[K]
+	place  *Place[K]
+	head   *Head
+	timer  *time.Timer
+	alarm  Alarm // nil: none is set
+}
+
+func (a *awaiting[K]) step() Step {
+	step, _ := a.head.Next()
+	return step
+}
+
+func (a *awaiting[K]) isDue(now time.Time) bool {
+	step, at := a.head.Next()
+	return step != Rest && !at.After(now)
+}
+
+// wait waits until something happens. Tried: it goes on.
+func (a *awaiting[K]) wait(ctx context.Context) Ended {
+	var due <-chan time.Time
+	if step, at := a.head.Next(); step != Rest {
+		a.timer.Reset(time.Until(at))
+		due = a.timer.C
+	}
+	var bell <-chan struct{}
+	if a.alarm != nil {
+		bell = a.alarm.Bell()
+	}
+	select {
+	case <-ctx.Done():
+		return Left
+	case <-a.Over:
+		return Over
+	case cue := <-a.place.Turn():
+		a.head.Told(cue, time.Now())
+	case <-bell:
+		a.sees()
+	case <-due:
+	}
+	return Tried
+}
+
+// look asks the masters.
+func (a *awaiting[K]) look(now time.Time) {
+	if a.alarm != nil && a.alarm.Ended() {
+		a.alarm.Stop()
+		a.alarm = nil
+	}
+	if a.alarm == nil {
+		a.alarm = a.Alarm()
+	}
+	if a.step() == LookAnew {
+		a.alarm.LookAnew()
+	} else {
+		a.alarm.Look(now)
+	}
+	a.head.Looked(now)
+	a.sees()
+}
+
+func (a *awaiting[K]) sees() {
+	a.head.contended = a.queues.isContended(a.place)
+	if now := time.Now(); a.head.Sees(a.alarm.View(now), now) {
+		a.queues.lost(a.place)
+	}
+}

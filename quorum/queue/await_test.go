@@ -1,0 +1,153 @@
+package queue
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"redlock-proxy/quorum/wake"
+)
+
+// fakeAlarm shows a view, and notes what is done with it. All of it happens in one bubble, one after the other.
+type fakeAlarm struct {
+	bell    chan struct{}
+	view    wake.View
+	looks   int
+	stopped bool
+	ended   bool
+}
+
+func (a *fakeAlarm) Bell() <-chan struct{}    { return a.bell }
+func (a *fakeAlarm) View(time.Time) wake.View { return a.view }
+func (a *fakeAlarm) Look(time.Time)           { a.looks++ }
+func (a *fakeAlarm) LookAnew()                { a.looks++ }
+func (a *fakeAlarm) Ended() bool              { return a.ended }
+func (a *fakeAlarm) Stop()                    { a.stopped = true }
+
+func (a *fakeAlarm) shows(v wake.View) {
+	a.view = v
+	a.bell <- struct{}{}
+	synctest.Wait()
+}
+
+// stand is one who waits for a lock that others hold.
+type stand struct {
+	queues Queues[string]
+	alarm  *fakeAlarm
+	alarms int // that were set
+	free   atomic.Bool
+	tries  []time.Duration // since the beginning
+	ended  Ended
+	done   bool
+}
+
+// waits has one wait; over may be nil.
+func waits(ctx context.Context, over <-chan time.Time) *stand {
+	s := &stand{alarm: &fakeAlarm{bell: make(chan struct{}, 1)}}
+	begun := time.Now()
+	go func() {
+		s.ended = s.queues.Await(ctx, Waiting[string]{
+			Key: "k", Over: over, Rand: func() float64 { return 1 }, Alarm: func() Alarm { s.alarms++; return s.alarm },
+			Try: func() (taken, again bool) {
+				s.tries = append(s.tries, time.Since(begun))
+				free := s.free.Load()
+				return free, !free
+			},
+		})
+		s.done = true
+	}()
+	synctest.Wait()
+	return s
+}
+
+// TestAwaitIsWoken: nothing is tried while the lock is held, and it is tried at once when the alarm rings.
+func TestAwaitIsWoken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := waits(t.Context(), nil)
+		s.alarm.shows(wake.View{Verdict: wake.Held, End: time.Now().Add(time.Hour)})
+		time.Sleep(30 * time.Minute)
+		synctest.Wait()
+		s.free.Store(true)
+		s.alarm.shows(wake.View{Verdict: wake.Changed})
+		if want := []time.Duration{0, 30 * time.Minute}; !slices.Equal(s.tries, want) || !s.done || s.ended != Tried {
+			t.Errorf("tries at %v, want %v; done %v", s.tries, want, s.done)
+		}
+		if s.alarm.looks != 1 || !s.alarm.stopped {
+			t.Errorf("%d looks, stopped %v", s.alarm.looks, s.alarm.stopped)
+		}
+	})
+}
+
+// TestAwaitTriesAtTheEnd: the alarm does not ring, and the lease ends.
+func TestAwaitTriesAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := waits(t.Context(), nil)
+		s.alarm.shows(wake.View{Verdict: wake.Held, End: time.Now().Add(time.Minute)})
+		s.free.Store(true)
+		time.Sleep(time.Minute + endSpread)
+		synctest.Wait()
+		if want := []time.Duration{0, time.Minute + endSpread}; !slices.Equal(s.tries, want) {
+			t.Errorf("tries at %v, want %v", s.tries, want)
+		}
+	})
+}
+
+// TestAwaitPolls: the alarm knows nothing.
+func TestAwaitPolls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, leave := context.WithCancel(t.Context())
+		s := waits(ctx, nil)
+		time.Sleep(time.Second)
+		leave()
+		synctest.Wait()
+		if n := len(s.tries); n < 25 || n > 40 {
+			t.Errorf("%d tries in a second", n)
+		}
+		if !s.done || s.ended != Left || !s.alarm.stopped || s.queues.Waits("k") {
+			t.Errorf("it has not left: %+v", s)
+		}
+	})
+}
+
+// TestAwaitIsReleasedHere: a release in this process does not wait for the alarm; a wait ends when its time is over.
+func TestAwaitIsReleasedHere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := waits(t.Context(), time.After(time.Minute))
+		s.alarm.shows(wake.View{Verdict: wake.Held})
+		time.Sleep(time.Second)
+		s.queues.Released("k")
+		synctest.Wait()
+		if want := []time.Duration{0, time.Second}; !slices.Equal(s.tries, want) {
+			t.Errorf("tries at %v, want %v", s.tries, want)
+		}
+		s.alarm.shows(wake.View{Verdict: wake.Held})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if !s.done || s.ended != Over {
+			t.Errorf("done %v, ended %d", s.done, s.ended)
+		}
+	})
+}
+
+// TestAwaitSetsAnotherAlarm: where the masters were changed, the alarm of before knows nothing any more.
+func TestAwaitSetsAnotherAlarm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, leave := context.WithCancel(t.Context())
+		s := waits(ctx, nil)
+		before := s.alarm
+		before.shows(wake.View{Verdict: wake.Held})
+		s.alarm = &fakeAlarm{bell: make(chan struct{}, 1), view: wake.View{Verdict: wake.Held}}
+		before.ended = true
+		before.shows(wake.View{})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if s.alarms != 2 || !before.stopped || s.alarm.looks == 0 {
+			t.Errorf("%d alarms were set, the first one stopped: %v; %d looks", s.alarms, before.stopped, s.alarm.looks)
+		}
+		leave()
+		synctest.Wait()
+	})
+}

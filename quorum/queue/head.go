@@ -1,0 +1,221 @@
+package queue
+
+import (
+	"time"
+
+	"redlock-proxy/quorum/pacing"
+	"redlock-proxy/quorum/wake"
+)
+
+const (
+	// shortestPoll and longestPoll bound the pause between two tries of a head that nothing is told.
+	shortestPoll = 2 * time.Millisecond
+	longestPoll  = 32 * time.Millisecond
+	// streakGap is how long others have a chance: longer than a poll.
+	streakGap = longestPoll + longestPoll/4
+	// calm is how long nothing was done for the lock before a change that is tried at once.
+	calm = longestPoll
+	// shortestLook and longestLook bound the pause between two looks at a lock that changes hands all the time.
+	shortestLook = time.Millisecond / 2
+	longestLook  = 4 * time.Millisecond
+	// grace is how long other masters may take to tell of the same change.
+	grace = 5 * time.Millisecond
+	// lookTime is how long the answers to a look are waited for before the masters are asked by a try.
+	lookTime = 20 * time.Millisecond
+	// settling is, about, for how long a lock that changes hands all the time has to be free before it is tried: longer than a
+	// process takes to hand it on by itself.
+	settling = 2 * time.Millisecond
+	// starved is after what time of looks in vain it is not left to others any more: one who locks again and again may never leave it
+	// free for that long.
+	starved = 250 * time.Millisecond
+	// endSpread is over what time the heads of several processes try a lock that ends by itself.
+	endSpread = 2 * time.Millisecond
+	// longestRest is after how long one looks at a lock that has no end.
+	longestRest = time.Minute
+)
+
+// Step is what a head does.
+type Step byte
+
+const (
+	// Rest: nothing.
+	Rest Step = iota
+	// Try for the lock.
+	Try
+	// Look at the masters of which it is not known that they hold a lock.
+	Look
+	// LookAnew at all masters.
+	LookAnew
+)
+
+// Head decides what the head of a queue does next.
+type Head struct {
+	rand         func() float64
+	polls, looks pacing.Pauses
+
+	// step is what it does, at that time.
+	step Step
+	at   time.Time
+	// gap is until when others have a chance to take the lock; zero: they have none.
+	gap time.Time
+	// wasFree is set where the lock was free in that time.
+	wasFree bool
+	// contended is set where others wait for the lock in other processes.
+	contended bool
+	// since is since when it was not calm.
+	since time.Time
+	// acted is when it tried or looked last, pollAt and lookAt when it may again.
+	acted, pollAt, lookAt time.Time
+}
+
+// NewHead makes one that was told nothing yet; rand gives numbers in [0, 1).
+func NewHead(rand func() float64) *Head {
+	return &Head{
+		rand:  rand,
+		polls: pacing.Pauses{Shortest: shortestPoll, Longest: longestPoll, Rand: rand},
+		looks: pacing.Pauses{Shortest: shortestLook, Longest: longestLook, Rand: rand},
+	}
+}
+
+// Next is what it does, and when.
+func (h *Head) Next() (Step, time.Time) { return h.step, h.at }
+
+func (h *Head) will(step Step, at time.Time) { h.step, h.at = step, at }
+
+// Told takes a cue.
+func (h *Head) Told(c Cue, now time.Time) {
+	h.gap = time.Time{}
+	switch c {
+	case TryNow:
+		h.polls.Reset()
+		h.will(Try, now)
+	case TryLater:
+		h.will(Look, now.Add(pacing.Jittered(longestPoll, h.rand)))
+	case Yield:
+		h.gap, h.wasFree = now.Add(streakGap), false
+		h.will(LookAnew, now)
+	}
+}
+
+// Failed is for a try that found the lock in other hands.
+func (h *Head) Failed(now time.Time) {
+	h.gap = time.Time{}
+	h.acts(now)
+	h.pollAt = now.Add(h.polls.Next())
+	h.will(Look, now)
+}
+
+// Looked is for a look that was begun.
+func (h *Head) Looked(now time.Time) {
+	h.acts(now)
+	h.will(Rest, time.Time{})
+}
+
+func (h *Head) acts(now time.Time) {
+	if now.Sub(h.acted) >= calm {
+		h.looks.Reset()
+		h.since = now
+	}
+	h.acted, h.lookAt = now, now.Add(h.looks.Next())
+}
+
+// Sees takes what is known of the lock. It reports whether others have taken it in their gap.
+func (h *Head) Sees(v wake.View, now time.Time) (taken bool) {
+	if !h.gap.IsZero() && !h.isTaken(v) {
+		h.waitsForOthers(v, now)
+		return false
+	}
+	taken, h.gap = !h.gap.IsZero(), time.Time{}
+	switch v.Verdict {
+	case wake.Held:
+		h.polls.Reset()
+		h.pollAt = time.Time{}
+		h.rests(v, now)
+	case wake.Changed:
+		h.changed(now)
+	case wake.Free:
+		h.will(Try, later(now.Add(h.settles(now)), h.pollAt))
+	default:
+		h.polling(v, now)
+	}
+	return taken
+}
+
+// changed is for a lock that others gave up, or handed on.
+func (h *Head) changed(now time.Time) {
+	switch isCalm := now.Sub(h.acted) >= calm; {
+	case h.isStarved(now), isCalm && !h.contended:
+		h.will(Try, later(now, later(h.pollAt, h.lookAt)))
+	default:
+		h.will(Look, later(now, h.lookAt))
+	}
+}
+
+// settles is for how long a free lock is left to others who may hand it on.
+func (h *Head) settles(now time.Time) time.Duration {
+	if h.isStarved(now) {
+		return 0
+	}
+	return pacing.Jittered(settling, h.rand)
+}
+
+// isStarved reports whether it looked in vain for long.
+func (h *Head) isStarved(now time.Time) bool {
+	return now.Sub(h.acted) < calm && now.Sub(h.since) >= starved
+}
+
+// isTaken reports whether others have taken a lock that was left to them: they hold it, or it was free and has changed since. Who is
+// quick may have given it back already.
+func (h *Head) isTaken(v wake.View) bool {
+	h.wasFree = h.wasFree || v.Verdict == wake.Free
+	return v.Verdict == wake.Held || v.Verdict == wake.Changed && h.wasFree
+}
+
+// waitsForOthers is for the time in which others have a chance.
+func (h *Head) waitsForOthers(v wake.View, now time.Time) {
+	if (v.Verdict == wake.Changed || v.Stirred) && h.lookAt.Before(h.gap) {
+		h.will(Look, later(now, h.lookAt))
+		return
+	}
+	h.will(Try, h.gap)
+}
+
+// rests waits for the end of a lock that others hold.
+func (h *Head) rests(v wake.View, now time.Time) {
+	switch {
+	case v.Stirred:
+		h.looksSoon(now)
+	case v.End.IsZero():
+		h.will(LookAnew, now.Add(longestRest))
+	default:
+		h.will(Try, v.End.Add(pacing.Jittered(endSpread, h.rand)))
+	}
+}
+
+// polling is where too little is known.
+func (h *Head) polling(v wake.View, now time.Time) {
+	switch {
+	case v.Asking:
+		h.will(Try, later(h.pollAt, h.acted.Add(lookTime)))
+	case v.Stirred:
+		h.looksSoon(now)
+	default:
+		h.will(Try, later(now, h.pollAt))
+	}
+}
+
+// looksSoon looks at what has changed when the other masters have had time to tell.
+func (h *Head) looksSoon(now time.Time) {
+	at := later(now.Add(grace), h.lookAt)
+	if h.step == Look && h.at.Before(at) {
+		at = h.at
+	}
+	h.will(Look, at)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,175 @@
+package queue
+
+import (
+	"testing"
+	"time"
+
+	"redlock-proxy/quorum/wake"
+)
+
+// script plays what a head is told, and says what it would do then.
+type script struct {
+	*testing.T
+	head *Head
+	now  time.Time
+}
+
+func play(t *testing.T) *script {
+	return &script{t, NewHead(func() float64 { return 1 }), time.Unix(1000, 0)}
+}
+
+func (s *script) after(d time.Duration) *script {
+	s.now = s.now.Add(d)
+	return s
+}
+
+// want is the next step, and in what time.
+func (s *script) want(step Step, in time.Duration) *script {
+	s.Helper()
+	got, at := s.head.Next()
+	if got != step || step != Rest && at.Sub(s.now) != in {
+		s.Errorf("step %d in %v, want %d in %v", got, at.Sub(s.now), step, in)
+	}
+	return s
+}
+
+func (s *script) told(c Cue) *script       { s.head.Told(c, s.now); return s }
+func (s *script) failed() *script          { s.head.Failed(s.now); return s }
+func (s *script) looked() *script          { s.head.Looked(s.now); return s }
+func (s *script) sees(v wake.View) *script { s.head.Sees(v, s.now); return s }
+func (s *script) held(end time.Duration) *script {
+	return s.sees(wake.View{Verdict: wake.Held, End: s.now.Add(end)})
+}
+func (s *script) verdict(v wake.Verdict) *script { return s.sees(wake.View{Verdict: v}) }
+func (s *script) unclear(asking bool) *script    { return s.sees(wake.View{Asking: asking}) }
+func (s *script) stirred(v wake.Verdict) *script { return s.sees(wake.View{Verdict: v, Stirred: true}) }
+
+const ms = time.Millisecond
+
+// TestHeadSleeps: what is held is left alone until its end, and a change after a quiet while is tried at once.
+func TestHeadSleeps(t *testing.T) {
+	s := play(t).told(TryNow).want(Try, 0).failed().want(Look, 0).looked().want(Rest, 0)
+	s.held(10*time.Second).want(Try, 10*time.Second+endSpread)
+	s.after(5*time.Second).verdict(wake.Changed).want(Try, 0)
+}
+
+// TestHeadAtTheEnd: one whose try at the end fails looks again, and does not try at once.
+func TestHeadAtTheEnd(t *testing.T) {
+	s := play(t).told(TryNow).failed().looked().held(time.Second)
+	s.after(time.Second+endSpread).want(Try, 0).failed().want(Look, 0).looked()
+	s.verdict(wake.Changed).want(Look, 2*shortestLook) // other leases are over as well
+}
+
+// TestHeadInAHurry: where the lock changes hands all the time it looks, ever less often, and tries what stays free.
+func TestHeadInAHurry(t *testing.T) {
+	s := play(t).told(TryNow).failed().looked().held(time.Second)
+	for _, pause := range []time.Duration{1 * ms, 2 * ms, 4 * ms, 4 * ms} {
+		s.verdict(wake.Changed)
+		_, at := s.head.Next()
+		if got := at.Sub(s.now); got != pause {
+			t.Errorf("it looks in %v, want %v", got, pause)
+		}
+		s.after(pause).want(Look, 0).looked().held(time.Second)
+	}
+	s.verdict(wake.Changed).after(4*ms).looked().verdict(wake.Free).want(Try, settling)
+	s.after(ms).verdict(wake.Changed).want(Look, 3*ms) // it was handed on meanwhile
+	s.after(calm).verdict(wake.Changed).want(Try, 0)
+}
+
+// TestHeadPolls: where too little is known it polls, as long as that is so.
+func TestHeadPolls(t *testing.T) {
+	s := play(t).told(TryNow)
+	for _, pause := range []time.Duration{2 * ms, 4 * ms, 8 * ms, 16 * ms, 32 * ms, 32 * ms} {
+		s.failed().want(Look, 0).looked().unclear(false).want(Try, pause)
+		s.after(pause)
+	}
+	s.failed().looked().unclear(true).want(Try, 32*ms)
+	s.after(ms).held(time.Second).want(Try, time.Second+endSpread)
+	s.after(500*ms).unclear(false).want(Try, 0).failed().looked().unclear(true).want(Try, lookTime)
+}
+
+// TestHeadKeepsTrying: what looks free and is not granted is not tried all the time.
+func TestHeadKeepsTrying(t *testing.T) {
+	s := play(t).told(TryNow)
+	total := time.Duration(0)
+	for range 10 {
+		s.failed().looked().verdict(wake.Free)
+		_, at := s.head.Next()
+		total += at.Sub(s.now)
+		s.after(at.Sub(s.now))
+	}
+	if total < 150*ms {
+		t.Errorf("ten tries in %v", total)
+	}
+}
+
+// TestHeadLooksAtWhatStirs: a change that too few masters tell of is looked at once they had time to tell.
+func TestHeadLooksAtWhatStirs(t *testing.T) {
+	for _, v := range []wake.Verdict{wake.Held, wake.Unclear} {
+		s := play(t).told(TryNow).failed().looked().held(time.Second).after(100 * ms)
+		s.stirred(v).want(Look, grace).after(2*ms).stirred(v).want(Look, grace-2*ms)
+		s.verdict(wake.Changed).want(Try, 0)
+	}
+}
+
+// TestHeadWithoutEnd: a lock that has no end is looked at now and then.
+func TestHeadWithoutEnd(t *testing.T) {
+	play(t).told(TryNow).failed().looked().verdict(wake.Held).want(LookAnew, longestRest)
+}
+
+// TestHeadBehindItsOwn: one of this process has the lock; that is looked at, not tried, if it does not come back soon.
+func TestHeadBehindItsOwn(t *testing.T) {
+	s := play(t).told(TryLater).want(Look, longestPoll).after(ms).told(TryNow).want(Try, 0)
+	s.told(TryLater).after(longestPoll).looked().want(Rest, 0).held(time.Second).want(Try, time.Second+endSpread)
+	s.told(TryNow).want(Try, 0)
+	play(t).told(TryLater).after(longestPoll).looked().unclear(false).want(Try, 0) // it cannot be looked at
+}
+
+// TestHeadYields: others have their chance, until one has taken it or the gap is over.
+func TestHeadYields(t *testing.T) {
+	s := play(t).told(Yield).want(LookAnew, 0).looked().unclear(true).want(Try, streakGap)
+	s.after(ms).verdict(wake.Changed).want(Look, 0).looked().unclear(true).want(Try, streakGap-ms) // of its own release
+	s.after(ms).verdict(wake.Free).want(Try, streakGap-2*ms)
+	s.after(ms)
+	if taken := s.head.Sees(wake.View{Verdict: wake.Held, End: s.now.Add(time.Second)}, s.now); !taken {
+		t.Error("it does not see that another has taken the lock")
+	}
+	s.want(Try, time.Second+endSpread)
+	if s.head.Sees(wake.View{Verdict: wake.Held, End: s.now.Add(time.Second)}, s.now) {
+		t.Error("taken twice")
+	}
+	s.after(500*ms).verdict(wake.Changed).want(Try, 0) // the gap is over
+
+	s = play(t).told(Yield).looked().verdict(wake.Free)
+	if !s.head.Sees(wake.View{Verdict: wake.Changed}, s.now) {
+		t.Error("it does not see that another was quick to take the lock")
+	}
+	s.want(Look, shortestLook)
+	s = play(t).told(Yield).looked().verdict(wake.Free).after(streakGap).want(Try, 0)
+	s.failed().looked().held(time.Second).want(Try, time.Second+endSpread)
+	play(t).told(Yield).looked().unclear(false).want(Try, streakGap) // nothing is known
+}
+
+// TestHeadLeavesItToOthers: where others wait for the lock in other processes, too, a change is looked at before it is tried, for they may hand it on.
+func TestHeadLeavesItToOthers(t *testing.T) {
+	s := play(t).told(TryNow).failed().looked().held(time.Second).after(500 * ms)
+	s.head.contended = true
+	s.verdict(wake.Changed).want(Look, 0).looked().verdict(wake.Free).want(Try, settling)
+}
+
+// TestHeadIsStarved: what never stays free is tried all the same, after a while.
+func TestHeadIsStarved(t *testing.T) {
+	s := play(t).told(TryNow)
+	s.head.contended = true
+	s.failed().looked()
+	for begun := s.now; s.now.Sub(begun) < starved; {
+		s.held(time.Second).verdict(wake.Changed)
+		step, at := s.head.Next()
+		if step != Look {
+			t.Fatalf("after %v: step %d", s.now.Sub(begun), step)
+		}
+		s.after(at.Sub(s.now)).looked()
+	}
+	s.verdict(wake.Changed).want(Try, longestLook).after(ms).verdict(wake.Free).want(Try, 0)
+	s.after(calm).held(time.Second).after(time.Second).verdict(wake.Changed).want(Look, 0) // it was calm
+}

@@ -1,0 +1,80 @@
+package wake
+
+import (
+	"sync"
+	"time"
+)
+
+// Alarm rings for one who waits for a key.
+type Alarm struct {
+	waker   *Waker // nil: it is blind
+	key     string
+	quorum  int
+	watches []*watch // one for each master; nil where the waker has closed
+	bell    chan struct{}
+
+	mu   sync.Mutex
+	seen []sighting
+	told View // at the last ring
+}
+
+// Bell rings when there is another View.
+func (a *Alarm) Bell() <-chan struct{} { return a.bell }
+
+// View is what is known now.
+func (a *Alarm) View(now time.Time) View {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.told = judge(a.seen, a.quorum, now)
+	return a.told
+}
+
+// Look asks the masters what stands under the key, but for those of which that is known: they hold a
+// lock, and told of no change.
+func (a *Alarm) Look(now time.Time) {
+	a.look(func(s sighting) bool {
+		return s.state != asked && (s.state != held || !s.end.IsZero() && !s.end.After(now))
+	})
+}
+
+// LookAnew asks all masters.
+func (a *Alarm) LookAnew() { a.look(func(sighting) bool { return true }) }
+
+// look asks those masters of which there are such sightings.
+func (a *Alarm) look(which func(sighting) bool) {
+	for i, w := range a.watches {
+		a.mu.Lock()
+		wanted := which(a.seen[i])
+		if wanted {
+			a.seen[i] = sighting{state: asked}
+		}
+		a.mu.Unlock()
+		if wanted && !w.ask(a.key) {
+			a.see(i, sighting{state: unknown})
+		}
+	}
+}
+
+// see takes what is known of a master, and rings if that changes the view.
+func (a *Alarm) see(master int, s sighting) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.seen[master] = s
+	if v := judge(a.seen, a.quorum, time.Now()); v != a.told {
+		a.told = v
+		select {
+		case a.bell <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Ended reports whether its Waker has closed, so that it will know nothing any more.
+func (a *Alarm) Ended() bool { return a.waker != nil && a.waker.ctx.Err() != nil }
+
+// Stop ends it. Nothing rings any more.
+func (a *Alarm) Stop() {
+	for _, w := range a.watches {
+		w.remove(a)
+	}
+}

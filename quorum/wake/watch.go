@@ -1,0 +1,220 @@
+package wake
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"redlock-proxy/quorum/contained"
+	"redlock-proxy/quorum/pacing"
+	"redlock-proxy/resp"
+)
+
+const (
+	// linger is how long a watch stays connected without alarms.
+	linger = 10 * time.Second
+	// shortestPause and longestPause bound the wait before a connection is tried again.
+	shortestPause = 25 * time.Millisecond
+	longestPause  = time.Second
+	// refusedPause is that wait where the master does not let itself be watched.
+	refusedPause = 10 * time.Second
+	// downPause is the wait between two looks whether a master that is down is back.
+	downPause = 50 * time.Millisecond
+)
+
+// watch is that of a database of one master. It is connected while there are alarms.
+type watch struct {
+	waker  *Waker
+	master int
+	server Server
+	db     int
+
+	mu      sync.Mutex
+	alarms  map[string][]*Alarm
+	running bool
+	line    *line     // nil: not connected
+	cause   error     // why not
+	idle    time.Time // since when there are no alarms
+	warned  string    // the refusal that was logged
+}
+
+// add has an alarm hear of its key, and connects.
+func (w *watch) add(a *Alarm) {
+	w.mu.Lock()
+	w.alarms[a.key] = append(w.alarms[a.key], a)
+	starts := !w.running
+	w.running = true
+	w.mu.Unlock()
+	if starts {
+		w.waker.start(w.run)
+	}
+}
+
+// remove has an alarm hear nothing more.
+func (w *watch) remove(a *Alarm) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	left := slices.DeleteFunc(w.alarms[a.key], func(other *Alarm) bool { return other == a })
+	if len(left) > 0 {
+		w.alarms[a.key] = left
+		return
+	}
+	delete(w.alarms, a.key)
+	if len(w.alarms) == 0 {
+		w.idle = time.Now()
+	}
+}
+
+// ask has the master look at a key, and reports whether it is watched.
+func (w *watch) ask(key string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.line == nil {
+		return false
+	}
+	w.line.ask(key)
+	return true
+}
+
+// see tells the alarms of a key.
+func (w *watch) see(key string, s sighting) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, a := range w.alarms[key] {
+		a.see(w.master, s)
+	}
+}
+
+// seeAll tells all alarms.
+func (w *watch) seeAll(s sighting) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, all := range w.alarms {
+		for _, a := range all {
+			a.see(w.master, s)
+		}
+	}
+}
+
+// run connects again and again, as long as there are alarms.
+func (w *watch) run() {
+	ctx := w.waker.ctx
+	pause := pacing.Pauses{Shortest: shortestPause, Longest: longestPause, Rand: w.waker.opts.Rand}
+	for w.goesOn(ctx) {
+		if w.server.IsDown() {
+			sleep(ctx, downPause)
+			continue
+		}
+		begun := time.Now()
+		err := contained.Run(func() error { return w.once(ctx) })
+		w.lost(err)
+		if time.Since(begun) >= longestPause {
+			pause.Reset() // it stood for a while
+		}
+		if isRefusal(err) {
+			sleep(ctx, refusedPause)
+		} else if w.goesOn(ctx) {
+			sleep(ctx, pause.Next())
+		}
+	}
+}
+
+// goesOn reports whether a connection is wanted. Where it is not, the watch does not run any more.
+func (w *watch) goesOn(ctx context.Context) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.running = ctx.Err() == nil && len(w.alarms) > 0
+	return w.running
+}
+
+// once connects, and takes what the master tells until the connection ends.
+func (w *watch) once(ctx context.Context) error {
+	conn, err := w.server.Watch(ctx, w.db)
+	if err != nil {
+		return err
+	}
+	l := newLine(conn, w)
+	defer l.close()
+	defer context.AfterFunc(ctx, l.close)()
+	if err := l.greet(); err != nil {
+		return err
+	}
+	w.waker.tasks.Go(l.write)
+	w.connected(l)
+	return l.read()
+}
+
+// connected has looks go over a connection, and looks at all keys that are waited for: what has
+// changed meanwhile was not told.
+func (w *watch) connected(l *line) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.line, w.cause, w.warned = l, nil, ""
+	for key, all := range w.alarms {
+		for _, a := range all {
+			a.see(w.master, sighting{state: asked})
+		}
+		l.ask(key)
+	}
+}
+
+// lost is for a connection that has ended, or was not made: nothing is known of the master.
+func (w *watch) lost(err error) {
+	w.mu.Lock()
+	w.line, w.cause = nil, err
+	warn := isRefusal(err) && w.warned != err.Error()
+	if warn {
+		w.warned = err.Error()
+	}
+	w.mu.Unlock()
+	w.seeAll(sighting{state: unknown})
+	if mistake := new(contained.PanicError); errors.As(err, &mistake) {
+		w.waker.opts.Logger.Error("a watch failed", "master", w.server.Name(), "cause", mistake)
+	}
+	if warn {
+		w.waker.opts.Logger.Warn("a master does not let itself be watched: those who wait for a lock poll it", "master", w.server.Name(), "cause", err)
+	}
+}
+
+// standing is how many keys are watched, and why none is where some should be.
+func (w *watch) standing() (keys int, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.line != nil:
+		return len(w.alarms), nil
+	case len(w.alarms) > 0:
+		return 0, w.cause
+	}
+	return 0, nil
+}
+
+// isIdle reports whether there were no alarms for a while.
+func (w *watch) isIdle(now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.alarms) == 0 && now.Sub(w.idle) >= linger
+}
+
+// isRefusal reports whether a master does not do what a watch asks, for want of a right or of the command, rather
+// than not now.
+func isRefusal(err error) bool {
+	said := resp.Error("")
+	if !errors.As(err, &said) {
+		return false
+	}
+	code, _, _ := strings.Cut(string(said), " ")
+	return code == "NOPERM" || code == "NOPROTO" || code == "NOAUTH" || code == "WRONGPASS" || code == "ERR"
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
