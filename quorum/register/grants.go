@@ -177,11 +177,20 @@ func (g *grants) left(key string, a cell.Attempt, now time.Time) (left time.Dura
 	}
 }
 
-// Guess is the token under which this proxy has taken a key, if it knows of nothing newer.
+// Guess is the token under which this proxy has taken a key, or else what it has just put there by ballot, if it
+// knows of nothing newer.
 func (r *Register) Guess(key string) (token string, ok bool) {
-	r.grants.mu.Lock()
-	defer r.grants.mu.Unlock()
-	one := r.grants.byKey[key]
+	if token, ok = r.grants.token(key); ok {
+		return token, true
+	}
+	return r.promises.value(key, r.masters.Now())
+}
+
+// token is that of the grant of a key, unless another value stands there by now.
+func (g *grants) token(key string) (token string, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	one := g.byKey[key]
 	if one == nil || one.replaced {
 		return "", false
 	}

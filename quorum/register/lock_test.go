@@ -325,8 +325,13 @@ func TestGuess(t *testing.T) {
 	want("me")
 	_, err := r.Update(t.Context(), put("you"))
 	b.sure(err)
+	want("you") // as long as its promise is good
+	b.pass(Limit + time.Millisecond)
 	want("")
-	b.sure(r.Unlock(t.Context(), "k", "you"))
+	_, err = r.Update(t.Context(), put("she"))
+	b.sure(err)
+	want("she")
+	b.sure(r.Unlock(t.Context(), "k", "she"))
 	want("")
 }
 

@@ -77,6 +77,17 @@ func (p *promises) take(key string, now time.Time) *promise {
 	return one
 }
 
+// value is what the last ballot for a key put there, while its promise is good.
+func (p *promises) value(key string, now time.Time) (text string, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one := p.byKey[key]
+	if one == nil || !one.value.Present || now.Sub(one.start) > Limit {
+		return "", false
+	}
+	return one.value.Text, true
+}
+
 // keptAsked are replies that were there before.
 type keptAsked []Reply
 

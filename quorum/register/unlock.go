@@ -104,9 +104,12 @@ func (r *Register) judgeRelease(g *grant, replies []Reply, start time.Time) rele
 	}
 }
 
-// settled are the replies without those of masters that have not got the lock, and that it
-// may still reach: what it asked them for may be on its way, without bound.
+// settled are the replies without those of masters that have not got the lock, or no longer,
+// and that it may still reach: what it asked them for may be on its way, without bound.
 func (g *grant) settled(replies []Reply) []Reply {
+	if !slices.Contains(g.open, true) {
+		return replies
+	}
 	sure := slices.Clone(replies)
 	for i, reply := range replies {
 		if g.mayReach(i, reply) {
@@ -116,9 +119,17 @@ func (g *grant) settled(replies []Reply) []Reply {
 	return sure
 }
 
-// mayReach reports whether the lock may still reach a master that has not got it.
+// mayReach reports whether the lock may still reach a master that has not got it, or no
+// longer: what was deleted there may be a copy that it caught up with.
 func (g *grant) mayReach(master int, reply Reply) bool {
-	return g.open[master] && reply.no() && (len(reply.Found) == 0 || reply.Found[0].Attempt != g.attempt)
+	switch {
+	case !g.open[master]:
+		return false
+	case reply.yes():
+		return true
+	default:
+		return reply.no() && (len(reply.Found) == 0 || reply.Found[0].Attempt != g.attempt || reply.Found[0].Form == cell.Blocking)
+	}
 }
 
 func (g *grant) mayReachAny(replies []Reply) bool {

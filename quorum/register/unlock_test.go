@@ -150,6 +150,8 @@ func TestJudgeRelease(t *testing.T) {
 		{"+++--", "???oo", "unknown"},
 		{"+++~~", "dd?..", "unknown"}, // it may still arrive at the last two
 		{"+++~~", "ddd..", "done"},
+		{"+++~~", "dd?d.", "unknown"}, // deleted there may be a copy; the lock itself may still arrive
+		{"+++-~", "dd?.d", "done"},    // nobody but this can have deleted the third, and the last alone is no majority
 		{"+++++", "dd...", "unknown"}, // masters may have forgotten it
 		{"+++++", ".....", "none"},
 		{"+++++", "ooooo", "other"},
