@@ -58,9 +58,10 @@ func (c catching) text(b []byte) []byte {
 	return b
 }
 
-func (c *catching) read(b []byte) {
+// read takes what text wrote, and returns what is left.
+func (c *catching) read(b []byte) []byte {
 	if c.stage = stage(b[0]); c.stage == votes {
-		return
+		return b[1:]
 	}
 	c.master, c.since, c.fence = b[1], clock(b[2]), b[3]
 	b = b[4:]
@@ -70,6 +71,7 @@ func (c *catching) read(b []byte) {
 			b = b[3:]
 		}
 	}
+	return b
 }
 
 func (c *catching) renumber(o order) {
@@ -187,8 +189,8 @@ type share struct {
 
 // shares are what a pass saw, by incarnation, and how many masters it did not see.
 func (e *explorer) shares(c catching, pass int) (all []share, unseen int) {
-	unseen = e.N - 1
-	for m := range e.N {
+	unseen = e.total() - 1
+	for m := range e.total() {
 		if c.passes[pass][m] == 0 {
 			continue
 		}

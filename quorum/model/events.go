@@ -8,7 +8,7 @@ import (
 
 // root is the state in which a scenario begins.
 func (e *explorer) root() *state {
-	s := &state{proxies: make([]uint32, len(e.machines)), masters: make([]masterState, e.N)}
+	s := &state{proxies: make([]uint32, len(e.machines)), masters: make([]masterState, e.total())}
 	if e.Held > 0 {
 		s = e.hold(s)
 	}
@@ -27,7 +27,7 @@ func (e *explorer) hold(s *state) *state {
 	for m := range e.Held {
 		e.successors(s, func(ev event, next *state) {
 			in := ev.move.in
-			lost := in.timeout || slices.Contains(in.replies[:], unknown) || slices.Contains(in.replies[:], failed)
+			lost := in.timeout || slices.Contains(in.replies[:e.N], unknown) || slices.Contains(in.replies[:e.N], failed)
 			if ev.name == "deliver" && int(ev.message.master) == m && !lost {
 				s = next
 			}
@@ -160,12 +160,13 @@ func (e *explorer) successors(s *state, f func(event, *state)) {
 	e.callbacks(s, f)
 	e.time(s, f)
 	e.catchUp(s, f)
+	e.changes(s, f)
 }
 
 // starts begins operations.
 func (e *explorer) starts(s *state, f func(event, *state)) {
 	for i, op := range e.Ops {
-		if s.began>>i&1 == 1 || !s.allows(op) {
+		if s.began>>i&1 == 1 || !s.allows(op) || e.hasNew(op.Proxy) && !e.isOpen(s) {
 			continue
 		}
 		t := s.clone()
@@ -187,14 +188,20 @@ func (s *state) allows(op Op) bool {
 	return true
 }
 
-// mayArrive reports whether no message is before it on its connection.
+// mayArrive reports whether no message is before it on its connection, and no answer to one
+// that its proxy still heeds: answers come in that order, too.
 func (e *explorer) mayArrive(s *state, i int) bool {
 	msg := s.flight[i]
 	if msg.how == stray {
 		return true
 	}
-	for _, other := range s.flight[:i] {
-		if other.proxy == msg.proxy && other.master == msg.master && (other.how == sent || other.how == told) {
+	n := e.machines[msg.proxy].states[s.proxies[msg.proxy]]
+	for j, other := range s.flight {
+		switch {
+		case other.proxy != msg.proxy || other.master != msg.master:
+		case j < i && (other.how == sent || other.how == told):
+			return false
+		case other.how == arrived && msg.how == sent && n.heeds1(other):
 			return false
 		}
 	}
@@ -205,7 +212,7 @@ func (e *explorer) mayArrive(s *state, i int) bool {
 func (e *explorer) deliver(s *state, i int, f func(event, *state)) {
 	msg := s.flight[i]
 	m := msg.master
-	did := e.apply(applying{cell: s.masters[m].cell, fence: s.masters[m].fence, op: msg.op, at: s.at, counted: s.counted(int(m))})
+	did := e.apply(applying{cell: s.masters[m].cell, fence: s.masters[m].fence, op: msg.op, at: s.at, counted: e.countedFor(s, int(msg.proxy), int(m))})
 	t := s.clone()
 	t.masters[m] = masterState{did.cell, did.fence}
 	t.flight = without(t.flight, i)

@@ -131,22 +131,33 @@ func (e *explorer) wrong(s *state) string {
 	if s.disordered {
 		return "a fence is not higher than the one of the lock before"
 	}
-	for _, d := range s.dead {
-		holders := 0
-		for i, m := range s.masters {
-			c := e.cells.all[m.cell]
-			if s.counted(i) && c.Attempt == e.attempts.all[d] && (c.Form == cell.Plain || c.Form == cell.Register && c.Accepted == "") {
-				holders++
-			}
-		}
-		if holders >= vote.Majority(e.N) {
-			return "a refused or released attempt stands on a majority"
-		}
+	if e.deadStands(s) {
+		return "a refused or released attempt stands on a majority"
 	}
 	if e.Calm && slices.Contains(s.told[:], noQuorum) {
 		return "NOQUORUM although all are well"
 	}
 	return ""
+}
+
+// deadStands reports whether an attempt that was refused, or released with 1, has a majority of the
+// voting masters of a set.
+func (e *explorer) deadStands(s *state) bool {
+	for _, d := range s.dead {
+		for p := range e.machines {
+			set, holders := e.set(p), 0
+			for _, m := range set {
+				c := e.cells.all[s.masters[m].cell]
+				if e.countedFor(s, p, m) && c.Attempt == e.attempts.all[d] && (c.Form == cell.Plain || c.Form == cell.Register && c.Accepted == "") {
+					holders++
+				}
+			}
+			if holders >= vote.Majority(len(set)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // event is what leads from one state to the next.
@@ -174,7 +185,7 @@ func (e *explorer) tell(ev event, s *state) string {
 			line += fmt.Sprintf(" %v starts", e.Ops[in.task])
 		case end:
 			line += fmt.Sprintf(" | round %d of task %d ends with", in.round, in.task)
-			for m := range e.N {
+			for m := range e.total() {
 				line += " " + e.showReply(in.replies[m])
 			}
 		case late:

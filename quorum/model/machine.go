@@ -66,7 +66,7 @@ func (m *machine) state(p *proxy, log []input) uint32 {
 		if r.task.round == r {
 			w := wait{task: r.task.id, round: r.number, begun: r.begun, decided: r.decided}
 			for i, op := range r.ops {
-				w.asked[i] = op != nil
+				w.asked[p.masters[i]] = op != nil
 			}
 			n.waits = append(n.waits, w)
 		} else {
@@ -148,7 +148,7 @@ func (m *machine) end(e ending) []move {
 	if m.Timeouts {
 		in := input{what: end, at: e.at, task: e.task, round: e.round, replies: e.replies, timeout: true}
 		for i, asked := range w.asked {
-			if !asked && i < m.N {
+			if !asked && i < m.total() {
 				in.replies[i] = failed
 			}
 		}
@@ -162,7 +162,7 @@ func (m *machine) end(e ending) []move {
 
 // choose goes through the replies with which a round may end.
 func (m *machine) choose(w *wait, e ending, i int, chosen [maxMasters]replyID, f func([maxMasters]replyID)) {
-	if i == m.N {
+	if i == m.total() {
 		if m.ended(w, chosen) && m.reached(w, chosen) {
 			f(chosen)
 		}
@@ -191,11 +191,12 @@ func (m *machine) choose(w *wait, e ending, i int, chosen [maxMasters]replyID, f
 
 // ended reports whether a round is over with these replies.
 func (m *machine) ended(w *wait, chosen [maxMasters]replyID) bool {
-	replies := make([]register.Reply, m.N)
+	set := m.set(m.number)
+	replies := make([]register.Reply, len(set))
 	open := false
-	for i := range replies {
-		replies[i] = m.reply(chosen[i])
-		open = open || chosen[i] == waiting
+	for i, master := range set {
+		replies[i] = m.reply(chosen[master])
+		open = open || chosen[master] == waiting
 	}
 	return !open || w.decided(replies)
 }
@@ -204,7 +205,7 @@ func (m *machine) ended(w *wait, chosen [maxMasters]replyID) bool {
 // not over before.
 func (m *machine) reached(w *wait, chosen [maxMasters]replyID) bool {
 	none := true
-	for i := range m.N {
+	for i := range m.total() {
 		if !w.asked[i] || chosen[i] == waiting {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
+	"slices"
 	"time"
 
 	"redlock-proxy/quorum/cell"
@@ -137,6 +138,7 @@ type callback struct {
 type proxy struct {
 	*lab
 	number    int
+	masters   []int // its own, by their numbers
 	register  *register.Register
 	source    *cell.Source
 	at        clock
@@ -156,8 +158,8 @@ var errStopped = fmt.Errorf("stopped")
 
 // newProxy is a proxy to which nothing has happened.
 func newProxy(l *lab, number int) *proxy {
-	p := &proxy{lab: l, number: number, source: numberedSource(number)}
-	options := register.Options{N: l.N, Masters: p, Source: p.source, Patience: time.Duration(l.Retries)*pauseTick - 1, Keep: l.Keep}
+	p := &proxy{lab: l, number: number, masters: l.set(number), source: numberedSource(number)}
+	options := register.Options{N: len(p.masters), Masters: p, Source: p.source, Patience: time.Duration(l.Retries)*pauseTick - 1, Keep: l.Keep}
 	if l.Variant.Options != nil {
 		l.Variant.Options(&options)
 	}
@@ -194,13 +196,13 @@ func (p *proxy) take(in input) {
 	case end:
 		t := p.task(in.task)
 		r := t.round
-		for m := range p.N {
-			r.replies[m] = p.reply(in.replies[m])
+		for i, m := range p.masters {
+			r.replies[i] = p.reply(in.replies[m])
 			if in.replies[m] == waiting {
 				r.pending |= 1 << m
 			}
 		}
-		t.seen += fmt.Sprint(in.at, in.replies[:p.N], in.timeout)
+		t.seen += fmt.Sprint(in.at, in.replies[:p.total()], in.timeout)
 		t.round = nil
 		r.timeout = in.timeout
 		p.resume(t)
@@ -210,7 +212,7 @@ func (p *proxy) take(in input) {
 		reply := p.reply(in.replies[0])
 		p.context = fmt.Sprint("late ", in.task, in.round, in.master)
 		for _, f := range r.laters {
-			f(int(in.master), reply)
+			f(p.place(in.master), reply)
 		}
 		p.showTasks(r, in)
 	}
@@ -338,18 +340,18 @@ func (p *proxy) Ask(_ context.Context, ops []cell.Op, decided func([]register.Re
 	r := &round{task: t, number: t.rounds, begun: p.at, ops: ops, decided: decided, replies: make([]register.Reply, len(ops))}
 	t.rounds++
 	p.rounds = append(p.rounds, r)
-	for m, op := range ops {
+	for i, op := range ops {
 		if op == nil {
-			r.replies[m].State = register.Failed
+			r.replies[i].State = register.Failed
 			continue
 		}
 		t.note(op)
-		p.send(send{task: t.id, round: r.number, master: uint8(m)}, op)
+		p.send(send{task: t.id, round: r.number, master: uint8(p.masters[i])}, op)
 	}
 	if decided(r.replies) {
-		for m := range ops {
-			if r.replies[m].State == register.Waiting {
-				r.pending |= 1 << m
+		for i := range ops {
+			if r.replies[i].State == register.Waiting {
+				r.pending |= 1 << p.masters[i]
 			}
 		}
 		return r, nil
@@ -410,7 +412,7 @@ func (r *round) Drop() {}
 
 // Tell implements [register.Masters].
 func (p *proxy) Tell(master int, op cell.Op, _ bool) {
-	p.send(send{told: true, master: uint8(master)}, op)
+	p.send(send{told: true, master: uint8(p.masters[master])}, op)
 }
 
 func (p *proxy) send(s send, op cell.Op) {
@@ -435,7 +437,10 @@ const mendPause = 200 * time.Millisecond
 func (p *proxy) Well() bool { return false }
 
 // Voters implements [register.Masters].
-func (p *proxy) Voters() int { return p.N }
+func (p *proxy) Voters() int { return len(p.masters) }
+
+// place is which of the proxy's own masters one is.
+func (p *proxy) place(master uint8) int { return slices.Index(p.masters, int(master)) }
 
 // Clock implements [register.Masters]: it holds no fence up.
 func (p *proxy) Clock() time.Duration { return 0 }

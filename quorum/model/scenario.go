@@ -85,6 +85,8 @@ type Scenario struct {
 	// beginning instead of empty.
 	Restarts int
 	Older    bool
+	// Change, if it is set, is a change of the masters.
+	Change *Change
 	// Calm asks that no operation is told NOQUORUM, but for those that others overtook in
 	// each of their tries: there always is such an order.
 	Calm bool

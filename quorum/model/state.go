@@ -19,6 +19,7 @@ type state struct {
 	fires, losses, restarts uint8
 	dead                    []uint32 // attempts
 	target                  catching
+	change                  changing
 	fence                   uint8 // the last that was told
 	disordered              bool  // one that was told later is not higher
 }
@@ -112,7 +113,7 @@ func (s *state) text(b []byte) []byte {
 	for _, d := range s.dead {
 		b = binary.LittleEndian.AppendUint32(b, d)
 	}
-	return s.target.text(b)
+	return s.change.text(s.target.text(b))
 }
 
 // read is the state of a text.
@@ -132,7 +133,7 @@ func (e *explorer) read(b []byte) *state {
 	for i := range s.proxies {
 		s.proxies[i] = word()
 	}
-	s.masters = make([]masterState, e.N)
+	s.masters = make([]masterState, e.total())
 	for i := range s.masters {
 		s.masters[i].cell = cellID(word())
 		s.masters[i].fence, b = b[0], b[1:]
@@ -148,6 +149,6 @@ func (e *explorer) read(b []byte) *state {
 	for i := range s.dead {
 		s.dead[i] = word()
 	}
-	s.target.read(b)
+	s.change.read(s.target.read(b))
 	return s
 }

@@ -30,7 +30,7 @@ func (m *machine) renumbered(from uint32, o order) uint32 {
 		log[i] = in
 		switch in.what {
 		case end:
-			for master := range m.N {
+			for master := range m.total() {
 				log[i].replies[o[master]] = in.replies[master]
 			}
 		case late:
@@ -57,6 +57,7 @@ func (e *explorer) renumbered(s *state, o order) *state {
 		t.proxies[p] = e.machines[p].renumbered(id, o)
 	}
 	t.target.renumber(o)
+	t.change.renumber(o)
 	t.tidy()
 	return t
 }
@@ -82,11 +83,11 @@ func (e *explorer) text(s *state) []byte {
 // orders are the renumberings that sort the masters by what stands there and is on its way
 // there.
 func (e *explorer) orders(s *state) []order {
-	signs := make([][]byte, e.N)
+	signs := make([][]byte, e.total())
 	for m := range s.masters {
-		signs[m] = s.sign(m)
+		signs[m] = append([]byte{e.role(m)}, s.sign(m)...)
 	}
-	sorted := make([]int, e.N)
+	sorted := make([]int, e.total())
 	for m := range sorted {
 		sorted[m] = m
 	}
@@ -120,7 +121,7 @@ func permute(places []int, from int, alike func(i, j int) bool, f func([]int)) {
 // sign is what stands at a master and is on its way there.
 func (s *state) sign(m int) []byte {
 	b := make([]byte, 0, 64)
-	b = append(appendWords(b, uint32(s.masters[m].cell), s.target.sign(m)), s.masters[m].fence)
+	b = append(appendWords(b, uint32(s.masters[m].cell), s.target.sign(m), s.change.sign(m)), s.masters[m].fence)
 	for _, msg := range s.flight {
 		if int(msg.master) == m {
 			b = append(b, msg.proxy, msg.task, msg.round, byte(msg.how))

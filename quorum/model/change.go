@@ -1,0 +1,368 @@
+package model
+
+import (
+	"math/bits"
+
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/vote"
+)
+
+// Change is a change of the masters: the first N of a scenario are sealed one by one, and those of
+// New join the set that follows. That it is decided which set follows is taken for granted here;
+// package succession explores the decision.
+type Change struct {
+	// New are the masters of the new set, by their numbers from 0.
+	New []int
+	// Proxies are those that have the new set, by their numbers from 0; the others have the old one.
+	Proxies []int
+	// AllAnswer has masters join only when all of the old set are sealed, and read.
+	AllAnswer bool
+	// What follows are mechanisms, each left out.
+
+	// NoSeal counts votes of the old set for ever.
+	NoSeal bool
+	// NoJoin counts the votes of the new set as soon as the old one is sealed.
+	NoJoin bool
+	// NewRules copies by the majority of the new set instead of the old one's.
+	NewRules bool
+	// EarlyRules copies as in any catch-up of the new set before a majority of it votes.
+	EarlyRules bool
+	// FewOrigins reads one source fewer.
+	FewOrigins bool
+	// NoBlocking copies in full what may have a majority.
+	NoBlocking bool
+	// OwnOnly has a master join with what it holds itself.
+	OwnOnly bool
+}
+
+// total is how many masters there are, of both sets.
+func (s *Scenario) total() int {
+	n := s.N
+	if s.Change != nil {
+		for _, m := range s.Change.New {
+			n = max(n, m+1)
+		}
+	}
+	return n
+}
+
+// set are the masters of a proxy.
+func (s *Scenario) set(proxy int) []int {
+	if s.Change != nil {
+		for _, p := range s.Change.Proxies {
+			if p == proxy {
+				return s.Change.New
+			}
+		}
+	}
+	all := make([]int, s.N)
+	for m := range all {
+		all[m] = m
+	}
+	return all
+}
+
+// hasNew reports whether a proxy has the new set.
+func (s *Scenario) hasNew(proxy int) bool {
+	if s.Change == nil {
+		return false
+	}
+	for _, p := range s.Change.Proxies {
+		if p == proxy {
+			return true
+		}
+	}
+	return false
+}
+
+// isNew reports whether a master is of the new set.
+func (s *Scenario) isNew(m int) bool {
+	if s.Change == nil {
+		return false
+	}
+	for _, n := range s.Change.New {
+		if n == m {
+			return true
+		}
+	}
+	return false
+}
+
+// role sorts masters: those of both sets, of the old one, of the new one.
+func (s *Scenario) role(m int) byte {
+	switch {
+	case s.Change == nil || m < s.N && s.isNew(m):
+		return 0
+	case m < s.N:
+		return 1
+	default:
+		return 2
+	}
+}
+
+// changing is how far a change of the masters has come.
+type changing struct {
+	// sealed are masters of the old set, joined those of the new one, as bits.
+	sealed, joined uint8
+	// join is the joining of a master. ordinary is set where it catches up from others that joined.
+	join     catching
+	ordinary bool
+}
+
+func (c changing) text(b []byte) []byte {
+	ordinary := byte(0)
+	if c.ordinary {
+		ordinary = 1
+	}
+	return c.join.text(append(b, c.sealed, c.joined, ordinary))
+}
+
+func (c *changing) read(b []byte) []byte {
+	c.sealed, c.joined, c.ordinary = b[0], b[1], b[2] == 1
+	return c.join.read(b[3:])
+}
+
+func (c *changing) renumber(o order) {
+	old := *c
+	c.sealed, c.joined = 0, 0
+	for m := range maxMasters {
+		c.sealed |= old.sealed >> m & 1 << o[m]
+		c.joined |= old.joined >> m & 1 << o[m]
+	}
+	c.join.renumber(o)
+}
+
+// sign tells masters apart that stand differently in the change.
+func (c *changing) sign(m int) uint32 {
+	return c.join.sign(m) ^ uint32(c.sealed>>m&1)<<30 ^ uint32(c.joined>>m&1)<<29
+}
+
+// countedFor reports whether a master's vote counts for a proxy.
+func (e *explorer) countedFor(s *state, proxy, m int) bool {
+	switch {
+	case e.Change == nil:
+		return s.counted(m)
+	case e.hasNew(proxy):
+		return s.change.joined>>m&1 == 1
+	default:
+		return e.Change.NoSeal || s.change.sealed>>m&1 == 0
+	}
+}
+
+// changes takes the next step of the change.
+func (e *explorer) changes(s *state, f func(event, *state)) {
+	if e.Change == nil {
+		return
+	}
+	for m := range e.N {
+		if s.change.sealed>>m&1 == 0 {
+			t := s.clone()
+			t.change.sealed |= 1 << m
+			f(event{name: "seals", proxy: -1, master: m}, t)
+		}
+	}
+	if bits.OnesCount8(s.change.sealed) < vote.Majority(e.N) {
+		return
+	}
+	if s.change.join.stage != votes {
+		e.goOnJoining(s, f)
+		return
+	}
+	for _, m := range e.Change.New {
+		if s.change.joined>>m&1 == 1 || m < e.N && s.change.sealed>>m&1 == 0 {
+			continue
+		}
+		if e.Change.NoJoin {
+			t := s.clone()
+			t.change.joined |= 1 << m
+			f(event{name: "joins at once:", proxy: -1, master: m}, t)
+			continue
+		}
+		e.beginsToJoin(s, m, f)
+	}
+}
+
+// beginsToJoin has sources looked at for a master that is to join, in every way in which enough of them
+// answer. Those of one pass are looked at in one moment.
+func (e *explorer) beginsToJoin(s *state, target int, f func(event, *state)) {
+	n := len(e.Change.New)
+	ordinary := e.isOpen(s) && !e.Change.EarlyRules || e.Change.EarlyRules && bits.OnesCount8(s.change.joined) >= n-vote.Majority(n)+1
+	needed := e.originsNeeded()
+	if ordinary {
+		needed = n - vote.Majority(n) + 1
+		if e.Change.AllAnswer {
+			needed = bits.OnesCount8(s.change.joined)
+		}
+	}
+	for some := range uint8(1) << e.total() {
+		t := s.clone()
+		t.change.ordinary = ordinary
+		t.change.join = catching{stage: firstPass, master: uint8(target), since: s.at}
+		right := bits.OnesCount8(some) >= needed && (some>>target&1 == 1) == e.isOrigin(t, target, target)
+		for m := range s.masters {
+			right = right && (some>>m&1 == 0 || e.isOrigin(t, m, target))
+			if some>>m&1 == 1 || m == target {
+				t.change.join.passes[0][m] = s.masters[m].cell + 1
+			}
+			if some>>m&1 == 1 {
+				t.change.join.fence = max(t.change.join.fence, s.masters[m].fence)
+			}
+		}
+		if right {
+			f(event{name: "begins to join, after a look at the others:", proxy: -1, master: target}, t)
+		}
+	}
+}
+
+func (e *explorer) originsNeeded() int {
+	n := e.N - vote.Majority(e.N) + 1
+	if e.Change.AllAnswer {
+		return e.N
+	}
+	if e.Change.FewOrigins {
+		n--
+	}
+	if e.Change.OwnOnly {
+		return 0
+	}
+	return n
+}
+
+// isOrigin reports whether a master is a source for one that joins: what it held in the old set it
+// holds still.
+func (e *explorer) isOrigin(s *state, m, target int) bool {
+	c := s.change
+	switch {
+	case c.ordinary:
+		return m != target && c.joined>>m&1 == 1
+	case e.Change.OwnOnly:
+		return m == target && c.sealed>>m&1 == 1
+	default:
+		return m < e.N && c.sealed>>m&1 == 1
+	}
+}
+
+// rules are the number of masters by whose majority is copied.
+func (e *explorer) rules(c changing) int {
+	if c.ordinary || e.Change.NewRules {
+		return len(e.Change.New)
+	}
+	return e.N
+}
+
+// goOnJoining takes the next step of a master that joins.
+func (e *explorer) goOnJoining(s *state, f func(event, *state)) {
+	t := s.clone()
+	c := &t.change.join
+	target := int(c.master)
+	if c.stage == firstPass {
+		e.fill(t)
+		f(event{name: "fills", proxy: -1, master: target}, t)
+		return
+	}
+	for m := range s.masters {
+		if c.passes[0][m] != 0 {
+			c.passes[1][m] = s.masters[m].cell + 1
+		}
+	}
+	e.letIn(t)
+	f(event{name: "joins, after another look:", proxy: -1, master: target}, t)
+}
+
+// isOpen reports whether a majority of the new set votes. Its proxies ask nothing of it before.
+func (e *explorer) isOpen(s *state) bool {
+	return bits.OnesCount8(s.change.joined) >= vote.Majority(len(e.Change.New))
+}
+
+// sharesFor are what a pass saw at the sources, by incarnation, and how many masters are enough, with
+// those that were not read, to make a majority of what is held.
+func (e *explorer) sharesFor(s *state, pass int) (all []share, unread int) {
+	c := s.change.join
+	target := int(c.master)
+	seen := c
+	if !e.isOrigin(s, target, target) {
+		seen.passes[pass][target] = 0
+	} else if pass == 1 && seen.passes[0][target] != 0 {
+		first, second := e.cells.all[seen.passes[0][target]-1], e.cells.all[seen.passes[1][target]-1]
+		if first.Attempt != second.Attempt {
+			seen.passes[1][target] = 1 // the copy itself
+		}
+	}
+	all, unseen := e.shares(seen, pass)
+	read := e.total() - 1 - unseen
+	return all, e.rules(s.change) - read
+}
+
+// fill fills a master by what the first pass saw, or begins anew if that is not clear.
+func (e *explorer) fill(s *state) {
+	c := &s.change.join
+	target := int(c.master)
+	q := vote.Majority(e.rules(s.change))
+	all, unread := e.sharesFor(s, 0)
+	var possible []share
+	for _, one := range all {
+		if one.holders >= q {
+			possible = []share{one}
+			break
+		}
+		if one.holders+one.dull+unread >= q {
+			possible = append(possible, one)
+		}
+	}
+	if len(possible) > 1 {
+		*c = catching{}
+		return
+	}
+	s.masters[target].fence = max(s.masters[target].fence, c.fence)
+	own := c.passes[0][target] - 1
+	c.stage = secondPass
+	if len(possible) == 0 {
+		if s.masters[target].cell == own {
+			s.masters[target].cell = 0
+		}
+		return
+	}
+	one := possible[0]
+	copied := one.content
+	if one.holders < q && !e.Change.NoBlocking || one.Form == cell.Blocking {
+		if held := e.cells.all[own]; e.isOrigin(s, target, target) && held.Attempt == one.Attempt {
+			return // it is one of the few that hold it
+		}
+		copied.Cell = cell.Cell{Form: cell.Blocking, Attempt: one.Attempt}
+	}
+	if copied.Form == cell.Register {
+		copied.Promised = copied.Accepted
+	}
+	s.masters[target].cell = e.cellID(copied)
+}
+
+// letIn looks at the copy again by what the second pass saw, and counts the master's votes.
+func (e *explorer) letIn(s *state) {
+	c := s.change.join
+	target := int(c.master)
+	before, _ := e.sharesFor(s, 0)
+	now, _ := e.sharesFor(s, 1)
+	q := vote.Majority(e.rules(s.change))
+	own := e.cells.all[s.masters[target].cell]
+	held := e.cells.all[c.passes[0][target]-1]
+	s.change.joined |= 1 << target
+	s.change.join, s.change.ordinary = catching{}, false
+	wasOwn := target < e.N && held.Attempt == own.Attempt
+	copied := false
+	for _, one := range before {
+		copied = copied || own.Form != cell.Absent && one.Attempt == own.Attempt
+	}
+	if !copied || wasOwn {
+		return
+	}
+	for _, one := range now {
+		if one.Attempt == own.Attempt {
+			if one.holders < q && !e.Change.NoBlocking {
+				own.Cell = cell.Cell{Form: cell.Blocking, Attempt: own.Attempt}
+				s.masters[target].cell = e.cellID(own)
+			}
+			return
+		}
+	}
+	s.masters[target].cell = 0
+}
