@@ -108,9 +108,23 @@ func (b *borrowed) end() net.Conn {
 	return b.conn
 }
 
-// Dial makes a link to a database: go-redis dials, logs in, selects the database, and finds
-// out whether it is the server that it should be; from then on the connection is ours.
+// Dial makes a link to a database. From then on the connection is ours.
 func (t *redisTransport) Dial(ctx context.Context, db int) (Link, error) {
+	conn, life, err := t.connect(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	k := newRedisLink(t, conn)
+	if !t.keep(k, life, k.Close) {
+		k.Close()
+		return nil, errOtherServer
+	}
+	return k, nil
+}
+
+// connect makes a connection to a database: go-redis dials, logs in, selects the database, and
+// finds out whether it is the server that it should be. It returns as of which life that is.
+func (t *redisTransport) connect(ctx context.Context, db int) (net.Conn, uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.waiting.time())
 	defer cancel()
 	life := t.lifeNow()
@@ -139,14 +153,9 @@ func (t *redisTransport) Dial(ctx context.Context, db int) (Link, error) {
 		if mine != nil {
 			_ = socketOf(mine).Close()
 		}
-		return nil, plainRefusal(err)
+		return nil, 0, plainRefusal(err)
 	}
-	k := newRedisLink(t, mine)
-	if !t.keep(k, life) {
-		k.Close()
-		return nil, errOtherServer
-	}
-	return k, nil
+	return mine, life, nil
 }
 
 // plainRefusal is the error reply of a server that lets no connection in, or the error as it is.

@@ -76,20 +76,21 @@ func (rs *releases) has(i int) bool {
 
 // decode reads the answer to all of them as a reply for each.
 func (rs *releases) decode(said any, replies []reply) {
-	refusal, refused := said.(resp.Error)
-	var answers []cell.Answer
-	var err error
-	if !refused {
-		answers, err = rs.all.Decode(said)
+	if refusal, refused := said.(resp.Error); refused {
+		rs.fill(replies, reply{State: register.Failed, Err: refusal})
+		return
 	}
-	for n, i := range rs.of {
-		switch {
-		case refused:
-			replies[i] = reply{State: register.Failed, Err: refusal}
-		case err != nil:
-			replies[i] = reply{State: register.Unknown, Err: err}
-		default:
-			replies[i] = reply{State: register.Counted, Answer: answers[n]}
-		}
+	err := rs.all.Decode(said, func(n int, a cell.Answer) {
+		replies[rs.of[n]] = reply{State: register.Counted, Answer: a}
+	})
+	if err != nil {
+		rs.fill(replies, reply{State: register.Unknown, Err: err})
+	}
+}
+
+// fill gives all of them the same reply.
+func (rs *releases) fill(replies []reply, one reply) {
+	for _, i := range rs.of {
+		replies[i] = one
 	}
 }

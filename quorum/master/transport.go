@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,6 +26,9 @@ type Transport interface {
 	// Dial makes a connection for batches, to a database. An error that is a resp.Error is an
 	// answer of the server.
 	Dial(ctx context.Context, db int) (Link, error)
+	// Watch makes a connection to a database, logged in, over which nothing was asked yet; its caller
+	// reads and writes it. An error that is a resp.Error is an answer of the server.
+	Watch(ctx context.Context, db int) (net.Conn, error)
 	// Probe asks for a sign of life, makes the scripts known, and measures the round trip.
 	Probe(ctx context.Context) (roundTrip time.Duration, err error)
 	// Misses reports whether an error says that an operation was not done because the server
@@ -63,7 +67,8 @@ type redisTransport struct {
 
 	mu      sync.Mutex
 	clients map[int]*redis.Client
-	links   map[*redisLink]struct{}
+	// links are the connections that it does not leave to go-redis, and how each is closed.
+	links map[any]func()
 	// life counts the servers that connections were let reach.
 	life uint64
 	// runID is that of the server which every connection has to reach, once one is known
@@ -91,7 +96,7 @@ func newRedisTransport(url string, timeout time.Duration, secure func(*tls.Confi
 	LockSettings(opts, waiting.limit, secure)
 	t := &redisTransport{
 		options: *opts, secure: secure, timeout: timeout, waiting: waiting,
-		clients: map[int]*redis.Client{}, links: map[*redisLink]struct{}{}, lost: func() {},
+		clients: map[int]*redis.Client{}, links: map[any]func(){}, lost: func() {},
 	}
 	if user, password := opts.Username, opts.Password; password != "" {
 		t.password.Store(&password)
@@ -121,15 +126,15 @@ func (t *redisTransport) client(db int) *redis.Client {
 func (t *redisTransport) Close() {
 	t.mu.Lock()
 	clients, links := t.clients, t.links
-	t.clients, t.links = map[int]*redis.Client{}, map[*redisLink]struct{}{}
+	t.clients, t.links = map[int]*redis.Client{}, map[any]func(){}
 	t.runID = ""
 	t.life++
 	t.mu.Unlock()
 	for _, c := range clients {
 		_ = c.Close()
 	}
-	for k := range links {
-		k.Close()
+	for _, end := range links {
+		end()
 	}
 }
 
@@ -139,19 +144,19 @@ func (t *redisTransport) lifeNow() uint64 {
 	return t.life
 }
 
-// keep remembers a link that was dialled for a life of the server, and reports whether that
-// is the one that links may reach.
-func (t *redisTransport) keep(k *redisLink, life uint64) bool {
+// keep remembers a link that was dialled for a life of the server, and how it is closed, and reports
+// whether that is the one that links may reach.
+func (t *redisTransport) keep(k any, life uint64, end func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.life != life {
 		return false
 	}
-	t.links[k] = struct{}{}
+	t.links[k] = end
 	return true
 }
 
-func (t *redisTransport) forget(k *redisLink) {
+func (t *redisTransport) forget(k any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.links, k)
