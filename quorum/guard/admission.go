@@ -16,7 +16,7 @@ func (g *Guard) quarantine(ctx context.Context, v Report, why Reason, claim stri
 }
 
 func (g *Guard) newRecord(v Report, why Reason, claim string) marker.Record {
-	return marker.Record{RunID: v.RunID, Nonce: g.set.nonce(), Since: v.Sighting.Told.Milliseconds(), Claim: claim, Reason: string(why)}
+	return marker.Record{RunID: v.RunID, Nonce: g.set.nonce() + g.set.eras.suffix(), Since: v.Sighting.Told.Milliseconds(), Claim: claim, Reason: string(why)}
 }
 
 // reword has the marker say that the master is not durable (any more).
@@ -31,7 +31,10 @@ func (g *Guard) reword(ctx context.Context, v Report) error {
 func (g *Guard) admit(ctx context.Context, v Report, proof string, more ...any) (int64, error) {
 	m := marker.Marker{
 		RunID: v.RunID, ReplID: v.ReplID, Nonce: g.set.nonce(),
-		Durable: v.Durable(), Evicted: v.Evicted, Proof: proof, Address: g.Name,
+		Durable: v.Durable(), Evicted: v.Evicted, Proof: proof, Address: g.Name, Era: g.set.eras.begun(),
+	}
+	if proof == marker.ProofJoined {
+		proof = marker.ProofCaughtUp // is what the script is to look for
 	}
 	args := append([]any{v.Marker, v.Record, m.String(), marker.Millis(g.set.longest.Seen()), proof}, more...)
 	did, err := amend(ctx, g.Conn, script.Admit, args...)
@@ -48,7 +51,7 @@ func (g *Guard) stand(cause *QuarantineError) {
 	had := g.withdraw(cause.Why)
 	if had || g.cause.Why != cause.Why {
 		level := slog.LevelWarn
-		if cause.Why == AwaitsFreshStart {
+		if cause.Why == AwaitsFreshStart || cause.Why == Succeeded {
 			level = slog.LevelDebug
 		}
 		g.log.Log(context.Background(), level, "master in quarantine", "master", g.Name, "cause", cause.Error())
@@ -97,7 +100,7 @@ func (g *Guard) Quarantine() *QuarantineError {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.trust.nonce != "" {
+	if g.trust.nonce != "" && !g.trust.over {
 		return nil
 	}
 	return g.cause

@@ -36,6 +36,12 @@ func (s *Set) servers() string {
 
 // announce tells the master, and so the other proxies, of this one, and hears of those.
 func (g *Guard) announce(ctx context.Context) error {
+	if g.set.eras.isOver() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.outranked = nil
+		return nil // it counts no votes any more
+	}
 	own := peer.Proxy{ID: g.set.id, Masters: len(g.set.guards), Guards: !g.set.off, Servers: g.set.servers()}
 	g.mu.Lock()
 	if g.fittedTold > 0 && (g.step.At.IsZero() || g.step.Judged) && g.doubt.nonce == "" {
@@ -70,7 +76,7 @@ func (g *Guard) hear(own peer.Proxy, entries []string) {
 	g.mu.Lock()
 	g.proxies, g.outranked = others, nil
 	for _, p := range others {
-		if p.Masters != own.Masters && p.Outranks(own) {
+		if p.Masters != own.Masters && p.Outranks(own) && !g.set.eras.isNumbered() { // else the markers tell whose masters they are
 			g.outranked = &QuarantineError{Why: OtherProxies}
 		}
 	}

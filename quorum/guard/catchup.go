@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -19,8 +20,19 @@ var (
 	errClaimed    = errors.New("another proxy is at it")
 	errSourceLost = errors.New("a master that was copied from does not vote any more")
 	errOvertaken  = errors.New("the master is not in that quarantine any more")
-	errContended  = errors.New("the other masters do not agree on some keys")
 )
+
+// openKeysError ends a catch-up of which two incarnations of some keys, each of them perhaps a lock, are the
+// reason: it is tried again, and ends when one of them does.
+type openKeysError struct{ keys []string }
+
+// maxOpenKeys bounds how many of them are named.
+const maxOpenKeys = 5
+
+// Error names some of the keys.
+func (e *openKeysError) Error() string {
+	return fmt.Sprintf("the other masters do not agree on %d keys, such as %q", len(e.keys), e.keys[:min(maxOpenKeys, len(e.keys))])
+}
 
 const (
 	// claimTime is how long a proxy has the catch-up of a master to itself, each time it
@@ -45,25 +57,46 @@ type source struct {
 func (s *Set) voters(i int) []source {
 	var all []source
 	for j, g := range s.guards {
-		if t := g.trusted(); j != i && t.nonce != "" && !g.IsDown() {
+		if t := g.trusted(); j != i && t.nonce != "" && !t.over && !g.IsDown() {
 			all = append(all, source{g, t})
 		}
 	}
 	return all
 }
 
+// origin is what a master is copied from: sources, and of how many masters they are some.
+type origin struct {
+	sources []source
+	masters int
+	// before is set where these are masters of the set before.
+	before bool
+}
+
+// enough reports whether one of the sources is in every majority.
+func (o origin) enough() bool {
+	return o.masters > 0 && len(o.sources) >= copying.SourcesNeeded(o.masters)
+}
+
+// member is the source that a guard's master itself is, by its number, or -1.
+func (o origin) member(g *Guard) int {
+	return slices.IndexFunc(o.sources, func(s source) bool { return s.guard == g })
+}
+
 // catchUp copies to the master what it may have forgotten, and admits it.
-func (g *Guard) catchUp(ctx context.Context, v Report, sources []source) error {
-	began := time.Now()
-	dbs, err := g.openDatabases(ctx, v.Record, sources)
+func (g *Guard) catchUp(ctx context.Context, v Report, from origin) error {
+	began, proof := time.Now(), marker.ProofCaughtUp
+	if from.member(g) >= 0 {
+		proof = marker.ProofJoined
+	}
+	dbs, err := g.openDatabases(ctx, v.Record, from)
 	if err != nil {
 		return err
 	}
-	keys, err := g.passes(ctx, v, sources, dbs)
+	keys, err := g.passes(ctx, v, from, dbs)
 	if err != nil {
 		return err
 	}
-	did, err := g.admit(ctx, v, marker.ProofCaughtUp)
+	did, err := g.admit(ctx, v, proof)
 	switch {
 	case err != nil:
 		return err
@@ -84,7 +117,7 @@ func (g *Guard) caughtUp() {
 
 // openDatabases claims the catch-up, and returns the databases to be copied: those that
 // any of the sources, or the master itself, knows of.
-func (g *Guard) openDatabases(ctx context.Context, record string, sources []source) ([]int, error) {
+func (g *Guard) openDatabases(ctx context.Context, record string, from origin) ([]int, error) {
 	if err := g.claim(ctx, record); err != nil {
 		return nil, err
 	}
@@ -93,12 +126,12 @@ func (g *Guard) openDatabases(ctx context.Context, record string, sources []sour
 		return nil, err
 	}
 	dbs := own.databases
-	for _, s := range sources {
+	for _, s := range from.sources {
 		r, err := databasesOf(ctx, s.guard.Conn)
 		if err != nil || r.marker != marker.InDatabase(s.trust.marker, 0) {
 			return nil, errors.Join(errSourceLost, err)
 		}
-		g.set.longest.Saw(s.guard.index, r.longest, true)
+		g.set.longest.Saw(s.guard.index, r.longest, !from.before)
 		dbs = append(dbs, r.databases...)
 	}
 	slices.Sort(dbs)
@@ -107,7 +140,7 @@ func (g *Guard) openDatabases(ctx context.Context, record string, sources []sour
 		if err := g.overwrite(ctx, script.Open, record, db); err != nil {
 			return nil, err
 		}
-		for _, s := range sources {
+		for _, s := range from.sources {
 			if !s.guard.isEnrolled(db) {
 				s.guard.enrol(ctx, db, s.trust)
 			}
@@ -137,8 +170,9 @@ func (g *Guard) overwrite(ctx context.Context, s script.Script, args ...any) err
 // passes copies all databases until nothing is left open. The first pass only looks, the
 // second writes, the third looks whether what was written is still so. The first also raises the
 // fence counters, which only grow. It returns the number of keys.
-func (g *Guard) passes(ctx context.Context, v Report, sources []source, dbs []int) (keys int, err error) {
+func (g *Guard) passes(ctx context.Context, v Report, from origin, dbs []int) (keys int, err error) {
 	r, _ := marker.ParseRecord(v.Record)
+	sources := from.sources
 	copies := map[int]*copying.Copy{}
 	for n := range longestPasses {
 		if err := g.claim(ctx, v.Record); err != nil {
@@ -159,7 +193,10 @@ func (g *Guard) passes(ctx context.Context, v Report, sources []source, dbs []in
 				if err != nil {
 					return 0, err
 				}
-				copies[db] = copying.New(copying.Census{Masters: len(g.set.guards), Sources: len(sources)}, r.Reason == string(ClockStepped), own, views)
+				copies[db] = copying.New(copying.Census{Masters: from.masters, Sources: len(sources)}, r.Reason == string(ClockStepped), own, views)
+				if i := from.member(g); i >= 0 {
+					copies[db].Joins(i)
+				}
 				continue
 			}
 			steps, done := copies[db].Pass(views)
@@ -176,7 +213,11 @@ func (g *Guard) passes(ctx context.Context, v Report, sources []source, dbs []in
 			return 0, ctx.Err()
 		}
 	}
-	return 0, errContended
+	open := &openKeysError{}
+	for _, db := range dbs {
+		open.keys = append(open.keys, copies[db].Open()...)
+	}
+	return 0, open
 }
 
 // fill does the steps, with the ends as the master's clock will tell them.

@@ -89,13 +89,20 @@ func (g *Guard) meets(runID string, own bool) bool {
 // proceed does the next thing for a master that told v of itself. A pause of zero asks
 // for another look at once.
 func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err error) {
-	if cause := g.outrankedBy(); cause != nil {
+	at, marked := g.set.eras.placeOf(v, time.Now())
+	if cause := g.outrankedBy(); cause != nil && at != placeOver {
 		g.stand(cause) // and do nothing there: what is enough for us is not for them
 		return Heartbeat, nil
 	}
 	g.set.word.meet(g.index, v.RunID, time.Now())
 	past := g.remember(ctx, v)
+	if marked {
+		past.place = at
+	}
 	verdict, why := judge(v, past)
+	if verdict == onOver || verdict != onTrust && verdict != onReword && g.set.eras.isOver() {
+		return g.leave(ctx, v, past)
+	}
 	if verdict == onBlank && g.set.fresh.isOver() {
 		verdict = onWait
 	}
@@ -126,6 +133,8 @@ func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err
 		return g.meetUnmarked(ctx, v)
 	case onWait:
 		return g.hold(ctx, v)
+	case onJoin:
+		return g.join(ctx, v)
 	default:
 		return 0, g.quarantine(ctx, v, why, claimOf(v, past))
 	}
@@ -186,10 +195,11 @@ func (g *Guard) vote(ctx context.Context, v Report) (time.Duration, error) {
 		return Heartbeat, nil
 	}
 	g.mu.Lock()
-	if g.trust.nonce == "" && (g.cause.Why != Unproven || g.last.nonce != m.Nonce) {
+	over := g.set.eras.place(m, time.Now()) != placeOwn
+	if !over && g.trust.nonce == "" && (g.cause.Why != Unproven || g.last.nonce != m.Nonce) {
 		g.log.Info("master votes", "master", g.Name, "proof", m.Proof)
 	}
-	g.give(m.String(), m.Nonce)
+	g.give(m.String(), m.Nonce, over)
 	g.blamed = false
 	g.mu.Unlock()
 	if err := g.renewCanaries(ctx, v.Marker, m.Nonce); err != nil {

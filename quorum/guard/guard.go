@@ -72,6 +72,8 @@ type Guard struct {
 	// watched is the quarantine record seen last, and since when by our clock.
 	watched      string
 	watchedSince time.Time
+	// namedOpen is when keys that keep the master from catching up were last named; the prober's.
+	namedOpen time.Time
 }
 
 // trust is a marker under which a master votes.
@@ -79,6 +81,9 @@ type trust struct {
 	// marker is as it stands in each database, without the number of that.
 	marker, nonce string
 	term          uint64
+	// over is set where the master does not vote, because its set of masters is over: it is known to hold
+	// still what it held then.
+	over bool
 }
 
 func newGuard(s *Set, index int, m Master) *Guard {
@@ -133,7 +138,7 @@ func (g *Guard) Weigh(w *Check) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.counts(w.trust, &w.look) {
+	if g.counts(w.trust, &w.look) && !w.trust.over {
 		return nil
 	}
 	return g.cause
@@ -214,8 +219,9 @@ func (g *Guard) Withdraw() {
 	g.withdraw(Unproven)
 }
 
-// give has the master's votes count from now on, under a marker with that nonce.
-func (g *Guard) give(under, nonce string) {
+// give has the master's votes count from now on, under a marker with that nonce; or, if its set of
+// masters is over, has it only be known as what it was then.
+func (g *Guard) give(under, nonce string, over bool) {
 	if g.trust.nonce == nonce {
 		g.trust.marker, g.last.marker = under, under
 		return
@@ -230,7 +236,7 @@ func (g *Guard) give(under, nonce string) {
 	}
 	g.term++
 	g.changed = time.Now()
-	g.trust = trust{marker: under, nonce: nonce, term: g.term}
+	g.trust = trust{marker: under, nonce: nonce, term: g.term, over: over}
 	g.last = g.trust
 	g.ages.saw(marker.InDatabase(nonce, 0), script.FirstAge)
 }

@@ -88,10 +88,10 @@ func TestMedianClock(t *testing.T) {
 
 func TestWithdrawnVoteDoesNotComeBackForWhatIsUnderWay(t *testing.T) {
 	g := newGuard(NewSet(Options{}, nil), 0, Master{Wake: func() {}})
-	g.give("m", "n")
+	g.give("m", "n", false)
 	before := g.trusted()
 	g.Withdraw()
-	g.give("m", "n")
+	g.give("m", "n", false)
 	if after := g.trusted(); after.nonce != "n" || after.term == before.term {
 		t.Errorf("before %+v, after %+v", before, after)
 	}

@@ -3,9 +3,10 @@ package guard
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"time"
 
-	"redlock-proxy/quorum/guard/copying"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/vote"
@@ -23,6 +24,8 @@ const (
 	catchUpTime = time.Second
 	// catchUpPause is the wait after one that did not succeed.
 	catchUpPause = 50 * time.Millisecond
+	// namesOpenEvery is how often keys that keep a master from catching up are named in the log.
+	namesOpenEvery = time.Minute
 	// allLooked is how long it takes until every proxy that lives and reaches the
 	// master has met it again, left there what it knows, or objected.
 	allLooked = 2*Heartbeat + grace
@@ -34,6 +37,9 @@ const (
 func (g *Guard) hold(ctx context.Context, v Report) (time.Duration, error) {
 	r, _ := marker.ParseRecord(v.Record)
 	watched := g.watch(r, v.Sighting.Got)
+	if !strings.HasSuffix(r.Nonce, g.set.eras.suffix()) {
+		r.Claim = marker.NoClaim // to have all data of another set of masters
+	}
 	if did, err := g.bind(ctx, r); did || err != nil {
 		return 0, err
 	}
@@ -42,12 +48,12 @@ func (g *Guard) hold(ctx context.Context, v Report) (time.Duration, error) {
 			return 0, err
 		}
 	}
-	sources := g.set.voters(g.index)
+	from := g.set.originFor(g)
 	early := grace - watched
-	if len(sources) < len(g.set.guards)-1 {
+	if len(from.sources) < from.masters-1 {
 		early += moreSources
 	}
-	lease, err := g.leaseLeft(ctx, r, watched, sources)
+	lease, err := g.leaseLeft(ctx, r, min(watched, g.set.eras.lasted(time.Now())), g.set.voters(g.index))
 	switch {
 	case err != nil:
 		return catchUpPause, nil
@@ -55,7 +61,7 @@ func (g *Guard) hold(ctx context.Context, v Report) (time.Duration, error) {
 		_, err := g.admit(ctx, v, marker.ProofLease)
 		return 0, err
 	}
-	enough := len(sources) >= copying.SourcesNeeded(len(g.set.guards))
+	enough := from.enough()
 	g.stand(&QuarantineError{
 		Why: Reason(r.Reason), Ready: time.Now().Add(readyIn(lease, early, enough, r.Claim != marker.NoClaim, watched)),
 		Assumed: g.isAssumed(r, enough), AtLeast: g.set.longest.Seen(),
@@ -66,11 +72,22 @@ func (g *Guard) hold(ctx context.Context, v Report) (time.Duration, error) {
 	case !enough:
 		return min(Heartbeat/4, lease), nil
 	}
-	if err := g.catchUp(ctx, v, sources); err != nil {
-		g.log.Debug("catch-up given up for now", "master", g.Name, "cause", err)
+	if err := g.catchUp(ctx, v, from); err != nil {
+		g.gaveUp(err)
 		return min(catchUpPause, lease), nil
 	}
 	return 0, nil
+}
+
+// gaveUp logs why a catch-up was given up for now. It is a warning, now and then, where somebody may have to
+// remove keys by hand; all else passes by itself.
+func (g *Guard) gaveUp(err error) {
+	level := slog.LevelDebug
+	var open *openKeysError
+	if now := time.Now(); errors.As(err, &open) && now.Sub(g.namedOpen) >= namesOpenEvery {
+		level, g.namedOpen = slog.LevelWarn, now
+	}
+	g.log.Log(context.Background(), level, "catch-up given up for now", "master", g.Name, "cause", err)
 }
 
 // leaseLeft is for how long what the master may have forgotten can still live. Before it says that

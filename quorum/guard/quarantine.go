@@ -9,7 +9,7 @@ import (
 // Reason is why a master is in quarantine, as the record on the master has it.
 type Reason string
 
-// The reasons. The last three are in no record.
+// The reasons. The last four are in no record.
 const (
 	Restarted        Reason = "restarted"
 	Flushed          Reason = "flushed"
@@ -17,9 +17,11 @@ const (
 	ClockStepped     Reason = "clock"
 	Evicted          Reason = "evicted"
 	Blank            Reason = "blank"
+	Joins            Reason = "joins"
 	AwaitsFreshStart Reason = "fresh"
 	Unproven         Reason = "unproven"
 	OtherProxies     Reason = "proxies"
+	Succeeded        Reason = "succeeded"
 )
 
 // Sentence says what happened to n masters.
@@ -38,6 +40,10 @@ func (r Reason) Sentence(n int) string {
 		return either(one, "was", "were") + " empty when first met: new, or without " + either(one, "its", "their") + " data"
 	case AwaitsFreshStart:
 		return either(one, "waits", "wait") + " for a fresh start: until all masters have been reached"
+	case Joins:
+		return either(one, "joins", "join") + " the masters that were changed"
+	case Succeeded:
+		return either(one, "is one", "are some") + " of other masters than this proxy's by now: they were changed"
 	case OtherProxies:
 		return either(one, "is", "are") + " in use by proxies of another number of masters"
 	case Unproven:
@@ -99,7 +105,8 @@ func (e *QuarantineError) Left() time.Duration {
 }
 
 // Reason is one word for what happened: restarted, flushed, replicated, clock, evicted or
-// blank; fresh or unproven where that is still to be seen; proxies where others use it.
+// blank; joins after a change of the masters; fresh or unproven where that is still to be seen; proxies
+// where others use it; succeeded where the masters were changed.
 func (e *QuarantineError) Reason() string { return string(e.Why) }
 
 // Text says what happened to n masters and, if that is known, after what time they vote

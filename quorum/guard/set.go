@@ -11,7 +11,9 @@ import (
 	"redlock-proxy/quorum/guard/clock"
 	"redlock-proxy/quorum/guard/longest"
 	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/peer"
 	"redlock-proxy/quorum/guard/script"
+	"redlock-proxy/quorum/guard/succession"
 	"redlock-proxy/quorum/vote"
 )
 
@@ -32,6 +34,11 @@ type Options struct {
 	Vouched *time.Duration
 	// Off lets all votes count: the set only makes itself known to other proxies.
 	Off bool
+	// Joins is the set of masters that these are, where it was decided that they follow others; nil:
+	// their markers tell. Before are guards of masters that voted in the set before and are not among
+	// these.
+	Joins  *succession.Era
+	Before []*Guard
 	// SinceBoot is how long the machine has been up, with the time that it was suspended.
 	// The default asks the system; zero: not known.
 	SinceBoot func() time.Duration
@@ -57,6 +64,8 @@ type Set struct {
 	longest *longest.TTL
 	fresh   *freshStart
 	word    *word
+	eras    *eras
+	before  []*Guard
 	log     *slog.Logger
 	off     bool
 	boot    func() time.Duration
@@ -79,7 +88,8 @@ func NewSet(opts Options, masters []Master) *Set {
 	s := &Set{
 		longest: longest.New(len(masters), opts.MaxTTL), fresh: newFreshStart(len(masters), opts.FreshStart),
 		word: newWord(len(masters), opts.Vouched),
-		log:  opts.Logger, off: opts.Off, boot: opts.SinceBoot, id: rand.Text(), nonce: rand.Text,
+		log:  opts.Logger, off: opts.Off, boot: opts.SinceBoot, id: rand.Text() + peer.Follows, nonce: rand.Text,
+		eras: newEras(masters, opts.Joins, time.Now()), before: opts.Before,
 		warned: map[string]bool{},
 	}
 	if s.boot == nil {

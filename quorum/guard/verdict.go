@@ -17,6 +17,8 @@ const (
 	onWait                        // its record stands: it is in quarantine
 	onUnmarked                    // neither marker nor record, and nothing known of it
 	onBlank                       // the same when a proxy first met it, as its record says
+	onOver                        // its set of masters is over, or is not this proxy's
+	onJoin                        // it voted in the set before this one
 )
 
 // isNew reports whether the master is to be left as it is, because no proxy has used it yet, as
@@ -35,6 +37,8 @@ type memory struct {
 	older bool
 	// stepped is set where its clock does not fit the last sightings.
 	stepped bool
+	// place is where its marker stands among the sets of masters.
+	place place
 }
 
 // judge says what is to be done about a master that answered with v, and why where it
@@ -43,7 +47,14 @@ type memory struct {
 func judge(v Report, past memory) (verdictOn, Reason) {
 	m, marked := markerOf(v)
 	r, recorded := marker.ParseRecord(v.Record)
+	if marked && past.place == placeOwn && !m.Seal.IsNone() {
+		past.place = placeOver
+	}
 	switch {
+	case marked && past.place == placeOver:
+		return onOver, Succeeded
+	case marked && past.place == placeStale:
+		return onQuarantine, Joins
 	case marked && m.RunID == v.RunID:
 		return judgeMarked(v, m, past)
 	case marked && past.stepped:
@@ -80,6 +91,8 @@ func judgeMarked(v Report, m marker.Marker, past memory) (verdictOn, Reason) {
 		return onQuarantine, Evicted
 	case m.Proof == marker.ProofFresh && m.Nonce != past.nonce && past.lives:
 		return onQuarantine, Restarted // it was not as fresh as a proxy took it for
+	case past.place == placeBefore:
+		return onJoin, Joins
 	case m.Durable && !v.Durable():
 		return onReword, ""
 	default:
@@ -93,7 +106,7 @@ func judgeMarked(v Report, m marker.Marker, past memory) (verdictOn, Reason) {
 func claimOf(v Report, past memory) string {
 	m, marked := markerOf(v)
 	switch {
-	case !marked, m.RunID == v.RunID, v.RunID == Untold, past.stepped, !v.Durable(), !m.Durable:
+	case !marked, m.RunID == v.RunID, v.RunID == Untold, past.stepped, !v.Durable(), !m.Durable, past.place != placeOwn:
 		return marker.NoClaim
 	case past.nonce == m.Nonce, past.nonce == "" && m.Address == past.name:
 		return m.Nonce

@@ -1,6 +1,7 @@
 package copying
 
 import (
+	"slices"
 	"time"
 
 	"redlock-proxy/quorum/cell"
@@ -191,13 +192,18 @@ type Copy struct {
 	whole map[string]incarnation
 	// written is what was written.
 	written map[string]Held
+	// open are the keys of which the last pass could not tell which incarnation it is.
+	open []string
+	// member is the source that the master itself is, by its number, or -1; mine is what it held as that.
+	member int
+	mine   map[string]incarnation
 }
 
 // New begins a copy by what the sources, and the master itself, hold now.
 func New(c Census, stepped bool, own View, sources []View) *Copy {
 	k := &Copy{
 		census: c, stepped: stepped, own: own, first: map[string]map[incarnation]bool{},
-		whole: map[string]incarnation{}, written: map[string]Held{},
+		whole: map[string]incarnation{}, written: map[string]Held{}, member: -1,
 	}
 	for _, v := range sources {
 		for key := range v {
@@ -210,20 +216,51 @@ func New(c Census, stepped bool, own View, sources []View) *Copy {
 	return k
 }
 
+// Joins says that the master is itself source number i: it forgot nothing, and joins another set of
+// masters. What it holds of an incarnation that may have been granted stays as it is, since it is one of
+// the few that tell of it.
+func (k *Copy) Joins(i int) {
+	k.member, k.mine = i, map[string]incarnation{}
+	for key, h := range k.own {
+		k.mine[key] = h.incarnation()
+	}
+}
+
+// others are the views of the sources without what was only written to the master by the copy.
+func (k *Copy) others(sources []View) []View {
+	if k.member < 0 {
+		return sources
+	}
+	own := View{}
+	for key, h := range sources[k.member] {
+		if _, copied := k.written[key]; !copied || k.mine[key] == h.incarnation() {
+			own[key] = h
+		}
+	}
+	views := slices.Clone(sources)
+	views[k.member] = own
+	return views
+}
+
 // Pass compares the sources once more, and says what is to be done. settled is set where
 // nothing is left open, and nothing was written that has to be looked at again.
 func (k *Copy) Pass(sources []View) (steps []Step, settled bool) {
-	settled = true
+	settled, k.open = true, nil
+	sources = k.others(sources)
 	for key, first := range k.first {
 		h, choice := k.census.choose(sources, key, first, k.whole[key])
 		k.whole[key] = k.census.wholeOf(sources, key)
 		switch choice {
 		case chooseLater:
-			settled = false
+			settled, k.open = false, append(k.open, key)
 			continue
 		case chooseNothing:
 			steps = append(steps, k.remove(key)...)
 			continue
+		case chooseBlock:
+			if mine, held := k.mine[key]; held && mine == h.incarnation() {
+				continue
+			}
 		}
 		old, there := k.written[key]
 		same := there && old.String() == h.String()
@@ -273,6 +310,10 @@ func (h Held) isLonger(old Held) bool {
 	}
 	return h.laterThan(old)
 }
+
+// Open are the keys, sorted, that keep the copy from its end: the last pass saw two incarnations of which
+// each may have been granted, or a majority that the pass before had not seen.
+func (k *Copy) Open() []string { return slices.Sorted(slices.Values(k.open)) }
 
 // Keys is how many were written so far, and not removed again.
 func (k *Copy) Keys() int { return len(k.written) }

@@ -178,3 +178,19 @@ func TestPasses(t *testing.T) {
 		}
 	}
 }
+
+// TestOpen: two attempts of which each may have been granted keep a copy from its end, and
+// are named, until one of them is gone.
+func TestOpen(t *testing.T) {
+	a, b, none := plain(attemptA, time.Minute), plain(attemptB, time.Minute), Held{}
+	both := viewsWith("k", a, a, b, b)
+	c := New(Census{5, 4}, false, View{}, both)
+	if _, settled := c.Pass(both); settled || !slices.Equal(c.Open(), []string{"k"}) {
+		t.Errorf("settled %v, open %q", settled, c.Open())
+	}
+	one := viewsWith("k", a, a, none, none)
+	c.Pass(one)
+	if _, settled := c.Pass(one); !settled || len(c.Open()) > 0 {
+		t.Errorf("settled %v, open %q", settled, c.Open())
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"redlock-proxy/quorum/guard/succession"
 )
 
 // The proofs with which a master is admitted.
@@ -13,6 +15,7 @@ const (
 	ProofRemark   = "remark"   // it has all its data still
 	ProofCaughtUp = "caughtup" // it has what the others hold
 	ProofLease    = "lease"    // whatever it forgot is over
+	ProofJoined   = "joined"   // it voted in the set of masters before, and has what the others of that hold
 )
 
 // Marker proves that a master still has the data that it had when its votes began
@@ -34,13 +37,24 @@ type Marker struct {
 	Proof string
 	// Address is the master's name in the configuration of the proxy that wrote it.
 	Address string
+	// Era is the set of masters that it votes in. Seal says that this set is over, and what follows:
+	// then it does not vote.
+	Era  succession.Era
+	Seal succession.Seal
 }
+
+// later is added to the digit of Durable in markers that have an era or a seal: proxies that know of
+// neither take such a marker for none.
+const later = 2
 
 // String is the marker without the number of the database that it stands in.
 func (m Marker) String() string {
 	durable := 0
 	if m.Durable {
 		durable = 1
+	}
+	if m.Era.Number > 0 || !m.Seal.IsNone() {
+		return fmt.Sprintf("%s %s %s %d %d %s %s %s %s", m.RunID, m.ReplID, m.Nonce, durable+later, m.Evicted, m.Proof, m.Era, m.Seal, m.Address)
 	}
 	return fmt.Sprintf("%s %s %s %d %d %s %s", m.RunID, m.ReplID, m.Nonce, durable, m.Evicted, m.Proof, m.Address)
 }
@@ -53,8 +67,20 @@ func Parse(text string) (m Marker, ok bool) {
 	}
 	evicted, err := strconv.ParseInt(parts[4], 10, 64)
 	m = Marker{
-		RunID: parts[0], ReplID: parts[1], Nonce: parts[2], Durable: parts[3] == "1",
+		RunID: parts[0], ReplID: parts[1], Nonce: parts[2], Durable: parts[3] == "1" || parts[3] == "3",
 		Evicted: evicted, Proof: parts[5], Address: parts[6],
+	}
+	if parts[3] >= "2" {
+		more := strings.SplitN(parts[6], " ", 3)
+		if len(more) != 3 {
+			return Marker{}, false
+		}
+		var known, right bool
+		m.Era, known = succession.ParseEra(more[0])
+		m.Seal, right = succession.ParseSeal(more[1])
+		if m.Address = more[2]; !known || !right {
+			return Marker{}, false
+		}
 	}
 	return m, err == nil && m.String() == text
 }

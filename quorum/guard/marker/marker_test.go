@@ -1,6 +1,10 @@
 package marker
 
-import "testing"
+import (
+	"testing"
+
+	"redlock-proxy/quorum/guard/succession"
+)
 
 // FuzzMarker: whatever stands under the keys is read as what was written there, or not
 // at all.
@@ -8,6 +12,7 @@ func FuzzMarker(f *testing.F) {
 	f.Add(Marker{RunID: "1", ReplID: "2", Nonce: "3", Durable: true, Evicted: 4, Proof: ProofLease, Address: "/a b"}.String())
 	f.Add(Record{RunID: "1", Nonce: "2", Since: 3, Claim: NoClaim, Reason: "clock"}.String())
 	f.Add("1 2 3 1 04 x")
+	f.Add(sealed().String())
 	f.Fuzz(func(t *testing.T, text string) {
 		if m, ok := Parse(text); ok && m.String() != text {
 			t.Errorf("marker %q was read as %q", text, m)
@@ -16,4 +21,26 @@ func FuzzMarker(f *testing.F) {
 			t.Errorf("record %q was read as %q", text, r)
 		}
 	})
+}
+
+func sealed() Marker {
+	change := succession.Change{Before: 3, Names: []string{"a:1", "b:2"}}
+	return Marker{
+		RunID: "1", ReplID: "2", Nonce: "3", Durable: true, Evicted: 4, Proof: ProofJoined, Address: "/a b",
+		Era: change.After(succession.Era{}), Seal: succession.Seal{Ballot: "5", Change: change},
+	}
+}
+
+// TestLaterMarkers: an era and a seal are read again; a proxy that knows of neither reads such a marker as none, because its
+// fourth word is no 0 or 1.
+func TestLaterMarkers(t *testing.T) {
+	m := sealed()
+	got, ok := Parse(m.String())
+	if !ok || got.Era != m.Era || !got.Seal.Is(m.Seal.Change) || got.Address != m.Address || !got.Durable {
+		t.Errorf("%q is read as %v, %v", m, got, ok)
+	}
+	plain := Marker{RunID: "1", ReplID: "2", Nonce: "3", Evicted: 4, Proof: ProofLease, Address: "a:1"}
+	if want := "1 2 3 0 4 lease a:1"; plain.String() != want {
+		t.Errorf("%q, want %q as ever", plain, want)
+	}
 }

@@ -12,6 +12,12 @@ import (
 // Heard is how long after its last announcement a proxy counts as living.
 const Heard = 3 * time.Second
 
+// Follows is at the end of the ID of a proxy that knows what a change of the masters is.
+const Follows = "-1"
+
+// KnowsChanges reports whether the proxy follows when the masters are changed.
+func (p Proxy) KnowsChanges() bool { return strings.HasSuffix(p.ID, Follows) }
+
 // Proxy is what one announced on a master.
 type Proxy struct {
 	// ID is that of one process alone.

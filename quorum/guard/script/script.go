@@ -13,5 +13,6 @@ func All() []Script {
 	return []Script{
 		Quarantine, Admit, Enrol, Reword, Disclaim, Restate, Claim, Open, Fill,
 		Page, Names, Databases, RaiseLongest, Sequences, KeepAges, KeptAges, RenewCanaries, Announce,
+		Promise, Seal, Await,
 	}
 }

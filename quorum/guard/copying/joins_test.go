@@ -1,0 +1,103 @@
+package copying
+
+import (
+	"fmt"
+	"math/bits"
+	"testing"
+	"time"
+
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/vote"
+)
+
+// joining makes a copy for a master that is source number 0 itself, and returns what its second pass does.
+func joining(census Census, views []View) []Step {
+	own := View{}
+	for key, h := range views[0] {
+		own[key] = h
+	}
+	k := New(census, false, own, views)
+	k.Joins(0)
+	steps, _ := k.Pass(views)
+	return steps
+}
+
+func acts(steps []Step) string {
+	text := ""
+	for _, s := range steps {
+		text += fmt.Sprintf("%s %d;", s.Act, s.Held.Form)
+	}
+	return text
+}
+
+// TestJoins: a master that forgot nothing is one of the sources, of three masters.
+func TestJoins(t *testing.T) {
+	a, b, none := plain(attemptA, time.Minute), plain(attemptB, time.Minute), Held{}
+	for _, test := range []struct {
+		name    string
+		sources []Held
+		want    string
+	}{
+		{"it and another hold it", []Held{a, a, none}, fmt.Sprintf("copy %d;", cell.Plain)},
+		{"the others hold it", []Held{none, a, a}, fmt.Sprintf("put %d;", cell.Plain)},
+		{"the others hold it, and it another one", []Held{b, a, a}, fmt.Sprintf("put %d;", cell.Plain)},
+		{"it alone holds it, all are read", []Held{a, none, none}, fmt.Sprintf("drop %d;", cell.Plain)},
+		{"it alone holds it, one is not read", []Held{a, none}, ""},
+		{"another holds it, one is not read", []Held{none, a}, fmt.Sprintf("put %d;", cell.Blocking)},
+		{"it and another hold one each, one is not read", []Held{a, b}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			steps := joining(Census{Masters: 3, Sources: len(test.sources)}, viewsWith("k", test.sources...))
+			if got := acts(steps); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestCopiesDoNotCount: what a copy has put there is no proof that the master held it.
+func TestCopiesDoNotCount(t *testing.T) {
+	a := plain(attemptA, time.Minute)
+	views := viewsWith("k", Held{}, a, a)
+	k := New(Census{Masters: 3, Sources: 3}, false, View{}, views)
+	k.Joins(0)
+	k.Pass(views)
+	steps, settled := k.Pass(viewsWith("k", a, a, Held{})) // one has let it go since
+	if acts(steps) != fmt.Sprintf("drop %d;", cell.Plain) {
+		t.Errorf("it does %q (settled %v)", acts(steps), settled)
+	}
+}
+
+// TestJoinedHoldsWhatMayBeGranted tries all holders and all sources for up to seven masters: whatever a majority was granted, one that joins
+// holds afterwards, in full or as a blocking copy.
+func TestJoinedHoldsWhatMayBeGranted(t *testing.T) {
+	a := plain(attemptA, time.Minute)
+	for n := 1; n <= 7; n++ {
+		for holders := range 1 << n {
+			for sources := 1; sources < 1<<n; sources += 2 { // master 0 is one
+				held, read := bits.OnesCount(uint(holders)), bits.OnesCount(uint(sources))
+				if held < vote.Majority(n) || read < SourcesNeeded(n) {
+					continue
+				}
+				var seen []Held
+				for m := range n {
+					switch {
+					case sources>>m&1 == 0:
+					case holders>>m&1 == 1:
+						seen = append(seen, a)
+					default:
+						seen = append(seen, Held{})
+					}
+				}
+				steps := joining(Census{Masters: n, Sources: read}, viewsWith("k", seen...))
+				has := holders&1 == 1
+				for _, s := range steps {
+					has = s.Act != actDrop
+				}
+				if !has {
+					t.Fatalf("%d masters, held by %b, read %b: %s", n, holders, sources, acts(steps))
+				}
+			}
+		}
+	}
+}

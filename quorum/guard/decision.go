@@ -1,0 +1,202 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"redlock-proxy/quorum/contained"
+	"redlock-proxy/quorum/guard/clock"
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/script"
+	"redlock-proxy/quorum/guard/succession"
+	"redlock-proxy/quorum/vote"
+)
+
+var (
+	errBegun     = errors.New("it is decided already")
+	errUnsettled = errors.New("no majority of the masters agreed on what follows")
+)
+
+// promise is what a master said to a ballot.
+type promise struct {
+	guard *Guard
+	// under is what it is trusted by, which must stand until it accepts.
+	under trust
+	gave  bool
+	above string // the ballot that it promised before
+}
+
+// seal is what it accepted before.
+func (p promise) seal() succession.Seal {
+	m, _ := marker.Parse(p.under.marker)
+	return m.Seal
+}
+
+// Decide has a majority of masters of an era agree on what follows it, and seals those that are
+// reached: from then on none of their votes counts in that era. It is wanted, unless another change was
+// begun before. ballot gives one that was never used before, above a number.
+//
+// A ballot counts only if it took less than a round may: a master that forgot what it accepted copies
+// from others later than that. They are sealed by then, so it does not vote in that era again.
+func (s *Set) Decide(ctx context.Context, era succession.Era, wanted succession.Change, ballot func(above uint64) string) (succession.Change, error) {
+	above, err := uint64(0), errUnsettled
+	for try := 0; ctx.Err() == nil; try++ {
+		if try > 0 && !sleep(ctx, time.Duration(20+rand.IntN(50*min(try, 6)))*time.Millisecond) {
+			break
+		}
+		if s.eras.hasBegun(era.Number + 1) {
+			return succession.Change{}, errBegun
+		}
+		began := time.Now()
+		promises := s.prepare(ctx, era, ballot(above))
+		var seals []succession.Seal
+		for _, p := range promises {
+			above = max(above, roundOf(p.above))
+			if p.gave {
+				seals = append(seals, p.seal())
+			}
+		}
+		change := succession.Choose(seals, wanted)
+		if change.IsNone() || len(seals) < vote.Majority(change.Before) {
+			continue
+		}
+		accepted := s.accept(ctx, era, promises, change)
+		if accepted >= vote.Majority(change.Before) && time.Since(began) < vote.RoundLimit {
+			return change, nil
+		}
+	}
+	return succession.Change{}, errors.Join(err, ctx.Err())
+}
+
+// ballotDigits is how many digits of a ballot are its round.
+const ballotDigits = 12
+
+func roundOf(ballot string) uint64 {
+	if len(ballot) < ballotDigits {
+		return 0
+	}
+	n, _ := strconv.ParseUint(ballot[:ballotDigits], 10, 64)
+	return n
+}
+
+// prepare asks all masters that are known to be of the era, and to have forgotten nothing.
+func (s *Set) prepare(ctx context.Context, era succession.Era, ballot string) []promise {
+	var asked []promise
+	for _, g := range s.guards {
+		t := g.trusted()
+		if m, ok := marker.Parse(t.marker); t.nonce == "" || !ok || m.Era != era {
+			g.Wake()
+			continue
+		}
+		asked = append(asked, promise{guard: g, under: t})
+	}
+	var wg sync.WaitGroup
+	for i := range asked {
+		wg.Go(func() {
+			if err := contained.Run(func() error { return asked[i].ask(ctx, era, ballot) }); err != nil {
+				asked[i].guard.Wake()
+			}
+		})
+	}
+	wg.Wait()
+	for i := range asked {
+		if asked[i].gave {
+			asked[i].above = ballot
+		}
+	}
+	return asked
+}
+
+// ask asks for a promise. It counts as a vote does: if the master is the one that is trusted.
+func (p *promise) ask(ctx context.Context, era succession.Era, ballot string) error {
+	g := p.guard
+	field := marker.InDatabase(p.under.nonce, 0)
+	seen := &look{writes: true, field: field, number: true}
+	seen.floor, seen.known = g.knows(field, 0)
+	sent := time.Now()
+	said, err := g.Conn.Run(ctx, script.Promise, marker.InDatabase(p.under.marker, 0), ballot, field, era.String())
+	if err != nil {
+		return err
+	}
+	told, err := texts(said)
+	switch {
+	case err != nil:
+		return err
+	case len(told) == 2:
+		p.above = told[1]
+		return nil
+	case len(told) != 5:
+		return fmt.Errorf("unexpected answer %v", said)
+	}
+	seen.sequence, _ = strconv.ParseInt(told[1], 10, 64)
+	seen.sighting = clock.Sighting{Sent: sent, Got: time.Now(), Told: timeOf(told[2:4])}
+	seen.canary = told[4]
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	voted := g.voted
+	p.gave = g.counts(p.under, seen)
+	g.voted = voted
+	return nil
+}
+
+// accept seals those that promised, and returns how many.
+func (s *Set) accept(ctx context.Context, era succession.Era, promises []promise, change succession.Change) int {
+	var wg sync.WaitGroup
+	did := make([]bool, len(promises))
+	for i, p := range promises {
+		if !p.gave {
+			continue
+		}
+		wg.Go(func() {
+			_ = contained.Run(func() error {
+				m, _ := marker.Parse(p.under.marker)
+				m.Nonce, m.Seal = s.nonce(), succession.Seal{Ballot: p.above, Change: change}
+				n, err := amend(ctx, p.guard.Conn, script.Seal, marker.InDatabase(p.under.marker, 0), p.above, m.String(), era.String())
+				did[i] = err == nil && n == 1
+				return err
+			})
+			p.guard.Wake()
+		})
+	}
+	wg.Wait()
+	n := 0
+	for _, one := range did {
+		if one {
+			n++
+		}
+	}
+	return n
+}
+
+// MayChange says why the masters cannot be changed now to some of which these stay, or nil, and which
+// set they are.
+func (s *Set) MayChange(stays func(name string) bool) (succession.Era, error) {
+	if s.off {
+		return succession.Era{}, errors.New("the guard is off")
+	}
+	if s.Succession() != nil {
+		return succession.Era{}, errors.New("they are being changed, or were by another proxy")
+	}
+	for _, g := range s.guards {
+		if t := g.trusted(); stays(g.Name) && (t.nonce == "" || t.over || g.IsDown()) {
+			return succession.Era{}, fmt.Errorf("%s does not vote", g.Name)
+		}
+		g.mu.Lock()
+		others := g.proxies
+		g.mu.Unlock()
+		for _, p := range others {
+			switch {
+			case !p.KnowsChanges():
+				return succession.Era{}, errors.New("another proxy on them is of an earlier version, which knows of no change")
+			case !p.Guards:
+				return succession.Era{}, errors.New("another proxy on them is at work without the guard, and would not notice")
+			}
+		}
+	}
+	return s.eras.begun(), nil
+}

@@ -1,0 +1,122 @@
+package guard
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/script"
+	"redlock-proxy/quorum/guard/succession"
+)
+
+// TestPlace: what a marker means to proxies with these masters, who know of one before it.
+func TestPlace(t *testing.T) {
+	own, other := []string{"a", "b", "c"}, []string{"a", "b", "d"}
+	to := func(names []string) succession.Change { return succession.Change{Before: 3, Names: names} }
+	first := succession.Era{}
+	otherSecond, ownSecond := to(other).After(first), to(own).After(first)
+	ownThird := to(own).After(otherSecond)
+	votes := func(e succession.Era) marker.Marker { return marker.Marker{Era: e} }
+	sealed := func(e succession.Era, names []string) marker.Marker {
+		return marker.Marker{Era: e, Seal: succession.Seal{Ballot: "1", Change: to(names)}}
+	}
+	for _, test := range []struct {
+		name   string
+		before []marker.Marker
+		m      marker.Marker
+		want   place
+		over   bool
+	}{
+		{"the first set", nil, votes(first), placeOwn, false},
+		{"ours, numbered", nil, votes(ownSecond), placeOwn, false},
+		{"another set", nil, votes(otherSecond), placeOver, true},
+		{"sealed for others", []marker.Marker{votes(first)}, sealed(first, other), placeOver, true},
+		{"sealed for us, and nobody has joined", nil, sealed(first, own), placeOver, true},
+		{"sealed for us, and some have joined", []marker.Marker{votes(ownSecond)}, sealed(first, own), placeBefore, false},
+		{"some have joined, and others are sealed for us", []marker.Marker{sealed(first, own)}, votes(ownSecond), placeOwn, false},
+		{"not sealed, and some have joined", []marker.Marker{votes(ownSecond)}, votes(first), placeStale, false},
+		{"sealed for others long ago", []marker.Marker{votes(ownThird)}, sealed(first, other), placeStale, false},
+		{"sealed for us later", []marker.Marker{votes(ownThird)}, sealed(otherSecond, own), placeBefore, false},
+		{"others follow us", []marker.Marker{votes(ownSecond)}, votes(to(other).After(ownSecond)), placeOver, true},
+		{"we follow others who followed us", []marker.Marker{votes(first)}, votes(ownThird), placeOver, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e := &eras{names: own}
+			for _, m := range test.before {
+				e.place(m, time.Now())
+			}
+			if got := e.place(test.m, time.Now()); got != test.want || e.isOver() != test.over {
+				t.Errorf("got %v, over %v; want %v, %v", got, e.isOver(), test.want, test.over)
+			}
+		})
+	}
+}
+
+// TestLatestSuccessionStands: what was begun later is what is to be followed.
+func TestLatestSuccessionStands(t *testing.T) {
+	e := &eras{names: []string{"a"}, known: true}
+	change := succession.Change{Before: 1, Names: []string{"b"}}
+	next := change.After(succession.Era{})
+	e.place(marker.Marker{Era: next}, time.Now())
+	e.place(marker.Marker{Seal: succession.Seal{Ballot: "1", Change: change}}, time.Now())
+	if e.over == nil || !e.over.Begun || e.over.Era != next {
+		t.Errorf("%+v", e.over)
+	}
+}
+
+// TestJudgeSealed: a master that is sealed never votes, and one that restarted since has no claim to have all its data.
+func TestJudgeSealed(t *testing.T) {
+	change := succession.Change{Before: 3, Names: []string{"a", "b", "d"}}
+	m := marker.Marker{RunID: "1", ReplID: "r", Nonce: "n", Durable: true, Proof: marker.ProofCaughtUp, Address: "a", Seal: succession.Seal{Ballot: "1", Change: change}}
+	v := Report{RunID: "1", ReplID: "r", Appendfsync: "always", Marker: m.String() + "@0"}
+	if v.Votes() {
+		t.Error("it votes")
+	}
+	for _, test := range []struct {
+		place place
+		want  verdictOn
+	}{{placeOwn, onOver}, {placeOver, onOver}, {placeBefore, onJoin}, {placeStale, onQuarantine}} {
+		if got, _ := judge(v, memory{name: "a", place: test.place}); got != test.want {
+			t.Errorf("at %v: %v, want %v", test.place, got, test.want)
+		}
+	}
+	v.RunID = "2"
+	past := memory{name: "a", nonce: "n", place: placeBefore}
+	if got, _ := judge(v, past); got != onQuarantine || claimOf(v, past) != marker.NoClaim {
+		t.Errorf("restarted: %v with the claim %q", got, claimOf(v, past))
+	}
+}
+
+// TestPromiseAndSeal: the scripts on a real server. A seal needs the promise of its very ballot, and the marker under which that was given;
+// after it no number of the sequence goes on.
+func TestPromiseAndSeal(t *testing.T) {
+	w := startRedis(t)
+	m := marker.Marker{RunID: "1", ReplID: "2", Nonce: "n1", Proof: marker.ProofFresh, Address: "a:1"}
+	want := func(got, want string) {
+		t.Helper()
+		if got != want && !(strings.HasSuffix(want, "…") && strings.HasPrefix(got, strings.TrimSuffix(want, "…"))) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	want(answers(t, w, script.Admit, "", "", m.String(), "0", marker.ProofFresh), "1")
+	stands, field := m.String()+"@0", "n1@0"
+	want(answers(t, w, script.Promise, "other@0", "05", field, "0"), "[-1]")
+	want(answers(t, w, script.Promise, stands, "05", field, "0"), "[1 1099511627777 …")
+	want(answers(t, w, script.Promise, stands, "05", field, "0"), "[0 05]")
+	want(answers(t, w, script.Promise, stands, "04", field, "0"), "[0 05]")
+	want(answers(t, w, script.Promise, stands, "06", field, "0"), "[1 1099511627778 …")
+	next := m
+	next.Nonce, next.Seal = "n2", succession.Seal{Ballot: "05", Change: succession.Change{Before: 1, Names: []string{"b:1"}}}
+	want(answers(t, w, script.Seal, stands, "05", next.String(), "0"), "0")
+	want(answers(t, w, script.Seal, "other@0", "06", next.String(), "0"), "-1")
+	next.Seal.Ballot = "06"
+	want(answers(t, w, script.Seal, stands, "06", next.String(), "0"), "1")
+	want(answers(t, w, script.Seal, stands, "06", next.String(), "0"), "-1")
+	if n, err := w.Client(0).HIncrBy(t.Context(), script.SequenceKey, field, 1).Result(); err != nil || n != 1 {
+		t.Errorf("the sequence of before goes on: %d, %v", n, err)
+	}
+	want(answers(t, w, script.Promise, next.String()+"@0", "01", "n2@0", "1.1.x"), "[1 …") // another era
+	want(answers(t, w, script.Await, next.String()+"@0", "record"), "1")
+	want(answers(t, w, script.Await, next.String()+"@0", "another"), "0")
+}

@@ -1,0 +1,34 @@
+package script
+
+// Those by which the masters of an era agree on what follows it.
+var (
+	// Promise has a master with the marker ARGV[1] promise the ballot ARGV[2] of the era ARGV[4], unless
+	// it promised that or a higher one. It answers {1, number of the sequence ARGV[3], seconds,
+	// microseconds, canary}, {0, the ballot that it promised}, or {-1} where that is not its marker.
+	Promise = New(timedLua + guardLua + `
+if not stands(marker, ARGV[1]) then return {-1} end
+local era, promised = string.match(redis.call('get', '` + promiseKey + `') or '', '^(%S+) (%S+)$')
+if era == ARGV[4] and promised >= ARGV[2] then return {0, promised} end
+redis.call('set', '` + promiseKey + `', ARGV[4] .. ' ' .. ARGV[2])
+local n = redis.call('hincrby', sequence, ARGV[3], 1)
+local now = redis.call('time')
+return {1, n, now[1], now[2], redis.call('get', canary) or ''}`)
+
+	// Seal has a master with the marker ARGV[1], which promised the ballot ARGV[2] of the era ARGV[4] and
+	// no higher one, have the marker ARGV[3] instead, in all databases: no vote that is under way counts
+	// any more. It answers 1, 0: it promised another one, -1: that is not its marker.
+	Seal = New(guardLua + `
+if not stands(marker, ARGV[1]) then return -1 end
+if redis.call('get', '` + promiseKey + `') ~= ARGV[4] .. ' ' .. ARGV[2] then return 0 end
+everywhere(function(db)
+  mark(ARGV[3], db)
+  redis.call('del', canary)
+end)
+return 1`)
+
+	// Await puts the record ARGV[2] beside the marker ARGV[1], where there is none.
+	Await = New(guardLua + `
+if not stands(marker, ARGV[1]) or not stands(record, '') then return 0 end
+redis.call('set', record, ARGV[2])
+return 1`)
+)

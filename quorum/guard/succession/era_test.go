@@ -1,0 +1,65 @@
+package succession
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestErasAndSealsAreReadAsWritten(t *testing.T) {
+	names := []string{"10.0.0.1:6379", "/run/a b,c;d.sock", "c%"}
+	change := Change{Before: 5, Names: names}
+	for _, e := range []Era{{}, change.After(Era{}), change.After(Era{Number: 7})} {
+		if got, ok := ParseEra(e.String()); !ok || got != e || strings.Contains(e.String(), " ") {
+			t.Errorf("%q is read as %v, %v", e, got, ok)
+		}
+	}
+	s := Seal{Ballot: "12", Change: change}
+	got, ok := ParseSeal(s.String())
+	if !ok || got.Ballot != "12" || !got.Is(change) || strings.Join(got.Names, "|") != strings.Join(names, "|") || strings.Contains(s.String(), " ") {
+		t.Errorf("%q is read as %v, %v", s, got, ok)
+	}
+	for _, text := range []string{"", "1", "1.2", "1.2.", "0.3.a", "x.3.a", "1.03.a"} {
+		if e, ok := ParseEra(text); ok {
+			t.Errorf("%q is read as an era, %v", text, e)
+		}
+	}
+	for _, text := range []string{"", "1;2", "1;2;", ";2;a", "1;0;a", "1;02;a", "1;2;%"} {
+		if s, ok := ParseSeal(text); ok {
+			t.Errorf("%q is read as a seal, %v", text, s)
+		}
+	}
+}
+
+func TestEraIsOfItsNamesInAnyOrder(t *testing.T) {
+	e := Change{Before: 3, Names: []string{"a", "b", "c"}}.After(Era{})
+	if !e.Is([]string{"c", "a", "b"}) || e.Is([]string{"a", "b", "d"}) || e.Is([]string{"a", "b"}) {
+		t.Error("an era is taken for another")
+	}
+	if !(Era{}).Is([]string{"x"}) {
+		t.Error("of the first era nobody knows the masters")
+	}
+}
+
+func TestStep(t *testing.T) {
+	for _, test := range []struct {
+		from, to string
+		may      bool
+	}{
+		{"a b c", "a b c d", true}, {"a b c", "a b", true}, {"a b c", "a d c", true}, {"a b", "a", true}, {"a", "a b", true},
+		{"a b c", "a b c d e", false}, {"a b c d e", "a b c", false}, {"a b c", "a d e", false}, {"a", "b", false}, {"a b c", "a d", false},
+	} {
+		if err := Step(strings.Fields(test.from), strings.Fields(test.to)); (err == nil) != test.may {
+			t.Errorf("from %s to %s: %v", test.from, test.to, err)
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	own, low, high := Change{3, []string{"own"}}, Change{3, []string{"low"}}, Change{3, []string{"high"}}
+	if got := Choose([]Seal{{}, {}}, own); !got.Is(own) {
+		t.Errorf("nothing was accepted: %v", got)
+	}
+	if got := Choose([]Seal{{"2", low}, {}, {"3", high}}, own); !got.Is(high) {
+		t.Errorf("the highest is not chosen: %v", got)
+	}
+}
