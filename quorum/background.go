@@ -15,7 +15,7 @@ type background struct {
 }
 
 // after calls f once d is over, unless the cluster has stopped by then.
-func (c *Cluster) after(d time.Duration, f func()) {
+func (c *generation) after(d time.Duration, f func()) {
 	time.AfterFunc(d, func() {
 		b := &c.background
 		b.mu.Lock()

@@ -20,7 +20,7 @@ var errLegacyChanged = errors.New("quorum: changed at the legacy server meanwhil
 
 // takeBeside takes the keys on the masters first: what is refused there leaves nothing on
 // the legacy server, and of several proxies only one asks it.
-func (c *Cluster) takeBeside(ctx context.Context, t Taking, take func() (Grant, error)) (Grant, error) {
+func (c *generation) takeBeside(ctx context.Context, t Taking, take func() (Grant, error)) (Grant, error) {
 	got, err := take()
 	if err != nil {
 		return Grant{}, err
@@ -34,7 +34,7 @@ func (c *Cluster) takeBeside(ctx context.Context, t Taking, take func() (Grant, 
 }
 
 // stillValid is a grant as of now, when the legacy server has agreed, too.
-func (c *Cluster) stillValid(got Grant, t Taking) (Grant, error) {
+func (c *generation) stillValid(got Grant, t Taking) (Grant, error) {
 	elapsed := time.Since(got.Since)
 	got.Validity = vote.Validity(t.TTL, elapsed)
 	if t.Anyhow || t.TTL < 0 || got.Validity >= time.Millisecond {
@@ -46,7 +46,7 @@ func (c *Cluster) stillValid(got Grant, t Taking) (Grant, error) {
 
 // releaseBeside: clients that are not behind the proxy lock at the legacy server alone, so
 // what was removed there was held.
-func (c *Cluster) releaseBeside(ctx context.Context, key Key, token string, release func() error) error {
+func (c *generation) releaseBeside(ctx context.Context, key Key, token string, release func() error) error {
 	var err error
 	var wg sync.WaitGroup
 	wg.Go(func() { err = contained.Run(release) })
@@ -62,7 +62,7 @@ func (c *Cluster) releaseBeside(ctx context.Context, key Key, token string, rele
 	}
 }
 
-func (c *Cluster) extendBeside(ctx context.Context, key Key, token string, ttl time.Duration, extend func() (Grant, error)) (Grant, error) {
+func (c *generation) extendBeside(ctx context.Context, key Key, token string, ttl time.Duration, extend func() (Grant, error)) (Grant, error) {
 	got, err := extend()
 	if err != nil {
 		return Grant{}, err
@@ -82,7 +82,7 @@ func (c *Cluster) extendBeside(ctx context.Context, key Key, token string, ttl t
 }
 
 // readBeside adds what the legacy server holds.
-func (c *Cluster) readBeside(ctx context.Context, keys []Key, looks []Look) ([]Look, error) {
+func (c *generation) readBeside(ctx context.Context, keys []Key, looks []Look) ([]Look, error) {
 	for i, key := range keys {
 		held, err := c.legacy.Read(ctx, key.DB, key.Name)
 		if err != nil {
@@ -96,8 +96,8 @@ func (c *Cluster) readBeside(ctx context.Context, keys []Key, looks []Look) ([]L
 // updateBeside changes the legacy server first, in the midst of the masters' ballot, under
 // the condition that it holds what the change was made from. From then on the change is
 // made on the masters, too, or it cannot be known.
-func (c *Cluster) updateBeside(ctx context.Context, key Key, run func(Look) (Decision, error)) (Outcome, error) {
-	u := &besideUpdate{Cluster: c, key: key, run: run}
+func (c *generation) updateBeside(ctx context.Context, key Key, run func(Look) (Decision, error)) (Outcome, error) {
+	u := &besideUpdate{generation: c, key: key, run: run}
 	for until := time.Now().Add(patience); ; {
 		out, err := u.try(ctx)
 		switch {
@@ -111,7 +111,7 @@ func (c *Cluster) updateBeside(ctx context.Context, key Key, run func(Look) (Dec
 
 // besideUpdate is one Update on its way.
 type besideUpdate struct {
-	*Cluster
+	*generation
 	key Key
 	run func(Look) (Decision, error)
 	// runs counts the runs of all tries. standing is the one that was made at the legacy

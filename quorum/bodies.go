@@ -124,7 +124,8 @@ func (b *Bodies) Find(ctx context.Context, sha string) (body string, ok bool, er
 // do has every master do a command, and returns what they said. The error is a
 // *NoQuorumError where fewer than a majority did.
 func (b *Bodies) do(ctx context.Context, words ...any) ([]any, error) {
-	masters := b.cluster.masters
+	cluster := b.cluster.now()
+	masters := cluster.masters
 	said, errs := make([]any, len(masters)), make([]error, len(masters))
 	var wg sync.WaitGroup
 	for i, m := range masters {
@@ -144,7 +145,7 @@ func (b *Bodies) do(ctx context.Context, words ...any) ([]any, error) {
 		}
 	}
 	if answered < Majority(len(masters)) {
-		return said, b.cluster.explain(&register.NoQuorum{Replies: replies})
+		return said, cluster.explain(&register.NoQuorum{Replies: replies})
 	}
 	return said, nil
 }

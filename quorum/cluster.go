@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"redlock-proxy/quorum/cell"
@@ -20,22 +20,34 @@ import (
 // ⌊n/2⌋+1.
 func Majority(n int) int { return vote.Majority(n) }
 
+// FreshStartTime is how long a fresh start takes, at the least.
+const FreshStartTime = guard.FreshStartTime
+
 // Cluster is N independent Redis masters that vote. It works while Run runs.
 type Cluster struct {
-	masters []*master.Master
+	opts Options
+	log  *slog.Logger
 	// legacy is the legacy server, if there is one.
-	legacy    *legacy.Server
-	log       *slog.Logger
-	rand      func() float64
-	unguarded bool
-	// guards are those of the masters.
-	guards *guard.Set
-	// source makes the attempts and ballots.
-	source     *cell.Source
-	keyspaces  sync.Map // of *keyspace, by database
-	background background
+	legacy *legacy.Server
+	source *cell.Source
 	// freed is told of keys that may have been freed.
 	freed func(Key)
+	// roundTrips is told how long batches took; see Observe.
+	roundTrips func(masters []string) func(master int, took time.Duration)
+
+	current atomic.Pointer[generation]
+	// before is the one before the current, for a while; or nil.
+	before atomic.Pointer[generation]
+	// underway is the change of the masters that is under way, or nil.
+	underway atomic.Pointer[change]
+	// changing is held by the one that changes the masters.
+	changing sync.Mutex
+
+	mu      sync.Mutex
+	running context.Context // of Run
+	rounds  uint64          // of ballots
+	latest  []string        // URLs of the last Settings
+	tasks   sync.WaitGroup
 }
 
 // NewCluster makes a cluster. It connects to nothing before Run.
@@ -44,67 +56,67 @@ func NewCluster(opts Options) (*Cluster, error) {
 		return nil, errors.New("quorum: no masters")
 	}
 	opts.setDefaults()
+	transports, err := transportsTo(opts, opts.servers())
+	if err != nil {
+		return nil, err
+	}
+	return newCluster(opts, transports), nil
+}
+
+func transportsTo(opts Options, urls []string) ([]master.Transport, error) {
 	var transports []master.Transport
-	for _, u := range opts.servers() {
+	for _, u := range urls {
 		t, err := master.NewTransport(u, opts.MasterTimeout, opts.TLS)
 		if err != nil {
 			return nil, fmt.Errorf("quorum: master %s: %w", masterName(u), err)
 		}
 		transports = append(transports, t)
 	}
-	return newCluster(opts, transports), nil
+	return transports, nil
 }
 
 // newCluster takes one transport for each of opts.servers().
 func newCluster(opts Options, transports []master.Transport) *Cluster {
 	n := len(opts.Masters)
-	c := &Cluster{
-		log: opts.Logger, rand: opts.Rand, unguarded: opts.Unguarded,
-		source: cell.NewSource(), freed: func(Key) {},
+	c := &Cluster{opts: opts, log: opts.Logger, source: cell.NewSource(), freed: func(Key) {}}
+	if opts.Legacy != "" {
+		c.legacy = &legacy.Server{Master: master.New(masterName(opts.Legacy), transports[n], opts.Logger, opts.Rand)}
 	}
-	for i, u := range opts.servers() {
-		m := master.New(masterName(u), transports[i], opts.Logger, opts.Rand)
-		if i < n {
-			c.masters = append(c.masters, m)
-		} else {
-			c.legacy = &legacy.Server{Master: m}
-		}
-	}
-	c.guardMasters(opts)
+	c.current.Store(newGeneration(c, opts, transports[:n], nil, nil))
 	return c
 }
 
-func (c *Cluster) guardMasters(opts Options) {
-	var masters []guard.Master
-	for _, m := range c.masters {
-		masters = append(masters, m.Guarded())
-	}
-	c.guards = guard.NewSet(guard.Options{
-		MaxTTL: opts.MaxTTL, FreshStart: opts.FreshStart, Vouched: opts.Vouched, Off: opts.Unguarded, SinceBoot: opts.sinceBoot, Logger: opts.Logger,
-	}, masters)
-	for i, m := range c.masters {
-		m.GuardWith(c.guards.Guard(i))
-	}
-}
+// now is the cluster with the masters that it has now.
+func (c *Cluster) now() *generation { return c.current.Load() }
 
 // Run connects to the masters and works until ctx ends; then it sends what is
 // queued, undos included, and returns nil.
 func (c *Cluster) Run(ctx context.Context) error {
-	var wg sync.WaitGroup
-	for _, m := range c.servers() {
-		wg.Go(func() { m.Run(ctx) })
+	c.mu.Lock()
+	c.running = ctx
+	c.mu.Unlock()
+	c.start(c.now())
+	c.tasks.Go(func() { c.followChanges(ctx) })
+	if c.legacy != nil {
+		c.tasks.Go(func() { c.legacy.Run(ctx) })
 	}
-	wg.Wait()
-	c.background.close()
+	<-ctx.Done()
+	c.changing.Lock() // nothing is started any more
+	defer c.changing.Unlock()
+	c.tasks.Wait()
 	return nil
 }
 
-// servers are the masters and, after them, the legacy server if there is one.
-func (c *Cluster) servers() []*master.Master {
-	if c.legacy == nil {
-		return c.masters
+// start has a generation work for as long as the cluster does, or until it is stopped.
+func (c *Cluster) start(g *generation) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running == nil {
+		return // Run will start it
 	}
-	return append(slices.Clip(c.masters), c.legacy.Master)
+	ctx, stop := context.WithCancel(c.running)
+	g.stop = stop
+	c.tasks.Go(func() { defer stop(); g.run(ctx) })
 }
 
 // Ready waits until all masters vote, or ctx ends, so that the first locks stand on
@@ -112,8 +124,10 @@ func (c *Cluster) servers() []*master.Master {
 func (c *Cluster) Ready(ctx context.Context) bool {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	servers := c.servers()
-	for ctx.Err() == nil && voting(servers) < len(servers) {
+	for ctx.Err() == nil {
+		if servers := c.now().servers(); voting(servers) == len(servers) {
+			break
+		}
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
@@ -122,25 +136,158 @@ func (c *Cluster) Ready(ctx context.Context) bool {
 	return c.HasQuorum()
 }
 
-// FreshStartTime is how long a fresh start takes, at the least.
-const FreshStartTime = guard.FreshStartTime
-
 // StartsFresh reports whether a fresh start is under way: masters wait whether a proxy that
 // knows of locks objects.
-func (c *Cluster) StartsFresh() bool {
-	return slices.ContainsFunc(c.masters, func(m *master.Master) bool {
-		why := m.Health().Quarantine
-		return why != nil && why.Why == guard.AwaitsFreshStart
-	})
+func (c *Cluster) StartsFresh() bool { return c.now().StartsFresh() }
+
+// HasQuorum reports whether locks can be had: a majority of the masters votes, and the legacy
+// server, if there is one, answers.
+func (c *Cluster) HasQuorum() bool { return c.now().HasQuorum() }
+
+// Status tells the state of each master, in the order of Options.Masters, and
+// after them that of the legacy server if there is one.
+func (c *Cluster) Status() []MasterStatus { return c.now().Status() }
+
+// Observe has what f makes of the names of the masters told how long each batch took that a master
+// answered, from its sending on; masters are numbered as in Status. f is called for the masters of now, and
+// whenever others follow. What it makes must not wait. Observe is called before Run.
+func (c *Cluster) Observe(f func(masters []string) func(master int, took time.Duration)) {
+	c.roundTrips = f
+	c.now().observe(f)
 }
 
-// voting is how many of them vote.
-func voting(masters []*master.Master) int {
-	n := 0
-	for _, m := range masters {
-		if m.Votes() {
-			n++
+// WatchQuorum logs when locks can no longer be had, and why, and when they can again, until ctx
+// ends. had is whether they could at the start; where not, that was told already.
+func (c *Cluster) WatchQuorum(ctx context.Context, log *slog.Logger, had bool) {
+	seen := quorumWatch{told: !had}
+	if !had {
+		seen.lost = time.Now()
+	}
+	tick := time.NewTicker(watchPause)
+	defer tick.Stop()
+	for {
+		g := c.now()
+		switch what, without := seen.see(g.HasQuorum(), time.Now()); what {
+		case quorumLost:
+			log.Warn("quorum lost: locks are refused with NOQUORUM", "cause", c.named(g.absence()).Error())
+		case quorumBack:
+			log.Info("quorum is back: locks can be had", "without", without.Round(time.Millisecond), "voting", voting(g.masters), "masters", len(g.masters))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
 		}
 	}
-	return n
+}
+
+// Take takes keys that nobody holds and returns with the majority.
+//
+// Errors: *OwnKeyError, as of all methods, ErrHeld, ErrTooShort, ErrContended, *NoQuorumError, or
+// the cause of ctx; with a fence also ErrFences. After an error nothing is held: what was taken is undone in the background.
+func (c *Cluster) Take(ctx context.Context, t Taking) (Grant, error) {
+	until := time.Now().Add(changePatience)
+	for {
+		g, err := c.settled(ctx, until)
+		if err != nil {
+			return Grant{}, err
+		}
+		got, err := g.Take(ctx, t)
+		if err == nil || !c.wasChanged(ctx, g, err) || time.Now().After(until) {
+			return got, c.named(err)
+		}
+	}
+}
+
+// Release removes the key if it holds the token.
+//
+// Errors: ErrNotHeld, ErrContended, *NoQuorumError when it cannot be known, or the cause of
+// ctx; what was begun goes on all the same.
+func (c *Cluster) Release(ctx context.Context, key Key, token string) error {
+	_, err := on(ctx, c, func(g *generation) (struct{}, error) { return struct{}{}, g.Release(ctx, key, token) })
+	return err
+}
+
+// Extend gives a key that holds the token a lease of ttl (whole milliseconds, or Endless)
+// from now, unless the one that it has is longer.
+//
+// Errors: ErrNotHeld, ErrTooShort, ErrContended, *NoQuorumError when it cannot be known,
+// or the cause of ctx.
+func (c *Cluster) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (Grant, error) {
+	return on(ctx, c, func(g *generation) (Grant, error) { return g.Extend(ctx, key, token, ttl) })
+}
+
+// Read tells what stands under keys of one database.
+//
+// Errors: ErrContended, *NoQuorumError, or the cause of ctx.
+func (c *Cluster) Read(ctx context.Context, keys []Key) ([]Look, error) {
+	return on(ctx, c, func(g *generation) ([]Look, error) { return g.Read(ctx, keys) })
+}
+
+// Watch is Read for keys whose versions are to be compared later; see register.Watch.
+func (c *Cluster) Watch(ctx context.Context, keys []Key) ([]Look, error) {
+	return on(ctx, c, func(g *generation) ([]Look, error) { return g.Watch(ctx, keys) })
+}
+
+// Update makes a change of one key that depends on what stands there; run may be called
+// several times, and Outcome.Run is the number of the run that stands. If expect is not
+// nil, run changes nothing where another value stands.
+//
+// Errors: those of run, ErrForeign, ErrContended, *NoQuorumError, or the cause of ctx; after
+// the last two the change is made once at any later moment, or never.
+func (c *Cluster) Update(ctx context.Context, key Key, expect *string, run func(Look) (Decision, error)) (Outcome, error) {
+	return on(ctx, c, func(g *generation) (Outcome, error) { return g.Update(ctx, key, expect, run) })
+}
+
+// Remove takes a lock from whoever holds it, by ballot, and reports whether anybody did.
+//
+// Errors: those of Update.
+func (c *Cluster) Remove(ctx context.Context, key Key) (bool, error) {
+	return on(ctx, c, func(g *generation) (bool, error) { return g.Remove(ctx, key) })
+}
+
+// Fence is not below the fence of any lock of the key that was granted in the last seven days; 0
+// where there was none. The masters alone tell, also where there is a legacy server.
+//
+// Errors: *OwnKeyError, *NoQuorumError, or the cause of ctx.
+func (c *Cluster) Fence(ctx context.Context, key Key) (int64, error) {
+	return on(ctx, c, func(g *generation) (int64, error) { return g.Fence(ctx, key) })
+}
+
+// Holdings tells what stands under keys of one database, and changes nothing.
+//
+// Errors: *NoQuorumError where fewer than a majority answered, *OwnKeyError, or the cause of
+// ctx.
+func (c *Cluster) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
+	return on(ctx, c, func(g *generation) ([]Holding, error) { return g.Holdings(ctx, keys) })
+}
+
+// Names tells names of keys of a database, a page of some hundred at a time, as long as page asks
+// for more. Every lock that a majority holds all the while is among them; others may be, and some
+// more than once. Locks that only the legacy server holds are not.
+//
+// Errors: that of page, *NoQuorumError where no majority can be asked, or the cause of ctx.
+func (c *Cluster) Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error {
+	_, err := on(ctx, c, func(g *generation) (struct{}, error) { return struct{}{}, g.Names(ctx, db, page) })
+	return err
+}
+
+// Databases tells the numbers of databases, in their order. Every one with a lock that a majority holds all
+// the while is among them, and database 0.
+//
+// Errors: *NoQuorumError where no majority can be asked, or the cause of ctx.
+func (c *Cluster) Databases(ctx context.Context) ([]int, error) {
+	return on(ctx, c, func(g *generation) ([]int, error) { return g.Databases(ctx) })
+}
+
+// Guess is the token under which this proxy has taken the key, or else what it has just put there, if it knows of
+// nothing newer.
+func (c *Cluster) Guess(key Key) (token string, ok bool) { return c.now().Guess(key) }
+
+// Withdraw releases what a Take granted, in the background.
+func (c *Cluster) Withdraw(keys []Key, tokens []string) {
+	if before := c.before.Load(); before != nil { // it may have been granted before the masters were changed
+		before.Withdraw(keys, tokens)
+	}
+	c.now().Withdraw(keys, tokens)
 }

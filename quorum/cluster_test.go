@@ -398,8 +398,8 @@ func TestBackgroundEndsWithTheCluster(t *testing.T) {
 		_, err := c.Take(b.Context(), b.taking(token))
 		b.wantErr(err, nil)
 		working := false
-		c.after(5*time.Millisecond, func() { working = true; time.Sleep(time.Second); working = false })
-		c.after(10*time.Millisecond, func() { b.Error("it began after the end") })
+		c.now().after(5*time.Millisecond, func() { working = true; time.Sleep(time.Second); working = false })
+		c.now().after(10*time.Millisecond, func() { b.Error("it began after the end") })
 		time.Sleep(6 * time.Millisecond)
 		stop()
 		if working {
@@ -542,8 +542,8 @@ func TestRemovalWakesWaiters(t *testing.T) {
 			inBubble(t, 3, func(b *bench) {
 				b.mustLock("holder", time.Hour)
 				if name == byAnother { // a register that does not know of it
-					b.cluster.keyspace(0).Register = register.New(register.Options{
-						N: 3, Masters: b.cluster.keyspace(0), Source: b.cluster.source, Patience: patience,
+					b.cluster.now().keyspace(0).Register = register.New(register.Options{
+						N: 3, Masters: b.cluster.now().keyspace(0), Source: b.cluster.source, Patience: patience,
 					})
 				}
 				var served []string

@@ -19,7 +19,13 @@
 //
 // Package master carries operations to the masters and their answers back, and remembers what is
 // owed to a master that is away. This package adds what a lock needs beside its register: a
-// [Locker] has the queue of those who wait for a key, first come, first served (package queue).
+// [Locker] has the queue of those who wait for a key, first come, first served (package queue),
+// whom the masters tell when it may be free (package wake).
+//
+// # Other masters
+//
+// [Cluster.ChangeMasters] adds, removes or replaces one master while locks are held (guard/GUARD.md). The
+// masters of one time, and their registers, are a generation; commands wait while one follows another.
 //
 // # The legacy server
 //

@@ -68,6 +68,10 @@ type NoQuorumError struct {
 	// Unclear is set where the masters answered, but what became of the command cannot be
 	// seen any more, because others have changed the key since.
 	Unclear bool
+	// Changed is set while the masters are being changed; ChangedTo are those that follow, where that is
+	// known.
+	Changed   bool
+	ChangedTo []string
 }
 
 func newNoQuorum(masters int) *NoQuorumError {
@@ -89,6 +93,9 @@ func (e *NoQuorumError) Error() string {
 	if e.Legacy != nil {
 		return fmt.Sprintf("the legacy lock server did not answer: %v", e.Legacy)
 	}
+	if e.Changed {
+		return e.changeText()
+	}
 	text := e.quarantines()
 	switch open := e.Answered >= Majority(e.Masters); {
 	case open && len(e.Causes.Errors) == 0:
@@ -102,6 +109,26 @@ func (e *NoQuorumError) Error() string {
 	default:
 		return fmt.Sprintf("%d of %d masters answered, %d needed: %v", e.Answered, e.Masters, Majority(e.Masters), e.Causes)
 	}
+}
+
+// changeText tells of a change of the masters.
+func (e *NoQuorumError) changeText() string {
+	if len(e.ChangedTo) == 0 {
+		return "the masters are being changed, or were by another proxy: this proxy's configuration has to name those of now"
+	}
+	return fmt.Sprintf("the masters are being changed to %s: a majority of them does not vote yet, or this proxy's configuration names others", strings.Join(e.ChangedTo, ", "))
+}
+
+// isUnproven reports whether a master's vote did not count because something was amiss that is not known
+// yet.
+func (e *NoQuorumError) isUnproven() bool {
+	for _, cause := range e.Causes.WrappedErrors() {
+		var q *QuarantineError
+		if errors.As(cause, &q) && (q.Why == guard.Unproven || q.Why == guard.Succeeded) {
+			return true
+		}
+	}
+	return false
 }
 
 // quarantines tells of the masters in quarantine, then of the others that gave no vote.

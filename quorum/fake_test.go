@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"sync"
 	"syscall"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/master"
 	"redlock-proxy/quorum/register"
+	"redlock-proxy/resp"
 )
 
 var (
@@ -64,6 +66,11 @@ type fakeLink struct {
 
 func (f *fakeMaster) Dial(context.Context, int) (master.Link, error) {
 	return &fakeLink{master: f, sent: make(chan *master.Flight, 1), closed: make(chan struct{})}, nil
+}
+
+// Watch is refused, as by an old server.
+func (f *fakeMaster) Watch(context.Context, int) (net.Conn, error) {
+	return nil, resp.Error("ERR unknown command 'CLIENT'")
 }
 
 func (k *fakeLink) Send(f *master.Flight) bool {

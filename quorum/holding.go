@@ -51,11 +51,8 @@ type Share struct {
 	Says string
 }
 
-// Holdings tells what stands under keys of one database, and changes nothing.
-//
-// Errors: *NoQuorumError where fewer than a majority answered, *OwnKeyError, or the cause of
-// ctx.
-func (c *Cluster) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
+// Holdings is Cluster.Holdings.
+func (c *generation) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
 	if err := ownKey(keys...); err != nil {
 		return nil, err
 	}
@@ -79,7 +76,7 @@ func (c *Cluster) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
 }
 
 // holding gives the masters their names.
-func (c *Cluster) holding(f register.Holding) Holding {
+func (c *generation) holding(f register.Holding) Holding {
 	h := Holding{Status: f.Status, Left: f.Left, Holder: f.Holder, Since: f.Since, Fence: f.Fence, Shares: make([]Share, len(c.masters))}
 	for i, m := range c.masters {
 		h.Shares[i] = Share{m.Name(), says(f.Shares[i], f.Errs[i])}
@@ -117,12 +114,8 @@ func (h *Holding) beside(masters register.Holding, held cell.Found, name string)
 	h.Shares = append(h.Shares, share)
 }
 
-// Names tells names of keys of a database, a page of some hundred at a time, as long as page asks
-// for more. Every lock that a majority holds all the while is among them; others may be, and some
-// more than once. Locks that only the legacy server holds are not.
-//
-// Errors: that of page, *NoQuorumError where no majority can be asked, or the cause of ctx.
-func (c *Cluster) Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error {
+// Names is Cluster.Names.
+func (c *generation) Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error {
 	asked := newNoQuorum(len(c.masters))
 	for _, m := range c.masters { // a majority shares a master with every other one
 		more, failed, err := namesOn(ctx, m, db, page)
@@ -167,10 +160,8 @@ func namesOn(ctx context.Context, m *master.Master, db int, page func([]string) 
 // errLostVote: a master may have forgotten something since it began to tell.
 var errLostVote = errors.New("lost its vote meanwhile")
 
-// Remove takes a lock from whoever holds it, by ballot, and reports whether anybody did.
-//
-// Errors: those of Update.
-func (c *Cluster) Remove(ctx context.Context, key Key) (bool, error) {
+// Remove is Cluster.Remove.
+func (c *generation) Remove(ctx context.Context, key Key) (bool, error) {
 	var present []bool // in each run
 	out, err := c.Update(ctx, key, nil, func(l Look) (Decision, error) {
 		present = append(present, l.Present)
@@ -185,11 +176,8 @@ func (c *Cluster) Remove(ctx context.Context, key Key) (bool, error) {
 	return present[out.Run-1], nil
 }
 
-// Databases tells the numbers of databases, in their order. Every one with a lock that a majority holds all
-// the while is among them, and database 0.
-//
-// Errors: *NoQuorumError where no majority can be asked, or the cause of ctx.
-func (c *Cluster) Databases(ctx context.Context) ([]int, error) {
+// Databases is Cluster.Databases.
+func (c *generation) Databases(ctx context.Context) ([]int, error) {
 	asked, all := newNoQuorum(len(c.masters)), []int{0}
 	for _, m := range c.masters {
 		some, err := m.Databases(ctx)

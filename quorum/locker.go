@@ -19,9 +19,13 @@ type Locker struct {
 // of keys that the cluster frees.
 func NewLocker(c *Cluster) *Locker {
 	l := &Locker{cluster: c}
+	l.queues.Parks = func(k Key) bool { return len(k.Name) <= longestParked }
 	c.freed = l.queues.Released
 	return l
 }
+
+// longestParked is how long a key may be, in bytes, of which a queue is kept without need: thousands are.
+const longestParked = 1 << 10
 
 // Forever is a LockRequest.Wait without an end.
 const Forever time.Duration = -1
@@ -63,37 +67,36 @@ func (l *Locker) try(ctx context.Context, req LockRequest, until time.Time) (Gra
 
 // waitAndLock stands in the queue of the key until it is the head of it, then
 // contends until it is granted or its time is over.
-func (l *Locker) waitAndLock(ctx context.Context, req LockRequest) (Grant, error) {
-	place := l.queues.Enter(req.Key)
-	granted := false
-	defer func() { l.queues.Leave(place, granted) }()
+func (l *Locker) waitAndLock(ctx context.Context, req LockRequest) (got Grant, err error) {
+	ended := l.Await(ctx, req.Key, req.Wait, func(until time.Time) (taken, again bool) {
+		got, err = l.try(ctx, req, until)
+		return err == nil, errors.Is(err, ErrHeld) || errors.Is(err, ErrContended)
+	})
+	if ended != nil {
+		return Grant{}, ended
+	}
+	return got, err
+}
 
-	until, over, stop := after(req.Wait)
+// Await stands in the queue of a key, first come, first served, and has try called whenever the key may have changed and this
+// one is the head, until that is not to be repeated. taken: the key is held from now on. What try does has
+// to end by until, unless that is zero.
+//
+// Errors: ErrHeld when its time was over, or the cause of ctx.
+func (l *Locker) Await(ctx context.Context, key Key, wait time.Duration, try func(until time.Time) (taken, again bool)) error {
+	until, over, stop := after(wait)
 	defer stop()
-	pause := queue.Polls(l.cluster.rand)
-	next := place.Turn()
-	var timer <-chan time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return Grant{}, context.Cause(ctx)
-		case <-over:
-			return Grant{}, ErrHeld
-		case cue := <-next:
-			next = place.Turn()
-			if delay := cue.Delay(pause.Rand); delay > 0 {
-				timer = time.After(delay)
-				continue
-			}
-			pause.Reset()
-		case <-timer:
-		}
-		got, err := l.try(ctx, req, until)
-		if !errors.Is(err, ErrHeld) && !errors.Is(err, ErrContended) {
-			granted = err == nil
-			return got, err
-		}
-		timer = time.After(pause.Next())
+	switch l.queues.Await(ctx, queue.Waiting[Key]{
+		Key: key, Over: over, Rand: l.cluster.opts.Rand,
+		Try:   func() (taken, again bool) { return try(until) },
+		Alarm: func() queue.Alarm { return l.cluster.now().alarm(key) },
+	}) {
+	case queue.Over:
+		return ErrHeld
+	case queue.Left:
+		return context.Cause(ctx)
+	default:
+		return nil
 	}
 }
 

@@ -52,11 +52,8 @@ type Taking struct {
 	Fence bool
 }
 
-// Take takes keys that nobody holds and returns with the majority.
-//
-// Errors: *OwnKeyError, as of all methods, ErrHeld, ErrTooShort, ErrContended, *NoQuorumError, or
-// the cause of ctx; with a fence also ErrFences. After an error nothing is held: what was taken is undone in the background.
-func (c *Cluster) Take(ctx context.Context, t Taking) (Grant, error) {
+// Take is Cluster.Take.
+func (c *generation) Take(ctx context.Context, t Taking) (Grant, error) {
 	if err := ownKey(t.Keys...); err != nil {
 		return Grant{}, err
 	}
@@ -74,11 +71,8 @@ func (c *Cluster) Take(ctx context.Context, t Taking) (Grant, error) {
 	return got, c.explain(err)
 }
 
-// Release removes the key if it holds the token.
-//
-// Errors: ErrNotHeld, ErrContended, *NoQuorumError when it cannot be known, or the cause of
-// ctx; what was begun goes on all the same.
-func (c *Cluster) Release(ctx context.Context, key Key, token string) error {
+// Release is Cluster.Release.
+func (c *generation) Release(ctx context.Context, key Key, token string) error {
 	if err := ownKey(key); err != nil {
 		return err
 	}
@@ -89,12 +83,8 @@ func (c *Cluster) Release(ctx context.Context, key Key, token string) error {
 	return c.explain(c.releaseBeside(ctx, key, token, release))
 }
 
-// Extend gives a key that holds the token a lease of ttl (whole milliseconds, or Endless)
-// from now, unless the one that it has is longer.
-//
-// Errors: ErrNotHeld, ErrTooShort, ErrContended, *NoQuorumError when it cannot be known,
-// or the cause of ctx.
-func (c *Cluster) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (Grant, error) {
+// Extend is Cluster.Extend.
+func (c *generation) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (Grant, error) {
 	if err := ownKey(key); err != nil {
 		return Grant{}, err
 	}
@@ -110,10 +100,8 @@ func (c *Cluster) Extend(ctx context.Context, key Key, token string, ttl time.Du
 	return got, c.explain(err)
 }
 
-// Read tells what stands under keys of one database.
-//
-// Errors: ErrContended, *NoQuorumError, or the cause of ctx.
-func (c *Cluster) Read(ctx context.Context, keys []Key) ([]Look, error) {
+// Read is Cluster.Read.
+func (c *generation) Read(ctx context.Context, keys []Key) ([]Look, error) {
 	if err := ownKey(keys...); err != nil {
 		return nil, err
 	}
@@ -125,8 +113,8 @@ func (c *Cluster) Read(ctx context.Context, keys []Key) ([]Look, error) {
 	return looks, c.explain(err)
 }
 
-// Watch is Read for keys whose versions are to be compared later; see register.Watch.
-func (c *Cluster) Watch(ctx context.Context, keys []Key) ([]Look, error) {
+// Watch is Cluster.Watch.
+func (c *generation) Watch(ctx context.Context, keys []Key) ([]Look, error) {
 	if err := ownKey(keys...); err != nil {
 		return nil, err
 	}
@@ -138,13 +126,8 @@ func (c *Cluster) Watch(ctx context.Context, keys []Key) ([]Look, error) {
 	return looks, c.explain(err)
 }
 
-// Update makes a change of one key that depends on what stands there; run may be called
-// several times, and Outcome.Run is the number of the run that stands. If expect is not
-// nil, run changes nothing where another value stands.
-//
-// Errors: those of run, ErrForeign, ErrContended, *NoQuorumError, or the cause of ctx; after
-// the last two the change is made once at any later moment, or never.
-func (c *Cluster) Update(ctx context.Context, key Key, expect *string, run func(Look) (Decision, error)) (Outcome, error) {
+// Update is Cluster.Update.
+func (c *generation) Update(ctx context.Context, key Key, expect *string, run func(Look) (Decision, error)) (Outcome, error) {
 	if err := ownKey(key); err != nil {
 		return Outcome{}, err
 	}
@@ -159,23 +142,20 @@ func (c *Cluster) Update(ctx context.Context, key Key, expect *string, run func(
 	}
 	out, err := c.update(ctx, key, expect, decide)
 	if err == nil && removes[out.Run-1] {
-		c.freed(key)
+		c.of.freed(key)
 	}
 	return out, c.explain(err)
 }
 
-func (c *Cluster) update(ctx context.Context, key Key, expect *string, run func(Look) (Decision, error)) (Outcome, error) {
+func (c *generation) update(ctx context.Context, key Key, expect *string, run func(Look) (Decision, error)) (Outcome, error) {
 	if c.legacy != nil {
 		return c.updateBeside(ctx, key, run)
 	}
 	return c.keyspace(key.DB).Update(ctx, register.Change{Key: key.Name, Expect: expect, Run: run})
 }
 
-// Fence is not below the fence of any lock of the key that was granted in the last seven days; 0
-// where there was none. The masters alone tell, also where there is a legacy server.
-//
-// Errors: *OwnKeyError, *NoQuorumError, or the cause of ctx.
-func (c *Cluster) Fence(ctx context.Context, key Key) (int64, error) {
+// Fence is Cluster.Fence.
+func (c *generation) Fence(ctx context.Context, key Key) (int64, error) {
 	if err := ownKey(key); err != nil {
 		return 0, err
 	}
@@ -183,23 +163,24 @@ func (c *Cluster) Fence(ctx context.Context, key Key) (int64, error) {
 	return fence, c.explain(err)
 }
 
-// Guess is the token under which this proxy has taken the key, if it knows of nothing
-// newer.
-func (c *Cluster) Guess(key Key) (token string, ok bool) { return c.keyspace(key.DB).Guess(key.Name) }
+// Guess is Cluster.Guess.
+func (c *generation) Guess(key Key) (token string, ok bool) {
+	return c.keyspace(key.DB).Guess(key.Name)
+}
 
-// Withdraw releases what a Take granted, in the background.
-func (c *Cluster) Withdraw(keys []Key, tokens []string) {
+// Withdraw is Cluster.Withdraw.
+func (c *generation) Withdraw(keys []Key, tokens []string) {
 	c.keyspace(keys[0].DB).Withdraw(namesOf(keys), tokens)
 	for i, key := range keys {
 		if c.legacy != nil {
 			c.legacy.Withdraw(key.DB, key.Name, tokens[i])
 		}
-		c.freed(key)
+		c.of.freed(key)
 	}
 }
 
 // explain gives the errors of the register and of the legacy server their names.
-func (c *Cluster) explain(err error) error {
+func (c *generation) explain(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -40,6 +40,9 @@ type Options struct {
 	// Unguarded lets masters vote whatever they may have forgotten, as all Redlock
 	// libraries do.
 	Unguarded bool
+	// Succeeded is told when other proxies have changed the masters, to those with these addresses, as far
+	// as is known, until ChangeMasters has this cluster follow. It may take its time.
+	Succeeded func(masters []string)
 	// Logger is told when a master goes down or comes up. The default is silence.
 	Logger *slog.Logger
 	// Rand gives numbers in [0, 1) for the jitter of pauses. The default is

@@ -17,13 +17,14 @@ type Settings struct {
 	MaxTTL time.Duration
 }
 
-var errOtherMasters = errors.New("quorum: other masters need a restart")
+var errOtherMasters = errors.New("quorum: other masters need ChangeMasters")
 
 // Apply has settings hold from now on. Whoever lets clients ask for longer TTLs calls it before. It may be
 // called at any time, by any goroutine.
 func (c *Cluster) Apply(s Settings) error {
 	opts := Options{Masters: s.Masters, Legacy: s.Legacy}
-	urls, servers := opts.servers(), c.servers()
+	g := c.now()
+	urls, servers := opts.servers(), g.servers()
 	if len(urls) != len(servers) || (c.legacy == nil) != (s.Legacy == "") {
 		return errOtherMasters
 	}
@@ -40,6 +41,9 @@ func (c *Cluster) Apply(s Settings) error {
 			m.SetPassword(passwords[i])
 		}
 	}
-	c.guards.RaiseMaxTTL(s.MaxTTL)
+	g.guards.RaiseMaxTTL(s.MaxTTL)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.latest = s.Masters
 	return nil
 }

@@ -67,6 +67,10 @@ type MasterStatus struct {
 	RoundTrip time.Duration
 	// Legacy is set for the legacy server, which is none of the masters.
 	Legacy bool
+	// Watched is how many keys are watched there for those who wait, and Unwatched why none is although somebody
+	// waits, or nil: then they poll it.
+	Watched   int
+	Unwatched error
 	// Owed is how many removals wait for it to be back.
 	Owed int
 	// CatchUps is how often this cluster had it catch up from the others.
@@ -77,14 +81,16 @@ type MasterStatus struct {
 	ClockKnown  bool
 }
 
-// Status tells the state of each master, in the order of Options.Masters, and
-// after them that of the legacy server if there is one.
-func (c *Cluster) Status() []MasterStatus {
+// Status is Cluster.Status.
+func (c *generation) Status() []MasterStatus {
 	servers := c.servers()
 	all := make([]MasterStatus, len(servers))
 	for i, m := range servers {
 		all[i] = statusOf(m)
 		all[i].Legacy = i >= len(c.masters)
+	}
+	for i, s := range c.waker.Standings() {
+		all[i].Watched, all[i].Unwatched = s.Keys, s.Err
 	}
 	return all
 }
@@ -98,11 +104,14 @@ func statusOf(m *master.Master) MasterStatus {
 	}
 }
 
-// Observe has f told how long each batch took that a master answered, from its sending on; masters
-// are numbered as in Status. f must not wait. It is called before Run.
-func (c *Cluster) Observe(f func(master int, took time.Duration)) {
+// observe is Cluster.Observe.
+func (c *generation) observe(f func(masters []string) func(master int, took time.Duration)) {
+	if f == nil {
+		return
+	}
+	tell := f(c.names())
 	for i, m := range c.masters {
-		m.Observe(func(took time.Duration) { f(i, took) })
+		m.Observe(func(took time.Duration) { tell(i, took) })
 	}
 }
 
@@ -112,4 +121,12 @@ func (s MasterStatus) Cause() string {
 		return ""
 	}
 	return master.CauseText(s.Err)
+}
+
+// WhyUnwatched is, in plain words, why it cannot be watched; empty where it can, or nobody waits.
+func (s MasterStatus) WhyUnwatched() string {
+	if s.Unwatched == nil {
+		return ""
+	}
+	return master.CauseText(s.Unwatched)
 }

@@ -1,10 +1,6 @@
 package quorum
 
-import (
-	"context"
-	"log/slog"
-	"time"
-)
+import "time"
 
 // watchPause is the wait between two looks at which masters vote. A majority counts as lost after
 // two: a master of which the vote is only looked at again is back before that.
@@ -43,38 +39,13 @@ func (a *quorumWatch) see(has bool, now time.Time) (what transition, without tim
 	return what, without
 }
 
-// HasQuorum reports whether locks can be had: a majority of the masters votes, and the legacy
-// server, if there is one, answers.
-func (c *Cluster) HasQuorum() bool {
+// HasQuorum is Cluster.HasQuorum.
+func (c *generation) HasQuorum() bool {
 	return voting(c.masters) >= Majority(len(c.masters)) && (c.legacy == nil || !c.legacy.IsDown())
 }
 
-// WatchQuorum logs when locks can no longer be had, and why, and when they can again, until ctx
-// ends. had is whether they could at the start; where not, that was told already.
-func (c *Cluster) WatchQuorum(ctx context.Context, log *slog.Logger, had bool) {
-	seen := quorumWatch{told: !had}
-	if !had {
-		seen.lost = time.Now()
-	}
-	tick := time.NewTicker(watchPause)
-	defer tick.Stop()
-	for {
-		switch what, without := seen.see(c.HasQuorum(), time.Now()); what {
-		case quorumLost:
-			log.Warn("quorum lost: locks are refused with NOQUORUM", "cause", c.absence().Error())
-		case quorumBack:
-			log.Info("quorum is back: locks can be had", "without", without.Round(time.Millisecond), "voting", voting(c.masters), "masters", len(c.masters))
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
-}
-
 // absence says which masters do not vote now, and why.
-func (c *Cluster) absence() *NoQuorumError {
+func (c *generation) absence() *NoQuorumError {
 	none := newNoQuorum(len(c.masters))
 	for _, m := range c.Status() {
 		switch {

@@ -1,0 +1,343 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"redlock-proxy/quorum/guard"
+	"redlock-proxy/quorum/guard/succession"
+)
+
+const (
+	// changePatience is how long a command waits while the masters are changed.
+	changePatience = 5 * time.Second
+	// decisionTime is how long a proxy tries to have the masters agree, at a time.
+	decisionTime = 5 * time.Second
+	// noticeTime is how long it takes at the most until a vote that did not count is known to be
+	// because of a change.
+	noticeTime = 100 * time.Millisecond
+	// followPause is the wait between two looks whether another proxy changed the masters; askPause that
+	// between two questions for a configuration that follows.
+	followPause = 20 * time.Millisecond
+	askPause    = time.Second
+	// keepBefore is for how long the masters of before are still reached, for what is undone there, and
+	// copied from there.
+	keepBefore = 10 * time.Second
+)
+
+// change is one of the masters that is under way.
+type change struct {
+	// to are the names of those that follow; none: it is not known yet.
+	to    []string
+	began time.Time
+	done  chan struct{}
+}
+
+// ChangeMasters has other masters follow those of now, of which one was added, removed, or replaced by
+// another: decided among the masters, so that of several proxies which want different ones all come to the
+// same. It returns when it is decided; commands wait until a majority of the new masters votes. Where
+// another proxy has changed the masters to these, it follows.
+//
+// After an error the masters are as they were, unless it says that this is not known.
+func (c *Cluster) ChangeMasters(ctx context.Context, urls []string) error {
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	g := c.now()
+	if s := g.guards.Succession(); s != nil {
+		return c.followTo(ctx, g, *s, urls)
+	}
+	names := namesIn(urls)
+	if err := succession.Step(g.names(), names); err != nil {
+		return err
+	}
+	era, err := g.guards.MayChange(func(name string) bool { return slices.Contains(names, name) })
+	if err != nil {
+		return err
+	}
+	if err := c.mayCome(ctx, g, urls); err != nil {
+		return err
+	}
+	transports, err := transportsTo(c.opts, urls)
+	if err != nil {
+		return err
+	}
+	u := c.begin(names)
+	wanted := succession.Change{Before: len(g.masters), Names: names}
+	ctx, cancel := context.WithTimeout(ctx, decisionTime)
+	defer cancel()
+	decided, err := g.guards.Decide(ctx, era, wanted, c.ballot)
+	s := g.guards.Succession()
+	switch {
+	case err != nil && s == nil:
+		c.end(u)
+		return fmt.Errorf("whether the masters will be changed is not known yet: %w", err)
+	case err != nil && s.Begun:
+		return c.followTo(ctx, g, *s, urls)
+	case err != nil:
+		return fmt.Errorf("the change of the masters was begun, and goes on by itself, but it is not decided yet: %w", err)
+	case !decided.Is(wanted):
+		return fmt.Errorf("another proxy changes the masters at the same time, to %s", strings.Join(decided.Names, ", "))
+	}
+	next := decided.After(era)
+	c.swap(g, newGeneration(c, c.optionsOf(urls), transports, &next, g.guards.Except(names)), u)
+	return nil
+}
+
+// mayCome says why masters cannot be used, or nil.
+func (c *Cluster) mayCome(ctx context.Context, g *generation, urls []string) error {
+	known := g.names()
+	for _, f := range Inspect(ctx, urls, c.opts.MasterTimeout, c.opts.TLS) {
+		switch {
+		case f.Err != nil:
+			return fmt.Errorf("master %s cannot be reached: %w", f.Name, f.Err)
+		case len(f.Unsafe) > 0:
+			return fmt.Errorf("master %s: %s", f.Name, strings.Join(f.Unsafe, ", "))
+		case f.Votes && !slices.Contains(known, f.Name):
+			return fmt.Errorf("master %s votes already, among others: empty it first (FLUSHALL)", f.Name)
+		}
+	}
+	return nil
+}
+
+// followTo has this proxy use the masters that follow, if these are they.
+func (c *Cluster) followTo(ctx context.Context, g *generation, s guard.Succession, urls []string) error {
+	names, next := namesIn(urls), s.Change.After(s.Era)
+	if !s.Begun {
+		decided, err := g.guards.Decide(ctx, s.Era, s.Change, c.ballot) // it may be known to this proxy alone by now
+		if err != nil {
+			return fmt.Errorf("the masters are being changed, which is not decided yet: %w", err)
+		}
+		s.Change, next = decided, decided.After(s.Era)
+	}
+	if s.Begun && !s.Era.Is(names) || !s.Begun && !next.Is(names) {
+		if len(s.Change.Names) == 0 {
+			return errors.New("other proxies changed the masters, not to these")
+		}
+		return fmt.Errorf("other proxies changed the masters to %s, not to %s", strings.Join(s.Change.Names, ", "), strings.Join(names, ", "))
+	}
+	transports, err := transportsTo(c.opts, urls)
+	if err != nil {
+		return err
+	}
+	joins := &next
+	if s.Begun {
+		joins = &s.Era
+	}
+	c.swap(g, newGeneration(c, c.optionsOf(urls), transports, joins, g.guards.Except(names)), c.begin(names))
+	return nil
+}
+
+// urlsOf are those of a generation, with the passwords of now.
+func (c *Cluster) urlsOf(g *generation) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if succession.Hash(namesIn(c.latest)) == succession.Hash(g.names()) {
+		return c.latest
+	}
+	return g.urls
+}
+
+func (c *Cluster) optionsOf(urls []string) Options {
+	opts := c.opts
+	opts.Masters, opts.FreshStart, opts.Vouched = urls, false, nil
+	opts.MaxTTL = max(opts.MaxTTL, c.now().guards.MaxTTL())
+	return opts
+}
+
+// ballot is one of this process above a round, never used before.
+func (c *Cluster) ballot(above uint64) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rounds = max(c.rounds, above) + 1
+	return string(c.source.Ballot(c.rounds))
+}
+
+// begin has commands wait from now on.
+func (c *Cluster) begin(to []string) *change {
+	u := &change{to: to, began: time.Now(), done: make(chan struct{})}
+	if before := c.underway.Load(); before != nil {
+		u.began, u.done = before.began, before.done
+	}
+	c.underway.Store(u)
+	return u
+}
+
+// end has commands go on.
+func (c *Cluster) end(u *change) {
+	c.underway.Store(nil)
+	close(u.done)
+}
+
+// swap has other masters be used, and commands go on once a majority of them votes.
+func (c *Cluster) swap(old, next *generation, u *change) {
+	next.observe(c.roundTrips)
+	c.before.Store(old)
+	c.current.Store(next)
+	c.start(next)
+	c.log.Info("the masters are changed", "from", strings.Join(old.names(), " "), "to", strings.Join(next.names(), " "))
+	c.tasks.Go(func() { c.untilOpen(old, next, u) })
+}
+
+// untilOpen waits until a majority of new masters votes, and a while later lets go of the old ones.
+func (c *Cluster) untilOpen(old, next *generation, u *change) {
+	defer c.halt(old)
+	began := time.Now()
+	for !next.HasQuorum() {
+		if c.isStopped(followPause / 2) {
+			return
+		}
+		if c.now() != next {
+			return
+		}
+	}
+	if c.underway.Load() == u {
+		c.end(u)
+	}
+	c.log.Info("the new masters vote", "voting", voting(next.masters), "masters", len(next.masters), "took", time.Since(began).Round(time.Millisecond))
+	c.isStopped(keepBefore)
+	c.before.CompareAndSwap(old, nil)
+}
+
+// halt ends a generation.
+func (c *Cluster) halt(g *generation) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g.stop()
+}
+
+// isStopped waits, or reports that the cluster has stopped.
+func (c *Cluster) isStopped(pause time.Duration) bool {
+	c.mu.Lock()
+	running := c.running
+	c.mu.Unlock()
+	if running == nil {
+		time.Sleep(pause)
+		return false
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-running.Done():
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// followChanges notices what other proxies change, brings it to its end if need be, and asks for a
+// configuration that follows.
+func (c *Cluster) followChanges(ctx context.Context) {
+	asked := time.Time{}
+	for !c.isStopped(followPause) {
+		g := c.now()
+		s := g.guards.Succession()
+		if s == nil {
+			continue
+		}
+		if c.underway.Load() == nil {
+			c.begin(s.Change.Names)
+		}
+		if time.Since(asked) < askPause {
+			continue
+		}
+		asked = time.Now()
+		c.follow(ctx, g, *s)
+	}
+}
+
+// follow takes the next step after what another proxy did.
+func (c *Cluster) follow(ctx context.Context, g *generation, s guard.Succession) {
+	ctx, cancel := context.WithTimeout(ctx, askPause)
+	defer cancel()
+	if !c.changing.TryLock() {
+		return
+	}
+	mine := s.Begun && s.Era.Is(g.names()) || !s.Begun && s.Change.After(s.Era).Is(g.names())
+	var err error
+	if mine {
+		err = c.followTo(ctx, g, s, c.urlsOf(g))
+	} else if !s.Begun {
+		s.Change, err = g.guards.Decide(ctx, s.Era, s.Change, c.ballot)
+	}
+	c.changing.Unlock()
+	switch {
+	case err != nil:
+		c.log.Debug("the masters are being changed by another proxy", "cause", err)
+	case !mine && c.opts.Succeeded != nil:
+		c.opts.Succeeded(s.Change.Names)
+	}
+}
+
+// settled is the cluster with the masters that it has, once no change is under way; none is waited for for
+// longer than changePatience in all.
+func (c *Cluster) settled(ctx context.Context, until time.Time) (*generation, error) {
+	u := c.underway.Load()
+	if u == nil {
+		return c.now(), nil
+	}
+	if limit := u.began.Add(changePatience); limit.Before(until) {
+		until = limit
+	}
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-u.done:
+		return c.now(), nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-timer.C:
+		return nil, c.named(c.now().absence())
+	}
+}
+
+// on does something with the masters of now, once no change is under way.
+func on[T any](ctx context.Context, c *Cluster, do func(*generation) (T, error)) (T, error) {
+	g, err := c.settled(ctx, time.Now().Add(changePatience))
+	if err != nil {
+		var none T
+		return none, err
+	}
+	got, err := do(g)
+	return got, c.named(err)
+}
+
+// wasChanged reports whether a command had no quorum because the masters are being changed.
+func (c *Cluster) wasChanged(ctx context.Context, g *generation, err error) bool {
+	var none *NoQuorumError
+	if !errors.As(err, &none) || none.Legacy != nil {
+		return false
+	}
+	for until := time.Now().Add(noticeTime); ; {
+		over := g.guards.Succession() != nil
+		switch {
+		case c.underway.Load() != nil, c.now() != g:
+			return true
+		case !over && !none.isUnproven() || time.Now().After(until) || sleepFor(ctx, time.Millisecond) != nil:
+			return false
+		}
+	}
+}
+
+func sleepFor(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// named has an error say that the masters are being changed, if so.
+func (c *Cluster) named(err error) error {
+	var none *NoQuorumError
+	if u := c.underway.Load(); u != nil && errors.As(err, &none) && none.Legacy == nil {
+		none.Changed, none.ChangedTo = true, u.to
+	}
+	return err
+}

@@ -1,0 +1,125 @@
+package quorum
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/guard"
+	"redlock-proxy/quorum/guard/succession"
+	"redlock-proxy/quorum/legacy"
+	"redlock-proxy/quorum/master"
+	"redlock-proxy/quorum/wake"
+)
+
+// generation is a cluster with one set of masters. Another one follows when the masters are changed.
+type generation struct {
+	of      *Cluster
+	masters []*master.Master
+	// legacy is the legacy server, if there is one. It stays the same.
+	legacy *legacy.Server
+	// urls are those of the masters.
+	urls      []string
+	log       *slog.Logger
+	rand      func() float64
+	unguarded bool
+	// guards are those of the masters.
+	guards *guard.Set
+	// source makes the attempts and ballots.
+	source     *cell.Source
+	keyspaces  sync.Map // of *keyspace, by database
+	background background
+	// waker tells those who wait for a key when it may be free.
+	waker *wake.Waker
+	// stop ends it, once it runs.
+	stop context.CancelFunc
+}
+
+// newGeneration takes one transport for each of the masters.
+func newGeneration(c *Cluster, opts Options, transports []master.Transport, joins *succession.Era, before []*guard.Guard) *generation {
+	g := &generation{
+		of: c, legacy: c.legacy, urls: opts.Masters, log: opts.Logger, rand: opts.Rand, unguarded: opts.Unguarded,
+		source: c.source, stop: func() {},
+	}
+	var guarded []guard.Master
+	for i, u := range opts.Masters {
+		m := master.New(masterName(u), transports[i], opts.Logger, opts.Rand)
+		g.masters, guarded = append(g.masters, m), append(guarded, m.Guarded())
+	}
+	g.guards = guard.NewSet(guard.Options{
+		MaxTTL: opts.MaxTTL, FreshStart: opts.FreshStart, Vouched: opts.Vouched, Off: opts.Unguarded, SinceBoot: opts.sinceBoot,
+		Joins: joins, Before: before, Logger: opts.Logger,
+	}, guarded)
+	watched := wake.Options{Quorum: Majority(len(g.masters)), Patience: max(opts.MasterTimeout, watchPatience), Logger: opts.Logger, Rand: opts.Rand}
+	for i, m := range g.masters {
+		m.GuardWith(g.guards.Guard(i))
+		watched.Servers = append(watched.Servers, m)
+	}
+	g.waker = wake.New(watched)
+	return g
+}
+
+// watchPatience is how long a watch of a master may take to answer, at the least.
+const watchPatience = 500 * time.Millisecond
+
+// alarm sets one for a key. With a legacy server there is none: that one has to agree, and is not watched.
+func (c *generation) alarm(key Key) *wake.Alarm {
+	if c.legacy != nil {
+		return wake.Blind()
+	}
+	return c.waker.Alarm(key.DB, key.Name)
+}
+
+// names are the addresses of the masters.
+func (c *generation) names() []string { return namesIn(c.urls) }
+
+// namesIn are the addresses in URLs.
+func namesIn(urls []string) []string {
+	names := make([]string, len(urls))
+	for i, u := range urls {
+		names[i] = masterName(u)
+	}
+	return names
+}
+
+// run works until ctx ends; then it sends what is queued, undos included.
+func (c *generation) run(ctx context.Context) {
+	defer context.AfterFunc(ctx, c.waker.Close)()
+	var wg sync.WaitGroup
+	for _, m := range c.masters {
+		wg.Go(func() { m.Run(ctx) })
+	}
+	wg.Wait()
+	c.waker.Close()
+	c.background.close()
+}
+
+// servers are the masters and, after them, the legacy server if there is one.
+func (c *generation) servers() []*master.Master {
+	if c.legacy == nil {
+		return c.masters
+	}
+	return append(slices.Clip(c.masters), c.legacy.Master)
+}
+
+// StartsFresh is Cluster.StartsFresh.
+func (c *generation) StartsFresh() bool {
+	return slices.ContainsFunc(c.masters, func(m *master.Master) bool {
+		why := m.Health().Quarantine
+		return why != nil && why.Why == guard.AwaitsFreshStart
+	})
+}
+
+// voting is how many of them vote.
+func voting(masters []*master.Master) int {
+	n := 0
+	for _, m := range masters {
+		if m.Votes() {
+			n++
+		}
+	}
+	return n
+}
