@@ -71,6 +71,9 @@ func (l *locks) Read(_ context.Context, all []quorum.Key) ([]quorum.Look, error)
 	looks := make([]quorum.Look, len(all))
 	for i, key := range all {
 		looks[i].Present = slices.Contains(l.names[key.DB], key.Name) && !l.gone[key.Name]
+		if key.Name == "p:lock:b" {
+			looks[i].Value = "\x00redlock:h\x01f\x01v"
+		}
 	}
 	return looks, nil
 }
@@ -120,6 +123,8 @@ func TestReplies(t *testing.T) {
 		{"", "SCAN 0", "*2 $1 0 *2 $6 lock:a $6 lock:b "},
 		{"", "SCAN 7", "*2 $1 0 *0 "},
 		{"", "SCAN 0 TYPE zset", "*2 $1 0 *0 "},
+		{"", "SCAN 0 TYPE String", "*2 $1 0 *1 $6 lock:a "},
+		{"", "SCAN 0 TYPE hash", "*2 $1 0 *1 $6 lock:b "},
 		{"", "SCAN +1", "-ERR invalid cursor "},
 		{"", "SCAN 0 COUNT 0", "-ERR syntax error "},
 		{"", "SCAN 0 COUNT 9223372036854775808", "-ERR value is not an integer or out of range "},

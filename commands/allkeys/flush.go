@@ -106,7 +106,7 @@ func (a *AllKeys) flushDatabase(ctx context.Context, client *command.Client, db 
 		return 0, err
 	}
 	for part := range slices.Chunk(candidates, atOnce) {
-		held, err := a.present(ctx, db, part)
+		held, err := a.present(ctx, db, part, "")
 		if err != nil {
 			return removed, err
 		}

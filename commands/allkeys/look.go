@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/keyspace/contents"
 	"redlock-proxy/quorum"
 )
 
@@ -70,8 +71,8 @@ func (a *AllKeys) clients(name string) (key string, ours bool) {
 	return key, ours && a.opts.LockKeys.Match([]byte(key))
 }
 
-// present are those of the keys that a majority holds.
-func (a *AllKeys) present(ctx context.Context, db int, candidates []string) (held []string, err error) {
+// present are those of the keys that a majority holds; with a kind, as TYPE tells it, only those of that kind.
+func (a *AllKeys) present(ctx context.Context, db int, candidates []string, kind string) (held []string, err error) {
 	for part := range slices.Chunk(candidates, atOnce) {
 		places := make([]quorum.Key, len(part))
 		for i, key := range part {
@@ -82,7 +83,7 @@ func (a *AllKeys) present(ctx context.Context, db int, candidates []string) (hel
 			return nil, err
 		}
 		for i, l := range looks {
-			if l.Present {
+			if l.Present && (kind == "" || kind == contents.KindName(l.Value)) {
 				held = append(held, part[i])
 			}
 		}
@@ -97,7 +98,7 @@ func (a *AllKeys) Held(ctx context.Context, db int, match string) (held []string
 	err = a.look(ctx, func(ctx context.Context) error {
 		candidates, err := a.matching(ctx, db, match)
 		if err == nil {
-			held, err = a.present(ctx, db, candidates)
+			held, err = a.present(ctx, db, candidates, "")
 		}
 		return err
 	})

@@ -22,8 +22,8 @@ const (
 type scanOptions struct {
 	match string
 	count int64
-	// strings is false where the keys of another type are asked for.
-	strings bool
+	// kind is the type of the keys that are asked for, if it is of one.
+	kind string
 }
 
 // errCursor is in the wording of Redis.
@@ -31,7 +31,7 @@ const errCursor = "ERR invalid cursor"
 
 // parseScan reads [MATCH pattern] [COUNT count] [TYPE type]. The errors are in the wording of Redis.
 func parseScan(words [][]byte) (o scanOptions, failed string) {
-	o = scanOptions{match: everything, count: defaultCount, strings: true}
+	o = scanOptions{match: everything, count: defaultCount}
 	for ; len(words) > 0; words = words[2:] {
 		if len(words) < 2 {
 			return o, syntax.ErrSyntax
@@ -49,7 +49,7 @@ func parseScan(words [][]byte) (o scanOptions, failed string) {
 			}
 			o.count = n
 		case "type":
-			o.strings = syntax.Lower(words[1]) == "string"
+			o.kind = syntax.Lower(words[1])
 		default:
 			return o, syntax.ErrSyntax
 		}
@@ -57,15 +57,15 @@ func parseScan(words [][]byte) (o scanOptions, failed string) {
 	return o, ""
 }
 
-// ParseWhole reads the words of a SCAN that is told all keys at once, by its first cursor. The errors are in the
-// wording of Redis.
-func ParseWhole(words []string) (match string, begins bool, failed string) {
+// ParseWhole reads the words of a SCAN that is told all keys at once, by its first cursor; kind is the type that the
+// keys must have, if any. The errors are in the wording of Redis.
+func ParseWhole(words []string) (match, kind string, begins bool, failed string) {
 	n, ok := parseCursor([]byte(words[1]))
 	o, failed := parseScan(syntax.Bytes(words[2:]))
 	if !ok {
 		failed = errCursor
 	}
-	return o.match, n == 0 && o.strings, failed
+	return o.match, o.kind, n == 0, failed
 }
 
 // scan is SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]: first the upstream's keys, then the lock
@@ -140,9 +140,6 @@ func (a *AllKeys) scanLocks(c command.Call, n uint64, at cursor, ours bool) {
 
 // page is a page of lock keys, and the number of the cursor for the next one; 0: there is none.
 func (a *AllKeys) page(ctx context.Context, db int, at cursor, going bool, o scanOptions) (held []string, next uint64, err error) {
-	if !o.strings {
-		return nil, 0, nil
-	}
 	err = a.look(ctx, func(ctx context.Context) error {
 		places, kept := []place(nil), false
 		if going {
@@ -166,7 +163,7 @@ func (a *AllKeys) page(ctx context.Context, db int, at cursor, going bool, o sca
 		if more {
 			next = cursor{at.generation, position}.number()
 		}
-		held, err = a.present(ctx, db, found)
+		held, err = a.present(ctx, db, found, o.kind)
 		return err
 	})
 	return held, next, err

@@ -52,5 +52,26 @@ func OfRedis(name string, run func(Call), docs Docs) *Command {
 // IsOurs reports whether the upstream does not know the command.
 func (c *Command) IsOurs() bool { return c.Docs.Group == OwnGroup }
 
-// Places are where the keys of a call of so many words stand.
-func (c *Command) Places(words int) keys.Places { return keys.Places{c.Docs.Span().Within(words)} }
+// Places are where the keys of a call stand.
+func (c *Command) Places(words [][]byte) keys.Places {
+	if rule := spec.KeysOf([]byte(c.Name)); rule != nil && !c.IsOurs() {
+		places, _ := rule.Places(words, len(words))
+		return places
+	}
+	return keys.Places{c.Docs.Span().Within(len(words))}
+}
+
+// Keyed reports whether some of its words are keys, or may be.
+func (c *Command) Keyed() bool {
+	return c.Docs.Span() != keys.Span{} || c.moves()
+}
+
+// moves reports whether its words say where its keys are.
+func (c *Command) moves() bool {
+	rule := spec.KeysOf([]byte(c.Name))
+	if rule == nil || c.IsOurs() {
+		return false
+	}
+	_, fixed := rule.Fixed()
+	return !fixed
+}

@@ -12,8 +12,14 @@ func (cmd *Command) WriteInfo(out *Reply) {
 	out.Array(10)
 	out.Bulk(cmd.Name)
 	out.Int(int64(cmd.Arity))
-	out.Set(1)
-	out.Status(cmd.flag())
+	if cmd.moves() {
+		out.Set(2)
+		out.Status(cmd.flag())
+		out.Status("movablekeys")
+	} else {
+		out.Set(1)
+		out.Status(cmd.flag())
+	}
 	out.Int(int64(at.First))
 	out.Int(int64(at.Last))
 	out.Int(int64(at.Step))
@@ -40,7 +46,7 @@ func (cmd *Command) flag() string {
 	switch {
 	case cmd.Docs.Reads:
 		return "readonly"
-	case cmd.Docs.Span() == keys.Span{}:
+	case !cmd.Keyed():
 		return "loading"
 	default:
 		return "write"
@@ -94,7 +100,11 @@ func (cmd *Command) writeKeySpecs(out *Reply) {
 	out.Bulk("spec")
 	out.Map(3)
 	out.Bulk("lastkey")
-	out.Int(int64(min(0, at.Last))) // counted from the first one, or from the end
+	if at.Last > 0 {
+		out.Int(int64(at.Last - at.First)) // counted from the first one, or from the end
+	} else {
+		out.Int(int64(at.Last))
+	}
 	out.Bulk("keystep")
 	out.Int(int64(at.Step))
 	out.Bulk("limit")

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/keyspace/contents"
 	"redlock-proxy/commands/syntax"
 	"redlock-proxy/quorum"
 	"redlock-proxy/resp"
@@ -144,12 +145,53 @@ func (r *Reply) Value(v keyspace.Reply) {
 		r.Status(v.Str)
 	case keyspace.Error:
 		r.Error(v.Str)
-	case keyspace.Array:
-		r.Array(len(v.Elems))
-		for _, e := range v.Elems {
-			r.Value(e)
-		}
+	case keyspace.Double:
+		r.Double(v.Float)
+	case keyspace.Pairs:
+		r.pairs(v.Elems)
+	default:
+		r.elements(v)
 	}
+}
+
+// elements appends a reply that has parts.
+func (r *Reply) elements(v keyspace.Reply) {
+	switch v.Kind {
+	case keyspace.Map:
+		r.Map(len(v.Elems) / 2)
+	case keyspace.Set:
+		r.Set(len(v.Elems))
+	default:
+		r.Array(len(v.Elems))
+	}
+	for _, e := range v.Elems {
+		r.Value(e)
+	}
+}
+
+// pairs appends an array of pairs: in RESP2 of their parts.
+func (r *Reply) pairs(parts []keyspace.Reply) {
+	if r.Proto != 3 {
+		r.Array(len(parts))
+	} else {
+		r.Array(len(parts) / 2)
+	}
+	for i, e := range parts {
+		if r.Proto == 3 && i%2 == 0 {
+			r.Array(2)
+		}
+		r.Value(e)
+	}
+}
+
+// Double appends a number that need not be an integer: in RESP2 as a bulk string.
+func (r *Reply) Double(n float64) {
+	text := contents.FormatDouble(n)
+	if r.Proto != 3 {
+		r.Bulk(text)
+		return
+	}
+	r.Bytes = resp.AppendLine(r.Bytes, ',', text)
 }
 
 // Fail appends the error reply for what went wrong: a code that no client library retries by itself,

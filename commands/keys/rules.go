@@ -42,6 +42,16 @@ func CountedAfterOne(index int) *Rule { return &Rule{counted: index, Span: Span{
 // upstream, unless one of its words is a lock key.
 var AnyWord = InSpan(1, -1, 1)
 
+// Fixed is where the keys stand; ok is false where that depends on the words.
+func (r *Rule) Fixed() (at Span, ok bool) {
+	return r.Span, r.find == nil && r.counted == 0 && r.subs == nil
+}
+
+// Tell reports whether the word with this index tells where keys are.
+func (r *Rule) Tell(index int) bool {
+	return r.counted > 0 && index == r.counted || r.subs != nil && index == 1
+}
+
 // First reports whether the first argument is the command's one key.
 func (r *Rule) First() bool { return r.Span == Span{1, 1, 1} }
 

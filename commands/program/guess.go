@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/keyspace/contents"
 )
 
 // Guess is what keys might hold.
@@ -18,7 +19,10 @@ func Absent(keys []string) Guess {
 	return g
 }
 
-// Held is that each of the keys holds the value.
+// Text is that each of the keys holds the text.
+func Text(keys []string, text string) Guess { return Held(keys, contents.EncodeText(text)) }
+
+// Held is that each of the keys holds the value, as contents.Encode made it.
 func Held(keys []string, value string) Guess {
 	g := Guess{}
 	for _, key := range keys {

@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,6 +26,8 @@ type run struct {
 	effects effects
 	// found are how many keys were added to those that the program was known to use.
 	found int
+	// seed is what its random choices follow from, the same ones in each run; nil until the first is made.
+	seed *uint64
 }
 
 // retryTime is how long a program may start over because others change its keys.
@@ -158,6 +161,16 @@ func (r *run) add(key string) (done *Outcome) {
 	return nil
 }
 
+// chance is the seed of random choices.
+func (r *run) chance() uint64 {
+	if r.seed == nil {
+		var bits [8]byte
+		r.Random(bits[:])
+		r.seed = new(binary.NativeEndian.Uint64(bits[:]))
+	}
+	return *r.seed
+}
+
 // list has the lock keys that a program asks for be read, too. It is done where they are too many.
 func (r *run) list(ctx context.Context, wanted *UnlistedError) (done *Outcome, err error) {
 	found, err := r.List(ctx, r.DB, wanted.Match)
@@ -209,6 +222,7 @@ func (r *run) runOn(ctx context.Context, seen view) (Outcome, error) {
 
 // once runs the program once. What it must not do is a reply without edits.
 func (r *run) once(ctx context.Context, s *keyspace.Space) (Outcome, error) {
+	s.Seed(r.chance)
 	reply, effects, err := r.Program.Run(ctx, s)
 	var refused *Refusal
 	switch {

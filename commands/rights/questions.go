@@ -58,6 +58,9 @@ func Questions(words []string) [][]string {
 
 func keyQuestions(name string, words []string) (all [][]string) {
 	keys := keyspace.Keys(words)
+	if !eachByItself(name) {
+		return wholeQuestion(words, len(keys))
+	}
 	for _, key := range syntax.Distinct(keys) {
 		q := questionOf(name, key)
 		if name == "set" && wantsOld(words) {
@@ -66,6 +69,33 @@ func keyQuestions(name string, words []string) (all [][]string) {
 		all = append(all, q)
 	}
 	return all
+}
+
+// eachByItself is true of commands that do the same with all their keys, which stand at fixed places from the first
+// argument on.
+func eachByItself(name string) bool {
+	known := spec.Find([]byte(name))
+	at, fixed := known.Keys.Fixed()
+	first, others := spec.AccessOf(name, nil)
+	return fixed && at.First == 1 && (at.Last == 1 || first == others && at.Last < 0)
+}
+
+// wholeQuestion is a command with its keys where they are, and what says where they are; nothing else of it is told.
+func wholeQuestion(words []string, keys int) [][]string {
+	if keys == 0 {
+		return nil
+	}
+	args := syntax.Bytes(words)
+	rule := spec.KeysOf(args[0])
+	places, _ := rule.Places(args, len(args))
+	q := []string{syntax.Lower(words[0])}
+	for i, word := range words[1:] {
+		if !places.Has(i+1) && !rule.Tell(i+1) {
+			word = "0"
+		}
+		q = append(q, word)
+	}
+	return [][]string{q}
 }
 
 // wantsOld reports whether a SET also reads.
@@ -134,10 +164,6 @@ func CallQuestions(words []string) [][]string {
 		return [][]string{{name, "0"}}
 	case "publish", "spublish":
 		if len(words) == 3 {
-			return [][]string{{name, words[1], "0"}}
-		}
-	case "lpush", "rpush":
-		if len(words) > 2 {
 			return [][]string{{name, words[1], "0"}}
 		}
 	default:

@@ -2,6 +2,7 @@ package script
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"redlock-proxy/commands/keyspace"
@@ -25,17 +26,62 @@ func (r *run) toLua(state *lua.State, reply keyspace.Reply) lua.Value {
 		t := errorTable(state, "-"+reply.Str)
 		state.Set(t, "ignore_error_stats_update", true) // Redis has it there, and pairs shows it
 		return t
-	case keyspace.Array:
-		values := make([]lua.Value, len(reply.Elems))
-		for i, e := range reply.Elems {
-			values[i] = r.toLua(state, e)
+	case keyspace.Nil, keyspace.NilArray:
+		if r.resp3 {
+			return nil
 		}
-		return state.NewArray(values)
+		return false
 	}
 	if r.resp3 {
-		return nil
+		return r.toLua3(state, reply)
 	}
-	return false
+	if reply.Kind == keyspace.Double {
+		return state.Text(reply.Plain().Str)
+	}
+	return r.array(state, reply.Elems)
+}
+
+func (r *run) array(state *lua.State, elems []keyspace.Reply) lua.Value {
+	values := make([]lua.Value, len(elems))
+	for i, e := range elems {
+		values[i] = r.toLua(state, e)
+	}
+	return state.NewArray(values)
+}
+
+// toLua3 is a reply of a kind that only RESP3 has, or an array, for a script that asked for RESP3.
+func (r *run) toLua3(state *lua.State, reply keyspace.Reply) lua.Value {
+	elems := reply.Elems
+	switch reply.Kind {
+	case keyspace.Double:
+		return wrapped(state, "double", reply.Float)
+	case keyspace.Map:
+		entries := state.NewTable()
+		for i := 0; i < len(elems); i += 2 {
+			state.Set(entries, r.toLua(state, elems[i]), r.toLua(state, elems[i+1]))
+		}
+		return wrapped(state, "map", entries)
+	case keyspace.Set:
+		members := state.NewTable()
+		for _, e := range elems {
+			state.Set(members, r.toLua(state, e), true)
+		}
+		return wrapped(state, "set", members)
+	case keyspace.Pairs:
+		var pairs []keyspace.Reply
+		for pair := range slices.Chunk(elems, 2) {
+			pairs = append(pairs, keyspace.List(pair...))
+		}
+		return r.array(state, pairs)
+	}
+	return r.array(state, elems)
+}
+
+// wrapped is a table with one field.
+func wrapped(state *lua.State, field string, value lua.Value) lua.Value {
+	t := state.NewTable()
+	state.Set(t, field, value)
+	return t
 }
 
 // errorTable is an error as a value: its code and text in err. A text that does not begin with '-' and a code gets ERR.
@@ -112,7 +158,7 @@ func (w *replyWriter) table(t *lua.Table, depth int) (keyspace.Reply, error) {
 		return keyspace.Reply{Kind: keyspace.Status, Str: syntax.OneLine(cString(text))}, w.count(len(text), depth)
 	}
 	if n, ok := t.Get("double").(float64); ok {
-		return keyspace.Text(clib.FormatG(n, 17)), nil
+		return keyspace.Real(n), nil
 	}
 	if text, ok := t.Get("big_number").(string); ok {
 		return keyspace.Text(syntax.OneLine(text)), w.count(len(text), depth)
@@ -134,7 +180,10 @@ func (w *replyWriter) table(t *lua.Table, depth int) (keyspace.Reply, error) {
 
 // entries are the keys of a table, with their values if they are wanted.
 func (w *replyWriter) entries(t *lua.Table, depth int, values bool) (keyspace.Reply, error) {
-	reply := keyspace.List()
+	reply := keyspace.Reply{Kind: keyspace.Set}
+	if values {
+		reply.Kind = keyspace.Map
+	}
 	for key, value, _ := t.Next(nil); key != nil; key, value, _ = t.Next(key) {
 		parts := []lua.Value{key, value}
 		if !values {

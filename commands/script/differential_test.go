@@ -32,7 +32,7 @@ func (p pair) reset() {
 // run runs a script both ways.
 func (p pair) run(body string) (ours, theirs keyspace.Reply) {
 	p.reset()
-	return runHere(p.ours.t.(*testing.T), body, p.ours.call), p.theirs.eval(body, testKeys, testArgv)
+	return runHere(p.ours.t.(*testing.T), body, p.ours.call).Plain(), p.theirs.eval(body, testKeys, testArgv)
 }
 
 // runHere compiles and runs a script.
@@ -88,7 +88,7 @@ func TestMistakesAsInRedis(t *testing.T) {
 // same compares replies but for addresses, which nothing can have in common.
 func same(a, b keyspace.Reply) bool {
 	a.Str, b.Str = address.ReplaceAllString(a.Str, "0x"), address.ReplaceAllString(b.Str, "0x")
-	return a.Kind == b.Kind && a.Int == b.Int && a.Str == b.Str && slices.EqualFunc(a.Elems, b.Elems, same)
+	return a.Kind == b.Kind && a.Int == b.Int && a.Float == b.Float && a.Str == b.Str && slices.EqualFunc(a.Elems, b.Elems, same)
 }
 
 var address = regexp.MustCompile(`(?i)0x[0-9a-f]{6,}`)

@@ -15,8 +15,8 @@
 //     is no global variable.
 //   - math.random begins with the same seed in every run, as in Redis before 7, where Redis 7 goes on from script to script.
 //   - error({}) and other tables without a text in err are "ERR unknown error"; Redis 7.0.15 crashes.
-//   - After redis.setresp(3) a nil reply is nil, as in Redis, but other replies of commands are those of RESP2. What only RESP3 has is
-//     answered as to a client of RESP2, whatever the client speaks: true and false as 1 and 0, a map as a flat array.
+//   - After redis.setresp(3) true and false are answered as 1 and 0 also to a client of RESP3, and a big number and a verbatim string as
+//     bulk strings.
 //   - A reply that nests deeper than 128, such as a table that contains itself, is an error. So are calls, and patterns, that nest
 //     deeper than Go's stack should grow: some 1,300 calls, under a Pace.
 //   - pairs of _G and of the libraries gives another order, and of tables with tables or functions as keys; that of all others is Redis'.

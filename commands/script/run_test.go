@@ -48,8 +48,8 @@ func TestReplyOfValue(t *testing.T) {
 		`redis.error_reply("X y")`: keyspace.Fail("X y"),
 		`redis.status_reply("x")`:  {Kind: keyspace.Status, Str: "x"},
 		`{x = 1}`:                  keyspace.List(),
-		`{double = 0.5}`:           keyspace.Text("0.5"),
-		`{map = {a = 1}}`:          keyspace.List(keyspace.Text("a"), keyspace.Number(1)),
+		`{double = 0.5}`:           keyspace.Real(0.5),
+		`{map = {a = 1}}`:          {Kind: keyspace.Map, Elems: []keyspace.Reply{keyspace.Text("a"), keyspace.Number(1)}},
 	} {
 		if got := runHere(t, "return "+value, noCall); !same(got, want) {
 			t.Errorf("%s: %+v, want %+v", value, got, want)

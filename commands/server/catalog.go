@@ -1,8 +1,9 @@
 package server
 
 import (
+	"slices"
+
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/keys"
 	"redlock-proxy/commands/syntax"
 )
 
@@ -104,14 +105,18 @@ func (l *catalog) getKeys(words [][]byte, out *command.Reply) {
 	switch {
 	case cmd == nil:
 		out.Error("ERR Invalid command specified")
-	case cmd.Docs.Span() == keys.Span{}:
+	case !cmd.Keyed():
 		out.Error("ERR The command has no key arguments")
 	case !syntax.Fits(cmd.Arity, len(words)):
 		out.Error("ERR Invalid number of arguments specified for command")
 	default:
 		var names []string
-		for i := range cmd.Places(len(words)).All() {
+		for _, i := range slices.Sorted(cmd.Places(words).All()) {
 			names = append(names, string(words[i]))
+		}
+		if len(names) == 0 {
+			out.Error("ERR Invalid arguments specified for command")
+			return
 		}
 		out.Strings(names)
 	}

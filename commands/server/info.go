@@ -98,6 +98,18 @@ func masterState(m quorum.MasterStatus) string {
 	}
 }
 
+// watchState is how many keys are watched there, or why none is although clients wait for locks.
+func watchState(m quorum.MasterStatus) string {
+	switch why := m.WhyUnwatched(); {
+	case why != "":
+		return ",unwatched=" + field(why)
+	case m.Watched > 0:
+		return fmt.Sprintf(",watched_keys=%d", m.Watched)
+	default:
+		return ""
+	}
+}
+
 // field is a text as a field of a line has it: commas part the fields there.
 func field(text string) string {
 	return strings.NewReplacer(",", ";", "\r", " ", "\n", " ").Replace(text)
@@ -118,7 +130,7 @@ func (s *Server) infoRedlock() []string {
 			up += count(m.Err == nil)
 			voting += count(m.Err == nil && m.Quarantine == nil)
 		}
-		lines = append(lines, fmt.Sprintf("%s:address=%s,state=%s,for_seconds=%d", name, m.Name, masterState(m), int(time.Since(m.Since).Seconds())))
+		lines = append(lines, fmt.Sprintf("%s:address=%s,state=%s,for_seconds=%d", name, m.Name, masterState(m), int(time.Since(m.Since).Seconds()))+watchState(m))
 	}
 	head := []string{
 		fmt.Sprintf("redlock_masters:%d", masters),

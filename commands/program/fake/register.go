@@ -27,7 +27,7 @@ type Register struct {
 	// Promised: there is a promise for the next ballot of each key, so that its first run
 	// does not know the remaining time.
 	Promised bool
-	// guesses are the tokens under which keys were taken here.
+	// guesses are the tokens under which keys were taken here, or what was put there.
 	guesses map[quorum.Key]string
 	// Rounds are what was asked.
 	Rounds []string
@@ -208,7 +208,7 @@ func (f *Register) make(key quorum.Key, d quorum.Decision, run int) quorum.Outco
 			}
 		}
 		f.set(key, d.Value, left)
-		delete(f.guesses, key)
+		f.guesses[key] = d.Value
 	}
 	return quorum.Outcome{Run: run}
 }
