@@ -2,6 +2,8 @@ package keyspace
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"redlock-proxy/commands/spec"
 	"redlock-proxy/commands/syntax"
@@ -78,18 +80,82 @@ func (s *Space) Do(words []string) (Reply, error) {
 			return Reply{}, err
 		}
 	}
-	return c.run(call{Space: s, name: name, words: words})
+	return s.bounded(c, words)
+}
+
+// bounded runs a command, and takes back what makes a collection too large.
+func (s *Space) bounded(c *command, words []string) (Reply, error) {
+	run := call{Space: s, name: c.spec.Name, words: words}
+	if !c.grows() {
+		return c.run(run)
+	}
+	keys := syntax.Distinct(c.keys(words))
+	if !s.mayGrow(run, keys) {
+		return c.run(run)
+	}
+	if s.grown++; s.grown > maxGrown {
+		return Fail(fmt.Sprintf("ERR lock key '%s' is too close to %d bytes or %d elements for more than %d changes at once", syntax.Shown(keys[0]), maxValue, maxElements, maxGrown)), nil
+	}
+	before := make([]slot, len(keys))
+	for i, key := range keys {
+		s.slots[key].value() // what is changed in place can be read again
+		before[i] = *s.slots[key]
+	}
+	reply, err := c.run(run)
+	if large := slices.IndexFunc(keys, func(key string) bool { return s.slots[key].isTooLarge() }); large >= 0 {
+		for i, key := range keys {
+			s.slots[key].takeBack(before[i])
+		}
+		return Fail(fmt.Sprintf("ERR lock key '%s' would have more than %d bytes or %d elements", syntax.Shown(keys[large]), maxValue, maxElements)), nil
+	}
+	return reply, err
+}
+
+// maxElements bounds the elements of a collection: read into memory, the smallest take many times their bytes.
+const maxElements = 1 << 16
+
+// maxGrown bounds the commands of one program that are looked at closely, since each has the keys written out.
+const maxGrown = 100
+
+// mayGrow reports whether a command may make a collection too large: at most, its keys hold afterwards what they held
+// and what its words say.
+func (s *Space) mayGrow(c call, keys []string) bool {
+	const perWord, spare, perScore = 40, 8 << 10, 10 // a number is a word of less than 40 bytes, and at most one has 5,000
+	size, elements := 0, len(c.words)
+	for _, w := range c.words {
+		size += len(w) + perWord
+	}
+	for _, key := range keys {
+		sl := s.slots[key]
+		size += sl.size()
+		elements += sl.elements()
+	}
+	if strings.HasPrefix(c.name, "z") && strings.HasSuffix(c.name, "store") {
+		size *= perScore // of a set each member gets one
+	}
+	return size > maxValue-spare || elements > maxElements
 }
 
 func (c *command) fits(words int) bool { return syntax.Fits(c.spec.Arity, words) }
 
-// keys are those of a command that fits, whose keys are always at the same places.
+// grows is true of a command by which a collection may become larger.
+func (c *command) grows() bool {
+	return c.spec.Does(spec.Writes) && c.docs.group != "string" && c.docs.group != "generic"
+}
+
+// keys are those of a command that fits.
 func (c *command) keys(words []string) (keys []string) {
-	at := c.spec.Keys.Within(len(words))
-	if (len(words)-1)%at.Step != 0 {
-		return nil // the command itself says what is wrong
+	if at, fixed := c.spec.Keys.Fixed(); fixed {
+		if at = at.Within(len(words)); (len(words)-1)%at.Step != 0 {
+			return nil // the command itself says what is wrong
+		}
+		for i := at.First; i <= at.Last; i += at.Step {
+			keys = append(keys, words[i])
+		}
+		return keys
 	}
-	for i := at.First; i <= at.Last; i += at.Step {
+	places, _ := c.spec.Keys.Places(syntax.Bytes(words), len(words))
+	for _, i := range slices.Sorted(places.All()) {
 		keys = append(keys, words[i])
 	}
 	return keys

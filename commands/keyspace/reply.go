@@ -1,5 +1,7 @@
 package keyspace
 
+import "redlock-proxy/commands/keyspace/contents"
+
 // Kind is the kind of a Reply.
 type Kind uint8
 
@@ -12,6 +14,10 @@ const (
 	Status               // a simple string, such as OK
 	Error                // an error: its code and text, without the leading '-'
 	Array                // an array
+	Map                  // an array of keys, each followed by its value; a map in RESP3
+	Set                  // an array; a set in RESP3
+	Pairs                // an array of pairs, one after the other; in RESP3 each is an array
+	Double               // a bulk string; a double in RESP3
 )
 
 // Reply is a reply of Redis as a value.
@@ -21,8 +27,25 @@ type Reply struct {
 	Int int64
 	// Str is the text of a Bulk, Status or Error.
 	Str string
-	// Elems are the elements of an Array.
+	// Float is the number of a Double.
+	Float float64
+	// Elems are the elements of an Array, Map, Set or Pairs.
 	Elems []Reply
+}
+
+// Plain is the reply as RESP2 has it, which knows only the kinds up to Array.
+func (r Reply) Plain() Reply {
+	switch r.Kind {
+	case Double:
+		return Text(contents.FormatDouble(r.Float))
+	case Array, Map, Set, Pairs:
+		elems := make([]Reply, len(r.Elems))
+		for i, e := range r.Elems {
+			elems[i] = e.Plain()
+		}
+		return List(elems...)
+	}
+	return r
 }
 
 // OK is the status reply of what was done.
@@ -39,3 +62,23 @@ func Fail(text string) Reply { return Reply{Kind: Error, Str: text} }
 
 // List is an array reply.
 func List(elems ...Reply) Reply { return Reply{Kind: Array, Elems: elems} }
+
+// Real is the reply of a number that need not be an integer.
+func Real(n float64) Reply { return Reply{Kind: Double, Float: n} }
+
+// texts is a reply of several bulk strings.
+func texts(kind Kind, all []string) Reply {
+	elems := make([]Reply, len(all))
+	for i, text := range all {
+		elems[i] = Text(text)
+	}
+	return Reply{Kind: kind, Elems: elems}
+}
+
+// truth is 1 or 0.
+func truth(is bool) Reply {
+	if is {
+		return Number(1)
+	}
+	return Number(0)
+}

@@ -1,6 +1,9 @@
 package keyspace
 
-import "redlock-proxy/commands/syntax"
+import (
+	"redlock-proxy/commands/keyspace/contents"
+	"redlock-proxy/commands/syntax"
+)
 
 // setOptions are what stands after the key and value of SET, or after the key of
 // GETEX.
@@ -88,20 +91,19 @@ func (o setOptions) deadline(now int64, name string) (at int64, failed *Reply) {
 	return at, nil
 }
 
-// allows reports whether a key may be set.
-func (o setOptions) allows(sl *slot) bool {
+// allows reports whether a key may be set. failed is the error reply where it holds no string, and that is
+// to be compared.
+func (o setOptions) allows(sl *slot) (allowed bool, failed *Reply) {
 	switch {
 	case o.nx:
-		return !sl.present
+		return !sl.present, nil
 	case o.xx:
-		return sl.present
-	case o.compares && o.unlike:
-		return !sl.present || sl.value != o.like
-	case o.compares:
-		return sl.present && sl.value == o.like
-	default:
-		return true
+		return sl.present, nil
+	case !o.compares:
+		return true, nil
 	}
+	text, failed := sl.text()
+	return (sl.present && text == o.like) != o.unlike, failed
 }
 
 // asks reports whether what is done depends on what the key holds.
@@ -116,41 +118,51 @@ func (c call) set() (Reply, error) {
 	if failed != nil {
 		return *failed, nil
 	}
-	sl := c.use(c.words[1])
+	return c.setAs(o, at), nil
+}
+
+// setAs is SET with these options, and a time at which the key goes, or never.
+func (c call) setAs(o setOptions, at int64) Reply {
+	sl, value := c.use(c.words[1]), contents.Text(c.words[2])
+	sl.asked = sl.asked || o.asks()
 	reply := OK()
-	if o.asks() {
-		sl.asked = true
-	}
 	if o.get {
-		reply = held(sl)
+		var failed *Reply
+		if reply, failed = got(sl); failed != nil {
+			return *failed
+		}
 	}
+	allowed, failed := o.allows(sl)
 	switch {
-	case !o.allows(sl) && o.get:
-		return reply, nil
-	case !o.allows(sl):
-		return Reply{}, nil
+	case failed != nil:
+		return *failed
+	case !allowed && o.get:
+		return reply
+	case !allowed:
+		return Reply{}
 	case o.keepTTL:
-		sl.replace(c.words[2])
+		sl.replace(value)
 	default:
-		c.put(sl, c.words[2], at)
+		c.put(sl, value, at)
 	}
-	return reply, nil
+	return reply
 }
 
 // put sets a value that goes at a time, or never.
-func (c call) put(sl *slot, value string, at int64) {
+func (c call) put(sl *slot, value contents.Text, at int64) {
 	sl.set(value)
 	if at != never {
 		c.expire(sl, at, c.name)
 	}
 }
 
-// held is what GET says of a key.
-func held(sl *slot) Reply {
-	if !sl.present {
-		return Reply{}
+// got is what GET says of a key. failed is the error reply where it holds no string.
+func got(sl *slot) (reply Reply, failed *Reply) {
+	text, failed := sl.text()
+	if failed != nil || !sl.present {
+		return Reply{}, failed
 	}
-	return Text(sl.value)
+	return Text(text), nil
 }
 
 func (c call) setnx() (Reply, error) {
@@ -158,7 +170,7 @@ func (c call) setnx() (Reply, error) {
 	if sl.present {
 		return Number(0), nil
 	}
-	sl.set(c.words[2])
+	sl.set(contents.Text(c.words[2]))
 	return Number(1), nil
 }
 
@@ -169,14 +181,17 @@ func (c call) setex() (Reply, error) {
 	if failed != nil {
 		return *failed, nil
 	}
-	c.put(c.use(c.words[1]), c.words[3], at)
+	c.put(c.use(c.words[1]), contents.Text(c.words[3]), at)
 	return OK(), nil
 }
 
 func (c call) getset() (Reply, error) {
 	sl := c.ask(c.words[1])
-	reply := held(sl)
-	sl.set(c.words[2])
+	reply, failed := got(sl)
+	if failed != nil {
+		return *failed, nil
+	}
+	sl.set(contents.Text(c.words[2]))
 	return reply, nil
 }
 
@@ -186,14 +201,17 @@ func (c call) getex() (Reply, error) {
 		return Fail(syntax.ErrSyntax), nil
 	}
 	sl := c.ask(c.words[1])
-	if !sl.present {
+	reply, failed := got(sl)
+	switch {
+	case failed != nil:
+		return *failed, nil
+	case !sl.present:
 		return Reply{}, nil
 	}
 	at, failed := o.deadline(c.now, c.name)
 	if failed != nil {
 		return *failed, nil
 	}
-	reply := held(sl)
 	switch {
 	case o.timed != "":
 		c.expire(sl, at, c.name)
@@ -215,7 +233,7 @@ func (c call) mset() (Reply, error) {
 		}
 	}
 	for i := 1; i < len(c.words); i += 2 {
-		c.use(c.words[i]).set(c.words[i+1])
+		c.use(c.words[i]).set(contents.Text(c.words[i+1]))
 	}
 	if only {
 		return Number(1), nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -31,7 +32,8 @@ func (e *UnreadError) Error() string {
 type Entry struct {
 	// Present is false where there is no such key; then the rest means nothing.
 	Present bool
-	Value   string
+	// Value is what it holds, as contents.Encode makes it.
+	Value string
 	// Left is the remaining time, in whole milliseconds, or Endless or Unknown.
 	Left time.Duration
 }
@@ -68,19 +70,11 @@ type Space struct {
 	now     int64 // Unix time in milliseconds
 	slots   map[string]*slot
 	touched []*slot
-}
-
-// slot is a key of a Space.
-type slot struct {
-	key     string
-	was     Entry
-	present bool
-	value   string
-	expires int64 // Unix time in milliseconds, or never or sometime
-	// kept: the expiry is still the one that the key had.
-	kept           bool
-	touched, asked bool
-	by             string
+	// seed is for what is chosen at random, and random is made of it when it is needed.
+	seed   func() uint64
+	random *rand.Rand
+	// grown counts the commands that came close to the limit of a collection.
+	grown int
 }
 
 // Expiries that are no time.
@@ -94,12 +88,28 @@ func NewSpace(now time.Time) *Space {
 	return &Space{now: now.UnixMilli(), slots: map[string]*slot{}}
 }
 
+// Seed has random choices follow from a number, which is asked for when the first one is made. Without it they are
+// the same each time.
+func (s *Space) Seed(seed func() uint64) { s.seed = seed }
+
+// chance makes random choices: the same ones for the same seed.
+func (s *Space) chance() *rand.Rand {
+	if s.random == nil {
+		seed := uint64(0)
+		if s.seed != nil {
+			seed = s.seed()
+		}
+		s.random = rand.New(rand.NewPCG(seed, seed))
+	}
+	return s.random
+}
+
 // Now is the moment of the Space.
 func (s *Space) Now() time.Time { return time.UnixMilli(s.now) }
 
 // Put tells what a key holds. It is for a Space on which nothing has run yet.
 func (s *Space) Put(key string, e Entry) {
-	sl := &slot{key: key, was: e, present: e.Present, value: e.Value, kept: true}
+	sl := &slot{key: key, was: e, present: e.Present, encoded: e.Value, kept: true}
 	switch {
 	case e.Left == Unknown:
 		sl.expires = sometime
@@ -133,7 +143,7 @@ func (sl *slot) edit(now int64) Edit {
 	if !sl.present {
 		return e
 	}
-	e.Now = Entry{Present: true, Value: sl.value}
+	e.Now = Entry{Present: true, Value: sl.value()}
 	switch {
 	case sl.kept && sl.was.Present:
 		e.KeepLeft, e.Now.Left = true, sl.was.Left
@@ -151,11 +161,11 @@ func milliseconds(n int64) time.Duration {
 	return time.Duration(min(n, int64(math.MaxInt64/time.Millisecond))) * time.Millisecond
 }
 
-// Held are the keys that are there, in order. To ask for them is no use of any: what comes of it may be
-// committed although another came or went.
-func (s *Space) Held() (held []string) {
+// Held are the keys that are there, in order; with a kind, as TYPE tells it, only those of that kind. To ask for them
+// is no use of any: what comes of it may be committed although another came or went.
+func (s *Space) Held(kind string) (held []string) {
 	for key, sl := range s.slots {
-		if sl.present {
+		if sl.present && (kind == "" || kind == sl.kind()) {
 			held = append(held, key)
 		}
 	}
@@ -186,24 +196,6 @@ func (s *Space) ask(key string) *slot {
 	sl.asked = true
 	return sl
 }
-
-// set puts a value there without expiry.
-func (sl *slot) set(value string) {
-	sl.present, sl.value = true, value
-	sl.expires, sl.kept, sl.by = never, false, ""
-}
-
-// replace puts a value there and leaves the expiry, if there is one.
-func (sl *slot) replace(value string) {
-	if !sl.present {
-		sl.set(value)
-		return
-	}
-	sl.value = value
-}
-
-// remove takes the key away.
-func (sl *slot) remove() { sl.present, sl.value, sl.kept = false, "", false }
 
 // expire sets the time at which a present key goes; one that is over takes it away
 // at once. by is the command that asked for it.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 
+	"redlock-proxy/commands/keyspace/contents"
 	"redlock-proxy/commands/syntax"
 )
 
@@ -11,20 +12,28 @@ import (
 // limit is not for what a proxy keeps in its memory.
 const maxValue = 1 << 20
 
-func (c call) get() (Reply, error) { return held(c.ask(c.words[1])), nil }
+const errTooLong = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
+
+func (c call) get() (Reply, error) {
+	reply, failed := got(c.ask(c.words[1]))
+	if failed != nil {
+		return *failed, nil
+	}
+	return reply, nil
+}
 
 func (c call) strlen() (Reply, error) {
-	sl := c.ask(c.words[1])
-	if !sl.present {
-		return Number(0), nil
+	text, failed := c.ask(c.words[1]).text()
+	if failed != nil {
+		return *failed, nil
 	}
-	return Number(int64(len(sl.value))), nil
+	return Number(int64(len(text))), nil
 }
 
 func (c call) mget() (Reply, error) {
 	elems := make([]Reply, len(c.words)-1)
 	for i, key := range c.words[1:] {
-		elems[i] = held(c.ask(key))
+		elems[i], _ = got(c.ask(key)) // nil for what is no string
 	}
 	return List(elems...), nil
 }
@@ -36,11 +45,11 @@ func (c call) getRange() (Reply, error) {
 	if !ok1 || !ok2 {
 		return Fail(syntax.ErrNotInteger), nil
 	}
-	sl := c.ask(c.words[1])
-	if !sl.present {
-		return Text(""), nil
+	text, failed := c.ask(c.words[1]).text()
+	if failed != nil {
+		return *failed, nil
 	}
-	return Text(part(sl.value, start, end)), nil
+	return Text(part(text, start, end)), nil
 }
 
 // part is what lies between two places of a text, both included; negative ones are
@@ -66,11 +75,16 @@ func fromStart(place, n int64) int64 {
 
 func (c call) append() (Reply, error) {
 	sl := c.ask(c.words[1])
-	if sl.present && len(sl.value)+len(c.words[2]) > maxValue {
+	text, failed := sl.text()
+	switch {
+	case failed != nil:
+		return *failed, nil
+	case sl.present && len(text)+len(c.words[2]) > maxValue:
 		return Fail(errTooLong), nil
 	}
-	sl.replace(sl.value + c.words[2])
-	return Number(int64(len(sl.value))), nil
+	text += c.words[2]
+	sl.replace(contents.Text(text))
+	return Number(int64(len(text))), nil
 }
 
 // setRange is SETRANGE key offset value.
@@ -83,17 +97,20 @@ func (c call) setRange() (Reply, error) {
 		return Fail("ERR offset is out of range"), nil
 	}
 	sl, value := c.ask(c.words[1]), c.words[3]
-	if value == "" {
-		return Number(int64(len(sl.value))), nil
-	}
-	if offset > maxValue-min(maxValue, int64(len(value))) {
+	before, failed := sl.text()
+	switch {
+	case failed != nil:
+		return *failed, nil
+	case value == "":
+		return Number(int64(len(before))), nil
+	case offset > maxValue-min(maxValue, int64(len(value))):
 		return Fail(errTooLong), nil
 	}
 	end := int(offset) + len(value)
-	text := make([]byte, max(len(sl.value), end))
-	copy(text, sl.value)
+	text := make([]byte, max(len(before), end))
+	copy(text, before)
 	copy(text[offset:], value)
-	sl.replace(string(text))
+	sl.replace(contents.Text(text))
 	return Number(int64(len(text))), nil
 }
 
@@ -113,15 +130,71 @@ func (c call) incr() (Reply, error) {
 		by = -by
 	}
 	sl, n := c.ask(c.words[1]), int64(0)
+	text, failed := sl.text()
+	if failed != nil {
+		return *failed, nil
+	}
 	if sl.present {
 		var ok bool
-		if n, ok = syntax.Int(sl.value); !ok {
+		if n, ok = syntax.Int(text); !ok {
 			return Fail(syntax.ErrNotInteger), nil
 		}
 	}
-	if by < 0 && n < math.MinInt64-by || by > 0 && n > math.MaxInt64-by {
-		return Fail("ERR increment or decrement would overflow"), nil
+	if overflows(n, by) {
+		return Fail(errOverflow), nil
 	}
-	sl.replace(strconv.FormatInt(n+by, 10))
+	sl.replace(contents.Text(strconv.FormatInt(n+by, 10)))
 	return Number(n + by), nil
+}
+
+const errOverflow = "ERR increment or decrement would overflow"
+
+func overflows(n, by int64) bool {
+	return by < 0 && n < math.MinInt64-by || by > 0 && n > math.MaxInt64-by
+}
+
+func (c call) getdel() (Reply, error) {
+	sl := c.ask(c.words[1])
+	reply, failed := got(sl)
+	if failed != nil {
+		return *failed, nil
+	}
+	sl.remove()
+	return reply, nil
+}
+
+// delex is DELEX key [IFEQ value | IFNE value]. The digests of IFDEQ and IFDNE are
+// not known here.
+func (c call) delex() (Reply, error) {
+	switch {
+	case len(c.words) == 2:
+		return c.del()
+	case len(c.words) != 4:
+		return wrongArity(c.name), nil
+	}
+	like := true
+	switch syntax.Lower(c.words[2]) {
+	case "ifeq":
+	case "ifne":
+		like = false
+	default:
+		return Fail(syntax.ErrSyntax), nil
+	}
+	return c.removeIf(c.words[3], like), nil
+}
+
+func (c call) delifeq() (Reply, error) { return c.removeIf(c.words[2], true), nil }
+
+// removeIf removes the key if it holds the value, or, if not like, another one.
+func (c call) removeIf(value string, like bool) Reply {
+	sl := c.ask(c.words[1])
+	text, failed := sl.text()
+	switch {
+	case failed != nil:
+		return *failed
+	case !sl.present || (text == value) != like:
+		return Number(0)
+	}
+	sl.remove()
+	return Number(1)
 }

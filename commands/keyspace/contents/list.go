@@ -1,0 +1,92 @@
+package contents
+
+import "slices"
+
+// List is a list of texts.
+type List struct {
+	elems []string
+	size  int
+}
+
+func decodeList(s string) (Content, error) {
+	l := &List{elems: make([]string, 0, countParts(s, 0))}
+	for s != "" {
+		elem, rest, ok := cutPart(s)
+		if !ok {
+			return nil, ErrUnreadable
+		}
+		l.elems = append(l.elems, elem)
+		l.size += partSize(elem)
+		s = rest
+	}
+	if l.Len() == 0 {
+		return nil, ErrUnreadable
+	}
+	return l, nil
+}
+
+// Kind is ListKind.
+func (l *List) Kind() Kind { return ListKind }
+
+// Len counts the elements.
+func (l *List) Len() int { return len(l.Elems()) }
+
+// Size is how many bytes it has for the quorum.
+func (l *List) Size() int { return markSize + l.size }
+
+// Encoding is quicklist.
+func (l *List) Encoding() string { return "quicklist" }
+
+func (l *List) appendTo(b []byte) []byte {
+	for _, e := range l.elems {
+		b = appendPart(b, e)
+	}
+	return b
+}
+
+// Elems are the elements. They must not be changed, and are right until the list is.
+func (l *List) Elems() []string {
+	if l == nil {
+		return nil
+	}
+	return l.elems
+}
+
+// Insert puts elements before the one at a place.
+func (l *List) Insert(at int, elems ...string) {
+	l.elems = slices.Insert(l.elems, at, elems...)
+	for _, e := range elems {
+		l.size += partSize(e)
+	}
+}
+
+// Set replaces the element at a place.
+func (l *List) Set(at int, elem string) {
+	l.size += partSize(elem) - partSize(l.elems[at])
+	l.elems[at] = elem
+}
+
+// Delete removes the elements from one place up to before another.
+func (l *List) Delete(from, to int) {
+	for _, e := range l.elems[from:to] {
+		l.size -= partSize(e)
+	}
+	l.elems = slices.Delete(l.elems, from, to)
+}
+
+// Remove removes elements that are equal to one: at most so many, from the end if last is set. It tells how many.
+func (l *List) Remove(elem string, most int, last bool) (removed int) {
+	if last {
+		slices.Reverse(l.elems)
+		defer func() { slices.Reverse(l.elems) }()
+	}
+	l.elems = slices.DeleteFunc(l.elems, func(e string) bool {
+		if removed == most || e != elem {
+			return false
+		}
+		removed++
+		return true
+	})
+	l.size -= removed * partSize(elem)
+	return removed
+}

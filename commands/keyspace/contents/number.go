@@ -1,0 +1,148 @@
+package contents
+
+import (
+	"math"
+	"math/big"
+	"strings"
+
+	"redlock-proxy/commands/script/lua/clib"
+)
+
+// FormatDouble is a score as Redis tells it.
+func FormatDouble(n float64) string {
+	switch {
+	case math.IsInf(n, 1):
+		return "inf"
+	case math.IsInf(n, -1):
+		return "-inf"
+	default:
+		return clib.FormatG(n, 17)
+	}
+}
+
+// ParseDouble reads all of a word as a number, as Redis does: inf is one, what is too large or too small is none.
+func ParseDouble(word string) (n float64, ok bool) {
+	if word == "" || isBlank(word[0]) {
+		return 0, false
+	}
+	n, rest := clib.ParsePrefix(word)
+	switch {
+	case rest != "", math.IsNaN(n):
+		return 0, false
+	case math.IsInf(n, 0):
+		return n, isInfinity(word)
+	case n == 0:
+		return n, isZero(word)
+	}
+	return n, true
+}
+
+func isBlank(b byte) bool { return strings.IndexByte(" \t\n\v\f\r", b) >= 0 }
+
+// isInfinity is true of a number that is written as inf.
+func isInfinity(word string) bool { return strings.ContainsAny(word, "nN") }
+
+// isZero is true of a number that is written without other digits than 0.
+func isZero(word string) bool {
+	word = strings.ToLower(strings.TrimLeft(word, "+-"))
+	digits, exponent := "123456789", "e"
+	if hex, ok := strings.CutPrefix(word, "0x"); ok {
+		word, digits, exponent = hex, "123456789abcdef", "p"
+	}
+	mantissa, _, _ := strings.Cut(word, exponent)
+	return !strings.ContainsAny(mantissa, digits)
+}
+
+// Long is a number with the 64 bits that a long double of C has on the machines that most Redises run on.
+type Long struct{ n *big.Float }
+
+const (
+	longBits     = 64
+	longExponent = 16384
+	// longestLong is how long a word may be that Redis reads as one.
+	longestLong = 5 * 1024
+)
+
+// LongOf is an integer.
+func LongOf(n int64) Long { return Long{new(big.Float).SetPrec(longBits).SetInt64(n)} }
+
+// ParseLong reads all of a word.
+func ParseLong(word string) (n Long, ok bool) {
+	if word == "" || len(word) >= longestLong || isBlank(word[0]) {
+		return Long{}, false
+	}
+	about, rest := clib.ParsePrefix(word)
+	switch {
+	case rest != "", math.IsNaN(about):
+		return Long{}, false
+	case isInfinity(word):
+		return Long{new(big.Float).SetInf(about < 0)}, true
+	case isZero(word):
+		return Long{new(big.Float).SetPrec(longBits).SetFloat64(about)}, true
+	}
+	exact, ok := parseExact(word)
+	if !ok || exact.Sign() == 0 || exact.MantExp(nil) > longExponent || exact.MantExp(nil) < -longExponent {
+		return Long{}, false
+	}
+	return Long{exact}, true
+}
+
+// parseExact is a number that is neither zero nor infinite, rounded once.
+func parseExact(word string) (*big.Float, bool) {
+	n := new(big.Float).SetPrec(longBits)
+	if strings.ContainsAny(word, "xX") {
+		_, _, err := n.Parse(word, 0)
+		return n, err == nil
+	}
+	if isFar(word) {
+		return nil, false
+	}
+	exact, ok := new(big.Rat).SetString(word)
+	if !ok {
+		return nil, false
+	}
+	return n.SetRat(exact), true
+}
+
+// isFar is true of a number whose exponent is so large that it need not be looked at.
+func isFar(word string) bool {
+	_, exponent, has := strings.Cut(strings.ToLower(word), "e")
+	digits := strings.TrimLeft(strings.TrimLeft(exponent, "+-"), "0")
+	return has && len(digits) > 5
+}
+
+// IsInf reports whether it is infinite.
+func (l Long) IsInf() bool { return l.n.IsInf() }
+
+// Add is the sum of two numbers that are not infinite. ok is false where that is too large.
+func (l Long) Add(other Long) (sum Long, ok bool) {
+	sum.n = new(big.Float).SetPrec(longBits).Add(l.n, other.n)
+	return sum, sum.n.Sign() == 0 || sum.n.MantExp(nil) <= longExponent
+}
+
+// String is the number with at most 17 digits behind the point.
+func (l Long) String() string {
+	text := strings.TrimRight(strings.TrimRight(l.n.Text('f', 17), "0"), ".")
+	if text == "-0" || text == "" {
+		return "0"
+	}
+	return text
+}
+
+// Thousandths are how many thousandths it has, rounded up; as in C on most machines, the smallest integer where those
+// are too many.
+func (l Long) Thousandths() int64 {
+	if l.IsInf() {
+		return math.MinInt64
+	}
+	n := new(big.Float).SetPrec(longBits).Mul(l.n, big.NewFloat(1000))
+	up, _ := n.Int64()
+	switch rounded := new(big.Float).SetInt64(up); {
+	case n.Cmp(rounded) <= 0:
+		return up
+	case up == math.MaxInt64:
+		return math.MinInt64
+	default:
+		return up + 1
+	}
+}

@@ -1,0 +1,138 @@
+package contents
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"redlock-proxy/commands/syntax"
+)
+
+// Set is a set of texts.
+type Set struct {
+	members map[string]struct{}
+	others  int // members that are no numbers
+	order   ordered[string]
+	size    int
+}
+
+// NewSet makes one with these members.
+func NewSet(members ...string) *Set {
+	s := &Set{members: make(map[string]struct{}, len(members)), order: ordered[string]{compare: compareMembers}}
+	for _, m := range members {
+		s.Add(m)
+	}
+	return s
+}
+
+// compareMembers has numbers come first, by size, then the rest by bytes.
+func compareMembers(a, b string) int {
+	isFirst, isSecond := isNumber(a), isNumber(b)
+	switch {
+	case isFirst && isSecond:
+		n, _ := syntax.Int(a)
+		m, _ := syntax.Int(b)
+		return cmp.Compare(n, m)
+	case isFirst:
+		return -1
+	case isSecond:
+		return 1
+	default:
+		return strings.Compare(a, b)
+	}
+}
+
+func decodeSet(encoded string) (Content, error) {
+	n := countParts(encoded, 0)
+	s := &Set{members: make(map[string]struct{}, n), order: ordered[string]{compare: compareMembers, elems: make([]string, 0, n)}}
+	for encoded != "" {
+		member, rest, ok := cutPart(encoded)
+		if last := len(s.order.elems) - 1; !ok || last >= 0 && compareMembers(s.order.elems[last], member) >= 0 {
+			return nil, ErrUnreadable
+		}
+		s.order.elems = append(s.order.elems, member) // in its place
+		s.members[member] = struct{}{}
+		s.count(member, 1)
+		encoded = rest
+	}
+	if s.Len() == 0 {
+		return nil, ErrUnreadable
+	}
+	return s, nil
+}
+
+// Kind is SetKind.
+func (s *Set) Kind() Kind { return SetKind }
+
+// Len counts the members.
+func (s *Set) Len() int {
+	if s == nil {
+		return 0
+	}
+	return len(s.members)
+}
+
+// Size is how many bytes it has for the quorum.
+func (s *Set) Size() int { return markSize + s.size }
+
+// Encoding is intset or hashtable.
+func (s *Set) Encoding() string {
+	if s.others == 0 && s.Len() <= compactEntries {
+		return "intset"
+	}
+	return "hashtable"
+}
+
+func (s *Set) appendTo(b []byte) []byte {
+	for _, m := range s.Members() {
+		b = appendPart(b, m)
+	}
+	return b
+}
+
+// Members are the members in order. They must not be changed, and are right until the set is.
+func (s *Set) Members() []string {
+	if s == nil {
+		return nil
+	}
+	return s.order.all(func() []string { return slices.Collect(maps.Keys(s.members)) })
+}
+
+// Has reports whether it has a member.
+func (s *Set) Has(member string) bool {
+	if s == nil {
+		return false
+	}
+	_, ok := s.members[member]
+	return ok
+}
+
+// Add adds a member, and reports whether it is new.
+func (s *Set) Add(member string) (isNew bool) {
+	if s.Has(member) {
+		return false
+	}
+	s.members[member] = struct{}{}
+	s.order.add(member)
+	s.count(member, 1)
+	return true
+}
+
+// Delete removes a member, and reports whether there was one.
+func (s *Set) Delete(member string) bool {
+	if !s.Has(member) {
+		return false
+	}
+	delete(s.members, member)
+	s.order.remove(member)
+	s.count(member, -1)
+	return true
+}
+
+func (s *Set) count(member string, times int) {
+	s.size += times * partSize(member)
+	if !isNumber(member) {
+		s.others += times
+	}
+}

@@ -1,0 +1,146 @@
+package contents
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Scored is a member of a sorted set.
+type Scored struct {
+	Member string
+	Score  float64
+}
+
+// SortedSet is a set of texts, each with a score.
+type SortedSet struct {
+	scores map[string]float64
+	order  ordered[Scored]
+	size   int
+}
+
+// NewSortedSet makes one without members.
+func NewSortedSet() *SortedSet {
+	return &SortedSet{scores: map[string]float64{}, order: ordered[Scored]{compare: compareScored}}
+}
+
+func compareScored(a, b Scored) int {
+	return cmp.Or(cmp.Compare(a.Score, b.Score), strings.Compare(a.Member, b.Member))
+}
+
+func decodeSortedSet(encoded string) (Content, error) {
+	n := countParts(encoded, scoreSize)
+	s := &SortedSet{scores: make(map[string]float64, n), order: ordered[Scored]{compare: compareScored, elems: make([]Scored, 0, n)}}
+	for encoded != "" {
+		score, rest, ok1 := cutScore(encoded)
+		member, rest, ok2 := cutPart(rest)
+		next := Scored{member, score}
+		if last := len(s.order.elems) - 1; !ok1 || !ok2 || last >= 0 && compareScored(s.order.elems[last], next) >= 0 {
+			return nil, ErrUnreadable
+		}
+		s.order.elems = append(s.order.elems, next) // in its place
+		s.scores[member] = score
+		s.size += scoreSize + partSize(member)
+		encoded = rest
+	}
+	if s.Len() == 0 || s.Len() < len(s.order.elems) { // the same member twice
+		return nil, ErrUnreadable
+	}
+	return s, nil
+}
+
+// Kind is SortedSetKind.
+func (s *SortedSet) Kind() Kind { return SortedSetKind }
+
+// Len counts the members.
+func (s *SortedSet) Len() int {
+	if s == nil {
+		return 0
+	}
+	return len(s.scores)
+}
+
+// Size is how many bytes it has for the quorum.
+func (s *SortedSet) Size() int { return markSize + s.size }
+
+// Encoding is listpack or skiplist.
+func (s *SortedSet) Encoding() string {
+	if s.Len() > compactSortedEntries {
+		return "skiplist"
+	}
+	for member := range s.scores {
+		if len(member) > compactBytes {
+			return "skiplist"
+		}
+	}
+	return "listpack"
+}
+
+func (s *SortedSet) appendTo(b []byte) []byte {
+	for _, m := range s.Members() {
+		b = appendPart(appendScore(b, m.Score+0), m.Member) // of the two zeros only one is kept
+	}
+	return b
+}
+
+// Members are the members by their scores, those of the same score by their bytes. They must not be changed, and are
+// right until the set is.
+func (s *SortedSet) Members() []Scored {
+	if s == nil {
+		return nil
+	}
+	return s.order.all(func() []Scored {
+		all := make([]Scored, 0, len(s.scores))
+		for member, score := range s.scores {
+			all = append(all, Scored{member, score})
+		}
+		return all
+	})
+}
+
+// Score is the score of a member.
+func (s *SortedSet) Score(member string) (score float64, ok bool) {
+	if s == nil {
+		return 0, false
+	}
+	score, ok = s.scores[member]
+	return score, ok
+}
+
+// Set gives a member a score, which is a number, and reports whether the member is new.
+func (s *SortedSet) Set(member string, score float64) (isNew bool) {
+	before, ok := s.scores[member]
+	switch {
+	case ok && math.Float64bits(before) == math.Float64bits(score):
+		return false
+	case ok:
+		s.order.remove(Scored{member, before})
+	default:
+		s.size += scoreSize + partSize(member)
+	}
+	s.scores[member] = score
+	s.order.add(Scored{member, score})
+	return !ok
+}
+
+// Delete removes a member, and reports whether there was one.
+func (s *SortedSet) Delete(member string) bool {
+	score, ok := s.scores[member]
+	if !ok {
+		return false
+	}
+	delete(s.scores, member)
+	s.order.remove(Scored{member, score})
+	s.size -= scoreSize + partSize(member)
+	return true
+}
+
+// Rank is the place of a member, from 0.
+func (s *SortedSet) Rank(member string) (rank int, ok bool) {
+	score, ok := s.Score(member)
+	if !ok {
+		return 0, false
+	}
+	return slices.BinarySearchFunc(s.Members(), Scored{member, score}, compareScored)
+}

@@ -1,0 +1,207 @@
+package keyspace
+
+import (
+	"slices"
+	"strings"
+
+	"redlock-proxy/commands/keyspace/contents"
+	"redlock-proxy/commands/syntax"
+)
+
+const (
+	errScoreRange = "ERR min or max is not a float"
+	errLexRange   = "ERR min or max not valid string range item"
+)
+
+// by is what a range of a sorted set is about.
+type by uint8
+
+const (
+	byRank by = iota
+	byScore
+	byLex
+)
+
+// sortedRange is which members of a sorted set are wanted.
+type sortedRange struct {
+	by                 by
+	reverse, scores    bool
+	offset, limit      int64
+	from, to           string         // the ends as they were sent
+	ends               contents.Range // of scores or members
+	startRank, endRank int64
+}
+
+// parseRange reads the two ends and the options of a command of the ZRANGE family. auto is set for those that choose by
+// what, and in which direction, by options; stores for the one that takes no scores.
+func parseRange(r sortedRange, words []string, auto, stores bool) (sortedRange, *Reply) {
+	r.from, r.to, r.limit = words[0], words[1], -1
+	chosen, turned := !auto, !auto
+	for options := words[2:]; len(options) > 0; options = options[1:] {
+		switch option := syntax.Lower(options[0]); {
+		case option == "withscores" && !stores:
+			r.scores = true
+		case option == "limit" && len(options) > 2:
+			var ok1, ok2 bool
+			r.offset, ok1 = syntax.Int(options[1])
+			r.limit, ok2 = syntax.Int(options[2])
+			if !ok1 || !ok2 {
+				return r, new(Fail(syntax.ErrNotInteger))
+			}
+			options = options[2:]
+		case option == "rev" && !turned:
+			r.reverse, turned = true, true
+		case option == "bylex" && !chosen:
+			r.by, chosen = byLex, true
+		case option == "byscore" && !chosen:
+			r.by, chosen = byScore, true
+		default:
+			return r, new(Fail(syntax.ErrSyntax))
+		}
+	}
+	switch {
+	case r.limit != -1 && r.by == byRank:
+		return r, new(Fail("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX"))
+	case r.scores && r.by == byLex:
+		return r, new(Fail("ERR syntax error, WITHSCORES not supported in combination with BYLEX"))
+	case r.reverse && r.by != byRank:
+		r.from, r.to = r.to, r.from
+	}
+	return r, r.parseEnds()
+}
+
+// parseEnds reads the ends.
+func (r *sortedRange) parseEnds() *Reply {
+	switch r.by {
+	case byScore:
+		ends, ok := contents.ParseScoreRange(r.from, r.to)
+		if !ok {
+			return new(Fail(errScoreRange))
+		}
+		r.ends = ends
+	case byLex:
+		ends, ok := contents.ParseLexRange(r.from, r.to)
+		if !ok {
+			return new(Fail(errLexRange))
+		}
+		r.ends = ends
+	default:
+		var ok1, ok2 bool
+		r.startRank, ok1 = syntax.Int(r.from)
+		r.endRank, ok2 = syntax.Int(r.to)
+		if !ok1 || !ok2 {
+			return new(Fail(syntax.ErrNotInteger))
+		}
+	}
+	return nil
+}
+
+// of are the members of a sorted set that are wanted, in the order in which they are.
+func (r sortedRange) of(z *contents.SortedSet) []contents.Scored {
+	all := z.Members()
+	if r.by == byRank {
+		return r.ranked(all)
+	}
+	var found []contents.Scored
+	if r.reverse {
+		from, to := z.InReverse(r.ends)
+		found = slices.Clone(all[from:to])
+		slices.Reverse(found)
+	} else {
+		from, to := z.In(r.ends)
+		found = all[from:to]
+	}
+	switch {
+	case r.offset < 0 || r.offset >= int64(len(found)):
+		return nil
+	case r.limit < 0:
+		return found[r.offset:]
+	}
+	return found[r.offset:][:min(r.limit, int64(len(found))-r.offset)]
+}
+
+func (r sortedRange) ranked(all []contents.Scored) []contents.Scored {
+	if r.reverse {
+		all = slices.Clone(all)
+		slices.Reverse(all)
+	}
+	from, to, _ := bounds(r.from, r.to, len(all))
+	if from > to {
+		return nil
+	}
+	return all[from : to+1]
+}
+
+// zrange is ZRANGE, ZREVRANGE, ZRANGEBYSCORE, ZREVRANGEBYSCORE, ZRANGEBYLEX and ZREVRANGEBYLEX key min max ….
+func (c call) zrange() (Reply, error) {
+	r, failed := parseRange(rangeOf(c.name), c.words[2:], c.name == "zrange", false)
+	if failed != nil {
+		return *failed, nil
+	}
+	_, z, failed := c.sorted()
+	if failed != nil {
+		return *failed, nil
+	}
+	return scored(r.of(z), r.scores), nil
+}
+
+// rangeOf is what the name of a command says of its range.
+func rangeOf(name string) (r sortedRange) {
+	r.reverse = strings.HasPrefix(name, "zrev")
+	switch {
+	case strings.HasSuffix(name, "byscore"):
+		r.by = byScore
+	case strings.HasSuffix(name, "bylex"):
+		r.by = byLex
+	}
+	return r
+}
+
+// zrangestore is ZRANGESTORE destination source min max ….
+func (c call) zrangestore() (Reply, error) {
+	r, failed := parseRange(sortedRange{}, c.words[3:], true, true)
+	if failed != nil {
+		return *failed, nil
+	}
+	z, failed := held[*contents.SortedSet](c.ask(c.words[2]))
+	if failed != nil {
+		return *failed, nil
+	}
+	result := contents.NewSortedSet()
+	for _, m := range r.of(z) {
+		result.Set(m.Member, m.Score)
+	}
+	c.use(c.words[1]).store(result)
+	return Number(int64(result.Len())), nil
+}
+
+// zcount is ZCOUNT and ZLEXCOUNT key min max, and ZREMRANGEBYSCORE, ZREMRANGEBYLEX and ZREMRANGEBYRANK, which remove
+// what they count.
+func (c call) zcount() (Reply, error) {
+	r := rangeOf(c.name)
+	switch c.name {
+	case "zcount":
+		r.by = byScore
+	case "zlexcount":
+		r.by = byLex
+	}
+	r.from, r.to, r.limit = c.words[2], c.words[3], -1
+	if failed := r.parseEnds(); failed != nil {
+		return *failed, nil
+	}
+	sl, z, failed := c.sorted()
+	switch {
+	case failed != nil:
+		return *failed, nil
+	case z == nil:
+		return Number(0), nil
+	}
+	found := r.of(z)
+	if strings.HasPrefix(c.name, "zrem") {
+		for _, m := range slices.Clone(found) {
+			z.Delete(m.Member)
+		}
+		sl.edited(z)
+	}
+	return Number(int64(len(found))), nil
+}
