@@ -8,6 +8,7 @@ import (
 
 	"redlock-proxy/commands/audit"
 	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/keyspace/contents"
 	"redlock-proxy/commands/syntax"
 	"redlock-proxy/quorum"
 )
@@ -30,6 +31,8 @@ type locking struct {
 	place    func(db int, key string) quorum.Key
 	random   func([]byte)
 	audit    *audit.Log
+	// stringsOnly is set beside a legacy server.
+	stringsOnly bool
 }
 
 // commands are the proxy's own.
@@ -78,6 +81,11 @@ func (l *locking) lock(c command.Call) {
 	if made {
 		parsed.token = l.newToken()
 	}
+	value, wrong := l.value(parsed.key, parsed.token)
+	if wrong != "" {
+		c.Out.Error(wrong)
+		return
+	}
 	if parsed.wait != 0 {
 		watched, stop := c.Client.WatchFor(c.Ctx)
 		defer stop()
@@ -85,7 +93,7 @@ func (l *locking) lock(c command.Call) {
 	}
 	key := l.place(c.Client.DB, parsed.key)
 	got, err := l.locks.Lock(c.Ctx, quorum.LockRequest{
-		Key: key, Token: parsed.token, TTL: parsed.ttl, Wait: parsed.wait, Holder: c.Client.Identity(), Fence: parsed.fence,
+		Key: key, Token: value, TTL: parsed.ttl, Wait: parsed.wait, Holder: c.Client.Identity(), Fence: parsed.fence,
 	})
 	switch {
 	case errors.Is(err, quorum.ErrHeld):
@@ -98,7 +106,7 @@ func (l *locking) lock(c command.Call) {
 		c.Out.Fail(err)
 		return
 	}
-	l.granted(c, key, parsed)
+	l.granted(c, key, parsed.key, value)
 	tell := ""
 	if made || parsed.fence {
 		tell = parsed.token
@@ -107,12 +115,21 @@ func (l *locking) lock(c command.Call) {
 }
 
 // granted is for a lock whose client is still to hear of it: it is given back where it does not.
-func (l *locking) granted(c command.Call, key quorum.Key, parsed lockArgs) {
-	l.audit.Note(audit.Granted, c.Client, key.DB, parsed.key)
+func (l *locking) granted(c command.Call, key quorum.Key, name, value string) {
+	l.audit.Note(audit.Granted, c.Client, key.DB, name)
 	c.Out.IfUndelivered(func() {
-		l.locks.Withdraw(key, parsed.token)
-		l.audit.Note(audit.Withdrawn, c.Client, key.DB, parsed.key)
+		l.locks.Withdraw(key, value)
+		l.audit.Note(audit.Withdrawn, c.Client, key.DB, name)
 	})
+}
+
+// value is a token as the key holds it. wrong is the error reply where it cannot be held.
+func (l *locking) value(key, token string) (value, wrong string) {
+	value = contents.EncodeText(token)
+	if l.stringsOnly && contents.IsMarked(value) {
+		return "", notBesideLegacy(key)
+	}
+	return value, ""
 }
 
 // answer tells a lease: in milliseconds, or, where more than that is to be told, as a map.
@@ -157,7 +174,12 @@ func (l *locking) unlock(c command.Call) {
 		return
 	}
 	key := string(c.Args[1])
-	err := l.locks.Unlock(c.Ctx, l.place(c.Client.DB, key), string(c.Args[2]))
+	value, wrong := l.value(key, string(c.Args[2]))
+	if wrong != "" {
+		c.Out.Error(wrong)
+		return
+	}
+	err := l.locks.Unlock(c.Ctx, l.place(c.Client.DB, key), value)
 	switch {
 	case err == nil:
 		l.audit.Note(audit.Released, c.Client, c.Client.DB, key)
@@ -178,7 +200,12 @@ func (l *locking) extend(c command.Call) {
 		c.Out.Error(err.Error())
 		return
 	}
-	got, err := l.locks.Extend(c.Ctx, l.place(c.Client.DB, parsed.key), parsed.token, parsed.ttl)
+	value, wrong := l.value(parsed.key, parsed.token)
+	if wrong != "" {
+		c.Out.Error(wrong)
+		return
+	}
+	got, err := l.locks.Extend(c.Ctx, l.place(c.Client.DB, parsed.key), value, parsed.ttl)
 	switch {
 	case err == nil:
 		parsed.answer(got, arrived, "", c.Out)

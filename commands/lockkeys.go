@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"fmt"
 
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/keyspace"
@@ -23,8 +24,15 @@ func lockedCommands(p *programs, s *scripts) map[string]*command.Command {
 	}
 	for _, name := range keyspace.Names() {
 		docs, known := command.DocsOf(keyspace.Docs(name)), spec.Find([]byte(name))
-		docs.Keys, docs.Reads = known.Keys.Span, !known.Does(spec.Writes)
-		all[name] = command.OfRedis(name, p.ordinary, docs)
+		docs.Reads = !known.Does(spec.Writes)
+		if _, fixed := known.Keys.Fixed(); fixed || known.Keys.Span.First == 1 {
+			docs.Keys = known.Keys.Span
+		}
+		run := p.ordinary
+		if known.Does(spec.Blocks) {
+			run = cannotWait
+		}
+		all[name] = command.OfRedis(name, run, docs)
 	}
 	for _, c := range all {
 		c.Guarded = true
@@ -38,6 +46,11 @@ func (p *programs) ordinary(c command.Call) {
 	if !p.acquire(c, words) {
 		p.carry(c, p.commandProgram(c.Client, words))
 	}
+}
+
+// cannotWait refuses a command that would wait for what others put there.
+func cannotWait(c command.Call) {
+	c.Out.Error(fmt.Sprintf("ERR '%s' cannot wait for a lock key; in a transaction or script, where it does not wait, it can be sent", syntax.Lower(c.Args[0])))
 }
 
 // commandProgram is a command as a program.
@@ -63,7 +76,8 @@ func replaces(words []string) bool {
 			}
 		}
 		return true
-	case "getset", "setex", "psetex", "append", "setrange", "incr", "decr", "incrby", "decrby":
+	case "getset", "setex", "psetex", "append", "setrange", "incr", "decr", "incrby", "decrby",
+		"hset", "hmset", "hincrby", "hincrbyfloat", "lpush", "rpush", "sadd", "zadd", "zincrby":
 		return true
 	}
 	return false

@@ -45,6 +45,9 @@ type Options struct {
 	// LockKeys are the glob patterns of the keys on which ordinary commands run on
 	// the masters. Without any, they all are the upstream's.
 	LockKeys []string
+	// StringsOnly has values be refused that are not the client's own bytes: beside a legacy server, whose clients
+	// read what stands there.
+	StringsOnly bool
 	// RefuseNoTTL has lock keys without a TTL be refused.
 	RefuseNoTTL bool
 	// Users are those of the proxy's own, who are then asked about themselves by ACL. It is nil where there are none.

@@ -10,18 +10,27 @@ import (
 // with, what it asks to be absent, or what the client itself has put there last.
 func (p *programs) guessesFor(c *command.Client, words, keys []string) (guesses []program.Guess) {
 	switch name := syntax.Lower(words[0]); {
-	case name == "setnx" || name == "msetnx":
+	case name == "setnx" || name == "msetnx" || name == "hsetnx":
 		guesses = append(guesses, program.Absent(keys))
 	case name == "delifeq" || name == "delex" && len(words) == 4:
-		guesses = append(guesses, program.Held(keys, words[len(words)-1]))
+		guesses = append(guesses, program.Text(keys, words[len(words)-1]))
 	case name == "set":
 		guesses = guessesForSet(words, keys)
-	case (name == "del" || name == "unlink") && len(keys) == 1:
+	case len(keys) == 1 && mayUseUp(name):
 		if token, ok := p.register.Guess(p.engine.Place(c.DB, keys[0])); ok {
 			guesses = append(guesses, program.Held(keys, token))
 		}
 	}
 	return guesses
+}
+
+// mayUseUp is true of commands that mostly find what this proxy put there, and take all or much of it away.
+func mayUseUp(name string) bool {
+	switch name {
+	case "del", "unlink", "hdel", "lpop", "rpop", "spop", "srem", "zpopmin", "zpopmax", "zrem":
+		return true
+	}
+	return false
 }
 
 func guessesForSet(words, keys []string) (guesses []program.Guess) {
@@ -31,7 +40,7 @@ func guessesForSet(words, keys []string) (guesses []program.Guess) {
 			guesses = append(guesses, program.Absent(keys))
 		case "ifeq":
 			if i+1 < len(words) {
-				guesses = append(guesses, program.Held(keys, words[i+1]))
+				guesses = append(guesses, program.Text(keys, words[i+1]))
 			}
 		}
 	}

@@ -293,7 +293,7 @@ func abort(name, text string) Decision {
 
 // unfit says why a command makes no sense for a lock key.
 func unfit(name string, key []byte) string {
-	return fmt.Sprintf("ERR lock key '%s': '%s' cannot run on the lock masters; a lock key is a string with an expiry, held by a majority of them",
+	return fmt.Sprintf("ERR lock key '%s': '%s' cannot run on the lock masters; a lock key takes commands of strings, hashes, lists, sets and sorted sets",
 		syntax.Shown(key), name)
 }
 

@@ -60,7 +60,7 @@ func TestRoute(t *testing.T) {
 		{"any command", "GET a", first, Forward, ""},
 		{"one on a lock key waits for its turn", "GET lock:a", first, Settle, ""},
 		{"and is run", "GET lock:a", settled, Run, ""},
-		{"one that is none", "LPUSH lock:a x", settled, Refuse, "cannot run on the lock masters"},
+		{"one that is none", "XADD lock:a * f x", settled, Refuse, "cannot run on the lock masters"},
 		{"keys of both kinds", "DEL lock:a b", settled, Refuse, "send two commands"},
 		{"the client leaves", "GET lock:a", open(func(u *Connection) { u.Quitting = true }), Quit, ""},
 		{"bytes that are no replies", "GET lock:a", open(func(u *Connection) { u.Stream = true }), Close, ""},
@@ -94,7 +94,7 @@ func TestRoute(t *testing.T) {
 		{"the upstream's MULTI is empty", "GET lock:a", multi, TakeOver, ""},
 		{"it is not", "GET lock:a", late, Spoil, "'get' on a lock key in a transaction on other keys"},
 		{"a lock key in ours", "GET lock:a", inMulti, Run, ""},
-		{"a wrong one in ours", "LPUSH lock:a x", inMulti, Abort, "cannot run on the lock masters"},
+		{"a wrong one in ours", "XADD lock:a * f x", inMulti, Abort, "cannot run on the lock masters"},
 		{"another key in ours", "GET a", inMulti, Abort, "'a' stands on the upstream"},
 		{"another key, and no upstream", "GET a", ownDown, Abort, "ERR upstream: down"},
 		{"unsettled in ours", "GET lock:a", Situation{InMulti: true}, Settle, ""},
@@ -172,7 +172,7 @@ func TestRouteOfALockServer(t *testing.T) {
 
 func TestLockCommand(t *testing.T) {
 	unfit := func(name string) string {
-		return "-ERR lock key 'lock:a': '" + name + "' cannot run on the lock masters; a lock key is a string with an expiry, held by a majority of them"
+		return "-ERR lock key 'lock:a': '" + name + "' cannot run on the lock masters; a lock key takes commands of strings, hashes, lists, sets and sorted sets"
 	}
 	mixed := func(name, other string) string {
 		return "-ERR '" + name + "' names lock keys and others: 'lock:a' stands on the lock masters, '" + other + "' on the upstream; send two commands"
@@ -183,9 +183,9 @@ func TestLockCommand(t *testing.T) {
 		{"SET lock:a x", "run"}, {"sEt lock:a x NX PX 5", "run"}, {"SET a x", ""}, {"SET", ""}, {"GET lock:a", "run"}, {"GET lock", ""},
 		{"DELEX lock:a IFEQ x", "run"}, {"DELIFEQ lock:a x", "run"}, {"DEL lock:a lock:b", "run"}, {"DEL a b", ""}, {"DEL lock:a b", mixed("del", "b")}, {"DEL b lock:a", mixed("del", "b")},
 		{"MSETNX lock:a lock:b lock:c d", "run"}, {"MSETNX a lock:b c d", ""}, {"MGET lock:a b", mixed("mget", "b")}, {"PING lock:a", ""}, {"NOSUCH lock:a", unfit("nosuch")}, {"NOSUCH a", ""}, {"KEYS lock:a", "run"}, {"FLUSHALL", "run"}, {"SWAPDB 0 1", ""}, {"EVAL return(redis.call('FlushDB')) 0", "-" + flushInScript("flushdb")}, {"PUBLISH lock:a x", ""}, {"SUBSCRIBE lock:a", ""},
-		{"LPUSH lock:a x", unfit("lpush")}, {"HSET lock:a f v", unfit("hset")}, {"ZADD lock:a 1 m", unfit("zadd")}, {"OBJECT FREQ lock:a", unfit("object")}, {"OBJECT HELP", ""},
-		{"RENAME lock:a b", unfit("rename")}, {"COPY b lock:a", unfit("copy")}, {"DUMP lock:a", unfit("dump")}, {"RESTORE lock:a 0 x", unfit("restore")}, {"SORT b STORE lock:a", unfit("sort")}, {"SORT b BY lock:a", ""},
-		{"BITOP AND b lock:a", unfit("bitop")}, {"MIGRATE h 1  0 5 KEYS b lock:a", unfit("migrate")}, {"ZUNIONSTORE b 2 c lock:a", unfit("zunionstore")}, {"ZUNIONSTORE lock:a 1 b", unfit("zunionstore")},
+		{"LPUSH lock:a x", "run"}, {"HSET lock:a f v", "run"}, {"XADD lock:a * f v", unfit("xadd")}, {"GEOADD lock:a 1 1 m", unfit("geoadd")}, {"BLPOP lock:a 0", "run"}, {"OBJECT FREQ lock:a", "run"}, {"OBJECT HELP", ""},
+		{"RENAME lock:a b", mixed("rename", "b")}, {"COPY b lock:a", mixed("copy", "b")}, {"DUMP lock:a", unfit("dump")}, {"RESTORE lock:a 0 x", unfit("restore")}, {"SORT b STORE lock:a", unfit("sort")}, {"SORT b BY lock:a", ""},
+		{"BITOP AND b lock:a", unfit("bitop")}, {"MIGRATE h 1  0 5 KEYS b lock:a", unfit("migrate")}, {"ZUNIONSTORE b 2 c lock:a", mixed("zunionstore", "c")}, {"ZUNIONSTORE lock:a 1 b", mixed("zunionstore", "b")},
 		{"EVAL s 1 lock:a", "run"}, {"EVAL s 2 lock:a b", "run"}, {"EVAL return 1 b lock:a", ""}, {"EVAL return 0", ""}, {"EVAL return 0 b", ""}, {"EVAL return 0 lock:a", "run"}, {"EVAL s 1 b", "run"}, {"EVAL s", ""}, {"EVAL", ""},
 		{"EVALSHA s 1 lock:a", "run"}, {"EVALSHA_RO s 1 lock:a", "run"}, {"eval_ro s 1 lock:a", "run"}, {"EVALSHA s 0 b", noSuch}, {"EVALSHA s 0 lock:a", noSuch}, {"EVALSHA s 2 a", ""},
 		{"FCALL f 1 lock:a", unfit("fcall")}, {"FCALL f 0 lock:a", ""}, {"FCALL f 1 b", ""},

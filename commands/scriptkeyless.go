@@ -71,16 +71,16 @@ func (s *scriptCalls) selectDB(words []string) (keyspace.Reply, error) {
 	return reply, nil
 }
 
-// held are the lock keys that match a glob. Where it may match keys of the upstream, too, it is refused: those
+// held are the lock keys that match a glob, and, with a kind, hold a value of it. Where it may match keys of the upstream, too, it is refused: those
 // are not seen here.
-func (s *scriptCalls) held(command, match string) (held []string, err error) {
+func (s *scriptCalls) held(command, match, kind string) (held []string, err error) {
 	switch {
 	case s.rights.HasUpstream() && !s.lockKeys.Cover(match):
 		return nil, &program.Refusal{Text: fmt.Sprintf("ERR '%s' of '%s' by a script on lock keys: it may match keys that stand on the upstream", command, syntax.Shown(match))}
 	case !s.listed[match]:
 		return nil, &program.UnlistedError{Match: match, Found: func([]string) { s.listed[match] = true }}
 	}
-	for _, key := range s.space.Held() {
+	for _, key := range s.space.Held(kind) {
 		if s.lockKeys.Match([]byte(key)) && keys.Match(match, key) {
 			held = append(held, key)
 		}
@@ -97,20 +97,20 @@ func texts(all []string) keyspace.Reply {
 }
 
 func (s *scriptCalls) keys(words []string) (keyspace.Reply, error) {
-	held, err := s.held("keys", words[1])
+	held, err := s.held("keys", words[1], "")
 	return texts(held), err
 }
 
 // scan tells all at once.
 func (s *scriptCalls) scan(words []string) (keyspace.Reply, error) {
-	match, begins, failed := allkeys.ParseWhole(words)
+	match, kind, begins, failed := allkeys.ParseWhole(words)
 	if failed != "" {
 		return keyspace.Fail(failed), nil
 	}
 	var held []string
 	if begins {
 		var err error
-		if held, err = s.held("scan", match); err != nil {
+		if held, err = s.held("scan", match, kind); err != nil {
 			return keyspace.Reply{}, err
 		}
 	}
@@ -118,13 +118,13 @@ func (s *scriptCalls) scan(words []string) (keyspace.Reply, error) {
 }
 
 func (s *scriptCalls) dbsize([]string) (keyspace.Reply, error) {
-	held, err := s.held("dbsize", "*")
+	held, err := s.held("dbsize", "*", "")
 	return keyspace.Number(int64(len(held))), err
 }
 
 // randomkey depends on nothing but the view: a program must do the same on the same one.
 func (s *scriptCalls) randomkey([]string) (keyspace.Reply, error) {
-	held, err := s.held("randomkey", "*")
+	held, err := s.held("randomkey", "*", "")
 	if err != nil || len(held) == 0 {
 		return keyspace.Reply{}, err
 	}

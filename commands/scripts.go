@@ -113,8 +113,9 @@ func (s *scripts) find(ctx context.Context, sha string) (*script.Script, error) 
 // often it has to be repeated.
 func (s *scripts) program(c *command.Client, known *rights.Known, inv invocation, allowance *script.Allowance) program.Program {
 	keys, listed := s.keysOf(inv), map[string]bool{}
+	own := func(key string) (string, bool) { return s.register.Guess(s.engine.Place(c.DB, key)) }
 	return program.Program{
-		DB: c.DB, Rights: known, Keys: keys, Guesses: s.predictions.guesses(inv.script.SHA(), keys, inv.argv),
+		DB: c.DB, Rights: known, Keys: keys, Guesses: s.predictions.guesses(inv.script.SHA(), keys, inv.argv, own),
 		Run: func(ctx context.Context, view *keyspace.Space) (keyspace.Reply, [][]string, error) {
 			calls := scriptCalls{lockKeys: s.lockKeys, space: view, rights: known, db: c.DB, listed: listed}
 			s.runs.Add(1)

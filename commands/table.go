@@ -55,7 +55,7 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 	lockKeys := keys.NewPatterns(opts.LockKeys...)
 	place := func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: opts.KeyPrefix + key} }
 	p := &programs{
-		audit: t.audit, register: opts.Register, locks: opts.Locks, settings: t.current, now: opts.Now, logger: opts.Logger,
+		audit: t.audit, register: opts.Register, locks: opts.Locks, settings: t.current, now: opts.Now, logger: opts.Logger, stringsOnly: opts.StringsOnly,
 	}
 	see := allkeys.New(allkeys.Options{
 		Locks: opts.AllKeys, Register: opts.Register, LockKeys: lockKeys, Place: place, Prefix: opts.KeyPrefix,
@@ -76,7 +76,7 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 	if lockKeys.Any() {
 		about.Programs = p.counts
 	}
-	l := &locking{locks: opts.Locks, settings: t.current, place: place, random: opts.Random, audit: t.audit}
+	l := &locking{locks: opts.Locks, settings: t.current, place: place, random: opts.Random, audit: t.audit, stringsOnly: opts.StringsOnly}
 	h := holders.New(holders.Options{Locks: opts.Holders, Place: place, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit})
 	t.holders = h
 	var ofAll []*command.Command

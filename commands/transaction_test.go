@@ -214,11 +214,11 @@ func TestTransactionWithoutWatch(t *testing.T) {
 // A command that is wrong where it is queued aborts the whole.
 func TestQueueErrors(t *testing.T) {
 	for line, want := range map[string]string{
-		"GET":        "-ERR wrong number of arguments for 'get' command\r\n",
-		"SET k":      "-ERR wrong number of arguments for 'set' command\r\n",
-		"EVAL x":     "-ERR wrong number of arguments for 'eval' command\r\n",
-		"LPUSH k x":  "-ERR 'LPUSH' cannot be part of a transaction on lock keys\r\n",
-		"SET k v PX": "+QUEUED\r\n", // known only when it runs
+		"GET":          "-ERR wrong number of arguments for 'get' command\r\n",
+		"SET k":        "-ERR wrong number of arguments for 'set' command\r\n",
+		"EVAL x":       "-ERR wrong number of arguments for 'eval' command\r\n",
+		"XADD k * f x": "-ERR 'XADD' cannot be part of a transaction on lock keys\r\n",
+		"SET k v PX":   "+QUEUED\r\n", // known only when it runs
 	} {
 		b := newRegisterBench(t)
 		b.client.Transaction.Begin()

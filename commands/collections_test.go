@@ -1,0 +1,295 @@
+package commands
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"redlock-proxy/commands/keyspace/contents"
+	"redlock-proxy/commands/rights"
+)
+
+// hash is a hash as masters hold it.
+func hash(words ...string) string {
+	h := contents.NewHash()
+	for pair := range slices.Chunk(words, 2) {
+		h.Set(pair[0], pair[1])
+	}
+	return contents.Encode(h)
+}
+
+func list(elems ...string) string {
+	l := &contents.List{}
+	l.Insert(0, elems...)
+	return contents.Encode(l)
+}
+
+// Commands on collections ask the masters no more often than they must.
+func TestCommandsOnCollections(t *testing.T) {
+	one, two := hash("f", "1"), hash("f", "1", "g", "2")
+	tests := []struct{ name, held, line, reply, rounds, left string }{
+		{"a lock", "", "HSETNX k f 1", "1", "take 0/k " + one, one},
+		{"held by another", two, "HSETNX k f 1", "0", "take 0/k " + one + ";read 0/k", two + ":500"},
+		{"made", "", "HSET k f 1 g 2", "2", "update 0/k", two},
+		{"changed", one, "HSET k g 2", "1", "update 0/k", two + ":500"},
+		{"counted", one, "HINCRBY k f -1", "0", "update 0/k", hash("f", "0") + ":500"},
+		{"emptied", one, "HDEL k f", "1", "read 0/k;release 0/k " + one, "."},
+		{"not emptied", two, "HDEL k g", "1", "read 0/k;update 0/k", one + ":500"},
+		{"looked at", two, "HGETALL k", `["f" "1" "g" "2"]`, "read 0/k", two + ":500"},
+		{"of nothing", "", "HGETALL k", "[]", "read 0/k", "."},
+		{"its time", one, "PEXPIRE k 900", "1", "read 0/k;extend 0/k " + one + ":900", one + ":900"},
+		{"its kind", one, "TYPE k", "hash", "read 0/k", one + ":500"},
+		{"its encoding", one, "OBJECT ENCODING k", `"listpack"`, "read 0/k", one + ":500"},
+		{"is no string", one, "GET k", "WRONGTYPE Operation against a key holding the wrong kind of value", "read 0/k", one + ":500"},
+		{"a string is none", "x", "HGET k f", "WRONGTYPE Operation against a key holding the wrong kind of value", "read 0/k", "x:500"},
+		{"overwritten", one, "SET k x", "OK", "update 0/k", "x"},
+		{"removed", one, "DEL k", "1", "read 0/k;release 0/k " + one, "."},
+		{"moved to itself", one, "RENAME k k", "OK", "read 0/k", one + ":500"},
+		{"moved", one, "RENAME k k2", "ERR lock keys 'k' and 'k2' cannot be changed together: only taking, extending or removing several is done by one command", "read 0/k 0/k2", one + ":500"},
+		{"nothing is moved", "", "LMOVE k k2 LEFT RIGHT", "(nil)", "read 0/k 0/k2", "."},
+		{"pushed", "", "RPUSH k a b", "2", "update 0/k", list("a", "b")},
+		{"taken off", list("a", "b"), "LPOP k", `"a"`, "read 0/k;update 0/k", list("b") + ":500"},
+		{"turned", list("a", "b"), "RPOPLPUSH k k", `"b"`, "read 0/k;update 0/k", list("b", "a") + ":500"},
+		{"stored", list("a"), "SUNIONSTORE k k2 k3", "0", "read 0/k 0/k2 0/k3", list("a") + ":500"},
+		{"awaited", list("a"), "BLPOP k 0", "ERR 'blpop' cannot wait for a lock key; in a transaction or script, where it does not wait, it can be sent", "", list("a") + ":500"},
+		{"not understood", "\x00redlock:?", "GET k", "ERR lock key 'k' holds what this version of the proxy cannot read", "read 0/k", "\x00redlock:?:500"},
+		{"not understood, and removed", "\x00redlock:?", "DEL k", "1", "read 0/k;release 0/k \x00redlock:?", "."},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			b := newRegisterBench(t)
+			if test.held != "" {
+				b.masters.Put("k", test.held, 500)
+			}
+			b.does(test.line, test.reply)
+			if test.name == "stored" {
+				return // of two keys, one of which is removed under the condition of others
+			}
+			b.asked(split(test.rounds)...)
+			b.holding("k", test.left)
+		})
+	}
+}
+
+// What Redisson's RLock sends, in words of our own.
+const (
+	rlockTake = `if redis.call('exists', KEYS[1]) == 1 and redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return redis.call('pttl', KEYS[1]) end
+		redis.call('hincrby', KEYS[1], ARGV[2], 1) redis.call('pexpire', KEYS[1], ARGV[1]) return nil`
+	rlockGive = `if redis.call('hexists', KEYS[1], ARGV[3]) == 0 then return nil end
+		if redis.call('hincrby', KEYS[1], ARGV[3], -1) > 0 then redis.call('pexpire', KEYS[1], ARGV[2]) return 0 end
+		redis.call('del', KEYS[1]) redis.call(ARGV[4], KEYS[2], ARGV[1]) return 1`
+)
+
+// A lock that is a hash takes one round trip, and so does its release by the proxy that granted it.
+func TestHashLockRounds(t *testing.T) {
+	b := newRegisterBench(t)
+	take := func(who, want string, rounds ...string) {
+		t.Helper()
+		if got := b.run("EVAL", rlockTake, "1", "k", "30000", who); got != want {
+			t.Errorf("%s takes: %s, want %s", who, got, want)
+		}
+		b.asked(rounds...)
+	}
+	give := func(who, want string, rounds ...string) {
+		t.Helper()
+		if got := b.run("EVAL", rlockGive, "2", "k", "channel", "0", "30000", who, "publish"); got != want {
+			t.Errorf("%s gives: %s, want %s", who, got, want)
+		}
+		b.asked(rounds...)
+	}
+	one, two := hash("me", "1"), hash("me", "2")
+	for range 2 { // the first time nothing is known of the scripts
+		take("me", "(nil)", "take 0/k "+one+":30000")
+		give("me", "1", "release 0/k "+one)
+	}
+	take("me", "(nil)", "take 0/k "+one+":30000")
+	take("you", "30000", "read 0/k")
+	give("you", "(nil)", "read 0/k")
+	take("me", "(nil)", "update 0/k if "+one)
+	b.holding("k", two+":30000")
+	give("me", "0", "update 0/k if "+two)
+	give("me", "1", "release 0/k "+one)
+	take("you", "(nil)", "take 0/k "+hash("you", "1")+":30000")
+	if want := slices.Repeat([]string{"0: publish channel 0"}, 3); !slices.Equal(b.aside.carried, want) {
+		t.Errorf("carried %q", b.aside.carried)
+	}
+}
+
+// A text that begins as only a collection may is a text all the same, wherever it comes from.
+func TestTextsThatLookLikeCollections(t *testing.T) {
+	odd := hash("f", "v")
+	escaped := contents.EncodeText(odd)
+	b := newRegisterBench(t)
+	for _, words := range [][]string{
+		{"SET", "k", odd, "PX", "500"}, {"SET", "k", odd, "NX", "PX", "500"}, {"PSETEX", "k", "500", odd}, {"EVAL", takePlain, "1", "k", odd, "500"},
+		{"EVAL", `return redis.call('psetex', KEYS[1], 500, ARGV[1])`, "1", "k", odd},
+	} {
+		if got := b.run(words...); got != "OK" {
+			t.Errorf("%q: %s", words, got)
+		}
+		b.holding("k", escaped+":500")
+		if got := b.run("GET", "k"); got != fmt.Sprintf("%q", odd) {
+			t.Errorf("GET is %s", got)
+		}
+		if got := b.run("EVAL", release, "1", "k", odd); got != "1" {
+			t.Errorf("the release: %s", got)
+		}
+		b.holding("k", ".")
+	}
+	b.masters.Put("k", escaped, 500)
+	b.does("TYPE k", "string")
+	b.masters.Rounds = nil
+	if got := b.run("SET", "k", odd, "IFEQ", odd, "PX", "900"); got != "OK" {
+		t.Error(got)
+	}
+	b.asked("extend 0/k " + escaped + ":900")
+	if got := b.run("DELIFEQ", "k", odd); got != "1" {
+		t.Error(got)
+	}
+	b.asked("release 0/k " + escaped)
+}
+
+// LOCK and its kin hold a token as SET does.
+func TestTokensThatLookLikeCollections(t *testing.T) {
+	odd := hash("f", "v")
+	b := newBench(t)
+	b.ask("LOCK", "a", odd, "PX", "10000")
+	b.ask("EXTEND", "a", odd, "PX", "10000")
+	b.ask("UNLOCK", "a", odd)
+	escaped := contents.EncodeText(odd)
+	b.expectAsked("lock 0/a by "+escaped+" for 10s, waiting 0s", "extend 0/a by "+escaped+" for 10s", "unlock 0/a by "+escaped)
+}
+
+// Beside a legacy server, whose clients read what stands there, only their own bytes are written.
+func TestOnlyStringsBesideLegacy(t *testing.T) {
+	b := newRegisterBench(t, func(o *Options) { o.StringsOnly = true })
+	const refused = "ERR lock key 'k' can hold only a string while legacy-lock is set, and none that begins with \\x00redlock:"
+	b.does("HSET k f v", refused)
+	b.does("HSETNX k f v", refused)
+	b.does("RPUSH k f v", refused)
+	if got := b.run("SET", "k", "\x00redlock:", "NX"); got != refused {
+		t.Error(got)
+	}
+	if got := b.run("EVAL", rlockTake, "1", "k", "30000", "me"); got != refused {
+		t.Error(got)
+	}
+	b.holding("k", ".")
+	b.does("SET k v NX PX 500", "OK")
+	b.holding("k", "v:500")
+	for _, words := range [][]string{{"LOCK", "k", "\x00redlock:", "PX", "1000"}, {"EXTEND", "k", "\x00redlock:", "PX", "1000"}, {"UNLOCK", "k", "\x00redlock:"}} {
+		if got := oneLine(t, b.ask(words...)); got != refused {
+			t.Errorf("%q: %s", words, got)
+		}
+	}
+}
+
+// A transaction may wait for nothing.
+func TestBlockingCommandsInTransactions(t *testing.T) {
+	b := newRegisterBench(t)
+	b.masters.Put("k", list("a"), 500)
+	if got, want := b.transact("BLPOP k 0; BRPOP k 0; RPUSH k b; BLMOVE k k LEFT RIGHT 1"), `[["k" "a"] (nil) 1 "b"]`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got, want := b.run("EVAL", `return {redis.call('blpop', KEYS[1], 0), redis.call('bzpopmin', 'k2', 0)}`, "1", "k"), `[["k" "b"] (nil)]`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// What is chosen at random is chosen again where the same run is repeated.
+func TestRandomChoiceIsRepeated(t *testing.T) {
+	b := newRegisterBench(t)
+	var members []string
+	for i := range 200 {
+		members = append(members, fmt.Sprint("member", i))
+	}
+	b.masters.Put("k", contents.Encode(contents.NewSet(members...)), 500)
+	runs := 0
+	b.masters.Before = func(int) { runs++ }
+	told := b.run("SPOP", "k")
+	if left := b.run("SMEMBERS", "k"); strings.Contains(left, told) || strings.Count(left, "member") != 199 || runs < 3 {
+		t.Errorf("%s was told, after %d rounds, and is there: %v", told, runs, strings.Contains(left, told))
+	}
+}
+
+// A collection of more than a megabyte is refused, and leaves what there was.
+func TestCollectionsAreBounded(t *testing.T) {
+	b := newRegisterBench(t)
+	b.does("HSET k "+strings.Repeat("x", 600_000)+" v", "1")
+	before := b.masters.Holds("k")
+	want := "ERR lock key 'k' would have more than 1048576 bytes or 65536 elements"
+	b.does("HSET k a 1 "+strings.Repeat("y", 500_000)+" v", want)
+	b.holding("k", before)
+	if got := b.run("EVAL", `redis.call('hset', KEYS[1], 'a', 1) redis.pcall('hset', KEYS[1], 'b', 1, ARGV[1], 1) return redis.call('hexists', KEYS[1], 'b')`, "1", "k", strings.Repeat("y", 500_000)); got != "0" {
+		t.Error(got)
+	}
+	b.does("HGET k a", `"1"`)
+	b.does("HLEN k", "2")
+
+	b.does("SADD k2 "+strings.Repeat("y", 1_042_000), "1")
+	many := `for i = 1, 200 do local r = redis.pcall('sadd', KEYS[1], i) if type(r) == 'table' then return r end redis.call('srem', KEYS[1], i) end`
+	if got, want := b.run("EVAL", many, "1", "k2"), "ERR lock key 'k2' is too close to 1048576 bytes or 65536 elements for more than 100 changes at once"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// So is one of very many elements.
+func TestElementsAreBounded(t *testing.T) {
+	b := newRegisterBench(t)
+	words := []string{"RPUSH", "k"}
+	for range 1 << 16 {
+		words = append(words, "x")
+	}
+	if got := b.run(words...); got != "65536" {
+		t.Error(got)
+	}
+	b.does("LSET k 0 y", "OK")
+	b.does("RPUSH k x", "ERR lock key 'k' would have more than 1048576 bytes or 65536 elements")
+	b.does("RPOPLPUSH k k", `"x"`)
+	b.does("LLEN k", "65536")
+}
+
+// The upstream is asked about the keys that a command has, where it has them.
+func TestQuestionsAboutCollections(t *testing.T) {
+	for line, want := range map[string]string{
+		"hset a f v f v":                  "hset a 0 0",
+		"HGETALL a":                       "hgetall a",
+		"lmove a b left right":            "lmove a b 0 0",
+		"sunion a b":                      "sunion a; sunion b",
+		"sunionstore d a b":               "sunionstore d a b",
+		"zunionstore d 2 a b weights 1 2": "zunionstore d 2 a b 0 0 0",
+		"sintercard 2 a b limit 1":        "sintercard 2 a b 0 0",
+		"object encoding a":               "object encoding a",
+		"blpop a b 0":                     "blpop a 0; blpop b 0",
+		"blmpop 0 2 a b left":             "blmpop 0 2 a b 0",
+		"rename a b":                      "rename a b",
+		"zrangestore a b 0 1 rev":         "zrangestore a b 0 0 0",
+		"mset a 1 b 2":                    "mset a 0; mset b 0",
+		"zunionstore d x a":               "zunionstore d x 0",
+	} {
+		var got []string
+		for _, q := range rights.Questions(strings.Fields(line)) {
+			got = append(got, strings.Join(q, " "))
+		}
+		if strings.Join(got, "; ") != want {
+			t.Errorf("%s: %q, want %s", line, got, want)
+		}
+	}
+}
+
+// A transaction under WATCH changes a collection as it was watched, or nothing.
+func TestWatchedCollection(t *testing.T) {
+	b := newRegisterBench(t)
+	b.masters.Put("k", hash("f", "1"), 500)
+	b.watch("k")
+	if got := b.transact("HINCRBY k f 1; HSETNX k g 1"); got != "[2 1]" {
+		t.Error(got)
+	}
+	b.holding("k", hash("f", "2", "g", "1")+":500")
+	b.watch("k")
+	b.masters.Put("k", hash("f", "3"), 500)
+	if got := b.transact("HINCRBY k f 1"); got != "(nil)" {
+		t.Error(got)
+	}
+	b.holding("k", hash("f", "3")+":500")
+}
