@@ -216,7 +216,7 @@ func TestZeroBytesHideNoLockKey(t *testing.T) {
 func TestUnknownCommandsAndLockKeys(t *testing.T) {
 	r, server := locking(t, "--rename-command", "SET", "PUT")
 	p := r.connect()
-	p.script([]exchange{{"PUT a 1", ok}, {"put lock:a 1", "-ERR lock key 'lock:a': 'put' cannot run on the lock masters; a lock key is a string with an expiry, held by a majority of them\r\n"}})
+	p.script([]exchange{{"PUT a 1", ok}, {"put lock:a 1", "-ERR lock key 'lock:a': 'put' cannot run on the lock masters; a lock key takes commands of strings, hashes, lists, sets and sorted sets\r\n"}})
 	p.send(array("PUT", strings.Repeat("x", 2<<20), "lock:a"))
 	if got := p.all(); !strings.Contains(got, "it names lock key 'lock:a'") {
 		t.Errorf("%.100q", got)

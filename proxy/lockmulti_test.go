@@ -63,7 +63,7 @@ var lockTransactions = []struct {
 	{"of another database", []exchange{
 		{"MULTI", ok}, {"GET lock:a", queued}, {"SELECT 1", "-ERR SELECT of database 1 in a transaction on lock keys of database 0; send it before or after\r\n"}, {"EXEC", execAbort},
 	}, "", "me"},
-	{"what cannot be done", []exchange{{"MULTI", ok}, {"LPUSH lock:a x", "-ERR lock key 'lock:a': 'lpush' cannot run on the lock masters; a lock key is a string with an expiry, held by a majority of them\r\n"}, {"GET lock:a", queued}, {"EXEC", execAbort}}, "", "me"},
+	{"what cannot be done", []exchange{{"MULTI", ok}, {"XADD lock:a * f x", "-ERR lock key 'lock:a': 'xadd' cannot run on the lock masters; a lock key takes commands of strings, hashes, lists, sets and sorted sets\r\n"}, {"GET lock:a", queued}, {"EXEC", execAbort}}, "", "me"},
 	{"an error while it runs", []exchange{{"MULTI", ok}, {"INCR lock:a", queued}, {"SET lock:a you", queued}, {"EXEC", "*2\r\n-ERR value is not an integer or out of range\r\n+OK\r\n"}}, "", "you"},
 	{"a wrong number of words", []exchange{{"MULTI", ok}, {"GET lock:a", queued}, {"GET lock:a x", "-ERR wrong number of arguments for 'get' command\r\n"}, {"EXEC", execAbort}}, "", "me"},
 	{"EXEC with a word", []exchange{{"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC x", "-EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command\r\n"}, {"EXEC", "-ERR EXEC without MULTI\r\n"}}, "", "me"},
