@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"redlock-proxy/admin"
 	"redlock-proxy/admin/metrics"
@@ -37,11 +38,7 @@ func openAdmin(ctx context.Context, cfg conf.Config, cluster *quorum.Cluster, ev
 		return nil, cannotListen("admin", cfg.Admin, err)
 	}
 	a := &adminPort{listener: listener, metrics: metrics.New(version), events: events}
-	var names []string
-	for _, m := range cluster.Status() {
-		names = append(names, m.Name)
-	}
-	cluster.Observe(a.metrics.RoundTrips(names))
+	cluster.Observe(a.metrics.RoundTrips)
 	return a, nil
 }
 
@@ -193,6 +190,7 @@ func (d *daemon) sources() metrics.Sources {
 	from := metrics.Sources{
 		Clients: d.countClients, Commands: d.countCommands, Masters: d.cluster.Status, HasQuorum: d.cluster.HasQuorum,
 		Certificate: d.certs.Until,
+		Reload:      func() (time.Time, bool) { last := d.lastReload(); return last.at, last.well },
 	}
 	if d.upstream != nil {
 		from.Upstream = func() error { _, err := d.upstream.Status(); return err }

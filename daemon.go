@@ -45,16 +45,19 @@ type daemon struct {
 	from      provenance
 	standing  atomic.Pointer[standing]
 	reloading reloading
-	log       *slog.Logger
-	audit     *slog.Logger // for audit-log
-	certs     *certs.Certificates
-	users     *users.Users // nil: there are none of the proxy's own
-	cluster   *quorum.Cluster
-	upstream  *upstream.Upstream
-	table     *commands.Table
-	server    *proxy.Server
-	listener  net.Listener
-	admin     *adminPort
+	reloads   atomic.Pointer[reloaded]
+	// unfollowed is what was told last of masters that the configuration does not follow.
+	unfollowed string
+	log        *slog.Logger
+	audit      *slog.Logger // for audit-log
+	certs      *certs.Certificates
+	users      *users.Users // nil: there are none of the proxy's own
+	cluster    *quorum.Cluster
+	upstream   *upstream.Upstream
+	table      *commands.Table
+	server     *proxy.Server
+	listener   net.Listener
+	admin      *adminPort
 	// stopping is set from when the proxy is asked to stop.
 	stopping atomic.Bool
 	// delaying is set while drain-delay runs.
@@ -82,7 +85,7 @@ func newDaemon(ctx context.Context, cfg conf.Config, log *slog.Logger, from prov
 	}
 	d.cluster, err = quorum.NewCluster(quorum.Options{
 		Masters: cfg.Masters, Legacy: cfg.LegacyLock, TLS: d.certs.Dialing, MasterTimeout: cfg.MasterTimeout, MaxTTL: cfg.MaxTTL,
-		FreshStart: cfg.FreshStart, Unguarded: !cfg.Guard, Logger: log,
+		FreshStart: cfg.FreshStart, Unguarded: !cfg.Guard, Logger: log, Succeeded: d.followMasters,
 	})
 	if err != nil {
 		return nil, err
@@ -92,6 +95,7 @@ func newDaemon(ctx context.Context, cfg conf.Config, log *slog.Logger, from prov
 	}
 	d.cfg = cfg
 	d.standing.Store(&standing{cfg: given, password: password, clients: cfg.MaxClients})
+	d.reloads.Store(&reloaded{at: time.Now(), well: true})
 	if err := d.listen(ctx); err != nil {
 		return nil, err
 	}
@@ -253,6 +257,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 		Scripts:      quorum.NewBodies(d.cluster),
 		KeyPrefix:    cfg.KeyPrefix,
 		LockKeys:     cfg.LockKeys,
+		StringsOnly:  cfg.LegacyLock != "",
 		Version:      version,
 		Masters:      d.cluster.Status,
 		Clients:      func() int { return d.server.Clients() },

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/urfave/cli/v2"
 
+	"redlock-proxy/certs"
 	"redlock-proxy/conf"
 	"redlock-proxy/lease"
 )
@@ -34,6 +35,9 @@ func lockCommand() *cli.Command {
 			&cli.DurationFlag{Name: "wait", Value: 10 * time.Second, Usage: "how long to wait while another holds it, a `DURATION`; 0s does not wait"},
 			&cli.DurationFlag{Name: "grace", Value: 5 * time.Second, Usage: "how long the command may go on after SIGTERM told it that the lock is lost, a `DURATION`"},
 			&cli.StringFlag{Name: "addr", Value: conf.Default().Listen, Usage: "`ADDR` of the proxy: host:port, or a URL (redis://, rediss:// or unix://)"},
+			&cli.StringFlag{Name: "ca", Usage: "believe certificates that the authorities in `FILE` (PEM) signed, too, where the URL is rediss://"},
+			&cli.StringFlag{Name: "client-cert", Usage: "show the certificate in `FILE` (PEM) to a proxy that wants one"},
+			&cli.StringFlag{Name: "client-key", Usage: "`FILE` (PEM) with the key of client-cert"},
 			&cli.StringFlag{Name: "user", Usage: "log in as `NAME`"},
 			&cli.StringFlag{Name: "password-file", Usage: "log in with the password in `FILE` (" + passwordEnv + " has it otherwise)"},
 		},
@@ -134,7 +138,26 @@ func proxyOptions(c *cli.Context) (*redis.Options, error) {
 		opts.Password = strings.TrimRight(string(text), "\r\n")
 	}
 	lease.Settings(opts)
-	return opts, nil
+	return opts, addCertificates(c, opts)
+}
+
+// addCertificates has the proxy be believed, and ourselves be known, by the files of the flags.
+func addCertificates(c *cli.Context, opts *redis.Options) error {
+	files := certs.Files{CA: c.String("ca"), ClientCert: c.String("client-cert"), ClientKey: c.String("client-key")}
+	switch {
+	case files == certs.Files{}:
+		return nil
+	case opts.TLSConfig == nil:
+		return errors.New("--ca, --client-cert and --client-key are for TLS: --addr rediss://…")
+	case (files.ClientCert == "") != (files.ClientKey == ""):
+		return errors.New("--client-cert and --client-key go together")
+	}
+	read, err := certs.Load(files)
+	if err != nil {
+		return err
+	}
+	read.Dialing(opts.TLSConfig)
+	return nil
 }
 
 // lockExit gives what became of a job its exit code.

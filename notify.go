@@ -93,9 +93,18 @@ func (s *supervision) beat(drain context.Context) {
 	}
 }
 
-// tell sends systemd a state. Without NOTIFY_SOCKET it does nothing.
-func (s *supervision) tell(state string) {
+// tell sends systemd a state.
+func (s *supervision) tell(state string) { notify(s.log, state) }
+
+// notifyReload tells systemd that the configuration is being read again, and done that this is over.
+func notifyReload(log *slog.Logger) (done func()) {
+	notify(log, systemd.SdNotifyReloading+"\n"+systemd.SdNotifyMonotonicUsec())
+	return func() { notify(log, systemd.SdNotifyReady) }
+}
+
+// notify sends systemd a state. Without NOTIFY_SOCKET it does nothing.
+func notify(log *slog.Logger, state string) {
 	if _, err := systemd.SdNotify(false, state); err != nil {
-		s.log.Warn("systemd cannot be told how the proxy does", "error", err)
+		log.Warn("systemd cannot be told how the proxy does", "error", err)
 	}
 }

@@ -70,12 +70,34 @@ func (d *daemon) obey(ctx context.Context, hangups <-chan os.Signal) {
 	}
 }
 
-// reload reads the configuration again, and has hold what can change while the proxy runs: all of it or, if anything is
-// wrong, nothing, which the error tells. Changed and pending say which settings hold now, and which after a restart only. by
-// is who wants it, for the log.
+// reloaded is how the last reload went.
+type reloaded struct {
+	// at is when the configuration that holds was read, well whether none was refused since.
+	at   time.Time
+	well bool
+}
+
+// reload is reloadNow, and keeps how it went for the metrics.
 func (d *daemon) reload(by string) (changed, pending []string, err error) {
 	d.reloading.mu.Lock()
 	defer d.reloading.mu.Unlock()
+	defer notifyReload(d.log)()
+	changed, pending, err = d.reloadNow(by)
+	last := reloaded{at: time.Now(), well: true}
+	if err != nil {
+		last = reloaded{at: d.lastReload().at}
+	}
+	d.reloads.Store(&last)
+	return changed, pending, err
+}
+
+// lastReload is how the last one went; the start of the proxy counts as one.
+func (d *daemon) lastReload() reloaded { return *d.reloads.Load() }
+
+// reloadNow reads the configuration again, and has hold what can change while the proxy runs: all of it or, if anything is
+// wrong, nothing, which the error tells. Changed and pending say which settings hold now, and which after a restart only. by
+// is who wants it, for the log.
+func (d *daemon) reloadNow(by string) (changed, pending []string, err error) {
 	is := d.standing.Load()
 	next, err := d.prepareInTime(is)
 	if err != nil {
@@ -83,6 +105,10 @@ func (d *daemon) reload(by string) (changed, pending []string, err error) {
 		return nil, nil, err
 	}
 	protected := d.server.IsProtected()
+	if err := d.changeMasters(is, next); err != nil {
+		d.log.Error("the configuration is not reloaded: nothing is changed", "by", by, "cause", err)
+		return nil, nil, err
+	}
 	if err := d.apply(is, next); err != nil { // which the checks before should have found
 		d.log.Error("the configuration is reloaded in parts: restart the proxy", "by", by, "cause", err)
 		return nil, nil, err
@@ -95,6 +121,54 @@ func (d *daemon) reload(by string) (changed, pending []string, err error) {
 	d.warnOpen()
 	d.warnUntimely()
 	return next.changed, next.pending, nil
+}
+
+// changingTime is how long a reload may wait until the masters have agreed on others.
+const changingTime = 10 * time.Second
+
+// changeMasters has other masters follow, if the configuration names others. Passwords and what else differs of those
+// that stay comes with them.
+func (d *daemon) changeMasters(is *standing, next prepared) error {
+	if next.cfg.SameMasters(is.cfg) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), changingTime)
+	defer cancel()
+	if err := d.cluster.ChangeMasters(ctx, next.cfg.Masters); err != nil {
+		return fmt.Errorf("master: %w", err)
+	}
+	return nil
+}
+
+// followMasters reads the configuration again, because other proxies changed the masters. It is called again and again
+// until this proxy has them, too; masters are empty where their addresses are not known.
+func (d *daemon) followMasters(masters []string) {
+	given, err := d.readMasters()
+	if err == nil && !given.SameMasters(d.standing.Load().cfg) && (len(masters) == 0 || given.HasMasters(masters)) {
+		if _, _, err = d.reload("a change of the masters"); err == nil {
+			d.unfollowed = ""
+			return
+		}
+	}
+	if err == nil {
+		err = errors.New("it names others")
+	}
+	if text := strings.Join(masters, " ") + err.Error(); text != d.unfollowed {
+		d.unfollowed = text
+		d.log.Error("the masters were changed, and the configuration does not follow: locks are refused with NOQUORUM until it does", "masters", strings.Join(masters, " "), "cause", err)
+	}
+}
+
+// readMasters reads the configuration for its masters.
+func (d *daemon) readMasters() (conf.Config, error) {
+	if d.from.read == nil {
+		return conf.Config{}, errNoOrigin
+	}
+	if !d.reloading.reading.TryLock() {
+		return conf.Config{}, errStillReads
+	}
+	defer d.reloading.reading.Unlock()
+	return d.from.read()
 }
 
 // prepared is a configuration that is right in all its parts, and can hold from now on.
@@ -120,8 +194,8 @@ func (d *daemon) prepareInTime(is *standing) (prepared, error) {
 	}
 	done := make(chan result, 1)
 	go func() { // ends when the files are read
-		defer d.reloading.reading.Unlock()
 		next, err := d.prepare(is)
+		d.reloading.reading.Unlock() // before the answer, or the next reload may find it held
 		done <- result{next, err}
 	}()
 	timer := time.NewTimer(readingTime)

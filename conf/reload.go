@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -18,11 +19,14 @@ const (
 	// PasswordAtOnce is for URLs: a password in them that was replaced by another one holds at once, for new
 	// connections. Anything else in them holds from the next start on.
 	PasswordAtOnce
+	// OtherAtOnce is for URLs of masters: also a list with other servers holds at once, if the masters can be
+	// changed so. Anything else in the URL of one that stays holds from the next start on.
+	OtherAtOnce
 )
 
 // String says when a changed value holds, for a list of the settings.
 func (r Reload) String() string {
-	return [...]string{"restart", "reload", "restart; reload for a new password"}[r]
+	return [...]string{"restart", "reload", "restart; reload for a new password", "restart; reload for a new password and other servers"}[r]
 }
 
 // Change is a setting that differs between two configurations.
@@ -50,7 +54,7 @@ func (c Config) Reloaded(next Config) (now Config, changed, pending []Change, er
 		from, to := s.get(c), s.get(next)
 		switch {
 		case slices.Equal(from, to):
-		case s.Reload == AtOnce, s.Reload == PasswordAtOnce && onlyPasswords(from, to):
+		case s.Reload == AtOnce, s.Reload >= PasswordAtOnce && onlyPasswords(from, to), s.Reload == OtherAtOnce && !slices.Equal(servers(from), servers(to)):
 			s.copy(&now, next)
 			changed = append(changed, s.change(from, to))
 		default:
@@ -95,6 +99,35 @@ func onlyPasswords(from, to []string) bool {
 		y, yOK := withoutPassword(b)
 		return a == b || xOK && yOK && x == y
 	})
+}
+
+// servers are the addresses in URLs, sorted.
+func servers(urls []string) []string {
+	all := make([]string, len(urls))
+	for i, text := range urls {
+		if u, err := url.Parse(text); err == nil {
+			all[i] = u.Host + u.Path
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// HasMasters reports whether these are the addresses of the masters, in any order.
+func (c Config) HasMasters(names []string) bool {
+	all := make([]string, len(c.Masters))
+	for i, text := range c.Masters {
+		if u, err := url.Parse(text); err == nil {
+			all[i] = cmp.Or(u.Host, u.Path)
+		}
+	}
+	slices.Sort(all)
+	return slices.Equal(all, slices.Sorted(slices.Values(names)))
+}
+
+// SameMasters reports whether both name the same masters, in any order.
+func (c Config) SameMasters(other Config) bool {
+	return slices.Equal(servers(c.Masters), servers(other.Masters))
 }
 
 // withoutPassword is a URL with another password in the place of its own; ok is false where it has none.

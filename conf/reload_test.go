@@ -33,10 +33,12 @@ func TestReloaded(t *testing.T) {
 			c.Masters = []string{"redis://:old@a", "redis://:new@b", "redis://:new@c"}
 			c.Upstream = "redis://app:new%40@up/3"
 		}, "master: changed; upstream: changed", "", ""},
-		{"a master more", func(c *Config) { c.Masters = append(c.Masters, "redis://:new@d") }, "",
-			`master: ["redis://:xxxxx@a" "redis://:xxxxx@b" "redis://:xxxxx@c"] -> ["redis://:xxxxx@a" "redis://:xxxxx@b" "redis://:xxxxx@c" "redis://:xxxxx@d"]`, ""},
-		{"another master with another password", func(c *Config) { c.Masters[2] = "redis://:new@d" }, "",
-			`master: ["redis://:xxxxx@a" "redis://:xxxxx@b" "redis://:xxxxx@c"] -> ["redis://:xxxxx@a" "redis://:xxxxx@b" "redis://:xxxxx@d"]`, ""},
+		{"a master more", func(c *Config) { c.Masters = append(c.Masters, "redis://:new@d") },
+			`master: ["redis://:xxxxx@a" "redis://:xxxxx@b" "redis://:xxxxx@c"] -> ["redis://:xxxxx@a" "redis://:xxxxx@b" "redis://:xxxxx@c" "redis://:xxxxx@d"]`, "", ""},
+		{"another master with another password", func(c *Config) { c.Masters[2] = "redis://:new@d" },
+			`master: ["redis://:xxxxx@a" "redis://:xxxxx@b" "redis://:xxxxx@c"] -> ["redis://:xxxxx@a" "redis://:xxxxx@b" "redis://:xxxxx@d"]`, "", ""},
+		{"another user at a master", func(c *Config) { c.Masters[2] = "redis://u:old@c" }, "",
+			`master: ["redis://:xxxxx@a" "redis://:xxxxx@b" "redis://:xxxxx@c"] -> ["redis://:xxxxx@a" "redis://:xxxxx@b" "redis://u:xxxxx@c"]`, ""},
 		{"another user", func(c *Config) { c.Upstream = "redis://root:old@up/3" }, "", `upstream: "redis://app:xxxxx@up/3" -> "redis://root:xxxxx@up/3"`, ""},
 		{"another database", func(c *Config) { c.Upstream = "redis://app:new@up/4" }, "", `upstream: "redis://app:xxxxx@up/3" -> "redis://app:xxxxx@up/4"`, ""},
 		{"a login taken out", func(c *Config) { c.Upstream = "redis://up/3" }, "", `upstream: "redis://app:xxxxx@up/3" -> "redis://up/3"`, ""},
@@ -100,7 +102,7 @@ func TestMarkedRestarts(t *testing.T) {
 			"docs/settings.md":  strings.ReplaceAll(regexp.MustCompile(`\(\*restart\*[^)]*\) \|$`).FindString(row), "*", ""),
 		} {
 			text = strings.Trim(text, "[]() |.")
-			if want := map[Reload]string{AtOnce: "", AtRestart: "restart", PasswordAtOnce: "restart, but for a new password"}[s.Reload]; text != want {
+			if want := map[Reload]string{AtOnce: "", AtRestart: "restart", PasswordAtOnce: "restart, but for a new password", OtherAtOnce: "restart, but for a new password and other servers"}[s.Reload]; text != want {
 				t.Errorf("%s marks %s %q, want %q", document, s.Name, text, want)
 			}
 		}

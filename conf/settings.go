@@ -49,7 +49,7 @@ func Settings() []Setting { return slices.Clone(table) }
 
 // table is never changed. A row names the setting, says what it is, and gives its kind, its field and its rules.
 var table = []Setting{
-	passwordAtOnce(private(many("master", "`URL` of one independent Redis master (redis://, rediss:// or unix://); once per master",
+	otherAtOnce(private(many("master", "`URL` of one independent Redis master (redis://, rediss:// or unix://); once per master",
 		func(c *Config) *[]string { return &c.Masters }, masterURL))),
 	passwordAtOnce(private(one("upstream", "`URL` of the Redis that gets every command which is not the proxy's own (redis://, rediss://, unix://, or redis+sentinel:// with the Sentinels that know where it is); without it the proxy is a lock server",
 		text, func(c *Config) *string { return &c.Upstream }, upstreamURL))),
@@ -179,6 +179,12 @@ func atOnce(s Setting) Setting {
 // passwordAtOnce marks a row of URLs of which a new password does.
 func passwordAtOnce(s Setting) Setting {
 	s.Reload = PasswordAtOnce
+	return s
+}
+
+// otherAtOnce marks a row of URLs of masters of which other ones do, too.
+func otherAtOnce(s Setting) Setting {
+	s.Reload = OtherAtOnce
 	return s
 }
 

@@ -35,6 +35,8 @@ type Sources struct {
 	Upstream func() error
 	// Certificate is when the one that clients are shown expires; zero, or nil itself, where there is none.
 	Certificate func() time.Time
+	// Reload is when the configuration that holds was read, and whether none was refused since.
+	Reload func() (at time.Time, well bool)
 }
 
 // scalar is a metric without labels that the sources tell.
@@ -52,6 +54,8 @@ type collector struct {
 	commands *prometheus.Desc
 	upstream *prometheus.Desc
 	expiry   *prometheus.Desc
+	reload   *prometheus.Desc
+	reloaded *prometheus.Desc
 	masters  masterDescs
 }
 
@@ -61,6 +65,8 @@ func newCollector(from Sources) *collector {
 		relayed:  describe("redlock_relay_bytes_total", "Bytes relayed between clients and the upstream.", "direction"),
 		commands: describe("redlock_relay_commands_total", "Commands sent on to the upstream whose replies go to clients."),
 		expiry:   describe("redlock_tls_certificate_expiry_timestamp_seconds", "When the certificate that clients are shown expires, if they speak TLS."),
+		reload:   describe("redlock_config_last_reload_successful", "1 if the configuration was last read without an error, at the start or at a reload, else 0."),
+		reloaded: describe("redlock_config_last_reload_success_timestamp_seconds", "When the configuration that holds was read."),
 		upstream: describe("redlock_upstream_up", "1 while the upstream answers, else 0."),
 	}
 }
@@ -118,6 +124,8 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	out <- c.commands
 	out <- c.upstream
 	out <- c.expiry
+	out <- c.reload
+	out <- c.reloaded
 	c.masters.describe(out)
 }
 
@@ -138,6 +146,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 			out <- metric(c.expiry, prometheus.GaugeValue, float64(until.Unix()))
 		}
 	}
+	at, well := c.Reload()
+	out <- metric(c.reload, prometheus.GaugeValue, number(well))
+	out <- metric(c.reloaded, prometheus.GaugeValue, float64(at.Unix()))
 	c.masters.collect(out, c.Masters(), c.HasQuorum(), time.Now())
 }
 

@@ -13,6 +13,7 @@ type masterDescs struct {
 	masters, majority, quorum, legacy          *prometheus.Desc
 	up, votes, quarantine, left, since         *prometheus.Desc
 	owed, catchUps, probe, clockOffset, voting *prometheus.Desc
+	watched, unwatched                         *prometheus.Desc
 }
 
 func newMasterDescs() masterDescs {
@@ -30,6 +31,8 @@ func newMasterDescs() masterDescs {
 		owed:        describe("redlock_master_removals_owed", "Removals that wait for the master to be back.", "master"),
 		catchUps:    describe("redlock_master_catch_ups_total", "How often this proxy had the master catch up from the others.", "master"),
 		probe:       describe("redlock_master_probe_seconds", "Shortest round trip of the probe that brought the master up.", "master"),
+		watched:     describe("redlock_master_watched_keys", "Keys that are watched on the master for clients that wait for a lock.", "master"),
+		unwatched:   describe("redlock_master_unwatched", "1 while clients that wait for a lock poll the master because it cannot be watched, else 0.", "master"),
 		clockOffset: describe("redlock_master_clock_offset_seconds", "By how much the master's clock is ahead of this machine's, where that is known.", "master"),
 	}
 }
@@ -37,6 +40,7 @@ func newMasterDescs() masterDescs {
 func (d *masterDescs) all() []*prometheus.Desc {
 	return []*prometheus.Desc{
 		d.masters, d.voting, d.majority, d.quorum, d.legacy, d.up, d.votes, d.quarantine, d.left, d.since, d.owed, d.catchUps, d.probe, d.clockOffset,
+		d.watched, d.unwatched,
 	}
 }
 
@@ -70,6 +74,8 @@ func (d *masterDescs) collect(out chan<- prometheus.Metric, all []quorum.MasterS
 		put(d.votes, number(m.Standing == quorum.Voting), name)
 		put(d.since, float64(m.Since.UnixMilli())/1000, name)
 		put(d.owed, float64(m.Owed), name)
+		put(d.watched, float64(m.Watched), name)
+		put(d.unwatched, number(m.Unwatched != nil), name)
 		d.collectGuard(put, m, name, now)
 		out <- metric(d.catchUps, prometheus.CounterValue, float64(m.CatchUps), name)
 	}
@@ -99,7 +105,7 @@ func (d *masterDescs) collectGuard(put func(*prometheus.Desc, float64, ...string
 // anybody may have written it.
 func reason(q *quorum.QuarantineError) string {
 	switch word := q.Reason(); word {
-	case "restarted", "flushed", "replicated", "clock", "evicted", "blank", "fresh", "unproven", "proxies":
+	case "restarted", "flushed", "replicated", "clock", "evicted", "blank", "fresh", "unproven", "proxies", "joins", "succeeded":
 		return word
 	default:
 		return "other"

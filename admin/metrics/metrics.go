@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,8 +21,8 @@ type Metrics struct {
 	registry *prometheus.Registry
 	meters   meters
 	trips    *prometheus.HistogramVec
-	// perMaster are those of trips, by the number of the master.
-	perMaster []prometheus.Observer
+	// perMaster are those of trips, by the number of the master: of the masters of now.
+	perMaster atomic.Pointer[[]prometheus.Observer]
 }
 
 // New makes metrics of a proxy of that version.
@@ -42,12 +43,14 @@ func New(version string) *Metrics {
 }
 
 // RoundTrips is to be told how long the batches of the masters took; names are theirs, by number. It
-// is called once, before Totals.
+// is called again when other masters follow.
 func (m *Metrics) RoundTrips(names []string) func(master int, took time.Duration) {
+	var all []prometheus.Observer
 	for _, name := range labels(names) {
-		m.perMaster = append(m.perMaster, m.trips.WithLabelValues(name))
+		all = append(all, m.trips.WithLabelValues(name))
 	}
-	return func(master int, took time.Duration) { m.perMaster[master].Observe(took.Seconds()) }
+	m.perMaster.Store(&all)
+	return func(master int, took time.Duration) { all[master].Observe(took.Seconds()) }
 }
 
 // Handler answers with the metrics, and with what the sources tell.

@@ -36,6 +36,7 @@ func sources(masters ...quorum.MasterStatus) Sources {
 	return Sources{
 		Clients: func() Clients { return Clients{} }, Commands: func() Commands { return Commands{} },
 		Masters: func() []quorum.MasterStatus { return masters }, HasQuorum: func() bool { return false },
+		Reload: func() (time.Time, bool) { return time.Unix(1700000000, 0), true },
 	}
 }
 
@@ -59,6 +60,7 @@ func TestMasters(t *testing.T) {
 		quorum.MasterStatus{Name: "old", Standing: quorum.Down, Err: refused, Legacy: true},
 	))
 	wantLines(t, got,
+		"redlock_config_last_reload_successful 1", "redlock_config_last_reload_success_timestamp_seconds 1.7e+09",
 		"redlock_masters 3", "redlock_masters_voting 1", "redlock_majority 2", "redlock_quorum 0", "redlock_legacy_up 0",
 		`redlock_master_up{master="m0"} 1`, `redlock_master_up{master="m1"} 1`, `redlock_master_up{master="m2"} 0`,
 		`redlock_master_votes{master="m0"} 1`, `redlock_master_votes{master="m1"} 0`, `redlock_master_votes{master="m2"} 0`,

@@ -34,8 +34,10 @@ func (m *Metrics) Totals() Totals {
 	for _, each := range []*meter{acquire, &m.meters.release, &m.meters.extend, &m.meters.read, &m.meters.update} {
 		t.NoQuorum += valueOf(each.ended[noQuorum])
 	}
-	for _, trips := range m.perMaster {
-		t.RoundTrips = append(t.RoundTrips, spreadOf(trips).Sum)
+	if now := m.perMaster.Load(); now != nil {
+		for _, trips := range *now {
+			t.RoundTrips = append(t.RoundTrips, spreadOf(trips).Sum)
+		}
 	}
 	return t
 }
