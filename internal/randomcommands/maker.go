@@ -1,0 +1,155 @@
+// Package randomcommands makes up commands on collections, right ones and wrong ones, for tests that compare with a real
+// Redis. What Redis chooses at random is only asked for where there is no choice.
+package randomcommands
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"redlock-proxy/commands/spec"
+)
+
+// Maker makes random commands on a few keys. What they write is so small that a Redis keeps its order.
+type Maker struct {
+	*rand.Rand
+	Keys []string
+	// Exact is set where no command is to have a word too few or too many.
+	Exact bool
+}
+
+func (c Maker) pick(words ...string) string { return words[c.IntN(len(words))] }
+
+// shapes are how commands look: k is a key; v a text, s a score, f a fraction, n a number, t a time to wait,
+// u a cursor, l an end of a range of texts, r one of scores. What stands in brackets may be there; at | it is one of several.
+// It is never changed.
+var shapes = []string{
+	"hset k v v", "hset k v v v v", "hset k v", "hmset k v v v v", "hsetnx k v v", "hget k v", "hmget k v v", "hgetall k", "hkeys k", "hvals k",
+	"hdel k v", "hdel k v v v", "hexists k v", "hlen k", "hstrlen k v", "hincrby k v n", "hincrbyfloat k v f", "hscan k 0", "hscan k u [match v] [count n]",
+	"hrandfield k 100", "hrandfield k 100 withvalues", "hrandfield k n foo", "hrandfield k 0", "hrandfield k -9223372036854775808 withvalues", "hrandfield k 9223372036854775807 withvalues",
+	"lpush k v", "rpush k v", "lpush k v v v", "rpush k v v v", "lpushx k v", "rpushx k v v", "lpop k", "rpop k", "lpop k n", "rpop k n", "lpop k n n", "llen k",
+	"lrange k n n", "lrange k 0 -1", "lindex k n", "lset k n v", "linsert k before|after|AFTER|foo v v", "lrem k n v", "ltrim k n n", "ltrim k 0 5",
+	"lpos k v", "lpos k v rank n", "lpos k v [rank n] [count n] [maxlen n]", "lpos k v [COUNT n] [foo n] [count]",
+	"lmove k k left|right left|right|foo", "rpoplpush k k", "lmpop 1 k left|right [count n]", "lmpop n k k left", "lmpop 2 k k right count n", "lmpop 1 k foo",
+	"blpop k t", "brpop k k t", "blmove k k left right t", "brpoplpush k k t", "blmpop t 1 k left", "blmpop t 2 k k right|foo count n",
+	"sadd k v", "sadd k v v v", "sadd k n n", "sadd k n", "srem k v", "srem k v v n", "smembers k", "sismember k v", "smismember k v v n", "scard k", "spop k 100", "spop k 0|-1|x", "spop k 1 1",
+	"srandmember k 100", "srandmember k 0|x|-9223372036854775808", "srandmember k 1 1", "sscan k 0 count 1000", "sscan k 0|x match v count 1000", "smove k k v", "smove k k n",
+	"sinter k", "sinter k k", "sinter k k k", "sunion k k", "sdiff k k", "sdiff k k k", "sinterstore k k k", "sunionstore k k k", "sdiffstore k k k",
+	"sintercard 1 k", "sintercard 2 k k limit n", "sintercard n k", "sintercard 2 k k foo", "sintercard 1 k limit",
+	"zadd k s v", "zadd k s v s v", "zadd k s v s v s v", "zadd k [nx] [XX] [gt] [lt] [ch] [incr] s v", "zadd k [gt] [ch] s v s v", "zadd k [lt|xx] [ch] s v s v", "zadd k nx", "zadd k incr s v", "zadd k s",
+	"zincrby k s v", "zincrby k nx v", "zrem k v", "zrem k v v", "zcard k", "zscore k v", "zmscore k v v", "zrank k v", "zrevrank k v", "zcount k r r", "zlexcount k l l",
+	"zrange k n n", "zrange k 0 -1 withscores", "zrange k n n [rev] [withscores]", "zrange k r r byscore [rev] [withscores] [limit n n]", "zrange k l l bylex [rev] [limit n n]",
+	"zrange k l l bylex withscores", "zrange k n n limit n n", "zrange k n n foo", "zrange k r r byscore bylex", "zrevrange k n n [withscores] [rev]",
+	"zrangebyscore k r r [withscores] [limit n n] [rev]", "zrevrangebyscore k r r [withscores] [limit n n]", "zrangebylex k l l [limit n n]", "zrevrangebylex k l l [limit n n] [withscores]",
+	"zrangestore k k n n", "zrangestore k k r r byscore [rev] [limit n n]", "zrangestore k k l l bylex", "zrangestore k k n n withscores",
+	"zremrangebyscore k r r", "zremrangebyrank k n n", "zremrangebylex k l l", "zpopmin k", "zpopmax k", "zpopmin k n", "zpopmax k n", "zpopmax k 1 1", "zmpop 1 k min|max [count n]", "zmpop 2 k k min|foo",
+	"zmpop n k max", "bzpopmin k t", "bzpopmax k k t", "bzmpop t 1 k min", "bzmpop t 2 k k max|foo count n",
+	"zrandmember k 100", "zrandmember k 100 withscores", "zrandmember k 0|x", "zrandmember k 1 foo", "zscan k 0", "zscan k u [match v] [count n]",
+	"zunion 2 k k [weights s s] [aggregate sum|min|max|foo] [withscores]", "zinter 2 k k [weights s s] [aggregate sum|min|max] [withscores]", "zunion 1 k weights s withscores", "zunion n k",
+	"zdiff 2 k k [withscores] [weights s s]", "zdiff 3 k k k withscores", "zintercard 2 k k [limit n]", "zunionstore k 2 k k [weights s s] [aggregate min|max]", "zunionstore k 1 k weights s",
+	"zinterstore k 2 k k [aggregate sum|foo] [withscores]", "zdiffstore k 2 k k", "zdiffstore k n k", "zunionstore k 1 k [limit n]",
+	"type k", "exists k k", "del k", "persist k", "rename k k", "renamenx k k", "copy k k [replace] [foo]", "get k", "set k v", "set k v get", "getset k v", "append k v", "strlen k", "getdel k", "getex k", "setnx k v",
+	"incr k", "getrange k 0 n", "setrange k 1 v", "mget k k", "del k k k", "expire k 10000", "touch k",
+}
+
+// word is one word, or what a letter stands for.
+func (c Maker) word(shape string) []string {
+	switch shape {
+	case "k":
+		return []string{c.pick(c.Keys...)}
+	case "v":
+		return []string{c.pick("x", "y", "z", "xy", "", "7", "-3", "*", "x*", "\x00\xff\r\n")}
+	case "s":
+		return []string{c.pick("0", "1", "1", "2", "2.5", "-1", "-0", "0.1", "1e3", "+5", "inf", "-inf", "nan", "x", "", " 1", "1 ", "3.0e400", "1e-500", "0x10", "17179869184.125", "1e17", "100000000000000000000", "9007199254740993", "(1", "1_0")}
+	case "n":
+		return []string{c.pick("0", "1", "2", "3", "-1", "-2", "-3", "5", "100", "-100", "x", "", "1.0", "9223372036854775807", "-9223372036854775808", "9223372036854775808")}
+	case "f":
+		return []string{c.pick("0", "1", "2.5", "-1", "-0", "0.1", "1e3", "+5", "inf", "-inf", "nan", "x", "", " 1", "3.0e5000", "1e-500", "0x10", "1e17", "17179869184.125", "9007199254740993", "0.1234567890123456789")}
+	case "u":
+		return []string{c.pick("0", "0", "7", "x", "-1", "", " 1", "18446744073709551616")}
+	case "t":
+		return []string{c.pick("0", "0", "0.5", "1", "-1", "x", "1e400", "", "9223372036854775807", "-0.0001", "inf")}
+	case "r":
+		return []string{c.pick("0", "1", "(1", "2", "(2.5", "-1", "-inf", "+inf", "inf", "(-inf", "x", "", "(", "nan", " 1", "1 ", "0x2")}
+	case "l":
+		return []string{c.pick("-", "+", "[x", "(x", "[y", "(z", "[", "(", "x", "", "+x", "-x", "[xy", "[7")}
+	}
+	return []string{c.pick(strings.Split(shape, "|")...)}
+}
+
+// Next makes a command of one of some shapes.
+func (c Maker) Next(shapes []string) (words []string) {
+	skips := false
+	for part := range strings.FieldsSeq(c.pick(shapes...)) {
+		begins, ends := strings.HasPrefix(part, "["), strings.HasSuffix(part, "]")
+		if begins {
+			skips = c.IntN(2) == 0
+		}
+		if !skips {
+			words = append(words, c.word(strings.Trim(part, "[]"))...)
+		}
+		if ends {
+			skips = false
+		}
+	}
+	surprise := c.IntN(60)
+	if c.Exact {
+		return words
+	}
+	switch surprise {
+	case 0:
+		if !chooses(words[0]) {
+			words = words[:max(2, len(words)-1)]
+		}
+	case 1:
+		words = append(words, c.word("k")...)
+	}
+	return words
+}
+
+// chooses is true of a command that chooses at random, if its last word is left out.
+func chooses(name string) bool {
+	switch name {
+	case "spop", "srandmember", "hrandfield", "zrandmember":
+		return true
+	}
+	return false
+}
+
+// IsUnordered is true of a command in whose reply Redis has no order of its own.
+func IsUnordered(words []string) bool {
+	switch words[0] {
+	case "smembers", "sinter", "sunion", "sdiff", "sscan", "spop", "srandmember", "hrandfield", "zrandmember":
+		return true
+	}
+	return false
+}
+
+// Themes are the shapes of all commands, and those that are about one kind of collection.
+func Themes() (all [][]string) {
+	all = append(all, slices.Clone(shapes))
+	for _, letter := range "hlsz" {
+		all = append(all, slices.DeleteFunc(slices.Clone(shapes), func(s string) bool {
+			return s[0] != byte(letter) && !(letter == 'l' && (s[0] == 'r' || s[0] == 'b')) && !strings.HasPrefix(s, "rename") && s != "set k v" && s != "del k"
+		}))
+	}
+	return all
+}
+
+// Countless is true of a shape whose number of keys may be wrong: it may have no key, or another one than it seems.
+func Countless(shape string) bool {
+	words := strings.Fields(shape)
+	switch words[0] {
+	case "lmpop", "zmpop", "sintercard", "zunion":
+		return words[1] == "n"
+	case "zdiffstore":
+		return words[2] == "n"
+	}
+	return false
+}
+
+// Waits is true of a command that waits, unless it is part of a transaction.
+func Waits(words []string) bool {
+	known := spec.Find([]byte(words[0]))
+	return known != nil && known.Does(spec.Blocks)
+}
