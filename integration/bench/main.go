@@ -2,6 +2,7 @@
 //
 //	go run ./integration/bench locks     lock and unlock, beside redsync and a single Redis
 //	go run ./integration/bench faults    LOCK while two of five masters fail
+//	go run ./integration/bench handover  one lock that passes between waiters, beside redsync
 //	go run ./integration/bench idle      memory per idle client
 //	go run ./integration/bench relay     the way to an upstream, beside other proxies
 //	go run ./integration/bench scripts   LOCK beside endless scripts
@@ -17,6 +18,7 @@ import (
 	"syscall"
 
 	"redlock-proxy/integration/bench/faults"
+	"redlock-proxy/integration/bench/handover"
 	"redlock-proxy/integration/bench/idle"
 	"redlock-proxy/integration/bench/locks"
 	"redlock-proxy/integration/bench/relay"
@@ -27,7 +29,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends it at once
-	app := suite.App(locks.Command(), faults.Command(), idle.Command(), relay.Command(), scripts.Command())
+	app := suite.App(locks.Command(), faults.Command(), handover.Command(), idle.Command(), relay.Command(), scripts.Command())
 	if err := app.RunContext(ctx, os.Args); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)

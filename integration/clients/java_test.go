@@ -24,6 +24,7 @@ func TestJavaLocks(t *testing.T) {
 		{name: "shedlock", taken: "OK", extends: true, more: shedLock},
 		{name: "shedlock-safe", taken: "OK", owned: true, extends: true},
 		{name: "redlock4j", taken: "OK", owned: true, extends: true},
+		{name: "redisson", taken: "granted", owned: true, more: countsUp},
 	}, javaLocks(t)...)
 }
 
@@ -52,6 +53,22 @@ func comparing(s *side, d dialect) {
 	if s.masters != nil && still != "true" {
 		s.t.Errorf("%s: DELEX or SET IFEQ was refused", d.name)
 	}
+}
+
+// countsUp: the holder takes the lock again, and gives it back as often.
+func countsUp(s *side, d dialect) {
+	s.t.Helper()
+	key := d.key("more")
+	s.take(s.a, d, key, longLease)
+	s.take(s.a, d, key, longerLease)
+	s.remaining(d, key, longLease, longerLease)
+	s.refuse(s.b, d, key)
+	s.say(s.a, d, "release", key)
+	s.refuse(s.b, d, key)
+	s.say(s.a, d, "release", key)
+	s.say(s.a, d, "release", key)
+	s.take(s.b, d, key, longLease)
+	s.say(s.b, d, "release", key)
 }
 
 // sameRegistry: all locks of a process have one token, so that it is granted again what it has.

@@ -21,6 +21,7 @@ func TestPHPLocks(t *testing.T) {
 		{name: "laravel-13", taken: "true", owned: true, extends: true, coarse: true, more: persists},
 		{name: "laravel-6", taken: "true", owned: true, coarse: true, more: endless},
 		{name: "symfony-4", taken: "'granted'", owned: true, extends: true, more: reentrant},
+		{name: "symfony", taken: "true", owned: true},
 		{name: "session", stored: sessionLock, only: sessions},
 	}, phpLocks(t)...)
 }

@@ -165,9 +165,21 @@ func (s *side) values(d dialect, key string) []string {
 	s.t.Helper()
 	var values []string
 	for _, one := range d.names(key) {
-		values = append(values, fmt.Sprintf("%#v", kit.Do(s.t, s.raw, "GET", one)))
+		values = append(values, fmt.Sprintf("%#v", s.value(one)))
 	}
 	return values
+}
+
+// value is what a key holds; of a sorted set its members.
+func (s *side) value(key string) any {
+	s.t.Helper()
+	switch kit.Do(s.t, s.raw, "TYPE", key) {
+	case "hash":
+		return kit.Do(s.t, s.raw, "HGETALL", key)
+	case "zset":
+		return kit.Do(s.t, s.raw, "ZRANGE", key, "0", "-1")
+	}
+	return kit.Do(s.t, s.raw, "GET", key)
 }
 
 // blocks wants a client of a server to wait in a BLPOP.

@@ -62,15 +62,13 @@ func TestUsers(t *testing.T) {
 		kit.Must(t, err)
 		for _, c := range programs() {
 			t.Run(name+"/"+c.name, func(t *testing.T) {
-				talk := func(password string, lines ...string) []string {
-					command := append([]string{c.interpreter(t), inFolder(usersScripts[c.name]), host, port, proxy.ca, "app", password}, lines...)
-					output, err := run(command...)
+				speaksAsUser(t, direct, func(password string, lines ...string) []string {
+					output, err := c.asUser(t, host, port, proxy.ca, password, lines)
 					if err != nil {
 						t.Fatalf("%v\n%s", err, output)
 					}
 					return strings.Split(strings.TrimSpace(output), "\n")
-				}
-				speaksAsUser(t, direct, talk)
+				})
 			})
 		}
 		t.Run(name+"/go-redis", func(t *testing.T) {
@@ -82,6 +80,43 @@ func TestUsers(t *testing.T) {
 			t.Error("a password stands in the log")
 		}
 	}
+}
+
+// TestWithoutACertificate: clients of all languages that show none to a proxy which wants one are not let in, whatever their password, and
+// what they ask is not done.
+func TestWithoutACertificate(t *testing.T) {
+	upstream, ca := kit.StartRedis(t), certtest.NewAuthority(t)
+	file, pair := filepath.Join(t.TempDir(), "users.acl"), ca.Issue(t)
+	kit.Must(t, os.WriteFile(file, []byte("user default off\nuser app on >wonder ~* +@all\n"), 0o600))
+	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--upstream", upstream.URL(), "--acl-file", file,
+		"--tls-cert", pair.Cert, "--tls-key", pair.Key, "--tls-client-ca", certtest.NewAuthority(t).File)
+	host, port, err := net.SplitHostPort(proxy.Addr())
+	kit.Must(t, err)
+	direct := kit.Dial(t, upstream.Addr())
+	const line = "SET app:a 1"
+	notDone := func(t *testing.T, output string) {
+		t.Helper()
+		if strings.Contains(output, "OK") {
+			t.Errorf("it shows %q", output)
+		}
+		kit.Does(t, direct, "EXISTS app:a", "0")
+	}
+	for _, c := range programs() {
+		t.Run(c.name, func(t *testing.T) {
+			output, err := c.asUser(t, host, port, ca.File, "wonder", []string{line})
+			t.Logf("%v: %s", err, output)
+			notDone(t, output)
+		})
+	}
+	t.Run("go-redis", func(t *testing.T) {
+		notDone(t, strings.Join(goAsUser(t, proxy.Addr(), ca.File, "wonder", []string{line}), "\n"))
+	})
+}
+
+// asUser runs the program that logs in as the user app and sends commands.
+func (p program) asUser(t *testing.T, host, port, ca, password string, lines []string) (output string, err error) {
+	t.Helper()
+	return run(append([]string{p.interpreter(t), inFolder(usersScripts[p.name]), host, port, ca, "app", password}, lines...)...)
 }
 
 // speaksAsUser has a client say what is asked, with the right and with a wrong password, and looks at the upstream.

@@ -104,12 +104,18 @@ func (p *project) onlyProxiesAreReached(t *testing.T) {
 	}
 }
 
-// mastersAreSafe asks the proxy's own check.
+// mastersAreSafe asks the proxy's own check, again where others on this machine keep masters from answering it in time.
 func (p *project) mastersAreSafe(t *testing.T) {
 	t.Helper()
-	output, err := p.inside("proxy-1", "/redlock-proxy", "check")
-	if err != nil || strings.Count(output, " always ") != 5 || strings.Count(output, " ok\n") != 6 || !strings.HasSuffix(output, "verdict: ok: 5 of 5 masters vote\n") {
-		t.Errorf("check: got %v and\n%swant five masters and an upstream that are ok", err, output)
+	for until := time.Now().Add(time.Minute); ; {
+		output, err := p.inside("proxy-1", "/redlock-proxy", "check")
+		switch {
+		case err == nil && strings.Count(output, " always ") == 5 && strings.Count(output, " ok\n") == 6 && strings.HasSuffix(output, "verdict: ok: 5 of 5 masters vote\n"):
+			return
+		case !strings.Contains(output, "no answer in time"), time.Now().After(until):
+			t.Errorf("check: got %v and\n%swant five masters and an upstream that are ok", err, output)
+			return
+		}
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -181,7 +180,7 @@ func tryInit(t *testing.T, c container, settings string) {
 // tryProxy starts a proxy, and is a client of it, and the probes.
 func tryProxy(t *testing.T, c container, settings string) {
 	t.Helper()
-	ports := map[string]string{"redis": freePort(t), "admin": freePort(t)}
+	ports := map[string]string{"redis": kit.FreePort(t), "admin": kit.FreePort(t)}
 	proxy, err := process.Start(buildProxy(t), c.Args, c.environ(settings, ports))
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.NoError(t, proxy.Kill()) })
@@ -205,15 +204,6 @@ func tryProxy(t *testing.T, c container, settings string) {
 // known reports whether the proxy takes a variable: all but one for the admin port, where this version has none.
 func known(variable string) bool {
 	return variable != "REDLOCK_ADMIN" || slices.ContainsFunc(conf.Settings(), func(s conf.Setting) bool { return s.Env() == variable })
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	listener, err := redistest.ListenFree("127.0.0.1")
-	kit.Must(t, err)
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	kit.Must(t, errors.Join(err, listener.Close()))
-	return port
 }
 
 func wantProbe(t *testing.T, url string) {

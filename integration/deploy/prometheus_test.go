@@ -124,7 +124,7 @@ func startPrometheus(t *testing.T, proxies ...string) prometheus {
 	}
 	kit.Must(t, os.WriteFile(filepath.Join(folder, "prometheus.yml"), []byte(settings), 0o644))
 	kit.Must(t, os.WriteFile(filepath.Join(folder, "alerts.yml"), []byte(read(t, "deploy/prometheus/alerts.yml")), 0o644))
-	addr := "127.0.0.1:" + freePort(t)
+	addr := "127.0.0.1:" + kit.FreePort(t)
 	server, err := process.Start("prometheus", []string{"--config.file=" + filepath.Join(folder, "prometheus.yml"),
 		"--storage.tsdb.path=" + filepath.Join(folder, "data"), "--web.listen-address=" + addr}, environ())
 	kit.Must(t, err)
@@ -176,7 +176,7 @@ func (p prometheus) ask(query string) (int, error) {
 // startWatched starts a proxy that is watched at its admin port.
 func startWatched(t *testing.T, masters []*redistest.Server, args ...string) (proxy *harness.Proxy, admin string) {
 	t.Helper()
-	admin = "127.0.0.1:" + freePort(t)
+	admin = "127.0.0.1:" + kit.FreePort(t)
 	args = append(append(kit.LockKeyArgs(kit.StartRedis(t)), "--admin", admin), args...)
 	return kit.StartProxy(t, redistest.URLs(masters), args...), admin
 }
@@ -230,7 +230,7 @@ func TestQueries(t *testing.T) {
 func TestAlertsAreSilent(t *testing.T) {
 	t.Parallel()
 	_, admin := startWatched(t, kit.StartMasters(t))
-	gone := "127.0.0.1:" + freePort(t)
+	gone := "127.0.0.1:" + kit.FreePort(t)
 	server := startPrometheus(t, admin, gone)
 	kit.Soon(t, func() error {
 		if n, err := server.ask(fmt.Sprintf("ALERTS{alertname=\"RedlockProxyDown\", instance=%q, job=%q}", gone, job)); err != nil || n != 1 {

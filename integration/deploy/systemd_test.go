@@ -142,7 +142,8 @@ func TestUnitStarts(t *testing.T) {
 		t.Errorf("ExecReload is %s, which is not tested", reload)
 	}
 	kit.Must(t, proxy.Signal(syscall.SIGHUP))
-	wantTold(t, told, "WATCHDOG=1") // the one after the next is from after the signal
+	wantTold(t, told, "RELOADING=1")
+	wantTold(t, told, "READY=1")
 	wantTold(t, told, "WATCHDOG=1")
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
 	if code, err := proxy.Wait(kit.Patience); code != 0 || err != nil {
@@ -159,13 +160,18 @@ func listen(t *testing.T) *net.UnixConn {
 	return conn
 }
 
-// wantTold wants a state to be told next.
+// wantTold wants a state to be told next, but for signs of life.
 func wantTold(t *testing.T, conn *net.UnixConn, state string) {
 	t.Helper()
 	buffer := make([]byte, 4096)
 	kit.Must(t, conn.SetReadDeadline(time.Now().Add(kit.Patience)))
-	n, err := conn.Read(buffer)
-	if got, _, _ := strings.Cut(string(buffer[:n]), "\n"); got != state {
-		t.Fatalf("systemd is told %q, %v, want %q", got, err, state)
+	for {
+		n, err := conn.Read(buffer)
+		switch got, _, _ := strings.Cut(string(buffer[:n]), "\n"); {
+		case got == state:
+			return
+		case err != nil, got != "WATCHDOG=1":
+			t.Fatalf("systemd is told %q, %v, want %q", got, err, state)
+		}
 	}
 }

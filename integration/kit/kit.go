@@ -2,11 +2,13 @@ package kit
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"testing"
 	"time"
 
 	"redlock-proxy/integration/harness"
+	"redlock-proxy/internal/redistest"
 )
 
 // Patience is how long a test waits for what must come; far longer than it takes on an idle machine.
@@ -35,4 +37,14 @@ func NoError(t *testing.T, err error) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// FreePort is the number of a port of 127.0.0.1 that nothing listens on.
+func FreePort(t *testing.T) string {
+	t.Helper()
+	addr, err := redistest.FreeAddr()
+	Must(t, err)
+	_, port, err := net.SplitHostPort(addr)
+	Must(t, err)
+	return port
 }

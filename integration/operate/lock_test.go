@@ -214,3 +214,18 @@ func TestLockCommandLogsIn(t *testing.T) {
 		t.Errorf("the log:\n%s", log)
 	}
 }
+
+// TestLockCommandTLS: the proxy is believed, and the command's client known, by the files of the flags alone.
+func TestLockCommandTLS(t *testing.T) {
+	t.Parallel()
+	r := startTLS(t)
+	r.proxy = kit.StartProxy(t, r.masters, append(r.args, "--tls-client-ca", r.clientCA.File)...)
+	known, addr := r.clientCA.Issue(t), "rediss://"+r.proxy.Addr()
+	holds(t, addr, "--ca "+r.ca.File+" --client-cert "+known.Cert+" --client-key "+known.Key, "exit 7").wantEnd(t, 7, "", "")
+	const refused = "redlock-proxy: the lock was not granted: "
+	holds(t, addr, "--client-cert "+known.Cert+" --client-key "+known.Key, "echo ran").wantEnd(t, 122, "", refused+"tls: failed to verify certificate")
+	holds(t, addr, "--ca "+r.ca.File, "echo ran").wantEnd(t, 122, "", refused)
+	holds(t, r.proxy.Addr(), "--ca "+r.ca.File, "echo ran").wantEnd(t, 1, "", "redlock-proxy: --ca, --client-cert and --client-key are for TLS")
+	holds(t, addr, "--client-cert "+known.Cert, "echo ran").wantEnd(t, 1, "", "redlock-proxy: --client-cert and --client-key go together")
+	holds(t, addr, "--ca "+known.Key, "echo ran").wantEnd(t, 1, "", "redlock-proxy: ca: ")
+}

@@ -4,7 +4,6 @@ package operate
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"strings"
 	"testing"
@@ -16,23 +15,13 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// freePort is a port that nothing listens on.
-func freePort(t *testing.T) string {
-	t.Helper()
-	addr, err := redistest.FreeAddr()
-	kit.Must(t, err)
-	_, port, err := net.SplitHostPort(addr)
-	kit.Must(t, err)
-	return port
-}
-
 // TestItsOwnUpstream: a proxy whose upstream, master or old Redis is its own address, under whatever name, does not start; it used to
 // open connections to itself until no descriptor was left. Nor does check take it.
 func TestItsOwnUpstream(t *testing.T) {
 	t.Parallel()
 	hostname, err := os.Hostname()
 	kit.Must(t, err)
-	port := freePort(t)
+	port := kit.FreePort(t)
 	masters := kit.StartMasters(t)
 	for _, test := range []struct{ setting, host, listen string }{
 		{"upstream", "127.0.0.1", "127.0.0.1"},

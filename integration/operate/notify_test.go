@@ -204,3 +204,16 @@ func limitDescriptors(t *testing.T, proxy *harness.Proxy, limit uint64) (before 
 	kit.Must(t, unix.Prlimit(proxy.PID(), unix.RLIMIT_NOFILE, &now, nil))
 	return before
 }
+
+// TestNotifyReload: systemd hears that the configuration is being read again, and that this is over.
+func TestNotifyReload(t *testing.T) {
+	t.Parallel()
+	m := startManager(t)
+	proxy := startManaged(t, m, "")
+	m.want(t, "READY=1")
+	for range 2 {
+		kit.Must(t, proxy.Signal(syscall.SIGHUP))
+		m.want(t, "RELOADING=1")
+		m.want(t, "READY=1")
+	}
+}

@@ -209,7 +209,7 @@ func says(addr, want string, command ...string) error {
 	return err
 }
 
-// newPasswords has every master demand a password, and then another one.
+// newPasswords has every master demand a password, and then another one; then one master is removed.
 func (r *reloadRig) newPasswords(t *testing.T) {
 	masters := kit.StartMasters(t)
 	urls := func(password string) (all []string) {
@@ -231,6 +231,9 @@ func (r *reloadRig) newPasswords(t *testing.T) {
 	}
 	own.set("master", list(urls("two")))
 	kit.Soon(t, func() error { return allVote(own.proxy, len(masters)) })
+	kit.Does(t, own.operator, "LOCK before u PX 60000", "nil")
+	own.set("master", list(urls("two")[1:]))
+	kit.Soon(t, func() error { return allVote(own.proxy, len(masters)-1) })
 	kit.Does(t, own.operator, "LOCK before u PX 60000", "nil")
 	kit.Does(t, own.operator, "UNLOCK before t", "1")
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"redlock-proxy/integration/harness"
 	"redlock-proxy/integration/kit"
@@ -226,4 +227,29 @@ func upstreamPassword(url string) string {
 	_, rest, _ := strings.Cut(url, "://:")
 	password, _, _ := strings.Cut(rest, "@")
 	return password
+}
+
+// TestMetricsOfReloads: what Prometheus is told of the last reload: whether it went well, and since when the configuration holds.
+func TestMetricsOfReloads(t *testing.T) {
+	t.Parallel()
+	const well, at = "redlock_config_last_reload_successful", "redlock_config_last_reload_success_timestamp_seconds"
+	r := startReloadable(t, map[string]string{"admin": "127.0.0.1:0"})
+	addr := adminOf(t, r.proxy)
+	start := metricsOf(t, addr)
+	if now := float64(time.Now().Unix()); start[well] != 1 || start[at] < now-600 || start[at] > now+1 {
+		t.Errorf("after the start: %v, at %v", start[well], start[at])
+	}
+	r.settings["max-ttl"] = "no time"
+	r.write()
+	if _, refused := kit.Do(t, r.operator, "PROXY", "RELOAD").(redistest.RespError); !refused {
+		t.Error("a broken configuration was taken")
+	}
+	if got := metricsOf(t, addr); got[well] != 0 || got[at] != start[at] {
+		t.Errorf("after one that was refused: %v, at %v", got[well], got[at])
+	}
+	time.Sleep(1100 * time.Millisecond) // the time is told in whole seconds
+	r.set("max-ttl", "1h")
+	if got := metricsOf(t, addr); got[well] != 1 || got[at] <= start[at] {
+		t.Errorf("after a good one: %v, at %v; before %v", got[well], got[at], start[at])
+	}
 }

@@ -56,7 +56,7 @@ func startTLS(t *testing.T, more ...string) *tlsRig {
 // startSecured starts a redis-server that also speaks TLS, with those that show a certificate of the authority.
 func startSecured(t *testing.T, ca *certtest.Authority) (*redistest.Server, string) {
 	t.Helper()
-	pair, port := ca.Issue(t), freePort(t)
+	pair, port := ca.Issue(t), kit.FreePort(t)
 	server := kit.StartRedis(t, "--tls-port", port, "--tls-cert-file", pair.Cert, "--tls-key-file", pair.Key,
 		"--tls-ca-cert-file", ca.File, "--tls-auth-clients", "yes")
 	return server, "rediss://127.0.0.1:" + port

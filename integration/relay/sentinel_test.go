@@ -16,6 +16,7 @@ import (
 
 	"redlock-proxy/integration/harness"
 	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/certtest"
 	"redlock-proxy/internal/redistest"
 )
 
@@ -67,6 +68,48 @@ func TestSentinelFailover(t *testing.T) {
 	}
 }
 
+// TestSentinelOverTLS: Sentinels, master and replica are spoken to over TLS, by certificates of the authority that ca names, and the relay
+// follows a failover there, too.
+func TestSentinelOverTLS(t *testing.T) {
+	ca := certtest.NewAuthority(t)
+	secured := func(port string) []string {
+		pair := ca.Issue(t)
+		return []string{"--tls-port", port, "--tls-cert-file", pair.Cert, "--tls-key-file", pair.Key, "--tls-ca-cert-file", ca.File,
+			"--tls-auth-clients", "no", "--tls-replication", "yes"}
+	}
+	first, second, asked := kit.FreePort(t), kit.FreePort(t), kit.FreePort(t)
+	kit.StartRedis(t, secured(first)...)
+	replica := kit.StartRedis(t, append(secured(second), "--replicaof", "127.0.0.1 "+first, "--repl-diskless-sync-delay", "0")...)
+	kit.Await(t, "the replica is in step", func() bool {
+		info, err := dial(t, replica.Addr()).Do("INFO", "replication")
+		return err == nil && strings.Contains(fmt.Sprint(info), "master_link_status:up")
+	})
+	sentinel := startSentinel(t, "127.0.0.1", first, 1, secured(asked)...)
+	proxy := kit.StartProxy(t, redistest.URLs([]*redistest.Server{kit.StartRedis(t)}), "--ca", ca.File,
+		"--upstream", "rediss+sentinel://127.0.0.1:"+asked+"/mymaster")
+	kit.Soon(t, func() error { _, err := dial(t, proxy.Addr()).Do("SET", "before", "1"); return err })
+	kit.Await(t, "the Sentinel knows the replica", func() bool {
+		known, err := dial(t, sentinel).Do("SENTINEL", "REPLICAS", "mymaster")
+		return err == nil && strings.Contains(fmt.Sprint(known), second)
+	})
+	kit.Soon(t, func() error {
+		reply, err := dial(t, sentinel).Do("SENTINEL", "FAILOVER", "mymaster")
+		if err == nil && reply != "OK" {
+			err = fmt.Errorf("%v", reply)
+		}
+		return err
+	})
+	_, err := proxy.WaitLog("from=127.0.0.1:"+first+" to=127.0.0.1:"+second, kit.Patience)
+	kit.Must(t, err)
+	kit.Soon(t, func() error {
+		if reply, err := dial(t, proxy.Addr()).Do("SET", "after", "2"); err != nil || reply != "OK" {
+			return fmt.Errorf("%v, %v", reply, err)
+		}
+		return nil
+	})
+	kit.Want(t, dial(t, replica.Addr()), "2", "GET", "after")
+}
+
 // TestNoSentinel: who cannot be asked is named, and locks go on.
 func TestNoSentinel(t *testing.T) {
 	addr, err := redistest.FreeAddr()
@@ -111,16 +154,7 @@ func startSentinels(t *testing.T, master *redistest.Server) []string {
 	kit.Must(t, err)
 	var addrs []string
 	for range 3 {
-		server, err := harness.StartServer(harness.ServerOptions{Program: "redis-server", Arguments: func(addr, dir string) ([]string, error) {
-			own, ownPort, err := net.SplitHostPort(addr)
-			path := filepath.Join(dir, "sentinel.conf")
-			text := fmt.Sprintf("bind %s\nport %s\ndir %s\nsentinel monitor mymaster %s %s 2\nsentinel down-after-milliseconds mymaster 1500\n"+
-				"sentinel failover-timeout mymaster 10000\n", own, ownPort, dir, host, port)
-			return []string{path, "--sentinel"}, errors.Join(err, os.WriteFile(path, []byte(text), 0o600))
-		}})
-		kit.Must(t, err)
-		t.Cleanup(func() { kit.NoError(t, server.Close()) })
-		addrs = append(addrs, server.Addr())
+		addrs = append(addrs, startSentinel(t, host, port, 2))
 	}
 	for _, addr := range addrs {
 		kit.Await(t, "the Sentinels know each other", func() bool {
@@ -130,6 +164,21 @@ func startSentinels(t *testing.T, master *redistest.Server) []string {
 		})
 	}
 	return addrs
+}
+
+// startSentinel starts one that wants so many to agree, with settings of its own.
+func startSentinel(t *testing.T, host, port string, quorum int, settings ...string) (addr string) {
+	t.Helper()
+	server, err := harness.StartServer(harness.ServerOptions{Program: "redis-server", Arguments: func(addr, dir string) ([]string, error) {
+		own, ownPort, err := net.SplitHostPort(addr)
+		path := filepath.Join(dir, "sentinel.conf")
+		text := fmt.Sprintf("bind %s\nport %s\ndir %s\nsentinel monitor mymaster %s %s %d\nsentinel down-after-milliseconds mymaster 1500\n"+
+			"sentinel failover-timeout mymaster 10000\n", own, ownPort, dir, host, port, quorum)
+		return append([]string{path, "--sentinel"}, settings...), errors.Join(err, os.WriteFile(path, []byte(text), 0o600))
+	}})
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.NoError(t, server.Close()) })
+	return server.Addr()
 }
 
 func sentinelURL(addrs []string) string {

@@ -13,6 +13,7 @@ import (
 // TestLateExtend: an EXTEND to 1 s is answered NOQUORUM and reaches the masters when another proxy has extended the lock to 60 s.
 // That is what is left of it.
 func TestLateExtend(t *testing.T) {
+	t.Parallel()
 	f := startFleet(t, 5)
 	slow, other := f.proxy(t), f.proxy(t)
 	client := connect(t, other)
@@ -43,6 +44,7 @@ const (
 
 // TestExtendNil: an EXTEND is answered nil only where so many masters do not hold the lock that no majority can.
 func TestExtendNil(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		holders, away []int
 		want          string

@@ -34,6 +34,7 @@ func (f *fleet) counter(t *testing.T, key string, master int) int64 {
 // TestLateFence: a LOCK's message to C is on its way for long. By the time that it arrives the lock has been given back, and another
 // has got it by another proxy, with a higher fence, which C keeps.
 func TestLateFence(t *testing.T) {
+	t.Parallel()
 	f := startFleet(t, 3)
 	one, two := f.proxy(t), f.proxy(t)
 	first, second := connect(t, one), connect(t, two)
@@ -55,6 +56,7 @@ func TestLateFence(t *testing.T) {
 // TestFenceAfterARemoval: another proxy gives the lock back, which goes by ballot, and the next LOCK comes by ballot, too, before the removal
 // is over. Its fence is higher all the same, on all masters that hold the lock.
 func TestFenceAfterARemoval(t *testing.T) {
+	t.Parallel()
 	f := startFleet(t, 5)
 	one, two := connect(t, f.proxy(t)), connect(t, f.proxy(t))
 	last := int64(0)
@@ -85,6 +87,7 @@ func TestFenceAfterARemoval(t *testing.T) {
 
 // TestEqualProposals: both proxies know the same number, and no clock helps. Both propose the same next one, and one of them is told.
 func TestEqualProposals(t *testing.T) {
+	t.Parallel()
 	const ahead = int64(1) << 52
 	f := startFleet(t, 3)
 	one, two := connect(t, f.proxy(t)), connect(t, f.proxy(t))
@@ -128,6 +131,7 @@ func TestEqualProposals(t *testing.T) {
 
 // TestFenceInOneRoundTrip: while all is well a LOCK with a fence is one script on each master, like an UNLOCK, and without one it is none.
 func TestFenceInOneRoundTrip(t *testing.T) {
+	t.Parallel()
 	const pairs = 300
 	f := startFleet(t, 3)
 	clients := []*redistest.Client{connect(t, f.proxy(t)), connect(t, f.proxy(t))}

@@ -19,6 +19,7 @@ var tooShort = regexp.MustCompile(`(?i)too short|invalid expire time`)
 // TestTooShort: a TTL of which nothing is left for the client is an error that says so, not another's lock; and what is granted is valid
 // for a millisecond at least.
 func TestTooShort(t *testing.T) {
+	t.Parallel()
 	f := startFleet(t, 3)
 	client := connect(t, f.proxy(t))
 	for ms := 1; ms <= 8; ms++ {
@@ -42,6 +43,7 @@ func TestTooShort(t *testing.T) {
 // TestSplitVote: three who take a free lock at once through three proxies win one master each. None of them is told that another has
 // it, unless one of them does.
 func TestSplitVote(t *testing.T) {
+	t.Parallel()
 	for _, take := range [][]string{{"LOCK", "lock:k", "", "PX", "10000"}, {"SET", "lock:k", "", "NX", "PX", "10000"}, {"SETNX", "lock:k", ""}} {
 		t.Run(take[0], func(t *testing.T) {
 			f := startFleet(t, 3)
@@ -86,6 +88,7 @@ func TestSplitVote(t *testing.T) {
 // knows until when to rely on the lock: for the validity, from when it asked, and that wait. Who counts from the answer's arrival
 // still believes in the lock when another has it.
 func TestLateBlock(t *testing.T) {
+	t.Parallel()
 	f := startFleet(t, 5)
 	near, far := f.proxy(t), f.proxy(t)
 	way := startLink(t, far.Addr())
@@ -124,6 +127,7 @@ func TestLateBlock(t *testing.T) {
 
 // TestAt: the reply with AT, in RESP2 and RESP3, also of a LOCK that does not wait and of EXTEND; without it, it is an integer.
 func TestAt(t *testing.T) {
+	t.Parallel()
 	f := startFleet(t, 3)
 	two, three := connect(t, f.proxy(t)), connect(t, f.proxies[0])
 	kit.Do(t, three, "HELLO", "3")

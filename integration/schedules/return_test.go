@@ -12,11 +12,13 @@ import (
 
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"
+	"redlock-proxy/internal/redistest/faultlink"
 )
 
 // TestZombie: clients lock and unlock two busy keys while one master after the other is flushed, each when the one before has caught
 // up. When all have given back what they had, both keys are free.
 func TestZombie(t *testing.T) {
+	t.Parallel()
 	const clients = 8
 	f := startFleet(t, 5)
 	proxies := []*proxy{f.proxy(t), f.proxy(t)}
@@ -57,6 +59,7 @@ func TestZombie(t *testing.T) {
 // TestZombieCopied: the same, message by message: a LOCK reaches E alone, is answered NOQUORUM, and its undoing is on its way to E while
 // C, A and B are flushed in turn. Then E is as if nothing had been, and the lock stands nowhere else, either.
 func TestZombieCopied(t *testing.T) {
+	t.Parallel()
 	f := startFleet(t, 5)
 	slow, p := f.proxy(t), f.proxy(t)
 	f.holdSentinel(t, connect(t, p))
@@ -129,6 +132,7 @@ func (f *fleet) restartInTurn(t *testing.T, p *proxy, masters ...int) {
 // TestResurrect: a lock is released, but E is out of reach, and the proxy that owes E the release dies. Then A and B lose their data in
 // turn. The lock does not come back.
 func TestResurrect(t *testing.T) {
+	t.Parallel()
 	for _, take := range [][]string{{"LOCK", "lock:k", "t", "PX", "60000"}, {"SET", "lock:k", "t", "NX"}} {
 		t.Run(take[0], func(t *testing.T) {
 			f := startFleet(t, 5)
@@ -152,6 +156,7 @@ func TestResurrect(t *testing.T) {
 
 // TestResurrectRefused: the same, of a LOCK that reached E alone and was answered NOQUORUM.
 func TestResurrectRefused(t *testing.T) {
+	t.Parallel()
 	f := startFleet(t, 5)
 	mortal, p := f.proxy(t), f.proxy(t)
 	f.holdSentinel(t, connect(t, p))
@@ -181,6 +186,7 @@ func (f *fleet) wantGone(t *testing.T, p *proxy) {
 // TestUnlockedBesideReplacing: a GETSET reaches A and B only. The owner gives the lock back, but cannot reach C, and the GETSET is given
 // up; the owner's proxy dies. If the owner was told that the lock is released, it does not stand any more.
 func TestUnlockedBesideReplacing(t *testing.T) {
+	t.Parallel()
 	for passed := range 3 {
 		t.Run(fmt.Sprintf("the rest has %d commands of it", passed), func(t *testing.T) {
 			f := startFleet(t, 5)
@@ -209,4 +215,34 @@ func TestUnlockedBesideReplacing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestReleasedCopy: a LOCK is granted on A and B while its message to C is late. C loses its data and catches up with the lock. Its owner gives it
+// back, which deletes the copy on C, and does not reach B; then the late message comes to C. If the owner was told that the lock is
+// released, it does not stand on C and B again.
+func TestReleasedCopy(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 3)
+	p, other := f.proxy(t), f.proxy(t)
+	f.holdSentinel(t, connect(t, other))
+	client := connect(t, p)
+	late := p.links[C].HoldCommands(faultlink.First(1, faultlink.Naming("lock:k")))
+	wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "60000")
+	kit.Must(t, late.Wait(1, kit.Patience))
+	tell(t, f.masters[C], "FLUSHALL")
+	f.wantCaughtUp(t, other, C)
+	f.wantHolders(t, "lock:k", "t", A, B, C)
+	p.wantVoting(t)
+	cut := p.hold("lock:k", 0, B)
+	released := kit.Do(t, client, "UNLOCK", "lock:k", "t")
+	f.wantHolders(t, "lock:k", "t", B)
+	late.Release()
+	f.wantHolders(t, "lock:k", "t", B, C)
+	if released == any(int64(1)) {
+		t.Error("it was told to be released, and stands on a majority")
+	}
+	cut.release()
+	f.wantHolders(t, "lock:k", "t", C)
+	time.Sleep(quiet)
+	f.wantFree(t, other, "lock:k")
 }

@@ -16,6 +16,7 @@ import (
 //
 // Which message of the second proxy is the removal is not for this test to know, so it has more or fewer of them pass.
 func TestSweepMeetsALateTake(t *testing.T) {
+	t.Parallel()
 	for passed := range 5 {
 		t.Run(fmt.Sprintf("%d messages of the finder pass", passed), func(t *testing.T) {
 			t.Parallel()

@@ -18,6 +18,7 @@ import (
 // Which message of the GETSET is the one that writes is not for this test to know, so it has more or fewer of them pass, with several
 // keys.
 func TestTwice(t *testing.T) {
+	t.Parallel()
 	f := startFleet(t, 3)
 	slow, other := f.proxy(t, "--master-timeout", "2s"), f.proxy(t)
 	seen := 0

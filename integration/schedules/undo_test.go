@@ -18,6 +18,7 @@ const releaseIfOwn = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.
 // TestUndoShortens: a lock stands on A, B, C. What another's SET XX writes comes late to A and B and never to the rest, so it is
 // given up. A rival is not granted the lock before its time is over.
 func TestUndoShortens(t *testing.T) {
+	t.Parallel()
 	for passed := range 3 {
 		t.Run(fmt.Sprintf("the rest has %d commands of it", passed), func(t *testing.T) {
 			f := startFleet(t, 5)
@@ -40,6 +41,7 @@ func TestUndoShortens(t *testing.T) {
 // TestSameValue: the owner takes a lock with a plain value. Another's same try through another proxy, of which the answers of C, D, E
 // are lost, leaves it alone: a third is refused.
 func TestSameValue(t *testing.T) {
+	t.Parallel()
 	for _, lease := range leases() {
 		t.Run(lease.name, func(t *testing.T) {
 			f := startFleet(t, 5)
@@ -60,6 +62,7 @@ func TestSameValue(t *testing.T) {
 
 // TestSameValuePause: the same, but no master is at fault: the other proxy is stopped for a while in the middle of the try.
 func TestSameValuePause(t *testing.T) {
+	t.Parallel()
 	const rounds = 20
 	f := startFleet(t, 5)
 	other, owner := f.proxy(t), f.proxy(t)
@@ -87,6 +90,7 @@ func TestSameValuePause(t *testing.T) {
 // TestStaleRelease: the first owner's release reaches C, D, E when its lock has ended there, and the second owner has it with the same
 // value: sent late, or owed and made up for. It stays the second one's.
 func TestStaleRelease(t *testing.T) {
+	t.Parallel()
 	endings := map[string]func(holds){"late": holds.release, "owed": holds.discard}
 	releases := map[string][]string{"UNLOCK": {"UNLOCK", "lock:k", "1"}, "script": {"EVAL", releaseIfOwn, "1", "lock:k", "1"}}
 	for ending, arrive := range endings {
@@ -114,6 +118,7 @@ func TestStaleRelease(t *testing.T) {
 // TestLegacySameValue: a client locks on the old Redis with a plain value. That is busy when the same try through a proxy comes, whose
 // answer is lost. The client keeps its lock.
 func TestLegacySameValue(t *testing.T) {
+	t.Parallel()
 	for _, lease := range leases() {
 		t.Run(lease.name, func(t *testing.T) {
 			f, old := startFleet(t, 3), kit.StartRedis(t)

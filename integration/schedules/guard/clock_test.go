@@ -13,6 +13,7 @@ import (
 
 // TestClockBlip: C's clock goes an hour ahead for a moment between two looks, and back. What was to end within that hour is gone.
 func TestClockBlip(t *testing.T) {
+	t.Parallel()
 	for _, ttl := range []time.Duration{30 * time.Second, time.Minute} {
 		t.Run(fmt.Sprint(ttl), func(t *testing.T) {
 			clock := kit.NewClock(t)

@@ -16,6 +16,7 @@ import (
 
 // TestSwapDB0: a lock was once taken in database 1, so that has a mark of the proxies, too. Then the databases of C change places.
 func TestSwapDB0(t *testing.T) {
+	t.Parallel()
 	f := startFleet(t, 2, nil)
 	client := kit.Connect(t, f.proxies[0])
 	kit.Want(t, client, "OK", "SELECT", "1")
@@ -31,6 +32,7 @@ func TestSwapDB0(t *testing.T) {
 // TestPromoted: a replica of C that did not hear of the lock, because the way between them hangs, takes C's address. It writes to its disk
 // whatever it hears, before it answers; it did not hear this.
 func TestPromoted(t *testing.T) {
+	t.Parallel()
 	durable := redistest.Options{ExtraArgs: redistest.Durable()}
 	f, replica := startMasters(t, only(masterC, durable)), redistest.New(t, durable)
 	way := follow(t, replica, f.masters[masterC]) // before the proxies look: a first replica gives its master another identity
@@ -49,6 +51,7 @@ func TestPromoted(t *testing.T) {
 
 // TestDiskSetBack: the disk of C is set back to what it was before the lock, but after the proxies left their mark on it.
 func TestDiskSetBack(t *testing.T) {
+	t.Parallel()
 	f := startFleet(t, 2, only(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
 	folder := filepath.Join(t.TempDir(), "C")
 	kit.Must(t, f.masters[masterC].CopyFolder(folder))
@@ -60,6 +63,7 @@ func TestDiskSetBack(t *testing.T) {
 
 // TestAppendOnlyOff: somebody turns C's append-only file off, and a crash turns it on again, with what it had before.
 func TestAppendOnlyOff(t *testing.T) {
+	t.Parallel()
 	f := startFleet(t, 2, only(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
 	tell(t, f.masters[masterC], "CONFIG", "SET", "appendonly", "no")
 	l := f.holdOnThree(t, "k", time.Minute)
@@ -70,6 +74,7 @@ func TestAppendOnlyOff(t *testing.T) {
 
 // TestReloaded: C loads an older RDB while it runs, so it is the same server, with its mark, as before.
 func TestReloaded(t *testing.T) {
+	t.Parallel()
 	f := startFleet(t, 2, only(masterC, redistest.Options{ExtraArgs: []string{"--enable-debug-command", "yes"}}))
 	tell(t, f.masters[masterC], "SAVE")
 	l := f.holdOnThree(t, "k", time.Minute)

@@ -4,6 +4,7 @@ package guardschedules
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -26,7 +27,16 @@ const (
 	masterCount
 )
 
-func TestMain(m *testing.M) { kit.Main(m) }
+// waiting is how many tests run at a time: most of what they do is to wait for a quarantine to end.
+const waiting = "4"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", waiting); err != nil {
+		panic(err)
+	}
+	kit.Main(m)
+}
 
 // fleet is five masters and the proxies before them. All proxies reach a master over the same link: they have one list of masters.
 type fleet struct {

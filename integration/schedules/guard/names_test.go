@@ -16,6 +16,7 @@ import (
 // TestOwnNames: a lock with a name that looks like one of the proxies' own keys is refused, with an error that tells the name, or kept
 // like any other when C is flushed.
 func TestOwnNames(t *testing.T) {
+	t.Parallel()
 	for _, key := range []string{"redlock-proxy:k", "redlock-proxy:turn:k", "redlock-proxy:offer:k"} {
 		t.Run(key, func(t *testing.T) {
 			f := startFleet(t, 2, nil)
@@ -31,6 +32,7 @@ func TestOwnNames(t *testing.T) {
 
 // TestOwnPrefix: a key-prefix that makes every lock look like that is refused at the start, or the locks are kept.
 func TestOwnPrefix(t *testing.T) {
+	t.Parallel()
 	const prefix = "redlock-proxy:"
 	f := startMasters(t, nil)
 	proxy, err := harness.StartProxy(harness.ProxyOptions{Masters: kit.LinkURLs(f.links), Args: []string{"--key-prefix", prefix}})
@@ -56,6 +58,7 @@ func TestOwnPrefix(t *testing.T) {
 // TestLockOnOwnKey: a lock by the name of a key that the proxies have on the masters is refused, with an error that tells the name. It
 // breaks nothing: a master that forgets still catches up, with what is in other databases.
 func TestLockOnOwnKey(t *testing.T) {
+	t.Parallel()
 	for _, key := range []string{"databases", "marker", "quarantine", "longest", "catch-up"} {
 		t.Run(key, func(t *testing.T) {
 			key := "redlock-proxy:" + key
@@ -79,6 +82,7 @@ func TestLockOnOwnKey(t *testing.T) {
 
 // TestOwnNamesAsLockKeys: where all keys are lock keys, ordinary commands don't take such names either.
 func TestOwnNamesAsLockKeys(t *testing.T) {
+	t.Parallel()
 	upstream := redistest.New(t, redistest.Options{})
 	f := startFleet(t, 1, nil, "--lock-keys", "*", "--upstream", upstream.URL())
 	client := kit.Connect(t, f.proxies[0])

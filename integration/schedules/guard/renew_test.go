@@ -14,6 +14,7 @@ import (
 // that this is another life of the server, a rival's LOCK uses a new connection to it: between the proxy's n-th connection to the new
 // server and the one after.
 func TestRenewWindow(t *testing.T) {
+	t.Parallel()
 	for connections := range 4 {
 		t.Run(fmt.Sprintf("%d connections", connections), func(t *testing.T) {
 			f := startFleet(t, 1, nil, "--master-timeout", "1s")

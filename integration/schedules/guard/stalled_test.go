@@ -19,6 +19,7 @@ const standstill = 3 * time.Second
 // jump, unless its own clock went on, and can't know of the fifth. It must not take these four's votes from the other proxy. Where it was
 // only stopped, its clock did go on, so that was never a danger.
 func TestStalledProxy(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name string
 		stop func(*testing.T, *harness.Proxy) (resume func() error)

@@ -1,0 +1,130 @@
+package handover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"redlock-proxy/integration/bench/figures"
+	"redlock-proxy/integration/bench/suite"
+	"redlock-proxy/integration/harness"
+)
+
+// Command is the benchmark of hand-overs.
+func Command() *cli.Command {
+	return suite.Command("handover", "one lock that passes between clients of several proxies, beside redsync", []cli.Flag{
+		&cli.IntFlag{Name: "clients", Value: 64, Usage: "clients that want the lock"},
+		&cli.IntFlag{Name: "proxies", Value: 2, Usage: "proxies that they are spread over"},
+		&cli.IntFlag{Name: "masters", Value: 5, Usage: "number of Redis masters"},
+		&cli.DurationFlag{Name: "hold", Usage: "how long each keeps the lock"},
+		&cli.BoolFlag{Name: "uneven", Usage: "the first proxy has one client of eight, the others share the rest"},
+		suite.RoundsFlag(3), suite.SecondsFlag(3), suite.ProxyFlag(),
+	}, func(c *cli.Context) error {
+		set, err := settingsOf(c)
+		if err != nil {
+			return err
+		}
+		return run(c.Context, set, c.App.Writer, c.App.ErrWriter)
+	})
+}
+
+// settings are the command line.
+type settings struct {
+	madeBy                            string
+	clients, proxies, masters, rounds int
+	hold, window                      time.Duration
+	uneven                            bool
+	binary                            string // of the proxy; empty: build it
+}
+
+func settingsOf(c *cli.Context) (settings, error) {
+	set := settings{
+		madeBy: suite.MadeBy(c), clients: c.Int("clients"), proxies: c.Int("proxies"), masters: c.Int("masters"), hold: c.Duration("hold"),
+		uneven: c.Bool("uneven"), rounds: suite.Rounds(c), window: suite.Window(c), binary: suite.Binary(c),
+	}
+	if min(set.proxies, set.masters, set.rounds) < 1 || set.clients < 2 || set.window <= 0 || set.hold < 0 {
+		return settings{}, errors.New("all numbers must be positive, clients at least 2, and hold not negative")
+	}
+	return set, nil
+}
+
+// side is to which of n proxies client number i belongs.
+func (set settings) side(i int) int {
+	switch {
+	case !set.uneven || set.proxies == 1:
+		return i % set.proxies
+	case i%8 == 0:
+		return 0
+	default:
+		return 1 + i%(set.proxies-1)
+	}
+}
+
+// fleet is the processes that the contenders work on.
+type fleet struct {
+	*suite.Fleet
+	proxies []*harness.Proxy
+}
+
+// run does everything: tables to out, progress to log.
+func run(ctx context.Context, set settings, out, log io.Writer) (err error) {
+	servers, err := suite.StartFleet(set.masters)
+	if err != nil {
+		return err
+	}
+	f := &fleet{Fleet: servers}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	for range set.proxies {
+		proxy, err := f.StartProxy(harness.ProxyOptions{Binary: set.binary})
+		if err != nil {
+			return err
+		}
+		f.proxies = append(f.proxies, proxy)
+	}
+	writeHead(out, figures.ReadMachine(), set)
+	unused, err := commands(ctx, f, set.window)
+	if err != nil {
+		return err
+	}
+	results := map[string][]outcome{}
+	for round := range set.rounds {
+		for i := range contenders() {
+			one := contenders()[(i+round)%len(contenders())]
+			got, err := runOnce(ctx, f, set, one, round)
+			if err != nil {
+				return fmt.Errorf("%s: %w", one.name, err)
+			}
+			got.idle -= unused
+			fmt.Fprintf(log, "round %d, %s: %s\n", round+1, one.name, got)
+			results[one.name] = append(results[one.name], got)
+		}
+	}
+	writeTables(out, results)
+	return nil
+}
+
+// runOnce is one contender in one round: busy, then idle.
+func runOnce(ctx context.Context, f *fleet, set settings, one contender, round int) (outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*set.window+drainLimit)
+	defer cancel()
+	c := &crew{}
+	defer c.close()
+	key := fmt.Sprintf("handover:%s:%d", one.name, round)
+	if err := one.join(c, ctx, f, set, key); err != nil {
+		return outcome{}, err
+	}
+	grants, err := contest(ctx, set, c.sessions)
+	if err != nil {
+		return outcome{}, err
+	}
+	got := outcomeOf(grants, set)
+	got.idle, err = idle(ctx, f, set, c.sessions)
+	return got, err
+}
+
+// drainLimit is how long the last locks of a run may take after its window.
+const drainLimit = time.Minute

@@ -1,0 +1,129 @@
+package handover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"redlock-proxy/internal/redistest"
+)
+
+// contender is one way to wait for a lock.
+type contender struct {
+	name string
+	// join opens a session for each client.
+	join func(c *crew, ctx context.Context, f *fleet, set settings, key string) error
+}
+
+const (
+	nameProxies = "proxies"
+	nameRedsync = "redsync"
+)
+
+func contenders() []contender {
+	return []contender{{nameProxies, (*crew).joinProxies}, {nameRedsync, (*crew).joinRedsync}}
+}
+
+// expiry is that of all locks, long enough for those who hold one throughout a window.
+const expiry = time.Minute
+
+// session is one client. It holds the lock after a lock without error, until unlock.
+type session interface {
+	lock(ctx context.Context) error
+	unlock(ctx context.Context) error
+}
+
+// crew is the sessions of a run, and what they share.
+type crew struct {
+	sessions []session
+	closers  []func() error
+}
+
+// close closes the connections. What they may still say to that is of no use.
+func (c *crew) close() {
+	for _, closer := range c.closers {
+		_ = closer()
+	}
+}
+
+// joinProxies opens connections to the proxies.
+func (c *crew) joinProxies(ctx context.Context, f *fleet, set settings, key string) error {
+	for i := range set.clients {
+		client, err := redistest.Dial(f.proxies[set.side(i)].Addr(), time.Second)
+		if err != nil {
+			return err
+		}
+		client.SetTimeout(0)
+		context.AfterFunc(ctx, func() { _ = client.Close() })
+		c.closers = append(c.closers, client.Close)
+		c.sessions = append(c.sessions, &proxySession{client: client, key: key, token: "client " + strconv.Itoa(i)})
+	}
+	return nil
+}
+
+// proxySession uses LOCK and UNLOCK.
+type proxySession struct {
+	client     *redistest.Client
+	key, token string
+}
+
+func (s *proxySession) lock(context.Context) error {
+	reply, err := s.client.Do("LOCK", s.key, s.token, "PX", strconv.FormatInt(expiry.Milliseconds(), 10), "BLOCK", "600000")
+	if validity, ok := reply.(int64); err == nil && (!ok || validity <= 0) {
+		err = fmt.Errorf("LOCK answered %v", reply)
+	}
+	return err
+}
+
+func (s *proxySession) unlock(context.Context) error {
+	reply, err := s.client.Do("UNLOCK", s.key, s.token)
+	if err == nil && reply != any(int64(1)) {
+		err = fmt.Errorf("UNLOCK answered %v", reply)
+	}
+	return err
+}
+
+// joinRedsync opens a set of connections for each proxy that there is beside it.
+func (c *crew) joinRedsync(_ context.Context, f *fleet, set settings, key string) error {
+	processes := make([]*redsync.Redsync, set.proxies)
+	for p := range processes {
+		var pools []redsyncredis.Pool
+		for _, master := range f.Masters {
+			client := redis.NewClient(&redis.Options{
+				Addr: master.Addr(), PoolSize: set.clients, DisableIdentity: true,
+				MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+			})
+			c.closers = append(c.closers, client.Close)
+			pools = append(pools, goredis.NewPool(client))
+		}
+		processes[p] = redsync.New(pools...)
+	}
+	for i := range set.clients {
+		c.sessions = append(c.sessions, redsyncSession{processes[set.side(i)].NewMutex(key, redsync.WithExpiry(expiry), redsync.WithTries(math.MaxInt32))})
+	}
+	return nil
+}
+
+// redsyncSession is a redsync mutex.
+type redsyncSession struct{ mutex *redsync.Mutex }
+
+func (s redsyncSession) lock(ctx context.Context) error { return s.mutex.LockContext(ctx) }
+
+var errNotHeld = errors.New("redsync: Unlock answered false")
+
+func (s redsyncSession) unlock(ctx context.Context) error {
+	ok, err := s.mutex.UnlockContext(ctx)
+	if !ok && err == nil {
+		err = errNotHeld
+	}
+	return err
+}

@@ -1,0 +1,118 @@
+package handover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"redlock-proxy/integration/bench/suite"
+	"redlock-proxy/internal/redistest"
+)
+
+// warmUp is the time between the first request and the window.
+const warmUp = time.Second
+
+// grant is one lock that a client got; times are since the begin of the window.
+type grant struct {
+	client        int
+	asked, gotten time.Duration
+}
+
+// contest has all clients lock and unlock for a window, and tells the grants in their order, from the warm-up on.
+func contest(ctx context.Context, set settings, sessions []session) ([]grant, error) {
+	begin := time.Now().Add(warmUp)
+	var over atomic.Bool
+	parts, failed := make([][]grant, len(sessions)), make([]error, len(sessions))
+	var clients sync.WaitGroup
+	for i, s := range sessions {
+		clients.Go(func() {
+			for !over.Load() && ctx.Err() == nil && failed[i] == nil {
+				g := grant{client: i, asked: time.Since(begin)}
+				if failed[i] = s.lock(ctx); failed[i] != nil {
+					return
+				}
+				g.gotten = time.Since(begin)
+				parts[i] = append(parts[i], g)
+				if set.hold > 0 {
+					_ = suite.Pause(ctx, set.hold)
+				}
+				failed[i] = s.unlock(ctx)
+			}
+		})
+	}
+	err := suite.Pause(ctx, warmUp+set.window)
+	over.Store(true)
+	clients.Wait()
+	all := slices.Concat(parts...)
+	slices.SortFunc(all, func(a, b grant) int { return int(a.gotten - b.gotten) })
+	return all, errors.Join(append(failed, err)...)
+}
+
+// settle is the time that waiters have to find their rest, in which what was begun before ends.
+const settle = 2 * time.Second
+
+// idle is how many commands a second the masters do while others wait for one who has the lock.
+func idle(ctx context.Context, f *fleet, set settings, sessions []session) (float64, error) {
+	if err := sessions[0].lock(ctx); err != nil {
+		return 0, err
+	}
+	failed := make([]error, len(sessions))
+	var waiters sync.WaitGroup
+	for i, s := range sessions[1:] {
+		waiters.Go(func() {
+			if failed[i] = s.lock(ctx); failed[i] == nil {
+				failed[i] = s.unlock(ctx)
+			}
+		})
+	}
+	busy, err := commands(ctx, f, set.window)
+	err = errors.Join(err, sessions[0].unlock(ctx))
+	waiters.Wait()
+	return busy, errors.Join(append(failed, err)...)
+}
+
+// commands are those that all masters do in a second, after a while to settle.
+func commands(ctx context.Context, f *fleet, window time.Duration) (float64, error) {
+	if err := suite.Pause(ctx, settle); err != nil {
+		return 0, err
+	}
+	before, err := f.processed()
+	if err != nil {
+		return 0, err
+	}
+	begin := time.Now()
+	if err := suite.Pause(ctx, window); err != nil {
+		return 0, err
+	}
+	after, err := f.processed()
+	return float64(after-before) / time.Since(begin).Seconds(), err
+}
+
+// processed is how many commands the masters have done.
+func (f *fleet) processed() (sum int64, err error) {
+	for _, master := range f.Masters {
+		client, err := redistest.Dial(master.Addr(), 5*time.Second)
+		if err != nil {
+			return 0, err
+		}
+		reply, err := client.Do("INFO", "stats")
+		_ = client.Close()
+		if err != nil {
+			return 0, err
+		}
+		_, after, _ := strings.Cut(fmt.Sprint(reply), "total_commands_processed:")
+		number, _, _ := strings.Cut(after, "\r\n")
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
+}

@@ -1,0 +1,116 @@
+package handover
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"redlock-proxy/integration/bench/figures"
+)
+
+// outcome is what one run gives.
+type outcome struct {
+	handovers, grants    float64       // per second
+	luckiest, unluckiest time.Duration // mean waits of clients
+	p1, p50, p99         time.Duration // of the waits
+	fewest, most         int           // grants to one client
+	idle                 float64       // commands per second at the masters
+}
+
+// apart is by how many times the unluckiest client waits longer than the luckiest.
+func (o outcome) apart() float64 {
+	if o.luckiest <= 0 {
+		return 0
+	}
+	return float64(o.unluckiest) / float64(o.luckiest)
+}
+
+// String is a line of progress.
+func (o outcome) String() string {
+	return fmt.Sprintf("%.0f hand-overs/s, mean waits %.1f to %.1f ms, waits p1 %.1f p50 %.1f p99 %.1f ms, idle %.1f commands/s",
+		o.handovers, figures.Millis(o.luckiest), figures.Millis(o.unluckiest), figures.Millis(o.p1), figures.Millis(o.p50), figures.Millis(o.p99), o.idle)
+}
+
+// outcomeOf works out the figures of the requests that were made or served within the window. A client that got nothing has waited
+// for all of it.
+func outcomeOf(all []grant, set settings) outcome {
+	var o outcome
+	var waits []time.Duration
+	sum, n := make([]time.Duration, set.clients), make([]int, set.clients)
+	last := -1
+	for _, g := range all {
+		if inside := g.gotten >= 0 && g.gotten < set.window; inside {
+			o.grants++
+			if g.client != last {
+				o.handovers++
+			}
+			n[g.client]++
+			sum[g.client] += g.gotten - g.asked
+			waits = append(waits, g.gotten-g.asked)
+		}
+		last = g.client
+	}
+	o.handovers /= set.window.Seconds()
+	o.grants /= set.window.Seconds()
+	means := make([]time.Duration, set.clients)
+	for i := range means {
+		means[i] = set.window
+		if n[i] > 0 {
+			means[i] = sum[i] / time.Duration(n[i])
+		}
+	}
+	o.luckiest, o.unluckiest, o.fewest, o.most = slices.Min(means), slices.Max(means), slices.Min(n), slices.Max(n)
+	o.p1, o.p50, o.p99 = figures.Percentile(waits, 1), figures.Percentile(waits, 50), figures.Percentile(waits, 99)
+	return o
+}
+
+// median is the median of each figure.
+func median(rounds []outcome) outcome {
+	number := func(get func(outcome) float64) float64 {
+		var all []float64
+		for _, o := range rounds {
+			all = append(all, get(o))
+		}
+		return figures.Median(all)
+	}
+	times := func(get func(outcome) time.Duration) time.Duration {
+		return time.Duration(number(func(o outcome) float64 { return float64(get(o)) }))
+	}
+	return outcome{
+		handovers: number(func(o outcome) float64 { return o.handovers }),
+		grants:    number(func(o outcome) float64 { return o.grants }),
+		idle:      number(func(o outcome) float64 { return o.idle }),
+		luckiest:  times(func(o outcome) time.Duration { return o.luckiest }), unluckiest: times(func(o outcome) time.Duration { return o.unluckiest }),
+		p1: times(func(o outcome) time.Duration { return o.p1 }), p50: times(func(o outcome) time.Duration { return o.p50 }), p99: times(func(o outcome) time.Duration { return o.p99 }),
+		fewest: int(number(func(o outcome) float64 { return float64(o.fewest) })), most: int(number(func(o outcome) float64 { return float64(o.most) })),
+	}
+}
+
+// writeHead prints the header of the report.
+func writeHead(w io.Writer, m figures.Machine, set settings) {
+	fmt.Fprintf(w, "## Benchmark: one lock, %d clients of %d proxies, beside redsync\n\n", set.clients, set.proxies)
+	fmt.Fprint(w, m.Header(fmt.Sprintf("load generator, proxies and all %d masters", set.masters)))
+	fmt.Fprintf(w, ", redsync %s.\nMedians of %d rounds, %v each. Made by `%s`.\n\n", m.Version("github.com/go-redsync/redsync/v4"), set.rounds, set.window, set.madeBy)
+}
+
+// writeTables prints the figures, and the ratios that are wanted.
+func writeTables(w io.Writer, results map[string][]outcome) {
+	fmt.Fprintln(w, "| contender | hand-overs/s | grants/s | mean wait ms, luckiest client | unluckiest | apart | wait p1 ms | p50 | p99 | fewest and most grants | idle: commands/s |")
+	fmt.Fprintln(w, "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+	for _, one := range contenders() {
+		o := median(results[one.name])
+		fmt.Fprintf(w, "| %s | %.0f | %.0f | %.1f | %.1f | %.2f | %.1f | %.1f | %.1f | %d–%d | %.1f |\n", one.name, o.handovers, o.grants,
+			figures.Millis(o.luckiest), figures.Millis(o.unluckiest), o.apart(), figures.Millis(o.p1), figures.Millis(o.p50), figures.Millis(o.p99), o.fewest, o.most, o.idle)
+	}
+	ours, theirs := results[nameProxies], results[nameRedsync]
+	var rates, spreads [2][]float64
+	for i, rounds := range [][]outcome{ours, theirs} {
+		for _, o := range rounds {
+			rates[i] = append(rates[i], o.handovers)
+			spreads[i] = append(spreads[i], o.apart())
+		}
+	}
+	fmt.Fprintf(w, "\nHand-overs/s, proxies / redsync: %s (goal: at least 3). ", figures.RatioOf(rates[0], rates[1]))
+	fmt.Fprintf(w, "Unluckiest / luckiest client of the proxies: %.2f (goal: less than 2).\n", figures.Median(spreads[0]))
+}

@@ -1,0 +1,79 @@
+package handover
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/bench/suite"
+	"redlock-proxy/internal/redistest"
+)
+
+func TestSettingsOfHandover(t *testing.T) {
+	set, err := suite.Settings(Command(), settingsOf, "-clients", "8", "-proxies", "3")
+	if err != nil || set.clients != 8 || set.proxies != 3 {
+		t.Errorf("%+v, %v", set, err)
+	}
+	for _, args := range [][]string{{"-clients", "1"}, {"-proxies", "0"}, {"-hold", "-1s"}, {"-seconds", "0"}, {"-x"}} {
+		if set, err := suite.Settings(Command(), settingsOf, args...); err == nil {
+			t.Errorf("%v: %+v; want an error", args, set)
+		}
+	}
+}
+
+// TestOutcome: a hand-over is a grant to another client, and who got nothing has waited all the time.
+func TestOutcome(t *testing.T) {
+	const ms = time.Millisecond
+	set := settings{clients: 3, window: time.Second}
+	o := outcomeOf([]grant{
+		{client: 0, asked: -20 * ms, gotten: -10 * ms}, // before the window
+		{client: 0, asked: 0, gotten: 10 * ms},
+		{client: 1, asked: 0, gotten: 30 * ms},
+		{client: 1, asked: 30 * ms, gotten: 40 * ms},
+		{client: 0, asked: 20 * ms, gotten: 50 * ms},
+		{client: 2, asked: 0, gotten: 2 * time.Second}, // after it
+	}, set)
+	if o.handovers != 2 || o.grants != 4 {
+		t.Errorf("%v hand-overs, %v grants; want 2 and 4", o.handovers, o.grants)
+	}
+	if o.luckiest != 20*ms || o.unluckiest != time.Second || o.apart() != 50 {
+		t.Errorf("mean waits %v to %v, %v apart", o.luckiest, o.unluckiest, o.apart())
+	}
+	if o.fewest != 0 || o.most != 2 {
+		t.Errorf("%d to %d grants", o.fewest, o.most)
+	}
+}
+
+// TestSides: each client has a proxy, and uneven gives the first one an eighth of them.
+func TestSides(t *testing.T) {
+	count := func(set settings) [2]int {
+		var n [2]int
+		for i := range 64 {
+			n[set.side(i)]++
+		}
+		return n
+	}
+	if even, uneven := count(settings{proxies: 2}), count(settings{proxies: 2, uneven: true}); even != [2]int{32, 32} || uneven != [2]int{8, 56} {
+		t.Errorf("even %v, uneven %v", even, uneven)
+	}
+}
+
+// TestRun runs all of it, for a moment.
+func TestRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds the proxy")
+	}
+	var out, log bytes.Buffer
+	err := suite.Run(t.Context(), Command(), &out, &log, "-rounds", "1", "-seconds", "0.3", "-masters", "3", "-clients", "4")
+	if errors.Is(err, redistest.ErrNoRedis) {
+		redistest.Absent(t, err.Error())
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &log)
+	}
+	if text := out.String(); !strings.Contains(text, "| proxies |") || !strings.Contains(text, "| redsync |") {
+		t.Errorf("a contender is missing:\n%s", text)
+	}
+}

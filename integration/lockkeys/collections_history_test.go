@@ -1,0 +1,299 @@
+//go:build integration
+
+package lockkeys
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/integration/faults"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+const (
+	// historyOpsEnv sets how many commands TestHistoriesOfCollections sends.
+	historyOpsEnv     = "REDLOCK_COLLECTION_OPS"
+	defaultHistoryOps = 2400
+	// The work of a check grows much faster than its history, and with every command of which nobody knows.
+	collectionOpsPerKey, collectionLostPerKey = 60, 3
+)
+
+// deed is one command on a collection, and what its client was told; lost is set where that was an error, or nothing.
+type deed struct {
+	client   int
+	words    []string
+	reply    any
+	lost     bool
+	from, to time.Duration
+}
+
+// story is the history of one key.
+type story struct {
+	name  string
+	mu    sync.Mutex
+	deeds []deed
+	given int
+	lost  int
+}
+
+// take is true where one more command may be sent to the key.
+func (s *story) take() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.given++
+	return s.given <= collectionOpsPerKey && s.lost < collectionLostPerKey
+}
+
+func (s *story) add(d deed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deeds = append(s.deeds, d)
+	if d.lost {
+		s.lost++
+	}
+}
+
+// state is what a key holds, for the quorum; empty for nothing, since no collection is empty.
+type state string
+
+// after is what the key holds after a command, and its reply as a client sees it in RESP2.
+func (s state) after(words []string) (any, state) {
+	space := keyspace.NewSpace(time.UnixMilli(1_700_000_000_000))
+	space.Put(words[1], keyspace.Entry{Present: s != "", Value: string(s), Left: keyspace.Endless})
+	reply, err := space.Do(words)
+	if err != nil {
+		panic(err)
+	}
+	for _, e := range space.Edits() {
+		s = state(e.Now.Value)
+	}
+	return seen(reply.Plain()), s
+}
+
+// seen is a reply as package redistest reads it.
+func seen(r keyspace.Reply) any {
+	switch r.Kind {
+	case keyspace.Nil, keyspace.NilArray:
+		return nil
+	case keyspace.Int:
+		return r.Int
+	case keyspace.Error:
+		return redistest.RespError(r.Str)
+	case keyspace.Array:
+		list := make([]any, len(r.Elems))
+		for i, e := range r.Elems {
+			list[i] = seen(e)
+		}
+		return list
+	}
+	return r.Str
+}
+
+// collectionModel is a key for porcupine.
+func collectionModel() porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return state("") },
+		Step: func(s, input, output any) (bool, any) {
+			d := input.(deed)
+			reply, next := s.(state).after(d.words)
+			return d.lost || fmt.Sprint(reply) == fmt.Sprint(output), next
+		},
+	}
+}
+
+// check looks for an order of the commands in which one Redis would have given the same replies. A command without an answer was
+// carried out once, at any time since, or never.
+func (s *story) check() porcupine.CheckResult {
+	var all []porcupine.Operation
+	for _, d := range s.deeds {
+		one := porcupine.Operation{ClientId: d.client, Input: d, Call: int64(d.from), Output: d.reply, Return: int64(d.to)}
+		if d.lost {
+			one.Return = math.MaxInt64
+		}
+		all = append(all, one)
+	}
+	return porcupine.CheckOperationsTimeout(collectionModel(), all, checkPatience)
+}
+
+// String is the history in the order of its answers.
+func (s *story) String() string {
+	lines := []string{s.name}
+	for _, d := range slices.SortedFunc(slices.Values(s.deeds), func(a, b deed) int { return cmp.Compare(a.to, b.to) }) {
+		lines = append(lines, fmt.Sprintf("%v–%v client %d: %q → %v", d.from, d.to, d.client, d.words, d.reply))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// gathering is clients who use the same few collections.
+type gathering struct {
+	addrs []string
+	kind  string // hash, list or zset
+	seed  uint64
+	began time.Time
+
+	mu      sync.Mutex
+	left    int
+	current [2]*story
+	stories []*story
+	errors  []string // what nobody should be told
+	replies map[string]int
+}
+
+// next is a key for one more command.
+func (g *gathering) next(random *rand.Rand) (*story, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.left == 0 {
+		return nil, false
+	}
+	g.left--
+	i := random.IntN(len(g.current))
+	if g.current[i] == nil || !g.current[i].take() {
+		g.current[i] = &story{name: fmt.Sprintf("lock:%s:%d", g.kind, len(g.stories)), given: 1}
+		g.stories = append(g.stories, g.current[i])
+	}
+	return g.current[i], true
+}
+
+// words make up a command. What is put there is of this client alone, but for counters.
+func (g *gathering) words(random *rand.Rand, key string, client, sent int) []string {
+	field, own := pick(random, "f", "g"), fmt.Sprintf("%d-%d", client, sent)
+	member := strconv.Itoa(random.IntN(3))
+	switch strings.TrimSuffix(g.kind, "s") {
+	case "hash":
+		return append([]string{}, pick(random,
+			[]string{"HINCRBY", key, field, "1"}, []string{"HINCRBY", key, field, "1"}, []string{"HINCRBY", key, field, "-1"}, []string{"HSETNX", key, field, "5"}, []string{"HGET", key, field},
+			[]string{"HGETALL", key}, []string{"HDEL", key, field}, []string{"EVAL", `return redis.call('hincrby', KEYS[1], ARGV[1], ARGV[2])`, "1", key, field, "2"})...)
+	case "list":
+		return pick(random, []string{"LPUSH", key, own}, []string{"LPUSH", key, own}, []string{"RPUSH", key, own}, []string{"RPOP", key}, []string{"RPOP", key}, []string{"LPOP", key, "2"},
+			[]string{"LRANGE", key, "0", "-1"}, []string{"LLEN", key}, []string{"LMOVE", key, key, "LEFT", "RIGHT"})
+	default:
+		return pick(random, []string{"ZADD", key, "NX", strconv.Itoa(sent), member}, []string{"ZADD", key, "GT", "CH", strconv.Itoa(sent), member}, []string{"ZREM", key, member}, []string{"ZINCRBY", key, "1", member},
+			[]string{"ZPOPMIN", key}, []string{"ZRANGE", key, "0", "-1", "WITHSCORES"}, []string{"ZSCORE", key, member}, []string{"ZREMRANGEBYSCORE", key, "-inf", strconv.Itoa(random.IntN(sent + 1))})
+	}
+}
+
+// plain is a command that does what a script does.
+func plain(words []string) []string {
+	if words[0] == "EVAL" {
+		return []string{"HINCRBY", words[3], words[4], words[5]}
+	}
+	return words
+}
+
+// client sends commands until there have been enough.
+func (g *gathering) client(t *testing.T, number int, addr string) {
+	random := rand.New(rand.NewPCG(g.seed, uint64(number)))
+	client, err := redistest.Dial(addr, kit.Patience)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer func() { _ = client.Close() }()
+	for sent := 1; ; sent++ {
+		key, ok := g.next(random)
+		if !ok {
+			return
+		}
+		words := g.words(random, key.name, number, sent)
+		d := deed{client: number, words: plain(words), from: time.Since(g.began)}
+		d.reply, err = client.Do(words...)
+		d.to = time.Since(g.began)
+		failure, failed := d.reply.(redistest.RespError)
+		d.lost = err != nil || failed
+		key.add(d)
+		g.note(words[0], d, string(failure))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if d.lost {
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+}
+
+func (g *gathering) note(command string, d deed, failure string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.replies[command]++
+	if d.lost {
+		g.replies[command+" "+kit.FirstWord(failure)]++
+	}
+	if failure != "" && !strings.HasPrefix(failure, "NOQUORUM ") {
+		g.errors = append(g.errors, fmt.Sprintf("%q: %s", d.words, failure))
+	}
+}
+
+// gather lets ten clients send so many commands, and checks what they were told.
+func gather(t *testing.T, kind string, seed uint64, ops int, addrs ...string) (wrong []*story, undecided int) {
+	t.Helper()
+	g := &gathering{addrs: addrs, kind: kind, seed: seed, began: time.Now(), left: ops, replies: map[string]int{}}
+	var clients sync.WaitGroup
+	for i := range crowdSize {
+		clients.Go(func() { g.client(t, i, addrs[i%len(addrs)]) })
+	}
+	clients.Wait()
+	for i, text := range g.errors {
+		if i < 5 {
+			t.Error(text)
+		}
+	}
+	for _, s := range g.stories {
+		switch s.check() {
+		case porcupine.Illegal:
+			wrong = append(wrong, s)
+		case porcupine.Unknown:
+			undecided++
+		}
+	}
+	t.Logf("%s: %d histories, %d violations, %d undecided; %v", kind, len(g.stories), len(wrong), undecided, g.replies)
+	return wrong, undecided
+}
+
+// TestHistoriesOfCollections: ten clients of two proxies use the same few hashes, lists and sorted sets while a minority of the masters is
+// stopped, cut off and killed at random. Every reply is one that a single Redis could have given.
+func TestHistoriesOfCollections(t *testing.T) {
+	ops, seed := int(kit.NumberFrom(t, historyOpsEnv, defaultHistoryOps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	t.Logf("%d commands (%s); seed %d (%s)", ops, historyOpsEnv, seed, kit.SeedEnv)
+	f := startLockKeyFleet(t, 2)
+	disturber := faults.StartDisturber(f, seed, lockKeyDisturbances()...)
+	for _, kind := range []string{"hash", "list", "zset"} {
+		wrong, undecided := gather(t, kind, seed, ops/3, f.Addrs()...)
+		for _, s := range wrong[:min(maxExamples, len(wrong))] {
+			t.Log(s)
+		}
+		if len(wrong)+undecided > 0 {
+			t.Errorf("%s: %d VIOLATIONS, %d undecided", kind, len(wrong), undecided)
+		}
+	}
+	done, err := disturber.Stop()
+	t.Logf("the masters were disturbed: %v", done)
+	kit.Must(t, err)
+}
+
+// TestHistoriesOfCollectionsSeeTwoRedises: where half of the clients use another Redis, the checker says so; where all use one, it has
+// nothing to say.
+func TestHistoriesOfCollectionsSeeTwoRedises(t *testing.T) {
+	one, other := kit.StartRedis(t).Addr(), kit.StartRedis(t).Addr()
+	for _, kind := range []string{"hash", "list", "zset"} {
+		if wrong, undecided := gather(t, kind, rand.Uint64(), 500, one); len(wrong)+undecided > 0 {
+			t.Errorf("%s: %d violations, %d undecided by one Redis", kind, len(wrong), undecided)
+		}
+		if wrong, _ := gather(t, kind+"s", rand.Uint64(), 500, one, other); len(wrong) == 0 {
+			t.Errorf("%s: no violation was found: the other tests of histories show nothing", kind)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+//go:build integration
+
+package lockkeys
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// What Redisson's RLock sends, in words of our own: a hash of the holder's name and how often it holds the lock.
+const (
+	// rlockTake gives nil where the caller holds the lock now, and else the time that is left to its holder.
+	rlockTake = `local key, ms, holder = KEYS[1], ARGV[1], ARGV[2]
+if redis.call('exists', key) == 1 and redis.call('hexists', key, holder) == 0 then return redis.call('pttl', key) end
+redis.call('hincrby', key, holder, 1)
+redis.call('pexpire', key, ms)
+return nil`
+	// rlockGive gives nil where the caller does not hold it, 0 where it still does, and 1 where it is free and the others are told.
+	rlockGive = `local key, channel, message, ms, holder, tell = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+if redis.call('hexists', key, holder) == 0 then return nil end
+if redis.call('hincrby', key, holder, -1) > 0 then redis.call('pexpire', key, ms) return 0 end
+redis.call('del', key)
+redis.call(tell, channel, message)
+return 1`
+	// rlockKeep is the watchdog's.
+	rlockKeep = `if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return 0 end return redis.call('pexpire', KEYS[1], ARGV[1])`
+)
+
+func take(key, holder string) []string { return []string{"EVAL", rlockTake, "1", key, "30000", holder} }
+func keep(key, holder string) []string { return []string{"EVAL", rlockKeep, "1", key, "30000", holder} }
+func give(key, holder string) []string {
+	return []string{"EVAL", rlockGive, "2", key, "redisson_lock__channel:{" + key + "}", "0", "30000", holder, "publish"}
+}
+
+// TestRLock: lock, lock again, keep, give back and give back, through two proxies.
+func TestRLock(t *testing.T) {
+	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
+	args := append(kit.LockKeyArgs(upstream), kit.PatientMasters()...)
+	first, second := kit.StartProxy(t, masters, args...), kit.StartProxy(t, masters, args...)
+	a, b := kit.Connect(t, first), kit.Connect(t, second)
+	waiter := kit.Connect(t, second)
+	kit.Do(t, waiter, "SUBSCRIBE", "redisson_lock__channel:{lock:r}")
+
+	const key = "lock:r"
+	kit.Want(t, a, nil, take(key, "a:1")...)
+	kit.Want(t, a, nil, take(key, "a:1")...)
+	kit.Want(t, b, "2", "HGET", key, "a:1")
+	left, ok := kit.Do(t, b, take(key, "b:1")...).(int64)
+	if !ok || left < 1000 || left > 30000 {
+		t.Fatalf("the other is told %v", left)
+	}
+	kit.Want(t, b, nil, give(key, "b:1")...)
+	kit.Want(t, b, int64(0), keep(key, "b:1")...)
+	kit.Want(t, a, int64(1), keep(key, "a:1")...)
+	kit.Want(t, a, int64(0), give(key, "a:1")...)
+	kit.Want(t, b, int64(1), "HEXISTS", key, "a:1")
+	kit.Want(t, a, nil, take(key, "a:1")...)
+	kit.Want(t, b, int64(0), give(key, "a:1")...) // over the other proxy, as after a reconnect
+	kit.Want(t, a, int64(1), give(key, "a:1")...)
+	kit.Want(t, b, "none", "TYPE", key)
+	message, err := waiter.Receive()
+	kit.Must(t, err)
+	if got := fmt.Sprint(message); got != "[message redisson_lock__channel:{lock:r} 0]" {
+		t.Errorf("the waiter is told %s", got)
+	}
+	kit.Want(t, b, nil, take(key, "b:1")...)
+	kit.Want(t, b, int64(1), give(key, "b:1")...)
+}
+
+// TestRLockExcludes: of many clients of two proxies only one is ever inside, however often it goes in again.
+func TestRLockExcludes(t *testing.T) {
+	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
+	args := append(kit.LockKeyArgs(upstream), kit.PatientMasters()...)
+	proxies := []string{kit.StartProxy(t, masters, args...).Addr(), kit.StartProxy(t, masters, args...).Addr()}
+	var inside, entered atomic.Int64
+	var clients sync.WaitGroup
+	for i := range 8 {
+		client := kit.Dial(t, proxies[i%2])
+		clients.Go(func() {
+			holder := fmt.Sprintf("%d:1", i)
+			do := func(words ...string) any {
+				reply, err := client.Do(words...)
+				if err != nil {
+					t.Error(err)
+				}
+				return reply
+			}
+			for entered.Load() < 60 && !t.Failed() {
+				if reply := do(take("lock:e", holder)...); reply != nil {
+					if _, isTime := reply.(int64); !isTime {
+						t.Errorf("a take is answered %v", reply)
+					}
+					time.Sleep(time.Millisecond)
+					continue
+				}
+				if n := inside.Add(1); n != 1 {
+					t.Errorf("%d are inside", n)
+				}
+				again := do(take("lock:e", holder)...)
+				out := do(give("lock:e", holder)...)
+				entered.Add(1)
+				inside.Add(-1)
+				if last := do(give("lock:e", holder)...); again != nil || out != int64(0) || last != int64(1) {
+					t.Errorf("again %v, out %v, last %v", again, out, last)
+				}
+			}
+		})
+	}
+	clients.Wait()
+	t.Logf("entered %d times", entered.Load())
+}
+
+// TestCollectionsBesideLegacy: beside the old Redis, whose clients read what stands there, a lock key holds strings only, and there
+// they are the client's own bytes.
+func TestCollectionsBesideLegacy(t *testing.T) {
+	old, upstream := kit.StartRedis(t), kit.StartRedis(t)
+	args := append(kit.LockKeyArgs(upstream), "--legacy-lock", old.URL())
+	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), append(args, kit.PatientMasters()...)...))
+	const refused = "ERR lock key 'lock:a' can hold only a string while legacy-lock is set"
+	kit.Does(t, client, "HSET lock:a f v", refused)
+	kit.Does(t, client, "RPUSH lock:a f v", refused)
+	kit.Does(t, client, "SET lock:a \x00redlock:x NX", refused)
+	kit.Does(t, client, "LOCK lock:a \x00redlock:x PX 1000", refused)
+	direct := kit.Dial(t, old.Addr())
+	kit.Does(t, direct, "EXISTS lock:a", "0")
+	kit.Does(t, client, "SET lock:a me NX", "OK")
+	kit.Does(t, direct, "GET lock:a", "me")
+	kit.Does(t, client, "HGET lock:a f", "WRONGTYPE ")
+}

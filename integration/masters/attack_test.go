@@ -1,0 +1,209 @@
+//go:build integration
+
+package masters
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestTwoDifferentChangesAtOnce: two proxies are told different masters at the same time. They come to the same,
+// and the one that wanted other ones says so; with its file put right it follows.
+func TestTwoDifferentChangesAtOnce(t *testing.T) {
+	t.Parallel()
+	r := startRig(t, 2, 3, 5)
+	client := kit.Connect(t, r.proxies[0])
+	kit.WantGrant(t, client, "LOCK", "held", "t", "PX", "600000")
+	r.name(0, 0, 1, 2, 3)
+	r.name(1, 0, 1, 2, 4)
+	var said [2]string
+	var both sync.WaitGroup
+	for i := range r.proxies {
+		both.Go(func() { said[i] = r.tryReload(i) })
+	}
+	both.Wait()
+	t.Log(said)
+	won := []int{0, 1, 2, 3}
+	if strings.HasPrefix(said[0], "ERR") {
+		won[3] = 4
+	}
+	r.nameAll(won...)
+	r.wantVoting(won...)
+	kit.Want(t, client, nil, "LOCK", "held", "u", "PX", "1000")
+	kit.Want(t, kit.Connect(t, r.proxies[1]), int64(1), "UNLOCK", "held", "t")
+}
+
+// killedWays lead from the first three masters to others, and back to them.
+var killedWays = [][]int{
+	{0, 1, 2, 3}, {0, 1, 2, 3, 4}, {0, 1, 5, 3, 4}, {0, 5, 3, 4}, {0, 3, 4},
+	{0, 3, 4, 1}, {0, 3, 4, 1, 2}, {0, 3, 5, 1, 2}, {0, 5, 1, 2}, {0, 1, 2},
+}
+
+// TestChangerIsKilled: the proxy that changes the masters is killed at any moment of it, under load. The others bring the
+// change to its end, if it had begun; the proxy starts again, with the new masters in its file or the old ones.
+func TestChangerIsKilled(t *testing.T) {
+	seed := kit.NumberFrom(t, "REDLOCK_MASTERS_SEED", 1)
+	random := rand.New(rand.NewPCG(seed, 7))
+	r := startRig(t, 3, 3, 6)
+	l := startLoad(r.proxies[1:], seed)
+	is := first(3)
+	for n := range rounds(2, len(killedWays)) {
+		next := killedWays[n%len(killedWays)]
+		r.nameAll(next...)
+		go r.tryReload(0)
+		time.Sleep(time.Duration(random.Int64N(int64(40 * time.Millisecond))))
+		kit.Must(t, r.proxies[0].Kill())
+		time.Sleep(300 * time.Millisecond)
+		begun := r.isBegun(1, is)
+		t.Logf("to %v: begun %v", next, begun)
+		if !begun {
+			r.reload(1)
+		}
+		r.proxies[0] = kit.StartConfigured(t, r.files[0])
+		r.wantVoting(next...)
+		is = next
+	}
+	l.want(t)
+}
+
+// isBegun reports whether a proxy has other masters than these, or is on its way to them.
+func (r *rig) isBegun(proxy int, masters []int) bool {
+	return r.votes(r.proxies[proxy], masters) != nil
+}
+
+// TestStoppedProxyGoesOn: a proxy stands still from before a change until after it. Then a lock is held by two of the new masters, and two of
+// those that it knew are without it: it counts no vote of these, and follows.
+func TestStoppedProxyGoesOn(t *testing.T) {
+	t.Parallel()
+	r := startRig(t, 2, 3, 4)
+	client := kit.Connect(t, r.proxies[1])
+	kit.WantGrant(t, client, "LOCK", "k", "u", "PX", "60000") // its connections stand
+	kit.Want(t, client, int64(1), "UNLOCK", "k", "u")
+	kit.Must(t, r.proxies[1].Signal(stop))
+	r.nameAll(0, 1, 3)
+	r.reload(0)
+	kit.Soon(t, func() error { return r.votes(r.proxies[0], []int{0, 1, 3}) })
+	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k", "t", "PX", "60000")
+	kit.Everywhere(t, []*redistest.Server{r.servers[0], r.servers[1], r.servers[3]}, func(s *redistest.Server) error { return kit.Stands(s, "0", "k", "t") })
+	kit.Must(t, kit.Tell(r.servers[1], "DEL", "k")) // as if it had never answered
+	late, err := redistest.Dial(r.proxies[1].Addr(), 20*time.Second)
+	kit.Must(t, err)
+	defer late.Close()
+	kit.Must(t, late.Send(redistest.AppendCommand(nil, "LOCK", "k", "u", "PX", "1000")))
+	kit.Must(t, r.proxies[1].Signal(goOn))
+	reply, err := late.Receive()
+	if _, granted := reply.(int64); granted || err != nil {
+		t.Errorf("LOCK at the proxy that stood still: %v, %v", reply, err)
+	}
+	r.wantVoting(0, 1, 3)
+}
+
+// TestStartsWithOtherMasters: a proxy that starts with the masters of before, or with some that nobody agreed on, gives no lock and says
+// why.
+func TestStartsWithOtherMasters(t *testing.T) {
+	t.Parallel()
+	r := startRig(t, 1, 3, 5)
+	r.change(0, 1, 2, 3)
+	var clients []*redistest.Client
+	lists := [][]int{{0, 1, 2}, {0, 1, 2, 4}}
+	for _, masters := range lists {
+		var urls []string
+		for _, i := range masters {
+			urls = append(urls, r.url(i))
+		}
+		client := kit.Connect(t, kit.StartProxy(t, urls))
+		client.SetTimeout(20 * time.Second)
+		kit.Must(t, client.Send(redistest.AppendCommand(nil, "LOCK", "k", "t", "PX", "1000")))
+		clients = append(clients, client)
+	}
+	for i, client := range clients {
+		reply, err := client.Receive()
+		if text := fmt.Sprint(reply); err != nil || !strings.HasPrefix(text, "NOQUORUM the masters are being changed, or were by another proxy") {
+			t.Errorf("masters %v: %s, %v", lists[i], text, err)
+		}
+	}
+	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k", "t", "PX", "1000")
+}
+
+// TestRefusedChanges: what cannot be changed is refused, and the masters stay as they are.
+func TestRefusedChanges(t *testing.T) {
+	t.Parallel()
+	r := startRig(t, 1, 3, 6)
+	other := startRig(t, 1, 3, 3)
+	busy := len(r.links)
+	r.links = append(r.links, other.links[0])
+	kit.Must(t, r.servers[5].Kill())
+	for _, test := range []struct {
+		masters []int
+		want    string
+	}{
+		{[]int{0, 1, 2, 3, 4}, "one master can be added, removed or replaced at a time"},
+		{[]int{0, 3, 4}, "one master can be added, removed or replaced at a time"},
+		{[]int{0, 1, 5}, "cannot be reached"},
+		{[]int{0, 1, 2, busy}, "votes already, among others"},
+	} {
+		r.name(0, test.masters...)
+		if said := r.tryReload(0); !strings.Contains(said, "ERR nothing is changed: master: ") || !strings.Contains(said, test.want) {
+			t.Errorf("%v: %s", test.masters, said)
+		}
+		kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", fmt.Sprint(test.masters), "t", "PX", "1000")
+	}
+}
+
+// TestAllProxiesRestartInTheMiddle: all proxies end when the masters are sealed and none has joined; one that starts with the new masters brings
+// the change to its end, and the locks are held.
+func TestAllProxiesRestartInTheMiddle(t *testing.T) {
+	t.Parallel()
+	r := startRig(t, 1, 3, 4)
+	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k", "t", "PX", "600000")
+	r.name(0, 0, 1, 3)
+	go r.tryReload(0)
+	kit.Soon(t, func() error {
+		if !r.isSealed() {
+			return errors.New("it is not sealed")
+		}
+		return nil
+	})
+	kit.Must(t, r.proxies[0].Kill())
+	r.proxies[0] = kit.StartConfigured(t, r.files[0])
+	r.wantVoting(0, 1, 3)
+	client := kit.Connect(t, r.proxies[0])
+	kit.Want(t, client, nil, "LOCK", "k", "u", "PX", "1000")
+	kit.Want(t, client, int64(1), "UNLOCK", "k", "t")
+}
+
+// isSealed reports whether the marker of the first master names what follows, and nothing has joined.
+func (r *rig) isSealed() bool {
+	text, err := kit.AskIn(r.servers[0], "0", "GET", "redlock-proxy:marker")
+	return err == nil && strings.Contains(fmt.Sprint(text), ";")
+}
+
+// TestWithoutTheMechanism: the same load finds double grants where proxies go from three masters, of which they do not reach one, to five,
+// with nothing between them that knows of it. So it would find them in the tests above.
+func TestWithoutTheMechanism(t *testing.T) {
+	servers := kit.StartMasters(t)
+	start := func(masters ...string) *harness.Proxy { return kit.StartProxy(t, masters, "--guard=false") }
+	all := redistest.URLs(servers)
+	var proxies []*harness.Proxy
+	for range 3 {
+		proxies = append(proxies, start(all[0], all[1], "redis://127.0.0.1:"+kit.FreePort(t)))
+	}
+	proxies = append(proxies, start(all...))
+	for seed := range uint64(10) {
+		l := startLoad(proxies, seed)
+		time.Sleep(3 * time.Second)
+		if _, found := l.stop(t); len(found) > 0 {
+			return
+		}
+	}
+	t.Error("no grant is double")
+}

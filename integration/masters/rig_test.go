@@ -1,0 +1,131 @@
+//go:build integration
+
+package masters
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/internal/redistest/faultlink"
+)
+
+// rig is some servers, a few of which are the masters of proxies, each with a file of its own.
+type rig struct {
+	t       *testing.T
+	servers []*redistest.Server
+	links   []*faultlink.Link // to the servers, for all proxies
+	files   []string
+	proxies []*harness.Proxy
+}
+
+// startRig starts so many proxies on the first masters of so many servers.
+func startRig(t *testing.T, proxies, masters, servers int) *rig {
+	t.Helper()
+	r := &rig{t: t}
+	for range servers {
+		r.servers = append(r.servers, kit.StartRedis(t))
+	}
+	r.links = kit.StartLinks(t, r.servers)
+	for i := range proxies {
+		r.files = append(r.files, filepath.Join(t.TempDir(), fmt.Sprintf("%d.yaml", i)))
+		r.name(i, first(masters)...)
+		r.proxies = append(r.proxies, kit.StartConfigured(t, r.files[i]))
+	}
+	r.wantVoting(first(masters)...)
+	return r
+}
+
+// url is where the proxies find a server.
+func (r *rig) url(i int) string { return "redis://" + r.links[i].Addr() }
+
+// first are the numbers from 0.
+func first(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// name has the file of a proxy name these masters, and no others.
+func (r *rig) name(proxy int, masters ...int) {
+	r.t.Helper()
+	var urls []string
+	for _, i := range masters {
+		urls = append(urls, r.url(i))
+	}
+	text := fmt.Sprintf("listen: 127.0.0.1:0\nfresh-start: true\nlog-level: debug\nmaster: [%q]\n", strings.Join(urls, `", "`))
+	text = strings.ReplaceAll(text, `\"`, `"`)
+	kit.Must(r.t, os.WriteFile(r.files[proxy]+".new", []byte(text), 0o600))
+	kit.Must(r.t, os.Rename(r.files[proxy]+".new", r.files[proxy]))
+}
+
+// nameAll has the files of all proxies name these masters.
+func (r *rig) nameAll(masters ...int) {
+	r.t.Helper()
+	for i := range r.files {
+		r.name(i, masters...)
+	}
+}
+
+// reload has a proxy read its file again, which must be done.
+func (r *rig) reload(proxy int) {
+	r.t.Helper()
+	if reply, failed := kit.Do(r.t, kit.Connect(r.t, r.proxies[proxy]), "PROXY", "RELOAD").(redistest.RespError); failed {
+		r.t.Fatal("PROXY RELOAD: ", reply)
+	}
+}
+
+// change has all proxies have other masters: the first one changes them, the others follow.
+func (r *rig) change(masters ...int) {
+	r.t.Helper()
+	r.nameAll(masters...)
+	r.reload(0)
+	r.wantVoting(masters...)
+}
+
+// wantVoting waits until each proxy has so many masters, those of its file, all of which vote.
+func (r *rig) wantVoting(masters ...int) {
+	r.t.Helper()
+	for _, proxy := range r.proxies {
+		kit.Soon(r.t, func() error { return r.votes(proxy, masters) })
+	}
+}
+
+// votes wants a proxy to have these masters, and that all of them vote.
+func (r *rig) votes(proxy *harness.Proxy, masters []int) error {
+	client, err := redistest.Dial(proxy.Addr(), 2*time.Second)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	reply, err := client.Do("PROXY", "INFO")
+	if err != nil {
+		return err
+	}
+	info := kit.Text(reply)
+	wants := []string{fmt.Sprintf("redlock_masters:%d\r\n", len(masters)), fmt.Sprintf("redlock_masters_voting:%d\r\n", len(masters))}
+	for _, i := range masters {
+		wants = append(wants, "address="+r.links[i].Addr()+",")
+	}
+	for _, want := range wants {
+		if !strings.Contains(info, want) {
+			return fmt.Errorf("want %q in %s", want, info)
+		}
+	}
+	return nil
+}
+
+// What stops a process, and has it go on.
+const (
+	stop = syscall.SIGSTOP
+	goOn = syscall.SIGCONT
+)

@@ -1,0 +1,5 @@
+// Package waiting tests LOCK … BLOCK over several proxies: that those who wait cost the masters nothing, and are woken by whatever frees
+// the lock. The leases are far longer than a test, and a test first sees to it that nobody polls: only being told can wake
+// a waiter then.
+// The tests need the build tag integration.
+package waiting

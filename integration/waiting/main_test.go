@@ -1,0 +1,132 @@
+//go:build integration
+
+package waiting
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+func TestMain(m *testing.M) { kit.Main(m) }
+
+// forLong is a lease that no test sees the end of.
+const forLong = "6000000"
+
+// start starts five masters and so many proxies.
+func start(t *testing.T, proxies int, args ...string) *kit.Fleet {
+	t.Helper()
+	f := &kit.Fleet{Masters: kit.StartMasters(t)}
+	for range proxies {
+		f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters), args...))
+	}
+	return f
+}
+
+// waits has a client of a proxy wait for the key k.
+func waits(t *testing.T, proxy *harness.Proxy, token string) *redistest.Client {
+	t.Helper()
+	client := kit.Connect(t, proxy)
+	kit.Must(t, client.Send(redistest.AppendCommand(nil, "LOCK", "k", token, "PX", forLong, "BLOCK", "600000")))
+	kit.WantBlocked(t, proxy, 1)
+	return client
+}
+
+// wantGranted wants the lock for one who waits.
+func wantGranted(t *testing.T, client *redistest.Client) {
+	t.Helper()
+	reply, err := client.Receive()
+	kit.Must(t, err)
+	if validity, ok := reply.(int64); !ok || validity <= 0 {
+		t.Fatalf("got %v, want a validity", reply)
+	}
+}
+
+// rest waits until these masters are not asked for keys that begin with k any more.
+func rest(t *testing.T, masters ...*redistest.Server) {
+	t.Helper()
+	kit.Soon(t, func() error {
+		if asked := about(t, masters, 300*time.Millisecond); len(asked) > 0 { // one who polls asks ten times
+			return fmt.Errorf("the masters are asked: %s", asked[0])
+		}
+		return nil
+	})
+}
+
+// about are the commands that name a key which begins with k, of all that these masters do within a window.
+func about(t *testing.T, masters []*redistest.Server, window time.Duration) (asked []string) {
+	t.Helper()
+	var looking []*redistest.Client
+	for _, master := range masters {
+		client := kit.Dial(t, master.Addr())
+		kit.Want(t, client, "OK", "MONITOR")
+		looking = append(looking, client)
+	}
+	time.Sleep(window)
+	for i, client := range looking {
+		end := fmt.Sprint("the end of window ", i)
+		kit.Must(t, kit.Tell(masters[i], "ECHO", end))
+		for {
+			line, err := client.Receive()
+			kit.Must(t, err)
+			if text := fmt.Sprint(line); strings.Contains(text, end) {
+				break
+			} else if strings.Contains(text, ` "k`) {
+				asked = append(asked, text)
+			}
+		}
+		kit.Must(t, client.Close())
+	}
+	return asked
+}
+
+// commands are those that a master has done since its figures were reset, by name.
+func commands(t *testing.T, master *redistest.Server) map[string]int {
+	t.Helper()
+	reply, err := kit.AskIn(master, "0", "INFO", "commandstats")
+	kit.Must(t, err)
+	done := map[string]int{}
+	for line := range strings.SplitSeq(fmt.Sprint(reply), "\r\n") {
+		name, figures, found := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
+		calls, _, _ := strings.Cut(figures, ",")
+		if n := 0; found {
+			_, err := fmt.Sscan(calls, &n)
+			kit.Must(t, err)
+			done[name] = n
+		}
+	}
+	return done
+}
+
+// wantWatched wants the first proxy with a waiter to watch so many masters.
+func wantWatched(t *testing.T, proxy *harness.Proxy, masters int) {
+	t.Helper()
+	client := kit.Connect(t, proxy)
+	kit.Soon(t, func() error {
+		if info := fmt.Sprint(kit.Do(t, client, "PROXY", "INFO")); strings.Count(info, ",watched_keys=1") != masters {
+			return fmt.Errorf("not %d masters are watched:\n%s", masters, info)
+		}
+		return nil
+	})
+}
+
+// watchers are the connections on which a master tells of changes.
+func watchers(t *testing.T, master *redistest.Server) (ids []string) {
+	t.Helper()
+	reply, err := kit.AskIn(master, "0", "CLIENT", "LIST")
+	kit.Must(t, err)
+	for line := range strings.SplitSeq(fmt.Sprint(reply), "\n") {
+		fields := strings.Fields(line)
+		for _, field := range fields {
+			if flags, found := strings.CutPrefix(field, "flags="); found && strings.Contains(flags, "t") {
+				ids = append(ids, strings.TrimPrefix(fields[0], "id="))
+			}
+		}
+	}
+	return ids
+}

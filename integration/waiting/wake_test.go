@@ -1,0 +1,169 @@
+//go:build integration
+
+package waiting
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestWoken: whatever frees a lock that a client of one proxy has wakes one of another proxy.
+func TestWoken(t *testing.T) {
+	const endOfLease = "the end of the lease"
+	f := start(t, 2, "--guard=false") // with it FLUSHALL takes the masters' votes
+	onAll := func(command ...string) func(*testing.T, *redistest.Client) {
+		return func(t *testing.T, _ *redistest.Client) {
+			for _, master := range f.Masters {
+				kit.Must(t, kit.Tell(master, command...))
+			}
+		}
+	}
+	for name, free := range map[string]func(t *testing.T, holder *redistest.Client){
+		"UNLOCK":                               func(t *testing.T, holder *redistest.Client) { kit.Want(t, holder, int64(1), "UNLOCK", "k", "holder") },
+		"FORCEUNLOCK":                          func(t *testing.T, holder *redistest.Client) { kit.Want(t, holder, int64(1), "FORCEUNLOCK", "k") },
+		"DEL on masters":                       onAll("DEL", "k"),
+		"a lease that is cut short on masters": onAll("PEXPIRE", "k", "50"),
+		"FLUSHALL":                             onAll("FLUSHALL"),
+		endOfLease:                             func(*testing.T, *redistest.Client) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			holder := kit.Connect(t, f.Proxies[0])
+			ttl := forLong
+			if name == endOfLease {
+				ttl = "4000"
+			}
+			kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", ttl)
+			waiter := waits(t, f.Proxies[1], "waiter")
+			wantWatched(t, f.Proxies[1], 5)
+			rest(t, f.Masters...)
+			free(t, holder)
+			wantGranted(t, waiter)
+			kit.Want(t, waiter, int64(1), "UNLOCK", "k", "waiter")
+		})
+	}
+}
+
+// TestForeignHolder: a client that locks on the masters directly is waited for as well.
+func TestForeignHolder(t *testing.T) {
+	f := start(t, 1)
+	for _, master := range f.Masters {
+		kit.Must(t, kit.Tell(master, "SET", "k", "of another", "NX", "PX", forLong))
+	}
+	waiter := waits(t, f.Proxies[0], "waiter")
+	wantWatched(t, f.Proxies[0], 5)
+	rest(t, f.Masters...)
+	for _, master := range f.Masters[:3] {
+		kit.Must(t, kit.Tell(master, "DEL", "k"))
+	}
+	wantGranted(t, waiter)
+}
+
+// TestWokenByAMajority: two masters of five are down, and do not tell.
+func TestWokenByAMajority(t *testing.T) {
+	f := start(t, 2)
+	f.WantVoting(t, 5)
+	holder := kit.Connect(t, f.Proxies[0])
+	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", forLong)
+	waiter := waits(t, f.Proxies[1], "waiter")
+	wantWatched(t, f.Proxies[1], 5)
+	for _, master := range f.Masters[:2] {
+		kit.Must(t, master.Kill())
+	}
+	wantWatched(t, f.Proxies[1], 3)
+	rest(t, f.Masters[2:]...)
+	kit.Want(t, holder, int64(1), "UNLOCK", "k", "holder")
+	wantGranted(t, waiter)
+}
+
+// TestMasterStops: a master that hangs while it is watched is noticed, and watched again when it goes on.
+func TestMasterStops(t *testing.T) {
+	f := start(t, 2)
+	f.WantVoting(t, 5)
+	holder := kit.Connect(t, f.Proxies[0])
+	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", forLong)
+	waiter := waits(t, f.Proxies[1], "waiter")
+	wantWatched(t, f.Proxies[1], 5)
+	kit.Must(t, f.Masters[0].Pause())
+	wantWatched(t, f.Proxies[1], 4)
+	kit.Must(t, f.Masters[0].Continue())
+	wantWatched(t, f.Proxies[1], 5)
+	rest(t, f.Masters...)
+	kit.Want(t, holder, int64(1), "UNLOCK", "k", "holder")
+	wantGranted(t, waiter)
+}
+
+// TestWatchIsKilled: the connections of the watch end together with the lock, so that no change of it is told.
+func TestWatchIsKilled(t *testing.T) {
+	f := start(t, 2)
+	f.WantVoting(t, 5)
+	holder := kit.Connect(t, f.Proxies[0])
+	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", forLong)
+	waiter := waits(t, f.Proxies[1], "waiter")
+	wantWatched(t, f.Proxies[1], 5)
+	rest(t, f.Masters...)
+	for _, master := range f.Masters {
+		ids := watchers(t, master)
+		if len(ids) != 1 {
+			t.Fatalf("%d connections watch a master, want 1", len(ids))
+		}
+		client := kit.Dial(t, master.Addr())
+		kit.Want(t, client, "OK", "MULTI")
+		kit.Want(t, client, "QUEUED", "CLIENT", "KILL", "ID", ids[0])
+		kit.Want(t, client, "QUEUED", "DEL", "k")
+		if got := fmt.Sprint(kit.Do(t, client, "EXEC")); got != "[1 1]" {
+			t.Fatalf("EXEC: %s", got)
+		}
+	}
+	wantGranted(t, waiter)
+}
+
+// TestProxyStops: a waiter whose proxy stands still while the lock is released gets it afterwards.
+func TestProxyStops(t *testing.T) {
+	f := start(t, 2)
+	f.WantVoting(t, 5)
+	holder := kit.Connect(t, f.Proxies[0])
+	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", forLong)
+	waiter := waits(t, f.Proxies[1], "waiter")
+	wantWatched(t, f.Proxies[1], 5)
+	kit.Must(t, f.Proxies[1].Signal(syscall.SIGSTOP))
+	kit.Want(t, holder, int64(1), "UNLOCK", "k", "holder")
+	kit.WantGrant(t, holder, "LOCK", "k", "again", "PX", forLong)
+	kit.Want(t, holder, int64(1), "UNLOCK", "k", "again")
+	kit.Must(t, f.Proxies[1].Signal(syscall.SIGCONT))
+	wantGranted(t, waiter)
+}
+
+// TestMayNotWatch: a proxy whose user may not watch polls, and says so.
+func TestMayNotWatch(t *testing.T) {
+	masters := kit.StartMasters(t)
+	var urls []string
+	for _, master := range masters {
+		kit.Must(t, kit.Tell(master, "ACL", "SETUSER", "proxy", "on", ">secret", "~*", "&*", "+@all", "-client|tracking"))
+		urls = append(urls, strings.Replace(master.URL(), "redis://", "redis://proxy:secret@", 1))
+	}
+	proxy := kit.StartProxy(t, urls)
+	holder := kit.Connect(t, proxy)
+	kit.WantGrant(t, holder, "LOCK", "other", "holder", "PX", forLong)
+	for _, master := range masters {
+		kit.Must(t, kit.Tell(master, "SET", "k", "of another", "NX", "PX", forLong))
+	}
+	waiter := waits(t, proxy, "waiter")
+	kit.Soon(t, func() error {
+		if info := fmt.Sprint(kit.Do(t, holder, "PROXY", "INFO")); strings.Count(info, ",unwatched=NOPERM") != 5 {
+			return fmt.Errorf("not all say that they cannot be watched:\n%s", info)
+		}
+		return nil
+	})
+	if _, err := proxy.WaitLog("a master does not let itself be watched", kit.Patience); err != nil {
+		t.Error(err)
+	}
+	for _, master := range masters {
+		kit.Must(t, kit.Tell(master, "DEL", "k"))
+	}
+	wantGranted(t, waiter)
+}
