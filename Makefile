@@ -8,9 +8,11 @@ CONNECTS ?= 500000
 GRANTS   ?= 100000
 FENCES   ?= 100000
 OPS      ?= 200000
+COMMANDS ?= 50000
 ROUNDS   ?= 500
 RUNS     ?= 1000
 RELOADS  ?= 1000
+MASTERS_ROUNDS ?= 20
 BUSY     ?= 4
 HOSTILE  ?= 1h
 # What failed is also listed in the file FAILED, if that is set.
@@ -20,7 +22,7 @@ CHAOS_FAULTS ?= 1000
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test deps lint unit integration compose overlap model histories histories-busy converge guard reloads chaos fences kubernetes fmt bench bench-lockkeys bench-faults bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile demo image
+.PHONY: help build test deps lint unit integration compose overlap model histories collections histories-busy converge guard masters reloads chaos fences kubernetes fmt bench bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile demo image
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +70,9 @@ overlap: ## GRANTS (100000) grants of one lock by two proxies while masters fail
 histories: ## OPS (200000) ordinary commands on lock keys through two proxies while masters fail, each reply as of one Redis
 	REDLOCK_OPS=$(OPS) REDLOCK_KEY_GRANTS=$$(($(OPS) / 100)) go test -v -count=1 -timeout 2h -tags integration -run '^(TestHistories|TestOverlapOfLockKeys)$$' ./integration/lockkeys
 
+collections: ## COMMANDS (50000) on hashes, lists and sets in lock keys through two proxies beside one Redis, and OPS/10 (20000) with faults, each reply as of one Redis
+	REDLOCK_COLLECTIONS=$(COMMANDS) REDLOCK_COLLECTION_OPS=$$(($(OPS) / 10)) go test -v -count=1 -timeout 2h -tags integration -run '^(TestCollectionsAsOneRedis|TestHistoriesOfCollections)$$' ./integration/lockkeys
+
 histories-busy: ## RUNS (1000) times 2,000 such commands of each mix while BUSY (4) loops take the processors, masters all well: no error either
 	REDLOCK_RUNS=$(RUNS) REDLOCK_BUSY=$(BUSY) go test -v -count=1 -timeout 12h -tags integration -run '^TestHistoriesUndisturbed$$' ./integration/lockkeys
 
@@ -76,6 +81,9 @@ converge: ## ROUNDS (500) of clients of two proxies that replace a few keys, aft
 
 guard: ## ROUNDS (500) masters killed without their data under locks that stand, then stepped clocks, stopped masters and the wait by lease
 	REDLOCK_ROUNDS=$(ROUNDS) go test -v -count=1 -timeout 2h -tags integration -run '^TestGuard' ./integration/guard
+
+masters: ## MASTERS_ROUNDS (20) times from three masters to five and back, one at a time, under load and faults, and as often by proxies that are killed: no lock is granted twice
+	REDLOCK_MASTERS_ROUNDS=$(MASTERS_ROUNDS) go test -v -count=1 -timeout 3h -tags integration ./integration/masters
 
 reloads: ## RELOADS (1000) reloads of the configuration under load: no connection, no reply and no lock is lost
 	REDLOCK_RELOADS=$(RELOADS) go test -v -count=1 -timeout 2h -tags integration -run '^TestReloadsUnderLoad$$' ./integration/operate
@@ -100,6 +108,9 @@ bench-lockkeys: ## SET NX PX and EVALSHA on lock keys beside LOCK and UNLOCK
 
 bench-faults: ## LOCK while 2 of 5 masters are killed, stopped or unreachable, beside LOCK while all are well
 	go run ./integration/bench faults $(ARGS)
+
+bench-handover: ## one lock that passes between 64 clients of two proxies, beside redsync; ARGS='…' as above
+	go run ./integration/bench handover $(ARGS)
 
 bench-idle: ## the proxy's memory for each of 10,000 idle clients
 	go run ./integration/bench idle $(ARGS)
