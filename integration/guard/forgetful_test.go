@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/integration/harness"
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"
 )
@@ -154,6 +155,75 @@ func TestDurableMasterVotesAgainAtOnce(t *testing.T) {
 	if !strings.Contains(f.Proxies[0].Log(), "proof=remark") || strings.Contains(f.Proxies[0].Log(), "proof=lease") {
 		t.Error("they were admitted for another reason")
 	}
+}
+
+// TestAllRestartInTheirFirstSecond: masters that write everything to disk, and the only proxy, are killed as soon as a majority votes again,
+// three times over: nobody had the time to look at them twice, and still they prove that they have all their data.
+func TestAllRestartInTheirFirstSecond(t *testing.T) {
+	masters := make([]*redistest.Server, 5)
+	for i := range masters {
+		masters[i] = kit.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always")
+	}
+	proxy := kit.StartProxy(t, redistest.URLs(masters))
+	(&kit.Fleet{Masters: masters, Proxies: []*harness.Proxy{proxy}}).WantVoting(t, 5)
+	kit.WantGrant(t, kit.Connect(t, proxy), "LOCK", "k", "t", "PX", "600000")
+	time.Sleep(2 * time.Second) // the first second of a fresh start is another matter
+	for range 3 {
+		kit.Must(t, proxy.Kill())
+		for _, master := range masters {
+			kit.Must(t, master.Kill())
+		}
+		for _, master := range masters {
+			kit.Must(t, master.Revive())
+		}
+		revived := time.Now()
+		proxy = kit.StartProxy(t, redistest.URLs(masters))
+		client := kit.Connect(t, proxy)
+		kit.Soon(t, func() error {
+			if reply := kit.Do(t, client, "LOCK", "k", "u", "PX", "60000"); reply != nil {
+				return fmt.Errorf("LOCK k: got %v, want nil", reply)
+			}
+			return nil
+		})
+		t.Logf("a majority votes %v after the last master was back", time.Since(revived).Round(time.Millisecond))
+	}
+}
+
+// TestAllRestartTwice: they are killed again before anybody could believe them, and then the proxy, too, ends.
+func TestAllRestartTwice(t *testing.T) {
+	masters := make([]*redistest.Server, 3)
+	for i := range masters {
+		masters[i] = kit.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always")
+	}
+	proxy := kit.StartProxy(t, redistest.URLs(masters))
+	(&kit.Fleet{Masters: masters, Proxies: []*harness.Proxy{proxy}}).WantVoting(t, 3)
+	kit.WantGrant(t, kit.Connect(t, proxy), "LOCK", "k", "t", "PX", "600000")
+	time.Sleep(2 * time.Second)
+	restart := func() {
+		t.Helper()
+		for _, master := range masters {
+			kit.Must(t, master.Kill())
+		}
+		for _, master := range masters {
+			kit.Must(t, master.Revive())
+		}
+	}
+	restart()
+	kit.Everywhere(t, masters, func(master *redistest.Server) error {
+		if record, err := kit.AskIn(master, "0", "GET", "redlock-proxy:quarantine"); err != nil || record == nil {
+			return fmt.Errorf("master %s is not in quarantine: %v", master.Addr(), err)
+		}
+		return nil
+	})
+	kit.Must(t, proxy.Kill())
+	restart()
+	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters)))
+	kit.Soon(t, func() error {
+		if reply := kit.Do(t, client, "LOCK", "k", "u", "PX", "60000"); reply != nil {
+			return fmt.Errorf("LOCK k: got %v, want nil", reply)
+		}
+		return nil
+	})
 }
 
 // TestAllForgetAtOnce: no lock until the longest lease in use is over; then locks again.

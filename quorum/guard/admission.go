@@ -11,12 +11,19 @@ import (
 
 // quarantine puts the master into quarantine, for all proxies.
 func (g *Guard) quarantine(ctx context.Context, v Report, why Reason, claim string) error {
-	_, err := amend(ctx, g.Conn, script.Quarantine, v.Marker, v.Record, g.newRecord(v, why, claim).String())
+	did, err := amend(ctx, g.Conn, script.Quarantine, v.Marker, v.Record, g.newRecord(v, why, claim).String())
+	if did == 1 {
+		g.retire(ctx, v, claim)
+	}
 	return err
 }
 
 func (g *Guard) newRecord(v Report, why Reason, claim string) marker.Record {
-	return marker.Record{RunID: v.RunID, Nonce: g.set.nonce() + g.set.eras.suffix(), Since: v.Sighting.Told.Milliseconds(), Claim: claim, Reason: string(why)}
+	r := marker.Record{RunID: v.RunID, Nonce: g.set.nonce() + g.set.eras.suffix(), Since: v.Sighting.Told.Milliseconds(), Claim: claim, Reason: string(why)}
+	if claim != marker.NoClaim {
+		r.ClaimOf = g.Name
+	}
+	return r
 }
 
 // reword has the marker say that the master is not durable (any more).
@@ -36,9 +43,13 @@ func (g *Guard) admit(ctx context.Context, v Report, proof string, more ...any) 
 	if proof == marker.ProofJoined {
 		proof = marker.ProofCaughtUp // is what the script is to look for
 	}
+	if proof != marker.ProofFresh { // for which all masters have to be empty
+		g.introduce(ctx, m.Nonce)
+	}
 	args := append([]any{v.Marker, v.Record, m.String(), marker.Millis(g.set.longest.Seen()), proof}, more...)
 	did, err := amend(ctx, g.Conn, script.Admit, args...)
 	if err == nil && did == 1 {
+		g.retire(ctx, v, m.Nonce)
 		g.log.Debug("master admitted", "master", g.Name, "proof", proof)
 	}
 	return did, err

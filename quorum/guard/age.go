@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
+	"redlock-proxy/quorum/contained"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/vote"
@@ -21,6 +23,8 @@ import (
 const (
 	// ageKept is how long a number that was left on another master stays there.
 	ageKept = 24 * time.Hour
+	// retiredAge is above every number that a sequence reaches, and exact in Lua.
+	retiredAge = 1 << 53
 	// ageRenewed is after how long it is left again although it did not grow.
 	ageRenewed = time.Hour
 )
@@ -105,6 +109,58 @@ func (g *Guard) leaveAges(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// introduce leaves on the other masters that the sequence of a nonce begins, before this master is admitted under it: from its
+// first vote on they can tell that it has all its data, also if every proxy ends before it looks at them again. It is as
+// well where that fails: then they are told within a second.
+func (g *Guard) introduce(ctx context.Context, nonce string) {
+	g.leaveElsewhere(ctx, nonce, script.FirstAge)
+}
+
+// retire leaves on the other masters that data with the marker of a nonce are older than any: another took its place, or
+// what it proved is over. So nobody believes a disk that is set back to it, however far it had come.
+func (g *Guard) retire(ctx context.Context, v Report, stays string) {
+	m, marked := markerOf(v)
+	r, _ := marker.ParseRecord(v.Record)
+	if marked && m.Nonce != stays && (m.Address == g.Name || m.Nonce == g.lastNonce()) { // else another master may vote under it
+		g.leaveElsewhere(ctx, m.Nonce, retiredAge)
+	}
+	if r.Claim != "" && r.Claim != marker.NoClaim && r.Claim != stays {
+		g.leaveElsewhere(ctx, r.Claim, retiredAge)
+	}
+}
+
+// lastNonce is of the last marker that the master voted under here.
+func (g *Guard) lastNonce() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.last.nonce
+}
+
+func (g *Guard) leaveElsewhere(ctx context.Context, nonce string, n int64) {
+	var wg sync.WaitGroup
+	for _, other := range g.set.guards {
+		if other == g || !other.keepsAges() {
+			continue
+		}
+		wg.Go(func() {
+			_ = contained.Run(func() error {
+				_, err := amend(ctx, other.Conn, script.KeepAges, marker.Millis(ageKept), marker.InDatabase(nonce, 0), n)
+				return err
+			})
+		})
+	}
+	wg.Wait()
+}
+
+// keepsAges reports whether anything may be left on the master: it answers, and is none that is to stay empty.
+func (g *Guard) keepsAges() bool {
+	if g.IsDown() {
+		return false
+	}
+	cause := g.Quarantine()
+	return cause == nil || cause.Why != Blank && cause.Why != AwaitsFreshStart && cause.Why != Unproven
 }
 
 // elsewhere is what the other masters have of a sequence: on how many of them anything

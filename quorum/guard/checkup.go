@@ -145,7 +145,7 @@ func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err
 func (g *Guard) remember(ctx context.Context, v Report) memory {
 	g.mu.Lock()
 	m, _ := marker.Parse(g.last.marker)
-	past := memory{name: g.Name, nonce: g.last.nonce, runID: m.RunID}
+	past := memory{name: g.Name, suffix: g.set.eras.suffix(), nonce: g.last.nonce, runID: m.RunID}
 	past.lives = !g.voted.IsZero() && time.Since(g.voted) < leaseWait(g.set.longest.InUse())
 	moved, missed := g.step, g.canaryMissed
 	past.older = g.older

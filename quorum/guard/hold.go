@@ -48,6 +48,7 @@ func (g *Guard) hold(ctx context.Context, v Report) (time.Duration, error) {
 			return 0, err
 		}
 	}
+	claims := r.Claim != marker.NoClaim && watched < allLooked // later, no other master supports it for now
 	from := g.set.originFor(g)
 	early := grace - watched
 	if len(from.sources) < from.masters-1 {
@@ -63,8 +64,8 @@ func (g *Guard) hold(ctx context.Context, v Report) (time.Duration, error) {
 	}
 	enough := from.enough()
 	g.stand(&QuarantineError{
-		Why: Reason(r.Reason), Ready: time.Now().Add(readyIn(lease, early, enough, r.Claim != marker.NoClaim, watched)),
-		Assumed: g.isAssumed(r, enough), AtLeast: g.set.longest.Seen(),
+		Why: Reason(r.Reason), Ready: time.Now().Add(readyIn(lease, early, enough, claims, watched)),
+		Assumed: g.isAssumed(r, enough || claims), AtLeast: g.set.longest.Seen(),
 	})
 	switch {
 	case early > 0:
@@ -102,10 +103,10 @@ func (g *Guard) leaseLeft(ctx context.Context, r marker.Record, watched time.Dur
 }
 
 // isAssumed reports whether the master waits for MaxTTL for want of knowledge: no proxy knows the
-// longest TTL, and it can neither catch up nor prove that it forgot nothing.
-func (g *Guard) isAssumed(r marker.Record, enough bool) bool {
+// longest TTL, and the master is not on another way back.
+func (g *Guard) isAssumed(r marker.Record, otherWay bool) bool {
 	_, known := g.set.longest.Bound()
-	return !r.Bounded && !known && !enough && r.Claim == marker.NoClaim
+	return !r.Bounded && !known && !otherWay
 }
 
 // leaseLeft is for how long what the master may have forgotten can still live, watched
@@ -202,6 +203,9 @@ func (g *Guard) weighClaim(ctx context.Context, v Report, r marker.Record, watch
 
 func (g *Guard) disclaim(ctx context.Context, v Report, r marker.Record) error {
 	g.log.Info("a master restarted with older data than it had", "master", g.Name)
-	_, err := amend(ctx, g.Conn, script.Disclaim, v.Record, r.WithoutClaim().String())
+	did, err := amend(ctx, g.Conn, script.Disclaim, v.Record, r.WithoutClaim().String())
+	if did == 1 {
+		g.retire(ctx, v, marker.NoClaim)
+	}
 	return err
 }

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"strings"
 	"time"
 
 	"redlock-proxy/quorum/guard/marker"
@@ -27,8 +28,8 @@ func (v verdictOn) isNew() bool { return v == onUnmarked || v == onBlank }
 
 // memory is what a proxy remembers of a master from before.
 type memory struct {
-	// name is the master's, as in the configuration.
-	name string
+	// name is the master's, as in the configuration. suffix is at the end of the nonces of records of its set of masters.
+	name, suffix string
 	// nonce is of the last marker that it voted under; empty: none. runID is that marker's.
 	nonce, runID string
 	// lives is set while what was granted under that marker may live.
@@ -102,17 +103,27 @@ func judgeMarked(v Report, m marker.Marker, past memory) (verdictOn, Reason) {
 
 // claimOf is the nonce of the marker from an earlier life whose data the master claims to
 // have still, or noClaim: it wrote, and writes, everything to disk before it answers, and
-// the marker is its own. Whether the claim is true is found out by the age of the data.
+// the marker is its own. Whether the claim is true is found out by the age of the data. A master that restarts before that
+// is known claims what it claimed: its votes have not counted since, so it had no more to keep than before.
 func claimOf(v Report, past memory) string {
 	m, marked := markerOf(v)
+	r, recorded := marker.ParseRecord(v.Record)
+	nonce, of := m.Nonce, m.Address
 	switch {
-	case !marked, m.RunID == v.RunID, v.RunID == Untold, past.stepped, !v.Durable(), !m.Durable, past.place != placeOwn:
+	case v.RunID == Untold, past.stepped, !v.Durable():
 		return marker.NoClaim
-	case past.nonce == m.Nonce, past.nonce == "" && m.Address == past.name:
-		return m.Nonce
+	case marked && (m.RunID == v.RunID || !m.Durable || past.place != placeOwn):
+		return marker.NoClaim
+	case marked:
+	case v.Marker == "" && recorded && r.RunID != v.RunID && strings.HasSuffix(r.Nonce, past.suffix):
+		nonce, of = r.Claim, r.ClaimOf
 	default:
 		return marker.NoClaim
 	}
+	if past.nonce == nonce || past.nonce == "" && of == past.name {
+		return nonce
+	}
+	return marker.NoClaim
 }
 
 // leaseWait is after how long every lease of up to longest is over: clocks may run by a

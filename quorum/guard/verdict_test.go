@@ -17,6 +17,9 @@ func TestJudge(t *testing.T) {
 	rec := func(runID string, why Reason) string {
 		return marker.Record{RunID: runID, Nonce: "n", Since: 1, Claim: marker.NoClaim, Reason: string(why)}.String()
 	}
+	claims := func(nonce, of string) string {
+		return marker.Record{RunID: "1", Nonce: "n-1", Since: 1, Claim: nonce, ClaimOf: of, Reason: string(Restarted)}.String()
+	}
 	fresh := marker.InDatabase(marker.Marker{RunID: "1", ReplID: "r", Nonce: "f", Proof: marker.ProofFresh, Address: "m"}.String(), 0)
 	elsewhere := marker.InDatabase(marker.Marker{RunID: "9", ReplID: "r", Nonce: "a", Durable: true, Proof: marker.ProofLease, Address: "other"}.String(), 0)
 	known := memory{nonce: "a", runID: "1"}
@@ -59,6 +62,14 @@ func TestJudge(t *testing.T) {
 		{"met empty in an earlier life", Report{RunID: "2", Record: rec("1", Blank)}, memory{}, onQuarantine, Restarted, marker.NoClaim},
 		{"in quarantine, and its clock stepped", Report{Record: rec("1", Flushed)}, memory{stepped: true}, onQuarantine, ClockStepped, marker.NoClaim},
 		{"in quarantine in an earlier life", Report{RunID: "2", Record: rec("1", Flushed)}, memory{}, onQuarantine, Restarted, marker.NoClaim},
+		{"restarted again, durable", Report{RunID: "2", Appendfsync: "always", Record: claims("a", "m")}, memory{}, onQuarantine, Restarted, "a"},
+		{"restarted again, as known", Report{RunID: "2", Appendfsync: "always", Record: claims("a", "other")}, known, onQuarantine, Restarted, "a"},
+		{"restarted again, from older data", Report{RunID: "2", Appendfsync: "always", Record: claims("a", "m")}, memory{nonce: "b"}, onQuarantine, Restarted, marker.NoClaim},
+		{"restarted again, with another's data", Report{RunID: "2", Appendfsync: "always", Record: claims("a", "other")}, memory{}, onQuarantine, Restarted, marker.NoClaim},
+		{"restarted again, not durable now", Report{RunID: "2", Appendfsync: "everysec", Record: claims("a", "m")}, memory{}, onQuarantine, Restarted, marker.NoClaim},
+		{"restarted again, of another set of masters", Report{RunID: "2", Appendfsync: "always", Record: claims("a", "m")}, memory{suffix: "-2"}, onQuarantine, Restarted, marker.NoClaim},
+		{"restarted again, and its clock stepped", Report{RunID: "2", Appendfsync: "always", Record: claims("a", "m")}, memory{stepped: true}, onQuarantine, Restarted, marker.NoClaim},
+		{"restarted again, without a claim", Report{RunID: "2", Appendfsync: "always", Record: rec("1", Restarted)}, memory{}, onQuarantine, Restarted, marker.NoClaim},
 		{"a marker that is none", Report{Marker: "x@0"}, memory{}, onQuarantine, Restarted, marker.NoClaim},
 		{"a record that is none", Report{Record: "x"}, memory{}, onQuarantine, Restarted, marker.NoClaim},
 		{"a server that does not tell its run_id", Report{RunID: Untold, Marker: marked(Untold, "a", false)}, memory{}, onTrust, "", marker.NoClaim},

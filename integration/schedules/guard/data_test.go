@@ -61,6 +61,32 @@ func TestDiskSetBack(t *testing.T) {
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
+// TestDiskSetBackBeyondAnAdmission: C restarts with all its data, and is admitted anew. Then the lock is taken, everything ends, and C's disk is
+// set back to what it was before that restart: the other masters knew the last number of its data of then.
+func TestDiskSetBackBeyondAnAdmission(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 1, only(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
+	time.Sleep(2 * time.Second) // in which the proxy leaves the number on the others
+	folder := filepath.Join(t.TempDir(), "C")
+	kit.Must(t, f.masters[masterC].CopyFolder(folder))
+	before := tell(t, f.masters[masterC], "GET", "redlock-proxy:marker")
+	kit.Must(t, f.masters[masterC].Kill())
+	kit.Must(t, f.masters[masterC].Revive())
+	kit.Soon(t, func() error {
+		if marker := tell(t, f.masters[masterC], "GET", "redlock-proxy:marker"); marker == nil || marker == before {
+			return fmt.Errorf("C was not admitted anew: its marker is %v", marker)
+		}
+		return nil
+	})
+	f.wantVoting(t, masterCount)
+	l := f.holdOnThree(t, "k", time.Minute)
+	time.Sleep(2 * time.Second)
+	kit.Must(t, f.proxies[0].Kill())
+	f.cutOff(t, masterA, masterB)
+	kit.Must(t, f.masters[masterC].SetBack(folder))
+	l.wantRefused(t, kit.Connect(t, f.startProxy(t)), 6*time.Second)
+}
+
 // TestAppendOnlyOff: somebody turns C's append-only file off, and a crash turns it on again, with what it had before.
 func TestAppendOnlyOff(t *testing.T) {
 	t.Parallel()

@@ -103,9 +103,9 @@ type Record struct {
 	// Since is when it was written, in milliseconds since 1970 by the master's clock.
 	Since int64
 	// Claim is the nonce of the marker from an earlier life whose data the master claims
-	// to have still; "-": it does not.
-	Claim  string
-	Reason string // a guard.Reason
+	// to have still; "-": it does not. ClaimOf is that marker's address.
+	Claim, ClaimOf string
+	Reason         string // a guard.Reason
 	// Bound is the longest TTL that anything which the master may have forgotten was granted
 	// with, as a proxy knew it or an operator said it; "-" in the record where bounded is
 	// not set: none did.
@@ -125,17 +125,24 @@ func (r Record) String() string {
 	if r.Bounded {
 		bound = Millis(r.Bound)
 	}
-	return fmt.Sprintf("%s %s %d %s %s %s", r.RunID, r.Nonce, r.Since, r.Claim, r.Reason, bound)
+	text := fmt.Sprintf("%s %s %d %s %s %s", r.RunID, r.Nonce, r.Since, r.Claim, r.Reason, bound)
+	if r.ClaimOf != "" {
+		text += " " + r.ClaimOf
+	}
+	return text
 }
 
 // ParseRecord reads what String wrote. ok is false for anything else.
 func ParseRecord(text string) (r Record, ok bool) {
-	parts := strings.Split(text, " ")
-	if len(parts) != 6 {
+	parts := strings.SplitN(text, " ", 7)
+	if len(parts) < 6 {
 		return Record{}, false
 	}
 	since, err := strconv.ParseInt(parts[2], 10, 64)
 	r = Record{RunID: parts[0], Nonce: parts[1], Since: since, Claim: parts[3], Reason: parts[4]}
+	if len(parts) == 7 {
+		r.ClaimOf = parts[6]
+	}
 	if parts[5] != unbounded {
 		r.Bound, r.Bounded = Milliseconds(parts[5]), true
 	}
@@ -150,7 +157,7 @@ func (r Record) Within(bound time.Duration) Record {
 
 // WithoutClaim is the record after a proxy knew better than its claim.
 func (r Record) WithoutClaim() Record {
-	r.Claim = NoClaim
+	r.Claim, r.ClaimOf = NoClaim, ""
 	return r
 }
 

@@ -11,6 +11,7 @@ import (
 func FuzzMarker(f *testing.F) {
 	f.Add(Marker{RunID: "1", ReplID: "2", Nonce: "3", Durable: true, Evicted: 4, Proof: ProofLease, Address: "/a b"}.String())
 	f.Add(Record{RunID: "1", Nonce: "2", Since: 3, Claim: NoClaim, Reason: "clock"}.String())
+	f.Add(Record{RunID: "1", Nonce: "2", Since: 3, Claim: "4", ClaimOf: "/a b", Reason: "restarted"}.String())
 	f.Add("1 2 3 1 04 x")
 	f.Add(sealed().String())
 	f.Fuzz(func(t *testing.T, text string) {
