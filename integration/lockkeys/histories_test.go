@@ -312,12 +312,13 @@ func TestHistoriesSeeDisjointMasters(t *testing.T) {
 	c.judge().wantSome(t)
 }
 
-// startLockKeyFleet starts five masters that forget nothing in a crash, and proxies with lock keys, linked to them.
+// startLockKeyFleet starts five masters that forget nothing when they are killed (in memory: on one disk they would wait for each other), and
+// proxies with lock keys, linked to them.
 func startLockKeyFleet(t *testing.T, proxies int, args ...string) *kit.Fleet {
 	t.Helper()
 	f, upstream := &kit.Fleet{}, kit.StartRedis(t)
 	for range 5 {
-		f.Masters = append(f.Masters, kit.StartRedis(t, redistest.Durable()...))
+		f.Masters = append(f.Masters, redistest.New(t, redistest.Options{InMemory: true, ExtraArgs: redistest.Durable()}))
 	}
 	for range proxies {
 		links := kit.StartLinks(t, f.Masters)
