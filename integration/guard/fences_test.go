@@ -65,6 +65,7 @@ func wantFence(t *testing.T, client *redistest.Client, key, token string) int64 
 // TestGuardFencesAreCopied: every master restarts without its data, one after the other, and a proxy that never saw the lock gives it a
 // higher fence.
 func TestGuardFencesAreCopied(t *testing.T) {
+	t.Parallel()
 	f := kit.StartGuarded(t, true, 2)
 	one, two := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 	setFences(t, f.Masters, "k", aheadOfTime)
@@ -91,6 +92,7 @@ func TestGuardFencesAreCopied(t *testing.T) {
 
 // TestGuardFencesAllForgotten: all masters lose their data at once. What is left is the time: their clocks have gone on.
 func TestGuardFencesAllForgotten(t *testing.T) {
+	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
 	client := kit.Connect(t, f.Proxies[0])
 	last := int64(0)

@@ -99,6 +99,7 @@ func holdOnThree(t *testing.T, f *kit.Fleet, client *redistest.Client, db string
 // TestMastersForgetInTurn: one master after another restarts without its data, each as soon as the one before votes again, and in the
 // end the lock that stood on all of them still does.
 func TestMastersForgetInTurn(t *testing.T) {
+	t.Parallel()
 	f := kit.StartGuarded(t, true, 2)
 	client := kit.Connect(t, f.Proxies[0])
 	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
@@ -125,6 +126,7 @@ func wantVotingFrom(t *testing.T, f *kit.Fleet, i int) {
 
 // TestDurableMasterVotesAgainAtOnce: it was killed, and has all that it had agreed to.
 func TestDurableMasterVotesAgainAtOnce(t *testing.T) {
+	t.Parallel()
 	f := &kit.Fleet{}
 	for range 3 {
 		f.Masters = append(f.Masters, kit.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always"))
@@ -160,6 +162,7 @@ func TestDurableMasterVotesAgainAtOnce(t *testing.T) {
 // TestAllRestartInTheirFirstSecond: masters that write everything to disk, and the only proxy, are killed as soon as a majority votes again,
 // three times over: nobody had the time to look at them twice, and still they prove that they have all their data.
 func TestAllRestartInTheirFirstSecond(t *testing.T) {
+	t.Parallel()
 	masters := make([]*redistest.Server, 5)
 	for i := range masters {
 		masters[i] = kit.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always")
@@ -191,6 +194,7 @@ func TestAllRestartInTheirFirstSecond(t *testing.T) {
 
 // TestAllRestartTwice: they are killed again before anybody could believe them, and then the proxy, too, ends.
 func TestAllRestartTwice(t *testing.T) {
+	t.Parallel()
 	masters := make([]*redistest.Server, 3)
 	for i := range masters {
 		masters[i] = kit.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always")
@@ -228,6 +232,7 @@ func TestAllRestartTwice(t *testing.T) {
 
 // TestAllForgetAtOnce: no lock until the longest lease in use is over; then locks again.
 func TestAllForgetAtOnce(t *testing.T) {
+	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
 	client := kit.Connect(t, f.Proxies[0])
 	const ttl = 4 * time.Second
@@ -258,6 +263,7 @@ func TestAllForgetAtOnce(t *testing.T) {
 
 // TestUnmarkedMastersWait: without a fresh start a proxy does not trust masters that nobody has marked.
 func TestUnmarkedMastersWait(t *testing.T) {
+	t.Parallel()
 	masters := kit.StartMasters(t)
 	proxy := kit.StartProxy(t, redistest.URLs(masters), "--fresh-start=false", "--max-ttl", "30s")
 	text := fmt.Sprint(kit.Do(t, kit.Connect(t, proxy), "LOCK", "k", "t", "PX", "1000"))
@@ -315,6 +321,7 @@ return n`, "0")
 
 // TestUnfitMaster: it is no master, and is told so.
 func TestUnfitMaster(t *testing.T) {
+	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
 	// Not of a master: its first replica gives a server another master_replid, and a master that has one is in quarantine, too.
 	host, port, _ := strings.Cut(kit.StartRedis(t).Addr(), ":")

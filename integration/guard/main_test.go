@@ -3,9 +3,19 @@
 package guard
 
 import (
+	"flag"
 	"testing"
 
 	"redlock-proxy/integration/kit"
 )
 
-func TestMain(m *testing.M) { kit.Main(m) }
+// waiting is how many of the tests that mostly wait run at a time.
+const waiting = "4"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", waiting); err != nil {
+		panic(err)
+	}
+	kit.Main(m)
+}

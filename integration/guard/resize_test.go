@@ -24,6 +24,7 @@ func startOn(t *testing.T, masters []*redistest.Server) *harness.Proxy {
 // TestTwoNumbersOfMasters: a majority of five masters and one of three of these need not meet. So a proxy of the three does not serve beside
 // one of the five. docs/operate.md says how to get from one number to another; see the next test.
 func TestTwoNumbersOfMasters(t *testing.T) {
+	t.Parallel()
 	masters := kit.StartMasters(t)
 	f := &kit.Fleet{Masters: masters}
 	of5 := startOn(t, masters)
@@ -47,6 +48,7 @@ func TestTwoNumbersOfMasters(t *testing.T) {
 // TestAnotherNumberOfMasters goes from five masters to three and back as docs/operate.md says: all proxies stop, the longest time in use passes,
 // those of the new set start. The lock is granted again, and not before its time is over.
 func TestAnotherNumberOfMasters(t *testing.T) {
+	t.Parallel()
 	const ttl = 2 * time.Second
 	masters := kit.StartMasters(t)
 	for _, numbers := range [][2]int{{5, 3}, {3, 5}} {
