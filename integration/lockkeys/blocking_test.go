@@ -42,7 +42,7 @@ func blockingTalks() map[string]string {
 		"the first of two":      "A RPUSH lock:q 1\nA RPUSH lock:r 2\nA BLPOP lock:q lock:r 0\nA BLPOP lock:q lock:r 0\nA BLPOP lock:q lock:r 0.01\nA RPUSH lock:r 1 2 3\nA BLMPOP 0 3 lock:q lock:r lock:s RIGHT COUNT 2\nA BRPOP lock:q lock:r lock:q 0",
 		"queues of two keys":    "A> BLPOP lock:q 0\nB> BLPOP lock:q lock:r 0\nC> BLPOP lock:r lock:s 0\nD RPUSH lock:r 1\nB <\nD RPUSH lock:q 2\nA <\nD RPUSH lock:s 3\nC <",
 		"two keys, three wait":  "A> BLPOP lock:q lock:r 0\nB> BLPOP lock:r 0\nC> BLPOP lock:q 0\nD RPUSH lock:r 1 2\nA <\nB <\nD RPUSH lock:q 3\nC <",
-		"in a transaction":      "A MULTI\nA BLPOP lock:q 0\nA RPUSH lock:q 1 2 3\nA BLPOP lock:q 0\nA BLMOVE lock:q lock:q LEFT RIGHT 0\nA BZPOPMIN lock:q2 0\nA EXEC",
+		"in a transaction":      "A MULTI\nA BLPOP lock:q 0\nA RPUSH lock:q 1 2 3\nA BLPOP lock:q 0\nA BLMOVE lock:q lock:q LEFT RIGHT 0\nA BZPOPMIN lock:q 0\nA DEL lock:q\nA BZPOPMIN lock:q 0\nA EXEC",
 		"by a transaction":      "A> BLPOP lock:q 0\nB MULTI\nB RPUSH lock:q 1 2\nB LPOP lock:q\nB LLEN lock:q\nB EXEC\nA <\nA> BLPOP lock:q 0\nB MULTI\nB RPUSH lock:q 1\nB DEL lock:q\nB EXEC\nB RPUSH lock:q 2\nA <",
 		"by a script":           "A> BLPOP lock:q 0\nB EVAL return|redis.call('rpush',KEYS[1],'1','2') 1 lock:q\nA <\nB LLEN lock:q",
 		"one after the other":   "A> BLPOP lock:q 0\nA+ PING\nA+ LLEN lock:q\nB RPUSH lock:q 1 2\nA <<<",
@@ -89,7 +89,7 @@ func blockingTalk(t *testing.T, addr, proto, lines string, ask ...string) string
 	h := &hearing{T: t, addr: addr, proto: proto, clients: map[string]*peer{}, waits: map[string]bool{}, ask: ask, looker: kit.Dial(t, addr)}
 	for _, db := range []string{"3", "0"} {
 		kit.Want(t, h.looker, "OK", "SELECT", db)
-		kit.Do(t, h.looker, "DEL", "lock:q", "lock:q2", "lock:r", "lock:s", "lock:z")
+		kit.Do(t, h.looker, "DEL", "lock:q", "lock:r", "lock:s", "lock:z")
 	}
 	for line := range strings.SplitSeq(lines, "\n") {
 		h.says(line)

@@ -245,3 +245,153 @@ func TestArrivalsEnd(t *testing.T) {
 	kit.Want(t, other, int64(1), "RPUSH", "k", "a")
 	kit.Want(t, other, int64(1), "LLEN", "k")
 }
+
+// TestArrivalsUnderFaults: while masters stop and go on no element is taken twice, and none is lost but by a pop that was told an error:
+// who was told nil has taken nothing.
+func TestArrivalsUnderFaults(t *testing.T) {
+	t.Run("a minority stops", func(t *testing.T) { popUnderFaults(t, 2) })
+	t.Run("too many stop", func(t *testing.T) { popUnderFaults(t, 3) })
+}
+
+// popUnderFaults stops so many masters at a time.
+func popUnderFaults(t *testing.T, n int) {
+	t.Helper()
+	const producers, consumers, rounds = 3, 6, 6
+	f := start(t, 2, "--lock-keys", "k*")
+	f.WantVoting(t, 5)
+	var l ledger
+	var working sync.WaitGroup
+	end := make(chan struct{})
+	work := func(i int, do func(client *redistest.Client, n int) error) {
+		client := kit.Connect(t, f.Proxies[i%2])
+		working.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-end:
+					return
+				default:
+				}
+				if err := do(client, n); err != nil {
+					l.fails(err)
+					return
+				}
+			}
+		})
+	}
+	for i := range producers {
+		work(i, func(client *redistest.Client, n int) error {
+			element := fmt.Sprint(i, "-", n)
+			reply, err := client.Do("RPUSH", fmt.Sprint("k", 1+n%2), element)
+			_, ok := reply.(int64)
+			l.pushed(element, ok)
+			time.Sleep(5 * time.Millisecond)
+			return err
+		})
+	}
+	for i := range consumers {
+		work(i, func(client *redistest.Client, n int) error {
+			reply, err := client.Do("BLPOP", fmt.Sprint("k", 1+n%2), fmt.Sprint("k", 2-n%2), "0.05")
+			if !l.popped(reply) {
+				time.Sleep(20 * time.Millisecond)
+			}
+			return err
+		})
+	}
+	for round := range rounds {
+		time.Sleep(300 * time.Millisecond)
+		stopped := []*redistest.Server{f.Masters[round%5], f.Masters[(round+1)%5], f.Masters[(round+2)%5]}[:n]
+		for _, master := range stopped {
+			kit.Must(t, master.Pause())
+		}
+		time.Sleep(600 * time.Millisecond)
+		for _, master := range stopped {
+			kit.Must(t, master.Continue())
+		}
+	}
+	f.WantVoting(t, 5)
+	close(end)
+	working.Wait()
+	client := kit.Connect(t, f.Proxies[0])
+	for {
+		reply := kit.Do(t, client, "BLPOP", "k1", "k2", "0.5")
+		l.popped(reply)
+		if reply == nil {
+			break
+		}
+	}
+	l.judge(t)
+}
+
+// ledger is what was pushed and popped.
+type ledger struct {
+	mu sync.Mutex
+	// there are elements of which it was told that they were pushed, perhaps others; taken counts what was popped.
+	there, perhaps []string
+	taken          map[string]int
+	// none are pops that were told nil, unknown those that were told an error.
+	none, unknown int
+	errs          []error
+}
+
+func (l *ledger) fails(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.errs = append(l.errs, err)
+}
+
+func (l *ledger) pushed(element string, told bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if told {
+		l.there = append(l.there, element)
+	} else {
+		l.perhaps = append(l.perhaps, element)
+	}
+}
+
+// popped reports whether the reply was no error.
+func (l *ledger) popped(reply any) (known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.taken == nil {
+		l.taken = map[string]int{}
+	}
+	switch reply := reply.(type) {
+	case []any:
+		l.taken[fmt.Sprint(reply[1])]++
+	case nil:
+		l.none++
+	default:
+		l.unknown++
+		return false
+	}
+	return true
+}
+
+func (l *ledger) judge(t *testing.T) {
+	t.Helper()
+	kit.Must(t, errors.Join(l.errs...))
+	known := map[string]bool{}
+	missing := 0
+	for _, element := range l.there {
+		known[element] = true
+		if l.taken[element] == 0 {
+			missing++
+		}
+	}
+	for _, element := range l.perhaps {
+		known[element] = true
+	}
+	for element, n := range l.taken {
+		if n != 1 || !known[element] {
+			t.Errorf("%s was taken %d times, and pushed: %v", element, n, known[element])
+		}
+	}
+	t.Logf("%d pushed, %d perhaps; %d taken, %d missing; %d times nil, %d times an error", len(l.there), len(l.perhaps), len(l.taken), missing, l.none, l.unknown)
+	if missing > l.unknown {
+		t.Errorf("%d elements are missing, and only %d pops did not know", missing, l.unknown)
+	}
+	if len(l.taken) == 0 || l.none == 0 {
+		t.Error("this has tested little")
+	}
+}
