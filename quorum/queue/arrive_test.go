@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,10 +16,12 @@ import (
 // hall is where some wait until things are put under keys. All of it happens in one bubble, one after the other.
 type hall struct {
 	*testing.T
-	lines  Lines[string]
+	lines Lines[string]
+	begun time.Time
+
+	mu     sync.Mutex
 	things map[string]int
 	alarms map[string][]*hallAlarm // that are set
-	begun  time.Time
 	// told is what has happened.
 	told []string
 }
@@ -32,18 +35,35 @@ type hallAlarm struct {
 	ended bool
 }
 
-func (a *hallAlarm) View(time.Time) wake.View { return a.view }
+func (a *hallAlarm) View(time.Time) wake.View {
+	a.hall.mu.Lock()
+	defer a.hall.mu.Unlock()
+	return a.view
+}
 
 func (a *hallAlarm) Arm() {
+	a.hall.mu.Lock()
+	defer a.hall.mu.Unlock()
 	if a.view.Verdict == wake.Changed {
 		a.view = wake.View{Verdict: wake.Held}
 	}
 }
 
-func (a *hallAlarm) LookAnew()   { a.hall.note("looks anew at " + a.key) }
-func (a *hallAlarm) Ended() bool { return a.ended }
+func (a *hallAlarm) LookAnew() {
+	a.hall.mu.Lock()
+	defer a.hall.mu.Unlock()
+	a.hall.note("looks anew at " + a.key)
+}
+
+func (a *hallAlarm) Ended() bool {
+	a.hall.mu.Lock()
+	defer a.hall.mu.Unlock()
+	return a.ended
+}
 
 func (a *hallAlarm) Stop() {
+	a.hall.mu.Lock()
+	defer a.hall.mu.Unlock()
 	a.hall.alarms[a.key] = slices.DeleteFunc(a.hall.alarms[a.key], func(other *hallAlarm) bool { return other == a })
 }
 
@@ -51,6 +71,7 @@ func newHall(t *testing.T) *hall {
 	return &hall{T: t, things: map[string]int{}, alarms: map[string][]*hallAlarm{}, begun: time.Now()}
 }
 
+// note is called with mu held.
 func (h *hall) note(what string) {
 	h.told = append(h.told, fmt.Sprintf("%v %s", time.Since(h.begun), what))
 }
@@ -61,11 +82,15 @@ func (h *hall) waits(ctx context.Context, name string, over <-chan time.Time, ke
 		ended := h.lines.Await(ctx, Arrival[string]{
 			Keys: keys, Over: over, Rand: func() float64 { return 1 },
 			Alarm: func(key string, bell chan struct{}) ChangeAlarm {
+				h.mu.Lock()
+				defer h.mu.Unlock()
 				a := &hallAlarm{hall: h, key: key, bell: bell, view: wake.View{Verdict: wake.Held}}
 				h.alarms[key] = append(h.alarms[key], a)
 				return a
 			},
 			Try: func(own []bool) Attempt {
+				h.mu.Lock()
+				defer h.mu.Unlock()
 				for i, key := range keys {
 					if own[i] && h.things[key] > 0 {
 						h.things[key]--
@@ -77,6 +102,8 @@ func (h *hall) waits(ctx context.Context, name string, over <-chan time.Time, ke
 				return InVain
 			},
 		})
+		h.mu.Lock()
+		defer h.mu.Unlock()
 		if ended != Tried {
 			h.note(fmt.Sprintf("%s ends: %d", name, ended))
 		}
@@ -86,11 +113,14 @@ func (h *hall) waits(ctx context.Context, name string, over <-chan time.Time, ke
 
 // puts has so many things be under a key, and those who have an alarm be told.
 func (h *hall) puts(key string, n int) {
+	h.mu.Lock()
 	h.things[key] += n
+	h.mu.Unlock()
 	h.shows(key, wake.View{Verdict: wake.Changed})
 }
 
 func (h *hall) shows(key string, v wake.View) {
+	h.mu.Lock()
 	for _, a := range h.alarms[key] {
 		a.view = v
 		select {
@@ -98,16 +128,25 @@ func (h *hall) shows(key string, v wake.View) {
 		default:
 		}
 	}
+	h.mu.Unlock()
 	synctest.Wait()
 }
 
 // happened fails unless this has happened since the last time.
 func (h *hall) happened(want ...string) {
 	h.Helper()
-	if !slices.Equal(h.told, want) {
-		h.Errorf("it came to\n  %s\nwant\n  %s", strings.Join(h.told, "\n  "), strings.Join(want, "\n  "))
+	if told := h.since(); !slices.Equal(told, want) {
+		h.Errorf("it came to\n  %s\nwant\n  %s", strings.Join(told, "\n  "), strings.Join(want, "\n  "))
 	}
+}
+
+// since is what has happened since the last time.
+func (h *hall) since() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	told := h.told
 	h.told = nil
+	return told
 }
 
 // empty fails unless nobody waits any more.
@@ -158,7 +197,7 @@ func TestArrivalsOfSeveral(t *testing.T) {
 		h.waits(t.Context(), "b", nil, "k", "l")
 		h.waits(t.Context(), "c", nil, "l", "m")
 		time.Sleep(time.Second)
-		h.told = nil
+		h.since()
 		h.puts("l", 1)
 		time.Sleep(time.Second)
 		h.happened("1s b has l", "1s c has none")
@@ -178,7 +217,7 @@ func TestArrivalsEnd(t *testing.T) {
 		h.waits(ctx, "a", nil, "k")
 		h.waits(t.Context(), "b", time.After(2*time.Second), "k")
 		h.waits(t.Context(), "c", nil, "k")
-		h.told = nil
+		h.since()
 		time.Sleep(time.Second)
 		leave()
 		synctest.Wait()
@@ -201,18 +240,20 @@ func TestArrivalsUnwatched(t *testing.T) {
 		h.waits(t.Context(), "a", nil, "k")
 		time.Sleep(time.Second)
 		h.shows("k", wake.View{Verdict: wake.Held, Partly: true})
-		h.told = nil
+		h.since()
 		time.Sleep(2*time.Second + time.Millisecond)
 		synctest.Wait()
 		h.happened("2s a has none", "3s a has none")
 		h.shows("k", wake.View{})
-		h.told = nil
+		h.since()
 		time.Sleep(time.Second)
-		if n := len(h.told); n < 25 || n > 40 {
+		if n := len(h.since()); n < 25 || n > 40 {
 			t.Errorf("%d tries in a second", n)
 		}
+		h.mu.Lock()
 		h.alarms["k"][0].ended = true
 		h.things["k"]++
+		h.mu.Unlock()
 		time.Sleep(time.Second)
 		h.empty()
 	})
@@ -224,7 +265,7 @@ func TestArrivalsGrace(t *testing.T) {
 		h := newHall(t)
 		h.waits(t.Context(), "a", nil, "k")
 		time.Sleep(time.Second)
-		h.told = nil
+		h.since()
 		h.shows("k", wake.View{Verdict: wake.Changed, Stirred: true})
 		h.happened()
 		time.Sleep(grace / 2)
