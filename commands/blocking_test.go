@@ -97,7 +97,8 @@ func TestBlockingCommandsWait(t *testing.T) {
 		{"a string meanwhile", "BLPOP k 0", `["k" "a"]`, []func(*fake.Register){text, remove("k"), put("k", list("a"))}, ".", "."},
 		{"a string to the end", "BLPOP k 1", "(nil)", []func(*fake.Register){text}, "x", "."},
 		{"a string under one of two", "BLPOP k k2 0", `["k2" "a"]`, []func(*fake.Register){text, put("k2", list("a"))}, "x", "."},
-		{"what cannot be read", "BLPOP k 0", "ERR lock key 'k' holds what this version of the proxy cannot read", []func(*fake.Register){put("k", "\x00redlock:?")}, "\x00redlock:?", "."},
+		{"what cannot be read", "BLPOP k 0", "ERR lock key 'k' holds what this version of the proxy cannot read",
+			[]func(*fake.Register){put("k", "\x00redlock:?")}, "\x00redlock:?", "."},
 		{"of one and the same", "BLMOVE k k LEFT RIGHT 0", `"a"`, []func(*fake.Register){text, put("k", list("a", "b"))}, list("b", "a"), "."},
 		{"the second key", "BLPOP k k2 0", `["k2" "a"]`, []func(*fake.Register){put("k2", list("a", "b"))}, ".", list("b")},
 		{"both", "BLPOP k k2 0", `["k" "c"]`, []func(*fake.Register){func(f *fake.Register) {

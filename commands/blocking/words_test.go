@@ -62,7 +62,8 @@ func TestTooManyKeys(t *testing.T) {
 // nothing is.
 func FuzzParse(f *testing.F) {
 	for _, line := range []string{
-		"blpop a b 0", "brpop a 1e3", "blmove a a left right 0", "brpoplpush a a 1", "blmpop 0 2 a b left count 3", "bzpopmin a -1", "bzpopmax a b nan",
+		"blpop a b 0", "brpop a 1e3", "blmove a a left right 0", "brpoplpush a a 1", "blmpop 0 2 a b left count 3",
+		"bzpopmin a -1", "bzpopmax a b nan",
 		"bzmpop 1 1 a max", "blmpop 0 -1 a left", "blmpop 0 9223372036854775807 a left", "bzmpop 0 1 left left",
 	} {
 		f.Add(line)

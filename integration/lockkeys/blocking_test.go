@@ -22,31 +22,50 @@ import (
 //	A !               it leaves
 func blockingTalks() map[string]string {
 	return map[string]string{
-		"an element comes":      "A> BLPOP lock:q 0\nB RPUSH lock:q 1 2\nA <\nB LRANGE lock:q 0 -1\nA> BRPOP lock:r 0\nB RPUSH lock:r 1 2\nA <\nA BRPOP lock:r 0\nB EXISTS lock:r",
-		"one is there":          "A RPUSH lock:q 1 2 3\nA BLPOP lock:q 0\nA brpop lock:q 0.5\nA BLPOP lock:q 1\nA EXISTS lock:q",
-		"first come":            "A> BLPOP lock:q 0\nB> BRPOP lock:q 0\nC> BLPOP lock:q 0\nD RPUSH lock:q 1 2 3\nA <\nB <\nC <\nD EXISTS lock:q",
-		"one by one":            "A> BLPOP lock:q 0\nB> BLPOP lock:q 0\nC RPUSH lock:q 1\nA <\nA> BLPOP lock:q 0\nC LPUSH lock:q 2\nB <\nC LPUSH lock:q 3\nA <",
-		"one leaves":            "A> BLPOP lock:q 0\nB> BLPOP lock:q 0\nA !\nC RPUSH lock:q 1\nB <\nC EXISTS lock:q",
-		"moved":                 "A> BLMOVE lock:q lock:q RIGHT LEFT 0\nB RPUSH lock:q 1 2 3\nA <\nB LRANGE lock:q 0 -1\nA BRPOPLPUSH lock:q lock:q 1\nA BLMOVE lock:q lock:q LEFT RIGHT 0\nB LRANGE lock:q 0 -1",
-		"rotated":               "A> BRPOPLPUSH lock:q lock:q 0\nB RPUSH lock:q 1\nA <\nB LRANGE lock:q 0 -1",
-		"several elements":      "A> BLMPOP 0 1 lock:q LEFT COUNT 2\nB RPUSH lock:q 1 2 3\nA <\nA BLMPOP 0 1 lock:q RIGHT COUNT 5\nA BLMPOP 0.01 1 lock:q RIGHT COUNT 5",
-		"least and greatest":    "A> BZPOPMIN lock:z 0\nB ZADD lock:z 2 b 1.5 a 3 c\nA <\nA BZPOPMAX lock:z 0\nA bzpopmin lock:z 0\nA> BZPOPMAX lock:z 0\nB ZADD lock:z 2 b 1.5 a\nA <",
-		"several members":       "A> BZMPOP 0 1 lock:z MAX COUNT 2\nB ZADD lock:z 2 b 1.5 a 3 c\nA <\nA BZMPOP 0 1 lock:z MIN\nA BZMPOP 0.01 1 lock:z MIN",
-		"the time is over":      "A BLPOP lock:q 0.05\nA BRPOP lock:q 0.05\nA BLMOVE lock:q lock:q LEFT RIGHT 0.05\nA BRPOPLPUSH lock:q lock:q 0.05\nA BLMPOP 0.05 1 lock:q LEFT\nA BZPOPMIN lock:q 0.05\nA BZPOPMAX lock:q lock:r 0.05\nA BZMPOP 0.05 2 lock:q lock:r MIN\nA BLPOP lock:q 0.0001",
-		"no time":               "A BLPOP lock:q x\nA BLPOP lock:q -1\nA BLPOP lock:q -0.5\nA BLPOP lock:q 1e400\nA BLPOP lock:q nan\nA BLPOP lock:q 9223372036854775807\nA BLMOVE lock:q lock:q LEFT RIGHT -1\nA BLMPOP -1 1 lock:q LEFT\nA BZMPOP x 1 lock:q MIN\nA BZPOPMIN lock:q inf",
-		"no such words":         "A BLPOP lock:q\nA BLMOVE lock:q lock:q LEFT UP 0\nA BLMPOP 0 0 lock:q LEFT\nA BLMPOP 0 1 lock:q MIN\nA BLMPOP 0 1 lock:q LEFT COUNT 0\nA BLMPOP 0 1 lock:q LEFT COUNT 1 1\nA BRPOPLPUSH lock:q lock:q\nA BZMPOP 0 1 lock:q MIN COUNT x",
-		"something else":        "A SET lock:q x\nA BLPOP lock:q 0\nA BLMOVE lock:q lock:q LEFT LEFT 0\nA BZPOPMIN lock:q 0\nA BLMPOP 0 2 lock:r lock:q LEFT\nA BLPOP lock:q lock:r 0\nA DEL lock:q\nA RPUSH lock:q 1\nA BZMPOP 0 1 lock:q MIN\nA BZPOPMAX lock:r lock:q 0\nA BLPOP lock:r lock:q 0",
-		"something else comes":  "A> BLPOP lock:q 0\nB SET lock:q x\nB DEL lock:q\nB ZADD lock:q 1 m\nB ZADD lock:q 2 n\nB DEL lock:q\nB RPUSH lock:q 1\nA <\nA> BZPOPMIN lock:q 0\nB RPUSH lock:q 1\nB DEL lock:q\nB ZADD lock:q 1 m\nA <",
-		"of two kinds":          "A> BLPOP lock:q 0\nB> BZPOPMIN lock:q 0\nC> BRPOP lock:q 0\nD ZADD lock:q 1 m\nB <\nD RPUSH lock:q 1 2\nA <\nC <",
-		"two keys":              "A> BLPOP lock:q lock:r 0\nB RPUSH lock:r 1 2\nA <\nA> BLPOP lock:q lock:s 0\nB RPUSH lock:q 3\nA <\nA BLPOP lock:q lock:r 0\nA BLPOP lock:q lock:r 0.01",
-		"the first of two":      "A RPUSH lock:q 1\nA RPUSH lock:r 2\nA BLPOP lock:q lock:r 0\nA BLPOP lock:q lock:r 0\nA BLPOP lock:q lock:r 0.01\nA RPUSH lock:r 1 2 3\nA BLMPOP 0 3 lock:q lock:r lock:s RIGHT COUNT 2\nA BRPOP lock:q lock:r lock:q 0",
-		"queues of two keys":    "A> BLPOP lock:q 0\nB> BLPOP lock:q lock:r 0\nC> BLPOP lock:r lock:s 0\nD RPUSH lock:r 1\nB <\nD RPUSH lock:q 2\nA <\nD RPUSH lock:s 3\nC <",
-		"two keys, three wait":  "A> BLPOP lock:q lock:r 0\nB> BLPOP lock:r 0\nC> BLPOP lock:q 0\nD RPUSH lock:r 1 2\nA <\nB <\nD RPUSH lock:q 3\nC <",
-		"in a transaction":      "A MULTI\nA BLPOP lock:q 0\nA RPUSH lock:q 1 2 3\nA BLPOP lock:q 0\nA BLMOVE lock:q lock:q LEFT RIGHT 0\nA BZPOPMIN lock:q 0\nA DEL lock:q\nA BZPOPMIN lock:q 0\nA EXEC",
-		"by a transaction":      "A> BLPOP lock:q 0\nB MULTI\nB RPUSH lock:q 1 2\nB LPOP lock:q\nB LLEN lock:q\nB EXEC\nA <\nA> BLPOP lock:q 0\nB MULTI\nB RPUSH lock:q 1\nB DEL lock:q\nB EXEC\nB RPUSH lock:q 2\nA <",
-		"by a script":           "A> BLPOP lock:q 0\nB EVAL return|redis.call('rpush',KEYS[1],'1','2') 1 lock:q\nA <\nB LLEN lock:q",
-		"one after the other":   "A> BLPOP lock:q 0\nA+ PING\nA+ LLEN lock:q\nB RPUSH lock:q 1 2\nA <<<",
-		"it is put back":        "A> BLPOP lock:q 0\nB RPUSH lock:q 1\nA <\nA> BRPOP lock:q 0\nB LPUSH lock:q 2\nA <\nA> BLPOP lock:q 0\nB RPUSHX lock:q 3\nB RPUSH lock:q 4\nA <",
+		"an element comes": "A> BLPOP lock:q 0\nB RPUSH lock:q 1 2\nA <\nB LRANGE lock:q 0 -1\nA> BRPOP lock:r 0\nB RPUSH lock:r 1 2\nA <\n" +
+			"A BRPOP lock:r 0\nB EXISTS lock:r",
+		"one is there": "A RPUSH lock:q 1 2 3\nA BLPOP lock:q 0\nA brpop lock:q 0.5\nA BLPOP lock:q 1\nA EXISTS lock:q",
+		"first come":   "A> BLPOP lock:q 0\nB> BRPOP lock:q 0\nC> BLPOP lock:q 0\nD RPUSH lock:q 1 2 3\nA <\nB <\nC <\nD EXISTS lock:q",
+		"one by one":   "A> BLPOP lock:q 0\nB> BLPOP lock:q 0\nC RPUSH lock:q 1\nA <\nA> BLPOP lock:q 0\nC LPUSH lock:q 2\nB <\nC LPUSH lock:q 3\nA <",
+		"one leaves":   "A> BLPOP lock:q 0\nB> BLPOP lock:q 0\nA !\nC RPUSH lock:q 1\nB <\nC EXISTS lock:q",
+		"moved": "A> BLMOVE lock:q lock:q RIGHT LEFT 0\nB RPUSH lock:q 1 2 3\nA <\nB LRANGE lock:q 0 -1\nA BRPOPLPUSH lock:q lock:q 1\n" +
+			"A BLMOVE lock:q lock:q LEFT RIGHT 0\nB LRANGE lock:q 0 -1",
+		"rotated": "A> BRPOPLPUSH lock:q lock:q 0\nB RPUSH lock:q 1\nA <\nB LRANGE lock:q 0 -1",
+		"several elements": "A> BLMPOP 0 1 lock:q LEFT COUNT 2\nB RPUSH lock:q 1 2 3\nA <\nA BLMPOP 0 1 lock:q RIGHT COUNT 5\n" +
+			"A BLMPOP 0.01 1 lock:q RIGHT COUNT 5",
+		"least and greatest": "A> BZPOPMIN lock:z 0\nB ZADD lock:z 2 b 1.5 a 3 c\nA <\nA BZPOPMAX lock:z 0\nA bzpopmin lock:z 0\nA> BZPOPMAX lock:z 0\n" +
+			"B ZADD lock:z 2 b 1.5 a\nA <",
+		"several members": "A> BZMPOP 0 1 lock:z MAX COUNT 2\nB ZADD lock:z 2 b 1.5 a 3 c\nA <\nA BZMPOP 0 1 lock:z MIN\nA BZMPOP 0.01 1 lock:z MIN",
+		"the time is over": "A BLPOP lock:q 0.05\nA BRPOP lock:q 0.05\nA BLMOVE lock:q lock:q LEFT RIGHT 0.05\nA BRPOPLPUSH lock:q lock:q 0.05\n" +
+			"A BLMPOP 0.05 1 lock:q LEFT\nA BZPOPMIN lock:q 0.05\nA BZPOPMAX lock:q lock:r 0.05\nA BZMPOP 0.05 2 lock:q lock:r MIN\n" +
+			"A BLPOP lock:q 0.0001",
+		"no time": "A BLPOP lock:q x\nA BLPOP lock:q -1\nA BLPOP lock:q -0.5\nA BLPOP lock:q 1e400\nA BLPOP lock:q nan\n" +
+			"A BLPOP lock:q 9223372036854775807\nA BLMOVE lock:q lock:q LEFT RIGHT -1\nA BLMPOP -1 1 lock:q LEFT\n" +
+			"A BZMPOP x 1 lock:q MIN\nA BZPOPMIN lock:q inf",
+		"no such words": "A BLPOP lock:q\nA BLMOVE lock:q lock:q LEFT UP 0\nA BLMPOP 0 0 lock:q LEFT\nA BLMPOP 0 1 lock:q MIN\n" +
+			"A BLMPOP 0 1 lock:q LEFT COUNT 0\nA BLMPOP 0 1 lock:q LEFT COUNT 1 1\nA BRPOPLPUSH lock:q lock:q\n" +
+			"A BZMPOP 0 1 lock:q MIN COUNT x",
+		"something else": "A SET lock:q x\nA BLPOP lock:q 0\nA BLMOVE lock:q lock:q LEFT LEFT 0\nA BZPOPMIN lock:q 0\nA BLMPOP 0 2 lock:r lock:q LEFT\n" +
+			"A BLPOP lock:q lock:r 0\nA DEL lock:q\nA RPUSH lock:q 1\nA BZMPOP 0 1 lock:q MIN\nA BZPOPMAX lock:r lock:q 0\n" +
+			"A BLPOP lock:r lock:q 0",
+		"something else comes": "A> BLPOP lock:q 0\nB SET lock:q x\nB DEL lock:q\nB ZADD lock:q 1 m\nB ZADD lock:q 2 n\nB DEL lock:q\nB RPUSH lock:q 1\nA <\n" +
+			"A> BZPOPMIN lock:q 0\nB RPUSH lock:q 1\nB DEL lock:q\nB ZADD lock:q 1 m\nA <",
+		"of two kinds": "A> BLPOP lock:q 0\nB> BZPOPMIN lock:q 0\nC> BRPOP lock:q 0\nD ZADD lock:q 1 m\nB <\nD RPUSH lock:q 1 2\nA <\nC <",
+		"two keys": "A> BLPOP lock:q lock:r 0\nB RPUSH lock:r 1 2\nA <\nA> BLPOP lock:q lock:s 0\nB RPUSH lock:q 3\nA <\nA BLPOP lock:q lock:r 0\n" +
+			"A BLPOP lock:q lock:r 0.01",
+		"the first of two": "A RPUSH lock:q 1\nA RPUSH lock:r 2\nA BLPOP lock:q lock:r 0\nA BLPOP lock:q lock:r 0\nA BLPOP lock:q lock:r 0.01\n" +
+			"A RPUSH lock:r 1 2 3\nA BLMPOP 0 3 lock:q lock:r lock:s RIGHT COUNT 2\nA BRPOP lock:q lock:r lock:q 0",
+		"queues of two keys": "A> BLPOP lock:q 0\nB> BLPOP lock:q lock:r 0\nC> BLPOP lock:r lock:s 0\nD RPUSH lock:r 1\nB <\nD RPUSH lock:q 2\nA <\n" +
+			"D RPUSH lock:s 3\nC <",
+		"two keys, three wait": "A> BLPOP lock:q lock:r 0\nB> BLPOP lock:r 0\nC> BLPOP lock:q 0\nD RPUSH lock:r 1 2\nA <\nB <\nD RPUSH lock:q 3\nC <",
+		"in a transaction": "A MULTI\nA BLPOP lock:q 0\nA RPUSH lock:q 1 2 3\nA BLPOP lock:q 0\nA BLMOVE lock:q lock:q LEFT RIGHT 0\nA BZPOPMIN lock:q 0\n" +
+			"A DEL lock:q\nA BZPOPMIN lock:q 0\nA EXEC",
+		"by a transaction": "A> BLPOP lock:q 0\nB MULTI\nB RPUSH lock:q 1 2\nB LPOP lock:q\nB LLEN lock:q\nB EXEC\nA <\nA> BLPOP lock:q 0\nB MULTI\n" +
+			"B RPUSH lock:q 1\nB DEL lock:q\nB EXEC\nB RPUSH lock:q 2\nA <",
+		"by a script":         "A> BLPOP lock:q 0\nB EVAL return|redis.call('rpush',KEYS[1],'1','2') 1 lock:q\nA <\nB LLEN lock:q",
+		"one after the other": "A> BLPOP lock:q 0\nA+ PING\nA+ LLEN lock:q\nB RPUSH lock:q 1 2\nA <<<",
+		"it is put back": "A> BLPOP lock:q 0\nB RPUSH lock:q 1\nA <\nA> BRPOP lock:q 0\nB LPUSH lock:q 2\nA <\nA> BLPOP lock:q 0\nB RPUSHX lock:q 3\n" +
+			"B RPUSH lock:q 4\nA <",
 		"its time":              "A RPUSH lock:q 1 2\nA PEXPIRE lock:q 1000000\nA BLPOP lock:q 0\nA PERSIST lock:q\nA BLPOP lock:q 0\nA TTL lock:q",
 		"in another database":   "A SELECT 3\nA> BLPOP lock:q 0\nB RPUSH lock:q 0\nC SELECT 3\nC RPUSH lock:q 3\nA <\nB LPOP lock:q",
 		"what a client watches": "A RPUSH lock:q 1 2\nA WATCH lock:q\nA BLPOP lock:q 0\nA MULTI\nA LLEN lock:q\nA EXEC",

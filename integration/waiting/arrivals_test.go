@@ -387,7 +387,8 @@ func (l *ledger) judge(t *testing.T) {
 			t.Errorf("%s was taken %d times, and pushed: %v", element, n, known[element])
 		}
 	}
-	t.Logf("%d pushed, %d perhaps; %d taken, %d missing; %d times nil, %d times an error", len(l.there), len(l.perhaps), len(l.taken), missing, l.none, l.unknown)
+	t.Logf("%d pushed, %d perhaps; %d taken, %d missing; %d times nil, %d times an error",
+		len(l.there), len(l.perhaps), len(l.taken), missing, l.none, l.unknown)
 	if missing > l.unknown {
 		t.Errorf("%d elements are missing, and only %d pops did not know", missing, l.unknown)
 	}
