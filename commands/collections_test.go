@@ -52,7 +52,6 @@ func TestCommandsOnCollections(t *testing.T) {
 		{"taken off", list("a", "b"), "LPOP k", `"a"`, "read 0/k;update 0/k", list("b") + ":500"},
 		{"turned", list("a", "b"), "RPOPLPUSH k k", `"b"`, "read 0/k;update 0/k", list("b", "a") + ":500"},
 		{"stored", list("a"), "SUNIONSTORE k k2 k3", "0", "read 0/k 0/k2 0/k3", list("a") + ":500"},
-		{"awaited", list("a"), "BLPOP k 0", "ERR 'blpop' cannot wait for a lock key; in a transaction or script, where it does not wait, it can be sent", "", list("a") + ":500"},
 		{"not understood", "\x00redlock:?", "GET k", "ERR lock key 'k' holds what this version of the proxy cannot read", "read 0/k", "\x00redlock:?:500"},
 		{"not understood, and removed", "\x00redlock:?", "DEL k", "1", "read 0/k;release 0/k \x00redlock:?", "."},
 	}

@@ -17,6 +17,7 @@
 //   - keyspace: Redis' commands on a view of some keys
 //   - holders: who holds a lock, and that somebody holds it no more
 //   - allkeys: the commands that see all keys, or remove them
+//   - blocking: the commands that wait until something is put under a lock key
 //   - audit: a line for each grant and release
 //   - program: programs, from the view to what is committed
 //   - rights: what a client may do at the upstream

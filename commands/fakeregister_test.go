@@ -29,6 +29,24 @@ func (f fakeLocker) Unlock(ctx context.Context, key quorum.Key, token string) er
 
 func (fakeLocker) Fence(context.Context, quorum.Key) (int64, error) { return 0, nil }
 
+// AwaitArrival tries again after each thing that happens meanwhile; then the time is over.
+func (f fakeLocker) AwaitArrival(ctx context.Context, a quorum.Arrival) error {
+	f.Rounds = append(f.Rounds, fmt.Sprintf("wait %v for %s", a.Wait, a.Kind))
+	own := slices.Repeat([]bool{!f.Behind}, len(a.Keys))
+	for a.Try(own) != quorum.Made {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if len(f.Later) == 0 {
+			return quorum.ErrNoArrival
+		}
+		happen := f.Later[0]
+		f.Later, own = f.Later[1:], slices.Repeat([]bool{true}, len(a.Keys))
+		happen()
+	}
+	return nil
+}
+
 func (fakeLocker) Waiting() int { return 0 }
 
 func (f fakeLocker) Withdraw(key quorum.Key, token string) {

@@ -21,6 +21,7 @@ type Locks interface {
 	Withdraw(key quorum.Key, token string)
 	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error)
 	Fence(ctx context.Context, key quorum.Key) (int64, error)
+	AwaitArrival(ctx context.Context, a quorum.Arrival) error
 	Waiting() int
 }
 

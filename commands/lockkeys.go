@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"fmt"
 
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/keyspace"
@@ -12,7 +11,7 @@ import (
 )
 
 // lockedCommands are the ordinary commands that run on lock keys, and those of scripts, by name.
-func lockedCommands(p *programs, s *scripts) map[string]*command.Command {
+func lockedCommands(p *programs, s *scripts, waits func(command.Call)) map[string]*command.Command {
 	all := map[string]*command.Command{"script": s.scriptCommand()}
 	for name, docs := range map[string]command.Docs{
 		"eval":       command.DocsOf("scripting", "Runs a script on lock keys.", "2.6.0"),
@@ -30,7 +29,7 @@ func lockedCommands(p *programs, s *scripts) map[string]*command.Command {
 		}
 		run := p.ordinary
 		if known.Does(spec.Blocks) {
-			run = cannotWait
+			run = waits
 		}
 		all[name] = command.OfRedis(name, run, docs)
 	}
@@ -46,11 +45,6 @@ func (p *programs) ordinary(c command.Call) {
 	if !p.acquire(c, words) {
 		p.carry(c, p.commandProgram(c.Client, words))
 	}
-}
-
-// cannotWait refuses a command that would wait for what others put there.
-func cannotWait(c command.Call) {
-	c.Out.Error(fmt.Sprintf("ERR '%s' cannot wait for a lock key; in a transaction or script, where it does not wait, it can be sent", syntax.Lower(c.Args[0])))
 }
 
 // commandProgram is a command as a program.

@@ -27,7 +27,8 @@ func (p *programs) guessesFor(c *command.Client, words, keys []string) (guesses 
 // mayUseUp is true of commands that mostly find what this proxy put there, and take all or much of it away.
 func mayUseUp(name string) bool {
 	switch name {
-	case "del", "unlink", "hdel", "lpop", "rpop", "spop", "srem", "zpopmin", "zpopmax", "zrem":
+	case "del", "unlink", "hdel", "lpop", "rpop", "spop", "srem", "zpopmin", "zpopmax", "zrem",
+		"blpop", "brpop", "bzpopmin", "bzpopmax":
 		return true
 	}
 	return false

@@ -47,10 +47,15 @@ func (p *programs) carry(c command.Call, what program.Program) {
 		c.Out.Fail(err)
 		return
 	}
-	c.Client.Transaction.Changes(what.DB, done.Edits)
-	p.audit.Edits(c.Client, what.DB, done.Edits)
+	p.tell(c, what.DB, done)
+}
+
+// tell tells a client what came of its program.
+func (p *programs) tell(c command.Call, db int, done program.Outcome) {
+	c.Client.Transaction.Changes(db, done.Edits)
+	p.audit.Edits(c.Client, db, done.Edits)
 	p.warn(done)
-	p.undoing(c.Client, what.DB, done, c.Out)
+	p.undoing(c.Client, db, done, c.Out)
 	c.Out.Value(done.Reply)
 }
 

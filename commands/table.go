@@ -8,6 +8,7 @@ import (
 	"redlock-proxy/commands/acl"
 	"redlock-proxy/commands/allkeys"
 	"redlock-proxy/commands/audit"
+	"redlock-proxy/commands/blocking"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/holders"
 	"redlock-proxy/commands/keys"
@@ -67,10 +68,11 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 	s := &scripts{
 		programs: p, lockKeys: lockKeys, store: opts.Scripts, cache: script.NewCache(maxScripts, maxScriptBytes), pace: script.NewPace(), predictions: newPredictions(), saw: t.Saw,
 	}
+	waiting := blocking.Options{Locks: opts.Locks, Engine: p.engine, Program: p.commandProgram, Tell: p.tell, Now: opts.Now}
 	tx := transactions{s}
 	t.router = router{
 		lockKeys: lockKeys, relays: notices != nil, scripts: s, functions: &functions{upstream: opts.Functions, now: opts.Now},
-		locked: lockedCommands(p, s), multi: tx.commands(), queue: tx.queue,
+		locked: lockedCommands(p, s, waiting.Run), multi: tx.commands(), queue: tx.queue,
 	}
 	about := opts.server(t.current, notices)
 	if lockKeys.Any() {
@@ -118,7 +120,7 @@ func own(r router, about *server.Server, locks []*command.Command, s *scripts, u
 	return syntax.NewNames(byName)
 }
 
-// Waiting is how many clients wait for a lock.
+// Waiting is how many clients wait for a lock, or for what others put under a lock key.
 func (t *Table) Waiting() int { return t.opts.Locks.Waiting() }
 
 // Locks lists at most count locks of a database whose keys match a glob, as LOCKLIST does for a client that may do everything.

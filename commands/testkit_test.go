@@ -67,6 +67,10 @@ func (f *fakeLocks) Fence(_ context.Context, key quorum.Key) (int64, error) {
 	return f.fence, f.err
 }
 
+func (*fakeLocks) AwaitArrival(context.Context, quorum.Arrival) error {
+	return quorum.ErrNoArrival
+}
+
 func (*fakeLocks) Waiting() int { return 0 }
 
 func (f *fakeLocks) Withdraw(key quorum.Key, token string) {

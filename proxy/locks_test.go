@@ -38,6 +38,10 @@ func (l *scriptedLocks) Unlock(ctx context.Context, key quorum.Key, token string
 
 func (*scriptedLocks) Fence(context.Context, quorum.Key) (int64, error) { return 0, nil }
 
+func (*scriptedLocks) AwaitArrival(context.Context, quorum.Arrival) error {
+	return quorum.ErrNoArrival
+}
+
 func (*scriptedLocks) Waiting() int { return 0 }
 
 func (l *scriptedLocks) Withdraw(key quorum.Key, token string) {

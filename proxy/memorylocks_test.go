@@ -58,6 +58,27 @@ func (l memoryLocker) Unlock(ctx context.Context, key quorum.Key, token string) 
 
 func (memoryLocker) Fence(context.Context, quorum.Key) (int64, error) { return 0, nil }
 
+func (l memoryLocker) AwaitArrival(ctx context.Context, a quorum.Arrival) error {
+	if a.Wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, a.Wait, quorum.ErrNoArrival)
+		defer cancel()
+	}
+	for {
+		l.mu.Lock()
+		changed := l.changed
+		l.mu.Unlock()
+		if a.Try(slices.Repeat([]bool{true}, len(a.Keys))) == quorum.Made {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
 func (memoryLocker) Waiting() int { return 0 }
 
 func (l memoryLocker) Withdraw(key quorum.Key, token string) {
@@ -142,6 +163,11 @@ func (l *memoryLocks) Release(_ context.Context, key quorum.Key, token string) e
 // remove tells who waits. It is called with mu held.
 func (l *memoryLocks) remove(key quorum.Key) {
 	delete(l.held, key)
+	l.tell()
+}
+
+// tell tells who waits of a change. It is called with mu held.
+func (l *memoryLocks) tell() {
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
@@ -173,8 +199,10 @@ func (l *memoryLocks) Update(_ context.Context, key quorum.Key, _ *string, run f
 		l.remove(key)
 	case d.Do == quorum.Put && d.KeepTTL:
 		l.held[key] = held{d.Value, l.held[key].left}
+		l.tell()
 	case d.Do == quorum.Put:
 		l.held[key] = held{d.Value, d.TTL}
+		l.tell()
 	}
 	return quorum.Outcome{Run: 1}, nil
 }

@@ -305,6 +305,22 @@ func on[T any](ctx context.Context, c *Cluster, do func(*generation) (T, error))
 	return got, c.named(err)
 }
 
+// onWhich is on for what has changed nothing after an error: it is done again where the masters are changed meanwhile.
+func onWhich[T any](ctx context.Context, c *Cluster, do func(*generation) (T, error)) (T, error) {
+	until := time.Now().Add(changePatience)
+	for {
+		g, err := c.settled(ctx, until)
+		if err != nil {
+			var none T
+			return none, err
+		}
+		got, err := do(g)
+		if err == nil || !c.wasChanged(ctx, g, err) || time.Now().After(until) {
+			return got, c.named(err)
+		}
+	}
+}
+
 // wasChanged reports whether a command had no quorum because the masters are being changed.
 func (c *Cluster) wasChanged(ctx context.Context, g *generation, err error) bool {
 	var none *NoQuorumError

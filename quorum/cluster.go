@@ -186,17 +186,7 @@ func (c *Cluster) WatchQuorum(ctx context.Context, log *slog.Logger, had bool) {
 // Errors: *OwnKeyError, as of all methods, ErrHeld, ErrTooShort, ErrContended, *NoQuorumError, or
 // the cause of ctx; with a fence also ErrFences. After an error nothing is held: what was taken is undone in the background.
 func (c *Cluster) Take(ctx context.Context, t Taking) (Grant, error) {
-	until := time.Now().Add(changePatience)
-	for {
-		g, err := c.settled(ctx, until)
-		if err != nil {
-			return Grant{}, err
-		}
-		got, err := g.Take(ctx, t)
-		if err == nil || !c.wasChanged(ctx, g, err) || time.Now().After(until) {
-			return got, c.named(err)
-		}
-	}
+	return onWhich(ctx, c, func(g *generation) (Grant, error) { return g.Take(ctx, t) })
 }
 
 // Release removes the key if it holds the token.
@@ -221,7 +211,7 @@ func (c *Cluster) Extend(ctx context.Context, key Key, token string, ttl time.Du
 //
 // Errors: ErrContended, *NoQuorumError, or the cause of ctx.
 func (c *Cluster) Read(ctx context.Context, keys []Key) ([]Look, error) {
-	return on(ctx, c, func(g *generation) ([]Look, error) { return g.Read(ctx, keys) })
+	return onWhich(ctx, c, func(g *generation) ([]Look, error) { return g.Read(ctx, keys) })
 }
 
 // Watch is Read for keys whose versions are to be compared later; see register.Watch.

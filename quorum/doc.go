@@ -20,7 +20,7 @@
 // Package master carries operations to the masters and their answers back, and remembers what is
 // owed to a master that is away. This package adds what a lock needs beside its register: a
 // [Locker] has the queue of those who wait for a key, first come, first served (package queue),
-// whom the masters tell when it may be free (package wake).
+// whom the masters tell when it may be free (package wake), and those of others who wait until something is put under one.
 //
 // # Other masters
 //

@@ -73,6 +73,14 @@ func (c *generation) alarm(key Key) *wake.Alarm {
 	return c.waker.Alarm(key.DB, key.Name)
 }
 
+// alarmForChange sets one for whatever change of a key, which rings this bell. With a legacy server there is none.
+func (c *generation) alarmForChange(key Key, bell chan struct{}) *wake.Alarm {
+	if c.legacy != nil {
+		return wake.Blind()
+	}
+	return c.waker.ForChange(key.DB, key.Name, bell)
+}
+
 // names are the addresses of the masters.
 func (c *generation) names() []string { return namesIn(c.urls) }
 

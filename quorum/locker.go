@@ -13,6 +13,14 @@ import (
 type Locker struct {
 	cluster *Cluster
 	queues  queue.Queues[Key]
+	// arrivals are those who wait until something is put under a key. They are in nobody's way who waits for a lock.
+	arrivals queue.Lines[arrival]
+}
+
+// arrival is something of a kind under a key.
+type arrival struct {
+	Key
+	kind string
 }
 
 // NewLocker makes the locker of a cluster, before that runs. Who waits in it is told
@@ -100,6 +108,58 @@ func (l *Locker) Await(ctx context.Context, key Key, wait time.Duration, try fun
 	}
 }
 
+// Attempt is what came of trying to take what was put under a key.
+type Attempt = queue.Attempt
+
+// What comes of it: nothing is there; others were quicker; the wait is over.
+const (
+	InVain    = queue.InVain
+	Overtaken = queue.Overtaken
+	Made      = queue.Made
+)
+
+// Arrival is something that may be put under one of some keys.
+type Arrival struct {
+	// Keys are distinct.
+	Keys []Key
+	// Kind is what is waited for: those who wait for something else under the same key are in nobody's way.
+	Kind string
+	// Wait is how long to wait for it. Below zero: without an end.
+	Wait time.Duration
+	// Try is called once at first, then whenever it may be there. It may take what is under those of the keys that are its own:
+	// of this Locker nobody came before for them.
+	Try func(own []bool) Attempt
+}
+
+// ErrNoArrival says that nothing could be taken in time.
+var ErrNoArrival = errors.New("nothing was put there in time")
+
+// AwaitArrival stands in the queues of some keys, first come, first served, until something that is put under one of them could be
+// taken. While nothing changes nothing is tried.
+//
+// Errors: ErrNoArrival when its time was over, or the cause of ctx. After both the last Try was in vain.
+func (l *Locker) AwaitArrival(ctx context.Context, a Arrival) error {
+	_, over, stop := after(a.Wait)
+	defer stop()
+	keys := make([]arrival, len(a.Keys))
+	for i, key := range a.Keys {
+		keys[i] = arrival{key, a.Kind}
+	}
+	switch l.arrivals.Await(ctx, queue.Arrival[arrival]{
+		Keys: keys, Over: over, Rand: l.cluster.opts.Rand, Try: a.Try,
+		Alarm: func(a arrival, bell chan struct{}) queue.ChangeAlarm {
+			return l.cluster.now().alarmForChange(a.Key, bell)
+		},
+	}) {
+	case queue.Over:
+		return ErrNoArrival
+	case queue.Left:
+		return context.Cause(ctx)
+	default:
+		return nil
+	}
+}
+
 // after is when a wait is over, which a channel tells: never, if it is negative. What is
 // tried at that moment goes on to its end: only then it is known whether it was granted.
 func after(wait time.Duration) (until time.Time, over <-chan time.Time, stop func()) {
@@ -120,8 +180,8 @@ func (l *Locker) Unlock(ctx context.Context, key Key, token string) error {
 // Fence is Cluster.Fence.
 func (l *Locker) Fence(ctx context.Context, key Key) (int64, error) { return l.cluster.Fence(ctx, key) }
 
-// Waiting is how many requests wait for a lock that another holds.
-func (l *Locker) Waiting() int { return l.queues.Len() }
+// Waiting is how many requests wait for a lock that another holds, or until something is put under a key.
+func (l *Locker) Waiting() int { return l.queues.Len() + l.arrivals.Len() }
 
 // Holdings is Cluster.Holdings, and tells how many requests wait here for each key.
 func (l *Locker) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {

@@ -98,7 +98,7 @@ func scalars() []scalar {
 			func(c Clients, _ Commands) float64 { return float64(c.Refused) }),
 		counter("redlock_client_accept_errors_total", "Connections that the system could not give, for want of file descriptors for example.",
 			func(c Clients, _ Commands) float64 { return float64(c.AcceptErrors) }),
-		gauge("redlock_lock_waiters", "Clients that wait for a lock (BLOCK).",
+		gauge("redlock_lock_waiters", "Clients that wait for a lock (BLOCK), or for what others put under a lock key (BLPOP and its kin).",
 			func(_ Clients, d Commands) float64 { return float64(d.Waiting) }),
 		counter("redlock_locks_without_ttl_total", "Lock keys that ordinary commands set without a TTL.",
 			func(_ Clients, d Commands) float64 { return float64(d.Endless) }),

@@ -14,6 +14,7 @@ type Locker interface {
 	Withdraw(key quorum.Key, token string)
 	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error)
 	Fence(ctx context.Context, key quorum.Key) (int64, error)
+	AwaitArrival(ctx context.Context, a quorum.Arrival) error
 	Waiting() int
 }
 

@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"math"
+	"time"
 
 	"redlock-proxy/commands/keyspace/contents"
 	"redlock-proxy/commands/syntax"
@@ -73,7 +74,7 @@ func (c call) move(fromLeft, toLeft bool) Reply {
 	return Text(elem)
 }
 
-// patience checks how long a command may wait. It never does: where these run, Redis does not wait either.
+// patience checks how long a command may wait. In a Space it never does.
 func (c call) patience(word string) *Reply {
 	seconds, ok := contents.ParseLong(word)
 	if !ok {
@@ -86,6 +87,20 @@ func (c call) patience(word string) *Reply {
 		return new(Fail("ERR timeout is out of range"))
 	}
 	return nil
+}
+
+// Patience is how long a command may wait of which a Space that holds nothing had no error; zero: without an end.
+func Patience(words []string) time.Duration {
+	word := words[len(words)-1]
+	switch syntax.Lower(words[0]) {
+	case "blmpop", "bzmpop":
+		word = words[1]
+	}
+	seconds, ok := contents.ParseLong(word)
+	if !ok {
+		return 0
+	}
+	return milliseconds(seconds.Thousandths())
 }
 
 // bpop is BLPOP and BRPOP key … timeout.

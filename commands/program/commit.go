@@ -69,16 +69,16 @@ func (r *run) commit(ctx context.Context, a Outcome) (*Outcome, error) {
 func (r *run) committable(a Outcome) (changing []keyspace.Edit, why string) {
 	changing, conditions := changes(a.Edits)
 	if again := r.removedBefore(changing); len(again) > 0 {
-		return nil, severalKeys(again[0].Key, r.otherThan(again[0].Key))
+		return nil, SeveralKeys(again[0].Key, r.otherThan(again[0].Key))
 	}
 	changing = slices.DeleteFunc(changing, func(e keyspace.Edit) bool { _, done := r.removed[e.Key]; return done })
 	others := r.otherKeys(changing, conditions)
 	switch {
 	case len(changing) == 0, all(changing, isRemoval) && len(r.Watched) == 0:
 	case len(others) > 0:
-		return nil, severalKeys(changing[0].Key, others[0])
+		return nil, SeveralKeys(changing[0].Key, others[0])
 	case len(changing) > 1 && !(all(changing, isCreation) && sameTTL(changing)) && !r.raises(changing):
-		return nil, severalKeys(changing[0].Key, changing[1].Key)
+		return nil, SeveralKeys(changing[0].Key, changing[1].Key)
 	}
 	return changing, ""
 }
@@ -121,9 +121,9 @@ func (r *run) otherKeys(changing, conditions []keyspace.Edit) (others []string) 
 	return others
 }
 
-// severalKeys refuses to replace one key under the condition of another: each is kept by
+// SeveralKeys refuses to replace one key under the condition of another: each is kept by
 // its own vote, and no vote is about both.
-func severalKeys(one, other string) string {
+func SeveralKeys(one, other string) string {
 	return fmt.Sprintf("ERR lock keys '%s' and '%s' cannot be changed together: only taking, extending or removing several is done by one command",
 		syntax.Shown(one), syntax.Shown(other))
 }
@@ -211,7 +211,7 @@ func (r *run) extend(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 			return nil, nil
 		case errors.Is(err, quorum.ErrTooShort), err == nil && got.Longer && e.Was.Left == keyspace.Unknown:
 			if len(edits) > 1 {
-				return &Outcome{Reply: keyspace.Fail(severalKeys(edits[0].Key, edits[1].Key)), touched: true}, nil
+				return &Outcome{Reply: keyspace.Fail(SeveralKeys(edits[0].Key, edits[1].Key)), touched: true}, nil
 			}
 			return r.update(ctx, e.Key, &e.Was.Value) // it is to be shorter
 		case err != nil:

@@ -13,12 +13,13 @@ import (
 func (v view) space(now time.Time) *keyspace.Space {
 	s := keyspace.NewSpace(now)
 	for key, l := range v {
-		s.Put(key, entryOf(l))
+		s.Put(key, EntryOf(l))
 	}
 	return s
 }
 
-func entryOf(l quorum.Look) keyspace.Entry {
+// EntryOf is what a look saw, as a program sees it.
+func EntryOf(l quorum.Look) keyspace.Entry {
 	e := keyspace.Entry{Present: l.Present, Value: l.Value, Left: l.Left.Truncate(time.Millisecond)}
 	switch {
 	case !l.Present:

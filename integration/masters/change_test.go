@@ -3,10 +3,12 @@
 package masters
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
 )
 
 // TestLocksOutliveAChange: a lock that was granted by two of three masters is held, extended and released after one was added,
@@ -34,7 +36,7 @@ func TestLocksOutliveAChange(t *testing.T) {
 }
 
 // TestWaitersOutliveAChange: who waits for a lock while all masters but one are replaced, one after the other, and added to, gets it when it
-// is released, without asking the masters of before, which are gone.
+// is released, without asking the masters of before, which are gone. So does who waits for an element.
 func TestWaitersOutliveAChange(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 5)
@@ -48,11 +50,17 @@ func TestWaitersOutliveAChange(t *testing.T) {
 		}
 		granted <- reply
 	}()
-	kit.WantBlocked(t, r.proxies[1], 1)
+	popping := kit.Connect(t, r.proxies[1])
+	kit.Must(t, popping.Send(redistest.AppendCommand(nil, "BLPOP", "k", "0")))
+	kit.WantBlocked(t, r.proxies[1], 2)
 	for _, masters := range [][]int{{0, 1, 3}, {0, 4, 3}, {0, 4, 3, 1}} {
 		r.change(masters...)
 	}
 	time.Sleep(11 * time.Second) // the masters of before are let go
+	kit.Want(t, holder, int64(1), "RPUSH", "k", "e")
+	if reply, err := popping.Receive(); err != nil || fmt.Sprint(reply) != "[k e]" {
+		t.Errorf("who waited for an element got %v, %v", reply, err)
+	}
 	kit.Want(t, holder, int64(1), "UNLOCK", "a", "t")
 	select {
 	case reply := <-granted:

@@ -62,7 +62,7 @@ func (r *rig) name(proxy int, masters ...int) {
 	for _, i := range masters {
 		urls = append(urls, r.url(i))
 	}
-	text := fmt.Sprintf("listen: 127.0.0.1:0\nfresh-start: true\nlog-level: debug\nmaster: [%q]\n", strings.Join(urls, `", "`))
+	text := fmt.Sprintf("listen: 127.0.0.1:0\nfresh-start: true\nlog-level: debug\nlock-keys: [\"k*\"]\nmaster: [%q]\n", strings.Join(urls, `", "`))
 	text = strings.ReplaceAll(text, `\"`, `"`)
 	kit.Must(r.t, os.WriteFile(r.files[proxy]+".new", []byte(text), 0o600))
 	kit.Must(r.t, os.Rename(r.files[proxy]+".new", r.files[proxy]))

@@ -24,6 +24,7 @@ func (a *fakeAlarm) Bell() <-chan struct{}    { return a.bell }
 func (a *fakeAlarm) View(time.Time) wake.View { return a.view }
 func (a *fakeAlarm) Look(time.Time)           { a.looks++ }
 func (a *fakeAlarm) LookAnew()                { a.looks++ }
+func (a *fakeAlarm) Arm()                     { a.looks++ }
 func (a *fakeAlarm) Ended() bool              { return a.ended }
 func (a *fakeAlarm) Stop()                    { a.stopped = true }
 

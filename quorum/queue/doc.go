@@ -6,6 +6,10 @@
 // release is sent. Where another process has it the head looks, once, and sleeps until its alarm rings or
 // the lease is over ([Head]). Where the alarm cannot tell, the head polls.
 //
+// Those who wait until something is put under a key ([Lines.Await]) have queues of their own, for they do not keep anybody from the
+// key. Who waits for several keys stands in the queue of each, and takes what comes under those of which it is the head. A head has
+// the masters tell of the next change, tries then, and sleeps until they tell.
+//
 // # Other processes
 //
 // The heads of several processes are told of a release at the same time, and try at the same time; at most one try of each

@@ -10,6 +10,7 @@ type Alarm struct {
 	waker   *Waker // nil: it is blind
 	key     string
 	quorum  int
+	judge   func(seen []sighting, quorum int, now time.Time) View
 	watches []*watch // one for each master; nil where the waker has closed
 	bell    chan struct{}
 
@@ -25,7 +26,7 @@ func (a *Alarm) Bell() <-chan struct{} { return a.bell }
 func (a *Alarm) View(now time.Time) View {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.told = judge(a.seen, a.quorum, now)
+	a.told = a.judge(a.seen, a.quorum, now)
 	return a.told
 }
 
@@ -35,6 +36,11 @@ func (a *Alarm) Look(now time.Time) {
 	a.look(func(s sighting) bool {
 		return s.state != asked && (s.state != held || !s.end.IsZero() && !s.end.After(now))
 	})
+}
+
+// Arm asks those masters that would tell of no change: they told of one already, or are not watched.
+func (a *Alarm) Arm() {
+	a.look(func(s sighting) bool { return s.state == changed || s.state == unknown })
 }
 
 // LookAnew asks all masters.
@@ -60,7 +66,7 @@ func (a *Alarm) see(master int, s sighting) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.seen[master] = s
-	if v := judge(a.seen, a.quorum, time.Now()); v != a.told {
+	if v := a.judge(a.seen, a.quorum, time.Now()); v != a.told {
 		a.told = v
 		select {
 		case a.bell <- struct{}{}:

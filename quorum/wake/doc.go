@@ -7,6 +7,10 @@
 // the next change of the key, whoever makes it, by a command, by expiry, eviction or FLUSHALL, is told once.
 // What the looks and the changes told since come to is a [View].
 //
+// Who waits until something is put under a key sets an alarm for any change ([Waker.ForChange]), also of a key that is absent: a
+// tracked read of a key that is not there is told of its coming. Such a one looks first and asks the register then, so
+// that what the register did not have yet is told.
+//
 // # A hint, no more
 //
 // Nothing is decided here. A View only says when a try is worthwhile; the try itself asks the masters as

@@ -51,6 +51,8 @@ type View struct {
 	Stirred bool
 	// Asking is set where looks are under way.
 	Asking bool
+	// Partly is set, for one who waits for a change, where some masters are not watched.
+	Partly bool
 }
 
 // judge weighs the sightings, of which so many are a majority.
@@ -78,6 +80,23 @@ func judge(all []sighting, quorum int, now time.Time) View {
 		v.End = endOf(ends, quorum-count[free])
 	default:
 		v.Stirred = count[changed] > 0
+	}
+	return v
+}
+
+// judgeChange weighs them for one who waits for whatever change: Held says that there was none since so many were looked at,
+// Changed that a master told of one, which is Stirred where fewer than a majority did.
+func judgeChange(all []sighting, quorum int, _ time.Time) View {
+	var count [changed + 1]int
+	for _, s := range all {
+		count[s.state]++
+	}
+	v := View{Asking: count[asked] > 0, Partly: count[unknown] > 0}
+	switch {
+	case count[changed] > 0:
+		v.Verdict, v.Stirred = Changed, count[changed] < quorum
+	case count[held]+count[free] >= quorum:
+		v.Verdict = Held
 	}
 	return v
 }

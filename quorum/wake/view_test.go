@@ -40,3 +40,28 @@ func TestJudge(t *testing.T) {
 		t.Errorf("an alarm without masters: %+v", got)
 	}
 }
+
+// TestJudgeChange: one who waits for a change sleeps while a majority was looked at and told of none.
+func TestJudgeChange(t *testing.T) {
+	past := sighting{held, time.Unix(1, 0)}
+	endless, none := sighting{state: held}, sighting{}
+	f, c, a := sighting{state: free}, sighting{state: changed}, sighting{state: asked}
+	for name, test := range map[string]struct {
+		seen []sighting
+		want View
+	}{
+		"nothing is known":                   {[]sighting{none, none, none}, View{Partly: true}},
+		"looks are under way":                {[]sighting{a, a, none}, View{Asking: true, Partly: true}},
+		"nothing is there":                   {[]sighting{f, f, f}, View{Verdict: Held}},
+		"something is there":                 {[]sighting{endless, past, f}, View{Verdict: Held}},
+		"one is not watched":                 {[]sighting{f, f, none}, View{Verdict: Held, Partly: true}},
+		"too many are not":                   {[]sighting{f, none, none}, View{Partly: true}},
+		"one told of a change":               {[]sighting{f, f, c}, View{Verdict: Changed, Stirred: true}},
+		"a majority told of it":              {[]sighting{c, f, c}, View{Verdict: Changed}},
+		"a change, and little else is known": {[]sighting{c, none, a}, View{Verdict: Changed, Stirred: true, Asking: true, Partly: true}},
+	} {
+		if got := judgeChange(test.seen, len(test.seen)/2+1, time.Unix(1000, 0)); got != test.want {
+			t.Errorf("%s: %+v, want %+v", name, got, test.want)
+		}
+	}
+}

@@ -54,10 +54,16 @@ const longestKey = 64 << 10
 
 // Alarm sets one for a key of a database. It knows nothing before its first look.
 func (w *Waker) Alarm(db int, key string) *Alarm {
-	a := &Alarm{
-		waker: w, key: key, quorum: w.opts.Quorum, bell: make(chan struct{}, 1),
-		seen: make([]sighting, len(w.opts.Servers)),
-	}
+	return w.set(db, key, judge, make(chan struct{}, 1))
+}
+
+// ForChange sets one that rings a bell, which holds one signal and may be that of others, too, at whatever change of a key.
+func (w *Waker) ForChange(db int, key string, bell chan struct{}) *Alarm {
+	return w.set(db, key, judgeChange, bell)
+}
+
+func (w *Waker) set(db int, key string, judge func([]sighting, int, time.Time) View, bell chan struct{}) *Alarm {
+	a := &Alarm{waker: w, key: key, quorum: w.opts.Quorum, judge: judge, bell: bell, seen: make([]sighting, len(w.opts.Servers))}
 	if len(key) > longestKey {
 		return a
 	}
@@ -95,7 +101,7 @@ func (w *Waker) start(run func()) {
 }
 
 // Blind is an alarm that knows nothing and never rings.
-func Blind() *Alarm { return &Alarm{quorum: 1} }
+func Blind() *Alarm { return &Alarm{quorum: 1, judge: judge} }
 
 // Close ends all watches, and waits until they have ended.
 func (w *Waker) Close() {

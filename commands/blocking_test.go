@@ -1,0 +1,231 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/keyspace/contents"
+	"redlock-proxy/commands/program/fake"
+	"redlock-proxy/quorum"
+)
+
+func sortedSet(score float64, member string) string {
+	z := contents.NewSortedSet()
+	z.Set(member, score)
+	return contents.Encode(z)
+}
+
+const (
+	notList  = "WRONGTYPE Operation against a key holding the wrong kind of value"
+	forever  = "wait -1ns for list;"
+	noFloat  = "ERR timeout is not a float or out of range"
+	together = "ERR lock keys 'k' and 'k2' cannot be changed together: only taking, extending or removing several is done by one command"
+)
+
+// What is there is taken at once, as a Redis does, and with no more questions to the masters than it takes.
+func TestBlockingCommands(t *testing.T) {
+	ab := list("a", "b")
+	for _, test := range []struct{ line, k, k2, reply, rounds, left, left2 string }{
+		{"BLPOP k 0", ab, "", `["k" "a"]`, forever + "read 0/k;update 0/k", list("b"), "."},
+		{"BRPOP k 0", ab, "", `["k" "b"]`, forever + "read 0/k;update 0/k", list("a"), "."},
+		{"BRPOP k 0", list("a"), "", `["k" "a"]`, forever + "read 0/k;release 0/k " + list("a"), ".", "."},
+		{"BLPOP k 1.5", "", "", "(nil)", "wait 1.5s for list;read 0/k", ".", "."},
+		{"BLPOP k 0.0001", "", "", "(nil)", "wait 1ms for list;read 0/k", ".", "."},
+		{"BLPOP k k 0", ab, "", `["k" "a"]`, forever + "read 0/k;update 0/k", list("b"), "."},
+		{"BLPOP k x", "", "", noFloat, "", ".", "."},
+		{"BLPOP k -1", "", "", "ERR timeout is negative", "", ".", "."},
+		{"BLPOP k 1e30", "", "", "ERR timeout is negative", "", ".", "."},
+		{"BLPOP k 9223372036854775", "", "", "ERR timeout is out of range", "", ".", "."},
+		{"BLPOP k 100000000000", ab, "", `["k" "a"]`, forever + "read 0/k;update 0/k", list("b"), "."},
+		{"BLPOP k", ab, "", "ERR wrong number of arguments for 'blpop' command", "", ab, "."},
+		{"BLPOP k 0", "x", "", notList, forever + "read 0/k", "x", "."},
+		{"BLMOVE k k LEFT RIGHT 0", ab, "", `"a"`, forever + "read 0/k;update 0/k", list("b", "a"), "."},
+		{"BLMOVE k k LEFT RIGHT 0", list("a"), "", `"a"`, forever + "read 0/k", list("a"), "."},
+		{"BLMOVE k k LEFT RIGHT 2", "", "", "(nil)", "wait 2s for list;read 0/k", ".", "."},
+		{"BLMOVE k k UP RIGHT 0", "", "", "ERR syntax error", "", ".", "."},
+		{"BLMOVE k k2 LEFT RIGHT 0", ab, "", together, "", ab, "."},
+		{"BRPOPLPUSH k k2 0", ab, "", together, "", ab, "."},
+		{"BRPOPLPUSH k k2 x", ab, "", noFloat, "", ab, "."},
+		{"BRPOPLPUSH k k 0", ab, "", `"b"`, forever + "read 0/k;update 0/k", list("b", "a"), "."},
+		{"BLMPOP 0 1 k RIGHT COUNT 3", ab, "", `["k" ["b" "a"]]`, forever + "read 0/k;release 0/k " + ab, ".", "."},
+		{"BLMPOP 0 0 k RIGHT", ab, "", "ERR numkeys should be greater than 0", "", ab, "."},
+		{"BLMPOP 0 1 k MIN", ab, "", "ERR syntax error", "", ab, "."},
+		{"BZPOPMIN k 0", sortedSet(1.5, "m"), "", `["k" "m" "1.5"]`, "wait -1ns for zset;read 0/k;release 0/k " + sortedSet(1.5, "m"), ".", "."},
+		{"BZPOPMAX k 0", ab, "", notList, "wait -1ns for zset;read 0/k", ab, "."},
+		{"BZMPOP 0 2 k k2 MIN", "", sortedSet(1.5, "m"), `["k2" [["m" "1.5"]]]`, "wait -1ns for zset;read 0/k 0/k2;read 0/k;update 0/k2", ".", "."},
+
+		// Several keys.
+		{"BLPOP k k2 0", ab, list("c"), `["k" "a"]`, forever + "read 0/k 0/k2;update 0/k", list("b"), list("c")},
+		{"BLPOP k k2 0", "", ab, `["k2" "a"]`, forever + "read 0/k 0/k2;read 0/k;update 0/k2", ".", list("b")},
+		{"BLMPOP 0 2 k k2 LEFT COUNT 2", "", ab, `["k2" ["a" "b"]]`, forever + "read 0/k 0/k2;read 0/k;update 0/k2", ".", "."},
+		{"BLPOP k k2 0", "", "x", notList, forever + "read 0/k 0/k2", ".", "x"},
+		{"BLPOP k k2 0", "x", ab, notList, forever + "read 0/k 0/k2", "x", ab},
+		{"BLPOP k k2 1", "", "", "(nil)", "wait 1s for list;read 0/k 0/k2", ".", "."},
+	} {
+		b := newRegisterBench(t)
+		for key, value := range map[string]string{"k": test.k, "k2": test.k2} {
+			if value != "" {
+				b.masters.Put(key, value, -1)
+			}
+		}
+		b.does(test.line, test.reply)
+		b.asked(split(strings.TrimSuffix(test.rounds, ";"))...)
+		b.holding("k", test.left)
+		b.holding("k2", test.left2)
+		if t.Failed() {
+			t.Fatal(test.line)
+		}
+	}
+}
+
+// Who waits takes what comes, and waits on where it is something else, or others were quicker.
+func TestBlockingCommandsWait(t *testing.T) {
+	put := func(key, value string) func(*fake.Register) {
+		return func(f *fake.Register) { f.Put(key, value, -1) }
+	}
+	remove := func(key string) func(*fake.Register) { return func(f *fake.Register) { f.Remove(key) } }
+	text := put("k", "x")
+	for _, test := range []struct {
+		name, line, reply string
+		later             []func(*fake.Register)
+		left, left2       string
+	}{
+		{"pushed", "BLPOP k 0", `["k" "a"]`, []func(*fake.Register){put("k", list("a", "b"))}, list("b"), "."},
+		{"a string meanwhile", "BLPOP k 0", `["k" "a"]`, []func(*fake.Register){text, remove("k"), put("k", list("a"))}, ".", "."},
+		{"a string to the end", "BLPOP k 1", "(nil)", []func(*fake.Register){text}, "x", "."},
+		{"a string under one of two", "BLPOP k k2 0", `["k2" "a"]`, []func(*fake.Register){text, put("k2", list("a"))}, "x", "."},
+		{"what cannot be read", "BLPOP k 0", "ERR lock key 'k' holds what this version of the proxy cannot read",
+			[]func(*fake.Register){put("k", "\x00redlock:?")}, "\x00redlock:?", "."},
+		{"of one and the same", "BLMOVE k k LEFT RIGHT 0", `"a"`, []func(*fake.Register){text, put("k", list("a", "b"))}, list("b", "a"), "."},
+		{"the second key", "BLPOP k k2 0", `["k2" "a"]`, []func(*fake.Register){put("k2", list("a", "b"))}, ".", list("b")},
+		{"both", "BLPOP k k2 0", `["k" "c"]`, []func(*fake.Register){func(f *fake.Register) {
+			f.Put("k2", list("a"), -1)
+			f.Put("k", list("c"), -1)
+		}}, ".", list("a")},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newRegisterBench(t)
+			for _, happens := range test.later {
+				b.masters.Later = append(b.masters.Later, func() { happens(b.masters) })
+			}
+			b.does(test.line, test.reply)
+			b.holding("k", test.left)
+			b.holding("k2", test.left2)
+		})
+	}
+}
+
+// Who came later takes nothing, but hears of what is wrong.
+func TestBlockingCommandsInTurn(t *testing.T) {
+	b := newRegisterBench(t)
+	b.masters.Put("k", list("a", "b"), -1)
+	b.masters.Behind = true
+	b.does("BLPOP k 1", "(nil)")
+	b.holding("k", list("a", "b"))
+	b.masters.Later = []func(){func() {}}
+	b.does("BLPOP k 1", `["k" "a"]`)
+	b.masters.Put("k", "x", -1)
+	b.does("BLPOP k 1", notList)
+}
+
+// An element of a later key is taken only in the state that it was in when the earlier keys were seen to be empty.
+func TestBlockingCommandsOfSeveralKeys(t *testing.T) {
+	for _, test := range []struct {
+		name          string
+		before        map[int]func(*fake.Register) // by round; the first one notes the wait
+		reply, rounds string
+		left, left2   string
+	}{
+		{"an earlier key comes", map[int]func(*fake.Register){3: func(f *fake.Register) { f.Put("k", list("c", "d"), -1) }},
+			`["k" "c"]`, "read 0/k 0/k2;read 0/k;read 0/k 0/k2;update 0/k", list("d"), list("a", "b")},
+		{"the later one is changed", map[int]func(*fake.Register){4: func(f *fake.Register) { f.Put("k2", list("b", "c"), -1) }},
+			`["k2" "b"]`, "read 0/k 0/k2;read 0/k;update 0/k2;read 0/k 0/k2;read 0/k;update 0/k2", ".", list("c")},
+		{"the later one is taken by another", map[int]func(*fake.Register){4: func(f *fake.Register) { f.Remove("k2") }},
+			"(nil)", "read 0/k 0/k2;read 0/k;update 0/k2;read 0/k 0/k2", ".", "."},
+		{"an earlier key is something else", map[int]func(*fake.Register){3: func(f *fake.Register) { f.Put("k", "x", -1) }},
+			notList, "read 0/k 0/k2;read 0/k;read 0/k 0/k2", "x", list("a", "b")},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newRegisterBench(t)
+			b.masters.Put("k2", list("a", "b"), -1)
+			b.masters.Before = func(round int) {
+				if happens := test.before[round]; happens != nil {
+					delete(test.before, round)
+					happens(b.masters)
+				}
+			}
+			b.does("BLPOP k k2 0", test.reply)
+			b.asked(split(forever + test.rounds)...)
+			b.holding("k", test.left)
+			b.holding("k2", test.left2)
+		})
+	}
+}
+
+// Whatever the masters cannot say is an error, and ends the wait; so does the end of the session.
+func TestBlockingCommandsFail(t *testing.T) {
+	b := newRegisterBench(t)
+	b.masters.Later = []func(){func() { b.masters.Fails = fake.ErrTooFew() }}
+	for _, line := range []string{"BLPOP k 0", "BLPOP k k2 0", "BLMOVE k k LEFT LEFT 0"} {
+		if got := b.run(strings.Fields(line)...); !strings.HasPrefix(got, "NOQUORUM 2 of 5 masters answered") {
+			t.Errorf("%s: %s", line, got)
+		}
+	}
+	b = newRegisterBench(t)
+	gone := errors.New("the client left")
+	stopped := 0
+	b.client.Watch = func(ctx context.Context) (context.Context, func()) {
+		watched, leave := context.WithCancelCause(ctx)
+		b.masters.Later = []func(){func() { leave(gone) }}
+		return watched, func() { stopped++; leave(nil) }
+	}
+	if got := b.run("BLPOP", "k", "0"); got != "ERR "+gone.Error() || stopped != 1 {
+		t.Errorf("%s, stopped %d times", got, stopped)
+	}
+}
+
+// Replies are those of the protocol.
+func TestBlockingRepliesInRESP3(t *testing.T) {
+	b := newRegisterBench(t)
+	b.client.Proto = 3
+	for line, want := range map[string]string{
+		"BLPOP none 1":                 "_\r\n",
+		"BLMOVE none none LEFT LEFT 1": "_\r\n",
+		"BZPOPMIN kz 0":                "*3\r\n$2\r\nkz\r\n$1\r\nm\r\n,1.5\r\n",
+		"BZMPOP 0 1 kz MAX":            "*2\r\n$2\r\nkz\r\n*1\r\n*2\r\n$1\r\nm\r\n,1.5\r\n",
+	} {
+		b.masters.Put("kz", sortedSet(1.5, "m"), -1)
+		if got := raw(b, line); got != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+	b.client.Proto = 2
+	for _, line := range []string{"BLPOP none 1", "BLMOVE none none LEFT LEFT 1", "BZMPOP 1 1 none MAX"} {
+		if got := raw(b, line); got != "*-1\r\n" {
+			t.Errorf("%s: %q", line, got)
+		}
+	}
+}
+
+func raw(b *registerBench, line string) string {
+	words, out := strings.Fields(line), command.Reply{}
+	args := make([][]byte, len(words))
+	for i, w := range words {
+		args[i] = []byte(w)
+	}
+	cmd := b.table.router.locked[strings.ToLower(words[0])]
+	b.table.Run(cmd, command.Call{Ctx: b.Context(), Client: b.client, Args: args, Out: &out})
+	return string(out.Bytes)
+}
+
+// A pop that others keep from its end is tried again, and one that cannot be known ends.
+func TestBlockingCommandsContended(t *testing.T) {
+	b := newRegisterBench(t)
+	b.masters.Put("k", list("a", "b"), -1)
+	b.masters.Fails = quorum.ErrContended
+	b.masters.Later = []func(){func() { b.masters.Fails = nil }}
+	b.does("BLPOP k 0", `["k" "a"]`)
+}

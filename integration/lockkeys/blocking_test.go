@@ -1,0 +1,200 @@
+//go:build integration
+
+package lockkeys
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// blockingTalks are what clients say, line by line:
+//
+//	A DEL lock:q      client A sends the command and reads its reply
+//	A> BLPOP lock:q 0 it sends the command, and waits
+//	A+ PING           it sends another one while it waits
+//	A <               it reads the reply; << are two
+//	A !               it leaves
+func blockingTalks() map[string]string {
+	return map[string]string{
+		"an element comes": "A> BLPOP lock:q 0\nB RPUSH lock:q 1 2\nA <\nB LRANGE lock:q 0 -1\nA> BRPOP lock:r 0\nB RPUSH lock:r 1 2\nA <\n" +
+			"A BRPOP lock:r 0\nB EXISTS lock:r",
+		"one is there": "A RPUSH lock:q 1 2 3\nA BLPOP lock:q 0\nA brpop lock:q 0.5\nA BLPOP lock:q 1\nA EXISTS lock:q",
+		"first come":   "A> BLPOP lock:q 0\nB> BRPOP lock:q 0\nC> BLPOP lock:q 0\nD RPUSH lock:q 1 2 3\nA <\nB <\nC <\nD EXISTS lock:q",
+		"one by one":   "A> BLPOP lock:q 0\nB> BLPOP lock:q 0\nC RPUSH lock:q 1\nA <\nA> BLPOP lock:q 0\nC LPUSH lock:q 2\nB <\nC LPUSH lock:q 3\nA <",
+		"one leaves":   "A> BLPOP lock:q 0\nB> BLPOP lock:q 0\nA !\nC RPUSH lock:q 1\nB <\nC EXISTS lock:q",
+		"moved": "A> BLMOVE lock:q lock:q RIGHT LEFT 0\nB RPUSH lock:q 1 2 3\nA <\nB LRANGE lock:q 0 -1\nA BRPOPLPUSH lock:q lock:q 1\n" +
+			"A BLMOVE lock:q lock:q LEFT RIGHT 0\nB LRANGE lock:q 0 -1",
+		"rotated": "A> BRPOPLPUSH lock:q lock:q 0\nB RPUSH lock:q 1\nA <\nB LRANGE lock:q 0 -1",
+		"several elements": "A> BLMPOP 0 1 lock:q LEFT COUNT 2\nB RPUSH lock:q 1 2 3\nA <\nA BLMPOP 0 1 lock:q RIGHT COUNT 5\n" +
+			"A BLMPOP 0.01 1 lock:q RIGHT COUNT 5",
+		"least and greatest": "A> BZPOPMIN lock:z 0\nB ZADD lock:z 2 b 1.5 a 3 c\nA <\nA BZPOPMAX lock:z 0\nA bzpopmin lock:z 0\nA> BZPOPMAX lock:z 0\n" +
+			"B ZADD lock:z 2 b 1.5 a\nA <",
+		"several members": "A> BZMPOP 0 1 lock:z MAX COUNT 2\nB ZADD lock:z 2 b 1.5 a 3 c\nA <\nA BZMPOP 0 1 lock:z MIN\nA BZMPOP 0.01 1 lock:z MIN",
+		"the time is over": "A BLPOP lock:q 0.05\nA BRPOP lock:q 0.05\nA BLMOVE lock:q lock:q LEFT RIGHT 0.05\nA BRPOPLPUSH lock:q lock:q 0.05\n" +
+			"A BLMPOP 0.05 1 lock:q LEFT\nA BZPOPMIN lock:q 0.05\nA BZPOPMAX lock:q lock:r 0.05\nA BZMPOP 0.05 2 lock:q lock:r MIN\n" +
+			"A BLPOP lock:q 0.0001",
+		"no time": "A BLPOP lock:q x\nA BLPOP lock:q -1\nA BLPOP lock:q -0.5\nA BLPOP lock:q 1e400\nA BLPOP lock:q nan\n" +
+			"A BLPOP lock:q 9223372036854775807\nA BLMOVE lock:q lock:q LEFT RIGHT -1\nA BLMPOP -1 1 lock:q LEFT\n" +
+			"A BZMPOP x 1 lock:q MIN\nA BZPOPMIN lock:q inf",
+		"no such words": "A BLPOP lock:q\nA BLMOVE lock:q lock:q LEFT UP 0\nA BLMPOP 0 0 lock:q LEFT\nA BLMPOP 0 1 lock:q MIN\n" +
+			"A BLMPOP 0 1 lock:q LEFT COUNT 0\nA BLMPOP 0 1 lock:q LEFT COUNT 1 1\nA BRPOPLPUSH lock:q lock:q\n" +
+			"A BZMPOP 0 1 lock:q MIN COUNT x",
+		"something else": "A SET lock:q x\nA BLPOP lock:q 0\nA BLMOVE lock:q lock:q LEFT LEFT 0\nA BZPOPMIN lock:q 0\nA BLMPOP 0 2 lock:r lock:q LEFT\n" +
+			"A BLPOP lock:q lock:r 0\nA DEL lock:q\nA RPUSH lock:q 1\nA BZMPOP 0 1 lock:q MIN\nA BZPOPMAX lock:r lock:q 0\n" +
+			"A BLPOP lock:r lock:q 0",
+		"something else comes": "A> BLPOP lock:q 0\nB SET lock:q x\nB DEL lock:q\nB ZADD lock:q 1 m\nB ZADD lock:q 2 n\nB DEL lock:q\nB RPUSH lock:q 1\nA <\n" +
+			"A> BZPOPMIN lock:q 0\nB RPUSH lock:q 1\nB DEL lock:q\nB ZADD lock:q 1 m\nA <",
+		"of two kinds": "A> BLPOP lock:q 0\nB> BZPOPMIN lock:q 0\nC> BRPOP lock:q 0\nD ZADD lock:q 1 m\nB <\nD RPUSH lock:q 1 2\nA <\nC <",
+		"two keys": "A> BLPOP lock:q lock:r 0\nB RPUSH lock:r 1 2\nA <\nA> BLPOP lock:q lock:s 0\nB RPUSH lock:q 3\nA <\nA BLPOP lock:q lock:r 0\n" +
+			"A BLPOP lock:q lock:r 0.01",
+		"the first of two": "A RPUSH lock:q 1\nA RPUSH lock:r 2\nA BLPOP lock:q lock:r 0\nA BLPOP lock:q lock:r 0\nA BLPOP lock:q lock:r 0.01\n" +
+			"A RPUSH lock:r 1 2 3\nA BLMPOP 0 3 lock:q lock:r lock:s RIGHT COUNT 2\nA BRPOP lock:q lock:r lock:q 0",
+		"queues of two keys": "A> BLPOP lock:q 0\nB> BLPOP lock:q lock:r 0\nC> BLPOP lock:r lock:s 0\nD RPUSH lock:r 1\nB <\nD RPUSH lock:q 2\nA <\n" +
+			"D RPUSH lock:s 3\nC <",
+		"two keys, three wait": "A> BLPOP lock:q lock:r 0\nB> BLPOP lock:r 0\nC> BLPOP lock:q 0\nD RPUSH lock:r 1 2\nA <\nB <\nD RPUSH lock:q 3\nC <",
+		"in a transaction": "A MULTI\nA BLPOP lock:q 0\nA RPUSH lock:q 1 2 3\nA BLPOP lock:q 0\nA BLMOVE lock:q lock:q LEFT RIGHT 0\nA BZPOPMIN lock:q 0\n" +
+			"A DEL lock:q\nA BZPOPMIN lock:q 0\nA EXEC",
+		"by a transaction": "A> BLPOP lock:q 0\nB MULTI\nB RPUSH lock:q 1 2\nB LPOP lock:q\nB LLEN lock:q\nB EXEC\nA <\nA> BLPOP lock:q 0\nB MULTI\n" +
+			"B RPUSH lock:q 1\nB DEL lock:q\nB EXEC\nB RPUSH lock:q 2\nA <",
+		"by a script":         "A> BLPOP lock:q 0\nB EVAL return|redis.call('rpush',KEYS[1],'1','2') 1 lock:q\nA <\nB LLEN lock:q",
+		"one after the other": "A> BLPOP lock:q 0\nA+ PING\nA+ LLEN lock:q\nB RPUSH lock:q 1 2\nA <<<",
+		"it is put back": "A> BLPOP lock:q 0\nB RPUSH lock:q 1\nA <\nA> BRPOP lock:q 0\nB LPUSH lock:q 2\nA <\nA> BLPOP lock:q 0\nB RPUSHX lock:q 3\n" +
+			"B RPUSH lock:q 4\nA <",
+		"its time":              "A RPUSH lock:q 1 2\nA PEXPIRE lock:q 1000000\nA BLPOP lock:q 0\nA PERSIST lock:q\nA BLPOP lock:q 0\nA TTL lock:q",
+		"in another database":   "A SELECT 3\nA> BLPOP lock:q 0\nB RPUSH lock:q 0\nC SELECT 3\nC RPUSH lock:q 3\nA <\nB LPOP lock:q",
+		"what a client watches": "A RPUSH lock:q 1 2\nA WATCH lock:q\nA BLPOP lock:q 0\nA MULTI\nA LLEN lock:q\nA EXEC",
+	}
+}
+
+// TestBlockingAsOneRedis has each talk with a single Redis and with the proxy, in both protocols: the clients hear the same, byte
+// for byte.
+func TestBlockingAsOneRedis(t *testing.T) {
+	masters, upstream, single := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t), kit.StartRedis(t)
+	proxy := kit.StartProxy(t, masters, append(kit.LockKeyArgs(upstream), kit.PatientMasters()...)...)
+	for name, lines := range blockingTalks() {
+		for _, proto := range []string{"2", "3"} {
+			t.Run(name+" in RESP"+proto, func(t *testing.T) {
+				want := blockingTalk(t, single.Addr(), proto, lines, "INFO", "clients")
+				if got := blockingTalk(t, proxy.Addr(), proto, lines, "PROXY", "INFO"); got != want {
+					t.Errorf("got\n%swant\n%s", got, want)
+				}
+			})
+		}
+	}
+}
+
+// hearing are the clients of a talk.
+type hearing struct {
+	*testing.T
+	addr, proto string
+	clients     map[string]*peer
+	// waits has those who wait.
+	waits map[string]bool
+	// ask is the command that tells how many wait, looker who asks it.
+	ask    []string
+	looker *redistest.Client
+	heard  strings.Builder
+}
+
+// blockingTalk has a talk and gives what was heard, a line for each reply.
+func blockingTalk(t *testing.T, addr, proto, lines string, ask ...string) string {
+	t.Helper()
+	h := &hearing{T: t, addr: addr, proto: proto, clients: map[string]*peer{}, waits: map[string]bool{}, ask: ask, looker: kit.Dial(t, addr)}
+	for _, db := range []string{"3", "0"} {
+		kit.Want(t, h.looker, "OK", "SELECT", db)
+		kit.Do(t, h.looker, "DEL", "lock:q", "lock:r", "lock:s", "lock:z")
+	}
+	for line := range strings.SplitSeq(lines, "\n") {
+		h.says(line)
+	}
+	for _, client := range h.clients {
+		_ = client.conn.Close()
+	}
+	h.blocked(0)
+	return h.heard.String()
+}
+
+func (h *hearing) says(line string) {
+	h.Helper()
+	words := strings.Fields(line)
+	for i := range words {
+		words[i] = strings.ReplaceAll(words[i], "|", " ")
+	}
+	who, how := words[0][:1], words[0][1:]
+	client := h.client(who)
+	switch {
+	case words[1] == "!":
+		kit.Must(h.T, client.conn.Close())
+		delete(h.clients, who)
+		delete(h.waits, who)
+		h.blocked(len(h.waits))
+		return
+	case strings.HasPrefix(words[1], "<"):
+		h.hears(who, line, len(words[1]))
+		delete(h.waits, who)
+		return
+	}
+	kit.Must(h.T, client.send(words[1:]))
+	switch how {
+	case ">":
+		h.waits[who] = true
+		h.blocked(len(h.waits))
+	case "":
+		h.hears(who, line, 1)
+	}
+}
+
+// hears reads so many replies.
+func (h *hearing) hears(who, line string, replies int) {
+	h.Helper()
+	p := h.clients[who]
+	for range replies {
+		if _, err := redistest.ReadReply(p.reader); err != nil {
+			h.Fatalf("%s: %v, after\n%s", line, err, &h.heard)
+		}
+	}
+	fmt.Fprintf(&h.heard, "%s: %q\n", line, p.raw.String())
+	p.raw.Reset()
+}
+
+func (h *hearing) client(who string) *peer {
+	h.Helper()
+	if h.clients[who] == nil {
+		p, err := dialPeer(h.addr)
+		kit.Must(h.T, err)
+		h.clients[who] = p
+		kit.Must(h.T, p.send([]string{"HELLO", h.proto}))
+		_, err = p.receive()
+		kit.Must(h.T, err)
+		p.raw.Reset()
+	}
+	return h.clients[who]
+}
+
+var (
+	blockedClients = regexp.MustCompile(`(?m)^(?:proxy_)?blocked_clients:(\d+)\r$`)
+	watchedKeys    = regexp.MustCompile(`,watched_keys=(\d+)`)
+)
+
+// blocked waits until so many clients wait, and the first of them has looked at its keys.
+func (h *hearing) blocked(n int) {
+	h.Helper()
+	kit.Soon(h.T, func() error {
+		info := fmt.Sprint(kit.Do(h.T, h.looker, h.ask...))
+		if found := blockedClients.FindStringSubmatch(info); found == nil || found[1] != fmt.Sprint(n) {
+			return fmt.Errorf("not %d clients wait:\n%s", n, info)
+		}
+		for _, found := range watchedKeys.FindAllStringSubmatch(info, -1) {
+			if n > 0 && found[1] == "0" {
+				return errors.New("the masters are not watched yet")
+			}
+		}
+		return nil
+	})
+}
