@@ -182,6 +182,8 @@ func (s *session) setReadDeadline() {
 
 // serve runs command after command. It returns io.EOF when the client has left.
 func (s *session) serve(ctx context.Context) error {
+	ctx, end := context.WithCancelCause(ctx) // one that no other session waits on: each wait locks its channel
+	defer end(nil)
 	for !s.client.Closing {
 		ev, err := resp.FrameName, error(nil)
 		if !s.named {
