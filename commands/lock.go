@@ -1,9 +1,11 @@
 package commands
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"time"
 
 	"redlock-proxy/commands/audit"
@@ -44,18 +46,26 @@ func (l *locking) commands() []*command.Command {
 	fence := lockDocs("Returns a number that is not below the fence of any lock of the key so far, or nil if none had one for a week.")
 	fence.Reads, fence.Categories = true, "read slow"
 	return []*command.Command{
-		{Name: "lock", Arity: -5, Guarded: true, Run: l.lock, Docs: lockDocs(
+		{Name: "lock", Arity: -5, Guarded: true, Run: l.lock, Brief: waitsForNone, Docs: lockDocs(
 			"Takes a lock on a majority of the masters. Returns its validity in milliseconds, or nil if another holds it; with FENCE also a number higher than that of any lock before.",
 			command.Text("token"), ttl, block, fenced)},
-		{Name: "unlock", Arity: 3, Guarded: true, Run: l.unlock, Docs: lockDocs(
+		{Name: "unlock", Arity: 3, Guarded: true, Run: l.unlock, Brief: always, Docs: lockDocs(
 			"Gives a lock back. Returns 1, or 0 if it is not held with that token (any more).",
 			command.Text("token"))},
-		{Name: "extend", Arity: -5, Guarded: true, Run: l.extend, Docs: lockDocs(
+		{Name: "extend", Arity: -5, Guarded: true, Run: l.extend, Brief: always, Docs: lockDocs(
 			"Gives a held lock a new TTL. Returns its validity in milliseconds, or nil if it is not held with that token any more.",
 			command.Text("token"), ttl)},
 		{Name: "fence", Arity: 2, Guarded: true, Run: l.fence, Docs: fence},
 	}
 }
+
+// waitsForNone reports of a LOCK that it has no BLOCK. It may say no where there is none.
+func waitsForNone(words [][]byte) bool {
+	return !slices.ContainsFunc(words, func(word []byte) bool { return bytes.EqualFold(word, []byte("block")) })
+}
+
+// always is for a command that is brief in each form.
+func always([][]byte) bool { return true }
 
 // lockDocs are the docs of a lock command. Since is the proxy's version.
 func lockDocs(summary string, args ...command.Argument) command.Docs {
@@ -117,10 +127,11 @@ func (l *locking) lock(c command.Call) {
 
 // granted is for a lock whose client is still to hear of it: it is given back where it does not.
 func (l *locking) granted(c command.Call, key quorum.Key, name, value string) {
-	l.audit.Note(audit.Granted, c.Client, key.DB, name)
+	client := c.Client // all of the call that is kept
+	l.audit.Note(audit.Granted, client, key.DB, name)
 	c.Out.IfUndelivered(func() {
 		l.locks.Withdraw(key, value)
-		l.audit.Note(audit.Withdrawn, c.Client, key.DB, name)
+		l.audit.Note(audit.Withdrawn, client, key.DB, name)
 	})
 }
 

@@ -268,3 +268,28 @@ func TestSilentClientWaits(t *testing.T) {
 	}
 	b.expect("PING", "+PONG\r\n")
 }
+
+// Only what leaves its client alone is brief: a LOCK that may wait watches for the client to leave.
+func TestBrief(t *testing.T) {
+	table := newBench(t).table
+	for words, want := range map[string]bool{
+		"LOCK k t PX 5000":          true,
+		"lock k t ex 5 at fence":    true,
+		"LOCK k t PX 5000 BLOCK 0":  false,
+		"LOCK k t bLoCk 10 PX 5000": false,
+		"LOCK k block PX 5000":      false, // the token; it costs nothing to say no
+		"UNLOCK k t":                true,
+		"EXTEND k t PX 5000":        true,
+		"FENCE k":                   false,
+		"LOCKINFO k":                false,
+		"PROXY INFO":                false,
+		"CLIENT REPLY OFF":          false,
+		"QUIT":                      false,
+		"HELLO 3 AUTH default a":    false,
+	} {
+		args := syntax.Bytes(strings.Fields(words))
+		if cmd := table.Lookup(args[0]); (cmd.Brief != nil && cmd.Brief(args)) != want {
+			t.Errorf("%s: brief %v", words, !want)
+		}
+	}
+}

@@ -89,17 +89,18 @@ type router struct {
 
 // route decides.
 func (r *router) route(at Situation, words [][]byte) Decision {
-	name := syntax.Lower(words[0])
 	own := r.own.Find(words[0])
+	if own != nil && !at.TooLong && !at.InMulti { // what is asked most needs no name
+		return r.runs(own, at)
+	}
+	name := syntax.Lower(words[0])
 	switch {
 	case at.TooLong:
 		return refuse(name, r.tooLong(name, words))
 	case at.InMulti && name != "quit" && name != "reset":
 		return r.settled(at, name, r.inMulti(at, name, words))
-	case own != nil && r.relays:
-		return relayed(own, at.Upstream)
 	case own != nil:
-		return Decision{Verb: Run, Command: own}
+		return r.runs(own, at)
 	case !r.lockKeys.Any():
 		return r.forUpstream(name, words)
 	}
@@ -115,6 +116,14 @@ func (r *router) route(at Situation, words [][]byte) Decision {
 		return Decision{}
 	}
 	return r.settled(at, name, r.byKeys(name, words))
+}
+
+// runs is the decision about a command of the proxy's own.
+func (r *router) runs(own *command.Command, at Situation) Decision {
+	if r.relays {
+		return relayed(own, at.Upstream)
+	}
+	return Decision{Verb: Run, Command: own}
 }
 
 // settled is the decision about a command that is for the lock masters, when its turn has come.

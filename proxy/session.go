@@ -52,6 +52,8 @@ type session struct {
 	left    bool           // the client left while a command waited
 	rights  clientRights
 	gate    gate
+	named   bool         // the name of a command was scanned that is still to be handled
+	ended   bool         // the end of its frame, too
 	login   *users.Login // nil where the users are not the proxy's own
 	began   *acl.User    // who the client was when a transaction began at the upstream
 
@@ -180,17 +182,23 @@ func (s *session) setReadDeadline() {
 
 // serve runs command after command. It returns io.EOF when the client has left.
 func (s *session) serve(ctx context.Context) error {
+	ctx, end := context.WithCancelCause(ctx) // one that no other session waits on: each wait locks its channel
+	defer end(nil)
 	for !s.client.Closing {
-		ev, err := s.in.event()
+		ev, err := resp.FrameName, error(nil)
+		if !s.named {
+			ev, err = s.in.event()
+		}
 		switch {
 		case err != nil:
 			return err
 		case ev == resp.FrameName:
+			s.named = false
 			err = s.command(ctx)
 		case ev == resp.FrameEmpty:
 			s.in.skip()
 		case ev == resp.FrameMore:
-			err = s.more()
+			err = s.await(ctx)
 		}
 		if err == nil && len(s.out.Bytes) > maxPending {
 			err = s.flush()
@@ -212,6 +220,79 @@ func (s *session) more() error {
 		return err
 	}
 	return s.endOfInput(s.in.fill())
+}
+
+// await flushes the replies, and waits for the client. What is brief is handled as it comes, so that the
+// system need not be asked each time whether there is more: see wire.Conn.Pump.
+func (s *session) await(ctx context.Context) error {
+	if err := s.flush(); err != nil {
+		return err
+	}
+	s.in.makeRoom()
+	var failed error
+	err := s.in.wire.Pump(func(n int) (more bool) {
+		s.in.end += n
+		if more, failed = s.briefly(ctx); more {
+			failed = s.flush()
+		}
+		if failed != nil || !more {
+			return false
+		}
+		s.in.makeRoom()
+		return true
+	})
+	if failed != nil {
+		return failed
+	}
+	return s.endOfInput(err)
+}
+
+// briefly handles commands that are brief and were read whole. It reports whether nothing else is left to
+// be done before there is more from the client; else serve goes on.
+func (s *session) briefly(ctx context.Context) (more bool, err error) {
+	for !s.client.Closing && ctx.Err() == nil && len(s.out.Bytes) <= maxPending {
+		ev, err := s.in.event()
+		switch {
+		case err != nil:
+			return false, err
+		case ev == resp.FrameMore:
+			return true, nil
+		case ev == resp.FrameEmpty:
+			s.in.skip()
+		case ev == resp.FrameName:
+			if done, err := s.brief(ctx); !done || err != nil {
+				return false, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// brief handles the command whose name has just been scanned, if it is brief and was read whole.
+func (s *session) brief(ctx context.Context) (done bool, err error) {
+	name, _ := s.in.scanner.Name()
+	cmd := s.table.Lookup(name)
+	if s.named = true; cmd == nil || cmd.Brief == nil || s.login != nil || s.client.Transaction.Open {
+		return false, nil
+	}
+	if ev, err := s.in.eventWithin(maxFrame); err != nil || ev != resp.FrameEnd {
+		return false, err
+	}
+	words, err := s.in.words()
+	if s.ended = true; err != nil || !cmd.Brief(words) {
+		return false, err
+	}
+	s.named, s.ended = false, false
+	s.perform(ctx, words)
+	return true, nil
+}
+
+// perform has a whole command answered.
+func (s *session) perform(ctx context.Context, words [][]byte) {
+	tx := &s.client.Transaction
+	d := s.table.Route(commands.Situation{InMulti: tx.Open, Watching: tx.Watching()}, words)
+	s.table.Run(d.Command, command.Call{Ctx: ctx, Client: &s.client, Args: words, Out: &s.out})
+	s.in.skip()
 }
 
 // command handles the command whose name has just been scanned.
@@ -242,10 +323,7 @@ func (s *session) command(ctx context.Context) error {
 			return err
 		}
 	}
-	tx := &s.client.Transaction
-	d := s.table.Route(commands.Situation{InMulti: tx.Open, Watching: tx.Watching()}, words)
-	s.table.Run(d.Command, command.Call{Ctx: ctx, Client: &s.client, Args: words, Out: &s.out})
-	s.in.skip()
+	s.perform(ctx, words)
 	if s.left {
 		return errClientLeft
 	}
@@ -254,6 +332,10 @@ func (s *session) command(ctx context.Context) error {
 
 // collect reads the rest of the frame, unless it is too long to be held.
 func (s *session) collect() (whole bool, err error) {
+	if s.ended {
+		s.ended = false
+		return true, nil
+	}
 	for {
 		ev, err := s.in.eventWithin(maxFrame)
 		if err != nil || ev == resp.FrameEnd {
@@ -321,7 +403,6 @@ func (s *session) write(p []byte) error {
 	if s.relay != nil {
 		return s.relay.write(p)
 	}
-	_ = s.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
-	_, err := s.in.wire.Write(p)
+	_, err := s.in.wire.WriteWithin(writeTimeout, p)
 	return err
 }

@@ -351,8 +351,12 @@ func sleepFor(ctx context.Context, d time.Duration) error {
 
 // named has an error say that the masters are being changed, if so.
 func (c *Cluster) named(err error) error {
+	u := c.underway.Load()
+	if u == nil || err == nil {
+		return err
+	}
 	var none *NoQuorumError
-	if u := c.underway.Load(); u != nil && errors.As(err, &none) && none.Legacy == nil {
+	if errors.As(err, &none) && none.Legacy == nil {
 		none.Changed, none.ChangedTo = true, u.to
 	}
 	return err

@@ -19,6 +19,8 @@ import (
 type generation struct {
 	of      *Cluster
 	masters []*master.Master
+	// rounds are those at the masters.
+	rounds master.Rounds
 	// legacy is the legacy server, if there is one. It stays the same.
 	legacy *legacy.Server
 	// urls are those of the masters.

@@ -39,44 +39,34 @@ const yieldTime = 3 * time.Millisecond
 
 // Ask is of register.Masters.
 func (k *keyspace) Ask(ctx context.Context, ops []cell.Op, decided func([]register.Reply) bool) (register.Asked, error) {
-	return k.cluster.ask(ctx, k.keyOf(ops), ops, decided)
+	return k.cluster.ask(ctx, k.db, ops, decided)
 }
 
 // ask has each master do one of the operations, and waits until it is decided. Those who wait
 // for the key are told at once of what frees it.
-func (c *generation) ask(ctx context.Context, key Key, ops []cell.Op, decided func([]register.Reply) bool) (*master.Round, error) {
-	r := master.Send(c.masters, key.DB, ops, decided)
-	if frees(ops) {
-		c.of.freed(key)
+func (c *generation) ask(ctx context.Context, db int, ops []cell.Op, decided func([]register.Reply) bool) (*master.Round, error) {
+	r := c.rounds.Send(c.masters, db, ops, decided)
+	if name, frees := freed(ops); frees {
+		c.of.freed(Key{DB: db, Name: name})
 	}
 	return r, r.Wait(ctx)
 }
 
-// frees reports whether the operations release a lock, or remove it by ballot: what waits for it
+// freed is the key of which the operations release a lock, or remove it by ballot: what waits for it
 // can be told as soon as they are sent, because what follows of the same key comes after them.
-func frees(ops []cell.Op) bool {
+func freed(ops []cell.Op) (name string, frees bool) {
 	for _, o := range ops {
 		switch o := o.(type) {
 		case nil:
 		case cell.Remove:
-			return o.How == cell.Release
+			return o.Name, o.How == cell.Release
 		case cell.Accept:
-			return !o.Value.Present
+			return o.Name, !o.Value.Present
 		default:
-			return false
+			return "", false
 		}
 	}
-	return false
-}
-
-// keyOf is the first key of the operations.
-func (k *keyspace) keyOf(ops []cell.Op) Key {
-	for _, o := range ops {
-		if o != nil {
-			return Key{DB: k.db, Name: o.Keys()[0]}
-		}
-	}
-	return Key{DB: k.db}
+	return "", false
 }
 
 // Tell is of register.Masters.
@@ -141,7 +131,7 @@ func (c *generation) record(ctx context.Context, ttl time.Duration) error {
 	for i := range ops {
 		ops[i] = raise{words}
 	}
-	r, err := c.ask(ctx, longestOf, ops, isRaised)
+	r, err := c.ask(ctx, longestOf.DB, ops, isRaised)
 	switch {
 	case err != nil:
 		return err

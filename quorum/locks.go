@@ -60,15 +60,19 @@ func (c *generation) Take(ctx context.Context, t Taking) (Grant, error) {
 	if err := c.record(ctx, t.TTL); err != nil {
 		return Grant{}, err
 	}
-	take := func() (Grant, error) {
-		return c.keyspace(t.Keys[0].DB).Lock(ctx, register.Taking{Keys: namesOf(t.Keys), Tokens: t.Tokens, TTL: t.TTL, Anyhow: t.Anyhow, Until: t.Until, Holder: t.Holder, Fence: t.Fence})
-	}
 	if c.legacy == nil {
-		got, err := take()
+		got, err := c.take(ctx, t)
 		return got, c.explain(err)
 	}
-	got, err := c.takeBeside(ctx, t, take)
+	got, err := c.takeBeside(ctx, t, func() (Grant, error) { return c.take(ctx, t) })
 	return got, c.explain(err)
+}
+
+// take is Take at the masters alone.
+func (c *generation) take(ctx context.Context, t Taking) (Grant, error) {
+	return c.keyspace(t.Keys[0].DB).Lock(ctx, register.Taking{
+		Keys: namesOf(t.Keys), Tokens: t.Tokens, TTL: t.TTL, Anyhow: t.Anyhow, Until: t.Until, Holder: t.Holder, Fence: t.Fence,
+	})
 }
 
 // Release is Cluster.Release.
@@ -76,11 +80,10 @@ func (c *generation) Release(ctx context.Context, key Key, token string) error {
 	if err := ownKey(key); err != nil {
 		return err
 	}
-	release := func() error { return c.keyspace(key.DB).Unlock(ctx, key.Name, token) }
 	if c.legacy == nil {
-		return c.explain(release())
+		return c.explain(c.keyspace(key.DB).Unlock(ctx, key.Name, token))
 	}
-	return c.explain(c.releaseBeside(ctx, key, token, release))
+	return c.explain(c.releaseBeside(ctx, key, token, func() error { return c.keyspace(key.DB).Unlock(ctx, key.Name, token) }))
 }
 
 // Extend is Cluster.Extend.

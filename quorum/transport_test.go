@@ -34,7 +34,7 @@ func startMasters(t *testing.T, n int) ([]*miniredis.Miniredis, *Cluster) {
 	return masters, runCluster(t, Options{Masters: urls, MasterTimeout: time.Second, FreshStart: true})
 }
 
-func runCluster(t *testing.T, opts Options) *Cluster {
+func runCluster(t testing.TB, opts Options) *Cluster {
 	t.Helper()
 	c, err := NewCluster(opts)
 	if err != nil {

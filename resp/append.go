@@ -31,9 +31,9 @@ func AppendCommand(b []byte, words ...any) []byte {
 		case string:
 			b = AppendBulk(b, word)
 		case int:
-			b = appendNumber(b, int64(word))
+			b = AppendNumber(b, int64(word))
 		case int64:
-			b = appendNumber(b, word)
+			b = AppendNumber(b, word)
 		default:
 			panic(fmt.Sprintf("resp: a word of type %T", word))
 		}
@@ -50,8 +50,8 @@ func AppendWords(b []byte, words ...string) []byte {
 	return b
 }
 
-// appendNumber appends a bulk string with a number.
-func appendNumber(b []byte, n int64) []byte {
+// AppendNumber appends a bulk string with a number.
+func AppendNumber(b []byte, n int64) []byte {
 	var digits [maxDigits + 1]byte
 	text := strconv.AppendInt(digits[:0], n, 10)
 	b = AppendHeader(b, Bulk, int64(len(text)))

@@ -36,6 +36,9 @@ type Command struct {
 	// Aloud is set where something is done beside what the upstream does: then it is not left to the upstream in
 	// silence, nor in a transaction there.
 	Aloud bool
+	// Brief reports of a call whether it leaves its client alone until it is answered: it does not watch for it to
+	// leave, ask anything of it, or end its connection. Nil: none does.
+	Brief func(words [][]byte) bool
 	// Harmless is set where it only says why something cannot be done: no right is needed for that.
 	Harmless bool
 	// Run answers a call of so many words.

@@ -13,7 +13,8 @@ import (
 func Lower[S ~string | ~[]byte](word S) string {
 	for i := range len(word) {
 		if isUpper(word[i]) {
-			folded := append([]byte(nil), word...) // a copy, also of bytes
+			var short [longestName]byte
+			folded := append(short[:0], word...) // a copy, also of bytes
 			fold(folded)
 			return string(folded)
 		}

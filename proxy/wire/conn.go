@@ -35,6 +35,10 @@ type Conn struct {
 	// Of the write that is going on: the writer's.
 	unsent []byte
 	broken error
+	// limit is how long it may wait for the other end, 0 for any time; limited is set while a deadline
+	// says so.
+	limit   time.Duration
+	limited bool
 	// The methods by these names, made when first used: put by the writer, the others by the
 	// reader.
 	once, flow, put func(fd uintptr) bool
@@ -242,12 +246,37 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// WriteWithin is Write that fails where the other end lets it wait for longer. It ends any deadline for
+// writing that is set.
+func (c *Conn) WriteWithin(limit time.Duration, p []byte) (int, error) {
+	if c.raw == nil {
+		_ = c.conn.SetWriteDeadline(time.Now().Add(limit))
+		return c.conn.Write(p)
+	}
+	c.limit = limit
+	n, err := c.Write(p)
+	if c.limit = 0; c.limited {
+		c.limited = false
+		_ = c.conn.SetWriteDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// limitWait sets the deadline of a write that has to wait. Most need not, and none is set for them.
+func (c *Conn) limitWait() {
+	if c.limit > 0 && !c.limited {
+		c.limited = true
+		_ = c.conn.SetWriteDeadline(time.Now().Add(c.limit))
+	}
+}
+
 // writeOn writes what the system takes now, and reports whether that is all.
 func (c *Conn) writeOn(fd uintptr) bool {
 	for len(c.unsent) > 0 {
 		n, err := sysWrite(fd, c.unsent)
 		switch {
 		case err == syscall.EAGAIN:
+			c.limitWait()
 			return false
 		case err != nil:
 			c.broken = os.NewSyscallError("write", err)

@@ -2,10 +2,13 @@ package wire
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
 	"testing"
+	"time"
 )
 
 // scarce is memory with little room, never twice the same.
@@ -81,4 +84,54 @@ func TestNoMemoryWhileWaiting(t *testing.T) {
 	}
 	_ = far.Close()
 	<-done
+}
+
+// socketPair is the two ends of a connection over TCP.
+func socketPair(t *testing.T) (near, far net.Conn) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if far, err = net.Dial("tcp", l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if near, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = near.Close(), far.Close() })
+	return near, far
+}
+
+// A write that the other end lets wait ends with the limit; one that it takes in the end leaves none behind.
+func TestWriteWithin(t *testing.T) {
+	const size = 16 << 20 // more than fits into the buffers
+	near, far := socketPair(t)
+	c := New(near, &Loan{}, &Activity{})
+	n, err := c.WriteWithin(10*time.Millisecond, make([]byte, size))
+	if !errors.Is(err, os.ErrDeadlineExceeded) || n >= size {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	near, far = socketPair(t)
+	c = New(near, &Loan{}, &Activity{})
+	go func() { _, _ = io.CopyN(io.Discard, far, 2*size) }()
+	for range 2 {
+		if n, err := c.WriteWithin(time.Hour, make([]byte, size)); err != nil || n != size || c.limited {
+			t.Errorf("%d bytes, %v, limited %v", n, err, c.limited)
+		}
+	}
+	far.Close()
+	for err = nil; err == nil; {
+		_, err = c.Write([]byte("x"))
+	}
+}
+
+// Where the connection is no plain socket, the limit holds as well.
+func TestWriteWithinWithoutSocket(t *testing.T) {
+	near, far := net.Pipe()
+	defer near.Close()
+	defer far.Close()
+	if _, err := New(near, &Loan{}, &Activity{}).WriteWithin(time.Millisecond, []byte("x")); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error(err)
+	}
 }

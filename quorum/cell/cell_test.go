@@ -4,6 +4,9 @@ import (
 	"math/big"
 	"reflect"
 	"testing"
+	"time"
+
+	"redlock-proxy/resp"
 )
 
 func someCells() []Cell {
@@ -26,6 +29,29 @@ func TestParseReadsWhatStringWrote(t *testing.T) {
 	for _, c := range someCells() {
 		if got := Parse(c.String()); !reflect.DeepEqual(got, c) {
 			t.Errorf("%q: %+v, want %+v", c.String(), got, c)
+		}
+	}
+}
+
+// What appends its command by itself appends the one that its words say.
+func TestAppendToSaysWhatWordsSay(t *testing.T) {
+	a := NumberedSource(big.NewInt(7)).Attempt()
+	ballot := NumberedSource(big.NewInt(7)).Ballot(3)
+	take := Take{Names: []string{"job:1"}, Attempt: a, Tokens: []string{"me"}, TTL: 30 * time.Second}
+	endless, vacant, fenced, old, none, two := take, take, take, take, take, take
+	endless.TTL, vacant.Vacant, fenced.Fence, old.Old = Endless, true, 5, true
+	none.Names, none.Tokens, none.TTL = []string{"\r\n"}, []string{""}, 1500*time.Microsecond
+	two.Names, two.Tokens = []string{"a", "b"}, []string{"me", "you"}
+	ops := []Op{take, endless, vacant, fenced, old, none, two}
+	for _, how := range []Removal{Release, Undo, Dead} {
+		ops = append(ops, Remove{Name: "job:1", Attempt: a, How: how}, Remove{Name: "", Attempt: a, How: how, Seen: ballot})
+	}
+	for _, op := range ops {
+		for _, whole := range []bool{false, true} {
+			got, want := string(op.(Appender).AppendTo([]byte("x"), whole)), string(resp.AppendCommand([]byte("x"), op.Words(whole)...))
+			if got != want {
+				t.Errorf("%+v, %v: %q, want %q", op, whole, got, want)
+			}
 		}
 	}
 }

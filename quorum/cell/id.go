@@ -90,7 +90,7 @@ func NumberedSource(n *big.Int) *Source {
 
 // Attempt is a new one.
 func (s *Source) Attempt() Attempt {
-	return Attempt(s.proxy + fixed(s.counter.Add(1)))
+	return Attempt(appendFixed(append(make([]byte, 0, idDigits), s.proxy...), s.counter.Add(1)))
 }
 
 // Ballot is this source's in a round.
@@ -105,13 +105,16 @@ func (s *Source) Change() Change {
 }
 
 // fixed is the number in counterDigits digits.
-func fixed(n uint64) string {
-	var b [counterDigits]byte
-	for i := len(b) - 1; i >= 0; i-- {
-		b[i] = byte('0' + n%10)
+func fixed(n uint64) string { return string(appendFixed(nil, n)) }
+
+// appendFixed appends fixed.
+func appendFixed(b []byte, n uint64) []byte {
+	var digits [counterDigits]byte
+	for i := len(digits) - 1; i >= 0; i-- {
+		digits[i] = byte('0' + n%10)
 		n /= 10
 	}
-	return string(b[:])
+	return append(b, digits[:]...)
 }
 
 // isID reports whether text has the form of an attempt or a ballot.

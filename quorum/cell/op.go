@@ -46,6 +46,11 @@ type Found struct {
 	Left time.Duration
 }
 
+// Appender is an Op that appends its command, the very one that Words has, without a word of memory.
+type Appender interface {
+	AppendTo(b []byte, whole bool) []byte
+}
+
 // Script is a Lua script with its SHA-1, as EVAL and EVALSHA need them.
 type Script struct{ Source, SHA string }
 

@@ -1,5 +1,7 @@
 package cell
 
+import "redlock-proxy/resp"
+
 // Removal says which cells of an attempt a Remove deletes.
 type Removal string
 
@@ -55,6 +57,14 @@ func (r Remove) Words(whole bool) []any {
 		return removeScript.call(whole, r.Keys(), string(r.Attempt), string(r.How), r.Seen.wire())
 	}
 	return removeScript.call(whole, r.Keys(), string(r.Attempt), string(r.How))
+}
+
+// AppendTo is of Appender.
+func (r Remove) AppendTo(b []byte, whole bool) []byte {
+	if whole || r.How == Dead {
+		return resp.AppendCommand(b, r.Words(whole)...)
+	}
+	return resp.AppendWords(b, "EVALSHA", removeScript.SHA, "1", r.Name, string(r.Attempt), string(r.How))
 }
 
 // Decode is of Op.

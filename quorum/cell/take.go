@@ -3,6 +3,8 @@ package cell
 import (
 	"fmt"
 	"time"
+
+	"redlock-proxy/resp"
 )
 
 // Take creates plain cells where there are none, all or none: SET key envelope NX.
@@ -73,6 +75,25 @@ func (t Take) Words(whole bool) []any {
 		args = append(args, t.cell(i).String())
 	}
 	return takeScript.call(whole, t.Names, args...)
+}
+
+// AppendTo is of Appender.
+func (t Take) AppendTo(b []byte, whole bool) []byte {
+	if !t.native() || t.Vacant {
+		return resp.AppendCommand(b, t.Words(whole)...)
+	}
+	words := 5
+	if t.TTL >= 0 {
+		words = 7
+	}
+	b = resp.AppendBulk(resp.AppendBulk(resp.AppendArray(b, words), "SET"), t.Names[0])
+	b = resp.AppendHeader(b, resp.Bulk, int64(len(plainMark)+len(t.Attempt)+len(t.Tokens[0])))
+	b = append(append(append(b, plainMark...), t.Attempt...), t.Tokens[0]...)
+	b = append(b, "\r\n$2\r\nNX\r\n$3\r\nGET\r\n"...)
+	if t.TTL >= 0 {
+		b = resp.AppendNumber(resp.AppendBulk(b, "PX"), t.TTL.Milliseconds())
+	}
+	return b
 }
 
 // cell is what is created under key number i.

@@ -46,8 +46,9 @@ func (m *Master) dial(db int) (Link, error) {
 	return m.transport.Dial(context.Background(), db)
 }
 
-// finish hands a reply to the round that waits for it. A panic there costs that reply alone.
-func (m *Master) finish(o *op, r reply) {
+// finish hands a reply to the round that waits for it, which may be used again from then on. A panic
+// there costs that reply alone.
+func (m *Master) finish(o *op, r *reply) {
 	defer func() {
 		if p := recover(); p != nil {
 			m.log.Error("an answer was not taken", "master", m.name, "panic", p, "stack", string(debug.Stack()))
@@ -56,6 +57,7 @@ func (m *Master) finish(o *op, r reply) {
 	switch {
 	case o.round != nil:
 		o.round.answer(int(o.index), r)
+		o.round.letGo()
 	case o.owed && (r.State == register.Unknown || r.State == register.Failed):
 		m.owe(o)
 	}
@@ -65,7 +67,9 @@ func (m *Master) finish(o *op, r reply) {
 func (m *Master) refuse(ops []*op, reason error) {
 	for _, o := range ops {
 		if o.whole || o.send() {
-			m.finish(o, reply{State: register.Failed, Err: reason})
+			m.finish(o, &reply{State: register.Failed, Err: reason})
+		} else {
+			o.letGo()
 		}
 	}
 }

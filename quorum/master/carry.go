@@ -142,7 +142,7 @@ func (l *lane) deliver() {
 			o.whole = true
 			again = append(again, o)
 		} else {
-			l.master.finish(o, f.replies[i])
+			l.master.finish(o, &f.replies[i])
 		}
 	}
 	f.unload()

@@ -80,6 +80,8 @@ func (l *lane) take() (over Link, more bool) {
 	for n < len(l.queue) && len(batch) < maxBatch {
 		if o := l.queue[n]; o.whole || o.send() {
 			batch = append(batch, o)
+		} else {
+			o.letGo()
 		}
 		n++
 	}

@@ -29,12 +29,26 @@ type change struct {
 }
 
 func newChange(db int, do cell.Op) *change {
-	return &change{db, do, encode(do, false)}
+	c := &change{}
+	c.set(db, do)
+	return c
 }
 
-// encode is a command in RESP; with whole set a script is sent instead of its SHA.
-func encode(do cell.Op, whole bool) []byte {
-	return resp.AppendCommand(make([]byte, 0, 192), do.Words(whole)...)
+// usualWords is how long a command mostly is at the most, in bytes.
+const usualWords = 192
+
+// set has it be another one, in the same memory.
+func (c *change) set(db int, do cell.Op) {
+	if c.words == nil {
+		c.words = make([]byte, 0, usualWords)
+	}
+	c.db, c.do = db, do
+	switch do := do.(type) {
+	case cell.Appender:
+		c.words = do.AppendTo(c.words[:0], false)
+	default:
+		c.words = resp.AppendCommand(c.words[:0], do.Words(false)...)
+	}
 }
 
 // isSame reports whether two operations are the same command. It may say no where they are.
@@ -105,4 +119,11 @@ func (o *op) form(old bool) cell.Op {
 		return take
 	}
 	return o.do
+}
+
+// letGo is for the lane of an op that was dropped: it was answered when it was.
+func (o *op) letGo() {
+	if o.round != nil {
+		o.round.letGo()
+	}
 }

@@ -3,8 +3,8 @@ package master
 import (
 	"context"
 	"runtime"
-	"slices"
 	"sync"
+	"sync/atomic"
 
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/register"
@@ -14,45 +14,98 @@ import (
 type Round struct {
 	ops     []op
 	decided func([]register.Reply) bool
-	done    chan struct{} // closed when it is decided, or all replies are in
+	done    chan struct{} // has one when it is decided, or all replies are in
 
 	mu      sync.Mutex
 	replies []register.Reply
 	closed  bool
-	// shown are the replies that its caller was given; what comes after that is told to
-	// later, or waits for it in tail.
-	shown []register.Reply
+	// shown: the replies are its caller's. What comes after that is told to later, or waits for
+	// it in tail.
+	shown bool
 	later func(int, register.Reply)
-	tail  []int
+	tail  []tailed
+
+	// common is what several are to do.
+	common change
+	// uses counts who may still come back to it: the caller until Forget, and each op that a lane
+	// has not let go. pool takes it when there is none; nil: nobody does.
+	uses atomic.Int32
+	pool *Rounds
 }
 
-// usualMasters is for how many masters a round is made in one piece.
-const usualMasters = 5
+// tailed is a reply that came when the others were shown.
+type tailed struct {
+	master int
+	got    register.Reply
+}
 
-// usualRound is a round with what it has for each master.
-type usualRound struct {
-	Round
-	ops     [usualMasters]op
-	replies [2 * usualMasters]register.Reply
+// Rounds are rounds of the same masters, whose memory is used again. The zero value is ready.
+type Rounds struct{ free sync.Pool }
+
+// take is a round of n masters, of which none is asked yet.
+func (rs *Rounds) take(n int, decided func([]register.Reply) bool) *Round {
+	r, _ := rs.free.Get().(*Round)
+	if r == nil || len(r.ops) != n {
+		r = newRound(n, decided)
+	}
+	r.decided, r.pool = decided, rs
+	return r
 }
 
 // newRound is a round of n masters, of which none is asked yet.
 func newRound(n int, decided func([]register.Reply) bool) *Round {
-	if n > usualMasters {
-		return &Round{
-			ops: make([]op, n), replies: make([]register.Reply, n), shown: make([]register.Reply, 0, n),
-			decided: decided, done: make(chan struct{}),
-		}
+	r := &Round{ops: make([]op, n), replies: make([]register.Reply, n), decided: decided, done: make(chan struct{}, 1)}
+	for i := range r.ops {
+		r.ops[i].round, r.ops[i].index = r, int32(i)
 	}
-	u := &usualRound{}
-	u.Round.ops, u.Round.replies, u.Round.shown = u.ops[:n], u.replies[:n:n], u.replies[n:n:2*n]
-	u.decided, u.done = decided, make(chan struct{})
-	return &u.Round
+	return r
 }
+
+// Forget says that its caller does not look at it any more, nor at the replies. Later goes on.
+func (r *Round) Forget() { r.letGo() }
+
+// letGo is for each who will not come back. After the last one the round is used again.
+func (r *Round) letGo() {
+	if r.uses.Add(-1) == 0 && r.pool != nil {
+		r.clean()
+		r.pool.free.Put(r)
+	}
+}
+
+// clean makes a round of which nobody knows any more as a new one.
+func (r *Round) clean() {
+	for i := range r.ops {
+		o := &r.ops[i]
+		o.change, o.whole = nil, false
+		o.stage.Store(stageQueued)
+	}
+	clear(r.replies)
+	clear(r.tail)
+	r.decided, r.later, r.tail, r.closed, r.shown = nil, nil, r.tail[:0], false, false
+	r.common.do = nil
+	if cap(r.common.words) > keptWords {
+		r.common.words = nil
+	}
+	select {
+	case <-r.done: // its caller left before
+	default:
+	}
+}
+
+// keptWords is the most of a command's memory that is kept with a round, in bytes.
+const keptWords = 1 << 10
 
 // Send gives ops[i] to masters[i], where there is one, in a database. A master that is down
 // answers at once. The round is over when it is decided, which decided says of the replies
 // so far; see Wait.
+func (rs *Rounds) Send(masters []*Master, db int, ops []cell.Op, decided func([]register.Reply) bool) *Round {
+	r := rs.take(len(masters), decided)
+	r.fill(db, ops)
+	r.send(masters)
+	return r
+}
+
+// Send is Rounds.Send of a round whose memory is not used again.
 func Send(masters []*Master, db int, ops []cell.Op, decided func([]register.Reply) bool) *Round {
 	r := newRound(len(masters), decided)
 	r.fill(db, ops)
@@ -63,29 +116,32 @@ func Send(masters []*Master, db int, ops []cell.Op, decided func([]register.Repl
 // fill puts in what each master is to do. What is the same for several is encoded once.
 func (r *Round) fill(db int, ops []cell.Op) {
 	var last *change
-	var lastOp cell.Op
+	uses := int32(1)
 	for i, do := range ops {
 		if do == nil {
 			r.replies[i] = register.Reply{State: register.Failed}
 			continue
 		}
-		if last == nil || !isSame(do, lastOp) {
-			last, lastOp = newChange(db, do), do
+		switch {
+		case last == nil:
+			last = &r.common
+			last.set(db, do)
+		case !isSame(do, last.do):
+			last = newChange(db, do)
 		}
-		r.set(i, last)
+		r.ops[i].change = last
+		uses++
 	}
+	r.uses.Store(uses)
 }
 
-// set puts in what master number i is to do.
-func (r *Round) set(i int, what *change) {
-	o := &r.ops[i]
-	o.change, o.round, o.index = what, r, int32(i)
-}
+// usualMasters is how many there mostly are at the most.
+const usualMasters = 5
 
 // send gives the ops to the lanes of their masters. Those lanes that were idle send at once,
 // with what other goroutines that can run now have for them, too.
 func (r *Round) send(masters []*Master) {
-	var few [usualMasters]*lane
+	var few [usualMasters]*lane // it stays on the stack
 	idle := few[:0]
 	for i, m := range masters {
 		if o := &r.ops[i]; o.change != nil {
@@ -113,43 +169,48 @@ func (r *Round) Wait(ctx context.Context) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.shown = append(r.shown, r.replies...)
+	r.shown = true
 	return err
 }
 
 // answer takes the reply of master number i.
-func (r *Round) answer(i int, got register.Reply) {
+func (r *Round) answer(i int, got *register.Reply) {
 	if tell := r.place(i, got); tell != nil {
-		tell(i, got)
+		tell(i, *got)
 	}
 }
 
 // place puts a reply where it belongs. If it is for later, it returns what is to be told.
-func (r *Round) place(i int, got register.Reply) (tell func(int, register.Reply)) {
+func (r *Round) place(i int, got *register.Reply) (tell func(int, register.Reply)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.replies[i] = got
 	switch {
-	case len(r.shown) == 0:
+	case !r.shown:
+		r.replies[i] = *got
 		if !r.closed && (r.allHere() || r.decided(r.replies)) {
 			r.closed = true
-			close(r.done)
+			r.done <- struct{}{}
 		}
 	case r.later != nil:
 		return r.later
 	default:
-		r.tail = append(r.tail, i)
+		r.tail = append(r.tail, tailed{i, *got})
 	}
 	return nil
 }
 
 // allHere reports whether no reply is missing any more.
 func (r *Round) allHere() bool {
-	return !slices.ContainsFunc(r.replies, func(one register.Reply) bool { return one.State == register.Waiting })
+	for i := range r.replies {
+		if r.replies[i].State == register.Waiting {
+			return false
+		}
+	}
+	return true
 }
 
 // Replies are those that were there when the round was decided.
-func (r *Round) Replies() []register.Reply { return r.shown }
+func (r *Round) Replies() []register.Reply { return r.replies }
 
 // Later has f told of the replies that came after that, or will.
 func (r *Round) Later(f func(master int, got register.Reply)) {
@@ -157,8 +218,8 @@ func (r *Round) Later(f func(master int, got register.Reply)) {
 	missed := r.tail
 	r.tail, r.later = nil, f
 	r.mu.Unlock()
-	for _, i := range missed {
-		f(i, r.replies[i])
+	for _, one := range missed {
+		f(one.master, one.got)
 	}
 }
 
@@ -166,7 +227,7 @@ func (r *Round) Later(f func(master int, got register.Reply)) {
 func (r *Round) Drop() {
 	for i := range r.ops {
 		if r.ops[i].change != nil && r.ops[i].drop() {
-			r.answer(i, register.Reply{State: register.Failed})
+			r.answer(i, &register.Reply{State: register.Failed})
 		}
 	}
 }

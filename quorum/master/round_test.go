@@ -26,12 +26,12 @@ var counted = reply{State: register.Counted}
 // Each reply is told once: among those that decided, or later.
 func TestRoundTellsLater(t *testing.T) {
 	r := decidedBy(4, 2)
-	r.answer(0, counted)
-	r.answer(2, counted)
+	r.answer(0, &counted)
+	r.answer(2, &counted)
 	if err := r.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.answer(3, counted) // before it was asked for
+	r.answer(3, &counted) // before it was asked for
 	var told []int
 	r.Later(func(master int, got reply) {
 		if got.State != register.Counted {
@@ -39,7 +39,7 @@ func TestRoundTellsLater(t *testing.T) {
 		}
 		told = append(told, master)
 	})
-	r.answer(1, counted)
+	r.answer(1, &counted)
 	if !slices.Equal(told, []int{3, 1}) {
 		t.Errorf("told of %v", told)
 	}
@@ -56,7 +56,7 @@ func TestRoundTellsLater(t *testing.T) {
 func TestRoundReplyInBetween(t *testing.T) {
 	r := decidedBy(3, 2)
 	for i := range 3 {
-		r.answer(i, counted)
+		r.answer(i, &counted)
 	}
 	_ = r.Wait(t.Context())
 	r.Later(func(master int, _ reply) { t.Errorf("told of %d again", master) })
@@ -84,7 +84,7 @@ func TestRoundDrop(t *testing.T) {
 	if r.ops[1].send() {
 		t.Error("what was dropped was sent")
 	}
-	r.answer(0, counted)
+	r.answer(0, &counted)
 	if told[0] != "false" {
 		t.Errorf("told %v", told)
 	}
@@ -93,8 +93,8 @@ func TestRoundDrop(t *testing.T) {
 // A round without an answer to wait for ends.
 func TestRoundWhereNobodyAnswers(t *testing.T) {
 	r := decidedBy(2, 1)
-	r.answer(0, reply{State: register.Unknown})
-	r.answer(1, reply{State: register.Failed})
+	r.answer(0, &reply{State: register.Unknown})
+	r.answer(1, &reply{State: register.Failed})
 	if err := r.Wait(t.Context()); err != nil {
 		t.Error(err)
 	}

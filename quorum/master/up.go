@@ -68,7 +68,7 @@ func (m *Master) sendOwed(ops []*op) error {
 			failed = err
 		}
 		for i, o := range f.ops {
-			m.finish(o, f.replies[i])
+			m.finish(o, &f.replies[i])
 		}
 		ops = ops[n:]
 	}

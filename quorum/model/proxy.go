@@ -410,6 +410,9 @@ func firstOf(ops []cell.Op) cell.Op {
 // Drop implements [register.Asked]. What was sent was sent.
 func (r *round) Drop() {}
 
+// Forget implements [register.Asked]. Nothing is used again.
+func (r *round) Forget() {}
+
 // Tell implements [register.Masters].
 func (p *proxy) Tell(master int, op cell.Op, _ bool) {
 	p.send(send{told: true, master: uint8(p.masters[master])}, op)

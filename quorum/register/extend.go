@@ -59,7 +59,7 @@ func (r *Register) noteLease(key string, a cell.Attempt, start time.Time, ttl ti
 
 // longer reports whether a master that extended had a longer lease than this.
 func longer(replies []Reply, ttl time.Duration) bool {
-	return count(replies, func(r Reply) bool { return r.yes() && compareLeft(r.Found[0].Left, ttl) > 0 }) > 0
+	return count(replies, func(r *Reply) bool { return r.yes() && compareLeft(r.Found[0].Left, ttl) > 0 }) > 0
 }
 
 func (r *Register) extendDecided(replies []Reply, op cell.Extend) bool {
@@ -90,7 +90,7 @@ func (r *Register) extended(replies []Reply) (cell.Attempt, bool) {
 // can, or a majority holds something else, or nothing can have one. A cell that a ballot changed does not tell alone: that
 // ballot may never be chosen, and then what was chosen before it stands.
 func (r *Register) notHeld(replies []Reply, op cell.Extend) bool {
-	if count(replies, func(r Reply) bool { return r.State == Counted && !r.Did }) == 0 {
+	if count(replies, func(r *Reply) bool { return r.State == Counted && !r.Did }) == 0 {
 		return false
 	}
 	switch f := resolve(r.n, replies, 0); {
@@ -99,7 +99,7 @@ func (r *Register) notHeld(replies []Reply, op cell.Extend) bool {
 	case f.chosen:
 		return f.standing == Foreign || !f.value.Present || f.value.Text != op.Token || op.Attempt != "" && f.attempt != op.Attempt
 	}
-	no := count(replies, func(r Reply) bool {
+	no := count(replies, func(r *Reply) bool {
 		return r.State == Counted && !r.Did && r.Found[0].Form != cell.Blocking && r.Found[0].Accepted == ""
 	})
 	return no >= r.n-r.quorum+1

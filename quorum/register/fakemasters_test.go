@@ -183,6 +183,9 @@ type fakeAsked struct {
 func (a *fakeAsked) Replies() []Reply { return a.replies }
 func (a *fakeAsked) Drop()            {}
 
+// Forget makes what is used after it look like nothing at all.
+func (a *fakeAsked) Forget() { clear(a.replies) }
+
 func (a *fakeAsked) Later(f func(int, Reply)) {
 	a.later = f
 	for _, i := range a.came {

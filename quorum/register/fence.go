@@ -78,7 +78,7 @@ func (r *Register) learnFences(key string, fence int64, replies []Reply) {
 }
 
 // isLow reports whether a master refused only because the fence was too low.
-func (r Reply) isLow() bool {
+func (r *Reply) isLow() bool {
 	return r.State == Counted && !r.Did && len(r.Fences) > 0 && len(r.Found) > 0 && r.Found[0].Form == cell.Absent
 }
 
@@ -112,13 +112,13 @@ func (r *Register) raised(ctx context.Context, t Taking, got Granted) (Granted, 
 		now := r.masters.Now()
 		got.Validity = vote.Validity(t.TTL, now.Sub(got.Since))
 		// The masters that accepted it, or still may accept a higher one.
-		holders := count(replies, func(reply Reply) bool {
-			return reply.State == Waiting || reply.yes() || reply.State == Counted && isOf(reply, got.Attempt)
+		holders := count(replies, func(reply *Reply) bool {
+			return reply.State == Waiting || reply.yes() || reply.State == Counted && isOf(*reply, got.Attempt)
 		})
 		switch late := r.late(now.Sub(start)); {
 		case t.TTL >= 0 && got.Validity < time.Millisecond:
 			return Granted{}, &NoQuorum{Replies: replies, Late: now.Sub(got.Since)}
-		case count(replies, Reply.yes) >= r.quorum && !late:
+		case count(replies, (*Reply).yes) >= r.quorum && !late:
 			got.Fence = fence
 			return got, nil
 		case holders < r.quorum, now.After(until):
@@ -134,7 +134,7 @@ func isOf(r Reply, a cell.Attempt) bool {
 
 // raiseDecided: a majority accepted, or none can.
 func (r *Register) raiseDecided(replies []Reply) bool {
-	yes := count(replies, Reply.yes)
+	yes := count(replies, (*Reply).yes)
 	return yes >= r.quorum || yes+waiting(replies) < r.quorum
 }
 

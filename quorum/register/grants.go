@@ -2,7 +2,6 @@ package register
 
 import (
 	"cmp"
-	"slices"
 	"sync"
 	"time"
 
@@ -38,7 +37,9 @@ type grants struct {
 
 // newGrant is one of key number i, with a lease that began at since, on n masters.
 func newGrant(t Taking, i int, a cell.Attempt, since time.Time, n int) *grant {
-	one := &grant{attempt: a, token: t.Tokens[i], holder: t.Holder, since: since, ttl: t.TTL, holders: make([]bool, n), open: make([]bool, n)}
+	one := &grant{attempt: a, token: t.Tokens[i], holder: t.Holder, since: since, ttl: t.TTL}
+	marks := make([]bool, 2*n)
+	one.holders, one.open = marks[:n:n], marks[n:]
 	if t.TTL >= 0 {
 		one.ends = since.Add(t.TTL)
 	}
@@ -133,12 +134,13 @@ func (g *grants) reached(one *grant, master int, reply Reply) {
 }
 
 // asOf is a grant as it is now.
-func (g *grants) asOf(one *grant) *grant {
+func (g *grants) asOf(one *grant) grant {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := *one
-	now.holders, now.open = slices.Clone(one.holders), slices.Clone(one.open)
-	return &now
+	now, n := *one, len(one.holders)
+	marks := append(append(make([]bool, 0, 2*n), one.holders...), one.open...)
+	now.holders, now.open = marks[:n:n], marks[n:]
+	return now
 }
 
 // note is what a master said to the attempt.

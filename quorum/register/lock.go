@@ -69,6 +69,9 @@ func (r *Register) lock(ctx context.Context, t Taking) (Granted, error) {
 	hastened := false
 	for failures := 1; ; failures++ {
 		got, err := r.take(ctx, t)
+		if err == nil {
+			return got, nil
+		}
 		var again *splitError
 		if !errors.As(err, &again) {
 			return got, err
@@ -154,26 +157,29 @@ func (e *splitError) Error() string { return "votes are split" }
 
 // take makes one attempt (rule R6, LOCK).
 func (r *Register) take(ctx context.Context, t Taking) (Granted, error) {
-	op := cell.Take{Names: t.Keys, Attempt: r.opts.Source.Attempt(), Tokens: t.Tokens, TTL: t.TTL, Vacant: t.vacant}
+	fence := int64(0)
 	// Where too few masters vote nothing can be granted, and nothing is left there that stays.
 	if t.Fence && r.masters.Voters() >= r.quorum {
 		var err error
-		if op.Fence, err = r.nextFence(t.Keys[0]); err != nil {
+		if fence, err = r.nextFence(t.Keys[0]); err != nil {
 			return Granted{}, err
 		}
 	}
+	op := cell.Take{Names: t.Keys, Attempt: r.opts.Source.Attempt(), Tokens: t.Tokens, TTL: t.TTL, Vacant: t.vacant, Fence: fence}
+	what := cell.Op(op)
 	start := r.masters.Now()
-	asked, err := r.masters.Ask(ctx, all(r.n, op), r.takeDecided)
-	if op.Fence != 0 {
-		r.learnFences(t.Keys[0], op.Fence, asked.Replies())
+	asked, err := r.masters.Ask(ctx, all(r.n, what), r.decided.take)
+	if fence != 0 {
+		r.learnFences(t.Keys[0], fence, asked.Replies())
 	}
 	if err == nil {
 		var got Granted
 		if got, err = r.judgeTake(t, asked.Replies(), start); err == nil {
-			got.Attempt, got.Fence = op.Attempt, op.Fence
+			got.Attempt, got.Fence = op.Attempt, fence
 			if !t.vacant {
-				r.granted(t, op, asked, start)
+				r.granted(t, what, op.Attempt, asked, start)
 			}
+			asked.Forget()
 			return got, nil
 		}
 	}
@@ -192,6 +198,9 @@ func (r *Register) take(ctx context.Context, t Taking) (Granted, error) {
 		undo(i, reply)
 	}
 	asked.Later(undo)
+	if errors.Is(err, ErrHeld) { // other errors tell of the replies
+		asked.Forget()
+	}
 	return Granted{}, err
 }
 
@@ -203,15 +212,15 @@ func (r *Register) undo(keys []string, a cell.Attempt, master int) {
 
 // takeDecided: granted, surely held by another, or neither is possible any more.
 func (r *Register) takeDecided(replies []Reply) bool {
-	yes := count(replies, Reply.yes)
+	yes := count(replies, (*Reply).yes)
 	return yes >= r.quorum || r.refusedByOne(replies) ||
-		r.n-count(replies, Reply.no) < r.quorum && !r.canBeRefusedByOne(replies)
+		r.n-count(replies, (*Reply).no) < r.quorum && !r.canBeRefusedByOne(replies)
 }
 
 // canBeRefusedByOne reports whether the masters that are waited for may make a majority
 // with others that refused.
 func (r *Register) canBeRefusedByOne(replies []Reply) bool {
-	refused := count(replies, func(r Reply) bool { return r.State == Counted && !r.Did && !r.isLow() })
+	refused := count(replies, func(r *Reply) bool { return r.State == Counted && !r.Did && !r.isLow() })
 	return refused+waiting(replies) >= r.quorum && waiting(replies) > 0
 }
 
@@ -235,14 +244,14 @@ func (r *Register) judgeTake(t Taking, replies []Reply, start time.Time) (Grante
 	elapsed := r.masters.Now().Sub(start)
 	validity := vote.Validity(t.TTL, elapsed)
 	switch {
-	case count(replies, Reply.yes) >= r.quorum && (r.late(elapsed) || !t.Anyhow && t.TTL >= 0 && validity < time.Millisecond):
+	case count(replies, (*Reply).yes) >= r.quorum && (r.late(elapsed) || !t.Anyhow && t.TTL >= 0 && validity < time.Millisecond):
 		return Granted{}, &NoQuorum{Replies: replies, Late: elapsed}
-	case count(replies, Reply.yes) >= r.quorum:
+	case count(replies, (*Reply).yes) >= r.quorum:
 		return Granted{Validity: validity, Since: start}, nil
 	case r.refusedByOne(replies):
 		return Granted{}, ErrHeld
-	case r.n-count(replies, Reply.no) < r.quorum && count(replies, answered) >= r.quorum:
-		if count(replies, Reply.isLow) > 0 && count(replies, func(r Reply) bool { return r.State == Counted && !r.Did && !r.isLow() }) == 0 {
+	case r.n-count(replies, (*Reply).no) < r.quorum && count(replies, answered) >= r.quorum:
+		if count(replies, (*Reply).isLow) > 0 && count(replies, func(r *Reply) bool { return r.State == Counted && !r.Did && !r.isLow() }) == 0 {
 			return Granted{}, &splitError{low: true, replies: replies}
 		}
 		for _, key := range t.Keys {
@@ -266,7 +275,7 @@ func (r *Register) mayBeHeld(replies []Reply) bool {
 	return resolve(r.n, known, 0).standing == Open
 }
 
-func answered(r Reply) bool { return r.State == Counted }
+func answered(r *Reply) bool { return r.State == Counted }
 
 // vacatedOf are the keys of which some refusal tells a cell that holds no value, or of which
 // the holders differ.
@@ -280,24 +289,25 @@ func (r *Register) vacatedOf(keys []string, replies []Reply) (vacated []string) 
 	return vacated
 }
 
-// granted remembers a lock, and offers it again to the masters that refused it because of
+// granted remembers a lock that a cell.Take took, and offers it again to the masters that refused it because of
 // a try that was refused itself: each takes it once at the most.
-func (r *Register) granted(t Taking, op cell.Take, asked Asked, start time.Time) {
+func (r *Register) granted(t Taking, took cell.Op, a cell.Attempt, asked Asked, start time.Time) {
 	made := make([]*grant, len(t.Keys))
 	for i, key := range t.Keys {
-		one := newGrant(t, i, op.Attempt, start, r.n)
+		one := newGrant(t, i, a, start, r.n)
 		for m, reply := range asked.Replies() {
 			one.note(m, reply)
 		}
 		r.grants.put(key, one, start)
 		made[i] = one
 	}
-	op.Fence = 0 // a majority has it; others may take the lock without
 	again := func(master int, reply Reply) {
 		for _, one := range made {
 			r.grants.reached(one, master, reply)
 		}
-		if reply.State == Counted && !reply.Did && len(t.Keys) == 1 {
+		if reply.State == Counted && !reply.Did && len(made) == 1 {
+			op := took.(cell.Take)
+			op.Fence = 0 // a majority has it; others may take the lock without
 			r.offerLater(op, master, 0)
 		}
 	}

@@ -33,15 +33,15 @@ type Reply struct {
 }
 
 // yes reports whether the master did it, and that counts.
-func (r Reply) yes() bool { return r.State == Counted && r.Did }
+func (r *Reply) yes() bool { return r.State == Counted && r.Did }
 
 // no reports whether the master has not done it and never will.
-func (r Reply) no() bool {
+func (r *Reply) no() bool {
 	return r.State == Failed || (r.State == Counted || r.State == Uncounted) && !r.Did
 }
 
 // did reports whether the master did it, or may have.
-func (r Reply) did() bool { return r.State != Waiting && !r.no() }
+func (r *Reply) did() bool { return r.State != Waiting && !r.no() }
 
 // Asked is a round under way.
 type Asked interface {
@@ -51,6 +51,9 @@ type Asked interface {
 	Later(f func(master int, r Reply))
 	// Drop takes back what was not sent yet: it is as if it had failed.
 	Drop()
+	// Forget may be called, once, by who does not use it any more, nor what Replies gave: that
+	// memory may be used again. What was asked for with Later goes on.
+	Forget()
 }
 
 // Masters is how a register reaches its masters. An operation reaches a master after
@@ -88,10 +91,10 @@ func all(n int, op cell.Op) []cell.Op {
 }
 
 // count is how many replies are so.
-func count(replies []Reply, is func(Reply) bool) int {
+func count(replies []Reply, is func(*Reply) bool) int {
 	n := 0
-	for _, r := range replies {
-		if is(r) {
+	for i := range replies {
+		if is(&replies[i]) {
 			n++
 		}
 	}
@@ -99,5 +102,5 @@ func count(replies []Reply, is func(Reply) bool) int {
 }
 
 func waiting(replies []Reply) int {
-	return count(replies, func(r Reply) bool { return r.State == Waiting })
+	return count(replies, func(r *Reply) bool { return r.State == Waiting })
 }

@@ -71,7 +71,7 @@ func (p *promises) take(key string, now time.Time) *promise {
 	defer p.mu.Unlock()
 	one := p.byKey[key]
 	delete(p.byKey, key)
-	if one == nil || now.Sub(one.start) > Limit || count(one.replies, Reply.yes) < vote.Majority(len(one.replies)) {
+	if one == nil || now.Sub(one.start) > Limit || count(one.replies, (*Reply).yes) < vote.Majority(len(one.replies)) {
 		return nil
 	}
 	return one
@@ -94,3 +94,4 @@ type keptAsked []Reply
 func (k keptAsked) Replies() []Reply       { return k }
 func (k keptAsked) Later(func(int, Reply)) {}
 func (k keptAsked) Drop()                  {}
+func (k keptAsked) Forget()                {}

@@ -42,11 +42,13 @@ type Register struct {
 	menders  menders
 	missed   missed
 	round    atomic.Uint64
+	// decided are what ends the rounds of what is done most.
+	decided struct{ take, release func([]Reply) bool }
 }
 
 // New makes a register.
 func New(opts Options) *Register {
-	return &Register{
+	r := &Register{
 		opts: opts, n: opts.N, quorum: vote.Majority(opts.N), masters: opts.Masters,
 		grants:   grants{byKey: map[string]*grant{}},
 		fences:   fences{byKey: map[string]int64{}},
@@ -55,6 +57,8 @@ func New(opts Options) *Register {
 		menders:  menders{keys: map[string]bool{}},
 		missed:   missed{keys: map[string]bool{}},
 	}
+	r.decided.take, r.decided.release = r.takeDecided, r.releaseDecided
+	return r
 }
 
 // Look is what stands under a key, as a command sees it.

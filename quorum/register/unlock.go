@@ -20,22 +20,24 @@ func (r *Register) Unlock(ctx context.Context, key, token string) error {
 		return r.removeByToken(ctx, key, token)
 	}
 	start := r.masters.Now()
-	replies, err := r.release(ctx, key, one.attempt)
+	asked, err := r.release(ctx, key, one.attempt)
 	if err != nil {
 		return err
 	}
+	replies := asked.Replies()
 	if late := r.masters.Now().Sub(start); r.late(late) {
 		// A master that deleted it may have forgotten that, and copied it from others.
 		return &NoQuorum{Replies: replies, Late: late}
 	}
-	one = r.grants.asOf(one) // what it asked for before has been answered before
-	switch r.judgeRelease(one, replies, start) {
+	now := r.grants.asOf(one) // what it asked for before has been answered before
+	switch r.judgeRelease(&now, replies, start) {
 	case releaseDone:
+		asked.Forget()
 		return nil
 	case releaseOther:
 		return r.removeByToken(ctx, key, token)
 	case releaseByBallot:
-		return r.releaseRest(ctx, key, one, replies, start)
+		return r.releaseRest(ctx, key, &now, replies, start)
 	case releaseNone:
 		return ErrNotHeld
 	default:
@@ -44,11 +46,9 @@ func (r *Register) Unlock(ctx context.Context, key, token string) error {
 }
 
 // release deletes the plain cells of an attempt. Masters that do not answer are owed it.
-func (r *Register) release(ctx context.Context, key string, a cell.Attempt) ([]Reply, error) {
-	op := cell.Remove{Name: key, Attempt: a, How: cell.Release}
-	asked, err := r.masters.Ask(ctx, all(r.n, op), func(replies []Reply) bool {
-		return count(replies, Reply.yes) >= r.quorum // else each answer tells something
-	})
+func (r *Register) release(ctx context.Context, key string, a cell.Attempt) (Asked, error) {
+	op := cell.Op(cell.Remove{Name: key, Attempt: a, How: cell.Release})
+	asked, err := r.masters.Ask(ctx, all(r.n, op), r.decided.release)
 	owe := func(master int, reply Reply) {
 		if reply.State == Unknown || reply.State == Failed {
 			r.masters.Tell(master, op, true)
@@ -58,12 +58,17 @@ func (r *Register) release(ctx context.Context, key string, a cell.Attempt) ([]R
 		owe(i, reply)
 	}
 	asked.Later(owe)
-	return asked.Replies(), err
+	return asked, err
+}
+
+// releaseDecided: it is released. Else each answer tells something.
+func (r *Register) releaseDecided(replies []Reply) bool {
+	return count(replies, (*Reply).yes) >= r.quorum
 }
 
 // hasRegister reports whether some master holds the attempt in register form.
 func hasRegister(replies []Reply, a cell.Attempt) bool {
-	return count(replies, func(r Reply) bool {
+	return count(replies, func(r *Reply) bool {
 		return len(r.Found) > 0 && r.Found[0].Form == cell.Register && r.Found[0].Attempt == a
 	}) > 0
 }
@@ -84,7 +89,7 @@ const (
 // by the end of its lease, or to one that a ballot chose. REGISTER.md has the cases.
 func (r *Register) judgeRelease(g *grant, replies []Reply, start time.Time) releaseVerdict {
 	replies = g.settled(replies)
-	deleted := count(replies, Reply.yes)
+	deleted := count(replies, (*Reply).yes)
 	counted := count(replies, answered)
 	switch {
 	case deleted >= r.quorum:
@@ -159,7 +164,7 @@ func (g *grant) lost(replies []Reply) int {
 // it had been taken since.
 func (r *Register) overBefore(g *grant, replies []Reply, start time.Time) bool {
 	lost := g.lost(replies)
-	kept := count(replies, func(r Reply) bool { return r.State == Counted && !r.Did })
+	kept := count(replies, func(r *Reply) bool { return r.State == Counted && !r.Did })
 	return lost > 0 && kept == r.n || lost >= r.quorum && (g.ttl < 0 || g.over(start))
 }
 
@@ -183,7 +188,7 @@ func (r *Register) releaseRest(ctx context.Context, key string, g *grant, replie
 // stoodWhole reports whether a majority held the attempt as it was granted until it was
 // to be released: then it had not been taken away before.
 func (r *Register) stoodWhole(g *grant, replies []Reply) bool {
-	return count(replies, func(r Reply) bool {
+	return count(replies, func(r *Reply) bool {
 		if r.yes() {
 			return true
 		}

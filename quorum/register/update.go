@@ -204,7 +204,7 @@ func (u *update) prepared(replies []Reply) bool {
 	case f.standing != Held, promised.standing == Held:
 		return !promised.uneven()
 	default:
-		return count(replies, Reply.yes)+waiting(replies) < u.quorum
+		return count(replies, (*Reply).yes)+waiting(replies) < u.quorum
 	}
 }
 
@@ -422,11 +422,11 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 	asked, err := u.masters.Ask(ctx, ops, u.acceptDecided)
 	u.afterwards(b, p, asked, opFor)
 	replies := asked.Replies()
-	landed := count(replies, func(r Reply) bool { return r.State == Waiting || r.did() }) > 0
+	landed := count(replies, func(r *Reply) bool { return r.State == Waiting || r.did() }) > 0
 	switch {
 	case err != nil:
 		return Outcome{}, err
-	case count(replies, Reply.yes) >= u.quorum:
+	case count(replies, (*Reply).yes) >= u.quorum:
 		return u.accepted(b, p, next, replies, start), nil
 	}
 	if landed && !p.same {
@@ -456,7 +456,7 @@ func (u *update) accepted(b ballot, p proposal, next cell.Ballot, replies []Repl
 // acceptDecided: a majority accepted, or none can. Where none has accepted so far it is worth
 // waiting for whether any does: else what became of it would have to be found out.
 func (u *update) acceptDecided(replies []Reply) bool {
-	yes := count(replies, Reply.yes)
+	yes := count(replies, (*Reply).yes)
 	return yes >= u.quorum || yes > 0 && yes+waiting(replies) < u.quorum
 }
 
@@ -465,7 +465,7 @@ func (u *update) acceptDecided(replies []Reply) bool {
 // did not accept, unless they hold nothing.
 func (u *update) afterwards(b ballot, p proposal, asked Asked, opFor func(told, passed time.Duration) cell.Accept) {
 	r, key := u.Register, u.Key
-	chosen := count(asked.Replies(), Reply.yes) >= u.quorum
+	chosen := count(asked.Replies(), (*Reply).yes) >= u.quorum
 	b.asked.Later(func(master int, reply Reply) {
 		if chosen && reply.yes() && reply.Found[0].Attempt == p.base.attempt {
 			r.masters.Tell(master, opFor(reply.Now, r.masters.Now().Sub(b.start)), false)

@@ -1,0 +1,39 @@
+package quorum
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"redlock-proxy/internal/redistest"
+)
+
+// BenchmarkLockUnlock is a lock that is taken and given back on five masters, by clients at the same time, each with
+// a key of its own.
+func BenchmarkLockUnlock(b *testing.B) {
+	servers, err := redistest.StartMasters(5)
+	b.Cleanup(func() { _ = redistest.CloseAll(servers) })
+	if err != nil {
+		b.Skip(err)
+	}
+	l := NewLocker(runCluster(b, Options{Masters: redistest.URLs(servers), MasterTimeout: time.Second, FreshStart: true}))
+	for _, clients := range []int{1, 64} {
+		b.Run(fmt.Sprint(clients), func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetParallelism(clients)
+			var names atomic.Int64
+			b.RunParallel(func(pb *testing.PB) {
+				key := Key{Name: fmt.Sprint("job:", names.Add(1))}
+				for pb.Next() {
+					if _, err := l.Lock(b.Context(), LockRequest{Key: key, Token: token, TTL: time.Minute}); err != nil {
+						b.Error(err)
+					}
+					if err := l.Unlock(b.Context(), key, token); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,143 @@
+package master
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/register"
+)
+
+// echo is a master that answers each read with the key. A late one waits for its turn with each
+// batch.
+type echo struct {
+	Transport
+	turns chan struct{} // nil: it answers at once
+}
+
+func (e *echo) Probe(context.Context) (time.Duration, error) { return 0, nil }
+func (e *echo) Misses(error) bool                            { return false }
+func (e *echo) Close()                                       {}
+
+func (e *echo) Dial(context.Context, int) (Link, error) {
+	return &echoLink{echo: e, sent: make(chan *Flight, 1), closed: make(chan struct{})}, nil
+}
+
+type echoLink struct {
+	*echo
+	sent   chan *Flight
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (k *echoLink) Send(f *Flight) bool { k.sent <- f; return true }
+func (k *echoLink) Close()              { k.once.Do(func() { close(k.closed) }) }
+
+func (k *echoLink) Receive() (*Flight, error) {
+	select {
+	case <-k.closed:
+		return nil, errors.New("closed")
+	case f := <-k.sent:
+		if k.turns != nil {
+			<-k.turns
+		}
+		for i, o := range f.ops {
+			f.Answer(i, register.Reply{State: register.Counted, Answer: saidOf(o.do.(cell.Read).Names[0])})
+		}
+		return f, nil
+	}
+}
+
+func saidOf(key string) cell.Answer {
+	return cell.Answer{Did: true, Found: []cell.Found{{Cell: cell.Cell{Form: cell.Foreign, Value: cell.Value{Present: true, Text: key}}}}}
+}
+
+// working is a master over a transport that works until the test ends.
+func working(t *testing.T, over Transport) *Master {
+	m := New("m", over, slog.New(slog.DiscardHandler), func() float64 { return 0.5 })
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); m.Run(ctx) }()
+	t.Cleanup(func() { stop(); <-done })
+	for m.IsDown() {
+		time.Sleep(time.Millisecond)
+	}
+	return m
+}
+
+// Rounds whose memory is used again get no answer of another one, and each of their own once, also where a master
+// answers when many rounds have begun since, and where their callers leave and drop what was not sent.
+func TestRoundsUsedAgain(t *testing.T) {
+	const callers, each = 8, 300
+	late := &echo{turns: make(chan struct{})}
+	masters := []*Master{working(t, &echo{}), working(t, late), working(t, &echo{})}
+	var rounds Rounds
+	var answers, clients sync.WaitGroup
+	var mu sync.Mutex
+	used := map[*Round]int{}
+	for caller := range callers {
+		clients.Go(func() {
+			for i := range each {
+				key := fmt.Sprint(caller, "/", i)
+				told := make([]int, len(masters))
+				answers.Add(len(masters))
+				take := func(m int, got register.Reply) {
+					defer answers.Done()
+					if told[m]++; told[m] > 1 {
+						t.Errorf("%s: master %d answered twice", key, m)
+					}
+					if got.State == register.Counted && got.Found[0].Value.Text != key {
+						t.Errorf("%s: master %d answered %s", key, m, got.Found[0].Value.Text)
+					}
+				}
+				ctx, leave := context.WithCancel(t.Context())
+				if i%7 == 0 {
+					leave()
+				}
+				r := rounds.Send(masters, 0, differing(i, key, len(masters)), func(replies []register.Reply) bool {
+					return replies[0].State != register.Waiting && replies[2].State != register.Waiting
+				})
+				mu.Lock()
+				used[r]++
+				mu.Unlock()
+				if r.Wait(ctx) != nil {
+					r.Drop()
+				}
+				for m, got := range r.Replies() {
+					if got.State != register.Waiting {
+						take(m, got)
+					}
+				}
+				r.Later(take)
+				r.Forget()
+				leave()
+			}
+		})
+	}
+	over := make(chan struct{})
+	go func() { clients.Wait(); answers.Wait(); close(over) }()
+	for waits := true; waits; {
+		select {
+		case late.turns <- struct{}{}:
+		case <-over:
+			waits = false
+		}
+	}
+	if len(used) == callers*each {
+		t.Error("no round was used again")
+	}
+}
+
+// differing has each master read a key, mostly by the same operation.
+func differing(i int, key string, n int) []cell.Op {
+	ops := make([]cell.Op, n)
+	for m := range ops {
+		ops[m] = cell.Read{Names: []string{key}, Fences: i%3 == 0 && m == 1}
+	}
+	return ops
+}
