@@ -9,7 +9,7 @@ import (
 func TestJudge(t *testing.T) {
 	now := time.Unix(1000, 0)
 	in := func(s int) time.Time { return now.Add(time.Duration(s) * time.Second) }
-	until := func(s int) sighting { return sighting{held, in(s)} }
+	until := func(s int) sighting { return sighting{state: held, end: in(s)} }
 	endless, none := sighting{state: held}, sighting{}
 	f, c, a := sighting{state: free}, sighting{state: changed}, sighting{state: asked}
 	for name, test := range map[string]struct {

@@ -63,7 +63,7 @@ func (w *Waker) Alarm(db int, key string) *Alarm {
 	}
 	a.watches = w.watches(db)
 	for _, one := range a.watches {
-		one.add(a)
+		one.add(a.key, a)
 	}
 	return a
 }
@@ -78,7 +78,7 @@ func (w *Waker) watches(db int) []*watch {
 	all := w.byDB[db]
 	if all == nil {
 		for i, server := range w.opts.Servers {
-			all = append(all, &watch{waker: w, master: i, server: server, db: db, alarms: map[string][]*Alarm{}})
+			all = append(all, &watch{waker: w, master: i, server: server, db: db, alarms: map[string][]listener{}})
 		}
 		w.byDB[db] = all
 	}
