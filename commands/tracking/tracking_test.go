@@ -303,16 +303,13 @@ func TestBounds(t *testing.T) {
 	reads(other, "e", "1")
 	b.hears()
 	reads(other, "f", "1")
-	for deadline := time.After(30 * time.Second); ; {
-		select {
-		case got := <-b.told:
-			if fmt.Sprint(got) != "[b]" {
-				t.Errorf("told %v", got)
-			}
-		case <-deadline:
-			t.Fatal("the oldest of all is not told")
+	select {
+	case got := <-b.told:
+		if fmt.Sprint(got) != "[b]" {
+			t.Errorf("told %v", got)
 		}
-		break
+	case <-time.After(30 * time.Second):
+		t.Fatal("the oldest of all is not told")
 	}
 	if b.hub.Len() != 4 || len(told) > 0 {
 		t.Errorf("%d are remembered", b.hub.Len())
