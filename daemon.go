@@ -254,6 +254,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 		Holders:      locker,
 		AllKeys:      locker,
 		Register:     register,
+		Mark:         d.cluster.Mark,
 		Scripts:      quorum.NewBodies(d.cluster),
 		KeyPrefix:    cfg.KeyPrefix,
 		LockKeys:     cfg.LockKeys,

@@ -34,6 +34,8 @@ type Options struct {
 	Scripts Scripts
 	// Functions are those of the upstream. Where it is nil they are not looked at.
 	Functions Functions
+	// Mark sets a mark for a lock key that a client has read, for CLIENT TRACKING. Where it is nil lock keys are not tracked.
+	Mark func(key quorum.Key, tell func(quorum.News)) *quorum.Mark
 	// Holders tells who holds what. The default knows of nobody.
 	Holders holders.Locks
 	// AllKeys tells the names of all locks, and removes them. The default knows of none.

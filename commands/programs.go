@@ -12,6 +12,7 @@ import (
 	"redlock-proxy/commands/keyspace/contents"
 	"redlock-proxy/commands/program"
 	"redlock-proxy/commands/syntax"
+	"redlock-proxy/quorum"
 )
 
 // warnEvery is how often the log is told of locks without a TTL.
@@ -42,7 +43,13 @@ func (p *programs) counts() (endless, lost int64) { return p.endless.Load(), p.e
 // carry runs a program of a client and writes its reply.
 func (p *programs) carry(c command.Call, what program.Program) {
 	what.Holder = c.Client.Identity()
+	turn := c.Client.Tracking.Begin(what.DB, what.Keys, func(key string) quorum.Key { return p.engine.Place(what.DB, key) })
+	what.Tracked = turn.Remembers()
 	done, err := p.engine.Run(c.Ctx, what)
+	if turn != nil {
+		now := time.Now()
+		c.Out.WhenDelivered(func() { turn.End(done.Read, done.Edits, now) })
+	}
 	if err != nil {
 		c.Out.Fail(err)
 		return

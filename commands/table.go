@@ -17,6 +17,7 @@ import (
 	"redlock-proxy/commands/server"
 	"redlock-proxy/commands/spec"
 	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/tracking"
 	"redlock-proxy/commands/uncovered"
 	"redlock-proxy/commands/users"
 	"redlock-proxy/quorum"
@@ -34,6 +35,7 @@ type Table struct {
 	// uncovered notices what looks like a lock on keys of the upstream; nil without one.
 	uncovered *uncovered.Notices
 	holders   *holders.Holders
+	tracking  *tracking.Hub // nil: lock keys are not tracked
 }
 
 // Lock is what is told of a lock: never its token.
@@ -79,6 +81,7 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 		about.Programs = p.counts
 	}
 	l := &locking{locks: opts.Locks, settings: t.current, place: place, random: opts.Random, audit: t.audit, stringsOnly: opts.StringsOnly}
+	t.tracking = newHub(opts, lockKeys)
 	h := holders.New(holders.Options{Locks: opts.Holders, Place: place, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit})
 	t.holders = h
 	var ofAll []*command.Command
@@ -119,6 +122,20 @@ func own(r router, about *server.Server, locks []*command.Command, s *scripts, u
 	about.List(all)
 	return syntax.NewNames(byName)
 }
+
+// newHub is what clients need who track lock keys, if there are any.
+func newHub(opts Options, lockKeys keys.Patterns) *tracking.Hub {
+	if opts.Mark == nil || !lockKeys.Any() {
+		return nil
+	}
+	return tracking.NewHub(tracking.Options{
+		Mark: func(key quorum.Key, tell func(quorum.News)) tracking.Mark { return opts.Mark(key, tell) },
+		Read: opts.Register.Read, Logger: opts.Logger,
+	})
+}
+
+// Tracking is what clients need who track lock keys; nil where that cannot be.
+func (t *Table) Tracking() *tracking.Hub { return t.tracking }
 
 // Waiting is how many clients wait for a lock, or for what others put under a lock key.
 func (t *Table) Waiting() int { return t.opts.Locks.Waiting() }

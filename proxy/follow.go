@@ -5,7 +5,10 @@ import (
 	"strings"
 
 	"redlock-proxy/commands/server"
+	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/tracking"
 	"redlock-proxy/proxy/track"
+	"redlock-proxy/resp"
 )
 
 // follow forwards a command whose answer is learned from.
@@ -16,6 +19,10 @@ func (f *forwarding) follow(ctx context.Context, name string, words [][]byte) er
 	if err := f.session.flush(); err != nil {
 		return err
 	}
+	if done, err := f.tracks(ctx, words); done || err != nil {
+		return err
+	}
+	defer f.keepCaching(name)()
 	f.noteName(name, words)
 	mode, silences := track.Hush(words)
 	s := track.SlotFor(name, words, len(words))
@@ -27,12 +34,74 @@ func (f *forwarding) follow(ctx context.Context, name string, words [][]byte) er
 	case s.Kind == track.Reset && len(words) == 1 && f.relay.silence == track.SilentFromNow:
 		f.relay.silence = track.Speaking
 	}
+	if s.Kind == track.Reset && len(words) == 1 && f.client.Tracking != nil {
+		f.client.Tracking.Set(tracking.Mode{})
+	}
 	if f.count() == 0 {
 		f.relay.unheard(s)
 		f.relay.send(f.in.chunk())
 		return nil
 	}
 	return f.sendWhole(s)
+}
+
+// tracks has the upstream carry out a CLIENT TRACKING or CACHING, and does the same for lock keys. Where the upstream's answer
+// cannot be known, it reports false, and lock keys are not tracked.
+func (f *forwarding) tracks(ctx context.Context, words [][]byte) (done bool, err error) {
+	what := tracking.Subcommand(words)
+	if what == "" || f.client.Track == nil {
+		return false, nil
+	}
+	if err := f.settle(ctx); err != nil {
+		return true, err
+	}
+	state := f.relay.know()
+	if state.Quitting || state.CanAsk() != nil || f.relay.silence != track.Speaking {
+		return false, nil
+	}
+	if state.ProtoUnknown {
+		f.askProto(ctx)
+	}
+	f.relay.count(1, nil)
+	if !f.relay.follow(track.Slot{}) { // what is tracked is lost with the connection
+		return true, errOver
+	}
+	answer, err := f.ask(ctx, f.in.chunk())
+	if err != nil {
+		return true, f.refuse(1, err)
+	}
+	f.out.Raw(answer)
+	mode, refused := tracking.Mode{}, ""
+	if what == "tracking" {
+		mode, refused = tracking.Parse(syntax.Strings(words))
+	}
+	switch {
+	case !resp.Begins(answer, "+OK"), refused != "":
+	case what == "caching" && f.client.Tracking != nil:
+		f.client.Tracking.Caching()
+	case mode.On, f.client.Tracking != nil:
+		f.client.Track(ctx).Set(mode)
+	}
+	return true, nil
+}
+
+// keepCaching has a CLIENT CACHING hold beyond a command after which the upstream has it hold, too.
+func (f *forwarding) keepCaching(name string) (after func()) {
+	if (name != "client" && name != "multi") || !f.client.Tracking.Said() {
+		return func() {}
+	}
+	return f.client.Tracking.Caching
+}
+
+// useCaching is told that a command was answered here. A CLIENT CACHING before it was about it, and the upstream has to learn that it is used.
+func (f *forwarding) useCaching(ctx context.Context) {
+	if !f.client.Tracking.Said() || f.client.Transaction.Open {
+		return
+	}
+	f.client.Tracking.Used()
+	if state := f.relay.know(); state.CanAsk() == nil {
+		_, _ = f.ask(ctx, []byte("*1\r\n$4\r\nPING\r\n")) // or the connection is lost, and what is tracked with it
+	}
 }
 
 // noteName takes down what the client calls itself, for those who ask who holds a lock. What the

@@ -132,6 +132,7 @@ func (f *forwarding) isSpecial() bool {
 // count says how many answers are awaited for one more command: none, where the
 // client wants none.
 func (f *forwarding) count() int {
+	f.client.Tracking.Used()
 	switch f.relay.silence {
 	case track.Speaking:
 		return 1

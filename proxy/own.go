@@ -27,6 +27,7 @@ func (f *forwarding) respond(ctx context.Context, cmd *command.Command, words []
 		return err
 	}
 	f.afterOwn(before)
+	f.useCaching(ctx)
 	if f.session.left {
 		return errClientLeft
 	}

@@ -87,9 +87,9 @@ func (s *session) leave() bool {
 
 // shrink lets go of what can be made again.
 func (s *session) shrink() {
-	s.in.shrink()
+	s.forgetWriter()
 	s.out.Bytes, s.excerpt = nil, nil
-	s.client.Watch, s.client.Ask, s.client.Upstream = nil, nil, nil
+	s.client.Watch, s.client.Track, s.client.Ask, s.client.Upstream = nil, nil, nil, nil
 	s.rights.refusals = nil
 }
 
@@ -117,6 +117,9 @@ func (s *session) unpark() bool {
 func (s *session) resume(ctx context.Context) {
 	s.activity.Happened()
 	s.client.Watch = s.watch
+	if s.table.Tracking() != nil {
+		s.client.Track = s.track
+	}
 	s.in.wire.Wake()
 	if s.relay != nil {
 		s.relay.resume(ctx)

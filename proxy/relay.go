@@ -286,13 +286,12 @@ func (r *relay) signal() {
 // upstream's. Where the upstream's stream is broken off within a reply, or has no
 // replies, there is no such place.
 func (r *relay) write(p []byte) error {
-	between := func() bool { return !r.writing && (!r.tracker.Inside() || r.gone || r.tracker.State.Stream) }
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !between() {
+	if !r.between() {
 		ctx, cancel := context.WithTimeout(context.Background(), r.times.stall)
 		defer cancel()
-		if err := r.wait(ctx, between); err != nil {
+		if err := r.wait(ctx, r.between); err != nil {
 			return err
 		}
 	}
@@ -300,6 +299,26 @@ func (r *relay) write(p []byte) error {
 		return errOver
 	}
 	r.bound(r.tracker.State.Unasked())
+	_, err := r.client().Write(p)
+	return err
+}
+
+// between reports whether the client is between two replies, or never again. It is called with mu held.
+func (r *relay) between() bool {
+	return !r.writing && (!r.tracker.Inside() || r.gone || r.tracker.State.Stream)
+}
+
+// push gives the client what it is told unasked, between two replies, if it speaks a protocol that has that.
+func (r *relay) push(ctx context.Context, p []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.wait(ctx, r.between); err != nil {
+		return err
+	}
+	if r.tracker.Inside() || r.tracker.State.Stream || r.tracker.State.Proto != 3 {
+		return nil
+	}
+	r.bound(true)
 	_, err := r.client().Write(p)
 	return err
 }

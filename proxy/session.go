@@ -14,6 +14,7 @@ import (
 	"redlock-proxy/commands/acl"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/tracking"
 	"redlock-proxy/commands/users"
 	"redlock-proxy/proxy/wire"
 	"redlock-proxy/resp"
@@ -59,6 +60,10 @@ type session struct {
 
 	// Any goroutine.
 	activity wire.Activity
+
+	// writes is held while something is written to the client of a lock server, which speaks this protocol.
+	writes sync.Mutex
+	proto  int
 
 	// mu is of the connection's read deadline, and decides between park, wake and end.
 	mu       sync.Mutex
@@ -152,6 +157,7 @@ func (s *session) close() {
 		s.relay.close()
 	}
 	_ = s.conn.Close()
+	s.client.Tracking.Close()
 	s.in.release()
 }
 
@@ -292,6 +298,9 @@ func (s *session) perform(ctx context.Context, words [][]byte) {
 	tx := &s.client.Transaction
 	d := s.table.Route(commands.Situation{InMulti: tx.Open, Watching: tx.Watching()}, words)
 	s.table.Run(d.Command, command.Call{Ctx: ctx, Client: &s.client, Args: words, Out: &s.out})
+	if d.Command.Name != "client" && !tx.Open {
+		s.client.Tracking.Used()
+	}
 	s.in.skip()
 }
 
@@ -403,6 +412,53 @@ func (s *session) write(p []byte) error {
 	if s.relay != nil {
 		return s.relay.write(p)
 	}
+	s.writes.Lock()
+	defer s.writes.Unlock()
+	s.proto = s.client.Proto
 	_, err := s.in.wire.WriteWithin(writeTimeout, p)
 	return err
+}
+
+// track is what the client tracks.
+func (s *session) track(ctx context.Context) *tracking.Client {
+	if s.client.Tracking == nil {
+		s.client.Tracking = s.table.Tracking().Client(ctx, s.push)
+	}
+	return s.client.Tracking
+}
+
+// push tells the client, between two replies, of keys that may have changed, or of all. Any goroutine may call it.
+func (s *session) push(ctx context.Context, keys []string) {
+	message, err := tracking.Invalidation(keys), error(nil)
+	if s.relay != nil {
+		err = s.relay.push(ctx, message)
+	} else {
+		err = s.pushHere(message)
+	}
+	if err != nil {
+		_ = s.conn.Close() // it may have got a part
+	}
+}
+
+// pushHere is push to the client of a lock server.
+func (s *session) pushHere(message []byte) error {
+	s.writes.Lock()
+	defer s.writes.Unlock()
+	if s.proto != 3 {
+		return nil
+	}
+	_, err := s.in.wire.WriteWithin(writeTimeout, message)
+	return err
+}
+
+// forgetWriter lets go of what is made again for the next write. There may be one.
+func (s *session) forgetWriter() {
+	if s.relay != nil {
+		s.relay.mu.Lock()
+		defer s.relay.mu.Unlock()
+	} else {
+		s.writes.Lock()
+		defer s.writes.Unlock()
+	}
+	s.in.shrink()
 }

@@ -1,6 +1,32 @@
 package quorum
 
-import "time"
+import (
+	"time"
+
+	"redlock-proxy/quorum/wake"
+)
+
+// Mark tells one who has read a key that it may have changed, and News is what it tells; see package wake.
+type (
+	Mark = wake.Mark
+	News = wake.News
+)
+
+// What a Mark tells.
+const (
+	Stirred   = wake.Stirred
+	Changes   = wake.Changes
+	Unwatched = wake.Unwatched
+)
+
+// Mark sets one for a key. It is armed nowhere where the masters are not watched: with a legacy server, which has to agree.
+func (c *Cluster) Mark(key Key, tell func(News)) *Mark {
+	now := c.now()
+	if now.legacy != nil {
+		return wake.BlindMark()
+	}
+	return now.waker.Mark(key.DB, key.Name, tell)
+}
 
 // watchPause is the wait between two looks at which masters vote. A majority counts as lost after
 // two: a master of which the vote is only looked at again is back before that.

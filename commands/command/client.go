@@ -9,6 +9,7 @@ import (
 
 	"redlock-proxy/commands/rights"
 	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/tracking"
 )
 
 // Client is what a command may know and change of the connection it came from.
@@ -49,6 +50,11 @@ type Client struct {
 
 	// Transaction is what it has begun on lock keys, and what it watches there.
 	Transaction Transaction
+
+	// Tracking is what it is told of changes of lock keys; nil where it never asked for that.
+	Tracking *tracking.Client
+	// Track makes it, where lock keys can be tracked; else it is nil.
+	Track func(ctx context.Context) *tracking.Client
 
 	silence  silence
 	identity *Identity
@@ -154,6 +160,9 @@ func (c *Client) Readable(ctx context.Context, keys []string) ([]string, error) 
 func (c *Client) Reset() {
 	c.Proto, c.DB, c.Name = 2, 0, ""
 	c.Transaction = Transaction{}
+	if c.Tracking != nil {
+		c.Tracking.Set(tracking.Mode{})
+	}
 	if c.silence != replySkipping { // which is about this very reply
 		c.silence = replyOn
 	}

@@ -20,6 +20,7 @@ type Reply struct {
 
 	mark        int // where the reply to the current command begins
 	undelivered []func()
+	delivered   []func()
 }
 
 // begin begins the reply to a command.
@@ -116,8 +117,20 @@ func (r *Reply) Statuses(all []string) {
 // client's socket.
 func (r *Reply) IfUndelivered(undo func()) { r.undelivered = append(r.undelivered, undo) }
 
+// WhenDelivered has what follows be called when the replies so far are on their way, or never.
+func (r *Reply) WhenDelivered(follows func()) { r.delivered = append(r.delivered, follows) }
+
 // Delivered empties the reply: its bytes are on their way.
 func (r *Reply) Delivered() {
+	r.empty()
+	for _, follows := range r.delivered {
+		follows()
+	}
+	clear(r.delivered)
+	r.delivered = r.delivered[:0]
+}
+
+func (r *Reply) empty() {
 	r.Bytes, r.mark = r.Bytes[:0], 0
 	r.undelivered = r.undelivered[:0]
 }
@@ -127,7 +140,8 @@ func (r *Reply) Undelivered() {
 	for _, undo := range r.undelivered {
 		undo()
 	}
-	r.Delivered()
+	r.empty()
+	r.delivered = nil
 }
 
 // Value appends a reply of a program.

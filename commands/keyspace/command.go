@@ -75,9 +75,13 @@ func (s *Space) Do(words []string) (Reply, error) {
 	if !c.fits(len(words)) {
 		return wrongArity(name), nil
 	}
+	reads := !c.spec.Does(spec.Writes)
 	for _, key := range c.keys(words) {
 		if err := s.has(key); err != nil {
 			return Reply{}, err
+		}
+		if reads {
+			s.reads(key)
 		}
 	}
 	return s.bounded(c, words)

@@ -70,6 +70,8 @@ type Space struct {
 	now     int64 // Unix time in milliseconds
 	slots   map[string]*slot
 	touched []*slot
+	// read are the keys of the commands that only read.
+	read map[string]bool
 	// seed is for what is chosen at random, and random is made of it when it is needed.
 	seed   func() uint64
 	random *rand.Rand
@@ -124,6 +126,18 @@ func (s *Space) Put(key string, e Entry) {
 // Touched reports whether any key has been read or written.
 func (s *Space) Touched() bool { return len(s.touched) > 0 }
 
+// Read are the keys of which a command that changes nothing has told something, with what they hold now.
+func (s *Space) Read() map[string]Entry {
+	if len(s.read) == 0 {
+		return nil
+	}
+	read := make(map[string]Entry, len(s.read))
+	for key := range s.read {
+		read[key] = s.slots[key].edit(s.now).Now
+	}
+	return read
+}
+
 // Edits are what became of each key that has been read or written, in the order of
 // the first use. The read ones are conditions of the changes of the others. There
 // are none if nothing has changed.
@@ -171,6 +185,14 @@ func (s *Space) Held(kind string) (held []string) {
 	}
 	slices.Sort(held)
 	return held
+}
+
+// reads notes that a command tells of a key.
+func (s *Space) reads(key string) {
+	if s.read == nil {
+		s.read = map[string]bool{}
+	}
+	s.read[key] = true
 }
 
 func (s *Space) has(key string) error {

@@ -59,6 +59,8 @@ type Program struct {
 	Watched map[string]string
 	// Holder is who is to be known for the holder of what it takes.
 	Holder any
+	// Tracked has the Outcome tell what was read.
+	Tracked bool
 	// Committed, if it is set, is told of the edits that were made.
 	Committed func(edits []keyspace.Edit)
 }
@@ -72,6 +74,8 @@ type Outcome struct {
 	Reply keyspace.Reply
 	// Edits are what it made of its keys.
 	Edits []keyspace.Edit
+	// Read are the keys of which its reply may tell, with what they held then.
+	Read map[string]keyspace.Entry
 
 	effects [][]string
 	// touched is set where the reply or the edits have to do with the keys at all.

@@ -233,9 +233,17 @@ func (r *run) once(ctx context.Context, s *keyspace.Space) (Outcome, error) {
 	case err != nil:
 		return Outcome{}, err
 	}
-	a := Outcome{Reply: reply, Edits: s.Edits(), effects: effects, touched: s.Touched()}
+	a := Outcome{Reply: reply, Edits: s.Edits(), Read: r.read(s), effects: effects, touched: s.Touched()}
 	if why := r.Forbids(a.Edits); why != "" {
 		return Outcome{Reply: keyspace.Fail(why), touched: true}, nil
 	}
 	return a, nil
+}
+
+// read is what the run told of keys, where somebody asks for it.
+func (r *run) read(s *keyspace.Space) map[string]keyspace.Entry {
+	if !r.Tracked {
+		return nil
+	}
+	return s.Read()
 }

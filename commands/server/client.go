@@ -5,6 +5,7 @@ import (
 
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/tracking"
 )
 
 // client is CLIENT with its subcommands.
@@ -12,6 +13,8 @@ func client(c command.Call) {
 	sub := syntax.Lower(c.Args[1])
 	run, known := clientSubcommands[sub]
 	switch {
+	case c.Client.Track != nil && (sub == "tracking" || sub == "caching"):
+		clientTracking(c, sub)
 	case !known:
 		c.Out.Error(syntax.UnknownSubcommand("CLIENT", c.Args[1]))
 	case !syntax.Fits(run.arity, len(c.Args)):
@@ -36,6 +39,55 @@ var clientSubcommands = map[string]struct {
 	"no-evict": {3, clientOnOff},
 	"no-touch": {3, clientOnOff},
 	"help":     {2, clientHelp},
+}
+
+// clientTracking is CLIENT TRACKING and CLIENT CACHING.
+func clientTracking(c command.Call, sub string) {
+	text := ""
+	if sub == "tracking" {
+		text = setTracking(c)
+	} else {
+		text = setCaching(c)
+	}
+	if text != "" {
+		c.Out.Error(text)
+		return
+	}
+	c.Out.Status("OK")
+}
+
+func setTracking(c command.Call) (refused string) {
+	before := c.Client.Tracking.Mode()
+	mode, refused := tracking.Parse(syntax.Strings(c.Args))
+	if refused == "" {
+		refused = mode.After(before)
+	}
+	switch {
+	case refused != "":
+		return refused
+	case mode.Redirected:
+		return "ERR The client ID you want redirect to does not exist"
+	case mode.Broadcast:
+		return "ERR BCAST of lock keys is not supported: what is read can be tracked"
+	case mode.On, before.On:
+		c.Client.Tracking = c.Client.Track(c.Ctx)
+		c.Client.Tracking.Set(mode)
+	}
+	return ""
+}
+
+func setCaching(c command.Call) (refused string) {
+	if len(c.Args) != 3 {
+		return syntax.WrongArity("client|caching")
+	}
+	answer := syntax.Lower(c.Args[2])
+	if answer != "yes" && answer != "no" {
+		return syntax.ErrSyntax
+	}
+	if refused = c.Client.Tracking.Mode().Caching(answer == "yes"); refused == "" {
+		c.Client.Tracking.Caching()
+	}
+	return refused
 }
 
 func clientGetName(c *command.Client, _ [][]byte, out *command.Reply) {

@@ -81,6 +81,6 @@ func (a *Alarm) Ended() bool { return a.waker != nil && a.waker.ctx.Err() != nil
 // Stop ends it. Nothing rings any more.
 func (a *Alarm) Stop() {
 	for _, w := range a.watches {
-		w.remove(a)
+		w.remove(a.key, a)
 	}
 }

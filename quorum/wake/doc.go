@@ -22,6 +22,11 @@
 // connected again, all keys that are waited for are looked at there. A watch that is silent is asked for a
 // sign of life each second, so that one whose connection has died is noticed.
 //
+// # Marks
+//
+// A [Mark] is for one who has read a key and is to hear of the next change. It says whether a majority of the masters is armed: then
+// whatever a majority of them changes is told by one of these. What it tells is a hint, too, and the value is read again.
+//
 // # Why client tracking
 //
 // In its default mode it costs a master only what is waited for: an entry for each key that was looked at,

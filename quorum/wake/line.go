@@ -254,7 +254,7 @@ func (l *line) answer(said any) error {
 	if err != nil || !whole || q.ping {
 		return err
 	}
-	s := sighting{state: changed}
+	s := sighting{state: changed, stale: true}
 	if !q.stale {
 		if s, err = sightingOf(q.left, said, time.Now()); err != nil {
 			return err

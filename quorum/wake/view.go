@@ -25,6 +25,8 @@ const (
 type sighting struct {
 	state state
 	end   time.Time
+	// stale is set with changed where that is the answer to a look.
+	stale bool
 }
 
 // Verdict is what the sightings of all masters come to.

@@ -9,7 +9,7 @@ import (
 func TestJudge(t *testing.T) {
 	now := time.Unix(1000, 0)
 	in := func(s int) time.Time { return now.Add(time.Duration(s) * time.Second) }
-	until := func(s int) sighting { return sighting{held, in(s)} }
+	until := func(s int) sighting { return sighting{state: held, end: in(s)} }
 	endless, none := sighting{state: held}, sighting{}
 	f, c, a := sighting{state: free}, sighting{state: changed}, sighting{state: asked}
 	for name, test := range map[string]struct {
@@ -43,7 +43,7 @@ func TestJudge(t *testing.T) {
 
 // TestJudgeChange: one who waits for a change sleeps while a majority was looked at and told of none.
 func TestJudgeChange(t *testing.T) {
-	past := sighting{held, time.Unix(1, 0)}
+	past := sighting{state: held, end: time.Unix(1, 0)}
 	endless, none := sighting{state: held}, sighting{}
 	f, c, a := sighting{state: free}, sighting{state: changed}, sighting{state: asked}
 	for name, test := range map[string]struct {

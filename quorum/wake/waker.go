@@ -69,7 +69,7 @@ func (w *Waker) set(db int, key string, judge func([]sighting, int, time.Time) V
 	}
 	a.watches = w.watches(db)
 	for _, one := range a.watches {
-		one.add(a)
+		one.add(a.key, a)
 	}
 	return a
 }
@@ -84,7 +84,7 @@ func (w *Waker) watches(db int) []*watch {
 	all := w.byDB[db]
 	if all == nil {
 		for i, server := range w.opts.Servers {
-			all = append(all, &watch{waker: w, master: i, server: server, db: db, alarms: map[string][]*Alarm{}})
+			all = append(all, &watch{waker: w, master: i, server: server, db: db, alarms: map[string][]listener{}})
 		}
 		w.byDB[db] = all
 	}

@@ -33,7 +33,7 @@ type watch struct {
 	db     int
 
 	mu      sync.Mutex
-	alarms  map[string][]*Alarm
+	alarms  map[string][]listener
 	running bool
 	line    *line     // nil: not connected
 	cause   error     // why not
@@ -41,10 +41,16 @@ type watch struct {
 	warned  string    // the refusal that was logged
 }
 
-// add has an alarm hear of its key, and connects.
-func (w *watch) add(a *Alarm) {
+// listener hears of a key: an [Alarm] or a [Mark].
+type listener interface {
+	// see takes what is known of a master. It must not wait, nor call the watch.
+	see(master int, s sighting)
+}
+
+// add has a listener hear of a key, and connects.
+func (w *watch) add(key string, a listener) {
 	w.mu.Lock()
-	w.alarms[a.key] = append(w.alarms[a.key], a)
+	w.alarms[key] = append(w.alarms[key], a)
 	starts := !w.running
 	w.running = true
 	w.mu.Unlock()
@@ -53,16 +59,29 @@ func (w *watch) add(a *Alarm) {
 	}
 }
 
-// remove has an alarm hear nothing more.
-func (w *watch) remove(a *Alarm) {
+// mark is add for one that is looked for at once, or when the master is connected; one that is not going to be is unknown.
+func (w *watch) mark(m *Mark) {
+	w.add(m.key, m)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	left := slices.DeleteFunc(w.alarms[a.key], func(other *Alarm) bool { return other == a })
+	switch {
+	case w.line != nil:
+		w.line.ask(m.key)
+	case w.cause != nil, w.server.IsDown():
+		m.see(w.master, sighting{state: unknown})
+	}
+}
+
+// remove has a listener hear nothing more.
+func (w *watch) remove(key string, a listener) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	left := slices.DeleteFunc(w.alarms[key], func(other listener) bool { return other == a })
 	if len(left) > 0 {
-		w.alarms[a.key] = left
+		w.alarms[key] = left
 		return
 	}
-	delete(w.alarms, a.key)
+	delete(w.alarms, key)
 	if len(w.alarms) == 0 {
 		w.idle = time.Now()
 	}

@@ -1,0 +1,148 @@
+package tracking
+
+import (
+	"container/list"
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/quorum"
+)
+
+// Mark is set for a key at the masters; *quorum.Mark is one.
+type Mark interface {
+	// Settled is closed when it is armed wherever that is going to be soon.
+	Settled() <-chan struct{}
+	// Watched reports whether any majority that changes the key is heard.
+	Watched() bool
+	// Stop ends it.
+	Stop()
+}
+
+// Options are what a Hub works with. All must be set.
+type Options struct {
+	// Mark sets a mark for a key. tell is called when there is news; it does not wait.
+	Mark func(key quorum.Key, tell func(quorum.News)) Mark
+	// Read tells what a majority of the masters holds.
+	Read func(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error)
+	// Logger is told of mistakes in the program.
+	Logger *slog.Logger
+}
+
+// Bounds on what is remembered. Where there is no room the oldest key is told, as if it had changed.
+const (
+	maxOfClient = 10_000
+	maxOfAll    = 100_000
+)
+
+// Hub is what the clients of a process have in common. It is safe for concurrent use.
+type Hub struct {
+	opts            Options
+	ofClient, ofAll int // the bounds, but in tests
+
+	mu  sync.Mutex
+	all list.List // of *entry, the oldest first
+}
+
+// NewHub makes a Hub.
+func NewHub(opts Options) *Hub { return &Hub{opts: opts, ofClient: maxOfClient, ofAll: maxOfAll} }
+
+// Len is how many keys are remembered.
+func (h *Hub) Len() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.all.Len()
+}
+
+// add counts an entry in. oldest is one for which there is no room any more.
+func (h *Hub) add(e *entry) (oldest *entry) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e.inAll = h.all.PushBack(e)
+	if h.all.Len() > h.ofAll {
+		oldest = h.all.Front().Value.(*entry)
+	}
+	return oldest
+}
+
+func (h *Hub) remove(e *entry) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all.Remove(e.inAll)
+}
+
+// id is a key of a client.
+type id struct {
+	db  int
+	key string
+}
+
+// entry is a key that a client remembers. The fields after place belong to the client's mu, but for inAll.
+type entry struct {
+	id
+	client *Client
+	place  quorum.Key
+	was    state // what the client was told
+
+	mark Mark // nil before the first check
+	// round counts the marks: what an older one tells is over.
+	round int
+	// due is when it is to be checked; zero: not before there is news.
+	due       time.Time
+	checked   time.Time
+	hurried   int // checks in short time
+	postponed int // checks whose result was not used
+	gone      bool
+	inClient  *list.Element
+	inAll     *list.Element
+}
+
+// state is what a key held.
+type state struct {
+	present bool
+	value   string
+	// end is when that ends; timed is false where that is not known, and endless where it never does.
+	timed, endless bool
+	end            time.Time
+}
+
+func stateOf(e keyspace.Entry, now time.Time) state {
+	switch {
+	case !e.Present:
+		return state{}
+	case e.Left == keyspace.Unknown:
+		return state{present: true, value: e.Value}
+	case e.Left < 0:
+		return state{present: true, value: e.Value, timed: true, endless: true}
+	}
+	return state{present: true, value: e.Value, timed: true, end: now.Add(e.Left)}
+}
+
+func stateIn(l quorum.Look, now time.Time) state {
+	e := keyspace.Entry{Present: l.Present, Value: l.Value, Left: l.Left}
+	switch {
+	case l.Unknown:
+		e.Left = keyspace.Unknown
+	case l.Left < 0:
+		e.Left = keyspace.Endless
+	}
+	return stateOf(e, now)
+}
+
+// slack is by how much the end of a key may differ and still be the same: it is known through several clocks.
+const slack = 250 * time.Millisecond
+
+func (s state) holds(other state) bool { return s.present == other.present && s.value == other.value }
+
+// is reports whether two states are the same for who was told of one.
+func (s state) is(other state) bool {
+	switch {
+	case !s.holds(other):
+		return false
+	case !s.timed || !other.timed:
+		return true
+	}
+	return s.endless == other.endless && s.end.Sub(other.end).Abs() <= slack
+}

@@ -1,0 +1,128 @@
+package tracking
+
+import (
+	"redlock-proxy/commands/syntax"
+	"redlock-proxy/resp"
+)
+
+// Mode is what a client has asked for by CLIENT TRACKING.
+type Mode struct {
+	On, Broadcast, OptIn, OptOut, NoLoop, Redirected bool
+	Prefixes                                         []string
+}
+
+// Redis' errors.
+const (
+	errPrefix      = "ERR PREFIX option requires BCAST mode to be enabled"
+	errBothOpts    = "ERR You can't specify both OPTIN mode and OPTOUT mode"
+	errOptsAndBC   = "ERR OPTIN and OPTOUT are not compatible with BCAST"
+	errSwitchOpts  = "ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then re-enabling it with a different mode."
+	errCachingMode = "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"
+	errCachingYes  = "ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode."
+	errCachingNo   = "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode."
+)
+
+// Subcommand is "tracking" or "caching" for such a CLIENT, else empty.
+func Subcommand(words [][]byte) string {
+	if len(words) < 3 || syntax.Lower(words[0]) != "client" {
+		return ""
+	}
+	if sub := syntax.Lower(words[1]); sub == "tracking" || sub == "caching" {
+		return sub
+	}
+	return ""
+}
+
+// Invalidation is the message that keys may have changed, or, with nil, all.
+func Invalidation(keys []string) []byte {
+	b := resp.AppendBulk(resp.AppendHeader(nil, resp.Push, 2), "invalidate")
+	if keys == nil {
+		return append(b, "_\r\n"...)
+	}
+	b = resp.AppendArray(b, len(keys))
+	for _, key := range keys {
+		b = resp.AppendBulk(b, key)
+	}
+	return b
+}
+
+// Parse reads the words of a CLIENT TRACKING. refused is the error where Redis would not take them.
+func Parse(words []string) (m Mode, refused string) {
+	if len(words) < 3 {
+		return m, syntax.WrongArity("client|tracking")
+	}
+	for i := 3; i < len(words); i++ {
+		switch option := syntax.Lower([]byte(words[i])); {
+		case option == "redirect" && i+1 < len(words):
+			i++
+			m.Redirected = words[i] != "0"
+		case option == "prefix" && i+1 < len(words):
+			i++
+			m.Prefixes = append(m.Prefixes, words[i])
+		case option == "bcast":
+			m.Broadcast = true
+		case option == "optin":
+			m.OptIn = true
+		case option == "optout":
+			m.OptOut = true
+		case option == "noloop":
+			m.NoLoop = true
+		default:
+			return m, syntax.ErrSyntax
+		}
+	}
+	switch syntax.Lower([]byte(words[2])) {
+	case "on":
+		m.On = true
+		return m, m.refusal()
+	case "off":
+		return Mode{}, ""
+	}
+	return m, syntax.ErrSyntax
+}
+
+func (m Mode) refusal() string {
+	switch {
+	case len(m.Prefixes) > 0 && !m.Broadcast:
+		return errPrefix
+	case m.Broadcast && (m.OptIn || m.OptOut):
+		return errOptsAndBC
+	case m.OptIn && m.OptOut:
+		return errBothOpts
+	}
+	return ""
+}
+
+// After says why a mode cannot follow another one, as an error; empty where it can.
+func (m Mode) After(before Mode) string {
+	if before.On && m.On && (before.OptIn && m.OptOut || before.OptOut && m.OptIn) {
+		return errSwitchOpts
+	}
+	return ""
+}
+
+// Caching says why a CLIENT CACHING cannot be, as an error; empty where it can.
+func (m Mode) Caching(yes bool) string {
+	switch {
+	case !m.On || !m.OptIn && !m.OptOut:
+		return errCachingMode
+	case yes && !m.OptIn:
+		return errCachingYes
+	case !yes && !m.OptOut:
+		return errCachingNo
+	}
+	return ""
+}
+
+// remembers reports whether what is read is remembered. said: by a CLIENT CACHING for this command.
+func (m Mode) remembers(said bool) bool {
+	switch {
+	case !m.On, m.Broadcast, m.Redirected:
+		return false
+	case m.OptIn:
+		return said
+	case m.OptOut:
+		return !said
+	}
+	return true
+}

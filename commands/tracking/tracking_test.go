@@ -1,0 +1,337 @@
+package tracking
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/quorum"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// masters are what the tests say that the masters hold and tell.
+type masters struct {
+	mu      sync.Mutex
+	holds   map[quorum.Key]quorum.Look
+	marks   map[*fakeMark]bool
+	blind   bool
+	failing error
+	reads   int
+}
+
+type fakeMark struct {
+	of   *masters
+	key  quorum.Key
+	tell func(quorum.News)
+}
+
+func (m *fakeMark) Settled() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+func (m *fakeMark) Watched() bool {
+	m.of.mu.Lock()
+	defer m.of.mu.Unlock()
+	return !m.of.blind
+}
+
+func (m *fakeMark) Stop() {
+	m.of.mu.Lock()
+	defer m.of.mu.Unlock()
+	delete(m.of.marks, m)
+}
+
+func (s *masters) mark(key quorum.Key, tell func(quorum.News)) Mark {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := &fakeMark{s, key, tell}
+	s.marks[m] = true
+	return m
+}
+
+func (s *masters) read(_ context.Context, keys []quorum.Key) ([]quorum.Look, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reads++
+	var all []quorum.Look
+	for _, key := range keys {
+		all = append(all, s.holds[key])
+	}
+	return all, s.failing
+}
+
+// put has the masters hold something, and tell what they do of that.
+func (s *masters) put(key, value string, news ...quorum.News) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holds[at(key)] = quorum.Look{Present: value != "", Value: value, Left: time.Hour}
+	for m := range s.marks {
+		for _, n := range news {
+			if m.key == at(key) {
+				m.tell(n)
+			}
+		}
+	}
+}
+
+func at(key string) quorum.Key { return quorum.Key{Name: key} }
+
+// bench is a client of a hub over such masters.
+type bench struct {
+	t *testing.T
+	*masters
+	hub    *Hub
+	client *Client
+	told   chan []string
+}
+
+func newBench(t *testing.T, mode Mode) *bench {
+	s := &masters{holds: map[quorum.Key]quorum.Look{}, marks: map[*fakeMark]bool{}}
+	b := &bench{t: t, masters: s, hub: NewHub(Options{Mark: s.mark, Read: s.read, Logger: slog.New(slog.DiscardHandler)})}
+	t.Cleanup(func() {
+		if len(s.marks) > 0 || b.hub.Len() > 0 {
+			t.Errorf("%d marks, %d keys are left", len(s.marks), b.hub.Len())
+		}
+	})
+	b.client, b.told = b.join(mode)
+	return b
+}
+
+func (b *bench) join(mode Mode) (*Client, chan []string) {
+	told := make(chan []string, 1000)
+	c := b.hub.Client(b.t.Context(), func(_ context.Context, keys []string) {
+		slices.Sort(keys)
+		told <- keys
+	})
+	c.Set(mode)
+	b.t.Cleanup(c.Close)
+	return c, told
+}
+
+func entryOf(value string) keyspace.Entry {
+	return keyspace.Entry{Present: value != "", Value: value, Left: time.Hour}
+}
+
+// reads has the client read a key, and be told that value.
+func (b *bench) reads(key, value string) { reads(b.client, key, value) }
+
+func reads(c *Client, key, value string) {
+	turn := c.Begin(0, []string{key}, at)
+	turn.End(map[string]keyspace.Entry{key: entryOf(value)}, nil, time.Now())
+}
+
+// edits has the client change a key, and read it if reads is set.
+func (b *bench) edits(key, was, now string, reads bool) {
+	turn := b.client.Begin(0, []string{key}, at)
+	b.put(key, now, quorum.Stirred, quorum.Changes)
+	read := map[string]keyspace.Entry{}
+	if reads {
+		read[key] = entryOf(now)
+	}
+	turn.End(read, []keyspace.Edit{{Key: key, Was: entryOf(was), Now: entryOf(now)}}, time.Now())
+}
+
+// rests waits until there is nothing to be done.
+func (b *bench) rests() {
+	b.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		b.client.mu.Lock()
+		running := b.client.running
+		b.client.mu.Unlock()
+		if !running {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatal("it does not rest")
+		}
+	}
+}
+
+// hears wants these keys to have been told by now, in any number of messages.
+func (b *bench) hears(want ...string) {
+	b.t.Helper()
+	b.rests()
+	var got []string
+	for len(b.told) > 0 {
+		got = append(got, <-b.told...)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		b.t.Errorf("told %v, want %v", got, want)
+	}
+}
+
+var on = Mode{On: true}
+
+// TestTold: what becomes another than the client was told is told once; what does not is not.
+func TestTold(t *testing.T) {
+	b := newBench(t, on)
+	b.put("k", "1")
+	b.reads("k", "1")
+	b.hears()
+	b.put("k", "1", quorum.Stirred) // a take that was undone
+	b.hears()
+	b.put("k", "1", quorum.Unwatched)
+	b.hears()
+	b.put("k", "2", quorum.Stirred)
+	b.hears("k")
+	b.put("k", "3", quorum.Changes)
+	b.hears()
+
+	b.reads("k", "2") // which it does not hold any more when the mark is set
+	b.hears("k")
+	b.reads("k", "3")
+	b.put("k", "4")
+	b.reads("k", "4") // the first value was never told to have changed
+	b.rests()
+	b.hears("k")
+	b.put("k", "", quorum.Changes)
+	b.hears("k")
+}
+
+// TestOwnChanges are told but with NOLOOP, or where the reply tells of them.
+func TestOwnChanges(t *testing.T) {
+	for _, noLoop := range []bool{false, true} {
+		b := newBench(t, Mode{On: true, NoLoop: noLoop})
+		b.put("k", "1")
+		b.reads("k", "1")
+		b.hears()
+		b.edits("k", "1", "2", false)
+		if noLoop {
+			b.hears()
+		} else {
+			b.hears("k")
+		}
+		b.reads("k", "2")
+		b.edits("k", "2", "2", true) // an extension, by a script that reads
+		b.hears()
+		b.edits("k", "of another", "3", true) // who changed it since
+		b.hears("k")
+		b.put("k", "", quorum.Changes)
+		b.hears("k")
+	}
+}
+
+// TestNothingWatched: what cannot be watched is told at once, and what cannot be read.
+func TestNothingWatched(t *testing.T) {
+	b := newBench(t, on)
+	b.put("k", "1")
+	b.blind = true
+	b.reads("k", "1")
+	b.hears("k")
+	b.reads("k", "1") // a moment later
+	b.hears("k")
+	b.mu.Lock()
+	b.blind, b.failing = false, errors.New("no quorum")
+	b.mu.Unlock()
+	b.reads("k", "1")
+	b.hears("k")
+}
+
+// TestModes: what is remembered in which mode.
+func TestModes(t *testing.T) {
+	for text, want := range map[string][2]bool{ // without CLIENT CACHING before, and with it
+		"ON": {true, true}, "OFF": {}, "ON OPTIN": {false, true}, "ON OPTOUT NOLOOP": {true, false}, "ON BCAST PREFIX a": {}, "ON REDIRECT 5": {},
+	} {
+		words := append([]string{"CLIENT", "TRACKING"}, fields(text)...)
+		mode, refused := Parse(words)
+		if got := [2]bool{mode.remembers(false), mode.remembers(true)}; refused != "" || got != want {
+			t.Errorf("%s: %v %q", text, got, refused)
+		}
+	}
+	for text, want := range map[string]string{
+		"": "ERR wrong number of arguments for 'client|tracking' command", "maybe": "ERR syntax error",
+		"ON what": "ERR syntax error", "ON PREFIX": "ERR syntax error",
+		"ON PREFIX a": errPrefix, "ON OPTIN OPTOUT": errBothOpts, "ON BCAST OPTIN": errOptsAndBC,
+	} {
+		if _, refused := Parse(append([]string{"CLIENT", "TRACKING"}, fields(text)...)); refused != want {
+			t.Errorf("%q: %q", text, refused)
+		}
+	}
+	var none *Client
+	if none.Used(); none.Said() || none.Mode().On || none.Begin(0, nil, at).Remembers() {
+		t.Error("who never asked tracks")
+	}
+	none.Close()
+}
+
+func fields(text string) (all []string) {
+	for _, one := range []byte(text) {
+		if len(all) == 0 || one == ' ' {
+			all = append(all, "")
+		}
+		if one != ' ' {
+			all[len(all)-1] += string(one)
+		}
+	}
+	return all
+}
+
+// TestOff: what was remembered is forgotten.
+func TestOff(t *testing.T) {
+	b := newBench(t, on)
+	b.put("k", "1")
+	b.reads("k", "1")
+	b.rests()
+	b.client.Set(Mode{})
+	b.put("k", "2", quorum.Changes)
+	b.hears()
+}
+
+// TestBounds: the oldest key is told where there is no room, of the client or of all clients.
+func TestBounds(t *testing.T) {
+	b := newBench(t, on)
+	b.hub.ofClient, b.hub.ofAll = 3, 4
+	other, told := b.join(on)
+	for _, key := range []string{"a", "b", "c", "d"} {
+		b.put(key, "1")
+		b.reads(key, "1")
+	}
+	b.hears("a")
+	b.put("e", "1")
+	b.put("f", "1")
+	reads(other, "e", "1")
+	b.hears()
+	reads(other, "f", "1")
+	select {
+	case got := <-b.told:
+		if fmt.Sprint(got) != "[b]" {
+			t.Errorf("told %v", got)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("the oldest of all is not told")
+	}
+	if b.hub.Len() != 4 || len(told) > 0 {
+		t.Errorf("%d are remembered", b.hub.Len())
+	}
+}
+
+// TestPanic: after a mistake the client is told that everything may have changed.
+func TestPanic(t *testing.T) {
+	b := newBench(t, on)
+	b.hub.opts.Read = func(context.Context, []quorum.Key) ([]quorum.Look, error) { panic("a mistake") }
+	b.reads("k", "1")
+	if got := <-b.told; got != nil {
+		t.Errorf("told %v", got)
+	}
+}
+
+// TestInvalidation is what Redis sends.
+func TestInvalidation(t *testing.T) {
+	if got := string(Invalidation([]string{"k"})); got != ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n" {
+		t.Errorf("%q", got)
+	}
+	if got := string(Invalidation(nil)); got != ">2\r\n$10\r\ninvalidate\r\n_\r\n" {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,2 @@
+// Package tracking holds tests of CLIENT TRACKING on lock keys.
+package tracking

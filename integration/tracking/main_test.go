@@ -1,0 +1,61 @@
+//go:build integration
+
+package tracking
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+func TestMain(m *testing.M) { kit.Main(m) }
+
+// start starts masters and two proxies before them, for which lock:* are lock keys, with an upstream or as lock servers.
+func start(t *testing.T, relays bool) *kit.Fleet {
+	t.Helper()
+	args := append([]string{"--lock-keys", "lock:*", "--guard=false"}, kit.PatientMasters()...)
+	if relays {
+		args = append(kit.LockKeyArgs(kit.StartRedis(t)), args[2:]...)
+	}
+	f := &kit.Fleet{Masters: kit.StartMasters(t)}
+	for range 2 {
+		f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters), args...))
+	}
+	return f
+}
+
+// each runs a test behind proxies with an upstream, and behind lock servers.
+func each(t *testing.T, run func(t *testing.T, f *kit.Fleet)) {
+	t.Run("relay", func(t *testing.T) { run(t, start(t, true)) })
+	t.Run("lock server", func(t *testing.T) { run(t, start(t, false)) })
+}
+
+// tracks connects a client of RESP3 that tracks with these options.
+func tracks(t *testing.T, proxy *harness.Proxy, options ...string) *redistest.Client {
+	t.Helper()
+	client := kit.Connect(t, proxy)
+	kit.Do(t, client, "HELLO", "3")
+	kit.Want(t, client, "OK", append([]string{"CLIENT", "TRACKING", "ON"}, options...)...)
+	return client
+}
+
+// wantInvalidation wants the next thing that a client hears to be that a key may have changed.
+func wantInvalidation(t *testing.T, client *redistest.Client, key string) {
+	t.Helper()
+	got, err := client.Receive()
+	kit.Must(t, err)
+	if want := (redistest.Push{"invalidate", []any{key}}); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Fatalf("%#v, want %#v", got, want)
+	}
+}
+
+// wantSilence wants a client to hear nothing. What is wrongly told comes at once, or a moment later.
+func wantSilence(t *testing.T, client *redistest.Client) {
+	t.Helper()
+	time.Sleep(500 * time.Millisecond)
+	kit.Want(t, client, "PONG", "PING")
+}

@@ -1,0 +1,83 @@
+//go:build integration
+
+package tracking
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidislock"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+)
+
+// locker is rueidislock at a proxy. It waits for what the server tells it, and has no other way to hear that a lock is free.
+func locker(t *testing.T, proxy *harness.Proxy, noLoop bool) rueidislock.Locker {
+	t.Helper()
+	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
+		KeyPrefix: "lock", KeyValidity: 4 * time.Second, TryNextAfter: time.Second, NoLoopTracking: noLoop,
+		ClientOption: rueidis.ClientOption{InitAddress: []string{proxy.Addr()}, ForceSingleClient: true},
+	})
+	kit.Must(t, err)
+	t.Cleanup(l.Close)
+	return l
+}
+
+// TestRueidislock: one that waits has the lock when the other gives it back, through another proxy, and again and again; one whose
+// lock is taken by force hears of it.
+func TestRueidislock(t *testing.T) {
+	each(t, func(t *testing.T, f *kit.Fleet) {
+		for name, noLoop := range map[string]bool{"default": false, "noloop": true} {
+			t.Run(name, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+				defer cancel()
+				lockers := []rueidislock.Locker{locker(t, f.Proxies[0], noLoop), locker(t, f.Proxies[1], noLoop)}
+				type taken struct {
+					by      int
+					ctx     context.Context
+					release context.CancelFunc
+				}
+				takes := make(chan taken)
+				take := func(by int) {
+					held, release, err := lockers[by].WithContext(ctx, "job")
+					if err != nil {
+						t.Error(err)
+						close(takes)
+						return
+					}
+					takes <- taken{by, held, release}
+				}
+				go take(0)
+				holder, ok := <-takes
+				for round := range 6 {
+					if !ok {
+						t.FailNow()
+					}
+					wait := 300 * time.Millisecond
+					if round == 0 {
+						wait = 5 * time.Second // it is extended
+					}
+					go take(1 - holder.by)
+					select {
+					case <-takes:
+						t.Fatal("two have the lock")
+					case <-time.After(wait):
+					}
+					if err := holder.ctx.Err(); err != nil {
+						t.Fatalf("the lock was lost: %v", err)
+					}
+					holder.release()
+					holder, ok = <-takes
+				}
+				_, release, err := lockers[1-holder.by].ForceWithContext(ctx, "job")
+				kit.Must(t, err)
+				<-holder.ctx.Done()
+				release()
+				holder.release()
+			})
+		}
+	})
+}

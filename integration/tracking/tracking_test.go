@@ -1,0 +1,144 @@
+//go:build integration
+
+package tracking
+
+import (
+	"testing"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestChanges: who has read a lock key hears of a change, whoever makes it, once.
+func TestChanges(t *testing.T) {
+	each(t, func(t *testing.T, f *kit.Fleet) {
+		other, plain := kit.Connect(t, f.Proxies[1]), kit.Connect(t, f.Proxies[0])
+		kit.Do(t, plain, "HELLO", "3")
+		client := tracks(t, f.Proxies[0])
+		for name, change := range map[string]func(){
+			"a DEL by the other proxy": func() { kit.Want(t, other, int64(1), "DEL", "lock:k") },
+			"a SET by the other proxy": func() { kit.Want(t, other, "OK", "SET", "lock:k", "of another", "PX", "100000") },
+			"a shorter end":            func() { kit.Want(t, other, int64(1), "PEXPIRE", "lock:k", "50000") },
+			"an end":                   func() { kit.Want(t, other, int64(1), "PEXPIRE", "lock:k", "300") },
+			"a DEL on the masters": func() {
+				for _, master := range f.Masters {
+					kit.Must(t, kit.Tell(master, "DEL", "lock:k"))
+				}
+			},
+			"a FLUSHALL on the masters": func() {
+				for _, master := range f.Masters {
+					kit.Must(t, kit.Tell(master, "FLUSHALL"))
+				}
+			},
+			"a DEL by another client of the same proxy": func() { kit.Want(t, plain, int64(1), "DEL", "lock:k") },
+			"a DEL of its own": func() {
+				kit.Must(t, client.Send(redistest.AppendCommand(nil, "DEL", "lock:k")))
+				got, err := client.Receive()
+				kit.Must(t, err)
+				if got != int64(1) {
+					t.Fatalf("DEL: %v", got)
+				}
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				kit.Want(t, other, "OK", "SET", "lock:k", "token", "PX", "100000")
+				kit.Want(t, client, "token", "GET", "lock:k")
+				kit.Want(t, plain, "token", "GET", "lock:k")
+				wantSilence(t, client)
+				change()
+				wantInvalidation(t, client, "lock:k")
+				kit.Want(t, other, "OK", "SET", "lock:k", "again", "PX", "100000")
+				wantSilence(t, client) // it was told once
+				wantSilence(t, plain)  // it does not track
+			})
+		}
+	})
+}
+
+// TestAbsent: a key that is not there is remembered, too.
+func TestAbsent(t *testing.T) {
+	each(t, func(t *testing.T, f *kit.Fleet) {
+		client, other := tracks(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
+		kit.Want(t, client, nil, "GET", "lock:absent")
+		wantSilence(t, client)
+		kit.WantGrant(t, other, "LOCK", "lock:absent", "token", "PX", "100000")
+		wantInvalidation(t, client, "lock:absent")
+	})
+}
+
+// TestModes: OPTIN, OPTOUT and OFF remember what they should.
+func TestModes(t *testing.T) {
+	each(t, func(t *testing.T, f *kit.Fleet) {
+		other := kit.Connect(t, f.Proxies[1])
+		set := func(value string) { kit.Want(t, other, "OK", "MSET", "lock:a", value, "lock:b", value) }
+		del := func() { kit.Want(t, other, int64(2), "DEL", "lock:a", "lock:b") }
+		client := tracks(t, f.Proxies[0], "OPTIN")
+		set("1")
+		kit.Want(t, client, "OK", "CLIENT", "CACHING", "YES")
+		kit.Want(t, client, "1", "GET", "lock:a")
+		kit.Want(t, client, "1", "GET", "lock:b")
+		wantSilence(t, client)
+		del()
+		wantInvalidation(t, client, "lock:a")
+		wantSilence(t, client)
+
+		set("2")
+		kit.Want(t, client, "OK", "CLIENT", "CACHING", "YES") // as rueidis reads
+		kit.Want(t, client, "OK", "MULTI")
+		kit.Want(t, client, "QUEUED", "PTTL", "lock:a")
+		kit.Want(t, client, "QUEUED", "GET", "lock:a")
+		kit.Do(t, client, "EXEC")
+		wantSilence(t, client)
+		del()
+		wantInvalidation(t, client, "lock:a")
+
+		set("3")
+		kit.Want(t, client, "OK", "CLIENT", "TRACKING", "OFF")
+		kit.Want(t, client, "3", "GET", "lock:a")
+		del()
+		wantSilence(t, client)
+
+		set("4")
+		kit.Want(t, client, "OK", "CLIENT", "TRACKING", "ON", "OPTOUT", "NOLOOP")
+		kit.Want(t, client, "OK", "CLIENT", "CACHING", "NO")
+		kit.Want(t, client, "4", "GET", "lock:a")
+		kit.Want(t, client, "4", "GET", "lock:b")
+		del()
+		wantInvalidation(t, client, "lock:b")
+		wantSilence(t, client)
+
+		set("5")
+		kit.Want(t, client, "5", "GET", "lock:a")
+		wantSilence(t, client)
+		kit.Want(t, client, int64(1), "DEL", "lock:a") // NOLOOP
+		wantSilence(t, client)
+	})
+}
+
+// TestMastersGo: while a majority can be watched nobody is told for nothing, without one everybody is told.
+func TestMastersGo(t *testing.T) {
+	f := start(t, true)
+	client, other := tracks(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
+	kit.Want(t, other, "OK", "SET", "lock:k", "token", "PX", "100000")
+	kit.Want(t, client, "token", "GET", "lock:k")
+	wantSilence(t, client)
+	for _, master := range f.Masters[:2] {
+		kit.Must(t, master.Kill())
+	}
+	wantSilence(t, client)
+	kit.Must(t, f.Masters[2].Kill())
+	wantInvalidation(t, client, "lock:k")
+}
+
+// TestOptOutAtTheUpstream: a CLIENT CACHING NO before a lock key is not about the key of the upstream after it.
+func TestOptOutAtTheUpstream(t *testing.T) {
+	f := start(t, true)
+	client, other := tracks(t, f.Proxies[0], "OPTOUT"), kit.Connect(t, f.Proxies[1])
+	kit.Want(t, client, "OK", "CLIENT", "CACHING", "NO")
+	kit.Want(t, client, nil, "GET", "lock:k")
+	kit.Want(t, client, nil, "GET", "key")
+	kit.Want(t, other, "OK", "SET", "lock:k", "token", "PX", "100000")
+	kit.Want(t, other, "OK", "SET", "key", "value")
+	wantInvalidation(t, client, "key")
+	wantSilence(t, client)
+}

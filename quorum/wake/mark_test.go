@@ -1,0 +1,130 @@
+package wake
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// marks sets a mark and waits until it is settled. The news comes over the channel.
+func marks(t *testing.T, w *Waker, key string) (*Mark, chan News) {
+	t.Helper()
+	news := make(chan News, 10)
+	m := w.Mark(0, key, func(n News) { news <- n })
+	select {
+	case <-m.Settled():
+	case <-time.After(30 * time.Second):
+		t.Fatal("it does not settle")
+	}
+	return m, news
+}
+
+func hears(t *testing.T, news chan News, want News) {
+	t.Helper()
+	select {
+	case got := <-news:
+		if got != want {
+			t.Errorf("%v, want %v", got, want)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("it hears nothing")
+	}
+}
+
+// TestMark: what changes is told, whether the key was there or not, and that nothing will be told any more.
+func TestMark(t *testing.T) {
+	w, _, client := real(t)
+	absent, ofAbsent := marks(t, w, "absent")
+	do(t, client, "SET", "k", "x")
+	held, ofHeld := marks(t, w, "k")
+	if !absent.Watched() || !held.Watched() {
+		t.Fatal("they are not watched")
+	}
+	do(t, client, "SET", "absent", "x")
+	hears(t, ofAbsent, Changes)
+	do(t, client, "PEXPIRE", "k", "100")
+	hears(t, ofHeld, Changes)
+	again, ofAgain := marks(t, w, "k")
+	held.Stop()
+	hears(t, ofAgain, Changes) // its end
+	other, ofOther := marks(t, w, "k")
+	again.Stop()
+	w.Close()
+	hears(t, ofOther, Unwatched)
+	hears(t, ofAbsent, Unwatched)
+	if other.Watched() || len(ofHeld)+len(ofAgain) > 0 {
+		t.Error("there is more to be heard")
+	}
+	other.Stop()
+	absent.Stop()
+	if len(w.byDB[0][0].alarms) != 0 {
+		t.Error("keys are left")
+	}
+}
+
+// TestMarkWhereNothingIsWatched settles, and is not watched.
+func TestMarkWhereNothingIsWatched(t *testing.T) {
+	w, _, client := real(t)
+	long, _ := marks(t, w, strings.Repeat("k", longestKey+1))
+	do(t, client, "ACL", "SETUSER", "default", "-client|tracking")
+	refused, _ := marks(t, w, "k")
+	blind := BlindMark()
+	<-blind.Settled()
+	for _, m := range []*Mark{long, refused, blind} {
+		if m.Watched() {
+			t.Error("it is watched")
+		}
+		m.Stop()
+	}
+	w.Close()
+	closed, _ := marks(t, w, "k")
+	if closed.Watched() {
+		t.Error("it is watched after the end")
+	}
+}
+
+// TestMarkSees: what one master of three after the other tells.
+func TestMarkSees(t *testing.T) {
+	on := func(s state) sighting { return sighting{state: s} }
+	stale := sighting{state: changed, stale: true}
+	for name, test := range map[string]struct {
+		sees    []sighting // of master 0, 1, 2, 0 …
+		settled bool
+		watched bool
+		want    []News
+	}{
+		"a majority is armed":            {[]sighting{on(held), on(free)}, true, true, nil},
+		"one is armed":                   {[]sighting{on(held)}, false, false, nil},
+		"two are unknown":                {[]sighting{on(held), on(unknown), on(unknown)}, true, false, nil},
+		"changes before the looks":       {[]sighting{on(changed), on(changed), on(changed), on(held), on(held)}, true, true, nil},
+		"a look that is stale":           {[]sighting{stale, on(held)}, true, true, []News{Stirred}},
+		"a change":                       {[]sighting{on(held), on(held), on(held), on(changed)}, true, true, []News{Stirred}},
+		"a change that another looks at": {[]sighting{on(held), on(held), on(held), on(changed), on(held), on(held)}, true, true, []News{Stirred}},
+		"two changes":                    {[]sighting{on(held), on(held), on(held), on(changed), on(changed)}, true, true, []News{Stirred, Changes}},
+		"one that is lost":               {[]sighting{on(held), on(held), on(held), on(unknown)}, true, true, []News{Unwatched}},
+		"one that is lost and comes back": {
+			[]sighting{on(held), on(held), on(unknown), on(held), on(held), on(asked), on(held), on(held), on(free)}, true, true, nil},
+		"lost after a change, and no more": {[]sighting{on(held), on(held), on(unknown), on(changed), on(unknown)}, true, false, []News{Stirred, Unwatched}},
+	} {
+		var news []News
+		m := &Mark{quorum: 2, seen: []state{asked, asked, asked}, settled: make(chan struct{}), tell: func(n News) { news = append(news, n) }}
+		for i, s := range test.sees {
+			m.see(i%3, s)
+		}
+		settled := false
+		select {
+		case <-m.Settled():
+			settled = true
+		default:
+		}
+		if settled != test.settled || m.Watched() != test.watched || len(news) != len(test.want) {
+			t.Errorf("%s: settled %v, watched %v, %v", name, settled, m.Watched(), news)
+			continue
+		}
+		for i := range news {
+			if news[i] != test.want[i] {
+				t.Errorf("%s: %v", name, news)
+			}
+		}
+	}
+}
