@@ -80,7 +80,7 @@ func (f *forwarding) tracks(ctx context.Context, words [][]byte) (done bool, err
 	case what == "caching" && f.client.Tracking != nil:
 		f.client.Tracking.Caching()
 	case mode.On, f.client.Tracking != nil:
-		f.client.Track(ctx).Set(mode)
+		f.client.Track().Set(mode)
 	}
 	return true, nil
 }

@@ -419,10 +419,10 @@ func (s *session) write(p []byte) error {
 	return err
 }
 
-// track is what the client tracks, until the session is closed: also while it is parked, when the context of what it did before has ended.
-func (s *session) track(ctx context.Context) *tracking.Client {
+// track is what the client tracks, until the session is closed.
+func (s *session) track() *tracking.Client {
 	if s.client.Tracking == nil {
-		s.client.Tracking = s.table.Tracking().Client(context.WithoutCancel(ctx), s.push)
+		s.client.Tracking = s.table.Tracking().Client(s.push)
 	}
 	return s.client.Tracking
 }

@@ -54,7 +54,7 @@ type Client struct {
 	// Tracking is what it is told of changes of lock keys; nil where it never asked for that.
 	Tracking *tracking.Client
 	// Track makes it, where lock keys can be tracked; else it is nil.
-	Track func(ctx context.Context) *tracking.Client
+	Track func() *tracking.Client
 
 	silence  silence
 	identity *Identity

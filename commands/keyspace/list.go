@@ -45,11 +45,9 @@ func (c call) pop() (Reply, error) {
 	if len(c.words) > 3 {
 		return wrongArity(c.name), nil
 	}
-	count, failed := int64(-1), (*Reply)(nil)
-	if len(c.words) == 3 {
-		if count, failed = positive(c.words[2]); failed != nil {
-			return *failed, nil
-		}
+	count, failed := c.counted(-1)
+	if failed != nil {
+		return *failed, nil
 	}
 	sl, l, failed := c.list()
 	switch {

@@ -13,16 +13,22 @@ import (
 	"redlock-proxy/commands/syntax"
 )
 
-// spop is SPOP key [count].
-func (c call) spop() (Reply, error) {
-	count, failed := int64(1), (*Reply)(nil)
+// counted is the count that a command with a key alone may name, or what it is without.
+func (c call) counted(without int64) (count int64, failed *Reply) {
 	switch {
 	case len(c.words) > 3:
-		return Fail(syntax.ErrSyntax), nil
+		return 0, new(Fail(syntax.ErrSyntax))
 	case len(c.words) == 3:
-		if count, failed = positive(c.words[2]); failed != nil {
-			return *failed, nil
-		}
+		return positive(c.words[2])
+	}
+	return without, nil
+}
+
+// spop is SPOP key [count].
+func (c call) spop() (Reply, error) {
+	count, failed := c.counted(1)
+	if failed != nil {
+		return *failed, nil
 	}
 	sl, s, failed := c.members()
 	switch {

@@ -212,14 +212,9 @@ func (c call) zrank() (Reply, error) {
 
 // zpop is ZPOPMIN and ZPOPMAX key [count].
 func (c call) zpop() (Reply, error) {
-	count, failed := int64(-1), (*Reply)(nil)
-	switch {
-	case len(c.words) > 3:
-		return Fail(syntax.ErrSyntax), nil
-	case len(c.words) == 3:
-		if count, failed = positive(c.words[2]); failed != nil {
-			return *failed, nil
-		}
+	count, failed := c.counted(-1)
+	if failed != nil {
+		return *failed, nil
 	}
 	sl, z, failed := c.sorted()
 	switch {

@@ -70,7 +70,7 @@ func setTracking(c command.Call) (refused string) {
 	case mode.Broadcast:
 		return "ERR BCAST of lock keys is not supported: what is read can be tracked"
 	case mode.On, before.On:
-		c.Client.Tracking = c.Client.Track(c.Ctx)
+		c.Client.Tracking = c.Client.Track()
 		c.Client.Tracking.Set(mode)
 	}
 	return ""

@@ -35,14 +35,14 @@ type Client struct {
 	wake    chan struct{}
 }
 
-// Client makes what a client tracks, until ctx ends or it is closed. push tells it of keys, in a goroutine of the Client's, nil:
-// of all that there are; it gives up when its ctx ends.
-func (h *Hub) Client(ctx context.Context, push func(ctx context.Context, keys []string)) *Client {
+// Client makes what a client tracks, until it is closed: also while the client rests between two commands. push tells it of
+// keys, in a goroutine of the Client's, nil: of all that there are; it gives up when its ctx ends.
+func (h *Hub) Client(push func(ctx context.Context, keys []string)) *Client {
 	c := &Client{
 		hub: h, push: push, entries: map[id]*entry{}, stirred: map[*entry]bool{}, lost: map[string]bool{}, busy: map[id]int{},
 		wake: make(chan struct{}, 1),
 	}
-	c.ctx, c.end = context.WithCancel(ctx)
+	c.ctx, c.end = context.WithCancel(context.Background())
 	return c
 }
 

@@ -110,7 +110,7 @@ func newBench(t *testing.T, mode Mode) *bench {
 
 func (b *bench) join(mode Mode) (*Client, chan []string) {
 	told := make(chan []string, 1000)
-	c := b.hub.Client(b.t.Context(), func(_ context.Context, keys []string) {
+	c := b.hub.Client(func(_ context.Context, keys []string) {
 		slices.Sort(keys)
 		told <- keys
 	})

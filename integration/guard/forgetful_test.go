@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"redlock-proxy/integration/harness"
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"
 )
@@ -124,31 +123,50 @@ func wantVotingFrom(t *testing.T, f *kit.Fleet, i int) {
 	f.WantVoting(t, 5)
 }
 
-// TestDurableMasterVotesAgainAtOnce: it was killed, and has all that it had agreed to.
-func TestDurableMasterVotesAgainAtOnce(t *testing.T) {
-	t.Parallel()
+// startDurable starts so many masters that write everything to disk before they answer, and a proxy, and waits until all vote.
+func startDurable(t *testing.T, masters int) *kit.Fleet {
+	t.Helper()
 	f := &kit.Fleet{}
-	for range 3 {
-		f.Masters = append(f.Masters, kit.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always"))
+	for range masters {
+		f.Masters = append(f.Masters, kit.StartRedis(t, redistest.Durable()...))
 	}
 	f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters)))
-	f.WantVoting(t, 3)
-	client := kit.Connect(t, f.Proxies[0])
-	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
-	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "t") })
-	for _, master := range f.Masters { // all at once: nobody could be copied from
+	f.WantVoting(t, masters)
+	return f
+}
+
+// restartAll kills masters, all at once, and starts them with their data.
+func restartAll(t *testing.T, masters []*redistest.Server) {
+	t.Helper()
+	for _, master := range masters {
 		kit.Must(t, master.Kill())
 	}
-	for _, master := range f.Masters {
+	for _, master := range masters {
 		kit.Must(t, master.Revive())
 	}
-	revived := time.Now()
+}
+
+// wantHeld wants a client to be told soon that another one holds the lock k.
+func wantHeld(t *testing.T, client *redistest.Client) {
+	t.Helper()
 	kit.Soon(t, func() error {
 		if reply := kit.Do(t, client, "LOCK", "k", "u", "PX", "60000"); reply != nil {
 			return fmt.Errorf("LOCK k: got %v, want nil", reply)
 		}
 		return nil
 	})
+}
+
+// TestDurableMasterVotesAgainAtOnce: it was killed, and has all that it had agreed to.
+func TestDurableMasterVotesAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	f := startDurable(t, 3)
+	client := kit.Connect(t, f.Proxies[0])
+	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
+	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "t") })
+	restartAll(t, f.Masters) // nobody could be copied from
+	revived := time.Now()
+	wantHeld(t, client)
 	f.WantVoting(t, 3)
 	t.Logf("all vote again %v after the last was back", time.Since(revived).Round(time.Millisecond))
 	for _, master := range f.Masters {
@@ -163,31 +181,17 @@ func TestDurableMasterVotesAgainAtOnce(t *testing.T) {
 // three times over: nobody had the time to look at them twice, and still they prove that they have all their data.
 func TestAllRestartInTheirFirstSecond(t *testing.T) {
 	t.Parallel()
-	masters := make([]*redistest.Server, 5)
-	for i := range masters {
-		masters[i] = kit.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always")
-	}
-	proxy := kit.StartProxy(t, redistest.URLs(masters))
-	(&kit.Fleet{Masters: masters, Proxies: []*harness.Proxy{proxy}}).WantVoting(t, 5)
+	f := startDurable(t, 5)
+	masters, proxy := f.Masters, f.Proxies[0]
 	kit.WantGrant(t, kit.Connect(t, proxy), "LOCK", "k", "t", "PX", "600000")
 	time.Sleep(2 * time.Second) // the first second of a fresh start is another matter
 	for range 3 {
 		kit.Must(t, proxy.Kill())
-		for _, master := range masters {
-			kit.Must(t, master.Kill())
-		}
-		for _, master := range masters {
-			kit.Must(t, master.Revive())
-		}
+		restartAll(t, masters)
 		revived := time.Now()
 		proxy = kit.StartProxy(t, redistest.URLs(masters))
 		client := kit.Connect(t, proxy)
-		kit.Soon(t, func() error {
-			if reply := kit.Do(t, client, "LOCK", "k", "u", "PX", "60000"); reply != nil {
-				return fmt.Errorf("LOCK k: got %v, want nil", reply)
-			}
-			return nil
-		})
+		wantHeld(t, client)
 		t.Logf("a majority votes %v after the last master was back", time.Since(revived).Round(time.Millisecond))
 	}
 }
@@ -195,24 +199,11 @@ func TestAllRestartInTheirFirstSecond(t *testing.T) {
 // TestAllRestartTwice: they are killed again before anybody could believe them, and then the proxy, too, ends.
 func TestAllRestartTwice(t *testing.T) {
 	t.Parallel()
-	masters := make([]*redistest.Server, 3)
-	for i := range masters {
-		masters[i] = kit.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always")
-	}
-	proxy := kit.StartProxy(t, redistest.URLs(masters))
-	(&kit.Fleet{Masters: masters, Proxies: []*harness.Proxy{proxy}}).WantVoting(t, 3)
+	f := startDurable(t, 3)
+	masters, proxy := f.Masters, f.Proxies[0]
 	kit.WantGrant(t, kit.Connect(t, proxy), "LOCK", "k", "t", "PX", "600000")
 	time.Sleep(2 * time.Second)
-	restart := func() {
-		t.Helper()
-		for _, master := range masters {
-			kit.Must(t, master.Kill())
-		}
-		for _, master := range masters {
-			kit.Must(t, master.Revive())
-		}
-	}
-	restart()
+	restartAll(t, masters)
 	kit.Everywhere(t, masters, func(master *redistest.Server) error {
 		if record, err := kit.AskIn(master, "0", "GET", "redlock-proxy:quarantine"); err != nil || record == nil {
 			return fmt.Errorf("master %s is not in quarantine: %v", master.Addr(), err)
@@ -220,14 +211,9 @@ func TestAllRestartTwice(t *testing.T) {
 		return nil
 	})
 	kit.Must(t, proxy.Kill())
-	restart()
+	restartAll(t, masters)
 	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters)))
-	kit.Soon(t, func() error {
-		if reply := kit.Do(t, client, "LOCK", "k", "u", "PX", "60000"); reply != nil {
-			return fmt.Errorf("LOCK k: got %v, want nil", reply)
-		}
-		return nil
-	})
+	wantHeld(t, client)
 }
 
 // TestAllForgetAtOnce: no lock until the longest lease in use is over; then locks again.

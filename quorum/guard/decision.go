@@ -44,7 +44,7 @@ func (p promise) seal() succession.Seal {
 // A ballot counts only if it took less than a round may: a master that forgot what it accepted copies
 // from others later than that. They are sealed by then, so it does not vote in that era again.
 func (s *Set) Decide(ctx context.Context, era succession.Era, wanted succession.Change, ballot func(above uint64) string) (succession.Change, error) {
-	above, err := uint64(0), errUnsettled
+	above := uint64(0)
 	for try := 0; ctx.Err() == nil; try++ {
 		if try > 0 && !sleep(ctx, time.Duration(20+rand.IntN(50*min(try, 6)))*time.Millisecond) {
 			break
@@ -70,7 +70,7 @@ func (s *Set) Decide(ctx context.Context, era succession.Era, wanted succession.
 			return change, nil
 		}
 	}
-	return succession.Change{}, errors.Join(err, ctx.Err())
+	return succession.Change{}, errors.Join(errUnsettled, ctx.Err())
 }
 
 // ballotDigits is how many digits of a ballot are its round.

@@ -87,6 +87,31 @@ func TestDiskSetBackBeyondAnAdmission(t *testing.T) {
 	l.wantRefused(t, kit.Connect(t, f.startProxy(t)), 6*time.Second)
 }
 
+// TestSetBackAndRestartedAgain: the disk of C is set back to before the lock, everything ends, and C restarts once more before anybody
+// weighed whether it has all its data: what it claims then is weighed as well.
+func TestSetBackAndRestartedAgain(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 1, only(masterC, redistest.Options{ExtraArgs: redistest.Durable()}))
+	folder := filepath.Join(t.TempDir(), "C")
+	kit.Must(t, f.masters[masterC].CopyFolder(folder))
+	l := f.holdOnThree(t, "k", time.Minute)
+	time.Sleep(2 * time.Second) // in which the proxy leaves the number on the others
+	kit.Must(t, f.proxies[0].Kill())
+	f.cutOff(t, masterA, masterB)
+	kit.Must(t, f.masters[masterC].SetBack(folder))
+	second := f.startProxy(t)
+	kit.Soon(t, func() error {
+		if record := fmt.Sprint(tell(t, f.masters[masterC], "GET", "redlock-proxy:quarantine")); !strings.Contains(record, " restarted ") || strings.Contains(record, " - restarted ") {
+			return fmt.Errorf("C claims nothing: %s", record)
+		}
+		return nil
+	})
+	kit.Must(t, second.Kill())
+	kit.Must(t, f.masters[masterC].Kill())
+	kit.Must(t, f.masters[masterC].Revive())
+	l.wantRefused(t, kit.Connect(t, f.startProxy(t)), 6*time.Second)
+}
+
 // TestAppendOnlyOff: somebody turns C's append-only file off, and a crash turns it on again, with what it had before.
 func TestAppendOnlyOff(t *testing.T) {
 	t.Parallel()
