@@ -102,7 +102,7 @@ func (c call) llen() (Reply, error) {
 }
 
 // bounds are the first and last of a range of places, with no place after the end of n elements; the first is
-// behind the last where there are none.
+// after the last where there are none.
 func bounds(start, end string, n int) (from, to int, failed *Reply) {
 	first, ok1 := syntax.Int(start)
 	last, ok2 := syntax.Int(end)

@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/commands/syntax"
 )
 
-// lmove is LMOVE source destination LEFT|RIGHT LEFT|RIGHT, and BLMOVE with a time behind it.
+// lmove is LMOVE source destination LEFT|RIGHT LEFT|RIGHT, and BLMOVE with a time after it.
 func (c call) lmove() (Reply, error) {
 	from, ok1 := isLeft(c.words[3])
 	to, ok2 := isLeft(c.words[4])
@@ -23,7 +23,7 @@ func (c call) lmove() (Reply, error) {
 	return c.move(from, to), nil
 }
 
-// rpoplpush is RPOPLPUSH source destination, and BRPOPLPUSH with a time behind it.
+// rpoplpush is RPOPLPUSH source destination, and BRPOPLPUSH with a time after it.
 func (c call) rpoplpush() (Reply, error) {
 	if c.name == "brpoplpush" {
 		if failed := c.patience(c.words[3]); failed != nil {

@@ -13,7 +13,7 @@ const (
 	markSize = len(mark) + 1
 )
 
-// The letters behind the mark. They stand in what masters keep, and never change.
+// The letters after the mark. They stand in what masters keep, and never change.
 const (
 	ofText      = 't'
 	ofList      = 'l'
@@ -132,7 +132,7 @@ func cutPart(s string) (part, rest string, ok bool) {
 	return "", "", false
 }
 
-// countParts counts the parts of a string, each behind a head of so many bytes, up to where it ends or is wrong.
+// countParts counts the parts of a string, each after a head of so many bytes, up to where it ends or is wrong.
 func countParts(s string, head int) (n int) {
 	for len(s) > head {
 		_, rest, ok := cutPart(s[head:])

@@ -120,7 +120,7 @@ func (l Long) Add(other Long) (sum Long, ok bool) {
 	return sum, sum.n.Sign() == 0 || sum.n.MantExp(nil) <= longExponent
 }
 
-// String is the number with at most 17 digits behind the point.
+// String is the number with at most 17 digits after the point.
 func (l Long) String() string {
 	text := strings.TrimRight(strings.TrimRight(l.n.Text('f', 17), "0"), ".")
 	if text == "-0" || text == "" {

@@ -40,7 +40,7 @@ func (r ScoreRange) belowMax(m Scored) bool {
 // LexRange is a range of members.
 type LexRange struct{ min, max lexEnd }
 
-// lexEnd is one end: a text, or what is before or behind all texts.
+// lexEnd is one end: a text, or what is before or after all texts.
 type lexEnd struct {
 	infinite  int // -1, 0 or 1
 	text      string
@@ -73,7 +73,7 @@ func parseLexEnd(word string) (lexEnd, bool) {
 	return lexEnd{}, false
 }
 
-// compare tells where a text lies: before the end, at it, or behind it.
+// compare tells where a text lies: before the end, at it, or after it.
 func (e lexEnd) compare(text string) int {
 	if e.infinite != 0 {
 		return -e.infinite
@@ -97,13 +97,13 @@ type Range interface {
 	belowMax(m Scored) bool
 }
 
-// reaches reports whether the last member is not before a range, and the first not behind it.
+// reaches reports whether the last member is not before a range, and the first not after it.
 func reaches(all []Scored, r Range) bool {
 	return len(all) > 0 && r.aboveMin(all[len(all)-1]) && r.belowMax(all[0])
 }
 
 // In are the members in a range, from one place up to before another. Members of different scores are in no order of
-// their own; then it is those from the first that is not before the range up to one that is behind it, as in Redis.
+// their own; then it is those from the first that is not before the range up to one that is after it, as in Redis.
 func (s *SortedSet) In(r Range) (from, to int) {
 	all := s.Members()
 	if !reaches(all, r) {
