@@ -78,9 +78,9 @@ func commands() []command {
 		{the("hrandfield"), call.hrandfield, docs{"hash", "6.2.0", "Returns fields of a hash in a lock key at random."}},
 		{the("hscan"), call.scan, docs{"hash", "2.8.0", "Returns all of a hash in a lock key that matches."}},
 
-		{the("lpush"), call.push, docs{"list", "1.0.0", "Puts elements before a list in a lock key."}},
+		{the("lpush"), call.push, docs{"list", "1.0.0", "Puts elements at the beginning of a list in a lock key."}},
 		{the("rpush"), call.push, docs{"list", "1.0.0", "Puts elements at the end of a list in a lock key."}},
-		{the("lpushx"), call.push, docs{"list", "2.2.0", "Puts elements before a list in a lock key if there is one."}},
+		{the("lpushx"), call.push, docs{"list", "2.2.0", "Puts elements at the beginning of a list in a lock key if there is one."}},
 		{the("rpushx"), call.push, docs{"list", "2.2.0", "Puts elements at the end of a list in a lock key if there is one."}},
 		{the("lpop"), call.pop, docs{"list", "1.0.0", "Takes elements off the beginning of a list in a lock key."}},
 		{the("rpop"), call.pop, docs{"list", "1.0.0", "Takes elements off the end of a list in a lock key."}},
