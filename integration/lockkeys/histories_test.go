@@ -274,7 +274,11 @@ func TestHistoriesUndisturbed(t *testing.T) {
 					addrs: f.Addrs(), seed: seed + uint64(run), verbs: verbs, proxied: true, prefix: fmt.Sprintf("run%d:", run),
 				}, crowdSize, opsPerRun)
 				told = told.plus(c.finish())
-				found = found.plus(c.judge())
+				judged := c.judge()
+				for _, key := range judged.examples {
+					t.Logf("run %d, a VIOLATION: %v", run+1, key)
+				}
+				found = found.plus(judged)
 				if (run+1)%50 == 0 {
 					t.Logf("%d runs: %v", run+1, found)
 				}

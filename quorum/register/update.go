@@ -58,7 +58,7 @@ type Outcome struct {
 	Run int
 	// Granted is about the value that was put, if one was.
 	Granted
-	// Version is that of the Look after it.
+	// Version is that of the Look after it, also where others have replaced by now what it put there.
 	Version string
 }
 
@@ -341,7 +341,7 @@ func (u *update) keep(ctx context.Context, b ballot, f finding, s sentChange) (O
 	now := u.masters.Now()
 	// Masters that take the value over keep it a little shorter: by this round at the most.
 	return u.accept(ctx, b, proposal{
-		run: s.run, base: f, value: f.value, same: true, keep: true, until: untilOf(b, f, now),
+		run: s.run, base: f, value: f.value, same: true, change: s.change, keep: true, until: untilOf(b, f, now),
 		lease: s.lease, since: s.since.Add(-now.Sub(b.start)),
 	})
 }
@@ -352,7 +352,8 @@ type proposal struct {
 	base  finding
 	value cell.Value
 	// same: the value is the one that was there.
-	same   bool
+	same bool
+	// change is that of the Update, which led to the value: others may have followed it.
 	change cell.Change
 	// keep, and until for the masters that did not hold the value before; else ttl.
 	keep  bool
@@ -449,8 +450,16 @@ func (u *update) accepted(b ballot, p proposal, next cell.Ballot, replies []Repl
 	}
 	return Outcome{
 		Run: p.run, Granted: Granted{Validity: vote.Validity(p.lease, u.masters.Now().Sub(p.since)), Since: p.since, Attempt: p.base.attempt},
-		Version: version(p.base.attempt, p.value),
+		Version: p.version(),
 	}
+}
+
+// version is that of the value which the Update put there. By now it may have been replaced.
+func (p proposal) version() string {
+	if p.change == "" {
+		return version(p.base.attempt, p.value)
+	}
+	return string(p.base.attempt) + string(p.change)
 }
 
 // acceptDecided: a majority accepted, or none can. Where none has accepted so far it is worth

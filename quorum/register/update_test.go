@@ -493,6 +493,31 @@ func TestLockAfterARemoval(t *testing.T) {
 	}
 }
 
+// A lock after a removal reaches one master, is seen and removed through another proxy, and a rival is granted the lock. Then it is too
+// late for the first, whose proxy takes it back: the rival's stays.
+func TestLateLockAfterARemoval(t *testing.T) {
+	b := newBench(t, 3)
+	b.lock(b.proxy(), "me")
+	slow, other := b.proxy(), b.proxy()
+	b.sure(other.Unlock(t.Context(), "k", "me"))
+	b.of("accept", unsent, 1, 2)
+	b.pausing = func() {
+		if b.holds("k") != "late* -* -*" {
+			return
+		}
+		b.fate, b.pausing = nil, nil
+		b.sure(other.Unlock(t.Context(), "k", "late"))
+		b.lock(other, "rival")
+		b.clock(b.now.Add(2 * Limit))
+	}
+	if _, err := slow.Lock(t.Context(), taking("late")); !errors.As(err, new(*NoQuorum)) {
+		t.Errorf("the late lock: %v", err)
+	}
+	b.pass(time.Second)
+	b.wantHolds("rival* rival* rival*")
+	b.sure(other.Unlock(t.Context(), "k", "rival"))
+}
+
 // Several keys are taken when what a removal left of one of them is over.
 func TestLockSeveralAfterARemoval(t *testing.T) {
 	b := newBench(t, 3)
