@@ -1,6 +1,7 @@
 package register
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -374,24 +375,24 @@ func (r *Register) joined(op cell.Take, master int) {
 func (r *Register) Withdraw(keys []string, tokens []string) {
 	for i, key := range keys {
 		one := r.grants.take(key, tokens[i])
-		switch {
-		case one == nil:
-		case one.version != "":
-			r.masters.After(0, func() { r.removeVersion(key, one.version) })
-		default:
+		if one == nil {
+			continue
+		}
+		if one.version == "" {
 			for m := range r.n {
 				r.masters.Tell(m, cell.Remove{Name: key, Attempt: one.attempt, How: cell.Release}, true)
 			}
 		}
+		r.masters.After(0, func() { r.removeGrant(key, one) }) // also where a ballot was promised
 	}
 }
 
-// removeVersion removes a key if it is as it was.
-func (r *Register) removeVersion(key, version string) {
+// removeGrant removes by ballot what was granted, if it is as it was.
+func (r *Register) removeGrant(key string, one *grant) {
 	ctx, cancel := context.WithTimeout(context.Background(), mendTime)
 	defer cancel()
-	_, _ = r.Update(ctx, Change{Key: key, Run: func(l Look) (Decision, error) {
-		if l.Version == version {
+	_, _ = r.Update(ctx, Change{Key: key, Expect: &one.token, Run: func(l Look) (Decision, error) {
+		if l.Version == cmp.Or(one.version, string(one.attempt)) {
 			return Decision{Do: Remove}, nil
 		}
 		return Decision{}, nil

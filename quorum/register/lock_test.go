@@ -306,9 +306,24 @@ func TestWithdraw(t *testing.T) {
 	b.fate = nil
 	b.pay()
 	b.wantHolds(". . .")
+	b.pass(0)
+	b.wantHolds(". . .")
 	b.lock(b.proxy(), "1")
 	r.Withdraw([]string{"k"}, []string{"1"})
 	b.wantHolds("1 1 1")
+}
+
+// That is so also where masters have promised another proxy's ballot, which changed nothing.
+func TestWithdrawWhatWasPromised(t *testing.T) {
+	b := newBench(t, 3)
+	r := b.proxy()
+	b.lock(r, "1")
+	_, err := b.proxy().Update(t.Context(), Change{Key: "k", Run: func(Look) (Decision, error) { return Decision{}, nil }})
+	b.sure(err)
+	b.wantHolds("1* 1* 1*")
+	r.Withdraw([]string{"k"}, []string{"1"})
+	b.pass(0)
+	b.wantHolds("-* -* -*")
 }
 
 func TestGuess(t *testing.T) {
