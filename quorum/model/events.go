@@ -9,8 +9,11 @@ import (
 // root is the state in which a scenario begins.
 func (e *explorer) root() *state {
 	s := &state{proxies: make([]uint32, len(e.machines)), masters: make([]masterState, e.total())}
-	if e.Held > 0 {
+	switch {
+	case e.Held > 0:
 		s = e.hold(s)
+	case e.Removed:
+		e.empty(s)
 	}
 	for m, master := range s.masters {
 		e.first[m] = master.cell
@@ -38,6 +41,16 @@ func (e *explorer) hold(s *state) *state {
 	}
 	s.flight = nil
 	return s
+}
+
+// empty has another proxy have removed by ballot what it had taken.
+func (e *explorer) empty(s *state) {
+	by := numberedSource(len(e.machines))
+	removed := cell.Cell{Form: cell.Register, Attempt: by.Attempt(), Promised: by.Ballot(1), Accepted: by.Ballot(1)}
+	removed.Value = cell.Value{}.Follow(cell.Value{}, by.Change())
+	for m := range e.N {
+		s.masters[m].cell = e.cellID(content{Cell: removed})
+	}
 }
 
 // moved is the state after a proxy did something.

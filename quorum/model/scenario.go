@@ -63,7 +63,9 @@ type Scenario struct {
 	// Held, if it is set, is the number of masters that hold the lock of the first
 	// operation at the beginning, which was granted; those beyond lost it.
 	Held int
-	Ops  []Op
+	// Removed: at the beginning all masters hold that nothing is there, as after a removal by ballot.
+	Removed bool
+	Ops     []Op
 	// Retries is how often an operation is tried again because of others.
 	Retries int
 	// Keep lets ballots promise the next one.

@@ -15,6 +15,7 @@ var wide = []Scenario{
 	{Name: "restarting with older data", N: 3, Held: 3, Older: true, Losses: 2, Retries: 2, Slow: 3, Restarts: 2, Leases: 1, Ops: []Op{shortA, setB, {Do: Extend, Token: 'a', After: []int{1}}, unlockA, lockC}},
 	{Name: "5 masters, releasing", N: 5, Held: 3, Losses: 3, Retries: 2, Leases: 1, Ops: []Op{shortA, unlockA, setC, {Do: Lock, Token: 'a', Proxy: 2}}},
 	{Name: "5 masters, restarting", N: 5, Held: 3, Losses: 2, Retries: 2, Slow: 2, Restarts: 2, Ops: []Op{lockA, unlockA, setC, {Do: Lock, Token: 'a', Proxy: 2}}},
+	{Name: "locking after a removal", N: 3, Removed: true, Losses: 2, Slow: 1, Retries: 3, Fires: 3, Ops: []Op{lockA, del, {Do: Lock, Token: 'c', Proxy: 1, After: []int{2}}, {Do: Get, Proxy: 2, After: []int{1, 3}}}},
 }
 
 func TestWalks(t *testing.T) {
