@@ -22,7 +22,7 @@ CHAOS_FAULTS ?= 1000
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test deps lint unit integration compose overlap model histories collections histories-busy converge guard masters reloads chaos fences kubernetes fmt bench bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile demo image
+.PHONY: help build test deps lint unit integration compose overlap model histories collections histories-busy converge guard masters reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile demo image
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -100,7 +100,11 @@ hostile: ## HOSTILE (1h) of hostile clients of all kinds under the race detector
 fmt: ## gofmt every file
 	gofmt -w .
 
-bench: ## this proxy, redsync and a single Redis side by side; ARGS='…' for the benchmark's flags
+bench: ## all goals in one table, and the plot docs/locks.svg (ten minutes; installs HAProxy and nutcracker)
+	@scripts/install-deps bench
+	go run ./integration/bench all -plot docs/locks.svg $(ARGS)
+
+bench-locks: ## this proxy, redsync and a single Redis side by side; ARGS='…' for the benchmark's flags
 	go run ./integration/bench locks -client both $(ARGS)
 
 bench-lockkeys: ## SET NX PX and EVALSHA on lock keys beside LOCK and UNLOCK

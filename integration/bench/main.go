@@ -1,5 +1,6 @@
 // Command bench measures on real servers, and prints Markdown tables:
 //
+//	go run ./integration/bench all       everything that goals are set for, in one table
 //	go run ./integration/bench locks     lock and unlock, beside redsync and a single Redis
 //	go run ./integration/bench faults    LOCK while two of five masters fail
 //	go run ./integration/bench handover  one lock that passes between waiters, beside redsync
@@ -17,6 +18,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"redlock-proxy/integration/bench/all"
 	"redlock-proxy/integration/bench/faults"
 	"redlock-proxy/integration/bench/handover"
 	"redlock-proxy/integration/bench/idle"
@@ -29,7 +31,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends it at once
-	app := suite.App(locks.Command(), faults.Command(), handover.Command(), idle.Command(), relay.Command(), scripts.Command())
+	app := suite.App(all.Command(), locks.Command(), faults.Command(), handover.Command(), idle.Command(), relay.Command(), scripts.Command())
 	if err := app.RunContext(ctx, os.Args); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)

@@ -20,8 +20,8 @@ func Command() *cli.Command {
 	return suite.Command("relay", "the way through the proxy to an upstream, beside other proxies", []cli.Flag{
 		suite.RoundsFlag(5), suite.ProxyFlag(),
 		&cli.IntFlag{Name: "requests", Value: 200_000, Usage: fmt.Sprintf("requests of a run at -P 1; %d times as many at -P 16", pipelinedFactor)},
-		&cli.IntFlag{Name: "clients", Value: 50, Usage: "clients of redis-benchmark"},
-		&cli.IntFlag{Name: "threads", Value: 2, Usage: "threads of HAProxy, and GOMAXPROCS of this proxy"},
+		&cli.IntFlag{Name: "clients", Value: usualClients, Usage: "clients of redis-benchmark"},
+		&cli.IntFlag{Name: "threads", Value: usualThreads, Usage: "threads of HAProxy, and GOMAXPROCS of this proxy"},
 		&cli.StringFlag{Name: "contenders", Value: strings.Join(contenderNames(), ","), Usage: "which contenders to run, by name"},
 		&cli.BoolFlag{Name: "idle", Usage: "measure memory per idle client instead of speed"},
 		&cli.IntFlag{Name: "idlers", Value: 10_000, Usage: "number of idle clients"},
@@ -36,6 +36,12 @@ func Command() *cli.Command {
 		return run(c.Context, set, c.App.Writer, c.App.ErrWriter)
 	})
 }
+
+// What the flags are without being set.
+const (
+	usualClients = 50
+	usualThreads = 2
+)
 
 // settings are the command line.
 type settings struct {

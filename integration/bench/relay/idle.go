@@ -160,6 +160,5 @@ func writeIdle(w io.Writer, set settings, clients int, weights map[string]weight
 	for name, got := range weights {
 		figures.WriteNoise(w, name, got.others)
 	}
-	writeGoalHead(w)
-	writeGoal(w, "RSS per client, proxy / haproxy", figures.RatioOf(each[0], each[1]), idleGoal(), tally)
+	figures.WriteLines(w, []figures.Line{{Title: "RSS per client, proxy / haproxy", Ratio: figures.RatioOf(each[0], each[1]), Goal: idleGoal()}}, tally)
 }

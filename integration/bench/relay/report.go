@@ -71,22 +71,17 @@ func speedGoals() []speedGoal {
 
 func writeGoals(w io.Writer, all results, tally *figures.Tally) {
 	fmt.Fprintln(w, "\n### Goals")
-	writeGoalHead(w)
+	figures.WriteLines(w, speedLines(all), tally)
+}
+
+func speedLines(all results) (lines []figures.Line) {
 	for _, g := range speedGoals() {
 		for _, c := range scenarios() {
 			ratio := figures.RatioOf(values(all[c][nameProxy], g.value), values(all[c][nameHAProxy], g.value))
-			writeGoal(w, fmt.Sprintf("%s: %s -P %d", g.title, c.test, c.pipeline), ratio, g.Goal, tally)
+			lines = append(lines, figures.Line{Title: fmt.Sprintf("%s: %s -P %d", g.title, c.test, c.pipeline), Ratio: ratio, Goal: g.Goal})
 		}
 	}
-}
-
-func writeGoalHead(w io.Writer) {
-	fmt.Fprintln(w, "\n| ratio | measured | single rounds | goal | |")
-	fmt.Fprintln(w, "|---|--:|--:|--:|---|")
-}
-
-func writeGoal(w io.Writer, title string, r figures.Ratio, g figures.Goal, tally *figures.Tally) {
-	fmt.Fprintf(w, "| %s | %s | %s | %s |\n", title, r, g, tally.Add(g.Judge(r)))
+	return lines
 }
 
 // errorTexts lists errors with their numbers, by text.

@@ -46,12 +46,21 @@ type results map[scenario]map[string][]outcome
 
 // measureSpeed runs all rounds and prints the tables.
 func measureSpeed(ctx context.Context, f *fleet, set settings, out, log io.Writer, tally *figures.Tally) error {
+	all, err := speedRounds(ctx, f, set, log)
+	if err == nil {
+		writeSpeed(out, set, all, tally)
+	}
+	return err
+}
+
+// speedRounds runs all rounds.
+func speedRounds(ctx context.Context, f *fleet, set settings, log io.Writer) (results, error) {
 	all := results{}
 	for _, c := range scenarios() {
 		all[c] = map[string][]outcome{}
 	}
 	if err := speedRound(ctx, f, set, 0, set.requests/warmUpPart+1, func(scenario, string, outcome) {}); err != nil {
-		return err
+		return nil, err
 	}
 	for round := range set.rounds {
 		err := speedRound(ctx, f, set, round, set.requests, func(c scenario, name string, o outcome) {
@@ -60,11 +69,10 @@ func measureSpeed(ctx context.Context, f *fleet, set settings, out, log io.Write
 				round+1, c.test, c.pipeline, name, o.rate, o.cpu, o.serverCPU, o.p50, o.others)
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	writeSpeed(out, set, all, tally)
-	return nil
+	return all, nil
 }
 
 // speedRound runs every scenario with every contender once.

@@ -1,0 +1,83 @@
+// Package all measures everything that goals are set for, and prints one table:
+//
+//	go run ./integration/bench all
+//	go run ./integration/bench all -rounds 1 -seconds 1 -plot docs/locks.svg
+//
+// What is measured, and how, is said in packages locks and relay; the clients of locks are the raw ones. The plot has throughput and
+// latency of locks over the number of clients. The picture is drawn here: a library for plots would bring a dozen modules for two
+// panels.
+package all
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"redlock-proxy/integration/bench/figures"
+	"redlock-proxy/integration/bench/locks"
+	"redlock-proxy/integration/bench/relay"
+	"redlock-proxy/integration/bench/suite"
+)
+
+// Command is the benchmark of all goals.
+func Command() *cli.Command {
+	return suite.Command("all", "all goals in one table, and a plot", []cli.Flag{
+		suite.RoundsFlag(3), suite.SecondsFlag(3), suite.ProxyFlag(),
+		&cli.IntFlag{Name: "requests", Value: 200_000, Usage: "requests of a run of the relay at -P 1"},
+		&cli.StringFlag{Name: "plot", Usage: "file that a plot of locks is written to, as SVG"},
+	}, func(c *cli.Context) error {
+		set := settings{madeBy: suite.MadeBy(c), rounds: suite.Rounds(c), window: suite.Window(c), binary: suite.Binary(c), requests: c.Int("requests"), plot: c.String("plot")}
+		if min(set.rounds, set.requests) < 1 || set.window <= 0 {
+			return errors.New("rounds, seconds and requests must be positive")
+		}
+		return run(c.Context, set, c.App.Writer, c.App.ErrWriter)
+	})
+}
+
+// settings are the command line.
+type settings struct {
+	madeBy   string // the command line itself
+	rounds   int
+	window   time.Duration
+	binary   string // of the proxy; empty: build it
+	requests int    // of a run of the relay at -P 1
+	plot     string // empty: none
+}
+
+// run does everything: the table to out, progress to log.
+func run(ctx context.Context, set settings, out, log io.Writer) error {
+	fmt.Fprintf(out, "## Benchmark: all goals\n\n%s.\nMedians of %d rounds. Made by `%s`.\n",
+		figures.ReadMachine().Header("load generators, proxies and all Redis servers"), set.rounds, set.madeBy)
+	ofLocks, curves, err := locks.Summary(ctx, set.binary, set.rounds, set.window, log)
+	if err != nil {
+		return err
+	}
+	if err := drawTo(set.plot, curves); err != nil {
+		return err
+	}
+	ofRelay, err := relay.Summary(ctx, set.binary, set.rounds, set.requests, log)
+	if err != nil {
+		return err
+	}
+	tally := &figures.Tally{}
+	figures.WriteLines(out, append(ofLocks, ofRelay...), tally)
+	tally.Write(out)
+	return nil
+}
+
+// drawTo writes the plot, if one was asked for.
+func drawTo(path string, curves []figures.Curves) error {
+	if path == "" {
+		return nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(figures.WriteSVG(f, curves...), f.Close())
+}

@@ -1,0 +1,31 @@
+package figures
+
+import (
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Line is a ratio, or a figure by itself, that a goal is set for.
+type Line struct {
+	Title string
+	Ratio Ratio
+	Goal  Goal
+}
+
+// Alone is a figure that is beside no other: the median of its rounds, the lowest and the highest.
+func Alone(rounds []float64) Ratio {
+	if len(rounds) == 0 {
+		return Ratio{}
+	}
+	return Ratio{Middle: Median(rounds), Low: slices.Min(rounds), High: slices.Max(rounds), Known: true}
+}
+
+// WriteLines prints a table of lines, and counts their verdicts.
+func WriteLines(w io.Writer, lines []Line, tally *Tally) {
+	fmt.Fprintln(w, "\n| ratio | measured | single rounds | goal | |")
+	fmt.Fprintln(w, "|---|--:|--:|--:|---|")
+	for _, l := range lines {
+		fmt.Fprintf(w, "| %s | %s | %s | %s |\n", l.Title, l.Ratio, l.Goal, tally.Add(l.Goal.Judge(l.Ratio)))
+	}
+}

@@ -1,0 +1,128 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"redlock-proxy/integration/bench/figures"
+)
+
+// summaryMasters is how many masters there are, and farAway their distance in the second part.
+const (
+	summaryMasters = 5
+	farAway        = time.Millisecond
+)
+
+// Summary is what goals are set for, with the raw client, and the curves of throughput and latency over the number of clients. Progress
+// goes to log. An empty binary has the proxy built.
+func Summary(ctx context.Context, binary string, rounds int, window time.Duration, log io.Writer) (lines []figures.Line, curves []figures.Curves, err error) {
+	near := settings{rounds: rounds, window: window, masters: summaryMasters, binary: binary, contenders: usualContenders()}
+	far := near
+	far.distance, far.contenders = farAway, []string{nameProxy, nameRedsync}
+	nearby, err := measure(ctx, near, log, "c1", "c16", "c64", "c256", "c1024")
+	if err != nil {
+		return nil, nil, err
+	}
+	distant, err := measure(ctx, far, log, "c1", "c16", "c64")
+	if err != nil {
+		return nil, nil, err
+	}
+	return append(nearLines(nearby), farLines(distant)...), curvesOf(nearby), nil
+}
+
+// measured is the results of scenarios, by their names.
+type measured map[string]results
+
+// measure runs scenarios with the raw client.
+func measure(ctx context.Context, set settings, log io.Writer, names ...string) (all measured, err error) {
+	f, err := startFleet(set)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	all = measured{}
+	for _, s := range allScenarios() {
+		for _, name := range names {
+			if s.name != name {
+				continue
+			}
+			if all[name], err = runScenario(ctx, f, set, clientRaw, s, log); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
+}
+
+// nearLines are the goals where everything is on one machine.
+func nearLines(all measured) []figures.Line {
+	busy, single := all["c64"], all["c1"]
+	ratio := func(r results, title string) figures.Ratio {
+		for _, kind := range ratioKinds() {
+			if kind.title == title {
+				return ratioOf(r, kind)
+			}
+		}
+		return figures.Ratio{}
+	}
+	spent := func(part func(outcome) float64) figures.Ratio {
+		alone := figures.Alone(values(busy[nameProxy], part))
+		alone.Faulty = errorCount(busy[nameProxy]) > 0
+		return alone
+	}
+	lines := []figures.Line{
+		{Title: "64 clients: " + ratioRateRedsync, Ratio: ratio(busy, ratioRateRedsync), Goal: figures.Goal{Side: figures.AtLeast, Bound: 5}},
+		{Title: "64 clients: " + ratioRateDirect, Ratio: ratio(busy, ratioRateDirect), Goal: figures.Goal{Side: figures.AtLeast, Bound: 0.6}},
+		{Title: "64 clients: CPU µs of the proxy per pair", Ratio: spent(func(o outcome) float64 { return o.cpu.proxy }), Goal: figures.Goal{Side: figures.AtMost, Bound: 26}},
+		{Title: "64 clients: CPU µs of the masters per pair", Ratio: spent(func(o outcome) float64 { return o.cpu.masters }), Goal: figures.Goal{Side: figures.AtMost, Bound: 28}},
+		{Title: "1 client: " + ratioLock50Redsync, Ratio: ratio(single, ratioLock50Redsync), Goal: figures.Goal{Side: figures.AtMost, Bound: 1}},
+	}
+	for _, many := range []string{"c256", "c1024"} {
+		ours, less := all[many][nameProxy], busy[nameProxy]
+		growth := figures.RatioOf(values(ours, rate), values(less, rate))
+		growth.Faulty = errorCount(ours)+errorCount(less) > 0
+		lines = append(lines, figures.Line{
+			Title: fmt.Sprintf("pairs/s, %s clients / 64", many[1:]), Ratio: growth, Goal: figures.Goal{Side: figures.AtLeast, Bound: 0.9},
+		})
+	}
+	return lines
+}
+
+// farLines are the goals where the masters are at a distance.
+func farLines(all measured) (lines []figures.Line) {
+	for _, kind := range ratioKinds() {
+		if kind.title != ratioLock50Redsync {
+			continue
+		}
+		for _, name := range []string{"c1", "c16", "c64"} {
+			lines = append(lines, figures.Line{
+				Title: fmt.Sprintf("%v away, %s clients: %s", farAway, name[1:], kind.title),
+				Ratio: ratioOf(all[name], kind), Goal: figures.Goal{Side: figures.AtMost, Bound: 1.1},
+			})
+		}
+	}
+	return lines
+}
+
+// curvesOf shows throughput and latency over the number of clients.
+func curvesOf(all measured) []figures.Curves {
+	rates := figures.Curves{Title: "LOCK + UNLOCK pairs per second", Across: "clients", Names: usualContenders()}
+	waits := figures.Curves{Title: "LOCK p50, ms", Across: "clients", Names: usualContenders()}
+	for _, s := range allScenarios() {
+		r, ok := all[s.name]
+		if !ok {
+			continue
+		}
+		rates.At, waits.At = append(rates.At, float64(s.clients)), append(waits.At, float64(s.clients))
+		var rateAt, waitAt []float64
+		for _, name := range usualContenders() {
+			o := medians(r[name])
+			rateAt, waitAt = append(rateAt, o.rate), append(waitAt, figures.Millis(o.lock50))
+		}
+		rates.Values, waits.Values = append(rates.Values, rateAt), append(waits.Values, waitAt)
+	}
+	return []figures.Curves{rates, waits}
+}

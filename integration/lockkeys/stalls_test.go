@@ -1,0 +1,87 @@
+//go:build integration
+
+package lockkeys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+)
+
+const (
+	// stallsEnv is how often TestHistoriesOfStalledProxies runs each mix.
+	stallsEnv = "REDLOCK_STALLS"
+	// longestStall is over what a round may take, twice: what a proxy was about to do then comes when others have gone on.
+	longestStall = 1300 * time.Millisecond
+	// longestRun is the longest time between two stalls of a proxy: a few commands.
+	longestRun = 60 * time.Millisecond
+)
+
+// TestHistoriesOfStalledProxies: the masters are well, and the proxies are stopped at any moment, each by itself, and go on, as on a machine that
+// gives them no processor. Every reply is one that a single Redis could have given; what came too late may be NOQUORUM.
+func TestHistoriesOfStalledProxies(t *testing.T) {
+	runs, seed := int(kit.NumberFrom(t, stallsEnv, 2)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	t.Logf("%d runs of each mix (%s); seed %d (%s)", runs, stallsEnv, seed, kit.SeedEnv)
+	for name, verbs := range mixes() {
+		t.Run(name, func(t *testing.T) {
+			f := startLockKeyFleet(t, 2, kit.PatientMasters()...)
+			var found verdict
+			var told tally
+			for run := range runs {
+				stop := stall(t, f.Proxies, seed+uint64(run))
+				c := startCrowd(t, &crowd{
+					addrs: f.Addrs(), seed: seed + uint64(run), verbs: verbs, proxied: true, prefix: fmt.Sprintf("run%d:", run),
+				}, crowdSize, opsPerRun)
+				told = told.plus(c.finish())
+				stop()
+				judged := c.judge()
+				for _, key := range judged.examples {
+					t.Logf("run %d, a VIOLATION: %v", run+1, key)
+				}
+				found = found.plus(judged)
+			}
+			found.wantNone(t)
+			told.report(t)
+		})
+	}
+}
+
+// stall has each proxy stop and go on at random until the returned function is called, after which all go on.
+func stall(t *testing.T, proxies []*harness.Proxy, seed uint64) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var tasks sync.WaitGroup
+	errs := make([]error, len(proxies))
+	for i, p := range proxies {
+		random := rand.New(rand.NewPCG(seed, uint64(i)))
+		tasks.Go(func() {
+			for errs[i] == nil && pauseFor(ctx, time.Duration(random.Int64N(int64(longestRun)))) {
+				length := time.Duration(float64(longestStall) * random.Float64() * random.Float64())
+				errs[i] = p.Pause()
+				pauseFor(ctx, length)
+				errs[i] = errors.Join(errs[i], p.Continue())
+			}
+		})
+	}
+	return func() {
+		cancel()
+		tasks.Wait()
+		kit.Must(t, errors.Join(errs...))
+	}
+}
+
+// pauseFor reports whether so much time has passed; else ctx has ended.
+func pauseFor(ctx context.Context, length time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(length):
+		return true
+	}
+}
