@@ -284,6 +284,23 @@ func TestPlacesAreGivenBack(t *testing.T) {
 	}
 }
 
+// TestAllowanceOfSmallRuns: while a small run stood still with its whole process, it took nothing of the time that it has for starting over.
+func TestAllowanceOfSmallRuns(t *testing.T) {
+	for want, held := range map[time.Duration]*stay{smallCharge: {}, time.Hour: {grew: true}} {
+		spent := &Allowance{}
+		if spent.charge(time.Hour, held); spent.spent != want {
+			t.Errorf("%+v: charged %v, want %v", held, spent.spent, want)
+		}
+	}
+	spent := &Allowance{}
+	if spent.charge(time.Hour, nil); spent.spent != time.Hour {
+		t.Errorf("without a Pace: charged %v", spent.spent)
+	}
+	if spent.charge(time.Millisecond, &stay{}); spent.spent != time.Hour+time.Millisecond {
+		t.Errorf("a millisecond more: %v", spent.spent)
+	}
+}
+
 // The time is for all runs that share an allowance.
 func TestAllowanceIsShared(t *testing.T) {
 	s, _ := Compile(`return 1`)

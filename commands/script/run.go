@@ -33,6 +33,17 @@ type Input struct {
 // Allowance is the time that several runs, one after another, have together. The zero value is all of it.
 type Allowance struct{ spent time.Duration }
 
+// smallCharge is the most that a small run is charged: what it took beyond that, the machine took for others.
+const smallCharge = 10 * time.Millisecond
+
+// charge takes off what a run took, which held this of a Pace.
+func (a *Allowance) charge(took time.Duration, held *stay) {
+	if held != nil && !held.grew {
+		took = min(took, smallCharge)
+	}
+	a.spent += took
+}
+
 // LimitError says that a run was stopped at one of its limits, wherever in the script that was. What it had called must not count.
 type LimitError struct{ reply string }
 
@@ -64,16 +75,18 @@ func (s *Script) Run(ctx context.Context, in Input) (keyspace.Reply, error) {
 
 // inTime executes the script in the time that is left of the allowance, waiting included.
 func (r *run) inTime(ctx context.Context) (keyspace.Reply, error) {
-	limits, allowance := meter.Limits{Time: r.Limits.Time, Bytes: r.Limits.Bytes, Started: time.Now()}, r.Allowance
+	begun := time.Now()
+	limits, allowance := meter.Limits{Time: r.Limits.Time, Bytes: r.Limits.Bytes, Started: begun}, r.Allowance
+	var held *stay
 	if allowance != nil && limits.Time > 0 {
 		if allowance.spent >= limits.Time {
 			return keyspace.Reply{}, fmt.Errorf("%w %v", meter.ErrTime, limits.Time)
 		}
-		limits.Started = limits.Started.Add(-allowance.spent)
-		defer func() { allowance.spent = time.Since(limits.Started) }()
+		limits.Started = begun.Add(-allowance.spent)
+		defer func() { allowance.charge(time.Since(begun), held) }()
 	}
 	if r.Pace != nil {
-		held := r.Pace.stay(ctx, limits)
+		held = r.Pace.stay(ctx, limits)
 		if err := held.enter(); err != nil {
 			return keyspace.Reply{}, err
 		}

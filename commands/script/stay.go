@@ -16,6 +16,7 @@ type stay struct {
 	limit                 time.Duration // for messages
 	until                 time.Time     // zero: for ever
 	small, seated, onLane bool
+	grew                  bool      // it is, or was to be, a large run
 	full                  bool      // it was refused a seat at once
 	since                 time.Time // of the slice
 }
@@ -77,6 +78,7 @@ func (s *stay) enter() error {
 
 // Grow has the run be a large one.
 func (s *stay) Grow() error {
+	s.grew = true
 	s.leaveSmall()
 	if err := s.await(s.pace.seated); err != nil {
 		s.full = err == errFull
