@@ -43,8 +43,7 @@
 // # What is not promised
 //
 // A message may come late: at a master that was slow, after the reply to its PUBLISH. Whoever subscribes in between at a proxy that had no subscribers may hear it.
-// A master that lies can make up messages, as anybody can who may publish on the masters; it cannot suppress those that others bring, but by publishing another one under
-// the same number before them.
+// A master that lies can make up messages, as anybody can who may publish on the masters, and by their numbers have others count as delivered.
 //
 // # Bounds
 //

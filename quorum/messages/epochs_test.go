@@ -26,9 +26,8 @@ func epochsUnder(t *testing.T, random *rand.Rand, masters, majority int) (lost i
 	e := newEpochs(masters, masters-majority+1)
 	members := map[*Membership]bool{}
 	type flight struct {
-		left  []int
-		owed  map[*Membership]bool // members when it began, who have not got it
-		taken int
+		left []int
+		owed map[*Membership]bool // members when it began, who have not got it
 	}
 	var flights []*flight
 	for range 60 {
@@ -46,15 +45,7 @@ func epochsUnder(t *testing.T, random *rand.Rand, masters, majority int) (lost i
 				}
 			}
 		case 2:
-			if m := new(Membership); e.join(m) {
-				members[m] = true
-			}
-			for m := range members {
-				if random.IntN(20) == 0 {
-					e.leave(m)
-					delete(members, m)
-				}
-			}
+			comeAndGo(random, e, members)
 		case 3:
 			f := &flight{left: random.Perm(masters)[:majority], owed: map[*Membership]bool{}}
 			for m := range members {
@@ -84,4 +75,17 @@ func epochsUnder(t *testing.T, random *rand.Rand, masters, majority int) (lost i
 		t.Fatalf("%d epochs of %d members", len(e.all), len(members))
 	}
 	return lost
+}
+
+// comeAndGo has one come, and some go.
+func comeAndGo(random *rand.Rand, e *epochs, members map[*Membership]bool) {
+	if m := new(Membership); e.join(m) {
+		members[m] = true
+	}
+	for m := range members {
+		if random.IntN(20) == 0 {
+			e.leave(m)
+			delete(members, m)
+		}
+	}
 }

@@ -52,7 +52,7 @@ func (m Message) Encode() string {
 
 // decode reads a message. Whoever may publish on the masters' channel can have sent anything.
 func decode(text string) (m Message, err error) {
-	head, rest, found := strings.Cut(text[:min(len(text), headSize)], "\n")
+	head, _, found := strings.Cut(text[:min(len(text), headSize)], "\n")
 	words := strings.Split(head, " ")
 	if !found || len(words) != 7 || words[0] != format || len(words[1]) != sourceSize || words[2] != "m" && words[2] != "s" {
 		return m, errMalformed
@@ -63,7 +63,7 @@ func decode(text string) (m Message, err error) {
 			return m, errMalformed
 		}
 	}
-	rest = text[len(head)+1:]
+	rest := text[len(head)+1:]
 	m = Message{Source: words[1], Shard: words[2] == "s", Number: numbers[0], After: numbers[1], Decided: numbers[2]}
 	if m.Number == 0 || m.After >= m.Number || m.Decided >= m.Number || numbers[3] > uint64(len(rest)) {
 		return m, errMalformed

@@ -61,7 +61,7 @@ func (o *order) take(m Message, flush uint64) (ready []Message, waits bool, err 
 	case isWaiting || !s.isMissing(m.Number):
 		return nil, false, nil
 	case !s.isOpen(m.After):
-		if len(s.missing) >= maxGaps {
+		if len(s.missing) >= maxGaps && s.addsGap(m.Number) {
 			return nil, false, errTooMuch
 		}
 		s.decided = max(s.decided, m.Decided)
@@ -160,6 +160,14 @@ func (s *source) gapOf(number uint64) (at int, is bool) {
 func (s *source) isMissing(number uint64) bool {
 	_, is := s.gapOf(number)
 	return is || number > s.highest
+}
+
+// addsGap reports whether there is one gap more when a message that is missing has come.
+func (s *source) addsGap(number uint64) bool {
+	if at, is := s.gapOf(number); is {
+		return s.missing[at].first < number && number < s.missing[at].last
+	}
+	return number > s.highest+1
 }
 
 // isOpen reports whether what comes after a message has to wait for it.
