@@ -3,7 +3,9 @@
 package messages
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"testing"
 
 	"redlock-proxy/integration/harness"
@@ -51,4 +53,22 @@ func wantNext(t *testing.T, client *redistest.Client, want any, command ...strin
 func wantSilent(t *testing.T, client *redistest.Client) {
 	t.Helper()
 	wantNext(t, client, []any{"pong", "end"}, "PING", "end")
+}
+
+// wantEnd wants a client's connection to end, and nothing to come before.
+func wantEnd(t *testing.T, client *redistest.Client) {
+	t.Helper()
+	got, err := client.Receive()
+	if err == nil {
+		t.Fatalf("%v", got)
+	}
+	kit.Must(t, isEnd(err))
+}
+
+// isEnd is nil for an error that says that a connection has ended.
+func isEnd(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("the connection does not end: %w", err)
+	}
+	return nil
 }

@@ -3,8 +3,8 @@
 // # What is promised
 //
 // A message that a majority of the masters has taken (its client was told a number) is delivered once to each subscriber that was confirmed before
-// it was published, at whatever proxy, or that subscriber's connection is ended. The messages of one client come in their order. So a minority of the masters may
-// be away, restarted, frozen or cut off, and nothing is lost. After an error a message may be delivered, or not, once at the most.
+// it was published, at whatever proxy, or that subscriber's connection is ended. These messages of one client come in their order. So a minority of the masters may
+// be away, restarted, frozen or cut off, and nothing is lost. After an error a message may be delivered, or not, once at the most, and late.
 // Messages of different clients come in no common order: two subscribers may hear them in different ones.
 //
 // # All masters, and one channel

@@ -96,11 +96,12 @@ func (o *order) flushed(f uint64) (ready []Message) {
 	return ready
 }
 
-// release takes out what waits no longer, when flush number f is over.
+// release takes out what waits no longer, when flush number f is over. What waited for one that did not come goes after all that wait with lower
+// numbers: the client may have sent one of these before that one.
 func (o *order) release(s *source, f uint64) (ready []Message) {
 	for i := 0; i < len(s.waiting); {
 		w := s.waiting[i]
-		if _, also := s.find(w.After); also || w.flush > f && s.isOpen(w.After) {
+		if (w.flush > f || i > 0) && s.isOpen(w.After) {
 			i++
 			continue
 		}

@@ -1,15 +1,15 @@
 package messages
 
 import (
-	"cmp"
 	"math/rand/v2"
 	"slices"
 	"testing"
 )
 
-// route is what a master brings, in its order; next is what comes next.
+// route is what a master brings, in its order, and when each was published there; next is what comes next.
 type route struct {
 	brings []Message
+	at     []int
 	next   int
 }
 
@@ -26,9 +26,12 @@ func TestOrder(t *testing.T) {
 			if seen[m.Number]++; seen[m.Number] > 1 {
 				t.Fatalf("seed %d: %d came twice", seed, m.Number)
 			}
-			if client := m.Payload[0]; m.Number < last[client] {
+			client := m.Payload[0]
+			switch {
+			case !agreed[m.Number]: // whose client was told an error may come late
+			case m.Number < last[client]:
 				t.Fatalf("seed %d: of client %c, %d came after %d", seed, client, m.Number, last[client])
-			} else {
+			default:
 				last[client] = m.Number
 			}
 		}
@@ -40,64 +43,47 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// published are 60 messages of four clients of one proxy on five masters, and the numbers of those that a majority took.
+// flight is a message that is being published.
+type flight struct {
+	Message
+	masters, took int
+}
+
+// published are 60 messages of four clients of one proxy on five masters, to each of which they go in the order in which they were sent, and the
+// numbers of those that a majority took.
 func published(random *rand.Rand) (routes []*route, agreed map[uint64]bool) {
-	type flight struct {
-		Message
-		left []int // masters that get it, in any order
-		took int
-	}
 	source, last := NewSource(), map[byte]*uint64{'a': new(uint64), 'b': new(uint64), 'c': new(uint64), 'd': new(uint64)}
-	flying := map[byte]*flight{}
-	agreed = map[uint64]bool{}
-	for range 5 {
+	flying, agreed := map[byte]*flight{}, map[uint64]bool{}
+	lanes := make([][]*flight, 5)
+	for range lanes {
 		routes = append(routes, &route{})
 	}
-	var late []*flight // of which some masters get it when it is decided
-	give := func(f *flight) {
-		i := f.left[0]
-		f.left = f.left[1:]
-		routes[i].brings = append(routes[i].brings, f.Message)
-		f.took++
-	}
-	for sent := 0; sent < 60 || len(flying) > 0; {
+	for sent, now := 0, 0; sent < 60 || len(flying) > 0; now++ {
 		client := "abcd"[random.IntN(4)]
-		f := flying[client]
-		switch {
+		switch f := flying[client]; {
 		case f == nil && sent < 60:
-			m := source.Begin(Message{Channel: "c", Payload: string(client)}, last[client])
-			n := 3 + random.IntN(3)
+			f = &flight{Message: source.Begin(Message{Channel: "c", Payload: string(client)}, last[client]), masters: 3 + random.IntN(3)}
 			if random.IntN(8) == 0 {
-				n = random.IntN(3) // it has no majority
+				f.masters = random.IntN(3) // it has no majority
 			}
-			flying[client] = &flight{Message: m, left: random.Perm(5)[:n]}
+			for _, i := range random.Perm(5)[:f.masters] {
+				lanes[i] = append(lanes[i], f)
+			}
+			flying[client] = f
 			sent++
-		case f == nil:
-		case f.took < 3 && len(f.left) > 0:
-			give(f)
-		default: // decided
+		case f != nil && (f.took >= 3 || f.masters < 3 && random.IntN(5) == 0): // decided
 			source.End(f.Message)
 			if f.took >= 3 {
 				agreed[f.Number] = true
-				late = append(late, f)
 			}
 			delete(flying, client)
 		}
-		if len(late) > 0 && random.IntN(3) == 0 {
-			if f := late[0]; len(f.left) > 0 {
-				give(f)
-			} else {
-				late = late[1:]
-			}
+		if i := random.IntN(5); len(lanes[i]) > 0 && random.IntN(i+1) < 2 { // some are slower
+			f := lanes[i][0]
+			lanes[i] = lanes[i][1:]
+			f.took++
+			routes[i].brings, routes[i].at = append(routes[i].brings, f.Message), append(routes[i].at, now)
 		}
-	}
-	for _, r := range routes { // a lane keeps the order of what it was asked: what is late is so behind others of other clients only
-		slices.SortStableFunc(r.brings, func(a, b Message) int {
-			if a.Payload == b.Payload {
-				return cmp.Compare(a.Number, b.Number)
-			}
-			return 0
-		})
 	}
 	return routes, agreed
 }
@@ -106,16 +92,17 @@ func published(random *rand.Rand) (routes []*route, agreed map[uint64]bool) {
 func delivered(t *testing.T, random *rand.Rand, routes []*route) (got []Message) {
 	t.Helper()
 	var o order
-	flush := uint64(0)
+	flush, seen := uint64(0), 0 // seen is when the last one was published that came
 	underway, upTo := false, make([]int, len(routes))
 	broken := random.Perm(5)[:random.IntN(3)]
 	for _, i := range broken {
-		routes[i].brings = routes[i].brings[:random.IntN(len(routes[i].brings)+1)]
+		left := random.IntN(len(routes[i].brings) + 1)
+		routes[i].brings, routes[i].at = routes[i].brings[:left], routes[i].at[:left]
 	}
 	isLeft := func() bool {
 		return slices.ContainsFunc(routes, func(r *route) bool { return r.next < len(r.brings) })
 	}
-	for isLeft() || underway || flush < 3 {
+	for isLeft() || underway || flush < 3 || o.held > 0 && flush < 100 {
 		r := routes[random.IntN(5)]
 		if r.next < len(r.brings) {
 			ready, _, err := o.take(r.brings[r.next], flush+1)
@@ -123,6 +110,7 @@ func delivered(t *testing.T, random *rand.Rand, routes []*route) (got []Message)
 				t.Fatal(err)
 			}
 			got = append(got, ready...)
+			seen = max(seen, r.at[r.next])
 			r.next++
 		}
 		switch {
@@ -130,8 +118,8 @@ func delivered(t *testing.T, random *rand.Rand, routes []*route) (got []Message)
 			underway = true
 			flush++
 			o.begin()
-			for i, r := range routes { // all is published already that comes
-				upTo[i] = len(r.brings)
+			for i, r := range routes { // what was published by now has come then
+				upTo[i], _ = slices.BinarySearch(r.at, seen+1+random.IntN(5))
 			}
 		case underway && !slices.ContainsFunc([]int{0, 1, 2, 3, 4}, func(i int) bool { return routes[i].next < upTo[i] }):
 			underway = false
