@@ -16,6 +16,7 @@ import (
 	"redlock-proxy/admin/status"
 	"redlock-proxy/certs"
 	"redlock-proxy/commands"
+	"redlock-proxy/commands/subscribers"
 	"redlock-proxy/commands/users"
 	"redlock-proxy/conf"
 	"redlock-proxy/proxy"
@@ -269,6 +270,9 @@ func (d *daemon) newServer(id, clientPassword string) {
 		Logger:       d.log,
 		Audit:        d.audit,
 		Users:        d.users,
+	}
+	opts.Messages = func(deliver func(quorum.Message)) subscribers.Carrier {
+		return quorum.NewMessages(d.cluster, cfg.KeyPrefix, deliver)
 	}
 	newTable := commands.NewTable
 	if up != nil {

@@ -24,6 +24,7 @@
 //   - acl, users: users of the proxy's own
 //   - script: the scripts' API and cache; script/lua is the interpreter, script/names finds a script's keys
 //   - server: what the proxy says of itself: HELLO, CLIENT, INFO, COMMAND, PROXY …
+//   - subscribers, pubsub: who gets messages at a lock server, and the commands for that
 //   - tracking: what clients with CLIENT TRACKING are told of lock keys
 //   - syntax: how Redis reads words, and its errors for them
 //   - uncovered: locks on keys that no pattern covers

@@ -10,6 +10,7 @@ import (
 	"redlock-proxy/commands/holders"
 	"redlock-proxy/commands/program"
 	"redlock-proxy/commands/server"
+	"redlock-proxy/commands/subscribers"
 	"redlock-proxy/commands/uncovered"
 	"redlock-proxy/commands/users"
 	"redlock-proxy/quorum"
@@ -36,6 +37,9 @@ type Options struct {
 	Functions Functions
 	// Mark sets a mark for a lock key that a client has read, for CLIENT TRACKING. Where it is nil lock keys are not tracked.
 	Mark func(key quorum.Key, tell func(quorum.News)) *quorum.Mark
+	// Messages gives what carries messages between proxies, and has it deliver them, for a table without an upstream. Where it is nil there
+	// are none.
+	Messages func(deliver func(quorum.Message)) subscribers.Carrier
 	// Holders tells who holds what. The default knows of nobody.
 	Holders holders.Locks
 	// AllKeys tells the names of all locks, and removes them. The default knows of none.

@@ -9,6 +9,7 @@ import (
 	"redlock-proxy/commands/keys"
 	"redlock-proxy/commands/script"
 	"redlock-proxy/commands/spec"
+	"redlock-proxy/commands/subscribers"
 	"redlock-proxy/commands/syntax"
 )
 
@@ -76,8 +77,8 @@ type Connection struct {
 // and which scripts and functions are known. It is safe for concurrent use.
 type router struct {
 	lockKeys keys.Patterns
-	// relays is set where there is an upstream.
-	relays bool
+	// relays is set where there is an upstream, messages where the proxies carry messages.
+	relays, messages bool
 	// own are the proxy's own commands, locked those that run on lock keys, multi those of transactions.
 	own           *syntax.Names[*command.Command]
 	locked, multi map[string]*command.Command
@@ -209,7 +210,7 @@ func (r *router) inMulti(at Situation, name string, words [][]byte) Decision {
 	switch {
 	case name == "multi", name == "exec", name == "discard", name == "watch":
 		return Decision{Verb: Run, Command: r.multi[name]}
-	case isOfConnection(name) && at.Down == "":
+	case isOfConnection(name) && at.Down == "", r.messages && subscribers.IsPublish(name):
 		return Decision{Verb: Run, Command: &command.Command{Name: name, Arity: -1, Guarded: true, Run: r.queue}}
 	}
 	switch d := r.onMasters(name, words); d.Verb {

@@ -105,7 +105,7 @@ func (s *scriptCalls) publish(name string, words []string) (keyspace.Reply, erro
 	switch {
 	case len(words) != 3:
 		return keyspace.Fail(errCallWords), nil
-	case !s.rights.HasUpstream():
+	case !s.rights.MayPublish():
 		return keyspace.Reply{}, &program.Refusal{Text: fmt.Sprintf("ERR '%s' to '%s' by a script on lock keys needs an upstream, and there is none", name, syntax.Shown(words[1]))}
 	}
 	return s.effect(words)

@@ -13,9 +13,11 @@ import (
 	"redlock-proxy/commands/holders"
 	"redlock-proxy/commands/keys"
 	"redlock-proxy/commands/program"
+	"redlock-proxy/commands/pubsub"
 	"redlock-proxy/commands/script"
 	"redlock-proxy/commands/server"
 	"redlock-proxy/commands/spec"
+	"redlock-proxy/commands/subscribers"
 	"redlock-proxy/commands/syntax"
 	"redlock-proxy/commands/tracking"
 	"redlock-proxy/commands/uncovered"
@@ -35,7 +37,8 @@ type Table struct {
 	// uncovered notices what looks like a lock on keys of the upstream; nil without one.
 	uncovered *uncovered.Notices
 	holders   *holders.Holders
-	tracking  *tracking.Hub // nil: lock keys are not tracked
+	tracking  *tracking.Hub    // nil: lock keys are not tracked
+	messages  *subscribers.Hub // nil: messages are the upstream's
 }
 
 // Lock is what is told of a lock: never its token.
@@ -71,9 +74,12 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 		programs: p, lockKeys: lockKeys, store: opts.Scripts, cache: script.NewCache(maxScripts, maxScriptBytes), pace: script.NewPace(), predictions: newPredictions(), saw: t.Saw,
 	}
 	waiting := blocking.Options{Locks: opts.Locks, Engine: p.engine, Program: p.commandProgram, Tell: p.tell, Now: opts.Now}
+	if notices == nil && opts.Messages != nil {
+		t.messages = subscribers.New(opts.Messages)
+	}
 	tx := transactions{s}
 	t.router = router{
-		lockKeys: lockKeys, relays: notices != nil, scripts: s, functions: &functions{upstream: opts.Functions, now: opts.Now},
+		lockKeys: lockKeys, relays: notices != nil, messages: t.messages != nil, scripts: s, functions: &functions{upstream: opts.Functions, now: opts.Now},
 		locked: lockedCommands(p, s, waiting.Run), multi: tx.commands(), queue: tx.queue,
 	}
 	about := opts.server(t.current, notices)
@@ -87,6 +93,9 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 	var ofAll []*command.Command
 	if lockKeys.Any() {
 		ofAll = see.Commands()
+	}
+	if t.messages != nil {
+		ofAll = append(ofAll, pubsub.Commands(t.messages)...)
 	}
 	t.router.own = own(t.router, server.New(about), slices.Concat(l.commands(), h.Commands(), ofAll), s, opts.Users)
 	return t
@@ -137,6 +146,9 @@ func newHub(opts Options, lockKeys keys.Patterns) *tracking.Hub {
 // Tracking is what clients need who track lock keys; nil where that cannot be.
 func (t *Table) Tracking() *tracking.Hub { return t.tracking }
 
+// Messages carries messages at a lock server; nil where they are the upstream's.
+func (t *Table) Messages() *subscribers.Hub { return t.messages }
+
 // Waiting is how many clients wait for a lock, or for what others put under a lock key.
 func (t *Table) Waiting() int { return t.opts.Locks.Waiting() }
 
@@ -181,7 +193,10 @@ func (t *Table) Run(cmd *command.Command, c command.Call) {
 		switch {
 		case !syntax.Fits(cmd.Arity, len(c.Args)):
 			c.Out.Error(syntax.WrongArity(cmd.Name))
-		case cmd.Harmless || permitted(c):
+		case !cmd.Harmless && !permitted(c):
+		case c.Client.OnlyListens() && pubsub.Refusal(c.Args) != "":
+			c.Out.Error(pubsub.Refusal(c.Args))
+		default:
 			cmd.Run(c)
 		}
 	})

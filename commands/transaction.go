@@ -10,6 +10,7 @@ import (
 	"redlock-proxy/commands/rights"
 	"redlock-proxy/commands/script"
 	"redlock-proxy/commands/spec"
+	"redlock-proxy/commands/subscribers"
 	"redlock-proxy/commands/syntax"
 )
 
@@ -126,14 +127,14 @@ func queueFailure(tx *command.Transaction, db int, words [][]byte) string {
 	switch {
 	case tx.Size > maxQueued:
 		return fmt.Sprintf("ERR a transaction on lock keys is limited to %d bytes", maxQueued)
-	case isOfConnection(name) && !syntax.Fits(spec.Find(words[0]).Arity, len(words)):
+	case (isOfConnection(name) || subscribers.IsPublish(name)) && !syntax.Fits(spec.Find(words[0]).Arity, len(words)):
 		return syntax.WrongArity(name)
 	case name == "select":
 		if _, other := selected(db, string(words[1])); other {
 			return fmt.Sprintf("ERR SELECT of database %s in a transaction on lock keys of database %d; send it before or after", syntax.Shown(words[1]), db)
 		}
 		return ""
-	case isOfConnection(name):
+	case isOfConnection(name), subscribers.IsPublish(name):
 		return ""
 	case keyspace.Supported(name) && !keyspace.Fits(name, len(words)), script.IsEval(name) && len(words) < 3:
 		return syntax.WrongArity(name)
@@ -157,6 +158,13 @@ func ofConnection(db int, words []string) program.Program {
 	}
 	return program.Program{DB: db, Run: func(context.Context, *keyspace.Space) (keyspace.Reply, [][]string, error) {
 		return reply, nil, nil
+	}}
+}
+
+// ofMessage is a PUBLISH as a program: it is done when the others stand. How many get it is not known yet, and taken to be 1.
+func ofMessage(db int, words []string) program.Program {
+	return program.Program{DB: db, Run: func(context.Context, *keyspace.Space) (keyspace.Reply, [][]string, error) {
+		return keyspace.Number(1), [][]string{words}, nil
 	}}
 }
 
@@ -206,6 +214,9 @@ func (t transactions) run(c command.Call, tx command.Transaction) {
 func (t transactions) part(ctx context.Context, client *command.Client, known *rights.Known, words []string, allowance *script.Allowance) (program.Program, error) {
 	if isOfConnection(syntax.Lower(words[0])) {
 		return ofConnection(client.DB, words), nil
+	}
+	if subscribers.IsPublish(syntax.Lower(words[0])) {
+		return ofMessage(client.DB, words), nil
 	}
 	if !script.IsEval(syntax.Lower(words[0])) {
 		return t.scripts.commandProgram(client, words), nil

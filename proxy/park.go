@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"redlock-proxy/commands/subscribers"
 )
 
 // A client that is quiet is parked: its goroutines end, and the poller waits in
@@ -89,7 +91,7 @@ func (s *session) leave() bool {
 func (s *session) shrink() {
 	s.forgetWriter()
 	s.out.Bytes, s.excerpt = nil, nil
-	s.client.Watch, s.client.Track, s.client.Ask, s.client.Upstream = nil, nil, nil, nil
+	s.client.Watch, s.client.Track, s.client.Ask, s.client.Upstream, s.client.Subscribe = nil, nil, nil, nil, nil
 	s.rights.refusals = nil
 }
 
@@ -119,6 +121,9 @@ func (s *session) resume(ctx context.Context) {
 	s.client.Watch = s.watch
 	if s.table.Tracking() != nil {
 		s.client.Track = s.track
+	}
+	if s.client.Hub = s.table.Messages(); s.client.Hub != nil {
+		s.client.Subscribe = func() *subscribers.Subscriber { return s.subscribe(ctx) }
 	}
 	s.in.wire.Wake()
 	if s.relay != nil {

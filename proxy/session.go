@@ -13,6 +13,7 @@ import (
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/acl"
 	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/subscribers"
 	"redlock-proxy/commands/syntax"
 	"redlock-proxy/commands/tracking"
 	"redlock-proxy/commands/users"
@@ -64,6 +65,9 @@ type session struct {
 	// writes is held while something is written to the client of a lock server, which speaks this protocol.
 	writes sync.Mutex
 	proto  int
+
+	// subscriber is the client's Subscriptions, for any goroutine.
+	subscriber atomic.Pointer[subscribers.Subscriber]
 
 	// mu is of the connection's read deadline, and decides between park, wake and end.
 	mu       sync.Mutex
@@ -158,6 +162,7 @@ func (s *session) close() {
 	}
 	_ = s.conn.Close()
 	s.client.Tracking.Close()
+	s.client.Subscriptions.Close()
 	s.in.release()
 }
 
@@ -449,6 +454,39 @@ func (s *session) pushHere(message []byte) error {
 	}
 	_, err := s.in.wire.WriteWithin(writeTimeout, message)
 	return err
+}
+
+// subscribe is what the client of a lock server is subscribed to, until the session is closed.
+func (s *session) subscribe(ctx context.Context) *subscribers.Subscriber {
+	if s.client.Subscriptions == nil {
+		s.client.Subscriptions = s.client.Hub.Subscriber(messageLine{s, ctx}, s.client.Proto)
+		s.subscriber.Store(s.client.Subscriptions)
+	}
+	return s.client.Subscriptions
+}
+
+// messageLine is the way of messages to the client of a lock server.
+type messageLine struct {
+	*session
+	serving context.Context // that of the server
+}
+
+// WriteMessages is of subscribers.Line.
+func (l messageLine) WriteMessages(take func() []byte) error {
+	l.writes.Lock()
+	defer l.writes.Unlock()
+	messages := take()
+	if len(messages) == 0 {
+		return nil
+	}
+	_, err := l.in.wire.WriteWithin(writeTimeout, messages)
+	return err
+}
+
+// Cut is of subscribers.Line. A session that is parked learns of it only if it is woken.
+func (l messageLine) Cut() {
+	l.cut()
+	l.server.wake(l.serving, l.session)
 }
 
 // forgetWriter lets go of what is made again for the next write. There may be one.

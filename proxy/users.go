@@ -370,7 +370,7 @@ func (s *Server) followUsers(ctx context.Context) (stop func()) {
 // hears reports whether the client gets what it does not ask for one by one.
 func (s *session) hears() bool {
 	if s.relay == nil {
-		return false
+		return s.subscriber.Load().Any()
 	}
 	state := s.relay.know()
 	return state.Listening() || state.Monitoring || state.Stream

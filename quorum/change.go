@@ -178,6 +178,7 @@ func (c *Cluster) swap(old, next *generation, u *change) {
 	c.before.Store(old)
 	c.current.Store(next)
 	c.start(next)
+	c.tasks.Go(func() { old.listener().Close() }) // what is published on the new ones, the old ones do not bring
 	c.log.Info("the masters are changed", "from", strings.Join(old.names(), " "), "to", strings.Join(next.names(), " "))
 	c.tasks.Go(func() { c.untilOpen(old, next, u) })
 }

@@ -32,6 +32,8 @@ type Cluster struct {
 	source *cell.Source
 	// freed is told of keys that may have been freed.
 	freed func(Key)
+	// messages are those between proxies, or nil.
+	messages *Messages
 	// roundTrips is told how long batches took; see Observe.
 	roundTrips func(masters []string) func(master int, took time.Duration)
 

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/contained"
 	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/guard/succession"
 	"redlock-proxy/quorum/legacy"
 	"redlock-proxy/quorum/master"
+	"redlock-proxy/quorum/messages"
 	"redlock-proxy/quorum/wake"
 )
 
@@ -36,6 +38,8 @@ type generation struct {
 	background background
 	// waker tells those who wait for a key when it may be free.
 	waker *wake.Waker
+	// listener brings messages between proxies; it is made when first asked for.
+	listener func() *messages.Listener
 	// stop ends it, once it runs.
 	stop context.CancelFunc
 }
@@ -61,6 +65,7 @@ func newGeneration(c *Cluster, opts Options, transports []master.Transport, join
 		watched.Servers = append(watched.Servers, m)
 	}
 	g.waker = wake.New(watched)
+	g.listener = sync.OnceValue(func() *messages.Listener { return messages.New(g.listening()) })
 	return g
 }
 
@@ -98,12 +103,14 @@ func namesIn(urls []string) []string {
 // run works until ctx ends; then it sends what is queued, undos included.
 func (c *generation) run(ctx context.Context) {
 	defer context.AfterFunc(ctx, c.waker.Close)()
+	defer context.AfterFunc(ctx, func() { c.listener().Close() })()
 	var wg sync.WaitGroup
 	for _, m := range c.masters {
 		wg.Go(func() { m.Run(ctx) })
 	}
 	wg.Wait()
 	c.waker.Close()
+	c.listener().Close()
 	c.background.close()
 }
 
@@ -132,4 +139,37 @@ func voting(masters []*master.Master) int {
 		}
 	}
 	return n
+}
+
+// background is work that begins later and ends with the cluster.
+type background struct {
+	mu     sync.Mutex
+	closed bool
+	tasks  sync.WaitGroup
+}
+
+// after calls f once d is over, unless the cluster has stopped by then.
+func (c *generation) after(d time.Duration, f func()) {
+	time.AfterFunc(d, func() {
+		b := &c.background
+		b.mu.Lock()
+		if b.closed {
+			b.mu.Unlock()
+			return
+		}
+		b.tasks.Add(1)
+		b.mu.Unlock()
+		defer b.tasks.Done()
+		if err := contained.Run(func() error { f(); return nil }); err != nil {
+			c.log.Error("a task in the background failed", "cause", err)
+		}
+	})
+}
+
+// close lets nothing begin any more, and waits for what has begun.
+func (b *background) close() {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	b.tasks.Wait()
 }

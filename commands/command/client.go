@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"redlock-proxy/commands/rights"
+	"redlock-proxy/commands/subscribers"
 	"redlock-proxy/commands/syntax"
 	"redlock-proxy/commands/tracking"
 )
@@ -56,6 +57,14 @@ type Client struct {
 	// Track makes it, where lock keys can be tracked; else it is nil.
 	Track func() *tracking.Client
 
+	// Hub is what carries messages at a lock server; else it is nil.
+	Hub *subscribers.Hub
+	// Subscriptions are those of the client; nil where it never subscribed. Subscribe makes them, where there is a Hub.
+	Subscriptions *subscribers.Subscriber
+	Subscribe     func() *subscribers.Subscriber
+	// Published is the number of its last message there.
+	Published uint64
+
 	silence  silence
 	identity *Identity
 }
@@ -97,7 +106,33 @@ func (c *Client) WatchFor(ctx context.Context) (context.Context, func()) {
 }
 
 // Rights are what is known of the client's.
-func (c *Client) Rights() *rights.Known { return rights.Of(c.Upstream, c.Judge, c.Unrestricted) }
+func (c *Client) Rights() *rights.Known {
+	known := rights.Of(c.Upstream, c.Judge, c.Unrestricted)
+	if c.Hub != nil {
+		known.Sends(c.Hub.Outlet(&c.Published))
+	}
+	return known
+}
+
+// OnlyListens reports whether it gets messages, and may send hardly a command: in RESP2 there is no telling a reply from a message.
+func (c *Client) OnlyListens() bool { return c.Proto == 2 && c.Subscriptions.Any() }
+
+// Messages puts the messages that have come before what is replied, whatever CLIENT REPLY says, and has others wait until the
+// reply is written.
+func (c *Client) Messages(out *Reply) {
+	if c.Subscriptions != nil {
+		out.Raw(c.Subscriptions.Take())
+		out.Keep()
+		out.WhenDelivered(c.Subscriptions.Release)
+	}
+}
+
+// Speak has the client speak a protocol, 2 or 3, from the reply on.
+func (c *Client) Speak(proto int, out *Reply) {
+	c.Messages(out)
+	c.Proto, out.Proto = proto, proto
+	c.Subscriptions.Speak(proto)
+}
 
 // Refusal is the error reply for a command that the client may not run, or of which that cannot be known; empty where it
 // may.
@@ -157,8 +192,10 @@ func (c *Client) Readable(ctx context.Context, keys []string) ([]string, error) 
 }
 
 // Reset puts back what RESET does.
-func (c *Client) Reset() {
-	c.Proto, c.DB, c.Name = 2, 0, ""
+func (c *Client) Reset(out *Reply) {
+	c.Speak(2, out)
+	c.Subscriptions.Clear()
+	c.DB, c.Name = 0, ""
 	c.Transaction = Transaction{}
 	if c.Tracking != nil {
 		c.Tracking.Set(tracking.Mode{})

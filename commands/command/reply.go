@@ -29,6 +29,9 @@ func (r *Reply) begin(proto int) { r.Proto, r.mark = proto, len(r.Bytes) }
 // takeBack removes what is left here of the reply to the current command.
 func (r *Reply) takeBack() { r.Bytes = r.Bytes[:r.mark] }
 
+// Keep has what is here of the reply to the current command stay, whatever CLIENT REPLY says: messages are no replies.
+func (r *Reply) Keep() { r.mark = len(r.Bytes) }
+
 // Raw appends bytes that are a reply already.
 func (r *Reply) Raw(b []byte) { r.Bytes = append(r.Bytes, b...) }
 

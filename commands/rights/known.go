@@ -20,6 +20,12 @@ type Upstream interface {
 	Prepare(ctx context.Context, commands [][]string) (Prepared, error)
 }
 
+// Outlet takes what programs leave to be done beside lock keys, where there is no upstream: messages alone. Its Prepare is as that of an
+// Upstream.
+type Outlet interface {
+	Prepare(ctx context.Context, commands [][]string) (Prepared, error)
+}
+
 // Judge says at once what a client may do, where the users are the proxy's own and the upstream knows none of
 // them.
 type Judge interface {
@@ -62,6 +68,7 @@ const maxQuestions = 1000
 // right is asked for once. It is for one goroutine.
 type Known struct {
 	at      Upstream
+	outlet  Outlet            // nil: there is none beside the upstream
 	judge   Judge             // nil: the upstream is asked
 	all     bool              // the client may do everything
 	refused map[string]string // by question; empty where it is granted
@@ -107,6 +114,12 @@ func (k *Known) RefusalBy(words []string, questions [][]string) string {
 	return ""
 }
 
+// Sends has messages go to an outlet, where there is no upstream.
+func (k *Known) Sends(o Outlet) { k.outlet = o }
+
+// MayPublish reports whether there is any way for messages.
+func (k *Known) MayPublish() bool { return k.at != nil || k.outlet != nil }
+
 // Unasked reports whether a run has come to what must be asked first.
 func (k *Known) Unasked() bool { return k != nil && len(k.open) > 0 }
 
@@ -137,8 +150,11 @@ func QuestionKey(words []string) string {
 	return b.String()
 }
 
-// Prepare is that of the client's upstream.
+// Prepare is that of the client's upstream, or of the outlet where there is none.
 func (k *Known) Prepare(ctx context.Context, commands [][]string) (Prepared, error) {
+	if k.at == nil {
+		return k.outlet.Prepare(ctx, commands)
+	}
 	return k.at.Prepare(ctx, commands)
 }
 

@@ -10,13 +10,19 @@ import (
 )
 
 func ping(c command.Call) {
-	switch len(c.Args) {
-	case 1:
-		c.Out.Status("PONG")
-	case 2:
-		c.Out.Bulk(string(c.Args[1]))
-	default:
+	text := ""
+	if len(c.Args) == 2 {
+		text = string(c.Args[1])
+	}
+	switch {
+	case len(c.Args) > 2:
 		c.Out.Error(syntax.WrongArity("ping"))
+	case c.Client.OnlyListens(): // it gets nothing but messages, and what looks like one
+		c.Out.Strings([]string{"pong", text})
+	case len(c.Args) == 1:
+		c.Out.Status("PONG")
+	default:
+		c.Out.Bulk(text)
 	}
 }
 
@@ -45,8 +51,7 @@ func quit(c command.Call) {
 }
 
 func reset(c command.Call) {
-	c.Client.Reset()
-	c.Out.Proto = c.Client.Proto
+	c.Client.Reset(c.Out)
 	c.Out.Status("RESET")
 }
 

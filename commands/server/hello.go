@@ -43,8 +43,7 @@ func hello(c command.Call) {
 			return
 		}
 	}
-	c.Client.Proto = int(proto)
-	c.Out.Proto = c.Client.Proto
+	c.Client.Speak(int(proto), c.Out)
 	greet(c.Client, c.Out)
 }
 

@@ -1,0 +1,115 @@
+package pubsub
+
+import (
+	"slices"
+
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/subscribers"
+	"redlock-proxy/commands/syntax"
+	"redlock-proxy/quorum"
+	"redlock-proxy/resp"
+)
+
+// Commands are those of messages.
+func Commands(hub *subscribers.Hub) []*command.Command {
+	docs := func(summary, since string, args ...command.Argument) command.Docs {
+		return command.DocsOf("pubsub", summary, since, args...)
+	}
+	channel, glob := command.Text("channel"), command.Text("pattern")
+	all := []*command.Command{
+		command.OfRedis("subscribe", subscribe(subscribers.Channels), docs("Listens for messages published to channels.", "2.0.0", channel)),
+		command.OfRedis("psubscribe", subscribe(subscribers.Patterns), docs("Listens for messages published to channels that match one or more patterns.", "2.0.0", glob)),
+		command.OfRedis("ssubscribe", subscribe(subscribers.Shards), docs("Listens for messages published to shard channels.", "7.0.0", channel)),
+		command.OfRedis("unsubscribe", unsubscribe(subscribers.Channels), docs("Stops listening to messages posted to channels.", "2.0.0", command.Optional(channel))),
+		command.OfRedis("punsubscribe", unsubscribe(subscribers.Patterns), docs("Stops listening to messages published to channels that match one or more patterns.", "2.0.0", command.Optional(glob))),
+		command.OfRedis("sunsubscribe", unsubscribe(subscribers.Shards), docs("Stops listening to messages posted to shard channels.", "7.0.0", command.Optional(channel))),
+		command.OfRedis("publish", publish(hub, false), docs("Posts a message to a channel.", "2.0.0", channel, command.Text("message"))),
+		command.OfRedis("spublish", publish(hub, true), docs("Post a message to a shard channel", "7.0.0", channel, command.Text("message"))),
+		command.OfRedis("pubsub", func(c command.Call) { about(hub, c) }, docs("A container for Pub/Sub commands.", "2.8.0")),
+	}
+	return all
+}
+
+// verbs are what confirmations begin with.
+func verb(kind subscribers.Kind) string {
+	switch kind {
+	case subscribers.Patterns:
+		return "psubscribe"
+	case subscribers.Shards:
+		return "ssubscribe"
+	}
+	return "subscribe"
+}
+
+// unverb is verb for the end of a subscription.
+func unverb(kind subscribers.Kind) string {
+	switch kind {
+	case subscribers.Patterns:
+		return "punsubscribe"
+	case subscribers.Shards:
+		return "sunsubscribe"
+	}
+	return "unsubscribe"
+}
+
+func subscribe(kind subscribers.Kind) func(command.Call) {
+	return func(c command.Call) {
+		s := c.Client.Subscribe()
+		if err := s.Listen(c.Ctx); err != nil {
+			c.Out.Fail(err)
+			return
+		}
+		c.Client.Messages(c.Out)
+		for _, name := range syntax.Strings(c.Args[1:]) {
+			s.Add(kind, name)
+			confirm(c.Out, verb(kind), &name, s.Count(kind))
+		}
+		c.Out.Keep()
+	}
+}
+
+func unsubscribe(kind subscribers.Kind) func(command.Call) {
+	return func(c command.Call) {
+		c.Client.Messages(c.Out)
+		s := c.Client.Subscriptions
+		names := syntax.Strings(c.Args[1:])
+		if len(names) == 0 {
+			names = s.Names(kind)
+			slices.Sort(names)
+		}
+		for _, name := range names {
+			s.Remove(kind, name)
+			confirm(c.Out, unverb(kind), &name, s.Count(kind))
+		}
+		if len(names) == 0 {
+			confirm(c.Out, unverb(kind), nil, s.Count(kind))
+		}
+		s.Settle()
+		c.Out.Keep()
+	}
+}
+
+// confirm confirms a subscription, or the end of one; nil is none.
+func confirm(out *command.Reply, verb string, name *string, count int) {
+	out.Bytes = resp.AppendHeader(out.Bytes, subscribers.Header(out.Proto), 3)
+	out.Bulk(verb)
+	if name != nil {
+		out.Bulk(*name)
+	} else {
+		out.Null()
+	}
+	out.Int(int64(count))
+}
+
+func publish(hub *subscribers.Hub, shard bool) func(command.Call) {
+	return func(c command.Call) {
+		m := quorum.Message{Channel: string(c.Args[1]), Payload: string(c.Args[2]), Shard: shard}
+		n, err := hub.Publish(c.Ctx, m, &c.Client.Published)
+		c.Client.Messages(c.Out) // its own one comes before the reply
+		if err != nil {
+			c.Out.Fail(err)
+			return
+		}
+		c.Out.Int(int64(n))
+	}
+}

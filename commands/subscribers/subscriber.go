@@ -1,0 +1,271 @@
+package subscribers
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"redlock-proxy/quorum"
+)
+
+// Redis' client-output-buffer-limit for subscribers, in bytes.
+const (
+	hardLimit = 32 << 20
+	softLimit = 8 << 20
+	softTime  = 60 * time.Second
+	// atOnce is about how much is written together, in bytes.
+	atOnce = 64 << 10
+)
+
+// Line is the way to a client.
+type Line interface {
+	// WriteMessages writes what take gives, between two replies: nothing is written meanwhile.
+	WriteMessages(take func() []byte) error
+	// Cut ends the client's connection. It does not wait.
+	Cut()
+}
+
+// Subscriber is one client. Its methods are for the goroutine that runs the client's commands, but for Any.
+type Subscriber struct {
+	hub    *Hub
+	line   Line
+	member *quorum.Membership // nil: it is not subscribed to anything
+	names  [kinds]map[string]bool
+	total  atomic.Int64
+
+	mu sync.Mutex
+	// queue are the messages on their way; size is what they count, with those that are being written.
+	queue []*packet
+	size  int
+	// full is since when size is over the soft limit.
+	full   time.Time
+	proto  int
+	held   bool // nothing is written now
+	closed bool
+	// running is set while the Subscriber's goroutine runs.
+	running bool
+	tasks   sync.WaitGroup
+}
+
+// Subscriber makes one, which is subscribed to nothing, of a client that speaks a protocol. It is to be closed.
+func (h *Hub) Subscriber(line Line, proto int) *Subscriber {
+	s := &Subscriber{hub: h, line: line, proto: proto}
+	for i := range s.names {
+		s.names[i] = map[string]bool{}
+	}
+	return s
+}
+
+// Any reports whether the client is subscribed to anything. Any goroutine may call it; a nil Subscriber is not.
+func (s *Subscriber) Any() bool { return s != nil && s.total.Load() > 0 }
+
+// Count is what Redis tells with a confirmation: to how many shards' channels, or channels and patterns, it is subscribed.
+func (s *Subscriber) Count(kind Kind) int {
+	switch {
+	case s == nil:
+		return 0
+	case kind == Shards:
+		return len(s.names[Shards])
+	}
+	return len(s.names[Channels]) + len(s.names[Patterns])
+}
+
+// Names are those of a kind to which it is subscribed.
+func (s *Subscriber) Names(kind Kind) []string {
+	if s == nil {
+		return nil
+	}
+	all := make([]string, 0, len(s.names[kind]))
+	for name := range s.names[kind] {
+		all = append(all, name)
+	}
+	return all
+}
+
+// Listen has the masters be listened to, before the client is subscribed.
+//
+// Errors: those of quorum.Messages.Listen.
+func (s *Subscriber) Listen(ctx context.Context) error {
+	if s.member != nil {
+		return nil
+	}
+	member, err := s.hub.carrier.Listen(ctx, s.line.Cut)
+	if err == nil {
+		s.member = member
+	}
+	return err
+}
+
+// Add has it subscribed.
+func (s *Subscriber) Add(kind Kind, name string) {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	if s.names[kind][name] {
+		return
+	}
+	s.names[kind][name] = true
+	s.total.Add(1)
+	s.hub.add(kind, name, s)
+}
+
+// Remove has it not subscribed.
+func (s *Subscriber) Remove(kind Kind, name string) {
+	if s == nil {
+		return
+	}
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	if s.names[kind][name] {
+		delete(s.names[kind], name)
+		s.total.Add(-1)
+		s.hub.remove(kind, name, s)
+	}
+}
+
+// Settle is to be called after the last Remove: what is subscribed to nothing does not listen.
+func (s *Subscriber) Settle() {
+	if s != nil && s.member != nil && !s.Any() {
+		s.member.Leave()
+		s.member = nil
+	}
+}
+
+// Clear has it subscribed to nothing.
+func (s *Subscriber) Clear() {
+	if s == nil {
+		return
+	}
+	for kind := range kinds {
+		for _, name := range s.Names(kind) {
+			s.Remove(kind, name)
+		}
+	}
+	s.Settle()
+}
+
+// put has a message be written, soon. The Hub's mu is held.
+func (s *Subscriber) put(p *packet) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.queue = append(s.queue, p)
+	s.size += p.size()
+	if s.isOver(time.Now()) {
+		s.closed, s.queue = true, nil
+		s.line.Cut()
+		return
+	}
+	s.kick()
+}
+
+// isOver reports whether more waits than may. It is called with mu held.
+func (s *Subscriber) isOver(now time.Time) bool {
+	switch {
+	case s.size <= softLimit:
+		s.full = time.Time{}
+	case s.full.IsZero():
+		s.full = now
+	}
+	return s.size > hardLimit || !s.full.IsZero() && now.Sub(s.full) > softTime
+}
+
+// kick has messages be written. It is called with mu held.
+func (s *Subscriber) kick() {
+	if !s.running && !s.held && !s.closed && len(s.queue) > 0 {
+		s.running = true
+		s.tasks.Go(s.run)
+	}
+}
+
+// run writes messages as long as there are some.
+func (s *Subscriber) run() {
+	for written := 0; ; {
+		more := false
+		err := s.line.WriteMessages(func() []byte {
+			var out []byte
+			out, written, more = s.next(written)
+			return out
+		})
+		if err != nil {
+			s.line.Cut() // it may have got a part
+		}
+		if err != nil || !more {
+			return
+		}
+	}
+}
+
+// next is what is to be written next, as so much was written of what counts. Without more the goroutine ends.
+func (s *Subscriber) next(written int) (out []byte, taken int, more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.size -= written
+	if s.held || s.closed || len(s.queue) == 0 {
+		s.running = false
+		return nil, 0, false
+	}
+	n := 0
+	for n < len(s.queue) && len(out) < atOnce {
+		out = append(out, s.queue[n].form(s.proto)...)
+		taken += s.queue[n].size()
+		n++
+	}
+	left := copy(s.queue, s.queue[n:])
+	clear(s.queue[left:])
+	if s.queue = s.queue[:left]; left == 0 {
+		s.queue = nil
+	}
+	return out, taken, true
+}
+
+// Take gives the messages that have come, to go before what the client is answered next, and holds back all others until Release.
+func (s *Subscriber) Take() (out []byte) {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = true
+	for _, p := range s.queue {
+		out = append(out, p.form(s.proto)...)
+		s.size -= p.size()
+	}
+	s.queue = nil
+	return out
+}
+
+// Speak has the client be written to in a protocol, 2 or 3. It is called between Take and Release.
+func (s *Subscriber) Speak(proto int) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.proto = proto
+}
+
+// Release ends what Take began.
+func (s *Subscriber) Release() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = false
+	s.kick()
+}
+
+// Close has it subscribed to nothing, and waits until nothing is written any more.
+func (s *Subscriber) Close() {
+	if s == nil {
+		return
+	}
+	s.Clear()
+	s.mu.Lock()
+	s.closed, s.queue = true, nil
+	s.mu.Unlock()
+	s.tasks.Wait()
+}

@@ -1,0 +1,48 @@
+//go:build integration
+
+package masters
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestSubscribersAndAChange: when the masters are changed subscribers lose their connection, at the proxy that changes them and at the one that
+// follows. Then messages go over the new masters alone, from and to both.
+func TestSubscribersAndAChange(t *testing.T) {
+	t.Parallel()
+	r := startRig(t, 2, 3, 5)
+	var publishers []*redistest.Client
+	for _, proxy := range r.proxies {
+		publishers = append(publishers, kit.Connect(t, proxy))
+	}
+	for step, masters := range [][]int{{0, 1, 2, 3}, {0, 1, 4, 3}, {1, 4, 3}} {
+		var all []*redistest.Client
+		for _, proxy := range r.proxies {
+			client := kit.Connect(t, proxy)
+			kit.Does(t, client, "SUBSCRIBE c", "[subscribe c 1]")
+			all = append(all, client)
+		}
+		for i, publisher := range publishers {
+			kit.Want(t, publisher, int64(2), "PUBLISH", "c", fmt.Sprint(step, i)) // its own, and the other proxy
+			for _, client := range all {
+				got, err := client.Receive()
+				kit.Must(t, err)
+				if want := []any{"message", "c", fmt.Sprint(step, i)}; fmt.Sprint(got) != fmt.Sprint(want) {
+					t.Fatalf("%v, want %v", got, want)
+				}
+			}
+		}
+		r.change(masters...)
+		for _, client := range all {
+			if got, err := client.Receive(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Fatalf("%v, %v", got, err)
+			}
+		}
+	}
+}

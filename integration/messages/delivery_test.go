@@ -1,0 +1,244 @@
+//go:build integration
+
+package messages
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestAtOnce: what is published at one proxy right after a subscription was confirmed at another one is delivered, a thousand times, each time to
+// a subscriber of its own; the first one's proxy had not listened before.
+func TestAtOnce(t *testing.T) {
+	f := start(t, 2)
+	publisher := kit.Connect(t, f.Proxies[0])
+	for i := range 1000 {
+		channel := "channel:" + strconv.Itoa(i)
+		client := subscriber(t, f.Proxies[1], channel)
+		kit.Want(t, publisher, int64(1), "PUBLISH", channel, "at once")
+		wantNext(t, client, []any{"message", channel, "at once"})
+		kit.Must(t, client.Close())
+	}
+}
+
+// publishers publish n messages each, one after the other, numbered, through these proxies in turns.
+func publishers(t *testing.T, proxies []*harness.Proxy, publishers, n int, after func(published int)) (wait func()) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for p := range publishers {
+		client := kit.Connect(t, proxies[p%len(proxies)])
+		wg.Go(func() {
+			for i := range n {
+				reply, err := client.Do("PUBLISH", "numbers", fmt.Sprintf("%d %d", p, i))
+				if _, counts := reply.(int64); err != nil || !counts {
+					t.Errorf("publisher %d, message %d: %v, %v", p, i, reply, err)
+					return
+				}
+				if after != nil {
+					after(p*n + i)
+				}
+			}
+		})
+	}
+	return wg.Wait
+}
+
+// heard reads the numbers of so many publishers, n of each, and wants each once and in its order.
+func heard(t *testing.T, client *redistest.Client, publishers, n int) {
+	t.Helper()
+	next := make([]int, publishers)
+	for range publishers * n {
+		got, err := client.Receive()
+		if err != nil {
+			t.Errorf("%v, after %v", err, next)
+			return
+		}
+		parts, _ := got.([]any)
+		if len(parts) != 3 || parts[0] != "message" {
+			t.Errorf("%v", got)
+			return
+		}
+		who, number, _ := strings.Cut(parts[2].(string), " ")
+		p, i := kit.Number(t, who), kit.Number(t, number)
+		if i != next[p] {
+			t.Errorf("publisher %d: message %d, want %d", p, i, next[p])
+			return
+		}
+		next[p]++
+	}
+}
+
+// TestMastersAreKilled: two of five masters are killed while 10,000 messages are published by several clients of two proxies: subscribers of both get each
+// of them once, and each publisher's in their order.
+func TestMastersAreKilled(t *testing.T) {
+	f := start(t, 2)
+	const clients, each = 8, 1250
+	var listening sync.WaitGroup
+	var all []*redistest.Client
+	for i := range 4 {
+		client := subscriber(t, f.Proxies[i%2], "numbers")
+		all = append(all, client)
+		listening.Go(func() { heard(t, client, clients, each) })
+	}
+	wait := publishers(t, f.Proxies, clients, each, func(published int) {
+		switch published {
+		case 300:
+			kit.NoError(t, f.Masters[0].Kill())
+		case each + 600:
+			kit.NoError(t, f.Masters[3].Kill())
+		}
+	})
+	wait()
+	listening.Wait()
+	for _, client := range all {
+		wantSilent(t, client)
+	}
+}
+
+// TestPaused: a proxy with subscribers that stands still for a while delivers all that was published meanwhile, and one master that does misses nothing.
+func TestPaused(t *testing.T) {
+	f := start(t, 2)
+	client := subscriber(t, f.Proxies[1], "numbers")
+	kit.Must(t, f.Proxies[1].Pause())
+	publishers(t, f.Proxies[:1], 2, 200, nil)()
+	kit.Must(t, f.Proxies[1].Continue())
+	heard(t, client, 2, 200)
+	kit.Must(t, f.Masters[2].Pause())
+	publishers(t, f.Proxies[:1], 2, 200, nil)()
+	heard(t, client, 2, 200)
+	kit.Must(t, f.Masters[2].Continue())
+	wantSilent(t, client)
+}
+
+// TestTooFew: without a majority nothing is published, and nobody is subscribed; who may miss messages loses the connection, and is not left
+// to wait for what never comes.
+func TestTooFew(t *testing.T) {
+	f := start(t, 2)
+	client, publisher := subscriber(t, f.Proxies[1], "channel"), kit.Connect(t, f.Proxies[0])
+	kit.Want(t, publisher, int64(1), "PUBLISH", "channel", "one")
+	wantNext(t, client, []any{"message", "channel", "one"})
+	for _, master := range f.Masters[:2] {
+		kit.Must(t, master.Kill())
+	}
+	kit.Want(t, publisher, int64(1), "PUBLISH", "channel", "two")
+	wantNext(t, client, []any{"message", "channel", "two"})
+	wantSilent(t, client)
+	kit.Must(t, f.Masters[2].Kill())
+	wantEnd(t, client)
+	if reply := kit.Do(t, publisher, "PUBLISH", "channel", "three"); !strings.HasPrefix(kit.Text(reply), "NOQUORUM 2 of 5 masters answered, 3 needed: ") {
+		t.Errorf("PUBLISH: %v", reply)
+	}
+	other := kit.Connect(t, f.Proxies[1])
+	if reply := kit.Do(t, other, "SUBSCRIBE", "channel"); !strings.HasPrefix(kit.Text(reply), "NOQUORUM 2 of 5 masters answered, 3 needed: ") {
+		t.Errorf("SUBSCRIBE: %v", reply)
+	}
+	kit.Want(t, other, "PONG", "PING") // it is not subscribed
+	kit.Must(t, f.Masters[2].Revive())
+	kit.Soon(t, func() error {
+		reply, err := other.Do("SUBSCRIBE", "channel")
+		if _, failed := reply.(redistest.RespError); failed {
+			return fmt.Errorf("%v", reply)
+		}
+		return err
+	})
+}
+
+// TestBrokenAgain: a subscriber whose masters break one after the other, and come back, keeps its connection as long as three of five were heard without a
+// break since it came, and loses it then, though all are heard.
+func TestBrokenAgain(t *testing.T) {
+	f := start(t, 1)
+	client, publisher := subscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
+	for i, master := range f.Masters[:3] {
+		kit.Must(t, kit.Tell(master, "CLIENT", "KILL", "TYPE", "pubsub"))
+		kit.Soon(t, func() error {
+			reply, err := kit.AskIn(master, "0", "PUBSUB", "NUMSUB", "redlock-proxy:messages:")
+			if err == nil && fmt.Sprint(reply) != "[redlock-proxy:messages: 1]" {
+				err = fmt.Errorf("%v", reply)
+			}
+			return err
+		})
+		if i < 2 {
+			kit.Want(t, publisher, int64(1), "PUBLISH", "channel", "again")
+			wantNext(t, client, []any{"message", "channel", "again"})
+		}
+	}
+	wantEnd(t, client)
+	client = subscriber(t, f.Proxies[0], "channel")
+	kit.Want(t, publisher, int64(1), "PUBLISH", "channel", "anew")
+	wantNext(t, client, []any{"message", "channel", "anew"})
+}
+
+// TestOthersOnTheChannel: what others publish on the masters' channel is nobody's message and harms nobody.
+func TestOthersOnTheChannel(t *testing.T) {
+	f := start(t, 1)
+	client, publisher := subscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
+	for _, master := range f.Masters {
+		for _, text := range []string{"", "garbage", "1 0123456789abcdef m 0 0 0 0\n", "1 0123456789abcdef m 9 9 0 0\n", strings.Repeat("x", 1<<20)} {
+			kit.Must(t, kit.Tell(master, "PUBLISH", "redlock-proxy:messages:", text))
+		}
+	}
+	kit.Want(t, publisher, int64(1), "PUBLISH", "channel", "message")
+	wantNext(t, client, []any{"message", "channel", "message"})
+	for _, master := range f.Masters { // too long for any proxy's: that connection ends
+		kit.Must(t, kit.Tell(master, "PUBLISH", "redlock-proxy:messages:", strings.Repeat("x", 3<<20)))
+	}
+	wantEnd(t, client)
+	client = subscriber(t, f.Proxies[0], "channel")
+	kit.Want(t, publisher, int64(1), "PUBLISH", "channel", "message")
+	wantNext(t, client, []any{"message", "channel", "message"})
+}
+
+// TestSlowSubscriber: a subscriber that reads nothing is cut at the bound, and nobody else waits for it.
+func TestSlowSubscriber(t *testing.T) {
+	f := start(t, 1)
+	slow, quick, publisher := subscriber(t, f.Proxies[0], "channel"), subscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
+	payload := strings.Repeat("p", 1<<20-1000)
+	receivers := []any{}
+	for range 80 {
+		receivers = append(receivers, kit.Do(t, publisher, "PUBLISH", "channel", payload))
+		wantNext(t, quick, []any{"message", "channel", payload})
+		if receivers[len(receivers)-1] == any(int64(1)) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if n := len(receivers); receivers[0] != any(int64(2)) || receivers[n-1] != any(int64(1)) || n < 33 {
+		t.Errorf("receivers: %v", receivers)
+	}
+	for {
+		if _, err := slow.Receive(); err != nil {
+			kit.Must(t, isEnd(err))
+			break
+		}
+	}
+	wantSilent(t, quick)
+}
+
+// TestParked: subscribers that are quiet are parked, and hear, and are cut, all the same.
+func TestParked(t *testing.T) {
+	f := start(t, 1)
+	client, publisher := subscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
+	time.Sleep(5 * time.Second) // by now it is
+	kit.Want(t, publisher, int64(1), "PUBLISH", "channel", "message")
+	wantNext(t, client, []any{"message", "channel", "message"})
+	time.Sleep(5 * time.Second)
+	for _, master := range f.Masters[:3] {
+		kit.Must(t, master.Kill())
+	}
+	wantEnd(t, client)
+	kit.Soon(t, func() error { // its session has ended, too
+		info := fmt.Sprint(kit.Do(t, publisher, "INFO", "clients"))
+		if !strings.Contains(info, "connected_clients:1\r\n") {
+			return fmt.Errorf("%s", info)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,2 @@
+// Package messages holds tests of messages between the clients of lock servers.
+package messages

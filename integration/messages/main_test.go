@@ -1,0 +1,74 @@
+//go:build integration
+
+package messages
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+func TestMain(m *testing.M) { kit.Main(m) }
+
+// start starts five masters and so many lock servers before them, for which lock:* are lock keys.
+func start(t *testing.T, proxies int) *kit.Fleet {
+	t.Helper()
+	f := &kit.Fleet{Masters: kit.StartMasters(t)}
+	for range proxies {
+		args := append([]string{"--lock-keys", "lock:*", "--guard=false"}, kit.PatientMasters()...)
+		f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters), args...))
+	}
+	return f
+}
+
+// subscriber connects a client that is subscribed to channels.
+func subscriber(t *testing.T, proxy *harness.Proxy, channels ...string) *redistest.Client {
+	t.Helper()
+	client := kit.Connect(t, proxy)
+	for i, channel := range channels {
+		wantNext(t, client, []any{"subscribe", channel, int64(i + 1)}, "SUBSCRIBE", channel)
+	}
+	return client
+}
+
+// wantNext sends a command, if there is one, and wants this to be the next thing that a client hears.
+func wantNext(t *testing.T, client *redistest.Client, want any, command ...string) {
+	t.Helper()
+	if len(command) > 0 {
+		kit.Must(t, client.Send(redistest.AppendCommand(nil, command...)))
+	}
+	got, err := client.Receive()
+	kit.Must(t, err)
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Fatalf("%v: %v, want %v", command, got, want)
+	}
+}
+
+// wantSilent wants a subscriber in RESP2 to have heard all that it is to hear.
+func wantSilent(t *testing.T, client *redistest.Client) {
+	t.Helper()
+	wantNext(t, client, []any{"pong", "end"}, "PING", "end")
+}
+
+// wantEnd wants a client's connection to end, and nothing to come before.
+func wantEnd(t *testing.T, client *redistest.Client) {
+	t.Helper()
+	got, err := client.Receive()
+	if err == nil {
+		t.Fatalf("%v", got)
+	}
+	kit.Must(t, isEnd(err))
+}
+
+// isEnd is nil for an error that says that a connection has ended.
+func isEnd(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("the connection does not end: %w", err)
+	}
+	return nil
+}

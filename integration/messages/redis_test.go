@@ -1,0 +1,146 @@
+//go:build integration
+
+package messages
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// party is a client of a conversation, by its bytes.
+type party struct{ net.Conn }
+
+// hears is what a client has heard when it has been silent for a while, or when that is enough.
+func (p party) hears(t *testing.T, quiet time.Duration, enough func(heard []byte) bool) []byte {
+	t.Helper()
+	var all []byte
+	buf := make([]byte, 64<<10)
+	for !enough(all) {
+		_ = p.SetReadDeadline(time.Now().Add(quiet))
+		n, err := p.Read(buf)
+		all = append(all, buf[:n]...)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return all
+		case err != nil:
+			return append(all, "<end>"...)
+		}
+	}
+	return all
+}
+
+// quiet is how long nothing comes of a Redis when all has.
+const quiet = 100 * time.Millisecond
+
+// conversations are what clients a, b and c say, in turns; each is a connection of its own. What is there of versions differs.
+var conversations = map[string]string{
+	"RESP2": `a SUBSCRIBE x|b PUBLISH x 1|a GET lock:k|a CLIENT ID|a FOO|a GET|a PING|a PING hi|a MULTI|a HELLO 3|a SUBSCRIBE|a SUBSCRIBE x y y|b PUBLISH y 2
+		a UNSUBSCRIBE zz x|b PUBLISH x 3|b PUBLISH y 4|a UNSUBSCRIBE|b PUBLISH y 5|a PING|a UNSUBSCRIBE|a PUNSUBSCRIBE p|a SUNSUBSCRIBE|a SET lock:k v|a GET lock:k|a QUIT`,
+	"patterns": `a PSUBSCRIBE n?ws.*|a SUBSCRIBE news.art|b PUBLISH news.art 1|b PUBLISH nows.x 2|b PUBLISH new 3|a PUNSUBSCRIBE n?ws.*|b PUBLISH news.art 4
+		a PSUBSCRIBE * *|b PUBLISH any 5|a RESET|b PUBLISH news.art 6|a GET lock:k`,
+	"shards": `a SSUBSCRIBE s|a SUBSCRIBE s|b SPUBLISH s 1|b PUBLISH s 2|a SSUBSCRIBE s t|a SUNSUBSCRIBE t|b SPUBLISH t 3|a UNSUBSCRIBE|a PING|a SUNSUBSCRIBE|a PING|b SPUBLISH s`,
+	"RESP3": `a HELLO 3|a SUBSCRIBE x|b PUBLISH x 1|a PUBLISH x own|a GET lock:k|a PING|a PSUBSCRIBE x|b PUBLISH x 2|a SET lock:k 1|a HELLO 2|a GET lock:k|b PUBLISH x 3|a PING
+		a UNSUBSCRIBE|a PUNSUBSCRIBE|a UNSUBSCRIBE|a HELLO 3|a UNSUBSCRIBE|a SUBSCRIBE x|a RESET|b PUBLISH x 4|a PING`,
+	"replies off": `a CLIENT REPLY OFF|a SUBSCRIBE x|b PUBLISH x 1|a PING|a UNSUBSCRIBE|a CLIENT REPLY ON|a CLIENT REPLY SKIP|a SUBSCRIBE x|b PUBLISH x 2|a RESET
+		c HELLO 3|c SUBSCRIBE x|c CLIENT REPLY OFF|c PUBLISH x 3|b PUBLISH x 4|c PING|c CLIENT REPLY ON`,
+	"PUBSUB": `a SUBSCRIBE x|b PUBSUB CHANNELS|b PUBSUB NUMSUB x y x|b PUBSUB NUMPAT|a PSUBSCRIBE p*|c PSUBSCRIBE p*|b PUBSUB NUMPAT|a SSUBSCRIBE s|b PUBSUB SHARDCHANNELS
+		b PUBSUB SHARDNUMSUB s x|b PUBSUB SHARDNUMSUB|b PUBSUB NUMSUB|b PUBSUB CHANNELS y|b PUBSUB CHANNELS [x]|b PUBSUB FOO|b PUBSUB|b PUBSUB HELP|b PUBSUB NUMPAT 1|b PUBSUB CHANNELS a b|b PUBLISH x|b PUBLISH x 1 2
+		a QUIT|b PUBSUB CHANNELS|b PUBSUB NUMSUB x`,
+	"transactions": `a SUBSCRIBE x|b MULTI|b SET lock:t 1|b PUBLISH x in|b PUBLISH x|b EXEC|b MULTI|b PUBLISH x again|b SET lock:t 2|b SPUBLISH x|b DISCARD|b MULTI|b PUBLISH x alone|b EXEC|b MULTI|b PUBLISH x no|b DISCARD`,
+	"scripts": `a SUBSCRIBE x|b SET lock:s 1|b EVAL "redis.call('publish','x','of a script') return redis.call('del',KEYS[1])" 1 lock:s|b EVAL "redis.call('publish','x') return 1" 1 lock:s
+		b EVAL "if redis.call('exists',KEYS[1]) == 1 then redis.call('publish','x','no') end return 0" 1 lock:s|b EVAL "redis.call('publish','x','1') redis.call('publish','x','2') return 2" 1 lock:s|b EVAL "return redis.call('subscribe','x')" 1 lock:s`,
+}
+
+// TestAsRedis: whole conversations are answered byte for byte as by a Redis 7.0.
+func TestAsRedis(t *testing.T) {
+	f, plain := start(t, 1), kit.StartRedis(t)
+	for name, text := range conversations {
+		t.Run(name, func(t *testing.T) {
+			ours, theirs := map[string]party{}, map[string]party{}
+			for _, line := range strings.FieldsFunc(text, func(r rune) bool { return r == '|' || r == '\n' }) {
+				who, said, _ := strings.Cut(strings.TrimSpace(line), " ")
+				for at, parties := range map[string]map[string]party{f.Proxies[0].Addr(): ours, plain.Addr(): theirs} {
+					if _, there := parties[who]; !there {
+						conn, err := net.DialTimeout("tcp", at, kit.Patience)
+						kit.Must(t, err)
+						t.Cleanup(func() { _ = conn.Close() })
+						parties[who] = party{conn}
+					}
+					_, _ = parties[who].Write([]byte(said + "\r\n"))
+				}
+				for one := range ours {
+					want := theirs[one].hears(t, quiet, func([]byte) bool { return false })
+					same := func(got []byte) bool {
+						return bytes.Equal(versions.ReplaceAll(got, nil), versions.ReplaceAll(want, nil))
+					}
+					if got := ours[one].hears(t, 10*time.Second, func(got []byte) bool { return len(want) == 0 || same(got) }); !same(got) {
+						t.Fatalf("%s: %s hears\n%q, want\n%q", line, one, got, want)
+					}
+				}
+			}
+			for one := range ours { // and nothing else
+				if got := ours[one].hears(t, 2*quiet, func([]byte) bool { return false }); len(bytes.TrimSuffix(got, []byte("<end>"))) > 0 {
+					t.Errorf("at the end %s hears %q", one, got)
+				}
+			}
+		})
+	}
+}
+
+// versions are what a HELLO tells of versions and ids.
+var versions = regexp.MustCompile(`\$[56]\r\n7\.[0-9.]+\r\n|id\r\n:[0-9]+`)
+
+// TestRedisson: a client of Redisson's that waits at one proxy for a lock is told by its subscription when the lock is released at the
+// other one, once, and only where it was released.
+func TestRedisson(t *testing.T) {
+	const take = "if (redis.call('exists', KEYS[1]) == 0) then redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; " +
+		"if (redis.call('hexists', KEYS[1], ARGV[2]) == 1) then redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; " +
+		"return redis.call('pttl', KEYS[1]);"
+	const release = "if (redis.call('hexists', KEYS[1], ARGV[3]) == 0) then return nil; end; local counter = redis.call('hincrby', KEYS[1], ARGV[3], -1); " +
+		"if (counter > 0) then redis.call('pexpire', KEYS[1], ARGV[2]); return 0; else redis.call('del', KEYS[1]); redis.call('publish', KEYS[2], ARGV[1]); return 1; end; return nil;"
+	f := start(t, 2)
+	const lock, channel = "lock:mine", "redisson_lock__channel:{lock:mine}"
+	owner, waiter := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
+	taking := func(c *redistest.Client, who string) any { return kit.Do(t, c, "EVAL", take, "1", lock, "30000", who) }
+	releasing := func(c *redistest.Client, who string) any {
+		return kit.Do(t, c, "EVAL", release, "2", lock, channel, "0", "30000", who)
+	}
+	for range 20 {
+		if got := taking(owner, "one:1"); got != nil {
+			t.Fatalf("%v", got)
+		}
+		taking(owner, "one:1") // again
+		if left, held := taking(waiter, "two:1").(int64); !held || left <= 0 {
+			t.Fatalf("%v", left)
+		}
+		messages := subscriber(t, f.Proxies[1], channel)
+		if got := releasing(waiter, "two:1"); got != nil { // it is not the waiter's
+			t.Fatalf("%v", got)
+		}
+		if got := releasing(owner, "one:1"); got != int64(0) {
+			t.Fatalf("%v", got)
+		}
+		wantSilent(t, messages)
+		if got := releasing(owner, "one:1"); got != int64(1) {
+			t.Fatalf("%v", got)
+		}
+		wantNext(t, messages, []any{"message", channel, "0"})
+		if got := taking(waiter, "two:1"); got != nil {
+			t.Fatalf("%v", got)
+		}
+		wantNext(t, messages, []any{"unsubscribe", channel, int64(0)}, "UNSUBSCRIBE", channel)
+		kit.Want(t, messages, "PONG", "PING")
+		if got := releasing(waiter, "two:1"); got != int64(1) {
+			t.Fatalf("%v", got)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+//go:build integration
+
+package messages
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestUsers: users of the proxy's own hear and publish what their rules allow, also in scripts and transactions, and lose their connection
+// when that is taken away.
+func TestUsers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "users.acl")
+	rules := func(text string) {
+		kit.Must(t, os.WriteFile(file, []byte("user default off\nuser op on >sesame ~* &* +@all\n"+text+"\n"), 0o600))
+	}
+	rules("user app on >wonder ~lock:* &app:* +@all")
+	masters := redistest.URLs(kit.StartMasters(t))
+	proxy := kit.StartProxy(t, masters, append(kit.PatientMasters(), "--lock-keys", "lock:*", "--guard=false", "--acl-file", file)...)
+	client, op := kit.Connect(t, proxy), kit.Connect(t, proxy)
+	const denied = "NOPERM this user has no permissions to access one of the channels used as arguments"
+	for _, step := range [][2]string{
+		{"SUBSCRIBE app:x", "NOAUTH"}, {"PUBLISH app:x 1", "NOAUTH"}, {"AUTH app wonder", "OK"}, {"SUBSCRIBE app:x other", denied}, {"PSUBSCRIBE *", denied},
+		{"SSUBSCRIBE other", denied}, {"PUBLISH other 1", denied}, {"SPUBLISH other 1", denied}, {"PUBLISH app:x 1", "0"}, {"SET lock:k v", "OK"},
+		{"EVAL|redis.call('del',KEYS[1]) return redis.call('publish','other','x')|1|lock:k", "ERR The user executing the script can't publish to the channel mentioned in the command"},
+		{"GET lock:k", "v"}, {"MULTI", "OK"}, {"PUBLISH app:x 1", "QUEUED"}, {"PUBLISH other 1", denied}, {"EXEC", "EXECABORT"},
+		{"EVAL|redis.call('del',KEYS[1]) return redis.call('publish','app:x','x')|1|lock:k", "1"}, {"GET lock:k", "nil"},
+	} {
+		kit.Does(t, client, step[0], step[1])
+	}
+	kit.Want(t, op, "OK", "AUTH", "op", "sesame")
+	wantNext(t, client, []any{"subscribe", "app:x", int64(1)}, "SUBSCRIBE", "app:x")
+	wantNext(t, client, []any{"psubscribe", "app:*", int64(2)}, "PSUBSCRIBE", "app:*")
+	kit.Want(t, op, int64(2), "PUBLISH", "app:x", "1")
+	wantNext(t, client, []any{"message", "app:x", "1"})
+	wantNext(t, client, []any{"pmessage", "app:*", "app:x", "1"})
+	rules("user app on >wonder ~lock:* &app:y +@all")
+	kit.Want(t, op, "OK", "ACL", "LOAD")
+	wantEnd(t, client)
+	kit.Want(t, op, int64(0), "PUBLISH", "app:x", "2")
+}

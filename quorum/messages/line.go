@@ -1,0 +1,189 @@
+package messages
+
+import (
+	"errors"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"redlock-proxy/resp"
+)
+
+const (
+	// beat is how often each master is asked for a sign of life, which is a flush.
+	beat = time.Second
+	// patience is how long a master may be silent meanwhile. It is long: to hear it without a break matters more than to notice
+	// soon that it is frozen, for the others bring all messages.
+	patience = 5 * time.Second
+)
+
+// limits bound what a master says at once.
+func limits() resp.Limits {
+	return resp.Limits{Line: 16 << 10, Bulk: MaxSize + headSize, Elements: 64, Depth: 4, Total: MaxSize + 64<<10}
+}
+
+var (
+	errUnasked = errors.New("it tells what was not asked")
+	errAnswer  = errors.New("it answers otherwise than was asked")
+)
+
+// line is a connection on which a master brings messages: one goroutine reads it, another one writes.
+type line struct {
+	conn net.Conn
+	in   *resp.Reader
+	// due has one signal: there is a flush to be asked for.
+	due   chan struct{}
+	ended chan struct{}
+	once  sync.Once
+
+	mu sync.Mutex
+	// wanted is the last flush that is to be asked for, asked what was asked for, answered what was answered.
+	wanted, asked, answered uint64
+}
+
+func newLine(conn net.Conn) *line {
+	l := &line{conn: conn, due: make(chan struct{}, 1), ended: make(chan struct{})}
+	l.in = resp.NewReader3(conn, limits())
+	return l
+}
+
+func (l *line) close() {
+	l.once.Do(func() {
+		close(l.ended)
+		_ = l.conn.Close()
+	})
+}
+
+// subscribe has the master bring what is published on a channel.
+func (l *line) subscribe(channel string) error {
+	_ = l.conn.SetDeadline(time.Now().Add(patience))
+	if _, err := l.conn.Write(resp.AppendWords(resp.AppendWords(nil, "HELLO", "3"), "SUBSCRIBE", channel)); err != nil {
+		return err
+	}
+	for _, want := range []resp.Kind{resp.Map, resp.Push} {
+		said, first, err := l.next()
+		refusal, refused := said.(resp.Error)
+		switch {
+		case err != nil:
+			return err
+		case refused:
+			return refusal
+		case first != want:
+			return errAnswer
+		}
+	}
+	_ = l.conn.SetDeadline(time.Time{})
+	l.hears()
+	return nil
+}
+
+// next reads one thing that the master says.
+func (l *line) next() (said any, kind resp.Kind, err error) {
+	l.in.Begin()
+	first, err := l.in.Next()
+	if err != nil {
+		return nil, 0, err
+	}
+	kind = first.Kind
+	said, err = l.in.ValueOf(first)
+	return said, kind, err
+}
+
+// want has the master be asked for a flush.
+func (l *line) want(flush uint64) {
+	l.mu.Lock()
+	l.wanted = flush
+	l.mu.Unlock()
+	select {
+	case l.due <- struct{}{}:
+	default:
+	}
+}
+
+// write asks for flushes until the connection ends.
+func (l *line) write() {
+	defer l.close()
+	for {
+		select {
+		case <-l.ended:
+			return
+		case <-l.due:
+		}
+		l.mu.Lock()
+		l.asked = l.wanted
+		flush := strconv.FormatUint(l.asked, 10)
+		l.mu.Unlock()
+		l.hears()
+		_ = l.conn.SetWriteDeadline(time.Now().Add(patience))
+		if _, err := l.conn.Write(resp.AppendWords(nil, "PING", flush)); err != nil {
+			return
+		}
+	}
+}
+
+// hears has the connection stand for another while: for longer where nothing is asked, as none is while another master
+// is waited for.
+func (l *line) hears() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	wait := patience
+	if l.asked == l.answered {
+		wait += patience
+	}
+	_ = l.conn.SetReadDeadline(time.Now().Add(wait))
+}
+
+// read takes what the master brings until the connection ends: messages, and that all is here from before a flush.
+func (l *line) read(channel string, brought func(Message) error, flushed func(uint64)) error {
+	for {
+		said, kind, err := l.next()
+		if err != nil {
+			return err
+		}
+		if kind == resp.Push {
+			err = l.push(said, channel, brought)
+		} else {
+			err = l.answer(said, flushed)
+		}
+		if err != nil {
+			return err
+		}
+		l.hears()
+	}
+}
+
+// push takes a message. What no proxy has published is nobody's: others may publish on the channel, too.
+func (l *line) push(said any, channel string, brought func(Message) error) error {
+	parts, _ := said.([]any)
+	if len(parts) != 3 || parts[0] != any("message") || parts[1] != any(channel) {
+		return errUnasked
+	}
+	text, ok := parts[2].(string)
+	if !ok {
+		return errUnasked
+	}
+	m, err := decode(text)
+	if err != nil {
+		return nil
+	}
+	return brought(m)
+}
+
+// answer takes the answer to a PING.
+func (l *line) answer(said any, flushed func(uint64)) error {
+	if refusal, ok := said.(resp.Error); ok {
+		return refusal
+	}
+	text, _ := said.(string)
+	flush, err := strconv.ParseUint(text, 10, 64)
+	l.mu.Lock()
+	if err != nil || flush <= l.answered || flush > l.asked {
+		l.mu.Unlock()
+		return errAnswer
+	}
+	l.answered = flush
+	l.mu.Unlock()
+	flushed(flush)
+	return nil
+}

@@ -1,0 +1,264 @@
+package messages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"redlock-proxy/internal/redistest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// server is a master that is dialled at an address.
+type server struct{ dial func() (net.Conn, error) }
+
+func (server) Name() string                                   { return "m" }
+func (server) IsDown() bool                                   { return false }
+func (s server) Watch(context.Context, int) (net.Conn, error) { return s.dial() }
+
+// inbox is what was delivered.
+type inbox struct {
+	mu  sync.Mutex
+	got []string
+}
+
+func (i *inbox) take(m Message) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.got = append(i.got, m.Payload)
+}
+
+func (i *inbox) is(want string) func() bool {
+	return func() bool {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		return fmt.Sprint(i.got) == want
+	}
+}
+
+// listens is a Listener to these masters that ends with the test, and what it delivers.
+func listens(t *testing.T, need int, servers ...Server) (*Listener, *inbox) {
+	t.Helper()
+	box := &inbox{}
+	l := New(Options{
+		Servers: servers, Channel: "test", Need: need, Wait: 30 * time.Second, Deliver: box.take, Logger: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0 },
+	})
+	t.Cleanup(l.Close)
+	return l, box
+}
+
+// real is a real master, and a client of it.
+func real(t *testing.T) (server, *redistest.Client) {
+	t.Helper()
+	r := redistest.New(t, redistest.Options{})
+	client, err := redistest.Dial(r.Addr(), 30*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return server{func() (net.Conn, error) { return net.Dial("tcp", r.Addr()) }}, client
+}
+
+func joins(t *testing.T, l *Listener, lost func()) *Membership {
+	t.Helper()
+	m, err := l.Join(t.Context(), lost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func do(t *testing.T, c *redistest.Client, words ...string) any {
+	t.Helper()
+	reply, err := c.Do(words...)
+	if failure, bad := reply.(redistest.RespError); bad {
+		err = failure
+	}
+	if err != nil {
+		t.Fatalf("%.80v: %v", words, err)
+	}
+	return reply
+}
+
+func waits(t *testing.T, until func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !until(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it does not come")
+		}
+	}
+}
+
+func numbered(n, after uint64) Message {
+	return Message{Source: "0123456789abcdef", Number: n, After: after, Channel: "c", Payload: fmt.Sprint(n)}
+}
+
+// TestGap: a message that one master never brings is brought by another one, before those that follow it; and one that none brings is not
+// waited for for longer than it takes to ask all masters.
+func TestGap(t *testing.T) {
+	one, atOne := real(t)
+	two, atTwo := real(t)
+	l, box := listens(t, 1, one, two)
+	defer joins(t, l, func() {}).Leave()
+	do(t, atOne, "PUBLISH", "test", numbered(1, 0).Encode())
+	do(t, atTwo, "PUBLISH", "test", numbered(1, 0).Encode())
+	waits(t, box.is("[1]"))
+	do(t, atTwo, "PUBLISH", "test", numbered(2, 1).Encode())
+	do(t, atOne, "PUBLISH", "test", numbered(3, 2).Encode())
+	waits(t, box.is("[1 2 3]"))
+	do(t, atOne, "PUBLISH", "test", numbered(5, 4).Encode())
+	waits(t, box.is("[1 2 3 5]"))
+	do(t, atTwo, "PUBLISH", "test", numbered(4, 3).Encode()) // its client was told an error
+	do(t, atTwo, "PUBLISH", "test", numbered(5, 4).Encode())
+	do(t, atTwo, "PUBLISH", "test", numbered(6, 5).Encode())
+	waits(t, box.is("[1 2 3 5 6]"))
+}
+
+// TestLost: a member whose master breaks is told, once, and who comes later is heard again.
+func TestLost(t *testing.T) {
+	one, client := real(t)
+	l, box := listens(t, 1, one)
+	lost := make(chan struct{}, 2)
+	m := joins(t, l, func() { lost <- struct{}{} })
+	do(t, client, "CLIENT", "KILL", "TYPE", "pubsub")
+	select {
+	case <-lost:
+	case <-time.After(30 * time.Second):
+		t.Fatal("it is not told")
+	}
+	m.Leave()
+	defer joins(t, l, func() {}).Leave()
+	do(t, client, "PUBLISH", "test", numbered(1, 0).Encode())
+	waits(t, box.is("[1]"))
+	if len(lost) > 0 {
+		t.Error("it was told twice")
+	}
+}
+
+// TestRefused: a master that does not let itself be listened to is not waited for.
+func TestRefused(t *testing.T) {
+	for _, right := range []string{"-subscribe", "resetchannels"} {
+		one, client := real(t)
+		do(t, client, "ACL", "SETUSER", "default", "+@all", right)
+		l, _ := listens(t, 1, one)
+		l.opts.Wait = time.Second
+		if _, err := l.Join(t.Context(), func() {}); !errors.Is(err, ErrUnheard) {
+			t.Errorf("%s: %v", right, err)
+		}
+		if err := l.Causes()[0]; err == nil || !strings.HasPrefix(err.Error(), "NOPERM") {
+			t.Errorf("%s: %v", right, err)
+		}
+	}
+}
+
+// TestIdle: of masters that nobody listens to, nobody listens.
+func TestIdle(t *testing.T) {
+	one, client := real(t)
+	l, _ := listens(t, 1, one)
+	joins(t, l, func() { t.Error("lost") }).Leave()
+	l.mu.Lock()
+	p := l.period
+	l.mu.Unlock()
+	p.mu.Lock()
+	p.idle = p.idle.Add(-linger)
+	p.mu.Unlock()
+	waits(t, func() bool { return fmt.Sprint(do(t, client, "PUBSUB", "NUMSUB", "test")) == "[test 0]" })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.period != nil {
+		t.Error("it goes on")
+	}
+}
+
+// TestClosed: a Listener that is closed tells its members, and takes no others.
+func TestClosed(t *testing.T) {
+	one, _ := real(t)
+	l, _ := listens(t, 1, one)
+	lost := make(chan struct{}, 1)
+	m := joins(t, l, func() { lost <- struct{}{} })
+	l.Close()
+	<-lost
+	m.Leave()
+	if _, err := l.Join(t.Context(), func() {}); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+}
+
+const greeting = "%1\r\n+proto\r\n:3\r\n>3\r\n$9\r\nsubscribe\r\n$4\r\ntest\r\n:1\r\n"
+
+// liar says greeting to whoever connects first, then what it is not to say. Later it says nothing.
+func liar(says string) server {
+	var once sync.Once
+	return server{func() (net.Conn, error) {
+		err := errors.New("once")
+		var ours net.Conn
+		once.Do(func() {
+			var theirs net.Conn
+			ours, theirs = net.Pipe()
+			err = nil
+			go func() {
+				defer theirs.Close()
+				sink := make([]byte, 4096)
+				_, _ = theirs.Read(sink) // HELLO, SUBSCRIBE
+				_, _ = theirs.Write([]byte(greeting))
+				_, _ = theirs.Write([]byte(says))
+				for {
+					if _, err := theirs.Read(sink); err != nil {
+						return
+					}
+				}
+			}()
+		})
+		return ours, err
+	}}
+}
+
+// TestLiars: what a master must not say ends its connection, and nothing else; what others may have published there is passed over.
+func TestLiars(t *testing.T) {
+	push := func(text string) string {
+		return fmt.Sprintf(">3\r\n$7\r\nmessage\r\n$4\r\ntest\r\n$%d\r\n%s\r\n", len(text), text)
+	}
+	flood := strings.Builder{}
+	for n := uint64(2); n < 2*maxGaps+10; n += 2 {
+		flood.WriteString(push(numbered(n, 0).Encode()))
+	}
+	for name, test := range map[string]struct {
+		says string
+		ends bool
+	}{
+		"another push":       {">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n", true},
+		"another channel":    {strings.Replace(push("x"), "$4\r\ntest", "$4\r\nelse", 1), true},
+		"no text":            {">3\r\n$7\r\nmessage\r\n$4\r\ntest\r\n:1\r\n", true},
+		"no end":             {">3\r\n$7\r\nmessage\r\n$4\r\ntest\r\n$1000000000\r\n", true},
+		"many":               {">1000000000\r\n", true},
+		"an unasked answer":  {"$1\r\n1\r\n", true},
+		"an error":           {"-LOADING Redis is loading\r\n", true},
+		"no RESP":            {"HTTP/1.1 400 Bad Request\r\n", true},
+		"too many gaps":      {flood.String(), true},
+		"what is no message": {push("x") + push("") + push("1 0123456789abcdef m 1 1 1 1\n"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			well, client := real(t)
+			l, _ := listens(t, 1, well, liar(test.says))
+			l.opts.Wait = time.Second // the liar may have gone by then
+			defer joins(t, l, func() { t.Error("it counts for those that are well") }).Leave()
+			if test.ends {
+				waits(t, func() bool { return !l.Hears(1) && l.Causes()[1] != nil })
+			}
+			do(t, client, "PUBLISH", "test", numbered(1, 0).Encode())
+			time.Sleep(20 * time.Millisecond)
+			if !test.ends && !l.Hears(1) {
+				t.Error(l.Causes()[1])
+			}
+		})
+	}
+}

@@ -1,0 +1,216 @@
+package messages
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// route is what a master brings, in its order, and when each was published there; next is what comes next.
+type route struct {
+	brings []Message
+	at     []int
+	next   int
+}
+
+// TestOrder: messages of clients of several proxies, each taken by any majority of five masters and by some others late or never, come by these in any
+// interleaving, with flushes in between, also while masters break for good. Each that a majority took comes once, none twice, and those of a client
+// in their order.
+func TestOrder(t *testing.T) {
+	for seed := range uint64(3000) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		routes, agreed := published(random)
+		got := delivered(t, random, routes)
+		seen, last := map[uint64]int{}, map[byte]uint64{}
+		for _, m := range got {
+			if seen[m.Number]++; seen[m.Number] > 1 {
+				t.Fatalf("seed %d: %d came twice", seed, m.Number)
+			}
+			client := m.Payload[0]
+			switch {
+			case !agreed[m.Number]: // whose client was told an error may come late
+			case m.Number < last[client]:
+				t.Fatalf("seed %d: of client %c, %d came after %d", seed, client, m.Number, last[client])
+			default:
+				last[client] = m.Number
+			}
+		}
+		for number := range agreed {
+			if seen[number] != 1 {
+				t.Fatalf("seed %d: %d did not come", seed, number)
+			}
+		}
+	}
+}
+
+// flight is a message that is being published.
+type flight struct {
+	Message
+	masters, took int
+}
+
+// published are 60 messages of four clients of one proxy on five masters, to each of which they go in the order in which they were sent, and the
+// numbers of those that a majority took.
+func published(random *rand.Rand) (routes []*route, agreed map[uint64]bool) {
+	source, last := NewSource(), map[byte]*uint64{'a': new(uint64), 'b': new(uint64), 'c': new(uint64), 'd': new(uint64)}
+	flying, agreed := map[byte]*flight{}, map[uint64]bool{}
+	lanes := make([][]*flight, 5)
+	for range lanes {
+		routes = append(routes, &route{})
+	}
+	for sent, now := 0, 0; sent < 60 || len(flying) > 0; now++ {
+		client := "abcd"[random.IntN(4)]
+		switch f := flying[client]; {
+		case f == nil && sent < 60:
+			f = &flight{Message: source.Begin(Message{Channel: "c", Payload: string(client)}, last[client]), masters: 3 + random.IntN(3)}
+			if random.IntN(8) == 0 {
+				f.masters = random.IntN(3) // it has no majority
+			}
+			for _, i := range random.Perm(5)[:f.masters] {
+				lanes[i] = append(lanes[i], f)
+			}
+			flying[client] = f
+			sent++
+		case f != nil && (f.took >= 3 || f.masters < 3 && random.IntN(5) == 0): // decided
+			source.End(f.Message)
+			if f.took >= 3 {
+				agreed[f.Number] = true
+			}
+			delete(flying, client)
+		}
+		if i := random.IntN(5); len(lanes[i]) > 0 && random.IntN(i+1) < 2 { // some are slower
+			f := lanes[i][0]
+			lanes[i] = lanes[i][1:]
+			f.took++
+			routes[i].brings, routes[i].at = append(routes[i].brings, f.Message), append(routes[i].at, now)
+		}
+	}
+	return routes, agreed
+}
+
+// delivered is what comes by the routes, of which two at the most break.
+func delivered(t *testing.T, random *rand.Rand, routes []*route) (got []Message) {
+	t.Helper()
+	var o order
+	flush, seen := uint64(0), 0 // seen is when the last one was published that came
+	underway, upTo := false, make([]int, len(routes))
+	broken := random.Perm(5)[:random.IntN(3)]
+	for _, i := range broken {
+		left := random.IntN(len(routes[i].brings) + 1)
+		routes[i].brings, routes[i].at = routes[i].brings[:left], routes[i].at[:left]
+	}
+	isLeft := func() bool {
+		return slices.ContainsFunc(routes, func(r *route) bool { return r.next < len(r.brings) })
+	}
+	for isLeft() || underway || flush < 3 || o.held > 0 && flush < 100 {
+		r := routes[random.IntN(5)]
+		if r.next < len(r.brings) {
+			ready, _, err := o.take(r.brings[r.next], flush+1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, ready...)
+			seen = max(seen, r.at[r.next])
+			r.next++
+		}
+		switch {
+		case !underway && random.IntN(10) == 0:
+			underway = true
+			flush++
+			o.begin()
+			for i, r := range routes { // what was published by now has come then
+				upTo[i], _ = slices.BinarySearch(r.at, seen+1+random.IntN(5))
+			}
+		case underway && !slices.ContainsFunc([]int{0, 1, 2, 3, 4}, func(i int) bool { return routes[i].next < upTo[i] }):
+			underway = false
+			got = append(got, o.flushed(flush)...)
+		}
+	}
+	if o.held != 0 {
+		t.Errorf("%d bytes are held at the end", o.held)
+	}
+	return got
+}
+
+// TestOrderWaits: what comes before the message after which its client sent it waits for that, or for a flush.
+func TestOrderWaits(t *testing.T) {
+	one := Message{Source: "p", Number: 1, Payload: "1"}
+	two := Message{Source: "p", Number: 2, After: 1, Payload: "2"}
+	three := Message{Source: "p", Number: 3, After: 2, Payload: "3"}
+	var o order
+	wantReady(t, &o, three, 1, true)
+	wantReady(t, &o, two, 1, true)
+	wantReady(t, &o, two, 1, false)
+	wantReady(t, &o, one, 1, false, 1, 2, 3)
+	wantReady(t, &o, three, 1, false)
+
+	o = order{}
+	wantReady(t, &o, three, 1, true)
+	wantReady(t, &o, two, 2, true)
+	if ready := o.flushed(1); len(ready) != 0 { // 3 goes on to wait for 2
+		t.Fatalf("%v", ready)
+	}
+	if ready := o.flushed(2); len(ready) != 2 || ready[0].Number != 2 || ready[1].Number != 3 {
+		t.Fatalf("%v", ready)
+	}
+	wantReady(t, &o, one, 3, false) // out of order, and its client was told an error
+}
+
+// TestOrderForgets: what was decided before a flush and did not come is not waited for any more, so that no gaps pile up.
+func TestOrderForgets(t *testing.T) {
+	var o order
+	for n := uint64(2); n <= 4000; n += 2 {
+		wantReady(t, &o, Message{Source: "p", Number: n, Decided: n - 1}, 1, false, n)
+	}
+	s := o.sources["p"]
+	if len(s.missing) != 2000 {
+		t.Fatalf("%d gaps", len(s.missing))
+	}
+	o.begin()
+	wantReady(t, &o, Message{Source: "p", Number: 4002, Decided: 4001}, 2, false, 4002)
+	o.flushed(1)
+	if len(s.missing) != 1 || s.missing[0] != (gap{4001, 4001}) {
+		t.Fatalf("%v", s.missing)
+	}
+	wantReady(t, &o, Message{Source: "p", Number: 3999}, 2, false)
+}
+
+// TestOrderIsBounded: whatever comes, no more is remembered than the bounds say.
+func TestOrderIsBounded(t *testing.T) {
+	var o order
+	var err error
+	for n := uint64(2); err == nil; n += 2 {
+		_, _, err = o.take(Message{Source: "p", Number: n}, 1)
+	}
+	if got := len(o.sources["p"].missing); got != maxGaps {
+		t.Errorf("%d gaps, %v", got, err)
+	}
+	o, err = order{}, nil
+	payload := string(make([]byte, 1<<20))
+	for n := uint64(2); err == nil; n++ {
+		_, _, err = o.take(Message{Source: "p", Number: n, After: n - 1, Payload: payload}, 1)
+	}
+	if o.held > maxHeld || len(o.sources["p"].waiting) != maxHeld>>20-1 {
+		t.Errorf("%d bytes of %d messages wait, %v", o.held, len(o.sources["p"].waiting), err)
+	}
+	for n := range 3 * maxSources {
+		if _, _, err := o.take(Message{Source: string(rune(n)), Number: 1}, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(o.sources) != maxSources || o.held != 0 {
+		t.Errorf("%d sources, %d bytes", len(o.sources), o.held)
+	}
+}
+
+func wantReady(t *testing.T, o *order, m Message, flush uint64, waits bool, numbers ...uint64) {
+	t.Helper()
+	ready, did, err := o.take(m, flush)
+	var got []uint64
+	for _, one := range ready {
+		got = append(got, one.Number)
+	}
+	if err != nil || did != waits || !slices.Equal(got, numbers) {
+		t.Fatalf("%d: %v, waits %v, %v; want %v, %v", m.Number, got, did, err, numbers, waits)
+	}
+}

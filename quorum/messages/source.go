@@ -1,0 +1,46 @@
+package messages
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"sync"
+)
+
+// Source numbers the messages of this proxy. It is safe for concurrent use.
+type Source struct {
+	name string
+
+	mu   sync.Mutex
+	last uint64
+	// open are the numbers that are not decided, decided is one below the lowest of them.
+	open    map[uint64]bool
+	decided uint64
+}
+
+// NewSource makes one with a name that no other has.
+func NewSource() *Source {
+	var bits [sourceSize / 2]byte
+	_, _ = rand.Read(bits[:]) // never fails
+	return &Source{name: hex.EncodeToString(bits[:]), open: map[uint64]bool{}}
+}
+
+// Begin numbers a message of a client whose last one had the number that last points to, and which is this one from now on.
+func (s *Source) Begin(m Message, last *uint64) Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last++
+	s.open[s.last] = true
+	m.Source, m.Number, m.After, m.Decided = s.name, s.last, *last, s.decided
+	*last = s.last
+	return m
+}
+
+// End is told that it is decided what became of the message: a majority has it, or its client hears an error.
+func (s *Source) End(m Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, m.Number)
+	for s.decided < s.last && !s.open[s.decided+1] {
+		s.decided++
+	}
+}
