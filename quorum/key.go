@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -13,6 +14,25 @@ type Key struct {
 	DB int
 	// Name is the key as it stands on the masters.
 	Name string
+	// Tag, unless it is empty, is the name of the key in whose cell this one stands, with all others of that tag: one vote is
+	// about all of them. Without it the key stands in a cell of its own name.
+	Tag string
+}
+
+// cell is the name of the cell in which the key stands.
+func (k Key) cell() string { return cmp.Or(k.Tag, k.Name) }
+
+// cellsOf are the cells of keys, each once.
+func cellsOf(keys []Key) []string {
+	cells := make([]string, 0, len(keys))
+	seen := make(map[string]bool, len(keys))
+	for _, k := range keys {
+		if cell := k.cell(); !seen[cell] {
+			seen[cell] = true
+			cells = append(cells, cell)
+		}
+	}
+	return cells
 }
 
 func namesOf(keys []Key) []string {
@@ -32,13 +52,13 @@ type OwnKeyError struct {
 
 // Error is a sentence that names the key.
 func (e *OwnKeyError) Error() string {
-	return fmt.Sprintf("the key %q cannot be a lock: names that begin with %q are the proxies' own", e.Key, script.OwnPrefix)
+	return fmt.Sprintf("the key %q cannot be a lock: names and tags that begin with %q are the proxies' own", e.Key, script.OwnPrefix)
 }
 
 // ownKey returns an *OwnKeyError for the first key that is not a lock's.
 func ownKey(keys ...Key) error {
 	for _, key := range keys {
-		if isOwn(key.Name) {
+		if isOwn(key.Name) || isOwn(key.Tag) {
 			return &OwnKeyError{Key: key.Name}
 		}
 	}

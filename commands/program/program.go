@@ -18,6 +18,7 @@ type Register interface {
 	Release(ctx context.Context, key quorum.Key, token string) error
 	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error)
 	Update(ctx context.Context, key quorum.Key, expect *string, run func(quorum.Look) (quorum.Decision, error)) (quorum.Outcome, error)
+	UpdateAll(ctx context.Context, keys []quorum.Key, expect *string, run func([]quorum.Look) ([]quorum.Decision, error)) (quorum.Outcome, error)
 }
 
 // Engine runs programs. It is safe for concurrent use. All its fields must be set.
