@@ -125,11 +125,12 @@ func (e *ContendedError) Error() string {
 	return fmt.Sprintf("lock key '%s' is contended: every attempt met another one", syntax.Shown(e.Key))
 }
 
-// What one program may use of lock keys: in all, and beside those that it named before it ran. Each of
-// the latter costs a repetition, which reads all of them again.
+// What one program may use of lock keys: in all, and beside those that it named before it ran, and such as have the tag of one of
+// these. Each of the latter two costs a repetition, which reads all of them again.
 const (
-	MaxKeys  = 1000
-	MaxFound = 32
+	MaxKeys       = 1000
+	MaxFound      = 32
+	MaxFoundOfTag = 256
 )
 
 // TooManyKeys refuses a program of more keys than masters should be asked for at once; it is empty

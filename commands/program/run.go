@@ -156,9 +156,13 @@ func (r *run) add(key string) (done *Outcome) {
 	if slices.Contains(r.Keys, key) {
 		return nil
 	}
-	if r.found++; r.found > MaxFound {
+	limit := MaxFound
+	if slices.ContainsFunc(r.Keys, func(other string) bool { return r.cell(other) == r.cell(key) }) {
+		limit = MaxFoundOfTag
+	}
+	if r.found++; r.found > limit {
 		return &Outcome{Reply: keyspace.Fail(fmt.Sprintf("ERR too many undeclared lock keys: a script may use at most %d that are not in its KEYS, and '%s' is one more",
-			MaxFound, syntax.Shown(key))), touched: true}
+			limit, syntax.Shown(key))), touched: true}
 	}
 	r.Keys = append(r.Keys, key)
 	return nil
