@@ -251,11 +251,11 @@ func firstOf(err, other error) error {
 func (c *generation) ifHeld(ctx context.Context, key Key, token string, what func(Look) Decision) error {
 	var holds []bool // in each run
 	out, err := c.UpdateAll(ctx, []Key{key}, nil, only(func(l Look) (Decision, error) {
-		if l.Unknown {
-			return Decision{}, ErrNeedsLeft
-		}
 		holds = append(holds, l.Present && l.Value == token)
-		if !holds[len(holds)-1] {
+		switch {
+		case l.Unknown:
+			return Decision{}, ErrNeedsLeft
+		case !holds[len(holds)-1]:
 			return Decision{}, nil
 		}
 		return what(l), nil

@@ -155,7 +155,7 @@ func TestWrites(t *testing.T) {
 		t.Errorf("%+v", w)
 	}
 	empty.Put("x:{T}", "x", time.Second)
-	if w := sealed(t, empty, "w"); w.Do != Put || w.Keep || w.TTL < 6*time.Second || !Is(w.Text) {
+	if w := sealed(t, empty, "w"); w.Do != Put || w.Keep || w.TTL < 2*time.Second || !Is(w.Text) {
 		t.Errorf("%+v", w)
 	}
 }

@@ -8,8 +8,9 @@ const year = 365 * 24 * time.Hour
 const (
 	// longRest is what a cell has in which some key has no end, and renewAt what is left of that when it gets it anew.
 	longRest, renewAt = 100 * year, 50 * year
-	// shortestRest is for how long a cell has to outlast its last key.
-	shortestRest = 5 * time.Second
+	// shortestRest is for how long a cell has to outlast its last key: longer than a ballot takes. What is longer than that is for
+	// nothing but fewer shifts, and a cell that too few masters hold is in the way until its end.
+	shortestRest = time.Second
 )
 
 // restFor is what a cell gets whose last key ends after a time: so much that it need not be shifted whenever that one is extended.
