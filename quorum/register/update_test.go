@@ -635,6 +635,34 @@ func TestUpdateShiftsTheTime(t *testing.T) {
 	}
 }
 
+// TestUpdateNotBeforeTheFirst: a master that is mended, and one with an earlier end of its own that answers late, end with the others.
+func TestUpdateNotBeforeTheFirst(t *testing.T) {
+	for _, kind := range []string{"accept", "prepare"} {
+		b := newBench(t, 3)
+		b.lock(b.proxy(), "me")
+		b.takes = 5 * time.Millisecond
+		left := b.stores[0].Look("k").Left
+		first := b.stores[0].Now + left + time.Hour
+		r := b.proxy()
+		r.opts.Shared = func(string) bool { return true }
+		if kind == "accept" {
+			b.of(kind, unsent, 0)
+		} else {
+			b.of(kind, late, 0)
+			b.stores[0].Put("k", b.stores[0].Look("k").Cell, left-500*time.Millisecond)
+		}
+		_, err := r.Update(t.Context(), Change{Key: "k", Run: func(Look) (Decision, error) {
+			return Decision{Do: Put, Value: "you", KeepTTL: true, Shift: time.Hour, Shared: true}, nil
+		}})
+		b.sure(err)
+		b.fate = nil
+		b.deliver()
+		b.pass(time.Second)
+		b.wantHolds("you* you* you*")
+		b.checkEnds(kind, 0, first)
+	}
+}
+
 // checkEnds wants the newest value to end on no master before a moment, nor long after it.
 func (b *bench) checkEnds(name string, change int, first time.Duration) {
 	b.Helper()
