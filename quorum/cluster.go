@@ -187,7 +187,7 @@ func (c *Cluster) WatchQuorum(ctx context.Context, log *slog.Logger, had bool) {
 // the cause of ctx; with a fence also ErrFences and ErrFenceShared. After an error nothing is held: what was taken is undone in the
 // background. But where other keys stand beside it, *NoQuorumError says no more than that it is not known.
 func (c *Cluster) Take(ctx context.Context, t Taking) (Grant, error) {
-	if t.Keys[0].Tag != "" {
+	if anyTagged(t.Keys) {
 		return on(ctx, c, func(g *generation) (Grant, error) { return g.takeShared(ctx, t) })
 	}
 	got, err := onWhich(ctx, c, func(g *generation) (Grant, error) { return g.Take(ctx, t) })

@@ -56,14 +56,14 @@ func (c *generation) Holdings(ctx context.Context, keys []Key) ([]Holding, error
 	if err := ownKey(keys...); err != nil {
 		return nil, err
 	}
-	cells := cellsOf(keys)
+	cells, of := cellsOf(keys)
 	found, err := c.keyspace(keys[0].DB).Holdings(ctx, cells)
 	if err != nil {
 		return nil, c.explain(err)
 	}
 	all := make([]Holding, len(keys))
 	for i, key := range keys {
-		f := found[slices.Index(cells, key.cell())]
+		f := found[of[i]]
 		all[i] = c.holding(f)
 		if c.legacy == nil {
 			if err := all[i].within(f, key); err != nil {

@@ -3,6 +3,7 @@ package quorum
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"redlock-proxy/quorum/guard/script"
@@ -22,17 +23,28 @@ type Key struct {
 // cell is the name of the cell in which the key stands.
 func (k Key) cell() string { return cmp.Or(k.Tag, k.Name) }
 
-// cellsOf are the cells of keys, each once.
-func cellsOf(keys []Key) []string {
-	cells := make([]string, 0, len(keys))
-	seen := make(map[string]bool, len(keys))
-	for _, k := range keys {
-		if cell := k.cell(); !seen[cell] {
-			seen[cell] = true
-			cells = append(cells, cell)
-		}
+// cellsOf are the cells of keys, each once, and of each key the number of its own.
+func cellsOf(keys []Key) (cells []string, of []int) {
+	if len(keys) == 1 {
+		return []string{keys[0].cell()}, []int{0}
 	}
-	return cells
+	known := make(map[string]int, len(keys))
+	of = make([]int, len(keys))
+	for i, k := range keys {
+		at, seen := known[k.cell()]
+		if !seen {
+			at = len(cells)
+			known[k.cell()] = at
+			cells = append(cells, k.cell())
+		}
+		of[i] = at
+	}
+	return cells, of
+}
+
+// anyTagged reports whether a key has a tag.
+func anyTagged(keys []Key) bool {
+	return slices.ContainsFunc(keys, func(k Key) bool { return k.Tag != "" })
 }
 
 func namesOf(keys []Key) []string {

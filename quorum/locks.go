@@ -147,12 +147,12 @@ func (c *generation) looks(ctx context.Context, keys []Key, look func(*keyspace,
 		}
 		return looks, c.explain(err)
 	}
-	cells := cellsOf(keys)
+	cells, of := cellsOf(keys)
 	found, err := look(k, ctx, cells)
 	if err != nil {
 		return nil, c.explain(err)
 	}
-	return looksIn(keys, cells, found)
+	return looksIn(keys, cells, of, found)
 }
 
 // Update is Cluster.Update.
@@ -201,7 +201,7 @@ func (c *generation) Guess(key Key) (token string, ok bool) {
 
 // Withdraw is Cluster.Withdraw.
 func (c *generation) Withdraw(keys []Key, tokens []string) {
-	if keys[0].Tag != "" {
+	if anyTagged(keys) {
 		return // by its token alone it cannot be told from another's
 	}
 	c.keyspace(keys[0].DB).Withdraw(namesOf(keys), tokens)

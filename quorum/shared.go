@@ -48,15 +48,17 @@ func lookAt(b *bag.Bag, cell Look, key Key) Look {
 }
 
 // looksIn are what keys hold, of whose cells all looks are told.
-func looksIn(keys []Key, cells []string, found []Look) ([]Look, error) {
-	looks := make([]Look, len(keys))
+func looksIn(keys []Key, cells []string, of []int, found []Look) ([]Look, error) {
+	looks, opened := make([]Look, len(keys)), make([]*bag.Bag, len(cells))
 	for i, key := range keys {
-		at := slices.Index(cells, key.cell())
-		b, err := open(cells[at], found[at])
-		if err != nil {
-			return nil, err
+		at := of[i]
+		if opened[at] == nil {
+			var err error
+			if opened[at], err = open(cells[at], found[at]); err != nil {
+				return nil, err
+			}
 		}
-		looks[i] = lookAt(b, found[at], key)
+		looks[i] = lookAt(opened[at], found[at], key)
 	}
 	return looks, nil
 }
@@ -66,10 +68,10 @@ func (c *generation) UpdateAll(ctx context.Context, keys []Key, expect *string, 
 	if err := ownKey(keys...); err != nil {
 		return Outcome{}, err
 	}
-	if len(cellsOf(keys)) != 1 {
+	if cells, _ := cellsOf(keys); len(cells) != 1 {
 		return Outcome{}, errApart
 	}
-	if keys[0].Tag != "" {
+	if anyTagged(keys) {
 		expect = nil // the cell holds more than that
 	}
 	var gone [][]Key // by each run
