@@ -282,8 +282,9 @@ func (c *generation) members(ctx context.Context, db int, names []string) (all [
 				continue
 			}
 			b, err := open(name, found[i])
-			if err != nil {
-				return nil, err
+			if err != nil { // a later version wrote it
+				all = append(all, name)
+				continue
 			}
 			all = append(all, b.Names()...)
 		}

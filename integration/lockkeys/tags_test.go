@@ -3,6 +3,7 @@
 package lockkeys
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -142,4 +143,25 @@ func TestOtherTags(t *testing.T) {
 		t.Errorf("the other is told %s", got)
 	}
 	kit.Does(t, kit.Connect(t, first), "GET lock:x:{lock:t}", "me")
+}
+
+// TestTagsBehindAPrefix: on the masters there is one key for a tag, behind the prefix, whatever braces that has.
+func TestTagsBehindAPrefix(t *testing.T) {
+	servers, upstream := kit.StartMasters(t), kit.StartRedis(t)
+	proxy := kit.StartProxy(t, redistest.URLs(servers), append(tagArgs(upstream), "--key-prefix", "p{q}:")...)
+	client := kit.Connect(t, proxy)
+	kit.Does(t, client, "MSET lock:t 1 x:{lock:t} 2 y:{lock:t} 3", "OK")
+	kit.Does(t, client, "RENAME lock:t z:{lock:t}", "OK")
+	if got := shuffled(kit.Do(t, client, "KEYS", "*")); got != "[string x:{lock:t} string y:{lock:t} string z:{lock:t}]" {
+		t.Errorf("KEYS tells %s", got)
+	}
+	kit.Everywhere(t, servers, func(master *redistest.Server) error {
+		found, err := kit.AskIn(master, "0", "KEYS", "p*")
+		if err == nil && kit.Text(found) != "[p{q}:lock:t]" {
+			err = fmt.Errorf("there are %v", found)
+		}
+		return err
+	})
+	kit.Does(t, client, "FLUSHDB", "OK")
+	kit.Does(t, client, "DBSIZE", "0")
 }
