@@ -86,7 +86,7 @@ func newDaemon(ctx context.Context, cfg conf.Config, log *slog.Logger, from prov
 	}
 	d.cluster, err = quorum.NewCluster(quorum.Options{
 		Masters: cfg.Masters, Legacy: cfg.LegacyLock, TLS: d.certs.Dialing, MasterTimeout: cfg.MasterTimeout, MaxTTL: cfg.MaxTTL,
-		FreshStart: cfg.FreshStart, Unguarded: !cfg.Guard, Logger: log, Succeeded: d.followMasters,
+		FreshStart: cfg.FreshStart, Unguarded: !cfg.Guard, Logger: log, Succeeded: d.followMasters, Tags: commands.TagRule(cfg.LockTags),
 	})
 	if err != nil {
 		return nil, err
@@ -259,6 +259,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 		Scripts:      quorum.NewBodies(d.cluster),
 		KeyPrefix:    cfg.KeyPrefix,
 		LockKeys:     cfg.LockKeys,
+		LockTags:     cfg.LockTags,
 		StringsOnly:  cfg.LegacyLock != "",
 		Version:      version,
 		Masters:      d.cluster.Status,

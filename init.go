@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"redlock-proxy/certs"
+	"redlock-proxy/commands"
 	"redlock-proxy/conf"
 	"redlock-proxy/quorum"
 )
@@ -98,7 +99,7 @@ func (i *initialisation) run(ctx context.Context) error {
 		return err
 	}
 	masters, err := quorum.Vouch(ctx, quorum.Options{
-		Masters: i.cfg.Masters, TLS: i.certs.Dialing, MasterTimeout: patience, MaxTTL: i.cfg.MaxTTL, Logger: slog.New(slog.DiscardHandler),
+		Masters: i.cfg.Masters, TLS: i.certs.Dialing, MasterTimeout: patience, MaxTTL: i.cfg.MaxTTL, Tags: commands.TagRule(i.cfg.LockTags), Logger: slog.New(slog.DiscardHandler),
 	}, i.ttl)
 	if err != nil {
 		return coded(exitNoQuorum, err)

@@ -2,12 +2,18 @@ package commands
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
 
 	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/keys"
 	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/commands/program"
 	"redlock-proxy/commands/spec"
 	"redlock-proxy/commands/syntax"
+	"redlock-proxy/quorum"
 )
 
 // lockedCommands are the ordinary commands that run on lock keys, and those of scripts, by name.
@@ -37,6 +43,29 @@ func lockedCommands(p *programs, s *scripts, waits func(command.Call)) map[strin
 		c.Guarded = true
 	}
 	return all
+}
+
+// placeOf tells where a key stands on the masters: in a cell of its own name or, with a hash tag, if it matches, in that of its tag.
+// It depends on nothing else, so that all proxies with the same settings agree.
+func placeOf(prefix string, tagged keys.Patterns) func(db int, key string) quorum.Key {
+	return func(db int, key string) quorum.Key {
+		place := quorum.Key{DB: db, Name: prefix + key}
+		if tagged.Any() {
+			if tag, has := keys.Tag(key); has && tagged.Match([]byte(key)) {
+				place.Tag = prefix + tag
+			}
+		}
+		return place
+	}
+}
+
+// TagRule is quorum.Options.Tags for the globs of lock-tags: the same for the same ones in whatever order, and empty without any.
+func TagRule(globs []string) string {
+	if len(globs) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(strings.Join(syntax.Distinct(slices.Sorted(slices.Values(globs))), "\x00")))
+	return hex.EncodeToString(sum[:8])
 }
 
 // ordinary is an ordinary command on lock keys.

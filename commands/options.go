@@ -51,6 +51,8 @@ type Options struct {
 	// LockKeys are the glob patterns of the keys on which ordinary commands run on
 	// the masters. Without any, they all are the upstream's.
 	LockKeys []string
+	// LockTags are the glob patterns of the lock keys that stand with all others of their hash tag. For the quorum they are TagRule.
+	LockTags []string
 	// StringsOnly has values be refused that are not the client's own bytes: beside a legacy server, whose clients
 	// read what stands there.
 	StringsOnly bool

@@ -59,7 +59,7 @@ func NewRelayTable(opts Options) *Table {
 func newTable(opts Options, notices *uncovered.Notices) *Table {
 	t := &Table{opts: opts, current: newCurrent(opts), audit: audit.New(opts.Audit), uncovered: notices}
 	lockKeys := keys.NewPatterns(opts.LockKeys...)
-	place := func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: opts.KeyPrefix + key} }
+	place := placeOf(opts.KeyPrefix, keys.NewPatterns(opts.LockTags...))
 	p := &programs{
 		audit: t.audit, register: opts.Register, locks: opts.Locks, settings: t.current, now: opts.Now, logger: opts.Logger, stringsOnly: opts.StringsOnly,
 	}

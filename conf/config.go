@@ -71,6 +71,8 @@ type Config struct {
 	KeyPrefix string
 	// LockKeys are glob patterns, as in KEYS. On the keys that they match, ordinary commands and scripts run on the masters.
 	LockKeys []string
+	// LockTags are glob patterns of keys that stand with all keys of the same hash tag, so that what depends on several of them can be changed.
+	LockTags []string
 	// NoTTL is "refuse" where a lock key must not be without a TTL, else "allow".
 	NoTTL string
 	// LegacyLock is the URL of the single Redis that held the locks until now and has to grant them as well, or empty. It

@@ -97,6 +97,8 @@ var table = []Setting{
 		text, func(c *Config) *string { return &c.KeyPrefix }),
 	some("lock-keys", "`GLOB` of keys on which ordinary commands and scripts run on the masters, as in KEYS; once per glob",
 		func(c *Config) *[]string { return &c.LockKeys }, lockGlob),
+	some("lock-tags", "`GLOB` of lock keys with a hash tag ({…}) that are kept together with all others of that tag, so that one command or script can change several; once per glob",
+		func(c *Config) *[]string { return &c.LockTags }, lockGlob),
 	atOnce(one("no-ttl", "what becomes of a lock key without a TTL, `WHICH`: allow or refuse",
 		text, func(c *Config) *string { return &c.NoTTL }, oneOf("allow", "refuse"))),
 	passwordAtOnce(private(one("legacy-lock", "`URL` of the single Redis that held the locks until now, while some clients still lock there: it then has to grant every lock as well",

@@ -75,6 +75,12 @@ func (c Config) legacyProblems() []problem {
 			mirror: &problem{setting: "key-prefix", text: fmt.Sprintf("%q cannot be given together with legacy-lock %q, which holds the locks without a prefix", c.KeyPrefix, shown)},
 		})
 	}
+	if len(c.LockTags) > 0 {
+		found = append(found, problem{
+			setting: "lock-tags", text: fmt.Sprintf("%q cannot be given together with legacy-lock %q, which keeps each key by itself", c.LockTags[0], shown),
+			mirror: &problem{setting: "legacy-lock", text: fmt.Sprintf("%q keeps each key by itself: it cannot be given together with lock-tags", shown)},
+		})
+	}
 	for _, master := range c.Masters {
 		if address(master) == address(c.LegacyLock) {
 			found = append(found, problem{setting: "legacy-lock", text: fmt.Sprintf("%q is the same Redis as master %q: a lock would be in its own way there", shown, Redact(master))})
@@ -119,6 +125,9 @@ func (c Config) Warnings() []string {
 	}
 	if c.AdminLocks && c.Admin == "" {
 		found = append(found, "admin-locks: there is no admin address on which locks would be shown")
+	}
+	if len(c.LockTags) > 0 && len(c.LockKeys) == 0 {
+		found = append(found, "lock-tags: there are no lock-keys of which any could match")
 	}
 	for _, glob := range c.LockKeys {
 		if strings.Trim(glob, "*") == "" {

@@ -45,6 +45,8 @@ func TestValidate(t *testing.T) {
 		}, nil},
 		{"a bad legacy Redis", func(c *Config) { c.LegacyLock = "redis://:hunter2@old/1" }, []string{`legacy-lock: "redis://:xxxxx@old/1" names a database`}},
 		{"a legacy Redis that is a master", func(c *Config) { c.LegacyLock = "redis://:hunter2@B" }, []string{`legacy-lock: "redis://:xxxxx@B" is the same Redis as master "redis://b"`}},
+		{"a legacy Redis and tags", func(c *Config) { c.LegacyLock, c.LockTags = "redis://:hunter2@old", []string{"*"} },
+			[]string{`lock-tags: "*" cannot be given together with legacy-lock "redis://:xxxxx@old", which keeps each key by itself`}},
 		{"a legacy Redis and a prefix", func(c *Config) { c.LegacyLock, c.KeyPrefix = "redis://:hunter2@old", "p:" },
 			[]string{`legacy-lock: "redis://:xxxxx@old" holds the locks without a prefix: it cannot be given together with key-prefix "p:"`}},
 		{"TLS", func(c *Config) { c.TLSCert, c.TLSKey, c.TLSClientCA = "c", "k", "a" }, nil},

@@ -192,9 +192,33 @@ func (l *memoryLocks) Update(_ context.Context, key quorum.Key, _ *string, run f
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	d, err := run(l.look(key))
-	switch {
-	case err != nil:
+	if err != nil {
 		return quorum.Outcome{}, err
+	}
+	l.make(key, d)
+	return quorum.Outcome{Run: 1}, nil
+}
+
+func (l *memoryLocks) UpdateAll(_ context.Context, keys []quorum.Key, _ *string, run func([]quorum.Look) ([]quorum.Decision, error)) (quorum.Outcome, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	looks := make([]quorum.Look, len(keys))
+	for i, key := range keys {
+		looks[i] = l.look(key)
+	}
+	made, err := run(looks)
+	if err != nil {
+		return quorum.Outcome{}, err
+	}
+	for i, d := range made {
+		l.make(keys[i], d)
+	}
+	return quorum.Outcome{Run: 1}, nil
+}
+
+// make does what was decided.
+func (l *memoryLocks) make(key quorum.Key, d quorum.Decision) {
+	switch {
 	case d.Do == quorum.Remove:
 		l.remove(key)
 	case d.Do == quorum.Put && d.KeepTTL:
@@ -204,7 +228,6 @@ func (l *memoryLocks) Update(_ context.Context, key quorum.Key, _ *string, run f
 		l.held[key] = held{d.Value, d.TTL}
 		l.tell()
 	}
-	return quorum.Outcome{Run: 1}, nil
 }
 
 func (l *memoryLocks) Guess(quorum.Key) (token string, ok bool) { return "", false }

@@ -186,9 +186,17 @@ func (c *Cluster) WatchQuorum(ctx context.Context, log *slog.Logger, had bool) {
 // Take takes keys that nobody holds and returns with the majority.
 //
 // Errors: *OwnKeyError, as of all methods, ErrHeld, ErrTooShort, ErrContended, *NoQuorumError, or
-// the cause of ctx; with a fence also ErrFences. After an error nothing is held: what was taken is undone in the background.
+// the cause of ctx; with a fence also ErrFences and ErrFenceShared. After an error nothing is held: what was taken is undone in the
+// background. But where other keys stand beside it, *NoQuorumError says no more than that it is not known.
 func (c *Cluster) Take(ctx context.Context, t Taking) (Grant, error) {
-	return onWhich(ctx, c, func(g *generation) (Grant, error) { return g.Take(ctx, t) })
+	if anyTagged(t.Keys) {
+		return on(ctx, c, func(g *generation) (Grant, error) { return g.takeShared(ctx, t) })
+	}
+	got, err := onWhich(ctx, c, func(g *generation) (Grant, error) { return g.Take(ctx, t) })
+	if c.opts.Tags != "" && len(t.Keys) == 1 && errors.Is(err, ErrHeld) {
+		return on(ctx, c, func(g *generation) (Grant, error) { return g.takeShared(ctx, t) })
+	}
+	return got, err
 }
 
 // Release removes the key if it holds the token.
@@ -229,6 +237,14 @@ func (c *Cluster) Watch(ctx context.Context, keys []Key) ([]Look, error) {
 // the last two the change is made once at any later moment, or never.
 func (c *Cluster) Update(ctx context.Context, key Key, expect *string, run func(Look) (Decision, error)) (Outcome, error) {
 	return on(ctx, c, func(g *generation) (Outcome, error) { return g.Update(ctx, key, expect, run) })
+}
+
+// UpdateAll is Update of several keys that stand in one cell, by one vote: run is told of them in their order, and decides
+// in the same. If expect is not nil, there is one key.
+//
+// Errors: those of Update, and *bag.TooLargeError.
+func (c *Cluster) UpdateAll(ctx context.Context, keys []Key, expect *string, run func([]Look) ([]Decision, error)) (Outcome, error) {
+	return on(ctx, c, func(g *generation) (Outcome, error) { return g.UpdateAll(ctx, keys, expect, run) })
 }
 
 // Remove takes a lock from whoever holds it, by ballot, and reports whether anybody did.

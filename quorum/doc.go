@@ -22,6 +22,8 @@
 // [Locker] has the queue of those who wait for a key, first come, first served (package queue),
 // whom the masters tell when it may be free (package wake), and those of others who wait until something is put under one.
 //
+// Keys with a tag share a cell (package bag), so that one vote is about all of them: [Cluster.UpdateAll].
+//
 // # Other masters
 //
 // [Cluster.ChangeMasters] adds, removes or replaces one master while locks are held (guard/GUARD.md). The

@@ -14,6 +14,7 @@ import (
 	"redlock-proxy/quorum/legacy"
 	"redlock-proxy/quorum/master"
 	"redlock-proxy/quorum/messages"
+	"redlock-proxy/quorum/queue"
 	"redlock-proxy/quorum/wake"
 )
 
@@ -56,7 +57,7 @@ func newGeneration(c *Cluster, opts Options, transports []master.Transport, join
 		g.masters, guarded = append(g.masters, m), append(guarded, m.Guarded())
 	}
 	g.guards = guard.NewSet(guard.Options{
-		MaxTTL: opts.MaxTTL, FreshStart: opts.FreshStart, Vouched: opts.Vouched, Off: opts.Unguarded, SinceBoot: opts.sinceBoot,
+		MaxTTL: opts.MaxTTL, FreshStart: opts.FreshStart, Vouched: opts.Vouched, Off: opts.Unguarded, SinceBoot: opts.sinceBoot, Tags: opts.Tags,
 		Joins: joins, Before: before, Logger: opts.Logger,
 	}, guarded)
 	watched := wake.Options{Quorum: Majority(len(g.masters)), Patience: max(opts.MasterTimeout, watchPatience), Logger: opts.Logger, Rand: opts.Rand}
@@ -73,9 +74,12 @@ func newGeneration(c *Cluster, opts Options, transports []master.Transport, join
 const watchPatience = 500 * time.Millisecond
 
 // alarm sets one for a key. With a legacy server there is none: that one has to agree, and is not watched.
-func (c *generation) alarm(key Key) *wake.Alarm {
-	if c.legacy != nil {
+func (c *generation) alarm(key Key) queue.Alarm {
+	switch {
+	case c.legacy != nil, key.Tag != "":
 		return wake.Blind()
+	case c.of.opts.Tags != "":
+		return sharedAlarm{c.waker.Alarm(key.DB, key.Name)}
 	}
 	return c.waker.Alarm(key.DB, key.Name)
 }
@@ -85,7 +89,7 @@ func (c *generation) alarmForChange(key Key, bell chan struct{}) *wake.Alarm {
 	if c.legacy != nil {
 		return wake.Blind()
 	}
-	return c.waker.ForChange(key.DB, key.Name, bell)
+	return c.waker.ForChange(key.DB, key.cell(), bell)
 }
 
 // names are the addresses of the masters.

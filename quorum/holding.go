@@ -56,14 +56,19 @@ func (c *generation) Holdings(ctx context.Context, keys []Key) ([]Holding, error
 	if err := ownKey(keys...); err != nil {
 		return nil, err
 	}
-	found, err := c.keyspace(keys[0].DB).Holdings(ctx, namesOf(keys))
+	cells, of := cellsOf(keys)
+	found, err := c.keyspace(keys[0].DB).Holdings(ctx, cells)
 	if err != nil {
 		return nil, c.explain(err)
 	}
-	all := make([]Holding, len(found))
-	for i, f := range found {
+	all := make([]Holding, len(keys))
+	for i, key := range keys {
+		f := found[of[i]]
 		all[i] = c.holding(f)
 		if c.legacy == nil {
+			if err := all[i].within(f, key); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		held, err := c.legacy.Read(ctx, keys[i].DB, keys[i].Name)
@@ -99,6 +104,25 @@ func says(s register.Share, err error) string {
 	}
 }
 
+// within is what a key of a cell that is held so has of that.
+func (h *Holding) within(cell register.Holding, key Key) error {
+	if key.Tag != "" {
+		h.Holder, h.Since, h.Fence = nil, time.Time{}, 0
+	}
+	if h.Status != StatusHeld {
+		return nil
+	}
+	b, err := open(key.cell(), cell.Look)
+	if err != nil {
+		return err
+	}
+	l := lookAt(b, cell.Look, key)
+	if h.Left = l.Left; !l.Present {
+		h.Status, h.Holder, h.Since = StatusFree, nil, time.Time{}
+	}
+	return nil
+}
+
 // beside adds what the legacy server holds: whatever that is, it is held.
 func (h *Holding) beside(masters register.Holding, held cell.Found, name string) {
 	share := Share{name, "held"}
@@ -117,6 +141,15 @@ func (h *Holding) beside(masters register.Holding, held cell.Found, name string)
 // Names is Cluster.Names.
 func (c *generation) Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error {
 	asked := newNoQuorum(len(c.masters))
+	if cells := page; c.of.opts.Tags != "" {
+		page = func(names []string) (bool, error) {
+			all, err := c.members(ctx, db, names)
+			if err != nil {
+				return false, err
+			}
+			return cells(all)
+		}
+	}
 	for _, m := range c.masters { // a majority shares a master with every other one
 		more, failed, err := namesOn(ctx, m, db, page)
 		switch {

@@ -1,7 +1,9 @@
 package quorum
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"redlock-proxy/quorum/guard/script"
@@ -13,6 +15,36 @@ type Key struct {
 	DB int
 	// Name is the key as it stands on the masters.
 	Name string
+	// Tag, unless it is empty, is the name of the key in whose cell this one stands, with all others of that tag: one vote is
+	// about all of them. Without it the key stands in a cell of its own name.
+	Tag string
+}
+
+// cell is the name of the cell in which the key stands.
+func (k Key) cell() string { return cmp.Or(k.Tag, k.Name) }
+
+// cellsOf are the cells of keys, each once, and of each key the number of its own.
+func cellsOf(keys []Key) (cells []string, of []int) {
+	if len(keys) == 1 {
+		return []string{keys[0].cell()}, []int{0}
+	}
+	known := make(map[string]int, len(keys))
+	of = make([]int, len(keys))
+	for i, k := range keys {
+		at, seen := known[k.cell()]
+		if !seen {
+			at = len(cells)
+			known[k.cell()] = at
+			cells = append(cells, k.cell())
+		}
+		of[i] = at
+	}
+	return cells, of
+}
+
+// anyTagged reports whether a key has a tag.
+func anyTagged(keys []Key) bool {
+	return slices.ContainsFunc(keys, func(k Key) bool { return k.Tag != "" })
 }
 
 func namesOf(keys []Key) []string {
@@ -32,13 +64,13 @@ type OwnKeyError struct {
 
 // Error is a sentence that names the key.
 func (e *OwnKeyError) Error() string {
-	return fmt.Sprintf("the key %q cannot be a lock: names that begin with %q are the proxies' own", e.Key, script.OwnPrefix)
+	return fmt.Sprintf("the key %q cannot be a lock: names and tags that begin with %q are the proxies' own", e.Key, script.OwnPrefix)
 }
 
 // ownKey returns an *OwnKeyError for the first key that is not a lock's.
 func ownKey(keys ...Key) error {
 	for _, key := range keys {
-		if isOwn(key.Name) {
+		if isOwn(key.Name) || isOwn(key.Tag) {
 			return &OwnKeyError{Key: key.Name}
 		}
 	}

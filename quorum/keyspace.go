@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"redlock-proxy/quorum/bag"
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/master"
@@ -25,7 +26,7 @@ func (c *generation) keyspace(db int) *keyspace {
 	}
 	k := &keyspace{cluster: c, db: db}
 	k.Register = register.New(register.Options{
-		N: len(c.masters), Masters: k, Source: c.source, Patience: patience, Keep: true, Yield: yieldTime, Unlimited: c.unguarded,
+		N: len(c.masters), Masters: k, Source: c.source, Patience: patience, Keep: true, Yield: yieldTime, Unlimited: c.unguarded, Shared: bag.Is,
 	})
 	known, _ := c.keyspaces.LoadOrStore(db, k)
 	return known.(*keyspace)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"redlock-proxy/quorum/bag"
 	"redlock-proxy/quorum/legacy"
 	"redlock-proxy/quorum/register"
 )
@@ -80,8 +81,15 @@ func (c *generation) Release(ctx context.Context, key Key, token string) error {
 	if err := ownKey(key); err != nil {
 		return err
 	}
-	if c.legacy == nil {
-		return c.explain(c.keyspace(key.DB).Unlock(ctx, key.Name, token))
+	switch {
+	case key.Tag != "":
+		return c.releaseShared(ctx, key, token)
+	case c.legacy == nil:
+		err := c.explain(c.keyspace(key.DB).Unlock(ctx, key.Name, token))
+		if errors.Is(err, ErrNotHeld) && c.of.opts.Tags != "" {
+			return c.releaseShared(ctx, key, token)
+		}
+		return err
 	}
 	return c.explain(c.releaseBeside(ctx, key, token, func() error { return c.keyspace(key.DB).Unlock(ctx, key.Name, token) }))
 }
@@ -95,8 +103,14 @@ func (c *generation) Extend(ctx context.Context, key Key, token string, ttl time
 		return Grant{}, err
 	}
 	extend := func() (Grant, error) { return c.keyspace(key.DB).Extend(ctx, key.Name, token, ttl) }
-	if c.legacy == nil {
+	switch {
+	case key.Tag != "":
+		return c.extendShared(ctx, key, token, ttl)
+	case c.legacy == nil:
 		got, err := extend()
+		if errors.Is(err, ErrNotHeld) && c.of.opts.Tags != "" {
+			return c.extendShared(ctx, key, token, ttl)
+		}
 		return got, c.explain(err)
 	}
 	got, err := c.extendBeside(ctx, key, token, ttl, extend)
@@ -105,56 +119,63 @@ func (c *generation) Extend(ctx context.Context, key Key, token string, ttl time
 
 // Read is Cluster.Read.
 func (c *generation) Read(ctx context.Context, keys []Key) ([]Look, error) {
-	if err := ownKey(keys...); err != nil {
-		return nil, err
-	}
-	looks, err := c.keyspace(keys[0].DB).Read(ctx, namesOf(keys))
-	if err != nil || c.legacy == nil {
-		return looks, c.explain(err)
-	}
-	looks, err = c.readBeside(ctx, keys, looks)
-	return looks, c.explain(err)
+	return c.looks(ctx, keys, (*keyspace).readCells)
 }
 
 // Watch is Cluster.Watch.
 func (c *generation) Watch(ctx context.Context, keys []Key) ([]Look, error) {
+	return c.looks(ctx, keys, (*keyspace).watchCells)
+}
+
+func (k *keyspace) readCells(ctx context.Context, cells []string) ([]Look, error) {
+	return k.Register.Read(ctx, cells)
+}
+func (k *keyspace) watchCells(ctx context.Context, cells []string) ([]Look, error) {
+	return k.Register.Watch(ctx, cells)
+}
+
+// looks are what keys hold, as a look at their cells tells.
+func (c *generation) looks(ctx context.Context, keys []Key, look func(*keyspace, context.Context, []string) ([]Look, error)) ([]Look, error) {
 	if err := ownKey(keys...); err != nil {
 		return nil, err
 	}
-	looks, err := c.keyspace(keys[0].DB).Watch(ctx, namesOf(keys))
-	if err != nil || c.legacy == nil {
+	k := c.keyspace(keys[0].DB)
+	if c.legacy != nil {
+		looks, err := look(k, ctx, namesOf(keys))
+		if err == nil {
+			looks, err = c.readBeside(ctx, keys, looks)
+		}
 		return looks, c.explain(err)
 	}
-	looks, err = c.readBeside(ctx, keys, looks)
-	return looks, c.explain(err)
+	cells, of := cellsOf(keys)
+	found, err := look(k, ctx, cells)
+	if err != nil {
+		return nil, c.explain(err)
+	}
+	return looksIn(keys, cells, of, found)
 }
 
 // Update is Cluster.Update.
 func (c *generation) Update(ctx context.Context, key Key, expect *string, run func(Look) (Decision, error)) (Outcome, error) {
+	if c.legacy == nil {
+		return c.UpdateAll(ctx, []Key{key}, expect, only(run))
+	}
 	if err := ownKey(key); err != nil {
 		return Outcome{}, err
 	}
 	var removes []bool // of each run
-	decide := func(l Look) (Decision, error) {
+	out, err := c.updateBeside(ctx, key, func(l Look) (Decision, error) {
 		d, err := run(l)
 		removes = append(removes, d.Do == Remove)
 		if err == nil && d.Do == Put && !d.KeepTTL {
 			err = c.record(ctx, d.TTL)
 		}
 		return d, err
-	}
-	out, err := c.update(ctx, key, expect, decide)
+	})
 	if err == nil && removes[out.Run-1] {
 		c.of.freed(key)
 	}
 	return out, c.explain(err)
-}
-
-func (c *generation) update(ctx context.Context, key Key, expect *string, run func(Look) (Decision, error)) (Outcome, error) {
-	if c.legacy != nil {
-		return c.updateBeside(ctx, key, run)
-	}
-	return c.keyspace(key.DB).Update(ctx, register.Change{Key: key.Name, Expect: expect, Run: run})
 }
 
 // Fence is Cluster.Fence.
@@ -162,17 +183,27 @@ func (c *generation) Fence(ctx context.Context, key Key) (int64, error) {
 	if err := ownKey(key); err != nil {
 		return 0, err
 	}
+	if key.Tag != "" {
+		return 0, nil
+	}
 	fence, err := c.keyspace(key.DB).Fence(ctx, key.Name)
 	return fence, c.explain(err)
 }
 
 // Guess is Cluster.Guess.
 func (c *generation) Guess(key Key) (token string, ok bool) {
-	return c.keyspace(key.DB).Guess(key.Name)
+	if key.Tag != "" {
+		return "", false
+	}
+	token, ok = c.keyspace(key.DB).Guess(key.Name)
+	return token, ok && !bag.Is(token)
 }
 
 // Withdraw is Cluster.Withdraw.
 func (c *generation) Withdraw(keys []Key, tokens []string) {
+	if anyTagged(keys) {
+		return // by its token alone it cannot be told from another's
+	}
 	c.keyspace(keys[0].DB).Withdraw(namesOf(keys), tokens)
 	for i, key := range keys {
 		if c.legacy != nil {

@@ -37,6 +37,9 @@ type Options struct {
 	// Vouched is an operator's word for the longest TTL of any lock that masters in
 	// quarantine may have forgotten, or nil; see Vouch.
 	Vouched *time.Duration
+	// Tags stands for the rule by which keys have a Tag, and is empty where none has. A proxy with another one than that of a
+	// proxy which was there before has no votes.
+	Tags string
 	// Unguarded lets masters vote whatever they may have forgotten, as all Redlock
 	// libraries do.
 	Unguarded bool

@@ -25,7 +25,7 @@ func (c *Cluster) Mark(key Key, tell func(News)) *Mark {
 	if now.legacy != nil {
 		return wake.BlindMark()
 	}
-	return now.waker.Mark(key.DB, key.Name, tell)
+	return now.waker.Mark(key.DB, key.cell(), tell)
 }
 
 // watchPause is the wait between two looks at which masters vote. A majority counts as lost after

@@ -15,6 +15,7 @@ type Keys interface {
 	Release(ctx context.Context, key quorum.Key, token string) error
 	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error)
 	Update(ctx context.Context, key quorum.Key, expect *string, run func(quorum.Look) (quorum.Decision, error)) (quorum.Outcome, error)
+	UpdateAll(ctx context.Context, keys []quorum.Key, expect *string, run func([]quorum.Look) ([]quorum.Decision, error)) (quorum.Outcome, error)
 	Withdraw(keys []quorum.Key, tokens []string)
 	Guess(key quorum.Key) (token string, ok bool)
 }
@@ -73,6 +74,14 @@ func (r Register) Extend(ctx context.Context, key quorum.Key, token string, ttl 
 func (r Register) Update(ctx context.Context, key quorum.Key, expect *string, run func(quorum.Look) (quorum.Decision, error)) (quorum.Outcome, error) {
 	began := time.Now()
 	out, err := r.Keys.Update(ctx, key, expect, run)
+	r.meters.update.end(ctx, began, err)
+	return out, err
+}
+
+// UpdateAll is that of the Keys.
+func (r Register) UpdateAll(ctx context.Context, keys []quorum.Key, expect *string, run func([]quorum.Look) ([]quorum.Decision, error)) (quorum.Outcome, error) {
+	began := time.Now()
+	out, err := r.Keys.UpdateAll(ctx, keys, expect, run)
 	r.meters.update.end(ctx, began, err)
 	return out, err
 }

@@ -1,7 +1,6 @@
 package program
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,17 +49,19 @@ func (r *run) commit(ctx context.Context, a Outcome) (*Outcome, error) {
 	if refused, err := r.prepare(ctx, a.effects); err != nil || refused != nil {
 		return refused, err
 	}
-	switch {
+	switch tag, together := r.together(a); {
+	case together:
+		return r.update(ctx, r.keysOf(tag), nil)
 	case all(changing, isRemoval):
 		return r.remove(ctx, a, changing)
 	case len(r.Watched) > 0 && len(changing) == 1:
-		return r.update(ctx, changing[0].Key, nil)
+		return r.update(ctx, []string{changing[0].Key}, nil)
 	case all(changing, isCreation) && sameTTL(changing):
 		return r.create(ctx, a, changing)
 	case r.raises(changing):
 		return r.extend(ctx, a, changing)
 	default:
-		return r.update(ctx, changing[0].Key, expected(changing[0]))
+		return r.update(ctx, []string{changing[0].Key}, expected(changing[0]))
 	}
 }
 
@@ -72,8 +73,13 @@ func (r *run) committable(a Outcome) (changing []keyspace.Edit, why string) {
 		return nil, SeveralKeys(again[0].Key, r.otherThan(again[0].Key))
 	}
 	changing = slices.DeleteFunc(changing, func(e keyspace.Edit) bool { _, done := r.removed[e.Key]; return done })
+	if _, together := r.together(a); together {
+		return changing, ""
+	}
 	others := r.otherKeys(changing, conditions)
 	switch {
+	case all(changing, isCreation) && r.needsBallot(changing):
+		return nil, SeveralKeys(changing[0].Key, changing[1].Key)
 	case len(changing) == 0, all(changing, isRemoval) && len(r.Watched) == 0:
 	case len(others) > 0:
 		return nil, SeveralKeys(changing[0].Key, others[0])
@@ -213,7 +219,7 @@ func (r *run) extend(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 			if len(edits) > 1 {
 				return &Outcome{Reply: keyspace.Fail(SeveralKeys(edits[0].Key, edits[1].Key)), touched: true}, nil
 			}
-			return r.update(ctx, e.Key, &e.Was.Value) // it is to be shorter
+			return r.update(ctx, []string{e.Key}, &e.Was.Value) // it is to be shorter
 		case err != nil:
 			return nil, err
 		}
@@ -224,30 +230,32 @@ func (r *run) extend(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 // errOtherKeys ends an update whose program turned out to depend on other keys, too.
 var errOtherKeys = errors.New("the program depends on other keys")
 
-// update makes a change of one key by ballot, on what the key holds then. What else the
+// update makes a change by ballot, of one key, or of several that stand together, on what they hold then. What else the
 // program knows is as it was read last; it must not depend on that.
-func (r *run) update(ctx context.Context, key string, expect *string) (*Outcome, error) {
+func (r *run) update(ctx context.Context, keys []string, expect *string) (*Outcome, error) {
 	var runs []Outcome
-	out, err := r.Register.Update(ctx, r.Place(r.DB, key), expect, func(l quorum.Look) (quorum.Decision, error) {
+	out, err := r.ballot(ctx, r.Places(r.DB, keys), expect, func(looks []quorum.Look) ([]quorum.Decision, error) {
 		seen := maps.Clone(r.seen)
-		seen[key] = l
+		for i, key := range keys {
+			seen[key] = looks[i]
+		}
 		a, err := r.runOn(ctx, seen)
 		switch {
 		case errors.Is(err, keyspace.ErrNeedsRead):
 			err = quorum.ErrNeedsLeft
-		case err == nil && r.dependsOnOthers(a, key):
+		case err == nil && r.dependsOnOthers(a, keys):
 			err = errOtherKeys
 		case err == nil && !r.effects.fits(a.effects):
 			r.effects.wanted, err = a.effects, errOtherEffects
 		}
 		runs = append(runs, a)
-		return decision(a, key), err
+		return decisions(a, keys), err
 	})
 	var unread *keyspace.UnreadError
 	switch {
 	case errors.As(err, &unread):
 		r.Replaces = false
-		return cmp.Or(r.add(key), r.add(unread.Key)), nil
+		return r.addAll(append(keys, unread.Key)), nil
 	case errors.Is(err, errOtherKeys):
 		r.Replaces = false
 		return nil, nil
@@ -261,25 +269,38 @@ func (r *run) update(ctx context.Context, key string, expect *string) (*Outcome,
 	return &runs[out.Run-1], nil
 }
 
-// dependsOnOthers reports whether what a run came to may depend on other keys than
-// this one.
-func (r *run) dependsOnOthers(a Outcome, key string) bool {
-	if len(a.Edits) == 0 {
-		return len(r.seen) > 1
+// ballot is an Update of one key, or of several.
+func (r *run) ballot(ctx context.Context, keys []quorum.Key, expect *string, run func([]quorum.Look) ([]quorum.Decision, error)) (quorum.Outcome, error) {
+	if len(keys) > 1 {
+		return r.Register.UpdateAll(ctx, keys, expect, run)
 	}
-	return !all(a.Edits, func(e keyspace.Edit) bool { return e.Key == key })
+	return r.Register.Update(ctx, keys[0], expect, func(l quorum.Look) (quorum.Decision, error) {
+		made, err := run([]quorum.Look{l})
+		return made[0], err
+	})
 }
 
-// decision is what a run makes of its only key.
-func decision(a Outcome, key string) quorum.Decision {
+// dependsOnOthers reports whether what a run came to may depend on other keys than
+// these.
+func (r *run) dependsOnOthers(a Outcome, keys []string) bool {
+	if len(a.Edits) == 0 {
+		return len(r.seen) > len(keys)
+	}
+	return !all(a.Edits, func(e keyspace.Edit) bool { return slices.Contains(keys, e.Key) })
+}
+
+// decisions are what a run makes of some keys, in their order.
+func decisions(a Outcome, keys []string) []quorum.Decision {
+	made := make([]quorum.Decision, len(keys))
 	for _, e := range a.Edits {
+		i := slices.Index(keys, e.Key)
 		switch {
-		case e.Key != key || !e.Changes():
+		case i < 0 || !e.Changes():
 		case !e.Now.Present:
-			return quorum.Decision{Do: quorum.Remove}
+			made[i] = quorum.Decision{Do: quorum.Remove}
 		default:
-			return quorum.Decision{Do: quorum.Put, Value: e.Now.Value, KeepTTL: e.KeepLeft, TTL: ttlOf(e)}
+			made[i] = quorum.Decision{Do: quorum.Put, Value: e.Now.Value, KeepTTL: e.KeepLeft, TTL: ttlOf(e)}
 		}
 	}
-	return quorum.Decision{}
+	return made
 }

@@ -8,7 +8,8 @@
 // program turns out to use a key that was not read, it runs again.
 //
 // Several keys are taken, extended or removed by one program; none is replaced under the condition of
-// another, for each key is kept by its own vote, and no vote is about two.
+// another, for each key is kept by its own vote, and no vote is about two. But keys that stand in one cell, since they have the same
+// tag, are changed together by one ballot, whatever depends on what.
 //
 // What a program does at the upstream are its side effects: prepared there before anything is
 // committed, so that a refusal is the whole answer, and done after it.

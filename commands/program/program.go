@@ -18,6 +18,7 @@ type Register interface {
 	Release(ctx context.Context, key quorum.Key, token string) error
 	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error)
 	Update(ctx context.Context, key quorum.Key, expect *string, run func(quorum.Look) (quorum.Decision, error)) (quorum.Outcome, error)
+	UpdateAll(ctx context.Context, keys []quorum.Key, expect *string, run func([]quorum.Look) ([]quorum.Decision, error)) (quorum.Outcome, error)
 }
 
 // Engine runs programs. It is safe for concurrent use. All its fields must be set.
@@ -124,11 +125,12 @@ func (e *ContendedError) Error() string {
 	return fmt.Sprintf("lock key '%s' is contended: every attempt met another one", syntax.Shown(e.Key))
 }
 
-// What one program may use of lock keys: in all, and beside those that it named before it ran. Each of
-// the latter costs a repetition, which reads all of them again.
+// What one program may use of lock keys: in all, and beside those that it named before it ran, and such as have the tag of one of
+// these. Each of the latter two costs a repetition, which reads all of them again.
 const (
-	MaxKeys  = 1000
-	MaxFound = 32
+	MaxKeys       = 1000
+	MaxFound      = 32
+	MaxFoundOfTag = 256
 )
 
 // TooManyKeys refuses a program of more keys than masters should be asked for at once; it is empty

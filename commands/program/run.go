@@ -102,6 +102,9 @@ func (r *run) guess(ctx context.Context) (done *Outcome, err error) {
 // the guess that it was made on is wrong: keys that are not taken are changed one by one,
 // and those that are not changed are not looked at.
 func (r *run) leansOn(a Outcome) bool {
+	if _, together := r.together(a); together {
+		return false // a ballot makes nothing of a guess
+	}
 	changing, conditions := changes(a.Edits)
 	return len(conditions) > 0 || len(changing) > 1 && !all(changing, isCreation)
 }
@@ -109,7 +112,7 @@ func (r *run) leansOn(a Outcome) bool {
 // round makes one try. done is set if that was the last one.
 func (r *run) round(ctx context.Context) (done *Outcome, err error) {
 	if r.Replaces && len(r.Keys) == 1 {
-		return r.update(ctx, r.Keys[0], nil)
+		return r.update(ctx, r.Keys, nil)
 	}
 	seen, err := r.look(ctx)
 	if err != nil {
@@ -153,9 +156,13 @@ func (r *run) add(key string) (done *Outcome) {
 	if slices.Contains(r.Keys, key) {
 		return nil
 	}
-	if r.found++; r.found > MaxFound {
+	limit := MaxFound
+	if slices.ContainsFunc(r.Keys, func(other string) bool { return r.cell(other) == r.cell(key) }) {
+		limit = MaxFoundOfTag
+	}
+	if r.found++; r.found > limit {
 		return &Outcome{Reply: keyspace.Fail(fmt.Sprintf("ERR too many undeclared lock keys: a script may use at most %d that are not in its KEYS, and '%s' is one more",
-			MaxFound, syntax.Shown(key))), touched: true}
+			limit, syntax.Shown(key))), touched: true}
 	}
 	r.Keys = append(r.Keys, key)
 	return nil

@@ -33,7 +33,7 @@ func TestOverlapOfLockKeys(t *testing.T) {
 	grants, seed := kit.NumberFrom(t, keyGrantsEnv, defaultKeyGrants), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d grants wanted (%s); seed %d (%s)", grants, keyGrantsEnv, seed, kit.SeedEnv)
 	f := startLockKeyFleet(t, 2)
-	c := startKeyContest(t, f.Addrs(), seed)
+	c := startKeyContest(t, f.Addrs(), seed, contestedKey)
 	disturber := faults.StartDisturber(f, seed, lockKeyDisturbances()...)
 	starved := c.WaitFor(t, int(grants))
 	done, err := disturber.Stop()
@@ -48,7 +48,7 @@ func TestOverlapOfLockKeys(t *testing.T) {
 
 // TestOverlapOfLockKeysOfOneRedis: a single Redis that is well has no overlaps either.
 func TestOverlapOfLockKeysOfOneRedis(t *testing.T) {
-	c := startKeyContest(t, []string{kit.StartRedis(t).Addr()}, rand.Uint64())
+	c := startKeyContest(t, []string{kit.StartRedis(t).Addr()}, rand.Uint64(), contestedKey)
 	kit.Must(t, c.WaitFor(t, 400))
 	c.Stop()
 	c.Report(t)
@@ -59,7 +59,7 @@ func TestOverlapOfLockKeysOfOneRedis(t *testing.T) {
 
 // TestOverlapOfLockKeysIsSeen: with two Redises that know nothing of each other there are overlaps, and they are found.
 func TestOverlapOfLockKeysIsSeen(t *testing.T) {
-	c := startKeyContest(t, []string{kit.StartRedis(t).Addr(), kit.StartRedis(t).Addr()}, rand.Uint64())
+	c := startKeyContest(t, []string{kit.StartRedis(t).Addr(), kit.StartRedis(t).Addr()}, rand.Uint64(), contestedKey)
 	kit.Must(t, c.WaitFor(t, 200))
 	c.Stop()
 	c.Report(t)
@@ -68,15 +68,15 @@ func TestOverlapOfLockKeysIsSeen(t *testing.T) {
 	}
 }
 
-// startKeyContest has clients of these addresses contend for contestedKey.
-func startKeyContest(t *testing.T, addrs []string, seed uint64) *holdings.Contest {
+// startKeyContest has clients of these addresses contend for a key.
+func startKeyContest(t *testing.T, addrs []string, seed uint64, key string) *holdings.Contest {
 	t.Helper()
 	c := holdings.NewContest()
 	for i := range keyHolders {
 		client, err := redistest.Dial(addrs[i%len(addrs)], kit.Patience)
 		kit.Must(t, err)
 		t.Cleanup(func() { _ = client.Close() })
-		who := &keyHolder{contest: c, name: strconv.Itoa(i), client: client, random: rand.New(rand.NewPCG(seed, uint64(i)+1000))}
+		who := &keyHolder{contest: c, key: key, name: strconv.Itoa(i), client: client, random: rand.New(rand.NewPCG(seed, uint64(i)+1000))}
 		c.Enter(who.name, who.turn)
 	}
 	return c
@@ -85,6 +85,7 @@ func startKeyContest(t *testing.T, addrs []string, seed uint64) *holdings.Contes
 // keyHolder is a client that knows a lock by its own clock alone: it has it from the reply on, until the TTL is over since it asked.
 type keyHolder struct {
 	contest *holdings.Contest
+	key     string
 	name    string
 	client  *redistest.Client
 	random  *rand.Rand
@@ -93,14 +94,14 @@ type keyHolder struct {
 // turn asks once, as a client that polls does, and when it has the lock holds it for a while, extends it now and then, and mostly
 // gives it back.
 func (h *keyHolder) turn(token string) {
-	received, until := h.ask("OK", "SET", contestedKey, token, "NX", "PX", kit.Millis(shortLease))
+	received, until := h.ask("OK", "SET", h.key, token, "NX", "PX", kit.Millis(shortLease))
 	if until == 0 {
 		h.sleep(4 * time.Millisecond)
 		return
 	}
 	for h.random.IntN(20) == 0 {
 		h.sleep(shortLease / 2)
-		if _, longer := h.ask(int64(1), "EVAL", extendIfOwn, "1", contestedKey, token, kit.Millis(shortLease)); longer > 0 {
+		if _, longer := h.ask(int64(1), "EVAL", extendIfOwn, "1", h.key, token, kit.Millis(shortLease)); longer > 0 {
 			until = longer
 		}
 	}
@@ -109,7 +110,7 @@ func (h *keyHolder) turn(token string) {
 		return
 	}
 	h.contest.Granted(holdings.Relied(token, received, until, h.contest.History.Now()))
-	reply, err := h.client.Do("EVAL", releaseIfOwn, "1", contestedKey, token)
+	reply, err := h.client.Do("EVAL", releaseIfOwn, "1", h.key, token)
 	h.contest.Count("release", reply, err)
 }
 

@@ -15,12 +15,13 @@ import (
 func TestMain(m *testing.M) { kit.Main(m) }
 
 // start starts masters and two proxies before them, for which lock:* are lock keys, with an upstream or as lock servers.
-func start(t *testing.T, relays bool) *kit.Fleet {
+func start(t *testing.T, relays bool, more ...string) *kit.Fleet {
 	t.Helper()
 	args := append([]string{"--lock-keys", "lock:*", "--guard=false"}, kit.PatientMasters()...)
 	if relays {
 		args = append(kit.LockKeyArgs(kit.StartRedis(t)), args[2:]...)
 	}
+	args = append(args, more...)
 	f := &kit.Fleet{Masters: kit.StartMasters(t)}
 	for range 2 {
 		f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters), args...))

@@ -19,6 +19,8 @@ type Accept struct {
 	Keep  bool
 	Base  Ballot
 	Until time.Duration
+	// Shift is added to the remaining time that a cell of Base has, in whole milliseconds; Until has it already.
+	Shift time.Duration
 	// TTL is in whole milliseconds, or Endless.
 	TTL time.Duration
 	// Deadline is the last moment, by the master's clock, at which it may be done. What
@@ -33,7 +35,9 @@ if not v or mark(v) ~= '` + registerMark + `' or attempt(v) ~= ARGV[1] or promis
   return {0, v, left, now[1], now[2]}
 end
 local new = '` + registerMark + `' .. ARGV[1] .. ARGV[3] .. ARGV[2] .. ARGV[4]
-if ARGV[5] == 'keep' and accepted(v) == ARGV[7] then redis.call('set', KEYS[1], new, 'keepttl')
+if ARGV[5] == 'keep' and accepted(v) == ARGV[7] then
+  redis.call('set', KEYS[1], new, 'keepttl')
+  if ARGV[9] ~= '0' and left >= 0 then redis.call('pexpire', KEYS[1], math.max(left + tonumber(ARGV[9]), 1)) end
 elseif ARGV[6] == '-1' then redis.call('set', KEYS[1], new)
 elseif ARGV[5] == 'keep' then redis.call('set', KEYS[1], new) redis.call('pexpireat', KEYS[1], ARGV[6])
 else redis.call('set', KEYS[1], new, 'px', ARGV[6]) end
@@ -51,7 +55,7 @@ func (a Accept) Words(whole bool) []any {
 	if a.Keep {
 		how, time = "keep", pttl(a.Until)
 	}
-	return acceptScript.call(whole, a.Keys(), string(a.Attempt), string(a.Ballot), string(a.promise()), a.Value.payload(), how, time, a.Base.wire(), millis(a.Deadline))
+	return acceptScript.call(whole, a.Keys(), string(a.Attempt), string(a.Ballot), string(a.promise()), a.Value.payload(), how, time, a.Base.wire(), millis(a.Deadline), millis(a.Shift))
 }
 
 // promise is what the cell has promised afterwards.
@@ -74,6 +78,8 @@ func (a Accept) Apply(s *Store) Answer {
 	}
 	c := Cell{Form: Register, Attempt: a.Attempt, Promised: a.promise(), Accepted: a.Ballot, Value: a.Value}
 	switch {
+	case a.Keep && f.Accepted == a.Base && a.Shift != 0 && f.Left != Endless:
+		s.Put(a.Name, c, max(f.Left+a.Shift, time.Millisecond))
 	case a.Keep && f.Accepted == a.Base:
 		s.keep(a.Name, c)
 	case a.Keep && a.Until == Endless, !a.Keep && a.TTL == Endless:

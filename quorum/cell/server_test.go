@@ -128,6 +128,7 @@ func (p pool) op(now time.Duration) cell.Op {
 		op := cell.Accept{
 			Name: key, Attempt: pick(p, p.attempts), Ballot: pick(p, p.ballots), Value: p.value(), Next: p.orNone(pick(p, p.ballots)),
 			Keep: p.IntN(2) == 0, Base: p.orNone(pick(p, p.ballots)), TTL: pick(p, leases), Until: pick(p, leases),
+			Shift:    pick(p, []time.Duration{0, time.Hour, -time.Second, -time.Hour}),
 			Deadline: now + pick(p, []time.Duration{-slack, slack}),
 		}
 		if op.Until != cell.Endless {

@@ -220,7 +220,7 @@ func (g *Guard) afterRenewal() time.Duration {
 	return Heartbeat
 }
 
-// outrankedBy is set where proxies of another number of masters were there first.
+// outrankedBy is set where proxies of another number of masters, or with other tags, were there first.
 func (g *Guard) outrankedBy() *QuarantineError {
 	g.mu.Lock()
 	defer g.mu.Unlock()

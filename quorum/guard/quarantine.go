@@ -21,6 +21,7 @@ const (
 	AwaitsFreshStart Reason = "fresh"
 	Unproven         Reason = "unproven"
 	OtherProxies     Reason = "proxies"
+	OtherTags        Reason = "tags"
 	Succeeded        Reason = "succeeded"
 )
 
@@ -46,6 +47,8 @@ func (r Reason) Sentence(n int) string {
 		return either(one, "is one", "are some") + " of other masters than this proxy's by now: they were changed"
 	case OtherProxies:
 		return either(one, "is", "are") + " in use by proxies of another number of masters"
+	case OtherTags:
+		return either(one, "is", "are") + " in use by proxies with other lock-tags: they keep the same keys elsewhere"
 	case Unproven:
 		return either(one, "is asked whether it still has its data", "are asked whether they still have their data")
 	default:

@@ -34,6 +34,8 @@ type Options struct {
 	Vouched *time.Duration
 	// Off lets all votes count: the set only makes itself known to other proxies.
 	Off bool
+	// Tags stands for the rule by which keys share a cell; empty: none does.
+	Tags string
 	// Joins is the set of masters that these are, where it was decided that they follow others; nil:
 	// their markers tell. Before are guards of masters that voted in the set before and are not among
 	// these.
@@ -68,6 +70,7 @@ type Set struct {
 	before  []*Guard
 	log     *slog.Logger
 	off     bool
+	tags    string
 	boot    func() time.Duration
 	// id is this set's alone, and so is every nonce.
 	id    string
@@ -88,7 +91,7 @@ func NewSet(opts Options, masters []Master) *Set {
 	s := &Set{
 		longest: longest.New(len(masters), opts.MaxTTL), fresh: newFreshStart(len(masters), opts.FreshStart),
 		word: newWord(len(masters), opts.Vouched),
-		log:  opts.Logger, off: opts.Off, boot: opts.SinceBoot, id: rand.Text() + peer.Follows, nonce: rand.Text,
+		log:  opts.Logger, off: opts.Off, tags: opts.Tags, boot: opts.SinceBoot, id: rand.Text() + peer.Follows, nonce: rand.Text,
 		eras: newEras(masters, opts.Joins, time.Now()), before: opts.Before,
 		warned: map[string]bool{},
 	}

@@ -35,8 +35,8 @@ type finding struct {
 	// left is the remaining time that a majority grants: the quorum-th largest of those
 	// that hold the value, or the least of fewer.
 	left time.Duration
-	// longest is the longest remaining time of those that hold the value.
-	longest time.Duration
+	// longest and shortest are the longest and the shortest remaining time of those that hold the value.
+	longest, shortest time.Duration
 	// chosen: a majority holds this very value. mixed: some holders have another ballot.
 	chosen, mixed bool
 }
@@ -120,7 +120,7 @@ func (c *candidate) finding(quorum int) finding {
 	slices.SortFunc(lefts, func(a, b time.Duration) int { return compareLeft(b, a) })
 	f := finding{
 		standing: Held, attempt: c.attempt, accepted: highest.Accepted, value: highest.Value,
-		left: lefts[min(quorum, len(lefts))-1], longest: lefts[0],
+		left: lefts[min(quorum, len(lefts))-1], longest: lefts[0], shortest: lefts[len(lefts)-1],
 		chosen: len(lefts) >= quorum, mixed: len(lefts) < len(c.holders),
 	}
 	if c.foreign {

@@ -24,6 +24,8 @@ type Options struct {
 	Yield time.Duration
 	// Keep lets the ballot of a replacing promise the next one at once.
 	Keep bool
+	// Shared, if it is set, tells of a value that the ends of several keys hang on that of the cell; see package bag.
+	Shared func(value string) bool
 	// Unlimited is for a cluster without the guard, where a round may take its time.
 	Unlimited bool
 }
@@ -68,8 +70,14 @@ type Look struct {
 	Value   string
 	// Left is the remaining time that a majority still grants, or cell.Endless. It is
 	// meaningless with Unknown.
-	Left    time.Duration
-	Unknown bool
+	Left time.Duration
+	// Longest and Shortest are that of the master where it ends last, and where it ends first, of those that hold it.
+	Longest, Shortest time.Duration
+	Unknown           bool
+	// Foreign: no proxy wrote it.
+	Foreign bool
+	// Shared is set by who knows of several keys in a cell: others may stand beside this one.
+	Shared bool
 	// Version is unlike that of any other state of the key, but for those in which there
 	// is no cell, of which it is empty.
 	Version string
@@ -81,9 +89,15 @@ type Look struct {
 func (f finding) look() Look {
 	switch {
 	case f.standing == Foreign:
-		return Look{Present: true, Value: f.value.Text, Left: f.left, Version: "foreign " + f.value.Text}
+		return Look{
+			Present: true, Value: f.value.Text, Left: f.left, Longest: f.longest, Shortest: f.shortest, Foreign: true,
+			Version: "foreign " + f.value.Text,
+		}
 	case f.standing == Held && f.value.Present:
-		return Look{Present: true, Value: f.value.Text, Left: f.left, Version: version(f.attempt, f.value), incarnation: f.attempt}
+		return Look{
+			Present: true, Value: f.value.Text, Left: f.left, Longest: f.longest, Shortest: f.shortest,
+			Version: version(f.attempt, f.value), incarnation: f.attempt,
+		}
 	case f.standing == Held:
 		return Look{Version: version(f.attempt, f.value), incarnation: f.attempt}
 	default:

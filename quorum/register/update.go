@@ -27,6 +27,11 @@ type Decision struct {
 	// keeps its remaining time instead.
 	TTL     time.Duration
 	KeepTTL bool
+	// Shift is added to the remaining time that is kept, on each master by itself, in whole milliseconds.
+	Shift time.Duration
+	// Shared is set where the ends of several keys hang on that of the cell, in the value that is put or the one that stood there:
+	// then no master may have an earlier end than the first of those that held it.
+	Shared bool
 }
 
 // Change is a change of one key that depends on what stands there.
@@ -339,9 +344,13 @@ func (u *update) keep(ctx context.Context, b ballot, f finding, s sentChange) (O
 		return Outcome{Run: s.run, Version: f.look().Version}, nil
 	}
 	now := u.masters.Now()
+	until, shared := untilOf(b, f, now), f.value.Present && u.opts.Shared != nil && u.opts.Shared(f.value.Text)
+	if shared {
+		until = notBefore(b, f, 0)
+	}
 	// Masters that take the value over keep it a little shorter: by this round at the most.
 	return u.accept(ctx, b, proposal{
-		run: s.run, base: f, value: f.value, same: true, change: s.change, keep: true, until: untilOf(b, f, now),
+		run: s.run, base: f, value: f.value, same: true, change: s.change, keep: true, until: until, shared: shared,
 		lease: s.lease, since: s.since.Add(-now.Sub(b.start)),
 	})
 }
@@ -359,6 +368,9 @@ type proposal struct {
 	keep  bool
 	until func(now time.Duration) time.Duration
 	ttl   time.Duration
+	// shift and shared are those of a Decision.
+	shift  time.Duration
+	shared bool
 	// lease is what it gives, since then; zero: since it is sent.
 	lease time.Duration
 	since time.Time
@@ -371,6 +383,8 @@ func (u *update) replacing(b ballot, f finding, d Decision) proposal {
 	switch {
 	case d.Do == Remove:
 		p.value, p.ttl = cell.Value{}, removedFor
+	case d.KeepTTL && f.value.Present && d.Shared:
+		p.keep, p.shared, p.shift, p.until = true, true, d.Shift, notBefore(b, f, d.Shift)
 	case d.KeepTTL && f.value.Present:
 		p.keep, p.until = true, untilOf(b, f, u.masters.Now())
 	case d.KeepTTL:
@@ -396,6 +410,17 @@ func untilOf(b ballot, f finding, now time.Time) func(time.Duration) time.Durati
 	}
 }
 
+// notBefore is untilOf for a cell of several keys: the end is not before the first one among the masters that held the value when they
+// promised, shifted as theirs are. So none of the keys ends anywhere before its time; see package bag.
+func notBefore(b ballot, f finding, shift time.Duration) func(time.Duration) time.Duration {
+	return func(told time.Duration) time.Duration {
+		if f.shortest < 0 {
+			return cell.Endless
+		}
+		return max(told+f.shortest+b.passed+shift, time.Millisecond)
+	}
+}
+
 // accept has the masters that promised accept a value. It is made once a majority did.
 func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, error) {
 	start := u.masters.Now()
@@ -404,7 +429,7 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 	}
 	next := u.nextBallot(b.number.Round())
 	opFor := func(told, passed time.Duration) cell.Accept {
-		op := cell.Accept{Name: u.Key, Attempt: p.base.attempt, Ballot: b.number, Value: p.value, Keep: p.keep, Base: p.base.accepted, TTL: p.ttl}
+		op := cell.Accept{Name: u.Key, Attempt: p.base.attempt, Ballot: b.number, Value: p.value, Keep: p.keep, Base: p.base.accepted, Shift: p.shift, TTL: p.ttl}
 		if u.opts.Keep && !(p.keep && !p.value.Present) { // such a removal may end any moment
 			op.Next = next
 		}
@@ -477,7 +502,11 @@ func (u *update) afterwards(b ballot, p proposal, asked Asked, opFor func(told, 
 	chosen := count(asked.Replies(), (*Reply).yes) >= u.quorum
 	b.asked.Later(func(master int, reply Reply) {
 		if chosen && reply.yes() && reply.Found[0].Attempt == p.base.attempt {
-			r.masters.Tell(master, opFor(reply.Now, r.masters.Now().Sub(b.start)), false)
+			op := opFor(reply.Now, r.masters.Now().Sub(b.start))
+			if p.shared {
+				op.Base = b.number // which no cell has accepted: its own end was not among those that were compared
+			}
+			r.masters.Tell(master, op, false)
 		}
 	})
 	promised := b.asked.Replies()

@@ -626,6 +626,83 @@ func TestUpdateKeepsTheTime(t *testing.T) {
 	b.wantHolds(". . .")
 }
 
+// Where the ends of several keys hang on that of the cell, it is shifted by the same time on each master, and no master has an end before
+// that of the first: neither one that missed a change, nor one that answers late, nor one that is mended.
+func TestUpdateShiftsTheTime(t *testing.T) {
+	for name, happens := range map[string]func(b *bench, i int){
+		"nothing":            func(*bench, int) {},
+		"misses the change":  func(b *bench, i int) { b.of("accept", unsent, i%3) },
+		"answers late":       func(b *bench, i int) { b.of("prepare", late, i%3) },
+		"answers late again": func(b *bench, _ int) { b.of("prepare", late, 1) },
+	} {
+		b := newBench(t, 3)
+		b.lock(b.proxy(), "me")
+		b.takes = 5 * time.Millisecond
+		first := b.stores[0].Now + b.stores[0].Look("k").Left
+		for i := range 12 {
+			r := b.proxy()
+			r.opts.Shared = func(string) bool { return true }
+			shift := []time.Duration{time.Hour, 0, -50 * time.Minute}[i%3]
+			happens(b, i)
+			_, err := r.Update(t.Context(), Change{Key: "k", Run: func(l Look) (Decision, error) {
+				return Decision{Do: Put, Value: l.Value + "+", KeepTTL: true, Shift: shift, Shared: true}, nil
+			}})
+			b.sure(err)
+			b.fate = nil
+			b.deliver()
+			first += shift
+			b.checkEnds(name, i, first)
+			if i%4 == 3 {
+				b.pass(time.Second) // it is mended
+				b.checkEnds(name+", mended", i, first)
+			}
+		}
+	}
+}
+
+// TestUpdateNotBeforeTheFirst: a master that is mended, and one with an earlier end of its own that answers late, end with the others.
+func TestUpdateNotBeforeTheFirst(t *testing.T) {
+	for _, kind := range []string{"accept", "prepare"} {
+		b := newBench(t, 3)
+		b.lock(b.proxy(), "me")
+		b.takes = 5 * time.Millisecond
+		left := b.stores[0].Look("k").Left
+		first := b.stores[0].Now + left + time.Hour
+		r := b.proxy()
+		r.opts.Shared = func(string) bool { return true }
+		if kind == "accept" {
+			b.of(kind, unsent, 0)
+		} else {
+			b.of(kind, late, 0)
+			b.stores[0].Put("k", b.stores[0].Look("k").Cell, left-500*time.Millisecond)
+		}
+		_, err := r.Update(t.Context(), Change{Key: "k", Run: func(Look) (Decision, error) {
+			return Decision{Do: Put, Value: "you", KeepTTL: true, Shift: time.Hour, Shared: true}, nil
+		}})
+		b.sure(err)
+		b.fate = nil
+		b.deliver()
+		b.pass(time.Second)
+		b.wantHolds("you* you* you*")
+		b.checkEnds(kind, 0, first)
+	}
+}
+
+// checkEnds wants the newest value to end on no master before a moment, nor long after it.
+func (b *bench) checkEnds(name string, change int, first time.Duration) {
+	b.Helper()
+	newest := b.value()
+	for m, s := range b.stores {
+		found := s.Look("k")
+		if found.Value.Text != newest {
+			continue
+		}
+		if ends := s.Now + found.Left; ends < first || ends > first+100*time.Millisecond {
+			b.Errorf("%s, change %d: on master %d it ends %v off", name, change, m, ends-first)
+		}
+	}
+}
+
 // A value without end stays so; where nothing was, there is no time to keep.
 func TestUpdateKeepsNoEnd(t *testing.T) {
 	b := newBench(t, 3)

@@ -197,6 +197,32 @@ func (f *Register) Update(_ context.Context, key quorum.Key, expect *string, run
 	}
 }
 
+// UpdateAll is that of a *quorum.Cluster.
+func (f *Register) UpdateAll(_ context.Context, keys []quorum.Key, _ *string, run func([]quorum.Look) ([]quorum.Decision, error)) (quorum.Outcome, error) {
+	if err := f.round("update %s", names(keys)); err != nil {
+		return quorum.Outcome{}, err
+	}
+	for runs := 1; ; runs++ {
+		looks := make([]quorum.Look, len(keys))
+		for i, key := range keys {
+			looks[i] = f.look(key)
+		}
+		made, err := run(looks)
+		switch {
+		case err != nil:
+			return quorum.Outcome{}, err
+		case f.Meanwhile != nil:
+			f.Meanwhile()
+			f.Meanwhile = nil
+			continue
+		}
+		for i, d := range made {
+			f.make(keys[i], d, runs)
+		}
+		return quorum.Outcome{Run: runs}, nil
+	}
+}
+
 // make does what was decided.
 func (f *Register) make(key quorum.Key, d quorum.Decision, run int) quorum.Outcome {
 	switch {

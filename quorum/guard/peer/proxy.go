@@ -32,6 +32,8 @@ type Proxy struct {
 	// ClockSince and At are between which moments of the master's clock this proxy found it
 	// to fit; zero: it does not know.
 	ClockSince, At time.Duration
+	// Tags stands for the rule by which keys share a cell; empty: none does.
+	Tags string
 }
 
 // Announcement is the part of it that the proxy writes.
@@ -40,17 +42,25 @@ func (p Proxy) Announcement() string {
 	if p.Guards {
 		guards = 1
 	}
-	return fmt.Sprintf("%d %d %s %d %d", p.Masters, guards, p.Servers, p.ClockSince.Microseconds(), p.At.Microseconds())
+	text := fmt.Sprintf("%d %d %s %d %d", p.Masters, guards, p.Servers, p.ClockSince.Microseconds(), p.At.Microseconds())
+	if p.Tags != "" { // proxies that know of no tags do not read this
+		text += " " + p.Tags
+	}
+	return text
 }
 
 // Parse reads an entry. ok is false for what no proxy of this version wrote.
 func Parse(id, entry string) (p Proxy, ok bool) {
 	parts := strings.Split(entry, " ")
-	if len(parts) != 7 {
+	tags := ""
+	switch {
+	case len(parts) == 8 && parts[7] != "":
+		tags = parts[7]
+	case len(parts) != 7:
 		return Proxy{}, false
 	}
 	var n [7]int64
-	for i, text := range parts {
+	for i, text := range parts[:7] {
 		var err error
 		if n[i], err = strconv.ParseInt(text, 10, 64); err != nil && i != 4 {
 			return Proxy{}, false
@@ -59,7 +69,7 @@ func Parse(id, entry string) (p Proxy, ok bool) {
 	return Proxy{
 		ID: id, Announced: time.Duration(n[0]) * time.Millisecond, First: time.Duration(n[1]) * time.Millisecond,
 		Masters: int(n[2]), Guards: n[3] == 1, Servers: parts[4],
-		ClockSince: time.Duration(n[5]) * time.Microsecond, At: time.Duration(n[6]) * time.Microsecond,
+		ClockSince: time.Duration(n[5]) * time.Microsecond, At: time.Duration(n[6]) * time.Microsecond, Tags: tags,
 	}, true
 }
 
@@ -77,6 +87,8 @@ func (p Proxy) Disagreement(with Proxy) string {
 	switch {
 	case p.Masters != with.Masters:
 		return fmt.Sprintf("another proxy has %d masters, not %d: their majorities need not meet", with.Masters, p.Masters)
+	case p.Tags != with.Tags:
+		return "another proxy has other lock-tags: it keeps the same keys elsewhere, and grants locks on them that this one does not see"
 	case p.Guards && !with.Guards:
 		return "another proxy is at work without the guard: it trusts masters that forgot"
 	case p.Servers != with.Servers && p.Servers != NoServers && with.Servers != NoServers:

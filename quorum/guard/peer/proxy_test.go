@@ -16,12 +16,17 @@ func TestProxies(t *testing.T) {
 			t.Errorf("%q was read", text)
 		}
 	}
+	tagged := p
+	tagged.Tags = "ab12"
+	if got, ok := Parse("x", "1000 1 "+tagged.Announcement()); !ok || got != tagged {
+		t.Errorf("got %+v, %v", got, ok)
+	}
 	other := p
 	other.ID = "y"
 	if found := Disagreements([]Proxy{p, other}); len(found) != 0 || p.Outranks(other) == other.Outranks(p) {
 		t.Errorf("alike: %q", found)
 	}
-	for _, change := range []func(){func() { other.Masters = 3 }, func() { other.Guards = false }, func() { other.Servers = "def" }} {
+	for _, change := range []func(){func() { other.Masters = 3 }, func() { other.Guards = false }, func() { other.Servers = "def" }, func() { other.Tags = "t" }} {
 		other = p
 		change()
 		for _, both := range [][]Proxy{{p, other}, {other, p}} {
@@ -30,7 +35,7 @@ func TestProxies(t *testing.T) {
 			}
 		}
 	}
-	other.Servers, other.Guards, other.Masters = NoServers, true, 5
+	other.Servers, other.Guards, other.Masters, other.Tags = NoServers, true, 5, ""
 	if found := Disagreements([]Proxy{p, other}); len(found) != 0 {
 		t.Errorf("not all are met: %q", found)
 	}

@@ -1,0 +1,66 @@
+package program
+
+import (
+	"strings"
+	"testing"
+
+	"redlock-proxy/quorum"
+)
+
+// newTaggedBench is a bench where a key k@t stands in the cell of t.
+func newTaggedBench(t *testing.T) *bench {
+	b := newBench(t)
+	b.engine.Place = func(db int, key string) quorum.Key {
+		_, tag, _ := strings.Cut(key, "@")
+		return quorum.Key{DB: db, Name: key, Tag: tag}
+	}
+	return b
+}
+
+// Keys of one cell are changed by one ballot, whatever depends on what; those of several as ever.
+func TestTogether(t *testing.T) {
+	const refused = "ERR lock keys '"
+	for _, test := range []struct {
+		name   string
+		lines  []string
+		reply  string
+		rounds string
+	}{
+		{"two are replaced", []string{"SET k1 a", "SET a@k1 b"}, "OK", "read 0/k1 0/a@k1;update 0/k1 0/a@k1"},
+		{"one under the condition of another", []string{"GET k1", "SET a@k1 b"}, "OK", "read 0/k1 0/a@k1;update 0/k1 0/a@k1"},
+		{"one is moved", []string{"RENAME k1 a@k1"}, "OK", "read 0/k1 0/a@k1;update 0/k1 0/a@k1"},
+		{"two are removed", []string{"DEL k1 b@k1"}, "2", "read 0/k1 0/b@k1;update 0/k1 0/b@k1"},
+		{"one with a tag", []string{"SET a@k1 b"}, "OK", "read 0/a@k1;update 0/a@k1"},
+		{"one without", []string{"APPEND k1 b"}, "2", "read 0/k1;update 0/k1"},
+		{"nothing is changed", []string{"EXISTS k1 b@k1"}, "2", "read 0/k1 0/b@k1"},
+		{"the other is of another tag", []string{"GET k2", "SET a@k1 b"}, refused, "read 0/k2 0/a@k1"},
+		{"two of several tags are taken", []string{"SETNX a@k1 b", "SETNX a@k2 b"}, refused, "read 0/a@k1 0/a@k2"},
+		{"two of several tags are removed", []string{"DEL k1 b@k1 k2"}, "3", "read 0/k1 0/b@k1 0/k2;release 0/k1 x;release 0/b@k1 y;release 0/k2 z"},
+	} {
+		b := newTaggedBench(t)
+		b.run(lines(nil, "MSET k1 x b@k1 y"))
+		b.register.Put("k2", "z", -1)
+		b.register.Rounds = nil
+		if got := b.run(lines(nil, test.lines...)); got != test.reply && (test.reply != refused || !strings.HasPrefix(got, refused)) {
+			t.Errorf("%s: %s, want %s", test.name, got, test.reply)
+		}
+		b.asked(rounds(test.rounds)...)
+		if t.Failed() {
+			t.Fatal(test.name)
+		}
+	}
+}
+
+// What is seen by ballot counts, and not what was read before.
+func TestTogetherAnew(t *testing.T) {
+	b := newTaggedBench(t)
+	b.run(lines(nil, "MSET k1 x b@k1 y"))
+	b.register.Meanwhile = func() { b.register.Put("k1", "other", -1) }
+	b.does("RENAMENX k1 a@k1", "1")
+	b.does("GET a@k1", `"other"`)
+	b.register.Meanwhile = func() { b.register.Remove("k1") }
+	b.run(lines(nil, "SET k1 x"))
+	b.register.Meanwhile = func() { b.register.Remove("k1") }
+	b.does("RENAME k1 c@k1", "ERR no such key")
+	b.does("GET c@k1", "(nil)")
+}

@@ -1,0 +1,295 @@
+//go:build integration
+
+package lockkeys
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// What Redisson's locks of several keys send, in words of our own. The keys of each have the tag of the lock's name.
+const (
+	// latchedGive is unlock since 3.24: what came of it stands under a latch, for one who asks again.
+	latchedGive = `local lock, channel, latch, message, ms, holder, tell, stays = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local before = redis.call('get', latch)
+if before then return tonumber(before) end
+if redis.call('hexists', lock, holder) == 0 then return nil end
+if redis.call('hincrby', lock, holder, -1) > 0 then
+  redis.call('pexpire', lock, ms)
+  redis.call('set', latch, 0, 'px', stays)
+  return 0
+end
+redis.call('del', lock)
+redis.call(tell, channel, message)
+redis.call('set', latch, 1, 'px', stays)
+return 1`
+	// forgetDead takes those off the queue whose time is over.
+	forgetDead = `local function forgetDead(queue, times, now)
+  local first = redis.call('lindex', queue, 0)
+  while first and tonumber(redis.call('zscore', times, first)) <= now do
+    redis.call('zrem', times, first)
+    redis.call('lpop', queue)
+    first = redis.call('lindex', queue, 0)
+  end
+end
+`
+	fairTake = forgetDead + `local lock, queue, times, ms, holder, wait, now = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+forgetDead(queue, times, now)
+if redis.call('exists', lock) == 0 and (redis.call('exists', queue) == 0 or redis.call('lindex', queue, 0) == holder) then
+  redis.call('lpop', queue)
+  redis.call('zrem', times, holder)
+  for _, other in ipairs(redis.call('zrange', times, 0, -1)) do redis.call('zincrby', times, -wait, other) end
+  redis.call('hset', lock, holder, 1)
+  redis.call('pexpire', lock, ms)
+  return nil
+end
+if redis.call('hexists', lock, holder) == 1 then
+  redis.call('hincrby', lock, holder, 1)
+  redis.call('pexpire', lock, ms)
+  return nil
+end
+local mine = redis.call('zscore', times, holder)
+if mine then return tonumber(mine) - wait - now end
+local last, left = redis.call('lindex', queue, -1), nil
+if last and last ~= holder then left = tonumber(redis.call('zscore', times, last)) - now else left = redis.call('pttl', lock) end
+if redis.call('zadd', times, left + wait + now, holder) == 1 then redis.call('rpush', queue, holder) end
+return left`
+	fairGive = forgetDead + `local lock, queue, times, channel, message, ms, holder, now = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+forgetDead(queue, times, now)
+local function tellNext()
+  local next = redis.call('lindex', queue, 0)
+  if next then redis.call('publish', channel .. ':' .. next, message) end
+  return 1
+end
+if redis.call('exists', lock) == 0 then return tellNext() end
+if redis.call('hexists', lock, holder) == 0 then return nil end
+if redis.call('hincrby', lock, holder, -1) > 0 then redis.call('pexpire', lock, ms) return 0 end
+redis.call('del', lock)
+return tellNext()`
+	// fairLeave is for one who does not want to wait any more.
+	fairLeave = `local queue, times, holder, wait = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
+local all = redis.call('lrange', queue, 0, -1)
+local behind = false
+for _, other in ipairs(all) do
+  if behind then redis.call('zincrby', times, -wait, other) end
+  if other == holder then behind = true end
+end
+redis.call('zrem', times, holder)
+redis.call('lrem', queue, 0, holder)
+return nil`
+	readTake = `local lock, prefix, ms, holder, writer = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
+local mode = redis.call('hget', lock, 'mode')
+if not mode then
+  redis.call('hset', lock, 'mode', 'read')
+  redis.call('hset', lock, holder, 1)
+  redis.call('set', prefix .. ':1', 1)
+  redis.call('pexpire', prefix .. ':1', ms)
+  redis.call('pexpire', lock, ms)
+  return nil
+end
+if mode == 'read' or redis.call('hexists', lock, writer) == 1 then
+  local n = redis.call('hincrby', lock, holder, 1)
+  redis.call('set', prefix .. ':' .. n, 1)
+  redis.call('pexpire', prefix .. ':' .. n, ms)
+  redis.call('pexpire', lock, math.max(redis.call('pttl', lock), tonumber(ms)))
+  return nil
+end
+return redis.call('pttl', lock)`
+	readGive = `local lock, channel, prefix, tag, message, holder = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[2]
+local mode = redis.call('hget', lock, 'mode')
+if not mode then redis.call('publish', channel, message) return 1 end
+if redis.call('hexists', lock, holder) == 0 then return nil end
+local n = redis.call('hincrby', lock, holder, -1)
+if n == 0 then redis.call('hdel', lock, holder) end
+redis.call('del', prefix .. ':' .. (n + 1))
+if redis.call('hlen', lock) > 1 then
+  local longest = -3
+  for _, field in ipairs(redis.call('hkeys', lock)) do
+    local held = tonumber(redis.call('hget', lock, field))
+    if held then
+      for i = held, 1, -1 do longest = math.max(longest, redis.call('pttl', tag .. ':' .. field .. ':rwlock_timeout:' .. i)) end
+    end
+  end
+  if longest > 0 then redis.call('pexpire', lock, longest) return 0 end
+  if mode == 'write' then return 0 end
+end
+redis.call('del', lock)
+redis.call('publish', channel, message)
+return 1`
+	writeTake = `local lock, ms, writer = KEYS[1], ARGV[1], ARGV[2]
+local mode = redis.call('hget', lock, 'mode')
+if not mode then
+  redis.call('hset', lock, 'mode', 'write')
+  redis.call('hset', lock, writer, 1)
+  redis.call('pexpire', lock, ms)
+  return nil
+end
+if mode == 'write' and redis.call('hexists', lock, writer) == 1 then
+  redis.call('hincrby', lock, writer, 1)
+  redis.call('pexpire', lock, redis.call('pttl', lock) + ms)
+  return nil
+end
+return redis.call('pttl', lock)`
+	writeGive = `local lock, channel, message, ms, writer = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
+local mode = redis.call('hget', lock, 'mode')
+if not mode then redis.call('publish', channel, message) return 1 end
+if mode ~= 'write' or redis.call('hexists', lock, writer) == 0 then return nil end
+if redis.call('hincrby', lock, writer, -1) > 0 then redis.call('pexpire', lock, ms) return 0 end
+redis.call('hdel', lock, writer)
+if redis.call('hlen', lock) == 1 then redis.call('del', lock) redis.call('publish', channel, message) else redis.call('hset', lock, 'mode', 'read') end
+return 1`
+	fencedTake = `local lock, number, ms, holder = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
+if redis.call('exists', lock) == 0 or redis.call('hexists', lock, holder) == 1 then
+  redis.call('hincrby', lock, holder, 1)
+  redis.call('pexpire', lock, ms)
+  return {-1, redis.call('incr', number)}
+end
+return {redis.call('pttl', lock), -1}`
+	permitTake = `local permits, times, channel, id, ends, now = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], ARGV[3]
+local over = redis.call('zrangebyscore', times, 0, now)
+if #over > 0 then
+  redis.call('zrem', times, unpack(over))
+  redis.call('incrby', permits, #over)
+  redis.call('publish', channel, redis.call('get', permits))
+end
+if tonumber(redis.call('get', permits) or 0) >= 1 then
+  redis.call('decrby', permits, 1)
+  redis.call('zadd', times, ends, id)
+  return id
+end
+local first = redis.call('zrange', times, 0, 0, 'WITHSCORES')
+if first[1] then return ':' .. first[2] end
+return nil`
+	permitGive = `local permits, times, channel, id = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
+if redis.call('zrem', times, id) == 0 then return 0 end
+redis.call('publish', channel, redis.call('incrby', permits, 1))
+return 1`
+)
+
+// eval is an EVAL of so many keys.
+func eval(body string, keys []string, argv ...string) []string {
+	return append(append([]string{"EVAL", body, strconv.Itoa(len(keys))}, keys...), argv...)
+}
+
+// replay is a conversation of some holders with locks of several keys.
+type replay struct {
+	*several
+	// now is the clock of the clients, in milliseconds, and lease what they ask for.
+	now, lease int
+	sent       int
+}
+
+// step is one request of a holder.
+func (r *replay) step(holder string) []string {
+	r.now += r.random.IntN(50)
+	ms, now, writer := strconv.Itoa(r.lease), strconv.Itoa(r.now), holder+":write"
+	const plain, fair, rw, fenced, sem = "lock:plain", "lock:fair", "lock:rw", "lock:fenced", "lock:sem"
+	queue, times := "redisson_lock_queue:{"+fair+"}", "redisson_lock_timeout:{"+fair+"}"
+	prefix := "{" + rw + "}:" + holder + ":rwlock_timeout"
+	latch := "redisson_unlock_latch:{" + plain + "}:" + strconv.Itoa(r.sent-r.random.IntN(2))
+	switch r.random.IntN(20) {
+	case 0, 1:
+		return take(plain, holder)
+	case 2, 3:
+		return eval(latchedGive, []string{plain, "redisson_lock__channel:{" + plain + "}", latch}, "0", ms, holder, "publish", "13500")
+	case 4:
+		return []string{"DEL", latch}
+	case 5, 6, 7:
+		if r.random.IntN(20) == 0 {
+			r.now += 100_000 // who waits is dead by then
+			now = strconv.Itoa(r.now)
+		}
+		return eval(fairTake, []string{fair, queue, times}, ms, holder, "5000", now)
+	case 8, 9:
+		return eval(fairGive, []string{fair, queue, times, "redisson_lock__channel:{" + fair + "}"}, "0", ms, holder, now)
+	case 10:
+		return eval(fairLeave, []string{queue, times}, holder, "5000")
+	case 11, 12:
+		return eval(readTake, []string{rw, prefix}, ms, holder, writer)
+	case 13:
+		return eval(readGive, []string{rw, "redisson_rwlock:{" + rw + "}", prefix, "{" + rw + "}"}, "0", holder)
+	case 14:
+		return eval(writeTake, []string{rw}, ms, writer)
+	case 15:
+		return eval(writeGive, []string{rw, "redisson_rwlock:{" + rw + "}"}, "0", ms, writer)
+	case 16:
+		return eval(fencedTake, []string{fenced, "redisson_lock_token:{" + fenced + "}"}, ms, holder)
+	case 17:
+		return give(fenced, holder)
+	case 18:
+		return eval(permitTake, []string{sem, "{" + sem + "}:timeout", "redisson_sc:{" + sem + "}"}, holder+strconv.Itoa(r.sent), strconv.Itoa(r.now+r.random.IntN(2000)), now)
+	}
+	return eval(permitGive, []string{sem, "{" + sem + "}:timeout", "redisson_sc:{" + sem + "}"}, holder+strconv.Itoa(r.sent-r.random.IntN(8)))
+}
+
+// near are two replies that are the same but for what is left of times.
+func near(ours, theirs any) bool {
+	switch mine := ours.(type) {
+	case int64:
+		other, is := theirs.(int64)
+		return is && (mine == other || mine > 20 && other > 20 && max(mine-other, other-mine) < 5000)
+	case []any:
+		other, is := theirs.([]any)
+		same := is && len(mine) == len(other)
+		for i := 0; same && i < len(mine); i++ {
+			same = near(mine[i], other[i])
+		}
+		return same
+	}
+	return fmt.Sprint(ours) == fmt.Sprint(theirs)
+}
+
+// talk has so many requests answered alike.
+func (r *replay) talk(t *testing.T, requests int) {
+	t.Helper()
+	for range requests {
+		r.sent++
+		words := r.step(string("abc"[r.random.IntN(3)]))
+		r.history = append(r.history, fmt.Sprintf("%.60q %q", words[:2], words[min(2, len(words)):]))
+		p := r.proxies[r.random.IntN(len(r.proxies))]
+		ours, theirs := ask(t, p, words...), ask(t, r.single, words...)
+		if isError(ours.raw) || !near(ours.value, theirs.value) {
+			t.Fatalf("after\n%s\n got  %q\n want %q", strings.Join(r.history[max(0, len(r.history)-12):], "\n"), ours.raw, theirs.raw)
+		}
+	}
+}
+
+// ends has all locks end by themselves: keys that are taken for a moment, and nothing else.
+func (r *replay) ends(t *testing.T) {
+	t.Helper()
+	r.lease = 60
+	r.talk(t, 12)
+	time.Sleep(700 * time.Millisecond)
+	r.lease = 30_000
+}
+
+// TestRedissonsLocks: the lock with its unlock latch, the fair, the read-write and the fenced lock, and the semaphore whose permits end, have
+// the replies of a single Redis, through two proxies that take turns, with all masters and with three of five.
+func TestRedissonsLocks(t *testing.T) {
+	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	t.Logf("seed %d (%s)", seed, kit.SeedEnv)
+	masters, upstream, single := kit.StartMasters(t), kit.StartRedis(t), kit.StartRedis(t)
+	one, other := kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...), kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...)
+	r := &replay{several: startSeveral(t, "2", rand.New(rand.NewPCG(seed, 3)), single.Addr(), one.Addr(), other.Addr()), now: 1_000_000, lease: 30_000}
+	for _, p := range []*peer{r.single, r.proxies[0]} {
+		ask(t, p, "SET", "lock:sem", "2")
+	}
+	for round := range 4 {
+		if round == 2 {
+			kit.Must(t, masters[0].Kill())
+			kit.Must(t, masters[3].Kill())
+		}
+		r.talk(t, 250)
+		r.ends(t)
+	}
+	if got := ask(t, r.proxies[0], "KEYS", "*"); shuffled(got.value) != shuffled(ask(t, r.single, "KEYS", "*").value) {
+		t.Errorf("in the end there are %v, not %v", got.value, ask(t, r.single, "KEYS", "*").value)
+	}
+}

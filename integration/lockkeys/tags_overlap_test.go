@@ -1,0 +1,75 @@
+//go:build integration
+
+package lockkeys
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"redlock-proxy/integration/faults"
+	"redlock-proxy/integration/kit"
+)
+
+// TestOverlapOfTaggedKeys is TestOverlapOfLockKeys for two keys of one tag at once, one of which is the tag, while others of the tag come
+// and go.
+func TestOverlapOfTaggedKeys(t *testing.T) {
+	overlapOfTags(t, lockKeyDisturbances(), [][]string{{"PX", "300"}, {"PX", "40"}})
+}
+
+// TestOverlapBesideEndlessKeys is the same beside keys that have no end, while no master restarts: a cell that too few masters hold
+// is in the way until its end.
+func TestOverlapBesideEndlessKeys(t *testing.T) {
+	overlapOfTags(t, faults.Disturbances(), [][]string{{}, {"PX", "300"}, {"PX", "40000"}})
+}
+
+func overlapOfTags(t *testing.T, disturbances []faults.Fault, times [][]string) {
+	grants, seed := kit.NumberFrom(t, keyGrantsEnv, defaultKeyGrants/2), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	t.Logf("%d grants of each key wanted (%s); seed %d (%s)", grants, keyGrantsEnv, seed, kit.SeedEnv)
+	f := startLockKeyFleet(t, 2, "--lock-tags", "*")
+	own, tagged := startKeyContest(t, f.Addrs(), seed, contestedKey), startKeyContest(t, f.Addrs(), seed+1, "lock:other:{"+contestedKey+"}")
+	neighbour := startNeighbour(t, f.Addrs()[0], "lock:beside:{"+contestedKey+"}", times)
+	disturber := faults.StartDisturber(f, seed, disturbances...)
+	starved := errors.Join(own.WaitFor(t, int(grants)), tagged.WaitFor(t, int(grants)))
+	done, err := disturber.Stop()
+	own.Stop()
+	tagged.Stop()
+	t.Logf("the masters were disturbed: %v; the neighbour changed %d times", done, neighbour())
+	own.Report(t)
+	tagged.Report(t)
+	kit.Must(t, errors.Join(starved, err))
+	if found := append(own.History.Overlaps(), tagged.History.Overlaps()...); len(found) > 0 {
+		t.Errorf("%d OVERLAPS, such as: %v", len(found), found[0])
+	}
+}
+
+// startNeighbour has a client put a key there again and again, with such options, and remove it. What it returns ends that, and tells
+// how often the key was changed.
+func startNeighbour(t *testing.T, addr, key string, options [][]string) (stop func() int) {
+	t.Helper()
+	client, changed, quit, over := kit.Dial(t, addr), 0, make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			for i := range 2 * len(options) {
+				command := []string{"DEL", key}
+				if i%2 == 0 {
+					command = append([]string{"SET", key, "beside"}, options[i/2]...)
+				}
+				select {
+				case <-quit:
+					return
+				default:
+				}
+				if reply, err := client.Do(command...); err == nil && reply != int64(0) {
+					changed++
+				}
+			}
+		}
+	}()
+	return func() int {
+		close(quit)
+		<-over
+		return changed
+	}
+}

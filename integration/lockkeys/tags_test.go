@@ -1,0 +1,167 @@
+//go:build integration
+
+package lockkeys
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// tagArgs are the arguments of a proxy that keeps all keys of a tag together.
+func tagArgs(upstream *redistest.Server) []string {
+	args := append(kit.LockKeyArgs(upstream), "--lock-keys", "*{lock:*", "--lock-tags", "*")
+	return append(args, kit.PatientMasters()...)
+}
+
+// TestTagsAsOneRedis: random commands, transactions and scripts that change several keys of one tag have byte for byte the replies of a
+// single Redis, through two proxies that take turns. Nothing is refused but what waits to move something from one key to another.
+func TestTagsAsOneRedis(t *testing.T) {
+	commands, seed := int(kit.NumberFrom(t, collectionsEnv, defaultCollections)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	t.Logf("%d commands (%s); seed %d (%s)", commands, collectionsEnv, seed, kit.SeedEnv)
+	masters, upstream, single := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t), kit.StartRedis(t)
+	args := tagArgs(upstream)
+	one, other := kit.StartProxy(t, masters, args...), kit.StartProxy(t, masters, args...)
+	for _, resp := range []string{"2", "3"} {
+		s := startSeveral(t, resp, rand.New(rand.NewPCG(seed, uint64(resp[0]))), single.Addr(), one.Addr(), other.Addr())
+		s.keys = []string{"lock:t", "lock:x:{lock:t}", "y:{lock:t}"}
+		s.mayRefuse = func(words []string) bool {
+			name := strings.ToLower(words[0])
+			return name == "blmove" || name == "brpoplpush"
+		}
+		s.talk(t, commands/2)
+		t.Logf("RESP%s: %d refused", resp, s.refused)
+	}
+}
+
+// TestTagsAndLocks: the lock commands, and those about all keys, see each key of a tag by itself, through two proxies.
+func TestTagsAndLocks(t *testing.T) {
+	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
+	first, second := kit.StartProxy(t, masters, tagArgs(upstream)...), kit.StartProxy(t, masters, tagArgs(upstream)...)
+	a, b := kit.Connect(t, first), kit.Connect(t, second)
+	kit.WantGrant(t, a, "LOCK", "lock:t", "me", "PX", "60000")
+	kit.Does(t, b, "SET lock:t you NX PX 1000", "nil")
+	kit.Does(t, b, "RPUSH q:{lock:t} x", "1") // lock:t is one of several from now on
+	for _, step := range []struct {
+		client        *redistest.Client
+		command, want string
+	}{
+		{a, "LOCK lock:t you PX 1000", "nil"}, {b, "SET lock:t you NX PX 1000", "nil"}, {b, "SETNX lock:t you", "0"},
+		{b, "UNLOCK lock:t you", "0"}, {b, "EXTEND lock:t you PX 1000", "nil"}, {b, "GET lock:t", "me"},
+		{a, "EXTEND lock:t me PX 90000", "8"}, {b, "LOCKINFO lock:t", "[state held"}, {b, "LOCKINFO lock:x:{lock:t}", "[state free"},
+		{a, "UNLOCK lock:t me", "1"}, {a, "UNLOCK lock:t me", "0"}, {b, "LOCKINFO lock:t", "[state free"}, {b, "LOCKINFO q:{lock:t}", "[state held"},
+		{b, "LOCK lock:t you PX 1000 FENCE", "ERR a key that shares its tag with others that are there can have no fence"},
+		{b, "LOCK lock:t you PX 60000", "59"}, {a, "LOCK lock:t me PX 1000", "nil"}, {a, "SET lock:t me NX", "nil"},
+		{a, "LOCK lock:x:{lock:t} me PX 60000", "59"}, {b, "LOCK lock:x:{lock:t} you PX 60000", "nil"}, {b, "SET lock:x:{lock:t} you NX", "nil"},
+		{b, "LOCK lock:x:{lock:t} you PX 60000 FENCE", "nil"}, {b, "FENCE lock:x:{lock:t}", "nil"},
+		{b, "EXTEND lock:x:{lock:t} me PX 70000", "69"}, {a, "GET lock:x:{lock:t}", "me"},
+		{a, "FORCEUNLOCK lock:t", "1"}, {a, "FORCEUNLOCK lock:t", "0"}, {b, "GET lock:x:{lock:t}", "me"},
+		{b, "UNLOCK lock:x:{lock:t} me", "1"}, {b, "LRANGE q:{lock:t} 0 -1", "[x]"}, {a, "DBSIZE", "1"}, {a, "KEYS *", "[q:{lock:t}]"},
+		{a, "SET lock:t me", "OK"}, {b, "DEL q:{lock:t}", "1"}, {b, "UNLOCK lock:t me", "1"}, {a, "DBSIZE", "0"},
+		{a, "MSET lock:t 1 lock:x:{lock:t} 2 lock:other 3", "ERR lock keys 'lock:t' and 'lock:x:{lock:t}' cannot be changed together"},
+		{a, "MSET lock:t 1 lock:x:{lock:t} 2", "OK"}, {b, "MGET lock:x:{lock:t} lock:other lock:t", "[2 <nil> 1]"},
+		{a, "DEL lock:t lock:x:{lock:t} lock:other", "2"}, {a, "MSETNX lock:t 1 lock:x:{lock:t} 2", "1"}, {b, "MSETNX lock:x:{lock:t} 2 lock:y:{lock:t} 2", "0"},
+		{a, "SELECT 3", "OK"}, {a, "SET lock:x:{lock:t} of3", "OK"}, {b, "FLUSHALL", "OK"}, {a, "DBSIZE", "0"}, {b, "DBSIZE", "0"},
+		{b, "SET lock:{redlock-proxy:marker} x NX PX 1000", `ERR the key "lock:{redlock-proxy:marker}" cannot be a lock`},
+		{b, "SET q:{lock:} x", "OK"}, {b, "GET q:{lock:}", "x"}, {b, "LOCK  q:{lock:} x PX 1000", "nil"},
+	} {
+		kit.Does(t, step.client, step.command, step.want)
+	}
+}
+
+// TestTagsWatch: WATCH notices what becomes of the key, and not what becomes of its neighbours.
+func TestTagsWatch(t *testing.T) {
+	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
+	proxy := kit.StartProxy(t, masters, tagArgs(upstream)...)
+	a, b := kit.Connect(t, proxy), kit.Connect(t, proxy)
+	for _, test := range []struct{ before, watched, meanwhile, exec string }{
+		{"SET lock:t 1", "lock:t", "SET y:{lock:t} 1", "[OK]"},
+		{"SET lock:t 1", "lock:t", "SET lock:t 2", "nil"},
+		{"SET lock:x:{lock:t} 1", "lock:x:{lock:t}", "SET lock:t 2", "[OK]"},
+		{"SET lock:x:{lock:t} 1", "lock:x:{lock:t}", "SET lock:x:{lock:t} 1", "nil"},
+		{"SET lock:t 1", "lock:x:{lock:t}", "SETNX lock:x:{lock:t} 1", "nil"},
+		{"DEL lock:t", "lock:x:{lock:t}", "RPUSH y:{lock:t} 1", "[OK]"},
+		{"DEL lock:t", "lock:x:{lock:t}", "GET y:{lock:t}", "[OK]"},
+	} {
+		kit.Do(t, a, "DEL", "lock:t", "lock:x:{lock:t}", "y:{lock:t}")
+		kit.Do(t, a, strings.Fields(test.before)...)
+		kit.Does(t, a, "WATCH "+test.watched, "OK")
+		kit.Do(t, b, strings.Fields(test.meanwhile)...)
+		kit.Does(t, a, "MULTI", "OK")
+		kit.Does(t, a, "SET lock:z:{lock:t} 1", "QUEUED")
+		if got := kit.Text(kit.Do(t, a, "EXEC")); got != test.exec {
+			t.Errorf("%s; WATCH %s; %s: %s, want %s", test.before, test.watched, test.meanwhile, got, test.exec)
+		}
+	}
+}
+
+// TestTagsWaiting: who waits for a key hears of it, whatever stands beside it; and who waits for elements gets them.
+func TestTagsWaiting(t *testing.T) {
+	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
+	first, second := kit.StartProxy(t, masters, tagArgs(upstream)...), kit.StartProxy(t, masters, tagArgs(upstream)...)
+	a := kit.Connect(t, second)
+	for _, key := range []string{"lock:t", "lock:x:{lock:t}"} {
+		kit.WantGrant(t, a, "LOCK", key, "me", "PX", "600000")
+		waiter := kit.Connect(t, first)
+		kit.Must(t, waiter.Send(redistest.AppendCommand(nil, "LOCK", key, "you", "PX", "600000", "BLOCK", "20000")))
+		kit.WantBlocked(t, first, 1)
+		kit.Does(t, a, "SET y:{lock:t} 1", "OK")
+		kit.Does(t, a, "UNLOCK "+key+" me", "1")
+		reply, err := waiter.Receive()
+		kit.Must(t, err)
+		if ms, granted := reply.(int64); !granted || ms < 590000 {
+			t.Errorf("the waiter for %s is told %v", key, reply)
+		}
+		kit.Does(t, a, "UNLOCK "+key+" you", "1")
+		kit.Does(t, a, "DEL y:{lock:t}", "1")
+
+		popper := kit.Connect(t, first)
+		kit.Must(t, popper.Send(redistest.AppendCommand(nil, "BLPOP", key, "20")))
+		kit.WantBlocked(t, first, 1)
+		kit.Does(t, a, "SET y:{lock:t} 1", "OK")
+		kit.Does(t, a, "RPUSH "+key+" e", "1")
+		if reply, err := popper.Receive(); err != nil || kit.Text(reply) != "["+key+" e]" {
+			t.Errorf("who waits for %s is told %v, %v", key, reply, err)
+		}
+		kit.Does(t, a, "DEL y:{lock:t}", "1")
+	}
+}
+
+// TestOtherTags: a proxy with other lock-tags than those that are there has no vote, and says why.
+func TestOtherTags(t *testing.T) {
+	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
+	first := kit.StartProxy(t, masters, tagArgs(upstream)...)
+	kit.WantGrant(t, kit.Connect(t, first), "LOCK", "lock:x:{lock:t}", "me", "PX", "60000")
+	other := kit.StartProxy(t, masters, append(kit.LockKeyArgs(upstream), kit.PatientMasters()...)...)
+	client := kit.Connect(t, other)
+	got := kit.Text(kit.Do(t, client, "LOCK", "lock:x:{lock:t}", "you", "PX", "60000"))
+	if !strings.HasPrefix(got, "NOQUORUM 0 of 5 masters vote: 5 are in use by proxies with other lock-tags") {
+		t.Errorf("the other is told %s", got)
+	}
+	kit.Does(t, kit.Connect(t, first), "GET lock:x:{lock:t}", "me")
+}
+
+// TestTagsBehindAPrefix: on the masters there is one key for a tag, behind the prefix, whatever braces that has.
+func TestTagsBehindAPrefix(t *testing.T) {
+	servers, upstream := kit.StartMasters(t), kit.StartRedis(t)
+	proxy := kit.StartProxy(t, redistest.URLs(servers), append(tagArgs(upstream), "--key-prefix", "p{q}:")...)
+	client := kit.Connect(t, proxy)
+	kit.Does(t, client, "MSET lock:t 1 x:{lock:t} 2 y:{lock:t} 3", "OK")
+	kit.Does(t, client, "RENAME lock:t z:{lock:t}", "OK")
+	if got := shuffled(kit.Do(t, client, "KEYS", "*")); got != "[string x:{lock:t} string y:{lock:t} string z:{lock:t}]" {
+		t.Errorf("KEYS tells %s", got)
+	}
+	kit.Everywhere(t, servers, func(master *redistest.Server) error {
+		found, err := kit.AskIn(master, "0", "KEYS", "p*")
+		if err == nil && kit.Text(found) != "[p{q}:lock:t]" {
+			err = fmt.Errorf("there are %v", found)
+		}
+		return err
+	})
+	kit.Does(t, client, "FLUSHDB", "OK")
+	kit.Does(t, client, "DBSIZE", "0")
+}

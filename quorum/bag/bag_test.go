@@ -1,0 +1,403 @@
+package bag
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const ms = time.Millisecond
+
+// FuzzDecode: what is read as a bag is what is written of it.
+func FuzzDecode(f *testing.F) {
+	f.Add(encode("", []member{{"a", "v", "1", Endless}}))
+	f.Add(encode("gone", []member{{"", "", "", 0}, {"b", "\x00redlock:h\x01a\x01b", "2", 5 * time.Second}}))
+	f.Add(mark)
+	f.Add(mark + "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff")
+	f.Fuzz(func(t *testing.T, text string) {
+		if !Is(text) {
+			t.Skip()
+		}
+		gone, members, err := decode(text)
+		if err != nil {
+			if !errors.Is(err, ErrUnreadable) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if again := encode(gone, members); again != text {
+			t.Errorf("%q is read as %q, %+v, which is %q", text, gone, members, again)
+		}
+		for i, m := range members {
+			if i > 0 && members[i-1].name >= m.name || m.before < Endless || m.before%ms != 0 && m.before != Endless {
+				t.Errorf("%q: %+v", text, members)
+			}
+		}
+	})
+}
+
+// What masters keep must be read by all later versions.
+func TestEncodedBytes(t *testing.T) {
+	got := encode("g", []member{{"T", "me", "v1", 200 * ms}, {"q:{T}", "", "", Endless}})
+	if want := "\x00redlock:b\x01g\x01T\x02v1\xc9\x01\x02me\x05q:{T}\x00\x00\x00"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// cellOf opens a cell on which all masters agree.
+func cellOf(t *testing.T, w Write, left time.Duration) *Bag {
+	t.Helper()
+	b, err := Open(Found{Name: "T", Present: true, Text: w.Text, Version: "cell", Longest: left, Shortest: left})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// show is a bag's keys, for comparing.
+func show(b *Bag) string {
+	var all []string
+	for _, name := range b.Names() {
+		e := b.Look(name)
+		all = append(all, fmt.Sprintf("%s=%s/%v@%s", name, e.Value, e.Left, e.Version))
+	}
+	return strings.Join(all, " ")
+}
+
+func sealed(t *testing.T, b *Bag, version string) Write {
+	t.Helper()
+	w, err := b.Seal(version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// TestLife: the key of the cell's name is a plain value while it is alone, and all keys keep their ends whoever comes and goes.
+func TestLife(t *testing.T) {
+	own := cellOf(t, Write{Text: "me"}, 30*time.Second)
+	if own.Shared() || show(own) != "T=me/30s@cell" {
+		t.Fatal(show(own))
+	}
+	own.Put("q:{T}", "queue", Endless)
+	w := sealed(t, own, "w1")
+	if w.Do != Put || !w.Keep || !w.Shared || w.Shift < 90*year || w.Lease != Endless || !w.Leases {
+		t.Fatalf("%+v", w)
+	}
+	left := 30*time.Second + w.Shift - 10*time.Second // ten seconds later
+	both := cellOf(t, w, left)
+	if want := "T=me/20s@cell q:{T}=queue/-1ns@w1"; show(both) != want || !both.Shared() {
+		t.Fatalf("%s, want %s", show(both), want)
+	}
+	both.Put("x:{T}", "x", 5*time.Second)
+	w = sealed(t, both, "w2")
+	if w.Shift != 0 || !w.Keep || w.Lease != 5*time.Second {
+		t.Fatalf("%+v", w)
+	}
+	three := cellOf(t, w, left)
+	if want := "T=me/20s@cell q:{T}=queue/-1ns@w1 x:{T}=x/5s@w2"; show(three) != want {
+		t.Fatalf("%s, want %s", show(three), want)
+	}
+	absent := three.Look("never:{T}").Version
+	three.Remove("q:{T}")
+	w = sealed(t, three, "w3")
+	if w.Shift > -90*year || !w.Keep || w.Leases {
+		t.Fatalf("%+v", w)
+	}
+	left += w.Shift
+	later := cellOf(t, w, left-6*time.Second) // x:{T} is over by then
+	if want := "T=me/14s@cell"; show(later) != want || later.Look("never:{T}").Version == absent {
+		t.Fatalf("%s, want %s", show(later), want)
+	}
+	later.Replace("T", "mine")
+	w = sealed(t, later, "w4")
+	if w.Text != "mine" || !w.Keep || left-6*time.Second+w.Shift != 14*time.Second {
+		t.Fatalf("%+v", w)
+	}
+	alone := cellOf(t, w, left-6*time.Second+w.Shift)
+	if alone.Shared() || show(alone) != "T=mine/14s@cell" {
+		t.Error(show(alone))
+	}
+}
+
+// TestWrites: what is done to the cell.
+func TestWrites(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		do   func(b *Bag)
+		want Write
+	}{
+		{"nothing", func(*Bag) {}, Write{}},
+		{"one that is absent goes", func(b *Bag) { b.Remove("x:{T}") }, Write{}},
+		{"its own is replaced", func(b *Bag) { b.Put("T", "you", 7*time.Second) },
+			Write{Do: Put, Text: "you", TTL: 7 * time.Second, Lease: 7 * time.Second, Leases: true}},
+		{"its own keeps its time", func(b *Bag) { b.Replace("T", "you") }, Write{Do: Put, Text: "you", Keep: true}},
+		{"its own goes", func(b *Bag) { b.Remove("T") }, Write{Do: Remove}},
+		{"another comes and goes", func(b *Bag) { b.Put("x:{T}", "x", ms); b.Remove("x:{T}") }, Write{Do: Put, Text: "me", Keep: true}},
+	} {
+		b := cellOf(t, Write{Text: "me"}, time.Second)
+		test.do(b)
+		if got := sealed(t, b, "w"); got != test.want {
+			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
+		}
+	}
+	empty, err := Open(Found{Name: "T"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty.Remove("T")
+	if w := sealed(t, empty, "w"); w.Do != Leave {
+		t.Errorf("%+v", w)
+	}
+	empty.Put("x:{T}", "x", time.Second)
+	if w := sealed(t, empty, "w"); w.Do != Put || w.Keep || w.TTL < 2*time.Second || !Is(w.Text) {
+		t.Errorf("%+v", w)
+	}
+}
+
+// TestRefusals: what cannot be read, told or written.
+func TestRefusals(t *testing.T) {
+	if _, err := Open(Found{Present: true, Text: mark + "x", Longest: ms}); !errors.Is(err, ErrUnreadable) {
+		t.Error(err)
+	}
+	if _, err := Open(Found{Present: true, Text: encode("", []member{{"a", "", "", 0}}), Unknown: true}); !errors.Is(err, ErrNeedsTime) {
+		t.Error(err)
+	}
+	foreign := Found{Name: "T", Present: true, Text: encode("", []member{{"a", "", "", 0}}), Foreign: true, Longest: ms, Shortest: ms}
+	if b, err := Open(foreign); err != nil || b.Look("a").Present || b.Look("T").Value != foreign.Text {
+		t.Error("what a client wrote is taken for a bag")
+	}
+	unknown, err := Open(Found{Name: "T", Present: true, Text: "me", Unknown: true})
+	if err != nil || !unknown.Look("T").Unknown {
+		t.Fatal(err)
+	}
+	unknown.Put("x:{T}", "x", time.Second)
+	if _, err := unknown.Seal("w"); !errors.Is(err, ErrNeedsTime) {
+		t.Error(err)
+	}
+	unknown.Put("T", "you", time.Second) // nothing depends on the end that it had
+	if w, err := unknown.Seal("w"); err != nil || w.Keep {
+		t.Errorf("%+v, %v", w, err)
+	}
+	unknown.Put("x:{T}", strings.Repeat("x", MaxBytes), time.Second)
+	if _, err := unknown.Seal("w"); !errors.As(err, new(*TooLargeError)) {
+		t.Error(err)
+	}
+}
+
+// master is one that holds a cell, in milliseconds of one clock that nobody knows.
+type master struct {
+	text    string
+	end     int64
+	version int // of the value; 0: it holds nothing
+	removed bool
+}
+
+// world is some masters, and what the holders of keys believe.
+type world struct {
+	t       *testing.T
+	random  *rand.Rand
+	masters []master
+	now     int64
+	version int
+	// until is until when its holder believes to have a key; never: for ever. late is by when it must be over.
+	until, late map[string]int64
+	value       map[string]string
+}
+
+const never = int64(1) << 43 // of these moments
+
+// TestEnds: whatever is changed, with masters that answer late or miss a change, whose cells end at different times: nobody finds a key
+// over before its holder's time, nor long after it; and the values are those of a map.
+func TestEnds(t *testing.T) {
+	for seed := range uint64(150) {
+		random := rand.New(rand.NewPCG(7, seed))
+		w := &world{t: t, random: random, masters: make([]master, 3), now: 1000, until: map[string]int64{}, late: map[string]int64{}, value: map[string]string{}}
+		for range 120 {
+			w.change()
+			w.now += random.Int64N(1 << random.IntN(16))
+			if t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
+		}
+	}
+}
+
+// change is a ballot: two masters answer in time, and one late or never.
+func (w *world) change() {
+	order := w.random.Perm(3)
+	start, passed := w.now, w.random.Int64N(40)
+	asked := map[int]int64{}
+	for _, m := range order[:2] {
+		asked[m] = start + w.random.Int64N(passed+1)
+	}
+	f := Found{Name: "T", Version: fmt.Sprint("cell", w.version)}
+	base := 0
+	for m, at := range asked {
+		if one := &w.masters[m]; one.end <= at {
+			*one = master{}
+		} else {
+			base = max(base, one.version)
+		}
+	}
+	if a, b := w.masters[order[0]].version, w.masters[order[1]].version; base > 0 && min(a, b) == 0 {
+		return // the cell is at its end, or on too few masters
+	}
+	var lefts []time.Duration
+	for m, at := range asked {
+		if one := w.masters[m]; base > 0 && one.version == base {
+			lefts = append(lefts, time.Duration(one.end-at)*ms)
+			f.Present, f.Text = !one.removed, one.text
+		}
+	}
+	if f.Present {
+		f.Shortest, f.Longest = slices.Min(lefts), slices.Max(lefts)
+	}
+	if f.Longest > time.Duration(never/2)*ms {
+		f.Shortest, f.Longest = Endless, Endless
+	}
+	b, err := Open(f)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.compare(b, start, start+passed)
+	over := slices.DeleteFunc(slices.Collect(maps.Keys(w.until)), func(name string) bool { return b.Look(name).Present })
+	w.edit(b, start, start+passed)
+	out := sealed(w.t, b, fmt.Sprint("v", w.version))
+	w.now += passed
+	if out.Do != Leave {
+		for _, name := range over { // by a master that was not asked it may be there until then
+			if !slices.Contains(b.Names(), name) {
+				delete(w.until, name)
+			}
+		}
+		w.write(out, f, order, asked, base, passed)
+	}
+}
+
+// write has the masters accept: those of the base shift their own end, others get one that is not before the first.
+func (w *world) write(out Write, f Found, order []int, asked map[int]int64, base int, passed int64) {
+	w.version++
+	for i, m := range order {
+		at := w.now + w.random.Int64N(20)
+		if i == 2 {
+			if w.random.IntN(2) == 0 {
+				continue // it misses the change
+			}
+			asked[m] = at
+		}
+		one := &w.masters[m]
+		switch {
+		case out.Do == Remove:
+			*one = master{version: w.version, end: at + 3000, removed: true}
+			continue
+		case !out.Keep && out.TTL == Endless, out.Keep && f.Longest == Endless:
+			one.end = never
+		case !out.Keep:
+			one.end = at + out.TTL.Milliseconds()
+		case i < 2 && one.version == base:
+			one.end += out.Shift.Milliseconds()
+		default:
+			one.end = asked[m] + f.Shortest.Milliseconds() + passed + out.Shift.Milliseconds()
+		}
+		one.text, one.version, one.removed = out.Text, w.version, false
+	}
+	w.now += 20
+}
+
+// compare is a look between two moments.
+func (w *world) compare(b *Bag, from, to int64) {
+	for name, until := range w.until {
+		e := b.Look(name)
+		switch {
+		case !e.Present && to < until:
+			w.t.Errorf("%s is over %d ms before its time", name, until-to)
+		case e.Present && to > w.late[name]:
+			w.t.Errorf("%s is there %d ms after its time", name, to-until)
+		case e.Present && e.Value != w.value[name]:
+			w.t.Errorf("%s holds %q, not %q", name, e.Value, w.value[name])
+		}
+	}
+	for _, name := range b.Names() {
+		if _, there := w.until[name]; !there {
+			w.t.Errorf("%s is there", name)
+		}
+	}
+}
+
+// spread is by how much the ends of masters may differ here: those of what was written anew, and what a round took.
+const spread = 200
+
+func (w *world) edit(b *Bag, from, to int64) {
+	for range 1 + w.random.IntN(2) {
+		name := []string{"T", "a:{T}", "b:{T}", "c:{T}"}[w.random.IntN(4)]
+		there := b.Look(name).Present
+		switch what := w.random.IntN(8); {
+		case what == 0 && there:
+			b.Remove(name)
+			delete(w.until, name)
+		case what == 1 && there:
+			w.value[name] = fmt.Sprint("r", w.version)
+			b.Replace(name, w.value[name])
+		case what == 2:
+			w.value[name], w.until[name], w.late[name] = fmt.Sprint("e", w.version), never, never
+			b.Put(name, w.value[name], Endless)
+		default:
+			ttl := 1 + w.random.Int64N(1<<(4+w.random.IntN(14)))
+			w.value[name], w.until[name], w.late[name] = fmt.Sprint("p", w.version), from+ttl, to+ttl+spread
+			b.Put(name, w.value[name], time.Duration(ttl)*ms)
+		}
+	}
+}
+
+// TestEndsAreExact: a time that is extended again and again, with the cell shifted as often as need be, moves no other.
+func TestEndsAreExact(t *testing.T) {
+	now, end := int64(0), int64(0)
+	b, _ := Open(Found{Name: "T"})
+	b.Put("T", "lock", time.Hour)
+	b.Put("a:{T}", "a", time.Second)
+	w := sealed(t, b, "0")
+	end = w.TTL.Milliseconds()
+	shifts := 0
+	for i := range 2000 {
+		now += 300
+		b = cellOf(t, w, time.Duration(end-now)*ms)
+		if got, want := b.Look("T").Left, time.Hour-time.Duration(now)*ms; got != want {
+			t.Fatalf("after %d changes %v are left, not %v", i, got, want)
+		}
+		b.Put("a:{T}", "a", time.Duration(1+i%7*i)*time.Second)
+		if i%5 == 0 {
+			b.Put("q:{T}", "q", Endless)
+		} else {
+			b.Remove("q:{T}")
+		}
+		w = sealed(t, b, fmt.Sprint(i))
+		if end += w.Shift.Milliseconds(); w.Shift != 0 {
+			shifts++
+		}
+		if !slices.Equal(cellOf(t, w, time.Duration(end-now)*ms).Names(), b.Names()) {
+			t.Fatal(b.Names())
+		}
+	}
+	if shifts < 500 {
+		t.Errorf("the cell was shifted %d times", shifts)
+	}
+}
+
+// TestOverEverywhere: a key is there until it is over by the master whose cell ends last, and no longer time is told than any master has it.
+func TestOverEverywhere(t *testing.T) {
+	f := Found{Name: "T", Present: true, Text: encode("", []member{{"T", "me", "1", 9500 * ms}, {"a:{T}", "a", "1", 0}, {"b:{T}", "b", "1", 10 * time.Second}})}
+	f.Longest, f.Shortest = 10*time.Second, 9*time.Second
+	b, err := Open(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "T=me/1ms@1 a:{T}=a/9s@1"; show(b) != want {
+		t.Errorf("%s, want %s", show(b), want)
+	}
+}

@@ -1,0 +1,309 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"redlock-proxy/quorum/bag"
+	"redlock-proxy/quorum/register"
+	"redlock-proxy/quorum/vote"
+	"redlock-proxy/quorum/wake"
+)
+
+// What a Cluster does with keys that share a cell; see package bag. The key of the cell's own name is taken, released and
+// extended as any other while it is alone there. Where that finds something else in the cell, or a key has a tag, a ballot does it.
+
+var (
+	// ErrFenceShared is returned where a fence is asked for with a key that shares its cell with others.
+	ErrFenceShared = errors.New("a key that shares its tag with others that are there can have no fence")
+
+	// errApart is returned where several keys are to be taken at once of which some have a tag, and not all the same.
+	errApart = errors.New("keys with tags can only be taken together where all have the same")
+)
+
+// open takes a cell apart.
+func open(cell string, l Look) (*bag.Bag, error) {
+	b, err := bag.Open(bag.Found{
+		Name: cell, Present: l.Present, Text: l.Value, Version: l.Version,
+		Longest: l.Longest, Shortest: l.Shortest, Unknown: l.Unknown, Foreign: l.Foreign,
+	})
+	if errors.Is(err, bag.ErrNeedsTime) {
+		err = ErrNeedsLeft
+	}
+	return b, err
+}
+
+// lookAt is what a key holds in a cell.
+func lookAt(b *bag.Bag, cell Look, key Key) Look {
+	if key.Tag == "" && !b.Shared() {
+		return cell
+	}
+	e := b.Look(key.Name)
+	return Look{
+		Present: e.Present, Value: e.Value, Left: e.Left, Longest: e.Left, Shortest: e.Left, Unknown: e.Unknown,
+		Version: e.Version, Shared: b.Shared(),
+	}
+}
+
+// looksIn are what keys hold, of whose cells all looks are told.
+func looksIn(keys []Key, cells []string, of []int, found []Look) ([]Look, error) {
+	looks, opened := make([]Look, len(keys)), make([]*bag.Bag, len(cells))
+	for i, key := range keys {
+		at := of[i]
+		if opened[at] == nil {
+			var err error
+			if opened[at], err = open(cells[at], found[at]); err != nil {
+				return nil, err
+			}
+		}
+		looks[i] = lookAt(opened[at], found[at], key)
+	}
+	return looks, nil
+}
+
+// UpdateAll is Cluster.UpdateAll.
+func (c *generation) UpdateAll(ctx context.Context, keys []Key, expect *string, run func([]Look) ([]Decision, error)) (Outcome, error) {
+	if err := ownKey(keys...); err != nil {
+		return Outcome{}, err
+	}
+	if cells, _ := cellsOf(keys); len(cells) != 1 {
+		return Outcome{}, errApart
+	}
+	if anyTagged(keys) {
+		expect = nil // the cell holds more than that
+	}
+	var gone [][]Key // by each run
+	var called []int // how often run was called until then
+	calls := 0
+	counted := func(looks []Look) ([]Decision, error) { calls++; return run(looks) }
+	out, err := c.keyspace(keys[0].DB).Update(ctx, register.Change{Key: keys[0].cell(), Expect: expect, Run: func(l Look) (Decision, error) {
+		d, removed, err := c.decide(ctx, l, keys, counted)
+		gone, called = append(gone, removed), append(called, calls)
+		return d, err
+	}})
+	if err != nil {
+		return out, c.explain(err)
+	}
+	for _, key := range gone[out.Run-1] {
+		c.of.freed(key)
+	}
+	out.Run = called[out.Run-1]
+	return out, nil
+}
+
+// decide is what a run for some keys makes of their cell, and which of them it takes away.
+func (c *generation) decide(ctx context.Context, l Look, keys []Key, run func([]Look) ([]Decision, error)) (d Decision, removed []Key, err error) {
+	b, err := open(keys[0].cell(), l)
+	if err != nil {
+		return Decision{}, nil, err
+	}
+	looks := make([]Look, len(keys))
+	for i, key := range keys {
+		looks[i] = lookAt(b, l, key)
+	}
+	all, err := run(looks)
+	if err != nil {
+		return Decision{}, nil, err
+	}
+	for i, one := range all {
+		switch name := keys[i].Name; {
+		case one.Do == Remove:
+			b.Remove(name)
+			removed = append(removed, keys[i])
+		case one.Do == Put && one.KeepTTL:
+			b.Replace(name, one.Value)
+		case one.Do == Put:
+			b.Put(name, one.Value, one.TTL)
+		}
+	}
+	w, err := b.Seal(string(c.source.Change()))
+	switch {
+	case errors.Is(err, bag.ErrNeedsTime):
+		return Decision{}, nil, ErrNeedsLeft
+	case err != nil:
+		return Decision{}, nil, err
+	case w.Leases:
+		err = c.record(ctx, w.Lease)
+	}
+	return decisionOf(w), removed, err
+}
+
+func decisionOf(w bag.Write) Decision {
+	d := Decision{Value: w.Text, TTL: w.TTL, KeepTTL: w.Keep, Shift: w.Shift, Shared: w.Shared}
+	switch w.Do {
+	case bag.Put:
+		d.Do = Put
+	case bag.Remove:
+		d.Do = Remove
+	}
+	return d
+}
+
+// only is a run for one key as one for several.
+func only(run func(Look) (Decision, error)) func([]Look) ([]Decision, error) {
+	return func(looks []Look) ([]Decision, error) {
+		d, err := run(looks[0])
+		return []Decision{d}, err
+	}
+}
+
+// isShared reports whether a key is for a ballot, since others stand in its cell or may, and what it holds.
+func (c *generation) isShared(ctx context.Context, key Key) (is bool, l Look, err error) {
+	if c.of.opts.Tags == "" && key.Tag == "" {
+		return false, Look{}, nil
+	}
+	looks, err := c.Read(ctx, []Key{key})
+	if err != nil {
+		return false, Look{}, err
+	}
+	return looks[0].Shared || key.Tag != "", looks[0], nil
+}
+
+// takeShared takes keys of one cell by ballot, all or none. It is not made again where the masters are changed meanwhile: it may have been made.
+func (c *generation) takeShared(ctx context.Context, t Taking) (Grant, error) {
+	if !t.Anyhow && t.TTL >= 0 && t.TTL < vote.Shortest {
+		return Grant{}, ErrTooShort
+	}
+	is, l, err := c.isShared(ctx, t.Keys[0])
+	switch {
+	case err != nil:
+		return Grant{}, err
+	case !is, l.Present:
+		return Grant{}, ErrHeld
+	case t.Fence:
+		return Grant{}, ErrFenceShared
+	}
+	since := time.Now()
+	var held []bool // in each run
+	out, err := c.UpdateAll(ctx, t.Keys, nil, func(looks []Look) ([]Decision, error) {
+		ds := make([]Decision, len(looks))
+		for i := range looks {
+			ds[i] = Decision{Do: Put, Value: t.Tokens[i], TTL: t.TTL}
+		}
+		held = append(held, slices.ContainsFunc(looks, func(l Look) bool { return l.Present }))
+		if held[len(held)-1] {
+			clear(ds)
+		}
+		return ds, nil
+	})
+	switch {
+	case err != nil:
+		return Grant{}, err
+	case held[out.Run-1]:
+		return Grant{}, ErrHeld
+	}
+	return c.leaseSince(since, t.TTL, t.Anyhow)
+}
+
+// leaseSince is what a ballot that was begun then gave a key.
+func (c *generation) leaseSince(since time.Time, ttl time.Duration, anyhow bool) (Grant, error) {
+	elapsed := time.Since(since)
+	got := Grant{Validity: vote.Validity(ttl, elapsed), Since: since}
+	if !anyhow && ttl >= 0 && got.Validity < time.Millisecond {
+		late := newNoQuorum(len(c.masters))
+		late.Late = elapsed
+		return Grant{}, late
+	}
+	return got, nil
+}
+
+// releaseShared removes a key by ballot if it holds the token.
+func (c *generation) releaseShared(ctx context.Context, key Key, token string) error {
+	if key.Tag == "" {
+		if is, l, err := c.isShared(ctx, key); err != nil || !is || !l.Present || l.Value != token {
+			return firstOf(err, ErrNotHeld)
+		}
+	}
+	return c.ifHeld(ctx, key, token, func(Look) Decision { return Decision{Do: Remove} })
+}
+
+// extendShared raises the remaining time of a key by ballot if it holds the token.
+func (c *generation) extendShared(ctx context.Context, key Key, token string, ttl time.Duration) (Grant, error) {
+	if ttl >= 0 && ttl < vote.Shortest {
+		return Grant{}, ErrTooShort
+	}
+	if is, l, err := c.isShared(ctx, key); err != nil || !is || !l.Present || l.Value != token {
+		return Grant{}, firstOf(err, ErrNotHeld)
+	}
+	since, longer := time.Now(), false
+	err := c.ifHeld(ctx, key, token, func(l Look) Decision {
+		if longer = l.Left < 0 || ttl >= 0 && l.Left >= ttl; longer {
+			return Decision{}
+		}
+		return Decision{Do: Put, Value: token, TTL: ttl}
+	})
+	if err != nil {
+		return Grant{}, err
+	}
+	got, err := c.leaseSince(since, ttl, false)
+	got.Longer = longer
+	return got, err
+}
+
+func firstOf(err, other error) error {
+	if err != nil {
+		return err
+	}
+	return other
+}
+
+// ifHeld makes a change of a key that holds the token, by ballot.
+func (c *generation) ifHeld(ctx context.Context, key Key, token string, what func(Look) Decision) error {
+	var holds []bool // in each run
+	out, err := c.UpdateAll(ctx, []Key{key}, nil, only(func(l Look) (Decision, error) {
+		holds = append(holds, l.Present && l.Value == token)
+		switch {
+		case l.Unknown:
+			return Decision{}, ErrNeedsLeft
+		case !holds[len(holds)-1]:
+			return Decision{}, nil
+		}
+		return what(l), nil
+	}))
+	if err == nil && !holds[out.Run-1] {
+		return ErrNotHeld
+	}
+	return err
+}
+
+// members has names of cells be told as those of the keys in them.
+func (c *generation) members(ctx context.Context, db int, names []string) (all []string, err error) {
+	const atOnce = 50 // their values may be large
+	for part := range slices.Chunk(names, atOnce) {
+		found, err := c.keyspace(db).Read(ctx, part)
+		if err != nil {
+			return nil, c.explain(err)
+		}
+		for i, name := range part {
+			if l := found[i]; l.Foreign || !bag.Is(l.Value) {
+				all = append(all, name)
+				continue
+			}
+			b, err := open(name, found[i])
+			if err != nil { // a later version wrote it
+				all = append(all, name)
+				continue
+			}
+			all = append(all, b.Names()...)
+		}
+	}
+	return all, nil
+}
+
+// retryShared is after what time one who waits for a key tries again where nothing was told: others may have put something beside it, and a
+// change of the cell does not say of which key.
+const retryShared = time.Second
+
+// sharedAlarm is that of a key beside which others may stand.
+type sharedAlarm struct{ *wake.Alarm }
+
+// View is what is known, and when it is time to try in any case.
+func (a sharedAlarm) View(now time.Time) wake.View {
+	v := a.Alarm.View(now)
+	if again := now.Add(retryShared); v.Verdict == wake.Held && (v.End.IsZero() || v.End.After(again)) {
+		v.End = again
+	}
+	return v
+}
