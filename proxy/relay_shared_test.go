@@ -3,6 +3,8 @@ package proxy_test
 import (
 	"fmt"
 	"io"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -36,9 +38,13 @@ func listed(p *peer) int {
 	return strings.Count(list, "id=") - strings.Count(list, "cmd=client|list")
 }
 
-// Many clients use few connections, and each gets its own replies.
+// Many clients use few connections, and each gets its own replies. REDLOCK_TEST_CLIENTS=10000 for more of them.
 func TestManyClientsShareFewConnections(t *testing.T) {
-	const clients, shared = 500, 8
+	const shared = 8
+	clients := 500
+	if n, err := strconv.Atoi(os.Getenv("REDLOCK_TEST_CLIENTS")); err == nil {
+		clients = n
+	}
 	server := startRedis(t)
 	r := sharingOf(t, shared, server.URL())
 	peers := make([]*peer, clients)

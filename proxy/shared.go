@@ -131,7 +131,7 @@ func (r *relay) Take(p []byte, ended int, inside bool) (unread int) {
 	r.brought++
 	r.hand(p)
 	r.signal()
-	if s.unread > maxHeld {
+	if s.unread > maxHeld && !s.ended {
 		r.session.log.Warn("a client that does not take its replies is disconnected", "client", r.session.client.Addr.String(), "unread", s.unread)
 		r.cutOff()
 	}
