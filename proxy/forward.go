@@ -88,7 +88,7 @@ func (f *forwarding) scan(ctx context.Context) (special bool, err error) {
 			return true, nil
 		case !decided:
 			return false, f.pass(ctx, f.frame)
-		case f.keys.lock:
+		case f.keys.lock || f.split != together:
 			return true, nil
 		}
 		ev, err := f.event()

@@ -290,6 +290,7 @@ func TestOddFramesAreNotShared(t *testing.T) {
 	for name, sent := range map[string]string{
 		"inline":              "PING\r\n",
 		"another line end":    "*1\r\n$4\r\nPINGxx",
+		"several keys":        "*3\r\n$6\r\nEXISTS\r\n$1\r\na\r\n$1\r\nbxx",
 		"an empty request":    "*0\r\n" + cmd("PING"),
 		"an empty line":       "\r\n" + cmd("PING"),
 		"a long command":      array("PING", strings.Repeat("x", 20<<10)),

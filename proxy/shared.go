@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"redlock-proxy/proxy/sharing"
 	"redlock-proxy/proxy/track"
@@ -121,18 +122,21 @@ func (r *relay) Take(p []byte, ended int, inside bool) (unread int) {
 	s := &r.shares
 	defer func() {
 		if problem := recover(); problem != nil {
-			r.session.log.Error("a relay failed", "client", r.session.client.Addr, "panic", problem, "stack", string(debug.Stack()))
+			r.session.log.Error("a relay failed", "client", r.session.origin().String(), "panic", problem, "stack", string(debug.Stack()))
 			r.cutOff()
 			unread = 0
 		}
 	}()
+	if s.cut {
+		return 0
+	}
 	s.owed -= ended
 	s.inside = inside
 	r.brought++
 	r.hand(p)
 	r.signal()
 	if s.unread > maxHeld && !s.ended {
-		r.session.log.Warn("a client that does not take its replies is disconnected", "client", r.session.client.Addr.String(), "unread", s.unread)
+		r.session.server.turned.tell(time.Now(), "a client that does not take its replies is disconnected", "client", r.session.origin().String())
 		r.cutOff()
 	}
 	return s.unread
@@ -214,12 +218,10 @@ func (r *relay) Lost(n int, inside bool, cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := &r.shares
-	if s.ended {
-		s.owed = 0
-		r.signal()
+	switch {
+	case s.cut:
 		return
-	}
-	if inside {
+	case inside && !s.ended:
 		r.cutOff()
 		return
 	}
@@ -236,6 +238,13 @@ func (r *relay) taken() {
 		r.changed.Wait()
 	}
 	r.waiting--
+}
+
+// isOwed reports whether something is to come over a connection that is shared.
+func (r *relay) isOwed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.shares.owed > 0
 }
 
 // isBusy reports whether something is to come over a connection that is shared, or has come and was not taken. It is called with
@@ -275,11 +284,13 @@ func (r *relay) comeBack(ctx context.Context) {
 
 // part has what follows go over a connection of the client's own.
 func (f *forwarding) part(ctx context.Context) error {
-	if f.relay.shares.lane == nil {
+	if f.relay.shares.lane == nil || f.relay.shares.apart {
 		return nil
 	}
-	if err := f.attend(ctx, f.relay.collect); err != nil {
-		return err
+	if f.relay.isOwed() {
+		if err := f.attend(ctx, f.relay.collect); err != nil {
+			return err
+		}
 	}
 	f.relay.shares.apart = true
 	return f.relay.isOver()
