@@ -140,6 +140,37 @@ func TestSlowClientBesideOthers(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	slow.expect("\r\n+PONG\r\n")
+	eventually(t, "nothing held", func() bool { return r.server.Held() == 0 })
+}
+
+// Many clients that leave a little less unread are not all kept: there is a bound for them together.
+func TestBoundOfWhatIsHeldByAll(t *testing.T) {
+	server := startRedis(t)
+	direct := dial(t, server.Addr())
+	direct.send(array("SET", "big", strings.Repeat("v", 31<<20)))
+	direct.expect("+OK\r\n")
+	r := sharingOf(t, 1, server.URL())
+	const clients = 7
+	other := r.connect()
+	other.say("PING", "+PONG\r\n")
+	before := r.server.Counts().Relayed
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range int64(clients) {
+		r.connect().send(cmd("GET big"))
+		eventually(t, "a large command", func() bool { return r.server.Counts().Relayed == before+i+1 })
+	}
+	other.send(cmd("PING"))
+	eventually(t, "the other's command", func() bool { return r.server.Counts().Relayed == before+clients+1 })
+	if err := server.Continue(); err != nil {
+		t.Fatal(err)
+	}
+	other.expect("+PONG\r\n")
+	eventually(t, "the end of some", func() bool { return r.server.Clients() < 1+clients })
+	if held := r.server.Held(); held > 129<<20 {
+		t.Errorf("%d bytes are held", held)
+	}
 }
 
 // Whose command stands behind a reply of which more is left unread than is held gets its own; who leaves it unread is disconnected.

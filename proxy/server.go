@@ -319,6 +319,7 @@ type traffic struct {
 	_          [56]byte
 	commands   atomic.Int64
 	_          [56]byte
+	held       atomic.Int64 // bytes of replies that clients who share have not taken
 }
 
 // Counts are what a server has counted since it was made, and its clients of now.

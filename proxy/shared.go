@@ -21,6 +21,8 @@ const (
 	maxOwed, maxBurst = 256, 64 << 10
 	// maxHeld is how much of replies that have come a client may leave unread, in bytes, while others wait for theirs behind them.
 	maxHeld = 32 << 20
+	// maxHeldByAll is that for all clients together: who leaves more than maxBurst unread beyond it is disconnected.
+	maxHeldByAll = 128 << 20
 )
 
 // shares is a relay's part in connections that are shared.
@@ -135,7 +137,7 @@ func (r *relay) Take(p []byte, ended int, inside bool) (unread int) {
 	r.brought++
 	r.hand(p)
 	r.signal()
-	if s.unread > maxHeld && !s.ended {
+	if tooMuch := s.unread > maxHeld || s.unread > maxBurst && r.traffic.held.Load() > maxHeldByAll; tooMuch && !s.ended {
 		r.session.server.turned.tell(time.Now(), "a client that does not take its replies is disconnected", "client", r.session.origin().String())
 		r.cutOff()
 	}
@@ -162,6 +164,7 @@ func (r *relay) hand(p []byte) {
 		return
 	}
 	s.held = append(s.held, p...)
+	r.traffic.held.Add(int64(len(p)))
 	if s.unread += len(p); !s.brings {
 		s.brings, r.writing = true, true
 		r.copying.Go(r.bringHeld)
@@ -180,10 +183,12 @@ func (r *relay) bringHeld() {
 		_, err := r.client().Write(p)
 		r.mu.Lock()
 		s.unread -= len(p)
+		r.traffic.held.Add(-int64(len(p)))
 		s.ended = s.ended || err != nil
 		r.brought++
 		r.signal()
 	}
+	r.traffic.held.Add(-int64(s.unread))
 	s.brings, r.writing, s.held, s.unread = false, false, nil, 0
 	r.changed.Broadcast()
 }
