@@ -27,6 +27,8 @@ func (s *session) serveRelay(ctx context.Context) error {
 		special, err := f.scan(ctx)
 		switch {
 		case err != nil:
+		case f.split != together:
+			err = f.apartFrom(ctx)
 		case special:
 			err = f.command(ctx)
 		default:
@@ -234,8 +236,6 @@ func (f *forwarding) makeRoom() {
 func (f *forwarding) command(ctx context.Context) error {
 	f.special = false
 	switch {
-	case f.split != together:
-		return f.apartFrom(ctx)
 	case f.bad != nil:
 		return f.broken(ctx, f.bad)
 	case f.holding:

@@ -326,7 +326,7 @@ func (f *forwarding) mustPart() bool {
 // apartFrom has the current frame go over a connection of the client's own, and what stands before it over one that is shared.
 func (f *forwarding) apartFrom(ctx context.Context) error {
 	at := f.split
-	f.split = together
+	f.special, f.split = false, together
 	err := f.passWhole(ctx)
 	if err == nil {
 		err = f.part(ctx)
