@@ -282,7 +282,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 	}
 	d.table = newTable(opts)
 	d.table.Apply(tableSettings(cfg))
-	d.server = proxy.NewServer(proxy.Options{Table: d.table, Upstream: up, Users: d.users, Balancers: d.cfg.Balancers(), Logger: d.log})
+	d.server = proxy.NewServer(proxy.Options{Table: d.table, Upstream: up, UpstreamConnections: cfg.UpstreamConnections, Users: d.users, Balancers: d.cfg.Balancers(), Logger: d.log})
 	d.server.Apply(serverSettings(cfg, clientPassword, d.certs))
 }
 

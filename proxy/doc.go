@@ -21,17 +21,20 @@
 // # Packages
 //
 // resp knows the protocol; wire reads and writes connections, and has the poller; track knows
-// the state of a connection to the upstream; upstream makes such connections. None of them
-// imports this one.
+// the state of a connection to the upstream; upstream makes such connections; sharing has those that
+// clients share (shared.go is their part in them). None of them imports this one.
 //
 // # Goroutines
 //
 // A session is one goroutine. Its relay's courier is another one, which brings the replies of
 // the upstream. While a command waits, a watch reads from the client (watch.go), to notice at
 // once that it leaves. A parked session has none of them: the server's one goroutine of polling
-// waits in their place (park.go, polling.go). What a client tracks has a goroutine of its own while there is
+// waits in their place (park.go). What a client tracks has a goroutine of its own while there is
 // something to be told (package tracking), which writes to parked clients, too. So has a subscriber at a lock server, while there are
 // messages for it (package subscribers).
+//
+// Replies that come over a connection that is shared are brought by the goroutine that reads from it (package sharing), as far as
+// the client takes them at once; the rest by one of the client's own, while there is a rest.
 //
 // # Locks
 //
@@ -41,9 +44,11 @@
 //   - relay.mu: all that the session's goroutine and the courier share. It is held while the
 //     session's goroutine writes to the client, never while the courier does: that one says so
 //     (relay.writing), and the other waits.
+//     Who brings replies over a connection that is shared takes it, too, so it is never held for long while such
+//     replies are owed.
 //   - session.mu: the read deadline of the client's connection, and whether the session is
 //     parked. Nothing is waited for with it held.
 //
-// The locks in package upstream are held for a few assignments, and no other is taken with
+// The locks in packages upstream and sharing are held for a few assignments, and no other is taken with
 // them. Fields say which lock or goroutine they belong to.
 package proxy

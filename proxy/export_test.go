@@ -55,5 +55,8 @@ func (s *Server) LeftAlone() (n int) {
 	return n
 }
 
+// Held is how many bytes of replies clients that share have not taken.
+func (s *Server) Held() int64 { return s.traffic.held.Load() }
+
 // HasLockKeys reports whether lock keys are configured.
 func (s *Server) HasLockKeys() bool { return s.opts.Table.LockKeys().Any() }

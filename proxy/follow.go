@@ -13,6 +13,9 @@ import (
 
 // follow forwards a command whose answer is learned from.
 func (f *forwarding) follow(ctx context.Context, name string, words [][]byte) error {
+	if err := f.part(ctx); err != nil {
+		return err
+	}
 	if err := f.relay.open(ctx); err != nil {
 		return f.refuse(1, err)
 	}

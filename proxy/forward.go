@@ -7,6 +7,7 @@ import (
 
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/command"
+	"redlock-proxy/proxy/sharing"
 	"redlock-proxy/proxy/track"
 	"redlock-proxy/proxy/upstream"
 	"redlock-proxy/resp"
@@ -26,6 +27,8 @@ func (s *session) serveRelay(ctx context.Context) error {
 		special, err := f.scan(ctx)
 		switch {
 		case err != nil:
+		case f.split != together:
+			err = f.apartFrom(ctx)
 		case special:
 			err = f.command(ctx)
 		default:
@@ -64,6 +67,7 @@ type forwarding struct {
 	dropping bool        // the current frame's beginning could not be sent; the rest is thrown away
 	special  bool        // the name of a command was scanned that is not just forwarded, or no request
 	bad      error       // why the bytes are no request, or not one that is forwarded
+	split    split       // where the current frame turned out to be one that is not shared
 	routes   bool        // lock keys are configured
 	checked  bool        // it was found out whether the client has logged in, for the current frame
 	holding  bool        // that must be found out before more of the frame is read
@@ -86,7 +90,7 @@ func (f *forwarding) scan(ctx context.Context) (special bool, err error) {
 			return true, nil
 		case !decided:
 			return false, f.pass(ctx, f.frame)
-		case f.keys.lock:
+		case f.keys.lock || f.split != together:
 			return true, nil
 		}
 		ev, err := f.event()
@@ -97,20 +101,41 @@ func (f *forwarding) scan(ctx context.Context) (special bool, err error) {
 		case ev == resp.FrameName && f.isSpecial():
 			return true, nil
 		case ev == resp.FrameName:
-			f.suspect()
-			if !f.keyed() { // else its keys decide, above
-				f.passOn(f.count())
+			if f.sees(); f.split != together {
+				return true, nil
 			}
+		case ev == resp.FrameEnd && !f.isWhole():
+			f.split = atEnd
+			return true, nil
 		case ev == resp.FrameEnd:
 			f.endFrame()
+		case ev == resp.FrameEmpty && f.relay.shared():
+			f.split = atNothing
+			return true, nil
 		case ev == resp.FrameEmpty:
 			f.frame = f.in.scanned
+		case f.passing && f.relay.shared() && f.in.end-f.frame < sharing.MaxFrame:
+			return false, f.passWhole(ctx)
+		case f.passing && f.relay.shared():
+			f.split = within
+			return true, nil
 		case f.passing:
 			f.keepSent()
 			return false, f.pass(ctx, f.in.scanned)
 		default:
 			return false, f.pass(ctx, f.frame)
 		}
+	}
+}
+
+// sees looks at a command that is forwarded, whose name was just scanned.
+func (f *forwarding) sees() {
+	if f.mustPart() {
+		f.split = atName
+	}
+	f.suspect()
+	if !f.keyed() { // else its keys decide, in seek
+		f.passOn(f.count())
 	}
 }
 
@@ -278,6 +303,9 @@ func (f *forwarding) pass(ctx context.Context, upTo int) error {
 		if f.begun && f.relay.isGone() {
 			from = f.abandon(upTo)
 			continue
+		}
+		if f.relay.shared() {
+			return f.passTogether(ctx, f.in.buf[from:upTo], plain)
 		}
 		if err := f.relay.open(ctx); err != nil {
 			if slot != nil {

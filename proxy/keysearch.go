@@ -83,8 +83,12 @@ func (f *forwarding) seekAll(ctx context.Context) (decided bool, err error) {
 		words, _, _ := resp.Words(f.in.args[:0], held, math.MaxInt)
 		f.in.args = words
 		f.endSearch(f.isRefused(words, len(words)) || f.isForMasters(words))
-		if !f.keys.lock {
+		switch {
+		case f.keys.lock:
+		case f.isWhole():
 			f.endFrame()
+		default:
+			f.split = atEnd
 		}
 		return true, nil
 	case len(held) >= maxFrame:

@@ -106,6 +106,9 @@ func (f *forwarding) afterOwn(before int) {
 // tooLong deals with a command that is not held whole: one of the proxy's own is
 // refused, unless it belongs upstream; another one is forwarded after all.
 func (f *forwarding) tooLong(ctx context.Context, cmd *command.Command, follow string) error {
+	if err := f.part(ctx); err != nil {
+		return err
+	}
 	f.frame = f.in.start
 	if text := f.tooLongFor(cmd, follow); text != "" {
 		return f.refuseLong(ctx, func([][]byte) { f.client.Refuse(text, f.out) })

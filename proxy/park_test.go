@@ -185,6 +185,9 @@ func TestParkedClientsEnd(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if strings.HasPrefix(name, "upstream") {
+				notShared(t)
+			}
 			ups := make(chan net.Conn, 1)
 			fake := startFake(t, func(c *fakeConn) {
 				c.read(1)
@@ -230,6 +233,7 @@ func TestEndTogetherWithTheLastCommand(t *testing.T) {
 
 // An upstream that answers and goes in one breath is not waited for.
 func TestUpstreamThatEndsTogetherWithItsAnswer(t *testing.T) {
+	notShared(t)
 	for name, leave := range map[string]func(c *net.TCPConn){
 		"close": func(c *net.TCPConn) {},
 		"reset": func(c *net.TCPConn) { _ = c.SetLinger(0) },

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"redlock-proxy/proxy/sharing"
 	"redlock-proxy/proxy/track"
 	"redlock-proxy/proxy/upstream"
 	"redlock-proxy/proxy/wire"
@@ -38,6 +39,9 @@ type relay struct {
 	// blocking: a command that may block was forwarded since the upstream was quiet.
 	blocking bool
 
+	// shares is for connections that are shared with other clients.
+	shares shares
+
 	// The courier, from bringReplies to its end.
 	loan wire.Loan // what wire reads into
 
@@ -54,6 +58,8 @@ type relay struct {
 	// tracker knows the connection's state, and what is awaited.
 	tracker  track.Tracker
 	stateful bool // the client has changed something of its connection
+	// marked: it may have changed something that the tracker does not see.
+	marked bool
 	// writing: the courier writes to the client, without mu. Whatever else writes to it holds mu.
 	writing bool
 	bounded bool     // a write to the client has a deadline
@@ -82,15 +88,22 @@ var (
 	errOver = errors.New("the client's connection to the upstream is lost")
 )
 
-func newRelay(up *upstream.Upstream, s *session, times *relayTimes, traffic *traffic) *relay {
+func newRelay(up *upstream.Upstream, s *session, times *relayTimes, traffic *traffic, pool *sharing.Pool) *relay {
 	r := &relay{up: up, session: s, times: times, traffic: traffic, tracker: track.NewTracker(up.DB(), up.Logins() != nil)}
 	r.changed.L = &r.mu
+	if pool != nil {
+		r.shares.lane = pool.Lane(r)
+	}
 	return r
 }
 
 // open connects, if that is not done. The error is for the client, too. When ctx
 // ends, what the upstream does not take is not waited for any more.
 func (r *relay) open(ctx context.Context) error {
+	if err := r.collect(ctx); err != nil {
+		return err
+	}
+	r.shares.apart = true
 	if err := r.isOver(); err != nil || r.wire != nil && !r.isGone() {
 		return err
 	}
@@ -170,6 +183,7 @@ func (r *relay) expect(plain int, also *track.Slot) bool {
 	if also != nil {
 		r.tracker.Awaited.Add(*also)
 		r.stateful = r.stateful || also.Kind != track.Capture
+		r.marked = r.marked || also.Kind != track.Capture
 	}
 	return true
 }
@@ -189,6 +203,7 @@ func (r *relay) follow(s track.Slot) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stateful = true
+	r.marked = r.marked || s.Kind == track.Plain || s.Kind == track.Hello
 	if s.N != 0 || s.Kind == track.Subscribe {
 		r.tracker.Awaited.Add(s)
 	}
@@ -207,7 +222,7 @@ func (r *relay) forgo() {
 func (r *relay) unheard(s track.Slot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.stateful = true
+	r.stateful, r.marked = true, true
 	r.tracker.State.Unheard(s)
 }
 
@@ -237,7 +252,7 @@ func (r *relay) send(p []byte) {
 // quiet reports whether the upstream owes nothing and the client is between two
 // replies. It is called with mu held.
 func (r *relay) quiet() bool {
-	return r.gone || !r.writing && (r.tracker.Settled() || r.tracker.State.Stream)
+	return !r.isBusy() && (r.gone || !r.writing && (r.tracker.Settled() || r.tracker.State.Stream))
 }
 
 func (r *relay) isQuiet() bool {
@@ -295,7 +310,7 @@ func (r *relay) write(p []byte) error {
 			return err
 		}
 	}
-	if r.tracker.Inside() || r.tracker.State.Stream {
+	if r.tracker.Inside() || r.tracker.State.Stream || r.shares.cut {
 		return errOver
 	}
 	r.bound(r.tracker.State.Unasked())
@@ -305,7 +320,7 @@ func (r *relay) write(p []byte) error {
 
 // between reports whether the client is between two replies, or never again. It is called with mu held.
 func (r *relay) between() bool {
-	return !r.writing && (!r.tracker.Inside() || r.gone || r.tracker.State.Stream)
+	return !r.writing && (!r.shares.inside || r.shares.cut) && (!r.tracker.Inside() || r.gone || r.tracker.State.Stream)
 }
 
 // push gives the client what it is told unasked, between two replies, if it speaks a protocol that has that.
@@ -341,19 +356,22 @@ func (r *relay) bound(limited bool) {
 // halfClose tells the upstream that the client sends no more, and waits until it
 // has sent its last reply and closed, as long as it goes on or the client takes it.
 func (r *relay) halfClose(ctx context.Context) {
-	if r.wire == nil || r.isGone() {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.wire.CloseWrite() {
+	r.waitWhileBrought(ctx, func() bool { return !r.isBusy() })
+	if r.wire == nil || r.gone || !r.wire.CloseWrite() {
 		return
 	}
 	r.parting = true
-	for before := r.brought - 1; !r.gone && before != r.brought && ctx.Err() == nil; {
+	r.waitWhileBrought(ctx, func() bool { return r.gone })
+}
+
+// waitWhileBrought is wait as long as something is brought to the client now and then. It is called with mu held.
+func (r *relay) waitWhileBrought(ctx context.Context, until func() bool) {
+	for before := r.brought - 1; !until() && before != r.brought && ctx.Err() == nil; {
 		before = r.brought
 		soon, cancel := context.WithTimeout(ctx, r.times.stall)
-		_ = r.wait(soon, func() bool { return r.gone })
+		_ = r.wait(soon, until)
 		cancel()
 	}
 }
@@ -373,5 +391,6 @@ func (r *relay) close() {
 	if r.wire != nil {
 		_ = r.wire.Close()
 	}
+	r.endSharing()
 	r.copying.Wait()
 }

@@ -69,6 +69,7 @@ func (r *relay) prepare(p []byte) (kept []byte, err error) {
 			kept, err = nil, errBroken
 		}
 	}()
+	r.taken()
 	r.stay()
 	p = r.filter(p)
 	if r.writing = len(p) > 0; r.writing {
@@ -139,6 +140,7 @@ func (r *relay) keepAnswer(part []byte) {
 func (r *relay) end(cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.taken()
 	if r.left && cause != errClientLeft {
 		cause = upstream.ErrFailedOver
 	}
@@ -162,14 +164,18 @@ func (r *relay) end(cause error) {
 
 // apologise answers n commands that the upstream never will.
 func (r *relay) apologise(n int, cause error) {
-	failed := r.up.Failure(cause)
 	r.bound(true)
-	reply := "-" + failed.Reply() + " before it answered: the command may or may not have been done\r\n"
+	reply := r.apology(cause)
 	for range n {
 		if _, err := io.WriteString(r.client(), reply); err != nil {
 			return
 		}
 	}
+}
+
+// apology is the answer to a command that the upstream has not answered.
+func (r *relay) apology(cause error) string {
+	return "-" + r.up.Failure(cause).Reply() + " before it answered: the command may or may not have been done\r\n"
 }
 
 // request sends n commands for the proxy itself. Nothing else may be awaited.

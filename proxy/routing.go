@@ -97,12 +97,17 @@ func (f *forwarding) forward(ctx context.Context, at commands.Situation, own *co
 		return f.refuseByUser(ctx, text)
 	}
 	switch {
+	case follow == "quit" && f.relay.shared():
+		return f.quitTogether(ctx)
 	case own != nil:
 		f.table.Saw(words)
 		return f.sendWhole(track.Slot{N: f.count()})
 	case at.Upstream.Settled && follow == "watch": // in a transaction, which refuses it
 		return f.sendWhole(track.Slot{Kind: track.Watch, N: f.count()})
 	case at.Upstream.Settled:
+		if err := f.part(ctx); err != nil {
+			return err
+		}
 		f.plain += f.count()
 		return f.pass(ctx, f.in.scanned)
 	case follow == "reset" && len(words) == 1 && f.relay.open(ctx) == nil:

@@ -18,6 +18,7 @@ import (
 
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/users"
+	"redlock-proxy/proxy/sharing"
 	"redlock-proxy/proxy/upstream"
 	"redlock-proxy/proxy/wire"
 )
@@ -28,6 +29,9 @@ type Options struct {
 	Table *commands.Table
 	// Upstream gets what is not in the table. Without one the proxy is a lock server.
 	Upstream *upstream.Upstream
+	// UpstreamConnections is over how many connections clients reach the Upstream that do nothing that belongs to a connection. With 0
+	// each client has one of its own.
+	UpstreamConnections int
 	// ClientPassword, if there is one, is what clients must log in with before they get
 	// to the upstream, where the proxy then logs in for them. It is not looked at without
 	// an Upstream.
@@ -91,6 +95,8 @@ type Server struct {
 	times relayTimes
 	// entry bounds the time until a client is in, but in tests entryTime.
 	entry time.Duration
+	// sharing is nil where each client has a connection of its own.
+	sharing *sharing.Pool
 
 	current atomic.Pointer[Settings]
 
@@ -123,6 +129,9 @@ func NewServer(opts Options) *Server {
 	s.refused.log, s.turned.log = opts.Logger, opts.Logger
 	if opts.Upstream != nil {
 		opts.Upstream.OnFailover(s.leaveUpstream)
+		if opts.UpstreamConnections > 0 {
+			s.sharing = sharing.New(opts.UpstreamConnections, opts.Upstream, opts.Logger)
+		}
 	}
 	return s
 }
@@ -151,6 +160,10 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		_ = ln.Close()
 		err = <-failed
 	case err = <-failed:
+	}
+	if s.sharing != nil {
+		defer context.AfterFunc(base, s.sharing.Cut)()
+		defer s.sharing.Close()
 	}
 	s.drain(base, cut)
 	return err
@@ -213,6 +226,9 @@ func (s *Server) ended(session *session) {
 // leaveUpstream has the relays end what they have to an upstream that has failed over. One that is busy with a client that
 // does not read keeps no other waiting.
 func (s *Server) leaveUpstream() {
+	if s.sharing != nil {
+		s.sharing.Leave(upstream.ErrFailedOver)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, session := range s.sessions {
@@ -303,6 +319,7 @@ type traffic struct {
 	_          [56]byte
 	commands   atomic.Int64
 	_          [56]byte
+	held       atomic.Int64 // bytes of replies that clients who share have not taken
 }
 
 // Counts are what a server has counted since it was made, and its clients of now.

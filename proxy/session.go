@@ -91,7 +91,7 @@ func newSession(s *Server, conn net.Conn, p *wire.Poller, met *Settings) *sessio
 	session.activity.Happened()
 	session.in = newInput(conn, &session.activity)
 	if s.opts.Upstream != nil {
-		session.relay = newRelay(s.opts.Upstream, session, &s.times, &s.traffic)
+		session.relay = newRelay(s.opts.Upstream, session, &s.times, &s.traffic, s.sharing)
 		session.gate.password, session.gate.passed = met.ClientPassword, met.ClientPassword == ""
 	}
 	return session

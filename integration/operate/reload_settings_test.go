@@ -246,7 +246,7 @@ func TestReloadOfEachSetting(t *testing.T) {
 	other := map[string]string{
 		"listen": "127.0.0.1:1", "admin": "127.0.0.1:2", "master-timeout": "1s", "guard": "false", "fresh-start": "false",
 		"key-prefix": `"p:"`, "lock-keys": `["lock:*", "more:*"]`, "lock-tags": `["lock:*"]`, "admin-locks": "true",
-		"proxy-protocol": `["10.0.0.1"]`,
+		"proxy-protocol": `["10.0.0.1"]`, "upstream-connections": "8",
 	}
 	run := func(name string, act func(*testing.T, *reloadRig)) {
 		t.Run(name, func(t *testing.T) {

@@ -43,6 +43,13 @@ type State struct {
 
 func newState() State { return State{Proto: 2} }
 
+// IsNew reports whether it is that of a new connection, to this database, on which nobody ever logged in but with the URL's login.
+func (s *State) IsNew(db int) bool {
+	fresh := newState()
+	fresh.DB, fresh.URLLogin = db, s.URLLogin
+	return *s == fresh
+}
+
 // Listening reports whether the connection takes messages.
 func (s *State) Listening() bool { return s.total > 0 || s.subscribed[Shards] > 0 }
 

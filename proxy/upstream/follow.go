@@ -204,6 +204,7 @@ func (u *Upstream) switched(from, to string) {
 	f.log.Warn("the upstream has failed over: clients that were connected to the old master are disconnected", "master", f.Master, "from", from, "to", to)
 	u.mu.Lock()
 	u.refusal, u.all = nil, false
+	u.lets.Store(false)
 	u.unasked, u.vouched = 0, false
 	u.mu.Unlock()
 	u.own.renew()

@@ -67,6 +67,8 @@ type Upstream struct {
 	known bool
 
 	probes atomic.Uint64
+	// lets is LetsIn.
+	lets atomic.Bool
 }
 
 // New takes a redis, rediss or unix URL. What it holds of user, password
@@ -350,6 +352,7 @@ func (u *Upstream) Probe(ctx context.Context) {
 		u.unasked, u.vouched = 0, false
 	} else {
 		u.all, u.demands, u.known = found.all, found.demands, true
+		u.lets.Store(!found.demands)
 		u.probes.Add(1)
 	}
 }
@@ -414,6 +417,10 @@ func (u *Upstream) DemandsLogin() (demands, known bool) {
 	defer u.mu.Unlock()
 	return u.demands, u.known
 }
+
+// LetsIn reports whether a new connection is known to be logged in as it is given. While the upstream does not answer, what it
+// said last holds.
+func (u *Upstream) LetsIn() bool { return u.lets.Load() }
 
 // Status is the state of the upstream: its address, and why it is down, if it is.
 func (u *Upstream) Status() (name string, err error) {

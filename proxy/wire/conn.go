@@ -39,9 +39,9 @@ type Conn struct {
 	// says so.
 	limit   time.Duration
 	limited bool
-	// The methods by these names, made when first used: put by the writer, the others by the
+	// The methods by these names, made when first used: put and some by the writer, the others by the
 	// reader.
-	once, flow, put func(fd uintptr) bool
+	once, flow, put, some func(fd uintptr) bool
 }
 
 // New reads from a connection into a memory. What happens is told to activity.
@@ -246,6 +246,30 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// WriteSome writes what is taken at once, and waits for nothing; to a connection that is no plain socket it writes nothing. One
+// goroutine may write at a time.
+func (c *Conn) WriteSome(p []byte) (n int, err error) {
+	if c.raw == nil {
+		return 0, nil
+	}
+	if c.some == nil {
+		c.some = c.writeSome
+	}
+	c.unsent, c.broken = p, nil
+	if err = c.raw.Write(c.some); err == nil {
+		err = c.broken
+	}
+	n = len(p) - len(c.unsent)
+	c.unsent = nil
+	return n, err
+}
+
+// writeSome is writeOn that does not wait.
+func (c *Conn) writeSome(fd uintptr) bool {
+	c.writeOn(fd)
+	return true
+}
+
 // WriteWithin is Write that fails where the other end lets it wait for longer. It ends any deadline for
 // writing that is set.
 func (c *Conn) WriteWithin(limit time.Duration, p []byte) (int, error) {
@@ -288,7 +312,7 @@ func (c *Conn) writeOn(fd uintptr) bool {
 }
 
 // Forget lets go of what can be made again.
-func (c *Conn) Forget() { c.once, c.flow, c.put = nil, nil, nil }
+func (c *Conn) Forget() { c.once, c.flow, c.put, c.some = nil, nil, nil, nil }
 
 // CloseWrite tells the other end that no more comes, and reports whether that can be told.
 func (c *Conn) CloseWrite() bool {

@@ -1,0 +1,403 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"redlock-proxy/proxy/sharing"
+	"redlock-proxy/proxy/track"
+	"redlock-proxy/proxy/upstream"
+)
+
+// Clients share connections to the upstream, where the server has a pool of them (package sharing), until they do something that
+// belongs to a connection, or that is in the way of others. Then they have one of their own, until they are quiet and
+// have left nothing behind on it.
+
+const (
+	// maxOwed and maxBurst are how many replies, and for how many bytes of commands, the upstream may owe to a client that shares.
+	maxOwed, maxBurst = 256, 64 << 10
+	// maxHeld is how much of replies that have come a client may leave unread, in bytes, while others wait for theirs behind them.
+	maxHeld = 32 << 20
+	// maxHeldByAll is that for all clients together: who leaves more than maxBurst unread beyond it is disconnected.
+	maxHeldByAll = 128 << 20
+)
+
+// shares is a relay's part in connections that are shared.
+type shares struct {
+	lane *sharing.Lane // nil: there are none
+	// apart: the client has, or is to have, a connection of its own. Of the session's goroutine.
+	apart bool
+
+	// Of the relay's mu.
+	owed   int  // replies that are to come
+	burst  int  // bytes sent since nothing was owed
+	inside bool // a part of a reply has come
+	large  bool // there was a reply that is better not shared
+	held   []byte
+	unread int  // bytes of held, and of what is being brought
+	brings bool // a goroutine brings what is held; the relay's writing is set with it
+	needed bool // all that is owed is waited for, so that the client need not take it first
+	ended  bool // nothing more is brought
+	cut    bool // the client was cut off, maybe within a reply
+}
+
+// shared reports whether what is sent now may go over a connection that is shared.
+func (r *relay) shared() bool {
+	return r.shares.lane != nil && !r.shares.apart && (r.wire == nil || r.isGone())
+}
+
+// mustPart reports whether a command of this name is better sent over a connection of the client's own.
+func (r *relay) mustPart(name []byte) bool {
+	if r.silence != track.Speaking || !sharing.May(name) || !r.up.LetsIn() {
+		return true
+	}
+	r.mu.Lock()
+	s := &r.shares
+	much := s.large || s.owed >= maxOwed || s.burst >= maxBurst
+	r.mu.Unlock()
+	return much && !s.lane.Only()
+}
+
+// mark notes that the client may have left something behind on its connection.
+func (r *relay) mark() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.marked = true
+}
+
+// share sends whole commands over a connection that is shared.
+func (r *relay) share(ctx context.Context, commands []byte, n int) error {
+	for {
+		if err := r.isOver(); err != nil {
+			return err
+		}
+		r.owe(n, len(commands))
+		if r.shares.lane.Send(commands, n) {
+			r.traffic.commands.Add(int64(n))
+			r.traffic.toUpstream.Add(int64(len(commands)))
+			return nil
+		}
+		r.owe(-n, 0)
+		if err := r.collect(ctx); err != nil {
+			return err
+		}
+		if err := r.shares.lane.Open(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *relay) owe(n, bytes int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &r.shares
+	if s.owed == 0 {
+		s.burst = 0
+	}
+	s.owed += n
+	s.burst += bytes
+}
+
+// collect waits until all that is owed over a connection that is shared has come, be it that the client has not taken it.
+func (r *relay) collect(ctx context.Context) error {
+	if r.shares.lane == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.shares.owed == 0 {
+		return nil
+	}
+	r.shares.needed = true
+	r.changed.Broadcast()
+	defer func() { r.shares.needed = false }()
+	return r.wait(ctx, func() bool { return r.shares.owed == 0 })
+}
+
+// Take is of sharing.Client.
+func (r *relay) Take(p []byte, ended int, inside bool) (unread int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &r.shares
+	defer func() {
+		if problem := recover(); problem != nil {
+			r.session.log.Error("a relay failed", "client", r.session.origin().String(), "panic", problem, "stack", string(debug.Stack()))
+			r.cutOff()
+			unread = 0
+		}
+	}()
+	if s.cut {
+		return 0
+	}
+	s.owed -= ended
+	s.inside = inside
+	r.brought++
+	r.hand(p)
+	r.signal()
+	if tooMuch := s.unread > maxHeld || s.unread > maxBurst && r.traffic.held.Load() > maxHeldByAll; tooMuch && !s.ended {
+		r.session.server.turned.tell(time.Now(), "a client that does not take its replies is disconnected", "client", r.session.origin().String())
+		r.cutOff()
+	}
+	return s.unread
+}
+
+// hand gives the client what it takes at once, and has the rest brought. It is called with mu held.
+func (r *relay) hand(p []byte) {
+	s := &r.shares
+	if s.ended {
+		return
+	}
+	r.traffic.toClients.Add(int64(len(p)))
+	if !r.writing {
+		r.bound(false)
+		n, err := r.client().WriteSome(p)
+		if err != nil {
+			s.ended = true // it has left, as its session will find
+			return
+		}
+		p = p[n:]
+	}
+	if len(p) == 0 {
+		return
+	}
+	s.held = append(s.held, p...)
+	r.traffic.held.Add(int64(len(p)))
+	if s.unread += len(p); !s.brings {
+		s.brings, r.writing = true, true
+		r.copying.Go(r.bringHeld)
+	}
+}
+
+// bringHeld brings what is held, until nothing is.
+func (r *relay) bringHeld() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &r.shares
+	for len(s.held) > 0 && !s.ended {
+		p := s.held
+		s.held = nil
+		r.mu.Unlock()
+		_, err := r.client().Write(p)
+		r.mu.Lock()
+		s.unread -= len(p)
+		r.traffic.held.Add(-int64(len(p)))
+		s.ended = s.ended || err != nil
+		r.brought++
+		r.signal()
+	}
+	r.traffic.held.Add(-int64(s.unread))
+	s.brings, r.writing, s.held, s.unread = false, false, nil, 0
+	r.changed.Broadcast()
+}
+
+// cutOff ends a client to which nothing more can be brought. It is called with mu held.
+func (r *relay) cutOff() {
+	r.shares.ended, r.shares.cut, r.over = true, true, true
+	r.shares.owed = 0
+	r.changed.Broadcast()
+	r.session.end()
+	_ = r.session.conn.SetWriteDeadline(longAgo) // for who brings what is held
+	r.bounded = false
+}
+
+// Large is of sharing.Client.
+func (r *relay) Large() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.shares.large = true
+}
+
+// Catch is of sharing.Client.
+func (r *relay) Catch() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &r.shares
+	_ = r.wait(context.Background(), func() bool { return !s.brings || s.unread < maxBurst || s.ended || s.needed })
+}
+
+// Lost is of sharing.Client.
+func (r *relay) Lost(n int, inside bool, cause error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &r.shares
+	switch {
+	case s.cut:
+		return
+	case inside && !s.ended:
+		r.cutOff()
+		return
+	}
+	s.owed -= n
+	s.inside = false
+	r.hand([]byte(strings.Repeat(r.apology(cause), n)))
+	r.signal()
+}
+
+// taken waits until the client has taken what is held, before something else is written to it. It is called with mu held.
+func (r *relay) taken() {
+	r.waiting++
+	for r.shares.brings {
+		r.changed.Wait()
+	}
+	r.waiting--
+}
+
+// isOwed reports whether something is to come over a connection that is shared.
+func (r *relay) isOwed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.shares.owed > 0
+}
+
+// isBusy reports whether something is to come over a connection that is shared, or has come and was not taken. It is called with
+// mu held.
+func (r *relay) isBusy() bool { return r.shares.owed > 0 || r.shares.brings }
+
+// endSharing has nothing more brought.
+func (r *relay) endSharing() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.shares.ended = true
+	r.changed.Broadcast()
+}
+
+// comeBack closes the client's own connection where nothing is left behind on it, so that the client shares again. It is called by
+// the session's goroutine, between two commands, when the client is quiet.
+func (r *relay) comeBack(ctx context.Context) {
+	if r.shares.lane == nil || !r.shares.apart {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.wire == nil || r.gone:
+	case r.marked || r.silence != track.Speaking || r.writing || !r.tracker.Settled() || !r.tracker.State.IsNew(r.up.DB()):
+		return
+	default:
+		r.stateful = false
+		r.giveUp(ctx)
+		if !r.gone {
+			return
+		}
+		r.wire = nil
+	}
+	r.shares.apart, r.shares.large, r.marked = false, false, false
+}
+
+// part has what follows go over a connection of the client's own.
+func (f *forwarding) part(ctx context.Context) error {
+	if f.relay.shares.lane == nil || f.relay.shares.apart {
+		return nil
+	}
+	if f.relay.isOwed() {
+		if err := f.attend(ctx, f.relay.collect); err != nil {
+			return err
+		}
+	}
+	f.relay.shares.apart = true
+	return f.relay.isOver()
+}
+
+// split is where in the current frame it turned out that it is not to be shared.
+type split uint8
+
+const (
+	together  split = iota
+	atName          // the name was scanned
+	within          // a part of it was
+	atEnd           // all of it was
+	atNothing       // it is no command
+)
+
+// mustPart is that of the relay, for the command whose name was just scanned.
+func (f *forwarding) mustPart() bool {
+	switch name, long := f.in.scanner.Name(); {
+	case f.relay.shared():
+		return long || f.in.scanner.Inline() || f.relay.mustPart(name)
+	case f.relay.shares.lane != nil && (long || sharing.MayLeave(name)):
+		f.relay.mark()
+	}
+	return false
+}
+
+// apartFrom has the current frame go over a connection of the client's own, and what stands before it over one that is shared.
+func (f *forwarding) apartFrom(ctx context.Context) error {
+	at := f.split
+	f.special, f.split = false, together
+	err := f.passWhole(ctx)
+	if err == nil {
+		err = f.part(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	switch name, _ := f.in.scanner.Name(); at {
+	case atName:
+		switch _, long := f.in.scanner.Name(); {
+		case long || sharing.MayLeave(name):
+			f.relay.mark()
+		case sharing.Waits(name):
+			return f.remind(ctx)
+		}
+	case atEnd:
+		f.endFrame()
+	case atNothing:
+		f.frame = f.in.scanned
+	}
+	return nil
+}
+
+// remind has the upstream take what the client has written so far for written before the next command: WAIT asks of its own
+// connection's last command how far replicas must be, and on a new one there was none.
+func (f *forwarding) remind(ctx context.Context) error {
+	_, err := f.ask(ctx, []byte("*1\r\n$4\r\nPING\r\n"))
+	var down *upstream.Error
+	if errors.As(err, &down) {
+		return nil // as the command will find
+	}
+	return err
+}
+
+// passWhole sends what stands before the current frame, and nothing of that.
+func (f *forwarding) passWhole(ctx context.Context) error {
+	passing, counted := f.passing, f.counted
+	if !passing {
+		counted = 0
+	}
+	f.plain -= counted
+	f.passing = false
+	err := f.pass(ctx, max(f.frame, f.in.start))
+	f.passing = passing
+	f.plain += counted
+	return err
+}
+
+// isWhole reports whether the frame that has just ended may be shared as it is.
+func (f *forwarding) isWhole() bool {
+	return !f.relay.shared() || !f.passing || f.counted == 0 || sharing.Whole(f.in.buf[f.frame:f.in.scanned])
+}
+
+// quitTogether lets a client go that has nothing of its own at the upstream.
+func (f *forwarding) quitTogether(ctx context.Context) error {
+	if err := f.settle(ctx); err != nil {
+		return err
+	}
+	f.client.Closing = true
+	f.out.Status("OK")
+	return nil
+}
+
+// passTogether is pass over a connection that is shared.
+func (f *forwarding) passTogether(ctx context.Context, commands []byte, n int) error {
+	if err := f.session.flush(); err != nil {
+		return err
+	}
+	err := f.relay.share(ctx, commands, n)
+	if err == nil || errors.Is(err, errOver) {
+		return err
+	}
+	return f.refuse(n, err)
+}
