@@ -11,6 +11,7 @@ OPS      ?= 200000
 COMMANDS ?= 50000
 ROUNDS   ?= 500
 RUNS     ?= 1000
+STALLS   ?= 50
 RELOADS  ?= 1000
 MASTERS_ROUNDS ?= 20
 BUSY     ?= 4
@@ -22,7 +23,7 @@ CHAOS_FAULTS ?= 1000
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test deps lint unit integration compose overlap model histories collections histories-busy converge guard masters reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile demo image
+.PHONY: help build test deps lint unit integration compose overlap model histories collections histories-busy histories-stalled converge guard masters reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile demo image
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,6 +76,9 @@ collections: ## COMMANDS (50000) on hashes, lists and sets in lock keys through 
 
 histories-busy: ## RUNS (1000) times 2,000 such commands of each mix while BUSY (4) loops take the processors, masters all well: no error either
 	REDLOCK_RUNS=$(RUNS) REDLOCK_BUSY=$(BUSY) go test -v -count=1 -timeout 12h -tags integration -run '^TestHistoriesUndisturbed$$' ./integration/lockkeys
+
+histories-stalled: ## STALLS (50) times 2,000 such commands of each mix while the proxies are stopped and go on at random, masters all well
+	REDLOCK_STALLS=$(STALLS) go test -v -count=1 -timeout 6h -tags integration -run '^TestHistoriesOfStalledProxies$$' ./integration/lockkeys
 
 converge: ## ROUNDS (500) of clients of two proxies that replace a few keys, after each of which all masters hold the same
 	REDLOCK_ROUNDS_CONVERGE=$(ROUNDS) go test -v -count=1 -timeout 6h -tags integration -run '^TestConverge' ./integration/schedules
