@@ -117,6 +117,9 @@ func (c *Client) forget(e *entry) Mark {
 	e.gone = true
 	delete(c.entries, e.id)
 	delete(c.stirred, e)
+	if c.running {
+		c.kick() // it may wait for just this one
+	}
 	c.order.Remove(e.inClient)
 	c.hub.remove(e)
 	return e.mark

@@ -222,6 +222,23 @@ func TestOwnChanges(t *testing.T) {
 	}
 }
 
+// TestForgottenWhileItWaits: the goroutine that waits for the end of a command of the client's own ends with it, also where that leaves nothing to be
+// told.
+func TestForgottenWhileItWaits(t *testing.T) {
+	b := newBench(t, Mode{On: true, NoLoop: true})
+	b.put("k", "1")
+	b.reads("k", "1")
+	b.rests()
+	turn := b.client.Begin(0, []string{"k"}, at)
+	b.put("k", "2", quorum.Changes)
+	for len(b.client.wake) > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(10 * time.Millisecond) // it has seen that the client is busy with the key
+	turn.End(nil, []keyspace.Edit{{Key: "k", Was: entryOf("1"), Now: entryOf("2")}}, time.Now())
+	b.hears()
+}
+
 // TestNothingWatched: what cannot be watched is told at once, and what cannot be read.
 func TestNothingWatched(t *testing.T) {
 	b := newBench(t, on)
