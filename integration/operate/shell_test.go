@@ -61,8 +61,8 @@ func TestBashCompletion(t *testing.T) {
 		{"", "serve demo check init healthcheck lock version completion man help"},
 		{"he", "healthcheck help"},
 		{"--v", "--version"},
-		{"serve|--lo", "--lock-keys --log-level --log-format"},
-		{"serve|--lock-keys|x|--lock", "--lock-keys"}, // it can be repeated
+		{"serve|--lo", "--lock-keys --lock-tags --log-level --log-format"},
+		{"serve|--lock-keys|x|--lock-k", "--lock-keys"}, // it can be repeated
 		{"serve|--check", "--check-config"},
 		{"check|--jso", "--json"},
 		{"init|--on", "--once"},
@@ -110,7 +110,7 @@ func TestZshCompletion(t *testing.T) {
 	cases := []struct{ typed, want string }{
 		{"heal\t", "healthcheck"},
 		{"serve --check\t", "serve --check-config"},
-		{"serve --lock-keys a --lock\tb", "serve --lock-keys a --lock-keys=b"},
+		{"serve --lock-keys a --lock-k\tb", "serve --lock-keys a --lock-keys=b"},
 		{"serve --config set\t", "serve --config settings.yaml"},
 		{"serve --config=set\t", "serve --config=settings.yaml"},
 		{"completion b\t", "completion bash"},
