@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"redlock-proxy/quorum/feed"
 	"redlock-proxy/resp"
 )
 
@@ -23,10 +24,7 @@ func limits() resp.Limits {
 	return resp.Limits{Line: 16 << 10, Bulk: MaxSize + headSize, Elements: 64, Depth: 4, Total: MaxSize + 64<<10}
 }
 
-var (
-	errUnasked = errors.New("it tells what was not asked")
-	errAnswer  = errors.New("it answers otherwise than was asked")
-)
+var errUnasked = errors.New("it tells what was not asked")
 
 // line is a connection on which a master brings messages: one goroutine reads it, another one writes.
 type line struct {
@@ -57,25 +55,11 @@ func (l *line) close() {
 
 // subscribe has the master bring what is published on a channel.
 func (l *line) subscribe(channel string) error {
-	_ = l.conn.SetDeadline(time.Now().Add(patience))
-	if _, err := l.conn.Write(resp.AppendWords(resp.AppendWords(nil, "HELLO", "3"), "SUBSCRIBE", channel)); err != nil {
-		return err
+	err := feed.Greet(l.conn, l.in, patience, resp.Push, "SUBSCRIBE", channel)
+	if err == nil {
+		l.hears()
 	}
-	for _, want := range []resp.Kind{resp.Map, resp.Push} {
-		said, first, err := l.next()
-		refusal, refused := said.(resp.Error)
-		switch {
-		case err != nil:
-			return err
-		case refused:
-			return refusal
-		case first != want:
-			return errAnswer
-		}
-	}
-	_ = l.conn.SetDeadline(time.Time{})
-	l.hears()
-	return nil
+	return err
 }
 
 // next reads one thing that the master says.
@@ -180,7 +164,7 @@ func (l *line) answer(said any, flushed func(uint64)) error {
 	l.mu.Lock()
 	if err != nil || flush <= l.answered || flush > l.asked {
 		l.mu.Unlock()
-		return errAnswer
+		return feed.ErrAnswer
 	}
 	l.answered = flush
 	l.mu.Unlock()

@@ -4,20 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"sync"
 	"time"
+
+	"redlock-proxy/quorum/feed"
 )
 
 // Server is a master as a Listener needs it.
-type Server interface {
-	// Name is its address.
-	Name() string
-	// IsDown reports whether it is known not to answer.
-	IsDown() bool
-	// Watch makes a connection to a database, logged in.
-	Watch(ctx context.Context, db int) (net.Conn, error)
-}
+type Server = feed.Server
 
 // Options say what a Listener listens to. All must be set.
 type Options struct {

@@ -3,25 +3,11 @@ package messages
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 
 	"redlock-proxy/quorum/contained"
-	"redlock-proxy/quorum/pacing"
-	"redlock-proxy/resp"
-)
-
-const (
-	// linger is how long masters are listened to after the last one has gone.
-	linger = 10 * time.Second
-	// shortestPause and longestPause bound the wait before a connection is tried again.
-	shortestPause = 25 * time.Millisecond
-	longestPause  = time.Second
-	// refusedPause is that wait where the master does not let itself be listened to.
-	refusedPause = 10 * time.Second
-	// downPause is the wait between two looks whether a master that is down is back.
-	downPause = 50 * time.Millisecond
+	"redlock-proxy/quorum/feed"
 )
 
 // period is a time in which masters are listened to: what was heard before it is forgotten.
@@ -108,7 +94,7 @@ func (p *period) gone() {
 func (p *period) isIdle(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.here == 0 && now.Sub(p.idle) >= linger
+	return p.here == 0 && now.Sub(p.idle) >= feed.Linger
 }
 
 // join makes one a member, or gives what is closed when that may be possible. One who came early is one only when all masters are heard that
@@ -128,7 +114,7 @@ func (p *period) join(m *Membership, late bool) (joined bool, changed chan struc
 // hopes reports whether some master may be heard soon that is not. It is called with mu held.
 func (p *period) hopes() bool {
 	for i, server := range p.of.opts.Servers {
-		if p.lines[i] == nil && !isRefusal(p.causes[i]) && !server.IsDown() {
+		if p.lines[i] == nil && !feed.IsRefusal(p.causes[i]) && !server.IsDown() {
 			return true
 		}
 	}
@@ -167,25 +153,12 @@ func (p *period) hears(master int) bool {
 
 // listen listens to a master again and again, as long as the period lasts.
 func (p *period) listen(master int) {
-	server := p.of.opts.Servers[master]
-	pause := pacing.Pauses{Shortest: shortestPause, Longest: longestPause, Rand: p.of.opts.Rand}
-	for p.ctx.Err() == nil {
-		if server.IsDown() {
-			sleep(p.ctx, downPause)
-			continue
-		}
-		begun := time.Now()
-		err := contained.Run(func() error { return p.once(master) })
-		p.broke(master, err)
-		if time.Since(begun) >= longestPause {
-			pause.Reset() // it stood for a while
-		}
-		if isRefusal(err) {
-			sleep(p.ctx, refusedPause)
-		} else {
-			sleep(p.ctx, pause.Next())
-		}
-	}
+	feed.Keeper{
+		Server: p.of.opts.Servers[master], Rand: p.of.opts.Rand,
+		Wanted: func() bool { return p.ctx.Err() == nil },
+		Once:   func() error { return p.once(master) },
+		Ended:  func(err error) { p.broke(master, err) },
+	}.Keep(p.ctx)
 }
 
 // once connects, and takes what the master brings until the connection ends.
@@ -226,7 +199,7 @@ func (p *period) broke(master int, err error) {
 		delete(p.left, was)
 		ready = p.finish()
 	}
-	warn := isRefusal(err) && p.warned[master] != err.Error()
+	warn := feed.IsRefusal(err) && p.warned[master] != err.Error()
 	if warn {
 		p.warned[master] = err.Error()
 	}
@@ -308,23 +281,4 @@ func (p *period) finish() (ready []Message) {
 		p.wantFlush()
 	}
 	return ready
-}
-
-// isRefusal reports whether a master does not do what is asked, for want of a right or of the command, rather than not now.
-func isRefusal(err error) bool {
-	said := resp.Error("")
-	if !errors.As(err, &said) {
-		return false
-	}
-	code, _, _ := strings.Cut(string(said), " ")
-	return code == "NOPERM" || code == "NOPROTO" || code == "NOAUTH" || code == "WRONGPASS" || code == "ERR"
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }

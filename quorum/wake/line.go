@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/feed"
 	"redlock-proxy/resp"
 )
 
@@ -24,10 +25,7 @@ func limits() resp.Limits {
 	return resp.Limits{Line: 16 << 10, Bulk: 2 * longestKey, Elements: 1 << 12, Depth: 4, Total: 4 << 20}
 }
 
-var (
-	errUnasked = errors.New("it tells what was not asked")
-	errAnswer  = errors.New("it answers otherwise than was asked")
-)
+var errUnasked = errors.New("it tells what was not asked")
 
 // line is a connection of a watch: one goroutine reads it, another one writes.
 type line struct {
@@ -76,30 +74,11 @@ func (l *line) patience() time.Duration { return l.watch.waker.opts.Patience }
 
 // greet has the master tell of changes of what is read here.
 func (l *line) greet() error {
-	_ = l.conn.SetDeadline(time.Now().Add(l.patience()))
-	if _, err := l.conn.Write(resp.AppendWords(resp.AppendWords(nil, "HELLO", "3"), "CLIENT", "TRACKING", "ON")); err != nil {
-		return err
+	err := feed.Greet(l.conn, l.in, l.patience(), resp.Status, "CLIENT", "TRACKING", "ON")
+	if err == nil {
+		l.hears()
 	}
-	for _, want := range []resp.Kind{resp.Map, resp.Status} {
-		l.in.Begin()
-		first, err := l.in.Next()
-		if err != nil {
-			return err
-		}
-		said, err := l.in.ValueOf(first)
-		refusal, refused := said.(resp.Error)
-		switch {
-		case err != nil:
-			return err
-		case refused:
-			return refusal
-		case first.Kind != want:
-			return errAnswer
-		}
-	}
-	_ = l.conn.SetDeadline(time.Time{})
-	l.hears()
-	return nil
+	return err
 }
 
 // ask has a key looked at soon. Only the holder of watch.mu calls it.
@@ -297,7 +276,7 @@ func failure(said any) error {
 	if refusal, ok := said.(resp.Error); ok {
 		return refusal
 	}
-	return fmt.Errorf("%w: %.32q", errAnswer, fmt.Sprint(said))
+	return fmt.Errorf("%w: %.32q", feed.ErrAnswer, fmt.Sprint(said))
 }
 
 // sightingOf is what a look at a key tells: its PTTL, and the head of what stands there.

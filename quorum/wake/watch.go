@@ -4,25 +4,11 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"redlock-proxy/quorum/contained"
-	"redlock-proxy/quorum/pacing"
-	"redlock-proxy/resp"
-)
-
-const (
-	// linger is how long a watch stays connected without alarms.
-	linger = 10 * time.Second
-	// shortestPause and longestPause bound the wait before a connection is tried again.
-	shortestPause = 25 * time.Millisecond
-	longestPause  = time.Second
-	// refusedPause is that wait where the master does not let itself be watched.
-	refusedPause = 10 * time.Second
-	// downPause is the wait between two looks whether a master that is down is back.
-	downPause = 50 * time.Millisecond
+	"redlock-proxy/quorum/feed"
 )
 
 // watch is that of a database of one master. It is connected while there are alarms.
@@ -121,24 +107,11 @@ func (w *watch) seeAll(s sighting) {
 // run connects again and again, as long as there are alarms.
 func (w *watch) run() {
 	ctx := w.waker.ctx
-	pause := pacing.Pauses{Shortest: shortestPause, Longest: longestPause, Rand: w.waker.opts.Rand}
-	for w.goesOn(ctx) {
-		if w.server.IsDown() {
-			sleep(ctx, downPause)
-			continue
-		}
-		begun := time.Now()
-		err := contained.Run(func() error { return w.once(ctx) })
-		w.lost(err)
-		if time.Since(begun) >= longestPause {
-			pause.Reset() // it stood for a while
-		}
-		if isRefusal(err) {
-			sleep(ctx, refusedPause)
-		} else if w.goesOn(ctx) {
-			sleep(ctx, pause.Next())
-		}
-	}
+	feed.Keeper{
+		Server: w.server, Rand: w.waker.opts.Rand, Ended: w.lost,
+		Wanted: func() bool { return w.goesOn(ctx) },
+		Once:   func() error { return w.once(ctx) },
+	}.Keep(ctx)
 }
 
 // goesOn reports whether a connection is wanted. Where it is not, the watch does not run any more.
@@ -184,7 +157,7 @@ func (w *watch) connected(l *line) {
 func (w *watch) lost(err error) {
 	w.mu.Lock()
 	w.line, w.cause = nil, err
-	warn := isRefusal(err) && w.warned != err.Error()
+	warn := feed.IsRefusal(err) && w.warned != err.Error()
 	if warn {
 		w.warned = err.Error()
 	}
@@ -215,25 +188,5 @@ func (w *watch) standing() (keys int, err error) {
 func (w *watch) isIdle(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.alarms) == 0 && now.Sub(w.idle) >= linger
-}
-
-// isRefusal reports whether a master does not do what a watch asks, for want of a right or of the command, rather
-// than not now.
-func isRefusal(err error) bool {
-	said := resp.Error("")
-	if !errors.As(err, &said) {
-		return false
-	}
-	code, _, _ := strings.Cut(string(said), " ")
-	return code == "NOPERM" || code == "NOPROTO" || code == "NOAUTH" || code == "WRONGPASS" || code == "ERR"
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
+	return len(w.alarms) == 0 && now.Sub(w.idle) >= feed.Linger
 }

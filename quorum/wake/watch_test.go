@@ -12,7 +12,6 @@ import (
 
 	"redlock-proxy/internal/redistest"
 	"redlock-proxy/quorum/cell"
-	"redlock-proxy/resp"
 )
 
 // server is a master that is dialled at an address.
@@ -318,19 +317,5 @@ func TestLongKeys(t *testing.T) {
 	a.Stop()
 	if a.View(time.Now()) != (View{}) || s.dialed != 0 {
 		t.Error("it is watched")
-	}
-}
-
-// TestRefusals: what does not pass by itself is asked for less often.
-func TestRefusals(t *testing.T) {
-	for text, want := range map[string]bool{
-		"NOPERM this user": true, "ERR unknown command 'HELLO'": true, "LOADING Redis is": false, "BUSY Redis is": false, "": false,
-	} {
-		if isRefusal(resp.Error(text)) != want {
-			t.Errorf("%q: %v", text, !want)
-		}
-	}
-	if isRefusal(net.ErrClosed) {
-		t.Error("a connection that ended is a refusal")
 	}
 }

@@ -1,0 +1,124 @@
+// Package feed keeps connections on which a master tells what happens there, without being asked each time: of changes of keys (package
+// wake), of messages (package messages). A feed speaks RESP3, and is made again and again while it is wanted.
+package feed
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"time"
+
+	"redlock-proxy/quorum/contained"
+	"redlock-proxy/quorum/pacing"
+	"redlock-proxy/resp"
+)
+
+// Server is a master as a feed needs it.
+type Server interface {
+	// Name is its address.
+	Name() string
+	// IsDown reports whether it is known not to answer.
+	IsDown() bool
+	// Watch makes a connection to a database, logged in.
+	Watch(ctx context.Context, db int) (net.Conn, error)
+}
+
+// Linger is how long a feed stays connected when it is wanted no more.
+const Linger = 10 * time.Second
+
+const (
+	// shortestPause and longestPause bound the wait before a connection is tried again.
+	shortestPause = 25 * time.Millisecond
+	longestPause  = time.Second
+	// refusedPause is that wait where the master refuses what was asked.
+	refusedPause = 10 * time.Second
+	// downPause is the wait between two looks whether a master that is down is back.
+	downPause = 50 * time.Millisecond
+)
+
+// Keeper keeps one feed. All must be set.
+type Keeper struct {
+	Server Server
+	// Rand gives numbers in [0, 1).
+	Rand func() float64
+	// Wanted reports whether a connection is wanted. Where it is not, Keep is over.
+	Wanted func() bool
+	// Once connects, and takes what the master tells until the connection ends; Ended is told why it did. A panic of
+	// Once is a *contained.PanicError there.
+	Once  func() error
+	Ended func(error)
+}
+
+// Keep connects again and again, as long as that is wanted. Its pauses end with ctx.
+func (k Keeper) Keep(ctx context.Context) {
+	pause := pacing.Pauses{Shortest: shortestPause, Longest: longestPause, Rand: k.Rand}
+	for k.Wanted() {
+		if k.Server.IsDown() {
+			sleep(ctx, downPause)
+			continue
+		}
+		begun := time.Now()
+		err := contained.Run(k.Once)
+		k.Ended(err)
+		if time.Since(begun) >= longestPause {
+			pause.Reset() // it stood for a while
+		}
+		if IsRefusal(err) {
+			sleep(ctx, refusedPause)
+		} else if k.Wanted() {
+			sleep(ctx, pause.Next())
+		}
+	}
+}
+
+// ErrAnswer is the cause where a master answers otherwise than was asked.
+var ErrAnswer = errors.New("it answers otherwise than was asked")
+
+// Greet has a master speak RESP3, and do a command, of which the answer is of that kind, within a time. A refusal is the
+// master's own error.
+func Greet(conn net.Conn, in *resp.Reader, within time.Duration, kind resp.Kind, command ...string) error {
+	_ = conn.SetDeadline(time.Now().Add(within))
+	if _, err := conn.Write(resp.AppendWords(resp.AppendWords(nil, "HELLO", "3"), command...)); err != nil {
+		return err
+	}
+	for _, want := range []resp.Kind{resp.Map, kind} {
+		in.Begin()
+		first, err := in.Next()
+		if err != nil {
+			return err
+		}
+		said, err := in.ValueOf(first)
+		refusal, refused := said.(resp.Error)
+		switch {
+		case err != nil:
+			return err
+		case refused:
+			return refusal
+		case first.Kind != want:
+			return ErrAnswer
+		}
+	}
+	_ = conn.SetDeadline(time.Time{})
+	return nil
+}
+
+// IsRefusal reports whether a master does not do what a feed asks, for want of a right or of the command, rather
+// than not now.
+func IsRefusal(err error) bool {
+	said := resp.Error("")
+	if !errors.As(err, &said) {
+		return false
+	}
+	code, _, _ := strings.Cut(string(said), " ")
+	return code == "NOPERM" || code == "NOPROTO" || code == "NOAUTH" || code == "WRONGPASS" || code == "ERR"
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

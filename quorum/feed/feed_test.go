@@ -1,0 +1,22 @@
+package feed
+
+import (
+	"net"
+	"testing"
+
+	"redlock-proxy/resp"
+)
+
+// TestRefusals: what does not pass by itself is asked for less often.
+func TestRefusals(t *testing.T) {
+	for text, want := range map[string]bool{
+		"NOPERM this user": true, "ERR unknown command 'HELLO'": true, "LOADING Redis is": false, "BUSY Redis is": false, "": false,
+	} {
+		if IsRefusal(resp.Error(text)) != want {
+			t.Errorf("%q: %v", text, !want)
+		}
+	}
+	if IsRefusal(net.ErrClosed) {
+		t.Error("a connection that ended is a refusal")
+	}
+}
