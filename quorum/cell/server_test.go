@@ -271,6 +271,9 @@ func TestOperationsDoOnAServerWhatApplySays(t *testing.T) {
 			if got, want := s.look(key), s.store.Look(key); !alike([]cell.Found{got}, []cell.Found{want}, true) {
 				t.Fatalf("%#v on %q left under %s\n server %+v\n  store %+v", op, cells, key, got, want)
 			}
+			if left := s.store.Look(key).Left; left > 0 && left < slack { // it does not end at the same moment
+				s.put(key, cell.Cell{}, 0)
+			}
 		}
 	}
 }
