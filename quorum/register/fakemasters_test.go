@@ -347,11 +347,16 @@ func (b *bench) plain(token, attempt string, ttl time.Duration, masters ...int) 
 // accepted puts a cell in register form on masters, of one incarnation, in which a ballot of this round put a value, or a
 // removal ("").
 func (b *bench) accepted(value string, round uint64, masters ...int) {
+	b.acceptedFor(time.Minute, value, round, masters...)
+}
+
+// acceptedFor is accepted with a remaining time.
+func (b *bench) acceptedFor(ttl time.Duration, value string, round uint64, masters ...int) {
 	ballot := cell.NumberedSource(big.NewInt(2000)).Ballot(round)
 	for _, m := range masters {
 		b.stores[m].Put("k", cell.Cell{
 			Form: cell.Register, Attempt: attemptOf("a"), Promised: ballot, Accepted: ballot, Value: cell.Value{Present: value != "", Text: value},
-		}, time.Minute)
+		}, ttl)
 	}
 }
 

@@ -85,6 +85,22 @@ func resolve(n int, replies []Reply, i int) finding {
 	return finding{standing: Absent}
 }
 
+// endsSoon reports whether a majority answered, or may, and all that they hold is over as soon as a removal: such cells do not end everywhere at
+// the same moment, and leave open what the key holds where some masters give no vote.
+func endsSoon(n int, replies []Reply) bool {
+	for _, r := range replies {
+		if r.State == Counted && !areOver(r.Found, removedFor) {
+			return false
+		}
+	}
+	return count(replies, answered)+waiting(replies) >= vote.Majority(n)
+}
+
+// areOver reports whether no cell stays for longer than a time.
+func areOver(found []cell.Found, after time.Duration) bool {
+	return !slices.ContainsFunc(found, func(f cell.Found) bool { return f.Form != cell.Absent && (f.Left < 0 || f.Left > after) })
+}
+
 // candidateFor is the one that a cell belongs to; an absent one has none.
 func candidateFor(all *[]*candidate, f cell.Found) *candidate {
 	if f.Form == cell.Absent {

@@ -143,7 +143,7 @@ type splitError struct {
 	// vacated are the keys that were removed by ballot a moment ago, or of which a ballot is to
 	// decide what they hold: their next value is for a ballot, too.
 	vacated []string
-	// open is set where masters that do not vote may make a majority of another holder.
+	// open is set where masters that do not vote may make a majority of another holder, for longer than a removal stays.
 	open bool
 	// low is set where nothing but too low a fence was in the way.
 	low     bool
@@ -167,9 +167,11 @@ func (r *Register) take(ctx context.Context, t Taking) (Granted, error) {
 		}
 	}
 	op := cell.Take{Names: t.Keys, Attempt: r.opts.Source.Attempt(), Tokens: t.Tokens, TTL: t.TTL, Vacant: t.vacant, Fence: fence}
-	what := cell.Op(op)
 	start := r.masters.Now()
-	asked, err := r.masters.Ask(ctx, all(r.n, what), r.decided.take)
+	asked, err := r.masters.Ask(ctx, all(r.n, op), r.decided.take)
+	if err == nil {
+		asked, err = r.insist(ctx, op, asked, start)
+	}
 	if fence != 0 {
 		r.learnFences(t.Keys[0], fence, asked.Replies())
 	}
@@ -178,7 +180,7 @@ func (r *Register) take(ctx context.Context, t Taking) (Granted, error) {
 		if got, err = r.judgeTake(t, asked.Replies(), start); err == nil {
 			got.Attempt, got.Fence = op.Attempt, fence
 			if !t.vacant {
-				r.granted(t, what, op.Attempt, asked, start)
+				r.granted(t, op.Attempt, asked, start)
 			}
 			asked.Forget()
 			return got, nil
@@ -251,14 +253,14 @@ func (r *Register) judgeTake(t Taking, replies []Reply, start time.Time) (Grante
 		return Granted{Validity: validity, Since: start}, nil
 	case r.refusedByOne(replies):
 		return Granted{}, ErrHeld
-	case r.n-count(replies, (*Reply).no) < r.quorum && count(replies, answered) >= r.quorum:
+	case r.n-count(replies, (*Reply).no) < r.quorum && count(replies, answered)+waiting(replies) >= r.quorum:
 		if count(replies, (*Reply).isLow) > 0 && count(replies, func(r *Reply) bool { return r.State == Counted && !r.Did && !r.isLow() }) == 0 {
 			return Granted{}, &splitError{low: true, replies: replies}
 		}
 		for _, key := range t.Keys {
 			r.mendLater(key)
 		}
-		return Granted{}, &splitError{vacated: r.vacatedOf(t.Keys, replies), open: r.mayBeHeld(replies), replies: replies}
+		return Granted{}, &splitError{vacated: r.vacatedOf(t.Keys, replies), open: r.mayBeHeld(replies) && !endsSoon(r.n, replies), replies: replies}
 	default:
 		return Granted{}, &NoQuorum{Replies: replies}
 	}
@@ -290,9 +292,9 @@ func (r *Register) vacatedOf(keys []string, replies []Reply) (vacated []string) 
 	return vacated
 }
 
-// granted remembers a lock that a cell.Take took, and offers it again to the masters that refused it because of
-// a try that was refused itself: each takes it once at the most.
-func (r *Register) granted(t Taking, took cell.Op, a cell.Attempt, asked Asked, start time.Time) {
+// granted remembers a lock that a cell.Take took, and offers it again, each key by itself, to the masters that refused it because of
+// a try that was refused itself, or of what was removed and not over there: each takes it once at the most.
+func (r *Register) granted(t Taking, a cell.Attempt, asked Asked, start time.Time) {
 	made := make([]*grant, len(t.Keys))
 	for i, key := range t.Keys {
 		one := newGrant(t, i, a, start, r.n)
@@ -306,30 +308,41 @@ func (r *Register) granted(t Taking, took cell.Op, a cell.Attempt, asked Asked, 
 		for _, one := range made {
 			r.grants.reached(one, master, reply)
 		}
-		if reply.State == Counted && !reply.Did && len(made) == 1 {
-			op := took.(cell.Take)
-			op.Fence = 0 // a majority has it; others may take the lock without
-			r.offerLater(op, master, 0)
+		if isRefusal(reply) {
+			for i, key := range t.Keys {
+				// A majority has the fence; others may take the lock without.
+				op := cell.Take{Names: []string{key}, Attempt: a, Tokens: t.Tokens[i : i+1], TTL: t.TTL}
+				r.offerLater(op, master, 0, reply.Found[i])
+			}
 		}
 	}
 	for i, reply := range asked.Replies() {
-		if reply.State == Counted && !reply.Did {
+		if isRefusal(reply) {
 			again(i, reply)
 		}
 	}
 	asked.Later(again)
 }
 
-// offers are the pauses before a master that refused is asked again.
-var offers = [...]time.Duration{20 * time.Millisecond, 100 * time.Millisecond, 350 * time.Millisecond}
+// isRefusal reports whether a master refused, also one without a vote: that may be for what a catch-up is to remove there.
+func isRefusal(reply Reply) bool {
+	return (reply.State == Counted || reply.State == Uncounted) && !reply.Did
+}
 
-// offerLater asks a master that refused a lock once more, as long as the lock is held as
+// offers are the pauses before a master that refused is asked again; in the last ones it may catch up.
+var offers = [...]time.Duration{20 * time.Millisecond, 100 * time.Millisecond, 350 * time.Millisecond, time.Second, 3 * time.Second}
+
+// offerLater asks a master that refused a lock for what it holds once more, as long as the lock is held as
 // far as this proxy knows.
-func (r *Register) offerLater(op cell.Take, master, tries int) {
+func (r *Register) offerLater(op cell.Take, master, tries int, holds cell.Found) {
 	if tries == len(offers) {
 		return
 	}
-	r.masters.After(offers[tries], func() {
+	pause := offers[tries]
+	if areOver([]cell.Found{holds}, removedFor) {
+		pause = max(pause, holds.Left+time.Millisecond)
+	}
+	r.masters.After(pause, func() {
 		left, held := r.grants.left(op.Names[0], op.Attempt, r.masters.Now())
 		one := r.grants.offers(op.Names[0], op.Attempt, master)
 		if !held || one == nil {
@@ -347,8 +360,8 @@ func (r *Register) offerLater(op cell.Take, master, tries int) {
 		switch {
 		case reply.yes():
 			r.joined(op, master)
-		case reply.State == Counted:
-			r.offerLater(op, master, tries+1)
+		case isRefusal(reply):
+			r.offerLater(op, master, tries+1, reply.Found[0])
 		}
 	})
 }

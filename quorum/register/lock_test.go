@@ -156,6 +156,61 @@ func TestUndoIsExact(t *testing.T) {
 	b.wantHolds("1 1 1")
 }
 
+// A removal is over at one master and not yet at others, while two have no vote: those that do are needed, and agree a moment later.
+func TestLockWhereARemovalEnds(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		left  time.Duration
+		fate  func(*bench)
+		want  string
+		holds string
+	}{
+		{"two have taken it without a vote", 5 * time.Millisecond, func(b *bench) { b.of("take", outside, 3, 4) }, "granted", "me me me me me"},
+		{"one is away, one has lost the answer", 5 * time.Millisecond, func(b *bench) {
+			b.fate = func(m int, op cell.Op) fate { return map[int]fate{3: refused, 4: lost}[m] }
+		}, "granted", "me me me . me"},
+		{"one has not answered when it can have no majority", 5 * time.Millisecond, func(b *bench) {
+			b.accepted("", 2, 4)
+			b.fate = func(m int, op cell.Op) fate {
+				if m == 2 && len(b.rounds) == 0 {
+					return late
+				}
+				return map[int]fate{3: refused, 4: outside}[m]
+			}
+		}, "granted", "me me me . -*"},
+		{"it stays", 4 * time.Second, func(b *bench) { b.of("take", outside, 3, 4) }, "no quorum", ". -* -* . ."},
+	} {
+		b := newBench(t, 5)
+		b.acceptedFor(test.left, "", 2, 1, 2)
+		test.fate(b)
+		if _, err := b.proxy().Lock(t.Context(), taking("me")); outcome(err) != test.want {
+			t.Errorf("%s: %v, want %s", test.name, err, test.want)
+		}
+		if got := b.holds("k"); got != test.holds {
+			t.Errorf("%s: the masters hold %s, want %s", test.name, got, test.holds)
+		}
+	}
+}
+
+// Of several keys that are taken together each is offered by itself to a master that refused for one of them, also to one that gives no vote.
+func TestOffersOfSeveralKeys(t *testing.T) {
+	b := newBench(t, 5)
+	b.acceptedFor(2*time.Second, "", 2, 0)
+	b.of("take", outside, 4)
+	b.plain("old", "b", time.Minute, 4)
+	both := Taking{Keys: []string{"j", "k"}, Tokens: []string{"me", "me"}, TTL: time.Minute}
+	_, err := b.proxy().Lock(t.Context(), both)
+	b.sure(err)
+	b.wantHolds("-* me me me old")
+	b.fate = nil
+	b.stores[4].Delete("k") // it has caught up
+	b.pass(6 * time.Second)
+	b.wantHolds("me me me me me")
+	if got := b.holds("j"); got != "me me me me me" {
+		t.Errorf("of the other key they hold %s", got)
+	}
+}
+
 // A split ends when the others have taken theirs back.
 func TestLockAgainAfterASplit(t *testing.T) {
 	b := newBench(t, 3)
@@ -183,7 +238,7 @@ func TestOffers(t *testing.T) {
 			b.stores[0].Delete("k")
 			b.pass(time.Second)
 		}, "me me me"},
-		{"the leftover stays", func(b *bench, _ *Register) { b.pass(time.Second); b.stores[0].Delete("k"); b.pass(time.Second) }, ". me me"},
+		{"the leftover stays", func(b *bench, _ *Register) { b.pass(6 * time.Second); b.stores[0].Delete("k"); b.pass(time.Second) }, ". me me"},
 		{"the lock is released first", func(b *bench, r *Register) {
 			b.sure(r.Unlock(b.Context(), "k", "me"))
 			b.stores[0].Delete("k")

@@ -2,6 +2,7 @@ package register
 
 import (
 	"context"
+	"errors"
 
 	"redlock-proxy/quorum/cell"
 )
@@ -11,6 +12,24 @@ import (
 //
 // Errors: *NoQuorum, ErrContended, or the cause of ctx.
 func (r *Register) Read(ctx context.Context, keys []string) ([]Look, error) {
+	until := r.masters.Now().Add(removedFor + Limit)
+	for failures := 1; ; failures++ {
+		looks, err := r.read(ctx, keys)
+		var again *splitError
+		switch {
+		case !errors.As(err, &again):
+			return looks, err
+		case r.masters.Now().After(until):
+			return nil, &NoQuorum{Replies: again.replies}
+		}
+		if err := r.masters.Pause(ctx, failures); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// read is Read that looks once. A *splitError asks for another look.
+func (r *Register) read(ctx context.Context, keys []string) ([]Look, error) {
 	asked, err := r.masters.Ask(ctx, all(r.n, cell.Read{Names: keys}), func(replies []Reply) bool {
 		return r.readDecided(replies, len(keys))
 	})
@@ -24,6 +43,8 @@ func (r *Register) Read(ctx context.Context, keys []string) ([]Look, error) {
 			r.mendLater(key)
 		}
 		switch {
+		case f.standing == Open && endsSoon(r.n, asked.Replies()):
+			return nil, &splitError{replies: asked.Replies()}
 		case f.standing == Open:
 			return nil, &NoQuorum{Replies: asked.Replies()}
 		case f.standing == Held && !f.chosen:

@@ -21,6 +21,7 @@ func TestRead(t *testing.T) {
 		{"a leftover", func(b *bench) { b.plain("x", "a", time.Minute, 0, 1) }, "", "read"},
 		{"equal values of two attempts", func(b *bench) { b.plain("x", "a", time.Minute, 0, 1); b.plain("x", "b", time.Minute, 2, 3) }, "", "read"},
 		{"what may have a majority", func(b *bench) { b.plain("x", "a", time.Minute, 0, 1); b.at(lost, 4) }, "(no quorum)", "read"},
+		{"a removal that ends at one later than at others, and two are away", func(b *bench) { b.acceptedFor(5*time.Millisecond, "", 2, 0); b.at(lost, 3, 4) }, "", "read read"},
 		{"foreign", func(b *bench) { b.foreign("x", 0, 1, 2) }, "x", "read"},
 		{"a blocking copy that may be a vote", func(b *bench) { b.plain("x", "a", time.Minute, 0, 1); b.blocking("a", 2) }, "(no quorum)", "read"},
 		{"removed", func(b *bench) {

@@ -2,6 +2,7 @@ package register
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"redlock-proxy/quorum/cell"
@@ -38,4 +39,80 @@ func (r *Register) settleLater(op cell.Take, tries int) {
 			r.undo(op.Names, op.Attempt, i)
 		}
 	})
+}
+
+// insist asks masters again that refused an attempt for nothing but cells that end well within the limit of its round, such as those of a
+// removal. They do not end everywhere at the same moment, and where masters give no vote all others are needed. Each master is asked
+// again only after it refused.
+func (r *Register) insist(ctx context.Context, op cell.Take, asked Asked, start time.Time) (Asked, error) {
+	for failures := 1; r.isUndecided(asked.Replies()); failures++ {
+		ops := refusedForNow(op, asked.Replies(), Limit/2-r.masters.Now().Sub(start))
+		if ops == nil {
+			break
+		}
+		if err := r.masters.Pause(ctx, failures); err != nil {
+			return asked, err
+		}
+		before := slices.Clone(asked.Replies())
+		more, err := r.masters.Ask(ctx, ops, func(replies []Reply) bool { return r.takeDecided(joined(before, ops, replies)) })
+		asked = askedTwice{asked, more, joined(before, ops, more.Replies())}
+		if err != nil {
+			return asked, err
+		}
+	}
+	return asked, nil
+}
+
+// isUndecided reports whether a majority answered an attempt, and what the others hold decides.
+func (r *Register) isUndecided(replies []Reply) bool {
+	return count(replies, answered) >= r.quorum && count(replies, (*Reply).yes) < r.quorum &&
+		r.n-count(replies, (*Reply).no) >= r.quorum && !r.refusedByOne(replies)
+}
+
+// refusedForNow are the operations for those masters that refused only for cells which end within a time; nil: there are none.
+func refusedForNow(op cell.Take, replies []Reply, within time.Duration) (ops []cell.Op) {
+	for i, reply := range replies {
+		if reply.State != Counted || reply.Did || reply.isLow() || !areOver(reply.Found, within) {
+			continue
+		}
+		if ops == nil {
+			ops = make([]cell.Op, len(replies))
+		}
+		ops[i] = op
+	}
+	return ops
+}
+
+// joined are the replies of a round, and of those masters that were asked again the later ones.
+func joined(before []Reply, ops []cell.Op, again []Reply) []Reply {
+	all := slices.Clone(before)
+	for i := range all {
+		if ops[i] != nil {
+			all[i] = again[i]
+		}
+	}
+	return all
+}
+
+// askedTwice is a round of which some masters were asked again, after they had refused.
+type askedTwice struct {
+	first, again Asked
+	replies      []Reply
+}
+
+func (a askedTwice) Replies() []Reply { return a.replies }
+
+func (a askedTwice) Later(f func(master int, r Reply)) {
+	a.first.Later(f)
+	a.again.Later(f)
+}
+
+func (a askedTwice) Drop() {
+	a.first.Drop()
+	a.again.Drop()
+}
+
+func (a askedTwice) Forget() {
+	a.first.Forget()
+	a.again.Forget()
 }

@@ -88,6 +88,9 @@ const (
 // ballot was promised are not deleted. So a holder that has nothing any more lost it
 // by the end of its lease, or to one that a ballot chose. REGISTER.md has the cases.
 func (r *Register) judgeRelease(g *grant, replies []Reply, start time.Time) releaseVerdict {
+	if r.heldByAnother(g, replies) {
+		return releaseOther
+	}
 	replies = g.settled(replies)
 	deleted := count(replies, (*Reply).yes)
 	counted := count(replies, answered)
@@ -107,6 +110,13 @@ func (r *Register) judgeRelease(g *grant, replies []Reply, start time.Time) rele
 	default:
 		return releaseUnknown
 	}
+}
+
+// heldByAnother reports whether a majority holds another attempt, or what no proxy wrote, and this release deleted nothing: then the
+// lock had lost its majority before.
+func (r *Register) heldByAnother(g *grant, replies []Reply) bool {
+	f := resolve(r.n, replies, 0)
+	return (f.standing == Foreign || f.standing == Held && f.attempt != g.attempt) && count(replies, (*Reply).did)+waiting(replies) == 0
 }
 
 // settled are the replies without those of masters that have not got the lock, or no longer,

@@ -123,7 +123,7 @@ func TestUnlockWhoLeaves(t *testing.T) {
 }
 
 // TestJudgeRelease has the five masters say: d deleted, . nothing there, ? no answer, o
-// another attempt, r ours in register form, b a blocking copy of ours, gone with this. Of
+// another attempt, u that, without a vote, f it was not asked, r ours in register form, b a blocking copy of ours, gone with this. Of
 // the lock the proxy knows: + the master took it, - it did not, ~ it still may.
 func TestJudgeRelease(t *testing.T) {
 	ours, others := attemptOf("a"), attemptOf("b")
@@ -132,6 +132,8 @@ func TestJudgeRelease(t *testing.T) {
 		'.': {State: Counted, Answer: cell.Answer{Found: make([]cell.Found, 1)}},
 		'?': {State: Unknown},
 		'o': {State: Counted, Answer: cell.Answer{Found: []cell.Found{{Cell: cell.Cell{Form: cell.Plain, Attempt: others}}}}},
+		'f': {State: Failed},
+		'u': {State: Uncounted, Answer: cell.Answer{Found: []cell.Found{{Cell: cell.Cell{Form: cell.Plain, Attempt: others}}}}},
 		'r': {State: Counted, Answer: cell.Answer{Found: []cell.Found{{Cell: cell.Cell{Form: cell.Register, Attempt: ours}}}}},
 		'b': {State: Counted, Answer: cell.Answer{Found: []cell.Found{{Cell: cell.Cell{Form: cell.Blocking, Attempt: ours}}}}},
 	}
@@ -155,6 +157,10 @@ func TestJudgeRelease(t *testing.T) {
 		{"+++++", "dd...", "unknown"}, // masters may have forgotten it
 		{"+++++", ".....", "none"},
 		{"+++++", "ooooo", "other"},
+		{"+----", "oooff", "other"}, // this deleted nothing, and the others are too few
+		{"+++--", "ooouf", "other"},
+		{"+++++", "ooo?f", "unknown"}, // it may have deleted one
+		{"+++++", "oo.ff", "unknown"},
 		{"+++++", "ddooo", "unknown"},
 		{"+++++", "??...", "unknown"},
 		{"+++++", "???..", "unknown"},

@@ -176,6 +176,8 @@ func (u *update) round(ctx context.Context) (Outcome, error) {
 		u.mendLater(u.Key)
 	}
 	switch {
+	case f.standing == Open && endsSoon(u.n, replies):
+		return Outcome{}, &splitError{}
 	case f.standing == Open:
 		return Outcome{}, &NoQuorum{Replies: replies}
 	case f.standing != Held:

@@ -804,3 +804,13 @@ func TestNoQuorumTexts(t *testing.T) {
 		}
 	}
 }
+
+// What ends at one master later than at others, while two are away, is waited for.
+func TestUpdateWhereARemovalEnds(t *testing.T) {
+	b := newBench(t, 5)
+	b.acceptedFor(5*time.Millisecond, "", 2, 0)
+	b.at(refused, 3, 4)
+	_, err := b.proxy().Update(t.Context(), put("me"))
+	b.sure(err)
+	b.wantHolds("me me me . .")
+}
