@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"redlock-proxy/integration/faults"
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/randomcommands"
 	"redlock-proxy/internal/redistest"
@@ -43,6 +44,9 @@ type several struct {
 	random  *rand.Rand
 	history []string
 	refused int
+	// mayBeLate: a machine that gives the proxy no processor may have it answer that a majority agreed too late.
+	mayBeLate bool
+	late      int
 	// mayRefuse tells of which commands that may be; nil: of all.
 	mayRefuse func(words []string) bool
 }
@@ -79,6 +83,11 @@ func (s *several) same(t *testing.T, group ...[]string) bool {
 		ours, theirs := ask(t, p, words...), ask(t, s.single, words...)
 		if strings.HasPrefix(ours.raw, "-ERR lock keys '") && strings.Contains(ours.raw, " cannot be changed together: ") && (s.mayRefuse == nil || s.mayRefuse(words)) {
 			s.refused++
+			s.afresh(t)
+			return false
+		}
+		if s.mayBeLate && strings.HasPrefix(ours.raw, "-NOQUORUM a majority of ") {
+			s.late++
 			s.afresh(t)
 			return false
 		}
@@ -180,9 +189,29 @@ func TestCollectionsAsOneRedis(t *testing.T) {
 	masters, upstream, single := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t), kit.StartRedis(t)
 	args := append(kit.LockKeyArgs(upstream), kit.PatientMasters()...)
 	one, other := kit.StartProxy(t, masters, args...), kit.StartProxy(t, masters, args...)
+	talkInBoth(t, commands, seed, false, single.Addr(), one.Addr(), other.Addr())
+}
+
+// TestCollectionsWhileMastersAreKilled: the same while two of five masters at a time are killed, and come back with their data, again and
+// again. Nothing is answered otherwise for that, not even with an error.
+func TestCollectionsWhileMastersAreKilled(t *testing.T) {
+	commands, seed := int(kit.NumberFrom(t, collectionsEnv, defaultCollections)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	t.Logf("%d commands (%s); seed %d (%s)", commands, collectionsEnv, seed, kit.SeedEnv)
+	f, single := startLockKeyFleet(t, 2, kit.PatientMasters()...), kit.StartRedis(t)
+	disturber := faults.StartDisturber(f, seed, killed())
+	talkInBoth(t, commands, seed, true, single.Addr(), f.Addrs()...)
+	done, err := disturber.Stop()
+	t.Logf("the masters were disturbed: %v", done)
+	kit.Must(t, err)
+}
+
+// talkInBoth has as many commands in each protocol compared.
+func talkInBoth(t *testing.T, commands int, seed uint64, mayBeLate bool, single string, proxies ...string) {
+	t.Helper()
 	for _, resp := range []string{"2", "3"} {
-		s := startSeveral(t, resp, rand.New(rand.NewPCG(seed, uint64(resp[0]))), single.Addr(), one.Addr(), other.Addr())
+		s := startSeveral(t, resp, rand.New(rand.NewPCG(seed, uint64(resp[0]))), single, proxies...)
+		s.mayBeLate = mayBeLate
 		s.talk(t, commands/2)
-		t.Logf("RESP%s: %d refused", resp, s.refused)
+		t.Logf("RESP%s: %d refused, %d late", resp, s.refused, s.late)
 	}
 }

@@ -335,18 +335,24 @@ func startLockKeyFleet(t *testing.T, proxies int, args ...string) *kit.Fleet {
 // lockKeyDisturbances are the faults in which a master loses nothing, a crash among them. That is over when the master votes again: else
 // more than a minority would be away, at last all, with nobody left who knows what was held.
 func lockKeyDisturbances() []faults.Fault {
-	return append(faults.Disturbances(), faults.Fault{
-		Name:    "killed, and back with its data",
-		Inflict: func(f *kit.Fleet, i int) error { return f.Masters[i].Kill() },
-		Mend: func(f *kit.Fleet, i int) error {
-			return errors.Join(f.Masters[i].Revive(), awaitVote(f, i))
-		},
-	})
+	return append(faults.Disturbances(), killed())
 }
 
-// awaitVote waits until a master votes, as every proxy sees it. Where that takes too long the histories go on, and are right all the same.
-func awaitVote(f *kit.Fleet, i int) error {
-	voting := regexp.MustCompile(fmt.Sprintf(`redlock_master%d:[^\r\n]*\bstate=voting\b`, i))
+func killed() faults.Fault {
+	return faults.Fault{
+		Name: "killed, and back with its data",
+		Inflict: func(f *kit.Fleet, i int) error {
+			return errors.Join(f.Masters[i].Kill(), awaitState(f, i, "down"))
+		},
+		Mend: func(f *kit.Fleet, i int) error {
+			return errors.Join(f.Masters[i].Revive(), awaitState(f, i, "voting"))
+		},
+	}
+}
+
+// awaitState waits until a master is in a state, as every proxy sees it. Where that takes too long the histories go on, and are right all the same.
+func awaitState(f *kit.Fleet, i int, state string) error {
+	wanted := regexp.MustCompile(fmt.Sprintf(`redlock_master%d:[^\r\n]*\bstate=%s\b`, i, state))
 	for _, proxy := range f.Proxies {
 		client, err := redistest.Dial(proxy.Addr(), voteLimit)
 		if err != nil {
@@ -358,7 +364,7 @@ func awaitVote(f *kit.Fleet, i int) error {
 			switch {
 			case err != nil:
 				return err
-			case voting.MatchString(fmt.Sprint(info)):
+			case wanted.MatchString(fmt.Sprint(info)):
 			case time.Now().After(end):
 				return nil
 			default:
