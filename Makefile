@@ -14,7 +14,8 @@ RUNS     ?= 1000
 STALLS   ?= 50
 RELOADS  ?= 1000
 MASTERS_ROUNDS ?= 20
-BUSY     ?= 4
+AT_ONCE  ?= 8
+BUSY     ?= 6
 HOSTILE  ?= 1h
 # What failed is also listed in the file FAILED, if that is set.
 PROGRESS := go run ./scripts/progress $${FAILED:+-failed "$$FAILED"} --
@@ -74,8 +75,8 @@ histories: ## OPS (200000) ordinary commands on lock keys through two proxies wh
 collections: ## COMMANDS (50000) on hashes, lists and sets in lock keys through two proxies beside one Redis, and OPS/10 (20000) with faults, each reply as of one Redis
 	REDLOCK_COLLECTIONS=$(COMMANDS) REDLOCK_COLLECTION_OPS=$$(($(OPS) / 10)) go test -v -count=1 -timeout 2h -tags integration -run '^(TestCollectionsAsOneRedis|TestHistoriesOfCollections)$$' ./integration/lockkeys
 
-histories-busy: ## RUNS (1000) times 2,000 such commands of each mix while BUSY (4) loops take the processors, masters all well: no error either
-	REDLOCK_RUNS=$(RUNS) REDLOCK_BUSY=$(BUSY) go test -v -count=1 -timeout 12h -tags integration -run '^TestHistoriesUndisturbed$$' ./integration/lockkeys
+histories-busy: ## RUNS (1000) times 2,000 such commands of each mix, AT_ONCE (8) at a time, while BUSY (6) loops take the processors, masters all well: no error either
+	REDLOCK_RUNS=$(RUNS) REDLOCK_AT_ONCE=$(AT_ONCE) REDLOCK_BUSY=$(BUSY) go test -v -count=1 -timeout 12h -tags integration -run '^TestHistoriesUndisturbed$$' ./integration/lockkeys
 
 histories-stalled: ## STALLS (50) times 2,000 such commands of each mix while the proxies are stopped and go on at random, masters all well
 	REDLOCK_STALLS=$(STALLS) go test -v -count=1 -timeout 6h -tags integration -run '^TestHistoriesOfStalledProxies$$' ./integration/lockkeys

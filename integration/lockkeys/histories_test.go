@@ -35,8 +35,10 @@ const (
 
 	crowdSize = 10
 
-	// runsEnv sets how often TestHistoriesUndisturbed runs each mix, busyEnv how many loops burn CPU beside it.
+	// runsEnv sets how often TestHistoriesUndisturbed runs each mix, atOnceEnv how many of these go on at a time, each with clients and keys of
+	// its own, and busyEnv how many loops burn CPU beside it.
 	runsEnv   = "REDLOCK_RUNS"
+	atOnceEnv = "REDLOCK_AT_ONCE"
 	busyEnv   = "REDLOCK_BUSY"
 	opsPerRun = 2000
 	// masterTimeoutEnv is the proxies' master-timeout there, and counts for this test alone. Without it they are patient: where others
@@ -261,26 +263,31 @@ func TestHistories(t *testing.T) {
 
 // TestHistoriesUndisturbed: the same with masters that are well, where no command may fail, however busy the processors are.
 func TestHistoriesUndisturbed(t *testing.T) {
-	runs, seed := int(kit.NumberFrom(t, runsEnv, 1)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
-	t.Logf("%d runs of each mix (%s); seed %d (%s)", runs, runsEnv, seed, kit.SeedEnv)
+	runs, atOnce, seed := int(kit.NumberFrom(t, runsEnv, 1)), int(kit.NumberFrom(t, atOnceEnv, 1)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	t.Logf("%d runs of each mix (%s), %d at a time (%s); seed %d (%s)", runs, runsEnv, atOnce, atOnceEnv, seed, kit.SeedEnv)
 	for name, verbs := range mixes() {
 		t.Run(name, func(t *testing.T) {
 			f := startLockKeyFleet(t, 2, masterTimeout()...)
 			startBusy(t, int(kit.NumberFrom(t, busyEnv, 0)))
 			var told tally
 			var found verdict
-			for run := range runs {
-				c := startCrowd(t, &crowd{
-					addrs: f.Addrs(), seed: seed + uint64(run), verbs: verbs, proxied: true, prefix: fmt.Sprintf("run%d:", run),
-				}, crowdSize, opsPerRun)
-				told = told.plus(c.finish())
-				judged := c.judge()
-				for _, key := range judged.examples {
-					t.Logf("run %d, a VIOLATION: %v", run+1, key)
+			for run := 0; run < runs; {
+				var crowds []*crowd
+				for ; run < runs && len(crowds) < atOnce; run++ {
+					crowds = append(crowds, startCrowd(t, &crowd{
+						addrs: f.Addrs(), seed: seed + uint64(run), verbs: verbs, proxied: true, prefix: fmt.Sprintf("run%d:", run),
+					}, crowdSize, opsPerRun))
 				}
-				found = found.plus(judged)
-				if (run+1)%50 == 0 {
-					t.Logf("%d runs: %v", run+1, found)
+				for _, c := range crowds {
+					told = told.plus(c.finish())
+					judged := c.judge()
+					for _, key := range judged.examples {
+						t.Logf("%s a VIOLATION: %v", c.prefix, key)
+					}
+					found = found.plus(judged)
+				}
+				if run/50 > (run-len(crowds))/50 {
+					t.Logf("%d runs: %v", run, found)
 				}
 			}
 			found.wantNone(t)
