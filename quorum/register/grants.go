@@ -149,17 +149,28 @@ func (g *grant) note(master int, reply Reply) {
 	g.open[master] = reply.State == Waiting || reply.State == Unknown
 }
 
-// offers notes that the lock is on its way to a master once more; nil where it is not
+// offers notes that the lock is on its way to a master once more; nil where it already is or has been there, or is not
 // remembered any more.
 func (g *grants) offers(key string, a cell.Attempt, master int) *grant {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	one := g.byKey[key]
-	if one == nil || one.attempt != a {
+	if one == nil || one.attempt != a || one.open[master] || one.holders[master] {
 		return nil
 	}
 	one.open[master] = true
 	return one
+}
+
+// tokenOf is that of a lock that is remembered.
+func (g *grants) tokenOf(key string, a cell.Attempt) (token string, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	one := g.byKey[key]
+	if one == nil || one.attempt != a || one.version != "" {
+		return "", false
+	}
+	return one.token, true
 }
 
 // left is how long a lock that is remembered still has by its first lease; ok is false

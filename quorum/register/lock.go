@@ -308,21 +308,27 @@ func (r *Register) granted(t Taking, a cell.Attempt, asked Asked, start time.Tim
 		for _, one := range made {
 			r.grants.reached(one, master, reply)
 		}
-		if isRefusal(reply) {
-			for i, key := range t.Keys {
+		for i, key := range t.Keys {
+			switch {
+			case isRefusal(reply):
 				// A majority has the fence; others may take the lock without.
 				op := cell.Take{Names: []string{key}, Attempt: a, Tokens: t.Tokens[i : i+1], TTL: t.TTL}
 				r.offerLater(op, master, 0, reply.Found[i])
+			case reply.State == Failed && (t.TTL < 0 || t.TTL > longLease):
+				r.mendWhenWell(key)
 			}
 		}
 	}
 	for i, reply := range asked.Replies() {
-		if isRefusal(reply) {
+		if isRefusal(reply) || reply.State == Failed {
 			again(i, reply)
 		}
 	}
 	asked.Later(again)
 }
+
+// longLease is longer than it mostly takes until a master is back: other locks are over by then.
+const longLease = time.Minute
 
 // isRefusal reports whether a master refused, also one without a vote: that may be for what a catch-up is to remove there.
 func isRefusal(reply Reply) bool {

@@ -211,6 +211,59 @@ func TestOffersOfSeveralKeys(t *testing.T) {
 	}
 }
 
+// A lock for a long time reaches masters that were away when it was granted, as soon as all are well, if it still stands: else the masters
+// that have it would be one too few when one of them forgets.
+func TestLockReachesMastersThatWereAway(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		ttl   time.Duration
+		then  func(*bench, *Register)
+		holds string
+	}{
+		{"without an end", cell.Endless, func(*bench, *Register) {}, "me me me me me"},
+		{"replaced meanwhile", time.Hour, func(b *bench, _ *Register) { _, err := b.proxy().Update(b.Context(), put("you")); b.sure(err) }, "you* you* you* you* you*"},
+		{"released meanwhile", time.Hour, func(b *bench, r *Register) { b.sure(r.Unlock(b.Context(), "k", "me")) }, ". . . . ."},
+		{"taken away meanwhile", time.Hour, func(b *bench, _ *Register) { b.sure(b.proxy().Unlock(b.Context(), "k", "me")) }, ". . . . ."},
+		{"for a short time", time.Minute, func(*bench, *Register) {}, "me me me . ."},
+	} {
+		b := newBench(t, 5)
+		r := b.proxy()
+		b.at(refused, 3, 4)
+		long := taking("me")
+		long.TTL = test.ttl
+		_, err := r.Lock(t.Context(), long)
+		b.sure(err)
+		test.then(b, r)
+		b.pass(2 * time.Second)
+		b.fate = nil
+		b.pay()
+		b.pass(5 * time.Second)
+		if got := b.holds("k"); got != test.holds {
+			t.Errorf("%s: the masters hold %s, want %s", test.name, got, test.holds)
+		}
+	}
+}
+
+// What may already be on its way to a master is not offered to it: of two one would come after a release.
+func TestOfferedOnce(t *testing.T) {
+	b := newBench(t, 3)
+	r := b.proxy()
+	b.at(refused, 2)
+	long := taking("me")
+	long.TTL = cell.Endless
+	_, err := r.Lock(t.Context(), long)
+	b.sure(err)
+	b.of("take", slow, 2)
+	b.pass(time.Second) // not all are well
+	for range 3 {
+		r.mend("k")
+	}
+	b.pass(100 * time.Millisecond)
+	if len(b.pending) != 1 {
+		t.Errorf("%d offers are on their way to one master", len(b.pending))
+	}
+}
+
 // A split ends when the others have taken theirs back.
 func TestLockAgainAfterASplit(t *testing.T) {
 	b := newBench(t, 3)

@@ -43,13 +43,14 @@ func (r *Register) mend(key string) {
 	r.menders.mu.Lock()
 	delete(r.menders.keys, key)
 	r.menders.mu.Unlock()
-	f, left, whole, err := r.inspect(ctx, key)
-	if !whole {
+	replies, f, left, err := r.inspect(ctx, key)
+	if count(replies, answered) < r.n {
 		r.mendWhenWell(key)
 	}
 	if err != nil {
 		return
 	}
+	r.spread(key, f, replies)
 	if len(left) > 0 && !r.opts.Unlimited { // an attempt without a limit may still be granted
 		r.masters.After(sweepPause, func() { r.sweep(key, left) })
 	}
@@ -59,15 +60,27 @@ func (r *Register) mend(key string) {
 	}
 }
 
-// inspect has all masters tell what they hold, and what of it is nobody's; whole is false
-// if some did not tell, or have no vote.
-func (r *Register) inspect(ctx context.Context, key string) (f finding, left []leftover, whole bool, err error) {
+// inspect has all masters tell what they hold, and what of it is nobody's.
+func (r *Register) inspect(ctx context.Context, key string) (replies []Reply, f finding, left []leftover, err error) {
 	asked, err := r.masters.Ask(ctx, all(r.n, cell.Read{Names: []string{key}}), func([]Reply) bool { return false })
 	if err != nil {
-		return finding{}, nil, false, err
+		return nil, finding{}, nil, err
 	}
 	f = resolve(r.n, asked.Replies(), 0)
-	return f, leftovers(asked.Replies(), 0, f), count(asked.Replies(), answered) == r.n, nil
+	return asked.Replies(), f, leftovers(asked.Replies(), 0, f), nil
+}
+
+// spread offers a lock that this proxy granted to masters that hold nothing, and never did: they were away when it was granted.
+func (r *Register) spread(key string, f finding, replies []Reply) {
+	token, ok := r.grants.tokenOf(key, f.attempt)
+	if !ok || !f.taken() {
+		return
+	}
+	for m, reply := range replies {
+		if reply.State == Counted && reply.Found[0].Form == cell.Absent {
+			r.offerLater(cell.Take{Names: []string{key}, Attempt: f.attempt, Tokens: []string{token}}, m, 0, cell.Found{})
+		}
+	}
 }
 
 // leftover is a cell on one master of an incarnation that can have no majority, and the ballot
@@ -107,7 +120,7 @@ const sweepPause = Limit + Limit/10
 func (r *Register) sweep(key string, before []leftover) {
 	ctx, cancel := context.WithTimeout(context.Background(), mendTime)
 	defer cancel()
-	_, now, _, err := r.inspect(ctx, key)
+	_, _, now, err := r.inspect(ctx, key)
 	if err != nil {
 		return
 	}
