@@ -16,7 +16,9 @@ func (e *Engine) cell(db int, key string) string {
 }
 
 // Together reports whether two keys stand in one cell, so that one vote is about both.
-func (e *Engine) Together(db int, one, other string) bool { return e.cell(db, one) == e.cell(db, other) }
+func (e *Engine) Together(db int, one, other string) bool {
+	return e.cell(db, one) == e.cell(db, other)
+}
 
 // together reports whether all that a run changes, and all on which that depends, stands in one cell with other keys, so that one
 // vote is about it. What is alone in its cell, as far as is known, is committed in cheaper ways.
