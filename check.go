@@ -68,9 +68,14 @@ func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certif
 		look(cfg.Upstream, cfg.UpstreamTimeout, &seen.upstream)
 	}
 	look(cfg.LegacyLock, cfg.MasterTimeout, &seen.legacy)
-	seen.masters = quorum.Inspect(ctx, cfg.Masters, cfg.MasterTimeout, certificates.Dialing)
+	seen.masters = quorum.Inspect(ctx, cfg.Masters, cfg.MasterTimeout, certificates.Dialing, feedsOf(cfg))
 	all.Wait()
 	return seen
+}
+
+// feedsOf are those that a proxy with this configuration has of its masters.
+func feedsOf(cfg conf.Config) quorum.Feeds {
+	return quorum.Feeds{Waiting: cfg.LegacyLock == "", Messages: cfg.Upstream == "", Prefix: cfg.KeyPrefix}
 }
 
 // lookBehindSentinels looks at the upstream that Sentinels know.

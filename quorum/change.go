@@ -90,7 +90,7 @@ func (c *Cluster) ChangeMasters(ctx context.Context, urls []string) error {
 // mayCome says why masters cannot be used, or nil.
 func (c *Cluster) mayCome(ctx context.Context, g *generation, urls []string) error {
 	known := g.names()
-	for _, f := range Inspect(ctx, urls, c.opts.MasterTimeout, c.opts.TLS) {
+	for _, f := range Inspect(ctx, urls, c.opts.MasterTimeout, c.opts.TLS, Feeds{}) {
 		switch {
 		case f.Err != nil:
 			return fmt.Errorf("master %s cannot be reached: %w", f.Name, f.Err)

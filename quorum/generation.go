@@ -76,10 +76,10 @@ const watchPatience = 500 * time.Millisecond
 // alarm sets one for a key. With a legacy server there is none: that one has to agree, and is not watched.
 func (c *generation) alarm(key Key) queue.Alarm {
 	switch {
-	case c.legacy != nil, key.Tag != "":
+	case c.legacy != nil:
 		return wake.Blind()
-	case c.of.opts.Tags != "":
-		return sharedAlarm{c.waker.Alarm(key.DB, key.Name)}
+	case key.Tag != "", c.of.opts.Tags != "":
+		return c.waker.Within(key.DB, key.cell(), func(ctx context.Context) wake.Content { return c.content(ctx, key) })
 	}
 	return c.waker.Alarm(key.DB, key.Name)
 }

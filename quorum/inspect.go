@@ -11,7 +11,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redlock-proxy/quorum/feed"
 	"redlock-proxy/quorum/guard"
+	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/master"
 	"redlock-proxy/resp"
 )
@@ -54,13 +56,22 @@ type Finding struct {
 	databases []int
 }
 
-// Inspect connects to each master by its URL and tells what is unsafe about it.
+// Feeds are what a proxy has masters tell it, for which it needs rights beside those that locks need.
+type Feeds struct {
+	// Waiting: of changes, for clients that wait.
+	Waiting bool
+	// Messages: of messages, between proxies with this prefix.
+	Messages bool
+	Prefix   string
+}
+
+// Inspect connects to each master by its URL and tells what is unsafe about it, and which rights are missing for feeds.
 // Each may take as long as timeout for each answer; secure is Options.TLS.
-func Inspect(ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config)) []Finding {
+func Inspect(ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config), feeds Feeds) []Finding {
 	findings := make([]Finding, len(urls))
 	var wg sync.WaitGroup
 	for i, u := range urls {
-		wg.Go(func() { findings[i] = inspect(ctx, u, timeout, secure) })
+		wg.Go(func() { findings[i] = inspect(ctx, u, timeout, secure, feeds) })
 	}
 	wg.Wait()
 	sameServer(findings)
@@ -69,7 +80,7 @@ func Inspect(ctx context.Context, urls []string, timeout time.Duration, secure f
 
 // Survey is Inspect, and counts the locks on each master.
 func Survey(ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config)) []Finding {
-	findings := Inspect(ctx, urls, timeout, secure)
+	findings := Inspect(ctx, urls, timeout, secure, Feeds{})
 	var wg sync.WaitGroup
 	for i, u := range urls {
 		if findings[i].Err == nil {
@@ -91,7 +102,7 @@ func (f *Finding) countLocks(ctx context.Context, url string, timeout time.Durat
 	}
 }
 
-func inspect(ctx context.Context, url string, timeout time.Duration, secure func(*tls.Config)) Finding {
+func inspect(ctx context.Context, url string, timeout time.Duration, secure func(*tls.Config), feeds Feeds) Finding {
 	f := Finding{Name: masterName(url)}
 	t, err := master.NewTransport(url, timeout, secure)
 	if err != nil {
@@ -110,7 +121,47 @@ func inspect(ctx context.Context, url string, timeout time.Duration, secure func
 		return f
 	}
 	f.judge(v)
+	f.tryFeeds(ctx, t, timeout, feeds)
 	return f
+}
+
+// tryFeeds tries what the feeds need. A master that does not answer that is one of which nothing is told.
+func (f *Finding) tryFeeds(ctx context.Context, t master.Transport, timeout time.Duration, feeds Feeds) {
+	try := func(needs []feed.Need, forWhat string) {
+		conn, err := t.Watch(ctx, 0)
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		limits := resp.Limits{Line: 16 << 10, Bulk: 16 << 10, Elements: 64, Depth: 4, Total: 64 << 10}
+		if lacking, err := feed.Lacking(conn, resp.NewReader3(conn, limits), timeout, needs); err == nil && len(lacking) > 0 {
+			f.Weak = append(f.Weak, "its user lacks "+strings.Join(lacking, " ")+" for "+forWhat)
+		}
+	}
+	if feeds.Waiting {
+		try(waitingNeeds, "clients that wait: they poll")
+	}
+	if feeds.Messages {
+		try(messagesNeeds(messagesChannel+feeds.Prefix), "messages: SUBSCRIBE and PUBLISH may fail")
+	}
+}
+
+// waitingNeeds are what a watch sends (package wake), of a key that is there or not.
+var waitingNeeds = []feed.Need{
+	{Words: []string{"PING"}, Right: "+ping"},
+	{Words: []string{"PTTL", script.OwnPrefix + "marker"}, Right: "+pttl"},
+	{Words: []string{"GETRANGE", script.OwnPrefix + "marker", "0", "0"}, Right: "+getrange"},
+	{Words: []string{"CLIENT", "TRACKING", "ON"}, Right: "+client|tracking"},
+}
+
+// messagesNeeds are what is sent for messages (package messages). An empty message is none, and nobody gets it.
+func messagesNeeds(channel string) []feed.Need {
+	rule := "&" + messagesChannel + "*"
+	return []feed.Need{
+		{Words: []string{"PING"}, Right: "+ping"},
+		{Words: []string{"PUBLISH", channel, ""}, Right: "+publish", Channel: rule},
+		{Words: []string{"SUBSCRIBE", channel}, Right: "+subscribe", Channel: rule},
+	}
 }
 
 // judge weighs what the master tells of itself.

@@ -292,18 +292,21 @@ func (c *generation) members(ctx context.Context, db int, names []string) (all [
 	return all, nil
 }
 
-// retryShared is after what time one who waits for a key tries again where nothing was told: others may have put something beside it, and a
-// change of the cell does not say of which key.
+// retryShared is after what time one who waits for a key tries again that could not be read.
 const retryShared = time.Second
 
-// sharedAlarm is that of a key beside which others may stand.
-type sharedAlarm struct{ *wake.Alarm }
-
-// View is what is known, and when it is time to try in any case.
-func (a sharedAlarm) View(now time.Time) wake.View {
-	v := a.Alarm.View(now)
-	if again := now.Add(retryShared); v.Verdict == wake.Held && (v.End.IsZero() || v.End.After(again)) {
-		v.End = again
+// content is what a key holds of its cell, for one who waits for it.
+func (c *generation) content(ctx context.Context, key Key) wake.Content {
+	looks, err := c.Read(ctx, []Key{key})
+	switch {
+	case err != nil, looks[0].Unknown:
+		return wake.Content{End: time.Now().Add(retryShared)}
+	case key.Tag == "" && !looks[0].Shared:
+		return wake.Content{Alone: true}
+	case !looks[0].Present:
+		return wake.Content{Absent: true}
+	case looks[0].Left < 0:
+		return wake.Content{}
 	}
-	return v
+	return wake.Content{End: time.Now().Add(looks[0].Left + time.Millisecond)}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/commands/program"
 	"redlock-proxy/commands/syntax"
 	"redlock-proxy/quorum"
@@ -33,6 +34,10 @@ func (o Options) Run(c command.Call) {
 	wanted, failed := parse(syntax.Strings(c.Args), o.Now())
 	if failed != nil {
 		c.Out.Value(*failed)
+		return
+	}
+	if wanted.target != "" && !o.Engine.Together(c.Client.DB, wanted.keys[0], wanted.target) {
+		c.Out.Value(keyspace.Fail(program.SeveralKeys(wanted.keys[0], wanted.target)))
 		return
 	}
 	watched, stop := c.Client.WatchFor(c.Ctx)

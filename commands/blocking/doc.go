@@ -11,5 +11,6 @@
 // The first key that has something is taken from, in the order named. No vote is about two keys, so that those named before are
 // empty is looked at: once more after it was seen what is to be taken, and only that very state of the other key is changed. So what was
 // put under an earlier key before that is never passed by; what is put there at the same moment may be. It is
-// still there, then, for the next one. Two keys are never changed: a move from one to another is refused.
+// still there, then, for the next one. A move from one key to another is refused, unless both have a tag in common: then one vote is about
+// both, and the client waits for the key that it takes from.
 package blocking

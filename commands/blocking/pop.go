@@ -111,8 +111,31 @@ func (p *pop) take(i int, version string) quorum.Attempt {
 		return p.fails(err)
 	case isNothing(done.Reply) && len(p.keys) > 1:
 		return quorum.Overtaken
-	case isNothing(done.Reply), p.passesOver(done.Reply):
+	case isNothing(done.Reply):
 		return quorum.InVain
+	case p.passesOver(done.Reply):
+		return p.passed(done)
+	}
+	p.done = done
+	return quorum.Made
+}
+
+// passed is what becomes of a client that met something else than what it waits for: it waits on, unless that is where it has to put what is
+// there to be taken.
+func (p *pop) passed(done program.Outcome) quorum.Attempt {
+	if p.target == "" {
+		return quorum.InVain
+	}
+	looks, err := p.Engine.Register.Read(p.call.Ctx, p.Engine.Places(p.call.Client.DB, []string{p.keys[0], p.target}))
+	if err != nil {
+		return p.fails(err)
+	}
+	if has, _ := p.holding(p.keys[0], looks[0], p.Now()); !has {
+		return quorum.InVain
+	}
+	both := program.Guess{p.keys[0]: program.EntryOf(looks[0]), p.target: program.EntryOf(looks[1])}
+	if reply, err := both.Space(p.Now()).Do(p.words); err != nil || reply.Kind != keyspace.Error {
+		return quorum.Overtaken
 	}
 	p.done = done
 	return quorum.Made

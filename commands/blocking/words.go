@@ -19,6 +19,8 @@ type request struct {
 	name  string
 	// keys are distinct, in the order named.
 	keys []string
+	// target is the key to which what is taken is moved, if that is another one; else it is empty.
+	target string
 	// kind is what they have to hold, as TYPE tells it.
 	kind string
 	// wait is for how long; below zero: without an end.
@@ -39,11 +41,10 @@ func parse(words []string, now time.Time) (r request, failed *keyspace.Reply) {
 	if r.wait == 0 || r.wait > longestWait {
 		r.wait = quorum.Forever
 	}
-	why := program.TooManyKeys(len(r.keys))
 	if r.moves() && len(r.keys) > 1 {
-		why = program.SeveralKeys(r.keys[0], r.keys[1])
+		r.keys, r.target = r.keys[:1], r.keys[1]
 	}
-	if why != "" {
+	if why := program.TooManyKeys(len(r.keys)); why != "" {
 		failed = new(keyspace.Fail(why))
 	}
 	return r, failed
@@ -66,8 +67,11 @@ func (r request) of(key string) []string {
 
 // holding is what a key holds by itself: whether that is what is waited for, and, where it is something else, the error reply.
 func (r request) holding(key string, look quorum.Look, now time.Time) (has bool, failed *keyspace.Reply) {
-	space := program.Guess{key: program.EntryOf(look)}.Space(now)
-	reply, err := space.Do(r.of(key))
+	words := r.of(key)
+	if r.target != "" {
+		words = []string{"blpop", key, "0"}
+	}
+	reply, err := program.Guess{key: program.EntryOf(look)}.Space(now).Do(words)
 	switch {
 	case err != nil:
 		return true, nil // it takes more than a look to tell

@@ -8,9 +8,16 @@ import (
 )
 
 // cell names the place in which a key stands, with others of its tag.
-func (r *run) cell(key string) string {
-	place := r.Place(r.DB, key)
+func (r *run) cell(key string) string { return r.Engine.cell(r.DB, key) }
+
+func (e *Engine) cell(db int, key string) string {
+	place := e.Place(db, key)
 	return cmp.Or(place.Tag, place.Name)
+}
+
+// Together reports whether two keys stand in one cell, so that one vote is about both.
+func (e *Engine) Together(db int, one, other string) bool {
+	return e.cell(db, one) == e.cell(db, other)
 }
 
 // together reports whether all that a run changes, and all on which that depends, stands in one cell with other keys, so that one

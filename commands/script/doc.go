@@ -10,7 +10,7 @@
 //
 // # Where it differs from Redis 7.0
 //
-//   - bit, struct and cmsgpack are there, but every function of theirs is an error that says so; cjson's
+//   - cmsgpack is there, but every function of it is an error that says so; cjson's
 //     functions other than encode and decode, and string.dump likewise: no lock library's script calls them. __redis__err__handler
 //     is no global variable.
 //   - math.random begins with the same seed in every run, as in Redis before 7, where Redis 7 goes on from script to script.

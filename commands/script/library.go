@@ -1,6 +1,9 @@
 package script
 
-import "redlock-proxy/commands/script/lua"
+import (
+	"redlock-proxy/commands/script/binary"
+	"redlock-proxy/commands/script/lua"
+)
 
 // shared are the global variables of all runs. They never change.
 var shared = newShared()
@@ -18,8 +21,8 @@ func newShared() *lua.Table {
 		lua.Entry{Name: "pcall", Value: protectedCall},
 		lua.Entry{Name: "redis", Value: b.Table(redisLibrary...)},
 		lua.Entry{Name: "cjson", Value: b.Table(jsonLibrary...)},
-		lua.Entry{Name: "bit", Value: b.Table(absent("bit", "tobit", "tohex", "bnot", "band", "bor", "bxor", "lshift", "rshift", "arshift", "rol", "ror", "bswap")...)},
-		lua.Entry{Name: "struct", Value: b.Table(absent("struct", "pack", "unpack", "size")...)},
+		lua.Entry{Name: "bit", Value: b.Table(binary.Bit...)},
+		lua.Entry{Name: "struct", Value: b.Table(binary.Struct...)},
 		lua.Entry{Name: "cmsgpack", Value: b.Table(absent("cmsgpack", "pack", "unpack", "unpack_one", "unpack_limit")...)},
 	)
 	meta := b.Table(lua.Entry{Name: "__index", Value: missingGlobal})

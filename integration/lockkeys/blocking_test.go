@@ -30,6 +30,11 @@ func blockingTalks() map[string]string {
 		"one leaves":   "A> BLPOP lock:q 0\nB> BLPOP lock:q 0\nA !\nC RPUSH lock:q 1\nB <\nC EXISTS lock:q",
 		"moved": "A> BLMOVE lock:q lock:q RIGHT LEFT 0\nB RPUSH lock:q 1 2 3\nA <\nB LRANGE lock:q 0 -1\nA BRPOPLPUSH lock:q lock:q 1\n" +
 			"A BLMOVE lock:q lock:q LEFT RIGHT 0\nB LRANGE lock:q 0 -1",
+		"moved to another": "A> BLMOVE lock:q {lock:q}:r RIGHT LEFT 0\nB RPUSH lock:q 1 2 3\nA <\nB LRANGE {lock:q}:r 0 -1\nA BRPOPLPUSH {lock:q}:r lock:q 1\n" +
+			"A BLMOVE lock:q {lock:q}:r LEFT RIGHT 0\nB LRANGE lock:q 0 -1\nB EXISTS lock:q {lock:q}:r\nA BLMOVE {lock:q}:s lock:q LEFT RIGHT 0.01",
+		"moved on": "A> BLMOVE lock:q {lock:q}:r RIGHT LEFT 0\nB> BLPOP {lock:q}:r 0\nC RPUSH lock:q 1\nA <\nB <\nC EXISTS lock:q {lock:q}:r",
+		"to where it cannot be put": "A SET {lock:q}:r x\nA> BRPOPLPUSH lock:q {lock:q}:r 0\nB SET lock:q x\nB DEL lock:q\nB RPUSH lock:q 1\nA <\nA LLEN lock:q\n" +
+			"A BLMOVE lock:q {lock:q}:r LEFT LEFT 0\nA DEL lock:q\nA BLMOVE lock:q {lock:q}:r LEFT LEFT 0.01",
 		"rotated": "A> BRPOPLPUSH lock:q lock:q 0\nB RPUSH lock:q 1\nA <\nB LRANGE lock:q 0 -1",
 		"several elements": "A> BLMPOP 0 1 lock:q LEFT COUNT 2\nB RPUSH lock:q 1 2 3\nA <\nA BLMPOP 0 1 lock:q RIGHT COUNT 5\n" +
 			"A BLMPOP 0.01 1 lock:q RIGHT COUNT 5",
@@ -76,7 +81,7 @@ func blockingTalks() map[string]string {
 // for byte.
 func TestBlockingAsOneRedis(t *testing.T) {
 	masters, upstream, single := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t), kit.StartRedis(t)
-	proxy := kit.StartProxy(t, masters, append(kit.LockKeyArgs(upstream), kit.PatientMasters()...)...)
+	proxy := kit.StartProxy(t, masters, append(kit.LockKeyArgs(upstream), append(kit.PatientMasters(), "--lock-keys", "{lock:*", "--lock-tags", "*")...)...)
 	for name, lines := range blockingTalks() {
 		for _, proto := range []string{"2", "3"} {
 			t.Run(name+" in RESP"+proto, func(t *testing.T) {
@@ -109,6 +114,7 @@ func blockingTalk(t *testing.T, addr, proto, lines string, ask ...string) string
 	for _, db := range []string{"3", "0"} {
 		kit.Want(t, h.looker, "OK", "SELECT", db)
 		kit.Do(t, h.looker, "DEL", "lock:q", "lock:r", "lock:s", "lock:z")
+		kit.Do(t, h.looker, "DEL", "{lock:q}:r", "{lock:q}:s")
 	}
 	for line := range strings.SplitSeq(lines, "\n") {
 		h.says(line)

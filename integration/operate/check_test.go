@@ -194,6 +194,42 @@ func TestCheckNotToBeAsked(t *testing.T) {
 	}
 }
 
+// TestCheckRights: what the proxies' user lacks for clients that wait, and for messages, is told where it is needed; all that locks need it has.
+func TestCheckRights(t *testing.T) {
+	t.Parallel()
+	f := kit.StartGuarded(t, true, 1)
+	upstream := kit.StartRedis(t)
+	var urls []string
+	for _, master := range f.Masters {
+		urls = append(urls, strings.Replace(master.URL(), "redis://", "redis://proxies:secret@", 1))
+	}
+	const messages = "&redlock-proxy:messages:*"
+	for _, test := range []struct {
+		rules, args string
+		want        []string
+	}{
+		{"~* &* +@all", "", nil},
+		{"~* resetchannels " + messages + " +@all", "--key-prefix p:", nil},
+		{"~* resetchannels +@all", "", []string{"lacks " + messages + " for messages"}},
+		{"~* &* +@all -publish -subscribe", "", []string{"lacks +publish +subscribe for messages"}},
+		{"~* resetchannels +@all -publish", "", []string{"lacks +publish " + messages + " for messages"}},
+		{"~* resetchannels +@all", "--upstream " + upstream.URL(), nil},
+		{"~* resetchannels +@all -client|tracking -getrange", "--upstream " + upstream.URL(), []string{"lacks +getrange +client|tracking for clients that wait"}},
+		{"~* &* +@all -publish -getrange", "--legacy-lock " + upstream.URL(), []string{"lacks +publish for messages"}},
+	} {
+		for _, master := range f.Masters {
+			kit.Must(t, kit.Tell(master, append(strings.Fields("ACL SETUSER proxies reset on >secret"), strings.Fields(test.rules)...)...))
+		}
+		got := checkMasters(t, urls, strings.Fields(test.args)...)
+		for _, master := range f.Masters {
+			row := got.row(t, master.Addr())
+			if got.wantRow(t, master.Addr(), test.want...); strings.Count(row, "lacks") != len(test.want) {
+				t.Errorf("%s: %s", test.rules, row)
+			}
+		}
+	}
+}
+
 // TestCheckUpstream: one that is down is a degradation; one that is a master as well is a danger, also under another name.
 func TestCheckUpstream(t *testing.T) {
 	t.Parallel()

@@ -43,6 +43,69 @@ func TestIdle(t *testing.T) {
 	}
 }
 
+// TestIdleWithTags: the same where the keys share their cells with others, by themselves or for good, and with some that stand alone.
+func TestIdleWithTags(t *testing.T) {
+	const window = 4 * time.Second
+	f := start(t, 2, "--lock-keys", "k*", "--lock-keys", "*{k*", "--lock-tags", "*")
+	f.WantVoting(t, 5)
+	usual := map[string]bool{"ping": true}
+	for name := range during(t, f, window) {
+		usual[name] = true
+	}
+	holder := kit.Connect(t, f.Proxies[0])
+	kit.Want(t, holder, "OK", "SET", "a:{k0}", "neighbour")
+	kit.Want(t, holder, "OK", "SET", "a:{k1}", "neighbour", "PX", forLong)
+	keys := []string{"k0", "b:{k1}", "b:{k2}", "k3"}
+	for _, key := range keys {
+		kit.WantGrant(t, holder, "LOCK", key, "holder", "PX", forLong)
+	}
+	for i := range 40 {
+		client := kit.Connect(t, f.Proxies[i%2])
+		kit.Must(t, client.Send(redistest.AppendCommand(nil, "LOCK", keys[i/2%4], "token", "PX", forLong, "BLOCK", "600000")))
+	}
+	for _, proxy := range f.Proxies {
+		kit.WantBlocked(t, proxy, 20)
+	}
+	rest(t, f.Masters...)
+	for name, times := range during(t, f, window) {
+		if !usual[name] {
+			t.Errorf("%s, %d times", name, times)
+		}
+	}
+	if asked := about(t, f.Masters, window); len(asked) > 0 {
+		t.Errorf("%d commands, such as %s", len(asked), asked[0])
+	}
+}
+
+// TestWakingWithTags: who waits at one proxy for a key that shares its cell has it when it is given back through another one, and when its time is over,
+// of which no master tells.
+func TestWakingWithTags(t *testing.T) {
+	f := start(t, 2, "--lock-keys", "k*", "--lock-keys", "*{k*", "--lock-tags", "*")
+	f.WantVoting(t, 5)
+	holder := kit.Connect(t, f.Proxies[0])
+	kit.Want(t, holder, "OK", "SET", "a:{k}", "neighbour", "PX", forLong)
+	for _, key := range []string{"k", "b:{k}"} {
+		for _, ms := range []string{forLong, "1500"} {
+			kit.WantGrant(t, holder, "LOCK", key, "holder", "PX", ms)
+			waiter := kit.Connect(t, f.Proxies[1])
+			kit.Must(t, waiter.Send(redistest.AppendCommand(nil, "LOCK", key, "waiter", "PX", forLong, "BLOCK", "20000")))
+			kit.WantBlocked(t, f.Proxies[1], 1)
+			if ms == forLong {
+				rest(t, f.Masters...)
+				kit.Want(t, holder, "OK", "SET", "c:{k}", "another", "PX", forLong)
+				rest(t, f.Masters...)
+				kit.Want(t, holder, int64(1), "UNLOCK", key, "holder")
+			}
+			reply, err := waiter.Receive()
+			kit.Must(t, err)
+			if _, granted := reply.(int64); !granted {
+				t.Fatalf("%s for %s ms: %v", key, ms, reply)
+			}
+			kit.Want(t, holder, int64(1), "UNLOCK", key, "waiter")
+		}
+	}
+}
+
 // during are the commands that all masters do within a window.
 func during(t *testing.T, f *kit.Fleet, window time.Duration) map[string]int {
 	t.Helper()

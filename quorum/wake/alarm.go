@@ -68,10 +68,14 @@ func (a *Alarm) see(master int, s sighting) {
 	a.seen[master] = s
 	if v := a.judge(a.seen, a.quorum, time.Now()); v != a.told {
 		a.told = v
-		select {
-		case a.bell <- struct{}{}:
-		default:
-		}
+		a.ring()
+	}
+}
+
+func (a *Alarm) ring() {
+	select {
+	case a.bell <- struct{}{}:
+	default:
 	}
 }
 

@@ -11,6 +11,8 @@
 // tracked read of a key that is not there is told of its coming. Such a one looks first and asks the register then, so
 // that what the register did not have yet is told.
 //
+// A key that shares its cell with others has an alarm that reads it after each look which finds the cell held ([Waker.Within]).
+//
 // # A hint, no more
 //
 // Nothing is decided here. A View only says when a try is worthwhile; the try itself asks the masters as

@@ -55,6 +55,9 @@ func (s *State) Set(t *Table, key, value Value) { t.set(&s.meter, key, value) }
 // Charge counts bytes that a Go function is about to allocate for Lua.
 func (s *State) Charge(bytes int) { s.meter.Charge(bytes) }
 
+// Work counts bytes that a Go function goes through and does not allocate.
+func (s *State) Work(bytes int) { s.meter.Work(bytes) }
+
 // Text counts a string that is about to be given to Lua, and returns it.
 func (s *State) Text(text string) string { return s.meter.Text(text) }
 

@@ -1,0 +1,101 @@
+package wake
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// reads is a key that is read when the test says what it holds.
+type reads chan Content
+
+// within is an alarm for a key of a cell that five masters hold, of which none is asked.
+func within(t *testing.T, read func(context.Context) Content) *Within {
+	t.Helper()
+	w := New(Options{Quorum: 3, Rand: rand.Float64})
+	t.Cleanup(w.Close)
+	a := w.Within(0, "cell", read)
+	a.seen = make([]sighting, 5)
+	a.told = a.judge(a.seen, a.quorum, time.Now())
+	for i := range a.seen {
+		a.see(i, sighting{state: held})
+	}
+	<-a.Bell()
+	return a
+}
+
+// TestWithin: the key is read once after each look that finds its cell held, and what it holds is what is known until the next change, or look.
+func TestWithin(t *testing.T) {
+	found := make(reads)
+	a := within(t, func(context.Context) Content { return <-found })
+	now := time.Now()
+	end := now.Add(time.Hour)
+	for _, test := range []struct {
+		holds Content
+		want  View
+	}{
+		{Content{End: end}, View{Verdict: Held, End: end}},
+		{Content{}, View{Verdict: Held}},
+		{Content{Absent: true}, View{Verdict: Free}},
+		{Content{Alone: true}, View{Verdict: Held}},
+	} {
+		a.Look(now)
+		for range 2 { // the second one begins no other read
+			if v := a.View(now); v != (View{Asking: true}) {
+				t.Fatalf("before it is read: %+v", v)
+			}
+		}
+		found <- test.holds
+		<-a.Bell()
+		for range 2 {
+			if v := a.View(now); v != test.want {
+				t.Errorf("it holds %+v: %+v", test.holds, v)
+			}
+		}
+	}
+	a.see(0, sighting{state: changed})
+	if v := a.View(now); v.Verdict != Held || !v.Stirred {
+		t.Errorf("after a change: %+v", v)
+	}
+	a.see(0, sighting{state: held})
+	if v := a.View(now); !v.Asking {
+		t.Errorf("after a change that was looked at: %+v", v)
+	}
+	found <- Content{}
+}
+
+// TestWithinLateRead: what was read before a look says nothing after it.
+func TestWithinLateRead(t *testing.T) {
+	first, second := make(reads), make(reads)
+	all := make(chan reads, 2)
+	all <- first
+	all <- second
+	a := within(t, func(context.Context) Content { return <-<-all })
+	now := time.Now()
+	a.View(now)
+	for len(all) == 2 { // until the first read has begun
+		time.Sleep(time.Millisecond)
+	}
+	a.Look(now)
+	a.View(now)
+	for len(all) == 1 {
+		time.Sleep(time.Millisecond)
+	}
+	second <- Content{}
+	<-a.Bell()
+	first <- Content{Absent: true}
+	a.waker.Close() // waits for both
+	if v := a.View(now); v.Verdict != Held {
+		t.Errorf("%+v", v)
+	}
+}
+
+// TestWithinStops: what is being read ends with the alarm.
+func TestWithinStops(t *testing.T) {
+	ended := make(chan struct{})
+	a := within(t, func(ctx context.Context) Content { <-ctx.Done(); close(ended); return Content{} })
+	a.View(time.Now())
+	a.Stop()
+	<-ended
+}
