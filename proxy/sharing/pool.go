@@ -1,10 +1,12 @@
 package sharing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 )
 
@@ -24,24 +26,42 @@ type Client interface {
 
 // Upstream makes connections.
 type Upstream interface {
-	// Connect makes one that is ready for a client's commands.
-	Connect(ctx context.Context) (net.Conn, error)
+	// ConnectAs makes one that is ready for the commands of clients that speak this protocol and use this database.
+	ConnectAs(ctx context.Context, proto, db int) (net.Conn, error)
 	// Term counts its failovers.
 	Term() uint64
 }
 
-// Pool are the connections that are shared.
+// Group is what clients have in common that share connections.
+type Group struct {
+	// Proto is the protocol that they speak, DB the database that they use.
+	Proto, DB int
+}
+
+// maxGroups is how many groups there may be. What all of them may cost the upstream is so many times the size of a pool.
+const maxGroups = 16
+
+// Pool are the connections that are shared, by group.
 type Pool struct {
+	size     int
+	base     Group
 	upstream Upstream
 	log      *slog.Logger
 
 	mu     sync.Mutex
-	places []place
-	next   int // place for the next lane
+	groups map[Group]*group
 	conns  map[*conn]struct{}
 	closed bool
 
 	running sync.WaitGroup // readers, and who writes; added to with mu held, or by one of them
+}
+
+// group is one of the groups, with its connections.
+type group struct {
+	Group
+	places []place
+	next   int // place for the next lane
+	lanes  int // that are in it
 }
 
 // place is one of the connections that may be shared at a time.
@@ -51,9 +71,50 @@ type place struct {
 	err  error         // why it could not be made
 }
 
-// New makes a pool of so many connections, at least one, each of which is made when it is needed.
-func New(size int, up Upstream, log *slog.Logger) *Pool {
-	return &Pool{upstream: up, log: log, places: make([]place, size), conns: map[*conn]struct{}{}}
+// New makes a pool of so many connections for each group, at least one, each of which is made when it is needed. In the base are those who have not said
+// anything of protocols and databases.
+func New(size int, base Group, up Upstream, log *slog.Logger) *Pool {
+	p := &Pool{size: size, base: base, upstream: up, log: log, groups: map[Group]*group{}, conns: map[*conn]struct{}{}}
+	p.add(base)
+	return p
+}
+
+// add adds a group. It is called with mu held.
+func (p *Pool) add(g Group) *group {
+	added := &group{Group: g, places: make([]place, p.size)}
+	p.groups[g] = added
+	return added
+}
+
+// Use is what a group is used for.
+type Use struct {
+	Group
+	// Clients are those who share, Connections those that there are, with those that only finish what they have begun.
+	Clients, Connections int
+}
+
+// Uses are those of all groups that there are, in order.
+func (p *Pool) Uses() (all []Use) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	uses := map[Group]*Use{}
+	for c := range p.conns {
+		if uses[c.group] == nil {
+			uses[c.group] = &Use{Group: c.group}
+		}
+		uses[c.group].Connections++
+	}
+	for key, g := range p.groups {
+		if uses[key] == nil {
+			uses[key] = &Use{Group: key}
+		}
+		uses[key].Clients = g.lanes
+	}
+	for _, use := range uses {
+		all = append(all, *use)
+	}
+	slices.SortFunc(all, func(a, b Use) int { return cmp.Or(cmp.Compare(a.DB, b.DB), cmp.Compare(a.Proto, b.Proto)) })
+	return all
 }
 
 // Len is how many connections there are, with those that only finish what they have begun.
@@ -63,20 +124,71 @@ func (p *Pool) Len() int {
 	return len(p.conns)
 }
 
-// Lane makes the way of a client. It needs not be closed.
-func (p *Pool) Lane(c Client) *Lane {
+// Lane makes the way of a client, which is in no group yet.
+func (p *Pool) Lane(c Client) *Lane { return &Lane{pool: p, client: c} }
+
+// enter gives a place in a group, or nil where there are too many groups of which all are in use.
+func (p *Pool) enter(g Group) (in *group, at *place) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.next = (p.next + 1) % len(p.places)
-	return &Lane{pool: p, client: c, place: p.next}
+	in = p.groups[g]
+	if in == nil && (len(p.groups) < maxGroups || p.giveUpOne()) {
+		in = p.add(g)
+	}
+	if in == nil {
+		return nil, nil
+	}
+	in.lanes++
+	in.next = (in.next + 1) % len(in.places)
+	return in, &in.places[in.next]
+}
+
+// giveUpOne gives up a group that nobody is in, if there is one, and its connections when they have answered all. It is called with mu
+// held.
+func (p *Pool) giveUpOne() bool {
+	for key, g := range p.groups {
+		if g.lanes > 0 || key == p.base {
+			continue
+		}
+		delete(p.groups, key)
+		for i := range g.places {
+			if c := g.places[i].conn; c != nil {
+				c.retire()
+			}
+		}
+		return true
+	}
+	return false
+}
+
+func (p *Pool) leave(g *group) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g.lanes--
 }
 
 // Lane is the way of one client over connections that are shared, one at a time. It belongs to one goroutine.
 type Lane struct {
 	pool   *Pool
 	client Client
-	place  int
+	group  *group // nil: the client does not share
+	place  *place
 	conn   *conn
+}
+
+// Enter has the lane be in this group. Nothing may be owed to it. It reports false where that has no room for it: then the lane is in none.
+func (l *Lane) Enter(g Group) bool {
+	l.Leave()
+	l.group, l.place = l.pool.enter(g)
+	return l.group != nil
+}
+
+// Leave has it be in none, and have no connection.
+func (l *Lane) Leave() {
+	if l.group != nil {
+		l.pool.leave(l.group)
+	}
+	l.group, l.place, l.conn = nil, nil, nil
 }
 
 // Send sends whole commands for so many replies, after all that was sent before on the same connection. It reports false where they were not sent, and
@@ -89,14 +201,20 @@ func (l *Lane) Send(commands []byte, replies int) bool {
 // Only reports whether the connection takes commands of no other client any more, so that none is in the way of another.
 func (l *Lane) Only() bool { return l.conn != nil && l.conn.isOnly(l) }
 
-// Open has the lane have a connection that takes commands. Nothing may be owed to it. The error is that of the upstream's, or of the context's.
-func (l *Lane) Open(ctx context.Context) (err error) {
+// Open has the lane have a connection of this group that takes commands. Nothing may be owed to it. The error is that of the upstream's, or
+// of the context's.
+func (l *Lane) Open(ctx context.Context, g Group) (err error) {
 	l.conn = nil
-	l.conn, err = l.pool.connect(ctx, l.place)
+	if (l.group == nil || l.group.Group != g) && !l.Enter(g) {
+		return errFull
+	}
+	l.conn, err = l.pool.connect(ctx, l.group, l.place)
 	return err
 }
 
 var (
+	// errFull says that there are too many groups. Who may have to do without one enters it first.
+	errFull = errors.New("too many databases are in use to share connections")
 	// errClosed says that the pool was closed.
 	errClosed = errors.New("the proxy shuts down")
 	// errOlder says that the upstream failed over while a connection was made.
@@ -104,10 +222,9 @@ var (
 )
 
 // connect gives the connection of a place, which is made if need be, once for all who wait for it.
-func (p *Pool) connect(ctx context.Context, at int) (*conn, error) {
+func (p *Pool) connect(ctx context.Context, in *group, here *place) (*conn, error) {
 	for {
 		p.mu.Lock()
-		here := &p.places[at]
 		switch {
 		case p.closed:
 			p.mu.Unlock()
@@ -118,7 +235,7 @@ func (p *Pool) connect(ctx context.Context, at int) (*conn, error) {
 		case here.made == nil:
 			here.conn, here.made = nil, make(chan struct{})
 			p.mu.Unlock()
-			return p.make(ctx, at)
+			return p.make(ctx, in, here)
 		}
 		made := here.made
 		p.mu.Unlock()
@@ -127,29 +244,28 @@ func (p *Pool) connect(ctx context.Context, at int) (*conn, error) {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
-		if err := p.failure(at, made); err != nil {
+		if err := p.failure(here); err != nil {
 			return nil, err
 		}
 	}
 }
 
 // failure is why what was waited for could not be made.
-func (p *Pool) failure(at int, waited chan struct{}) error {
+func (p *Pool) failure(here *place) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if here := &p.places[at]; here.made == nil && here.conn == nil {
+	if here.made == nil && here.conn == nil {
 		return here.err
 	}
 	return nil
 }
 
 // make makes the connection of a place.
-func (p *Pool) make(ctx context.Context, at int) (*conn, error) {
+func (p *Pool) make(ctx context.Context, in *group, here *place) (*conn, error) {
 	term := p.upstream.Term()
-	raw, err := p.upstream.Connect(ctx)
+	raw, err := p.upstream.ConnectAs(ctx, in.Proto, in.DB)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	here := &p.places[at]
 	close(here.made)
 	here.made, here.err = nil, nil
 	switch {
@@ -162,7 +278,7 @@ func (p *Pool) make(ctx context.Context, at int) (*conn, error) {
 		_ = raw.Close()
 		return nil, errClosed
 	}
-	c := newConn(p, raw, term)
+	c := newConn(p, in.Group, raw, term)
 	p.conns[c] = struct{}{}
 	here.conn = c
 	p.running.Go(c.read)
@@ -177,9 +293,11 @@ func (p *Pool) forget(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.conns, c)
-	for i := range p.places {
-		if p.places[i].conn == c {
-			p.places[i].conn = nil
+	if g := p.groups[c.group]; g != nil {
+		for i := range g.places {
+			if g.places[i].conn == c {
+				g.places[i].conn = nil
+			}
 		}
 	}
 }
