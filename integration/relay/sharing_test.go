@@ -113,7 +113,13 @@ func (r *relay) want(t *testing.T, group string, sharers int, mark string) {
 		if err != nil {
 			return err
 		}
-		if n := strings.Count(fmt.Sprint(list), " "+mark+" "); n != 2 {
+		n := 0
+		for _, field := range strings.Fields(fmt.Sprint(list)) {
+			if field == mark {
+				n++
+			}
+		}
+		if n != 2 {
 			return fmt.Errorf("%d connections with %s:\n%v", n, mark, list)
 		}
 		return nil

@@ -36,12 +36,12 @@ func (u talker) ConnectAs(ctx context.Context, proto, db int) (net.Conn, error) 
 
 func (talker) Term() uint64 { return 0 }
 
-func startGroups(t *testing.T, size int) *Pool {
+func startGroups(t *testing.T, size int) (*Pool, *redistest.Server) {
 	t.Helper()
 	server := redistest.New(t, redistest.Options{ExtraArgs: []string{"--databases", "100"}})
 	p := New(size, Group{Proto: 2}, talker{server.Addr()}, slog.New(slog.DiscardHandler))
 	t.Cleanup(p.Close)
-	return p
+	return p, server
 }
 
 // in sends commands in a group, which there must be room for.
@@ -59,7 +59,7 @@ func (r *reader) in(g Group, commands string, n int) {
 
 // Clients of several groups at once: each is answered in its protocol and from its database.
 func TestGroupsAreApart(t *testing.T) {
-	p := startGroups(t, 2)
+	p, _ := startGroups(t, 2)
 	var all sync.WaitGroup
 	for who := range 48 {
 		g := Group{Proto: 2 + who%2, DB: who % 3}
@@ -89,7 +89,7 @@ func TestGroupsAreApart(t *testing.T) {
 
 // There are only so many groups: where all are in use there is no room; one that nobody is in makes room, but for the base.
 func TestGroupsAreBounded(t *testing.T) {
-	p := startGroups(t, 2)
+	p, _ := startGroups(t, 2)
 	var all []*reader
 	for db := 1; db < maxGroups; db++ {
 		r := newReader(t, p)
@@ -131,15 +131,26 @@ func TestGroupsAreBounded(t *testing.T) {
 
 // A group that is given up still answers what was sent, for those who have left.
 func TestGroupThatIsGivenUpAnswers(t *testing.T) {
-	p := startGroups(t, 1)
-	gone := newReader(t, p)
-	gone.in(Group{2, 50}, strings.Repeat(command("INCR", "n"), 1000), 1000)
-	gone.lane.Leave()
+	p, server := startGroups(t, 1)
+	var last *reader
 	for db := 1; db < maxGroups; db++ {
-		r := newReader(t, p)
-		r.in(Group{2, db}, command("PING"), 1)
+		last = newReader(t, p)
+		last.in(Group{2, db}, command("PING"), 1)
+		last.await(1)
 	}
-	if gone.await(1000); gone.lost > 0 {
+	gone := last
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	gone.in(gone.lane.group.Group, strings.Repeat(command("INCR", "n"), 1000), 1000)
+	gone.lane.Leave()
+	if !newReader(t, p).lane.Enter(Group{2, 50}) {
+		t.Fatal("the group was not given up")
+	}
+	if err := server.Continue(); err != nil {
+		t.Fatal(err)
+	}
+	if gone.await(1001); gone.lost > 0 {
 		t.Errorf("%d replies were lost: %v", gone.lost, gone.cause)
 	}
 }
