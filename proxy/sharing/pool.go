@@ -1,12 +1,10 @@
 package sharing
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"net"
-	"slices"
 	"sync"
 )
 
@@ -32,15 +30,6 @@ type Upstream interface {
 	Term() uint64
 }
 
-// Group is what clients have in common that share connections.
-type Group struct {
-	// Proto is the protocol that they speak, DB the database that they use.
-	Proto, DB int
-}
-
-// maxGroups is how many groups there may be. What all of them may cost the upstream is so many times the size of a pool.
-const maxGroups = 16
-
 // Pool are the connections that are shared, by group.
 type Pool struct {
 	size     int
@@ -54,14 +43,6 @@ type Pool struct {
 	closed bool
 
 	running sync.WaitGroup // readers, and who writes; added to with mu held, or by one of them
-}
-
-// group is one of the groups, with its connections.
-type group struct {
-	Group
-	places []place
-	next   int // place for the next lane
-	lanes  int // that are in it
 }
 
 // place is one of the connections that may be shared at a time.
@@ -79,44 +60,6 @@ func New(size int, base Group, up Upstream, log *slog.Logger) *Pool {
 	return p
 }
 
-// add adds a group. It is called with mu held.
-func (p *Pool) add(g Group) *group {
-	added := &group{Group: g, places: make([]place, p.size)}
-	p.groups[g] = added
-	return added
-}
-
-// Use is what a group is used for.
-type Use struct {
-	Group
-	// Clients are those who share, Connections those that there are, with those that only finish what they have begun.
-	Clients, Connections int
-}
-
-// Uses are those of all groups that there are, in order.
-func (p *Pool) Uses() (all []Use) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	uses := map[Group]*Use{}
-	for c := range p.conns {
-		if uses[c.group] == nil {
-			uses[c.group] = &Use{Group: c.group}
-		}
-		uses[c.group].Connections++
-	}
-	for key, g := range p.groups {
-		if uses[key] == nil {
-			uses[key] = &Use{Group: key}
-		}
-		uses[key].Clients = g.lanes
-	}
-	for _, use := range uses {
-		all = append(all, *use)
-	}
-	slices.SortFunc(all, func(a, b Use) int { return cmp.Or(cmp.Compare(a.DB, b.DB), cmp.Compare(a.Proto, b.Proto)) })
-	return all
-}
-
 // Len is how many connections there are, with those that only finish what they have begun.
 func (p *Pool) Len() int {
 	p.mu.Lock()
@@ -124,97 +67,7 @@ func (p *Pool) Len() int {
 	return len(p.conns)
 }
 
-// Lane makes the way of a client, which is in no group yet.
-func (p *Pool) Lane(c Client) *Lane { return &Lane{pool: p, client: c} }
-
-// enter gives a place in a group, or nil where there are too many groups of which all are in use.
-func (p *Pool) enter(g Group) (in *group, at *place) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	in = p.groups[g]
-	if in == nil && (len(p.groups) < maxGroups || p.giveUpOne()) {
-		in = p.add(g)
-	}
-	if in == nil {
-		return nil, nil
-	}
-	in.lanes++
-	in.next = (in.next + 1) % len(in.places)
-	return in, &in.places[in.next]
-}
-
-// giveUpOne gives up a group that nobody is in, if there is one, and its connections when they have answered all. It is called with mu
-// held.
-func (p *Pool) giveUpOne() bool {
-	for key, g := range p.groups {
-		if g.lanes > 0 || key == p.base {
-			continue
-		}
-		delete(p.groups, key)
-		for i := range g.places {
-			if c := g.places[i].conn; c != nil {
-				c.retire()
-			}
-		}
-		return true
-	}
-	return false
-}
-
-func (p *Pool) leave(g *group) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	g.lanes--
-}
-
-// Lane is the way of one client over connections that are shared, one at a time. It belongs to one goroutine.
-type Lane struct {
-	pool   *Pool
-	client Client
-	group  *group // nil: the client does not share
-	place  *place
-	conn   *conn
-}
-
-// Enter has the lane be in this group. Nothing may be owed to it. It reports false where that has no room for it: then the lane is in none.
-func (l *Lane) Enter(g Group) bool {
-	l.Leave()
-	l.group, l.place = l.pool.enter(g)
-	return l.group != nil
-}
-
-// Leave has it be in none, and have no connection.
-func (l *Lane) Leave() {
-	if l.group != nil {
-		l.pool.leave(l.group)
-	}
-	l.group, l.place, l.conn = nil, nil, nil
-}
-
-// Send sends whole commands for so many replies, after all that was sent before on the same connection. It reports false where they were not sent, and
-// will not be: then the lane must be opened, but not before all replies have come or are lost. It waits as long as the upstream does
-// not take what is to be written.
-func (l *Lane) Send(commands []byte, replies int) bool {
-	return l.conn != nil && l.conn.send(l, commands, replies)
-}
-
-// Only reports whether the connection takes commands of no other client any more, so that none is in the way of another.
-func (l *Lane) Only() bool { return l.conn != nil && l.conn.isOnly(l) }
-
-// Open has the lane have a connection of this group that takes commands. Nothing may be owed to it. The error is that of the upstream's, or
-// of the context's.
-func (l *Lane) Open(ctx context.Context, g Group) (err error) {
-	l.conn = nil
-	if (l.group == nil || l.group.Group != g) && !l.Enter(g) {
-		return errFull
-	}
-	l.conn, err = l.pool.connect(ctx, l.group, l.place)
-	return err
-}
-
 var (
-	// errFull says that there are too many groups. Who may have to do without one enters it first.
-	errFull = errors.New("too many databases are in use to share connections")
 	// errClosed says that the pool was closed.
 	errClosed = errors.New("the proxy shuts down")
 	// errOlder says that the upstream failed over while a connection was made.
