@@ -24,7 +24,7 @@ CHAOS_FAULTS ?= 1000
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test deps lint unit integration compose overlap model histories collections histories-busy histories-stalled converge guard masters reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile demo image
+.PHONY: help build test deps lint unit integration sharing compose overlap model histories collections histories-busy histories-stalled converge guard masters reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile demo image
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,10 @@ integration: ## the tests against real redis-servers and real clients (what is s
 	$(PROGRESS) go test -json -count=1 -timeout 1h -tags integration ./integration/chaos || code=1; \
 	$(PROGRESS) go test -json -count=1 -timeout 1h -tags integration ./integration/hostile || code=1; \
 	test $$code = 0 || scripts/again "$$FAILED" -tags integration
+
+sharing: ## the tests of the relay with clients that share two connections of each kind to the upstream (10 minutes)
+	REDLOCK_TEST_SHARING=2 go test -count=1 -timeout 1h ./proxy
+	REDLOCK_TEST_SHARING=2 go test -count=1 -timeout 1h -tags integration ./integration/relay
 
 # By itself, because building the image takes all the processors from whatever runs beside it.
 compose: ## docker-compose.yml for real, where a Docker engine answers

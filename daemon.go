@@ -265,6 +265,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 		Masters:      d.cluster.Status,
 		Clients:      func() int { return d.server.Clients() },
 		AcceptErrors: func() int64 { return d.server.AcceptErrors() },
+		Shared:       func() []commands.Shared { return d.server.Shared() },
 		ID:           id,
 		Draining:     d.stopping.Load,
 		Reload:       d.reload,

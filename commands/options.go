@@ -71,6 +71,8 @@ type Options struct {
 	Upstream func() (name string, err error)
 	// Clients counts the connected clients, for INFO. The default is 0.
 	Clients func() int
+	// Shared is how clients share connections to the upstream, for PROXY INFO; nil where they do not.
+	Shared func() []Shared
 	// AcceptErrors counts the connections that could not be accepted, for PROXY INFO. The
 	// default is 0.
 	AcceptErrors func() int64
@@ -134,7 +136,10 @@ func (o Options) orDefault() Options {
 func (o Options) server(is *current, notices *uncovered.Notices) server.Options {
 	return server.Options{
 		Version: o.Version, MaxClients: is.maxClients, Masters: o.Masters, Upstream: o.Upstream, Clients: o.Clients,
-		Waiting: func() int { return o.Locks.Waiting() }, AcceptErrors: o.AcceptErrors, ID: o.ID, Onward: o.Onward, Uncovered: notices,
+		Waiting: func() int { return o.Locks.Waiting() }, AcceptErrors: o.AcceptErrors, Shared: o.Shared, ID: o.ID, Onward: o.Onward, Uncovered: notices,
 		Draining: o.Draining, Reload: o.Reload,
 	}
 }
+
+// Shared is how clients of one database and protocol share connections to the upstream.
+type Shared = server.Shared

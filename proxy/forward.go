@@ -101,7 +101,7 @@ func (f *forwarding) scan(ctx context.Context) (special bool, err error) {
 		case ev == resp.FrameName && f.isSpecial():
 			return true, nil
 		case ev == resp.FrameName:
-			if f.sees(); f.split != together {
+			if f.sees(ctx); f.split != together {
 				return true, nil
 			}
 		case ev == resp.FrameEnd && !f.isWhole():
@@ -129,7 +129,8 @@ func (f *forwarding) scan(ctx context.Context) (special bool, err error) {
 }
 
 // sees looks at a command that is forwarded, whose name was just scanned.
-func (f *forwarding) sees() {
+func (f *forwarding) sees(ctx context.Context) {
+	f.comeBackSoon(ctx)
 	if f.mustPart() {
 		f.split = atName
 	}

@@ -92,7 +92,7 @@ func newRelay(up *upstream.Upstream, s *session, times *relayTimes, traffic *tra
 	r := &relay{up: up, session: s, times: times, traffic: traffic, tracker: track.NewTracker(up.DB(), up.Logins() != nil)}
 	r.changed.L = &r.mu
 	if pool != nil {
-		r.shares.lane = pool.Lane(r)
+		r.shares.lane, r.shares.opening = pool.Lane(r), true
 	}
 	return r
 }
@@ -103,16 +103,17 @@ func (r *relay) open(ctx context.Context) error {
 	if err := r.collect(ctx); err != nil {
 		return err
 	}
-	r.shares.apart = true
+	r.setApart()
 	if err := r.isOver(); err != nil || r.wire != nil && !r.isGone() {
 		return err
 	}
 	term := r.up.Term()
-	conn, err := r.up.Connect(ctx)
+	begin := r.know().Commands(r.up.DB()) // none, but for a client that has shared
+	conn, err := r.up.ConnectAnd(ctx, begin)
 	if err != nil {
 		return err
 	}
-	r.use(conn, term)
+	r.use(conn, term, len(begin) > 0)
 	if r.up.Term() != term {
 		r.leave()
 	}
@@ -131,10 +132,11 @@ func (r *relay) leave() {
 	}
 }
 
-// use takes up a new connection, made in this term of the upstream or a later one.
-func (r *relay) use(conn net.Conn, term uint64) {
+// use takes up a new connection, made in this term of the upstream or a later one. stateful: it was given the client's state.
+func (r *relay) use(conn net.Conn, term uint64, stateful bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.stateful = r.stateful || stateful
 	r.term, r.left = term, false
 	r.gone, r.asked, r.answers, r.spoilt = false, nil, nil, nil
 	r.tracker.Begin()
@@ -203,7 +205,8 @@ func (r *relay) follow(s track.Slot) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stateful = true
-	r.marked = r.marked || s.Kind == track.Plain || s.Kind == track.Hello
+	r.marked = r.marked || s.Kind == track.Plain
+	r.shares.opening = r.shares.opening && s.Opens()
 	if s.N != 0 || s.Kind == track.Subscribe {
 		r.tracker.Awaited.Add(s)
 	}
@@ -222,7 +225,7 @@ func (r *relay) forgo() {
 func (r *relay) unheard(s track.Slot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.stateful, r.marked = true, true
+	r.stateful, r.marked, r.shares.opening = true, true, false
 	r.tracker.State.Unheard(s)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/tidwall/redcon"
 
 	"redlock-proxy/commands"
+	"redlock-proxy/commands/server"
 	"redlock-proxy/commands/users"
 	"redlock-proxy/proxy/sharing"
 	"redlock-proxy/proxy/upstream"
@@ -130,10 +131,21 @@ func NewServer(opts Options) *Server {
 	if opts.Upstream != nil {
 		opts.Upstream.OnFailover(s.leaveUpstream)
 		if opts.UpstreamConnections > 0 {
-			s.sharing = sharing.New(opts.UpstreamConnections, opts.Upstream, opts.Logger)
+			s.sharing = sharing.New(opts.UpstreamConnections, sharing.Group{Proto: 2, DB: opts.Upstream.DB()}, opts.Upstream, opts.Logger)
 		}
 	}
 	return s
+}
+
+// Shared is how clients share connections to the upstream; nil where they do not.
+func (s *Server) Shared() (all []server.Shared) {
+	if s.sharing == nil {
+		return nil
+	}
+	for _, use := range s.sharing.Uses() {
+		all = append(all, server.Shared{DB: use.DB, Proto: use.Proto, Clients: use.Clients, Connections: use.Connections})
+	}
+	return all
 }
 
 // Clients is the number of clients connected now.
@@ -149,11 +161,11 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	poller, stopPolling := s.startPolling(base)
 	defer stopPolling()
 	defer s.followUsers(base)()
-	server := redcon.NewServerNetwork(ln.Addr().Network(), ln.Addr().String(), s.handler(base, poller), nil, nil)
-	server.AcceptError = s.refused.another
+	listener := redcon.NewServerNetwork(ln.Addr().Network(), ln.Addr().String(), s.handler(base, poller), nil, nil)
+	listener.AcceptError = s.refused.another
 
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(&guardListener{Listener: ln, admit: s.admit}) }()
+	go func() { failed <- listener.Serve(&guardListener{Listener: ln, admit: s.admit}) }()
 	var err error
 	select {
 	case <-ctx.Done():

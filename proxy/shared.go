@@ -23,13 +23,18 @@ const (
 	maxHeld = 32 << 20
 	// maxHeldByAll is that for all clients together: who leaves more than maxBurst unread beyond it is disconnected.
 	maxHeldByAll = 128 << 20
+	// maxReturns is how often a client comes back as soon as it has said who it is and how it speaks: libraries do that once, or have
+	// something between. Who does it again and again would cost the upstream more than sharing saves.
+	maxReturns = 3
 )
 
 // shares is a relay's part in connections that are shared.
 type shares struct {
 	lane *sharing.Lane // nil: there are none
-	// apart: the client has, or is to have, a connection of its own. Of the session's goroutine.
-	apart bool
+	// Of the session's goroutine.
+	apart   bool // the client has, or is to have, a connection of its own
+	opening bool // it has that for what clients begin with, and for nothing else
+	returns int  // how often it came back at once
 
 	// Of the relay's mu.
 	owed   int  // replies that are to come
@@ -84,7 +89,8 @@ func (r *relay) share(ctx context.Context, commands []byte, n int) error {
 		if err := r.collect(ctx); err != nil {
 			return err
 		}
-		if err := r.shares.lane.Open(ctx); err != nil {
+		state := r.know()
+		if err := r.shares.lane.Open(ctx, groupOf(&state)); err != nil {
 			return err
 		}
 	}
@@ -258,33 +264,63 @@ func (r *relay) isBusy() bool { return r.shares.owed > 0 || r.shares.brings }
 
 // endSharing has nothing more brought.
 func (r *relay) endSharing() {
+	if r.shares.lane != nil {
+		r.shares.lane.Leave()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.shares.ended = true
 	r.changed.Broadcast()
 }
 
-// comeBack closes the client's own connection where nothing is left behind on it, so that the client shares again. It is called by
-// the session's goroutine, between two commands, when the client is quiet.
+// comeBack closes the client's own connection where nothing is left behind on it but what others can be given, so that the client shares
+// again, with those of whom the same is true. It is called by the session's goroutine, between two commands, when the client is quiet.
 func (r *relay) comeBack(ctx context.Context) {
 	if r.shares.lane == nil || !r.shares.apart {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch {
-	case r.wire == nil || r.gone:
-	case r.marked || r.silence != track.Speaking || r.writing || !r.tracker.Settled() || !r.tracker.State.IsNew(r.up.DB()):
+	state := r.tracker.State
+	own := r.wire != nil && !r.gone
+	if own && (r.marked || r.silence != track.Speaking || r.writing || !r.tracker.Settled()) ||
+		!state.IsProfile() || !r.shares.lane.Enter(groupOf(&state)) {
 		return
-	default:
+	}
+	if own {
 		r.stateful = false
-		r.giveUp(ctx)
-		if !r.gone {
+		if r.giveUp(ctx); !r.gone {
+			r.shares.lane.Leave()
 			return
 		}
-		r.wire = nil
+		r.wire, r.tracker.State = nil, state
 	}
 	r.shares.apart, r.shares.large, r.marked = false, false, false
+	r.shares.opening = r.shares.returns < maxReturns
+}
+
+// groupOf is with whom a client may share of whose connection this is all that is to be known.
+func groupOf(s *track.State) sharing.Group { return sharing.Group{Proto: s.Proto, DB: s.DB} }
+
+// comeBackSoon is comeBack for a client that has said who it is and how it speaks, and goes on with what may be shared.
+func (f *forwarding) comeBackSoon(ctx context.Context) {
+	s := &f.relay.shares
+	if !s.apart || !s.opening || f.plain > 0 || f.slot != nil || f.begun || f.in.start < f.frame {
+		return
+	}
+	if name, long := f.in.scanner.Name(); long || !sharing.May(name) || !f.relay.up.LetsIn() {
+		return
+	}
+	if f.relay.comeBack(ctx); !s.apart {
+		s.returns++
+	}
+}
+
+// setApart has the client have a connection of its own.
+func (r *relay) setApart() {
+	if r.shares.apart = true; r.shares.lane != nil {
+		r.shares.lane.Leave()
+	}
 }
 
 // part has what follows go over a connection of the client's own.
@@ -297,7 +333,7 @@ func (f *forwarding) part(ctx context.Context) error {
 			return err
 		}
 	}
-	f.relay.shares.apart = true
+	f.relay.setApart()
 	return f.relay.isOver()
 }
 
@@ -326,7 +362,7 @@ func (f *forwarding) mustPart() bool {
 // apartFrom has the current frame go over a connection of the client's own, and what stands before it over one that is shared.
 func (f *forwarding) apartFrom(ctx context.Context) error {
 	at := f.split
-	f.special, f.split = false, together
+	f.special, f.split, f.relay.shares.opening = false, together, false
 	err := f.passWhole(ctx)
 	if err == nil {
 		err = f.part(ctx)

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,7 +16,11 @@ type Clients struct {
 	Accepted, Refused, AcceptErrors int64
 	ToUpstream, ToClients           int64 // bytes
 	Relayed                         int64 // commands
+	Shared                          []Shared
 }
+
+// Shared is how clients of one database and protocol share connections to the upstream.
+type Shared struct{ DB, Proto, Clients, Connections int }
 
 // Commands are what is told of the commands. All of it but Waiting is counted since the start.
 type Commands struct {
@@ -53,6 +58,8 @@ type collector struct {
 	relayed  *prometheus.Desc
 	commands *prometheus.Desc
 	upstream *prometheus.Desc
+	sharers  *prometheus.Desc
+	shared   *prometheus.Desc
 	expiry   *prometheus.Desc
 	reload   *prometheus.Desc
 	reloaded *prometheus.Desc
@@ -67,6 +74,8 @@ func newCollector(from Sources) *collector {
 		expiry:   describe("redlock_tls_certificate_expiry_timestamp_seconds", "When the certificate that clients are shown expires, if they speak TLS."),
 		reload:   describe("redlock_config_last_reload_successful", "1 if the configuration was last read without an error, at the start or at a reload, else 0."),
 		reloaded: describe("redlock_config_last_reload_success_timestamp_seconds", "When the configuration that holds was read."),
+		sharers:  describe("redlock_upstream_sharing_clients", "Clients that share connections to the upstream (upstream-connections).", "db", "protocol"),
+		shared:   describe("redlock_upstream_shared_connections", "Connections to the upstream that they share.", "db", "protocol"),
 		upstream: describe("redlock_upstream_up", "1 while the upstream answers, else 0."),
 	}
 }
@@ -123,6 +132,8 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	out <- c.relayed
 	out <- c.commands
 	out <- c.upstream
+	out <- c.sharers
+	out <- c.shared
 	out <- c.expiry
 	out <- c.reload
 	out <- c.reloaded
@@ -140,6 +151,11 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		out <- metric(c.relayed, prometheus.CounterValue, float64(clients.ToClients), "to_clients")
 		out <- metric(c.commands, prometheus.CounterValue, float64(clients.Relayed))
 		out <- metric(c.upstream, prometheus.GaugeValue, number(c.Upstream() == nil))
+		for _, g := range clients.Shared {
+			labels := []string{strconv.Itoa(g.DB), strconv.Itoa(g.Proto)}
+			out <- metric(c.sharers, prometheus.GaugeValue, float64(g.Clients), labels...)
+			out <- metric(c.shared, prometheus.GaugeValue, float64(g.Connections), labels...)
+		}
 	}
 	if c.Certificate != nil {
 		if until := c.Certificate(); !until.IsZero() {

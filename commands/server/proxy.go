@@ -58,10 +58,16 @@ func (s *Server) infoUpstream() []string {
 		return []string{"upstream_state:none"}
 	}
 	name, err := s.opts.Upstream()
+	lines := []string{"upstream_address:" + name, "upstream_state:up"}
 	if err != nil {
-		return []string{"upstream_address:" + name, "upstream_state:down", fmt.Sprintf("upstream_cause:%v", err)}
+		lines = []string{"upstream_address:" + name, "upstream_state:down", fmt.Sprintf("upstream_cause:%v", err)}
 	}
-	return []string{"upstream_address:" + name, "upstream_state:up"}
+	if s.opts.Shared != nil {
+		for _, g := range s.opts.Shared() {
+			lines = append(lines, fmt.Sprintf("upstream_shared_db%d_resp%d:clients=%d,connections=%d", g.DB, g.Proto, g.Clients, g.Connections))
+		}
+	}
+	return lines
 }
 
 func joinLines(lines []string) string { return strings.Join(lines, "\r\n") + "\r\n" }

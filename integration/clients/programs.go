@@ -87,6 +87,13 @@ func (c program) interpreter(t *testing.T) string {
 	return ""
 }
 
+// Python is an interpreter that has redis-py.
+func Python(t *testing.T) string {
+	t.Helper()
+	all := programs()
+	return all[slices.IndexFunc(all, func(c program) bool { return c.name == "python" })].interpreter(t)
+}
+
 // environment tells node where Debian keeps its modules, which a node from elsewhere does not know.
 func environment() []string {
 	path := "/usr/share/nodejs"

@@ -25,6 +25,7 @@ const (
 // conn is a connection that is shared.
 type conn struct {
 	pool   *Pool
+	group  Group
 	wire   *wire.Conn
 	memory wire.Loan // the reader's
 	term   uint64    // of the upstream, as the connection was made
@@ -43,8 +44,9 @@ type conn struct {
 	left error
 }
 
-func newConn(p *Pool, c net.Conn, term uint64) *conn {
-	shared := &conn{pool: p, term: term}
+func newConn(p *Pool, g Group, c net.Conn, term uint64) *conn {
+	shared := &conn{pool: p, group: g, term: term}
+	shared.order.pushes = g.Proto == 3
 	shared.room.L = &shared.mu
 	shared.wire = wire.New(c, &shared.memory, &wire.Activity{})
 	return shared
@@ -154,6 +156,10 @@ func (c *conn) deal() (err error) {
 		pieces, failed = c.cut(pieces[:0], p)
 		var behind *Lane
 		for i, part := range pieces {
+			if part.push {
+				p = p[part.size:]
+				continue
+			}
 			if c.bring(p[:part.size], part) >= heap {
 				behind = part.to
 			}
@@ -225,6 +231,16 @@ func (c *conn) isDone() bool {
 		return true
 	}
 	return false
+}
+
+// retire has it take no more commands, and end when it has answered all.
+func (c *conn) retire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seal(nil)
+	if c.order.empty() {
+		_ = c.wire.Close()
+	}
 }
 
 // leave ends the connection if the upstream has failed over since it was made. What has been answered is still dealt out.

@@ -18,6 +18,8 @@ type order[T comparable] struct {
 	head    int // of debts; those before it are paid
 	replies resp.ReplyScanner
 	size    int // bytes of the reply that has begun and not ended
+	// pushes: the protocol has messages that are no replies; pushing: one has begun and not ended.
+	pushes, pushing bool
 }
 
 type debt[T comparable] struct {
@@ -32,6 +34,8 @@ type piece[T comparable] struct {
 	size, ended int
 	// inside is how long the reply is that goes on after them, as far as it has come; 0: they end with a reply.
 	inside int
+	// push: it is nobody's, but of a message that is no reply.
+	push bool
 }
 
 // owe has n more replies come, at least one.
@@ -50,12 +54,15 @@ func (o *order[T]) owe(to T, n int) {
 // next takes the next piece of what has come, up to the last reply that the first of them is owed, or all there is. The
 // error says that the stream cannot be followed any more; the piece is then what still could be.
 func (o *order[T]) next(p []byte) (next piece[T], err error) {
+	if o.isPush(p) {
+		return o.push(p)
+	}
 	if o.head == len(o.debts) {
 		return next, errUnasked
 	}
 	d := &o.debts[o.head]
 	next.to = d.to
-	for next.size < len(p) && d.n > 0 {
+	for next.size < len(p) && d.n > 0 && !o.isPush(p[next.size:]) {
 		n, ended, err := o.reply(p[next.size:])
 		if err != nil {
 			next.inside = o.size
@@ -76,6 +83,19 @@ func (o *order[T]) next(p []byte) (next piece[T], err error) {
 	return next, nil
 }
 
+// isPush reports whether p begins with a message that is no reply, or goes on with one: who has the right to it can have a client be
+// sent what he tracks (CLIENT TRACKING … REDIRECT), be it that nobody there asked for it.
+func (o *order[T]) isPush(p []byte) bool { return o.pushing || o.pushes && o.size == 0 && p[0] == '>' }
+
+// push takes what has come of one.
+func (o *order[T]) push(p []byte) (next piece[T], err error) {
+	n, ended, err := o.replies.Scan(p)
+	if o.pushing = !ended; err != nil {
+		return next, errNoReply
+	}
+	return piece[T]{size: n, push: true}, nil
+}
+
 // reply takes what has come of one reply.
 func (o *order[T]) reply(p []byte) (n int, ended bool, err error) {
 	if o.size == 0 {
@@ -83,7 +103,7 @@ func (o *order[T]) reply(p []byte) (n int, ended bool, err error) {
 			return n, true, nil
 		}
 		if p[0] == '>' {
-			return 0, false, errNoReply // nobody is told anything on a connection that is shared
+			return 0, false, errNoReply
 		}
 	}
 	n, ended, err = o.replies.Scan(p)

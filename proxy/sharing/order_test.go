@@ -95,3 +95,42 @@ func TestOrderTellsWhatIsLeft(t *testing.T) {
 		t.Error("something is left after that")
 	}
 }
+
+// In RESP3 messages may stand between replies that nobody is owed.
+func TestOrderTakesMessagesOut(t *testing.T) {
+	messages := []string{">0\r\n", ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n", ">1\r\n*2\r\n+>\r\n$1\r\n>\r\n"}
+	replies := []string{"+OK\r\n", "%1\r\n+a\r\n:1\r\n", "_\r\n", "|1\r\n+a\r\n+b\r\n:1\r\n", "*2\r\n$3\r\n>1\r\r\n:1\r\n", ",1.5\r\n", "~1\r\n#t\r\n"}
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 2))
+		o := order[int]{pushes: true}
+		var want, got [3]string
+		stream := ""
+		for range 40 {
+			if random.IntN(3) == 0 {
+				stream += messages[random.IntN(len(messages))]
+				continue
+			}
+			who, reply := random.IntN(3), replies[random.IntN(len(replies))]
+			o.owe(who, 1)
+			want[who] += reply
+			stream += reply
+		}
+		for stream != "" {
+			cut := 1 + random.IntN(len(stream))
+			for p := stream[:cut]; p != ""; {
+				part, err := o.next([]byte(p))
+				if err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+				if !part.push {
+					got[part.to] += p[:part.size]
+				}
+				p = p[part.size:]
+			}
+			stream = stream[cut:]
+		}
+		if got != want || !o.empty() || o.size != 0 || o.pushing {
+			t.Fatalf("seed %d: got %q\nwant %q", seed, got, want)
+		}
+	}
+}

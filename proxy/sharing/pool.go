@@ -24,20 +24,21 @@ type Client interface {
 
 // Upstream makes connections.
 type Upstream interface {
-	// Connect makes one that is ready for a client's commands.
-	Connect(ctx context.Context) (net.Conn, error)
+	// ConnectAs makes one that is ready for the commands of clients that speak this protocol and use this database.
+	ConnectAs(ctx context.Context, proto, db int) (net.Conn, error)
 	// Term counts its failovers.
 	Term() uint64
 }
 
-// Pool are the connections that are shared.
+// Pool are the connections that are shared, by group.
 type Pool struct {
+	size     int
+	base     Group
 	upstream Upstream
 	log      *slog.Logger
 
 	mu     sync.Mutex
-	places []place
-	next   int // place for the next lane
+	groups map[Group]*group
 	conns  map[*conn]struct{}
 	closed bool
 
@@ -51,9 +52,12 @@ type place struct {
 	err  error         // why it could not be made
 }
 
-// New makes a pool of so many connections, at least one, each of which is made when it is needed.
-func New(size int, up Upstream, log *slog.Logger) *Pool {
-	return &Pool{upstream: up, log: log, places: make([]place, size), conns: map[*conn]struct{}{}}
+// New makes a pool of so many connections for each group, at least one, each of which is made when it is needed. In the base are those who have not said
+// anything of protocols and databases.
+func New(size int, base Group, up Upstream, log *slog.Logger) *Pool {
+	p := &Pool{size: size, base: base, upstream: up, log: log, groups: map[Group]*group{}, conns: map[*conn]struct{}{}}
+	p.add(base)
+	return p
 }
 
 // Len is how many connections there are, with those that only finish what they have begun.
@@ -61,39 +65,6 @@ func (p *Pool) Len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.conns)
-}
-
-// Lane makes the way of a client. It needs not be closed.
-func (p *Pool) Lane(c Client) *Lane {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.next = (p.next + 1) % len(p.places)
-	return &Lane{pool: p, client: c, place: p.next}
-}
-
-// Lane is the way of one client over connections that are shared, one at a time. It belongs to one goroutine.
-type Lane struct {
-	pool   *Pool
-	client Client
-	place  int
-	conn   *conn
-}
-
-// Send sends whole commands for so many replies, after all that was sent before on the same connection. It reports false where they were not sent, and
-// will not be: then the lane must be opened, but not before all replies have come or are lost. It waits as long as the upstream does
-// not take what is to be written.
-func (l *Lane) Send(commands []byte, replies int) bool {
-	return l.conn != nil && l.conn.send(l, commands, replies)
-}
-
-// Only reports whether the connection takes commands of no other client any more, so that none is in the way of another.
-func (l *Lane) Only() bool { return l.conn != nil && l.conn.isOnly(l) }
-
-// Open has the lane have a connection that takes commands. Nothing may be owed to it. The error is that of the upstream's, or of the context's.
-func (l *Lane) Open(ctx context.Context) (err error) {
-	l.conn = nil
-	l.conn, err = l.pool.connect(ctx, l.place)
-	return err
 }
 
 var (
@@ -104,10 +75,9 @@ var (
 )
 
 // connect gives the connection of a place, which is made if need be, once for all who wait for it.
-func (p *Pool) connect(ctx context.Context, at int) (*conn, error) {
+func (p *Pool) connect(ctx context.Context, in *group, here *place) (*conn, error) {
 	for {
 		p.mu.Lock()
-		here := &p.places[at]
 		switch {
 		case p.closed:
 			p.mu.Unlock()
@@ -118,7 +88,7 @@ func (p *Pool) connect(ctx context.Context, at int) (*conn, error) {
 		case here.made == nil:
 			here.conn, here.made = nil, make(chan struct{})
 			p.mu.Unlock()
-			return p.make(ctx, at)
+			return p.make(ctx, in, here)
 		}
 		made := here.made
 		p.mu.Unlock()
@@ -127,29 +97,28 @@ func (p *Pool) connect(ctx context.Context, at int) (*conn, error) {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
-		if err := p.failure(at, made); err != nil {
+		if err := p.failure(here); err != nil {
 			return nil, err
 		}
 	}
 }
 
 // failure is why what was waited for could not be made.
-func (p *Pool) failure(at int, waited chan struct{}) error {
+func (p *Pool) failure(here *place) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if here := &p.places[at]; here.made == nil && here.conn == nil {
+	if here.made == nil && here.conn == nil {
 		return here.err
 	}
 	return nil
 }
 
 // make makes the connection of a place.
-func (p *Pool) make(ctx context.Context, at int) (*conn, error) {
+func (p *Pool) make(ctx context.Context, in *group, here *place) (*conn, error) {
 	term := p.upstream.Term()
-	raw, err := p.upstream.Connect(ctx)
+	raw, err := p.upstream.ConnectAs(ctx, in.Proto, in.DB)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	here := &p.places[at]
 	close(here.made)
 	here.made, here.err = nil, nil
 	switch {
@@ -162,7 +131,7 @@ func (p *Pool) make(ctx context.Context, at int) (*conn, error) {
 		_ = raw.Close()
 		return nil, errClosed
 	}
-	c := newConn(p, raw, term)
+	c := newConn(p, in.Group, raw, term)
 	p.conns[c] = struct{}{}
 	here.conn = c
 	p.running.Go(c.read)
@@ -177,9 +146,11 @@ func (p *Pool) forget(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.conns, c)
-	for i := range p.places {
-		if p.places[i].conn == c {
-			p.places[i].conn = nil
+	if g := p.groups[c.group]; g != nil {
+		for i := range g.places {
+			if g.places[i].conn == c {
+				g.places[i].conn = nil
+			}
 		}
 	}
 }

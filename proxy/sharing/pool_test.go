@@ -25,7 +25,7 @@ const patience = 20 * time.Second
 // direct is an upstream at an address.
 type direct struct{ addr string }
 
-func (d direct) Connect(ctx context.Context) (net.Conn, error) {
+func (d direct) ConnectAs(ctx context.Context, _, _ int) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "tcp", d.addr)
 }
 
@@ -99,7 +99,7 @@ func (r *reader) takes() {
 func (r *reader) send(commands string, n int) {
 	r.Helper()
 	for !r.lane.Send([]byte(commands), n) {
-		if err := r.lane.Open(r.Context()); err != nil {
+		if err := r.lane.Open(r.Context(), Group{Proto: 2}); err != nil {
 			r.Error(err)
 			return
 		}
@@ -122,7 +122,7 @@ func (r *reader) await(n int) string {
 func startPool(t *testing.T, size int) (*Pool, *redistest.Server) {
 	t.Helper()
 	server := redistest.New(t, redistest.Options{})
-	p := New(size, direct{server.Addr()}, slog.New(slog.DiscardHandler))
+	p := New(size, Group{Proto: 2}, direct{server.Addr()}, slog.New(slog.DiscardHandler))
 	t.Cleanup(p.Close)
 	return p, server
 }
@@ -163,13 +163,13 @@ func TestManyClientsFewConnections(t *testing.T) {
 // What is sent while somebody writes is written together: the upstream gets fewer pieces than commands.
 func TestWritesAreMerged(t *testing.T) {
 	here, there := net.Pipe()
-	p := New(1, given{here}, slog.New(slog.DiscardHandler))
+	p := New(1, Group{Proto: 2}, given{here}, slog.New(slog.DiscardHandler))
 	defer p.Close()
 	const clients = 50
 	readers := make([]*reader, clients)
 	for i := range readers {
 		readers[i] = newReader(t, p)
-		if err := readers[i].lane.Open(t.Context()); err != nil {
+		if err := readers[i].lane.Open(t.Context(), Group{Proto: 2}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -205,8 +205,8 @@ func TestWritesAreMerged(t *testing.T) {
 // given is an upstream with one connection.
 type given struct{ conn net.Conn }
 
-func (g given) Connect(context.Context) (net.Conn, error) { return g.conn, nil }
-func (given) Term() uint64                                { return 0 }
+func (g given) ConnectAs(context.Context, int, int) (net.Conn, error) { return g.conn, nil }
+func (given) Term() uint64                                            { return 0 }
 
 // A client that takes nothing of a large reply holds nobody up: neither who was before, nor who comes later.
 func TestSlowReaderHoldsNobodyUp(t *testing.T) {
@@ -274,7 +274,7 @@ func TestCloseEndsAll(t *testing.T) {
 	if r.await(2); r.lost != 1 || r.cause == nil {
 		t.Errorf("%d lost: %v", r.lost, r.cause)
 	}
-	if err := r.lane.Open(t.Context()); err != errClosed {
+	if err := r.lane.Open(t.Context(), Group{Proto: 2}); err != errClosed {
 		t.Errorf("a closed pool: %v", err)
 	}
 	if err := server.Continue(); err != nil {
@@ -286,12 +286,12 @@ func TestCloseEndsAll(t *testing.T) {
 func TestOneDialForAll(t *testing.T) {
 	gate := make(chan struct{})
 	up := &dials{gate: gate}
-	p := New(1, up, slog.New(slog.DiscardHandler))
+	p := New(1, Group{Proto: 2}, up, slog.New(slog.DiscardHandler))
 	defer p.Close()
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			if err := newReader(t, p).lane.Open(t.Context()); err != errNoReply {
+			if err := newReader(t, p).lane.Open(t.Context(), Group{Proto: 2}); err != errNoReply {
 				t.Errorf("%v", err)
 			}
 		})
@@ -314,7 +314,7 @@ type dials struct {
 	n    int
 }
 
-func (d *dials) Connect(context.Context) (net.Conn, error) {
+func (d *dials) ConnectAs(context.Context, int, int) (net.Conn, error) {
 	d.mu.Lock()
 	d.n++
 	d.mu.Unlock()

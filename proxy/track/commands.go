@@ -65,10 +65,11 @@ func SlotFor(name string, words [][]byte, count int) Slot {
 	s := Slot{Kind: does.kind, Family: does.family, N: 1}
 	switch c.Effect {
 	case spec.SetsProtocol:
-		for _, word := range words[1:] {
-			if strings.EqualFold(string(word), "auth") {
-				s.Arg = 1
-			}
+		s.hello(words)
+	case spec.Other:
+		if c.Name == "client" {
+			s.Kind = Client
+			s.clients(words)
 		}
 	case spec.SelectsDB:
 		s.Arg = selectedDB(words)

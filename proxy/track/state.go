@@ -8,8 +8,10 @@ import (
 
 // State is what is known of a connection to the upstream.
 type State struct {
-	// Proto is the protocol, DB the selected database.
-	Proto, DB int
+	// Profile is what other connections can be given, too.
+	Profile
+	// Touched: something of the connection may have been changed that is not followed.
+	Touched bool
 	// ProtoUnknown and DBUnknown: they may have changed, and no answer told.
 	ProtoUnknown, DBUnknown bool
 	// Identity counts how often the client may have become another user.
@@ -41,14 +43,7 @@ type State struct {
 	stray bool
 }
 
-func newState() State { return State{Proto: 2} }
-
-// IsNew reports whether it is that of a new connection, to this database, on which nobody ever logged in but with the URL's login.
-func (s *State) IsNew(db int) bool {
-	fresh := newState()
-	fresh.DB, fresh.URLLogin = db, s.URLLogin
-	return *s == fresh
-}
+func newState() State { return State{Profile: Profile{Proto: 2}} }
 
 // Listening reports whether the connection takes messages.
 func (s *State) Listening() bool { return s.total > 0 || s.subscribed[Shards] > 0 }
@@ -179,6 +174,9 @@ func (s *State) answer(of Slot, r *resp.ReplyScanner) {
 	case Hello:
 		s.Login(of.Arg == 1, queued)
 		s.hello(r)
+		s.relabel(of, r)
+	case Client:
+		s.relabel(of, r)
 	case Auth:
 		s.Login(true, queued)
 	case Reset:
@@ -218,6 +216,9 @@ func (s *State) Unheard(of Slot) {
 	case Hello:
 		s.ProtoUnknown = true
 		s.Login(of.Arg == 1, false)
+		s.Touched = s.Touched || of.label != nothing
+	case Client:
+		s.Touched = s.Touched || of.label != nothing
 	case Auth:
 		s.Login(true, false)
 	case Select:

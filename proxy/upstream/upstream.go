@@ -19,6 +19,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redlock-proxy/proxy/track"
 	"redlock-proxy/resp"
 )
 
@@ -205,6 +206,36 @@ func (u *Upstream) Connect(ctx context.Context) (net.Conn, error) {
 	return nil, u.failed(err)
 }
 
+// ConnectAnd makes a connection on which these commands were granted. Where one is refused, that is the error, and says nothing of other
+// connections.
+func (u *Upstream) ConnectAnd(ctx context.Context, commands [][]string) (net.Conn, error) {
+	conn, err := u.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, words := range commands {
+		answer, err := u.exchange(conn, words...)
+		if err == nil && answer[0] == '-' {
+			err = refusalOf(words, answer)
+		}
+		if err != nil {
+			_ = conn.Close()
+			return nil, u.Failure(err)
+		}
+	}
+	return conn, nil
+}
+
+// ConnectAs makes a connection that speaks this protocol and uses this database.
+func (u *Upstream) ConnectAs(ctx context.Context, proto, db int) (net.Conn, error) {
+	return u.ConnectAnd(ctx, track.Profile{Proto: proto, DB: db}.Commands(u.DB()))
+}
+
+// refusalOf is the error for what was answered to a command that is needed.
+func refusalOf(words []string, answer []byte) error {
+	return fmt.Errorf("%s: %s", words[0], strings.TrimPrefix(strings.TrimSpace(string(answer)), "-"))
+}
+
 // refused is the error of a dial that failed just now.
 func (u *Upstream) refused() error {
 	u.mu.Lock()
@@ -264,7 +295,7 @@ func (u *Upstream) greet(conn net.Conn) error {
 			return err
 		}
 		if !resp.Begins(answer, "+OK") {
-			return fmt.Errorf("%s: %s", words[0], strings.TrimPrefix(strings.TrimSpace(string(answer)), "-"))
+			return refusalOf(words, answer)
 		}
 	}
 	return nil
