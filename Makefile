@@ -51,13 +51,8 @@ unit: ## the Go tests under the race detector (what is run twice says so)
 model: ## the protocol of the locks explored: all orders of messages, losses, ends of leases and restarts in small bounds (10 minutes)
 	REDLOCK_MODEL=1 go test -v -count=1 -timeout 2h ./quorum/model
 
-# The limits are for what hangs: where the processors are busy, the tests take several times as long.
 integration: ## the tests against real redis-servers and real clients (what is skipped says so, and what is run twice)
-	@export FAILED=$${FAILED:-$$(mktemp)}; code=0; \
-	$(PROGRESS) go test -json -count=1 -timeout 2h -tags integration $$(go list -tags integration ./integration/... | grep -vE '/integration/(compose|chaos|hostile)$$') || code=1; \
-	$(PROGRESS) go test -json -count=1 -timeout 1h -tags integration ./integration/chaos || code=1; \
-	$(PROGRESS) go test -json -count=1 -timeout 1h -tags integration ./integration/hostile || code=1; \
-	test $$code = 0 || scripts/again "$$FAILED" -tags integration
+	@export FAILED=$${FAILED:-$$(mktemp)}; scripts/integration || scripts/again "$$FAILED" -tags integration
 
 sharing: ## the tests of the relay with clients that share two connections of each kind to the upstream (10 minutes)
 	REDLOCK_TEST_SHARING=2 go test -count=1 -timeout 1h ./proxy

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bufio"
 	"io"
 	"net"
 	"strings"
@@ -209,16 +210,19 @@ func TestHostileHalfCommands(t *testing.T) {
 	})
 }
 
-// trickle is a connection from which each read gives one byte.
-type trickle struct{ net.Conn }
+// trickle is a connection from which each read gives one byte, though the kernel is not asked for each.
+type trickle struct {
+	net.Conn
+	in *bufio.Reader
+}
 
-func (c trickle) Read(p []byte) (int, error) { return c.Conn.Read(p[:min(1, len(p))]) }
+func (c trickle) Read(p []byte) (int, error) { return c.in.Read(p[:min(1, len(p))]) }
 
 type trickling struct{ net.Listener }
 
 func (l trickling) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
-	return trickle{conn}, err
+	return trickle{conn, bufio.NewReader(conn)}, err
 }
 
 // A parser that calls itself for each read of an unfinished command ends with the

@@ -274,7 +274,8 @@ func TestManyLocksAreCaughtUp(t *testing.T) {
 		}
 		kit.Must(t, client.Send(lines))
 		for range chunk {
-			if reply, err := client.Receive(); err != nil || reply.(int64) <= 0 {
+			reply, err := client.Receive()
+			if validity, granted := reply.(int64); err != nil || !granted || validity <= 0 {
 				t.Fatalf("LOCK: %v, %v", reply, err)
 			}
 		}

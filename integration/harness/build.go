@@ -20,6 +20,10 @@ const modulePath = "redlock-proxy"
 // buildDirPrefix names the temporary folder of a build; the id of the process that made it follows.
 const buildDirPrefix = "redlock-proxy-build-"
 
+// builtVariable names in the environment a proxy that is built already: many packages tested one after another need not each build their own.
+// It does not begin like the proxy's own settings.
+const builtVariable = "TEST_PROXY"
+
 // builder keeps the outcome of the one successful build.
 type builder struct {
 	mu   sync.Mutex
@@ -31,6 +35,7 @@ var processBuild builder
 
 // BuildProxy builds the proxy with the go tool, once per process, and returns the path of the binary. GOFLAGS counts, e.g.
 // GOFLAGS=-race. Its folder is removed by RemoveBuild, or else by a later process that builds and finds that we have ended.
+// Where TEST_PROXY names a program, that is the proxy, and nothing is built or removed.
 func BuildProxy(ctx context.Context) (string, error) { return processBuild.build(ctx) }
 
 // RemoveBuild removes what BuildProxy has built in this process, if anything.
@@ -41,6 +46,9 @@ func (b *builder) build(ctx context.Context) (string, error) {
 	defer b.mu.Unlock()
 	if b.path != "" {
 		return b.path, nil
+	}
+	if built := os.Getenv(builtVariable); built != "" {
+		return built, runs(built)
 	}
 	removeOldBuilds(os.TempDir())
 	dir := filepath.Join(os.TempDir(), buildDirPrefix+strconv.Itoa(os.Getpid()))
@@ -54,6 +62,18 @@ func (b *builder) build(ctx context.Context) (string, error) {
 	}
 	b.path = path
 	return path, nil
+}
+
+// runs wants a program at a path.
+func runs(path string) error {
+	file, err := os.Stat(path)
+	if err == nil && (file.IsDir() || file.Mode()&0o111 == 0) {
+		err = errors.New("no program is there")
+	}
+	if err != nil {
+		return fmt.Errorf("the proxy that %s=%s names: %w", builtVariable, path, err)
+	}
+	return nil
 }
 
 func (b *builder) remove() error {

@@ -28,3 +28,23 @@ func TestRemoveOldBuilds(t *testing.T) {
 		t.Errorf("left: %v; want %v", left, []string{ours, foreign})
 	}
 }
+
+// TestBuiltBefore: the program that TEST_PROXY names is used as it is, stays, and has to be one.
+func TestBuiltBefore(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "proxy")
+	check(t, os.WriteFile(program, nil, 0o700))
+	notes := filepath.Join(t.TempDir(), "notes")
+	check(t, os.WriteFile(notes, nil, 0o600))
+	for path, fine := range map[string]bool{program: true, notes: false, t.TempDir(): false, filepath.Join(t.TempDir(), "nothing"): false} {
+		t.Setenv(builtVariable, path)
+		var b builder
+		got, err := b.build(t.Context())
+		if fine != (err == nil) || fine && got != path {
+			t.Errorf("%s: got %s, %v, want it to be fine: %v", path, got, err, fine)
+		}
+		check(t, b.remove())
+	}
+	if _, err := os.Stat(program); err != nil {
+		t.Errorf("the program was removed: %v", err)
+	}
+}

@@ -31,6 +31,7 @@ func TestHistoriesOfStalledProxies(t *testing.T) {
 	t.Logf("%d runs of each mix (%s); seed %d (%s)", runs, stallsEnv, seed, kit.SeedEnv)
 	for name, verbs := range mixes() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // the proxies stand still for most of the time
 			f := startLockKeyFleet(t, 2, kit.PatientMasters()...)
 			var found verdict
 			var told tally

@@ -1,6 +1,6 @@
 // Command progress runs go test -json and tells what comes of it as it comes: a line for
-// each test that has ended, the output of those that failed, and a list of these at the
-// end.
+// each test that has ended, the output of those that failed, and at the end what took
+// longest and a list of what failed.
 //
 //	go run ./scripts/progress [-quiet] [-failed FILE] -- go test -json ./...
 //

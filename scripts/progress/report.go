@@ -37,6 +37,8 @@ type report struct {
 	output         map[string][]string
 	passed, missed int
 	failures       []string
+	// What took longest, so that growth is seen.
+	packages, tests slowest
 }
 
 func newReport(out io.Writer, quiet bool) *report {
@@ -66,6 +68,7 @@ func (r *report) read(in io.Reader) error {
 }
 
 func (r *report) take(e event) {
+	r.clock(e)
 	switch e.Action {
 	case "output":
 		r.output[e.name()] = append(r.output[e.name()], e.Output)
@@ -80,6 +83,17 @@ func (r *report) take(e event) {
 		r.ended(e)
 	case "fail":
 		r.fell(e)
+	}
+}
+
+// clock remembers what took long.
+func (r *report) clock(e event) {
+	switch one := (timed{e.name(), e.Elapsed}); {
+	case e.Action != "pass" && e.Action != "fail":
+	case e.Test == "":
+		r.packages.add(one, slowPackages)
+	default:
+		r.tests.add(one, slowTests)
 	}
 }
 
@@ -172,8 +186,10 @@ func (r *report) failed() []string {
 	return all
 }
 
-// close tells the sum, and what failed.
+// close tells what took longest, the sum, and what failed.
 func (r *report) close(failed []string) {
+	r.packages.tell(r.out, "packages")
+	r.tests.tell(r.out, "tests")
 	fmt.Fprintf(r.out, "\n%d tests passed, %d were skipped, %d failed\n", r.passed, r.missed, len(failed))
 	for _, f := range failed {
 		fmt.Fprintf(r.out, "  FAILED  %s\n", f)
