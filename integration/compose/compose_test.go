@@ -4,6 +4,7 @@ package compose
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -15,14 +16,29 @@ import (
 // testVersion is what the image is told to be.
 const testVersion = "v0.0.0-test"
 
-// TestCompose builds the image as docker-compose.yml does, and runs it. The deployment whose start is timed runs alone, the
-// others side by side.
+// deployments is how many are tested at a time: they wait for each other's starts and ends more than they compute.
+const deployments = "4"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", deployments); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// TestCompose builds the image as docker-compose.yml does, and runs it. The deployment whose start is timed starts alone, and lives
+// on beside the others.
 func TestCompose(t *testing.T) {
 	e := findEngine(t)
 	image := e.build(t)
 	t.Run("image", func(t *testing.T) { testImage(t, e, image) })
-	t.Run("deployment", func(t *testing.T) { testDeployment(t, e, image) })
+	p := e.newProject(t, image, "life").onFreePorts(t)
+	started := t.Run("start", func(t *testing.T) { testStart(t, p) })
 	t.Run("beside", func(t *testing.T) {
+		if started {
+			t.Run("life", func(t *testing.T) { testLife(t, p) })
+		}
 		t.Run("TLS", func(t *testing.T) { testTLS(t, e, image) })
 		t.Run("metrics", func(t *testing.T) { testMetrics(t, e, image) })
 		t.Run("README", func(t *testing.T) { testReadme(t, e, image) })

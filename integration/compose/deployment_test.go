@@ -12,9 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// testDeployment starts docker-compose.yml on empty volumes and lets it go through its life.
-func testDeployment(t *testing.T, e engine, image string) {
-	p := e.newProject(t, image, "life").onFreePorts(t)
+// testStart starts docker-compose.yml on empty volumes.
+func testStart(t *testing.T, p *project) {
 	began := time.Now()
 	p.do(t, "up", "--detach")
 	p.locks(t, 1, "first") // up has returned: at once
@@ -22,10 +21,14 @@ func testDeployment(t *testing.T, e engine, image string) {
 	p.becomesHealthy(t)
 	t.Logf("up returned, and a lock was granted, after %s; all %d services were healthy after %s",
 		seconds(returned), len(services()), seconds(time.Since(began)))
-
 	p.logsAreCalm(t)
 	p.onlyProxiesAreReached(t)
 	p.mastersAreSafe(t)
+}
+
+// testLife lets what has started go through its life.
+func testLife(t *testing.T, p *project) {
+	t.Parallel()
 	p.clientsLock(t)
 	p.cli(t, 1, "SET", "greeting", "hello")
 	p.mastersFail(t)
