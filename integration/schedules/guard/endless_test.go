@@ -11,48 +11,87 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestEndlessOnQuorum: what has no time is put there while D and E are away, so that A, B and C have it. D and E are back, and C restarts without its data. A
+// endless are a key without a time, and one that stands in a cell with a lock.
+func endless() map[string]struct{ key, other, cell string } {
+	return map[string]struct{ key, other, cell string }{
+		"a key":         {"lock:k", "", "lock:k"},
+		"a key of some": {"q:{lock:k}", "lock:k", "lock:k"},
+	}
+}
+
+// startEndless has a key without a time put there while D and E are away, so that A, B and C have it.
+func startEndless(t *testing.T, key string) *fleet {
+	t.Helper()
+	f := startFleet(t, 2, nil, "--lock-keys", "lock:*", "--lock-keys", "*{lock:*", "--lock-tags", "*", "--max-ttl", "10s")
+	f.cutOff(t, masterD, masterE)
+	f.wantVoting(t, 3)
+	kit.Want(t, f.lookers[0], "OK", "SET", key, "for ever")
+	return f
+}
+
+// TestEndlessReachesAll: D and E are back, and the proxy that put the key there offers it to them. So C may restart without its data.
+func TestEndlessReachesAll(t *testing.T) {
+	for name, test := range endless() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := startEndless(t, test.key)
+			f.reconnect(t, masterD, masterE)
+			for _, i := range []int{masterD, masterE} {
+				kit.Soon(t, func() error {
+					if kit.Lacks(f.masters[i], test.cell) == nil {
+						return fmt.Errorf("master %d has not got it", i)
+					}
+					return nil
+				})
+			}
+			kit.Must(t, f.masters[masterC].Kill())
+			kit.Must(t, f.masters[masterC].Restart())
+			f.wantVoting(t, masterCount)
+			for _, looker := range f.lookers {
+				kit.Want(t, looker, "for ever", "GET", test.key)
+			}
+			kit.Want(t, f.lookers[1], "OK", "SET", test.key, "anew")
+			kit.Want(t, f.lookers[0], "anew", "GET", test.key)
+		})
+	}
+}
+
+// TestEndlessOnQuorum: the proxy that put it there ends before D and E are back, and C restarts without its data. A
 // and B are fewer than a majority, and what C had nobody knows: what is there is what a lock would be that was granted by these three, and what would be
 // left of one that was given back at C, D and E. So C gets a copy that is no vote, and the key stays open until an operator removes it on all masters. With a tag that is
 // so of all keys of the tag, also of those with a time. What has a time is over with that; what all five have outlasts any two restarts.
 func TestEndlessOnQuorum(t *testing.T) {
-	for name, test := range map[string]struct{ endless, other, cell string }{
-		"a key":         {"lock:k", "", "lock:k"},
-		"a key of some": {"q:{lock:k}", "lock:k", "lock:k"},
-	} {
+	for name, test := range endless() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := startFleet(t, 2, nil, "--lock-keys", "lock:*", "--lock-keys", "*{lock:*", "--lock-tags", "*", "--max-ttl", "10s")
-			client := f.lookers[0]
-			f.cutOff(t, masterD, masterE)
-			f.wantVoting(t, 3)
-			kit.Want(t, client, "OK", "SET", test.endless, "for ever")
+			f := startEndless(t, test.key)
+			client := f.lookers[1]
+			kit.Must(t, f.proxies[0].Kill())
+			f.proxies, f.lookers = f.proxies[1:], f.lookers[1:]
 			f.reconnect(t, masterD, masterE)
 			f.wantVoting(t, masterCount)
-			kit.Want(t, f.lookers[1], "for ever", "GET", test.endless)
+			kit.Want(t, client, "for ever", "GET", test.key)
 			for _, i := range []int{masterD, masterE} {
 				kit.Must(t, kit.Lacks(f.masters[i], test.cell)) // nobody puts it there afterwards
 			}
 			kit.Must(t, f.masters[masterC].Kill())
 			kit.Must(t, f.masters[masterC].Restart())
 			f.wantVoting(t, masterCount)
-			for _, looker := range f.lookers {
-				wantOpen(t, looker, "GET", test.endless)
-				wantOpen(t, looker, "SET", test.endless, "anew")
-				if test.other != "" {
-					wantOpen(t, looker, "SET", test.other, "a lock", "NX", "PX", "5000")
-				}
+			wantOpen(t, client, "GET", test.key)
+			wantOpen(t, client, "SET", test.key, "anew")
+			if test.other != "" {
+				wantOpen(t, client, "SET", test.other, "a lock", "NX", "PX", "5000")
 			}
 			for _, master := range f.masters {
 				tell(t, master, "DEL", test.cell)
 			}
 			kit.Soon(t, func() error {
-				if got := kit.Do(t, client, "SET", test.endless, "anew"); got != "OK" {
+				if got := kit.Do(t, client, "SET", test.key, "anew"); got != "OK" {
 					return fmt.Errorf("SET: %v", got)
 				}
 				return nil
 			})
-			kit.Want(t, f.lookers[1], "anew", "GET", test.endless)
+			kit.Want(t, client, "anew", "GET", test.key)
 		})
 	}
 }
