@@ -9,6 +9,9 @@ import (
 // Endless is the remaining time of what has no expiry.
 const Endless time.Duration = -1
 
+// NotTold is a remaining time that a master did not tell.
+const NotTold time.Duration = -2
+
 // Form is in which form a cell stands on a master.
 type Form byte
 

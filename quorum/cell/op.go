@@ -41,8 +41,8 @@ type Answer struct {
 // Found is what stands under a key.
 type Found struct {
 	Cell
-	// Left is the remaining time, in whole milliseconds, or Endless. A refused Take does
-	// not tell it.
+	// Left is the remaining time, in whole milliseconds, Endless, or NotTold: a Take of one key without a fence does not tell
+	// what refused it.
 	Left time.Duration
 }
 

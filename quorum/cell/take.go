@@ -124,7 +124,7 @@ func (t Take) Decode(answer any) (Answer, error) {
 	case nil:
 		return Answer{Did: true}, nil
 	case string:
-		return Answer{Found: []Found{{Cell: Parse(text)}}}, nil
+		return Answer{Found: []Found{{Cell: Parse(text), Left: NotTold}}}, nil
 	default:
 		return Answer{}, fmt.Errorf("unexpected answer %.80v", answer)
 	}
@@ -142,6 +142,9 @@ func (t Take) Apply(s *Store) Answer {
 	}
 	for _, f := range found {
 		if f.Form != Absent {
+			if t.native() {
+				refused.Found[0].Left = NotTold
+			}
 			return refused
 		}
 	}

@@ -96,7 +96,7 @@ func endsSoon(n int, replies []Reply) bool {
 	return count(replies, answered)+waiting(replies) >= vote.Majority(n)
 }
 
-// areOver reports whether no cell stays for longer than a time.
+// areOver reports whether no cell stays for longer than a time, or for one that was not told.
 func areOver(found []cell.Found, after time.Duration) bool {
 	return !slices.ContainsFunc(found, func(f cell.Found) bool { return f.Form != cell.Absent && (f.Left < 0 || f.Left > after) })
 }

@@ -165,7 +165,7 @@ func TestLockWhereARemovalEnds(t *testing.T) {
 		want  string
 		holds string
 	}{
-		{"two have taken it without a vote", 5 * time.Millisecond, func(b *bench) { b.of("take", outside, 3, 4) }, "granted", "me me me me me"},
+		{"two have taken it without a vote", 25 * time.Millisecond, func(b *bench) { b.of("take", outside, 3, 4) }, "granted", "me me me me me"},
 		{"one is away, one has lost the answer", 5 * time.Millisecond, func(b *bench) {
 			b.fate = func(m int, op cell.Op) fate { return map[int]fate{3: refused, 4: lost}[m] }
 		}, "granted", "me me me . me"},

@@ -46,6 +46,12 @@ func (r *Register) settleLater(op cell.Take, tries int) {
 // again only after it refused.
 func (r *Register) insist(ctx context.Context, op cell.Take, asked Asked, start time.Time) (Asked, error) {
 	for failures := 1; r.isUndecided(asked.Replies()); failures++ {
+		if len(op.Names) == 1 && op.Fence == 0 {
+			var err error
+			if asked, err = r.timed(ctx, op, asked); err != nil {
+				return asked, err
+			}
+		}
 		ops := refusedForNow(op, asked.Replies(), Limit/2-r.masters.Now().Sub(start))
 		if ops == nil {
 			break
@@ -62,6 +68,36 @@ func (r *Register) insist(ctx context.Context, op cell.Take, asked Asked, start 
 	}
 	return asked, nil
 }
+
+// timed is a round of which those that refused have told how long what they hold still stays.
+func (r *Register) timed(ctx context.Context, op cell.Take, asked Asked) (Asked, error) {
+	replies := slices.Clone(asked.Replies())
+	ops := make([]cell.Op, len(replies))
+	for i, reply := range replies {
+		if reply.State == Counted && !reply.Did {
+			ops[i] = cell.Read{Names: op.Names}
+		}
+	}
+	told, err := r.masters.Ask(ctx, ops, func([]Reply) bool { return false })
+	if err != nil {
+		return asked, err
+	}
+	for i, reply := range told.Replies() {
+		if ops[i] != nil && reply.State == Counted {
+			replies[i].Found = slices.Clone(reply.Found)
+		}
+	}
+	told.Forget()
+	return withReplies{asked, replies}, nil
+}
+
+// withReplies is a round of which more is known by now.
+type withReplies struct {
+	Asked
+	replies []Reply
+}
+
+func (a withReplies) Replies() []Reply { return a.replies }
 
 // isUndecided reports whether a majority answered an attempt, and what the others hold decides.
 func (r *Register) isUndecided(replies []Reply) bool {
