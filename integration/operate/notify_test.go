@@ -150,7 +150,10 @@ func TestWatchdog(t *testing.T) {
 	_, err = proxy.WaitLog("the proxy answers itself again", kit.Patience)
 	kit.Must(t, err)
 
-	kit.Must(t, holder.Send(redistest.AppendCommand(nil, "LOCK", "k", "waiter", "PX", "60000", "BLOCK", "0")))
+	waits := redistest.AppendCommand(redistest.AppendCommand(nil, "PING"), "LOCK", "k", "waiter", "PX", "60000", "BLOCK", "0")
+	kit.Must(t, holder.Send(waits))
+	_, err = holder.Receive() // it was read, and what follows it
+	kit.Must(t, err)
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
 	for state := ""; state != "STOPPING=1"; {
 		state, err = m.next(kit.Patience)
