@@ -28,7 +28,7 @@ func freePort(host string) (int, error) {
 	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
 }
 
-// FreeAddr returns a host:port of 127.0.0.1 that nobody listens on at this moment; another process may take it any time.
+// FreeAddr returns a host:port of 127.0.0.1 that nobody listens on at this moment, and that nobody else gets from it while this process lives.
 func FreeAddr() (string, error) {
 	const host = "127.0.0.1"
 	port, err := freePort(host)
@@ -39,8 +39,13 @@ func FreeAddr() (string, error) {
 func ListenFree(host string) (net.Listener, error) {
 	for range portTries {
 		port := firstPort + rand.IntN(lastPort-firstPort+1)
-		if listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port))); err == nil {
+		listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+		switch {
+		case err != nil:
+		case reserve(port):
 			return listener, nil
+		default:
+			_ = listener.Close()
 		}
 	}
 	return nil, fmt.Errorf("%w on %s between %d and %d", errNoPort, host, firstPort, lastPort)
