@@ -149,7 +149,8 @@ func only(run func(Look) (Decision, error)) func([]Look) ([]Decision, error) {
 	}
 }
 
-// isShared reports whether a key is for a ballot, since others stand in its cell or may, and what it holds.
+// isShared reports whether a key is for a ballot, since others stand in its cell or may, and what it holds. Whoever was told that
+// something else stands in the cell goes by the latter: the others may have gone since, and the key itself was free, or held, all the while.
 func (c *generation) isShared(ctx context.Context, key Key) (is bool, l Look, err error) {
 	if c.of.opts.Tags == "" && key.Tag == "" {
 		return false, Look{}, nil
@@ -170,10 +171,12 @@ func (c *generation) takeShared(ctx context.Context, t Taking) (Grant, error) {
 	switch {
 	case err != nil:
 		return Grant{}, err
-	case !is, l.Present:
+	case l.Present:
 		return Grant{}, ErrHeld
-	case t.Fence:
+	case t.Fence && is:
 		return Grant{}, ErrFenceShared
+	case t.Fence:
+		return c.takeAlone(ctx, t)
 	}
 	since := time.Now()
 	var held []bool // in each run
@@ -197,6 +200,16 @@ func (c *generation) takeShared(ctx context.Context, t Taking) (Grant, error) {
 	return c.leaseSince(since, t.TTL, t.Anyhow)
 }
 
+// takeAlone takes a key, with a fence, that was found in nobody's hands: what refused it before was that others stood there, and these have
+// gone since.
+func (c *generation) takeAlone(ctx context.Context, t Taking) (Grant, error) {
+	got, err := c.Take(ctx, t)
+	if errors.Is(err, ErrHeld) {
+		return c.takeShared(ctx, t)
+	}
+	return got, err
+}
+
 // leaseSince is what a ballot that was begun then gave a key.
 func (c *generation) leaseSince(since time.Time, ttl time.Duration, anyhow bool) (Grant, error) {
 	elapsed := time.Since(since)
@@ -212,7 +225,7 @@ func (c *generation) leaseSince(since time.Time, ttl time.Duration, anyhow bool)
 // releaseShared removes a key by ballot if it holds the token.
 func (c *generation) releaseShared(ctx context.Context, key Key, token string) error {
 	if key.Tag == "" {
-		if is, l, err := c.isShared(ctx, key); err != nil || !is || !l.Present || l.Value != token {
+		if _, l, err := c.isShared(ctx, key); err != nil || !l.Present || l.Value != token {
 			return firstOf(err, ErrNotHeld)
 		}
 	}
@@ -224,7 +237,7 @@ func (c *generation) extendShared(ctx context.Context, key Key, token string, tt
 	if ttl >= 0 && ttl < vote.Shortest {
 		return Grant{}, ErrTooShort
 	}
-	if is, l, err := c.isShared(ctx, key); err != nil || !is || !l.Present || l.Value != token {
+	if _, l, err := c.isShared(ctx, key); err != nil || !l.Present || l.Value != token {
 		return Grant{}, firstOf(err, ErrNotHeld)
 	}
 	since, longer := time.Now(), false

@@ -97,10 +97,11 @@ const keptWords = 1 << 10
 
 // Send gives ops[i] to masters[i], where there is one, in a database. A master that is down
 // answers at once. The round is over when it is decided, which decided says of the replies
-// so far; see Wait.
+// so far, also of none; see Wait.
 func (rs *Rounds) Send(masters []*Master, db int, ops []cell.Op, decided func([]register.Reply) bool) *Round {
 	r := rs.take(len(masters), decided)
 	r.fill(db, ops)
+	r.shown = decided(r.replies)
 	r.send(masters)
 	return r
 }
@@ -161,6 +162,9 @@ func (r *Round) send(masters []*Master) {
 
 // Wait is over when the round is decided; the error is the cause of ctx if that ended first.
 func (r *Round) Wait(ctx context.Context) error {
+	if r.shown { // it was decided before it began
+		return nil
+	}
 	var err error
 	select {
 	case <-r.done:

@@ -52,6 +52,20 @@ func TestRoundTellsLater(t *testing.T) {
 	}
 }
 
+// What nothing waits for tells of each reply in its turn.
+func TestRoundDecidedByNone(t *testing.T) {
+	r := new(Rounds).Send(make([]*Master, 3), 0, make([]cell.Op, 3), func([]reply) bool { return true })
+	if err := r.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var told []int
+	r.Later(func(master int, _ reply) { told = append(told, master) })
+	r.answer(2, &counted)
+	if !slices.Equal(told, []int{2}) {
+		t.Errorf("told of %v", told)
+	}
+}
+
 // A reply between the decision and the look at it is told with the others.
 func TestRoundReplyInBetween(t *testing.T) {
 	r := decidedBy(3, 2)
