@@ -86,10 +86,10 @@ func TestLife(t *testing.T) {
 	}
 	own.Put("q:{T}", "queue", Endless)
 	w := sealed(t, own, "w1")
-	if w.Do != Put || !w.Keep || !w.Shared || w.Shift < 90*year || w.Lease != Endless || !w.Leases {
+	if w.Do != Put || w.Keep || !w.Shared || w.TTL < 90*year || w.Lease != Endless || !w.Leases {
 		t.Fatalf("%+v", w)
 	}
-	left := 30*time.Second + w.Shift - 10*time.Second // ten seconds later
+	left := w.TTL - 10*time.Second // ten seconds later
 	both := cellOf(t, w, left)
 	if want := "T=me/20s@cell q:{T}=queue/-1ns@w1"; show(both) != want || !both.Shared() {
 		t.Fatalf("%s, want %s", show(both), want)

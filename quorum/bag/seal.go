@@ -104,9 +104,27 @@ func (b *Bag) sealOwn(w *Write, own key) {
 	}
 }
 
+// measureOwn is for the key that stood there by itself when others come. Its end is taken from the master on which it ends last, and
+// measured anew: one that was extended a moment ago may be so on one of those asked.
+func (b *Bag) measureOwn(all []key) error {
+	for i, k := range all {
+		switch {
+		case b.isBag || k.new:
+		case b.found.Unknown:
+			return ErrNeedsTime
+		default:
+			all[i].new, all[i].left = true, b.found.Longest
+		}
+	}
+	return nil
+}
+
 // time gives the cell its end, and the keys their distances to it.
 func (b *Bag) time(w *Write, all []key) error {
 	w.Shared = true
+	if err := b.measureOwn(all); err != nil {
+		return err
+	}
 	kept, endless, longest := false, false, time.Duration(0) // of the keys that end
 	for _, k := range all {
 		switch {
@@ -114,8 +132,6 @@ func (b *Bag) time(w *Write, all []key) error {
 			endless = true
 		case k.new:
 			longest = max(longest, k.left)
-		case b.found.Unknown:
-			return ErrNeedsTime
 		default:
 			kept = true
 			longest = max(longest, b.found.Shortest-k.before)

@@ -11,12 +11,16 @@ type Extend struct {
 	Attempt Attempt
 	// TTL is in whole milliseconds, or Endless.
 	TTL time.Duration
+	// Settled has it done only where no ballot may be under way: none was promised, or the last one is accepted. What a majority of such
+	// masters extended, each later ballot is told of.
+	Settled bool
 }
 
 var extendScript = newScript(layoutLua + `local v, left = get(KEYS[1]), redis.call('pttl', KEYS[1])
 local mine = v and (ARGV[2] == '' or attempt(v) == ARGV[2])
 if v and mark(v) == '` + blockingMark + `' then mine = mine and ARGV[2] ~= ''
 else mine = mine and token(v) == ARGV[1] end
+if mine and ARGV[4] == 'settled' and mark(v) == '` + registerMark + `' and promised(v) ~= accepted(v) then mine = false end
 if not mine then return {0, v, left} end
 local ttl = tonumber(ARGV[3])
 if left >= 0 and ttl < 0 then redis.call('persist', KEYS[1])
@@ -31,7 +35,11 @@ func (e Extend) Writes() bool { return true }
 
 // Words is of Op.
 func (e Extend) Words(whole bool) []any {
-	return extendScript.call(whole, e.Keys(), e.Token, string(e.Attempt), pttl(e.TTL))
+	when := "any"
+	if e.Settled {
+		when = "settled"
+	}
+	return extendScript.call(whole, e.Keys(), e.Token, string(e.Attempt), pttl(e.TTL), when)
 }
 
 // Decode is of Op.
@@ -45,6 +53,8 @@ func (e Extend) Apply(s *Store) Answer {
 	blocks := f.Form == Blocking && e.Attempt != ""
 	switch {
 	case e.Attempt != "" && f.Attempt != e.Attempt, !holds && !blocks, holds && (!f.Value.Present || f.Value.Text != e.Token):
+		return a
+	case e.Settled && f.Form == Register && f.Promised != f.Accepted:
 		return a
 	case f.Left != Endless && (e.TTL == Endless || f.Left < e.TTL):
 		s.Put(e.Name, f.Cell, e.TTL)

@@ -113,7 +113,7 @@ func (p pool) op(now time.Duration) cell.Op {
 	case 2:
 		return cell.Remove{Name: key, Attempt: pick(p, p.attempts), How: pick(p, []cell.Removal{cell.Release, cell.Undo, cell.Dead}), Seen: p.orNone(pick(p, p.ballots))}
 	case 3:
-		e := cell.Extend{Name: key, Token: pick(p, p.tokens), TTL: pick(p, leases)}
+		e := cell.Extend{Name: key, Token: pick(p, p.tokens), TTL: pick(p, leases), Settled: p.IntN(3) == 0}
 		if p.IntN(2) == 0 {
 			e.Attempt = pick(p, p.attempts)
 		}

@@ -17,7 +17,7 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 	if ttl >= 0 && ttl < vote.Shortest {
 		return Granted{}, ErrTooShort
 	}
-	op := cell.Extend{Name: key, Token: token, Attempt: r.grants.attempt(key, token), TTL: ttl}
+	op := cell.Extend{Name: key, Token: token, Attempt: r.grants.attempt(key, token), TTL: ttl, Settled: r.opts.Sharing}
 	start := r.masters.Now()
 	asked, err := r.masters.Ask(ctx, all(r.n, op), func(replies []Reply) bool { return r.extendDecided(replies, op) })
 	if err != nil {
@@ -28,7 +28,7 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 	switch attempt, ok := r.extended(replies); {
 	case ok:
 		r.noteLease(key, attempt, start, ttl)
-	case count(replies, answered) >= r.quorum && resolve(r.n, replies, 0).unsettled():
+	case count(replies, answered) >= r.quorum && resolve(r.n, replies, 0).unsettled(), r.isPromised(replies, op):
 		if err := r.extendByBallot(ctx, key, token, ttl); err != nil {
 			return Granted{}, err
 		}
@@ -64,7 +64,16 @@ func longer(replies []Reply, ttl time.Duration) bool {
 
 func (r *Register) extendDecided(replies []Reply, op cell.Extend) bool {
 	_, ok := r.extended(replies)
-	return ok || r.notHeld(replies, op)
+	return ok || r.notHeld(replies, op) || r.isPromised(replies, op)
+}
+
+// isPromised reports whether the token is held, and too many masters did not extend it because a ballot may be under way.
+func (r *Register) isPromised(replies []Reply, op cell.Extend) bool {
+	if !op.Settled || count(replies, (*Reply).yes)+waiting(replies) >= r.quorum {
+		return false
+	}
+	f := resolve(r.n, replies, 0)
+	return f.standing == Held && f.taken() && f.value.Text == op.Token && (op.Attempt == "" || f.attempt == op.Attempt)
 }
 
 // extended reports whether a majority extended the same value of the same incarnation.

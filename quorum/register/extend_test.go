@@ -161,3 +161,57 @@ func TestExtendedGrant(t *testing.T) {
 		t.Errorf("it ends %v", ends)
 	}
 }
+
+// TestExtendBesideABallot: a lock is extended between the promises of a ballot and what that makes of the end that it was told. Where others may come to
+// stand beside the lock, what was granted is not lost by that; elsewhere who replaces a lock takes it away on purpose.
+func TestExtendBesideABallot(t *testing.T) {
+	for _, sharing := range []bool{false, true} {
+		b := newBench(t, 3)
+		owner, other := b.proxy(), b.proxy()
+		owner.opts.Sharing, other.opts.Sharing = sharing, sharing
+		b.lock(owner, "me")
+		extended := false
+		b.fate = func(master int, op cell.Op) fate {
+			switch _, extends := op.(cell.Extend); {
+			case extends && master == 2:
+				return refused
+			case !extended && master == 0 && !extends:
+				return late
+			}
+			return done
+		}
+		_, err := other.Update(t.Context(), Change{Key: "k", Run: func(l Look) (Decision, error) {
+			if !extended {
+				extended = true
+				_, err := owner.Extend(t.Context(), "k", "me", time.Hour)
+				b.sure(err)
+			}
+			return Decision{Do: Put, Value: "me and others", TTL: l.Longest, Shared: true}, nil
+		}})
+		b.sure(err)
+		b.fate = nil
+		b.deliver()
+		for m, s := range b.stores {
+			if f := s.Look("k"); f.Value.Text != "me and others" || sharing != (f.Left > 59*time.Minute) {
+				t.Errorf("sharing %v: master %d holds %q for %v", sharing, m, f.Value.Text, f.Left)
+			}
+		}
+	}
+}
+
+// A lock that a ballot changed is extended by one where others may come to stand beside it: the next ballot may be promised already. A proxy that has
+// not met the last one needs two tries.
+func TestExtendAfterABallot(t *testing.T) {
+	for sharing, rounds := range map[bool]string{false: "extend", true: "extend prepare prepare accept"} {
+		b := newBench(t, 3)
+		b.lock(b.proxy(), "you")
+		_, err := b.proxy().Update(t.Context(), put("me"))
+		b.sure(err)
+		r := b.proxy()
+		r.opts.Sharing = sharing
+		b.rounds = nil
+		_, err = r.Extend(t.Context(), "k", "me", time.Hour)
+		b.sure(err)
+		b.wantRounds(rounds)
+	}
+}

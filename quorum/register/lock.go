@@ -350,27 +350,38 @@ func (r *Register) offerLater(op cell.Take, master, tries int, holds cell.Found)
 	}
 	r.masters.After(pause, func() {
 		left, held := r.grants.left(op.Names[0], op.Attempt, r.masters.Now())
+		if !held {
+			return
+		}
 		one := r.grants.offers(op.Names[0], op.Attempt, master)
-		if !held || one == nil {
+		if one == nil {
 			return
 		}
 		op.TTL = left
 		ops := make([]cell.Op, r.n)
 		ops[master] = op
-		asked, err := r.masters.Ask(context.Background(), ops, func([]Reply) bool { return false })
+		asked, err := r.masters.Ask(context.Background(), ops, atOnce)
 		if err != nil {
 			return
 		}
-		reply := asked.Replies()[master]
-		r.grants.reached(one, master, reply)
-		switch {
-		case reply.yes():
-			r.joined(op, master)
-		case isRefusal(reply):
-			r.offerLater(op, master, tries+1, reply.Found[0])
+		told := func(master int, reply Reply) {
+			r.grants.reached(one, master, reply)
+			switch {
+			case reply.yes():
+				r.masters.After(0, func() { r.joined(op, master) })
+			case isRefusal(reply):
+				r.offerLater(op, master, tries+1, reply.Found[0])
+			}
 		}
+		if reply := asked.Replies()[master]; reply.State != Waiting {
+			told(master, reply)
+		}
+		asked.Later(told)
 	})
 }
+
+// atOnce decides a round that nothing waits for: each reply is told in its turn, before those to what its master is asked later.
+func atOnce([]Reply) bool { return true }
 
 // joined is for a master that took a lock late. If the lock is over by now, which another
 // proxy may have seen to, it is taken back there.

@@ -192,6 +192,23 @@ func TestLockWhereARemovalEnds(t *testing.T) {
 	}
 }
 
+// Where short-lived cells come again and again, what they leave open is an error when half of a round's time is over.
+func TestLockDoesNotInsistForEver(t *testing.T) {
+	b := newBench(t, 5)
+	b.of("take", outside, 3, 4)
+	b.takes = 6 * time.Millisecond
+	b.pausing = func() {
+		b.acceptedFor(5*time.Millisecond, "", 2, 1, 2)
+		if b.pauses > 100 {
+			t.Fatal("it goes on and on")
+		}
+	}
+	b.acceptedFor(5*time.Millisecond, "", 2, 1, 2)
+	if _, err := b.proxy().Lock(t.Context(), taking("me")); outcome(err) != "no quorum" {
+		t.Error(err)
+	}
+}
+
 // Of several keys that are taken together each is offered by itself to a master that refused for one of them, also to one that gives no vote.
 func TestOffersOfSeveralKeys(t *testing.T) {
 	b := newBench(t, 5)

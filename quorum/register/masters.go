@@ -60,7 +60,7 @@ type Asked interface {
 // all those of the same key that it was asked or told before, unless its connection broke.
 type Masters interface {
 	// Ask sends ops[i] to master number i, or nothing where that is nil, and returns when
-	// decided says so of the replies so far, or all are in. The error is the cause of ctx
+	// decided says so of the replies so far, at once if it does of none, or all are in. The error is the cause of ctx
 	// if that ended first; the round goes on all the same.
 	Ask(ctx context.Context, ops []cell.Op, decided func([]Reply) bool) (Asked, error)
 	// Tell sends an operation that nothing waits for. With owed set it is repeated until

@@ -77,7 +77,7 @@ func (r *Register) spread(key string, f finding, replies []Reply) {
 		return
 	}
 	for m, reply := range replies {
-		if reply.State == Counted && reply.Found[0].Form == cell.Absent {
+		if reply.State == Counted && len(reply.Found) > 0 && reply.Found[0].Form == cell.Absent {
 			r.offerLater(cell.Take{Names: []string{key}, Attempt: f.attempt, Tokens: []string{token}}, m, 0, cell.Found{})
 		}
 	}

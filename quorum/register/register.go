@@ -26,6 +26,9 @@ type Options struct {
 	Keep bool
 	// Shared, if it is set, tells of a value that the ends of several keys hang on that of the cell; see package bag.
 	Shared func(value string) bool
+	// Sharing is set where others may come to stand in a cell with what is there. Who puts them there keeps the end that he was told of; so
+	// nobody may move it meanwhile.
+	Sharing bool
 	// Unlimited is for a cluster without the guard, where a round may take its time.
 	Unlimited bool
 }

@@ -45,14 +45,15 @@ func (r *Register) settleLater(op cell.Take, tries int) {
 // removal. They do not end everywhere at the same moment, and where masters give no vote all others are needed. Each master is asked
 // again only after it refused.
 func (r *Register) insist(ctx context.Context, op cell.Take, asked Asked, start time.Time) (Asked, error) {
-	for failures := 1; r.isUndecided(asked.Replies()); failures++ {
+	until := start.Add(Limit / 2)
+	for failures := 1; r.isUndecided(asked.Replies()) && r.masters.Now().Before(until); failures++ {
 		if len(op.Names) == 1 && op.Fence == 0 {
 			var err error
 			if asked, err = r.timed(ctx, op, asked); err != nil {
 				return asked, err
 			}
 		}
-		ops := refusedForNow(op, asked.Replies(), Limit/2-r.masters.Now().Sub(start))
+		ops := refusedForNow(op, asked.Replies(), until.Sub(r.masters.Now()))
 		if ops == nil {
 			break
 		}
