@@ -100,6 +100,11 @@ func (c *Client) check(all []*entry) {
 	}
 	seen, err := c.hub.opts.Read(c.ctx, places)
 	now := time.Now()
+	// Before mu is taken: a mark that has news waits for mu. What ends after this is told as news.
+	watched := make([]bool, len(all))
+	for i, m := range marks {
+		watched[i] = m.Watched()
+	}
 	c.mu.Lock()
 	var ended []Mark
 	for i, e := range all {
@@ -108,7 +113,7 @@ func (c *Client) check(all []*entry) {
 		case c.busy[e.id] > 0 && e.postponed < maxPostponed:
 			e.postponed++
 			e.due, c.stirred[e] = now, true
-		case err != nil || !marks[i].Watched():
+		case err != nil || !watched[i]:
 			ended = append(ended, c.unwatched(e, now))
 		case !e.was.is(stateIn(seen[i], now)):
 			ended = append(ended, c.lose(e))

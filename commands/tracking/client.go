@@ -175,6 +175,24 @@ func (c *Client) Begin(db int, keys []string, place func(key string) quorum.Key)
 // Remembers reports whether what the command reads is to be remembered.
 func (t *Turn) Remembers() bool { return t != nil && t.remembers }
 
+// Fail is told, when the reply is out, that it could not be known what the keys hold, nor whether the command changes them, now or later. A
+// client that waits until it is told a change would wait for nothing: it is told as soon as they can be read, or now and then.
+func (t *Turn) Fail(now time.Time) {
+	if t == nil {
+		return
+	}
+	if t.remembers {
+		t.client.mu.Lock()
+		var marks []Mark
+		for _, one := range t.ids {
+			marks = append(marks, t.read(one.key, state{unknown: true}, keyspace.Edit{}, false, now)...)
+		}
+		t.client.mu.Unlock()
+		stop(marks...)
+	}
+	t.End(nil, nil, now)
+}
+
 // End is told, when the reply is out, what the command read and changed at a moment: both may be nil.
 func (t *Turn) End(read map[string]keyspace.Entry, edits []keyspace.Edit, now time.Time) {
 	if t == nil {
@@ -235,7 +253,7 @@ func (t *Turn) read(key string, is state, edit keyspace.Edit, changed bool, now 
 		if changed {
 			before = stateOf(edit.Was, now)
 		}
-		if !old.was.is(before) || changed && !t.noLoop && !old.was.holds(is) {
+		if !is.unknown && (!old.was.is(before) || changed && !t.noLoop && !old.was.holds(is)) {
 			c.lost[key] = true
 		}
 		marks = append(marks, c.forget(old))

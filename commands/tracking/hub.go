@@ -11,7 +11,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Mark is set for a key at the masters; *quorum.Mark is one.
+// Mark is set for a key at the masters; *quorum.Mark is one. While it tells news, which waits for the mu of a Client, its methods wait: they are
+// called without that mu.
 type Mark interface {
 	// Settled is closed when it is armed wherever that is going to be soon.
 	Settled() <-chan struct{}
@@ -106,6 +107,8 @@ type state struct {
 	// end is when that ends; timed is false where that is not known, and endless where it never does.
 	timed, endless bool
 	end            time.Time
+	// unknown is set where the client could not be told: anything is another.
+	unknown bool
 }
 
 func stateOf(e keyspace.Entry, now time.Time) state {
@@ -139,7 +142,7 @@ func (s state) holds(other state) bool { return s.present == other.present && s.
 // is reports whether two states are the same for who was told of one.
 func (s state) is(other state) bool {
 	switch {
-	case !s.holds(other):
+	case s.unknown || !s.holds(other):
 		return false
 	case !s.timed || !other.timed:
 		return true

@@ -20,9 +20,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // masters are what the tests say that the masters hold and tell.
 type masters struct {
-	mu      sync.Mutex
-	holds   map[quorum.Key]quorum.Look
-	marks   map[*fakeMark]bool
+	mu    sync.Mutex
+	holds map[quorum.Key]quorum.Look
+	marks map[*fakeMark]bool
+	// between, if it is not nil, has each mark that is asked whether it is watched tell that first, as one that a master tells of
+	// a change at that moment does.
+	between *quorum.News
+	stuck   bool // that cannot be told
 	blind   bool
 	failing error
 	reads   int
@@ -42,8 +46,24 @@ func (m *fakeMark) Settled() <-chan struct{} {
 
 func (m *fakeMark) Watched() bool {
 	m.of.mu.Lock()
-	defer m.of.mu.Unlock()
-	return !m.of.blind
+	news, blind := m.of.between, m.of.blind
+	m.of.between = nil
+	m.of.mu.Unlock()
+	if news != nil {
+		told := make(chan struct{})
+		go func() {
+			m.tell(*news)
+			close(told)
+		}()
+		select {
+		case <-told:
+		case <-time.After(5 * time.Second): // it waits for who asks here
+			m.of.mu.Lock()
+			m.of.stuck = true
+			m.of.mu.Unlock()
+		}
+	}
+	return !blind
 }
 
 func (m *fakeMark) Stop() {
@@ -197,6 +217,49 @@ func TestTold(t *testing.T) {
 	b.hears("k")
 	b.put("k", "", quorum.Changes)
 	b.hears("k")
+}
+
+// TestToldWhileItIsChecked: a mark that tells something while it is asked whether it is watched. The look was before that, so there
+// is another one.
+func TestToldWhileItIsChecked(t *testing.T) {
+	for name, news := range map[string]quorum.News{"stirred": quorum.Stirred, "changes": quorum.Changes, "unwatched": quorum.Unwatched} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, on)
+			b.put("k", "a")
+			b.mu.Lock()
+			b.between = &news
+			b.mu.Unlock()
+			b.reads("k", "a")
+			b.hears()
+			b.mu.Lock()
+			stuck, looks := b.stuck, b.masters.reads
+			b.mu.Unlock()
+			if stuck || looks != 2 {
+				t.Errorf("stuck %v, %d looks, want 2", stuck, looks)
+			}
+			b.put("k", "b", quorum.Changes)
+			b.hears("k")
+		})
+	}
+}
+
+// TestUnknown: what could not be told to the client may be anything, also what it knew of before. It hears of it once it can be read, and meanwhile now and then.
+func TestUnknown(t *testing.T) {
+	b := newBench(t, on)
+	fail := func() { b.client.Begin(0, []string{"k"}, at).Fail(time.Now()) }
+	fail() // the masters are well again
+	b.hears("k")
+	b.put("k", "a")
+	b.reads("k", "a")
+	b.hears()
+	b.failing = errors.New("no quorum")
+	for range 3 {
+		fail()
+		b.hears("k")
+	}
+	b.client.Set(Mode{On: true, OptIn: true})
+	fail()
+	b.hears()
 }
 
 // TestOwnChanges are told but with NOLOOP, or where the reply tells of them.

@@ -83,24 +83,30 @@ func Greet(conn net.Conn, in *resp.Reader, within time.Duration, kind resp.Kind,
 		return err
 	}
 	for _, want := range []resp.Kind{resp.Map, kind} {
-		in.Begin()
-		first, err := in.Next()
-		if err != nil {
-			return err
-		}
-		said, err := in.ValueOf(first)
+		said, is, err := next(in)
 		refusal, refused := said.(resp.Error)
 		switch {
 		case err != nil:
 			return err
 		case refused:
 			return refusal
-		case first.Kind != want:
+		case is != want:
 			return ErrAnswer
 		}
 	}
 	_ = conn.SetDeadline(time.Time{})
 	return nil
+}
+
+// next reads one thing that a master says, and of what kind it is.
+func next(in *resp.Reader) (said any, is resp.Kind, err error) {
+	in.Begin()
+	first, err := in.Next()
+	if err != nil {
+		return nil, 0, err
+	}
+	said, err = in.ValueOf(first)
+	return said, first.Kind, err
 }
 
 // IsRefusal reports whether a master does not do what a feed asks, for want of a right or of the command, rather

@@ -31,12 +31,7 @@ func Lacking(conn net.Conn, in *resp.Reader, within time.Duration, needs []Need)
 		return nil, err
 	}
 	for _, n := range needs {
-		in.Begin()
-		first, err := in.Next()
-		if err != nil {
-			return nil, err
-		}
-		said, err := in.ValueOf(first)
+		said, _, err := next(in)
 		if err != nil {
 			return nil, err
 		}
