@@ -23,7 +23,7 @@ func newShared() *lua.Table {
 		lua.Entry{Name: "cjson", Value: b.Table(jsonLibrary...)},
 		lua.Entry{Name: "bit", Value: b.Table(binary.Bit...)},
 		lua.Entry{Name: "struct", Value: b.Table(binary.Struct...)},
-		lua.Entry{Name: "cmsgpack", Value: b.Table(absent("cmsgpack", "pack", "unpack", "unpack_one", "unpack_limit")...)},
+		lua.Entry{Name: "cmsgpack", Value: b.Table(binary.MessagePack...)},
 	)
 	meta := b.Table(lua.Entry{Name: "__index", Value: missingGlobal})
 	return b.WithMeta(b.Table(entries...), meta)

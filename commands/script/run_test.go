@@ -264,7 +264,7 @@ func TestReadOnly(t *testing.T) {
 func TestDifferencesFromRedis(t *testing.T) {
 	for _, test := range []struct{ why, body, want string }{
 		{"Redis 7.0.15 crashes", `error({})`, "ERR unknown error"},
-		{"left out", `return cmsgpack.pack(1)`, "ERR user_script:1: cmsgpack.pack is not available to scripts that run in the proxy"},
+		{"left out", `return cjson.new()`, "ERR user_script:1: cjson.new is not available to scripts that run in the proxy"},
 	} {
 		want := test.want + " script: " + SHA(test.body) + ", on @user_script:1."
 		if got := runHere(t, test.body, noCall); got.Str != want {
