@@ -32,6 +32,8 @@ func lockedCommands(p *programs, s *scripts, waits func(command.Call)) map[strin
 		docs.Reads = !known.Does(spec.Writes)
 		if _, fixed := known.Keys.Fixed(); fixed || known.Keys.Span.First == 1 {
 			docs.Keys = known.Keys.Span
+		} else if known.Keys == keys.OfSort {
+			docs.Keys = keys.One(1) // the other one is told of by its word
 		}
 		run := p.ordinary
 		if known.Does(spec.Blocks) {
@@ -99,7 +101,7 @@ func replaces(words []string) bool {
 			}
 		}
 		return true
-	case "getset", "setex", "psetex", "append", "setrange", "incr", "decr", "incrby", "decrby",
+	case "getset", "setex", "psetex", "append", "setrange", "setbit", "incr", "decr", "incrby", "decrby",
 		"hset", "hmset", "hincrby", "hincrbyfloat", "lpush", "rpush", "sadd", "zadd", "zincrby":
 		return true
 	}

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -48,7 +49,13 @@ func (p *programs) carry(c command.Call, what program.Program) {
 	done, err := p.engine.Run(c.Ctx, what)
 	if turn != nil {
 		now := time.Now()
-		c.Out.WhenDelivered(func() { turn.End(done.Read, done.Edits, now) })
+		c.Out.WhenDelivered(func() {
+			if errors.As(err, new(*quorum.NoQuorumError)) {
+				turn.Fail(now)
+			} else {
+				turn.End(done.Read, done.Edits, now)
+			}
+		})
 	}
 	if err != nil {
 		c.Out.Fail(err)

@@ -295,8 +295,8 @@ func TestScriptRefused(t *testing.T) {
 	const asString = "; a lock key takes commands of strings, hashes, lists, sets and sorted sets"
 	for call, want := range map[string]string{
 		`'xadd', KEYS[1], '*', 'f', 'v'`:   "ERR lock key 'k': 'xadd' cannot run on the lock masters" + asString,
-		`'GEOADD', KEYS[1], 1, 1, 'v'`:     "ERR lock key 'k': 'geoadd' cannot run on the lock masters" + asString,
-		`'setbit', KEYS[1], 1, 1`:          "ERR lock key 'k': 'setbit' cannot run on the lock masters" + asString,
+		`'XDEL', KEYS[1], '1'`:             "ERR lock key 'k': 'xdel' cannot run on the lock masters" + asString,
+		`'pfadd', KEYS[1], 'v'`:            "ERR lock key 'k': 'pfadd' cannot run on the lock masters" + asString,
 		`'get', 'data'`:                    "ERR 'get' of 'data', which is no lock key, by a script on lock keys: it is not done for a key that stands on the upstream",
 		`'hget', 'data', 'f'`:              "ERR 'hget' of 'data', which is no lock key, by a script on lock keys: it is not done for a key that stands on the upstream",
 		`'mget', 'data', KEYS[1]`:          "ERR 'mget' names lock keys and others: 'k' stands on the lock masters, 'data' on the upstream; send two commands",

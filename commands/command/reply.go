@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"redlock-proxy/commands/keyspace"
-	"redlock-proxy/commands/keyspace/contents"
 	"redlock-proxy/commands/syntax"
 	"redlock-proxy/quorum"
 	"redlock-proxy/resp"
@@ -163,7 +162,7 @@ func (r *Reply) Value(v keyspace.Reply) {
 	case keyspace.Error:
 		r.Error(v.Str)
 	case keyspace.Double:
-		r.Double(v.Float)
+		r.Double(v.Digits())
 	case keyspace.Pairs:
 		r.pairs(v.Elems)
 	default:
@@ -201,9 +200,8 @@ func (r *Reply) pairs(parts []keyspace.Reply) {
 	}
 }
 
-// Double appends a number that need not be an integer: in RESP2 as a bulk string.
-func (r *Reply) Double(n float64) {
-	text := contents.FormatDouble(n)
+// Double appends the digits of a number that need not be an integer: in RESP2 as a bulk string.
+func (r *Reply) Double(text string) {
 	if r.Proto != 3 {
 		r.Bulk(text)
 		return

@@ -110,9 +110,14 @@ func (s *Space) bounded(c *command, words []string) (Reply, error) {
 		for i, key := range keys {
 			s.slots[key].takeBack(before[i])
 		}
-		return Fail(fmt.Sprintf("ERR lock key '%s' would have more than %d bytes or %d elements", syntax.Shown(keys[large]), maxValue, maxElements)), nil
+		return tooLarge(keys[large]), nil
 	}
 	return reply, err
+}
+
+// tooLarge is the error reply where a collection would become so.
+func tooLarge(key string) Reply {
+	return Fail(fmt.Sprintf("ERR lock key '%s' would have more than %d bytes or %d elements", syntax.Shown(key), maxValue, maxElements))
 }
 
 // maxElements bounds the elements of a collection: read into memory, the smallest take many times their bytes.
@@ -142,9 +147,9 @@ func (s *Space) mayGrow(c call, keys []string) bool {
 
 func (c *command) fits(words int) bool { return syntax.Fits(c.spec.Arity, words) }
 
-// grows is true of a command by which a collection may become larger.
+// grows is true of a command by which a collection may become larger, and which does not look at that itself.
 func (c *command) grows() bool {
-	return c.spec.Does(spec.Writes) && c.docs.group != "string" && c.docs.group != "generic"
+	return c.spec.Does(spec.Writes) && !slices.Contains([]string{"string", "bitmap", "generic"}, c.docs.group)
 }
 
 // keys are those of a command that fits.

@@ -24,7 +24,7 @@ type redis struct {
 
 func startRedis(t testing.TB) *redis {
 	t.Helper()
-	conn, err := net.Dial("tcp", redistest.New(t, redistest.Options{}).Addr())
+	conn, err := net.Dial("tcp", redistest.New(t, redistest.Options{Env: []string{"LC_ALL=C"}}).Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func (r *redis) read() (keyspace.Reply, error) {
 		return keyspace.Reply{}, nil
 	case ',':
 		double, err := strconv.ParseFloat(text, 64)
-		return keyspace.Real(double), err
+		return keyspace.Reply{Kind: keyspace.Double, Float: double, Str: text}, err
 	case '-':
 		return keyspace.Fail(text), nil
 	case ':':

@@ -98,16 +98,21 @@ func (c call) zadd() (Reply, error) {
 	if failed != nil {
 		return *failed, nil
 	}
+	return c.adds(a), nil
+}
+
+// adds carries it out on the command's first key.
+func (c call) adds(a adding) Reply {
 	sl := c.use(c.words[1])
 	sl.asked = sl.asked || a.nx || a.xx || a.gt || a.lt
 	z, failed := held[*contents.SortedSet](sl)
 	switch {
 	case failed != nil:
-		return *failed, nil
+		return *failed
 	case z == nil && a.xx && a.incr:
-		return Reply{}, nil
+		return Reply{}
 	case z == nil && a.xx:
-		return Number(0), nil
+		return Number(0)
 	case z == nil:
 		z = contents.NewSortedSet()
 	}
@@ -115,7 +120,7 @@ func (c call) zadd() (Reply, error) {
 	if z.Len() > 0 {
 		sl.edited(z)
 	}
-	return reply, nil
+	return reply
 }
 
 // addTo does it.

@@ -66,6 +66,9 @@ func keyQuestions(name string, words []string) (all [][]string) {
 		if name == "set" && wantsOld(words) {
 			q = append(q, "get")
 		}
+		if name == "bitfield" && !bitfieldOnlyReads(words) {
+			q = append(q, "set", "0", "0", "0")
+		}
 		all = append(all, q)
 	}
 	return all
@@ -80,7 +83,13 @@ func eachByItself(name string) bool {
 	return fixed && at.First == 1 && (at.Last == 1 || first == others && at.Last < 0)
 }
 
-// wholeQuestion is a command with its keys where they are, and what says where they are; nothing else of it is told.
+// bitfieldOnlyReads reports whether a BITFIELD changes nothing, which takes no right to.
+func bitfieldOnlyReads(words []string) bool {
+	access, _ := spec.AccessOf("bitfield", syntax.Bytes(words))
+	return access == spec.Takes
+}
+
+// wholeQuestion is a command with its keys where they are, and what says where they are, or that they are; nothing else of it is told.
 func wholeQuestion(words []string, keys int) [][]string {
 	if keys == 0 {
 		return nil
@@ -89,8 +98,9 @@ func wholeQuestion(words []string, keys int) [][]string {
 	rule := spec.KeysOf(args[0])
 	places, _ := rule.Places(args, len(args))
 	q := []string{syntax.Lower(words[0])}
+	named := !rule.Tells(args) // a word before it says what a key is, as the STORE of SORT
 	for i, word := range words[1:] {
-		if !places.Has(i+1) && !rule.Tell(i+1) {
+		if !places.Has(i+1) && !rule.Tell(i+1) && !(named && places.Has(i+2)) {
 			word = "0"
 		}
 		q = append(q, word)

@@ -3,6 +3,7 @@ package contents
 import (
 	"math"
 	"math/big"
+	"strconv"
 	"strings"
 
 	"redlock-proxy/commands/script/lua/clib"
@@ -122,11 +123,21 @@ func (l Long) Add(other Long) (sum Long, ok bool) {
 
 // String is the number with at most 17 digits after the point.
 func (l Long) String() string {
-	text := strings.TrimRight(strings.TrimRight(l.n.Text('f', 17), "0"), ".")
-	if text == "-0" || text == "" {
+	return trimmed(l.n.Text('f', longDigits))
+}
+
+// longDigits are how many a number has after the point at most.
+const longDigits = 17
+
+// FormatDecimal is a number that is not infinite as Long has it.
+func FormatDecimal(n float64) string { return trimmed(strconv.FormatFloat(n, 'f', longDigits, 64)) }
+
+func trimmed(digits string) string {
+	digits = strings.TrimRight(strings.TrimRight(digits, "0"), ".")
+	if digits == "-0" || digits == "" {
 		return "0"
 	}
-	return text
+	return digits
 }
 
 // Thousandths are how many thousandths it has, rounded up; as in C on most machines, the smallest integer where those
