@@ -30,18 +30,31 @@ const (
 	collectionOpsPerKey, collectionLostPerKey = 60, 3
 )
 
-// deed is one command on a collection, and what its client was told; lost is set where that was an error, or nothing.
+// deed is one command, and what its client was told; lost is set where that was an error that tells nothing, or nothing.
 type deed struct {
-	client   int
-	words    []string
+	client int
+	words  []string
+	// steps are what one Redis does for it, where that is not the words alone. With several the reply is all of theirs.
+	steps    [][]string
+	several  bool
+	only     *condition
 	reply    any
 	lost     bool
 	from, to time.Duration
 }
 
-// story is the history of one key.
+// condition is what a key must hold, as a string, for a deed to do anything; otherwise is the reply where it holds something else.
+type condition struct {
+	key, value string
+	otherwise  any
+	// may: that reply needs no reason.
+	may bool
+}
+
+// story is the history of one key, or of some that stand together.
 type story struct {
 	name  string
+	keys  []string
 	mu    sync.Mutex
 	deeds []deed
 	given int
@@ -65,21 +78,56 @@ func (s *story) add(d deed) {
 	}
 }
 
-// state is what a key holds, for the quorum; empty for nothing, since no collection is empty.
-type state string
+// content is what a key holds, for the quorum, and whether it ends; the value is empty for nothing.
+type content struct {
+	value string
+	ends  bool
+}
 
-// after is what the key holds after a command, and its reply as a client sees it in RESP2.
-func (s state) after(words []string) (any, state) {
+// state is what the keys of a story hold.
+type state [3]content
+
+// after is what the keys hold after commands, and their replies as a client sees them in RESP2.
+func (s state) after(keys []string, steps [][]string) (replies []any, next state) {
 	space := keyspace.NewSpace(time.UnixMilli(1_700_000_000_000))
-	space.Put(words[1], keyspace.Entry{Present: s != "", Value: string(s), Left: keyspace.Endless})
-	reply, err := space.Do(words)
-	if err != nil {
-		panic(err)
+	for i, key := range keys {
+		left := keyspace.Endless
+		if s[i].ends {
+			left = time.Hour
+		}
+		space.Put(key, keyspace.Entry{Present: s[i].value != "", Value: s[i].value, Left: left})
+	}
+	for _, words := range steps {
+		reply, err := space.Do(words)
+		if err != nil {
+			panic(err)
+		}
+		replies = append(replies, seen(reply.Plain()))
 	}
 	for _, e := range space.Edits() {
-		s = state(e.Now.Value)
+		s[slices.Index(keys, e.Key)] = content{e.Now.Value, e.Now.Present && e.Now.Left >= 0}
 	}
-	return seen(reply.Plain()), s
+	return replies, s
+}
+
+// step is what the keys hold after a deed; false where it cannot have the reply that it had.
+func (s state) step(keys []string, d deed) (bool, state) {
+	if d.only != nil && s[slices.Index(keys, d.only.key)].value != d.only.value {
+		return d.lost || fmt.Sprint(d.only.otherwise) == fmt.Sprint(d.reply), s
+	}
+	if d.only != nil && d.only.may && !d.lost && d.only.otherwise == d.reply {
+		return true, s
+	}
+	steps := d.steps
+	if steps == nil {
+		steps = [][]string{d.words}
+	}
+	replies, next := s.after(keys, steps)
+	reply := replies[0]
+	if d.several {
+		reply = any(replies)
+	}
+	return d.lost || fmt.Sprint(reply) == fmt.Sprint(d.reply), next
 }
 
 // seen is a reply as package redistest reads it.
@@ -101,37 +149,51 @@ func seen(r keyspace.Reply) any {
 	return r.Str
 }
 
-// collectionModel is a key for porcupine.
-func collectionModel() porcupine.Model {
+// model is the story's keys for porcupine.
+func (s *story) model() porcupine.Model {
 	return porcupine.Model{
-		Init: func() any { return state("") },
-		Step: func(s, input, output any) (bool, any) {
-			d := input.(deed)
-			reply, next := s.(state).after(d.words)
-			return d.lost || fmt.Sprint(reply) == fmt.Sprint(output), next
+		Init: func() any { return state{} },
+		Step: func(is, input, _ any) (bool, any) {
+			possible, next := is.(state).step(s.keys, input.(deed))
+			return possible, next
 		},
 	}
 }
 
 // check looks for an order of the commands in which one Redis would have given the same replies. A command without an answer was
 // carried out once, at any time since, or never.
-func (s *story) check() porcupine.CheckResult {
+func (s *story) check() porcupine.CheckResult { return s.explain(s.deeds) }
+
+func (s *story) explain(deeds []deed) porcupine.CheckResult {
 	var all []porcupine.Operation
-	for _, d := range s.deeds {
+	for _, d := range deeds {
 		one := porcupine.Operation{ClientId: d.client, Input: d, Call: int64(d.from), Output: d.reply, Return: int64(d.to)}
 		if d.lost {
 			one.Return = math.MaxInt64
 		}
 		all = append(all, one)
+		if back, may := takenBackAfter(d); may {
+			one.Input = back
+			all = append(all, one)
+		}
 	}
-	return porcupine.CheckOperationsTimeout(collectionModel(), all, checkPatience)
+	return porcupine.CheckOperationsTimeout(s.model(), all, checkPatience)
 }
 
-// String is the history in the order of its answers.
+// String is the history in the order of its answers, up to the first that cannot be explained, and what was under way then.
 func (s *story) String() string {
+	ordered := slices.SortedFunc(slices.Values(s.deeds), func(a, b deed) int { return cmp.Compare(a.to, b.to) })
+	first := firstUnexplained(ordered, func(d deed) (from, to time.Duration) { return d.from, d.to },
+		func(d deed) deed { d.lost = true; return d }, func(upTo []deed) bool { return s.explain(upTo) != porcupine.Illegal })
 	lines := []string{s.name}
-	for _, d := range slices.SortedFunc(slices.Values(s.deeds), func(a, b deed) int { return cmp.Compare(a.to, b.to) }) {
-		lines = append(lines, fmt.Sprintf("%v–%v client %d: %q → %v", d.from, d.to, d.client, d.words, d.reply))
+	for i, d := range ordered {
+		mark := " "
+		if i == first {
+			mark = ">"
+		}
+		if i <= first || d.from <= ordered[first].to {
+			lines = append(lines, fmt.Sprintf("%s %v–%v client %d: %q → %v", mark, d.from, d.to, d.client, d.words, d.reply))
+		}
 	}
 	return strings.Join(lines, "\n")
 }
@@ -139,7 +201,7 @@ func (s *story) String() string {
 // gathering is clients who use the same few collections.
 type gathering struct {
 	addrs []string
-	kind  string // hash, list or zset
+	kind  string // hash, list, zset or tag
 	seed  uint64
 	began time.Time
 
@@ -161,7 +223,11 @@ func (g *gathering) next(random *rand.Rand) (*story, bool) {
 	g.left--
 	i := random.IntN(len(g.current))
 	if g.current[i] == nil || !g.current[i].take() {
-		g.current[i] = &story{name: fmt.Sprintf("lock:%s:%d", g.kind, len(g.stories)), given: 1}
+		name := fmt.Sprintf("lock:%s:%d", g.kind, len(g.stories))
+		g.current[i] = &story{name: name, keys: []string{name}, given: 1}
+		if g.isOfTags() {
+			g.current[i].keys = append(g.current[i].keys, "lock:x:{"+name+"}", "lock:y:{"+name+"}")
+		}
 		g.stories = append(g.stories, g.current[i])
 	}
 	return g.current[i], true
@@ -207,22 +273,39 @@ func (g *gathering) client(t *testing.T, number int, addr string) {
 		if !ok {
 			return
 		}
-		words := g.words(random, key.name, number, sent)
-		d := deed{client: number, words: plain(words), from: time.Since(g.began)}
-		d.reply, err = client.Do(words...)
-		d.to = time.Since(g.began)
-		failure, failed := d.reply.(redistest.RespError)
-		d.lost = err != nil || failed
-		key.add(d)
-		g.note(words[0], d, string(failure))
+		if g.isOfTags() {
+			err = g.turnOfTags(random, client, key, number, sent)
+		} else {
+			words := g.words(random, key.name, number, sent)
+			_, err = g.do(client, key, deed{client: number, words: plain(words)}, words)
+		}
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		if d.lost {
-			time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// do sends commands, of which the last one is the deed.
+func (g *gathering) do(client *redistest.Client, key *story, d deed, commands ...[]string) (reply any, err error) {
+	last := commands[len(commands)-1]
+	for _, words := range commands[:len(commands)-1] {
+		if _, err := client.Do(words...); err != nil {
+			return nil, err
 		}
 	}
+	d.from = time.Since(g.began)
+	d.reply, err = client.Do(last...)
+	d.to = time.Since(g.began)
+	failure, failed := d.reply.(redistest.RespError)
+	d.lost = err != nil || failed && (!g.isOfTags() || strings.HasPrefix(string(failure), "NOQUORUM "))
+	d = asPlain(d)
+	key.add(d)
+	g.note(last[0], d, string(failure))
+	if d.lost {
+		time.Sleep(5 * time.Millisecond)
+	}
+	return d.reply, err
 }
 
 func (g *gathering) note(command string, d deed, failure string) {
@@ -232,7 +315,7 @@ func (g *gathering) note(command string, d deed, failure string) {
 	if d.lost {
 		g.replies[command+" "+kit.FirstWord(failure)]++
 	}
-	if failure != "" && !strings.HasPrefix(failure, "NOQUORUM ") {
+	if failure != "" && !strings.HasPrefix(failure, "NOQUORUM ") && !g.isOfTags() { // of which the model knows what may be answered
 		g.errors = append(g.errors, fmt.Sprintf("%q: %s", d.words, failure))
 	}
 }
@@ -263,6 +346,17 @@ func gather(t *testing.T, kind string, seed uint64, ops int, addrs ...string) (w
 	return wrong, undecided
 }
 
+// wantExplained wants no history to be wrong.
+func wantExplained(t *testing.T, kind string, wrong []*story, undecided int) {
+	t.Helper()
+	for _, s := range wrong[:min(maxExamples, len(wrong))] {
+		t.Log(s)
+	}
+	if len(wrong)+undecided > 0 {
+		t.Errorf("%s: %d VIOLATIONS, %d undecided", kind, len(wrong), undecided)
+	}
+}
+
 // TestHistoriesOfCollections: ten clients of two proxies use the same few hashes, lists and sorted sets while a minority of the masters is
 // stopped, cut off and killed at random. Every reply is one that a single Redis could have given.
 func TestHistoriesOfCollections(t *testing.T) {
@@ -272,12 +366,7 @@ func TestHistoriesOfCollections(t *testing.T) {
 	disturber := faults.StartDisturber(f, seed, lockKeyDisturbances()...)
 	for _, kind := range []string{"hash", "list", "zset"} {
 		wrong, undecided := gather(t, kind, seed, ops/3, f.Addrs()...)
-		for _, s := range wrong[:min(maxExamples, len(wrong))] {
-			t.Log(s)
-		}
-		if len(wrong)+undecided > 0 {
-			t.Errorf("%s: %d VIOLATIONS, %d undecided", kind, len(wrong), undecided)
-		}
+		wantExplained(t, kind, wrong, undecided)
 	}
 	done, err := disturber.Stop()
 	t.Logf("the masters were disturbed: %v", done)
@@ -288,7 +377,7 @@ func TestHistoriesOfCollections(t *testing.T) {
 // nothing to say.
 func TestHistoriesOfCollectionsSeeTwoRedises(t *testing.T) {
 	one, other := kit.StartRedis(t).Addr(), kit.StartRedis(t).Addr()
-	for _, kind := range []string{"hash", "list", "zset"} {
+	for _, kind := range []string{"hash", "list", "zset", "tag"} {
 		if wrong, undecided := gather(t, kind, rand.Uint64(), 500, one); len(wrong)+undecided > 0 {
 			t.Errorf("%s: %d violations, %d undecided by one Redis", kind, len(wrong), undecided)
 		}

@@ -148,19 +148,22 @@ func (r lockRecord) String() string {
 
 // firstViolation is the record, in the order of the replies, up to which all can be explained by those that were sent by then.
 func firstViolation(ordered []lockRecord) int {
+	return firstUnexplained(ordered, func(r lockRecord) (from, to time.Duration) { return r.from, r.to },
+		func(r lockRecord) lockRecord { r.op.fate = lost; return r }, func(upTo []lockRecord) bool { return checkLockKey(upTo) != porcupine.Illegal })
+}
+
+// firstUnexplained is the number of the record, of those in the order of their replies, with which they are not explained any more. What was under
+// way may have been carried out already, as if its reply were lost.
+func firstUnexplained[R any](ordered []R, times func(R) (from, to time.Duration), asLost func(R) R, explains func([]R) bool) int {
 	explained := func(n int) bool {
-		at := ordered[n-1].to
-		var upTo []lockRecord
-		for i, r := range ordered {
-			switch {
-			case i < n:
-				upTo = append(upTo, r)
-			case r.from <= at:
-				r.op.fate = lost // it may have been carried out already
-				upTo = append(upTo, r)
+		_, at := times(ordered[n-1])
+		upTo := slices.Clone(ordered[:n])
+		for _, r := range ordered[n:] {
+			if from, _ := times(r); from <= at {
+				upTo = append(upTo, asLost(r))
 			}
 		}
-		return checkLockKey(upTo) != porcupine.Illegal
+		return explains(upTo)
 	}
 	low, high := 0, len(ordered) // explained(low), not explained(high)
 	for high-low > 1 {

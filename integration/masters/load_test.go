@@ -33,8 +33,10 @@ const (
 // them back at another proxy. A holder counts by its own clock, from before it asked.
 type load struct {
 	histories [loadKeys]*holdings.History
-	over      atomic.Bool
-	workers   sync.WaitGroup
+	// key names a lock.
+	key     func(number int) string
+	over    atomic.Bool
+	workers sync.WaitGroup
 
 	mu      sync.Mutex
 	replies map[string]int
@@ -42,7 +44,11 @@ type load struct {
 
 // startLoad has clients take turns at the proxies.
 func startLoad(proxies []*harness.Proxy, seed uint64) *load {
-	l := &load{replies: map[string]int{}}
+	return startLoadOf(proxies, seed, func(number int) string { return "lock:" + strconv.Itoa(number) })
+}
+
+func startLoadOf(proxies []*harness.Proxy, seed uint64, key func(number int) string) *load {
+	l := &load{key: key, replies: map[string]int{}}
 	began := time.Now()
 	for i := range l.histories {
 		l.histories[i] = holdings.HistorySince(began)
@@ -79,7 +85,7 @@ func ask(clients []*redistest.Client, proxies []*harness.Proxy, p int, words ...
 
 func (l *load) turn(clients []*redistest.Client, proxies []*harness.Proxy, random *rand.Rand, token string) {
 	number, p := random.IntN(loadKeys), random.IntN(len(proxies))
-	key, history := "lock:"+strconv.Itoa(number), l.histories[number]
+	key, history := l.key(number), l.histories[number]
 	words := []string{"LOCK", key, token, "PX", kit.Millis(loadLease)}
 	if random.IntN(3) == 0 {
 		words = append(words, "BLOCK", "500")
@@ -164,10 +170,25 @@ var loadWays = [][]int{
 // TestChangesUnderLoad: from three masters to five and back, one at a time, under load, while a master is
 // killed, stopped, or restarts without its data, and proxies stand still. No lock is granted twice.
 func TestChangesUnderLoad(t *testing.T) {
+	changeUnderLoad(t, startRig(t, 3, 3, 6), func(number int) string { return "lock:" + strconv.Itoa(number) })
+}
+
+// TestChangesUnderLoadOfTags: the same with locks of which four each have a tag in common, and one is the tag itself.
+func TestChangesUnderLoadOfTags(t *testing.T) {
+	changeUnderLoad(t, start(t, &rig{t: t, tags: true}, 3, 3, 6), func(number int) string {
+		tag := fmt.Sprint("lock:", number/4)
+		if number%4 == 0 {
+			return tag
+		}
+		return fmt.Sprintf("lock:%d:{%s}", number%4, tag)
+	})
+}
+
+func changeUnderLoad(t *testing.T, r *rig, key func(number int) string) {
+	t.Helper()
 	seed := kit.NumberFrom(t, "REDLOCK_MASTERS_SEED", 1)
 	random := rand.New(rand.NewPCG(seed, 0))
-	r := startRig(t, 3, 3, 6)
-	l := startLoad(r.proxies, seed)
+	l := startLoadOf(r.proxies, seed, key)
 	is := first(3)
 	for n := range rounds(5, len(loadWays)) {
 		masters := loadWays[n%len(loadWays)]

@@ -23,13 +23,18 @@ type rig struct {
 	servers []*redistest.Server
 	links   []*faultlink.Link // to the servers, for all proxies
 	files   []string
+	tags    bool // keys of one tag stand together
 	proxies []*harness.Proxy
 }
 
 // startRig starts so many proxies on the first masters of so many servers.
 func startRig(t *testing.T, proxies, masters, servers int) *rig {
 	t.Helper()
-	r := &rig{t: t}
+	return start(t, &rig{t: t}, proxies, masters, servers)
+}
+
+func start(t *testing.T, r *rig, proxies, masters, servers int) *rig {
+	t.Helper()
 	for range servers {
 		r.servers = append(r.servers, kit.StartRedis(t))
 	}
@@ -64,6 +69,9 @@ func (r *rig) name(proxy int, masters ...int) {
 	}
 	text := fmt.Sprintf("listen: 127.0.0.1:0\nfresh-start: true\nlog-level: debug\nlock-keys: [\"k*\"]\nmaster: [%q]\n", strings.Join(urls, `", "`))
 	text = strings.ReplaceAll(text, `\"`, `"`)
+	if r.tags {
+		text += "lock-tags: [\"*\"]\n"
+	}
 	kit.Must(r.t, os.WriteFile(r.files[proxy]+".new", []byte(text), 0o600))
 	kit.Must(r.t, os.Rename(r.files[proxy]+".new", r.files[proxy]))
 }

@@ -39,13 +39,9 @@ func wantPopped(t *testing.T, client *redistest.Client, want ...any) {
 // TestArrivalsIdle: 200 clients of two proxies wait for four keys, which are absent, a string and a list that others wait for, and the masters are
 // asked nothing for it but signs of life of the watches.
 func TestArrivalsIdle(t *testing.T) {
-	const window = 4 * time.Second
 	f := start(t, 2, "--lock-keys", "k*")
 	f.WantVoting(t, 5)
-	usual := map[string]bool{"ping": true}
-	for name := range during(t, f, window) {
-		usual[name] = true
-	}
+	usual := usualOf(t, f)
 	for i := range 200 {
 		client := kit.Connect(t, f.Proxies[i%2])
 		kit.Must(t, client.Send(redistest.AppendCommand(nil, "BLPOP", "k"+strconv.Itoa(i/2%4), "k"+strconv.Itoa((i/2+1)%4), "0")))
@@ -56,15 +52,7 @@ func TestArrivalsIdle(t *testing.T) {
 	other := kit.Connect(t, f.Proxies[0])
 	kit.Want(t, other, "OK", "SET", "k1", "a string", "PX", forLong)
 	kit.Want(t, other, int64(1), "ZADD", "k2", "1", "member")
-	rest(t, f.Masters...)
-	for name, times := range during(t, f, window) {
-		if !usual[name] {
-			t.Errorf("%s, %d times", name, times)
-		}
-	}
-	if asked := about(t, f.Masters, window); len(asked) > 0 {
-		t.Errorf("%d commands, such as %s", len(asked), asked[0])
-	}
+	wantIdle(t, f, usual)
 }
 
 // TestArrivals: who waits at one proxy is woken by what is put there through another.

@@ -14,13 +14,9 @@ import (
 // TestIdle: 200 clients of two proxies wait for four locks, and the masters are asked nothing that they are not asked without them, but
 // signs of life of the watches.
 func TestIdle(t *testing.T) {
-	const window = 4 * time.Second
 	f := start(t, 2)
 	f.WantVoting(t, 5)
-	usual := map[string]bool{"ping": true}
-	for name := range during(t, f, window) {
-		usual[name] = true
-	}
+	usual := usualOf(t, f)
 	holder := kit.Connect(t, f.Proxies[0])
 	for key := range 4 {
 		kit.WantGrant(t, holder, "LOCK", "k"+strconv.Itoa(key), "holder", "PX", forLong)
@@ -32,26 +28,14 @@ func TestIdle(t *testing.T) {
 	for _, proxy := range f.Proxies {
 		kit.WantBlocked(t, proxy, 100)
 	}
-	rest(t, f.Masters...)
-	for name, times := range during(t, f, window) {
-		if !usual[name] {
-			t.Errorf("%s, %d times", name, times)
-		}
-	}
-	if asked := about(t, f.Masters, window); len(asked) > 0 {
-		t.Errorf("%d commands, such as %s", len(asked), asked[0])
-	}
+	wantIdle(t, f, usual)
 }
 
 // TestIdleWithTags: the same where the keys share their cells with others, by themselves or for good, and with some that stand alone.
 func TestIdleWithTags(t *testing.T) {
-	const window = 4 * time.Second
 	f := start(t, 2, "--lock-keys", "k*", "--lock-keys", "*{k*", "--lock-tags", "*")
 	f.WantVoting(t, 5)
-	usual := map[string]bool{"ping": true}
-	for name := range during(t, f, window) {
-		usual[name] = true
-	}
+	usual := usualOf(t, f)
 	holder := kit.Connect(t, f.Proxies[0])
 	kit.Want(t, holder, "OK", "SET", "a:{k0}", "neighbour")
 	kit.Want(t, holder, "OK", "SET", "a:{k1}", "neighbour", "PX", forLong)
@@ -66,15 +50,7 @@ func TestIdleWithTags(t *testing.T) {
 	for _, proxy := range f.Proxies {
 		kit.WantBlocked(t, proxy, 20)
 	}
-	rest(t, f.Masters...)
-	for name, times := range during(t, f, window) {
-		if !usual[name] {
-			t.Errorf("%s, %d times", name, times)
-		}
-	}
-	if asked := about(t, f.Masters, window); len(asked) > 0 {
-		t.Errorf("%d commands, such as %s", len(asked), asked[0])
-	}
+	wantIdle(t, f, usual)
 }
 
 // TestWakingWithTags: who waits at one proxy for a key that shares its cell has it when it is given back through another one, and when its time is over,
@@ -103,6 +79,33 @@ func TestWakingWithTags(t *testing.T) {
 			}
 			kit.Want(t, holder, int64(1), "UNLOCK", key, "waiter")
 		}
+	}
+}
+
+// idle is for how long the masters are watched.
+const idle = 4 * time.Second
+
+// usualOf are the commands that masters do while nobody waits, and the signs of life of the watches.
+func usualOf(t *testing.T, f *kit.Fleet) map[string]bool {
+	t.Helper()
+	usual := map[string]bool{"ping": true}
+	for name := range during(t, f, idle) {
+		usual[name] = true
+	}
+	return usual
+}
+
+// wantIdle wants masters to do nothing else, and nothing about the keys that are waited for.
+func wantIdle(t *testing.T, f *kit.Fleet, usual map[string]bool) {
+	t.Helper()
+	rest(t, f.Masters...)
+	for name, times := range during(t, f, idle) {
+		if !usual[name] {
+			t.Errorf("%s, %d times", name, times)
+		}
+	}
+	if asked := about(t, f.Masters, idle); len(asked) > 0 {
+		t.Errorf("%d commands, such as %s", len(asked), asked[0])
 	}
 }
 

@@ -1,0 +1,43 @@
+//go:build integration
+
+package lockkeys
+
+import (
+	"testing"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// neighbourEnv sets how often TestTagsBesideANeighbour does all its steps with each key.
+const neighbourEnv = "REDLOCK_NEIGHBOUR_ROUNDS"
+
+// TestTagsBesideANeighbour: whoever has a key for himself is told what he would be told without neighbours, through either proxy, while another
+// key of the tag comes and goes all the time.
+func TestTagsBesideANeighbour(t *testing.T) {
+	rounds := int(kit.NumberFrom(t, neighbourEnv, 30))
+	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
+	first, second := kit.StartProxy(t, masters, tagArgs(upstream)...), kit.StartProxy(t, masters, tagArgs(upstream)...)
+	neighbour := startNeighbour(t, first.Addr(), "lock:beside:{lock:t}", [][]string{{}, {"PX", "300"}, {"PX", "40000"}})
+	a, b := kit.Connect(t, first), kit.Connect(t, second)
+	// The key of the tag's own name has another version when the last of its neighbours has gone.
+	watch := map[string]string{"lock:t": "UNWATCH", "lock:x:{lock:t}": "WATCH lock:x:{lock:t}"}
+	for range rounds {
+		for _, key := range []string{"lock:t", "lock:x:{lock:t}"} {
+			for _, step := range []struct {
+				client        *redistest.Client
+				command, want string
+			}{
+				{a, "SET " + key + " me NX PX 60000", "OK"}, {b, "SET " + key + " you NX PX 60000", "nil"}, {a, "EXTEND " + key + " me PX 90000", "8"},
+				{b, "EXTEND " + key + " me PX 190000", "1"}, {b, "UNLOCK " + key + " you", "0"}, {a, "GET " + key, "me"}, {a, "UNLOCK " + key + " me", "1"},
+				{b, "LOCK " + key + " you PX 60000", "59"}, {a, "PEXPIRE " + key + " 500000", "1"}, {b, "PERSIST " + key, "1"}, {a, "PTTL " + key, "-1"},
+				{a, "EVAL|" + releaseIfOwn + "|1|" + key + "|you", "1"}, {b, "LOCK " + key + " me PX 60000 BLOCK 20000", "59"}, {a, "UNLOCK " + key + " me", "1"},
+				{a, "SETNX " + key + " me", "1"}, {b, watch[key], "OK"}, {b, "MULTI", "OK"}, {b, "GETDEL " + key, "QUEUED"}, {b, "EXEC", "[me]"},
+				{a, "RPUSH " + key + " 1", "1"}, {b, "BLPOP " + key + " 20", "[" + key + " 1]"}, {a, "BLPOP " + key + " 0.001", "nil"}, {b, "EXISTS " + key, "0"},
+			} {
+				kit.Does(t, step.client, step.command, step.want)
+			}
+		}
+	}
+	t.Logf("the neighbour changed %d times", neighbour())
+}
