@@ -72,7 +72,7 @@ histories: ## OPS (200000) ordinary commands on lock keys through two proxies wh
 	REDLOCK_OPS=$(OPS) REDLOCK_KEY_GRANTS=$$(($(OPS) / 100)) go test -v -count=1 -timeout 2h -tags integration -run '^(TestHistories|TestOverlapOfLockKeys)$$' ./integration/lockkeys
 
 collections: ## COMMANDS (50000) on hashes, lists and sets in lock keys through two proxies beside one Redis, as many while masters are killed, and OPS/10 (20000) with faults, each reply as of one Redis
-	REDLOCK_COLLECTIONS=$(COMMANDS) REDLOCK_COLLECTION_OPS=$$(($(OPS) / 10)) go test -v -count=1 -timeout 2h -tags integration -run '^(TestCollectionsAsOneRedis|TestCollectionsWhileMastersAreKilled|TestHistoriesOfCollections)$$' ./integration/lockkeys
+	REDLOCK_COLLECTIONS=$(COMMANDS) REDLOCK_COLLECTION_OPS=$$(($(OPS) / 10)) go test -v -count=1 -timeout 2h -tags integration -run '^(TestCollectionsAsOneRedis|TestCollectionsWhileMastersAreKilled|TestHistoriesOfCollections|TestTagsAsOneRedis|TestHistoriesOfTags|TestHistoriesOfTagsUndisturbed)$$' ./integration/lockkeys
 
 histories-busy: ## RUNS (1000) times 2,000 such commands of each mix, AT_ONCE (8) at a time, while BUSY (6) loops take the processors, masters all well: no error either
 	REDLOCK_RUNS=$(RUNS) REDLOCK_AT_ONCE=$(AT_ONCE) REDLOCK_BUSY=$(BUSY) go test -v -count=1 -timeout 12h -tags integration -run '^TestHistoriesUndisturbed$$' ./integration/lockkeys
