@@ -301,6 +301,29 @@ func TestLegacyUpdateForEverOvertaken(t *testing.T) {
 	})
 }
 
+// TestWaitingForALockOfTheLegacyServer: who waits for it tries now and then. What it takes back from the masters each time, by ballot
+// after a removal by ballot, does not wake it.
+func TestWaitingForALockOfTheLegacyServer(t *testing.T) {
+	withLegacy(t, func(b *bench, legacy *fakeMaster) {
+		for _, m := range b.masters {
+			m.slow(100 * time.Microsecond)
+		}
+		for _, do := range []Decision{{Do: Put, Value: token, TTL: time.Minute}, {Do: Remove}} {
+			_, err := b.cluster.Update(b.Context(), job, nil, func(Look) (Decision, error) { return do, nil })
+			b.wantErr(err, nil)
+		}
+		legacy.has(job, rival, time.Minute)
+		legacy.set(func(f *fakeMaster) { f.log = nil })
+		_, err := b.locker.Lock(b.Context(), LockRequest{Key: job, Token: token, TTL: time.Minute, Wait: time.Second})
+		b.wantErr(err, ErrHeld)
+		legacy.set(func(f *fakeMaster) {
+			if n := len(f.log); n < 10 || n > 200 {
+				b.Errorf("the legacy server was asked %d times in a second", n)
+			}
+		})
+	})
+}
+
 // TestLegacyStorm lets clients of two proxies and old ones fight for one lock, while a
 // master, or the legacy server, fails. There is never a second holder.
 func TestLegacyStorm(t *testing.T) {

@@ -26,6 +26,8 @@ type Accept struct {
 	// Deadline is the last moment, by the master's clock, at which it may be done. What
 	// comes later may rely on the promise of a master that has forgotten it since.
 	Deadline time.Duration
+	// Quiet is set where it removes what nobody was told to hold: nobody waits for that. A master is not told of it.
+	Quiet bool
 }
 
 var acceptScript = newScript(layoutLua + `local v, left = get(KEYS[1]), redis.call('pttl', KEYS[1])

@@ -401,7 +401,8 @@ func (r *Register) joined(op cell.Take, master int) {
 	}
 }
 
-// Withdraw releases what a Lock granted, where its caller has gone.
+// Withdraw releases what a Lock granted, where its caller has gone or nobody was told of it. Those who wait for the key are not told, or
+// one of them that tries in vain would wake itself.
 func (r *Register) Withdraw(keys []string, tokens []string) {
 	for i, key := range keys {
 		one := r.grants.take(key, tokens[i])
@@ -421,7 +422,7 @@ func (r *Register) Withdraw(keys []string, tokens []string) {
 func (r *Register) removeGrant(key string, one *grant) {
 	ctx, cancel := context.WithTimeout(context.Background(), mendTime)
 	defer cancel()
-	_, _ = r.Update(ctx, Change{Key: key, Expect: &one.token, Run: func(l Look) (Decision, error) {
+	_, _ = r.Update(ctx, Change{Key: key, Expect: &one.token, quiet: true, Run: func(l Look) (Decision, error) {
 		if l.Version == cmp.Or(one.version, string(one.attempt)) {
 			return Decision{Do: Remove}, nil
 		}

@@ -49,6 +49,8 @@ type Change struct {
 	settle bool
 	// shorten has what is left of a removal, or of a Watch, end as soon as a removal's does.
 	shorten bool
+	// quiet is set where what is removed was never told to anybody, or whoever waits is told by the caller.
+	quiet bool
 	// onward has it go on to its end once it has begun, also where the caller leaves.
 	onward bool
 }
@@ -431,7 +433,7 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 	}
 	next := u.nextBallot(b.number.Round())
 	opFor := func(told, passed time.Duration) cell.Accept {
-		op := cell.Accept{Name: u.Key, Attempt: p.base.attempt, Ballot: b.number, Value: p.value, Keep: p.keep, Base: p.base.accepted, Shift: p.shift, TTL: p.ttl}
+		op := cell.Accept{Name: u.Key, Attempt: p.base.attempt, Ballot: b.number, Value: p.value, Keep: p.keep, Base: p.base.accepted, Shift: p.shift, TTL: p.ttl, Quiet: u.quiet}
 		if u.opts.Keep && !(p.keep && !p.value.Present) { // such a removal may end any moment
 			op.Next = next
 		}
