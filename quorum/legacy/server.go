@@ -110,7 +110,7 @@ func (s *Server) Swap(ctx context.Context, db int, key string, was cell.Found, d
 // ask has the server do something. late, if it is set, is told of an answer that nothing waited
 // for.
 func (s *Server) ask(ctx context.Context, db int, do cell.Op, late func(cell.Answer)) (cell.Answer, error) {
-	r := master.Send([]*master.Master{s.Master}, db, []cell.Op{do}, func([]register.Reply) bool { return true })
+	r := master.Send([]*master.Master{s.Master}, db, []cell.Op{do}, answered)
 	if err := r.Wait(ctx); err != nil {
 		r.Drop()
 		r.Later(func(_ int, got register.Reply) {
@@ -126,6 +126,9 @@ func (s *Server) ask(ctx context.Context, db int, do cell.Op, late func(cell.Ans
 	}
 	return got.Answer, nil
 }
+
+// answered decides a round of one.
+func answered(replies []register.Reply) bool { return replies[0].State != register.Waiting }
 
 // Beside is what stands under a key of which the masters hold one thing and the legacy server
 // another: its value counts, whatever the masters hold, because clients may have taken it there

@@ -99,17 +99,17 @@ const keptWords = 1 << 10
 // answers at once. The round is over when it is decided, which decided says of the replies
 // so far, also of none; see Wait.
 func (rs *Rounds) Send(masters []*Master, db int, ops []cell.Op, decided func([]register.Reply) bool) *Round {
-	r := rs.take(len(masters), decided)
-	r.fill(db, ops)
-	r.shown = decided(r.replies)
-	r.send(masters)
-	return r
+	return rs.take(len(masters), decided).begin(masters, db, ops)
 }
 
 // Send is Rounds.Send of a round whose memory is not used again.
 func Send(masters []*Master, db int, ops []cell.Op, decided func([]register.Reply) bool) *Round {
-	r := newRound(len(masters), decided)
+	return newRound(len(masters), decided).begin(masters, db, ops)
+}
+
+func (r *Round) begin(masters []*Master, db int, ops []cell.Op) *Round {
 	r.fill(db, ops)
+	r.shown = r.decided(r.replies)
 	r.send(masters)
 	return r
 }
