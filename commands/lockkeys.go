@@ -101,7 +101,7 @@ func replaces(words []string) bool {
 			}
 		}
 		return true
-	case "getset", "setex", "psetex", "append", "setrange", "setbit", "incr", "decr", "incrby", "decrby",
+	case "getset", "setex", "psetex", "append", "setrange", "setbit", "incr", "decr", "incrby", "decrby", "incrbyfloat",
 		"hset", "hmset", "hincrby", "hincrbyfloat", "lpush", "rpush", "sadd", "zadd", "zincrby":
 		return true
 	}

@@ -190,16 +190,16 @@ func (c call) hincrbyfloat() (Reply, error) {
 			return Fail("ERR hash value is not a float"), nil
 		}
 	}
-	sum, ok := n, false
-	if !n.IsInf() {
-		sum, ok = n.Add(by)
-	}
+	sum, ok := n.Add(by)
 	if !ok {
-		return Fail("ERR increment would produce NaN or Infinity"), nil
+		return Fail(errNotFinite), nil
 	}
 	h.Set(c.words[2], sum.String())
 	sl.edited(h)
 	return Text(sum.String()), nil
 }
 
-const errNotFloat = "ERR value is not a valid float"
+const (
+	errNotFloat  = "ERR value is not a valid float"
+	errNotFinite = "ERR increment would produce NaN or Infinity"
+)

@@ -50,6 +50,7 @@ func commands() []command {
 		{the("decr"), call.incr, docs{"string", "1.0.0", "Takes one from the number in a lock key."}},
 		{the("incrby"), call.incr, docs{"string", "1.0.0", "Adds a number to the one in a lock key."}},
 		{the("decrby"), call.incr, docs{"string", "1.0.0", "Takes a number from the one in a lock key."}},
+		{the("incrbyfloat"), call.incrByFloat, docs{"string", "2.6.0", "Adds a fraction to the number in a lock key."}},
 
 		{the("getbit"), call.getbit, docs{"bitmap", "2.2.0", "Returns a bit of the value of a lock key."}},
 		{the("setbit"), call.setbit, docs{"bitmap", "2.2.0", "Sets or clears a bit of the value of a lock key."}},

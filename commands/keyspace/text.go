@@ -147,6 +147,29 @@ func (c call) incr() (Reply, error) {
 	return Number(n + by), nil
 }
 
+// incrByFloat is INCRBYFLOAT key amount.
+func (c call) incrByFloat() (Reply, error) {
+	sl, n := c.ask(c.words[1]), contents.LongOf(0)
+	text, failed := sl.text()
+	if failed != nil {
+		return *failed, nil
+	}
+	ok := true
+	if sl.present {
+		n, ok = contents.ParseLong(text)
+	}
+	by, isNumber := contents.ParseLong(c.words[2])
+	if !ok || !isNumber {
+		return Fail(errNotFloat), nil
+	}
+	sum, ok := n.Add(by)
+	if !ok {
+		return Fail(errNotFinite), nil
+	}
+	sl.replace(contents.Text(sum.String()))
+	return Text(sum.String()), nil
+}
+
 const errOverflow = "ERR increment or decrement would overflow"
 
 func overflows(n, by int64) bool {

@@ -58,8 +58,12 @@ var shapes = []string{
 	"georadius k e a d i [withdist] [withcoord] [withhash] [asc|desc] [count n [any]]", "georadius k e a d i [store k] [count 1|2|3] [withdist]", "georadius k e a 0|-1|x i [store k] storedist k",
 	"georadius_ro k e a d i [asc|desc] [withdist] [count n] [store k]", "georadiusbymember k v d i [withdist] [withhash] [count n [any]] [asc|desc]", "georadiusbymember k v d i store k [count 1|2|3]", "georadiusbymember k v 0 i storedist k",
 	"georadiusbymember_ro k v d i [withcoord] [desc] [withdist]", "georadiusbymember k foo d i [store k] [withdist]",
+}
+
+// textShapes are commands on strings, and on whatever there is.
+var textShapes = []string{
 	"type k", "exists k k", "del k", "persist k", "rename k k", "renamenx k k", "copy k k [replace] [foo]", "get k", "set k v", "set k v get", "getset k v", "append k v", "strlen k", "getdel k", "getex k", "setnx k v",
-	"incr k", "getrange k 0 n", "setrange k 1 v", "mget k k", "del k k k", "expire k 10000", "touch k",
+	"incr k", "incrbyfloat k f", "incrbyfloat k f", "set k f", "getrange k 0 n", "setrange k 1 v", "mget k k", "del k k k", "expire k 10000", "touch k",
 }
 
 // bitShapes are commands on bits: o is an offset, O one of a field, y a field's type, j what is put there.
@@ -180,11 +184,12 @@ func IsUnordered(words []string) bool {
 	return false
 }
 
-// Themes are the shapes of all commands but SORT, those that are about one kind of collection, about bits, and about SORT.
+// Themes are the shapes of all commands but SORT, those that are about one kind of collection, about strings, about bits, and about SORT.
 func Themes() (all [][]string) {
-	all = append(all, slices.Concat(shapes, bitShapes), slices.Clone(bitShapes), slices.Clone(sortShapes))
+	whole := slices.Concat(shapes, textShapes)
+	all = append(all, slices.Concat(whole, bitShapes), slices.Clone(textShapes), slices.Clone(bitShapes), slices.Clone(sortShapes))
 	for _, letter := range "hlszg" {
-		all = append(all, slices.DeleteFunc(slices.Clone(shapes), func(s string) bool {
+		all = append(all, slices.DeleteFunc(slices.Clone(whole), func(s string) bool {
 			return s[0] != byte(letter) && !(letter == 'l' && (s[0] == 'r' || s[0] == 'b')) && !(letter == 'g' && (strings.HasPrefix(s, "zadd k s v s v s") || strings.HasPrefix(s, "zrange k 0"))) && !strings.HasPrefix(s, "rename") && s != "set k v" && s != "del k"
 		}))
 	}

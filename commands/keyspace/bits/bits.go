@@ -1,4 +1,4 @@
-// Package bits is the arithmetic of Redis' bit commands on strings of bytes: bit 0 is the highest one of the first byte, and behind
+// Package bits is the arithmetic of Redis' bit commands on strings of bytes: bit 0 is the highest one of the first byte, and past
 // the end of a string all bits are 0.
 package bits
 

@@ -115,8 +115,11 @@ func isFar(word string) bool {
 // IsInf reports whether it is infinite.
 func (l Long) IsInf() bool { return l.n.IsInf() }
 
-// Add is the sum of two numbers that are not infinite. ok is false where that is too large.
+// Add is the sum of two numbers. ok is false where that, or one of them, is infinite.
 func (l Long) Add(other Long) (sum Long, ok bool) {
+	if l.IsInf() || other.IsInf() {
+		return sum, false
+	}
 	sum.n = new(big.Float).SetPrec(longBits).Add(l.n, other.n)
 	return sum, sum.n.Sign() == 0 || sum.n.MantExp(nil) <= longExponent
 }
