@@ -7,20 +7,27 @@ import (
 
 // The names of the contenders, as in the tables and in -contenders.
 const (
-	nameProxy    = "proxy"
-	nameLockKeys = "lockkeys"
-	nameRedsync  = "redsync"
-	nameDirect   = "direct"
+	nameProxy     = "proxy"
+	nameLockKeys  = "lockkeys"
+	nameReentrant = "reentrant"
+	nameTelling   = "telling"
+	nameRedsync   = "redsync"
+	nameDirect    = "direct"
 )
 
 func contenderNames() []string {
-	return []string{nameProxy, nameLockKeys, nameRedsync, nameDirect}
+	return []string{nameProxy, nameLockKeys, nameReentrant, nameTelling, nameRedsync, nameDirect}
 }
 
 // usualContenders are those that run unless others are asked for.
 func usualContenders() []string { return []string{nameProxy, nameRedsync, nameDirect} }
 
 const ttlMillis = "10000"
+
+// isOnLockKeys reports whether a contender uses ordinary commands or scripts on the proxy's lock keys.
+func isOnLockKeys(name string) bool {
+	return name == nameLockKeys || name == nameReentrant || name == nameTelling
+}
 
 // session is one client with one key. It holds the lock after a lock without error, until unlock.
 type session interface {
@@ -51,6 +58,10 @@ func newCrew(ctx context.Context, f *fleet, client clientKind, name string, s sc
 		err = c.addProxy(ctx, f.proxy.Addr(), client, keys, s.shared)
 	case nameLockKeys:
 		err = c.addDirect(ctx, f.proxy.Addr(), client, keys)
+	case nameReentrant:
+		err = c.addReentrant(ctx, f.proxy.Addr(), client, keys, reentrantGive)
+	case nameTelling:
+		err = c.addReentrant(ctx, f.proxy.Addr(), client, keys, reentrantTell)
 	case nameRedsync:
 		c.addRedsync(f.addrs, keys, s.shared)
 	case nameDirect:

@@ -25,18 +25,27 @@ func (c *crew) addDirect(ctx context.Context, addr string, kind clientKind, keys
 	if err != nil {
 		return err
 	}
-	reply, err := callers[0].call(ctx, "SCRIPT", "LOAD", releaseScript)
+	hash, err := loadScript(ctx, callers[0], releaseScript)
 	if err != nil {
 		return err
-	}
-	hash, ok := reply.(string)
-	if !ok {
-		return fmt.Errorf("SCRIPT LOAD answered %v", reply)
 	}
 	for i, key := range keys {
 		c.sessions = append(c.sessions, &directSession{caller: callers[i], key: key, scriptHash: hash})
 	}
 	return nil
+}
+
+// loadScript returns the script's hash.
+func loadScript(ctx context.Context, c caller, script string) (hash string, err error) {
+	reply, err := c.call(ctx, "SCRIPT", "LOAD", script)
+	if err != nil {
+		return "", err
+	}
+	hash, ok := reply.(string)
+	if !ok {
+		return "", fmt.Errorf("SCRIPT LOAD answered %v", reply)
+	}
+	return hash, nil
 }
 
 func (s *directSession) lock(ctx context.Context) error {

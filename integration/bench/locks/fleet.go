@@ -48,7 +48,7 @@ func (f *fleet) moveAway(distance time.Duration) error {
 
 // startProxy starts the proxy where it takes part.
 func (f *fleet) startProxy(set settings) (err error) {
-	lockKeys := slices.Contains(set.contenders, nameLockKeys)
+	lockKeys := slices.ContainsFunc(set.contenders, isOnLockKeys)
 	if !lockKeys && !slices.Contains(set.contenders, nameProxy) {
 		return nil
 	}

@@ -26,6 +26,9 @@ const (
 
 	ratioRateLockKeys = "pairs/s, lockkeys / proxy"
 	ratioCPULockKeys  = "CPU per pair, lockkeys / proxy"
+
+	ratioRateReentrant = "pairs/s, reentrant / proxy"
+	ratioRateTelling   = "pairs/s, telling / proxy"
 )
 
 // ratioKinds returns all ratios in the order of the tables.
@@ -39,6 +42,8 @@ func ratioKinds() []ratioKind {
 		{ratioCPUDirect, nameProxy, nameDirect, cpu},
 		{ratioRateLockKeys, nameLockKeys, nameProxy, rate},
 		{ratioCPULockKeys, nameLockKeys, nameProxy, cpu},
+		{ratioRateReentrant, nameReentrant, nameProxy, rate},
+		{ratioRateTelling, nameTelling, nameProxy, rate},
 	}
 }
 

@@ -1,0 +1,78 @@
+package locks
+
+import (
+	"context"
+	"fmt"
+
+	"redlock-proxy/integration/bench/suite"
+)
+
+// The scripts of a lock that its holder may take again: a hash of the holder's name and how often it holds the lock.
+const (
+	// reentrantTake gives nil where the caller holds the lock now, and else the time that is left to its holder.
+	reentrantTake = `if redis.call('exists', KEYS[1]) == 1 and redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return redis.call('pttl', KEYS[1]) end
+redis.call('hincrby', KEYS[1], ARGV[2], 1)
+redis.call('pexpire', KEYS[1], ARGV[1])
+return nil`
+	// reentrantGive gives nil where the caller does not hold it, 0 where it still does, and 1 where it is free.
+	reentrantGive = `if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return nil end
+if redis.call('hincrby', KEYS[1], ARGV[2], -1) > 0 then redis.call('pexpire', KEYS[1], ARGV[1]) return 0 end
+redis.call('del', KEYS[1])
+return 1`
+	// reentrantTell is reentrantGive which tells those who wait, as Redisson's lock does.
+	reentrantTell = `if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return nil end
+if redis.call('hincrby', KEYS[1], ARGV[2], -1) > 0 then redis.call('pexpire', KEYS[1], ARGV[1]) return 0 end
+redis.call('del', KEYS[1])
+redis.call('publish', 'channel:' .. KEYS[1], '0')
+return 1`
+)
+
+// reentrantSession locks by such scripts on lock keys, and polls while another holds the key.
+type reentrantSession struct {
+	caller     caller
+	key, token string
+	take, give string // the scripts' hashes
+}
+
+func (c *crew) addReentrant(ctx context.Context, addr string, kind clientKind, keys []string, give string) error {
+	callers, err := c.callers(ctx, addr, kind, len(keys))
+	if err != nil {
+		return err
+	}
+	takeHash, err := loadScript(ctx, callers[0], reentrantTake)
+	if err != nil {
+		return err
+	}
+	giveHash, err := loadScript(ctx, callers[0], give)
+	if err != nil {
+		return err
+	}
+	for i, key := range keys {
+		c.sessions = append(c.sessions, &reentrantSession{caller: callers[i], key: key, take: takeHash, give: giveHash})
+	}
+	return nil
+}
+
+func (s *reentrantSession) lock(ctx context.Context) error {
+	s.token = newToken()
+	for {
+		reply, err := s.caller.call(ctx, "EVALSHA", s.take, "1", s.key, ttlMillis, s.token)
+		if err != nil || reply == nil {
+			return err
+		}
+		if _, held := reply.(int64); !held {
+			return fmt.Errorf("EVALSHA answered %v", reply)
+		}
+		if err := suite.Pause(ctx, pollDelay()); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *reentrantSession) unlock(ctx context.Context) error {
+	reply, err := s.caller.call(ctx, "EVALSHA", s.give, "1", s.key, ttlMillis, s.token)
+	if err == nil && reply != int64(1) {
+		err = fmt.Errorf("EVALSHA answered %v", reply)
+	}
+	return err
+}
