@@ -38,11 +38,10 @@ test: ## everything that must pass, and a list of what did not; installs what it
 deps: ## install what the tests need: redis-server and the clients of other languages
 	@scripts/install-deps
 
+# With the tag the integration tests are looked at, and everything else as without it.
 lint: ## gofmt, go vet and staticcheck, also of the integration tests
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted, see make fmt:"; echo "$$files"; exit 1; }
-	go vet ./...
 	go vet -tags integration ./...
-	go tool staticcheck ./...
 	go tool staticcheck -tags integration ./...
 
 unit: ## the Go tests under the race detector (what is run twice says so)
@@ -111,8 +110,8 @@ bench: ## all goals in one table, and the plot docs/locks.svg (twelve minutes; i
 bench-locks: ## this proxy, redsync and a single Redis side by side; ARGS='…' for the benchmark's flags
 	go run ./integration/bench locks -client both $(ARGS)
 
-bench-lockkeys: ## SET NX PX and EVALSHA on lock keys beside LOCK and UNLOCK
-	go run ./integration/bench locks -client both -contenders proxy,lockkeys -scenarios c1,c16,c64 $(ARGS)
+bench-lockkeys: ## SET NX PX and EVALSHA on lock keys, and the scripts of a re-entrant lock, beside LOCK and UNLOCK
+	go run ./integration/bench locks -client both -contenders proxy,lockkeys,reentrant,telling -scenarios c1,c16,c64 $(ARGS)
 
 bench-faults: ## LOCK while 2 of 5 masters are killed, stopped or unreachable, beside LOCK while all are well
 	go run ./integration/bench faults $(ARGS)
