@@ -26,6 +26,7 @@ func commands() []command {
 		{the("strlen"), call.strlen, docs{"string", "2.2.0", "Returns the length of the value of a lock key."}},
 		{the("getrange"), call.getRange, docs{"string", "2.4.0", "Returns a part of the value of a lock key."}},
 		{the("substr"), call.getRange, docs{"string", "1.0.0", "Returns a part of the value of a lock key."}},
+		{the("lcs"), call.lcs, docs{"string", "7.0.0", "Returns the longest text that the values of two lock keys have in common."}},
 		{the("mget"), call.mget, docs{"string", "1.0.0", "Returns the values of lock keys."}},
 		{the("exists"), call.count, docs{"generic", "1.0.0", "Counts which of the lock keys are held."}},
 		{the("touch"), call.count, docs{"generic", "3.2.1", "Counts which of the lock keys are held."}},

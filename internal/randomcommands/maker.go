@@ -63,7 +63,7 @@ var shapes = []string{
 // textShapes are commands on strings, and on whatever there is.
 var textShapes = []string{
 	"type k", "exists k k", "del k", "persist k", "rename k k", "renamenx k k", "copy k k [replace] [foo]", "get k", "set k v", "set k v get", "getset k v", "append k v", "strlen k", "getdel k", "getex k", "setnx k v",
-	"incr k", "incrbyfloat k f", "incrbyfloat k f", "set k f", "getrange k 0 n", "setrange k 1 v", "mget k k", "del k k k", "expire k 10000", "touch k",
+	"incr k", "incrbyfloat k f", "incrbyfloat k f", "set k f", "lcs k k [len] [withmatchlen]", "lcs k k idx [withmatchlen] [minmatchlen n]", "lcs k k idx", "lcs k k [foo] [len] [idx] [minmatchlen]", "set k b", "append k b", "getrange k 0 n", "setrange k 1 v", "mget k k", "del k k k", "expire k 10000", "touch k",
 }
 
 // bitShapes are commands on bits: o is an offset, O one of a field, y a field's type, j what is put there.
