@@ -3,7 +3,6 @@ package keys
 import (
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestMatchGlob(t *testing.T) {
@@ -31,13 +30,9 @@ func TestMatchGlob(t *testing.T) {
 // patterns fit into a command.
 func TestNoPatternTakesLong(t *testing.T) {
 	name := strings.Repeat("a", 1000)
-	start := time.Now()
 	for range 100 {
 		if Match(strings.Repeat("*?a", 300)+"*b", name) {
 			t.Fatal("matched")
 		}
-	}
-	if took := time.Since(start); took > 10*time.Second {
-		t.Errorf("took %v", took)
 	}
 }
