@@ -62,7 +62,7 @@ func TestCommandsOnLockKeys(t *testing.T) {
 		{"time that is over", "x:500", "EXPIRE k 0", "1", "read 0/k;release 0/k x", "."},
 		{"longer only", "x:500", "PEXPIRE k 400 GT", "0", "read 0/k", "x:500"},
 		{"too long a time", "x:500", "EXPIRE k 86401", "ERR invalid expire time in 'expire' command: over max-ttl, 86400000 ms", "read 0/k", "x:500"},
-		{"no end", "x:500", "PERSIST k", "1", "read 0/k;extend 0/k x", "x"},
+		{"no end", "x:500", "PERSIST k", "1", "read 0/k;update 0/k", "x"},
 
 		{"GET", "x:500", "GET k", `"x"`, "read 0/k", "x:500"},
 		{"PTTL", "x:500", "PTTL k", "500", "read 0/k", "x:500"},

@@ -139,11 +139,13 @@ func sameTTL(edits []keyspace.Edit) bool {
 }
 
 // isLonger is true of an extension that may be made by raising the remaining time. One
-// that was guessed is tried as such.
+// that was guessed is tried as such. Only one can take a remaining time away, and is told so: that is for a ballot.
 func isLonger(e keyspace.Edit) bool {
 	switch {
-	case e.Was.Left == keyspace.Unknown, e.Now.Left < 0:
+	case e.Was.Left == keyspace.Unknown:
 		return true
+	case e.Now.Left < 0:
+		return e.Was.Left < 0
 	default:
 		return e.Was.Left >= 0 && e.Now.Left >= e.Was.Left
 	}

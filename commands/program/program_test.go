@@ -378,7 +378,7 @@ func TestShortening(t *testing.T) {
 		{"x:500", "PEXPIRE k 300", "read 0/k;update 0/k", "x:300"},
 		{"x:500", "PEXPIRE k 2", "read 0/k;update 0/k", "x:2"},
 		{"x:1", "PEXPIRE k 2", "read 0/k;extend 0/k x:2;update 0/k if x", "x:2"},
-		{"x:500", "PERSIST k", "read 0/k;extend 0/k x", "x"},
+		{"x:500", "PERSIST k", "read 0/k;update 0/k", "x"},
 		{"x:-1", "PEXPIRE k 900", "read 0/k;update 0/k", "x:900"},
 		{"x:500", "SET k x IFEQ x PX 300", "extend 0/k x:300;update 0/k if x", "x:300"},
 		{"x:500", "SET k x IFEQ x PX 900", "extend 0/k x:900", "x:900"},

@@ -92,3 +92,19 @@ func (s *swap) await(t *testing.T, value string, masters ...int) {
 		}
 	}
 }
+
+// TestPersistOnce: of clients of two proxies that take the time from a key at the same moment, one is told that it did.
+func TestPersistOnce(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 3)
+	clients := []*redistest.Client{connect(t, f.proxy(t)), connect(t, f.proxy(t))}
+	for i := range 200 {
+		key := fmt.Sprint("lock:persist:", i)
+		kit.Want(t, clients[i%2], "OK", "SET", key, "me", "PX", longTime)
+		first, second := doing(clients[0], "PERSIST", key), doing(clients[1], "PERSIST", key)
+		if one, other := <-first, <-second; one == other {
+			t.Fatalf("%s: both are told %v", key, one)
+		}
+		kit.Want(t, clients[0], int64(-1), "PTTL", key)
+	}
+}
