@@ -5,6 +5,7 @@ package locks
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -155,26 +156,35 @@ func standsSoon(f *kit.Fleet, key, value string) (err error) {
 }
 
 // TestLateSet: a stopped master gets the SET of a LOCK that has failed meanwhile out of its socket's buffer when it goes on, and the
-// undo behind it.
+// undo after it. Where the proxy waited for another answer of a master when that was stopped, the SET is not sent: then it is tried again.
 func TestLateSet(t *testing.T) {
 	f := kit.StartFleet(t)
 	client := kit.Connect(t, f.Proxies[0])
 	kit.WantGrant(t, client, "LOCK", "warm", "t", "PX", "60000") // that TTL is known to be in use, so the next LOCK begins with its SET
-	for _, master := range f.Masters[:3] {
+	late := false
+	for try := 0; !late && try < 10; try++ {
+		late = lateSet(t, f, client)
+		kit.Everywhere(t, f.Masters, free)
+	}
+	if !late {
+		t.Error("never did all three masters execute the late SET, so this test shows nothing")
+	}
+}
+
+// lateSet reports whether the three masters that are stopped during a LOCK have executed its SET afterwards.
+func lateSet(t *testing.T, f *kit.Fleet, client *redistest.Client) (late bool) {
+	t.Helper()
+	stopped := f.Masters[:3]
+	for _, master := range stopped {
 		recordCommands(t, master)
 		kit.Must(t, master.Pause())
 	}
 	wantNoQuorum(t, f, client, "LOCK", "k", "t", "PX", "60000")
-	for _, master := range f.Masters[:3] {
+	for _, master := range stopped {
 		kit.Must(t, master.Continue())
 	}
 	wantAllUsed(t, f)
-	for _, master := range f.Masters[:3] {
-		if !executed(t, master, "set", "k") {
-			t.Errorf("master %s never executed the late SET, so this test shows nothing", master.Addr())
-		}
-	}
-	kit.Everywhere(t, f.Masters, free)
+	return !slices.ContainsFunc(stopped, func(master *redistest.Server) bool { return !executed(t, master, "set", "k") })
 }
 
 // recordCommands has a master keep what it executes from now on.
@@ -184,6 +194,7 @@ func recordCommands(t *testing.T, master *redistest.Server) {
 	kit.Must(t, err)
 	defer client.Close()
 	kit.Want(t, client, "OK", "CONFIG", "SET", "slowlog-log-slower-than", "0", "slowlog-max-len", "10000")
+	kit.Want(t, client, "OK", "SLOWLOG", "RESET")
 }
 
 // executed reports whether a master has executed a command that begins with these words since recordCommands.
