@@ -201,8 +201,8 @@ func (c *Cluster) Take(ctx context.Context, t Taking) (Grant, error) {
 
 // Release removes the key if it holds the token.
 //
-// Errors: ErrNotHeld, ErrContended, *NoQuorumError when it cannot be known, or the cause of
-// ctx; what was begun goes on all the same.
+// Errors: ErrNotHeld (as *InsteadError where it is known what is there), ErrContended, *NoQuorumError
+// when it cannot be known, or the cause of ctx; what was begun goes on all the same.
 func (c *Cluster) Release(ctx context.Context, key Key, token string) error {
 	_, err := on(ctx, c, func(g *generation) (struct{}, error) { return struct{}{}, g.Release(ctx, key, token) })
 	return err
@@ -211,8 +211,8 @@ func (c *Cluster) Release(ctx context.Context, key Key, token string) error {
 // Extend gives a key that holds the token a lease of ttl (whole milliseconds, or Endless)
 // from now, unless the one that it has is longer.
 //
-// Errors: ErrNotHeld, ErrTooShort, ErrContended, *NoQuorumError when it cannot be known,
-// or the cause of ctx.
+// Errors: ErrNotHeld (as *InsteadError where it is known what is there), ErrTooShort, ErrContended,
+// *NoQuorumError when it cannot be known, or the cause of ctx.
 func (c *Cluster) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (Grant, error) {
 	return on(ctx, c, func(g *generation) (Grant, error) { return g.Extend(ctx, key, token, ttl) })
 }

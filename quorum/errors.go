@@ -46,6 +46,9 @@ var (
 	ErrQueueFull = master.ErrQueueFull
 )
 
+// InsteadError is ErrHeld or ErrNotHeld where it is known what the one key holds instead.
+type InsteadError = register.InsteadError
+
 // QuarantineError is the cause of a missing vote of a master that answers, but may have
 // forgotten a lock.
 type QuarantineError = guard.QuarantineError

@@ -94,10 +94,10 @@ func TestRemove(t *testing.T) {
 	if !slices.Contains(freed, job) {
 		t.Error("nobody was told")
 	}
-	if err := c.Release(t.Context(), job, token); err != ErrNotHeld {
+	if err := c.Release(t.Context(), job, token); !errors.Is(err, ErrNotHeld) {
 		t.Errorf("the old holder releases it: %v", err)
 	}
-	if _, err := c.Extend(t.Context(), job, token, time.Minute); err != ErrNotHeld {
+	if _, err := c.Extend(t.Context(), job, token, time.Minute); !errors.Is(err, ErrNotHeld) {
 		t.Errorf("the old holder extends it: %v", err)
 	}
 	var own *OwnKeyError

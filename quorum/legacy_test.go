@@ -50,7 +50,11 @@ func TestLegacyServerHasToAgree(t *testing.T) {
 		if l := looks[0]; l.Value != rival || l.Left != time.Minute {
 			b.Errorf("read %+v, want what the legacy server holds", l)
 		}
-		b.wantErr(b.locker.Unlock(b.Context(), job, token), ErrNotHeld)
+		err = b.locker.Unlock(b.Context(), job, token)
+		b.wantErr(err, ErrNotHeld)
+		if errors.As(err, new(*InsteadError)) {
+			b.Errorf("what the masters hold was told, which is not what there is: %#v", err)
+		}
 		b.wantErr(b.locker.Unlock(b.Context(), job, rival), nil) // its owner is behind the proxy by now
 		b.expect("", "", "", "")
 		b.mustLock(token, time.Minute)

@@ -66,7 +66,7 @@ func (c *generation) Take(ctx context.Context, t Taking) (Grant, error) {
 		return got, c.explain(err)
 	}
 	got, err := c.takeBeside(ctx, t, func() (Grant, error) { return c.take(ctx, t) })
-	return got, c.explain(err)
+	return got, c.explain(atMasters(err))
 }
 
 // take is Take at the masters alone.
@@ -91,7 +91,7 @@ func (c *generation) Release(ctx context.Context, key Key, token string) error {
 		}
 		return err
 	}
-	return c.explain(c.releaseBeside(ctx, key, token, func() error { return c.keyspace(key.DB).Unlock(ctx, key.Name, token) }))
+	return c.explain(atMasters(c.releaseBeside(ctx, key, token, func() error { return c.keyspace(key.DB).Unlock(ctx, key.Name, token) })))
 }
 
 // Extend is Cluster.Extend.
@@ -114,7 +114,16 @@ func (c *generation) Extend(ctx context.Context, key Key, token string, ttl time
 		return got, c.explain(err)
 	}
 	got, err := c.extendBeside(ctx, key, token, ttl, extend)
-	return got, c.explain(err)
+	return got, c.explain(atMasters(err))
+}
+
+// atMasters is an error without what the masters hold: the legacy server may hold something else.
+func atMasters(err error) error {
+	var refused *InsteadError
+	if errors.As(err, &refused) {
+		return refused.Err
+	}
+	return err
 }
 
 // Read is Cluster.Read.

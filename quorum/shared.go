@@ -172,7 +172,7 @@ func (c *generation) takeShared(ctx context.Context, t Taking) (Grant, error) {
 	case err != nil:
 		return Grant{}, err
 	case l.Present:
-		return Grant{}, ErrHeld
+		return Grant{}, &InsteadError{Err: ErrHeld, Instead: l}
 	case t.Fence && is:
 		return Grant{}, ErrFenceShared
 	case t.Fence:
@@ -226,7 +226,7 @@ func (c *generation) leaseSince(since time.Time, ttl time.Duration, anyhow bool)
 func (c *generation) releaseShared(ctx context.Context, key Key, token string) error {
 	if key.Tag == "" {
 		if _, l, err := c.isShared(ctx, key); err != nil || !l.Present || l.Value != token {
-			return firstOf(err, ErrNotHeld)
+			return firstOf(err, &InsteadError{Err: ErrNotHeld, Instead: l})
 		}
 	}
 	return c.ifHeld(ctx, key, token, func(Look) Decision { return Decision{Do: Remove} })
@@ -238,7 +238,7 @@ func (c *generation) extendShared(ctx context.Context, key Key, token string, tt
 		return Grant{}, ErrTooShort
 	}
 	if _, l, err := c.isShared(ctx, key); err != nil || !l.Present || l.Value != token {
-		return Grant{}, firstOf(err, ErrNotHeld)
+		return Grant{}, firstOf(err, &InsteadError{Err: ErrNotHeld, Instead: l})
 	}
 	since, longer := time.Now(), false
 	err := c.ifHeld(ctx, key, token, func(l Look) Decision {

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -66,17 +67,17 @@ func TestWrongType(t *testing.T) {
 		m.HSet(job.Name, "f", "v")
 	}
 	_, err := c.Take(t.Context(), Taking{Keys: []Key{job}, Tokens: []string{token}, TTL: time.Minute})
-	if err != ErrHeld {
+	if !errors.Is(err, ErrHeld) {
 		t.Errorf("LOCK: %v", err)
 	}
 	looks, err := c.Read(t.Context(), []Key{job})
 	if err != nil || !looks[0].Present {
 		t.Errorf("read %+v, %v", looks, err)
 	}
-	if err := c.Release(t.Context(), job, token); err != ErrNotHeld {
+	if err := c.Release(t.Context(), job, token); !errors.Is(err, ErrNotHeld) {
 		t.Errorf("UNLOCK: %v", err)
 	}
-	if _, err := c.Extend(t.Context(), job, token, time.Hour); err != ErrNotHeld {
+	if _, err := c.Extend(t.Context(), job, token, time.Hour); !errors.Is(err, ErrNotHeld) {
 		t.Errorf("EXTEND: %v", err)
 	}
 	_, err = c.Update(t.Context(), job, nil, func(Look) (Decision, error) { return Decision{Do: Put, Value: token, TTL: time.Minute}, nil })
@@ -107,7 +108,7 @@ func TestServerBeforeRedis7(t *testing.T) {
 	for i := range 10 {
 		c.mustTake(t, Key{Name: fmt.Sprint(i)})
 	}
-	if _, err := c.Take(t.Context(), Taking{Keys: []Key{{Name: "0"}}, Tokens: []string{rival}, TTL: time.Minute}); err != ErrHeld {
+	if _, err := c.Take(t.Context(), Taking{Keys: []Key{{Name: "0"}}, Tokens: []string{rival}, TTL: time.Minute}); !errors.Is(err, ErrHeld) {
 		t.Errorf("the second one: %v", err)
 	}
 	for i, n := range refused {

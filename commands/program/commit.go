@@ -166,6 +166,7 @@ func (r *run) create(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 	}
 	switch _, err := r.Register.Take(ctx, t); {
 	case errors.Is(err, quorum.ErrHeld):
+		r.refused(edits[0].Key, err)
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -180,6 +181,7 @@ func (r *run) remove(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 		err := r.removeOne(ctx, e)
 		switch {
 		case errors.Is(err, quorum.ErrNotHeld):
+			r.refused(e.Key, err)
 			return nil, nil
 		case err != nil:
 			return nil, err
@@ -187,6 +189,14 @@ func (r *run) remove(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 		r.removed[e.Key] = e.Was
 	}
 	return &a, nil
+}
+
+// refused keeps what the only key holds, where the error tells why it was not taken, released or extended.
+func (r *run) refused(key string, err error) {
+	var told *quorum.InsteadError
+	if len(r.Keys) == 1 && r.Keys[0] == key && errors.As(err, &told) {
+		r.instead = view{key: told.Instead}
+	}
 }
 
 // removeOne removes a key. One that is watched is removed under the condition of its
@@ -216,6 +226,7 @@ func (r *run) extend(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 		got, err := r.Register.Extend(ctx, r.Place(r.DB, e.Key), e.Was.Value, ttlOf(e))
 		switch {
 		case errors.Is(err, quorum.ErrNotHeld):
+			r.refused(e.Key, err)
 			return nil, nil
 		case errors.Is(err, quorum.ErrTooShort), err == nil && got.Longer && e.Was.Left == keyspace.Unknown:
 			if len(edits) > 1 {

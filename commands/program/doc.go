@@ -3,9 +3,9 @@
 // extending as LOCK, UNLOCK and EXTEND do, anything else by ballot, for which it runs again on what
 // stands there then.
 //
-// The view is a guess at first, where there is one (a wrong guess costs a round trip, and is never the
-// basis of an answer), then what a majority of the masters holds. Where another was quicker, or the
-// program turns out to use a key that was not read, it runs again.
+// The view is a guess at first, where there is one, then what a majority of the masters holds. A wrong guess is never the
+// basis of an answer, and seldom costs a round trip: what refuses it mostly tells what the key holds, as a
+// read would have. Where another was quicker, or the program turns out to use a key that was not read, it runs again.
 //
 // Several keys are taken, extended or removed by one program; none is replaced under the condition of
 // another, for each key is kept by its own vote, and no vote is about two. But keys that stand in one cell, since they have the same

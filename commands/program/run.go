@@ -22,6 +22,8 @@ type run struct {
 	removed map[string]keyspace.Entry
 	// seen is what was read last.
 	seen view
+	// instead is what the only key turned out to hold when it was refused, for the next look.
+	instead view
 	// effects are what is done at the upstream.
 	effects effects
 	// found are how many keys were added to those that the program was known to use.
@@ -114,7 +116,7 @@ func (r *run) round(ctx context.Context) (done *Outcome, err error) {
 	if r.Replaces && len(r.Keys) == 1 {
 		return r.update(ctx, r.Keys, nil)
 	}
-	seen, err := r.look(ctx)
+	seen, told, err := r.look(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -126,6 +128,8 @@ func (r *run) round(ctx context.Context) (done *Outcome, err error) {
 		return r.add(unread.Key), nil
 	case errors.As(err, &unlisted):
 		return r.list(ctx, unlisted)
+	case told && errors.Is(err, keyspace.ErrNeedsRead):
+		return nil, nil // its remaining time was not told
 	case err != nil:
 		return nil, err
 	case len(a.Edits) == 0:
@@ -196,21 +200,27 @@ func (r *run) list(ctx context.Context, wanted *UnlistedError) (done *Outcome, e
 // view is what the masters hold under keys.
 type view map[string]quorum.Look
 
-// look reads the keys.
-func (r *run) look(ctx context.Context) (view, error) {
-	seen := view{}
-	if len(r.Keys) == 0 {
-		return seen, nil
+// look reads the keys, unless a refusal has just told what the only one holds.
+func (r *run) look(ctx context.Context) (seen view, told bool, err error) {
+	seen, told = r.instead, len(r.instead) > 0 && len(r.Keys) == 1
+	r.instead = nil
+	switch {
+	case told:
+		r.seen = seen
+		return seen, true, nil
+	case len(r.Keys) == 0:
+		return view{}, false, nil
 	}
 	all, err := r.Register.Read(ctx, r.Places(r.DB, r.Keys))
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
+	seen = view{}
 	for i, l := range all {
 		seen[r.Keys[i]] = l
 	}
 	r.seen = seen
-	return seen, nil
+	return seen, false, nil
 }
 
 // runOn runs the program on a view, if that is still what it watched.

@@ -3,6 +3,8 @@ package register
 import (
 	"errors"
 	"time"
+
+	"redlock-proxy/quorum/cell"
 )
 
 var (
@@ -19,6 +21,29 @@ var (
 	// long as it was tried. It was not carried out.
 	ErrContended = errors.New("the key is contended: every attempt met another one")
 )
+
+// InsteadError is ErrHeld or ErrNotHeld where it is known what stands under the one key instead, as a Read would have told it;
+// its remaining time may be Unknown.
+type InsteadError struct {
+	Err     error
+	Instead Look
+}
+
+// Error is that of ErrHeld or ErrNotHeld.
+func (e *InsteadError) Error() string { return e.Err.Error() }
+
+// Unwrap is ErrHeld or ErrNotHeld.
+func (e *InsteadError) Unwrap() error { return e.Err }
+
+// refuses is an error with what was found, if that is settled.
+func (f finding) refuses(err error) error {
+	if f.standing == Open || f.unsettled() {
+		return err
+	}
+	l := f.look()
+	l.Unknown = l.Unknown || f.uneven() || f.longest == cell.NotTold
+	return &InsteadError{Err: err, Instead: l}
+}
 
 // NoQuorum says that what became of a command cannot be known, or that it cannot be
 // carried out, for want of masters that answer.

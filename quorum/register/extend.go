@@ -12,7 +12,7 @@ import (
 // Extend gives a lock that is held a lease of ttl from now, where the one that it has is
 // not longer anyway. It returns what it gives, as Lock does.
 //
-// Errors: ErrNotHeld, ErrTooShort, *NoQuorum, ErrContended, or the cause of ctx.
+// Errors: ErrNotHeld (as *InsteadError where it is known what is there), ErrTooShort, *NoQuorum, ErrContended, or the cause of ctx.
 func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Duration) (Granted, error) {
 	if ttl >= 0 && ttl < vote.Shortest {
 		return Granted{}, ErrTooShort
@@ -37,7 +37,7 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 		r.grants.take(key, token)
 		return r.Extend(ctx, key, token, ttl)
 	case r.notHeld(replies, op):
-		return Granted{}, ErrNotHeld
+		return Granted{}, resolve(r.n, replies, 0).refuses(ErrNotHeld)
 	default:
 		return Granted{}, &NoQuorum{Replies: replies}
 	}

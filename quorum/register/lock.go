@@ -251,6 +251,8 @@ func (r *Register) judgeTake(t Taking, replies []Reply, start time.Time) (Grante
 		return Granted{}, &NoQuorum{Replies: replies, Late: elapsed}
 	case count(replies, (*Reply).yes) >= r.quorum:
 		return Granted{Validity: validity, Since: start}, nil
+	case r.refusedByOne(replies) && len(t.Keys) == 1:
+		return Granted{}, resolve(r.n, replies, 0).refuses(ErrHeld)
 	case r.refusedByOne(replies):
 		return Granted{}, ErrHeld
 	case r.n-count(replies, (*Reply).no) < r.quorum && count(replies, answered)+waiting(replies) >= r.quorum:

@@ -12,8 +12,8 @@ import (
 // Unlock removes the key if it holds the token. A lock that this proxy granted is
 // released in one round trip; another takes two.
 //
-// Errors: ErrNotHeld, *NoQuorum, ErrContended, or the cause of ctx; what was begun goes
-// on all the same.
+// Errors: ErrNotHeld (as *InsteadError where it is known what is there), *NoQuorum,
+// ErrContended, or the cause of ctx; what was begun goes on all the same.
 func (r *Register) Unlock(ctx context.Context, key, token string) error {
 	one := r.grants.take(key, token)
 	if one == nil || one.version != "" {
@@ -39,7 +39,7 @@ func (r *Register) Unlock(ctx context.Context, key, token string) error {
 	case releaseByBallot:
 		return r.releaseRest(ctx, key, &now, replies, start)
 	case releaseNone:
-		return ErrNotHeld
+		return &InsteadError{Err: ErrNotHeld} // nothing can have a majority
 	default:
 		return &NoQuorum{Replies: replies}
 	}
@@ -228,7 +228,7 @@ func (r *Register) removeSeen(ctx context.Context, key, token string, only cell.
 		return Look{}, err
 	}
 	if seen = runs[out.Run-1]; !holds(seen) {
-		return seen, ErrNotHeld
+		return seen, &InsteadError{Err: ErrNotHeld, Instead: seen}
 	}
 	return seen, nil
 }

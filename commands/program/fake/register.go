@@ -108,8 +108,9 @@ func (f *Register) Take(_ context.Context, t quorum.Taking) (quorum.Grant, error
 		return quorum.Grant{}, err
 	}
 	for _, key := range t.Keys {
-		if f.look(key).Present {
-			return quorum.Grant{}, quorum.ErrHeld
+		if l := f.look(key); l.Present {
+			l.Unknown, l.Left = true, 0
+			return quorum.Grant{}, &quorum.InsteadError{Err: quorum.ErrHeld, Instead: l}
 		}
 	}
 	for i, key := range t.Keys {
@@ -126,7 +127,7 @@ func (f *Register) Release(_ context.Context, key quorum.Key, token string) erro
 	}
 	delete(f.guesses, key)
 	if l := f.look(key); !l.Present || l.Value != token {
-		return quorum.ErrNotHeld
+		return &quorum.InsteadError{Err: quorum.ErrNotHeld, Instead: l}
 	}
 	delete(f.Held, key)
 	return nil
@@ -152,7 +153,7 @@ func (f *Register) Extend(_ context.Context, key quorum.Key, token string, ttl t
 	case ttl >= 0 && ttl < 4*time.Millisecond:
 		return quorum.Grant{}, quorum.ErrTooShort
 	case !there || h.value != token:
-		return quorum.Grant{}, quorum.ErrNotHeld
+		return quorum.Grant{}, &quorum.InsteadError{Err: quorum.ErrNotHeld, Instead: f.look(key)}
 	case longer(h.left, ttl):
 		return quorum.Grant{Validity: time.Second, Longer: true}, nil
 	}
