@@ -79,12 +79,12 @@ func (r *run) committable(a Outcome) (changing []keyspace.Edit, why string) {
 	others := r.otherKeys(changing, conditions)
 	switch {
 	case all(changing, isCreation) && r.needsBallot(changing):
-		return nil, SeveralKeys(changing[0].Key, changing[1].Key)
+		return nil, r.apart(changing, others)
 	case len(changing) == 0, all(changing, isRemoval) && len(r.Watched) == 0:
 	case len(others) > 0:
-		return nil, SeveralKeys(changing[0].Key, others[0])
+		return nil, r.apart(changing, others)
 	case len(changing) > 1 && !(all(changing, isCreation) && sameTTL(changing)) && !r.raises(changing):
-		return nil, SeveralKeys(changing[0].Key, changing[1].Key)
+		return nil, r.apart(changing, others)
 	}
 	return changing, ""
 }
@@ -125,6 +125,16 @@ func (r *run) otherKeys(changing, conditions []keyspace.Edit) (others []string) 
 		}
 	}
 	return others
+}
+
+// apart refuses to change keys that stand in several cells. It names two that do: keys of one cell could be changed together.
+func (r *run) apart(changing []keyspace.Edit, others []string) string {
+	first := changing[0].Key
+	for _, e := range changing[1:] {
+		others = append(others, e.Key)
+	}
+	elsewhere := slices.IndexFunc(others, func(key string) bool { return r.cell(key) != r.cell(first) })
+	return SeveralKeys(first, others[max(elsewhere, 0)])
 }
 
 // SeveralKeys refuses to replace one key under the condition of another: each is kept by

@@ -51,6 +51,27 @@ func TestTogether(t *testing.T) {
 	}
 }
 
+// A refusal names two keys that stand apart: those of one cell, named, would tell nothing.
+func TestApart(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		lines []string
+		named string
+	}{
+		{"all are replaced", []string{"MSET k1 a b@k1 b k2 c"}, "'k1' and 'k2'"},
+		{"all are taken", []string{"MSETNX a@k1 a c@k1 c a@k2 b"}, "'a@k1' and 'a@k2'"},
+		{"one depends on the others", []string{"GET b@k1", "GET k2", "SET k1 a"}, "'k1' and 'k2'"},
+	} {
+		b := newTaggedBench(t)
+		b.run(lines(nil, "MSET k1 x b@k1 y"))
+		b.register.Put("k2", "z", -1)
+		want := "ERR lock keys " + test.named + " cannot be changed together: only taking, extending or removing several is done by one command"
+		if got := b.run(lines(nil, test.lines...)); got != want {
+			t.Errorf("%s: %s, want %s", test.name, got, want)
+		}
+	}
+}
+
 // What is seen by ballot counts, and not what was read before.
 func TestTogetherAnew(t *testing.T) {
 	b := newTaggedBench(t)

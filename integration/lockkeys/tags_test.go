@@ -59,7 +59,7 @@ func TestTagsAndLocks(t *testing.T) {
 		{a, "FORCEUNLOCK lock:t", "1"}, {a, "FORCEUNLOCK lock:t", "0"}, {b, "GET lock:x:{lock:t}", "me"},
 		{b, "UNLOCK lock:x:{lock:t} me", "1"}, {b, "LRANGE q:{lock:t} 0 -1", "[x]"}, {a, "DBSIZE", "1"}, {a, "KEYS *", "[q:{lock:t}]"},
 		{a, "SET lock:t me", "OK"}, {b, "DEL q:{lock:t}", "1"}, {b, "UNLOCK lock:t me", "1"}, {a, "DBSIZE", "0"},
-		{a, "MSET lock:t 1 lock:x:{lock:t} 2 lock:other 3", "ERR lock keys 'lock:t' and 'lock:x:{lock:t}' cannot be changed together"},
+		{a, "MSET lock:t 1 lock:x:{lock:t} 2 lock:other 3", "ERR lock keys 'lock:t' and 'lock:other' cannot be changed together"},
 		{a, "BLMOVE lock:x:{lock:t} lock:other LEFT LEFT 0", "ERR lock keys 'lock:x:{lock:t}' and 'lock:other' cannot be changed together"},
 		{a, "MSET lock:t 1 lock:x:{lock:t} 2", "OK"}, {b, "MGET lock:x:{lock:t} lock:other lock:t", "[2 <nil> 1]"},
 		{a, "DEL lock:t lock:x:{lock:t} lock:other", "2"}, {a, "MSETNX lock:t 1 lock:x:{lock:t} 2", "1"}, {b, "MSETNX lock:x:{lock:t} 2 lock:y:{lock:t} 2", "0"},

@@ -9,6 +9,7 @@ require "securerandom"
 require_relative "scripts"
 require_relative "transactions"
 require_relative "timestamps"
+require_relative "uniquejobs"
 
 host, port, name = ARGV
 redis = Redis.new(host: host, port: Integer(port))
@@ -19,6 +20,12 @@ known = {
   "redis-objects" => RedisObjects.new(redis),
   "redis-lock" => RedisLock.new(redis, name),
   "suo" => Suo.new(redis),
+  "unique-jobs" => UniqueJobs.new(redis, name, prefix: "{uniquejobs:digests}"),
+  "unique-jobs-old" => UniqueJobs.new(redis, name, prefix: "{uniquejobs:digests}", old: true),
+  "unique-jobs-ending" => UniqueJobs.new(redis, name, prefix: "{uniquejobs:expiring_digests}"),
+  "unique-jobs-log" => UniqueJobs.new(redis, name, prefix: "{uniquejobs}", shared: "{uniquejobs}", history: 12),
+  "unique-jobs-logged" => UniqueJobs.new(redis, name, prefix: "{uniquejobs:digests}", history: 12),
+  "unique-jobs-plain" => UniqueJobs.new(redis, name),
 }
 
 def answer(known, request)

@@ -1,0 +1,186 @@
+//go:build integration
+
+package clients
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// jobKeys are those of a lock of sidekiq-unique-jobs that last as long as it, under a prefix.
+func jobKeys(prefix string) func(key string) []string {
+	return func(key string) []string {
+		return []string{prefix + ":" + key, prefix + ":" + key + ":LOCKED", prefix + ":" + key + ":INFO"}
+	}
+}
+
+// uniqueJobs: a lock's keys and the list of all locks have one tag, and nothing is logged.
+func uniqueJobs(s *side, d dialect) {
+	s.t.Helper()
+	s.jobs(d, "life")
+	kit.Must(s.t, s.killMinority())
+	s.jobs(d, "killed")
+	kit.Must(s.t, s.restartMinority())
+	s.jobs(d, "back")
+	s.jobsShare(d, d.key("share"))
+	s.jobsWait(d, d.key("wait"))
+	s.jobsEnd(d, d.key("end"))
+	s.say(s.b, d, "reap", d.key("end"))
+	s.say(s.b, d, "show", d.key("end"))
+}
+
+// jobs: one job at a time, which is granted again what it has, and yields to the one that has it.
+func (s *side) jobs(d dialect, name string) {
+	s.t.Helper()
+	key, ms := d.key(name), kit.Millis(longLease)
+	s.job(s.a, d, "take", key, ms)
+	s.jobOnMasters(d, key)
+	s.remaining(d, key, 0, longLease)
+	s.noJob(s.b, d, "take", key, ms)
+	s.say(s.b, d, "show", key)
+	s.job(s.a, d, "take", key, ms)
+	s.say(s.b, d, "release", key)
+	s.noJob(s.b, d, "abandon", key)
+	s.job(s.a, d, "release", key)
+	s.say(s.b, d, "show", key)
+	s.job(s.b, d, "take", key, ms)
+	s.say(s.a, d, "show", key)
+	s.say(s.a, d, "delete", key)
+	s.say(s.a, d, "delete", key)
+	s.say(s.a, d, "show", key)
+}
+
+// jobsShare: two jobs have the lock at once.
+func (s *side) jobsShare(d dialect, key string) {
+	s.t.Helper()
+	for _, client := range []*driver{s.a, s.b} {
+		s.job(client, d, "take", key, kit.Millis(longLease), "2")
+		s.say(client, d, "show", key)
+	}
+	for _, client := range []*driver{s.a, s.b} {
+		s.job(client, d, "release", key, "2")
+		s.say(client, d, "show", key)
+	}
+	s.say(s.b, d, "delete", key)
+}
+
+// jobsWait: a job that has lost its place waits for one that another leaves, or for the end of its time.
+func (s *side) jobsWait(d dialect, key string) {
+	s.t.Helper()
+	ms := kit.Millis(longLease)
+	s.say(s.b, d, "prime", key+":alone", ms)
+	s.noJob(s.b, d, "wait", key+":alone", ms, "1")
+	s.say(s.b, d, "delete", key+":alone")
+	s.job(s.a, d, "take", key, ms, "2")
+	s.say(s.b, d, "prime", key, ms, "2")
+	kit.Must(s.t, s.b.send(d.name, "wait", key, ms, "20", "2"))
+	time.Sleep(briefLease) // it waits by now, or will find the place at once: the answer is the same
+	s.say(s.a, d, "release", key, "2")
+	reply, err := s.b.answer()
+	kit.Must(s.t, err)
+	s.note("b: waited for %s: %s", key, reply)
+	if reply != `"job-of-b"` {
+		s.t.Errorf("%s: b waited for %s: %s", d.name, key, reply)
+	}
+	s.say(s.a, d, "show", key)
+	s.say(s.b, d, "delete", key)
+}
+
+// jobsEnd: a lock ends with its time, and leaves its name among all of them.
+func (s *side) jobsEnd(d dialect, key string) {
+	s.t.Helper()
+	s.job(s.a, d, "take", key, kit.Millis(briefLease))
+	time.Sleep(coarseLease)
+	s.say(s.a, d, "show", key)
+	s.say(s.a, d, "release", key)
+	s.job(s.b, d, "take", key, kit.Millis(longLease))
+	s.noJob(s.a, d, "take", key, kit.Millis(longLease))
+}
+
+// endingJobs: those of the kind that is never released have another list of all.
+func endingJobs(s *side, d dialect) {
+	s.t.Helper()
+	key := d.key("life")
+	s.job(s.a, d, "take", key, kit.Millis(longLease), "1", "until_expired")
+	s.noJob(s.b, d, "take", key, kit.Millis(longLease), "1", "until_expired")
+	s.say(s.b, d, "show", key)
+	s.remaining(d, key, 0, longLease)
+	key = d.key("end")
+	s.job(s.a, d, "take", key, kit.Millis(briefLease), "1", "until_expired")
+	time.Sleep(coarseLease)
+	s.job(s.b, d, "take", key, kit.Millis(longLease), "1", "until_expired")
+	s.say(s.a, d, "show", key)
+}
+
+// loggedJobs: all that the library shares between locks has their tag, and each step is logged and published.
+func loggedJobs(s *side, d dialect) {
+	s.t.Helper()
+	listener, err := redistest.Dial(s.data.Addr(), kit.Patience)
+	kit.Must(s.t, err)
+	defer listener.Close()
+	kit.Do(s.t, listener, "SUBSCRIBE", "{uniquejobs}:changelog")
+	uniqueJobs(s, d)
+	kit.Do(s.t, s.raw, "PUBLISH", "{uniquejobs}:changelog", `{"message": "the end"}`)
+	for message := ""; message != "the end"; {
+		received, err := listener.Receive()
+		kit.Must(s.t, err)
+		var entry struct{ Job, Message string }
+		kit.Must(s.t, json.Unmarshal([]byte(fmt.Sprint(received.([]any)[2])), &entry))
+		s.note("heard: %v", entry)
+		message = entry.Message
+	}
+}
+
+// job wants a client's job to have the lock, or to have had it.
+func (s *side) job(client *driver, d dialect, operation, key string, args ...string) {
+	s.t.Helper()
+	if got, want := s.say(client, d, operation, key, args...), fmt.Sprintf("%q", "job-of-"+client.name); got != want {
+		s.t.Errorf("%s: %s %s %s: got %s, want %s", d.name, client.name, operation, key, got, want)
+	}
+}
+
+// noJob wants it not to.
+func (s *side) noJob(client *driver, d dialect, operation, key string, args ...string) {
+	s.t.Helper()
+	if got := s.say(client, d, operation, key, args...); got != "nil" {
+		s.t.Errorf("%s: %s %s %s: got %s, want nil", d.name, client.name, operation, key, got)
+	}
+}
+
+// jobOnMasters wants a lock's tag to stand on a majority of the masters, and nothing of the lock on the upstream.
+func (s *side) jobOnMasters(d dialect, key string) {
+	s.t.Helper()
+	if s.masters == nil {
+		return
+	}
+	kit.Must(s.t, kit.Lacks(s.data, d.names(key)[0]))
+	tag, _, _ := strings.Cut(strings.TrimPrefix(d.names(key)[0], "{"), "}")
+	kit.Settles(s.t, func() error { return wantMajority(s.masters, tag) })
+}
+
+// TestJobsOfSeveralTags: with the names that sidekiq-unique-jobs gives by itself, and with a log of another tag, its scripts change keys
+// that have no common tag. The proxy refuses that with an error that names two, and changes none.
+func TestJobsOfSeveralTags(t *testing.T) {
+	proxied := startProxied(t, rubyLocks(t))
+	const format = "Redis::CommandError: ERR lock keys '%s' and '%s' cannot be changed together: only taking, extending or removing several is done by one command"
+	for name, two := range map[string][2]string{
+		"unique-jobs-plain":  {"uniquejobs:lock:unique-jobs-plain:life", "uniquejobs:lock:unique-jobs-plain:life:LOCKED"},
+		"unique-jobs-logged": {"{uniquejobs:digests}:lock:unique-jobs-logged:life", "uniquejobs:changelog"},
+	} {
+		d := dialect{name: name}
+		key := d.key("life")
+		before := proxied.say(proxied.b, d, "show", key)
+		if got, want := proxied.say(proxied.a, d, "take", key, kit.Millis(longLease)), fmt.Sprintf(format, two[0], two[1]); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+		if after := proxied.say(proxied.b, d, "show", key); after != before {
+			t.Errorf("%s: there was %s, and is %s", name, before, after)
+		}
+	}
+}
