@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/commands/syntax"
@@ -211,7 +212,14 @@ func (r *run) removeOne(ctx context.Context, e keyspace.Edit) error {
 	return err
 }
 
+// brief is a time that may be over before a majority of the masters has answered, on a busy machine. An extension cannot be relied on
+// then, and cannot be told from none where the lock has longer.
+const brief = 50 * time.Millisecond
+
 func (r *run) extend(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Outcome, error) {
+	if e := edits[0]; len(edits) == 1 && ttlOf(e) >= 0 && ttlOf(e) < brief {
+		return r.update(ctx, []string{e.Key}, &e.Was.Value)
+	}
 	for _, e := range edits {
 		got, err := r.Register.Extend(ctx, r.Place(r.DB, e.Key), e.Was.Value, ttlOf(e))
 		switch {
