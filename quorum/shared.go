@@ -251,6 +251,9 @@ func (c *generation) extendShared(ctx context.Context, key Key, token string, tt
 		return Grant{}, err
 	}
 	got, err := c.leaseSince(since, ttl, false)
+	if longer && err != nil {
+		return Grant{}, ErrTooShort
+	}
 	got.Longer = longer
 	return got, err
 }

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"redlock-proxy/integration/kit"
@@ -25,6 +28,9 @@ func TestJavaLocks(t *testing.T) {
 		{name: "shedlock-safe", taken: "OK", owned: true, extends: true},
 		{name: "redlock4j", taken: "OK", owned: true, extends: true},
 		{name: "redisson", taken: "granted", owned: true, more: countsUp},
+		{name: "quartz", taken: "OK", owned: true, more: triggers},
+		{name: "quartz-data-upstream", taken: "OK", owned: true, more: triggers},
+		{name: "jedis-lock", taken: "true", endless: true},
 	}, javaLocks(t)...)
 }
 
@@ -139,4 +145,130 @@ func shedLock(s *side, d dialect) {
 	s.takeSoon(s.b, d, key, longLease)
 	s.say(s.a, d, "release", key) // too late, it takes the other's away
 	s.say(s.b, d, "release", key)
+}
+
+// triggers: what a scheduler does with the triggers of a job store that it shares with another one.
+func triggers(s *side, d dialect) {
+	s.t.Helper()
+	s.soleJob(d, d.key("sole"))
+	s.deadScheduler(d, d.key("dead"))
+	s.firings(d, d.key("firings"), func() error { return nil })
+	kit.Must(s.t, s.killMinority())
+	s.soleJob(d, d.key("sole-killed"))
+	kit.Must(s.t, s.restartMinority())
+	s.firings(d, d.key("firings-killed"), s.killMinority)
+	s.deadScheduler(d, d.key("dead-killed"))
+	kit.Must(s.t, s.restartMinority())
+}
+
+// firesAt is when a trigger fires, in milliseconds; of some year, so that it is the same wherever it is told.
+func firesAt(n int) string { return fmt.Sprint(1_795_000_000_000 + 1000*n) }
+
+// soleJob: a job that must not run twice at once has two triggers, of which the second waits until the first one's run is complete.
+func (s *side) soleJob(d dialect, key string) {
+	s.t.Helper()
+	for n, trigger := range []string{"first", "second", "third"} {
+		s.say(s.a, d, "store", key, trigger, "sole", firesAt(n))
+	}
+	s.say(s.b, d, "store", key, "first", "sole", firesAt(9))
+	s.say(s.b, d, "acquire", key, firesAt(9), "10")
+	s.say(s.b, d, "states", key)
+	s.say(s.a, d, "pause", key, "third")
+	s.say(s.a, d, "fire", key, "first", firesAt(9))
+	s.say(s.a, d, "states", key)
+	s.say(s.a, d, "acquire", key, firesAt(9), "10")
+	s.say(s.a, d, "recover", key)
+	s.say(s.a, d, "resume", key, "third")
+	s.say(s.a, d, "store", key, "fourth", "sole", firesAt(3))
+	s.say(s.a, d, "states", key)
+	s.say(s.b, d, "complete", key, "first")
+	s.say(s.a, d, "acquire", key, firesAt(8), "10")
+	s.say(s.a, d, "give-back", key, "second")
+	s.say(s.a, d, "give-back", key, "second")
+	s.say(s.b, d, "states", key)
+	for _, trigger := range []string{"first", "second", "third", "fourth", "fourth"} {
+		s.say(s.a, d, "remove", key, trigger)
+	}
+	s.say(s.b, d, "states", key)
+}
+
+// deadScheduler: what a scheduler had acquired or blocked is given back when it was not heard of for long.
+func (s *side) deadScheduler(d dialect, key string) {
+	s.t.Helper()
+	for n, trigger := range []string{"one", "two"} {
+		s.say(s.a, d, "store", key, trigger, "sole-"+trigger, firesAt(n))
+	}
+	s.say(s.a, d, "acquire", key, firesAt(9), "10")
+	s.say(s.a, d, "fire", key, "one", firesAt(5))
+	s.say(s.b, d, "recover", key)
+	s.say(s.a, d, "silent", key)
+	s.say(s.b, d, "recover", key)
+	s.say(s.b, d, "states", key)
+	s.say(s.b, d, "acquire", key, firesAt(9), "10")
+	s.say(s.a, d, "fire", key, "three", firesAt(9))
+	s.say(s.b, d, "states", key)
+}
+
+// firings has two schedulers acquire and fire the triggers of one store at the same time, each one once. Midway comes when half of them
+// have been fired.
+func (s *side) firings(d dialect, key string, midway func() error) {
+	s.t.Helper()
+	const stored = 2 * turns
+	for n := range stored {
+		s.say(s.a, d, "store", key, fmt.Sprintf("trigger-%02d", n), "job", firesAt(n))
+	}
+	fired := make(chan string, 2*stored)
+	failures := make(chan error, 2)
+	var half sync.Once
+	for _, client := range []*driver{s.a, s.b} {
+		go func() {
+			failures <- fireAll(client, d, key, func(trigger string) (err error) {
+				fired <- trigger
+				if len(fired) >= stored/2 {
+					half.Do(func() { err = midway() })
+				}
+				return err
+			})
+		}()
+	}
+	for range 2 {
+		if err := <-failures; err != nil {
+			s.t.Errorf("%s: firing the triggers of %s: %v", d.name, key, err)
+		}
+	}
+	close(fired)
+	var all []string
+	for trigger := range fired {
+		all = append(all, trigger)
+	}
+	slices.Sort(all)
+	s.note("%s: fired of %s: %v", d.name, key, all)
+	if len(all) != stored || len(slices.Compact(all)) != stored {
+		s.t.Errorf("%s: %s has %d triggers; fired: %v", d.name, key, stored, all)
+	}
+	s.say(s.a, d, "states", key)
+}
+
+// fireAll acquires one trigger after another and fires it, so that it is to fire next in an hour, until none is left that fires before.
+func fireAll(client *driver, d dialect, key string, tell func(trigger string) error) error {
+	for {
+		acquired, err := client.ask(d.name, "acquire", key, firesAt(1000), "1")
+		if err != nil || acquired == "[]" {
+			return err
+		}
+		trigger := strings.Trim(acquired, "[]")
+		n, err := strconv.Atoi(strings.TrimPrefix(trigger, "trigger-"))
+		if err != nil {
+			return fmt.Errorf("acquired: %s", acquired)
+		}
+		if reply, err := client.ask(d.name, "fire", key, trigger, firesAt(3600+n)); err != nil || reply != "fired" {
+			return fmt.Errorf("firing %s: %s, %v", trigger, reply, err)
+		}
+		if err := tell(trigger); err != nil {
+			return err
+		}
+		if reply, err := client.ask(d.name, "complete", key, trigger); err != nil || reply != "0" {
+			return fmt.Errorf("completing %s: %s, %v", trigger, reply, err)
+		}
+	}
 }

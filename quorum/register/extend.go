@@ -43,6 +43,9 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 	}
 	elapsed := r.masters.Now().Sub(start)
 	given.Validity = vote.Validity(ttl, elapsed)
+	if given.Longer && ttl >= 0 && given.Validity < time.Millisecond {
+		return Granted{}, ErrTooShort // it has what it had
+	}
 	if ttl >= 0 && given.Validity < time.Millisecond || r.late(elapsed) {
 		return Granted{}, &NoQuorum{Replies: replies, Late: elapsed}
 	}

@@ -31,6 +31,33 @@ final class Connection implements AutoCloseable {
 
     /** Sends one command and returns its reply: a String, a Long, a List or null. */
     Object call(String... words) throws IOException {
+        command(words).writeTo(socket.getOutputStream());
+        return receive();
+    }
+
+    /** Sends several commands at once and returns their replies. The first error among them is thrown when all are there. */
+    List<Object> pipeline(List<List<String>> commands) throws IOException {
+        ByteArrayOutputStream out = new ByteArrayOutputStream();
+        for (List<String> words : commands) {
+            command(words.toArray(new String[0])).writeTo(out);
+        }
+        out.writeTo(socket.getOutputStream());
+        List<Object> replies = new ArrayList<>();
+        ErrorReply error = null;
+        for (int i = 0; i < commands.size(); i++) {
+            try {
+                replies.add(receive());
+            } catch (ErrorReply e) {
+                error = error == null ? e : error;
+            }
+        }
+        if (error != null) {
+            throw error;
+        }
+        return replies;
+    }
+
+    private static ByteArrayOutputStream command(String... words) {
         ByteArrayOutputStream out = new ByteArrayOutputStream();
         out.writeBytes(("*" + words.length + "\r\n").getBytes(StandardCharsets.UTF_8));
         for (String word : words) {
@@ -39,8 +66,7 @@ final class Connection implements AutoCloseable {
             out.writeBytes(bytes);
             out.writeBytes("\r\n".getBytes(StandardCharsets.UTF_8));
         }
-        out.writeTo(socket.getOutputStream());
-        return receive();
+        return out;
     }
 
     /** Runs a script by its SHA, or whole where the server does not know it. */

@@ -21,16 +21,19 @@ public final class Locks {
         int port = Integer.parseInt(args[1]);
         String name = args[2];
         Connection redis = new Connection(host, port);
-        Map<String, Dialect> known = Map.of(
-            "jedis", new Jedis(redis, name),
-            "spring", new Spring(redis, name),
-            "spring-7.0", new Spring.Scripted(redis, name),
-            "spring-5", new Spring.Unguarded(redis, name),
-            "spring-pubsub", new Spring.Published(redis, name, () -> new Connection(host, port)),
-            "shedlock", new ShedLock(redis, name),
-            "shedlock-safe", new ShedLock.Safe(redis, name),
-            "redlock4j", new Redlock4j(redis, name),
-            "redisson", new Redisson(redis, name));
+        Map<String, Dialect> known = Map.ofEntries(
+            Map.entry("jedis", new Jedis(redis, name)),
+            Map.entry("spring", new Spring(redis, name)),
+            Map.entry("spring-7.0", new Spring.Scripted(redis, name)),
+            Map.entry("spring-5", new Spring.Unguarded(redis, name)),
+            Map.entry("spring-pubsub", new Spring.Published(redis, name, () -> new Connection(host, port))),
+            Map.entry("shedlock", new ShedLock(redis, name)),
+            Map.entry("shedlock-safe", new ShedLock.Safe(redis, name)),
+            Map.entry("redlock4j", new Redlock4j(redis, name)),
+            Map.entry("redisson", new Redisson(redis, name)),
+            Map.entry("quartz", new Quartz(redis, name, "")),
+            Map.entry("quartz-data-upstream", new Quartz(redis, name, "jobs:")),
+            Map.entry("jedis-lock", new JedisLock(redis)));
         System.out.println("ready");
         BufferedReader requests = new BufferedReader(new InputStreamReader(System.in));
         for (String request = requests.readLine(); request != null; request = requests.readLine()) {
