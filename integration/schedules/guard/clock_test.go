@@ -4,6 +4,7 @@ package guardschedules
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,7 +50,8 @@ func TestDrift(t *testing.T) {
 			clock := kit.NewClock(t)
 			kit.Must(t, clock.Drift(rate))
 			f := startFleet(t, 1, only(masterC, redistest.Options{Clock: clock}))
-			f.wantVotingFor(t, 30*time.Second, masterCount)
+			f.wantNoneCondemned(t, 30*time.Second)
+			f.wantVoting(t, masterCount)
 		})
 	}
 }
@@ -72,18 +74,15 @@ func TestBootClock(t *testing.T) {
 	l.wantRefused(t, kit.Connect(t, f.proxies[1]), time.Minute)
 }
 
-// wantVotingFor wants so many masters, or more, to vote all the time.
-func (f *fleet) wantVotingFor(t *testing.T, length time.Duration, least int) {
+// wantNoneCondemned wants no master to be in quarantine, or unfit, at any moment. That one does not answer for a while is what a busy
+// machine brings about, and no judgement.
+func (f *fleet) wantNoneCondemned(t *testing.T, length time.Duration) {
 	t.Helper()
 	looker := f.lookers[len(f.lookers)-1]
-	looks, less := 0, 0
 	for end := time.Now().Add(length); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		looks++
-		if votingAt(t, looker) < least {
-			less++
+		info := fmt.Sprint(kit.Do(t, looker, "PROXY", "INFO"))
+		if strings.Contains(info, "state=quarantine") || strings.Contains(info, "state=unfit") {
+			t.Fatalf("a master was condemned: %v", info)
 		}
-	}
-	if less > 0 {
-		t.Errorf("fewer than %d masters voted in %d of %d looks within %v: %v", least, less, looks, length, kit.Do(t, looker, "PROXY", "INFO"))
 	}
 }
