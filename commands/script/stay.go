@@ -43,12 +43,34 @@ func (s *stay) await(p *places) error {
 	return p.take(ctx)
 }
 
-// bounded ends when the run's time does.
+// waitSlice is in how large pieces a wait is counted.
+const waitSlice = 50 * time.Millisecond
+
+// bounded ends when the run's time does. Of a standstill of the whole process it counts one slice at the most: whoever had the place that is
+// waited for could not give it up meanwhile.
 func (s *stay) bounded() (context.Context, context.CancelFunc) {
 	if s.until.IsZero() {
 		return s.ctx, func() {}
 	}
-	return context.WithDeadlineCause(s.ctx, s.until, errTimeOver)
+	ctx, end := context.WithCancelCause(s.ctx)
+	left := s.until.Sub(s.pace.now())
+	slice := func() time.Duration {
+		next := min(left, waitSlice)
+		left -= next
+		return next
+	}
+	var timer *time.Timer
+	timer = time.AfterFunc(time.Hour, func() {
+		switch {
+		case ctx.Err() != nil:
+		case left <= 0:
+			end(errTimeOver)
+		default:
+			timer.Reset(slice())
+		}
+	})
+	timer.Reset(slice()) // not before timer is set
+	return ctx, func() { timer.Stop(); end(nil) }
 }
 
 // busy is the error of a run that found no place.
