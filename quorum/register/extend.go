@@ -29,7 +29,7 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 	case ok:
 		r.noteLease(key, attempt, start, ttl)
 	case count(replies, answered) >= r.quorum && resolve(r.n, replies, 0).unsettled(), r.isPromised(replies, op):
-		if err := r.extendByBallot(ctx, key, token, ttl); err != nil {
+		if given.Longer, err = r.extendByBallot(ctx, key, token, ttl); err != nil {
 			return Granted{}, err
 		}
 	case r.notHeld(replies, op) && op.Attempt != "":
@@ -117,22 +117,28 @@ func (r *Register) notHeld(replies []Reply, op cell.Extend) bool {
 	return no >= r.n-r.quorum+1
 }
 
-// extendByBallot makes all holders agree first.
-func (r *Register) extendByBallot(ctx context.Context, key, token string, ttl time.Duration) error {
-	var holds []bool // in each run
+// extendByBallot makes all holders agree first. It tells whether the lease was longer, and stays so.
+func (r *Register) extendByBallot(ctx context.Context, key, token string, ttl time.Duration) (longer bool, err error) {
+	var runs []Look
+	holds := func(l Look) bool { return l.Present && l.Value == token }
+	isLonger := func(l Look) bool { return compareLeft(l.Left, ttl) > 0 }
 	out, err := r.Update(ctx, Change{Key: key, Run: func(l Look) (Decision, error) {
-		holds = append(holds, l.Present && l.Value == token)
-		longer := compareLeft(l.Left, ttl) >= 0
-		if !holds[len(holds)-1] {
+		runs = append(runs, l)
+		switch {
+		case !holds(l):
 			return Decision{}, nil
+		case l.Unknown:
+			return Decision{}, ErrNeedsLeft // what is longer is not to be shortened
 		}
-		return Decision{Do: Put, Value: token, TTL: ttl, KeepTTL: longer}, nil
+		return Decision{Do: Put, Value: token, TTL: ttl, KeepTTL: isLonger(l)}, nil
 	}})
 	switch {
 	case errors.Is(err, ErrForeign):
-		return ErrNotHeld
-	case err == nil && !holds[out.Run-1]:
-		return ErrNotHeld
+		return false, ErrNotHeld
+	case err != nil:
+		return false, err
+	case !holds(runs[out.Run-1]):
+		return false, ErrNotHeld
 	}
-	return err
+	return isLonger(runs[out.Run-1]), nil
 }

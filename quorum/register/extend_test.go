@@ -222,3 +222,27 @@ func TestExtendAfterABallot(t *testing.T) {
 		b.wantRounds(rounds)
 	}
 }
+
+// By ballot, too, nothing is shortened, and who asks for less is told: where the proxy does not know what time a lock has that it put there
+// itself by ballot, and where another put it there.
+func TestExtendByBallotNeverShortens(t *testing.T) {
+	for _, through := range []string{"the proxy that replaced it", "another"} {
+		b := newBench(t, 3)
+		b.lock(b.proxy(), "you")
+		r := b.proxy()
+		r.opts.Sharing = true
+		_, err := r.Update(t.Context(), Change{Key: "k", Run: func(Look) (Decision, error) {
+			return Decision{Do: Put, Value: "me", TTL: cell.Endless}, nil
+		}})
+		b.sure(err)
+		if through == "another" {
+			r = b.proxy()
+			r.opts.Sharing = true
+		}
+		got, err := r.Extend(t.Context(), "k", "me", time.Hour)
+		b.sure(err)
+		if left := b.stores[0].Look("k").Left; !got.Longer || left != cell.Endless {
+			t.Errorf("through %s: %+v, and %v left", through, got, left)
+		}
+	}
+}
