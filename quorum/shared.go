@@ -229,7 +229,8 @@ func (c *generation) releaseShared(ctx context.Context, key Key, token string) e
 			return firstOf(err, &InsteadError{Err: ErrNotHeld, Instead: l})
 		}
 	}
-	return c.ifHeld(ctx, key, token, func(Look) Decision { return Decision{Do: Remove} })
+	_, err := c.ifHeld(ctx, key, token, func(Look) Decision { return Decision{Do: Remove} })
+	return err
 }
 
 // extendShared raises the remaining time of a key by ballot if it holds the token.
@@ -240,9 +241,10 @@ func (c *generation) extendShared(ctx context.Context, key Key, token string, tt
 	if _, l, err := c.isShared(ctx, key); err != nil || !l.Present || l.Value != token {
 		return Grant{}, firstOf(err, &InsteadError{Err: ErrNotHeld, Instead: l})
 	}
-	since, longer := time.Now(), false
-	err := c.ifHeld(ctx, key, token, func(l Look) Decision {
-		if longer = l.Left < 0 || ttl >= 0 && l.Left >= ttl; longer {
+	longer := func(l Look) bool { return l.Left < 0 || ttl >= 0 && l.Left >= ttl }
+	since := time.Now()
+	seen, err := c.ifHeld(ctx, key, token, func(l Look) Decision {
+		if longer(l) {
 			return Decision{}
 		}
 		return Decision{Do: Put, Value: token, TTL: ttl}
@@ -251,10 +253,7 @@ func (c *generation) extendShared(ctx context.Context, key Key, token string, tt
 		return Grant{}, err
 	}
 	got, err := c.leaseSince(since, ttl, false)
-	if longer && err != nil {
-		return Grant{}, ErrTooShort
-	}
-	got.Longer = longer
+	got.Longer = longer(seen)
 	return got, err
 }
 
@@ -265,23 +264,26 @@ func firstOf(err, other error) error {
 	return other
 }
 
-// ifHeld makes a change of a key that holds the token, by ballot.
-func (c *generation) ifHeld(ctx context.Context, key Key, token string, what func(Look) Decision) error {
-	var holds []bool // in each run
+// ifHeld makes a change of a key that holds the token, by ballot, and tells what it was made of.
+func (c *generation) ifHeld(ctx context.Context, key Key, token string, what func(Look) Decision) (seen Look, err error) {
+	var runs []Look
 	out, err := c.UpdateAll(ctx, []Key{key}, nil, only(func(l Look) (Decision, error) {
-		holds = append(holds, l.Present && l.Value == token)
+		runs = append(runs, l)
 		switch {
 		case l.Unknown:
 			return Decision{}, ErrNeedsLeft
-		case !holds[len(holds)-1]:
+		case !l.Present || l.Value != token:
 			return Decision{}, nil
 		}
 		return what(l), nil
 	}))
-	if err == nil && !holds[out.Run-1] {
-		return ErrNotHeld
+	if err != nil {
+		return Look{}, err
 	}
-	return err
+	if seen = runs[out.Run-1]; !seen.Present || seen.Value != token {
+		return Look{}, ErrNotHeld
+	}
+	return seen, nil
 }
 
 // members has names of cells be told as those of the keys in them.

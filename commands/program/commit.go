@@ -238,7 +238,7 @@ func (r *run) extend(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 		case errors.Is(err, quorum.ErrNotHeld):
 			r.refused(e.Key, err)
 			return nil, nil
-		case errors.Is(err, quorum.ErrTooShort), err == nil && got.Longer && e.Was.Left == keyspace.Unknown:
+		case errors.Is(err, quorum.ErrTooShort), e.Was.Left == keyspace.Unknown && (err == nil && got.Longer || isLate(err)):
 			if len(edits) > 1 {
 				return &Outcome{Reply: keyspace.Fail(SeveralKeys(edits[0].Key, edits[1].Key)), touched: true}, nil
 			}
@@ -248,6 +248,13 @@ func (r *run) extend(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 		}
 	}
 	return &a, nil
+}
+
+// isLate is true of an error that says that nothing, or too little, is left of the time which was asked for. That is no reason for a program
+// that did not look at the time: it does not rely on a lease, and sets the same time however often it runs.
+func isLate(err error) bool {
+	var none *quorum.NoQuorumError
+	return errors.As(err, &none) && none.Late > 0
 }
 
 // errOtherKeys ends an update whose program turned out to depend on other keys, too.

@@ -238,6 +238,34 @@ func TestReplacingBesideAnotherKey(t *testing.T) {
 	}
 }
 
+// Of an extension that was late nothing can be relied on. A program that did not look at the time goes by ballot then; one that did may have
+// been told a time that is over, and is told so.
+func TestLateExtension(t *testing.T) {
+	for _, test := range []struct{ line, rounds, want, left string }{
+		{"SET k x IFEQ x PX 300", "extend 0/k x:300;update 0/k if x", "OK", "x:300"},
+		{"PEXPIRE k 900", "read 0/k;extend 0/k x:900", "", "x:500"},
+	} {
+		b := newBench(t)
+		b.register.Put("k", "x", 500)
+		b.register.Before = func(round int) {
+			b.register.Fails = nil
+			if strings.HasPrefix(b.register.Rounds[round-1], "extend") {
+				b.register.Fails = &quorum.NoQuorumError{Masters: 5, Answered: 3, Late: time.Second}
+			}
+		}
+		guesses := []Guess{Held([]string{"k"}, "x")}
+		if test.want == "" {
+			guesses = nil
+		}
+		out, err := b.engine.Run(t.Context(), lines(guesses, test.line))
+		if (err == nil) != (test.want != "") {
+			t.Errorf("%s: %v, %v", test.line, out.Reply, err)
+		}
+		b.asked(rounds(test.rounds)...)
+		b.holding("k", test.left)
+	}
+}
+
 // DEL removes what it saw, and starts over where another stands there by then.
 func TestDelWhileOthersChange(t *testing.T) {
 	b := newBench(t)

@@ -3,14 +3,11 @@
 package script
 
 import (
-	"bufio"
-	"context"
 	"os"
-	"os/exec"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"redlock-proxy/internal/process"
 )
 
 // standstillChild has the test below be the process that is stopped.
@@ -22,36 +19,24 @@ func TestWaitWhileTheProcessStandsStill(t *testing.T) {
 		waitForAPlace(t)
 		return
 	}
-	child := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
-	child.Env = append(os.Environ(), standstillChild+"=yes")
-	out, err := child.StdoutPipe()
+	child, err := process.Start(os.Args[0], []string{"-test.run", "^" + t.Name() + "$"}, append(os.Environ(), standstillChild+"=yes"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer child.Wait()
-	lines := bufio.NewScanner(out)
-	lines.Scan()
-	if lines.Text() != "waiting" {
-		t.Fatalf("the child says %q", lines.Text())
-	}
-	for _, signal := range []os.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
-		if err := child.Process.Signal(signal); err != nil {
-			t.Fatal(err)
-		}
-		if signal == syscall.SIGSTOP {
-			time.Sleep(placeLimit + time.Second)
+	t.Cleanup(func() { _ = child.Kill() })
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%v: %s", err, child.Log())
 		}
 	}
-	var rest []string
-	for lines.Scan() {
-		rest = append(rest, lines.Text())
-	}
-	if err := child.Wait(); err != nil || len(rest) == 0 || rest[0] != "ran" {
-		t.Errorf("%v: %s", err, strings.Join(rest, "\n"))
-	}
+	_, err = child.WaitLine(func(line string) bool { return line == "waiting" }, time.Minute)
+	do(err)
+	do(child.Pause())
+	time.Sleep(placeLimit + time.Second)
+	do(child.Continue())
+	_, err = child.WaitLine(func(line string) bool { return line == "ran" }, time.Minute)
+	do(err)
 }
 
 // placeLimit is much more than the place is held for.
@@ -75,7 +60,7 @@ func waitForAPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	os.Stdout.WriteString("waiting\n")
-	if _, err := s.Run(context.Background(), Input{Pace: pace, Limits: Limits{Time: placeLimit}}); err != nil {
+	if _, err := s.Run(t.Context(), Input{Pace: pace, Limits: Limits{Time: placeLimit}}); err != nil {
 		t.Fatal(err)
 	}
 	os.Stdout.WriteString("ran\n")

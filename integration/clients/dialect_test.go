@@ -72,10 +72,16 @@ func (d dialect) short() time.Duration {
 // tryLocks runs the same requests on a plain Redis and through the proxy, at the same time, and wants the same answers.
 func tryLocks(t *testing.T, dialects []dialect, command ...string) {
 	t.Helper()
+	tryLocksOn(t, startProxied, dialects, command)
+}
+
+// tryLocksOn is tryLocks with a proxy that start starts.
+func tryLocksOn(t *testing.T, start func(*testing.T, []string) *side, dialects []dialect, command []string) {
+	t.Helper()
 	var plain, proxied []string
 	t.Run("sides", func(t *testing.T) {
 		t.Run("one Redis", func(t *testing.T) { trySide(t, startPlain, &plain, dialects, command) })
-		t.Run("through the proxy", func(t *testing.T) { trySide(t, startProxied, &proxied, dialects, command) })
+		t.Run("through the proxy", func(t *testing.T) { trySide(t, start, &proxied, dialects, command) })
 	})
 	wantSame(t, plain, proxied)
 }

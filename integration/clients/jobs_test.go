@@ -20,6 +20,22 @@ func jobKeys(prefix string) func(key string) []string {
 	}
 }
 
+// TestJobs tries what sidekiq-unique-jobs sends where all of a lock's keys, and the list of all locks, have one tag.
+func TestJobs(t *testing.T) {
+	tryLocksOn(t, startForJobs, []dialect{
+		{name: "unique-jobs", stored: jobKeys("{uniquejobs:digests}"), only: uniqueJobs},
+		{name: "unique-jobs-old", stored: jobKeys("{uniquejobs:digests}"), only: uniqueJobs},
+		{name: "unique-jobs-ending", stored: jobKeys("{uniquejobs:expiring_digests}"), only: endingJobs},
+		{name: "unique-jobs-log", stored: jobKeys("{uniquejobs}"), only: loggedJobs},
+	}, rubyLocks(t))
+}
+
+// startForJobs starts a proxy whose lock keys stand together with all others of their tag.
+func startForJobs(t *testing.T, command []string) *side {
+	t.Helper()
+	return startProxy(t, command, "--lock-keys", "*uniquejobs*", "--lock-tags", "*")
+}
+
 // uniqueJobs: a lock's keys and the list of all locks have one tag, and nothing is logged.
 func uniqueJobs(s *side, d dialect) {
 	s.t.Helper()
@@ -167,7 +183,7 @@ func (s *side) jobOnMasters(d dialect, key string) {
 // TestJobsOfSeveralTags: with the names that sidekiq-unique-jobs gives by itself, and with a log of another tag, its scripts change keys
 // that have no common tag. The proxy refuses that with an error that names two, and changes none.
 func TestJobsOfSeveralTags(t *testing.T) {
-	proxied := startProxied(t, rubyLocks(t))
+	proxied := startForJobs(t, rubyLocks(t))
 	const format = "Redis::CommandError: ERR lock keys '%s' and '%s' cannot be changed together: only taking, extending or removing several is done by one command"
 	for name, two := range map[string][2]string{
 		"unique-jobs-plain":  {"uniquejobs:lock:unique-jobs-plain:life", "uniquejobs:lock:unique-jobs-plain:life:LOCKED"},

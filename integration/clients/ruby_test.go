@@ -16,10 +16,6 @@ func TestRubyLocks(t *testing.T) {
 		{name: "redis-mutex", taken: "true", owned: true, endless: true},
 		{name: "redis-objects", taken: "true", endless: true},
 		{name: "suo", taken: "true", owned: true, extends: true, endless: true},
-		{name: "unique-jobs", stored: jobKeys("{uniquejobs:digests}"), only: uniqueJobs},
-		{name: "unique-jobs-old", stored: jobKeys("{uniquejobs:digests}"), only: uniqueJobs},
-		{name: "unique-jobs-ending", stored: jobKeys("{uniquejobs:expiring_digests}"), only: endingJobs},
-		{name: "unique-jobs-log", stored: jobKeys("{uniquejobs}"), only: loggedJobs},
 	}, rubyLocks(t)...)
 }
 

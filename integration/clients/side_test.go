@@ -33,14 +33,18 @@ func startPlain(t *testing.T, command []string) *side {
 	return startSide(t, server.Addr(), server, nil, command)
 }
 
-// startProxied starts a proxy that has the keys lock:*, and those of the libraries that name them otherwise, on five masters, and two
-// clients of it.
+// startProxied starts a proxy that has the keys lock:* on five masters, and two clients of it.
 func startProxied(t *testing.T, command []string) *side {
 	t.Helper()
+	return startProxy(t, command, "--lock-keys", "lock:*", "--lock-keys", "PHPREDIS_SESSION:*_LOCK")
+}
+
+// startProxy starts a proxy with these settings before five masters, and two clients of it.
+func startProxy(t *testing.T, command []string, settings ...string) *side {
+	t.Helper()
 	upstream, masters := kit.StartRedis(t), kit.StartMasters(t)
-	args := []string{"--upstream", upstream.URL(), "--lock-keys", "lock:*", "--lock-keys", "PHPREDIS_SESSION:*_LOCK",
-		"--lock-keys", "*uniquejobs*", "--lock-tags", "*uniquejobs*",
-		"--master-timeout", "5s"} // with two of five dead, a busy machine must not make a third one look dead
+	args := append(settings, "--upstream", upstream.URL(),
+		"--master-timeout", "5s") // with two of five dead, a busy machine must not make a third one look dead
 	proxy := kit.StartProxy(t, redistest.URLs(masters), args...)
 	return startSide(t, proxy.Addr(), upstream, masters, command)
 }

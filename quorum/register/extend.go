@@ -43,9 +43,6 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 	}
 	elapsed := r.masters.Now().Sub(start)
 	given.Validity = vote.Validity(ttl, elapsed)
-	if given.Longer && ttl >= 0 && given.Validity < time.Millisecond {
-		return Granted{}, ErrTooShort // it has what it had
-	}
 	if ttl >= 0 && given.Validity < time.Millisecond || r.late(elapsed) {
 		return Granted{}, &NoQuorum{Replies: replies, Late: elapsed}
 	}
@@ -119,26 +116,15 @@ func (r *Register) notHeld(replies []Reply, op cell.Extend) bool {
 
 // extendByBallot makes all holders agree first. It tells whether the lease was longer, and stays so.
 func (r *Register) extendByBallot(ctx context.Context, key, token string, ttl time.Duration) (longer bool, err error) {
-	var runs []Look
-	holds := func(l Look) bool { return l.Present && l.Value == token }
 	isLonger := func(l Look) bool { return compareLeft(l.Left, ttl) > 0 }
-	out, err := r.Update(ctx, Change{Key: key, Run: func(l Look) (Decision, error) {
-		runs = append(runs, l)
-		switch {
-		case !holds(l):
-			return Decision{}, nil
-		case l.Unknown:
+	seen, err := r.ifHeld(ctx, Change{Key: key, Run: func(l Look) (Decision, error) {
+		if l.Unknown {
 			return Decision{}, ErrNeedsLeft // what is longer is not to be shortened
 		}
 		return Decision{Do: Put, Value: token, TTL: ttl, KeepTTL: isLonger(l)}, nil
-	}})
-	switch {
-	case errors.Is(err, ErrForeign):
-		return false, ErrNotHeld
-	case err != nil:
-		return false, err
-	case !holds(runs[out.Run-1]):
-		return false, ErrNotHeld
+	}}, func(l Look) bool { return l.Present && l.Value == token })
+	if errors.Is(err, ErrForeign) {
+		err = ErrNotHeld
 	}
-	return isLonger(runs[out.Run-1]), nil
+	return err == nil && isLonger(seen), err
 }

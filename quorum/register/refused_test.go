@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"redlock-proxy/quorum/cell"
 )
 
 // What a refusal says of the key is what a Read would have told then; only the remaining time may be missing.
@@ -13,11 +15,8 @@ func TestRefusalTellsWhatIsThere(t *testing.T) {
 	unlock := func(b *bench, r *Register) error { return r.Unlock(b.Context(), "k", ours) }
 	extend := func(b *bench, r *Register) error { _, err := r.Extend(b.Context(), "k", ours, time.Hour); return err }
 	held := func(b *bench, _ *Register) { b.lock(b.proxy(), other) }
-	replaced := func(b *bench, r *Register) {
-		held(b, r)
-		_, err := b.proxy().Update(b.Context(), put("x"))
-		b.sure(err)
-	}
+	replace := func(b *bench) { _, err := b.proxy().Update(b.Context(), put("x")); b.sure(err) }
+	replaced := func(b *bench, r *Register) { held(b, r); replace(b) }
 	for _, test := range []struct {
 		name    string
 		there   func(*bench, *Register)
@@ -31,11 +30,7 @@ func TestRefusalTellsWhatIsThere(t *testing.T) {
 		{"releasing what is held", held, unlock, true},
 		{"releasing what was replaced", replaced, unlock, true},
 		{"releasing what is over", func(b *bench, r *Register) { b.lock(r, ours); b.pass(time.Hour) }, unlock, true},
-		{"releasing what was replaced since", func(b *bench, r *Register) {
-			b.lock(r, ours)
-			_, err := b.proxy().Update(b.Context(), put("x"))
-			b.sure(err)
-		}, unlock, true},
+		{"releasing what was replaced since", func(b *bench, r *Register) { b.lock(r, ours); replace(b) }, unlock, true},
 		{"extending what is free", func(*bench, *Register) {}, extend, true},
 		{"extending what is held", held, extend, true},
 		{"extending what was replaced", replaced, extend, true},
@@ -86,5 +81,25 @@ func TestRefusalDoesNotGuess(t *testing.T) {
 		if errors.As(err, &told) != test.tells || !errors.Is(err, ErrHeld) || test.tells && told.Instead.Unknown != test.unsure {
 			t.Errorf("%s: %#v", test.name, err)
 		}
+	}
+}
+
+// A release in vain waits for the answers that may tell of more time, as a Read does: the first majority may tell of less than was granted.
+func TestRefusalWaitsForTheTime(t *testing.T) {
+	b := newBench(t, 3)
+	b.plain("you", "a", time.Minute, 0)
+	b.plain("you", "a", time.Hour, 1, 2)
+	r, token := b.proxy(), "me"
+	op := cell.Prepare{Name: "k", Ballot: r.nextBallot(0), Only: true, Expect: token}
+	replies := make([]Reply, 3)
+	u := &update{Register: r, Change: Change{Key: "k", Expect: &token}}
+	for master, want := range []bool{false, false, true} {
+		replies[master] = b.do(master, op, done)
+		if got := u.prepared(replies); got != want || r.readDecided(replies, 1) != want {
+			t.Errorf("decided by %d answers: %v, a Read: %v, want %v", master+1, got, r.readDecided(replies, 1), want)
+		}
+	}
+	if left := resolve(3, replies, 0).left; left != time.Hour {
+		t.Errorf("%v left", left)
 	}
 }

@@ -215,15 +215,22 @@ func (r *Register) removeByToken(ctx context.Context, key, token string) error {
 // removeSeen is removeByToken, and tells what was seen last. With only set, what another
 // attempt created stays.
 func (r *Register) removeSeen(ctx context.Context, key, token string, only cell.Attempt) (seen Look, err error) {
-	var runs []Look
 	holds := func(l Look) bool { return l.Present && l.Value == token && (only == "" || l.incarnation == only) }
-	out, err := r.Update(ctx, Change{Key: key, Expect: &token, Run: func(l Look) (Decision, error) {
+	return r.ifHeld(ctx, Change{Key: key, Expect: &token, Run: func(Look) (Decision, error) { return Decision{Do: Remove}, nil }}, holds)
+}
+
+// ifHeld is an Update whose Run is for what holds alone, with what it was decided on; else the error is ErrNotHeld.
+func (r *Register) ifHeld(ctx context.Context, c Change, holds func(Look) bool) (seen Look, err error) {
+	var runs []Look
+	run := c.Run
+	c.Run = func(l Look) (Decision, error) {
 		runs = append(runs, l)
-		if holds(l) {
-			return Decision{Do: Remove}, nil
+		if !holds(l) {
+			return Decision{}, nil
 		}
-		return Decision{}, nil
-	}})
+		return run(l)
+	}
+	out, err := r.Update(ctx, c)
 	if err != nil {
 		return Look{}, err
 	}

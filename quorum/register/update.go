@@ -212,6 +212,8 @@ func (u *update) prepared(replies []Reply) bool {
 		return false
 	case f.standing != Held, promised.standing == Held:
 		return !promised.uneven()
+	case u.Expect != nil && f.uneven():
+		return false // it may only be looked at, and then as a Read does
 	default:
 		return count(replies, (*Reply).yes)+waiting(replies) < u.quorum
 	}
