@@ -276,7 +276,8 @@ func (p *polling) run(ctx context.Context) {
 		err := p.poller.Wait(next, tell)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			next = time.Now().Add(p.look())
+			pause := p.look()
+			next = time.Now().Add(pause) // from its end: a look may take long
 		case errors.Is(err, os.ErrClosed):
 			return
 		case err != nil: // never seen; clients that are parked would wait in vain

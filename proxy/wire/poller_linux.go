@@ -67,21 +67,23 @@ func (p *Poller) control(op int, conn syscall.RawConn, t Tag, what interest) err
 }
 
 // Wait tells what has happened, as soon as something has. It returns
-// os.ErrDeadlineExceeded when the time is over, and os.ErrClosed after close.
+// os.ErrDeadlineExceeded when the time is over, and os.ErrClosed after close. What has
+// happened by then it tells even where the time was over before: else nothing would ever
+// be told to one that is always late.
 func (p *Poller) Wait(until time.Time, tell func(t Tag, ended bool)) error {
 	_ = p.file.SetReadDeadline(until)
 	var n int
 	var failed error
-	err := p.raw.Read(func(uintptr) bool {
-		for {
-			if n, failed = syscall.EpollWait(p.fd, p.events[:], 0); failed != syscall.EINTR {
-				return n != 0 || failed != nil
-			}
-		}
-	})
+	ask := func(uintptr) bool {
+		n, failed = p.ask()
+		return n != 0 || failed != nil
+	}
+	err := p.raw.Read(ask)
+	over := errors.Is(err, os.ErrDeadlineExceeded)
+	if over {
+		err = p.raw.Control(func(fd uintptr) { ask(fd) })
+	}
 	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return err
 	case err != nil:
 		return os.ErrClosed // there is no other reason
 	case failed != nil:
@@ -91,5 +93,17 @@ func (p *Poller) Wait(until time.Time, tell func(t Tag, ended bool)) error {
 		t := Tag(uint32(event.Fd)) | Tag(uint32(event.Pad))<<32
 		tell(t, event.Events&(syscall.EPOLLRDHUP|syscall.EPOLLHUP|syscall.EPOLLERR) != 0)
 	}
+	if over {
+		return os.ErrDeadlineExceeded
+	}
 	return nil
+}
+
+// ask asks the system for events that there are, and waits for none.
+func (p *Poller) ask() (n int, err error) {
+	for {
+		if n, err = syscall.EpollWait(p.fd, p.events[:], 0); err != syscall.EINTR {
+			return n, err
+		}
+	}
 }

@@ -155,6 +155,17 @@ func TestPollerTellsOfAnything(t *testing.T) {
 	w.expect(told{5, true})
 }
 
+// One that asks when its time is over, each time, is told what has happened even so.
+func TestPollerTellsThoseThatAreLate(t *testing.T) {
+	w := newWatched(t, 5, anything)
+	w.send()
+	var got []told
+	err := w.poller.Wait(time.Now().Add(-time.Second), func(t Tag, ended bool) { got = append(got, told{t, ended}) })
+	if want := []told{{5, false}}; !slices.Equal(got, want) || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("told %v, %v", got, err)
+	}
+}
+
 func TestPollerThatIsClosedWakes(t *testing.T) {
 	w := newWatched(t, 5, anything)
 	ended := make(chan error)
