@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -13,6 +14,9 @@ import (
 
 // ErrHeld says that another held the lock for as long as it was waited for.
 var ErrHeld = errors.New("the lock is held by another")
+
+// errNoAnswer says that the proxy did not answer while there was time for it.
+var errNoAnswer = errors.New("no answer in time")
 
 // LostError says that a lock is not held any more.
 type LostError struct {
@@ -142,9 +146,17 @@ func (l *Lock) Keep(ctx context.Context) error {
 		case err == nil:
 			failed, next = nil, l.since.Add(l.TTL/3)
 		default:
-			failed, next = err, time.Now().Add(l.pause())
+			failed, next = tellsMore(failed, err), time.Now().Add(l.pause())
 		}
 	}
+}
+
+// tellsMore is the error of the latest try, but where that was not answered and one before it was.
+func tellsMore(before, latest error) error {
+	if before != nil && errors.Is(latest, errNoAnswer) {
+		return before
+	}
+	return latest
 }
 
 // pause is the time between two tries to extend it.
@@ -159,10 +171,10 @@ func (l *Lock) extend(ctx context.Context) error {
 	switch {
 	case errors.Is(err, redis.Nil):
 		return &LostError{}
-	case err != nil:
+	case err != nil && ctx.Err() == nil && !errors.Is(err, os.ErrDeadlineExceeded):
 		return err
-	case !time.Now().Before(l.until):
-		return context.DeadlineExceeded
+	case err != nil, !time.Now().Before(l.until):
+		return errNoAnswer
 	}
 	l.since, l.until = sent, sent.Add(time.Duration(ms)*time.Millisecond)
 	return nil
