@@ -145,6 +145,8 @@ func (h *holder) hold(t *testing.T, round, victim int, thin bool) {
 			h.fleet.Without(t, []int{(victim + 3) % 5, (victim + 4) % 5}, func() { h.take(t, request) })
 		} else {
 			h.take(t, request)
+			// A majority answered; what the others were sent may be lost with their links, and they be offered it later.
+			kit.Everywhere(t, h.fleet.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", key, token) })
 		}
 		h.stakes.add(one)
 	}
