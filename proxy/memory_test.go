@@ -10,7 +10,7 @@ import (
 const mega = 1 << 20
 
 // withstand runs an attack while another client is served all the time, and fails if
-// meanwhile more than so much memory was in use than before.
+// meanwhile more than so much memory was reachable than before.
 func (b *bench) withstand(limit uint64, attack func()) {
 	b.Helper()
 	witness := b.connect()
@@ -32,7 +32,7 @@ func (b *bench) withstand(limit uint64, attack func()) {
 			if reply, err := witness.in.ReadString('\n'); reply != ":5000\r\n" {
 				b.Errorf("the other client: %q, %v", reply, err)
 			}
-			peak = max(peak, heapNow())
+			peak = max(peak, heapOver(before+limit))
 		}
 	}()
 	defer func() {
@@ -49,6 +49,15 @@ func heapInUse() uint64 {
 	runtime.GC()
 	runtime.GC() // the first one leaves what pools hold
 	return heapNow()
+}
+
+// heapOver is heapNow, or, where that is over the limit, what is reachable: on busy
+// processors a collection can end late, and what was garbage before it is counted until then.
+func heapOver(limit uint64) uint64 {
+	if now := heapNow(); now <= limit {
+		return now
+	}
+	return heapInUse()
 }
 
 // heapNow also counts what is garbage since the last collection.
