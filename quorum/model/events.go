@@ -364,7 +364,7 @@ func (e *explorer) callbacks(s *state, f func(event, *state)) {
 	for p, id := range s.proxies {
 		n := e.machines[p].states[id]
 		for i, name := range n.callbacks {
-			if name == mendName && n.busy || slices.Contains(n.callbacks[:i], name) {
+			if name == mendName && n.busy {
 				continue
 			}
 			t := s.clone()

@@ -45,6 +45,7 @@ var (
 	setXX     = Op{Do: SetXX, Token: 'c', Proxy: 1}
 	del       = Op{Do: Del, Proxy: 1}
 	get       = Op{Do: Get, Proxy: 1}
+	get0      = Op{Do: Get}
 	getAfter2 = Op{Do: Get, Proxy: 1, After: []int{2}}
 	getAfter3 = Op{Do: Get, Proxy: 1, After: []int{3}}
 )

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"redlock-proxy/quorum/cell"
@@ -144,7 +145,7 @@ type proxy struct {
 	at        clock
 	tasks     []*task
 	running   *task
-	context   string // of what runs, for the names of callbacks
+	context   string // of what runs, with all that it has seen, for the names of callbacks: what they do follows from it
 	rounds    []*round
 	callbacks []callback
 	fired     uint8
@@ -210,7 +211,7 @@ func (p *proxy) take(in input) {
 		r := p.round(in.task, in.round)
 		r.pending &^= 1 << in.master
 		reply := p.reply(in.replies[0])
-		p.context = fmt.Sprint("late ", in.task, in.round, in.master)
+		p.context = fmt.Sprint("late ", in.task, in.round, in.master, in.replies[0])
 		for _, f := range r.laters {
 			f(p.place(in.master), reply)
 		}
@@ -303,7 +304,7 @@ func (p *proxy) spawnLater(id uint8, run func(context.Context, *task)) *task {
 func (p *proxy) resume(t *task) {
 	t.seen += p.digest()
 	before, context := p.running, p.context
-	p.running, p.context = t, fmt.Sprint("task ", t.id, t.rounds)
+	p.running, p.context = t, fmt.Sprintf("task %d %x", t.id, sumOf(t.seen))
 	if _, more := t.next(); !more {
 		t.done = true
 		if p.holder == t {
@@ -458,7 +459,16 @@ func (p *proxy) After(d time.Duration, f func()) {
 	}
 	name := mendName
 	if d != mendPause {
-		name = fmt.Sprint("offer ", d, " after ", p.context)
+		name = fmt.Sprint(d, " after ", p.context)
+	}
+	same := 0
+	for _, cb := range p.callbacks {
+		if strings.HasPrefix(cb.name, name) {
+			same++
+		}
+	}
+	if same > 0 {
+		name += fmt.Sprint(" #", same)
 	}
 	p.callbacks = append(p.callbacks, callback{name, f})
 }

@@ -31,11 +31,17 @@ func (p *proxy) String() string {
 	return b.String()
 }
 
-// digest tells apart what a task may find in the register when it goes on.
+// digest tells apart what a task may find in the register, and which ids it gets, when it goes on.
 func (p *proxy) digest() string {
 	var b strings.Builder
 	dump(&b, reflect.ValueOf(p.register).Elem(), 0)
-	sum := sha256.Sum256([]byte(b.String()))
+	dump(&b, reflect.ValueOf(p.source).Elem(), 0)
+	return sumOf(b.String())
+}
+
+// sumOf is a short text for a long one.
+func sumOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
 	return string(sum[:8])
 }
 
