@@ -53,7 +53,11 @@ func newExplorer(s *Scenario) *explorer {
 // Explore goes through all states of a scenario, at most limit of them.
 func Explore(s Scenario, limit int) Result {
 	e := newExplorer(&s)
-	root := e.root()
+	return e.explore(e.root(), limit)
+}
+
+// explore goes through all that may follow a state.
+func (e *explorer) explore(root *state, limit int) Result {
 	queue := [][]byte{e.add(root, 0)}
 	for at := 0; len(queue) > 0; at++ {
 		if len(e.hashes) > limit {

@@ -430,6 +430,9 @@ func notBefore(b ballot, f finding, shift time.Duration) func(time.Duration) tim
 // accept has the masters that promised accept a value. It is made once a majority did.
 func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, error) {
 	start := u.masters.Now()
+	if u.timeLeft(b.passed) <= 0 {
+		return Outcome{}, &splitError{}
+	}
 	if p.since.IsZero() {
 		p.since = start
 	}
@@ -507,8 +510,9 @@ func (u *update) afterwards(b ballot, p proposal, asked Asked, opFor func(told, 
 	r, key := u.Register, u.Key
 	chosen := count(asked.Replies(), (*Reply).yes) >= u.quorum
 	b.asked.Later(func(master int, reply Reply) {
-		if chosen && reply.yes() && reply.Found[0].Attempt == p.base.attempt {
-			op := opFor(reply.Now, r.masters.Now().Sub(b.start))
+		passed := r.masters.Now().Sub(b.start)
+		if chosen && reply.yes() && reply.Found[0].Attempt == p.base.attempt && u.timeLeft(passed) > 0 {
+			op := opFor(reply.Now, passed)
 			if p.shared {
 				op.Base = b.number // which no cell has accepted: its own end was not among those that were compared
 			}
@@ -529,12 +533,13 @@ func (u *update) afterwards(b ballot, p proposal, asked Asked, opFor func(told, 
 }
 
 // timeLeft is for how long after its promise a master may accept, if that was made at
-// the latest so long after the ballot began.
+// the latest so long after the ballot began. Where none is left no accept is sent: the
+// promise may have been forgotten by now, and another ballot have been chosen since.
 func (u *update) timeLeft(passed time.Duration) time.Duration {
 	if u.opts.Unlimited {
 		return 24 * time.Hour
 	}
-	return max(0, Limit-passed)
+	return Limit - passed
 }
 
 // onPromise uses the promises that the last ballot of this proxy has left. A *splitError

@@ -354,6 +354,26 @@ func TestAcceptHasADeadline(t *testing.T) {
 	b.wantHolds("me* you* you*")
 }
 
+// What was promised when the limit was over is asked of nobody: a deadline of the promise's own millisecond would not be over there.
+func TestNoAcceptAfterTheLimit(t *testing.T) {
+	b := newBench(t, 3)
+	b.lock(b.proxy(), "me")
+	b.of("prepare", slow, 0)
+	_, err := b.proxy().Update(t.Context(), put("you"))
+	b.sure(err)
+	b.fate = nil
+	b.clock(b.now.Add(Limit))
+	b.deliver()
+	b.wantHolds("me* you* you*")
+
+	b.rounds, b.takes = nil, Limit
+	if _, err := b.proxy().Update(t.Context(), put("them")); !errors.Is(err, ErrContended) {
+		t.Errorf("of which each round takes too long: %v", err)
+	}
+	b.wantHolds("me* you* you*")
+	b.wantRounds("prepare prepare")
+}
+
 // A master whose promise is late accepts all the same.
 func TestLatePromise(t *testing.T) {
 	b := newBench(t, 3)
