@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/register"
 )
 
 // root is the state in which a scenario begins.
@@ -363,14 +364,14 @@ func (e *explorer) callbacks(s *state, f func(event, *state)) {
 	}
 	for p, id := range s.proxies {
 		n := e.machines[p].states[id]
-		for i, name := range n.callbacks {
-			if name == mendName && n.busy {
+		for i, cb := range n.callbacks {
+			if n.turn || cb.long && e.passed(s.at)-e.passed(cb.since) <= register.Limit {
 				continue
 			}
 			t := s.clone()
 			t.fires++
 			mv := e.machines[p].move(id, input{what: fire, at: s.at, task: uint8(i)})
-			f(event{name: "fire " + name, move: mv, proxy: p, master: -1}, e.moved(t, p, mv))
+			f(event{name: "fire " + cb.name, move: mv, proxy: p, master: -1}, e.moved(t, p, mv))
 		}
 	}
 }

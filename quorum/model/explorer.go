@@ -145,14 +145,14 @@ func (e *explorer) wrong(s *state) string {
 }
 
 // deadStands reports whether an attempt that was refused, or released with 1, has a majority of the
-// voting masters of a set.
+// voting masters of a set, with the value that it came with.
 func (e *explorer) deadStands(s *state) bool {
 	for _, d := range s.dead {
 		for p := range e.machines {
 			set, holders := e.set(p), 0
 			for _, m := range set {
 				c := e.cells.all[s.masters[m].cell]
-				if e.countedFor(s, p, m) && c.Attempt == e.attempts.all[d] && (c.Form == cell.Plain || c.Form == cell.Register && c.Accepted == "") {
+				if e.countedFor(s, p, m) && c.Attempt == e.attempts.all[d] && (c.Form == cell.Plain || c.Form == cell.Register && c.Value.Present && len(c.Value.Changes) == 0) {
 					holders++
 				}
 			}

@@ -22,10 +22,10 @@ type node struct {
 	waits []wait
 	// heeds are the rounds that are over of which late replies matter.
 	heeds []round
-	// callbacks are the names of those that may come.
-	callbacks []string
-	// busy: a task is at work, so the key's turn may be taken.
-	busy bool
+	// callbacks are those that may come.
+	callbacks []callback
+	// turn: a task has the turn to replace the key, which a callback waits for.
+	turn bool
 }
 
 type wait struct {
@@ -61,7 +61,7 @@ func (m *machine) state(p *proxy, log []input) uint32 {
 	if id, known := m.byText[text]; known {
 		return id
 	}
-	n := &node{log: log, busy: len(p.tasks) > 0}
+	n := &node{log: log, turn: p.holder != nil}
 	for _, r := range p.rounds {
 		if r.task.round == r {
 			w := wait{task: r.task.id, round: r.number, begun: r.begun, decided: r.decided}
@@ -74,7 +74,7 @@ func (m *machine) state(p *proxy, log []input) uint32 {
 		}
 	}
 	for _, cb := range p.callbacks {
-		n.callbacks = append(n.callbacks, cb.name)
+		n.callbacks = append(n.callbacks, callback{name: cb.name, since: cb.since, long: cb.long})
 	}
 	id := uint32(len(m.states))
 	m.states = append(m.states, n)

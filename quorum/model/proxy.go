@@ -133,6 +133,9 @@ type round struct {
 type callback struct {
 	name string
 	call func()
+	// long is set where it comes when a round's time has passed since, at the earliest.
+	since clock
+	long  bool
 }
 
 // proxy is a register with everything around it, as of one run of a log.
@@ -188,11 +191,8 @@ func (p *proxy) take(in input) {
 		cb := p.callbacks[in.task]
 		p.callbacks = append(p.callbacks[:in.task:in.task], p.callbacks[in.task+1:]...)
 		p.fired++
-		mends := cb.name == mendName
 		t := p.spawnLater(100+p.fired, func(context.Context, *task) { cb.call() })
-		if mends {
-			p.holder = t
-		}
+		p.holder = t // in case that it replaces the key: its context is none of ours
 		p.resume(t)
 	case end:
 		t := p.task(in.task)
@@ -470,7 +470,7 @@ func (p *proxy) After(d time.Duration, f func()) {
 	if same > 0 {
 		name += fmt.Sprint(" #", same)
 	}
-	p.callbacks = append(p.callbacks, callback{name, f})
+	p.callbacks = append(p.callbacks, callback{name: name, call: f, since: p.at, long: d > register.Limit})
 }
 
 // Pause implements [register.Masters].

@@ -27,6 +27,9 @@ func (p *proxy) String() string {
 	}
 	for _, cb := range p.callbacks {
 		fmt.Fprint(&b, " after", cb.name)
+		if cb.long {
+			fmt.Fprint(&b, " since", cb.since)
+		}
 	}
 	return b.String()
 }
