@@ -44,7 +44,7 @@ func (p *programs) lockFor(c command.Call, e keyspace.Edit, granted keyspace.Rep
 	if ttl < 0 {
 		ttl = quorum.Endless
 	}
-	_, err := p.locks.Lock(c.Ctx, quorum.LockRequest{Key: place, Token: e.Now.Value, TTL: ttl, Holder: c.Client.Identity()})
+	got, err := p.locks.Lock(c.Ctx, quorum.LockRequest{Key: place, Token: e.Now.Value, TTL: ttl, Holder: c.Client.Identity()})
 	switch {
 	case errors.Is(err, quorum.ErrTooShort):
 		c.Out.Error(ttlTooShort(e.By))
@@ -64,11 +64,11 @@ func (p *programs) lockFor(c command.Call, e keyspace.Edit, granted keyspace.Rep
 	}
 	c.Client.Transaction.Changes(c.Client.DB, []keyspace.Edit{e})
 	p.audit.Note(audit.Granted, c.Client, c.Client.DB, e.Key)
+	c.Out.Value(granted)
 	c.Out.IfUndelivered(func() {
-		p.locks.Withdraw(place, e.Now.Value)
+		p.locks.Withdraw(place, e.Now.Value, got)
 		p.audit.Note(audit.Withdrawn, c.Client, place.DB, e.Key)
 	})
-	c.Out.Value(granted)
 }
 
 // onlyAcquires reports whether a command takes a lock and does nothing else: it has

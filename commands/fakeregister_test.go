@@ -49,8 +49,8 @@ func (f fakeLocker) AwaitArrival(ctx context.Context, a quorum.Arrival) error {
 
 func (fakeLocker) Waiting() int { return 0 }
 
-func (f fakeLocker) Withdraw(key quorum.Key, token string) {
-	f.Register.Withdraw([]quorum.Key{key}, []string{token})
+func (f fakeLocker) Withdraw(key quorum.Key, token string, got quorum.Grant) {
+	f.Register.Withdraw([]quorum.Key{key}, []string{token}, got)
 }
 
 // registerBench is a table over such masters, and a client.

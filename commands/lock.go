@@ -20,7 +20,7 @@ import (
 type Locks interface {
 	Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error)
 	Unlock(ctx context.Context, key quorum.Key, token string) error
-	Withdraw(key quorum.Key, token string)
+	Withdraw(key quorum.Key, token string, got quorum.Grant)
 	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error)
 	Fence(ctx context.Context, key quorum.Key) (int64, error)
 	AwaitArrival(ctx context.Context, a quorum.Arrival) error
@@ -117,21 +117,16 @@ func (l *locking) lock(c command.Call) {
 		c.Out.Fail(err)
 		return
 	}
-	l.granted(c, key, parsed.key, value)
+	client := c.Client // all of the call that is kept
+	l.audit.Note(audit.Granted, client, key.DB, parsed.key)
 	tell := ""
 	if made || parsed.fence {
 		tell = parsed.token
 	}
 	parsed.answer(got, arrived, tell, c.Out)
-}
-
-// granted is for a lock whose client is still to hear of it: it is given back where it does not.
-func (l *locking) granted(c command.Call, key quorum.Key, name, value string) {
-	client := c.Client // all of the call that is kept
-	l.audit.Note(audit.Granted, client, key.DB, name)
 	c.Out.IfUndelivered(func() {
-		l.locks.Withdraw(key, value)
-		l.audit.Note(audit.Withdrawn, client, key.DB, name)
+		l.locks.Withdraw(key, value, got)
+		l.audit.Note(audit.Withdrawn, client, key.DB, parsed.key)
 	})
 }
 
@@ -147,9 +142,8 @@ func (l *locking) value(key, token string) (value, wrong string) {
 // answer tells a lease: in milliseconds, or, where more than that is to be told, as a map.
 // token is the lock's, if it is to be told.
 func (a lockArgs) answer(got quorum.Grant, arrived time.Time, token string, out *command.Reply) {
-	validity := got.Validity.Milliseconds()
 	if !a.at && token == "" {
-		out.Int(validity)
+		out.Validity(got.Validity)
 		return
 	}
 	fields := 1
@@ -164,7 +158,7 @@ func (a lockArgs) answer(got quorum.Grant, arrived time.Time, token string, out 
 	}
 	out.Map(fields)
 	out.Bulk("validity")
-	out.Int(validity)
+	out.Validity(got.Validity)
 	if a.at {
 		out.Bulk("waited")
 		out.Int(max(0, got.Since.Sub(arrived)).Milliseconds())

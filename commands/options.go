@@ -20,7 +20,7 @@ import (
 type Register interface {
 	program.Register
 	Watch(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error)
-	Withdraw(keys []quorum.Key, tokens []string)
+	Withdraw(keys []quorum.Key, tokens []string, got quorum.Grant)
 	Guess(key quorum.Key) (token string, ok bool)
 }
 

@@ -69,8 +69,8 @@ func (p *programs) tell(c command.Call, db int, done program.Outcome) {
 	c.Client.Transaction.Changes(db, done.Edits)
 	p.audit.Edits(c.Client, db, done.Edits)
 	p.warn(done)
-	p.undoing(c.Client, db, done, c.Out)
 	c.Out.Value(done.Reply)
+	p.undoing(c.Client, db, done, c.Out)
 }
 
 // forbids says why edits are not to be made, as an error reply; it is empty where
@@ -129,7 +129,7 @@ func (p *programs) undoing(client *command.Client, db int, a program.Outcome, ou
 		return
 	}
 	out.IfUndelivered(func() {
-		p.register.Withdraw(p.engine.Places(db, keys), tokens)
+		p.register.Withdraw(p.engine.Places(db, keys), tokens, a.Granted)
 		for _, key := range keys {
 			p.audit.Note(audit.Withdrawn, client, db, key)
 		}

@@ -73,7 +73,7 @@ func (*fakeLocks) AwaitArrival(context.Context, quorum.Arrival) error {
 
 func (*fakeLocks) Waiting() int { return 0 }
 
-func (f *fakeLocks) Withdraw(key quorum.Key, token string) {
+func (f *fakeLocks) Withdraw(key quorum.Key, token string, _ quorum.Grant) {
 	f.note("withdraw %d/%s by %s", key.DB, key.Name, token)
 }
 

@@ -1,36 +1,13 @@
 package proxy
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
-
-	"redlock-proxy/quorum"
 )
-
-// Of what was granted in front of the panic, the client will never hear.
-func TestPanicReleasesWhatWasNotDelivered(t *testing.T) {
-	locks := &scriptedLocks{}
-	locks.lock = func(_ context.Context, req quorum.LockRequest) (time.Duration, error) {
-		if req.Key.Name == "bad" {
-			panic("on purpose")
-		}
-		return req.TTL, nil
-	}
-	b := serveLocks(t, locks)
-	p := b.connect()
-	p.send(array("LOCK", "k", "t", "PX", "5000") + array("LOCK", "bad", "t", "PX", "1"))
-	p.expectClosed()
-	b.clientsBecome(0)
-	if got := locks.wasReleased(); len(got) != 1 || got[0] != "k=t" {
-		t.Errorf("released %q", got)
-	}
-}
 
 // deafListener hands out connections that fail to write once they are told to.
 type deafListener struct {

@@ -13,6 +13,9 @@ func (s *Server) SetPatience(stall, farewell time.Duration) { s.times = relayTim
 // SetEntry changes how long a client may take until TLS is spoken. It is called before Serve.
 func (s *Server) SetEntry(d time.Duration) { s.entry = d }
 
+// SetNow changes the clock by which a validity is measured from its grant until it leaves. It is called before Serve.
+func (s *Server) SetNow(now func() time.Time) { s.now = now }
+
 // SetQuiet changes for how long nothing may happen before a client is parked. It is
 // called before Serve.
 func (s *Server) SetQuiet(d time.Duration) { s.quiet = d }

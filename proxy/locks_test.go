@@ -32,7 +32,7 @@ func (l *scriptedLocks) Unlock(ctx context.Context, key quorum.Key, token string
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	l.Withdraw(key, token)
+	l.Withdraw(key, token, quorum.Grant{})
 	return nil
 }
 
@@ -44,7 +44,7 @@ func (*scriptedLocks) AwaitArrival(context.Context, quorum.Arrival) error {
 
 func (*scriptedLocks) Waiting() int { return 0 }
 
-func (l *scriptedLocks) Withdraw(key quorum.Key, token string) {
+func (l *scriptedLocks) Withdraw(key quorum.Key, token string, _ quorum.Grant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.released = append(l.released, key.Name+"="+token)

@@ -1,8 +1,6 @@
 package proxy_test
 
 import (
-	"context"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -11,26 +9,22 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// lockServer starts a proxy without an upstream whose lock keys are lock:*.
-func lockServer(t *testing.T) *rig {
+// newLockServer makes a proxy without an upstream whose lock keys are lock:*.
+func newLockServer(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{T: t, locks: newMemoryLocks(), served: make(chan struct{})}
 	r.server = proxy.NewServer(proxy.Options{Table: commands.NewTable(commands.Options{
 		Locks: memoryLocker{r.locks}, Register: r.locks, LockKeys: []string{"lock:*"}, MaxTTL: time.Hour,
 	})})
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.addr = ln.Addr().String()
-	ctx, stop := context.WithCancel(context.Background())
-	go func() {
-		defer close(r.served)
-		if err := r.server.Serve(ctx, ln); err != nil {
-			t.Errorf("Serve: %v", err)
-		}
-	}()
-	t.Cleanup(func() { stop(); await(t, "the server's end", r.served) })
+	r.server.SetNow(stopped())
+	return r
+}
+
+// lockServer starts one.
+func lockServer(t *testing.T) *rig {
+	t.Helper()
+	r := newLockServer(t)
+	r.serve(listen(t))
 	return r
 }
 

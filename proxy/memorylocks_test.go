@@ -15,6 +15,8 @@ type memoryLocks struct {
 	changed chan struct{} // closed at the next change
 	held    map[quorum.Key]held
 	waiting int
+	// began, if it is set, is told of a lock that is about to be taken.
+	began func(name string)
 }
 
 // held is what stands under a key.
@@ -35,6 +37,9 @@ func (l memoryLocker) Lock(ctx context.Context, req quorum.LockRequest) (quorum.
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, req.Wait, quorum.ErrHeld)
 		defer cancel()
+	}
+	if l.began != nil {
+		l.began(req.Key.Name)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,7 +86,7 @@ func (l memoryLocker) AwaitArrival(ctx context.Context, a quorum.Arrival) error 
 
 func (memoryLocker) Waiting() int { return 0 }
 
-func (l memoryLocker) Withdraw(key quorum.Key, token string) {
+func (l memoryLocker) Withdraw(key quorum.Key, token string, _ quorum.Grant) {
 	_ = l.Release(context.Background(), key, token)
 }
 
@@ -172,7 +177,7 @@ func (l *memoryLocks) tell() {
 	l.changed = make(chan struct{})
 }
 
-func (l *memoryLocks) Withdraw(keys []quorum.Key, tokens []string) {
+func (l *memoryLocks) Withdraw(keys []quorum.Key, tokens []string, _ quorum.Grant) {
 	for i, key := range keys {
 		_ = l.Release(context.Background(), key, tokens[i])
 	}

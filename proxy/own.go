@@ -27,10 +27,15 @@ func (f *forwarding) respond(ctx context.Context, cmd *command.Command, words []
 		return err
 	}
 	f.afterOwn(before)
-	f.useCaching(ctx)
 	if f.session.left {
 		return errClientLeft
 	}
+	if f.out.IsUrgent() { // which counts from when its reply leaves
+		if err := f.session.flush(); err != nil {
+			return err
+		}
+	}
+	f.useCaching(ctx)
 	return nil
 }
 
@@ -96,7 +101,7 @@ func (f *forwarding) afterOwn(before int) {
 	if f.relay.silence == track.Speaking {
 		return
 	}
-	f.out.Bytes = f.out.Bytes[:min(before, len(f.out.Bytes))]
+	f.out.TakeBack(before)
 	if f.relay.silence == track.SilentOnce {
 		f.relay.silence = track.Speaking
 		f.relay.send([]byte(greeting)) // the upstream, too, keeps silent once

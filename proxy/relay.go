@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"redlock-proxy/commands/command"
 	"redlock-proxy/proxy/sharing"
 	"redlock-proxy/proxy/track"
 	"redlock-proxy/proxy/upstream"
@@ -300,25 +301,25 @@ func (r *relay) signal() {
 	}
 }
 
-// write gives the client a reply of the proxy's own, between two of the
-// upstream's. Where the upstream's stream is broken off within a reply, or has no
+// write gives the client replies of the proxy's own, between two of the
+// upstream's, and tells how many bytes its socket took of them. Where the upstream's stream is broken off within a reply, or has no
 // replies, there is no such place.
-func (r *relay) write(p []byte) error {
+func (r *relay) write(out *command.Reply) (n int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.between() {
 		ctx, cancel := context.WithTimeout(context.Background(), r.times.stall)
 		defer cancel()
 		if err := r.wait(ctx, r.between); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if r.tracker.Inside() || r.tracker.State.Stream || r.shares.cut {
-		return errOver
+		return 0, errOver
 	}
 	r.bound(r.tracker.State.Unasked())
-	_, err := r.client().Write(p)
-	return err
+	out.Leaves()
+	return r.client().Write(out.Bytes)
 }
 
 // between reports whether the client is between two replies, or never again. It is called with mu held.

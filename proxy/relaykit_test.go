@@ -71,6 +71,12 @@ func startProxyWithin(t *testing.T, timeout time.Duration, url string, opts prox
 	return r
 }
 
+// stopped is a clock that stands still, so that a validity leaves as it was granted.
+func stopped() func() time.Time {
+	now := time.Now()
+	return func() time.Time { return now }
+}
+
 func listen(t *testing.T) net.Listener {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -106,6 +112,7 @@ func newRig(t *testing.T, timeout time.Duration, url string, opts proxy.Options,
 		MaxTTL: time.Hour, Version: "1.2.3", Upstream: up.Status, Users: opts.Users,
 	})
 	r.server = proxy.NewServer(opts)
+	r.server.SetNow(stopped())
 	if quiet, err := time.ParseDuration(os.Getenv("REDLOCK_TEST_QUIET")); err == nil {
 		r.server.SetQuiet(quiet)
 	}

@@ -94,6 +94,7 @@ type Server struct {
 	opts  Options
 	quiet time.Duration // quietTime, but in tests
 	times relayTimes
+	now   func() time.Time // time.Now, but in tests
 	// entry bounds the time until a client is in, but in tests entryTime.
 	entry time.Duration
 	// sharing is nil where each client has a connection of its own.
@@ -122,7 +123,7 @@ func NewServer(opts Options) *Server {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{opts: opts, sessions: map[int64]*session{}, quiet: quietTime, times: relayTimes{stallTime, farewellTime}}
-	s.entry = entryTime
+	s.entry, s.now = entryTime, time.Now
 	s.Apply(Settings{
 		ClientPassword: opts.ClientPassword, TLS: opts.TLS, ProtectedMode: opts.ProtectedMode,
 		MaxClients: opts.MaxClients, DrainTimeout: opts.DrainTimeout,

@@ -87,6 +87,7 @@ func newSession(s *Server, conn net.Conn, p *wire.Poller, met *Settings) *sessio
 			Addr: conn.RemoteAddr(), LocalAddr: conn.LocalAddr(),
 		},
 	}
+	session.out.Now = s.now
 	session.identify()
 	session.activity.Happened()
 	session.in = newInput(conn, &session.activity)
@@ -294,12 +295,11 @@ func (s *session) brief(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	s.named, s.ended = false, false
-	s.perform(ctx, words)
-	return true, nil
+	return true, s.perform(ctx, words)
 }
 
-// perform has a whole command answered.
-func (s *session) perform(ctx context.Context, words [][]byte) {
+// perform has a whole command answered. A validity counts from when its reply leaves, so that leaves before the next command is begun.
+func (s *session) perform(ctx context.Context, words [][]byte) error {
 	tx := &s.client.Transaction
 	d := s.table.Route(commands.Situation{InMulti: tx.Open, Watching: tx.Watching()}, words)
 	s.table.Run(d.Command, command.Call{Ctx: ctx, Client: &s.client, Args: words, Out: &s.out})
@@ -307,6 +307,13 @@ func (s *session) perform(ctx context.Context, words [][]byte) {
 		s.client.Tracking.Used()
 	}
 	s.in.skip()
+	switch {
+	case s.left:
+		return errClientLeft
+	case s.out.IsUrgent():
+		return s.flush()
+	}
+	return nil
 }
 
 // command handles the command whose name has just been scanned.
@@ -337,11 +344,7 @@ func (s *session) command(ctx context.Context) error {
 			return err
 		}
 	}
-	s.perform(ctx, words)
-	if s.left {
-		return errClientLeft
-	}
-	return nil
+	return s.perform(ctx, words)
 }
 
 // collect reads the rest of the frame, unless it is too long to be held.
@@ -396,32 +399,34 @@ func (s *session) discard(answer func(words [][]byte)) error {
 	return nil
 }
 
-// flush writes the replies so far. What a failed write leaves undone is undone
-// when the session ends.
+// flush writes the replies so far. What the replies tell of that a failed write leaves behind, in part or as a whole, is undone when the
+// session ends.
 func (s *session) flush() error {
 	if len(s.out.Bytes) == 0 {
 		s.out.Delivered()
 		return nil
 	}
-	if err := s.write(s.out.Bytes); err != nil {
+	n, err := s.write(&s.out)
+	s.out.Handed(n)
+	if err != nil {
 		return errors.Join(errClientLeft, err)
 	}
-	s.out.Delivered()
 	if cap(s.out.Bytes) > maxPending {
 		s.out.Bytes = nil
 	}
 	return nil
 }
 
-func (s *session) write(p []byte) error {
+// write writes the replies, and tells how many bytes the client's socket took of them.
+func (s *session) write(out *command.Reply) (n int, err error) {
 	if s.relay != nil {
-		return s.relay.write(p)
+		return s.relay.write(out)
 	}
 	s.writes.Lock()
 	defer s.writes.Unlock()
 	s.proto = s.client.Proto
-	_, err := s.in.wire.WriteWithin(writeTimeout, p)
-	return err
+	out.Leaves()
+	return s.in.wire.WriteWithin(writeTimeout, out.Bytes)
 }
 
 // track is what the client tracks, until the session is closed.

@@ -62,6 +62,7 @@ func startBench(t *testing.T, opts benchOptions) *bench {
 	opts.Table = commands.NewTable(commands.Options{Locks: opts.locks, MaxTTL: 24 * time.Hour})
 	opts.Logger = slog.New(slog.NewTextHandler(b.log, nil))
 	b.server = NewServer(opts.Options)
+	b.server.SetNow(stopped())
 	ctx, stop := context.WithCancel(context.Background())
 	b.stop = stop
 	go func() { b.served <- b.server.Serve(ctx, ln) }()
@@ -70,6 +71,12 @@ func startBench(t *testing.T, opts benchOptions) *bench {
 		b.ended()
 	})
 	return b
+}
+
+// stopped is a clock that stands still, so that a validity leaves as it was granted.
+func stopped() func() time.Time {
+	now := time.Now()
+	return func() time.Time { return now }
 }
 
 // ended waits until Serve has returned, and fails if it did not return nil.

@@ -194,6 +194,7 @@ func TestUsersOfALockServer(t *testing.T) {
 	r.server = proxy.NewServer(proxy.Options{Users: own, Table: commands.NewTable(commands.Options{
 		Locks: memoryLocker{r.locks}, Register: r.locks, LockKeys: []string{"lock:*", "more:*"}, MaxTTL: time.Hour, Users: own,
 	})})
+	r.server.SetNow(stopped())
 	r.serve(listen(t))
 	for _, line := range []string{"LOCK lock:a t PX 1000", "PING", "NOSUCH", "MULTI", "GET lock:a", "COMMAND", "ACL WHOAMI", "SET lock:a " + strings.Repeat("x", 3<<20)} {
 		r.connect().script([]exchange{{line, noAuth}, {"AUTH app wrong", wrongPass}})

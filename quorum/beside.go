@@ -27,7 +27,7 @@ func (c *generation) takeBeside(ctx context.Context, t Taking, take func() (Gran
 	}
 	db, names := t.Keys[0].DB, namesOf(t.Keys)
 	if err := c.legacy.Take(ctx, db, names, t.Tokens, t.TTL); err != nil {
-		c.keyspace(db).Withdraw(names, t.Tokens)
+		c.keyspace(db).Withdraw(names, t.Tokens, got.Version)
 		return Grant{}, err
 	}
 	return c.stillValid(got, t)
@@ -40,7 +40,7 @@ func (c *generation) stillValid(got Grant, t Taking) (Grant, error) {
 	if t.Anyhow || t.TTL < 0 || got.Validity >= time.Millisecond {
 		return got, nil
 	}
-	c.Withdraw(t.Keys, t.Tokens)
+	c.Withdraw(t.Keys, t.Tokens, got)
 	return Grant{}, &register.NoQuorum{Late: elapsed}
 }
 

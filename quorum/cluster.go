@@ -292,10 +292,10 @@ func (c *Cluster) Databases(ctx context.Context) ([]int, error) {
 // nothing newer.
 func (c *Cluster) Guess(key Key) (token string, ok bool) { return c.now().Guess(key) }
 
-// Withdraw releases what a Take granted, in the background.
-func (c *Cluster) Withdraw(keys []Key, tokens []string) {
+// Withdraw takes back, in the background, what a Take or an Update granted of these keys: that alone, whatever they hold by now.
+func (c *Cluster) Withdraw(keys []Key, tokens []string, got Grant) {
 	if before := c.before.Load(); before != nil { // it may have been granted before the masters were changed
-		before.Withdraw(keys, tokens)
+		before.Withdraw(keys, tokens, got)
 	}
-	c.now().Withdraw(keys, tokens)
+	c.now().Withdraw(keys, tokens, got)
 }

@@ -528,19 +528,20 @@ func TestUpdate(t *testing.T) {
 // Who waits for a key is told when it is removed, in whatever way.
 func TestRemovalWakesWaiters(t *testing.T) {
 	const byAnother = "release of what another proxy granted"
-	release := func(b *bench) error { return b.cluster.Release(b.Context(), job, "holder") }
-	for name, remove := range map[string]func(b *bench) error{
+	release := func(b *bench, _ Grant) error { return b.cluster.Release(b.Context(), job, "holder") }
+	for name, remove := range map[string]func(b *bench, got Grant) error{
 		"release":  release,
 		byAnother:  release,
-		"withdraw": func(b *bench) error { b.cluster.Withdraw([]Key{job}, []string{"holder"}); return nil },
-		"update": func(b *bench) error {
+		"withdraw": func(b *bench, got Grant) error { b.locker.Withdraw(job, "holder", got); return nil },
+		"update": func(b *bench, _ Grant) error {
 			_, err := b.cluster.Update(b.Context(), job, nil, func(Look) (Decision, error) { return Decision{Do: Remove}, nil })
 			return err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, 3, func(b *bench) {
-				b.mustLock("holder", time.Hour)
+				got, err := b.locker.Lock(b.Context(), LockRequest{Key: job, Token: "holder", TTL: time.Hour})
+				b.wantErr(err, nil)
 				if name == byAnother { // a register that does not know of it
 					b.cluster.now().keyspace(0).Register = register.New(register.Options{
 						N: 3, Masters: b.cluster.now().keyspace(0), Source: b.cluster.source, Patience: patience,
@@ -549,7 +550,7 @@ func TestRemovalWakesWaiters(t *testing.T) {
 				var served []string
 				b.waiter(b.Context(), b.locker, token, Forever, &served)
 				time.Sleep(10 * time.Second)
-				b.wantErr(remove(b), nil)
+				b.wantErr(remove(b, got), nil)
 				time.Sleep(2 * time.Millisecond)
 				synctest.Wait()
 				if len(served) == 0 {

@@ -171,9 +171,9 @@ func TestLegacySeveralKeys(t *testing.T) {
 			b.Errorf("the second one: %s", h)
 		}
 		legacy.hasNot(second)
-		_, err = b.cluster.Take(b.Context(), both)
+		got, err := b.cluster.Take(b.Context(), both)
 		b.wantErr(err, nil)
-		b.cluster.Withdraw(both.Keys, both.Tokens)
+		b.cluster.Withdraw(both.Keys, both.Tokens, got)
 		b.expect("", "", "", "")
 	})
 }

@@ -205,9 +205,9 @@ func (l *Locker) Remove(ctx context.Context, key Key) (bool, error) {
 	return l.cluster.Remove(ctx, key)
 }
 
-// Withdraw gives a lock back whose client has gone, in the background.
-func (l *Locker) Withdraw(key Key, token string) {
-	l.cluster.Withdraw([]Key{key}, []string{token})
+// Withdraw takes back what Lock granted, in the background: its client has gone.
+func (l *Locker) Withdraw(key Key, token string, got Grant) {
+	l.cluster.Withdraw([]Key{key}, []string{token}, got)
 }
 
 // Extend is Cluster.Extend.

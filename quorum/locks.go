@@ -209,11 +209,14 @@ func (c *generation) Guess(key Key) (token string, ok bool) {
 }
 
 // Withdraw is Cluster.Withdraw.
-func (c *generation) Withdraw(keys []Key, tokens []string) {
-	if anyTagged(keys) {
-		return // by its token alone it cannot be told from another's
+func (c *generation) Withdraw(keys []Key, tokens []string, got Grant) {
+	if c.of.opts.Tags != "" {
+		c.after(0, func() { c.withdrawShared(keys, got.Version) })
 	}
-	c.keyspace(keys[0].DB).Withdraw(namesOf(keys), tokens)
+	if anyTagged(keys) {
+		return
+	}
+	c.keyspace(keys[0].DB).Withdraw(namesOf(keys), tokens, got.Version)
 	for i, key := range keys {
 		if c.legacy != nil {
 			c.legacy.Withdraw(key.DB, key.Name, tokens[i])

@@ -74,13 +74,18 @@ func (c *generation) UpdateAll(ctx context.Context, keys []Key, expect *string, 
 	if anyTagged(keys) {
 		expect = nil // the cell holds more than that
 	}
-	var gone [][]Key // by each run
-	var called []int // how often run was called until then
+	var gone [][]Key  // by each run
+	var called []int  // how often run was called until then
+	var bags []string // by each run the version in the bag of what it put there, if it made one
 	calls := 0
 	counted := func(looks []Look) ([]Decision, error) { calls++; return run(looks) }
 	out, err := c.keyspace(keys[0].DB).Update(ctx, register.Change{Key: keys[0].cell(), Expect: expect, Run: func(l Look) (Decision, error) {
-		d, removed, err := c.decide(ctx, l, keys, counted)
-		gone, called = append(gone, removed), append(called, calls)
+		version := string(c.source.Change())
+		d, removed, err := c.decide(ctx, l, keys, version, counted)
+		if !bag.Is(d.Value) {
+			version = ""
+		}
+		gone, called, bags = append(gone, removed), append(called, calls), append(bags, version)
 		return d, err
 	}})
 	if err != nil {
@@ -89,12 +94,15 @@ func (c *generation) UpdateAll(ctx context.Context, keys []Key, expect *string, 
 	for _, key := range gone[out.Run-1] {
 		c.of.freed(key)
 	}
+	if version := bags[out.Run-1]; version != "" {
+		out.Version = version
+	}
 	out.Run = called[out.Run-1]
 	return out, nil
 }
 
-// decide is what a run for some keys makes of their cell, and which of them it takes away.
-func (c *generation) decide(ctx context.Context, l Look, keys []Key, run func([]Look) ([]Decision, error)) (d Decision, removed []Key, err error) {
+// decide is what a run for some keys makes of their cell, with a version that nothing had before, and which of them it takes away.
+func (c *generation) decide(ctx context.Context, l Look, keys []Key, version string, run func([]Look) ([]Decision, error)) (d Decision, removed []Key, err error) {
 	b, err := open(keys[0].cell(), l)
 	if err != nil {
 		return Decision{}, nil, err
@@ -118,7 +126,7 @@ func (c *generation) decide(ctx context.Context, l Look, keys []Key, run func([]
 			b.Put(name, one.Value, one.TTL)
 		}
 	}
-	w, err := b.Seal(string(c.source.Change()))
+	w, err := b.Seal(version)
 	switch {
 	case errors.Is(err, bag.ErrNeedsTime):
 		return Decision{}, nil, ErrNeedsLeft
@@ -197,7 +205,29 @@ func (c *generation) takeShared(ctx context.Context, t Taking) (Grant, error) {
 	case held[out.Run-1]:
 		return Grant{}, ErrHeld
 	}
-	return c.leaseSince(since, t.TTL, t.Anyhow)
+	got, err := c.leaseSince(since, t.TTL, t.Anyhow)
+	if got.Version = out.Version; err != nil {
+		c.Withdraw(t.Keys, t.Tokens, got)
+		return Grant{}, err
+	}
+	return got, nil
+}
+
+// withdrawTime bounds a withdrawal of keys that may have come to share their cells.
+const withdrawTime = 2 * time.Second
+
+// withdrawShared removes by ballot those of the keys that hold a value of this version.
+func (c *generation) withdrawShared(keys []Key, version string) {
+	ctx, cancel := context.WithTimeout(context.Background(), withdrawTime)
+	defer cancel()
+	for _, key := range keys {
+		_, _ = c.UpdateAll(ctx, []Key{key}, nil, only(func(l Look) (Decision, error) {
+			if l.Present && l.Version == version {
+				return Decision{Do: Remove}, nil
+			}
+			return Decision{}, nil
+		}))
+	}
 }
 
 // takeAlone takes a key, with a fence, that was found in nobody's hands: what refused it before was that others stood there, and these have

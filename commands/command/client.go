@@ -231,7 +231,7 @@ func (c *Client) Answer(out *Reply, run func()) {
 	run()
 	switch c.silence {
 	case replyOff, replySkipping:
-		out.takeBack()
+		out.TakeBack(out.mark)
 	}
 	switch c.silence {
 	case replySkip:

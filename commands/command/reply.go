@@ -2,7 +2,9 @@ package command
 
 import (
 	"errors"
+	"slices"
 	"strings"
+	"time"
 
 	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/commands/syntax"
@@ -16,17 +18,40 @@ type Reply struct {
 	Proto int
 	// Bytes is what has been written.
 	Bytes []byte
+	// Now is the monotonic clock by which a validity is measured; nil: that of the system.
+	Now func() time.Time
 
 	mark        int // where the reply to the current command begins
-	undelivered []func()
+	undelivered []undo
 	delivered   []func()
+	validity    validity
+}
+
+// undo takes back what a reply tells that ends there.
+type undo struct {
+	end int
+	run func()
+}
+
+// validity is one that a reply tells, and where; ends is when it is over, zero for none.
+type validity struct {
+	at, end int
+	ends    time.Time
 }
 
 // begin begins the reply to a command.
 func (r *Reply) begin(proto int) { r.Proto, r.mark = proto, len(r.Bytes) }
 
-// takeBack removes what is left here of the reply to the current command.
-func (r *Reply) takeBack() { r.Bytes = r.Bytes[:r.mark] }
+// TakeBack removes what was written from there on. What that told of stays done when what is before it was delivered.
+func (r *Reply) TakeBack(from int) {
+	r.Bytes = r.Bytes[:min(from, len(r.Bytes))]
+	for i, u := range r.undelivered {
+		r.undelivered[i].end = min(u.end, len(r.Bytes))
+	}
+	if r.validity.end > len(r.Bytes) {
+		r.validity = validity{}
+	}
+}
 
 // Keep has what is here of the reply to the current command stay, whatever CLIENT REPLY says: messages are no replies.
 func (r *Reply) Keep() { r.mark = len(r.Bytes) }
@@ -115,12 +140,64 @@ func (r *Reply) Statuses(all []string) {
 	}
 }
 
-// IfUndelivered has undo called should the replies so far never reach the
-// client's socket.
-func (r *Reply) IfUndelivered(undo func()) { r.undelivered = append(r.undelivered, undo) }
+// Validity appends, in milliseconds, for how long from now a lock is valid. It counts from when the reply leaves: so that is delivered before
+// another command is begun, and Leaves is called just before.
+func (r *Reply) Validity(left time.Duration) {
+	at := len(r.Bytes)
+	r.Int(left.Milliseconds())
+	r.validity = validity{at, len(r.Bytes), r.now().Add(left)}
+}
+
+// IsUrgent reports whether a validity is among what is to be delivered.
+func (r *Reply) IsUrgent() bool { return !r.validity.ends.IsZero() }
+
+// Leaves has a validity be what is left of it now.
+func (r *Reply) Leaves() {
+	if !r.IsUrgent() {
+		return
+	}
+	v := r.validity
+	left := max(0, v.ends.Sub(r.now()))
+	var room [24]byte
+	now := resp.AppendHeader(room[:0], resp.Int, left.Milliseconds())
+	shift := len(now) - (v.end - v.at)
+	r.Bytes = slices.Replace(r.Bytes, v.at, v.end, now...)
+	for i, u := range r.undelivered {
+		if u.end >= v.end {
+			r.undelivered[i].end += shift
+		}
+	}
+	r.validity.end += shift
+}
+
+func (r *Reply) now() time.Time {
+	if r.Now == nil {
+		return time.Now()
+	}
+	return r.Now()
+}
+
+// IfUndelivered has undo called should the replies so far not reach the client's socket as a whole.
+func (r *Reply) IfUndelivered(run func()) {
+	r.undelivered = append(r.undelivered, undo{len(r.Bytes), run})
+}
 
 // WhenDelivered has what follows be called when the replies so far are on their way, or never.
 func (r *Reply) WhenDelivered(follows func()) { r.delivered = append(r.delivered, follows) }
+
+// Handed removes the first n bytes, which the client's socket has taken: what the replies in them tell of stays done, whatever becomes of
+// the others.
+func (r *Reply) Handed(n int) {
+	if n == len(r.Bytes) {
+		r.Delivered()
+		return
+	}
+	r.undelivered = slices.DeleteFunc(r.undelivered, func(u undo) bool { return u.end <= n })
+	for i := range r.undelivered {
+		r.undelivered[i].end -= n
+	}
+	r.Bytes, r.mark, r.validity = slices.Delete(r.Bytes, 0, n), max(0, r.mark-n), validity{}
+}
 
 // Delivered empties the reply: its bytes are on their way.
 func (r *Reply) Delivered() {
@@ -134,13 +211,14 @@ func (r *Reply) Delivered() {
 
 func (r *Reply) empty() {
 	r.Bytes, r.mark = r.Bytes[:0], 0
-	r.undelivered = r.undelivered[:0]
+	clear(r.undelivered)
+	r.undelivered, r.validity = r.undelivered[:0], validity{}
 }
 
 // Undelivered runs what IfUndelivered was given, and empties the reply.
 func (r *Reply) Undelivered() {
-	for _, undo := range r.undelivered {
-		undo()
+	for _, u := range r.undelivered {
+		u.run()
 	}
 	r.empty()
 	r.delivered = nil

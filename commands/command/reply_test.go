@@ -3,6 +3,7 @@ package command
 import (
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestReplies(t *testing.T) {
@@ -55,5 +56,95 @@ func TestUndelivered(t *testing.T) {
 	r.Undelivered()
 	if want := []int{2, 3, 4}; !slices.Equal(undone, want) || len(r.Bytes) != 0 {
 		t.Errorf("undone %v, want %v; left %q", undone, want, r.Bytes)
+	}
+}
+
+// What the socket took as a whole stays done, wherever the write was broken off; the rest is undone. A reply that was taken back ends where
+// the one before it does.
+func TestHandedInPart(t *testing.T) {
+	const status = len("+OK\r\n")
+	write := func(undone *[]int) *Reply {
+		r := &Reply{Bytes: []byte("+before\r\n")}
+		for n := range 4 {
+			at := len(r.Bytes)
+			r.Status("OK")
+			r.IfUndelivered(func() { *undone = append(*undone, n) })
+			if n == 2 {
+				r.TakeBack(at)
+			}
+		}
+		return r
+	}
+	for handed, want := range map[int][]int{
+		0:                                 {0, 1, 2, 3},
+		len("+before\r\n"):                {0, 1, 2, 3},
+		len("+before\r\n+OK\r"):           {0, 1, 2, 3},
+		len("+before\r\n") + status:       {1, 2, 3},
+		len("+before\r\n") + 2*status - 1: {1, 2, 3},
+		len("+before\r\n") + 2*status:     {3},
+		len("+before\r\n") + 3*status - 1: {3},
+		len("+before\r\n") + 3*status:     nil,
+	} {
+		var undone []int
+		r := write(&undone)
+		whole := string(r.Bytes)
+		r.Handed(handed)
+		if string(r.Bytes) != whole[handed:] {
+			t.Errorf("%d bytes were handed: left %q", handed, r.Bytes)
+		}
+		r.Undelivered()
+		if !slices.Equal(undone, want) {
+			t.Errorf("%d bytes were handed: undone %v, want %v", handed, undone, want)
+		}
+		undone = nil
+		r = write(&undone)
+		for range handed { // one by one
+			r.Handed(1)
+		}
+		if r.Undelivered(); !slices.Equal(undone, want) {
+			t.Errorf("%d bytes were handed one by one: undone %v, want %v", handed, undone, want)
+		}
+	}
+}
+
+// A validity is what is left of it when its reply leaves, and what stands around it stays.
+func TestValidityThatLeavesLater(t *testing.T) {
+	for _, test := range []struct {
+		later time.Duration
+		want  string
+	}{
+		{0, ":1000"}, {1, ":999"}, {time.Millisecond, ":999"}, {901 * time.Millisecond, ":99"}, {time.Second, ":0"}, {time.Hour, ":0"}, {-24 * time.Hour, ":86401000"},
+	} {
+		now := time.Now()
+		r := &Reply{Proto: 2, Now: func() time.Time { return now }}
+		if r.Leaves(); r.IsUrgent() {
+			t.Error("it is urgent without a validity")
+		}
+		undone := 0
+		undo := func() { undone++ }
+		r.Status("OK")
+		r.IfUndelivered(undo)
+		r.Map(2)
+		r.Bulk("validity")
+		r.Validity(time.Second)
+		r.Bulk("token")
+		r.Bulk("t")
+		r.IfUndelivered(undo)
+		now = now.Add(test.later)
+		for range 2 {
+			r.Leaves()
+			want := "+OK\r\n*4\r\n$8\r\nvalidity\r\n" + test.want + "\r\n$5\r\ntoken\r\n$1\r\nt\r\n"
+			if got := string(r.Bytes); got != want || !r.IsUrgent() {
+				t.Errorf("%v later: %q, urgent %v", test.later, got, r.IsUrgent())
+			}
+		}
+		r.Handed(len(r.Bytes) - 1)
+		if r.Undelivered(); undone != 1 || r.IsUrgent() {
+			t.Errorf("%v later: %d undone, urgent %v", test.later, undone, r.IsUrgent())
+		}
+		r.Validity(time.Second)
+		if r.TakeBack(1); r.IsUrgent() {
+			t.Error("it is urgent though it was taken back")
+		}
 	}
 }

@@ -174,13 +174,15 @@ func (r *run) create(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 	for _, e := range edits {
 		t.Keys, t.Tokens = append(t.Keys, r.Place(r.DB, e.Key)), append(t.Tokens, e.Now.Value)
 	}
-	switch _, err := r.Register.Take(ctx, t); {
+	got, err := r.Register.Take(ctx, t)
+	switch {
 	case errors.Is(err, quorum.ErrHeld):
 		r.refused(edits[0].Key, err)
 		return nil, nil
 	case err != nil:
 		return nil, err
 	}
+	a.Granted = got
 	return &a, nil
 }
 
@@ -296,7 +298,9 @@ func (r *run) update(ctx context.Context, keys []string, expect *string) (*Outco
 	case err != nil:
 		return nil, err
 	}
-	return &runs[out.Run-1], nil
+	done := &runs[out.Run-1]
+	done.Granted.Version = out.Version
+	return done, nil
 }
 
 // ballot is an Update of one key, or of several.

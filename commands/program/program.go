@@ -77,6 +77,8 @@ type Outcome struct {
 	Edits []keyspace.Edit
 	// Read are the keys of which its reply may tell, with what they held then.
 	Read map[string]keyspace.Entry
+	// Granted is what the masters gave for what was acquired.
+	Granted quorum.Grant
 
 	effects [][]string
 	// touched is set where the reply or the edits have to do with the keys at all.

@@ -85,12 +85,12 @@ func (r *Reply) isLow() bool {
 // raise gives a lock that was granted without a fence one that a majority of the masters accepts
 // while they hold the lock. It is withdrawn where that is not so before its validity ends.
 func (r *Register) raise(ctx context.Context, t Taking, got Granted) (Granted, error) {
-	got, err := r.raised(ctx, t, got)
+	raised, err := r.raised(ctx, t, got)
 	if err != nil {
-		r.Withdraw(t.Keys, t.Tokens)
+		r.Withdraw(t.Keys, t.Tokens, got.Version)
 		return Granted{}, err
 	}
-	return got, nil
+	return raised, nil
 }
 
 func (r *Register) raised(ctx context.Context, t Taking, got Granted) (Granted, error) {

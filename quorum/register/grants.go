@@ -66,13 +66,16 @@ func (g *grants) put(key string, one *grant, now time.Time) {
 
 func (g *grant) over(now time.Time) bool { return !g.ends.IsZero() && now.After(g.ends) }
 
+// made is the version of what it put there.
+func (g *grant) made() string { return cmp.Or(g.version, string(g.attempt)) }
+
 // holder is who took a lock of this version, and since when; known is false where this
 // proxy did not grant it, or it was replaced since.
 func (g *grants) holder(key, version string) (holder any, since time.Time, known bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	one := g.byKey[key]
-	if one == nil || one.replaced || cmp.Or(one.version, string(one.attempt)) != version {
+	if one == nil || one.replaced || one.made() != version {
 		return nil, time.Time{}, false
 	}
 	return one.holder, one.since, true
@@ -84,6 +87,18 @@ func (g *grants) take(key, token string) *grant {
 	defer g.mu.Unlock()
 	one := g.byKey[key]
 	if one == nil || one.replaced || one.token != token {
+		return nil
+	}
+	delete(g.byKey, key)
+	return one
+}
+
+// takeVersion is take of the grant of this version.
+func (g *grants) takeVersion(key, version string) *grant {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	one := g.byKey[key]
+	if one == nil || one.replaced || one.made() != version {
 		return nil
 	}
 	delete(g.byKey, key)

@@ -1,7 +1,6 @@
 package register
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -38,6 +37,8 @@ type Granted struct {
 	Since time.Time
 	// Attempt is what created the lock.
 	Attempt cell.Attempt
+	// Version is that of the Look of each key that was taken. Nothing else ever has it, so it names what Withdraw takes back.
+	Version string
 	// Longer is set by Extend where a master had a longer lease than was asked for.
 	Longer bool
 	// Fence is higher than that of any lock of the key that was granted before, if one was asked
@@ -122,10 +123,12 @@ func (r *Register) lockByBallot(ctx context.Context, t Taking) (Granted, error) 
 		r.grants.put(key, one, out.Since)
 	}
 	if !t.Anyhow && (t.TTL >= 0 && out.Validity < time.Millisecond || r.late(elapsed)) {
-		r.Withdraw(t.Keys, t.Tokens)
+		r.Withdraw(t.Keys, t.Tokens, out.Version)
 		return Granted{}, &NoQuorum{Late: elapsed}
 	}
-	return out.Granted, nil
+	got := out.Granted
+	got.Version = out.Version
+	return got, nil
 }
 
 // hasten has keys that hold nothing, and are not absent, be absent in a removal's time: several
@@ -178,7 +181,7 @@ func (r *Register) take(ctx context.Context, t Taking) (Granted, error) {
 	if err == nil {
 		var got Granted
 		if got, err = r.judgeTake(t, asked.Replies(), start); err == nil {
-			got.Attempt, got.Fence = op.Attempt, fence
+			got.Attempt, got.Version, got.Fence = op.Attempt, string(op.Attempt), fence
 			if !t.vacant {
 				r.granted(t, op.Attempt, asked, start)
 			}
@@ -403,29 +406,26 @@ func (r *Register) joined(op cell.Take, master int) {
 	}
 }
 
-// Withdraw releases what a Lock granted, where its caller has gone or nobody was told of it. Those who wait for the key are not told, or
-// one of them that tries in vain would wake itself.
-func (r *Register) Withdraw(keys []string, tokens []string) {
+// Withdraw takes back what a Lock granted, where its caller has gone or nobody was told of it: the values of this version, and no other
+// one, of whatever token. Those who wait for the key are not told, or one of them that tries in vain would wake itself.
+func (r *Register) Withdraw(keys, tokens []string, version string) {
 	for i, key := range keys {
-		one := r.grants.take(key, tokens[i])
-		if one == nil {
-			continue
-		}
-		if one.version == "" {
+		if one := r.grants.takeVersion(key, version); one != nil && one.version == "" {
 			for m := range r.n {
 				r.masters.Tell(m, cell.Remove{Name: key, Attempt: one.attempt, How: cell.Release}, true)
 			}
 		}
-		r.masters.After(0, func() { r.removeGrant(key, one) }) // also where a ballot was promised
+		// Also where a ballot was promised, or it is not remembered here.
+		r.masters.After(0, func() { r.removeVersion(key, tokens[i], version) })
 	}
 }
 
-// removeGrant removes by ballot what was granted, if it is as it was.
-func (r *Register) removeGrant(key string, one *grant) {
+// removeVersion removes by ballot what has this version.
+func (r *Register) removeVersion(key, token, version string) {
 	ctx, cancel := context.WithTimeout(context.Background(), mendTime)
 	defer cancel()
-	_, _ = r.Update(ctx, Change{Key: key, Expect: &one.token, quiet: true, Run: func(l Look) (Decision, error) {
-		if l.Version == cmp.Or(one.version, string(one.attempt)) {
+	_, _ = r.Update(ctx, Change{Key: key, Expect: &token, quiet: true, Run: func(l Look) (Decision, error) {
+		if l.Version == version {
 			return Decision{Do: Remove}, nil
 		}
 		return Decision{}, nil

@@ -424,29 +424,48 @@ func TestLockWhoLeaves(t *testing.T) {
 func TestWithdraw(t *testing.T) {
 	b := newBench(t, 3)
 	r := b.proxy()
-	b.lock(r, "1")
+	got := b.lock(r, "1")
 	b.at(refused, 2)
-	r.Withdraw([]string{"k"}, []string{"1"})
+	r.Withdraw([]string{"k"}, []string{"1"}, got.Version)
 	b.wantHolds(". . 1")
 	b.fate = nil
 	b.pay()
 	b.wantHolds(". . .")
 	b.pass(0)
 	b.wantHolds(". . .")
-	b.lock(b.proxy(), "1")
-	r.Withdraw([]string{"k"}, []string{"1"})
-	b.wantHolds("1 1 1")
+	for _, next := range []*Register{b.proxy(), r} {
+		again := b.lock(next, "1")
+		r.Withdraw([]string{"k"}, []string{"1"}, got.Version)
+		b.pass(0)
+		if b.value() != "1" {
+			t.Error("another's lock was withdrawn")
+		}
+		next.Withdraw([]string{"k"}, []string{"1"}, again.Version)
+		b.pass(2 * removedFor)
+		b.wantHolds(". . .")
+	}
+}
+
+// A register that does not remember the grant, as after a change of the masters, takes it back, too.
+func TestWithdrawByAnother(t *testing.T) {
+	b := newBench(t, 3)
+	got := b.lock(b.proxy(), "1")
+	b.proxy().Withdraw([]string{"k"}, []string{"1"}, got.Version)
+	b.pass(0)
+	if got := b.value(); got != "" {
+		t.Errorf("%q", got)
+	}
 }
 
 // That is so also where masters have promised another proxy's ballot, which changed nothing.
 func TestWithdrawWhatWasPromised(t *testing.T) {
 	b := newBench(t, 3)
 	r := b.proxy()
-	b.lock(r, "1")
+	got := b.lock(r, "1")
 	_, err := b.proxy().Update(t.Context(), Change{Key: "k", Run: func(Look) (Decision, error) { return Decision{}, nil }})
 	b.sure(err)
 	b.wantHolds("1* 1* 1*")
-	r.Withdraw([]string{"k"}, []string{"1"})
+	r.Withdraw([]string{"k"}, []string{"1"}, got.Version)
 	b.pass(0)
 	b.wantHolds("-* -* -*")
 }

@@ -600,7 +600,7 @@ func TestWithdrawAfterARemoval(t *testing.T) {
 		b.lock(b.proxy(), "1")
 		r := b.proxy()
 		b.sure(r.Unlock(t.Context(), "k", "1"))
-		_, err := r.Lock(t.Context(), taking("1"))
+		got, err := r.Lock(t.Context(), taking("1"))
 		b.sure(err)
 		want := ""
 		if again { // it was released, and another has it now
@@ -609,7 +609,7 @@ func TestWithdrawAfterARemoval(t *testing.T) {
 			b.sure(err)
 			want = "1"
 		}
-		r.Withdraw([]string{"k"}, []string{"1"})
+		r.Withdraw([]string{"k"}, []string{"1"}, got.Version)
 		b.pass(time.Second)
 		if got := b.value(); got != want {
 			t.Errorf("taken by another %v: %q, want %q", again, got, want)

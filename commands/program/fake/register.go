@@ -76,9 +76,16 @@ func (f *Register) look(key quorum.Key) quorum.Look {
 	return quorum.Look{Present: true, Value: h.value, Left: h.left, Version: h.version}
 }
 
-func (f *Register) set(key quorum.Key, value string, left time.Duration) {
+// next begins another change: what it puts has this version.
+func (f *Register) next() string {
 	f.versions++
-	f.Held[key] = Held{value, left, fmt.Sprint("v", f.versions)}
+	return f.version()
+}
+
+func (f *Register) version() string { return fmt.Sprint("v", f.versions) }
+
+func (f *Register) set(key quorum.Key, value string, left time.Duration) {
+	f.Held[key] = Held{value, left, f.version()}
 }
 
 // Read is that of a *quorum.Cluster.
@@ -113,11 +120,12 @@ func (f *Register) Take(_ context.Context, t quorum.Taking) (quorum.Grant, error
 			return quorum.Grant{}, &quorum.InsteadError{Err: quorum.ErrHeld, Instead: l}
 		}
 	}
+	got := quorum.Grant{Validity: time.Second, Version: f.next()}
 	for i, key := range t.Keys {
 		f.set(key, t.Tokens[i], t.TTL)
 		f.guesses[key] = t.Tokens[i]
 	}
-	return quorum.Grant{Validity: time.Second}, nil
+	return got, nil
 }
 
 // Release is that of a *quorum.Cluster.
@@ -134,9 +142,9 @@ func (f *Register) Release(_ context.Context, key quorum.Key, token string) erro
 }
 
 // Withdraw is that of a *quorum.Cluster.
-func (f *Register) Withdraw(keys []quorum.Key, tokens []string) {
-	for i, key := range keys {
-		if f.guesses[key] == tokens[i] {
+func (f *Register) Withdraw(keys []quorum.Key, _ []string, got quorum.Grant) {
+	for _, key := range keys {
+		if h, there := f.Held[key]; there && h.version == got.Version {
 			delete(f.Held, key)
 			delete(f.guesses, key)
 		}
@@ -179,7 +187,7 @@ func (f *Register) Update(_ context.Context, key quorum.Key, expect *string, run
 		l := f.look(key)
 		l.Unknown, l.Left = true, 0
 		if d, err := decide(l); err == nil && d.Do != quorum.Leave {
-			return f.make(key, d, runs), nil
+			return f.made(key, d, runs), nil
 		} else if err != nil && !errors.Is(err, quorum.ErrNeedsLeft) {
 			return quorum.Outcome{}, err
 		}
@@ -193,7 +201,7 @@ func (f *Register) Update(_ context.Context, key quorum.Key, expect *string, run
 			f.Meanwhile()
 			f.Meanwhile = nil
 		default:
-			return f.make(key, d, runs), nil
+			return f.made(key, d, runs), nil
 		}
 	}
 }
@@ -217,15 +225,23 @@ func (f *Register) UpdateAll(_ context.Context, keys []quorum.Key, _ *string, ru
 			f.Meanwhile = nil
 			continue
 		}
+		out := quorum.Outcome{Run: runs, Version: f.next()}
 		for i, d := range made {
-			f.make(keys[i], d, runs)
+			f.make(keys[i], d)
 		}
-		return quorum.Outcome{Run: runs}, nil
+		return out, nil
 	}
 }
 
+// made is make for the only key of a change.
+func (f *Register) made(key quorum.Key, d quorum.Decision, run int) quorum.Outcome {
+	out := quorum.Outcome{Run: run, Version: f.next()}
+	f.make(key, d)
+	return out
+}
+
 // make does what was decided.
-func (f *Register) make(key quorum.Key, d quorum.Decision, run int) quorum.Outcome {
+func (f *Register) make(key quorum.Key, d quorum.Decision) {
 	switch {
 	case d.Do == quorum.Leave:
 	case d.Do == quorum.Remove:
@@ -241,7 +257,6 @@ func (f *Register) make(key quorum.Key, d quorum.Decision, run int) quorum.Outco
 		f.set(key, d.Value, left)
 		f.guesses[key] = d.Value
 	}
-	return quorum.Outcome{Run: run}
 }
 
 // Guess is that of a *quorum.Cluster.
@@ -256,6 +271,7 @@ func (f *Register) Put(key, value string, ms int) {
 	if ms < 0 {
 		left = quorum.Endless
 	}
+	f.next()
 	f.set(quorum.Key{Name: key}, value, left)
 }
 

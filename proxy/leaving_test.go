@@ -1,0 +1,164 @@
+package proxy_test
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"redlock-proxy/proxy"
+	"redlock-proxy/quorum"
+)
+
+// both runs a test at a lock server and before an upstream; lock:* are lock keys at both.
+func both(t *testing.T, test func(t *testing.T, newRig func() *rig)) {
+	t.Run("lock server", func(t *testing.T) { test(t, func() *rig { return newLockServer(t) }) })
+	t.Run("upstream", func(t *testing.T) {
+		test(t, func() *rig { return newRig(t, patience, startRedis(t).URL(), proxy.Options{}, []string{"lock:*"}) })
+	})
+}
+
+// shortListener hands out connections of which the next writes take so many bytes in all, and then fail.
+type shortListener struct {
+	net.Listener
+	left *atomic.Int64
+}
+
+func (l shortListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	return shortConn{conn, l.left}, err
+}
+
+type shortConn struct {
+	net.Conn
+	left *atomic.Int64
+}
+
+func (c shortConn) Write(p []byte) (int, error) {
+	n := min(len(p), int(c.left.Load()))
+	c.left.Add(-int64(n))
+	if _, err := c.Conn.Write(p[:n]); err != nil || n == len(p) {
+		return n, err
+	}
+	return n, errors.New("no more is taken")
+}
+
+// Replies that are written together leave one after the other: those that the socket took as a whole were delivered, and what the others
+// granted is given back.
+func TestRepliesThatLeaveInPart(t *testing.T) {
+	notOverTLS(t) // where more is written than the replies
+	grants := []struct{ line, reply, key string }{
+		{"SET lock:a t NX PX 60000", "+OK\r\n", "lock:a"}, {"SETNX lock:b t", ":1\r\n", "lock:b"},
+		{"MSETNX lock:c t lock:d t", ":1\r\n", "lock:d"}, {"LOCK lock:e t PX 60000", ":60000\r\n", "lock:e"},
+	}
+	both(t, func(t *testing.T, newRig func() *rig) {
+		r, left := newRig(), &atomic.Int64{}
+		r.serve(shortListener{listen(t), left})
+		sent, whole := "", ""
+		for _, g := range grants {
+			sent, whole = sent+cmd(g.line), whole+g.reply
+		}
+		for taken := range len(whole) {
+			left.Store(1 << 20)
+			p := r.connect()
+			p.say("LOCK known t PX 1000", ":1000\r\n") // and who it is and what it may do
+			p.say("UNLOCK known t", ":1\r\n")
+			left.Store(int64(taken))
+			p.send(sent)
+			p.expectAll(whole[:taken])
+			eventually(t, "the end of its session", func() bool { return r.server.Clients() == 0 })
+			end := 0
+			for _, g := range grants {
+				end += len(g.reply)
+				if got, want := r.locks.holder(0, g.key) == "t", end <= taken; got != want {
+					t.Errorf("%q left: %s is held: %v, want %v", whole[:taken], g.key, got, want)
+				}
+				_ = r.locks.Release(t.Context(), quorum.Key{Name: g.key}, "t")
+			}
+			_ = r.locks.Release(t.Context(), quorum.Key{Name: "lock:c"}, "t")
+		}
+	})
+}
+
+// Of what was granted in front of a panic and has not left, the client will never hear.
+func TestPanicReleasesWhatWasNotDelivered(t *testing.T) {
+	r := newLockServer(t)
+	r.locks.began = func(name string) {
+		if name == "bad" {
+			panic("on purpose")
+		}
+	}
+	r.serve(listen(t))
+	p := r.connect()
+	p.send(lines("SET lock:k t NX PX 5000", "LOCK bad t PX 5000"))
+	p.expectAll("")
+	eventually(t, "the end of its session", func() bool { return r.server.Clients() == 0 })
+	if holder := r.locks.holder(0, "lock:k"); holder != "" {
+		t.Errorf("held by %q", holder)
+	}
+}
+
+// The reply with a validity leaves before another command is begun, which may take its time.
+func TestValidityLeavesFirst(t *testing.T) {
+	for _, line := range []string{"LOCK lock:a t PX 60000", "LOCK lock:a t PX 60000 AT", "EXTEND lock:a t PX 60000"} {
+		both(t, func(t *testing.T, newRig func() *rig) {
+			r, begin := newRig(), make(chan struct{})
+			r.locks.began = func(name string) {
+				if name == "lock:slow" {
+					await(t, "the reply before it", begin)
+				}
+			}
+			r.serve(listen(t))
+			if strings.HasPrefix(line, "EXTEND") {
+				r.connect().say("LOCK lock:a t PX 1000", ":1000\r\n")
+			}
+			p := r.connect()
+			p.send(lines("PING", line, "LOCK lock:slow t PX 5000"))
+			p.expect("+PONG\r\n")
+			if got := p.reply(); !strings.Contains(got, ":60000\r\n") {
+				t.Errorf("%s: %q", line, got)
+			}
+			close(begin)
+			p.expect(":5000\r\n")
+		})
+	}
+}
+
+// A validity is what is left of it when its reply leaves. A reply that has to wait until the client has taken something else leaves later.
+func TestValidityThatWaits(t *testing.T) {
+	r := newRig(t, patience, startRedis(t).URL(), proxy.Options{}, nil)
+	granted := time.Now()
+	var looks atomic.Int32
+	later := make(chan struct{})
+	r.server.SetNow(func() time.Time {
+		if looks.Add(1) == 1 {
+			return granted
+		}
+		select {
+		case <-later:
+			return granted.Add(3 * time.Second)
+		default:
+			return granted
+		}
+	})
+	r.serve(listen(t))
+	p, other := r.connect(), r.connect()
+	p.send(cmd("HELLO 3"))
+	p.reply()
+	p.send(cmd("SUBSCRIBE c"))
+	p.reply()
+	if _, err := r.locks.Take(t.Context(), quorum.Taking{Keys: []quorum.Key{{Name: "k"}}, Tokens: []string{"other"}}); err != nil {
+		t.Fatal(err)
+	}
+	p.send(cmd("LOCK k t PX 5000 BLOCK 60000"))
+	eventually(t, "the client to wait", func() bool { return r.locks.waiters() == 1 })
+	big := strings.Repeat("x", 16<<20) // more than fits into buffers, and no more than Redis keeps for a subscriber
+	other.say("PUBLISH c "+big, ":1\r\n")
+	p.expect(">3\r\n$7\r\nmessage\r\n")
+	_ = r.locks.Release(t.Context(), quorum.Key{Name: "k"}, "other")
+	eventually(t, "the grant", func() bool { return looks.Load() > 0 })
+	close(later)
+	p.expect("$1\r\nc\r\n" + bulk(big) + ":2000\r\n")
+}
