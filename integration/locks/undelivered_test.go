@@ -1,0 +1,290 @@
+//go:build integration
+
+package locks
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/certtest"
+	"redlock-proxy/internal/redistest"
+)
+
+// setting is in what a lock stands whose client may leave before it hears of it.
+type setting struct {
+	name string
+	args []string
+	// key is the lock's.
+	key string
+	// neighbour is a key that is put beside it when it was granted, if that is to be.
+	neighbour string
+	trust     *tls.Config // with which clients speak TLS; nil: they do not
+}
+
+func settings(t *testing.T) []setting {
+	t.Helper()
+	ca := certtest.NewAuthority(t)
+	pair := ca.Issue(t)
+	all, tags := []string{"--lock-keys", "*"}, []string{"--lock-keys", "*", "--lock-tags", "*"}
+	return []setting{
+		{name: "lock server", args: all, key: "lock:k"},
+		{name: "upstream", args: kit.LockKeyArgs(kit.StartRedis(t)), key: "lock:k"},
+		{name: "tag", args: tags, key: "lock:k:{t}"},
+		{name: "name of a tag", args: tags, key: "lock:t", neighbour: "n:{lock:t}"},
+		{name: "TLS", args: append(slices.Clone(all), "--tls-cert", pair.Cert, "--tls-key", pair.Key), key: "lock:k", trust: &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}},
+	}
+}
+
+// inEachSetting runs a test with three masters and two proxies each.
+func inEachSetting(t *testing.T, test func(t *testing.T, s setting, masters []*redistest.Server, proxies [2]*harness.Proxy)) {
+	for _, s := range settings(t) {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			masters := kit.StartMasters(t)[:3]
+			var proxies [2]*harness.Proxy
+			for i := range proxies {
+				proxies[i] = kit.StartProxy(t, redistest.URLs(masters), append(s.args, kit.PatientMasters()...)...)
+			}
+			test(t, s, masters, proxies)
+		})
+	}
+}
+
+// client speaks to a proxy, over TLS where that is the setting, and reads when it is told to.
+type client struct {
+	t    *testing.T
+	tcp  *net.TCPConn
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+// narrow has the sockets at both ends take little that is not read: small segments have the sender take fewer bytes ahead.
+func narrow(_, _ string, raw syscall.RawConn) error {
+	var failed error
+	err := raw.Control(func(fd uintptr) {
+		failed = errors.Join(syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10), syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_MAXSEG, 536))
+	})
+	return errors.Join(err, failed)
+}
+
+func (s setting) connect(t *testing.T, proxy *harness.Proxy) *client {
+	t.Helper()
+	dialer := net.Dialer{Timeout: kit.Patience, Control: narrow}
+	conn, err := dialer.Dial("tcp", proxy.Addr())
+	kit.Must(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	kit.Must(t, conn.SetDeadline(time.Now().Add(kit.Patience)))
+	c := &client{t: t, tcp: conn.(*net.TCPConn), conn: conn}
+	if s.trust != nil {
+		c.conn = tls.Client(conn, s.trust)
+	}
+	c.in = bufio.NewReader(c.conn)
+	return c
+}
+
+func (c *client) send(commands ...[]string) {
+	c.t.Helper()
+	var raw []byte
+	for _, words := range commands {
+		raw = redistest.AppendCommand(raw, words...)
+	}
+	_, err := c.conn.Write(raw)
+	kit.Must(c.t, err)
+}
+
+func (c *client) receive() any {
+	c.t.Helper()
+	reply, err := redistest.ReadReply(c.in)
+	kit.Must(c.t, err)
+	return reply
+}
+
+func (c *client) do(words ...string) any {
+	c.t.Helper()
+	c.send(words)
+	return c.receive()
+}
+
+// leave ends the connection without a word, and returns when the proxy has noticed.
+func (c *client) leave(s setting, proxy *harness.Proxy) {
+	c.t.Helper()
+	kit.Must(c.t, c.tcp.SetLinger(0))
+	kit.Must(c.t, c.tcp.Close())
+	asking := s.connect(c.t, proxy)
+	defer asking.conn.Close()
+	kit.Soon(c.t, func() error {
+		if info := fmt.Sprint(asking.do("PROXY", "INFO")); !strings.Contains(info, "connected_clients:1\r\n") {
+			return fmt.Errorf("others than this one are connected:\n%s", info)
+		}
+		return nil
+	})
+}
+
+// tail is more than the sockets between a proxy and a client take that does not read.
+const tail = "return string.rep('x', 1000000)"
+
+// grant takes a lock with the token "1"; the last of its commands has the reply.
+type grant struct {
+	name     string
+	commands func(key, ms string) [][]string
+}
+
+// script is an EVAL of one key.
+func script(body, key string, args ...string) []string {
+	return append([]string{"EVAL", body, "1", key}, args...)
+}
+
+const takeByScript = "if redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then %s end return 0"
+
+func grants() []grant {
+	plain := func(words ...string) func(key, ms string) [][]string {
+		return func(key, ms string) [][]string {
+			return [][]string{strings.Fields(strings.NewReplacer("KEY", key, "MS", ms).Replace(strings.Join(words, " ")))}
+		}
+	}
+	return []grant{
+		{"SET NX", plain("SET KEY 1 NX PX MS")},
+		{"LOCK", plain("LOCK KEY 1 PX MS")},
+		{"EVAL", func(key, ms string) [][]string {
+			return [][]string{script(fmt.Sprintf(takeByScript, "return 1"), key, "1", ms)}
+		}},
+		{"EXEC", func(key, ms string) [][]string {
+			return append(append([][]string{{"MULTI"}}, plain("SET KEY 1 NX PX MS")(key, ms)...), []string{"EXEC"})
+		}},
+	}
+}
+
+// longGrants are those whose reply does not fit into the sockets.
+func longGrants() []grant {
+	return []grant{
+		{"EVAL", func(key, ms string) [][]string {
+			return [][]string{script(fmt.Sprintf(takeByScript, tail), key, "1", ms)}
+		}},
+		{"EXEC", func(key, ms string) [][]string {
+			return [][]string{{"MULTI"}, {"SET", key, "1", "NX", "PX", ms}, script(tail, key), {"EXEC"}}
+		}},
+	}
+}
+
+// isHeld waits until a lock is held with the token "1", and puts the neighbour beside it.
+func (s setting) isHeld(t *testing.T, other *client) {
+	t.Helper()
+	kit.Soon(t, func() error {
+		if got := other.do("GET", s.key); got != "1" {
+			return fmt.Errorf("%s holds %v", s.key, got)
+		}
+		return nil
+	})
+	if s.neighbour != "" {
+		other.do("RPUSH", s.neighbour, "x")
+	}
+}
+
+// stays wants a lock to be held on after its client has left: a moment later, it can be released.
+func (s setting) stays(t *testing.T, other *client) {
+	t.Helper()
+	time.Sleep(300 * time.Millisecond) // what is undone is so at once
+	if got := other.do("UNLOCK", s.key, "1"); got != any(int64(1)) {
+		t.Errorf("UNLOCK of what was delivered: %v", got)
+	}
+}
+
+// TestLockWhoseClientReadIt: a client takes a lock, and in the same pipeline asks for more than it reads. It reads that it has the lock, and
+// leaves; the lock stays. So it does where it sends no more from the beginning.
+func TestLockWhoseClientReadIt(t *testing.T) {
+	inEachSetting(t, func(t *testing.T, s setting, _ []*redistest.Server, proxies [2]*harness.Proxy) {
+		for i, way := range slices.Repeat(grants(), 2) {
+			halfClosed := i >= len(grants())
+			t.Run(fmt.Sprintf("%s, half-closed %v", way.name, halfClosed), func(t *testing.T) {
+				owner, other := s.connect(t, proxies[0]), s.connect(t, proxies[1])
+				defer other.conn.Close()
+				commands := way.commands(s.key, "60000")
+				owner.send(append(slices.Clone(commands), script(tail, s.key))...)
+				if halfClosed {
+					kit.Must(t, owner.conn.(interface{ CloseWrite() error }).CloseWrite())
+				}
+				for range commands {
+					if failure, failed := owner.receive().(redistest.RespError); failed {
+						t.Fatal(failure)
+					}
+				}
+				owner.leave(s, proxies[0])
+				s.stays(t, other)
+			})
+		}
+	})
+}
+
+// TestLockWhoseClientNeverReadIt: a client leaves while it has still not taken the reply that grants it a lock: another gets the lock long
+// before its time is over.
+func TestLockWhoseClientNeverReadIt(t *testing.T) {
+	inEachSetting(t, func(t *testing.T, s setting, _ []*redistest.Server, proxies [2]*harness.Proxy) {
+		for _, way := range longGrants() {
+			t.Run(way.name, func(t *testing.T) {
+				owner, other := s.connect(t, proxies[0]), s.connect(t, proxies[1])
+				defer other.conn.Close()
+				owner.send(way.commands(s.key, "600000")...)
+				s.isHeld(t, other)
+				owner.leave(s, proxies[0])
+				kit.Soon(t, func() error {
+					if got := other.do("LOCK", s.key, "2", "PX", "60000"); got == nil {
+						return fmt.Errorf("it is still held: %v", other.do("LOCKINFO", s.key))
+					}
+					return nil
+				})
+				if got := other.do("UNLOCK", s.key, "2"); got != any(int64(1)) {
+					t.Errorf("UNLOCK: %v", got)
+				}
+			})
+		}
+	})
+}
+
+// TestLockAfterOneThatWasNeverRead: a client does not take the reply that grants it a lock, and its time is over. Another takes the lock with
+// the same token, through the same proxy or through another one, and keeps it when the first one leaves.
+func TestLockAfterOneThatWasNeverRead(t *testing.T) {
+	inEachSetting(t, func(t *testing.T, s setting, _ []*redistest.Server, proxies [2]*harness.Proxy) {
+		for _, long := range longGrants() {
+			for _, next := range grants()[:2] {
+				for i, proxy := range proxies {
+					t.Run(fmt.Sprintf("%s, then %s through proxy %d", long.name, next.name, i+1), func(t *testing.T) {
+						stalled, owner, other := s.connect(t, proxies[0]), s.connect(t, proxy), s.connect(t, proxies[1])
+						stalled.send(long.commands(s.key, "500")...)
+						s.isHeld(t, other)
+						kit.Soon(t, func() error {
+							commands := next.commands(s.key, "60000")
+							owner.send(commands...)
+							var reply any
+							for range commands {
+								reply = owner.receive()
+							}
+							if all, several := reply.([]any); several {
+								reply = all[0]
+							}
+							if reply == nil || reply == any(int64(0)) {
+								return fmt.Errorf("the time is not over: %v", reply)
+							}
+							return nil
+						})
+						if proxy == proxies[0] { // or it counts as one that has not left
+							kit.Must(t, owner.conn.Close())
+						}
+						stalled.leave(s, proxies[0])
+						s.stays(t, other)
+						kit.Must(t, other.conn.Close())
+					})
+				}
+			}
+		}
+	})
+}

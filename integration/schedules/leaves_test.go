@@ -1,0 +1,44 @@
+//go:build integration
+
+package schedules
+
+import (
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestValidityLeavesFirst: in one pipeline a client takes or extends a lock, and then asks for something of which nothing reaches the masters.
+// The validity is replied before that is answered: it counts from then.
+func TestValidityLeavesFirst(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 3)
+	p, other := f.proxy(t, "--master-timeout", "1m"), f.proxy(t)
+	for _, first := range [][]string{{"LOCK", "lock:a", "me", "PX", "3000"}, {"LOCK", "lock:a", "me", "PX", "3000", "AT"}, {"EXTEND", "lock:a", "me", "PX", "3000"}} {
+		for _, next := range [][]string{
+			{"LOCK", "lock:slow", "me", "PX", "3000"}, {"EXTEND", "lock:slow", "me", "PX", "3000"}, {"UNLOCK", "lock:slow", "me"}, {"FENCE", "lock:slow"},
+			{"GET", "lock:slow"}, {"SET", "lock:slow", "v", "NX"}, {"EVAL", releaseIfOwn, "1", "lock:slow", "me"}, {"LOCKINFO", "lock:slow"},
+		} {
+			if first[0] == "EXTEND" {
+				wantGrant(t, connect(t, other), "LOCK", "lock:a", "me", "PX", "3000")
+			}
+			slow, client := p.hold("lock:slow", 0, f.everyMaster()...), connect(t, p)
+			kit.Must(t, client.Send(redistest.AppendCommand(redistest.AppendCommand(nil, first...), next...)))
+			slow.wait(t)
+			client.SetTimeout(10 * time.Second)
+			reply, err := client.Receive()
+			if err != nil || reply == nil {
+				t.Fatalf("%v, then %v: got %#v, %v while the second one is under way", first, next, reply, err)
+			}
+			slow.release()
+			client.SetTimeout(kit.Patience)
+			if _, err := client.Receive(); err != nil {
+				t.Errorf("%v, then %v: %v", first, next, err)
+			}
+			kit.Must(t, client.Close())
+			kit.Want(t, connect(t, other), int64(1), "UNLOCK", "lock:a", "me")
+		}
+	}
+}
