@@ -117,16 +117,16 @@ func (l *locking) lock(c command.Call) {
 		c.Out.Fail(err)
 		return
 	}
-	client := c.Client // all of the call that is kept
-	l.audit.Note(audit.Granted, client, key.DB, parsed.key)
 	tell := ""
 	if made || parsed.fence {
 		tell = parsed.token
 	}
-	parsed.answer(got, arrived, tell, c.Out)
+	parsed.answer(got, arrived, tell, c.Out) // first: from here on it is counted what passes until it leaves
+	client, name := c.Client, parsed.key     // all of the call that is kept
+	l.audit.Note(audit.Granted, client, key.DB, name)
 	c.Out.IfUndelivered(func() {
 		l.locks.Withdraw(key, value, got)
-		l.audit.Note(audit.Withdrawn, client, key.DB, parsed.key)
+		l.audit.Note(audit.Withdrawn, client, key.DB, name)
 	})
 }
 
