@@ -12,6 +12,8 @@ const (
 	calm = 10 * time.Millisecond
 	// longestCalm is that for a key that changes again and again, calmAfter when it is new again.
 	longestCalm, calmAfter = time.Second, 2 * time.Second
+	// afterEnd is how long after its end a key is looked at: it ends a little later on some masters.
+	afterEnd = 5 * time.Millisecond
 	// armTime is how long is waited for marks to be armed.
 	armTime = 250 * time.Millisecond
 	// blindPause is between two times that keys are told because they cannot be watched.
@@ -119,10 +121,34 @@ func (c *Client) check(all []*entry) {
 			ended = append(ended, c.lose(e))
 		default:
 			e.postponed = 0
+			e.awaitEnd(stateIn(seen[i], now), now)
 		}
 	}
 	c.mu.Unlock()
 	stop(ended...)
+}
+
+// awaitEnd has an entry be checked when what it holds ends by itself: masters tell of that late, and not at all of one key of a cell with
+// others. It is called with mu held.
+func (e *entry) awaitEnd(s state, now time.Time) {
+	switch left := s.end.Sub(now) + afterEnd; {
+	case !s.timed || s.endless:
+	case e.ends == nil:
+		e.ends = time.AfterFunc(left, e.ended)
+	default:
+		e.ends.Reset(left)
+	}
+}
+
+// ended has an entry be checked now.
+func (e *entry) ended() {
+	c := e.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !e.gone {
+		e.due, c.stirred[e] = time.Now(), true
+		c.kick()
+	}
 }
 
 // settled waits until marks are armed, but not for long, and reports whether the Client goes on.

@@ -115,6 +115,9 @@ func (c *Client) forget(e *entry) Mark {
 		return nil
 	}
 	e.gone = true
+	if e.ends != nil {
+		e.ends.Stop()
+	}
 	delete(c.entries, e.id)
 	delete(c.stirred, e)
 	if c.running {

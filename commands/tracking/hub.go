@@ -92,6 +92,7 @@ type entry struct {
 	round int
 	// due is when it is to be checked; zero: not before there is news.
 	due       time.Time
+	ends      *time.Timer // nil: its end is not awaited
 	checked   time.Time
 	hurried   int // checks in short time
 	postponed int // checks whose result was not used

@@ -4,6 +4,7 @@ package tracking
 
 import (
 	"testing"
+	"time"
 
 	"redlock-proxy/integration/kit"
 )
@@ -27,5 +28,36 @@ func TestTags(t *testing.T) {
 		kit.Want(t, other, int64(1), "PEXPIRE", key, "400")
 		wantInvalidation(t, client, key)
 		kit.Want(t, other, int64(1), "DEL", "lock:y:{lock:t}")
+	}
+}
+
+// TestEndsInATag: who has read a key hears at once that it ended by itself: of the cell that it shares no master tells, and that of one
+// that is left alone ends later. Where it was extended before, it hears of that.
+func TestEndsInATag(t *testing.T) {
+	f := start(t, true, "--lock-tags", "*")
+	client, other := tracks(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
+	for name, beside := range map[string]string{"beside another key": "lock:y:{lock:t}", "in a cell of its own": ""} {
+		for _, key := range []string{"lock:t", "lock:x:{lock:t}"} {
+			t.Run(name+", "+key, func(t *testing.T) {
+				if beside != "" {
+					kit.Want(t, other, "OK", "SET", beside, "1", "PX", "100000")
+				}
+				ends := time.Now().Add(2 * time.Second)
+				kit.Want(t, other, "OK", "SET", key, "token", "PX", "2000")
+				kit.Want(t, client, "token", "GET", key)
+				wantSilence(t, client)
+				wantInvalidation(t, client, key)
+				if late := time.Since(ends); late < 0 || late > kit.AtOnce {
+					t.Errorf("it was notified %v after the end", late)
+				}
+				kit.Want(t, client, nil, "GET", key)
+				kit.Do(t, other, "SET", key, "again")
+				wantInvalidation(t, client, key)
+				kit.Want(t, other, int64(1), "DEL", key)
+				if beside != "" {
+					kit.Want(t, other, int64(1), "DEL", beside)
+				}
+			})
+		}
 	}
 }
