@@ -165,14 +165,31 @@ func TestBlockingCommandsOfSeveralKeys(t *testing.T) {
 	}
 }
 
-// Whatever the masters cannot say is an error, and ends the wait; so does the end of the session.
+// What the masters cannot say is waited for, unless something may have been taken: then it is an error, and ends the wait. So does the end of the session.
 func TestBlockingCommandsFail(t *testing.T) {
-	b := newRegisterBench(t)
-	b.masters.Later = []func(){func() { b.masters.Fails = fake.ErrTooFew() }}
 	for _, line := range []string{"BLPOP k 0", "BLPOP k k2 0", "BLMOVE k k LEFT LEFT 0"} {
-		if got := b.run(strings.Fields(line)...); !strings.HasPrefix(got, "NOQUORUM 2 of 5 masters answered") {
-			t.Errorf("%s: %s", line, got)
+		b := newRegisterBench(t)
+		fails := func() { b.masters.Fails = fake.ErrTooFew() }
+		b.masters.Later = []func(){fails, fails}
+		if got := b.run(strings.Fields(line)...); !strings.HasPrefix(got, "NOQUORUM 2 of 5 masters answered") || len(b.masters.Later) > 0 {
+			t.Errorf("%s: %s, and %d things are still to come", line, got, len(b.masters.Later))
 		}
+		b = newRegisterBench(t)
+		b.masters.Later = []func(){fails, func() { b.masters.Fails = nil; b.masters.Put("k", list("a"), -1) }}
+		if got := b.run(strings.Fields(line)...); !strings.Contains(got, "\"a\"") {
+			t.Errorf("%s, when they can say it: %s", line, got)
+		}
+	}
+	b := newRegisterBench(t)
+	b.masters.Put("k", list("a"), -1)
+	b.masters.Before = func(round int) {
+		if round == 3 { // it takes what it has found
+			b.masters.Fails = fake.ErrTooFew()
+		}
+	}
+	b.masters.Later = []func(){func() { t.Error("it waits on although it may have taken something") }}
+	if got := b.run("BLPOP", "k", "0"); !strings.HasPrefix(got, "NOQUORUM ") {
+		t.Errorf("BLPOP that may have taken something: %s", got)
 	}
 	b = newRegisterBench(t)
 	gone := errors.New("the client left")

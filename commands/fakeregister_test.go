@@ -29,15 +29,18 @@ func (f fakeLocker) Unlock(ctx context.Context, key quorum.Key, token string) er
 
 func (fakeLocker) Fence(context.Context, quorum.Key) (int64, error) { return 0, nil }
 
-// AwaitArrival tries again after each thing that happens meanwhile; then the time is over.
+// AwaitArrival tries again after each thing that happens meanwhile; then the time is over, or it is open what there is.
 func (f fakeLocker) AwaitArrival(ctx context.Context, a quorum.Arrival) error {
 	f.Rounds = append(f.Rounds, fmt.Sprintf("wait %v for %s", a.Wait, a.Kind))
 	own := slices.Repeat([]bool{!f.Behind}, len(a.Keys))
-	for a.Try(own) != quorum.Made {
+	for came := a.Try(own); came != quorum.Made; came = a.Try(own) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if len(f.Later) == 0 {
+		switch {
+		case len(f.Later) == 0 && came == quorum.Unlooked:
+			return f.Fails
+		case len(f.Later) == 0:
 			return quorum.ErrNoArrival
 		}
 		happen := f.Later[0]

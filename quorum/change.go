@@ -306,7 +306,7 @@ func on[T any](ctx context.Context, c *Cluster, do func(*generation) (T, error))
 	return got, c.named(err)
 }
 
-// onWhich is on for what has changed nothing after an error: it is done again where the masters are changed meanwhile.
+// onWhich is on for what has changed nothing after an error, or finds what it has changed: it is done again where the masters are changed meanwhile.
 func onWhich[T any](ctx context.Context, c *Cluster, do func(*generation) (T, error)) (T, error) {
 	until := time.Now().Add(changePatience)
 	for {

@@ -49,7 +49,9 @@ type Cluster struct {
 	running context.Context // of Run
 	rounds  uint64          // of ballots
 	latest  []string        // URLs of the last Settings
-	tasks   sync.WaitGroup
+	// quorum is closed when locks can be had again; nil: nobody waits for it.
+	quorum chan struct{}
+	tasks  sync.WaitGroup
 }
 
 // NewCluster makes a cluster. It connects to nothing before Run.
@@ -83,6 +85,7 @@ func newCluster(opts Options, transports []master.Transport) *Cluster {
 	c := &Cluster{opts: opts, log: opts.Logger, source: cell.NewSource(), freed: func(Key) {}}
 	if opts.Legacy != "" {
 		c.legacy = &legacy.Server{Master: master.New(masterName(opts.Legacy), transports[n], opts.Logger, opts.Rand)}
+		c.legacy.Voted = c.voted
 	}
 	c.current.Store(newGeneration(c, opts, transports[:n], nil, nil))
 	return c
@@ -171,7 +174,7 @@ func (c *Cluster) WatchQuorum(ctx context.Context, log *slog.Logger, had bool) {
 		g := c.now()
 		switch what, without := seen.see(g.HasQuorum(), time.Now()); what {
 		case quorumLost:
-			log.Warn("quorum lost: locks are refused with NOQUORUM", "cause", c.named(g.absence()).Error())
+			log.Warn("quorum lost: locks are refused with NOQUORUM", "cause", c.absence().Error())
 		case quorumBack:
 			log.Info("quorum is back: locks can be had", "without", without.Round(time.Millisecond), "voting", voting(g.masters), "masters", len(g.masters))
 		}
@@ -189,14 +192,10 @@ func (c *Cluster) WatchQuorum(ctx context.Context, log *slog.Logger, had bool) {
 // the cause of ctx; with a fence also ErrFences and ErrFenceShared. After an error nothing is held: what was taken is undone in the
 // background. But where other keys stand beside it, *NoQuorumError says no more than that it is not known.
 func (c *Cluster) Take(ctx context.Context, t Taking) (Grant, error) {
-	if anyTagged(t.Keys) {
-		return on(ctx, c, func(g *generation) (Grant, error) { return g.takeShared(ctx, t) })
+	if t.made == nil && (c.opts.Tags != "" || anyTagged(t.Keys)) {
+		t.made = attempts{}
 	}
-	got, err := onWhich(ctx, c, func(g *generation) (Grant, error) { return g.Take(ctx, t) })
-	if c.opts.Tags != "" && len(t.Keys) == 1 && errors.Is(err, ErrHeld) {
-		return on(ctx, c, func(g *generation) (Grant, error) { return g.takeShared(ctx, t) })
-	}
-	return got, err
+	return onWhich(ctx, c, func(g *generation) (Grant, error) { return g.Take(ctx, t) })
 }
 
 // Release removes the key if it holds the token.

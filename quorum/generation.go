@@ -63,6 +63,7 @@ func newGeneration(c *Cluster, opts Options, transports []master.Transport, join
 	watched := wake.Options{Quorum: Majority(len(g.masters)), Patience: max(opts.MasterTimeout, watchPatience), Logger: opts.Logger, Rand: opts.Rand}
 	for i, m := range g.masters {
 		m.GuardWith(g.guards.Guard(i))
+		m.Voted = c.voted
 		watched.Servers = append(watched.Servers, m)
 	}
 	g.waker = wake.New(watched)

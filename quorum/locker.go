@@ -57,64 +57,65 @@ type LockRequest struct {
 // not wait does not overtake those who do.
 //
 // Errors: ErrHeld when another holds it (and Wait is over), ErrTooShort, ErrContended,
-// ErrFences, *NoQuorumError, or the cause of ctx if the caller left. After an error nothing is held.
+// ErrFences, *NoQuorumError when that is not known (and Wait is over), or the cause of ctx if the caller left. After an error nothing is held.
 func (l *Locker) Lock(ctx context.Context, req LockRequest) (Grant, error) {
-	switch {
-	case req.Wait != 0:
-		return l.waitAndLock(ctx, req)
-	case l.queues.Waits(req.Key):
-		return Grant{}, ErrHeld
-	default:
-		return l.try(ctx, req, time.Time{})
+	t := Taking{Keys: []Key{req.Key}, Tokens: []string{req.Token}, TTL: req.TTL, Holder: req.Holder, Fence: req.Fence}
+	if req.Wait != 0 {
+		return l.waitAndLock(ctx, t, req.Wait)
 	}
+	switch waits, open := l.queues.Waits(req.Key); {
+	case open || waits && !l.cluster.HasQuorum():
+		return Grant{}, l.cluster.absence()
+	case waits:
+		return Grant{}, ErrHeld
+	}
+	return l.cluster.Take(ctx, t)
 }
 
-func (l *Locker) try(ctx context.Context, req LockRequest, until time.Time) (Grant, error) {
-	return l.cluster.Take(ctx, Taking{Keys: []Key{req.Key}, Tokens: []string{req.Token}, TTL: req.TTL, Until: until, Holder: req.Holder, Fence: req.Fence})
-}
-
-// waitAndLock stands in the queue of the key until it is the head of it, then
-// contends until it is granted or its time is over.
-func (l *Locker) waitAndLock(ctx context.Context, req LockRequest) (got Grant, err error) {
-	ended := l.Await(ctx, req.Key, req.Wait, func(until time.Time) (taken, again bool) {
-		got, err = l.try(ctx, req, until)
-		return err == nil, errors.Is(err, ErrHeld) || errors.Is(err, ErrContended)
-	})
-	if ended != nil {
-		return Grant{}, ended
+// waitAndLock stands in the queue of the key until it is the head of it, then contends until it is granted or its time is over.
+func (l *Locker) waitAndLock(ctx context.Context, t Taking, wait time.Duration) (got Grant, err error) {
+	until, over, stop := after(wait)
+	defer stop()
+	key := t.Keys[0]
+	t.Until, t.made = until, attempts{}
+	switch l.queues.Await(ctx, queue.Waiting[Key]{
+		Key: key, Over: over, Rand: l.cluster.opts.Rand, Quorum: l.cluster.awaitQuorum,
+		Try: func() queue.Tried {
+			got, err = l.cluster.Take(ctx, t)
+			return triedOf(err)
+		},
+		Alarm: func() queue.Alarm { return l.cluster.now().alarm(key) },
+	}) {
+	case queue.Over:
+		return Grant{}, ErrHeld
+	case queue.Open:
+		return Grant{}, l.cluster.absence()
+	case queue.Left:
+		return Grant{}, context.Cause(ctx)
 	}
 	return got, err
 }
 
-// Await stands in the queue of a key, first come, first served, and has try called whenever the key may have changed and this
-// one is the head, until that is not to be repeated. taken: the key is held from now on. What try does has
-// to end by until, unless that is zero.
-//
-// Errors: ErrHeld when its time was over, or the cause of ctx.
-func (l *Locker) Await(ctx context.Context, key Key, wait time.Duration, try func(until time.Time) (taken, again bool)) error {
-	until, over, stop := after(wait)
-	defer stop()
-	switch l.queues.Await(ctx, queue.Waiting[Key]{
-		Key: key, Over: over, Rand: l.cluster.opts.Rand,
-		Try:   func() (taken, again bool) { return try(until) },
-		Alarm: func() queue.Alarm { return l.cluster.now().alarm(key) },
-	}) {
-	case queue.Over:
-		return ErrHeld
-	case queue.Left:
-		return context.Cause(ctx)
-	default:
-		return nil
+func triedOf(err error) queue.Tried {
+	switch {
+	case err == nil:
+		return queue.Taken
+	case errors.Is(err, ErrHeld), errors.Is(err, ErrContended):
+		return queue.Refused
+	case errors.As(err, new(*NoQuorumError)):
+		return queue.Unknown
 	}
+	return queue.Failed
 }
 
 // Attempt is what came of trying to take what was put under a key.
 type Attempt = queue.Attempt
 
-// What comes of it: nothing is there; others were quicker; the wait is over.
+// What comes of it: nothing is there; others were quicker; too few masters answered to tell, and nothing was changed; the wait is over.
 const (
 	InVain    = queue.InVain
 	Overtaken = queue.Overtaken
+	Unlooked  = queue.Unlooked
 	Made      = queue.Made
 )
 
@@ -137,7 +138,8 @@ var ErrNoArrival = errors.New("nothing was put there in time")
 // AwaitArrival stands in the queues of some keys, first come, first served, until something that is put under one of them could be
 // taken. While nothing changes nothing is tried.
 //
-// Errors: ErrNoArrival when its time was over, or the cause of ctx. After both the last Try was in vain.
+// Errors: ErrNoArrival when its time was over, *NoQuorumError when it was over while too few masters voted, or the cause of ctx. After
+// all of them the last Try was in vain.
 func (l *Locker) AwaitArrival(ctx context.Context, a Arrival) error {
 	_, over, stop := after(a.Wait)
 	defer stop()
@@ -146,13 +148,15 @@ func (l *Locker) AwaitArrival(ctx context.Context, a Arrival) error {
 		keys[i] = arrival{key, a.Kind}
 	}
 	switch l.arrivals.Await(ctx, queue.Arrival[arrival]{
-		Keys: keys, Over: over, Rand: l.cluster.opts.Rand, Try: a.Try,
+		Keys: keys, Over: over, Rand: l.cluster.opts.Rand, Try: a.Try, Quorum: l.cluster.awaitQuorum,
 		Alarm: func(a arrival, bell chan struct{}) queue.ChangeAlarm {
 			return l.cluster.now().alarmForChange(a.Key, bell)
 		},
 	}) {
 	case queue.Over:
 		return ErrNoArrival
+	case queue.Open:
+		return l.cluster.absence()
 	case queue.Left:
 		return context.Cause(ctx)
 	default:

@@ -45,7 +45,7 @@ func TestWaitersAreServedInTurn(t *testing.T) {
 		if !slices.Equal(served, want) {
 			b.Errorf("served %q, want %q", served, want)
 		}
-		if b.locker.queues.Waits(job) {
+		if waits, _ := b.locker.queues.Waits(job); waits {
 			b.Error("a queue is left behind")
 		}
 	})
@@ -114,13 +114,27 @@ func TestTryingDoesNotOvertakeWaiters(t *testing.T) {
 	})
 }
 
-func TestWaiterIsToldAtOnceThatThereIsNoQuorum(t *testing.T) {
+// Who waits goes on waiting while there is no quorum, and has the lock when there is one. Who is not served by then is not told that another
+// holds the lock, nor is one who does not wait.
+func TestWaitersOutliveALossOfQuorum(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		for _, m := range b.masters {
 			m.away()
 		}
-		_, err := b.locker.Lock(b.Context(), LockRequest{Key: job, Token: token, TTL: time.Hour, Wait: Forever})
+		var served []string
+		b.waiter(b.Context(), b.locker, "0", Forever, &served)
+		_, err := b.locker.Lock(b.Context(), LockRequest{Key: job, Token: token, TTL: time.Hour, Wait: time.Second})
 		b.wantNoQuorum(err)
+		_, err = b.locker.Lock(b.Context(), LockRequest{Key: job, Token: token, TTL: time.Hour})
+		b.wantNoQuorum(err)
+		for _, m := range b.masters {
+			m.back()
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if !slices.Equal(served, []string{"0"}) {
+			b.Errorf("served: %q", served)
+		}
 	})
 }
 

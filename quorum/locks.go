@@ -51,6 +51,8 @@ type Taking struct {
 	Holder any
 	// Fence has the lock, of one key, get a fence.
 	Fence bool
+	// made are what tries of it by ballot may have made.
+	made attempts
 }
 
 // Take is Cluster.Take.
@@ -61,8 +63,14 @@ func (c *generation) Take(ctx context.Context, t Taking) (Grant, error) {
 	if err := c.record(ctx, t.TTL); err != nil {
 		return Grant{}, err
 	}
-	if c.legacy == nil {
+	switch {
+	case anyTagged(t.Keys):
+		return c.takeShared(ctx, t)
+	case c.legacy == nil:
 		got, err := c.take(ctx, t)
+		if len(t.Keys) == 1 && c.hasBag(err) {
+			return c.takeShared(ctx, t)
+		}
 		return got, c.explain(err)
 	}
 	got, err := c.takeBeside(ctx, t, func() (Grant, error) { return c.take(ctx, t) })
@@ -85,11 +93,11 @@ func (c *generation) Release(ctx context.Context, key Key, token string) error {
 	case key.Tag != "":
 		return c.releaseShared(ctx, key, token)
 	case c.legacy == nil:
-		err := c.explain(c.keyspace(key.DB).Unlock(ctx, key.Name, token))
-		if errors.Is(err, ErrNotHeld) && c.of.opts.Tags != "" {
+		err := c.keyspace(key.DB).Unlock(ctx, key.Name, token)
+		if c.hasBag(err) {
 			return c.releaseShared(ctx, key, token)
 		}
-		return err
+		return c.explain(err)
 	}
 	return c.explain(atMasters(c.releaseBeside(ctx, key, token, func() error { return c.keyspace(key.DB).Unlock(ctx, key.Name, token) })))
 }
@@ -108,7 +116,7 @@ func (c *generation) Extend(ctx context.Context, key Key, token string, ttl time
 		return c.extendShared(ctx, key, token, ttl)
 	case c.legacy == nil:
 		got, err := extend()
-		if errors.Is(err, ErrNotHeld) && c.of.opts.Tags != "" {
+		if c.hasBag(err) {
 			return c.extendShared(ctx, key, token, ttl)
 		}
 		return got, c.explain(err)

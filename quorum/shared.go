@@ -3,6 +3,7 @@ package quorum
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -65,6 +66,11 @@ func looksIn(keys []Key, cells []string, of []int, found []Look) ([]Look, error)
 
 // UpdateAll is Cluster.UpdateAll.
 func (c *generation) UpdateAll(ctx context.Context, keys []Key, expect *string, run func([]Look) ([]Decision, error)) (Outcome, error) {
+	return c.updateAll(ctx, keys, expect, nil, run)
+}
+
+// updateAll is UpdateAll, and notes the versions that it may give keys.
+func (c *generation) updateAll(ctx context.Context, keys []Key, expect *string, made attempts, run func([]Look) ([]Decision, error)) (Outcome, error) {
 	if err := ownKey(keys...); err != nil {
 		return Outcome{}, err
 	}
@@ -81,6 +87,9 @@ func (c *generation) UpdateAll(ctx context.Context, keys []Key, expect *string, 
 	counted := func(looks []Look) ([]Decision, error) { calls++; return run(looks) }
 	out, err := c.keyspace(keys[0].DB).Update(ctx, register.Change{Key: keys[0].cell(), Expect: expect, Run: func(l Look) (Decision, error) {
 		version := string(c.source.Change())
+		if made != nil {
+			made[version] = true
+		}
 		d, removed, err := c.decide(ctx, l, keys, version, counted)
 		if !bag.Is(d.Value) {
 			version = ""
@@ -157,50 +166,48 @@ func only(run func(Look) (Decision, error)) func([]Look) ([]Decision, error) {
 	}
 }
 
-// isShared reports whether a key is for a ballot, since others stand in its cell or may, and what it holds. Whoever was told that
-// something else stands in the cell goes by the latter: the others may have gone since, and the key itself was free, or held, all the while.
-func (c *generation) isShared(ctx context.Context, key Key) (is bool, l Look, err error) {
-	if c.of.opts.Tags == "" && key.Tag == "" {
-		return false, Look{}, nil
-	}
-	looks, err := c.Read(ctx, []Key{key})
-	if err != nil {
-		return false, Look{}, err
-	}
-	return looks[0].Shared || key.Tag != "", looks[0], nil
+// attempts are the versions that a Taking may have given keys: what has one of them is its own.
+type attempts map[string]bool
+
+// hasBag reports of a refusal of the key of a cell's own name whether other keys may stand in that cell: then a ballot decides.
+func (c *generation) hasBag(err error) bool {
+	var told *InsteadError
+	refused := errors.Is(err, ErrHeld) || errors.Is(err, ErrNotHeld)
+	return refused && c.of.opts.Tags != "" && (!errors.As(err, &told) || bag.Is(told.Instead.Value))
 }
 
-// takeShared takes keys of one cell by ballot, all or none. It is not made again where the masters are changed meanwhile: it may have been made.
+// takeShared takes keys of one cell by ballot, all or none. What an earlier try of the same Taking may have made it finds by its version.
 func (c *generation) takeShared(ctx context.Context, t Taking) (Grant, error) {
 	if !t.Anyhow && t.TTL >= 0 && t.TTL < vote.Shortest {
 		return Grant{}, ErrTooShort
 	}
-	is, l, err := c.isShared(ctx, t.Keys[0])
-	switch {
+	others := func(l Look) bool { return l.Present && !t.made[l.Version] }
+	switch looks, err := c.Read(ctx, t.Keys); {
 	case err != nil:
 		return Grant{}, err
-	case l.Present:
-		return Grant{}, &InsteadError{Err: ErrHeld, Instead: l}
-	case t.Fence && is:
-		return Grant{}, ErrFenceShared
+	case slices.ContainsFunc(looks, others):
+		return Grant{}, &InsteadError{Err: ErrHeld, Instead: looks[slices.IndexFunc(looks, others)]}
 	case t.Fence:
-		return c.takeAlone(ctx, t)
+		return Grant{}, ErrFenceShared
 	}
-	since := time.Now()
+	since, tried := time.Now(), attempts{}
 	var held []bool // in each run
-	out, err := c.UpdateAll(ctx, t.Keys, nil, func(looks []Look) ([]Decision, error) {
+	out, err := c.updateAll(ctx, t.Keys, nil, tried, func(looks []Look) ([]Decision, error) {
+		held = append(held, slices.ContainsFunc(looks, others))
 		ds := make([]Decision, len(looks))
-		for i := range looks {
-			ds[i] = Decision{Do: Put, Value: t.Tokens[i], TTL: t.TTL}
-		}
-		held = append(held, slices.ContainsFunc(looks, func(l Look) bool { return l.Present }))
-		if held[len(held)-1] {
-			clear(ds)
+		for i, l := range looks {
+			switch {
+			case !held[len(held)-1]:
+				ds[i] = Decision{Do: Put, Value: t.Tokens[i], TTL: t.TTL}
+			case l.Present && !others(l):
+				ds[i] = Decision{Do: Remove}
+			}
 		}
 		return ds, nil
 	})
 	switch {
 	case err != nil:
+		maps.Copy(t.made, tried)
 		return Grant{}, err
 	case held[out.Run-1]:
 		return Grant{}, ErrHeld
@@ -230,16 +237,6 @@ func (c *generation) withdrawShared(keys []Key, version string) {
 	}
 }
 
-// takeAlone takes a key, with a fence, that was found in nobody's hands: what refused it before was that others stood there, and these have
-// gone since.
-func (c *generation) takeAlone(ctx context.Context, t Taking) (Grant, error) {
-	got, err := c.Take(ctx, t)
-	if errors.Is(err, ErrHeld) {
-		return c.takeShared(ctx, t)
-	}
-	return got, err
-}
-
 // leaseSince is what a ballot that was begun then gave a key.
 func (c *generation) leaseSince(since time.Time, ttl time.Duration, anyhow bool) (Grant, error) {
 	elapsed := time.Since(since)
@@ -254,11 +251,6 @@ func (c *generation) leaseSince(since time.Time, ttl time.Duration, anyhow bool)
 
 // releaseShared removes a key by ballot if it holds the token.
 func (c *generation) releaseShared(ctx context.Context, key Key, token string) error {
-	if key.Tag == "" {
-		if _, l, err := c.isShared(ctx, key); err != nil || !l.Present || l.Value != token {
-			return firstOf(err, &InsteadError{Err: ErrNotHeld, Instead: l})
-		}
-	}
 	_, err := c.ifHeld(ctx, key, token, func(Look) Decision { return Decision{Do: Remove} })
 	return err
 }
@@ -267,9 +259,6 @@ func (c *generation) releaseShared(ctx context.Context, key Key, token string) e
 func (c *generation) extendShared(ctx context.Context, key Key, token string, ttl time.Duration) (Grant, error) {
 	if ttl >= 0 && ttl < vote.Shortest {
 		return Grant{}, ErrTooShort
-	}
-	if _, l, err := c.isShared(ctx, key); err != nil || !l.Present || l.Value != token {
-		return Grant{}, firstOf(err, &InsteadError{Err: ErrNotHeld, Instead: l})
 	}
 	longer := func(l Look) bool { return l.Left < 0 || ttl >= 0 && l.Left >= ttl }
 	since := time.Now()
@@ -285,13 +274,6 @@ func (c *generation) extendShared(ctx context.Context, key Key, token string, tt
 	got, err := c.leaseSince(since, ttl, false)
 	got.Longer = longer(seen)
 	return got, err
-}
-
-func firstOf(err, other error) error {
-	if err != nil {
-		return err
-	}
-	return other
 }
 
 // ifHeld makes a change of a key that holds the token, by ballot, and tells what it was made of.
@@ -311,7 +293,7 @@ func (c *generation) ifHeld(ctx context.Context, key Key, token string, what fun
 		return Look{}, err
 	}
 	if seen = runs[out.Run-1]; !seen.Present || seen.Value != token {
-		return Look{}, ErrNotHeld
+		return Look{}, &InsteadError{Err: ErrNotHeld, Instead: seen}
 	}
 	return seen, nil
 }

@@ -70,6 +70,32 @@ func (c *generation) HasQuorum() bool {
 	return voting(c.masters) >= Majority(len(c.masters)) && (c.legacy == nil || !c.legacy.IsDown())
 }
 
+// awaitQuorum is closed when locks can be had again; nil: they can now.
+func (c *Cluster) awaitQuorum() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.HasQuorum():
+		return nil
+	case c.quorum == nil:
+		c.quorum = make(chan struct{})
+	}
+	return c.quorum
+}
+
+// voted is called whenever a server was looked at that votes.
+func (c *Cluster) voted() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.quorum != nil && c.HasQuorum() {
+		close(c.quorum)
+		c.quorum = nil
+	}
+}
+
+// absence is the error of what cannot be known because of the masters that do not vote now.
+func (c *Cluster) absence() error { return c.named(c.now().absence()) }
+
 // absence says which masters do not vote now, and why.
 func (c *generation) absence() *NoQuorumError {
 	none := newNoQuorum(len(c.masters))

@@ -1,6 +1,7 @@
 package blocking
 
 import (
+	"context"
 	"errors"
 	"strings"
 
@@ -19,6 +20,8 @@ type pop struct {
 	places []quorum.Key
 	// first is set until all keys were looked at once: until then it is an error that one holds something else.
 	first bool
+	// found is set where the last try found something to take, which it may have taken also where it failed.
+	found bool
 	// done and err are what the last try came to.
 	done program.Outcome
 	err  error
@@ -30,6 +33,7 @@ const lookAgain = 3
 // try takes what there is under one of the keys, if it is the client's own. It goes on where the client leaves meanwhile: what is taken
 // is lost with the reply.
 func (p *pop) try(own []bool) quorum.Attempt {
+	p.found = false
 	if len(p.keys) == 1 && own[0] {
 		return p.ends(p.take(0, ""))
 	}
@@ -43,7 +47,7 @@ func (p *pop) try(own []bool) quorum.Attempt {
 
 // ends notes that the keys were looked at.
 func (p *pop) ends(came quorum.Attempt) quorum.Attempt {
-	p.first = p.first && came == quorum.Overtaken
+	p.first = p.first && (came == quorum.Overtaken || came == quorum.Unlooked)
 	return came
 }
 
@@ -96,6 +100,12 @@ func (p *pop) passesOver(reply keyspace.Reply) bool {
 func (p *pop) take(i int, version string) quorum.Attempt {
 	what := p.Program(p.call.Client, p.of(p.keys[i]))
 	what.Holder = p.call.Client.Identity()
+	run := what.Run
+	what.Run = func(ctx context.Context, s *keyspace.Space) (reply keyspace.Reply, effects [][]string, err error) {
+		reply, effects, err = run(ctx, s)
+		p.found = p.found || err == nil && reply.Kind != keyspace.Error && !isNothing(reply)
+		return reply, effects, err
+	}
 	if len(p.keys) > 1 {
 		what.Guesses, what.Replaces = nil, true // it was looked at
 	}
@@ -141,7 +151,11 @@ func (p *pop) passed(done program.Outcome) quorum.Attempt {
 	return quorum.Made
 }
 
+// fails is for an error. Where nothing can have been taken, the client waits until that can be told.
 func (p *pop) fails(err error) quorum.Attempt {
+	if !p.found && errors.As(err, new(*quorum.NoQuorumError)) {
+		return quorum.Unlooked
+	}
 	p.err = err
 	return quorum.Made
 }

@@ -32,6 +32,8 @@ type Master struct {
 	troubled chan struct{}
 	// guard is nil for the legacy server.
 	guard *guard.Guard
+	// Voted is called whenever the master was looked at and votes; it must not wait. It is set before Run.
+	Voted func()
 	// roundTrips is told how long each batch took that was answered; nil: nobody is.
 	roundTrips func(time.Duration)
 

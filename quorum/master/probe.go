@@ -42,6 +42,9 @@ func (m *Master) probe(ctx context.Context) {
 			m.pay()
 			pause = rest
 		}
+		if m.Voted != nil && m.Votes() {
+			m.Voted()
+		}
 	}
 }
 

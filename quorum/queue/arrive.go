@@ -20,6 +20,8 @@ const (
 	InVain Attempt = iota
 	// Overtaken: others were quicker, and it is worth trying again soon.
 	Overtaken
+	// Unlooked: too few masters answered to tell whether anything is there.
+	Unlooked
 	// Made: the wait is over.
 	Made
 )
@@ -48,6 +50,8 @@ type Arrival[K comparable] struct {
 	Try func(own []bool) Attempt
 	// Alarm sets one for a key that rings a bell at each change. It is called while this one is the head of the key's queue.
 	Alarm func(key K, bell chan struct{}) ChangeAlarm
+	// Quorum is that of Waiting.
+	Quorum func() <-chan struct{}
 	// Rand gives numbers in [0, 1).
 	Rand func() float64
 }
@@ -58,25 +62,27 @@ func (l *Lines[K]) Await(ctx context.Context, a Arrival[K]) Ended {
 		Arrival: a, lines: l, member: l.enter(a.Keys), alarms: make([]ChangeAlarm, len(a.Keys)), timer: time.NewTimer(time.Hour),
 		polls: pacing.Pauses{Shortest: shortestPoll, Longest: longestPoll, Rand: a.Rand},
 		looks: pacing.Pauses{Shortest: shortestLook, Longest: longestLook, Rand: a.Rand},
+
+		puzzles: pacing.Pauses{Shortest: longestPoll, Longest: longestPuzzle, Rand: a.Rand},
 	}
 	defer w.end()
-	for came := a.Try(l.heads(w.member)); came != Made; {
-		if ended := w.arm(ctx); ended != Tried {
+	for w.came = a.Try(l.heads(w.member)); w.came != Made; {
+		if ended := w.arm(ctx); ended != Done {
 			return ended
 		}
-		came = InVain
+		w.came = InVain
 		if slices.Contains(w.own, true) {
-			came = a.Try(w.own)
+			w.came = a.Try(w.own)
 			w.tried = time.Now()
 		}
-		if came == Made {
+		if w.came == Made {
 			break
 		}
-		if ended := w.rest(ctx, came); ended != Tried {
+		if ended := w.rest(ctx); ended != Done {
 			return ended
 		}
 	}
-	return Tried
+	return Done
 }
 
 // arriving is one who waits.
@@ -88,8 +94,9 @@ type arriving[K comparable] struct {
 	alarms []ChangeAlarm // of each key that is its own; else nil
 	timer  *time.Timer
 	// tried is when it tried last; polls and looks space what follows.
-	tried        time.Time
-	polls, looks pacing.Pauses
+	tried                 time.Time
+	came                  Attempt // of the last Try
+	polls, looks, puzzles pacing.Pauses
 }
 
 func (w *arriving[K]) end() {
@@ -111,7 +118,7 @@ func (w *arriving[K]) arm(ctx context.Context) Ended {
 				w.set(i)
 			}
 		}
-		if ended := w.until(ctx, lookTime, func() bool { return !w.some(func(v wake.View) bool { return v.Asking }) }); ended != Tried {
+		if ended := w.until(ctx, lookTime, func() bool { return !w.some(func(v wake.View) bool { return v.Asking }) }); ended != Done {
 			return ended
 		}
 		select {
@@ -119,7 +126,7 @@ func (w *arriving[K]) arm(ctx context.Context) Ended {
 		default:
 		}
 		if slices.Equal(w.own, w.lines.heads(w.member)) {
-			return Tried
+			return Done
 		}
 	}
 }
@@ -143,8 +150,12 @@ func (w *arriving[K]) some(is func(wake.View) bool) bool {
 }
 
 // rest waits until it is worth trying again.
-func (w *arriving[K]) rest(ctx context.Context, came Attempt) Ended {
-	pause := w.pause(came)
+func (w *arriving[K]) rest(ctx context.Context) Ended {
+	if w.came == Unlooked {
+		return w.restOpen(ctx)
+	}
+	w.puzzles.Reset()
+	pause := w.pause()
 	var due <-chan time.Time
 	if pause >= 0 {
 		w.timer.Reset(pause)
@@ -154,18 +165,45 @@ func (w *arriving[K]) rest(ctx context.Context, came Attempt) Ended {
 	case <-ctx.Done():
 		return Left
 	case <-w.Over:
-		return Over
+		return w.over()
 	case <-w.member.bell:
 	case <-due:
 		if pause >= longestRest {
 			w.lookAnew()
 		}
 	}
-	if ended := w.space(ctx); ended != Tried {
+	if ended := w.space(ctx); ended != Done {
 		return ended
 	}
 	// The others tell of the same change in a moment. What is tried before may get in the way of who makes it.
 	return w.until(ctx, grace, func() bool { return !w.some(func(v wake.View) bool { return v.Stirred }) })
+}
+
+// restOpen waits until a majority of the masters votes again, or for a while where one does.
+func (w *arriving[K]) restOpen(ctx context.Context) Ended {
+	var due <-chan time.Time
+	quorum := w.Quorum()
+	if quorum == nil {
+		w.timer.Reset(w.puzzles.Next())
+		due = w.timer.C
+	}
+	select {
+	case <-ctx.Done():
+		return Left
+	case <-w.Over:
+		return Open
+	case <-quorum:
+	case <-due:
+	}
+	return Done
+}
+
+// over is how a wait ended whose time was over.
+func (w *arriving[K]) over() Ended {
+	if w.came == Unlooked || w.Quorum() != nil {
+		return Open
+	}
+	return Over
 }
 
 // space waits a little where the key changes all the time.
@@ -173,20 +211,20 @@ func (w *arriving[K]) space(ctx context.Context) Ended {
 	since := time.Since(w.tried)
 	if since >= calm {
 		w.looks.Reset()
-		return Tried
+		return Done
 	}
 	return w.until(ctx, w.looks.Next()-since, func() bool { return false })
 }
 
 // pause is how long it waits if nothing is told; below zero: without an end.
-func (w *arriving[K]) pause(came Attempt) time.Duration {
+func (w *arriving[K]) pause() time.Duration {
 	is := func(verdict wake.Verdict) func(wake.View) bool {
 		return func(v wake.View) bool { return v.Verdict == verdict }
 	}
 	switch {
 	case !slices.Contains(w.own, true):
 		return -1
-	case came == Overtaken, w.some(is(wake.Unclear)):
+	case w.came == Overtaken, w.some(is(wake.Unclear)):
 		return w.polls.Next()
 	}
 	w.polls.Reset()
@@ -213,7 +251,7 @@ func (w *arriving[K]) until(ctx context.Context, limit time.Duration, met func()
 		return Left
 	}
 	if met() {
-		return Tried
+		return Done
 	}
 	w.timer.Reset(limit)
 	for {
@@ -221,12 +259,12 @@ func (w *arriving[K]) until(ctx context.Context, limit time.Duration, met func()
 		case <-ctx.Done():
 			return Left
 		case <-w.Over:
-			return Over
+			return w.over()
 		case <-w.timer.C:
-			return Tried
+			return Done
 		case <-w.member.bell:
 			if met() {
-				return Tried
+				return Done
 			}
 		}
 	}

@@ -18,6 +18,8 @@ type hall struct {
 	*testing.T
 	lines Lines[string]
 	begun time.Time
+	// quorum, if it is set, is closed when a majority votes again.
+	quorum chan struct{}
 
 	mu     sync.Mutex
 	things map[string]int
@@ -88,9 +90,14 @@ func (h *hall) waits(ctx context.Context, name string, over <-chan time.Time, ke
 				h.alarms[key] = append(h.alarms[key], a)
 				return a
 			},
+			Quorum: func() <-chan struct{} { h.mu.Lock(); defer h.mu.Unlock(); return h.quorum },
 			Try: func(own []bool) Attempt {
 				h.mu.Lock()
 				defer h.mu.Unlock()
+				if h.quorum != nil {
+					h.note(name + " cannot tell")
+					return Unlooked
+				}
 				for i, key := range keys {
 					if own[i] && h.things[key] > 0 {
 						h.things[key]--
@@ -104,7 +111,7 @@ func (h *hall) waits(ctx context.Context, name string, over <-chan time.Time, ke
 		})
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if ended != Tried {
+		if ended != Done {
 			h.note(fmt.Sprintf("%s ends: %d", name, ended))
 		}
 	}()

@@ -27,23 +27,40 @@ type Waiting[K comparable] struct {
 	Key K
 	// Over ends the wait; nil: nothing does but the context.
 	Over <-chan time.Time
-	// Try is called while this one is the head of the queue. again: it was not to be had, and is waited for. taken: it
-	// is held from now on, so that the next one waits until it is released.
-	Try func() (taken, again bool)
+	// Try is called while this one is the head of the queue.
+	Try func() Tried
+	// Quorum is closed when a majority of the masters votes again; nil: one does, as far as is known.
+	Quorum func() <-chan struct{}
 	// Alarm sets one for the key. It is not called unless the head has to wait for others.
 	Alarm func() Alarm
 	// Rand gives numbers in [0, 1).
 	Rand func() float64
 }
 
+// Tried is what came of a try for a lock.
+type Tried byte
+
+const (
+	// Failed: it ends the wait.
+	Failed Tried = iota
+	// Taken: it ends the wait, and the next one waits until the lock is released.
+	Taken
+	// Refused: another holds the lock.
+	Refused
+	// Unknown: that is not known, because too few masters answered.
+	Unknown
+)
+
 // Ended is how a wait ended.
 type Ended byte
 
 const (
-	// Tried: the last Try was not in vain.
-	Tried Ended = iota
-	// Over: its time was over.
+	// Done: the last Try ended it.
+	Done Ended = iota
+	// Over: its time was over, while another held the lock or nothing was put there.
 	Over
+	// Open: its time was over while that was not known.
+	Open
 	// Left: the context ended.
 	Left
 )
@@ -51,27 +68,25 @@ const (
 // Await stands in the queue of a key until it is the head of it, then tries whenever the lock may be free.
 func (q *Queues[K]) Await(ctx context.Context, w Waiting[K]) Ended {
 	a := &awaiting[K]{Waiting: w, queues: q, place: q.Enter(w.Key), head: NewHead(w.Rand), timer: time.NewTimer(time.Hour)}
-	taken := false
+	var tried Tried
 	defer func() {
 		a.timer.Stop()
 		if a.alarm != nil {
 			a.alarm.Stop()
 		}
-		q.Leave(a.place, taken)
+		q.Leave(a.place, tried == Taken)
 	}()
 	for {
 		switch {
 		case !a.isDue(time.Now()):
-			if ended := a.wait(ctx); ended != Tried {
+			if ended := a.wait(ctx); ended != Done {
 				return ended
 			}
 		case a.step() == Try:
-			var again bool
-			if taken, again = w.Try(); !again {
-				return Tried
+			if tried = w.Try(); tried == Failed || tried == Taken {
+				return Done
 			}
-			q.lost(a.place)
-			a.head.Failed(time.Now())
+			a.failed(tried, time.Now())
 		default:
 			a.look(time.Now())
 		}
@@ -86,6 +101,23 @@ type awaiting[K comparable] struct {
 	head   *Head
 	timer  *time.Timer
 	alarm  Alarm // nil: none is set
+	// quorum is what is waited for instead while too few masters vote.
+	quorum <-chan struct{}
+}
+
+// failed is for a try that took nothing.
+func (a *awaiting[K]) failed(tried Tried, now time.Time) {
+	a.queues.opened(a.place, tried == Unknown)
+	if tried == Refused {
+		a.queues.lost(a.place)
+		a.head.Failed(now)
+		return
+	}
+	if a.quorum = a.Quorum(); a.quorum == nil {
+		a.head.Puzzled(now)
+	} else {
+		a.head.will(Rest, time.Time{})
+	}
 }
 
 func (a *awaiting[K]) step() Step {
@@ -98,7 +130,7 @@ func (a *awaiting[K]) isDue(now time.Time) bool {
 	return step != Rest && !at.After(now)
 }
 
-// wait waits until something happens. Tried: it goes on.
+// wait waits until something happens. Done: it goes on.
 func (a *awaiting[K]) wait(ctx context.Context) Ended {
 	var due <-chan time.Time
 	if step, at := a.head.Next(); step != Rest {
@@ -106,21 +138,28 @@ func (a *awaiting[K]) wait(ctx context.Context) Ended {
 		due = a.timer.C
 	}
 	var bell <-chan struct{}
-	if a.alarm != nil {
+	if a.alarm != nil && a.quorum == nil { // what masters tell that do not vote is nothing to go by
 		bell = a.alarm.Bell()
 	}
 	select {
 	case <-ctx.Done():
 		return Left
 	case <-a.Over:
+		if a.Quorum() != nil || a.queues.isOpen(a.place) {
+			return Open
+		}
 		return Over
 	case cue := <-a.place.Turn():
+		a.quorum = nil
 		a.head.Told(cue, time.Now())
+	case <-a.quorum:
+		a.quorum = nil
+		a.head.Told(TryNow, time.Now())
 	case <-bell:
 		a.sees()
 	case <-due:
 	}
-	return Tried
+	return Done
 }
 
 // look asks the masters.

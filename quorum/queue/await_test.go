@@ -40,9 +40,13 @@ type stand struct {
 	alarm  *fakeAlarm
 	alarms int // that were set
 	free   atomic.Bool
-	tries  []time.Duration // since the beginning
-	ended  Ended
-	done   bool
+	// quorum, if it is set, is closed when a majority votes again: until then a try tells nothing.
+	quorum chan struct{}
+	// puzzling has a try tell nothing although a majority votes.
+	puzzling bool
+	tries    []time.Duration // since the beginning
+	ended    Ended
+	done     bool
 }
 
 // waits has one wait; over may be nil.
@@ -52,10 +56,16 @@ func waits(ctx context.Context, over <-chan time.Time) *stand {
 	go func() {
 		s.ended = s.queues.Await(ctx, Waiting[string]{
 			Key: "k", Over: over, Rand: func() float64 { return 1 }, Alarm: func() Alarm { s.alarms++; return s.alarm },
-			Try: func() (taken, again bool) {
+			Quorum: func() <-chan struct{} { return s.quorum },
+			Try: func() Tried {
 				s.tries = append(s.tries, time.Since(begun))
-				free := s.free.Load()
-				return free, !free
+				switch {
+				case s.puzzling, s.quorum != nil:
+					return Unknown
+				case s.free.Load():
+					return Taken
+				}
+				return Refused
 			},
 		})
 		s.done = true
@@ -73,7 +83,7 @@ func TestAwaitIsWoken(t *testing.T) {
 		synctest.Wait()
 		s.free.Store(true)
 		s.alarm.shows(wake.View{Verdict: wake.Changed})
-		if want := []time.Duration{0, 30 * time.Minute}; !slices.Equal(s.tries, want) || !s.done || s.ended != Tried {
+		if want := []time.Duration{0, 30 * time.Minute}; !slices.Equal(s.tries, want) || !s.done || s.ended != Done {
 			t.Errorf("tries at %v, want %v; done %v", s.tries, want, s.done)
 		}
 		if s.alarm.looks != 1 || !s.alarm.stopped {
@@ -107,7 +117,7 @@ func TestAwaitPolls(t *testing.T) {
 		if n := len(s.tries); n < 25 || n > 40 {
 			t.Errorf("%d tries in a second", n)
 		}
-		if !s.done || s.ended != Left || !s.alarm.stopped || s.queues.Waits("k") {
+		if waits, _ := s.queues.Waits("k"); !s.done || s.ended != Left || !s.alarm.stopped || waits {
 			t.Errorf("it has not left: %+v", s)
 		}
 	})
@@ -150,5 +160,67 @@ func TestAwaitSetsAnotherAlarm(t *testing.T) {
 		}
 		leave()
 		synctest.Wait()
+	})
+}
+
+// TestAwaitWaitsForAQuorum: while too few masters vote nothing is tried, whatever rings; then it is at once.
+func TestAwaitWaitsForAQuorum(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := waits(t.Context(), nil)
+		back := make(chan struct{})
+		s.quorum = back
+		s.alarm.shows(wake.View{Verdict: wake.Changed})
+		time.Sleep(time.Minute)
+		s.alarm.bell <- struct{}{}
+		time.Sleep(time.Minute)
+		if n := len(s.tries); n != 2 {
+			t.Errorf("tries at %v, want two", s.tries)
+		}
+		s.quorum = nil
+		s.free.Store(true)
+		begun := time.Now()
+		close(back)
+		synctest.Wait()
+		if !s.done || s.ended != Done || time.Since(begun) > 0 {
+			t.Errorf("done %v, ended %d", s.done, s.ended)
+		}
+		if _, open := s.queues.Waits("k"); open || len(s.tries) != 3 {
+			t.Errorf("tries at %v", s.tries)
+		}
+	})
+}
+
+// TestAwaitEndsOpen: a wait that ends while it is not known who holds the lock says so: of the head, of one behind it, and of one
+// that rested when the quorum was lost.
+func TestAwaitEndsOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := waits(t.Context(), time.After(time.Minute))
+		s.quorum = make(chan struct{})
+		behind := Done
+		go func() {
+			behind = s.queues.Await(t.Context(), Waiting[string]{
+				Key: "k", Over: time.After(time.Second), Rand: func() float64 { return 1 },
+				Quorum: func() <-chan struct{} { return s.quorum },
+			})
+		}()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if behind != Open || !s.done || s.ended != Open {
+			t.Errorf("the head ended %d, the one behind %d, want %d", s.ended, behind, Open)
+		}
+	})
+}
+
+// TestAwaitIsPuzzled: where a majority votes and does not tell who holds the lock, it is tried ever less often, and the wait ends open.
+func TestAwaitIsPuzzled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := waits(t.Context(), time.After(time.Minute))
+		s.puzzling = true
+		s.alarm.shows(wake.View{Verdict: wake.Changed})
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if n := len(s.tries); n < 60 || n > 75 || s.ended != Open {
+			t.Errorf("%d tries in a minute, ended %d", n, s.ended)
+		}
 	})
 }

@@ -32,6 +32,8 @@ const (
 	endSpread = 2 * time.Millisecond
 	// longestRest is after how long one looks at a lock that has no end.
 	longestRest = time.Minute
+	// longestPuzzle bounds the pause between two tries that do not tell who holds the lock although a majority votes.
+	longestPuzzle = time.Second
 )
 
 // Step is what a head does.
@@ -52,6 +54,8 @@ const (
 type Head struct {
 	rand         func() float64
 	polls, looks pacing.Pauses
+	// puzzles space the tries that do not tell who holds the lock.
+	puzzles pacing.Pauses
 
 	// step is what it does, at that time.
 	step Step
@@ -74,6 +78,8 @@ func NewHead(rand func() float64) *Head {
 		rand:  rand,
 		polls: pacing.Pauses{Shortest: shortestPoll, Longest: longestPoll, Rand: rand},
 		looks: pacing.Pauses{Shortest: shortestLook, Longest: longestLook, Rand: rand},
+
+		puzzles: pacing.Pauses{Shortest: longestPoll, Longest: longestPuzzle, Rand: rand},
 	}
 }
 
@@ -100,9 +106,18 @@ func (h *Head) Told(c Cue, now time.Time) {
 // Failed is for a try that found the lock in other hands.
 func (h *Head) Failed(now time.Time) {
 	h.gap = time.Time{}
+	h.puzzles.Reset()
 	h.acts(now)
 	h.pollAt = now.Add(h.polls.Next())
 	h.will(Look, now)
+}
+
+// Puzzled is for a try that did not tell who holds the lock, although a majority of the masters votes.
+func (h *Head) Puzzled(now time.Time) {
+	h.gap = time.Time{}
+	h.acts(now)
+	h.pollAt = now.Add(h.puzzles.Next())
+	h.will(Try, h.pollAt)
 }
 
 // Looked is for a look that was begun.

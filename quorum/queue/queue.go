@@ -21,6 +21,8 @@ type Queues[K comparable] struct {
 type queue[K comparable] struct {
 	places []*Place[K]
 	turn   turn
+	// open is set where the last try of a head did not tell who holds the lock.
+	open bool
 	// emptied is when it was parked last.
 	emptied time.Time
 }
@@ -45,12 +47,15 @@ func (p *Place[K]) tell(c Cue) {
 	p.turn <- c
 }
 
-// Waits reports whether anything waits for a key.
-func (q *Queues[K]) Waits(key K) bool {
+// Waits reports whether anything waits for a key; open: although it is not known who holds it.
+func (q *Queues[K]) Waits(key K) (waits, open bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	line := q.byKey[key]
-	return line != nil && len(line.places) > 0
+	if line == nil || len(line.places) == 0 {
+		return false, false
+	}
+	return true, line.open
 }
 
 // Len is how many wait, for whatever key.
@@ -100,6 +105,7 @@ func (q *Queues[K]) Leave(p *Place[K], granted bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	line := q.byKey[p.key]
+	line.open = line.open && !granted
 	wasHead := line.remove(p)
 	switch {
 	case len(line.places) == 0 && granted && (q.Parks == nil || q.Parks(p.key)):
@@ -154,6 +160,20 @@ func (q *Queues[K]) lost(p *Place[K]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.byKey[p.key].turn.lost()
+}
+
+// opened notes whether a try of the head did not tell who holds the lock.
+func (q *Queues[K]) opened(p *Place[K], open bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.byKey[p.key].open = open
+}
+
+// isOpen reports whether it is not known who holds the lock.
+func (q *Queues[K]) isOpen(p *Place[K]) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.byKey[p.key].open
 }
 
 // isContended reports whether others wait for the lock in other processes, as far as is known.

@@ -23,7 +23,8 @@ func TestOrder(t *testing.T) {
 	if got := cueOf(first); got != TryNow {
 		t.Errorf("the first: %d", got)
 	}
-	if !q.Waits("k") || q.Waits("other") || q.Len() != 3 {
+	waits := func(key string) bool { does, _ := q.Waits(key); return does }
+	if !waits("k") || waits("other") || q.Len() != 3 {
 		t.Errorf("%d wait", q.Len())
 	}
 	q.Leave(second, false)
@@ -39,7 +40,7 @@ func TestOrder(t *testing.T) {
 		t.Errorf("after the release: %d", got)
 	}
 	q.Leave(third, false)
-	if q.Waits("k") || q.Len() != 0 {
+	if waits("k") || q.Len() != 0 {
 		t.Error("a queue is left")
 	}
 }
@@ -94,7 +95,7 @@ func TestAlone(t *testing.T) {
 		if cue := again(); cue != TryNow {
 			t.Errorf("nobody wanted it: %d", cue)
 		}
-		if q.Waits("k") || q.Len() != 0 || q.LenOf("k") != 0 {
+		if waits, _ := q.Waits("k"); waits || q.Len() != 0 || q.LenOf("k") != 0 {
 			t.Error("somebody waits")
 		}
 	})

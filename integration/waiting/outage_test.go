@@ -1,0 +1,228 @@
+//go:build integration
+
+package waiting
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/internal/redistest/faultlink"
+)
+
+// outages are what can happen to two of three masters.
+var outages = map[string]struct {
+	begin, end func(*redistest.Server, *faultlink.Link) error
+}{
+	"stopped": {
+		func(s *redistest.Server, _ *faultlink.Link) error { return s.Pause() },
+		func(s *redistest.Server, _ *faultlink.Link) error { return s.Continue() },
+	},
+	"killed": {
+		func(s *redistest.Server, _ *faultlink.Link) error { return s.Kill() },
+		func(s *redistest.Server, _ *faultlink.Link) error { return s.Revive() },
+	},
+	"cut off": {
+		func(_ *redistest.Server, l *faultlink.Link) error { return l.Cut() },
+		func(_ *redistest.Server, l *faultlink.Link) error { return l.Heal() },
+	},
+	"refused": {
+		func(_ *redistest.Server, l *faultlink.Link) error { return l.Refuse() },
+		func(_ *redistest.Server, l *faultlink.Link) error { return l.Heal() },
+	},
+}
+
+// three is two proxies before three masters, which forget nothing, over links.
+type three struct {
+	*kit.Fleet
+	links []*faultlink.Link
+}
+
+func startThree(t *testing.T, args ...string) three {
+	t.Helper()
+	f := three{Fleet: &kit.Fleet{}}
+	for range 3 {
+		f.Masters = append(f.Masters, kit.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always"))
+	}
+	f.links = kit.StartLinks(t, f.Masters)
+	for range 2 {
+		f.Proxies = append(f.Proxies, kit.StartProxy(t, kit.LinkURLs(f.links), append(args, "--lock-keys", "*")...))
+	}
+	f.WantVoting(t, 3)
+	return f
+}
+
+// without does something while two of the masters are away.
+func (f three) without(t *testing.T, outage string, act func()) {
+	t.Helper()
+	for i := range 2 {
+		kit.Must(t, outages[outage].begin(f.Masters[i], f.links[i]))
+	}
+	act()
+	for i := range 2 {
+		kit.Must(t, outages[outage].end(f.Masters[i], f.links[i]))
+	}
+}
+
+// crowd is clients that wait for a lock, have it in turn, and release it.
+type crowd struct {
+	done   sync.WaitGroup
+	failed chan error
+}
+
+func (c *crowd) waits(t *testing.T, proxy *harness.Proxy, key, token string) {
+	client := kit.Connect(t, proxy)
+	c.done.Go(func() {
+		reply, err := client.Do("LOCK", key, token, "PX", forLong, "BLOCK", "0")
+		if validity, granted := reply.(int64); err != nil || !granted || validity <= 0 {
+			c.failed <- fmt.Errorf("LOCK %s %s: %v, %w", key, token, reply, err)
+			return
+		}
+		for end := time.Now().Add(kit.Patience); ; time.Sleep(time.Millisecond) { // it may be answered NOQUORUM
+			if reply, err = client.Do("UNLOCK", key, token); err != nil || reply == any(int64(1)) || time.Now().After(end) {
+				break
+			}
+		}
+		if err != nil || reply != any(int64(1)) {
+			c.failed <- fmt.Errorf("UNLOCK %s %s: %v, %w", key, token, reply, err)
+		}
+	})
+}
+
+func (c *crowd) wantServed(t *testing.T) {
+	t.Helper()
+	c.done.Wait()
+	close(c.failed)
+	for err := range c.failed {
+		t.Error(err)
+	}
+}
+
+// TestWaitersOutliveAnOutage: whoever waits, for a lock, for one that has a tag, or for an element, is served when two of three
+// masters are back; so is one who comes while they are away.
+func TestWaitersOutliveAnOutage(t *testing.T) {
+	const each = 10
+	f := startThree(t, "--lock-tags", "*")
+	holder := kit.Connect(t, f.Proxies[0])
+	for outage := range outages {
+		for _, lasts := range []time.Duration{200 * time.Millisecond, 3700 * time.Millisecond} {
+			t.Run(fmt.Sprint(outage, ", ", lasts), func(t *testing.T) {
+				keys := []string{"k", "x:{u}"}
+				c := crowd{failed: make(chan error, 100)}
+				for _, key := range keys {
+					kit.WantGrant(t, holder, "LOCK", key, "holder", "PX", forLong)
+					for i := range each {
+						c.waits(t, f.Proxies[i%2], key, fmt.Sprint("waiter ", i))
+					}
+				}
+				var popping []*redistest.Client
+				for i, key := range []string{"list", "list:{u}"} {
+					client := kit.Connect(t, f.Proxies[i])
+					kit.Must(t, client.Send(redistest.AppendCommand(nil, "BLPOP", key, "0")))
+					popping = append(popping, client)
+				}
+				for _, proxy := range f.Proxies {
+					kit.WantBlocked(t, proxy, len(keys)*each/2+1)
+				}
+				f.without(t, outage, func() {
+					for i, key := range keys {
+						c.waits(t, f.Proxies[i], key, "late")
+					}
+					time.Sleep(lasts)
+					for _, proxy := range f.Proxies {
+						kit.WantBlocked(t, proxy, len(keys)*each/2+2)
+					}
+				})
+				f.WantVoting(t, 3)
+				for _, key := range keys {
+					kit.Want(t, holder, int64(1), "UNLOCK", key, "holder")
+				}
+				c.wantServed(t)
+				for i, key := range []string{"list", "list:{u}"} {
+					kit.Want(t, holder, int64(1), "RPUSH", key, "e")
+					wantPopped(t, popping[i], key, "e")
+				}
+			})
+		}
+	}
+}
+
+// TestWaitsEndInAnOutage: at the end of its time a client is not told that another holds the lock, or that nothing was put there, while that cannot be
+// known; else it is.
+func TestWaitsEndInAnOutage(t *testing.T) {
+	f := startThree(t, "--lock-tags", "*")
+	holder := kit.Connect(t, f.Proxies[0])
+	for _, key := range []string{"k", "x:{u}"} {
+		kit.WantGrant(t, holder, "LOCK", key, "holder", "PX", forLong)
+	}
+	commands := [][]string{
+		{"LOCK", "k", "t", "PX", forLong, "BLOCK", "3000"}, {"LOCK", "k", "t", "PX", forLong, "BLOCK", "3100"}, // one is behind the other
+		{"LOCK", "x:{u}", "t", "PX", forLong, "BLOCK", "3000"}, {"LOCK", "free", "t", "PX", forLong, "BLOCK", "3000"},
+		{"BLPOP", "list", "3"}, {"BLPOP", "list", "list2", "3"}, {"BLPOP", "list:{u}", "3"},
+	}
+	wantEnd := func(isRight func(string) bool, commands ...[]string) {
+		t.Helper()
+		var all []*redistest.Client
+		for _, command := range commands {
+			client := kit.Connect(t, f.Proxies[1])
+			kit.Must(t, client.Send(redistest.AppendCommand(nil, command...)))
+			all = append(all, client)
+		}
+		for i, client := range all {
+			reply, err := client.Receive()
+			kit.Must(t, err)
+			if text := kit.Text(reply); !isRight(text) {
+				t.Errorf("%v: %v", commands[i], text)
+			}
+		}
+	}
+	isNil := func(text string) bool { return text == "nil" }
+	wantEnd(isNil, append(commands[:3:3], commands[4:]...)...)
+	f.without(t, "refused", func() {
+		wantEnd(func(text string) bool { return strings.HasPrefix(text, "NOQUORUM 1 of 3 masters ") }, commands...)
+	})
+	f.WantVoting(t, 3)
+	wantEnd(isNil, append(commands[:3:3], commands[4:]...)...)
+}
+
+// TestWaitersLeaveInAnOutage: one who leaves while two of three masters are away leaves its queue at once, and is granted nothing afterwards.
+func TestWaitersLeaveInAnOutage(t *testing.T) {
+	f := startThree(t)
+	var leaving []*redistest.Client
+	f.without(t, "refused", func() {
+		for range 2 {
+			client := kit.Connect(t, f.Proxies[1])
+			kit.Must(t, client.Send(redistest.AppendCommand(nil, "LOCK", "k", "t", "PX", forLong, "BLOCK", "0")))
+			leaving = append(leaving, client)
+		}
+		kit.WantBlocked(t, f.Proxies[1], 2)
+		for _, client := range leaving {
+			kit.Must(t, client.Close())
+		}
+		kit.WantBlocked(t, f.Proxies[1], 0)
+	})
+	f.WantVoting(t, 3)
+	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "u", "PX", forLong)
+}
+
+// TestOutagesAreNotPolled: while two of three masters are away, the third is asked nothing for those who wait.
+func TestOutagesAreNotPolled(t *testing.T) {
+	f := startThree(t)
+	f.without(t, "refused", func() {
+		for i := range 20 {
+			client := kit.Connect(t, f.Proxies[i%2])
+			kit.Must(t, client.Send(redistest.AppendCommand(nil, "LOCK", fmt.Sprint("k", i), "t", "PX", forLong, "BLOCK", "0")))
+			client = kit.Connect(t, f.Proxies[i%2])
+			kit.Must(t, client.Send(redistest.AppendCommand(nil, "BLPOP", fmt.Sprint("kl", i), "0")))
+		}
+		for _, proxy := range f.Proxies {
+			kit.WantBlocked(t, proxy, 20)
+		}
+		rest(t, f.Masters[2])
+	})
+}
