@@ -35,40 +35,70 @@ func TestLocksOutliveAChange(t *testing.T) {
 	kit.WantGrant(t, two, "LOCK", "a", "u", "PX", "1000")
 }
 
-// TestWaitersOutliveAChange: who waits for a lock while all masters but one are replaced, one after the other, and added to, gets it when it
-// is released, without asking the masters of before, which are gone. So does who waits for an element.
+// TestWaitersOutliveAChange: who waits for a lock while all masters but one are replaced, one after the other, and added to, and while
+// the configuration is read again, gets it when it is released, without asking the masters of before, which are gone. So does who waits for
+// an element. With tags a ballot takes it.
 func TestWaitersOutliveAChange(t *testing.T) {
 	t.Parallel()
-	r := startRig(t, 2, 3, 5)
-	holder, waiter := kit.Connect(t, r.proxies[0]), kit.Connect(t, r.proxies[1])
-	kit.WantGrant(t, holder, "LOCK", "a", "t", "PX", "600000")
-	granted := make(chan any, 1)
-	go func() {
-		reply, err := waiter.Do("LOCK", "a", "u", "PX", "600000", "BLOCK", "120000")
-		if err != nil {
-			reply = err
+	for _, tags := range []bool{false, true} {
+		t.Run(fmt.Sprint("tags ", tags), func(t *testing.T) {
+			t.Parallel()
+			waitersOutliveAChange(t, start(t, &rig{t: t, tags: tags}, 2, 3, 5))
+		})
+	}
+}
+
+func waitersOutliveAChange(t *testing.T, r *rig) {
+	const each = 5
+	lock, list := "a", "k"
+	if r.tags {
+		lock, list = "a:{t}", "k:{u}"
+	}
+	holder := kit.Connect(t, r.proxies[0])
+	kit.WantGrant(t, holder, "LOCK", lock, "t", "PX", "600000")
+	served := make(chan any, 2*each)
+	var popping []*redistest.Client
+	for _, proxy := range r.proxies {
+		for range each {
+			waiter := kit.Connect(t, proxy)
+			go func() {
+				reply, err := waiter.Do("LOCK", lock, "u", "PX", "600000", "BLOCK", "0")
+				if _, granted := reply.(int64); err == nil && granted {
+					reply, err = waiter.Do("UNLOCK", lock, "u")
+				}
+				if err != nil {
+					reply = err
+				}
+				served <- reply
+			}()
 		}
-		granted <- reply
-	}()
-	popping := kit.Connect(t, r.proxies[1])
-	kit.Must(t, popping.Send(redistest.AppendCommand(nil, "BLPOP", "k", "0")))
-	kit.WantBlocked(t, r.proxies[1], 2)
+		client := kit.Connect(t, proxy)
+		kit.Must(t, client.Send(redistest.AppendCommand(nil, "BLPOP", list, "0")))
+		popping = append(popping, client)
+		kit.WantBlocked(t, proxy, each+1)
+	}
 	for _, masters := range [][]int{{0, 1, 3}, {0, 4, 3}, {0, 4, 3, 1}} {
 		r.change(masters...)
+		r.reload(1)
 	}
 	time.Sleep(11 * time.Second) // the masters of before are let go
-	kit.Want(t, holder, int64(1), "RPUSH", "k", "e")
-	if reply, err := popping.Receive(); err != nil || fmt.Sprint(reply) != "[k e]" {
-		t.Errorf("who waited for an element got %v, %v", reply, err)
+	for _, client := range popping {
+		kit.Do(t, holder, "RPUSH", list, "e")
+		defer func() {
+			if reply, err := client.Receive(); err != nil || fmt.Sprint(reply) != "["+list+" e]" {
+				t.Errorf("who waited for an element got %v, %v", reply, err)
+			}
+		}()
 	}
-	kit.Want(t, holder, int64(1), "UNLOCK", "a", "t")
-	select {
-	case reply := <-granted:
-		if ms, ok := reply.(int64); !ok || ms <= 0 {
-			t.Errorf("who waited got %v", reply)
+	kit.Want(t, holder, int64(1), "UNLOCK", lock, "t")
+	for range 2 * each {
+		select {
+		case reply := <-served:
+			if reply != any(int64(1)) {
+				t.Errorf("who waited got %v", reply)
+			}
+		case <-time.After(kit.Patience):
+			t.Fatal("who waits is not told that the lock is free")
 		}
-	case <-time.After(kit.Patience):
-		t.Error("who waits is not told that the lock is free")
 	}
-	kit.Want(t, holder, nil, "LOCK", "a", "v", "PX", "1000")
 }
