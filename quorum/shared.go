@@ -187,6 +187,8 @@ func (c *generation) takeShared(ctx context.Context, t Taking) (Grant, error) {
 		return Grant{}, err
 	case slices.ContainsFunc(looks, others):
 		return Grant{}, &InsteadError{Err: ErrHeld, Instead: looks[slices.IndexFunc(looks, others)]}
+	case t.Fence && t.Keys[0].Tag == "" && !looks[0].Shared:
+		return c.Take(ctx, t) // those beside it have gone since
 	case t.Fence:
 		return Grant{}, ErrFenceShared
 	}

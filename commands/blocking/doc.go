@@ -3,8 +3,8 @@
 //
 // A client stands in a queue of this proxy for each of its keys, apart from those who wait for the key as a lock, and tries when it is the
 // head of one and something has changed (quorum.Locker.AwaitArrival). A try is the command itself on one key, as a program: what it
-// takes it takes by one vote, once, and what it is told of that is the reply, whatever time is over meanwhile. An error may
-// be no more than that it is not known.
+// takes it takes by one vote, once, and what it is told of that is the reply, whatever time is over meanwhile. Where too few masters
+// answered and nothing was found, nothing can have been taken, and the client waits until they vote again; else an error may be no more than that it is not known.
 //
 // # Several keys
 //

@@ -10,6 +10,9 @@
 // key. Who waits for several keys stands in the queue of each, and takes what comes under those of which it is the head. A head has
 // the masters tell of the next change, tries then, and sleeps until they tell.
 //
+// While too few masters vote nothing is tried: a head sleeps until a majority does. A wait that ends meanwhile ends [Open], as one does of which
+// the head's last try did not tell who holds the lock.
+//
 // # Other processes
 //
 // The heads of several processes are told of a release at the same time, and try at the same time; at most one try of each
