@@ -8,11 +8,11 @@ import (
 	"redlock-proxy/quorum/queue"
 )
 
-// Locker gives locks over a cluster. One Locker serves all clients of a process:
+// Locker gives locks over a cluster, and does whatever that does. One Locker serves all clients of a process:
 // those who wait for a key stand in one queue in it.
 type Locker struct {
-	cluster *Cluster
-	queues  queue.Queues[Key]
+	*Cluster
+	queues queue.Queues[Key]
 	// arrivals are those who wait until something is put under a key. They are in nobody's way who waits for a lock.
 	arrivals queue.Lines[arrival]
 }
@@ -26,7 +26,7 @@ type arrival struct {
 // NewLocker makes the locker of a cluster, before that runs. Who waits in it is told
 // of keys that the cluster frees.
 func NewLocker(c *Cluster) *Locker {
-	l := &Locker{cluster: c}
+	l := &Locker{Cluster: c}
 	l.queues.Parks = func(k Key) bool { return len(k.Name) <= longestParked }
 	c.freed = l.queues.Released
 	return l
@@ -64,12 +64,12 @@ func (l *Locker) Lock(ctx context.Context, req LockRequest) (Grant, error) {
 		return l.waitAndLock(ctx, t, req.Wait)
 	}
 	switch waits, open := l.queues.Waits(req.Key); {
-	case open || waits && !l.cluster.HasQuorum():
-		return Grant{}, l.cluster.absence()
+	case open || waits && !l.HasQuorum():
+		return Grant{}, l.absence()
 	case waits:
 		return Grant{}, ErrHeld
 	}
-	return l.cluster.Take(ctx, t)
+	return l.Take(ctx, t)
 }
 
 // waitAndLock stands in the queue of the key until it is the head of it, then contends until it is granted or its time is over.
@@ -79,17 +79,17 @@ func (l *Locker) waitAndLock(ctx context.Context, t Taking, wait time.Duration) 
 	key := t.Keys[0]
 	t.Until, t.made = until, attempts{}
 	switch l.queues.Await(ctx, queue.Waiting[Key]{
-		Key: key, Over: over, Rand: l.cluster.opts.Rand, Quorum: l.cluster.awaitQuorum,
+		Key: key, Over: over, Rand: l.opts.Rand, Quorum: l.awaitQuorum,
 		Try: func() queue.Tried {
-			got, err = l.cluster.Take(ctx, t)
+			got, err = l.Take(ctx, t)
 			return triedOf(err)
 		},
-		Alarm: func() queue.Alarm { return l.cluster.now().alarm(key) },
+		Alarm: func() queue.Alarm { return l.now().alarm(key) },
 	}) {
 	case queue.Over:
 		return Grant{}, ErrHeld
 	case queue.Open:
-		return Grant{}, l.cluster.absence()
+		return Grant{}, l.absence()
 	case queue.Left:
 		return Grant{}, context.Cause(ctx)
 	}
@@ -148,15 +148,15 @@ func (l *Locker) AwaitArrival(ctx context.Context, a Arrival) error {
 		keys[i] = arrival{key, a.Kind}
 	}
 	switch l.arrivals.Await(ctx, queue.Arrival[arrival]{
-		Keys: keys, Over: over, Rand: l.cluster.opts.Rand, Try: a.Try, Quorum: l.cluster.awaitQuorum,
+		Keys: keys, Over: over, Rand: l.opts.Rand, Try: a.Try, Quorum: l.awaitQuorum,
 		Alarm: func(a arrival, bell chan struct{}) queue.ChangeAlarm {
-			return l.cluster.now().alarmForChange(a.Key, bell)
+			return l.now().alarmForChange(a.Key, bell)
 		},
 	}) {
 	case queue.Over:
 		return ErrNoArrival
 	case queue.Open:
-		return l.cluster.absence()
+		return l.absence()
 	case queue.Left:
 		return context.Cause(ctx)
 	default:
@@ -178,43 +178,22 @@ func after(wait time.Duration) (until time.Time, over <-chan time.Time, stop fun
 // token, *NoQuorumError when that cannot be known, or the cause of ctx; the release goes
 // on to the other masters all the same.
 func (l *Locker) Unlock(ctx context.Context, key Key, token string) error {
-	return l.cluster.Release(ctx, key, token)
+	return l.Release(ctx, key, token)
 }
-
-// Fence is Cluster.Fence.
-func (l *Locker) Fence(ctx context.Context, key Key) (int64, error) { return l.cluster.Fence(ctx, key) }
 
 // Waiting is how many requests wait for a lock that another holds, or until something is put under a key.
 func (l *Locker) Waiting() int { return l.queues.Len() + l.arrivals.Len() }
 
 // Holdings is Cluster.Holdings, and tells how many requests wait here for each key.
 func (l *Locker) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
-	found, err := l.cluster.Holdings(ctx, keys)
+	found, err := l.Cluster.Holdings(ctx, keys)
 	for i := range found {
 		found[i].Waiters = l.queues.LenOf(keys[i])
 	}
 	return found, err
 }
 
-// Names is Cluster.Names.
-func (l *Locker) Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error {
-	return l.cluster.Names(ctx, db, page)
-}
-
-// Databases is Cluster.Databases.
-func (l *Locker) Databases(ctx context.Context) ([]int, error) { return l.cluster.Databases(ctx) }
-
-// Remove is Cluster.Remove.
-func (l *Locker) Remove(ctx context.Context, key Key) (bool, error) {
-	return l.cluster.Remove(ctx, key)
-}
-
 // Withdraw takes back what Lock granted, in the background: its client has gone.
 func (l *Locker) Withdraw(key Key, token string, got Grant) {
-	l.cluster.Withdraw([]Key{key}, []string{token}, got)
-}
-
-// Extend is Cluster.Extend.
-func (l *Locker) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (Grant, error) {
-	return l.cluster.Extend(ctx, key, token, ttl)
+	l.Cluster.Withdraw([]Key{key}, []string{token}, got)
 }
