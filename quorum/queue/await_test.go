@@ -173,6 +173,7 @@ func TestAwaitWaitsForAQuorum(t *testing.T) {
 		time.Sleep(time.Minute)
 		s.alarm.bell <- struct{}{}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if n := len(s.tries); n != 2 {
 			t.Errorf("tries at %v, want two", s.tries)
 		}
