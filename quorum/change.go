@@ -188,10 +188,7 @@ func (c *Cluster) untilOpen(old, next *generation, u *change) {
 	defer c.halt(old)
 	began := time.Now()
 	for !next.HasQuorum() {
-		if c.isStopped(followPause / 2) {
-			return
-		}
-		if c.now() != next {
+		if c.isStopped(followPause/2) || c.now() != next {
 			return
 		}
 	}
@@ -216,17 +213,9 @@ func (c *Cluster) isStopped(pause time.Duration) bool {
 	running := c.running
 	c.mu.Unlock()
 	if running == nil {
-		time.Sleep(pause)
-		return false
+		running = context.Background()
 	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-running.Done():
-		return true
-	case <-timer.C:
-		return false
-	}
+	return sleepFor(running, pause) != nil
 }
 
 // followChanges notices what other proxies change, brings it to its end if need be, and asks for a
