@@ -153,8 +153,8 @@ func consume(client *redistest.Client, pop []string, take func(element string)) 
 	}
 }
 
-// TestArrivalsWithoutMasters: one of three masters is killed while a client waits, which is woken all the same; when a second one is it is
-// told so.
+// TestArrivalsWithoutMasters: one of three masters is killed while a client waits, which is woken all the same; when a second one is, the
+// wait ends with that.
 func TestArrivalsWithoutMasters(t *testing.T) {
 	f := &kit.Fleet{Masters: []*redistest.Server{kit.StartRedis(t), kit.StartRedis(t), kit.StartRedis(t)}}
 	for range 2 {
@@ -168,7 +168,7 @@ func TestArrivalsWithoutMasters(t *testing.T) {
 	kit.Want(t, other, int64(1), "RPUSH", "k", "a")
 	wantPopped(t, client, "k", "a")
 
-	kit.Must(t, client.Send(redistest.AppendCommand(nil, "BLPOP", "k", "0")))
+	kit.Must(t, client.Send(redistest.AppendCommand(nil, "BLPOP", "k", "3")))
 	kit.WantBlocked(t, f.Proxies[0], 1)
 	wantWatched(t, f.Proxies[0], 2)
 	kit.Must(t, f.Masters[1].Kill())
