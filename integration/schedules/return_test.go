@@ -56,6 +56,36 @@ func TestZombie(t *testing.T) {
 	}
 }
 
+// TestReturnBesideReplacings: clients of two proxies replace the values of a few keys all the time. A master that loses its data meanwhile votes again.
+func TestReturnBesideReplacings(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 5)
+	proxies := []*proxy{f.proxy(t), f.proxy(t)}
+	f.holdSentinel(t, connect(t, proxies[0]))
+	var over atomic.Bool
+	var busy sync.WaitGroup
+	for i := range 4 {
+		client := connect(t, proxies[i%2])
+		busy.Go(func() {
+			for !over.Load() {
+				if _, err := client.Do("INCR", fmt.Sprint("lock:", i/2)); err != nil {
+					t.Error(err)
+					return
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		})
+	}
+	t.Cleanup(func() { over.Store(true); busy.Wait() })
+	for _, i := range []int{C, A} {
+		time.Sleep(200 * time.Millisecond)
+		tell(t, f.masters[i], "FLUSHALL")
+		for _, p := range proxies {
+			f.wantCaughtUp(t, p, i)
+		}
+	}
+}
+
 // TestZombieCopied: the same, message by message: a LOCK reaches E alone, is answered NOQUORUM, and its undoing is on its way to E while
 // C, A and B are flushed in turn. Then E is as if nothing had been, and the lock stands nowhere else, either.
 func TestZombieCopied(t *testing.T) {

@@ -264,8 +264,8 @@ func (k *Copy) Pass(sources []View) (steps []Step, settled bool) {
 		}
 		old, there := k.written[key]
 		same := there && old.String() == h.String()
-		if same && !h.isLonger(old) {
-			continue
+		if same && !h.isLonger(old) || !same && choice == chooseCopy && old.isValueOf(h.incarnation()) {
+			continue // a ballot since then was chosen without the master's vote
 		}
 		settled = settled && same
 		steps = append(steps, Step{k.actFor(key, h), key, h})
@@ -277,6 +277,11 @@ func (k *Copy) Pass(sources []View) (steps []Step, settled bool) {
 		}
 	}
 	return steps, settled
+}
+
+// isValueOf reports whether it is a value of an incarnation, and no blocking copy.
+func (h Held) isValueOf(of incarnation) bool {
+	return (h.Form == cell.Plain || h.Form == cell.Register) && h.incarnation() == of
 }
 
 // actFor leaves a longer time only to what the master has itself, and rightly.

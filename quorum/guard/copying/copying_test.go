@@ -179,6 +179,25 @@ func TestPasses(t *testing.T) {
 	}
 }
 
+// TestReplacedMeanwhile: a value that is replaced before every look keeps no master from its end: it was copied once, and no ballot since counted
+// the master's vote. Where it is gone the copy goes, too.
+func TestReplacedMeanwhile(t *testing.T) {
+	replaced := func(ballot cell.Ballot) []View {
+		h := register(attemptA, ballot, ballot, "t")
+		return viewsWith("k", h, h, h, Held{})
+	}
+	c := New(Census{5, 4}, false, View{}, replaced(b1))
+	if steps, settled := c.Pass(replaced(b2)); len(steps) != 1 || settled {
+		t.Errorf("the first value: %v, settled %v", steps, settled)
+	}
+	if steps, settled := c.Pass(replaced(b3)); len(steps) != 0 || !settled {
+		t.Errorf("the next one: %v, settled %v", steps, settled)
+	}
+	if steps, _ := c.Pass(viewsWith("k", Held{}, Held{}, Held{}, Held{})); len(steps) != 1 || steps[0].Act != actDrop {
+		t.Errorf("nothing is left: %v", steps)
+	}
+}
+
 // TestOpen: two attempts of which each may have been granted keep a copy from its end, and
 // are named, until one of them is gone.
 func TestOpen(t *testing.T) {
