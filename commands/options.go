@@ -19,7 +19,6 @@ import (
 // Register is what lock keys stand in: a *quorum.Cluster, whose methods tell the errors.
 type Register interface {
 	program.Register
-	Watch(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error)
 	Withdraw(keys []quorum.Key, tokens []string, got quorum.Grant)
 	Guess(key quorum.Key) (token string, ok bool)
 }

@@ -87,7 +87,7 @@ func (t transactions) watch(c command.Call) {
 		c.Out.Error(why)
 		return
 	}
-	looks, err := t.scripts.register.Watch(c.Ctx, t.scripts.engine.Places(db, names))
+	looks, err := t.scripts.register.Read(c.Ctx, t.scripts.engine.Places(db, names))
 	if err != nil {
 		c.Out.Fail(err)
 		return

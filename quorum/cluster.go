@@ -223,11 +223,6 @@ func (c *Cluster) Read(ctx context.Context, keys []Key) ([]Look, error) {
 	return onWhich(ctx, c, func(g *generation) ([]Look, error) { return g.Read(ctx, keys) })
 }
 
-// Watch is Read for keys whose versions are to be compared later; see register.Watch.
-func (c *Cluster) Watch(ctx context.Context, keys []Key) ([]Look, error) {
-	return on(ctx, c, func(g *generation) ([]Look, error) { return g.Watch(ctx, keys) })
-}
-
 // Update makes a change of one key that depends on what stands there; run may be called
 // several times, and Outcome.Run is the number of the run that stands. If expect is not
 // nil, run changes nothing where another value stands.

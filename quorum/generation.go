@@ -37,6 +37,8 @@ type generation struct {
 	source     *cell.Source
 	keyspaces  sync.Map // of *keyspace, by database
 	background background
+	// missed is what masters may lack.
+	missed missed
 	// waker tells those who wait for a key when it may be free.
 	waker *wake.Waker
 	// listener brings messages between proxies; it is made when first asked for.
@@ -113,6 +115,7 @@ func (c *generation) run(ctx context.Context) {
 	for _, m := range c.masters {
 		wg.Go(func() { m.Run(ctx) })
 	}
+	wg.Go(func() { c.compareMissed(ctx) })
 	wg.Wait()
 	c.waker.Close()
 	c.listener().Close()

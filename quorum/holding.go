@@ -193,7 +193,8 @@ func namesOn(ctx context.Context, m *master.Master, db int, page func([]string) 
 // errLostVote: a master may have forgotten something since it began to tell.
 var errLostVote = errors.New("lost its vote meanwhile")
 
-// Remove is Cluster.Remove.
+// Remove is Cluster.Remove. Where a majority answers and it stays open what the key holds, or what became of the removal, whatever the
+// masters hold in its cell is removed.
 func (c *generation) Remove(ctx context.Context, key Key) (bool, error) {
 	var present []bool // in each run
 	out, err := c.Update(ctx, key, nil, func(l Look) (Decision, error) {
@@ -203,7 +204,13 @@ func (c *generation) Remove(ctx context.Context, key Key) (bool, error) {
 		}
 		return Decision{Do: Remove}, nil
 	})
-	if err != nil {
+	var none *NoQuorumError
+	switch {
+	case errors.As(err, &none) && none.Legacy == nil && none.Answered >= Majority(len(c.masters)):
+		removed, err := c.keyspace(key.DB).Force(ctx, key.cell())
+		c.of.freed(key)
+		return removed, c.explain(err)
+	case err != nil:
 		return false, err
 	}
 	return present[out.Run-1], nil

@@ -2,7 +2,6 @@ package quorum
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"redlock-proxy/quorum/bag"
@@ -80,9 +79,10 @@ func (k *keyspace) Tell(i int, do cell.Op, owed bool) {
 func (k *keyspace) After(d time.Duration, f func()) { k.cluster.after(d, f) }
 
 // Well is of register.Masters.
-func (k *keyspace) Well() bool {
-	return !slices.ContainsFunc(k.cluster.masters, func(m *master.Master) bool { return !m.Votes() })
-}
+func (k *keyspace) Well() bool { return k.cluster.isWell() }
+
+// Missed is of register.Masters.
+func (k *keyspace) Missed() { k.cluster.missed.in(k.db) }
 
 // Voters is of register.Masters.
 func (k *keyspace) Voters() int { return voting(k.cluster.masters) }
@@ -93,14 +93,7 @@ func (k *keyspace) Clock() time.Duration { return k.cluster.guards.Clock(time.No
 // Pause is of register.Masters: up to 2 ms after the first failure, 16 ms after many.
 func (k *keyspace) Pause(ctx context.Context, failures int) error {
 	longest := time.Millisecond << min(failures, 4)
-	timer := time.NewTimer(time.Duration(k.cluster.rand() * float64(longest)))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return sleepFor(ctx, time.Duration(k.cluster.rand()*float64(longest)))
 }
 
 // Now is of register.Masters.

@@ -136,36 +136,19 @@ func atMasters(err error) error {
 
 // Read is Cluster.Read.
 func (c *generation) Read(ctx context.Context, keys []Key) ([]Look, error) {
-	return c.looks(ctx, keys, (*keyspace).readCells)
-}
-
-// Watch is Cluster.Watch.
-func (c *generation) Watch(ctx context.Context, keys []Key) ([]Look, error) {
-	return c.looks(ctx, keys, (*keyspace).watchCells)
-}
-
-func (k *keyspace) readCells(ctx context.Context, cells []string) ([]Look, error) {
-	return k.Register.Read(ctx, cells)
-}
-func (k *keyspace) watchCells(ctx context.Context, cells []string) ([]Look, error) {
-	return k.Register.Watch(ctx, cells)
-}
-
-// looks are what keys hold, as a look at their cells tells.
-func (c *generation) looks(ctx context.Context, keys []Key, look func(*keyspace, context.Context, []string) ([]Look, error)) ([]Look, error) {
 	if err := ownKey(keys...); err != nil {
 		return nil, err
 	}
 	k := c.keyspace(keys[0].DB)
 	if c.legacy != nil {
-		looks, err := look(k, ctx, namesOf(keys))
+		looks, err := k.Register.Read(ctx, namesOf(keys))
 		if err == nil {
 			looks, err = c.readBeside(ctx, keys, looks)
 		}
 		return looks, c.explain(err)
 	}
 	cells, of := cellsOf(keys)
-	found, err := look(k, ctx, cells)
+	found, err := k.Register.Read(ctx, cells)
 	if err != nil {
 		return nil, c.explain(err)
 	}

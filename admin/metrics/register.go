@@ -10,7 +10,6 @@ import (
 // Keys are what commands, scripts and transactions on lock keys work with: a *quorum.Cluster.
 type Keys interface {
 	Read(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error)
-	Watch(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error)
 	Take(ctx context.Context, t quorum.Taking) (quorum.Grant, error)
 	Release(ctx context.Context, key quorum.Key, token string) error
 	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error)
@@ -33,14 +32,6 @@ func (m *Metrics) Register(k Keys) Register { return Register{k, &m.meters} }
 func (r Register) Read(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error) {
 	began := time.Now()
 	looks, err := r.Keys.Read(ctx, keys)
-	r.meters.read.end(ctx, began, err)
-	return looks, err
-}
-
-// Watch is that of the Keys, and counted as reading.
-func (r Register) Watch(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error) {
-	began := time.Now()
-	looks, err := r.Keys.Watch(ctx, keys)
 	r.meters.read.end(ctx, began, err)
 	return looks, err
 }

@@ -18,7 +18,7 @@ var ErrNeedsTime = errors.New("the remaining time of the cell is not known")
 type Found struct {
 	// Name is that of the cell, which the key that is meant by the cell's own name has, too.
 	Name string
-	// Present is false where nothing is there; then of the rest only Version means something.
+	// Present is false where nothing is there; then the rest means nothing.
 	Present bool
 	Text    string
 	// Version is unlike that of any other state of the cell.
@@ -38,8 +38,7 @@ type Entry struct {
 	// Left is its remaining time, or Endless. It means nothing with Unknown.
 	Left    time.Duration
 	Unknown bool
-	// Version is unlike that of any other state of the key. That of an absent one may change although it stays absent: it does
-	// when another key of the cell goes.
+	// Version is unlike that of any other value of the key; empty for an absent one.
 	Version string
 }
 
@@ -47,11 +46,8 @@ type Entry struct {
 type Bag struct {
 	found Found
 	// isBag: there is a bag in the cell, and not just its own key.
-	isBag bool
-	keys  map[string]key
-	// dropped is set where a key was there that is over.
-	dropped bool
-	gone    string // the version of absent keys
+	isBag   bool
+	keys    map[string]key
 	changed bool
 }
 
@@ -67,7 +63,7 @@ type key struct {
 //
 // Errors: ErrUnreadable; ErrNeedsTime where there is a bag and its time is not known.
 func Open(f Found) (*Bag, error) {
-	b := &Bag{found: f, keys: map[string]key{}, gone: f.Version}
+	b := &Bag{found: f, keys: map[string]key{}}
 	switch {
 	case !f.Present:
 		return b, nil
@@ -77,17 +73,16 @@ func Open(f Found) (*Bag, error) {
 	case f.Unknown:
 		return nil, ErrNeedsTime
 	}
-	gone, members, err := decode(f.Text)
+	members, err := decode(f.Text)
 	if err != nil {
 		return nil, err
 	}
-	b.isBag, b.gone = true, gone
+	b.isBag = true
 	for _, m := range members {
 		switch {
 		case f.Longest < 0:
 			m.before = Endless // somebody took the cell's time away
 		case m.before != Endless && f.Longest <= m.before:
-			b.dropped = true
 			continue
 		}
 		b.keys[m.name] = key{member: m}
@@ -120,7 +115,7 @@ func (b *Bag) Names() []string {
 func (b *Bag) Look(name string) Entry {
 	k, there := b.keys[name]
 	if !there {
-		return Entry{Version: b.gone}
+		return Entry{}
 	}
 	e := Entry{Present: true, Value: k.value, Version: k.version}
 	switch {
@@ -156,7 +151,7 @@ func (b *Bag) Replace(name, value string) {
 // Remove takes a key away.
 func (b *Bag) Remove(name string) {
 	if _, there := b.keys[name]; there {
-		b.changed, b.dropped = true, true
+		b.changed = true
 		delete(b.keys, name)
 	}
 }

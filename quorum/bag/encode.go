@@ -24,14 +24,14 @@ type member struct {
 	before time.Duration
 }
 
-// encode writes members, which are in the order of their names, and the version that absent keys have.
-func encode(gone string, members []member) string {
-	size := len(mark) + len(gone) + binary.MaxVarintLen64
+// encode writes members, which are in the order of their names, behind an empty text (where earlier versions have one).
+func encode(members []member) string {
+	size := len(mark) + 1
 	for _, m := range members {
 		size += len(m.name) + len(m.version) + len(m.value) + 4*binary.MaxVarintLen64
 	}
 	b := append(make([]byte, 0, size), mark...)
-	b = appendText(b, gone)
+	b = appendText(b, "")
 	for _, m := range members {
 		b = appendText(b, m.name)
 		b = appendText(b, m.version)
@@ -56,10 +56,11 @@ func appendText(b []byte, text string) []byte {
 // longestBefore bounds what is read: about as long as a time can be.
 const longestBefore = 200 * year
 
-// decode reads what encode wrote. Of anything else the error is ErrUnreadable.
-func decode(text string) (gone string, members []member, err error) {
+// decode reads what encode wrote, also with a text in front. Of anything else the error is ErrUnreadable.
+func decode(text string) (members []member, err error) {
 	r := reader{rest: text[len(mark):]}
-	gone = r.text()
+	r.text()
+	written := r.rest
 	for r.rest != "" && !r.failed {
 		m := member{name: r.text(), version: r.text()}
 		ms := r.number()
@@ -77,10 +78,10 @@ func decode(text string) (gone string, members []member, err error) {
 		}
 		members = append(members, m)
 	}
-	if r.failed || len(members) == 0 || encode(gone, members) != text {
-		return "", nil, ErrUnreadable
+	if r.failed || len(members) == 0 || encode(members)[len(mark)+1:] != written {
+		return nil, ErrUnreadable
 	}
-	return gone, members, nil
+	return members, nil
 }
 
 // reader reads the parts of a text one after the other.

@@ -72,10 +72,6 @@ func (b *Bag) Seal(version string) (Write, error) {
 	if err := b.time(&w, all); err != nil {
 		return Write{}, err
 	}
-	gone := b.gone
-	if b.dropped || gone == "" {
-		gone = version
-	}
 	members := make([]member, len(all))
 	for i, k := range all {
 		if k.version == "" {
@@ -83,7 +79,7 @@ func (b *Bag) Seal(version string) (Write, error) {
 		}
 		members[i] = k.member
 	}
-	if w.Text = encode(gone, members); len(w.Text) > MaxBytes {
+	if w.Text = encode(members); len(w.Text) > MaxBytes {
 		return Write{}, &TooLargeError{len(w.Text)}
 	}
 	return w, nil

@@ -5,12 +5,14 @@ import (
 	"time"
 )
 
-// Accept puts a value into a cell in register form that promised exactly this ballot.
+// Accept puts a value into a cell in register form that promised exactly this ballot, or in the place of a mark.
 type Accept struct {
 	Name    string
 	Attempt Attempt
 	Ballot  Ballot
-	Value   Value
+	// Mark, unless it is empty, is that of the very mark in whose place the value is put.
+	Mark  Ballot
+	Value Value
 	// Next, unless it is empty, is promised at once.
 	Next Ballot
 	// Keep leaves the remaining time as it is where the cell's value was accepted in the
@@ -32,11 +34,10 @@ type Accept struct {
 
 var acceptScript = newScript(layoutLua + `local v, left = get(KEYS[1]), redis.call('pttl', KEYS[1])
 local now = redis.call('time')
-if not v or mark(v) ~= '` + registerMark + `' or attempt(v) ~= ARGV[1] or promised(v) ~= ARGV[2]
-  or now[1] * 1000 + math.floor(now[2] / 1000) > tonumber(ARGV[8]) then
+if not v or string.sub(v, 1, ` + lua(promiseHead) + `) ~= ARGV[1] or now[1] * 1000 + math.floor(now[2] / 1000) > tonumber(ARGV[8]) then
   return {0, v, left, now[1], now[2]}
 end
-local new = '` + registerMark + `' .. ARGV[1] .. ARGV[3] .. ARGV[2] .. ARGV[4]
+local new = '` + registerMark + `' .. attempt(v) .. ARGV[3] .. ARGV[2] .. ARGV[4]
 if ARGV[5] == 'keep' and accepted(v) == ARGV[7] then
   redis.call('set', KEYS[1], new, 'keepttl')
   if ARGV[9] ~= '0' and left >= 0 then redis.call('pexpire', KEYS[1], math.max(left + tonumber(ARGV[9]), 1)) end
@@ -57,7 +58,15 @@ func (a Accept) Words(whole bool) []any {
 	if a.Keep {
 		how, time = "keep", pttl(a.Until)
 	}
-	return acceptScript.call(whole, a.Keys(), string(a.Attempt), string(a.Ballot), string(a.promise()), a.Value.payload(), how, time, a.Base.wire(), millis(a.Deadline), millis(a.Shift))
+	return acceptScript.call(whole, a.Keys(), a.expected(), string(a.Ballot), string(a.promise()), a.Value.payload(), how, time, a.Base.wire(), millis(a.Deadline), millis(a.Shift))
+}
+
+// expected is how the cell must begin.
+func (a Accept) expected() string {
+	if a.Mark != "" {
+		return placeMark + string(a.Attempt) + a.Mark.wire()
+	}
+	return registerMark + string(a.Attempt) + a.Ballot.wire()
 }
 
 // promise is what the cell has promised afterwards.
@@ -75,14 +84,17 @@ func (a Accept) Decode(answer any) (Answer, error) { return decode(answer, 1, tr
 func (a Accept) Apply(s *Store) Answer {
 	f := s.Look(a.Name)
 	answer := Answer{Found: []Found{f}, Now: s.Now}
-	if f.Form != Register || f.Attempt != a.Attempt || f.Promised != a.Ballot || s.Now.Milliseconds() > a.Deadline.Milliseconds() {
+	promised := f.Form == Register && a.Mark == "" && f.Promised == a.Ballot
+	marked := f.Form == Mark && a.Mark != "" && f.Promised == a.Mark
+	if f.Attempt != a.Attempt || !promised && !marked || s.Now.Milliseconds() > a.Deadline.Milliseconds() {
 		return answer
 	}
 	c := Cell{Form: Register, Attempt: a.Attempt, Promised: a.promise(), Accepted: a.Ballot, Value: a.Value}
+	based := f.Form == Register && f.Accepted == a.Base
 	switch {
-	case a.Keep && f.Accepted == a.Base && a.Shift != 0 && f.Left != Endless:
+	case a.Keep && based && a.Shift != 0 && f.Left != Endless:
 		s.Put(a.Name, c, max(f.Left+a.Shift, time.Millisecond))
-	case a.Keep && f.Accepted == a.Base:
+	case a.Keep && based:
 		s.keep(a.Name, c)
 	case a.Keep && a.Until == Endless, !a.Keep && a.TTL == Endless:
 		s.Put(a.Name, c, Endless)

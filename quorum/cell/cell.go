@@ -21,6 +21,7 @@ const (
 	Register             // a ballot was promised there
 	Blocking             // left by a catch-up: it refuses a SET NX, and is no vote
 	Foreign              // written by a client itself
+	Mark                 // keeps the place of an incarnation that is to be restored here: it is no vote, and counts as absent
 )
 
 // Cell is what one master holds under a key.
@@ -28,12 +29,15 @@ type Cell struct {
 	Form Form
 	// Attempt is the incarnation; none where the cell is absent or foreign.
 	Attempt Attempt
-	// Promised and Accepted are of the register form.
+	// Promised and Accepted are of the register form. A mark has what tells it from all others in Promised.
 	Promised, Accepted Ballot
 	// Value is the token of a plain cell, the value of one in register form, and the
 	// text of a foreign one.
 	Value Value
 }
+
+// Holds reports whether the cell is one of this incarnation that may count for it.
+func (c Cell) Holds(a Attempt) bool { return (c.Form == Plain || c.Form == Register) && c.Attempt == a }
 
 // Value is what a register holds.
 type Value struct {
@@ -77,9 +81,11 @@ const (
 	plainMark    = "#p"
 	registerMark = "#r"
 	blockingMark = "#b"
+	placeMark    = "#m"
 	markSize     = 2
 
 	plainHead    = markSize + idDigits
+	promiseHead  = markSize + 2*idDigits
 	registerHead = markSize + 3*idDigits
 )
 
@@ -95,6 +101,8 @@ func (c Cell) String() string {
 		return registerMark + string(c.Attempt) + c.Promised.wire() + c.Accepted.wire() + c.Value.payload()
 	case Blocking:
 		return blockingMark + string(c.Attempt)
+	case Mark:
+		return placeMark + string(c.Attempt) + c.Promised.wire()
 	case Foreign:
 		return c.Value.Text
 	default:
@@ -125,6 +133,10 @@ func Parse(text string) Cell {
 		case blockingMark:
 			if rest == "" {
 				return Cell{Form: Blocking, Attempt: attempt}
+			}
+		case placeMark:
+			if isID(rest) {
+				return Cell{Form: Mark, Attempt: attempt, Promised: ballotOf(rest)}
 			}
 		case registerMark:
 			if c, ok := parseRegister(attempt, rest); ok {

@@ -20,6 +20,7 @@ func someCells() []Cell {
 		{Form: Register, Attempt: a, Promised: s.Ballot(4), Accepted: s.Ballot(4),
 			Value: Value{Present: true, Text: "\x00v02", Changes: []Change{s.Change(), s.Change()}}},
 		{Form: Blocking, Attempt: a},
+		{Form: Mark, Attempt: a, Promised: s.Ballot(5)},
 		{Form: Foreign, Value: Value{Present: true, Text: "a token of redsync's"}},
 		{Form: Foreign, Value: Value{Present: true, Text: "#pnot an attempt"}},
 	}
@@ -38,12 +39,12 @@ func TestAppendToSaysWhatWordsSay(t *testing.T) {
 	a := NumberedSource(big.NewInt(7)).Attempt()
 	ballot := NumberedSource(big.NewInt(7)).Ballot(3)
 	take := Take{Names: []string{"job:1"}, Attempt: a, Tokens: []string{"me"}, TTL: 30 * time.Second}
-	endless, vacant, fenced, old, none, two := take, take, take, take, take, take
-	endless.TTL, vacant.Vacant, fenced.Fence, old.Old = Endless, true, 5, true
+	endless, marking, fenced, old, none, two := take, take, take, take, take, take
+	endless.TTL, marking.Mark, fenced.Fence, old.Old = Endless, ballot, 5, true
 	none.Names, none.Tokens, none.TTL = []string{"\r\n"}, []string{""}, 1500*time.Microsecond
 	two.Names, two.Tokens = []string{"a", "b"}, []string{"me", "you"}
-	ops := []Op{take, endless, vacant, fenced, old, none, two}
-	for _, how := range []Removal{Release, Undo, Dead} {
+	ops := []Op{take, endless, marking, fenced, old, none, two}
+	for _, how := range []Removal{Release, Undo, Dead, Forced} {
 		ops = append(ops, Remove{Name: "job:1", Attempt: a, How: how}, Remove{Name: "", Attempt: a, How: how, Seen: ballot})
 	}
 	for _, op := range ops {

@@ -27,7 +27,7 @@ for i, key in ipairs(KEYS) do
     n = n + 1
   else
     did, v = 0, get(key)
-    if v and attempt(v) == ARGV[i] and mark(v) == '` + blockingMark + `' then
+    if v and attempt(v) == ARGV[i] and (mark(v) == '` + blockingMark + `' or mark(v) == '` + placeMark + `') then
       redis.call('del', key)
       left = -1
     else

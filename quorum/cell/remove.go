@@ -6,7 +6,7 @@ import "redlock-proxy/resp"
 type Removal string
 
 const (
-	// Release deletes plain cells, and blocking ones, which do not count as deleted.
+	// Release deletes plain cells, and blocking ones and marks, which do not count as deleted.
 	// A cell for which a ballot was promised stays: the promise counts on it.
 	Release Removal = "release"
 	// Undo deletes cells that hold what the attempt put there, also where a ballot was
@@ -16,6 +16,8 @@ const (
 	// seen: a take that was on its way may have given it one since, and then a ballot may
 	// have chosen something there.
 	Dead Removal = "dead"
+	// Forced deletes whatever is of the attempt, for an operator.
+	Forced Removal = "forced"
 )
 
 // Remove deletes the cell that an attempt created.
@@ -36,10 +38,10 @@ end
 ` + layoutLua + `local v = get(KEYS[1])
 if not v or attempt(v) ~= ARGV[1] then return {0, v, redis.call('pttl', KEYS[1])} end
 local form = mark(v)
-if form == '` + blockingMark + `' then
+if form == '` + blockingMark + `' or form == '` + placeMark + `' then
   redis.call('del', KEYS[1])
   return {0, v, -1}
-elseif form == '` + registerMark + `' and (ARGV[2] == 'dead' and accepted(v) == ARGV[3] or ARGV[2] == 'undo' and accepted(v) == none) then
+elseif ARGV[2] == 'forced' or form == '` + registerMark + `' and (ARGV[2] == 'dead' and accepted(v) == ARGV[3] or ARGV[2] == 'undo' and accepted(v) == none) then
   redis.call('del', KEYS[1])
   return 1
 end
@@ -73,13 +75,13 @@ func (r Remove) Decode(answer any) (Answer, error) { return decode(answer, 1, fa
 // Apply is of Op.
 func (r Remove) Apply(s *Store) Answer {
 	f := s.Look(r.Name)
-	untouched := r.How == Undo && f.Accepted == "" || r.How == Dead && f.Accepted == r.Seen
+	untouched := r.How == Undo && f.Accepted == "" || r.How == Dead && f.Accepted == r.Seen || r.How == Forced
 	switch {
 	case f.Attempt != r.Attempt:
 	case f.Form == Plain, f.Form == Register && untouched:
 		s.Delete(r.Name)
 		return Answer{Did: true}
-	case f.Form == Blocking:
+	case f.Form == Blocking, f.Form == Mark:
 		s.Delete(r.Name)
 		f.Left = Endless
 	}

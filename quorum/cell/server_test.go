@@ -79,9 +79,11 @@ func (p pool) value() cell.Value {
 }
 
 func (p pool) cell() cell.Cell {
-	switch p.IntN(6) {
+	switch p.IntN(7) {
 	case 0:
 		return cell.Cell{}
+	case 6:
+		return cell.Cell{Form: cell.Mark, Attempt: pick(p, p.attempts), Promised: pick(p, p.ballots)}
 	case 1:
 		return cell.Cell{Form: cell.Plain, Attempt: pick(p, p.attempts), Value: cell.Value{Present: true, Text: pick(p, p.tokens)}}
 	case 2:
@@ -99,7 +101,9 @@ func (p pool) cell() cell.Cell {
 // op is a random operation; now is the master's clock.
 func (p pool) op(now time.Duration) cell.Op {
 	key := p.keys[0]
-	switch p.IntN(10) {
+	switch p.IntN(11) {
+	case 10:
+		return cell.Take{Names: p.keys[:1], Attempt: pick(p, p.attempts), Mark: pick(p, p.ballots), Tokens: []string{""}, TTL: pick(p, leases), Old: p.IntN(2) == 0}
 	case 7:
 		return cell.Take{Names: p.keys[:1], Attempt: pick(p, p.attempts), Tokens: []string{pick(p, p.tokens)}, TTL: pick(p, leases), Fence: pick(p, fences), Old: p.IntN(2) == 0}
 	case 8:
@@ -111,7 +115,7 @@ func (p pool) op(now time.Duration) cell.Op {
 	case 1:
 		return cell.Take{Names: p.keys, Attempt: pick(p, p.attempts), Tokens: []string{pick(p, p.tokens), pick(p, p.tokens)}, TTL: pick(p, leases)}
 	case 2:
-		return cell.Remove{Name: key, Attempt: pick(p, p.attempts), How: pick(p, []cell.Removal{cell.Release, cell.Undo, cell.Dead}), Seen: p.orNone(pick(p, p.ballots))}
+		return cell.Remove{Name: key, Attempt: pick(p, p.attempts), How: pick(p, []cell.Removal{cell.Release, cell.Undo, cell.Dead, cell.Forced}), Seen: p.orNone(pick(p, p.ballots))}
 	case 3:
 		e := cell.Extend{Name: key, Token: pick(p, p.tokens), TTL: pick(p, leases), Settled: p.IntN(3) == 0}
 		if p.IntN(2) == 0 {
@@ -130,6 +134,9 @@ func (p pool) op(now time.Duration) cell.Op {
 			Keep: p.IntN(2) == 0, Base: p.orNone(pick(p, p.ballots)), TTL: pick(p, leases), Until: pick(p, leases),
 			Shift:    pick(p, []time.Duration{0, time.Hour, -time.Second, -time.Hour}),
 			Deadline: now + pick(p, []time.Duration{-slack, slack}),
+		}
+		if p.IntN(3) == 0 {
+			op.Mark = pick(p, p.ballots)
 		}
 		if op.Until != cell.Endless {
 			op.Until += now

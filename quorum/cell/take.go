@@ -15,8 +15,8 @@ type Take struct {
 	Tokens []string
 	// TTL is in whole milliseconds, or Endless.
 	TTL time.Duration
-	// Vacant creates cells in register form that hold nothing, instead of plain ones.
-	Vacant bool
+	// Mark, unless it is empty, is unlike all others, and has marks put for the incarnation Attempt instead of plain cells.
+	Mark Ballot
 	// Fence, unless it is zero, is what the fence counter of the key, the only one, must be below:
 	// it is taken and the counter raised to it, or neither.
 	Fence int64
@@ -79,7 +79,7 @@ func (t Take) Words(whole bool) []any {
 
 // AppendTo is of Appender.
 func (t Take) AppendTo(b []byte, whole bool) []byte {
-	if !t.native() || t.Vacant {
+	if !t.native() || t.Mark != "" {
 		return resp.AppendCommand(b, t.Words(whole)...)
 	}
 	words := 5
@@ -98,8 +98,8 @@ func (t Take) AppendTo(b []byte, whole bool) []byte {
 
 // cell is what is created under key number i.
 func (t Take) cell(i int) Cell {
-	if t.Vacant {
-		return Cell{Form: Register, Attempt: t.Attempt}
+	if t.Mark != "" {
+		return Cell{Form: Mark, Attempt: t.Attempt, Promised: t.Mark}
 	}
 	return Cell{Form: Plain, Attempt: t.Attempt, Value: Value{Present: true, Text: t.Tokens[i]}}
 }

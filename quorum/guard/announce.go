@@ -89,6 +89,20 @@ func (g *Guard) hear(own peer.Proxy, entries []string) {
 	g.mu.Unlock()
 }
 
+// Peers are the IDs of the other proxies that some master has heard of lately.
+func (s *Set) Peers() (ids []string) {
+	for _, g := range s.guards {
+		g.mu.Lock()
+		for _, p := range g.proxies {
+			if !slices.Contains(ids, p.ID) {
+				ids = append(ids, p.ID)
+			}
+		}
+		g.mu.Unlock()
+	}
+	return ids
+}
+
 // disagreeFor is for how many announcements in a row another proxy must differ: while a
 // master restarts, the lists do.
 const disagreeFor = 5

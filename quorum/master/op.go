@@ -56,7 +56,7 @@ func isSame(a, b cell.Op) bool {
 	switch a := a.(type) {
 	case cell.Take:
 		b, ok := b.(cell.Take)
-		return ok && a.Attempt == b.Attempt && a.TTL == b.TTL && a.Vacant == b.Vacant && a.Old == b.Old && a.Fence == b.Fence &&
+		return ok && a.Attempt == b.Attempt && a.TTL == b.TTL && a.Mark == b.Mark && a.Old == b.Old && a.Fence == b.Fence &&
 			slices.Equal(a.Names, b.Names) && slices.Equal(a.Tokens, b.Tokens)
 	case cell.Remove:
 		b, ok := b.(cell.Remove)

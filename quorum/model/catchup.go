@@ -196,7 +196,7 @@ func (e *explorer) shares(c catching, pass int) (all []share, unseen int) {
 		}
 		unseen--
 		seen := e.cells.all[c.passes[pass][m]-1]
-		if seen.Form == cell.Absent {
+		if seen.Form == cell.Absent || seen.Form == cell.Mark {
 			continue
 		}
 		at := -1
@@ -280,7 +280,7 @@ func (e *explorer) admit(s *state) {
 	for _, one := range before {
 		copied = copied || own.Form != cell.Absent && one.Attempt == own.Attempt
 	}
-	if !copied {
+	if !copied || own.Form == cell.Mark {
 		return
 	}
 	now, _ := e.shares(c, 1)

@@ -2,6 +2,7 @@ package model
 
 import (
 	"slices"
+	"time"
 
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/register"
@@ -389,10 +390,25 @@ func (e *explorer) time(s *state, f func(event, *state)) {
 		f(event{name: "a lease's time passes", proxy: -1, master: -1}, t)
 	}
 	for m, master := range s.masters {
-		if ends := e.cells.all[master.cell].ends; ends != 0 && ends <= epoch+e.passed(s.at) {
+		if ends := e.cells.all[master.cell].ends; ends != 0 && ends <= epoch+e.passed(s.at) && !e.outlives(s, m) {
 			t := s.clone()
 			t.masters[m].cell = 0
 			f(event{name: "expiry at", proxy: -1, master: m}, t)
 		}
 	}
+}
+
+// outlives reports whether a mark that was put when what a master holds was removed, or before, has not yet ended: it does so first, by a
+// second.
+func (e *explorer) outlives(s *state, m int) bool {
+	one := e.cells.all[s.masters[m].cell]
+	if one.Form != cell.Register || one.Value.Present {
+		return false
+	}
+	for _, other := range s.masters {
+		if c := e.cells.all[other.cell]; c.Form == cell.Mark && c.ends != 0 && c.ends+time.Second <= one.ends {
+			return true
+		}
+	}
+	return false
 }

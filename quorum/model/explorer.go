@@ -238,6 +238,8 @@ func showCell(c cell.Cell) string {
 			v = c.Value.Text
 		}
 		return fmt.Sprintf("%s:(promised %s accepted %s %s)", short(c.Attempt), short(c.Promised), short(c.Accepted), v)
+	case cell.Mark:
+		return fmt.Sprintf("%s:mark %s", short(c.Attempt), short(c.Promised))
 	case cell.Blocking:
 		return fmt.Sprintf("%s:blocking", short(c.Attempt))
 	default:
@@ -248,6 +250,9 @@ func showCell(c cell.Cell) string {
 func show(op cell.Op) string {
 	switch op := op.(type) {
 	case cell.Take:
+		if op.Mark != "" {
+			return fmt.Sprintf("mark(%s:%s)", short(op.Attempt), short(op.Mark))
+		}
 		return fmt.Sprintf("take(%s:%s%s)", short(op.Attempt), op.Tokens[0], showFence(uint8(op.Fence)))
 	case cell.Raise:
 		return fmt.Sprintf("raise(%s%s)", short(op.Attempt), showFence(uint8(op.Fence)))
@@ -258,6 +263,9 @@ func show(op cell.Op) string {
 	case cell.Prepare:
 		return fmt.Sprintf("prepare(%s)", short(op.Ballot))
 	case cell.Accept:
+		if op.Mark != "" {
+			return fmt.Sprintf("fill(%s:%s on %s %s)", short(op.Attempt), short(op.Ballot), short(op.Mark), op.Value.Text)
+		}
 		return fmt.Sprintf("accept(%s:%s %s next %s)", short(op.Attempt), short(op.Ballot), op.Value.Text, short(op.Next))
 	default:
 		return "read"

@@ -81,3 +81,37 @@ deliver & proxy 2's accept & at C |
 		t.Errorf("complete: %v, %s\n%s", r.Complete, r.Violation, strings.Join(r.Trace, "\n"))
 	}
 }
+
+// An accept that arrives when its deadline is over does nothing: another value may have been chosen meanwhile, by a master that has forgotten its promise.
+func TestAcceptBeyondItsDeadline(t *testing.T) {
+	s := Scenario{N: 3, Held: 3, Slow: 1, Restarts: 1, Ops: []Op{
+		lockA, {Do: Unlock, Token: 'a', Proxy: 2}, {Do: GetSet, Token: 'b', Proxy: 1}, {Do: Get, Proxy: 3, After: []int{3}},
+	}}
+	script := `
+UNLOCK a by proxy 3 starts
+deliver & proxy 3's prepare(13) at A
+deliver & proxy 3's prepare(13) at C | & yes & … yes
+restart of C
+a round's time passes
+first pass reads A
+first pass reads B
+copies to C
+second pass reads A
+second pass reads B
+admits C
+GETSET b by proxy 2 starts
+deliver & proxy 2's prepare(12) at B
+deliver & proxy 2's prepare(12) at C | & … yes & yes
+deliver & proxy 2's accept & at B
+deliver & proxy 2's accept & at C |
+`
+	r := follow(t, s, script, quickLimit)
+	if t.Logf("%d states follow", r.States); r.Violation != "" || !r.Complete {
+		t.Errorf("complete: %v, %s\n%s", r.Complete, r.Violation, strings.Join(r.Trace, "\n"))
+	}
+	s.Variant = acceptsLate()
+	r = follow(t, s, script, quickLimit)
+	if t.Logf("%d states follow: %s", r.States, r.Violation); r.Violation == "" {
+		t.Error("without the deadline nothing is wrong")
+	}
+}

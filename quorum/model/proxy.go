@@ -111,6 +111,8 @@ type task struct {
 	// attempts are those that it made; releases the one that it released.
 	attempts []cell.Attempt
 	releases []cell.Attempt
+	// marked is set where it has put marks: what comes of it is a refill.
+	marked bool
 }
 
 // round is one Ask.
@@ -369,6 +371,10 @@ func (p *proxy) Ask(_ context.Context, ops []cell.Op, decided func([]register.Re
 func (t *task) note(op cell.Op) {
 	switch op := op.(type) {
 	case cell.Take:
+		if op.Mark != "" {
+			t.marked = true
+			return
+		}
 		t.attempts = appendNew(t.attempts, op.Attempt)
 	case cell.Remove:
 		if op.How == cell.Release {
@@ -430,15 +436,30 @@ func (p *proxy) send(s send, op cell.Op) {
 	p.sends = append(p.sends, s)
 }
 
+// mend has the register look at the key, and mend it at once if it finds that the masters differ.
+func (p *proxy) mend(ctx context.Context) {
+	ctx.Done() // takes the turn: what a register does by itself has a context of its own
+	_ = p.register.Compare(ctx, []string{key}, false)
+	for i, cb := range p.callbacks {
+		if cb.name == mendName {
+			p.callbacks = slices.Delete(p.callbacks, i, i+1)
+			cb.call()
+			return
+		}
+	}
+}
+
 // mendName is the name of the callback that mends the key.
 const mendName = "mend"
 
 // mendPause is how the register's mending is told from its other callbacks.
 const mendPause = 200 * time.Millisecond
 
-// Well implements [register.Masters]: what was missed is looked at never again, which a
-// callback that does not come back stands for as well.
-func (p *proxy) Well() bool { return false }
+// Well implements [register.Masters].
+func (p *proxy) Well() bool { return true }
+
+// Missed implements [register.Masters].
+func (p *proxy) Missed() {}
 
 // Voters implements [register.Masters].
 func (p *proxy) Voters() int { return len(p.masters) }
@@ -470,7 +491,7 @@ func (p *proxy) After(d time.Duration, f func()) {
 	if same > 0 {
 		name += fmt.Sprint(" #", same)
 	}
-	p.callbacks = append(p.callbacks, callback{name: name, call: f, since: p.at, long: d > register.Limit})
+	p.callbacks = append(p.callbacks, callback{name: name, call: f, since: p.at, long: d > register.Limit && !(p.Hurried && p.running != nil && p.running.marked)})
 }
 
 // Pause implements [register.Masters].

@@ -21,9 +21,10 @@ const (
 	SetXX  // SET … XX
 	Del
 	Get
+	Mend // a proxy sees that masters differ
 )
 
-var doNames = [...]string{"LOCK", "UNLOCK", "EXTEND", "GETSET", "SETXX", "DEL", "GET"}
+var doNames = [...]string{"LOCK", "UNLOCK", "EXTEND", "GETSET", "SETXX", "DEL", "GET", "MEND"}
 
 // Op is one operation of a client.
 type Op struct {
@@ -103,6 +104,8 @@ type Variant struct {
 	Apply func(cell.Op, *cell.Store) cell.Answer
 	// Options alters those of the registers.
 	Options func(*register.Options)
+	// Hurried has refills not wait for a round's time.
+	Hurried bool
 	// CatchUp are rules of catching up that are left out.
 	CatchUp CatchUp
 }
@@ -162,6 +165,9 @@ func (p *proxy) perform(ctx context.Context, t *task, op Op) answer {
 	case Extend:
 		got, err = p.register.Extend(ctx, key, token, p.ttl(op))
 		a.code = codeOf(err)
+	case Mend:
+		p.mend(ctx)
+		a.code = refused
 	case Get:
 		var looks []register.Look
 		if looks, err = p.register.Read(ctx, []string{key}); err == nil {

@@ -42,6 +42,18 @@ func acceptsAnyIncarnation() Variant {
 	})
 }
 
+// acceptsLate accepts whenever an accept arrives.
+func acceptsLate() Variant {
+	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
+		a, is := op.(cell.Accept)
+		if !is {
+			return cell.Answer{}, false
+		}
+		a.Deadline = s.Now
+		return a.Apply(s), true
+	})
+}
+
 // acceptCreates accepts also where there is nothing.
 func acceptCreates() Variant {
 	return masters(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
@@ -139,6 +151,9 @@ func noLineage() Variant {
 func unlimited() Variant {
 	return Variant{Options: func(o *register.Options) { o.Unlimited = true }}
 }
+
+// outOfTurn has refills not wait until what a marked master may have promised before is over.
+func outOfTurn() Variant { return Variant{Hurried: true} }
 
 // catchesUp leaves rules of catching up out.
 func catchesUp(c CatchUp) Variant { return Variant{CatchUp: c} }

@@ -45,6 +45,10 @@ type bench struct {
 	// voters is how many vote; floor is the masters' median time.
 	voters int
 	floor  time.Duration
+	// missed is set once a master was away that may lack something.
+	missed bool
+	// last is the proxy that was made last: the one that compares.
+	last *Register
 	// pausing is called at each pause.
 	pausing func()
 }
@@ -70,16 +74,21 @@ func newBench(t *testing.T, masters int) *bench {
 // proxy is a register over the masters.
 func (b *bench) proxy() *Register {
 	b.proxies++
-	return New(Options{
+	b.last = New(Options{
 		N: len(b.stores), Masters: b, Source: cell.NumberedSource(big.NewInt(int64(b.proxies))),
 		Patience: time.Second, Keep: true,
 	})
+	return b.last
 }
 
 // pass lets time go by, and what is to be done after some time be done.
 func (b *bench) pass(d time.Duration) {
 	until := b.now.Add(d)
 	for {
+		if b.missed && b.Well() {
+			b.missed = false
+			b.sure(b.last.Compare(b.Context(), []string{"k", "j"}, false))
+		}
 		next := -1
 		for i, t := range b.timers {
 			if !t.at.After(until) && (next < 0 || t.at.Before(b.timers[next].at)) {
@@ -284,6 +293,9 @@ func (b *bench) Voters() int { return b.voters }
 
 func (b *bench) Clock() time.Duration { return b.floor }
 
+// Missed has keys compared once no operation is disturbed; see pass.
+func (b *bench) Missed() { b.missed = true }
+
 // Well reports whether no operation is disturbed.
 func (b *bench) Well() bool { return b.fate == nil }
 
@@ -300,7 +312,7 @@ func (b *bench) Now() time.Time { return b.now }
 
 // holds is what each master holds under a key: a dot for nothing, the token of a plain
 // cell, with * behind it in register form ("-*" where that holds nothing), b for a
-// blocking cell, and what is foreign in brackets.
+// blocking cell, m for a mark, and what is foreign in brackets.
 func (b *bench) holds(key string) string {
 	all := make([]string, len(b.stores))
 	for i, s := range b.stores {
@@ -309,6 +321,8 @@ func (b *bench) holds(key string) string {
 			all[i] = "."
 		case f.Form == cell.Blocking:
 			all[i] = "b"
+		case f.Form == cell.Mark:
+			all[i] = "m"
 		case f.Form == cell.Foreign:
 			all[i] = "[" + f.Value.Text + "]"
 		case f.Form == cell.Plain:

@@ -101,9 +101,9 @@ func areOver(found []cell.Found, after time.Duration) bool {
 	return !slices.ContainsFunc(found, func(f cell.Found) bool { return f.Form != cell.Absent && (f.Left < 0 || f.Left > after) })
 }
 
-// candidateFor is the one that a cell belongs to; an absent one has none.
+// candidateFor is the one that a cell belongs to; an absent one, or a mark, has none.
 func candidateFor(all *[]*candidate, f cell.Found) *candidate {
-	if f.Form == cell.Absent {
+	if f.Form == cell.Absent || f.Form == cell.Mark {
 		return nil
 	}
 	c := &candidate{foreign: f.Form == cell.Foreign, attempt: f.Attempt}

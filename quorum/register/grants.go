@@ -164,47 +164,6 @@ func (g *grant) note(master int, reply Reply) {
 	g.open[master] = reply.State == Waiting || reply.State == Unknown
 }
 
-// offers notes that the lock is on its way to a master once more; nil where it already is or has been there, or is not
-// remembered any more.
-func (g *grants) offers(key string, a cell.Attempt, master int) *grant {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	one := g.byKey[key]
-	if one == nil || one.attempt != a || one.open[master] || one.holders[master] {
-		return nil
-	}
-	one.open[master] = true
-	return one
-}
-
-// tokenOf is that of a lock that is remembered.
-func (g *grants) tokenOf(key string, a cell.Attempt) (token string, ok bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	one := g.byKey[key]
-	if one == nil || one.attempt != a || one.version != "" {
-		return "", false
-	}
-	return one.token, true
-}
-
-// left is how long a lock that is remembered still has by its first lease; ok is false
-// where it is not remembered or over.
-func (g *grants) left(key string, a cell.Attempt, now time.Time) (left time.Duration, ok bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	one := g.byKey[key]
-	switch {
-	case one == nil || one.attempt != a || one.version != "":
-		return 0, false
-	case one.ends.IsZero():
-		return cell.Endless, true
-	default:
-		left = one.ends.Sub(now).Truncate(time.Millisecond)
-		return left, left > 0
-	}
-}
-
 // Guess is the token under which this proxy has taken a key, or else what it has just put there by ballot, if it
 // knows of nothing newer.
 func (r *Register) Guess(key string) (token string, ok bool) {

@@ -68,7 +68,7 @@ func (r *Register) Holdings(ctx context.Context, keys []string) ([]Holding, erro
 	found := make([]Holding, len(keys))
 	for i, key := range keys {
 		f := resolve(r.n, replies, i)
-		if f.mixed || len(leftovers(replies, i, f)) > 0 {
+		if differ(replies, i, f) {
 			r.mendLater(key)
 		}
 		found[i] = holdingOf(f, replies, i)

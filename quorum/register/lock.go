@@ -25,8 +25,6 @@ type Taking struct {
 	Holder any
 	// Fence has the lock, of one key, get a fence.
 	Fence bool
-	// vacant takes the keys for nobody.
-	vacant bool
 }
 
 // Granted is what a Lock gives.
@@ -68,7 +66,6 @@ func (r *Register) lock(ctx context.Context, t Taking) (Granted, error) {
 	if !t.Until.IsZero() && t.Until.Before(until) {
 		until = t.Until
 	}
-	hastened := false
 	for failures := 1; ; failures++ {
 		got, err := r.take(ctx, t)
 		if err == nil {
@@ -79,11 +76,8 @@ func (r *Register) lock(ctx context.Context, t Taking) (Granted, error) {
 			return got, err
 		}
 		switch {
-		case len(again.vacated) > 0 && len(t.Keys) == 1:
+		case again.vacated && len(t.Keys) == 1:
 			return r.lockByBallot(ctx, t)
-		case len(again.vacated) > 0 && !hastened:
-			hastened = true
-			r.hasten(ctx, again.vacated)
 		case again.open && failures >= openTries:
 			return Granted{}, &NoQuorum{Replies: again.replies}
 		case r.masters.Now().After(until):
@@ -131,21 +125,12 @@ func (r *Register) lockByBallot(ctx context.Context, t Taking) (Granted, error) 
 	return got, nil
 }
 
-// hasten has keys that hold nothing, and are not absent, be absent in a removal's time: several
-// keys can be taken only then, and a Watch leaves one so for longer. Whoever watches it
-// sees no change until then.
-func (r *Register) hasten(ctx context.Context, keys []string) {
-	for _, key := range keys {
-		_, _ = r.Update(ctx, Change{Key: key, shorten: true, Run: func(Look) (Decision, error) { return Decision{}, nil }})
-	}
-}
-
 // splitError says that a try can have no majority and held up no other: it can be made
 // again.
 type splitError struct {
-	// vacated are the keys that were removed by ballot a moment ago, or of which a ballot is to
-	// decide what they hold: their next value is for a ballot, too.
-	vacated []string
+	// vacated is set where a key was removed by ballot a moment ago, or a ballot is to decide
+	// what it holds: its next value is for a ballot, too.
+	vacated bool
 	// open is set where masters that do not vote may make a majority of another holder, for longer than a removal stays.
 	open bool
 	// low is set where nothing but too low a fence was in the way.
@@ -169,11 +154,11 @@ func (r *Register) take(ctx context.Context, t Taking) (Granted, error) {
 			return Granted{}, err
 		}
 	}
-	op := cell.Take{Names: t.Keys, Attempt: r.opts.Source.Attempt(), Tokens: t.Tokens, TTL: t.TTL, Vacant: t.vacant, Fence: fence}
+	op := cell.Take{Names: t.Keys, Attempt: r.opts.Source.Attempt(), Tokens: t.Tokens, TTL: t.TTL, Fence: fence}
 	start := r.masters.Now()
 	asked, err := r.masters.Ask(ctx, all(r.n, op), r.decided.take)
 	if err == nil {
-		asked, err = r.insist(ctx, op, asked, start)
+		asked, err = r.insist(ctx, op, asked)
 	}
 	if fence != 0 {
 		r.learnFences(t.Keys[0], fence, asked.Replies())
@@ -182,17 +167,18 @@ func (r *Register) take(ctx context.Context, t Taking) (Granted, error) {
 		var got Granted
 		if got, err = r.judgeTake(t, asked.Replies(), start); err == nil {
 			got.Attempt, got.Version, got.Fence = op.Attempt, string(op.Attempt), fence
-			if !t.vacant {
-				r.granted(t, op.Attempt, asked, start)
-			}
+			r.granted(t, op.Attempt, asked, start)
 			asked.Forget()
 			return got, nil
 		}
 	}
 	asked.Drop()
 	if t.Anyhow && errors.As(err, new(*NoQuorum)) {
-		// Others may see it stand. It stays if it does, and is undone where it cannot.
-		r.settleLater(op, 0)
+		// Others may see that it holds. It stays if it does, and is removed where it cannot.
+		for _, reply := range asked.Replies() {
+			r.mendUnless(reply, t.Keys...)
+		}
+		asked.Later(func(_ int, reply Reply) { r.mendUnless(reply, t.Keys...) })
 		return Granted{}, err
 	}
 	undo := func(master int, reply Reply) {
@@ -265,7 +251,7 @@ func (r *Register) judgeTake(t Taking, replies []Reply, start time.Time) (Grante
 		for _, key := range t.Keys {
 			r.mendLater(key)
 		}
-		return Granted{}, &splitError{vacated: r.vacatedOf(t.Keys, replies), open: r.mayBeHeld(replies) && !endsSoon(r.n, replies), replies: replies}
+		return Granted{}, &splitError{vacated: r.isVacated(replies), open: r.mayBeHeld(replies) && !endsSoon(r.n, replies), replies: replies}
 	default:
 		return Granted{}, &NoQuorum{Replies: replies}
 	}
@@ -285,125 +271,32 @@ func (r *Register) mayBeHeld(replies []Reply) bool {
 
 func answered(r *Reply) bool { return r.State == Counted }
 
-// vacatedOf are the keys of which some refusal tells a cell that holds no value, or of which
-// the holders differ.
-func (r *Register) vacatedOf(keys []string, replies []Reply) (vacated []string) {
-	for i, key := range keys {
-		tellsNone := func(r Reply) bool { return i < len(r.Found) && isVacated(r.Found[i]) }
-		if slices.ContainsFunc(replies, tellsNone) || resolve(r.n, replies, i).unsettled() {
-			vacated = append(vacated, key)
-		}
-	}
-	return vacated
-}
-
-// granted remembers a lock that a cell.Take took, and offers it again, each key by itself, to the masters that refused it because of
-// a try that was refused itself, or of what was removed and not over there: each takes it once at the most.
-func (r *Register) granted(t Taking, a cell.Attempt, asked Asked, start time.Time) {
-	made := make([]*grant, len(t.Keys))
-	for i, key := range t.Keys {
-		one := newGrant(t, i, a, start, r.n)
-		for m, reply := range asked.Replies() {
-			one.note(m, reply)
-		}
-		r.grants.put(key, one, start)
-		made[i] = one
-	}
-	again := func(master int, reply Reply) {
-		for _, one := range made {
-			r.grants.reached(one, master, reply)
-		}
-		for i, key := range t.Keys {
-			switch {
-			case isRefusal(reply):
-				// A majority has the fence; others may take the lock without.
-				op := cell.Take{Names: []string{key}, Attempt: a, Tokens: t.Tokens[i : i+1], TTL: t.TTL}
-				r.offerLater(op, master, 0, reply.Found[i])
-			case reply.State == Failed && (t.TTL < 0 || t.TTL > longLease):
-				r.mendWhenWell(key)
-			}
-		}
-	}
-	for i, reply := range asked.Replies() {
-		if isRefusal(reply) || reply.State == Failed {
-			again(i, reply)
-		}
-	}
-	asked.Later(again)
-}
-
-// longLease is longer than it mostly takes until a master is back: other locks are over by then.
-const longLease = time.Minute
-
-// isRefusal reports whether a master refused, also one without a vote: that may be for what a catch-up is to remove there.
-func isRefusal(reply Reply) bool {
-	return (reply.State == Counted || reply.State == Uncounted) && !reply.Did
-}
-
-// offers are the pauses before a master that refused is asked again; in the last ones it may catch up.
-var offers = [...]time.Duration{20 * time.Millisecond, 100 * time.Millisecond, 350 * time.Millisecond, time.Second, 3 * time.Second}
-
-// offerLater asks a master that refused a lock for what it holds once more, as long as the lock is held as
-// far as this proxy knows.
-func (r *Register) offerLater(op cell.Take, master, tries int, holds cell.Found) {
-	if tries == len(offers) {
-		return
-	}
-	pause := offers[tries]
-	if areOver([]cell.Found{holds}, removedFor) {
-		pause = max(pause, holds.Left+time.Millisecond)
-	}
-	r.masters.After(pause, func() {
-		left, held := r.grants.left(op.Names[0], op.Attempt, r.masters.Now())
-		if !held {
-			return
-		}
-		one := r.grants.offers(op.Names[0], op.Attempt, master)
-		if one == nil {
-			return
-		}
-		op.TTL = left
-		ops := make([]cell.Op, r.n)
-		ops[master] = op
-		asked, err := r.masters.Ask(context.Background(), ops, atOnce)
-		if err != nil {
-			return
-		}
-		told := func(master int, reply Reply) {
-			r.grants.reached(one, master, reply)
-			switch {
-			case reply.yes():
-				r.masters.After(0, func() { r.joined(op, master) })
-			case isRefusal(reply):
-				r.offerLater(op, master, tries+1, reply.Found[0])
-			}
-		}
-		if reply := asked.Replies()[master]; reply.State != Waiting {
-			told(master, reply)
-		}
-		asked.Later(told)
+// isVacated reports whether some refusal tells a cell of the first key that holds no value, or its holders differ.
+func (r *Register) isVacated(replies []Reply) bool {
+	return resolve(r.n, replies, 0).unsettled() || slices.ContainsFunc(replies, func(r Reply) bool {
+		return len(r.Found) > 0 && r.Found[0].Form == cell.Register && !r.Found[0].Value.Present
 	})
 }
 
-// atOnce decides a round that nothing waits for: each reply is told in its turn, before those to what its master is asked later.
-func atOnce([]Reply) bool { return true }
-
-// joined is for a master that took a lock late. If the lock is over by now, which another
-// proxy may have seen to, it is taken back there.
-func (r *Register) joined(op cell.Take, master int) {
-	ctx, cancel := context.WithTimeout(context.Background(), mendTime)
-	defer cancel()
-	asked, err := r.masters.Ask(ctx, all(r.n, cell.Read{Names: op.Names}), func(replies []Reply) bool { return r.readDecided(replies, 1) })
-	if err != nil {
-		return
+// granted remembers a lock that a cell.Take took, and has it restored on masters that refused it, or may have missed it.
+func (r *Register) granted(t Taking, a cell.Attempt, asked Asked, start time.Time) {
+	made := make([]*grant, len(t.Keys))
+	for i, key := range t.Keys {
+		made[i] = newGrant(t, i, a, start, r.n)
+		for m, reply := range asked.Replies() {
+			made[i].note(m, reply)
+		}
+		r.grants.put(key, made[i], start)
 	}
-	f := resolve(r.n, asked.Replies(), 0)
-	switch {
-	case f.standing == Held && f.attempt == op.Attempt:
-		r.mendLater(op.Names[0])
-	case f.standing != Open:
-		r.undo(op.Names, op.Attempt, master)
+	for _, reply := range asked.Replies() {
+		r.mendUnless(reply, t.Keys...)
 	}
+	asked.Later(func(master int, reply Reply) {
+		for _, one := range made {
+			r.grants.reached(one, master, reply)
+		}
+		r.mendUnless(reply, t.Keys...)
+	})
 }
 
 // Withdraw takes back what a Lock granted, where its caller has gone or nobody was told of it: the values of this version, and no other

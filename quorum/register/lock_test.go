@@ -178,7 +178,7 @@ func TestLockWhereARemovalEnds(t *testing.T) {
 				return map[int]fate{3: refused, 4: outside}[m]
 			}
 		}, "granted", "me me me . -*"},
-		{"it stays", 4 * time.Second, func(b *bench) { b.of("take", outside, 3, 4) }, "no quorum", ". -* -* . ."},
+		{"it stays", 4 * time.Second, func(b *bench) { b.at(outside, 3, 4) }, "no quorum", ". -* -* . ."},
 	} {
 		b := newBench(t, 5)
 		b.acceptedFor(test.left, "", 2, 1, 2)
@@ -189,95 +189,6 @@ func TestLockWhereARemovalEnds(t *testing.T) {
 		if got := b.holds("k"); got != test.holds {
 			t.Errorf("%s: the masters hold %s, want %s", test.name, got, test.holds)
 		}
-	}
-}
-
-// Where short-lived cells come again and again, what they leave open is an error when half of a round's time is over.
-func TestLockDoesNotInsistForEver(t *testing.T) {
-	b := newBench(t, 5)
-	b.of("take", outside, 3, 4)
-	b.takes = 6 * time.Millisecond
-	b.pausing = func() {
-		b.acceptedFor(5*time.Millisecond, "", 2, 1, 2)
-		if b.pauses > 100 {
-			t.Fatal("it goes on and on")
-		}
-	}
-	b.acceptedFor(5*time.Millisecond, "", 2, 1, 2)
-	if _, err := b.proxy().Lock(t.Context(), taking("me")); outcome(err) != "no quorum" {
-		t.Error(err)
-	}
-}
-
-// Of several keys that are taken together each is offered by itself to a master that refused for one of them, also to one that gives no vote.
-func TestOffersOfSeveralKeys(t *testing.T) {
-	b := newBench(t, 5)
-	b.acceptedFor(2*time.Second, "", 2, 0)
-	b.of("take", outside, 4)
-	b.plain("old", "b", time.Minute, 4)
-	both := Taking{Keys: []string{"j", "k"}, Tokens: []string{"me", "me"}, TTL: time.Minute}
-	_, err := b.proxy().Lock(t.Context(), both)
-	b.sure(err)
-	b.wantHolds("-* me me me old")
-	b.fate = nil
-	b.stores[4].Delete("k") // it has caught up
-	b.pass(6 * time.Second)
-	b.wantHolds("me me me me me")
-	if got := b.holds("j"); got != "me me me me me" {
-		t.Errorf("of the other key they hold %s", got)
-	}
-}
-
-// A lock for a long time reaches masters that were away when it was granted, as soon as all are well, if it still stands: else the masters
-// that have it would be one too few when one of them forgets.
-func TestLockReachesMastersThatWereAway(t *testing.T) {
-	for _, test := range []struct {
-		name  string
-		ttl   time.Duration
-		then  func(*bench, *Register)
-		holds string
-	}{
-		{"without an end", cell.Endless, func(*bench, *Register) {}, "me me me me me"},
-		{"replaced meanwhile", time.Hour, func(b *bench, _ *Register) { _, err := b.proxy().Update(b.Context(), put("you")); b.sure(err) }, "you* you* you* you* you*"},
-		{"released meanwhile", time.Hour, func(b *bench, r *Register) { b.sure(r.Unlock(b.Context(), "k", "me")) }, ". . . . ."},
-		{"taken away meanwhile", time.Hour, func(b *bench, _ *Register) { b.sure(b.proxy().Unlock(b.Context(), "k", "me")) }, ". . . . ."},
-		{"for a short time", time.Minute, func(*bench, *Register) {}, "me me me . ."},
-	} {
-		b := newBench(t, 5)
-		r := b.proxy()
-		b.at(refused, 3, 4)
-		long := taking("me")
-		long.TTL = test.ttl
-		_, err := r.Lock(t.Context(), long)
-		b.sure(err)
-		test.then(b, r)
-		b.pass(2 * time.Second)
-		b.fate = nil
-		b.pay()
-		b.pass(5 * time.Second)
-		if got := b.holds("k"); got != test.holds {
-			t.Errorf("%s: the masters hold %s, want %s", test.name, got, test.holds)
-		}
-	}
-}
-
-// What may already be on its way to a master is not offered to it: of two one would come after a release.
-func TestOfferedOnce(t *testing.T) {
-	b := newBench(t, 3)
-	r := b.proxy()
-	b.at(refused, 2)
-	long := taking("me")
-	long.TTL = cell.Endless
-	_, err := r.Lock(t.Context(), long)
-	b.sure(err)
-	b.of("take", slow, 2)
-	b.pass(time.Second) // not all are well
-	for range 3 {
-		r.mend("k")
-	}
-	b.pass(100 * time.Millisecond)
-	if len(b.pending) != 1 {
-		t.Errorf("%d offers are on their way to one master", len(b.pending))
 	}
 }
 
@@ -292,67 +203,6 @@ func TestLockAgainAfterASplit(t *testing.T) {
 	b.wantHolds("x me me")
 	if b.pauses != 1 {
 		t.Errorf("%d pauses", b.pauses)
-	}
-}
-
-// A master that refused because of a leftover is offered the lock again, as long as it is
-// held.
-func TestOffers(t *testing.T) {
-	for _, test := range []struct {
-		name  string
-		then  func(*bench, *Register)
-		holds string
-	}{
-		{"the leftover goes", func(b *bench, _ *Register) {
-			b.pass(50 * time.Millisecond)
-			b.stores[0].Delete("k")
-			b.pass(time.Second)
-		}, "me me me"},
-		{"the leftover stays", func(b *bench, _ *Register) { b.pass(6 * time.Second); b.stores[0].Delete("k"); b.pass(time.Second) }, ". me me"},
-		{"the lock is released first", func(b *bench, r *Register) {
-			b.sure(r.Unlock(b.Context(), "k", "me"))
-			b.stores[0].Delete("k")
-			b.pass(time.Second)
-		}, ". . ."},
-		{"another proxy released it", func(b *bench, _ *Register) {
-			b.sure(b.proxy().Unlock(b.Context(), "k", "me"))
-			b.pass(4 * time.Second)
-			b.stores[0].Delete("k")
-			b.pass(time.Second)
-		}, ". . ."},
-	} {
-		b := newBench(t, 3)
-		r := b.proxy()
-		b.plain("x", "a", time.Minute, 0)
-		b.lock(r, "me")
-		test.then(b, r)
-		if got := b.holds("k"); got != test.holds {
-			t.Errorf("%s: %s, want %s", test.name, got, test.holds)
-		}
-	}
-}
-
-// An offer that is taken when the lock is over, as the proxy does not know, is taken back.
-func TestOfferThatIsTakenTooLate(t *testing.T) {
-	b := newBench(t, 3)
-	b.plain("x", "a", time.Minute, 0)
-	b.lock(b.proxy(), "me")
-	for _, s := range b.stores {
-		s.Delete("k") // an operator's hand
-	}
-	b.pass(time.Second)
-	b.wantHolds(". . .")
-}
-
-// What is offered has no more than the time that is left.
-func TestOfferedTime(t *testing.T) {
-	b := newBench(t, 3)
-	b.plain("x", "a", 100*time.Millisecond, 0)
-	b.lock(b.proxy(), "me")
-	b.pass(400 * time.Millisecond)
-	b.wantHolds("me me me")
-	if left, others := b.stores[0].Look("k").Left, b.stores[1].Look("k").Left; left > others {
-		t.Errorf("%v, and the others %v", left, others)
 	}
 }
 

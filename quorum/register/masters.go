@@ -70,6 +70,8 @@ type Masters interface {
 	After(d time.Duration, f func())
 	// Well reports whether all masters answer and vote, as far as is known.
 	Well() bool
+	// Missed says that a master may lack what others hold, since it was away: once all are well, keys are to be compared.
+	Missed()
 	// Voters is how many masters answer and vote, as far as is known.
 	Voters() int
 	// Clock is the median of the masters' clocks, since 1970, as far as is known. It may be wrong.

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// menders are the keys of which holders were seen to differ. They are looked at again
+// menders are the keys that are to be mended, because masters were seen to differ. They are looked at again
 // once the command that was at work has finished, so that masters which are well agree soon after
 // the last command.
 type menders struct {
@@ -35,8 +35,76 @@ func (r *Register) mendLater(key string) {
 	}
 }
 
-// mend has all holders of a key accept what the highest ballot has chosen or may have, and
-// has cells removed that are nobody's.
+// mendUnless has keys mended unless the master did what it was asked: soon, or once all masters are well.
+func (r *Register) mendUnless(reply Reply, keys ...string) {
+	switch {
+	case reply.State == Waiting, reply.yes():
+	case !r.masters.Well():
+		r.masters.Missed()
+	default:
+		for _, key := range keys {
+			r.mendLater(key)
+		}
+	}
+}
+
+// Mending is how many keys are to be mended.
+func (r *Register) Mending() int {
+	r.menders.mu.Lock()
+	defer r.menders.mu.Unlock()
+	return len(r.menders.keys)
+}
+
+// Compare has those of some keys mended of which the masters differ. Those that the first master holds are passed over, if beyond says so.
+//
+// Errors: the cause of ctx.
+func (r *Register) Compare(ctx context.Context, keys []string, beyond bool) error {
+	if beyond {
+		ops := make([]cell.Op, r.n)
+		ops[0] = cell.Read{Names: keys}
+		asked, err := r.masters.Ask(ctx, ops, func([]Reply) bool { return false })
+		if err != nil {
+			return err
+		}
+		keys = absentOn(asked.Replies()[0], keys)
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	asked, err := r.masters.Ask(ctx, all(r.n, cell.Read{Names: keys}), func([]Reply) bool { return false })
+	if err != nil {
+		return err
+	}
+	for i, key := range keys {
+		if differ(asked.Replies(), i, resolve(r.n, asked.Replies(), i)) {
+			r.mendLater(key)
+		}
+	}
+	for _, reply := range asked.Replies() {
+		r.mendUnless(reply, keys...)
+	}
+	return nil
+}
+
+// absentOn are the keys that a master does not hold, or does not tell.
+func absentOn(reply Reply, keys []string) (absent []string) {
+	for i, key := range keys {
+		if reply.State != Counted || reply.Found[i].Form == cell.Absent {
+			absent = append(absent, key)
+		}
+	}
+	return absent
+}
+
+// differ reports whether the masters that answered do not all hold the same under key number i, of which f is what they hold.
+func differ(replies []Reply, i int, f finding) bool {
+	return f.mixed || len(leftovers(replies, i, f)) > 0 || f.isWhole() && slices.ContainsFunc(replies, func(r Reply) bool {
+		return r.State == Counted && i < len(r.Found) && (r.Found[i].Form == cell.Absent || f.isShort(r.Found[i]))
+	})
+}
+
+// mend has all masters hold what a majority does: holders accept what the highest ballot has chosen or may have, cells that are nobody's
+// are removed, and masters that lack the key are given it.
 func (r *Register) mend(key string) {
 	ctx, cancel := context.WithTimeout(context.Background(), mendTime)
 	defer cancel()
@@ -44,19 +112,23 @@ func (r *Register) mend(key string) {
 	delete(r.menders.keys, key)
 	r.menders.mu.Unlock()
 	replies, f, left, err := r.inspect(ctx, key)
-	if count(replies, answered) < r.n {
-		r.mendWhenWell(key)
-	}
 	if err != nil {
+		r.mendUnless(Reply{State: Unknown}, key)
 		return
 	}
-	r.spread(key, f, replies)
+	for _, reply := range replies {
+		r.mendUnless(reply, key)
+	}
 	if len(left) > 0 && !r.opts.Unlimited { // an attempt without a limit may still be granted
 		r.masters.After(sweepPause, func() { r.sweep(key, left) })
 	}
-	if f.mixed {
+	switch {
+	case f.mixed:
 		_, _ = r.Update(ctx, Change{Key: key, settle: true, Run: func(Look) (Decision, error) { return Decision{}, nil }})
 		r.mendLater(key)
+	case f.isWhole():
+		r.lengthen(key, f, replies)
+		r.refill(ctx, key, f, replies)
 	}
 }
 
@@ -70,20 +142,7 @@ func (r *Register) inspect(ctx context.Context, key string) (replies []Reply, f 
 	return asked.Replies(), f, leftovers(asked.Replies(), 0, f), nil
 }
 
-// spread offers a lock that this proxy granted to masters that hold nothing, and never did: they were away when it was granted.
-func (r *Register) spread(key string, f finding, replies []Reply) {
-	token, ok := r.grants.tokenOf(key, f.attempt)
-	if !ok || !f.taken() {
-		return
-	}
-	for m, reply := range replies {
-		if reply.State == Counted && len(reply.Found) > 0 && reply.Found[0].Form == cell.Absent {
-			r.offerLater(cell.Take{Names: []string{key}, Attempt: f.attempt, Tokens: []string{token}}, m, 0, cell.Found{})
-		}
-	}
-}
-
-// leftover is a cell on one master of an incarnation that can have no majority, and the ballot
+// leftover is a cell on one master of an incarnation that can have no majority, or keeps the place of one that has, and the ballot
 // that was accepted there.
 type leftover struct {
 	master   int
@@ -102,8 +161,8 @@ func leftovers(replies []Reply, i int, f finding) (all []leftover) {
 			continue
 		}
 		switch c := r.Found[i]; c.Form {
-		case cell.Plain, cell.Register:
-			if f.standing != Held || c.Attempt != f.attempt {
+		case cell.Plain, cell.Register, cell.Blocking:
+			if f.standing != Held || !c.Holds(f.attempt) {
 				all = append(all, leftover{m, c.Attempt, c.Accepted})
 			}
 		}
@@ -127,6 +186,7 @@ func (r *Register) sweep(key string, before []leftover) {
 	for _, one := range now {
 		if slices.Contains(before, one) {
 			r.masters.Tell(one.master, cell.Remove{Name: key, Attempt: one.attempt, How: cell.Dead, Seen: one.accepted}, false)
+			r.mendLater(key)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func (r *Register) read(ctx context.Context, keys []string) ([]Look, error) {
 	looks := make([]Look, len(keys))
 	for i, key := range keys {
 		f := resolve(r.n, asked.Replies(), i)
-		if f.mixed || len(leftovers(asked.Replies(), i, f)) > 0 {
+		if differ(asked.Replies(), i, f) {
 			r.mendLater(key)
 		}
 		switch {

@@ -119,7 +119,9 @@ func TestVersions(t *testing.T) {
 		version("replaced by " + value)
 	}
 	b.sure(r.Unlock(t.Context(), "k", "me"))
-	version("removed by ballot")
+	if now, _ := r.Read(t.Context(), []string{"k"}); seen[now[0].Version] != "nothing" {
+		t.Error("removed by ballot, it is not as nothing")
+	}
 	b.pass(removedFor)
 	b.lock(r, "me")
 	version("the same token again")

@@ -45,7 +45,6 @@ type Register struct {
 	promises promises
 	lines    lines
 	menders  menders
-	missed   missed
 	round    atomic.Uint64
 	// decided are what ends the rounds of what is done most.
 	decided struct{ take, release func([]Reply) bool }
@@ -60,7 +59,6 @@ func New(opts Options) *Register {
 		promises: promises{byKey: map[string]*promise{}},
 		lines:    lines{byKey: map[string]*line{}},
 		menders:  menders{keys: map[string]bool{}},
-		missed:   missed{keys: map[string]bool{}},
 	}
 	r.decided.take, r.decided.release = r.takeDecided, r.releaseDecided
 	return r
@@ -81,8 +79,7 @@ type Look struct {
 	Foreign bool
 	// Shared is set by who knows of several keys in a cell: others may stand beside this one.
 	Shared bool
-	// Version is unlike that of any other state of the key, but for those in which there
-	// is no cell, of which it is empty.
+	// Version is unlike that of any other value of the key; empty where nothing is there.
 	Version string
 	// incarnation is the one that a majority holds, also of a value that nothing is there.
 	incarnation cell.Attempt
@@ -102,7 +99,7 @@ func (f finding) look() Look {
 			Version: version(f.attempt, f.value), incarnation: f.attempt,
 		}
 	case f.standing == Held:
-		return Look{Version: version(f.attempt, f.value), incarnation: f.attempt}
+		return Look{incarnation: f.attempt}
 	default:
 		return Look{}
 	}

@@ -45,13 +45,17 @@ func (r *Register) Unlock(ctx context.Context, key, token string) error {
 	}
 }
 
-// release deletes the plain cells of an attempt. Masters that do not answer are owed it.
+// release deletes the plain cells of an attempt. Masters that do not answer are owed it; a cell that is left, since a ballot was promised
+// there, may be nobody's now.
 func (r *Register) release(ctx context.Context, key string, a cell.Attempt) (Asked, error) {
 	op := cell.Op(cell.Remove{Name: key, Attempt: a, How: cell.Release})
 	asked, err := r.masters.Ask(ctx, all(r.n, op), r.decided.release)
 	owe := func(master int, reply Reply) {
-		if reply.State == Unknown || reply.State == Failed {
+		switch {
+		case reply.State == Unknown, reply.State == Failed:
 			r.masters.Tell(master, op, true)
+		case reply.State == Counted && !reply.Did && reply.Found[0].Form != cell.Absent:
+			r.mendLater(key)
 		}
 	}
 	for i, reply := range asked.Replies() {
@@ -143,7 +147,7 @@ func (g *grant) mayReach(master int, reply Reply) bool {
 	case reply.yes():
 		return true
 	default:
-		return reply.no() && (len(reply.Found) == 0 || reply.Found[0].Attempt != g.attempt || reply.Found[0].Form == cell.Blocking)
+		return reply.no() && (len(reply.Found) == 0 || !reply.Found[0].Holds(g.attempt))
 	}
 }
 
@@ -161,7 +165,7 @@ func (g *grant) mayReachAny(replies []Reply) bool {
 func (g *grant) lost(replies []Reply) int {
 	n := 0
 	for i, reply := range replies {
-		if g.holders[i] && reply.State == Counted && !reply.Did && reply.Found[0].Attempt != g.attempt {
+		if g.holders[i] && reply.State == Counted && !reply.Did && (reply.Found[0].Attempt != g.attempt || reply.Found[0].Form == cell.Mark) {
 			n++
 		}
 	}

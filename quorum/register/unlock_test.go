@@ -182,30 +182,6 @@ func TestJudgeRelease(t *testing.T) {
 	}
 }
 
-// What a master says to an offer before it answers to the release counts.
-func TestReleaseAfterAnOffer(t *testing.T) {
-	b := newBench(t, 5)
-	for _, m := range []int{3, 4} {
-		cell.Take{Names: []string{"k"}, Attempt: attemptOf("z"), Tokens: []string{"you"}, TTL: time.Hour}.Apply(b.stores[m])
-	}
-	r := b.proxy()
-	b.lock(r, "me")
-	b.stores[3].Delete("k")
-	b.of("take", late, 3)
-	b.pass(offers[0])
-	b.fate = func(master int, op cell.Op) fate {
-		if kindOf(op) != "remove" {
-			return done
-		}
-		b.deliver() // a master answers in turn
-		if master == 1 || master == 2 {
-			return lost
-		}
-		return done
-	}
-	b.sure(r.Unlock(t.Context(), "k", "me"))
-}
-
 // A lock whose SET is still on its way to a master does not come back after its release.
 func TestReleaseBeforeTheLockArrives(t *testing.T) {
 	b := newBench(t, 3)

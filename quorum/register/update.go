@@ -47,10 +47,10 @@ type Change struct {
 	strict bool
 	// settle has a majority accept what stands there, also where nothing is changed.
 	settle bool
-	// shorten has what is left of a removal, or of a Watch, end as soon as a removal's does.
-	shorten bool
 	// quiet is set where what is removed was never told to anybody, or whoever waits is told by the caller.
 	quiet bool
+	// fill has masters hold what the others do, once a majority of these has accepted it.
+	fill *filling
 	// onward has it go on to its end once it has begun, also where the caller leaves.
 	onward bool
 }
@@ -120,6 +120,8 @@ type sentChange struct {
 	attempt cell.Attempt
 	ballot  cell.Ballot
 	change  cell.Change
+	// removes is set where the value is that nothing is there.
+	removes bool
 	// lease is what it gave, since then.
 	lease time.Duration
 	since time.Time
@@ -174,10 +176,13 @@ func (u *update) round(ctx context.Context) (Outcome, error) {
 	replies := asked.Replies()
 	u.saw(replies)
 	f, promised := resolve(u.n, replies, 0), resolve(u.n, promisesOf(replies), 0)
-	if f.mixed {
+	if differ(replies, 0, f) {
 		u.mendLater(u.Key)
 	}
-	switch {
+	switch s := u.removed(replies); {
+	case s != nil:
+		u.grants.replaced(u.Key, false)
+		return Outcome{Run: s.run, Granted: Granted{Attempt: s.attempt, Since: s.since}}, nil
 	case f.standing == Open && endsSoon(u.n, replies):
 		return Outcome{}, &splitError{}
 	case f.standing == Open:
@@ -291,8 +296,6 @@ func (u *update) onHeld(ctx context.Context, b ballot, f finding) (Outcome, erro
 	}
 	d, err := u.decide(f.look())
 	switch {
-	case u.shorten && !f.value.Present && compareLeft(f.longest, removedFor) > 0:
-		return u.accept(ctx, b, u.removed(f))
 	case err != nil || d.Do == Leave || d.Do == Remove && !f.value.Present:
 		// What some masters accepted of this change before must not be found later.
 		out, kept := u.keep(ctx, b, f, sentChange{run: u.runs, lease: cell.Endless, since: b.start})
@@ -309,16 +312,39 @@ func (u *update) onHeld(ctx context.Context, b ballot, f finding) (Outcome, erro
 // refresh has a removal stay for longer, before something is made of it: what ended in the
 // midst of a ballot would leave open what became of that.
 func (u *update) refresh(ctx context.Context, b ballot, f finding) (Outcome, error) {
-	_, err := u.accept(ctx, b, u.removed(f))
+	_, err := u.accept(ctx, b, u.renewed(f))
 	if err == nil {
 		err = &splitError{}
 	}
 	return Outcome{}, err
 }
 
-// removed has a removal stay from now on for as long as a new one.
-func (u *update) removed(f finding) proposal {
+// renewed has a removal stay from now on for as long as a new one.
+func (u *update) renewed(f finding) proposal {
 	return proposal{run: u.runs, base: f, value: f.value, same: true, ttl: removedFor, lease: cell.Endless}
+}
+
+// removed is the removal of those sent that some master accepted, where those that did not are too few to choose anything else: then the
+// incarnation is at its end. Nil: there is none.
+func (u *update) removed(replies []Reply) *sentChange {
+	for i, s := range u.sent {
+		took, others := 0, 0
+		for _, r := range replies {
+			switch {
+			case r.State != Counted, r.Found[0].Form == cell.Blocking:
+				others++
+			case !r.Found[0].Holds(s.attempt):
+			case r.Found[0].Accepted == s.ballot:
+				took++
+			default:
+				others++
+			}
+		}
+		if s.removes && took > 0 && others < u.quorum {
+			return &u.sent[i]
+		}
+	}
+	return nil
 }
 
 // made is the change of those sent that led to what is there, or nil.
@@ -349,15 +375,14 @@ func (u *update) keep(ctx context.Context, b ballot, f finding, s sentChange) (O
 	if f.chosen && len(u.sent) == 0 && !u.settle {
 		return Outcome{Run: s.run, Version: f.look().Version}, nil
 	}
-	now := u.masters.Now()
-	until, shared := untilOf(b, f, now), f.value.Present && u.opts.Shared != nil && u.opts.Shared(f.value.Text)
+	until, shared := notAfter(f.longest), f.value.Present && u.opts.Shared != nil && u.opts.Shared(f.value.Text)
 	if shared {
 		until = notBefore(b, f, 0)
 	}
 	// Masters that take the value over keep it a little shorter: by this round at the most.
 	return u.accept(ctx, b, proposal{
 		run: s.run, base: f, value: f.value, same: true, change: s.change, keep: true, until: until, shared: shared,
-		lease: s.lease, since: s.since.Add(-now.Sub(b.start)),
+		lease: s.lease, since: s.since.Add(-u.masters.Now().Sub(b.start)),
 	})
 }
 
@@ -372,7 +397,7 @@ type proposal struct {
 	change cell.Change
 	// keep, and until for the masters that did not hold the value before; else ttl.
 	keep  bool
-	until func(now time.Duration) time.Duration
+	until ending
 	ttl   time.Duration
 	// shift and shared are those of a Decision.
 	shift  time.Duration
@@ -392,7 +417,7 @@ func (u *update) replacing(b ballot, f finding, d Decision) proposal {
 	case d.KeepTTL && f.value.Present && d.Shared:
 		p.keep, p.shared, p.shift, p.until = true, true, d.Shift, notBefore(b, f, d.Shift)
 	case d.KeepTTL && f.value.Present:
-		p.keep, p.until = true, untilOf(b, f, u.masters.Now())
+		p.keep, p.until = true, notAfter(f.longest)
 	case d.KeepTTL:
 		p.ttl = cell.Endless
 	}
@@ -404,26 +429,27 @@ func (u *update) replacing(b ballot, f finding, d Decision) proposal {
 	return p
 }
 
-// untilOf tells, of a master whose clock told now when it promised, when by that clock the
-// value ends that others hold: not later than there.
-func untilOf(b ballot, f finding, now time.Time) func(time.Duration) time.Duration {
-	passed := now.Sub(b.start)
-	return func(told time.Duration) time.Duration {
-		if f.longest < 0 {
+// ending is when a value is to end, by the clock of a master that told now when it promised, at the latest so long after the ballot began.
+type ending func(now, passed time.Duration) time.Duration
+
+// notAfter is the ending of a value that has so much left where others hold it: not later than there.
+func notAfter(left time.Duration) ending {
+	return func(now, passed time.Duration) time.Duration {
+		if left < 0 {
 			return cell.Endless
 		}
-		return max(told+f.longest-passed, time.Millisecond)
+		return max(now+left-passed, time.Millisecond)
 	}
 }
 
-// notBefore is untilOf for a cell of several keys: the end is not before the first one among the masters that held the value when they
+// notBefore is the ending of a cell of several keys: the end is not before the first one among the masters that held the value when they
 // promised, shifted as theirs are. So none of the keys ends anywhere before its time; see package bag.
-func notBefore(b ballot, f finding, shift time.Duration) func(time.Duration) time.Duration {
-	return func(told time.Duration) time.Duration {
+func notBefore(b ballot, f finding, shift time.Duration) ending {
+	return func(now, _ time.Duration) time.Duration {
 		if f.shortest < 0 {
 			return cell.Endless
 		}
-		return max(told+f.shortest+b.passed+shift, time.Millisecond)
+		return max(now+f.shortest+b.passed+shift, time.Millisecond)
 	}
 }
 
@@ -443,7 +469,7 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 			op.Next = next
 		}
 		if p.keep {
-			op.Until = p.until(told)
+			op.Until = p.until(told, passed)
 		}
 		op.Deadline = told + u.timeLeft(passed)
 		return op
@@ -465,7 +491,7 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 		return u.accepted(b, p, next, replies, start), nil
 	}
 	if landed && !p.same {
-		u.sent = append(u.sent, sentChange{p.run, p.base.attempt, b.number, p.change, p.lease, p.since})
+		u.sent = append(u.sent, sentChange{p.run, p.base.attempt, b.number, p.change, !p.value.Present, p.lease, p.since})
 	}
 	u.saw(replies)
 	return Outcome{}, &splitError{}
@@ -504,25 +530,40 @@ func (u *update) acceptDecided(replies []Reply) bool {
 }
 
 // afterwards has masters accept whose promise comes late, where a majority has: else what
-// no master accepted yet may have been given up. And it has the key looked at again if some
-// did not accept, unless they hold nothing.
+// no master accepted yet may have been given up. The same goes for marked ones that are to be filled. And it has the key looked at again
+// if some did not accept, or lack it.
 func (u *update) afterwards(b ballot, p proposal, asked Asked, opFor func(told, passed time.Duration) cell.Accept) {
 	r, key := u.Register, u.Key
 	chosen := count(asked.Replies(), (*Reply).yes) >= u.quorum
-	b.asked.Later(func(master int, reply Reply) {
+	late := func(master int, reply Reply, promises bool) {
 		passed := r.masters.Now().Sub(b.start)
-		if chosen && reply.yes() && reply.Found[0].Attempt == p.base.attempt && u.timeLeft(passed) > 0 {
-			op := opFor(reply.Now, passed)
-			if p.shared {
-				op.Base = b.number // which no cell has accepted: its own end was not among those that were compared
-			}
-			r.masters.Tell(master, op, false)
+		if !chosen || reply.State != Counted || reply.Found[0].Attempt != p.base.attempt || u.timeLeft(passed) <= 0 {
+			return
 		}
-	})
+		op := opFor(reply.Now, passed)
+		switch {
+		case u.fills(p, reply.Found[0]):
+			op.Mark, op.Next = u.fill.mark, ""
+			if !p.shared {
+				op.Until = notAfter(p.base.shortest)(reply.Now, passed)
+			}
+		case !promises || !reply.Did:
+			return
+		case p.shared:
+			op.Base = b.number // which no cell has accepted: its own end was not among those that were compared
+		}
+		r.masters.Tell(master, op, false)
+	}
 	promised := b.asked.Replies()
+	for master, reply := range promised {
+		late(master, reply, false)
+	}
+	b.asked.Later(func(master int, reply Reply) { late(master, reply, true) })
 	left := func(master int, reply Reply) {
-		empty := promised[master].State == Counted && promised[master].Found[0].Form == cell.Absent
-		if reply.State != Waiting && !reply.yes() && !empty {
+		switch before := promised[master]; {
+		case before.State != Counted || before.Found[0].Holds(p.base.attempt):
+			r.mendUnless(reply, key)
+		case p.value.Present || before.Found[0].Form != cell.Absent:
 			r.mendLater(key)
 		}
 	}

@@ -462,26 +462,6 @@ func TestMendWhatWasRead(t *testing.T) {
 	b.wantHolds("you* you* you* you* you*")
 }
 
-// A master that stays away is not asked again and again; when it is back, it is mended.
-func TestMendWhenWell(t *testing.T) {
-	b := newBench(t, 3)
-	b.lock(b.proxy(), "me")
-	b.at(refused, 0)
-	_, err := b.proxy().Update(t.Context(), put("you"))
-	b.sure(err)
-	b.pass(3 * time.Second)
-	b.rounds = nil
-	b.pass(4 * time.Second)
-	b.wantRounds("")
-	b.wantHolds("me you* you*")
-	b.fate = nil
-	b.pass(time.Second)
-	b.wantHolds("you* you* you*")
-	if len(b.timers) > 0 {
-		t.Error("it never comes to rest")
-	}
-}
-
 // A removal by ballot leaves something for a moment, which keeps nobody from the key.
 func TestLockAfterARemoval(t *testing.T) {
 	for _, through := range []string{"the same", "another"} {
@@ -552,45 +532,6 @@ func TestLockSeveralAfterARemoval(t *testing.T) {
 		t.Errorf("it took %v", waited)
 	}
 	b.wantHolds("b b b")
-}
-
-// Several keys are taken soon after one of them was watched, although what that left there would
-// stay for longer.
-func TestLockSeveralAfterAWatch(t *testing.T) {
-	b := newBench(t, 3)
-	r := b.proxy()
-	r.opts.Patience = 2 * removedFor
-	looks, err := b.proxy().Watch(t.Context(), []string{"k"})
-	b.sure(err)
-	begun := b.now
-	_, err = r.Lock(t.Context(), Taking{Keys: []string{"k2", "k"}, Tokens: []string{"a", "b"}, TTL: time.Minute})
-	b.sure(err)
-	if waited := b.now.Sub(begun); waited > removedFor+100*time.Millisecond {
-		t.Errorf("it took %v", waited)
-	}
-	b.wantHolds("b b b")
-	now, err := b.proxy().Read(t.Context(), []string{"k"})
-	b.sure(err)
-	if now[0].Version == looks[0].Version {
-		t.Error("to the one that watched it, it is as it was")
-	}
-}
-
-// Where several keys cannot be taken, one that was watched has not changed.
-func TestLockSeveralLeavesAWatch(t *testing.T) {
-	b := newBench(t, 3)
-	r := b.proxy()
-	looks, err := b.proxy().Watch(t.Context(), []string{"k"})
-	b.sure(err)
-	_, err = r.Lock(t.Context(), Taking{Keys: []string{"k2", "k"}, Tokens: []string{"a", "b"}, TTL: time.Minute})
-	if !errors.Is(err, ErrContended) {
-		t.Fatal(err)
-	}
-	now, err := b.proxy().Read(t.Context(), []string{"k"})
-	b.sure(err)
-	if now[0].Version != looks[0].Version {
-		t.Error("it has another version")
-	}
 }
 
 // What was granted by a ballot is withdrawn as such, and nothing but it.

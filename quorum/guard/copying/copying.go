@@ -49,7 +49,7 @@ type Census struct{ Masters, Sources int }
 func incarnationsOf(views []View, key string) map[incarnation]bool {
 	all := map[incarnation]bool{}
 	for _, v := range views {
-		if h, there := v[key]; there {
+		if h, there := v[key]; there && h.Form != cell.Mark {
 			all[h.incarnation()] = true
 		}
 	}
@@ -60,7 +60,7 @@ func incarnationsOf(views []View, key string) map[incarnation]bool {
 func holders(views []View, key string, of incarnation) (cells, blocks []Held) {
 	for _, v := range views {
 		switch h, there := v[key]; {
-		case !there || h.incarnation() != of:
+		case !there || h.incarnation() != of || h.Form == cell.Mark:
 		case h.Form == cell.Blocking:
 			blocks = append(blocks, h)
 		default:

@@ -68,6 +68,7 @@ func TestChoose(t *testing.T) {
 		{"two: granted with the master's own vote, or a leftover", []Held{a, a, none, none}, "", chooseBlock, block(attemptA).String()},
 		{"two that had been three", []Held{a, a, none, none}, a.incarnation(), chooseBlock, block(attemptA).String()},
 		{"one of four is a leftover", []Held{a, none, none, none}, "", chooseNothing, ""},
+		{"a mark is nothing", []Held{a, {Cell: cell.Cell{Form: cell.Mark, Attempt: attemptA, Promised: b1}}, none, none}, "", chooseNothing, ""},
 		{"one of three may be a lock", []Held{a, none, none}, "", chooseBlock, block(attemptA).String()},
 		{"a holder and a blocking copy", []Held{a, block(attemptA), none, none}, "", chooseBlock, block(attemptA).String()},
 		{"blocking copies are no holders", []Held{a, a, block(attemptA), none}, a.incarnation(), chooseBlock, block(attemptA).String()},

@@ -1,0 +1,128 @@
+package quorum
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"redlock-proxy/quorum/master"
+)
+
+// What masters missed that were away, and what a proxy that ended has left undone, is found by comparing what all masters hold as soon as
+// all are well; package register mends what differs.
+
+const (
+	// comparePause is the wait between two looks whether there is reason to compare.
+	comparePause = 250 * time.Millisecond
+	// comparedAtOnce are the keys that are read at a time: their values may be large.
+	comparedAtOnce = 50
+	// mostMending bounds the keys that are being mended while others are still to be compared.
+	mostMending = 4096
+)
+
+// missed are the databases of which masters may lack something.
+type missed struct {
+	mu        sync.Mutex
+	databases map[int]bool
+	// all is set where it may be any of them; it is at the start.
+	all bool
+}
+
+func (m *missed) in(db int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.databases == nil {
+		m.databases = map[int]bool{}
+	}
+	m.databases[db] = true
+}
+
+func (m *missed) inAny() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.all = true
+}
+
+// take empties it.
+func (m *missed) take() (databases []int, all bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for db := range m.databases {
+		databases = append(databases, db)
+	}
+	all = m.all
+	m.databases, m.all = nil, false
+	return databases, all
+}
+
+// compareMissed compares what masters may have missed whenever all are well, until ctx ends.
+func (c *generation) compareMissed(ctx context.Context) {
+	tick := time.NewTicker(comparePause)
+	defer tick.Stop()
+	c.missed.inAny()
+	var peers []string
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := c.guards.Peers()
+		if slices.ContainsFunc(peers, func(id string) bool { return !slices.Contains(now, id) }) {
+			c.missed.inAny() // what that one began, nobody else goes on with
+		}
+		peers = now
+		if c.isWell() {
+			c.compareAll(ctx)
+		}
+	}
+}
+
+// isWell reports whether all masters vote.
+func (c *generation) isWell() bool {
+	return !slices.ContainsFunc(c.masters, func(m *master.Master) bool { return !m.Votes() })
+}
+
+// compareAll compares the databases of which something may be missing.
+func (c *generation) compareAll(ctx context.Context) {
+	databases, all := c.missed.take()
+	if all {
+		var err error
+		if databases, err = c.Databases(ctx); err != nil {
+			c.missed.inAny()
+			return
+		}
+	}
+	for _, db := range databases {
+		if err := c.compare(ctx, db); err != nil {
+			c.missed.in(db)
+		}
+	}
+}
+
+// compare compares the keys of a database. It works half of the time, so that it holds up nobody for long.
+func (c *generation) compare(ctx context.Context, db int) error {
+	k := c.keyspace(db)
+	for i, m := range c.masters {
+		_, failed, err := namesOn(ctx, m, db, func(names []string) (more bool, err error) {
+			for part := range slices.Chunk(names, comparedAtOnce) {
+				began := time.Now()
+				if err := k.Compare(ctx, part, i > 0); err != nil {
+					return false, err
+				}
+				for pause := time.Since(began); pause > 0 || k.Mending() > mostMending; pause = 0 {
+					if err := sleepFor(ctx, max(pause, time.Millisecond)); err != nil {
+						return false, err
+					}
+				}
+			}
+			return true, nil
+		})
+		if err = cmp.Or(err, failed); err != nil {
+			return err
+		}
+	}
+	return nil
+}

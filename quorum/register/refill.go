@@ -1,0 +1,86 @@
+package register
+
+import (
+	"context"
+	"time"
+
+	"redlock-proxy/quorum/cell"
+)
+
+// A key that a majority holds is restored on masters that lack it, by whichever proxy sees that. REGISTER.md (Refilling) has the rule,
+// and why nothing less will do.
+
+// markFor is how long a mark stays: less than a removal, so that what fills its place comes before that has ended.
+const markFor = removedFor - time.Second
+
+// filling is what an Update is to put in the place of marks.
+type filling struct {
+	attempt cell.Attempt
+	mark    cell.Ballot
+}
+
+// isWhole reports whether a majority holds this very value, which a proxy put there, and no holder another.
+func (f finding) isWhole() bool { return f.standing == Held && f.taken() && !f.mixed }
+
+// refill has masters that lack a key hold it, too: it marks its place there, and fills it once no round can still be under way that
+// counted on what they held before.
+func (r *Register) refill(ctx context.Context, key string, f finding, replies []Reply) {
+	if r.opts.Unlimited || f.shortest >= 0 && f.shortest < sweepPause {
+		return // a round without a limit is never over; or it ends before that
+	}
+	op := cell.Take{Names: []string{key}, Attempt: f.attempt, Tokens: []string{""}, Mark: r.nextBallot(0), TTL: markFor}
+	if f.shortest >= 0 {
+		op.TTL = min(op.TTL, f.shortest) // in nobody's way for longer than what it is for
+	}
+	ops, lack, marked := make([]cell.Op, r.n), false, false
+	for m, reply := range replies {
+		switch found := reply.Found; {
+		case reply.State != Counted:
+		case found[0].Form == cell.Absent:
+			ops[m], lack = op, true
+		case found[0].Form == cell.Mark:
+			marked = true
+		}
+	}
+	if lack {
+		asked, err := r.masters.Ask(ctx, ops, func([]Reply) bool { return false })
+		if err == nil && count(asked.Replies(), (*Reply).yes) > 0 {
+			r.masters.After(sweepPause, func() { r.fillMarked(key, &filling{attempt: f.attempt, mark: op.Mark}) })
+			return
+		}
+	}
+	if lack || marked { // another proxy is at it, or it was taken
+		r.mendLater(key)
+	}
+}
+
+// fillMarked has a majority of the holders accept what they hold, and then the marked masters.
+func (r *Register) fillMarked(key string, by *filling) {
+	ctx, cancel := context.WithTimeout(context.Background(), mendTime)
+	defer cancel()
+	_, _ = r.Update(ctx, Change{Key: key, settle: true, fill: by, Run: func(Look) (Decision, error) { return Decision{}, nil }})
+	r.mendLater(key)
+}
+
+// fills reports whether a cell is one of the marks in whose place a proposal comes: the value that is held, unchanged.
+func (u *update) fills(p proposal, f cell.Found) bool {
+	return u.fill != nil && f.Form == cell.Mark && f.Promised == u.fill.mark && p.same && p.value.Present && p.base.attempt == u.fill.attempt
+}
+
+// isShort reports whether a cell of what is held ends well before it does on a majority.
+func (f finding) isShort(c cell.Found) bool {
+	return c.Holds(f.attempt) && c.Accepted == f.accepted && compareLeft(c.Left+time.Second, f.left) < 0 && c.Left >= 0
+}
+
+// lengthen has masters that missed an extension keep a key for as long as a majority does.
+func (r *Register) lengthen(key string, f finding, replies []Reply) {
+	if r.opts.Shared != nil && r.opts.Shared(f.value.Text) {
+		return // by ballot alone: the ends of others hang on it
+	}
+	for m, reply := range replies {
+		if reply.State == Counted && f.isShort(reply.Found[0]) {
+			op := cell.Extend{Name: key, Token: f.value.Text, Attempt: f.attempt, TTL: f.left, Settled: r.opts.Sharing}
+			r.masters.Tell(m, op, false)
+		}
+	}
+}
