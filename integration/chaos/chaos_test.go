@@ -36,6 +36,13 @@ const (
 	busyClients    = 24
 	patientClients = 8
 	redsyncClients = 8
+	// stallers lock with equal tokens and leave in the midst of large replies, keepers hold a few keys for long, and an operator forces locks free.
+	stallers, keepers = 4, 6
+	stallPause        = 100 * time.Millisecond
+	keepPause         = 200 * time.Millisecond
+	forcePause        = 300 * time.Millisecond
+	// agreed is how long the masters have to agree in the end; it takes 3 s of quiet.
+	agreed = 30 * time.Second
 	// provenBy is by how many faults redsync has to have shown an overlap.
 	provenBy = 300
 )
@@ -58,7 +65,9 @@ func TestChaos(t *testing.T) {
 	r.stop()
 	kit.NoError(t, starved)
 	kit.NoError(t, err)
-	r.report(t, d, began, ended)
+	a := &agreement{cluster: c, mayBeOpen: func(key string) bool { return r.kept.known[key] < d.forgot }}
+	a.want(t)
+	r.report(t, d, a, began, ended)
 	r.wantSound(t, d)
 }
 
@@ -70,6 +79,7 @@ type run struct {
 	redsync  *ledger
 	lockKeys []string
 	syncKeys []string
+	kept     *kept
 	crowd    crowd
 	// observers ask for free locks all the time.
 	observers *observers
@@ -84,12 +94,13 @@ func startRun(t *testing.T, c *cluster, seed uint64) *run {
 	t.Helper()
 	busy := manner{names("lock:busy:", 12), 1500 * time.Millisecond, 2 * time.Millisecond, 10 * time.Millisecond}
 	patient := manner{names("lock:patient:", 3), 5 * time.Second, 2 * time.Second, 60 * time.Millisecond}
-	direct := patient
+	direct, equal := patient, names("lock:equal:", 3)
 	direct.keys = names("redsync:", 3)
 	r := &run{
-		cluster: c, seed: seed, proxies: newLedger(), redsync: newLedger(), lockKeys: slices.Concat(busy.keys, patient.keys), syncKeys: direct.keys,
-		noLooks: make(chan struct{}),
+		cluster: c, seed: seed, proxies: newLedger(), redsync: newLedger(), lockKeys: slices.Concat(busy.keys, patient.keys, equal), syncKeys: direct.keys,
+		noLooks: make(chan struct{}), kept: &kept{keys: names("lock:kept:", 12), known: map[string]time.Duration{}},
 	}
+	startLarge(t, c)
 	r.redsync.began, r.proxies.inspect = r.proxies.began, c.standing
 	for i := range busyClients + patientClients {
 		how := busy
@@ -98,6 +109,13 @@ func startRun(t *testing.T, c *cluster, seed uint64) *run {
 		}
 		r.crowd.add(&worker{r.proxies, r.lockerOf(i), how, i, r.random(i)})
 	}
+	for i := range stallers {
+		r.crowd.add(&staller{r.proxies, c.addrs(), equal, busyClients + patientClients + i, r.random(400 + i)})
+	}
+	for i := range keepers {
+		r.crowd.add(&keeper{connection: r.connection(i, 500+i), kept: r.kept, random: r.random(600 + i), number: i})
+	}
+	r.crowd.add(&operator{r.connection(0, 700), slices.Concat(r.lockKeys, r.kept.keys), r.random(701)})
 	r.observers = observe(c, r.proxies)
 	t.Cleanup(r.stop)
 	mutexes := startRedsync(t, c)
@@ -109,12 +127,22 @@ func startRun(t *testing.T, c *cluster, seed uint64) *run {
 
 func (r *run) random(i int) *rand.Rand { return rand.New(rand.NewPCG(r.seed, uint64(i)+2)) }
 
+// connection is that of a client of the proxies which begins with one of them.
+func (r *run) connection(at, random int) *connection {
+	return &connection{ledger: r.proxies, addrs: r.cluster.addrs(), at: at % proxyCount, random: r.random(random)}
+}
+
+// addrs are those of the proxies.
+func (c *cluster) addrs() (all []string) {
+	for _, proxy := range c.proxies {
+		all = append(all, proxy.addr)
+	}
+	return all
+}
+
 // lockerOf is the way of a client of the proxies: half of them use the proxy's own commands.
 func (r *run) lockerOf(i int) locker {
-	c := &connection{ledger: r.proxies, at: i % proxyCount, random: r.random(300 + i)}
-	for _, proxy := range r.cluster.proxies {
-		c.addrs = append(c.addrs, proxy.addr)
-	}
+	c := r.connection(i, 300+i)
 	if i/proxyCount%2 == 0 {
 		return lockCommands{c, r.random(200 + i)}
 	}
@@ -203,7 +231,7 @@ func (l *ledger) violations() map[string][]violation {
 }
 
 // report logs the figures of what happened from one time to another.
-func (r *run) report(t *testing.T, d *disturber, from, to time.Duration) {
+func (r *run) report(t *testing.T, d *disturber, a *agreement, from, to time.Duration) {
 	t.Helper()
 	var table strings.Builder
 	row := func(name string, proxies, redsync any) {
@@ -234,6 +262,7 @@ func (r *run) report(t *testing.T, d *disturber, from, to time.Duration) {
 		fmt.Fprintf(&table, "%8s %v\n", command, r.proxies.told[command])
 	}
 	waited, longest := percentiles(d.waited)
+	fmt.Fprintf(&table, "the masters agreed after %v; %d keys of which nobody can know were forced free\n", a.took.Round(10*time.Millisecond), len(a.forced))
 	fmt.Fprintf(&table, "a master that forgot voted again after %v (median), %v (p99)\n", waited, longest)
 	t.Logf("\n%s", &table)
 }

@@ -217,17 +217,23 @@ type worker struct {
 	random *rand.Rand
 }
 
+// client is one of the crowd.
+type client interface {
+	turn()
+	rest() // between two turns
+}
+
 // crowd is clients that go on until they are stopped.
 type crowd struct {
 	over    atomic.Bool
 	workers sync.WaitGroup
 }
 
-func (c *crowd) add(w *worker) {
+func (c *crowd) add(w client) {
 	c.workers.Go(func() {
 		for !c.over.Load() {
 			w.turn()
-			w.sleep(w.manner.pause)
+			w.rest()
 		}
 	})
 }
@@ -246,15 +252,15 @@ func (w *worker) turn() {
 	received := w.ledger.now()
 	switch got {
 	case yes:
-		w.ledger.granted(holding{key, token, received, sent + valid})
-		w.use(key, token, sent+valid)
+		w.ledger.granted(holding{key, token, received, sent + valid}, sent)
+		w.use(key, token, sent, sent+valid)
 	case no:
 		w.ledger.settled(token)
 	}
 }
 
 // use holds a lock and gives it back, but not always.
-func (w *worker) use(key, token string, until time.Duration) {
+func (w *worker) use(key, token string, asked, until time.Duration) {
 	w.sleep(w.manner.hold)
 	for w.random.IntN(5) == 0 {
 		until = w.extend(key, token, until)
@@ -266,14 +272,14 @@ func (w *worker) use(key, token string, until time.Duration) {
 		return
 	}
 	w.ledger.ended(token)
-	w.release(key, token, until)
+	w.release(key, token, asked, until)
 }
 
 func (w *worker) extend(key, token string, until time.Duration) time.Duration {
 	sent := w.ledger.now()
 	got, valid := w.locker.extend(key, token, w.manner.lease)
 	switch {
-	case got == no && w.ledger.now() < until:
+	case got == no && w.ledger.isLive(token):
 		w.ledger.lose(key, token, "an extension was refused")
 	case got == yes:
 		until = max(until, sent+valid)
@@ -283,7 +289,7 @@ func (w *worker) extend(key, token string, until time.Duration) time.Duration {
 }
 
 // release gives a lock back, and tries again where it gets no answer.
-func (w *worker) release(key, token string, until time.Duration) {
+func (w *worker) release(key, token string, asked, until time.Duration) {
 	for try := range 3 {
 		switch w.locker.unlock(key, token) {
 		case yes:
@@ -291,7 +297,7 @@ func (w *worker) release(key, token string, until time.Duration) {
 			w.lookBack(key, token)
 			return
 		case no:
-			if try == 0 && w.ledger.now() < until {
+			if try == 0 && w.ledger.now() < until && !w.ledger.mayBeForced(key, asked) {
 				w.ledger.lose(key, token, "a release found nothing")
 			}
 			return
@@ -310,8 +316,13 @@ func (w *worker) lookBack(key, token string) {
 	}
 }
 
-func (w *worker) sleep(limit time.Duration) {
-	time.Sleep(time.Duration(float64(limit) * w.random.Float64()))
+func (w *worker) rest() { w.sleep(w.manner.pause) }
+
+func (w *worker) sleep(limit time.Duration) { nap(w.random, limit) }
+
+// nap waits for a while, at most for limit.
+func nap(random *rand.Rand, limit time.Duration) {
+	time.Sleep(time.Duration(float64(limit) * random.Float64()))
 }
 
 // names are so many keys.

@@ -108,6 +108,7 @@ type disturber struct {
 	counts  map[string]int
 	events  []violation     // what was done, and when
 	waited  []time.Duration // until masters that forgot voted again
+	forgot  time.Duration   // when the last of these did
 	stopped bool
 	err     error
 }
@@ -238,6 +239,7 @@ func (d *disturber) mend(f fault, i int) error {
 	d.busy[i] = false
 	if f.forgets {
 		d.waited = append(d.waited, time.Since(began))
+		d.forgot = time.Since(d.began)
 	}
 	if err != nil {
 		return fmt.Errorf("master %d after it was %s: %w", i, f.name, err)

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -90,11 +91,19 @@ type ledger struct {
 	over    []holding
 	tokens  map[int]int               // how many each client has asked with
 	unknown map[int]map[int]bool      // of each client, the tokens that may stand: all others of them were refused or released
+	forces  map[string][]*force       // by key
 	lost    map[string]violation      // by token
 	revived map[string]violation      // by token
 	grants  []time.Duration           // when each was received
 	told    map[string]map[string]int // by command, how often each answer came
 	took    []time.Duration           // of each LOCK that was granted
+}
+
+// force is an operator's FORCEUNLOCK of a key. It may end whatever was asked for before to.
+type force struct {
+	from, to time.Duration
+	// ends are the tokens of locks that were live when it was sent.
+	ends []string
 }
 
 // violation is something that must not be.
@@ -110,7 +119,7 @@ func (v violation) String() string {
 func newLedger() *ledger {
 	return &ledger{
 		began: time.Now(), mark: fmt.Sprintf("chaos-%08x-", rand.Uint32()), live: map[string]holding{}, tokens: map[int]int{},
-		unknown: map[int]map[int]bool{}, lost: map[string]violation{}, revived: map[string]violation{}, told: map[string]map[string]int{},
+		unknown: map[int]map[int]bool{}, lost: map[string]violation{}, revived: map[string]violation{}, told: map[string]map[string]int{}, forces: map[string][]*force{},
 	}
 }
 
@@ -153,12 +162,61 @@ func (l *ledger) settled(token string) {
 	delete(l.unknown[client], number)
 }
 
-// granted is for a lock that was just received.
-func (l *ledger) granted(h holding) {
+// granted is for a lock that was just received. One that was asked for before an operator's FORCEUNLOCK was answered may be over already.
+func (l *ledger) granted(h holding, asked time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.live[h.token] = h
 	l.grants = append(l.grants, h.from)
+	if !l.isForced(h.key, asked) {
+		l.live[h.token] = h
+	}
+}
+
+// mayBeForced reports whether an operator may have ended a lock that was asked for at this time.
+func (l *ledger) mayBeForced(key string, asked time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.isForced(key, asked)
+}
+
+// isForced is mayBeForced, called with mu held.
+func (l *ledger) isForced(key string, asked time.Duration) bool {
+	return slices.ContainsFunc(l.forces[key], func(f *force) bool { return asked < f.to })
+}
+
+// forcing is for a FORCEUNLOCK that is about to be sent: nobody holds the key for sure from now on who asked for it before it is answered.
+func (l *ledger) forcing(key string) *force {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := &force{from: now, to: math.MaxInt64}
+	l.forces[key] = append(l.forces[key], f)
+	for token, h := range l.live {
+		if h.key == key {
+			f.ends = append(f.ends, token)
+			l.end(token, now)
+		}
+	}
+	return f
+}
+
+// overtaken bounds how long after its end without an answer a FORCEUNLOCK may still be carried out: a proxy, and then a master, may be stopped with
+// it, and a ballot of it is refused after 600 ms.
+const overtaken = proxySpell + spell + time.Second
+
+// forced is for the answer of a FORCEUNLOCK. What it has ended for sure must not come back; where that is unknown it may still come to be.
+func (l *ledger) forced(f *force, known bool) {
+	now := l.now()
+	if known {
+		for _, token := range f.ends {
+			l.settled(token)
+		}
+	} else {
+		now += overtaken
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f.to = now
 }
 
 // extended is for a lock that may be relied on for longer.
@@ -172,17 +230,21 @@ func (l *ledger) extended(token string, until time.Duration) {
 }
 
 // ended is for a lock that its client begins to release, or does not count on any more.
-func (l *ledger) ended(token string) holding {
+func (l *ledger) ended(token string) {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.end(token, now)
+}
+
+// end is ended, called with mu held.
+func (l *ledger) end(token string, now time.Duration) {
 	h := l.live[token]
 	delete(l.live, token)
 	h.to = min(h.to, now)
 	if h.from < h.to {
 		l.over = append(l.over, h)
 	}
-	return h
 }
 
 // lose notes a lock that was denied within its validity.

@@ -3,6 +3,8 @@
 package chaos
 
 import (
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -69,6 +71,74 @@ func TestViolationsAreSeen(t *testing.T) {
 		l.look()
 		want(t, l.ledger.revived, 1)
 	})
+	t.Run("differing", func(t *testing.T) {
+		a := &agreement{cluster: c}
+		c.lock(t, c.lookAt("lock:differing"), "lock:differing")
+		wantDiffering(t, a, false)
+		_, err := ask(c.masters[0].Addr(), "DEL", "lock:differing")
+		kit.Must(t, err)
+		wantDiffering(t, a, true)
+	})
+	t.Run("open", func(t *testing.T) {
+		c.lock(t, c.lookAt("lock:open"), "lock:open")
+		value, err := ask(c.masters[0].Addr(), "GET", "lock:open")
+		kit.Must(t, err)
+		for i, held := range []any{value, value, "#b" + value.(string)[2:38], nil, nil} {
+			if held == nil {
+				_, err = ask(c.masters[i].Addr(), "DEL", "lock:open")
+			} else {
+				_, err = ask(c.masters[i].Addr(), "SET", "lock:open", held.(string))
+			}
+			kit.Must(t, err)
+		}
+		open, _ := (&agreement{cluster: c}).differing(func(key string) bool { return key == "lock:open" })
+		if !slices.Equal(open, []string{"lock:open"}) {
+			t.Errorf("what is open: %v", open)
+		}
+		if err := (&agreement{cluster: c}).known(); err == nil || !strings.Contains(err.Error(), "NOQUORUM") {
+			t.Errorf("the proxies know of all keys what they hold: %v", err)
+		}
+	})
+}
+
+// wantDiffering wants the key lock:differing to be found different, or not to be.
+func wantDiffering(t *testing.T, a *agreement, differs bool) {
+	t.Helper()
+	_, err := a.differing(func(string) bool { return false })
+	if found := err != nil && strings.Contains(err.Error(), "under lock:differing "); found != differs {
+		t.Errorf("it differs: %v, want %v: %v", found, differs, err)
+	}
+}
+
+// TestForced: an operator's FORCEUNLOCK ends what was asked for before it was answered, and nothing else.
+func TestForced(t *testing.T) {
+	l := newLedger()
+	grant := func(key, token string, asked time.Duration) {
+		l.granted(holding{key, token, l.now(), l.now() + time.Hour}, asked)
+	}
+	before := l.now()
+	held, other := l.newToken(0), l.newToken(0)
+	grant("k", held, before)
+	grant("l", other, before)
+	f := l.forcing("k")
+	if l.isLive(held) || !l.isLive(other) || len(l.over) != 1 || l.over[0].to != f.from {
+		t.Errorf("live: %v, over: %v", l.held(), l.over)
+	}
+	early, late := l.newToken(1), l.newToken(1)
+	asked := l.now()
+	grant("k", early, asked)
+	l.forced(f, true)
+	grant("k", late, l.now())
+	if l.isLive(early) || !l.isLive(late) || !l.mayBeForced("k", asked) || l.mayBeForced("k", l.now()) || l.mayBeForced("l", asked) {
+		t.Errorf("live: %v", l.held())
+	}
+	if !l.isSettled(held) || l.isSettled(early) {
+		t.Error("what was held when it was sent is gone for good, and nothing else is known to be")
+	}
+	l.forced(l.forcing("l"), false)
+	if l.isSettled(other) || !l.mayBeForced("l", l.now()) {
+		t.Error("what a FORCEUNLOCK without an answer did is not known")
+	}
 }
 
 func allWell() wellBeing { return wellBeing{} }
@@ -86,7 +156,7 @@ func (c *cluster) lock(t *testing.T, l *looker, key string) (token string) {
 	if _, granted := reply.(int64); !granted || err != nil {
 		t.Fatalf("LOCK: %v, %v", reply, err)
 	}
-	l.ledger.granted(holding{key, token, l.ledger.now(), time.Minute})
+	l.ledger.granted(holding{key, token, l.ledger.now(), time.Minute}, l.ledger.now())
 	for end := time.Now().Add(time.Second); len(c.holders(key)) < masterCount; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("it stands on %v alone", c.holders(key))

@@ -77,6 +77,29 @@ func OnMajority(masters []*redistest.Server, key, token string) error {
 	return errors.Join(others...)
 }
 
+// Agree wants all masters to hold the same under each key, but for the ballots that they promised.
+func Agree(masters []*redistest.Server, keys ...string) error {
+	held := make([][]any, len(masters))
+	for i, master := range masters {
+		reply, err := AskIn(master, "0", append([]string{"MGET"}, keys...)...)
+		if err != nil {
+			return err
+		}
+		held[i], _ = reply.([]any)
+	}
+	var wrong []error
+	for k, key := range keys {
+		var of []any
+		for _, one := range held {
+			of = append(of, one[k])
+		}
+		if !harness.Agree(of) {
+			wrong = append(wrong, fmt.Errorf("%s is not the same on all masters: %q", key, of))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
 // Tell sends one command to a master and wants no error.
 func Tell(master *redistest.Server, command ...string) error { return TellIn(master, "0", command...) }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/integration/harness"
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"
 )
@@ -270,7 +271,7 @@ func (c *convergence) differ(t *testing.T) error {
 		first, same := held[0][k], true
 		all := ""
 		for i, cells := range held {
-			same = same && cells[k].value == first.value && (cells[k].left-first.left).Abs() <= 2*time.Second
+			same = same && harness.Agree([]any{cells[k].value, first.value}) && (cells[k].left-first.left).Abs() <= 2*time.Second
 			all += fmt.Sprintf("\n  %s: %v", names([]int{i}), cells[k])
 		}
 		if !same {

@@ -89,8 +89,37 @@ func (p *proxy) wantVoting(t *testing.T) {
 	})
 }
 
+// wantVotesOf wants exactly these masters to vote soon, as this proxy sees it.
+func (p *proxy) wantVotesOf(t *testing.T, masters ...int) {
+	t.Helper()
+	client := connect(t, p)
+	defer client.Close()
+	kit.Soon(t, func() error {
+		_ = kit.Do(t, client, "GET", "lock:noticed") // or a master that hangs is not known to
+		info := fmt.Sprint(kit.Do(t, client, "PROXY", "INFO"))
+		for i, link := range p.links {
+			if votes := strings.Contains(info, "address="+link.Addr()+",state=voting,"); votes != has(masters, i) {
+				return fmt.Errorf("%s votes: %v:\n%s", names([]int{i}), votes, info)
+			}
+		}
+		return nil
+	})
+}
+
 // connect opens a connection to a proxy, closed with the test.
 func connect(t *testing.T, p *proxy) *redistest.Client { t.Helper(); return kit.Dial(t, p.Addr()) }
+
+// settles is how long masters have to come to hold the same; it takes 3 s of quiet where the machine is idle.
+const settles = 20 * time.Second
+
+// eventually waits until a condition is met, and returns why it is not.
+func eventually(condition func() error) error {
+	err := condition()
+	for end := time.Now().Add(settles); err != nil && time.Now().Before(end); err = condition() {
+		time.Sleep(50 * time.Millisecond)
+	}
+	return err
+}
 
 // doing sends a command at once, and gives its reply when it is there: nil, too, for a connection that fails.
 func doing(client *redistest.Client, command ...string) <-chan any {

@@ -1,0 +1,115 @@
+//go:build integration
+
+package chaos
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+)
+
+// agreement is what the masters hold under all lock keys in the end, when nothing is wrong any more and nobody locks.
+type agreement struct {
+	cluster *cluster
+	// mayBeOpen reports whether it may have become unknowable what a key holds: a master forgot it since that was known.
+	mayBeOpen func(key string) bool
+
+	forced []string      // keys that an operator had to end
+	took   time.Duration // until the masters agreed on all others
+}
+
+// want waits until the masters agree. What nobody can know an operator ends; the proxies know of each key what it holds.
+func (a *agreement) want(t *testing.T) {
+	t.Helper()
+	a.cluster.awaitVotes(t)
+	began := time.Now()
+	open, err := a.await(a.mayBeOpen)
+	a.took = time.Since(began)
+	kit.NoError(t, err)
+	for _, key := range open {
+		if _, err := ask(a.cluster.proxies[0].addr, "FORCEUNLOCK", key); err != nil {
+			t.Errorf("FORCEUNLOCK %s: %v", key, err)
+		}
+	}
+	a.forced = open
+	_, err = a.await(func(string) bool { return false })
+	kit.NoError(t, err)
+	kit.NoError(t, a.known())
+}
+
+// await waits until all masters hold the same under each key, but for those that may be open, and are: it returns these.
+func (a *agreement) await(mayBeOpen func(key string) bool) (open []string, err error) {
+	for end := time.Now().Add(agreed); ; time.Sleep(100 * time.Millisecond) {
+		if open, err = a.differing(mayBeOpen); err == nil || time.Now().After(end) {
+			return open, err
+		}
+	}
+}
+
+// differing is nil where the masters agree.
+func (a *agreement) differing(mayBeOpen func(key string) bool) (open []string, err error) {
+	keys, err := a.keys()
+	if err != nil {
+		return nil, err
+	}
+	held, wrong := make([][]any, masterCount), []error(nil)
+	for i, m := range a.cluster.masters {
+		reply, err := ask(m.Addr(), append([]string{"MGET"}, keys...)...)
+		if err != nil {
+			return nil, err
+		}
+		held[i] = reply.([]any)
+	}
+	for k, key := range keys {
+		var of []any
+		for i := range held {
+			of = append(of, held[i][k])
+		}
+		switch {
+		case harness.Agree(of):
+		case harness.IsOpen(of) && mayBeOpen(key):
+			open = append(open, key)
+		default:
+			wrong = append(wrong, fmt.Errorf("the masters hold under %s %.200q", key, of))
+		}
+	}
+	return open, errors.Join(wrong...)
+}
+
+// keys are the lock keys of which some master holds something.
+func (a *agreement) keys() (all []string, err error) {
+	for _, m := range a.cluster.masters {
+		reply, err := ask(m.Addr(), "KEYS", "lock:*")
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range reply.([]any) {
+			all = append(all, key.(string))
+		}
+	}
+	slices.Sort(all)
+	return append(slices.Compact(all), "lock:of nobody"), nil
+}
+
+// known is nil where each proxy knows of each key what it holds.
+func (a *agreement) known() error {
+	keys, err := a.keys()
+	wrong := []error{err}
+	for _, proxy := range a.cluster.proxies {
+		for _, key := range keys {
+			if _, err := ask(proxy.addr, "GET", key); err != nil {
+				wrong = append(wrong, fmt.Errorf("GET %s: %w", key, err))
+			}
+			if info, err := ask(proxy.addr, "LOCKINFO", key); err != nil || strings.Contains(fmt.Sprint(info), "unclear") {
+				wrong = append(wrong, fmt.Errorf("LOCKINFO %s: %v %v", key, info, err))
+			}
+		}
+	}
+	return errors.Join(wrong...)
+}

@@ -1,0 +1,89 @@
+//go:build integration
+
+package chaos
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// keepLease is longer than a run's end takes: what is kept is still held when the masters are compared.
+const keepLease = time.Hour
+
+// keeper is a client that has keys hold something for long, by all kinds of commands, and takes it away. What it leaves behind is compared in the end.
+type keeper struct {
+	*connection
+	kept   *kept
+	random *rand.Rand
+	number int
+	turns  int
+}
+
+// kept are the keys of keepers.
+type kept struct {
+	keys []string
+
+	mu sync.Mutex
+	// known is when the last command on each key was sent that was answered: what the key held was known then.
+	known map[string]time.Duration
+}
+
+// casScript is a compare-and-set as clients of a single Redis write it.
+const casScript = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("set",KEYS[1],ARGV[2],"PX",ARGV[3]) end return false`
+
+func (k *keeper) turn() {
+	k.turns++
+	key, value, lease := k.kept.keys[k.random.IntN(len(k.kept.keys))], strconv.Itoa(k.number)+"-"+strconv.Itoa(k.turns), millis(keepLease)
+	sent := k.ledger.now()
+	if k.change(key, value, lease) {
+		k.kept.answered(key, sent)
+	}
+}
+
+// change sends the commands of one kind of change, and reports whether the last one was answered.
+func (k *keeper) change(key, value, lease string) bool {
+	kinds := [][][]string{
+		{{"LOCK", key, value, "PX", lease}},
+		{{"SET", key, value, "NX", "PX", lease}},
+		{{"SET", key, value, "PX", lease}},
+		{{"SET", key, value, "XX", "PX", lease}},
+		{{"GETSET", key, value}},
+		{{"WATCH", key}, {"MULTI"}, {"SET", key, value, "PX", lease}, {"EXEC"}},
+		{{"DEL", key}},
+	}
+	i := k.random.IntN(len(kinds) + 2)
+	if i < len(kinds) {
+		return k.all(kinds[i])
+	}
+	held, ok := k.do("GET", key)
+	token, isHeld := held.(string)
+	switch {
+	case !ok || !isHeld:
+		return ok
+	case i == len(kinds):
+		return k.all([][]string{{"UNLOCK", key, token}})
+	default:
+		return k.all([][]string{{"EVAL", casScript, "1", key, token, value, lease}})
+	}
+}
+
+// all sends commands, as far as they are answered.
+func (k *keeper) all(commands [][]string) (ok bool) {
+	for _, command := range commands {
+		if _, ok = k.do(command...); !ok {
+			k.hangUp() // also ends a WATCH or MULTI
+			return false
+		}
+	}
+	return true
+}
+
+func (k *keeper) rest() { nap(k.random, keepPause) }
+
+func (k *kept) answered(key string, sent time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.known[key] = max(k.known[key], sent)
+}

@@ -1,0 +1,21 @@
+//go:build integration
+
+package chaos
+
+import "math/rand/v2"
+
+// operator is one who forces locks free at random, whoever holds them, also such as nobody holds.
+type operator struct {
+	*connection
+	keys   []string
+	random *rand.Rand
+}
+
+func (o *operator) turn() {
+	key := o.keys[o.random.IntN(len(o.keys))]
+	f := o.ledger.forcing(key)
+	_, known := o.do("FORCEUNLOCK", key)
+	o.ledger.forced(f, known)
+}
+
+func (o *operator) rest() { nap(o.random, forcePause) }

@@ -1,0 +1,157 @@
+//go:build integration
+
+package schedules
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestReleaseBesideAReplacing: a lock is released through one proxy while its value is replaced through another, again and again, all masters well.
+// Either may come first; then all masters hold the same, and when one of them dies every key can still be read and written.
+func TestReleaseBesideAReplacing(t *testing.T) {
+	t.Parallel()
+	const tries = 1000
+	for _, masters := range []int{3, 5} {
+		t.Run(fmt.Sprintf("%d masters", masters), func(t *testing.T) {
+			t.Parallel()
+			f := startFleet(t, masters)
+			owner, other := connect(t, f.proxy(t)), connect(t, f.proxy(t))
+			replacings := [][]string{
+				{"GETSET", "", "v"}, {"SET", "", "v", "PX", longTime}, {"SET", "", "v", "XX"}, {"SETNX", "", "v"}, {"DEL", ""},
+			}
+			var keys []string
+			for i := range tries {
+				key := fmt.Sprint("lock:", i)
+				keys = append(keys, key)
+				wantGrant(t, owner, "LOCK", key, "t", "PX", longTime)
+				replacing := append([]string(nil), replacings[i%len(replacings)]...)
+				replacing[1] = key
+				released, replaced := doing(owner, "UNLOCK", key, "t"), doing(other, replacing...)
+				if failed := errors.Join(failure(<-released), failure(<-replaced)); failed != nil {
+					t.Errorf("UNLOCK %s beside %v: %v", key, replacing, failed)
+				}
+			}
+			kit.NoError(t, eventually(func() error { return kit.Agree(f.masters, keys...) }))
+			kit.Must(t, f.masters[A].Kill())
+			for _, key := range keys {
+				if reply := kit.Do(t, other, "EXISTS", key); isNoQuorum(reply) {
+					t.Errorf("EXISTS %s without A: %v", key, reply)
+				}
+				if reply := kit.Do(t, owner, "DEL", key); isNoQuorum(reply) {
+					t.Errorf("DEL %s without A: %v", key, reply)
+				}
+			}
+		})
+	}
+}
+
+// failure is a reply that is an error, which may be that of the connection.
+func failure(reply any) error {
+	err, _ := reply.(error)
+	return err
+}
+
+// TestReleaseIsSaid: clients of two proxies contend for a few locks while a master dies and comes back without its data, all others well, one after
+// the other. Whoever gives back what it holds, through the proxy that granted it, is answered 1.
+func TestReleaseIsSaid(t *testing.T) {
+	t.Parallel()
+	for _, masters := range []int{3, 5} {
+		t.Run(fmt.Sprintf("%d masters", masters), func(t *testing.T) {
+			t.Parallel()
+			const rounds = 12
+			f := startFleet(t, masters)
+			proxies := []*proxy{f.proxy(t, kit.PatientMasters()...), f.proxy(t, kit.PatientMasters()...)}
+			released := 0
+			for round := range rounds {
+				released += f.releaseBeside(t, proxies, func() {
+					time.Sleep(rand.N(100 * time.Millisecond))
+					kit.NoError(t, f.masters[round%masters].Kill())
+					time.Sleep(rand.N(300 * time.Millisecond))
+					kit.NoError(t, f.masters[round%masters].Restart())
+					time.Sleep(rand.N(300 * time.Millisecond))
+				})
+				for _, p := range proxies {
+					p.wantVoting(t)
+				}
+			}
+			t.Logf("%d releases", released)
+		})
+	}
+}
+
+// releaseBeside has clients take and give back locks while something happens, and returns how often they did.
+func (f *fleet) releaseBeside(t *testing.T, proxies []*proxy, what func()) int {
+	t.Helper()
+	var over atomic.Bool
+	var busy sync.WaitGroup
+	var released atomic.Int64
+	for i := range 8 {
+		client, token := connect(t, proxies[i%2]), fmt.Sprint(i)
+		busy.Go(func() {
+			for !over.Load() {
+				key := fmt.Sprint("lock:", rand.IntN(6))
+				if got, err := client.Do("LOCK", key, token, "PX", longTime); err != nil || !isGrant(got) {
+					continue
+				}
+				if reply, err := client.Do("UNLOCK", key, token); err != nil || reply != any(int64(1)) {
+					t.Errorf("UNLOCK %s: %v, %v", key, reply, err)
+					continue
+				}
+				released.Add(1)
+			}
+		})
+	}
+	what()
+	over.Store(true)
+	busy.Wait()
+	return int(released.Load())
+}
+
+// TestReleaseOfABareMajority: a lock is on A and C alone when C dies, and B is well and never got it. Who was granted it gives it back, and ends it: what is left of
+// it can have no majority any more.
+func TestReleaseOfABareMajority(t *testing.T) {
+	t.Parallel()
+	const lock = "LOCK KEY v PX " + longTime
+	for _, c := range []struct{ name, taken, released string }{
+		{"by who granted it", lock, "UNLOCK KEY v"},
+		{"by a script", lock, "EVAL SCRIPT 1 KEY v"},
+		{"which a ballot granted, by who granted it", "LOCK KEY old PX " + longTime + "|>UNLOCK KEY old|" + lock, "UNLOCK KEY v"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := startFleet(t, 3)
+			one, two := f.proxy(t), f.proxy(t)
+			clients := []*redistest.Client{connect(t, one), connect(t, two)}
+			h, key := history{name: c.name}, "lock:k"
+			back := cut.begin(t, f, B)
+			h.send(t, clients, c.taken, key)
+			kit.Must(t, f.masters[C].Kill())
+			back()
+			one.wantVotesOf(t, A, B)
+			two.wantVotesOf(t, A, B)
+			command, isOther := strings.CutPrefix(c.released, ">")
+			client := clients[0]
+			if isOther {
+				client = clients[1]
+			}
+			words := strings.Fields(strings.ReplaceAll(command, "KEY", key))
+			if words[1] == "SCRIPT" {
+				words[1] = releaseIfOwn
+			}
+			if reply := kit.Do(t, client, words...); reply != any(int64(1)) {
+				t.Errorf("%s: %v", c.released, reply)
+			}
+			f.wantFree(t, two, key)
+		})
+	}
+}
