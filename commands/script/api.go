@@ -112,7 +112,7 @@ func logMessage(c *lua.Call) []lua.Value {
 	if c.NArgs() < 2 {
 		return raise(c, "redis.log() requires two arguments or more.")
 	}
-	n, ok := lua.ToNumber(c.Arg(1))
+	n, ok := c.State().Number(c.Arg(1))
 	if !ok {
 		return raise(c, "First argument must be a number (log level).")
 	}
@@ -127,7 +127,7 @@ func setResp(c *lua.Call) []lua.Value {
 	if c.NArgs() != 1 {
 		return raise(c, "redis.setresp() requires one argument.")
 	}
-	n, _ := lua.ToNumber(c.Arg(1))
+	n, _ := c.State().Number(c.Arg(1))
 	version := clib.Truncate(n)
 	if version != 2 && version != 3 {
 		return raise(c, "RESP version must be 2 or 3.")
@@ -170,7 +170,7 @@ func setRepl(c *lua.Call) []lua.Value {
 	if c.NArgs() != 1 {
 		return raise(c, "redis.set_repl() requires two arguments.")
 	}
-	n, _ := lua.ToNumber(c.Arg(1))
+	n, _ := c.State().Number(c.Arg(1))
 	if int32(clib.Truncate(n))&^3 != 0 {
 		return raise(c, "Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.")
 	}

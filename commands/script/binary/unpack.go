@@ -118,7 +118,7 @@ func (u *unpacker) text(size int) {
 func (u *unpacker) length() uint64 {
 	if len(u.values) > 0 {
 		last := len(u.values) - 1
-		if n, ok := lua.ToNumber(u.values[last]); ok {
+		if n, ok := u.call.State().Number(u.values[last]); ok {
 			u.values = u.values[:last]
 			return unsigned(n)
 		}

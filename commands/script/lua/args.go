@@ -36,7 +36,7 @@ func (c *Call) State() *State { return c.thread.state }
 
 // Fail raises an error with the position of the caller.
 func (c *Call) Fail(format string, args ...any) []Value {
-	c.thread.raise(c.caller.where() + fmt.Sprintf(format, args...))
+	c.thread.raise(c.State().Text(c.caller.where() + fmt.Sprintf(format, args...)))
 	return nil
 }
 
@@ -99,7 +99,7 @@ func (c *Call) OptString(i int, otherwise string) string {
 
 // WantNumber is a number, or a string that reads as one.
 func (c *Call) WantNumber(i int) float64 {
-	n, ok := ToNumber(c.Arg(i))
+	n, ok := c.State().Number(c.Arg(i))
 	if !ok {
 		c.wrongType(i, "number")
 	}

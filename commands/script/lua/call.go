@@ -3,6 +3,7 @@ package lua
 // Builtin is a function of Go that Lua can call.
 type Builtin struct {
 	run     func(*Call) []Value
+	metered bool // it charges for what it does with its arguments
 	address uint32
 }
 
@@ -137,12 +138,29 @@ const builtinDepth = 12
 
 func (t *thread) runBuiltin(b *Builtin, args []Value, at *site) []Value {
 	c := t.enter(nil, at, builtinDepth)
+	if !b.metered {
+		t.state.meter.Work(bytesOf(args))
+	}
 	own := c.slots
 	c.slots = args
 	results := b.run(c)
 	c.slots = own
 	t.leave(c, builtinDepth)
 	return results
+}
+
+// argumentWork is what passing an argument on costs, in bytes gone through.
+const argumentWork = 8
+
+// bytesOf are the bytes of arguments that a function of Go may go through, whether it succeeds or not.
+func bytesOf(args []Value) int {
+	n := len(args) * argumentWork
+	for _, v := range args {
+		if s, ok := v.(string); ok {
+			n += len(s)
+		}
+	}
+	return n
 }
 
 func (t *thread) runClosure(f *Closure, args []Value, at *site) []Value {

@@ -84,6 +84,7 @@ func (g *coder) nest() func() {
 // prepare makes a call ready to run p with arguments.
 func (p *proto) prepare(c *Call, args []Value) {
 	m := &c.thread.state.meter
+	m.Work(len(args) * argumentWork)
 	if cap(c.slots) < p.slots {
 		m.Charge(p.slots * arraySlotSize)
 		c.slots = make([]Value, p.slots)

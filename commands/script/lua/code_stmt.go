@@ -159,15 +159,15 @@ func (g *coder) numericFor(s *syntax.ForStmt) exec {
 	l, line := s.Local, s.Line
 	return func(c *Call) flow {
 		a, b, d := first(c), last(c), by(c)
-		i, ok := ToNumber(a)
+		i, ok := c.thread.state.Number(a)
 		if !ok {
 			c.fail(line, "'for' initial value must be a number")
 		}
-		limit, ok := ToNumber(b)
+		limit, ok := c.thread.state.Number(b)
 		if !ok {
 			c.fail(line, "'for' limit must be a number")
 		}
-		step, ok := ToNumber(d)
+		step, ok := c.thread.state.Number(d)
 		if !ok {
 			c.fail(line, "'for' step must be a number")
 		}

@@ -24,18 +24,16 @@ func baseLibrary(b *Builder) []Entry {
 		{"rawequal", func(c *Call) []Value { return c.Return(c.WantAny(1) == c.WantAny(2)) }},
 		{"rawget", func(c *Call) []Value { return c.Return(c.WantTable(1).Get(c.WantAny(2))) }},
 		{"rawset", baseRawSet},
-		{"select", baseSelect},
+		{"select", Metered(baseSelect)},
 		{"setmetatable", baseSetMeta},
 		{"tonumber", baseToNumber},
 		{"tostring", baseToString},
-		{"type", func(c *Call) []Value { return c.Return(TypeName(c.WantAny(1))) }},
+		{"type", Metered(func(c *Call) []Value { return c.Return(TypeName(c.WantAny(1))) })},
 		{"unpack", baseUnpack},
 		{"xpcall", baseXPCall},
 	}
 	for i, e := range entries {
-		if run, ok := e.Value.(func(*Call) []Value); ok {
-			entries[i].Value = b.Function(run)
-		}
+		entries[i].Value = b.value(e.Value)
 	}
 	return entries
 }
@@ -95,7 +93,7 @@ func baseError(c *Call) []Value {
 	level := c.OptInt(2, 1)
 	v := c.Arg(1)
 	if s, ok := ToString(v); ok && level > 0 {
-		v = c.level(level).where() + s
+		v = c.State().Text(c.level(level).where() + s)
 	}
 	return c.Raise(v)
 }
@@ -135,6 +133,7 @@ func baseRawSet(c *Call) []Value {
 
 func baseSelect(c *Call) []Value {
 	n := c.NArgs()
+	c.State().Work(n * argumentWork)
 	if s, ok := c.Arg(1).(string); ok && strings.HasPrefix(s, "#") {
 		return c.Return(float64(n - 1))
 	}
@@ -151,7 +150,7 @@ func baseSelect(c *Call) []Value {
 func baseToNumber(c *Call) []Value {
 	base := c.optInt32(2, 10)
 	if base == 10 {
-		if n, ok := ToNumber(c.WantAny(1)); ok {
+		if n, ok := c.State().Number(c.WantAny(1)); ok {
 			return c.Return(n)
 		}
 		return c.Return(nil)
@@ -160,6 +159,7 @@ func baseToNumber(c *Call) []Value {
 	if base < 2 || base > 36 {
 		c.BadArg(2, "base out of range")
 	}
+	c.State().Work(len(s) * digitWork)
 	if n, ok := clib.ParseInteger(s, base); ok {
 		return c.Return(n)
 	}

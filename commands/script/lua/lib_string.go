@@ -10,20 +10,20 @@ import (
 )
 
 var stringLibrary = []Entry{
-	{"byte", stringByte},
+	{"byte", Metered(stringByte)},
 	{"char", stringChar},
 	{"dump", func(c *Call) []Value { c.wantFunction(1); return c.Fail("unable to dump given function") }},
-	{"find", func(c *Call) []Value { return c.search(true) }},
+	{"find", Metered(func(c *Call) []Value { return c.search(true) })},
 	{"format", stringFormat},
 	{"gmatch", stringGMatch},
 	{"gfind", alias("gmatch")},
 	{"gsub", stringGsub},
-	{"len", func(c *Call) []Value { return c.Return(float64(len(c.WantString(1)))) }},
+	{"len", Metered(func(c *Call) []Value { return c.Return(float64(len(c.WantString(1)))) })},
 	{"lower", func(c *Call) []Value { return c.mapBytes(clib.ToLower) }},
-	{"match", func(c *Call) []Value { return c.search(false) }},
+	{"match", Metered(func(c *Call) []Value { return c.search(false) })},
 	{"rep", stringRep},
 	{"reverse", stringReverse},
-	{"sub", stringSub},
+	{"sub", Metered(stringSub)},
 	{"upper", func(c *Call) []Value { return c.mapBytes(clib.ToUpper) }},
 }
 
@@ -43,6 +43,7 @@ func stringByte(c *Call) []Value {
 	if to-from+1+c.NArgs() > maxResults {
 		return c.Fail("stack overflow (string slice too long)")
 	}
+	c.State().meter.Steps(max(to-from, 0))
 	results := c.thread.results[:0]
 	for i := from; i <= to; i++ {
 		results = append(results, float64(s[i-1]))
@@ -104,9 +105,10 @@ func (c *Call) mapBytes(f func(byte) byte) []Value {
 func (c *Call) search(find bool) []Value {
 	s, form := c.WantString(1), c.WantString(2)
 	from := min(max(relative(c.OptInt(3, 1), len(s))-1, 0), len(s))
+	c.State().Work(len(form))
 	if find && (Truth(c.Arg(4)) || !strings.ContainsAny(clib.UpToZero(form), "^$*+?.([%-")) {
-		c.State().meter.Work(len(s))
-		if i := strings.Index(s[from:], form); i >= 0 {
+		c.State().Work((len(s) - from + len(form)) * clib.IndexWork)
+		if i := clib.Index(s[from:], form); i >= 0 {
 			return c.Return(float64(from+i+1), float64(from+i+len(form)))
 		}
 		return c.Return(nil)
@@ -207,7 +209,7 @@ func (c *Call) replace(m *pattern.Matcher, b *strings.Builder, from, to int) {
 
 // expand appends a template in which %1 stands for a capture.
 func (c *Call) expand(m *pattern.Matcher, b *strings.Builder, template string, from, to int) {
-	before := b.Len()
+	c.State().Charge(len(template))
 	for i := 0; i < len(template); i++ {
 		if template[i] != '%' {
 			b.WriteByte(template[i])
@@ -220,11 +222,11 @@ func (c *Call) expand(m *pattern.Matcher, b *strings.Builder, template string, f
 		case !clib.IsDigit(template[i]):
 			b.WriteByte(template[i])
 		case template[i] == '0':
+			c.State().Charge(to - from)
 			b.WriteString(m.Text[from:to])
 		default:
 			s, _ := ToString(m.Capture(int(template[i]-'1'), from, to))
 			b.WriteString(s)
 		}
 	}
-	c.State().Charge(b.Len() - before)
 }

@@ -1,10 +1,13 @@
 package lua
 
-// Entry is a name in a library and what it stands for: a value, or a func(*Call) []Value, which becomes a function of Lua.
+// Entry is a name in a library and what it stands for: a value, or a func(*Call) []Value or Metered, which becomes a function of Lua.
 type Entry struct {
 	Name  string
 	Value any
 }
+
+// Metered is a function that charges for what it does with its arguments. Any other is charged for all their bytes before it runs.
+type Metered func(*Call) []Value
 
 // alias stands for an entry before it that has a second name: both are the same function, as a script can compare them.
 type alias string
@@ -25,6 +28,19 @@ func (b *Builder) Function(run func(*Call) []Value) *Builtin {
 	return &Builtin{run: run, address: b.address()}
 }
 
+// value is a value, or the function of Lua for one of Go.
+func (b *Builder) value(v any) Value {
+	switch run := v.(type) {
+	case func(*Call) []Value:
+		return b.Function(run)
+	case Metered:
+		f := b.Function(run)
+		f.metered = true
+		return f
+	}
+	return v
+}
+
 // Table makes a frozen table.
 func (b *Builder) Table(entries ...Entry) *Table {
 	t := &Table{address: b.address()}
@@ -33,10 +49,7 @@ func (b *Builder) Table(entries ...Entry) *Table {
 		if name, ok := v.(alias); ok {
 			v = t.Get(string(name))
 		}
-		if run, ok := v.(func(*Call) []Value); ok {
-			v = b.Function(run)
-		}
-		t.set(nil, e.Name, v)
+		t.set(nil, e.Name, b.value(v))
 	}
 	t.frozen = true
 	return t

@@ -135,8 +135,8 @@ func (c *Call) typeError(at *site, v Value, verb string) {
 
 // arithmetic is an operation on what are not two numbers.
 func (t *thread) arithmetic(operator syntax.Kind, a, b Value, left, right *site) Value {
-	x, xOK := ToNumber(a)
-	y, yOK := ToNumber(b)
+	x, xOK := t.state.Number(a)
+	y, yOK := t.state.Number(b)
 	if xOK && yOK {
 		return clib.Arithmetic(byte(operator), x, y)
 	}
@@ -160,7 +160,7 @@ var events = map[syntax.Kind]string{'+': "__add", '-': "__sub", '*': "__mul", '/
 
 // negate is -v of what is not a number.
 func (t *thread) negate(v Value, at *site) Value {
-	if n, ok := ToNumber(v); ok {
+	if n, ok := t.state.Number(v); ok {
 		return -n
 	}
 	if handler := t.metamethod(v, "__unm"); handler != nil {
@@ -185,6 +185,9 @@ func (t *thread) length(v Value, at *site) Value {
 
 // equal is a == b.
 func (t *thread) equal(a, b Value, line int) bool {
+	if text, ok := a.(string); ok {
+		t.comparing(text, b)
+	}
 	if a == b {
 		return true
 	}
@@ -204,6 +207,13 @@ func (t *thread) equal(a, b Value, line int) bool {
 	return Truth(first(t.goCall(handler, a, b)))
 }
 
+// comparing charges for the comparison of a string with a value, which goes through many bytes at a time.
+func (t *thread) comparing(a string, b Value) {
+	if b, ok := b.(string); ok {
+		t.state.meter.Work(min(len(a), len(b)) >> 4)
+	}
+}
+
 // less is a < b.
 func (t *thread) less(a, b Value, line int) bool {
 	switch x := a.(type) {
@@ -213,6 +223,7 @@ func (t *thread) less(a, b Value, line int) bool {
 		}
 	case string:
 		if y, ok := b.(string); ok {
+			t.comparing(x, b)
 			return x < y
 		}
 	}
@@ -232,6 +243,7 @@ func (t *thread) lessOrEqual(a, b Value, line int) bool {
 		}
 	case string:
 		if y, ok := b.(string); ok {
+			t.comparing(x, b)
 			return x <= y
 		}
 	}

@@ -36,7 +36,7 @@ const firstAddress = 1 << 20
 // NewTable makes an empty table that is charged to the run.
 func (s *State) NewTable() *Table {
 	s.meter.Charge(tableSize)
-	return &Table{address: s.meter.Address()}
+	return &Table{address: s.meter.Address(), meter: &s.meter}
 }
 
 // NewArray makes a table of values, none of them nil, charged to the run.
@@ -55,7 +55,7 @@ func (s *State) Set(t *Table, key, value Value) { t.set(&s.meter, key, value) }
 // Charge counts bytes that a Go function is about to allocate for Lua.
 func (s *State) Charge(bytes int) { s.meter.Charge(bytes) }
 
-// Work counts bytes that a Go function goes through and does not allocate.
+// Work counts bytes that a Go function is about to go through and does not allocate.
 func (s *State) Work(bytes int) { s.meter.Work(bytes) }
 
 // Text counts a string that is about to be given to Lua, and returns it.

@@ -17,7 +17,24 @@ type Table struct {
 	under   *Table // read where a key is not here
 	frozen  bool
 	address uint32
+	meter   *meter.Meter // of the run that it belongs to; nil if all runs share it
 }
+
+// pay charges for a look at so many places.
+func (t *Table) pay(places int) {
+	if t.meter != nil {
+		t.meter.Work(places * placeWork)
+	}
+}
+
+const (
+	// placeWork is what looking at a place costs, in bytes gone through.
+	placeWork = 8
+	// fewPlaces are looked at in any step.
+	fewPlaces = 4
+	// longKey is how much of a key is compared in the time of a look at a place.
+	longKey = 256
+)
 
 // node is a place of the hash part. next is the distance to the next node of the same chain, 0 at its end.
 type node struct {
@@ -56,7 +73,10 @@ func (t *Table) Get(key Value) Value {
 // getString is Get where the hash of the key is known.
 func (t *Table) getString(key string, hash uint32) Value {
 	if len(t.nodes) > 0 {
-		for n := hash & uint32(len(t.nodes)-1); ; {
+		for n, places := hash&uint32(len(t.nodes)-1), 0; ; places++ {
+			if places > fewPlaces || len(key) > longKey {
+				t.pay(1 + len(key)/longKey)
+			}
 			at := &t.nodes[n]
 			if s, ok := at.key.(string); ok && s == key {
 				return at.value
@@ -88,7 +108,11 @@ func (t *Table) find(key Value) int {
 	if len(t.nodes) == 0 {
 		return -1
 	}
-	for n := t.mainPosition(key); ; {
+	text, _ := key.(string)
+	for n, places := t.mainPosition(key), 0; ; places++ {
+		if places > fewPlaces || len(text) > longKey {
+			t.pay(1 + len(text)/longKey)
+		}
 		if t.nodes[n].key == key {
 			return n
 		}
@@ -309,11 +333,13 @@ func (t *Table) Next(key Value) (next, value Value, ok bool) {
 		return nil, nil, false
 	}
 	for i := from; i < len(t.array); i++ {
+		t.pay(1)
 		if t.array[i] != nil {
 			return float64(i + 1), t.array[i], true
 		}
 	}
 	for i := max(from-len(t.array), 0); i < len(t.nodes); i++ {
+		t.pay(1)
 		if t.nodes[i].value != nil {
 			return t.nodes[i].key, t.nodes[i].value, true
 		}

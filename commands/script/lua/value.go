@@ -54,16 +54,20 @@ func ToString(v Value) (s string, ok bool) {
 	return "", false
 }
 
-// ToNumber is a number, or what a string reads as; ok is false if it is none.
-func ToNumber(v Value) (n float64, ok bool) {
+// Number is a number, or what a string reads as; ok is false if it is none.
+func (s *State) Number(v Value) (n float64, ok bool) {
 	switch v := v.(type) {
 	case float64:
 		return v, true
 	case string:
+		s.meter.Work(len(v) * digitWork)
 		return clib.ParseNumber(v)
 	}
 	return 0, false
 }
+
+// digitWork is what reading a digit costs, in bytes gone through.
+const digitWork = 8
 
 // addressOf is the number of an object, which it prints as its address. Addresses count up within a run, so that a script gives the same reply each time.
 func addressOf(v Value) uint32 {

@@ -52,7 +52,7 @@ type Meter struct {
 	ctx      context.Context
 	limits   Limits
 	started  time.Time
-	fuel     int // steps until the clock is read again
+	fuel     int // bytes until the clock is read again
 	bytes    int
 	depth    int // of calls in all coroutines, in levels of Go calls
 	lastAddr uint32
@@ -65,8 +65,11 @@ type pacing struct {
 	checks int  // since it began or grew
 }
 
+// stepBytes is how many bytes are gone through in the time of a step.
+const stepBytes = 16
+
 // fuelPerCheck is a compromise: reading the clock costs as much as some ten steps, and a thousand steps take some 50 µs.
-const fuelPerCheck = 1000
+const fuelPerCheck = 1000 * stepBytes
 
 // New begins to count; the objects of the run get the numbers after lastAddress.
 func New(ctx context.Context, limits Limits, lastAddress uint32) Meter {
@@ -80,20 +83,24 @@ func New(ctx context.Context, limits Limits, lastAddress uint32) Meter {
 
 // Step is called once per call and turn of a loop.
 func (m *Meter) Step() {
-	if m.fuel--; m.fuel < 0 {
+	if m.fuel -= stepBytes; m.fuel < 0 {
 		m.check()
 	}
 }
 
-// Work charges Go code that goes through so many bytes or values.
+// Steps charges Go code that does as much as so many steps.
+func (m *Meter) Steps(n int) { m.Work(n * stepBytes) }
+
+// Work charges Go code that is about to go through so many bytes.
 func (m *Meter) Work(n int) {
-	if m.fuel -= n >> 4; m.fuel < 0 {
+	if m.fuel -= n; m.fuel < 0 {
 		m.check()
 	}
 }
 
-// check ends the run if its time is over.
+// check ends the run if its time is over. What was charged at once may be worth several checks.
 func (m *Meter) check() {
+	m.pace.checks += 1 - m.fuel/fuelPerCheck
 	m.fuel = fuelPerCheck
 	if m.ctx.Err() != nil {
 		panic(Ended{context.Cause(m.ctx)})
@@ -106,11 +113,10 @@ func (m *Meter) check() {
 
 // share has the run grow, or pause, when it is time.
 func (m *Meter) share() {
-	m.pace.checks++
 	switch {
 	case m.limits.Pace == nil:
 	case m.pace.small:
-		if m.pace.checks >= SmallSteps/fuelPerCheck {
+		if m.pace.checks >= SmallSteps*stepBytes/fuelPerCheck {
 			m.grow()
 		}
 	case m.pace.checks >= sliceChecks:

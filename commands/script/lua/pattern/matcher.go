@@ -37,6 +37,7 @@ type Failer interface {
 
 // New prepares to match a pattern in a text. A pattern that is none fails when that is noticed.
 func New(m *meter.Meter, f Failer, text, pattern string) *Matcher {
+	m.Work(len(pattern))
 	return &Matcher{meter: m, failer: f, Text: text, pattern: clib.UpToZero(pattern)}
 }
 
@@ -222,9 +223,9 @@ func (m *Matcher) frontier(s, p int) int {
 func (m *Matcher) longest(s, p, end int) int {
 	n := 0
 	for m.single(s+n, p, end) {
+		m.meter.Work(1)
 		n++
 	}
-	m.meter.Work(n)
 	for ; n >= 0; n-- {
 		if found := m.match(s+n, end+1); found >= 0 {
 			return found
@@ -248,6 +249,7 @@ func (m *Matcher) shortest(s, p, end int) int {
 // classEnd is where the class at p ends.
 func (m *Matcher) classEnd(p int) int {
 	c := m.pattern[p]
+	begin := p
 	p++
 	switch c {
 	case '%':
@@ -268,6 +270,7 @@ func (m *Matcher) classEnd(p int) int {
 			}
 			p++
 		}
+		m.meter.Work(p - begin)
 		return p + 1
 	}
 	return p
@@ -292,6 +295,7 @@ func (m *Matcher) single(s, p, end int) bool {
 
 // inSet tells whether c is in the set from the [ at p to the ] at end.
 func (m *Matcher) inSet(c byte, p, end int) bool {
+	m.meter.Work(end - p)
 	in := true
 	if m.pattern[p+1] == '^' {
 		in = false
