@@ -15,10 +15,10 @@ import (
 	"redlock-proxy/commands/syntax"
 )
 
-// What is kept of scripts in this process, in scripts and in bytes of their bodies.
+// What is kept of scripts in this process, in scripts and in bytes of what they compile to.
 const (
 	maxScripts     = 1000
-	maxScriptBytes = 16 << 20
+	maxScriptBytes = 64 << 20
 )
 
 // Scripts keep the bodies of scripts where all proxies find them.
@@ -120,7 +120,7 @@ func (s *scripts) program(c *command.Client, known *rights.Known, inv invocation
 			calls := scriptCalls{lockKeys: s.lockKeys, space: view, rights: known, db: c.DB, listed: listed}
 			s.runs.Add(1)
 			reply, err := inv.script.Run(ctx, script.Input{
-				Keys: inv.keys, Argv: inv.argv, ReadOnly: inv.readOnly, Call: calls.do, May: calls.may, Allowance: allowance, Pace: s.pace,
+				Keys: inv.keys, Argv: inv.argv, ReadOnly: inv.readOnly, Call: calls.do, Cost: view.Cost, May: calls.may, Allowance: allowance, Pace: s.pace,
 			})
 			if over := (*script.LimitError)(nil); errors.As(err, &over) {
 				s.stopped.Add(1)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"redlock-proxy/commands/keyspace/subsequence"
 	"redlock-proxy/commands/spec"
 	"redlock-proxy/commands/syntax"
 )
@@ -85,6 +86,26 @@ func (s *Space) Do(words []string) (Reply, error) {
 		}
 	}
 	return s.bounded(c, words)
+}
+
+// Cost is about how many bytes Do is going to go through for a command that does not only touch a few elements.
+func (s *Space) Cost(words []string) int {
+	c := find(syntax.Lower(words[0]))
+	if c == nil || fast[c.spec.Name] || !c.fits(len(words)) {
+		return 0
+	}
+	const perByte = 4 // of what is parsed, sorted, and copied
+	sum, product := 0, 1
+	for _, key := range c.keys(words) {
+		if sl := s.slots[key]; sl != nil {
+			sum += sl.size() * perByte
+			product *= min(sl.size(), subsequence.MaxCells) + 1
+		}
+	}
+	if c.spec.Name == "lcs" {
+		return min(product, subsequence.MaxCells)
+	}
+	return sum
 }
 
 // bounded runs a command, and takes back what makes a collection too large.

@@ -253,3 +253,20 @@ func FuzzDo(f *testing.F) {
 		}
 	})
 }
+
+// What a command costs follows from what its keys hold, unless it only touches a few elements.
+func TestCost(t *testing.T) {
+	s := keyspace.NewSpace(noon)
+	for _, key := range []string{"a", "b"} {
+		s.Put(key, entry(strings.Repeat("x", 1000)))
+	}
+	s.Put("c", entry("."))
+	for words, want := range map[string]int{
+		"get a": 0, "hget a x": 0, "sadd a x": 0, "nonsense a": 0, "sort": 0, "sort a": 4000, "sunionstore c a b": 8000, "hscan a 0": 4000, "lcs a b": 1001 * 1001,
+		"sort missing": 0,
+	} {
+		if got := s.Cost(strings.Fields(words)); got != want {
+			t.Errorf("%s: %d, want %d", words, got, want)
+		}
+	}
+}

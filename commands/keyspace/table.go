@@ -16,6 +16,15 @@ func index(all []command) map[string]*command {
 	return byName
 }
 
+// fast are the commands that do not go through all that their keys hold. It is never changed.
+var fast = func() map[string]bool {
+	fast := map[string]bool{}
+	for name, in := range spec.CategoriesIn() {
+		fast[name] = in&spec.CategoriesOf("fast") != 0
+	}
+	return fast
+}()
+
 // the is the command of Redis with that name.
 func the(name string) *spec.Command { return spec.Find([]byte(name)) }
 

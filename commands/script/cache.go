@@ -1,13 +1,24 @@
 package script
 
-import "redlock-proxy/commands/lru"
+import (
+	"sync"
+
+	"redlock-proxy/commands/lru"
+)
 
 // Cache keeps the scripts that were used last. It is safe for concurrent use.
-type Cache struct{ bySHA *lru.Cache[*Script] }
+type Cache struct {
+	bySHA *lru.Cache[*Script]
+	// large is held while a long body is compiled, one at a time: that takes a hundred times its size, and a second for a megabyte.
+	large sync.Mutex
+}
 
-// NewCache makes a cache that holds at most so many scripts, and bodies of at most so many bytes together.
+// longBody is how long a body is that is not compiled at once.
+const longBody = 32 << 10
+
+// NewCache makes a cache that holds at most so many scripts, and, with what they compile to, so many bytes.
 func NewCache(entries, bytes int) *Cache {
-	return &Cache{lru.Sized(entries, bytes, func(s *Script) int { return len(s.body) })}
+	return &Cache{bySHA: lru.Sized(entries, bytes, (*Script).size)}
 }
 
 // Load is the script of a body, compiled if the cache does not have it. The error is that of Compile.
@@ -15,6 +26,13 @@ func (c *Cache) Load(body string) (*Script, error) {
 	sha := SHA(body)
 	if s, ok := c.bySHA.Get(sha); ok {
 		return s, nil
+	}
+	if len(body) > longBody {
+		c.large.Lock()
+		defer c.large.Unlock()
+		if s, ok := c.bySHA.Get(sha); ok {
+			return s, nil
+		}
 	}
 	s, err := Compile(body)
 	if err != nil {

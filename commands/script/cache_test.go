@@ -2,6 +2,7 @@ package script
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -49,16 +50,16 @@ func TestCacheKeepsWhatIsUsed(t *testing.T) {
 	}
 }
 
-// Bodies count, and one that is too large is held as long as it is the newest.
+// Scripts count, and one that is too large is held as long as it is the newest.
 func TestCacheIsBoundedByBytes(t *testing.T) {
-	c := NewCache(100, 100)
-	long := "return '" + strings.Repeat("x", 200) + "'"
+	c := NewCache(100, 2000)
+	long := "return '" + strings.Repeat("x", 3000) + "'"
 	var loaded []string
 	for _, step := range []struct {
 		body string
 		want int
 	}{
-		{"return 1", 1}, {"return 2", 2}, {long, 1}, {"return 3", 1}, {"return '" + strings.Repeat("y", 80) + "'", 2}, {"return 4", 2},
+		{"return 1", 1}, {"return 2", 2}, {long, 1}, {"return 3", 1}, {"return '" + strings.Repeat("y", 1200) + "'", 2}, {"return 4", 2},
 	} {
 		mustLoad(t, c, step.body)
 		loaded = append(loaded, step.body)
@@ -92,4 +93,30 @@ func TestCacheConcurrently(t *testing.T) {
 	if n := held(c, bodies...); n > 5 {
 		t.Errorf("%d scripts", n)
 	}
+}
+
+// Scripts count for what they hold, which is many times their source.
+func TestCacheCountsWhatScriptsCompileTo(t *testing.T) {
+	for _, piece := range []string{"x=1 ", "a()", "f'' ", "a=a+a+a ", "a.b.c.d=1 ", "a={1,1,1,1,1} ", "f(a,a,a,a,a,a) ", "a=-a ", "if redis.call('get',KEYS[1]) == ARGV[1] then redis.call('del',KEYS[1]) end "} {
+		body := strings.Repeat(piece, 100_000/len(piece))
+		before := heap()
+		s, err := Compile(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Calls()
+		if held := heap() - before; held > s.size() {
+			t.Errorf("%q: %d bytes, counted as %d", piece, held, s.size())
+		}
+		runtime.KeepAlive(body)
+	}
+}
+
+// heap is what is reachable.
+func heap() int {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
 }

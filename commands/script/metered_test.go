@@ -22,6 +22,23 @@ func (e *enough) Pause() error {
 	return nil
 }
 
+// So does a command that goes through what keys hold.
+func TestCallsAreMetered(t *testing.T) {
+	s, err := Compile(`for i = 1, 40 do redis.call("sort", KEYS[1]) end`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &run{script: s, random: newGenerator(0), Input: Input{
+		Keys: []string{"k"}, Limits: Limits{}.orDefaults(),
+		Call: func([]string) (keyspace.Reply, error) { return keyspace.Number(1), nil },
+		Cost: func(words []string) int { return len(words) << 20 },
+	}}
+	e := enough(20)
+	if _, err := r.execute(lua.NewState(t.Context(), meter.Limits{Pace: &e})); !errors.Is(err, errEnough) {
+		t.Errorf("%v after all but %d pauses", err, e)
+	}
+}
+
 // makesWay tells whether a script makes way for others so often. It has texts of a size.
 func makesWay(t *testing.T, body string, size, times int) bool {
 	t.Helper()

@@ -45,6 +45,9 @@ func SHA(body string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// size is about how many bytes the script holds, with what it compiled to.
+func (s *Script) size() int { return len(s.body) + s.chunk.Size() }
+
 // SHA is what EVALSHA calls the script.
 func (s *Script) SHA() string { return s.sha }
 

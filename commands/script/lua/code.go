@@ -22,7 +22,16 @@ const (
 )
 
 // Chunk is a compiled source.
-type Chunk struct{ proto *proto }
+type Chunk struct {
+	proto  *proto
+	tokens int
+}
+
+// tokenSize is what a token of a source compiles to, at most, in bytes.
+const tokenSize = 192
+
+// Size is about how many bytes the chunk holds, beside its source.
+func (c *Chunk) Size() int { return c.tokens * tokenSize }
 
 // Compile compiles a source; name is "@" and the name that errors show. The error is a *CompileError.
 func Compile(source, name string) (*Chunk, error) { return compile(syntax.Parse(source, name)) }
@@ -31,7 +40,7 @@ func compile(main *syntax.Function, err error) (*Chunk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Chunk{newProto(main)}, nil
+	return &Chunk{newProto(main), main.Tokens}, nil
 }
 
 // proto is a function as code.

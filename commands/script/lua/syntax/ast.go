@@ -143,6 +143,7 @@ type Function struct {
 	Captures []Capture
 	Slots    int
 	Source   string
+	Tokens   int // of the whole source, where this is the main program
 }
 
 // Capture is where a function finds a variable of a function around it, when it is made.

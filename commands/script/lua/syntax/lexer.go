@@ -14,6 +14,7 @@ type lexer struct {
 	line   int
 	// tokenStart is where the last token began.
 	tokenStart int
+	tokens     int
 	// more gives the next piece of a source that comes in pieces, empty at its end; nil if all of it is there.
 	more   func() string
 	pieces strings.Builder
@@ -73,6 +74,7 @@ func (l *lexer) scan() token {
 			l.skipComment()
 		default:
 			l.tokenStart = l.at
+			l.tokens++
 			t := l.word(byte(c))
 			l.peek(0)
 			return t

@@ -36,7 +36,9 @@ func parseAll(l *lexer) (main *Function, err error) {
 	p.next()
 	s.Body = p.chunk()
 	p.want(tkEOF)
-	return p.closeFunction(), nil
+	main = p.closeFunction()
+	main.Tokens = l.tokens
+	return main, nil
 }
 
 func (p *parser) next() {
