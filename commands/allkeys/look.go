@@ -46,10 +46,20 @@ func (a *AllKeys) look(ctx context.Context, do func(ctx context.Context) error) 
 // perhaps others.
 func (a *AllKeys) matching(ctx context.Context, db int, match string) ([]string, error) {
 	found := map[string]struct{}{}
+	pattern := keys.Compile(match)
 	err := a.opts.Locks.Names(ctx, db, func(names []string) (bool, error) {
 		for _, name := range names {
-			if key, ours := a.clients(name); ours && keys.Match(match, key) {
+			key, ours := a.clients(name)
+			if !ours {
+				continue
+			}
+			if fits, err := pattern.Match(key); err != nil {
+				return false, err
+			} else if fits {
 				found[key] = struct{}{}
+			}
+			if ctx.Err() != nil {
+				return false, context.Cause(ctx)
 			}
 		}
 		return true, nil

@@ -1,6 +1,7 @@
 package allkeys
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -153,7 +154,16 @@ func (a *AllKeys) page(ctx context.Context, db int, at cursor, going bool, o sca
 			}
 			places = inOrder(all)
 		}
-		found, position, more := page(places, at.position, int(min(max(o.count, minPage), maxPage)), func(key string) bool { return keys.Match(o.match, key) })
+		pattern := keys.Compile(o.match)
+		var tooComplex error
+		found, position, more := page(places, at.position, int(min(max(o.count, minPage), maxPage)), func(key string) bool {
+			fits, err := pattern.Match(key)
+			tooComplex = cmp.Or(tooComplex, err)
+			return fits
+		})
+		if tooComplex != nil {
+			return tooComplex
+		}
 		switch {
 		case more && !kept:
 			a.snapshots.keep(at.generation, db, places)

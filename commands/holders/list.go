@@ -98,7 +98,7 @@ func (h *Holders) Locks(ctx context.Context, db int, match string, count int) ([
 }
 
 func (h *Holders) listing(db int, want wanted) listing {
-	return listing{Holders: h, wanted: want, db: db, listed: map[string]bool{}}
+	return listing{Holders: h, wanted: want, db: db, listed: map[string]bool{}, pattern: keys.Compile(want.match)}
 }
 
 // listing is a LOCKLIST on its way. It is for one goroutine.
@@ -109,6 +109,8 @@ type listing struct {
 	client *command.Client // nil: one that may do everything
 	found  []Lock
 	listed map[string]bool // the keys of found
+	// pattern is match, compiled.
+	pattern *keys.Pattern
 }
 
 // collect finds locks until there are enough. The masters are looked through by one client at a
@@ -123,7 +125,11 @@ func (l *listing) collect(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	err := l.opts.Locks.Names(ctx, l.db, func(names []string) (bool, error) {
-		for part := range slices.Chunk(l.matching(names), atOnce) {
+		fitting, err := l.matching(ctx, names)
+		if err != nil {
+			return false, err
+		}
+		for part := range slices.Chunk(fitting, atOnce) {
 			if err := l.add(ctx, part); err != nil || len(l.found) == l.count {
 				return false, err
 			}
@@ -137,15 +143,23 @@ func (l *listing) collect(ctx context.Context) error {
 }
 
 // matching are the clients' keys of names on the masters that are asked for and not listed yet.
-func (l *listing) matching(names []string) (fitting []string) {
+func (l *listing) matching(ctx context.Context, names []string) (fitting []string, err error) {
 	for _, name := range names {
 		key, ours := strings.CutPrefix(name, l.opts.Prefix)
-		if ours && key != "" && !l.listed[key] && keys.Match(l.match, key) {
+		if !ours || key == "" || l.listed[key] {
+			continue
+		}
+		if fits, err := l.pattern.Match(key); err != nil {
+			return nil, err
+		} else if fits {
 			fitting = append(fitting, key)
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
 	}
 	slices.Sort(fitting)
-	return slices.Compact(fitting)
+	return slices.Compact(fitting), nil
 }
 
 // add lists those of the keys that the client may read and that a majority holds, or may hold.

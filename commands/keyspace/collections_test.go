@@ -149,3 +149,32 @@ func TestSameSetsAreLookedThroughOnce(t *testing.T) {
 		}
 	}
 }
+
+// A pattern takes no longer than the fields are long, or is refused.
+func TestScanOfLongFields(t *testing.T) {
+	field := strings.Repeat("a", 900_000)
+	for pattern, want := range map[string]string{
+		"*" + field[:450_000] + "b*":                         "",
+		"*" + strings.Repeat("?", 450_000) + "b*":            "ERR the pattern has too many ? or [] behind a * for so long a name",
+		"*" + field[:450_000] + "*":                          field,
+		"*[a-c]" + strings.Repeat("a", 50) + "*" + field[:9]: field,
+	} {
+		s := keyspace.NewSpace(noon)
+		s.Put("h", keyspace.Entry{})
+		if _, err := s.Do([]string{"hset", "h", field, "v"}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Do([]string{"hscan", "h", "0", "match", pattern})
+		switch {
+		case err != nil:
+			t.Error(err)
+		case got.Kind == keyspace.Error || strings.HasPrefix(want, "ERR"):
+			if got.Str != want {
+				t.Errorf("%.20s: %.100s", pattern, got.Str)
+			}
+		case len(got.Elems[1].Elems) == 0 && want == "":
+		case len(got.Elems[1].Elems) != 2 || got.Elems[1].Elems[0].Str != want:
+			t.Errorf("%.20s: %d elements", pattern, len(got.Elems[1].Elems))
+		}
+	}
+}

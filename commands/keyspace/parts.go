@@ -209,9 +209,14 @@ func (c call) scan() (Reply, error) {
 	if failed != nil {
 		return *failed, nil
 	}
-	found := List()
+	if match == nil {
+		return List(Text("0"), List(all...)), nil
+	}
+	found, pattern := List(), keys.Compile(*match)
 	for element := range slices.Chunk(all, perElement) {
-		if match == nil || keys.Match(*match, element[0].Str) {
+		if fits, err := pattern.Match(element[0].Str); err != nil {
+			return Fail("ERR " + err.Error()), nil
+		} else if fits {
 			found.Elems = append(found.Elems, element...)
 		}
 	}

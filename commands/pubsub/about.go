@@ -18,7 +18,7 @@ func about(hub *subscribers.Hub, c command.Call) {
 			c.Out.Error(syntax.WrongArity("pubsub|numpat"))
 			return
 		}
-		c.Out.Int(int64(len(hub.Names(subscribers.Patterns, "*"))))
+		c.Out.Int(int64(hub.Total(subscribers.Patterns)))
 	case "help":
 		help(c)
 	default:
@@ -43,7 +43,12 @@ func names(hub *subscribers.Hub, kind subscribers.Kind, c command.Call) {
 		c.Out.Error("ERR unknown subcommand or wrong number of arguments for '" + string(syntax.CString(c.Args[1], 128)) + "'. Try PUBSUB HELP.")
 		return
 	}
-	c.Out.Strings(hub.Names(kind, glob))
+	found, err := hub.Names(kind, glob)
+	if err != nil {
+		c.Out.Fail(err)
+		return
+	}
+	c.Out.Strings(found)
 }
 
 func counts(hub *subscribers.Hub, kind subscribers.Kind, c command.Call) {

@@ -2,6 +2,8 @@ package subscribers
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"redlock-proxy/commands/keys"
@@ -22,11 +24,14 @@ type Hub struct {
 
 	mu   sync.Mutex
 	subs [kinds]map[string]map[*Subscriber]bool
+	// compiled are the patterns of subs, nil for a long one; matching are those who are subscribed to any.
+	compiled map[string]*keys.Pattern
+	matching map[*Subscriber]bool
 }
 
 // New makes a Hub. carry gives what carries messages, and has it deliver those of others.
 func New(carry func(deliver func(quorum.Message)) Carrier) *Hub {
-	h := &Hub{}
+	h := &Hub{compiled: map[string]*keys.Pattern{}, matching: map[*Subscriber]bool{}}
 	for i := range h.subs {
 		h.subs[i] = map[string]map[*Subscriber]bool{}
 	}
@@ -43,50 +48,72 @@ func (h *Hub) Publish(ctx context.Context, m quorum.Message, last *uint64) (rece
 	if err != nil {
 		return 0, err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.each(m, func(*string, map[*Subscriber]bool) {}) + others, nil
-}
-
-// each gives those who get a message, with the pattern if it is by one, and counts them. It is called with mu held.
-func (h *Hub) each(m quorum.Message, give func(pattern *string, to map[*Subscriber]bool)) (n int) {
-	kind := Channels
-	if m.Shard {
-		kind = Shards
-	}
-	if to := h.subs[kind][m.Channel]; len(to) > 0 {
-		n = len(to)
-		give(nil, to)
-	}
-	if m.Shard {
-		return n
-	}
-	for pattern, to := range h.subs[Patterns] {
-		if keys.Match(pattern, m.Channel) {
-			n += len(to)
-			give(&pattern, to)
+	receivers, patterns := h.counted(m)
+	for _, p := range patterns {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		if fits, _ := p.pattern.Match(m.Channel); fits {
+			receivers += p.subscribers
 		}
 	}
-	return n
+	return receivers + others, nil
 }
 
-// deliver gives a message to those who are to get it.
+// subscribed is a pattern and how many clients are subscribed to it.
+type subscribed struct {
+	pattern     *keys.Pattern
+	subscribers int
+}
+
+// counted is how many clients are subscribed to the channel of a message, and the patterns that are still to be compared with it.
+func (h *Hub) counted(m quorum.Message) (n int, patterns []subscribed) {
+	h.mu.Lock()
+	n = len(h.subs[kindOf(m)][m.Channel])
+	var long []string
+	var subscribersOfLong []int
+	if !m.Shard {
+		patterns = make([]subscribed, 0, len(h.compiled))
+		for name, to := range h.subs[Patterns] {
+			if p := h.compiled[name]; p != nil {
+				patterns = append(patterns, subscribed{p, len(to)})
+				continue
+			}
+			long, subscribersOfLong = append(long, name), append(subscribersOfLong, len(to))
+		}
+	}
+	h.mu.Unlock()
+	for i, name := range long {
+		patterns = append(patterns, subscribed{keys.Compile(name), subscribersOfLong[i]})
+	}
+	return n, patterns
+}
+
+// kindOf is what a message is for, but for patterns.
+func kindOf(m quorum.Message) Kind {
+	if m.Shard {
+		return Shards
+	}
+	return Channels
+}
+
+// deliver gives a message to those who are to get it. Patterns are compared by those who are subscribed to them.
 func (h *Hub) deliver(m quorum.Message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.each(m, func(pattern *string, to map[*Subscriber]bool) {
-		words := []string{"message", m.Channel, m.Payload}
-		switch {
-		case m.Shard:
-			words[0] = "smessage"
-		case pattern != nil:
-			words = []string{"pmessage", *pattern, m.Channel, m.Payload}
+	a := &arrival{message: m}
+	to := h.subs[kindOf(m)][m.Channel]
+	for s := range to {
+		s.put(a, true)
+	}
+	if m.Shard {
+		return
+	}
+	for s := range h.matching {
+		if !to[s] {
+			s.put(a, false)
 		}
-		p := &packet{words: words}
-		for s := range to {
-			s.put(p)
-		}
-	})
+	}
 }
 
 // Count is how many clients of this proxy are subscribed to a channel or pattern.
@@ -96,18 +123,33 @@ func (h *Hub) Count(kind Kind, name string) int {
 	return len(h.subs[kind][name])
 }
 
-// Names are the channels or patterns to which clients of this proxy are subscribed, and that match a glob.
-func (h *Hub) Names(kind Kind, glob string) []string {
+// Total is to how many channels or patterns clients of this proxy are subscribed.
+func (h *Hub) Total(kind Kind) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all := []string{}
-	for name := range h.subs[kind] {
-		if keys.Match(glob, name) {
-			all = append(all, name)
+	return len(h.subs[kind])
+}
+
+// Names are the channels or patterns to which clients of this proxy are subscribed, and that match a glob.
+//
+// Errors: keys.ErrTooComplex.
+func (h *Hub) Names(kind Kind, glob string) ([]string, error) {
+	h.mu.Lock()
+	all := slices.Collect(maps.Keys(h.subs[kind]))
+	h.mu.Unlock()
+	fitting, pattern := []string{}, keys.Compile(glob)
+	for _, name := range all {
+		if fits, err := pattern.Match(name); err != nil {
+			return nil, err
+		} else if fits {
+			fitting = append(fitting, name)
 		}
 	}
-	return all
+	return fitting, nil
 }
+
+// longPattern is how long a pattern is that is compiled when it is needed: compiled it takes many times its bytes.
+const longPattern = 1 << 10
 
 // add has a client subscribed. It is called with mu held.
 func (h *Hub) add(kind Kind, name string, s *Subscriber) {
@@ -115,8 +157,14 @@ func (h *Hub) add(kind Kind, name string, s *Subscriber) {
 	if to == nil {
 		to = map[*Subscriber]bool{}
 		h.subs[kind][name] = to
+		if kind == Patterns && len(name) < longPattern {
+			h.compiled[name] = keys.Compile(name)
+		}
 	}
 	to[s] = true
+	if kind == Patterns {
+		h.matching[s] = true
+	}
 }
 
 // remove has a client not subscribed. It is called with mu held.
@@ -125,5 +173,11 @@ func (h *Hub) remove(kind Kind, name string, s *Subscriber) {
 	delete(to, s)
 	if len(to) == 0 {
 		delete(h.subs[kind], name)
+		if kind == Patterns {
+			delete(h.compiled, name)
+		}
+	}
+	if len(s.names[Patterns]) == 0 {
+		delete(h.matching, s)
 	}
 }

@@ -3,6 +3,7 @@ package subscribers
 import (
 	"sync"
 
+	"redlock-proxy/quorum"
 	"redlock-proxy/resp"
 )
 
@@ -16,6 +17,45 @@ const (
 	Shards
 	kinds
 )
+
+// arrival is a message that has come, for all who may get it.
+type arrival struct {
+	message quorum.Message
+	mu      sync.Mutex
+	packets map[string]*packet // by what they are for
+}
+
+// size is what it counts while it waits to be compared with patterns, in bytes.
+func (a *arrival) size() int { return len(a.message.Channel) + len(a.message.Payload) + 3*perWord }
+
+// plain is the message for those who are subscribed to its channel.
+func (a *arrival) plain() *packet {
+	kind := "message"
+	if a.message.Shard {
+		kind = "smessage"
+	}
+	return a.packet("", []string{kind, a.message.Channel, a.message.Payload})
+}
+
+// by is the message for those who are subscribed to a pattern.
+func (a *arrival) by(pattern string) *packet {
+	return a.packet("p"+pattern, []string{"pmessage", pattern, a.message.Channel, a.message.Payload})
+}
+
+// packet is the one for a use, made of the words by the first who asks.
+func (a *arrival) packet(use string, words []string) *packet {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if p := a.packets[use]; p != nil {
+		return p
+	}
+	if a.packets == nil {
+		a.packets = map[string]*packet{}
+	}
+	p := &packet{words: words}
+	a.packets[use] = p
+	return p
+}
 
 // packet is a message for clients. It is encoded once for all that speak a protocol.
 type packet struct {

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"redlock-proxy/commands/keys"
 	"redlock-proxy/quorum"
 )
 
@@ -34,7 +35,15 @@ type Subscriber struct {
 	names  [kinds]map[string]bool
 	total  atomic.Int64
 
+	// matching is held while messages are compared with patterns, which are names[Patterns]; nil stands for one that is compiled when it is
+	// needed. It is taken before the Hub's mu, and that before mu.
+	matching sync.Mutex
+	patterns map[string]*keys.Pattern
+
 	mu sync.Mutex
+	// inbox are the messages that are still to be compared, in their order; sorting is set while a goroutine does so.
+	inbox   []incoming
+	sorting bool
 	// queue are the messages on their way; size is what they count, with those that are being written.
 	queue []*packet
 	size  int
@@ -48,9 +57,15 @@ type Subscriber struct {
 	tasks   sync.WaitGroup
 }
 
+// incoming is a message that has come; exact is set where the client is subscribed to its channel.
+type incoming struct {
+	*arrival
+	exact bool
+}
+
 // Subscriber makes one, which is subscribed to nothing, of a client that speaks a protocol. It is to be closed.
 func (h *Hub) Subscriber(line Line, proto int) *Subscriber {
-	s := &Subscriber{hub: h, line: line, proto: proto}
+	s := &Subscriber{hub: h, line: line, proto: proto, patterns: map[string]*keys.Pattern{}}
 	for i := range s.names {
 		s.names[i] = map[string]bool{}
 	}
@@ -99,6 +114,8 @@ func (s *Subscriber) Listen(ctx context.Context) error {
 
 // Add has it subscribed.
 func (s *Subscriber) Add(kind Kind, name string) {
+	s.matching.Lock()
+	defer s.matching.Unlock()
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
 	if s.names[kind][name] {
@@ -107,6 +124,9 @@ func (s *Subscriber) Add(kind Kind, name string) {
 	s.names[kind][name] = true
 	s.total.Add(1)
 	s.hub.add(kind, name, s)
+	if kind == Patterns {
+		s.patterns[name] = s.hub.compiled[name]
+	}
 }
 
 // Remove has it not subscribed.
@@ -114,10 +134,15 @@ func (s *Subscriber) Remove(kind Kind, name string) {
 	if s == nil {
 		return
 	}
+	s.matching.Lock()
+	defer s.matching.Unlock()
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
 	if s.names[kind][name] {
 		delete(s.names[kind], name)
+		if kind == Patterns {
+			delete(s.patterns, name)
+		}
 		s.total.Add(-1)
 		s.hub.remove(kind, name, s)
 	}
@@ -144,21 +169,117 @@ func (s *Subscriber) Clear() {
 	s.Settle()
 }
 
-// put has a message be written, soon. The Hub's mu is held.
-func (s *Subscriber) put(p *packet) {
+// put has a message be written, soon, if it is for the client: exact is set where it is subscribed to the channel. The Hub's mu is held.
+func (s *Subscriber) put(a *arrival, exact bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return
+	switch {
+	case s.closed:
+	case exact && len(s.names[Patterns]) == 0 && len(s.inbox) == 0:
+		s.enqueue(a.plain())
+	default:
+		s.inbox = append(s.inbox, incoming{a, exact})
+		if s.count(a.size()) && !s.sorting {
+			s.sorting = true
+			s.tasks.Go(s.sort)
+		}
 	}
+}
+
+// sort compares messages with the client's patterns as long as there are some.
+func (s *Subscriber) sort() {
+	for s.sortOne() {
+	}
+}
+
+// sortOne compares the next message with the client's patterns, and has it be written if it is for the client.
+func (s *Subscriber) sortOne() bool {
+	s.matching.Lock()
+	defer s.matching.Unlock()
+	s.mu.Lock()
+	s.sorting = !s.closed && len(s.inbox) > 0
+	if !s.sorting {
+		s.mu.Unlock()
+		return false
+	}
+	next := s.inbox[0]
+	s.mu.Unlock()
+	packets, err := s.packets(next)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return false
+	case err != nil:
+		s.cut() // it would miss the message
+		return false
+	}
+	s.inbox[0] = incoming{} // which is not kept
+	if s.inbox = s.inbox[1:]; len(s.inbox) == 0 {
+		s.inbox = nil
+	}
+	s.size -= next.size()
+	for _, p := range packets {
+		if !s.closed {
+			s.enqueue(p)
+		}
+	}
+	return true
+}
+
+// packets are those that a message is for the client. It is called with matching held.
+func (s *Subscriber) packets(m incoming) (packets []*packet, err error) {
+	if m.exact {
+		packets = append(packets, m.plain())
+	}
+	if m.message.Shard {
+		return packets, nil
+	}
+	for name, pattern := range s.patterns {
+		if pattern == nil {
+			pattern = keys.Compile(name)
+		}
+		fits, err := pattern.Match(m.message.Channel)
+		switch {
+		case err != nil:
+			return nil, err
+		case fits:
+			packets = append(packets, m.by(name))
+		}
+		if s.isClosed() {
+			return nil, nil
+		}
+	}
+	return packets, nil
+}
+
+func (s *Subscriber) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+// enqueue has a message be written, soon. It is called with mu held.
+func (s *Subscriber) enqueue(p *packet) {
 	s.queue = append(s.queue, p)
-	s.size += p.size()
-	if s.isOver(time.Now()) {
-		s.closed, s.queue = true, nil
-		s.line.Cut()
-		return
+	if s.count(p.size()) {
+		s.kick()
 	}
-	s.kick()
+}
+
+// count adds what waits, and cuts the client off if that is too much. It is called with mu held.
+func (s *Subscriber) count(size int) bool {
+	s.size += size
+	if s.isOver(time.Now()) {
+		s.cut()
+	}
+	return !s.closed
+}
+
+// cut ends a client that would miss messages. It is called with mu held.
+func (s *Subscriber) cut() {
+	s.closed, s.queue, s.inbox = true, nil, nil
+	s.line.Cut()
 }
 
 // isOver reports whether more waits than may. It is called with mu held.
@@ -227,8 +348,14 @@ func (s *Subscriber) Take() (out []byte) {
 		return nil
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.held = true
+	come := len(s.inbox)
+	s.mu.Unlock()
+	for come > 0 && s.sortOne() {
+		come--
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, p := range s.queue {
 		out = append(out, p.form(s.proto)...)
 		s.size -= p.size()
@@ -263,9 +390,9 @@ func (s *Subscriber) Close() {
 	if s == nil {
 		return
 	}
-	s.Clear()
 	s.mu.Lock()
-	s.closed, s.queue = true, nil
+	s.closed, s.queue, s.inbox = true, nil, nil
 	s.mu.Unlock()
+	s.Clear()
 	s.tasks.Wait()
 }

@@ -1,0 +1,211 @@
+package keys
+
+import (
+	"errors"
+	"strings"
+
+	"redlock-proxy/commands/script/lua/clib"
+)
+
+// ErrTooComplex says that a pattern asks for too many comparisons. Its text is an error reply.
+var ErrTooComplex = errors.New("the pattern has too many ? or [] behind a * for so long a name")
+
+// Pattern is a glob of a client's, compiled: it matches what Match does, in a time that is linear in the name, whatever it is.
+type Pattern struct {
+	parts []part // between each two there is a *
+	sets  []set
+}
+
+// part is a piece of a pattern without a *: a text, or, with ? or [], what each character must be.
+type part struct {
+	text   string
+	places []uint32 // a character, any, or from firstSet on a set
+}
+
+const (
+	anyCharacter = 256
+	firstSet     = 257
+	// maxPerByte bounds how often a character of a name is compared, on average. A pattern with no more places behind a * cannot need more.
+	maxPerByte = 64
+)
+
+// set are characters.
+type set [4]uint64
+
+// Compile reads a glob.
+func Compile(pattern string) *Pattern {
+	p := &Pattern{}
+	sets := map[string]uint32{}
+	var text []byte
+	var places []uint32
+	end := func() {
+		p.parts = append(p.parts, part{string(text), places})
+		text, places = nil, nil
+	}
+	place := func(n uint32) {
+		if places == nil {
+			for _, c := range text {
+				places = append(places, uint32(c))
+			}
+			text = nil
+		}
+		places = append(places, n)
+	}
+	for i := 0; i < len(pattern); {
+		size := 1
+		c := pattern[i]
+		switch {
+		case c == '*' && i > 0 && pattern[i-1] == '*' && text == nil && places == nil: // one more
+		case c == '*':
+			end()
+		case c == '?':
+			place(anyCharacter)
+		case c == '[':
+			size = setLength(pattern[i:])
+			n, known := sets[pattern[i:i+size]]
+			if !known {
+				n = firstSet + uint32(len(p.sets))
+				p.sets = append(p.sets, newSet(pattern[i:i+size]))
+				sets[pattern[i:i+size]] = n
+			}
+			place(n)
+		default:
+			if c == '\\' && i+1 < len(pattern) {
+				size, c = 2, pattern[i+1]
+			}
+			if places != nil {
+				place(uint32(c))
+			} else {
+				text = append(text, c)
+			}
+		}
+		i += size
+	}
+	end()
+	return p
+}
+
+// Match reports whether the pattern matches a name. The error is ErrTooComplex.
+func (p *Pattern) Match(name string) (bool, error) {
+	first, last := p.parts[0], p.parts[len(p.parts)-1]
+	if !p.at(first, name) {
+		return false, nil
+	}
+	name = name[first.size():]
+	if len(p.parts) == 1 {
+		return name == "", nil
+	}
+	if last.size() > len(name) || !p.at(last, name[len(name)-last.size():]) {
+		return false, nil
+	}
+	name = name[:len(name)-last.size()]
+	left := maxPerByte * len(name)
+	for _, middle := range p.parts[1 : len(p.parts)-1] {
+		at := p.find(middle, name, &left)
+		switch {
+		case left < 0:
+			return false, ErrTooComplex
+		case at < 0:
+			return false, nil
+		}
+		name = name[at+middle.size():]
+	}
+	return true, nil
+}
+
+func (p part) size() int { return len(p.text) + len(p.places) }
+
+// find is where a part is first in a name, or -1. It takes off left what it compares, and gives up below zero.
+func (p *Pattern) find(wanted part, name string, left *int) int {
+	if wanted.places == nil {
+		return clib.Index(name, wanted.text)
+	}
+	for at := 0; at+len(wanted.places) <= len(name); at++ {
+		n := p.matching(wanted.places, name[at:])
+		if n == len(wanted.places) {
+			return at
+		}
+		if *left -= n + 1; *left < 0 {
+			return -1
+		}
+	}
+	return -1
+}
+
+// at reports whether a name begins with a part.
+func (p *Pattern) at(wanted part, name string) bool {
+	if wanted.size() > len(name) {
+		return false
+	}
+	return strings.HasPrefix(name, wanted.text) && p.matching(wanted.places, name) == len(wanted.places)
+}
+
+// matching counts the places that the beginning of a name fits.
+func (p *Pattern) matching(places []uint32, name string) int {
+	for i, place := range places {
+		c := name[i]
+		switch {
+		case place == anyCharacter:
+		case place < anyCharacter && byte(place) == c:
+		case place >= firstSet && p.sets[place-firstSet].has(c):
+		default:
+			return i
+		}
+	}
+	return len(places)
+}
+
+func (s set) has(c byte) bool { return s[c>>6]>>(c&63)&1 != 0 }
+
+// setLength is how long the set at the start of a pattern is: to its ], or to the end.
+func setLength(pattern string) int {
+	i := 1
+	if strings.HasPrefix(pattern[i:], "^") {
+		i++
+	}
+	for i < len(pattern) && pattern[i] != ']' {
+		i += memberLength(pattern[i:])
+	}
+	return min(i+1, len(pattern))
+}
+
+// memberLength is how long the next member of a set is: a character, one that has no meaning, or a range.
+func memberLength(rest string) int {
+	switch {
+	case rest[0] == '\\' && len(rest) > 1:
+		return 2
+	case len(rest) > 2 && rest[1] == '-':
+		return 3
+	}
+	return 1
+}
+
+// newSet reads a set.
+func newSet(pattern string) (s set) {
+	i := 1
+	inverted := strings.HasPrefix(pattern[i:], "^")
+	if inverted {
+		i++
+	}
+	for i < len(pattern) && pattern[i] != ']' {
+		rest := pattern[i:]
+		n := memberLength(rest)
+		low, high := rest[0], rest[0]
+		switch n {
+		case 2:
+			low, high = rest[1], rest[1]
+		case 3:
+			low, high = min(rest[0], rest[2]), max(rest[0], rest[2])
+		}
+		for c := int(low); c <= int(high); c++ {
+			s[c>>6] |= 1 << (c & 63)
+		}
+		i += n
+	}
+	for i := range s {
+		if inverted {
+			s[i] = ^s[i]
+		}
+	}
+	return s
+}
