@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"strings"
 
 	"redlock-proxy/commands/server"
 	"redlock-proxy/commands/syntax"
@@ -114,11 +113,11 @@ func (f *forwarding) noteName(name string, words [][]byte) {
 	switch {
 	case name == "reset" && len(words) == 1:
 		called = ""
-	case name == "client" && len(words) == 3 && strings.EqualFold(string(words[1]), "setname"):
+	case name == "client" && len(words) == 3 && syntax.Folded(words[1]) == "setname":
 		called = string(words[2])
 	case name == "hello":
 		for i := 2; i+1 < len(words); i++ {
-			switch strings.ToLower(string(words[i])) {
+			switch syntax.Folded(words[i]) {
 			case "auth":
 				i += 2
 			case "setname":

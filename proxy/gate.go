@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"strings"
 
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/rights"
@@ -73,7 +72,7 @@ func loginIn(follow string, words [][]byte) (l login, found bool) {
 		return l, false
 	}
 	for i := 2; i < len(words); i++ {
-		switch option := strings.ToLower(string(words[i])); {
+		switch option := syntax.Folded(words[i]); {
 		case option == "setname":
 			i++
 		case option == "auth" && i+2 < len(words):

@@ -125,3 +125,18 @@ func TestTransactionThatCannotBeLeft(t *testing.T) {
 	}
 	dial(t, server.Addr()).script([]exchange{{"EXISTS lock:a a", ":0\r\n"}})
 }
+
+// Options are compared as Redis does, up to a zero byte: what is a login to it is one to the proxy.
+func TestLoginsBeyondAZeroByte(t *testing.T) {
+	r, _ := locking(t, "--user", "lim", "on", ">x", "~app:*", "+@all")
+	for _, login := range []string{"HELLO 3 AUTH lim x", "HELLO 3 AUTH\x00 lim x", "HELLO 3 auth\x00more lim x", "HELLO 3 SETNAME\x00 auth AUTH\x00 lim x"} {
+		p := r.connect()
+		p.say("SET lock:a v", ok) // as the default user
+		p.send(lines(login))
+		if hello := p.reply(); !strings.HasPrefix(hello, "%7\r\n") {
+			t.Fatalf("%q: %q", login, hello)
+		}
+		p.say("SET lock:a v", noKey)
+		p.say("ACL WHOAMI", bulk("lim"))
+	}
+}

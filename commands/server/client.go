@@ -80,7 +80,7 @@ func setCaching(c command.Call) (refused string) {
 	if len(c.Args) != 3 {
 		return syntax.WrongArity("client|caching")
 	}
-	answer := syntax.Lower(c.Args[2])
+	answer := syntax.Folded(c.Args[2])
 	if answer != "yes" && answer != "no" {
 		return syntax.ErrSyntax
 	}

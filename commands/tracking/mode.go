@@ -27,7 +27,7 @@ func Subcommand(words [][]byte) string {
 	if len(words) < 3 || syntax.Lower(words[0]) != "client" {
 		return ""
 	}
-	if sub := syntax.Lower(words[1]); sub == "tracking" || sub == "caching" {
+	if sub := syntax.Folded(words[1]); sub == "tracking" || sub == "caching" {
 		return sub
 	}
 	return ""
@@ -52,7 +52,7 @@ func Parse(words []string) (m Mode, refused string) {
 		return m, syntax.WrongArity("client|tracking")
 	}
 	for i := 3; i < len(words); i++ {
-		switch option := syntax.Lower([]byte(words[i])); {
+		switch option := syntax.Folded([]byte(words[i])); {
 		case option == "redirect" && i+1 < len(words):
 			i++
 			m.Redirected = words[i] != "0"
@@ -71,7 +71,7 @@ func Parse(words []string) (m Mode, refused string) {
 			return m, syntax.ErrSyntax
 		}
 	}
-	switch syntax.Lower([]byte(words[2])) {
+	switch syntax.Folded([]byte(words[2])) {
 	case "on":
 		m.On = true
 		return m, m.refusal()

@@ -2,9 +2,9 @@ package track
 
 import (
 	"strconv"
-	"strings"
 
 	"redlock-proxy/commands/spec"
+	"redlock-proxy/commands/syntax"
 )
 
 // effect is what a followed command does to the connection, as the tracker knows it.
@@ -95,10 +95,10 @@ func selectedDB(words [][]byte) int {
 
 // Hush says what a CLIENT REPLY asks for; ok is false for anything else.
 func Hush(words [][]byte) (mode Silence, ok bool) {
-	if len(words) != 3 || !strings.EqualFold(string(words[0]), "client") || !strings.EqualFold(string(words[1]), "reply") {
+	if len(words) != 3 || syntax.Folded(words[0]) != "client" || syntax.Folded(words[1]) != "reply" {
 		return Speaking, false
 	}
-	switch strings.ToLower(string(words[2])) {
+	switch syntax.Folded(words[2]) {
 	case "on":
 		return Speaking, true
 	case "off":
@@ -112,11 +112,11 @@ func Hush(words [][]byte) (mode Silence, ok bool) {
 // IsUnanswered reports whether Redis does not answer a command, unless it is queued
 // in a transaction: a replica's acknowledgements.
 func IsUnanswered(words [][]byte) bool {
-	if !strings.EqualFold(string(words[0]), "replconf") {
+	if syntax.Folded(words[0]) != "replconf" {
 		return false
 	}
 	for i := 1; i < len(words); i += 2 {
-		switch strings.ToLower(string(words[i])) {
+		switch syntax.Folded(words[i]) {
 		case "ack", "getack":
 			return true
 		}

@@ -2,8 +2,8 @@ package track
 
 import (
 	"strconv"
-	"strings"
 
+	"redlock-proxy/commands/syntax"
 	"redlock-proxy/resp"
 )
 
@@ -64,10 +64,10 @@ func (s *Slot) sets(what label, value []byte) {
 func (s *Slot) clients(words [][]byte) {
 	sub, option := "", ""
 	if len(words) > 1 {
-		sub = strings.ToLower(string(words[1]))
+		sub = syntax.Folded(words[1])
 	}
 	if len(words) == 4 {
-		option = strings.ToLower(string(words[2]))
+		option = syntax.Folded(words[2])
 	}
 	switch {
 	case sub == "getname", sub == "": // which is refused
@@ -85,7 +85,7 @@ func (s *Slot) clients(words [][]byte) {
 // hello takes what a HELLO sets into its slot. A word that may be a login counts as one.
 func (s *Slot) hello(words [][]byte) {
 	for i, word := range words[1:] {
-		switch strings.ToLower(string(word)) {
+		switch syntax.Folded(word) {
 		case "auth":
 			s.Arg = 1
 		case "setname":
