@@ -113,7 +113,7 @@ func (f *forwarding) noteName(name string, words [][]byte) {
 	switch {
 	case name == "reset" && len(words) == 1:
 		called = ""
-	case name == "client" && len(words) == 3 && syntax.Folded(words[1]) == "setname":
+	case name == "client" && len(words) == 3 && syntax.Lower(words[1]) == "setname":
 		called = string(words[2])
 	case name == "hello":
 		for i := 2; i+1 < len(words); i++ {

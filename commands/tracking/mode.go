@@ -27,7 +27,7 @@ func Subcommand(words [][]byte) string {
 	if len(words) < 3 || syntax.Lower(words[0]) != "client" {
 		return ""
 	}
-	if sub := syntax.Folded(words[1]); sub == "tracking" || sub == "caching" {
+	if sub := syntax.Lower(words[1]); sub == "tracking" || sub == "caching" {
 		return sub
 	}
 	return ""

@@ -2,6 +2,7 @@ package track
 
 import (
 	"strconv"
+	"strings"
 
 	"redlock-proxy/commands/spec"
 	"redlock-proxy/commands/syntax"
@@ -95,7 +96,7 @@ func selectedDB(words [][]byte) int {
 
 // Hush says what a CLIENT REPLY asks for; ok is false for anything else.
 func Hush(words [][]byte) (mode Silence, ok bool) {
-	if len(words) != 3 || syntax.Folded(words[0]) != "client" || syntax.Folded(words[1]) != "reply" {
+	if len(words) != 3 || !strings.EqualFold(string(words[0]), "client") || !strings.EqualFold(string(words[1]), "reply") {
 		return Speaking, false
 	}
 	switch syntax.Folded(words[2]) {
@@ -112,7 +113,7 @@ func Hush(words [][]byte) (mode Silence, ok bool) {
 // IsUnanswered reports whether Redis does not answer a command, unless it is queued
 // in a transaction: a replica's acknowledgements.
 func IsUnanswered(words [][]byte) bool {
-	if syntax.Folded(words[0]) != "replconf" {
+	if !strings.EqualFold(string(words[0]), "replconf") {
 		return false
 	}
 	for i := 1; i < len(words); i += 2 {

@@ -94,7 +94,7 @@ func TestHush(t *testing.T) {
 		"CLIENT SETNAME OFF":   {},
 		"CONFIG REPLY OFF":     {},
 		"CLIENT":               {},
-		"CLIENT REPLY OFF\x00": {},
+		"CLIENT REPLY OFF\x00": {SilentFromNow, true}, "CLIENT REPLY\x00 OFF": {},
 	} {
 		if mode, ok := Hush(bytes.Fields([]byte(line))); mode != want.mode || ok != want.ok {
 			t.Errorf("%s: %v, %v", line, mode, ok)

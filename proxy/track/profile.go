@@ -64,7 +64,7 @@ func (s *Slot) sets(what label, value []byte) {
 func (s *Slot) clients(words [][]byte) {
 	sub, option := "", ""
 	if len(words) > 1 {
-		sub = syntax.Folded(words[1])
+		sub = syntax.Lower(words[1])
 	}
 	if len(words) == 4 {
 		option = syntax.Folded(words[2])
