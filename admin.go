@@ -71,9 +71,10 @@ func (a *adminPort) serve(draining context.Context, d *daemon) (stop func()) {
 		return func() {}
 	}
 	page := status.New(d.page(draining))
+	machine, _ := os.Hostname() // without one, it is asked by address
 	port := admin.New(admin.Options{
 		Ready: func() []admin.Check { return d.checks(draining) }, Metrics: a.metrics.Handler(d.sources()), Page: page,
-		Profiles: d.cfg.AdminPprof, Logger: d.log,
+		Names: append([]string{machine}, d.cfg.AdminNames...), Profiles: d.cfg.AdminPprof, Logger: d.log,
 	})
 	a.server.Store(port)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(draining))
@@ -145,12 +146,11 @@ func (d *daemon) checkUpstream() admin.Check {
 
 // page is what the status page shows.
 func (d *daemon) page(draining context.Context) status.Options {
-	machine, _ := os.Hostname() // without one, it is asked for by address
 	opts := status.Options{
 		Proxy:   func() status.Proxy { return d.describe(draining) },
 		Clients: d.countClients, Totals: d.admin.metrics.Totals, Masters: d.cluster.Status,
 		Quorum: func() (int, int, string) { return commands.Readiness(d.cluster.Status()) },
-		Events: d.admin.events, Machine: machine,
+		Events: d.admin.events,
 	}
 	if d.upstream != nil {
 		opts.Upstream = d.upstream.Status

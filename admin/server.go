@@ -7,12 +7,14 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
 const (
-	// MaxConns is how many connections there may be at a time. Further ones are closed.
+	// MaxConns is how many connections there may be at a time. For a further one the oldest is closed that is not being answered.
 	MaxConns = 32
 	// maxHeader bounds the head of a request, in bytes.
 	maxHeader = 8 << 10
@@ -33,6 +35,8 @@ type Options struct {
 	Metrics http.Handler
 	// Page answers / and all under /status/: the page for people.
 	Page http.Handler
+	// Names are those by which the port may be asked, beside addresses, localhost and names without a dot.
+	Names []string
 	// Profiles has /debug/pprof/ served.
 	Profiles bool
 	// Logger gets what goes wrong in the server. The default is silence.
@@ -42,8 +46,17 @@ type Options struct {
 // Server is the admin port of a proxy.
 type Server struct {
 	http     http.Server
-	conns    atomic.Int64
 	profiles atomic.Bool
+
+	mu sync.Mutex
+	// conns are the connections in the order in which they came.
+	conns []*connection
+}
+
+// connection is one of a server.
+type connection struct {
+	net.Conn
+	busy bool // a request of it is being answered
 }
 
 // New makes a server.
@@ -54,10 +67,10 @@ func New(opts Options) *Server {
 	s := &Server{}
 	s.profiles.Store(opts.Profiles)
 	s.http = http.Server{
-		Handler: s.handler(opts), MaxHeaderBytes: maxHeader,
+		Handler: s.busy(byOwnName(opts.Names, s.handler(opts))), MaxHeaderBytes: maxHeader,
 		ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-		ConnState: s.bound,
-		ErrorLog:  slog.NewLogLogger(opts.Logger.Handler(), slog.LevelWarn),
+		ConnState: s.bound, ConnContext: withConn,
+		ErrorLog: slog.NewLogLogger(opts.Logger.Handler(), slog.LevelWarn),
 	}
 	return s
 }
@@ -83,16 +96,58 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	return nil
 }
 
-// bound closes connections that are too many.
+// bound has a new connection take the place of the oldest that is not being answered, where there are too many: however slowly others send
+// their requests, a quick one is answered. Where all are being answered, the new one is closed.
 func (s *Server) bound(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
-		if s.conns.Add(1) > MaxConns {
-			_ = conn.Close()
+		if surplus := s.add(conn); surplus != nil {
+			_ = surplus.Close()
 		}
 	case http.StateClosed, http.StateHijacked:
-		s.conns.Add(-1)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.conns = slices.DeleteFunc(s.conns, func(c *connection) bool { return c.Conn == conn })
 	}
+}
+
+// add adds a connection, and gives the one that has to go for it, if any.
+func (s *Server) add(conn net.Conn) (surplus net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns = append(s.conns, &connection{Conn: conn})
+	if len(s.conns) <= MaxConns {
+		return nil
+	}
+	oldest := slices.IndexFunc(s.conns, func(c *connection) bool { return !c.busy })
+	surplus = s.conns[oldest].Conn
+	s.conns = slices.Delete(s.conns, oldest, oldest+1)
+	return surplus
+}
+
+// connKey is where a request has its net.Conn.
+type connKey struct{}
+
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, conn)
+}
+
+// busy notes of connections that they are being answered.
+func (s *Server) busy(next http.Handler) http.Handler {
+	note := func(r *http.Request, busy bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, c := range s.conns {
+			if c.Conn == r.Context().Value(connKey{}) {
+				c.busy = busy
+			}
+		}
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		note(r, true)
+		defer note(r, false)
+		next.ServeHTTP(w, r)
+	})
 }
 
 // handler knows the pages. Nothing but GET and HEAD is taken for any of them.

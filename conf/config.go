@@ -48,6 +48,8 @@ type Config struct {
 	// Admin is the TCP address, host:port, on which health and metrics are served by HTTP, or empty. Port 0 lets the system
 	// choose one.
 	Admin string
+	// AdminNames are names by which Admin may be asked, beside addresses, localhost, names without a dot and the name of the machine.
+	AdminNames []string
 	// AdminPprof has Admin serve profiles of the process, too.
 	AdminPprof bool
 	// AdminLocks has the page at Admin show which locks are held, with their keys and clients.

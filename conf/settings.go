@@ -83,6 +83,8 @@ var table = []Setting{
 		func(c *Config) *[]string { return &c.ProxyProtocol }, network),
 	one("admin", "`ADDR` (host:port) on which a status page, health and metrics are served by HTTP, to whoever reaches it; without it they are not",
 		text, func(c *Config) *string { return &c.Admin }, orEmpty(hostPort)),
+	some("admin-names", "`NAME` with a dot by which admin may be asked, beside the name of the machine: other sites are not answered; once per name",
+		func(c *Config) *[]string { return &c.AdminNames }),
 	atOnce(switched(one("admin-pprof", "whether admin also serves profiles of the process (/debug/pprof/)",
 		toggle, func(c *Config) *bool { return &c.AdminPprof }))),
 	switched(one("admin-locks", "whether the page at admin shows which locks are held, with their keys and clients",

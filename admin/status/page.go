@@ -38,8 +38,6 @@ type Options struct {
 	Locks func(ctx context.Context, db int, match string, count int) ([]Lock, error)
 	// Events are told as they come.
 	Events *Events
-	// Machine is the name of this machine, by which the page may be asked for.
-	Machine string
 	// Now is the clock. The default is time.Now.
 	Now func() time.Time
 }
@@ -100,11 +98,6 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-	if !isOwnName(r.Host, p.opts.Machine) {
-		http.Error(w, "This page is not told by that name, lest other sites read it through their visitors: ask by the address of the machine, or by localhost.",
-			http.StatusMisdirectedRequest)
-		return
-	}
 	p.mux.ServeHTTP(w, r)
 }
 
