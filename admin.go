@@ -190,6 +190,7 @@ func (d *daemon) sources() metrics.Sources {
 	from := metrics.Sources{
 		Clients: d.countClients, Commands: d.countCommands, Masters: d.cluster.Status, HasQuorum: d.cluster.HasQuorum,
 		Certificate: d.certs.Until,
+		LogDropped:  d.from.logs.dropped,
 		Reload:      func() (time.Time, bool) { last := d.lastReload(); return last.at, last.well },
 	}
 	if d.upstream != nil {

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"redlock-proxy/conf"
 )
@@ -14,6 +16,37 @@ import (
 type logs struct {
 	out     io.Writer // takes each line in one piece, from any goroutine
 	current atomic.Pointer[slog.Handler]
+	form    atomic.Pointer[func(io.Writer) slog.Handler] // of current
+	queue   *logQueue                                    // nil: lines are written at once
+}
+
+// newQueuedLogs is newLogs for one whose reader nothing waits for. It is to be closed.
+func newQueuedLogs(out io.Writer, cfg conf.Config) (*logs, error) {
+	l := &logs{}
+	l.queue = newLogQueue(out, l.lost)
+	l.out = l.queue
+	if err := l.apply(cfg); err != nil {
+		l.queue.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// lost is the line that says how many lines could not be written.
+func (l *logs) lost(lines int64) []byte {
+	r := slog.NewRecord(time.Now(), slog.LevelWarn, "lines of the log are missing here: its reader was too slow", 0)
+	r.AddAttrs(slog.Int64("lines", lines))
+	var line bytes.Buffer
+	_ = (*l.form.Load())(&line).Handle(context.Background(), r)
+	return line.Bytes()
+}
+
+// dropped is how many lines could not be written.
+func (l *logs) dropped() int64 {
+	if l == nil || l.queue == nil {
+		return 0
+	}
+	return l.queue.Dropped()
 }
 
 func newLogs(out io.Writer, cfg conf.Config) (*logs, error) {
@@ -24,10 +57,16 @@ func newLogs(out io.Writer, cfg conf.Config) (*logs, error) {
 // apply has level and form of a configuration hold for all lines to come, of every logger.
 func (l *logs) apply(cfg conf.Config) error {
 	handler, err := newHandler(l.out, cfg)
-	if err == nil {
-		l.current.Store(&handler)
+	if err != nil {
+		return err
 	}
-	return err
+	form := func(w io.Writer) slog.Handler {
+		handler, _ := newHandler(w, cfg) // of a configuration that has one
+		return handler
+	}
+	l.form.Store(&form)
+	l.current.Store(&handler)
+	return nil
 }
 
 // logger writes as the log is at the time.

@@ -33,10 +33,12 @@ func serveAction(c *cli.Context) error {
 	if c.Bool(checkConfigFlag) {
 		return configIsFine(cfg, c.App.Writer)
 	}
-	logs, err := newLogs(c.App.ErrWriter, cfg)
+	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads any more is no reason to end
+	logs, err := newQueuedLogs(c.App.ErrWriter, cfg)
 	if err != nil {
 		return err
 	}
+	defer logs.queue.Close()
 	log, again := logs.logger(), provenance{read: func() (conf.Config, error) { return load(c) }, logs: logs}
 	warnOf(log, cfg.Warnings())
 	return supervised(c.Context, log, func(ready func(alive func() error)) error {

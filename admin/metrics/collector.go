@@ -40,6 +40,8 @@ type Sources struct {
 	Upstream func() error
 	// Certificate is when the one that clients are shown expires; zero, or nil itself, where there is none.
 	Certificate func() time.Time
+	// LogDropped is how many lines of the log could not be written.
+	LogDropped func() int64
 	// Reload is when the configuration that holds was read, and whether none was refused since.
 	Reload func() (at time.Time, well bool)
 }
@@ -61,6 +63,7 @@ type collector struct {
 	sharers  *prometheus.Desc
 	shared   *prometheus.Desc
 	expiry   *prometheus.Desc
+	dropped  *prometheus.Desc
 	reload   *prometheus.Desc
 	reloaded *prometheus.Desc
 	masters  masterDescs
@@ -72,6 +75,7 @@ func newCollector(from Sources) *collector {
 		relayed:  describe("redlock_relay_bytes_total", "Bytes relayed between clients and the upstream.", "direction"),
 		commands: describe("redlock_relay_commands_total", "Commands sent on to the upstream whose replies go to clients."),
 		expiry:   describe("redlock_tls_certificate_expiry_timestamp_seconds", "When the certificate that clients are shown expires, if they speak TLS."),
+		dropped:  describe("redlock_log_lines_dropped_total", "Lines of the log that could not be written, because its reader was too slow or has gone."),
 		reload:   describe("redlock_config_last_reload_successful", "1 if the configuration was last read without an error, at the start or at a reload, else 0."),
 		reloaded: describe("redlock_config_last_reload_success_timestamp_seconds", "When the configuration that holds was read."),
 		sharers:  describe("redlock_upstream_sharing_clients", "Clients that share connections to the upstream (upstream-connections).", "db", "protocol"),
@@ -135,6 +139,7 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	out <- c.sharers
 	out <- c.shared
 	out <- c.expiry
+	out <- c.dropped
 	out <- c.reload
 	out <- c.reloaded
 	c.masters.describe(out)
@@ -162,6 +167,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 			out <- metric(c.expiry, prometheus.GaugeValue, float64(until.Unix()))
 		}
 	}
+	out <- metric(c.dropped, prometheus.CounterValue, float64(c.LogDropped()))
 	at, well := c.Reload()
 	out <- metric(c.reload, prometheus.GaugeValue, number(well))
 	out <- metric(c.reloaded, prometheus.GaugeValue, float64(at.Unix()))

@@ -36,7 +36,8 @@ func sources(masters ...quorum.MasterStatus) Sources {
 	return Sources{
 		Clients: func() Clients { return Clients{} }, Commands: func() Commands { return Commands{} },
 		Masters: func() []quorum.MasterStatus { return masters }, HasQuorum: func() bool { return false },
-		Reload: func() (time.Time, bool) { return time.Unix(1700000000, 0), true },
+		LogDropped: func() int64 { return 3 },
+		Reload:     func() (time.Time, bool) { return time.Unix(1700000000, 0), true },
 	}
 }
 

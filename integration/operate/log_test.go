@@ -1,0 +1,95 @@
+//go:build integration
+
+package operate
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"syscall"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// readerOfLog starts a proxy with audit-log whose log goes to a pipe, and reads it up to the ready line.
+func readerOfLog(t *testing.T) (proxy *exec.Cmd, addr string, pipe *os.File) {
+	t.Helper()
+	binary, err := harness.BuildProxy(context.Background())
+	kit.Must(t, err)
+	pipe, in, err := os.Pipe()
+	kit.Must(t, err)
+	args := []string{"serve", "--listen", "127.0.0.1:0", "--fresh-start", "--audit-log", "--drain-timeout", "1s"}
+	for _, master := range kit.StartMasters(t) {
+		args = append(args, "--master", master.URL())
+	}
+	proxy = exec.Command(binary, args...)
+	proxy.Stderr = in
+	kit.Must(t, proxy.Start())
+	t.Cleanup(func() {
+		_ = proxy.Process.Kill()
+		_ = pipe.Close()
+	})
+	_ = in.Close()
+	lines := bufio.NewReaderSize(pipe, 16)
+	for {
+		line, err := lines.ReadString('\n')
+		kit.Must(t, err)
+		if found := regexp.MustCompile(`msg=ready .*listen=([^ \n]+)`).FindStringSubmatch(line); found != nil {
+			return proxy, found[1], pipe
+		}
+	}
+}
+
+// locks takes and gives back so many locks, each of which stands for most of its time when it is granted.
+func locks(t *testing.T, addr string, n int) {
+	t.Helper()
+	client, err := redistest.Dial(addr, kit.Patience)
+	kit.Must(t, err)
+	defer client.Close()
+	for i := range n {
+		key := fmt.Sprintf("k%d", i)
+		reply, err := client.Do("LOCK", key, "t", "PX", "60000")
+		if ms, ok := reply.(int64); err != nil || !ok || ms < 1 {
+			t.Fatalf("lock %d: %v, %v", i, reply, err)
+		}
+		if reply, err := client.Do("UNLOCK", key, "t"); err != nil || reply != any(int64(1)) {
+			t.Fatalf("unlock %d: %v, %v", i, reply, err)
+		}
+	}
+}
+
+// wantEnd wants the proxy to end in order at SIGTERM.
+func wantEnd(t *testing.T, proxy *exec.Cmd) {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- proxy.Wait() }()
+	kit.Must(t, proxy.Process.Signal(syscall.SIGTERM))
+	select {
+	case err := <-ended:
+		kit.Must(t, err)
+	case <-time.After(kit.Patience):
+		t.Fatal("the proxy does not end")
+	}
+}
+
+// TestLogThatNobodyReads: a pipe with a reader that stands still fills up; locks are granted as before, and the proxy ends when it is asked to.
+func TestLogThatNobodyReads(t *testing.T) {
+	proxy, addr, _ := readerOfLog(t)
+	locks(t, addr, 1500) // three pipes full
+	wantEnd(t, proxy)
+}
+
+// TestLogWhoseReaderEnds: the proxy goes on without.
+func TestLogWhoseReaderEnds(t *testing.T) {
+	proxy, addr, pipe := readerOfLog(t)
+	kit.Must(t, pipe.Close())
+	locks(t, addr, 20)
+	wantEnd(t, proxy)
+}
