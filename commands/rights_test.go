@@ -32,8 +32,9 @@ const (
 // Each command is asked about in one form, whatever its values are.
 func TestQuestions(t *testing.T) {
 	for line, want := range map[string]string{
-		"SET k v NX PX 1000":          "set k 0",
-		"set k v get":                 "set k 0 get",
+		"SET k v NX PX 1000": "set k 0",
+		"set k v get":        "set k 0 get",
+		"set k v ifeq old":   "set k 0 get", "set k v PX 5 IFNE\x00 old": "set k 0 get",
 		"MSET k a lock:b c":           "mset k 0|mset lock:b 0",
 		"DEL k k lock:b":              "del k|del lock:b",
 		"DELIFEQ k v":                 "del k",

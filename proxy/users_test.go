@@ -32,6 +32,7 @@ user app on >wonder ~app:* ~lock:* &app.* +@all -@dangerous -@admin +sort
 user ro on >read %R~app:* +@read +@connection +select -set +multi +exec
 user root on >root ~* &* +@all
 user ann off >ann +@all
+user wo on >write %W~lock:* +@all
 `
 
 // usersFile are users of a file, which write replaces.
@@ -117,6 +118,8 @@ func TestRightsOfUsers(t *testing.T) {
 		"long": with(exchange{"SET b " + strings.Repeat("x", 3<<20), noKey}, exchange{"SET app:long " + strings.Repeat("x", 3<<20), ok}, exchange{"STRLEN app:long", ":3145728\r\n"}, exchange{"FLUSHALL " + strings.Repeat("x", 3<<20), mayNot("flushall")},
 			exchange{"AUTH root " + strings.Repeat("x", 3<<20), "-ERR command too long\r\n"}, exchange{"HELLO 2 SETNAME " + strings.Repeat("x", 3<<20) + " AUTH bob b", "-ERR command too long\r\n"}, exchange{"DEL app:long", ":1\r\n"}),
 		"read only": {{"AUTH ro read", ok}, {"GET app:a", "$-1\r\n"}, {"SET app:a 1", mayNot("set")}, {"LOCK app:a t PX 1000", mayNot("lock")}, {"LOCKINFO lock:a", noKey}, {"ACL WHOAMI", mayNot("acl|whoami")}, {"ACL LIST", mayNot("acl|list")}},
+		"write only": {{"AUTH wo write", ok}, {"SET lock:wo v PX 1000", ok}, {"GET lock:wo", noKey}, {"SET lock:wo v GET", noKey}, {"SET lock:wo v IFEQ v", noKey}, {"SET lock:wo v IFNE x PX 1000", noKey},
+			{"DEL lock:wo", ":1\r\n"}},
 		"changing who one is": with(exchange{"AUTH bob b", wrongPass}, exchange{"ACL WHOAMI", bulk("app")}, exchange{"AUTH root root", ok}, exchange{"SET b 1", ok}, exchange{"GET b", bulk("1")}, exchange{"DEL b", ":1\r\n"}, exchange{"RESET", "+RESET\r\n"}, exchange{"GET b", noAuth},
 			exchange{"AUTH sesame", ok}, exchange{"ACL WHOAMI", bulk("default")}, exchange{"GET b", "$-1\r\n"}, exchange{"RESET", "+RESET\r\n"}, exchange{"AUTH app wonder", ok}, exchange{"GET app:a", "$-1\r\n"}),
 	} {

@@ -63,7 +63,7 @@ func keyQuestions(name string, words []string) (all [][]string) {
 	}
 	for _, key := range syntax.Distinct(keys) {
 		q := questionOf(name, key)
-		if name == "set" && wantsOld(words) {
+		if name == "set" && setReads(words) {
 			q = append(q, "get")
 		}
 		if name == "bitfield" && !bitfieldOnlyReads(words) {
@@ -108,14 +108,10 @@ func wholeQuestion(words []string, keys int) [][]string {
 	return [][]string{q}
 }
 
-// wantsOld reports whether a SET also reads.
-func wantsOld(words []string) bool {
-	for _, word := range words[min(3, len(words)):] {
-		if strings.EqualFold(word, "get") {
-			return true
-		}
-	}
-	return false
+// setReads reports whether a SET also reads.
+func setReads(words []string) bool {
+	access, _ := spec.AccessOf("set", syntax.Bytes(words))
+	return access&spec.Takes != 0
 }
 
 // questionOf is the question about a command on one key, with as many words as it has

@@ -77,10 +77,11 @@ func AccessOf(name string, words [][]byte) (first, others Access) {
 	return both, both
 }
 
-// setTakes reports whether a SET gives the old value.
+// setTakes reports whether a SET gives the old value, or tells whether it is another one.
 func setTakes(words [][]byte) bool {
 	for _, w := range words[min(3, len(words)):] {
-		if syntax.Folded(w) == "get" {
+		switch syntax.Folded(w) {
+		case "get", "ifeq", "ifne", "ifdeq", "ifdne":
 			return true
 		}
 	}
