@@ -19,6 +19,8 @@ const (
 	followEvery = time.Second
 	// sentinelTimeout bounds asking them, dialling included.
 	sentinelTimeout = 2 * time.Second
+	// spreadTime is how long a failover may be known to a minority of the Sentinels only. They tell each other every 2 s.
+	spreadTime = 10 * time.Second
 	// sentinelGrace is how long the others are waited for when most of them have answered.
 	sentinelGrace = 100 * time.Millisecond
 )
@@ -47,6 +49,9 @@ type following struct {
 	// doubted: the last connection to it failed, so they must be asked first.
 	doubted bool
 	silent  bool // the log was told that none of them tells
+	// lone is what was believed although most say something else, since loneSince.
+	lone      opinion
+	loneSince time.Time
 
 	asked sync.WaitGroup
 }
@@ -110,7 +115,7 @@ func (u *Upstream) find(ctx context.Context) (string, error) {
 		f.tellOfSilence(err)
 		return "", err
 	}
-	from, to := f.take(choose(all, f.name()))
+	from, to := f.take(choose(all, f.name()), majority(all, len(f.each)))
 	if from != "" && from != to {
 		u.switched(from, to)
 	}
@@ -153,8 +158,9 @@ func (f *following) askAll(ctx context.Context, u *Upstream) (all []opinion, fai
 	return all, failures
 }
 
-// take believes an opinion, unless it is older than what is known and nothing speaks against that.
-func (f *following) take(told opinion) (from, to string) {
+// take believes an opinion, unless it is older than what is known and nothing speaks against that, or most Sentinels have been of another one
+// for too long.
+func (f *following) take(told, most opinion) (from, to string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.silent = false
@@ -162,8 +168,24 @@ func (f *following) take(told opinion) (from, to string) {
 	if from == "" || told.epoch >= f.known.epoch || f.doubted {
 		f.known = told
 	}
+	if f.isLone(f.known, most, time.Now()) {
+		f.known = most
+	}
 	f.doubted = false
 	return from, f.known.addr
+}
+
+// isLone reports whether an opinion has had the time to spread and most Sentinels still are of another one. It is called with mu held.
+func (f *following) isLone(told, most opinion, now time.Time) bool {
+	switch {
+	case most.addr == "" || told.addr == most.addr:
+		f.lone = opinion{}
+		return false
+	case told != f.lone:
+		f.lone, f.loneSince = told, now
+		f.log.Debug("a Sentinel knows of a later failover than most others", "says", told.addr, "others", most.addr)
+	}
+	return now.Sub(f.loneSince) > spreadTime
 }
 
 // tellOfSilence tells the log, once, where there is a master that can be gone on with.
@@ -197,14 +219,13 @@ func (f *following) name() string {
 	return f.Master
 }
 
-// switched leaves the old master. What was learned of it says nothing of the new one.
+// switched leaves the old master. What it has said holds for as long as the new one cannot be reached.
 func (u *Upstream) switched(from, to string) {
 	f := u.following
 	f.term.Add(1)
 	f.log.Warn("the upstream has failed over: clients that were connected to the old master are disconnected", "master", f.Master, "from", from, "to", to)
 	u.mu.Lock()
-	u.refusal, u.all = nil, false
-	u.lets.Store(false)
+	u.refusal, u.stale = nil, true
 	u.unasked, u.vouched = 0, false
 	u.mu.Unlock()
 	u.own.renew()

@@ -197,3 +197,64 @@ func TestFollowingAsksForTheRole(t *testing.T) {
 		t.Errorf("term %d", up.Term())
 	}
 }
+
+// A Sentinel that knows of a failover which most others do not come to know of is not believed for ever, whatever its epoch.
+func TestLoneSentinel(t *testing.T) {
+	old, other := startRole(t, masterRole), startRole(t, masterRole)
+	lone, says := startSentinel(t, told(old.ln.Addr().String(), 1))
+	s2, _ := startSentinel(t, told(old.ln.Addr().String(), 1))
+	s3, _ := startSentinel(t, told(old.ln.Addr().String(), 1))
+	up, _ := newFollowing(t, "", lone, s2, s3)
+	finds := func(want *scripted) {
+		t.Helper()
+		if got, err := up.find(t.Context()); err != nil || got != want.ln.Addr().String() {
+			t.Errorf("got %s, %v, want %s", got, err, want.ln.Addr())
+		}
+	}
+	finds(old)
+	answers := told(other.ln.Addr().String(), 2)
+	answers["MASTER"] = strings.Replace(answers["MASTER"], "$1\r\n2\r\n", "$20\r\n18446744073709551615\r\n", 1)
+	says.Store(answers)
+	finds(other)
+	finds(other) // the others may come to know of it
+	up.following.loneSince = up.following.loneSince.Add(-2 * spreadTime)
+	finds(old)
+	finds(old)
+	says.Store(told(other.ln.Addr().String(), 5))
+	finds(other) // which is news
+	says.Store(map[string]string{})
+	up.following.loneSince = up.following.loneSince.Add(-2 * spreadTime)
+	finds(old)
+}
+
+// What a master has said holds while its successor cannot be reached, and no longer.
+func TestSuccessorThatCannotBeReached(t *testing.T) {
+	old := startRole(t, masterRole)
+	gone := startRole(t, masterRole)
+	_ = gone.ln.Close()
+	closed := startScripted(t, func(string) string { return "-NOAUTH Authentication required.\r\n" })
+	s, says := startSentinel(t, told(old.ln.Addr().String(), 1))
+	up, _ := newFollowing(t, "", s)
+	up.Probe(t.Context())
+	if !up.LetsIn() {
+		t.Fatal("the first master lets nobody in")
+	}
+	says.Store(told(gone.ln.Addr().String(), 2))
+	for range 2 {
+		_, _ = up.find(t.Context())
+		up.Probe(t.Context())
+		if !up.LetsIn() {
+			t.Error("what the first master said is forgotten, and there is no other word")
+		}
+	}
+	says.Store(told(closed.ln.Addr().String(), 3))
+	_, _ = up.find(t.Context())
+	conn, err := up.Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	if up.LetsIn() {
+		t.Error("the word of the first master holds for another one that can be reached")
+	}
+}

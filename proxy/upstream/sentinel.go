@@ -164,6 +164,17 @@ func choose(all []opinion, known string) (best opinion) {
 	return best
 }
 
+// majority is the opinion of most of so many Sentinels, or the zero value.
+func majority(all []opinion, sentinels int) opinion {
+	votes := map[opinion]int{}
+	for _, o := range all {
+		if votes[o]++; votes[o] > sentinels/2 {
+			return o
+		}
+	}
+	return opinion{}
+}
+
 // loginWords is the AUTH of a user; nil where there is none.
 func loginWords(username, password string) []string {
 	switch {

@@ -70,6 +70,8 @@ type Upstream struct {
 	probes atomic.Uint64
 	// lets is LetsIn.
 	lets atomic.Bool
+	// stale: all and lets are the word of a master before, which holds until the one of now has been reached.
+	stale bool
 }
 
 // New takes a redis, rediss or unix URL. What it holds of user, password
@@ -199,11 +201,22 @@ func (u *Upstream) Connect(ctx context.Context) (net.Conn, error) {
 			err = u.checkRole(conn)
 		}
 		if err == nil {
+			u.reached()
 			return conn, nil
 		}
 		_ = conn.Close()
 	}
 	return nil, u.failed(err)
+}
+
+// reached forgets what a master before has said: the one of now can be asked.
+func (u *Upstream) reached() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.stale {
+		u.stale, u.all = false, false
+		u.lets.Store(false)
+	}
 }
 
 // ConnectAnd makes a connection on which these commands were granted. Where one is refused, that is the error, and says nothing of other
