@@ -208,7 +208,9 @@ func (f *forwarding) read(ctx context.Context) error {
 	if err := f.session.flush(); err != nil {
 		return err
 	}
-	f.makeRoom()
+	if err := f.makeRoom(); err != nil {
+		return err
+	}
 	var failed error
 	err := f.in.wire.Pump(func(n int) bool {
 		f.in.end += n
@@ -218,8 +220,8 @@ func (f *forwarding) read(ctx context.Context) error {
 		if failed != nil || f.special {
 			return false
 		}
-		f.makeRoom()
-		return true
+		failed = f.makeRoom()
+		return failed == nil
 	})
 	if failed != nil {
 		return failed
@@ -227,10 +229,11 @@ func (f *forwarding) read(ctx context.Context) error {
 	return f.session.endOfInput(err)
 }
 
-func (f *forwarding) makeRoom() {
+func (f *forwarding) makeRoom() error {
 	inFrame := f.in.scanned - f.frame
-	f.in.makeRoom()
+	err := f.in.makeRoom()
 	f.frame = f.in.scanned - inFrame
+	return err
 }
 
 // command deals with a command that is special.

@@ -23,8 +23,8 @@ const (
 var errNotCRLF = &resp.RequestError{Text: "Protocol error: expected CRLF"}
 
 // newInput reads from a connection.
-func newInput(conn net.Conn, activity *wire.Activity) *input {
-	in := &input{scanner: resp.NewFrameScanner(resp.DefaultRequestLimits())}
+func newInput(conn net.Conn, activity *wire.Activity, held *budget) *input {
+	in := &input{budget: held, scanner: resp.NewFrameScanner(resp.DefaultRequestLimits())}
 	in.wire = wire.New(conn, in, activity)
 	return in
 }
@@ -40,6 +40,8 @@ type input struct {
 	scanned int
 	end     int
 	args    [][]byte // memory for the words of a command
+	budget  *budget
+	paid    int // of the budget
 }
 
 // event scans what has been read. It returns resp.FrameMore when more must be read.
@@ -93,7 +95,9 @@ func (in *input) forgetWords() {
 
 // fill reads once.
 func (in *input) fill() error {
-	in.makeRoom()
+	if err := in.makeRoom(); err != nil {
+		return err
+	}
 	return in.read()
 }
 
@@ -123,7 +127,7 @@ func (in *input) Rest() {
 
 func (in *input) release() {
 	wire.GiveBack(in.buf)
-	in.buf = nil
+	in.letGo()
 }
 
 // atRest reports whether nothing is held, and the next byte begins a frame.
@@ -139,23 +143,24 @@ func (in *input) shrink() {
 }
 
 // makeRoom moves what is held to the front of the buffer, and doubles a buffer
-// that is full of it.
-func (in *input) makeRoom() {
+// that is full of it, if it may.
+func (in *input) makeRoom() error {
 	in.forgetWords()
 	held := in.buf[in.start:in.end]
 	switch {
 	case len(held) == len(in.buf) && len(held) > 0:
-		old := in.buf
-		in.buf = append(make([]byte, 0, 2*len(held)), held...)[:2*len(held)]
-		wire.GiveBack(old)
+		if err := in.enlarge(held); err != nil {
+			return err
+		}
 	case len(held) == 0 && len(in.buf) > wire.BufferSize:
-		in.buf = nil
+		in.letGo()
 	case in.start > 0:
 		copy(in.buf, held)
 	}
 	in.scanned -= in.start
 	in.end -= in.start
 	in.start = 0
+	return nil
 }
 
 // lookahead reads once after what is held, and moves nothing: the words of the

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -52,6 +53,8 @@ type Options struct {
 	// DrainTimeout is how long a stopping server lets run what runs. The default is
 	// none at all.
 	DrainTimeout time.Duration
+	// HeldInput is how many bytes all clients together may have held of commands that are not complete. The default is 256 MB.
+	HeldInput int64
 	// Logger gets what an operator should know. The default is silence.
 	Logger *slog.Logger
 }
@@ -90,6 +93,7 @@ func (s *Server) MaxClients() int { return s.settings().MaxClients }
 
 // Server serves the clients of one or more listeners.
 type Server struct {
+	input budget // of all clients
 	// Set once.
 	opts  Options
 	quiet time.Duration // quietTime, but in tests
@@ -124,6 +128,7 @@ func NewServer(opts Options) *Server {
 	}
 	s := &Server{opts: opts, sessions: map[int64]*session{}, quiet: quietTime, times: relayTimes{stallTime, farewellTime}}
 	s.entry, s.now = entryTime, time.Now
+	s.input.limit = cmp.Or(opts.HeldInput, defaultHeldInput)
 	s.Apply(Settings{
 		ClientPassword: opts.ClientPassword, TLS: opts.TLS, ProtectedMode: opts.ProtectedMode,
 		MaxClients: opts.MaxClients, DrainTimeout: opts.DrainTimeout,
@@ -349,6 +354,9 @@ type Counts struct {
 	// Relayed are the commands of clients sent to the upstream, but for those that are not answered
 	// (CLIENT REPLY OFF).
 	Relayed int64
+	// HeldInput are the bytes that are held of commands that are not complete, beyond the first of each client; RefusedInput counts the
+	// clients that were sent away because there were too many.
+	HeldInput, RefusedInput int64
 }
 
 // Counts are those of now.
@@ -357,6 +365,7 @@ func (s *Server) Counts() Counts {
 		Accepted: s.lastID.Load(), Refused: s.turnedAway.Load(), AcceptErrors: s.AcceptErrors(),
 		Connected: s.clients.Load(), Parked: s.parked.Load(),
 		ToUpstream: s.traffic.toUpstream.Load(), ToClients: s.traffic.toClients.Load(),
-		Relayed: s.traffic.commands.Load(),
+		Relayed:   s.traffic.commands.Load(),
+		HeldInput: s.input.held.Load(), RefusedInput: s.input.refused.Load(),
 	}
 }

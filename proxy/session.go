@@ -90,7 +90,7 @@ func newSession(s *Server, conn net.Conn, p *wire.Poller, met *Settings) *sessio
 	session.out.Now = s.now
 	session.identify()
 	session.activity.Happened()
-	session.in = newInput(conn, &session.activity)
+	session.in = newInput(conn, &session.activity, &s.input)
 	if s.opts.Upstream != nil {
 		session.relay = newRelay(s.opts.Upstream, session, &s.times, &s.traffic, s.sharing)
 		session.gate.password, session.gate.passed = met.ClientPassword, met.ClientPassword == ""
@@ -240,7 +240,9 @@ func (s *session) await(ctx context.Context) error {
 	if err := s.flush(); err != nil {
 		return err
 	}
-	s.in.makeRoom()
+	if err := s.in.makeRoom(); err != nil {
+		return err
+	}
 	var failed error
 	err := s.in.wire.Pump(func(n int) (more bool) {
 		s.in.end += n
@@ -250,8 +252,8 @@ func (s *session) await(ctx context.Context) error {
 		if failed != nil || !more {
 			return false
 		}
-		s.in.makeRoom()
-		return true
+		failed = s.in.makeRoom()
+		return failed == nil
 	})
 	if failed != nil {
 		return failed

@@ -16,6 +16,8 @@ type Clients struct {
 	Accepted, Refused, AcceptErrors int64
 	ToUpstream, ToClients           int64 // bytes
 	Relayed                         int64 // commands
+	HeldInput                       int64 // bytes
+	RefusedInput                    int64
 	Shared                          []Shared
 }
 
@@ -111,6 +113,10 @@ func scalars() []scalar {
 			func(c Clients, _ Commands) float64 { return float64(c.Refused) }),
 		counter("redlock_client_accept_errors_total", "Connections that the system could not give, for want of file descriptors for example.",
 			func(c Clients, _ Commands) float64 { return float64(c.AcceptErrors) }),
+		gauge("redlock_client_held_input_bytes", "Bytes that are held of commands that are not complete, beyond the first of each client.",
+			func(c Clients, _ Commands) float64 { return float64(c.HeldInput) }),
+		counter("redlock_client_held_input_refused_total", "Clients that were sent away because of too many such bytes.",
+			func(c Clients, _ Commands) float64 { return float64(c.RefusedInput) }),
 		gauge("redlock_lock_waiters", "Clients that wait for a lock (BLOCK), or for what others put under a lock key (BLPOP and its kin).",
 			func(_ Clients, d Commands) float64 { return float64(d.Waiting) }),
 		counter("redlock_locks_without_ttl_total", "Lock keys that ordinary commands set without a TTL.",

@@ -1,0 +1,57 @@
+package proxy
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"redlock-proxy/proxy/wire"
+	"redlock-proxy/resp"
+)
+
+// defaultHeldInput is enough for 128 commands of the longest kind that are on their way at a time.
+const defaultHeldInput = 256 << 20
+
+// budget bounds what all clients together may hold of commands that are not complete. It is safe for concurrent use.
+type budget struct {
+	limit         int64
+	held, refused atomic.Int64
+}
+
+// take adds bytes, unless they are too many. A nil budget is without a limit.
+func (b *budget) take(n int) error {
+	if b == nil {
+		return nil
+	}
+	if b.held.Add(int64(n)) > b.limit {
+		b.held.Add(-int64(n))
+		b.refused.Add(1)
+		return &resp.RequestError{Text: fmt.Sprintf("too many bytes of commands that are not complete: all clients together may have %d held", b.limit)}
+	}
+	return nil
+}
+
+// give takes bytes off.
+func (b *budget) give(n int) {
+	if b != nil {
+		b.held.Add(-int64(n))
+	}
+}
+
+// enlarge doubles a buffer that is full of what is held, if all clients together may hold so much. The first buffer is nobody's.
+func (in *input) enlarge(held []byte) error {
+	size := 2 * len(held)
+	if err := in.budget.take(size - in.paid); err != nil {
+		return err
+	}
+	in.paid = size
+	old := in.buf
+	in.buf = append(make([]byte, 0, size), held...)[:size]
+	wire.GiveBack(old)
+	return nil
+}
+
+// letGo gives a buffer up.
+func (in *input) letGo() {
+	in.budget.give(in.paid)
+	in.buf, in.paid = nil, 0
+}

@@ -1,0 +1,54 @@
+package proxy
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/proxy/wire"
+)
+
+// halfCommand is most of a long command, which has to be held.
+var halfCommand = "*4\r\n$4\r\nLOCK\r\n$950000\r\n" + strings.Repeat("x", 900_000)
+
+// heldBecomes waits until the server holds at least so much, and at most.
+func (b *bench) heldBecomes(least, most int64) {
+	b.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
+		held := b.server.Counts().HeldInput
+		if held >= least && held <= most {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.Fatalf("%d bytes are held, want %d to %d", held, least, most)
+		}
+	}
+}
+
+// All clients together may have so much held of commands that are not complete; who goes beyond it is told so, and others are served.
+func TestHeldInputIsBounded(t *testing.T) {
+	const each, some = 1 << 20, 4
+	b := startBench(t, benchOptions{locks: &scriptedLocks{}, Options: Options{HeldInput: some * each}})
+	honest := b.connect()
+	honest.say("PING\r\n", pong)
+	first := b.connect()
+	first.send(halfCommand)
+	b.heldBecomes(each, each)
+	for i := range some - 1 {
+		b.connect().send(halfCommand)
+		b.heldBecomes(int64(i+2)*each, int64(i+2)*each)
+	}
+	over := b.connect()
+	over.send(halfCommand[:wire.BufferSize])
+	over.expect("-ERR too many bytes of commands that are not complete: all clients together may have 4194304 held\r\n")
+	honest.say("PING\r\n", pong)
+	if n := b.server.Counts().RefusedInput; n != 1 {
+		t.Errorf("%d clients were refused", n)
+	}
+	first.send(strings.Repeat("x", 50_000) + "\r\n$1\r\nt\r\n$1\r\nt\r\n") // it is complete, and an error
+	first.line()
+	_ = first.conn.Close()
+	b.heldBecomes((some-1)*each, (some-1)*each)
+	b.connect().send(halfCommand)
+	b.heldBecomes(some*each, some*each)
+}
