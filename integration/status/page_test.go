@@ -138,7 +138,7 @@ func TestStrangers(t *testing.T) {
 	t.Parallel()
 	chromium, s := browser.Start(t), open(t, true)
 	for _, host := range []string{"evil.example", "evil.example:9380", "127.0.0.1.evil.example"} {
-		for _, path := range []string{"", "status/v1", "status/v1/locks", "status/page.js"} {
+		for _, path := range []string{"", "status/v1", "status/v1/locks", "status/page.js", "metrics", "readyz"} {
 			if answer, body := s.get(t, http.MethodGet, path, host); answer.StatusCode != http.StatusMisdirectedRequest || strings.Contains(body, s.masters[0].Addr()) {
 				t.Errorf("/%s of %s: got %s", path, host, answer.Status)
 			}
