@@ -17,6 +17,7 @@ MASTERS_ROUNDS ?= 20
 AT_ONCE  ?= 8
 BUSY     ?= 6
 HOSTILE  ?= 1h
+ROOMS    ?= locks guard lockkeys masters relay operate
 # What failed is also listed in the file FAILED, if that is set.
 PROGRESS := go run ./scripts/progress $${FAILED:+-failed "$$FAILED"} --
 CHAOS_GRANTS ?= 1000000
@@ -24,7 +25,7 @@ CHAOS_FAULTS ?= 1000
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test deps lint unit integration sharing compose overlap model histories collections histories-busy histories-stalled converge guard masters reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile demo image
+.PHONY: help build test deps lint unit integration versions sharing compose overlap model histories collections histories-busy histories-stalled converge guard masters reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile demo image
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,8 +36,9 @@ build: ## the static binary, bin/redlock-proxy
 test: ## everything that must pass, and a list of what did not; installs what it needs where it can
 	@MAKE='$(MAKE)' scripts/test deps lint unit integration compose
 
-deps: ## install what the tests need: redis-server and the clients of other languages
+deps: ## install what the tests need: redis-server and the clients of other languages; fetch servers of other releases
 	@scripts/install-deps
+	@scripts/versions >/dev/null
 
 # With the tag the integration tests are looked at, and everything else as without it.
 lint: ## gofmt, go vet and staticcheck, also of the integration tests
@@ -52,6 +54,13 @@ model: ## the protocol of the locks explored: all orders of messages, losses, en
 
 integration: ## the tests against real redis-servers and real clients (what is skipped says so, and what is run twice)
 	@export FAILED=$${FAILED:-$$(mktemp)}; scripts/integration || scripts/again "$$FAILED" -tags integration
+
+versions: ## the integration tests of ROOMS (locks guard lockkeys masters relay operate) with each other Redis and Valkey in all roles, and with all of them mixed (hours)
+	@scripts/versions >/dev/null; code=0; all=$$(scripts/versions -offline); \
+	for servers in $$all "installed,$$(echo $$all | tr ' ' ,)"; do \
+		echo "==> REDLOCK_TEST_SERVERS=$$servers"; \
+		REDLOCK_TEST_SERVERS=$$servers $(PROGRESS) go test -json -count=1 -timeout 2h -tags integration -p 1 $(ROOMS:%=./integration/%) || code=1; \
+	done; exit $$code
 
 sharing: ## the tests of the relay with clients that share two connections of each kind to the upstream (10 minutes)
 	REDLOCK_TEST_SHARING=2 go test -count=1 -timeout 1h ./proxy

@@ -9,7 +9,7 @@ import (
 func New(t testing.TB, opts Options) *Server {
 	t.Helper()
 	server, err := Start(opts)
-	if errors.Is(err, ErrNoRedis) {
+	if errors.Is(err, ErrNoRedis) || errors.Is(err, ErrNoVersion) {
 		Absent(t, err.Error())
 	}
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -29,6 +28,7 @@ const (
 
 // Options say how to start a redis-server. The zero value is a server without persistence on 127.0.0.1.
 type Options struct {
+	Version   string   // of another release, see Versions; default: as REDLOCK_TEST_SERVERS says, else the installed one
 	Bind      string   // address to listen on; default 127.0.0.1
 	ExtraArgs []string // further arguments of redis-server, e.g. "--requirepass", "secret"
 	Clock     *Clock   // that it goes by; default: the machine's
@@ -39,6 +39,7 @@ type Options struct {
 
 // Server is a real redis-server process. Its methods are not meant for concurrent use.
 type Server struct {
+	version string
 	program string
 	bind    string
 	port    int
@@ -53,11 +54,7 @@ type Server struct {
 
 // Start starts a redis-server on a free port and returns when it answers; ErrNoRedis when the program is missing.
 func Start(opts Options) (*Server, error) {
-	program, err := exec.LookPath("redis-server")
-	if err != nil {
-		return nil, ErrNoRedis
-	}
-	r := &Server{program: program, bind: opts.Bind, extra: opts.ExtraArgs, clock: opts.Clock, socket: opts.Socket}
+	r := &Server{version: opts.Version, bind: opts.Bind, extra: opts.ExtraArgs, clock: opts.Clock, socket: opts.Socket}
 	if r.bind == "" {
 		r.bind = "127.0.0.1"
 	}
@@ -67,6 +64,7 @@ func Start(opts Options) (*Server, error) {
 	if info, err := os.Stat(memoryDir); opts.InMemory && err == nil && info.IsDir() {
 		r.parent = memoryDir
 	}
+	var err error
 	for range startTries {
 		if err = r.startOnFreePort(); err == nil {
 			return r, nil
@@ -177,6 +175,9 @@ func (r *Server) Descriptors() (int, error) { return r.process.Descriptors() }
 // startOnFreePort makes the directory, picks a port and starts; nothing is left behind when that fails.
 func (r *Server) startOnFreePort() (err error) {
 	if r.port, err = freePort(r.bind); err != nil {
+		return err
+	}
+	if r.program, err = programOf(r.version, r.port); err != nil {
 		return err
 	}
 	if r.dir, err = os.MkdirTemp(r.parent, "redlock-redis-"); err != nil {

@@ -1,0 +1,82 @@
+//go:build integration
+
+package versions
+
+import (
+	"testing"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// servers starts one of each of these versions, which end with the test.
+func servers(t *testing.T, versions ...string) []*redistest.Server {
+	t.Helper()
+	var all []*redistest.Server
+	for _, version := range versions {
+		all = append(all, redistest.New(t, redistest.Options{Version: version}))
+	}
+	return all
+}
+
+// TestRoles: the oldest and the newest Redis and Valkey as masters and as upstream of each other, and mixed.
+func TestRoles(t *testing.T) {
+	all := redistest.Extremes()
+	if len(all) == 0 {
+		redistest.Absent(t, "servers of other releases (scripts/versions fetches them)")
+	}
+	for i, version := range all {
+		t.Run(version, func(t *testing.T) {
+			other := all[(i+1)%len(all)]
+			exercise(t, servers(t, version, version, version), servers(t, other)[0])
+		})
+	}
+	t.Run("mixed", func(t *testing.T) {
+		mixed := append([]string{redistest.Installed}, all...)
+		for len(mixed) < 5 {
+			mixed = append(mixed, redistest.Installed)
+		}
+		exercise(t, servers(t, mixed...), servers(t, all[0])[0])
+	})
+}
+
+// exercise has clients of two proxies lock in each way that there is, before and after a master has restarted without its data.
+func exercise(t *testing.T, masters []*redistest.Server, upstream *redistest.Server) {
+	t.Helper()
+	kit.Want(t, kit.Dial(t, upstream.Addr()), "OK", "ACL", "SETUSER", "few", "on", ">few", "~*", "+@all", "-@dangerous")
+	kit.Want(t, kit.Dial(t, upstream.Addr()), "OK", "ACL", "SETUSER", "none", "on", ">none", "~data*", "+@all", "-@dangerous")
+	fleet := &kit.Fleet{Masters: masters}
+	for range 2 {
+		fleet.Proxies = append(fleet.Proxies, kit.StartProxy(t, redistest.URLs(masters), kit.LockKeyArgs(upstream)...))
+	}
+	fleet.WantVoting(t, len(masters))
+	lockInAllWays(t, fleet)
+	kit.Must(t, masters[0].Restart())
+	fleet.WantVoting(t, len(masters))
+	lockInAllWays(t, fleet)
+}
+
+func lockInAllWays(t *testing.T, fleet *kit.Fleet) {
+	t.Helper()
+	one, other := kit.Connect(t, fleet.Proxies[0]), kit.Connect(t, fleet.Proxies[1])
+	kit.WantGrant(t, one, "LOCK", "report", "a", "PX", "10000")
+	kit.Does(t, other, "LOCK report b PX 10000", "nil")
+	kit.Want(t, one, int64(1), "UNLOCK", "report", "a")
+
+	kit.Does(t, one, "AUTH few few", "OK")
+	kit.Does(t, other, "AUTH none none", "OK")
+	kit.Does(t, other, "WATCH lock:report", "NOPERM")
+	kit.Does(t, other, "AUTH few few", "OK")
+	kit.Does(t, one, "SET lock:report a NX PX 10000", "OK")
+	kit.Does(t, other, "SET lock:report b NX PX 10000", "nil")
+	kit.Does(t, one, "WATCH lock:report", "OK")
+	kit.Does(t, one, "MULTI", "OK")
+	kit.Does(t, one, "PEXPIRE lock:report 20000", "QUEUED")
+	kit.Does(t, one, "EXEC", "[1]")
+	kit.Does(t, one, "EVAL|if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0|1|lock:report|a", "1")
+	kit.Does(t, other, "HSET lock:hash f v", "1")
+	kit.Does(t, one, "HGETALL lock:hash", "[f v]")
+	kit.Does(t, one, "DEL lock:hash", "1")
+	kit.Does(t, one, "SET data v", "OK")
+	kit.Does(t, other, "GET data", "v")
+}

@@ -1,0 +1,109 @@
+package redistest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Installed names the version of redis-server that is in PATH, for Options.Version and REDLOCK_TEST_SERVERS.
+const Installed = "installed"
+
+// ErrNoVersion is returned when a server of a version is wanted that was not fetched.
+var ErrNoVersion = errors.New("scripts/versions has not fetched it")
+
+// Versions are the servers of other releases that scripts/versions has fetched, such as redis-6.0.16 and valkey-9.1.2: those of Redis
+// first, and of each the oldest first.
+func Versions() []string {
+	var names []string
+	for name := range fetched() {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, compareVersions)
+	return names
+}
+
+// NewestOf is the newest version of "redis" or "valkey" that was fetched. A test that needs it is skipped where there is none; see Absent.
+func NewestOf(t testing.TB, kind string) string {
+	t.Helper()
+	all := Versions()
+	for _, name := range slices.Backward(all) {
+		if strings.HasPrefix(name, kind+"-") {
+			return name
+		}
+	}
+	Absent(t, "a server "+kind+" of another release (scripts/versions fetches it)")
+	return ""
+}
+
+// Extremes are the oldest and the newest version of Redis and of Valkey that were fetched.
+func Extremes() []string {
+	all := Versions()
+	return slices.DeleteFunc(slices.Clone(all), func(name string) bool {
+		kind, _, _ := strings.Cut(name, "-")
+		i := slices.Index(all, name)
+		return i > 0 && strings.HasPrefix(all[i-1], kind) && i+1 < len(all) && strings.HasPrefix(all[i+1], kind)
+	})
+}
+
+// fetched are the programs, by the names of their versions.
+func fetched() map[string]string {
+	root := os.Getenv("REDLOCK_SERVERS")
+	if cache, err := os.UserCacheDir(); root == "" && err == nil {
+		root = filepath.Join(cache, "redlock-proxy", "servers")
+	}
+	files, _ := filepath.Glob(filepath.Join(root, "*", "version")) // fails on a bad pattern only
+	programs := map[string]string{}
+	for _, file := range files {
+		if name, err := os.ReadFile(file); err == nil {
+			programs[strings.TrimSpace(string(name))] = filepath.Join(filepath.Dir(file), "redis-server")
+		}
+	}
+	return programs
+}
+
+// compareVersions orders names such as redis-6.0.16.
+func compareVersions(a, b string) int {
+	kindA, numbersA, _ := strings.Cut(a, "-")
+	kindB, numbersB, _ := strings.Cut(b, "-")
+	if kindA != kindB {
+		return strings.Compare(kindA, kindB)
+	}
+	return slices.Compare(numbersOf(numbersA), numbersOf(numbersB))
+}
+
+func numbersOf(version string) []int {
+	var numbers []int
+	for part := range strings.SplitSeq(version, ".") {
+		n, _ := strconv.Atoi(part)
+		numbers = append(numbers, n)
+	}
+	return numbers
+}
+
+// programOf finds the server of a version. Without one, REDLOCK_TEST_SERVERS decides, which names one or several, separated by commas: of
+// these a server has one by its port.
+func programOf(version string, port int) (string, error) {
+	if all := os.Getenv("REDLOCK_TEST_SERVERS"); version == "" && all != "" {
+		names := strings.Split(all, ",")
+		version = names[port%len(names)]
+	}
+	if version == "" || version == Installed {
+		program, err := exec.LookPath("redis-server")
+		if err != nil {
+			return "", ErrNoRedis
+		}
+		return program, nil
+	}
+	program, known := fetched()[version]
+	if !known {
+		return "", fmt.Errorf("%s: %w", version, ErrNoVersion)
+	}
+	return program, nil
+}

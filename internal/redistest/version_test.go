@@ -1,0 +1,37 @@
+package redistest
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestVersions: each that was fetched is found, starts, and says that it is what it is called.
+func TestVersions(t *testing.T) {
+	for _, version := range Versions() {
+		kind, number, _ := strings.Cut(version, "-")
+		reply, err := dial(t, New(t, Options{Version: version}).Addr()).Do("INFO", "server")
+		check(t, err)
+		if text, _ := reply.(string); !strings.Contains(text, kind+"_version:"+number+"\r\n") {
+			t.Errorf("%s says %v", version, reply)
+		}
+	}
+}
+
+// TestExtremes are in the order of their numbers, which is not that of their names.
+func TestExtremes(t *testing.T) {
+	root := t.TempDir()
+	t.Setenv("REDLOCK_SERVERS", root)
+	for _, version := range []string{"redis-8.0.2", "valkey-9.1.2", "redis-10.0.1", "redis-6.0.16"} {
+		check(t, os.Mkdir(filepath.Join(root, version), 0o700))
+		check(t, os.WriteFile(filepath.Join(root, version, "version"), []byte(version+"\n"), 0o600))
+	}
+	if got := Extremes(); !slices.Equal(got, []string{"redis-6.0.16", "redis-10.0.1", "valkey-9.1.2"}) {
+		t.Errorf("of %v: %v", Versions(), got)
+	}
+	if got := NewestOf(t, "redis"); got != "redis-10.0.1" {
+		t.Errorf("the newest Redis is %s", got)
+	}
+}
