@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -211,18 +212,36 @@ func (f *forwarding) askRights(ctx context.Context, state track.State, questions
 	case !resp.Begins(begun, "+OK"):
 		return errors.New(resp.FirstLine(begun))
 	}
-	all := make([][]string, len(which))
-	for i, q := range which {
-		all[i] = questions[q]
+	// A WATCH has no place in a transaction, and servers differ in whether they say so before they look at the rights: it is sent behind
+	// it, and undone by another one.
+	var queued, watched []int
+	var before, behind [][]string
+	for _, q := range which {
+		if words := questions[q]; words[0] == "watch" {
+			watched, behind = append(watched, q), append(behind, words)
+		} else {
+			queued, before = append(queued, q), append(before, words)
+		}
 	}
-	answers, err := f.putAll(ctx, append(all, []string{"DISCARD"}))
+	all := append(before, []string{"DISCARD"})
+	if len(watched) > 0 {
+		all = slices.Concat(all, behind, [][]string{{"MULTI"}, {"DISCARD"}})
+	}
+	answers, err := f.putAll(ctx, all)
 	if err != nil {
 		return err
 	}
-	if end := answers[len(which)]; !resp.Begins(end, "+OK") {
-		f.relay.sever() // it is in a transaction that cannot be left
-		return fmt.Errorf("DISCARD: %s", resp.FirstLine(end))
+	for _, end := range [][]byte{answers[len(queued)], answers[len(all)-1]} {
+		if !resp.Begins(end, "+OK") {
+			f.relay.sever() // it is in a transaction that cannot be left, or watches
+			return fmt.Errorf("DISCARD: %s", resp.FirstLine(end))
+		}
 	}
+	return errors.Join(readRefusals(answers, queued, texts), readRefusals(answers[len(queued)+1:], watched, texts))
+}
+
+// readRefusals reads the answers to these questions.
+func readRefusals(answers [][]byte, which []int, texts []string) (err error) {
 	for i, q := range which {
 		if texts[q], err = refusalIn(answers[i]); err != nil {
 			return err
@@ -233,13 +252,13 @@ func (f *forwarding) askRights(ctx context.Context, state track.State, questions
 
 // afterRights begin the errors of commands whose rights were found to be there: Redis
 // looks at these states later.
-var afterRights = []string{"-OOM ", "-READONLY ", "-MISCONF ", "-NOREPLICAS ", "-ERR WATCH inside MULTI"}
+var afterRights = []string{"-OOM ", "-READONLY ", "-MISCONF ", "-NOREPLICAS "}
 
-// refusalIn reads the answer to a command in a transaction: the refusal, or nothing. The
+// refusalIn reads the answer to a command in a transaction, or to a WATCH: the refusal, or nothing. The
 // error says that the answer tells neither.
 func refusalIn(answer []byte) (refusal string, err error) {
 	switch {
-	case resp.Begins(answer, "+QUEUED"):
+	case resp.Begins(answer, "+QUEUED"), resp.Begins(answer, "+OK"):
 		return "", nil
 	case resp.Begins(answer, "-NOPERM"), resp.Begins(answer, "-NOAUTH"):
 		return resp.FirstLine(answer), nil
