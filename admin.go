@@ -210,7 +210,7 @@ func (d *daemon) countClients() metrics.Clients {
 		Connected: c.Connected, Parked: c.Parked, Max: int64(d.server.MaxClients()),
 		HeldInput: c.HeldInput, RefusedInput: c.RefusedInput,
 		Accepted: c.Accepted, Refused: c.Refused, AcceptErrors: c.AcceptErrors,
-		ToUpstream: c.ToUpstream, ToClients: c.ToClients, Relayed: c.Relayed,
+		ToUpstream: c.ToUpstream, ToClients: c.ToClients, Relayed: c.Relayed, Detours: c.Detours,
 	}
 }
 

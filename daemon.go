@@ -194,11 +194,14 @@ func (d *daemon) lameDuck(asked, clients context.Context, stop func()) {
 }
 
 // firstProbe looks for the upstream. The proxy is being served by then, since an upstream
-// that leads back to it says so only when its question is answered here.
+// that leads back to it says so only when its question is answered here. One that must not be used ends the proxy.
 func firstProbe(ctx context.Context, up *upstream.Upstream) error {
 	up.Probe(ctx)
-	if name, err := up.Status(); errors.Is(err, commands.ErrLoop) {
+	switch name, err := up.Status(); {
+	case errors.Is(err, commands.ErrLoop):
 		return fmt.Errorf("upstream: %s leads back to this proxy", name)
+	case errors.Is(err, upstream.ErrCluster):
+		return fmt.Errorf("upstream: %s: %w", name, err)
 	}
 	return nil
 }
@@ -228,6 +231,9 @@ func newUpstream(cfg conf.Config, id string, certificates *certs.Certificates, l
 	if err == nil {
 		up.Identify(id)
 		up.Secure(certificates.Dialing)
+		if len(cfg.LockKeys) > 0 {
+			up.RefuseClusters()
+		}
 	}
 	return up, err
 }

@@ -12,6 +12,7 @@ import (
 	"redlock-proxy/commands"
 	"redlock-proxy/conf"
 	"redlock-proxy/loop"
+	"redlock-proxy/proxy/upstream"
 )
 
 // notItself refuses a configuration by which the proxy that listens on the address would
@@ -38,13 +39,13 @@ func notItself(ctx context.Context, cfg conf.Config, listen string) error {
 	return errors.Join(all...)
 }
 
-// loops are the servers of a configuration that are the proxy itself, or lead back to it.
+// loops are the servers of a configuration that are the proxy itself, or lead back to it, or past it.
 func loops(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (found []string) {
 	if err := notItself(ctx, cfg, cfg.Listen); err != nil {
 		found = strings.Split(err.Error(), "\n")
 	}
-	if leadsToItself(ctx, cfg, certificates) {
-		found = append(found, "upstream: it leads back to itself over other proxies")
+	if why := whyUnused(ctx, cfg, certificates); why != "" {
+		found = append(found, why)
 	}
 	return found
 }
@@ -62,15 +63,20 @@ func hostPort(target string) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// leadsToItself reports whether the upstream stands behind itself, over proxies that are
-// running: then it does not answer for a Redis.
-func leadsToItself(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) bool {
-	upstream, err := newUpstream(cfg, newID(), certificates, slog.New(slog.DiscardHandler))
-	if err != nil || upstream == nil {
-		return false
+// whyUnused is why the upstream must not be used: it leads back to the proxy over others that are running, and does not answer for a
+// Redis, or it leads clients elsewhere. It is empty where nothing is known against it.
+func whyUnused(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) string {
+	up, err := newUpstream(cfg, newID(), certificates, slog.New(slog.DiscardHandler))
+	if err != nil || up == nil {
+		return ""
 	}
-	defer upstream.Close()
-	upstream.Probe(ctx)
-	_, err = upstream.Status()
-	return errors.Is(err, commands.ErrLoop)
+	defer up.Close()
+	up.Probe(ctx)
+	switch name, err := up.Status(); {
+	case errors.Is(err, commands.ErrLoop):
+		return "upstream: it leads back to itself over other proxies"
+	case errors.Is(err, upstream.ErrCluster):
+		return "upstream " + name + ": " + err.Error()
+	}
+	return ""
 }

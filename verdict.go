@@ -14,7 +14,7 @@ type inspection struct {
 	masters []quorum.Finding
 	// upstream and legacy are nil where there is none.
 	upstream, legacy *quorum.Finding
-	// loops are servers that are this proxy itself, or lead back to it.
+	// loops are servers that are this proxy itself, or lead back to it, or past it.
 	loops []string
 }
 

@@ -6,12 +6,18 @@ import (
 	"redlock-proxy/commands/server"
 	"redlock-proxy/commands/syntax"
 	"redlock-proxy/commands/tracking"
+	"redlock-proxy/proxy/detour"
 	"redlock-proxy/proxy/track"
 	"redlock-proxy/resp"
 )
 
 // follow forwards a command whose answer is learned from.
 func (f *forwarding) follow(ctx context.Context, name string, words [][]byte) error {
+	frame := f.in.chunk
+	if other, changed := detour.Harmless(words); changed && f.routes {
+		words = other
+		frame = func() []byte { return resp.AppendWords(nil, syntax.Strings(other)...) }
+	}
 	if err := f.part(ctx); err != nil {
 		return err
 	}
@@ -41,10 +47,10 @@ func (f *forwarding) follow(ctx context.Context, name string, words [][]byte) er
 	}
 	if f.count() == 0 {
 		f.relay.unheard(s)
-		f.relay.send(f.in.chunk())
+		f.relay.send(frame())
 		return nil
 	}
-	return f.sendWhole(s)
+	return f.sendFrame(s, frame())
 }
 
 // tracks has the upstream carry out a CLIENT TRACKING or CACHING, and does the same for lock keys. Where the upstream's answer

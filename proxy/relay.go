@@ -140,6 +140,7 @@ func (r *relay) use(conn net.Conn, term uint64, stateful bool) {
 	r.stateful = r.stateful || stateful
 	r.term, r.left = term, false
 	r.gone, r.asked, r.answers, r.spoilt = false, nil, nil, nil
+	r.tracker.Detours.On = r.session.table.LockKeys().Any()
 	r.tracker.Begin()
 	r.dial = max(1, r.dial+1)
 	r.wire = wire.New(conn, &r.loan, &r.session.activity)

@@ -80,7 +80,7 @@ func (r *relay) prepare(p []byte) (kept []byte, err error) {
 	return p, nil
 }
 
-// filter tracks replies and takes out those that the proxy asked for itself. It is
+// filter tracks replies, takes out those that the proxy asked for itself, and turns those that lead elsewhere. It is
 // called with mu held.
 func (r *relay) filter(p []byte) []byte {
 	var kept []byte // of p[:at], once something was taken out
@@ -95,6 +95,14 @@ func (r *relay) filter(p []byte) []byte {
 				kept, taken = append(kept, p[:at]...), true
 			}
 			r.keepAnswer(piece)
+		case part.Judged:
+			if !taken {
+				kept, taken = append(kept, p[:at]...), true
+			}
+			kept = append(kept, part.Instead...)
+			if part.Turned != "" {
+				r.session.server.turn(part.Turned)
+			}
 		case taken:
 			kept = append(kept, piece...)
 		}

@@ -168,7 +168,7 @@ func (f *forwarding) askInMulti(ctx context.Context, command string) ([]byte, er
 // mustHold reports whether a command that is too long to be held cannot be forwarded
 // all the same.
 func (f *forwarding) mustHold(own *command.Command, follow string) bool {
-	return f.keys.lock || f.client.Transaction.Open || f.routes && own == nil && follow == "watch"
+	return f.keys.lock || f.client.Transaction.Open || f.routes && own == nil && (follow == "watch" || follow == "client")
 }
 
 // refuseLong refuses such a command, by what answers its first words.

@@ -111,8 +111,11 @@ type Server struct {
 	refused acceptErrors
 	// turnedAway are the clients for which there was no room, parked those that are parked.
 	turnedAway, parked atomic.Int64
-	traffic            traffic
-	turned             complaints
+	// detours are the replies that led elsewhere, and were turned.
+	detours  atomic.Int64
+	detoured complaints
+	traffic  traffic
+	turned   complaints
 
 	mu       sync.Mutex
 	sessions map[int64]*session // by the client's ID
@@ -133,14 +136,25 @@ func NewServer(opts Options) *Server {
 		ClientPassword: opts.ClientPassword, TLS: opts.TLS, ProtectedMode: opts.ProtectedMode,
 		MaxClients: opts.MaxClients, DrainTimeout: opts.DrainTimeout,
 	})
-	s.refused.log, s.turned.log = opts.Logger, opts.Logger
+	s.refused.log, s.turned.log, s.detoured.log = opts.Logger, opts.Logger, opts.Logger
 	if opts.Upstream != nil {
 		opts.Upstream.OnFailover(s.leaveUpstream)
 		if opts.UpstreamConnections > 0 {
-			s.sharing = sharing.New(opts.UpstreamConnections, sharing.Group{Proto: 2, DB: opts.Upstream.DB()}, opts.Upstream, opts.Logger)
+			var turn func(string)
+			if opts.Table.LockKeys().Any() {
+				turn = s.turn
+			}
+			s.sharing = sharing.New(opts.UpstreamConnections, sharing.Group{Proto: 2, DB: opts.Upstream.DB()}, opts.Upstream, turn, opts.Logger)
 		}
 	}
 	return s
+}
+
+// turn notes that the upstream has sent something that leads to another server, which its client does not get.
+func (s *Server) turn(what string) {
+	s.detours.Add(1)
+	s.detoured.tell(time.Now(), "the upstream led a client to another server, where lock keys are not kept: its client got an error to try again, or no message",
+		"upstream", s.opts.Upstream.Name(), "what", what)
 }
 
 // Shared is how clients share connections to the upstream; nil where they do not.
@@ -357,6 +371,8 @@ type Counts struct {
 	// HeldInput are the bytes that are held of commands that are not complete, beyond the first of each client; RefusedInput counts the
 	// clients that were sent away because there were too many.
 	HeldInput, RefusedInput int64
+	// Detours are replies and messages of the upstream that led clients to other servers, and did not reach them.
+	Detours int64
 }
 
 // Counts are those of now.
@@ -365,7 +381,7 @@ func (s *Server) Counts() Counts {
 		Accepted: s.lastID.Load(), Refused: s.turnedAway.Load(), AcceptErrors: s.AcceptErrors(),
 		Connected: s.clients.Load(), Parked: s.parked.Load(),
 		ToUpstream: s.traffic.toUpstream.Load(), ToClients: s.traffic.toClients.Load(),
-		Relayed:   s.traffic.commands.Load(),
+		Relayed: s.traffic.commands.Load(), Detours: s.detours.Load(),
 		HeldInput: s.input.held.Load(), RefusedInput: s.input.refused.Load(),
 	}
 }

@@ -18,6 +18,7 @@ type Clients struct {
 	Relayed                         int64 // commands
 	HeldInput                       int64 // bytes
 	RefusedInput                    int64
+	Detours                         int64 // replies that led to other servers
 	Shared                          []Shared
 }
 
@@ -127,6 +128,8 @@ func scalars() []scalar {
 			func(_ Clients, d Commands) float64 { return float64(d.ScriptsStopped) }),
 		counter("redlock_script_asides_lost_total", "Things that scripts on lock keys do at the upstream and that were not carried out.",
 			func(_ Clients, d Commands) float64 { return float64(d.EffectsLost) }),
+		counter("redlock_upstream_detours_total", "Replies and messages of the upstream that led clients to other servers, and were kept from them.",
+			func(c Clients, _ Commands) float64 { return float64(c.Detours) }),
 		counter("redlock_uncovered_locks_total", "Locks taken at the upstream alone, on keys that no glob of lock-keys matches.",
 			func(_ Clients, d Commands) float64 { return float64(d.UncoveredLocks) }),
 		counter("redlock_uncovered_releases_total", "Locks released at the upstream alone, on keys that no glob of lock-keys matches.",

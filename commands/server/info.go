@@ -179,6 +179,9 @@ func (s *Server) mergedInfo(c command.Call) {
 	if !ok {
 		return
 	}
+	if s.opts.Programs != nil {
+		reply = withoutServers(reply)
+	}
 	if !infoWanted(c.Args[1:], "Redlock") {
 		c.Out.Raw(reply)
 		return

@@ -97,14 +97,23 @@ func (s *Server) Proxy() *command.Command {
 	return &command.Command{Name: "proxy", Arity: -2, Guarded: true, Run: s.proxy, Docs: d}
 }
 
-// Merged are the commands in whose replies ours are merged with the upstream's own.
+// Merged are the commands in whose replies ours are merged with the upstream's own, and, where there are lock keys, those that would
+// lead clients to other servers.
 func (s *Server) Merged() []*command.Command {
 	all := []*command.Command{
 		command.OfRedis("command", s.catalog.mergedCommand, command.Docs{}),
 		command.OfRedis("info", s.mergedInfo, command.Docs{}),
 	}
+	if s.opts.Programs != nil { // there are lock keys
+		all = append(all, command.OfRedis("role", role, command.Docs{}))
+	}
 	for _, c := range all {
 		c.Asks = true
+	}
+	if s.opts.Programs != nil {
+		cluster := command.OfRedis("cluster", noCluster, command.Docs{})
+		cluster.Local = true
+		all = append(all, cluster)
 	}
 	return all
 }

@@ -47,6 +47,7 @@ type conn struct {
 func newConn(p *Pool, g Group, c net.Conn, term uint64) *conn {
 	shared := &conn{pool: p, group: g, term: term}
 	shared.order.pushes = g.Proto == 3
+	shared.order.detours.On = p.turned != nil
 	shared.room.L = &shared.mu
 	shared.wire = wire.New(c, &shared.memory, &wire.Activity{})
 	return shared
@@ -160,7 +161,14 @@ func (c *conn) deal() (err error) {
 				p = p[part.size:]
 				continue
 			}
-			if c.bring(p[:part.size], part) >= heap {
+			text := p[:part.size]
+			if part.judged {
+				text = part.instead
+			}
+			if part.turned != "" {
+				c.pool.turned(part.turned)
+			}
+			if c.bring(text, part) >= heap {
 				behind = part.to
 			}
 			p, pieces[i].to = p[part.size:], nil

@@ -39,7 +39,7 @@ func (talker) Term() uint64 { return 0 }
 func startGroups(t *testing.T, size int) (*Pool, *redistest.Server) {
 	t.Helper()
 	server := redistest.New(t, redistest.Options{ExtraArgs: []string{"--databases", "100"}})
-	p := New(size, Group{Proto: 2}, talker{server.Addr()}, slog.New(slog.DiscardHandler))
+	p := New(size, Group{Proto: 2}, talker{server.Addr()}, nil, slog.New(slog.DiscardHandler))
 	t.Cleanup(p.Close)
 	return p, server
 }

@@ -3,6 +3,7 @@ package sharing
 import (
 	"errors"
 
+	"redlock-proxy/proxy/detour"
 	"redlock-proxy/resp"
 )
 
@@ -20,6 +21,8 @@ type order[T comparable] struct {
 	size    int // bytes of the reply that has begun and not ended
 	// pushes: the protocol has messages that are no replies; pushing: one has begun and not ended.
 	pushes, pushing bool
+	// detours finds what leads elsewhere among the replies.
+	detours detour.Filter
 }
 
 type debt[T comparable] struct {
@@ -36,6 +39,10 @@ type piece[T comparable] struct {
 	inside int
 	// push: it is nobody's, but of a message that is no reply.
 	push bool
+	// judged: it is brought instead in the place of these bytes. turned is what was found to lead elsewhere, with its end.
+	judged  bool
+	instead []byte
+	turned  string
 }
 
 // owe has n more replies come, at least one.
@@ -62,8 +69,16 @@ func (o *order[T]) next(p []byte) (next piece[T], err error) {
 	}
 	d := &o.debts[o.head]
 	next.to = d.to
-	for next.size < len(p) && d.n > 0 && !o.isPush(p[next.size:]) {
+	for next.size < len(p) && d.n > 0 && !o.isPush(p[next.size:]) && !next.judged {
+		judged := o.isJudged(p[next.size])
+		if judged && next.size > 0 {
+			break // it is a piece by itself
+		}
 		n, ended, err := o.reply(p[next.size:])
+		if judged && err == nil {
+			next.judged = true
+			next.instead, next.turned = o.detours.Take(p[:n], ended)
+		}
 		if err != nil {
 			next.inside = o.size
 			return next, errNoReply
@@ -86,6 +101,14 @@ func (o *order[T]) next(p []byte) (next piece[T], err error) {
 // isPush reports whether p begins with a message that is no reply, or goes on with one: who has the right to it can have a client be
 // sent what he tracks (CLIENT TRACKING … REDIRECT), be it that nobody there asked for it.
 func (o *order[T]) isPush(p []byte) bool { return o.pushing || o.pushes && o.size == 0 && p[0] == '>' }
+
+// isJudged reports whether a reply that begins so, or goes on, is one that may lead elsewhere.
+func (o *order[T]) isJudged(next byte) bool {
+	if o.size > 0 {
+		return o.detours.Looks(byte(o.replies.Kind()))
+	}
+	return o.detours.Looks(next)
+}
 
 // push takes what has come of one.
 func (o *order[T]) push(p []byte) (next piece[T], err error) {

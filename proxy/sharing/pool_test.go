@@ -122,7 +122,7 @@ func (r *reader) await(n int) string {
 func startPool(t *testing.T, size int) (*Pool, *redistest.Server) {
 	t.Helper()
 	server := redistest.New(t, redistest.Options{})
-	p := New(size, Group{Proto: 2}, direct{server.Addr()}, slog.New(slog.DiscardHandler))
+	p := New(size, Group{Proto: 2}, direct{server.Addr()}, nil, slog.New(slog.DiscardHandler))
 	t.Cleanup(p.Close)
 	return p, server
 }
@@ -163,7 +163,7 @@ func TestManyClientsFewConnections(t *testing.T) {
 // What is sent while somebody writes is written together: the upstream gets fewer pieces than commands.
 func TestWritesAreMerged(t *testing.T) {
 	here, there := net.Pipe()
-	p := New(1, Group{Proto: 2}, given{here}, slog.New(slog.DiscardHandler))
+	p := New(1, Group{Proto: 2}, given{here}, nil, slog.New(slog.DiscardHandler))
 	defer p.Close()
 	const clients = 50
 	readers := make([]*reader, clients)
@@ -286,7 +286,7 @@ func TestCloseEndsAll(t *testing.T) {
 func TestOneDialForAll(t *testing.T) {
 	gate := make(chan struct{})
 	up := &dials{gate: gate}
-	p := New(1, Group{Proto: 2}, up, slog.New(slog.DiscardHandler))
+	p := New(1, Group{Proto: 2}, up, nil, slog.New(slog.DiscardHandler))
 	defer p.Close()
 	var all sync.WaitGroup
 	for range 20 {

@@ -1,6 +1,9 @@
 package track
 
-import "redlock-proxy/resp"
+import (
+	"redlock-proxy/proxy/detour"
+	"redlock-proxy/resp"
+)
 
 // Tracker follows one client's connection to the upstream: by the answers that are awaited and
 // the bytes that come it knows the state. It has no lock of its own, and does no I/O.
@@ -9,6 +12,8 @@ type Tracker struct {
 	State State
 	// Awaited is what the upstream owes.
 	Awaited Awaited
+	// Detours finds what leads elsewhere among the replies.
+	Detours detour.Filter
 
 	replies resp.ReplyScanner
 	mine    bool // the current reply is one that the proxy asked for itself
@@ -23,7 +28,10 @@ func NewTracker(db int, urlLogin bool) Tracker {
 }
 
 // Begin is for a new connection.
-func (t *Tracker) Begin() { t.replies, t.mine = resp.ReplyScanner{}, false }
+func (t *Tracker) Begin() {
+	t.replies, t.mine = resp.ReplyScanner{}, false
+	t.Detours.Begin()
+}
 
 // Lost is for one that has ended: a new one begins with this database. Nothing of the old one
 // is kept but how often the client may have become another user.
@@ -48,6 +56,10 @@ type Part struct {
 	Size int
 	// Own: it belongs to an answer that the proxy asked for itself; Whole: with it that ends.
 	Own, Whole bool
+	// Instead is what the client gets in its place, where Judged is set. Turned is what was found to lead elsewhere, with its end.
+	Judged  bool
+	Instead []byte
+	Turned  string
 }
 
 // Next takes the next piece of what the upstream sent: up to the end of a reply, of several
@@ -65,6 +77,9 @@ func (t *Tracker) Next(p []byte) (Part, error) {
 	part := Part{Own: t.mine}
 	n, ended, err := t.replies.Scan(p)
 	part.Size = n
+	if part.Judged = !part.Own && t.Detours.Looks(byte(t.replies.Kind())); part.Judged {
+		part.Instead, part.Turned = t.Detours.Take(p[:n], ended || err != nil)
+	}
 	switch {
 	case err != nil && part.Own:
 		return part, err
@@ -83,7 +98,7 @@ func (t *Tracker) skim(p []byte) (n int) {
 	if first == nil || first.Kind != Plain || t.replies.Inside() || t.State.Multi || t.State.Unasked() {
 		return 0
 	}
-	for first.N > 0 {
+	for first.N > 0 && n < len(p) && !t.Detours.Looks(p[n]) {
 		size := resp.SimpleReply(p[n:])
 		if size == 0 {
 			break

@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/resp"
 )
 
-// loopPause is how long after an upstream was found to lead back it is refused without
+// loopPause is how long after an upstream was found to lead back, or elsewhere, it is refused without
 // being asked again.
 const loopPause = 2 * time.Second
 
@@ -32,6 +32,9 @@ func (u *Upstream) verify(conn net.Conn) error {
 		return nil
 	}
 	err := u.askPath(conn, []string{u.id})
+	if err == nil {
+		err = u.askMode(conn)
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.unasked, u.vouched = verifyEvery, err == nil
@@ -92,7 +95,7 @@ func (u *Upstream) Path(ctx context.Context, ids []string) error {
 
 // pauseAfter is how long a failure is repeated without another dial, at least.
 func pauseAfter(err error) time.Duration {
-	if errors.Is(err, commands.ErrLoop) {
+	if errors.Is(err, commands.ErrLoop) || errors.Is(err, ErrCluster) {
 		return loopPause
 	}
 	return dialPause / 2

@@ -52,6 +52,8 @@ type Upstream struct {
 	following *following
 	// id is the proxy's identity; empty: no loop is looked for.
 	id string
+	// alone: a node of a cluster is refused.
+	alone bool
 
 	mu sync.Mutex
 	// unasked is how many connections more need not ask whether they lead back here.
@@ -423,6 +425,9 @@ func (u *Upstream) examineOnce(ctx context.Context) (found access, broken bool, 
 		return found, false, err
 	}
 	defer conn.Close()
+	if err := u.askMode(conn); err != nil {
+		return found, false, err
+	}
 	pong, err := u.exchange(conn, "PING")
 	if err != nil {
 		return found, false, err

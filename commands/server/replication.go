@@ -1,0 +1,43 @@
+package server
+
+import (
+	"regexp"
+	"slices"
+
+	"redlock-proxy/commands/command"
+	"redlock-proxy/resp"
+)
+
+// otherServers are the lines of INFO with the addresses of a master and of replicas, to which clients would go that look for them there.
+var otherServers = regexp.MustCompile(`(?m)^(slave\d+|master_host|master_port):.*\n`)
+
+// withoutServers takes these lines out of a reply to INFO.
+func withoutServers(reply []byte) []byte {
+	size, rest, ok := resp.Header(reply)
+	if !ok || len(rest) != size+2 || !otherServers.Match(rest) {
+		return reply
+	}
+	text := otherServers.ReplaceAll(rest[:size], nil)
+	return slices.Concat(resp.AppendHeader(nil, resp.Kind(reply[0]), int64(len(text))), text, []byte("\r\n"))
+}
+
+// role is ROLE without the addresses of other servers: a master has no replicas, and a replica does not say whose.
+func role(c command.Call) {
+	reply, ok := ask(c)
+	if !ok {
+		return
+	}
+	count, rest, _ := resp.Header(reply)
+	var parts [][]byte
+	for range count {
+		n := resp.WholeReply(rest)
+		parts, rest = append(parts, rest[:n]), rest[n:]
+	}
+	switch kind := resp.Texts(reply); {
+	case count == 3 && kind[0] == "master":
+		parts[2] = resp.AppendArray(nil, 0)
+	case count == 5 && kind[0] == "slave":
+		parts[1], parts[2] = []byte("$0\r\n\r\n"), []byte(":0\r\n")
+	}
+	c.Out.Raw(slices.Concat(resp.AppendArray(nil, len(parts)), slices.Concat(parts...)))
+}

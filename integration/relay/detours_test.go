@@ -1,0 +1,305 @@
+//go:build integration
+
+package relay
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/resp"
+)
+
+// startMaintained starts a server that announces planned maintenance, as Redis Cloud does: all that is said to it is answered by a real
+// server, but CLIENT MAINT_NOTIFICATIONS, which it grants; and behind the answer to GET maintenance it has the client move to its own address.
+func startMaintained(t *testing.T, behind *redistest.Server) (addr string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	kit.Must(t, err)
+	var running sync.WaitGroup
+	t.Cleanup(func() { _ = ln.Close(); running.Wait() })
+	running.Go(func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", behind.Addr())
+			if err != nil {
+				_ = conn.Close()
+				continue
+			}
+			running.Go(func() { maintain(conn, server, ln.Addr().String()) })
+		}
+	})
+	return ln.Addr().String()
+}
+
+func maintain(client, server net.Conn, addr string) {
+	defer client.Close()
+	defer server.Close()
+	_ = client.SetDeadline(time.Now().Add(kit.Patience))
+	in := bufio.NewReader(client)
+	var answer []byte
+	for {
+		command, err := redistest.ReadReply(in)
+		words, ok := command.([]any)
+		if err != nil || !ok {
+			return
+		}
+		var texts []string
+		for _, word := range words {
+			texts = append(texts, fmt.Sprint(word))
+		}
+		text := strings.ToUpper(strings.Join(texts, " "))
+		if answer = []byte("+OK\r\n"); !strings.HasPrefix(text, "CLIENT MAINT_NOTIFICATIONS ON") {
+			if answer, err = passOn(server, texts); err != nil {
+				return
+			}
+		}
+		if text == "GET MAINTENANCE" {
+			answer = fmt.Appendf(answer, ">4\r\n$6\r\nMOVING\r\n:1\r\n:10\r\n$%d\r\n%s\r\n", len(addr), addr)
+		}
+		for i := range answer { // byte by byte, to be read in pieces
+			if _, err := client.Write(answer[i : i+1]); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// passOn sends a command and returns the bytes of its reply.
+func passOn(server net.Conn, words []string) (answer []byte, err error) {
+	if _, err := server.Write(redistest.AppendCommand(nil, words...)); err != nil {
+		return nil, err
+	}
+	for scanner, ended := (resp.ReplyScanner{}), false; !ended; {
+		var buf [4096]byte
+		n, err := server.Read(buf[:])
+		if err != nil {
+			return nil, err
+		}
+		if _, ended, err = scanner.Scan(buf[:n]); err != nil {
+			return nil, err
+		}
+		answer = append(answer, buf[:n]...)
+	}
+	return answer, nil
+}
+
+// startDetoured starts a proxy with lock keys before an upstream at an address.
+func startDetoured(t *testing.T, upstream string, args ...string) *harness.Proxy {
+	t.Helper()
+	return kit.StartProxy(t, redistest.URLs([]*redistest.Server{kit.StartRedis(t)}), append(args, "--lock-keys", "lock:*", "--upstream", "redis://"+upstream)...)
+}
+
+// wantNoLocks wants no lock key to be on a server.
+func wantNoLocks(t *testing.T, server *redistest.Server, login ...string) {
+	t.Helper()
+	client := dial(t, server.Addr())
+	if len(login) > 0 {
+		kit.Want(t, client, "OK", append([]string{"AUTH"}, login...)...)
+	}
+	if keys := fmt.Sprint(kit.Do(t, client, "KEYS", "lock:*")); keys != "[]" {
+		t.Errorf("%s has lock keys: %s", server.Addr(), keys)
+	}
+}
+
+// detours are how many the proxy has turned.
+func detours(t *testing.T, proxy *harness.Proxy, what string) error {
+	t.Helper()
+	_, err := proxy.WaitLog("what="+what, kit.Patience)
+	return err
+}
+
+// TestMaintenanceLeadsNobodyAway: a client that asks to be told of maintenance, as go-redis does by itself, and is told to move to the
+// upstream's own address, stays and locks at the proxy.
+func TestMaintenanceLeadsNobodyAway(t *testing.T) {
+	server := kit.StartRedis(t)
+	proxy := startDetoured(t, startMaintained(t, server))
+	client := redis.NewClient(&redis.Options{Addr: proxy.Addr(), PoolSize: 1})
+	defer client.Close()
+	kit.Must(t, client.Set(t.Context(), "data", "v", 0).Err())
+	kit.NoError(t, ignoreNil(client.Get(t.Context(), "maintenance").Err()))
+	for i := range 50 {
+		if granted, err := client.SetNX(t.Context(), fmt.Sprint("lock:", i), "a", time.Minute).Result(); err != nil || !granted {
+			t.Fatalf("lock %d: %v, %v", i, granted, err)
+		}
+		kit.Must(t, client.Get(t.Context(), "data").Err())
+		time.Sleep(10 * time.Millisecond) // in which it may move
+	}
+	wantNoLocks(t, server)
+	if kit.Sharing() == 0 { // else no message on connections that are shared reaches a client
+		kit.Must(t, detours(t, proxy, "MOVING"))
+	}
+
+	raw := dial(t, proxy.Addr())
+	kit.Does(t, raw, "CLIENT MAINT_NOTIFICATIONS ON", "ERR unknown subcommand")
+	kit.Does(t, raw, "MULTI", "OK")
+	kit.Does(t, raw, "CLIENT MAINT_NOTIFICATIONS ON", "ERR unknown subcommand")
+	kit.Does(t, raw, "EXEC", "EXECABORT")
+	kit.Do(t, raw, "HELLO", "3")
+	kit.Want(t, raw, nil, "GET", "maintenance")
+	kit.Want(t, raw, "PONG", "PING")
+}
+
+func ignoreNil(err error) error {
+	if errors.Is(err, redis.Nil) {
+		return nil
+	}
+	return err
+}
+
+// TestRedirectLeadsNobodyAway: a client that asks to be told where a Valkey's master is, and is told after a failover of the upstream, stays and
+// locks at the proxy.
+func TestRedirectLeadsNobodyAway(t *testing.T) {
+	valkey := redistest.NewestOf(t, "valkey")
+	master := redistest.New(t, redistest.Options{Version: valkey})
+	host, port, _ := net.SplitHostPort(master.Addr())
+	replica := redistest.New(t, redistest.Options{Version: valkey, ExtraArgs: []string{"--replicaof", host + " " + port, "--repl-diskless-sync-delay", "0"}})
+	proxy := startDetoured(t, master.Addr())
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{proxy.Addr()}, DisableCache: true, Standalone: rueidis.StandaloneOption{EnableRedirect: true},
+	})
+	kit.Must(t, err)
+	defer client.Close()
+	kit.Must(t, client.Do(t.Context(), client.B().Set().Key("data").Value("v").Build()).Error())
+	kit.Await(t, "the failover", func() bool {
+		_ = client.Do(t.Context(), client.B().Get().Key("data").Build()).Error()
+		reply, err := dial(t, master.Addr()).Do("FAILOVER", "TO", "127.0.0.1", portOf(replica))
+		return err == nil && reply == "OK"
+	})
+	kit.Await(t, "the end of the failover", func() bool {
+		reply, err := dial(t, replica.Addr()).Do("ROLE")
+		return err == nil && strings.HasPrefix(fmt.Sprint(reply), "[master")
+	})
+	for i := range 20 {
+		_ = client.Do(t.Context(), client.B().Set().Key("data").Value("w").Build()).Error()
+		err := client.Do(t.Context(), client.B().Set().Key(fmt.Sprint("lock:", i)).Value("a").Nx().Px(time.Minute).Build()).Error()
+		kit.Must(t, err)
+	}
+	wantNoLocks(t, replica)
+	raw := dial(t, proxy.Addr()) // the old master would lead it away
+	kit.Does(t, raw, "CLIENT CAPA redirect", "OK")
+	kit.Does(t, raw, "SET data v", "READONLY")
+}
+
+func portOf(server *redistest.Server) string {
+	_, port, _ := net.SplitHostPort(server.Addr())
+	return port
+}
+
+// startCluster starts a cluster of three nodes with further arguments, of which the second one is a password.
+func startCluster(t *testing.T, args ...string) []*redistest.Server {
+	t.Helper()
+	var nodes []*redistest.Server
+	command := []string{"--cluster", "create"}
+	for range 3 {
+		node := redistest.New(t, redistest.Options{
+			Version: redistest.Installed, ExtraArgs: append(slices.Clone(args), "--cluster-enabled", "yes", "--cluster-port", kit.FreePort(t)),
+		})
+		nodes, command = append(nodes, node), append(command, node.Addr())
+	}
+	create := exec.Command("redis-cli", append(command, "--cluster-yes")...)
+	if len(args) > 1 { // a login
+		create.Env = append(os.Environ(), "REDISCLI_AUTH="+args[1])
+	}
+	if output, err := create.CombinedOutput(); err != nil {
+		t.Fatalf("redis-cli: %v\n%s", err, output)
+	}
+	return nodes
+}
+
+// TestClusterIsRefused as upstream, with a sentence that says what to do; without lock keys it is not.
+func TestClusterIsRefused(t *testing.T) {
+	nodes := startCluster(t)
+	master := kit.StartRedis(t)
+	proxy, err := harness.StartProxy(harness.ProxyOptions{
+		Masters: []string{master.URL()}, Args: []string{"--lock-keys", "lock:*", "--upstream", nodes[0].URL()},
+	})
+	if err == nil {
+		kit.NoError(t, proxy.Close())
+		t.Error("it serves")
+	} else if !strings.Contains(err.Error(), "node of a Redis Cluster") || !strings.Contains(err.Error(), "or have no lock-keys") {
+		t.Errorf("refused with %v", err)
+	}
+	program, err := harness.BuildProxy(t.Context())
+	kit.Must(t, err)
+	output, err := exec.Command(program, "check", "--master", master.URL(), "--lock-keys", "lock:*", "--upstream", nodes[0].URL()).Output()
+	if text := string(output); err == nil || !strings.Contains(text, "verdict: unsafe") || !strings.Contains(text, "node of a Redis Cluster") {
+		t.Errorf("check: %v\n%s", err, output)
+	}
+	kit.StartProxy(t, []string{master.URL()}, "--upstream", nodes[0].URL())
+}
+
+// TestClusterLeadsNobodyAway: where an upstream does not say that it is a cluster, for want of a login, clients of clusters are not led to its
+// nodes, and others get an error that they retry in the place of MOVED.
+func TestClusterLeadsNobodyAway(t *testing.T) {
+	login := []string{"--requirepass", "secret"}
+	nodes := startCluster(t, append(login, "--masterauth", "secret")...)
+	proxy := startDetoured(t, nodes[0].Addr())
+
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{proxy.Addr()}, Password: "secret"})
+	defer cluster.Close()
+	moving, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{proxy.Addr()}, Password: "secret", DisableRetry: true})
+	if err == nil {
+		defer moving.Close()
+	}
+	for i := range 20 {
+		key := fmt.Sprint("lock:", i)
+		_ = cluster.SetNX(t.Context(), key, "a", time.Minute).Err()
+		if err == nil {
+			_ = moving.Do(t.Context(), moving.B().Set().Key(key).Value("b").Nx().Px(time.Minute).Build()).Error()
+			_ = moving.Do(t.Context(), moving.B().Set().Key(fmt.Sprint("data:", i)).Value("v").Build()).Error()
+		}
+	}
+	for _, node := range nodes {
+		wantNoLocks(t, node, "secret")
+	}
+	raw := dial(t, proxy.Addr())
+	kit.Does(t, raw, "AUTH secret", "OK")
+	for _, words := range []string{"CLUSTER SLOTS", "CLUSTER SHARDS", "CLUSTER NODES"} {
+		kit.Does(t, raw, words, "ERR This instance has cluster support disabled")
+	}
+	turned := 0
+	for i := range 20 {
+		switch reply := kit.Text(kit.Do(t, raw, "SET", fmt.Sprint("data:", i), "v")); {
+		case strings.HasPrefix(reply, "TRYAGAIN "):
+			turned++
+		case reply != "OK":
+			t.Errorf("SET data:%d: %s", i, reply)
+		}
+	}
+	if turned == 0 {
+		t.Error("no MOVED was turned")
+	}
+	kit.Must(t, detours(t, proxy, "MOVED"))
+}
+
+// TestReplicationIsNotTold: INFO and ROLE name no other server.
+func TestReplicationIsNotTold(t *testing.T) {
+	master := kit.StartRedis(t)
+	replica := startReplica(t, master)
+	for upstream, other := range map[*redistest.Server]*redistest.Server{master: replica, replica: master} {
+		client := dial(t, startDetoured(t, upstream.Addr()).Addr())
+		for _, words := range [][]string{{"INFO"}, {"INFO", "replication"}, {"ROLE"}} {
+			if reply := fmt.Sprint(kit.Do(t, client, words...)); strings.Contains(reply, portOf(other)) {
+				t.Errorf("%v names another server:\n%s", words, reply)
+			}
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package upstream
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// modes are what servers say of themselves.
+const (
+	aloneHello   = "*4\r\n$6\r\nserver\r\n$5\r\nredis\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n"
+	clusterHello = "*4\r\n$6\r\nserver\r\n$5\r\nredis\r\n$4\r\nmode\r\n$7\r\ncluster\r\n"
+	noHello      = "-ERR unknown command 'HELLO'\r\n"
+	clusterInfo  = "$33\r\n# Server\r\nredis_mode:cluster\r\nx:y\r\n\r\n"
+	valkeyInfo   = "$34\r\n# Server\r\nserver_mode:cluster\r\nx:y\r\n\r\n"
+)
+
+func TestLeadsElsewhere(t *testing.T) {
+	for reply, want := range map[string]bool{aloneHello: false, clusterHello: true, clusterInfo: true, valkeyInfo: true, "-NOPERM no\r\n": false} {
+		if got := leadsElsewhere([]byte(reply)); got != want {
+			t.Errorf("%q: %t", reply, got)
+		}
+	}
+}
+
+// startMode starts a server that answers HELLO and INFO with what can be changed.
+func startMode(t *testing.T, hello, info string) (*scripted, *atomic.Value) {
+	var now atomic.Value
+	now.Store([2]string{hello, info})
+	return startScripted(t, func(command string) string {
+		says := now.Load().([2]string)
+		switch strings.Fields(command)[0] {
+		case "HELLO":
+			return says[0]
+		case "INFO":
+			return says[1]
+		case "ROLE":
+			return masterRole
+		case "PROXY":
+			return "-ERR unknown command\r\n"
+		}
+		return "+PONG\r\n"
+	}), &now
+}
+
+// A server that becomes a node of a cluster is refused by the next probe and by the connections after it, and a server that was one is used again.
+func TestClusterIsRefusedOnReconnect(t *testing.T) {
+	s, says := startMode(t, aloneHello, "")
+	up, err := New("redis://"+s.ln.Addr().String(), patience, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(up.Close)
+	up.Identify("id")
+	up.RefuseClusters()
+	probe := func(want error) {
+		t.Helper()
+		up.Probe(t.Context())
+		if _, err := up.Status(); !errors.Is(err, want) {
+			t.Errorf("probed: %v, want %v", err, want)
+		}
+		if conn, err := up.Connect(t.Context()); !errors.Is(err, want) {
+			t.Errorf("connected: %v, want %v", err, want)
+		} else if err == nil {
+			conn.Close()
+		}
+	}
+	probe(nil)
+	for _, mode := range [][2]string{{clusterHello, ""}, {noHello, clusterInfo}, {"-NOAUTH x\r\n", valkeyInfo}} {
+		says.Store(mode)
+		probe(ErrCluster)
+	}
+	says.Store([2]string{noHello, "-NOPERM no\r\n"}) // it does not say
+	up.mu.Lock()
+	up.refusal = nil
+	up.mu.Unlock()
+	probe(nil)
+}
+
+// A failover to a node of a cluster is refused with the first connection.
+func TestClusterIsRefusedOnFailover(t *testing.T) {
+	old, _ := startMode(t, aloneHello, "")
+	next, _ := startMode(t, clusterHello, "")
+	s, says := startSentinel(t, told(old.ln.Addr().String(), 1))
+	up, _ := newFollowing(t, "", s)
+	up.Identify("id")
+	up.RefuseClusters()
+	conn, err := up.Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	says.Store(told(next.ln.Addr().String(), 2))
+	if _, err := up.find(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := up.Connect(t.Context()); !errors.Is(err, ErrCluster) {
+		t.Errorf("connected: %v", err)
+	}
+}
