@@ -17,9 +17,11 @@ func newShared() *lua.Table {
 		}
 		entries = append(entries, e)
 	}
+	redis := b.Table(redisLibrary...)
 	entries = append(entries,
 		lua.Entry{Name: "pcall", Value: protectedCall},
-		lua.Entry{Name: "redis", Value: b.Table(redisLibrary...)},
+		lua.Entry{Name: "redis", Value: redis},
+		lua.Entry{Name: "server", Value: redis}, // as Valkey calls it
 		lua.Entry{Name: "cjson", Value: b.Table(jsonLibrary...)},
 		lua.Entry{Name: "bit", Value: b.Table(binary.Bit...)},
 		lua.Entry{Name: "struct", Value: b.Table(binary.Struct...)},

@@ -3,8 +3,11 @@
 package versions
 
 import (
+	"os/exec"
+	"strings"
 	"testing"
 
+	"redlock-proxy/integration/harness"
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"
 )
@@ -27,6 +30,7 @@ func TestRoles(t *testing.T) {
 	}
 	for i, version := range all {
 		t.Run(version, func(t *testing.T) {
+			wantShown(t, version)
 			other := all[(i+1)%len(all)]
 			exercise(t, servers(t, version, version, version), servers(t, other)[0])
 		})
@@ -74,9 +78,23 @@ func lockInAllWays(t *testing.T, fleet *kit.Fleet) {
 	kit.Does(t, one, "PEXPIRE lock:report 20000", "QUEUED")
 	kit.Does(t, one, "EXEC", "[1]")
 	kit.Does(t, one, "EVAL|if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0|1|lock:report|a", "1")
+	kit.Does(t, one, "EVAL|return server.call('SET', KEYS[1], 'a', 'NX', 'PX', 10000)|1|lock:script", "OK")
+	kit.Does(t, other, "EVAL|local s = server or redis; return {s == redis, s.pcall('DEL', KEYS[1])}|1|lock:script", "[1 1]")
 	kit.Does(t, other, "HSET lock:hash f v", "1")
 	kit.Does(t, one, "HGETALL lock:hash", "[f v]")
 	kit.Does(t, one, "DEL lock:hash", "1")
 	kit.Does(t, one, "SET data v", "OK")
 	kit.Does(t, other, "GET data", "v")
+}
+
+// wantShown wants check to show the version as the server names itself.
+func wantShown(t *testing.T, version string) {
+	t.Helper()
+	program, err := harness.BuildProxy(t.Context())
+	kit.Must(t, err)
+	output, _ := exec.Command(program, "check", "--master", servers(t, version)[0].URL()).Output() // degraded, since there is but one
+	kind, number, _ := strings.Cut(version, "-")
+	if want := strings.TrimPrefix(kind+" "+number, "redis "); !strings.Contains(string(output), "  "+want+"  ") {
+		t.Errorf("check does not show %s:\n%s", want, output)
+	}
 }

@@ -67,6 +67,9 @@ const Untold = "-"
 func (v *Report) readInfo(text string) {
 	info := infoFields(text)
 	v.Version, v.Role, v.Policy = info["redis_version"], info["role"], info["maxmemory_policy"]
+	if valkey := info["valkey_version"]; valkey != "" { // beside the version of Redis that it is compatible with
+		v.Version = "valkey " + valkey
+	}
 	v.RunID, v.ReplID = orUntold(info["run_id"]), orUntold(info["master_replid"])
 	seconds, _ := strconv.ParseInt(info["uptime_in_seconds"], 10, 64)
 	v.Uptime = time.Duration(seconds) * time.Second
