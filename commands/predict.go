@@ -1,6 +1,9 @@
 package commands
 
 import (
+	"slices"
+	"strings"
+
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/program"
 	"redlock-proxy/commands/syntax"
@@ -12,7 +15,9 @@ func (p *programs) guessesFor(c *command.Client, words, keys []string) (guesses 
 	switch name := syntax.Lower(words[0]); {
 	case name == "setnx" || name == "msetnx" || name == "hsetnx":
 		guesses = append(guesses, program.Absent(keys))
-	case name == "delifeq" || name == "delex" && len(words) == 4:
+	case name == "msetex" && slices.ContainsFunc(words[2+2*len(keys):], func(word string) bool { return syntax.Lower(word) == "nx" }):
+		guesses = append(guesses, program.Absent(keys))
+	case name == "delifeq" || name == "delex" && len(words) == 4 && strings.HasSuffix(syntax.Lower(words[2]), "feq"):
 		guesses = append(guesses, program.Text(keys, words[len(words)-1]))
 	case name == "set":
 		guesses = guessesForSet(words, keys)

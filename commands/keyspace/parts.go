@@ -205,18 +205,27 @@ func (c call) scan() (Reply, error) {
 	if failed != nil {
 		return *failed, nil
 	}
-	match, failed := parseScan(c.words[3:])
+	match, only, failed := parseScan(c.name, c.words[3:])
 	if failed != nil {
 		return *failed, nil
 	}
-	if match == nil {
+	if match == nil && !only {
 		return List(Text("0"), List(all...)), nil
 	}
-	found, pattern := List(), keys.Compile(*match)
+	glob := "*"
+	if match != nil {
+		glob = *match
+	}
+	found, pattern := List(), keys.Compile(glob)
 	for element := range slices.Chunk(all, perElement) {
-		if fits, err := pattern.Match(element[0].Str); err != nil {
+		fits, err := pattern.Match(element[0].Str)
+		if err != nil {
 			return Fail("ERR " + err.Error()), nil
-		} else if fits {
+		}
+		if only {
+			element = element[:1]
+		}
+		if fits {
 			found.Elems = append(found.Elems, element...)
 		}
 	}
@@ -269,25 +278,31 @@ func isCursor(word string) bool {
 }
 
 // parseScan reads the options of a scan, as Redis does when it knows that there is something to be scanned.
-func parseScan(options []string) (match *string, failed *Reply) {
-	for ; len(options) > 1; options = options[2:] {
-		switch syntax.Lower(options[0]) {
-		case "count":
-			n, ok := syntax.Int(options[1])
-			switch {
-			case !ok:
-				return nil, new(Fail(syntax.ErrNotInteger))
-			case n < 1:
-				return nil, new(Fail(syntax.ErrSyntax))
+func parseScan(name string, options []string) (match *string, onlyFields bool, failed *Reply) {
+	for len(options) > 0 {
+		word, taken := syntax.Lower(options[0]), 2
+		switch {
+		case word == "novalues" && name == "hscan":
+			onlyFields, taken = true, 1
+		case word == "novalues":
+			failed = new(Fail("ERR NOVALUES option can only be used in HSCAN"))
+		case len(options) < 2:
+			failed = new(Fail(syntax.ErrSyntax))
+		case word == "count":
+			if n, ok := syntax.Int(options[1]); !ok {
+				failed = new(Fail(syntax.ErrNotInteger))
+			} else if n < 1 {
+				failed = new(Fail(syntax.ErrSyntax))
 			}
-		case "match":
+		case word == "match":
 			match = &options[1]
 		default:
-			return nil, new(Fail(syntax.ErrSyntax))
+			failed = new(Fail(syntax.ErrSyntax))
 		}
+		if failed != nil {
+			return nil, false, failed
+		}
+		options = options[taken:]
 	}
-	if len(options) > 0 {
-		return nil, new(Fail(syntax.ErrSyntax))
-	}
-	return match, nil
+	return match, onlyFields, nil
 }

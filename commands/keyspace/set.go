@@ -1,6 +1,8 @@
 package keyspace
 
 import (
+	"math"
+
 	"redlock-proxy/commands/keyspace/contents"
 	"redlock-proxy/commands/syntax"
 )
@@ -9,9 +11,9 @@ import (
 // GETEX.
 type setOptions struct {
 	nx, xx, get, keepTTL, persist bool
-	// compares: IFEQ (or, if unlike, IFNE) with the value like.
-	compares, unlike bool
-	like             string
+	// compares: the value is to be like, or unlike, what is given.
+	compares bool
+	is       comparison
 	// unit and amount are of the TTL, where timed is the word for it.
 	timed  string
 	unit   unit
@@ -33,13 +35,14 @@ func parseSet(words []string) (o setOptions, ok bool) {
 			o.get = true
 		case word == "keepttl" && o.timed == "":
 			o.keepTTL = true
-		case (word == "ifeq" || word == "ifne") && len(words) > 1 && !o.nx && !o.xx && !o.compares:
-			o.compares, o.unlike, o.like = true, word == "ifne", words[1]
-			taken = 2
 		case isTime && !o.keepTTL && o.takeTime(word, words):
 			taken = 2
 		default:
-			return o, false
+			is, ok := parseComparison(words)
+			if !ok || o.nx || o.xx || o.compares {
+				return o, false
+			}
+			o.compares, o.is, taken = true, is, 2
 		}
 		words = words[taken:]
 	}
@@ -103,7 +106,7 @@ func (o setOptions) allows(sl *slot) (allowed bool, failed *Reply) {
 		return true, nil
 	}
 	text, failed := sl.text()
-	return (sl.present && text == o.like) != o.unlike, failed
+	return o.is.holds(text, sl.present), failed
 }
 
 // asks reports whether what is done depends on what the key holds.
@@ -115,6 +118,9 @@ func (c call) set() (Reply, error) {
 		return Fail(syntax.ErrSyntax), nil
 	}
 	at, failed := o.deadline(c.now, c.name)
+	if failed == nil {
+		failed = o.is.refused()
+	}
 	if failed != nil {
 		return *failed, nil
 	}
@@ -239,4 +245,38 @@ func (c call) mset() (Reply, error) {
 		return Number(1), nil
 	}
 	return OK(), nil
+}
+
+// msetex is MSETEX count key value … [NX | XX] [EX seconds | PX milliseconds | EXAT time | PXAT time | KEEPTTL].
+func (c call) msetex() (Reply, error) {
+	n, ok := syntax.Int(c.words[1])
+	switch {
+	case !ok || n < 1 || n > math.MaxInt32:
+		return Fail("ERR invalid numkeys value or out of range"), nil
+	case int64(len(c.words)) < 2+2*n:
+		return Fail(syntax.ErrSyntax), nil
+	}
+	pairs, options := c.words[2:2+2*n], c.words[2+2*n:]
+	o, ok := parseSet(options)
+	if !ok || o.get || o.compares {
+		return Fail(syntax.ErrSyntax), nil
+	}
+	at, failed := o.deadline(c.now, c.name)
+	if failed != nil {
+		return *failed, nil
+	}
+	for i := 0; i < len(pairs) && (o.nx || o.xx); i += 2 {
+		if c.ask(pairs[i]).present != o.xx {
+			return Number(0), nil
+		}
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		sl, value := c.use(pairs[i]), contents.Text(pairs[i+1])
+		if o.keepTTL {
+			sl.replace(value)
+		} else {
+			c.put(sl, value, at)
+		}
+	}
+	return Number(1), nil
 }

@@ -201,16 +201,28 @@ func (c call) zscore() (Reply, error) {
 
 // zrank is ZRANK and ZREVRANK key member.
 func (c call) zrank() (Reply, error) {
+	scored := len(c.words) == 4
+	switch {
+	case len(c.words) > 4:
+		return wrongArity(c.name), nil
+	case scored && syntax.Lower(c.words[3]) != "withscore":
+		return Fail(syntax.ErrSyntax), nil
+	}
 	_, z, failed := c.sorted()
 	if failed != nil {
 		return *failed, nil
 	}
 	rank, ok := z.Rank(c.words[2])
 	switch {
+	case !ok && scored:
+		return Reply{Kind: NilArray}, nil
 	case !ok:
 		return Reply{}, nil
 	case c.name == "zrevrank":
 		rank = z.Len() - 1 - rank
+	}
+	if score, _ := z.Score(c.words[2]); scored {
+		return List(Number(int64(rank)), Real(score)), nil
 	}
 	return Number(int64(rank)), nil
 }

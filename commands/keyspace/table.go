@@ -54,6 +54,8 @@ func commands() []command {
 		{the("getex"), call.getex, docs{"string", "6.2.0", "Returns the value of a lock key and sets its time."}},
 		{the("mset"), call.mset, docs{"string", "1.0.1", "Sets lock keys, whoever holds them."}},
 		{the("msetnx"), call.mset, docs{"string", "1.0.1", "Takes lock keys if none of them is held."}},
+		{the("msetex"), call.msetex, docs{"string", "8.4.0", "Sets lock keys for a time; with NX takes them if none of them is held."}},
+		{the("digest"), call.digest, docs{"string", "8.4.0", "Returns the digest of the value that a majority holds under a lock key."}},
 		{the("append"), call.append, docs{"string", "2.0.0", "Appends a text to the value of a lock key."}},
 		{the("setrange"), call.setRange, docs{"string", "2.2.0", "Overwrites a part of the value of a lock key."}},
 		{the("incr"), call.incr, docs{"string", "1.0.0", "Adds one to the number in a lock key."}},
@@ -95,6 +97,9 @@ func commands() []command {
 		{the("hincrby"), call.hincrby, docs{"hash", "2.0.0", "Adds to the number in a field of a hash in a lock key."}},
 		{the("hincrbyfloat"), call.hincrbyfloat, docs{"hash", "2.6.0", "Adds a fraction to the number in a field of a hash in a lock key."}},
 		{the("hrandfield"), call.hrandfield, docs{"hash", "6.2.0", "Returns fields of a hash in a lock key at random."}},
+		{the("hgetdel"), call.hgetdel, docs{"hash", "8.0.0", "Returns fields of a hash in a lock key and removes them, and the key with the last one."}},
+		{the("hgetex"), call.hgetex, docs{"hash", "8.0.0", "Returns fields of a hash in a lock key."}},
+		{the("hsetex"), call.hsetex, docs{"hash", "8.0.0", "Sets fields of a hash in a lock key, if it has none or all of them."}},
 		{the("hscan"), call.scan, docs{"hash", "2.8.0", "Returns all of a hash in a lock key that matches."}},
 
 		{the("lpush"), call.push, docs{"list", "1.0.0", "Puts elements at the beginning of a list in a lock key."}},

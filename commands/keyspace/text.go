@@ -246,8 +246,7 @@ func (c call) getdel() (Reply, error) {
 	return reply, nil
 }
 
-// delex is DELEX key [IFEQ value | IFNE value]. The digests of IFDEQ and IFDNE are
-// not known here.
+// delex is DELEX key [IFEQ value | IFNE value | IFDEQ digest | IFDNE digest].
 func (c call) delex() (Reply, error) {
 	switch {
 	case len(c.words) == 2:
@@ -255,27 +254,26 @@ func (c call) delex() (Reply, error) {
 	case len(c.words) != 4:
 		return wrongArity(c.name), nil
 	}
-	like := true
-	switch syntax.Lower(c.words[2]) {
-	case "ifeq":
-	case "ifne":
-		like = false
-	default:
+	is, ok := parseComparison(c.words[2:])
+	if !ok {
 		return Fail(syntax.ErrSyntax), nil
 	}
-	return c.removeIf(c.words[3], like), nil
+	if failed := is.refused(); failed != nil {
+		return *failed, nil
+	}
+	return c.removeIf(is), nil
 }
 
-func (c call) delifeq() (Reply, error) { return c.removeIf(c.words[2], true), nil }
+func (c call) delifeq() (Reply, error) { return c.removeIf(comparison{like: c.words[2]}), nil }
 
-// removeIf removes the key if it holds the value, or, if not like, another one.
-func (c call) removeIf(value string, like bool) Reply {
+// removeIf removes the key if it is present, and the comparison holds.
+func (c call) removeIf(is comparison) Reply {
 	sl := c.ask(c.words[1])
 	text, failed := sl.text()
 	switch {
 	case failed != nil:
 		return *failed
-	case !sl.present || (text == value) != like:
+	case !sl.present || !is.holds(text, true):
 		return Number(0)
 	}
 	sl.remove()

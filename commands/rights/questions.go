@@ -56,8 +56,22 @@ func Questions(words []string) [][]string {
 	return nil
 }
 
+// knownByAll are commands that every upstream knows and that need the rights of one that not every one knows, for each of its keys.
+var knownByAll = map[string][]string{
+	"digest": {"get"}, "msetex": {"set"}, "hgetdel": {"hget", "hdel"}, "hgetex": {"hget", "hset"}, "hsetex": {"hset"},
+	"delex": {"del"}, "delifeq": {"del"}, "expiretime": {"ttl"}, "pexpiretime": {"ttl"},
+}
+
 func keyQuestions(name string, words []string) (all [][]string) {
 	keys := keyspace.Keys(words)
+	if known := knownByAll[name]; known != nil {
+		for _, key := range syntax.Distinct(keys) {
+			for _, other := range known {
+				all = append(all, questionOf(other, key))
+			}
+		}
+		return all
+	}
 	if !eachByItself(name) {
 		return wholeQuestion(words, len(keys))
 	}
@@ -115,15 +129,8 @@ func setReads(words []string) bool {
 }
 
 // questionOf is the question about a command on one key, with as many words as it has
-// at least. A command that not every upstream knows is asked about by the name of one
-// that needs the same rights.
+// at least.
 func questionOf(name, key string) []string {
-	switch name {
-	case "delex", "delifeq":
-		name = "del"
-	case "expiretime", "pexpiretime":
-		name = "ttl"
-	}
 	q := []string{name, key}
 	arity := spec.Find([]byte(name)).Arity
 	for range max(arity, -arity) - len(q) {

@@ -26,14 +26,14 @@ var accesses = []struct {
 		exists hexists hlen hstrlen llen memory|usage object|encoding object|freq object|idletime object|refcount scard sismember
 		strlen touch type watch xlen zcard`},
 	{Takes, Takes, `
-		bitcount bitfield_ro bitpos dump eval_ro evalsha_ro expiretime fcall_ro geodist geohash geopos georadius_ro
+		bitcount bitfield_ro bitpos digest dump eval_ro evalsha_ro expiretime fcall_ro geodist geohash geopos georadius_ro
 		georadiusbymember_ro geosearch get getbit getrange hget hgetall hkeys hmget hrandfield hscan hvals lcs lindex lpos lrange
 		mget pexpiretime pfcount pfdebug pttl sdiff sinter sintercard smembers smismember sort_ro srandmember sscan substr sunion
 		ttl xinfo|consumers xinfo|groups xinfo|stream xpending xrange xread xreadgroup xrevrange zcount zdiff zinter zintercard
 		zlexcount zmscore zrandmember zrange zrangebylex zrangebyscore zrank zrevrange zrevrangebylex zrevrangebyscore zrevrank
 		zscan zscore zunion`},
 	{Changes, Changes, `
-		append del expire expireat geoadd hdel hmset hset hsetnx linsert lpush lpushx lrem lset ltrim mset msetnx persist pexpire
+		append del expire expireat geoadd hdel hmset hset hsetex hsetnx linsert lpush lpushx lrem lset ltrim mset msetex msetnx persist pexpire
 		pexpireat pfadd psetex restore restore-asking rpush rpushx sadd setex setnx setrange srem unlink xack xadd xautoclaim
 		xclaim xdel xgroup|create xgroup|createconsumer xgroup|delconsumer xgroup|destroy xgroup|setid xsetid xtrim zadd zrem
 		zremrangebylex zremrangebyrank zremrangebyscore`},

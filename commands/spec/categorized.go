@@ -50,7 +50,7 @@ var categorized = []struct{ in, names string }{
 	{"read stream fast", "xlen"},
 	{"read stream slow", "xinfo|consumers xinfo|groups xinfo|stream xpending xrange xrevrange"},
 	{"read stream slow blocking", "xread"},
-	{"read string fast", "get mget strlen"},
+	{"read string fast", "digest get mget strlen"},
 	{"read string slow", "getrange lcs substr"},
 	{"slow", `
 		acl acl|cat acl|genpass acl|help acl|whoami client cluster cluster|countkeysinslot cluster|getkeysinslot
@@ -93,5 +93,5 @@ var categorized = []struct{ in, names string }{
 	{"write stream slow", "xgroup|create xgroup|createconsumer xgroup|delconsumer xgroup|destroy xgroup|setid xtrim"},
 	{"write stream slow blocking", "xreadgroup"},
 	{"write string fast", "append decr decrby delex delifeq getdel getex getset incr incrby incrbyfloat setnx"},
-	{"write string slow", "mset msetnx psetex set setex setrange"},
+	{"write string slow", "mset msetex msetnx psetex set setex setrange"},
 }

@@ -10,6 +10,11 @@ import (
 var later = []Command{
 	{Name: "delex", Arity: -2, Keys: first, Use: Writes},
 	{Name: "delifeq", Arity: 3, Keys: first, Use: Writes},
+	{Name: "digest", Arity: 2, Keys: first},
+	{Name: "hgetdel", Arity: -5, Keys: first, Use: Writes},
+	{Name: "hgetex", Arity: -5, Keys: first, Use: Writes},
+	{Name: "hsetex", Arity: -6, Keys: first, Use: Writes},
+	{Name: "msetex", Arity: -4, Keys: countedPairs, Use: Writes},
 	{Name: "waitaof", Arity: 4, Use: Blocks},
 }
 
@@ -19,9 +24,9 @@ var keysAlone = []struct {
 	names string
 }{
 	{first, `
-		digest increx
-		hexpire hexpireat hexpiretime hgetdel hgetex hpersist hpexpire hpexpireat hpexpiretime hpttl
-		hsetex httl
+		increx
+		hexpire hexpireat hexpiretime hpersist hpexpire hpexpireat hpexpiretime hpttl
+		httl
 		xackdel xcfgset xdelex xnack
 		arcount ardel ardelrange arget argetrange argrep arinfo arinsert arlastitems arlen armget armset
 		arnext arop arring arscan arseek arset
@@ -40,7 +45,6 @@ var keysAlone = []struct {
 	{firstTwo, "ts.createrule ts.deleterule"},
 	{allButLast, "json.mget"},
 	{triples, "json.mset ts.madd"},
-	{countedPairs, "msetex"},
 	{targetAndCounted, "cms.merge tdigest.merge"},
 	{keys.OfSubcommands("memory", "fields"), "json.debug"},
 	{nil, `

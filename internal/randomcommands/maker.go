@@ -159,7 +159,9 @@ func (c Maker) Next(shapes []string) (words []string) {
 			words = words[:max(2, len(words)-1)]
 		}
 	case 1:
-		words = append(words, c.word("k")...)
+		if !strings.HasSuffix(words[0], "rank") { // which since Redis 7.2 may have a word more
+			words = append(words, c.word("k")...)
+		}
 	}
 	return words
 }

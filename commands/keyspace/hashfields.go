@@ -1,0 +1,118 @@
+package keyspace
+
+import (
+	"redlock-proxy/commands/keyspace/contents"
+	"redlock-proxy/commands/syntax"
+)
+
+// errFieldsEnd refuses what would have fields of a hash go before their key does.
+const errFieldsEnd = "ERR fields of a lock key cannot have a time of their own: give the key one, or use a key each"
+
+// fieldsAt reads FIELDS count field …, of so many words for each field, which stand at the end of a command's words.
+func (c call) fieldsAt(at, each int) (fields []string, failed *Reply) {
+	if len(c.words) < at+2 || syntax.Lower(c.words[at]) != "fields" {
+		return nil, new(Fail("ERR Mandatory argument FIELDS is missing or not at the right position"))
+	}
+	count, ok := syntax.Int(c.words[at+1])
+	fields = c.words[at+2:]
+	switch {
+	case !ok || count < 1:
+		return nil, new(Fail("ERR Number of fields must be a positive integer"))
+	case int64(len(fields)) != count*int64(each) || count > int64(len(fields)):
+		return nil, new(Fail("ERR The `numfields` parameter must match the number of arguments"))
+	}
+	return fields, nil
+}
+
+// hgetdel is HGETDEL key FIELDS count field ….
+func (c call) hgetdel() (Reply, error) {
+	fields, failed := c.fieldsAt(2, 1)
+	if failed != nil {
+		return *failed, nil
+	}
+	sl := c.ask(c.words[1])
+	h, failed := held[*contents.Hash](sl)
+	if failed != nil {
+		return *failed, nil
+	}
+	reply := List()
+	for _, field := range fields {
+		reply.Elems = append(reply.Elems, fieldOf(h, field))
+		if h != nil {
+			h.Delete(field)
+		}
+	}
+	if h != nil {
+		sl.edited(h)
+	}
+	return reply, nil
+}
+
+// hgetex is HGETEX key [PERSIST] FIELDS count field …. No field has a time that could be taken from it.
+func (c call) hgetex() (Reply, error) {
+	at := 2
+	switch option := syntax.Lower(c.words[2]); {
+	case option == "persist":
+		at = 3
+	case isUnit(option):
+		return Fail(errFieldsEnd), nil
+	}
+	fields, failed := c.fieldsAt(at, 1)
+	if failed != nil {
+		return *failed, nil
+	}
+	h, failed := c.hash()
+	if failed != nil {
+		return *failed, nil
+	}
+	reply := List()
+	for _, field := range fields {
+		reply.Elems = append(reply.Elems, fieldOf(h, field))
+	}
+	return reply, nil
+}
+
+func isUnit(option string) bool {
+	_, is := units[option]
+	return is
+}
+
+// hsetex is HSETEX key [FNX | FXX] [KEEPTTL] FIELDS count field value ….
+func (c call) hsetex() (Reply, error) {
+	at, none, all := 2, false, false
+	for ; at < len(c.words) && syntax.Lower(c.words[at]) != "fields"; at++ {
+		switch option := syntax.Lower(c.words[at]); {
+		case option == "fnx":
+			none = true
+		case option == "fxx":
+			all = true
+		case option == "keepttl":
+		case isUnit(option):
+			return Fail(errFieldsEnd), nil
+		default:
+			return Fail("ERR unknown argument: " + c.words[at]), nil
+		}
+	}
+	if none && all {
+		return Fail("ERR Only one of FXX or FNX arguments can be specified"), nil
+	}
+	fields, failed := c.fieldsAt(at, 2)
+	if failed != nil {
+		return *failed, nil
+	}
+	sl, h, failed := c.hashToEdit()
+	if failed != nil {
+		return *failed, nil
+	}
+	sl.asked = sl.asked || none || all
+	for i := 0; i < len(fields); i += 2 {
+		if _, present := h.Get(fields[i]); none && present || all && !present {
+			return Number(0), nil
+		}
+	}
+	for i := 0; i < len(fields); i += 2 {
+		h.Set(fields[i], fields[i+1])
+	}
+	sl.edited(h)
+	return Number(1), nil
+}
