@@ -29,16 +29,21 @@ var clientSubcommands = map[string]struct {
 	arity int
 	do    func(c *command.Client, args [][]byte, out *command.Reply)
 }{
-	"id":       {2, func(c *command.Client, _ [][]byte, out *command.Reply) { out.Int(c.ID) }},
-	"getname":  {2, clientGetName},
-	"setname":  {3, clientSetName},
-	"setinfo":  {4, clientSetInfo},
-	"info":     {2, func(c *command.Client, _ [][]byte, out *command.Reply) { out.Text(c.Describe()) }},
-	"list":     {-2, clientList},
-	"reply":    {3, clientReply},
-	"no-evict": {3, clientOnOff},
-	"no-touch": {3, clientOnOff},
-	"help":     {2, clientHelp},
+	"id":           {2, func(c *command.Client, _ [][]byte, out *command.Reply) { out.Int(c.ID) }},
+	"getname":      {2, clientGetName},
+	"setname":      {3, clientSetName},
+	"setinfo":      {4, clientSetInfo},
+	"info":         {2, func(c *command.Client, _ [][]byte, out *command.Reply) { out.Text(c.Describe()) }},
+	"list":         {-2, clientList},
+	"reply":        {3, clientReply},
+	"capa":         {-3, clientCapa},
+	"getredir":     {2, clientGetRedir},
+	"kill":         {-3, clientKill},
+	"unblock":      {-3, clientUnblock},
+	"trackinginfo": {2, clientTrackingInfo},
+	"no-evict":     {3, clientOnOff},
+	"no-touch":     {3, clientOnOff},
+	"help":         {2, clientHelp},
 }
 
 // clientTracking is CLIENT TRACKING and CLIENT CACHING.
@@ -96,15 +101,6 @@ func clientGetName(c *command.Client, _ [][]byte, out *command.Reply) {
 		return
 	}
 	out.Bulk(c.Name)
-}
-
-// clientList lists the client itself and nobody else; it takes no TYPE and no ID.
-func clientList(c *command.Client, options [][]byte, out *command.Reply) {
-	if len(options) > 0 {
-		out.Error(syntax.ErrSyntax)
-		return
-	}
-	out.Text(c.Describe())
 }
 
 func clientSetName(c *command.Client, args [][]byte, out *command.Reply) {
@@ -175,10 +171,13 @@ func clientOnOff(_ *command.Client, args [][]byte, out *command.Reply) {
 func clientHelp(_ *command.Client, _ [][]byte, out *command.Reply) {
 	out.Statuses([]string{
 		"CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+		"CAPA <capability> [...]", "    Accepted; has no effect.",
 		"GETNAME", "    Return the name of the current connection.",
 		"ID", "    Return the ID of the current connection.",
+		"GETREDIR", "    Return 0 while the current connection tracks keys, else -1.",
 		"INFO", "    Return information about the current client connection.",
-		"LIST", "    The same: a client sees only itself here.",
+		"KILL <option> ...", "    Kill the current connection: a client sees only itself here.",
+		"LIST [options ...]", "    The same as INFO: a client sees only itself here.",
 		"NO-EVICT (ON|OFF)", "    Accepted; has no effect.",
 		"NO-TOUCH (ON|OFF)", "    Accepted; has no effect.",
 		"REPLY (ON|OFF|SKIP)", "    Control the replies sent to the current connection.",
