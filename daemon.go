@@ -267,6 +267,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 		LockKeys:     cfg.LockKeys,
 		LockTags:     cfg.LockTags,
 		StringsOnly:  cfg.LegacyLock != "",
+		Cluster:      cfg.ClusterMode == "emulated",
 		Version:      version,
 		Masters:      d.cluster.Status,
 		Clients:      func() int { return d.server.Clients() },

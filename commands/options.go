@@ -52,6 +52,8 @@ type Options struct {
 	LockKeys []string
 	// LockTags are the glob patterns of the lock keys that stand with all others of their hash tag. For the quorum they are TagRule.
 	LockTags []string
+	// Cluster has a proxy without an upstream say that it is a cluster of one node.
+	Cluster bool
 	// StringsOnly has values be refused that are not the client's own bytes: beside a legacy server, whose clients
 	// read what stands there.
 	StringsOnly bool
@@ -135,7 +137,7 @@ func (o Options) orDefault() Options {
 func (o Options) server(is *current, notices *uncovered.Notices) server.Options {
 	return server.Options{
 		Version: o.Version, MaxClients: is.maxClients, Masters: o.Masters, Upstream: o.Upstream, Clients: o.Clients,
-		Waiting: func() int { return o.Locks.Waiting() }, AcceptErrors: o.AcceptErrors, Shared: o.Shared, ID: o.ID, Onward: o.Onward, Uncovered: notices,
+		Waiting: func() int { return o.Locks.Waiting() }, AcceptErrors: o.AcceptErrors, Shared: o.Shared, ID: o.ID, Onward: o.Onward, Cluster: o.Cluster, Uncovered: notices,
 		Draining: o.Draining, Reload: o.Reload,
 	}
 }

@@ -77,6 +77,8 @@ type Config struct {
 	LockKeys []string
 	// LockTags are glob patterns of keys that stand with all keys of the same hash tag, so that what depends on several of them can be changed.
 	LockTags []string
+	// ClusterMode is "emulated" where a proxy without an upstream says that it is a cluster of one node, else "off".
+	ClusterMode string
 	// NoTTL is "refuse" where a lock key must not be without a TTL, else "allow".
 	NoTTL string
 	// LegacyLock is the URL of the single Redis that held the locks until now and has to grant them as well, or empty. It
@@ -102,6 +104,7 @@ func Default() Config {
 		MasterTimeout:   250 * time.Millisecond,
 		Guard:           true,
 		DrainTimeout:    10 * time.Second,
+		ClusterMode:     "off",
 		NoTTL:           "allow",
 		MaxClients:      10000,
 		LogLevel:        "info",

@@ -19,6 +19,7 @@ var samples = map[string][3][]string{
 	"proxy-protocol":       {{"10.0.0.1"}, {"10.0.0.0/8", "::1"}, {}},
 	"lock-keys":            {{"lock:*"}, {"env:*", "env-?"}, {}},
 	"lock-tags":            {{"lock:*"}, {"*{env:*", "env-?"}, {}},
+	"cluster-mode":         {{"emulated"}, {"off"}, {"emulated"}},
 	"no-ttl":               {{"refuse"}, {"allow"}, {"refuse"}},
 	"legacy-lock":          {{"redis://l"}, {"redis://:hunter2@m:1"}, {""}},
 	"admin":                {{"127.0.0.1:9380"}, {":0"}, {""}},
@@ -123,7 +124,7 @@ func TestLoadErrors(t *testing.T) {
 			want: []string{
 				`REDLOCK_MAXTTL: is not a setting (did you mean REDLOCK_MAX_TTL?)`,
 				`REDLOCK_PASSWORD: is not a setting (known are REDLOCK_CONFIG, REDLOCK_MASTER, REDLOCK_UPSTREAM, REDLOCK_UPSTREAM_TIMEOUT, REDLOCK_UPSTREAM_CONNECTIONS, REDLOCK_CA, REDLOCK_CLIENT_CERT, REDLOCK_CLIENT_KEY, REDLOCK_CLIENT_PASSWORD_FILE, REDLOCK_SHARE_UPSTREAM_LOGIN, REDLOCK_ACL_FILE, REDLOCK_LISTEN, REDLOCK_TLS_CERT, REDLOCK_TLS_KEY, REDLOCK_TLS_CLIENT_CA, REDLOCK_PROTECTED_MODE, REDLOCK_PROXY_PROTOCOL, REDLOCK_ADMIN, REDLOCK_ADMIN_NAMES, REDLOCK_ADMIN_PPROF, REDLOCK_ADMIN_LOCKS, REDLOCK_MAX_TTL, REDLOCK_MASTER_TIMEOUT, REDLOCK_GUARD, REDLOCK_FRESH_START, ` +
-					`REDLOCK_KEY_PREFIX, REDLOCK_LOCK_KEYS, REDLOCK_LOCK_TAGS, REDLOCK_NO_TTL, REDLOCK_LEGACY_LOCK, REDLOCK_MAX_CLIENTS, REDLOCK_DRAIN_TIMEOUT, REDLOCK_DRAIN_DELAY, REDLOCK_AUDIT_LOG, REDLOCK_LOG_LEVEL, REDLOCK_LOG_FORMAT)`,
+					`REDLOCK_KEY_PREFIX, REDLOCK_LOCK_KEYS, REDLOCK_LOCK_TAGS, REDLOCK_NO_TTL, REDLOCK_CLUSTER_MODE, REDLOCK_LEGACY_LOCK, REDLOCK_MAX_CLIENTS, REDLOCK_DRAIN_TIMEOUT, REDLOCK_DRAIN_DELAY, REDLOCK_AUDIT_LOG, REDLOCK_LOG_LEVEL, REDLOCK_LOG_FORMAT)`,
 				`REDLOCK_redis:xxxxx@a: is not a setting (known are`}},
 		{name: "the variables of a Kubernetes service", flags: masters, environ: []string{
 			"REDLOCK_PORT=tcp://10.0.0.1:6380", "REDLOCK_SERVICE_HOST=10.0.0.1", "REDLOCK_SERVICE_PORT=6380", "REDLOCK_SERVICE_PORT_REDIS=6380",

@@ -54,6 +54,12 @@ func (c Config) crossProblems() []problem {
 	if strings.HasPrefix(c.KeyPrefix, ownKeys) {
 		found = append(found, problem{setting: "key-prefix", text: fmt.Sprintf("%q: keys that begin with %q are the proxies' own", c.KeyPrefix, ownKeys)})
 	}
+	if c.ClusterMode == "emulated" && c.Upstream != "" {
+		found = append(found, problem{
+			setting: "cluster-mode", text: `"emulated" is for a proxy without an upstream`,
+			mirror: &problem{setting: "upstream", text: `a proxy with cluster-mode "emulated" has none`},
+		})
+	}
 	found = append(found, c.loginProblems()...)
 	found = append(found, c.certificateProblems()...)
 	return append(append(found, c.sameMasters()...), c.legacyProblems()...)

@@ -38,6 +38,8 @@ func TestValidate(t *testing.T) {
 		{"timeout as long as the TTL", func(c *Config) { c.MasterTimeout = c.MaxTTL }, []string{`master-timeout: "24h" is not shorter than max-ttl "24h"`}},
 		{"lock keys", func(c *Config) { c.LockKeys = []string{"lock:*", "?[a-z]"} }, nil},
 		{"an empty lock key", func(c *Config) { c.LockKeys = []string{"lock:*", ""} }, []string{`lock-keys: "" is empty`}},
+		{"cluster of another kind", func(c *Config) { c.ClusterMode = "on" }, []string{`cluster-mode: "on" is none of off, emulated`}},
+		{"cluster with an upstream", func(c *Config) { c.ClusterMode, c.Upstream = "emulated", "redis://u" }, []string{`cluster-mode: "emulated" is for a proxy without an upstream`}},
 		{"no TTL", func(c *Config) { c.NoTTL = "maybe" }, []string{`no-ttl: "maybe" is none of allow, refuse`}},
 		{"a legacy Redis, the upstream", func(c *Config) {
 			c.LegacyLock, c.Upstream = "redis://:hunter2@old", "redis://:hunter2@old"
@@ -59,7 +61,7 @@ func TestValidate(t *testing.T) {
 		{"negative drain", func(c *Config) { c.DrainTimeout = -time.Second }, []string{`drain-timeout: "-1s" is less than 0s`}},
 		{"no clients", func(c *Config) { c.MaxClients = 0 }, []string{`max-clients: "0" is less than 1`}},
 		{"log", func(c *Config) { c.LogLevel, c.LogFormat = "INFO", "" }, []string{`log-level: "INFO" is none of`, `log-format: "" is none of`}},
-		{"the zero value", func(c *Config) { *c = Config{} }, []string{`upstream-timeout: "0s" is`, `listen: "" is`, `max-ttl: "0s" is`, `master-timeout: "0s" is`, `no-ttl: "" is`, `max-clients: "0" is`,
+		{"the zero value", func(c *Config) { *c = Config{} }, []string{`upstream-timeout: "0s" is`, `listen: "" is`, `max-ttl: "0s" is`, `master-timeout: "0s" is`, `no-ttl: "" is`, `cluster-mode: "" is`, `max-clients: "0" is`,
 			`log-level: "" is`, `log-format: "" is`, `master: none is given`, `master-timeout: "0s" is not shorter than max-ttl "0s"`}},
 	}
 	for _, test := range tests {

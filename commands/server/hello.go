@@ -27,7 +27,7 @@ func auth(c command.Call) {
 }
 
 // hello is HELLO [protover [AUTH username password] [SETNAME clientname]].
-func hello(c command.Call) {
+func (s *Server) hello(c command.Call) {
 	proto := int64(c.Client.Proto)
 	if len(c.Args) > 1 {
 		var ok bool
@@ -44,7 +44,7 @@ func hello(c command.Call) {
 		}
 	}
 	c.Client.Speak(int(proto), c.Out)
-	greet(c.Client, c.Out)
+	s.greet(c.Client, c.Out)
 }
 
 // helloOptions does what stands after the version, or answers the error.
@@ -96,7 +96,7 @@ func HelloRefusal(words [][]byte) string {
 	return ""
 }
 
-func greet(c *command.Client, out *command.Reply) {
+func (s *Server) greet(c *command.Client, out *command.Reply) {
 	out.Map(7)
 	out.Bulk("server")
 	out.Bulk("redis")
@@ -107,7 +107,7 @@ func greet(c *command.Client, out *command.Reply) {
 	out.Bulk("id")
 	out.Int(c.ID)
 	out.Bulk("mode")
-	out.Bulk("standalone")
+	out.Bulk(s.mode())
 	out.Bulk("role")
 	out.Bulk("master")
 	out.Bulk("modules")

@@ -25,7 +25,7 @@ func infoSections() []section {
 		{"Memory", func(*Server) []string { return infoMemory() }},
 		{"Persistence", func(*Server) []string { return []string{"loading:0"} }},
 		{"Replication", func(*Server) []string { return []string{"role:master", "connected_slaves:0"} }},
-		{"Cluster", func(*Server) []string { return []string{"cluster_enabled:0"} }},
+		{"Cluster", (*Server).clusterEnabled},
 		{"Redlock", (*Server).infoRedlock},
 	}
 }
@@ -55,7 +55,7 @@ func infoWanted(asked [][]byte, name string) bool {
 func (s *Server) infoServer() []string {
 	return []string{
 		"redis_version:" + redisVersion,
-		"redis_mode:standalone",
+		"redis_mode:" + s.mode(),
 		"redlock_proxy_version:" + s.opts.Version,
 		"os:" + runtime.GOOS + " " + runtime.GOARCH,
 		fmt.Sprintf("process_id:%d", os.Getpid()),

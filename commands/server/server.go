@@ -45,6 +45,8 @@ type Options struct {
 	// Programs counts the locks without a TTL and the side effects that were lost. It is nil where there
 	// are no lock keys.
 	Programs func() (endless, lost int64)
+	// Cluster has a proxy without an upstream say that it is a cluster of one node.
+	Cluster bool
 	// Uncovered are the locks on keys of the upstream; nil without one.
 	Uncovered *uncovered.Notices
 }
@@ -74,7 +76,7 @@ func (s *Server) Commands() []*command.Command {
 	return []*command.Command{
 		command.OfRedis("ping", ping, command.DocsOf("connection", "Returns the server's liveliness response.", "1.0.0", command.Optional(command.Text("message")))),
 		command.OfRedis("echo", echo, command.DocsOf("connection", "Returns the given string.", "1.0.0", command.Text("message"))),
-		command.OfRedis("hello", hello, command.DocsOf("connection", "Handshakes with the Redis server.", "6.0.0", command.Optional(command.Text("protover")))),
+		command.OfRedis("hello", s.hello, command.DocsOf("connection", "Handshakes with the Redis server.", "6.0.0", command.Optional(command.Text("protover")))),
 		command.OfRedis("auth", auth, command.DocsOf("connection", "Authenticates the connection.", "1.0.0", command.Optional(command.Text("username")), command.Text("password"))),
 		command.OfRedis("client", client, command.DocsOf("connection", "A container for client connection commands.", "2.4.0")),
 		command.OfRedis("select", selectDB, command.DocsOf("connection", "Changes the selected database.", "1.0.0", command.Integer("index"))),
@@ -84,13 +86,13 @@ func (s *Server) Commands() []*command.Command {
 		command.OfRedis("config", s.config, command.DocsOf("server", "A container for server configuration commands.", "2.0.0")),
 		command.OfRedis("command", s.catalog.command, command.DocsOf("server", "Returns detailed information about all commands.", "2.8.13")),
 		command.OfRedis("time", now, command.DocsOf("server", "Returns the server time.", "2.6.0")),
-		command.OfRedis("cluster", noCluster, command.DocsOf("cluster", "A container for Redis Cluster commands.", "3.0.0")),
+		command.OfRedis("cluster", s.cluster, command.DocsOf("cluster", "A container for Redis Cluster commands.", "3.0.0")),
 		command.OfRedis("role", alone, command.DocsOf("server", "Returns the replication role.", "2.8.12")),
 		command.OfRedis("wait", wait, command.DocsOf("generic", "Counts masters beyond a majority that are known to hold what the client did: none.", "3.0.0", command.Integer("numreplicas"), command.Integer("timeout"))),
 		command.OfRedis("waitaof", waitAOF, command.DocsOf("generic", "The same for the disks of masters.", "7.2.0", command.Integer("numlocal"), command.Integer("numreplicas"), command.Integer("timeout"))),
 		command.OfRedis("slowlog", slowlog, command.DocsOf("server", "A container for slow log commands: nothing is in it.", "2.2.12")),
-		command.OfRedis("readwrite", noCluster, command.DocsOf("cluster", "Enables read-write queries for a connection to a Redis Cluster replica node.", "3.0.0")),
-		command.OfRedis("readonly", noCluster, command.DocsOf("cluster", "Enables read-only queries for a connection to a Redis Cluster replica node.", "3.0.0")),
+		command.OfRedis("readwrite", s.onCluster, command.DocsOf("cluster", "Enables read-write queries for a connection to a Redis Cluster replica node.", "3.0.0")),
+		command.OfRedis("readonly", s.onCluster, command.DocsOf("cluster", "Enables read-only queries for a connection to a Redis Cluster replica node.", "3.0.0")),
 	}
 }
 
