@@ -3,6 +3,7 @@ package kit
 import (
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -83,13 +84,13 @@ func Does(t *testing.T, client *redistest.Client, command, want string) {
 	}
 }
 
-// Text is a reply as Does compares it: an error without more ado, and nil in words.
+// Text is a reply as Does compares it: an error without more ado, but a refusal by rights in Redis 7.0's words, and nil in words.
 func Text(reply any) string {
 	switch reply := reply.(type) {
 	case nil:
 		return "nil"
 	case redistest.RespError:
-		return string(reply)
+		return inWordsOf70(string(reply))
 	}
 	return fmt.Sprint(reply)
 }
@@ -99,3 +100,12 @@ func FirstWord(text string) string {
 	word, _, _ := strings.Cut(text, " ")
 	return word
 }
+
+// inWordsOf70 is an error of a server of any version as Redis 7.0 has it.
+func inWordsOf70(text string) string {
+	text = laterRefusal.ReplaceAllString(text, "NOPERM this user has no permissions")
+	text = strings.Replace(text, "NOPERM No permissions to access a key", "NOPERM this user has no permissions to access one of the keys used as arguments", 1)
+	return strings.Replace(text, "NOPERM No permissions to access a channel", "NOPERM this user has no permissions to access one of the channels used as arguments", 1)
+}
+
+var laterRefusal = regexp.MustCompile(`NOPERM User \S+ has no permissions`)

@@ -136,6 +136,7 @@ func TestScriptBesideAnUpstreamThatIsDown(t *testing.T) {
 
 // TestRights: a client may do on lock keys what it may do with these keys at the upstream.
 func TestRights(t *testing.T) {
+	redistest.NeedsRedis7(t)
 	t.Parallel()
 	r := startRestricted(t,
 		"reader on >x ~* +@read +@connection +@transaction +eval_ro +info",
@@ -212,6 +213,7 @@ func wordsOf(command string) []string {
 
 // TestRightsInTransactions: in a transaction, under WATCH, in pipelines, and of another user on the same connection.
 func TestRightsInTransactions(t *testing.T) {
+	redistest.NeedsRedis7(t)
 	t.Parallel()
 	r := startRestricted(t, "reader on >x ~* +@read +@connection +@transaction", "writer on >x ~* +@all -@admin")
 	client := r.as(t, "reader")
@@ -260,6 +262,7 @@ func TestRightsInTransactions(t *testing.T) {
 // TestSilenceForgesNoAnswer: a client that was refused silence gets answers that the proxy does not await; they must not be
 // taken for those to the proxy's own questions.
 func TestSilenceForgesNoAnswer(t *testing.T) {
+	redistest.NeedsRedis7(t)
 	t.Parallel()
 	r := startRestricted(t, "forger on >x ~app:* +@all -client -acl -@admin")
 	// slow is answered when the proxy has asked its next question, and by itself: Redis reads 16 KB at a time.
@@ -286,6 +289,7 @@ func TestSilenceForgesNoAnswer(t *testing.T) {
 
 // TestRightsChange: what is taken or given at the upstream holds here, too, soon.
 func TestRightsChange(t *testing.T) {
+	redistest.NeedsRedis7(t)
 	t.Parallel()
 	r := startRestricted(t, "app on >x ~lock:* +@all -@admin")
 	client, open := r.as(t, "app"), kit.Dial(t, r.proxy.Addr())

@@ -52,6 +52,14 @@ func Extremes() []string {
 	})
 }
 
+// NeedsRedis7 skips a test of what only Redis since 7.0 has, and Valkey, where REDLOCK_TEST_SERVERS names an older one.
+func NeedsRedis7(t testing.TB) {
+	t.Helper()
+	if all := os.Getenv("REDLOCK_TEST_SERVERS"); strings.Contains(all, "redis-6.") {
+		t.Skipf("SKIPPED, NOT TESTED: it needs Redis 7.0, and there is %s", all)
+	}
+}
+
 // fetched are the programs, by the names of their versions.
 func fetched() map[string]string {
 	root := os.Getenv("REDLOCK_SERVERS")
