@@ -103,6 +103,7 @@ func FirstWord(text string) string {
 
 // inWordsOf70 is an error of a server of any version as Redis 7.0 has it.
 func inWordsOf70(text string) string {
+	text = strings.Replace(text, " command or its subcommand", " command", 1) // of 6.0
 	text = laterRefusal.ReplaceAllString(text, "NOPERM this user has no permissions")
 	text = strings.Replace(text, "NOPERM No permissions to access a key", "NOPERM this user has no permissions to access one of the keys used as arguments", 1)
 	return strings.Replace(text, "NOPERM No permissions to access a channel", "NOPERM this user has no permissions to access one of the channels used as arguments", 1)

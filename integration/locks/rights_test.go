@@ -289,7 +289,6 @@ func TestSilenceForgesNoAnswer(t *testing.T) {
 
 // TestRightsChange: what is taken or given at the upstream holds here, too, soon.
 func TestRightsChange(t *testing.T) {
-	redistest.NeedsRedis7(t)
 	t.Parallel()
 	r := startRestricted(t, "app on >x ~lock:* +@all -@admin")
 	client, open := r.as(t, "app"), kit.Dial(t, r.proxy.Addr())

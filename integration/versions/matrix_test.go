@@ -1,0 +1,39 @@
+//go:build integration
+
+package versions
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"testing"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestMatrix: the page lists the versions that there are, and no other, and each of them has all roles.
+func TestMatrix(t *testing.T) {
+	all := redistest.Versions()
+	if len(all) == 0 {
+		redistest.Absent(t, "servers of other releases (scripts/versions fetches them)")
+	}
+	page, err := os.ReadFile("../../docs/compatibility.md")
+	kit.Must(t, err)
+	var listed []string
+	for _, row := range regexp.MustCompile(`(?m)^\| ((?:redis|valkey)-[0-9.]+) \| yes \| yes \| yes \|$`).FindAllSubmatch(page, -1) {
+		listed = append(listed, string(row[1]))
+	}
+	if !slices.Equal(listed, all) {
+		t.Errorf("docs/compatibility.md lists %v, and there are %v", listed, all)
+	}
+	for i, version := range all {
+		t.Run(version, func(t *testing.T) {
+			if slices.Contains(redistest.Extremes(), version) {
+				return // TestRoles has them
+			}
+			exercise(t, servers(t, version, version, version), servers(t, all[(i+1)%len(all)])[0])
+			exercise(t, servers(t, redistest.Installed, version, redistest.Installed), servers(t, version)[0])
+		})
+	}
+}
