@@ -60,7 +60,9 @@ func (n *Notices) judge(words [][]byte) (what use, key []byte) {
 	switch name := words[0]; {
 	case is(name, "set") && takesLock(words[3:]):
 		return takes, words[1]
-	case is(name, "delifeq"), is(name, "delex") && len(words) > 3 && is(words[2], "ifeq"):
+	case is(name, "msetex") && takesLock(optionsOfMsetex(words)):
+		return takes, words[2]
+	case is(name, "delifeq"), is(name, "delex") && len(words) > 3 && (is(words[2], "ifeq") || is(words[2], "ifdeq")):
 		return releases, words[1]
 	case is(name, "script") && is(words[1], "load"):
 		n.scripts.releases(words[2]) // which remembers it: it may be called by its SHA-1 later

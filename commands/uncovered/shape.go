@@ -1,6 +1,9 @@
 package uncovered
 
-import "bytes"
+import (
+	"bytes"
+	"strconv"
+)
 
 // use is what a command does to a key, by its form.
 type use int
@@ -29,7 +32,7 @@ func Suspect(name []byte, words int) bool {
 	case 5:
 		return is(name, "delex")
 	case 6:
-		return is(name, "script")
+		return is(name, "script") || is(name, "msetex")
 	case 7:
 		return is(name, "evalsha") || is(name, "delifeq")
 	}
@@ -39,6 +42,15 @@ func Suspect(name []byte, words int) bool {
 // is compares with a word in lower case.
 func is(word []byte, lower string) bool {
 	return len(word) == len(lower) && word[0]|0x20 == lower[0] && bytes.EqualFold(word, []byte(lower))
+}
+
+// optionsOfMsetex are what stands behind the keys and values of a MSETEX, as far as it is given.
+func optionsOfMsetex(words [][]byte) [][]byte {
+	keys, err := strconv.Atoi(string(words[1]))
+	if err != nil || keys < 1 || keys > len(words) || 2+2*keys > len(words) {
+		return nil
+	}
+	return words[2+2*keys:]
 }
 
 // takesLock reports whether the options of a SET are those of a lock: NX and a time.
