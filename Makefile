@@ -14,6 +14,7 @@ RUNS     ?= 1000
 STALLS   ?= 50
 RELOADS  ?= 1000
 MASTERS_ROUNDS ?= 20
+MASTERS_LOCKS ?= 100000
 AT_ONCE  ?= 8
 BUSY     ?= 6
 HOSTILE  ?= 1h
@@ -94,8 +95,8 @@ converge: ## ROUNDS (500) of clients of two proxies that replace a few keys, aft
 guard: ## ROUNDS (500) masters killed without their data under locks that stand, then stepped clocks, stopped masters and the wait by lease
 	REDLOCK_ROUNDS=$(ROUNDS) go test -v -count=1 -timeout 2h -tags integration -run '^TestGuard' ./integration/guard
 
-masters: ## MASTERS_ROUNDS (20) times from three masters to five and back, one at a time, under load and faults, and as often by proxies that are killed: no lock is granted twice
-	REDLOCK_MASTERS_ROUNDS=$(MASTERS_ROUNDS) go test -v -count=1 -timeout 3h -tags integration ./integration/masters
+masters: ## MASTERS_ROUNDS (20) times from three masters to five and back, one at a time, under load and faults, and as often by proxies that are killed: no lock is granted twice; as often joins under load, and one with MASTERS_LOCKS (100000) locks
+	REDLOCK_MASTERS_ROUNDS=$(MASTERS_ROUNDS) REDLOCK_MASTERS_LOCKS=$(MASTERS_LOCKS) go test -v -count=1 -timeout 3h -tags integration ./integration/masters
 
 reloads: ## RELOADS (1000) reloads of the configuration under load: no connection, no reply and no lock is lost
 	REDLOCK_RELOADS=$(RELOADS) go test -v -count=1 -timeout 2h -tags integration -run '^TestReloadsUnderLoad$$' ./integration/operate

@@ -24,6 +24,7 @@ type rig struct {
 	links   []*faultlink.Link // to the servers, for all proxies
 	files   []string
 	tags    bool // keys of one tag stand together
+	patient bool // masters may be slow to answer
 	proxies []*harness.Proxy
 }
 
@@ -69,6 +70,9 @@ func (r *rig) name(proxy int, masters ...int) {
 	}
 	text := fmt.Sprintf("listen: 127.0.0.1:0\nfresh-start: true\nlog-level: debug\nlock-keys: [\"k*\"]\nmaster: [%q]\n", strings.Join(urls, `", "`))
 	text = strings.ReplaceAll(text, `\"`, `"`)
+	if r.patient {
+		text += "master-timeout: 5s\n"
+	}
 	if r.tags {
 		text += "lock-tags: [\"*\"]\n"
 	}

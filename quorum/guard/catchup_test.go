@@ -20,7 +20,8 @@ func (brokenConn) Run(context.Context, script.Script, ...any) (any, error) {
 // process.
 func TestPanicEndsACatchUp(t *testing.T) {
 	g := newGuard(NewSet(Options{}, nil), 0, Master{Conn: brokenConn{}})
-	_, err := viewsOf(t.Context(), []source{{guard: g}}, 0, true)
+	c := &copier{Guard: g, from: origin{sources: []source{{guard: g}}}}
+	err := contained.Run(func() error { _, _, err := c.views(t.Context(), 0, nil); return err })
 	if panicked := new(contained.PanicError); !errors.As(err, &panicked) {
 		t.Errorf("got %v, want the panic as an error", err)
 	}

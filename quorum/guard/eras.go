@@ -237,11 +237,7 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 		_, err := amend(ctx, g.Conn, script.Await, v.Marker, g.newRecord(v, Joins, marker.NoClaim).String())
 		return 0, err
 	}
-	if err := g.catchUp(ctx, v, from); err != nil {
-		g.gaveUp(err)
-		return catchUpPause, nil
-	}
-	return 0, nil
+	return g.gaveUp(g.catchUp(ctx, v, from)), nil
 }
 
 const (

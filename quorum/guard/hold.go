@@ -22,8 +22,8 @@ const (
 	moreSources = Heartbeat
 	// catchUpTime is what a catch-up is announced to take.
 	catchUpTime = time.Second
-	// catchUpPause is the wait after one that did not succeed.
-	catchUpPause = 50 * time.Millisecond
+	// catchUpPause is the wait after one that did not succeed, claimedPause that while another proxy is at it.
+	catchUpPause, claimedPause = 50 * time.Millisecond, Heartbeat / 4
 	// namesOpenEvery is how often keys that keep a master from catching up are named in the log.
 	namesOpenEvery = time.Minute
 	// allLooked is how long it takes until every proxy that lives and reaches the
@@ -73,22 +73,24 @@ func (g *Guard) hold(ctx context.Context, v Report) (time.Duration, error) {
 	case !enough:
 		return min(Heartbeat/4, lease), nil
 	}
-	if err := g.catchUp(ctx, v, from); err != nil {
-		g.gaveUp(err)
-		return min(catchUpPause, lease), nil
-	}
-	return 0, nil
+	return min(g.gaveUp(g.catchUp(ctx, v, from)), lease), nil
 }
 
-// gaveUp logs why a catch-up was given up for now. It is a warning, now and then, where somebody may have to
-// remove keys by hand; all else passes by itself.
-func (g *Guard) gaveUp(err error) {
+// gaveUp is when to look again after a catch-up, and logs why it was given up for now, if so. It is a warning, now and
+// then, where somebody may have to remove keys by hand; all else passes by itself.
+func (g *Guard) gaveUp(err error) time.Duration {
 	level := slog.LevelDebug
 	var open *openKeysError
-	if now := time.Now(); errors.As(err, &open) && now.Sub(g.namedOpen) >= namesOpenEvery {
+	switch now := time.Now(); {
+	case err == nil:
+		return 0
+	case errors.Is(err, errClaimed):
+		return claimedPause
+	case errors.As(err, &open) && now.Sub(g.namedOpen) >= namesOpenEvery:
 		level, g.namedOpen = slog.LevelWarn, now
 	}
 	g.log.Log(context.Background(), level, "catch-up given up for now", "master", g.Name, "cause", err)
+	return catchUpPause
 }
 
 // leaseLeft is for how long what the master may have forgotten can still live. Before it says that

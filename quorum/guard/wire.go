@@ -131,57 +131,70 @@ func texts(said any) ([]string, error) {
 	}
 	all := make([]string, len(parts))
 	for i, part := range parts {
-		all[i] = fmt.Sprint(part)
+		if text, ok := part.(string); ok {
+			all[i] = text
+		} else {
+			all[i] = fmt.Sprint(part)
+		}
 	}
 	return all, nil
 }
 
-// page is a part of a database: entries by key, and the cursor of the next part ("0":
-// there is none).
+// values are what a master holds under some keys, by their names; page is a look at them there.
+type values map[string]entry
+
 type page struct {
 	marker   string
 	sequence int64
 	sighting clock.Sighting
-	cursor   string
-	entries  []entry
+	values   values
 }
 
-// entry is a key, its value, and its remaining time (negative: no end).
+// entry is a value and its remaining time (negative: no end).
 type entry struct {
-	key, value string
-	left       time.Duration
+	value string
+	left  time.Duration
 }
 
-// pageSize is how many keys a page has, about.
+// pageSize is how many keys are read and written at a time, about.
 const pageSize = 500
 
-// readPage reads keys of a database, from a cursor on, and a field of its sequence; of the proxies'
-// own keys those that begin with own, unless that is empty.
-func readPage(ctx context.Context, w Conn, db int, cursor, field, own string) (page, error) {
-	sent := time.Now()
-	said, err := w.Run(ctx, script.Page, db, cursor, pageSize, field, own)
+// readNames reads names of keys of a database, from a cursor on, and the cursor of those that follow ("0": none
+// does); of the proxies' own keys it has those that begin with one of own.
+func readNames(ctx context.Context, w Conn, db int, cursor string, own ...any) (names []string, next string, err error) {
+	said, err := w.Run(ctx, script.Names, append([]any{db, cursor, pageSize}, own...)...)
 	if err != nil {
-		return page{}, err
+		return nil, "", err
 	}
-	return decodePage(said, sent, time.Now())
+	told, err := texts(said)
+	if err != nil || len(told) == 0 {
+		return nil, "", fmt.Errorf("unexpected answer %v", said)
+	}
+	return told[1:], told[0], nil
 }
 
-// decodePage takes {marker, number, seconds, microseconds, cursor, key, value, PTTL, …}.
-func decodePage(said any, sent, got time.Time) (page, error) {
-	told, err := texts(said)
+// readValues reads what stands under some keys of a database, and a field of its sequence.
+func readValues(ctx context.Context, w Conn, db int, field string, names []string) (page, error) {
+	args := make([]any, 2, len(names)+2)
+	args[0], args[1] = db, field
+	for _, name := range names {
+		args = append(args, name)
+	}
+	sent := time.Now()
+	said, err := w.Run(ctx, script.Values, args...)
 	if err != nil {
 		return page{}, err
 	}
-	if len(told) < 5 || len(told)%3 != 2 {
-		return page{}, fmt.Errorf("unexpected answer of %d parts", len(told))
+	told, err := texts(said)
+	if err != nil || len(told) != 4+2*len(names) {
+		return page{}, fmt.Errorf("unexpected answer of %d parts about %d keys", len(told), len(names))
 	}
-	p := page{marker: told[0], cursor: told[4], sighting: clock.Sighting{Sent: sent, Got: got, Told: timeOf(told[2:4])}}
+	p := page{marker: told[0], sighting: clock.Sighting{Sent: sent, Got: time.Now(), Told: timeOf(told[2:4])}, values: make(values, len(names))}
 	p.sequence, _ = strconv.ParseInt(told[1], 10, 64)
-	for rest := told[5:]; len(rest) > 0; rest = rest[3:] {
-		if rest[2] == "-2" {
-			continue // it ended between the two looks at it
+	for i, name := range names {
+		if value, left := told[4+2*i], told[5+2*i]; left != "-2" {
+			p.values[name] = entry{value, marker.Milliseconds(left)}
 		}
-		p.entries = append(p.entries, entry{rest[0], rest[1], marker.Milliseconds(rest[2])})
 	}
 	return p, nil
 }
@@ -200,14 +213,18 @@ func LocksOn(ctx context.Context, w Conn, databases []int) (Locks, error) {
 	var found Locks
 	for _, db := range databases {
 		for cursor, first := "0", true; first || cursor != "0"; first = false {
-			p, err := readPage(ctx, w, db, cursor, marker.NoClaim, "")
+			names, next, err := readNames(ctx, w, db, cursor)
 			if err != nil {
 				return Locks{}, err
 			}
-			for _, e := range p.entries {
+			p, err := readValues(ctx, w, db, marker.NoClaim, names)
+			if err != nil {
+				return Locks{}, err
+			}
+			for _, e := range p.values {
 				found.add(e)
 			}
-			cursor = p.cursor
+			cursor = next
 		}
 	}
 	return found, nil

@@ -3,9 +3,11 @@ package guard
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -114,16 +116,18 @@ func TestPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := map[string]entry{}
+	got := values{}
 	for cursor := ""; cursor != "0"; {
-		p, err := readPage(t.Context(), tr, 2, cmp.Or(cursor, "0"), "n@2", "")
+		names, next, err := readNames(t.Context(), tr, 2, cmp.Or(cursor, "0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := readValues(t.Context(), tr, 2, "n@2", append(names, "none"))
 		if err != nil || p.marker != "m@2" || p.sequence != 7 || p.sighting.IsZero() {
 			t.Fatalf("%+v, %v", p, err)
 		}
-		for _, e := range p.entries {
-			got[e.key] = e
-		}
-		cursor = p.cursor
+		maps.Copy(got, p.values)
+		cursor = next
 	}
 	if len(got) != 3*pageSize+1 || got["endless"].left >= 0 {
 		t.Errorf("%d keys, endless %+v", len(got), got["endless"])
@@ -133,7 +137,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestFencesOnAMaster: pages have the fence counters where they are asked for, and a counter that is
+// TestFencesOnAMaster: the fence counters are named where they are asked for, and a counter that is
 // filled in is raised, and never lowered.
 func TestFencesOnAMaster(t *testing.T) {
 	tr := startRedis(t)
@@ -160,9 +164,9 @@ func TestFencesOnAMaster(t *testing.T) {
 	if got := answers(t, tr, script.Fill, "r", 2, k, "raise", "6", "-1"); got != "1" || c.PTTL(t.Context(), k).Val() != -1 {
 		t.Errorf("one without an end: %s, %v", got, c.PTTL(t.Context(), k).Val())
 	}
-	p, err := readPage(t.Context(), tr, 2, "0", "n@2", cell.FencePrefix)
-	if err != nil || len(p.entries) != 1 || p.entries[0].key != k || p.entries[0].value != "6" {
-		t.Errorf("%+v, %v", p, err)
+	names, _, err := readNames(t.Context(), tr, 2, "0", cell.FencePrefix)
+	if err != nil || !slices.Equal(names, []string{k}) {
+		t.Errorf("%q, %v", names, err)
 	}
 }
 

@@ -49,7 +49,7 @@ type Census struct{ Masters, Sources int }
 func incarnationsOf(views []View, key string) map[incarnation]bool {
 	all := map[incarnation]bool{}
 	for _, v := range views {
-		if h, there := v[key]; there && h.Form != cell.Mark {
+		if h, there := v[key]; there {
 			all[h.incarnation()] = true
 		}
 	}
@@ -60,7 +60,7 @@ func incarnationsOf(views []View, key string) map[incarnation]bool {
 func holders(views []View, key string, of incarnation) (cells, blocks []Held) {
 	for _, v := range views {
 		switch h, there := v[key]; {
-		case !there || h.incarnation() != of || h.Form == cell.Mark:
+		case !there || h.incarnation() != of:
 		case h.Form == cell.Blocking:
 			blocks = append(blocks, h)
 		default:
@@ -73,8 +73,18 @@ func holders(views []View, key string, of incarnation) (cells, blocks []Held) {
 // wholeOf is the incarnation that a majority of all masters, among the sources, holds; at
 // most one does. Empty: none.
 func (c Census) wholeOf(views []View, key string) incarnation {
-	for of := range incarnationsOf(views, key) {
-		if cells, _ := holders(views, key, of); len(cells) >= vote.Majority(c.Masters) {
+	for i, v := range views[:max(0, len(views)-vote.Majority(c.Masters)+1)] {
+		h, there := v[key]
+		if !there || h.Form == cell.Blocking {
+			continue
+		}
+		of, n := h.incarnation(), 1
+		for _, other := range views[i+1:] {
+			if o, there := other[key]; there && o.Form != cell.Blocking && o.incarnation() == of {
+				n++
+			}
+		}
+		if n >= vote.Majority(c.Masters) {
 			return of
 		}
 	}
@@ -179,51 +189,43 @@ type Step struct {
 	Held Held
 }
 
-// Copy is the copy of one database into a master that forgot. It does no I/O.
+// Copy is the copy of some keys of a database into a master that forgot. It does no I/O.
 type Copy struct {
 	census Census
 	// stepped is set where the master's own remaining times are wrong.
 	stepped bool
-	// first are the incarnations that the sources held in the first pass, by key; own is
+	// first are the incarnations that the sources held when they were first looked at, by key; own is
 	// what the master itself held then.
 	first map[string]map[incarnation]bool
 	own   View
-	// whole are the incarnations that a majority held in the last pass.
-	whole map[string]incarnation
+	// whole are the incarnations that a majority held in the last pass, of which this is the number.
+	whole  map[string]incarnation
+	passes int
 	// written is what was written.
 	written map[string]Held
 	// open are the keys of which the last pass could not tell which incarnation it is.
 	open []string
-	// member is the source that the master itself is, by its number, or -1; mine is what it held as that.
+	// member is the source that the master itself is, by its number, or -1.
 	member int
-	mine   map[string]incarnation
 }
 
-// New begins a copy by what the sources, and the master itself, hold now.
-func New(c Census, stepped bool, own View, sources []View) *Copy {
+// New begins a copy by what the sources, and the master itself, hold now. It is itself source number
+// member, or none (-1): as one it forgot nothing, and joins another set of masters. What it holds of an
+// incarnation that may have been granted stays as it is then, since it is one of the few that tell of it.
+func New(c Census, stepped bool, member int, own View, sources []View) *Copy {
 	k := &Copy{
 		census: c, stepped: stepped, own: own, first: map[string]map[incarnation]bool{},
-		whole: map[string]incarnation{}, written: map[string]Held{}, member: -1,
+		whole: map[string]incarnation{}, written: map[string]Held{}, member: member,
 	}
-	for _, v := range sources {
+	for _, v := range append(sources[:len(sources):len(sources)], own) {
 		for key := range v {
-			if !isFence(key) && k.first[key] == nil {
+			if _, known := k.first[key]; !known && !isFence(key) {
 				k.first[key] = incarnationsOf(sources, key)
 				k.whole[key] = k.census.wholeOf(sources, key)
 			}
 		}
 	}
 	return k
-}
-
-// Joins says that the master is itself source number i: it forgot nothing, and joins another set of
-// masters. What it holds of an incarnation that may have been granted stays as it is, since it is one of
-// the few that tell of it.
-func (k *Copy) Joins(i int) {
-	k.member, k.mine = i, map[string]incarnation{}
-	for key, h := range k.own {
-		k.mine[key] = h.incarnation()
-	}
 }
 
 // others are the views of the sources without what was only written to the master by the copy.
@@ -233,7 +235,7 @@ func (k *Copy) others(sources []View) []View {
 	}
 	own := View{}
 	for key, h := range sources[k.member] {
-		if _, copied := k.written[key]; !copied || k.mine[key] == h.incarnation() {
+		if _, copied := k.written[key]; !copied || k.held(key, h) {
 			own[key] = h
 		}
 	}
@@ -242,46 +244,52 @@ func (k *Copy) others(sources []View) []View {
 	return views
 }
 
-// Pass compares the sources once more, and says what is to be done. settled is set where
-// nothing is left open, and nothing was written that has to be looked at again.
-func (k *Copy) Pass(sources []View) (steps []Step, settled bool) {
+// held reports whether the master held an incarnation when the copy began.
+func (k *Copy) held(key string, h Held) bool {
+	own, there := k.own[key]
+	return there && own.incarnation() == h.incarnation()
+}
+
+// Pass compares the sources once more, and the master itself, and says what is to be done. settled is set
+// where every key is: it was written, or removed, or needs neither, and the sources say the same still. What is
+// changed meanwhile within an incarnation keeps nothing open: the master gets every change as they do.
+func (k *Copy) Pass(now View, sources []View) (steps []Step, settled bool) {
 	settled, k.open = true, nil
+	k.passes++
 	sources = k.others(sources)
 	for key, first := range k.first {
 		h, choice := k.census.choose(sources, key, first, k.whole[key])
 		k.whole[key] = k.census.wholeOf(sources, key)
-		switch choice {
-		case chooseLater:
-			settled, k.open = false, append(k.open, key)
-			continue
-		case chooseNothing:
-			steps = append(steps, k.remove(key)...)
-			continue
-		case chooseBlock:
-			if mine, held := k.mine[key]; held && mine == h.incarnation() {
-				continue
-			}
+		var done bool
+		switch {
+		case choice == chooseLater:
+			done, k.open = false, append(k.open, key)
+		case choice == chooseNothing:
+			steps, done = k.remove(steps, key, now[key], sources)
+		case choice == chooseBlock && k.member >= 0 && k.held(key, h):
+			done = true
+		default:
+			steps, done = k.write(steps, key, h, now[key])
 		}
-		old, there := k.written[key]
-		same := there && old.String() == h.String()
-		if same && !h.isLonger(old) || !same && choice == chooseCopy && old.isValueOf(h.incarnation()) {
-			continue // a ballot since then was chosen without the master's vote
-		}
-		settled = settled && same
-		steps = append(steps, Step{k.actFor(key, h), key, h})
-		k.written[key] = h
-	}
-	for key := range k.own {
-		if k.first[key] == nil {
-			steps = append(steps, k.remove(key)...)
-		}
+		settled = settled && done
 	}
 	return steps, settled
 }
 
-// isValueOf reports whether it is a value of an incarnation, and no blocking copy.
-func (h Held) isValueOf(of incarnation) bool {
-	return (h.Form == cell.Plain || h.Form == cell.Register) && h.incarnation() == of
+// write writes what the master is to hold, and again what is newer by now where nothing else has reached it since.
+func (k *Copy) write(steps []Step, key string, h, now Held) ([]Step, bool) {
+	was, wrote := k.written[key]
+	done := wrote && was.incarnation() == h.incarnation() && (was.Form == cell.Blocking) == (h.Form == cell.Blocking)
+	switch {
+	case !done:
+		steps = append(steps, Step{k.actFor(key, h), key, h})
+	case now.String() == was.String() && (h.String() != was.String() || h.isLonger(now)):
+		steps = append(steps, Step{actPut, key, h})
+	default:
+		return steps, true
+	}
+	k.written[key] = h
+	return steps, done
 }
 
 // actFor leaves a longer time only to what the master has itself, and rightly.
@@ -292,18 +300,25 @@ func (k *Copy) actFor(key string, h Held) Act {
 	return actPut
 }
 
-// remove takes away what was copied, and what the master held before: its promises, which
-// it may have forgotten, and what no other knows. What others than proxies wrote stays.
-func (k *Copy) remove(key string) (steps []Step) {
-	if h, there := k.written[key]; there {
+// remove takes away what was copied, and what the master held before: its promises, which it may have forgotten, and
+// what no other knows. What others than proxies wrote stays, and so does what has come since, here and elsewhere:
+// the second pass can tell that.
+func (k *Copy) remove(steps []Step, key string, now Held, sources []View) ([]Step, bool) {
+	was, wrote := k.written[key]
+	switch {
+	case now.Form == cell.Absent:
+		return steps, true
+	case wrote && was.incarnation() == now.incarnation() && !(now.Form == cell.Foreign && k.held(key, now)):
 		delete(k.written, key)
-		steps = append(steps, Step{actDrop, key, h})
+		return append(steps, Step{actDrop, key, now}), true
+	case !k.held(key, now), now.Form == cell.Foreign:
+		return steps, true
+	case k.passes == 1:
+		return steps, false
+	case now.Form == cell.Plain && !k.first[key][now.incarnation()] && incarnationsOf(sources, key)[now.incarnation()]:
+		return steps, true
 	}
-	if h, there := k.own[key]; there && h.Form != cell.Foreign {
-		delete(k.own, key)
-		steps = append(steps, Step{actDrop, key, h})
-	}
-	return steps
+	return append(steps, Step{actDrop, key, now}), true
 }
 
 // sameEnd is by how much two looks at the same end may differ.

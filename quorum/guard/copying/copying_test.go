@@ -2,6 +2,7 @@ package copying
 
 import (
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
 	"strings"
@@ -68,7 +69,6 @@ func TestChoose(t *testing.T) {
 		{"two: granted with the master's own vote, or a leftover", []Held{a, a, none, none}, "", chooseBlock, block(attemptA).String()},
 		{"two that had been three", []Held{a, a, none, none}, a.incarnation(), chooseBlock, block(attemptA).String()},
 		{"one of four is a leftover", []Held{a, none, none, none}, "", chooseNothing, ""},
-		{"a mark is nothing", []Held{a, {Cell: cell.Cell{Form: cell.Mark, Attempt: attemptA, Promised: b1}}, none, none}, "", chooseNothing, ""},
 		{"one of three may be a lock", []Held{a, none, none}, "", chooseBlock, block(attemptA).String()},
 		{"a holder and a blocking copy", []Held{a, block(attemptA), none, none}, "", chooseBlock, block(attemptA).String()},
 		{"blocking copies are no holders", []Held{a, a, block(attemptA), none}, a.incarnation(), chooseBlock, block(attemptA).String()},
@@ -147,55 +147,94 @@ func TestPasses(t *testing.T) {
 	}
 	first := viewsWith("k", a, a, a, none)
 	first[0]["promised"], first[1]["promised"], first[2]["promised"] = a, a, a
-	c := New(Census{5, 4}, false, own, first)
+	c := New(Census{5, 4}, false, -1, own, first)
 	later := func(views []View) []View {
 		for _, v := range views[:3] {
 			v["promised"] = a
 		}
 		return views
 	}
+	own = maps.Clone(own)
 	for n, pass := range []struct {
 		views   []View
 		want    string
 		settled bool
 	}{
-		{later(viewsWith("k", a, a, a, none)), "copy k plain, drop stale plain, put promised plain", false},
-		{later(viewsWith("k", a, a, a, none)), "", true},
-		{later(viewsWith("k", longer, a, a, none)), "copy k plain", true},
+		{later(viewsWith("k", a, a, a, none)), "copy k plain, put promised plain", false},
+		{later(viewsWith("k", a, a, a, none)), "drop stale plain", true},
+		{later(viewsWith("k", longer, a, a, none)), "put k plain", true},
 		{later(viewsWith("k", a, a, none, none)), "put k blocking", false},
-		{later(viewsWith("k", b, b, b, none)), "drop k blocking, drop k plain", true},
+		{later(viewsWith("k", b, b, b, none)), "drop k blocking", true},
 	} {
-		steps, settled := c.Pass(pass.views)
-		var got []string
-		for _, s := range steps {
-			form := map[cell.Form]string{cell.Plain: "plain", cell.Blocking: "blocking", cell.Register: "register"}[s.Held.Form]
-			got = append(got, fmt.Sprint(s.Act, " ", s.Key, " ", form))
+		steps, settled := c.Pass(own, pass.views)
+		if got := described(steps); got != pass.want || settled != pass.settled {
+			t.Errorf("pass %d: got %q, settled %v, want %q, %v", n, got, settled, pass.want, pass.settled)
 		}
-		slices.SortFunc(got, func(x, y string) int { return strings.Compare(x[4:], y[4:]) })
-		want := strings.Split(pass.want, ", ")
-		slices.SortFunc(want, func(x, y string) int { return strings.Compare(x[min(4, len(x)):], y[min(4, len(y)):]) })
-		if strings.Join(got, ", ") != strings.Join(want, ", ") || settled != pass.settled {
-			t.Errorf("pass %d: got %q, settled %v, want %q, %v", n, got, settled, want, pass.settled)
+		apply(own, steps)
+	}
+}
+
+// described are steps in a few words, sorted by key.
+func described(steps []Step) string {
+	form := map[cell.Form]string{cell.Plain: "plain", cell.Blocking: "blocking", cell.Register: "register"}
+	var all []string
+	for _, s := range slices.SortedFunc(slices.Values(steps), func(x, y Step) int { return strings.Compare(x.Key, y.Key) }) {
+		all = append(all, fmt.Sprint(s.Act, " ", s.Key, " ", form[s.Held.Form]))
+	}
+	return strings.Join(all, ", ")
+}
+
+// apply does steps to what the master holds.
+func apply(own View, steps []Step) {
+	for _, s := range steps {
+		if s.Act == actDrop {
+			delete(own, s.Key)
+		} else {
+			own[s.Key] = s.Held
 		}
 	}
 }
 
-// TestReplacedMeanwhile: a value that is replaced before every look keeps no master from its end: it was copied once, and no ballot since counted
-// the master's vote. Where it is gone the copy goes, too.
-func TestReplacedMeanwhile(t *testing.T) {
-	replaced := func(ballot cell.Ballot) []View {
-		h := register(attemptA, ballot, ballot, "t")
-		return viewsWith("k", h, h, h, Held{})
-	}
-	c := New(Census{5, 4}, false, View{}, replaced(b1))
-	if steps, settled := c.Pass(replaced(b2)); len(steps) != 1 || settled {
-		t.Errorf("the first value: %v, settled %v", steps, settled)
-	}
-	if steps, settled := c.Pass(replaced(b3)); len(steps) != 0 || !settled {
-		t.Errorf("the next one: %v, settled %v", steps, settled)
-	}
-	if steps, _ := c.Pass(viewsWith("k", Held{}, Held{}, Held{}, Held{})); len(steps) != 1 || steps[0].Act != actDrop {
-		t.Errorf("nothing is left: %v", steps)
+// TestChangesOnTheWay: while commands go on, here and elsewhere. What is changed within an incarnation keeps nothing
+// open, and what has come since the copy began stays.
+func TestChangesOnTheWay(t *testing.T) {
+	a, b, none := plain(attemptA, time.Minute), plain(attemptB, time.Minute), Held{}
+	changed := func(n uint64) Held { return register(attemptA, ids.Ballot(n), ids.Ballot(n), fmt.Sprint("v", n)) }
+	for _, c := range []struct {
+		name      string
+		first     [3]Held // of the master itself, and of both sources
+		pass      [][3]Held
+		want      []string
+		unsettled int // passes at the beginning
+	}{
+		{"a value is changed all the time, here too", [3]Held{none, changed(1), changed(1)},
+			[][3]Held{{none, changed(2), changed(2)}, {changed(3), changed(4), changed(3)}}, []string{"put k register", ""}, 1},
+		{"a value was changed, and the master missed it", [3]Held{none, changed(1), changed(1)},
+			[][3]Held{{none, changed(1), changed(1)}, {changed(1), changed(2), changed(2)}}, []string{"put k register", "put k register"}, 1},
+		{"a lock was released, first here", [3]Held{none, a, a},
+			[][3]Held{{none, a, a}, {none, a, a}}, []string{"put k plain", ""}, 1},
+		{"a lock was released", [3]Held{none, a, a},
+			[][3]Held{{none, a, a}, {a, none, none}}, []string{"put k plain", "drop k plain"}, 1},
+		{"another lock was granted since", [3]Held{none, a, a},
+			[][3]Held{{none, none, none}, {b, b, b}}, []string{"", ""}, 0},
+		{"a lock came here first", [3]Held{a, none, none},
+			[][3]Held{{a, a, none}, {a, a, a}}, []string{"", ""}, 1},
+		{"a lock that only the master has", [3]Held{a, none, none},
+			[][3]Held{{a, none, none}, {a, none, none}}, []string{"", "drop k plain"}, 1},
+		{"a promise that only the master has", [3]Held{register(attemptA, b2, b1, "v"), none, none},
+			[][3]Held{{register(attemptA, b2, b1, "v"), changed(1), none}, {register(attemptA, b2, b1, "v"), changed(1), changed(1)}}, []string{"", "drop k register"}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			views := viewsWith("k", c.first[:]...)
+			k := New(Census{3, 2}, false, -1, views[0], views[1:])
+			for n, now := range c.pass {
+				views := viewsWith("k", now[:]...)
+				steps, settled := k.Pass(views[0], views[1:])
+				if got := described(steps); got != c.want[n] || settled != (n >= c.unsettled) {
+					t.Errorf("pass %d: got %q, settled %v, want %q", n, got, settled, c.want[n])
+				}
+			}
+		})
 	}
 }
 
@@ -204,13 +243,13 @@ func TestReplacedMeanwhile(t *testing.T) {
 func TestOpen(t *testing.T) {
 	a, b, none := plain(attemptA, time.Minute), plain(attemptB, time.Minute), Held{}
 	both := viewsWith("k", a, a, b, b)
-	c := New(Census{5, 4}, false, View{}, both)
-	if _, settled := c.Pass(both); settled || !slices.Equal(c.Open(), []string{"k"}) {
+	c := New(Census{5, 4}, false, -1, View{}, both)
+	if _, settled := c.Pass(View{}, both); settled || !slices.Equal(c.Open(), []string{"k"}) {
 		t.Errorf("settled %v, open %q", settled, c.Open())
 	}
 	one := viewsWith("k", a, a, none, none)
-	c.Pass(one)
-	if _, settled := c.Pass(one); !settled || len(c.Open()) > 0 {
+	c.Pass(View{}, one)
+	if _, settled := c.Pass(View{}, one); !settled || len(c.Open()) > 0 {
 		t.Errorf("settled %v, open %q", settled, c.Open())
 	}
 }

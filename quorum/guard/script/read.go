@@ -2,36 +2,33 @@ package script
 
 // Those that read, or change what no vote depends on.
 var (
-	// Page answers {marker, number of the sequence field ARGV[4], seconds, microseconds,
-	// cursor, key, value, PTTL, …} with some of the keys of database ARGV[1], from cursor
-	// ARGV[2] on, but for the proxies' own; of these it has those that begin with ARGV[5], unless
-	// that is empty.
-	Page = New(`redis.call('select', ARGV[1])
-local now = redis.call('time')
+	// Names answers {cursor, key, …} with the names of some of the keys of database ARGV[1], from
+	// cursor ARGV[2] on, but for the proxies' own; of these it has those that begin with ARGV[4], if
+	// that is given.
+	Names = New(`redis.call('select', ARGV[1])
 local scan = redis.call('scan', ARGV[2], 'count', ARGV[3])
-local page = {redis.call('get', '` + MarkerKey + `') or '', redis.call('hget', '` + SequenceKey + `', ARGV[4]) or '0', now[1], now[2], scan[1]}
+local page, asked = {scan[1]}, ARGV[4]
 for _, key in ipairs(scan[2]) do
-  local own = string.sub(key, 1, ` + lenOwnPrefix + `) == '` + OwnPrefix + `'
-  if not own or ARGV[5] ~= '' and string.sub(key, 1, #ARGV[5]) == ARGV[5] then
-    local value = redis.pcall('get', key)
-    if type(value) == 'string' then
-      page[#page + 1], page[#page + 2], page[#page + 3] = key, value, redis.call('pttl', key)
-    end
-  end
+  if string.sub(key, 1, ` + lenOwnPrefix + `) ~= '` + OwnPrefix + `' or asked and string.sub(key, 1, #asked) == asked then page[#page + 1] = key end
 end
 redis.call('select', '0')
 return page`)
 
-	// Names answers {cursor, key, …} with the names of some of the keys of database ARGV[1], from
-	// cursor ARGV[2] on, but for the proxies' own.
-	Names = New(`redis.call('select', ARGV[1])
-local scan = redis.call('scan', ARGV[2], 'count', ARGV[3])
-local page = {scan[1]}
-for _, key in ipairs(scan[2]) do
-  if string.sub(key, 1, ` + lenOwnPrefix + `) ~= '` + OwnPrefix + `' then page[#page + 1] = key end
+	// Values answers {marker, number of the sequence field ARGV[2], seconds, microseconds, value, PTTL, …}
+	// for the keys ARGV[3], … of database ARGV[1]; the PTTL of one that is no string is -2.
+	Values = New(`redis.call('select', ARGV[1])
+local now = redis.call('time')
+local told = {redis.call('get', '` + MarkerKey + `') or '', redis.call('hget', '` + SequenceKey + `', ARGV[2]) or '0', now[1], now[2]}
+for i = 3, #ARGV do
+  local value = redis.pcall('get', ARGV[i])
+  if type(value) == 'string' then
+    told[#told + 1], told[#told + 2] = value, redis.call('pttl', ARGV[i])
+  else
+    told[#told + 1], told[#told + 2] = '', -2
+  end
 end
 redis.call('select', '0')
-return page`)
+return told`)
 
 	// Databases answers {marker, longest TTL, database, …}.
 	Databases = New(guardLua + `local told = {redis.call('get', marker) or '', redis.call('get', longest) or '0'}

@@ -12,7 +12,7 @@ func New(source string) Script { return Script{source, redis.NewScript(source).H
 func All() []Script {
 	return []Script{
 		Quarantine, Admit, Enrol, Reword, Disclaim, Restate, Claim, Open, Fill,
-		Page, Names, Databases, RaiseLongest, Sequences, KeepAges, KeptAges, RenewCanaries, Announce,
+		Names, Values, Databases, RaiseLongest, Sequences, KeepAges, KeptAges, RenewCanaries, Announce,
 		Promise, Seal, Await,
 	}
 }

@@ -1,0 +1,192 @@
+//go:build integration
+
+package masters
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// hotLoad is clients that change a few keys all the time, without a pause.
+type hotLoad struct {
+	over    atomic.Bool
+	workers sync.WaitGroup
+	done    atomic.Int64
+}
+
+// startHotLoad has clients take turns at the proxies. Each does one of several things, over and over, to one key after the other.
+func startHotLoad(t *testing.T, proxies []*harness.Proxy, clients, keys int) *hotLoad {
+	t.Helper()
+	l := &hotLoad{}
+	for i := range clients {
+		client := kit.Connect(t, proxies[i%len(proxies)])
+		l.workers.Go(func() {
+			for turn := 0; !l.over.Load(); turn++ {
+				l.turn(client, fmt.Sprint("k:", (i+turn)%keys), fmt.Sprint(i, "-", turn), i/len(proxies)%4)
+			}
+		})
+	}
+	t.Cleanup(l.stop)
+	return l
+}
+
+// turn takes a lock and gives it back, with a lease or without, by LOCK or by SET, or changes a hash.
+func (l *hotLoad) turn(client *redistest.Client, key, token string, kind int) {
+	commands := [][][]string{
+		{{"HINCRBY", key + ":hash", "n", "1"}},
+		{{"SET", key + ":set", token, "NX"}, {"DEL", key + ":set"}},
+		{{"LOCK", key, token, "PX", "30000"}, {"UNLOCK", key, token}},
+		{{"LOCK", key, token, "PX", "1000"}, {"EXTEND", key, token, "PX", "30000"}, {"UNLOCK", key, token}},
+	}[kind]
+	for _, words := range commands {
+		reply, err := client.Do(words...)
+		if _, refused := reply.(redistest.RespError); err != nil || refused || reply == nil {
+			return
+		}
+		l.done.Add(1)
+	}
+}
+
+func (l *hotLoad) stop() {
+	l.over.Store(true)
+	l.workers.Wait()
+}
+
+// wantWork wants commands to be done while the load goes on.
+func (l *hotLoad) wantWork(t *testing.T) {
+	t.Helper()
+	before := l.done.Load()
+	kit.Await(t, "no command is done", func() bool { return l.done.Load() > before+100 })
+}
+
+// TestJoinsUnderLoad: clients change the same few keys all the time, and none of them stops, while a master is replaced, one restarts
+// without its data, one is added, and one is removed. Every one votes at all proxies while they go on.
+func TestJoinsUnderLoad(t *testing.T) {
+	clients := 8
+	if rounds(0, 1) > 0 {
+		clients = 64
+	}
+	for n := range rounds(1, 1) {
+		r := startRig(t, 2+n%2, 3, 5)
+		one := kit.Connect(t, r.proxies[0])
+		for i := range 16 {
+			kit.Want(t, one, int64(1), "HSET", fmt.Sprint("k-hash:", i), "f", "v")
+			kit.Want(t, one, "OK", "SET", fmt.Sprint("k-endless:", i), "v", "NX")
+		}
+		l := startHotLoad(t, r.proxies, clients, 16)
+		l.wantWork(t)
+		step := func(what string, do func()) {
+			began := time.Now()
+			do()
+			t.Logf("%s: all vote after %v", what, time.Since(began).Round(time.Millisecond))
+			l.wantWork(t)
+		}
+		step("replaced", func() { r.change(0, 1, 3) })
+		step("restarted", func() {
+			kit.Must(t, r.servers[1].Kill())
+			kit.Must(t, r.servers[1].Restart())
+			kit.Soon(t, func() error { return r.hasNewMarker(1) })
+			r.wantVoting(0, 1, 3)
+		})
+		step("added", func() { r.change(0, 1, 3, 4) })
+		step("removed", func() { r.change(1, 3, 4) })
+		l.stop()
+		for i := range 16 {
+			kit.Want(t, one, "v", "HGET", fmt.Sprint("k-hash:", i), "f")
+			kit.Want(t, one, nil, "LOCK", fmt.Sprint("k-endless:", i), "t", "PX", "1000")
+		}
+	}
+}
+
+// hasNewMarker wants a master that restarted to have been admitted again.
+func (r *rig) hasNewMarker(server int) error {
+	reply, err := kit.AskIn(r.servers[server], "0", "EXISTS", "redlock-proxy:marker")
+	if err == nil && reply != int64(1) {
+		err = fmt.Errorf("it has no marker: %v", reply)
+	}
+	return err
+}
+
+// TestJoinsWithManyLocks: a master restarts without its data while many locks are held. It votes again, and has every one of them; the
+// proxies need little memory for it.
+func TestJoinsWithManyLocks(t *testing.T) {
+	locks := int(kit.NumberFrom(t, "REDLOCK_MASTERS_LOCKS", 10_000))
+	r := start(t, &rig{t: t, patient: true}, 2, 5, 5)
+	began := time.Now()
+	take(t, r.proxies[0], locks)
+	t.Logf("%d locks taken in %v", locks, time.Since(began).Round(time.Millisecond))
+	before := r.resident()
+	kit.Must(t, r.servers[4].Kill())
+	kit.Must(t, r.servers[4].Restart())
+	began = time.Now()
+	var slowest time.Duration
+	client := kit.Connect(t, r.proxies[1])
+	kit.Await(t, "it does not vote", func() bool {
+		asked := time.Now()
+		kit.WantGrant(t, client, "LOCK", "k:other", "t", "PX", "30000")
+		slowest = max(slowest, time.Since(asked))
+		kit.Want(t, client, int64(1), "UNLOCK", "k:other", "t")
+		return r.hasNewMarker(4) == nil && r.votes(r.proxies[0], first(5)) == nil && r.votes(r.proxies[1], first(5)) == nil
+	})
+	took, after := time.Since(began), r.resident()
+	t.Logf("votes after %v, slowest LOCK %v, resident %d MB before and %d MB after", took.Round(time.Millisecond), slowest.Round(time.Millisecond), before>>20, after>>20)
+	if grown, bound := after-before, int64(64<<20+locks*200); grown > bound {
+		t.Errorf("the proxies grew by %d MB, of at most %d", grown>>20, bound>>20)
+	}
+	script := `local n = 0 for i = ARGV[1], ARGV[2] do n = n + redis.call('exists', 'k-many:' .. i) end return n`
+	if held, err := kit.AskIn(r.servers[4], "0", "EVAL", script, "0", "0", strconv.Itoa(locks-1)); err != nil || held != int64(locks) {
+		t.Errorf("it has %v of %d locks, %v", held, locks, err)
+	}
+}
+
+// resident is how much memory the proxies have together.
+func (r *rig) resident() (bytes int64) {
+	for _, proxy := range r.proxies {
+		n, err := proxy.RSS()
+		kit.Must(r.t, err)
+		bytes += n
+	}
+	return bytes
+}
+
+// take takes so many locks of an hour, k-many:0 and so on.
+func take(t *testing.T, proxy *harness.Proxy, locks int) {
+	t.Helper()
+	const clients, at = 32, 100
+	var all sync.WaitGroup
+	var granted atomic.Int64
+	for i := range clients {
+		client := kit.Connect(t, proxy)
+		all.Go(func() {
+			for from := i * at; from < locks; from += clients * at {
+				var batch []byte
+				to := min(from+at, locks)
+				for n := from; n < to; n++ {
+					batch = redistest.AppendCommand(batch, "LOCK", fmt.Sprint("k-many:", n), "t", "PX", "3600000")
+				}
+				if client.Send(batch) != nil {
+					return
+				}
+				for range to - from {
+					if reply, err := client.Receive(); err != nil {
+						return
+					} else if _, ok := reply.(int64); ok {
+						granted.Add(1)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := int(granted.Load()); n != locks {
+		t.Fatalf("%d of %d locks are granted", n, locks)
+	}
+}

@@ -1,0 +1,334 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"hash/maphash"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/contained"
+	"redlock-proxy/quorum/guard/copying"
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/script"
+)
+
+const (
+	// settlePause is the time between two passes over the same keys: what one master undoes meanwhile
+	// is seen by the next.
+	settlePause = 100 * time.Millisecond
+	// longestPasses bounds the passes over them.
+	longestPasses = 20
+	// pagesAtOnce is how many pages are between their first pass and their last; pagesAsking how many of these
+	// ask masters at a time.
+	pagesAtOnce, pagesAsking = 32, 3
+	// fillSize is how many keys are written at once.
+	fillSize = 250
+)
+
+// copier copies what the sources hold to a master that forgot. It learns the names of the keys from each source in
+// turn, and from the master itself, and copies a page of them at a time: so what it needs does not grow with
+// the number of keys, but for a fingerprint of each name.
+type copier struct {
+	*Guard
+	record  string
+	stepped bool
+	from    origin
+	// fail ends all pages.
+	fail         context.CancelCauseFunc
+	pages        sync.WaitGroup
+	room, asking chan struct{}
+	keys         atomic.Int64
+
+	// claimed is when the claim was made last; by claiming.
+	claiming sync.Mutex
+	claimed  time.Time
+}
+
+// copyFrom copies these databases, and returns the number of keys.
+func (g *Guard) copyFrom(ctx context.Context, v Report, from origin, dbs []int) (int64, error) {
+	r, _ := marker.ParseRecord(v.Record)
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	c := &copier{
+		Guard: g, record: v.Record, stepped: r.Reason == string(ClockStepped), from: from, fail: fail,
+		room: make(chan struct{}, pagesAtOnce), asking: make(chan struct{}, pagesAsking), claimed: time.Now(),
+	}
+	for _, db := range dbs {
+		if err := c.walk(ctx, db); err != nil {
+			fail(err)
+			break
+		}
+	}
+	c.pages.Wait()
+	return c.keys.Load(), context.Cause(ctx)
+}
+
+// walk begins the pages of a database, each name in one of them. A source that holds a key from before the walk until
+// its end names it; that it did not forget anything meanwhile is seen by a look afterwards.
+func (c *copier) walk(ctx context.Context, db int) error {
+	seen, next := newNameSet(), []string(nil)
+	begin := func() {
+		if len(next) > 0 {
+			c.begin(ctx, db, next)
+			next = nil
+		}
+	}
+	scan := func(w Conn, own ...any) error {
+		for cursor, first := "0", true; (first || cursor != "0") && ctx.Err() == nil; first = false {
+			var names []string
+			var at string
+			err := again(ctx, func() (err error) {
+				names, at, err = readNames(ctx, w, db, cursor, own...)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			for _, name := range names {
+				if seen.add(name) {
+					next = append(next, name)
+				}
+			}
+			if cursor = at; len(next) >= pageSize {
+				begin()
+			}
+		}
+		return nil
+	}
+	for _, s := range c.from.sources {
+		if err := scan(s.guard.Conn, cell.FencePrefix); err != nil {
+			return err
+		}
+		if err := again(ctx, func() error { _, err := s.read(ctx, db, nil); return err }); err != nil {
+			return err
+		}
+	}
+	if err := scan(c.Conn); err != nil {
+		return err
+	}
+	begin()
+	return nil
+}
+
+// again tries what may fail once, where a master took too long to answer.
+func again(ctx context.Context, try func() error) (err error) {
+	for n := range longestPasses {
+		if n > 0 && !sleep(ctx, settlePause) {
+			return context.Cause(ctx)
+		}
+		if err = try(); err == nil || isFinal(err) {
+			break
+		}
+	}
+	return err
+}
+
+// isFinal reports whether a catch-up that met with an error has to begin anew.
+func isFinal(err error) bool {
+	return errors.Is(err, errSourceLost) || errors.Is(err, errClaimed) || errors.Is(err, errOvertaken)
+}
+
+// nameSet tells which names it was given before, by a fingerprint of 128 bits.
+type nameSet struct {
+	seeds [2]maphash.Seed
+	all   map[[2]uint64]struct{}
+}
+
+func newNameSet() nameSet {
+	return nameSet{[2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, map[[2]uint64]struct{}{}}
+}
+
+func (n nameSet) add(name string) (isNew bool) {
+	print := [2]uint64{maphash.String(n.seeds[0], name), maphash.String(n.seeds[1], name)}
+	_, known := n.all[print]
+	n.all[print] = struct{}{}
+	return !known
+}
+
+// begin has a page copied, once there is room for it.
+func (c *copier) begin(ctx context.Context, db int, names []string) {
+	select {
+	case c.room <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	c.pages.Go(func() {
+		defer func() { <-c.room }()
+		if err := contained.Run(func() error { return c.page(ctx, db, names) }); err != nil {
+			c.fail(err)
+		}
+	})
+}
+
+// page makes passes over some keys until nothing is left open. The first only looks, the second writes, the third
+// looks whether what was written is still so.
+func (c *copier) page(ctx context.Context, db int, names []string) error {
+	var k *copying.Copy
+	var failed error
+	for n := range longestPasses {
+		if n > 1 && !sleep(ctx, settlePause) {
+			break
+		}
+		next, settled, err := c.pass(ctx, db, names, k)
+		switch k = next; {
+		case isFinal(err), ctx.Err() != nil:
+			return err
+		case settled:
+			c.keys.Add(int64(k.Keys()))
+			return nil
+		}
+		failed = err
+	}
+	switch {
+	case failed != nil || ctx.Err() != nil:
+		return failed
+	case len(k.Open()) == 0:
+		return errUnsettledKeys
+	}
+	return &openKeysError{k.Open()}
+}
+
+// pass is one over some keys. The first also raises the fence counters, which only grow.
+func (c *copier) pass(ctx context.Context, db int, names []string, k *copying.Copy) (next *copying.Copy, settled bool, err error) {
+	select {
+	case c.asking <- struct{}{}:
+		defer func() { <-c.asking }()
+	case <-ctx.Done():
+		return k, false, ctx.Err()
+	}
+	if err := c.renewClaim(ctx); err != nil {
+		return k, false, err
+	}
+	own, views, err := c.views(ctx, db, names)
+	switch {
+	case err != nil:
+		return k, false, err
+	case k == nil:
+		if err := c.fill(ctx, db, copying.Fences(views)); err != nil {
+			return nil, false, err
+		}
+		return copying.New(copying.Census{Masters: c.from.masters, Sources: len(views)}, c.stepped, c.from.member(c.Guard), own, views), false, nil
+	}
+	steps, settled := k.Pass(own, views)
+	err = c.fill(ctx, db, steps)
+	return k, settled && err == nil, err
+}
+
+// renewClaim keeps the catch-up this proxy's.
+func (c *copier) renewClaim(ctx context.Context) error {
+	c.claiming.Lock()
+	due := time.Since(c.claimed) > claimTime/3
+	if due {
+		c.claimed = time.Now()
+	}
+	c.claiming.Unlock()
+	if !due {
+		return nil
+	}
+	return c.claim(ctx, c.record, claimTime)
+}
+
+// views reads some keys of the master itself, and of all sources, at the same time.
+func (c *copier) views(ctx context.Context, db int, names []string) (own copying.View, views []copying.View, err error) {
+	views, errs := make([]copying.View, len(c.from.sources)), make([]error, len(c.from.sources)+1)
+	var wg sync.WaitGroup
+	for i, s := range c.from.sources {
+		wg.Go(func() {
+			errs[i] = contained.Run(func() (err error) {
+				views[i], err = s.read(ctx, db, names)
+				return err
+			})
+		})
+	}
+	p, err := readValues(ctx, c.Conn, db, marker.NoClaim, names)
+	if err == nil {
+		own, err = c.view(p), c.sighted(p)
+	}
+	errs[len(views)] = err
+	wg.Wait()
+	return own, views, errors.Join(errs...)
+}
+
+// sighted is an error where the master's clock does not fit, by which the ends are computed of what is copied.
+func (c *copier) sighted(p page) error {
+	c.Guard.mu.Lock()
+	defer c.Guard.mu.Unlock()
+	if p.sighting.IsZero() || !c.sees(p.sighting) {
+		return errOvertaken
+	}
+	return nil
+}
+
+// read reads some keys. With them comes the marker: so it is a master that votes, and forgot nothing meanwhile.
+func (s source) read(ctx context.Context, db int, names []string) (copying.View, error) {
+	floor := s.guard.age(marker.InDatabase(s.trust.nonce, db))
+	p, err := readValues(ctx, s.guard.Conn, db, marker.InDatabase(s.trust.nonce, db), names)
+	switch {
+	case err != nil && !s.guard.IsDown() && s.guard.trusted().term == s.trust.term:
+		return nil, err
+	case err != nil, !s.stands(p, db, floor):
+		return nil, errors.Join(errSourceLost, err)
+	}
+	return s.guard.view(p), nil
+}
+
+// view is what a page tells, with the ends by our clock.
+func (g *Guard) view(p page) copying.View {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := make(copying.View, len(p.values))
+	for name, e := range p.values {
+		h := copying.Held{Cell: cell.Parse(e.value)}
+		if h.Form == cell.Mark {
+			continue // as if nothing were there
+		}
+		if e.left >= 0 {
+			h.Ends = g.clock.Latest(p.sighting.Told + e.left)
+		}
+		all[name] = h
+	}
+	return all
+}
+
+// stands reports whether the source still voted when it gave the page.
+func (s source) stands(p page, db int, floor int64) bool {
+	s.guard.mu.Lock()
+	defer s.guard.mu.Unlock()
+	seen := &look{
+		db: db, field: marker.InDatabase(s.trust.nonce, db), floor: floor, sequence: p.sequence, number: true,
+		sighting: p.sighting,
+	}
+	voted := s.guard.voted
+	counts := s.guard.counts(s.trust, seen)
+	s.guard.voted = voted
+	return counts && p.marker == marker.InDatabase(s.trust.marker, db)
+}
+
+// fill does the steps, with the ends as the master's clock will tell them.
+func (c *copier) fill(ctx context.Context, db int, steps []copying.Step) error {
+	for len(steps) > 0 {
+		args, now := []any{c.record, db}, steps[:min(fillSize, len(steps))]
+		for _, s := range now {
+			args = append(args, s.Key, string(s.Act), s.Held.String(), c.endOf(s.Held))
+		}
+		if err := c.overwrite(ctx, script.Fill, args...); err != nil {
+			return err
+		}
+		steps = steps[len(now):]
+	}
+	return nil
+}
+
+// endOf is when it ends by the master's clock, in whole milliseconds, rounded up; -1: never.
+func (g *Guard) endOf(h copying.Held) string {
+	if h.Ends.IsZero() {
+		return "-1"
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return strconv.FormatInt((g.clock.Told(h.Ends) + time.Millisecond - 1).Milliseconds(), 10)
+}
