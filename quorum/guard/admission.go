@@ -55,12 +55,13 @@ func (g *Guard) admit(ctx context.Context, v Report, proof string, more ...any) 
 	return did, err
 }
 
-// stand notes that the master has no vote, and why.
+// stand notes that the master has no vote, and why. It is logged once, and again where it takes much longer than was logged.
 func (g *Guard) stand(cause *QuarantineError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	had := g.withdraw(cause.Why)
-	if had || g.cause.Why != cause.Why {
+	if had || g.cause.Why != cause.Why || cause.isMuchLater(g.announced) {
+		g.announced = cause.Ready
 		level := slog.LevelWarn
 		if cause.Why == AwaitsFreshStart || cause.Why == Succeeded {
 			level = slog.LevelDebug

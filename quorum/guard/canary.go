@@ -64,6 +64,9 @@ func (g *Guard) renewCanaries(ctx context.Context, stands, nonce string) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if len(told) > 0 {
+		g.proved = sent
+	}
 	for ; len(told) > 0; told = told[4:] {
 		db, _ := strconv.Atoi(told[0])
 		g.canaryMissed = g.canaryMissed || g.canaries[db].isMissed(told[1], got)

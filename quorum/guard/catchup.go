@@ -65,6 +65,22 @@ func (o origin) enough() bool {
 	return o.masters > 0 && len(o.sources) >= copying.SourcesNeeded(o.masters)
 }
 
+// provedSince reports whether all sources proved that they vote, after a moment.
+func (o origin) provedSince(t time.Time) bool {
+	return !slices.ContainsFunc(o.sources, func(s source) bool {
+		s.guard.mu.Lock()
+		defer s.guard.mu.Unlock()
+		return !s.guard.proved.After(t)
+	})
+}
+
+// wake has all sources looked at.
+func (o origin) wake() {
+	for _, s := range o.sources {
+		s.guard.Wake()
+	}
+}
+
 // member is the source that a guard's master itself is, by its number, or -1.
 func (o origin) member(g *Guard) int {
 	return slices.IndexFunc(o.sources, func(s source) bool { return s.guard == g })

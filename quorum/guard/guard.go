@@ -38,8 +38,10 @@ type Guard struct {
 	changed time.Time
 	// catchUps is how often this proxy had the master catch up.
 	catchUps int64
-	// voted is when a vote was counted last.
-	voted time.Time
+	// voted is when a vote was counted last, proved when the master showed last that it is the one that votes.
+	voted, proved time.Time
+	// announced is when the master votes again, as it was logged last.
+	announced time.Time
 	// cause is why the master does not vote; it means nothing while it does.
 	cause *QuarantineError
 	// enrolled are the databases that have the marker. doubtful are those that seemed to
@@ -168,7 +170,7 @@ func (g *Guard) counts(under trust, p *look) bool {
 		return false
 	}
 	g.ages.saw(p.field, p.sequence)
-	g.voted = p.sighting.Got
+	g.voted, g.proved = p.sighting.Got, p.sighting.Sent
 	return true
 }
 

@@ -24,6 +24,9 @@ const (
 	catchUpTime = time.Second
 	// catchUpPause is the wait after one that did not succeed, claimedPause that while another proxy is at it.
 	catchUpPause, claimedPause = 50 * time.Millisecond, Heartbeat / 4
+	// askedPatience is how long the sources have to show that they vote still, from when a master was seen in quarantine: several may
+	// have forgotten at once. provedPause is the wait between two looks whether they did.
+	askedPatience, provedPause = Heartbeat / 2, 10 * time.Millisecond
 	// namesOpenEvery is how often keys that keep a master from catching up are named in the log.
 	namesOpenEvery = time.Minute
 	// allLooked is how long it takes until every proxy that lives and reaches the
@@ -63,9 +66,14 @@ func (g *Guard) hold(ctx context.Context, v Report) (time.Duration, error) {
 		return 0, err
 	}
 	enough := from.enough()
+	proved := enough && from.provedSince(g.since())
+	if enough && !proved && watched < askedPatience {
+		from.wake() // before anybody is told how long it takes
+		return provedPause, nil
+	}
 	g.stand(&QuarantineError{
-		Why: Reason(r.Reason), Ready: time.Now().Add(readyIn(lease, early, enough, claims, watched)),
-		Assumed: g.isAssumed(r, enough || claims), AtLeast: g.set.longest.Seen(),
+		Why: Reason(r.Reason), Ready: time.Now().Add(readyIn(lease, early, proved, claims, watched)),
+		Assumed: g.isAssumed(r, proved || claims), AtLeast: g.set.longest.Seen(),
 	})
 	switch {
 	case early > 0:
@@ -149,6 +157,13 @@ func (g *Guard) watch(r marker.Record, seen time.Time) time.Duration {
 		g.watched, g.watchedSince = r.Nonce, seen
 	}
 	return time.Since(g.watchedSince)
+}
+
+// since is when this proxy first saw the record.
+func (g *Guard) since() time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.watchedSince
 }
 
 // bind has the record say up to which TTL the master may have forgotten anything, as soon

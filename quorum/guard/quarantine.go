@@ -107,6 +107,14 @@ func (e *QuarantineError) Left() time.Duration {
 	return max(time.Millisecond, time.Until(e.Ready))
 }
 
+// muchLater is by how much longer a quarantine takes, beside twice as long, for that to be logged.
+const muchLater = 10 * time.Second
+
+// isMuchLater reports whether the master votes again much later than it was said.
+func (e *QuarantineError) isMuchLater(said time.Time) bool {
+	return !said.IsZero() && e.Left() > 2*max(0, time.Until(said))+muchLater
+}
+
 // Reason is one word for what happened: restarted, flushed, replicated, clock, evicted or
 // blank; joins after a change of the masters; fresh or unproven where that is still to be seen; proxies
 // where others use it; succeeded where the masters were changed.

@@ -1,0 +1,58 @@
+//go:build integration
+
+package guard
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+var readyIn = regexp.MustCompile(`ready in ([0-9hms]+)`)
+
+// TestAnnouncedWaitIsNotTooShort: a majority of the masters is flushed while a lock of an hour is held. Neither an error nor the log of
+// two proxies announces a shorter wait than that, at no time.
+func TestAnnouncedWaitIsNotTooShort(t *testing.T) {
+	f := kit.StartGuarded(t, true, 2)
+	var clients []*redistest.Client
+	for _, proxy := range f.Proxies {
+		clients = append(clients, kit.Connect(t, proxy))
+		kit.WantGrant(t, clients[0], "LOCK", proxy.Addr(), "t", "PX", "3600000")
+	}
+	for _, server := range f.Masters[:3] {
+		kit.Must(t, kit.Tell(server, "FLUSHALL"))
+	}
+	for _, proxy := range f.Proxies { // nobody asks the masters meanwhile but the proxies themselves, each at its own time
+		_, err := proxy.WaitLog("ready in", kit.Patience)
+		kit.Must(t, err)
+	}
+	var said []string
+	for until := time.Now().Add(2 * time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+		for _, client := range clients {
+			reply, _ := client.Do("LOCK", "other", "u", "PX", "1000")
+			if failure, refused := reply.(redistest.RespError); refused {
+				said = append(said, string(failure))
+			}
+			_, _ = client.Do("UNLOCK", "other", "u")
+		}
+	}
+	for _, proxy := range f.Proxies {
+		said = append(said, strings.Split(proxy.Log(), "\n")...)
+	}
+	found := 0
+	for _, text := range said {
+		for _, wait := range readyIn.FindAllStringSubmatch(text, -1) {
+			found++
+			if d, err := time.ParseDuration(wait[1]); err != nil || d < time.Hour {
+				t.Errorf("%s", text)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no wait is announced")
+	}
+}
