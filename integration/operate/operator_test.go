@@ -90,6 +90,25 @@ func allVote(proxy *harness.Proxy, n int) error {
 	return err
 }
 
+// TestDownFromTheStart: a master that refuses the password, and one where nothing listens, are logged by each of two proxies as
+// soon as they start, not only once they have been up.
+func TestDownFromTheStart(t *testing.T) {
+	t.Parallel()
+	masters := redistest.URLs(kit.StartMasters(t))
+	closed := kit.StartRedis(t, "--requirepass", "right")
+	masters[0], masters[1] = "redis://:wrong@"+closed.Addr(), "redis://127.0.0.1:"+kit.FreePort(t)
+	for range 2 {
+		proxy := kit.StartProxy(t, masters, "--fresh-start=false")
+		for _, cause := range []string{`master=` + closed.Addr() + ` cause="WRONGPASS `, `cause="connection refused"`} {
+			line, err := proxy.WaitLog(cause, kit.Patience)
+			kit.Must(t, err)
+			if !strings.Contains(line, "master down") {
+				t.Error(line)
+			}
+		}
+	}
+}
+
 // TestLogUnits: in JSON, durations have their unit as in text.
 func TestLogUnits(t *testing.T) {
 	t.Parallel()

@@ -68,16 +68,19 @@ func (m *Master) fail(reason error) {
 }
 
 // learn replaces the reason of a master that is down by a newer one, as in a
-// hung master that now refuses connections.
+// hung master that now refuses connections. The first one of a master that never was up is logged.
 func (m *Master) learn(reason error) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.cause == nil || m.cause == ErrClosed {
-		return
+	was := m.cause
+	if was != nil && was != ErrClosed {
+		m.cause = reason
+		for _, l := range m.allLanes {
+			l.because(reason)
+		}
 	}
-	m.cause = reason
-	for _, l := range m.allLanes {
-		l.because(reason)
+	m.mu.Unlock()
+	if was == errNotConnected {
+		m.log.Warn("master down", "master", m.name, "cause", CauseText(reason))
 	}
 }
 
