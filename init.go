@@ -174,17 +174,30 @@ func knownLongest(findings []quorum.Finding) string {
 	return fmt.Sprintf("The masters know of locks of up to %v: so long it takes at least.", longest)
 }
 
+// report says which masters vote, which will and why not yet. It is an error if too few do for what was said.
 func (i *initialisation) report(masters []quorum.MasterStatus) error {
-	votes := 0
+	votes, onTime := 0, 0
 	for _, m := range masters {
 		text := "votes"
-		if m.Standing != quorum.Voting {
-			text = fmt.Sprintf("votes %v after a proxy has seen it, and goes on seeing it", m.Quarantine.Left().Round(time.Second))
-		} else {
+		switch q := m.Quarantine; {
+		case m.Standing == quorum.Voting:
 			votes++
+		case q == nil:
+			text = "does not vote: " + m.Cause()
+		default:
+			text = fmt.Sprintf("votes %v after a proxy has seen it, and goes on seeing it: %v", q.Left().Round(time.Second), q)
+			if left := q.Left(); left > 0 && left <= i.wait() && i.wait() > quorum.VouchVotes {
+				onTime++
+			}
 		}
 		fmt.Fprintf(i.out, "%s: %s\n", m.Name, text)
 	}
-	_, err := fmt.Fprintf(i.out, "%d of %d masters vote\n", votes, len(masters))
-	return err
+	fmt.Fprintf(i.out, "%d of %d masters vote\n", votes, len(masters))
+	if votes+onTime < quorum.Majority(len(masters)) {
+		return coded(exitNoQuorum, fmt.Errorf("too few masters vote for locks of up to %v: see above for why", i.ttl))
+	}
+	return nil
 }
+
+// wait is how long a master waits at the most by what the operator said.
+func (i *initialisation) wait() time.Duration { return i.ttl + i.ttl/50 + quorum.FreshStartTime }

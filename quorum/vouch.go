@@ -69,8 +69,8 @@ func (f Finding) locksThere() string {
 const (
 	// vouchTime is how long it may take to leave the word on all masters.
 	vouchTime = 30 * time.Second
-	// vouchVotes is how soon masters must be able to vote for Vouch to wait for them.
-	vouchVotes = 5 * time.Second
+	// VouchVotes is how soon masters must be able to vote for Vouch to wait for them.
+	VouchVotes = 5 * time.Second
 )
 
 // Vouch leaves an operator's word on the masters in quarantine: no lock that they may have
@@ -92,8 +92,8 @@ func Vouch(ctx context.Context, opts Options, ttl time.Duration) ([]MasterStatus
 	if err := cluster.untilBound(ctx); err != nil {
 		return nil, err
 	}
-	if wait := longestWait(cluster.Status()); wait < vouchVotes {
-		soon, cancel := context.WithTimeout(ctx, 2*vouchVotes)
+	if wait := longestWait(cluster.Status()); wait < VouchVotes {
+		soon, cancel := context.WithTimeout(ctx, 2*VouchVotes)
 		defer cancel()
 		cluster.Ready(soon)
 	}

@@ -177,3 +177,17 @@ func TestRestartOfAProxyKeepsTheWait(t *testing.T) {
 		t.Errorf("DOUBLE GRANT: %v after the first", took)
 	}
 }
+
+// TestInitTellsWhatItCouldNot: of one master that is known and two new ones too few vote, because that one knows of longer locks
+// than what is said. It says so, and exits with an error.
+func TestInitTellsWhatItCouldNot(t *testing.T) {
+	t.Parallel()
+	f := kit.StartFleet(t)
+	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "3600000")
+	kit.Must(t, f.Proxies[0].Kill())
+	kit.Must(t, kit.Tell(f.Masters[0], "DEL", "k"))
+	got := initMasters(t, []*redistest.Server{f.Masters[0], kit.StartRedis(t), kit.StartRedis(t)}, "--longest-ttl", "0s")
+	wantInit(t, got, 3, "1 of 3 masters vote\n")
+	wantInit(t, got, 3, "empty when first met")
+	wantInit(t, got, 3, "too few masters vote")
+}
