@@ -14,12 +14,17 @@ import (
 // stuck is a reader of the log that reads nothing until it is let go.
 type stuck struct {
 	letGo chan struct{}
+	came  chan struct{} // one is sent as soon as there is a line; nil: none
 	mu    sync.Mutex
 	out   bytes.Buffer
 	fails error
 }
 
 func (s *stuck) Write(line []byte) (int, error) {
+	select {
+	case s.came <- struct{}{}:
+	case <-s.letGo:
+	}
 	<-s.letGo
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -30,7 +35,7 @@ func (s *stuck) Write(line []byte) (int, error) {
 // Who logs never waits for the log's reader; what it misses is counted, and said where it is missing.
 func TestLogIsNotWaitedFor(t *testing.T) {
 	for _, form := range []string{"text", "json"} {
-		reader := &stuck{letGo: make(chan struct{})}
+		reader := &stuck{letGo: make(chan struct{}), came: make(chan struct{})}
 		cfg := conf.Default()
 		cfg.LogFormat = form
 		logs, err := newQueuedLogs(reader, cfg)
@@ -39,6 +44,7 @@ func TestLogIsNotWaitedFor(t *testing.T) {
 		}
 		log := logs.logger()
 		log.Info("first")
+		<-reader.came // else lines would be dropped before and after the first ones are written
 		const lines = 100
 		for i := range lines {
 			log.Info("long", "i", i, "x", strings.Repeat("x", maxLogQueue/20))
