@@ -3,6 +3,7 @@ package quorum
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -22,12 +23,13 @@ const (
 	mostMending = 4096
 )
 
+// anyDatabase stands for all of them.
+const anyDatabase = -1
+
 // missed are the databases of which masters may lack something.
 type missed struct {
 	mu        sync.Mutex
 	databases map[int]bool
-	// all is set where it may be any of them; it is at the start.
-	all bool
 }
 
 func (m *missed) in(db int) {
@@ -39,29 +41,20 @@ func (m *missed) in(db int) {
 	m.databases[db] = true
 }
 
-func (m *missed) inAny() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.all = true
-}
-
 // take empties it.
-func (m *missed) take() (databases []int, all bool) {
+func (m *missed) take() map[int]bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for db := range m.databases {
-		databases = append(databases, db)
-	}
-	all = m.all
-	m.databases, m.all = nil, false
-	return databases, all
+	taken := m.databases
+	m.databases = nil
+	return taken
 }
 
 // compareMissed compares what masters may have missed whenever all are well, until ctx ends.
 func (c *generation) compareMissed(ctx context.Context) {
 	tick := time.NewTicker(comparePause)
 	defer tick.Stop()
-	c.missed.inAny()
+	c.missed.in(anyDatabase)
 	var peers []string
 	for {
 		select {
@@ -71,7 +64,7 @@ func (c *generation) compareMissed(ctx context.Context) {
 		}
 		now := c.guards.Peers()
 		if slices.ContainsFunc(peers, func(id string) bool { return !slices.Contains(now, id) }) {
-			c.missed.inAny() // what that one began, nobody else goes on with
+			c.missed.in(anyDatabase) // what that one began, nobody else goes on with
 		}
 		peers = now
 		if c.isWell() {
@@ -87,11 +80,11 @@ func (c *generation) isWell() bool {
 
 // compareAll compares the databases of which something may be missing.
 func (c *generation) compareAll(ctx context.Context) {
-	databases, all := c.missed.take()
-	if all {
+	databases := slices.Collect(maps.Keys(c.missed.take()))
+	if slices.Contains(databases, anyDatabase) {
 		var err error
 		if databases, err = c.Databases(ctx); err != nil {
-			c.missed.inAny()
+			c.missed.in(anyDatabase)
 			return
 		}
 	}

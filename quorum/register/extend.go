@@ -17,7 +17,10 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 	if ttl >= 0 && ttl < vote.Shortest {
 		return Granted{}, ErrTooShort
 	}
-	op := cell.Extend{Name: key, Token: token, Attempt: r.grants.attempt(key, token), TTL: ttl, Settled: r.opts.Sharing}
+	op := cell.Extend{Name: key, Token: token, TTL: ttl, Settled: r.opts.Sharing}
+	if one := r.grants.find(key, of(token)); one != nil {
+		op.Attempt = one.attempt
+	}
 	start := r.masters.Now()
 	asked, err := r.masters.Ask(ctx, all(r.n, op), func(replies []Reply) bool { return r.extendDecided(replies, op) })
 	if err != nil {
@@ -38,7 +41,7 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 		}
 	case r.notHeld(replies, op) && op.Attempt != "":
 		// The attempt that this proxy knows is over; another may have the same token.
-		r.grants.take(key, token)
+		r.grants.take(key, of(token))
 		return r.Extend(ctx, key, token, ttl)
 	case r.notHeld(replies, op):
 		return Granted{}, resolve(r.n, replies, 0).refuses(ErrNotHeld)

@@ -69,50 +69,31 @@ func (g *grant) over(now time.Time) bool { return !g.ends.IsZero() && now.After(
 // made is the version of what it put there.
 func (g *grant) made() string { return cmp.Or(g.version, string(g.attempt)) }
 
-// holder is who took a lock of this version, and since when; known is false where this
-// proxy did not grant it, or it was replaced since.
-func (g *grants) holder(key, version string) (holder any, since time.Time, known bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	one := g.byKey[key]
-	if one == nil || one.replaced || one.made() != version {
-		return nil, time.Time{}, false
-	}
-	return one.holder, one.since, true
-}
+// find is the grant of a key that is so, or nil: not one that another value has replaced since. What it is from the beginning may be read.
+func (g *grants) find(key string, is func(*grant) bool) *grant { return g.findOr(key, is, false) }
 
-// take removes the grant of a key with this token, and returns it, or nil.
-func (g *grants) take(key, token string) *grant {
+// take is find, and removes it: one alone gets it.
+func (g *grants) take(key string, is func(*grant) bool) *grant { return g.findOr(key, is, true) }
+
+func (g *grants) findOr(key string, is func(*grant) bool, remove bool) *grant {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	one := g.byKey[key]
-	if one == nil || one.replaced || one.token != token {
+	if one == nil || one.replaced || !is(one) {
 		return nil
 	}
-	delete(g.byKey, key)
+	if remove {
+		delete(g.byKey, key)
+	}
 	return one
 }
 
-// takeVersion is take of the grant of this version.
-func (g *grants) takeVersion(key, version string) *grant {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	one := g.byKey[key]
-	if one == nil || one.replaced || one.made() != version {
-		return nil
-	}
-	delete(g.byKey, key)
-	return one
-}
+// of is true of the grant with this token.
+func of(token string) func(*grant) bool { return func(g *grant) bool { return g.token == token } }
 
-// attempt is that of the grant of a key with this token, or none.
-func (g *grants) attempt(key, token string) cell.Attempt {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if one := g.byKey[key]; one != nil && !one.replaced && one.token == token {
-		return one.attempt
-	}
-	return ""
+// ofVersion is true of the grant of this version.
+func ofVersion(version string) func(*grant) bool {
+	return func(g *grant) bool { return g.made() == version }
 }
 
 // extended notes a new lease.
@@ -167,19 +148,8 @@ func (g *grant) note(master int, reply Reply) {
 // Guess is the token under which this proxy has taken a key, or else what it has just put there by ballot, if it
 // knows of nothing newer.
 func (r *Register) Guess(key string) (token string, ok bool) {
-	if token, ok = r.grants.token(key); ok {
-		return token, true
+	if one := r.grants.find(key, func(*grant) bool { return true }); one != nil {
+		return one.token, true
 	}
 	return r.promises.value(key, r.masters.Now())
-}
-
-// token is that of the grant of a key, unless another value stands there by now.
-func (g *grants) token(key string) (token string, ok bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	one := g.byKey[key]
-	if one == nil || one.replaced {
-		return "", false
-	}
-	return one.token, true
 }

@@ -74,7 +74,9 @@ func (r *Register) Holdings(ctx context.Context, keys []string) ([]Holding, erro
 		found[i] = holdingOf(f, replies, i)
 		found[i].Fence = highestFence(replies, i)
 		if found[i].Status == StatusHeld {
-			found[i].Holder, found[i].Since, _ = r.grants.holder(key, found[i].Version)
+			if one := r.grants.find(key, ofVersion(found[i].Version)); one != nil {
+				found[i].Holder, found[i].Since = one.holder, one.since
+			}
 		}
 	}
 	return found, nil

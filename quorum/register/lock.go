@@ -120,9 +120,7 @@ func (r *Register) lockByBallot(ctx context.Context, t Taking) (Granted, error) 
 		r.Withdraw(t.Keys, t.Tokens, out.Version)
 		return Granted{}, &NoQuorum{Late: elapsed}
 	}
-	got := out.Granted
-	got.Version = out.Version
-	return got, nil
+	return out.Granted, nil
 }
 
 // splitError says that a try can have no majority and held up no other: it can be made
@@ -303,7 +301,7 @@ func (r *Register) granted(t Taking, a cell.Attempt, asked Asked, start time.Tim
 // one, of whatever token. Those who wait for the key are not told, or one of them that tries in vain would wake itself.
 func (r *Register) Withdraw(keys, tokens []string, version string) {
 	for i, key := range keys {
-		if one := r.grants.takeVersion(key, version); one != nil && one.version == "" {
+		if one := r.grants.take(key, ofVersion(version)); one != nil && one.version == "" {
 			for m := range r.n {
 				r.masters.Tell(m, cell.Remove{Name: key, Attempt: one.attempt, How: cell.Release}, true)
 			}

@@ -15,7 +15,7 @@ import (
 // Errors: ErrNotHeld (as *InsteadError where it is known what is there), *NoQuorum,
 // ErrContended, or the cause of ctx; what was begun goes on all the same.
 func (r *Register) Unlock(ctx context.Context, key, token string) error {
-	one := r.grants.take(key, token)
+	one := r.grants.take(key, of(token))
 	if one == nil || one.version != "" {
 		return r.removeByToken(ctx, key, token)
 	}

@@ -63,10 +63,9 @@ var ErrNeedsLeft = errors.New("the remaining time of the key is not known")
 type Outcome struct {
 	// Run is the number, from 1, of the run of the Change whose decision stands.
 	Run int
-	// Granted is about the value that was put, if one was.
+	// Granted is about the value that was put, if one was; its Version is that of the Look after it in any case, also where others have replaced
+	// by now what it put there.
 	Granted
-	// Version is that of the Look after it, also where others have replaced by now what it put there.
-	Version string
 }
 
 // removedFor is how long a removal by ballot stays on the masters: so long a command
@@ -254,7 +253,7 @@ func (u *update) onUnheld(ctx context.Context, f finding, replies []Reply) (Outc
 	case err != nil:
 		return Outcome{}, err
 	case d.Do == Leave, d.Do == Remove && f.standing == Absent:
-		return Outcome{Run: u.runs, Version: f.look().Version}, nil
+		return Outcome{Run: u.runs, Granted: Granted{Version: f.look().Version}}, nil
 	case f.standing == Foreign:
 		return Outcome{}, ErrForeign
 	}
@@ -265,7 +264,7 @@ func (u *update) onUnheld(ctx context.Context, f finding, replies []Reply) (Outc
 	case err != nil:
 		return Outcome{}, err
 	}
-	return Outcome{Run: u.runs, Granted: got, Version: string(got.Attempt)}, nil
+	return Outcome{Run: u.runs, Granted: got}, nil
 }
 
 // onAnother is for a key that holds another value than the one that is expected.
@@ -278,7 +277,7 @@ func (u *update) onAnother(f finding) (Outcome, error) {
 		u.Expect = nil
 		return Outcome{}, &splitError{}
 	}
-	return Outcome{Run: u.runs, Version: f.look().Version}, nil
+	return Outcome{Run: u.runs, Granted: Granted{Version: f.look().Version}}, nil
 }
 
 func (u *update) decide(l Look) (Decision, error) {
@@ -373,7 +372,7 @@ func (u *update) isUnclear(f finding) bool {
 // stands with it.
 func (u *update) keep(ctx context.Context, b ballot, f finding, s sentChange) (Outcome, error) {
 	if f.chosen && len(u.sent) == 0 && !u.settle {
-		return Outcome{Run: s.run, Version: f.look().Version}, nil
+		return Outcome{Run: s.run, Granted: Granted{Version: f.look().Version}}, nil
 	}
 	until, shared := notAfter(f.longest), f.value.Present && u.opts.Shared != nil && u.opts.Shared(f.value.Text)
 	if shared {
@@ -509,8 +508,7 @@ func (u *update) accepted(b ballot, p proposal, next cell.Ballot, replies []Repl
 		u.grants.replaced(u.Key, p.value.Present)
 	}
 	return Outcome{
-		Run: p.run, Granted: Granted{Validity: vote.Validity(p.lease, u.masters.Now().Sub(p.since)), Since: p.since, Attempt: p.base.attempt},
-		Version: p.version(),
+		Run: p.run, Granted: Granted{Validity: vote.Validity(p.lease, u.masters.Now().Sub(p.since)), Since: p.since, Attempt: p.base.attempt, Version: p.version()},
 	}
 }
 

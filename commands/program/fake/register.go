@@ -225,7 +225,7 @@ func (f *Register) UpdateAll(_ context.Context, keys []quorum.Key, _ *string, ru
 			f.Meanwhile = nil
 			continue
 		}
-		out := quorum.Outcome{Run: runs, Version: f.next()}
+		out := quorum.Outcome{Run: runs, Granted: quorum.Grant{Version: f.next()}}
 		for i, d := range made {
 			f.make(keys[i], d)
 		}
@@ -235,7 +235,7 @@ func (f *Register) UpdateAll(_ context.Context, keys []quorum.Key, _ *string, ru
 
 // made is make for the only key of a change.
 func (f *Register) made(key quorum.Key, d quorum.Decision, run int) quorum.Outcome {
-	out := quorum.Outcome{Run: run, Version: f.next()}
+	out := quorum.Outcome{Run: run, Granted: quorum.Grant{Version: f.next()}}
 	f.make(key, d)
 	return out
 }
