@@ -45,6 +45,9 @@ func (p *programs) lockFor(c command.Call, e keyspace.Edit, granted keyspace.Rep
 		ttl = quorum.Endless
 	}
 	got, err := p.locks.Lock(c.Ctx, quorum.LockRequest{Key: place, Token: e.Now.Value, TTL: ttl, Holder: c.Client.Identity()})
+	if errors.Is(err, quorum.ErrHeld) {
+		c.Client.Transaction.Finds(c.Client.DB, []string{e.Key})
+	}
 	switch {
 	case errors.Is(err, quorum.ErrTooShort):
 		c.Out.Error(ttlTooShort(e.By))

@@ -106,6 +106,9 @@ func (l *locking) lock(c command.Call) {
 	got, err := l.locks.Lock(c.Ctx, quorum.LockRequest{
 		Key: key, Token: value, TTL: parsed.ttl, Wait: parsed.wait, Holder: c.Client.Identity(), Fence: parsed.fence,
 	})
+	if err == nil || errors.Is(err, quorum.ErrHeld) {
+		c.Client.Transaction.Finds(c.Client.DB, []string{parsed.key})
+	}
 	switch {
 	case errors.Is(err, quorum.ErrHeld):
 		c.Out.Null()
@@ -188,6 +191,7 @@ func (l *locking) unlock(c command.Call) {
 	err := l.locks.Unlock(c.Ctx, l.place(c.Client.DB, key), value)
 	switch {
 	case err == nil:
+		c.Client.Transaction.Finds(c.Client.DB, []string{key})
 		l.audit.Note(audit.Released, c.Client, c.Client.DB, key)
 		c.Out.Int(1)
 	case errors.Is(err, quorum.ErrNotHeld):

@@ -45,7 +45,7 @@ func (p *programs) counts() (endless, lost int64) { return p.endless.Load(), p.e
 func (p *programs) carry(c command.Call, what program.Program) {
 	what.Holder = c.Client.Identity()
 	turn := c.Client.Tracking.Begin(what.DB, what.Keys, func(key string) quorum.Key { return p.engine.Place(what.DB, key) })
-	what.Tracked = turn.Remembers()
+	what.Tracked, what.Watches = turn.Remembers(), c.Client.Transaction.Watching()
 	done, err := p.engine.Run(c.Ctx, what)
 	if turn != nil {
 		now := time.Now()
@@ -67,6 +67,7 @@ func (p *programs) carry(c command.Call, what program.Program) {
 // tell tells a client what came of its program.
 func (p *programs) tell(c command.Call, db int, done program.Outcome) {
 	c.Client.Transaction.Changes(db, done.Edits)
+	c.Client.Transaction.Finds(db, done.Found)
 	p.audit.Edits(c.Client, db, done.Edits)
 	p.warn(done)
 	c.Out.Value(done.Reply)

@@ -231,9 +231,12 @@ func (f *fakeMaster) away()  { f.set(func(f *fakeMaster) { f.refuses = true }) }
 func (f *fakeMaster) back()  { f.set(func(f *fakeMaster) { f.refuses = false }) }
 func (f *fakeMaster) loses() { f.set(func(f *fakeMaster) { f.loseReplies = 1 }) }
 
-func (f *fakeMaster) Do(_ context.Context, words ...any) (said any, err error) {
-	err = f.deliver(func() { said = f.doWords(words) })
-	return said, err
+func (f *fakeMaster) Do(_ context.Context, words ...any) (any, error) {
+	var said any
+	if err := f.deliver(func() { said = f.doWords(words) }); err != nil {
+		return nil, err // it may still be done
+	}
+	return said, nil
 }
 
 // doWords knows the commands of Bodies, and no bounds on them.

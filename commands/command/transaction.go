@@ -22,7 +22,7 @@ type Transaction struct {
 type Watched struct {
 	DB   int
 	Keys map[string]string
-	// Changed is set when the client has changed one of them itself.
+	// Changed is set when the client has changed one of them itself, or has found one that was absent to hold something.
 	Changed bool
 }
 
@@ -40,6 +40,16 @@ func (t *Transaction) Watching() bool { return len(t.Watched.Keys) > 0 }
 
 // Unwatch forgets the keys that it watches.
 func (t *Transaction) Unwatch() { t.Watched = Watched{} }
+
+// Finds takes down what a client has found to hold something: of a key that was absent when its watch began it knows by that, and nobody else
+// does once the key is absent again.
+func (t *Transaction) Finds(db int, keys []string) {
+	w := &t.Watched
+	for _, key := range keys {
+		version, watches := w.Keys[key]
+		w.Changed = w.Changed || watches && w.DB == db && version == ""
+	}
+}
 
 // Changes takes down what a client has changed itself, because it must not change what it watches.
 func (t *Transaction) Changes(db int, edits []keyspace.Edit) {

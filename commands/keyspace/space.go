@@ -138,6 +138,16 @@ func (s *Space) Read() map[string]Entry {
 	return read
 }
 
+// Found are the keys that were used and held something before.
+func (s *Space) Found() (found []string) {
+	for _, sl := range s.touched {
+		if sl.was.Present {
+			found = append(found, sl.key)
+		}
+	}
+	return found
+}
+
 // Edits are what became of each key that has been read or written, in the order of
 // the first use. The read ones are conditions of the changes of the others. There
 // are none if nothing has changed.

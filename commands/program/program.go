@@ -62,6 +62,8 @@ type Program struct {
 	Holder any
 	// Tracked has the Outcome tell what was read.
 	Tracked bool
+	// Watches has the Outcome tell what was found: its client watches keys.
+	Watches bool
 	// Committed, if it is set, is told of the edits that were made.
 	Committed func(edits []keyspace.Edit)
 }
@@ -77,6 +79,8 @@ type Outcome struct {
 	Edits []keyspace.Edit
 	// Read are the keys of which its reply may tell, with what they held then.
 	Read map[string]keyspace.Entry
+	// Found are the keys that it used and that held something.
+	Found []string
 	// Granted is what the masters gave for what was acquired.
 	Granted quorum.Grant
 

@@ -251,6 +251,9 @@ func (r *run) once(ctx context.Context, s *keyspace.Space) (Outcome, error) {
 		return Outcome{}, err
 	}
 	a := Outcome{Reply: reply, Edits: s.Edits(), Read: r.read(s), effects: effects, touched: s.Touched()}
+	if r.Watches {
+		a.Found = s.Found()
+	}
 	if why := r.Forbids(a.Edits); why != "" {
 		return Outcome{Reply: keyspace.Fail(why), touched: true}, nil
 	}

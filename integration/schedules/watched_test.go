@@ -4,6 +4,7 @@ package schedules
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -118,6 +119,31 @@ func TestWatchOfNothing(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestWatcherFinds: a client watches an absent key, and finds what another put there, in any way. The key is removed again, and the
+// client's transaction is not done: what it depends on was there after the watch began.
+func TestWatcherFinds(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 3)
+	watcher, other := connect(t, f.proxy(t)), connect(t, f.proxy(t))
+	for i, own := range [][]string{{"GET", ""}, {"EXISTS", ""}, {"PTTL", ""}, {"STRLEN", ""}, {"MGET", ""}, {"SET", "", "mine", "NX"}, {"LOCK", "", "mine", "PX", "60000"}, {"UNLOCK", "", "o"},
+		{"EVAL", "return redis.call('get', KEYS[1])", "1", ""}, {"DEL", ""}} {
+		key := fmt.Sprint("lock:", i)
+		words := slices.Clone(own)
+		words[slices.Index(words, "")] = key
+		kit.Want(t, watcher, "OK", "WATCH", key)
+		kit.Want(t, other, "OK", "SET", key, "o")
+		if reply := kit.Do(t, watcher, words...); isNoQuorum(reply) {
+			t.Fatalf("%v: %v", words, reply)
+		}
+		kit.Do(t, other, "DEL", key)
+		kit.Want(t, watcher, "OK", "MULTI")
+		kit.Want(t, watcher, "QUEUED", "SET", key, "mine")
+		if reply := kit.Do(t, watcher, "EXEC"); reply != nil {
+			t.Errorf("after %v: EXEC: %v", words, reply)
+		}
 	}
 }
 

@@ -200,14 +200,19 @@ func (r *Register) releaseRest(ctx context.Context, key string, g *grant, replie
 }
 
 // stoodWhole reports whether a majority held the attempt as it was granted until it was
-// to be released: then it had not been taken away before.
+// to be released: then it had not been taken away before. A blocking copy counts where the master had taken it.
 func (r *Register) stoodWhole(g *grant, replies []Reply) bool {
-	return count(replies, func(r *Reply) bool {
-		if r.yes() {
-			return true
+	whole := 0
+	for i, reply := range replies {
+		switch {
+		case reply.yes():
+			whole++
+		case reply.State != Counted || reply.Found[0].Attempt != g.attempt:
+		case reply.Found[0].Form == cell.Register && reply.Found[0].Accepted == "", reply.Found[0].Form == cell.Blocking && g.holders[i]:
+			whole++
 		}
-		return r.State == Counted && r.Found[0].Form == cell.Register && r.Found[0].Attempt == g.attempt && r.Found[0].Accepted == ""
-	}) >= r.quorum
+	}
+	return whole >= r.quorum
 }
 
 // removeByToken removes the key by ballot if it holds the token.

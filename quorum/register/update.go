@@ -119,8 +119,6 @@ type sentChange struct {
 	attempt cell.Attempt
 	ballot  cell.Ballot
 	change  cell.Change
-	// removes is set where the value is that nothing is there.
-	removes bool
 	// lease is what it gave, since then.
 	lease time.Duration
 	since time.Time
@@ -178,10 +176,7 @@ func (u *update) round(ctx context.Context) (Outcome, error) {
 	if differ(replies, 0, f) {
 		u.mendLater(u.Key)
 	}
-	switch s := u.removed(replies); {
-	case s != nil:
-		u.grants.replaced(u.Key, false)
-		return Outcome{Run: s.run, Granted: Granted{Attempt: s.attempt, Since: s.since}}, nil
+	switch {
 	case f.standing == Open && endsSoon(u.n, replies):
 		return Outcome{}, &splitError{}
 	case f.standing == Open:
@@ -311,39 +306,16 @@ func (u *update) onHeld(ctx context.Context, b ballot, f finding) (Outcome, erro
 // refresh has a removal stay for longer, before something is made of it: what ended in the
 // midst of a ballot would leave open what became of that.
 func (u *update) refresh(ctx context.Context, b ballot, f finding) (Outcome, error) {
-	_, err := u.accept(ctx, b, u.renewed(f))
+	_, err := u.accept(ctx, b, u.removed(f))
 	if err == nil {
 		err = &splitError{}
 	}
 	return Outcome{}, err
 }
 
-// renewed has a removal stay from now on for as long as a new one.
-func (u *update) renewed(f finding) proposal {
+// removed has a removal stay from now on for as long as a new one.
+func (u *update) removed(f finding) proposal {
 	return proposal{run: u.runs, base: f, value: f.value, same: true, ttl: removedFor, lease: cell.Endless}
-}
-
-// removed is the removal of those sent that some master accepted, where those that did not are too few to choose anything else: then the
-// incarnation is at its end. Nil: there is none.
-func (u *update) removed(replies []Reply) *sentChange {
-	for i, s := range u.sent {
-		took, others := 0, 0
-		for _, r := range replies {
-			switch {
-			case r.State != Counted, r.Found[0].Form == cell.Blocking:
-				others++
-			case !r.Found[0].Holds(s.attempt):
-			case r.Found[0].Accepted == s.ballot:
-				took++
-			default:
-				others++
-			}
-		}
-		if s.removes && took > 0 && others < u.quorum {
-			return &u.sent[i]
-		}
-	}
-	return nil
 }
 
 // made is the change of those sent that led to what is there, or nil.
@@ -490,7 +462,7 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 		return u.accepted(b, p, next, replies, start), nil
 	}
 	if landed && !p.same {
-		u.sent = append(u.sent, sentChange{p.run, p.base.attempt, b.number, p.change, !p.value.Present, p.lease, p.since})
+		u.sent = append(u.sent, sentChange{p.run, p.base.attempt, b.number, p.change, p.lease, p.since})
 	}
 	u.saw(replies)
 	return Outcome{}, &splitError{}
