@@ -125,7 +125,6 @@ func TestReleaseOfABareMajority(t *testing.T) {
 	for _, c := range []struct{ name, taken, released string }{
 		{"by who granted it", lock, "UNLOCK KEY v"},
 		{"by a script", lock, "EVAL SCRIPT 1 KEY v"},
-		{"which a ballot granted, by who granted it", "LOCK KEY old PX " + longTime + "|>UNLOCK KEY old|" + lock, "UNLOCK KEY v"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
