@@ -24,8 +24,10 @@ func (r *Register) Force(ctx context.Context, key string) (removed bool, err err
 			ops[m], removed = cell.Remove{Name: key, Attempt: reply.Found[0].Attempt, How: cell.Forced}, true
 		}
 	}
-	if _, err = r.masters.Ask(ctx, ops, func([]Reply) bool { return false }); err != nil {
-		return false, err
+	if removed {
+		if _, err = r.masters.Ask(ctx, ops, func([]Reply) bool { return false }); err != nil {
+			return false, err
+		}
 	}
 	replies, now, _, err := r.inspect(ctx, key)
 	if err == nil && now.standing == Open {
