@@ -138,16 +138,11 @@ func TestReleaseOfABareMajority(t *testing.T) {
 			back()
 			one.wantVotesOf(t, A, B)
 			two.wantVotesOf(t, A, B)
-			command, isOther := strings.CutPrefix(c.released, ">")
-			client := clients[0]
-			if isOther {
-				client = clients[1]
-			}
-			words := strings.Fields(strings.ReplaceAll(command, "KEY", key))
+			words := strings.Fields(strings.ReplaceAll(c.released, "KEY", key))
 			if words[1] == "SCRIPT" {
 				words[1] = releaseIfOwn
 			}
-			if reply := kit.Do(t, client, words...); reply != any(int64(1)) {
+			if reply := kit.Do(t, clients[0], words...); reply != any(int64(1)) {
 				t.Errorf("%s: %v", c.released, reply)
 			}
 			f.wantFree(t, two, key)

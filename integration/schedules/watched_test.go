@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestWatchedMSetNX: a client of one proxy watches a key that is absent, and a client of another takes it together with a second one. What
-// the watch left on the masters does not keep it from that; whoever watches is told of it, and of nothing where nothing was taken.
+// TestWatchedMSetNX: a client of one proxy watches a key that is absent, and a client of another takes it together with a second one. Whoever
+// watches finds that changed, and nothing where nothing was taken.
 func TestWatchedMSetNX(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)

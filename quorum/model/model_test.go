@@ -111,7 +111,7 @@ var long = []Scenario{
 	{Name: "held, UNLOCK, GETSET with losses", N: 3, Held: 3, Losses: 2, Ops: []Op{lockA, unlockA, setC}},
 	{Name: "held, UNLOCK, UNLOCK by another", N: 3, Held: 3, Losses: 2, Ops: []Op{lockA, unlockA, otherA}},
 	{Name: "mending, held, GETSET, GET", N: 3, Held: 3, Fires: 1, Losses: 1, Ops: []Op{lockA, setB, get}},
-	{Name: "offers, LOCK, UNLOCK, LOCK", N: 3, Fires: 2, Losses: 1, Ops: []Op{lockA, unlockA, lockB}},
+	{Name: "mending, LOCK, UNLOCK, LOCK", N: 3, Fires: 2, Losses: 1, Ops: []Op{lockA, unlockA, lockB}},
 	{Name: "clients that wait no longer, LOCK, UNLOCK, LOCK", N: 3, Timeouts: true, Losses: 1, Ops: []Op{lockA, unlockA, lockB}},
 	{Name: "clients that wait no longer, held, GETSET, GETSET", N: 3, Held: 3, Timeouts: true, Ops: []Op{lockA, setB, setC}},
 	{Name: "clients that wait no longer, held, UNLOCK, GETSET", N: 3, Held: 3, Timeouts: true, Losses: 1, Ops: []Op{lockA, unlockA, setC}},

@@ -31,10 +31,7 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 	switch attempt, ok := r.extended(replies); {
 	case ok:
 		r.noteLease(key, attempt, start, ttl)
-		for _, reply := range replies {
-			r.mendUnless(reply, key)
-		}
-		asked.Later(func(_ int, reply Reply) { r.mendUnless(reply, key) })
+		r.mendRest(asked, key)
 	case count(replies, answered) >= r.quorum && resolve(r.n, replies, 0).unsettled(), r.isPromised(replies, op):
 		if given.Longer, err = r.extendByBallot(ctx, key, token, ttl); err != nil {
 			return Granted{}, err

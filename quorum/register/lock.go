@@ -173,10 +173,7 @@ func (r *Register) take(ctx context.Context, t Taking) (Granted, error) {
 	asked.Drop()
 	if t.Anyhow && errors.As(err, new(*NoQuorum)) {
 		// Others may see that it holds. It stays if it does, and is removed where it cannot.
-		for _, reply := range asked.Replies() {
-			r.mendUnless(reply, t.Keys...)
-		}
-		asked.Later(func(_ int, reply Reply) { r.mendUnless(reply, t.Keys...) })
+		r.mendRest(asked, t.Keys...)
 		return Granted{}, err
 	}
 	undo := func(master int, reply Reply) {

@@ -48,6 +48,14 @@ func (r *Register) mendUnless(reply Reply, keys ...string) {
 	}
 }
 
+// mendRest is mendUnless for each reply of a round, also those to come.
+func (r *Register) mendRest(asked Asked, keys ...string) {
+	for _, reply := range asked.Replies() {
+		r.mendUnless(reply, keys...)
+	}
+	asked.Later(func(_ int, reply Reply) { r.mendUnless(reply, keys...) })
+}
+
 // Mending is how many keys are to be mended.
 func (r *Register) Mending() int {
 	r.menders.mu.Lock()

@@ -510,15 +510,17 @@ func (u *update) afterwards(b ballot, p proposal, asked Asked, opFor func(told, 
 		if !chosen || reply.State != Counted || reply.Found[0].Attempt != p.base.attempt || u.timeLeft(passed) <= 0 {
 			return
 		}
+		fills := u.fills(p, reply.Found[0])
+		if !fills && !(promises && reply.Did) {
+			return
+		}
 		op := opFor(reply.Now, passed)
 		switch {
-		case u.fills(p, reply.Found[0]):
+		case fills:
 			op.Mark, op.Next = u.fill.mark, ""
 			if !p.shared {
 				op.Until = notAfter(p.base.shortest)(reply.Now, passed)
 			}
-		case !promises || !reply.Did:
-			return
 		case p.shared:
 			op.Base = b.number // which no cell has accepted: its own end was not among those that were compared
 		}
