@@ -140,6 +140,9 @@ func TestRefillWaitsForForgottenPromises(t *testing.T) {
 	s.Variant = outOfTurn()
 	r = follow(t, s, forgotten+`
 fire 660ms
+deliver & proxy 1's read & at A
+deliver & proxy 1's read & at B
+deliver & proxy 1's read & at C |
 deliver & proxy 1's prepare(21) at A
 deliver & proxy 1's prepare(21) at B
 deliver & proxy 1's prepare(21) at C |
