@@ -115,3 +115,30 @@ deliver & proxy 2's accept & at C |
 		t.Error("without the deadline nothing is wrong")
 	}
 }
+
+// A take whose connection broke arrives at any time. The proxy that sent it releases the lock by ballot, whose removal can be told
+// from what the take has not reached; deleted as others are, the lock may be back on a key that held nothing.
+func TestTakeThatStrays(t *testing.T) {
+	s := Scenario{N: 3, Losses: 3, Retries: 1, Ops: []Op{
+		lockA, {Do: Del, Proxy: 1, After: []int{1}}, unlockA, {Do: Get, Proxy: 2, After: []int{2}},
+	}}
+	script := `
+LOCK a by proxy 1 starts
+deliver & take & at C
+deliver & take & at B | & … yes yes
+lose
+`
+	limit := quickLimit
+	if all() {
+		limit = longLimit
+	}
+	r := follow(t, s, script, limit)
+	if t.Logf("%d states follow, complete: %v", r.States, r.Complete); r.Violation != "" {
+		t.Errorf("%s\n%s", r.Violation, strings.Join(r.Trace, "\n"))
+	}
+	s.Variant = unnoticed()
+	r = follow(t, s, script, limit)
+	if t.Logf("%d states follow: %s", r.States, r.Violation); r.Violation == "" {
+		t.Error("released as others are nothing is wrong")
+	}
+}

@@ -213,6 +213,9 @@ func (p *proxy) take(in input) {
 		r := p.round(in.task, in.round)
 		r.pending &^= 1 << in.master
 		reply := p.reply(in.replies[0])
+		if p.Variant.Unnoticed && reply.State == register.Unknown {
+			reply.State = register.Waiting
+		}
 		p.context = fmt.Sprint("late ", in.task, in.round, in.master, in.replies[0])
 		for _, f := range r.laters {
 			f(p.place(in.master), reply)

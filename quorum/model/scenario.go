@@ -106,6 +106,8 @@ type Variant struct {
 	Options func(*register.Options)
 	// Hurried has refills not wait for a round's time.
 	Hurried bool
+	// Unnoticed has proxies not notice where the connection broke on which a late answer would come.
+	Unnoticed bool
 	// CatchUp are rules of catching up that are left out.
 	CatchUp CatchUp
 }

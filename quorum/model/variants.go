@@ -155,5 +155,8 @@ func unlimited() Variant {
 // outOfTurn has refills not wait until what a marked master may have promised before is over.
 func outOfTurn() Variant { return Variant{Hurried: true} }
 
+// unnoticed has a take whose connection broke count as one that will still be answered.
+func unnoticed() Variant { return Variant{Unnoticed: true} }
+
 // catchesUp leaves rules of catching up out.
 func catchesUp(c CatchUp) Variant { return Variant{CatchUp: c} }

@@ -22,6 +22,7 @@ const (
 	outside             // done, and the vote does not count
 	late                // done at once, and answered when the test says so
 	slow                // done and answered when the test says so
+	stray               // done when the test says so, and whether it will be is not known: its connection broke
 )
 
 // bench is some masters whose time the test moves, and what becomes of what they are
@@ -237,6 +238,9 @@ func (b *bench) Ask(ctx context.Context, ops []cell.Op, decided func([]Reply) bo
 				}
 				a.answer(i, answer)
 			})
+		case stray:
+			a.replies[i] = Reply{State: Unknown}
+			b.pending = append(b.pending, func() { op.Apply(b.stores[i]) })
 		default:
 			a.replies[i] = b.do(i, op, what)
 		}
@@ -276,7 +280,7 @@ func (b *bench) do(master int, op cell.Op, what fate) Reply {
 
 func (b *bench) Tell(master int, op cell.Op, owed bool) {
 	switch what := b.fateOf(master, op); {
-	case what == late || what == slow:
+	case what == late || what == slow || what == stray:
 		b.pending = append(b.pending, func() { op.Apply(b.stores[master]) })
 	default:
 		if r := b.do(master, op, what); owed && (r.State == Failed || r.State == Unknown) {

@@ -24,6 +24,9 @@ type grant struct {
 	// holders are the masters that took it for sure, by their number; at those of open it
 	// may still arrive.
 	holders, open []bool
+	// stray is set where it may arrive at any time, since the connection broke on which it was sent. Then a ballot releases it, whose removal
+	// is there for a while: what is deleted cannot be told from what it has not reached.
+	stray bool
 	// replaced: another value stands there by now.
 	replaced bool
 }
@@ -70,20 +73,26 @@ func (g *grant) over(now time.Time) bool { return !g.ends.IsZero() && now.After(
 func (g *grant) made() string { return cmp.Or(g.version, string(g.attempt)) }
 
 // find is the grant of a key that is so, or nil: not one that another value has replaced since. What it is from the beginning may be read.
-func (g *grants) find(key string, is func(*grant) bool) *grant { return g.findOr(key, is, false) }
+func (g *grants) find(key string, is func(*grant) bool) *grant {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if one := g.byKey[key]; one != nil && !one.replaced && is(one) {
+		return one
+	}
+	return nil
+}
 
-// take is find, and removes it: one alone gets it.
-func (g *grants) take(key string, is func(*grant) bool) *grant { return g.findOr(key, is, true) }
-
-func (g *grants) findOr(key string, is func(*grant) bool, remove bool) *grant {
+// take is find, and removes it: one alone gets it. It is nil, too, where a ballot has to release it.
+func (g *grants) take(key string, is func(*grant) bool) *grant {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	one := g.byKey[key]
 	if one == nil || one.replaced || !is(one) {
 		return nil
 	}
-	if remove {
-		delete(g.byKey, key)
+	delete(g.byKey, key)
+	if one.version != "" || one.stray {
+		return nil
 	}
 	return one
 }
@@ -143,6 +152,7 @@ func (g *grants) asOf(one *grant) grant {
 func (g *grant) note(master int, reply Reply) {
 	g.holders[master] = g.holders[master] || reply.yes()
 	g.open[master] = reply.State == Waiting || reply.State == Unknown
+	g.stray = g.stray || reply.State == Unknown
 }
 
 // Guess is the token under which this proxy has taken a key, or else what it has just put there by ballot, if it

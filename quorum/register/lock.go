@@ -298,7 +298,7 @@ func (r *Register) granted(t Taking, a cell.Attempt, asked Asked, start time.Tim
 // one, of whatever token. Those who wait for the key are not told, or one of them that tries in vain would wake itself.
 func (r *Register) Withdraw(keys, tokens []string, version string) {
 	for i, key := range keys {
-		if one := r.grants.take(key, ofVersion(version)); one != nil && one.version == "" {
+		if one := r.grants.take(key, ofVersion(version)); one != nil {
 			for m := range r.n {
 				r.masters.Tell(m, cell.Remove{Name: key, Attempt: one.attempt, How: cell.Release}, true)
 			}

@@ -197,3 +197,37 @@ func TestReleaseBeforeTheLockArrives(t *testing.T) {
 	b.deliver()
 	b.pay()
 }
+
+// Where a SET may still arrive since its connection broke a ballot removes the lock: what is deleted nobody could tell from what it has not
+// reached, and it would stand again.
+func TestReleaseWhileATakeMayArrive(t *testing.T) {
+	b := newBench(t, 3)
+	r, other := b.proxy(), b.proxy()
+	b.of("take", stray, 2)
+	b.lock(r, "me")
+	b.fate = func(master int, op cell.Op) fate {
+		switch kind := kindOf(op); {
+		case master == 1 && (kind == "remove" || kind == "accept"):
+			return unsent
+		default:
+			return done
+		}
+	}
+	if err := r.Unlock(t.Context(), "k", "me"); !errors.As(err, new(*NoQuorum)) {
+		t.Error(err)
+	}
+	b.at(unsent, 1)
+	arrives := func() {
+		b.fate = nil
+		b.deliver()
+	}
+	b.pausing = arrives // while the read is tried again, since it is not known what the second master holds
+	for range 2 {
+		if looks, err := other.Read(t.Context(), []string{"k"}); err != nil || looks[0].Present {
+			t.Error(looks, err)
+		}
+		arrives()
+	}
+	b.pass(removedFor)
+	b.wantHolds(". . .")
+}
