@@ -83,10 +83,11 @@ func (q *Queues[K]) Await(ctx context.Context, w Waiting[K]) Ended {
 				return ended
 			}
 		case a.step() == Try:
+			releases := q.releasesOf(a.place)
 			if tried = w.Try(); tried == Failed || tried == Taken {
 				return Done
 			}
-			a.failed(tried, time.Now())
+			a.failed(tried, releases, time.Now())
 		default:
 			a.look(time.Now())
 		}
@@ -105,11 +106,14 @@ type awaiting[K comparable] struct {
 	quorum <-chan struct{}
 }
 
-// failed is for a try that took nothing.
-func (a *awaiting[K]) failed(tried Tried, now time.Time) {
+// failed is for a try that took nothing, begun after so many releases.
+func (a *awaiting[K]) failed(tried Tried, releases uint64, now time.Time) {
 	a.queues.opened(a.place, tried == Unknown)
-	if tried == Refused {
-		a.queues.lost(a.place)
+	switch {
+	case tried == Refused && a.queues.lost(a.place, releases):
+		a.head.Told(TryNow, now)
+		return
+	case tried == Refused:
 		a.head.Failed(now)
 		return
 	}
@@ -183,6 +187,6 @@ func (a *awaiting[K]) look(now time.Time) {
 func (a *awaiting[K]) sees() {
 	a.head.contended = a.queues.isContended(a.place)
 	if now := time.Now(); a.head.Sees(a.alarm.View(now), now) {
-		a.queues.lost(a.place)
+		a.queues.lost(a.place, a.queues.releasesOf(a.place))
 	}
 }

@@ -44,9 +44,11 @@ type stand struct {
 	quorum chan struct{}
 	// puzzling has a try tell nothing although a majority votes.
 	puzzling bool
-	tries    []time.Duration // since the beginning
-	ended    Ended
-	done     bool
+	// trying is called in each try, before it is known what came of it.
+	trying func()
+	tries  []time.Duration // since the beginning
+	ended  Ended
+	done   bool
 }
 
 // waits has one wait; over may be nil.
@@ -59,6 +61,9 @@ func waits(ctx context.Context, over <-chan time.Time) *stand {
 			Quorum: func() <-chan struct{} { return s.quorum },
 			Try: func() Tried {
 				s.tries = append(s.tries, time.Since(begun))
+				if s.trying != nil {
+					s.trying()
+				}
 				switch {
 				case s.puzzling, s.quorum != nil:
 					return Unknown
@@ -140,6 +145,31 @@ func TestAwaitIsReleasedHere(t *testing.T) {
 		if !s.done || s.ended != Over {
 			t.Errorf("done %v, ended %d", s.done, s.ended)
 		}
+	})
+}
+
+// TestAwaitIsReleasedMeanwhile: a try that was refused tells of no other process where a release of this one was told meanwhile, since it may
+// have been refused for that one's lock. It is tried again at once.
+func TestAwaitIsReleasedMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := waits(t.Context(), nil)
+		place := s.queues.Enter("k") // sees to it that the queue is kept
+		s.trying = func() {
+			if len(s.tries) == 2 {
+				s.queues.Released("k")
+			} else {
+				s.free.Store(true)
+			}
+		}
+		s.queues.Released("k")
+		synctest.Wait()
+		if want := []time.Duration{0, 0, 0}; !slices.Equal(s.tries, want) || !s.done {
+			t.Errorf("tries at %v, want %v", s.tries, want)
+		}
+		if s.queues.isContended(place) || s.alarm.looks != 1 {
+			t.Errorf("another process is thought to have it; %d looks", s.alarm.looks)
+		}
+		s.queues.Leave(place, false)
 	})
 }
 

@@ -10,6 +10,8 @@ import (
 type Queues[K comparable] struct {
 	// Parks reports whether the queue of a key may be kept for a while when nobody waits in it; nil: all may.
 	Parks func(K) bool
+	// Alone reports whether no other process is known that may wait; nil: one may.
+	Alone func() bool
 
 	mu    sync.Mutex
 	byKey map[K]*queue[K]
@@ -23,6 +25,8 @@ type queue[K comparable] struct {
 	turn   turn
 	// open is set where the last try of a head did not tell who holds the lock.
 	open bool
+	// releases counts those that were told while the queue is kept.
+	releases uint64
 	// emptied is when it was parked last.
 	emptied time.Time
 }
@@ -145,21 +149,35 @@ func (q *Queues[K]) Released(key K) {
 	if line == nil {
 		return
 	}
+	line.releases++
 	if len(line.places) == 0 {
 		line.turn.releasedAlone(time.Now())
 		q.park(key, line, time.Now())
 		return
 	}
-	if cue, told := line.turn.released(time.Now()); told {
+	if cue, told := line.turn.released(time.Now(), q.Alone); told {
 		line.places[0].tell(cue)
 	}
 }
 
-// lost tells that the head found the lock in other hands.
-func (q *Queues[K]) lost(p *Place[K]) {
+// releasesOf is how many releases were told to a place's queue.
+func (q *Queues[K]) releasesOf(p *Place[K]) uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.byKey[p.key].turn.lost()
+	return q.byKey[p.key].releases
+}
+
+// lost tells that the head found the lock in other hands, after so many releases. Where one more has been told since, these may have been those of
+// this process: then it does nothing, and reports so.
+func (q *Queues[K]) lost(p *Place[K], releases uint64) (outdated bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	line := q.byKey[p.key]
+	if line.releases != releases {
+		return true
+	}
+	line.turn.lost()
+	return false
 }
 
 // opened notes whether a try of the head did not tell who holds the lock.

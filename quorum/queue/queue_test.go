@@ -86,7 +86,7 @@ func TestAlone(t *testing.T) {
 			}
 		}
 		p := q.Enter("k")
-		q.lost(p) // another was quicker
+		q.lost(p, q.releasesOf(p)) // another was quicker
 		q.Leave(p, true)
 		q.Released("k")
 		if cue := again(); cue != Yield {

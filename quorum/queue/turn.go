@@ -35,13 +35,13 @@ func (t *turn) granted(waiting int, now time.Time) {
 }
 
 // released is for a lock that one of this process gave back. It says what the head does, if that is not
-// known already.
-func (t *turn) released(now time.Time) (cue Cue, told bool) {
+// known already. alone reports whether no other process is known, nil: one may be there.
+func (t *turn) released(now time.Time, alone func() bool) (cue Cue, told bool) {
 	if t.free && t.gap {
 		return 0, false
 	}
 	t.free = true
-	if t.served == 0 || !t.isOver(now) {
+	if t.served == 0 || !t.isOver(now) || !t.shared && alone != nil && alone() {
 		return TryNow, true
 	}
 	t.served, t.gap = 0, true
@@ -51,7 +51,7 @@ func (t *turn) released(now time.Time) (cue Cue, told bool) {
 // releasedAlone is released where nobody of this process waits.
 func (t *turn) releasedAlone(now time.Time) {
 	if t.shared {
-		t.released(now)
+		t.released(now, nil)
 	} else {
 		*t = turn{free: true}
 	}

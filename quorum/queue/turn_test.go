@@ -13,12 +13,31 @@ func TestTurnAlone(t *testing.T) {
 	for range 1000 { // a ms each
 		one.granted(5, now)
 		now = now.Add(ms)
-		if cue, told := one.released(now); told && cue == Yield {
+		if cue, told := one.released(now, nil); told && cue == Yield {
 			gaps++
 		}
 	}
 	if gaps != 3 {
 		t.Errorf("%d gaps in a second, want 3", gaps)
+	}
+}
+
+// TestTurnOfTheOnlyProcess: there is no gap where no other is known, until one is found to have the lock.
+func TestTurnOfTheOnlyProcess(t *testing.T) {
+	var one turn
+	now := time.Unix(1000, 0)
+	only := func() bool { return true }
+	for range 1000 {
+		one.granted(5, now)
+		now = now.Add(ms)
+		if cue, told := one.released(now, only); !told || cue != TryNow {
+			t.Fatalf("cue %d, %v", cue, told)
+		}
+	}
+	one.lost()
+	one.granted(0, now)
+	if cue, _ := one.released(now, only); cue != Yield {
+		t.Errorf("with another: %d", cue)
 	}
 }
 
@@ -28,7 +47,7 @@ func TestTurnShared(t *testing.T) {
 	now := time.Unix(1000, 0)
 	one.granted(3, now)
 	now = now.Add(longestStreak + ms)
-	if cue, _ := one.released(now); cue != Yield {
+	if cue, _ := one.released(now, nil); cue != Yield {
 		t.Fatal("no gap")
 	}
 	one.lost()
@@ -36,7 +55,7 @@ func TestTurnShared(t *testing.T) {
 		for i := range 4 {
 			one.granted(3, now)
 			now = now.Add(ms)
-			cue, told := one.released(now)
+			cue, told := one.released(now, nil)
 			if want := map[bool]Cue{true: Yield, false: TryNow}[i == 3]; !told || cue != want {
 				t.Errorf("round %d, grant %d: %d", round, i, cue)
 			}
@@ -60,7 +79,7 @@ func TestTurnIsLostEarly(t *testing.T) {
 	if one.shared || one.served != 1 {
 		t.Errorf("it shares with itself: %+v", one)
 	}
-	one.released(now)
+	one.released(now, nil)
 	one.lost()
 	if !one.shared || !one.contended || one.served != 0 {
 		t.Errorf("%+v", one)
@@ -81,11 +100,11 @@ func TestTurnIsNotForEver(t *testing.T) {
 	one := turn{shared: true}
 	now := time.Unix(1000, 0)
 	one.granted(1000, now)
-	if cue, _ := one.released(now.Add(longestTurn)); cue != TryNow {
+	if cue, _ := one.released(now.Add(longestTurn), nil); cue != TryNow {
 		t.Errorf("%d", cue)
 	}
 	one.granted(1000, now)
-	if cue, _ := one.released(now.Add(longestTurn + ms)); cue != Yield {
+	if cue, _ := one.released(now.Add(longestTurn+ms), nil); cue != Yield {
 		t.Errorf("%d", cue)
 	}
 }
@@ -95,10 +114,10 @@ func TestToldTwice(t *testing.T) {
 	one := turn{shared: true}
 	now := time.Unix(1000, 0)
 	one.granted(0, now)
-	if cue, told := one.released(now); !told || cue != Yield {
+	if cue, told := one.released(now, nil); !told || cue != Yield {
 		t.Fatalf("%d", cue)
 	}
-	if cue, told := one.released(now); told {
+	if cue, told := one.released(now, nil); told {
 		t.Errorf("%d", cue)
 	}
 }
