@@ -1,6 +1,9 @@
 package cell
 
 import (
+	"crypto/sha256"
+	"fmt"
+	"math/big"
 	"slices"
 	"strconv"
 	"time"
@@ -34,6 +37,17 @@ type Cell struct {
 	// Value is the token of a plain cell, the value of one in register form, and the
 	// text of a foreign one.
 	Value Value
+}
+
+// Incarnation is what all copies of the cell have in common: the attempt that created it; of a foreign value, and of blocking
+// copies of it, a number of its text.
+func (c Cell) Incarnation() Attempt {
+	if c.Form != Foreign {
+		return c.Attempt
+	}
+	sum := sha256.Sum256([]byte(c.Value.Text))
+	n := new(big.Int).Mod(new(big.Int).SetBytes(sum[:]), new(big.Int).Exp(big.NewInt(10), big.NewInt(idDigits), nil))
+	return Attempt(fmt.Sprintf("%0*s", idDigits, n))
 }
 
 // Holds reports whether the cell is one of this incarnation that may count for it.

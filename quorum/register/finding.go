@@ -43,9 +43,7 @@ type finding struct {
 
 // candidate is one incarnation, or one foreign value.
 type candidate struct {
-	foreign  bool
 	attempt  cell.Attempt
-	text     string
 	holders  []cell.Found
 	blocking int
 }
@@ -106,12 +104,9 @@ func candidateFor(all *[]*candidate, f cell.Found) *candidate {
 	if f.Form == cell.Absent || f.Form == cell.Mark {
 		return nil
 	}
-	c := &candidate{foreign: f.Form == cell.Foreign, attempt: f.Attempt}
-	if c.foreign {
-		c.text = f.Value.Text
-	}
+	c := &candidate{attempt: f.Incarnation()}
 	for _, other := range *all {
-		if other.foreign == c.foreign && other.attempt == c.attempt && other.text == c.text {
+		if other.attempt == c.attempt {
 			return other
 		}
 	}
@@ -139,8 +134,8 @@ func (c *candidate) finding(quorum int) finding {
 		left: lefts[min(quorum, len(lefts))-1], longest: lefts[0], shortest: lefts[len(lefts)-1],
 		chosen: len(lefts) >= quorum, mixed: len(lefts) < len(c.holders),
 	}
-	if c.foreign {
-		f.standing = Foreign
+	if highest.Form == cell.Foreign {
+		f.standing, f.attempt = Foreign, ""
 	}
 	return f
 }

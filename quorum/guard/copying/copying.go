@@ -24,12 +24,7 @@ type Held struct {
 // their value.
 type incarnation string
 
-func (h Held) incarnation() incarnation {
-	if h.Form == cell.Foreign {
-		return incarnation("foreign " + h.Value.Text)
-	}
-	return incarnation(h.Attempt)
-}
+func (h Held) incarnation() incarnation { return incarnation(h.Incarnation()) }
 
 // laterThan orders ends: never is last.
 func (h Held) laterThan(other Held) bool {
@@ -130,8 +125,6 @@ func (c Census) choose(views []View, key string, first map[incarnation]bool, who
 		return Held{}, chooseNothing
 	case len(possible) > 1:
 		return Held{}, chooseLater
-	case possible[0].Form == cell.Foreign:
-		return possible[0], chooseCopy
 	default:
 		return blocking(possible[0]), chooseBlock
 	}
@@ -168,7 +161,7 @@ func latest(cells []Held) Held {
 }
 
 func blocking(h Held) Held {
-	return Held{Cell: cell.Cell{Form: cell.Blocking, Attempt: h.Attempt}, Ends: h.Ends}
+	return Held{Cell: cell.Cell{Form: cell.Blocking, Attempt: h.Incarnation()}, Ends: h.Ends}
 }
 
 // Act is what is done to a key of the master that forgot, as script.Fill has it.
@@ -266,7 +259,7 @@ func (k *Copy) Pass(now View, sources []View) (steps []Step, settled bool) {
 			done, k.open = false, append(k.open, key)
 		case choice == chooseNothing:
 			steps, done = k.remove(steps, key, now[key], sources)
-		case choice == chooseBlock && k.member >= 0 && k.held(key, h):
+		case choice == chooseBlock && k.held(key, h) && (k.member >= 0 || k.own[key].Form == cell.Foreign):
 			done = true
 		default:
 			steps, done = k.write(steps, key, h, now[key])

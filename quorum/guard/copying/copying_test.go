@@ -79,10 +79,12 @@ func TestChoose(t *testing.T) {
 		{"promises are not copied", []Held{register(attemptA, b1, "", "t"), a, a, none}, a.incarnation(), chooseCopy, a.String()},
 		{"the highest ballot", []Held{register(attemptA, b3, b2, "v"), register(attemptA, b2, b1, "u"), a, none}, a.incarnation(),
 			chooseCopy, register(attemptA, b2, b2, "v").String()},
-		{"a value of others that two hold", []Held{foreign("v"), foreign("v"), none, none}, "", chooseCopy, "v"},
+		{"a value of others that two hold", []Held{foreign("v"), foreign("v"), none, none}, "", chooseBlock, block(foreign("v").Incarnation()).String()},
+		{"a value of others, and a blocking copy", []Held{foreign("v"), block(foreign("v").Incarnation()), none, none}, "", chooseBlock, block(foreign("v").Incarnation()).String()},
+		{"a value of others that a majority holds", []Held{foreign("v"), foreign("v"), foreign("v"), none}, foreign("v").incarnation(), chooseCopy, "v"},
 		{"a value of others that one holds", []Held{foreign("v"), none, none, none}, "", chooseNothing, ""},
 		{"two values of others", []Held{foreign("v"), foreign("v"), foreign("w"), foreign("w")}, "", chooseLater, ""},
-		{"a value of others and an attempt", []Held{foreign("v"), foreign("v"), a, none}, "", chooseCopy, "v"},
+		{"a value of others and an attempt", []Held{foreign("v"), foreign("v"), a, none}, "", chooseBlock, block(foreign("v").Incarnation()).String()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			views := viewsWith("k", c.cells...)
