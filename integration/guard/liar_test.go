@@ -5,6 +5,9 @@ package guard
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
 
 	"redlock-proxy/integration/kit"
@@ -78,5 +81,67 @@ func TestForeignLockIsKept(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestOneCounterFarAhead: the fence counters of one master are almost used up, while clients of two proxies ask for fences, and another
+// master restarts without its data. Every client gets one, and no other master has a counter like that.
+func TestOneCounterFarAhead(t *testing.T) {
+	for _, masters := range []int{3, 5} {
+		t.Run(fmt.Sprint(masters), func(t *testing.T) {
+			t.Parallel()
+			f := startSmall(t, masters)
+			keys := []string{"k0", "k1", "k2"}
+			for _, key := range keys {
+				setFences(t, f.Masters[:1], key, 1<<53-2)
+			}
+			want := func() {
+				var clients sync.WaitGroup
+				for i := range 8 {
+					clients.Go(func() { takeFences(t, f, i, keys) })
+				}
+				clients.Wait()
+				for _, master := range f.Masters[1:] {
+					for _, key := range keys {
+						text, err := kit.AskIn(master, "0", "GET", "redlock-proxy:fence:"+key)
+						if fence, _ := strconv.ParseInt(fmt.Sprint(text), 10, 64); err != nil || fence == 0 || fence > aheadOfTime {
+							t.Errorf("%s: the counter of %s is %v, %v", master.Addr(), key, text, err)
+						}
+					}
+				}
+			}
+			want()
+			kit.Must(t, f.Masters[masters-1].Restart())
+			wantVotingFrom(t, f, masters-1)
+			want()
+			for _, proxy := range f.Proxies {
+				fence, _ := kit.Do(t, kit.Connect(t, proxy), "FENCE", "k0").(int64)
+				if fence == 0 || fence > aheadOfTime {
+					t.Errorf("FENCE: %d", fence)
+				}
+				if !strings.Contains(proxy.Log(), "a fence counter far ahead of the other masters' and of their clocks is ignored") {
+					t.Error("the log does not name the master")
+				}
+			}
+		})
+	}
+}
+
+// takeFences takes locks with fences, each above the last one of the key.
+func takeFences(t *testing.T, f *kit.Fleet, i int, keys []string) {
+	client, last := kit.Connect(t, f.Proxies[i%2]), map[string]int64{}
+	for n := range 150 {
+		key, token := keys[n%len(keys)], fmt.Sprint(i, "-", n)
+		reply, err := client.Do("LOCK", key, token, "PX", "60000", "FENCE", "BLOCK", "10000")
+		fence, _, ok := fenceOf(reply)
+		if err != nil || !ok || fence <= last[key] || fence > aheadOfTime {
+			t.Errorf("LOCK %s: %v, %v after %d", key, reply, err, last[key])
+			return
+		}
+		last[key] = fence
+		if reply, err := client.Do("UNLOCK", key, token); err != nil || reply != int64(1) {
+			t.Errorf("UNLOCK %s: %v, %v", key, reply, err)
+			return
+		}
 	}
 }

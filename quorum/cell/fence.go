@@ -2,6 +2,7 @@ package cell
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -19,6 +20,27 @@ const MaxFence = 1<<53 - 1
 // fencesStay is how long a counter stays after it was raised. A proxy proposes nothing below the
 // masters' median time, so by then a new one begins above it.
 const fencesStay = 7 * 24 * time.Hour
+
+// fenceLead is by how much one counter alone may be ahead of the masters' median time.
+const fenceLead = 366 * 24 * time.Hour
+
+// CredibleFences are the counters of a key that some masters returned, in ascending order, but for one that is ahead of all the
+// others, and of the masters' median time, by more than a year: no proxy proposed it.
+func CredibleFences(counters []int64, now time.Duration) []int64 {
+	slices.Sort(counters)
+	n := len(counters)
+	if n == 0 {
+		return counters
+	}
+	next := now.Microseconds()
+	if n > 1 {
+		next = max(next, counters[n-2])
+	}
+	if counters[n-1]-next > fenceLead.Microseconds() {
+		n--
+	}
+	return counters[:n]
+}
 
 // ParseFence is the number of a counter, or 0 for what is none: then it is as if it were not there.
 func ParseFence(text string) int64 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"hash/maphash"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -208,7 +209,11 @@ func (c *copier) pass(ctx context.Context, db int, names []string, k *copying.Co
 	case err != nil:
 		return k, false, err
 	case k == nil:
-		if err := c.fill(ctx, db, copying.Fences(views)); err != nil {
+		fences, ahead := copying.Fences(views, c.set.Clock(time.Now()))
+		for i, key := range ahead {
+			c.set.FenceAhead(c.from.sources[i].guard.Name, strings.TrimPrefix(key, cell.FencePrefix))
+		}
+		if err := c.fill(ctx, db, fences); err != nil {
 			return nil, false, err
 		}
 		return copying.New(copying.Census{Masters: c.from.masters, Sources: len(views)}, c.stepped, c.from.member(c.Guard), own, views), false, nil

@@ -133,6 +133,16 @@ func (s *Set) Clock(now time.Time) time.Duration {
 	return told[(len(told)-1)/2]
 }
 
+// FenceAhead names, once, a master of which the fence counter of a key is so far ahead that it is ignored.
+func (s *Set) FenceAhead(master, key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if what := "fences of " + master; !s.warned[what] {
+		s.warned[what] = true
+		s.log.Warn("a fence counter far ahead of the other masters' and of their clocks is ignored", "master", master, "key", key)
+	}
+}
+
 // IsRecorded reports whether a TTL, as the longest in use, stands on a majority already.
 // Before one that does not is first used it must be recorded: see Recording and Recorded.
 func (s *Set) IsRecorded(ttl time.Duration) bool {

@@ -3,7 +3,6 @@ package register
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -60,7 +59,7 @@ func (r *Register) nextFence(key string) (int64, error) {
 }
 
 // learnFences notes the least fence above which a majority of the masters that answered will
-// accept one, or the highest where fewer answered. Those that did it have accepted the fence.
+// accept one, or the highest credible one where fewer answered. Those that did it have accepted the fence.
 func (r *Register) learnFences(key string, fence int64, replies []Reply) {
 	var told []int64
 	for _, reply := range replies {
@@ -71,10 +70,23 @@ func (r *Register) learnFences(key string, fence int64, replies []Reply) {
 			told = append(told, reply.Fences[0])
 		}
 	}
-	if len(told) > 0 {
-		slices.Sort(told)
+	if told = r.credible(told, key, replies, 0); len(told) > 0 {
 		r.fences.saw(key, told[min(r.quorum, len(told))-1])
 	}
+}
+
+// credible are those of some fences of a key, the one of that number in the replies, which are not far ahead of the others.
+func (r *Register) credible(fences []int64, key string, replies []Reply, i int) []int64 {
+	credible := cell.CredibleFences(fences, r.masters.Clock())
+	if len(credible) == len(fences) || r.opts.FenceAhead == nil {
+		return credible
+	}
+	for m, reply := range replies {
+		if reply.State == Counted && i < len(reply.Fences) && reply.Fences[i] == fences[len(credible)] {
+			r.opts.FenceAhead(m, key)
+		}
+	}
+	return credible
 }
 
 // isLow reports whether a master refused only because the fence was too low.
@@ -139,28 +151,29 @@ func (r *Register) raiseDecided(replies []Reply) bool {
 }
 
 // Fence is not below the fence of any lock of the key that was granted before, as long as its
-// counter stays; 0 where there is none.
+// counter stays; 0 where there is none. A master of which the counter is not credible counts as one that did not answer.
 //
 // Errors: *NoQuorum, or the cause of ctx.
 func (r *Register) Fence(ctx context.Context, key string) (int64, error) {
 	op := cell.Read{Names: []string{key}, Fences: true}
-	asked, err := r.masters.Ask(ctx, all(r.n, op), func(replies []Reply) bool { return count(replies, answered) >= r.quorum })
+	asked, err := r.masters.Ask(ctx, all(r.n, op), func(replies []Reply) bool { return len(r.fencesOf(key, replies, 0)) >= r.quorum })
 	if err != nil {
 		return 0, err
 	}
-	if replies := asked.Replies(); count(replies, answered) < r.quorum {
-		return 0, &NoQuorum{Replies: replies}
+	told := r.fencesOf(key, asked.Replies(), 0)
+	if len(told) < r.quorum {
+		return 0, &NoQuorum{Replies: asked.Replies()}
 	}
-	return highestFence(asked.Replies(), 0), nil
+	return told[len(told)-1], nil
 }
 
-// highestFence is that of key number i.
-func highestFence(replies []Reply, i int) int64 {
-	highest := int64(0)
+// fencesOf are the credible counters of a key, the one of that number, in ascending order.
+func (r *Register) fencesOf(key string, replies []Reply, i int) []int64 {
+	var told []int64
 	for _, reply := range replies {
 		if reply.State == Counted && i < len(reply.Fences) {
-			highest = max(highest, reply.Fences[i])
+			told = append(told, reply.Fences[i])
 		}
 	}
-	return highest
+	return r.credible(told, key, replies, i)
 }

@@ -72,7 +72,9 @@ func (r *Register) Holdings(ctx context.Context, keys []string) ([]Holding, erro
 			r.mendLater(key)
 		}
 		found[i] = holdingOf(f, replies, i)
-		found[i].Fence = highestFence(replies, i)
+		if fences := r.fencesOf(key, replies, i); len(fences) > 0 {
+			found[i].Fence = fences[len(fences)-1]
+		}
 		if found[i].Status == StatusHeld {
 			if one := r.grants.find(key, ofVersion(found[i].Version)); one != nil {
 				found[i].Holder, found[i].Since = one.holder, one.since

@@ -29,6 +29,8 @@ type Options struct {
 	// Sharing is set where others may come to stand in a cell with what is there. Who puts them there keeps the end that he was told of; so
 	// nobody may move it meanwhile.
 	Sharing bool
+	// FenceAhead, if it is set, takes note of a master's fence counter that is not credible.
+	FenceAhead func(master int, key string)
 	// Unlimited is for a cluster without the guard, where a round may take its time.
 	Unlimited bool
 }

@@ -3,28 +3,42 @@ package copying
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"redlock-proxy/quorum/cell"
 )
 
 func isFence(key string) bool { return strings.HasPrefix(key, cell.FencePrefix) }
 
-// Fences are the steps for the fence counters: each is raised to the highest that a source holds,
-// unless it is higher. What is no counter is left out.
-func Fences(sources []View) []Step {
-	highest := map[string]Held{}
+// Fences are the steps for the fence counters: each is raised to the highest credible one that a source holds, unless it is
+// higher; and the counters that are not credible, by source. What is no counter is left out. now is the masters' median time.
+func Fences(sources []View, now time.Duration) (steps []Step, ahead map[int]string) {
+	ahead = map[int]string{}
+	counters := map[string][]int64{}
 	for _, v := range sources {
 		for key, h := range v {
-			fence := cell.ParseFence(h.Value.Text)
-			if isFence(key) && fence > cell.ParseFence(highest[key].Value.Text) {
-				h.Cell = cell.Parse(strconv.FormatInt(fence, 10))
-				highest[key] = h
+			if fence := cell.ParseFence(h.Value.Text); isFence(key) && fence > 0 {
+				counters[key] = append(counters[key], fence)
 			}
 		}
 	}
-	var steps []Step
-	for key, h := range highest {
-		steps = append(steps, Step{actRaise, key, h})
+	for key, all := range counters {
+		highest := int64(0)
+		if credible := cell.CredibleFences(all, now); len(credible) > 0 {
+			highest = credible[len(credible)-1]
+		}
+		to := Held{}
+		for i, v := range sources {
+			switch fence := cell.ParseFence(v[key].Value.Text); {
+			case fence > highest:
+				ahead[i] = key
+			case fence == highest && fence > 0:
+				to = Held{cell.Parse(strconv.FormatInt(fence, 10)), v[key].Ends}
+			}
+		}
+		if highest > 0 {
+			steps = append(steps, Step{actRaise, key, to})
+		}
 	}
-	return steps
+	return steps, ahead
 }

@@ -19,11 +19,15 @@ func TestFences(t *testing.T) {
 	k, l, m := cell.FenceKey("k"), cell.FenceKey("l"), cell.FenceKey("m")
 	views := []View{
 		{k: fenceAt("9", time.Hour), l: fenceAt("1700000000000000", time.Minute), "k": plain(attemptA, time.Minute)},
-		{k: fenceAt("10", time.Minute), m: fenceAt("9007199254740992", time.Minute), "12": foreign("12")},
+		{k: fenceAt("10", time.Minute), m: fenceAt("9007199254740990", time.Minute), "12": foreign("12")},
 		{k: fenceAt("none", time.Hour), "k": plain(attemptA, time.Minute)},
 	}
 	var got []string
-	for _, s := range Fences(views) {
+	steps, ahead := Fences(views, 1_700_000_000*time.Second)
+	if ahead[1] != m || len(ahead) != 1 {
+		t.Errorf("ahead: %v", ahead)
+	}
+	for _, s := range steps {
 		got = append(got, fmt.Sprint(s.Act, " ", s.Key, " ", s.Held.String(), " ", s.Held.Ends.Sub(now)))
 	}
 	slices.Sort(got)
