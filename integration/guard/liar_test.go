@@ -145,3 +145,40 @@ func takeFences(t *testing.T, f *kit.Fleet, i int, keys []string) {
 		}
 	}
 }
+
+// TestOneRecordOfALongTTL: one master says that locks are held for ten years. No other master is made to say so, and when all others have
+// lost their data they vote again once the longest lease in use is over, also as a proxy sees it that starts then; where only one has, at once.
+func TestOneRecordOfALongTTL(t *testing.T) {
+	for _, masters := range []int{3, 5} {
+		for _, all := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%d masters, all others forget: %v", masters, all), func(t *testing.T) {
+				t.Parallel()
+				f := startSmall(t, masters, "--max-ttl", "5s")
+				kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "4000")
+				kit.Must(t, kit.Tell(f.Masters[0], "SET", "redlock-proxy:longest", "315360000000"))
+				for _, proxy := range f.Proxies {
+					_, err := proxy.WaitLog("longer than max-ttl and than any other master's is ignored", kit.Patience)
+					kit.Must(t, err)
+				}
+				forget := f.Masters[1:]
+				if !all {
+					forget = forget[:1]
+				}
+				for _, master := range forget {
+					kit.Must(t, master.Kill())
+				}
+				for _, master := range forget {
+					kit.Must(t, master.Restart())
+				}
+				f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters), "--max-ttl", "5s"))
+				f.WantVoting(t, masters)
+				for _, master := range f.Masters[1:] {
+					text, err := kit.AskIn(master, "0", "GET", "redlock-proxy:longest")
+					if err != nil || len(fmt.Sprint(text)) > len("5000") {
+						t.Errorf("%s: %v, %v", master.Addr(), text, err)
+					}
+				}
+			})
+		}
+	}
+}

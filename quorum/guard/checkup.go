@@ -106,7 +106,9 @@ func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err
 	if verdict == onBlank && g.set.fresh.isOver() {
 		verdict = onWait
 	}
-	g.set.longest.Saw(g.index, v.Longest, verdict == onTrust)
+	if g.set.longest.Saw(g.index, v.Longest, verdict == onTrust) {
+		g.set.warnOf(g.Name, "a record of the longest TTL that is longer than max-ttl and than any other master's is ignored", "record", v.Longest)
+	}
 	if longest := g.set.longest.Seen(); v.Longest < longest && !verdict.isNew() {
 		if _, err := amend(ctx, g.Conn, script.RaiseLongest, marker.Millis(longest)); err != nil {
 			return 0, err

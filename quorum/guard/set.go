@@ -135,11 +135,16 @@ func (s *Set) Clock(now time.Time) time.Duration {
 
 // FenceAhead names, once, a master of which the fence counter of a key is so far ahead that it is ignored.
 func (s *Set) FenceAhead(master, key string) {
+	s.warnOf(master, "a fence counter far ahead of the other masters' and of their clocks is ignored", "key", key)
+}
+
+// warnOf logs something about a master, once.
+func (s *Set) warnOf(master, text string, more ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if what := "fences of " + master; !s.warned[what] {
+	if what := text + master; !s.warned[what] {
 		s.warned[what] = true
-		s.log.Warn("a fence counter far ahead of the other masters' and of their clocks is ignored", "master", master, "key", key)
+		s.log.Warn(text, append([]any{"master", master}, more...)...)
 	}
 }
 

@@ -24,16 +24,16 @@ type TTL struct {
 	recorded atomic.Int64
 
 	mu sync.Mutex
-	// largest is the largest record ever seen or made.
+	// largest is the largest record ever seen or made, of those that are credible.
 	largest time.Duration
-	// votes are the records of the masters that vote, by their number.
-	votes map[int]time.Duration
-	known bool
+	// told are the records of all masters, by their number; votes are those of the masters that vote.
+	told, votes map[int]time.Duration
+	known       bool
 }
 
 // New knows of none, as yet, of so many masters; limit is what is taken for it then.
 func New(masters int, limit time.Duration) *TTL {
-	l := &TTL{masters: masters, votes: map[int]time.Duration{}}
+	l := &TTL{masters: masters, told: map[int]time.Duration{}, votes: map[int]time.Duration{}}
 	l.limit.Store(int64(limit))
 	return l
 }
@@ -67,20 +67,32 @@ func (l *TTL) RoundedUp(ttl time.Duration) time.Duration {
 	return max(ttl, min(coarse(ttl), l.Limit()))
 }
 
-// Saw takes the record of master i. One that does not vote may have forgotten it, but
-// what it says was so.
-func (l *TTL) Saw(i int, record time.Duration, votes bool) {
+// Saw takes the record of master i. One that does not vote may have forgotten it, but what it says was so: unless it is above
+// the limit, and above what any other master says. Then it counts as one that says nothing, which is returned once
+// the others are enough to know better.
+func (l *TTL) Saw(i int, record time.Duration, votes bool) (refuted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.largest = max(l.largest, record)
+	l.told[i] = record
+	credible := l.credible()
+	for _, r := range l.told {
+		if r <= credible {
+			l.largest = max(l.largest, r)
+		}
+	}
 	if !votes {
 		delete(l.votes, i)
-		return
+		return false
 	}
 	l.votes[i] = record
-	if len(l.votes) > l.masters-vote.Majority(l.masters) {
-		l.known = true // they meet every majority that a record stands on
+	tell := 0
+	for _, r := range l.votes {
+		if r <= credible {
+			tell++
+		}
 	}
+	enough := tell > l.masters-vote.Majority(l.masters) // they meet every majority that a record stands on
+	l.known = l.known || enough
 	if len(l.votes) >= vote.Majority(l.masters) {
 		var all []time.Duration
 		for _, r := range l.votes {
@@ -89,6 +101,16 @@ func (l *TTL) Saw(i int, record time.Duration, votes bool) {
 		slices.Sort(all)
 		l.raised(all[len(all)-vote.Majority(l.masters)])
 	}
+	return enough && record > credible
+}
+
+// credible is up to which TTL records are believed: the limit, or what was seen, or what two masters say.
+func (l *TTL) credible() time.Duration {
+	highest, second := time.Duration(0), time.Duration(0)
+	for _, r := range l.told {
+		highest, second = max(highest, r), max(second, min(highest, r))
+	}
+	return max(l.Limit(), l.largest, second)
 }
 
 // Made takes a record that now stands on a majority.

@@ -48,5 +48,24 @@ func TestLongestTTL(t *testing.T) {
 	l.Made(3 * time.Minute)
 	want("recorded", 3*time.Minute, 3*time.Minute)
 	l.Saw(4, time.Second, true)
+	if !l.Saw(0, 80*time.Hour, true) {
+		t.Error("what one alone says is not refuted")
+	}
+	want("one alone is longer than the limit", 3*time.Minute, 3*time.Minute)
+	l.Saw(4, 70*time.Hour, true)
+	want("two are", 70*time.Hour, 3*time.Minute)
+	l = New(5, time.Hour)
+	for i, ttl := range []time.Duration{40 * time.Hour, time.Second, time.Second} {
+		l.Saw(i, ttl, true)
+	}
+	want("it may stand on two others", time.Hour, time.Second)
+	l.Saw(3, time.Second, true)
+	want("three others meet every majority", time.Second, time.Second)
+	l = New(5, time.Hour)
+	l.RaiseLimit(2 * time.Hour)
+	for i, ttl := range []time.Duration{time.Minute, time.Second, 2 * time.Minute, time.Minute, time.Second} {
+		l.Saw(i, ttl, i != 2)
+	}
+	l.Made(3 * time.Minute)
 	want("what stood on a majority is made to stand again", 3*time.Minute, 3*time.Minute)
 }
