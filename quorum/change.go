@@ -47,10 +47,10 @@ func (c *Cluster) ChangeMasters(ctx context.Context, urls []string) error {
 	c.changing.Lock()
 	defer c.changing.Unlock()
 	g := c.now()
-	if s := g.guards.Succession(); s != nil {
+	names := namesIn(urls)
+	if s := g.guards.SuccessionTo(names); s != nil {
 		return c.followTo(ctx, g, *s, urls)
 	}
-	names := namesIn(urls)
 	if err := succession.Step(g.names(), names); err != nil {
 		return err
 	}

@@ -89,9 +89,21 @@ func (g *Guard) meets(runID string, own bool) bool {
 // proceed does the next thing for a master that told v of itself. A pause of zero asks
 // for another look at once.
 func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err error) {
-	at, marked := g.set.eras.placeOf(v, time.Now())
+	_, marked := markerOf(v)
+	if g.set.eras.tell(g.index, v, time.Now()) {
+		for _, other := range g.set.guards {
+			if other != g {
+				other.Wake()
+			}
+		}
+	}
+	at := g.set.eras.place(g.index)
 	if cause := g.outrankedBy(); cause != nil && at != placeOver {
 		g.stand(cause) // and do nothing there: what is enough for us is not for them
+		return Heartbeat, nil
+	}
+	if at == placeUnsettled {
+		g.stand(&QuarantineError{Why: Unproven})
 		return Heartbeat, nil
 	}
 	g.set.word.meet(g.index, v.RunID, time.Now())
@@ -100,6 +112,10 @@ func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err
 		past.place = at
 	}
 	verdict, why := judge(v, past)
+	if g.set.eras.isRefuted(g.index) {
+		why = Replicated
+		g.set.warnOf(g.Name, "a master's word that the masters were changed is ignored: a majority contradicts it")
+	}
 	if verdict == onOver || verdict != onTrust && verdict != onReword && g.set.eras.isOver() {
 		return g.leave(ctx, v, past)
 	}
@@ -197,7 +213,7 @@ func (g *Guard) vote(ctx context.Context, v Report) (time.Duration, error) {
 		return Heartbeat, nil
 	}
 	g.mu.Lock()
-	over := g.set.eras.place(m, time.Now()) != placeOwn
+	over := g.set.eras.place(g.index) != placeOwn
 	if !over && g.trust.nonce == "" && (g.cause.Why != Unproven || g.last.nonce != m.Nonce) {
 		g.log.Info("master votes", "master", g.Name, "proof", m.Proof)
 	}

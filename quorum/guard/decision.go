@@ -89,7 +89,8 @@ func (s *Set) prepare(ctx context.Context, era succession.Era, ballot string) []
 	var asked []promise
 	for _, g := range s.guards {
 		t := g.trusted()
-		if m, ok := marker.Parse(t.marker); t.nonce == "" || !ok || m.Era != era {
+		m, ok := marker.Parse(t.marker)
+		if t.nonce == "" || !ok || m.Era != era || !m.Seal.IsNone() && !s.eras.isBelieved(m.Nonce) {
 			g.Wake()
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,10 +18,11 @@ import (
 type place int
 
 const (
-	placeOwn    place = iota // its master votes in this proxy's set
-	placeOver                // that set is over, or the master is of another one
-	placeBefore              // it voted in the set before this proxy's, and holds what it held then
-	placeStale               // it is from a set before, and proves nothing
+	placeOwn       place = iota // its master votes in this proxy's set
+	placeOver                   // that set is over, or the master is of another one
+	placeBefore                 // it voted in the set before this proxy's, and holds what it held then
+	placeStale                  // it is from a set before, or another cluster's, and proves nothing
+	placeUnsettled              // too few masters told which set they are
 )
 
 // Succession is a set of masters that is over, and what follows.
@@ -32,7 +34,8 @@ type Succession struct {
 	Change succession.Change
 }
 
-// eras is what a proxy knows of the sets that its masters are and were.
+// eras is what a proxy knows of the sets that its masters are and were. No single master is believed: a marker that says that the set is
+// over is just that master's claim, until another one says so, too.
 type eras struct {
 	names []string
 
@@ -41,14 +44,47 @@ type eras struct {
 	known bool
 	own   succession.Era
 	since time.Time
-	// before is how many masters the set before had; zero: not known.
-	before int
-	// over is what follows, if this set is over, or is another one's.
+	// told is what the masters said last, by their number.
+	told map[int]statement
+	// believed are the nonces of markers with credible claims, refuted those that a majority contradicted.
+	believed, refuted map[string]bool
+	// before has who said how many masters the set before had.
+	before map[teller]bool
+	// over is what follows, if this set is over, or is another one's, as is believed.
 	over *Succession
 }
 
+type teller struct{ masters, master int }
+
+// statement is the marker of a master and its promise of a ballot.
+type statement struct {
+	marker.Marker
+	// era and ballot are of the promise.
+	era, ballot string
+	// first is when this marker was first seen, last when it was asked for last.
+	first, last time.Time
+	// alive is set where the marker is of the master's present life, so that it forgot nothing since.
+	alive bool
+}
+
+// follows is what the master claims to follow.
+func (s statement) follows() Succession {
+	if s.Seal.IsNone() {
+		return Succession{Era: s.Era, Begun: true}
+	}
+	return Succession{Era: s.Era, Change: s.Seal.Change}
+}
+
+// next is the number of the first set that it does not contradict.
+func (s statement) next() int {
+	if s.Seal.IsNone() {
+		return s.Era.Number
+	}
+	return s.Era.Number + 1
+}
+
 func newEras(masters []Master, joins *succession.Era, now time.Time) *eras {
-	e := &eras{}
+	e := &eras{told: map[int]statement{}, believed: map[string]bool{}, refuted: map[string]bool{}, before: map[teller]bool{}}
 	for _, m := range masters {
 		e.names = append(e.names, m.Name)
 	}
@@ -58,62 +94,160 @@ func newEras(masters []Master, joins *succession.Era, now time.Time) *eras {
 	return e
 }
 
-// place is that of a marker.
-func (e *eras) place(m marker.Marker, now time.Time) place {
+// tell takes what master i told. isNews is set where others are to be asked at once, or can now be judged.
+func (e *eras) tell(i int, v Report, now time.Time) (isNews bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	switch {
-	case m.Seal.IsNone():
-		return e.placeVoting(m.Era, now)
-	case e.known && m.Seal.After(m.Era) == e.own:
-		e.before = m.Seal.Before
-		return placeBefore
-	case e.known && m.Era.Number < e.own.Number:
-		return placeStale
-	default:
-		e.ends(Succession{Era: m.Era, Change: m.Seal.Change})
-		return placeOver
-	}
-}
-
-// placeOf is that of the marker that a master told of.
-func (e *eras) placeOf(v Report, now time.Time) (at place, marked bool) {
 	m, marked := markerOf(v)
 	if !marked {
-		return placeOwn, false
+		delete(e.told, i)
+		return false
 	}
-	return e.place(m, now), true
+	era, ballot, _ := strings.Cut(v.Promise, " ")
+	had := e.told[i]
+	s := statement{Marker: m, era: era, ballot: ballot, first: had.first, last: v.Sighting.Sent, alive: m.RunID == v.RunID}
+	if had.Nonce != m.Nonce || had.Era != m.Era || !had.Seal.Is(m.Seal.Change) {
+		s.first = now
+	}
+	e.told[i] = s
+	settled := e.settle(now)
+	if e.placeOf(s) == placeBefore {
+		e.before[teller{s.Seal.Before, i}] = true
+	}
+	for _, claim := range e.told {
+		if e.placeOf(claim) == placeOver {
+			e.weigh(claim)
+		}
+	}
+	return settled || s.first == now && e.placeOf(s) == placeOver
 }
 
-// placeVoting is for a marker without a seal.
-func (e *eras) placeVoting(era succession.Era, now time.Time) place {
+// settle finds out which set the masters are: the one that a majority says, or so many that they meet every majority while nobody says
+// anything else.
+func (e *eras) settle(now time.Time) (settled bool) {
+	if e.known {
+		return false
+	}
+	era, n := e.likely()
+	most := vote.Majority(len(e.names))
+	if n < most && (n < len(e.names)-most+1 || n < len(e.told)) {
+		return false
+	}
+	e.known, e.own = true, era
+	if era.Number > 0 {
+		e.since = now
+	}
+	if e.over != nil && e.over.Era.Number < era.Number {
+		e.over = nil // it was this that followed
+	}
+	return true
+}
+
+// likely is the set that most masters say these are, or the latest of several.
+func (e *eras) likely() (era succession.Era, masters int) {
+	says := map[succession.Era]int{}
+	for _, s := range e.told {
+		if s.Seal.IsNone() && s.Era.Is(e.names) {
+			says[s.Era]++
+		}
+	}
+	for one, n := range says {
+		if n > masters || n == masters && one.Number > era.Number {
+			era, masters = one, n
+		}
+	}
+	return era, masters
+}
+
+// weigh says whether a claim is believed: where another master says so, too, and no majority contradicts. What is refuted once stays so.
+func (e *eras) weigh(claim statement) {
+	masters := len(e.names)
+	if !claim.Seal.IsNone() {
+		masters = max(claim.Seal.Before, masters-1) // this set is the one that is over, or the one that follows
+	}
+	most := vote.Majority(masters)
+	supporters, others, since := 0, 0, 0
+	for _, s := range e.told {
+		switch {
+		case s.supports(claim):
+			supporters++
+		case s.alive && e.placeOf(s) == placeOwn:
+			others++
+			if s.last.After(claim.first) {
+				since++
+			}
+		}
+	}
 	switch {
-	case e.known && era == e.own:
-		return placeOwn
-	case e.known && era.Number < e.own.Number:
-		return placeStale
-	case !e.known && era.Is(e.names):
-		e.known, e.own = true, era
-		if era.Number > 0 {
-			e.since = now
+	case e.refuted[claim.Nonce]:
+	case since >= most || !e.isPlausible(claim):
+		e.refuted[claim.Nonce] = true
+	case supporters >= min(2, most) && others < most:
+		e.believed[claim.Nonce] = true
+		next := claim.follows()
+		if next.Begun && claim.Era.Is(e.names) {
+			next.Change.Names = e.names
 		}
-		if e.over != nil && e.over.Era.Number < era.Number {
-			e.over = nil // it was this that followed
+		if e.over == nil || rank(next) >= rank(*e.over) {
+			e.over = &next
 		}
-		return placeOwn
 	}
-	next := Succession{Era: era, Begun: true}
-	if era.Is(e.names) {
-		next.Change.Names = e.names
-	}
-	e.ends(next)
-	return placeOver
 }
 
-// ends notes what follows; the latest stands.
-func (e *eras) ends(next Succession) {
-	if e.over == nil || rank(next) >= rank(*e.over) {
-		e.over = &next
+// supports reports whether a master bears out the claim of another one, or its own: it says the same or what comes after it, or it promised
+// the ballot, as a majority did before any master accepted it.
+func (s statement) supports(claim statement) bool {
+	if claim.Seal.IsNone() {
+		return s.Era == claim.Era || s.next() > claim.Era.Number || !s.Seal.IsNone() && s.Seal.After(s.Era) == claim.Era
+	}
+	return s.Nonce == claim.Nonce || s.Era.Number > claim.Era.Number ||
+		!s.Seal.IsNone() && s.Era == claim.Era && s.Seal.Ballot >= claim.Seal.Ballot ||
+		s.era == claim.Era.String() && s.ballot >= claim.Seal.Ballot
+}
+
+// isPlausible reports whether the masters of a seal may follow this set, or this set them.
+func (e *eras) isPlausible(claim statement) bool {
+	before, names := claim.Seal.Before, claim.Seal.Names
+	switch {
+	case claim.Seal.IsNone():
+		return true
+	case e.known && claim.Era == e.own && (before < len(e.names)-1 || before > len(e.names)+1):
+		return false
+	}
+	return before >= len(names)-1 && before <= len(names)+1
+}
+
+// place is where the marker stands that master i told of last.
+func (e *eras) place(i int) place {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s, marked := e.told[i]
+	if !marked {
+		return placeOwn
+	}
+	return e.placeOf(s)
+}
+
+func (e *eras) placeOf(s statement) place {
+	if !e.known {
+		switch {
+		case !s.Seal.IsNone() || !s.Era.Is(e.names):
+			return placeOver
+		default:
+			return placeUnsettled
+		}
+	}
+	switch {
+	case s.Seal.IsNone() && s.Era == e.own:
+		return placeOwn
+	case !s.Seal.IsNone() && s.Seal.After(s.Era) == e.own:
+		return placeBefore
+	case s.Era.Number < e.own.Number:
+		return placeStale
+	case e.refuted[s.Nonce] && !s.alive:
+		return placeStale
+	default:
+		return placeOver
 	}
 }
 
@@ -122,6 +256,27 @@ func rank(s Succession) int {
 		return 2 * s.Era.Number
 	}
 	return 2*s.Era.Number + 1
+}
+
+// isOpen reports whether a master claims that the set is over, and is neither believed nor refuted: then no master is let in that does
+// not copy from others that vote.
+func (e *eras) isOpen() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, s := range e.told {
+		if e.placeOf(s) == placeOver && !e.refuted[s.Nonce] {
+			return true
+		}
+	}
+	return false
+}
+
+// isRefuted reports whether a majority contradicted what master i claims.
+func (e *eras) isRefuted(i int) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s, marked := e.told[i]
+	return marked && e.refuted[s.Nonce]
 }
 
 func (e *eras) isOver() bool {
@@ -141,7 +296,10 @@ func (e *eras) hasBegun(number int) bool {
 func (e *eras) begun() succession.Era {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.known = true
+	if !e.known { // by what those say that have markers
+		e.own, _ = e.likely()
+		e.known = true
+	}
 	return e.own
 }
 
@@ -174,10 +332,39 @@ func (e *eras) lasted(now time.Time) time.Duration {
 	return now.Sub(e.since)
 }
 
+// previous is how many masters the set before had, as most of them say; zero: not known.
 func (e *eras) previous() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.before
+	says, before := map[int]int{}, 0
+	for t := range e.before {
+		if says[t.masters]++; says[t.masters] > says[before] || says[t.masters] == says[before] && t.masters > before {
+			before = t.masters
+		}
+	}
+	return before
+}
+
+// isBelieved reports whether the seal of a marker with that nonce counts.
+func (e *eras) isBelieved(nonce string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.believed[nonce]
+}
+
+// SuccessionTo is what follows this set of masters, or nil. One master alone is believed that these do, since an operator says so, too.
+func (s *Set) SuccessionTo(names []string) *Succession {
+	s.eras.mu.Lock()
+	for _, one := range s.eras.told {
+		next := one.follows()
+		if s.eras.placeOf(one) == placeOver && !s.eras.refuted[one.Nonce] && next.Begun && one.Era.Number > 0 && one.Era.Is(names) {
+			s.eras.mu.Unlock()
+			next.Change.Names = names
+			return &next
+		}
+	}
+	s.eras.mu.Unlock()
+	return s.Succession()
 }
 
 // Succession is what follows this set of masters, or nil while nothing does, as far as is known.

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -22,32 +23,86 @@ func TestPlace(t *testing.T) {
 		return marker.Marker{Era: e, Seal: succession.Seal{Ballot: "1", Change: to(names)}}
 	}
 	for _, test := range []struct {
-		name   string
-		before []marker.Marker
-		m      marker.Marker
-		want   place
-		over   bool
+		name string
+		told []marker.Marker // of the masters in turn
+		want place           // of the last one
+		over bool
 	}{
-		{"the first set", nil, votes(first), placeOwn, false},
-		{"ours, numbered", nil, votes(ownSecond), placeOwn, false},
-		{"another set", nil, votes(otherSecond), placeOver, true},
-		{"sealed for others", []marker.Marker{votes(first)}, sealed(first, other), placeOver, true},
-		{"sealed for us, and nobody has joined", nil, sealed(first, own), placeOver, true},
-		{"sealed for us, and some have joined", []marker.Marker{votes(ownSecond)}, sealed(first, own), placeBefore, false},
-		{"some have joined, and others are sealed for us", []marker.Marker{sealed(first, own)}, votes(ownSecond), placeOwn, false},
-		{"not sealed, and some have joined", []marker.Marker{votes(ownSecond)}, votes(first), placeStale, false},
-		{"sealed for others long ago", []marker.Marker{votes(ownThird)}, sealed(first, other), placeStale, false},
-		{"sealed for us later", []marker.Marker{votes(ownThird)}, sealed(otherSecond, own), placeBefore, false},
-		{"others follow us", []marker.Marker{votes(ownSecond)}, votes(to(other).After(ownSecond)), placeOver, true},
-		{"we follow others who followed us", []marker.Marker{votes(first)}, votes(ownThird), placeOver, true},
+		{"too few told", []marker.Marker{votes(first)}, placeUnsettled, false},
+		{"the first set", []marker.Marker{votes(first), votes(first)}, placeOwn, false},
+		{"ours, numbered", []marker.Marker{votes(ownSecond), votes(ownSecond)}, placeOwn, false},
+		{"another set", []marker.Marker{votes(otherSecond), votes(otherSecond)}, placeOver, true},
+		{"one of another set", []marker.Marker{votes(otherSecond)}, placeOver, false},
+		{"one of another set, and a majority of ours", []marker.Marker{votes(first), votes(first), votes(otherSecond)}, placeOver, false},
+		{"one of a later set of ours, and a majority of ours", []marker.Marker{votes(first), votes(first), votes(ownThird)}, placeOver, false},
+		{"one of an earlier set", []marker.Marker{votes(ownSecond), votes(ownSecond), votes(first)}, placeStale, false},
+		{"one sealed for others", []marker.Marker{votes(first), votes(first), sealed(first, other)}, placeOver, false},
+		{"two sealed for others", []marker.Marker{votes(first), sealed(first, other), sealed(first, other)}, placeOver, true},
+		{"sealed for us, and nobody has joined", []marker.Marker{sealed(first, own), sealed(first, own)}, placeOver, true},
+		{"sealed for us, and some have joined", []marker.Marker{votes(ownSecond), votes(ownSecond), sealed(first, own)}, placeBefore, false},
+		{"some have joined, and others are sealed for us", []marker.Marker{sealed(first, own), votes(ownSecond), votes(ownSecond)}, placeOwn, false},
+		{"sealed for others long ago", []marker.Marker{votes(ownThird), votes(ownThird), sealed(first, other)}, placeStale, false},
+		{"sealed for us later", []marker.Marker{votes(ownThird), votes(ownThird), sealed(otherSecond, own)}, placeBefore, false},
+		{"others follow us", []marker.Marker{votes(ownSecond), sealed(ownSecond, other), votes(to(other).After(ownSecond))}, placeOver, true},
+		{"we follow others who followed us", []marker.Marker{sealed(otherSecond, own), votes(ownThird), votes(ownThird)}, placeOwn, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			e := &eras{names: own}
-			for _, m := range test.before {
-				e.place(m, time.Now())
+			e := newEras([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}}, nil, time.Now())
+			for i, m := range test.told {
+				e.tell(i, telling(m, i), time.Now())
 			}
-			if got := e.place(test.m, time.Now()); got != test.want || e.isOver() != test.over {
+			if got := e.place(len(test.told) - 1); got != test.want || e.isOver() != test.over {
 				t.Errorf("got %v, over %v; want %v, %v", got, e.isOver(), test.want, test.over)
+			}
+		})
+	}
+}
+
+// telling is what master i tells that has a marker.
+func telling(m marker.Marker, i int) Report {
+	m.RunID, m.ReplID, m.Nonce, m.Proof, m.Address = "r", "p", fmt.Sprintf("n%d:%s:%s", i, m.Era, m.Seal), marker.ProofLease, "a"
+	v := Report{RunID: "r", Marker: m.String() + "@0"}
+	v.Sighting.Sent = time.Now()
+	return v
+}
+
+// TestClaims: what one master says is believed where others bear it out, and refuted once a majority was asked since and does not.
+func TestClaims(t *testing.T) {
+	others := succession.Change{Before: 3, Names: []string{"a", "b", "d"}}
+	seal := marker.Marker{Seal: succession.Seal{Ballot: "05", Change: others}}
+	later := marker.Marker{Era: others.After(succession.Era{})}
+	for _, test := range []struct {
+		name          string
+		claim         marker.Marker
+		promise       string // of another master
+		over, refuted bool
+	}{
+		{"a seal", seal, "", false, true},
+		{"a seal of a ballot that another master promised", seal, "0 05", true, false},
+		{"a seal, and a promise below it", seal, "0 04", false, true},
+		{"a seal, and a promise of another set", seal, "1.3.x 06", false, true},
+		{"a later set", later, "0 05", false, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e := newEras([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}}, nil, time.Now())
+			tell := func(i int, m marker.Marker, promise string) {
+				v := telling(m, i)
+				v.Promise = promise
+				e.tell(i, v, time.Now())
+			}
+			tell(1, marker.Marker{}, "")
+			tell(2, marker.Marker{}, "")
+			tell(0, test.claim, "")
+			if e.isOver() || !e.isOpen() {
+				t.Fatalf("over %v, open %v", e.isOver(), e.isOpen())
+			}
+			tell(1, marker.Marker{}, test.promise)
+			tell(2, marker.Marker{}, "")
+			if e.isOver() != test.over || e.isRefuted(0) != test.refuted {
+				t.Errorf("over %v, refuted %v", e.isOver(), e.isRefuted(0))
+			}
+			if e.tell(0, Report{}, time.Now()); e.isOpen() {
+				t.Error("what was flushed is still open")
 			}
 		})
 	}
@@ -55,11 +110,11 @@ func TestPlace(t *testing.T) {
 
 // TestLatestSuccessionStands: what was begun later is what is to be followed.
 func TestLatestSuccessionStands(t *testing.T) {
-	e := &eras{names: []string{"a"}, known: true}
-	change := succession.Change{Before: 1, Names: []string{"b"}}
+	e := newEras([]Master{{Name: "a"}, {Name: "c"}}, &succession.Era{}, time.Now())
+	change := succession.Change{Before: 2, Names: []string{"b", "c"}}
 	next := change.After(succession.Era{})
-	e.place(marker.Marker{Era: next}, time.Now())
-	e.place(marker.Marker{Seal: succession.Seal{Ballot: "1", Change: change}}, time.Now())
+	e.tell(0, telling(marker.Marker{Era: next}, 0), time.Now())
+	e.tell(1, telling(marker.Marker{Seal: succession.Seal{Ballot: "1", Change: change}}, 1), time.Now())
 	if e.over == nil || !e.over.Begun || e.over.Era != next {
 		t.Errorf("%+v", e.over)
 	}

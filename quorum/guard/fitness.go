@@ -55,7 +55,9 @@ type Report struct {
 	// longest TTL.
 	Marker, Record string
 	Longest        time.Duration
-	Sighting       clock.Sighting
+	// Promise is the era and the ballot that it promised last for a change of the masters; empty: none.
+	Promise  string
+	Sighting clock.Sighting
 	// Differences are what proxies have differently that announced themselves there.
 	Differences []string
 }

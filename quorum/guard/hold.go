@@ -46,7 +46,8 @@ func (g *Guard) hold(ctx context.Context, v Report) (time.Duration, error) {
 	if did, err := g.bind(ctx, r); did || err != nil {
 		return 0, err
 	}
-	if r.Claim != marker.NoClaim {
+	open := g.set.eras.isOpen()
+	if r.Claim != marker.NoClaim && !open {
 		if did, err := g.weighClaim(ctx, v, r, watched); did || err != nil {
 			return 0, err
 		}
@@ -58,6 +59,9 @@ func (g *Guard) hold(ctx context.Context, v Report) (time.Duration, error) {
 		early += moreSources
 	}
 	lease, err := g.leaseLeft(ctx, r, min(watched, g.set.eras.lasted(time.Now())), g.set.voters(g.index))
+	if open { // the set may be over, and the lease of another one's locks not
+		lease = max(lease, Heartbeat/4)
+	}
 	switch {
 	case err != nil:
 		return catchUpPause, nil

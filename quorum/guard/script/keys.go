@@ -15,8 +15,8 @@ const (
 	LongestKey   = OwnPrefix + "longest"
 	claimKey     = OwnPrefix + "catch-up"
 	ProxiesKey   = OwnPrefix + "proxies"
-	// promiseKey has the highest ballot that was promised for a change of the masters.
-	promiseKey = OwnPrefix + "succession"
+	// PromiseKey has the highest ballot that was promised for a change of the masters.
+	PromiseKey = OwnPrefix + "succession"
 	// agePrefix is before the field of another master's sequence, with the highest number
 	// that was seen there.
 	agePrefix = OwnPrefix + "age:"

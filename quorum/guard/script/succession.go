@@ -7,9 +7,9 @@ var (
 	// microseconds, canary}, {0, the ballot that it promised}, or {-1} where that is not its marker.
 	Promise = New(timedLua + guardLua + `
 if not stands(marker, ARGV[1]) then return {-1} end
-local era, promised = string.match(redis.call('get', '` + promiseKey + `') or '', '^(%S+) (%S+)$')
+local era, promised = string.match(redis.call('get', '` + PromiseKey + `') or '', '^(%S+) (%S+)$')
 if era == ARGV[4] and promised >= ARGV[2] then return {0, promised} end
-redis.call('set', '` + promiseKey + `', ARGV[4] .. ' ' .. ARGV[2])
+redis.call('set', '` + PromiseKey + `', ARGV[4] .. ' ' .. ARGV[2])
 local n = redis.call('hincrby', sequence, ARGV[3], 1)
 local now = redis.call('time')
 return {1, n, now[1], now[2], redis.call('get', canary) or ''}`)
@@ -19,7 +19,7 @@ return {1, n, now[1], now[2], redis.call('get', canary) or ''}`)
 	// any more. It answers 1, 0: it promised another one, -1: that is not its marker.
 	Seal = New(guardLua + `
 if not stands(marker, ARGV[1]) then return -1 end
-if redis.call('get', '` + promiseKey + `') ~= ARGV[4] .. ' ' .. ARGV[2] then return 0 end
+if redis.call('get', '` + PromiseKey + `') ~= ARGV[4] .. ' ' .. ARGV[2] then return 0 end
 everywhere(function(db)
   mark(ARGV[3], db)
   redis.call('del', canary)

@@ -1,0 +1,152 @@
+//go:build integration
+
+package masters
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/succession"
+)
+
+// liars are what one master may say of the masters of all.
+var liars = []struct {
+	name string
+	lie  func(r *rig, masters []string, m *marker.Marker)
+}{
+	{"a seal for others", func(_ *rig, masters []string, m *marker.Marker) {
+		m.Seal = succession.Seal{Ballot: strings.Repeat("9", 36), Change: succession.Change{Before: len(masters), Names: append(masters[1:], "127.0.0.1:1")}}
+	}},
+	{"a seal of one master, for another", func(_ *rig, _ []string, m *marker.Marker) {
+		m.Seal = succession.Seal{Ballot: strings.Repeat("0", 36), Change: succession.Change{Before: 1, Names: []string{"127.0.0.1:1"}}}
+	}},
+	{"a later set of other masters", func(_ *rig, masters []string, m *marker.Marker) {
+		m.Era = succession.Era{Number: 7, Masters: len(masters), Hash: "0123456789abcdef"}
+	}},
+	{"a later set of the same masters", func(_ *rig, masters []string, m *marker.Marker) {
+		m.Era = succession.Era{Number: 7, Masters: len(masters), Hash: succession.Hash(masters)}
+	}},
+}
+
+// lie has a master say something else of what it is, as if it had always said so.
+func (r *rig) lie(master int, masters []string, change func(r *rig, masters []string, m *marker.Marker)) {
+	r.t.Helper()
+	stands, err := kit.AskIn(r.servers[master], "0", "GET", "redlock-proxy:marker")
+	kit.Must(r.t, err)
+	text, _ := marker.OfDatabase0(fmt.Sprint(stands))
+	m, ok := marker.Parse(text)
+	if !ok {
+		r.t.Fatalf("no marker: %v", stands)
+	}
+	m.Nonce += "x"
+	change(r, masters, &m)
+	kit.Must(r.t, kit.Tell(r.servers[master], "SET", "redlock-proxy:marker", marker.InDatabase(m.String(), 0)))
+}
+
+func (r *rig) names(n int) []string {
+	var names []string
+	for _, link := range r.links[:n] {
+		names = append(names, link.Addr())
+	}
+	return names
+}
+
+// wantServing wants each proxy to grant locks, and hold one.
+func (r *rig) wantServing(key string) {
+	r.t.Helper()
+	for i, proxy := range r.proxies {
+		client := kit.Connect(r.t, proxy)
+		kit.Soon(r.t, func() error {
+			if reply := kit.Do(r.t, client, "LOCK", fmt.Sprint(key, i), "t", "PX", "60000"); fmt.Sprintf("%T", reply) != "int64" {
+				return fmt.Errorf("LOCK: %v", reply)
+			}
+			return nil
+		})
+		kit.Want(r.t, client, nil, "LOCK", "k-held", "u", "PX", "1000")
+	}
+}
+
+// TestOneMasterSaysItIsOver: one master of some claims that the masters were changed. It has no vote; the others have, also with a proxy that
+// starts then, and none of them says the same. Once it is flushed it votes as before.
+func TestOneMasterSaysItIsOver(t *testing.T) {
+	for _, masters := range []int{3, 5} {
+		for _, liar := range liars {
+			t.Run(fmt.Sprintf("%s, of %d", liar.name, masters), func(t *testing.T) {
+				t.Parallel()
+				r := startRig(t, 2, masters, masters)
+				kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k-held", "t", "PX", "600000")
+				r.lie(0, r.names(masters), liar.lie)
+				for _, proxy := range r.proxies {
+					_, err := proxy.WaitLog("a majority contradicts it", kit.Patience)
+					kit.Must(t, err)
+				}
+				r.wantServing("k-beside-")
+				r.proxies = append(r.proxies, kit.StartConfigured(t, r.files[0]))
+				r.wantServing("k-later-")
+				time.Sleep(1500 * time.Millisecond) // nothing comes of it later, either
+				r.wantServing("k-then-")
+				for _, server := range r.servers[1:] {
+					stands, err := kit.AskIn(server, "0", "GET", "redlock-proxy:marker")
+					text, _ := marker.OfDatabase0(fmt.Sprint(stands))
+					if m, ok := marker.Parse(text); err != nil || !ok || m.Era.Number != 0 || !m.Seal.IsNone() {
+						t.Errorf("%s: %v", server.Addr(), stands)
+					}
+				}
+				kit.Must(t, kit.Tell(r.servers[0], "FLUSHALL"))
+				r.wantVoting(first(masters)...)
+				r.wantServing("k-again-")
+			})
+		}
+	}
+}
+
+// TestDiskOfAnotherCluster: a master has the data of one of another cluster, of which the masters were changed once. It catches up, and the
+// locks of all are granted meanwhile.
+func TestDiskOfAnotherCluster(t *testing.T) {
+	for _, masters := range []int{3, 5} {
+		t.Run(fmt.Sprint(masters), func(t *testing.T) {
+			t.Parallel()
+			other := startRig(t, 1, 3, 4)
+			other.change(0, 1, 3)
+			r := startRig(t, 2, masters, masters)
+			kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k-held", "t", "PX", "600000")
+			host, port, err := net.SplitHostPort(other.servers[0].Addr())
+			kit.Must(t, err)
+			kit.Must(t, kit.Tell(r.servers[0], "REPLICAOF", host, port))
+			kit.Soon(t, func() error {
+				info, err := kit.AskIn(r.servers[0], "0", "INFO", "replication")
+				if err == nil && !strings.Contains(kit.Text(info), "master_link_status:up") {
+					err = fmt.Errorf("it does not synchronise: %v", info)
+				}
+				return err
+			})
+			kit.Must(t, kit.Tell(r.servers[0], "REPLICAOF", "NO", "ONE"))
+			r.wantServing("k-beside-")
+			r.wantVoting(first(masters)...)
+			kit.Settles(t, func() error { return kit.Stands(r.servers[0], "0", "k-held", "t") })
+			r.wantServing("k-again-")
+			if votes := other.votes(other.proxies[0], []int{0, 1, 3}); votes != nil {
+				t.Errorf("the other cluster: %v", votes)
+			}
+		})
+	}
+}
+
+// TestLiarIsReplaced: a master that claims that the masters were changed is replaced by another one.
+func TestLiarIsReplaced(t *testing.T) {
+	t.Parallel()
+	r := startRig(t, 2, 3, 4)
+	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k-held", "t", "PX", "600000")
+	r.lie(0, r.names(3), liars[0].lie)
+	_, err := r.proxies[0].WaitLog("a majority contradicts it", kit.Patience)
+	kit.Must(t, err)
+	r.change(3, 1, 2)
+	r.wantServing("k-")
+	kit.Everywhere(t, []*redistest.Server{r.servers[1], r.servers[2], r.servers[3]}, func(s *redistest.Server) error { return kit.Stands(s, "0", "k-held", "t") })
+}
