@@ -150,3 +150,30 @@ func TestLiarIsReplaced(t *testing.T) {
 	r.wantServing("k-")
 	kit.Everywhere(t, []*redistest.Server{r.servers[1], r.servers[2], r.servers[3]}, func(s *redistest.Server) error { return kit.Stands(s, "0", "k-held", "t") })
 }
+
+// TestFollowsOneWitness: a proxy that stood still during a change reaches just one master that tells of it. With a file that names the new
+// masters it follows.
+func TestFollowsOneWitness(t *testing.T) {
+	t.Parallel()
+	r := startRig(t, 2, 3, 4)
+	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k-held", "t", "PX", "600000")
+	kit.Must(t, r.proxies[1].Signal(stop))
+	r.nameAll(0, 1, 3)
+	r.reload(0)
+	kit.Soon(t, func() error { return r.votes(r.proxies[0], []int{0, 1, 3}) })
+	for _, link := range r.links[1:] {
+		kit.Must(t, link.Refuse())
+	}
+	kit.Must(t, r.proxies[1].Signal(goOn))
+	kit.Soon(t, func() error {
+		if said := r.tryReload(1); strings.HasPrefix(said, "ERR") {
+			return fmt.Errorf("PROXY RELOAD: %s", said)
+		}
+		return nil
+	})
+	for _, link := range r.links[1:] {
+		kit.Must(t, link.Heal())
+	}
+	r.wantVoting(0, 1, 3)
+	r.wantServing("k-")
+}
