@@ -46,6 +46,8 @@ type eras struct {
 	since time.Time
 	// told is what the masters said last, by their number.
 	told map[int]statement
+	// looked are those that were looked at, whether or not they have a marker.
+	looked map[int]bool
 	// believed are the nonces of markers with credible claims, refuted those that a majority contradicted.
 	believed, refuted map[string]bool
 	// before has who said how many masters the set before had.
@@ -84,7 +86,7 @@ func (s statement) next() int {
 }
 
 func newEras(masters []Master, joins *succession.Era, now time.Time) *eras {
-	e := &eras{told: map[int]statement{}, believed: map[string]bool{}, refuted: map[string]bool{}, before: map[teller]bool{}}
+	e := &eras{told: map[int]statement{}, looked: map[int]bool{}, believed: map[string]bool{}, refuted: map[string]bool{}, before: map[teller]bool{}}
 	for _, m := range masters {
 		e.names = append(e.names, m.Name)
 	}
@@ -99,9 +101,10 @@ func (e *eras) tell(i int, v Report, now time.Time) (isNews bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	m, marked := markerOf(v)
+	e.looked[i] = true
 	if !marked {
 		delete(e.told, i)
-		return false
+		return e.settle(now)
 	}
 	era, ballot, _ := strings.Cut(v.Promise, " ")
 	had := e.told[i]
@@ -122,15 +125,16 @@ func (e *eras) tell(i int, v Report, now time.Time) (isNews bool) {
 	return settled || s.first == now && e.placeOf(s) == placeOver
 }
 
-// settle finds out which set the masters are: the one that a majority says, or so many that they meet every majority while nobody says
-// anything else.
+// settle finds out which set the masters are: the one that a majority says; or, while nobody says anything else, so many that they meet every
+// majority, or all that have a marker.
 func (e *eras) settle(now time.Time) (settled bool) {
 	if e.known {
 		return false
 	}
 	era, n := e.likely()
 	most := vote.Majority(len(e.names))
-	if n < most && (n < len(e.names)-most+1 || n < len(e.told)) {
+	enough := n > len(e.names)-most || n > 0 && len(e.looked) == len(e.names)
+	if n < most && (n < len(e.told) || !enough) {
 		return false
 	}
 	e.known, e.own = true, era

@@ -15,7 +15,7 @@ import (
 func TestPlace(t *testing.T) {
 	own, other := []string{"a", "b", "c"}, []string{"a", "b", "d"}
 	to := func(names []string) succession.Change { return succession.Change{Before: 3, Names: names} }
-	first := succession.Era{}
+	first, none := succession.Era{}, marker.Marker{Proof: "none"}
 	otherSecond, ownSecond := to(other).After(first), to(own).After(first)
 	ownThird := to(own).After(otherSecond)
 	votes := func(e succession.Era) marker.Marker { return marker.Marker{Era: e} }
@@ -29,6 +29,8 @@ func TestPlace(t *testing.T) {
 		over bool
 	}{
 		{"too few told", []marker.Marker{votes(first)}, placeUnsettled, false},
+		{"the others have no markers", []marker.Marker{none, none, votes(first)}, placeOwn, false},
+		{"one has no marker", []marker.Marker{none, votes(first)}, placeUnsettled, false},
 		{"the first set", []marker.Marker{votes(first), votes(first)}, placeOwn, false},
 		{"ours, numbered", []marker.Marker{votes(ownSecond), votes(ownSecond)}, placeOwn, false},
 		{"another set", []marker.Marker{votes(otherSecond), votes(otherSecond)}, placeOver, true},
@@ -49,7 +51,11 @@ func TestPlace(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			e := newEras([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}}, nil, time.Now())
 			for i, m := range test.told {
-				e.tell(i, telling(m, i), time.Now())
+				v := telling(m, i)
+				if m.Proof == none.Proof {
+					v.Marker = ""
+				}
+				e.tell(i, v, time.Now())
 			}
 			if got := e.place(len(test.told) - 1); got != test.want || e.isOver() != test.over {
 				t.Errorf("got %v, over %v; want %v, %v", got, e.isOver(), test.want, test.over)
