@@ -69,6 +69,7 @@ func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certif
 	}
 	look(cfg.LegacyLock, cfg.MasterTimeout, &seen.legacy)
 	seen.masters = quorum.Inspect(ctx, cfg.Masters, cfg.MasterTimeout, certificates.Dialing, feedsOf(cfg))
+	quorum.CompareSettings(seen.masters, rulesOf(cfg))
 	all.Wait()
 	return seen
 }

@@ -86,7 +86,8 @@ func newDaemon(ctx context.Context, cfg conf.Config, log *slog.Logger, from prov
 	}
 	d.cluster, err = quorum.NewCluster(quorum.Options{
 		Masters: cfg.Masters, Legacy: cfg.LegacyLock, TLS: d.certs.Dialing, MasterTimeout: cfg.MasterTimeout, MaxTTL: cfg.MaxTTL,
-		FreshStart: cfg.FreshStart, Unguarded: !cfg.Guard, Logger: log, Succeeded: d.followMasters, Tags: commands.TagRule(cfg.LockTags),
+		FreshStart: cfg.FreshStart, Unguarded: !cfg.Guard, Logger: log, Succeeded: d.followMasters,
+		Tagged: len(cfg.LockTags) > 0, Settings: rulesOf(cfg),
 	})
 	if err != nil {
 		return nil, err
@@ -109,6 +110,11 @@ func newDaemon(ctx context.Context, cfg conf.Config, log *slog.Logger, from prov
 	}
 	d.newServer(id, password)
 	return d, nil
+}
+
+// rulesOf are what all proxies on the same masters must have alike.
+func rulesOf(cfg conf.Config) string {
+	return commands.Rules(cfg.KeyPrefix, cfg.LockKeys, cfg.LockTags, cfg.Guard)
 }
 
 // listen takes the port, unless a master or the upstream is at it.

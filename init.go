@@ -14,7 +14,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"redlock-proxy/certs"
-	"redlock-proxy/commands"
 	"redlock-proxy/conf"
 	"redlock-proxy/quorum"
 )
@@ -22,6 +21,7 @@ import (
 const (
 	longestFlag = "longest-ttl"
 	onceFlag    = "once"
+	newFlag     = "new-settings"
 	// initTimeout is how long a master may take for each answer, at the least: unlike a client
 	// that waits for a lock, an operator has the time.
 	initTimeout = 2 * time.Second
@@ -30,6 +30,7 @@ const (
 func initFlags() []cli.Flag {
 	return append(settingFlags(),
 		&cli.StringFlag{Name: longestFlag, Usage: "no lock from before is held for longer than this `DURATION`; 0s: none is, or the masters are new (asked for where it is not given)"},
+		&cli.BoolFlag{Name: newFlag, Usage: "nothing but this: these lock-keys, lock-tags, key-prefix, guard and masters are right from now on, and proxies with other ones get no votes"},
 		&cli.StringFlag{Name: onceFlag, Usage: "do this only if there is no `FILE` of that name, and make it: for a deployment that runs init at every start"},
 	)
 }
@@ -39,6 +40,9 @@ func initAction(c *cli.Context) error {
 	cfg, err := load(c)
 	if err != nil {
 		return err
+	}
+	if c.Bool(newFlag) {
+		return imposeAction(c, cfg)
 	}
 	if !cfg.Guard {
 		return errors.New("guard: false has all masters vote, whatever they forgot: there is nothing to do")
@@ -55,6 +59,29 @@ func initAction(c *cli.Context) error {
 		i.said = true
 	}
 	return i.run(c.Context)
+}
+
+// imposeAction takes an operator's word on which settings are right, where proxies have different ones.
+func imposeAction(c *cli.Context, cfg conf.Config) error {
+	certificates, err := certs.Load(certificateFiles(cfg))
+	if err != nil {
+		return err
+	}
+	told := true
+	for _, m := range quorum.Impose(c.Context, cfg.Masters, max(cfg.MasterTimeout, initTimeout), certificates.Dialing, rulesOf(cfg)) {
+		text := "votes for proxies with these settings alone"
+		switch {
+		case m.Err != nil:
+			text, told = m.Err.Error(), false
+		case m.Differed != "":
+			text += " (" + m.Differed + ", before)"
+		}
+		fmt.Fprintf(c.App.Writer, "%s: %s\n", m.Name, text)
+	}
+	if !told {
+		return coded(exitNoQuorum, errors.New("not all masters could be told: see above for why, and do it again"))
+	}
+	return nil
 }
 
 // longestOf reads what the operator says.
@@ -99,7 +126,7 @@ func (i *initialisation) run(ctx context.Context) error {
 		return err
 	}
 	masters, err := quorum.Vouch(ctx, quorum.Options{
-		Masters: i.cfg.Masters, TLS: i.certs.Dialing, MasterTimeout: patience, MaxTTL: i.cfg.MaxTTL, Tags: commands.TagRule(i.cfg.LockTags), Logger: slog.New(slog.DiscardHandler),
+		Masters: i.cfg.Masters, TLS: i.certs.Dialing, MasterTimeout: patience, MaxTTL: i.cfg.MaxTTL, Settings: rulesOf(i.cfg), Logger: slog.New(slog.DiscardHandler),
 	}, i.ttl)
 	if err != nil {
 		return coded(exitNoQuorum, err)

@@ -44,7 +44,9 @@ func judge(cfg conf.Config, seen inspection) verdict {
 		amiss = append(amiss, fmt.Sprintf("upstream %s: %v", seen.upstream.Name, seen.upstream.Err))
 	}
 	for _, f := range seen.masters {
-		amiss = append(amiss, named(f.Name, f.Amiss)...)
+		if f.Differs == "" { // which is told once, of all of them
+			amiss = append(amiss, named(f.Name, f.Amiss)...)
+		}
 	}
 	legacyGone := seen.legacy != nil && seen.legacy.Err != nil
 	switch unsafe := seen.unsafe(); {
@@ -57,7 +59,7 @@ func judge(cfg conf.Config, seen inspection) verdict {
 		reasons := append([]string{fmt.Sprintf("%s, %d needed", summary, needed)}, absent...)
 		return verdict{exitNoQuorum, append(append(reasons, amiss...), cure(seen.masters)...)}
 	case len(absent)+len(amiss) > 0:
-		return verdict{exitDegraded, append(append([]string{summary}, absent...), amiss...)}
+		return verdict{exitDegraded, append(append(append([]string{summary}, absent...), amiss...), ofSettings(seen.masters)...)}
 	default:
 		return verdict{0, []string{summary}}
 	}
@@ -107,7 +109,7 @@ func votesOf(cfg conf.Config, masters []quorum.Finding) (votes int, absent []str
 		switch {
 		case f.Err != nil:
 			absent = append(absent, fmt.Sprintf("%s: %v", f.Name, f.Err))
-		case f.Votes || fresh || !cfg.Guard:
+		case f.Votes || f.Differs == "" && (fresh || !cfg.Guard):
 			votes++
 		default:
 			absent = append(absent, f.Name+": "+marker(f))
@@ -130,9 +132,22 @@ func cure(masters []quorum.Finding) []string {
 	if allNew(masters) {
 		return []string{"if all of them are new: redlock-proxy init --longest-ttl 0s"}
 	}
+	if texts := ofSettings(masters); len(texts) > 0 {
+		return texts
+	}
 	for _, f := range masters {
 		if f.Err == nil && !f.Votes && !f.Bounded {
 			return []string{"proxies wait for the longest TTL in use, or max-ttl where it is not known: see redlock-proxy init --help"}
+		}
+	}
+	return nil
+}
+
+// ofSettings says what differs from the settings of proxies that masters vote for.
+func ofSettings(masters []quorum.Finding) []string {
+	for _, f := range masters {
+		if f.Differs != "" {
+			return []string{quorum.SettingsAdvice(f.Differs)}
 		}
 	}
 	return nil

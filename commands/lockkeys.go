@@ -2,10 +2,8 @@ package commands
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"fmt"
 	"slices"
-	"strings"
 
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/keys"
@@ -61,13 +59,10 @@ func placeOf(prefix string, tagged keys.Patterns) func(db int, key string) quoru
 	}
 }
 
-// TagRule is quorum.Options.Tags for the globs of lock-tags: the same for the same ones in whatever order, and empty without any.
-func TagRule(globs []string) string {
-	if len(globs) == 0 {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(strings.Join(syntax.Distinct(slices.Sorted(slices.Values(globs))), "\x00")))
-	return hex.EncodeToString(sum[:8])
+// Rules are quorum.Options.Settings: what decides which key is which lock, the same for the same globs in whatever order.
+func Rules(prefix string, lockKeys, lockTags []string, guard bool) string {
+	globs := func(all []string) []string { return syntax.Distinct(slices.Sorted(slices.Values(all))) }
+	return fmt.Sprintf("guard %v\nkey-prefix %q\nlock-keys %q\nlock-tags %q", guard, prefix, globs(lockKeys), globs(lockTags))
 }
 
 // ordinary is an ordinary command on lock keys.

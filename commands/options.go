@@ -50,7 +50,7 @@ type Options struct {
 	// LockKeys are the glob patterns of the keys on which ordinary commands run on
 	// the masters. Without any, they all are the upstream's.
 	LockKeys []string
-	// LockTags are the glob patterns of the lock keys that stand with all others of their hash tag. For the quorum they are TagRule.
+	// LockTags are the glob patterns of the lock keys that stand with all others of their hash tag.
 	LockTags []string
 	// Cluster has a proxy without an upstream say that it is a cluster of one node.
 	Cluster bool

@@ -192,7 +192,7 @@ func (c *Cluster) WatchQuorum(ctx context.Context, log *slog.Logger, had bool) {
 // the cause of ctx; with a fence also ErrFences and ErrFenceShared. After an error nothing is held: what was taken is undone in the
 // background. But where other keys stand beside it, *NoQuorumError says no more than that it is not known.
 func (c *Cluster) Take(ctx context.Context, t Taking) (Grant, error) {
-	if t.made == nil && (c.opts.Tags != "" || anyTagged(t.Keys)) {
+	if t.made == nil && (c.opts.Tagged || anyTagged(t.Keys)) {
 		t.made = attempts{}
 	}
 	return onWhich(ctx, c, func(g *generation) (Grant, error) { return g.Take(ctx, t) })

@@ -140,7 +140,7 @@ func (e *NoQuorumError) quarantines() string {
 	var reasons []guard.Reason
 	var others []error
 	left := map[guard.Reason][]time.Duration{}
-	assumed, atLeast := false, time.Duration(0)
+	assumed, atLeast, differs := false, time.Duration(0), ""
 	for _, cause := range e.Causes.WrappedErrors() {
 		var q *QuarantineError
 		if !errors.As(cause, &q) {
@@ -152,6 +152,7 @@ func (e *NoQuorumError) quarantines() string {
 		}
 		left[q.Why] = append(left[q.Why], q.Left())
 		assumed, atLeast = assumed || q.Assumed, max(atLeast, q.AtLeast)
+		differs = cmp.Or(differs, q.Differs)
 	}
 	if len(reasons) == 0 {
 		return ""
@@ -163,6 +164,9 @@ func (e *NoQuorumError) quarantines() string {
 	}
 	if len(others) > 0 {
 		texts = append(texts, joinCauses(others))
+	}
+	if differs != "" {
+		texts = append(texts, guard.RulesAdvice(differs))
 	}
 	if assumed {
 		texts = append(texts, guard.Advice(atLeast))

@@ -59,7 +59,7 @@ func newGeneration(c *Cluster, opts Options, transports []master.Transport, join
 		g.masters, guarded = append(g.masters, m), append(guarded, m.Guarded())
 	}
 	g.guards = guard.NewSet(guard.Options{
-		MaxTTL: opts.MaxTTL, FreshStart: opts.FreshStart, Vouched: opts.Vouched, Off: opts.Unguarded, SinceBoot: opts.sinceBoot, Tags: opts.Tags,
+		MaxTTL: opts.MaxTTL, FreshStart: opts.FreshStart, Vouched: opts.Vouched, Off: opts.Unguarded, SinceBoot: opts.sinceBoot, Settings: opts.Settings,
 		Joins: joins, Before: before, Logger: opts.Logger,
 	}, guarded)
 	watched := wake.Options{Quorum: Majority(len(g.masters)), Patience: max(opts.MasterTimeout, watchPatience), Logger: opts.Logger, Rand: opts.Rand}
@@ -81,7 +81,7 @@ func (c *generation) alarm(key Key) queue.Alarm {
 	switch {
 	case c.legacy != nil:
 		return wake.Blind()
-	case key.Tag != "", c.of.opts.Tags != "":
+	case key.Tag != "", c.of.opts.Tagged:
 		return c.waker.Within(key.DB, key.cell(), func(ctx context.Context) wake.Content { return c.content(ctx, key) })
 	}
 	return c.waker.Alarm(key.DB, key.Name)

@@ -141,7 +141,7 @@ func (h *Holding) beside(masters register.Holding, held cell.Found, name string)
 // Names is Cluster.Names.
 func (c *generation) Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error {
 	asked := newNoQuorum(len(c.masters))
-	if cells := page; c.of.opts.Tags != "" {
+	if cells := page; c.of.opts.Tagged {
 		page = func(names []string) (bool, error) {
 			all, err := c.members(ctx, db, names)
 			if err != nil {

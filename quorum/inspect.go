@@ -51,9 +51,12 @@ type Finding struct {
 	// differently that should be alike; Weak are reasons why the master is less than it could
 	// be.
 	Unsafe, Amiss, Weak []string
+	// Differs says which settings the proxies have otherwise that it votes for; see CompareSettings.
+	Differs string
 
 	runID     string
 	databases []int
+	report    *guard.Report
 }
 
 // Feeds are what a proxy has masters tell it, for which it needs rights beside those that locks need.
@@ -121,8 +124,24 @@ func inspect(ctx context.Context, url string, timeout time.Duration, secure func
 		return f
 	}
 	f.judge(v)
+	f.report = &v
 	f.tryFeeds(ctx, t, timeout, feeds)
 	return f
+}
+
+// CompareSettings finds the masters that would not vote for a proxy with these (Options.Settings), or for one with these masters.
+func CompareSettings(findings []Finding, settings string) {
+	visits := make([]guard.Visit, len(findings))
+	for i, f := range findings {
+		visits[i] = guard.Visit{Name: f.Name, Report: f.report}
+	}
+	for i, differs := range guard.Differences(settings, visits) {
+		if f := &findings[i]; differs != "" {
+			f.Differs, f.Votes = differs, false
+			f.Marker, f.Since = guard.OtherRules.Sentence(1), 0
+			f.Amiss = append(f.Amiss, differs)
+		}
+	}
 }
 
 // tryFeeds tries what the feeds need. A master that does not answer that is one of which nothing is told.

@@ -26,7 +26,7 @@ func (c *generation) keyspace(db int) *keyspace {
 	k := &keyspace{cluster: c, db: db}
 	k.Register = register.New(register.Options{
 		N: len(c.masters), Masters: k, Source: c.source, Patience: patience, Keep: true, Yield: yieldTime, Unlimited: c.unguarded, Shared: bag.Is,
-		Sharing: c.of.opts.Tags != "", FenceAhead: func(m int, key string) { c.guards.FenceAhead(c.masters[m].Name(), key) },
+		Sharing: c.of.opts.Tagged, FenceAhead: func(m int, key string) { c.guards.FenceAhead(c.masters[m].Name(), key) },
 	})
 	known, _ := c.keyspaces.LoadOrStore(db, k)
 	return known.(*keyspace)

@@ -201,7 +201,7 @@ func (c *generation) Guess(key Key) (token string, ok bool) {
 
 // Withdraw is Cluster.Withdraw.
 func (c *generation) Withdraw(keys []Key, tokens []string, got Grant) {
-	if c.of.opts.Tags != "" {
+	if c.of.opts.Tagged {
 		c.after(0, func() { c.withdrawShared(keys, got.Version) })
 	}
 	if anyTagged(keys) {

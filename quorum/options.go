@@ -37,9 +37,11 @@ type Options struct {
 	// Vouched is an operator's word for the longest TTL of any lock that masters in
 	// quarantine may have forgotten, or nil; see Vouch.
 	Vouched *time.Duration
-	// Tags stands for the rule by which keys have a Tag, and is empty where none has. A proxy with another one than that of a
-	// proxy which was there before has no votes.
-	Tags string
+	// Tagged is set where keys may have a Tag.
+	Tagged bool
+	// Settings are what decides which key is which lock, as lines of a name and a value. A proxy has no votes where a majority of the
+	// masters is in use by proxies with other ones; see Impose.
+	Settings string
 	// Unguarded lets masters vote whatever they may have forgotten, as all Redlock
 	// libraries do.
 	Unguarded bool

@@ -173,7 +173,7 @@ type attempts map[string]bool
 func (c *generation) hasBag(err error) bool {
 	var told *InsteadError
 	refused := errors.Is(err, ErrHeld) || errors.Is(err, ErrNotHeld)
-	return refused && c.of.opts.Tags != "" && (!errors.As(err, &told) || bag.Is(told.Instead.Value))
+	return refused && c.of.opts.Tagged && (!errors.As(err, &told) || bag.Is(told.Instead.Value))
 }
 
 // takeShared takes keys of one cell by ballot, all or none. What an earlier try of the same Taking may have made it finds by its version.

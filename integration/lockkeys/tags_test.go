@@ -137,7 +137,7 @@ func TestOtherTags(t *testing.T) {
 	other := kit.StartProxy(t, masters, append(kit.LockKeyArgs(upstream), kit.PatientMasters()...)...)
 	client := kit.Connect(t, other)
 	got := kit.Text(kit.Do(t, client, "LOCK", "lock:x:{lock:t}", "you", "PX", "60000"))
-	if !strings.HasPrefix(got, "NOQUORUM 0 of 5 masters vote: 5 are in use by proxies with other lock-tags") {
+	if !strings.HasPrefix(got, `NOQUORUM 0 of 5 masters vote: 5 are in use by proxies with other settings; `) {
 		t.Errorf("the other is told %s", got)
 	}
 	kit.Does(t, kit.Connect(t, first), "GET lock:x:{lock:t}", "me")

@@ -64,6 +64,9 @@ func TestOneLinePerMaster(t *testing.T) {
 	masters := kit.StartMasters(t)
 	upstream := kit.StartRedis(t)
 	for _, args := range [][]string{nil, nil, {"--guard=false"}} {
+		if args != nil {
+			wantInit(t, initMasters(t, masters, "--new-settings", args[0]), 0, "")
+		}
 		proxy := kit.StartProxy(t, redistest.URLs(masters), append(args, "--upstream", upstream.URL())...)
 		kit.Soon(t, func() error { return allVote(proxy, len(masters)) })
 		kit.Must(t, proxy.Signal(syscall.SIGTERM))

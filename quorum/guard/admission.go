@@ -107,12 +107,15 @@ func (g *Guard) Watches() bool { return g != nil && !g.set.off }
 
 // Quarantine is why the master does not vote, or nil.
 func (g *Guard) Quarantine() *QuarantineError {
-	if g == nil || g.set.off {
+	if g == nil {
 		return nil
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.trust.nonce != "" && !g.trust.over {
+	switch {
+	case g.set.off:
+		return g.refused
+	case g.trust.nonce != "" && !g.trust.over:
 		return nil
 	}
 	return g.cause

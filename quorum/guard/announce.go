@@ -37,12 +37,9 @@ func (s *Set) servers() string {
 // announce tells the master, and so the other proxies, of this one, and hears of those.
 func (g *Guard) announce(ctx context.Context) error {
 	if g.set.eras.isOver() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.outranked = nil
 		return nil // it counts no votes any more
 	}
-	own := peer.Proxy{ID: g.set.id, Masters: len(g.set.guards), Guards: !g.set.off, Servers: g.set.servers(), Tags: g.set.tags}
+	own := peer.Proxy{ID: g.set.id, Masters: len(g.set.guards), Guards: !g.set.off, Servers: g.set.servers(), Settings: g.set.rules.digest()}
 	g.mu.Lock()
 	if g.fittedTold > 0 && (g.step.At.IsZero() || g.step.Judged) && g.doubt.nonce == "" {
 		own.ClockSince, own.At = g.clock.Since, g.fittedTold
@@ -74,15 +71,7 @@ func (g *Guard) hear(own peer.Proxy, entries []string) {
 		}
 	}
 	g.mu.Lock()
-	g.proxies, g.outranked = others, nil
-	for _, p := range others {
-		if p.Tags != own.Tags && p.Outranks(own) {
-			g.outranked = &QuarantineError{Why: OtherTags}
-		}
-		if p.Masters != own.Masters && p.Outranks(own) && !g.set.eras.isNumbered() { // else the markers tell whose masters they are
-			g.outranked = &QuarantineError{Why: OtherProxies}
-		}
-	}
+	g.proxies = others
 	for _, text := range g.differing(own) {
 		g.set.warn(text)
 	}

@@ -24,8 +24,7 @@ func (g *Guard) Checkup(ctx context.Context) (time.Duration, error) {
 		return Heartbeat, nil
 	}
 	if g.set.off {
-		_ = g.announce(ctx) // locks are had without it
-		return Heartbeat, nil
+		return g.lookUnguarded(ctx), nil
 	}
 	pause, err := g.look(ctx)
 	if err != nil && ctx.Err() == nil { // what is queued still goes out at the end
@@ -57,6 +56,27 @@ func (g *Guard) look(ctx context.Context) (time.Duration, error) {
 		}
 	}
 	return 0, errUndecided
+}
+
+// lookUnguarded makes this proxy known where there is no guard, and sees that no others have other rules. Locks are had without it.
+func (g *Guard) lookUnguarded(ctx context.Context) time.Duration {
+	_ = g.announce(ctx)
+	v, err := g.Conn.Examine(ctx)
+	if err != nil {
+		return Heartbeat
+	}
+	g.set.rules.saw(g.index, v)
+	refused, err := g.agree(ctx, v)
+	if err != nil {
+		return Heartbeat
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if refused != nil && refused.Why != Unproven && (g.refused == nil || g.refused.Why != refused.Why) {
+		g.log.Warn("master has no vote", "master", g.Name, "cause", refused.Error())
+	}
+	g.refused = refused
+	return lookAgain(refused)
 }
 
 // fitness returns an *UnfitError if the master may not vote whatever it holds.
@@ -98,7 +118,8 @@ func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err
 		}
 	}
 	at := g.set.eras.place(g.index)
-	if cause := g.outrankedBy(); cause != nil && at != placeOver {
+	g.set.rules.saw(g.index, v)
+	if cause := g.refusal(); cause != nil && at != placeOver {
 		g.stand(cause) // and do nothing there: what is enough for us is not for them
 		return Heartbeat, nil
 	}
@@ -150,6 +171,11 @@ func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err
 	case onUnmarked, onBlank:
 		return g.meetUnmarked(ctx, v)
 	case onWait:
+		if c := g.set.rules.on(g.index); c.differs != "" && c.settled { // as on the disk of another cluster: nobody has its vote
+			if did, err := g.settle(ctx, v); did || err != nil {
+				return 0, err
+			}
+		}
 		return g.hold(ctx, v)
 	case onJoin:
 		return g.join(ctx, v)
@@ -208,6 +234,15 @@ func (g *Guard) vote(ctx context.Context, v Report) (time.Duration, error) {
 		}
 	}
 	g.set.fresh.meet(g.index)
+	if g.set.eras.place(g.index) == placeOwn {
+		switch cause, err := g.agree(ctx, v); {
+		case err != nil:
+			return 0, err
+		case cause != nil:
+			g.stand(cause)
+			return lookAgain(cause), nil
+		}
+	}
 	if cause := g.objection(m); cause != nil {
 		g.stand(cause)
 		return Heartbeat, nil
@@ -236,13 +271,6 @@ func (g *Guard) afterRenewal() time.Duration {
 		return 0
 	}
 	return Heartbeat
-}
-
-// outrankedBy is set where proxies of another number of masters, or with other tags, were there first.
-func (g *Guard) outrankedBy() *QuarantineError {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.outranked
 }
 
 // objection is why this proxy alone does not count the votes of a master with that marker.

@@ -56,7 +56,9 @@ type Report struct {
 	Marker, Record string
 	Longest        time.Duration
 	// Promise is the era and the ballot that it promised last for a change of the masters; empty: none.
-	Promise  string
+	Promise string
+	// Rules are what all proxies on it must have alike; empty: nobody said so yet.
+	Rules    string
 	Sighting clock.Sighting
 	// Differences are what proxies have differently that announced themselves there.
 	Differences []string

@@ -66,11 +66,11 @@ type Guard struct {
 	// proxy put it into quarantine for its clock, until it votes again.
 	doubt  doubt
 	blamed bool
-	// proxies are the others that were heard of there; outranked is set where another one
-	// goes on and this one does not.
-	proxies   []peer.Proxy
-	outranked *QuarantineError
-	differs   map[string]int
+	// proxies are the others that were heard of there.
+	proxies []peer.Proxy
+	differs map[string]int
+	// refused is why a master without a guard has no vote all the same, or nil.
+	refused *QuarantineError
 	// watched is the quarantine record seen last, and since when by our clock.
 	watched      string
 	watchedSince time.Time
@@ -135,11 +135,17 @@ func (g *Guard) told() time.Duration {
 // Weigh says why the votes of a batch do not count, or nil. What the master said may have
 // been done all the same. It is called once for each batch that left.
 func (g *Guard) Weigh(w *Check) error {
-	if g == nil || w.guard == nil {
+	if g == nil {
 		return nil
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	switch {
+	case g.refused != nil:
+		return g.refused
+	case w.guard == nil:
+		return nil
+	}
 	if g.counts(w.trust, &w.look) && !w.trust.over {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 // Reason is why a master is in quarantine, as the record on the master has it.
 type Reason string
 
-// The reasons. The last four are in no record.
+// The reasons. The last five are in no record.
 const (
 	Restarted        Reason = "restarted"
 	Flushed          Reason = "flushed"
@@ -20,8 +20,7 @@ const (
 	Joins            Reason = "joins"
 	AwaitsFreshStart Reason = "fresh"
 	Unproven         Reason = "unproven"
-	OtherProxies     Reason = "proxies"
-	OtherTags        Reason = "tags"
+	OtherRules       Reason = "settings"
 	Succeeded        Reason = "succeeded"
 )
 
@@ -45,10 +44,8 @@ func (r Reason) Sentence(n int) string {
 		return either(one, "joins", "join") + " the masters that were changed"
 	case Succeeded:
 		return either(one, "is one", "are some") + " of other masters than this proxy's by now: they were changed"
-	case OtherProxies:
-		return either(one, "is", "are") + " in use by proxies of another number of masters"
-	case OtherTags:
-		return either(one, "is", "are") + " in use by proxies with other lock-tags: they keep the same keys elsewhere"
+	case OtherRules:
+		return either(one, "is", "are") + " in use by proxies with other settings"
 	case Unproven:
 		return either(one, "is asked whether it still has its data", "are asked whether they still have their data")
 	default:
@@ -76,6 +73,13 @@ type QuarantineError struct {
 	Assumed bool
 	// AtLeast is the longest TTL that is known to have been in use.
 	AtLeast time.Duration
+	// Differs says which settings other proxies have otherwise, where that is why.
+	Differs string
+}
+
+// RulesAdvice says what differs where masters are in use by proxies with other settings, and what an operator can do about it.
+func RulesAdvice(differs string) string {
+	return differs + "; give all proxies on them the same, or say that these here are right: redlock-proxy init --new-settings"
 }
 
 // Advice says why masters wait for MaxTTL, and what an operator can do about it. atLeast is
@@ -92,6 +96,9 @@ func Advice(atLeast time.Duration) string {
 // votes again.
 func (e *QuarantineError) Error() string {
 	text := e.Why.Text(1, e.Left())
+	if e.Differs != "" {
+		text += " (" + RulesAdvice(e.Differs) + ")"
+	}
 	if e.Assumed {
 		text += " (" + Advice(e.AtLeast) + ")"
 	}
@@ -116,8 +123,8 @@ func (e *QuarantineError) isMuchLater(said time.Time) bool {
 }
 
 // Reason is one word for what happened: restarted, flushed, replicated, clock, evicted or
-// blank; joins after a change of the masters; fresh or unproven where that is still to be seen; proxies
-// where others use it; succeeded where the masters were changed.
+// blank; joins after a change of the masters; fresh or unproven where that is still to be seen; settings
+// where others use it with other ones; succeeded where the masters were changed.
 func (e *QuarantineError) Reason() string { return string(e.Why) }
 
 // Text says what happened to n masters and, if that is known, after what time they vote

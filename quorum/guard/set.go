@@ -34,8 +34,9 @@ type Options struct {
 	Vouched *time.Duration
 	// Off lets all votes count: the set only makes itself known to other proxies.
 	Off bool
-	// Tags stands for the rule by which keys share a cell; empty: none does.
-	Tags string
+	// Settings are what decides which key is which lock: lines, each of a name and a value. A proxy whose settings are not those of the
+	// first one on the masters has no votes.
+	Settings string
 	// Joins is the set of masters that these are, where it was decided that they follow others; nil:
 	// their markers tell. Before are guards of masters that voted in the set before and are not among
 	// these.
@@ -67,10 +68,10 @@ type Set struct {
 	fresh   *freshStart
 	word    *word
 	eras    *eras
+	rules   *agreement
 	before  []*Guard
 	log     *slog.Logger
 	off     bool
-	tags    string
 	boot    func() time.Duration
 	// id is this set's alone, and so is every nonce.
 	id    string
@@ -91,13 +92,14 @@ func NewSet(opts Options, masters []Master) *Set {
 	s := &Set{
 		longest: longest.New(len(masters), opts.MaxTTL), fresh: newFreshStart(len(masters), opts.FreshStart),
 		word: newWord(len(masters), opts.Vouched),
-		log:  opts.Logger, off: opts.Off, tags: opts.Tags, boot: opts.SinceBoot, id: rand.Text() + peer.Follows, nonce: rand.Text,
+		log:  opts.Logger, off: opts.Off, boot: opts.SinceBoot, id: rand.Text() + peer.Follows, nonce: rand.Text,
 		eras: newEras(masters, opts.Joins, time.Now()), before: opts.Before,
 		warned: map[string]bool{},
 	}
 	if s.boot == nil {
 		s.boot = clock.SinceBoot
 	}
+	s.rules = newAgreement(opts.Settings, s.eras.names, s.eras.isNumbered)
 	for i, m := range masters {
 		s.guards = append(s.guards, newGuard(s, i, m))
 	}

@@ -40,18 +40,18 @@ func (w RedisConn) Examine(ctx context.Context) (Report, error) {
 	pipe := w.Client(0).Pipeline()
 	info, proxies := pipe.Info(ctx), pipe.HGetAll(ctx, script.ProxiesKey)
 	fsync, rewrite := pipe.ConfigGet(ctx, "appendfsync"), pipe.ConfigGet(ctx, "no-appendfsync-on-rewrite")
-	promise := pipe.Get(ctx, script.PromiseKey)
+	promise, rules := pipe.Get(ctx, script.PromiseKey), pipe.Get(ctx, script.RulesKey)
 	longest, record := pipe.Get(ctx, script.LongestKey), pipe.Get(ctx, script.RecordKey)
 	size := pipe.DBSize(ctx)
 	mark, now := pipe.Get(ctx, script.MarkerKey), pipe.Time(ctx)
 	sent := time.Now()
 	_, _ = pipe.Exec(ctx)
-	for _, get := range []*redis.StringCmd{mark, record, longest, promise} {
+	for _, get := range []*redis.StringCmd{mark, record, longest, promise, rules} {
 		if err := get.Err(); err != nil && !errors.Is(err, redis.Nil) {
 			return Report{}, err
 		}
 	}
-	v := Report{Marker: mark.Val(), Record: record.Val(), Longest: marker.Milliseconds(longest.Val()), Promise: promise.Val()}
+	v := Report{Marker: mark.Val(), Record: record.Val(), Rules: rules.Val(), Longest: marker.Milliseconds(longest.Val()), Promise: promise.Val()}
 	v.Sighting = sighted(sent, time.Now(), now)
 	v.readInfo(info.Val())
 	v.readProxies(proxies.Val())

@@ -32,8 +32,8 @@ type Proxy struct {
 	// ClockSince and At are between which moments of the master's clock this proxy found it
 	// to fit; zero: it does not know.
 	ClockSince, At time.Duration
-	// Tags stands for the rule by which keys share a cell; empty: none does.
-	Tags string
+	// Settings is a hash of what decides which key is which lock.
+	Settings string
 }
 
 // Announcement is the part of it that the proxy writes.
@@ -42,21 +42,13 @@ func (p Proxy) Announcement() string {
 	if p.Guards {
 		guards = 1
 	}
-	text := fmt.Sprintf("%d %d %s %d %d", p.Masters, guards, p.Servers, p.ClockSince.Microseconds(), p.At.Microseconds())
-	if p.Tags != "" { // proxies that know of no tags do not read this
-		text += " " + p.Tags
-	}
-	return text
+	return fmt.Sprintf("%d %d %s %d %d %s", p.Masters, guards, p.Servers, p.ClockSince.Microseconds(), p.At.Microseconds(), p.Settings)
 }
 
 // Parse reads an entry. ok is false for what no proxy of this version wrote.
 func Parse(id, entry string) (p Proxy, ok bool) {
 	parts := strings.Split(entry, " ")
-	tags := ""
-	switch {
-	case len(parts) == 8 && parts[7] != "":
-		tags = parts[7]
-	case len(parts) != 7:
+	if len(parts) != 8 {
 		return Proxy{}, false
 	}
 	var n [7]int64
@@ -69,17 +61,8 @@ func Parse(id, entry string) (p Proxy, ok bool) {
 	return Proxy{
 		ID: id, Announced: time.Duration(n[0]) * time.Millisecond, First: time.Duration(n[1]) * time.Millisecond,
 		Masters: int(n[2]), Guards: n[3] == 1, Servers: parts[4],
-		ClockSince: time.Duration(n[5]) * time.Microsecond, At: time.Duration(n[6]) * time.Microsecond, Tags: tags,
+		ClockSince: time.Duration(n[5]) * time.Microsecond, At: time.Duration(n[6]) * time.Microsecond, Settings: parts[7],
 	}, true
-}
-
-// Outranks reports whether the other proxy, which has another number of masters, goes on
-// and this one does not: the one that was there first.
-func (p Proxy) Outranks(other Proxy) bool {
-	if p.First != other.First {
-		return p.First < other.First
-	}
-	return p.ID < other.ID
 }
 
 // Disagreement says what another proxy has differently, or nothing.
@@ -87,10 +70,10 @@ func (p Proxy) Disagreement(with Proxy) string {
 	switch {
 	case p.Masters != with.Masters:
 		return fmt.Sprintf("another proxy has %d masters, not %d: their majorities need not meet", with.Masters, p.Masters)
-	case p.Tags != with.Tags:
-		return "another proxy has other lock-tags: it keeps the same keys elsewhere, and grants locks on them that this one does not see"
 	case p.Guards && !with.Guards:
 		return "another proxy is at work without the guard: it trusts masters that forgot"
+	case p.Settings != with.Settings && p.Guards == with.Guards:
+		return "another proxy has other settings of what is a lock (lock-keys, lock-tags, key-prefix): the masters vote for one of both"
 	case p.Servers != with.Servers && p.Servers != NoServers && with.Servers != NoServers:
 		return "another proxy has other masters: their majorities need not meet"
 	default:

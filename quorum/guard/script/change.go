@@ -134,6 +134,25 @@ everywhere(function()
 end)
 return 1`)
 
+	// Settle replaces the rules ARGV[1] (empty: none) by ARGV[2]; other ones than none where nothing votes only.
+	Settle = New(guardLua + `
+if not stands('` + RulesKey + `', ARGV[1]) or ARGV[1] ~= '' and not stands(marker, '') then return 0 end
+redis.call('set', '` + RulesKey + `', ARGV[2])
+return 1`)
+
+	// Impose writes the rules ARGV[2] whatever is there, and replaces the marker ARGV[1] by ARGV[3], if there is one: no vote that
+	// is under way counts any more.
+	Impose = New(guardLua + `
+if not stands(marker, ARGV[1]) then return 0 end
+redis.call('set', '` + RulesKey + `', ARGV[2])
+if ARGV[3] ~= '' then
+  everywhere(function(db)
+    mark(ARGV[3], db)
+    redis.call('del', canary)
+  end)
+end
+return 1`)
+
 	// Claim makes the catch-up of a master with the record ARGV[1] the affair of the proxy
 	// ARGV[2], for ARGV[3] ms.
 	Claim = New(guardLua + `

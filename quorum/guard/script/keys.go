@@ -15,6 +15,8 @@ const (
 	LongestKey   = OwnPrefix + "longest"
 	claimKey     = OwnPrefix + "catch-up"
 	ProxiesKey   = OwnPrefix + "proxies"
+	// RulesKey has what all proxies on the master must have alike.
+	RulesKey = OwnPrefix + "rules"
 	// PromiseKey has the highest ballot that was promised for a change of the masters.
 	PromiseKey = OwnPrefix + "succession"
 	// agePrefix is before the field of another master's sequence, with the highest number

@@ -11,7 +11,7 @@ func New(source string) Script { return Script{source, redis.NewScript(source).H
 // All are the guard's, to be loaded on a master.
 func All() []Script {
 	return []Script{
-		Quarantine, Admit, Enrol, Reword, Disclaim, Restate, Claim, Open, Fill,
+		Quarantine, Admit, Enrol, Reword, Disclaim, Restate, Settle, Impose, Claim, Open, Fill,
 		Names, Values, Databases, RaiseLongest, Sequences, KeepAges, KeptAges, RenewCanaries, Announce,
 		Promise, Seal, Await,
 	}

@@ -1,0 +1,206 @@
+//go:build integration
+
+package guard
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+const (
+	// unlike are the settings that must be alike, told to a proxy that has other ones.
+	unlike = "in use by proxies with other settings"
+	cure   = "redlock-proxy init --new-settings"
+)
+
+// otherSettings are ways in which a second proxy may be unlike the first, each with what is different.
+var otherSettings = []struct{ name, here, there, differs string }{
+	{"lock-tags", "--lock-tags=*", "", `lock-tags: ["*"] there, [] here`},
+	{"tags of its own", "", "--lock-tags=*", `lock-tags: [] there, ["*"] here`},
+	{"key-prefix", "", "--key-prefix=p:", `key-prefix: "" there, "p:" here`},
+	{"lock-keys", "", "--lock-keys=*", `lock-keys: ["lock:*"] there, ["*" "lock:*"] here`},
+	{"guard off", "", "--guard=false", `guard: true there, false here`},
+	{"guard on", "--guard=false", "", `guard: false there, true here`},
+}
+
+// startUnlike starts a proxy with lock:* for lock keys and one more setting, or none.
+func startUnlike(t *testing.T, masters []*redistest.Server, upstream *redistest.Server, setting string) *harness.Proxy {
+	t.Helper()
+	args := append(kit.LockKeyArgs(upstream), "--master-timeout", "1s")
+	if setting != "" {
+		args = append(args, setting)
+	}
+	return kit.StartProxy(t, redistest.URLs(masters), args...)
+}
+
+// take is the command of which another grant would be a second one.
+func take(token string) []string {
+	return []string{"SET", "lock:x:{lock:t}", token, "NX", "PX", "60000"}
+}
+
+// wantRefused wants a proxy not to be voted for, and to say what differs and what to do.
+func wantRefused(t *testing.T, proxy *harness.Proxy, masters int, differs string) {
+	t.Helper()
+	client := kit.Connect(t, proxy)
+	kit.Soon(t, func() error {
+		text := kit.Text(kit.Do(t, client, take("you")...))
+		if text == "OK" {
+			t.Fatal("DOUBLE GRANT: the other proxy holds the lock")
+		}
+		for _, part := range []string{fmt.Sprintf("NOQUORUM 0 of %d masters vote: ", masters), unlike, differs, cure} {
+			if !strings.Contains(text, part) {
+				return fmt.Errorf("got %s\nwant %q in it", text, part)
+			}
+		}
+		if log := strings.ReplaceAll(proxy.Log(), `\"`, `"`); !strings.Contains(log, differs) || !strings.Contains(log, cure) {
+			return fmt.Errorf("the log does not have %q and %q", differs, cure)
+		}
+		return nil
+	})
+}
+
+// wantGoesOn wants a proxy to have its lock still, and to give others.
+func wantGoesOn(t *testing.T, proxy *harness.Proxy) {
+	t.Helper()
+	client := kit.Connect(t, proxy)
+	kit.Soon(t, func() error {
+		if got := kit.Text(kit.Do(t, client, "GET", "lock:x:{lock:t}")); got != "me" {
+			return fmt.Errorf("GET: %s", got)
+		}
+		return nil
+	})
+	kit.WantGrant(t, client, "LOCK", "lock:more", "me", "PX", "60000")
+	kit.Want(t, client, int64(1), "UNLOCK", "lock:more", "me")
+}
+
+// TestUnlikeProxies: of two proxies on the same masters which do not agree on which key is which lock, the second has no votes: while the
+// first runs, while it stands still for so long that nobody hears of it, and when it is gone. Three masters, and five.
+func TestUnlikeProxies(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{3, 5} {
+		for _, other := range otherSettings {
+			t.Run(fmt.Sprintf("%s, %d masters", other.name, n), func(t *testing.T) {
+				masters, upstream := kit.StartMasters(t)[:n], kit.StartRedis(t)
+				first := startUnlike(t, masters, upstream, other.here)
+				kit.Want(t, kit.Connect(t, first), "OK", take("me")...)
+				beside := startUnlike(t, masters, upstream, other.there)
+				wantRefused(t, beside, n, other.differs)
+				wantGoesOn(t, first)
+				kit.Must(t, beside.Close())
+
+				kit.Must(t, first.Signal(syscall.SIGSTOP))
+				kit.Soon(t, func() error { return wantForgotten(masters) })
+				later := startUnlike(t, masters, upstream, other.there)
+				wantRefused(t, later, n, other.differs)
+				kit.Must(t, first.Signal(syscall.SIGCONT))
+				wantGoesOn(t, first)
+				wantRefused(t, later, n, other.differs)
+				wantGoesOn(t, first)
+				kit.Must(t, later.Close())
+				kit.Must(t, first.Close())
+				wantRefused(t, startUnlike(t, masters, upstream, other.there), n, other.differs)
+				wantGoesOn(t, startUnlike(t, masters, upstream, other.here))
+			})
+		}
+	}
+}
+
+// wantForgotten wants no proxy to have announced itself within the last three seconds, by the masters' clocks.
+func wantForgotten(masters []*redistest.Server) error {
+	for _, master := range masters {
+		alive, err := kit.AskIn(master, "0", "EVAL", `local now, alive = redis.call('time')[1] * 1000, 0
+for _, entry in ipairs(redis.call('hvals', 'redlock-proxy:proxies')) do
+  if now - tonumber(string.match(entry, '^%d+')) < 3000 then alive = alive + 1 end
+end
+return alive`, "0")
+		if err != nil || alive != int64(0) {
+			return fmt.Errorf("%v proxies are heard of: %v", alive, err)
+		}
+	}
+	return nil
+}
+
+// TestUnlikeMasters: of two proxies that have all masters but one in common, the second has no votes, as with another number of masters. One
+// that has the same by other names and in another order is welcome.
+func TestUnlikeMasters(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{3, 5} {
+		t.Run(fmt.Sprint(n, " masters"), func(t *testing.T) {
+			masters, upstream := append(kit.StartMasters(t), kit.StartRedis(t)), kit.StartRedis(t)
+			own := masters[:n]
+			others := append(slices.Clone(masters[:n-1]), masters[n])
+			first := startUnlike(t, own, upstream, "")
+			kit.Want(t, kit.Connect(t, first), "OK", take("me")...)
+			there, here := addrs(own), addrs(others)
+			differs := fmt.Sprintf("masters: %s there, %s here", there, here)
+			wantRefused(t, startUnlike(t, others, upstream, ""), n, differs)
+			wantGoesOn(t, first)
+			kit.Must(t, first.Signal(syscall.SIGSTOP))
+			kit.Soon(t, func() error { return wantForgotten(masters[n-1 : n]) })
+			wantRefused(t, startUnlike(t, others, upstream, ""), n, differs)
+			kit.Must(t, first.Signal(syscall.SIGCONT))
+			wantGoesOn(t, first)
+
+			links := kit.LinkURLs(kit.StartLinks(t, own))
+			slices.Reverse(links)
+			wantGoesOn(t, kit.StartProxy(t, links, kit.LockKeyArgs(upstream)...))
+		})
+	}
+}
+
+// addrs are the addresses of servers as a text has them.
+func addrs(servers []*redistest.Server) string {
+	var all []string
+	for _, server := range servers {
+		all = append(all, server.Addr())
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// rulesKey is where the settings stand on a master that must be alike.
+const rulesKey = "redlock-proxy:rules"
+
+// TestOneMasterSaysOtherwise: what one master says of the settings takes away its own vote, at two proxies, those that run and one that starts; and
+// where it holds nothing that could count, it is told those of the majority.
+func TestOneMasterSaysOtherwise(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{3, 5} {
+		t.Run(fmt.Sprint(n, " masters"), func(t *testing.T) {
+			masters, upstream := kit.StartMasters(t)[:n], kit.StartRedis(t)
+			f := &kit.Fleet{Masters: masters}
+			for range 2 {
+				f.Proxies = append(f.Proxies, startUnlike(t, masters, upstream, ""))
+			}
+			kit.Want(t, kit.Connect(t, f.Proxies[0]), "OK", take("me")...)
+			f.WantVoting(t, n)
+			kit.Must(t, kit.Tell(masters[0], "SET", rulesKey, "guard false\nkey-prefix \"q:\"\nmaster - elsewhere:1"))
+			f.WantVoting(t, n-1)
+			f.Proxies = append(f.Proxies, startUnlike(t, masters, upstream, ""))
+			f.WantVoting(t, n-1)
+			for _, proxy := range f.Proxies {
+				wantGoesOn(t, proxy)
+			}
+			// As with the disk of another cluster: nothing there counts.
+			kit.Must(t, kit.Tell(masters[0], "DEL", "redlock-proxy:marker"))
+			f.WantVoting(t, n)
+
+			kit.Must(t, masters[1].Restart()) // without its data
+			f.WantVoting(t, n)
+			kit.Everywhere(t, masters, func(master *redistest.Server) error {
+				text, err := kit.AskIn(master, "0", "GET", rulesKey)
+				if err == nil && !strings.Contains(kit.Text(text), `lock-keys ["lock:*"]`) {
+					err = fmt.Errorf("the rules are %v", text)
+				}
+				return err
+			})
+		})
+	}
+}

@@ -1,0 +1,81 @@
+//go:build integration
+
+package operate
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestNewSettings: proxies with other settings than those in use are refused, and check says so, until an operator says that theirs are right.
+// From then on nothing counts that the others had under way, be it a client's first command after a proxy stood still.
+func TestNewSettings(t *testing.T) {
+	t.Parallel()
+	masters := kit.StartMasters(t)[:3]
+	urls, setting := redistest.URLs(masters), "--key-prefix=p:"
+	before := kit.StartProxy(t, urls)
+	client := kit.Connect(t, before)
+	kit.WantGrant(t, client, "LOCK", "k", "me", "PX", "60000")
+	checkMasters(t, urls).wantVerdict(t, 0, "ok: 3 of 3 masters vote")
+
+	const differs, cure = `key-prefix: "" there, "p:" here`, "redlock-proxy init --new-settings"
+	got := checkMasters(t, urls, setting)
+	got.wantVerdict(t, 3, "no quorum: 0 of 3 masters vote, 2 needed; "+masters[0].Addr()+": is in use by proxies with other settings; ")
+	got.wantRow(t, masters[0].Addr(), differs)
+	if !strings.Contains(got.stdout, cure) {
+		t.Errorf("the cure is not named:\n%s", got.stdout)
+	}
+	after := kit.StartProxy(t, urls, setting)
+	kit.Soon(t, func() error { return wantUnlike(t, after, differs) })
+	got = checkMasters(t, urls)
+	got.wantVerdict(t, 4, "degraded: 3 of 3 masters vote; ")
+	got.wantRow(t, masters[0].Addr(), "another proxy has other settings of what is a lock")
+
+	kit.Must(t, before.Signal(syscall.SIGSTOP))
+	said := initMasters(t, masters, "--new-settings", setting)
+	wantInit(t, said, 0, masters[0].Addr()+": votes for proxies with these settings alone ("+differs+", before)\n")
+	afterwards := kit.Connect(t, after)
+	kit.Soon(t, func() error {
+		if reply := kit.Do(t, afterwards, "LOCK", "k", "you", "PX", "60000"); kit.Text(reply) < "1" || kit.Text(reply) > ":" {
+			return fmt.Errorf("LOCK: %v", reply)
+		}
+		return nil
+	})
+	kit.Must(t, client.Send([]byte("LOCK k2 me PX 60000\r\n")))
+	kit.Must(t, before.Signal(syscall.SIGCONT))
+	reply, err := client.Receive()
+	if text := fmt.Sprint(reply); err != nil || !strings.HasPrefix(text, "NOQUORUM ") {
+		t.Errorf("a proxy with the settings of before is told %s, %v", text, err)
+	}
+	kit.Soon(t, func() error { return wantUnlike(t, before, `key-prefix: "p:" there, "" here`) })
+	checkMasters(t, urls).wantVerdict(t, 3, "no quorum: 0 of 3 masters vote, 2 needed; ")
+	kit.Must(t, before.Close())
+	wantInit(t, initMasters(t, masters, "--new-settings", setting), 0, masters[0].Addr()+": votes for proxies with these settings alone\n")
+	kit.Soon(t, func() error {
+		if got := checkMasters(t, urls, setting); got.code != 0 {
+			return fmt.Errorf("check ends with %d:\n%s", got.code, got.stdout)
+		}
+		return nil
+	})
+
+	kit.Must(t, masters[2].Kill())
+	said = initMasters(t, masters, "--new-settings")
+	wantInit(t, said, 3, masters[2].Addr()+": connection refused\n")
+	wantInit(t, said, 3, "not all masters could be told")
+}
+
+// wantUnlike is an error unless the proxy gives no lock, and says what differs.
+func wantUnlike(t *testing.T, proxy *harness.Proxy, differs string) error {
+	t.Helper()
+	text := fmt.Sprint(kit.Do(t, kit.Connect(t, proxy), "LOCK", "k", "you", "PX", "60000"))
+	if !strings.HasPrefix(text, "NOQUORUM 0 of 3 masters vote: 3 are in use by proxies with other settings") || !strings.Contains(text, differs) {
+		return fmt.Errorf("LOCK: %s", text)
+	}
+	return nil
+}

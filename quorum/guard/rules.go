@@ -1,0 +1,362 @@
+package guard
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/script"
+	"redlock-proxy/quorum/vote"
+)
+
+// What decides which key is which lock, and which masters there are, all proxies on a master must have alike. So it stands on each
+// master, written by the first proxy that a master votes for, and a master votes for no proxy that has it otherwise. Two majorities
+// share a master: so there are never two rules by which locks are granted.
+
+// rules are what stands on a master.
+type rules struct {
+	// settings are lines, each of a name and a value.
+	settings string
+	masters  []member
+}
+
+// member is one of the masters: the address by which the proxy that wrote it knows it, and the run_id that it had then.
+type member struct{ name, runID string }
+
+// memberLine is how the line of a member begins.
+const memberLine = "master "
+
+// String is what stands on the master.
+func (r rules) String() string {
+	text := r.settings
+	for _, m := range r.masters {
+		text += "\n" + memberLine + m.runID + " " + m.name
+	}
+	return text
+}
+
+// parseRules reads any text: what names no master is settings.
+func parseRules(text string) (r rules) {
+	var settings []string
+	for line := range strings.SplitSeq(text, "\n") {
+		runID, name, found := strings.Cut(strings.TrimPrefix(line, memberLine), " ")
+		if found && strings.HasPrefix(line, memberLine) {
+			r.masters = append(r.masters, member{name, runID})
+		} else {
+			settings = append(settings, line)
+		}
+	}
+	r.settings = strings.Join(settings, "\n")
+	return r
+}
+
+func (r rules) has(name, runID string) bool {
+	return slices.ContainsFunc(r.masters, func(m member) bool { return m.name == name || m.runID == runID && runID != Untold })
+}
+
+func (r rules) names() string {
+	var names []string
+	for _, m := range r.masters {
+		names = append(names, m.name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// longestValue is how much of a value is shown.
+const longestValue = 200
+
+// differences says what differs: as it is in r, and as it is here.
+func (r rules) differences(here rules) string {
+	var texts []string
+	add := func(name, there, here string) {
+		texts = append(texts, fmt.Sprintf("%s: %.*s there, %.*s here", name, longestValue, there, longestValue, here))
+	}
+	theirs := r.values()
+	for line := range strings.SplitSeq(here.settings, "\n") {
+		if name, value, _ := strings.Cut(line, " "); theirs[name] != value {
+			add(name, theirs[name], value)
+		}
+	}
+	switch {
+	case len(texts) > 0:
+		return strings.Join(texts, "; ")
+	case r.settings != here.settings:
+		return fmt.Sprintf("%.*q there, %.*q here", longestValue, r.settings, longestValue, here.settings)
+	}
+	add("masters", r.names(), here.names())
+	return texts[0]
+}
+
+func (r rules) values() map[string]string {
+	all := map[string]string{}
+	for line := range strings.SplitSeq(r.settings, "\n") {
+		name, value, _ := strings.Cut(line, " ")
+		all[name] = value
+	}
+	return all
+}
+
+// agreement is what a proxy knows of the rules on its masters.
+type agreement struct {
+	settings string
+	names    []string
+	// numbered reports whether the markers tell which masters there are, so that the rules need not.
+	numbered func() bool
+
+	mu  sync.Mutex
+	met []met
+}
+
+// met is a master as it was seen last.
+type met struct {
+	seen  bool
+	runID string
+	text  string // of the rules; empty: there are none
+	rules rules
+	// of are sets of masters that it is known to be one of, by the names in them: also when it has another run_id later, and no rules.
+	of map[string]bool
+}
+
+func newAgreement(settings string, names []string, numbered func() bool) *agreement {
+	a := &agreement{settings: settings, names: names, numbered: numbered, met: make([]met, len(names))}
+	for i := range a.met {
+		a.met[i].of = map[string]bool{}
+	}
+	return a
+}
+
+// saw takes what master i tells.
+func (a *agreement) saw(i int, v Report) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	m := &a.met[i]
+	m.seen, m.runID = true, v.RunID
+	if m.text != v.Rules {
+		m.text, m.rules = v.Rules, parseRules(v.Rules)
+	}
+}
+
+// digest is of the settings, for other proxies.
+func (a *agreement) digest() string {
+	sum := sha256.Sum256([]byte(a.settings))
+	return hex.EncodeToString(sum[:8])
+}
+
+// own are this proxy's.
+func (a *agreement) own() rules {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.ownNow()
+}
+
+func (a *agreement) ownNow() rules {
+	r := rules{settings: a.settings}
+	for i, name := range a.names {
+		r.masters = append(r.masters, member{name, orUntold(a.met[i].runID)})
+	}
+	return r
+}
+
+// differs reports whether these are not this proxy's. Of a master that was not reached yet it cannot be known whether it is one of
+// theirs; as long as nobody reaches it, no majority needs it.
+func (a *agreement) differs(r rules) bool {
+	switch {
+	case r.settings != a.settings:
+		return true
+	case a.numbered():
+		return false
+	case len(r.masters) != len(a.names):
+		return true
+	}
+	for i := range a.met {
+		if a.met[i].seen && !a.isOf(i, r) {
+			return true
+		}
+	}
+	return false
+}
+
+// isOf reports whether master i is one of those in the rules, be it by another address: proxies may know it by several.
+func (a *agreement) isOf(i int, r rules) bool {
+	m, set := &a.met[i], r.names()
+	if !m.of[set] && (r.has(a.names[i], m.runID) || m.text != "" && m.rules.names() == set) {
+		m.of[set] = true
+	}
+	return m.of[set]
+}
+
+// consent is what follows from the rules on the masters for one of them.
+type consent struct {
+	// differs says what differs from this proxy's; empty: nothing does.
+	differs string
+	// byMajority is set where a majority has others, settled where a majority has this proxy's.
+	byMajority, settled bool
+	// claims is set where there are none, and no majority can have others.
+	claims bool
+}
+
+func (a *agreement) on(i int) (c consent) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	others, own, unseen, other := 0, 0, 0, -1
+	for j := range a.met {
+		switch m := &a.met[j]; {
+		case !m.seen:
+			unseen++
+		case m.text == "":
+		case a.differs(m.rules):
+			others, other = others+1, j
+		default:
+			own++
+		}
+	}
+	q := vote.Majority(len(a.met))
+	c.byMajority, c.settled = others >= q, own >= q
+	switch text := a.met[i].text; {
+	case text != "" && a.differs(a.met[i].rules):
+		c.differs = a.met[i].rules.differences(a.ownNow())
+	case c.byMajority:
+		c.differs = a.met[other].rules.differences(a.ownNow())
+	case text == "":
+		c.claims = others+unseen < q
+	}
+	return c
+}
+
+// refusal is why no master may vote for this proxy: a majority has other rules. Or nil.
+func (g *Guard) refusal() *QuarantineError {
+	if c := g.set.rules.on(g.index); c.byMajority {
+		return &QuarantineError{Why: OtherRules, Differs: c.differs}
+	}
+	return nil
+}
+
+// agree has the master have this proxy's rules, if it has none and no majority can have others, and is why it has no vote where it
+// has others, or may not have any yet.
+func (g *Guard) agree(ctx context.Context, v Report) (*QuarantineError, error) {
+	c := g.set.rules.on(g.index)
+	switch {
+	case c.differs != "":
+		return &QuarantineError{Why: OtherRules, Differs: c.differs}, nil
+	case v.Rules != "":
+		return nil, nil
+	case c.claims:
+		if did, err := g.settle(ctx, v); did || err != nil {
+			return nil, err
+		}
+	}
+	return &QuarantineError{Why: Unproven}, nil
+}
+
+// rulesPause is the wait for other masters to tell their rules.
+const rulesPause = 20 * time.Millisecond
+
+// lookAgain is when to look again at a master that agree refused for a cause, or for none.
+func lookAgain(cause *QuarantineError) time.Duration {
+	if cause != nil && cause.Why == Unproven {
+		return rulesPause
+	}
+	return Heartbeat
+}
+
+// settle writes this proxy's rules in the place of those that the master told.
+func (g *Guard) settle(ctx context.Context, v Report) (bool, error) {
+	own := g.set.rules.own().String()
+	did, err := amend(ctx, g.Conn, script.Settle, v.Rules, own)
+	if did == 1 {
+		v.Rules = own
+		g.set.rules.saw(g.index, v)
+	}
+	return did == 1, err
+}
+
+// Visit is a look at a master by somebody who guards none.
+type Visit struct {
+	// Name is its address.
+	Name string
+	// Report is what it told of itself; nil: nothing.
+	Report *Report
+	Conn   Conn
+}
+
+// visited is what is known of the rules after these visits.
+func visited(settings string, visits []Visit) *agreement {
+	names, numbered := make([]string, len(visits)), false
+	for i, v := range visits {
+		names[i] = v.Name
+		if v.Report != nil {
+			m, marked := markerOf(*v.Report)
+			numbered = numbered || marked && m.Era.Number > 0
+		}
+	}
+	a := newAgreement(settings, names, func() bool { return numbered })
+	for i, v := range visits {
+		if v.Report != nil {
+			a.saw(i, *v.Report)
+		}
+	}
+	return a
+}
+
+// Differences says of each of a proxy's masters why it would not vote for one with these settings: what the rules have there that
+// differs. It is empty where nothing does.
+func Differences(settings string, visits []Visit) []string {
+	a, texts := visited(settings, visits), make([]string, len(visits))
+	for i, v := range visits {
+		if v.Report != nil {
+			texts[i] = a.on(i).differs
+		}
+	}
+	return texts
+}
+
+// Impose has the rules of a proxy with these settings stand on all of its masters that told of themselves, whatever stood there. What others
+// have under way does not count any more. It returns why not of each where that failed. A master that has none and votes for nobody needs none.
+func Impose(ctx context.Context, settings string, visits []Visit) []error {
+	own, errs := visited(settings, visits).own().String(), make([]error, len(visits))
+	for i, v := range visits {
+		if v.Report != nil {
+			errs[i] = v.impose(ctx, own, slices.Concat(visits[:i], visits[i+1:]))
+		}
+	}
+	return errs
+}
+
+func (v Visit) impose(ctx context.Context, own string, others []Visit) error {
+	old, marked := markerOf(*v.Report)
+	if !marked && v.Report.Rules == "" {
+		return nil
+	}
+	next, text := old, ""
+	if next.Nonce, next.Proof = rand.Text(), marker.ProofRemark; marked && old.Seal.IsNone() {
+		text = next.String()
+		leaveAge(ctx, others, next.Nonce, script.FirstAge) // by which it can show that it has all its data
+	}
+	did, err := amend(ctx, v.Conn, script.Impose, v.Report.Marker, own, text)
+	switch {
+	case err != nil:
+		return err
+	case did != 1:
+		return errUndecided
+	case text != "":
+		leaveAge(ctx, others, old.Nonce, retiredAge) // a disk that is set back to it does not have all
+	}
+	return nil
+}
+
+// leaveAge leaves on masters how far a sequence of another one has come, as far as they answer and are none that is to stay empty.
+func leaveAge(ctx context.Context, on []Visit, nonce string, n int64) {
+	for _, v := range on {
+		if v.Report != nil && v.Report.Marker != "" {
+			_, _ = amend(ctx, v.Conn, script.KeepAges, marker.Millis(ageKept), marker.InDatabase(nonce, 0), n)
+		}
+	}
+}

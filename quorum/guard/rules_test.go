@@ -1,0 +1,181 @@
+package guard
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/script"
+	"redlock-proxy/quorum/guard/succession"
+)
+
+// TestRulesAreRead: what a proxy writes is read back, and anything else is read as something that is not that.
+func TestRulesAreRead(t *testing.T) {
+	r := rules{settings: "guard true\nlock-keys [\"a b\"]", masters: []member{{"/a socket", "1"}, {"b:1", Untold}}}
+	if got := parseRules(r.String()); got.String() != r.String() || got.settings != r.settings || len(got.masters) != 2 {
+		t.Errorf("got %+v", got)
+	}
+	for _, text := range []string{"", "\n", "master", "master ", "x", "guard true\nmaster"} {
+		if got := parseRules(text); got.settings == r.settings {
+			t.Errorf("%q: got %+v", text, got)
+		}
+	}
+}
+
+// TestConsent is of masters as a proxy with settings s and the masters a, b, c, … sees them. Each is said by a word: what its rules
+// are, "-" (none), or "?" (not reached). "s:abd" are settings s and masters a, b and d; a run_id is the master's name in capitals.
+func TestConsent(t *testing.T) {
+	for _, test := range []struct {
+		masters string
+		want    string // of each master: v votes, c claims, w waits, x has other rules, R a majority has others
+	}{
+		{"- - -", "ccc"},
+		{"- ? ?", "wvv"},
+		{"- - ?", "ccv"},
+		{"s:abc - -", "vcc"},
+		{"s:abc s:abc s:abc", "vvv"},
+		{"t:abc s:abc s:abc", "xvv"},
+		{"t:abc - -", "xcc"},
+		{"t:abc - ?", "xwv"},
+		{"t:abc t:abc -", "RRR"},
+		{"t:abc s:abc -", "xvc"},
+		{"t:abc s:abc t:abc", "RRR"},
+		{"t:abc - - - ?", "xcccv"},
+		{"t:abc t:abc - - ?", "xxwwv"},
+		{"s:abd s:abd -", "RRR"},
+		{"s:abd s:abd s:cde", "RRR"},
+		{"s:abd s:abd ?", "vvv"},
+		{"s:abcd s:abcd -", "RRR"},
+		{"s:cba s:xyz s:abc", "vxv"},
+		{"s:xyz s:xyz s:xyz", "vvv"}, // other names of the same
+		{"s:ABC s:ABC -", "vvc"},     // by their run_ids
+		{"s:xyz s:xyz -", "RRR"},
+		{"t:abc t:abc s:abcd s:abcd", "xxvv"},
+		{"garbage s:abc s:abc", "xvv"},
+	} {
+		words := strings.Fields(test.masters)
+		a := newAgreement("s", strings.Split("abcde", "")[:len(words)], func() bool { return false })
+		for i, word := range words {
+			if word != "?" {
+				a.saw(i, Report{RunID: strings.ToUpper(a.names[i]), Rules: rulesIn(word)})
+			}
+		}
+		got := ""
+		for i := range words {
+			c := a.on(i)
+			switch {
+			case c.byMajority:
+				got += "R"
+			case c.differs != "":
+				got += "x"
+			case words[i] != "-":
+				got += "v"
+			case c.claims:
+				got += "c"
+			default:
+				got += "w"
+			}
+		}
+		if got != test.want {
+			t.Errorf("%s: got %s, want %s", test.masters, got, test.want)
+		}
+	}
+}
+
+// rulesIn are those that a word of TestConsent stands for.
+func rulesIn(word string) string {
+	settings, names, found := strings.Cut(word, ":")
+	if word == "-" || !found {
+		return strings.Trim(word, "-")
+	}
+	r := rules{settings: settings}
+	for _, name := range strings.Split(names, "") {
+		m := member{name: name, runID: Untold}
+		if name == strings.ToUpper(name) {
+			m = member{name: "other name", runID: name}
+		}
+		r.masters = append(r.masters, m)
+	}
+	return r.String()
+}
+
+// TestMemberForgets: a master that a proxy knows by a name of its own is one of the others' masters also when it comes back without
+// anything; one that never was is not.
+func TestMemberForgets(t *testing.T) {
+	a := newAgreement("s", []string{"a", "b", "c"}, func() bool { return false })
+	for i := range a.names {
+		a.saw(i, Report{RunID: fmt.Sprint(i), Rules: rulesIn("s:xyz")})
+	}
+	if c := a.on(2); c.differs != "" {
+		t.Errorf("as before: %+v", c)
+	}
+	a.saw(2, Report{RunID: "new"})
+	if c := a.on(2); c.differs != "" || !c.claims {
+		t.Errorf("without anything: %+v", c)
+	}
+}
+
+// TestNumberedSets: where the markers tell which masters there are, the rules do not.
+func TestNumberedSets(t *testing.T) {
+	m := marker.Marker{RunID: "1", ReplID: "1", Nonce: "n", Proof: marker.ProofJoined, Address: "a", Era: succession.Era{Number: 1, Masters: 2, Hash: "h"}}
+	told := Report{RunID: "1", Marker: marker.InDatabase(m.String(), 0), Rules: rulesIn("s:xyz")}
+	for settings, want := range map[string]int{"s": 0, "t": 2} {
+		differ := 0
+		for _, text := range Differences(settings, []Visit{{Name: "a", Report: &told}, {Name: "b", Report: &told}}) {
+			if text != "" {
+				differ++
+			}
+		}
+		if differ != want {
+			t.Errorf("settings %s: %d differ, want %d", settings, differ, want)
+		}
+	}
+}
+
+// TestSettleAndImpose on a real Redis: rules are replaced where nothing votes, and by an operator everywhere; then the marker is another
+// one, in all databases, with a sequence of its own.
+func TestSettleAndImpose(t *testing.T) {
+	tr := startRedis(t)
+	c, ctx := tr.Client(0), t.Context()
+	settles := func(from, to string, want int64) {
+		t.Helper()
+		if did, err := amend(ctx, tr, script.Settle, from, to); err != nil || did != want {
+			t.Errorf("%q to %q: got %d, %v, want %d", from, to, did, err, want)
+		}
+	}
+	settles("", "a", 1)
+	settles("", "b", 0)
+	settles("a", "b", 1)
+	m := marker.Marker{RunID: "1", ReplID: "1", Nonce: "n", Proof: marker.ProofFresh, Address: "x"}
+	c.Set(ctx, script.MarkerKey, marker.InDatabase(m.String(), 0), 0)
+	c.SAdd(ctx, script.DatabasesKey, 2)
+	tr.Client(2).Set(ctx, script.MarkerKey, marker.InDatabase(m.String(), 2), 0)
+	settles("b", "c", 0)
+
+	v, err := tr.Examine(ctx)
+	if err != nil || v.Rules != "b" {
+		t.Fatal(v, err)
+	}
+	if errs := Impose(ctx, "s", []Visit{{Name: "x", Report: &v, Conn: tr}}); errs[0] != nil {
+		t.Fatal(errs[0])
+	}
+	now, err := tr.Examine(ctx)
+	next, marked := markerOf(now)
+	if err != nil || !marked || next.Nonce == m.Nonce || next.Address != m.Address || parseRules(now.Rules).settings != "s" {
+		t.Errorf("got %+v, %v", now, err)
+	}
+	for db := range 3 {
+		text, wants := tr.Client(db).Get(ctx, script.MarkerKey).Val(), marker.InDatabase(next.String(), db)
+		if db == 1 {
+			wants = ""
+		}
+		n, _ := tr.Client(db).HGet(ctx, script.SequenceKey, marker.InDatabase(next.Nonce, db)).Int64()
+		if text != wants || (n == script.FirstAge) != (db != 1) {
+			t.Errorf("database %d: marker %q, sequence %d, want %q", db, text, n, wants)
+		}
+	}
+	if errs := Impose(ctx, "t", []Visit{{Name: "x", Report: &v, Conn: tr}}); errs[0] == nil {
+		t.Error("it was imposed on a master that is another one by now")
+	}
+}
