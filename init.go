@@ -126,7 +126,7 @@ func (i *initialisation) run(ctx context.Context) error {
 		return err
 	}
 	masters, err := quorum.Vouch(ctx, quorum.Options{
-		Masters: i.cfg.Masters, TLS: i.certs.Dialing, MasterTimeout: patience, MaxTTL: i.cfg.MaxTTL, Settings: rulesOf(i.cfg), Logger: slog.New(slog.DiscardHandler),
+		Masters: i.cfg.Masters, TLS: i.certs.Dialing, MasterTimeout: patience, MaxTTL: i.cfg.MaxTTL, Logger: slog.New(slog.DiscardHandler),
 	}, i.ttl)
 	if err != nil {
 		return coded(exitNoQuorum, err)

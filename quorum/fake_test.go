@@ -205,10 +205,6 @@ func (f *fakeMaster) Close() {}
 func (f *fakeMaster) Pin(func()) {}
 
 // Run is an announcement of which nobody hears.
-func (f *fakeMaster) Examine(context.Context) (guard.Report, error) {
-	return guard.Report{}, errors.ErrUnsupported
-}
-
 func (f *fakeMaster) Run(context.Context, script.Script, ...any) (any, error) {
 	return []any{"", ""}, nil
 }

@@ -40,7 +40,7 @@ type Options struct {
 	// Tagged is set where keys may have a Tag.
 	Tagged bool
 	// Settings are what decides which key is which lock, as lines of a name and a value. A proxy has no votes where a majority of the
-	// masters is in use by proxies with other ones; see Impose.
+	// masters is in use by proxies with other ones; see Impose. Empty: it grants no locks, so any will do, of the same masters.
 	Settings string
 	// Unguarded lets masters vote whatever they may have forgotten, as all Redlock
 	// libraries do.

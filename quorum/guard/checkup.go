@@ -61,6 +61,9 @@ func (g *Guard) look(ctx context.Context) (time.Duration, error) {
 // lookUnguarded makes this proxy known where there is no guard, and sees that no others have other rules. Locks are had without it.
 func (g *Guard) lookUnguarded(ctx context.Context) time.Duration {
 	_ = g.announce(ctx)
+	if g.set.rules.settings == "" {
+		return Heartbeat
+	}
 	v, err := g.Conn.Examine(ctx)
 	if err != nil {
 		return Heartbeat

@@ -88,7 +88,7 @@ func (r rules) differences(here rules) string {
 	switch {
 	case len(texts) > 0:
 		return strings.Join(texts, "; ")
-	case r.settings != here.settings:
+	case r.settings != here.settings && here.settings != "":
 		return fmt.Sprintf("%.*q there, %.*q here", longestValue, r.settings, longestValue, here.settings)
 	}
 	add("masters", r.names(), here.names())
@@ -106,6 +106,7 @@ func (r rules) values() map[string]string {
 
 // agreement is what a proxy knows of the rules on its masters.
 type agreement struct {
+	// settings are its own; empty: it grants no locks, so any will do, of the same masters.
 	settings string
 	names    []string
 	// numbered reports whether the markers tell which masters there are, so that the rules need not.
@@ -144,8 +145,11 @@ func (a *agreement) saw(i int, v Report) {
 	}
 }
 
-// digest is of the settings, for other proxies.
+// digest is of the settings, for other proxies; empty where there are none.
 func (a *agreement) digest() string {
+	if a.settings == "" {
+		return ""
+	}
 	sum := sha256.Sum256([]byte(a.settings))
 	return hex.EncodeToString(sum[:8])
 }
@@ -169,7 +173,7 @@ func (a *agreement) ownNow() rules {
 // theirs; as long as nobody reaches it, no majority needs it.
 func (a *agreement) differs(r rules) bool {
 	switch {
-	case r.settings != a.settings:
+	case r.settings != a.settings && a.settings != "":
 		return true
 	case a.numbered():
 		return false
@@ -246,7 +250,7 @@ func (g *Guard) agree(ctx context.Context, v Report) (*QuarantineError, error) {
 	switch {
 	case c.differs != "":
 		return &QuarantineError{Why: OtherRules, Differs: c.differs}, nil
-	case v.Rules != "":
+	case v.Rules != "" || g.set.rules.settings == "":
 		return nil, nil
 	case c.claims:
 		if did, err := g.settle(ctx, v); did || err != nil {

@@ -116,6 +116,18 @@ func TestMemberForgets(t *testing.T) {
 	}
 }
 
+// TestNoSettings: who grants no locks heeds which masters there are, and nothing else.
+func TestNoSettings(t *testing.T) {
+	for rules, want := range map[string]string{"t:ab": "", "t:abc": "masters: a, b, c there, a, b here"} {
+		told := Report{RunID: Untold, Rules: rulesIn(rules)}
+		for _, text := range Differences("", []Visit{{Name: "a", Report: &told}, {Name: "b", Report: &told}}) {
+			if text != want {
+				t.Errorf("%s: got %q, want %q", rules, text, want)
+			}
+		}
+	}
+}
+
 // TestNumberedSets: where the markers tell which masters there are, the rules do not.
 func TestNumberedSets(t *testing.T) {
 	m := marker.Marker{RunID: "1", ReplID: "1", Nonce: "n", Proof: marker.ProofJoined, Address: "a", Era: succession.Era{Number: 1, Masters: 2, Hash: "h"}}

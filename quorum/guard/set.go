@@ -35,7 +35,7 @@ type Options struct {
 	// Off lets all votes count: the set only makes itself known to other proxies.
 	Off bool
 	// Settings are what decides which key is which lock: lines, each of a name and a value. A proxy whose settings are not those of the
-	// first one on the masters has no votes.
+	// first one on the masters has no votes. Empty: it grants no locks, so any will do, of the same masters.
 	Settings string
 	// Joins is the set of masters that these are, where it was decided that they follow others; nil:
 	// their markers tell. Before are guards of masters that voted in the set before and are not among

@@ -32,7 +32,7 @@ type Proxy struct {
 	// ClockSince and At are between which moments of the master's clock this proxy found it
 	// to fit; zero: it does not know.
 	ClockSince, At time.Duration
-	// Settings is a hash of what decides which key is which lock.
+	// Settings is a hash of what decides which key is which lock; empty: it grants none.
 	Settings string
 }
 
@@ -72,7 +72,7 @@ func (p Proxy) Disagreement(with Proxy) string {
 		return fmt.Sprintf("another proxy has %d masters, not %d: their majorities need not meet", with.Masters, p.Masters)
 	case p.Guards && !with.Guards:
 		return "another proxy is at work without the guard: it trusts masters that forgot"
-	case p.Settings != with.Settings && p.Guards == with.Guards:
+	case p.Settings != with.Settings && p.Guards == with.Guards && p.Settings != "" && with.Settings != "":
 		return "another proxy has other settings of what is a lock (lock-keys, lock-tags, key-prefix): the masters vote for one of both"
 	case p.Servers != with.Servers && p.Servers != NoServers && with.Servers != NoServers:
 		return "another proxy has other masters: their majorities need not meet"
