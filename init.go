@@ -211,6 +211,8 @@ func (i *initialisation) report(masters []quorum.MasterStatus) error {
 			votes++
 		case q == nil:
 			text = "does not vote: " + m.Cause()
+		case q.Differs != "":
+			text = "does not vote here: " + q.Error()
 		default:
 			text = fmt.Sprintf("votes %v after a proxy has seen it, and goes on seeing it: %v", q.Left().Round(time.Second), q)
 			if left := q.Left(); left > 0 && left <= i.wait() && i.wait() > quorum.VouchVotes {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/master"
 )
 
@@ -119,13 +120,13 @@ func (c *Cluster) untilBound(ctx context.Context) error {
 	}
 }
 
-// unboundOf names a master that neither votes nor waits for a known time, and says why.
+// unboundOf names a master that neither votes, be it for others, nor waits for a known time, and says why.
 func unboundOf(masters []MasterStatus) string {
 	for _, m := range masters {
 		switch q := m.Quarantine; {
 		case m.Err != nil:
 			return m.Name + ": " + master.CauseText(m.Err)
-		case q != nil && (q.Ready.IsZero() || q.Assumed):
+		case q != nil && q.Why != guard.OtherRules && (q.Ready.IsZero() || q.Assumed):
 			return m.Name + ": " + q.Error()
 		}
 	}

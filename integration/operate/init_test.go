@@ -186,7 +186,12 @@ func TestInitTellsWhatItCouldNot(t *testing.T) {
 	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "3600000")
 	kit.Must(t, f.Proxies[0].Kill())
 	kit.Must(t, kit.Tell(f.Masters[0], "DEL", "k"))
-	got := initMasters(t, []*redistest.Server{f.Masters[0], kit.StartRedis(t), kit.StartRedis(t)}, "--longest-ttl", "0s")
+	masters := []*redistest.Server{f.Masters[0], kit.StartRedis(t), kit.StartRedis(t)}
+	got := initMasters(t, masters, "--longest-ttl", "0s")
+	wantInit(t, got, 3, masters[0].Addr()+": does not vote here: is in use by proxies with other settings (masters: ")
+	wantInit(t, got, 3, "0 of 3 masters vote\n")
+	kit.Must(t, kit.Tell(masters[0], "DEL", "redlock-proxy:rules")) // as no earlier version has them
+	got = initMasters(t, masters, "--longest-ttl", "0s")
 	wantInit(t, got, 3, "1 of 3 masters vote\n")
 	wantInit(t, got, 3, "empty when first met")
 	wantInit(t, got, 3, "too few masters vote")
