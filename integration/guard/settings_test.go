@@ -150,6 +150,19 @@ func TestUnlikeMasters(t *testing.T) {
 
 			links := kit.LinkURLs(kit.StartLinks(t, own))
 			slices.Reverse(links)
+			f := &kit.Fleet{Masters: own, Proxies: []*harness.Proxy{kit.StartProxy(t, links, kit.LockKeyArgs(upstream)...)}}
+			wantGoesOn(t, f.Proxies[0])
+			kit.Must(t, first.Close())
+			for _, master := range own { // each comes back without its data, and with another run_id
+				kit.Must(t, master.Restart())
+				kit.Soon(t, func() error {
+					if text, err := kit.AskIn(master, "0", "GET", rulesKey); err != nil || text == nil {
+						return fmt.Errorf("it has no rules yet: %v", err)
+					}
+					return nil
+				})
+				f.WantVoting(t, n)
+			}
 			wantGoesOn(t, kit.StartProxy(t, links, kit.LockKeyArgs(upstream)...))
 		})
 	}

@@ -283,7 +283,7 @@ func TestLockList(t *testing.T) {
 func TestHoldersErrors(t *testing.T) {
 	t.Parallel()
 	upstream, masters := kit.StartRedis(t), kit.StartMasters(t)
-	server := kit.StartProxy(t, redistest.URLs(masters))
+	server := kit.StartProxy(t, redistest.URLs(masters), "--lock-keys", "lock:*")
 	relay := kit.StartProxy(t, redistest.URLs(masters), kit.LockKeyArgs(upstream)...)
 	outOfRange := "ERR value is out of range, value must between 1 and 1000"
 	for _, proxy := range []*harness.Proxy{server, relay} {

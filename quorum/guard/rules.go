@@ -169,6 +169,18 @@ func (a *agreement) ownNow() rules {
 	return r
 }
 
+// toWrite is what is to stand on a master: what another one has, so that all have the same names, or else this proxy's.
+func (a *agreement) toWrite() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, m := range a.met {
+		if m.text != "" && !a.differs(m.rules) {
+			return m.text
+		}
+	}
+	return a.ownNow().String()
+}
+
 // differs reports whether these are not this proxy's. Of a master that was not reached yet it cannot be known whether it is one of
 // theirs; as long as nobody reaches it, no majority needs it.
 func (a *agreement) differs(r rules) bool {
@@ -271,12 +283,12 @@ func lookAgain(cause *QuarantineError) time.Duration {
 	return Heartbeat
 }
 
-// settle writes this proxy's rules in the place of those that the master told.
+// settle has the rules of this proxy in the place of those that the master told.
 func (g *Guard) settle(ctx context.Context, v Report) (bool, error) {
-	own := g.set.rules.own().String()
-	did, err := amend(ctx, g.Conn, script.Settle, v.Rules, own)
+	text := g.set.rules.toWrite()
+	did, err := amend(ctx, g.Conn, script.Settle, v.Rules, text)
 	if did == 1 {
-		v.Rules = own
+		v.Rules = text
 		g.set.rules.saw(g.index, v)
 	}
 	return did == 1, err

@@ -114,6 +114,9 @@ func TestMemberForgets(t *testing.T) {
 	if c := a.on(2); c.differs != "" || !c.claims {
 		t.Errorf("without anything: %+v", c)
 	}
+	if got := a.toWrite(); got != rulesIn("s:xyz") {
+		t.Errorf("it is given %q, not what the others have", got)
+	}
 }
 
 // TestNoSettings: who grants no locks heeds which masters there are, and nothing else.
