@@ -174,7 +174,7 @@ func (a *agreement) toWrite() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, m := range a.met {
-		if m.text != "" && !a.differs(m.rules) {
+		if m.text != "" && !a.numbered() && !a.differs(m.rules) {
 			return m.text
 		}
 	}
