@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -214,6 +215,34 @@ func TestOneMasterSaysOtherwise(t *testing.T) {
 				}
 				return err
 			})
+		})
+	}
+}
+
+// TestUnlikeProxiesStartAtOnce: of two proxies with other settings that start at the same time on new masters, one at the most gives locks.
+func TestUnlikeProxiesStartAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{3, 5} {
+		t.Run(fmt.Sprint(n, " masters"), func(t *testing.T) {
+			masters, upstream := kit.StartMasters(t)[:n], kit.StartRedis(t)
+			var proxies [2]*harness.Proxy
+			var both sync.WaitGroup
+			for i, setting := range []string{"", "--key-prefix=p:"} {
+				both.Go(func() { proxies[i] = startUnlike(t, masters, upstream, setting) })
+			}
+			both.Wait()
+			granted := [2]int{}
+			for k := range 20 {
+				for i, proxy := range proxies {
+					if _, is := kit.Do(t, kit.Connect(t, proxy), "LOCK", fmt.Sprint("lock:", k), "me", "PX", "60000").(int64); is {
+						granted[i]++
+					}
+				}
+			}
+			t.Logf("granted: %v", granted)
+			if granted[0] > 0 && granted[1] > 0 {
+				t.Errorf("DOUBLE GRANT: each of both gave locks: %v", granted)
+			}
 		})
 	}
 }
