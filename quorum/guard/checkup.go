@@ -112,6 +112,7 @@ func (g *Guard) meets(runID string, own bool) bool {
 // proceed does the next thing for a master that told v of itself. A pause of zero asks
 // for another look at once.
 func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err error) {
+	g.set.rules.saw(g.index, v)
 	_, marked := markerOf(v)
 	if g.set.eras.tell(g.index, v, time.Now()) {
 		for _, other := range g.set.guards {
@@ -121,13 +122,12 @@ func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err
 		}
 	}
 	at := g.set.eras.place(g.index)
-	g.set.rules.saw(g.index, v)
-	if cause := g.refusal(); cause != nil && at != placeOver {
-		g.stand(cause) // and do nothing there: what is enough for us is not for them
-		return Heartbeat, nil
-	}
 	if at == placeUnsettled {
 		g.stand(&QuarantineError{Why: Unproven})
+		return Heartbeat, nil
+	}
+	if cause := g.refusal(); cause != nil && at != placeOver {
+		g.stand(cause) // and do nothing there: what is enough for us is not for them
 		return Heartbeat, nil
 	}
 	g.set.word.meet(g.index, v.RunID, time.Now())
