@@ -41,11 +41,9 @@
 // In this order, the first one outermost:
 //
 //   - Server.mu: the sessions that there are.
-//   - relay.mu: all that the session's goroutine and the courier share. It is held while the
-//     session's goroutine writes to the client, never while the courier does: that one says so
-//     (relay.writing), and the other waits.
-//     Who brings replies over a connection that is shared takes it, too, so it is never held for long while such
-//     replies are owed.
+//   - line.mu, which is also relay.mu: all that the session's goroutine and the courier share, and whose turn it is to write to the client. It
+//     is never held while somebody writes (line.go): the poller, who brings replies over a connection that is shared, and who reads
+//     users again take it, too, and serve more than one client.
 //   - session.mu: the read deadline of the client's connection, and whether the session is
 //     parked. Nothing is waited for with it held.
 //

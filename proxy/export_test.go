@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"sync"
 	"time"
 
 	"redlock-proxy/proxy/track"
@@ -63,3 +64,14 @@ func (s *Server) Held() int64 { return s.traffic.held.Load() }
 
 // HasLockKeys reports whether lock keys are configured.
 func (s *Server) HasLockKeys() bool { return s.opts.Table.LockKeys().Any() }
+
+// Locks are all that a client's socket could be waited for with.
+func (s *Server) Locks() (all []sync.Locker) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all = append(all, &s.mu)
+	for _, session := range s.sessions {
+		all = append(all, &session.mu, &session.line.mu)
+	}
+	return all
+}

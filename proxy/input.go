@@ -139,7 +139,6 @@ func (in *input) atRest() bool {
 func (in *input) shrink() {
 	in.release()
 	in.args = nil
-	in.wire.Forget()
 }
 
 // makeRoom moves what is held to the front of the buffer, and doubles a buffer

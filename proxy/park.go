@@ -95,7 +95,8 @@ func (s *session) leave() bool {
 
 // shrink lets go of what can be made again.
 func (s *session) shrink() {
-	s.forgetWriter()
+	s.in.shrink()
+	s.line.forget()
 	s.out.Bytes, s.excerpt = nil, nil
 	s.client.Watch, s.client.Track, s.client.Ask, s.client.Upstream, s.client.Subscribe = nil, nil, nil, nil, nil
 	s.rights.refusals = nil

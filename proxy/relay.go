@@ -46,9 +46,8 @@ type relay struct {
 	// The courier, from bringReplies to its end.
 	loan wire.Loan // what wire reads into
 
-	mu      sync.Mutex
-	changed sync.Cond // something of the following, while waiting > 0
-	waiting int
+	*line // to the client; its mu is of what follows, too
+
 	// wire goes to the upstream; nil: not connected. dial is its number. Both are written by the
 	// session's goroutine, with mu held, so that this one reads them without.
 	wire *wire.Conn
@@ -60,10 +59,7 @@ type relay struct {
 	tracker  track.Tracker
 	stateful bool // the client has changed something of its connection
 	// marked: it may have changed something that the tracker does not see.
-	marked bool
-	// writing: the courier writes to the client, without mu. Whatever else writes to it holds mu.
-	writing bool
-	bounded bool     // a write to the client has a deadline
+	marked  bool
 	brought uint64   // how often something was brought to the client
 	asked   []byte   // of the answer to what the proxy asked itself, as far as it has come
 	answers [][]byte // those that have come
@@ -90,8 +86,7 @@ var (
 )
 
 func newRelay(up *upstream.Upstream, s *session, times *relayTimes, traffic *traffic, pool *sharing.Pool) *relay {
-	r := &relay{up: up, session: s, times: times, traffic: traffic, tracker: track.NewTracker(up.DB(), up.Logins() != nil)}
-	r.changed.L = &r.mu
+	r := &relay{up: up, session: s, line: &s.line, times: times, traffic: traffic, tracker: track.NewTracker(up.DB(), up.Logins() != nil)}
 	if pool != nil {
 		r.shares.lane, r.shares.opening = pool.Lane(r), true
 	}
@@ -273,39 +268,10 @@ func (r *relay) settle(ctx context.Context) error {
 	return r.wait(ctx, r.quiet)
 }
 
-// wait waits for a condition on what mu guards. It is called with mu held.
-func (r *relay) wait(ctx context.Context, until func() bool) error {
-	if until() {
-		return nil
-	}
-	stop := context.AfterFunc(ctx, func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.changed.Broadcast()
-	})
-	defer stop()
-	r.waiting++
-	defer func() { r.waiting-- }()
-	for !until() && ctx.Err() == nil {
-		r.changed.Wait()
-	}
-	if until() {
-		return nil
-	}
-	return context.Cause(ctx)
-}
-
-// signal wakes what waits. It is called with mu held.
-func (r *relay) signal() {
-	if r.waiting > 0 {
-		r.changed.Broadcast()
-	}
-}
-
-// write gives the client replies of the proxy's own, between two of the
+// reply gives the client replies of the proxy's own, between two of the
 // upstream's, and tells how many bytes its socket took of them. Where the upstream's stream is broken off within a reply, or has no
 // replies, there is no such place.
-func (r *relay) write(out *command.Reply) (n int, err error) {
+func (r *relay) reply(out *command.Reply) (n int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.between() {
@@ -318,14 +284,14 @@ func (r *relay) write(out *command.Reply) (n int, err error) {
 	if r.tracker.Inside() || r.tracker.State.Stream || r.shares.cut {
 		return 0, errOver
 	}
-	r.bound(r.tracker.State.Unasked())
+	r.boundIf(r.tracker.State.Unasked())
 	out.Leaves()
-	return r.client().Write(out.Bytes)
+	return r.line.write(out.Bytes)
 }
 
 // between reports whether the client is between two replies, or never again. It is called with mu held.
 func (r *relay) between() bool {
-	return !r.writing && (!r.shares.inside || r.shares.cut) && (!r.tracker.Inside() || r.gone || r.tracker.State.Stream)
+	return !r.writing && !r.shares.brings && (!r.shares.inside || r.shares.cut) && (!r.tracker.Inside() || r.gone || r.tracker.State.Stream)
 }
 
 // push gives the client what it is told unasked, between two replies, if it speaks a protocol that has that.
@@ -338,24 +304,20 @@ func (r *relay) push(ctx context.Context, p []byte) error {
 	if r.tracker.Inside() || r.tracker.State.Stream || r.tracker.State.Proto != 3 {
 		return nil
 	}
-	r.bound(true)
-	_, err := r.client().Write(p)
+	r.boundIf(true)
+	_, err := r.line.write(p)
 	return err
 }
 
-// client is the way to the client.
-func (r *relay) client() *wire.Conn { return r.session.in.wire }
-
-// bound limits the time that the client may take for the next write, or does not:
+// boundIf limits the time that the client may take for the next write, or does not:
 // Redis waits for those who asked for what they get, but not for subscribers. It is
 // called with mu held.
-func (r *relay) bound(limited bool) {
+func (r *relay) boundIf(limited bool) {
 	if limited {
-		_ = r.session.conn.SetWriteDeadline(time.Now().Add(r.times.stall))
-	} else if r.bounded {
-		_ = r.session.conn.SetWriteDeadline(time.Time{})
+		r.bound(r.times.stall)
+		return
 	}
-	r.bounded = limited
+	r.bound(0)
 }
 
 // halfClose tells the upstream that the client sends no more, and waits until it

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"redlock-proxy/proxy/track"
@@ -40,17 +40,15 @@ func (r *relay) copyReplies(w *wire.Conn) {
 // deliver learns from what the upstream sent, and writes to the client what is
 // for it.
 func (r *relay) deliver(p []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	p, err := r.prepare(p)
 	if len(p) == 0 || err != nil {
 		return err
 	}
-	n, err := r.client().Write(p)
-	r.traffic.toClients.Add(int64(n))
-	r.mu.Lock()
-	r.writing = false
 	r.brought++
-	r.signal()
-	r.mu.Unlock()
+	n, err := r.line.write(p)
+	r.traffic.toClients.Add(int64(n))
 	return err
 }
 
@@ -59,10 +57,8 @@ func (r *relay) deliver(p []byte) error {
 var errBroken = errors.New("internal error")
 
 // prepare learns from what the upstream sent, and returns what is to be written to the
-// client. A panic costs this client its connection, and no other.
+// client, in the courier's turn. A panic costs this client its connection, and no other. It is called with mu held.
 func (r *relay) prepare(p []byte) (kept []byte, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	defer func() {
 		if problem := recover(); problem != nil {
 			r.session.log.Error("a relay failed", "client", r.session.client.Addr, "panic", problem, "stack", string(debug.Stack()))
@@ -72,8 +68,8 @@ func (r *relay) prepare(p []byte) (kept []byte, err error) {
 	r.taken()
 	r.stay()
 	p = r.filter(p)
-	if r.writing = len(p) > 0; r.writing {
-		r.bound(r.tracker.State.Unasked())
+	if len(p) > 0 {
+		r.boundIf(r.tracker.State.Unasked())
 	} else {
 		r.signal()
 	}
@@ -161,7 +157,7 @@ func (r *relay) end(cause error) {
 	if honest && owed > 0 && !r.parting && cause != errClientLeft {
 		r.apologise(owed, cause)
 	}
-	r.over = !honest || owed == 0 && !r.givenUp || r.stateful || r.parting || cause == errClientLeft
+	r.over = r.over || !honest || owed == 0 && !r.givenUp || r.stateful || r.parting || cause == errClientLeft
 	r.tracker.Lost(r.up.DB())
 	r.gone, r.givenUp = true, false
 	r.changed.Broadcast()
@@ -170,15 +166,9 @@ func (r *relay) end(cause error) {
 	}
 }
 
-// apologise answers n commands that the upstream never will.
+// apologise answers n commands that the upstream never will. It is called with mu held.
 func (r *relay) apologise(n int, cause error) {
-	r.bound(true)
-	reply := r.apology(cause)
-	for range n {
-		if _, err := io.WriteString(r.client(), reply); err != nil {
-			return
-		}
-	}
+	r.hand([]byte(strings.Repeat(r.apology(cause), n)))
 }
 
 // apology is the answer to a command that the upstream has not answered.

@@ -45,8 +45,7 @@ type session struct {
 	met     *Settings
 	entered bool // TLS is spoken, and protected mode lets the client in; of the session's goroutine
 
-	// The session's goroutine. While a watch reads, in's buffer and left are the watch's; in's
-	// wire is written to under the relay's rules (relay.writing), if there is one.
+	// The session's goroutine. While a watch reads, in's buffer and left are the watch's.
 	in      *input
 	out     command.Reply
 	client  command.Client // ID and LocalAddr are set once, and read by others; Addr by origin
@@ -62,9 +61,9 @@ type session struct {
 	// Any goroutine.
 	activity wire.Activity
 
-	// writes is held while something is written to the client of a lock server, which speaks this protocol.
-	writes sync.Mutex
-	proto  int
+	// line is the way to the client; its mu is of proto, too, which the client of a lock server speaks.
+	line  line
+	proto int
 
 	// subscriber is the client's Subscriptions, for any goroutine.
 	subscriber atomic.Pointer[subscribers.Subscriber]
@@ -91,6 +90,7 @@ func newSession(s *Server, conn net.Conn, p *wire.Poller, met *Settings) *sessio
 	session.identify()
 	session.activity.Happened()
 	session.in = newInput(conn, &session.activity, &s.input)
+	session.line.init(conn, session.in.wire)
 	if s.opts.Upstream != nil {
 		session.relay = newRelay(s.opts.Upstream, session, &s.times, &s.traffic, s.sharing)
 		session.gate.password, session.gate.passed = met.ClientPassword, met.ClientPassword == ""
@@ -422,13 +422,14 @@ func (s *session) flush() error {
 // write writes the replies, and tells how many bytes the client's socket took of them.
 func (s *session) write(out *command.Reply) (n int, err error) {
 	if s.relay != nil {
-		return s.relay.write(out)
+		return s.relay.reply(out)
 	}
-	s.writes.Lock()
-	defer s.writes.Unlock()
+	s.line.mu.Lock()
+	defer s.line.mu.Unlock()
+	s.line.turn()
 	s.proto = s.client.Proto
 	out.Leaves()
-	return s.in.wire.WriteWithin(writeTimeout, out.Bytes)
+	return s.line.writeWithin(writeTimeout, out.Bytes)
 }
 
 // track is what the client tracks, until the session is closed.
@@ -454,12 +455,13 @@ func (s *session) push(ctx context.Context, keys []string) {
 
 // pushHere is push to the client of a lock server.
 func (s *session) pushHere(message []byte) error {
-	s.writes.Lock()
-	defer s.writes.Unlock()
+	s.line.mu.Lock()
+	defer s.line.mu.Unlock()
+	s.line.turn()
 	if s.proto != 3 {
 		return nil
 	}
-	_, err := s.in.wire.WriteWithin(writeTimeout, message)
+	_, err := s.line.writeWithin(writeTimeout, message)
 	return err
 }
 
@@ -480,13 +482,14 @@ type messageLine struct {
 
 // WriteMessages is of subscribers.Line.
 func (l messageLine) WriteMessages(take func() []byte) error {
-	l.writes.Lock()
-	defer l.writes.Unlock()
+	l.line.mu.Lock()
+	defer l.line.mu.Unlock()
+	l.line.turn()
 	messages := take()
 	if len(messages) == 0 {
 		return nil
 	}
-	_, err := l.in.wire.WriteWithin(writeTimeout, messages)
+	_, err := l.line.writeWithin(writeTimeout, messages)
 	return err
 }
 
@@ -494,16 +497,4 @@ func (l messageLine) WriteMessages(take func() []byte) error {
 func (l messageLine) Cut() {
 	l.cut()
 	l.server.wake(l.serving, l.session)
-}
-
-// forgetWriter lets go of what is made again for the next write. There may be one.
-func (s *session) forgetWriter() {
-	if s.relay != nil {
-		s.relay.mu.Lock()
-		defer s.relay.mu.Unlock()
-	} else {
-		s.writes.Lock()
-		defer s.writes.Unlock()
-	}
-	s.in.shrink()
 }

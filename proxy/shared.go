@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"redlock-proxy/proxy/sharing"
@@ -43,7 +42,7 @@ type shares struct {
 	large  bool // there was a reply that is better not shared
 	held   []byte
 	unread int  // bytes of held, and of what is being brought
-	brings bool // a goroutine brings what is held; the relay's writing is set with it
+	brings bool // a goroutine brings what is held, when it is its turn
 	needed bool // all that is owed is waited for, so that the client need not take it first
 	ended  bool // nothing more is brought
 	cut    bool // the client was cut off, maybe within a reply
@@ -143,23 +142,19 @@ func (r *relay) Take(p []byte, ended int, inside bool) (unread int) {
 	r.brought++
 	r.hand(p)
 	r.signal()
-	if tooMuch := s.unread > maxHeld || s.unread > maxBurst && r.traffic.held.Load() > maxHeldByAll; tooMuch && !s.ended {
-		r.session.server.turned.tell(time.Now(), "a client that does not take its replies is disconnected", "client", r.session.origin().String())
-		r.cutOff()
-	}
 	return s.unread
 }
 
-// hand gives the client what it takes at once, and has the rest brought. It is called with mu held.
+// hand gives the client what it takes at once, and has the rest brought, unless that is too much. It is called with mu held.
 func (r *relay) hand(p []byte) {
 	s := &r.shares
 	if s.ended {
 		return
 	}
 	r.traffic.toClients.Add(int64(len(p)))
-	if !r.writing {
-		r.bound(false)
-		n, err := r.client().WriteSome(p)
+	if !r.writing && !s.brings {
+		r.bound(0)
+		n, err := r.writeSome(p)
 		if err != nil {
 			s.ended = true // it has left, as its session will find
 			return
@@ -172,8 +167,12 @@ func (r *relay) hand(p []byte) {
 	s.held = append(s.held, p...)
 	r.traffic.held.Add(int64(len(p)))
 	if s.unread += len(p); !s.brings {
-		s.brings, r.writing = true, true
+		s.brings = true
 		r.copying.Go(r.bringHeld)
+	}
+	if s.unread > maxHeld || s.unread > maxBurst && r.traffic.held.Load() > maxHeldByAll {
+		r.session.server.turned.tell(time.Now(), "a client that does not take its replies is disconnected", "client", r.session.origin().String())
+		r.cutOff()
 	}
 }
 
@@ -182,12 +181,11 @@ func (r *relay) bringHeld() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := &r.shares
-	for len(s.held) > 0 && !s.ended {
+	for r.turn(); len(s.held) > 0 && !s.ended; r.turn() {
 		p := s.held
 		s.held = nil
-		r.mu.Unlock()
-		_, err := r.client().Write(p)
-		r.mu.Lock()
+		r.boundIf(r.over) // else it is one that asked for it
+		_, err := r.line.write(p)
 		s.unread -= len(p)
 		r.traffic.held.Add(-int64(len(p)))
 		s.ended = s.ended || err != nil
@@ -195,7 +193,7 @@ func (r *relay) bringHeld() {
 		r.signal()
 	}
 	r.traffic.held.Add(-int64(s.unread))
-	s.brings, r.writing, s.held, s.unread = false, false, nil, 0
+	s.brings, s.held, s.unread = false, nil, 0
 	r.changed.Broadcast()
 }
 
@@ -238,14 +236,14 @@ func (r *relay) Lost(n int, inside bool, cause error) {
 	}
 	s.owed -= n
 	s.inside = false
-	r.hand([]byte(strings.Repeat(r.apology(cause), n)))
+	r.apologise(n, cause)
 	r.signal()
 }
 
-// taken waits until the client has taken what is held, before something else is written to it. It is called with mu held.
+// taken waits until the client has taken what is held and what is being written, before something else is. It is called with mu held.
 func (r *relay) taken() {
 	r.waiting++
-	for r.shares.brings {
+	for r.shares.brings || r.writing {
 		r.changed.Wait()
 	}
 	r.waiting--

@@ -1,0 +1,115 @@
+package proxy_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"redlock-proxy/proxy"
+)
+
+// probingListener hands out connections of which each write first waits until every lock of the server can be had.
+type probingListener struct {
+	net.Listener
+	t      *testing.T
+	server *proxy.Server
+}
+
+func (l probingListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	return probingConn{conn, l}, err
+}
+
+type probingConn struct {
+	net.Conn
+	on probingListener
+}
+
+func (c probingConn) Write(p []byte) (int, error) {
+	free := make(chan struct{})
+	go func() {
+		defer close(free)
+		for _, lock := range append(c.on.server.Locks(), &sync.Mutex{}) {
+			lock.Lock()
+			lock.Unlock() //nolint:staticcheck // it can be had
+		}
+	}()
+	select {
+	case <-free:
+	case <-time.After(patience):
+		c.on.t.Errorf("a lock is held while %.40q is written", p)
+	}
+	return c.Conn.Write(p)
+}
+
+// No lock is held while something is written to a client, whoever writes it: replies of the proxy's own and of the upstream, in both ways to that,
+// messages, invalidations, and errors when the upstream is gone.
+func TestNoLockIsHeldOverAWrite(t *testing.T) {
+	for _, shared := range []int{0, 1} {
+		server := startRedis(t)
+		r := newRig(t, patience, server.URL(), proxy.Options{UpstreamConnections: shared}, []string{"lock:*"})
+		r.serve(probingListener{listen(t), t, r.server})
+		c, other := dial(t, r.addr), dial(t, r.addr)
+		c.send(cmd("GET k") + cmd("SET lock:k 1") + cmd("GET lock:k") + cmd("LOCK l t PX 60000"))
+		c.expect("$-1\r\n+OK\r\n$1\r\n1\r\n:60000\r\n")
+		c.ask("HELLO 3")
+		c.ask("CLIENT TRACKING ON")
+		c.ask("SUBSCRIBE news")
+		other.say("PUBLISH news x", ":1\r\n")
+		c.expect(">3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nx\r\n")
+		c.say("GET lock:k", "$1\r\n1\r\n")
+		if err := server.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		other.send(cmd("GET k"))
+		if err := server.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if got := other.reply(); !strings.HasPrefix(got, "-ERR upstream") {
+			t.Errorf("got %q", got)
+		}
+	}
+	r := newLockServer(t)
+	r.serve(probingListener{listen(t), t, r.server})
+	c := dial(t, r.addr)
+	c.say("SET lock:k 1", "+OK\r\n")
+	c.say("GET lock:k", "$1\r\n1\r\n")
+}
+
+// Nothing but a line writes to a client that has entered, so that there is no other way to do it with a lock held.
+func TestOnlyALineWritesToClients(t *testing.T) {
+	writers := []string{"Write", "WriteString", "WriteWithin", "WriteSome"}
+	allowed := map[string]string{"line.go": "", "relay.go": "send", "entrance.go": "turnAway", "listener.go": "Accept"}
+	files, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if !strings.HasSuffix(file.Name(), ".go") || strings.HasSuffix(file.Name(), "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file.Name(), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range parsed.Decls {
+			function, ok := decl.(*ast.FuncDecl)
+			if where, listed := allowed[file.Name()]; !ok || listed && (where == "" || where == function.Name.Name) {
+				continue
+			}
+			ast.Inspect(function, func(n ast.Node) bool {
+				if call, ok := n.(*ast.SelectorExpr); ok && slices.Contains(writers, call.Sel.Name) {
+					t.Errorf("%s: %s writes by %s", file.Name(), function.Name.Name, call.Sel.Name)
+				}
+				return true
+			})
+		}
+	}
+}
