@@ -208,7 +208,7 @@ func (d *daemon) countClients() metrics.Clients {
 	return metrics.Clients{
 		Shared:    shared,
 		Connected: c.Connected, Parked: c.Parked, Max: int64(d.server.MaxClients()),
-		HeldInput: c.HeldInput, RefusedInput: c.RefusedInput,
+		HeldInput: c.HeldInput, RefusedInput: c.RefusedInput, Unread: c.Unread, CutUnread: c.CutUnread, Messages: c.Messages, CutMessages: c.CutMessages,
 		Accepted: c.Accepted, Refused: c.Refused, AcceptErrors: c.AcceptErrors,
 		ToUpstream: c.ToUpstream, ToClients: c.ToClients, Relayed: c.Relayed, Detours: c.Detours,
 	}

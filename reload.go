@@ -291,14 +291,14 @@ func serverURL(text string) string {
 
 // tableSettings are those of the commands.
 func tableSettings(cfg conf.Config) commands.Settings {
-	return commands.Settings{MaxTTL: cfg.MaxTTL, RefuseNoTTL: cfg.NoTTL == "refuse", MaxClients: cfg.MaxClients, Audit: cfg.AuditLog}
+	return commands.Settings{MaxTTL: cfg.MaxTTL, RefuseNoTTL: cfg.NoTTL == "refuse", MaxClients: cfg.MaxClients, MessageMemory: cfg.MaxMessageMemory, Audit: cfg.AuditLog}
 }
 
 // serverSettings are those of clients' connections.
 func serverSettings(cfg conf.Config, password string, certificates *certs.Certificates) proxy.Settings {
 	return proxy.Settings{
 		ClientPassword: password, TLS: certificates.Listener(), ProtectedMode: cfg.ProtectedMode && cfg.TLSClientCA == "",
-		MaxClients: cfg.MaxClients, DrainTimeout: cfg.DrainTimeout,
+		MaxClients: cfg.MaxClients, DrainTimeout: cfg.DrainTimeout, HeldInput: cfg.MaxInputMemory, Unread: cfg.MaxUnreadMemory,
 	}
 }
 

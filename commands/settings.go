@@ -11,6 +11,8 @@ type Settings struct {
 	MaxTTL      time.Duration
 	RefuseNoTTL bool
 	MaxClients  int
+	// MessageMemory is how much may wait of messages for all subscribers of a lock server, in bytes; 0: subscribers.DefaultBacklog.
+	MessageMemory int64
 	// Audit is whether the logger Audit of the Options is told. Without one nobody ever is.
 	Audit bool
 }
@@ -20,6 +22,9 @@ type Settings struct {
 func (t *Table) Apply(s Settings) {
 	t.current.Store(&s)
 	t.audit.Switch(s.Audit)
+	if t.messages != nil {
+		t.messages.SetBacklog(s.MessageMemory)
+	}
 }
 
 // current are the settings that hold now. They are not changed.

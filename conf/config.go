@@ -86,6 +86,9 @@ type Config struct {
 	LegacyLock string
 	// MaxClients is how many client connections may be open at once, at least 1.
 	MaxClients int
+	// MaxInputMemory, MaxUnreadMemory and MaxMessageMemory are how many bytes all clients together may have held of commands that are not
+	// complete, of replies that they have not read, and of messages that wait for subscribers: at least 4 MB.
+	MaxInputMemory, MaxUnreadMemory, MaxMessageMemory int64
 	// AuditLog has each grant and release of a lock logged, whatever LogLevel is.
 	AuditLog bool
 	// LogLevel is the least severe level that is logged: debug, info, warn or error.
@@ -107,8 +110,9 @@ func Default() Config {
 		ClusterMode:     "off",
 		NoTTL:           "allow",
 		MaxClients:      10000,
-		LogLevel:        "info",
-		LogFormat:       "text",
+		MaxInputMemory:  256 << 20, MaxUnreadMemory: 256 << 20, MaxMessageMemory: 256 << 20,
+		LogLevel:  "info",
+		LogFormat: "text",
 	}
 }
 

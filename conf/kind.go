@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"slices"
 	"strconv"
@@ -27,6 +28,7 @@ var (
 	}
 	number   = kind[int]{parse: parseNumber, format: strconv.Itoa}
 	duration = kind[time.Duration]{parse: parseDuration, format: formatDuration}
+	size     = kind[int64]{parse: parseSize, format: formatSize}
 	toggle   = kind[bool]{parse: parseToggle, format: strconv.FormatBool}
 )
 
@@ -49,6 +51,39 @@ func parseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
+// units are those of sizes, in Redis' words.
+var units = []struct {
+	name  string
+	bytes int64
+}{{"gb", 1 << 30}, {"mb", 1 << 20}, {"kb", 1 << 10}}
+
+func parseSize(s string) (int64, error) {
+	digits, unit := strings.ToLower(s), int64(1)
+	for _, u := range units {
+		if number, ok := strings.CutSuffix(digits, u.name); ok {
+			digits, unit = number, u.bytes
+			break
+		}
+	}
+	switch n, err := strconv.ParseInt(digits, 10, 64); {
+	case errors.Is(err, strconv.ErrRange), err == nil && n > math.MaxInt64/unit:
+		return 0, errors.New("is too large a size")
+	case err != nil || n < 0:
+		return 0, errors.New(`is not a size (a whole number and a unit: "kb", "mb" or "gb")`)
+	default:
+		return n * unit, nil
+	}
+}
+
+func formatSize(n int64) string {
+	for _, u := range units {
+		if n > 0 && n%u.bytes == 0 {
+			return strconv.FormatInt(n/u.bytes, 10) + u.name
+		}
+	}
+	return strconv.FormatInt(n, 10)
+}
+
 func parseToggle(s string) (bool, error) {
 	switch s {
 	case "true":
@@ -69,6 +104,14 @@ func formatDuration(d time.Duration) string {
 		s = strings.TrimSuffix(s, "0m")
 	}
 	return s
+}
+
+// leastSize keeps a size from being too little for a few of the longest commands or messages.
+func leastSize(n int64) error {
+	if n < 4<<20 {
+		return errors.New("is less than 4mb")
+	}
+	return nil
 }
 
 func atLeast[T cmp.Ordered](least T) func(T) error {

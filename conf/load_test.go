@@ -43,6 +43,9 @@ var samples = map[string][3][]string{
 	"acl-file":             {{"/run/a.acl"}, {"/run/b.acl"}, {"/run/c.acl"}},
 	"share-upstream-login": {{"true"}, {"true"}, {"true"}},
 	"drain-timeout":        {{"1s"}, {"2s"}, {"0s"}},
+	"max-input-memory":     {{"4mb"}, {"2gb"}, {"9999kb"}},
+	"max-unread-memory":    {{"4mb"}, {"2gb"}, {"9999999"}},
+	"max-message-memory":   {{"4mb"}, {"2gb"}, {"5mb"}},
 	"drain-delay":          {{"1s"}, {"2s"}, {"5s"}},
 	"audit-log":            {{"true"}, {"false"}, {"true"}},
 	"log-level":            {{"debug"}, {"warn"}, {"error"}},
@@ -124,7 +127,7 @@ func TestLoadErrors(t *testing.T) {
 			want: []string{
 				`REDLOCK_MAXTTL: is not a setting (did you mean REDLOCK_MAX_TTL?)`,
 				`REDLOCK_PASSWORD: is not a setting (known are REDLOCK_CONFIG, REDLOCK_MASTER, REDLOCK_UPSTREAM, REDLOCK_UPSTREAM_TIMEOUT, REDLOCK_UPSTREAM_CONNECTIONS, REDLOCK_CA, REDLOCK_CLIENT_CERT, REDLOCK_CLIENT_KEY, REDLOCK_CLIENT_PASSWORD_FILE, REDLOCK_SHARE_UPSTREAM_LOGIN, REDLOCK_ACL_FILE, REDLOCK_LISTEN, REDLOCK_TLS_CERT, REDLOCK_TLS_KEY, REDLOCK_TLS_CLIENT_CA, REDLOCK_PROTECTED_MODE, REDLOCK_PROXY_PROTOCOL, REDLOCK_ADMIN, REDLOCK_ADMIN_NAMES, REDLOCK_ADMIN_PPROF, REDLOCK_ADMIN_LOCKS, REDLOCK_MAX_TTL, REDLOCK_MASTER_TIMEOUT, REDLOCK_GUARD, REDLOCK_FRESH_START, ` +
-					`REDLOCK_KEY_PREFIX, REDLOCK_LOCK_KEYS, REDLOCK_LOCK_TAGS, REDLOCK_NO_TTL, REDLOCK_CLUSTER_MODE, REDLOCK_LEGACY_LOCK, REDLOCK_MAX_CLIENTS, REDLOCK_DRAIN_TIMEOUT, REDLOCK_DRAIN_DELAY, REDLOCK_AUDIT_LOG, REDLOCK_LOG_LEVEL, REDLOCK_LOG_FORMAT)`,
+					`REDLOCK_KEY_PREFIX, REDLOCK_LOCK_KEYS, REDLOCK_LOCK_TAGS, REDLOCK_NO_TTL, REDLOCK_CLUSTER_MODE, REDLOCK_LEGACY_LOCK, REDLOCK_MAX_CLIENTS, REDLOCK_MAX_INPUT_MEMORY, REDLOCK_MAX_UNREAD_MEMORY, REDLOCK_MAX_MESSAGE_MEMORY, REDLOCK_DRAIN_TIMEOUT, REDLOCK_DRAIN_DELAY, REDLOCK_AUDIT_LOG, REDLOCK_LOG_LEVEL, REDLOCK_LOG_FORMAT)`,
 				`REDLOCK_redis:xxxxx@a: is not a setting (known are`}},
 		{name: "the variables of a Kubernetes service", flags: masters, environ: []string{
 			"REDLOCK_PORT=tcp://10.0.0.1:6380", "REDLOCK_SERVICE_HOST=10.0.0.1", "REDLOCK_SERVICE_PORT=6380", "REDLOCK_SERVICE_PORT_REDIS=6380",

@@ -59,9 +59,11 @@ func TestValidate(t *testing.T) {
 		{"no drain", func(c *Config) { c.DrainTimeout = 0 }, nil},
 		{"negative delay", func(c *Config) { c.DrainDelay = -time.Second }, []string{`drain-delay: "-1s" is less than 0s`}},
 		{"negative drain", func(c *Config) { c.DrainTimeout = -time.Second }, []string{`drain-timeout: "-1s" is less than 0s`}},
+		{"little memory", func(c *Config) { c.MaxUnreadMemory = 3 << 20 }, []string{`max-unread-memory: "3mb" is less than 4mb`}},
 		{"no clients", func(c *Config) { c.MaxClients = 0 }, []string{`max-clients: "0" is less than 1`}},
 		{"log", func(c *Config) { c.LogLevel, c.LogFormat = "INFO", "" }, []string{`log-level: "INFO" is none of`, `log-format: "" is none of`}},
 		{"the zero value", func(c *Config) { *c = Config{} }, []string{`upstream-timeout: "0s" is`, `listen: "" is`, `max-ttl: "0s" is`, `master-timeout: "0s" is`, `no-ttl: "" is`, `cluster-mode: "" is`, `max-clients: "0" is`,
+			`max-input-memory: "0" is`, `max-unread-memory: "0" is`, `max-message-memory: "0" is`,
 			`log-level: "" is`, `log-format: "" is`, `master: none is given`, `master-timeout: "0s" is not shorter than max-ttl "0s"`}},
 	}
 	for _, test := range tests {

@@ -13,8 +13,7 @@ const defaultHeldInput = 256 << 20
 
 // budget bounds what all clients together may hold of commands that are not complete. It is safe for concurrent use.
 type budget struct {
-	limit         int64
-	held, refused atomic.Int64
+	limit, held, refused atomic.Int64
 }
 
 // take adds bytes, unless they are too many. A nil budget is without a limit.
@@ -22,10 +21,11 @@ func (b *budget) take(n int) error {
 	if b == nil {
 		return nil
 	}
-	if b.held.Add(int64(n)) > b.limit {
+	limit := b.limit.Load()
+	if b.held.Add(int64(n)) > limit {
 		b.held.Add(-int64(n))
 		b.refused.Add(1)
-		return &resp.RequestError{Text: fmt.Sprintf("too many bytes of commands that are not complete: all clients together may have %d held", b.limit)}
+		return &resp.RequestError{Text: fmt.Sprintf("too many bytes of commands that are not complete: all clients together may have %d held (max-input-memory)", limit)}
 	}
 	return nil
 }

@@ -28,7 +28,8 @@ func (b *bench) heldBecomes(least, most int64) {
 // All clients together may have so much held of commands that are not complete; who goes beyond it is told so, and others are served.
 func TestHeldInputIsBounded(t *testing.T) {
 	const each, some = 1 << 20, 4
-	b := startBench(t, benchOptions{locks: &scriptedLocks{}, Options: Options{HeldInput: some * each}})
+	b := serveLocks(t, &scriptedLocks{})
+	b.server.Apply(Settings{HeldInput: some * each})
 	honest := b.connect()
 	honest.say("PING\r\n", pong)
 	first := b.connect()
@@ -40,7 +41,7 @@ func TestHeldInputIsBounded(t *testing.T) {
 	}
 	over := b.connect()
 	over.send(halfCommand[:wire.BufferSize])
-	over.expect("-ERR too many bytes of commands that are not complete: all clients together may have 4194304 held\r\n")
+	over.expect("-ERR too many bytes of commands that are not complete: all clients together may have 4194304 held (max-input-memory)\r\n")
 	honest.say("PING\r\n", pong)
 	if n := b.server.Counts().RefusedInput; n != 1 {
 		t.Errorf("%d clients were refused", n)

@@ -182,3 +182,9 @@ func (s *session) cut() {
 	}
 	_ = s.conn.Close()
 }
+
+// cutUnread is cut for a client that does not take its replies.
+func (s *session) cutUnread() {
+	s.server.turned.tell(time.Now(), "a client that does not take its replies is disconnected (max-unread-memory)", "client", s.conn.RemoteAddr().String())
+	s.cut()
+}

@@ -60,7 +60,9 @@ func (s *Server) LeftAlone() (n int) {
 }
 
 // Held is how many bytes of replies clients that share have not taken.
-func (s *Server) Held() int64 { return s.traffic.held.Load() }
+func (s *Server) Held() int64 { return held(s.unread.now()) }
+
+func held(bytes, _ int64) int64 { return bytes }
 
 // HasLockKeys reports whether lock keys are configured.
 func (s *Server) HasLockKeys() bool { return s.opts.Table.LockKeys().Any() }

@@ -12,18 +12,21 @@ import (
 // line is the way to a client, for all who write to it, one at a time, and mu is of all that says what may be written next. Who writes has the
 // turn, and not mu: a client that does not read keeps nobody waiting but those who write to it. Nothing else in this package writes to a client.
 type line struct {
-	conn net.Conn
-	wire *wire.Conn
+	conn   net.Conn
+	wire   *wire.Conn
+	unread *unread // of all clients
 
 	mu      sync.Mutex
 	changed sync.Cond // something that mu guards, while waiting > 0
 	waiting int
 	writing bool // somebody has the turn
 	bounded bool // a write has a deadline
+	waits   waiting
 }
 
-func (l *line) init(conn net.Conn, w *wire.Conn) {
-	l.conn, l.wire = conn, w
+// init is called once. cut ends the connection, and does not wait.
+func (l *line) init(conn net.Conn, w *wire.Conn, all *unread, cut func()) {
+	l.conn, l.wire, l.unread, l.waits.cut = conn, w, all, cut
 	l.changed.L = &l.mu
 }
 
@@ -82,6 +85,19 @@ func (l *line) writeWithin(limit time.Duration, p []byte) (n int, err error) {
 		return l.wire.WriteWithin(limit, p)
 	}
 	return l.wire.Write(p)
+}
+
+// writeReplies is writeWithin of replies of the proxy's own, which count as unread as long as the client does not take them.
+func (l *line) writeReplies(limit time.Duration, p []byte) (n int, err error) {
+	n, err = l.wire.WriteSome(p)
+	if err != nil || n == len(p) {
+		return n, err
+	}
+	rest := p[n:]
+	l.unread.add(&l.waits, len(rest))
+	more, err := l.writeWithin(limit, rest)
+	l.unread.done(&l.waits, len(rest))
+	return n + more, err
 }
 
 // writeSome writes what the client takes at once. Nobody may be writing. It is called with mu held.

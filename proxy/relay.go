@@ -286,7 +286,7 @@ func (r *relay) reply(out *command.Reply) (n int, err error) {
 	}
 	r.boundIf(r.tracker.State.Unasked())
 	out.Leaves()
-	return r.line.write(out.Bytes)
+	return r.writeReplies(0, out.Bytes)
 }
 
 // between reports whether the client is between two replies, or never again. It is called with mu held.

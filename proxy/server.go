@@ -53,8 +53,6 @@ type Options struct {
 	// DrainTimeout is how long a stopping server lets run what runs. The default is
 	// none at all.
 	DrainTimeout time.Duration
-	// HeldInput is how many bytes all clients together may have held of commands that are not complete. The default is 256 MB.
-	HeldInput int64
 	// Logger gets what an operator should know. The default is silence.
 	Logger *slog.Logger
 }
@@ -74,6 +72,9 @@ type Settings struct {
 	MaxClients int
 	// DrainTimeout is that of the Options.
 	DrainTimeout time.Duration
+	// HeldInput is how many bytes all clients together may have held of commands that are not complete: who would take more is disconnected. Unread is
+	// how many of replies they may leave unread: who has done so for longest is disconnected. The defaults are 256 MB each.
+	HeldInput, Unread int64
 }
 
 // Apply has all of it hold from now on, at once: each client, and each of its commands, meets what was
@@ -82,6 +83,8 @@ func (s *Server) Apply(settings Settings) {
 	if settings.MaxClients == 0 {
 		settings.MaxClients = defaultMaxClients
 	}
+	s.input.limit.Store(cmp.Or(settings.HeldInput, defaultHeldInput))
+	s.unread.setLimit(cmp.Or(settings.Unread, defaultUnread))
 	s.current.Store(&settings)
 }
 
@@ -93,7 +96,10 @@ func (s *Server) MaxClients() int { return s.settings().MaxClients }
 
 // Server serves the clients of one or more listeners.
 type Server struct {
-	input budget // of all clients
+	// Of all clients.
+	input  budget
+	unread unread
+
 	// Set once.
 	opts  Options
 	quiet time.Duration // quietTime, but in tests
@@ -131,7 +137,6 @@ func NewServer(opts Options) *Server {
 	}
 	s := &Server{opts: opts, sessions: map[int64]*session{}, quiet: quietTime, times: relayTimes{stallTime, farewellTime}}
 	s.entry, s.now = entryTime, time.Now
-	s.input.limit = cmp.Or(opts.HeldInput, defaultHeldInput)
 	s.Apply(Settings{
 		ClientPassword: opts.ClientPassword, TLS: opts.TLS, ProtectedMode: opts.ProtectedMode,
 		MaxClients: opts.MaxClients, DrainTimeout: opts.DrainTimeout,
@@ -350,8 +355,6 @@ type traffic struct {
 	toClients  atomic.Int64
 	_          [56]byte
 	commands   atomic.Int64
-	_          [56]byte
-	held       atomic.Int64 // bytes of replies that clients who share have not taken
 }
 
 // Counts are what a server has counted since it was made, and its clients of now.
@@ -371,17 +374,26 @@ type Counts struct {
 	// HeldInput are the bytes that are held of commands that are not complete, beyond the first of each client; RefusedInput counts the
 	// clients that were sent away because there were too many.
 	HeldInput, RefusedInput int64
+	// Unread are the bytes of replies that wait for clients to read; CutUnread counts the clients that were disconnected because there were
+	// too many.
+	Unread, CutUnread int64
+	// Messages are the bytes of messages that wait for subscribers of a lock server; CutMessages counts the subscribers that were disconnected
+	// because there were too many.
+	Messages, CutMessages int64
 	// Detours are replies and messages of the upstream that led clients to other servers, and did not reach them.
 	Detours int64
 }
 
 // Counts are those of now.
 func (s *Server) Counts() Counts {
+	unread, cut := s.unread.now()
+	messages, cutMessages := s.opts.Table.Messages().Backlog()
 	return Counts{
 		Accepted: s.lastID.Load(), Refused: s.turnedAway.Load(), AcceptErrors: s.AcceptErrors(),
 		Connected: s.clients.Load(), Parked: s.parked.Load(),
 		ToUpstream: s.traffic.toUpstream.Load(), ToClients: s.traffic.toClients.Load(),
 		Relayed: s.traffic.commands.Load(), Detours: s.detours.Load(),
-		HeldInput: s.input.held.Load(), RefusedInput: s.input.refused.Load(),
+		HeldInput: s.input.held.Load(), RefusedInput: s.input.refused.Load(), Unread: unread, CutUnread: cut,
+		Messages: messages, CutMessages: cutMessages,
 	}
 }

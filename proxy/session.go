@@ -90,7 +90,7 @@ func newSession(s *Server, conn net.Conn, p *wire.Poller, met *Settings) *sessio
 	session.identify()
 	session.activity.Happened()
 	session.in = newInput(conn, &session.activity, &s.input)
-	session.line.init(conn, session.in.wire)
+	session.line.init(conn, session.in.wire, &s.unread, session.cutUnread)
 	if s.opts.Upstream != nil {
 		session.relay = newRelay(s.opts.Upstream, session, &s.times, &s.traffic, s.sharing)
 		session.gate.password, session.gate.passed = met.ClientPassword, met.ClientPassword == ""
@@ -429,7 +429,7 @@ func (s *session) write(out *command.Reply) (n int, err error) {
 	s.line.turn()
 	s.proto = s.client.Proto
 	out.Leaves()
-	return s.line.writeWithin(writeTimeout, out.Bytes)
+	return s.line.writeReplies(writeTimeout, out.Bytes)
 }
 
 // track is what the client tracks, until the session is closed.

@@ -20,8 +20,6 @@ const (
 	maxOwed, maxBurst = 256, 64 << 10
 	// maxHeld is how much of replies that have come a client may leave unread, in bytes, while others wait for theirs behind them.
 	maxHeld = 32 << 20
-	// maxHeldByAll is that for all clients together: who leaves more than maxBurst unread beyond it is disconnected.
-	maxHeldByAll = 128 << 20
 	// maxReturns is how often a client comes back as soon as it has said who it is and how it speaks: libraries do that once, or have
 	// something between. Who does it again and again would cost the upstream more than sharing saves.
 	maxReturns = 3
@@ -165,12 +163,12 @@ func (r *relay) hand(p []byte) {
 		return
 	}
 	s.held = append(s.held, p...)
-	r.traffic.held.Add(int64(len(p)))
+	r.line.unread.add(&r.waits, len(p))
 	if s.unread += len(p); !s.brings {
 		s.brings = true
 		r.copying.Go(r.bringHeld)
 	}
-	if s.unread > maxHeld || s.unread > maxBurst && r.traffic.held.Load() > maxHeldByAll {
+	if s.unread > maxHeld {
 		r.session.server.turned.tell(time.Now(), "a client that does not take its replies is disconnected", "client", r.session.origin().String())
 		r.cutOff()
 	}
@@ -187,12 +185,12 @@ func (r *relay) bringHeld() {
 		r.boundIf(r.over) // else it is one that asked for it
 		_, err := r.line.write(p)
 		s.unread -= len(p)
-		r.traffic.held.Add(-int64(len(p)))
+		r.line.unread.done(&r.waits, len(p))
 		s.ended = s.ended || err != nil
 		r.brought++
 		r.signal()
 	}
-	r.traffic.held.Add(-int64(s.unread))
+	r.line.unread.done(&r.waits, s.unread)
 	s.brings, s.held, s.unread = false, nil, 0
 	r.changed.Broadcast()
 }

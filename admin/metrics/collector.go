@@ -18,6 +18,8 @@ type Clients struct {
 	Relayed                         int64 // commands
 	HeldInput                       int64 // bytes
 	RefusedInput                    int64
+	Unread, CutUnread               int64 // bytes, clients
+	Messages, CutMessages           int64 // bytes, clients
 	Detours                         int64 // replies that led to other servers
 	Shared                          []Shared
 }
@@ -118,6 +120,14 @@ func scalars() []scalar {
 			func(c Clients, _ Commands) float64 { return float64(c.HeldInput) }),
 		counter("redlock_client_held_input_refused_total", "Clients that were sent away because of too many such bytes.",
 			func(c Clients, _ Commands) float64 { return float64(c.RefusedInput) }),
+		gauge("redlock_client_unread_bytes", "Bytes of replies that the proxy holds because clients do not read them.",
+			func(c Clients, _ Commands) float64 { return float64(c.Unread) }),
+		counter("redlock_client_unread_cut_total", "Clients that were disconnected because of too many such bytes (max-unread-memory).",
+			func(c Clients, _ Commands) float64 { return float64(c.CutUnread) }),
+		gauge("redlock_message_backlog_bytes", "Bytes of messages that wait for subscribers of a proxy without an upstream; what waits for several counts once.",
+			func(c Clients, _ Commands) float64 { return float64(c.Messages) }),
+		counter("redlock_message_backlog_cut_total", "Subscribers that were disconnected because of too many such bytes (max-message-memory).",
+			func(c Clients, _ Commands) float64 { return float64(c.CutMessages) }),
 		gauge("redlock_lock_waiters", "Clients that wait for a lock (BLOCK), or for what others put under a lock key (BLPOP and its kin).",
 			func(_ Clients, d Commands) float64 { return float64(d.Waiting) }),
 		counter("redlock_locks_without_ttl_total", "Lock keys that ordinary commands set without a TTL.",

@@ -21,8 +21,10 @@ type Carrier interface {
 // Hub is what the subscribers of a process have in common. It is safe for concurrent use.
 type Hub struct {
 	carrier Carrier
+	backlog backlog
 
 	mu   sync.Mutex
+	all  map[*Subscriber]bool
 	subs [kinds]map[string]map[*Subscriber]bool
 	// compiled are the patterns of subs, nil for a long one; matching are those who are subscribed to any.
 	compiled map[string]*keys.Pattern
@@ -31,10 +33,11 @@ type Hub struct {
 
 // New makes a Hub. carry gives what carries messages, and has it deliver those of others.
 func New(carry func(deliver func(quorum.Message)) Carrier) *Hub {
-	h := &Hub{compiled: map[string]*keys.Pattern{}, matching: map[*Subscriber]bool{}}
+	h := &Hub{all: map[*Subscriber]bool{}, compiled: map[string]*keys.Pattern{}, matching: map[*Subscriber]bool{}}
 	for i := range h.subs {
 		h.subs[i] = map[string]map[*Subscriber]bool{}
 	}
+	h.backlog.limit.Store(DefaultBacklog)
 	h.carrier = carry(h.deliver)
 	return h
 }

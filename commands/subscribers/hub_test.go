@@ -2,6 +2,7 @@ package subscribers
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -128,5 +129,56 @@ func TestPatternTooComplex(t *testing.T) {
 	s.Close()
 	if r.cuts != 1 {
 		t.Errorf("cut %d times", r.cuts)
+	}
+}
+
+// stuck is the Line of a client that takes nothing until it is cut off.
+type stuck struct {
+	gone chan struct{}
+	once sync.Once
+}
+
+func (l *stuck) WriteMessages(take func() []byte) error {
+	if len(take()) > 0 {
+		<-l.gone
+		return errors.New("cut off")
+	}
+	return nil
+}
+
+func (l *stuck) Cut() { l.once.Do(func() { close(l.gone) }) }
+
+// What waits for several counts once; beyond the limit the client for whom most waits is disconnected, and who reads is not.
+func TestBacklogIsBounded(t *testing.T) {
+	h := newHub()
+	line := func() *stuck { return &stuck{gone: make(chan struct{})} }
+	one, most, r := line(), line(), newReader()
+	all := []*Subscriber{h.Subscriber(one, 2), h.Subscriber(most, 2), h.Subscriber(r, 3)}
+	for _, s := range all {
+		s.Add(Channels, "news")
+	}
+	all[1].Add(Channels, "more")
+	send := func(channel string, n int) {
+		for range n {
+			h.deliver(quorum.Message{Channel: channel, Payload: strings.Repeat("x", 10_000)})
+		}
+	}
+	send("news", 100)
+	if bytes, cuts := h.Backlog(); bytes > 2*100*11_000 || cuts != 0 {
+		t.Errorf("%d bytes wait, %d were cut off", bytes, cuts)
+	}
+	for all[2].waiting() > 0 {
+		<-r.comes
+	}
+	send("more", 20)
+	h.SetBacklog(2 * 110 * 10_000)
+	<-most.gone
+	send("news", 15)
+	<-one.gone
+	for _, s := range all {
+		s.Close()
+	}
+	if bytes, cuts := h.Backlog(); bytes != 0 || cuts != 2 || r.cuts != 0 {
+		t.Errorf("%d bytes wait, %d were cut off, and who reads %d times", bytes, cuts, r.cuts)
 	}
 }

@@ -20,6 +20,7 @@ const (
 
 // arrival is a message that has come, for all who may get it.
 type arrival struct {
+	shared
 	message quorum.Message
 	mu      sync.Mutex
 	packets map[string]*packet // by what they are for
@@ -59,6 +60,7 @@ func (a *arrival) packet(use string, words []string) *packet {
 
 // packet is a message for clients. It is encoded once for all that speak a protocol.
 type packet struct {
+	shared
 	words []string
 	once  [2]sync.Once
 	forms [2][]byte
@@ -71,6 +73,9 @@ func (p *packet) size() (n int) {
 	}
 	return n
 }
+
+// memory is about what it takes, with what it is encoded to.
+func (p *packet) memory() int { return 2 * p.size() }
 
 // perWord is what a word counts beside its bytes.
 const perWord = 16

@@ -2,6 +2,7 @@ package subscribers
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,9 +45,9 @@ type Subscriber struct {
 	// inbox are the messages that are still to be compared, in their order; sorting is set while a goroutine does so.
 	inbox   []incoming
 	sorting bool
-	// queue are the messages on their way; size is what they count, with those that are being written.
-	queue []*packet
-	size  int
+	// queue are the messages on their way, but for those that are being written; size is what all of them count.
+	queue, writing []*packet
+	size           int
 	// full is since when size is over the soft limit.
 	full   time.Time
 	proto  int
@@ -69,6 +70,9 @@ func (h *Hub) Subscriber(line Line, proto int) *Subscriber {
 	for i := range s.names {
 		s.names[i] = map[string]bool{}
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all[s] = true
 	return s
 }
 
@@ -179,6 +183,7 @@ func (s *Subscriber) put(a *arrival, exact bool) {
 		s.enqueue(a.plain())
 	default:
 		s.inbox = append(s.inbox, incoming{a, exact})
+		s.hub.backlog.enter(&a.shared, a.size())
 		if s.count(a.size()) && !s.sorting {
 			s.sorting = true
 			s.tasks.Go(s.sort)
@@ -219,6 +224,7 @@ func (s *Subscriber) sortOne() bool {
 		s.inbox = nil
 	}
 	s.size -= next.size()
+	s.hub.backlog.leave(&next.shared, next.size())
 	for _, p := range packets {
 		if !s.closed {
 			s.enqueue(p)
@@ -262,6 +268,7 @@ func (s *Subscriber) isClosed() bool {
 // enqueue has a message be written, soon. It is called with mu held.
 func (s *Subscriber) enqueue(p *packet) {
 	s.queue = append(s.queue, p)
+	s.hub.backlog.enter(&p.shared, p.memory())
 	if s.count(p.size()) {
 		s.kick()
 	}
@@ -270,6 +277,7 @@ func (s *Subscriber) enqueue(p *packet) {
 // count adds what waits, and cuts the client off if that is too much. It is called with mu held.
 func (s *Subscriber) count(size int) bool {
 	s.size += size
+	s.hub.relieve()
 	if s.isOver(time.Now()) {
 		s.cut()
 	}
@@ -278,7 +286,8 @@ func (s *Subscriber) count(size int) bool {
 
 // cut ends a client that would miss messages. It is called with mu held.
 func (s *Subscriber) cut() {
-	s.closed, s.queue, s.inbox = true, nil, nil
+	s.closed = true
+	s.drop()
 	s.line.Cut()
 }
 
@@ -303,11 +312,10 @@ func (s *Subscriber) kick() {
 
 // run writes messages as long as there are some.
 func (s *Subscriber) run() {
-	for written := 0; ; {
+	for {
 		more := false
-		err := s.line.WriteMessages(func() []byte {
-			var out []byte
-			out, written, more = s.next(written)
+		err := s.line.WriteMessages(func() (out []byte) {
+			out, more = s.next()
 			return out
 		})
 		if err != nil {
@@ -319,27 +327,30 @@ func (s *Subscriber) run() {
 	}
 }
 
-// next is what is to be written next, as so much was written of what counts. Without more the goroutine ends.
-func (s *Subscriber) next(written int) (out []byte, taken int, more bool) {
+// next is what is to be written next, as what was to be is written; it is not to be changed. Without more the goroutine ends.
+func (s *Subscriber) next() (out []byte, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.size -= written
+	s.wrote()
 	if s.held || s.closed || len(s.queue) == 0 {
 		s.running = false
-		return nil, 0, false
+		return nil, false
 	}
 	n := 0
+	if form := s.queue[0].form(s.proto); len(form) >= atOnce {
+		out, n = form, 1 // no copy of it for each subscriber
+	}
 	for n < len(s.queue) && len(out) < atOnce {
 		out = append(out, s.queue[n].form(s.proto)...)
-		taken += s.queue[n].size()
 		n++
 	}
+	s.writing = slices.Clone(s.queue[:n])
 	left := copy(s.queue, s.queue[n:])
 	clear(s.queue[left:])
 	if s.queue = s.queue[:left]; left == 0 {
 		s.queue = nil
 	}
-	return out, taken, true
+	return out, true
 }
 
 // Take gives the messages that have come, to go before what the client is answered next, and holds back all others until Release.
@@ -359,6 +370,7 @@ func (s *Subscriber) Take() (out []byte) {
 	for _, p := range s.queue {
 		out = append(out, p.form(s.proto)...)
 		s.size -= p.size()
+		s.hub.backlog.leave(&p.shared, p.memory())
 	}
 	s.queue = nil
 	return out
@@ -391,8 +403,15 @@ func (s *Subscriber) Close() {
 		return
 	}
 	s.mu.Lock()
-	s.closed, s.queue, s.inbox = true, nil, nil
+	s.closed = true
+	s.drop()
 	s.mu.Unlock()
 	s.Clear()
 	s.tasks.Wait()
+	s.mu.Lock()
+	s.wrote()
+	s.mu.Unlock()
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	delete(s.hub.all, s)
 }

@@ -48,6 +48,54 @@ var acts = map[string]func(*testing.T, *reloadRig){
 		kit.Soon(t, func() error { return kit.Connect(t, r.proxy).Send([]byte("PING\r\n")) })
 		kit.Does(t, kit.Connect(t, r.proxy), "GET none", "nil")
 	},
+	"max-input-memory": func(t *testing.T, r *reloadRig) {
+		const begin = "*4\r\n$4\r\nLOCK\r\n$950000\r\n"
+		half := func(bytes int) *redistest.Client {
+			client := kit.Connect(t, r.proxy)
+			kit.Must(t, client.Send([]byte((begin + strings.Repeat("x", 900_000))[:bytes])))
+			return client
+		}
+		r.set("max-input-memory", "4mb")
+		for range 4 {
+			half(len(begin) + 900_000)
+		}
+		kit.Soon(t, func() error {
+			return differ(metricsOf(t, adminOf(t, r.proxy)), map[string]float64{"redlock_client_held_input_bytes": 4 << 20})
+		})
+		if reply, err := half(16 << 10).Receive(); err != nil || !strings.Contains(kit.Text(reply), "may have 4194304 held (max-input-memory)") {
+			t.Errorf("too much: %v, %v", reply, err)
+		}
+		r.set("max-input-memory", "256mb")
+		client := half(len(begin) + 900_000)
+		kit.Must(t, client.Send([]byte(strings.Repeat("x", 50_000)+"\r\n$1\r\nt\r\n$1\r\nt\r\n")))
+		if reply, err := client.Receive(); err != nil || !strings.HasPrefix(kit.Text(reply), "ERR wrong number") {
+			t.Errorf("not too much: %v, %v", reply, err)
+		}
+	},
+	"max-unread-memory": func(t *testing.T, r *reloadRig) {
+		kit.Does(t, r.operator, "SET lock:unread "+strings.Repeat("x", 900_000)+" PX 60000", "OK")
+		r.set("max-unread-memory", "4mb")
+		var slow []*redistest.Client
+		cut := func() float64 { return metricsOf(t, adminOf(t, r.proxy))["redlock_client_unread_cut_total"] }
+		for range 20 { // of which each leaves a part of one reply behind what its socket takes
+			slow = append(slow, kit.Connect(t, r.proxy))
+			kit.Must(t, slow[len(slow)-1].Send([]byte(strings.Repeat("GET lock:unread\r\n", 24))))
+		}
+		kit.Await(t, "a client to be cut off", func() bool { return cut() > 0 })
+		r.logs("a client that does not take its replies is disconnected (max-unread-memory)")
+		kit.Does(t, r.operator, "GET lock:unread", "x")
+		r.set("max-unread-memory", "256mb")
+		before := cut()
+		kit.Must(t, slow[19].Send([]byte(strings.Repeat("GET lock:unread\r\n", 2))))
+		kit.Does(t, r.operator, "GET lock:unread", "x")
+		if after := cut(); after != before {
+			t.Errorf("%v clients were cut off", after-before)
+		}
+		for _, client := range slow {
+			_ = client.Close()
+		}
+		kit.Do(t, r.operator, "DEL", "lock:unread")
+	},
 	"audit-log": func(t *testing.T, r *reloadRig) {
 		kit.Does(t, r.operator, "LOCK unseen t PX 60000", "5")
 		r.set("audit-log", "true")
@@ -192,7 +240,7 @@ var acts = map[string]func(*testing.T, *reloadRig){
 var with = map[string]string{
 	"tls-key": "tls-cert", "tls-client-ca": "tls-cert", "drain-delay": "drain-timeout",
 	"ca": "TestReloadToServers", "client-cert": "TestReloadToServers", "client-key": "TestReloadToServers",
-	"protected-mode": "TestReloadProtectedMode", "legacy-lock": "TestReloadLegacyPassword",
+	"protected-mode": "TestReloadProtectedMode", "max-message-memory": "TestReloadMessageMemory", "legacy-lock": "TestReloadLegacyPassword",
 }
 
 // says wants a new client to be answered so.
@@ -367,6 +415,37 @@ func TestReloadProtectedMode(t *testing.T) {
 	r.set("protected-mode", "true")
 	kit.Must(t, says(addr, "DENIED", "LOCK", "l", "t", "PX", "60000"))
 	kit.Does(t, in, "UNLOCK k t", "1") // who is in stays in
+}
+
+// TestReloadMessageMemory: how much may wait for subscribers. Where it is too much, the slowest is disconnected, and who reads is not.
+func TestReloadMessageMemory(t *testing.T) {
+	t.Parallel()
+	r := startReloadable(t, map[string]string{"upstream": `""`, "share-upstream-login": "false", "admin": "127.0.0.1:0"})
+	r.set("max-message-memory", "4mb")
+	subscribe := func(channels ...string) *redistest.Client {
+		client := kit.Connect(t, r.proxy)
+		for _, channel := range channels {
+			kit.Do(t, client, "SUBSCRIBE", channel)
+		}
+		return client
+	}
+	slow, quick, payload := subscribe("news"), subscribe("news"), strings.Repeat("p", 200_000)
+	metric := func(name string) float64 { return metricsOf(t, adminOf(t, r.proxy))[name] }
+	for n := 0; metric("redlock_message_backlog_cut_total") == 0; n++ {
+		if n == 500 {
+			t.Fatal("nobody is disconnected")
+		}
+		kit.Do(t, r.operator, "PUBLISH", "news", payload)
+		if _, err := quick.Receive(); err != nil {
+			t.Fatalf("who reads: %v", err)
+		}
+	}
+	for err := error(nil); err == nil; _, err = slow.Receive() {
+	}
+	kit.Soon(t, func() error {
+		return differ(metricsOf(t, adminOf(t, r.proxy)), map[string]float64{"redlock_message_backlog_bytes": 0, "redlock_message_backlog_cut_total": 1})
+	})
+	kit.Want(t, r.operator, int64(1), "PUBLISH", "news", "x")
 }
 
 // TestReloadLegacyPassword: the old Redis is logged in at with the new password.
