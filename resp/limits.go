@@ -1,6 +1,9 @@
 package resp
 
-import "fmt"
+import (
+	"fmt"
+	"sync/atomic"
+)
 
 // Limits bound one reply. All must be set.
 type Limits struct {
@@ -14,6 +17,37 @@ type Limits struct {
 	Depth int
 	// Total is how many bytes all strings and lines of a reply may have together.
 	Total int
+	// Together, if there is one, bounds what all readers that have it hold at a time, beside these limits.
+	Together *Allowance
+}
+
+// Allowance is how many bytes of strings several readers may hold together, each from when a string is announced until its [Reader.End]. It is safe
+// for concurrent use.
+type Allowance struct{ left atomic.Int64 }
+
+// NewAllowance allows so many bytes.
+func NewAllowance(bytes int64) *Allowance {
+	a := &Allowance{}
+	a.left.Store(bytes)
+	return a
+}
+
+// take takes a string's bytes off.
+func (a *Allowance) take(n int64) error {
+	if a == nil {
+		return nil
+	}
+	if a.left.Add(-n) < 0 {
+		a.left.Add(n)
+		return wrong("a string of %d bytes, beside too many others", n)
+	}
+	return nil
+}
+
+func (a *Allowance) give(n int64) {
+	if a != nil {
+		a.left.Add(n)
+	}
 }
 
 // Client are limits for a client library and what it asks for a program of its own: more

@@ -55,6 +55,7 @@ type Reader struct {
 	// three is set for what of RESP3 is read.
 	three bool
 	left  budget
+	taken int64 // of limits.Together
 	buf   []byte
 	// buf[r:w] is read from the source and not yet told.
 	r, w int
@@ -79,6 +80,14 @@ func (r *Reader) Begin() {
 	if r.r == r.w && len(r.buf) > keptBuffer {
 		r.buf, r.r, r.w = make([]byte, firstBuffer), 0, 0
 	}
+}
+
+// End is to be called when a reply, or all that Begin began, was read or cannot be: what it took of memory is free again, but for what the caller
+// keeps.
+func (r *Reader) End() {
+	r.limits.Together.give(r.taken)
+	r.taken = 0
+	r.Begin()
 }
 
 // Buffered reports whether there are bytes that were read from the source already.
@@ -180,6 +189,10 @@ func (r *Reader) bulk(size int64) (Token, error) {
 	if err := r.left.bulk(r.limits, size); err != nil {
 		return Token{}, err
 	}
+	if err := r.limits.Together.take(size); err != nil {
+		return Token{}, err
+	}
+	r.taken += size
 	n := int(size)
 	if err := r.more(n + 2); err != nil {
 		return Token{}, err

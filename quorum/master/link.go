@@ -14,9 +14,12 @@ import (
 
 // linkLimits bound what a master says to one batch: an answer is flat, and what stands
 // under a key is what a proxy wrote there, in a frame or by a script.
-func linkLimits() resp.Limits {
-	return resp.Limits{Line: 64 << 10, Bulk: 32 << 20, Elements: 1 << 17, Depth: 1, Total: 256 << 20}
+func linkLimits(all *resp.Allowance) resp.Limits {
+	return resp.Limits{Line: 64 << 10, Bulk: 32 << 20, Elements: 1 << 17, Depth: 1, Total: maxAnswers, Together: all}
 }
+
+// maxAnswers bounds the answers to one batch, and all that are being read from a master over all links, in bytes.
+const maxAnswers = 256 << 20
 
 // keptOut is the most of a buffer that is kept for the next batch, in bytes.
 const keptOut = 64 << 10
@@ -51,7 +54,7 @@ type redisLink struct {
 
 func newRedisLink(t *redisTransport, conn net.Conn) *redisLink {
 	k := &redisLink{transport: t, conn: conn}
-	k.in = resp.NewReader(patientConn{k}, linkLimits())
+	k.in = resp.NewReader(patientConn{k}, linkLimits(t.answers))
 	return k
 }
 
@@ -135,6 +138,7 @@ func (k *redisLink) Receive() (f *Flight, err error) {
 // read reads the answers to a batch. What it does not come to stays without a reply.
 func (k *redisLink) read(f *Flight) error {
 	k.in.Begin()
+	defer k.in.End()
 	for i, o := range f.ops {
 		first := f.releases.first(i)
 		if !first && f.releases.has(i) {

@@ -69,6 +69,8 @@ type redisTransport struct {
 	clients map[int]*redis.Client
 	// links are the connections that it does not leave to go-redis, and how each is closed.
 	links map[any]func()
+	// answers is what may be held of what it says, over all links.
+	answers *resp.Allowance
 	// life counts the servers that connections were let reach.
 	life uint64
 	// runID is that of the server which every connection has to reach, once one is known
@@ -96,7 +98,7 @@ func newRedisTransport(url string, timeout time.Duration, secure func(*tls.Confi
 	LockSettings(opts, waiting.limit, secure)
 	t := &redisTransport{
 		options: *opts, secure: secure, timeout: timeout, waiting: waiting,
-		clients: map[int]*redis.Client{}, links: map[any]func(){}, lost: func() {},
+		clients: map[int]*redis.Client{}, links: map[any]func(){}, answers: resp.NewAllowance(maxAnswers), lost: func() {},
 	}
 	if user, password := opts.Username, opts.Password; password != "" {
 		t.password.Store(&password)
