@@ -131,8 +131,11 @@ func (f *forwarding) scan(ctx context.Context) (special bool, err error) {
 // sees looks at a command that is forwarded, whose name was just scanned.
 func (f *forwarding) sees(ctx context.Context) {
 	f.comeBackSoon(ctx)
-	if f.mustPart() {
+	switch {
+	case f.mustPart():
 		f.split = atName
+	case f.relay.shared() && f.relay.isFull(f.plain):
+		f.split = atWindow
 	}
 	f.suspect()
 	if !f.keyed() { // else its keys decide, in seek

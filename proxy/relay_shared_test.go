@@ -155,6 +155,7 @@ func TestBoundOfWhatIsHeldByAll(t *testing.T) {
 	direct.send(array("SET", "big", strings.Repeat("v", 31<<20)))
 	direct.expect("+OK\r\n")
 	r := sharingOf(t, 1, server.URL())
+	r.server.Apply(proxy.Settings{Unread: 128 << 20})
 	const clients = 7
 	other := r.connect()
 	other.say("PING", "+PONG\r\n")
@@ -383,4 +384,56 @@ func TestSharersThatLeave(t *testing.T) {
 		p.conn.Close()
 	}
 	stays.say("PING", "+PONG\r\n")
+}
+
+// A client that pipelines keeps others waiting for few of its replies, and is told all of them; one whose replies are short goes on sharing.
+func TestPipelinesShareFairly(t *testing.T) {
+	server := startRedis(t)
+	direct := dial(t, server.Addr())
+	long, short := strings.Repeat("v", 60<<10), "v"
+	for key, value := range map[string]string{"long": long, "short": short} {
+		direct.send(array("SET", key, value))
+		direct.expect("+OK\r\n")
+	}
+	r := sharingOf(t, 1, server.URL(), neverParked)
+	other := r.connect()
+	other.say("PING", "+PONG\r\n")
+	const n = 250
+	for i, value := range []string{short, long} {
+		client, before := r.connect(), r.server.Counts().Relayed
+		if err := server.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		client.send(strings.Repeat(cmd("GET "+map[string]string{long: "long", short: "short"}[value]), n))
+		r.hasRelayed(before + 16)
+		other.send(cmd("PING"))
+		r.hasRelayed(before + 17) // and no more: it is the next one
+		if err := server.Continue(); err != nil {
+			t.Fatal(err)
+		}
+		other.expect("+PONG\r\n")
+		client.expect(strings.Repeat(bulk(value), n))
+		if got, want := sharers(r), 2; got != want {
+			t.Errorf("pipeline %d: %d share, want %d", i, got, want)
+		}
+	}
+}
+
+// While a script runs too long, who needs a connection that is given what it has said is told what others are told.
+func TestBusyUpstreamIsToldAsItIs(t *testing.T) {
+	server := startRedis(t, "--lua-time-limit", "50")
+	r := sharingOf(t, 1, server.URL(), neverParked)
+	c, script, direct := r.connect(), dial(t, server.Addr()), dial(t, server.Addr())
+	c.say("SELECT 1", "+OK\r\n")
+	eventually(t, "sharing", func() bool {
+		c.say("PING", "+PONG\r\n")
+		return sharers(r) == 1
+	})
+	script.send(array("EVAL", "while true do end", "0"))
+	eventually(t, "a script that runs too long", func() bool { return strings.HasPrefix(direct.ask("GET k"), "-BUSY ") })
+	want := direct.ask("CLIENT GETNAME")
+	if got := c.ask("CLIENT GETNAME"); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	direct.say("SCRIPT KILL", "+OK\r\n")
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime/debug"
@@ -18,6 +19,10 @@ import (
 const (
 	// maxOwed and maxBurst are how many replies, and for how many bytes of commands, the upstream may owe to a client that shares.
 	maxOwed, maxBurst = 256, 64 << 10
+	// fair is for how many bytes of replies a client may keep others waiting, as far as is known from its last ones: of one whose are longer than
+	// fair/fewReplies and who pipelines, it has a connection of its own. firstReply is what the first ones are taken for, by the weight of so many.
+	fair, fewReplies        = 64 << 10, 8
+	firstReply, replyWeight = 4 << 10, 8
 	// maxHeld is how much of replies that have come a client may leave unread, in bytes, while others wait for theirs behind them.
 	maxHeld = 32 << 20
 	// maxReturns is how often a client comes back as soon as it has said who it is and how it speaks: libraries do that once, or have
@@ -38,6 +43,8 @@ type shares struct {
 	burst  int  // bytes sent since nothing was owed
 	inside bool // a part of a reply has come
 	large  bool // there was a reply that is better not shared
+	size   int  // what replies have had of late, in bytes; 0: there were none
+	coming int  // bytes of those that have come since size was found
 	held   []byte
 	unread int  // bytes of held, and of what is being brought
 	brings bool // a goroutine brings what is held, when it is its turn
@@ -52,15 +59,35 @@ func (r *relay) shared() bool {
 }
 
 // mustPart reports whether a command of this name is better sent over a connection of the client's own.
-func (r *relay) mustPart(name []byte) bool {
+func (r *relay) mustPart(name []byte, unsent int) bool {
 	if r.silence != track.Speaking || !sharing.May(name) || !r.up.LetsIn() {
 		return true
 	}
 	r.mu.Lock()
 	s := &r.shares
-	much := s.large || s.owed >= maxOwed || s.burst >= maxBurst
+	much := s.large || s.owed >= maxOwed || s.burst >= maxBurst || s.window() < fewReplies && s.owed+unsent >= s.window()
 	r.mu.Unlock()
 	return much && !s.lane.Only()
+}
+
+// window is how many replies may be owed at a time. It is called with mu held.
+func (s *shares) window() int {
+	return min(max(1, fair/cmp.Or(s.size, firstReply)), maxOwed)
+}
+
+// isFull reports whether a client that shares is to wait for its replies before it sends more than what is unsent.
+func (r *relay) isFull(unsent int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.shares.owed+unsent >= r.shares.window() && !r.shares.lane.Only()
+}
+
+// weigh notes bytes of replies, and how many end with them. It is called with mu held.
+func (s *shares) weigh(n, ended int) {
+	if s.coming += n; ended > 0 {
+		s.size = max(1, (cmp.Or(s.size, firstReply)*replyWeight+s.coming)/(replyWeight+ended))
+		s.coming = 0
+	}
 }
 
 // mark notes that the client may have left something behind on its connection.
@@ -137,6 +164,7 @@ func (r *relay) Take(p []byte, ended int, inside bool) (unread int) {
 	}
 	s.owed -= ended
 	s.inside = inside
+	s.weigh(len(p), ended)
 	r.brought++
 	r.hand(p)
 	r.signal()
@@ -342,13 +370,14 @@ const (
 	within          // a part of it was
 	atEnd           // all of it was
 	atNothing       // it is no command
+	atWindow        // it is shared, but not before what is owed has come
 )
 
 // mustPart is that of the relay, for the command whose name was just scanned.
 func (f *forwarding) mustPart() bool {
 	switch name, long := f.in.scanner.Name(); {
 	case f.relay.shared():
-		return long || f.in.scanner.Inline() || f.relay.mustPart(name)
+		return long || f.in.scanner.Inline() || f.relay.mustPart(name, f.plain)
 	case f.relay.shares.lane != nil && (long || sharing.MayLeave(name)):
 		f.relay.mark()
 	}
@@ -358,7 +387,14 @@ func (f *forwarding) mustPart() bool {
 // apartFrom has the current frame go over a connection of the client's own, and what stands before it over one that is shared.
 func (f *forwarding) apartFrom(ctx context.Context) error {
 	at := f.split
-	f.special, f.split, f.relay.shares.opening = false, together, false
+	f.special, f.split = false, together
+	if at == atWindow {
+		if err := f.passWhole(ctx); err != nil {
+			return err
+		}
+		return f.attend(ctx, f.relay.collect)
+	}
+	f.relay.shares.opening = false
 	err := f.passWhole(ctx)
 	if err == nil {
 		err = f.part(ctx)

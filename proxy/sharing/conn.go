@@ -20,6 +20,8 @@ const (
 	// heap is how much of a client's replies may wait for it, in bytes, before the connection waits as well, if nobody else is owed
 	// anything on it.
 	heap = 1 << 20
+	// endless is from how many bytes on a reply is taken for one without an end, if others are owed something behind it.
+	endless = 1 << 30
 )
 
 // conn is a connection that is shared.
@@ -170,6 +172,9 @@ func (c *conn) deal() (err error) {
 			}
 			if c.bring(text, part) >= heap {
 				behind = part.to
+			}
+			if part.inside > c.pool.endless && !c.isAlone(part.to) {
+				failed = errEndless
 			}
 			p, pieces[i].to = p[part.size:], nil
 		}

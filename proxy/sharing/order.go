@@ -9,6 +9,7 @@ import (
 
 var (
 	errUnasked = errors.New("it sent something that nobody asked for")
+	errEndless = errors.New("others wait behind a reply of more than 1 GB")
 	errNoReply = errors.New("what it sent is no reply")
 )
 

@@ -36,6 +36,7 @@ type Pool struct {
 	base     Group
 	upstream Upstream
 	turned   func(what string)
+	endless  int // the bound of that name, but in tests
 	log      *slog.Logger
 
 	mu     sync.Mutex
@@ -56,7 +57,7 @@ type place struct {
 // New makes a pool of so many connections for each group, at least one, each of which is made when it is needed. In the base are those who have not said
 // anything of protocols and databases. Where turned is not nil, replies that lead elsewhere are turned (package detour), and it is called for each.
 func New(size int, base Group, up Upstream, turned func(what string), log *slog.Logger) *Pool {
-	p := &Pool{size: size, base: base, upstream: up, turned: turned, log: log, groups: map[Group]*group{}, conns: map[*conn]struct{}{}}
+	p := &Pool{size: size, base: base, upstream: up, turned: turned, endless: endless, log: log, groups: map[Group]*group{}, conns: map[*conn]struct{}{}}
 	p.add(base)
 	return p
 }

@@ -329,3 +329,35 @@ func (d *dials) count() int {
 }
 
 func (*dials) Term() uint64 { return 0 }
+
+// Who stands behind a reply that has no end is told so, as is whose it is.
+func TestEndlessReplyIsGivenUp(t *testing.T) {
+	here, there := net.Pipe()
+	p := New(1, Group{Proto: 2}, given{here}, nil, slog.New(slog.DiscardHandler))
+	defer p.Close()
+	p.endless = 10_000
+	first, second := newReader(t, p), newReader(t, p)
+	var sent sync.WaitGroup
+	sent.Go(func() {
+		first.send(command("KEYS", "*"), 1)
+		second.send(command("PING"), 1)
+	})
+	read, total := make([]byte, 1<<10), len(command("KEYS", "*")+command("PING"))
+	for got := 0; got < total; {
+		n, err := there.Read(read)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got += n
+	}
+	sent.Wait()
+	_, err := there.Write([]byte("*1000000\r\n"))
+	for err == nil {
+		_, err = there.Write(bytes.Repeat([]byte(":1\r\n"), 100))
+	}
+	first.await(1)
+	second.await(1)
+	if first.lost != 1 || second.lost != 1 || second.cause != errEndless {
+		t.Errorf("lost %d and %d: %v", first.lost, second.lost, second.cause)
+	}
+}

@@ -160,8 +160,13 @@ func (e *Error) Error() string { return "upstream " + e.name + ": " + e.err.Erro
 // Unwrap is the cause.
 func (e *Error) Unwrap() error { return e.err }
 
-// Reply is the error reply for it.
-func (e *Error) Reply() string { return "ERR " + e.Error() }
+// Reply is the error reply for it: that of an upstream that is busy with a script is its own.
+func (e *Error) Reply() string {
+	if b, is := e.err.(busy); is {
+		return string(b)
+	}
+	return "ERR " + e.Error()
+}
 
 // ErrGone is the cause where the upstream closed the connection.
 var ErrGone = errors.New("the upstream closed the connection")
@@ -248,8 +253,17 @@ func (u *Upstream) ConnectAs(ctx context.Context, proto, db int) (net.Conn, erro
 
 // refusalOf is the error for what was answered to a command that is needed.
 func refusalOf(words []string, answer []byte) error {
-	return fmt.Errorf("%s: %s", words[0], strings.TrimPrefix(strings.TrimSpace(string(answer)), "-"))
+	text := strings.TrimPrefix(strings.TrimSpace(string(answer)), "-")
+	if strings.HasPrefix(text, "BUSY ") {
+		return busy(text)
+	}
+	return fmt.Errorf("%s: %s", words[0], text)
 }
+
+// busy is what an upstream says to every command, but a few, while a script runs too long.
+type busy string
+
+func (b busy) Error() string { return string(b) }
 
 // refused is the error of a dial that failed just now.
 func (u *Upstream) refused() error {
