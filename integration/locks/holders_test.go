@@ -177,6 +177,7 @@ func TestForceUnlockWithMastersDown(t *testing.T) {
 	f := startPair(t)
 	holder, operator := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 	kit.WantGrant(t, holder, "LOCK", "k", "t", "PX", "60000")
+	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "t") })
 	kit.Must(t, f.Masters[0].Kill())
 	kit.Must(t, f.Masters[1].Kill())
 	kit.Want(t, operator, int64(1), "FORCEUNLOCK", "k")

@@ -28,10 +28,10 @@ func TestLoginOfTheUpstreamURL(t *testing.T) {
 		fails(t, runProxy(t, append([]string{command, "--upstream", url}, flags...)...), `redlock-proxy: --upstream: "redis://:xxxxx@`+upstream.Addr()+`"`+refusal)
 	}
 	const told = "share-upstream-login: everybody who reaches "
-	if got := runProxy(t, append([]string{"check", "--upstream", url, "--share-upstream-login"}, flags...)...); !strings.Contains(got.stdout, "warning: "+told) {
+	if got := runProxy(t, append([]string{"check", "--upstream", url, "--share-upstream-login", "--lock-keys", "lock:*"}, flags...)...); !strings.Contains(got.stdout, "warning: "+told) {
 		t.Errorf("check says %+v", got)
 	}
-	shared := kit.StartProxy(t, masters, "--upstream", url, "--share-upstream-login")
+	shared := kit.StartProxy(t, masters, "--upstream", url, "--share-upstream-login", "--lock-keys", "lock:*")
 	if !strings.Contains(shared.Log(), told) {
 		t.Errorf("serve does not tell it: %s", shared.Log())
 	}

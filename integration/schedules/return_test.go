@@ -247,9 +247,8 @@ func TestUnlockedBesideReplacing(t *testing.T) {
 	}
 }
 
-// TestReleasedCopy: a LOCK is granted on A and B while its message to C is late. C loses its data and catches up with the lock. Its owner gives it
-// back, which deletes the copy on C, and does not reach B; then the late message comes to C. If the owner was told that the lock is
-// released, it does not stand on C and B again.
+// TestReleasedCopy: a LOCK is granted on A and B while its message to C is late, and its connection breaks. C loses its data and catches up with the lock. Its owner gives it
+// back, which does not reach B; then the late message comes to C. If the owner was told that the lock is released, it does not stand on C and B again.
 func TestReleasedCopy(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -266,13 +265,13 @@ func TestReleasedCopy(t *testing.T) {
 	cut := p.hold("lock:k", 0, B)
 	released := kit.Do(t, client, "UNLOCK", "lock:k", "t")
 	f.wantHolders(t, "lock:k", "t", B)
-	late.Release()
-	f.wantHolders(t, "lock:k", "t", B, C)
-	if released == any(int64(1)) {
-		t.Error("it was told to be released, and stands on a majority")
+	if released != any(int64(1)) {
+		t.Errorf("UNLOCK: %v; a majority answers", released)
 	}
+	late.Release()
+	time.Sleep(quiet / 10)
+	f.wantHolders(t, "lock:k", "t", B)
 	cut.release()
-	f.wantHolders(t, "lock:k", "t", C)
 	time.Sleep(quiet)
 	f.wantFree(t, other, "lock:k")
 }

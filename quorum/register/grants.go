@@ -138,6 +138,22 @@ func (g *grants) reached(one *grant, master int, reply Reply) {
 	one.note(master, reply)
 }
 
+// reopen notes that a lock is on its way to a master once more, and returns how long it still has, in whole milliseconds, or
+// cell.Endless; 0 where it is not held any more, as far as is known.
+func (g *grants) reopen(key string, one *grant, master int, now time.Time) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	left := one.ends.Sub(now).Truncate(time.Millisecond)
+	switch {
+	case g.byKey[key] != one, one.replaced, !one.ends.IsZero() && left <= 0:
+		return 0
+	case one.ends.IsZero():
+		left = cell.Endless
+	}
+	one.open[master] = true
+	return left
+}
+
 // asOf is a grant as it is now.
 func (g *grants) asOf(one *grant) grant {
 	g.mu.Lock()

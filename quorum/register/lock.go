@@ -165,7 +165,7 @@ func (r *Register) take(ctx context.Context, t Taking) (Granted, error) {
 		var got Granted
 		if got, err = r.judgeTake(t, asked.Replies(), start); err == nil {
 			got.Attempt, got.Version, got.Fence = op.Attempt, string(op.Attempt), fence
-			r.granted(t, op.Attempt, asked, start)
+			r.granted(t, op, asked, start)
 			asked.Forget()
 			return got, nil
 		}
@@ -273,24 +273,56 @@ func (r *Register) isVacated(replies []Reply) bool {
 	})
 }
 
-// granted remembers a lock that a cell.Take took, and has it restored on masters that refused it, or may have missed it.
-func (r *Register) granted(t Taking, a cell.Attempt, asked Asked, start time.Time) {
+// granted remembers a lock that a cell.Take took, and has it taken or restored on masters that refused it, or may have missed it.
+func (r *Register) granted(t Taking, op cell.Take, asked Asked, start time.Time) {
 	made := make([]*grant, len(t.Keys))
 	for i, key := range t.Keys {
-		made[i] = newGrant(t, i, a, start, r.n)
+		made[i] = newGrant(t, i, op.Attempt, start, r.n)
 		for m, reply := range asked.Replies() {
 			made[i].note(m, reply)
 		}
 		r.grants.put(key, made[i], start)
 	}
-	for _, reply := range asked.Replies() {
-		r.mendUnless(reply, t.Keys...)
+	op.Fence = 0 // a majority has it
+	for m, reply := range asked.Replies() {
+		r.again(op, made, m, 0, reply)
 	}
 	asked.Later(func(master int, reply Reply) {
 		for _, one := range made {
 			r.grants.reached(one, master, reply)
 		}
-		r.mendUnless(reply, t.Keys...)
+		r.again(op, made, master, 0, reply)
+	})
+}
+
+const (
+	// againAfter is the pause before a master that refused a lock is asked again; each is twice as long as the one before.
+	againAfter = 8 * time.Millisecond
+	againTries = 4
+)
+
+// again has a lock taken on a master that refused it, because of what a rival took and takes back, or of a removal that ends: neither is gone
+// everywhere at the same moment. Refilling needs a second for it. As the master is asked again only after it refused, it is as if the
+// first message had been slow. What else a master may lack is mended, and several keys are.
+func (r *Register) again(op cell.Take, made []*grant, master, tries int, reply Reply) {
+	if reply.State != Counted || reply.Did || tries == againTries || len(made) > 1 {
+		r.mendUnless(reply, op.Names...)
+		return
+	}
+	r.masters.After(againAfter<<tries, func() {
+		if op.TTL = r.grants.reopen(op.Names[0], made[0], master, r.masters.Now()); op.TTL == 0 {
+			return
+		}
+		ops := make([]cell.Op, r.n)
+		ops[master] = op
+		asked, err := r.masters.Ask(context.Background(), ops, func(replies []Reply) bool { return waiting(replies) == 0 })
+		if err != nil {
+			return
+		}
+		reply := asked.Replies()[master]
+		r.grants.reached(made[0], master, reply)
+		r.again(op, made, master, tries+1, reply)
+		asked.Forget()
 	})
 }
 
