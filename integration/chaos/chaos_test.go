@@ -59,7 +59,7 @@ func TestChaos(t *testing.T) {
 	began := r.proxies.now()
 	d := startDisturber(c, seed, r.proxies.began)
 	r.watch(d.wellBeing)
-	starved := r.wait(d, grants, wanted)
+	starved := r.wait(t, d, grants, wanted)
 	ended := r.proxies.now()
 	err := d.stop()
 	r.stop()
@@ -174,16 +174,20 @@ func (r *run) watch(well func() wellBeing) {
 	}
 }
 
-// wait waits for so many grants and faults.
-func (r *run) wait(d *disturber, grants, faults int) error {
+// wait waits for so many grants and faults, and tells each minute how many there were.
+func (r *run) wait(t *testing.T, d *disturber, grants, faults int) error {
 	last, since := 0, time.Now()
-	for {
+	for shown := since; ; {
 		select {
 		case <-d.over: // it has failed
 			return nil
 		case <-time.After(100 * time.Millisecond):
 		}
 		got := r.proxies.granteds()
+		if time.Since(shown) > time.Minute {
+			shown = time.Now()
+			t.Logf("%d grants and %d faults so far", got, d.faults())
+		}
 		switch {
 		case got >= grants && d.faults() >= faults:
 			return nil
