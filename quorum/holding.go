@@ -209,7 +209,7 @@ func (c *generation) Remove(ctx context.Context, key Key) (bool, error) {
 	case errors.As(err, &none) && none.Legacy == nil && none.Answered >= Majority(len(c.masters)):
 		removed, err := c.keyspace(key.DB).Force(ctx, key.cell())
 		c.of.freed(key)
-		return removed, c.explain(err)
+		return removed || slices.Contains(present, true), c.explain(err) // what was there when it was to be removed is gone
 	case err != nil:
 		return false, err
 	}
