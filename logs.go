@@ -20,7 +20,7 @@ type logs struct {
 	queue   *logQueue                                    // nil: lines are written at once
 }
 
-// newQueuedLogs is newLogs for one whose reader nothing waits for. It is to be closed.
+// newQueuedLogs makes one whose reader nothing waits for. It is to be closed.
 func newQueuedLogs(out io.Writer, cfg conf.Config) (*logs, error) {
 	l := &logs{}
 	l.queue = newLogQueue(out, l.lost)
@@ -47,11 +47,6 @@ func (l *logs) dropped() int64 {
 		return 0
 	}
 	return l.queue.Dropped()
-}
-
-func newLogs(out io.Writer, cfg conf.Config) (*logs, error) {
-	l := &logs{out: out}
-	return l, l.apply(cfg)
 }
 
 // apply has level and form of a configuration hold for all lines to come, of every logger.

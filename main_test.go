@@ -14,11 +14,11 @@ func TestAuditLogger(t *testing.T) {
 		cfg := conf.Default()
 		cfg.LogLevel = level
 		var out bytes.Buffer
-		logs, err := newLogs(&out, cfg)
-		if err != nil {
+		l := &logs{out: &out}
+		if err := l.apply(cfg); err != nil {
 			t.Fatal(err)
 		}
-		auditLogger(logs.logger()).Info("audit", "key", "k")
+		auditLogger(l.logger()).Info("audit", "key", "k")
 		if !strings.HasSuffix(out.String(), "level=INFO msg=audit key=k\n") {
 			t.Errorf("%s: %q", level, out.String())
 		}

@@ -109,11 +109,10 @@ func (g *Guard) meets(runID string, own bool) bool {
 	return runID != Untold && g.runID == runID
 }
 
-// proceed does the next thing for a master that told v of itself. A pause of zero asks
-// for another look at once.
-func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err error) {
+// hears takes what a master says of the settings and of the set that it is of, and has others looked at where that is news. It returns
+// where the master stands by that.
+func (g *Guard) hears(v Report) place {
 	g.set.rules.saw(g.index, v)
-	_, marked := markerOf(v)
 	if g.set.eras.tell(g.index, v, time.Now()) {
 		for _, other := range g.set.guards {
 			if other != g {
@@ -121,7 +120,14 @@ func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err
 			}
 		}
 	}
-	at := g.set.eras.place(g.index)
+	return g.set.eras.place(g.index)
+}
+
+// proceed does the next thing for a master that told v of itself. A pause of zero asks
+// for another look at once.
+func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err error) {
+	_, marked := markerOf(v)
+	at := g.hears(v)
 	if at == placeUnsettled {
 		g.stand(&QuarantineError{Why: Unproven})
 		return Heartbeat, nil

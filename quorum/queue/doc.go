@@ -21,7 +21,8 @@
 //
 // So that all waiters are served, whatever process they wait in, a process has the lock for a turn (turn.go). As long as
 // nobody else takes the lock when it could, a turn is 300 ms, and the gap after it 40 ms, longer than the pause of one who
-// polls; there is none where no other proxy is known and nobody else was seen to have it. Once somebody does, a turn is for those who waited when it began: each is served once, then the others are, so waits are
+// polls. There is no gap where no other proxy is known and nobody else was seen to have the lock. Once somebody takes it in a gap,
+// a turn is for those who waited when it began: each is served once, then the others are, so waits are
 // the same in a process with few waiters and one with many. The gap ends when another has taken the lock.
 // A client that locks again and again has its turns, too, although its queue is empty in between: the queue is kept for a second. Turns
 // are a courtesy. One who looked in vain for a quarter of a second tries whenever the lock may be free, whoever's turn it is.
