@@ -200,12 +200,14 @@ func (g *Guard) remember(ctx context.Context, v Report) memory {
 	m, _ := marker.Parse(g.last.marker)
 	past := memory{name: g.Name, suffix: g.set.eras.suffix(), nonce: g.last.nonce, runID: m.RunID}
 	past.lives = !g.voted.IsZero() && time.Since(g.voted) < leaseWait(g.set.longest.InUse())
-	moved, missed := g.step, g.canaryMissed
+	moved, missed, standing := g.step, g.canaryMissed, g.doubt
 	past.older = g.older
 	g.canaryMissed, g.older = false, false
 	g.mu.Unlock()
 	unjudged := !moved.At.IsZero() && !moved.Judged
 	if !unjudged && !missed {
+		mark, _ := markerOf(v)
+		past.stepped = standing.nonce != "" && standing.nonce == mark.Nonce && g.set.canBlame(g, standing.step)
 		return past
 	}
 	owner := clock.OwnerMaster
@@ -229,6 +231,9 @@ func (g *Guard) remember(ctx context.Context, v Report) memory {
 	case clock.OwnerUnclear:
 		m, _ := markerOf(v)
 		g.doubt = doubt{nonce: m.Nonce, told: v.Sighting.Told, since: time.Now()}
+		if unjudged {
+			g.doubt.step = moved
+		}
 	}
 	return past
 }

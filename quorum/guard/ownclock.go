@@ -13,9 +13,9 @@ import (
 // proxy whose own clock fails must not take the vote from masters that others see well.
 // So a master is put into quarantine for its clock only where another master's clock,
 // looked at later, fits: then ours is right. And never more than a minority at a time.
-// Where that cannot be told, this proxy alone counts the master's votes no more, until
-// every lease of that time is over, or another proxy is seen that found the master's clock
-// to fit all the time.
+// Where that cannot be told, this proxy alone counts the master's votes no more, until it
+// can be told, every lease of that time is over, or another proxy is seen that found the
+// master's clock to fit all the time.
 
 // othersPatience bounds the wait for the other masters' clocks.
 const othersPatience = 250 * time.Millisecond
@@ -26,10 +26,8 @@ func mayQuarantine(n, already int) bool { return already+1 <= n-vote.Majority(n)
 
 // whoseClock has the other masters looked at, and says whose clock moved.
 func (s *Set) whoseClock(ctx context.Context, i int, m clock.Step) clock.Owner {
-	var others []*Guard
 	for j, g := range s.guards {
-		if j != i && !g.IsDown() {
-			others = append(others, g)
+		if j != i {
 			g.Wake()
 		}
 	}
@@ -38,11 +36,7 @@ func (s *Set) whoseClock(ctx context.Context, i int, m clock.Step) clock.Owner {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for {
-		seen := make([]clock.Other, len(others))
-		for k, g := range others {
-			seen[k] = g.beside(m)
-		}
-		owner, asked := clock.Whose(m, seen)
+		owner, asked := clock.Whose(m, s.beside(i, m))
 		if !asked {
 			return owner
 		}
@@ -56,13 +50,23 @@ func (s *Set) whoseClock(ctx context.Context, i int, m clock.Step) clock.Owner {
 	}
 }
 
+// beside is what the clocks of the other masters that are reached did when one stepped.
+func (s *Set) beside(i int, m clock.Step) (seen []clock.Other) {
+	for j, g := range s.guards {
+		if j != i && !g.IsDown() {
+			seen = append(seen, g.beside(m))
+		}
+	}
+	return seen
+}
+
 func (g *Guard) beside(m clock.Step) clock.Other {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
 	case g.step.IsLike(m):
 		return clock.OtherAlike
-	case g.fittedNo > m.Number && !g.fitted.Before(m.At) && g.clock.Tells(m.Moved):
+	case g.fittedNo > m.Number && !g.fitted.Before(m.At) && g.clock.Tells(m):
 		return clock.OtherFits
 	default:
 		return clock.OtherUnknown
@@ -95,9 +99,18 @@ type doubt struct {
 	// nonce is of the marker that the master had: another one was written by a proxy that
 	// knew better.
 	nonce string
+	// step is what it is about; zero: a canary that was missed.
+	step clock.Step
 	// told is what the master's clock told when the doubt began.
 	told  time.Duration
 	since time.Time
+}
+
+// canBlame reports whether it can be told by now that it was the master's clock that a doubt is about, since others were looked at,
+// and fewer are blamed.
+func (s *Set) canBlame(g *Guard, m clock.Step) bool {
+	owner, _ := clock.Whose(m, s.beside(g.index, m))
+	return (owner == clock.OwnerMaster || m.At.IsZero()) && s.mayQuarantine(g)
 }
 
 // until is when every lease of the time when the doubt began is over.

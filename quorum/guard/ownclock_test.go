@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/quorum/guard/clock"
 	"redlock-proxy/quorum/guard/peer"
 	"redlock-proxy/quorum/vote"
 )
@@ -52,5 +53,40 @@ func TestDoubtIsOver(t *testing.T) {
 	}
 	if !(doubt{}).isOver("n", nil, time.Minute, now) {
 		t.Error("no doubt is over")
+	}
+}
+
+// TestDoubtIsJudgedAgain: what could not be told at once can be when another master was looked at, whose clock was known before.
+func TestDoubtIsJudgedAgain(t *testing.T) {
+	began := time.Now()
+	step := clock.Step{At: began.Add(time.Second), Moved: 10 * time.Minute, Number: 1}
+	at := func(since time.Duration, told time.Duration) clock.Sighting {
+		return clock.Sighting{Sent: began.Add(since), Got: began.Add(since + time.Millisecond), Told: time.Hour + told}
+	}
+	for _, c := range []struct {
+		name   string
+		others []clock.Sighting // of one other master, in turn
+		blamed bool             // is that one
+		want   bool
+	}{
+		{"the other was not looked at since", []clock.Sighting{at(0, 0)}, false, false},
+		{"the other fits", []clock.Sighting{at(0, 0), at(2*time.Second, 2*time.Second)}, false, true},
+		{"the other fits, but is known only since", []clock.Sighting{at(2*time.Second, 0), at(3*time.Second, time.Second)}, false, false},
+		{"the other stepped, too", []clock.Sighting{at(0, 0), at(2*time.Second, time.Minute)}, false, false},
+		{"the other is blamed already", []clock.Sighting{at(0, 0), at(2*time.Second, 2*time.Second)}, true, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			master := Master{Wake: func() {}, IsDown: func() bool { return false }}
+			s := NewSet(Options{SinceBoot: func() time.Duration { return 0 }}, []Master{master, master, master})
+			s.sightings.Store(step.Number - 1)
+			other := s.guards[1]
+			for _, sighting := range c.others {
+				other.sees(sighting)
+			}
+			other.blamed = c.blamed
+			if got := s.canBlame(s.guards[0], step); got != c.want {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
 	}
 }

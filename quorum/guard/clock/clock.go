@@ -73,9 +73,9 @@ func (c *Clock) Anchor(s Sighting) {
 	c.Since = s.Told
 }
 
-// Tells reports whether a step of that size could not have been taken for what is known.
-func (c *Clock) Tells(step time.Duration) bool {
-	return !c.epoch.IsZero() && step.Abs() > c.high-c.low+Noise
+// Tells reports whether this was known before a step, and that one could not have been taken for what is known.
+func (c *Clock) Tells(s Step) bool {
+	return !c.epoch.IsZero() && c.epoch.Before(s.At) && s.Moved.Abs() > c.high-c.low+Noise
 }
 
 // Offset is by how much the master's clock is ahead of the wall clock of this machine, in the
