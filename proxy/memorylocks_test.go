@@ -201,7 +201,7 @@ func (l *memoryLocks) Update(_ context.Context, key quorum.Key, _ *string, run f
 		return quorum.Outcome{}, err
 	}
 	l.make(key, d)
-	return quorum.Outcome{Run: 1}, nil
+	return quorum.Outcome{Decision: d}, nil
 }
 
 func (l *memoryLocks) UpdateAll(_ context.Context, keys []quorum.Key, _ *string, run func([]quorum.Look) ([]quorum.Decision, error)) (quorum.Outcome, error) {
@@ -218,7 +218,7 @@ func (l *memoryLocks) UpdateAll(_ context.Context, keys []quorum.Key, _ *string,
 	for i, d := range made {
 		l.make(keys[i], d)
 	}
-	return quorum.Outcome{Run: 1}, nil
+	return quorum.Outcome{Decision: made[0]}, nil
 }
 
 // make does what was decided.

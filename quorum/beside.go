@@ -114,10 +114,8 @@ type besideUpdate struct {
 	*generation
 	key Key
 	run func(Look) (Decision, error)
-	// runs counts the runs of all tries. standing is the one that was made at the legacy
-	// server, whose decision is made.
-	runs, madeRun int
-	made          *Decision
+	// made is the decision that was carried out at the legacy server.
+	made *Decision
 }
 
 func (u *besideUpdate) try(ctx context.Context) (Outcome, error) {
@@ -132,12 +130,7 @@ func (u *besideUpdate) try(ctx context.Context) (Outcome, error) {
 		return u.make(ctx, l, held)
 	}})
 	var none *register.NoQuorum
-	switch {
-	case u.made == nil:
-		out.Run = u.runs
-	case err == nil:
-		out.Run = u.madeRun
-	case ctx.Err() == nil && !errors.As(err, &none):
+	if u.made != nil && err != nil && ctx.Err() == nil && !errors.As(err, &none) {
 		err = &register.NoQuorum{Unclear: true} // it is made at the legacy server
 	}
 	return out, err
@@ -146,7 +139,6 @@ func (u *besideUpdate) try(ctx context.Context) (Outcome, error) {
 // make has the change decided on what the masters and the legacy server hold, and makes it at
 // the latter.
 func (u *besideUpdate) make(ctx context.Context, l Look, held cell.Found) (Decision, error) {
-	u.runs++
 	if l.Unknown {
 		l.Left = 0
 	}
@@ -161,6 +153,6 @@ func (u *besideUpdate) make(ctx context.Context, l Look, held cell.Found) (Decis
 	case !did:
 		return d, errLegacyChanged
 	}
-	u.made, u.madeRun = &d, u.runs
+	u.made = &d
 	return d, nil
 }

@@ -224,7 +224,7 @@ func (c *Cluster) Read(ctx context.Context, keys []Key) ([]Look, error) {
 }
 
 // Update makes a change of one key that depends on what stands there; run may be called
-// several times, and Outcome.Run is the number of the run that stands. If expect is not
+// several times, and Outcome.Decision is the one that stands. If expect is not
 // nil, run changes nothing where another value stands.
 //
 // Errors: those of run, ErrForeign, ErrContended, *NoQuorumError, or the cause of ctx; after

@@ -196,12 +196,12 @@ var errLostVote = errors.New("lost its vote meanwhile")
 // Remove is Cluster.Remove. Where a majority answers and it stays open what the key holds, or what became of the removal, whatever the
 // masters hold in its cell is removed.
 func (c *generation) Remove(ctx context.Context, key Key) (bool, error) {
-	var present []bool // in each run
+	present := false // at any time
 	out, err := c.Update(ctx, key, nil, func(l Look) (Decision, error) {
-		present = append(present, l.Present)
 		if !l.Present {
 			return Decision{}, nil
 		}
+		present = true
 		return Decision{Do: Remove}, nil
 	})
 	var none *NoQuorumError
@@ -209,11 +209,9 @@ func (c *generation) Remove(ctx context.Context, key Key) (bool, error) {
 	case errors.As(err, &none) && none.Legacy == nil && none.Answered >= Majority(len(c.masters)):
 		removed, err := c.keyspace(key.DB).Force(ctx, key.cell())
 		c.of.freed(key)
-		return removed || slices.Contains(present, true), c.explain(err) // what was there when it was to be removed is gone
-	case err != nil:
-		return false, err
+		return removed || present, c.explain(err) // what was there when it was to be removed is gone
 	}
-	return present[out.Run-1], nil
+	return out.Decision.Do == Remove, err
 }
 
 // Databases is Cluster.Databases.

@@ -259,8 +259,8 @@ func TestLegacyUpdateOvertaken(t *testing.T) {
 			return Decision{Do: Put, Value: l.Value + "+", TTL: time.Minute}, nil
 		})
 		b.wantErr(err, nil)
-		if out.Run != 3 || len(seen) != 3 || seen[2] != "b2" {
-			b.Errorf("run %d of %q stands", out.Run, seen)
+		if out.Decision.Value != "b2+" || len(seen) != 3 || seen[2] != "b2" {
+			b.Errorf("%v of %q stands", out.Decision, seen)
 		}
 		b.expect("b2+", "b2+", "b2+", "b2+")
 	})

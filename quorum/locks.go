@@ -163,16 +163,14 @@ func (c *generation) Update(ctx context.Context, key Key, expect *string, run fu
 	if err := ownKey(key); err != nil {
 		return Outcome{}, err
 	}
-	var removes []bool // of each run
 	out, err := c.updateBeside(ctx, key, func(l Look) (Decision, error) {
 		d, err := run(l)
-		removes = append(removes, d.Do == Remove)
 		if err == nil && d.Do == Put && !d.KeepTTL {
 			err = c.record(ctx, d.TTL)
 		}
 		return d, err
 	})
-	if err == nil && removes[out.Run-1] {
+	if err == nil && out.Decision.Do == Remove {
 		c.of.freed(key)
 	}
 	return out, c.explain(err)

@@ -80,41 +80,40 @@ func (c *generation) updateAll(ctx context.Context, keys []Key, expect *string, 
 	if anyTagged(keys) {
 		expect = nil // the cell holds more than that
 	}
-	var gone [][]Key  // by each run
-	var called []int  // how often run was called until then
-	var bags []string // by each run the version in the bag of what it put there, if it made one
-	calls := 0
-	counted := func(looks []Look) ([]Decision, error) { calls++; return run(looks) }
 	out, err := c.keyspace(keys[0].DB).Update(ctx, register.Change{Key: keys[0].cell(), Expect: expect, Run: func(l Look) (Decision, error) {
 		version := string(c.source.Change())
 		if made != nil {
 			made[version] = true
 		}
-		d, removed, err := c.decide(ctx, l, keys, version, counted)
-		if !bag.Is(d.Value) {
-			version = ""
-		}
-		gone, called, bags = append(gone, removed), append(called, calls), append(bags, version)
-		return d, err
+		return c.decide(ctx, l, keys, version, run)
 	}})
 	if err != nil {
 		return out, c.explain(err)
 	}
-	for _, key := range gone[out.Run-1] {
-		c.of.freed(key)
+	stands := out.Decision.Note.(*cellDecision)
+	for i, d := range stands.of {
+		if d.Do == Remove {
+			c.of.freed(keys[i])
+		}
 	}
-	if version := bags[out.Run-1]; version != "" {
-		out.Version = version
+	if bag.Is(out.Decision.Value) {
+		out.Version = stands.version
 	}
-	out.Run = called[out.Run-1]
+	out.Decision = stands.of[0]
 	return out, nil
 }
 
-// decide is what a run for some keys makes of their cell, with a version that nothing had before, and which of them it takes away.
-func (c *generation) decide(ctx context.Context, l Look, keys []Key, version string, run func([]Look) ([]Decision, error)) (d Decision, removed []Key, err error) {
+// cellDecision is the Note of a decision about a cell: those about its keys, and the version of those that were put there.
+type cellDecision struct {
+	of      []Decision
+	version string
+}
+
+// decide is what a run for some keys makes of their cell, with a version that nothing had before.
+func (c *generation) decide(ctx context.Context, l Look, keys []Key, version string, run func([]Look) ([]Decision, error)) (Decision, error) {
 	b, err := open(keys[0].cell(), l)
 	if err != nil {
-		return Decision{}, nil, err
+		return Decision{}, err
 	}
 	looks := make([]Look, len(keys))
 	for i, key := range keys {
@@ -122,13 +121,12 @@ func (c *generation) decide(ctx context.Context, l Look, keys []Key, version str
 	}
 	all, err := run(looks)
 	if err != nil {
-		return Decision{}, nil, err
+		return Decision{}, err
 	}
 	for i, one := range all {
 		switch name := keys[i].Name; {
 		case one.Do == Remove:
 			b.Remove(name)
-			removed = append(removed, keys[i])
 		case one.Do == Put && one.KeepTTL:
 			b.Replace(name, one.Value)
 		case one.Do == Put:
@@ -138,13 +136,15 @@ func (c *generation) decide(ctx context.Context, l Look, keys []Key, version str
 	w, err := b.Seal(version)
 	switch {
 	case errors.Is(err, bag.ErrNeedsTime):
-		return Decision{}, nil, ErrNeedsLeft
+		return Decision{}, ErrNeedsLeft
 	case err != nil:
-		return Decision{}, nil, err
+		return Decision{}, err
 	case w.Leases:
 		err = c.record(ctx, w.Lease)
 	}
-	return decisionOf(w), removed, err
+	d := decisionOf(w)
+	d.Note = &cellDecision{all, version}
+	return d, err
 }
 
 func decisionOf(w bag.Write) Decision {
@@ -193,13 +193,11 @@ func (c *generation) takeShared(ctx context.Context, t Taking) (Grant, error) {
 		return Grant{}, ErrFenceShared
 	}
 	since, tried := time.Now(), attempts{}
-	var held []bool // in each run
 	out, err := c.updateAll(ctx, t.Keys, nil, tried, func(looks []Look) ([]Decision, error) {
-		held = append(held, slices.ContainsFunc(looks, others))
-		ds := make([]Decision, len(looks))
+		held, ds := slices.ContainsFunc(looks, others), make([]Decision, len(looks))
 		for i, l := range looks {
 			switch {
-			case !held[len(held)-1]:
+			case !held:
 				ds[i] = Decision{Do: Put, Value: t.Tokens[i], TTL: t.TTL}
 			case l.Present && !others(l):
 				ds[i] = Decision{Do: Remove}
@@ -211,7 +209,7 @@ func (c *generation) takeShared(ctx context.Context, t Taking) (Grant, error) {
 	case err != nil:
 		maps.Copy(t.made, tried)
 		return Grant{}, err
-	case held[out.Run-1]:
+	case out.Decision.Do != Put:
 		return Grant{}, ErrHeld
 	}
 	got, err := c.leaseSince(since, t.TTL, t.Anyhow)
@@ -280,21 +278,20 @@ func (c *generation) extendShared(ctx context.Context, key Key, token string, tt
 
 // ifHeld makes a change of a key that holds the token, by ballot, and tells what it was made of.
 func (c *generation) ifHeld(ctx context.Context, key Key, token string, what func(Look) Decision) (seen Look, err error) {
-	var runs []Look
-	out, err := c.UpdateAll(ctx, []Key{key}, nil, only(func(l Look) (Decision, error) {
-		runs = append(runs, l)
+	out, err := c.UpdateAll(ctx, []Key{key}, nil, only(func(l Look) (d Decision, err error) {
 		switch {
 		case l.Unknown:
 			return Decision{}, ErrNeedsLeft
-		case !l.Present || l.Value != token:
-			return Decision{}, nil
+		case l.Present && l.Value == token:
+			d = what(l)
 		}
-		return what(l), nil
+		d.Note = l
+		return d, nil
 	}))
 	if err != nil {
 		return Look{}, err
 	}
-	if seen = runs[out.Run-1]; !seen.Present || seen.Value != token {
+	if seen = out.Decision.Note.(Look); !seen.Present || seen.Value != token {
 		return Look{}, &InsteadError{Err: ErrNotHeld, Instead: seen}
 	}
 	return seen, nil

@@ -219,15 +219,13 @@ func (r *run) removeOne(ctx context.Context, e keyspace.Edit) error {
 	if !watched {
 		return r.Register.Release(ctx, place, e.Was.Value)
 	}
-	var fits []bool // of each run
 	out, err := r.Register.Update(ctx, place, nil, func(l quorum.Look) (quorum.Decision, error) {
-		fits = append(fits, l.Version == version)
 		if l.Version == version {
 			return quorum.Decision{Do: quorum.Remove}, nil
 		}
 		return quorum.Decision{}, nil
 	})
-	if err == nil && !fits[out.Run-1] {
+	if err == nil && out.Decision.Do == quorum.Leave {
 		return quorum.ErrNotHeld
 	}
 	return err
@@ -265,7 +263,6 @@ var errOtherKeys = errors.New("the program depends on other keys")
 // update makes a change by ballot, of one key, or of several that stand together, on what they hold then. What else the
 // program knows is as it was read last; it must not depend on that.
 func (r *run) update(ctx context.Context, keys []string, expect *string) (*Outcome, error) {
-	var runs []Outcome
 	out, err := r.ballot(ctx, r.Places(r.DB, keys), expect, func(looks []quorum.Look) ([]quorum.Decision, error) {
 		seen := maps.Clone(r.seen)
 		for i, key := range keys {
@@ -280,8 +277,9 @@ func (r *run) update(ctx context.Context, keys []string, expect *string) (*Outco
 		case err == nil && !r.effects.fits(a.effects):
 			r.effects.wanted, err = a.effects, errOtherEffects
 		}
-		runs = append(runs, a)
-		return decisions(a, keys), err
+		made := decisions(a, keys)
+		made[0].Note = &a
+		return made, err
 	})
 	var unread *keyspace.UnreadError
 	switch {
@@ -298,7 +296,7 @@ func (r *run) update(ctx context.Context, keys []string, expect *string) (*Outco
 	case err != nil:
 		return nil, err
 	}
-	done := &runs[out.Run-1]
+	done := out.Decision.Note.(*Outcome)
 	done.Granted.Version = out.Version
 	return done, nil
 }

@@ -38,7 +38,7 @@ const (
 	redsyncClients = 8
 	// stallers lock with equal tokens and leave in the midst of large replies, keepers hold a few keys for long, and an operator forces locks free.
 	stallers, keepers = 4, 6
-	stallPause        = 100 * time.Millisecond
+	stallPause        = 300 * time.Millisecond
 	keepPause         = 200 * time.Millisecond
 	forcePause        = 300 * time.Millisecond
 	// agreed is how long the masters have to agree in the end; it takes 3 s of quiet.

@@ -81,10 +81,21 @@ func (c *cluster) awaitVotes(t *testing.T) {
 				break
 			}
 			if time.Now().After(end) {
-				t.Fatalf("%d masters vote: %v", voting, err)
+				t.Fatalf("%d masters vote: %v\n%s", voting, err, c.told())
 			}
 		}
 	}
+}
+
+// told is what each proxy says of the masters, and the end of its log.
+func (c *cluster) told() string {
+	var text strings.Builder
+	for i, proxy := range c.proxies {
+		info, err := ask(proxy.addr, "PROXY", "INFO")
+		log := proxy.process.Log()
+		fmt.Fprintf(&text, "proxy %d: %v %v\n%s\n", i, info, err, log[max(0, len(log)-4<<10):])
+	}
+	return text.String()
 }
 
 // fakeTime is the library that gives a server a clock of its own.

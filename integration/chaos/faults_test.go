@@ -258,8 +258,7 @@ func (d *disturber) awaitVote(i int, forgot bool) error {
 		case seen && all && any:
 			return nil
 		case time.Since(began) > admitted:
-			info, err := ask(d.cluster.proxies[0].addr, "PROXY", "INFO")
-			return fmt.Errorf("it does not vote within %v: %v, %w", admitted, info, err)
+			return fmt.Errorf("it does not vote within %v\n%s", admitted, d.cluster.told())
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -16,6 +16,9 @@ func (o *operator) turn() {
 	f := o.ledger.forcing(key)
 	_, known := o.do("FORCEUNLOCK", key)
 	o.ledger.forced(f, known)
+	if !known {
+		o.hangUp() // and goes to another proxy: this one may see fewer masters than others do
+	}
 }
 
 func (o *operator) rest() { nap(o.random, forcePause) }

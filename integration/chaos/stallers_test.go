@@ -41,13 +41,13 @@ func startLarge(t *testing.T, c *cluster) {
 	}
 }
 
-// pipeline is a lock command with 16 MB of replies behind it.
+// pipeline is a lock command with 8 MB of replies behind it.
 func (s *staller) pipeline(key string) []byte {
 	sent := redistest.AppendCommand(nil, "SET", key, shared, "NX", "PX", millis(stallLease))
 	if s.random.IntN(2) == 0 {
-		return redistest.AppendCommand(sent, append([]string{"MGET"}, slices.Repeat([]string{largeOwn}, 128)...)...)
+		return redistest.AppendCommand(sent, append([]string{"MGET"}, slices.Repeat([]string{largeOwn}, 64)...)...)
 	}
-	for range 16 {
+	for range 8 {
 		sent = redistest.AppendCommand(sent, "GET", largeOther)
 	}
 	return sent
@@ -60,6 +60,7 @@ func (s *staller) turn() {
 	if err != nil {
 		return
 	}
+	_ = client.Narrow() // fails on a closed connection only
 	leave := client.Close
 	if s.random.IntN(2) == 0 {
 		leave = client.Reset

@@ -46,6 +46,9 @@ func (c *Client) Do(args ...string) (any, error) {
 	return reply, nil
 }
 
+// Narrow has the kernel take in few bytes that nobody has read yet.
+func (c *Client) Narrow() error { return c.conn.SetReadBuffer(4 << 10) }
+
 // Send writes raw bytes.
 func (c *Client) Send(raw []byte) error {
 	if err := c.arm(); err != nil {

@@ -178,18 +178,18 @@ func (p *proxy) perform(ctx context.Context, t *task, op Op) answer {
 			a.code = codeOf(err)
 		}
 	default:
-		var seen []register.Look
 		var out register.Outcome
 		out, err = p.register.Update(ctx, register.Change{Key: key, Run: func(l register.Look) (register.Decision, error) {
-			seen = append(seen, l)
-			return op.decide(l, p.ttl(op)), nil
+			d := op.decide(l, p.ttl(op))
+			d.Note = l
+			return d, nil
 		}})
 		got = out.Granted
 		if err != nil {
 			a.code = codeOf(err)
 			break
 		}
-		a.code = codeOfLook(seen[out.Run-1])
+		a.code = codeOfLook(out.Decision.Note.(register.Look))
 		if op.Do != GetSet && a.code != refused {
 			a.code = done
 		}

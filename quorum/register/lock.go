@@ -96,9 +96,7 @@ func (r *Register) lock(ctx context.Context, t Taking) (Granted, error) {
 // wait any more: only then it is known whether the lock was granted.
 func (r *Register) lockByBallot(ctx context.Context, t Taking) (Granted, error) {
 	key, token := t.Keys[0], t.Tokens[0]
-	var held []bool // of each run
 	out, err := r.Update(ctx, Change{Key: key, strict: !t.Anyhow, onward: true, Run: func(l Look) (Decision, error) {
-		held = append(held, l.Present)
 		if l.Present {
 			return Decision{}, nil
 		}
@@ -107,7 +105,7 @@ func (r *Register) lockByBallot(ctx context.Context, t Taking) (Granted, error) 
 	switch {
 	case err != nil:
 		return Granted{}, err
-	case held[out.Run-1]:
+	case out.Decision.Do == Leave:
 		return Granted{}, ErrHeld
 	}
 	elapsed := r.masters.Now().Sub(out.Since)
@@ -315,13 +313,18 @@ func (r *Register) again(op cell.Take, made []*grant, master, tries int, reply R
 		}
 		ops := make([]cell.Op, r.n)
 		ops[master] = op
-		asked, err := r.masters.Ask(context.Background(), ops, func(replies []Reply) bool { return waiting(replies) == 0 })
+		asked, err := r.masters.Ask(context.Background(), ops, func([]Reply) bool { return true })
 		if err != nil {
 			return
 		}
-		reply := asked.Replies()[master]
-		r.grants.reached(made[0], master, reply)
-		r.again(op, made, master, tries+1, reply)
+		heard := func(_ int, reply Reply) { // before what a release is answered there
+			r.grants.reached(made[0], master, reply)
+			r.again(op, made, master, tries+1, reply)
+		}
+		if reply := asked.Replies()[master]; reply.State != Waiting {
+			heard(master, reply)
+		}
+		asked.Later(heard)
 		asked.Forget()
 	})
 }

@@ -132,7 +132,7 @@ func (r *Register) mend(key string) {
 	}
 	switch {
 	case f.mixed:
-		_, _ = r.Update(ctx, Change{Key: key, settle: true, Run: func(Look) (Decision, error) { return Decision{}, nil }})
+		_, _ = r.Update(ctx, Change{Key: key, settle: true, Run: leave})
 		r.mendLater(key)
 	case f.isWhole():
 		r.lengthen(key, f, replies)

@@ -69,10 +69,12 @@ func (r *Register) readDecided(replies []Reply, keys int) bool {
 
 // settleKey has a majority agree on what a key holds, and tells it.
 func (r *Register) settleKey(ctx context.Context, key string) (Look, error) {
-	var seen Look
-	_, err := r.Update(ctx, Change{Key: key, Run: func(l Look) (Decision, error) {
-		seen = l
-		return Decision{}, nil
-	}})
+	out, err := r.Update(ctx, Change{Key: key, Run: leave})
+	seen, _ := out.Decision.Note.(Look)
 	return seen, err
+}
+
+// leave is the Run of a Change that changes nothing, and notes what is there.
+func leave(l Look) (Decision, error) {
+	return Decision{Note: l}, nil
 }

@@ -62,7 +62,7 @@ func (r *Register) fillMarked(key string, by *filling) {
 	if _, f, _, err := r.inspect(ctx, key); err != nil || !f.isWhole() || f.attempt != by.attempt {
 		return // a ballot would only be in the way of who holds it now
 	}
-	_, _ = r.Update(ctx, Change{Key: key, settle: true, fill: by, Run: func(Look) (Decision, error) { return Decision{}, nil }})
+	_, _ = r.Update(ctx, Change{Key: key, settle: true, fill: by, Run: leave})
 }
 
 // fills reports whether a cell is one of the marks in whose place a proposal comes: the value that is held, unchanged.

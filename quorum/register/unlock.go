@@ -230,20 +230,19 @@ func (r *Register) removeSeen(ctx context.Context, key, token string, only cell.
 
 // ifHeld is an Update whose Run is for what holds alone, with what it was decided on; else the error is ErrNotHeld.
 func (r *Register) ifHeld(ctx context.Context, c Change, holds func(Look) bool) (seen Look, err error) {
-	var runs []Look
 	run := c.Run
-	c.Run = func(l Look) (Decision, error) {
-		runs = append(runs, l)
-		if !holds(l) {
-			return Decision{}, nil
+	c.Run = func(l Look) (d Decision, err error) {
+		if holds(l) {
+			d, err = run(l)
 		}
-		return run(l)
+		d.Note = l
+		return d, err
 	}
 	out, err := r.Update(ctx, c)
 	if err != nil {
 		return Look{}, err
 	}
-	if seen = runs[out.Run-1]; !holds(seen) {
+	if seen = out.Decision.Note.(Look); !holds(seen) {
 		return seen, &InsteadError{Err: ErrNotHeld, Instead: seen}
 	}
 	return seen, nil

@@ -32,6 +32,8 @@ type Decision struct {
 	// Shared is set where the ends of several keys hang on that of the cell, in the value that is put or the one that stood there:
 	// then no master may have an earlier end than the first of those that held it.
 	Shared bool
+	// Note is whatever the caller wants to find in the Outcome if this decision stands.
+	Note any
 }
 
 // Change is a change of one key that depends on what stands there.
@@ -61,8 +63,8 @@ var ErrNeedsLeft = errors.New("the remaining time of the key is not known")
 
 // Outcome is what came of an Update.
 type Outcome struct {
-	// Run is the number, from 1, of the run of the Change whose decision stands.
-	Run int
+	// Decision is the one that stands of those which the runs of the Change came to.
+	Decision Decision
 	// Granted is about the value that was put, if one was; its Version is that of the Look after it in any case, also where others have replaced
 	// by now what it put there.
 	Granted
@@ -103,7 +105,6 @@ func (r *Register) Update(ctx context.Context, c Change) (Outcome, error) {
 type update struct {
 	*Register
 	Change
-	runs int
 	// sent are the ballots of this change that some master may have accepted.
 	sent []sentChange
 	// above is the highest round seen. After failures the next ballot goes further ahead of
@@ -115,10 +116,10 @@ type update struct {
 
 // sentChange is a value that some masters may have accepted.
 type sentChange struct {
-	run     int
-	attempt cell.Attempt
-	ballot  cell.Ballot
-	change  cell.Change
+	decision Decision
+	attempt  cell.Attempt
+	ballot   cell.Ballot
+	change   cell.Change
 	// lease is what it gave, since then.
 	lease time.Duration
 	since time.Time
@@ -243,12 +244,12 @@ func (u *update) onUnheld(ctx context.Context, f finding, replies []Reply) (Outc
 	if len(u.sent) > 0 {
 		return Outcome{}, &NoQuorum{Replies: replies, Unclear: true}
 	}
-	d, err := u.decide(f.look())
+	d, err := u.Run(f.look())
 	switch {
 	case err != nil:
 		return Outcome{}, err
 	case d.Do == Leave, d.Do == Remove && f.standing == Absent:
-		return Outcome{Run: u.runs, Granted: Granted{Version: f.look().Version}}, nil
+		return Outcome{Decision: d, Granted: Granted{Version: f.look().Version}}, nil
 	case f.standing == Foreign:
 		return Outcome{}, ErrForeign
 	}
@@ -259,12 +260,12 @@ func (u *update) onUnheld(ctx context.Context, f finding, replies []Reply) (Outc
 	case err != nil:
 		return Outcome{}, err
 	}
-	return Outcome{Run: u.runs, Granted: got}, nil
+	return Outcome{Decision: d, Granted: got}, nil
 }
 
 // onAnother is for a key that holds another value than the one that is expected.
 func (u *update) onAnother(f finding) (Outcome, error) {
-	d, err := u.decide(f.look())
+	d, err := u.Run(f.look())
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -272,12 +273,7 @@ func (u *update) onAnother(f finding) (Outcome, error) {
 		u.Expect = nil
 		return Outcome{}, &splitError{}
 	}
-	return Outcome{Run: u.runs, Granted: Granted{Version: f.look().Version}}, nil
-}
-
-func (u *update) decide(l Look) (Decision, error) {
-	u.runs++
-	return u.Run(l)
+	return Outcome{Decision: d, Granted: Granted{Version: f.look().Version}}, nil
 }
 
 // onHeld is for a key that a majority holds, and promised.
@@ -288,11 +284,11 @@ func (u *update) onHeld(ctx context.Context, b ballot, f finding) (Outcome, erro
 	if u.isUnclear(f) {
 		return Outcome{}, &NoQuorum{Replies: b.asked.Replies(), Unclear: true}
 	}
-	d, err := u.decide(f.look())
+	d, err := u.Run(f.look())
 	switch {
 	case err != nil || d.Do == Leave || d.Do == Remove && !f.value.Present:
 		// What some masters accepted of this change before must not be found later.
-		out, kept := u.keep(ctx, b, f, sentChange{run: u.runs, lease: cell.Endless, since: b.start})
+		out, kept := u.keep(ctx, b, f, sentChange{decision: d, lease: cell.Endless, since: b.start})
 		if kept == nil && err != nil {
 			return Outcome{}, err
 		}
@@ -315,7 +311,7 @@ func (u *update) refresh(ctx context.Context, b ballot, f finding) (Outcome, err
 
 // removed has a removal stay from now on for as long as a new one.
 func (u *update) removed(f finding) proposal {
-	return proposal{run: u.runs, base: f, value: f.value, same: true, ttl: removedFor, lease: cell.Endless}
+	return proposal{base: f, value: f.value, same: true, ttl: removedFor, lease: cell.Endless}
 }
 
 // made is the change of those sent that led to what is there, or nil.
@@ -344,7 +340,7 @@ func (u *update) isUnclear(f finding) bool {
 // stands with it.
 func (u *update) keep(ctx context.Context, b ballot, f finding, s sentChange) (Outcome, error) {
 	if f.chosen && len(u.sent) == 0 && !u.settle {
-		return Outcome{Run: s.run, Granted: Granted{Version: f.look().Version}}, nil
+		return Outcome{Decision: s.decision, Granted: Granted{Version: f.look().Version}}, nil
 	}
 	until, shared := notAfter(f.longest), f.value.Present && u.opts.Shared != nil && u.opts.Shared(f.value.Text)
 	if shared {
@@ -352,16 +348,16 @@ func (u *update) keep(ctx context.Context, b ballot, f finding, s sentChange) (O
 	}
 	// Masters that take the value over keep it a little shorter: by this round at the most.
 	return u.accept(ctx, b, proposal{
-		run: s.run, base: f, value: f.value, same: true, change: s.change, keep: true, until: until, shared: shared,
+		decision: s.decision, base: f, value: f.value, same: true, change: s.change, keep: true, until: until, shared: shared,
 		lease: s.lease, since: s.since.Add(-u.masters.Now().Sub(b.start)),
 	})
 }
 
 // proposal is what a ballot has the masters accept.
 type proposal struct {
-	run   int
-	base  finding
-	value cell.Value
+	decision Decision
+	base     finding
+	value    cell.Value
 	// same: the value is the one that was there.
 	same bool
 	// change is that of the Update, which led to the value: others may have followed it.
@@ -380,7 +376,7 @@ type proposal struct {
 
 // replacing is the proposal that a decision asks for.
 func (u *update) replacing(b ballot, f finding, d Decision) proposal {
-	p := proposal{run: u.runs, base: f, change: u.opts.Source.Change(), ttl: d.TTL}
+	p := proposal{decision: d, base: f, change: u.opts.Source.Change(), ttl: d.TTL}
 	p.value = cell.Value{Present: true, Text: d.Value}
 	switch {
 	case d.Do == Remove:
@@ -462,7 +458,7 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 		return u.accepted(b, p, next, replies, start), nil
 	}
 	if landed && !p.same {
-		u.sent = append(u.sent, sentChange{p.run, p.base.attempt, b.number, p.change, p.lease, p.since})
+		u.sent = append(u.sent, sentChange{p.decision, p.base.attempt, b.number, p.change, p.lease, p.since})
 	}
 	u.saw(replies)
 	return Outcome{}, &splitError{}
@@ -480,7 +476,7 @@ func (u *update) accepted(b ballot, p proposal, next cell.Ballot, replies []Repl
 		u.grants.replaced(u.Key, p.value.Present)
 	}
 	return Outcome{
-		Run: p.run, Granted: Granted{Validity: vote.Validity(p.lease, u.masters.Now().Sub(p.since)), Since: p.since, Attempt: p.base.attempt, Version: p.version()},
+		Decision: p.decision, Granted: Granted{Validity: vote.Validity(p.lease, u.masters.Now().Sub(p.since)), Since: p.since, Attempt: p.base.attempt, Version: p.version()},
 	}
 }
 
@@ -559,7 +555,7 @@ func (u *update) timeLeft(passed time.Duration) time.Duration {
 // says to begin anew.
 func (u *update) onPromise(ctx context.Context, kept *promise) (Outcome, error) {
 	l := Look{Present: kept.value.Present, Value: kept.value.Text, Unknown: true, Version: version(kept.attempt, kept.value), incarnation: kept.attempt}
-	d, err := u.decide(l)
+	d, err := u.Run(l)
 	switch {
 	case err != nil, d.Do == Leave, d.Do == Remove && !l.Present:
 		return Outcome{}, &splitError{} // others may have changed it since

@@ -74,8 +74,8 @@ func TestUpdateIsMadeOnce(t *testing.T) {
 			if got := b.value(); err != nil || got != "me+" {
 				t.Errorf("%s from master %d on: %q, %v", name, from, got, err)
 			}
-			if err == nil && out.Run == 0 {
-				t.Errorf("%s from master %d on: no run", name, from)
+			if err == nil && out.Decision.Do != Put {
+				t.Errorf("%s from master %d on: %v", name, from, out.Decision)
 			}
 		}
 	}
@@ -139,7 +139,12 @@ func TestUpdateLineage(t *testing.T) {
 		runs := 0
 		change := appending("+")
 		run := change.Run
-		change.Run = func(l Look) (Decision, error) { runs++; return run(l) }
+		change.Run = func(l Look) (Decision, error) {
+			runs++
+			d, err := run(l)
+			d.Note = runs
+			return d, err
+		}
 		out, err := b.proxy().Update(t.Context(), change)
 		if outcome(err) != test.want {
 			t.Errorf("%s: %v, want %s", test.name, err, test.want)
@@ -147,8 +152,8 @@ func TestUpdateLineage(t *testing.T) {
 		if got := b.value(); got != test.value {
 			t.Errorf("%s: %s, want %s", test.name, got, test.value)
 		}
-		if err == nil && (out.Run != test.runs || runs != test.runs) {
-			t.Errorf("%s: run %d of %d, want %d", test.name, out.Run, runs, test.runs)
+		if err == nil && (out.Decision.Note != test.runs || runs != test.runs) {
+			t.Errorf("%s: run %v of %d, want %d", test.name, out.Decision.Note, runs, test.runs)
 		}
 	}
 }
@@ -293,8 +298,8 @@ func TestPromiseThatDoesNotDo(t *testing.T) {
 		return Decision{Do: Put, Value: fmt.Sprint(l.Left), TTL: time.Second}, nil
 	})
 	b.wantRounds("prepare accept")
-	if out.Run != 2 {
-		t.Errorf("run %d", out.Run)
+	if out.Decision.Value != "10s" {
+		t.Errorf("%v stands", out.Decision)
 	}
 	if got := b.value(); got != "10s" {
 		t.Error(got)

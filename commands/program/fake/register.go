@@ -187,7 +187,7 @@ func (f *Register) Update(_ context.Context, key quorum.Key, expect *string, run
 		l := f.look(key)
 		l.Unknown, l.Left = true, 0
 		if d, err := decide(l); err == nil && d.Do != quorum.Leave {
-			return f.made(key, d, runs), nil
+			return f.made(key, d), nil
 		} else if err != nil && !errors.Is(err, quorum.ErrNeedsLeft) {
 			return quorum.Outcome{}, err
 		}
@@ -201,7 +201,7 @@ func (f *Register) Update(_ context.Context, key quorum.Key, expect *string, run
 			f.Meanwhile()
 			f.Meanwhile = nil
 		default:
-			return f.made(key, d, runs), nil
+			return f.made(key, d), nil
 		}
 	}
 }
@@ -211,7 +211,7 @@ func (f *Register) UpdateAll(_ context.Context, keys []quorum.Key, _ *string, ru
 	if err := f.round("update %s", names(keys)); err != nil {
 		return quorum.Outcome{}, err
 	}
-	for runs := 1; ; runs++ {
+	for {
 		looks := make([]quorum.Look, len(keys))
 		for i, key := range keys {
 			looks[i] = f.look(key)
@@ -225,7 +225,7 @@ func (f *Register) UpdateAll(_ context.Context, keys []quorum.Key, _ *string, ru
 			f.Meanwhile = nil
 			continue
 		}
-		out := quorum.Outcome{Run: runs, Granted: quorum.Grant{Version: f.next()}}
+		out := quorum.Outcome{Decision: made[0], Granted: quorum.Grant{Version: f.next()}}
 		for i, d := range made {
 			f.make(keys[i], d)
 		}
@@ -234,8 +234,8 @@ func (f *Register) UpdateAll(_ context.Context, keys []quorum.Key, _ *string, ru
 }
 
 // made is make for the only key of a change.
-func (f *Register) made(key quorum.Key, d quorum.Decision, run int) quorum.Outcome {
-	out := quorum.Outcome{Run: run, Granted: quorum.Grant{Version: f.next()}}
+func (f *Register) made(key quorum.Key, d quorum.Decision) quorum.Outcome {
+	out := quorum.Outcome{Decision: d, Granted: quorum.Grant{Version: f.next()}}
 	f.make(key, d)
 	return out
 }
