@@ -127,16 +127,8 @@ func (c *Cluster) start(g *generation) {
 // Ready waits until all masters vote, or ctx ends, so that the first locks stand on
 // all of them. It reports whether a majority votes.
 func (c *Cluster) Ready(ctx context.Context) bool {
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for ctx.Err() == nil {
-		if servers := c.now().servers(); voting(servers) == len(servers) {
-			break
-		}
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
-		}
+	for servers := c.now().servers(); voting(servers) < len(servers) && sleepFor(ctx, 5*time.Millisecond) == nil; {
+		servers = c.now().servers()
 	}
 	return c.HasQuorum()
 }
@@ -168,20 +160,13 @@ func (c *Cluster) WatchQuorum(ctx context.Context, log *slog.Logger, had bool) {
 	if !had {
 		seen.lost = time.Now()
 	}
-	tick := time.NewTicker(watchPause)
-	defer tick.Stop()
-	for {
+	for ; ctx.Err() == nil; _ = sleepFor(ctx, watchPause) {
 		g := c.now()
 		switch what, without := seen.see(g.HasQuorum(), time.Now()); what {
 		case quorumLost:
 			log.Warn("quorum lost: locks are refused with NOQUORUM", "cause", c.absence().Error())
 		case quorumBack:
 			log.Info("quorum is back: locks can be had", "without", without.Round(time.Millisecond), "voting", voting(g.masters), "masters", len(g.masters))
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
 		}
 	}
 }

@@ -52,16 +52,9 @@ func (m *missed) take() map[int]bool {
 
 // compareMissed compares what masters may have missed whenever all are well, until ctx ends.
 func (c *generation) compareMissed(ctx context.Context) {
-	tick := time.NewTicker(comparePause)
-	defer tick.Stop()
 	c.missed.in(anyDatabase)
 	var peers []string
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for sleepFor(ctx, comparePause) == nil {
 		now := c.guards.Peers()
 		if slices.ContainsFunc(peers, func(id string) bool { return !slices.Contains(now, id) }) {
 			c.missed.in(anyDatabase) // what that one began, nobody else goes on with

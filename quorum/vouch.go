@@ -105,17 +105,12 @@ func Vouch(ctx context.Context, opts Options, ttl time.Duration) ([]MasterStatus
 func (c *Cluster) untilBound(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, vouchTime)
 	defer cancel()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
 	for {
-		unbound := unboundOf(c.Status())
-		if unbound == "" {
+		switch unbound := unboundOf(c.Status()); {
+		case unbound == "":
 			return nil
-		}
-		select {
-		case <-ctx.Done():
+		case sleepFor(ctx, 10*time.Millisecond) != nil:
 			return fmt.Errorf("it could not be left on all masters: %s", unbound)
-		case <-tick.C:
 		}
 	}
 }
