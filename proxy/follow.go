@@ -22,7 +22,7 @@ func (f *forwarding) follow(ctx context.Context, name string, words [][]byte) er
 		return err
 	}
 	if err := f.relay.open(ctx); err != nil {
-		return f.refuse(1, err)
+		return f.refuse(ctx, frame(), 1, err)
 	}
 	if err := f.session.flush(); err != nil {
 		return err
@@ -76,9 +76,9 @@ func (f *forwarding) tracks(ctx context.Context, words [][]byte) (done bool, err
 	}
 	answer, err := f.ask(ctx, f.in.chunk())
 	if err != nil {
-		return true, f.refuse(1, err)
+		return true, f.refuse(ctx, f.in.chunk(), 1, err)
 	}
-	f.out.Raw(answer)
+	f.out.Raw(f.forClient(answer))
 	mode, refused := tracking.Mode{}, ""
 	if what == "tracking" {
 		mode, refused = tracking.Parse(syntax.Strings(words))

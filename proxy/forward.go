@@ -318,7 +318,7 @@ func (f *forwarding) pass(ctx context.Context, upTo int) error {
 			if slot != nil {
 				plain++
 			}
-			return f.refuse(plain, err)
+			return f.refuse(ctx, f.in.buf[from:upTo], plain, err)
 		}
 		if err := f.session.flush(); err != nil {
 			return err
@@ -344,8 +344,14 @@ func (f *forwarding) abandon(upTo int) (from int) {
 	return f.rest
 }
 
-// refuse answers n commands with the reason why they cannot be forwarded.
-func (f *forwarding) refuse(n int, reason error) error {
+// refuse answers n commands with the reason why they cannot be forwarded, but one that frees a busy upstream with what that answers.
+func (f *forwarding) refuse(ctx context.Context, commands []byte, n int, reason error) error {
+	if n == 1 {
+		if answer, done := f.freeUp(ctx, commands, reason); done {
+			f.out.Raw(answer)
+			return nil
+		}
+	}
 	var failed *upstream.Error
 	if !errors.As(reason, &failed) {
 		return reason

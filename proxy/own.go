@@ -12,6 +12,7 @@ import (
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/server"
+	"redlock-proxy/proxy/detour"
 	"redlock-proxy/proxy/track"
 	"redlock-proxy/resp"
 )
@@ -154,8 +155,31 @@ func (f *forwarding) passLong(follow string) {
 	}
 }
 
-// askFor has the upstream carry out a command that is run here, also where the client wants no answers.
+// askFor has the upstream carry out a command that is run here, for the client to see the answer.
 func (f *forwarding) askFor(ctx context.Context, cmd *command.Command, frame []byte) (answer []byte, err error) {
+	if answer, err = f.askInAnyCase(ctx, cmd, frame); err == nil {
+		return f.forClient(answer), nil
+	}
+	if freed, done := f.freeUp(ctx, frame, err); done {
+		return freed, nil
+	}
+	return nil, err
+}
+
+// forClient is a whole answer as the client may have it: where there are lock keys it is led nowhere else.
+func (f *forwarding) forClient(answer []byte) []byte {
+	if !f.routes {
+		return answer
+	}
+	instead, turned := detour.Turn(answer)
+	if turned != "" {
+		f.session.server.turn(turned)
+	}
+	return instead
+}
+
+// askInAnyCase is ask also where the client wants no answers.
+func (f *forwarding) askInAnyCase(ctx context.Context, cmd *command.Command, frame []byte) (answer []byte, err error) {
 	limit := f.relay.up.Timeout()
 	if cmd.Patient {
 		limit = 0

@@ -467,5 +467,5 @@ func (f *forwarding) passTogether(ctx context.Context, commands []byte, n int) e
 	if err == nil || errors.Is(err, errOver) {
 		return err
 	}
-	return f.refuse(n, err)
+	return f.refuse(ctx, commands, n, err)
 }

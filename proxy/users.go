@@ -234,7 +234,7 @@ func (f *forwarding) cannotLogIn(ctx context.Context, name string, asked bool) (
 // helloWithoutLogin has the upstream do the rest of a HELLO.
 func (f *forwarding) helloWithoutLogin(ctx context.Context, words [][]byte) error {
 	if err := f.relay.open(ctx); err != nil {
-		return f.refuse(1, err)
+		return f.refuse(ctx, nil, 1, err)
 	}
 	f.noteName("hello", words)
 	return f.followWords(words)

@@ -59,7 +59,7 @@ func (a *agreement) differing(mayBeOpen func(key string) bool) (open []string, e
 		return nil, err
 	}
 	held, wrong := make([][]any, masterCount), []error(nil)
-	for i, m := range a.cluster.masters {
+	for i, m := range a.cluster.masters() {
 		reply, err := ask(m.Addr(), append([]string{"MGET"}, keys...)...)
 		if err != nil {
 			return nil, err
@@ -84,7 +84,7 @@ func (a *agreement) differing(mayBeOpen func(key string) bool) (open []string, e
 
 // keys are the lock keys of which some master holds something.
 func (a *agreement) keys() (all []string, err error) {
-	for _, m := range a.cluster.masters {
+	for _, m := range a.cluster.masters() {
 		reply, err := ask(m.Addr(), "KEYS", "lock:*")
 		if err != nil {
 			return nil, err

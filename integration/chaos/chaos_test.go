@@ -153,7 +153,7 @@ func (r *run) lockerOf(i int) locker {
 func startRedsync(t *testing.T, c *cluster) *redsync.Redsync {
 	t.Helper()
 	var pools []redsyncredis.Pool
-	for _, master := range c.masters {
+	for _, master := range c.masters() {
 		client := redis.NewClient(&redis.Options{
 			Addr: master.links[proxyCount].Addr(), MaxRetries: -1, DialTimeout: patience / 5, ReadTimeout: patience / 5, ContextTimeoutEnabled: true,
 		})
@@ -250,9 +250,9 @@ func (r *run) report(t *testing.T, d *disturber, a *agreement, from, to time.Dur
 	row("on a majority after a release, and no lock", r.lookers[0].unconfirmed, "")
 	row("looks at the masters", r.lookers[0].looks, r.lookers[1].looks)
 	row("grants to observers, of locks that nobody else wants", len(r.observers.grants), "")
-	some, gap := availability(r.observers.with(r.proxies.grants), from, to)
+	some, gaps := availability(r.observers.with(r.proxies.grants), from, to)
 	row("tenths of a second with a grant", fmt.Sprintf("%.2f %%", 100*some), "")
-	row("longest time without a grant", gap.Round(time.Millisecond), "")
+	row("longest time without a grant", gaps[0].length().Round(time.Millisecond), "")
 	p50, p99 := percentiles(r.proxies.took)
 	row("LOCK p50", p50, "")
 	row("LOCK p99", p99, "")
@@ -269,23 +269,36 @@ func (r *run) report(t *testing.T, d *disturber, a *agreement, from, to time.Dur
 	fmt.Fprintf(&table, "the masters agreed after %v; %d keys of which nobody can know were forced free\n", a.took.Round(10*time.Millisecond), len(a.forced))
 	fmt.Fprintf(&table, "a master that forgot voted again after %v (median), %v (p99)\n", waited, longest)
 	t.Logf("\n%s", &table)
+	for _, g := range gaps[:min(mostGaps, len(gaps))] {
+		if g.length() > longGap {
+			t.Logf("nobody was granted a lock for %v after\n%s", g.length(), d.before(g.to))
+		}
+	}
 }
 
-// availability is the part of all tenths of a second in which there was a grant, and the longest time without any. A majority of the
+// gap is a time without a grant. Of the longest, if they are long, is shown what was done before.
+type gap struct{ from, to time.Duration }
+
+func (g gap) length() time.Duration { return g.to - g.from }
+
+const longGap, mostGaps = 500 * time.Millisecond, 8
+
+// availability is the part of all tenths of a second in which there was a grant, and the times without any, the longest first. A majority of the
 // masters, and all proxies but one, are well all the time.
-func availability(grants []time.Duration, from, to time.Duration) (some float64, gap time.Duration) {
+func availability(grants []time.Duration, from, to time.Duration) (some float64, gaps []gap) {
 	const tenth = 100 * time.Millisecond
 	tenths, last := map[time.Duration]bool{}, from
 	for _, at := range append(grants, to) {
 		if at < from || at > to {
 			continue
 		}
-		gap, last = max(gap, at-last), at
+		gaps, last = append(gaps, gap{last, at}), at
 		if at < to {
 			tenths[(at-from)/tenth] = true
 		}
 	}
-	return float64(len(tenths)) / math.Ceil(float64(to-from)/float64(tenth)), gap
+	slices.SortFunc(gaps, func(a, b gap) int { return cmp.Compare(b.length(), a.length()) })
+	return float64(len(tenths)) / math.Ceil(float64(to-from)/float64(tenth)), gaps
 }
 
 func percentiles(all []time.Duration) (p50, p99 time.Duration) {

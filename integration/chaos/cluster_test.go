@@ -4,10 +4,13 @@ package chaos
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +18,8 @@ import (
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"
 	"redlock-proxy/internal/redistest/faultlink"
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/script"
 )
 
 const (
@@ -28,9 +33,10 @@ const (
 )
 
 // master is a server that forgets nothing when it is killed, has a clock of its own, and is reached over links: one of each proxy, and
-// the last one of redsync.
+// the last one of redsync, where it has a place.
 type master struct {
 	*redistest.Server
+	name  string // by which all proxies know it
 	clock string // the file that says by how much it is ahead
 	steps int    // by how many steps it is, but for one
 	links []*faultlink.Link
@@ -41,22 +47,30 @@ type master struct {
 type proxy struct {
 	process *harness.Proxy
 	addr    string
-	masters []string
+	file    string // its configuration, but for the masters
+	config  string // the file that has all of it
+	binary  string
 	args    []string
 }
 
 // cluster is all servers.
 type cluster struct {
-	masters []*master
 	proxies []*proxy
+	strange string // the data of a master of another cluster
+
+	mu     sync.Mutex
+	places [masterCount]*master // those that the proxies have
+	spare  *master
 }
 
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
-	c, library := &cluster{}, fakeTime(t)
-	for range masterCount {
-		c.masters = append(c.masters, startMaster(t, library))
+	c, library := &cluster{strange: strangeData(t)}, fakeTime(t)
+	for i := range c.places {
+		c.places[i] = startMaster(t, library)
+		c.places[i].links = append(c.places[i].links, kit.StartLink(t, c.places[i].Server))
 	}
+	c.spare = startMaster(t, library)
 	upstream := kit.StartRedis(t)
 	for i := range proxyCount {
 		c.proxies = append(c.proxies, c.startProxy(t, i, upstream))
@@ -65,12 +79,19 @@ func startCluster(t *testing.T) *cluster {
 	return c
 }
 
+// masters are those that the proxies have, or are to have.
+func (c *cluster) masters() []*master {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.places[:])
+}
+
 // awaitVotes waits until all masters vote.
 func (c *cluster) awaitVotes(t *testing.T) {
 	t.Helper()
 	for _, proxy := range c.proxies {
 		for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-			votes, err := proxy.voting()
+			votes, err := proxy.voting(c.masters())
 			voting := 0
 			for _, votes := range votes {
 				if votes {
@@ -118,20 +139,48 @@ func startMaster(t *testing.T, library string) *master {
 	m.Server = redistest.New(t, redistest.Options{InMemory: true, ExtraArgs: redistest.Durable(), Env: []string{
 		"LD_PRELOAD=" + library + " libc.so.6", "FAKETIME_TIMESTAMP_FILE=" + m.clock, "FAKETIME_CACHE_DURATION=1", "FAKETIME_DONT_FAKE_MONOTONIC=1",
 	}})
-	for range proxyCount + 1 {
-		m.links = append(m.links, kit.StartLink(t, m.Server))
+	addr, err := redistest.FreeAddr()
+	kit.Must(t, err)
+	_, port, err := net.SplitHostPort(addr)
+	kit.Must(t, err)
+	for number := range proxyCount {
+		link, err := faultlink.At(net.JoinHostPort(hostOf(number), port), m.Addr())
+		kit.Must(t, err)
+		t.Cleanup(func() { kit.NoError(t, link.Close()) })
+		m.links = append(m.links, link)
 	}
+	m.name = net.JoinHostPort(mastersHost, port)
 	return m
+}
+
+// mastersHost is the host of all masters, which for each proxy is another one: so all know a master by the same name, as they must to
+// change them, and each reaches it over a link of its own.
+const mastersHost = "masters.test"
+
+// hostOf is what a proxy takes mastersHost for.
+func hostOf(number int) string { return fmt.Sprintf("127.0.2.%d", number+1) }
+
+// binaryFor is the program of a proxy, with a file of hosts of its own.
+func binaryFor(t *testing.T, number int) string {
+	t.Helper()
+	program, err := harness.BuildProxy(t.Context())
+	kit.Must(t, err)
+	dir := t.TempDir()
+	hosts, script := filepath.Join(dir, "hosts"), filepath.Join(dir, "redlock-proxy")
+	kit.Must(t, os.WriteFile(hosts, fmt.Appendf(nil, "127.0.0.1 localhost\n%s %s\n", hostOf(number), mastersHost), 0o600))
+	kit.Must(t, os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\nexec unshare --mount sh -c 'mount --bind %s /etc/hosts && exec %s \"$@\"' sh \"$@\"\n", hosts, program), 0o700))
+	return script
 }
 
 func (c *cluster) startProxy(t *testing.T, number int, upstream *redistest.Server) *proxy {
 	t.Helper()
 	addr, err := redistest.FreeAddr()
 	kit.Must(t, err)
-	p := &proxy{addr: addr, args: []string{"--listen", addr, "--lock-keys", "lock:*", "--upstream", upstream.URL()}}
-	for _, master := range c.masters {
-		p.masters = append(p.masters, "redis://"+master.links[number].Addr())
+	p := &proxy{
+		addr: addr, binary: binaryFor(t, number), config: filepath.Join(t.TempDir(), "config.yaml"), args: []string{"--fresh-start"},
+		file: fmt.Sprintf("listen: %s\nlock-keys: [\"lock:*\"]\nupstream: %s\n", addr, upstream.URL()),
 	}
+	kit.Must(t, p.configure(c.masters()))
 	kit.Must(t, p.start())
 	p.args = append(p.args, "--fresh-start=false") // when it comes back
 	t.Cleanup(func() {
@@ -144,8 +193,57 @@ func (c *cluster) startProxy(t *testing.T, number int, upstream *redistest.Serve
 }
 
 func (p *proxy) start() (err error) {
-	p.process, err = harness.StartProxy(harness.ProxyOptions{Masters: p.masters, Args: p.args})
+	p.process, err = harness.StartProxy(harness.ProxyOptions{Binary: p.binary, Config: p.config, Args: p.args})
 	return err
+}
+
+// configure has the proxy's file name these masters.
+func (p *proxy) configure(masters []*master) error {
+	text := p.file + "master:\n"
+	for _, m := range masters {
+		text += "  - redis://" + m.name + "\n"
+	}
+	if err := os.WriteFile(p.config+".new", []byte(text), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(p.config+".new", p.config)
+}
+
+// strangeData is what a master of another cluster has on its disk, of which the masters were changed once.
+func strangeData(t *testing.T) string {
+	t.Helper()
+	var servers []*redistest.Server
+	for range 4 {
+		servers = append(servers, redistest.New(t, redistest.Options{InMemory: true, ExtraArgs: redistest.Durable()}))
+	}
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	name := func(last *redistest.Server) {
+		text := fmt.Sprintf("listen: 127.0.0.1:0\nfresh-start: true\nmaster: [%s, %s, %s]\n", servers[0].URL(), servers[1].URL(), last.URL())
+		kit.Must(t, os.WriteFile(config, []byte(text), 0o600))
+	}
+	name(servers[2])
+	proxy := kit.StartConfigured(t, config)
+	client := kit.Connect(t, proxy)
+	for _, key := range names("lock:busy:", 3) {
+		kit.WantGrant(t, client, "LOCK", key, "strange", "PX", "3600000")
+	}
+	name(servers[3])
+	_, err := ask(proxy.Addr(), "PROXY", "RELOAD")
+	kit.Must(t, err)
+	kit.Soon(t, func() error {
+		stands, err := ask(servers[0].Addr(), "GET", script.MarkerKey)
+		if text, _ := marker.OfDatabase0(fmt.Sprint(stands)); err == nil {
+			if m, ok := marker.Parse(text); !ok || m.Era.Number == 0 || !m.Seal.IsNone() {
+				err = fmt.Errorf("its marker: %v", stands)
+			}
+		}
+		return err
+	})
+	kit.Must(t, proxy.Close())
+	dir := filepath.Join(t.TempDir(), "strange")
+	kit.Must(t, servers[0].Kill())
+	kit.Must(t, os.CopyFS(dir, os.DirFS(servers[0].Dir())))
+	return dir
 }
 
 // step sets the master's clock, which it notices within a second.
@@ -164,13 +262,13 @@ func (m *master) keepCopy() error {
 	return os.CopyFS(m.copy, os.DirFS(m.Dir()))
 }
 
-// setBack starts a killed master with the data that were kept. Where the copy was made at a bad moment it starts without any.
-func (m *master) setBack() error {
+// startOn starts a killed master on a copy of a directory. Where that was made at a bad moment it starts without any data.
+func (m *master) startOn(dir string) error {
 	files := filepath.Join(m.Dir(), "appendonlydir")
 	if err := os.RemoveAll(files); err != nil {
 		return err
 	}
-	if err := os.CopyFS(files, os.DirFS(filepath.Join(m.copy, "appendonlydir"))); err != nil {
+	if err := os.CopyFS(files, os.DirFS(filepath.Join(dir, "appendonlydir"))); err != nil {
 		return err
 	}
 	if m.Revive() == nil {
@@ -198,17 +296,18 @@ func askWithin(limit time.Duration, addr string, command ...string) (any, error)
 	return reply, err
 }
 
-var statePattern = regexp.MustCompile(`redlock_master(\d+):[^\r\n]*\bstate=(\w+)`)
+var statePattern = regexp.MustCompile(`redlock_master(\d+):address=([^,]+),[^\r\n]*\bstate=(\w+)`)
 
-// voting tells which masters vote, as a proxy sees it.
-func (p *proxy) voting() (map[int]bool, error) {
+// voting tells which of these masters vote, as a proxy sees it.
+func (p *proxy) voting(masters []*master) (map[int]bool, error) {
 	info, err := askWithin(patience, p.addr, "PROXY", "INFO")
 	if err != nil {
 		return nil, err
 	}
 	votes := map[int]bool{}
 	for _, match := range statePattern.FindAllStringSubmatch(fmt.Sprint(info), -1) {
-		votes[int(match[1][0]-'0')] = match[2] == "voting"
+		i := int(match[1][0] - '0')
+		votes[i] = match[2] == masters[i].name && match[3] == "voting"
 	}
 	return votes, nil
 }

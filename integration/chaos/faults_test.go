@@ -36,7 +36,13 @@ func faults() []fault {
 			func(_ *disturber, m *master) error { return m.Restart() }},
 		{"killed, back with older data", true, true, true,
 			func(_ *disturber, m *master) error { return m.Kill() },
-			func(_ *disturber, m *master) error { return m.setBack() }},
+			func(_ *disturber, m *master) error { return m.startOn(m.copy) }},
+		{"killed, back with the data of another cluster", true, true, false,
+			func(_ *disturber, m *master) error { return m.Kill() },
+			func(d *disturber, m *master) error { return m.startOn(d.cluster.strange) }},
+		{"lying, until it is flushed", false, true, false,
+			func(d *disturber, m *master) error { return d.haveLie(m) },
+			func(_ *disturber, m *master) error { _, err := ask(m.Addr(), "FLUSHALL"); return err }},
 		{"stopped", true, false, false,
 			func(_ *disturber, m *master) error { return m.Pause() },
 			func(_ *disturber, m *master) error { return m.Continue() }},
@@ -169,16 +175,24 @@ func (d *disturber) disturbMasters() {
 	for d.pause(d.upTo(calm)) {
 		d.turn.Lock()
 		d.slots <- struct{}{}
-		if d.chance(4) {
+		switch many := d.below(20); {
+		case many < 5:
 			d.slots <- struct{}{}
 			d.turn.Unlock()
 			d.twoThenAThird()
+			continue
+		case many == 5:
+			d.slots <- struct{}{}
+			d.turn.Unlock()
+			d.strike(replaced, d.choose())
+			<-d.slots
+			<-d.slots
 			continue
 		}
 		d.turn.Unlock()
 		f, i := pickFault(d, func(fault) bool { return true }), d.choose()
 		if f.copied {
-			d.fail(d.cluster.masters[i].keepCopy())
+			d.fail(d.cluster.masters()[i].keepCopy())
 			d.pause(d.upTo(spell))
 		}
 		d.strike(f, i)
@@ -199,7 +213,7 @@ func (d *disturber) twoThenAThird() {
 	isAbsence := func(f fault) bool { return f.absent && !f.forgets }
 	last, third := pickFault(d, func(f fault) bool { return f.forgets }), d.choose()
 	if last.copied {
-		d.fail(d.cluster.masters[third].keepCopy())
+		d.fail(d.cluster.masters()[third].keepCopy())
 	}
 	two := map[int]fault{}
 	for range together {
@@ -219,7 +233,7 @@ func (d *disturber) twoThenAThird() {
 func (d *disturber) inflict(f fault, i int) error {
 	d.count("master " + f.name)
 	d.note(fmt.Sprintf("master %d %s", i, f.name))
-	if err := f.inflict(d, d.cluster.masters[i]); err != nil {
+	if err := f.inflict(d, d.cluster.masters()[i]); err != nil {
 		return fmt.Errorf("master %d %s: %w", i, f.name, err)
 	}
 	return nil
@@ -227,7 +241,7 @@ func (d *disturber) inflict(f fault, i int) error {
 
 // mend ends a fault. The master counts as disturbed until it votes.
 func (d *disturber) mend(f fault, i int) error {
-	err := f.mend(d, d.cluster.masters[i])
+	err := f.mend(d, d.cluster.masters()[i])
 	d.note(fmt.Sprintf("master %d is back", i))
 	began := time.Now()
 	if err == nil {
@@ -271,7 +285,7 @@ func (d *disturber) votes(i int) (all, any bool) {
 		if d.isDown(n) {
 			continue
 		}
-		votes, err := proxy.voting()
+		votes, err := proxy.voting(d.cluster.masters())
 		if err != nil && d.isDown(n) {
 			continue
 		}

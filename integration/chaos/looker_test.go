@@ -21,6 +21,7 @@ type looker struct {
 	confirm func(key, token string) bool
 
 	clients     [masterCount]*redistest.Client
+	addrs       [masterCount]string // that they are connected to
 	looks       int
 	unconfirmed int
 }
@@ -100,12 +101,17 @@ func (l *looker) read() (held [masterCount]map[string]string) {
 const lookPatience = 200 * time.Millisecond
 
 func (l *looker) readOne(i int) map[string]string {
+	addr := l.cluster.masters()[i].Addr()
+	if l.clients[i] != nil && l.addrs[i] != addr {
+		_ = l.clients[i].Close()
+		l.clients[i] = nil
+	}
 	if l.clients[i] == nil {
-		client, err := redistest.Dial(l.cluster.masters[i].Addr(), lookPatience)
+		client, err := redistest.Dial(addr, lookPatience)
 		if err != nil {
 			return nil
 		}
-		l.clients[i] = client
+		l.clients[i], l.addrs[i] = client, addr
 	}
 	reply, err := l.clients[i].Do(append([]string{"MGET"}, l.keys...)...)
 	values, ok := reply.([]any)
@@ -124,7 +130,7 @@ func (l *looker) readOne(i int) map[string]string {
 // standing is what each master holds under a key.
 func (c *cluster) standing(key string) string {
 	var all []string
-	for _, master := range c.masters {
+	for _, master := range c.masters() {
 		value, err := askWithin(lookPatience, master.Addr(), "GET", key)
 		left, _ := askWithin(lookPatience, master.Addr(), "PTTL", key)
 		switch {

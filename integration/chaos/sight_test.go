@@ -56,7 +56,7 @@ func TestViolationsAreSeen(t *testing.T) {
 	t.Run("revived", func(t *testing.T) {
 		l := c.lookAt("lock:revived")
 		token := c.lock(t, l, "lock:revived")
-		value, err := ask(c.masters[0].Addr(), "GET", "lock:revived")
+		value, err := ask(c.masters()[0].Addr(), "GET", "lock:revived")
 		kit.Must(t, err)
 		l.ledger.ended(token)
 		_, err = ask(c.proxies[0].addr, "UNLOCK", "lock:revived", token)
@@ -64,7 +64,7 @@ func TestViolationsAreSeen(t *testing.T) {
 		l.ledger.settled(token)
 		l.look()
 		want(t, l.ledger.revived, 0)
-		for _, master := range c.masters {
+		for _, master := range c.masters() {
 			_, err := ask(master.Addr(), "SET", "lock:revived", value.(string), "PX", "60000")
 			kit.Must(t, err)
 		}
@@ -75,19 +75,19 @@ func TestViolationsAreSeen(t *testing.T) {
 		a := &agreement{cluster: c}
 		c.lock(t, c.lookAt("lock:differing"), "lock:differing")
 		wantDiffering(t, a, false)
-		_, err := ask(c.masters[0].Addr(), "DEL", "lock:differing")
+		_, err := ask(c.masters()[0].Addr(), "DEL", "lock:differing")
 		kit.Must(t, err)
 		wantDiffering(t, a, true)
 	})
 	t.Run("open", func(t *testing.T) {
 		c.lock(t, c.lookAt("lock:open"), "lock:open")
-		value, err := ask(c.masters[0].Addr(), "GET", "lock:open")
+		value, err := ask(c.masters()[0].Addr(), "GET", "lock:open")
 		kit.Must(t, err)
 		for i, held := range []any{value, value, "#b" + value.(string)[2:38], nil, nil} {
 			if held == nil {
-				_, err = ask(c.masters[i].Addr(), "DEL", "lock:open")
+				_, err = ask(c.masters()[i].Addr(), "DEL", "lock:open")
 			} else {
-				_, err = ask(c.masters[i].Addr(), "SET", "lock:open", held.(string))
+				_, err = ask(c.masters()[i].Addr(), "SET", "lock:open", held.(string))
 			}
 			kit.Must(t, err)
 		}
@@ -167,7 +167,7 @@ func (c *cluster) lock(t *testing.T, l *looker, key string) (token string) {
 
 // holders are the masters that hold a key.
 func (c *cluster) holders(key string) (all []*master) {
-	for _, master := range c.masters {
+	for _, master := range c.masters() {
 		if value, err := ask(master.Addr(), "GET", key); err == nil && value != nil {
 			all = append(all, master)
 		}
@@ -179,7 +179,7 @@ func (c *cluster) holders(key string) (all []*master) {
 func (c *cluster) remove(t *testing.T, keys ...string) {
 	t.Helper()
 	var removals sync.WaitGroup
-	for _, master := range c.masters[:majority] {
+	for _, master := range c.masters()[:majority] {
 		removals.Go(func() {
 			if _, err := ask(master.Addr(), append([]string{"DEL"}, keys...)...); err != nil {
 				t.Error(err)

@@ -3,8 +3,10 @@
 package guard
 
 import (
+	"os"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,9 +25,16 @@ func TestAnnouncedWaitIsNotTooShort(t *testing.T) {
 		clients = append(clients, kit.Connect(t, proxy))
 		kit.WantGrant(t, clients[0], "LOCK", proxy.Addr(), "t", "PX", "3600000")
 	}
+	signal := func(s os.Signal) {
+		for _, proxy := range f.Proxies {
+			kit.Must(t, proxy.Signal(s))
+		}
+	}
+	signal(syscall.SIGSTOP) // or one may see that the first has forgotten while four vote, with which it soon would
 	for _, server := range f.Masters[:3] {
 		kit.Must(t, kit.Tell(server, "FLUSHALL"))
 	}
+	signal(syscall.SIGCONT)
 	for _, proxy := range f.Proxies { // nobody asks the masters meanwhile but the proxies themselves, each at its own time
 		_, err := proxy.WaitLog("ready in", kit.Patience)
 		kit.Must(t, err)

@@ -79,6 +79,7 @@ var acts = map[string]func(*testing.T, *reloadRig){
 		cut := func() float64 { return metricsOf(t, adminOf(t, r.proxy))["redlock_client_unread_cut_total"] }
 		for range 20 { // of which each leaves a part of one reply behind what its socket takes
 			slow = append(slow, kit.Connect(t, r.proxy))
+			kit.Must(t, slow[len(slow)-1].Narrow())
 			kit.Must(t, slow[len(slow)-1].Send([]byte(strings.Repeat("GET lock:unread\r\n", 24))))
 		}
 		kit.Await(t, "a client to be cut off", func() bool { return cut() > 0 })

@@ -92,6 +92,15 @@ func (f *Filter) Take(piece []byte, ended bool) (instead []byte, turned string) 
 	return []byte(Retry), what[1:]
 }
 
+// Turn is what a client is to get in the place of a whole reply, and, where that led elsewhere, what it was.
+func Turn(reply []byte) (instead []byte, turned string) {
+	f := Filter{On: true}
+	if len(reply) == 0 || !f.Looks(reply[0]) {
+		return reply, ""
+	}
+	return f.Take(reply, true)
+}
+
 // leads reports whether a reply of this kind, with this first word, leads elsewhere.
 func leads(kind byte, word string) bool {
 	if kind == '>' {

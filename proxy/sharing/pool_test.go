@@ -236,16 +236,17 @@ func TestLossIsToldOnce(t *testing.T) {
 	p, server := startPool(t, 2)
 	const clients = 20
 	var all sync.WaitGroup
-	begun := make(chan struct{})
-	for who := range clients {
+	var begun sync.WaitGroup
+	begun.Add(clients)
+	for range clients {
 		all.Go(func() {
 			r, sent := newReader(t, p), 0
 			for r.ended == sent {
 				r.send(strings.Repeat(command("INCR", "count"), 5), 5)
 				sent += 5
 				r.await(sent)
-				if who == 0 && sent == 50 {
-					close(begun)
+				if sent == 50 {
+					begun.Done()
 				}
 			}
 			if r.ended+r.lost != sent || r.cause == nil {
@@ -253,7 +254,7 @@ func TestLossIsToldOnce(t *testing.T) {
 			}
 		})
 	}
-	<-begun
+	begun.Wait()
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -246,6 +246,31 @@ func (u *Upstream) ConnectAnd(ctx context.Context, commands [][]string) (net.Con
 	return conn, nil
 }
 
+// AskBusy has an upstream that is busy with a script carry out a command, on a connection that begins with the URL's login and with nothing that it
+// would refuse. The answer is whole.
+func (u *Upstream) AskBusy(ctx context.Context, frame []byte) (answer []byte, err error) {
+	select {
+	case u.dials <- struct{}{}:
+		defer func() { <-u.dials }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	conn, err := u.dialNow(ctx)
+	if err != nil {
+		return nil, u.Failure(err)
+	}
+	defer conn.Close()
+	if words := u.Logins(); words != nil {
+		if err := u.give(conn, words); err != nil {
+			return nil, u.Failure(err)
+		}
+	}
+	if answer, err = u.converse(conn, frame); err != nil {
+		return nil, u.Failure(err)
+	}
+	return answer, nil
+}
+
 // ConnectAs makes a connection that speaks this protocol and uses this database.
 func (u *Upstream) ConnectAs(ctx context.Context, proto, db int) (net.Conn, error) {
 	return u.ConnectAnd(ctx, track.Profile{Proto: proto, DB: db}.Commands(u.DB()))
@@ -264,6 +289,12 @@ func refusalOf(words []string, answer []byte) error {
 type busy string
 
 func (b busy) Error() string { return string(b) }
+
+// IsBusy reports whether the upstream is there and says so.
+func (e *Error) IsBusy() bool {
+	_, is := e.err.(busy)
+	return is
+}
 
 // refused is the error of a dial that failed just now.
 func (u *Upstream) refused() error {
@@ -319,15 +350,20 @@ func (u *Upstream) greet(conn net.Conn) error {
 		commands = append(commands, []string{"SELECT", strconv.Itoa(db)})
 	}
 	for _, words := range commands {
-		answer, err := u.exchange(conn, words...)
-		if err != nil {
+		if err := u.give(conn, words); err != nil {
 			return err
-		}
-		if !resp.Begins(answer, "+OK") {
-			return refusalOf(words, answer)
 		}
 	}
 	return nil
+}
+
+// give sends a command that must be granted.
+func (u *Upstream) give(conn net.Conn, words []string) error {
+	answer, err := u.exchange(conn, words...)
+	if err == nil && !resp.Begins(answer, "+OK") {
+		err = refusalOf(words, answer)
+	}
+	return err
 }
 
 // Logins is the AUTH of the URL's user; nil where it names none.
@@ -340,9 +376,14 @@ var errLongAnswer = errors.New("an answer without an end")
 
 // exchange sends a command and gives its whole reply, which is never empty.
 func (u *Upstream) exchange(conn net.Conn, words ...string) ([]byte, error) {
+	return u.converse(conn, resp.AppendWords(nil, words...))
+}
+
+// converse is exchange of a command in RESP.
+func (u *Upstream) converse(conn net.Conn, frame []byte) ([]byte, error) {
 	_ = conn.SetDeadline(time.Now().Add(u.Timeout()))
 	defer func() { _ = conn.SetDeadline(time.Time{}) }()
-	if _, err := conn.Write(resp.AppendWords(nil, words...)); err != nil {
+	if _, err := conn.Write(frame); err != nil {
 		return nil, err
 	}
 	var answer []byte

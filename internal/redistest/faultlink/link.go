@@ -36,6 +36,19 @@ func New(target string) (*Link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("link to %s: %w", target, err)
 	}
+	return on(listener, target), nil
+}
+
+// At is New that listens at an address (host:port) which is free.
+func At(addr, target string) (*Link, error) {
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("link to %s: %w", target, err)
+	}
+	return on(listener, target), nil
+}
+
+func on(listener net.Listener, target string) *Link {
 	l := &Link{
 		target:   target,
 		addr:     listener.Addr().String(),
@@ -44,7 +57,7 @@ func New(target string) (*Link, error) {
 		circuits: map[*circuit]struct{}{},
 	}
 	l.serve(listener)
-	return l, nil
+	return l
 }
 
 // Addr returns the host:port to use in place of the target's.

@@ -1,0 +1,103 @@
+//go:build integration
+
+package chaos
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/script"
+	"redlock-proxy/quorum/guard/succession"
+)
+
+// replaced is that another server, which is empty, takes the place of a master, while nothing is wrong with the others: who does not vote keeps the
+// masters from being changed.
+var replaced = fault{"replaced by an empty one", false, true, false,
+	func(d *disturber, m *master) error { return d.replace(m) },
+	func(*disturber, *master) error { return nil }}
+
+// replace has the files of all proxies name the spare server in the place of a master, and one of those that are well change the masters. The
+// others follow, also who stood still or is started again meanwhile. The old one is emptied, and spare from then on.
+func (d *disturber) replace(old *master) error {
+	masters := d.cluster.exchange(old)
+	for _, proxy := range d.cluster.proxies {
+		if err := proxy.configure(masters); err != nil {
+			return err
+		}
+	}
+	for end := time.Now().Add(admitted); ; time.Sleep(20 * time.Millisecond) {
+		err := d.reloadSome()
+		if err == nil {
+			return old.Restart()
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("the masters cannot be changed: %w\n%s", err, d.cluster.told())
+		}
+	}
+}
+
+// exchange has the spare server take the place of a master, and returns the masters that are to be.
+func (c *cluster) exchange(old *master) []*master {
+	c.mu.Lock()
+	next := c.spare
+	for i, m := range c.places {
+		if m == old {
+			c.places[i], c.spare = next, old
+		}
+	}
+	c.mu.Unlock()
+	redsync := old.links[proxyCount]
+	old.links, next.links = old.links[:proxyCount], append(next.links, redsync)
+	redsync.Lead(next.Addr())
+	redsync.Reset()
+	return c.masters()
+}
+
+// reloadSome has one of the proxies read its file.
+func (d *disturber) reloadSome() (err error) {
+	for n, proxy := range d.cluster.proxies {
+		if d.isDown(n) {
+			continue
+		}
+		if _, err = ask(proxy.addr, "PROXY", "RELOAD"); err == nil {
+			return nil
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("no proxy is well")
+	}
+	return err
+}
+
+// haveLie has a master claim that the masters were changed, as if it had always said so.
+func (d *disturber) haveLie(m *master) error {
+	stands, err := ask(m.Addr(), "GET", script.MarkerKey)
+	if err != nil {
+		return err
+	}
+	text, _ := marker.OfDatabase0(fmt.Sprint(stands))
+	mark, ok := marker.Parse(text)
+	if !ok {
+		return nil // it has none at the moment, and nothing to say
+	}
+	var all []string
+	for _, other := range d.cluster.masters() {
+		all = append(all, other.name)
+	}
+	mark.Nonce += "x"
+	next := mark.Era.Number + 1
+	switch d.below(4) {
+	case 0:
+		mark.Seal = succession.Seal{Ballot: strings.Repeat("9", 36), Change: succession.Change{Before: masterCount, Names: append(all[1:], "127.0.0.1:1")}}
+	case 1:
+		mark.Seal = succession.Seal{Ballot: strings.Repeat("0", 36), Change: succession.Change{Before: 1, Names: []string{"127.0.0.1:1"}}}
+	case 2:
+		mark.Era = succession.Era{Number: next, Masters: masterCount, Hash: "0123456789abcdef"}
+	default:
+		mark.Era = succession.Era{Number: next, Masters: masterCount, Hash: succession.Hash(all)}
+	}
+	_, err = ask(m.Addr(), "SET", script.MarkerKey, marker.InDatabase(mark.String(), 0))
+	return err
+}

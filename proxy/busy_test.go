@@ -1,0 +1,80 @@
+package proxy_test
+
+import (
+	"strings"
+	"testing"
+
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/proxy"
+)
+
+// busyWith has a server be busy with a script or function that never ends.
+func busyWith(t *testing.T, server *redistest.Server, endless ...string) (direct *peer) {
+	t.Helper()
+	direct = dial(t, server.Addr())
+	if endless[0] == "FCALL" {
+		direct.send(array("FUNCTION", "LOAD", "#!lua name=endless\nredis.register_function('"+endless[1]+"', function() while true do end end)"))
+		if got := direct.reply(); got != bulk("endless") {
+			t.Skipf("SKIPPED: the server has no functions: %s", got)
+		}
+	}
+	dial(t, server.Addr()).send(array(endless...))
+	eventually(t, "a script that runs too long", func() bool { return strings.HasPrefix(direct.ask("GET k"), "-BUSY ") })
+	return direct
+}
+
+// A client that would be given a new connection with a database or a name, which a busy upstream refuses, can end what keeps it busy.
+func TestBusyUpstreamIsFreed(t *testing.T) {
+	for _, endless := range []struct{ words, kill string }{{"EVAL|while true do end|0", "SCRIPT KILL"}, {"FCALL|run|0", "FUNCTION KILL"}} {
+		for _, c := range []struct {
+			name, db string // of the URL
+			begins   string // with it the client has shared before
+			lockKeys []string
+		}{
+			{"a database in the URL", "/3", "", nil},
+			{"a database in the URL, lock keys", "/3", "", []string{"lock:*"}},
+			{"a database of a client that shares", "", "SELECT 2", nil},
+			{"a name of a client that shares, lock keys", "", "CLIENT SETNAME somebody", []string{"lock:*"}},
+		} {
+			t.Run(c.name+", "+endless.kill, func(t *testing.T) {
+				server := startRedis(t, "--lua-time-limit", "50")
+				r := startProxyWith(t, server.URL()+c.db, proxy.Options{UpstreamConnections: 1}, c.lockKeys, neverParked)
+				var client *peer
+				if c.begins != "" {
+					client = r.connect()
+					client.say(c.begins, "+OK\r\n")
+					eventually(t, "sharing", func() bool {
+						client.say("PING", "+PONG\r\n")
+						return sharers(r) == 1
+					})
+				}
+				direct := busyWith(t, server, strings.Split(endless.words, "|")...)
+				if client == nil {
+					client = r.connect()
+				}
+				if got := client.ask("CLIENT GETNAME"); !strings.HasPrefix(got, "-BUSY ") {
+					t.Errorf("CLIENT GETNAME: %q", got)
+				}
+				client.say(endless.kill, "+OK\r\n")
+				eventually(t, "an upstream that is busy no more", func() bool { return direct.ask("GET k") == "$-1\r\n" })
+				eventually(t, "an answer", func() bool { return client.ask("GET k") == "$-1\r\n" })
+			})
+		}
+	}
+}
+
+// Who may not is refused all the same, in the upstream's words.
+func TestBusyUpstreamIsNotFreedByAnybody(t *testing.T) {
+	server := startRedis(t, "--lua-time-limit", "50", "--requirepass", "secret")
+	r := startProxy(t, "redis://"+server.Addr()+"/3")
+	direct := dial(t, server.Addr())
+	direct.say("AUTH secret", "+OK\r\n")
+	script := dial(t, server.Addr())
+	script.say("AUTH secret", "+OK\r\n")
+	script.send(array("EVAL", "while true do end", "0"))
+	eventually(t, "a script that runs too long", func() bool { return strings.HasPrefix(direct.ask("GET k"), "-BUSY ") })
+	if got := r.connect().ask("SCRIPT KILL"); strings.HasPrefix(got, "+") {
+		t.Errorf("somebody who has not logged in: %q", got)
+	}
+	direct.say("SCRIPT KILL", "+OK\r\n")
+}

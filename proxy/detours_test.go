@@ -1,0 +1,29 @@
+package proxy_test
+
+import (
+	"testing"
+
+	"redlock-proxy/proxy"
+	"redlock-proxy/proxy/detour"
+)
+
+// What the proxy asks the upstream for its client, since it has something to add, leads the client nowhere else either.
+func TestAnswersForClientsAreTurned(t *testing.T) {
+	elsewhere := startFake(t, func(c *fakeConn) {
+		for {
+			if _, err := readReply(c.in); err != nil {
+				return
+			}
+			c.write("-MOVED 1 other:6379\r\n")
+		}
+	})
+	r := startProxyWith(t, elsewhere.url(), proxy.Options{}, []string{"lock:*"})
+	for _, line := range []string{
+		"INFO", "ROLE", "COMMAND", "COMMAND COUNT", "KEYS *", "SCAN 0", "DBSIZE", "RANDOMKEY", "SCRIPT EXISTS x", "SCRIPT KILL", "FLUSHALL",
+		"CLIENT TRACKING ON", "GET k",
+	} {
+		if got := r.connect().ask(line); got != detour.Retry {
+			t.Errorf("%s: %q", line, got)
+		}
+	}
+}
