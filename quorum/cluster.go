@@ -180,7 +180,23 @@ func (c *Cluster) Take(ctx context.Context, t Taking) (Grant, error) {
 	if t.made == nil && (c.opts.Tagged || anyTagged(t.Keys)) {
 		t.made = attempts{}
 	}
-	return onWhich(ctx, c, func(g *generation) (Grant, error) { return g.Take(ctx, t) })
+	before := c.now()
+	got, err := onWhich(ctx, c, func(g *generation) (Grant, error) {
+		got, err := g.Take(ctx, t)
+		if errors.As(err, new(*NoQuorumError)) && got.Version != "" {
+			if t.made == nil {
+				t.made = attempts{}
+			}
+			t.made[got.Version] = true
+		}
+		return got, err
+	})
+	if now := c.now(); err != nil && now != before { // what was taken may have been copied before it was undone
+		for version := range t.made {
+			now.Withdraw(t.Keys, t.Tokens, Grant{Version: version})
+		}
+	}
+	return got, err
 }
 
 // Release removes the key if it holds the token.

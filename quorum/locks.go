@@ -68,7 +68,7 @@ func (c *generation) Take(ctx context.Context, t Taking) (Grant, error) {
 		return c.takeShared(ctx, t)
 	case c.legacy == nil:
 		got, err := c.take(ctx, t)
-		if len(t.Keys) == 1 && c.hasBag(err) {
+		if len(t.Keys) == 1 && (c.hasBag(err) || !t.Fence && t.made.hold(err)) {
 			return c.takeShared(ctx, t)
 		}
 		return got, c.explain(err)

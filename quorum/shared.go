@@ -169,6 +169,12 @@ func only(run func(Look) (Decision, error)) func([]Look) ([]Decision, error) {
 // attempts are the versions that a Taking may have given keys: what has one of them is its own.
 type attempts map[string]bool
 
+// hold reports whether a taking was refused for what it may have made itself, before the masters were changed.
+func (a attempts) hold(err error) bool {
+	var told *InsteadError
+	return len(a) > 0 && errors.As(err, &told) && a[told.Instead.Version]
+}
+
 // hasBag reports of a refusal of the key of a cell's own name whether other keys may stand in that cell: then a ballot decides.
 func (c *generation) hasBag(err error) bool {
 	var told *InsteadError

@@ -108,9 +108,13 @@ func (c *cluster) awaitVotes(t *testing.T) {
 	}
 }
 
-// told is what each proxy says of the masters, and the end of its log.
+// told is what each master says of itself, what each proxy says of the masters, and the end of its log.
 func (c *cluster) told() string {
 	var text strings.Builder
+	for i, m := range c.masters() {
+		stands, err := ask(m.Addr(), "MGET", script.MarkerKey, script.RecordKey, script.RulesKey)
+		fmt.Fprintf(&text, "master %d, %s: %q %v\n", i, m.name, stands, err)
+	}
 	for i, proxy := range c.proxies {
 		info, err := ask(proxy.addr, "PROXY", "INFO")
 		log := proxy.process.Log()

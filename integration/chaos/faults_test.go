@@ -5,6 +5,7 @@ package chaos
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -272,7 +273,7 @@ func (d *disturber) awaitVote(i int, forgot bool) error {
 		case seen && all && any:
 			return nil
 		case time.Since(began) > admitted:
-			return fmt.Errorf("it does not vote within %v\n%s", admitted, d.cluster.told())
+			return fmt.Errorf("it does not vote within %v after\n%s\n%s", admitted, d.since(time.Since(d.began)-2*admitted), d.cluster.told())
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -443,9 +444,18 @@ func (d *disturber) note(text string) {
 
 // before is what was done in the seconds before a moment.
 func (d *disturber) before(at time.Duration) string {
+	return d.between(at-6*time.Second, at+time.Second/5)
+}
+
+// since is what was done since then.
+func (d *disturber) since(from time.Duration) string { return d.between(from, math.MaxInt64) }
+
+func (d *disturber) between(from, to time.Duration) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	var text strings.Builder
 	for _, event := range d.events {
-		if event.at > at-6*time.Second && event.at < at+time.Second/5 {
+		if event.at > from && event.at < to {
 			fmt.Fprintln(&text, "   ", event)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // masters from being changed.
 var replaced = fault{"replaced by an empty one", false, true, false,
 	func(d *disturber, m *master) error { return d.replace(m) },
-	func(*disturber, *master) error { return nil }}
+	func(d *disturber, _ *master) error { return d.awaitAll() }}
 
 // replace has the files of all proxies name the spare server in the place of a master, and one of those that are well change the masters. The
 // others follow, also who stood still or is started again meanwhile. The old one is emptied, and spare from then on.
@@ -36,6 +36,16 @@ func (d *disturber) replace(old *master) error {
 			return fmt.Errorf("the masters cannot be changed: %w\n%s", err, d.cluster.told())
 		}
 	}
+}
+
+// awaitAll waits until all masters vote: who has not joined yet is as one that is away.
+func (d *disturber) awaitAll() error {
+	for i := range masterCount {
+		if err := d.awaitVote(i, false); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // exchange has the spare server take the place of a master, and returns the masters that are to be.

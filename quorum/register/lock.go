@@ -48,7 +48,7 @@ type Granted struct {
 // try at the same moment, are made again.
 //
 // Errors: ErrHeld, ErrTooShort, ErrContended, ErrFences, *NoQuorum, or the cause of ctx. After an
-// error nothing is held; what was taken is undone in the background.
+// error nothing is held; what was taken is undone in the background. The Version of what may have been is returned with *NoQuorum.
 func (r *Register) Lock(ctx context.Context, t Taking) (Granted, error) {
 	if !t.Anyhow && t.TTL >= 0 && t.TTL < vote.Shortest {
 		return Granted{}, ErrTooShort
@@ -186,7 +186,7 @@ func (r *Register) take(ctx context.Context, t Taking) (Granted, error) {
 	if errors.Is(err, ErrHeld) { // other errors tell of the replies
 		asked.Forget()
 	}
-	return Granted{}, err
+	return Granted{Version: string(op.Attempt)}, err
 }
 
 func (r *Register) undo(keys []string, a cell.Attempt, master int) {
