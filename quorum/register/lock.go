@@ -98,15 +98,15 @@ func (r *Register) lockByBallot(ctx context.Context, t Taking) (Granted, error) 
 	key, token := t.Keys[0], t.Tokens[0]
 	out, err := r.Update(ctx, Change{Key: key, strict: !t.Anyhow, onward: true, Run: func(l Look) (Decision, error) {
 		if l.Present {
-			return Decision{}, nil
+			return leave(l)
 		}
 		return Decision{Do: Put, Value: token, TTL: t.TTL}, nil
 	}})
 	switch {
 	case err != nil:
-		return Granted{}, err
+		return Granted{Version: out.Version}, err
 	case out.Decision.Do == Leave:
-		return Granted{}, ErrHeld
+		return Granted{}, &InsteadError{Err: ErrHeld, Instead: out.Decision.Note.(Look)}
 	}
 	elapsed := r.masters.Now().Sub(out.Since)
 	if out.Version != string(out.Attempt) { // else it was taken the usual way in the end

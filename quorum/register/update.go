@@ -81,7 +81,7 @@ const removedFor = 3 * time.Second
 //
 // Errors: those of Run, ErrForeign, ErrContended, *NoQuorum, or the cause of ctx. After
 // ErrContended nothing was changed; after the last two the change is made once at any
-// later moment, or never.
+// later moment, or never: then the Version of the Outcome is what it gives the key.
 func (r *Register) Update(ctx context.Context, c Change) (Outcome, error) {
 	leave, err := r.lines.enter(ctx, c.Key)
 	if err != nil {
@@ -98,7 +98,11 @@ func (r *Register) Update(ctx context.Context, c Change) (Outcome, error) {
 			leave()
 		}
 	}()
-	return u.perform(ctx)
+	out, err := u.perform(ctx)
+	if last := len(u.sent) - 1; err != nil && last >= 0 {
+		out.Version = string(u.sent[last].attempt) + string(u.sent[last].change)
+	}
+	return out, err
 }
 
 // update is a Change on its way.
