@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -250,9 +249,13 @@ func (r *run) report(t *testing.T, d *disturber, a *agreement, from, to time.Dur
 	row("on a majority after a release, and no lock", r.lookers[0].unconfirmed, "")
 	row("looks at the masters", r.lookers[0].looks, r.lookers[1].looks)
 	row("grants to observers, of locks that nobody else wants", len(r.observers.grants), "")
-	some, gaps := availability(r.observers.with(r.proxies.grants), from, to)
+	grants := r.observers.with(r.proxies.grants)
+	some, gaps := availability(grants, from, to, nil)
 	row("tenths of a second with a grant", fmt.Sprintf("%.2f %%", 100*some), "")
 	row("longest time without a grant", gaps[0].length().Round(time.Millisecond), "")
+	apart, others := availability(grants, from, to, d.replacing)
+	row("the same, but for while masters were replaced", fmt.Sprintf("%.2f %%", 100*apart), "")
+	row("", others[0].length().Round(time.Millisecond), "")
 	p50, p99 := percentiles(r.proxies.took)
 	row("LOCK p50", p50, "")
 	row("LOCK p99", p99, "")
@@ -283,22 +286,38 @@ func (g gap) length() time.Duration { return g.to - g.from }
 
 const longGap, mostGaps = 500 * time.Millisecond, 8
 
-// availability is the part of all tenths of a second in which there was a grant, and the times without any, the longest first. A majority of the
-// masters, and all proxies but one, are well all the time.
-func availability(grants []time.Duration, from, to time.Duration) (some float64, gaps []gap) {
+// availability is the part of all tenths of a second in which there was a grant, and the times without any, the longest first, but for what lies
+// within other times. A majority of the masters, and all proxies but one, are well all the time.
+func availability(grants []time.Duration, from, to time.Duration, but []gap) (some float64, gaps []gap) {
 	const tenth = 100 * time.Millisecond
-	tenths, last := map[time.Duration]bool{}, from
+	left := func(g gap) bool {
+		return !slices.ContainsFunc(but, func(other gap) bool { return g.from < other.to && g.to > other.from })
+	}
+	tenths, last, all := map[time.Duration]bool{}, from, 0
 	for _, at := range append(grants, to) {
 		if at < from || at > to {
 			continue
 		}
-		gaps, last = append(gaps, gap{last, at}), at
-		if at < to {
+		if left(gap{last, at}) {
+			gaps = append(gaps, gap{last, at})
+		}
+		if last = at; at < to {
 			tenths[(at-from)/tenth] = true
 		}
 	}
+	with := 0
+	for n := range (to - from + tenth - 1) / tenth {
+		switch {
+		case !left(gap{from + n*tenth, from + (n+1)*tenth}):
+		case tenths[n]:
+			with++
+			fallthrough
+		default:
+			all++
+		}
+	}
 	slices.SortFunc(gaps, func(a, b gap) int { return cmp.Compare(b.length(), a.length()) })
-	return float64(len(tenths)) / math.Ceil(float64(to-from)/float64(tenth)), gaps
+	return float64(with) / float64(all), gaps
 }
 
 func percentiles(all []time.Duration) (p50, p99 time.Duration) {

@@ -107,17 +107,18 @@ type disturber struct {
 	turn    sync.Mutex    // held by who waits for slots
 	slots   chan struct{} // one for each master that is disturbed
 
-	mu      sync.Mutex
-	random  *rand.Rand
-	busy    [masterCount]bool
-	begun   [masterCount]int // faults
-	down    [proxyCount]bool
-	counts  map[string]int
-	events  []violation     // what was done, and when
-	waited  []time.Duration // until masters that forgot voted again
-	forgot  time.Duration   // when the last of these did
-	stopped bool
-	err     error
+	mu        sync.Mutex
+	random    *rand.Rand
+	busy      [masterCount]bool
+	begun     [masterCount]int // faults
+	down      [proxyCount]bool
+	counts    map[string]int
+	events    []violation     // what was done, and when
+	replacing []gap           // while masters were replaced
+	waited    []time.Duration // until masters that forgot voted again
+	forgot    time.Duration   // when the last of these did
+	stopped   bool
+	err       error
 }
 
 func startDisturber(c *cluster, seed uint64, began time.Time) *disturber {
@@ -185,7 +186,11 @@ func (d *disturber) disturbMasters() {
 		case many == 5:
 			d.slots <- struct{}{}
 			d.turn.Unlock()
+			began := time.Since(d.began)
 			d.strike(replaced, d.choose())
+			d.mu.Lock()
+			d.replacing = append(d.replacing, gap{began, time.Since(d.began)})
+			d.mu.Unlock()
 			<-d.slots
 			<-d.slots
 			continue
