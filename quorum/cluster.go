@@ -177,20 +177,11 @@ func (c *Cluster) WatchQuorum(ctx context.Context, log *slog.Logger, had bool) {
 // the cause of ctx; with a fence also ErrFences and ErrFenceShared. After an error nothing is held: what was taken is undone in the
 // background. But where other keys stand beside it, *NoQuorumError says no more than that it is not known.
 func (c *Cluster) Take(ctx context.Context, t Taking) (Grant, error) {
-	if t.made == nil && (c.opts.Tagged || anyTagged(t.Keys)) {
+	if t.made == nil {
 		t.made = attempts{}
 	}
 	before := c.now()
-	got, err := onWhich(ctx, c, func(g *generation) (Grant, error) {
-		got, err := g.Take(ctx, t)
-		if errors.As(err, new(*NoQuorumError)) && got.Version != "" {
-			if t.made == nil {
-				t.made = attempts{}
-			}
-			t.made[got.Version] = true
-		}
-		return got, err
-	})
+	got, err := onWhich(ctx, c, func(g *generation) (Grant, error) { return g.Take(ctx, t) })
 	if now := c.now(); err != nil && now != before { // what was taken may have been copied before it was undone
 		for version := range t.made {
 			now.Withdraw(t.Keys, t.Tokens, Grant{Version: version})

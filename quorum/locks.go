@@ -68,6 +68,9 @@ func (c *generation) Take(ctx context.Context, t Taking) (Grant, error) {
 		return c.takeShared(ctx, t)
 	case c.legacy == nil:
 		got, err := c.take(ctx, t)
+		if got.Version != "" && errors.As(err, new(*register.NoQuorum)) {
+			t.made[got.Version] = true
+		}
 		if len(t.Keys) == 1 && (c.hasBag(err) || !t.Fence && t.made.hold(err)) {
 			return c.takeShared(ctx, t)
 		}

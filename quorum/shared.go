@@ -171,15 +171,20 @@ type attempts map[string]bool
 
 // hold reports whether a taking was refused for what it may have made itself, before the masters were changed.
 func (a attempts) hold(err error) bool {
+	if len(a) == 0 {
+		return false
+	}
 	var told *InsteadError
-	return len(a) > 0 && errors.As(err, &told) && a[told.Instead.Version]
+	return errors.As(err, &told) && a[told.Instead.Version]
 }
 
 // hasBag reports of a refusal of the key of a cell's own name whether other keys may stand in that cell: then a ballot decides.
 func (c *generation) hasBag(err error) bool {
+	if !c.of.opts.Tagged || !errors.Is(err, ErrHeld) && !errors.Is(err, ErrNotHeld) {
+		return false
+	}
 	var told *InsteadError
-	refused := errors.Is(err, ErrHeld) || errors.Is(err, ErrNotHeld)
-	return refused && c.of.opts.Tagged && (!errors.As(err, &told) || bag.Is(told.Instead.Value))
+	return !errors.As(err, &told) || bag.Is(told.Instead.Value)
 }
 
 // takeShared takes keys of one cell by ballot, all or none. What an earlier try of the same Taking may have made it finds by its version.

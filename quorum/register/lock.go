@@ -307,6 +307,10 @@ func (r *Register) again(op cell.Take, made []*grant, master, tries int, reply R
 		r.mendUnless(reply, op.Names...)
 		return
 	}
+	r.askAgain(op, made, master, tries)
+}
+
+func (r *Register) askAgain(op cell.Take, made []*grant, master, tries int) {
 	r.masters.After(againAfter<<tries, func() {
 		if op.TTL = r.grants.reopen(op.Names[0], made[0], master, r.masters.Now()); op.TTL == 0 {
 			return
