@@ -39,7 +39,10 @@ const (
 // proxy first saw the record: what the master's clock did meanwhile does not matter.
 func (g *Guard) hold(ctx context.Context, v Report) (time.Duration, error) {
 	r, _ := marker.ParseRecord(v.Record)
-	watched := g.watch(r, v.Sighting.Got)
+	watched, begins := g.watch(r, v.Sighting.Got)
+	if begins { // or the first that is heard of it may be far too short
+		_ = g.set.askLongest(ctx, g.set.voters(g.index))
+	}
 	if !strings.HasSuffix(r.Nonce, g.set.eras.suffix()) {
 		r.Claim = marker.NoClaim // to have all data of another set of masters
 	}
@@ -141,26 +144,29 @@ func readyIn(lease, early time.Duration, catchesUp, claims bool, watched time.Du
 	return ready
 }
 
-// askLongest has the sources tell the longest TTL in use as it is now.
+// askLongest has the sources tell the longest TTL in use as it is now. The error is of those that do not.
 func (s *Set) askLongest(ctx context.Context, sources []source) error {
+	var lost []error
 	for _, from := range sources {
 		r, err := databasesOf(ctx, from.guard.Conn)
 		if err != nil || r.marker != marker.InDatabase(from.trust.marker, 0) {
-			return errors.Join(errSourceLost, err)
+			lost = append(lost, errSourceLost, err)
+			continue
 		}
 		s.longest.Saw(from.guard.index, r.longest, true)
 	}
-	return nil
+	return errors.Join(lost...)
 }
 
-// watch is for how long this proxy has seen the record.
-func (g *Guard) watch(r marker.Record, seen time.Time) time.Duration {
+// watch is for how long this proxy has seen the record; begins: it has not seen it before.
+func (g *Guard) watch(r marker.Record, seen time.Time) (watched time.Duration, begins bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.watched != r.Nonce { // what else it says may change
+	begins = g.watched != r.Nonce // what else it says may change
+	if begins {
 		g.watched, g.watchedSince = r.Nonce, seen
 	}
-	return time.Since(g.watchedSince)
+	return time.Since(g.watchedSince), begins
 }
 
 // since is when this proxy first saw the record.
