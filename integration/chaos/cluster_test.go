@@ -236,10 +236,8 @@ func strangeData(t *testing.T) string {
 	kit.Must(t, err)
 	kit.Soon(t, func() error {
 		stands, err := ask(servers[0].Addr(), "GET", script.MarkerKey)
-		if text, _ := marker.OfDatabase0(fmt.Sprint(stands)); err == nil {
-			if m, ok := marker.Parse(text); !ok || m.Era.Number == 0 || !m.Seal.IsNone() {
-				err = fmt.Errorf("its marker: %v", stands)
-			}
+		if m := marker.Marked(fmt.Sprint(stands)); err == nil && (m.Says.Era.Number == 0 || !m.Says.Seal.IsNone()) {
+			err = fmt.Errorf("its marker: %v", stands)
 		}
 		return err
 	})

@@ -87,11 +87,11 @@ func (d *disturber) haveLie(m *master) error {
 	if err != nil {
 		return err
 	}
-	text, _ := marker.OfDatabase0(fmt.Sprint(stands))
-	mark, ok := marker.Parse(text)
-	if !ok {
+	found := marker.Marked(fmt.Sprint(stands))
+	if !found.Is {
 		return nil // it has none at the moment, and nothing to say
 	}
+	mark := found.Says
 	var all []string
 	for _, other := range d.cluster.masters() {
 		all = append(all, other.name)

@@ -39,11 +39,11 @@ func (r *rig) lie(master int, masters []string, change func(r *rig, masters []st
 	r.t.Helper()
 	stands, err := kit.AskIn(r.servers[master], "0", "GET", "redlock-proxy:marker")
 	kit.Must(r.t, err)
-	text, _ := marker.OfDatabase0(fmt.Sprint(stands))
-	m, ok := marker.Parse(text)
-	if !ok {
+	found := marker.Marked(fmt.Sprint(stands))
+	if !found.Is {
 		r.t.Fatalf("no marker: %v", stands)
 	}
+	m := found.Says
 	m.Nonce += "x"
 	change(r, masters, &m)
 	kit.Must(r.t, kit.Tell(r.servers[master], "SET", "redlock-proxy:marker", marker.InDatabase(m.String(), 0)))
@@ -93,8 +93,7 @@ func TestOneMasterSaysItIsOver(t *testing.T) {
 				r.wantServing("k-then-")
 				for _, server := range r.servers[1:] {
 					stands, err := kit.AskIn(server, "0", "GET", "redlock-proxy:marker")
-					text, _ := marker.OfDatabase0(fmt.Sprint(stands))
-					if m, ok := marker.Parse(text); err != nil || !ok || m.Era.Number != 0 || !m.Seal.IsNone() {
+					if m := marker.Marked(fmt.Sprint(stands)); err != nil || !m.Is || m.Says.Era.Number != 0 || !m.Says.Seal.IsNone() {
 						t.Errorf("%s: %v", server.Addr(), stands)
 					}
 				}

@@ -11,7 +11,7 @@ import (
 
 // quarantine puts the master into quarantine, for all proxies.
 func (g *Guard) quarantine(ctx context.Context, v Report, why Reason, claim string) error {
-	did, err := amend(ctx, g.Conn, script.Quarantine, v.Marker, v.Record, g.newRecord(v, why, claim).String())
+	did, err := amend(ctx, g.Conn, script.Quarantine, v.Marker.Text, v.Record.Text, g.newRecord(v, why, claim).String())
 	if did == 1 {
 		g.retire(ctx, v, claim)
 	}
@@ -28,9 +28,9 @@ func (g *Guard) newRecord(v Report, why Reason, claim string) marker.Record {
 
 // reword has the marker say that the master is not durable (any more).
 func (g *Guard) reword(ctx context.Context, v Report) error {
-	m, _ := markerOf(v)
+	m := v.Marker.Says
 	m.Durable = false
-	_, err := amend(ctx, g.Conn, script.Reword, v.Marker, m.String())
+	_, err := amend(ctx, g.Conn, script.Reword, v.Marker.Text, m.String())
 	return err
 }
 
@@ -46,7 +46,7 @@ func (g *Guard) admit(ctx context.Context, v Report, proof string, more ...any) 
 	if proof != marker.ProofFresh { // for which all masters have to be empty
 		g.introduce(ctx, m.Nonce)
 	}
-	args := append([]any{v.Marker, v.Record, m.String(), marker.Millis(g.set.longest.Seen()), proof}, more...)
+	args := append([]any{v.Marker.Text, v.Record.Text, m.String(), marker.Millis(g.set.longest.Seen()), proof}, more...)
 	did, err := amend(ctx, g.Conn, script.Admit, args...)
 	if err == nil && did == 1 {
 		g.retire(ctx, v, m.Nonce)
@@ -115,7 +115,7 @@ func (g *Guard) Quarantine() *QuarantineError {
 	switch {
 	case g.set.off:
 		return g.refused
-	case g.trust.nonce != "" && !g.trust.over:
+	case g.trust.Nonce != "" && !g.trust.over:
 		return nil
 	}
 	return g.cause

@@ -83,7 +83,7 @@ func (g *Guard) livingAges() ages {
 	defer g.mu.Unlock()
 	living := ages{}
 	for field, n := range g.ages {
-		if g.last.nonce != "" && strings.HasPrefix(field, g.last.nonce+"@") {
+		if g.last.Nonce != "" && strings.HasPrefix(field, g.last.Nonce+"@") {
 			living[field] = n
 		}
 	}
@@ -121,9 +121,8 @@ func (g *Guard) introduce(ctx context.Context, nonce string) {
 // retire leaves on the other masters that data with the marker of a nonce are older than any: another took its place, or
 // what it proved is over. So nobody believes a disk that is set back to it, however far it had come.
 func (g *Guard) retire(ctx context.Context, v Report, stays string) {
-	m, marked := markerOf(v)
-	r, _ := marker.ParseRecord(v.Record)
-	if marked && m.Nonce != stays && (m.Address == g.Name || m.Nonce == g.lastNonce()) { // else another master may vote under it
+	m, r := v.Marker.Says, v.Record.Says
+	if v.Marker.Is && m.Nonce != stays && (m.Address == g.Name || m.Nonce == g.lastNonce()) { // else another master may vote under it
 		g.leaveElsewhere(ctx, m.Nonce, retiredAge)
 	}
 	if r.Claim != "" && r.Claim != marker.NoClaim && r.Claim != stays {
@@ -135,7 +134,7 @@ func (g *Guard) retire(ctx context.Context, v Report, stays string) {
 func (g *Guard) lastNonce() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.last.nonce
+	return g.last.Nonce
 }
 
 func (g *Guard) leaveElsewhere(ctx context.Context, nonce string, n int64) {

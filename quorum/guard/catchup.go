@@ -45,7 +45,7 @@ type source struct {
 func (s *Set) voters(i int) []source {
 	var all []source
 	for j, g := range s.guards {
-		if t := g.trusted(); j != i && t.nonce != "" && !t.over && !g.IsDown() {
+		if t := g.trusted(); j != i && t.Nonce != "" && !t.over && !g.IsDown() {
 			all = append(all, source{g, t})
 		}
 	}
@@ -92,13 +92,13 @@ func (g *Guard) catchUp(ctx context.Context, v Report, from origin) error {
 	if from.member(g) >= 0 {
 		proof = marker.ProofJoined
 	}
-	dbs, err := g.openDatabases(ctx, v.Record, from)
+	dbs, err := g.openDatabases(ctx, v.Record.Text, from)
 	if err != nil {
 		return err
 	}
 	keys, err := g.copyFrom(ctx, v, from, dbs)
 	if err != nil {
-		_ = g.claim(ctx, v.Record, time.Millisecond) // another proxy may reach what this one does not
+		_ = g.claim(ctx, v.Record.Text, time.Millisecond) // another proxy may reach what this one does not
 		return err
 	}
 	did, err := g.admit(ctx, v, proof)
@@ -133,7 +133,7 @@ func (g *Guard) openDatabases(ctx context.Context, record string, from origin) (
 	dbs := own.databases
 	for _, s := range from.sources {
 		r, err := databasesOf(ctx, s.guard.Conn)
-		if err != nil || r.marker != marker.InDatabase(s.trust.marker, 0) {
+		if err != nil || r.marker != marker.InDatabase(s.trust.String(), 0) {
 			return nil, errors.Join(errSourceLost, err)
 		}
 		g.set.longest.Saw(s.guard.index, r.longest, !from.before)

@@ -50,7 +50,7 @@ func (g *Guard) NeedsEnrolment(db int) bool {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.trust.nonce != "" && !g.enrolled[db]
+	return g.trust.Nonce != "" && !g.enrolled[db]
 }
 
 // Begin is for a batch that is about to leave, in a database, and writes or only reads.
@@ -63,11 +63,11 @@ func (g *Guard) Begin(ctx context.Context, w *Check, db int, writes bool) {
 	if g.NeedsEnrolment(db) {
 		g.enrol(ctx, db, under)
 	}
-	if w.trust.nonce != under.nonce || w.db != db {
+	if w.trust.Nonce != under.Nonce || w.db != db {
 		w.asks, w.field = w.asks[:0], ""
 	}
-	if w.field == "" && under.nonce != "" {
-		w.asks, w.field = w.asks[:0], marker.InDatabase(under.nonce, db)
+	if w.field == "" && under.Nonce != "" {
+		w.asks, w.field = w.asks[:0], marker.InDatabase(under.Nonce, db)
 	}
 	w.guard, w.trust, w.db, w.writes = g, under, db, writes
 	w.number, w.sighting, w.known = false, clock.Sighting{}, canary{}

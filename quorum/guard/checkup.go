@@ -126,7 +126,6 @@ func (g *Guard) hears(v Report) place {
 // proceed does the next thing for a master that told v of itself. A pause of zero asks
 // for another look at once.
 func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err error) {
-	_, marked := markerOf(v)
 	at := g.hears(v)
 	if at == placeUnsettled {
 		g.stand(&QuarantineError{Why: Unproven})
@@ -138,7 +137,7 @@ func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err
 	}
 	g.set.word.meet(g.index, v.RunID, time.Now())
 	past := g.remember(ctx, v)
-	if marked {
+	if v.Marker.Is {
 		past.place = at
 	}
 	verdict, why := judge(v, past)
@@ -163,7 +162,7 @@ func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err
 	if !verdict.isNew() && verdict != onTrust {
 		g.set.fresh.end()
 	}
-	if met := v.RunID + v.Marker + v.Record; g.met != met {
+	if met := v.RunID + v.Marker.Text + v.Record.Text; g.met != met {
 		g.met = met
 		clear(g.left) // it may have forgotten these, too
 	}
@@ -197,8 +196,7 @@ func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err
 // master's, or ours, or it cannot be told: then there is a doubt.
 func (g *Guard) remember(ctx context.Context, v Report) memory {
 	g.mu.Lock()
-	m, _ := marker.Parse(g.last.marker)
-	past := memory{name: g.Name, suffix: g.set.eras.suffix(), nonce: g.last.nonce, runID: m.RunID}
+	past := memory{name: g.Name, suffix: g.set.eras.suffix(), nonce: g.last.Nonce, runID: g.last.RunID}
 	past.lives = !g.voted.IsZero() && time.Since(g.voted) < leaseWait(g.set.longest.InUse())
 	moved, missed, standing := g.step, g.canaryMissed, g.doubt
 	past.older = g.older
@@ -206,8 +204,7 @@ func (g *Guard) remember(ctx context.Context, v Report) memory {
 	g.mu.Unlock()
 	unjudged := !moved.At.IsZero() && !moved.Judged
 	if !unjudged && !missed {
-		mark, _ := markerOf(v)
-		past.stepped = standing.nonce != "" && standing.nonce == mark.Nonce && g.set.canBlame(g, standing.step)
+		past.stepped = standing.nonce != "" && standing.nonce == v.Marker.Says.Nonce && g.set.canBlame(g, standing.step)
 		return past
 	}
 	owner := clock.OwnerMaster
@@ -229,8 +226,7 @@ func (g *Guard) remember(ctx context.Context, v Report) memory {
 	case clock.OwnerOurs:
 		g.log.Warn("the clock of this process stood still beside that of the machine", "by", moved.Moved)
 	case clock.OwnerUnclear:
-		m, _ := markerOf(v)
-		g.doubt = doubt{nonce: m.Nonce, told: v.Sighting.Told, since: time.Now()}
+		g.doubt = doubt{nonce: v.Marker.Says.Nonce, told: v.Sighting.Told, since: time.Now()}
 		if unjudged {
 			g.doubt.step = moved
 		}
@@ -240,7 +236,7 @@ func (g *Guard) remember(ctx context.Context, v Report) memory {
 
 // vote lets the master vote, unless one of its databases was flushed, or there is a doubt.
 func (g *Guard) vote(ctx context.Context, v Report) (time.Duration, error) {
-	m, _ := markerOf(v)
+	m := v.Marker.Says
 	for _, db := range g.doubts() {
 		lost := g.newRecord(v, Flushed, marker.NoClaim)
 		if did, err := amend(ctx, g.Conn, script.Enrol, m.String(), db, lost.String()); err != nil || did != 1 {
@@ -263,13 +259,13 @@ func (g *Guard) vote(ctx context.Context, v Report) (time.Duration, error) {
 	}
 	g.mu.Lock()
 	over := g.set.eras.place(g.index) != placeOwn
-	if !over && g.trust.nonce == "" && (g.cause.Why != Unproven || g.last.nonce != m.Nonce) {
+	if !over && g.trust.Nonce == "" && (g.cause.Why != Unproven || g.last.Nonce != m.Nonce) {
 		g.log.Info("master votes", "master", g.Name, "proof", m.Proof)
 	}
-	g.give(m.String(), m.Nonce, over)
+	g.give(m, over)
 	g.blamed = false
 	g.mu.Unlock()
-	if err := g.renewCanaries(ctx, v.Marker, m.Nonce); err != nil {
+	if err := g.renewCanaries(ctx, v.Marker.Text, m.Nonce); err != nil {
 		return 0, err
 	}
 	return g.afterRenewal(), nil

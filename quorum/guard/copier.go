@@ -51,11 +51,10 @@ type copier struct {
 
 // copyFrom copies these databases, and returns the number of keys.
 func (g *Guard) copyFrom(ctx context.Context, v Report, from origin, dbs []int) (int64, error) {
-	r, _ := marker.ParseRecord(v.Record)
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	c := &copier{
-		Guard: g, record: v.Record, stepped: r.Reason == string(ClockStepped), from: from, fail: fail,
+		Guard: g, record: v.Record.Text, stepped: v.Record.Says.Reason == string(ClockStepped), from: from, fail: fail,
 		room: make(chan struct{}, pagesAtOnce), asking: make(chan struct{}, pagesAsking), claimed: time.Now(),
 	}
 	for _, db := range dbs {
@@ -270,8 +269,8 @@ func (c *copier) sighted(p page) error {
 
 // read reads some keys. With them comes the marker: so it is a master that votes, and forgot nothing meanwhile.
 func (s source) read(ctx context.Context, db int, names []string) (copying.View, error) {
-	floor := s.guard.age(marker.InDatabase(s.trust.nonce, db))
-	p, err := readValues(ctx, s.guard.Conn, db, marker.InDatabase(s.trust.nonce, db), names)
+	floor := s.guard.age(marker.InDatabase(s.trust.Nonce, db))
+	p, err := readValues(ctx, s.guard.Conn, db, marker.InDatabase(s.trust.Nonce, db), names)
 	switch {
 	case err != nil && !s.guard.IsDown() && s.guard.trusted().term == s.trust.term:
 		return nil, err
@@ -304,13 +303,13 @@ func (s source) stands(p page, db int, floor int64) bool {
 	s.guard.mu.Lock()
 	defer s.guard.mu.Unlock()
 	seen := &look{
-		db: db, field: marker.InDatabase(s.trust.nonce, db), floor: floor, sequence: p.sequence, number: true,
+		db: db, field: marker.InDatabase(s.trust.Nonce, db), floor: floor, sequence: p.sequence, number: true,
 		sighting: p.sighting,
 	}
 	voted := s.guard.voted
 	counts := s.guard.counts(s.trust, seen)
 	s.guard.voted = voted
-	return counts && p.marker == marker.InDatabase(s.trust.marker, db)
+	return counts && p.marker == marker.InDatabase(s.trust.String(), db)
 }
 
 // fill does the steps, with the ends as the master's clock will tell them.

@@ -31,12 +31,6 @@ type promise struct {
 	above string // the ballot that it promised before
 }
 
-// seal is what it accepted before.
-func (p promise) seal() succession.Seal {
-	m, _ := marker.Parse(p.under.marker)
-	return m.Seal
-}
-
 // Decide has a majority of masters of an era agree on what follows it, and seals those that are
 // reached: from then on none of their votes counts in that era. It is wanted, unless another change was
 // begun before. ballot gives one that was never used before, above a number.
@@ -58,7 +52,7 @@ func (s *Set) Decide(ctx context.Context, era succession.Era, wanted succession.
 		for _, p := range promises {
 			above = max(above, roundOf(p.above))
 			if p.gave {
-				seals = append(seals, p.seal())
+				seals = append(seals, p.under.Seal)
 			}
 		}
 		change := succession.Choose(seals, wanted)
@@ -89,8 +83,7 @@ func (s *Set) prepare(ctx context.Context, era succession.Era, ballot string) []
 	var asked []promise
 	for _, g := range s.guards {
 		t := g.trusted()
-		m, ok := marker.Parse(t.marker)
-		if t.nonce == "" || !ok || m.Era != era || !m.Seal.IsNone() && !s.eras.isBelieved(m.Nonce) {
+		if t.Nonce == "" || t.Era != era || !t.Seal.IsNone() && !s.eras.isBelieved(t.Nonce) {
 			g.Wake()
 			continue
 		}
@@ -116,11 +109,11 @@ func (s *Set) prepare(ctx context.Context, era succession.Era, ballot string) []
 // ask asks for a promise. It counts as a vote does: if the master is the one that is trusted.
 func (p *promise) ask(ctx context.Context, era succession.Era, ballot string) error {
 	g := p.guard
-	field := marker.InDatabase(p.under.nonce, 0)
+	field := marker.InDatabase(p.under.Nonce, 0)
 	seen := &look{writes: true, field: field, number: true}
 	seen.floor, seen.known = g.knows(field, 0)
 	sent := time.Now()
-	said, err := g.Conn.Run(ctx, script.Promise, marker.InDatabase(p.under.marker, 0), ballot, field, era.String())
+	said, err := g.Conn.Run(ctx, script.Promise, marker.InDatabase(p.under.String(), 0), ballot, field, era.String())
 	if err != nil {
 		return err
 	}
@@ -155,9 +148,9 @@ func (s *Set) accept(ctx context.Context, era succession.Era, promises []promise
 		}
 		wg.Go(func() {
 			_ = contained.Run(func() error {
-				m, _ := marker.Parse(p.under.marker)
+				m := p.under.Marker
 				m.Nonce, m.Seal = s.nonce(), succession.Seal{Ballot: p.above, Change: change}
-				n, err := amend(ctx, p.guard.Conn, script.Seal, marker.InDatabase(p.under.marker, 0), p.above, m.String(), era.String())
+				n, err := amend(ctx, p.guard.Conn, script.Seal, marker.InDatabase(p.under.String(), 0), p.above, m.String(), era.String())
 				did[i] = err == nil && n == 1
 				return err
 			})
@@ -184,7 +177,7 @@ func (s *Set) MayChange(stays func(name string) bool) (succession.Era, error) {
 		return succession.Era{}, errors.New("they are being changed, or were by another proxy")
 	}
 	for _, g := range s.guards {
-		if t := g.trusted(); stays(g.Name) && (t.nonce == "" || t.over || g.IsDown()) {
+		if t := g.trusted(); stays(g.Name) && (t.Nonce == "" || t.over || g.IsDown()) {
 			return succession.Era{}, fmt.Errorf("%s does not vote", g.Name)
 		}
 		g.mu.Lock()

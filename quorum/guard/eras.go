@@ -100,9 +100,9 @@ func newEras(masters []Master, joins *succession.Era, now time.Time) *eras {
 func (e *eras) tell(i int, v Report, now time.Time) (isNews bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	m, marked := markerOf(v)
+	m := v.Marker.Says
 	e.looked[i] = true
-	if !marked {
+	if !v.Marker.Is {
 		delete(e.told, i)
 		return e.settle(now)
 	}
@@ -385,11 +385,11 @@ func (s *Set) Succession() *Succession {
 // leave has a master alone whose set is over. One that was sealed in this proxy's sight is known as what
 // it was then: others may copy from it, and its word counts in what is to follow.
 func (g *Guard) leave(ctx context.Context, v Report, past memory) (time.Duration, error) {
-	m, marked := markerOf(v)
-	intact := marked && !m.Seal.IsNone() && m.RunID == v.RunID
+	m := v.Marker.Says
+	intact := v.Marker.Is && !m.Seal.IsNone() && m.RunID == v.RunID
 	if intact {
 		past.place = placeBefore
-		verdict, _ := judgeMarked(v, m, past)
+		verdict, _ := judgeMarked(v, past)
 		intact = verdict == onJoin
 	}
 	if !intact {
@@ -405,7 +405,7 @@ func (g *Guard) leave(ctx context.Context, v Report, past memory) (time.Duration
 func (g *Guard) explain(cause *QuarantineError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.trust.over || g.trust.nonce == "" {
+	if g.trust.over || g.trust.Nonce == "" {
 		g.cause = cause
 	}
 }
@@ -424,8 +424,8 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 	case !from.before || !from.enough() || from.member(g) < 0,
 		len(from.sources) < from.masters && g.set.eras.lasted(time.Now()) < moreOrigins:
 		return joinPause, nil
-	case v.Record == "":
-		_, err := amend(ctx, g.Conn, script.Await, v.Marker, g.newRecord(v, Joins, marker.NoClaim).String())
+	case v.Record.Text == "":
+		_, err := amend(ctx, g.Conn, script.Await, v.Marker.Text, g.newRecord(v, Joins, marker.NoClaim).String())
 		return 0, err
 	}
 	return g.gaveUp(g.catchUp(ctx, v, from)), nil
@@ -451,9 +451,8 @@ func (s *Set) originFor(g *Guard) origin {
 	from, waits := origin{masters: s.eras.previous(), before: true}, false
 	for _, one := range append(s.guards[:len(s.guards):len(s.guards)], s.before...) {
 		t := one.trusted()
-		m, _ := marker.Parse(t.marker)
-		joined := !t.over && one.set == s && m.Proof == marker.ProofJoined
-		if t.nonce == "" || one.IsDown() || !joined && !(t.over && s.eras.follows(m)) {
+		joined := !t.over && one.set == s && t.Proof == marker.ProofJoined
+		if t.Nonce == "" || one.IsDown() || !joined && !(t.over && s.eras.follows(t.Marker)) {
 			continue
 		}
 		waits = waits || t.over

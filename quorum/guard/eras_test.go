@@ -53,7 +53,7 @@ func TestPlace(t *testing.T) {
 			for i, m := range test.told {
 				v := telling(m, i)
 				if m.Proof == none.Proof {
-					v.Marker = ""
+					v.Marker = marker.Marked("")
 				}
 				e.tell(i, v, time.Now())
 			}
@@ -67,7 +67,7 @@ func TestPlace(t *testing.T) {
 // telling is what master i tells that has a marker.
 func telling(m marker.Marker, i int) Report {
 	m.RunID, m.ReplID, m.Nonce, m.Proof, m.Address = "r", "p", fmt.Sprintf("n%d:%s:%s", i, m.Era, m.Seal), marker.ProofLease, "a"
-	v := Report{RunID: "r", Marker: m.String() + "@0"}
+	v := Report{RunID: "r", Marker: marker.Marked(m.String() + "@0")}
 	v.Sighting.Sent = time.Now()
 	return v
 }
@@ -130,7 +130,7 @@ func TestLatestSuccessionStands(t *testing.T) {
 func TestJudgeSealed(t *testing.T) {
 	change := succession.Change{Before: 3, Names: []string{"a", "b", "d"}}
 	m := marker.Marker{RunID: "1", ReplID: "r", Nonce: "n", Durable: true, Proof: marker.ProofCaughtUp, Address: "a", Seal: succession.Seal{Ballot: "1", Change: change}}
-	v := Report{RunID: "1", ReplID: "r", Appendfsync: "always", Marker: m.String() + "@0"}
+	v := Report{RunID: "1", ReplID: "r", Appendfsync: "always", Marker: marker.Marked(m.String() + "@0")}
 	if v.Votes() {
 		t.Error("it votes")
 	}

@@ -51,10 +51,11 @@ type Report struct {
 	Empty bool
 	// Databases are those that hold keys.
 	Databases []int
-	// Marker and Record are the values of these keys, Longest that of the record of the
-	// longest TTL.
-	Marker, Record string
-	Longest        time.Duration
+	// Marker and Record are what stands under these keys, Longest is what the record of the
+	// longest TTL says.
+	Marker  marker.Standing[marker.Marker]
+	Record  marker.Standing[marker.Record]
+	Longest time.Duration
 	// Promise is the era and the ballot that it promised last for a change of the masters; empty: none.
 	Promise string
 	// Rules are what all proxies on it must have alike; empty: nobody said so yet.
@@ -162,14 +163,13 @@ func (v Report) Unfit() string {
 // lasts by the master's clock.
 func (v Report) Says() (state string, since time.Duration) {
 	verdict, why := judge(v, memory{})
-	r, recorded := marker.ParseRecord(v.Record)
 	switch {
 	case verdict == onTrust:
 		return "votes", 0
 	case verdict == onUnmarked:
 		return "unmarked", 0
-	case (verdict == onWait || verdict == onBlank) && recorded:
-		return "quarantine: " + Reason(r.Reason).Sentence(1), v.Sighting.Told - time.Duration(r.Since)*time.Millisecond
+	case verdict == onWait, verdict == onBlank:
+		return "quarantine: " + why.Sentence(1), v.Sighting.Told - time.Duration(v.Record.Says.Since)*time.Millisecond
 	default:
 		return "not proved: " + why.Sentence(1), 0
 	}
@@ -192,18 +192,8 @@ func (v Report) IsNew() bool {
 // Bound is up to which TTL the master may have forgotten locks, where its quarantine record
 // says so.
 func (v Report) Bound() (ttl time.Duration, known bool) {
-	r, recorded := marker.ParseRecord(v.Record)
-	return r.Bound, recorded && r.Bounded
+	return v.Record.Says.Bound, v.Record.Says.Bounded
 }
 
 // RunID is the run_id in an answer to INFO, or Untold.
 func RunID(info string) string { return orUntold(infoFields(info)["run_id"]) }
-
-// markerOf reads the marker that a master told of.
-func markerOf(v Report) (m marker.Marker, ok bool) {
-	text, ok := marker.OfDatabase0(v.Marker)
-	if !ok {
-		return marker.Marker{}, false
-	}
-	return marker.Parse(text)
-}

@@ -126,7 +126,7 @@ func (g *Guard) meetUnmarked(ctx context.Context, v Report) (time.Duration, erro
 // refuseFresh has a master wait that is not let in by a fresh start.
 func (g *Guard) refuseFresh(ctx context.Context, v Report, empty bool) error {
 	switch {
-	case v.Record != "": // which says that already
+	case v.Record.Text != "": // which says that already
 		g.set.fresh.end()
 		return nil
 	case empty:

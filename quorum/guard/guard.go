@@ -78,11 +78,10 @@ type Guard struct {
 	namedOpen time.Time
 }
 
-// trust is a marker under which a master votes.
+// trust is a marker under which a master votes; without a nonce it does not.
 type trust struct {
-	// marker is as it stands in each database, without the number of that.
-	marker, nonce string
-	term          uint64
+	marker.Marker
+	term uint64
 	// over is set where the master does not vote, because its set of masters is over: it is known to hold
 	// still what it held then.
 	over bool
@@ -112,14 +111,13 @@ func (g *Guard) isEnrolled(db int) bool {
 // enrol makes sure that a database has the marker before a vote is asked of it. Where it
 // had one and lost it, the master is in quarantine from then on.
 func (g *Guard) enrol(ctx context.Context, db int, under trust) {
-	m, _ := marker.Parse(under.marker)
-	lost := marker.Record{RunID: m.RunID, Nonce: g.set.nonce(), Since: g.told().Milliseconds(), Claim: marker.NoClaim, Reason: string(Flushed)}
-	did, err := amend(ctx, g.Conn, script.Enrol, under.marker, db, lost.String())
+	lost := marker.Record{RunID: under.RunID, Nonce: g.set.nonce(), Since: g.told().Milliseconds(), Claim: marker.NoClaim, Reason: string(Flushed)}
+	did, err := amend(ctx, g.Conn, script.Enrol, under.String(), db, lost.String())
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err == nil && did == 1 && g.trust.term == under.term {
 		g.enrolled[db] = true
-		g.ages.saw(marker.InDatabase(under.nonce, db), script.FirstAge)
+		g.ages.saw(marker.InDatabase(under.Nonce, db), script.FirstAge)
 		return
 	}
 	g.suspend(Unproven)
@@ -160,7 +158,7 @@ func (g *Guard) counts(under trust, p *look) bool {
 		fits = g.sees(p.sighting)
 	}
 	switch {
-	case under.nonce == "" || g.trust.term != under.term:
+	case under.Nonce == "" || g.trust.term != under.term:
 		return false
 	case p.sighting.IsZero() || !fits || !p.number:
 		g.suspend(Unproven)
@@ -206,7 +204,7 @@ func (g *Guard) suspend(why Reason) {
 // withdraw takes the vote away, also from what is under way, and reports whether there was
 // one.
 func (g *Guard) withdraw(why Reason) bool {
-	if g.trust.nonce == "" {
+	if g.trust.Nonce == "" {
 		return false
 	}
 	g.term++
@@ -227,24 +225,24 @@ func (g *Guard) Withdraw() {
 	g.withdraw(Unproven)
 }
 
-// give has the master's votes count from now on, under a marker with that nonce; or, if its set of
+// give has the master's votes count from now on, under a marker; or, if its set of
 // masters is over, has it only be known as what it was then.
-func (g *Guard) give(under, nonce string, over bool) {
-	if g.trust.nonce == nonce {
-		g.trust.marker, g.last.marker = under, under
+func (g *Guard) give(under marker.Marker, over bool) {
+	if g.trust.Nonce == under.Nonce {
+		g.trust.Marker, g.last.Marker = under, under
 		return
 	}
-	if g.last.nonce != nonce {
+	if g.last.Nonce != under.Nonce {
 		g.enrolled, g.canaries = map[int]bool{}, map[int]canary{}
 		for field := range g.ages {
-			if strings.HasPrefix(field, g.last.nonce+"@") {
+			if strings.HasPrefix(field, g.last.Nonce+"@") {
 				delete(g.ages, field)
 			}
 		}
 	}
 	g.term++
 	g.changed = time.Now()
-	g.trust = trust{marker: under, nonce: nonce, term: g.term, over: over}
+	g.trust = trust{Marker: under, term: g.term, over: over}
 	g.last = g.trust
-	g.ages.saw(marker.InDatabase(nonce, 0), script.FirstAge)
+	g.ages.saw(marker.InDatabase(under.Nonce, 0), script.FirstAge)
 }

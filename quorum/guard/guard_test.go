@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"redlock-proxy/quorum/guard/clock"
+	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
 )
 
@@ -14,8 +15,8 @@ import (
 func TestVotesThatCount(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	told := clock.Sighting{Sent: now, Got: now.Add(time.Millisecond), Told: time.Hour}
-	on := trust{marker: "m", nonce: "n", term: 3}
-	again := trust{marker: "m", nonce: "n", term: 4}
+	on := trust{Marker: marker.Marker{Nonce: "n"}, term: 3}
+	again := trust{Marker: marker.Marker{Nonce: "n"}, term: 4}
 	alive := canary{value: "c", until: now.Add(time.Second)}
 	well := look{
 		writes: true, field: "n@0", floor: script.FirstAge + 7, known: alive,
@@ -54,8 +55,8 @@ func TestVotesThatCount(t *testing.T) {
 			g := newGuard(NewSet(Options{SinceBoot: func() time.Duration { return 0 }}, nil), 0, Master{Wake: func() {}})
 			g.trust = c.known
 			g.canaries[0] = alive
-			if got := g.counts(c.expect, &c.part); got != c.want || (g.trust.nonce != "") != c.stays {
-				t.Errorf("counts: %v, still votes: %v, want %v, %v", got, g.trust.nonce != "", c.want, c.stays)
+			if got := g.counts(c.expect, &c.part); got != c.want || (g.trust.Nonce != "") != c.stays {
+				t.Errorf("counts: %v, still votes: %v, want %v, %v", got, g.trust.Nonce != "", c.want, c.stays)
 			}
 		})
 	}
@@ -88,11 +89,11 @@ func TestMedianClock(t *testing.T) {
 
 func TestWithdrawnVoteDoesNotComeBackForWhatIsUnderWay(t *testing.T) {
 	g := newGuard(NewSet(Options{}, nil), 0, Master{Wake: func() {}})
-	g.give("m", "n", false)
+	g.give(marker.Marker{Nonce: "n"}, false)
 	before := g.trusted()
 	g.Withdraw()
-	g.give("m", "n", false)
-	if after := g.trusted(); after.nonce != "n" || after.term == before.term {
+	g.give(marker.Marker{Nonce: "n"}, false)
+	if after := g.trusted(); after.Nonce != "n" || after.term == before.term {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
 }

@@ -38,7 +38,7 @@ const (
 // the longest lease is over. All of these waits are by our own monotonic clock, since this
 // proxy first saw the record: what the master's clock did meanwhile does not matter.
 func (g *Guard) hold(ctx context.Context, v Report) (time.Duration, error) {
-	r, _ := marker.ParseRecord(v.Record)
+	r := v.Record.Says
 	watched, begins := g.watch(r, v.Sighting.Got)
 	if begins { // or the first that is heard of it may be far too short
 		_ = g.set.askLongest(ctx, g.set.voters(g.index))
@@ -149,7 +149,7 @@ func (s *Set) askLongest(ctx context.Context, sources []source) error {
 	var lost []error
 	for _, from := range sources {
 		r, err := databasesOf(ctx, from.guard.Conn)
-		if err != nil || r.marker != marker.InDatabase(from.trust.marker, 0) {
+		if err != nil || r.marker != marker.InDatabase(from.trust.String(), 0) {
 			lost = append(lost, errSourceLost, err)
 			continue
 		}
@@ -230,7 +230,7 @@ func (g *Guard) weighClaim(ctx context.Context, v Report, r marker.Record, watch
 
 func (g *Guard) disclaim(ctx context.Context, v Report, r marker.Record) error {
 	g.log.Info("a master restarted with older data than it had", "master", g.Name)
-	did, err := amend(ctx, g.Conn, script.Disclaim, v.Record, r.WithoutClaim().String())
+	did, err := amend(ctx, g.Conn, script.Disclaim, v.Record.Text, r.WithoutClaim().String())
 	if did == 1 {
 		g.retire(ctx, v, marker.NoClaim)
 	}

@@ -309,8 +309,7 @@ func visited(settings string, visits []Visit) *agreement {
 	for i, v := range visits {
 		names[i] = v.Name
 		if v.Report != nil {
-			m, marked := markerOf(*v.Report)
-			numbered = numbered || marked && m.Era.Number > 0
+			numbered = numbered || v.Report.Marker.Says.Era.Number > 0
 		}
 	}
 	a := newAgreement(settings, names, func() bool { return numbered })
@@ -347,7 +346,7 @@ func Impose(ctx context.Context, settings string, visits []Visit) []error {
 }
 
 func (v Visit) impose(ctx context.Context, own string, others []Visit) error {
-	old, marked := markerOf(*v.Report)
+	old, marked := v.Report.Marker.Says, v.Report.Marker.Is
 	if !marked && v.Report.Rules == "" {
 		return nil
 	}
@@ -356,7 +355,7 @@ func (v Visit) impose(ctx context.Context, own string, others []Visit) error {
 		text = next.String()
 		leaveAge(ctx, others, next.Nonce, script.FirstAge) // by which it can show that it has all its data
 	}
-	did, err := amend(ctx, v.Conn, script.Impose, v.Report.Marker, own, text)
+	did, err := amend(ctx, v.Conn, script.Impose, v.Report.Marker.Text, own, text)
 	switch {
 	case err != nil:
 		return err
@@ -371,7 +370,7 @@ func (v Visit) impose(ctx context.Context, own string, others []Visit) error {
 // leaveAge leaves on masters how far a sequence of another one has come, as far as they answer and are none that is to stay empty.
 func leaveAge(ctx context.Context, on []Visit, nonce string, n int64) {
 	for _, v := range on {
-		if v.Report != nil && v.Report.Marker != "" {
+		if v.Report != nil && v.Report.Marker.Text != "" {
 			_, _ = amend(ctx, v.Conn, script.KeepAges, marker.Millis(ageKept), marker.InDatabase(nonce, 0), n)
 		}
 	}

@@ -134,7 +134,7 @@ func TestNoSettings(t *testing.T) {
 // TestNumberedSets: where the markers tell which masters there are, the rules do not.
 func TestNumberedSets(t *testing.T) {
 	m := marker.Marker{RunID: "1", ReplID: "1", Nonce: "n", Proof: marker.ProofJoined, Address: "a", Era: succession.Era{Number: 1, Masters: 2, Hash: "h"}}
-	told := Report{RunID: "1", Marker: marker.InDatabase(m.String(), 0), Rules: rulesIn("s:xyz")}
+	told := Report{RunID: "1", Marker: marker.Marked(marker.InDatabase(m.String(), 0)), Rules: rulesIn("s:xyz")}
 	for settings, want := range map[string]int{"s": 0, "t": 2} {
 		differ := 0
 		for _, text := range Differences(settings, []Visit{{Name: "a", Report: &told}, {Name: "b", Report: &told}}) {
@@ -176,7 +176,7 @@ func TestSettleAndImpose(t *testing.T) {
 		t.Fatal(errs[0])
 	}
 	now, err := tr.Examine(ctx)
-	next, marked := markerOf(now)
+	next, marked := now.Marker.Says, now.Marker.Is
 	if err != nil || !marked || next.Nonce == m.Nonce || next.Address != m.Address || parseRules(now.Rules).settings != "s" {
 		t.Errorf("got %+v, %v", now, err)
 	}

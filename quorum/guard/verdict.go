@@ -46,8 +46,8 @@ type memory struct {
 // is to go into quarantine. It is sure of what it sees only at that moment: what follows is
 // done by scripts that look again.
 func judge(v Report, past memory) (verdictOn, Reason) {
-	m, marked := markerOf(v)
-	r, recorded := marker.ParseRecord(v.Record)
+	m, marked := v.Marker.Says, v.Marker.Is
+	r, recorded := v.Record.Says, v.Record.Is
 	if marked && past.place == placeOwn && !m.Seal.IsNone() {
 		past.place = placeOver
 	}
@@ -57,7 +57,7 @@ func judge(v Report, past memory) (verdictOn, Reason) {
 	case marked && past.place == placeStale:
 		return onQuarantine, Joins
 	case marked && m.RunID == v.RunID:
-		return judgeMarked(v, m, past)
+		return judgeMarked(v, past)
 	case marked && past.stepped:
 		return onQuarantine, ClockStepped
 	case marked && m.Address != past.name && m.Nonce != past.nonce:
@@ -66,13 +66,13 @@ func judge(v Report, past memory) (verdictOn, Reason) {
 		return onQuarantine, Restarted
 	case recorded && r.RunID == v.RunID && past.stepped:
 		return onQuarantine, ClockStepped
-	case recorded && r.RunID == v.RunID && v.Marker == "" && r.Reason == string(Blank) && past.nonce != "":
+	case recorded && r.RunID == v.RunID && v.Marker.Text == "" && r.Reason == string(Blank) && past.nonce != "":
 		return onQuarantine, Restarted // it was not as new as a proxy took it for
-	case recorded && r.RunID == v.RunID && v.Marker == "" && r.Reason == string(Blank):
+	case recorded && r.RunID == v.RunID && v.Marker.Text == "" && r.Reason == string(Blank):
 		return onBlank, Blank
-	case recorded && r.RunID == v.RunID && v.Marker == "":
+	case recorded && r.RunID == v.RunID && v.Marker.Text == "":
 		return onWait, Reason(r.Reason)
-	case v.Marker == "" && v.Record == "" && past.nonce == "":
+	case v.Marker.Text == "" && v.Record.Text == "" && past.nonce == "":
 		return onUnmarked, Restarted
 	case past.nonce != "" && past.runID == v.RunID:
 		return onQuarantine, Flushed
@@ -82,7 +82,8 @@ func judge(v Report, past memory) (verdictOn, Reason) {
 }
 
 // judgeMarked is for a master whose marker is of its present life.
-func judgeMarked(v Report, m marker.Marker, past memory) (verdictOn, Reason) {
+func judgeMarked(v Report, past memory) (verdictOn, Reason) {
+	m := v.Marker.Says
 	switch {
 	case past.stepped:
 		return onQuarantine, ClockStepped
@@ -106,8 +107,8 @@ func judgeMarked(v Report, m marker.Marker, past memory) (verdictOn, Reason) {
 // the marker is its own. Whether the claim is true is found out by the age of the data. A master that restarts before that
 // is known claims what it claimed: its votes have not counted since, so it had no more to keep than before.
 func claimOf(v Report, past memory) string {
-	m, marked := markerOf(v)
-	r, recorded := marker.ParseRecord(v.Record)
+	m, marked := v.Marker.Says, v.Marker.Is
+	r, recorded := v.Record.Says, v.Record.Is
 	nonce, of := m.Nonce, m.Address
 	switch {
 	case v.RunID == Untold, past.stepped, !v.Durable():
@@ -115,7 +116,7 @@ func claimOf(v Report, past memory) string {
 	case marked && (m.RunID == v.RunID || !m.Durable || past.place != placeOwn):
 		return marker.NoClaim
 	case marked:
-	case v.Marker == "" && recorded && r.RunID != v.RunID && strings.HasSuffix(r.Nonce, past.suffix):
+	case v.Marker.Text == "" && recorded && r.RunID != v.RunID && strings.HasSuffix(r.Nonce, past.suffix):
 		nonce, of = r.Claim, r.ClaimOf
 	default:
 		return marker.NoClaim

@@ -51,7 +51,7 @@ func (w RedisConn) Examine(ctx context.Context) (Report, error) {
 			return Report{}, err
 		}
 	}
-	v := Report{Marker: mark.Val(), Record: record.Val(), Rules: rules.Val(), Longest: marker.Milliseconds(longest.Val()), Promise: promise.Val()}
+	v := Report{Marker: marker.Marked(mark.Val()), Record: marker.Recorded(record.Val()), Rules: rules.Val(), Longest: marker.Milliseconds(longest.Val()), Promise: promise.Val()}
 	v.Sighting = sighted(sent, time.Now(), now)
 	v.readInfo(info.Val())
 	v.readProxies(proxies.Val())

@@ -68,7 +68,7 @@ func TestExamine(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(v.RunID) != 40 || len(v.ReplID) != 40 || v.Role != "master" || v.Policy != "volatile-ttl" || v.Appendfsync != "off" ||
-		v.RewriteUnsynced || v.Empty || v.Marker != "m" || v.Record != "" || v.Longest != 1500*time.Millisecond {
+		v.RewriteUnsynced || v.Empty || v.Marker.Text != "m" || v.Marker.Is || v.Record.Text != "" || v.Longest != 1500*time.Millisecond {
 		t.Errorf("got %+v", v)
 	}
 	apart := v.Sighting.Told - time.Duration(time.Now().UnixNano())
@@ -89,7 +89,7 @@ func TestExamine(t *testing.T) {
 	}
 	tr.Client(3).Set(t.Context(), "k", "v", 0)
 	tr.Client(0).FlushDB(t.Context())
-	if v, err = tr.Examine(t.Context()); err != nil || v.Empty || v.Marker != "" {
+	if v, err = tr.Examine(t.Context()); err != nil || v.Empty || v.Marker.Text != "" {
 		t.Errorf("after FLUSHDB, with a key in database 3: got %+v, %v", v, err)
 	}
 	tr.Client(0).FlushAll(t.Context())

@@ -18,6 +18,30 @@ const (
 	ProofJoined   = "joined"   // it voted in the set of masters before, and has what the others of that hold
 )
 
+// Standing is what stands under a key of a master's database 0: the text, with which a script compares before it replaces it, and
+// what it says.
+type Standing[T any] struct {
+	Text string
+	Says T
+	// Is is false where the text is nothing of that kind; then Says is empty.
+	Is bool
+}
+
+// Marked reads what stands under a marker's key.
+func Marked(stands string) (s Standing[Marker]) {
+	s.Text = stands
+	if text, own := strings.CutSuffix(stands, "@0"); own {
+		s.Says, s.Is = Parse(text)
+	}
+	return s
+}
+
+// Recorded reads what stands under the key of a quarantine record.
+func Recorded(stands string) Standing[Record] {
+	r, is := ParseRecord(stands)
+	return Standing[Record]{stands, r, is}
+}
+
 // Marker proves that a master still has the data that it had when its votes began
 // to count. It is written once, when the master is admitted, and goes with the data:
 // a flush takes it away, a synchronisation from another server brings another one,
@@ -82,16 +106,15 @@ func Parse(text string) (m Marker, ok bool) {
 			return Marker{}, false
 		}
 	}
-	return m, err == nil && m.String() == text
+	if err != nil || m.String() != text {
+		return Marker{}, false
+	}
+	return m, true
 }
 
 // InDatabase is a marker, or a nonce, as it stands in a database: each has its own, so
 // that databases which were swapped do not go unnoticed.
 func InDatabase(text string, db int) string { return text + "@" + strconv.Itoa(db) }
-
-// OfDatabase0 is what stands in database 0 without the database's number. ok is false
-// where it belongs to another one.
-func OfDatabase0(stands string) (text string, ok bool) { return strings.CutSuffix(stands, "@0") }
 
 // Record says that a master is in quarantine. It stands where the marker would,
 // written once by the first proxy that sees the need, so that all proxies agree on
@@ -146,7 +169,10 @@ func ParseRecord(text string) (r Record, ok bool) {
 	if parts[5] != unbounded {
 		r.Bound, r.Bounded = Milliseconds(parts[5]), true
 	}
-	return r, err == nil && r.String() == text
+	if err != nil || r.String() != text {
+		return Record{}, false
+	}
+	return r, true
 }
 
 // Within is the record with a bound, in whole milliseconds.
