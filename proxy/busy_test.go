@@ -78,3 +78,31 @@ func TestBusyUpstreamIsNotFreedByAnybody(t *testing.T) {
 	}
 	direct.say("SCRIPT KILL", "+OK\r\n")
 }
+
+// Locks are had while the upstream is busy with a script that never ends: what it said last of rights holds.
+func TestLocksWhileTheUpstreamIsBusy(t *testing.T) {
+	server := startRedis(t, "--lua-time-limit", "50")
+	r := startProxyWith(t, server.URL(), proxy.Options{}, []string{"lock:*"}, neverParked)
+	before := r.connect()
+	before.say("LOCK k a PX 1000", ":1000\r\n")
+	direct := busyWith(t, server, "EVAL", "while true do end", "0")
+	r.upstream.Probe(t.Context())
+	if _, err := r.upstream.Status(); err == nil || !strings.HasPrefix(err.Error(), "BUSY ") {
+		t.Errorf("the upstream's state: %v", err)
+	}
+	for _, client := range []*peer{before, r.connect()} {
+		client.say("UNLOCK k a", ":1\r\n")
+		client.say("LOCK k a PX 1000", ":1000\r\n")
+		client.say("SET lock:k a NX PX 1000", "+OK\r\n")
+		client.send(array("EVAL", "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end", "1", "lock:k", "a"))
+		if got := client.reply(); got != ":1\r\n" {
+			t.Errorf("a script on a lock key: %q", got)
+		}
+	}
+	direct.say("SCRIPT KILL", "+OK\r\n")
+	eventually(t, "an upstream that is up", func() bool {
+		r.upstream.Probe(t.Context())
+		_, err := r.upstream.Status()
+		return err == nil
+	})
+}

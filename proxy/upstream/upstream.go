@@ -484,6 +484,9 @@ func (u *Upstream) examineOnce(ctx context.Context) (found access, broken bool, 
 		return found, false, err
 	}
 	pong, err := u.exchange(conn, "PING")
+	if err == nil && resp.Begins(pong, "-BUSY ") { // it tells nothing of rights, and nobody can change one there
+		err = refusalOf([]string{"PING"}, pong)
+	}
 	if err != nil {
 		return found, false, err
 	}
