@@ -1,0 +1,66 @@
+//go:build integration
+
+package guard
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// loadedKeys is how many keys a master has to load that takes a millisecond for each.
+const loadedKeys = 3000
+
+// TestMasterThatLoads: a master that loads its data answers everything with an error, for seconds. Meanwhile the others grant locks as
+// ever; then it holds what they do, whatever was on its disk.
+func TestMasterThatLoads(t *testing.T) {
+	t.Parallel()
+	slow := kit.StartRedis(t, "--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024")
+	f := &kit.Fleet{Masters: []*redistest.Server{kit.StartRedis(t), kit.StartRedis(t), slow}}
+	var clients []*redistest.Client
+	for range 2 {
+		f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters)))
+		clients = append(clients, kit.Connect(t, f.Proxies[len(f.Proxies)-1]))
+	}
+	f.WantVoting(t, 3)
+	kit.WantGrant(t, clients[0], "LOCK", "released", "t", "PX", "60000")
+	kit.WantGrant(t, clients[0], "LOCK", "k", "t", "PX", "60000")
+	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "released", "t") })
+	kit.Must(t, kit.TellIn(slow, "7", "EVAL", "for i = 1, "+strconv.Itoa(loadedKeys)+" do redis.call('set', i, string.rep('x', 200) .. i) end", "0"))
+	kit.Must(t, kit.Tell(slow, "SAVE"))
+	kit.Want(t, clients[1], int64(1), "UNLOCK", "released", "t")
+	kit.Must(t, slow.Kill())
+
+	loaded, loads := make(chan error, 1), 0
+	go func() { loaded <- slow.Revive() }()
+	for n, done := 0, false; !done; n++ {
+		for i, client := range clients {
+			key := fmt.Sprintf("during-%d-%d", i, n)
+			kit.WantGrant(t, client, "LOCK", key, "t", "PX", "60000")
+			kit.Want(t, client, nil, "LOCK", "k", "other", "PX", "60000")
+			kit.Want(t, client, int64(1), "UNLOCK", key, "t")
+		}
+		if _, err := kit.AskIn(slow, "0", "GET", "k"); err != nil && strings.Contains(err.Error(), "LOADING") {
+			loads++
+		}
+		select {
+		case err := <-loaded:
+			kit.Must(t, err)
+			done = true
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	if loads < 10 {
+		t.Errorf("the master was seen to load %d times: this shows nothing", loads)
+	}
+	f.WantVoting(t, 3)
+	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "released", nil) })
+	kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "t") })
+	kit.Want(t, clients[1], nil, "LOCK", "k", "other", "PX", "60000")
+	kit.Want(t, clients[1], int64(1), "UNLOCK", "k", "t")
+}
