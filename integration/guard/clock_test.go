@@ -89,22 +89,62 @@ func (c *clockFleet) hold(t *testing.T, ttl time.Duration) stake {
 func (c *clockFleet) stepInTurn(t *testing.T, masters []stepped, ahead time.Duration) {
 	t.Helper()
 	for _, master := range masters {
-		before := master.ask(t, "GET", "redlock-proxy:marker")
+		c.stepAll(t, []stepped{master}, ahead)
+		c.rivals.wantTries(t, 20) // each, with or without the guard, before the next one
+	}
+}
+
+// stepAll steps clocks at once, and wants their masters to vote again.
+func (c *clockFleet) stepAll(t *testing.T, masters []stepped, ahead time.Duration) {
+	t.Helper()
+	var before []any
+	for _, master := range masters {
+		before = append(before, master.ask(t, "GET", "redlock-proxy:marker"))
 		was := master.seconds(t)
 		kit.Must(t, master.clock.Set(ahead))
 		if moved := master.seconds(t) - was; moved < 60 && moved > -60 {
 			t.Fatalf("the clock of %s was stepped to %v, and moved by %d s", master.Addr(), ahead, moved)
 		}
+	}
+	for i, master := range masters {
 		if c.guard {
 			kit.Soon(t, func() error {
-				if marker := master.ask(t, "GET", "redlock-proxy:marker"); marker == nil || marker == before {
+				if marker := master.ask(t, "GET", "redlock-proxy:marker"); marker == nil || marker == before[i] {
 					return fmt.Errorf("master %s was not admitted anew: %v", master.Addr(), marker)
 				}
 				return nil
 			})
 		}
-		c.WantVoting(t, len(c.clocks))
-		c.rivals.wantTries(t, 20) // each, with or without the guard, before the next one
+	}
+	c.WantVoting(t, len(c.clocks))
+}
+
+// TestStoppedProxyBlamesNoHealedClock: two masters' clocks are stepped while a proxy is stopped, and the other proxy has them catch up. The
+// one that goes on sees that they moved, and leaves them in peace: with one more master away there would be no majority.
+func TestStoppedProxyBlamesNoHealedClock(t *testing.T) {
+	t.Parallel()
+	for _, ahead := range []time.Duration{clockStep, -clockStep} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			t.Parallel()
+			c := startClockFleet(t, true)
+			c.rivals.stop()
+			awake := &clockFleet{Fleet: &kit.Fleet{Proxies: c.Proxies[:1]}, clocks: c.clocks, guard: true}
+			kit.Must(t, c.Proxies[1].Pause())
+			awake.stepAll(t, c.clocks[:2], ahead)
+			var markers []any
+			for _, master := range c.clocks {
+				markers = append(markers, master.ask(t, "GET", "redlock-proxy:marker"))
+			}
+			kit.Must(t, c.Proxies[1].Continue())
+			for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+				for i, master := range c.clocks {
+					if now := master.ask(t, "GET", "redlock-proxy:marker"); now != markers[i] {
+						t.Fatalf("master %d has another marker: %v, not %v", i, now, markers[i])
+					}
+				}
+			}
+			c.WantVoting(t, len(c.clocks))
+		})
 	}
 }
 

@@ -198,11 +198,18 @@ func (g *Guard) remember(ctx context.Context, v Report) memory {
 	g.mu.Lock()
 	past := memory{name: g.Name, suffix: g.set.eras.suffix(), nonce: g.last.Nonce, runID: g.last.RunID}
 	past.lives = !g.voted.IsZero() && time.Since(g.voted) < leaseWait(g.set.longest.InUse())
-	moved, missed, standing := g.step, g.canaryMissed, g.doubt
+	moved, fitted, missed, standing := g.step, g.fitted, g.canaryMissed, g.doubt
 	past.older = g.older
 	g.canaryMissed, g.older = false, false
 	g.mu.Unlock()
 	unjudged := !moved.At.IsZero() && !moved.Judged
+	if stands := v.Marker.Says.Nonce; stands == "" || stands != past.nonce { // others had it in quarantine since
+		missed = false
+		if unjudged && moved.CameBefore(v.begun(), v.Sighting, fitted) {
+			unjudged = false
+			g.anchor(v.Sighting)
+		}
+	}
 	if !unjudged && !missed {
 		past.stepped = standing.nonce != "" && standing.nonce == v.Marker.Says.Nonce && g.set.canBlame(g, standing.step)
 		return past
@@ -215,13 +222,11 @@ func (g *Guard) remember(ctx context.Context, v Report) memory {
 		owner = clock.OwnerUnclear
 	}
 	past.stepped = owner == clock.OwnerMaster
+	if unjudged {
+		g.anchor(v.Sighting)
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if unjudged {
-		g.step.Judged = true
-		g.clock.Anchor(v.Sighting)
-		g.canaries = map[int]canary{}
-	}
 	switch owner {
 	case clock.OwnerOurs:
 		g.log.Warn("the clock of this process stood still beside that of the machine", "by", moved.Moved)
@@ -232,6 +237,15 @@ func (g *Guard) remember(ctx context.Context, v Report) memory {
 		}
 	}
 	return past
+}
+
+// anchor begins anew with the master's clock, whose step was judged.
+func (g *Guard) anchor(s clock.Sighting) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.step.Judged = true
+	g.clock.Anchor(s)
+	g.canaries = map[int]canary{}
 }
 
 // vote lets the master vote, unless one of its databases was flushed, or there is a doubt.

@@ -56,6 +56,8 @@ type Report struct {
 	Marker  marker.Standing[marker.Marker]
 	Record  marker.Standing[marker.Record]
 	Longest time.Duration
+	// Admitted is when the master was admitted, by its clock; zero: not known.
+	Admitted time.Duration
 	// Promise is the era and the ballot that it promised last for a change of the masters; empty: none.
 	Promise string
 	// Rules are what all proxies on it must have alike; empty: nobody said so yet.
@@ -139,6 +141,14 @@ func orUntold(s string) string {
 		return Untold
 	}
 	return s
+}
+
+// begun is since when, by the master's clock, its marker or its record stands; zero: not known.
+func (v Report) begun() time.Duration {
+	if v.Marker.Is {
+		return v.Admitted
+	}
+	return time.Duration(v.Record.Says.Since) * time.Millisecond
 }
 
 // Durable reports whether every write is on disk before it is answered.

@@ -42,7 +42,7 @@ func (w RedisConn) Examine(ctx context.Context) (Report, error) {
 	fsync, rewrite := pipe.ConfigGet(ctx, "appendfsync"), pipe.ConfigGet(ctx, "no-appendfsync-on-rewrite")
 	promise, rules := pipe.Get(ctx, script.PromiseKey), pipe.Get(ctx, script.RulesKey)
 	longest, record := pipe.Get(ctx, script.LongestKey), pipe.Get(ctx, script.RecordKey)
-	size := pipe.DBSize(ctx)
+	size, admitted := pipe.DBSize(ctx), pipe.HGet(ctx, script.SequenceKey, script.AdmittedField)
 	mark, now := pipe.Get(ctx, script.MarkerKey), pipe.Time(ctx)
 	sent := time.Now()
 	_, _ = pipe.Exec(ctx)
@@ -52,6 +52,7 @@ func (w RedisConn) Examine(ctx context.Context) (Report, error) {
 		}
 	}
 	v := Report{Marker: marker.Marked(mark.Val()), Record: marker.Recorded(record.Val()), Rules: rules.Val(), Longest: marker.Milliseconds(longest.Val()), Promise: promise.Val()}
+	v.Admitted = marker.Milliseconds(admitted.Val())
 	v.Sighting = sighted(sent, time.Now(), now)
 	v.readInfo(info.Val())
 	v.readProxies(proxies.Val())

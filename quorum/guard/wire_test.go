@@ -198,6 +198,10 @@ func TestLifeOfAMarker(t *testing.T) {
 
 	want("admit", answers(t, w, script.Admit, "", "", first.String(), 5, marker.ProofFresh), "1")
 	want("marker", in(0, script.MarkerKey), first.String()+"@0")
+	told, _ := w.Examine(t.Context())
+	if since := told.Sighting.Told - told.Admitted; since < 0 || since > time.Minute {
+		t.Errorf("admitted %v ago", since)
+	}
 	want("enrol", answers(t, w, script.Enrol, first.String(), 3, "lost"), "1")
 	want("again", answers(t, w, script.Enrol, first.String(), 3, "lost"), "1")
 	want("marker of 3", in(3, script.MarkerKey), first.String()+"@3")

@@ -65,8 +65,9 @@ return 1`)
 	// ARGV[3], and raises the record of the longest TTL to ARGV[4]. ARGV[5] is the proof:
 	// "fresh": the master must be empty but for the list of proxies and that record; "remark": each
 	// database must have its sequence of the nonce ARGV[6], not below the number that
-	// follows it; "caughtup": each must have the record; "lease": none.
-	Admit = New(guardLua + `
+	// follows it; "caughtup": each must have the record; "lease": none. It notes when that was.
+	Admit = New(timedLua + guardLua + `
+local time = redis.call('time')
 if not stands(marker, ARGV[1]) or not stands(record, ARGV[2]) then return 0 end
 if ARGV[5] == 'fresh' then
   local own = redis.call('exists', '` + ProxiesKey + `', record)
@@ -89,6 +90,7 @@ everywhere(function(db)
   mark(ARGV[3], db)
   redis.call('del', record)
 end)
+redis.call('hset', sequence, '` + AdmittedField + `', string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)))
 redis.call('del', claim)
 if tonumber(redis.call('get', longest) or '0') < tonumber(ARGV[4]) then redis.call('set', longest, ARGV[4]) end
 return 1`)
