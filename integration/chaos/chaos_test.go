@@ -114,7 +114,9 @@ func startRun(t *testing.T, c *cluster, seed uint64) *run {
 	for i := range keepers {
 		r.crowd.add(&keeper{connection: r.connection(i, 500+i), kept: r.kept, random: r.random(600 + i), number: i})
 	}
-	r.crowd.add(&operator{r.connection(0, 700), slices.Concat(r.lockKeys, r.kept.keys), r.random(701)})
+	line := r.connection(0, 700)
+	line.patience = admitted
+	r.crowd.add(&operator{line, slices.Concat(r.lockKeys, r.kept.keys), r.random(701)})
 	r.observers = observe(c, r.proxies)
 	t.Cleanup(r.stop)
 	mutexes := startRedsync(t, c)

@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -46,6 +47,8 @@ type connection struct {
 	at     int // of addrs
 	random *rand.Rand
 	client *redistest.Client // nil: none
+	// patience is for an answer; zero: as most clients have.
+	patience time.Duration
 }
 
 // do sends a command, and tells whether there is a reply that is no error.
@@ -67,7 +70,7 @@ func (c *connection) do(words ...string) (reply any, ok bool) {
 
 func (c *connection) try(words ...string) (reply any, err error) {
 	if c.client == nil {
-		if c.client, err = redistest.Dial(c.addrs[c.at], patience); err != nil {
+		if c.client, err = redistest.Dial(c.addrs[c.at], cmp.Or(c.patience, patience)); err != nil {
 			return nil, err
 		}
 	}

@@ -200,9 +200,8 @@ func (l *ledger) forcing(key string) *force {
 	return f
 }
 
-// overtaken bounds how long after its end without an answer a FORCEUNLOCK may still be carried out: a proxy, and then a master, may be stopped with
-// it, and a ballot of it is refused after 600 ms.
-const overtaken = proxySpell + spell + time.Second
+// overtaken bounds how long after an error, or the end of its proxy, a FORCEUNLOCK may still be carried out: a ballot of it is refused after 600 ms.
+const overtaken = time.Second
 
 // forced is for the answer of a FORCEUNLOCK. What it has ended for sure must not come back; where that is unknown it may still come to be.
 func (l *ledger) forced(f *force, known bool) {

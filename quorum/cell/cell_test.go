@@ -44,7 +44,7 @@ func TestAppendToSaysWhatWordsSay(t *testing.T) {
 	none.Names, none.Tokens, none.TTL = []string{"\r\n"}, []string{""}, 1500*time.Microsecond
 	two.Names, two.Tokens = []string{"a", "b"}, []string{"me", "you"}
 	ops := []Op{take, endless, marking, fenced, old, none, two}
-	for _, how := range []Removal{Release, Undo, Dead, Forced} {
+	for _, how := range []Removal{Release, Undo, Dead} {
 		ops = append(ops, Remove{Name: "job:1", Attempt: a, How: how}, Remove{Name: "", Attempt: a, How: how, Seen: ballot})
 	}
 	for _, op := range ops {

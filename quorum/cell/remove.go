@@ -12,12 +12,9 @@ const (
 	// Undo deletes cells that hold what the attempt put there, also where a ballot was
 	// promised: for an attempt that was not granted.
 	Undo Removal = "undo"
-	// Dead deletes what is left of an incarnation that can have no majority, as it was
-	// seen: a take that was on its way may have given it one since, and then a ballot may
-	// have chosen something there.
+	// Dead deletes a cell as it was seen: what is left of an incarnation that can have no majority, or what an operator wants gone. A take
+	// that was on its way may have given it a majority since, and then a ballot may have chosen something there, which stays.
 	Dead Removal = "dead"
-	// Forced deletes whatever is of the attempt, for an operator.
-	Forced Removal = "forced"
 )
 
 // Remove deletes the cell that an attempt created.
@@ -41,7 +38,7 @@ local form = mark(v)
 if form == '` + blockingMark + `' or form == '` + placeMark + `' then
   redis.call('del', KEYS[1])
   return {0, v, -1}
-elseif ARGV[2] == 'forced' or form == '` + registerMark + `' and (ARGV[2] == 'dead' and accepted(v) == ARGV[3] or ARGV[2] == 'undo' and accepted(v) == none) then
+elseif form == '` + registerMark + `' and (ARGV[2] == 'dead' and accepted(v) == ARGV[3] or ARGV[2] == 'undo' and accepted(v) == none) then
   redis.call('del', KEYS[1])
   return 1
 end
@@ -75,7 +72,7 @@ func (r Remove) Decode(answer any) (Answer, error) { return decode(answer, 1, fa
 // Apply is of Op.
 func (r Remove) Apply(s *Store) Answer {
 	f := s.Look(r.Name)
-	untouched := r.How == Undo && f.Accepted == "" || r.How == Dead && f.Accepted == r.Seen || r.How == Forced
+	untouched := r.How == Undo && f.Accepted == "" || r.How == Dead && f.Accepted == r.Seen
 	switch {
 	case f.Attempt != r.Attempt:
 	case f.Form == Plain, f.Form == Register && untouched:

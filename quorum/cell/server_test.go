@@ -115,7 +115,7 @@ func (p pool) op(now time.Duration) cell.Op {
 	case 1:
 		return cell.Take{Names: p.keys, Attempt: pick(p, p.attempts), Tokens: []string{pick(p, p.tokens), pick(p, p.tokens)}, TTL: pick(p, leases)}
 	case 2:
-		return cell.Remove{Name: key, Attempt: pick(p, p.attempts), How: pick(p, []cell.Removal{cell.Release, cell.Undo, cell.Dead, cell.Forced}), Seen: p.orNone(pick(p, p.ballots))}
+		return cell.Remove{Name: key, Attempt: pick(p, p.attempts), How: pick(p, []cell.Removal{cell.Release, cell.Undo, cell.Dead}), Seen: p.orNone(pick(p, p.ballots))}
 	case 3:
 		e := cell.Extend{Name: key, Token: pick(p, p.tokens), TTL: pick(p, leases), Settled: p.IntN(3) == 0}
 		if p.IntN(2) == 0 {

@@ -7,7 +7,7 @@ import (
 )
 
 // Force removes whatever the masters that answer hold under a key, as an operator wishes: also where it stays open who holds it. What
-// another attempt puts there meanwhile stays. It reports whether anything was removed.
+// is put there meanwhile stays, by whichever attempt or ballot. It reports whether anything was removed.
 //
 // Errors: ErrForeign, *NoQuorum, or the cause of ctx.
 func (r *Register) Force(ctx context.Context, key string) (removed bool, err error) {
@@ -21,7 +21,8 @@ func (r *Register) Force(ctx context.Context, key string) (removed bool, err err
 	ops := make([]cell.Op, r.n)
 	for m, reply := range replies {
 		if reply.State == Counted && reply.Found[0].Attempt != "" {
-			ops[m], removed = cell.Remove{Name: key, Attempt: reply.Found[0].Attempt, How: cell.Forced}, true
+			there := reply.Found[0]
+			ops[m], removed = cell.Remove{Name: key, Attempt: there.Attempt, How: cell.Dead, Seen: there.Accepted}, true
 		}
 	}
 	if removed {
