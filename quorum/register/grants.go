@@ -52,22 +52,12 @@ func newGrant(t Taking, i int, a cell.Attempt, since time.Time, n int) *grant {
 func (g *grants) put(key string, one *grant, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.byKey[key] = one
-	if !g.swept.due(len(g.byKey), len(key)+len(one.token)) {
-		return
-	}
-	left := 0
-	for key, one := range g.byKey {
-		if one.over(now) {
-			delete(g.byKey, key)
-		} else {
-			left += len(key) + len(one.token)
-		}
-	}
-	g.swept.done(len(g.byKey), left)
+	keep(&g.swept, g.byKey, key, one, now)
 }
 
 func (g *grant) over(now time.Time) bool { return !g.ends.IsZero() && now.After(g.ends) }
+
+func (g *grant) bytes() int { return len(g.token) }
 
 // made is the version of what it put there.
 func (g *grant) made() string { return cmp.Or(g.version, string(g.attempt)) }

@@ -50,20 +50,12 @@ func (p *promises) put(key string, one *promise) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.byKey[key] = one
-	if !p.swept.due(len(p.byKey), len(key)+len(one.value.Text)) {
-		return
-	}
-	left := 0
-	for key, other := range p.byKey {
-		if one.start.Sub(other.start) > Limit {
-			delete(p.byKey, key)
-		} else {
-			left += len(key) + len(other.value.Text)
-		}
-	}
-	p.swept.done(len(p.byKey), left)
+	keep(&p.swept, p.byKey, key, one, one.start)
 }
+
+func (p *promise) over(now time.Time) bool { return now.Sub(p.start) > Limit }
+
+func (p *promise) bytes() int { return len(p.value.Text) }
 
 // take removes the promise of a key and returns it if it is still good.
 func (p *promises) take(key string, now time.Time) *promise {
@@ -71,7 +63,7 @@ func (p *promises) take(key string, now time.Time) *promise {
 	defer p.mu.Unlock()
 	one := p.byKey[key]
 	delete(p.byKey, key)
-	if one == nil || now.Sub(one.start) > Limit || count(one.replies, (*Reply).yes) < vote.Majority(len(one.replies)) {
+	if one == nil || one.over(now) || count(one.replies, (*Reply).yes) < vote.Majority(len(one.replies)) {
 		return nil
 	}
 	return one
@@ -82,7 +74,7 @@ func (p *promises) value(key string, now time.Time) (text string, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	one := p.byKey[key]
-	if one == nil || !one.value.Present || now.Sub(one.start) > Limit {
+	if one == nil || !one.value.Present || one.over(now) {
 		return "", false
 	}
 	return one.value.Text, true
