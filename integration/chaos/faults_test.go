@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -43,7 +44,11 @@ func faults() []fault {
 			func(d *disturber, m *master) error { return m.startOn(d.cluster.strange) }},
 		{"lying, until it is flushed", false, true, false,
 			func(d *disturber, m *master) error { return d.haveLie(m) },
-			func(_ *disturber, m *master) error { _, err := ask(m.Addr(), "FLUSHALL"); return err }},
+			func(d *disturber, m *master) error {
+				defer d.liar.CompareAndSwap(m, nil)
+				_, err := ask(m.Addr(), "FLUSHALL")
+				return err
+			}},
 		{"stopped", true, false, false,
 			func(_ *disturber, m *master) error { return m.Pause() },
 			func(_ *disturber, m *master) error { return m.Continue() }},
@@ -106,6 +111,7 @@ type disturber struct {
 	tasks   sync.WaitGroup
 	turn    sync.Mutex    // held by who waits for slots
 	slots   chan struct{} // one for each master that is disturbed
+	liar    atomic.Pointer[master]
 
 	mu        sync.Mutex
 	random    *rand.Rand

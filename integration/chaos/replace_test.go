@@ -81,8 +81,12 @@ func (d *disturber) reloadSome() (err error) {
 	return err
 }
 
-// haveLie has a master claim that the masters were changed, as if it had always said so.
+// haveLie has a master claim that the masters were changed, as if it had always said so, unless another one does: two that say the same are
+// believed.
 func (d *disturber) haveLie(m *master) error {
+	if !d.liar.CompareAndSwap(nil, m) {
+		return nil
+	}
 	stands, err := ask(m.Addr(), "GET", script.MarkerKey)
 	if err != nil {
 		return err

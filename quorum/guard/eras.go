@@ -209,12 +209,14 @@ func (s statement) supports(claim statement) bool {
 		s.era == claim.Era.String() && s.ballot >= claim.Seal.Ballot
 }
 
-// isPlausible reports whether the masters of a seal may follow this set, or this set them.
+// isPlausible reports whether the masters of a seal may follow this set, or this set them, and so many were before as the era itself says.
 func (e *eras) isPlausible(claim statement) bool {
 	before, names := claim.Seal.Before, claim.Seal.Names
 	switch {
 	case claim.Seal.IsNone():
 		return true
+	case claim.Era.Number > 0 && before != claim.Era.Masters:
+		return false
 	case e.known && claim.Era == e.own && (before < len(e.names)-1 || before > len(e.names)+1):
 		return false
 	}

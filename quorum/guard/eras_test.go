@@ -114,6 +114,22 @@ func TestClaims(t *testing.T) {
 	}
 }
 
+// TestSealOfAnotherSize: a seal that counts other masters than its own era does is nobody's, also where two have it before others are heard.
+func TestSealOfAnotherSize(t *testing.T) {
+	names := []string{"a", "b", "c", "d", "e"}
+	own := succession.Change{Before: 5, Names: names}.After(succession.Era{})
+	for before, want := range map[int]bool{1: false, 5: true} {
+		e := newEras([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}, {Name: "e"}}, nil, time.Now())
+		seal := marker.Marker{Era: own, Seal: succession.Seal{Ballot: "05", Change: succession.Change{Before: before, Names: append([]string{"f"}, names[1:before]...)}}}
+		for i := range 2 {
+			e.tell(i, telling(seal, i), time.Now())
+		}
+		if e.isOver() != want || e.isRefuted(0) == want {
+			t.Errorf("%d masters before: over %v, refuted %v", before, e.isOver(), e.isRefuted(0))
+		}
+	}
+}
+
 // TestLatestSuccessionStands: what was begun later is what is to be followed.
 func TestLatestSuccessionStands(t *testing.T) {
 	e := newEras([]Master{{Name: "a"}, {Name: "c"}}, &succession.Era{}, time.Now())
