@@ -205,7 +205,7 @@ func (g *Guard) remember(ctx context.Context, v Report) memory {
 	unjudged := !moved.At.IsZero() && !moved.Judged
 	if stands := v.Marker.Says.Nonce; stands == "" || stands != past.nonce { // others had it in quarantine since
 		missed = false
-		if unjudged && moved.CameBefore(v.begun(), v.Sighting, fitted) {
+		if unjudged && moved.CameBefore(v.stoodSince(), v.Sighting, fitted) {
 			unjudged = false
 			g.anchor(v.Sighting)
 		}
@@ -239,7 +239,7 @@ func (g *Guard) remember(ctx context.Context, v Report) memory {
 	return past
 }
 
-// anchor begins anew with the master's clock, whose step was judged.
+// anchor forgets what was known of the master's clock: its step is judged.
 func (g *Guard) anchor(s clock.Sighting) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

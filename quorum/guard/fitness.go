@@ -143,8 +143,8 @@ func orUntold(s string) string {
 	return s
 }
 
-// begun is since when, by the master's clock, its marker or its record stands; zero: not known.
-func (v Report) begun() time.Duration {
+// stoodSince is since when, by the master's clock, its marker or its record stands; zero: not known.
+func (v Report) stoodSince() time.Duration {
 	if v.Marker.Is {
 		return v.Admitted
 	}

@@ -51,8 +51,10 @@ func (w RedisConn) Examine(ctx context.Context) (Report, error) {
 			return Report{}, err
 		}
 	}
-	v := Report{Marker: marker.Marked(mark.Val()), Record: marker.Recorded(record.Val()), Rules: rules.Val(), Longest: marker.Milliseconds(longest.Val()), Promise: promise.Val()}
-	v.Admitted = marker.Milliseconds(admitted.Val())
+	v := Report{
+		Marker: marker.Marked(mark.Val()), Record: marker.Recorded(record.Val()), Rules: rules.Val(), Promise: promise.Val(),
+		Longest: marker.Milliseconds(longest.Val()), Admitted: marker.Milliseconds(admitted.Val()),
+	}
 	v.Sighting = sighted(sent, time.Now(), now)
 	v.readInfo(info.Val())
 	v.readProxies(proxies.Val())

@@ -190,6 +190,19 @@ func TestForce(t *testing.T) {
 		b.lock(b.proxy(), "next")
 	}
 	b := newBench(t, 3)
+	b.accepted("you", 3, 0, 1, 2)
+	b.fate = func(_ int, op cell.Op) fate {
+		if _, removes := op.(cell.Remove); removes {
+			return slow
+		}
+		return done
+	}
+	_, _ = b.proxy().Force(t.Context(), "k")
+	b.accepted("next", 4, 0, 1, 2)
+	b.deliver()
+	b.wantHolds("next* next* next*") // what a ballot put there before a late removal arrives
+
+	b = newBench(t, 3)
 	b.foreign("x", 0, 1)
 	if _, err := b.proxy().Force(t.Context(), "k"); !errors.Is(err, ErrForeign) {
 		t.Error(err)

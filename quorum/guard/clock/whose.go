@@ -16,14 +16,14 @@ type Step struct {
 	Judged bool
 }
 
-// CameBefore reports whether a step was over when the master's clock told begun, by a sighting since the step; fitted is when the clock
-// was last seen to fit. A step that is no larger than the time since then could have come later, too.
-func (s Step) CameBefore(begun time.Duration, seen Sighting, fitted time.Time) bool {
+// CameBefore reports whether a step surely came before the master's clock told a time. seen is a look at the clock after the step, and
+// fitted is when it was last seen to fit: of a step that is no larger than the time between both, this cannot be known.
+func (s Step) CameBefore(then time.Duration, seen Sighting, fitted time.Time) bool {
 	within := seen.Got.Sub(fitted)
 	within += drifted(within) + 2*Noise
-	since := seen.Told - begun
+	since := seen.Told - then
 	after := seen.Got.Equal(s.At) || !seen.Sent.Before(s.At)
-	return begun > 0 && after && s.Moved.Abs() > within && 0 <= since && since <= within
+	return then > 0 && after && s.Moved.Abs() > within && 0 <= since && since <= within
 }
 
 // Other is what another master's clock did when one stepped.

@@ -35,24 +35,24 @@ func TestStepCameBefore(t *testing.T) {
 	fitted := time.Unix(1_700_000_000, 0)
 	now := fitted.Add(2 * time.Second)
 	for _, c := range []struct {
-		name        string
-		moved       time.Duration
-		begun, told time.Duration // by the master's clock
-		at          time.Time     // of the sighting that showed it
-		want        bool
+		name       string
+		moved      time.Duration
+		then, told time.Duration // by the master's clock
+		at         time.Time     // of the sighting that showed it
+		want       bool
 	}{
-		{"forward, and then begun", time.Minute, 161 * time.Second, 162 * time.Second, now, true},
-		{"back, and then begun", -time.Minute, 41 * time.Second, 42 * time.Second, now, true},
-		{"begun, and then forward", time.Minute, 101 * time.Second, 162 * time.Second, now, false},
-		{"begun, and then back", -time.Minute, 101 * time.Second, 42 * time.Second, now, false},
-		{"begun before it was last seen to fit", time.Minute, 90 * time.Second, 162 * time.Second, now, false},
+		{"forward before", time.Minute, 161 * time.Second, 162 * time.Second, now, true},
+		{"back before", -time.Minute, 41 * time.Second, 42 * time.Second, now, true},
+		{"forward after", time.Minute, 101 * time.Second, 162 * time.Second, now, false},
+		{"back after", -time.Minute, 101 * time.Second, 42 * time.Second, now, false},
+		{"forward, and it was seen to fit in between", time.Minute, 90 * time.Second, 162 * time.Second, now, false},
 		{"too small to tell", time.Second, 102 * time.Second, 103 * time.Second, now, false},
-		{"not known when it begun", time.Minute, 0, 162 * time.Second, now, false},
+		{"the time is not known", time.Minute, 0, 162 * time.Second, now, false},
 		{"another sighting showed it, and this one may be from before", time.Minute, 101 * time.Second, 102 * time.Second, now.Add(time.Millisecond), false},
 		{"another sighting showed it, before this one", time.Minute, 161 * time.Second, 162 * time.Second, fitted.Add(time.Second), true},
 	} {
 		step := Step{At: c.at, Moved: c.moved}
-		if got := step.CameBefore(c.begun, Sighting{Sent: now.Add(-time.Millisecond), Got: now, Told: c.told}, fitted); got != c.want {
+		if got := step.CameBefore(c.then, Sighting{Sent: now.Add(-time.Millisecond), Got: now, Told: c.told}, fitted); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
