@@ -12,13 +12,13 @@ const pollDelay = 5 * time.Millisecond
 // Settles wants a condition within two seconds: the proxy answers at a majority, and the other masters follow.
 func Settles(t *testing.T, condition func() error) {
 	t.Helper()
-	within(t, 2*time.Second, condition)
+	Within(t, 2*time.Second, condition)
 }
 
 // Soon wants a condition within Patience: longer than a quarantine that ends by a catch-up.
 func Soon(t *testing.T, condition func() error) {
 	t.Helper()
-	within(t, Patience, condition)
+	Within(t, Patience, condition)
 }
 
 // Await is Soon for a condition that has no more to say than what is waited for.
@@ -33,8 +33,8 @@ func Await(t *testing.T, what string, met func() bool) {
 	})
 }
 
-// within looks at a condition until it is met. The test ends with its last error if that takes too long.
-func within(t *testing.T, limit time.Duration, condition func() error) {
+// Within looks at a condition until it is met. The test ends with its last error if that takes too long.
+func Within(t *testing.T, limit time.Duration, condition func() error) {
 	t.Helper()
 	end := time.Now().Add(limit)
 	err := condition()
