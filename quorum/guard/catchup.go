@@ -13,9 +13,10 @@ import (
 )
 
 var (
-	errClaimed    = errors.New("another proxy is at it")
-	errSourceLost = errors.New("a master that was copied from does not vote any more")
-	errOvertaken  = errors.New("the master is not in that quarantine any more")
+	errClaimed     = errors.New("another proxy is at it")
+	errInterrupted = errors.New("another proxy went on with it, or began another quarantine")
+	errSourceLost  = errors.New("a master that was copied from does not vote any more")
+	errOvertaken   = errors.New("the master is not in that quarantine any more")
 
 	errUnsettledKeys = errors.New("who holds some keys at the other masters changes with every look")
 )

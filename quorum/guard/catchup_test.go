@@ -26,3 +26,37 @@ func TestPanicEndsACatchUp(t *testing.T) {
 		t.Errorf("got %v, want the panic as an error", err)
 	}
 }
+
+// slowConn takes as long to tell its keys as it takes until somebody says for the second time that the catch-up is his.
+type slowConn struct {
+	Conn
+	claims chan struct{}
+}
+
+func (c slowConn) Run(ctx context.Context, s script.Script, _ ...any) (any, error) {
+	switch s {
+	case script.Claim:
+		c.claims <- struct{}{}
+		return int64(1), nil
+	case script.Names:
+		for range 2 {
+			select {
+			case <-c.claims:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		return []any{"0"}, nil
+	}
+	return nil, errors.New("not expected")
+}
+
+// TestClaimIsKeptWhileMastersTellTheirKeys: a catch-up stays that of the proxy that began it, however long a part of it takes.
+func TestClaimIsKeptWhileMastersTellTheirKeys(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*claimTime)
+	defer cancel()
+	g := newGuard(NewSet(Options{}, nil), 0, Master{Conn: slowConn{claims: make(chan struct{})}})
+	if keys, err := g.copyFrom(ctx, Report{}, origin{}, []int{0}); keys != 0 || err != nil {
+		t.Errorf("%d keys, %v", keys, err)
+	}
+}

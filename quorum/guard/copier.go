@@ -43,10 +43,6 @@ type copier struct {
 	pages        sync.WaitGroup
 	room, asking chan struct{}
 	keys         atomic.Int64
-
-	// claimed is when the claim was made last; by claiming.
-	claiming sync.Mutex
-	claimed  time.Time
 }
 
 // copyFrom copies these databases, and returns the number of keys.
@@ -55,8 +51,10 @@ func (g *Guard) copyFrom(ctx context.Context, v Report, from origin, dbs []int) 
 	defer fail(nil)
 	c := &copier{
 		Guard: g, record: v.Record.Text, stepped: v.Record.Says.Reason == string(ClockStepped), from: from, fail: fail,
-		room: make(chan struct{}, pagesAtOnce), asking: make(chan struct{}, pagesAsking), claimed: time.Now(),
+		room: make(chan struct{}, pagesAtOnce), asking: make(chan struct{}, pagesAsking),
 	}
+	var keeper sync.WaitGroup
+	keeper.Go(func() { c.keepClaim(ctx) })
 	for _, db := range dbs {
 		if err := c.walk(ctx, db); err != nil {
 			fail(err)
@@ -64,7 +62,10 @@ func (g *Guard) copyFrom(ctx context.Context, v Report, from origin, dbs []int) 
 		}
 	}
 	c.pages.Wait()
-	return c.keys.Load(), context.Cause(ctx)
+	err := context.Cause(ctx)
+	fail(nil)
+	keeper.Wait()
+	return c.keys.Load(), err
 }
 
 // walk begins the pages of a database, each name in one of them. A source that holds a key from before the walk until
@@ -200,9 +201,6 @@ func (c *copier) pass(ctx context.Context, db int, names []string, k *copying.Co
 	case <-ctx.Done():
 		return k, false, ctx.Err()
 	}
-	if err := c.renewClaim(ctx); err != nil {
-		return k, false, err
-	}
 	own, views, err := c.views(ctx, db, names)
 	switch {
 	case err != nil:
@@ -222,18 +220,13 @@ func (c *copier) pass(ctx context.Context, db int, names []string, k *copying.Co
 	return k, settled && err == nil, err
 }
 
-// renewClaim keeps the catch-up this proxy's.
-func (c *copier) renewClaim(ctx context.Context) error {
-	c.claiming.Lock()
-	due := time.Since(c.claimed) > claimTime/3
-	if due {
-		c.claimed = time.Now()
+// keepClaim keeps the catch-up this proxy's, whatever part of it takes long, and ends it once it is another's.
+func (c *copier) keepClaim(ctx context.Context) {
+	for sleep(ctx, claimTime/3) {
+		if err := contained.Run(func() error { return c.claim(ctx, c.record, claimTime) }); isFinal(err) {
+			c.fail(errInterrupted)
+		}
 	}
-	c.claiming.Unlock()
-	if !due {
-		return nil
-	}
-	return c.claim(ctx, c.record, claimTime)
 }
 
 // views reads some keys of the master itself, and of all sources, at the same time.
