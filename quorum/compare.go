@@ -98,8 +98,8 @@ func (c *generation) compare(ctx context.Context, db int) error {
 				if err := k.Compare(ctx, part, i > 0); err != nil {
 					return false, err
 				}
-				for pause := time.Since(began); pause > 0 || k.Mending() > mostMending; pause = 0 {
-					if err := sleepFor(ctx, max(pause, time.Millisecond)); err != nil {
+				for pause := time.Since(began); pause > 0; pause = c.unready(k) {
+					if err := sleepFor(ctx, pause); err != nil {
 						return false, err
 					}
 				}
@@ -111,4 +111,16 @@ func (c *generation) compare(ctx context.Context, db int) error {
 		}
 	}
 	return nil
+}
+
+// unready is when to look again whether more keys are to be compared; zero: they are. What masters hold that do not vote need not be known,
+// and one that catches up has enough to do.
+func (c *generation) unready(k *keyspace) time.Duration {
+	switch {
+	case !c.isWell():
+		return comparePause
+	case k.Mending() > mostMending:
+		return time.Millisecond
+	}
+	return 0
 }

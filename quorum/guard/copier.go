@@ -30,8 +30,8 @@ const (
 	fillSize = 250
 )
 
-// copier copies what the sources hold to a master that forgot. It learns the names of the keys from each source in
-// turn, and from the master itself, and copies a page of them at a time: so what it needs does not grow with
+// copier copies what the sources hold to a master that forgot. It learns the names of the keys from all sources
+// and from the master itself, and copies a page of them at a time: so what it needs does not grow with
 // the number of keys, but for a fingerprint of each name.
 type copier struct {
 	*Guard
@@ -68,50 +68,48 @@ func (g *Guard) copyFrom(ctx context.Context, v Report, from origin, dbs []int) 
 	return c.keys.Load(), err
 }
 
-// walk begins the pages of a database, each name in one of them. A source that holds a key from before the walk until
-// its end names it; that it did not forget anything meanwhile is seen by a look afterwards.
+// walk begins the pages of a database, each name in one of them. All masters tell their names at the same time. A source that holds a key from
+// before the walk until its end names it; that it did not forget anything meanwhile is seen by a look afterwards.
 func (c *copier) walk(ctx context.Context, db int) error {
-	seen, next := newNameSet(), []string(nil)
-	begin := func() {
-		if len(next) > 0 {
-			c.begin(ctx, db, next)
-			next = nil
-		}
+	names, errs := newNames(), make([]error, len(c.from.sources)+1)
+	var wg sync.WaitGroup
+	read := func(i int, read func() error) {
+		wg.Go(func() {
+			if errs[i] = contained.Run(read); errs[i] != nil {
+				c.fail(errs[i])
+			}
+		})
 	}
-	scan := func(w Conn, own ...any) error {
-		for cursor, first := "0", true; (first || cursor != "0") && ctx.Err() == nil; first = false {
-			var names []string
-			var at string
-			err := again(ctx, func() (err error) {
-				names, at, err = readNames(ctx, w, db, cursor, own...)
-				return err
-			})
-			if err != nil {
+	for i, s := range c.from.sources {
+		read(i, func() error {
+			if err := c.scan(ctx, s.guard.Conn, db, names, cell.FencePrefix); err != nil {
 				return err
 			}
-			for _, name := range names {
-				if seen.add(name) {
-					next = append(next, name)
-				}
-			}
-			if cursor = at; len(next) >= pageSize {
-				begin()
-			}
-		}
-		return nil
+			return again(ctx, func() error { _, err := s.read(ctx, db, nil); return err })
+		})
 	}
-	for _, s := range c.from.sources {
-		if err := scan(s.guard.Conn, cell.FencePrefix); err != nil {
+	read(len(c.from.sources), func() error { return c.scan(ctx, c.Conn, db, names) })
+	wg.Wait()
+	c.begin(ctx, db, names, 1)
+	return errors.Join(errs...)
+}
+
+// scan has a master tell its names, and begins a page whenever there are enough that no other has told.
+func (c *copier) scan(ctx context.Context, w Conn, db int, names *names, own ...any) error {
+	for cursor, first := "0", true; (first || cursor != "0") && ctx.Err() == nil; first = false {
+		err := again(ctx, func() error {
+			some, at, err := readNames(ctx, w, db, cursor, own...)
+			if err == nil {
+				cursor = at
+				names.add(some)
+			}
+			return err
+		})
+		if err != nil {
 			return err
 		}
-		if err := again(ctx, func() error { _, err := s.read(ctx, db, nil); return err }); err != nil {
-			return err
-		}
+		c.begin(ctx, db, names, pageSize)
 	}
-	if err := scan(c.Conn); err != nil {
-		return err
-	}
-	begin()
 	return nil
 }
 
@@ -133,36 +131,57 @@ func isFinal(err error) bool {
 	return errors.Is(err, errSourceLost) || errors.Is(err, errClaimed) || errors.Is(err, errOvertaken)
 }
 
-// nameSet tells which names it was given before, by a fingerprint of 128 bits.
-type nameSet struct {
+// names are those that are still to be copied, each once: those that were told before are known by a fingerprint of 128 bits.
+type names struct {
 	seeds [2]maphash.Seed
-	all   map[[2]uint64]struct{}
+	mu    sync.Mutex
+	seen  map[[2]uint64]struct{}
+	next  []string
 }
 
-func newNameSet() nameSet {
-	return nameSet{[2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, map[[2]uint64]struct{}{}}
+func newNames() *names {
+	return &names{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, seen: map[[2]uint64]struct{}{}}
 }
 
-func (n nameSet) add(name string) (isNew bool) {
-	print := [2]uint64{maphash.String(n.seeds[0], name), maphash.String(n.seeds[1], name)}
-	_, known := n.all[print]
-	n.all[print] = struct{}{}
-	return !known
-}
-
-// begin has a page copied, once there is room for it.
-func (c *copier) begin(ctx context.Context, db int, names []string) {
-	select {
-	case c.room <- struct{}{}:
-	case <-ctx.Done():
-		return
-	}
-	c.pages.Go(func() {
-		defer func() { <-c.room }()
-		if err := contained.Run(func() error { return c.page(ctx, db, names) }); err != nil {
-			c.fail(err)
+func (n *names) add(told []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, name := range told {
+		print := [2]uint64{maphash.String(n.seeds[0], name), maphash.String(n.seeds[1], name)}
+		if _, known := n.seen[print]; !known {
+			n.seen[print] = struct{}{}
+			n.next = append(n.next, name)
 		}
-	})
+	}
+}
+
+// page takes some of them, if there are so many.
+func (n *names) page(least int) (page []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.next) < least {
+		return nil
+	}
+	most := min(pageSize, len(n.next))
+	page, n.next = n.next[:most:most], n.next[most:]
+	return page
+}
+
+// begin has pages copied while there are so many names, once there is room for each.
+func (c *copier) begin(ctx context.Context, db int, names *names, least int) {
+	for page := names.page(least); page != nil; page = names.page(least) {
+		select {
+		case c.room <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		c.pages.Go(func() {
+			defer func() { <-c.room }()
+			if err := contained.Run(func() error { return c.page(ctx, db, page) }); err != nil {
+				c.fail(err)
+			}
+		})
+	}
 }
 
 // page makes passes over some keys until nothing is left open. The first only looks, the second writes, the third
