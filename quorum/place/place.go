@@ -1,0 +1,51 @@
+package place
+
+// Place is where the locks are: what decides who holds one.
+type Place uint8
+
+const (
+	// Upstream decides, as it did before there were masters.
+	Upstream Place = iota
+	// ToMasters is while the locks are copied from the upstream to the masters: they are at the upstream, and nobody changes them.
+	ToMasters
+	// Masters decide.
+	Masters
+	// ToUpstream is while the locks are copied from the masters to the upstream: they are at the masters, and nobody changes them.
+	ToUpstream
+)
+
+// Source is where the locks are, and stay if they are not moved after all.
+func (p Place) Source() Place {
+	switch p {
+	case ToMasters, Upstream:
+		return Upstream
+	default:
+		return Masters
+	}
+}
+
+// Target is where they are going to be, or stay.
+func (p Place) Target() Place {
+	switch p {
+	case ToMasters, Masters:
+		return Masters
+	default:
+		return Upstream
+	}
+}
+
+// Moves reports whether they are being moved: then no client changes any.
+func (p Place) Moves() bool { return p == ToMasters || p == ToUpstream }
+
+// Towards is the place that comes first on the way to another one: to begin a move, or to give one up. Where the locks are on their
+// way there already it is the same: whoever goes on with a move of another one has it decided again.
+func (p Place) Towards(target Place) Place {
+	switch {
+	case p.Source() == target: // they are there, or still there
+		return target
+	case target == Masters:
+		return ToMasters
+	default:
+		return ToUpstream
+	}
+}
