@@ -268,12 +268,6 @@ func TestQuestionsAboutCollections(t *testing.T) {
 		"sort a limit 0 1 alpha":          "sort a 0 0 0 0",
 		"sort a by x STORE b store c asc": "sort a 0 0 0 0 store c 0",
 		"sort_ro a get #":                 "sort_ro a 0 0",
-		"bitop and d a b":                 "bitop 0 d a b",
-		"bitfield a":                      "bitfield a",
-		"bitfield a get u8 0":             "bitfield a",
-		"bitfield a get u8 0 set u8 0 1":  "bitfield a set 0 0 0",
-		"bitfield a foo":                  "bitfield a set 0 0 0",
-		"setbit a 1 1":                    "setbit a 0 0",
 	} {
 		var got []string
 		for _, q := range rights.Questions(strings.Fields(line)) {

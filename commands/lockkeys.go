@@ -96,7 +96,7 @@ func replaces(words []string) bool {
 			}
 		}
 		return true
-	case "getset", "setex", "psetex", "append", "setrange", "setbit", "incr", "decr", "incrby", "decrby", "incrbyfloat",
+	case "getset", "setex", "psetex", "append", "setrange", "incr", "decr", "incrby", "decrby", "incrbyfloat",
 		"hset", "hmset", "hincrby", "hincrbyfloat", "lpush", "rpush", "sadd", "zadd", "zincrby":
 		return true
 	}

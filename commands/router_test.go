@@ -183,15 +183,53 @@ func TestLockCommand(t *testing.T) {
 		{"SET lock:a x", "run"}, {"sEt lock:a x NX PX 5", "run"}, {"SET a x", ""}, {"SET", ""}, {"GET lock:a", "run"}, {"GET lock", ""},
 		{"DELEX lock:a IFEQ x", "run"}, {"DELIFEQ lock:a x", "run"}, {"DEL lock:a lock:b", "run"}, {"DEL a b", ""}, {"DEL lock:a b", mixed("del", "b")}, {"DEL b lock:a", mixed("del", "b")},
 		{"MSETNX lock:a lock:b lock:c d", "run"}, {"MSETNX a lock:b c d", ""}, {"MGET lock:a b", mixed("mget", "b")}, {"PING lock:a", ""}, {"NOSUCH lock:a", unfit("nosuch")}, {"NOSUCH a", ""}, {"KEYS lock:a", "run"}, {"FLUSHALL", "run"}, {"SWAPDB 0 1", ""}, {"EVAL return(redis.call('FlushDB')) 0", "-" + flushInScript("flushdb")}, {"PUBLISH lock:a x", ""}, {"SUBSCRIBE lock:a", ""},
-		{"LPUSH lock:a x", "run"}, {"HSET lock:a f v", "run"}, {"XADD lock:a * f v", unfit("xadd")}, {"GEOADD lock:a 1 1 m", "run"}, {"PFADD lock:a m", unfit("pfadd")}, {"BLPOP lock:a 0", "run"}, {"OBJECT FREQ lock:a", "run"}, {"OBJECT HELP", ""},
+		{"LPUSH lock:a x", "run"}, {"HSET lock:a f v", "run"}, {"XADD lock:a * f v", unfit("xadd")}, {"PFADD lock:a m", unfit("pfadd")}, {"BLPOP lock:a 0", "run"}, {"OBJECT FREQ lock:a", "run"}, {"OBJECT HELP", ""},
 		{"RENAME lock:a b", mixed("rename", "b")}, {"COPY b lock:a", mixed("copy", "b")}, {"DUMP lock:a", unfit("dump")}, {"RESTORE lock:a 0 x", unfit("restore")}, {"SORT b STORE lock:a", mixed("sort", "b")}, {"SORT lock:a GET b", "run"}, {"SORT b BY lock:a", ""},
-		{"BITOP AND b lock:a", mixed("bitop", "b")}, {"BITFIELD lock:a", "run"}, {"MIGRATE h 1  0 5 KEYS b lock:a", unfit("migrate")}, {"ZUNIONSTORE b 2 c lock:a", mixed("zunionstore", "c")}, {"ZUNIONSTORE lock:a 1 b", mixed("zunionstore", "b")},
+		{"MIGRATE h 1  0 5 KEYS b lock:a", unfit("migrate")}, {"ZUNIONSTORE b 2 c lock:a", mixed("zunionstore", "c")}, {"ZUNIONSTORE lock:a 1 b", mixed("zunionstore", "b")},
 		{"EVAL s 1 lock:a", "run"}, {"EVAL s 2 lock:a b", "run"}, {"EVAL return 1 b lock:a", ""}, {"EVAL return 0", ""}, {"EVAL return 0 b", ""}, {"EVAL return 0 lock:a", "run"}, {"EVAL s 1 b", "run"}, {"EVAL s", ""}, {"EVAL", ""},
 		{"EVALSHA s 1 lock:a", "run"}, {"EVALSHA_RO s 1 lock:a", "run"}, {"eval_ro s 1 lock:a", "run"}, {"EVALSHA s 0 b", noSuch}, {"EVALSHA s 0 lock:a", noSuch}, {"EVALSHA s 2 a", ""},
 		{"FCALL f 1 lock:a", unfit("fcall")}, {"FCALL f 0 lock:a", ""}, {"FCALL f 1 b", ""},
 	} {
 		if got := routed(table, syntax.Bytes(strings.Split(c.command, " "))); got != c.want {
 			t.Errorf("%s: %q, want %q", c.command, got, c.want)
+		}
+	}
+}
+
+// notTaken are commands that a lock key does not take, each with lock:a as its first key.
+var notTaken = []string{
+	"XADD lock:a * f v", "PFADD lock:a v",
+	"GEOADD lock:a 1 1 m", "GEODIST lock:a m n", "GEOHASH lock:a m", "GEOPOS lock:a m", "GEOSEARCH lock:a FROMMEMBER m BYRADIUS 1 m",
+	"GEOSEARCHSTORE lock:a lock:b FROMMEMBER m BYRADIUS 1 m", "GEORADIUS lock:a 1 1 1 m STORE lock:b", "GEORADIUS_RO lock:a 1 1 1 m",
+	"GEORADIUSBYMEMBER lock:a m 1 m STOREDIST lock:b", "GEORADIUSBYMEMBER_RO lock:a m 1 m",
+	"LCS lock:a lock:b", "SETBIT lock:a 7 1", "GETBIT lock:a 7", "BITCOUNT lock:a", "BITPOS lock:a 1", "BITOP AND lock:a lock:b", "BITOP NOT lock:a b",
+	"BITFIELD lock:a GET u8 0", "BITFIELD lock:a SET u8 0 1", "BITFIELD_RO lock:a GET u8 0",
+}
+
+// They are refused by themselves, in a MULTI and in a script, with and without an upstream, and go to the upstream on other keys.
+func TestCommandsThatLockKeysDoNotTake(t *testing.T) {
+	relay, server := routeTable(), NewTable(Options{Locks: &fakeLocks{}, LockKeys: []string{"lock:*"}})
+	inMulti := Situation{InMulti: true, Upstream: settled.Upstream}
+	for _, line := range notTaken {
+		words := strings.Fields(line)
+		want := "ERR lock key 'lock:a': '" + strings.ToLower(words[0]) + "' cannot run on the lock masters; a lock key takes commands of strings, hashes, lists, sets and sorted sets"
+		for _, table := range []*Table{relay, server} {
+			if d := table.Route(settled, syntax.Bytes(words)); d.Verb != Refuse || d.Text != want {
+				t.Errorf("%s: %d %q", line, d.Verb, d.Text)
+			}
+			if d := table.Route(inMulti, syntax.Bytes(words)); d.Verb != Abort || d.Text != want {
+				t.Errorf("%s in MULTI: %d %q", line, d.Verb, d.Text)
+			}
+		}
+		b := newRegisterBench(t)
+		for _, function := range []string{"call", "pcall"} {
+			if got := b.run(append([]string{"EVAL", "redis.call('set', KEYS[1], 'v') return redis." + function + "(unpack(ARGV))", "1", "lock:a"}, words...)...); got != want {
+				t.Errorf("%s in a script: %q", line, got)
+			}
+		}
+		b.carried()
+		if got := routed(relay, syntax.Bytes(strings.Fields(strings.ReplaceAll(line, "lock:", "")))); got != "" {
+			t.Errorf("%s on other keys: %q", line, got)
 		}
 	}
 }

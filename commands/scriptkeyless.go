@@ -21,15 +21,14 @@ const (
 // keyless are the calls without keys that a script on lock keys may make, but for TIME. Each has as many words as Redis wants.
 // They are never changed.
 var keyless = map[string]func(s *scriptCalls, words []string) (keyspace.Reply, error){
-	"ping":      func(_ *scriptCalls, words []string) (keyspace.Reply, error) { return pong(words), nil },
-	"echo":      func(_ *scriptCalls, words []string) (keyspace.Reply, error) { return keyspace.Text(words[1]), nil },
-	"select":    (*scriptCalls).selectDB,
-	"keys":      (*scriptCalls).keys,
-	"scan":      (*scriptCalls).scan,
-	"dbsize":    (*scriptCalls).dbsize,
-	"randomkey": (*scriptCalls).randomkey,
-	"flushdb":   (*scriptCalls).flush,
-	"flushall":  (*scriptCalls).flush,
+	"ping":     func(_ *scriptCalls, words []string) (keyspace.Reply, error) { return pong(words), nil },
+	"echo":     func(_ *scriptCalls, words []string) (keyspace.Reply, error) { return keyspace.Text(words[1]), nil },
+	"select":   (*scriptCalls).selectDB,
+	"keys":     (*scriptCalls).keys,
+	"scan":     (*scriptCalls).scan,
+	"dbsize":   (*scriptCalls).dbsize,
+	"flushdb":  (*scriptCalls).flush,
+	"flushall": (*scriptCalls).flush,
 }
 
 func (s *scriptCalls) keyless(name string, words []string) (keyspace.Reply, error) {
@@ -120,15 +119,6 @@ func (s *scriptCalls) scan(words []string) (keyspace.Reply, error) {
 func (s *scriptCalls) dbsize([]string) (keyspace.Reply, error) {
 	held, err := s.held("dbsize", "*", "")
 	return keyspace.Number(int64(len(held))), err
-}
-
-// randomkey depends on nothing but the view: a program must do the same on the same one.
-func (s *scriptCalls) randomkey([]string) (keyspace.Reply, error) {
-	held, err := s.held("randomkey", "*", "")
-	if err != nil || len(held) == 0 {
-		return keyspace.Reply{}, err
-	}
-	return keyspace.Text(held[s.space.Now().UnixMilli()%int64(len(held))]), nil
 }
 
 func (s *scriptCalls) flush(words []string) (keyspace.Reply, error) {

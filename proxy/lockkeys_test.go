@@ -144,7 +144,7 @@ func TestCommandsOnAllKeys(t *testing.T) {
 	flushInMulti := "-ERR FLUSHALL inside MULTI is not allowed: the proxy runs it at once, so it cannot be part of a transaction; send it before or after\r\n"
 	p.script([]exchange{
 		{"KEYS *", "*0\r\n"}, {"SCAN 0", "*2\r\n" + bulk("0") + "*0\r\n"}, {"RANDOMKEY", "$-1\r\n"}, {"DBSIZE", ":0\r\n"},
-		{"SET lock:a me", ok}, {"LOCK other me PX 60000", ":60000\r\n"}, {"RANDOMKEY", bulk("lock:a")}, {"SET a 1", ok},
+		{"SET lock:a me", ok}, {"LOCK other me PX 60000", ":60000\r\n"}, {"RANDOMKEY", "$-1\r\n"}, {"SET a 1", ok},
 		{"KEYS *", "*2\r\n" + bulk("a") + bulk("lock:a")}, {"KEYS ?", "*1\r\n" + bulk("a")}, {"KEYS lock:*", "*1\r\n" + bulk("lock:a")},
 		{"SCAN 0", "*2\r\n" + bulk("0") + "*2\r\n" + bulk("a") + bulk("lock:a")}, {"SCAN 0 MATCH *k* COUNT 100", "*2\r\n" + bulk("0") + "*1\r\n" + bulk("lock:a")},
 		{"SCAN 0 TYPE String MATCH l*", "*2\r\n" + bulk("0") + "*1\r\n" + bulk("lock:a")}, {"SCAN 0 TYPE hash", "*2\r\n" + bulk("0") + "*0\r\n"},

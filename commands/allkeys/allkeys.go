@@ -60,7 +60,6 @@ func (a *AllKeys) Commands() []*command.Command {
 		command.OfRedis("scan", a.scan, docs("generic", "Iterates over the key names in the database.", "2.8.0", true,
 			command.Integer("cursor"), command.Optional(command.GlobAfter("MATCH", "pattern")), command.Optional(command.After("COUNT", "count")))),
 		command.OfRedis("dbsize", a.dbsize, docs("server", "Returns the number of keys in the database.", "1.0.0", true)),
-		command.OfRedis("randomkey", a.randomkey, docs("generic", "Returns a random key name from the database.", "1.0.0", true)),
 		command.OfRedis("flushdb", a.flushDB, docs("server", "Removes all keys from the current database.", "1.0.0", false, flush)),
 		command.OfRedis("flushall", a.flushAll, docs("server", "Removes all keys from all databases.", "1.0.0", false, flush)),
 	}

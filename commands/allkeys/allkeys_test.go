@@ -118,8 +118,6 @@ func TestReplies(t *testing.T) {
 		{"", "DBSIZE", ":2 "},
 		{":7\r\n", "DBSIZE", ":9 "},
 		{"-LOADING\r\n", "DBSIZE", "-LOADING "},
-		{"", "RANDOMKEY", "$6 lock:b "},
-		{"_\r\n", "RANDOMKEY", "$6 lock:b "},
 		{"", "SCAN 0", "*2 $1 0 *2 $6 lock:a $6 lock:b "},
 		{"", "SCAN 7", "*2 $1 0 *0 "},
 		{"", "SCAN 0 TYPE zset", "*2 $1 0 *0 "},

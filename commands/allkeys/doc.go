@@ -1,6 +1,6 @@
 // Package allkeys is the commands that see all keys of a database, or remove them, where some keys are lock
-// keys: KEYS, SCAN, DBSIZE and RANDOMKEY tell of the upstream's keys and of the lock keys, FLUSHDB and
-// FLUSHALL remove both.
+// keys: KEYS, SCAN and DBSIZE tell of the upstream's keys and of the lock keys, FLUSHDB and FLUSHALL remove
+// both.
 //
 // The upstream is always asked first, with the client's own command on its own connection, so that it
 // decides what the client may do: its error is the reply, and then nothing is done on the masters.

@@ -57,33 +57,6 @@ func (a *AllKeys) dbsize(c command.Call) {
 	c.Out.Int(int64(n + len(held)))
 }
 
-// randomkey is RANDOMKEY: one of the upstream's or one of the lock keys, as a coin falls; a count of both
-// would cost far more than the answer is worth.
-func (a *AllKeys) randomkey(c command.Call) {
-	theirs, ok := upstream(c)
-	if !ok {
-		return
-	}
-	none := theirs == nil || isNull(theirs)
-	if !none && a.random(2) == 0 {
-		c.Out.Raw(theirs)
-		return
-	}
-	held, err := a.Held(c.Ctx, c.Client.DB, everything)
-	switch {
-	case err != nil:
-		c.Out.Fail(err)
-	case len(held) > 0:
-		c.Out.Bulk(held[a.random(len(held))])
-	case none:
-		c.Out.Null()
-	default:
-		c.Out.Raw(theirs)
-	}
-}
-
-func isNull(reply []byte) bool { return resp.Begins(reply, "$-1") || resp.Begins(reply, "_") }
-
 // random is one of the first n numbers.
 func (a *AllKeys) random(n int) int {
 	var bits [8]byte

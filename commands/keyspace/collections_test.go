@@ -36,6 +36,9 @@ func wire(r keyspace.Reply, proto, unordered int) string {
 		}
 		return fmt.Sprintf("%d%v", r.Kind, parts)
 	case keyspace.Double:
+		if r.Str != "" { // as Redis wrote it
+			return "," + r.Str
+		}
 		return "," + r.Digits()
 	case keyspace.NilArray:
 		if proto == 3 {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"redlock-proxy/commands/keyspace/subsequence"
 	"redlock-proxy/commands/spec"
 	"redlock-proxy/commands/syntax"
 )
@@ -95,15 +94,11 @@ func (s *Space) Cost(words []string) int {
 		return 0
 	}
 	const perByte = 4 // of what is parsed, sorted, and copied
-	sum, product := 0, 1
+	sum := 0
 	for _, key := range c.keys(words) {
 		if sl := s.slots[key]; sl != nil {
 			sum += sl.size() * perByte
-			product *= min(sl.size(), subsequence.MaxCells) + 1
 		}
-	}
-	if c.spec.Name == "lcs" {
-		return min(product, subsequence.MaxCells)
 	}
 	return sum
 }
@@ -170,7 +165,7 @@ func (c *command) fits(words int) bool { return syntax.Fits(c.spec.Arity, words)
 
 // grows is true of a command by which a collection may become larger, and which does not look at that itself.
 func (c *command) grows() bool {
-	return c.spec.Does(spec.Writes) && !slices.Contains([]string{"string", "bitmap", "generic"}, c.docs.group)
+	return c.spec.Does(spec.Writes) && !slices.Contains([]string{"string", "generic"}, c.docs.group)
 }
 
 // keys are those of a command that fits.

@@ -1,10 +1,6 @@
 package keyspace
 
-import (
-	"strconv"
-
-	"redlock-proxy/commands/keyspace/contents"
-)
+import "redlock-proxy/commands/keyspace/contents"
 
 // Kind is the kind of a Reply.
 type Kind uint8
@@ -29,7 +25,7 @@ type Reply struct {
 	Kind Kind
 	// Int is the number of an Int.
 	Int int64
-	// Str is the text of a Bulk, Status or Error, and of a Double where Redis writes it otherwise than scores.
+	// Str is the text of a Bulk, Status or Error.
 	Str string
 	// Float is the number of a Double.
 	Float float64
@@ -53,12 +49,7 @@ func (r Reply) Plain() Reply {
 }
 
 // Digits are how a Double is written.
-func (r Reply) Digits() string {
-	if r.Str != "" {
-		return r.Str
-	}
-	return contents.FormatDouble(r.Float)
-}
+func (r Reply) Digits() string { return contents.FormatDouble(r.Float) }
 
 // OK is the status reply of what was done.
 func OK() Reply { return Reply{Kind: Status, Str: "OK"} }
@@ -77,13 +68,6 @@ func List(elems ...Reply) Reply { return Reply{Kind: Array, Elems: elems} }
 
 // Real is the reply of a number that need not be an integer.
 func Real(n float64) Reply { return Reply{Kind: Double, Float: n} }
-
-// Decimal is Real with up to 17 digits after the point, and no exponent. A client, or a script, has the number that these say.
-func Decimal(n float64) Reply {
-	digits := contents.FormatDecimal(n)
-	n, _ = strconv.ParseFloat(digits, 64)
-	return Reply{Kind: Double, Float: n, Str: digits}
-}
 
 // texts is a reply of several bulk strings.
 func texts(kind Kind, all []string) Reply {

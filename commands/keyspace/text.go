@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"redlock-proxy/commands/keyspace/contents"
-	"redlock-proxy/commands/keyspace/subsequence"
 	"redlock-proxy/commands/syntax"
 )
 
@@ -72,65 +71,6 @@ func fromStart(place, n int64) int64 {
 		place += n
 	}
 	return max(0, place)
-}
-
-// lcs is LCS key key [LEN] [IDX] [MINMATCHLEN length] [WITHMATCHLEN].
-func (c call) lcs() (Reply, error) {
-	a, failedA := c.ask(c.words[1]).text()
-	b, failedB := c.ask(c.words[2]).text()
-	if failedA != nil || failedB != nil {
-		return Fail("ERR The specified keys must contain string values"), nil
-	}
-	only, parts, sizes, shortest := false, false, false, int64(0)
-	for i := 3; i < len(c.words); i++ {
-		switch option := syntax.Folded([]byte(c.words[i])); {
-		case option == "len":
-			only = true
-		case option == "idx":
-			parts = true
-		case option == "withmatchlen":
-			sizes = true
-		case option == "minmatchlen" && i+1 < len(c.words):
-			i++
-			var ok bool
-			if shortest, ok = syntax.Int(c.words[i]); !ok {
-				return Fail(syntax.ErrNotInteger), nil
-			}
-		default:
-			return Fail(syntax.ErrSyntax), nil
-		}
-	}
-	if parts && only {
-		return Fail("ERR If you want both the length and indexes, please just use IDX."), nil
-	}
-	text, matches, ok := subsequence.Longest(a, b)
-	switch {
-	case !ok:
-		return Fail("ERR Insufficient memory, failed allocating transient memory for LCS"), nil
-	case only:
-		return Number(int64(len(text))), nil
-	case !parts:
-		return Text(text), nil
-	}
-	found := List()
-	for _, m := range matches {
-		if int64(m.Size()) >= shortest {
-			found.Elems = append(found.Elems, matchReply(m, sizes))
-		}
-	}
-	return Reply{Kind: Map, Elems: []Reply{Text("matches"), found, Text("len"), Number(int64(len(text)))}}, nil
-}
-
-// matchReply tells where a part of both texts is, and, if that is wanted, its size.
-func matchReply(m subsequence.Match, size bool) Reply {
-	reply := List()
-	for _, r := range []subsequence.Range{m.A, m.B} {
-		reply.Elems = append(reply.Elems, List(Number(int64(r.First)), Number(int64(r.Last))))
-	}
-	if size {
-		reply.Elems = append(reply.Elems, Number(int64(m.Size())))
-	}
-	return reply
 }
 
 func (c call) append() (Reply, error) {

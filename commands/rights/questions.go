@@ -80,9 +80,6 @@ func keyQuestions(name string, words []string) (all [][]string) {
 		if name == "set" && setReads(words) {
 			q = append(q, "get")
 		}
-		if name == "bitfield" && !bitfieldOnlyReads(words) {
-			q = append(q, "set", "0", "0", "0")
-		}
 		all = append(all, q)
 	}
 	return all
@@ -95,12 +92,6 @@ func eachByItself(name string) bool {
 	at, fixed := known.Keys.Fixed()
 	first, others := spec.AccessOf(name, nil)
 	return fixed && at.First == 1 && (at.Last == 1 || first == others && at.Last < 0)
-}
-
-// bitfieldOnlyReads reports whether a BITFIELD changes nothing, which takes no right to.
-func bitfieldOnlyReads(words []string) bool {
-	access, _ := spec.AccessOf("bitfield", syntax.Bytes(words))
-	return access == spec.Takes
 }
 
 // wholeQuestion is a command with its keys where they are, and what says where they are, or that they are; nothing else of it is told.
@@ -171,7 +162,7 @@ func watchQuestions(keys []string) [][]string {
 // CallQuestions are the questions about what a script calls.
 func CallQuestions(words []string) [][]string {
 	switch name := syntax.Lower(words[0]); name {
-	case "time", "ping", "dbsize", "randomkey":
+	case "time", "ping", "dbsize":
 		return [][]string{{name}}
 	case "echo", "keys", "scan", "select":
 		return [][]string{{name, "0"}}

@@ -78,7 +78,7 @@ func (a *author) command() string {
 	case 6:
 		return `"append", ` + key + ", " + a.atom()
 	}
-	return a.oneOf(`"get"`, `"exists"`, `"strlen"`, `"type"`, `"lpop"`, `"bitcount"`, `"sort"`, `"nosuch"`) + ", " + key
+	return a.oneOf(`"get"`, `"exists"`, `"strlen"`, `"type"`, `"lpop"`, `"sort"`, `"nosuch"`) + ", " + key
 }
 
 func (a *author) expressions(depth int) string {

@@ -25,7 +25,6 @@ func newShared() *lua.Table {
 		lua.Entry{Name: "cjson", Value: b.Table(jsonLibrary...)},
 		lua.Entry{Name: "bit", Value: b.Table(binary.Bit...)},
 		lua.Entry{Name: "struct", Value: b.Table(binary.Struct...)},
-		lua.Entry{Name: "cmsgpack", Value: b.Table(binary.MessagePack...)},
 	)
 	meta := b.Table(lua.Entry{Name: "__index", Value: missingGlobal})
 	return b.WithMeta(b.Table(entries...), meta)

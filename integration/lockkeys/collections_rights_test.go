@@ -47,9 +47,5 @@ func TestRightsToCollections(t *testing.T) {
 	kit.Does(t, reader, "SORT_RO lock:l ALPHA GET #", "[a b]") // which on a Redis needs the right to all keys
 	kit.Does(t, reader, "SORT lock:none BY nosort STORE lock:mine", "0")
 	kit.Does(t, reader, "SORT lock:l ALPHA STORE lock:x", noKey)
-	kit.Does(t, reader, "BITFIELD lock:b GET u8 0", "[0]")
-	kit.Does(t, reader, "BITFIELD lock:b SET u8 0 1", noKey)
-	kit.Does(t, reader, "BITOP OR lock:x lock:mine", noKey)
-	kit.Does(t, some, "SETBIT lock:b 1 1", noCommand+"setbit'")
 	kit.Does(t, admin, "DBSIZE", "0")
 }

@@ -182,7 +182,7 @@ func (s *several) script(m randomcommands.Maker, shapes []string) []string {
 	return words
 }
 
-// TestCollectionsAsOneRedis: random commands on hashes, lists, sets, sorted sets and bits in lock keys, by themselves, in transactions and in
+// TestCollectionsAsOneRedis: random commands on hashes, lists, sets and sorted sets in lock keys, by themselves, in transactions and in
 // scripts, have byte for byte the replies of a single Redis, through two proxies that take turns. What is about several keys may be
 // refused.
 func TestCollectionsAsOneRedis(t *testing.T) {

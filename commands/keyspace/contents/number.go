@@ -3,7 +3,6 @@ package contents
 import (
 	"math"
 	"math/big"
-	"strconv"
 	"strings"
 
 	"redlock-proxy/commands/script/lua/clib"
@@ -131,9 +130,6 @@ func (l Long) String() string {
 
 // longDigits are how many a number has after the point at most.
 const longDigits = 17
-
-// FormatDecimal is a number that is not infinite as Long has it.
-func FormatDecimal(n float64) string { return trimmed(strconv.FormatFloat(n, 'f', longDigits, 64)) }
 
 func trimmed(digits string) string {
 	digits = strings.TrimRight(strings.TrimRight(digits, "0"), ".")
