@@ -162,6 +162,7 @@ func (f *forwarding) isSpecial() bool {
 // client wants none.
 func (f *forwarding) count() int {
 	f.client.Tracking.Used()
+	f.relay.unnoticed = f.relay.silence != track.Speaking
 	switch f.relay.silence {
 	case track.Speaking:
 		return 1

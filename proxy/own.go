@@ -220,6 +220,7 @@ func (f *forwarding) askWithin(ctx context.Context, limit time.Duration, command
 
 // Commands of the proxy itself.
 const (
+	replyOn   = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$2\r\nON\r\n"
 	replyOff  = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$3\r\nOFF\r\n"
 	replySkip = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$4\r\nSKIP\r\n"
 )
@@ -272,6 +273,28 @@ func (f *forwarding) settle(ctx context.Context) error {
 	}
 	f.relay.blocking = false
 	return f.relay.isOver()
+}
+
+// catchUp waits for the upstream to have carried out what it was not to answer, too: it is asked for an answer of which the client learns
+// nothing. In a transaction, and where answers cannot be told apart, that is not known.
+func (f *forwarding) catchUp(ctx context.Context) error {
+	state := f.relay.know()
+	if !f.relay.unnoticed || f.relay.wire == nil || state.CanAsk() != nil {
+		return nil
+	}
+	question, again := replyOn, ""
+	switch f.relay.silence {
+	case track.Speaking:
+		question = greeting
+	case track.SilentOnce:
+		again = replySkip
+	case track.SilentFromNow:
+		again = replyOff
+	}
+	_, err := f.askWithin(ctx, 0, []byte(question))
+	f.relay.send([]byte(again))
+	f.relay.unnoticed = false
+	return err
 }
 
 // attend waits for the upstream, and no longer when the client leaves. One that

@@ -39,6 +39,8 @@ type relay struct {
 	silence track.Silence
 	// blocking: a command that may block was forwarded since the upstream was quiet.
 	blocking bool
+	// unnoticed: the last command that was forwarded is not answered.
+	unnoticed bool
 
 	// shares is for connections that are shared with other clients.
 	shares shares

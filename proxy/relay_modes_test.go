@@ -39,6 +39,23 @@ func TestPushWhileLockWaits(t *testing.T) {
 	p.expect(":1000\r\n" + bulk("1"))
 }
 
+// Point 7: what is not answered is carried out before a lock command that comes after it, as its invalidation shows.
+func TestLockAfterASilentCommand(t *testing.T) {
+	r, _ := relayed(t)
+	p := r.connect()
+	p.send(cmd("HELLO 3"))
+	p.reply()
+	p.send(lines("CLIENT TRACKING on", "GET a"))
+	p.expect("+OK\r\n_\r\n")
+	invalidated := ">2\r\n" + bulk("invalidate") + "*1\r\n" + bulk("a")
+	for range 20 {
+		p.send(lines("CLIENT REPLY SKIP", "SET a 1", "LOCK k t PX 1000"))
+		p.expect(invalidated + ":1000\r\n")
+		p.send(lines("GET a", "CLIENT REPLY SKIP", "SET a 1", "CLIENT REPLY SKIP", "UNLOCK k t", "LOCK k t PX 1000", "UNLOCK k t", "GET a"))
+		p.expect(bulk("1") + invalidated + ":1000\r\n:1\r\n" + bulk("1"))
+	}
+}
+
 // Point 8: in RESP2 the invalidations come to a second connection as messages.
 func TestTrackingRedirect(t *testing.T) {
 	r, server := relayed(t)

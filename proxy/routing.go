@@ -17,7 +17,7 @@ func (f *forwarding) route(ctx context.Context, own *command.Command, follow str
 	for d := f.table.Route(at, words); ; {
 		switch d.Verb {
 		case commands.Settle:
-			if err := f.settle(ctx); err != nil {
+			if err := errors.Join(f.settle(ctx), f.catchUp(ctx)); err != nil {
 				return err
 			}
 			at.Upstream = f.connection()
