@@ -114,7 +114,7 @@ func inspect(ctx context.Context, url string, timeout time.Duration, secure func
 	}
 	defer t.Close()
 	if f.RoundTrip, err = t.Probe(ctx); err != nil {
-		f.Err = errors.New(findingText(err))
+		f.Err = unreachable(ctx, url, timeout, err)
 		return f
 	}
 	f.RoundTrip = f.RoundTrip.Round(time.Microsecond)
@@ -234,7 +234,7 @@ func LookAt(ctx context.Context, url string, timeout time.Duration, secure func(
 	defer client.Close()
 	began := time.Now()
 	if err := client.Ping(ctx).Err(); err != nil && !isDenied(err) {
-		f.Err = errors.New(findingText(err))
+		f.Err = unreachable(ctx, url, timeout, err)
 		return f
 	}
 	f.RoundTrip = time.Since(began).Round(time.Microsecond)

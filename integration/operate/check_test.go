@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/certtest"
 	"redlock-proxy/internal/redistest"
 )
 
@@ -172,12 +173,15 @@ func TestCheckNotToBeAsked(t *testing.T) {
 	locked := kit.StartRedis(t, "--requirepass", "secret")
 	_, port, err := net.SplitHostPort(locked.Addr())
 	kit.Must(t, err)
+	_, secured := startSecured(t, certtest.NewAuthority(t))
 	for _, c := range []struct{ name, url, want string }{
 		{"a wrong password", "redis://:wrong@" + locked.Addr(), "wrong password: WRONGPASS "},
 		{"no password", locked.URL(), "no password is given, and it demands one: NOAUTH "},
 		{"a name that is none", "redis://no-such-host.invalid:" + port, "no such host"},
 		{"a web server", "redis://" + web.Listener.Addr().String(), "it is not a Redis: "},
-		{"TLS to a server without", "rediss://" + web.Listener.Addr().String(), "it speaks no TLS: use redis:// instead of rediss://"},
+		{"TLS to a Redis without", "rediss://" + locked.Addr(), "it speaks no TLS: use redis:// instead of rediss://"},
+		{"no TLS to a Redis with it", strings.Replace(secured, "rediss://", "redis://", 1), "it speaks TLS: use rediss:// instead of redis://"},
+		{"TLS to a web server without", "rediss://" + web.Listener.Addr().String(), "it speaks no TLS: use redis:// instead of rediss://"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := checkMasters(t, []string{c.url})
