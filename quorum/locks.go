@@ -68,11 +68,11 @@ func (c *generation) Take(ctx context.Context, t Taking) (Grant, error) {
 		return c.takeShared(ctx, t)
 	case c.legacy == nil:
 		got, err := c.take(ctx, t)
-		if got.Version != "" && errors.As(err, new(*register.NoQuorum)) {
-			t.made[got.Version] = true
-		}
-		if len(t.Keys) == 1 && (c.hasBag(err) || !t.Fence && t.made.hold(err)) {
+		switch own := t.made.hold(err); {
+		case len(t.Keys) == 1 && (c.hasBag(err) || own && !t.Fence):
 			return c.takeShared(ctx, t)
+		case own: // its fence is not known to be complete
+			err = &register.NoQuorum{Unclear: true}
 		}
 		return got, c.explain(err)
 	}
@@ -84,6 +84,7 @@ func (c *generation) Take(ctx context.Context, t Taking) (Grant, error) {
 func (c *generation) take(ctx context.Context, t Taking) (Grant, error) {
 	return c.keyspace(t.Keys[0].DB).Lock(ctx, register.Taking{
 		Keys: namesOf(t.Keys), Tokens: t.Tokens, TTL: t.TTL, Anyhow: t.Anyhow, Until: t.Until, Holder: t.Holder, Fence: t.Fence,
+		Tried: t.made.add,
 	})
 }
 

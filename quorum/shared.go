@@ -80,11 +80,9 @@ func (c *generation) updateAll(ctx context.Context, keys []Key, expect *string, 
 	if anyTagged(keys) {
 		expect = nil // the cell holds more than that
 	}
-	out, err := c.keyspace(keys[0].DB).Update(ctx, register.Change{Key: keys[0].cell(), Expect: expect, Run: func(l Look) (Decision, error) {
+	out, err := c.keyspace(keys[0].DB).Update(ctx, register.Change{Key: keys[0].cell(), Expect: expect, Tried: made.add, Run: func(l Look) (Decision, error) {
 		version := string(c.source.Change())
-		if made != nil {
-			made[version] = true
-		}
+		made.add(version)
 		return c.decide(ctx, l, keys, version, run)
 	}})
 	if err != nil {
@@ -169,6 +167,12 @@ func only(run func(Look) (Decision, error)) func([]Look) ([]Decision, error) {
 // attempts are the versions that a Taking may have given keys: what has one of them is its own.
 type attempts map[string]bool
 
+func (a attempts) add(version string) {
+	if a != nil {
+		a[version] = true
+	}
+}
+
 // hold reports whether a taking was refused for what it may have made itself, before the masters were changed.
 func (a attempts) hold(err error) bool {
 	if len(a) == 0 {
@@ -225,6 +229,7 @@ func (c *generation) takeShared(ctx context.Context, t Taking) (Grant, error) {
 	}
 	got, err := c.leaseSince(since, t.TTL, t.Anyhow)
 	if got.Version = out.Version; err != nil {
+		t.made.add(got.Version)
 		c.Withdraw(t.Keys, t.Tokens, got)
 		return Grant{}, err
 	}

@@ -25,6 +25,14 @@ type Taking struct {
 	Holder any
 	// Fence has the lock, of one key, get a fence.
 	Fence bool
+	// Tried, unless it is nil, is told the versions that the keys may have although *NoQuorum was returned.
+	Tried func(version string)
+}
+
+func (t Taking) tried(version string) {
+	if t.Tried != nil {
+		t.Tried(version)
+	}
 }
 
 // Granted is what a Lock gives.
@@ -48,7 +56,7 @@ type Granted struct {
 // try at the same moment, are made again.
 //
 // Errors: ErrHeld, ErrTooShort, ErrContended, ErrFences, *NoQuorum, or the cause of ctx. After an
-// error nothing is held; what was taken is undone in the background. The Version of what may have been is returned with *NoQuorum.
+// error nothing is held; what was taken is undone in the background.
 func (r *Register) Lock(ctx context.Context, t Taking) (Granted, error) {
 	if !t.Anyhow && t.TTL >= 0 && t.TTL < vote.Shortest {
 		return Granted{}, ErrTooShort
@@ -96,7 +104,7 @@ func (r *Register) lock(ctx context.Context, t Taking) (Granted, error) {
 // wait any more: only then it is known whether the lock was granted.
 func (r *Register) lockByBallot(ctx context.Context, t Taking) (Granted, error) {
 	key, token := t.Keys[0], t.Tokens[0]
-	out, err := r.Update(ctx, Change{Key: key, strict: !t.Anyhow, onward: true, Run: func(l Look) (Decision, error) {
+	out, err := r.Update(ctx, Change{Key: key, Tried: t.Tried, strict: !t.Anyhow, onward: true, Run: func(l Look) (Decision, error) {
 		if l.Present {
 			return leave(l)
 		}
@@ -104,7 +112,7 @@ func (r *Register) lockByBallot(ctx context.Context, t Taking) (Granted, error) 
 	}})
 	switch {
 	case err != nil:
-		return Granted{Version: out.Version}, err
+		return Granted{}, err
 	case out.Decision.Do == Leave:
 		return Granted{}, &InsteadError{Err: ErrHeld, Instead: out.Decision.Note.(Look)}
 	}
@@ -115,6 +123,7 @@ func (r *Register) lockByBallot(ctx context.Context, t Taking) (Granted, error) 
 		r.grants.put(key, one, out.Since)
 	}
 	if !t.Anyhow && (t.TTL >= 0 && out.Validity < time.Millisecond || r.late(elapsed)) {
+		t.tried(out.Version)
 		r.Withdraw(t.Keys, t.Tokens, out.Version)
 		return Granted{}, &NoQuorum{Late: elapsed}
 	}
@@ -169,7 +178,11 @@ func (r *Register) take(ctx context.Context, t Taking) (Granted, error) {
 		}
 	}
 	asked.Drop()
-	if t.Anyhow && errors.As(err, new(*NoQuorum)) {
+	unknown := errors.As(err, new(*NoQuorum))
+	if unknown {
+		t.tried(string(op.Attempt))
+	}
+	if unknown && t.Anyhow {
 		// Others may see that it holds. It stays if it does, and is removed where it cannot.
 		r.mendRest(asked, t.Keys...)
 		return Granted{}, err
@@ -186,7 +199,7 @@ func (r *Register) take(ctx context.Context, t Taking) (Granted, error) {
 	if errors.Is(err, ErrHeld) { // other errors tell of the replies
 		asked.Forget()
 	}
-	return Granted{Version: string(op.Attempt)}, err
+	return Granted{}, err
 }
 
 func (r *Register) undo(keys []string, a cell.Attempt, master int) {

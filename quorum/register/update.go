@@ -45,6 +45,8 @@ type Change struct {
 	// Expect, if it is set, is the only value of which Run makes a change: a key that
 	// holds another is only looked at.
 	Expect *string
+	// Tried, unless it is nil, is told the versions that the key may have although *NoQuorum was returned.
+	Tried func(version string)
 	// strict has an absent key be taken as Lock does.
 	strict bool
 	// settle has a majority accept what stands there, also where nothing is changed.
@@ -81,7 +83,7 @@ const removedFor = 3 * time.Second
 //
 // Errors: those of Run, ErrForeign, ErrContended, *NoQuorum, or the cause of ctx. After
 // ErrContended nothing was changed; after the last two the change is made once at any
-// later moment, or never: then the Version of the Outcome is what it gives the key.
+// later moment, or never.
 func (r *Register) Update(ctx context.Context, c Change) (Outcome, error) {
 	leave, err := r.lines.enter(ctx, c.Key)
 	if err != nil {
@@ -99,8 +101,10 @@ func (r *Register) Update(ctx context.Context, c Change) (Outcome, error) {
 		}
 	}()
 	out, err := u.perform(ctx)
-	if last := len(u.sent) - 1; err != nil && last >= 0 {
-		out.Version = string(u.sent[last].attempt) + string(u.sent[last].change)
+	if err != nil && c.Tried != nil {
+		for _, s := range u.sent {
+			c.Tried(string(s.attempt) + string(s.change))
+		}
 	}
 	return out, err
 }
@@ -257,7 +261,7 @@ func (u *update) onUnheld(ctx context.Context, f finding, replies []Reply) (Outc
 	case f.standing == Foreign:
 		return Outcome{}, ErrForeign
 	}
-	got, err := u.take(ctx, Taking{Keys: []string{u.Key}, Tokens: []string{d.Value}, TTL: d.TTL, Anyhow: !u.strict})
+	got, err := u.take(ctx, Taking{Keys: []string{u.Key}, Tokens: []string{d.Value}, TTL: d.TTL, Anyhow: !u.strict, Tried: u.Tried})
 	switch {
 	case errors.Is(err, ErrHeld):
 		return Outcome{}, &splitError{}

@@ -498,6 +498,86 @@ func TestLockAfterARemoval(t *testing.T) {
 	}
 }
 
+// Whatever version a key may have after *NoQuorum the caller was told of, so that it finds its own.
+func TestTriedVersions(t *testing.T) {
+	removed := func(b *bench) {
+		b.lock(b.proxy(), "me")
+		b.sure(b.proxy().Unlock(b.Context(), "k", "me"))
+	}
+	answers := func(kind string) func(*bench) {
+		return func(b *bench) {
+			b.fate = func(m int, op cell.Op) fate {
+				switch {
+				case kindOf(op) != kind:
+					return done
+				case m == 0:
+					return lost
+				default:
+					return unsent
+				}
+			}
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		anyhow bool
+		before func(*bench)
+		then   func(*bench)
+		want   string
+	}{
+		{"a take", true, func(*bench) {}, answers("take"), "t . ."},
+		{"after a removal", false, removed, answers("accept"), "t* -* -*"},
+		{"after a removal, one after another", false, removed, func(b *bench) {
+			ballots := map[cell.Ballot]int{}
+			b.fate = func(m int, op cell.Op) fate {
+				switch op := op.(type) {
+				case cell.Accept:
+					if _, known := ballots[op.Ballot]; !known {
+						ballots[op.Ballot] = len(ballots)
+					}
+					if m != ballots[op.Ballot] {
+						return unsent
+					}
+					return lost
+				case cell.Prepare:
+					if m < len(ballots) || len(ballots) > 1 {
+						return unsent
+					}
+				}
+				return done
+			}
+		}, "t* t* -*"},
+		{"after a removal, too late", false, removed, func(b *bench) {
+			b.fate = func(_ int, op cell.Op) fate {
+				if a, ok := op.(cell.Accept); ok && a.Value.Present {
+					b.clock(b.now.Add(time.Second / 4))
+				}
+				return done
+			}
+		}, "t* t* -*"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t, 3)
+			c.before(b)
+			r := b.proxy()
+			c.then(b)
+			tried := map[string]bool{}
+			_, err := r.Lock(t.Context(), Taking{
+				Keys: []string{"k"}, Tokens: []string{"t"}, TTL: time.Minute, Anyhow: c.anyhow, Tried: func(v string) { tried[v] = true },
+			})
+			if !errors.As(err, new(*NoQuorum)) {
+				t.Fatal(err)
+			}
+			b.wantHolds(c.want)
+			for i, s := range b.stores {
+				if f := s.Look("k"); f.Value.Present && !tried[version(f.Incarnation(), f.Value)] {
+					t.Errorf("master %d holds what the caller was not told of", i)
+				}
+			}
+		})
+	}
+}
+
 // A lock after a removal reaches one master, is seen and removed through another proxy, and a rival is granted the lock. Then it is too
 // late for the first, whose proxy takes it back: the rival's stays.
 func TestLateLockAfterARemoval(t *testing.T) {
