@@ -42,19 +42,19 @@ type locking struct {
 func (l *locking) commands() []*command.Command {
 	ttl := command.OneOf("ttl", command.After("PX", "milliseconds"), command.After("EX", "seconds"))
 	block := command.Optional(command.After("BLOCK", "milliseconds"))
-	fenced := command.Optional(command.Word("FENCE", "fence"))
+	fenced, at := command.Optional(command.Word("FENCE", "fence")), command.Optional(command.Word("AT", "at"))
 	fence := lockDocs("Returns a number that is not below the fence of any lock of the key so far, or nil if none had one for a week.")
 	fence.Reads, fence.Categories = true, "read slow"
 	return []*command.Command{
 		{Name: "lock", Arity: -5, Guarded: true, Run: l.lock, Brief: waitsForNone, Docs: lockDocs(
 			"Takes a lock on a majority of the masters. Returns its validity in milliseconds, or nil if another holds it; with FENCE also a number higher than that of any lock before.",
-			command.Text("token"), ttl, block, fenced)},
+			command.Text("token"), ttl, block, fenced, at)},
 		{Name: "unlock", Arity: 3, Guarded: true, Run: l.unlock, Brief: always, Docs: lockDocs(
 			"Gives a lock back. Returns 1, or 0 if it is not held with that token (any more).",
 			command.Text("token"))},
 		{Name: "extend", Arity: -5, Guarded: true, Run: l.extend, Brief: always, Docs: lockDocs(
 			"Gives a held lock a new TTL. Returns its validity in milliseconds, or nil if it is not held with that token any more.",
-			command.Text("token"), ttl)},
+			command.Text("token"), ttl, at)},
 		{Name: "fence", Arity: 2, Guarded: true, Run: l.fence, Docs: fence},
 	}
 }
@@ -85,7 +85,7 @@ func (l *locking) lock(c command.Call) {
 	g := grammar{name: "lock", takes: true, maxTTL: l.settings.maxTTL()}
 	parsed, err := g.parse(c.Args)
 	if err != nil {
-		c.Out.Error(err.Error())
+		c.Misread(err.Error())
 		return
 	}
 	made := parsed.token == generate
@@ -207,7 +207,7 @@ func (l *locking) extend(c command.Call) {
 	g := grammar{name: "extend", maxTTL: l.settings.maxTTL()}
 	parsed, err := g.parse(c.Args)
 	if err != nil {
-		c.Out.Error(err.Error())
+		c.Misread(err.Error())
 		return
 	}
 	value, wrong := l.value(parsed.key, parsed.token)

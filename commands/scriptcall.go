@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/keys"
 	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/commands/program"
@@ -23,6 +24,7 @@ type scriptCalls struct {
 	db       int
 	// listed are the globs for which the space has all lock keys, for all runs of a program.
 	listed map[string]bool
+	own    func(name []byte) *command.Command
 }
 
 // errCallWords is in the wording of Redis, which adds the script and its line to it.
@@ -77,6 +79,9 @@ func (s *scriptCalls) foreign(name string, words []string) (keyspace.Reply, erro
 	rule, known := spec.KeysOf([]byte(name)), spec.Find([]byte(name))
 	switch {
 	case known == nil:
+		if own := s.own([]byte(name)); own != nil && own.IsOurs() {
+			return keyspace.Reply{}, &program.Refusal{Text: fmt.Sprintf("ERR '%s' cannot be called by a script: the proxy runs it at once; send it by itself", own.Name)}
+		}
 		return keyspace.Fail(errUnknownCall), nil
 	case rule == nil && known.Effect != spec.None:
 		return keyspace.Fail(errCallNotAllowed), nil

@@ -47,6 +47,8 @@ type scripts struct {
 	store    Scripts
 	// predictions are what the keys of scripts were found to hold.
 	predictions predictions
+	// own are the proxy's own commands, which no script may call.
+	own func(name []byte) *command.Command
 	// saw is told of scripts that the upstream has learned, too.
 	saw func(words [][]byte)
 
@@ -117,7 +119,7 @@ func (s *scripts) program(c *command.Client, known *rights.Known, inv invocation
 	return program.Program{
 		DB: c.DB, Rights: known, Keys: keys, Guesses: s.predictions.guesses(inv.script.SHA(), keys, inv.argv, own),
 		Run: func(ctx context.Context, view *keyspace.Space) (keyspace.Reply, [][]string, error) {
-			calls := scriptCalls{lockKeys: s.lockKeys, space: view, rights: known, db: c.DB, listed: listed}
+			calls := scriptCalls{lockKeys: s.lockKeys, space: view, rights: known, db: c.DB, listed: listed, own: s.own}
 			s.runs.Add(1)
 			reply, err := inv.script.Run(ctx, script.Input{
 				Keys: inv.keys, Argv: inv.argv, ReadOnly: inv.readOnly, Call: calls.do, Cost: view.Cost, May: calls.may, Allowance: allowance, Pace: s.pace,

@@ -304,6 +304,7 @@ func TestScriptRefused(t *testing.T) {
 		`'dbsize'`:                         "ERR 'dbsize' of '*' by a script on lock keys: it may match keys that stand on the upstream",
 		`'select', 3`:                      "ERR SELECT of database 3 by a script on lock keys of database 0",
 		`'flushall'`:                       "ERR 'flushall' cannot be called by a script: the lock keys are to be removed, too; send it by itself",
+		`'LOCK', KEYS[1], 't', 'PX', 5`:    "ERR 'lock' cannot be called by a script: the proxy runs it at once; send it by itself",
 		`'config', 'get', 'x'`:             "ERR 'config' cannot be called by a script on lock keys",
 		`'rename', KEYS[1], 'k2'`:          "ERR lock keys 'k2' and 'k' cannot be changed together: only taking, extending or removing several is done by one command",
 		`'set', KEYS[1], 'v', 'EX', 99999`: "ERR invalid expire time in 'set' command: over max-ttl, 86400000 ms",

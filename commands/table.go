@@ -98,6 +98,7 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 		ofAll = append(ofAll, pubsub.Commands(t.messages)...)
 	}
 	t.router.own = own(t.router, server.New(about), slices.Concat(l.commands(), h.Commands(), ofAll), s, opts.Users)
+	s.own = t.Lookup
 	return t
 }
 
@@ -189,10 +190,11 @@ func (t *Table) Ahead(ctx context.Context, words [][]byte, total int) (places ke
 // Run answers a command. What the client has no right to at the upstream is refused. Where CLIENT REPLY has
 // silenced the client, nothing is written.
 func (t *Table) Run(cmd *command.Command, c command.Call) {
+	c.Command = cmd
 	c.Client.Answer(c.Out, func() {
 		switch {
 		case !syntax.Fits(cmd.Arity, len(c.Args)):
-			c.Out.Error(syntax.WrongArity(cmd.Name))
+			c.Misread(syntax.WrongArity(cmd.Name))
 		case !cmd.Harmless && !permitted(c):
 		case c.Client.OnlyListens() && pubsub.Refusal(c.Args) != "":
 			c.Out.Error(pubsub.Refusal(c.Args))

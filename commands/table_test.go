@@ -69,7 +69,11 @@ func TestArity(t *testing.T) {
 	b := newBench(t)
 	for _, cmd := range b.listed() {
 		least := max(cmd.Arity, -cmd.Arity)
-		wrong := fmt.Sprintf("-ERR wrong number of arguments for '%s' command\r\n", cmd.Name)
+		usage := ""
+		if cmd.IsOurs() && len(cmd.Docs.Args) > 0 {
+			usage = ": " + cmd.Usage()
+		}
+		wrong := fmt.Sprintf("-ERR wrong number of arguments for '%s' command%s\r\n", cmd.Name, usage)
 		if least > 1 {
 			b.expect(cmd.Name+strings.Repeat(" x", least-2), wrong)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"redlock-proxy/commands/keys"
 	"redlock-proxy/commands/spec"
+	"redlock-proxy/commands/syntax"
 )
 
 // Call is a command that a client has sent.
@@ -12,10 +13,21 @@ type Call struct {
 	// Ctx ends when the client's session does.
 	Ctx    context.Context
 	Client *Client
+	// Command is the one that was called.
+	Command *Command
 	// Args are all its words, the name included.
 	Args [][]byte
 	// Out takes the reply.
 	Out *Reply
+}
+
+// Misread answers that a call cannot be read. Of a command that Redis does not have it also says how it is written, if that was wrong.
+func (c Call) Misread(text string) {
+	form := text == syntax.ErrSyntax || text == syntax.WrongArity(c.Command.Name)
+	if form && c.Command.IsOurs() && len(c.Command.Docs.Args) > 0 {
+		text += ": " + c.Command.Usage()
+	}
+	c.Out.Error(text)
 }
 
 // Command is one that the proxy answers itself.

@@ -69,7 +69,7 @@ func parse(options [][]byte) (w wanted, failed string) {
 func (h *Holders) list(c command.Call) {
 	want, failed := parse(c.Args[1:])
 	if failed != "" {
-		c.Out.Error(failed)
+		c.Misread(failed)
 		return
 	}
 	l := h.listing(c.Client.DB, want)

@@ -153,7 +153,7 @@ func errorExpire(ctx context.Context, s session) error {
 }
 
 func errorArity(ctx context.Context, s session) error {
-	return isError("ERR wrong number of arguments for 'lock' command", s.rdb.Do(ctx, "LOCK", "k", "t"))
+	return isError("ERR wrong number of arguments for 'lock' command: LOCK key token PX milliseconds|EX seconds [BLOCK milliseconds] [FENCE] [AT]", s.rdb.Do(ctx, "LOCK", "k", "t"))
 }
 
 func errorUnknown(ctx context.Context, s session) error {
