@@ -61,7 +61,7 @@ func limitClients(cfg *conf.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	log.Warn(fmt.Sprintf("You requested max-clients of %d requiring at least %d max file descriptors. Current maximum open files is %d. "+
+	log.Warn(fmt.Sprintf("max-clients of %d requires at least %d max file descriptors. Current maximum open files is %d. "+
 		"max-clients has been reduced to %d to compensate for low ulimit. If you need higher max-clients increase 'ulimit -n'.",
 		cfg.MaxClients, wanted, limit, clients))
 	cfg.MaxClients = clients

@@ -18,6 +18,7 @@ import (
 	"redlock-proxy/certs"
 	"redlock-proxy/conf"
 	"redlock-proxy/lease"
+	"redlock-proxy/quorum/master"
 )
 
 // lockName is the command that holds a lock.
@@ -109,7 +110,8 @@ func lockAction(c *cli.Context) error {
 		Client:  client, Command: cmd, Grace: c.Duration("grace"), Signals: signals,
 		Tell: func(err error) { fmt.Fprintln(c.App.ErrWriter, "redlock-proxy:", err) },
 	}
-	return lockExit(job.Run(c.Context))
+	state, err := job.Run(c.Context)
+	return lockExit(args[0], opts.Addr, state, err)
 }
 
 // proxyOptions are how the proxy is reached.
@@ -161,7 +163,7 @@ func addCertificates(c *cli.Context, opts *redis.Options) error {
 }
 
 // lockExit gives what became of a job its exit code.
-func lockExit(state *os.ProcessState, err error) error {
+func lockExit(key, addr string, state *os.ProcessState, err error) error {
 	var lost *lease.LostError
 	var interrupted *lease.InterruptedError
 	var start *lease.StartError
@@ -169,7 +171,7 @@ func lockExit(state *os.ProcessState, err error) error {
 	case err == nil:
 		return commandExit(state)
 	case errors.Is(err, lease.ErrHeld):
-		return coded(exitHeld, err)
+		return coded(exitHeld, fmt.Errorf("the lock %q is held by another", key))
 	case errors.As(err, &lost):
 		return coded(exitLost, err)
 	case errors.As(err, &interrupted):
@@ -182,8 +184,16 @@ func lockExit(state *os.ProcessState, err error) error {
 	case errors.As(err, &start):
 		return coded(exitCannotRun, err)
 	default:
-		return coded(exitNotAsked, fmt.Errorf("the lock was not granted: %w", err))
+		return coded(exitNotAsked, fmt.Errorf("the lock %q was not granted by %s: %s%s", key, addr, master.CauseText(err), otherServer(err)))
 	}
+}
+
+// otherServer is a hint where the server that was asked knows no LOCK.
+func otherServer(err error) string {
+	if strings.HasPrefix(err.Error(), "ERR unknown command") {
+		return "(--addr is to name a redlock-proxy)"
+	}
+	return ""
 }
 
 // commandExit is the exit code of a command that has ended, as a shell tells it.

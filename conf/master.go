@@ -18,7 +18,7 @@ var (
 	errScheme    = errors.New("does not begin with redis://, rediss:// or unix://")
 	errUpstream  = errors.New("does not begin with redis://, rediss://, unix://, redis+sentinel:// or rediss+sentinel://")
 	errNoHost    = errors.New("names no host")
-	errHosts     = errors.New("names more than one host, but each master has a URL of its own")
+	errHosts     = errors.New("names more than one host, but each master has a URL of its own (in REDLOCK_MASTER blanks separate them)")
 	errBadPort   = errors.New("has no port between 1 and 65535")
 	errOddPort   = errors.New("has no number where its port is (a password stands before an @, and the host after it)")
 	errNoPath    = errors.New(`names no socket: write three slashes, such as "unix:///run/redis.sock"`)

@@ -57,18 +57,18 @@ func TestLockCommand(t *testing.T) {
 	free()
 
 	kit.WantGrant(t, client, "LOCK", "k", "other", "PX", "60000")
-	holds(t, addr, "--wait 0s", "echo ran").wantEnd(t, 120, "", "redlock-proxy: the lock is held by another\n")
-	holds(t, addr, "--wait 50ms", "echo ran").wantEnd(t, 120, "", "redlock-proxy: the lock is held by another\n")
+	holds(t, addr, "--wait 0s", "echo ran").wantEnd(t, 120, "", "redlock-proxy: the lock \"k\" is held by another\n")
+	holds(t, addr, "--wait 50ms", "echo ran").wantEnd(t, 120, "", "redlock-proxy: the lock \"k\" is held by another\n")
 	waiting := start(t, nil, "lock", "k", "--addr", addr, "--wait", "1m", "--", "echo", "ran")
 	kit.WantBlocked(t, f.Proxies[0], 1)
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "other")
 	waiting.end(t).wantEnd(t, 0, "ran\n", "")
 	free()
 
-	holds(t, "127.0.0.1:1", "", "echo ran").wantEnd(t, 122, "", "redlock-proxy: the lock was not granted: ")
-	holds(t, f.Masters[0].Addr(), "", "echo ran").wantEnd(t, 122, "", "redlock-proxy: the lock was not granted: ERR unknown command")
-	holds(t, addr, "--ttl 25h", "echo ran").wantEnd(t, 122, "", "redlock-proxy: the lock was not granted: ERR invalid expire time in 'lock' command: over max-ttl")
-	holds(t, addr, "--ttl 1ms", "echo ran").wantEnd(t, 122, "", "redlock-proxy: the lock was not granted: ERR invalid expire time")
+	holds(t, "127.0.0.1:1", "", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by 127.0.0.1:1: connection refused`)
+	holds(t, f.Masters[0].Addr(), "", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+f.Masters[0].Addr()+`: ERR unknown command`)
+	holds(t, addr, "--ttl 25h", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+addr+`: ERR invalid expire time in 'lock' command: over max-ttl`)
+	holds(t, addr, "--ttl 1ms", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+addr+`: ERR invalid expire time`)
 }
 
 // TestLockCommandLine: what is wrong with it is told in one line.
@@ -81,7 +81,7 @@ func TestLockCommandLine(t *testing.T) {
 		"lock k --":                             "no command is given: redlock-proxy lock KEY -- COMMAND",
 		"lock k ls":                             `unexpected argument "ls": the command stands after --`,
 		"lock k --tll 1s -- ls":                 "flag provided but not defined: -tll (did you mean --ttl? see redlock-proxy lock --help)",
-		"lock k --ttl -- ls":                    `invalid value "--" for flag -ttl: parse error (see redlock-proxy lock --help)`,
+		"lock k --ttl -- ls":                    `--ttl: "--" is not a duration (a number and a unit, such as "100ms" or "24h")`,
 		"lock k --ttl 0s -- ls":                 "--ttl: 0s is less than 1ms",
 		"lock k --wait -1s -- ls":               "--wait: -1s is less than 0s",
 		"lock k --addr nowhere -- ls":           `--addr: "nowhere" is not host:port`,
@@ -208,8 +208,8 @@ func TestLockCommandLogsIn(t *testing.T) {
 	command := []string{"--", "echo", "ran"}
 	runProxy(t, append(append(args, "--password-file", file), command...)...).wantEnd(t, 0, "ran\n", "")
 	runProxyWith(t, []string{"REDISCLI_AUTH=topsecret"}, append(args, command...)...).wantEnd(t, 0, "ran\n", "")
-	runProxyWith(t, []string{"REDISCLI_AUTH=wrongsecret"}, append(args, command...)...).wantEnd(t, 122, "", "redlock-proxy: the lock was not granted: WRONGPASS ")
-	runProxy(t, append(args, command...)...).wantEnd(t, 122, "", "redlock-proxy: the lock was not granted: NOAUTH ")
+	runProxyWith(t, []string{"REDISCLI_AUTH=wrongsecret"}, append(args, command...)...).wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+proxy.Addr()+`: WRONGPASS `)
+	runProxy(t, append(args, command...)...).wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+proxy.Addr()+`: NOAUTH `)
 	if log := proxy.Log(); strings.Contains(log, "secret") {
 		t.Errorf("the log:\n%s", log)
 	}
@@ -222,7 +222,7 @@ func TestLockCommandTLS(t *testing.T) {
 	r.proxy = kit.StartProxy(t, r.masters, append(r.args, "--tls-client-ca", r.clientCA.File)...)
 	known, addr := r.clientCA.Issue(t), "rediss://"+r.proxy.Addr()
 	holds(t, addr, "--ca "+r.ca.File+" --client-cert "+known.Cert+" --client-key "+known.Key, "exit 7").wantEnd(t, 7, "", "")
-	const refused = "redlock-proxy: the lock was not granted: "
+	refused := `redlock-proxy: the lock "k" was not granted by ` + r.proxy.Addr() + ": "
 	holds(t, addr, "--client-cert "+known.Cert+" --client-key "+known.Key, "echo ran").wantEnd(t, 122, "", refused+"tls: failed to verify certificate")
 	holds(t, addr, "--ca "+r.ca.File, "echo ran").wantEnd(t, 122, "", refused)
 	holds(t, r.proxy.Addr(), "--ca "+r.ca.File, "echo ran").wantEnd(t, 1, "", "redlock-proxy: --ca, --client-cert and --client-key are for TLS")

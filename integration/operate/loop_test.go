@@ -160,7 +160,7 @@ func TestFewDescriptors(t *testing.T) {
 	t.Cleanup(func() { kit.NoError(t, proxy.Close()) })
 	const room = 51 // (200 - 32 - 5*10 - 16) / 2
 	line, err := proxy.WaitLog("max-clients has been reduced to 51 to compensate for low ulimit", time.Minute)
-	if err != nil || !strings.Contains(line, "You requested max-clients of 10000 requiring at least 20098 max file descriptors. Current maximum open files is 200.") {
+	if err != nil || !strings.Contains(line, "max-clients of 10000 requires at least 20098 max file descriptors. Current maximum open files is 200.") {
 		t.Fatal(line, err)
 	}
 	var clients []*redistest.Client
