@@ -250,8 +250,7 @@ func (c *Cluster) Fence(ctx context.Context, key Key) (int64, error) {
 
 // Holdings tells what stands under keys of one database, and changes nothing.
 //
-// Errors: *NoQuorumError where fewer than a majority answered, *OwnKeyError, or the cause of
-// ctx.
+// Errors: *NoQuorumError where no master answered, *OwnKeyError, or the cause of ctx.
 func (c *Cluster) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
 	return on(ctx, c, func(g *generation) ([]Holding, error) { return g.Holdings(ctx, keys) })
 }

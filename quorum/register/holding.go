@@ -12,7 +12,7 @@ import (
 type Status int
 
 const (
-	// StatusUnclear: a majority answered, and it stays open what the key holds.
+	// StatusUnclear: it stays open what the key holds.
 	StatusUnclear Status = iota
 	// StatusFree: nobody holds it.
 	StatusFree
@@ -48,21 +48,21 @@ type Holding struct {
 	// which stands there.
 	Holder any
 	Since  time.Time
-	// Fence is the highest that a master tells, or 0.
+	// Fence is the highest that one of a majority of masters tells, or 0.
 	Fence int64
 }
 
 // Holdings tells of each key what all masters hold. Unlike Read it changes nothing: a key
 // that is in the course of being replaced is StatusSplit.
 //
-// Errors: *NoQuorum where fewer than a majority answered, or the cause of ctx.
+// Errors: *NoQuorum where no master answered, or the cause of ctx.
 func (r *Register) Holdings(ctx context.Context, keys []string) ([]Holding, error) {
 	asked, err := r.masters.Ask(ctx, all(r.n, cell.Read{Names: keys, Fences: true}), func([]Reply) bool { return false })
 	if err != nil {
 		return nil, err
 	}
 	replies := asked.Replies()
-	if count(replies, answered) < r.quorum {
+	if count(replies, answered) == 0 {
 		return nil, &NoQuorum{Replies: replies}
 	}
 	found := make([]Holding, len(keys))
@@ -72,7 +72,7 @@ func (r *Register) Holdings(ctx context.Context, keys []string) ([]Holding, erro
 			r.mendLater(key)
 		}
 		found[i] = holdingOf(f, replies, i)
-		if fences := r.fencesOf(key, replies, i); len(fences) > 0 {
+		if fences := r.fencesOf(key, replies, i); len(fences) > 0 && count(replies, answered) >= r.quorum {
 			found[i].Fence = fences[len(fences)-1]
 		}
 		if found[i].Status == StatusHeld {

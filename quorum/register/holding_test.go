@@ -80,12 +80,18 @@ func TestHoldings(t *testing.T) {
 	}
 }
 
-// Fewer than a majority tell nothing, whatever they hold.
+// Fewer than a majority decide nothing, but what they hold is told. Of a key that no master tells of, nothing is known.
 func TestHoldingsWithoutAQuorum(t *testing.T) {
 	b := newBench(t, 5)
 	r := b.proxy()
 	b.lock(r, "me")
 	b.at(outside, 2, 3, 4)
+	found, err := r.Holdings(t.Context(), []string{"k"})
+	b.sure(err)
+	if got := found[0]; got.Status != StatusUnclear || got.Shares[1] != ShareSame || got.Shares[2] != ShareUnknown || got.Holder != nil {
+		t.Errorf("%+v", got)
+	}
+	b.at(outside, 0, 1, 2, 3, 4)
 	if _, err := r.Holdings(t.Context(), []string{"k"}); outcome(err) != "no quorum" {
 		t.Errorf("%v", err)
 	}
