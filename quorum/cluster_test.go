@@ -442,6 +442,36 @@ func TestOwedUntilItIsAnswered(t *testing.T) {
 	}
 }
 
+// A master is up again also while locks are released all the time, of which it is owed one more whenever it was given the last.
+func TestUpWhileMoreIsOwed(t *testing.T) {
+	inBubble(t, 3, func(b *bench) {
+		b.masters[2].away()
+		b.wantErr(b.locker.Unlock(b.Context(), job, token), ErrNotHeld)
+		m := b.cluster.now().masters[2]
+		last := 0
+		release := func() {
+			last++
+			m.Tell(0, cell.Remove{Name: fmt.Sprint(last), Attempt: "a", How: cell.Release}, true)
+		}
+		for range 3000 {
+			release()
+		}
+		b.masters[2].slow(time.Millisecond)
+		b.masters[2].set(func(f *fakeMaster) {
+			f.refuses, f.fails = false, func(do cell.Op) error {
+				if r, is := do.(cell.Remove); is && r.Name == fmt.Sprint(last) && m.IsDown() {
+					release()
+				}
+				return nil
+			}
+		})
+		time.Sleep(3 * time.Second)
+		if s := b.cluster.Status()[2]; s.Err != nil || s.Owed != 0 {
+			b.Errorf("%v, %d are owed", s.Err, s.Owed)
+		}
+	})
+}
+
 func readOnly(do cell.Op) error {
 	if do.Writes() {
 		return errors.New("READONLY You can't write against a read only replica.")

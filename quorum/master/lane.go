@@ -117,10 +117,19 @@ func (l *lane) because(reason error) {
 	}
 }
 
-func (l *lane) open() {
+// open lets ops be queued again, after those of some removals that are for it. Where claimed is true the caller has to launch.
+func (l *lane) open(owed []*op) (claimed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down = nil
+	for _, o := range owed {
+		if o.db == l.db {
+			l.queue = append(l.queue, o)
+		}
+	}
+	claimed = len(l.queue) > 0 && !l.claimed
+	l.claimed = l.claimed || claimed
+	return claimed
 }
 
 // waitIdle waits until nothing is in flight, and nothing waits.

@@ -7,33 +7,43 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// bringUp opens the master again: first it gets the removals that it is owed, then new ops.
+// bringUp opens the master again. It gets the removals that it is owed ahead of new ops: whole batches by themselves, and the rest in the
+// lanes, since as long as it is down more may come meanwhile.
 func (m *Master) bringUp(roundTrip time.Duration) error {
-	for {
-		ops := m.openOrOwed(roundTrip)
-		if len(ops) == 0 {
-			return nil
-		}
-		if err := m.sendOwed(ops); err != nil {
+	for batches := m.owedBatches(); batches > 0; batches-- {
+		if err := m.sendOwed(m.takeOwed()); err != nil {
 			return err
 		}
 	}
+	m.open(roundTrip)
+	return nil
 }
 
-// openOrOwed opens the lanes if nothing is owed, or gives what is.
-func (m *Master) openOrOwed(roundTrip time.Duration) []*op {
+func (m *Master) owedBatches() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if ops := m.owed.take(maxBatch); len(ops) > 0 {
-		return ops
-	}
+	return len(m.owed.all) / maxBatch
+}
+
+func (m *Master) takeOwed() []*op {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.owed.take(maxBatch)
+}
+
+// open has lanes take ops again, after what is still owed.
+func (m *Master) open(roundTrip time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.roundTrip = roundTrip
 	m.sayUp()
 	m.cause, m.since = nil, time.Now()
+	owed := m.owed.take(len(m.owed.all))
 	for _, l := range m.allLanes {
-		l.open()
+		if l.open(owed) {
+			m.tasks.Go(l.launch)
+		}
 	}
-	return nil
 }
 
 // sayUp tells that the master is up. At the first time the guard has a line of its own:
