@@ -8,7 +8,7 @@ import (
 
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/keyspace/contents"
-	"redlock-proxy/commands/program/fake"
+	"redlock-proxy/internal/fakeregister"
 	"redlock-proxy/quorum"
 )
 
@@ -83,25 +83,25 @@ func TestBlockingCommands(t *testing.T) {
 
 // Who waits takes what comes, and waits on where it is something else, or others were quicker.
 func TestBlockingCommandsWait(t *testing.T) {
-	put := func(key, value string) func(*fake.Register) {
-		return func(f *fake.Register) { f.Put(key, value, -1) }
+	put := func(key, value string) func(*fakeregister.Register) {
+		return func(f *fakeregister.Register) { f.Put(key, value, -1) }
 	}
-	remove := func(key string) func(*fake.Register) { return func(f *fake.Register) { f.Remove(key) } }
+	remove := func(key string) func(*fakeregister.Register) { return func(f *fakeregister.Register) { f.Remove(key) } }
 	text := put("k", "x")
 	for _, test := range []struct {
 		name, line, reply string
-		later             []func(*fake.Register)
+		later             []func(*fakeregister.Register)
 		left, left2       string
 	}{
-		{"pushed", "BLPOP k 0", `["k" "a"]`, []func(*fake.Register){put("k", list("a", "b"))}, list("b"), "."},
-		{"a string meanwhile", "BLPOP k 0", `["k" "a"]`, []func(*fake.Register){text, remove("k"), put("k", list("a"))}, ".", "."},
-		{"a string to the end", "BLPOP k 1", "(nil)", []func(*fake.Register){text}, "x", "."},
-		{"a string under one of two", "BLPOP k k2 0", `["k2" "a"]`, []func(*fake.Register){text, put("k2", list("a"))}, "x", "."},
+		{"pushed", "BLPOP k 0", `["k" "a"]`, []func(*fakeregister.Register){put("k", list("a", "b"))}, list("b"), "."},
+		{"a string meanwhile", "BLPOP k 0", `["k" "a"]`, []func(*fakeregister.Register){text, remove("k"), put("k", list("a"))}, ".", "."},
+		{"a string to the end", "BLPOP k 1", "(nil)", []func(*fakeregister.Register){text}, "x", "."},
+		{"a string under one of two", "BLPOP k k2 0", `["k2" "a"]`, []func(*fakeregister.Register){text, put("k2", list("a"))}, "x", "."},
 		{"what cannot be read", "BLPOP k 0", "ERR lock key 'k' holds what this version of the proxy cannot read",
-			[]func(*fake.Register){put("k", "\x00redlock:?")}, "\x00redlock:?", "."},
-		{"of one and the same", "BLMOVE k k LEFT RIGHT 0", `"a"`, []func(*fake.Register){text, put("k", list("a", "b"))}, list("b", "a"), "."},
-		{"the second key", "BLPOP k k2 0", `["k2" "a"]`, []func(*fake.Register){put("k2", list("a", "b"))}, ".", list("b")},
-		{"both", "BLPOP k k2 0", `["k" "c"]`, []func(*fake.Register){func(f *fake.Register) {
+			[]func(*fakeregister.Register){put("k", "\x00redlock:?")}, "\x00redlock:?", "."},
+		{"of one and the same", "BLMOVE k k LEFT RIGHT 0", `"a"`, []func(*fakeregister.Register){text, put("k", list("a", "b"))}, list("b", "a"), "."},
+		{"the second key", "BLPOP k k2 0", `["k2" "a"]`, []func(*fakeregister.Register){put("k2", list("a", "b"))}, ".", list("b")},
+		{"both", "BLPOP k k2 0", `["k" "c"]`, []func(*fakeregister.Register){func(f *fakeregister.Register) {
 			f.Put("k2", list("a"), -1)
 			f.Put("k", list("c"), -1)
 		}}, ".", list("a")},
@@ -135,17 +135,17 @@ func TestBlockingCommandsInTurn(t *testing.T) {
 func TestBlockingCommandsOfSeveralKeys(t *testing.T) {
 	for _, test := range []struct {
 		name          string
-		before        map[int]func(*fake.Register) // by round; the first one notes the wait
+		before        map[int]func(*fakeregister.Register) // by round; the first one notes the wait
 		reply, rounds string
 		left, left2   string
 	}{
-		{"an earlier key comes", map[int]func(*fake.Register){3: func(f *fake.Register) { f.Put("k", list("c", "d"), -1) }},
+		{"an earlier key comes", map[int]func(*fakeregister.Register){3: func(f *fakeregister.Register) { f.Put("k", list("c", "d"), -1) }},
 			`["k" "c"]`, "read 0/k 0/k2;read 0/k;read 0/k 0/k2;update 0/k", list("d"), list("a", "b")},
-		{"the later one is changed", map[int]func(*fake.Register){4: func(f *fake.Register) { f.Put("k2", list("b", "c"), -1) }},
+		{"the later one is changed", map[int]func(*fakeregister.Register){4: func(f *fakeregister.Register) { f.Put("k2", list("b", "c"), -1) }},
 			`["k2" "b"]`, "read 0/k 0/k2;read 0/k;update 0/k2;read 0/k 0/k2;read 0/k;update 0/k2", ".", list("c")},
-		{"the later one is taken by another", map[int]func(*fake.Register){4: func(f *fake.Register) { f.Remove("k2") }},
+		{"the later one is taken by another", map[int]func(*fakeregister.Register){4: func(f *fakeregister.Register) { f.Remove("k2") }},
 			"(nil)", "read 0/k 0/k2;read 0/k;update 0/k2;read 0/k 0/k2", ".", "."},
-		{"an earlier key is something else", map[int]func(*fake.Register){3: func(f *fake.Register) { f.Put("k", "x", -1) }},
+		{"an earlier key is something else", map[int]func(*fakeregister.Register){3: func(f *fakeregister.Register) { f.Put("k", "x", -1) }},
 			notList, "read 0/k 0/k2;read 0/k;read 0/k 0/k2", "x", list("a", "b")},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestBlockingCommandsOfSeveralKeys(t *testing.T) {
 func TestBlockingCommandsFail(t *testing.T) {
 	for _, line := range []string{"BLPOP k 0", "BLPOP k k2 0", "BLMOVE k k LEFT LEFT 0"} {
 		b := newRegisterBench(t)
-		fails := func() { b.masters.Fails = fake.ErrTooFew() }
+		fails := func() { b.masters.Fails = fakeregister.ErrTooFew() }
 		b.masters.Later = []func(){fails, fails}
 		if got := b.run(strings.Fields(line)...); !strings.HasPrefix(got, "NOQUORUM 2 of 5 masters answered") || len(b.masters.Later) > 0 {
 			t.Errorf("%s: %s, and %d things are still to come", line, got, len(b.masters.Later))
@@ -184,7 +184,7 @@ func TestBlockingCommandsFail(t *testing.T) {
 	b.masters.Put("k", list("a"), -1)
 	b.masters.Before = func(round int) {
 		if round == 3 { // it takes what it has found
-			b.masters.Fails = fake.ErrTooFew()
+			b.masters.Fails = fakeregister.ErrTooFew()
 		}
 	}
 	b.masters.Later = []func(){func() { t.Error("it waits on although it may have taken something") }}

@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/program/fake"
 	"redlock-proxy/commands/rights"
 	"redlock-proxy/commands/syntax"
+	"redlock-proxy/internal/fakeregister"
 	"redlock-proxy/quorum"
 )
 
 // fakeLocker is a Locker over such a register.
-type fakeLocker struct{ *fake.Register }
+type fakeLocker struct{ *fakeregister.Register }
 
 func (f fakeLocker) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error) {
 	return f.Take(ctx, quorum.Taking{Keys: []quorum.Key{req.Key}, Tokens: []string{req.Token}, TTL: req.TTL})
@@ -59,7 +59,7 @@ func (f fakeLocker) Withdraw(key quorum.Key, token string, got quorum.Grant) {
 // registerBench is a table over such masters, and a client.
 type registerBench struct {
 	*bench
-	masters *fake.Register
+	masters *fakeregister.Register
 	aside   *fakeAside
 	paused  int
 	now     time.Time
@@ -109,7 +109,7 @@ func (f fakePrepared) Do() error {
 func (f fakePrepared) Drop() { f.dropped++ }
 
 func newRegisterBench(t *testing.T, change ...func(*Options)) *registerBench {
-	b := &registerBench{bench: &bench{T: t, client: newClient()}, masters: fake.NewRegister(), aside: &fakeAside{}, now: time.UnixMilli(1_700_000_000_000)}
+	b := &registerBench{bench: &bench{T: t, client: newClient()}, masters: fakeregister.NewRegister(), aside: &fakeAside{}, now: time.UnixMilli(1_700_000_000_000)}
 	opts := Options{
 		Locks: fakeLocker{b.masters}, Register: b.masters, MaxTTL: 24 * time.Hour, LockKeys: []string{"k*", "lock:*"},
 		Random: func(bits []byte) { clear(bits) }, Now: func() time.Time { return b.now },

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/program/fake"
 	"redlock-proxy/commands/syntax"
+	"redlock-proxy/internal/fakeregister"
 )
 
 // Each command gets its reply, asks the masters no more often than it must, and
@@ -211,7 +211,7 @@ func TestWarningNowAndThen(t *testing.T) {
 
 func TestNoQuorum(t *testing.T) {
 	b := newRegisterBench(t)
-	b.masters.Fails = fake.ErrTooFew()
+	b.masters.Fails = fakeregister.ErrTooFew()
 	const none = "NOQUORUM 2 of 5 masters answered, 3 needed: connection refused"
 	for _, line := range []string{"SET k me NX PX 30000", "SET k me", "GET k", "DEL k", "DELEX k IFEQ me", "MSETNX k a k2 b"} {
 		b.does(line, none)

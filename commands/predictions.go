@@ -5,8 +5,8 @@ import (
 
 	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/commands/keyspace/contents"
-	"redlock-proxy/commands/lru"
 	"redlock-proxy/commands/program"
+	"redlock-proxy/internal/lru"
 )
 
 // maxPredictions bounds how many scripts are remembered.

@@ -9,7 +9,7 @@ import (
 
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/keyspace"
-	"redlock-proxy/commands/program/fake"
+	"redlock-proxy/internal/fakeregister"
 	"redlock-proxy/quorum"
 )
 
@@ -18,7 +18,7 @@ import (
 func TestTooShort(t *testing.T) {
 	b := newBench(t)
 	b.locks.err = quorum.ErrTooShort
-	b.table = NewTable(Options{Locks: b.locks, Register: fake.NewRegister(), MaxTTL: time.Hour, LockKeys: []string{"k*"}})
+	b.table = NewTable(Options{Locks: b.locks, Register: fakeregister.NewRegister(), MaxTTL: time.Hour, LockKeys: []string{"k*"}})
 	for line, want := range map[string]string{
 		"LOCK k me PX 3":   "ERR invalid expire time in 'lock' command: too short to be granted",
 		"EXTEND k me PX 3": "ERR invalid expire time in 'extend' command: too short to be granted",
@@ -37,7 +37,7 @@ func TestRegisterErrors(t *testing.T) {
 		want string
 	}{
 		{quorum.ErrForeign, "ERR the key is held by a client of the masters themselves, and can only be changed there"},
-		{fake.ErrTooFew(), "NOQUORUM 2 of 5 masters answered, 3 needed: connection refused"},
+		{fakeregister.ErrTooFew(), "NOQUORUM 2 of 5 masters answered, 3 needed: connection refused"},
 		{errors.New("other"), "ERR other"},
 	} {
 		b := newRegisterBench(t)

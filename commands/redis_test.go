@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"redlock-proxy/internal/redistest"
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 // startRedis starts a redis-server of the test's own and returns its socket.

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"redlock-proxy/commands/keyspace"
-	"redlock-proxy/commands/program/fake"
 	"redlock-proxy/commands/script"
 	"redlock-proxy/commands/syntax"
+	"redlock-proxy/internal/fakeregister"
 	"redlock-proxy/quorum"
 
 	"github.com/hashicorp/go-multierror"
@@ -146,7 +146,7 @@ func TestLockScripts(t *testing.T) {
 			b := newRegisterBench(t)
 			words := append([]string{"EVAL", test.script, "1", "k"}, strings.Split(test.args, " ")...)
 			for _, rounds := range []int{test.first, test.later} {
-				b.masters.Held = fake.NewRegister().Held
+				b.masters.Held = fakeregister.NewRegister().Held
 				if value, ms, ok := strings.Cut(test.held, ":"); ok {
 					n, _ := syntax.Int(ms)
 					b.masters.Put("k", value, int(n))
@@ -370,7 +370,7 @@ func TestKeysOutsideKEYS(t *testing.T) {
 // A script that touches no key asks no master.
 func TestScriptWithoutKeys(t *testing.T) {
 	b := newRegisterBench(t)
-	b.masters.Fails = fake.ErrTooFew()
+	b.masters.Fails = fakeregister.ErrTooFew()
 	for script, want := range map[string]string{
 		`return 1`:                          "1",
 		`return redis.call('time')[1]`:      `"1700000000"`,

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"redlock-proxy/commands/command"
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 func TestLookup(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/program/fake"
 	"redlock-proxy/commands/syntax"
+	"redlock-proxy/internal/fakeregister"
 	"redlock-proxy/quorum"
 )
 
@@ -109,15 +109,15 @@ func TestWatchedVersion(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		held      bool
-		meanwhile func(*fake.Register)
+		meanwhile func(*fakeregister.Register)
 		aborts    bool
 	}{
-		{"replaced and put back", true, func(f *fake.Register) { f.Put("k", "other", 500); f.Put("k", "me", 500) }, true},
-		{"removed and taken again", true, func(f *fake.Register) { f.Remove("k"); f.Put("k", "me", 500) }, true},
-		{"removed", true, func(f *fake.Register) { f.Remove("k") }, true},
-		{"taken and given back", false, func(f *fake.Register) { f.Put("k", "other", 500); f.Remove("k") }, false},
-		{"taken", false, func(f *fake.Register) { f.Put("k", "other", 500) }, true},
-		{"extended", true, func(f *fake.Register) {
+		{"replaced and put back", true, func(f *fakeregister.Register) { f.Put("k", "other", 500); f.Put("k", "me", 500) }, true},
+		{"removed and taken again", true, func(f *fakeregister.Register) { f.Remove("k"); f.Put("k", "me", 500) }, true},
+		{"removed", true, func(f *fakeregister.Register) { f.Remove("k") }, true},
+		{"taken and given back", false, func(f *fakeregister.Register) { f.Put("k", "other", 500); f.Remove("k") }, false},
+		{"taken", false, func(f *fakeregister.Register) { f.Put("k", "other", 500) }, true},
+		{"extended", true, func(f *fakeregister.Register) {
 			_, _ = f.Extend(context.Background(), quorum.Key{Name: "k"}, "me", time.Minute)
 		}, false},
 	} {
@@ -259,7 +259,7 @@ func TestWatchInAnotherDatabase(t *testing.T) {
 func TestTransactionNoQuorum(t *testing.T) {
 	b := newRegisterBench(t)
 	b.watch("k")
-	b.masters.Fails = fake.ErrTooFew()
+	b.masters.Fails = fakeregister.ErrTooFew()
 	if got := b.transact("SET k me PX 500"); !strings.HasPrefix(got, "NOQUORUM ") {
 		t.Error(got)
 	}

@@ -4,7 +4,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"redlock-proxy/internal/certs"
 )
+
+// CertificateFiles are those that the settings name.
+func (c Config) CertificateFiles() certs.Files {
+	return certs.Files{
+		TLSCert: c.TLSCert, TLSKey: c.TLSKey, TLSClientCA: c.TLSClientCA,
+		ClientCert: c.ClientCert, ClientKey: c.ClientKey, CA: c.CA,
+	}
+}
 
 // certificateProblems are files of certificates that are no use without another one. What is in them is not looked at.
 func (c Config) certificateProblems() []problem {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/wire"
-	"redlock-proxy/resp"
 )
 
 // defaultHeldInput is enough for 128 commands of the longest kind that are on their way at a time.

@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"redlock-proxy/commands/syntax"
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/upstream"
-	"redlock-proxy/resp"
 )
 
 // An upstream that a script keeps busy still carries out what ends that script, but refuses what gives a connection its database or its

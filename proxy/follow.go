@@ -6,9 +6,9 @@ import (
 	"redlock-proxy/commands/server"
 	"redlock-proxy/commands/syntax"
 	"redlock-proxy/commands/tracking"
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/detour"
 	"redlock-proxy/proxy/track"
-	"redlock-proxy/resp"
 )
 
 // follow forwards a command whose answer is learned from.

@@ -7,10 +7,10 @@ import (
 
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/command"
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/sharing"
 	"redlock-proxy/proxy/track"
 	"redlock-proxy/proxy/upstream"
-	"redlock-proxy/resp"
 )
 
 // serveRelay serves a client that has an upstream behind it: what is not the

@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/commands/rights"
 	"redlock-proxy/commands/server"
 	"redlock-proxy/commands/syntax"
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/track"
-	"redlock-proxy/resp"
 )
 
 // gate is the login at the proxy itself: needed where it logs in at the upstream with a

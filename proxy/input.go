@@ -5,8 +5,8 @@ import (
 	"math"
 	"net"
 
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/wire"
-	"redlock-proxy/resp"
 )
 
 const (

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/wire"
-	"redlock-proxy/resp"
 )
 
 // inputOf is an input that reads what is written to the other end of its connection.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"redlock-proxy/commands/rights"
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/track"
-	"redlock-proxy/resp"
 )
 
 // inquire asks the upstream something for the proxy itself, on the client's connection,

@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/keys"
 	"redlock-proxy/commands/uncovered"
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 // keySearch is how much is known of the current frame's keys. They are looked for

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"redlock-proxy/commands"
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 // frameOf is a command in RESP, whose line ends may be any two bytes where Redis

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"redlock-proxy/internal/redistest"
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy"
-	"redlock-proxy/resp"
 )
 
 // locking starts a redis-server and a proxy in front of it whose lock keys are

@@ -12,9 +12,9 @@ import (
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/server"
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/detour"
 	"redlock-proxy/proxy/track"
-	"redlock-proxy/resp"
 )
 
 // subscribedOnly is Redis' refusal of a command on a RESP2 connection that takes

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"redlock-proxy/commands/rights"
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/track"
 	"redlock-proxy/proxy/upstream"
-	"redlock-proxy/resp"
 )
 
 const (

@@ -17,8 +17,8 @@ import (
 	"redlock-proxy/commands/syntax"
 	"redlock-proxy/commands/tracking"
 	"redlock-proxy/commands/users"
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/wire"
-	"redlock-proxy/resp"
 )
 
 const (

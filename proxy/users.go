@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/commands/server"
 	"redlock-proxy/commands/syntax"
 	"redlock-proxy/commands/users"
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/track"
-	"redlock-proxy/resp"
 )
 
 // Where the users are the proxy's own, each command is looked at before anything else is done with it: whether the

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"redlock-proxy/internal/contained"
 	"redlock-proxy/quorum/cell"
-	"redlock-proxy/quorum/contained"
 	"redlock-proxy/quorum/legacy"
 	"redlock-proxy/quorum/register"
 	"redlock-proxy/quorum/vote"

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"redlock-proxy/quorum/contained"
+	"redlock-proxy/internal/contained"
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/register"
 )

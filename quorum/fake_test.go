@@ -10,12 +10,12 @@ import (
 	"syscall"
 	"time"
 
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/master"
 	"redlock-proxy/quorum/register"
-	"redlock-proxy/resp"
 )
 
 var (

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"redlock-proxy/internal/contained"
 	"redlock-proxy/quorum/cell"
-	"redlock-proxy/quorum/contained"
 	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/guard/succession"
 	"redlock-proxy/quorum/legacy"

@@ -11,11 +11,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum/feed"
 	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/master"
-	"redlock-proxy/resp"
 )
 
 // Finding is what Inspect saw of one master.

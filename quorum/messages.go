@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/master"
 	"redlock-proxy/quorum/messages"
 	"redlock-proxy/quorum/register"
-	"redlock-proxy/resp"
 )
 
 // Message is one message of a client; see package messages.

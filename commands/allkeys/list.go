@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"redlock-proxy/commands/command"
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 // everything matches all keys.

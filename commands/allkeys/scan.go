@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/keys"
 	"redlock-proxy/commands/syntax"
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 
 	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/commands/syntax"
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum"
-	"redlock-proxy/resp"
 )
 
 // Reply collects replies in RESP2 or, where Proto is 3, RESP3.

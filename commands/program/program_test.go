@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"redlock-proxy/commands/keyspace"
-	"redlock-proxy/commands/program/fake"
 	"redlock-proxy/commands/syntax"
+	"redlock-proxy/internal/fakeregister"
 	"redlock-proxy/quorum"
 )
 
@@ -19,13 +19,13 @@ import (
 type bench struct {
 	*testing.T
 	engine   *Engine
-	register *fake.Register
+	register *fakeregister.Register
 	now      time.Time
 	paused   int
 }
 
 func newBench(t *testing.T) *bench {
-	b := &bench{T: t, register: fake.NewRegister(), now: time.UnixMilli(1_700_000_000_000)}
+	b := &bench{T: t, register: fakeregister.NewRegister(), now: time.UnixMilli(1_700_000_000_000)}
 	b.engine = &Engine{
 		Register: b.register,
 		Place:    func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: key} },

@@ -6,8 +6,8 @@ import (
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/subscribers"
 	"redlock-proxy/commands/syntax"
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum"
-	"redlock-proxy/resp"
 )
 
 // Commands are those of messages.

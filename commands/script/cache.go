@@ -3,7 +3,7 @@ package script
 import (
 	"sync"
 
-	"redlock-proxy/commands/lru"
+	"redlock-proxy/internal/lru"
 )
 
 // Cache keeps the scripts that were used last. It is safe for concurrent use.

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"slices"
 
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 // appendText appends to the text in a bulk or verbatim string. A reply of another

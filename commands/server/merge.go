@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/keys"
 	"redlock-proxy/commands/syntax"
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 // ours are the commands that the upstream does not know.

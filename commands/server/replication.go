@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"redlock-proxy/commands/command"
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 // otherServers are the lines of INFO with the addresses of a master and of replicas, to which clients would go that look for them there.

@@ -3,8 +3,8 @@ package subscribers
 import (
 	"sync"
 
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum"
-	"redlock-proxy/resp"
 )
 
 // Kind is what is subscribed to.

@@ -2,7 +2,7 @@ package tracking
 
 import (
 	"redlock-proxy/commands/syntax"
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 // Mode is what a client has asked for by CLIENT TRACKING.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"redlock-proxy/commands/lru"
+	"redlock-proxy/internal/lru"
 )
 
 const (

@@ -21,7 +21,7 @@ import (
 	"redlock-proxy/integration/harness"
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 // startMaintained starts a server that announces planned maintenance, as Redis Cloud does: all that is said to it is answered by a real

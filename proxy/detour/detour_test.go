@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 // replies are what an upstream sends, what the client gets, and what was found to lead elsewhere.

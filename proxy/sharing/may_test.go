@@ -8,7 +8,7 @@ import (
 
 	"redlock-proxy/commands/spec"
 	"redlock-proxy/internal/redistest"
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 func TestMay(t *testing.T) {

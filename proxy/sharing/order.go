@@ -3,8 +3,8 @@ package sharing
 import (
 	"errors"
 
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/detour"
-	"redlock-proxy/resp"
 )
 
 var (

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"redlock-proxy/internal/redistest"
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

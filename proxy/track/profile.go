@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"redlock-proxy/commands/syntax"
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 // Profile is what of a connection's state another connection can be given: how it speaks, where, and what others are told of

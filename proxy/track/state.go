@@ -3,7 +3,7 @@ package track
 import (
 	"errors"
 
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 // State is what is known of a connection to the upstream.

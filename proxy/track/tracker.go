@@ -1,8 +1,8 @@
 package track
 
 import (
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/detour"
-	"redlock-proxy/resp"
 )
 
 // Tracker follows one client's connection to the upstream: by the answers that are awaited and

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 const (

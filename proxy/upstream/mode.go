@@ -5,7 +5,7 @@ import (
 	"net"
 	"regexp"
 
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 // ErrCluster says that an upstream is not alone, where lock keys are set.

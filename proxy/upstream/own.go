@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"redlock-proxy/commands"
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 // loopPause is how long after an upstream was found to lead back, or elsewhere, it is refused without

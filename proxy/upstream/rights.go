@@ -3,7 +3,7 @@ package upstream
 import (
 	"bytes"
 
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 // MayAll reads ACL GETUSER: whether the user may do every command with every key and

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 // Sentinels are servers that say where the upstream is.

@@ -19,8 +19,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/track"
-	"redlock-proxy/resp"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 func someCells() []Cell {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 // Releases are several removals of plain cells, as Release has them, of different keys, that go

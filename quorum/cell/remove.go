@@ -1,6 +1,6 @@
 package cell
 
-import "redlock-proxy/resp"
+import "redlock-proxy/internal/resp"
 
 // Removal says which cells of an attempt a Remove deletes.
 type Removal string

@@ -15,8 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlock-proxy/internal/redistest"
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum/cell"
-	"redlock-proxy/resp"
 )
 
 // Every operation does on a redis-server what Apply says, and answers so: on random

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 // Take creates plain cells where there are none, all or none: SET key envelope NX.

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"redlock-proxy/quorum/contained"
-	"redlock-proxy/quorum/pacing"
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/contained"
+	"redlock-proxy/internal/pacing"
+	"redlock-proxy/internal/resp"
 )
 
 // Server is a master as a feed needs it.

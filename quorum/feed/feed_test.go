@@ -4,7 +4,7 @@ import (
 	"net"
 	"testing"
 
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 // TestRefusals: what does not pass by itself is asked for less often.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 // Need is a command that a feed, or who makes use of one, sends to a master.

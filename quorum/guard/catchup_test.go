@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"redlock-proxy/quorum/contained"
+	"redlock-proxy/internal/contained"
 	"redlock-proxy/quorum/guard/script"
 )
 

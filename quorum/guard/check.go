@@ -5,10 +5,10 @@ import (
 	"strconv"
 	"time"
 
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum/guard/clock"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
-	"redlock-proxy/resp"
 )
 
 // Check looks at a master at the end of a batch: whether it is still the one that votes.

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"redlock-proxy/internal/contained"
 	"redlock-proxy/quorum/cell"
-	"redlock-proxy/quorum/contained"
 	"redlock-proxy/quorum/guard/copying"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"

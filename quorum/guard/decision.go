@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"redlock-proxy/quorum/contained"
+	"redlock-proxy/internal/contained"
 	"redlock-proxy/quorum/guard/clock"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"

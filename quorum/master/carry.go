@@ -5,9 +5,9 @@ import (
 	"runtime"
 	"time"
 
-	"redlock-proxy/quorum/contained"
+	"redlock-proxy/internal/contained"
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum/register"
-	"redlock-proxy/resp"
 )
 
 // Link is a connection that carries batches of one database, one after the other.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"redlock-proxy/resp"
+	"redlock-proxy/internal/resp"
 )
 
 // LockSettings makes go-redis never retry (a SET NX sent twice refuses itself),

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"redlock-proxy/quorum/contained"
+	"redlock-proxy/internal/contained"
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum/register"
-	"redlock-proxy/resp"
 )
 
 // linkLimits bound what a master says to one batch: an answer is flat, and what stands

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/register"
-	"redlock-proxy/resp"
 )
 
 // reply is what came of one operation at one master.

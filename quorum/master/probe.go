@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"redlock-proxy/quorum/contained"
+	"redlock-proxy/internal/contained"
+	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum/guard"
-	"redlock-proxy/quorum/pacing"
 )
 
 const (

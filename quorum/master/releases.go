@@ -3,9 +3,9 @@ package master
 import (
 	"slices"
 
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/register"
-	"redlock-proxy/resp"
 )
 
 // releases are those of a batch that go as one script, in the place of the first: a release of a

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"redlock-proxy/internal/redistest"
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum/cell"
-	"redlock-proxy/resp"
 )
 
 // Which operations of a batch go as one script, and where.

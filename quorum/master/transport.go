@@ -13,11 +13,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/register"
-	"redlock-proxy/resp"
 )
 
 // Transport is the way to one master.

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum/feed"
-	"redlock-proxy/resp"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"redlock-proxy/quorum/pacing"
+	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum/wake"
 )
 

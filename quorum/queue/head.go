@@ -3,7 +3,7 @@ package queue
 import (
 	"time"
 
-	"redlock-proxy/quorum/pacing"
+	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum/wake"
 )
 

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/feed"
-	"redlock-proxy/resp"
 )
 
 const (

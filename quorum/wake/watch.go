@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"redlock-proxy/quorum/contained"
+	"redlock-proxy/internal/contained"
 	"redlock-proxy/quorum/feed"
 )
 

@@ -1,4 +1,4 @@
-package main
+package daemon
 
 import (
 	"bytes"
@@ -14,11 +14,11 @@ func TestAuditLogger(t *testing.T) {
 		cfg := conf.Default()
 		cfg.LogLevel = level
 		var out bytes.Buffer
-		l := &logs{out: &out}
+		l := &Logs{out: &out}
 		if err := l.apply(cfg); err != nil {
 			t.Fatal(err)
 		}
-		auditLogger(l.logger()).Info("audit", "key", "k")
+		auditLogger(l.Logger()).Info("audit", "key", "k")
 		if !strings.HasSuffix(out.String(), "level=INFO msg=audit key=k\n") {
 			t.Errorf("%s: %q", level, out.String())
 		}

@@ -1,4 +1,4 @@
-package main
+package daemon
 
 import (
 	"bytes"
@@ -12,17 +12,17 @@ import (
 	"redlock-proxy/conf"
 )
 
-// logs is the log of a proxy, whose level and form may change while it is written.
-type logs struct {
+// Logs is the log of a proxy, whose level and form may change while it is written.
+type Logs struct {
 	out     io.Writer // takes each line in one piece, from any goroutine
 	current atomic.Pointer[slog.Handler]
 	form    atomic.Pointer[func(io.Writer) slog.Handler] // of current
 	queue   *logQueue                                    // nil: lines are written at once
 }
 
-// newQueuedLogs makes one whose reader nothing waits for. It is to be closed.
-func newQueuedLogs(out io.Writer, cfg conf.Config) (*logs, error) {
-	l := &logs{}
+// NewLogs makes one whose reader nothing waits for. It is to be closed.
+func NewLogs(out io.Writer, cfg conf.Config) (*Logs, error) {
+	l := &Logs{}
 	l.queue = newLogQueue(out, l.lost)
 	l.out = l.queue
 	if err := l.apply(cfg); err != nil {
@@ -33,7 +33,7 @@ func newQueuedLogs(out io.Writer, cfg conf.Config) (*logs, error) {
 }
 
 // lost is the line that says how many lines could not be written.
-func (l *logs) lost(lines int64) []byte {
+func (l *Logs) lost(lines int64) []byte {
 	r := slog.NewRecord(time.Now(), slog.LevelWarn, "lines of the log are missing here: its reader was too slow", 0)
 	r.AddAttrs(slog.Int64("lines", lines))
 	var line bytes.Buffer
@@ -41,8 +41,11 @@ func (l *logs) lost(lines int64) []byte {
 	return line.Bytes()
 }
 
+// Close writes what is left, unless its reader takes too long.
+func (l *Logs) Close() { l.queue.Close() }
+
 // dropped is how many lines could not be written.
-func (l *logs) dropped() int64 {
+func (l *Logs) dropped() int64 {
 	if l == nil || l.queue == nil {
 		return 0
 	}
@@ -50,7 +53,7 @@ func (l *logs) dropped() int64 {
 }
 
 // apply has level and form of a configuration hold for all lines to come, of every logger.
-func (l *logs) apply(cfg conf.Config) error {
+func (l *Logs) apply(cfg conf.Config) error {
 	handler, err := newHandler(l.out, cfg)
 	if err != nil {
 		return err
@@ -64,14 +67,14 @@ func (l *logs) apply(cfg conf.Config) error {
 	return nil
 }
 
-// logger writes as the log is at the time.
-func (l *logs) logger() *slog.Logger {
+// Logger writes as the log is at the time.
+func (l *Logs) Logger() *slog.Logger {
 	return slog.New(following{logs: l, with: func(h slog.Handler) slog.Handler { return h }})
 }
 
 // following is a handler that does as the handler of now does, with what was added to it.
 type following struct {
-	logs *logs
+	logs *Logs
 	with func(slog.Handler) slog.Handler
 }
 

@@ -1,4 +1,4 @@
-package main
+package daemon
 
 import (
 	"context"
@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"redlock-proxy/admin/status"
-	"redlock-proxy/certs"
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/subscribers"
 	"redlock-proxy/commands/users"
 	"redlock-proxy/conf"
+	"redlock-proxy/internal/certs"
 	"redlock-proxy/proxy"
 	"redlock-proxy/proxy/upstream"
 	"redlock-proxy/quorum"
@@ -27,23 +27,44 @@ import (
 // keepAlive is Redis' own tcp-keepalive.
 const keepAlive = 300 * time.Second
 
-// serve runs a proxy until ctx ends and its clients are done. ready is called with
-// the address once clients are served. At each of hangups the configuration is read again.
-func serve(ctx context.Context, cfg conf.Config, log *slog.Logger, from provenance, hangups <-chan os.Signal, ready func(d *daemon, addr net.Addr)) error {
-	d, err := newDaemon(ctx, cfg, log, from)
-	if err != nil {
-		return err
-	}
-	defer d.admin.Close()
-	defer d.listener.Close()
-	return d.run(ctx, hangups, func(addr net.Addr) { ready(d, addr) })
+// Options are what a proxy runs with.
+type Options struct {
+	Config  conf.Config
+	Version string
+	Log     *slog.Logger
+	// Logs is what Log writes to, and follows the configuration; nil: it stays as it is.
+	Logs *Logs
+	// Read reads the configuration again; nil: there is none to be read.
+	Read func() (conf.Config, error)
+	// Hangups has the configuration read again at each signal; nil: there are none.
+	Hangups <-chan os.Signal
+	// Ready, unless it is nil, is called with the address once clients are served.
+	Ready func(net.Addr)
+}
+
+// Serve runs a proxy until ctx ends and its clients are done.
+func Serve(ctx context.Context, o Options) error {
+	return supervised(ctx, o.Log, func(ready func(alive func() error)) error {
+		d, err := newDaemon(ctx, o)
+		if err != nil {
+			return err
+		}
+		defer d.admin.Close()
+		defer d.listener.Close()
+		return d.run(ctx, func(addr net.Addr) {
+			ready(func() error { return d.askItself(addr.String()) })
+			if o.Ready != nil {
+				o.Ready(addr)
+			}
+		})
+	})
 }
 
 // daemon is a proxy with all its parts. upstream is nil for a lock server, admin where nothing is
 // served there.
 type daemon struct {
 	cfg       conf.Config // as of the start
-	from      provenance
+	opts      Options
 	standing  atomic.Pointer[standing]
 	reloading reloading
 	reloads   atomic.Pointer[reloaded]
@@ -66,28 +87,29 @@ type daemon struct {
 }
 
 // newDaemon makes the parts, and listens; nobody is served yet.
-func newDaemon(ctx context.Context, cfg conf.Config, log *slog.Logger, from provenance) (*daemon, error) {
+func newDaemon(ctx context.Context, o Options) (*daemon, error) {
+	cfg, log := o.Config, o.Log
 	password, err := cfg.ClientPassword()
 	if err != nil {
 		return nil, err
 	}
-	d, given := &daemon{from: from, audit: auditLogger(log)}, cfg
+	d, given := &daemon{opts: o, audit: auditLogger(log)}, cfg
 	var events *status.Events
 	if cfg.Admin != "" {
 		events = status.NewEvents()
 		log = events.Watching(log)
 	}
 	d.log = log
-	if d.users, err = loadUsers(cfg, log); err != nil {
+	if d.users, err = LoadUsers(cfg, log); err != nil {
 		return nil, err
 	}
-	if d.certs, err = certs.Load(certificateFiles(cfg)); err != nil {
+	if d.certs, err = certs.Load(cfg.CertificateFiles()); err != nil {
 		return nil, err
 	}
 	d.cluster, err = quorum.NewCluster(quorum.Options{
 		Masters: cfg.Masters, Legacy: cfg.LegacyLock, TLS: d.certs.Dialing, MasterTimeout: cfg.MasterTimeout, MaxTTL: cfg.MaxTTL,
 		FreshStart: cfg.FreshStart, Unguarded: !cfg.Guard, Logger: log, Succeeded: d.followMasters,
-		Tagged: len(cfg.LockTags) > 0, Settings: rulesOf(cfg),
+		Tagged: len(cfg.LockTags) > 0, Settings: Rules(cfg),
 	})
 	if err != nil {
 		return nil, err
@@ -103,7 +125,7 @@ func newDaemon(ctx context.Context, cfg conf.Config, log *slog.Logger, from prov
 	}
 	id := newID()
 	if d.upstream, err = newUpstream(cfg, id, d.certs, log); err == nil {
-		d.admin, err = openAdmin(ctx, cfg, d.cluster, events)
+		d.admin, err = openAdmin(ctx, cfg, o.Version, d.cluster, events)
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.listener.Close())
@@ -112,8 +134,8 @@ func newDaemon(ctx context.Context, cfg conf.Config, log *slog.Logger, from prov
 	return d, nil
 }
 
-// rulesOf are what all proxies on the same masters must have alike.
-func rulesOf(cfg conf.Config) string {
+// Rules are what all proxies on the same masters must have alike.
+func Rules(cfg conf.Config) string {
 	return commands.Rules(cfg.KeyPrefix, cfg.LockKeys, cfg.LockTags, cfg.Guard)
 }
 
@@ -133,11 +155,11 @@ func (d *daemon) listen(ctx context.Context) error {
 
 // run serves clients until ctx ends and they are done. The masters and the upstream outlive the
 // clients: what runs, finishes.
-func (d *daemon) run(ctx context.Context, hangups <-chan os.Signal, ready func(net.Addr)) error {
+func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
 	defer d.admin.serve(ctx, d)() // the last to end
 	servers, stopServers := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
-	running.Go(func() { d.obey(servers, hangups) })
+	running.Go(func() { d.obey(servers, d.opts.Hangups) })
 	running.Go(func() { _ = d.cluster.Run(servers) })
 	if d.upstream != nil {
 		defer d.upstream.Close()
@@ -164,7 +186,7 @@ func (d *daemon) run(ctx context.Context, hangups <-chan os.Signal, ready func(n
 	d.warnUntimely()
 	d.warnOpen()
 	d.warnProtected()
-	d.log.Info("ready", "listen", d.listener.Addr().String(), "masters", len(d.cfg.Masters), "version", version)
+	d.log.Info("ready", "listen", d.listener.Addr().String(), "masters", len(d.cfg.Masters), "version", d.opts.Version)
 	ready(d.listener.Addr())
 	err := <-served
 	d.log.Info("stopped")
@@ -199,19 +221,6 @@ func (d *daemon) lameDuck(asked, clients context.Context, stop func()) {
 	}
 }
 
-// firstProbe looks for the upstream. The proxy is being served by then, since an upstream
-// that leads back to it says so only when its question is answered here. One that must not be used ends the proxy.
-func firstProbe(ctx context.Context, up *upstream.Upstream) error {
-	up.Probe(ctx)
-	switch name, err := up.Status(); {
-	case errors.Is(err, commands.ErrLoop):
-		return fmt.Errorf("upstream: %s leads back to this proxy", name)
-	case errors.Is(err, upstream.ErrCluster):
-		return fmt.Errorf("upstream: %s: %w", name, err)
-	}
-	return nil
-}
-
 // newID is a name that no other proxy has.
 func newID() string {
 	var bits [20]byte
@@ -226,35 +235,6 @@ func cannotListen(setting, address string, err error) error {
 		err = call.Err
 	}
 	return fmt.Errorf("--%s: %q: %w", setting, address, err)
-}
-
-// newUpstream is nil for a lock server.
-func newUpstream(cfg conf.Config, id string, certificates *certs.Certificates, log *slog.Logger) (*upstream.Upstream, error) {
-	if cfg.Upstream == "" {
-		return nil, nil
-	}
-	up, err := openUpstream(cfg, log)
-	if err == nil {
-		up.Identify(id)
-		up.Secure(certificates.Dialing)
-		if len(cfg.LockKeys) > 0 {
-			up.RefuseClusters()
-		}
-	}
-	return up, err
-}
-
-// openUpstream takes the URL of the upstream, or of the Sentinels that know where it is.
-func openUpstream(cfg conf.Config, log *slog.Logger) (*upstream.Upstream, error) {
-	s, named, err := conf.ReadSentinel(cfg.Upstream)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("upstream: %w", err)
-	case !named:
-		return upstream.New(cfg.Upstream, cfg.UpstreamTimeout, log)
-	}
-	sentinels := upstream.Sentinels{Master: s.Master, Addrs: s.Addrs, Username: s.Username, Password: s.Password}
-	return upstream.NewFollowing(s.At(s.Addrs[0]), sentinels, cfg.UpstreamTimeout, log)
 }
 
 // newServer puts the house together: proxy → commands → quorum.
@@ -274,7 +254,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 		LockTags:     cfg.LockTags,
 		StringsOnly:  cfg.LegacyLock != "",
 		Cluster:      cfg.ClusterMode == "emulated",
-		Version:      version,
+		Version:      d.opts.Version,
 		Masters:      d.cluster.Status,
 		Clients:      func() int { return d.server.Clients() },
 		AcceptErrors: func() int64 { return d.server.AcceptErrors() },
@@ -307,8 +287,8 @@ func (d *daemon) warnUntimely() {
 	}
 }
 
-// loadUsers reads the users of the proxy's own; there are none without a file.
-func loadUsers(cfg conf.Config, log *slog.Logger) (*users.Users, error) {
+// LoadUsers reads the users of the proxy's own; there are none without a file.
+func LoadUsers(cfg conf.Config, log *slog.Logger) (*users.Users, error) {
 	if cfg.ACLFile == "" {
 		return nil, nil
 	}
@@ -319,13 +299,13 @@ func loadUsers(cfg conf.Config, log *slog.Logger) (*users.Users, error) {
 	return own, nil
 }
 
-// openUsers warns of a user that everybody is.
-const openUsers = "acl-file: whoever connects is the user default, without a login, and may do what that one may; without a line of its own that is everything"
+// OpenUsers warns of a user that everybody is.
+const OpenUsers = "acl-file: whoever connects is the user default, without a login, and may do what that one may; without a line of its own that is everything"
 
 // warnOpen tells of users that need no login.
 func (d *daemon) warnOpen() {
 	if d.users != nil && d.users.IsOpen() {
-		d.log.Warn(openUsers)
+		d.log.Warn(OpenUsers)
 	}
 }
 

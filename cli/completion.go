@@ -1,11 +1,11 @@
-package main
+package cli
 
 import (
 	"fmt"
 
 	"github.com/urfave/cli/v2"
 
-	"redlock-proxy/describe"
+	"redlock-proxy/cli/describe"
 )
 
 // manSection is that of commands and daemons for administrators.

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -15,9 +15,10 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/urfave/cli/v2"
 
-	"redlock-proxy/certs"
 	"redlock-proxy/conf"
-	"redlock-proxy/lease"
+	"redlock-proxy/daemon"
+	"redlock-proxy/internal/certs"
+	"redlock-proxy/internal/lease"
 	"redlock-proxy/quorum/master"
 )
 
@@ -117,7 +118,7 @@ func lockAction(c *cli.Context) error {
 // proxyOptions are how the proxy is reached.
 func proxyOptions(c *cli.Context) (*redis.Options, error) {
 	addr := c.String("addr")
-	opts := &redis.Options{Addr: reachable(addr)}
+	opts := &redis.Options{Addr: daemon.Reachable(addr)}
 	if strings.Contains(addr, "://") {
 		var err error
 		if opts, err = redis.ParseURL(addr); err != nil {

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -13,8 +13,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"redlock-proxy/certs"
 	"redlock-proxy/conf"
+	"redlock-proxy/daemon"
+	"redlock-proxy/internal/certs"
 	"redlock-proxy/quorum"
 )
 
@@ -34,10 +35,10 @@ func checkAction(c *cli.Context) error {
 	if _, err := cfg.ClientPassword(); err != nil {
 		return err
 	}
-	if _, err := loadUsers(cfg, slog.New(slog.DiscardHandler)); err != nil {
+	if _, err := daemon.LoadUsers(cfg, slog.New(slog.DiscardHandler)); err != nil {
 		return err
 	}
-	certificates, err := certs.Load(certificateFiles(cfg))
+	certificates, err := certs.Load(cfg.CertificateFiles())
 	if err != nil {
 		return err
 	}
@@ -55,7 +56,7 @@ func checkAction(c *cli.Context) error {
 
 // inspectAll looks at the masters, the upstream and the legacy server.
 func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) inspection {
-	seen := inspection{loops: loops(ctx, cfg, certificates)}
+	seen := inspection{loops: daemon.Loops(ctx, cfg, certificates)}
 	var all sync.WaitGroup
 	look := func(url string, timeout time.Duration, into **quorum.Finding) {
 		if url != "" {
@@ -69,7 +70,7 @@ func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certif
 	}
 	look(cfg.LegacyLock, cfg.MasterTimeout, &seen.legacy)
 	seen.masters = quorum.Inspect(ctx, cfg.Masters, cfg.MasterTimeout, certificates.Dialing, feedsOf(cfg))
-	quorum.CompareSettings(seen.masters, rulesOf(cfg))
+	quorum.CompareSettings(seen.masters, daemon.Rules(cfg))
 	all.Wait()
 	return seen
 }
@@ -81,17 +82,12 @@ func feedsOf(cfg conf.Config) quorum.Feeds {
 
 // lookBehindSentinels looks at the upstream that Sentinels know.
 func lookBehindSentinels(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) quorum.Finding {
-	s, _, _ := conf.ReadSentinel(cfg.Upstream) // valid by now
-	up, err := newUpstream(cfg, "", certificates, slog.New(slog.DiscardHandler))
+	url, err := daemon.Locate(ctx, cfg, certificates)
 	if err != nil {
+		s, _, _ := conf.ReadSentinel(cfg.Upstream) // valid by now
 		return quorum.Finding{Name: s.Master, Err: err}
 	}
-	defer up.Close()
-	addr, err := up.Locate(ctx)
-	if err != nil {
-		return quorum.Finding{Name: s.Master, Err: err}
-	}
-	return quorum.LookAt(ctx, s.At(addr), cfg.UpstreamTimeout, certificates.Dialing)
+	return quorum.LookAt(ctx, url, cfg.UpstreamTimeout, certificates.Dialing)
 }
 
 func printTable(out io.Writer, cfg conf.Config, seen inspection, v verdict) error {

@@ -1,5 +1,5 @@
-// Package fake imitates the register of the masters, for tests.
-package fake
+// Package fakeregister imitates the register of the masters, for tests.
+package fakeregister
 
 import (
 	"context"

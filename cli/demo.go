@@ -1,7 +1,6 @@
-package main
+package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"redlock-proxy/conf"
+	"redlock-proxy/daemon"
 )
 
 // demoMasterTimeout is how long an embedded master may take to answer. All of them are in
@@ -53,12 +53,10 @@ func demoAction(c *cli.Context) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	return demo(c.Context, cfg, c.App.Writer)
-}
-
-func demo(ctx context.Context, cfg conf.Config, out io.Writer) error {
-	quietLog := slog.New(slog.DiscardHandler)
-	return serve(ctx, cfg, quietLog, provenance{}, nil, func(_ *daemon, addr net.Addr) { introduce(out, cfg, addr) })
+	return daemon.Serve(c.Context, daemon.Options{
+		Config: cfg, Version: c.App.Version, Log: slog.New(slog.DiscardHandler),
+		Ready: func(addr net.Addr) { introduce(c.App.Writer, c.App.Version, cfg, addr) },
+	})
 }
 
 // embedded starts n in-memory Redis servers whose TTLs run by the clock.
@@ -99,7 +97,7 @@ func openToAll(m *miniredis.Miniredis) error {
 }
 
 // introduce says what to type next.
-func introduce(out io.Writer, cfg conf.Config, addr net.Addr) {
+func introduce(out io.Writer, version string, cfg conf.Config, addr net.Addr) {
 	host, port, _ := net.SplitHostPort(addr.String())
 	cli := "redis-cli -p " + port
 	if host != "127.0.0.1" && host != "::" {

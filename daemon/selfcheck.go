@@ -1,18 +1,15 @@
-package main
+package daemon
 
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net"
 	"net/url"
 	"strings"
 
-	"redlock-proxy/certs"
-	"redlock-proxy/commands"
 	"redlock-proxy/conf"
-	"redlock-proxy/loop"
-	"redlock-proxy/proxy/upstream"
+	"redlock-proxy/daemon/loop"
+	"redlock-proxy/internal/certs"
 )
 
 // notItself refuses a configuration by which the proxy that listens on the address would
@@ -39,8 +36,8 @@ func notItself(ctx context.Context, cfg conf.Config, listen string) error {
 	return errors.Join(all...)
 }
 
-// loops are the servers of a configuration that are the proxy itself, or lead back to it, or past it.
-func loops(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (found []string) {
+// Loops are the servers of a configuration that are the proxy itself, or lead back to it, or past it.
+func Loops(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (found []string) {
 	if err := notItself(ctx, cfg, cfg.Listen); err != nil {
 		found = strings.Split(err.Error(), "\n")
 	}
@@ -61,22 +58,4 @@ func hostPort(target string) string {
 		port = "6379"
 	}
 	return net.JoinHostPort(u.Hostname(), port)
-}
-
-// whyUnused is why the upstream must not be used: it leads back to the proxy over others that are running, and does not answer for a
-// Redis, or it leads clients elsewhere. It is empty where nothing is known against it.
-func whyUnused(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) string {
-	up, err := newUpstream(cfg, newID(), certificates, slog.New(slog.DiscardHandler))
-	if err != nil || up == nil {
-		return ""
-	}
-	defer up.Close()
-	up.Probe(ctx)
-	switch name, err := up.Status(); {
-	case errors.Is(err, commands.ErrLoop):
-		return "upstream: it leads back to itself over other proxies"
-	case errors.Is(err, upstream.ErrCluster):
-		return "upstream " + name + ": " + err.Error()
-	}
-	return ""
 }

@@ -1,4 +1,4 @@
-package main
+package daemon
 
 import (
 	"bytes"
@@ -38,11 +38,11 @@ func TestLogIsNotWaitedFor(t *testing.T) {
 		reader := &stuck{letGo: make(chan struct{}), came: make(chan struct{})}
 		cfg := conf.Default()
 		cfg.LogFormat = form
-		logs, err := newQueuedLogs(reader, cfg)
+		logs, err := NewLogs(reader, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		log := logs.logger()
+		log := logs.Logger()
 		log.Info("first")
 		<-reader.came // else lines would be dropped before and after the first ones are written
 		const lines = 100
@@ -69,18 +69,18 @@ func TestLogIsNotWaitedFor(t *testing.T) {
 // A log that cannot be written is counted, too; and the end of the process does not wait for one that is stuck.
 func TestLogWithoutReader(t *testing.T) {
 	reader := &stuck{letGo: make(chan struct{}), fails: errors.New("broken pipe")}
-	logs, err := newQueuedLogs(reader, conf.Default())
+	logs, err := NewLogs(reader, conf.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
-	logs.logger().Info("one")
+	logs.Logger().Info("one")
 	logs.queue.Close()
 	close(reader.letGo)
 	<-logs.queue.done
 	if logs.dropped() != 1 {
 		t.Errorf("%d lines were dropped", logs.dropped())
 	}
-	logs.logger().Info("after the end")
+	logs.Logger().Info("after the end")
 	if logs.dropped() != 2 {
 		t.Errorf("%d lines were dropped", logs.dropped())
 	}

@@ -1,4 +1,4 @@
-package main
+package daemon
 
 import (
 	"os"
@@ -12,7 +12,7 @@ import (
 // TestUnitDescriptors: LimitNOFILE of the systemd unit has room for the clients that a proxy takes where nothing else is said, with
 // nine masters, an upstream and a server of before.
 func TestUnitDescriptors(t *testing.T) {
-	unit, err := os.ReadFile("deploy/systemd/redlock-proxy.service")
+	unit, err := os.ReadFile("../deploy/systemd/redlock-proxy.service")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package daemon
 
 import (
 	"context"
@@ -29,7 +29,7 @@ type adminPort struct {
 }
 
 // openAdmin takes the port of the setting admin. It is served later.
-func openAdmin(ctx context.Context, cfg conf.Config, cluster *quorum.Cluster, events *status.Events) (*adminPort, error) {
+func openAdmin(ctx context.Context, cfg conf.Config, version string, cluster *quorum.Cluster, events *status.Events) (*adminPort, error) {
 	if cfg.Admin == "" {
 		return nil, nil
 	}
@@ -162,7 +162,7 @@ func (d *daemon) page(draining context.Context) status.Options {
 }
 
 func (d *daemon) describe(draining context.Context) status.Proxy {
-	p := status.Proxy{Version: version, Listen: d.listener.Addr().String(), State: "serving"}
+	p := status.Proxy{Version: d.opts.Version, Listen: d.listener.Addr().String(), State: "serving"}
 	switch {
 	case draining.Err() != nil:
 		p.State = "draining"
@@ -190,7 +190,7 @@ func (d *daemon) sources() metrics.Sources {
 	from := metrics.Sources{
 		Clients: d.countClients, Commands: d.countCommands, Masters: d.cluster.Status, HasQuorum: d.cluster.HasQuorum,
 		Certificate: d.certs.Until,
-		LogDropped:  d.from.logs.dropped,
+		LogDropped:  d.opts.Logs.dropped,
 		Reload:      func() (time.Time, bool) { last := d.lastReload(); return last.at, last.well },
 	}
 	if d.upstream != nil {

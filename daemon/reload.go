@@ -1,4 +1,4 @@
-package main
+package daemon
 
 import (
 	"context"
@@ -11,28 +11,12 @@ import (
 	"sync"
 	"time"
 
-	"redlock-proxy/certs"
 	"redlock-proxy/commands"
 	"redlock-proxy/conf"
+	"redlock-proxy/internal/certs"
 	"redlock-proxy/proxy"
 	"redlock-proxy/quorum"
 )
-
-// certificateFiles are those that settings name.
-func certificateFiles(cfg conf.Config) certs.Files {
-	return certs.Files{
-		TLSCert: cfg.TLSCert, TLSKey: cfg.TLSKey, TLSClientCA: cfg.TLSClientCA,
-		ClientCert: cfg.ClientCert, ClientKey: cfg.ClientKey, CA: cfg.CA,
-	}
-}
-
-// provenance is where a configuration comes from, and the log that it makes.
-type provenance struct {
-	// read reads the configuration again; nil: there is none to be read.
-	read func() (conf.Config, error)
-	// logs follow the configuration; nil: they stay as they are.
-	logs *logs
-}
 
 // standing is what a proxy runs with now. It is not changed.
 type standing struct {
@@ -114,7 +98,7 @@ func (d *daemon) reloadNow(by string) (changed, pending []string, err error) {
 		return nil, nil, err
 	}
 	d.tell(by, next)
-	warnOf(d.log, newWarnings(is.cfg, next.cfg))
+	WarnOf(d.log, newWarnings(is.cfg, next.cfg))
 	if !protected {
 		d.warnProtected()
 	}
@@ -161,14 +145,14 @@ func (d *daemon) followMasters(masters []string) {
 
 // readMasters reads the configuration for its masters.
 func (d *daemon) readMasters() (conf.Config, error) {
-	if d.from.read == nil {
+	if d.opts.Read == nil {
 		return conf.Config{}, errNoOrigin
 	}
 	if !d.reloading.reading.TryLock() {
 		return conf.Config{}, errStillReads
 	}
 	defer d.reloading.reading.Unlock()
-	return d.from.read()
+	return d.opts.Read()
 }
 
 // prepared is a configuration that is right in all its parts, and can hold from now on.
@@ -187,7 +171,7 @@ func (d *daemon) prepareInTime(is *standing) (prepared, error) {
 		err  error
 	}
 	switch {
-	case d.from.read == nil:
+	case d.opts.Read == nil:
 		return prepared{}, errNoOrigin
 	case !d.reloading.reading.TryLock():
 		return prepared{}, errStillReads
@@ -210,7 +194,7 @@ func (d *daemon) prepareInTime(is *standing) (prepared, error) {
 
 // prepare reads everything and changes nothing.
 func (d *daemon) prepare(is *standing) (prepared, error) {
-	given, err := d.from.read()
+	given, err := d.opts.Read()
 	if err != nil {
 		return prepared{}, err
 	}
@@ -223,7 +207,7 @@ func (d *daemon) prepare(is *standing) (prepared, error) {
 		return prepared{}, err
 	}
 	var renewed []string
-	if next.useCertificates, renewed, err = d.certs.Prepare(certificateFiles(cfg), time.Now()); err != nil {
+	if next.useCertificates, renewed, err = d.certs.Prepare(cfg.CertificateFiles(), time.Now()); err != nil {
 		return prepared{}, err
 	}
 	if d.users != nil {
@@ -267,8 +251,8 @@ func (d *daemon) apply(is *standing, next prepared) error {
 	if d.upstream != nil {
 		err = errors.Join(err, d.upstream.Apply(serverURL(running.Upstream), running.UpstreamTimeout))
 	}
-	if d.from.logs != nil {
-		err = errors.Join(err, d.from.logs.apply(running))
+	if d.opts.Logs != nil {
+		err = errors.Join(err, d.opts.Logs.apply(running))
 	}
 	next.useCertificates()
 	if next.useUsers != nil {
@@ -279,14 +263,6 @@ func (d *daemon) apply(is *standing, next prepared) error {
 	d.admin.serveProfiles(running.AdminPprof)
 	d.standing.Store(&standing{cfg: next.cfg, password: next.password, clients: running.MaxClients})
 	return err
-}
-
-// serverURL is the URL of the upstream, of which Sentinels may have to say where it is.
-func serverURL(text string) string {
-	if s, named, err := conf.ReadSentinel(text); named && err == nil {
-		return s.At(s.Addrs[0])
-	}
-	return text
 }
 
 // tableSettings are those of the commands.
@@ -327,8 +303,8 @@ func newWarnings(before, now conf.Config) []string {
 	return slices.DeleteFunc(now.Warnings(), func(w string) bool { return slices.Contains(old, w) })
 }
 
-// warnOf logs what is probably not meant.
-func warnOf(log *slog.Logger, warnings []string) {
+// WarnOf logs what is probably not meant.
+func WarnOf(log *slog.Logger, warnings []string) {
 	for _, warning := range warnings {
 		log.Warn(warning)
 	}
@@ -336,6 +312,6 @@ func warnOf(log *slog.Logger, warnings []string) {
 
 // askItself wants a sign of life from the proxy at an address.
 func (d *daemon) askItself(addr string) error {
-	_, err := askHealth(reachable(addr), d.cfg.Balancers(), certs.Probing(certificateFiles(d.standing.Load().cfg)))
+	_, err := AskHealth(Reachable(addr), d.cfg.Balancers(), certs.Probing(d.standing.Load().cfg.CertificateFiles()))
 	return err
 }

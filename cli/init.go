@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bufio"
@@ -13,8 +13,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"redlock-proxy/certs"
 	"redlock-proxy/conf"
+	"redlock-proxy/daemon"
+	"redlock-proxy/internal/certs"
 	"redlock-proxy/quorum"
 )
 
@@ -47,7 +48,7 @@ func initAction(c *cli.Context) error {
 	if !cfg.Guard {
 		return errors.New("guard: false has all masters vote, whatever they forgot: there is nothing to do")
 	}
-	certificates, err := certs.Load(certificateFiles(cfg))
+	certificates, err := certs.Load(cfg.CertificateFiles())
 	if err != nil {
 		return err
 	}
@@ -63,12 +64,12 @@ func initAction(c *cli.Context) error {
 
 // imposeAction takes an operator's word on which settings are right, where proxies have different ones.
 func imposeAction(c *cli.Context, cfg conf.Config) error {
-	certificates, err := certs.Load(certificateFiles(cfg))
+	certificates, err := certs.Load(cfg.CertificateFiles())
 	if err != nil {
 		return err
 	}
 	told := true
-	for _, m := range quorum.Impose(c.Context, cfg.Masters, max(cfg.MasterTimeout, initTimeout), certificates.Dialing, rulesOf(cfg)) {
+	for _, m := range quorum.Impose(c.Context, cfg.Masters, max(cfg.MasterTimeout, initTimeout), certificates.Dialing, daemon.Rules(cfg)) {
 		text := "votes for proxies with these settings alone"
 		switch {
 		case m.Err != nil:

@@ -1,10 +1,9 @@
-package main
+package cli
 
 import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -12,8 +11,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"redlock-proxy/certs"
 	"redlock-proxy/conf"
+	"redlock-proxy/daemon"
+	"redlock-proxy/internal/certs"
 )
 
 // checkConfigFlag has serve only read its configuration.
@@ -34,33 +34,31 @@ func serveAction(c *cli.Context) error {
 		return configIsFine(cfg, c.App.Writer)
 	}
 	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads any more is no reason to end
-	logs, err := newQueuedLogs(c.App.ErrWriter, cfg)
+	logs, err := daemon.NewLogs(c.App.ErrWriter, cfg)
 	if err != nil {
 		return err
 	}
-	defer logs.queue.Close()
-	log, again := logs.logger(), provenance{read: func() (conf.Config, error) { return load(c) }, logs: logs}
-	warnOf(log, cfg.Warnings())
-	return supervised(c.Context, log, func(ready func(alive func() error)) error {
-		return serve(c.Context, cfg, log, again, hangups, func(d *daemon, addr net.Addr) {
-			ready(func() error { return d.askItself(addr.String()) })
-		})
+	defer logs.Close()
+	log := logs.Logger()
+	daemon.WarnOf(log, cfg.Warnings())
+	return daemon.Serve(c.Context, daemon.Options{
+		Config: cfg, Version: c.App.Version, Log: log, Logs: logs, Read: func() (conf.Config, error) { return load(c) }, Hangups: hangups,
 	})
 }
 
 // configIsFine says so, with what is probably not meant, unless a file of certificates is broken.
 func configIsFine(cfg conf.Config, out io.Writer) error {
-	certificates, err := certs.Load(certificateFiles(cfg))
+	certificates, err := certs.Load(cfg.CertificateFiles())
 	if err != nil {
 		return err
 	}
 	warnings := cfg.Warnings()
-	own, err := loadUsers(cfg, slog.New(slog.DiscardHandler))
+	own, err := daemon.LoadUsers(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
 	if own != nil && own.IsOpen() {
-		warnings = append(warnings, openUsers)
+		warnings = append(warnings, daemon.OpenUsers)
 	}
 	if err := certificates.Untimely(time.Now()); err != nil {
 		warnings = append(warnings, err.Error())

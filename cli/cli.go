@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/urfave/cli/v2"
+
+	"redlock-proxy/conf"
+)
+
+// Main runs a command line, the name of the program first, and returns its exit code.
+func Main(version string, args []string) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if !isLock(args) {
+		obeySignals(cancel)
+	}
+	redis.SetLogger(quiet{}) // the cluster logs what becomes of a master, once
+	err := newApp(version, os.Stdout, os.Stderr).RunContext(ctx, lockArguments(args))
+	if err != nil && !errors.Is(err, errTold) {
+		fmt.Fprintln(os.Stderr, "redlock-proxy:", err)
+	}
+	return exitCode(err)
+}
+
+// obeySignals asks for an orderly end at the first signal and ends the process at
+// the second.
+func obeySignals(orderly func()) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		orderly()
+		<-signals
+		os.Exit(1)
+	}()
+}
+
+// quiet drops go-redis' own log lines.
+type quiet struct{}
+
+// Printf is what go-redis calls.
+func (quiet) Printf(context.Context, string, ...any) {}
+
+func newApp(version string, stdout, stderr io.Writer) *cli.App {
+	return &cli.App{
+		Name:  "redlock-proxy",
+		Usage: "distributed locks over N Redis masters, for every Redis client",
+		Description: "It speaks the Redis protocol: it keeps locks on independent Redis servers, the masters, by majority, and sends every other command to the upstream, an ordinary Redis. " +
+			"Every setting is a flag, an environment variable and a key of a YAML file; a flag beats the environment, and the environment beats the file.",
+		Version:                   version,
+		HideVersion:               true,
+		DisableSliceFlagSeparator: true, // a password may hold a comma
+		Writer:                    stdout,
+		ErrWriter:                 stderr,
+		ExitErrHandler:            func(*cli.Context, error) {},
+		OnUsageError:              usageError,
+		Action:                    helpAction,
+		Flags:                     []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version", DisableDefaultText: true}},
+		Commands: append([]*cli.Command{
+			command("serve", "serve clients", serveFlags(), serveAction),
+			command("demo", "try it now: the proxy and its masters in this process", demoFlags(), demoAction),
+			command("check", "connect to every master, and the upstream, and tell what is amiss", checkFlags(), checkAction),
+			command("init", "say for how long locks from before may be held: once for new masters, or where a majority lost its data", initFlags(), initAction),
+			command("healthcheck", "ask the running proxy whether it lives or, with --ready, whether locks can be had", healthFlags(), healthcheckAction),
+			lockCommand(),
+			command("version", "print the version", nil, versionAction),
+		}, selfCommands()...),
+	}
+}
+
+// command makes a command that takes flags and no arguments.
+func command(name, usage string, flags []cli.Flag, action cli.ActionFunc) *cli.Command {
+	return &cli.Command{
+		Name: name, Usage: usage, Flags: flags, HideHelpCommand: true, OnUsageError: usageError,
+		Action: func(c *cli.Context) error {
+			switch {
+			case c.Bool("version"): // of the whole program, which stands before the command
+				return versionAction(c)
+			case c.Args().Present():
+				return fmt.Errorf("unexpected argument %q", c.Args().First())
+			}
+			return action(c)
+		},
+	}
+}
+
+// helpAction runs where no command was given, or none that there is.
+func helpAction(c *cli.Context) error {
+	switch {
+	case c.Bool("version"):
+		return versionAction(c)
+	case c.Args().Present():
+		return unknownCommand(c)
+	}
+	return cli.ShowAppHelp(c)
+}
+
+func versionAction(c *cli.Context) error {
+	_, err := fmt.Fprintln(c.App.Writer, "redlock-proxy", c.App.Version)
+	return err
+}
+
+// settingFlags makes a flag of every setting.
+func settingFlags() []cli.Flag {
+	flags := []cli.Flag{&cli.StringFlag{Name: conf.FileFlag, Usage: "read settings from the YAML `FILE`"}}
+	for _, s := range conf.Settings() {
+		usage := fmt.Sprintf("%s (%s)", s.Usage, s.Env())
+		switch {
+		case s.Repeated:
+			flags = append(flags, &cli.StringSliceFlag{Name: s.Name, Usage: usage})
+		case s.Toggle:
+			flags = append(flags, &cli.BoolFlag{Name: s.Name, Usage: usage, DefaultText: s.Default})
+		default:
+			flags = append(flags, &cli.StringFlag{Name: s.Name, Usage: usage, DefaultText: s.Default})
+		}
+	}
+	return flags
+}
+
+// source is what the user gave: flags, environment, file.
+func source(c *cli.Context) conf.Source {
+	given := map[string][]string{}
+	for _, s := range conf.Settings() {
+		switch {
+		case !c.IsSet(s.Name):
+		case s.Repeated:
+			given[s.Name] = c.StringSlice(s.Name)
+		case s.Toggle:
+			given[s.Name] = []string{strconv.FormatBool(c.Bool(s.Name))}
+		default:
+			given[s.Name] = []string{c.String(s.Name)}
+		}
+	}
+	return conf.Source{Flags: given, Environ: os.Environ(), File: c.String(conf.FileFlag)}
+}
+
+// load reads the configuration.
+func load(c *cli.Context) (conf.Config, error) { return conf.Load(source(c)) }

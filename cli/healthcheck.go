@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"redlock-proxy/conf"
+	"redlock-proxy/daemon"
+	"redlock-proxy/internal/certs"
+)
+
+// readyFlag has healthcheck ask whether locks can be had.
+const readyFlag = "ready"
+
+func healthFlags() []cli.Flag {
+	return append(settingFlags(), &cli.BoolFlag{Name: readyFlag, Usage: "ask whether locks can be had (a majority of the masters votes), not whether the process lives"})
+}
+
+// healthcheckAction asks the proxy that listens where this configuration says: whether it
+// lives or, with --ready, whether locks can be had. Neither depends on the upstream.
+func healthcheckAction(c *cli.Context) error {
+	cfg, err := conf.Read(source(c))
+	if err != nil {
+		return err
+	}
+	answer, err := daemon.AskHealth(daemon.Reachable(cfg.Listen), cfg.Balancers(), certs.Probing(cfg.CertificateFiles()))
+	switch {
+	case err != nil:
+		return fmt.Errorf("unhealthy: %w", err)
+	case !c.Bool(readyFlag):
+		return nil
+	}
+	if err := answer.Ready(); err != nil {
+		return coded(exitNoQuorum, fmt.Errorf("not ready: %w", err))
+	}
+	return nil
+}

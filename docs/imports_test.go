@@ -1,0 +1,67 @@
+package docs
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// below are the parts that a part may import, beside itself: those of production, then what tests have beside them.
+var below = map[string][]string{
+	"":         {"cli"},
+	"cli":      {"daemon", "conf", "quorum", "internal"},
+	"daemon":   {"admin", "conf", "proxy", "commands", "quorum", "internal"},
+	"admin":    {"quorum"},
+	"conf":     {"internal"},
+	"proxy":    {"commands", "internal"},
+	"commands": {"quorum", "internal"},
+	"quorum":   {"internal"},
+	"internal": nil,
+}
+
+// kits are for tests alone, and may import what they test.
+var kits = []string{"internal/model", "internal/fakeregister", "internal/redistest", "internal/process", "internal/certtest", "internal/randomcommands"}
+
+// TestImports: imports point down, and no kit of the tests is in the program.
+func TestImports(t *testing.T) {
+	list := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "redlock-proxy/...")
+	list.Dir = ".."
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		of := within(words[0])
+		allowed, known := below[part(of)]
+		if !known || isKit(of) {
+			continue // of tests
+		}
+		for _, path := range words[1:] {
+			other := within(path)
+			switch {
+			case !strings.HasPrefix(path, "redlock-proxy"):
+			case isKit(other):
+				t.Errorf("%s imports %s, which is for tests", of, other)
+			case part(other) != part(of) && !slices.Contains(allowed, part(other)):
+				t.Errorf("%s imports %s, which is not below it", of, other)
+			}
+		}
+	}
+}
+
+// within is a package's folder, empty for the first.
+func within(path string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(path, "redlock-proxy"), "/")
+}
+
+// part is the first folder of a package.
+func part(of string) string {
+	first, _, _ := strings.Cut(of, "/")
+	return first
+}
+
+func isKit(of string) bool {
+	return slices.ContainsFunc(kits, func(kit string) bool { return of == kit || strings.HasPrefix(of, kit+"/") })
+}
