@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"redlock-proxy/quorum/guard/marker"
 )
 
 const (
@@ -128,14 +130,33 @@ func newEvent(k kind, r slog.Record, before []slog.Attr) event {
 	e := event{at: r.Time, kind: k, about: shown(texts[k.about]), private: r.Message == forced}
 	var details []string
 	for _, name := range k.details {
-		if text := texts[name]; text != "" && (name == "cause" || len(k.details) == 1) {
+		switch text := texts[name]; {
+		case text == "":
+		case name == "cause":
 			details = append(details, shown(text))
-		} else if text != "" {
-			details = append(details, strings.ReplaceAll(name, ".", " ")+" "+shown(text))
+		case name == "proof":
+			details = append(details, proven(text))
+		default:
+			details = append(details, strings.NewReplacer(".", " ", "_", " ").Replace(name)+" "+shown(text))
 		}
 	}
 	e.detail = strings.Join(details, ", ")
 	return e
+}
+
+// proven is what a proof says of a master that votes.
+func proven(proof string) string {
+	switch proof {
+	case marker.ProofFresh:
+		return "all masters are new"
+	case marker.ProofRemark:
+		return "it has all its data"
+	case marker.ProofCaughtUp, marker.ProofJoined:
+		return "it has what the others hold"
+	case marker.ProofLease:
+		return "whatever it forgot is over"
+	}
+	return shown(proof)
 }
 
 // flatten writes down an attribute, and those of a group with its name before them.

@@ -118,7 +118,7 @@ func TestEvents(t *testing.T) {
 	all, count := e.after(0, time.Now())
 	got := fmt.Sprint(viewEvents(all, count, true).List)
 	got = regexp.MustCompile(`\b\d{13} `).ReplaceAllString(got, "")
-	want := `[{master up good m:1 3s} {master down bad m:1 refused\x0a\x1b} {FORCEUNLOCK note k removed true, client addr 10.0.0.1:7, client name <b>}]`
+	want := `[{master up good m:1 was down 3s} {master down bad m:1 refused\x0a\x1b} {FORCEUNLOCK note k removed true, client addr 10.0.0.1:7, client name <b>}]`
 	if got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -24,6 +24,7 @@ func attacks() []attack {
 	return []attack{
 		{"frames", 4, frames}, {"noise", 2, noise}, {"floods", 2, flood}, {"half-closed", 4, halfClosed}, {"script bombs", 20, bombs},
 		{"odd EVALs", 6, oddEvals}, {"big keys", 2, bigKeys}, {"idle with half a command", 50, lingering}, {"transactions", 3, transactions},
+		{"replies that nobody reads", 8, unread}, {"long texts", 6, longTexts}, {"globs", 4, globs}, {"scripts that are all different", 2, manyScripts}, {"odd logins", 2, oddLogins},
 	}
 }
 
@@ -184,4 +185,59 @@ func transactions(_ context.Context, conn *net.TCPConn) {
 		command("MULTI") + strings.Repeat(command("SET", "lock:tx", "v", "PX", "50"), 2000) + command("EXEC"),
 	}))
 	hear(conn, 1<<20, time.Second)
+}
+
+// unread asks for more than any buffer takes, is subscribed, and reads nothing for a while.
+func unread(ctx context.Context, conn *net.TCPConn) {
+	send(conn, command("SET", "lock:long", strings.Repeat("x", 900_000), "PX", "60000")+command("SUBSCRIBE", "news")+strings.Repeat(command("GET", "lock:long"), 12))
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Duration(rand.IntN(5000)) * time.Millisecond):
+	}
+}
+
+// longTexts are arguments of scripts that take long to read, to compare or to search, once for each time that they are touched.
+func longTexts(_ context.Context, conn *net.TCPConn) {
+	body := pick([]string{
+		`for i = 1, 1e9 do local x = ARGV[1] + 1 end`,
+		`for i = 1, 1e9 do local x = tonumber(ARGV[1]) end`,
+		`for i = 1, 1e9 do local x = tonumber(ARGV[1], 16) end`,
+		`for i = 1, 1e9 do pcall(string.format, "%d", ARGV[1]) end`,
+		`for i = 1, 1e9 do redis.pcall(ARGV[1]) end`,
+		`for i = 1, 1e9 do pcall(error, ARGV[1]) end`,
+		`return string.find(ARGV[1], "[b" .. ("b"):rep(60000) .. "a]*$")`,
+		`return string.find(ARGV[1], ("1*"):rep(30) .. "2")`,
+		`for i = 1, 1e9 do local x = ARGV[1] .. i < ARGV[1] end`,
+		`redis.call("hset", KEYS[1], ARGV[1], "v") return redis.call("hscan", KEYS[1], 0, "match", ("*1"):rep(40) .. "2")`,
+		`return cjson.encode({ARGV[1], ARGV[1], ARGV[1]})`,
+	})
+	send(conn, command("EVAL", body, "1", fmt.Sprintf("lock:text%d", rand.IntN(50)), strings.Repeat("1", 900_000)))
+	hear(conn, 1<<20, 3*time.Second)
+}
+
+// globs are patterns that take long to compare with long names.
+func globs(_ context.Context, conn *net.TCPConn) {
+	long, glob := strings.Repeat("a", 100_000), strings.Repeat("*a", 30)+"*b"
+	send(conn, pick([]string{
+		command("LOCK", "lock:"+long, "t", "PX", "1000") + command("LOCKLIST", "MATCH", "*"+glob),
+		command("KEYS", "lock:"+glob), command("SCAN", "0", "MATCH", "lock:"+glob, "COUNT", "1000"),
+		command("PSUBSCRIBE", glob), command("PUBLISH", long, "m"), command("CONFIG", "GET", glob), command("COMMAND", "LIST", "FILTERBY", "PATTERN", glob),
+	}))
+	hear(conn, 1<<20, time.Second)
+}
+
+// manyScripts are long ones, no two alike.
+func manyScripts(_ context.Context, conn *net.TCPConn) {
+	body := fmt.Sprintf("local n = %d ", rand.Int()) + strings.Repeat("n = n + 1 ", 1+rand.IntN(90_000)) + "return n"
+	send(conn, pick([]string{command("SCRIPT", "LOAD", body), command("EVAL", body, "1", "lock:script")}))
+	hear(conn, 1<<16, 2*time.Second)
+}
+
+// oddLogins are names and passwords that are none.
+func oddLogins(_ context.Context, conn *net.TCPConn) {
+	send(conn, pick([]string{
+		command("HELLO", "3", "AUTH\x00", "lim", "x"), command("AUTH", "lim\x00", "x"), command("AUTH", strings.Repeat("u", 1<<20), "x"), command("HELLO", "3", "AUTH", "lim"),
+		command("RESET") + command("HELLO", "99999999999999999999"), command("CLIENT", "SETNAME", "a\nb"), command("ACL", "WHOAMI"),
+	}))
+	hear(conn, 1<<16, 200*time.Millisecond)
 }

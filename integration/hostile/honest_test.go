@@ -21,8 +21,8 @@ const (
 	release = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
 )
 
-// honest is a client that locks, by LOCK or as lock libraries do, until ctx ends.
-func honest(ctx context.Context, l *ledger, addr, name string) {
+// honest is a client that locks, by LOCK or as lock libraries do, until ctx ends. With timed it is noted how long it waits for replies.
+func honest(ctx context.Context, l *ledger, addr, name string, timed bool) {
 	var client *redistest.Client
 	defer func() {
 		if client != nil {
@@ -40,7 +40,7 @@ func honest(ctx context.Context, l *ledger, addr, name string) {
 			}
 		}
 		token := fmt.Sprintf("%s-%d", name, turn)
-		if err := lockOnce(ctx, l, client, token, turn%2 == 0); err != nil {
+		if err := lockOnce(ctx, l, client, token, turn%2 == 0, timed); err != nil {
 			l.failed("connection")
 			_ = client.Close()
 			client = nil
@@ -48,17 +48,25 @@ func honest(ctx context.Context, l *ledger, addr, name string) {
 	}
 }
 
-// lockOnce takes a lock, holds it for a moment, and releases it.
-func lockOnce(ctx context.Context, l *ledger, client *redistest.Client, token string, library bool) error {
+// lockOnce reads an ordinary key, takes a lock, holds it for a moment, and releases it.
+func lockOnce(ctx context.Context, l *ledger, client *redistest.Client, token string, library, timed bool) error {
 	key := fmt.Sprintf("lock:%d", rand.IntN(keys))
 	take, free := []string{"LOCK", key, token, "PX", fmt.Sprint(lease.Milliseconds())}, []string{"UNLOCK", key, token}
 	if library {
 		take, free = []string{"SET", key, token, "NX", "PX", fmt.Sprint(lease.Milliseconds())}, []string{"EVAL", release, "1", key, token}
 	}
+	read := time.Now()
+	if _, err := client.Do("GET", "ordinary"); err != nil {
+		return err
+	}
 	sent := time.Now()
 	reply, err := client.Do(take...)
 	if err != nil {
 		return err
+	}
+	if timed {
+		l.took("GET", sent.Sub(read))
+		l.took("LOCK", time.Since(sent))
 	}
 	switch reply := reply.(type) {
 	case nil:

@@ -63,9 +63,15 @@ func TestHostile(t *testing.T) {
 	began := time.Now()
 	var running sync.WaitGroup
 	for i := range 8 {
-		addr := f.members[i%len(f.members)].proxy.Addr()
-		running.Go(func() { honest(ctx, l, addr, fmt.Sprint("honest", i)) })
+		m := f.members[i%len(f.members)]
+		addr := m.proxy.Addr()
+		running.Go(func() { honest(ctx, l, addr, fmt.Sprint("honest", i), !m.raced) })
 	}
+	select { // how long replies take while nobody is hostile
+	case <-ctx.Done():
+	case <-time.After(last / 10):
+	}
+	alone := l.p99()
 	for _, a := range attacks() {
 		for i := range a.clients {
 			addr := f.members[i%len(f.members)].proxy.Addr()
@@ -74,6 +80,10 @@ func TestHostile(t *testing.T) {
 	}
 	f.watch(ctx, cancel, t)
 	running.Wait()
+	beside := l.p99()
+	for what, before := range alone {
+		t.Logf("%s at the proxy without the race detector: p99 %v alone, %v beside hostile clients: %.2f times", what, before, beside[what], float64(beside[what])/float64(before))
+	}
 	t.Logf("%v: %d grants to honest clients, their errors %v", time.Since(began).Round(time.Second), l.grants, l.errors)
 	for _, wrong := range l.wrong {
 		t.Error(wrong)

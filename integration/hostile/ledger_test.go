@@ -4,6 +4,7 @@ package hostile
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -15,6 +16,7 @@ type ledger struct {
 	grants  int
 	errors  map[string]int
 	wrong   []string
+	times   map[string][]time.Duration // of replies, since the last report
 }
 
 // holder is who holds a key, and until when the lease lasts at least by its own clock.
@@ -23,7 +25,9 @@ type holder struct {
 	until time.Time
 }
 
-func newLedger() *ledger { return &ledger{holders: map[string]holder{}, errors: map[string]int{}} }
+func newLedger() *ledger {
+	return &ledger{holders: map[string]holder{}, errors: map[string]int{}, times: map[string][]time.Duration{}}
+}
 
 // granted notes a grant, which is wrong where another holds the key whose lease is not over.
 func (l *ledger) granted(key, token string, until time.Time) {
@@ -34,6 +38,26 @@ func (l *ledger) granted(key, token string, until time.Time) {
 		l.wrong = append(l.wrong, fmt.Sprintf("%s was granted to %s while %s held it", key, token, other.token))
 	}
 	l.holders[key] = holder{token, until}
+}
+
+// took notes how long a reply took.
+func (l *ledger) took(what string, d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.times[what] = append(l.times[what], d)
+}
+
+// p99 is that of the replies to each kind of command since it was asked for last.
+func (l *ledger) p99() map[string]time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	found := map[string]time.Duration{}
+	for what, all := range l.times {
+		slices.Sort(all)
+		found[what] = all[len(all)*99/100]
+	}
+	clear(l.times)
+	return found
 }
 
 // leaves notes that a holder is about to release.

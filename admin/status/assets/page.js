@@ -1,6 +1,6 @@
 // The page asks for /status/v1 each second while somebody looks, and for the locks every few seconds. All that it shows is
 // set as text: keys, names and causes are what others chose.
-import { Plot, brief } from "./plot.js";
+import { Plot, brief, duration, recent } from "./plot.js";
 
 const pause = 1000, locksPause = 3500, patience = 8000;
 const byID = (id) => document.getElementById(id);
@@ -59,12 +59,6 @@ function latency(us) {
   return us === null ? "" : us < 10000 ? `${(us / 1000).toFixed(2)} ms` : `${Math.round(us / 1000)} ms`;
 }
 
-// recent is the mean of the last seconds of a column.
-function recent(name, count = 5) {
-  const last = samples[name].slice(-count).filter((value) => value !== null);
-  return last.length ? last.reduce((a, b) => a + b, 0) / last.length : null;
-}
-
 // ---- tiles and plots ----
 
 const tiles = new Map();
@@ -82,25 +76,24 @@ function tile(label, text, bad) {
 }
 
 function drawTiles() {
-  const rate = (name) => brief(recent(name) ?? 0);
-  const p99 = recent("lock_p99_ms", 10);
+  const rate = (name) => brief(recent(samples[name]) ?? 0);
+  const took = (name) => duration(recent(samples[name]));
   tile("grants/s", rate("granted"));
   tile("refusals/s", rate("refused"));
-  tile("NOQUORUM/s", rate("no_quorum"), recent("no_quorum") > 0);
+  tile("NOQUORUM/s", rate("no_quorum"), recent(samples.no_quorum) > 0);
   tile("relayed/s", state.upstream ? rate("relayed") : "–");
-  const p50 = recent("lock_p50_ms", 10);
-  tile("LOCK p50", p50 === null ? "–" : latency(p50 * 1000));
-  tile("LOCK p99", p99 === null ? "–" : latency(p99 * 1000));
+  tile("LOCK p50", took("lock_p50_ms"));
+  tile("LOCK p99", took("lock_p99_ms"));
   tile("waiters", brief(state.proxy.waiters));
   tile("clients", brief(state.proxy.clients), state.proxy.clients >= state.proxy.clients_limit);
   if (state.proxy.uncovered_locks > 0) tile("uncovered locks", brief(state.proxy.uncovered_locks), true);
 }
 
 const plots = {
-  locks: new Plot("Locks per second", "", ["granted", "refused", "NOQUORUM"], true),
-  took: new Plot("LOCK, ms", " ms", ["p50", "p99"], false),
-  relayed: new Plot("Commands relayed per second", "", ["relayed"], true),
-  trips: new Plot("Round trips to masters, ms", " ms", null, false),
+  locks: new Plot("Locks per second", brief, ["granted", "refused", "NOQUORUM"], true),
+  took: new Plot("LOCK, ms", duration, ["p50", "p99"], false),
+  relayed: new Plot("Commands relayed per second", brief, ["relayed"], true),
+  trips: new Plot("Round trips to masters, ms", duration, null, false),
 };
 byID("plots").append(...Object.values(plots).map((plot) => plot.element));
 
@@ -194,7 +187,7 @@ function lockRow(one, at) {
     dot.title = `${vote.server}: ${vote.says}`;
     votes.append(dot);
   }
-  const left = one.left_ms === null ? "" : one.left_ms < 0 ? "no end" : span(Math.max(0, one.left_ms - (state.now - at)));
+  const left = one.left_ms === null ? "" : one.left_ms < 0 ? "no end" : span(one.left_ms - (state.now - at));
   const client = [one.name, one.addr].filter(Boolean).join(" · ");
   const since = one.since === null ? "" : ago(one.since);
   return row(lockLabels, [one.key, element("span", `badge ${moods[one.state] || ""}`, one.state), left, votes, one.waiters ? String(one.waiters) : "", since, client], lockClasses);
@@ -211,16 +204,17 @@ function drawLocks() {
     return;
   }
   if (!locks) return;
-  const held = locks.locks.length;
-  const waiting = locks.locks.reduce((sum, one) => sum + one.waiters, 0);
+  const standing = locks.locks.filter((one) => one.left_ms === null || one.left_ms < 0 || one.left_ms > state.now - locks.at);
+  const held = standing.length;
+  const waiting = standing.reduce((sum, one) => sum + one.waiters, 0);
   byID("locks-count").textContent = `${held}${locks.more ? " or more" : ""} held${waiting ? `, ${waiting} wait for them` : ""}`;
   const notes = [];
   if (locks.error) notes.push(locks.error);
-  if (locks.more) notes.push(`The first ${held} are shown: search by a glob.`);
+  if (locks.more) notes.push(`The first ${held} are shown: filter by a glob, such as order:*.`);
   if (!held && !locks.error) notes.push("None is held.");
   byID("locks-note").textContent = notes.join(" ");
   byID("locks-table").hidden = held === 0;
-  byID("locks").replaceChildren(...locks.locks.map((one) => lockRow(one, locks.at)));
+  byID("locks").replaceChildren(...standing.map((one) => lockRow(one, locks.at)));
 }
 
 function drawEvents() {

@@ -42,10 +42,22 @@ function thinned(values, keep, points) {
   return out;
 }
 
-// Plot is one of them: a title, curves by name, and a unit. Without names, the page says elsewhere which is which.
+// duration is a number of ms in a few letters, or a dash for none.
+export function duration(ms) {
+  if (ms === null) return "–";
+  return ms >= 1000 ? `${trim(ms / 1000)} s` : ms >= 10 ? `${Math.round(ms)} ms` : `${ms.toFixed(2)} ms`;
+}
+
+// recent is the mean of the last seconds of a column, or null.
+export function recent(column) {
+  const last = column.slice(-5).filter((value) => value !== null);
+  return last.length ? last.reduce((a, b) => a + b, 0) / last.length : null;
+}
+
+// Plot is one of them: a title, curves by name, and how a figure is written. Without names, the page says elsewhere which is which.
 export class Plot {
-  constructor(title, unit, names, filled) {
-    this.unit = unit;
+  constructor(title, write, names, filled) {
+    this.write = write;
     this.filled = filled;
     this.element = document.createElement("div");
     this.element.className = "plot";
@@ -98,14 +110,14 @@ export class Plot {
     return nodes;
   }
 
-  // label is a name with the latest value that there is, of the last seconds.
+  // label is a name with its recent figure.
   label(name, column, i) {
     const node = document.createElement("span");
     node.className = `s${i % 7}`;
     const text = document.createElement("span");
     text.className = "dim";
-    const latest = column.slice(-5).findLast((value) => value !== null);
-    text.textContent = latest === undefined ? name : `${name} ${brief(latest)}${this.unit}`;
+    const figure = recent(column);
+    text.textContent = figure === null ? name : `${name} ${this.write(figure)}`;
     node.append(text);
     return node;
   }
