@@ -113,8 +113,8 @@ func (c *generation) compare(ctx context.Context, db int) error {
 	return nil
 }
 
-// unready is when to look again whether more keys are to be compared; zero: they are. What masters hold that do not vote need not be known,
-// and one that catches up has enough to do.
+// unready is after what time to look again whether more keys are to be compared; zero: they are. What masters without a
+// vote hold need not be known, and one that catches up has enough to do.
 func (c *generation) unready(k *keyspace) time.Duration {
 	switch {
 	case !c.isWell():

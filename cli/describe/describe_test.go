@@ -87,3 +87,20 @@ func TestMan(t *testing.T) {
 		t.Errorf("a shared setting is not told once:\n%s", &out)
 	}
 }
+
+// A command that has a flag of a setting's name, and not all of them, does not take the settings.
+func TestManOfSettings(t *testing.T) {
+	settings := []cli.Flag{&cli.StringFlag{Name: "listen"}, &cli.StringFlag{Name: "ca"}}
+	app := &cli.App{Name: "a", Commands: []*cli.Command{
+		{Name: "serve", Flags: append(slices.Clone(settings), &cli.BoolFlag{Name: "check"})}, {Name: "lock", Flags: settings[1:]},
+	}}
+	var out strings.Builder
+	if err := Man(&out, app, Page{Settings: settings}); err != nil {
+		t.Fatal(err)
+	}
+	serve, lock, _ := strings.Cut(out.String(), `.SS "lock`)
+	lock, _, _ = strings.Cut(lock, ".SH")
+	if !strings.Contains(serve, "It takes the") || strings.Contains(lock, "It takes the") || !strings.Contains(lock, `\-\-ca`) || strings.Contains(serve, `\-\-ca`) {
+		t.Errorf("%s", out.String())
+	}
+}

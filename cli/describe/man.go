@@ -3,6 +3,7 @@ package describe
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -47,19 +48,14 @@ func Man(w io.Writer, app *cli.App, p Page) error {
 	return err
 }
 
-// writeCommand tells of a command, and of the flags that only it has.
-func writeCommand(out *strings.Builder, c command, shared map[string]bool) {
+// writeCommand describes a command, and the flags that only it has. One that has a flag for each setting takes the settings.
+func writeCommand(out *strings.Builder, c command, settings map[string]bool) {
 	fmt.Fprintf(out, ".SS \"%s\"\n%s.\n", roff(strings.TrimSpace(c.Name+" "+strings.Join(c.Words, "|"))), line(c.Usage))
-	var its []flag
-	takes := false
-	for _, f := range c.Flags {
-		if shared[f.Names[0]] {
-			takes = takes || f.Names[0] != helpFlag.Names[0]
-		} else {
-			its = append(its, f)
-		}
-	}
-	if takes {
+	isHelp := func(f flag) bool { return f.Names[0] == helpFlag.Names[0] }
+	isSetting := func(f flag) bool { return settings[f.Names[0]] && !isHelp(f) }
+	its := slices.DeleteFunc(slices.Clone(c.Flags), isHelp)
+	if alone := slices.DeleteFunc(slices.Clone(its), isSetting); len(its)-len(alone) >= len(settings)-1 { // help may be one of them
+		its = alone
 		out.WriteString("It takes the\n.BR settings ,\nwhich are below.\n")
 	}
 	writeFlags(out, its)

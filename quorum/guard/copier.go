@@ -68,8 +68,8 @@ func (g *Guard) copyFrom(ctx context.Context, v Report, from origin, dbs []int) 
 	return c.keys.Load(), err
 }
 
-// walk begins the pages of a database, each name in one of them. All masters tell their names at the same time. A source that holds a key from
-// before the walk until its end names it; that it did not forget anything meanwhile is seen by a look afterwards.
+// walk begins the pages of a database, each name in one of them. All masters list their names at the same time. A source
+// that holds a key from before the walk until its end names it; that it forgot nothing meanwhile a look afterwards shows.
 func (c *copier) walk(ctx context.Context, db int) error {
 	names, errs := newNames(), make([]error, len(c.from.sources)+1)
 	var wg sync.WaitGroup
@@ -94,7 +94,7 @@ func (c *copier) walk(ctx context.Context, db int) error {
 	return errors.Join(errs...)
 }
 
-// scan has a master tell its names, and begins a page whenever there are enough that no other has told.
+// scan has a master list its names, and begins a page whenever there are enough that no other listed before.
 func (c *copier) scan(ctx context.Context, w Conn, db int, names *names, own ...any) error {
 	for cursor, first := "0", true; (first || cursor != "0") && ctx.Err() == nil; first = false {
 		err := again(ctx, func() error {
@@ -131,7 +131,7 @@ func isFinal(err error) bool {
 	return errors.Is(err, errSourceLost) || errors.Is(err, errClaimed) || errors.Is(err, errOvertaken)
 }
 
-// names are those that are still to be copied, each once: those that were told before are known by a fingerprint of 128 bits.
+// names are those that are still to be copied, each once: those that were listed before are known by a fingerprint of 128 bits.
 type names struct {
 	seeds [2]maphash.Seed
 	mu    sync.Mutex
@@ -143,10 +143,10 @@ func newNames() *names {
 	return &names{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, seen: map[[2]uint64]struct{}{}}
 }
 
-func (n *names) add(told []string) {
+func (n *names) add(listed []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, name := range told {
+	for _, name := range listed {
 		print := [2]uint64{maphash.String(n.seeds[0], name), maphash.String(n.seeds[1], name)}
 		if _, known := n.seen[print]; !known {
 			n.seen[print] = struct{}{}
