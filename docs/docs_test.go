@@ -39,7 +39,7 @@ func TestLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	for _, page := range append(pages, "../README.md", "../SECURITY.md") {
+	for _, page := range append(pages, "../README.md", "../SECURITY.md", "../CONTRIBUTING.md") {
 		for _, found := range link.FindAllStringSubmatch(text(t, page), -1) {
 			target, anchor, _ := strings.Cut(found[1], "#")
 			if strings.Contains(target, "://") {
