@@ -97,20 +97,20 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 	if t.messages != nil {
 		ofAll = append(ofAll, pubsub.Commands(t.messages)...)
 	}
-	t.router.own = own(t.router, server.New(about), slices.Concat(l.commands(), h.Commands(), ofAll), s, opts.Users)
+	t.router.own = own(t.router, server.New(about), h.Wait(), slices.Concat(l.commands(), h.Commands(), ofAll), s, opts.Users)
 	s.own = t.Lookup
 	return t
 }
 
 // own are the proxy's own commands. Where there is no upstream, COMMAND lists those that run on lock keys, too.
-func own(r router, about *server.Server, locks []*command.Command, s *scripts, users *users.Users) *syntax.Names[*command.Command] {
+func own(r router, about *server.Server, wait *command.Command, locks []*command.Command, s *scripts, users *users.Users) *syntax.Names[*command.Command] {
 	all := append(locks, about.Proxy())
 	if users != nil {
 		all = append(all, users.Command())
 	}
 	switch {
 	case !r.relays:
-		all = append(all, about.Commands()...)
+		all = append(append(all, about.Commands()...), wait)
 	case r.lockKeys.Any():
 		all = append(append(all, about.Merged()...), s.mergedScriptCommand())
 	default:
@@ -199,6 +199,9 @@ func (t *Table) Run(cmd *command.Command, c command.Call) {
 		case c.Client.OnlyListens() && pubsub.Refusal(c.Args) != "":
 			c.Out.Error(pubsub.Refusal(c.Args))
 		default:
+			if !t.router.relays && cmd.Keyed() && !cmd.Docs.Reads {
+				c.Client.Touched.Add(c.Client.DB, c.Args, cmd.Places(c.Args))
+			}
 			cmd.Run(c)
 		}
 	})

@@ -52,6 +52,9 @@ type Client struct {
 	// Transaction is what it has begun on lock keys, and what it watches there.
 	Transaction Transaction
 
+	// Touched is what its commands changed, at a lock server.
+	Touched Touched
+
 	// Tracking is what it is told of changes of lock keys; nil where it never asked for that.
 	Tracking *tracking.Client
 	// Track makes it, where lock keys can be tracked; else it is nil.

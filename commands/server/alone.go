@@ -17,20 +17,10 @@ func alone(c command.Call) {
 	c.Out.Array(0)
 }
 
-// wait is WAIT replicas timeout. What was granted is held by a majority; how many masters beyond that hold it, is not waited for, and so
-// none is counted.
-func wait(c command.Call) {
-	if refused := waitRefusal(c.Args[1:]); refused != "" {
-		c.Out.Error(refused)
-		return
-	}
-	c.Out.Int(0)
-}
-
 // waitAOF is WAITAOF local replicas timeout.
 func waitAOF(c command.Call) {
 	local, _ := syntax.Int(c.Args[1])
-	switch refused := waitRefusal(c.Args[1:]); {
+	switch refused := syntax.WaitRefusal(c.Args[1:]); {
 	case refused != "":
 		c.Out.Error(refused)
 	case local != 0:
@@ -40,21 +30,6 @@ func waitAOF(c command.Call) {
 		c.Out.Int(0)
 		c.Out.Int(0)
 	}
-}
-
-// waitRefusal is the error for numbers of which the last one is a time in milliseconds; empty where there is none.
-func waitRefusal(numbers [][]byte) string {
-	for i, word := range numbers {
-		switch n, ok := syntax.Int(word); {
-		case i == len(numbers)-1 && !ok:
-			return "ERR timeout is not an integer or out of range"
-		case !ok:
-			return syntax.ErrNotInteger
-		case i == len(numbers)-1 && n < 0:
-			return "ERR timeout is negative"
-		}
-	}
-	return ""
 }
 
 // slowlog is SLOWLOG of a log without entries.

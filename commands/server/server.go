@@ -88,7 +88,6 @@ func (s *Server) Commands() []*command.Command {
 		command.OfRedis("time", now, command.DocsOf("server", "Returns the server time.", "2.6.0")),
 		command.OfRedis("cluster", s.cluster, command.DocsOf("cluster", "A container for Redis Cluster commands.", "3.0.0")),
 		command.OfRedis("role", alone, command.DocsOf("server", "Returns the replication role.", "2.8.12")),
-		command.OfRedis("wait", wait, command.DocsOf("generic", "Counts masters beyond a majority that are known to hold what the client did: none.", "3.0.0", command.Integer("numreplicas"), command.Integer("timeout"))),
 		command.OfRedis("waitaof", waitAOF, command.DocsOf("generic", "The same for the disks of masters.", "7.2.0", command.Integer("numlocal"), command.Integer("numreplicas"), command.Integer("timeout"))),
 		command.OfRedis("slowlog", slowlog, command.DocsOf("server", "A container for slow log commands: nothing is in it.", "2.2.12")),
 		command.OfRedis("readwrite", s.onCluster, command.DocsOf("cluster", "Enables read-write queries for a connection to a Redis Cluster replica node.", "3.0.0")),

@@ -1,0 +1,31 @@
+//go:build integration
+
+package locks
+
+import (
+	"testing"
+
+	"redlock-proxy/integration/kit"
+)
+
+// TestWaitCountsMasters: WAIT returns how many masters beyond a majority hold what the client did, as Redis counts replicas.
+func TestWaitCountsMasters(t *testing.T) {
+	t.Parallel()
+	f := startPair(t, "--lock-keys", "l:*")
+	client, other := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
+	kit.Want(t, client, int64(0), "WAIT", "0", "0")
+	kit.Want(t, client, int64(0), "WAIT", "1", "50") // it did nothing
+	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
+	kit.Want(t, client, int64(2), "WAIT", "2", "0")
+	kit.Want(t, client, "OK", "SET", "l:a", "v", "NX", "PX", "60000")
+	kit.Want(t, client, int64(1), "EVAL", "return redis.call('del', KEYS[1])", "1", "l:a")
+	kit.Want(t, client, int64(2), "WAIT", "2", "0")
+	kit.Must(t, f.Masters[4].Kill())
+	kit.WantGrant(t, client, "LOCK", "m", "t", "PX", "60000")
+	kit.Want(t, client, int64(1), "WAIT", "2", "200")
+	kit.Want(t, client, int64(1), "WAIT", "1", "0")
+	kit.Must(t, f.Masters[4].Restart())
+	kit.Want(t, client, int64(2), "WAIT", "2", "0") // it is restored there
+	kit.Want(t, other, int64(1), "UNLOCK", "m", "t")
+	kit.Want(t, other, int64(2), "WAIT", "2", "0")
+}
