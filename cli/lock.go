@@ -185,14 +185,14 @@ func lockExit(key, addr string, state *os.ProcessState, err error) error {
 	case errors.As(err, &start):
 		return coded(exitCannotRun, err)
 	default:
-		return coded(exitNotAsked, fmt.Errorf("the lock %q was not granted by %s: %s%s", key, addr, master.CauseText(err), otherServer(err)))
+		return coded(exitNotAsked, fmt.Errorf("the lock %q was not granted by %s: %s%s", key, addr, strings.TrimSpace(master.CauseText(err)), otherServer(err)))
 	}
 }
 
 // otherServer is a hint where the server that was asked knows no LOCK.
 func otherServer(err error) string {
 	if strings.HasPrefix(err.Error(), "ERR unknown command") {
-		return "(--addr is to name a redlock-proxy)"
+		return " (--addr is to name a redlock-proxy)"
 	}
 	return ""
 }

@@ -1,6 +1,6 @@
 // Package quorum keeps locks on N independent Redis masters by majority, as the
 // Redlock algorithm describes (https://redis.io/docs/latest/develop/use/patterns/distributed-locks/).
-// It imports nothing else of this module but package resp: a Go program can use it by itself.
+// It imports nothing else of this module but small packages of internal.
 //
 //	cluster, err := quorum.NewCluster(quorum.Options{Masters: urls})
 //	locker := quorum.NewLocker(cluster)

@@ -5,14 +5,15 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// maxTouched bounds the keys that are remembered.
-const maxTouched = 64
+// maxTouched and maxTouchedBytes bound the keys that are remembered.
+const maxTouched, maxTouchedBytes = 64, 8 << 10
 
-// Touched are the lock keys that a client's commands named before a WAIT, since one before that was satisfied. The zero value is none.
+// Touched are the lock keys that a client's commands named since a WAIT was answered. The zero value is none.
 type Touched struct {
-	keys map[quorum.Key]struct{}
-	many bool
-	// settled is set once a WAIT was satisfied: what comes next is looked at by itself.
+	keys  map[quorum.Key]struct{}
+	bytes int
+	many  bool
+	// settled is set once a WAIT was answered: what comes next is looked at by itself.
 	settled bool
 }
 
@@ -22,15 +23,15 @@ func (t *Touched) Add(db int, words [][]byte, places keys.Places) {
 		*t = Touched{}
 	}
 	for at := range places.All() {
-		switch key := (quorum.Key{DB: db, Name: string(words[at])}); {
-		case len(t.keys) >= maxTouched:
-			t.many = true
+		if t.many || len(t.keys) >= maxTouched || t.bytes+len(words[at]) > maxTouchedBytes {
+			*t = Touched{many: true}
 			return
-		case t.keys == nil:
-			t.keys = map[quorum.Key]struct{}{key: {}}
-		default:
-			t.keys[key] = struct{}{}
 		}
+		if t.keys == nil {
+			t.keys = map[quorum.Key]struct{}{}
+		}
+		t.keys[quorum.Key{DB: db, Name: string(words[at])}] = struct{}{}
+		t.bytes += len(words[at])
 	}
 }
 
@@ -42,5 +43,5 @@ func (t *Touched) Keys() (all []quorum.Key, known bool) {
 	return all, !t.many
 }
 
-// Settle is for a WAIT that is satisfied.
+// Settle is for a WAIT that is satisfied, or of which too many keys were touched.
 func (t *Touched) Settle() { t.settled = true }

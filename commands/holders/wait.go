@@ -49,6 +49,9 @@ func (h *Holders) wait(c command.Call) {
 		select {
 		case <-pause.C:
 		case <-over:
+			if _, known := c.Client.Touched.Keys(); !known {
+				c.Client.Touched.Settle()
+			}
 			c.Out.Int(int64(have))
 			return
 		case <-ctx.Done():
@@ -69,29 +72,26 @@ func (h *Holders) beyond(ctx context.Context, client *command.Client) (int, erro
 	for _, key := range touched {
 		byDB[key.DB] = append(byDB[key.DB], h.opts.Place(key.DB, key.Name))
 	}
-	var agree []bool // by master
+	agree := map[string]int{} // of how many keys each master holds what a majority does
+	masters, have := 0, 0
 	for _, keys := range byDB {
 		found, err := h.opts.Locks.Holdings(ctx, keys)
 		if err != nil {
 			return 0, err
 		}
 		for _, holding := range found {
-			if agree == nil {
-				agree = make([]bool, len(holding.Shares))
-				for i := range agree {
-					agree[i] = true
+			masters = len(holding.Shares)
+			for _, share := range holding.Shares {
+				if share.Says == statuses[holding.Status] {
+					agree[share.Server]++
 				}
-			}
-			for i, share := range holding.Shares {
-				agree[i] = agree[i] && share.Says == statuses[holding.Status]
 			}
 		}
 	}
-	have := 0
-	for _, agrees := range agree {
-		if agrees {
+	for _, n := range agree {
+		if n == len(touched) {
 			have++
 		}
 	}
-	return max(0, have-quorum.Majority(len(agree))), nil
+	return max(0, have-quorum.Majority(masters)), nil
 }

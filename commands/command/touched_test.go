@@ -1,0 +1,39 @@
+package command
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"redlock-proxy/commands/keys"
+)
+
+// What a client touched is known up to a number of keys and of bytes, and again after a WAIT was answered.
+func TestTouched(t *testing.T) {
+	var touched Touched
+	add := func(key string) {
+		touched.Add(0, [][]byte{[]byte("del"), []byte(key)}, keys.Places{keys.Span{First: 1, Last: 1, Step: 1}})
+	}
+	want := func(n int, known bool) {
+		t.Helper()
+		if all, knows := touched.Keys(); len(all) != n || knows != known {
+			t.Errorf("%d keys, known %v, want %d, %v", len(all), knows, n, known)
+		}
+	}
+	want(0, true)
+	for i := range maxTouched {
+		add(fmt.Sprint(i))
+	}
+	want(maxTouched, true)
+	touched.Settle()
+	want(maxTouched, true)
+	add("next")
+	want(1, true)
+	add(strings.Repeat("k", maxTouchedBytes))
+	want(0, false)
+	add("other")
+	want(0, false)
+	touched.Settle()
+	add("again")
+	want(1, true)
+}
