@@ -49,3 +49,17 @@ func (p Place) Towards(target Place) Place {
 		return ToUpstream
 	}
 }
+
+// String is a word for it.
+func (p Place) String() string {
+	switch p {
+	case Upstream:
+		return "upstream"
+	case ToMasters:
+		return "to-masters"
+	case Masters:
+		return "masters"
+	default:
+		return "to-upstream"
+	}
+}
