@@ -10,6 +10,7 @@ import (
 
 	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/guard/succession"
+	"redlock-proxy/quorum/place"
 )
 
 const (
@@ -61,12 +62,26 @@ func (c *Cluster) ChangeMasters(ctx context.Context, urls []string) error {
 	if err := c.mayCome(ctx, g, urls); err != nil {
 		return err
 	}
+	if era.Place.Moves() {
+		return errors.New("the locks are being moved")
+	}
+	decided, err := c.decide(ctx, g, era, succession.Change{Before: len(g.masters), Names: names, Place: era.Place}, urls)
+	if errors.Is(err, errOvertaken) {
+		return fmt.Errorf("another proxy changes the masters at the same time, to %s", strings.Join(decided.Names, ", "))
+	}
+	return err
+}
+
+// errOvertaken says that something else was decided than was wanted.
+var errOvertaken = errors.New("another proxy decided otherwise at the same time")
+
+// decide has the masters agree on what follows an era, and has it followed here if it is what was wanted.
+func (c *Cluster) decide(ctx context.Context, g *generation, era succession.Era, wanted succession.Change, urls []string) (succession.Change, error) {
 	transports, err := transportsTo(c.opts, urls)
 	if err != nil {
-		return err
+		return succession.Change{}, err
 	}
-	u := c.begin(names)
-	wanted := succession.Change{Before: len(g.masters), Names: names}
+	u := c.begin(wanted.Names)
 	ctx, cancel := context.WithTimeout(ctx, decisionTime)
 	defer cancel()
 	decided, err := g.guards.Decide(ctx, era, wanted, c.ballot)
@@ -74,17 +89,17 @@ func (c *Cluster) ChangeMasters(ctx context.Context, urls []string) error {
 	switch {
 	case err != nil && s == nil:
 		c.end(u)
-		return fmt.Errorf("whether the masters will be changed is not known yet: %w", err)
+		return decided, fmt.Errorf("whether the masters will be changed is not known yet: %w", err)
 	case err != nil && s.Begun:
-		return c.followTo(ctx, g, *s, urls)
+		return decided, c.followTo(ctx, g, *s, urls)
 	case err != nil:
-		return fmt.Errorf("the change of the masters was begun, and goes on by itself, but it is not decided yet: %w", err)
+		return decided, fmt.Errorf("the change of the masters was begun, and goes on by itself, but it is not decided yet: %w", err)
 	case !decided.Is(wanted):
-		return fmt.Errorf("another proxy changes the masters at the same time, to %s", strings.Join(decided.Names, ", "))
+		return decided, errOvertaken
 	}
 	next := decided.After(era)
-	c.swap(g, newGeneration(c, c.optionsOf(urls), transports, &next, g.guards.Except(names)), u)
-	return nil
+	c.swap(g, newGeneration(c, c.optionsOf(urls), transports, &next, g.guards.Except(wanted.Names)), u)
+	return decided, nil
 }
 
 // mayCome says why masters cannot be used, or nil.
@@ -163,6 +178,7 @@ func (c *Cluster) begin(to []string) *change {
 		u.began, u.done = before.began, before.done
 	}
 	c.underway.Store(u)
+	c.turn()
 	return u
 }
 
@@ -170,6 +186,7 @@ func (c *Cluster) begin(to []string) *change {
 func (c *Cluster) end(u *change) {
 	c.underway.Store(nil)
 	close(u.done)
+	c.turn()
 }
 
 // swap has other masters be used, and commands go on once a majority of them votes.
@@ -179,7 +196,11 @@ func (c *Cluster) swap(old, next *generation, u *change) {
 	c.current.Store(next)
 	c.start(next)
 	c.tasks.Go(func() { old.listener().Close() }) // what is published on the new ones, the old ones do not bring
-	c.log.Info("the masters are changed", "from", strings.Join(old.names(), " "), "to", strings.Join(next.names(), " "))
+	if era, _ := next.guards.OwnEra(); era.Place != place.Undecided && slices.Equal(old.names(), next.names()) {
+		c.log.Info("where the locks are is decided", "place", era.Place, "era", era.Number)
+	} else {
+		c.log.Info("the masters are changed", "from", strings.Join(old.names(), " "), "to", strings.Join(next.names(), " "))
+	}
 	c.tasks.Go(func() { c.untilOpen(old, next, u) })
 }
 
@@ -221,9 +242,12 @@ func (c *Cluster) isStopped(pause time.Duration) bool {
 // followChanges notices what other proxies change, brings it to its end if need be, and asks for a
 // configuration that follows.
 func (c *Cluster) followChanges(ctx context.Context) {
-	asked := time.Time{}
+	asked, of := time.Time{}, (*generation)(nil)
 	for !c.isStopped(followPause) {
 		g := c.now()
+		if g != of {
+			asked, of = time.Time{}, g
+		}
 		s := g.guards.Succession()
 		if s == nil {
 			continue

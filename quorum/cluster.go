@@ -41,7 +41,8 @@ type Cluster struct {
 	// before is the one before the current, for a while; or nil.
 	before atomic.Pointer[generation]
 	// underway is the change of the masters that is under way, or nil.
-	underway atomic.Pointer[change]
+	underway      atomic.Pointer[change]
+	confirmations confirmations
 	// changing is held by the one that changes the masters.
 	changing sync.Mutex
 
@@ -49,6 +50,10 @@ type Cluster struct {
 	running context.Context // of Run
 	rounds  uint64          // of ballots
 	latest  []string        // URLs of the last Settings
+	// turned is closed when Placed may tell something else; nil: nobody waits for that.
+	turned chan struct{}
+	// id is the proxy's on the masters.
+	id string
 	// quorum is closed when locks can be had again; nil: nobody waits for it.
 	quorum chan struct{}
 	tasks  sync.WaitGroup
@@ -82,7 +87,7 @@ func transportsTo(opts Options, urls []string) ([]master.Transport, error) {
 // newCluster takes one transport for each of opts.servers().
 func newCluster(opts Options, transports []master.Transport) *Cluster {
 	n := len(opts.Masters)
-	c := &Cluster{opts: opts, log: opts.Logger, source: cell.NewSource(), freed: func(Key) {}}
+	c := &Cluster{opts: opts, log: opts.Logger, source: cell.NewSource(), id: guard.NewID(), freed: func(Key) {}}
 	if opts.Legacy != "" {
 		c.legacy = &legacy.Server{Master: master.New(masterName(opts.Legacy), transports[n], opts.Logger, opts.Rand)}
 		c.legacy.Voted = c.voted

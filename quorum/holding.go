@@ -53,7 +53,7 @@ type Share struct {
 
 // Holdings is Cluster.Holdings.
 func (c *generation) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
-	if err := ownKey(keys...); err != nil {
+	if err := c.mayTouch(keys...); err != nil {
 		return nil, err
 	}
 	cells, of := cellsOf(keys)

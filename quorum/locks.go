@@ -57,7 +57,7 @@ type Taking struct {
 
 // Take is Cluster.Take.
 func (c *generation) Take(ctx context.Context, t Taking) (Grant, error) {
-	if err := ownKey(t.Keys...); err != nil {
+	if err := c.mayTouch(t.Keys...); err != nil {
 		return Grant{}, err
 	}
 	if err := c.record(ctx, t.TTL); err != nil {
@@ -90,7 +90,7 @@ func (c *generation) take(ctx context.Context, t Taking) (Grant, error) {
 
 // Release is Cluster.Release.
 func (c *generation) Release(ctx context.Context, key Key, token string) error {
-	if err := ownKey(key); err != nil {
+	if err := c.mayTouch(key); err != nil {
 		return err
 	}
 	switch {
@@ -108,7 +108,7 @@ func (c *generation) Release(ctx context.Context, key Key, token string) error {
 
 // Extend is Cluster.Extend.
 func (c *generation) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (Grant, error) {
-	if err := ownKey(key); err != nil {
+	if err := c.mayTouch(key); err != nil {
 		return Grant{}, err
 	}
 	if err := c.record(ctx, ttl); err != nil {
@@ -140,7 +140,7 @@ func atMasters(err error) error {
 
 // Read is Cluster.Read.
 func (c *generation) Read(ctx context.Context, keys []Key) ([]Look, error) {
-	if err := ownKey(keys...); err != nil {
+	if err := c.mayTouch(keys...); err != nil {
 		return nil, err
 	}
 	k := c.keyspace(keys[0].DB)
@@ -164,7 +164,7 @@ func (c *generation) Update(ctx context.Context, key Key, expect *string, run fu
 	if c.legacy == nil {
 		return c.UpdateAll(ctx, []Key{key}, expect, only(run))
 	}
-	if err := ownKey(key); err != nil {
+	if err := c.mayTouch(key); err != nil {
 		return Outcome{}, err
 	}
 	out, err := c.updateBeside(ctx, key, func(l Look) (Decision, error) {
@@ -182,7 +182,7 @@ func (c *generation) Update(ctx context.Context, key Key, expect *string, run fu
 
 // Fence is Cluster.Fence.
 func (c *generation) Fence(ctx context.Context, key Key) (int64, error) {
-	if err := ownKey(key); err != nil {
+	if err := c.mayTouch(key); err != nil {
 		return 0, err
 	}
 	if key.Tag != "" {

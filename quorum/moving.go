@@ -1,8 +1,17 @@
 package quorum
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
 
+	"redlock-proxy/quorum/guard"
+	"redlock-proxy/quorum/guard/succession"
 	"redlock-proxy/quorum/place"
 )
 
@@ -13,14 +22,6 @@ type Placed struct {
 	Era int
 }
 
-// Held is what a proxy said that holds back commands on lock keys: all that it had sent to the upstream is answered.
-type Held struct {
-	// Proxy is its ID.
-	Proxy string
-	// Connections are the proxy's ends of its connections to the upstream, as host:port.
-	Connections []string
-}
-
 // ElsewhereError says that nothing was done about a lock key, because the locks are not, or no longer, where that was to be done.
 type ElsewhereError struct {
 	// Now is where they are.
@@ -29,5 +30,242 @@ type ElsewhereError struct {
 
 // Error is a sentence.
 func (e *ElsewhereError) Error() string {
-	return fmt.Sprintf("the locks are elsewhere (%v)", e.Now.Place)
+	return fmt.Sprintf("the locks are elsewhere: %v", e.Now.Place)
+}
+
+// placedIn is where the locks are in an era of the masters.
+func (c *Cluster) placedIn(era succession.Era) Placed {
+	at := Placed{era.Place, era.Number}
+	if at.Place == place.Undecided {
+		if at.Place = place.Masters; c.opts.FromUpstream {
+			at.Place = place.Upstream
+		}
+	}
+	return at
+}
+
+// Placed is where the locks are, as far as this proxy has heard; known is false as long as too few masters told, and while something else is
+// decided. It waits for nothing.
+func (c *Cluster) Placed() (at Placed, known bool) {
+	era, known := c.now().guards.Era()
+	return c.placedIn(era), known && c.underway.Load() == nil
+}
+
+// Turned is closed when Placed may tell something else.
+func (c *Cluster) Turned() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.turned == nil {
+		c.turned = make(chan struct{})
+	}
+	return c.turned
+}
+
+// turn has those look again that wait for Turned.
+func (c *Cluster) turn() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.turned != nil {
+		close(c.turned)
+		c.turned = nil
+	}
+}
+
+// Resting is where the locks are once they are not being moved, and that is known.
+//
+// Errors: *NoQuorumError where it is not known in time, or the cause of ctx.
+func (c *Cluster) Resting(ctx context.Context) (Placed, error) {
+	limit := time.NewTimer(changePatience)
+	defer limit.Stop()
+	look := time.NewTicker(followPause) // the first masters tell without a turn
+	defer look.Stop()
+	for {
+		turned := c.Turned()
+		if at, known := c.Placed(); known && !at.Moves() {
+			return at, nil
+		}
+		select {
+		case <-turned:
+		case <-look.C:
+		case <-ctx.Done():
+			return Placed{}, context.Cause(ctx)
+		case <-limit.C:
+			if at, known := c.Placed(); !known || !at.Moves() {
+				return Placed{}, c.absence()
+			}
+			limit.Reset(changePatience) // for as long as it takes
+		}
+	}
+}
+
+// Confirm is where the locks are, by what a majority of the masters told after it was called. Calls at the same time share a look.
+//
+// Errors: *NoQuorumError, or the cause of ctx.
+func (c *Cluster) Confirm(ctx context.Context) (Placed, error) {
+	one := c.confirmations.join(&c.tasks, c.confirm)
+	select {
+	case <-one.done:
+		return one.at, one.err
+	case <-ctx.Done():
+		return Placed{}, context.Cause(ctx)
+	}
+}
+
+func (c *Cluster) confirm() (Placed, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*c.opts.MasterTimeout)
+	defer cancel()
+	g := c.now()
+	at, known := c.Placed()
+	if !known || g.guards.Confirm(ctx) != nil || c.now() != g {
+		return Placed{}, c.absence()
+	}
+	return at, nil
+}
+
+// confirmation is a look at the masters that some wait for.
+type confirmation struct {
+	done chan struct{}
+	at   Placed
+	err  error
+}
+
+// confirmations are those of a cluster: one at a time. Who comes while one is under way waits for the next.
+type confirmations struct {
+	mu      sync.Mutex
+	next    *confirmation // nil: nobody waits for it
+	working bool
+}
+
+func (s *confirmations) join(tasks *sync.WaitGroup, look func() (Placed, error)) *confirmation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next == nil {
+		s.next = &confirmation{done: make(chan struct{})}
+	}
+	if !s.working {
+		s.working = true
+		tasks.Go(func() { s.work(look) })
+	}
+	return s.next
+}
+
+func (s *confirmations) work(look func() (Placed, error)) {
+	for {
+		s.mu.Lock()
+		one := s.next
+		s.next, s.working = nil, one != nil
+		s.mu.Unlock()
+		if one == nil {
+			return
+		}
+		one.at, one.err = look()
+		close(one.done)
+	}
+}
+
+// mayTouch is why nothing may be done about the keys with these masters: an *OwnKeyError, or an *ElsewhereError. Else it is nil.
+func (c *generation) mayTouch(keys ...Key) error {
+	if err := ownKey(keys...); err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if !key.Moves && key.Era == 0 {
+			continue
+		}
+		era, known := c.guards.OwnEra()
+		at := c.of.placedIn(era)
+		switch {
+		case !known:
+			return c.absence()
+		case key.Moves && at.Place != place.Masters, key.Era != 0 && key.Era != at.Era:
+			return &ElsewhereError{at}
+		}
+	}
+	return nil
+}
+
+// MayMove says why the locks cannot be moved now, or nil.
+func (c *Cluster) MayMove() error {
+	if !c.HasQuorum() {
+		return c.absence()
+	}
+	return c.now().guards.MayMove()
+}
+
+// Proxies are the IDs of those that are heard of on the masters, this one's own first.
+func (c *Cluster) Proxies() []string {
+	guards := c.now().guards
+	return append([]string{guards.ID()}, guards.Peers()...)
+}
+
+// errNotThere says that what was to be followed by something else is not what there is.
+var errNotThere = errors.New("where the locks are was decided anew meanwhile")
+
+// MoveOn has the masters decide where the locks are after one era: that is the next one. It returns that when a majority of the masters votes
+// in it. After an error it may be decided all the same.
+func (c *Cluster) MoveOn(ctx context.Context, from Placed, to place.Place) (Placed, error) {
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	g := c.now()
+	era, known := g.guards.Era()
+	if !known || c.placedIn(era) != from {
+		return Placed{}, errNotThere
+	}
+	if err := g.guards.MayMove(); err != nil {
+		return Placed{}, err
+	}
+	if !from.Moves() { // others are to hear of it at once
+		g.guards.Stir(ctx, era, c.ballot(0))
+		if err := sleepFor(ctx, guard.Heartbeat+guard.Heartbeat/10); err != nil {
+			return Placed{}, err
+		}
+	}
+	wanted := succession.Change{Before: len(g.masters), Names: g.names(), Place: to}
+	if _, err := c.decide(ctx, g, era, wanted, c.urlsOf(g)); err != nil {
+		return Placed{}, err
+	}
+	return c.reached(ctx, era.Number+1)
+}
+
+// reached waits until a majority votes in an era.
+func (c *Cluster) reached(ctx context.Context, number int) (Placed, error) {
+	for {
+		turned := c.Turned()
+		switch at, known := c.Placed(); {
+		case known && at.Era == number:
+			return at, nil
+		case at.Era > number:
+			return Placed{}, errNotThere
+		}
+		select {
+		case <-turned:
+		case <-ctx.Done():
+			return Placed{}, context.Cause(ctx)
+		}
+	}
+}
+
+// Held is what a proxy said that holds back commands on lock keys: all that it had sent to the upstream is answered.
+type Held struct {
+	// Proxy is its ID.
+	Proxy string
+	// Connections are the proxy's ends of its connections to the upstream, as host:port.
+	Connections []string
+}
+
+// SayHeld tells all proxies that this one holds back commands on lock keys, in an era, and over which connections to the upstream it has nothing
+// under way.
+func (c *Cluster) SayHeld(ctx context.Context, era int, connections []string) error {
+	return c.now().guards.SayHeld(ctx, strconv.Itoa(era)+" "+strings.Join(connections, ","))
+}
+
+// Holding tells which proxies said in an era that they hold back.
+func (c *Cluster) Holding(ctx context.Context, era int) (all []Held) {
+	for id, text := range c.now().guards.Held(ctx) {
+		number, connections, _ := strings.Cut(text, " ")
+		if n, err := strconv.Atoi(number); err == nil && n == era {
+			all = append(all, Held{id, slices.DeleteFunc(strings.Split(connections, ","), func(one string) bool { return one == "" })})
+		}
+	}
+	return all
 }

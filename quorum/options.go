@@ -42,6 +42,8 @@ type Options struct {
 	// Settings are what decides which key is which lock, as lines of a name and a value. A proxy has no votes where a majority of the
 	// masters is in use by proxies with other ones; see Impose. Empty: it grants no locks, so any will do, of the same masters.
 	Settings string
+	// FromUpstream: the locks are at the upstream, as long as the masters never decided where they are.
+	FromUpstream bool
 	// Unguarded lets masters vote whatever they may have forgotten, as all Redlock
 	// libraries do.
 	Unguarded bool

@@ -71,7 +71,7 @@ func (c *generation) UpdateAll(ctx context.Context, keys []Key, expect *string, 
 
 // updateAll is UpdateAll, and notes the versions that it may give keys.
 func (c *generation) updateAll(ctx context.Context, keys []Key, expect *string, made attempts, run func([]Look) ([]Decision, error)) (Outcome, error) {
-	if err := ownKey(keys...); err != nil {
+	if err := c.mayTouch(keys...); err != nil {
 		return Outcome{}, err
 	}
 	if cells, _ := cellsOf(keys); len(cells) != 1 {

@@ -294,7 +294,7 @@ func (g *Guard) afterRenewal() time.Duration {
 		g.withdraw(Unproven)
 		return 0
 	}
-	return Heartbeat
+	return g.set.eras.pause(time.Now())
 }
 
 // objection is why this proxy alone does not count the votes of a master with that marker.

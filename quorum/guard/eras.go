@@ -54,6 +54,8 @@ type eras struct {
 	before map[teller]bool
 	// over is what follows, if this set is over, or is another one's, as is believed.
 	over *Succession
+	// stirred is when a ballot was last seen by which something may follow.
+	stirred time.Time
 }
 
 type teller struct{ masters, master int }
@@ -111,6 +113,9 @@ func (e *eras) tell(i int, v Report, now time.Time) (isNews bool) {
 	s := statement{Marker: m, era: era, ballot: ballot, first: had.first, last: v.Sighting.Sent, alive: m.RunID == v.RunID}
 	if had.Nonce != m.Nonce || had.Era != m.Era || !had.Seal.Is(m.Seal.Change) {
 		s.first = now
+	}
+	if s.ballot != had.ballot && had.Nonce != "" {
+		e.stirred = now
 	}
 	e.told[i] = s
 	settled := e.settle(now)
@@ -298,6 +303,23 @@ func (e *eras) hasBegun(number int) bool {
 	return e.over != nil && e.over.Begun && e.over.Era.Number >= number
 }
 
+// pause is when to look again at a master that votes: soon, where something else is about to be decided.
+func (e *eras) pause(now time.Time) time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.known && e.own.Place.Moves() || now.Sub(e.stirred) < stirTime {
+		return stirPause
+	}
+	return Heartbeat
+}
+
+const (
+	// stirPause is the wait between two looks while something else is about to be decided; stirTime is for how long it is taken to be so
+	// after a ballot.
+	stirPause = 20 * time.Millisecond
+	stirTime  = 3 * Heartbeat
+)
+
 // begun is the set in which a master is admitted.
 func (e *eras) begun() succession.Era {
 	e.mu.Lock()
@@ -396,11 +418,11 @@ func (g *Guard) leave(ctx context.Context, v Report, past memory) (time.Duration
 	}
 	if !intact {
 		g.stand(&QuarantineError{Why: Succeeded})
-		return Heartbeat / 4, nil
+		return stirPause, nil
 	}
 	pause, err := g.vote(ctx, v)
 	g.explain(&QuarantineError{Why: Succeeded})
-	return min(pause, Heartbeat/4), err
+	return min(pause, stirPause), err
 }
 
 // explain notes why a master whose set is over has no vote.
@@ -417,6 +439,16 @@ func (g *Guard) explain(cause *QuarantineError) {
 func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 	if pause, err := g.vote(ctx, v); pause == 0 || err != nil {
 		return pause, err
+	}
+	if m := v.Marker.Says; m.Seal.Keeps(m.Era) { // it holds what it held, and is asked by the same majorities
+		next := m
+		next.Nonce, next.Proof, next.Era, next.Seal = g.set.nonce(), marker.ProofJoined, m.Seal.After(m.Era), succession.Seal{}
+		g.introduce(ctx, next.Nonce)
+		did, err := amend(ctx, g.Conn, script.Rejoin, v.Marker.Text, next.String())
+		if did == 1 {
+			g.retire(ctx, v, next.Nonce)
+		}
+		return 0, err
 	}
 	g.explain(&QuarantineError{Why: Joins})
 	from := g.set.originFor(g)

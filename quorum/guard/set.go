@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"crypto/rand"
 	"log/slog"
 	"slices"
@@ -42,6 +43,8 @@ type Options struct {
 	// these.
 	Joins  *succession.Era
 	Before []*Guard
+	// ID is the proxy's, of which NewID makes one.
+	ID string
 	// SinceBoot is how long the machine has been up, with the time that it was suspended.
 	// The default asks the system; zero: not known.
 	SinceBoot func() time.Duration
@@ -73,7 +76,7 @@ type Set struct {
 	log     *slog.Logger
 	off     bool
 	boot    func() time.Duration
-	// id is this set's alone, and so is every nonce.
+	// id is the proxy's. Every nonce is this set's alone.
 	id    string
 	nonce func() string
 
@@ -87,12 +90,15 @@ type Set struct {
 	warned map[string]bool
 }
 
+// NewID makes an ID by which a proxy makes itself known on its masters.
+func NewID() string { return rand.Text() + peer.Moves }
+
 // NewSet guards these masters.
 func NewSet(opts Options, masters []Master) *Set {
 	s := &Set{
 		longest: longest.New(len(masters), opts.MaxTTL), fresh: newFreshStart(len(masters), opts.FreshStart),
 		word: newWord(len(masters), opts.Vouched),
-		log:  opts.Logger, off: opts.Off, boot: opts.SinceBoot, id: rand.Text() + peer.Follows, nonce: rand.Text,
+		log:  opts.Logger, off: opts.Off, boot: opts.SinceBoot, id: cmp.Or(opts.ID, NewID()), nonce: rand.Text,
 		eras: newEras(masters, opts.Joins, time.Now()), before: opts.Before,
 		warned: map[string]bool{},
 	}

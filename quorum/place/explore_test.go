@@ -483,7 +483,13 @@ type came struct {
 }
 
 func (x explorer) explore(limit int) (states int, found []string) {
-	root := world{}
+	root := world{place: Upstream}
+	for i := range root.proxies {
+		root.proxies[i].place = Upstream
+	}
+	for i := range root.movers {
+		root.movers[i].place = Upstream
+	}
 	seen, queue := map[world]came{root: {}}, []world{root}
 	for len(queue) > 0 && len(seen) < limit {
 		w := queue[0]

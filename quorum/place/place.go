@@ -1,11 +1,15 @@
 package place
 
+import "slices"
+
 // Place is where the locks are: what decides who holds one.
 type Place uint8
 
 const (
+	// Undecided: the masters were never asked; the proxies' settings say it.
+	Undecided Place = iota
 	// Upstream decides, as it did before there were masters.
-	Upstream Place = iota
+	Upstream
 	// ToMasters is while the locks are copied from the upstream to the masters: they are at the upstream, and nobody changes them.
 	ToMasters
 	// Masters decide.
@@ -50,16 +54,13 @@ func (p Place) Towards(target Place) Place {
 	}
 }
 
+var words = [...]string{Undecided: "undecided", Upstream: "upstream", ToMasters: "to-masters", Masters: "masters", ToUpstream: "to-upstream"}
+
 // String is a word for it.
-func (p Place) String() string {
-	switch p {
-	case Upstream:
-		return "upstream"
-	case ToMasters:
-		return "to-masters"
-	case Masters:
-		return "masters"
-	default:
-		return "to-upstream"
-	}
+func (p Place) String() string { return words[p] }
+
+// Parse reads what String wrote.
+func Parse(word string) (p Place, ok bool) {
+	i := slices.Index(words[:], word)
+	return Place(max(0, i)), i >= 0
 }

@@ -12,11 +12,17 @@ import (
 // Heard is how long after its last announcement a proxy counts as living.
 const Heard = 3 * time.Second
 
-// Follows is at the end of the ID of a proxy that knows what a change of the masters is.
-const Follows = "-1"
+// What is at the end of the ID of a proxy that knows what a change of the masters is, and of one that knows besides that locks can be moved.
+const (
+	follows = "-1"
+	Moves   = "-2"
+)
 
 // KnowsChanges reports whether the proxy follows when the masters are changed.
-func (p Proxy) KnowsChanges() bool { return strings.HasSuffix(p.ID, Follows) }
+func (p Proxy) KnowsChanges() bool { return strings.HasSuffix(p.ID, follows) || p.KnowsMoves() }
+
+// KnowsMoves reports whether it holds back commands on lock keys while these are moved.
+func (p Proxy) KnowsMoves() bool { return strings.HasSuffix(p.ID, Moves) }
 
 // Proxy is what one announced on a master.
 type Proxy struct {

@@ -19,6 +19,8 @@ const (
 	RulesKey = OwnPrefix + "rules"
 	// PromiseKey has the highest ballot that was promised for a change of the masters.
 	PromiseKey = OwnPrefix + "succession"
+	// HeldKey has what proxies say that hold back commands on lock keys.
+	HeldKey = OwnPrefix + "held"
 	// agePrefix is before the field of another master's sequence, with the highest number
 	// that was seen there.
 	agePrefix = OwnPrefix + "age:"

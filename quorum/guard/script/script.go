@@ -13,6 +13,6 @@ func All() []Script {
 	return []Script{
 		Quarantine, Admit, Enrol, Reword, Disclaim, Restate, Settle, Impose, Claim, Open, Fill,
 		Names, Values, Databases, RaiseLongest, Sequences, KeepAges, KeptAges, RenewCanaries, Announce,
-		Promise, Seal, Await,
+		Promise, Seal, Await, Rejoin, Hold, Held, Marked,
 	}
 }

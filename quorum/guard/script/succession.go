@@ -26,6 +26,27 @@ everywhere(function(db)
 end)
 return 1`)
 
+	// Rejoin has a master with the marker ARGV[1], which was sealed in the era before, have the marker ARGV[2] of the era of the same masters
+	// that follows.
+	Rejoin = New(guardLua + `
+if not stands(marker, ARGV[1]) then return 0 end
+everywhere(function(db)
+  mark(ARGV[2], db)
+  redis.call('del', canary)
+end)
+return 1`)
+
+	// Hold notes what the proxy ARGV[1] says of what it holds back, ARGV[2], for ARGV[3] ms.
+	Hold = New(`redis.call('hset', '` + HeldKey + `', ARGV[1], ARGV[2])
+redis.call('pexpire', '` + HeldKey + `', ARGV[3])
+return 1`)
+
+	// Held answers {id, what it says, …}.
+	Held = New(`return redis.call('hgetall', '` + HeldKey + `')`)
+
+	// Marked answers what stands under the key of the marker.
+	Marked = New(`return redis.call('get', '` + MarkerKey + `') or ''`)
+
 	// Await puts the record ARGV[2] beside the marker ARGV[1], where there is none.
 	Await = New(guardLua + `
 if not stands(marker, ARGV[1]) or not stands(record, '') then return 0 end

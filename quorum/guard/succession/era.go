@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"redlock-proxy/quorum/place"
 )
 
-// Era is a set of masters in the order in which sets follow each other. The zero Era is the first set,
+// Era is a set of masters, with where the locks are, in the order in which sets follow each other. The zero Era is the first set,
 // of which nothing more is known.
 type Era struct {
 	// Number counts the sets.
@@ -18,6 +20,8 @@ type Era struct {
 	// Masters is how many there are, Hash of their names. They are zero in the first set.
 	Masters int
 	Hash    string
+	// Place is where the locks are.
+	Place place.Place
 }
 
 // noEra is the zero Era as text.
@@ -28,7 +32,15 @@ func (e Era) String() string {
 	if e.Number == 0 {
 		return noEra
 	}
-	return fmt.Sprintf("%d.%d.%s", e.Number, e.Masters, e.Hash)
+	return fmt.Sprintf("%d.%d.%s", e.Number, e.Masters, e.Hash) + placed(".", e.Place)
+}
+
+// placed is a place as it stands behind what it is of; nothing where it is undecided.
+func placed(separator string, p place.Place) string {
+	if p == place.Undecided {
+		return ""
+	}
+	return separator + p.String()
 }
 
 // ParseEra reads what String wrote.
@@ -37,8 +49,11 @@ func ParseEra(text string) (e Era, ok bool) {
 		return Era{}, true
 	}
 	parts := strings.Split(text, ".")
-	if len(parts) != 3 {
+	if len(parts) < 3 || len(parts) > 4 {
 		return Era{}, false
+	}
+	if len(parts) == 4 {
+		e.Place, _ = place.Parse(parts[3])
 	}
 	e.Number, _ = strconv.Atoi(parts[0])
 	e.Masters, _ = strconv.Atoi(parts[1])
@@ -73,6 +88,8 @@ type Change struct {
 	Before int
 	// Names are those of the masters that follow.
 	Names []string
+	// Place is where the locks are then. Where it is another one than before the masters are the same.
+	Place place.Place
 }
 
 // IsNone reports whether it is no change.
@@ -80,12 +97,15 @@ func (c Change) IsNone() bool { return len(c.Names) == 0 }
 
 // After is the era that follows another by the change.
 func (c Change) After(e Era) Era {
-	return Era{Number: e.Number + 1, Masters: len(c.Names), Hash: Hash(c.Names)}
+	return Era{Number: e.Number + 1, Masters: len(c.Names), Hash: Hash(c.Names), Place: c.Place}
 }
 
-// Is reports whether both lead to the same masters.
+// Keeps reports whether the masters of an era stay the same: only where the locks are is changed, or is decided once more.
+func (c Change) Keeps(e Era) bool { return c.Place != e.Place || c.Place.Moves() }
+
+// Is reports whether both lead to the same masters, and to the same place.
 func (c Change) Is(other Change) bool {
-	return c.Before == other.Before && len(c.Names) == len(other.Names) && Hash(c.Names) == Hash(other.Names)
+	return c.Place == other.Place && c.Before == other.Before && len(c.Names) == len(other.Names) && Hash(c.Names) == Hash(other.Names)
 }
 
 // noSeal is the text of a seal that is none.
@@ -100,7 +120,7 @@ func (s Seal) String() string {
 	for i, name := range s.Names {
 		names[i] = url.QueryEscape(name)
 	}
-	return fmt.Sprintf("%s;%d;%s", s.Ballot, s.Before, strings.Join(names, ","))
+	return fmt.Sprintf("%s;%d;%s", s.Ballot, s.Before, strings.Join(names, ",")) + placed(";", s.Place)
 }
 
 // ParseSeal reads what String wrote.
@@ -109,8 +129,11 @@ func ParseSeal(text string) (s Seal, ok bool) {
 		return Seal{}, true
 	}
 	parts := strings.Split(text, ";")
-	if len(parts) != 3 || parts[0] == "" || parts[2] == "" {
+	if len(parts) < 3 || len(parts) > 4 || parts[0] == "" || parts[2] == "" {
 		return Seal{}, false
+	}
+	if len(parts) == 4 {
+		s.Place, _ = place.Parse(parts[3])
 	}
 	s.Ballot = parts[0]
 	s.Before, _ = strconv.Atoi(parts[1])

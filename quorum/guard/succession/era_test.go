@@ -3,6 +3,8 @@ package succession
 import (
 	"strings"
 	"testing"
+
+	"redlock-proxy/quorum/place"
 )
 
 func TestErasAndSealsAreReadAsWritten(t *testing.T) {
@@ -55,7 +57,7 @@ func TestStep(t *testing.T) {
 }
 
 func TestChoose(t *testing.T) {
-	own, low, high := Change{3, []string{"own"}}, Change{3, []string{"low"}}, Change{3, []string{"high"}}
+	own, low, high := Change{3, []string{"own"}, place.Undecided}, Change{3, []string{"low"}, place.Undecided}, Change{3, []string{"high"}, place.Masters}
 	if got := Choose([]Seal{{}, {}}, own); !got.Is(own) {
 		t.Errorf("nothing was accepted: %v", got)
 	}

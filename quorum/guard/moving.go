@@ -1,0 +1,137 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	"redlock-proxy/internal/contained"
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/script"
+	"redlock-proxy/quorum/guard/succession"
+	"redlock-proxy/quorum/vote"
+)
+
+// Where the locks are is told by the era of the masters; see package place.
+
+// Era is the one in which the masters vote; known is false as long as too few of them told, and once it is known to be over.
+func (s *Set) Era() (era succession.Era, known bool) {
+	s.eras.mu.Lock()
+	defer s.eras.mu.Unlock()
+	return s.eras.own, s.eras.known && s.eras.over == nil
+}
+
+// OwnEra is Era also once it is over.
+func (s *Set) OwnEra() (era succession.Era, known bool) {
+	s.eras.mu.Lock()
+	defer s.eras.mu.Unlock()
+	return s.eras.own, s.eras.known
+}
+
+// Confirm asks whether a majority of the masters votes in the era still, after it was called. It is nil if so.
+func (s *Set) Confirm(ctx context.Context) error {
+	confirmed := s.onEach(func(g *Guard) bool {
+		t := g.trusted()
+		if t.Nonce == "" || t.over {
+			return false
+		}
+		stands, err := g.Conn.Run(ctx, script.Marked)
+		if err != nil || stands != marker.InDatabase(t.String(), 0) {
+			g.Wake()
+			return false
+		}
+		return true
+	})
+	if confirmed < vote.Majority(len(s.guards)) {
+		return errUnconfirmed
+	}
+	return ctx.Err()
+}
+
+var errUnconfirmed = errors.New("no majority of the masters told where the locks are")
+
+// Stir has proxies look at the masters again and again, since something is about to be decided. Those that are reached do so within a heartbeat.
+func (s *Set) Stir(ctx context.Context, era succession.Era, ballot string) {
+	s.prepare(ctx, era, ballot)
+}
+
+// MayMove says why locks cannot be moved now, or nil.
+func (s *Set) MayMove() error {
+	if _, err := s.MayChange(func(string) bool { return false }); err != nil {
+		return err
+	}
+	for _, g := range s.guards {
+		g.mu.Lock()
+		others := g.proxies
+		g.mu.Unlock()
+		for _, p := range others {
+			if !p.KnowsMoves() {
+				return errors.New("another proxy on the masters is of an earlier version, which does not know that locks can be moved")
+			}
+		}
+	}
+	return nil
+}
+
+// ID is that of the proxy.
+func (s *Set) ID() string { return s.id }
+
+// heldFor is how long what a proxy says of what it holds back is kept, in ms.
+const heldFor = "600000"
+
+// SayHeld leaves on the masters what this proxy holds back. The error says that a majority has not got it.
+func (s *Set) SayHeld(ctx context.Context, text string) error {
+	said := s.onEach(func(g *Guard) bool {
+		_, err := g.Conn.Run(ctx, script.Hold, s.id, text, heldFor)
+		return err == nil
+	})
+	if said < vote.Majority(len(s.guards)) {
+		return errors.Join(errUnsaid, ctx.Err())
+	}
+	return nil
+}
+
+var errUnsaid = errors.New("no majority of the masters took it")
+
+// Held is what proxies said last of what they hold back, by their ID: where two masters have the same, or the only one has it.
+func (s *Set) Held(ctx context.Context) map[string]string {
+	var mu sync.Mutex
+	says, held := map[[2]string]int{}, map[string]string{}
+	s.onEach(func(g *Guard) bool {
+		answer, err := g.Conn.Run(ctx, script.Held)
+		if err != nil {
+			return false
+		}
+		told, err := texts(answer)
+		mu.Lock()
+		defer mu.Unlock()
+		for ; err == nil && len(told) > 1; told = told[2:] {
+			one := [2]string{told[0], strings.Clone(told[1])}
+			if says[one]++; says[one] >= min(2, vote.Majority(len(s.guards))) {
+				held[one[0]] = one[1]
+			}
+		}
+		return true
+	})
+	return held
+}
+
+// onEach does something with the guard of each master at once, and returns with how many it succeeded.
+func (s *Set) onEach(do func(*Guard) bool) int {
+	did := make([]bool, len(s.guards))
+	var wg sync.WaitGroup
+	for i, g := range s.guards {
+		wg.Go(func() {
+			_ = contained.Run(func() error { did[i] = do(g); return nil })
+		})
+	}
+	wg.Wait()
+	n := 0
+	for _, one := range did {
+		if one {
+			n++
+		}
+	}
+	return n
+}
