@@ -54,21 +54,13 @@ func checkAction(c *cli.Context) error {
 	return coded(v.code, errTold)
 }
 
-// inspectAll looks at the masters, the upstream and the legacy server.
+// inspectAll looks at the masters and the upstream.
 func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) inspection {
 	seen := inspection{loops: daemon.Loops(ctx, cfg, certificates)}
 	var all sync.WaitGroup
-	look := func(url string, timeout time.Duration, into **quorum.Finding) {
-		if url != "" {
-			all.Go(func() { f := quorum.LookAt(ctx, url, timeout, certificates.Dialing); *into = &f })
-		}
+	if cfg.Upstream != "" {
+		all.Go(func() { f := lookAtUpstream(ctx, cfg, certificates); seen.upstream = &f })
 	}
-	if conf.HasSentinels(cfg.Upstream) {
-		all.Go(func() { f := lookBehindSentinels(ctx, cfg, certificates); seen.upstream = &f })
-	} else {
-		look(cfg.Upstream, cfg.UpstreamTimeout, &seen.upstream)
-	}
-	look(cfg.LegacyLock, cfg.MasterTimeout, &seen.legacy)
 	seen.masters = quorum.Inspect(ctx, cfg.Masters, cfg.MasterTimeout, certificates.Dialing, feedsOf(cfg))
 	quorum.CompareSettings(seen.masters, daemon.Rules(cfg))
 	all.Wait()
@@ -77,15 +69,18 @@ func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certif
 
 // feedsOf are those that a proxy with this configuration has of its masters.
 func feedsOf(cfg conf.Config) quorum.Feeds {
-	return quorum.Feeds{Waiting: cfg.LegacyLock == "", Messages: cfg.Upstream == "", Prefix: cfg.KeyPrefix}
+	return quorum.Feeds{Waiting: true, Messages: cfg.Upstream == "", Prefix: cfg.KeyPrefix}
 }
 
-// lookBehindSentinels looks at the upstream that Sentinels know.
-func lookBehindSentinels(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) quorum.Finding {
-	url, err := daemon.Locate(ctx, cfg, certificates)
-	if err != nil {
-		s, _, _ := conf.ReadSentinel(cfg.Upstream) // valid by now
-		return quorum.Finding{Name: s.Master, Err: err}
+// lookAtUpstream looks at the upstream, which Sentinels may know.
+func lookAtUpstream(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) quorum.Finding {
+	url := cfg.Upstream
+	if conf.HasSentinels(url) {
+		var err error
+		if url, err = daemon.Locate(ctx, cfg, certificates); err != nil {
+			s, _, _ := conf.ReadSentinel(cfg.Upstream) // valid by now
+			return quorum.Finding{Name: s.Master, Err: err}
+		}
 	}
 	return quorum.LookAt(ctx, url, cfg.UpstreamTimeout, certificates.Dialing)
 }
@@ -97,10 +92,9 @@ func printTable(out io.Writer, cfg conf.Config, seen inspection, v verdict) erro
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", f.Name, dash(f.Version), dash(f.Role), duration(f.Uptime),
 			duration(f.RoundTrip), dash(f.Policy), dash(f.Appendfsync), marker(f), notes(f))
 	}
-	for _, other := range seen.others() {
-		f := other.finding
-		fmt.Fprintf(table, "%s (%s)\t%s\t%s\t%s\t%s\t%s\t-\t-\t%s\n", f.Name, other.setting, dash(f.Version), dash(f.Role), duration(f.Uptime),
-			duration(f.RoundTrip), dash(f.Policy), notes(f))
+	if f := seen.upstream; f != nil {
+		fmt.Fprintf(table, "%s (upstream)\t%s\t%s\t%s\t%s\t%s\t-\t-\t%s\n", f.Name, dash(f.Version), dash(f.Role), duration(f.Uptime),
+			duration(f.RoundTrip), dash(f.Policy), notes(*f))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -110,23 +104,6 @@ func printTable(out io.Writer, cfg conf.Config, seen inspection, v verdict) erro
 	}
 	_, err := fmt.Fprintln(out, v)
 	return err
-}
-
-// other is a server that is no master, and the setting that names it.
-type other struct {
-	setting string
-	finding quorum.Finding
-}
-
-func (s inspection) others() []other {
-	var all []other
-	if s.upstream != nil {
-		all = append(all, other{"upstream", *s.upstream})
-	}
-	if s.legacy != nil {
-		all = append(all, other{"legacy-lock", *s.legacy})
-	}
-	return all
 }
 
 // server is a server in the JSON of check.
@@ -155,7 +132,6 @@ func printJSON(out io.Writer, cfg conf.Config, seen inspection, v verdict) error
 		Reasons  []string `json:"reasons"`
 		Masters  []server `json:"masters"`
 		Upstream *server  `json:"upstream,omitempty"`
-		Legacy   *server  `json:"legacy_lock,omitempty"`
 		Warnings []string `json:"warnings,omitempty"`
 	}{Verdict: verdictNames[v.code], Code: v.code, Reasons: v.reasons, Warnings: cfg.Warnings()}
 	for _, f := range seen.masters {
@@ -166,10 +142,6 @@ func printJSON(out io.Writer, cfg conf.Config, seen inspection, v verdict) error
 	if seen.upstream != nil {
 		s := serverOf(*seen.upstream)
 		document.Upstream = &s
-	}
-	if seen.legacy != nil {
-		s := serverOf(*seen.legacy)
-		document.Legacy = &s
 	}
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")

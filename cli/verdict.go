@@ -12,8 +12,8 @@ import (
 // inspection is what check saw.
 type inspection struct {
 	masters []quorum.Finding
-	// upstream and legacy are nil where there is none.
-	upstream, legacy *quorum.Finding
+	// upstream is nil where there is none.
+	upstream *quorum.Finding
 	// loops are servers that are this proxy itself, or lead back to it, or past it.
 	loops []string
 }
@@ -48,13 +48,9 @@ func judge(cfg conf.Config, seen inspection) verdict {
 			amiss = append(amiss, named(f.Name, f.Amiss)...)
 		}
 	}
-	legacyGone := seen.legacy != nil && seen.legacy.Err != nil
 	switch unsafe := seen.unsafe(); {
 	case len(unsafe) > 0:
 		return verdict{exitUnsafe, append([]string{"it would not be safe to serve"}, unsafe...)}
-	case legacyGone:
-		reasons := append([]string{fmt.Sprintf("legacy-lock %s: %v", seen.legacy.Name, seen.legacy.Err), summary}, absent...)
-		return verdict{exitNoQuorum, append(reasons, amiss...)}
 	case votes < needed:
 		reasons := append([]string{fmt.Sprintf("%s, %d needed", summary, needed)}, absent...)
 		return verdict{exitNoQuorum, append(append(reasons, amiss...), cure(seen.masters)...)}
@@ -65,17 +61,12 @@ func judge(cfg conf.Config, seen inspection) verdict {
 	}
 }
 
-// compare finds servers that are given twice.
+// compare finds masters that are the upstream as well.
 func (s *inspection) compare() {
 	for _, m := range s.masters {
-		for name, other := range map[string]*quorum.Finding{"upstream": s.upstream, "legacy-lock": s.legacy} {
-			if other != nil && m.IsSameServer(*other) {
-				other.Unsafe = append(other.Unsafe, fmt.Sprintf("%s is the same server as master %s", name, m.Name))
-			}
+		if s.upstream != nil && m.IsSameServer(*s.upstream) {
+			s.upstream.Unsafe = append(s.upstream.Unsafe, "upstream is the same server as master "+m.Name)
 		}
-	}
-	if s.legacy != nil && s.legacy.Role != "" && s.legacy.Role != "master" {
-		s.legacy.Unsafe = append(s.legacy.Unsafe, "it is a replica: clients that lock there use another server")
 	}
 }
 
@@ -85,10 +76,8 @@ func (s *inspection) unsafe() []string {
 	for _, f := range s.masters {
 		all = append(all, named(f.Name, f.Unsafe)...)
 	}
-	for _, f := range []*quorum.Finding{s.upstream, s.legacy} {
-		if f != nil {
-			all = append(all, named(f.Name, f.Unsafe)...)
-		}
+	if s.upstream != nil {
+		all = append(all, named(s.upstream.Name, s.upstream.Unsafe)...)
 	}
 	return all
 }

@@ -160,29 +160,6 @@ func TestTokensThatLookLikeCollections(t *testing.T) {
 	b.expectAsked("lock 0/a by "+escaped+" for 10s, waiting 0s", "extend 0/a by "+escaped+" for 10s", "unlock 0/a by "+escaped)
 }
 
-// Beside a legacy server, whose clients read what stands there, only their own bytes are written.
-func TestOnlyStringsBesideLegacy(t *testing.T) {
-	b := newRegisterBench(t, func(o *Options) { o.StringsOnly = true })
-	const refused = "ERR lock key 'k' can hold only a string while legacy-lock is set, and none that begins with \\x00redlock:"
-	b.does("HSET k f v", refused)
-	b.does("HSETNX k f v", refused)
-	b.does("RPUSH k f v", refused)
-	if got := b.run("SET", "k", "\x00redlock:", "NX"); got != refused {
-		t.Error(got)
-	}
-	if got := b.run("EVAL", rlockTake, "1", "k", "30000", "me"); got != refused {
-		t.Error(got)
-	}
-	b.holding("k", ".")
-	b.does("SET k v NX PX 500", "OK")
-	b.holding("k", "v:500")
-	for _, words := range [][]string{{"LOCK", "k", "\x00redlock:", "PX", "1000"}, {"EXTEND", "k", "\x00redlock:", "PX", "1000"}, {"UNLOCK", "k", "\x00redlock:"}} {
-		if got := oneLine(t, b.ask(words...)); got != refused {
-			t.Errorf("%q: %s", words, got)
-		}
-	}
-}
-
 // A transaction may wait for nothing.
 func TestBlockingCommandsInTransactions(t *testing.T) {
 	b := newRegisterBench(t)

@@ -34,8 +34,6 @@ type locking struct {
 	place    func(db int, key string) quorum.Key
 	random   func([]byte)
 	audit    *audit.Log
-	// stringsOnly is set beside a legacy server.
-	stringsOnly bool
 }
 
 // commands are the proxy's own.
@@ -92,11 +90,7 @@ func (l *locking) lock(c command.Call) {
 	if made {
 		parsed.token = l.newToken()
 	}
-	value, wrong := l.value(parsed.key, parsed.token)
-	if wrong != "" {
-		c.Out.Error(wrong)
-		return
-	}
+	value := contents.EncodeText(parsed.token)
 	if parsed.wait != 0 {
 		watched, stop := c.Client.WatchFor(c.Ctx)
 		defer stop()
@@ -131,15 +125,6 @@ func (l *locking) lock(c command.Call) {
 		l.locks.Withdraw(key, value, got)
 		l.audit.Note(audit.Withdrawn, client, key.DB, name)
 	})
-}
-
-// value is a token as the key holds it. wrong is the error reply where it cannot be held.
-func (l *locking) value(key, token string) (value, wrong string) {
-	value = contents.EncodeText(token)
-	if l.stringsOnly && contents.IsMarked(value) {
-		return "", notBesideLegacy(key)
-	}
-	return value, ""
 }
 
 // answer tells a lease: in milliseconds, or, where more than that is to be told, as a map.
@@ -183,11 +168,7 @@ func (l *locking) unlock(c command.Call) {
 		return
 	}
 	key := string(c.Args[1])
-	value, wrong := l.value(key, string(c.Args[2]))
-	if wrong != "" {
-		c.Out.Error(wrong)
-		return
-	}
+	value := contents.EncodeText(string(c.Args[2]))
 	err := l.locks.Unlock(c.Ctx, l.place(c.Client.DB, key), value)
 	switch {
 	case err == nil:
@@ -210,11 +191,7 @@ func (l *locking) extend(c command.Call) {
 		c.Misread(err.Error())
 		return
 	}
-	value, wrong := l.value(parsed.key, parsed.token)
-	if wrong != "" {
-		c.Out.Error(wrong)
-		return
-	}
+	value := contents.EncodeText(parsed.token)
 	got, err := l.locks.Extend(c.Ctx, l.place(c.Client.DB, parsed.key), value, parsed.ttl)
 	switch {
 	case err == nil:

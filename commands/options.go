@@ -54,9 +54,6 @@ type Options struct {
 	LockTags []string
 	// Cluster has a proxy without an upstream say that it is a cluster of one node.
 	Cluster bool
-	// StringsOnly has values be refused that are not the client's own bytes: beside a legacy server, whose clients
-	// read what stands there.
-	StringsOnly bool
 	// RefuseNoTTL has lock keys without a TTL be refused.
 	RefuseNoTTL bool
 	// Users are those of the proxy's own, who are then asked about themselves by ACL. It is nil where there are none.

@@ -10,7 +10,6 @@ import (
 	"redlock-proxy/commands/audit"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/keyspace"
-	"redlock-proxy/commands/keyspace/contents"
 	"redlock-proxy/commands/program"
 	"redlock-proxy/commands/syntax"
 	"redlock-proxy/quorum"
@@ -28,9 +27,6 @@ type programs struct {
 	now      func() time.Time
 	logger   *slog.Logger
 	audit    *audit.Log
-
-	// stringsOnly is set beside a legacy server.
-	stringsOnly bool
 
 	// endless and effectsLost count locks without a TTL and side effects that were lost.
 	endless, effectsLost atomic.Int64
@@ -80,8 +76,6 @@ func (p *programs) forbids(edits []keyspace.Edit) string {
 	is := p.settings.Load()
 	for _, e := range edits {
 		switch {
-		case p.stringsOnly && e.Changes() && contents.IsMarked(e.Now.Value):
-			return notBesideLegacy(e.Key)
 		case !e.Now.Present || e.KeepLeft:
 		case e.Now.Left < 0 && is.RefuseNoTTL:
 			return fmt.Sprintf("ERR lock key '%s' without an expiry: refused by no-ttl", syntax.Shown(e.Key))
@@ -90,11 +84,6 @@ func (p *programs) forbids(edits []keyspace.Edit) string {
 		}
 	}
 	return ""
-}
-
-// notBesideLegacy is the error for what a legacy server cannot hold as its clients would read it.
-func notBesideLegacy(key string) string {
-	return fmt.Sprintf("ERR lock key '%s' can hold only a string while legacy-lock is set, and none that begins with \\x00redlock:", syntax.Shown(key))
 }
 
 // lost counts side effects that were not carried out, and tells the log.

@@ -61,7 +61,7 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 	lockKeys := keys.NewPatterns(opts.LockKeys...)
 	place := placeOf(opts.KeyPrefix, keys.NewPatterns(opts.LockTags...))
 	p := &programs{
-		audit: t.audit, register: opts.Register, locks: opts.Locks, settings: t.current, now: opts.Now, logger: opts.Logger, stringsOnly: opts.StringsOnly,
+		audit: t.audit, register: opts.Register, locks: opts.Locks, settings: t.current, now: opts.Now, logger: opts.Logger,
 	}
 	see := allkeys.New(allkeys.Options{
 		Locks: opts.AllKeys, Register: opts.Register, LockKeys: lockKeys, Place: place, Prefix: opts.KeyPrefix,
@@ -86,7 +86,7 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 	if lockKeys.Any() {
 		about.Programs = p.counts
 	}
-	l := &locking{locks: opts.Locks, settings: t.current, place: place, random: opts.Random, audit: t.audit, stringsOnly: opts.StringsOnly}
+	l := &locking{locks: opts.Locks, settings: t.current, place: place, random: opts.Random, audit: t.audit}
 	t.tracking = newHub(opts, lockKeys)
 	h := holders.New(holders.Options{Locks: opts.Holders, Place: place, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit})
 	t.holders = h

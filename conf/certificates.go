@@ -37,7 +37,7 @@ func (c Config) certificateWarnings() []string {
 	speaksTLS := func(url string) bool {
 		return strings.HasPrefix(url, "rediss://") || strings.HasPrefix(url, "rediss"+sentinelScheme)
 	}
-	if slices.ContainsFunc(append([]string{c.Upstream, c.LegacyLock}, c.Masters...), speaksTLS) {
+	if slices.ContainsFunc(append([]string{c.Upstream}, c.Masters...), speaksTLS) {
 		return nil
 	}
 	var found []string

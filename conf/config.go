@@ -81,9 +81,6 @@ type Config struct {
 	ClusterMode string
 	// NoTTL is "refuse" where a lock key must not be without a TTL, else "allow".
 	NoTTL string
-	// LegacyLock is the URL of the single Redis that held the locks until now and has to grant them as well, or empty. It
-	// may carry a password.
-	LegacyLock string
 	// MaxClients is how many client connections may be open at once, at least 1.
 	MaxClients int
 	// MaxInputMemory, MaxUnreadMemory and MaxMessageMemory are how many bytes all clients together may have held of commands that are not

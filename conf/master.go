@@ -73,14 +73,6 @@ func upstreamURL(text string) error {
 	}
 }
 
-// legacyURL is masterURL for a setting that may be left out.
-func legacyURL(text string) error {
-	if text == "" {
-		return nil
-	}
-	return masterURL(text)
-}
-
 func checkPlace(u *url.URL) error {
 	if u.Scheme == "unix" {
 		if u.Host != "" || u.OmitHost || strings.Trim(u.Path, "/ ") == "" {

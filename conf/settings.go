@@ -107,8 +107,6 @@ var table = []Setting{
 		text, func(c *Config) *string { return &c.NoTTL }, oneOf("allow", "refuse"))),
 	one("cluster-mode", "whether a proxy without an upstream says that it is a cluster of one node, for clients of clusters, `WHICH`: off or emulated",
 		text, func(c *Config) *string { return &c.ClusterMode }, oneOf("off", "emulated")),
-	passwordAtOnce(private(one("legacy-lock", "`URL` of the single Redis that held the locks until now, while some clients still lock there: it then has to grant every lock as well",
-		text, func(c *Config) *string { return &c.LegacyLock }, legacyURL))),
 	atOnce(one("max-clients", "how many clients may be connected at once, a `NUMBER`",
 		number, func(c *Config) *int { return &c.MaxClients }, atLeast(1))),
 	atOnce(one("max-input-memory", "how much all clients together may have held of commands that are not complete, a `SIZE` (256mb): who would take more is disconnected",

@@ -62,38 +62,11 @@ func (c Config) crossProblems() []problem {
 	}
 	found = append(found, c.loginProblems()...)
 	found = append(found, c.certificateProblems()...)
-	return append(append(found, c.sameMasters()...), c.legacyProblems()...)
+	return append(found, c.sameMasters()...)
 }
 
 // ownKeys is before the names of the proxies' own keys on the masters; no lock has such a name.
 const ownKeys = "redlock-proxy:"
-
-// legacyProblems are those of the Redis that held the locks until now.
-func (c Config) legacyProblems() []problem {
-	if c.LegacyLock == "" {
-		return nil
-	}
-	var found []problem
-	shown := Redact(c.LegacyLock)
-	if c.KeyPrefix != "" {
-		found = append(found, problem{
-			setting: "legacy-lock", text: fmt.Sprintf("%q holds the locks without a prefix: it cannot be given together with key-prefix %q", shown, c.KeyPrefix),
-			mirror: &problem{setting: "key-prefix", text: fmt.Sprintf("%q cannot be given together with legacy-lock %q, which holds the locks without a prefix", c.KeyPrefix, shown)},
-		})
-	}
-	if len(c.LockTags) > 0 {
-		found = append(found, problem{
-			setting: "lock-tags", text: fmt.Sprintf("%q cannot be given together with legacy-lock %q, which keeps each key by itself", c.LockTags[0], shown),
-			mirror: &problem{setting: "legacy-lock", text: fmt.Sprintf("%q keeps each key by itself: it cannot be given together with lock-tags", shown)},
-		})
-	}
-	for _, master := range c.Masters {
-		if address(master) == address(c.LegacyLock) {
-			found = append(found, problem{setting: "legacy-lock", text: fmt.Sprintf("%q is the same Redis as master %q: a lock would be in its own way there", shown, Redact(master))})
-		}
-	}
-	return found
-}
 
 // sameMasters finds masters that are given twice: they would have two votes.
 func (c Config) sameMasters() []problem {

@@ -41,16 +41,6 @@ func TestValidate(t *testing.T) {
 		{"cluster of another kind", func(c *Config) { c.ClusterMode = "on" }, []string{`cluster-mode: "on" is none of off, emulated`}},
 		{"cluster with an upstream", func(c *Config) { c.ClusterMode, c.Upstream = "emulated", "redis://u" }, []string{`cluster-mode: "emulated" is for a proxy without an upstream`}},
 		{"no TTL", func(c *Config) { c.NoTTL = "maybe" }, []string{`no-ttl: "maybe" is none of allow, refuse`}},
-		{"a legacy Redis, the upstream", func(c *Config) {
-			c.LegacyLock, c.Upstream = "redis://:hunter2@old", "redis://:hunter2@old"
-			c.ShareUpstreamLogin = true
-		}, nil},
-		{"a bad legacy Redis", func(c *Config) { c.LegacyLock = "redis://:hunter2@old/1" }, []string{`legacy-lock: "redis://:xxxxx@old/1" names a database`}},
-		{"a legacy Redis that is a master", func(c *Config) { c.LegacyLock = "redis://:hunter2@B" }, []string{`legacy-lock: "redis://:xxxxx@B" is the same Redis as master "redis://b"`}},
-		{"a legacy Redis and tags", func(c *Config) { c.LegacyLock, c.LockTags = "redis://:hunter2@old", []string{"*"} },
-			[]string{`lock-tags: "*" cannot be given together with legacy-lock "redis://:xxxxx@old", which keeps each key by itself`}},
-		{"a legacy Redis and a prefix", func(c *Config) { c.LegacyLock, c.KeyPrefix = "redis://:hunter2@old", "p:" },
-			[]string{`legacy-lock: "redis://:xxxxx@old" holds the locks without a prefix: it cannot be given together with key-prefix "p:"`}},
 		{"TLS", func(c *Config) { c.TLSCert, c.TLSKey, c.TLSClientCA = "c", "k", "a" }, nil},
 		{"halves of TLS", func(c *Config) { c.TLSCert, c.ClientKey = "c", "k" },
 			[]string{`tls-cert: "c" is given without tls-key`, `client-key: "k" is given without client-cert`}},

@@ -123,7 +123,7 @@ func (d *daemon) checkServing(draining context.Context) admin.Check {
 	return c
 }
 
-// checkMasters counts those that vote. The legacy server is one of them here: without it no lock is had.
+// checkMasters counts those that vote.
 func (d *daemon) checkMasters() admin.Check {
 	voting, masters, cause := commands.Readiness(d.cluster.Status())
 	c := admin.Check{Name: "masters", Text: fmt.Sprintf("%d of %d vote", voting, masters)}

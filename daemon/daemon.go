@@ -107,7 +107,7 @@ func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 		return nil, err
 	}
 	d.cluster, err = quorum.NewCluster(quorum.Options{
-		Masters: cfg.Masters, Legacy: cfg.LegacyLock, TLS: d.certs.Dialing, MasterTimeout: cfg.MasterTimeout, MaxTTL: cfg.MaxTTL,
+		Masters: cfg.Masters, TLS: d.certs.Dialing, MasterTimeout: cfg.MasterTimeout, MaxTTL: cfg.MaxTTL,
 		FreshStart: cfg.FreshStart, Unguarded: !cfg.Guard, Logger: log, Succeeded: d.followMasters,
 		Tagged: len(cfg.LockTags) > 0, Settings: Rules(cfg),
 	})
@@ -252,7 +252,6 @@ func (d *daemon) newServer(id, clientPassword string) {
 		KeyPrefix:    cfg.KeyPrefix,
 		LockKeys:     cfg.LockKeys,
 		LockTags:     cfg.LockTags,
-		StringsOnly:  cfg.LegacyLock != "",
 		Cluster:      cfg.ClusterMode == "emulated",
 		Version:      d.opts.Version,
 		Masters:      d.cluster.Status,

@@ -24,9 +24,6 @@ const (
 // needs are the descriptors that a configuration needs: beside the clients, and for each.
 func needs(cfg conf.Config) (reserved, each int) {
 	reserved, each = reservedDescriptors+masterDescriptors*len(cfg.Masters), 1
-	if cfg.LegacyLock != "" {
-		reserved += masterDescriptors
-	}
 	if cfg.Admin != "" {
 		reserved += adminDescriptors
 	}

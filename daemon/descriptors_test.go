@@ -10,7 +10,7 @@ import (
 )
 
 // TestUnitDescriptors: LimitNOFILE of the systemd unit has room for the clients that a proxy takes where nothing else is said, with
-// nine masters, an upstream and a server of before.
+// nine masters and an upstream.
 func TestUnitDescriptors(t *testing.T) {
 	unit, err := os.ReadFile("../deploy/systemd/redlock-proxy.service")
 	if err != nil {
@@ -25,7 +25,7 @@ func TestUnitDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := conf.Default()
-	cfg.Masters, cfg.Upstream, cfg.LegacyLock = make([]string, 9), "redis://upstream", "redis://legacy"
+	cfg.Masters, cfg.Upstream = make([]string, 9), "redis://upstream"
 	if clients, err := fitClients(cfg, limit); err != nil || clients != cfg.MaxClients {
 		t.Errorf("with %d descriptors there is room for %d clients, %v, want %d", limit, clients, err, cfg.MaxClients)
 	}

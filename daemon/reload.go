@@ -247,7 +247,7 @@ func (d *daemon) apply(is *standing, next prepared) error {
 	} else if err := limitClients(&running, d.log); err != nil { // for some of them there was room at the start
 		return err
 	}
-	err := d.cluster.Apply(quorum.Settings{Masters: running.Masters, Legacy: running.LegacyLock, MaxTTL: running.MaxTTL})
+	err := d.cluster.Apply(quorum.Settings{Masters: running.Masters, MaxTTL: running.MaxTTL})
 	if d.upstream != nil {
 		err = errors.Join(err, d.upstream.Apply(serverURL(running.Upstream), running.UpstreamTimeout))
 	}

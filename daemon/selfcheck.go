@@ -13,7 +13,7 @@ import (
 )
 
 // notItself refuses a configuration by which the proxy that listens on the address would
-// be its own upstream, master or old Redis.
+// be its own upstream or master.
 func notItself(ctx context.Context, cfg conf.Config, listen string) error {
 	here := loop.Here()
 	var all []error
@@ -29,7 +29,6 @@ func notItself(ctx context.Context, cfg conf.Config, listen string) error {
 	} else {
 		check("upstream", cfg.Upstream)
 	}
-	check("legacy-lock", cfg.LegacyLock)
 	for _, master := range cfg.Masters {
 		check("master", master)
 	}

@@ -338,7 +338,7 @@ func onWhich[T any](ctx context.Context, c *Cluster, do func(*generation) (T, er
 // wasChanged reports whether a command had no quorum because the masters are being changed.
 func (c *Cluster) wasChanged(ctx context.Context, g *generation, err error) bool {
 	var none *NoQuorumError
-	if !errors.As(err, &none) || none.Legacy != nil {
+	if !errors.As(err, &none) {
 		return false
 	}
 	for until := time.Now().Add(noticeTime); ; {
@@ -370,7 +370,7 @@ func (c *Cluster) named(err error) error {
 		return err
 	}
 	var none *NoQuorumError
-	if errors.As(err, &none) && none.Legacy == nil {
+	if errors.As(err, &none) {
 		none.Changed, none.ChangedTo = true, u.to
 	}
 	return err

@@ -11,7 +11,6 @@ import (
 
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/guard"
-	"redlock-proxy/quorum/legacy"
 	"redlock-proxy/quorum/master"
 	"redlock-proxy/quorum/vote"
 )
@@ -25,10 +24,8 @@ const FreshStartTime = guard.FreshStartTime
 
 // Cluster is N independent Redis masters that vote. It works while Run runs.
 type Cluster struct {
-	opts Options
-	log  *slog.Logger
-	// legacy is the legacy server, if there is one.
-	legacy *legacy.Server
+	opts   Options
+	log    *slog.Logger
 	source *cell.Source
 	// freed is told of keys that may have been freed.
 	freed func(Key)
@@ -65,7 +62,7 @@ func NewCluster(opts Options) (*Cluster, error) {
 		return nil, errors.New("quorum: no masters")
 	}
 	opts.setDefaults()
-	transports, err := transportsTo(opts, opts.servers())
+	transports, err := transportsTo(opts, opts.Masters)
 	if err != nil {
 		return nil, err
 	}
@@ -84,15 +81,10 @@ func transportsTo(opts Options, urls []string) ([]master.Transport, error) {
 	return transports, nil
 }
 
-// newCluster takes one transport for each of opts.servers().
+// newCluster takes one transport for each of opts.Masters.
 func newCluster(opts Options, transports []master.Transport) *Cluster {
-	n := len(opts.Masters)
 	c := &Cluster{opts: opts, log: opts.Logger, source: cell.NewSource(), id: guard.NewID(), freed: func(Key) {}}
-	if opts.Legacy != "" {
-		c.legacy = &legacy.Server{Master: master.New(masterName(opts.Legacy), transports[n], opts.Logger, opts.Rand)}
-		c.legacy.Voted = c.voted
-	}
-	c.current.Store(newGeneration(c, opts, transports[:n], nil, nil))
+	c.current.Store(newGeneration(c, opts, transports, nil, nil))
 	return c
 }
 
@@ -107,9 +99,6 @@ func (c *Cluster) Run(ctx context.Context) error {
 	c.mu.Unlock()
 	c.start(c.now())
 	c.tasks.Go(func() { c.followChanges(ctx) })
-	if c.legacy != nil {
-		c.tasks.Go(func() { c.legacy.Run(ctx) })
-	}
 	<-ctx.Done()
 	c.changing.Lock() // nothing is started any more
 	defer c.changing.Unlock()
@@ -132,8 +121,8 @@ func (c *Cluster) start(g *generation) {
 // Ready waits until all masters vote, or ctx ends, so that the first locks stand on
 // all of them. It reports whether a majority votes.
 func (c *Cluster) Ready(ctx context.Context) bool {
-	for servers := c.now().servers(); voting(servers) < len(servers) && sleepFor(ctx, 5*time.Millisecond) == nil; {
-		servers = c.now().servers()
+	for masters := c.now().masters; voting(masters) < len(masters) && sleepFor(ctx, 5*time.Millisecond) == nil; {
+		masters = c.now().masters
 	}
 	return c.HasQuorum()
 }
@@ -142,12 +131,10 @@ func (c *Cluster) Ready(ctx context.Context) bool {
 // knows of locks objects.
 func (c *Cluster) StartsFresh() bool { return c.now().StartsFresh() }
 
-// HasQuorum reports whether locks can be had: a majority of the masters votes, and the legacy
-// server, if there is one, answers.
+// HasQuorum reports whether locks can be had: a majority of the masters votes.
 func (c *Cluster) HasQuorum() bool { return c.now().HasQuorum() }
 
-// Status tells the state of each master, in the order of Options.Masters, and
-// after them that of the legacy server if there is one.
+// Status tells the state of each master, in the order of Options.Masters.
 func (c *Cluster) Status() []MasterStatus { return c.now().Status() }
 
 // Observe has what f makes of the names of the masters told how long each batch took that a master
@@ -246,7 +233,7 @@ func (c *Cluster) Remove(ctx context.Context, key Key) (bool, error) {
 }
 
 // Fence is not below the fence of any lock of the key that was granted in the last seven days; 0
-// where there was none. The masters alone tell, also where there is a legacy server.
+// where there was none.
 //
 // Errors: *OwnKeyError, *NoQuorumError, or the cause of ctx.
 func (c *Cluster) Fence(ctx context.Context, key Key) (int64, error) {
@@ -262,7 +249,7 @@ func (c *Cluster) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
 
 // Names tells names of keys of a database, a page of some hundred at a time, as long as page asks
 // for more. Every lock that a majority holds all the while is among them; others may be, and some
-// more than once. Locks that only the legacy server holds are not.
+// more than once.
 //
 // Errors: that of page, *NoQuorumError where no majority can be asked, or the cause of ctx.
 func (c *Cluster) Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error {

@@ -28,11 +28,4 @@
 //
 // [Cluster.ChangeMasters] adds, removes or replaces one master while locks are held (guard/GUARD.md). The
 // masters of one time, and their registers, are a generation; commands wait while one follows another.
-//
-// # The legacy server
-//
-// While clients move from a single Redis to the proxy, some still lock at that server
-// directly. With [Options.Legacy] every lock needs its agreement, too: whatever the masters
-// grant, it must have made the same change, and what it holds counts as held. It is asked
-// beside the masters and is none of them.
 package quorum

@@ -63,8 +63,6 @@ type NoQuorumError struct {
 	Masters, Answered int
 	// Causes holds one *MasterError for each master that did not.
 	Causes *multierror.Error
-	// Legacy is why the legacy server did not answer, or nil.
-	Legacy *MasterError
 	// Late is how long it took until a majority agreed, where that was too long to be
 	// relied on; else zero.
 	Late time.Duration
@@ -92,9 +90,6 @@ func (e *NoQuorumError) Error() string {
 	}
 	if e.Unclear {
 		return "others have changed the key since: what became of the command cannot be seen any more"
-	}
-	if e.Legacy != nil {
-		return fmt.Sprintf("the legacy lock server did not answer: %v", e.Legacy)
 	}
 	if e.Changed {
 		return e.changeText()
@@ -184,13 +179,7 @@ func untilEnough(left []time.Duration, needed int) time.Duration {
 }
 
 // Unwrap gives the causes.
-func (e *NoQuorumError) Unwrap() []error {
-	causes := e.Causes.WrappedErrors()
-	if e.Legacy != nil {
-		causes = append(causes, e.Legacy)
-	}
-	return causes
-}
+func (e *NoQuorumError) Unwrap() []error { return e.Causes.WrappedErrors() }
 
 // MasterError is the cause of one master's missing vote.
 type MasterError struct {

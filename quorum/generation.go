@@ -11,7 +11,6 @@ import (
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/guard/succession"
-	"redlock-proxy/quorum/legacy"
 	"redlock-proxy/quorum/master"
 	"redlock-proxy/quorum/messages"
 	"redlock-proxy/quorum/queue"
@@ -24,8 +23,6 @@ type generation struct {
 	masters []*master.Master
 	// rounds are those at the masters.
 	rounds master.Rounds
-	// legacy is the legacy server, if there is one. It stays the same.
-	legacy *legacy.Server
 	// urls are those of the masters.
 	urls      []string
 	log       *slog.Logger
@@ -50,7 +47,7 @@ type generation struct {
 // newGeneration takes one transport for each of the masters.
 func newGeneration(c *Cluster, opts Options, transports []master.Transport, joins *succession.Era, before []*guard.Guard) *generation {
 	g := &generation{
-		of: c, legacy: c.legacy, urls: opts.Masters, log: opts.Logger, rand: opts.Rand, unguarded: opts.Unguarded,
+		of: c, urls: opts.Masters, log: opts.Logger, rand: opts.Rand, unguarded: opts.Unguarded,
 		source: c.source, stop: func() {},
 	}
 	var guarded []guard.Master
@@ -76,22 +73,16 @@ func newGeneration(c *Cluster, opts Options, transports []master.Transport, join
 // watchPatience is how long a watch of a master may take to answer, at the least.
 const watchPatience = 500 * time.Millisecond
 
-// alarm sets one for a key. With a legacy server there is none: that one has to agree, and is not watched.
+// alarm sets one for a key.
 func (c *generation) alarm(key Key) queue.Alarm {
-	switch {
-	case c.legacy != nil:
-		return wake.Blind()
-	case key.Tag != "", c.of.opts.Tagged:
+	if key.Tag != "" || c.of.opts.Tagged {
 		return c.waker.Within(key.DB, key.cell(), func(ctx context.Context) wake.Content { return c.content(ctx, key) })
 	}
 	return c.waker.Alarm(key.DB, key.Name)
 }
 
-// alarmForChange sets one for whatever change of a key, which rings this bell. With a legacy server there is none.
+// alarmForChange sets one for whatever change of a key, which rings this bell.
 func (c *generation) alarmForChange(key Key, bell chan struct{}) *wake.Alarm {
-	if c.legacy != nil {
-		return wake.Blind()
-	}
 	return c.waker.ForChange(key.DB, key.cell(), bell)
 }
 
@@ -120,14 +111,6 @@ func (c *generation) run(ctx context.Context) {
 	c.waker.Close()
 	c.listener().Close()
 	c.background.close()
-}
-
-// servers are the masters and, after them, the legacy server if there is one.
-func (c *generation) servers() []*master.Master {
-	if c.legacy == nil {
-		return c.masters
-	}
-	return append(slices.Clip(c.masters), c.legacy.Master)
 }
 
 // StartsFresh is Cluster.StartsFresh.

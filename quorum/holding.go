@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"redlock-proxy/quorum/cell"
-	"redlock-proxy/quorum/legacy"
 	"redlock-proxy/quorum/master"
 	"redlock-proxy/quorum/register"
 )
@@ -30,7 +28,7 @@ type Holding struct {
 	Status Status
 	// Left is the remaining time that a majority grants, or Endless; only with StatusHeld.
 	Left time.Duration
-	// Shares are what each master holds, and after them the legacy server, if there is one.
+	// Shares are what each master holds.
 	Shares []Share
 	// Holder is that of the request which took the lock, and Since when its lease began; nil and
 	// zero where this process has not granted it.
@@ -42,7 +40,7 @@ type Holding struct {
 	Waiters int
 }
 
-// Share is what one server holds.
+// Share is what one master holds.
 type Share struct {
 	// Server is its address, without credentials.
 	Server string
@@ -65,17 +63,9 @@ func (c *generation) Holdings(ctx context.Context, keys []Key) ([]Holding, error
 	for i, key := range keys {
 		f := found[of[i]]
 		all[i] = c.holding(f)
-		if c.legacy == nil {
-			if err := all[i].within(f, key); err != nil {
-				return nil, err
-			}
-			continue
+		if err := all[i].within(f, key); err != nil {
+			return nil, err
 		}
-		held, err := c.legacy.Read(ctx, keys[i].DB, keys[i].Name)
-		if err != nil {
-			return nil, c.explain(err)
-		}
-		all[i].beside(f, held, c.legacy.Name())
 	}
 	return all, nil
 }
@@ -121,21 +111,6 @@ func (h *Holding) within(cell register.Holding, key Key) error {
 		h.Status, h.Holder, h.Since = StatusFree, nil, time.Time{}
 	}
 	return nil
-}
-
-// beside adds what the legacy server holds: whatever that is, it is held.
-func (h *Holding) beside(masters register.Holding, held cell.Found, name string) {
-	share := Share{name, "held"}
-	switch look := legacy.Beside(masters.Look, held); {
-	case held.Form == cell.Absent:
-		share.Says = "free"
-	case masters.Present && masters.Value != held.Value.Text:
-		share.Says = "other"
-		h.Left, h.Holder, h.Since = look.Left, nil, time.Time{}
-	case !masters.Present:
-		h.Status, h.Left = StatusHeld, look.Left
-	}
-	h.Shares = append(h.Shares, share)
 }
 
 // Names is Cluster.Names.
@@ -206,7 +181,7 @@ func (c *generation) Remove(ctx context.Context, key Key) (bool, error) {
 	})
 	var none *NoQuorumError
 	switch {
-	case errors.As(err, &none) && none.Legacy == nil && none.Answered >= Majority(len(c.masters)):
+	case errors.As(err, &none) && none.Answered >= Majority(len(c.masters)):
 		removed, err := c.keyspace(key.DB).Force(ctx, key.cell())
 		c.of.freed(key)
 		return removed || present, c.explain(err) // what was there when it was to be removed is gone

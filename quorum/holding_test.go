@@ -110,36 +110,3 @@ func TestRemove(t *testing.T) {
 		t.Errorf("a key of the proxies': %v", err)
 	}
 }
-
-// TestHoldingsBesideTheLegacyServer: what that server holds is held, and is named with what it says.
-func TestHoldingsBesideTheLegacyServer(t *testing.T) {
-	withLegacy(t, func(b *bench, legacy *fakeMaster) {
-		see := func(status Status, holder any, says ...string) {
-			b.Helper()
-			found, err := b.cluster.Holdings(b.Context(), []Key{job})
-			b.wantErr(err, nil)
-			var got []string
-			for _, s := range found[0].Shares {
-				got = append(got, s.Says)
-			}
-			if found[0].Status != status || found[0].Holder != holder || !slices.Equal(got, says) {
-				b.Errorf("%+v, want %v, %v, %q", found[0], status, holder, says)
-			}
-		}
-		see(StatusFree, nil, "free", "free", "free", "free")
-		legacy.has(job, rival, time.Minute)
-		see(StatusHeld, nil, "free", "free", "free", "held")
-		legacy.hasNot(job)
-		_, err := b.locker.Lock(b.Context(), LockRequest{Key: job, Token: token, TTL: time.Minute, Holder: "ann"})
-		b.wantErr(err, nil)
-		see(StatusHeld, "ann", "held", "held", "held", "held")
-		legacy.has(job, rival, time.Minute)
-		see(StatusHeld, nil, "held", "held", "held", "other")
-		did, err := b.cluster.Remove(b.Context(), job) // from both
-		if !did {
-			b.Error("nothing was removed")
-		}
-		b.wantErr(err, nil)
-		see(StatusFree, nil, "free", "free", "free", "free")
-	})
-}

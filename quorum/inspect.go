@@ -217,8 +217,8 @@ func sameServer(findings []Finding) {
 	}
 }
 
-// LookAt connects to a Redis that is no master, such as the upstream or the legacy server, and
-// tells what it says of itself. It changes nothing there. One that demands a login, and gets
+// LookAt connects to a Redis that is no master, such as the upstream, and tells what it says of
+// itself. It changes nothing there. One that demands a login, and gets
 // none or none that may ask, has a Finding without anything but its name and round trip. It
 // may take as long as timeout for each answer; secure is Options.TLS.
 func LookAt(ctx context.Context, url string, timeout time.Duration, secure func(*tls.Config)) Finding {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"redlock-proxy/quorum/bag"
-	"redlock-proxy/quorum/legacy"
 	"redlock-proxy/quorum/register"
 )
 
@@ -63,29 +62,20 @@ func (c *generation) Take(ctx context.Context, t Taking) (Grant, error) {
 	if err := c.record(ctx, t.TTL); err != nil {
 		return Grant{}, err
 	}
-	switch {
-	case anyTagged(t.Keys):
+	if anyTagged(t.Keys) {
 		return c.takeShared(ctx, t)
-	case c.legacy == nil:
-		got, err := c.take(ctx, t)
-		switch own := t.made.hold(err); {
-		case len(t.Keys) == 1 && (c.hasBag(err) || own && !t.Fence):
-			return c.takeShared(ctx, t)
-		case own: // its fence is not known to be complete
-			err = &register.NoQuorum{Unclear: true}
-		}
-		return got, c.explain(err)
 	}
-	got, err := c.takeBeside(ctx, t, func() (Grant, error) { return c.take(ctx, t) })
-	return got, c.explain(atMasters(err))
-}
-
-// take is Take at the masters alone.
-func (c *generation) take(ctx context.Context, t Taking) (Grant, error) {
-	return c.keyspace(t.Keys[0].DB).Lock(ctx, register.Taking{
+	got, err := c.keyspace(t.Keys[0].DB).Lock(ctx, register.Taking{
 		Keys: namesOf(t.Keys), Tokens: t.Tokens, TTL: t.TTL, Anyhow: t.Anyhow, Until: t.Until, Holder: t.Holder, Fence: t.Fence,
 		Tried: t.made.add,
 	})
+	switch own := t.made.hold(err); {
+	case len(t.Keys) == 1 && (c.hasBag(err) || own && !t.Fence):
+		return c.takeShared(ctx, t)
+	case own: // its fence is not known to be complete
+		err = &register.NoQuorum{Unclear: true}
+	}
+	return got, c.explain(err)
 }
 
 // Release is Cluster.Release.
@@ -93,17 +83,14 @@ func (c *generation) Release(ctx context.Context, key Key, token string) error {
 	if err := c.mayTouch(key); err != nil {
 		return err
 	}
-	switch {
-	case key.Tag != "":
+	if key.Tag != "" {
 		return c.releaseShared(ctx, key, token)
-	case c.legacy == nil:
-		err := c.keyspace(key.DB).Unlock(ctx, key.Name, token)
-		if c.hasBag(err) {
-			return c.releaseShared(ctx, key, token)
-		}
-		return c.explain(err)
 	}
-	return c.explain(atMasters(c.releaseBeside(ctx, key, token, func() error { return c.keyspace(key.DB).Unlock(ctx, key.Name, token) })))
+	err := c.keyspace(key.DB).Unlock(ctx, key.Name, token)
+	if c.hasBag(err) {
+		return c.releaseShared(ctx, key, token)
+	}
+	return c.explain(err)
 }
 
 // Extend is Cluster.Extend.
@@ -114,28 +101,14 @@ func (c *generation) Extend(ctx context.Context, key Key, token string, ttl time
 	if err := c.record(ctx, ttl); err != nil {
 		return Grant{}, err
 	}
-	extend := func() (Grant, error) { return c.keyspace(key.DB).Extend(ctx, key.Name, token, ttl) }
-	switch {
-	case key.Tag != "":
+	if key.Tag != "" {
 		return c.extendShared(ctx, key, token, ttl)
-	case c.legacy == nil:
-		got, err := extend()
-		if c.hasBag(err) {
-			return c.extendShared(ctx, key, token, ttl)
-		}
-		return got, c.explain(err)
 	}
-	got, err := c.extendBeside(ctx, key, token, ttl, extend)
-	return got, c.explain(atMasters(err))
-}
-
-// atMasters is an error without what the masters hold: the legacy server may hold something else.
-func atMasters(err error) error {
-	var refused *InsteadError
-	if errors.As(err, &refused) {
-		return refused.Err
+	got, err := c.keyspace(key.DB).Extend(ctx, key.Name, token, ttl)
+	if c.hasBag(err) {
+		return c.extendShared(ctx, key, token, ttl)
 	}
-	return err
+	return got, c.explain(err)
 }
 
 // Read is Cluster.Read.
@@ -143,16 +116,8 @@ func (c *generation) Read(ctx context.Context, keys []Key) ([]Look, error) {
 	if err := c.mayTouch(keys...); err != nil {
 		return nil, err
 	}
-	k := c.keyspace(keys[0].DB)
-	if c.legacy != nil {
-		looks, err := k.Register.Read(ctx, namesOf(keys))
-		if err == nil {
-			looks, err = c.readBeside(ctx, keys, looks)
-		}
-		return looks, c.explain(err)
-	}
 	cells, of := cellsOf(keys)
-	found, err := k.Register.Read(ctx, cells)
+	found, err := c.keyspace(keys[0].DB).Read(ctx, cells)
 	if err != nil {
 		return nil, c.explain(err)
 	}
@@ -161,23 +126,7 @@ func (c *generation) Read(ctx context.Context, keys []Key) ([]Look, error) {
 
 // Update is Cluster.Update.
 func (c *generation) Update(ctx context.Context, key Key, expect *string, run func(Look) (Decision, error)) (Outcome, error) {
-	if c.legacy == nil {
-		return c.UpdateAll(ctx, []Key{key}, expect, only(run))
-	}
-	if err := c.mayTouch(key); err != nil {
-		return Outcome{}, err
-	}
-	out, err := c.updateBeside(ctx, key, func(l Look) (Decision, error) {
-		d, err := run(l)
-		if err == nil && d.Do == Put && !d.KeepTTL {
-			err = c.record(ctx, d.TTL)
-		}
-		return d, err
-	})
-	if err == nil && out.Decision.Do == Remove {
-		c.of.freed(key)
-	}
-	return out, c.explain(err)
+	return c.UpdateAll(ctx, []Key{key}, expect, only(run))
 }
 
 // Fence is Cluster.Fence.
@@ -210,29 +159,21 @@ func (c *generation) Withdraw(keys []Key, tokens []string, got Grant) {
 		return
 	}
 	c.keyspace(keys[0].DB).Withdraw(namesOf(keys), tokens, got.Version)
-	for i, key := range keys {
-		if c.legacy != nil {
-			c.legacy.Withdraw(key.DB, key.Name, tokens[i])
-		}
+	for _, key := range keys {
 		c.of.freed(key)
 	}
 }
 
-// explain gives the errors of the register and of the legacy server their names.
+// explain gives the errors of the register their names.
 func (c *generation) explain(err error) error {
 	if err == nil {
 		return nil
 	}
 	var none *register.NoQuorum
-	var silent *legacy.NoAnswerError
-	explained := newNoQuorum(len(c.masters))
-	switch {
-	case errors.As(err, &silent):
-		explained.Legacy = &MasterError{Master: silent.Server, Err: silent.Err}
-		return explained
-	case !errors.As(err, &none):
+	if !errors.As(err, &none) {
 		return err
 	}
+	explained := newNoQuorum(len(c.masters))
 	explained.Late, explained.Unclear = none.Late, none.Unclear
 	for i, r := range none.Replies {
 		switch {

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	mathrand "math/rand/v2"
 	"net/url"
-	"slices"
 	"time"
 )
 
@@ -18,10 +17,6 @@ type Options struct {
 	// Masters are the URLs of the independent masters (redis, rediss or unix),
 	// without a database number.
 	Masters []string
-	// Legacy is the URL of the single Redis that held the locks until now, if some
-	// clients still lock there: every lock then needs its agreement, too. It is not
-	// counted among the masters.
-	Legacy string
 	// TLS adds to the settings of each connection to a rediss:// server, before it is made: what to
 	// show it, and whom to believe. The default adds nothing.
 	TLS func(*tls.Config)
@@ -58,14 +53,6 @@ type Options struct {
 
 	// sinceBoot is guard.Options.SinceBoot.
 	sinceBoot func() time.Duration
-}
-
-// servers are the URLs of the masters and of the legacy server.
-func (o *Options) servers() []string {
-	if o.Legacy == "" {
-		return o.Masters
-	}
-	return append(slices.Clip(o.Masters), o.Legacy)
 }
 
 func (o *Options) setDefaults() {

@@ -8,10 +8,9 @@ import (
 
 // Settings are what of the [Options] may change while a cluster runs.
 type Settings struct {
-	// Masters and Legacy are the URLs of the Options. They may differ from them in passwords that were
-	// replaced by others: these hold for connections that are made from now on.
+	// Masters are the URLs of the Options. They may differ from them in passwords that were replaced by
+	// others: these hold for connections that are made from now on.
 	Masters []string
-	Legacy  string
 	// MaxTTL is that of the Options. It only ever grows: locks that were granted before a lower one may
 	// still be held.
 	MaxTTL time.Duration
@@ -22,21 +21,19 @@ var errOtherMasters = errors.New("quorum: other masters need ChangeMasters")
 // Apply has settings hold from now on. Whoever lets clients ask for longer TTLs calls it before. It may be
 // called at any time, by any goroutine.
 func (c *Cluster) Apply(s Settings) error {
-	opts := Options{Masters: s.Masters, Legacy: s.Legacy}
 	g := c.now()
-	urls, servers := opts.servers(), g.servers()
-	if len(urls) != len(servers) || (c.legacy == nil) != (s.Legacy == "") {
+	if len(s.Masters) != len(g.masters) {
 		return errOtherMasters
 	}
-	passwords := make([]string, len(urls))
-	for i, u := range urls {
+	passwords := make([]string, len(s.Masters))
+	for i, u := range s.Masters {
 		parsed, err := url.Parse(u)
-		if err != nil || masterName(u) != servers[i].Guarded().Name {
+		if err != nil || masterName(u) != g.masters[i].Name() {
 			return errOtherMasters
 		}
 		passwords[i], _ = parsed.User.Password()
 	}
-	for i, m := range servers {
+	for i, m := range g.masters {
 		if passwords[i] != "" {
 			m.SetPassword(passwords[i])
 		}

@@ -65,8 +65,6 @@ type MasterStatus struct {
 	Since time.Time
 	// RoundTrip is the shortest that the last probe measured.
 	RoundTrip time.Duration
-	// Legacy is set for the legacy server, which is none of the masters.
-	Legacy bool
 	// Watched is how many keys are watched there for those who wait, and Unwatched why none is although somebody
 	// waits, or nil: then they poll it.
 	Watched   int
@@ -83,11 +81,9 @@ type MasterStatus struct {
 
 // Status is Cluster.Status.
 func (c *generation) Status() []MasterStatus {
-	servers := c.servers()
-	all := make([]MasterStatus, len(servers))
-	for i, m := range servers {
+	all := make([]MasterStatus, len(c.masters))
+	for i, m := range c.masters {
 		all[i] = statusOf(m)
-		all[i].Legacy = i >= len(c.masters)
 	}
 	for i, s := range c.waker.Standings() {
 		all[i].Watched, all[i].Unwatched = s.Keys, s.Err

@@ -80,7 +80,7 @@ const (
 // after that. It returns how the masters stand then, or why the word could not be left on
 // all of them. Whether it may be taken, MayVouch says.
 func Vouch(ctx context.Context, opts Options, ttl time.Duration) ([]MasterStatus, error) {
-	opts.Vouched, opts.FreshStart, opts.Unguarded, opts.Legacy = &ttl, false, false, ""
+	opts.Vouched, opts.FreshStart, opts.Unguarded = &ttl, false, false
 	cluster, err := NewCluster(opts)
 	if err != nil {
 		return nil, err

@@ -19,13 +19,9 @@ const (
 	Unwatched = wake.Unwatched
 )
 
-// Mark sets one for a key. It is armed nowhere where the masters are not watched: with a legacy server, which has to agree.
+// Mark sets one for a key.
 func (c *Cluster) Mark(key Key, tell func(News)) *Mark {
-	now := c.now()
-	if now.legacy != nil {
-		return wake.BlindMark()
-	}
-	return now.waker.Mark(key.DB, key.cell(), tell)
+	return c.now().waker.Mark(key.DB, key.cell(), tell)
 }
 
 // watchPause is the wait between two looks at which masters vote. A majority counts as lost after
@@ -67,7 +63,7 @@ func (a *quorumWatch) see(has bool, now time.Time) (what transition, without tim
 
 // HasQuorum is Cluster.HasQuorum.
 func (c *generation) HasQuorum() bool {
-	return voting(c.masters) >= Majority(len(c.masters)) && (c.legacy == nil || !c.legacy.IsDown())
+	return voting(c.masters) >= Majority(len(c.masters))
 }
 
 // awaitQuorum is closed when locks can be had again; nil: they can now.
@@ -83,7 +79,7 @@ func (c *Cluster) awaitQuorum() <-chan struct{} {
 	return c.quorum
 }
 
-// voted is called whenever a server was looked at that votes.
+// voted is called whenever a master was looked at that votes.
 func (c *Cluster) voted() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,9 +97,6 @@ func (c *generation) absence() *NoQuorumError {
 	none := newNoQuorum(len(c.masters))
 	for _, m := range c.Status() {
 		switch {
-		case m.Legacy && m.Err != nil:
-			none.Legacy = &MasterError{Master: m.Name, Err: m.Err}
-		case m.Legacy:
 		case m.Err != nil:
 			none.add(&MasterError{Master: m.Name, Err: m.Err})
 		case m.Quarantine != nil:

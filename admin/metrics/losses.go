@@ -17,7 +17,6 @@ type loss int
 const (
 	late loss = iota
 	unclear
-	legacy
 	open
 	quarantine
 	unfit
@@ -28,7 +27,7 @@ const (
 
 // String is the value of the label.
 func (l loss) String() string {
-	return [lossCount]string{"late", "unclear", "legacy", "open", "quarantine", "unfit", "timeout", "down"}[l]
+	return [lossCount]string{"late", "unclear", "open", "quarantine", "unfit", "timeout", "down"}[l]
 }
 
 // lossOf is the class of an error. Where the masters differ, the first of these that any of them
@@ -41,8 +40,6 @@ func lossOf(err *quorum.NoQuorumError) loss {
 		return late
 	case err.Unclear:
 		return unclear
-	case err.Legacy != nil:
-		return legacy
 	case err.Answered >= quorum.Majority(err.Masters):
 		return open
 	case errors.As(err, &waits):

@@ -10,7 +10,7 @@ import (
 
 // masterDescs are the metrics of the masters.
 type masterDescs struct {
-	masters, majority, quorum, legacy          *prometheus.Desc
+	masters, majority, quorum                  *prometheus.Desc
 	up, votes, quarantine, left, since         *prometheus.Desc
 	owed, catchUps, probe, clockOffset, voting *prometheus.Desc
 	watched, unwatched                         *prometheus.Desc
@@ -22,7 +22,6 @@ func newMasterDescs() masterDescs {
 		voting:      describe("redlock_masters_voting", "Masters that vote."),
 		majority:    describe("redlock_majority", "Masters that are needed for a lock."),
 		quorum:      describe("redlock_quorum", "1 while locks can be had, else 0."),
-		legacy:      describe("redlock_legacy_up", "1 while the legacy lock server answers, else 0."),
 		up:          describe("redlock_master_up", "1 while the master answers, else 0.", "master"),
 		votes:       describe("redlock_master_votes", "1 while the master's votes count, else 0.", "master"),
 		quarantine:  describe("redlock_master_quarantined", "1 while the master is in quarantine, for that reason.", "master", "reason"),
@@ -39,7 +38,7 @@ func newMasterDescs() masterDescs {
 
 func (d *masterDescs) all() []*prometheus.Desc {
 	return []*prometheus.Desc{
-		d.masters, d.voting, d.majority, d.quorum, d.legacy, d.up, d.votes, d.quarantine, d.left, d.since, d.owed, d.catchUps, d.probe, d.clockOffset,
+		d.masters, d.voting, d.majority, d.quorum, d.up, d.votes, d.quarantine, d.left, d.since, d.owed, d.catchUps, d.probe, d.clockOffset,
 		d.watched, d.unwatched,
 	}
 }
@@ -50,7 +49,7 @@ func (d *masterDescs) describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// collect tells of the masters, and of the legacy server, which is none of them.
+// collect tells of the masters.
 func (d *masterDescs) collect(out chan<- prometheus.Metric, all []quorum.MasterStatus, hasQuorum bool, now time.Time) {
 	put := func(desc *prometheus.Desc, value float64, labels ...string) {
 		out <- metric(desc, prometheus.GaugeValue, value, labels...)
@@ -59,14 +58,9 @@ func (d *masterDescs) collect(out chan<- prometheus.Metric, all []quorum.MasterS
 	for _, m := range all {
 		names = append(names, m.Name)
 	}
-	masters, voting := 0, 0
+	voting := 0
 	for i, name := range labels(names) {
 		m := &all[i]
-		if m.Legacy {
-			put(d.legacy, number(m.Err == nil))
-			continue
-		}
-		masters++
 		if m.Standing == quorum.Voting {
 			voting++
 		}
@@ -79,9 +73,9 @@ func (d *masterDescs) collect(out chan<- prometheus.Metric, all []quorum.MasterS
 		d.collectGuard(put, m, name, now)
 		out <- metric(d.catchUps, prometheus.CounterValue, float64(m.CatchUps), name)
 	}
-	put(d.masters, float64(masters))
+	put(d.masters, float64(len(all)))
 	put(d.voting, float64(voting))
-	put(d.majority, float64(quorum.Majority(masters)))
+	put(d.majority, float64(quorum.Majority(len(all))))
 	put(d.quorum, number(hasQuorum))
 }
 

@@ -58,18 +58,17 @@ func TestMasters(t *testing.T) {
 		quorum.MasterStatus{Name: "m0", Since: time.Unix(1700000000, 500e6), RoundTrip: 40 * time.Microsecond, ClockKnown: true, ClockOffset: -1500 * time.Millisecond, CatchUps: 2},
 		quorum.MasterStatus{Name: "m1", Standing: quorum.Quarantined, Quarantine: &quorum.QuarantineError{Why: "restarted", Ready: now.Add(-time.Hour)}},
 		quorum.MasterStatus{Name: "m2", Standing: quorum.Down, Err: refused, Owed: 3, ClockKnown: true},
-		quorum.MasterStatus{Name: "old", Standing: quorum.Down, Err: refused, Legacy: true},
 	))
 	wantLines(t, got,
 		"redlock_config_last_reload_successful 1", "redlock_config_last_reload_success_timestamp_seconds 1.7e+09",
-		"redlock_masters 3", "redlock_masters_voting 1", "redlock_majority 2", "redlock_quorum 0", "redlock_legacy_up 0",
+		"redlock_masters 3", "redlock_masters_voting 1", "redlock_majority 2", "redlock_quorum 0",
 		`redlock_master_up{master="m0"} 1`, `redlock_master_up{master="m1"} 1`, `redlock_master_up{master="m2"} 0`,
 		`redlock_master_votes{master="m0"} 1`, `redlock_master_votes{master="m1"} 0`, `redlock_master_votes{master="m2"} 0`,
 		`redlock_master_quarantined{master="m1",reason="restarted"} 1`, `redlock_master_quarantine_left_seconds{master="m1"} 0`,
 		`redlock_master_changed_timestamp_seconds{master="m0"} 1.7000000005e+09`,
 		`redlock_master_clock_offset_seconds{master="m0"} -1.5`, `redlock_master_catch_ups_total{master="m0"} 2`,
 		`redlock_master_removals_owed{master="m2"} 3`, `redlock_master_probe_seconds{master="m0"} 4e-05`)
-	if strings.Contains(got, `"old"`) || strings.Contains(got, `offset_seconds{master="m2"}`) || strings.Contains(got, "redlock_upstream_up ") {
+	if strings.Contains(got, `offset_seconds{master="m2"}`) || strings.Contains(got, "redlock_upstream_up ") {
 		t.Error("it tells what it does not know")
 	}
 }
@@ -131,7 +130,7 @@ func TestCounting(t *testing.T) {
 	lock(nil, 20*time.Second, quorum.Forever)
 	lock(quorum.ErrHeld, 40*time.Second, 0)
 	for _, err := range []error{
-		&quorum.NoQuorumError{Late: 1}, &quorum.NoQuorumError{Unclear: true}, &quorum.NoQuorumError{Legacy: &quorum.MasterError{Err: os.ErrDeadlineExceeded}},
+		&quorum.NoQuorumError{Late: 1}, &quorum.NoQuorumError{Unclear: true},
 		&quorum.NoQuorumError{Masters: 3, Answered: 2}, &quorum.NoQuorumError{Masters: 3, Answered: 1},
 	} {
 		lock(err, time.Second, 0)
@@ -139,10 +138,10 @@ func TestCounting(t *testing.T) {
 	m.RoundTrips([]string{"a", "b"})(1, 3*time.Millisecond)
 	wantLines(t, page(t, m, sources()),
 		`redlock_lock_requests_total{operation="acquire",result="ok"} 3`, `redlock_lock_requests_total{operation="acquire",result="held"} 1`,
-		`redlock_lock_requests_total{operation="acquire",result="no_quorum"} 5`,
-		`redlock_lock_no_quorum_total{cause="late"} 1`, `redlock_lock_no_quorum_total{cause="unclear"} 1`, `redlock_lock_no_quorum_total{cause="legacy"} 1`,
+		`redlock_lock_requests_total{operation="acquire",result="no_quorum"} 4`,
+		`redlock_lock_no_quorum_total{cause="late"} 1`, `redlock_lock_no_quorum_total{cause="unclear"} 1`,
 		`redlock_lock_no_quorum_total{cause="open"} 1`, `redlock_lock_no_quorum_total{cause="down"} 1`,
-		`redlock_lock_duration_seconds_count{operation="acquire"} 8`, "redlock_lock_wait_seconds_count 1",
+		`redlock_lock_duration_seconds_count{operation="acquire"} 7`, "redlock_lock_wait_seconds_count 1",
 		"redlock_lock_lease_seconds_count 2", "redlock_lock_lease_seconds_sum 30",
 		`redlock_master_round_trip_seconds_count{master="a"} 0`, `redlock_master_round_trip_seconds_bucket{master="b",le="0.005"} 1`)
 }
@@ -159,7 +158,7 @@ func TestDocumented(t *testing.T) {
 			told[name[1]] = row[2]
 		}
 	}
-	from := sources(quorum.MasterStatus{Name: "m", RoundTrip: 1, ClockKnown: true, Quarantine: &quorum.QuarantineError{Ready: time.Now()}}, quorum.MasterStatus{Legacy: true})
+	from := sources(quorum.MasterStatus{Name: "m", RoundTrip: 1, ClockKnown: true, Quarantine: &quorum.QuarantineError{Ready: time.Now()}})
 	from.Upstream = func() error { return nil }
 	from.Certificate = time.Now
 	m := New("")

@@ -204,7 +204,6 @@ func masters(now time.Time) []quorum.MasterStatus {
 		{Name: "m:2", Standing: quorum.Quarantined, Since: now, Quarantine: &quorum.QuarantineError{Why: "restarted", Ready: now.Add(33 * time.Second)}},
 		{Name: "m:3<b>", Standing: quorum.Down, Since: now, Err: errors.New("refused"), Owed: 3, ClockKnown: true},
 		{Name: "m:4", Standing: quorum.Quarantined, Since: now, Quarantine: &quorum.QuarantineError{Why: "\x1b"}},
-		{Name: "old", Legacy: true, Since: now},
 	}
 }
 

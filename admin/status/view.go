@@ -59,8 +59,8 @@ type quorumView struct {
 
 type masterView struct {
 	Name  string `json:"name"`
-	Role  string `json:"role"`  // master, replica (which is no good), or legacy
-	State string `json:"state"` // voting, quarantine, unfit, down; of legacy also up
+	Role  string `json:"role"`  // master, or replica (which is no good)
+	State string `json:"state"` // voting, quarantine, unfit, down
 	Votes bool   `json:"votes"`
 	Since int64  `json:"since"`
 	Cause string `json:"cause"`
@@ -136,14 +136,11 @@ type voteView struct {
 	Says   string `json:"says"`
 }
 
-// viewMaster is one of the masters, or the legacy server. roundTrip is the mean of its last batches in seconds, or NaN.
+// viewMaster is one of the masters. roundTrip is the mean of its last batches in seconds, or NaN.
 func viewMaster(m quorum.MasterStatus, roundTrip float64, now time.Time) masterView {
 	v := masterView{
-		Name: shown(m.Name), Role: roleOf(m), State: m.Standing.String(), Votes: m.Standing == quorum.Voting && !m.Legacy,
+		Name: shown(m.Name), Role: roleOf(m), State: m.Standing.String(), Votes: m.Standing == quorum.Voting,
 		Since: m.Since.UnixMilli(), Cause: shown(m.Cause()), Owed: m.Owed, CatchUps: m.CatchUps,
-	}
-	if m.Legacy && m.Err == nil {
-		v.State = "up"
 	}
 	if m.Err == nil {
 		v.LatencyUS = number(roundTrip*1e6, 0)
@@ -167,14 +164,10 @@ func viewMaster(m quorum.MasterStatus, roundTrip float64, now time.Time) masterV
 // roleOf is what a server is to the locks.
 func roleOf(m quorum.MasterStatus) string {
 	var unfit *quorum.UnfitError
-	switch {
-	case m.Legacy:
-		return "legacy"
-	case errors.As(m.Err, &unfit) && unfit.IsReplica():
+	if errors.As(m.Err, &unfit) && unfit.IsReplica() {
 		return "replica"
-	default:
-		return "master"
 	}
+	return "master"
 }
 
 // viewSamples makes columns of samples.

@@ -43,21 +43,15 @@ func (s *Server) proxyHealth() string {
 }
 
 // Readiness counts the masters, and those that vote, and says why locks cannot be had, or
-// nothing: they can where a majority votes and the legacy server, if there is one, answers.
-// The upstream does not count: without it locks are had all the same.
+// nothing: they can where a majority votes. The upstream does not count: without it locks are
+// had all the same.
 func Readiness(all []quorum.MasterStatus) (voting, masters int, cause string) {
 	for _, m := range all {
-		switch {
-		case m.Legacy && m.Err != nil:
-			cause = "the legacy lock server does not answer"
-		case m.Legacy:
-		default:
-			masters++
-			if m.Standing == quorum.Voting {
-				voting++
-			}
+		if m.Standing == quorum.Voting {
+			voting++
 		}
 	}
+	masters = len(all)
 	if needed := quorum.Majority(masters); voting < needed {
 		cause = fmt.Sprintf("%d of %d masters vote, %d needed", voting, masters, needed)
 	}

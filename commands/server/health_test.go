@@ -10,7 +10,6 @@ import (
 func TestReadiness(t *testing.T) {
 	votes, waits := quorum.MasterStatus{}, quorum.MasterStatus{Standing: quorum.Quarantined}
 	dead := quorum.MasterStatus{Standing: quorum.Down, Err: errors.New("connection refused")}
-	legacy, legacyDown := quorum.MasterStatus{Legacy: true}, quorum.MasterStatus{Legacy: true, Standing: quorum.Down, Err: dead.Err}
 	for _, c := range []struct {
 		name            string
 		all             []quorum.MasterStatus
@@ -20,8 +19,6 @@ func TestReadiness(t *testing.T) {
 		{"all vote", []quorum.MasterStatus{votes, votes, votes}, 3, 3, ""},
 		{"a majority", []quorum.MasterStatus{votes, waits, dead, votes, votes}, 3, 5, ""},
 		{"no majority", []quorum.MasterStatus{votes, waits, dead, votes, waits}, 2, 5, "2 of 5 masters vote, 3 needed"},
-		{"the legacy server is no master", []quorum.MasterStatus{votes, dead, dead, legacy}, 1, 3, "1 of 3 masters vote, 2 needed"},
-		{"the legacy server has to grant, too", []quorum.MasterStatus{votes, votes, votes, legacyDown}, 3, 3, "the legacy lock server does not answer"},
 	} {
 		voting, masters, cause := Readiness(c.all)
 		if voting != c.voting || masters != c.masters || cause != c.cause {

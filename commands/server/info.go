@@ -91,8 +91,6 @@ func masterState(m quorum.MasterStatus) string {
 			state += fmt.Sprintf(",ready_in_seconds=%d", seconds(left))
 		}
 		return state
-	case m.Legacy:
-		return fmt.Sprintf("up,round_trip_us=%d", m.RoundTrip.Microseconds())
 	default:
 		return fmt.Sprintf("voting,round_trip_us=%d", m.RoundTrip.Microseconds())
 	}
@@ -118,25 +116,21 @@ func field(text string) string {
 // seconds rounds up.
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
-// infoRedlock tells what the masters are up to, and the legacy server, which is none of them.
+// infoRedlock tells what the masters are up to.
 func (s *Server) infoRedlock() []string {
-	masters, up, voting := 0, 0, 0
+	up, voting := 0, 0
 	var lines []string
-	for _, m := range s.opts.Masters() {
-		name := "redlock_legacy"
-		if !m.Legacy {
-			name = fmt.Sprintf("redlock_master%d", masters)
-			masters++
-			up += count(m.Err == nil)
-			voting += count(m.Err == nil && m.Quarantine == nil)
-		}
-		lines = append(lines, fmt.Sprintf("%s:address=%s,state=%s,for_seconds=%d", name, m.Name, masterState(m), int(time.Since(m.Since).Seconds()))+watchState(m))
+	masters := s.opts.Masters()
+	for i, m := range masters {
+		up += count(m.Err == nil)
+		voting += count(m.Err == nil && m.Quarantine == nil)
+		lines = append(lines, fmt.Sprintf("redlock_master%d:address=%s,state=%s,for_seconds=%d", i, m.Name, masterState(m), int(time.Since(m.Since).Seconds()))+watchState(m))
 	}
 	head := []string{
-		fmt.Sprintf("redlock_masters:%d", masters),
+		fmt.Sprintf("redlock_masters:%d", len(masters)),
 		fmt.Sprintf("redlock_masters_up:%d", up),
 		fmt.Sprintf("redlock_masters_voting:%d", voting),
-		fmt.Sprintf("redlock_majority:%d", quorum.Majority(masters)),
+		fmt.Sprintf("redlock_majority:%d", quorum.Majority(len(masters))),
 	}
 	if s.opts.Programs != nil {
 		endless, lost := s.opts.Programs()

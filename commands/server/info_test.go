@@ -9,8 +9,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// TestInfoRedlock: the legacy server is none of the masters, and how long a quarantine lasts is told only
-// where that is known.
+// TestInfoRedlock: how long a quarantine lasts is told only where that is known.
 func TestInfoRedlock(t *testing.T) {
 	now := time.Now()
 	restarted := &quorum.QuarantineError{Why: "restarted", Ready: now.Add(29*time.Second + time.Second/2)}
@@ -23,7 +22,6 @@ func TestInfoRedlock(t *testing.T) {
 			{Name: "m2", Since: now, Standing: quorum.Quarantined, Quarantine: outnumbered},
 			{Name: "m3", Since: now, Standing: quorum.Down, Err: errors.New("connection refused")},
 			{Name: "m4", Since: now, Standing: quorum.Quarantined, Quarantine: forged},
-			{Name: "old", Since: now, RoundTrip: 50 * time.Microsecond, Legacy: true},
 		}
 	}})
 	want := []string{
@@ -33,7 +31,6 @@ func TestInfoRedlock(t *testing.T) {
 		"redlock_master2:address=m2,state=quarantine,reason=proxies,for_seconds=0",
 		"redlock_master3:address=m3,state=down,cause=connection refused,for_seconds=0",
 		"redlock_master4:address=m4,state=quarantine,reason=x;y  redlock_masters_voting:9,for_seconds=0",
-		"redlock_legacy:address=old,state=up,round_trip_us=50,for_seconds=0",
 	}
 	if got := s.infoRedlock(); !slices.Equal(got, want) {
 		t.Errorf("got\n%q, want\n%q", got, want)

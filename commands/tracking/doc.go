@@ -5,7 +5,7 @@
 // at once. When a mark has news the same is done again, so that what changes nothing for the client (a take that is undone, a master that
 // follows late, the proxy's own copies) is not told to it. A key is told once, and is forgotten then.
 //
-// Where a key cannot be watched (no right to do so, too few masters, a legacy server) it is told at once, or a tenth of a second
+// Where a key cannot be watched (no right to do so, too few masters) it is told at once, or a tenth of a second
 // after the last such one: a client that reads it in turns with hearing of it polls.
 //
 // Nothing is decided here about locks: this is a hint, as it is on a Redis.

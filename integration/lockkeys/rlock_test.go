@@ -115,21 +115,3 @@ func TestRLockExcludes(t *testing.T) {
 	clients.Wait()
 	t.Logf("entered %d times", entered.Load())
 }
-
-// TestCollectionsBesideLegacy: beside the old Redis, whose clients read what stands there, a lock key holds strings only, and there
-// they are the client's own bytes.
-func TestCollectionsBesideLegacy(t *testing.T) {
-	old, upstream := kit.StartRedis(t), kit.StartRedis(t)
-	args := append(kit.LockKeyArgs(upstream), "--legacy-lock", old.URL())
-	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), append(args, kit.PatientMasters()...)...))
-	const refused = "ERR lock key 'lock:a' can hold only a string while legacy-lock is set"
-	kit.Does(t, client, "HSET lock:a f v", refused)
-	kit.Does(t, client, "RPUSH lock:a f v", refused)
-	kit.Does(t, client, "SET lock:a \x00redlock:x NX", refused)
-	kit.Does(t, client, "LOCK lock:a \x00redlock:x PX 1000", refused)
-	direct := kit.Dial(t, old.Addr())
-	kit.Does(t, direct, "EXISTS lock:a", "0")
-	kit.Does(t, client, "SET lock:a me NX", "OK")
-	kit.Does(t, direct, "GET lock:a", "me")
-	kit.Does(t, client, "HGET lock:a f", "WRONGTYPE ")
-}

@@ -147,22 +147,6 @@ func settledOwnStates(t *testing.T, master *redistest.Server) (states []string) 
 	return states
 }
 
-// TestOwnKeysWithALegacyServer: the same where the old Redis is asked as well, which gets nothing of them.
-func TestOwnKeysWithALegacyServer(t *testing.T) {
-	t.Parallel()
-	old := kit.StartRedis(t)
-	_, _, clients := startEscapes(t, "--lock-keys", "*", "--legacy-lock", old.URL())
-	for _, own := range ownKeys {
-		for _, commands := range ownKeyAttacks("redlock-proxy:" + own)[:40] {
-			tryOwnKey(t, clients[0], own, commands)
-		}
-	}
-	client, err := redistest.Dial(old.Addr(), kit.Patience)
-	kit.Must(t, err)
-	defer client.Close()
-	wantKeys(t, client, "redlock-proxy:*")
-}
-
 // wantKeys wants a server to have these keys of a pattern, one at most.
 func wantKeys(t *testing.T, client *redistest.Client, pattern string, keys ...string) {
 	t.Helper()

@@ -333,7 +333,7 @@ func TestPromtool(t *testing.T) {
 	}
 	upstream := kit.StartRedis(t)
 	masters := kit.StartMasters(t)
-	proxy := kit.StartProxy(t, redistest.URLs(masters), append(adminPort, "--upstream", upstream.URL(), "--legacy-lock", upstream.URL())...)
+	proxy := kit.StartProxy(t, redistest.URLs(masters), append(adminPort, "--upstream", upstream.URL())...)
 	addr := adminOf(t, proxy)
 	kit.Must(t, masters[0].Restart())
 	deadline := time.Now().Add(kit.Patience)

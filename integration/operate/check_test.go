@@ -76,14 +76,14 @@ func TestCheckNew(t *testing.T) {
 	checkMasters(t, redistest.URLs(masters), "--fresh-start").wantVerdict(t, 3, "no quorum: 0 of 5 masters vote, 3 needed; ")
 }
 
-// TestCheckHealthy: masters in use, an upstream, and the Redis that held the locks before.
+// TestCheckHealthy: masters in use, and an upstream.
 func TestCheckHealthy(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
 	upstream := kit.StartRedis(t)
-	got := checkMasters(t, redistest.URLs(f.Masters), "--upstream", upstream.URL(), "--legacy-lock", upstream.URL())
+	got := checkMasters(t, redistest.URLs(f.Masters), "--upstream", upstream.URL())
 	got.wantVerdict(t, 0, "ok: 5 of 5 masters vote")
-	if lines := strings.Count(got.stdout, "\n"); lines != 1+5+2+1 {
+	if lines := strings.Count(got.stdout, "\n"); lines != 1+5+1+1 {
 		t.Errorf("%d lines:\n%s", lines, got.stdout)
 	}
 	got.wantRow(t, upstream.Addr(), "(upstream)", "noeviction", "ok")
@@ -219,7 +219,6 @@ func TestCheckRights(t *testing.T) {
 		{"~* resetchannels +@all -publish", "", []string{"lacks +publish " + messages + " for messages"}},
 		{"~* resetchannels +@all", "--upstream " + upstream.URL(), nil},
 		{"~* resetchannels +@all -client|tracking -getrange", "--upstream " + upstream.URL(), []string{"lacks +getrange +client|tracking for clients that wait"}},
-		{"~* &* +@all -publish -getrange", "--legacy-lock " + upstream.URL(), []string{"lacks +publish for messages"}},
 	} {
 		for _, master := range f.Masters {
 			kit.Must(t, kit.Tell(master, append(strings.Fields("ACL SETUSER proxies reset on >secret"), strings.Fields(test.rules)...)...))
@@ -249,25 +248,6 @@ func TestCheckUpstream(t *testing.T) {
 	kit.Must(t, err)
 	checkMasters(t, redistest.URLs(f.Masters), "--upstream", "redis://localhost:"+port+"/3").
 		wantVerdict(t, 2, "unsafe: it would not be safe to serve; localhost:"+port+": upstream is the same server as master "+f.Masters[1].Addr())
-}
-
-// TestCheckLegacy: without the Redis that held the locks no lock is had, and it must be neither a replica nor a master of ours.
-func TestCheckLegacy(t *testing.T) {
-	t.Parallel()
-	f := kit.StartGuarded(t, true, 1)
-	legacy := kit.StartRedis(t)
-	host, port, err := net.SplitHostPort(legacy.Addr())
-	kit.Must(t, err)
-	replica := kit.StartRedis(t, "--replicaof", host+" "+port)
-	checkMasters(t, redistest.URLs(f.Masters), "--legacy-lock", replica.URL()).
-		wantVerdict(t, 2, "unsafe: it would not be safe to serve; "+replica.Addr()+": it is a replica: ")
-	kit.Must(t, legacy.Kill())
-	checkMasters(t, redistest.URLs(f.Masters), "--legacy-lock", legacy.URL()).
-		wantVerdict(t, 3, "no quorum: legacy-lock "+legacy.Addr()+": connection refused; 5 of 5 masters vote")
-	_, port, err = net.SplitHostPort(f.Masters[0].Addr())
-	kit.Must(t, err)
-	checkMasters(t, redistest.URLs(f.Masters), "--legacy-lock", "redis://localhost:"+port).
-		wantVerdict(t, 2, "unsafe: it would not be safe to serve; localhost:"+port+": legacy-lock is the same server as master ")
 }
 
 // TestCheckJSON: scripts get the same as people.

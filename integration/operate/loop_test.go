@@ -15,7 +15,7 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// TestItsOwnUpstream: a proxy whose upstream, master or old Redis is its own address, under whatever name, does not start; it used to
+// TestItsOwnUpstream: a proxy whose upstream or master is its own address, under whatever name, does not start; it used to
 // open connections to itself until no descriptor was left. Nor does check take it.
 func TestItsOwnUpstream(t *testing.T) {
 	t.Parallel()
@@ -29,7 +29,6 @@ func TestItsOwnUpstream(t *testing.T) {
 		{"upstream", "0.0.0.0", "127.0.0.1"},
 		{"upstream", "localhost", "0.0.0.0"},
 		{"upstream", hostname, "0.0.0.0"},
-		{"legacy-lock", "localhost", "127.0.0.1"},
 		{"master", "localhost", "127.0.0.1"},
 	} {
 		args := []string{"--listen", test.listen + ":" + port, "--" + test.setting, "redis://" + test.host + ":" + port, "--max-clients", "100"}

@@ -241,7 +241,7 @@ var acts = map[string]func(*testing.T, *reloadRig){
 var with = map[string]string{
 	"tls-key": "tls-cert", "tls-client-ca": "tls-cert", "drain-delay": "drain-timeout",
 	"ca": "TestReloadToServers", "client-cert": "TestReloadToServers", "client-key": "TestReloadToServers",
-	"protected-mode": "TestReloadProtectedMode", "max-message-memory": "TestReloadMessageMemory", "legacy-lock": "TestReloadLegacyPassword",
+	"protected-mode": "TestReloadProtectedMode", "max-message-memory": "TestReloadMessageMemory",
 }
 
 // says wants a new client to be answered so.
@@ -447,19 +447,4 @@ func TestReloadMessageMemory(t *testing.T) {
 		return differ(metricsOf(t, adminOf(t, r.proxy)), map[string]float64{"redlock_message_backlog_bytes": 0, "redlock_message_backlog_cut_total": 1})
 	})
 	kit.Want(t, r.operator, int64(1), "PUBLISH", "news", "x")
-}
-
-// TestReloadLegacyPassword: the old Redis is logged in at with the new password.
-func TestReloadLegacyPassword(t *testing.T) {
-	t.Parallel()
-	old := kit.StartRedis(t, "--requirepass", "one")
-	r := startReloadable(t, map[string]string{"legacy-lock": "redis://:one@" + old.Addr()})
-	kit.Does(t, r.operator, "LOCK k t PX 60000", "5")
-	conn := kit.Dial(t, old.Addr())
-	kit.Does(t, conn, "AUTH one", "OK")
-	kit.Does(t, conn, "CONFIG SET requirepass two", "OK")
-	kit.Do(t, conn, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-	r.set("legacy-lock", "redis://:two@"+old.Addr())
-	kit.Soon(t, func() error { return says(r.proxy.Addr(), "5", "LOCK", "l", "t", "PX", "60000") })
-	kit.Does(t, conn, "GET l", "t")
 }

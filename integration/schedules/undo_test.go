@@ -115,38 +115,6 @@ func TestStaleRelease(t *testing.T) {
 	}
 }
 
-// TestLegacySameValue: a client locks on the old Redis with a plain value. That is busy when the same try through a proxy comes, whose
-// answer is lost. The client keeps its lock.
-func TestLegacySameValue(t *testing.T) {
-	t.Parallel()
-	for _, lease := range leases() {
-		t.Run(lease.name, func(t *testing.T) {
-			f, old := startFleet(t, 3), kit.StartRedis(t)
-			link := startLink(t, old.Addr())
-			p := f.proxy(t, "--legacy-lock", "redis://"+link.Addr())
-			direct := kit.Dial(t, old.Addr())
-			kit.Want(t, direct, "OK", lease.set("1")...)
-			busy := link.HoldAnswers(faultlink.Naming(lease.key))
-			reply := kit.Do(t, connect(t, p), lease.set("1")...)
-			t.Logf("the same try through the proxy: %v", reply)
-			if isGrant(reply) {
-				t.Fatal("both have it")
-			}
-			kit.Must(t, busy.Wait(1, kit.Patience))
-			busy.Discard()
-			kit.Soon(t, func() error { // the old Redis is used again, and nothing is owed to it
-				if !isGrant(kit.Do(t, connect(t, p), "SET", "lock:other", "x", "PX", "1000")) {
-					return fmt.Errorf("the old Redis is not used again")
-				}
-				return nil
-			})
-			time.Sleep(300 * time.Millisecond)
-			kit.Want(t, direct, "1", "GET", lease.key)
-			kit.Want(t, direct, nil, lease.set("2")...)
-		})
-	}
-}
-
 // lease is a lock that is taken by SET NX.
 type lease struct {
 	name, key string

@@ -30,7 +30,7 @@ type Master struct {
 	lastSent atomic.Int64
 	// troubled holds one signal for the prober: the master is in trouble.
 	troubled chan struct{}
-	// guard is nil for the legacy server.
+	// guard is nil where nothing is guarded: its votes count.
 	guard *guard.Guard
 	// Voted is called whenever the master was looked at and votes; it must not wait. It is set before Run.
 	Voted func()

@@ -7,7 +7,7 @@ import (
 
 // Alarm rings for one who waits for a key.
 type Alarm struct {
-	waker   *Waker // nil: it is blind
+	waker   *Waker
 	key     string
 	quorum  int
 	judge   func(seen []sighting, quorum int, now time.Time) View
@@ -80,7 +80,7 @@ func (a *Alarm) ring() {
 }
 
 // Ended reports whether its Waker has closed, so that it will know nothing any more.
-func (a *Alarm) Ended() bool { return a.waker != nil && a.waker.ctx.Err() != nil }
+func (a *Alarm) Ended() bool { return a.waker.ctx.Err() != nil }
 
 // Stop ends it. Nothing rings any more.
 func (a *Alarm) Stop() {

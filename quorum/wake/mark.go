@@ -47,13 +47,6 @@ func (w *Waker) Mark(db int, key string, tell func(News)) *Mark {
 	return m
 }
 
-// BlindMark is one that is armed nowhere.
-func BlindMark() *Mark {
-	m := &Mark{quorum: 1, settled: make(chan struct{}), ready: true}
-	close(m.settled)
-	return m
-}
-
 // Settled is closed when a majority is armed, or all that is going to be.
 func (m *Mark) Settled() <-chan struct{} { return m.settled }
 

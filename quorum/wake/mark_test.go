@@ -68,9 +68,7 @@ func TestMarkWhereNothingIsWatched(t *testing.T) {
 	long, _ := marks(t, w, strings.Repeat("k", longestKey+1))
 	do(t, client, "ACL", "SETUSER", "default", "-client|tracking")
 	refused, _ := marks(t, w, "k")
-	blind := BlindMark()
-	<-blind.Settled()
-	for _, m := range []*Mark{long, refused, blind} {
+	for _, m := range []*Mark{long, refused} {
 		if m.Watched() {
 			t.Error("it is watched")
 		}

@@ -94,9 +94,6 @@ func (w *Waker) start(run func()) {
 	}
 }
 
-// Blind is an alarm that knows nothing and never rings.
-func Blind() *Alarm { return &Alarm{quorum: 1, judge: judge} }
-
 // Close ends all watches, and waits until they have ended.
 func (w *Waker) Close() {
 	w.mu.Lock()

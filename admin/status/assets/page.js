@@ -145,19 +145,18 @@ function row(labels, cells, classes = {}) {
 
 const masterLabels = ["Server", "Role", "State", "Vote", "Latency", "Clock", "Since", "Why"];
 const masterClasses = { Server: "mono wrap", Role: "tight", State: "tight", Vote: "tight", Latency: "n", Clock: "n", Since: "tight", Why: "wrap" };
-const moods = { voting: "good", up: "good", quarantine: "note", unfit: "bad", down: "bad", held: "good", free: "", split: "note", unclear: "note" };
+const moods = { voting: "good", quarantine: "note", unfit: "bad", down: "bad", held: "good", free: "", split: "note", unclear: "note" };
 
 // serverName has the colour of the master's curve before it.
 function serverName(one, i) {
   const node = element("span");
-  if (one.role !== "legacy") node.append(element("span", `swatch s${i % 7}`));
-  node.append(one.name);
+  node.append(element("span", `swatch s${i % 7}`), one.name);
   return node;
 }
 
 function masterRow(one, i) {
   const why = one.quarantine ? one.quarantine.text : one.cause;
-  const vote = one.role === "legacy" ? "must agree" : one.votes ? "✓ counts" : "✕ none";
+  const vote = one.votes ? "✓ counts" : "✕ none";
   const clockText = one.clock_offset_ms === null ? "" : `${one.clock_offset_ms > 0 ? "+" : ""}${one.clock_offset_ms} ms`;
   const stateNode = element("span");
   stateNode.append(element("span", `badge ${moods[one.state] || ""}`, one.state));
