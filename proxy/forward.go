@@ -21,7 +21,7 @@ import (
 func (s *session) serveRelay(ctx context.Context) error {
 	f := forwarding{
 		session: s, in: s.in, out: &s.out, client: &s.client, table: s.table,
-		relay: s.relay, gate: &s.gate, rights: &s.rights, routes: s.table.LockKeys().Any(),
+		relay: s.relay, gate: &s.gate, rights: &s.rights, routes: s.table.LockKeys().Any(), places: s.server.opts.Places, before: s.server.opts.Before,
 	}
 	for !s.client.Closing {
 		special, err := f.scan(ctx)
@@ -72,6 +72,9 @@ type forwarding struct {
 	checked  bool        // it was found out whether the client has logged in, for the current frame
 	holding  bool        // that must be found out before more of the frame is read
 	keys     keySearch
+	// places tell where the locks are; nil: they are on the masters. before is the table for as long as they are at the upstream.
+	places Places
+	before *commands.Table
 }
 
 // scan forwards what has been read, up to the name of a command that is special or
@@ -180,6 +183,9 @@ func (f *forwarding) passOn(answers int) {
 
 func (f *forwarding) endFrame() {
 	f.sawWhole()
+	if f.places != nil && f.passing {
+		f.relay.carried()
+	}
 	switch {
 	case f.dropping:
 		f.in.skip()

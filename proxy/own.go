@@ -23,9 +23,17 @@ const subscribedOnly = "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUB
 
 // respond gives the client the answer to a command of the proxy's own.
 func (f *forwarding) respond(ctx context.Context, cmd *command.Command, words [][]byte, state track.State) error {
-	before := len(f.out.Bytes)
+	before, watching := len(f.out.Bytes), f.client.Transaction.Watching()
 	if err := f.answer(ctx, cmd, words, state); err != nil {
 		return err
+	}
+	if f.out.Elsewhere {
+		f.out.Elsewhere = false
+		f.out.TakeBack(before)
+		if cmd.Name != "exec" {
+			return errElsewhere
+		}
+		f.endElsewhere(watching)
 	}
 	f.afterOwn(before)
 	if f.session.left {
@@ -38,6 +46,16 @@ func (f *forwarding) respond(ctx context.Context, cmd *command.Command, words []
 	}
 	f.useCaching(ctx)
 	return nil
+}
+
+// endElsewhere answers an EXEC of commands on lock keys that are elsewhere by now: as if what the client watched had changed, if it did.
+func (f *forwarding) endElsewhere(watching bool) {
+	f.client.Transaction.End()
+	if watching {
+		f.out.NullArray()
+		return
+	}
+	f.out.Error("EXECABORT Transaction discarded because the locks were moved: nothing of it was done, send it again")
 }
 
 // sendWhole forwards the command that is held, on a connection with state.
@@ -92,6 +110,7 @@ func (f *forwarding) run(ctx context.Context, cmd *command.Command, words [][]by
 		state.DB = db
 	}
 	f.client.DB = state.DB
+	f.client.Put = f.putToUpstream
 	f.client.Ask = func(ctx context.Context) ([]byte, error) { return f.askFor(ctx, cmd, frame) }
 	f.table.Run(cmd, command.Call{Ctx: ctx, Client: f.client, Args: words, Out: f.out})
 	return nil
@@ -118,6 +137,11 @@ func (f *forwarding) tooLong(ctx context.Context, cmd *command.Command, follow s
 	f.frame = f.in.start
 	if text := f.tooLongFor(cmd, follow); text != "" {
 		return f.refuseLong(ctx, func([][]byte) { f.client.Refuse(text, f.out) })
+	}
+	if f.keys.lock {
+		if done, err := f.carryLong(ctx, follow); done || err != nil {
+			return err
+		}
 	}
 	if f.mustHold(cmd, follow) {
 		return f.refuseLong(ctx, f.session.refuseTooLong)

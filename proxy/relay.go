@@ -69,6 +69,8 @@ type relay struct {
 	// of them.
 	spoilt  error
 	givenUp bool
+	// carries is about commands on lock keys, while the locks are at the upstream.
+	carries carries
 	// parting: the upstream was told that the client sends no more.
 	parting bool
 	// gone: the upstream's connection has ended, and its client is dealt with.
@@ -111,6 +113,10 @@ func (r *relay) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if r.carries.now { // of a connection that is gone: it may not go over another one
+		_ = conn.Close()
+		return r.up.Failure(upstream.ErrGone)
+	}
 	r.use(conn, term, len(begin) > 0)
 	if r.up.Term() != term {
 		r.leave()
@@ -137,6 +143,7 @@ func (r *relay) use(conn net.Conn, term uint64, stateful bool) {
 	r.stateful = r.stateful || stateful
 	r.term, r.left = term, false
 	r.gone, r.asked, r.answers, r.spoilt = false, nil, nil, nil
+	r.carries.heard, r.carries.blocks, r.carries.unsure, r.carries.watches = false, false, false, false
 	r.tracker.Detours.On = r.session.table.LockKeys().Any()
 	r.tracker.Begin()
 	r.dial = max(1, r.dial+1)

@@ -67,7 +67,11 @@ func (r *relay) prepare(p []byte) (kept []byte, err error) {
 	}()
 	r.taken()
 	r.stay()
+	r.carries.heard = true
 	p = r.filter(p)
+	if r.carries.vouched != 0 {
+		r.signal()
+	}
 	if len(p) > 0 {
 		r.boundIf(r.tracker.State.Unasked())
 	} else {

@@ -11,10 +11,10 @@ import (
 	"redlock-proxy/proxy/upstream"
 )
 
-// route carries out what is decided about a command that is special. own and follow say what it is.
-func (f *forwarding) route(ctx context.Context, own *command.Command, follow string, words [][]byte) error {
+// routeBy carries out what a table decides about a command.
+func (f *forwarding) routeBy(ctx context.Context, table *commands.Table, own *command.Command, follow string, words [][]byte) error {
 	at := f.situation()
-	for d := f.table.Route(at, words); ; {
+	for d := table.Route(at, words); ; {
 		switch d.Verb {
 		case commands.Settle:
 			if err := errors.Join(f.settle(ctx), f.catchUp(ctx)); err != nil {
@@ -31,14 +31,14 @@ func (f *forwarding) route(ctx context.Context, own *command.Command, follow str
 			if !at.Upstream.Multi && !f.loggedIn(ctx, f.relay.know()) {
 				return f.respond(ctx, d.Command, words, f.relay.know()) // with NOAUTH
 			}
-			d = f.table.Learn(ctx, at, words)
+			d = table.Learn(ctx, at, words)
 			continue
 		case commands.Forward:
 			return f.forward(ctx, at, own, follow, words)
 		default:
 			return f.carryOut(ctx, at, d, words)
 		}
-		d = f.table.Route(at, words)
+		d = table.Route(at, words)
 	}
 }
 

@@ -29,6 +29,10 @@ import (
 type Options struct {
 	// Table holds the commands that the proxy answers itself.
 	Table *commands.Table
+	// Before is the table for as long as the locks are at the Upstream, and Places tell where they are. They are nil where the locks are
+	// never moved.
+	Before *commands.Table
+	Places Places
 	// Upstream gets what is not in the table. Without one the proxy is a lock server.
 	Upstream *upstream.Upstream
 	// UpstreamConnections is over how many connections clients reach the Upstream that do nothing that belongs to a connection. With 0
@@ -186,6 +190,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	poller, stopPolling := s.startPolling(base)
 	defer stopPolling()
 	defer s.followUsers(base)()
+	if s.opts.Places != nil {
+		s.running.Go(func() { s.holdBack(base, s.opts.Places) })
+	}
 	listener := redcon.NewServerNetwork(ln.Addr().Network(), ln.Addr().String(), s.handler(base, poller), nil, nil)
 	listener.AcceptError = s.refused.another
 

@@ -21,6 +21,9 @@ type Reply struct {
 	// Now is the monotonic clock by which a validity is measured; nil: that of the system.
 	Now func() time.Time
 
+	// Elsewhere is set where the command was not carried out, because the locks are elsewhere by now.
+	Elsewhere bool
+
 	mark        int // where the reply to the current command begins
 	undelivered []undo
 	delivered   []func()
@@ -290,10 +293,15 @@ func (r *Reply) Double(text string) {
 // Fail appends the error reply for what went wrong: a code that no client library retries by itself,
 // then what happened.
 func (r *Reply) Fail(err error) {
+	r.Elsewhere = r.Elsewhere || errors.As(err, new(*quorum.ElsewhereError))
+	r.Error(Failure(err))
+}
+
+// Failure is the text of Fail.
+func Failure(err error) string {
 	var none *quorum.NoQuorumError
 	if errors.As(err, &none) {
-		r.Error("NOQUORUM " + none.Error())
-		return
+		return "NOQUORUM " + none.Error()
 	}
-	r.Error("ERR " + err.Error())
+	return "ERR " + err.Error()
 }

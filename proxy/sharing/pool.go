@@ -69,6 +69,16 @@ func (p *Pool) Len() int {
 	return len(p.conns)
 }
 
+// Addresses are this end's of the connections.
+func (p *Pool) Addresses() (all []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		all = append(all, c.wire.LocalAddr())
+	}
+	return all
+}
+
 var (
 	// errClosed says that the pool was closed.
 	errClosed = errors.New("the proxy shuts down")

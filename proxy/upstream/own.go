@@ -21,7 +21,8 @@ const (
 // pool asks the upstream what is no client's own question, on connections that no client
 // shares. It does nothing there for a client: these connections have other rights.
 type pool struct {
-	options redis.Options
+	options     redis.Options
+	connections connections
 
 	mu     sync.Mutex
 	redis  *redis.Client // nil: not made yet
@@ -30,7 +31,7 @@ type pool struct {
 
 // newPool takes the options of the upstream.
 func newPool(u *Upstream) *pool {
-	opts := *u.options.Load()
+	p, opts := &pool{}, *u.options.Load()
 	opts.DB = 0
 	opts.Protocol = 2
 	opts.DisableIdentity = true
@@ -54,9 +55,10 @@ func newPool(u *Upstream) *pool {
 		if err != nil {
 			return nil, err
 		}
-		return resp.Bound(conn, resp.Client()), nil // go-redis believes the lengths that it is told
+		return p.connections.add(resp.Bound(conn, resp.Client())), nil // go-redis believes the lengths that it is told
 	}
-	return &pool{options: opts}
+	p.options = opts
+	return p
 }
 
 // Close closes the connections of the proxy's own, those to Sentinels as well.

@@ -323,6 +323,9 @@ func (c *Conn) CloseWrite() bool {
 	return ok
 }
 
+// LocalAddr is this end's address.
+func (c *Conn) LocalAddr() string { return c.conn.LocalAddr().String() }
+
 // Close closes the connection. Like what follows it is for any goroutine.
 func (c *Conn) Close() error { return c.conn.Close() }
 

@@ -1,0 +1,343 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+
+	"redlock-proxy/commands"
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/syntax"
+	"redlock-proxy/internal/resp"
+	"redlock-proxy/proxy/track"
+	"redlock-proxy/proxy/upstream"
+	"redlock-proxy/quorum"
+	"redlock-proxy/quorum/place"
+)
+
+// Commands on lock keys go to where the locks are: package place has the rules, of which the first is kept here. While the locks are moved
+// such commands wait.
+
+// Places tell where the locks are: a *quorum.Cluster, whose methods say the errors.
+type Places interface {
+	Placed() (at quorum.Placed, known bool)
+	Turned() <-chan struct{}
+	Resting(ctx context.Context) (quorum.Placed, error)
+	Confirm(ctx context.Context) (quorum.Placed, error)
+	SayHeld(ctx context.Context, era int, connections []string) error
+}
+
+// carries is what a relay knows of commands on lock keys that it carries to the upstream. It is of the relay's mu.
+type carries struct {
+	// heard: the upstream has answered something on the connection.
+	heard bool
+	// vouched is the number of the connection over which such commands may go: a majority of the masters told after the upstream had answered on
+	// it that the locks are there.
+	vouched uint16
+	// now: one is about to be sent, or was sent in part.
+	now bool
+	// blocks: one that may block was sent. unsure: one was sent that is not answered.
+	blocks, unsure bool
+	// watches: one was a WATCH. stale: what it watched was moved since.
+	watches, stale bool
+}
+
+// errElsewhere is for a command that was not carried out, because the locks are elsewhere by now.
+var errElsewhere = errors.New("the locks are elsewhere")
+
+// route carries out what is decided about a command that is special. own and follow say what it is.
+func (f *forwarding) route(ctx context.Context, own *command.Command, follow string, words [][]byte) error {
+	for f.places != nil {
+		at, err := f.placeFor(ctx, own, words)
+		switch {
+		case err != nil:
+			return f.orRefuse(ctx, err)
+		case at == place.Masters:
+			if err = f.leaveStale(ctx, follow); err == nil {
+				err = f.routeBy(ctx, f.table, own, follow, words)
+			}
+		default:
+			f.relay.unstale()
+			err = f.routeUpstream(ctx, own, follow, words)
+		}
+		if !errors.Is(err, errElsewhere) {
+			return err
+		}
+	}
+	return f.routeBy(ctx, f.table, own, follow, words)
+}
+
+// placeFor is where a command belongs: the upstream or the masters. One that touches lock keys waits until that is known.
+func (f *forwarding) placeFor(ctx context.Context, own *command.Command, words [][]byte) (place.Place, error) {
+	at, known := f.places.Placed()
+	switch {
+	case at.Place == place.Masters: // as far as is known, and it is found out there
+		return at.Place, nil
+	case at.Place == place.Upstream && known:
+		return at.Place, nil
+	case !f.touches(own, words) && !f.relay.isStale():
+		return at.Source(), nil
+	}
+	err := f.attend(ctx, func(ctx context.Context) (err error) {
+		at, err = f.places.Resting(ctx)
+		return err
+	})
+	return at.Place, err
+}
+
+// touches reports whether a command is about lock keys, so that it is not carried out while they are moved.
+func (f *forwarding) touches(own *command.Command, words [][]byte) bool {
+	switch {
+	case f.client.Transaction.Open:
+		return true
+	case own == nil:
+		verb := f.table.Route(commands.Situation{}, words).Verb
+		return verb != commands.Forward && verb != commands.Connect
+	case own.IsOurs():
+		lock, _ := f.table.LockKeys().Split(words, own.Places(words))
+		return lock >= 0
+	}
+	return f.before.Lookup(words[0]) == nil // it is about all keys
+}
+
+// routeUpstream is routeBy while the locks are at the upstream.
+func (f *forwarding) routeUpstream(ctx context.Context, own *command.Command, follow string, words [][]byte) error {
+	tx := &f.client.Transaction
+	if tx.Watching() { // of what was on the masters
+		tx.Watched.Changed = true
+	}
+	if tx.Open || tx.Watching() && (follow == "multi" || syntax.Lower(words[0]) == "unwatch") {
+		return f.routeBy(ctx, f.table, own, follow, words)
+	}
+	before := f.before.Lookup(words[0])
+	if before != nil || !f.touches(own, words) {
+		return f.routeBy(ctx, f.before, before, follow, words)
+	}
+	if err := f.carry(ctx, words); err != nil {
+		return f.orRefuse(ctx, err)
+	}
+	defer f.carried()
+	at := f.situation()
+	at.Upstream.Settled = follow == ""
+	return f.forward(ctx, at, nil, follow, words)
+}
+
+// carryLong is routeUpstream of a command that is too long to be held; it reports false where the locks are not at the upstream.
+func (f *forwarding) carryLong(ctx context.Context, follow string) (bool, error) {
+	if f.places == nil || f.client.Transaction.Open {
+		return false, nil
+	}
+	words, _ := resp.Excerpt(f.in.chunk()[:min(maxExcerpt, f.in.size())])
+	at, known := f.places.Placed()
+	if !known || at.Place != place.Upstream || len(words) == 0 {
+		return false, nil
+	}
+	if err := f.carry(ctx, words); err != nil {
+		if errors.Is(err, errElsewhere) {
+			return false, nil
+		}
+		return true, f.refuseLong(ctx, func([][]byte) { f.client.Refuse(failureOf(err), f.out) })
+	}
+	f.passLong(follow)
+	return true, nil
+}
+
+// orRefuse answers with an error, unless that ends the session, or has the command be tried elsewhere.
+func (f *forwarding) orRefuse(ctx context.Context, err error) error {
+	if errors.Is(err, errElsewhere) || errors.Is(err, errOver) || errors.Is(err, errClientLeft) || f.session.left || ctx.Err() != nil {
+		return err
+	}
+	return f.refuseByUser(ctx, failureOf(err))
+}
+
+func failureOf(err error) string {
+	var down *upstream.Error
+	if errors.As(err, &down) {
+		return down.Reply()
+	}
+	return command.Failure(err)
+}
+
+// carry has the next bytes that are sent be of a command on lock keys, until carried is called. The connection is one over which such a command may
+// go; errElsewhere: there is none any more.
+func (f *forwarding) carry(ctx context.Context, words [][]byte) error {
+	if err := f.part(ctx); err != nil {
+		return err
+	}
+	if err := f.relay.open(ctx); err != nil {
+		return err
+	}
+	if !f.relay.isVouched() {
+		if err := f.vouch(ctx); err != nil {
+			return err
+		}
+	}
+	if f.relay.carry(f.places, words) {
+		return nil
+	}
+	if err := f.settle(ctx); err != nil { // to know whether it is in a transaction
+		return err
+	}
+	if !f.relay.carryOn(words) {
+		return errElsewhere
+	}
+	return nil
+}
+
+// vouch finds out whether commands on lock keys may go over the connection.
+func (f *forwarding) vouch(ctx context.Context) error {
+	if err := f.settle(ctx); err != nil {
+		return err
+	}
+	if !f.relay.hasHeard() {
+		if _, err := f.askAloud(ctx, "PING"); err != nil { // a refusal is an answer, too
+			return err
+		}
+	}
+	dial := f.relay.dial
+	var at quorum.Placed
+	err := f.attend(ctx, func(ctx context.Context) (err error) {
+		at, err = f.places.Confirm(ctx)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case at.Place != place.Upstream:
+		return errElsewhere
+	}
+	f.relay.vouch(dial)
+	return nil
+}
+
+// carried is called when a command is sent as a whole, and its answer is awaited.
+func (f *forwarding) carried() {
+	if !f.passing {
+		f.relay.carried()
+	}
+}
+
+// putToUpstream has the upstream carry out a command on lock keys for the proxy itself, on the client's connection.
+func (f *forwarding) putToUpstream(ctx context.Context, words ...string) (answer []byte, err error) {
+	if f.places == nil {
+		return f.askAloud(ctx, words...)
+	}
+	if err := f.carry(ctx, [][]byte{[]byte(words[0])}); err != nil {
+		if errors.Is(err, errElsewhere) {
+			at, _ := f.places.Placed()
+			err = &quorum.ElsewhereError{Now: at}
+		}
+		return nil, err
+	}
+	defer f.relay.carried()
+	return f.askAloud(ctx, words...)
+}
+
+// leaveStale deals with a client that watches lock keys at the upstream which are on the masters now: for it they have changed.
+func (f *forwarding) leaveStale(ctx context.Context, follow string) error {
+	if !f.relay.isStale() {
+		return nil
+	}
+	if err := f.settle(ctx); err != nil {
+		return err
+	}
+	switch state := f.relay.know(); {
+	case state.Multi && state.Watching && follow == "exec":
+		return f.failExec(ctx)
+	case state.Multi && state.Watching:
+		return nil
+	case state.Watching:
+		if _, err := f.askAloud(ctx, "UNWATCH"); err != nil {
+			return err
+		}
+		f.relay.teach(func(s *track.State) { s.Watching = false })
+		f.client.Transaction.Watched = changed
+	}
+	f.relay.unstale()
+	return nil
+}
+
+// changed are watched keys of which something has changed.
+var changed = command.Watched{Keys: map[string]string{"": ""}, Changed: true}
+
+// failExec has the EXEC that follows fail as one whose watched keys have changed.
+func (f *forwarding) failExec(ctx context.Context) error {
+	if _, err := f.askInMulti(ctx, discard); err != nil {
+		return err
+	}
+	f.relay.teach((*track.State).EndMulti)
+	f.relay.teach(func(s *track.State) { s.Watching = false })
+	f.relay.unstale()
+	f.client.Transaction.Watched = changed
+	f.client.Transaction.Begin()
+	return nil
+}
+
+// The relay's part. isVouched and the like are of the session's goroutine.
+
+func (r *relay) isVouched() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.carries.vouched == r.dial && !r.gone
+}
+
+func (r *relay) hasHeard() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.carries.heard
+}
+
+func (r *relay) vouch(dial uint16) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.carries.vouched = dial
+}
+
+func (r *relay) isStale() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.carries.stale
+}
+
+func (r *relay) unstale() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.carries.stale, r.carries.watches = false, false
+}
+
+// carry notes that a command on lock keys is about to be sent, if the locks are at the upstream now.
+func (r *relay) carry(places Places, words [][]byte) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, known := places.Placed()
+	return known && at.Place == place.Upstream && r.carryNow(words)
+}
+
+// carryOn is carry for a command of a transaction that holds others already: it goes to its end, wherever the locks are to be.
+func (r *relay) carryOn(words [][]byte) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.isBetween() && r.carryNow(words)
+}
+
+// isBetween reports whether a transaction has begun that may hold commands on lock keys. It is called with mu held.
+func (r *relay) isBetween() bool { return r.tracker.State.Multi && r.tracker.State.Queued }
+
+func (r *relay) carryNow(words [][]byte) bool {
+	c := &r.carries
+	if c.vouched != r.dial || r.gone {
+		return false
+	}
+	c.now = true
+	c.blocks = c.blocks && !r.quiet() || track.MayBlock(words[0])
+	c.watches = c.watches || track.Name(words[0]) == "watch"
+	c.unsure = c.unsure || r.silence != track.Speaking
+	return true
+}
+
+// carried is called when the answer to a command on lock keys is awaited.
+func (r *relay) carried() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.carries.now = false
+	r.changed.Broadcast()
+}

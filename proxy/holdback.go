@@ -1,0 +1,126 @@
+package proxy
+
+import (
+	"context"
+	"time"
+
+	"redlock-proxy/internal/contained"
+)
+
+const (
+	// holdPatience is how long what was sent to the upstream is waited for, once the locks are being moved. What takes longer is ended there.
+	holdPatience = 3 * time.Second
+	// sayPause is the wait before the masters are told once more.
+	sayPause = 50 * time.Millisecond
+)
+
+// holdBack says, whenever the locks are being moved, what this proxy has nothing under way over, until ctx ends.
+func (s *Server) holdBack(ctx context.Context, places Places) {
+	said := 0
+	for ctx.Err() == nil {
+		turned := places.Turned()
+		if at, known := places.Placed(); known && at.Moves() && at.Era != said {
+			connections := s.settled(ctx)
+			if err := places.SayHeld(ctx, at.Era, connections); err == nil {
+				said = at.Era
+			} else {
+				s.opts.Logger.Warn("the masters could not be told what is held back", "cause", err)
+				wait(ctx, sayPause)
+			}
+			continue
+		}
+		select {
+		case <-turned:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// settled are the proxy's ends of its connections to the upstream over which no command on lock keys is under way, nor will be: those that
+// come to rest in time.
+func (s *Server) settled(ctx context.Context) []string {
+	ctx, cancel := context.WithTimeout(ctx, holdPatience)
+	defer cancel()
+	connections := s.opts.Upstream.OwnConnections()
+	if s.sharing != nil {
+		connections = append(connections, s.sharing.Addresses()...)
+	}
+	sessions := s.all()
+	addresses := make(chan string, len(sessions))
+	if blocked := s.blocked(sessions); len(blocked) > 0 {
+		if err := s.opts.Upstream.Unblock(ctx, blocked); err != nil {
+			s.opts.Logger.Warn("clients that wait for lock keys at the upstream could not be woken there", "cause", err)
+		}
+	}
+	waiting := 0
+	for _, session := range sessions {
+		if session.relay == nil {
+			continue
+		}
+		waiting++
+		s.running.Add(1)
+		go func() {
+			defer s.running.Done()
+			address := ""
+			_ = contained.Run(func() error { address = session.relay.rests(ctx); return nil })
+			addresses <- address
+		}()
+	}
+	for range waiting {
+		if address := <-addresses; address != "" {
+			connections = append(connections, address)
+		}
+	}
+	return connections
+}
+
+// blocked are the connections on which commands on lock keys wait for something.
+func (s *Server) blocked(sessions []*session) (addresses []string) {
+	for _, session := range sessions {
+		if session.relay == nil {
+			continue
+		}
+		if address := session.relay.blocked(); address != "" {
+			addresses = append(addresses, address)
+		}
+	}
+	return addresses
+}
+
+func (r *relay) blocked() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.wire == nil || r.gone || !r.carries.blocks || r.tracker.Settled() {
+		return ""
+	}
+	return r.wire.LocalAddr()
+}
+
+// rests is the proxy's end of the connection to the upstream, once nothing of lock keys is under way on it; empty where there is none, or that
+// does not come in time.
+func (r *relay) rests(ctx context.Context) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.wire == nil {
+		return ""
+	}
+	if err := r.wait(ctx, r.isAtRest); err != nil || r.gone || r.carries.unsure && r.carries.vouched == r.dial {
+		return ""
+	}
+	r.carries.stale = r.carries.stale || r.carries.watches && r.carries.vouched == r.dial && r.tracker.State.Watching
+	return r.wire.LocalAddr()
+}
+
+// isAtRest reports whether nothing of lock keys is under way. It is called with mu held.
+func (r *relay) isAtRest() bool {
+	return r.gone || r.carries.vouched != r.dial || !r.carries.now && r.tracker.Settled() && !r.isBetween()
+}

@@ -1,0 +1,87 @@
+package upstream
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// connections are those of the proxy's own, as long as they are open.
+type connections struct {
+	mu   sync.Mutex
+	open map[*counted]struct{}
+}
+
+// counted is one of them.
+type counted struct {
+	net.Conn
+	of *connections
+}
+
+func (c *connections) add(conn net.Conn) net.Conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open == nil {
+		c.open = map[*counted]struct{}{}
+	}
+	one := &counted{conn, c}
+	c.open[one] = struct{}{}
+	return one
+}
+
+// Close is of net.Conn.
+func (c *counted) Close() error {
+	c.of.mu.Lock()
+	delete(c.of.open, c)
+	c.of.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// OwnConnections are the proxy's ends of connections on which it asks for itself, and no command on a lock key goes.
+func (u *Upstream) OwnConnections() (addresses []string) {
+	c := &u.own.connections
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for one := range c.open {
+		addresses = append(addresses, one.LocalAddr().String())
+	}
+	return addresses
+}
+
+// Unblock has the upstream answer, as when their time is over, clients that wait there for something on these connections of the proxy's.
+func (u *Upstream) Unblock(ctx context.Context, addresses []string) error {
+	client, err := u.own.client()
+	if err != nil {
+		return err
+	}
+	list, err := client.ClientList(ctx).Result()
+	if err != nil {
+		return err
+	}
+	for lines := bufio.NewScanner(strings.NewReader(list)); lines.Scan(); {
+		fields := fieldsOf(lines.Text())
+		if !strings.Contains(fields["flags"], "b") || !slices.Contains(addresses, fields["addr"]) {
+			continue
+		}
+		if id, err := strconv.ParseInt(fields["id"], 10, 64); err == nil {
+			if err := client.ClientUnblock(ctx, id).Err(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// fieldsOf are those of a line of CLIENT LIST.
+func fieldsOf(line string) map[string]string {
+	fields := map[string]string{}
+	for part := range strings.FieldsSeq(line) {
+		name, value, _ := strings.Cut(part, "=")
+		fields[name] = value
+	}
+	return fields
+}
