@@ -295,5 +295,9 @@ func (r *Reply) Fail(err error) {
 		r.Error("NOQUORUM " + none.Error())
 		return
 	}
+	if refusal, is := err.(interface{ Reply() string }); is { // the upstream's
+		r.Error(refusal.Reply())
+		return
+	}
 	r.Error("ERR " + err.Error())
 }
