@@ -18,18 +18,23 @@ import (
 // Locks is the locker behind the commands: a *quorum.Locker, whose methods tell
 // the errors.
 type Locks interface {
+	lockPlace
+	AwaitArrival(ctx context.Context, a quorum.Arrival) error
+	Waiting() int
+}
+
+// lockPlace is where the lock commands take locks and give them back.
+type lockPlace interface {
 	Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error)
 	Unlock(ctx context.Context, key quorum.Key, token string) error
 	Withdraw(key quorum.Key, token string, got quorum.Grant)
 	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error)
 	Fence(ctx context.Context, key quorum.Key) (int64, error)
-	AwaitArrival(ctx context.Context, a quorum.Arrival) error
-	Waiting() int
 }
 
 // locking are the lock commands. It is safe for concurrent use.
 type locking struct {
-	locks    Locks
+	locks    lockPlace
 	settings *current
 	place    func(db int, key string) quorum.Key
 	random   func([]byte)
@@ -79,7 +84,10 @@ var ErrShuttingDown = errors.New("the proxy is shutting down")
 
 // lock is LOCK key token|* PX ms|EX s [BLOCK ms] [FENCE] [AT].
 func (l *locking) lock(c command.Call) {
-	arrived := time.Now()
+	arrived := c.Came
+	if arrived.IsZero() {
+		arrived = time.Now()
+	}
 	g := grammar{name: "lock", takes: true, maxTTL: l.settings.maxTTL()}
 	parsed, err := g.parse(c.Args)
 	if err != nil {
@@ -98,7 +106,7 @@ func (l *locking) lock(c command.Call) {
 	}
 	key := l.place(c.Client.DB, parsed.key)
 	got, err := l.locks.Lock(c.Ctx, quorum.LockRequest{
-		Key: key, Token: value, TTL: parsed.ttl, Wait: parsed.wait, Holder: c.Client.Identity(), Fence: parsed.fence,
+		Key: key, Token: value, TTL: parsed.ttl, Wait: c.Left(parsed.wait), Holder: c.Client.Identity(), Fence: parsed.fence,
 	})
 	if err == nil || errors.Is(err, quorum.ErrHeld) {
 		c.Client.Transaction.Finds(c.Client.DB, []string{parsed.key})

@@ -8,8 +8,10 @@ import (
 
 	"redlock-proxy/commands/allkeys"
 	"redlock-proxy/commands/holders"
+	"redlock-proxy/commands/keys"
 	"redlock-proxy/commands/program"
 	"redlock-proxy/commands/server"
+	"redlock-proxy/commands/single"
 	"redlock-proxy/commands/subscribers"
 	"redlock-proxy/commands/uncovered"
 	"redlock-proxy/commands/users"
@@ -50,6 +52,10 @@ type Options struct {
 	// LockKeys are the glob patterns of the keys on which ordinary commands run on
 	// the masters. Without any, they all are the upstream's.
 	LockKeys []string
+	// Moves is set where the locks may be at the upstream, and be moved.
+	Moves bool
+	// Unmoved are the locks at the upstream, for a table that is for as long as they are there; else nil.
+	Unmoved *single.Locks
 	// LockTags are the glob patterns of the lock keys that stand with all others of their hash tag.
 	LockTags []string
 	// Cluster has a proxy without an upstream say that it is a cluster of one node.
@@ -141,3 +147,11 @@ func (o Options) server(is *current, notices *uncovered.Notices) server.Options 
 
 // Shared is how clients of one database and protocol share connections to the upstream.
 type Shared = server.Shared
+
+// moving are the keys of locks that may be moved.
+func (o Options) moving() keys.Patterns {
+	if !o.Moves {
+		return keys.NewPatterns()
+	}
+	return keys.NewPatterns(o.LockKeys...)
+}

@@ -16,6 +16,7 @@ import (
 	"redlock-proxy/commands/pubsub"
 	"redlock-proxy/commands/script"
 	"redlock-proxy/commands/server"
+	"redlock-proxy/commands/single"
 	"redlock-proxy/commands/spec"
 	"redlock-proxy/commands/subscribers"
 	"redlock-proxy/commands/syntax"
@@ -55,11 +56,22 @@ func NewRelayTable(opts Options) *Table {
 	return newTable(opts, uncovered.New(opts.Logger))
 }
 
+// NewUnmovedTable makes the table for as long as the locks of another one are at the upstream: there lock keys are keys like others, but for LOCK
+// and the like.
+func NewUnmovedTable(moved *Table, opts Options, locks *single.Locks) *Table {
+	opts = opts.orDefault()
+	opts.Unmoved = locks
+	return newTable(opts, moved.uncovered)
+}
+
 // newTable makes the table of a proxy with an upstream if there are notices of it.
 func newTable(opts Options, notices *uncovered.Notices) *Table {
 	t := &Table{opts: opts, current: newCurrent(opts), audit: audit.New(opts.Audit), uncovered: notices}
 	lockKeys := keys.NewPatterns(opts.LockKeys...)
-	place := placeOf(opts.KeyPrefix, keys.NewPatterns(opts.LockTags...))
+	place := placeOf(opts.KeyPrefix, keys.NewPatterns(opts.LockTags...), opts.moving())
+	if opts.Unmoved != nil {
+		lockKeys = keys.NewPatterns() // to this table they are keys like others
+	}
 	p := &programs{
 		audit: t.audit, register: opts.Register, locks: opts.Locks, settings: t.current, now: opts.Now, logger: opts.Logger,
 	}
@@ -97,7 +109,11 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 	if t.messages != nil {
 		ofAll = append(ofAll, pubsub.Commands(t.messages)...)
 	}
-	t.router.own = own(t.router, server.New(about), h.Wait(), slices.Concat(l.commands(), h.Commands(), ofAll), s, opts.Users)
+	locks := slices.Concat(l.commands(), h.Commands())
+	if opts.Unmoved != nil {
+		locks = unmoved{l, h, opts.Unmoved}.commands()
+	}
+	t.router.own = own(t.router, server.New(about), h.Wait(), append(locks, ofAll...), s, opts.Users)
 	s.own = t.Lookup
 	return t
 }

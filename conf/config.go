@@ -77,6 +77,8 @@ type Config struct {
 	LockKeys []string
 	// LockTags are glob patterns of keys that stand with all keys of the same hash tag, so that what depends on several of them can be changed.
 	LockTags []string
+	// MoveFromUpstream has the locks be at the upstream until they are moved to the masters.
+	MoveFromUpstream bool
 	// ClusterMode is "emulated" where a proxy without an upstream says that it is a cluster of one node, else "off".
 	ClusterMode string
 	// NoTTL is "refuse" where a lock key must not be without a TTL, else "allow".

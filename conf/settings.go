@@ -103,6 +103,8 @@ var table = []Setting{
 		func(c *Config) *[]string { return &c.LockKeys }, lockGlob),
 	some("lock-tags", "`GLOB` of lock keys with a hash tag ({…}) that are kept together with all others of that tag, so that one command or script can change several; once per glob",
 		func(c *Config) *[]string { return &c.LockTags }, lockGlob),
+	switched(one("move-from-upstream", "whether the locks on lock-keys are the upstream's until 'redlock-proxy move' has moved them to the masters; after that it makes no difference",
+		toggle, func(c *Config) *bool { return &c.MoveFromUpstream })),
 	atOnce(one("no-ttl", "what becomes of a lock key without a TTL, `WHICH`: allow or refuse",
 		text, func(c *Config) *string { return &c.NoTTL }, oneOf("allow", "refuse"))),
 	one("cluster-mode", "whether a proxy without an upstream says that it is a cluster of one node, for clients of clusters, `WHICH`: off or emulated",

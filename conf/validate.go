@@ -60,9 +60,26 @@ func (c Config) crossProblems() []problem {
 			mirror: &problem{setting: "upstream", text: `a proxy with cluster-mode "emulated" has none`},
 		})
 	}
+	found = append(found, c.movingProblems()...)
 	found = append(found, c.loginProblems()...)
 	found = append(found, c.certificateProblems()...)
 	return append(found, c.sameMasters()...)
+}
+
+// movingProblems are what locks that are to be moved lack.
+func (c Config) movingProblems() []problem {
+	const name = "move-from-upstream"
+	switch {
+	case !c.MoveFromUpstream:
+		return nil
+	case c.Upstream == "":
+		return []problem{{setting: name, text: "there is no upstream from which locks could be moved"}}
+	case len(c.LockKeys) == 0:
+		return []problem{{setting: name, text: "there are no lock-keys: these say which keys are moved"}}
+	case !c.Guard:
+		return []problem{{setting: name, text: "it needs the guard, by which proxies know where the locks are"}}
+	}
+	return nil
 }
 
 // ownKeys is before the names of the proxies' own keys on the masters; no lock has such a name.

@@ -77,6 +77,7 @@ type daemon struct {
 	cluster    *quorum.Cluster
 	upstream   *upstream.Upstream
 	table      *commands.Table
+	moving     moving
 	server     *proxy.Server
 	listener   net.Listener
 	admin      *adminPort
@@ -109,7 +110,7 @@ func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 	d.cluster, err = quorum.NewCluster(quorum.Options{
 		Masters: cfg.Masters, TLS: d.certs.Dialing, MasterTimeout: cfg.MasterTimeout, MaxTTL: cfg.MaxTTL,
 		FreshStart: cfg.FreshStart, Unguarded: !cfg.Guard, Logger: log, Succeeded: d.followMasters,
-		Tagged: len(cfg.LockTags) > 0, Settings: Rules(cfg),
+		Tagged: len(cfg.LockTags) > 0, Settings: Rules(cfg), FromUpstream: cfg.MoveFromUpstream,
 	})
 	if err != nil {
 		return nil, err
@@ -136,7 +137,7 @@ func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 
 // Rules are what all proxies on the same masters must have alike.
 func Rules(cfg conf.Config) string {
-	return commands.Rules(cfg.KeyPrefix, cfg.LockKeys, cfg.LockTags, cfg.Guard)
+	return commands.Rules(cfg.KeyPrefix, cfg.LockKeys, cfg.LockTags, cfg.Guard, cfg.MoveFromUpstream)
 }
 
 // listen takes the port, unless a master or the upstream is at it.
@@ -166,6 +167,7 @@ func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
 	}
 	defer running.Wait()
 	defer stopServers()
+	defer d.moving.close()
 
 	had := waitForMasters(ctx, d.cfg, d.cluster, d.log)
 	clients, stopClients := context.WithCancel(context.WithoutCancel(ctx))
@@ -273,9 +275,16 @@ func (d *daemon) newServer(id, clientPassword string) {
 		opts.Upstream, opts.Functions, opts.Onward = up.Status, up, up.Path
 		newTable = commands.NewRelayTable
 	}
+	served := proxy.Options{Upstream: up, UpstreamConnections: cfg.UpstreamConnections, Users: d.users, Balancers: d.cfg.Balancers(), Logger: d.log}
+	opts.Moves = canMove(cfg)
 	d.table = newTable(opts)
-	d.table.Apply(tableSettings(cfg))
-	d.server = proxy.NewServer(proxy.Options{Table: d.table, Upstream: up, UpstreamConnections: cfg.UpstreamConnections, Users: d.users, Balancers: d.cfg.Balancers(), Logger: d.log})
+	if opts.Moves {
+		d.moving = newMoving(d, opts)
+		served.Before, served.Places = d.moving.table, d.cluster
+	}
+	d.applyToTables(cfg)
+	served.Table = d.table
+	d.server = proxy.NewServer(served)
 	d.server.Apply(serverSettings(cfg, clientPassword, d.certs))
 }
 

@@ -258,7 +258,7 @@ func (d *daemon) apply(is *standing, next prepared) error {
 	if next.useUsers != nil {
 		next.useUsers()
 	}
-	d.table.Apply(tableSettings(running))
+	d.applyToTables(running)
 	d.server.Apply(serverSettings(running, next.password, d.certs))
 	d.admin.serveProfiles(running.AdminPprof)
 	d.standing.Store(&standing{cfg: next.cfg, password: next.password, clients: running.MaxClients})

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"time"
 
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/command"
@@ -46,7 +47,9 @@ var errElsewhere = errors.New("the locks are elsewhere")
 
 // route carries out what is decided about a command that is special. own and follow say what it is.
 func (f *forwarding) route(ctx context.Context, own *command.Command, follow string, words [][]byte) error {
+	f.came = time.Time{}
 	for f.places != nil {
+		began := time.Now()
 		at, err := f.placeFor(ctx, own, words)
 		switch {
 		case err != nil:
@@ -61,6 +64,9 @@ func (f *forwarding) route(ctx context.Context, own *command.Command, follow str
 		}
 		if !errors.Is(err, errElsewhere) {
 			return err
+		}
+		if f.came.IsZero() {
+			f.came = began
 		}
 	}
 	return f.routeBy(ctx, f.table, own, follow, words)
@@ -250,14 +256,16 @@ func (f *forwarding) leaveStale(ctx context.Context, follow string) error {
 			return err
 		}
 		f.relay.teach(func(s *track.State) { s.Watching = false })
-		f.client.Transaction.Watched = changed
+		f.client.Transaction.Watched = changed()
 	}
 	f.relay.unstale()
 	return nil
 }
 
 // changed are watched keys of which something has changed.
-var changed = command.Watched{Keys: map[string]string{"": ""}, Changed: true}
+func changed() command.Watched {
+	return command.Watched{Keys: map[string]string{"": ""}, Changed: true}
+}
 
 // failExec has the EXEC that follows fail as one whose watched keys have changed.
 func (f *forwarding) failExec(ctx context.Context) error {
@@ -267,7 +275,7 @@ func (f *forwarding) failExec(ctx context.Context) error {
 	f.relay.teach((*track.State).EndMulti)
 	f.relay.teach(func(s *track.State) { s.Watching = false })
 	f.relay.unstale()
-	f.client.Transaction.Watched = changed
+	f.client.Transaction.Watched = changed()
 	f.client.Transaction.Begin()
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/command"
@@ -75,6 +76,7 @@ type forwarding struct {
 	// places tell where the locks are; nil: they are on the masters. before is the table for as long as they are at the upstream.
 	places Places
 	before *commands.Table
+	came   time.Time // when the command came that is run again; zero: it is not
 }
 
 // scan forwards what has been read, up to the name of a command that is special or

@@ -22,6 +22,10 @@ type Placed struct {
 	Era int
 }
 
+// LocksUpstream is the line of Options.Settings of a proxy that takes the locks to be at the upstream until the masters decided where they are.
+// Once they have, it makes no difference.
+const LocksUpstream = guard.LocksUpstream
+
 // ElsewhereError says that nothing was done about a lock key, because the locks are not, or no longer, where that was to be done.
 type ElsewhereError struct {
 	// Now is where they are.
@@ -96,6 +100,24 @@ func (c *Cluster) Resting(ctx context.Context) (Placed, error) {
 			limit.Reset(changePatience) // for as long as it takes
 		}
 	}
+}
+
+// While derives a context that ends when the locks are not known to be at a place any more, with an *ElsewhereError as its cause.
+func (c *Cluster) While(ctx context.Context, at place.Place) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	c.tasks.Go(func() {
+		for ctx.Err() == nil {
+			turned := c.Turned()
+			if now, known := c.Placed(); !known || now.Place != at {
+				end(&ElsewhereError{now})
+			}
+			select {
+			case <-turned:
+			case <-ctx.Done():
+			}
+		}
+	})
+	return ctx, func() { end(context.Canceled) }
 }
 
 // Confirm is where the locks are, by what a majority of the masters told after it was called. Calls at the same time share a look.

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"time"
 
 	"redlock-proxy/commands/keys"
 	"redlock-proxy/commands/spec"
@@ -19,6 +20,16 @@ type Call struct {
 	Args [][]byte
 	// Out takes the reply.
 	Out *Reply
+	// Came is when a call came that is run again, because the locks are elsewhere by now. It is zero where it is run for the first time.
+	Came time.Time
+}
+
+// Left is what is left by now of a wait that began when the call came: zero where it is over. A negative one is without an end.
+func (c Call) Left(wait time.Duration) time.Duration {
+	if c.Came.IsZero() || wait <= 0 {
+		return wait
+	}
+	return max(0, wait-time.Since(c.Came))
 }
 
 // Misread answers that a call cannot be read. Of a command that Redis does not have it also says how it is written, if that was wrong.

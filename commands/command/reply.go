@@ -303,5 +303,8 @@ func Failure(err error) string {
 	if errors.As(err, &none) {
 		return "NOQUORUM " + none.Error()
 	}
+	if refusal, is := err.(interface{ Reply() string }); is { // the upstream's
+		return refusal.Reply()
+	}
 	return "ERR " + err.Error()
 }

@@ -479,6 +479,7 @@ func (u *Upstream) examineOnce(ctx context.Context) (found access, broken bool, 
 	if err != nil {
 		return found, false, err
 	}
+	conn = u.own.connections.add(conn)
 	defer conn.Close()
 	if err := u.askMode(conn); err != nil {
 		return found, false, err

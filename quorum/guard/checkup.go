@@ -111,7 +111,7 @@ func (g *Guard) meets(runID string, own bool) bool {
 
 // hears takes what a master says of the settings and of the set that it is of, and has others looked at where that is news. It returns
 // where the master stands by that.
-func (g *Guard) hears(v Report) place {
+func (g *Guard) hears(v Report) position {
 	g.set.rules.saw(g.index, v)
 	if g.set.eras.tell(g.index, v, time.Now()) {
 		for _, other := range g.set.guards {
@@ -120,25 +120,25 @@ func (g *Guard) hears(v Report) place {
 			}
 		}
 	}
-	return g.set.eras.place(g.index)
+	return g.set.eras.position(g.index)
 }
 
 // proceed does the next thing for a master that told v of itself. A pause of zero asks
 // for another look at once.
 func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err error) {
 	at := g.hears(v)
-	if at == placeUnsettled {
+	if at == positionUnsettled {
 		g.stand(&QuarantineError{Why: Unproven})
 		return Heartbeat, nil
 	}
-	if cause := g.refusal(); cause != nil && at != placeOver {
+	if cause := g.refusal(); cause != nil && at != positionOver {
 		g.stand(cause) // and do nothing there: what is enough for us is not for them
 		return Heartbeat, nil
 	}
 	g.set.word.meet(g.index, v.RunID, time.Now())
 	past := g.remember(ctx, v)
 	if v.Marker.Is {
-		past.place = at
+		past.position = at
 	}
 	verdict, why := judge(v, past)
 	if g.set.eras.isRefuted(g.index) {
@@ -258,7 +258,7 @@ func (g *Guard) vote(ctx context.Context, v Report) (time.Duration, error) {
 		}
 	}
 	g.set.fresh.meet(g.index)
-	if g.set.eras.place(g.index) == placeOwn {
+	if g.set.eras.position(g.index) == positionOwn {
 		switch cause, err := g.agree(ctx, v); {
 		case err != nil:
 			return 0, err
@@ -272,7 +272,7 @@ func (g *Guard) vote(ctx context.Context, v Report) (time.Duration, error) {
 		return Heartbeat, nil
 	}
 	g.mu.Lock()
-	over := g.set.eras.place(g.index) != placeOwn
+	over := g.set.eras.position(g.index) != positionOwn
 	if !over && g.trust.Nonce == "" && (g.cause.Why != Unproven || g.last.Nonce != m.Nonce) {
 		g.log.Info("master votes", "master", g.Name, "proof", m.Proof)
 	}

@@ -11,18 +11,19 @@ import (
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/guard/succession"
+	"redlock-proxy/quorum/place"
 	"redlock-proxy/quorum/vote"
 )
 
-// place is where a marker stands among the sets of masters, as a proxy sees it.
-type place int
+// position is where a marker stands among the sets of masters, as a proxy sees it.
+type position int
 
 const (
-	placeOwn       place = iota // its master votes in this proxy's set
-	placeOver                   // that set is over, or the master is of another one
-	placeBefore                 // it voted in the set before this proxy's, and holds what it held then
-	placeStale                  // it is from a set before, or another cluster's, and proves nothing
-	placeUnsettled              // too few masters told which set they are
+	positionOwn       position = iota // its master votes in this proxy's set
+	positionOver                      // that set is over, or the master is of another one
+	positionBefore                    // it voted in the set before this proxy's, and holds what it held then
+	positionStale                     // it is from a set before, or another cluster's, and proves nothing
+	positionUnsettled                 // too few masters told which set they are
 )
 
 // Succession is a set of masters that is over, and what follows.
@@ -119,15 +120,15 @@ func (e *eras) tell(i int, v Report, now time.Time) (isNews bool) {
 	}
 	e.told[i] = s
 	settled := e.settle(now)
-	if e.placeOf(s) == placeBefore {
+	if e.positionOf(s) == positionBefore {
 		e.before[teller{s.Seal.Before, i}] = true
 	}
 	for _, claim := range e.told {
-		if e.placeOf(claim) == placeOver {
+		if e.positionOf(claim) == positionOver {
 			e.weigh(claim)
 		}
 	}
-	return settled || s.first == now && e.placeOf(s) == placeOver
+	return settled || s.first == now && e.positionOf(s) == positionOver
 }
 
 // settle finds out which set the masters are: the one that a majority says; or, while nobody says anything else, so many that they meet every
@@ -180,7 +181,7 @@ func (e *eras) weigh(claim statement) {
 		switch {
 		case s.supports(claim):
 			supporters++
-		case s.alive && e.placeOf(s) == placeOwn:
+		case s.alive && e.positionOf(s) == positionOwn:
 			others++
 			if s.last.After(claim.first) {
 				since++
@@ -228,37 +229,37 @@ func (e *eras) isPlausible(claim statement) bool {
 	return before >= len(names)-1 && before <= len(names)+1
 }
 
-// place is where the marker stands that master i told of last.
-func (e *eras) place(i int) place {
+// position is where the marker stands that master i told of last.
+func (e *eras) position(i int) position {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s, marked := e.told[i]
 	if !marked {
-		return placeOwn
+		return positionOwn
 	}
-	return e.placeOf(s)
+	return e.positionOf(s)
 }
 
-func (e *eras) placeOf(s statement) place {
+func (e *eras) positionOf(s statement) position {
 	if !e.known {
 		switch {
 		case !s.Seal.IsNone() || !s.Era.Is(e.names):
-			return placeOver
+			return positionOver
 		default:
-			return placeUnsettled
+			return positionUnsettled
 		}
 	}
 	switch {
 	case s.Seal.IsNone() && s.Era == e.own:
-		return placeOwn
+		return positionOwn
 	case !s.Seal.IsNone() && s.Seal.After(s.Era) == e.own:
-		return placeBefore
+		return positionBefore
 	case s.Era.Number < e.own.Number:
-		return placeStale
+		return positionStale
 	case e.refuted[s.Nonce] && !s.alive:
-		return placeStale
+		return positionStale
 	default:
-		return placeOver
+		return positionOver
 	}
 }
 
@@ -275,7 +276,7 @@ func (e *eras) isOpen() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, s := range e.told {
-		if e.placeOf(s) == placeOver && !e.refuted[s.Nonce] {
+		if e.positionOf(s) == positionOver && !e.refuted[s.Nonce] {
 			return true
 		}
 	}
@@ -349,6 +350,13 @@ func (e *eras) isNumbered() bool {
 	return e.known && e.own.Number > 0
 }
 
+// isPlaced reports whether markers tell where the locks are.
+func (e *eras) isPlaced() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.known && e.own.Place != place.Undecided
+}
+
 // lasted is for how long this proxy has known that the set follows another. Nothing was granted
 // in the one before since then.
 func (e *eras) lasted(now time.Time) time.Duration {
@@ -385,7 +393,7 @@ func (s *Set) SuccessionTo(names []string) *Succession {
 	s.eras.mu.Lock()
 	for _, one := range s.eras.told {
 		next := one.follows()
-		if s.eras.placeOf(one) == placeOver && !s.eras.refuted[one.Nonce] && next.Begun && one.Era.Number > 0 && one.Era.Is(names) {
+		if s.eras.positionOf(one) == positionOver && !s.eras.refuted[one.Nonce] && next.Begun && one.Era.Number > 0 && one.Era.Is(names) {
 			s.eras.mu.Unlock()
 			next.Change.Names = names
 			return &next
@@ -412,7 +420,7 @@ func (g *Guard) leave(ctx context.Context, v Report, past memory) (time.Duration
 	m := v.Marker.Says
 	intact := v.Marker.Is && !m.Seal.IsNone() && m.RunID == v.RunID
 	if intact {
-		past.place = placeBefore
+		past.position = positionBefore
 		verdict, _ := judgeMarked(v, past)
 		intact = verdict == onJoin
 	}

@@ -25,28 +25,28 @@ func TestPlace(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		told []marker.Marker // of the masters in turn
-		want place           // of the last one
+		want position        // of the last one
 		over bool
 	}{
-		{"too few told", []marker.Marker{votes(first)}, placeUnsettled, false},
-		{"the others have no markers", []marker.Marker{none, none, votes(first)}, placeOwn, false},
-		{"one has no marker", []marker.Marker{none, votes(first)}, placeUnsettled, false},
-		{"the first set", []marker.Marker{votes(first), votes(first)}, placeOwn, false},
-		{"ours, numbered", []marker.Marker{votes(ownSecond), votes(ownSecond)}, placeOwn, false},
-		{"another set", []marker.Marker{votes(otherSecond), votes(otherSecond)}, placeOver, true},
-		{"one of another set", []marker.Marker{votes(otherSecond)}, placeOver, false},
-		{"one of another set, and a majority of ours", []marker.Marker{votes(first), votes(first), votes(otherSecond)}, placeOver, false},
-		{"one of a later set of ours, and a majority of ours", []marker.Marker{votes(first), votes(first), votes(ownThird)}, placeOver, false},
-		{"one of an earlier set", []marker.Marker{votes(ownSecond), votes(ownSecond), votes(first)}, placeStale, false},
-		{"one sealed for others", []marker.Marker{votes(first), votes(first), sealed(first, other)}, placeOver, false},
-		{"two sealed for others", []marker.Marker{votes(first), sealed(first, other), sealed(first, other)}, placeOver, true},
-		{"sealed for us, and nobody has joined", []marker.Marker{sealed(first, own), sealed(first, own)}, placeOver, true},
-		{"sealed for us, and some have joined", []marker.Marker{votes(ownSecond), votes(ownSecond), sealed(first, own)}, placeBefore, false},
-		{"some have joined, and others are sealed for us", []marker.Marker{sealed(first, own), votes(ownSecond), votes(ownSecond)}, placeOwn, false},
-		{"sealed for others long ago", []marker.Marker{votes(ownThird), votes(ownThird), sealed(first, other)}, placeStale, false},
-		{"sealed for us later", []marker.Marker{votes(ownThird), votes(ownThird), sealed(otherSecond, own)}, placeBefore, false},
-		{"others follow us", []marker.Marker{votes(ownSecond), sealed(ownSecond, other), votes(to(other).After(ownSecond))}, placeOver, true},
-		{"we follow others who followed us", []marker.Marker{sealed(otherSecond, own), votes(ownThird), votes(ownThird)}, placeOwn, false},
+		{"too few told", []marker.Marker{votes(first)}, positionUnsettled, false},
+		{"the others have no markers", []marker.Marker{none, none, votes(first)}, positionOwn, false},
+		{"one has no marker", []marker.Marker{none, votes(first)}, positionUnsettled, false},
+		{"the first set", []marker.Marker{votes(first), votes(first)}, positionOwn, false},
+		{"ours, numbered", []marker.Marker{votes(ownSecond), votes(ownSecond)}, positionOwn, false},
+		{"another set", []marker.Marker{votes(otherSecond), votes(otherSecond)}, positionOver, true},
+		{"one of another set", []marker.Marker{votes(otherSecond)}, positionOver, false},
+		{"one of another set, and a majority of ours", []marker.Marker{votes(first), votes(first), votes(otherSecond)}, positionOver, false},
+		{"one of a later set of ours, and a majority of ours", []marker.Marker{votes(first), votes(first), votes(ownThird)}, positionOver, false},
+		{"one of an earlier set", []marker.Marker{votes(ownSecond), votes(ownSecond), votes(first)}, positionStale, false},
+		{"one sealed for others", []marker.Marker{votes(first), votes(first), sealed(first, other)}, positionOver, false},
+		{"two sealed for others", []marker.Marker{votes(first), sealed(first, other), sealed(first, other)}, positionOver, true},
+		{"sealed for us, and nobody has joined", []marker.Marker{sealed(first, own), sealed(first, own)}, positionOver, true},
+		{"sealed for us, and some have joined", []marker.Marker{votes(ownSecond), votes(ownSecond), sealed(first, own)}, positionBefore, false},
+		{"some have joined, and others are sealed for us", []marker.Marker{sealed(first, own), votes(ownSecond), votes(ownSecond)}, positionOwn, false},
+		{"sealed for others long ago", []marker.Marker{votes(ownThird), votes(ownThird), sealed(first, other)}, positionStale, false},
+		{"sealed for us later", []marker.Marker{votes(ownThird), votes(ownThird), sealed(otherSecond, own)}, positionBefore, false},
+		{"others follow us", []marker.Marker{votes(ownSecond), sealed(ownSecond, other), votes(to(other).After(ownSecond))}, positionOver, true},
+		{"we follow others who followed us", []marker.Marker{sealed(otherSecond, own), votes(ownThird), votes(ownThird)}, positionOwn, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			e := newEras([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}}, nil, time.Now())
@@ -57,7 +57,7 @@ func TestPlace(t *testing.T) {
 				}
 				e.tell(i, v, time.Now())
 			}
-			if got := e.place(len(test.told) - 1); got != test.want || e.isOver() != test.over {
+			if got := e.position(len(test.told) - 1); got != test.want || e.isOver() != test.over {
 				t.Errorf("got %v, over %v; want %v, %v", got, e.isOver(), test.want, test.over)
 			}
 		})
@@ -151,15 +151,15 @@ func TestJudgeSealed(t *testing.T) {
 		t.Error("it votes")
 	}
 	for _, test := range []struct {
-		place place
-		want  verdictOn
-	}{{placeOwn, onOver}, {placeOver, onOver}, {placeBefore, onJoin}, {placeStale, onQuarantine}} {
-		if got, _ := judge(v, memory{name: "a", place: test.place}); got != test.want {
-			t.Errorf("at %v: %v, want %v", test.place, got, test.want)
+		position position
+		want     verdictOn
+	}{{positionOwn, onOver}, {positionOver, onOver}, {positionBefore, onJoin}, {positionStale, onQuarantine}} {
+		if got, _ := judge(v, memory{name: "a", position: test.position}); got != test.want {
+			t.Errorf("at %v: %v, want %v", test.position, got, test.want)
 		}
 	}
 	v.RunID = "2"
-	past := memory{name: "a", nonce: "n", place: placeBefore}
+	past := memory{name: "a", nonce: "n", position: positionBefore}
 	if got, _ := judge(v, past); got != onQuarantine || claimOf(v, past) != marker.NoClaim {
 		t.Errorf("restarted: %v with the claim %q", got, claimOf(v, past))
 	}

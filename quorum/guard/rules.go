@@ -13,6 +13,7 @@ import (
 
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
+	"redlock-proxy/quorum/place"
 	"redlock-proxy/quorum/vote"
 )
 
@@ -79,10 +80,11 @@ func (r rules) differences(here rules) string {
 	add := func(name, there, here string) {
 		texts = append(texts, fmt.Sprintf("%s: %.*s there, %.*s here", name, longestValue, there, longestValue, here))
 	}
-	theirs := r.values()
-	for line := range strings.SplitSeq(here.settings, "\n") {
-		if name, value, _ := strings.Cut(line, " "); theirs[name] != value {
-			add(name, theirs[name], value)
+	theirs, ours := r.values(), here.values()
+	for line := range strings.SplitSeq(here.settings+"\n"+r.settings, "\n") {
+		if name, _, _ := strings.Cut(line, " "); theirs[name] != ours[name] {
+			add(name, theirs[name], ours[name])
+			ours[name] = theirs[name] // once
 		}
 	}
 	switch {
@@ -104,6 +106,10 @@ func (r rules) values() map[string]string {
 	return all
 }
 
+// LocksUpstream is the line of those settings by which the locks are at the upstream. It counts only as long as no era of the masters says where
+// they are.
+const LocksUpstream = "locks-at upstream"
+
 // agreement is what a proxy knows of the rules on its masters.
 type agreement struct {
 	// settings are its own; empty: it grants no locks, so any will do, of the same masters.
@@ -111,6 +117,8 @@ type agreement struct {
 	names    []string
 	// numbered reports whether the markers tell which masters there are, so that the rules need not.
 	numbered func() bool
+	// placed reports whether they tell where the locks are.
+	placed func() bool
 
 	mu  sync.Mutex
 	met []met
@@ -126,8 +134,8 @@ type met struct {
 	of map[string]bool
 }
 
-func newAgreement(settings string, names []string, numbered func() bool) *agreement {
-	a := &agreement{settings: settings, names: names, numbered: numbered, met: make([]met, len(names))}
+func newAgreement(settings string, names []string, numbered, placed func() bool) *agreement {
+	a := &agreement{settings: settings, names: names, numbered: numbered, placed: placed, met: make([]met, len(names))}
 	for i := range a.met {
 		a.met[i].of = map[string]bool{}
 	}
@@ -150,7 +158,7 @@ func (a *agreement) digest() string {
 	if a.settings == "" {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(a.settings))
+	sum := sha256.Sum256([]byte(withoutPlace(a.settings))) // of a difference in that the rules tell
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -185,7 +193,7 @@ func (a *agreement) toWrite() string {
 // theirs; as long as nobody reaches it, no majority needs it.
 func (a *agreement) differs(r rules) bool {
 	switch {
-	case r.settings != a.settings && a.settings != "":
+	case a.settings != "" && !a.agrees(r.settings):
 		return true
 	case a.numbered():
 		return false
@@ -198,6 +206,18 @@ func (a *agreement) differs(r rules) bool {
 		}
 	}
 	return false
+}
+
+// agrees reports whether these settings are as this proxy's.
+func (a *agreement) agrees(settings string) bool {
+	if a.placed() {
+		return withoutPlace(settings) == withoutPlace(a.settings)
+	}
+	return settings == a.settings
+}
+
+func withoutPlace(settings string) string {
+	return strings.Join(slices.DeleteFunc(strings.Split(settings, "\n"), func(line string) bool { return line == LocksUpstream }), "\n")
 }
 
 // isOf reports whether master i is one of those in the rules, be it by another address: proxies may know it by several.
@@ -305,14 +325,15 @@ type Visit struct {
 
 // visited is what is known of the rules after these visits.
 func visited(settings string, visits []Visit) *agreement {
-	names, numbered := make([]string, len(visits)), false
+	names, numbered, placed := make([]string, len(visits)), false, false
 	for i, v := range visits {
 		names[i] = v.Name
 		if v.Report != nil {
 			numbered = numbered || v.Report.Marker.Says.Era.Number > 0
+			placed = placed || v.Report.Marker.Says.Era.Place != place.Undecided
 		}
 	}
-	a := newAgreement(settings, names, func() bool { return numbered })
+	a := newAgreement(settings, names, func() bool { return numbered }, func() bool { return placed })
 	for i, v := range visits {
 		if v.Report != nil {
 			a.saw(i, *v.Report)

@@ -55,7 +55,7 @@ func TestConsent(t *testing.T) {
 		{"garbage s:abc s:abc", "xvv"},
 	} {
 		words := strings.Fields(test.masters)
-		a := newAgreement("s", strings.Split("abcde", "")[:len(words)], func() bool { return false })
+		a := newAgreement("s", strings.Split("abcde", "")[:len(words)], func() bool { return false }, func() bool { return false })
 		for i, word := range words {
 			if word != "?" {
 				a.saw(i, Report{RunID: strings.ToUpper(a.names[i]), Rules: rulesIn(word)})
@@ -103,7 +103,7 @@ func rulesIn(word string) string {
 // TestMemberForgets: a master that a proxy knows by a name of its own is one of the others' masters also when it comes back without
 // anything; one that never was is not.
 func TestMemberForgets(t *testing.T) {
-	a := newAgreement("s", []string{"a", "b", "c"}, func() bool { return false })
+	a := newAgreement("s", []string{"a", "b", "c"}, func() bool { return false }, func() bool { return false })
 	for i := range a.names {
 		a.saw(i, Report{RunID: fmt.Sprint(i), Rules: rulesIn("s:xyz")})
 	}

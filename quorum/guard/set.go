@@ -105,7 +105,7 @@ func NewSet(opts Options, masters []Master) *Set {
 	if s.boot == nil {
 		s.boot = clock.SinceBoot
 	}
-	s.rules = newAgreement(opts.Settings, s.eras.names, s.eras.isNumbered)
+	s.rules = newAgreement(opts.Settings, s.eras.names, s.eras.isNumbered, s.eras.isPlaced)
 	for i, m := range masters {
 		s.guards = append(s.guards, newGuard(s, i, m))
 	}

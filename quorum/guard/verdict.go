@@ -38,8 +38,8 @@ type memory struct {
 	older bool
 	// stepped is set where its clock does not fit the last sightings.
 	stepped bool
-	// place is where its marker stands among the sets of masters.
-	place place
+	// position is where its marker stands among the sets of masters.
+	position position
 }
 
 // judge says what is to be done about a master that answered with v, and why where it
@@ -48,13 +48,13 @@ type memory struct {
 func judge(v Report, past memory) (verdictOn, Reason) {
 	m, marked := v.Marker.Says, v.Marker.Is
 	r, recorded := v.Record.Says, v.Record.Is
-	if marked && past.place == placeOwn && !m.Seal.IsNone() {
-		past.place = placeOver
+	if marked && past.position == positionOwn && !m.Seal.IsNone() {
+		past.position = positionOver
 	}
 	switch {
-	case marked && past.place == placeOver:
+	case marked && past.position == positionOver:
 		return onOver, Succeeded
-	case marked && past.place == placeStale:
+	case marked && past.position == positionStale:
 		return onQuarantine, Joins
 	case marked && m.RunID == v.RunID:
 		return judgeMarked(v, past)
@@ -93,7 +93,7 @@ func judgeMarked(v Report, past memory) (verdictOn, Reason) {
 		return onQuarantine, Evicted
 	case m.Proof == marker.ProofFresh && m.Nonce != past.nonce && past.lives:
 		return onQuarantine, Restarted // it was not as fresh as a proxy took it for
-	case past.place == placeBefore:
+	case past.position == positionBefore:
 		return onJoin, Joins
 	case m.Durable && !v.Durable():
 		return onReword, ""
@@ -113,7 +113,7 @@ func claimOf(v Report, past memory) string {
 	switch {
 	case v.RunID == Untold, past.stepped, !v.Durable():
 		return marker.NoClaim
-	case marked && (m.RunID == v.RunID || !m.Durable || past.place != placeOwn):
+	case marked && (m.RunID == v.RunID || !m.Durable || past.position != positionOwn):
 		return marker.NoClaim
 	case marked:
 	case v.Marker.Text == "" && recorded && r.RunID != v.RunID && strings.HasSuffix(r.Nonce, past.suffix):
