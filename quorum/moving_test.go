@@ -1,0 +1,108 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/quorum/place"
+)
+
+// movable are two proxies on the same masters, with the locks at the upstream.
+func movable(t *testing.T) [2]*Cluster {
+	var urls []string
+	for range 3 {
+		urls = append(urls, "redis://"+redistest.New(t, redistest.Options{}).Addr())
+	}
+	var both [2]*Cluster
+	for i := range both {
+		c, err := NewCluster(Options{Masters: urls, FreshStart: true, Settings: "s\n" + LocksUpstream, FromUpstream: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan struct{})
+		go func() { defer close(done); _ = c.Run(ctx) }()
+		t.Cleanup(func() { cancel(); <-done })
+		both[i] = c
+	}
+	for _, c := range both {
+		ready, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		if !c.Ready(ready) {
+			t.Fatal("the masters do not vote")
+		}
+		cancel()
+	}
+	return both
+}
+
+func (c *Cluster) mustMove(t *testing.T, to place.Place) Placed {
+	t.Helper()
+	at, known := c.Placed()
+	if !known {
+		t.Fatal("it is not known where the locks are")
+	}
+	at, err := c.MoveOn(t.Context(), at, to)
+	if err != nil {
+		t.Fatalf("%v: %v", to, err)
+	}
+	return at
+}
+
+// All of a way to the masters and back: only the one place serves, and both proxies know it.
+func TestMoveOn(t *testing.T) {
+	both := movable(t)
+	key := Key{Name: "lock:a", Moves: true}
+	take := func(c *Cluster) error {
+		_, err := c.Take(t.Context(), Taking{Keys: []Key{key}, Tokens: []string{"me"}, TTL: 10 * time.Second})
+		return err
+	}
+	var elsewhere *ElsewhereError
+	if err := take(both[0]); !errors.As(err, &elsewhere) || elsewhere.Now.Place != place.Upstream {
+		t.Fatalf("taken on the masters while the locks are at the upstream: %v", err)
+	}
+	for _, to := range []place.Place{place.ToMasters, place.ToMasters, place.Masters, place.ToUpstream, place.Upstream} {
+		at := both[0].mustMove(t, to)
+		if now, err := both[0].Confirm(t.Context()); err != nil || now != at {
+			t.Errorf("confirmed %v %v, want %v", now, err, at)
+		}
+		for began := time.Now(); ; time.Sleep(time.Millisecond) {
+			if now, known := both[1].Placed(); known && now == at {
+				break
+			}
+			if time.Since(began) > 10*time.Second {
+				t.Fatalf("the other proxy does not follow to %v", to)
+			}
+		}
+		if err := both[1].SayHeld(t.Context(), at.Era, []string{"10.0.0.1:1"}); err != nil {
+			t.Error(err)
+		}
+		held := both[0].Holding(t.Context(), at.Era)
+		if len(held) != 1 || held[0].Proxy != both[1].id || !slices.Equal(held[0].Connections, []string{"10.0.0.1:1"}) {
+			t.Errorf("in era %d %v hold back", at.Era, held)
+		}
+		switch err := take(both[1]); {
+		case to == place.Masters && err != nil:
+			t.Errorf("not taken on the masters: %v", err)
+		case to != place.Masters && !errors.As(err, &elsewhere):
+			t.Errorf("taken at %v: %v", to, err)
+		}
+		mover := key
+		mover.Moves, mover.Era = false, at.Era
+		if to == place.ToUpstream {
+			if looks, err := both[0].Read(t.Context(), []Key{mover}); err != nil || looks[0].Value != "me" {
+				t.Errorf("who moves them reads %+v, %v", looks, err)
+			}
+		}
+		mover.Era += 5
+		if _, err := both[0].Read(t.Context(), []Key{mover}); !errors.As(err, &elsewhere) {
+			t.Errorf("read in another era: %v", err)
+		}
+	}
+	if ids := both[0].Proxies(); len(ids) != 2 || ids[0] != both[0].id || ids[1] != both[1].id {
+		t.Errorf("proxies %v", ids)
+	}
+}
