@@ -39,6 +39,8 @@ type locking struct {
 	place    func(db int, key string) quorum.Key
 	random   func([]byte)
 	audit    *audit.Log
+	// watching: who waits for a lock watches for the client to leave without being asked to.
+	watching bool
 }
 
 // commands are the proxy's own.
@@ -99,7 +101,7 @@ func (l *locking) lock(c command.Call) {
 		parsed.token = l.newToken()
 	}
 	value := contents.EncodeText(parsed.token)
-	if parsed.wait != 0 {
+	if parsed.wait != 0 && !l.watching {
 		watched, stop := c.Client.WatchFor(c.Ctx)
 		defer stop()
 		c.Ctx = watched

@@ -37,7 +37,7 @@ func (u unmoved) commands() []*command.Command {
 // run carries out a command of a lock key, or of all locks.
 func (u unmoved) run(name string, c command.Call) {
 	at := *u.locking
-	at.locks = u.locks.For(c)
+	at.locks, at.watching = u.locks.For(c), true
 	at.place = func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: key} }
 	switch name {
 	case "lock":

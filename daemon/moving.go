@@ -1,12 +1,9 @@
 package daemon
 
 import (
-	"context"
-
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/single"
 	"redlock-proxy/conf"
-	"redlock-proxy/quorum/place"
 )
 
 // canMove reports whether the locks of a proxy can be moved from its upstream to the masters and back.
@@ -20,12 +17,7 @@ type moving struct {
 }
 
 func newMoving(d *daemon, opts commands.Options) moving {
-	locks := single.New(single.Options{
-		LockKeys: opts.LockKeys, Name: d.upstream.Name, Watched: d.upstream, Logger: d.log,
-		While: func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return d.cluster.While(ctx, place.Upstream)
-		},
-	})
+	locks := single.New(single.Options{LockKeys: opts.LockKeys, Name: d.upstream.Name, Watched: d.upstream, Places: d.cluster, Logger: d.log})
 	return moving{table: commands.NewUnmovedTable(d.table, opts, locks), locks: locks}
 }
 

@@ -102,24 +102,6 @@ func (c *Cluster) Resting(ctx context.Context) (Placed, error) {
 	}
 }
 
-// While derives a context that ends when the locks are not known to be at a place any more, with an *ElsewhereError as its cause.
-func (c *Cluster) While(ctx context.Context, at place.Place) (context.Context, context.CancelFunc) {
-	ctx, end := context.WithCancelCause(ctx)
-	c.tasks.Go(func() {
-		for ctx.Err() == nil {
-			turned := c.Turned()
-			if now, known := c.Placed(); !known || now.Place != at {
-				end(&ElsewhereError{now})
-			}
-			select {
-			case <-turned:
-			case <-ctx.Done():
-			}
-		}
-	})
-	return ctx, func() { end(context.Canceled) }
-}
-
 // Confirm is where the locks are, by what a majority of the masters told after it was called. Calls at the same time share a look.
 //
 // Errors: *NoQuorumError, or the cause of ctx.

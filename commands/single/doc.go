@@ -11,7 +11,8 @@
 // Who waits stands in the queue of the key in this proxy (quorum/queue), and only the head of it tries. It sleeps until the upstream
 // reports a change of the key on a connection of the proxy's own (quorum/wake: CLIENT TRACKING, which only reads), or the key's PTTL is over. Where the
 // upstream refuses tracking (Redis before 6, or no right to HELLO, CLIENT TRACKING, PTTL or GETRANGE), the head tries again after
-// pauses of 2 to 32 ms. A wait ends, with what the proxy is told then, when the locks begin to move. What was sent is always answered first.
+// pauses of 2 to 32 ms. A wait ends with *quorum.ElsewhereError when the locks begin to move, and when its client
+// leaves. What was sent is always answered first.
 //
 // # What a single Redis cannot do
 //

@@ -11,6 +11,7 @@ import (
 	"redlock-proxy/commands/keyspace/contents"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum"
+	"redlock-proxy/quorum/place"
 	"redlock-proxy/quorum/queue"
 	"redlock-proxy/quorum/vote"
 )
@@ -30,17 +31,18 @@ return 1`
 )
 
 // Lock takes a lock. A request that may wait is served first come, first served among those of this proxy; one that may not does
-// not overtake them.
+// not overtake them. While it waits it watches for the client to leave, but not while the upstream is asked, which does that itself.
 //
-// Errors: those of quorum.Locker.Lock that do not tell of masters, a [Refusal], or why the upstream could not be asked.
-func (f *ForClient) Lock(ctx context.Context, req quorum.LockRequest) (got quorum.Grant, err error) {
+// Errors: those of quorum.Locker.Lock that do not tell of masters, a [Refusal], *quorum.ElsewhereError, why the upstream could not be asked, or the
+// cause of a watch that ended because the client left.
+func (f *ForClient) Lock(_ context.Context, req quorum.LockRequest) (got quorum.Grant, err error) {
 	switch {
 	case req.Fence:
 		return got, errFence
 	case req.TTL < vote.Shortest:
 		return got, quorum.ErrTooShort
 	case req.Wait != 0:
-		return f.wait(ctx, req)
+		return f.wait(req)
 	}
 	if waits, _ := f.queues.Waits(req.Key); waits {
 		return got, quorum.ErrHeld
@@ -78,12 +80,12 @@ func leased(ttl time.Duration, began time.Time) (quorum.Grant, error) {
 }
 
 // wait stands in the queue of the key, and tries when it is the head of it and the lock may be free.
-func (f *ForClient) wait(ctx context.Context, req quorum.LockRequest) (got quorum.Grant, err error) {
-	if f.opts.While != nil {
-		during, stop := f.opts.While(ctx)
-		defer stop()
-		ctx = during
-	}
+func (f *ForClient) wait(req quorum.LockRequest) (got quorum.Grant, err error) {
+	ctx, leave := context.WithCancelCause(f.ctx)
+	defer leave(nil)
+	f.leaveWhenMoved(ctx, leave)
+	unwatch := f.watch(leave)
+	defer func() { unwatch() }()
 	var over <-chan time.Time
 	if req.Wait > 0 {
 		timer := time.NewTimer(req.Wait)
@@ -95,10 +97,16 @@ func (f *ForClient) wait(ctx context.Context, req quorum.LockRequest) (got quoru
 		Quorum: func() <-chan struct{} { return nil },
 		Alarm:  func() queue.Alarm { return f.waker.Alarm(req.Key.DB, req.Key.Name) },
 		Try: func() queue.Tried {
+			unwatch()
+			unwatch = func() {}
+			if err = context.Cause(ctx); err != nil {
+				return queue.Failed
+			}
 			switch got, err = f.take(req); {
 			case err == nil:
 				return queue.Taken
 			case errors.Is(err, quorum.ErrHeld):
+				unwatch = f.watch(leave)
 				return queue.Refused
 			}
 			return queue.Failed
@@ -110,6 +118,38 @@ func (f *ForClient) wait(ctx context.Context, req quorum.LockRequest) (got quoru
 		return got, context.Cause(ctx)
 	}
 	return got, err
+}
+
+// watch calls leave if the client leaves, until it is stopped.
+func (f *ForClient) watch(leave context.CancelCauseFunc) (stop func()) {
+	watched, end := f.client.WatchFor(f.ctx)
+	ended := context.AfterFunc(watched, func() { leave(context.Cause(watched)) })
+	return func() {
+		ended()
+		end()
+	}
+}
+
+// leaveWhenMoved calls leave when the locks are not at the upstream any more, until ctx ends.
+func (f *ForClient) leaveWhenMoved(ctx context.Context, leave context.CancelCauseFunc) {
+	places := f.opts.Places
+	if places == nil {
+		return
+	}
+	f.tasks.Go(func() {
+		for {
+			turned := places.Turned()
+			if at, _ := places.Placed(); at.Place != place.Upstream {
+				leave(&quorum.ElsewhereError{Now: at})
+				return
+			}
+			select {
+			case <-turned:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
 }
 
 // Unlock gives a lock back. Errors: quorum.ErrNotHeld, a [Refusal], or why the upstream could not be asked.

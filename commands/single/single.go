@@ -21,6 +21,12 @@ import (
 // patience is how long the upstream may take for what is no client's own question.
 const patience = 2 * time.Second
 
+// Places says where the locks are: a *quorum.Cluster, whose methods say more.
+type Places interface {
+	Placed() (at quorum.Placed, known bool)
+	Turned() <-chan struct{}
+}
+
 // Options are what Locks work with.
 type Options struct {
 	// LockKeys are the globs of the keys that are locks.
@@ -29,9 +35,8 @@ type Options struct {
 	Name func() string
 	// Watched makes connections on which the upstream reports changes. Where it is nil, who waits polls.
 	Watched wake.Server
-	// While derives a context that ends when the locks are not at the upstream any more, with a *quorum.ElsewhereError as its
-	// cause. Waits end with it. Where it is nil the locks stay.
-	While func(ctx context.Context) (context.Context, context.CancelFunc)
+	// Places says where the locks are. Waits end when that is not the upstream any more. Where it is nil the locks stay.
+	Places Places
 	// Own carries out a command in a database on a connection of the proxy's own, over which lock keys may be changed. Where it is nil, a lock
 	// that was granted to a client that left ends with its TTL.
 	Own func(ctx context.Context, db int, words ...string) error

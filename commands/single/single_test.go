@@ -128,17 +128,25 @@ func request(token string) quorum.LockRequest {
 }
 
 // waits has a client of its own wait for the lock.
-func (b *bench) waits(ctx context.Context, req quorum.LockRequest) (done chan error, puts *atomic.Int32) {
+func (b *bench) waits(req quorum.LockRequest) (done chan error, puts *atomic.Int32) {
 	b.Helper()
 	client, puts := b.client()
+	now := b.Waiting()
+	done = b.waitsOf(client, req)
+	b.until(func() bool { return b.Waiting() == now+1 })
+	return done, puts
+}
+
+// waitsOf is waits of a client.
+func (b *bench) waitsOf(client *ForClient, req quorum.LockRequest) (done chan error) {
 	done = make(chan error, 1)
 	now := b.Waiting()
 	go func() {
-		_, err := client.Lock(ctx, req)
+		_, err := client.Lock(b.Context(), req)
 		done <- err
 	}()
-	b.until(func() bool { return b.Waiting() == now+1 })
-	return done, puts
+	b.until(func() bool { return b.Waiting() > now || len(done) > 0 })
+	return done
 }
 
 func (b *bench) until(is func() bool) {
@@ -161,7 +169,7 @@ func TestWokenByRemoval(t *testing.T) {
 	b := newBench(t, nil)
 	for _, ends := range [][]string{{"DEL", "k"}, {"RENAME", "k", "other"}, {"FLUSHALL"}, {"PEXPIRE", "k", "50"}} {
 		b.do("SET", "k", "another", "PX", "100000")
-		done, _ := b.waits(b.Context(), request("t"))
+		done, _ := b.waits(request("t"))
 		b.watched()
 		b.do(ends...)
 		if err := <-done; err != nil {
@@ -180,7 +188,7 @@ func TestWokenByExpiry(t *testing.T) {
 		b.do("DEL", "k")
 		b.do(kind...)
 		b.do("PEXPIRE", "k", "100")
-		done, _ := b.waits(b.Context(), request("t"))
+		done, _ := b.waits(request("t"))
 		if err := <-done; err != nil {
 			t.Errorf("%q: %v", kind, err)
 		}
@@ -194,7 +202,7 @@ func TestQueue(t *testing.T) {
 	var waiting []chan error
 	var puts []*atomic.Int32
 	for _, token := range []string{"t0", "t1", "t2", "t3"} {
-		done, asked := b.waits(b.Context(), request(token))
+		done, asked := b.waits(request(token))
 		waiting, puts = append(waiting, done), append(puts, asked)
 	}
 	b.watched()
@@ -225,45 +233,98 @@ func TestQueue(t *testing.T) {
 	}
 }
 
+// places say that the locks are at the upstream until they turn.
+type places struct {
+	turned chan struct{}
+	moves  atomic.Bool
+}
+
+func (p *places) Placed() (quorum.Placed, bool) {
+	if p.moves.Load() {
+		return quorum.Placed{Place: place.ToMasters, Era: 3}, true
+	}
+	return quorum.Placed{Place: place.Upstream}, false
+}
+
+func (p *places) Turned() <-chan struct{} { return p.turned }
+
+var errLeft = errors.New("the client left")
+
 // TestWaitsEnd: with the time, with the client, and when the locks move; the next one waits on.
 func TestWaitsEnd(t *testing.T) {
-	elsewhere := &quorum.ElsewhereError{Now: quorum.Placed{Place: place.ToMasters, Era: 3}}
-	move := make(chan struct{})
-	b := newBench(t, func(_ *server, opts *Options) {
-		opts.While = func(ctx context.Context) (context.Context, context.CancelFunc) {
-			ctx, cancel := context.WithCancelCause(ctx)
-			go func() {
-				select {
-				case <-move:
-					cancel(elsewhere)
-				case <-ctx.Done():
-				}
-			}()
-			return ctx, func() { cancel(nil) }
-		}
-	})
+	where := &places{turned: make(chan struct{})}
+	b := newBench(t, func(_ *server, opts *Options) { opts.Places = where })
 	b.do("SET", "k", "another")
 	req := request("t")
 	req.Wait = time.Millisecond
-	done, _ := b.waits(b.Context(), request("t0"))
+	first, _ := b.client()
+	done := b.waitsOf(first, request("t0"))
 	client, _ := b.client()
 	if _, err := client.Lock(b.Context(), req); !errors.Is(err, quorum.ErrHeld) {
 		t.Errorf("at the end of its time: %v", err)
 	}
-	left := errors.New("the client left")
-	ctx, leave := context.WithCancelCause(b.Context())
-	second, _ := b.waits(ctx, request("t1"))
-	leave(left)
-	if err := <-second; !errors.Is(err, left) || b.Waiting() != 1 {
+	second, _ := b.client()
+	leaves := make(chan struct{})
+	b.leavesBy(second, leaves)
+	next := b.waitsOf(second, request("t1"))
+	close(leaves)
+	if err := <-next; !errors.Is(err, errLeft) || b.Waiting() != 1 {
 		t.Errorf("after the client left: %v, %d wait", err, b.Waiting())
 	}
-	close(move)
-	if err := <-done; err != error(elsewhere) {
+	where.moves.Store(true)
+	close(where.turned)
+	var elsewhere *quorum.ElsewhereError
+	if err := <-done; !errors.As(err, &elsewhere) || elsewhere.Now.Era != 3 {
 		t.Errorf("when the locks move: %v", err)
 	}
 	if has := b.do("GET", "k"); has != any("another") || b.Waiting() != 0 {
 		t.Errorf("the key holds %v, %d wait", has, b.Waiting())
 	}
+}
+
+// TestWatch: the client is watched between tries, and never during one, for that watches it, too.
+func TestWatch(t *testing.T) {
+	b := newBench(t, func(_ *server, opts *Options) { opts.Watched = nil })
+	b.do("SET", "k", "another")
+	client, puts := b.client()
+	leaves := make(chan struct{})
+	watching := b.leavesBy(client, leaves)
+	put := client.client.Put
+	client.client.Put = func(ctx context.Context, words ...string) ([]byte, error) {
+		if watching.Load() != 0 {
+			t.Error("the client is watched during a try")
+		}
+		return put(ctx, words...)
+	}
+	done := b.waitsOf(client, request("t"))
+	b.until(func() bool { return puts.Load() > 3 })
+	close(leaves)
+	if err := <-done; !errors.Is(err, errLeft) || watching.Load() != 0 {
+		t.Errorf("%v, %d watches go on", err, watching.Load())
+	}
+	if done := b.waitsOf(client, request("t")); !errors.Is(<-done, errLeft) {
+		t.Error("one who has left waits")
+	}
+}
+
+// leavesBy has a client leave at a time, and counts the watches for that.
+func (b *bench) leavesBy(client *ForClient, leaves chan struct{}) *atomic.Int32 {
+	watching := new(atomic.Int32)
+	client.client.Watch = func(ctx context.Context) (context.Context, func()) {
+		watching.Add(1)
+		ctx, leave := context.WithCancelCause(ctx)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			select {
+			case <-leaves:
+				leave(errLeft)
+			case <-ctx.Done():
+			}
+		}()
+		return ctx, func() { leave(nil); <-ended; watching.Add(-1) }
+	}
+	return watching
 }
 
 // TestUnwatched: where nothing reports changes, or the upstream refuses to, the head polls.
@@ -276,7 +337,7 @@ func TestUnwatched(t *testing.T) {
 			b := newBench(t, change)
 			b.do("ACL", "SETUSER", "few", "on", ">pw", "~*", "+@all", "-client")
 			b.do("SET", "k", "another")
-			done, puts := b.waits(b.Context(), request("t"))
+			done, puts := b.waits(request("t"))
 			b.until(func() bool { return puts.Load() > 2 })
 			b.until(func() bool { return title == "nothing" || b.logged.contains("NOPERM") })
 			b.do("DEL", "k")
