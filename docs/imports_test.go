@@ -14,7 +14,7 @@ var below = map[string][]string{
 	"daemon":   {"admin", "conf", "proxy", "commands", "quorum", "internal"},
 	"admin":    {"quorum"},
 	"conf":     {"internal"},
-	"proxy":    {"commands", "internal"},
+	"proxy":    {"commands", "quorum", "internal"},
 	"commands": {"quorum", "internal"},
 	"quorum":   {"internal"},
 	"internal": nil,

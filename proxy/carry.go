@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"errors"
-	"time"
 
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/command"
@@ -44,33 +43,6 @@ type carries struct {
 
 // errElsewhere is for a command that was not carried out, because the locks are elsewhere by now.
 var errElsewhere = errors.New("the locks are elsewhere")
-
-// route carries out what is decided about a command that is special. own and follow say what it is.
-func (f *forwarding) route(ctx context.Context, own *command.Command, follow string, words [][]byte) error {
-	f.came = time.Time{}
-	for f.places != nil {
-		began := time.Now()
-		at, err := f.placeFor(ctx, own, words)
-		switch {
-		case err != nil:
-			return f.orRefuse(ctx, err)
-		case at == place.Masters:
-			if err = f.leaveStale(ctx, follow); err == nil {
-				err = f.routeBy(ctx, f.table, own, follow, words)
-			}
-		default:
-			f.relay.unstale()
-			err = f.routeUpstream(ctx, own, follow, words)
-		}
-		if !errors.Is(err, errElsewhere) {
-			return err
-		}
-		if f.came.IsZero() {
-			f.came = began
-		}
-	}
-	return f.routeBy(ctx, f.table, own, follow, words)
-}
 
 // placeFor is where a command belongs: the upstream or the masters. One that touches lock keys waits until that is known.
 func (f *forwarding) placeFor(ctx context.Context, own *command.Command, words [][]byte) (place.Place, error) {

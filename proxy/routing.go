@@ -4,12 +4,41 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/proxy/track"
 	"redlock-proxy/proxy/upstream"
+	"redlock-proxy/quorum/place"
 )
+
+// route carries out what is decided about a command that is special. own and follow say what it is.
+func (f *forwarding) route(ctx context.Context, own *command.Command, follow string, words [][]byte) error {
+	f.came = time.Time{}
+	for f.places != nil {
+		began := time.Now()
+		at, err := f.placeFor(ctx, own, words)
+		switch {
+		case err != nil:
+			return f.orRefuse(ctx, err)
+		case at == place.Masters:
+			if err = f.leaveStale(ctx, follow); err == nil {
+				err = f.routeBy(ctx, f.table, own, follow, words)
+			}
+		default:
+			f.relay.unstale()
+			err = f.routeUpstream(ctx, own, follow, words)
+		}
+		if !errors.Is(err, errElsewhere) {
+			return err
+		}
+		if f.came.IsZero() {
+			f.came = began
+		}
+	}
+	return f.routeBy(ctx, f.table, own, follow, words)
+}
 
 // routeBy carries out what a table decides about a command.
 func (f *forwarding) routeBy(ctx context.Context, table *commands.Table, own *command.Command, follow string, words [][]byte) error {
