@@ -8,6 +8,7 @@ import (
 
 	"redlock-proxy/commands/allkeys"
 	"redlock-proxy/commands/holders"
+	"redlock-proxy/commands/moving"
 	"redlock-proxy/commands/program"
 	"redlock-proxy/commands/server"
 	"redlock-proxy/commands/subscribers"
@@ -87,6 +88,9 @@ type Options struct {
 	// Reload reads the configuration again, for PROXY RELOAD; by is who asks. It is nil where there is none to
 	// be read.
 	Reload func(by string) (changed, pending []string, err error)
+	// Moving is what moves the locks on lock keys between the upstream and the masters, for PROXY MOVE; its LockKeys, Place, Prefix and Logger are those of
+	// the table. It is nil where they cannot be moved.
+	Moving *moving.Options
 	// Random fills a slice with unpredictable bytes. The default is crypto/rand.
 	Random func([]byte)
 	// Now is the wall clock. The default is time.Now.

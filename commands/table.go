@@ -12,6 +12,7 @@ import (
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/holders"
 	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/moving"
 	"redlock-proxy/commands/program"
 	"redlock-proxy/commands/pubsub"
 	"redlock-proxy/commands/script"
@@ -86,6 +87,7 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 	if lockKeys.Any() {
 		about.Programs = p.counts
 	}
+	about.Mover = newMover(opts, place)
 	l := &locking{locks: opts.Locks, settings: t.current, place: place, random: opts.Random, audit: t.audit, stringsOnly: opts.StringsOnly}
 	t.tracking = newHub(opts, lockKeys)
 	h := holders.New(holders.Options{Locks: opts.Holders, Place: place, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit})
@@ -131,6 +133,16 @@ func own(r router, about *server.Server, wait *command.Command, locks []*command
 	}
 	about.List(all)
 	return syntax.NewNames(byName)
+}
+
+// newMover is what moves the lock keys, if there are any.
+func newMover(opts Options, place func(db int, key string) quorum.Key) *moving.Mover {
+	if opts.Moving == nil || len(opts.LockKeys) == 0 {
+		return nil
+	}
+	of := *opts.Moving
+	of.LockKeys, of.Place, of.Prefix, of.Logger = opts.LockKeys, place, opts.KeyPrefix, opts.Logger
+	return moving.New(of)
 }
 
 // newHub is what clients need who track lock keys, if there are any.
