@@ -72,6 +72,7 @@ func newApp(version string, stdout, stderr io.Writer) *cli.App {
 			command("init", "say for how long locks from before may be held: once for new masters, or where a majority lost its data", initFlags(), initAction),
 			command("healthcheck", "ask the running proxy whether it lives or, with --ready, whether locks can be had", healthFlags(), healthcheckAction),
 			lockCommand(),
+			command("move", "move the locks on lock keys from the upstream to the masters, or back: once, for all proxies", moveFlags(), moveAction),
 			command("version", "print the version", nil, versionAction),
 		}, selfCommands()...),
 	}

@@ -32,17 +32,23 @@ func lockCommand() *cli.Command {
 	return &cli.Command{
 		Name: lockName, Usage: "hold a lock at a running proxy while a command runs", ArgsUsage: "KEY -- COMMAND [ARGUMENT …]",
 		HideHelpCommand: true, OnUsageError: usageError, Action: lockAction,
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			&cli.DurationFlag{Name: "ttl", Value: 30 * time.Second, Usage: "how long the lock stands if nobody extends it, which is done at a third of it, a `DURATION`"},
 			&cli.DurationFlag{Name: "wait", Value: 10 * time.Second, Usage: "how long to wait while another holds it, a `DURATION`; 0s does not wait"},
 			&cli.DurationFlag{Name: "grace", Value: 5 * time.Second, Usage: "how long the command may go on after SIGTERM told it that the lock is lost, a `DURATION`"},
-			&cli.StringFlag{Name: "addr", Value: conf.Default().Listen, Usage: "`ADDR` of the proxy: host:port, or a URL (redis://, rediss:// or unix://)"},
-			&cli.StringFlag{Name: "ca", Usage: "believe certificates that the authorities in `FILE` (PEM) signed, too, where the URL is rediss://"},
-			&cli.StringFlag{Name: "client-cert", Usage: "show the certificate in `FILE` (PEM) to a proxy that wants one"},
-			&cli.StringFlag{Name: "client-key", Usage: "`FILE` (PEM) with the key of client-cert"},
-			&cli.StringFlag{Name: "user", Usage: "log in as `NAME`"},
-			&cli.StringFlag{Name: "password-file", Usage: "log in with the password in `FILE` (" + passwordEnv + " has it otherwise)"},
-		},
+		}, proxyFlags()...),
+	}
+}
+
+// proxyFlags say how a running proxy is reached.
+func proxyFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "addr", Value: conf.Default().Listen, Usage: "`ADDR` of the proxy: host:port, or a URL (redis://, rediss:// or unix://)"},
+		&cli.StringFlag{Name: "ca", Usage: "believe certificates that the authorities in `FILE` (PEM) signed, too, where the URL is rediss://"},
+		&cli.StringFlag{Name: "client-cert", Usage: "show the certificate in `FILE` (PEM) to a proxy that wants one"},
+		&cli.StringFlag{Name: "client-key", Usage: "`FILE` (PEM) with the key of client-cert"},
+		&cli.StringFlag{Name: "user", Usage: "log in as `NAME`"},
+		&cli.StringFlag{Name: "password-file", Usage: "log in with the password in `FILE` (" + passwordEnv + " has it otherwise)"},
 	}
 }
 

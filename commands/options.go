@@ -9,6 +9,7 @@ import (
 	"redlock-proxy/commands/allkeys"
 	"redlock-proxy/commands/holders"
 	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/moving"
 	"redlock-proxy/commands/program"
 	"redlock-proxy/commands/server"
 	"redlock-proxy/commands/single"
@@ -52,10 +53,6 @@ type Options struct {
 	// LockKeys are the glob patterns of the keys on which ordinary commands run on
 	// the masters. Without any, they all are the upstream's.
 	LockKeys []string
-	// Moves is set where the locks may be at the upstream, and be moved.
-	Moves bool
-	// Unmoved are the locks at the upstream, for a table that is for as long as they are there; else nil.
-	Unmoved *single.Locks
 	// LockTags are the glob patterns of the lock keys that stand with all others of their hash tag.
 	LockTags []string
 	// Cluster has a proxy without an upstream say that it is a cluster of one node.
@@ -90,6 +87,13 @@ type Options struct {
 	// Reload reads the configuration again, for PROXY RELOAD; by is who asks. It is nil where there is none to
 	// be read.
 	Reload func(by string) (changed, pending []string, err error)
+	// Moving is what moves the locks on lock keys between the upstream and the masters, for PROXY MOVE; its LockKeys, Place, Prefix and Logger are those of
+	// the table. It is nil where they cannot be moved.
+	Moving *moving.Options
+	// unmoved are the locks at the upstream, for a table that is for as long as they are there; else nil.
+	unmoved *single.Locks
+	// mover is another table's.
+	mover *moving.Mover
 	// Random fills a slice with unpredictable bytes. The default is crypto/rand.
 	Random func([]byte)
 	// Now is the wall clock. The default is time.Now.
@@ -150,7 +154,7 @@ type Shared = server.Shared
 
 // moving are the keys of locks that may be moved.
 func (o Options) moving() keys.Patterns {
-	if !o.Moves {
+	if o.Moving == nil {
 		return keys.NewPatterns()
 	}
 	return keys.NewPatterns(o.LockKeys...)

@@ -12,6 +12,7 @@ import (
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/holders"
 	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/moving"
 	"redlock-proxy/commands/program"
 	"redlock-proxy/commands/pubsub"
 	"redlock-proxy/commands/script"
@@ -34,6 +35,7 @@ type Table struct {
 	opts    Options
 	current *current
 	audit   *audit.Log
+	mover   *moving.Mover // nil: locks are not moved
 	router  router
 	// uncovered notices what looks like a lock on keys of the upstream; nil without one.
 	uncovered *uncovered.Notices
@@ -60,7 +62,7 @@ func NewRelayTable(opts Options) *Table {
 // and the like.
 func NewUnmovedTable(moved *Table, opts Options, locks *single.Locks) *Table {
 	opts = opts.orDefault()
-	opts.Unmoved = locks
+	opts.unmoved, opts.mover = locks, moved.mover
 	return newTable(opts, moved.uncovered)
 }
 
@@ -69,7 +71,10 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 	t := &Table{opts: opts, current: newCurrent(opts), audit: audit.New(opts.Audit), uncovered: notices}
 	lockKeys := keys.NewPatterns(opts.LockKeys...)
 	place := placeOf(opts.KeyPrefix, keys.NewPatterns(opts.LockTags...), opts.moving())
-	if opts.Unmoved != nil {
+	if t.mover = opts.mover; t.mover == nil {
+		t.mover = newMover(opts, place)
+	}
+	if opts.unmoved != nil {
 		lockKeys = keys.NewPatterns() // to this table they are keys like others
 	}
 	p := &programs{
@@ -98,6 +103,7 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 	if lockKeys.Any() {
 		about.Programs = p.counts
 	}
+	about.Mover = t.mover
 	l := &locking{locks: opts.Locks, settings: t.current, place: place, random: opts.Random, audit: t.audit}
 	t.tracking = newHub(opts, lockKeys)
 	h := holders.New(holders.Options{Locks: opts.Holders, Place: place, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit})
@@ -110,8 +116,8 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 		ofAll = append(ofAll, pubsub.Commands(t.messages)...)
 	}
 	locks := slices.Concat(l.commands(), h.Commands())
-	if opts.Unmoved != nil {
-		locks = unmoved{l, h, opts.Unmoved}.commands()
+	if opts.unmoved != nil {
+		locks = unmoved{l, h, opts.unmoved}.commands()
 	}
 	t.router.own = own(t.router, server.New(about), h.Wait(), append(locks, ofAll...), s, opts.Users)
 	s.own = t.Lookup
@@ -147,6 +153,16 @@ func own(r router, about *server.Server, wait *command.Command, locks []*command
 	}
 	about.List(all)
 	return syntax.NewNames(byName)
+}
+
+// newMover is what moves the lock keys, if there are any.
+func newMover(opts Options, place func(db int, key string) quorum.Key) *moving.Mover {
+	if opts.Moving == nil || len(opts.LockKeys) == 0 {
+		return nil
+	}
+	of := *opts.Moving
+	of.LockKeys, of.Place, of.Prefix, of.Logger = opts.LockKeys, place, opts.KeyPrefix, opts.Logger
+	return moving.New(of)
 }
 
 // newHub is what clients need who track lock keys, if there are any.

@@ -15,6 +15,7 @@ import (
 
 	"redlock-proxy/admin/status"
 	"redlock-proxy/commands"
+	"redlock-proxy/commands/moving"
 	"redlock-proxy/commands/subscribers"
 	"redlock-proxy/commands/users"
 	"redlock-proxy/conf"
@@ -77,7 +78,7 @@ type daemon struct {
 	cluster    *quorum.Cluster
 	upstream   *upstream.Upstream
 	table      *commands.Table
-	moving     moving
+	unmoved    unmoved
 	server     *proxy.Server
 	listener   net.Listener
 	admin      *adminPort
@@ -167,7 +168,7 @@ func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
 	}
 	defer running.Wait()
 	defer stopServers()
-	defer d.moving.close()
+	defer d.unmoved.close()
 
 	had := waitForMasters(ctx, d.cfg, d.cluster, d.log)
 	clients, stopClients := context.WithCancel(context.WithoutCancel(ctx))
@@ -276,11 +277,13 @@ func (d *daemon) newServer(id, clientPassword string) {
 		newTable = commands.NewRelayTable
 	}
 	served := proxy.Options{Upstream: up, UpstreamConnections: cfg.UpstreamConnections, Users: d.users, Balancers: d.cfg.Balancers(), Logger: d.log}
-	opts.Moves = canMove(cfg)
+	if canMove(cfg) {
+		opts.Moving = &moving.Options{Masters: d.cluster, Connect: func(ctx context.Context) (moving.Connection, error) { return up.Single(ctx) }}
+	}
 	d.table = newTable(opts)
-	if opts.Moves {
-		d.moving = newMoving(d, opts)
-		served.Before, served.Places = d.moving.table, d.cluster
+	if opts.Moving != nil {
+		d.unmoved = newUnmoved(d, opts)
+		served.Before, served.Places = d.unmoved.table, d.cluster
 	}
 	d.applyToTables(cfg)
 	served.Table = d.table

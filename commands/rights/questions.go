@@ -51,6 +51,8 @@ func Questions(words []string) [][]string {
 			return [][]string{{"info"}}
 		case "reload": // to change settings takes what changing those of Redis takes; no Redis has this one
 			return [][]string{{"config", "set", "redlock-proxy", "reload"}}
+		case "move": // it changes what all proxies do, and ends the connections of others
+			return [][]string{{"config", "set", "redlock-proxy", "move"}, {"client", "kill", "id", "0"}}
 		}
 	}
 	return nil

@@ -14,6 +14,8 @@ func (s *Server) proxy(c command.Call) {
 	switch sub := syntax.Lower(c.Args[1]); {
 	case IsPath(c.Args):
 		s.proxyPath(c.Ctx, syntax.Strings(c.Args[2:]), c.Out)
+	case sub == moveSubcommand:
+		s.proxyMove(c)
 	case len(c.Args) > 2:
 		c.Out.Error(syntax.WrongArity("proxy|" + sub))
 	case sub == "info":
@@ -29,6 +31,7 @@ func (s *Server) proxy(c command.Call) {
 			"PATH <id> [<id> ...]", "    Used between proxies: tell whether one of them stands behind itself.",
 			"HEALTH", "    Return whether locks can be had. It needs no login.",
 			"RELOAD", "    Read the configuration again. Return what changed, and what needs a restart.",
+			"MOVE [BACK | ABORT] [EVENIFOTHERS]", "    Move the locks on lock keys from the upstream to the masters, or back; or end a move. Return what was done.",
 			"HELP", "    Print this help.",
 		})
 	case sub == "path":

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/moving"
 	"redlock-proxy/commands/uncovered"
 	"redlock-proxy/quorum"
 )
@@ -42,6 +43,8 @@ type Options struct {
 	// Reload reads the configuration again and tells which settings changed, and which are pending until a
 	// restart; by is who asks. It is nil where there is none to be read. The error says why nothing changed.
 	Reload func(by string) (changed, pending []string, err error)
+	// Mover moves the locks between the upstream and the masters. It is nil where that cannot be.
+	Mover *moving.Mover
 	// Programs counts the locks without a TTL and the side effects that were lost. It is nil where there
 	// are no lock keys.
 	Programs func() (endless, lost int64)

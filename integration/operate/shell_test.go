@@ -58,7 +58,7 @@ func TestBashCompletion(t *testing.T) {
 		kit.Must(t, os.WriteFile(filepath.Join(folder, file), nil, 0o600))
 	}
 	for _, c := range []struct{ words, want string }{
-		{"", "serve demo check init healthcheck lock version completion man help"},
+		{"", "serve demo check init healthcheck lock move version completion man help"},
 		{"he", "healthcheck help"},
 		{"--v", "--version"},
 		{"serve|--lo", "--lock-keys --lock-tags --log-level --log-format"},

@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/urfave/cli/v2"
+
+	"redlock-proxy/quorum/master"
+)
+
+// The flags of move.
+const (
+	backFlag   = "back"
+	abortFlag  = "abort"
+	othersFlag = "even-if-others"
+)
+
+func moveFlags() []cli.Flag {
+	return append([]cli.Flag{
+		&cli.BoolFlag{Name: backFlag, Usage: "move them from the masters to the upstream"},
+		&cli.BoolFlag{Name: abortFlag, Usage: "end a move that is under way, or was left undone: the locks stay where they were"},
+		&cli.BoolFlag{Name: othersFlag, Usage: "move them although others than proxies are connected to the upstream, and end their connections: none of them may take locks there"},
+	}, proxyFlags()...)
+}
+
+// moveAction has a running proxy move the locks, and prints what it says.
+func moveAction(c *cli.Context) error {
+	words := []any{"PROXY", "MOVE"}
+	for _, flag := range []struct{ name, word string }{{backFlag, "BACK"}, {abortFlag, "ABORT"}, {othersFlag, "EVENIFOTHERS"}} {
+		if c.Bool(flag.name) {
+			words = append(words, flag.word)
+		}
+	}
+	if c.Bool(abortFlag) && len(words) > 3 {
+		return fmt.Errorf("--%s goes with none of --%s and --%s", abortFlag, backFlag, othersFlag)
+	}
+	opts, err := proxyOptions(c)
+	if err != nil {
+		return err
+	}
+	client := redis.NewClient(opts)
+	defer client.Close()
+	stop := context.AfterFunc(c.Context, func() { _ = client.Close() }) // the proxy sees us leave, and gives up
+	defer stop()
+	lines, err := client.Do(context.WithoutCancel(c.Context), words...).StringSlice()
+	switch {
+	case c.Context.Err() != nil:
+		return errors.New("interrupted: the proxy gives up, if it was not done already; redlock-proxy move --abort tells")
+	case err != nil && strings.HasPrefix(err.Error(), "NOQUORUM "):
+		return coded(exitNoQuorum, err)
+	case err != nil:
+		return fmt.Errorf("%s: %s%s", opts.Addr, strings.TrimSpace(master.CauseText(err)), otherServer(err))
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(c.App.Writer, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}

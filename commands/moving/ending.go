@@ -1,0 +1,194 @@
+package moving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"redlock-proxy/quorum"
+)
+
+// connection is one at the upstream, as CLIENT LIST shows it.
+type connection struct{ id, addr, name, library, flags string }
+
+// readConnections reads a reply to CLIENT LIST.
+func readConnections(list string) []connection {
+	var all []connection
+	for line := range strings.Lines(list) {
+		fields := map[string]string{}
+		for _, word := range strings.Fields(line) {
+			name, value, _ := strings.Cut(word, "=")
+			fields[name] = value
+		}
+		if fields["id"] != "" {
+			all = append(all, connection{fields["id"], address(fields["addr"]), fields["name"], fields["lib-name"], fields["flags"]})
+		}
+	}
+	return all
+}
+
+// address is a host:port in one form, however a server writes it.
+func address(text string) string {
+	at, err := netip.ParseAddrPort(text)
+	if err != nil {
+		return text
+	}
+	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()).String()
+}
+
+// String is how an operator recognizes it.
+func (c connection) String() string {
+	text := c.addr
+	if c.name != "" {
+		text += " name=" + c.name
+	}
+	if c.library != "" {
+		text += " lib-name=" + c.library
+	}
+	return text
+}
+
+// isReplica: it copies the upstream, and sends nothing.
+func (c connection) isReplica() bool { return strings.Contains(c.flags, "S") }
+
+// connectionName is what a mover's connection is called at the upstream.
+const connectionName = "redlock-proxy-move"
+
+// isKnown: it only watches the upstream, as Sentinels do, or is that of another run. It is ended as any, but nobody is asked about it.
+func (c connection) isKnown() bool {
+	return strings.HasPrefix(c.name, "sentinel-") || c.name == connectionName
+}
+
+// quiet returns when nothing that was sent before can change the locks at the upstream any more (rule 2).
+func (r *run) quiet(ctx context.Context) error {
+	before, err := r.connections(ctx)
+	if err != nil {
+		return err
+	}
+	held, silent, err := r.await(ctx)
+	if err != nil {
+		return err
+	}
+	if r.result.Silent = silent; len(silent) > 0 {
+		r.say(fmt.Sprintf("%d proxies did not say in time that they hold back: %s", len(silent), strings.Join(silent, ", ")))
+	}
+	now, err := r.connections(ctx)
+	if err != nil {
+		return err
+	}
+	strange := r.strange(before, now, held)
+	for _, c := range strange {
+		if !c.isKnown() {
+			r.result.Others = append(r.result.Others, c.String())
+		}
+	}
+	if len(r.result.Others) > 0 && !r.order.EvenIfOthers {
+		return &OthersError{r.result.Others, silent}
+	}
+	return r.end(ctx, strange)
+}
+
+// strange are the connections of before that are still there, and are neither this run's nor of a proxy that holds back.
+func (r *run) strange(before, now []connection, held []quorum.Held) []connection {
+	known, ours := map[string]bool{}, map[string]bool{}
+	for _, c := range before {
+		known[c.id] = true
+	}
+	for _, h := range held {
+		for _, addr := range h.Connections {
+			ours[address(addr)] = true
+		}
+	}
+	var all []connection
+	for _, c := range now {
+		if known[c.id] && c.id != r.own && !ours[c.addr] && !c.isReplica() {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// endTime is how long a connection may be listed after it was ended.
+const endTime = 2 * time.Second
+
+// end ends connections, and sees that they are gone.
+func (r *run) end(ctx context.Context, connections []connection) error {
+	if len(connections) == 0 {
+		return nil
+	}
+	commands, ended := make([][]string, len(connections)), map[string]bool{}
+	for i, c := range connections {
+		commands[i], ended[c.id] = []string{"CLIENT", "KILL", "ID", c.id}, true
+	}
+	if _, err := asked(ctx, r.conn, commands...); err != nil {
+		return fmt.Errorf("connections at the upstream cannot be ended: %w", err)
+	}
+	for until := time.Now().Add(endTime); ; {
+		now, err := r.connections(ctx)
+		if err != nil {
+			return err
+		}
+		left := 0
+		for _, c := range now {
+			if ended[c.id] {
+				left++
+			}
+		}
+		switch {
+		case left == 0:
+			r.result.Ended = len(connections)
+			r.say(fmt.Sprintf("%d connections at the upstream were ended", len(connections)))
+			return nil
+		case !time.Now().Before(until):
+			return fmt.Errorf("%d connections at the upstream go on although they were ended", left)
+		}
+		if err := sleepUntil(ctx, time.Now().Add(holdPause)); err != nil {
+			return err
+		}
+	}
+}
+
+// connections are those at the upstream.
+func (r *run) connections(ctx context.Context) ([]connection, error) {
+	replies, err := asked(ctx, r.conn, []string{"CLIENT", "LIST"})
+	if err != nil {
+		return nil, err
+	}
+	list, _ := replies[0].(string)
+	if all := readConnections(list); len(all) > 0 {
+		return all, nil
+	}
+	return nil, errors.New("CLIENT LIST of the upstream shows nobody, not even this connection")
+}
+
+// OthersError says that others than proxies are connected to the upstream, where they may lock by themselves.
+type OthersError struct {
+	// Others are their connections.
+	Others []string
+	// Silent are the proxies whose connections are not known: some of the others may be theirs.
+	Silent []string
+}
+
+// Error names some of them.
+func (e *OthersError) Error() string {
+	text := fmt.Sprintf("%d connections at the upstream are of others than proxies that hold back, and may be of clients that lock there: %s",
+		len(e.Others), some(e.Others))
+	if len(e.Silent) > 0 {
+		text += fmt.Sprintf("; some may be of proxies that do not answer (%s)", some(e.Silent))
+	}
+	return text + "; if none of them takes locks there, --even-if-others (EVENIFOTHERS) ends them and goes on"
+}
+
+// shown is how many are named.
+const shown = 10
+
+// some are the first of several, and how many more there are.
+func some(all []string) string {
+	if len(all) <= shown {
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:shown], ", "), len(all)-shown)
+}

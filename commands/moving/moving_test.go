@@ -1,0 +1,456 @@
+package moving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/keyspace/contents"
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/quorum"
+	"redlock-proxy/quorum/place"
+)
+
+// fill puts locks of all types there, and what is none.
+func (r *rig) fill() {
+	r.Helper()
+	for _, line := range []string{
+		"SET lock:text token PX 60000", "SET lock:endless token", "SET lock-1 other PX 3600000", "SET lock:brief x PX 30",
+		"HSET lock:hash thread:1 2 thread:2 1", "PEXPIRE lock:hash 30000",
+		"RPUSH lock:list a b a", "SADD lock:set 10 9 x", "PEXPIRE lock:set 45000",
+		"ZADD lock:zset 1.5 a -inf b inf c 3 d 0.1 e", "PEXPIRE lock:zset 99999",
+		"SET lock:{t}:1 one PX 50000", "SET lock:{t}:2 two", "HSET lock:{t}:3 f v",
+		"SET data 1", "SET unlock:x 1 PX 70000", "XADD stream * f v",
+	} {
+		r.line(line)
+	}
+	r.do("SET", "lock:marked", "\x00redlock:hvalue\r\n")
+	r.do("SET", "lock:empty", "")
+	r.do("SET", "lock: with \x00 \xff", "\x00\xff")
+	long := []string{"RPUSH", "lock:long"}
+	for i := range 2500 {
+		long = append(long, strconv.Itoa(i%7))
+	}
+	r.do(long...)
+	r.do("SELECT", "3")
+	r.line("SET lock:text in-3 PX 80000")
+	for i := range 1200 {
+		r.do("SET", fmt.Sprint("lock:many:", i), strconv.Itoa(i), "PX", strconv.Itoa(20_000+i))
+	}
+	r.do("SELECT", "0")
+}
+
+// TestThereAndBack: what is under lock keys of all types, in several databases, is at the masters and not at the upstream any more, then the other way
+// round, with its ends; what was there besides is not, and nothing else is touched.
+func TestThereAndBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "")
+	r.fill()
+	r.masters.keys[on(0, "lock:text")] = held{value: "of before"}
+	r.masters.keys[on(5, "lock:besides")] = held{value: "of before"}
+	r.masters.keys[quorum.Key{Name: "p:other"}] = held{value: "a LOCK of another key"}
+	r.masters.keys[quorum.Key{Name: "lock:unprefixed"}] = held{value: "of another program"}
+	r.masters.keys[on(0, "lock:foreign")] = held{value: "x", foreign: true}
+	before := r.upstream()
+	delete(before, "0 lock:brief")
+	result := r.mustMove(Order{})
+	if got, want := result.copied(), "1 hash, 1 list"; result.At != place.Masters || result.Besides != 1 || !strings.Contains(got, "zset") || strings.HasPrefix(got, want+",") {
+		t.Errorf("%+v", result)
+	}
+	r.same(r.upstream(), only(before, isOther))
+	r.atMasters(only(before, isLock))
+	for key, gone := range map[quorum.Key]bool{on(5, "lock:besides"): true, {Name: "p:other"}: false, {Name: "lock:unprefixed"}: false, on(0, "lock:foreign"): false} {
+		if _, there := r.masters.keys[key]; there == gone {
+			t.Errorf("%v: there %v", key, there)
+		}
+	}
+	if _, err := r.move(Order{Back: true}); !errors.Is(err, quorum.ErrForeign) || !strings.HasPrefix(err.Error(), "nothing is changed: lock key 'lock:foreign'") {
+		t.Errorf("a foreign lock: %v", err)
+	}
+	delete(r.masters.keys, on(0, "lock:foreign"))
+	r.line("SET lock:besides of-before")
+	r.line("SET lock:set a-text")
+	if result := r.mustMove(Order{Back: true}); result.At != place.Upstream || result.Besides != 1 {
+		t.Errorf("%+v", result)
+	}
+	r.same(r.upstream(), before)
+	if len(r.masters.keys) != 2 {
+		t.Errorf("left at the masters: %v", r.masters.keys)
+	}
+	if want := []place.Place{place.ToMasters, place.Masters, place.ToUpstream, place.Upstream}; !slices.Equal(r.masters.eras, want) {
+		t.Errorf("eras: %v", r.masters.eras)
+	}
+}
+
+// atMasters compares what is at the masters.
+func (r *rig) atMasters(want map[string]seen) {
+	r.Helper()
+	r.masters.mu.Lock()
+	defer r.masters.mu.Unlock()
+	for at, w := range want {
+		number, key, _ := strings.Cut(at, " ")
+		db, _ := strconv.Atoi(number)
+		h, there := r.masters.keys[on(db, key)]
+		content, err := contents.Decode(h.value)
+		switch {
+		case !there || err != nil:
+			r.Errorf("%s is lost: %v", at, err)
+		case content.Kind().String() != strings.Fields(w.what)[0]:
+			r.Errorf("%s is a %v, want %.200s", at, content.Kind(), w.what)
+		case h.end.IsZero() != w.end.IsZero() || h.end.Sub(w.end).Abs() > kept:
+			r.Errorf("%s ends %v, want %v", at, h.end, w.end)
+		}
+	}
+}
+
+// TestGivesUp: whatever step fails, the locks stay as they were, it is decided that they do, and the next run moves them.
+func TestGivesUp(t *testing.T) {
+	t.Parallel()
+	for _, back := range []bool{false, true} {
+		for _, c := range []struct {
+			step string
+			lost bool // the decision is made all the same
+		}{
+			{"may move", false}, {"names", false}, {"read", false}, {"update", false},
+			{"to to-masters", false}, {"to to-masters", true}, {"to to-upstream", false}, {"to to-upstream", true},
+			{"to masters", false}, {"to upstream", false},
+		} {
+			if c.step == "update" && back || c.step == "read" && !back {
+				continue // that is after the decision, or is none of its steps
+			}
+			if strings.HasPrefix(c.step, "to ") && strings.HasSuffix(c.step, "upstream") != back {
+				continue
+			}
+			t.Run(fmt.Sprint(c.step, " back=", back, " lost=", c.lost), func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, "")
+				r.line("SET lock:a token PX 60000")
+				r.line("HSET lock:b f v")
+				order := Order{Back: back}
+				if back {
+					r.mustMove(Order{})
+				}
+				before, source := r.upstream(), r.masters.at.Place
+				var failed atomic.Int64
+				r.masters.lost = c.lost
+				r.masters.fails = func(step string) error {
+					if step == c.step && failed.Add(1) == 1 {
+						return errors.New("it failed")
+					}
+					return nil
+				}
+				_, err := r.move(order)
+				if err == nil || !strings.Contains(err.Error(), "it failed") {
+					t.Fatalf("%v", err)
+				}
+				if at, _ := r.masters.Placed(); at.Place != source {
+					t.Fatalf("the locks are at %v: %v", at, err)
+				}
+				if !back {
+					r.same(r.upstream(), before)
+				} else if len(r.masters.keys) != 2 {
+					t.Errorf("left at the masters: %v", r.masters.keys)
+				}
+				r.mustMove(order)
+				r.mustMove(Order{Back: !back})
+			})
+		}
+	}
+}
+
+// TestDecidedAllTheSame: where the last decision was made although that was not heard, the move is done.
+func TestDecidedAllTheSame(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "")
+	r.line("SET lock:a token")
+	r.masters.fails = func(step string) error {
+		if step != "to masters" {
+			return nil
+		}
+		r.masters.mu.Lock()
+		defer r.masters.mu.Unlock()
+		r.masters.lost = true
+		return errors.New("not heard")
+	}
+	if result := r.mustMove(Order{}); result.At != place.Masters || result.Removed != 1 || len(r.masters.keys) != 1 {
+		t.Errorf("%+v, %v", result, r.masters.keys)
+	}
+}
+
+// TestConnectionLost: a run whose connection is ended fails, wherever it is, and does not come back by another one.
+func TestConnectionLost(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"may move", "to to-masters", "update", "names"} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "")
+			r.line("SET lock:a token PX 60000")
+			r.do("SELECT", "1")
+			r.line("SET lock:b token")
+			r.do("SELECT", "0")
+			before := r.upstream()
+			r.masters.fails = func(at string) error {
+				if at == step {
+					r.do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+				}
+				return nil
+			}
+			_, err := r.move(Order{})
+			r.masters.fails = nil
+			if at, _ := r.masters.Placed(); step == "names" { // nothing is asked of the upstream any more before it is decided
+				if err != nil || at.Place != place.Masters {
+					t.Fatalf("%v %v", at, err)
+				}
+				if result := r.mustMove(Order{}); !result.Already || result.Removed != 2 {
+					t.Errorf("what was left: %+v", result)
+				}
+				return
+			} else if err == nil || at.Place != place.Upstream {
+				t.Fatalf("%v: %v", at, err)
+			}
+			r.same(r.upstream(), before)
+			if result := r.mustMove(Order{}); result.Copied["string"] != 2 {
+				t.Errorf("%+v", result)
+			}
+		})
+	}
+}
+
+// TestStalled: a run that others have ended meanwhile writes nothing in the era that follows, and leaves alone what was decided.
+func TestStalled(t *testing.T) {
+	t.Parallel()
+	for name, then := range map[string][]place.Place{
+		"given up": {place.Upstream}, "taken over": {place.ToMasters}, "begun anew": {place.Upstream, place.ToMasters},
+		"moved by another": {place.ToMasters, place.Masters},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "")
+			for i := range 50 {
+				r.do("SET", fmt.Sprint("lock:", i), "token")
+			}
+			before := r.upstream()
+			var updates atomic.Int64
+			writes := 0
+			r.masters.fails = func(step string) error {
+				if step == "update" && updates.Add(1) == 20 {
+					r.masters.mu.Lock()
+					defer r.masters.mu.Unlock()
+					for _, to := range then {
+						r.masters.decide(to)
+					}
+					writes = r.masters.writes
+				}
+				return nil
+			}
+			_, err := r.move(Order{})
+			var elsewhere *quorum.ElsewhereError
+			if !errors.As(err, &elsewhere) {
+				t.Fatalf("%v", err)
+			}
+			if at, _ := r.masters.Placed(); at.Place != then[len(then)-1] || r.masters.writes != writes {
+				t.Errorf("%v after %d writes, of which %d were late", at, r.masters.writes, r.masters.writes-writes)
+			}
+			r.same(r.upstream(), before)
+		})
+	}
+}
+
+// TestTakenOver: what another run left undone is gone on with, in an era of its own, and its connection is ended; or it is ended.
+func TestTakenOver(t *testing.T) {
+	t.Parallel()
+	for _, order := range []Order{{}, {Back: true}, {Abort: true}} {
+		for _, at := range []place.Place{place.ToMasters, place.ToUpstream} {
+			t.Run(fmt.Sprintf("%+v %v", order, at), func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, "")
+				r.line("SET lock:a token")
+				r.masters.keys[on(0, "lock:b")] = held{value: "token"}
+				r.masters.at.Place = at
+				late := r.dial()
+				_, err := late.Do("CLIENT", "SETNAME", connectionName)
+				must(t, err)
+				result := r.mustMove(order)
+				want := order.target()
+				if order.Abort {
+					want = at.Source()
+				}
+				rests, _ := r.masters.Placed()
+				if rests.Place != want || result.At != want || rests.Era != 9 && rests.Era != 8 {
+					t.Fatalf("%v, %+v", rests, result)
+				}
+				_, err = late.Do("SET", "lock:late", "x")
+				if moved := at.Target() == want; moved != (err != nil) || moved && result.Copied["string"] != 1 {
+					t.Errorf("%+v, and the connection of before: %v", result, err)
+				}
+			})
+		}
+	}
+}
+
+// TestAlready: where the locks are there already, what is left elsewhere is removed.
+func TestAlready(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "")
+	r.masters.keys[on(0, "lock:left")] = held{value: "x"}
+	if result := r.mustMove(Order{Back: true}); !result.Already || result.Removed != 1 || len(r.masters.keys) != 0 || len(r.masters.eras) != 0 {
+		t.Errorf("%+v", result)
+	}
+	r.masters.at.Place = place.Masters
+	r.line("SET lock:left x")
+	if result := r.mustMove(Order{}); !result.Already || result.Removed != 1 || len(r.upstream()) != 0 || len(r.masters.eras) != 0 {
+		t.Errorf("%+v", result)
+	}
+	if result := r.mustMove(Order{Abort: true}); !result.Already || result.At != place.Masters {
+		t.Errorf("%+v", result)
+	}
+}
+
+// TestOthers: who is connected beside proxies keeps the locks from being moved, unless the operator says otherwise; then it is ended, and proxies that hold back are not.
+func TestOthers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "")
+	r.line("SET lock:a token")
+	other := r.dial()
+	_, err := other.Do("CLIENT", "SETNAME", "billing")
+	must(t, err)
+	_, err = r.move(Order{})
+	var others *OthersError
+	if !errors.As(err, &others) || len(others.Others) != 1 || !strings.Contains(err.Error(), other.LocalAddr()+" name=billing") {
+		t.Fatalf("%v", err)
+	}
+	if at, _ := r.masters.Placed(); at.Place != place.Upstream {
+		t.Fatalf("%v", at)
+	}
+	if _, err := other.Do("PING"); err != nil {
+		t.Fatal("it was ended: ", err)
+	}
+	r.masters.proxies = append(r.masters.proxies, "stopped")
+	began := time.Now()
+	if _, err := r.move(Order{}); err == nil || !strings.Contains(err.Error(), "(stopped)") {
+		t.Errorf("%v", err)
+	}
+	result := r.mustMove(Order{EvenIfOthers: true})
+	if time.Since(began) < 2*r.mover.patience || !slices.Equal(result.Silent, []string{"stopped"}) || len(result.Others) != 1 || result.Ended != 1 {
+		t.Errorf("%+v", result)
+	}
+	if _, err := other.Do("PING"); err == nil {
+		t.Error("the other one goes on")
+	}
+	r.do("PING")
+}
+
+// TestUnfit: what the masters cannot hold is named, and nothing is decided.
+func TestUnfit(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "")
+	r.line("XADD lock:stream * f v")
+	r.do("SET", "lock:text", strings.Repeat("x", keyspace.MaxValue+1))
+	_, err := r.move(Order{})
+	var unfit *UnfitError
+	if !errors.As(err, &unfit) || !strings.Contains(err.Error(), "'lock:stream' (database 0): a stream") || len(r.masters.eras) > 0 {
+		t.Errorf("%v", err)
+	}
+	r.line("DEL lock:text lock:stream")
+	r.do("HSET", "lock:hash", "f", strings.Repeat("x", keyspace.MaxValue))
+	if _, err := r.move(Order{}); !errors.As(err, &unfit) || !strings.Contains(err.Error(), "'lock:hash' (database 0): more than 1048576 bytes") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestFieldsThatEnd: so is a hash of which a field has an end of its own, at a server that has this.
+func TestFieldsThatEnd(t *testing.T) {
+	t.Parallel()
+	server, err := redistest.Start(redistest.Options{Version: "8.0"})
+	if err != nil {
+		t.Skip(err)
+	}
+	_ = server.Close()
+	r := newRig(t, "8.0")
+	r.line("HSET lock:hash f v g w")
+	r.line("HSET lock:plain f v g w")
+	r.line("HPEXPIRE lock:hash 60000 FIELDS 1 g")
+	var unfit *UnfitError
+	if _, err := r.move(Order{}); !errors.As(err, &unfit) || len(unfit.Keys) != 1 || !strings.Contains(err.Error(), "'lock:hash'") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestNoMaster: a replica is refused.
+func TestNoMaster(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "")
+	r.line("REPLICAOF 127.0.0.1 1")
+	if _, err := r.move(Order{}); err == nil || !strings.Contains(err.Error(), `nothing is changed: the upstream is no master, but "slave"`) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestOneAtATime: a second run at the same proxy is refused, but it can be ended, which fails the first. One whose caller leaves is given up.
+func TestOneAtATime(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "")
+	r.masters.proxies = append(r.masters.proxies, "stopped")
+	for _, end := range []func(cancel func()){
+		func(func()) {
+			if _, err := r.mover.Move(r.Context(), Order{Abort: true}, nil); err != nil {
+				t.Error(err)
+			}
+		},
+		func(cancel func()) { cancel() },
+	} {
+		r.mover.patience = time.Minute
+		ctx, cancel := context.WithCancel(r.Context())
+		holds, done := make(chan bool), make(chan error)
+		go func() {
+			_, err := r.mover.Move(ctx, Order{}, func(step string) {
+				if strings.HasPrefix(step, "decided: to-masters") {
+					close(holds)
+				}
+			})
+			done <- err
+		}()
+		<-holds
+		if _, err := r.mover.Move(r.Context(), Order{}, nil); !errors.Is(err, ErrRunning) {
+			t.Errorf("%v", err)
+		}
+		end(cancel)
+		if err := <-done; err == nil {
+			t.Error("it was not ended")
+		}
+		cancel()
+		if at, _ := r.masters.Placed(); at.Place != place.Upstream {
+			t.Errorf("%v", at)
+		}
+	}
+}
+
+// TestCommonPrefix: SCAN leaves out no key that matches.
+func TestCommonPrefix(t *testing.T) {
+	for _, c := range []struct {
+		globs []string
+		want  string
+	}{
+		{[]string{"lock:*"}, "lock:"}, {[]string{"lock:*", "lo?k-*"}, "lo"}, {[]string{"a*", "b*"}, ""}, {[]string{"*"}, ""},
+		{[]string{`l\*`, "l:*"}, "l"}, {[]string{"exact"}, "exact"}, {nil, ""},
+	} {
+		if got := commonPrefix(c.globs); got != c.want {
+			t.Errorf("%q: %q", c.globs, got)
+		}
+	}
+}
+
+// TestAddresses: an address is the same however it is written.
+func TestAddresses(t *testing.T) {
+	list := readConnections("id=3 addr=[::ffff:127.0.0.1]:5 laddr=127.0.0.1:1 fd=8 name= flags=N lib-name=go\nid=4 addr=/tmp/s:0 name=x flags=S\n")
+	if len(list) != 2 || list[0].addr != "127.0.0.1:5" || list[0].String() != "127.0.0.1:5 lib-name=go" || !list[1].isReplica() || list[1].addr != "/tmp/s:0" {
+		t.Errorf("%+v", list)
+	}
+}
