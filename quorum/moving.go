@@ -75,10 +75,18 @@ func (c *Cluster) turn() {
 	}
 }
 
+// movePatience is how long a command waits while the locks are moved.
+const movePatience = 30 * time.Second
+
+// ErrMoving says that the locks have been on their way for long.
+var ErrMoving = errors.New("the locks are being moved, and commands on lock keys wait for that: if nobody moves them any more, " +
+	"'redlock-proxy move' goes on with it and 'redlock-proxy move --abort' ends it")
+
 // Resting is where the locks are once they are not being moved, and that is known.
 //
-// Errors: *NoQuorumError where it is not known in time, or the cause of ctx.
+// Errors: ErrMoving, *NoQuorumError where it is not known in time, or the cause of ctx.
 func (c *Cluster) Resting(ctx context.Context) (Placed, error) {
+	began := time.Now()
 	limit := time.NewTimer(changePatience)
 	defer limit.Stop()
 	look := time.NewTicker(followPause) // the first masters tell without a turn
@@ -94,10 +102,13 @@ func (c *Cluster) Resting(ctx context.Context) (Placed, error) {
 		case <-ctx.Done():
 			return Placed{}, context.Cause(ctx)
 		case <-limit.C:
-			if at, known := c.Placed(); !known || !at.Moves() {
+			switch at, _ := c.Placed(); {
+			case !at.Moves():
 				return Placed{}, c.absence()
+			case time.Since(began) >= movePatience:
+				return Placed{}, ErrMoving
 			}
-			limit.Reset(changePatience) // for as long as it takes
+			limit.Reset(changePatience)
 		}
 	}
 }
