@@ -18,6 +18,7 @@ MASTERS_LOCKS ?= 100000
 AT_ONCE  ?= 8
 BUSY     ?= 6
 HOSTILE  ?= 1h
+EACH     ?= 15s
 ROOMS    ?= locks guard lockkeys masters relay operate
 # What failed is also listed in the file FAILED, if that is set.
 PROGRESS := go run ./scripts/progress $${FAILED:+-failed "$$FAILED"} --
@@ -26,7 +27,7 @@ CHAOS_FAULTS ?= 1000
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test deps lint unit integration versions sharing compose overlap model histories collections histories-busy histories-stalled converge guard masters reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile demo image
+.PHONY: help build test deps lint unit integration versions sharing compose overlap model histories collections histories-busy histories-stalled converge guard masters reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile hostile-kinds demo image
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -110,6 +111,9 @@ chaos: ## CHAOS_GRANTS (1000000) locks while CHAOS_FAULTS (1000) things happen t
 
 hostile: ## HOSTILE (1h) of hostile clients of all kinds under the race detector, beside honest ones: no crash, no wrong grant, memory bounded
 	REDLOCK_HOSTILE=$(HOSTILE) go test -v -count=1 -timeout 26h -tags integration ./integration/hostile
+
+hostile-kinds: ## how long honest clients wait beside each kind of hostile client by itself, EACH (15s), and beside harmless ones
+	REDLOCK_HOSTILE_EACH=$(EACH) go test -v -count=1 -timeout 2h -tags integration -run '^TestEachKind$$' ./integration/hostile
 
 fmt: ## gofmt every file
 	gofmt -w .

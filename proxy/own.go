@@ -112,8 +112,7 @@ func (f *forwarding) run(ctx context.Context, cmd *command.Command, words [][]by
 	f.client.DB = state.DB
 	f.client.Put = f.putToUpstream
 	f.client.Ask = func(ctx context.Context) ([]byte, error) { return f.askFor(ctx, cmd, frame) }
-	f.table.Run(cmd, command.Call{Ctx: ctx, Client: f.client, Args: words, Out: f.out, Came: f.came})
-	return nil
+	return f.session.carryOut(cmd, command.Call{Ctx: ctx, Client: f.client, Args: words, Out: f.out, Came: f.came})
 }
 
 // afterOwn takes back the reply where the client asked for silence.

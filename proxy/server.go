@@ -101,8 +101,9 @@ func (s *Server) MaxClients() int { return s.settings().MaxClients }
 // Server serves the clients of one or more listeners.
 type Server struct {
 	// Of all clients.
-	input  budget
-	unread unread
+	input   budget
+	unread  unread
+	leavers leavers
 
 	// Set once.
 	opts  Options
@@ -141,6 +142,7 @@ func NewServer(opts Options) *Server {
 	}
 	s := &Server{opts: opts, sessions: map[int64]*session{}, quiet: quietTime, times: relayTimes{stallTime, farewellTime}}
 	s.entry, s.now = entryTime, time.Now
+	s.leavers.turn = make(chan struct{}, 1)
 	s.Apply(Settings{
 		ClientPassword: opts.ClientPassword, TLS: opts.TLS, ProtectedMode: opts.ProtectedMode,
 		MaxClients: opts.MaxClients, DrainTimeout: opts.DrainTimeout,

@@ -304,7 +304,9 @@ func (s *session) brief(ctx context.Context) (done bool, err error) {
 func (s *session) perform(ctx context.Context, words [][]byte) error {
 	tx := &s.client.Transaction
 	d := s.table.Route(commands.Situation{InMulti: tx.Open, Watching: tx.Watching()}, words)
-	s.table.Run(d.Command, command.Call{Ctx: ctx, Client: &s.client, Args: words, Out: &s.out})
+	if err := s.carryOut(d.Command, command.Call{Ctx: ctx, Client: &s.client, Args: words, Out: &s.out}); err != nil {
+		return err
+	}
 	if d.Command.Name != "client" && !tx.Open {
 		s.client.Tracking.Used()
 	}

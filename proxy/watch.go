@@ -10,13 +10,16 @@ import (
 
 // watch flushes the replies so far, then reads ahead while a command waits: what
 // the client sends is kept for later, and its leaving ends the context at once.
-// stop ends the watch.
+// stop ends the watch. Nothing is flushed of a client that sends no more: others may
+// wait for its turn (leavers), and the wait of its command is over at once.
 func (s *session) watch(ctx context.Context) (context.Context, func()) {
 	watched, leave := context.WithCancelCause(ctx)
-	if err := s.flush(); err != nil {
-		s.left = true
-		leave(err)
-		return watched, func() {}
+	if !s.in.wire.HasEnded() {
+		if err := s.flush(); err != nil {
+			s.left = true
+			leave(err)
+			return watched, func() {}
+		}
 	}
 	s.watchReads(true)
 	ended := make(chan struct{})

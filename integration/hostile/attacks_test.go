@@ -8,28 +8,33 @@ import (
 	"math/rand/v2"
 	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"redlock-proxy/internal/redistest"
 )
 
-// attack is one hostile client's way on a new connection; it is run again and again.
+// attack is the way of one kind of hostile client on a new connection; it is run again and again, and counted.
 type attack struct {
 	name    string
 	clients int
 	run     func(ctx context.Context, conn *net.TCPConn)
+	rounds  atomic.Int64
 }
 
-func attacks() []attack {
-	return []attack{
-		{"frames", 4, frames}, {"noise", 2, noise}, {"floods", 2, flood}, {"half-closed", 4, halfClosed}, {"script bombs", 20, bombs},
-		{"odd EVALs", 6, oddEvals}, {"big keys", 2, bigKeys}, {"idle with half a command", 50, lingering}, {"transactions", 3, transactions},
-		{"replies that nobody reads", 8, unread}, {"long texts", 6, longTexts}, {"globs", 4, globs}, {"scripts that are all different", 2, manyScripts}, {"odd logins", 2, oddLogins},
+func attacks() []*attack {
+	return []*attack{
+		{name: "frames", clients: 4, run: frames}, {name: "noise", clients: 2, run: noise}, {name: "floods", clients: 2, run: flood},
+		{name: "half-closed", clients: 4, run: halfClosed}, {name: "script bombs", clients: 20, run: bombs}, {name: "odd EVALs", clients: 6, run: oddEvals},
+		{name: "big keys", clients: 2, run: bigKeys}, {name: "idle with half a command", clients: 50, run: lingering},
+		{name: "transactions", clients: 3, run: transactions}, {name: "replies that nobody reads", clients: 8, run: unread},
+		{name: "long texts", clients: 6, run: longTexts}, {name: "globs", clients: 4, run: globs},
+		{name: "scripts that are all different", clients: 2, run: manyScripts}, {name: "odd logins", clients: 2, run: oddLogins},
 	}
 }
 
 // attackUntil connects and attacks until ctx ends.
-func attackUntil(ctx context.Context, a attack, addr string) {
+func attackUntil(ctx context.Context, a *attack, addr string) {
 	for ctx.Err() == nil {
 		conn, err := net.DialTimeout("tcp", addr, patience)
 		if err != nil {
@@ -39,6 +44,7 @@ func attackUntil(ctx context.Context, a attack, addr string) {
 		_ = conn.SetDeadline(time.Now().Add(patience))
 		stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 		a.run(ctx, conn.(*net.TCPConn))
+		a.rounds.Add(1)
 		stop()
 		_ = conn.Close()
 	}

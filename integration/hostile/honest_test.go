@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"redlock-proxy/internal/redistest"
@@ -21,8 +20,8 @@ const (
 	release = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
 )
 
-// honest is a client that locks, by LOCK or as lock libraries do, until ctx ends. With timed it is noted how long it waits for replies.
-func honest(ctx context.Context, l *ledger, addr, name string, timed bool) {
+// honest is a client that locks, by LOCK or as lock libraries do, until ctx ends; proxy names the one at addr. With timed it is noted how long it waits for replies.
+func honest(ctx context.Context, l *ledger, addr, name, proxy string, timed bool) {
 	var client *redistest.Client
 	defer func() {
 		if client != nil {
@@ -33,15 +32,15 @@ func honest(ctx context.Context, l *ledger, addr, name string, timed bool) {
 		var err error
 		if client == nil {
 			if client, err = redistest.Dial(addr, patience); err != nil {
-				l.failed("dial")
+				l.failed(proxy + ": " + err.Error())
 				client = nil
 				pause(ctx)
 				continue
 			}
 		}
 		token := fmt.Sprintf("%s-%d", name, turn)
-		if err := lockOnce(ctx, l, client, token, turn%2 == 0, timed); err != nil {
-			l.failed("connection")
+		if err := lockOnce(ctx, l, client, token, proxy, turn%2 == 0, timed); err != nil {
+			l.failed(proxy + ": " + err.Error())
 			_ = client.Close()
 			client = nil
 		}
@@ -49,7 +48,7 @@ func honest(ctx context.Context, l *ledger, addr, name string, timed bool) {
 }
 
 // lockOnce reads an ordinary key, takes a lock, holds it for a moment, and releases it.
-func lockOnce(ctx context.Context, l *ledger, client *redistest.Client, token string, library, timed bool) error {
+func lockOnce(ctx context.Context, l *ledger, client *redistest.Client, token, proxy string, library, timed bool) error {
 	key := fmt.Sprintf("lock:%d", rand.IntN(keys))
 	take, free := []string{"LOCK", key, token, "PX", fmt.Sprint(lease.Milliseconds())}, []string{"UNLOCK", key, token}
 	if library {
@@ -73,7 +72,7 @@ func lockOnce(ctx context.Context, l *ledger, client *redistest.Client, token st
 		pause(ctx)
 		return nil
 	case redistest.RespError:
-		l.failed(strings.Fields(string(reply))[0])
+		l.failed(proxy + ": " + string(reply))
 		pause(ctx)
 		return nil
 	default:
@@ -83,10 +82,11 @@ func lockOnce(ctx context.Context, l *ledger, client *redistest.Client, token st
 	l.leaves(key, token)
 	for ctx.Err() == nil { // a release that failed is said again: else the lock stands for the whole lease
 		reply, err := client.Do(free...)
-		if _, isError := reply.(redistest.RespError); err != nil || !isError {
+		refusal, isError := reply.(redistest.RespError)
+		if err != nil || !isError {
 			return err
 		}
-		l.failed("release")
+		l.failed(proxy + ", release: " + string(refusal))
 		pause(ctx)
 	}
 	return nil

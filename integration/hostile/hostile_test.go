@@ -37,6 +37,14 @@ type fleet struct {
 	members  []*member
 }
 
+// addrs are where its members listen.
+func (f *fleet) addrs() (addrs []string) {
+	for _, m := range f.members {
+		addrs = append(addrs, m.proxy.Addr())
+	}
+	return addrs
+}
+
 // member is one of the proxies, on the same address all the time.
 type member struct {
 	name     string
@@ -65,24 +73,22 @@ func TestHostile(t *testing.T) {
 	for i := range 8 {
 		m := f.members[i%len(f.members)]
 		addr := m.proxy.Addr()
-		running.Go(func() { honest(ctx, l, addr, fmt.Sprint("honest", i), !m.raced) })
+		running.Go(func() { honest(ctx, l, addr, fmt.Sprint("honest", i), m.name, !m.raced) })
 	}
-	select { // how long replies take while nobody is hostile
-	case <-ctx.Done():
-	case <-time.After(last / 10):
-	}
+	sleep(ctx, last/10) // how long replies take while nobody is hostile
 	alone := l.p99()
-	for _, a := range attacks() {
-		for i := range a.clients {
-			addr := f.members[i%len(f.members)].proxy.Addr()
-			running.Go(func() { attackUntil(ctx, a, addr) })
-		}
-	}
+	busy := f.beside(ctx, t, l, "harmless locks", last/10)
+	hostile, err := startAttackers(os.Getenv(chosenVariable), f.addrs()...)
+	kit.Must(t, err)
 	f.watch(ctx, cancel, t)
 	running.Wait()
+	attacked, err := hostile.stop()
+	kit.Must(t, err)
+	t.Log("attacks: ", attacked)
 	beside := l.p99()
 	for what, before := range alone {
-		t.Logf("%s at the proxy without the race detector: p99 %v alone, %v beside hostile clients: %.2f times", what, before, beside[what], float64(beside[what])/float64(before))
+		t.Logf("%s at the proxy without the race detector: p99 %v alone, %v beside harmless clients, %v beside hostile ones: %.2f times that alone, %.2f times that beside harmless ones",
+			what, before, busy[what], beside[what], float64(beside[what])/float64(before), float64(beside[what])/float64(busy[what]))
 	}
 	t.Logf("%v: %d grants to honest clients, their errors %v", time.Since(began).Round(time.Second), l.grants, l.errors)
 	for _, wrong := range l.wrong {
@@ -96,12 +102,37 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+// beside is the p99 of replies to honest clients beside others of a kind, for a while.
+func (f *fleet) beside(ctx context.Context, t *testing.T, l *ledger, kind string, last time.Duration) map[string]time.Duration {
+	t.Helper()
+	others, err := startAttackers(kind, f.addrs()...)
+	kit.Must(t, err)
+	sleep(ctx, last/10)
+	l.p99()
+	sleep(ctx, last)
+	found := l.p99()
+	_, err = others.stop()
+	kit.Must(t, err)
+	return found
+}
+
+// sleep waits as long as ctx lasts.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
 // start starts masters, an upstream, and two proxies, of which one ends at the first race.
 func start(t *testing.T) *fleet {
 	t.Helper()
-	f := &fleet{masters: kit.StartMasters(t), upstream: kit.StartRedis(t), members: []*member{
-		{name: "with the race detector", binary: buildRace(t), raced: true}, {name: "without it"},
-	}}
+	return startMembers(t, &member{name: "with the race detector", binary: buildRace(t), raced: true}, &member{name: "without it"})
+}
+
+func startMembers(t *testing.T, members ...*member) *fleet {
+	t.Helper()
+	f := &fleet{masters: kit.StartMasters(t), upstream: kit.StartRedis(t), members: members}
 	for _, m := range f.members {
 		kit.Must(t, f.run(m, "127.0.0.1:0"))
 		t.Cleanup(func() { _ = m.proxy.Close() })

@@ -4,7 +4,9 @@ package hostile
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -69,9 +71,29 @@ func (l *ledger) leaves(key, token string) {
 	}
 }
 
-// failed counts an error.
+// failed counts an error, by its whole text.
 func (l *ledger) failed(kind string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.errors[kind]++
 }
+
+// report tells of the replies and the errors since the last one.
+func (l *ledger) report() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var text strings.Builder
+	for _, what := range slices.Sorted(maps.Keys(l.times)) {
+		all := l.times[what]
+		slices.Sort(all)
+		fmt.Fprintf(&text, "%s %.1f (%.1f, %d) ", what, milliseconds(all[len(all)*99/100]), milliseconds(all[len(all)/2]), len(all))
+	}
+	if len(l.errors) > 0 {
+		fmt.Fprintf(&text, "errors %v", l.errors)
+	}
+	clear(l.times)
+	clear(l.errors)
+	return text.String()
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

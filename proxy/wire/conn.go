@@ -219,6 +219,9 @@ func (c *Conn) End() {
 	}
 }
 
+// HasEnded reports whether End was told.
+func (c *Conn) HasEnded() bool { return c.ended.Load() }
+
 // Abandon has reads end with what has arrived, as if the other end had closed; over TLS at once.
 func (c *Conn) Abandon() {
 	if over, ok := c.conn.(interface{ NetConn() net.Conn }); ok {

@@ -1,0 +1,95 @@
+//go:build integration
+
+package hostile
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/process"
+)
+
+// The environment of the process that has the hostile clients: where they connect, and which they are.
+const (
+	addrsVariable = "HOSTILE_ADDRS"
+	kindsVariable = "HOSTILE_KINDS"
+)
+
+func TestMain(m *testing.M) {
+	if addrs := os.Getenv(addrsVariable); addrs != "" {
+		attackUntilTold(strings.Split(addrs, ","), os.Getenv(kindsVariable))
+		return
+	}
+	kit.Main(m)
+}
+
+// kinds are the attacks with these names, with commas between; "" is all of them.
+func kinds(names string) ([]*attack, error) {
+	if names == "" {
+		return attacks(), nil
+	}
+	var found []*attack
+	known := append(attacks(), harmless()...)
+	for name := range strings.SplitSeq(names, ",") {
+		at := slices.IndexFunc(known, func(a *attack) bool { return a.name == name })
+		if at < 0 {
+			return nil, fmt.Errorf("there is no kind %q of hostile client", name)
+		}
+		found = append(found, known[at])
+	}
+	return found, nil
+}
+
+// attackers is a process with hostile clients. It has the least priority: where hostile clients are in truth, their own work takes nothing of the
+// proxy's machine, and neither do they share a Go runtime with the honest ones.
+type attackers struct{ process *process.Process }
+
+func startAttackers(kinds string, addrs ...string) (*attackers, error) {
+	itself, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	p, err := process.Start("nice", []string{"-n", "19", itself}, append(os.Environ(), addrsVariable+"="+strings.Join(addrs, ","), kindsVariable+"="+kinds))
+	return &attackers{p}, err
+}
+
+// stop ends them, and returns how often each kind has attacked.
+func (a *attackers) stop() (string, error) {
+	if err := a.process.Signal(syscall.SIGTERM); err != nil {
+		return a.process.Log(), err
+	}
+	code, err := a.process.Wait(patience)
+	if err == nil && code != 0 {
+		err = fmt.Errorf("the hostile clients ended with %d", code)
+	}
+	return strings.TrimSpace(a.process.Log()), err
+}
+
+// attackUntilTold is the whole life of that process.
+func attackUntilTold(addrs []string, names string) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	chosen, err := kinds(names)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	var running sync.WaitGroup
+	for i := range chosen {
+		for n := range chosen[i].clients {
+			running.Go(func() { attackUntil(ctx, chosen[i], addrs[n%len(addrs)]) })
+		}
+	}
+	running.Wait()
+	for i := range chosen {
+		fmt.Printf("%s %d, ", chosen[i].name, chosen[i].rounds.Load())
+	}
+}

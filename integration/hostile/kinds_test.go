@@ -1,0 +1,92 @@
+//go:build integration
+
+package hostile
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+)
+
+const (
+	// chosenVariable says which kinds of hostile clients there are, with commas between.
+	chosenVariable = "REDLOCK_HOSTILE_KINDS"
+	// eachVariable says for how long each kind attacks by itself.
+	eachVariable = "REDLOCK_HOSTILE_EACH"
+)
+
+// TestEachKind prints how long honest clients wait for replies beside each kind of hostile client by itself, beside all of them, and beside
+// harmless ones, on a proxy without the race detector: of each command the p99 in ms, and in brackets the p50 and how often. What asks a master, or
+// the upstream, and not the proxy tells how long the machine and that server have one wait. REDLOCK_HOSTILE_KINDS may be several
+// kinds, or sets of them with a semicolon between, which attack one after the other.
+func TestEachKind(t *testing.T) {
+	text := os.Getenv(eachVariable)
+	if text == "" {
+		t.Skip("only with " + eachVariable)
+	}
+	each, err := time.ParseDuration(text)
+	kit.Must(t, err)
+	m := &member{name: "without the race detector"}
+	f := startMembers(t, m)
+	l := newLedger()
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	for i := range 8 {
+		running.Go(func() { honest(ctx, l, m.proxy.Addr(), fmt.Sprint("honest", i), m.name, true) })
+	}
+	running.Go(func() { probe(ctx, l, "(upstream)", f.upstream.Addr()) })
+	running.Go(func() { probe(ctx, l, "(master)", f.masters[0].Addr()) })
+	sleep(ctx, each/10)
+	l.report()
+	sleep(ctx, each)
+	t.Log("alone: ", l.report())
+	for _, set := range sets() {
+		t.Log(set, ": ", f.besideSet(ctx, t, l, set, each))
+		wantServed(t, m.proxy)
+	}
+	for _, wrong := range l.wrong {
+		t.Error(wrong)
+	}
+}
+
+// besideSet tells how it goes beside a set of kinds, and what that costs, in parts of a core.
+func (f *fleet) besideSet(ctx context.Context, t *testing.T, l *ledger, set string, each time.Duration) string {
+	t.Helper()
+	others, err := startAttackers(set, f.addrs()...)
+	kit.Must(t, err)
+	sleep(ctx, each/10)
+	l.report()
+	proxy, _ := f.members[0].proxy.CPU()
+	theirs, _ := others.process.CPU()
+	sleep(ctx, each)
+	report := l.report()
+	proxyAfter, _ := f.members[0].proxy.CPU()
+	theirsAfter, _ := others.process.CPU()
+	attacked, err := others.stop()
+	kit.Must(t, err)
+	return fmt.Sprintf("%s; CPU of the proxy %d %%, of the others %d %%; %s", report, 100*(proxyAfter-proxy)/each, 100*(theirsAfter-theirs)/each, attacked)
+}
+
+// sets are those that attack one after the other.
+func sets() []string {
+	if chosen := os.Getenv(chosenVariable); chosen != "" {
+		return strings.Split(chosen, ";")
+	}
+	var each, all []string
+	for _, a := range attacks() {
+		each, all = append(each, a.name), append(all, a.name)
+	}
+	each = append(each, strings.Join(all, ","))
+	for _, a := range harmless() {
+		each = append(each, a.name)
+	}
+	return each
+}
