@@ -223,10 +223,14 @@ func TestProxyCommand(t *testing.T) {
 		"PROXY NOSUCH": "-ERR unknown subcommand 'NOSUCH'. Try PROXY HELP.\r\n",
 		"PROXY INFO x": "-ERR wrong number of arguments for 'proxy|info' command\r\n",
 		"PROXY HELP x": "-ERR wrong number of arguments for 'proxy|help' command\r\n",
-		"proxy help": "*11\r\n+PROXY <subcommand>. Subcommands are:\r\n+INFO\r\n+    Return what the proxy knows of itself, its upstream and the masters.\r\n" +
-			"+PATH <id> [<id> ...]\r\n+    Used between proxies: tell whether one of them stands behind itself.\r\n+HEALTH\r\n+    Return whether locks can be had. It needs no login.\r\n+RELOAD\r\n+    Read the configuration again. Return what changed, and what needs a restart.\r\n+HELP\r\n+    Print this help.\r\n",
-		"PROXY PATH":   "-ERR wrong number of arguments for 'proxy|path' command\r\n",
-		"PROXY PATH x": "+OK\r\n",
+		"proxy help": "*13\r\n+PROXY <subcommand>. Subcommands are:\r\n+INFO\r\n+    Return what the proxy knows of itself, its upstream and the masters.\r\n" +
+			"+PATH <id> [<id> ...]\r\n+    Used between proxies: tell whether one of them stands behind itself.\r\n+HEALTH\r\n+    Return whether locks can be had. It needs no login.\r\n+RELOAD\r\n+    Read the configuration again. Return what changed, and what needs a restart.\r\n" +
+			"+MOVE [BACK | ABORT] [EVENIFOTHERS]\r\n+    Move the locks on lock keys from the upstream to the masters, or back; or end a move. Return what was done.\r\n+HELP\r\n+    Print this help.\r\n",
+		"PROXY MOVE":            "-ERR the locks of this proxy cannot be moved: it has no upstream, or no lock keys\r\n",
+		"PROXY MOVE BACK BACK":  "-ERR syntax error\r\n",
+		"PROXY MOVE ABORT BACK": "-ERR syntax error\r\n",
+		"PROXY PATH":            "-ERR wrong number of arguments for 'proxy|path' command\r\n",
+		"PROXY PATH x":          "+OK\r\n",
 	} {
 		s := newSplicing(t, 2, "", nil)
 		if got := s.ask(line); got != want || s.asked != 0 {

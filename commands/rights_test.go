@@ -52,6 +52,8 @@ func TestQuestions(t *testing.T) {
 		"WATCH k lock:b":              "watch k|watch lock:b",
 		"SCRIPT LOAD body":            "script load 0",
 		"PROXY INFO":                  "info",
+		"PROXY RELOAD":                "config set redlock-proxy reload",
+		"PROXY MOVE BACK":             "config set redlock-proxy move|client kill id 0",
 		"PROXY HELP":                  "",
 		"PING":                        "ping",
 		"MULTI":                       "",

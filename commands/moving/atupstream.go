@@ -21,6 +21,7 @@ type atUpstream struct {
 	conn Connection
 	// fieldsEnd are the databases with hashes that have fields with an end of their own.
 	fieldsEnd map[int]bool
+	clock     clock
 }
 
 const (
@@ -44,11 +45,25 @@ func asked(ctx context.Context, conn Connection, commands ...[]string) ([]any, e
 		return nil, fmt.Errorf("the connection to the upstream is lost: %w", err)
 	}
 	for i, reply := range replies {
-		if refused, is := reply.(error); is {
+		if refused := refusal(reply); refused != nil {
 			return nil, fmt.Errorf("%s at the upstream: %w", commands[i][0], refused)
 		}
 	}
 	return replies, nil
+}
+
+// refusal is the error that a reply is, or, of an EXEC, has among others; nil: none.
+func refusal(reply any) error {
+	if refused, is := reply.(error); is {
+		return refused
+	}
+	elems, _ := reply.([]any)
+	for _, elem := range elems {
+		if refused, is := elem.(error); is {
+			return refused
+		}
+	}
+	return nil
 }
 
 // checkUpstream finds out whether locks can be moved from there, or to there, and what this connection is called there.
@@ -115,6 +130,9 @@ func (s *atUpstream) databases(ctx context.Context) ([]int, error) {
 func (s *atUpstream) list(ctx context.Context) ([]name, error) {
 	databases, err := s.databases(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if s.clock, err = readClock(ctx, s.conn); err != nil {
 		return nil, err
 	}
 	var all []name
@@ -263,16 +281,20 @@ func (s *atUpstream) measure(ctx context.Context, names []name) ([]sized, error)
 	return all, unfit.orNil()
 }
 
-// values reads the keys. The times that are left are asked for last, so that they are right when the replies come.
+// values reads the keys. What is left of their times is asked for last, with the time as of when it was.
 func (s *atUpstream) values(ctx context.Context, keys []sized) ([]lock, error) {
 	db := keys[0].db
 	commands := commandOf(keys, func(n sized) []string { return valueOf(n.kind, n.key) })
 	commands = append(commands, commandOf(keys, func(n sized) []string { return []string{"PTTL", n.key} })...)
+	commands = append(commands, []string{"TIME"})
+	sent := time.Now()
 	replies, err := s.in(ctx, db, commands...)
 	if err != nil {
 		return nil, err
 	}
-	at := time.Now()
+	received := time.Now()
+	then, _ := timeOf(replies[len(replies)-1])
+	at := s.clock.ours(then, sent, received)
 	unfit := &UnfitError{}
 	var all []lock
 	for i, n := range keys {
@@ -314,27 +336,54 @@ func (s *atUpstream) endsByField(ctx context.Context, n name, hash *contents.Has
 	return slices.ContainsFunc(ends, func(end any) bool { at, _ := end.(int64); return at > 0 }), nil
 }
 
-func (s *atUpstream) put(ctx context.Context, locks []lock) error {
+func (s *atUpstream) put(ctx context.Context, locks []lock) (err error) {
+	if s.clock.at.IsZero() && len(locks) > 0 {
+		if s.clock, err = readClock(ctx, s.conn); err != nil {
+			return err
+		}
+	}
 	for len(locks) > 0 {
 		n, size := 0, 0
 		for n < len(locks) && (n == 0 || size+len(locks[n].value) <= readBytes) {
 			size += len(locks[n].value)
 			n++
 		}
-		var commands [][]string
-		for _, l := range locks[:n] {
-			content, err := contents.Decode(l.value)
-			if err != nil {
-				return err
-			}
-			commands = append(commands, writing(l, content)...)
-		}
-		if _, err := s.in(ctx, locks[0].db, commands...); err != nil {
+		if err := s.write(ctx, locks[:n]); err != nil {
 			return err
 		}
 		locks = locks[n:]
 	}
 	return nil
+}
+
+// write has the upstream hold locks; once more, if its clock was set meanwhile.
+func (s *atUpstream) write(ctx context.Context, locks []lock) error {
+	for range tries {
+		var commands [][]string
+		for _, l := range locks {
+			content, err := contents.Decode(l.value)
+			if err != nil {
+				return err
+			}
+			end := time.Time{}
+			if !l.end.IsZero() {
+				end = s.clock.theirs(l.end)
+			}
+			commands = append(commands, writing(l.key, content, end)...)
+		}
+		sent := time.Now()
+		replies, err := s.in(ctx, locks[0].db, append(commands, []string{"TIME"})...)
+		if err != nil {
+			return err
+		}
+		if then, ok := timeOf(replies[len(replies)-1]); ok && s.clock.isSteady(then, sent, time.Now()) {
+			return nil
+		}
+		if s.clock, err = readClock(ctx, s.conn); err != nil {
+			return err
+		}
+	}
+	return errors.New("the clock of the upstream is set again and again")
 }
 
 func (s *atUpstream) remove(ctx context.Context, names []name) (removed int, err error) {

@@ -98,30 +98,24 @@ func texts(reply any) []string {
 // wordsAtOnce is how many words a command gets at the most, beside its name and its key. It is even.
 const wordsAtOnce = 1000
 
-// writing is how the upstream is made to hold a lock, whatever it holds before.
-func writing(l lock, content contents.Content) [][]string {
-	left := strconv.FormatInt(max(1, l.left().Round(time.Millisecond).Milliseconds()), 10)
-	if text, is := content.(contents.Text); is {
-		words := []string{"SET", l.key, string(text)}
-		if !l.end.IsZero() {
-			words = append(words, "PX", left)
-		}
-		return [][]string{words}
-	}
+// writing is how the upstream is made to hold this, whatever it holds before, until its clock tells an end; zero: without one.
+func writing(key string, content contents.Content, end time.Time) [][]string {
 	name, words := making(content)
-	commands := [][]string{{"MULTI"}, {"DEL", l.key}}
+	commands := [][]string{{"MULTI"}, {"DEL", key}}
 	for some := range slices.Chunk(words, wordsAtOnce) {
-		commands = append(commands, append([]string{name, l.key}, some...))
+		commands = append(commands, append([]string{name, key}, some...))
 	}
-	if !l.end.IsZero() {
-		commands = append(commands, []string{"PEXPIRE", l.key, left})
+	if !end.IsZero() {
+		commands = append(commands, []string{"PEXPIREAT", key, strconv.FormatInt(end.UnixMilli(), 10)})
 	}
 	return append(commands, []string{"EXEC"})
 }
 
-// making is the command that makes a collection, and the words that it takes.
+// making is the command that makes a content, and the words that it takes.
 func making(content contents.Content) (command string, words []string) {
 	switch c := content.(type) {
+	case contents.Text:
+		return "SET", []string{string(c)}
 	case *contents.List:
 		return "RPUSH", c.Elems()
 	case *contents.Set:

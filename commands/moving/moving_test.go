@@ -13,7 +13,7 @@ import (
 
 	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/commands/keyspace/contents"
-	"redlock-proxy/internal/redistest"
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum"
 	"redlock-proxy/quorum/place"
 )
@@ -51,7 +51,7 @@ func (r *rig) fill() {
 // round, with its ends; what was there besides is not, and nothing else is touched.
 func TestThereAndBack(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "")
+	r := newRig(t)
 	r.fill()
 	r.masters.keys[on(0, "lock:text")] = held{value: "of before"}
 	r.masters.keys[on(5, "lock:besides")] = held{value: "of before"}
@@ -130,7 +130,7 @@ func TestGivesUp(t *testing.T) {
 			}
 			t.Run(fmt.Sprint(c.step, " back=", back, " lost=", c.lost), func(t *testing.T) {
 				t.Parallel()
-				r := newRig(t, "")
+				r := newRig(t)
 				r.line("SET lock:a token PX 60000")
 				r.line("HSET lock:b f v")
 				order := Order{Back: back}
@@ -168,7 +168,7 @@ func TestGivesUp(t *testing.T) {
 // TestDecidedAllTheSame: where the last decision was made although that was not heard, the move is done.
 func TestDecidedAllTheSame(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "")
+	r := newRig(t)
 	r.line("SET lock:a token")
 	r.masters.fails = func(step string) error {
 		if step != "to masters" {
@@ -190,7 +190,7 @@ func TestConnectionLost(t *testing.T) {
 	for _, step := range []string{"may move", "to to-masters", "update", "names"} {
 		t.Run(step, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, "")
+			r := newRig(t)
 			r.line("SET lock:a token PX 60000")
 			r.do("SELECT", "1")
 			r.line("SET lock:b token")
@@ -232,7 +232,7 @@ func TestStalled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, "")
+			r := newRig(t)
 			for i := range 50 {
 				r.do("SET", fmt.Sprint("lock:", i), "token")
 			}
@@ -270,7 +270,7 @@ func TestTakenOver(t *testing.T) {
 		for _, at := range []place.Place{place.ToMasters, place.ToUpstream} {
 			t.Run(fmt.Sprintf("%+v %v", order, at), func(t *testing.T) {
 				t.Parallel()
-				r := newRig(t, "")
+				r := newRig(t)
 				r.line("SET lock:a token")
 				r.masters.keys[on(0, "lock:b")] = held{value: "token"}
 				r.masters.at.Place = at
@@ -298,7 +298,7 @@ func TestTakenOver(t *testing.T) {
 // TestAlready: where the locks are there already, what is left elsewhere is removed.
 func TestAlready(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "")
+	r := newRig(t)
 	r.masters.keys[on(0, "lock:left")] = held{value: "x"}
 	if result := r.mustMove(Order{Back: true}); !result.Already || result.Removed != 1 || len(r.masters.keys) != 0 || len(r.masters.eras) != 0 {
 		t.Errorf("%+v", result)
@@ -316,7 +316,7 @@ func TestAlready(t *testing.T) {
 // TestOthers: who is connected beside proxies keeps the locks from being moved, unless the operator says otherwise; then it is ended, and proxies that hold back are not.
 func TestOthers(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "")
+	r := newRig(t)
 	r.line("SET lock:a token")
 	other := r.dial()
 	_, err := other.Do("CLIENT", "SETNAME", "billing")
@@ -350,7 +350,7 @@ func TestOthers(t *testing.T) {
 // TestUnfit: what the masters cannot hold is named, and nothing is decided.
 func TestUnfit(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "")
+	r := newRig(t)
 	r.line("XADD lock:stream * f v")
 	r.do("SET", "lock:text", strings.Repeat("x", keyspace.MaxValue+1))
 	_, err := r.move(Order{})
@@ -365,28 +365,68 @@ func TestUnfit(t *testing.T) {
 	}
 }
 
-// TestFieldsThatEnd: so is a hash of which a field has an end of its own, at a server that has this.
+// TestFieldsThatEnd: so is a hash of which a field has an end of its own, as later servers have it.
 func TestFieldsThatEnd(t *testing.T) {
 	t.Parallel()
-	server, err := redistest.Start(redistest.Options{Version: "8.0"})
-	if err != nil {
-		t.Skip(err)
-	}
-	_ = server.Close()
-	r := newRig(t, "8.0")
+	r := newRig(t)
 	r.line("HSET lock:hash f v g w")
 	r.line("HSET lock:plain f v g w")
-	r.line("HPEXPIRE lock:hash 60000 FIELDS 1 g")
-	var unfit *UnfitError
-	if _, err := r.move(Order{}); !errors.As(err, &unfit) || len(unfit.Keys) != 1 || !strings.Contains(err.Error(), "'lock:hash'") {
-		t.Errorf("%v", err)
+	for _, count := range []string{"subexpiry", "keys_with_volatile_items"} {
+		r.alter(func(words []string) any {
+			switch {
+			case words[0] == "INFO" && len(words) == 2:
+				return "# Keyspace\r\ndb0:keys=2,expires=0,avg_ttl=0," + count + "=1\r\n"
+			case words[0] == "HPEXPIRETIME" && slices.Equal(words[2:4], []string{"FIELDS", "2"}) && words[1] == "lock:hash":
+				return []any{int64(-1), time.Now().Add(time.Minute).UnixMilli()}
+			case words[0] == "HPEXPIRETIME":
+				return []any{int64(-1), int64(-1)}
+			}
+			return nil
+		})
+		var unfit *UnfitError
+		if _, err := r.move(Order{}); !errors.As(err, &unfit) || len(unfit.Keys) != 1 || !strings.Contains(err.Error(), "'lock:hash'") {
+			t.Errorf("%s: %v", count, err)
+		}
+	}
+}
+
+// TestRefused: a right that is missing at the upstream is found before anything is decided, and a connection that cannot be ended before anything is copied.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.line("SET lock:a token")
+	other := r.dial()
+	_, err := other.Do("PING")
+	must(t, err)
+	for _, c := range []struct {
+		command string
+		eras    int
+		want    string
+	}{
+		{"CLIENT LIST", 0, "nothing is changed: CLIENT at the upstream: NOPERM"}, {"INFO", 0, "nothing is changed: INFO at the upstream: NOPERM"},
+		{"CLIENT KILL ID " + nobody, 0, "nothing is changed: CLIENT at the upstream: NOPERM"},
+		{"SCAN", 0, "nothing is changed: SCAN at the upstream: NOPERM"}, {"TIME", 0, "nothing is changed: TIME at the upstream: NOPERM"},
+		{"PTTL", 0, "nothing is changed: PTTL at the upstream: NOPERM"},
+		{"CLIENT KILL ID " + nobody[:1], 2, "the locks stay at the upstream: connections at the upstream cannot be ended: CLIENT at the upstream: NOPERM"},
+	} {
+		r.masters.eras = nil
+		r.alter(func(words []string) any {
+			line := strings.Join(words, " ")
+			if c.eras > 0 && strings.HasPrefix(line, "CLIENT KILL ID ") && words[3] != nobody || c.eras == 0 && strings.HasPrefix(line, c.command) {
+				return resp.Error("NOPERM no")
+			}
+			return nil
+		})
+		if _, err := r.move(Order{EvenIfOthers: true}); err == nil || !strings.HasPrefix(err.Error(), c.want) || len(r.masters.eras) != c.eras {
+			t.Errorf("%s: %v after %v", c.command, err, r.masters.eras)
+		}
 	}
 }
 
 // TestNoMaster: a replica is refused.
 func TestNoMaster(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "")
+	r := newRig(t)
 	r.line("REPLICAOF 127.0.0.1 1")
 	if _, err := r.move(Order{}); err == nil || !strings.Contains(err.Error(), `nothing is changed: the upstream is no master, but "slave"`) {
 		t.Errorf("%v", err)
@@ -396,7 +436,7 @@ func TestNoMaster(t *testing.T) {
 // TestOneAtATime: a second run at the same proxy is refused, but it can be ended, which fails the first. One whose caller leaves is given up.
 func TestOneAtATime(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "")
+	r := newRig(t)
 	r.masters.proxies = append(r.masters.proxies, "stopped")
 	for _, end := range []func(cancel func()){
 		func(func()) {
@@ -453,4 +493,27 @@ func TestAddresses(t *testing.T) {
 	if len(list) != 2 || list[0].addr != "127.0.0.1:5" || list[0].String() != "127.0.0.1:5 lib-name=go" || !list[1].isReplica() || list[1].addr != "/tmp/s:0" {
 		t.Errorf("%+v", list)
 	}
+}
+
+// TestClockIsSet: locks end as they did although the upstream's clock is set while they are moved there.
+func TestClockIsSet(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.line("SET lock:a token PX 60000")
+	before := r.upstream()
+	r.mustMove(Order{})
+	ahead := time.Duration(0)
+	r.alter(func(words []string) any {
+		switch words[0] {
+		case "TIME": // it was wrong until the first writing
+			now := time.Now().Add(ahead)
+			return []any{strconv.FormatInt(now.Unix(), 10), strconv.Itoa(now.Nanosecond() / 1000)}
+		case "EXEC":
+			ahead = 0
+		}
+		return nil
+	})
+	ahead = time.Hour
+	r.mustMove(Order{Back: true})
+	r.same(r.upstream(), before)
 }
