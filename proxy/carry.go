@@ -23,7 +23,7 @@ type Places interface {
 	Turned() <-chan struct{}
 	Resting(ctx context.Context) (quorum.Placed, error)
 	Confirm(ctx context.Context) (quorum.Placed, error)
-	SayHeld(ctx context.Context, era int, connections []string) error
+	SayHeld(ctx context.Context, era int, held quorum.Held) error
 }
 
 // carries is what a relay knows of commands on lock keys that it carries to the upstream. It is of the relay's mu.

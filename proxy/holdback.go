@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"redlock-proxy/internal/contained"
+	"redlock-proxy/quorum"
 )
 
 const (
@@ -20,8 +21,7 @@ func (s *Server) holdBack(ctx context.Context, places Places) {
 	for ctx.Err() == nil {
 		turned := places.Turned()
 		if at, known := places.Placed(); known && at.Moves() && at.Era != said {
-			connections := s.settled(ctx)
-			if err := places.SayHeld(ctx, at.Era, connections); err == nil {
+			if err := places.SayHeld(ctx, at.Era, s.settled(ctx)); err == nil {
 				said = at.Era
 			} else {
 				s.opts.Logger.Warn("the masters could not be told what is held back", "cause", err)
@@ -45,17 +45,20 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// settled are the proxy's ends of its connections to the upstream over which no command on lock keys is under way, nor will be: those that
-// come to rest in time.
-func (s *Server) settled(ctx context.Context) []string {
+// settled waits until nothing of lock keys is under way to the upstream, but not for long, and tells over which connections nothing is.
+func (s *Server) settled(ctx context.Context) quorum.Held {
 	ctx, cancel := context.WithTimeout(ctx, holdPatience)
 	defer cancel()
-	connections := s.opts.Upstream.OwnConnections()
+	held := quorum.Held{Resting: s.opts.Upstream.OwnConnections()}
 	if s.sharing != nil {
-		connections = append(connections, s.sharing.Addresses()...)
+		held.Resting = append(held.Resting, s.sharing.Addresses()...)
 	}
 	sessions := s.all()
-	addresses := make(chan string, len(sessions))
+	type connection struct {
+		address string
+		rests   bool
+	}
+	connections := make(chan connection, len(sessions))
 	if blocked := s.blocked(sessions); len(blocked) > 0 {
 		if err := s.opts.Upstream.Unblock(ctx, blocked); err != nil {
 			s.opts.Logger.Warn("clients that wait for lock keys at the upstream could not be woken there", "cause", err)
@@ -70,17 +73,21 @@ func (s *Server) settled(ctx context.Context) []string {
 		s.running.Add(1)
 		go func() {
 			defer s.running.Done()
-			address := ""
-			_ = contained.Run(func() error { address = session.relay.rests(ctx); return nil })
-			addresses <- address
+			var c connection
+			_ = contained.Run(func() error { c.address, c.rests = session.relay.rests(ctx); return nil })
+			connections <- c
 		}()
 	}
 	for range waiting {
-		if address := <-addresses; address != "" {
-			connections = append(connections, address)
+		switch c := <-connections; {
+		case c.address == "":
+		case c.rests:
+			held.Resting = append(held.Resting, c.address)
+		default:
+			held.Restless = append(held.Restless, c.address)
 		}
 	}
-	return connections
+	return held
 }
 
 // blocked are the connections on which commands on lock keys wait for something.
@@ -105,19 +112,23 @@ func (r *relay) blocked() string {
 	return r.wire.LocalAddr()
 }
 
-// rests is the proxy's end of the connection to the upstream, once nothing of lock keys is under way on it; empty where there is none, or that
-// does not come in time.
-func (r *relay) rests(ctx context.Context) string {
+// rests waits until nothing of lock keys is under way on the connection to the upstream, as long as ctx, and tells this end of it, and whether that is
+// so. It is empty where there is none.
+func (r *relay) rests(ctx context.Context) (address string, rests bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.wire == nil {
-		return ""
+		return "", false
 	}
-	if err := r.wait(ctx, r.isAtRest); err != nil || r.gone || r.carries.unsure && r.carries.vouched == r.dial {
-		return ""
+	err := r.wait(ctx, r.isAtRest)
+	if r.gone {
+		return "", false
+	}
+	if err != nil || r.carries.unsure && r.carries.vouched == r.dial {
+		return r.wire.LocalAddr(), false
 	}
 	r.carries.stale = r.carries.stale || r.carries.watches && r.carries.vouched == r.dial && r.tracker.State.Watching
-	return r.wire.LocalAddr()
+	return r.wire.LocalAddr(), true
 }
 
 // isAtRest reports whether nothing of lock keys is under way. It is called with mu held.

@@ -264,14 +264,14 @@ func (c *Cluster) reached(ctx context.Context, number int) (Placed, error) {
 type Held struct {
 	// Proxy is its ID.
 	Proxy string
-	// Connections are the proxy's ends of its connections to the upstream, as host:port.
-	Connections []string
+	// Resting are the proxy's ends of its connections to the upstream, as host:port, over which nothing of lock keys is under way; Restless
+	// those over which something may be still.
+	Resting, Restless []string
 }
 
-// SayHeld tells all proxies that this one holds back commands on lock keys, in an era, and over which connections to the upstream it has nothing
-// under way.
-func (c *Cluster) SayHeld(ctx context.Context, era int, connections []string) error {
-	return c.now().guards.SayHeld(ctx, strconv.Itoa(era)+" "+strings.Join(connections, ","))
+// SayHeld tells all proxies that this one holds back commands on lock keys, in an era. Of what is held only the connections are told.
+func (c *Cluster) SayHeld(ctx context.Context, era int, held Held) error {
+	return c.now().guards.SayHeld(ctx, strings.Join([]string{strconv.Itoa(era), strings.Join(held.Resting, ","), strings.Join(held.Restless, ",")}, " "))
 }
 
 // Holding tells which proxies said in an era that they hold back.
@@ -279,8 +279,13 @@ func (c *Cluster) Holding(ctx context.Context, era int) (all []Held) {
 	for id, text := range c.now().guards.Held(ctx) {
 		number, connections, _ := strings.Cut(text, " ")
 		if n, err := strconv.Atoi(number); err == nil && n == era {
-			all = append(all, Held{id, slices.DeleteFunc(strings.Split(connections, ","), func(one string) bool { return one == "" })})
+			resting, restless, _ := strings.Cut(connections, " ")
+			all = append(all, Held{id, addresses(resting), addresses(restless)})
 		}
 	}
 	return all
+}
+
+func addresses(text string) []string {
+	return slices.DeleteFunc(strings.Split(text, ","), func(one string) bool { return one == "" })
 }

@@ -77,11 +77,11 @@ func TestMoveOn(t *testing.T) {
 				t.Fatalf("the other proxy does not follow to %v", to)
 			}
 		}
-		if err := both[1].SayHeld(t.Context(), at.Era, []string{"10.0.0.1:1"}); err != nil {
+		if err := both[1].SayHeld(t.Context(), at.Era, Held{Resting: []string{"10.0.0.1:1"}, Restless: []string{"[::1]:2", "[::1]:3"}}); err != nil {
 			t.Error(err)
 		}
 		held := both[0].Holding(t.Context(), at.Era)
-		if len(held) != 1 || held[0].Proxy != both[1].id || !slices.Equal(held[0].Connections, []string{"10.0.0.1:1"}) {
+		if len(held) != 1 || held[0].Proxy != both[1].id || !slices.Equal(held[0].Resting, []string{"10.0.0.1:1"}) || !slices.Equal(held[0].Restless, []string{"[::1]:2", "[::1]:3"}) {
 			t.Errorf("in era %d %v hold back", at.Era, held)
 		}
 		switch err := take(both[1]); {

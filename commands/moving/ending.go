@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,7 +82,7 @@ func (r *run) quiet(ctx context.Context) error {
 	}
 	strange := r.strange(before, now, held)
 	for _, c := range strange {
-		if !c.isKnown() {
+		if !c.isKnown() && !isRestless(held, c) {
 			r.result.Others = append(r.result.Others, c.String())
 		}
 	}
@@ -98,7 +99,7 @@ func (r *run) strange(before, now []connection, held []quorum.Held) []connection
 		known[c.id] = true
 	}
 	for _, h := range held {
-		for _, addr := range h.Connections {
+		for _, addr := range h.Resting {
 			ours[address(addr)] = true
 		}
 	}
@@ -109,6 +110,13 @@ func (r *run) strange(before, now []connection, held []quorum.Held) []connection
 		}
 	}
 	return all
+}
+
+// isRestless reports whether a connection is that of a proxy over which something of lock keys may be under way still. It is ended, and nobody is asked.
+func isRestless(held []quorum.Held, c connection) bool {
+	return slices.ContainsFunc(held, func(h quorum.Held) bool {
+		return slices.ContainsFunc(h.Restless, func(one string) bool { return address(one) == c.addr })
+	})
 }
 
 // endTime is how long a connection may be listed after it was ended.

@@ -233,7 +233,7 @@ func newRig(t *testing.T) *rig {
 	r := &rig{T: t, server: redistest.New(t, redistest.Options{InMemory: true})}
 	r.client = r.dial()
 	r.masters = &masters{at: quorum.Placed{Place: place.Upstream, Era: 7}, keys: map[quorum.Key]held{}, proxies: []string{"me"}}
-	r.masters.holding = []quorum.Held{{Proxy: "me", Connections: []string{r.client.LocalAddr()}}}
+	r.masters.holding = []quorum.Held{{Proxy: "me", Resting: []string{r.client.LocalAddr()}}}
 	r.mover = r.another()
 	return r
 }
