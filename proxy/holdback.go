@@ -61,10 +61,7 @@ func wait(ctx context.Context, d time.Duration) {
 func (s *Server) settled(ctx context.Context) quorum.Held {
 	ctx, cancel := context.WithTimeout(ctx, holdPatience)
 	defer cancel()
-	held := quorum.Held{Resting: s.opts.Upstream.OwnConnections()}
-	if s.sharing != nil {
-		held.Resting = append(held.Resting, s.sharing.Addresses()...)
-	}
+	var held quorum.Held
 	sessions := s.all()
 	type connection struct {
 		address string
@@ -96,6 +93,10 @@ func (s *Server) settled(ctx context.Context) quorum.Held {
 		default:
 			held.Restless = append(held.Restless, c.address)
 		}
+	}
+	held.Resting = append(held.Resting, s.opts.Upstream.OwnConnections()...) // Unblock may have made one
+	if s.sharing != nil {
+		held.Resting = append(held.Resting, s.sharing.Addresses()...)
 	}
 	return held
 }

@@ -23,11 +23,16 @@ func (f *forwarding) route(ctx context.Context, own *command.Command, follow str
 		case err != nil:
 			return f.orRefuse(ctx, err)
 		case at == place.Masters:
-			if err = f.leaveStale(ctx, follow); err == nil {
+			var doomed bool
+			switch doomed, err = f.leaveStale(ctx, own, follow); {
+			case err != nil:
+			case doomed:
+				err = f.forward(ctx, commands.Situation{Upstream: f.connection()}, nil, follow, words)
+			default:
 				err = f.routeBy(ctx, f.table, own, follow, words)
 			}
 		default:
-			f.relay.unstale()
+			f.relay.stillWatches()
 			err = f.routeUpstream(ctx, own, follow, words)
 		}
 		if !errors.Is(err, errElsewhere) {
