@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/commands/moving"
 	"redlock-proxy/internal/redistest"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum"
@@ -185,7 +186,7 @@ func TestTracking(t *testing.T) {
 	b.places.turn(place.ToUpstream)
 	b.soon("it is watched no more", b.isWatched(Off))
 	b.do("SET", "lock:b", "v")
-	b.soon("the connection is gone", func() bool { return !strings.Contains(fmt.Sprint(b.do("CLIENT", "LIST")), connectionName) })
+	b.soon("the connection is gone", func() bool { return !strings.Contains(fmt.Sprint(b.do("CLIENT", "LIST")), moving.WatchName) })
 	b.wantCount(2)
 }
 

@@ -10,13 +10,12 @@ import (
 	"strconv"
 	"time"
 
+	"redlock-proxy/commands/moving"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum/feed"
 )
 
 const (
-	// connectionName is what this connection is called at the upstream.
-	connectionName = "redlock-proxy-watch"
 	// heartbeat is how long the upstream may be silent before it is asked for a sign of life.
 	heartbeat = 2 * time.Second
 	// roundPause is the least time between two looks at keys that were reported, and maxRound at how many of them each looks: the others are
@@ -76,7 +75,7 @@ func (s *Strays) once(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := l.ask([]string{"CLIENT", "SETNAME", connectionName}); err != nil { // where it is refused, it goes without
+	if _, err := l.ask([]string{"CLIENT", "SETNAME", moving.WatchName}); err != nil { // where it is refused, it goes without
 		return err
 	}
 	s.set(Tracking)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"redlock-proxy/commands/moving"
 )
 
 const (
@@ -51,7 +53,7 @@ func suspects(list string, own []string) []string {
 		}
 		addr := address(fields["addr"])
 		host, _, _ := cutLast(addr)
-		if fields["name"] == connectionName {
+		if fields["name"] == moving.WatchName {
 			proxies[host] = true
 		}
 		command, _, _ := strings.Cut(fields["cmd"], "|")
