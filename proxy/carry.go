@@ -93,7 +93,7 @@ func (f *forwarding) routeUpstream(ctx context.Context, own *command.Command, fo
 	if err := f.carry(ctx, words); err != nil {
 		return f.orRefuse(ctx, err)
 	}
-	defer f.carried()
+	defer f.relay.carried()
 	at := f.situation()
 	at.Upstream.Settled = follow == ""
 	return f.forward(ctx, at, nil, follow, words)
@@ -115,6 +115,7 @@ func (f *forwarding) carryLong(ctx context.Context, follow string) (bool, error)
 		}
 		return true, f.refuseLong(ctx, func([][]byte) { f.client.Refuse(failureOf(err), f.out) })
 	}
+	f.carries = true
 	f.passLong(follow)
 	return true, nil
 }
@@ -185,13 +186,6 @@ func (f *forwarding) vouch(ctx context.Context) error {
 	}
 	f.relay.vouch(dial)
 	return nil
-}
-
-// carried is called when a command is sent as a whole, and its answer is awaited.
-func (f *forwarding) carried() {
-	if !f.passing {
-		f.relay.carried()
-	}
 }
 
 // putToUpstream has the upstream carry out a command on lock keys for the proxy itself, on the client's connection.

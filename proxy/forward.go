@@ -76,7 +76,9 @@ type forwarding struct {
 	// places tell where the locks are; nil: they are on the masters. before is the table for as long as they are at the upstream.
 	places Places
 	before *commands.Table
-	came   time.Time // when the command came that is run again; zero: it is not
+	// carries: the current frame is a command on lock keys that is sent in parts.
+	carries bool
+	came    time.Time // when the command came that is run again; zero: it is not
 }
 
 // scan forwards what has been read, up to the name of a command that is special or
@@ -185,7 +187,8 @@ func (f *forwarding) passOn(answers int) {
 
 func (f *forwarding) endFrame() {
 	f.sawWhole()
-	if f.places != nil && f.passing {
+	if f.carries {
+		f.carries = false
 		f.relay.carried()
 	}
 	switch {

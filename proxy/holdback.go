@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"redlock-proxy/internal/contained"
@@ -14,6 +15,17 @@ const (
 	// sayPause is the wait before the masters are told once more.
 	sayPause = 50 * time.Millisecond
 )
+
+// startHolding has holdBack run until stop is called.
+func (s *Server) startHolding(ctx context.Context, places Places) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { s.holdBack(ctx, places) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
 
 // holdBack says, whenever the locks are being moved, what this proxy has nothing under way over, until ctx ends.
 func (s *Server) holdBack(ctx context.Context, places Places) {
@@ -70,9 +82,7 @@ func (s *Server) settled(ctx context.Context) quorum.Held {
 			continue
 		}
 		waiting++
-		s.running.Add(1)
 		go func() {
-			defer s.running.Done()
 			var c connection
 			_ = contained.Run(func() error { c.address, c.rests = session.relay.rests(ctx); return nil })
 			connections <- c

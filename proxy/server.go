@@ -193,7 +193,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer stopPolling()
 	defer s.followUsers(base)()
 	if s.opts.Places != nil {
-		s.running.Go(func() { s.holdBack(base, s.opts.Places) })
+		defer s.startHolding(base, s.opts.Places)() // also while it drains
 	}
 	listener := redcon.NewServerNetwork(ln.Addr().Network(), ln.Addr().String(), s.handler(base, poller), nil, nil)
 	listener.AcceptError = s.refused.another

@@ -136,9 +136,12 @@ func (c *Cluster) Confirm(ctx context.Context) (Placed, error) {
 }
 
 func (c *Cluster) confirm() (Placed, error) {
+	g, err := c.settled(context.Background(), time.Now().Add(changePatience))
+	if err != nil {
+		return Placed{}, err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*c.opts.MasterTimeout)
 	defer cancel()
-	g := c.now()
 	at, known := c.Placed()
 	if !known || g.guards.Confirm(ctx) != nil || c.now() != g {
 		return Placed{}, c.absence()

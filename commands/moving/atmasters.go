@@ -110,14 +110,22 @@ func (s *atMasters) each(ctx context.Context, names []name, do func(name, quorum
 
 func (s *atMasters) put(ctx context.Context, locks []lock) error {
 	return sameCell(ctx, s, locks, func(l lock) name { return l.name }, func(ctx context.Context, l lock) error {
+		_, err := s.opts.Masters.Take(ctx, quorum.Taking{Keys: []quorum.Key{s.place(l.name)}, Tokens: []string{l.value}, TTL: l.ttl(), Anyhow: true})
+		if err == nil || !errors.Is(err, quorum.ErrHeld) && !passes(err) { // nothing was there, as is usual: that is one round trip
+			return err
+		}
 		return s.update(ctx, l.name, func(quorum.Look) (quorum.Decision, error) {
-			d := quorum.Decision{Do: quorum.Put, Value: l.value, TTL: quorum.Endless}
-			if !l.end.IsZero() {
-				d.TTL = max(l.left().Round(time.Millisecond), vote.Shortest)
-			}
-			return d, nil
+			return quorum.Decision{Do: quorum.Put, Value: l.value, TTL: l.ttl()}, nil
 		})
 	})
+}
+
+// ttl is what is left of a lock, for the masters.
+func (l lock) ttl() time.Duration {
+	if l.end.IsZero() {
+		return quorum.Endless
+	}
+	return max(l.left().Round(time.Millisecond), vote.Shortest)
 }
 
 // remove leaves what clients took that lock on the masters by themselves: it is none of ours.
@@ -169,14 +177,18 @@ func (s *atMasters) update(ctx context.Context, n name, run func(quorum.Look) (q
 func again(ctx context.Context, try func() error) error {
 	for n := 1; ; n++ {
 		err := try()
-		var none *quorum.NoQuorumError
-		if err == nil || n == tries || !errors.As(err, &none) && !errors.Is(err, quorum.ErrContended) {
+		if err == nil || n == tries || !passes(err) {
 			return err
 		}
 		if ended := sleepUntil(ctx, time.Now().Add(retryPause)); ended != nil {
 			return err
 		}
 	}
+}
+
+// passes reports whether an error is one that may pass.
+func passes(err error) bool {
+	return errors.As(err, new(*quorum.NoQuorumError)) || errors.Is(err, quorum.ErrContended)
 }
 
 // sameCell has do called with all, several at a time, but one after the other with those that stand in one cell: they would be in each other's way. It ends with the
