@@ -205,7 +205,7 @@ func (f *forwarding) putToUpstream(ctx context.Context, words ...string) (answer
 }
 
 // leaveStale deals with a client that watches lock keys at the upstream which are on the masters now: for it they have changed.
-func (f *forwarding) leaveStale(ctx context.Context, follow string) error {
+func (f *forwarding) leaveStale(ctx context.Context, own *command.Command, follow string, words [][]byte) error {
 	if !f.relay.isStale() {
 		return nil
 	}
@@ -213,7 +213,7 @@ func (f *forwarding) leaveStale(ctx context.Context, follow string) error {
 		return err
 	}
 	switch state := f.relay.know(); {
-	case state.Multi && state.Watching && follow == "exec":
+	case state.Multi && state.Watching && (follow == "exec" || f.touches(own, words)):
 		return f.failExec(ctx)
 	case state.Multi && state.Watching:
 		return nil
@@ -233,7 +233,7 @@ func changed() command.Watched {
 	return command.Watched{Keys: map[string]string{"": ""}, Changed: true}
 }
 
-// failExec has the EXEC that follows fail as one whose watched keys have changed.
+// failExec has the EXEC that follows, now or later, fail as one whose watched keys have changed.
 func (f *forwarding) failExec(ctx context.Context) error {
 	if _, err := f.askInMulti(ctx, discard); err != nil {
 		return err
@@ -272,10 +272,18 @@ func (r *relay) isStale() bool {
 	return r.carries.stale
 }
 
+// unstale: nothing of lock keys is watched at the upstream any more.
 func (r *relay) unstale() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.carries.stale, r.carries.watches = false, false
+}
+
+// stayed: the locks are at the upstream after all, or again, and the upstream itself knows what has changed of what is watched there.
+func (r *relay) stayed() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.carries.stale = false
 }
 
 // carry notes that a command on lock keys is about to be sent, if the locks are at the upstream now.

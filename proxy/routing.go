@@ -23,11 +23,11 @@ func (f *forwarding) route(ctx context.Context, own *command.Command, follow str
 		case err != nil:
 			return f.orRefuse(ctx, err)
 		case at == place.Masters:
-			if err = f.leaveStale(ctx, follow); err == nil {
+			if err = f.leaveStale(ctx, own, follow, words); err == nil {
 				err = f.routeBy(ctx, f.table, own, follow, words)
 			}
 		default:
-			f.relay.unstale()
+			f.relay.stayed()
 			err = f.routeUpstream(ctx, own, follow, words)
 		}
 		if !errors.Is(err, errElsewhere) {
