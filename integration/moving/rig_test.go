@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -163,4 +165,13 @@ func (r *rig) wantOnlyAt(back bool) error {
 			return fmt.Errorf("%d lock keys are left where the locks are not any more: %.300q", len(left), left)
 		}
 	}
+}
+
+// counts is a map in words, in order.
+func counts(of map[string]int) string {
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		all = append(all, strconv.Itoa(of[key])+" × "+key)
+	}
+	return strings.Join(all, ", ")
 }
