@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -94,7 +96,10 @@ func TestOldSettingsAfterTheMove(t *testing.T) {
 		kit.Want(t, late, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
 		kit.Want(t, late, "me", "GET", "lock:a")
 	}
-	r.mustMove(2, toUpstream)
+	kit.Must(t, r.proxies[0].Kill())
+	r.restart(0)
+	kit.Want(t, kit.Connect(t, r.proxies[0]), "me", "GET", "lock:a")
+	r.mustMove(2, "--even-if-others", toUpstream) // one that was killed may be waited for
 	kit.Want(t, kit.Connect(t, r.proxies[3]), "me", "GET", "lock:a")
 	kit.Want(t, kit.Connect(t, r.proxies[3]), nil, "SET", "lock:a", "you", "NX", "PX", "60000")
 	kit.Must(t, r.wantOnlyAt(true))
@@ -147,6 +152,41 @@ func TestDirectClients(t *testing.T) {
 		t.Errorf("the client at the upstream goes on: %v", reply)
 	}
 	kit.Want(t, one, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
+}
+
+// TestClientsComeAndGo: clients that connect while the locks are moved, and leave, are taken for nobody else, and none of their connections is ended.
+func TestClientsComeAndGo(t *testing.T) {
+	r := startRig(t)
+	var over atomic.Bool
+	var clients sync.WaitGroup
+	came := atomic.Int64{}
+	for i := range 8 {
+		clients.Go(func() {
+			for !over.Load() {
+				client, err := redistest.Dial(r.addrs[i%2], kit.Patience)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, words := range [][]string{{"GET", "data"}, {"GET", "data"}} {
+					if reply, err := client.Do(words...); err != nil || reply != nil {
+						t.Errorf("%v: %v, %v", words, reply, err)
+					}
+				}
+				_ = client.Close()
+				came.Add(1)
+				time.Sleep(5 * time.Millisecond)
+			}
+		})
+	}
+	defer clients.Wait()
+	defer over.Store(true)
+	for i, flags := range [][]string{nil, {toUpstream}, nil, {toUpstream}} {
+		if said := r.mustMove(i%2, flags...); strings.Contains(said, "ended") {
+			t.Error(said)
+		}
+	}
+	t.Logf("%d clients", came.Load())
 }
 
 // TestUnfitKeys: what the masters cannot hold is named before anything is changed.
