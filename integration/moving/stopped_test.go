@@ -10,6 +10,7 @@ import (
 
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"
+	"redlock-proxy/internal/redistest/faultlink"
 )
 
 // stopsEnv is how many proxies are stopped.
@@ -21,17 +22,23 @@ func TestStoppedProxyGrantsNothing(t *testing.T) {
 	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("seed %d (%s)", seed, kit.SeedEnv)
 	random := rand.New(rand.NewPCG(seed, 2))
-	r := startRig(t)
+	upstream := kit.StartRedis(t, redistest.Durable()...)
+	link := kit.StartLink(t, upstream)
+	r := &rig{t: t, upstream: upstream, masters: kit.StartMasters(t)}
+	others := append(kit.PatientMasters(), "--move-from-upstream")
+	r.add(append([]string{"--lock-keys", "lock:*", "--upstream", "redis://" + link.Addr()}, others...)...)
+	r.add(append(kit.LockKeyArgs(upstream), others...)...)
+	r.wantVoting()
 	seen := map[string]int{}
-	for i := range int(kit.NumberFrom(t, stopsEnv, 4)) {
-		how, what := r.stopAround(random, i)
+	for i := range int(kit.NumberFrom(t, stopsEnv, 5)) {
+		how, what := r.stopAround(random, link, i)
 		seen[how+": "+what]++
 	}
 	t.Log(counts(seen))
 }
 
 // stopAround stops the first proxy around a command once, and has the locks be at the upstream again afterwards.
-func (r *rig) stopAround(random *rand.Rand, i int) (how, what string) {
+func (r *rig) stopAround(random *rand.Rand, link *faultlink.Link, i int) (how, what string) {
 	r.t.Helper()
 	key := fmt.Sprint("lock:stopped:", i)
 	client, other := kit.Dial(r.t, r.addrs[0]), kit.Dial(r.t, r.addrs[1])
@@ -42,7 +49,7 @@ func (r *rig) stopAround(random *rand.Rand, i int) (how, what string) {
 		kit.Must(r.t, client.Send(redistest.AppendCommand(nil, "SET", key, "late", "NX", "PX", "60000")))
 	}
 	upstreamStops := false
-	switch i % 4 {
+	switch i % 5 {
 	case 0:
 		how = "stopped, then sent"
 		kit.Must(r.t, r.proxies[0].Pause())
@@ -62,6 +69,12 @@ func (r *rig) stopAround(random *rand.Rand, i int) (how, what string) {
 		send()
 		time.Sleep(20 * time.Millisecond)
 		kit.Must(r.t, r.proxies[0].Pause())
+	case 4:
+		how = "on its way to the upstream when the proxy is stopped, and there after the move"
+		link.Cut()
+		send()
+		time.Sleep(20 * time.Millisecond)
+		kit.Must(r.t, r.proxies[0].Pause())
 	}
 	if upstreamStops {
 		time.Sleep(20 * time.Millisecond)
@@ -70,6 +83,10 @@ func (r *rig) stopAround(random *rand.Rand, i int) (how, what string) {
 	r.mustMove(1, "--even-if-others")
 	granted := kit.Do(r.t, other, "SET", key, "other", "NX", "PX", "60000")
 	holder := kit.Do(r.t, other, "GET", key)
+	if i%5 == 4 {
+		kit.Must(r.t, link.Heal())
+		time.Sleep(50 * time.Millisecond)
+	}
 	kit.Must(r.t, r.proxies[0].Continue())
 	reply, err := client.Receive()
 	what = fmt.Sprintf("the other is granted %v, the late one %v, %v", granted, reply, err != nil)
