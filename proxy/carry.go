@@ -236,7 +236,7 @@ func changed() command.Watched {
 	return command.Watched{Keys: map[string]string{"": ""}, Changed: true}
 }
 
-// failExec has the EXEC that follows fail as one whose watched keys have changed.
+// failExec has the EXEC that follows, now or later, fail as one whose watched keys have changed.
 func (f *forwarding) failExec(ctx context.Context) error {
 	if _, err := f.askInMulti(ctx, discard); err != nil {
 		return err
@@ -282,14 +282,15 @@ func (r *relay) watchesLocks() bool {
 	return r.carries.watches
 }
 
+// unstale: nothing of lock keys is watched at the upstream any more.
 func (r *relay) unstale() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.carries.stale, r.carries.watches = false, false
 }
 
-// stillWatches: the locks are where the client watches them, also where they were to be moved meanwhile.
-func (r *relay) stillWatches() {
+// stayed: the locks are at the upstream after all, or again, and the upstream itself knows what has changed of what is watched there.
+func (r *relay) stayed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.carries.stale = false

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 const (
 	// holdPatience is how long what was sent to the upstream is waited for, once the locks are being moved. What takes longer is ended there.
 	holdPatience = 3 * time.Second
+	// lookPause is that between two looks whether there are other connections to tell of.
+	lookPause = 100 * time.Millisecond
 	// sayPause is the wait before the masters are told once more.
 	sayPause = 50 * time.Millisecond
 )
@@ -27,25 +30,42 @@ func (s *Server) startHolding(ctx context.Context, places Places) (stop func()) 
 	}
 }
 
-// holdBack says, whenever the locks are being moved, what this proxy has nothing under way over, until ctx ends.
+// holdBack says, whenever the locks are being moved, what this proxy has nothing under way over, until ctx ends: at once, and again when it has come to have
+// other connections, by clients that have come since.
 func (s *Server) holdBack(ctx context.Context, places Places) {
-	said := 0
+	said, last := 0, quorum.Held{}
+	look := time.NewTicker(lookPause)
+	defer look.Stop()
 	for ctx.Err() == nil {
 		turned := places.Turned()
-		if at, known := places.Placed(); known && at.Moves() && at.Era != said {
-			if err := places.SayHeld(ctx, at.Era, s.settled(ctx)); err == nil {
-				said = at.Era
-			} else {
-				s.opts.Logger.Warn("the masters could not be told what is held back", "cause", err)
-				wait(ctx, sayPause)
+		again := (<-chan time.Time)(nil)
+		if at, known := places.Placed(); known && at.Moves() {
+			settled := s.settledNow
+			if at.Era != said {
+				settled = func() quorum.Held { return s.settled(ctx) }
 			}
-			continue
+			held := settled()
+			if at.Era != said || !sameHeld(held, last) {
+				if err := places.SayHeld(ctx, at.Era, held); err != nil {
+					s.opts.Logger.Warn("the masters could not be told what is held back", "cause", err)
+					wait(ctx, sayPause)
+					continue
+				}
+				said, last = at.Era, held
+			}
+			again = look.C
 		}
 		select {
 		case <-turned:
+		case <-again:
 		case <-ctx.Done():
 		}
 	}
+}
+
+func sameHeld(a, b quorum.Held) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a.Resting)), slices.Sorted(slices.Values(b.Resting))) &&
+		slices.Equal(slices.Sorted(slices.Values(a.Restless)), slices.Sorted(slices.Values(b.Restless)))
 }
 
 func wait(ctx context.Context, d time.Duration) {
@@ -94,7 +114,31 @@ func (s *Server) settled(ctx context.Context) quorum.Held {
 			held.Restless = append(held.Restless, c.address)
 		}
 	}
-	held.Resting = append(held.Resting, s.opts.Upstream.OwnConnections()...) // Unblock may have made one
+	held.Resting = append(held.Resting, s.owned().Resting...) // Unblock may have made one
+	return held
+}
+
+// settledNow is settled without waiting for anything.
+func (s *Server) settledNow() quorum.Held {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	held := s.owned()
+	for _, session := range s.all() {
+		if session.relay == nil {
+			continue
+		}
+		if address, rests := session.relay.rests(over); rests {
+			held.Resting = append(held.Resting, address)
+		} else if address != "" {
+			held.Restless = append(held.Restless, address)
+		}
+	}
+	return held
+}
+
+// owned are the connections that are no client's own.
+func (s *Server) owned() quorum.Held {
+	held := quorum.Held{Resting: s.opts.Upstream.OwnConnections()}
 	if s.sharing != nil {
 		held.Resting = append(held.Resting, s.sharing.Addresses()...)
 	}

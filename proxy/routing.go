@@ -32,7 +32,7 @@ func (f *forwarding) route(ctx context.Context, own *command.Command, follow str
 				err = f.routeBy(ctx, f.table, own, follow, words)
 			}
 		default:
-			f.relay.stillWatches()
+			f.relay.stayed()
 			err = f.routeUpstream(ctx, own, follow, words)
 		}
 		if !errors.Is(err, errElsewhere) {

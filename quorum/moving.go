@@ -135,18 +135,17 @@ func (c *Cluster) Confirm(ctx context.Context) (Placed, error) {
 	}
 }
 
+// confirm looks again where it turns out that something was decided of which this proxy has not heard yet.
 func (c *Cluster) confirm() (Placed, error) {
-	g, err := c.settled(context.Background(), time.Now().Add(changePatience))
-	if err != nil {
-		return Placed{}, err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*c.opts.MasterTimeout)
-	defer cancel()
-	at, known := c.Placed()
-	if !known || g.guards.Confirm(ctx) != nil || c.now() != g {
-		return Placed{}, c.absence()
-	}
-	return at, nil
+	return onWhich(context.Background(), c, func(g *generation) (Placed, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*c.opts.MasterTimeout)
+		defer cancel()
+		at, known := c.Placed()
+		if !known || g.guards.Confirm(ctx) != nil || c.now() != g {
+			return Placed{}, g.absence()
+		}
+		return at, nil
+	})
 }
 
 // confirmation is a look at the masters that some wait for.

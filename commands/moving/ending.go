@@ -79,13 +79,12 @@ func (r *run) quiet(ctx context.Context) error {
 	if r.result.Silent = silent; len(silent) > 0 {
 		r.say(fmt.Sprintf("%d proxies did not say in time that they hold back: %s", len(silent), strings.Join(silent, ", ")))
 	}
-	now, err := r.connections(ctx)
+	strange, held, err := r.strangers(ctx, before, held)
 	if err != nil {
 		return err
 	}
-	strange := r.strange(before, now, held)
 	for _, c := range strange {
-		if !c.isKnown() && !isRestless(held, c) {
+		if c.isOther(held) {
 			r.result.Others = append(r.result.Others, c.String())
 		}
 	}
@@ -94,6 +93,31 @@ func (r *run) quiet(ctx context.Context) error {
 	}
 	return r.end(ctx, strange)
 }
+
+// tellTime is how long a proxy has to tell of connections that it made just before.
+const tellTime = time.Second
+
+// strangers are strange once those connections are told of that proxies made for clients that came while they said that they hold back.
+func (r *run) strangers(ctx context.Context, before []connection, held []quorum.Held) (strange []connection, told []quorum.Held, err error) {
+	for until := time.Now().Add(tellTime); ; {
+		now, err := r.connections(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		strange := r.strange(before, now, held)
+		others := slices.ContainsFunc(strange, func(c connection) bool { return c.isOther(held) })
+		if !others || !time.Now().Before(until) {
+			return strange, held, nil
+		}
+		if err := sleepUntil(ctx, time.Now().Add(holdPause)); err != nil {
+			return nil, nil, err
+		}
+		held = r.opts.Masters.Holding(ctx, r.at.Era)
+	}
+}
+
+// isOther: it may be of a client that locks there without a proxy.
+func (c connection) isOther(held []quorum.Held) bool { return !c.isKnown() && !isRestless(held, c) }
 
 // strange are the connections of before that are still there, and are neither this run's nor of a proxy that holds back.
 func (r *run) strange(before, now []connection, held []quorum.Held) []connection {

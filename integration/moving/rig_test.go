@@ -1,0 +1,177 @@
+//go:build integration
+
+package moving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// rig is an upstream that keeps its data, five masters, and two proxies.
+type rig struct {
+	t        *testing.T
+	upstream *redistest.Server
+	masters  []*redistest.Server
+	proxies  []*harness.Proxy
+	args     []string
+	// addrs are where the proxies listen, also when one is started again.
+	addrs []string
+}
+
+// startRig starts proxies that take the locks to be at the upstream.
+func startRig(t *testing.T, args ...string) *rig {
+	t.Helper()
+	return startRigAt(t, kit.StartRedis(t, redistest.Durable()...), args...)
+}
+
+func startRigAt(t *testing.T, upstream *redistest.Server, args ...string) *rig {
+	t.Helper()
+	r := &rig{t: t, upstream: upstream, masters: kit.StartMasters(t)}
+	r.args = slices.Concat(kit.LockKeyArgs(upstream), kit.PatientMasters(), []string{"--move-from-upstream"}, args)
+	for range 2 {
+		r.add(r.args...)
+	}
+	r.wantVoting()
+	return r
+}
+
+// add starts one more proxy.
+func (r *rig) add(args ...string) *harness.Proxy {
+	r.t.Helper()
+	proxy := kit.StartProxy(r.t, redistest.URLs(r.masters), args...)
+	r.proxies, r.addrs = append(r.proxies, proxy), append(r.addrs, proxy.Addr())
+	return proxy
+}
+
+// restart starts a proxy that has ended at the address that it had, with the settings of before.
+func (r *rig) restart(i int) {
+	r.t.Helper()
+	r.proxies[i] = kit.StartProxy(r.t, redistest.URLs(r.masters), append(slices.Clone(r.args), "--listen", r.addrs[i])...)
+}
+
+// wantVoting wants all masters to vote, as each proxy sees it.
+func (r *rig) wantVoting() {
+	r.t.Helper()
+	(&kit.Fleet{Masters: r.masters, Proxies: r.proxies}).WantVoting(r.t, len(r.masters))
+}
+
+// errNotMoved is what the program says when it has not done what it was asked.
+type errNotMoved struct{ said string }
+
+func (e errNotMoved) Error() string { return e.said }
+
+// move runs the program by which an operator moves the locks, at one proxy, and returns what it printed.
+func (r *rig) move(proxy int, flags ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
+	defer cancel()
+	return r.moveUntil(ctx, proxy, flags...)
+}
+
+func (r *rig) moveUntil(ctx context.Context, proxy int, flags ...string) (string, error) {
+	program, err := harness.BuildProxy(ctx)
+	if err != nil {
+		return "", err
+	}
+	out, err := exec.CommandContext(ctx, program, append([]string{"move", "--addr", r.addrs[proxy]}, flags...)...).CombinedOutput()
+	var code *exec.ExitError
+	if errors.As(err, &code) {
+		err = errNotMoved{strings.TrimSpace(string(out))}
+	}
+	return string(out), err
+}
+
+// mustMove is move that must be done; it returns what was said.
+func (r *rig) mustMove(proxy int, flags ...string) string {
+	r.t.Helper()
+	out, err := r.move(proxy, flags...)
+	if err != nil {
+		r.t.Fatalf("move %v: %v", flags, err)
+	}
+	return out
+}
+
+// wantRefused wants a move not to be made, for a reason.
+func (r *rig) wantRefused(proxy int, why string, flags ...string) {
+	r.t.Helper()
+	out, err := r.move(proxy, flags...)
+	if err == nil || !strings.Contains(err.Error(), why) {
+		r.t.Fatalf("move %v: got %q, %v; want %q", flags, out, err, why)
+	}
+}
+
+// atUpstream are the lock keys at the upstream, of all databases.
+func (r *rig) atUpstream() []string {
+	r.t.Helper()
+	var all []string
+	for _, db := range []string{"0", "3"} {
+		reply, err := kit.AskIn(r.upstream, db, "KEYS", "lock:*")
+		kit.Must(r.t, err)
+		for _, key := range reply.([]any) {
+			all = append(all, key.(string))
+		}
+	}
+	return all
+}
+
+// atMasters are the lock keys that are held on a majority of the masters that are up, with the names that they have there.
+func (r *rig) atMasters(pattern string) []string {
+	r.t.Helper()
+	held := map[string]int{}
+	for _, master := range r.masters {
+		for _, db := range []string{"0", "3"} {
+			reply, err := kit.AskIn(master, db, "KEYS", pattern)
+			kit.Must(r.t, err)
+			for _, key := range reply.([]any) {
+				value, err := kit.AskIn(master, db, "GET", key.(string))
+				kit.Must(r.t, err)
+				if harness.Held(value) != nil {
+					held[key.(string)]++
+				}
+			}
+		}
+	}
+	var all []string
+	for key, n := range held {
+		if n > len(r.masters)/2 {
+			all = append(all, key)
+		}
+	}
+	return all
+}
+
+// wantOnlyAt wants nothing of the locks to be left where they are not.
+func (r *rig) wantOnlyAt(back bool) error {
+	for end := time.Now().Add(2 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		left := r.atUpstream()
+		if back {
+			left = r.atMasters("lock:*")
+		}
+		if len(left) == 0 {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("%d lock keys are left where the locks are not any more: %.300q", len(left), left)
+		}
+	}
+}
+
+// counts is a map in words, in order.
+func counts(of map[string]int) string {
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		all = append(all, strconv.Itoa(of[key])+" × "+key)
+	}
+	return strings.Join(all, ", ")
+}

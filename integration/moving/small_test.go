@@ -1,0 +1,402 @@
+//go:build integration
+
+package moving
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+const toUpstream = "--back"
+
+// pair are a client of each proxy.
+func (r *rig) pair() (one, other *redistest.Client) {
+	r.t.Helper()
+	return kit.Connect(r.t, r.proxies[0]), kit.Connect(r.t, r.proxies[1])
+}
+
+// wantSaid wants words in what the program printed.
+func wantSaid(t *testing.T, said string, words ...string) {
+	t.Helper()
+	for _, word := range words {
+		if !strings.Contains(said, word) {
+			t.Errorf("said: %q, want %q in it", said, word)
+		}
+	}
+}
+
+// TestMoveTwice: what is done already is said, and changes nothing; nor does giving up what nobody began.
+func TestMoveTwice(t *testing.T) {
+	r := startRig(t)
+	one, other := r.pair()
+	kit.Want(t, one, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
+	wantSaid(t, r.mustMove(0, toUpstream), "nothing to move: the locks are at the upstream")
+	wantSaid(t, r.mustMove(0, "--abort"), "the locks are at the upstream")
+	wantSaid(t, r.mustMove(0), "the locks are at the masters now: 1 string", "1 lock keys are removed")
+	wantSaid(t, r.mustMove(1), "nothing to move: the locks are at the masters")
+	wantSaid(t, r.mustMove(1, "--abort"), "the locks are at the masters")
+	kit.Want(t, other, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
+	kit.Must(t, r.wantOnlyAt(false))
+	wantSaid(t, r.mustMove(1, toUpstream), "the locks are at the upstream now: 1 string")
+	wantSaid(t, r.mustMove(0, toUpstream), "nothing to move")
+	kit.Want(t, other, "me", "GET", "lock:a")
+	kit.Want(t, one, int64(1), "UNLOCK", "lock:a", "me")
+	kit.Must(t, r.wantOnlyAt(true))
+}
+
+// TestMoveIsAborted: while it waits for a proxy that stands still, a move is given up. The locks are where they were, and commands go on there.
+func TestMoveIsAborted(t *testing.T) {
+	r := startRig(t)
+	one, _ := r.pair()
+	kit.Want(t, one, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
+	kit.Must(t, r.proxies[1].Pause())
+	moved := make(chan error, 1)
+	go func() {
+		_, err := r.move(0)
+		moved <- err
+	}()
+	_, err := r.proxies[0].WaitLog("decided: to-masters", kit.Patience)
+	kit.Must(t, err)
+	asked := make(chan any, 1)
+	go func() {
+		reply, _ := one.Do("SET", "lock:a", "you", "NX", "PX", "60000")
+		asked <- reply
+	}()
+	wantSaid(t, r.mustMove(0, "--abort"), "given up: the locks stay at the upstream")
+	if err := <-moved; err == nil || !strings.Contains(err.Error(), "upstream") {
+		t.Errorf("the move that was given up said: %v", err)
+	}
+	if reply := <-asked; reply != nil {
+		t.Errorf("it was granted twice: %v", reply)
+	}
+	kit.Must(t, r.proxies[1].Continue())
+	kit.Want(t, kit.Connect(t, r.proxies[1]), "me", "GET", "lock:a")
+	kit.Must(t, r.wantOnlyAt(true))
+	r.mustMove(1)
+	kit.Must(t, r.wantOnlyAt(false))
+}
+
+// TestOldSettingsAfterTheMove: a proxy that starts after the move learns from the masters where the locks are, with the setting and without it.
+func TestOldSettingsAfterTheMove(t *testing.T) {
+	r := startRig(t)
+	one, _ := r.pair()
+	kit.Want(t, one, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
+	r.mustMove(0)
+	for _, args := range [][]string{r.args, slices.DeleteFunc(slices.Clone(r.args), func(arg string) bool { return arg == "--move-from-upstream" })} {
+		late := kit.Connect(t, r.add(args...))
+		kit.Want(t, late, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
+		kit.Want(t, late, "me", "GET", "lock:a")
+	}
+	kit.Must(t, r.proxies[0].Kill())
+	r.restart(0)
+	kit.Want(t, kit.Connect(t, r.proxies[0]), "me", "GET", "lock:a")
+	r.mustMove(2, "--even-if-others", toUpstream) // one that was killed may be waited for
+	kit.Want(t, kit.Connect(t, r.proxies[3]), "me", "GET", "lock:a")
+	kit.Want(t, kit.Connect(t, r.proxies[3]), nil, "SET", "lock:a", "you", "NX", "PX", "60000")
+	kit.Must(t, r.wantOnlyAt(true))
+}
+
+// TestSettingsDiffer: beside a proxy with the setting, one without it grants nothing that is locked at the upstream.
+func TestSettingsDiffer(t *testing.T) {
+	r := startRig(t)
+	one, _ := r.pair()
+	kit.Want(t, one, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
+	without := slices.DeleteFunc(slices.Clone(r.args), func(arg string) bool { return arg == "--move-from-upstream" })
+	proxy, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(r.masters), Args: without})
+	if err != nil {
+		t.Logf("it does not start: %v", err)
+		return
+	}
+	defer proxy.Close()
+	client := kit.Dial(t, proxy.Addr())
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		reply, err := client.Do("SET", "lock:a", "you", "NX", "PX", "60000")
+		kit.Must(t, err)
+		if reply == "OK" {
+			t.Errorf("BOTH were granted lock:a; its log:\n%s", proxy.Log())
+			break
+		}
+	}
+	t.Logf("it answers: %v", kit.Do(t, client, "SET", "lock:a", "you", "NX", "PX", "60000"))
+	for _, line := range strings.Split(proxy.Log(), "\n") {
+		if strings.Contains(line, "WARN") || strings.Contains(line, "ERROR") {
+			t.Log(line)
+		}
+	}
+	said, err := r.move(0)
+	t.Logf("move: %q, %v", said, err)
+}
+
+// TestDirectClients: a client that is at the upstream itself is named before anything is changed, and can be ended.
+func TestDirectClients(t *testing.T) {
+	r := startRig(t)
+	one, _ := r.pair()
+	direct := kit.Dial(t, r.upstream.Addr())
+	kit.Want(t, direct, "OK", "CLIENT", "SETNAME", "billing")
+	kit.Want(t, direct, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
+	r.wantRefused(0, direct.LocalAddr()+" name=billing")
+	kit.Want(t, one, "me", "GET", "lock:a")
+	kit.Want(t, direct, "me", "GET", "lock:a")
+	kit.Must(t, r.wantOnlyAt(true))
+	wantSaid(t, r.mustMove(0, "--even-if-others"), "name=billing", "1 connections at the upstream were ended")
+	if reply, err := direct.Do("PING"); err == nil {
+		t.Errorf("the client at the upstream goes on: %v", reply)
+	}
+	kit.Want(t, one, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
+}
+
+// TestClientsComeAndGo: clients that connect while the locks are moved, and leave, are taken for nobody else, and none of their connections is ended.
+func TestClientsComeAndGo(t *testing.T) {
+	r := startRig(t)
+	var over atomic.Bool
+	var clients sync.WaitGroup
+	came := atomic.Int64{}
+	for i := range 8 {
+		clients.Go(func() {
+			for !over.Load() {
+				client, err := redistest.Dial(r.addrs[i%2], kit.Patience)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, words := range [][]string{{"GET", "data"}, {"GET", "data"}} {
+					if reply, err := client.Do(words...); err != nil || reply != nil {
+						t.Errorf("%v: %v, %v", words, reply, err)
+					}
+				}
+				_ = client.Close()
+				came.Add(1)
+				time.Sleep(5 * time.Millisecond)
+			}
+		})
+	}
+	defer clients.Wait()
+	defer over.Store(true)
+	for i, flags := range [][]string{nil, {toUpstream}, nil, {toUpstream}} {
+		if said := r.mustMove(i%2, flags...); strings.Contains(said, "ended") {
+			t.Error(said)
+		}
+	}
+	t.Logf("%d clients", came.Load())
+}
+
+// TestUnfitKeys: what the masters cannot hold is named before anything is changed.
+func TestUnfitKeys(t *testing.T) {
+	r := startRig(t)
+	one, _ := r.pair()
+	kit.Want(t, one, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
+	kit.Do(t, one, "XADD", "lock:stream", "*", "a", "b")
+	r.wantRefused(0, "lock:stream")
+	if log := r.proxies[0].Log(); strings.Contains(log, "decided: to-masters") {
+		t.Error("something was decided")
+	}
+	kit.Do(t, one, "DEL", "lock:stream")
+	r.mustMove(0)
+}
+
+// TestWatchOverTheMove: who watches a lock key over the move is told that it has changed, whatever came in between.
+func TestWatchOverTheMove(t *testing.T) {
+	for _, back := range []bool{false, true} {
+		for _, when := range []string{"before MULTI", "after MULTI", "after a command"} {
+			t.Run(fmt.Sprintf("back=%v, %s", back, when), func(t *testing.T) {
+				r := startRig(t)
+				one, other := r.pair()
+				var flags []string
+				if back {
+					r.mustMove(0)
+					flags = []string{toUpstream}
+				}
+				kit.Want(t, one, "OK", "SET", "lock:a", "me", "PX", "60000")
+				kit.Want(t, one, "OK", "WATCH", "lock:a")
+				kit.Want(t, one, "me", "GET", "lock:a")
+				steps := []func(){
+					func() { kit.Want(t, one, "OK", "MULTI") },
+					func() { kit.Want(t, one, "QUEUED", "DEL", "lock:a") },
+				}
+				at := map[string]int{"before MULTI": 0, "after MULTI": 1, "after a command": 2}[when]
+				for _, step := range steps[:at] {
+					step()
+				}
+				done := make(chan error, 1)
+				go func() {
+					_, err := r.move(1, flags...)
+					done <- err
+				}()
+				if at == 2 { // it has to be let go on
+					time.Sleep(1500 * time.Millisecond)
+				} else {
+					kit.Must(t, <-done)
+					kit.Want(t, other, int64(1), "DEL", "lock:a")
+					kit.Want(t, other, "OK", "SET", "lock:a", "me", "PX", "60000")
+				}
+				for _, step := range steps[at:] {
+					step()
+				}
+				reply := kit.Do(t, one, "EXEC")
+				if at == 2 {
+					if replies, is := reply.([]any); reply != nil && (!is || len(replies) != 1 || replies[0] != int64(1)) {
+						t.Errorf("EXEC: %v", reply)
+					}
+					err := <-done
+					left := kit.Do(t, other, "EXISTS", "lock:a")
+					t.Logf("EXEC: %v; EXISTS: %v; the move: %v", reply, left, err)
+					if (reply == nil) != (left == int64(1)) {
+						t.Errorf("EXEC: %v, and then EXISTS: %v", reply, left)
+					}
+				} else if reply != nil {
+					t.Errorf("EXEC: %v", reply)
+				}
+				kit.Want(t, one, "OK", "SET", "lock:b", "me", "NX", "PX", "1000")
+			})
+		}
+	}
+}
+
+// TestTransactionsOverTheMove: a transaction in which nothing was said of lock keys before the move goes on after it.
+func TestTransactionsOverTheMove(t *testing.T) {
+	for _, back := range []bool{false, true} {
+		t.Run(fmt.Sprint("back=", back), func(t *testing.T) {
+			r := startRig(t)
+			one, other := r.pair()
+			var flags []string
+			if back {
+				r.mustMove(0)
+				flags = []string{toUpstream}
+			}
+			kit.Want(t, one, "OK", "MULTI")
+			r.mustMove(1, flags...)
+			kit.Want(t, one, "QUEUED", "SET", "lock:a", "me", "NX", "PX", "60000")
+			if reply := kit.Text(kit.Do(t, one, "EXEC")); reply != "[OK]" {
+				t.Errorf("EXEC: %v", reply)
+			}
+			kit.Want(t, other, "me", "GET", "lock:a")
+		})
+	}
+}
+
+// TestSilentClients: who wants no replies has its commands carried out as well.
+func TestSilentClients(t *testing.T) {
+	r := startRig(t)
+	one, other := r.pair()
+	kit.Must(t, one.Send(redistest.AppendCommand(redistest.AppendCommand(nil, "CLIENT", "REPLY", "OFF"), "SET", "lock:a", "silent", "NX", "PX", "60000")))
+	kit.Soon(t, func() error {
+		if got := kit.Do(t, other, "GET", "lock:a"); got != "silent" {
+			return fmt.Errorf("GET: %v", got)
+		}
+		return nil
+	})
+	said := r.mustMove(1)
+	t.Log(said)
+	kit.Want(t, other, "silent", "GET", "lock:a")
+	if err := one.Send(redistest.AppendCommand(nil, "DEL", "lock:a")); err == nil {
+		if reply, err := one.Do("CLIENT", "REPLY", "ON"); err == nil && reply == "OK" {
+			kit.Want(t, other, nil, "GET", "lock:a")
+			return
+		}
+	}
+	t.Log("its connection was ended")
+	kit.Want(t, other, "silent", "GET", "lock:a")
+}
+
+// TestSettingsOfAllKinds: the locks move and come back with these settings.
+func TestSettingsOfAllKinds(t *testing.T) {
+	for name, args := range map[string][]string{
+		"shared connections": {"--upstream-connections", "4"},
+		"key prefix":         {"--key-prefix", "app:"},
+		"tags":               {"--lock-tags", "*"},
+		"prefix and tags":    {"--key-prefix", "app:", "--lock-tags", "*"},
+	} {
+		t.Run(name, func(t *testing.T) { startRig(t, args...).wantThereAndBack() })
+	}
+}
+
+// wantThereAndBack has locks of all kinds move to the masters and back.
+func (r *rig) wantThereAndBack() {
+	t := r.t
+	t.Helper()
+	one, other := r.pair()
+	for _, db := range []string{"0", "3"} {
+		kit.Want(t, one, "OK", "SELECT", db)
+		for _, k := range keepers {
+			kit.Do(t, one, k.make...)
+			if k.ends {
+				kit.Want(t, one, int64(1), "PEXPIRE", k.key, kit.Millis(keptFor))
+			}
+		}
+		kit.Want(t, one, "OK", "SET", "data", "x"+db)
+		kit.Want(t, one, "OK", "SET", "lock:x:{tag}", "x"+db, "PX", "60000")
+	}
+	three, err := redistest.Dial(r.addrs[1], kit.Patience) // RESP3
+	kit.Must(t, err)
+	defer three.Close()
+	kit.Do(t, three, "HELLO", "3")
+	for _, flags := range [][]string{nil, {toUpstream}, nil} {
+		r.mustMove(1, flags...)
+		for _, db := range []string{"0", "3"} {
+			for _, client := range []*redistest.Client{one, other} {
+				kit.Want(t, client, "OK", "SELECT", db)
+				look(t, client)
+				kit.Want(t, client, "x"+db, "GET", "data")
+				kit.Want(t, client, "x"+db, "GET", "lock:x:{tag}")
+				kit.Want(t, client, nil, "SET", "lock:x:{tag}", "you", "NX", "PX", "60000")
+			}
+			kit.Want(t, three, "OK", "SELECT", db)
+			if got := kit.Text(kit.Do(t, three, "HGETALL", "lock:kept:hash")); got != "map[a:1:2 b:x]" {
+				t.Errorf("over RESP3: %v", got)
+			}
+			if got := kit.Do(t, three, "SET", "lock:x:{tag}", "you", "NX", "PX", "60000"); got != nil {
+				t.Errorf("over RESP3: %v", got)
+			}
+		}
+		kit.Must(t, r.wantOnlyAt(len(flags) > 0))
+	}
+}
+
+// TestFewRights: a user of the proxy at the upstream that may not do what a move needs is found out before anything is changed.
+func TestFewRights(t *testing.T) {
+	upstream := kit.StartRedis(t, redistest.Durable()...)
+	kit.Must(t, kit.Tell(upstream, "ACL", "SETUSER", "few", "on", ">secret", "~*", "&*", "+@all", "-client|kill"))
+	r := &rig{t: t, upstream: upstream, masters: kit.StartMasters(t)}
+	r.args = append([]string{"--lock-keys", "lock:*", "--move-from-upstream", "--upstream", "redis://few:secret@" + upstream.Addr(), "--share-upstream-login"}, kit.PatientMasters()...)
+	r.add(r.args...)
+	r.add(r.args...)
+	r.wantVoting()
+	one, _ := r.pair()
+	kit.Want(t, one, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
+	r.wantRefused(0, "NOPERM")
+	kit.Want(t, one, "me", "GET", "lock:a")
+	kit.Must(t, kit.Tell(upstream, "ACL", "SETUSER", "few", "+client|kill"))
+	r.mustMove(0)
+	kit.Want(t, one, "me", "GET", "lock:a")
+}
+
+// TestMastersAreDown: while most masters are down, those go on who locked at the upstream before, and others are told why they do not.
+func TestMastersAreDown(t *testing.T) {
+	r := startRig(t)
+	one, other := r.pair()
+	kit.Want(t, one, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
+	for _, master := range r.masters[:3] {
+		kit.Must(t, master.Kill())
+	}
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		kit.Want(t, one, "me", "GET", "lock:a")
+		kit.Want(t, one, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
+	}
+	kit.Does(t, other, "SET lock:a you NX PX 60000", "NOQUORUM")
+	kit.Does(t, other, "SET data 1", "OK")
+	if _, err := r.move(0); err == nil {
+		t.Error("the locks were moved")
+	} else {
+		t.Log(err)
+	}
+	kit.Want(t, one, int64(1), "DEL", "lock:a")
+}
