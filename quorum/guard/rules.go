@@ -82,7 +82,7 @@ func (r rules) differences(here rules) string {
 	}
 	theirs, ours := r.values(), here.values()
 	for line := range strings.SplitSeq(here.settings+"\n"+r.settings, "\n") {
-		if name, _, _ := strings.Cut(line, " "); theirs[name] != ours[name] {
+		if name, _, _ := strings.Cut(line, " "); here.settings != "" && theirs[name] != ours[name] {
 			add(name, theirs[name], ours[name])
 			ours[name] = theirs[name] // once
 		}
