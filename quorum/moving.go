@@ -55,6 +55,15 @@ func (c *Cluster) Placed() (at Placed, known bool) {
 	return c.placedIn(era), known && c.underway.Load() == nil
 }
 
+// LocksAt is Placed in a word, for whoever looks: upstream, masters, moving-to-masters, moving-to-upstream, or unknown.
+func (c *Cluster) LocksAt() string {
+	at, known := c.Placed()
+	if !known {
+		return "unknown"
+	}
+	return at.Place.Shown()
+}
+
 // Turned is closed when Placed may tell something else.
 func (c *Cluster) Turned() <-chan struct{} {
 	c.mu.Lock()
