@@ -259,16 +259,19 @@ func (c *Cluster) followChanges(ctx context.Context) {
 			continue
 		}
 		asked = time.Now()
-		c.follow(ctx, g, *s)
+		if c.follow(ctx, g, *s) {
+			asked = time.Time{}
+		}
 	}
 }
 
-// follow takes the next step after what another proxy did.
-func (c *Cluster) follow(ctx context.Context, g *generation, s guard.Succession) {
+// follow takes the next step after what another proxy did. It reports whether to try again at once: the masters stay, so nobody has to be asked for
+// anything, and more may be known by now.
+func (c *Cluster) follow(ctx context.Context, g *generation, s guard.Succession) (again bool) {
 	ctx, cancel := context.WithTimeout(ctx, askPause)
 	defer cancel()
 	if !c.changing.TryLock() {
-		return
+		return false
 	}
 	mine := s.Begun && s.Era.Is(g.names()) || !s.Begun && s.Change.After(s.Era).Is(g.names())
 	var err error
@@ -284,6 +287,7 @@ func (c *Cluster) follow(ctx context.Context, g *generation, s guard.Succession)
 	case !mine && c.opts.Succeeded != nil:
 		c.opts.Succeeded(s.Change.Names)
 	}
+	return mine && err != nil
 }
 
 // settled is the cluster with the masters that it has, once no change is under way; none is waited for for

@@ -197,7 +197,7 @@ func (c *Cluster) Release(ctx context.Context, key Key, token string) error {
 // Errors: ErrNotHeld (as *InsteadError where it is known what is there), ErrTooShort, ErrContended,
 // *NoQuorumError when it cannot be known, or the cause of ctx.
 func (c *Cluster) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (Grant, error) {
-	return on(ctx, c, func(g *generation) (Grant, error) { return g.Extend(ctx, key, token, ttl) })
+	return onWhich(ctx, c, func(g *generation) (Grant, error) { return g.Extend(ctx, key, token, ttl) }) // twice is as once
 }
 
 // Read tells what stands under keys of one database.

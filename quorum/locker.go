@@ -64,6 +64,9 @@ func (l *Locker) Lock(ctx context.Context, req LockRequest) (Grant, error) {
 	if req.Wait != 0 {
 		return l.waitAndLock(ctx, t, req.Wait)
 	}
+	if _, err := l.settled(ctx, time.Now().Add(changePatience)); err != nil {
+		return Grant{}, err
+	}
 	switch waits, open := l.queues.Waits(req.Key); {
 	case open || waits && !l.HasQuorum():
 		return Grant{}, l.absence()
@@ -90,7 +93,11 @@ func (l *Locker) waitAndLock(ctx context.Context, t Taking, wait time.Duration) 
 	case queue.Over:
 		return Grant{}, ErrHeld
 	case queue.Open:
-		return Grant{}, l.absence()
+		if l.underway.Load() == nil {
+			return Grant{}, l.absence()
+		}
+		t.Until = time.Time{} // the masters are being changed: that is waited for, and once it is over it is tried
+		return l.Take(ctx, t)
 	case queue.Left:
 		return Grant{}, context.Cause(ctx)
 	}
