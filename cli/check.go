@@ -64,6 +64,8 @@ func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certif
 	seen.masters = quorum.Inspect(ctx, cfg.Masters, cfg.MasterTimeout, certificates.Dialing, feedsOf(cfg))
 	quorum.CompareSettings(seen.masters, daemon.Rules(cfg))
 	all.Wait()
+	seen.place = placeOf(cfg, seen.masters)
+	seen.lookForStrays(ctx, cfg, certificates)
 	return seen
 }
 
@@ -99,6 +101,9 @@ func printTable(out io.Writer, cfg conf.Config, seen inspection, v verdict) erro
 	if err := table.Flush(); err != nil {
 		return err
 	}
+	if seen.place != nil {
+		fmt.Fprintln(out, "locks:", seen.place.text)
+	}
 	for _, warning := range cfg.Warnings() {
 		fmt.Fprintln(out, "warning:", warning)
 	}
@@ -132,6 +137,7 @@ func printJSON(out io.Writer, cfg conf.Config, seen inspection, v verdict) error
 		Reasons  []string `json:"reasons"`
 		Masters  []server `json:"masters"`
 		Upstream *server  `json:"upstream,omitempty"`
+		LocksAt  string   `json:"locks_at,omitempty"`
 		Warnings []string `json:"warnings,omitempty"`
 	}{Verdict: verdictNames[v.code], Code: v.code, Reasons: v.reasons, Warnings: cfg.Warnings()}
 	for _, f := range seen.masters {
@@ -142,6 +148,9 @@ func printJSON(out io.Writer, cfg conf.Config, seen inspection, v verdict) error
 	if seen.upstream != nil {
 		s := serverOf(*seen.upstream)
 		document.Upstream = &s
+	}
+	if seen.place != nil {
+		document.LocksAt = seen.place.word
 	}
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")

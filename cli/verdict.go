@@ -14,6 +14,8 @@ type inspection struct {
 	masters []quorum.Finding
 	// upstream is nil where there is none.
 	upstream *quorum.Finding
+	// place is where the locks are; nil where they cannot be moved.
+	place *placing
 	// loops are servers that are this proxy itself, or lead back to it, or past it.
 	loops []string
 }
@@ -42,6 +44,9 @@ func judge(cfg conf.Config, seen inspection) verdict {
 	var amiss []string
 	if seen.upstream != nil && seen.upstream.Err != nil {
 		amiss = append(amiss, fmt.Sprintf("upstream %s: %v", seen.upstream.Name, seen.upstream.Err))
+	}
+	if seen.upstream != nil {
+		amiss = append(amiss, named("upstream "+seen.upstream.Name, seen.upstream.Amiss)...)
 	}
 	for _, f := range seen.masters {
 		if f.Differs == "" { // which is told once, of all of them

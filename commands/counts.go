@@ -24,12 +24,14 @@ type Counts struct {
 	// UncoveredLocks and UncoveredReleases are commands for the upstream that take or release a lock
 	// on a key that is no lock key.
 	UncoveredLocks, UncoveredReleases int64
+	// StrayLocks is how often a lock key was noticed at the upstream while the locks are at the masters.
+	StrayLocks int64
 }
 
 // Counts are those of now.
 func (t *Table) Counts() Counts {
 	s := t.router.scripts
-	c := Counts{Waiting: t.Waiting(), ScriptRuns: s.runs.Load(), ScriptsStopped: s.stopped.Load()}
+	c := Counts{Waiting: t.Waiting(), StrayLocks: t.opts.Strays.Count(), ScriptRuns: s.runs.Load(), ScriptsStopped: s.stopped.Load()}
 	c.Endless, c.EffectsLost = s.programs.counts()
 	if t.uncovered != nil {
 		c.UncoveredLocks, c.UncoveredReleases = t.uncovered.Counts()

@@ -27,6 +27,7 @@
 //   - subscribers, pubsub: who gets messages at a lock server, and the commands for that
 //   - tracking: what clients with CLIENT TRACKING are told of lock keys
 //   - syntax: how Redis reads words, and its errors for them
+//   - strays: lock keys at the upstream while the locks are at the masters
 //   - uncovered: locks on keys that no pattern covers
 //   - lru: what was used last
 //

@@ -13,6 +13,7 @@ import (
 	"redlock-proxy/commands/program"
 	"redlock-proxy/commands/server"
 	"redlock-proxy/commands/single"
+	"redlock-proxy/commands/strays"
 	"redlock-proxy/commands/subscribers"
 	"redlock-proxy/commands/uncovered"
 	"redlock-proxy/commands/users"
@@ -90,6 +91,10 @@ type Options struct {
 	// Moving is what moves the locks on lock keys between the upstream and the masters, for PROXY MOVE; its LockKeys, Place, Prefix and Logger are those of
 	// the table. It is nil where they cannot be moved.
 	Moving *moving.Options
+	// LocksAt is where they are, in a word, for INFO. It is nil where they cannot be moved.
+	LocksAt func() string
+	// Strays are the lock keys at the upstream while the locks are at the masters. They are nil where nobody looks for them.
+	Strays *strays.Strays
 	// unmoved are the locks at the upstream, for a table that is for as long as they are there; else nil.
 	unmoved *single.Locks
 	// mover is another table's.
@@ -145,7 +150,7 @@ func (o Options) server(is *current, notices *uncovered.Notices) server.Options 
 	return server.Options{
 		Version: o.Version, MaxClients: is.maxClients, Masters: o.Masters, Upstream: o.Upstream, Clients: o.Clients,
 		Waiting: func() int { return o.Locks.Waiting() }, AcceptErrors: o.AcceptErrors, Shared: o.Shared, ID: o.ID, Onward: o.Onward, Cluster: o.Cluster, Uncovered: notices,
-		Draining: o.Draining, Reload: o.Reload,
+		Draining: o.Draining, Reload: o.Reload, LocksAt: o.LocksAt, Strays: o.Strays,
 	}
 }
 

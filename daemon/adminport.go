@@ -171,6 +171,10 @@ func (d *daemon) describe(draining context.Context) status.Proxy {
 	}
 	clients, counts := d.countClients(), d.countCommands()
 	p.Clients, p.ClientsLimit, p.Waiters, p.Uncovered = clients.Connected, clients.Max, int64(counts.Waiting), counts.UncoveredLocks
+	p.Strays = counts.StrayLocks
+	if CanMove(d.cfg) {
+		p.LocksAt = d.cluster.LocksAt()
+	}
 	return p
 }
 
@@ -192,6 +196,9 @@ func (d *daemon) sources() metrics.Sources {
 		Certificate: d.certs.Until,
 		LogDropped:  d.opts.Logs.dropped,
 		Reload:      func() (time.Time, bool) { last := d.lastReload(); return last.at, last.well },
+	}
+	if CanMove(d.cfg) {
+		from.LocksAt = d.cluster.LocksAt
 	}
 	if d.upstream != nil {
 		from.Upstream = func() error { _, err := d.upstream.Status(); return err }

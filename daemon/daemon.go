@@ -16,6 +16,7 @@ import (
 	"redlock-proxy/admin/status"
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/moving"
+	"redlock-proxy/commands/strays"
 	"redlock-proxy/commands/subscribers"
 	"redlock-proxy/commands/users"
 	"redlock-proxy/conf"
@@ -79,6 +80,7 @@ type daemon struct {
 	upstream   *upstream.Upstream
 	table      *commands.Table
 	unmoved    unmoved
+	strays     *strays.Strays // nil: nobody looks for them
 	server     *proxy.Server
 	listener   net.Listener
 	admin      *adminPort
@@ -185,6 +187,9 @@ func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
 		}
 		running.Go(func() { _ = d.upstream.Run(servers) })
 	}
+	if d.strays != nil {
+		running.Go(func() { d.strays.Run(servers) })
+	}
 	d.admin.isServing()
 	d.warnUntimely()
 	d.warnOpen()
@@ -277,7 +282,11 @@ func (d *daemon) newServer(id, clientPassword string) {
 		newTable = commands.NewRelayTable
 	}
 	served := proxy.Options{Upstream: up, UpstreamConnections: cfg.UpstreamConnections, Users: d.users, Balancers: d.cfg.Balancers(), Logger: d.log}
-	if canMove(cfg) {
+	if CanMove(cfg) {
+		d.strays = strays.New(strays.Options{
+			Upstream: up, LockKeys: cfg.LockKeys, Places: d.cluster, Own: func() []string { return d.server.UpstreamConnections() }, Logger: d.log,
+		})
+		opts.LocksAt, opts.Strays = d.cluster.LocksAt, d.strays
 		opts.Moving = &moving.Options{Masters: d.cluster, Connect: func(ctx context.Context) (moving.Connection, error) { return up.Single(ctx) }}
 	}
 	d.table = newTable(opts)

@@ -1,13 +1,26 @@
 package daemon
 
 import (
+	"context"
+
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/single"
+	"redlock-proxy/commands/strays"
 	"redlock-proxy/conf"
+	"redlock-proxy/internal/certs"
 )
 
-// canMove reports whether the locks of a proxy can be moved from its upstream to the masters and back.
-func canMove(cfg conf.Config) bool { return cfg.Upstream != "" && len(cfg.LockKeys) > 0 && cfg.Guard }
+// CanMove reports whether the locks of a proxy can be moved from its upstream to the masters and back.
+func CanMove(cfg conf.Config) bool { return cfg.Upstream != "" && len(cfg.LockKeys) > 0 && cfg.Guard }
+
+// LockKeysAtUpstream tells how many lock keys the upstream holds, and one of them. more is set where it has more keys than are looked at.
+func LockKeysAtUpstream(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (n int, first string, more bool, err error) {
+	url, err := Locate(ctx, cfg, certificates)
+	if err != nil {
+		return 0, "", false, err
+	}
+	return strays.Standing(ctx, url, cfg.UpstreamTimeout, certificates.Dialing, cfg.LockKeys)
+}
 
 // unmoved is what is there for locks that are at the upstream; empty where they never are.
 type unmoved struct {

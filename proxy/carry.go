@@ -67,6 +67,8 @@ func (f *forwarding) touches(own *command.Command, words [][]byte) bool {
 	switch {
 	case f.client.Transaction.Open:
 		return true
+	case own == nil && track.Name(words[0]) == "exec" && f.relay.watchesLocks():
+		return true
 	case own == nil:
 		verb := f.table.Route(commands.Situation{}, words).Verb
 		return verb != commands.Forward && verb != commands.Connect
@@ -204,28 +206,29 @@ func (f *forwarding) putToUpstream(ctx context.Context, words ...string) (answer
 	return f.askAloud(ctx, words...)
 }
 
-// leaveStale deals with a client that watches lock keys at the upstream which are on the masters now: for it they have changed.
-func (f *forwarding) leaveStale(ctx context.Context, own *command.Command, follow string, words [][]byte) error {
+// leaveStale deals with a client that watches lock keys at the upstream which are on the masters now: for it they have changed. Doomed: the
+// command is one of a transaction at the upstream of which nothing will be carried out, and is queued there whatever it is.
+func (f *forwarding) leaveStale(ctx context.Context, own *command.Command, follow string) (doomed bool, err error) {
 	if !f.relay.isStale() {
-		return nil
+		return false, nil
 	}
 	if err := f.settle(ctx); err != nil {
-		return err
+		return false, err
 	}
 	switch state := f.relay.know(); {
-	case state.Multi && state.Watching && (follow == "exec" || f.touches(own, words)):
-		return f.failExec(ctx)
+	case state.Multi && state.Watching && follow == "exec":
+		return false, f.failExec(ctx)
 	case state.Multi && state.Watching:
-		return nil
+		return own == nil && follow != "discard" && follow != "reset" && follow != "quit", nil
 	case state.Watching:
 		if _, err := f.askAloud(ctx, "UNWATCH"); err != nil {
-			return err
+			return false, err
 		}
 		f.relay.teach(func(s *track.State) { s.Watching = false })
 		f.client.Transaction.Watched = changed()
 	}
 	f.relay.unstale()
-	return nil
+	return false, nil
 }
 
 // changed are watched keys of which something has changed.
@@ -270,6 +273,13 @@ func (r *relay) isStale() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.carries.stale
+}
+
+// watchesLocks reports whether lock keys may be watched at the upstream.
+func (r *relay) watchesLocks() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.carries.watches
 }
 
 // unstale: nothing of lock keys is watched at the upstream any more.

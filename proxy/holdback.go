@@ -81,7 +81,7 @@ func wait(ctx context.Context, d time.Duration) {
 func (s *Server) settled(ctx context.Context) quorum.Held {
 	ctx, cancel := context.WithTimeout(ctx, holdPatience)
 	defer cancel()
-	held := s.owned()
+	var held quorum.Held
 	sessions := s.all()
 	type connection struct {
 		address string
@@ -114,6 +114,7 @@ func (s *Server) settled(ctx context.Context) quorum.Held {
 			held.Restless = append(held.Restless, c.address)
 		}
 	}
+	held.Resting = append(held.Resting, s.owned().Resting...) // Unblock may have made one
 	return held
 }
 
@@ -155,6 +156,33 @@ func (s *Server) blocked(sessions []*session) (addresses []string) {
 		}
 	}
 	return addresses
+}
+
+// UpstreamConnections are the proxy's ends of all its connections to the upstream.
+func (s *Server) UpstreamConnections() []string {
+	addresses := s.opts.Upstream.OwnConnections()
+	if s.sharing != nil {
+		addresses = append(addresses, s.sharing.Addresses()...)
+	}
+	for _, session := range s.all() {
+		if session.relay == nil {
+			continue
+		}
+		if address := session.relay.address(); address != "" {
+			addresses = append(addresses, address)
+		}
+	}
+	return addresses
+}
+
+// address is the proxy's end of the connection to the upstream, if there is one.
+func (r *relay) address() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.wire == nil {
+		return ""
+	}
+	return r.wire.LocalAddr()
 }
 
 func (r *relay) blocked() string {

@@ -23,7 +23,12 @@ func (f *forwarding) route(ctx context.Context, own *command.Command, follow str
 		case err != nil:
 			return f.orRefuse(ctx, err)
 		case at == place.Masters:
-			if err = f.leaveStale(ctx, own, follow, words); err == nil {
+			var doomed bool
+			switch doomed, err = f.leaveStale(ctx, own, follow); {
+			case err != nil:
+			case doomed:
+				err = f.forward(ctx, commands.Situation{Upstream: f.connection()}, nil, follow, words)
+			default:
 				err = f.routeBy(ctx, f.table, own, follow, words)
 			}
 		default:

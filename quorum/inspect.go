@@ -144,6 +144,22 @@ func CompareSettings(findings []Finding, settings string) {
 	}
 }
 
+// PlacedOn is where the locks are by the markers of a majority of these masters. Its place is undecided where they were never moved.
+func PlacedOn(findings []Finding) (at Placed, known bool) {
+	says := map[Placed]int{}
+	for _, f := range findings {
+		if f.report == nil || !f.report.Marker.Is || !f.report.Marker.Says.Seal.IsNone() {
+			continue
+		}
+		era := f.report.Marker.Says.Era
+		one := Placed{era.Place, era.Number}
+		if says[one]++; says[one] >= Majority(len(findings)) {
+			return one, true
+		}
+	}
+	return Placed{}, false
+}
+
 // tryFeeds tries what the feeds need. A master that does not answer that is one of which nothing is told.
 func (f *Finding) tryFeeds(ctx context.Context, t master.Transport, timeout time.Duration, feeds Feeds) {
 	try := func(needs []feed.Need, forWhat string) {

@@ -55,6 +55,15 @@ func (c *Cluster) Placed() (at Placed, known bool) {
 	return c.placedIn(era), known && c.underway.Load() == nil
 }
 
+// LocksAt is Placed in a word, for whoever looks: upstream, masters, moving-to-masters, moving-to-upstream, or unknown.
+func (c *Cluster) LocksAt() string {
+	at, known := c.Placed()
+	if !known {
+		return "unknown"
+	}
+	return at.Place.Shown()
+}
+
 // Turned is closed when Placed may tell something else.
 func (c *Cluster) Turned() <-chan struct{} {
 	c.mu.Lock()
@@ -241,17 +250,17 @@ func (c *Cluster) MoveOn(ctx context.Context, from Placed, to place.Place) (Plac
 	if _, err := c.decide(ctx, g, era, wanted, c.urlsOf(g)); err != nil {
 		return Placed{}, err
 	}
-	return c.reached(ctx, era.Number+1)
+	return c.reached(ctx, Placed{to, era.Number + 1})
 }
 
-// reached waits until a majority votes in an era.
-func (c *Cluster) reached(ctx context.Context, number int) (Placed, error) {
+// reached waits until a majority votes in an era, which another one may have decided otherwise.
+func (c *Cluster) reached(ctx context.Context, wanted Placed) (Placed, error) {
 	for {
 		turned := c.Turned()
 		switch at, known := c.Placed(); {
-		case known && at.Era == number:
+		case known && at == wanted:
 			return at, nil
-		case at.Era > number:
+		case at.Era >= wanted.Era && at != wanted:
 			return Placed{}, errNotThere
 		}
 		select {

@@ -33,9 +33,10 @@ type Commands struct {
 	Endless, EffectsLost              int64
 	ScriptRuns, ScriptsStopped        int64
 	UncoveredLocks, UncoveredReleases int64
+	StrayLocks                        int64
 }
 
-// Sources tell what is counted elsewhere. All must be set but Upstream and Certificate.
+// Sources tell what is counted elsewhere. All must be set but Upstream, LocksAt and Certificate.
 type Sources struct {
 	Clients   func() Clients
 	Commands  func() Commands
@@ -43,6 +44,8 @@ type Sources struct {
 	HasQuorum func() bool
 	// Upstream is why the upstream is down, or nil; it is nil itself where there is none.
 	Upstream func() error
+	// LocksAt is where the locks are, in a word; nil where they cannot be moved.
+	LocksAt func() string
 	// Certificate is when the one that clients are shown expires; zero, or nil itself, where there is none.
 	Certificate func() time.Time
 	// LogDropped is how many lines of the log could not be written.
@@ -65,6 +68,7 @@ type collector struct {
 	relayed  *prometheus.Desc
 	commands *prometheus.Desc
 	upstream *prometheus.Desc
+	locksAt  *prometheus.Desc
 	sharers  *prometheus.Desc
 	shared   *prometheus.Desc
 	expiry   *prometheus.Desc
@@ -85,6 +89,7 @@ func newCollector(from Sources) *collector {
 		reloaded: describe("redlock_config_last_reload_success_timestamp_seconds", "When the configuration that holds was read."),
 		sharers:  describe("redlock_upstream_sharing_clients", "Clients that share connections to the upstream (upstream-connections).", "db", "protocol"),
 		shared:   describe("redlock_upstream_shared_connections", "Connections to the upstream that they share.", "db", "protocol"),
+		locksAt:  describe("redlock_locks_at", "Always 1. Where the locks on lock keys are is in the label, where they can be moved.", "place"),
 		upstream: describe("redlock_upstream_up", "1 while the upstream answers, else 0."),
 	}
 }
@@ -144,6 +149,8 @@ func scalars() []scalar {
 			func(_ Clients, d Commands) float64 { return float64(d.UncoveredLocks) }),
 		counter("redlock_uncovered_releases_total", "Locks released at the upstream alone, on keys that no glob of lock-keys matches.",
 			func(_ Clients, d Commands) float64 { return float64(d.UncoveredReleases) }),
+		counter("redlock_stray_locks_total", "Lock keys that were noticed at the upstream while the locks are at the masters.",
+			func(_ Clients, d Commands) float64 { return float64(d.StrayLocks) }),
 	}
 }
 
@@ -155,6 +162,7 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	out <- c.relayed
 	out <- c.commands
 	out <- c.upstream
+	out <- c.locksAt
 	out <- c.sharers
 	out <- c.shared
 	out <- c.expiry
@@ -180,6 +188,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 			out <- metric(c.sharers, prometheus.GaugeValue, float64(g.Clients), labels...)
 			out <- metric(c.shared, prometheus.GaugeValue, float64(g.Connections), labels...)
 		}
+	}
+	if c.LocksAt != nil {
+		out <- metric(c.locksAt, prometheus.GaugeValue, 1, c.LocksAt())
 	}
 	if c.Certificate != nil {
 		if until := c.Certificate(); !until.IsZero() {

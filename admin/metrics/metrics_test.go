@@ -161,6 +161,7 @@ func TestDocumented(t *testing.T) {
 	from := sources(quorum.MasterStatus{Name: "m", RoundTrip: 1, ClockKnown: true, Quarantine: &quorum.QuarantineError{Ready: time.Now()}})
 	from.Upstream = func() error { return nil }
 	from.Certificate = time.Now
+	from.LocksAt = func() string { return "masters" }
 	m := New("")
 	m.RoundTrips([]string{"m"})
 	there := map[string]string{}

@@ -158,6 +158,7 @@ func (p *Page) view(samples, events int) view {
 		Proxy: proxyView{
 			Version: about.Version, Started: p.started.UnixMilli(), Listen: about.Listen, State: about.State,
 			Clients: about.Clients, ClientsLimit: about.ClientsLimit, Waiters: about.Waiters, Uncovered: about.Uncovered,
+			LocksAt: about.LocksAt, Strays: about.Strays,
 		},
 	}
 	if p.opts.Upstream != nil {

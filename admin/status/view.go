@@ -29,6 +29,10 @@ type view struct {
 type Proxy struct {
 	Version, Listen, State                    string
 	Clients, ClientsLimit, Waiters, Uncovered int64
+	// LocksAt is where the locks are, in a word; empty where they cannot be moved. Strays are those at the upstream while the locks are at
+	// the masters.
+	LocksAt string
+	Strays  int64
 }
 
 type proxyView struct {
@@ -40,6 +44,8 @@ type proxyView struct {
 	ClientsLimit int64  `json:"clients_limit"`
 	Waiters      int64  `json:"waiters"`
 	Uncovered    int64  `json:"uncovered_locks"`
+	LocksAt      string `json:"locks_at"` // upstream, masters, moving-to-masters, moving-to-upstream, unknown; empty: they cannot be moved
+	Strays       int64  `json:"stray_locks"`
 }
 
 type serverView struct {

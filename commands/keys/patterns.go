@@ -16,13 +16,18 @@ type glob struct{ prefix, rest string }
 func NewPatterns(patterns ...string) Patterns {
 	var l Patterns
 	for _, p := range patterns {
-		plain := strings.IndexAny(p, `*?[\`)
-		if plain < 0 {
-			plain = len(p)
-		}
-		l.globs = append(l.globs, glob{p[:plain], p[plain:]})
+		prefix := Prefix(p)
+		l.globs = append(l.globs, glob{prefix, p[len(prefix):]})
 	}
 	return l
+}
+
+// Prefix is what every key begins with that matches a glob.
+func Prefix(glob string) string {
+	if plain := strings.IndexAny(glob, `*?[\`); plain >= 0 {
+		return glob[:plain]
+	}
+	return glob
 }
 
 // Any reports whether there is a pattern at all.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -38,27 +39,31 @@ func (s *atMasters) place(n name) quorum.Key {
 }
 
 func (s *atMasters) list(ctx context.Context) ([]name, error) {
-	databases, err := s.opts.Masters.Databases(ctx)
+	var databases []int
+	err := again(ctx, func() (err error) {
+		databases, err = s.opts.Masters.Databases(ctx)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	var all []name
+	found := map[name]bool{}
 	for _, db := range databases {
-		found := map[string]bool{}
-		err := s.opts.Masters.Names(ctx, db, func(names []string) (bool, error) {
-			for _, one := range names {
-				if key, ours := s.client(one); ours && !found[key] {
-					found[key] = true
-					all = append(all, name{db, key})
+		err := again(ctx, func() error {
+			return s.opts.Masters.Names(ctx, db, func(names []string) (bool, error) {
+				for _, one := range names {
+					if key, ours := s.client(one); ours {
+						found[name{db, key}] = true
+					}
 				}
-			}
-			return true, nil
+				return true, nil
+			})
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	return all, nil
+	return slices.SortedFunc(maps.Keys(found), func(a, b name) int { return cmp.Compare(a.db, b.db) }), nil // parts are of one database
 }
 
 func (s *atMasters) read(ctx context.Context, names []name) ([]lock, error) {

@@ -58,9 +58,12 @@ func (c connection) isReplica() bool { return strings.Contains(c.flags, "S") }
 // connectionName is what a mover's connection is called at the upstream.
 const connectionName = "redlock-proxy-move"
 
-// isKnown: it only watches the upstream, as Sentinels do, or is that of another run. It is ended as any, but nobody is asked about it.
+// WatchName is what a connection is called on which a proxy only watches the upstream: it ends when the locks are moved, and is of nobody who locks.
+const WatchName = "redlock-proxy-watch"
+
+// isKnown: it only watches the upstream, as Sentinels and proxies do, or is that of another run. It is ended as any, but nobody is asked about it.
 func (c connection) isKnown() bool {
-	return strings.HasPrefix(c.name, "sentinel-") || c.name == connectionName
+	return strings.HasPrefix(c.name, "sentinel-") || c.name == connectionName || c.name == WatchName
 }
 
 // quiet returns when nothing that was sent before can change the locks at the upstream any more (rule 2).

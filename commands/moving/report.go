@@ -20,6 +20,8 @@ type Result struct {
 	Copied map[string]int
 	// Besides is how many lock keys were removed that were only where the locks have moved to, Removed how many where they are not any more.
 	Besides, Removed int
+	// Standing is how many lock keys were found where the locks are not.
+	Standing int
 	// Left is why not all were removed there; nil: they were.
 	Left error
 	// Others are connections of others at the upstream, Ended how many connections were ended there.
@@ -73,11 +75,14 @@ func (r Result) copied() string {
 
 func (r Result) removed() []string {
 	var lines []string
+	if r.Standing > 0 {
+		lines = append(lines, fmt.Sprintf("%d lock keys stand where the locks are not: a move that was not finished left them, or clients lock there; --even-if-others (EVENIFOTHERS) removes them", r.Standing))
+	}
 	if r.Removed > 0 {
 		lines = append(lines, fmt.Sprintf("%d lock keys are removed where they were", r.Removed))
 	}
 	if r.Left != nil {
-		lines = append(lines, fmt.Sprintf("what is left where they were is not removed, and means nothing: %v; the same command once more removes it", r.Left))
+		lines = append(lines, fmt.Sprintf("what is left where they were is not removed, and means nothing: %v; the same command with --even-if-others removes it", r.Left))
 	}
 	return lines
 }

@@ -192,13 +192,17 @@ func (r *run) clear(ctx context.Context, names []name) {
 	}
 }
 
-// tidy removes what a run before left where the locks are not.
+// tidy removes what a run before left where the locks are not: if that is wanted, for it may be of clients that lock there.
 func (r *run) tidy(ctx context.Context) error {
 	if r.at.Era == 0 { // they were never moved
 		return nil
 	}
 	_, other := r.stores()
 	names, err := other.list(ctx)
+	if err == nil && r.at.Source() == place.Masters && !r.order.EvenIfOthers {
+		r.result.Standing = len(names)
+		return nil
+	}
 	if err == nil {
 		r.result.Removed, err = other.remove(ctx, names)
 	}

@@ -138,7 +138,24 @@ func (s *Server) infoRedlock() []string {
 			fmt.Sprintf("redlock_locks_without_ttl_total:%d", endless),
 			fmt.Sprintf("redlock_script_asides_lost_total:%d", lost))
 	}
-	return append(head, lines...)
+	return append(append(head, s.infoPlace()...), lines...)
+}
+
+// infoPlace tells where the locks are, and of those that are elsewhere. The glob stands last, since it may be any text without a line end.
+func (s *Server) infoPlace() (lines []string) {
+	if s.opts.LocksAt != nil {
+		lines = append(lines, "redlock_locks_at:"+s.opts.LocksAt())
+	}
+	if s.opts.Strays == nil {
+		return lines
+	}
+	watch, last := s.opts.Strays.State()
+	lines = append(lines, fmt.Sprintf("redlock_stray_locks_total:%d", s.opts.Strays.Count()), "redlock_stray_locks_watch:"+string(watch))
+	if last != nil {
+		lines = append(lines, fmt.Sprintf("redlock_stray_locks_last:seconds_ago=%d,clients=%s,glob=%s",
+			int(time.Since(last.At).Seconds()), field(strings.Join(last.Clients, "; ")), last.Glob))
+	}
+	return lines
 }
 
 // count is 1 for what is counted.

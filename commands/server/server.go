@@ -6,6 +6,7 @@ import (
 
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/moving"
+	"redlock-proxy/commands/strays"
 	"redlock-proxy/commands/uncovered"
 	"redlock-proxy/quorum"
 )
@@ -45,6 +46,10 @@ type Options struct {
 	Reload func(by string) (changed, pending []string, err error)
 	// Mover moves the locks between the upstream and the masters. It is nil where that cannot be.
 	Mover *moving.Mover
+	// LocksAt is where the locks are, in a word. It is nil where they cannot be moved.
+	LocksAt func() string
+	// Strays are the lock keys at the upstream while the locks are at the masters; nil where nobody looks for them.
+	Strays *strays.Strays
 	// Programs counts the locks without a TTL and the side effects that were lost. It is nil where there
 	// are no lock keys.
 	Programs func() (endless, lost int64)

@@ -24,6 +24,8 @@ const (
 	Map Kind = '%'
 	// Push is as an Array. It is no reply, and stands between replies.
 	Push Kind = '>'
+	// verbatim is a Bulk with its format before it.
+	verbatim Kind = '='
 )
 
 // Error is an error reply; it begins with an upper-case code.
@@ -149,6 +151,15 @@ func (r *Reader) next3(kind Kind, head []byte, depth int) (Token, error) {
 	}
 	n, err := length(head)
 	switch {
+	case kind == verbatim && err == nil && n >= int64(len("txt:")):
+		t, err := r.bulk(n)
+		if err == nil && t.Text[len("txt")] != ':' {
+			err = wrong("a verbatim string without a format")
+		}
+		if err == nil {
+			t.Text = t.Text[len("txt:"):]
+		}
+		return t, err
 	case kind != Map && kind != Push || kind == Push && depth > 0:
 		return Token{}, wrong("an element that begins with %q", kind)
 	case err != nil:

@@ -164,6 +164,8 @@ func TestReader3(t *testing.T) {
 		">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n": []any{"invalidate", []any{"k"}},
 		">2\r\n$10\r\ninvalidate\r\n_\r\n":             []any{"invalidate", nil},
 		"_\r\n":                                        nil,
+		"=7\r\ntxt:abc\r\n":                            "abc",
+		"*2\r\n=4\r\ntxt:\r\n:1\r\n":                   []any{"", int64(1)},
 		"%0\r\n":                                       []any{},
 	} {
 		got, err := NewReader3(strings.NewReader(in), limits).Value()
@@ -175,7 +177,7 @@ func TestReader3(t *testing.T) {
 		}
 	}
 	for _, in := range []string{
-		"%5\r\n", "%-1\r\n", ">-1\r\n", ">9\r\n", "%9223372036854775807\r\n", "*1\r\n>1\r\n:1\r\n", "_x\r\n", "#t\r\n", ">x\r\n",
+		"%5\r\n", "%-1\r\n", ">-1\r\n", ">9\r\n", "%9223372036854775807\r\n", "*1\r\n>1\r\n:1\r\n", "_x\r\n", "#t\r\n", ">x\r\n", "=3\r\ntxt\r\n", "=4\r\ntxt.\r\n", "=-1\r\n", "=101\r\n",
 		"%1\r\n*1\r\n*1\r\n*1\r\n",
 	} {
 		wrong := new(ProtocolError)

@@ -59,6 +59,14 @@ var words = [...]string{Undecided: "undecided", Upstream: "upstream", ToMasters:
 // String is a word for it.
 func (p Place) String() string { return words[p] }
 
+// Shown is the word for an operator.
+func (p Place) Shown() string {
+	if p.Moves() {
+		return "moving-" + p.String()
+	}
+	return p.String()
+}
+
 // Parse reads what String wrote.
 func Parse(word string) (p Place, ok bool) {
 	i := slices.Index(words[:], word)

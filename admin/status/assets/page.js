@@ -87,6 +87,7 @@ function drawTiles() {
   tile("waiters", brief(state.proxy.waiters));
   tile("clients", brief(state.proxy.clients), state.proxy.clients >= state.proxy.clients_limit);
   if (state.proxy.uncovered_locks > 0) tile("uncovered locks", brief(state.proxy.uncovered_locks), true);
+  if (state.proxy.stray_locks > 0) tile("locks at the upstream directly", brief(state.proxy.stray_locks), true);
 }
 
 const plots = {
@@ -114,6 +115,15 @@ function setBanner(mood, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
+// places are where the locks are, where they can be moved.
+const places = {
+  upstream: " · locks at the upstream",
+  masters: " · locks at the masters",
+  "moving-to-masters": " · locks on their way to the masters",
+  "moving-to-upstream": " · locks on their way to the upstream",
+  unknown: " · where the locks are is not known",
+};
+
 function drawBanner() {
   const { quorum, proxy, upstream } = state;
   const votes = `${quorum.voting} of ${quorum.masters} masters vote, ${quorum.majority} are needed`;
@@ -125,7 +135,7 @@ function drawBanner() {
   else if (quorum.voting < quorum.masters) setBanner("note", `◐ Locks can be had: ${votes}.`);
   else setBanner("good", `✓ Locks can be had: ${votes}.`);
   const behind = upstream ? ` · upstream ${upstream.name}` : " · a lock server, without an upstream";
-  byID("about").textContent = `${proxy.version} · ${proxy.listen}${behind} · up ${span(state.now - proxy.started)}`;
+  byID("about").textContent = `${proxy.version} · ${proxy.listen}${behind}${places[proxy.locks_at] || ""} · up ${span(state.now - proxy.started)}`;
 }
 
 // ---- tables ----

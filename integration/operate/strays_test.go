@@ -1,0 +1,112 @@
+//go:build integration
+
+package operate
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestWhereTheLocksAre: it is told where the locks are before a move, after it, and after the way back; and who locks at the upstream directly
+// after the move is noticed, by each proxy, and by check.
+func TestWhereTheLocksAre(t *testing.T) {
+	t.Parallel()
+	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
+	args := append(kit.LockKeyArgs(upstream), append(adminPort, "--move-from-upstream")...)
+	var proxies []*harness.Proxy
+	for range 2 {
+		proxies = append(proxies, kit.StartProxy(t, redistest.URLs(masters), append(args, "--fresh-start")...))
+	}
+	check := func(more ...string) outcome {
+		return checkMasters(t, redistest.URLs(masters), append(kit.LockKeyArgs(upstream), more...)...)
+	}
+	wantLine := func(got outcome, line string) {
+		t.Helper()
+		if !strings.Contains(got.stdout, "\n"+line+"\n") {
+			t.Errorf("check prints\n%swant %s", got.stdout, line)
+		}
+	}
+	wantEach(t, proxies, "upstream", 0, "off")
+	got := check("--move-from-upstream")
+	got.wantVerdict(t, 0, "ok: 5 of 5 masters vote")
+	wantLine(got, "locks: at the upstream (move-from-upstream) until redlock-proxy move has moved them to the masters")
+	if got := check(); got.code != 3 || !strings.Contains(got.stdout, "locks-at") {
+		t.Errorf("the settings differ, and check ends with %d:\n%s", got.code, got.stdout)
+	}
+
+	client := kit.Connect(t, proxies[0])
+	kit.Want(t, client, "OK", "SET", "lock:a", "token", "NX", "PX", "600000")
+	kit.Do(t, client, "PROXY", "MOVE")
+	wantEach(t, proxies, "masters", 0, "tracking")
+	got = check("--move-from-upstream")
+	got.wantVerdict(t, 0, "ok: 5 of 5 masters vote")
+	wantLine(got, "locks: at the masters, where they were moved (era 2); move-from-upstream makes no difference any more")
+	wantLine(check(), "locks: at the masters, where they were moved (era 2)")
+
+	direct := kit.Dial(t, upstream.Addr())
+	kit.Do(t, direct, "CLIENT", "SETNAME", "culprit")
+	kit.Want(t, direct, "OK", "SET", "lock:b", "token", "NX", "PX", "600000")
+	wantEach(t, proxies, "masters", 1, "tracking")
+	for _, proxy := range proxies {
+		line, err := proxy.WaitLog("lock keys are used at the upstream directly", kit.Patience)
+		kit.Must(t, err)
+		for _, word := range []string{"lock_keys=lock:*", "key=lock:b", "seen=1", direct.LocalAddr(), "name=culprit"} {
+			if !strings.Contains(line, word) {
+				t.Errorf("the log says %s without %s", line, word)
+			}
+		}
+	}
+	got = check()
+	got.wantVerdict(t, 4, "degraded: 5 of 5 masters vote; upstream "+upstream.Addr()+`: 1 lock keys are here while the locks are at the masters, such as "lock:b"`)
+	kit.Do(t, direct, "DEL", "lock:b")
+	kit.Must(t, direct.Close())
+
+	kit.Do(t, client, "PROXY", "MOVE", "BACK")
+	wantEach(t, proxies, "upstream", 1, "off")
+	kit.Want(t, client, "token", "GET", "lock:a")
+	kit.Must(t, kit.Tell(upstream, "SET", "lock:c", "token"))
+	wantEach(t, proxies, "upstream", 1, "off")
+	wantLine(check("--move-from-upstream"), "locks: at the upstream, where they were moved (era 4); move-from-upstream makes no difference any more")
+}
+
+// wantEach wants proxies to tell soon where the locks are, how many strays they noticed, and how they watch for them: in INFO, as a metric, and for the page.
+func wantEach(t *testing.T, proxies []*harness.Proxy, at string, strays int, watch string) {
+	t.Helper()
+	for _, proxy := range proxies {
+		client := kit.Connect(t, proxy)
+		kit.Soon(t, func() error {
+			for _, command := range [][]string{{"PROXY", "INFO"}, {"INFO", "redlock"}} {
+				info := fmt.Sprint(kit.Do(t, client, command...))
+				for _, line := range []string{"redlock_locks_at:" + at, fmt.Sprintf("redlock_stray_locks_total:%d", strays), "redlock_stray_locks_watch:" + watch} {
+					if !strings.Contains(info, "\n"+line+"\r\n") {
+						return fmt.Errorf("%v: no %s in\n%s", command, line, info)
+					}
+				}
+			}
+			return nil
+		})
+		addr := adminOf(t, proxy)
+		found := metricsOf(t, addr)
+		if found[fmt.Sprintf("redlock_locks_at{place=%q}", at)] != 1 || found["redlock_stray_locks_total"] != float64(strays) {
+			t.Errorf("the metrics are %v", found)
+		}
+		_, body, err := askAdmin(addr, "/status/v1")
+		kit.Must(t, err)
+		var page struct {
+			Proxy struct {
+				At     string `json:"locks_at"`
+				Strays int    `json:"stray_locks"`
+			} `json:"proxy"`
+		}
+		kit.Must(t, json.Unmarshal([]byte(body), &page))
+		if page.Proxy.At != at || page.Proxy.Strays != strays {
+			t.Errorf("the page has %+v", page.Proxy)
+		}
+	}
+}
