@@ -15,6 +15,7 @@ STALLS   ?= 50
 RELOADS  ?= 1000
 MASTERS_ROUNDS ?= 20
 MASTERS_LOCKS ?= 100000
+MOVES ?= 100
 AT_ONCE  ?= 8
 BUSY     ?= 6
 HOSTILE  ?= 1h
@@ -27,7 +28,7 @@ CHAOS_FAULTS ?= 1000
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test deps lint unit integration versions sharing compose overlap model histories collections histories-busy histories-stalled converge guard masters reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile hostile-kinds demo image
+.PHONY: help build test deps lint unit integration versions sharing compose overlap model histories collections histories-busy histories-stalled converge guard masters moves reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile hostile-kinds demo image
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -105,6 +106,9 @@ reloads: ## RELOADS (1000) reloads of the configuration under load: no connectio
 
 fences: ## FENCES (100000) locks with fences by two proxies while one master after the other restarts without its data: each higher than the last
 	REDLOCK_FENCES=$(FENCES) go test -v -count=1 -timeout 2h -tags integration -run '^TestGuardFences$$' ./integration/guard
+
+moves: ## MOVES (100) moves of the locks to the masters and as many back under load, 30 of 100 with faults, and 100 proxies stopped around a lock that they relay
+	REDLOCK_MOVES=$(MOVES) REDLOCK_MOVE_STOPS=100 go test -v -count=1 -timeout 3h -tags integration ./integration/moving
 
 chaos: ## CHAOS_GRANTS (1000000) locks while CHAOS_FAULTS (1000) things happen to masters, proxies, links, and clocks: none is held twice, lost, or back
 	REDLOCK_CHAOS_GRANTS=$(CHAOS_GRANTS) REDLOCK_CHAOS_FAULTS=$(CHAOS_FAULTS) go test -v -count=1 -timeout 6h -tags integration -run '^TestChaos$$' ./integration/chaos

@@ -1,0 +1,320 @@
+//go:build integration
+
+package moving
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"redlock-proxy/integration/kit"
+)
+
+// dialect is a way in which clients lock. Each of its functions fails where a command was not answered, or with an error.
+type dialect struct {
+	name string
+	// kind is what the names of its keys have in common with those of other dialects, which lock the same keys.
+	kind string
+	// direct: clients of the upstream can do so without a proxy.
+	direct bool
+	// fragile: what was not answered may have left the key in a state in which nobody ever gets it.
+	fragile bool
+	lease   time.Duration
+	// take tries it once. It returns for how long it is granted, from when it was asked for; 0: not at all.
+	take func(c *client, key, token string) (time.Duration, error)
+	// holds reports whether the lock is still held with that token.
+	holds func(c *client, key, token string) (bool, error)
+	// extend has the lease begin anew; nil: there is no such thing.
+	extend func(c *client, key, token string) (bool, error)
+	// give gives it back, and reports whether it was there to be given.
+	give func(c *client, key, token string) (bool, error)
+	// there are the tokens by which the key is held.
+	there func(c *client, key string) ([]string, error)
+}
+
+const (
+	lease = 1500 * time.Millisecond
+	// datedLease is that of locks whose value says when they are over: who gives one back must not come late.
+	datedLease = 6 * time.Second
+)
+
+// What libraries send, in words of our own.
+const (
+	deleteOwn = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end`
+	// pyExtend is redis-py's: the time is added, or replaces what is left.
+	pyExtend = `local token = redis.call('get', KEYS[1])
+if not token or token ~= ARGV[1] then return 0 end
+local left = redis.call('pttl', KEYS[1])
+if not left then left = 0 end
+if left < 0 then return 0 end
+local new = ARGV[2]
+if ARGV[3] == '0' then new = ARGV[2] + left end
+redis.call('pexpire', KEYS[1], new)
+return 1`
+	pyGive = `local token = redis.call('get', KEYS[1])
+if not token or token ~= ARGV[1] then return 0 end
+redis.call('del', KEYS[1])
+return 1`
+	hashTake = `if ((redis.call('exists', KEYS[1]) == 0) or (redis.call('hexists', KEYS[1], ARGV[2]) == 1)) then
+redis.call('hincrby', KEYS[1], ARGV[2], 1) redis.call('pexpire', KEYS[1], ARGV[1]) return nil end
+return redis.call('pttl', KEYS[1])`
+	hashKeep = `if (redis.call('hexists', KEYS[1], ARGV[2]) == 1) then redis.call('pexpire', KEYS[1], ARGV[1]) return 1 end return 0`
+	hashGive = `if (redis.call('hexists', KEYS[1], ARGV[3]) == 0) then return nil end
+local counter = redis.call('hincrby', KEYS[1], ARGV[3], -1)
+if (counter > 0) then redis.call('pexpire', KEYS[1], ARGV[2]) return 0
+else redis.call('del', KEYS[1]) redis.call(ARGV[4], KEYS[2], ARGV[1]) return 1 end
+return nil`
+	sortedTake = `local key, now, token, ttl = KEYS[1], tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+if redis.call('TYPE', key).ok == 'string' then return false end
+redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
+if redis.call('ZSCORE', key, token) then
+  if not redis.call('ZSCORE', key, '__write__') and redis.call('ZCOUNT', key, '-inf', '+inf') > 1 then return false end
+elseif redis.call('ZCOUNT', key, '-inf', '+inf') > 0 then return false end
+redis.call('ZADD', key, now + ttl, token)
+redis.call('ZADD', key, now + ttl, '__write__')
+local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2]
+redis.call('PEXPIREAT', key, last)
+return true`
+	sortedKeep = `local key, now, token, ttl = KEYS[1], tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
+if not redis.call('ZSCORE', key, token) then return false end
+redis.call('ZADD', key, now + ttl, token)
+if redis.call('ZSCORE', key, '__write__') then redis.call('ZADD', key, now + ttl, '__write__') end
+redis.call('PEXPIREAT', key, redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2])
+return true`
+	sortedGive = `local key, token = KEYS[1], ARGV[1]
+if not redis.call('ZSCORE', key, token) then return false end
+redis.call('ZREM', key, token)
+redis.call('ZREM', key, '__write__')
+local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2]
+if nil ~= last then redis.call('PEXPIREAT', key, last) end
+return true`
+)
+
+func clock() string { return strconv.FormatInt(time.Now().UnixMilli(), 10) }
+
+func setNX(c *client, key, token string) (time.Duration, error) {
+	reply, err := c.do("SET", key, token, "NX", "PX", kit.Millis(lease))
+	return grantedIf(reply == "OK"), err
+}
+
+func grantedIf(is bool) time.Duration {
+	if is {
+		return lease
+	}
+	return 0
+}
+
+func textThere(c *client, key string) ([]string, error) {
+	reply, err := c.do("GET", key)
+	if text, is := reply.(string); is {
+		return []string{text}, err
+	}
+	return nil, err
+}
+
+// one makes a condition of a command out of its reply 1.
+func one(words func(key, token string) []string) func(*client, string, string) (bool, error) {
+	return func(c *client, key, token string) (bool, error) {
+		reply, err := c.do(words(key, token)...)
+		return reply == int64(1), err
+	}
+}
+
+func holdsText(c *client, key, token string) (bool, error) {
+	reply, err := c.do("GET", key)
+	return reply == token, err
+}
+
+// evalSHA runs a script as libraries do: by its hash, and with its text where it is unknown.
+func (c *client) evalSHA(script string, words ...string) (any, error) {
+	sum := sha1.Sum([]byte(script))
+	reply, err := c.doUnless("NOSCRIPT", append([]string{"EVALSHA", hex.EncodeToString(sum[:])}, words...)...)
+	if err == errUnless {
+		return c.do(append([]string{"EVAL", script}, words...)...)
+	}
+	return reply, err
+}
+
+// watchedGive gives a lock back as clients do where there are no scripts.
+func watchedGive(c *client, key, token string) (bool, error) {
+	for {
+		if _, err := c.do("WATCH", key); err != nil {
+			return false, err
+		}
+		reply, err := c.do("GET", key)
+		if err != nil || reply != token {
+			_, unwatched := c.do("UNWATCH")
+			if err == nil {
+				err = unwatched
+			}
+			return false, err
+		}
+		if _, err := c.do("MULTI"); err != nil {
+			return false, err
+		}
+		if _, err := c.do("DEL", key); err != nil {
+			return false, err
+		}
+		reply, err = c.do("EXEC")
+		if replies, done := reply.([]any); err != nil || done {
+			return done && len(replies) == 1 && replies[0] == int64(1), err
+		}
+		c.note("EXEC nil")
+	}
+}
+
+func takeDated(c *client, key, token string) (time.Duration, error) {
+	value := strconv.FormatInt(time.Now().Add(datedLease).UnixMilli(), 10) + " " + token
+	reply, err := c.do("SETNX", key, value)
+	if err != nil {
+		return 0, err
+	}
+	if reply == int64(1) {
+		return datedLease, nil
+	}
+	before, err := c.do("GET", key)
+	text, is := before.(string)
+	if err != nil || !is || !isOver(text) {
+		return 0, err
+	}
+	value = strconv.FormatInt(time.Now().Add(datedLease).UnixMilli(), 10) + " " + token
+	got, err := c.do("GETSET", key, value)
+	if err != nil || got != before {
+		return 0, err
+	}
+	return datedLease, nil
+}
+
+// isOver reports whether a lock is over that says so itself.
+func isOver(value string) bool {
+	end, _, _ := strings.Cut(value, " ")
+	at, err := strconv.ParseInt(end, 10, 64)
+	return err == nil && time.Now().UnixMilli() > at
+}
+
+// dialects are all.
+var dialects = []*dialect{
+	{
+		name: "SET NX", kind: "text", direct: true, lease: lease, take: setNX, holds: holdsText, there: textThere,
+		give: one(func(key, token string) []string { return []string{"EVAL", deleteOwn, "1", key, token} }),
+	},
+	{
+		name: "redis-py", kind: "text", direct: true, lease: lease, take: setNX, holds: holdsText, there: textThere,
+		extend: func(c *client, key, token string) (bool, error) {
+			reply, err := c.evalSHA(pyExtend, "1", key, token, kit.Millis(lease), "1")
+			return reply == int64(1), err
+		},
+		give: func(c *client, key, token string) (bool, error) {
+			reply, err := c.evalSHA(pyGive, "1", key, token)
+			return reply == int64(1), err
+		},
+	},
+	{name: "WATCH", kind: "text", direct: true, lease: lease, take: setNX, holds: holdsText, there: textThere, give: watchedGive},
+	{
+		name: "LOCK", kind: "text", lease: lease, holds: holdsText, there: textThere,
+		take: func(c *client, key, token string) (time.Duration, error) {
+			reply, err := c.do("LOCK", key, token, "PX", kit.Millis(lease))
+			ms, _ := reply.(int64)
+			return time.Duration(ms) * time.Millisecond, err
+		},
+		extend: func(c *client, key, token string) (bool, error) {
+			reply, err := c.do("EXTEND", key, token, "PX", kit.Millis(lease))
+			return reply != nil, err
+		},
+		give: one(func(key, token string) []string { return []string{"UNLOCK", key, token} }),
+	},
+	{
+		name: "LOCK BLOCK", kind: "text", lease: lease, holds: holdsText, there: textThere,
+		take: func(c *client, key, token string) (time.Duration, error) {
+			reply, err := c.doBlocking("LOCK", key, token, "PX", kit.Millis(lease), "BLOCK", "300")
+			ms, _ := reply.(int64)
+			return time.Duration(ms) * time.Millisecond, err
+		},
+		give: one(func(key, token string) []string { return []string{"UNLOCK", key, token} }),
+	},
+	{
+		name: "endless", kind: "endless", direct: true, fragile: true, holds: holdsText, there: textThere,
+		take: func(c *client, key, token string) (time.Duration, error) {
+			reply, err := c.do("SET", key, token, "NX")
+			if reply == "OK" {
+				return time.Hour, err
+			}
+			return 0, err
+		},
+		give: one(func(key, token string) []string { return []string{"EVAL", deleteOwn, "1", key, token} }),
+	},
+	{
+		name: "SETNX", kind: "dated", direct: true, lease: datedLease, take: takeDated,
+		holds: func(c *client, key, _ string) (bool, error) { // others may have written over it that were refused
+			reply, err := c.do("GET", key)
+			text, is := reply.(string)
+			return is && !isOver(text), err
+		},
+		give: one(func(key, _ string) []string { return []string{"DEL", key} }),
+	},
+	{
+		name: "Redisson", kind: "hash", direct: true, lease: lease,
+		take: func(c *client, key, token string) (time.Duration, error) {
+			reply, err := c.do("EVAL", hashTake, "1", key, kit.Millis(lease), token)
+			return grantedIf(err == nil && reply == nil), err
+		},
+		holds: one(func(key, token string) []string { return []string{"HEXISTS", key, token} }),
+		extend: one(func(key, token string) []string {
+			return []string{"EVAL", hashKeep, "1", key, kit.Millis(lease), token}
+		}),
+		give: one(func(key, token string) []string {
+			return []string{"EVAL", hashGive, "2", key, "redisson_lock__channel:{" + key + "}", "0", kit.Millis(lease), token, "publish"}
+		}),
+		there: func(c *client, key string) ([]string, error) {
+			reply, err := c.do("HKEYS", key)
+			return texts(reply), err
+		},
+	},
+	{
+		name: "Symfony", kind: "sorted", direct: true, lease: lease,
+		take: func(c *client, key, token string) (time.Duration, error) {
+			reply, err := c.do("EVAL", sortedTake, "1", key, clock(), token, kit.Millis(lease))
+			return grantedIf(reply == int64(1)), err
+		},
+		holds: func(c *client, key, token string) (bool, error) {
+			reply, err := c.do("ZSCORE", key, token)
+			return reply != nil, err
+		},
+		extend: one(func(key, token string) []string {
+			return []string{"EVAL", sortedKeep, "1", key, clock(), token, kit.Millis(lease)}
+		}),
+		give: one(func(key, token string) []string { return []string{"EVAL", sortedGive, "1", key, token} }),
+		there: func(c *client, key string) ([]string, error) {
+			reply, err := c.do("ZRANGE", key, "0", "-1")
+			return texts(reply), err
+		},
+	},
+	{
+		name: "list", kind: "list", direct: true, fragile: true,
+		take: func(c *client, key, token string) (time.Duration, error) {
+			reply, err := c.doBlocking("BLPOP", key, "0.3")
+			if len(texts(reply)) == 2 {
+				return time.Hour, err
+			}
+			return 0, err
+		},
+		holds: func(c *client, key, _ string) (bool, error) { // nobody else can have it
+			reply, err := c.do("LLEN", key)
+			return reply == int64(0), err
+		},
+		give: one(func(key, token string) []string { return []string{"RPUSH", key, token} }),
+	},
+}
+
+func texts(reply any) []string {
+	var all []string
+	elems, _ := reply.([]any)
+	for _, elem := range elems {
+		all = append(all, fmt.Sprint(elem))
+	}
+	return all
+}

@@ -1,0 +1,371 @@
+//go:build integration
+
+package moving
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/holdings"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+const (
+	// keysOfKind is how many locks there are of each kind.
+	keysOfKind = 4
+	// clientsOf is how many clients there are of each dialect; one of them is at the upstream itself until the first move.
+	clientsOf = 4
+	// patience is how long a client waits for an answer: longer than a fault lasts.
+	patience = 20 * time.Second
+	// hasty is how long one waits that uses both proxies, of which one may be stopped.
+	hasty = 3 * time.Second
+)
+
+// load is clients that lock in all dialects, and what they saw.
+type load struct {
+	t        *testing.T
+	addrs    []string
+	upstream string
+	began    time.Time
+	// atUpstream: clients may go on that are connected there.
+	atUpstream, over atomic.Bool
+	direct, workers  sync.WaitGroup
+
+	mu        sync.Mutex
+	histories map[string]*holdings.History
+	// versions are those of keys: where it is not known what stands under one that has no end, all go on with another one.
+	versions map[string]int
+	// gone is since when nothing may be there any more of a token.
+	gone    map[string]time.Duration
+	wrong   []string
+	replies map[string]int
+	dialect map[string]int
+	// Of the round:
+	errors    map[string]int
+	slowest   time.Duration
+	slowestOf string
+	grants    int
+}
+
+func startLoad(t *testing.T, r *rig, seed uint64) *load {
+	t.Helper()
+	l := &load{
+		t: t, addrs: r.addrs, upstream: r.upstream.Addr(), began: time.Now(), histories: map[string]*holdings.History{}, versions: map[string]int{},
+		gone: map[string]time.Duration{}, replies: map[string]int{}, dialect: map[string]int{}, errors: map[string]int{},
+	}
+	l.atUpstream.Store(true)
+	seeds := kit.Connect(t, r.proxies[0])
+	for n := range keysOfKind {
+		kit.Do(t, seeds, "RPUSH", l.key("list", n), "first")
+	}
+	for d, dialect := range dialects {
+		for i := range clientsOf {
+			c := &client{load: l, dialect: dialect, name: fmt.Sprintf("%s/%d", strings.ReplaceAll(dialect.name, " ", ""), i),
+				random: rand.New(rand.NewPCG(seed, uint64(d*clientsOf+i))), patience: patience}
+			switch {
+			case i == 0 && dialect.direct:
+				l.direct.Go(func() { c.run(func() bool { return l.atUpstream.Load() && !l.over.Load() }, l.upstream) })
+			case i == clientsOf-1:
+				c.patience = hasty
+				l.workers.Go(func() { c.run(func() bool { return !l.over.Load() }, l.addrs...) })
+			default:
+				l.workers.Go(func() { c.run(func() bool { return !l.over.Load() }, l.addrs[i%len(l.addrs)]) })
+			}
+		}
+	}
+	return l
+}
+
+func (l *load) now() time.Duration { return time.Since(l.began) }
+
+// leaveUpstream has the clients leave that are there without a proxy.
+func (l *load) leaveUpstream() {
+	l.atUpstream.Store(false)
+	l.direct.Wait()
+}
+
+// key names a lock of a kind.
+func (l *load) key(kind string, n int) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	name := fmt.Sprintf("lock:%s:%d", kind, n)
+	return fmt.Sprintf("%s:%d", name, l.versions[name])
+}
+
+// retire has all go on with another key.
+func (l *load) retire(kind string, n int, key string) bool {
+	if l.key(kind, n) != key {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.versions[fmt.Sprintf("lock:%s:%d", kind, n)]++
+	return true
+}
+
+func (l *load) history(key string) *holdings.History {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.histories[key] == nil {
+		l.histories[key] = holdings.HistorySince(l.began)
+	}
+	return l.histories[key]
+}
+
+func (l *load) blame(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wrong = append(l.wrong, fmt.Sprintf("%v: ", l.now().Round(time.Millisecond))+fmt.Sprintf(format, args...))
+}
+
+func (l *load) note(kind string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.replies[kind]++
+}
+
+// round is what was seen in one.
+type round struct {
+	errors    map[string]int
+	slowest   time.Duration
+	slowestOf string
+	grants    int
+	wrong     []string
+}
+
+// take returns what was seen since the last time.
+func (l *load) take() round {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	seen := round{l.errors, l.slowest, l.slowestOf, l.grants, l.wrong}
+	l.errors, l.slowest, l.slowestOf, l.grants, l.wrong = map[string]int{}, 0, "", 0, nil
+	return seen
+}
+
+// stop lets all finish their turns, and returns all times in which two held a lock.
+func (l *load) stop() (grants int, found []string) {
+	l.over.Store(true)
+	l.direct.Wait()
+	l.workers.Wait()
+	for key, history := range l.histories {
+		grants += history.Count()
+		for _, one := range history.Overlaps() {
+			found = append(found, key+": "+one.String())
+		}
+	}
+	return grants, found
+}
+
+// client is one that locks in one dialect.
+type client struct {
+	*load
+	dialect  *dialect
+	name     string
+	random   *rand.Rand
+	patience time.Duration
+	conns    map[string]*redistest.Client
+	// at is where it sends its commands now.
+	at string
+}
+
+var (
+	errUnless  = errors.New("it was answered with an error that was foreseen")
+	errRefused = errors.New("it was answered with an error")
+)
+
+func (c *client) do(words ...string) (any, error) { return c.ask("", true, words...) }
+
+// doUnless is do with a kind of error that is errUnless.
+func (c *client) doUnless(kind string, words ...string) (any, error) {
+	return c.ask(kind, true, words...)
+}
+
+// doBlocking is do of a command that may take its time.
+func (c *client) doBlocking(words ...string) (any, error) { return c.ask("", false, words...) }
+
+func (c *client) ask(unless string, timed bool, words ...string) (any, error) {
+	conn := c.conns[c.at]
+	asked := time.Now()
+	var reply any
+	var err error
+	if conn == nil {
+		if conn, err = redistest.Dial(c.at, c.patience); err == nil {
+			c.conns[c.at] = conn
+		}
+	}
+	if err == nil {
+		reply, err = conn.Do(words...)
+	}
+	took := time.Since(asked)
+	refusal, refused := reply.(redistest.RespError)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if timed && took > c.slowest && c.at != c.upstream {
+		c.slowest, c.slowestOf = took, fmt.Sprintf("%s of %s", words[0], c.name)
+	}
+	switch {
+	case err != nil:
+		if conn != nil {
+			_ = conn.Close()
+		}
+		delete(c.conns, c.at)
+		kind := "connection failed"
+		var timeout net.Error
+		if errors.As(err, &timeout) && timeout.Timeout() {
+			kind = "no answer in " + c.patience.String()
+		}
+		c.errors[fmt.Sprintf("%s: %s", words[0], kind)]++
+		return nil, err
+	case refused && unless != "" && strings.HasPrefix(string(refusal), unless):
+		c.replies[words[0]+" "+unless]++
+		return nil, errUnless
+	case refused:
+		c.errors[fmt.Sprintf("%s: %s", words[0], refusal)]++
+		_ = conn.Close() // it may be within a transaction
+		delete(c.conns, c.at)
+		return nil, errRefused
+	}
+	return reply, nil
+}
+
+func (c *client) run(goesOn func() bool, addrs ...string) {
+	c.conns = map[string]*redistest.Client{}
+	defer func() {
+		for _, conn := range c.conns {
+			_ = conn.Close()
+		}
+	}()
+	for turn := 0; goesOn(); turn++ {
+		c.at = addrs[c.random.IntN(len(addrs))]
+		c.turn(addrs, fmt.Sprint(c.name, "-", turn))
+		time.Sleep(time.Duration(c.random.Int64N(int64(30 * time.Millisecond))))
+	}
+}
+
+// turn tries a lock once, keeps it for a while if it is granted, and gives it back, mostly.
+func (c *client) turn(addrs []string, token string) {
+	n := c.random.IntN(keysOfKind)
+	d, key := c.dialect, c.key(c.dialect.kind, n)
+	unsure := func() {
+		if d.fragile && c.retire(d.kind, n, key) && d.kind == "list" {
+			next := c.key(d.kind, n)
+			if _, err := c.do("RPUSH", next, token+"-first"); err != nil {
+				c.note("a list without its element")
+			}
+		}
+	}
+	if d.there != nil && c.random.IntN(3) == 0 {
+		c.look(key)
+	}
+	asked := c.now()
+	granted, err := d.take(c, key, token)
+	received := c.now()
+	switch {
+	case err != nil:
+		unsure()
+		time.Sleep(50 * time.Millisecond)
+		return
+	case granted == 0:
+		return
+	}
+	c.mu.Lock()
+	c.grants++
+	c.dialect_(d)
+	c.mu.Unlock()
+	reliedFrom := received
+	until, latest := asked+granted-slack, received+max(granted, d.lease)+slack
+	leaves := d.lease != 0 && d.lease != datedLease && c.random.IntN(8) == 0
+	keeps := time.Duration(c.random.Int64N(int64(30 * time.Millisecond)))
+	if c.random.IntN(6) == 0 {
+		keeps = time.Duration(c.random.Int64N(int64(2 * time.Second)))
+	}
+	for end := received + keeps; ; {
+		c.at = addrs[c.random.IntN(len(addrs))]
+		if d.extend != nil && c.random.IntN(3) == 0 {
+			sent := c.now()
+			extended, err := d.extend(c, key, token)
+			after := c.now()
+			if after < until && err == nil && !extended {
+				c.blame("LOST: %s: %s of %s is not extended, %v after it was granted and %v before its end", d.name, key, token, after-received, until-after)
+			}
+			latest = max(latest, after+d.lease+slack)
+			if extended && err == nil && after < until { // else there may have been another one meanwhile
+				until = sent + d.lease - slack
+			}
+		} else {
+			held, err := d.holds(c, key, token)
+			if after := c.now(); after < until && err == nil && !held {
+				c.blame("LOST: %s: %s of %s is not held, %v after it was granted and %v before its end", d.name, key, token, after-received, until-after)
+			}
+		}
+		if now := c.now(); now >= min(end, until) {
+			break
+		}
+		time.Sleep(min(max(end-c.now(), time.Millisecond), 200*time.Millisecond))
+	}
+	if leaves {
+		c.add(key, holdings.Holding{Token: token, From: reliedFrom, To: until})
+		c.forget(token, latest)
+		return
+	}
+	if d.lease == datedLease && until-c.now() < datedLease/2 { // it is too late to be sure that it is ours when that arrives
+		c.add(key, holdings.Holding{Token: token, From: reliedFrom, To: until})
+		return
+	}
+	sent := c.now()
+	c.add(key, holdings.Relied(token, reliedFrom, until, sent))
+	given, err := d.give(c, key, token)
+	after := c.now()
+	switch {
+	case err != nil:
+		c.forget(token, latest)
+		unsure()
+	case !given && after < until:
+		c.blame("LOST: %s: %s of %s was not there to be given back, %v after it was granted and %v before its end", d.name, key, token, after-received, until-after)
+	default:
+		c.forget(token, after)
+	}
+}
+
+func (c *client) dialect_(d *dialect) { c.load.dialect[d.name]++ }
+
+func (c *client) add(key string, one holdings.Holding) {
+	if one.From < one.To {
+		c.history(key).Add(one)
+	}
+}
+
+// forget notes since when nothing may be there of a token.
+func (c *client) forget(token string, since time.Duration) {
+	if c.dialect.kind == "list" || c.dialect.kind == "dated" {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gone[token] = since
+}
+
+// look wants nobody to hold a key who gave it back.
+func (c *client) look(key string) {
+	sent := c.now()
+	tokens, err := c.dialect.there(c, key)
+	if err != nil {
+		return
+	}
+	for _, token := range tokens {
+		c.mu.Lock()
+		since, is := c.gone[token]
+		c.mu.Unlock()
+		if is && since < sent {
+			c.blame("REVIVED: %s: %s of %s is there %v after its end", c.dialect.name, key, token, sent-since)
+		}
+	}
+}

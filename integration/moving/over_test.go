@@ -1,0 +1,79 @@
+//go:build integration
+
+package moving
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// during begins a move and returns when it is decided; done waits until it is over.
+func (r *rig) during(proxy int, flags ...string) (done func()) {
+	r.t.Helper()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.move(proxy, flags...)
+		ended <- err
+	}()
+	return func() { kit.Must(r.t, <-ended) }
+}
+
+// TestBlockedOverTheMove: who waits for something in a lock key, or for a lock, gets it after the move.
+func TestBlockedOverTheMove(t *testing.T) {
+	r := startRig(t)
+	one, other := r.pair()
+	for _, flags := range [][]string{nil, {toUpstream}, nil} {
+		kit.Want(t, other, "OK", "SET", "lock:b", "me", "PX", "60000")
+		kit.Must(t, one.Send(redistest.AppendCommand(nil, "BLPOP", "lock:list", "0")))
+		waits := kit.Connect(t, r.proxies[0])
+		kit.Must(t, waits.Send(redistest.AppendCommand(nil, "LOCK", "lock:b", "w", "PX", "60000", "BLOCK", "50000")))
+		time.Sleep(100 * time.Millisecond)
+		r.mustMove(1, flags...)
+		kit.Want(t, other, int64(1), "RPUSH", "lock:list", "x")
+		kit.Want(t, other, int64(1), "DEL", "lock:b")
+		if reply, err := one.Receive(); err != nil || kit.Text(reply) != "[lock:list x]" {
+			t.Errorf("after %v BLPOP: %v, %v", flags, reply, err)
+		}
+		reply, err := waits.Receive()
+		if ms, is := reply.(int64); err != nil || !is || ms <= 0 {
+			t.Errorf("after %v LOCK BLOCK: %v, %v", flags, reply, err)
+		}
+		kit.Want(t, other, int64(1), "UNLOCK", "lock:b", "w")
+		kit.Want(t, other, int64(0), "LLEN", "lock:list")
+	}
+}
+
+// TestPipelinesOverTheMove: a client that sends transactions in one go has each of them carried out, once, in order.
+func TestPipelinesOverTheMove(t *testing.T) {
+	r := startRig(t)
+	one, other := r.pair()
+	for round, flags := range [][]string{nil, {toUpstream}} {
+		done := r.during(1, flags...)
+		n := 0
+		key := "lock:p:" + fmt.Sprint(round)
+		for end := time.Now().Add(4 * time.Second); time.Now().Before(end); n++ {
+			var raw []byte
+			for _, words := range [][]string{{"MULTI"}, {"INCR", key}, {"PEXPIRE", key, "60000"}, {"EXEC"}, {"GET", key}} {
+				raw = redistest.AppendCommand(raw, words...)
+			}
+			kit.Must(t, one.Send(raw))
+			var all []string
+			for range 5 {
+				reply, err := one.Receive()
+				kit.Must(t, err)
+				all = append(all, kit.Text(reply))
+			}
+			if want := []string{"OK", "QUEUED", "QUEUED", fmt.Sprintf("[%d 1]", n+1), fmt.Sprint(n + 1)}; !slices.Equal(all, want) {
+				t.Fatalf("transaction %d: %q, want %q", n, all, want)
+			}
+		}
+		done()
+		t.Logf("%d transactions", n)
+		kit.Want(t, other, fmt.Sprint(n), "GET", key)
+	}
+}
