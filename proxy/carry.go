@@ -20,6 +20,7 @@ import (
 // Places tell where the locks are: a *quorum.Cluster, whose methods say the errors.
 type Places interface {
 	Placed() (at quorum.Placed, known bool)
+	Departing() bool
 	Turned() <-chan struct{}
 	Resting(ctx context.Context) (quorum.Placed, error)
 	Confirm(ctx context.Context) (quorum.Placed, error)
@@ -33,8 +34,8 @@ type carries struct {
 	// vouched is the number of the connection over which such commands may go: a majority of the masters told after the upstream had answered on
 	// it that the locks are there.
 	vouched uint16
-	// now: one is about to be sent, or was sent in part.
-	now bool
+	// now: one is about to be sent, or was sent in part. runs: one is carried out on the masters.
+	now, runs bool
 	// blocks: one that may block was sent. unsure: one was sent that is not answered.
 	blocks, unsure bool
 	// watches: one was a WATCH. stale: what it watched was moved since.
@@ -48,12 +49,20 @@ var errElsewhere = errors.New("the locks are elsewhere")
 func (f *forwarding) placeFor(ctx context.Context, own *command.Command, words [][]byte) (place.Place, error) {
 	at, known := f.places.Placed()
 	switch {
-	case at.Place == place.Masters: // as far as is known, and it is found out there
+	case at.Place == place.Masters && !f.places.Departing(): // as far as is known, and it is found out there
 		return at.Place, nil
 	case at.Place == place.Upstream && known:
 		return at.Place, nil
 	case !f.touches(own, words) && !f.relay.isStale():
 		return at.Source(), nil
+	}
+	if at.Source() == place.Upstream {
+		if err := f.settle(ctx); err != nil {
+			return at.Place, err
+		}
+		if f.relay.isMidway() { // it goes to its end, and that is waited for
+			return place.Upstream, nil
+		}
 	}
 	err := f.attend(ctx, func(ctx context.Context) (err error) {
 		at, err = f.places.Resting(ctx)
@@ -206,6 +215,30 @@ func (f *forwarding) putToUpstream(ctx context.Context, words ...string) (answer
 	return f.askAloud(ctx, words...)
 }
 
+// execUpstream has the upstream carry out a transaction that was begun while the locks were on the masters, and gives the reply to EXEC.
+func (f *forwarding) execUpstream(ctx context.Context, queued [][]string) (answer []byte, err error) {
+	err = f.attend(ctx, func(ctx context.Context) error {
+		_, err := f.places.Resting(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := f.carry(ctx, [][]byte{[]byte("exec")}); err != nil {
+		return nil, err
+	}
+	defer f.relay.carried()
+	all := append(append([][]string{{"MULTI"}}, queued...), []string{"EXEC"})
+	err = f.inquire(ctx, f.relay.know(), func(ctx context.Context) error {
+		answers, err := f.putAll(ctx, all)
+		if err == nil {
+			answer = answers[len(answers)-1]
+		}
+		return err
+	})
+	return answer, err
+}
+
 // leaveStale deals with a client that watches lock keys at the upstream which are on the masters now: for it they have changed. Doomed: the
 // command is one of a transaction at the upstream of which nothing will be carried out, and is queued there whatever it is.
 func (f *forwarding) leaveStale(ctx context.Context, own *command.Command, follow string) (doomed bool, err error) {
@@ -247,6 +280,19 @@ func (f *forwarding) failExec(ctx context.Context) error {
 	f.client.Transaction.Watched = changed()
 	f.client.Transaction.Begin()
 	return nil
+}
+
+// onMasters is routeBy while the locks are on the masters. What waits there for others is not waited for when they leave.
+func (f *forwarding) onMasters(ctx context.Context, own *command.Command, follow string, words [][]byte) error {
+	waits := track.MayBlock(words[0]) || own != nil && own.Name == "lock" && !own.Brief(words)
+	if waits || own != nil && !own.Keyed() { // PROXY MOVE among them
+		return f.routeBy(ctx, f.table, own, follow, words)
+	}
+	if !f.relay.run(f.places) && f.touches(own, words) {
+		return errElsewhere
+	}
+	defer f.relay.ran()
+	return f.routeBy(ctx, f.table, own, follow, words)
 }
 
 // The relay's part. isVouched and the like are of the session's goroutine.
@@ -311,6 +357,13 @@ func (r *relay) carryOn(words [][]byte) bool {
 	return r.isBetween() && r.carryNow(words)
 }
 
+// isMidway is isBetween for the connection over which such commands went.
+func (r *relay) isMidway() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.carries.vouched == r.dial && !r.gone && r.isBetween()
+}
+
 // isBetween reports whether a transaction has begun that may hold commands on lock keys. It is called with mu held.
 func (r *relay) isBetween() bool { return r.tracker.State.Multi && r.tracker.State.Queued }
 
@@ -324,6 +377,22 @@ func (r *relay) carryNow(words [][]byte) bool {
 	c.watches = c.watches || track.Name(words[0]) == "watch"
 	c.unsure = c.unsure || r.silence != track.Speaking
 	return true
+}
+
+// run notes that a command is carried out on the masters, unless the locks are about to leave.
+func (r *relay) run(places Places) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.carries.runs = !places.Departing()
+	return r.carries.runs
+}
+
+// ran is called when it is done.
+func (r *relay) ran() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.carries.runs = false
+	r.signal()
 }
 
 // carried is called when the answer to a command on lock keys is awaited.

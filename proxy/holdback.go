@@ -15,6 +15,8 @@ const (
 	holdPatience = 3 * time.Second
 	// lookPause is that between two looks whether there are other connections to tell of.
 	lookPause = 100 * time.Millisecond
+	// noEra is none of the masters.
+	noEra = -1
 	// sayPause is the wait before the masters are told once more.
 	sayPause = 50 * time.Millisecond
 )
@@ -33,13 +35,16 @@ func (s *Server) startHolding(ctx context.Context, places Places) (stop func()) 
 // holdBack says, whenever the locks are being moved, what this proxy has nothing under way over, until ctx ends: at once, and again when it has come to have
 // other connections, by clients that have come since.
 func (s *Server) holdBack(ctx context.Context, places Places) {
-	said, last := 0, quorum.Held{}
+	said, last := noEra, quorum.Held{}
 	look := time.NewTicker(lookPause)
 	defer look.Stop()
 	for ctx.Err() == nil {
 		turned := places.Turned()
 		again := (<-chan time.Time)(nil)
-		if at, known := places.Placed(); known && at.Moves() {
+		at, known := places.Placed()
+		if !known || !at.Moves() && !places.Departing() {
+			said = noEra
+		} else {
 			settled := s.settledNow
 			if at.Era != said {
 				settled = func() quorum.Held { return s.settled(ctx) }
@@ -199,11 +204,8 @@ func (r *relay) blocked() string {
 func (r *relay) rests(ctx context.Context) (address string, rests bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.wire == nil {
-		return "", false
-	}
 	err := r.wait(ctx, r.isAtRest)
-	if r.gone {
+	if r.wire == nil || r.gone {
 		return "", false
 	}
 	if err != nil || r.carries.unsure && r.carries.vouched == r.dial {
@@ -215,5 +217,6 @@ func (r *relay) rests(ctx context.Context) (address string, rests bool) {
 
 // isAtRest reports whether nothing of lock keys is under way. It is called with mu held.
 func (r *relay) isAtRest() bool {
-	return r.gone || r.carries.vouched != r.dial || !r.carries.now && r.tracker.Settled() && !r.isBetween()
+	c := &r.carries
+	return !c.runs && (r.wire == nil || r.gone || c.vouched != r.dial || !c.now && r.tracker.Settled() && !r.isBetween())
 }

@@ -23,7 +23,7 @@ const subscribedOnly = "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUB
 
 // respond gives the client the answer to a command of the proxy's own.
 func (f *forwarding) respond(ctx context.Context, cmd *command.Command, words [][]byte, state track.State) error {
-	before, watching := len(f.out.Bytes), f.client.Transaction.Watching()
+	before, tx := len(f.out.Bytes), f.client.Transaction
 	if err := f.answer(ctx, cmd, words, state); err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (f *forwarding) respond(ctx context.Context, cmd *command.Command, words []
 		if cmd.Name != "exec" {
 			return errElsewhere
 		}
-		f.endElsewhere(watching)
+		f.endElsewhere(ctx, tx)
 	}
 	f.afterOwn(before)
 	if f.session.left {
@@ -48,14 +48,20 @@ func (f *forwarding) respond(ctx context.Context, cmd *command.Command, words []
 	return nil
 }
 
-// endElsewhere answers an EXEC of commands on lock keys that are elsewhere by now: as if what the client watched had changed, if it did.
-func (f *forwarding) endElsewhere(watching bool) {
+// endElsewhere answers the EXEC of a transaction on lock keys that are elsewhere by now: as if what the client watches had changed, or as the
+// upstream does.
+func (f *forwarding) endElsewhere(ctx context.Context, tx command.Transaction) {
 	f.client.Transaction.End()
-	if watching {
+	if tx.Watching() {
 		f.out.NullArray()
 		return
 	}
-	f.out.Error("EXECABORT Transaction discarded because the locks were moved: nothing of it was done, send it again")
+	answer, err := f.execUpstream(ctx, tx.Queued)
+	if err != nil {
+		f.out.Error("EXECABORT Transaction discarded because the locks were moved: " + err.Error())
+		return
+	}
+	f.out.Raw(answer)
 }
 
 // sendWhole forwards the command that is held, on a connection with state.

@@ -29,7 +29,7 @@ func (f *forwarding) route(ctx context.Context, own *command.Command, follow str
 			case doomed:
 				err = f.forward(ctx, commands.Situation{Upstream: f.connection()}, nil, follow, words)
 			default:
-				err = f.routeBy(ctx, f.table, own, follow, words)
+				err = f.onMasters(ctx, own, follow, words)
 			}
 		default:
 			f.relay.stayed()

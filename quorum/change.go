@@ -242,9 +242,13 @@ func (c *Cluster) isStopped(pause time.Duration) bool {
 // followChanges notices what other proxies change, brings it to its end if need be, and asks for a
 // configuration that follows.
 func (c *Cluster) followChanges(ctx context.Context) {
-	asked, of := time.Time{}, (*generation)(nil)
+	asked, of, departs := time.Time{}, (*generation)(nil), false
 	for !c.isStopped(followPause) {
 		g := c.now()
+		if now := c.Departing(); now != departs {
+			departs = now
+			c.turn()
+		}
 		if g != of {
 			asked, of = time.Time{}, g
 		}

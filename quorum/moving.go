@@ -102,7 +102,7 @@ func (c *Cluster) Resting(ctx context.Context) (Placed, error) {
 	defer look.Stop()
 	for {
 		turned := c.Turned()
-		if at, known := c.Placed(); known && !at.Moves() {
+		if at, known := c.Placed(); known && !at.Moves() && !c.Departing() {
 			return at, nil
 		}
 		select {
@@ -112,7 +112,7 @@ func (c *Cluster) Resting(ctx context.Context) (Placed, error) {
 			return Placed{}, context.Cause(ctx)
 		case <-limit.C:
 			switch at, _ := c.Placed(); {
-			case !at.Moves():
+			case !at.Moves() && !c.Departing():
 				return Placed{}, c.absence()
 			case time.Since(began) >= movePatience:
 				return Placed{}, ErrMoving
@@ -240,9 +240,8 @@ func (c *Cluster) MoveOn(ctx context.Context, from Placed, to place.Place) (Plac
 	if err := g.guards.MayMove(); err != nil {
 		return Placed{}, err
 	}
-	if !from.Moves() { // others are to hear of it at once
-		g.guards.Stir(ctx, era, c.ballot(0))
-		if err := sleepFor(ctx, guard.Heartbeat+guard.Heartbeat/10); err != nil {
+	if !from.Moves() {
+		if err := c.announce(ctx, g, era, to); err != nil {
 			return Placed{}, err
 		}
 	}
@@ -252,6 +251,31 @@ func (c *Cluster) MoveOn(ctx context.Context, from Placed, to place.Place) (Plac
 	}
 	return c.reached(ctx, Placed{to, era.Number + 1})
 }
+
+// announce has other proxies hear at once of what is decided next. Where the locks leave the masters, it has them hold back before: what is under way
+// when an era of the masters ends may be done or not.
+func (c *Cluster) announce(ctx context.Context, g *generation, era succession.Era, to place.Place) error {
+	g.guards.Stir(ctx, era, c.ballot(0))
+	if err := sleepFor(ctx, guard.Heartbeat+guard.Heartbeat/10); err != nil || to != place.ToUpstream {
+		return err
+	}
+	g.guards.Bind(ctx, era, c.ballot(0), to)
+	for until := time.Now().Add(guard.Heartbeat); time.Now().Before(until); {
+		held := c.Holding(ctx, era.Number)
+		if !slices.ContainsFunc(c.Proxies(), func(id string) bool {
+			return !slices.ContainsFunc(held, func(h Held) bool { return h.Proxy == id })
+		}) {
+			break
+		}
+		if err := sleepFor(ctx, followPause); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Departing reports whether the locks are about to leave the masters: then no command on a lock key is begun there.
+func (c *Cluster) Departing() bool { return c.now().guards.IsBoundFor(place.ToUpstream) }
 
 // reached waits until a majority votes in an era, which another one may have decided otherwise.
 func (c *Cluster) reached(ctx context.Context, wanted Placed) (Placed, error) {

@@ -55,8 +55,15 @@ type eras struct {
 	before map[teller]bool
 	// over is what follows, if this set is over, or is another one's, as is believed.
 	over *Succession
-	// stirred is when a ballot was last seen by which something may follow.
+	// stirred is when a ballot was last seen by which something may follow; bound is what masters were told that it will be, by their number.
 	stirred time.Time
+	bound   map[int]bound
+}
+
+// bound is where the locks are to be, and when that was heard.
+type bound struct {
+	to place.Place
+	at time.Time
 }
 
 type teller struct{ masters, master int }
@@ -89,7 +96,7 @@ func (s statement) next() int {
 }
 
 func newEras(masters []Master, joins *succession.Era, now time.Time) *eras {
-	e := &eras{told: map[int]statement{}, looked: map[int]bool{}, believed: map[string]bool{}, refuted: map[string]bool{}, before: map[teller]bool{}}
+	e := &eras{told: map[int]statement{}, looked: map[int]bool{}, believed: map[string]bool{}, refuted: map[string]bool{}, before: map[teller]bool{}, bound: map[int]bound{}}
 	for _, m := range masters {
 		e.names = append(e.names, m.Name)
 	}
@@ -117,6 +124,10 @@ func (e *eras) tell(i int, v Report, now time.Time) (isNews bool) {
 	}
 	if s.ballot != had.ballot && had.Nonce != "" {
 		e.stirred = now
+		if _, word, told := strings.Cut(s.ballot, boundFor); told && s.era == m.Era.String() {
+			to, _ := place.Parse(word)
+			e.bound[i] = bound{to, now}
+		}
 	}
 	e.told[i] = s
 	settled := e.settle(now)
@@ -320,6 +331,25 @@ const (
 	stirPause = 20 * time.Millisecond
 	stirTime  = 3 * Heartbeat
 )
+
+// boundFor is in a ballot before the place where its proposer will want the locks to be.
+const boundFor = "~"
+
+// isBoundFor reports whether the locks are about to be somewhere else, as more than one master was told a moment ago.
+func (e *eras) isBoundFor(to place.Place) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.bound) == 0 { // as nearly always
+		return false
+	}
+	told, now := 0, time.Now()
+	for _, b := range e.bound {
+		if b.to == to && now.Sub(b.at) < stirTime {
+			told++
+		}
+	}
+	return told > 0 && told >= min(2, vote.Majority(len(e.names)))
+}
 
 // begun is the set in which a master is admitted.
 func (e *eras) begun() succession.Era {

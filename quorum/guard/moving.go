@@ -10,6 +10,7 @@ import (
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/guard/succession"
+	"redlock-proxy/quorum/place"
 	"redlock-proxy/quorum/vote"
 )
 
@@ -55,6 +56,14 @@ var errUnconfirmed = errors.New("no majority of the masters told where the locks
 func (s *Set) Stir(ctx context.Context, era succession.Era, ballot string) {
 	s.prepare(ctx, era, ballot)
 }
+
+// Bind is Stir, and has them know where the locks are to be.
+func (s *Set) Bind(ctx context.Context, era succession.Era, ballot string, to place.Place) {
+	s.prepare(ctx, era, ballot+boundFor+to.String())
+}
+
+// IsBoundFor reports whether the locks are about to be somewhere else, by Bind a moment ago.
+func (s *Set) IsBoundFor(to place.Place) bool { return s.eras.isBoundFor(to) }
 
 // MayMove says why locks cannot be moved now, or nil.
 func (s *Set) MayMove() error {
