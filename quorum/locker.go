@@ -164,6 +164,9 @@ func (l *Locker) AwaitArrival(ctx context.Context, a Arrival) error {
 	case queue.Over:
 		return ErrNoArrival
 	case queue.Open:
+		if l.underway.Load() != nil { // while the masters are changed nothing is put anywhere
+			return ErrNoArrival
+		}
 		return l.absence()
 	case queue.Left:
 		return context.Cause(ctx)

@@ -260,7 +260,7 @@ func (c *Cluster) announce(ctx context.Context, g *generation, era succession.Er
 		return err
 	}
 	g.guards.Bind(ctx, era, c.ballot(0), to)
-	for until := time.Now().Add(guard.Heartbeat); time.Now().Before(until); {
+	for until := time.Now().Add(2 * guard.Heartbeat); time.Now().Before(until); {
 		held := c.Holding(ctx, era.Number)
 		if !slices.ContainsFunc(c.Proxies(), func(id string) bool {
 			return !slices.ContainsFunc(held, func(h Held) bool { return h.Proxy == id })

@@ -52,7 +52,7 @@ func TestMovesUnderLoad(t *testing.T) {
 		back := i%2 == 1
 		fault := none
 		if i%10 == 2 || i%10 == 5 || i%10 == 8 {
-			fault = fault_(1 + (i/10*3+i%10/3+int(seed%uint64(faults-1)))%int(faults-1))
+			fault = mishap(1 + (i/10*3+i%10/3+int(seed%uint64(faults-1)))%int(faults-1))
 		}
 		before := look(t, kit.Connect(t, r.proxies[random.IntN(2)]))
 		l.take()
@@ -62,8 +62,8 @@ func TestMovesUnderLoad(t *testing.T) {
 		time.Sleep(time.Duration(200+random.IntN(300)) * time.Millisecond)
 		after := look(t, kit.Connect(t, r.proxies[random.IntN(2)]))
 		seen := l.take()
-		for key, was := range before {
-			if is := after[key]; is.endless != was.endless || !is.endless && (is.from.Sub(was.to) > slack || was.from.Sub(is.to) > slack) {
+		for key, was := range before { // later by as long as a command took to be carried out, but never earlier
+			if is := after[key]; is.endless != was.endless || !is.endless && (is.from.Sub(was.to) > slack+took || was.from.Sub(is.to) > slack) {
 				t.Errorf("round %d: %s was over at %v to %v before it was moved, and is at %v to %v", i, key, was.from, was.to, is.from, is.to)
 			}
 		}
@@ -78,7 +78,8 @@ func TestMovesUnderLoad(t *testing.T) {
 		t.Logf("round %d: back=%v, %v: %v; %d grants, slowest %v (%s); errors: %s; %s", i, back, fault, took.Round(time.Millisecond), seen.grants, seen.slowest.Round(time.Millisecond),
 			seen.slowestOf, counts(seen.errors), strings.ReplaceAll(strings.TrimSpace(said), "\n", " | "))
 		for what := range seen.errors {
-			if fault == none && !strings.Contains(what, hasty.String()) || !explained(what) {
+			late := back && strings.Contains(what, ": NOQUORUM ") // a proxy that had no turn in time did not hold back before the era ended
+			if fault == none && !late && !strings.Contains(what, hasty.String()) || !explained(what) {
 				t.Errorf("round %d (%v): %d × %s", i, fault, seen.errors[what], what)
 			}
 		}
@@ -123,11 +124,11 @@ func explained(what string) bool {
 	return false
 }
 
-// fault_ is what happens during a move.
-type fault_ int
+// mishap is what happens during a move.
+type mishap int
 
 const (
-	none fault_ = iota
+	none mishap = iota
 	otherStopped
 	moverKilled
 	masterKilled
@@ -137,13 +138,13 @@ const (
 	faults
 )
 
-func (f fault_) String() string {
+func (f mishap) String() string {
 	return [...]string{"no fault", "the other proxy is stopped", "the proxy that moves is killed", "a master is killed", "the upstream is restarted",
 		"the proxy that moves is stopped", "the program is interrupted"}[f]
 }
 
 // moveWith moves the locks while something goes wrong, until they have moved, and returns what was said.
-func (r *rig) moveWith(random *rand.Rand, l *load, fault fault_, back bool) (said string) {
+func (r *rig) moveWith(random *rand.Rand, l *load, fault mishap, back bool) (said string) {
 	r.t.Helper()
 	var flags []string
 	if back {

@@ -36,6 +36,7 @@ func wantSaid(t *testing.T, said string, words ...string) {
 
 // TestMoveTwice: what is done already is said, and changes nothing; nor does giving up what nobody began.
 func TestMoveTwice(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	one, other := r.pair()
 	kit.Want(t, one, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
@@ -55,6 +56,7 @@ func TestMoveTwice(t *testing.T) {
 
 // TestMoveIsAborted: while it waits for a proxy that stands still, a move is given up. The locks are where they were, and commands go on there.
 func TestMoveIsAborted(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	one, _ := r.pair()
 	kit.Want(t, one, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
@@ -87,6 +89,7 @@ func TestMoveIsAborted(t *testing.T) {
 
 // TestOldSettingsAfterTheMove: a proxy that starts after the move learns from the masters where the locks are, with the setting and without it.
 func TestOldSettingsAfterTheMove(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	one, _ := r.pair()
 	kit.Want(t, one, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
@@ -107,6 +110,7 @@ func TestOldSettingsAfterTheMove(t *testing.T) {
 
 // TestSettingsDiffer: beside a proxy with the setting, one without it grants nothing that is locked at the upstream.
 func TestSettingsDiffer(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	one, _ := r.pair()
 	kit.Want(t, one, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
@@ -138,6 +142,7 @@ func TestSettingsDiffer(t *testing.T) {
 
 // TestDirectClients: a client that is at the upstream itself is named before anything is changed, and can be ended.
 func TestDirectClients(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	one, _ := r.pair()
 	direct := kit.Dial(t, r.upstream.Addr())
@@ -156,6 +161,7 @@ func TestDirectClients(t *testing.T) {
 
 // TestClientsComeAndGo: clients that connect while the locks are moved, and leave, are taken for nobody else, and none of their connections is ended.
 func TestClientsComeAndGo(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	var over atomic.Bool
 	var clients sync.WaitGroup
@@ -191,6 +197,7 @@ func TestClientsComeAndGo(t *testing.T) {
 
 // TestUnfitKeys: what the masters cannot hold is named before anything is changed.
 func TestUnfitKeys(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	one, _ := r.pair()
 	kit.Want(t, one, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
@@ -205,9 +212,11 @@ func TestUnfitKeys(t *testing.T) {
 
 // TestWatchOverTheMove: who watches a lock key over the move is told that it has changed, whatever came in between.
 func TestWatchOverTheMove(t *testing.T) {
+	t.Parallel()
 	for _, back := range []bool{false, true} {
 		for _, when := range []string{"before MULTI", "after MULTI", "after a command"} {
 			t.Run(fmt.Sprintf("back=%v, %s", back, when), func(t *testing.T) {
+				t.Parallel()
 				r := startRig(t)
 				one, other := r.pair()
 				var flags []string
@@ -263,8 +272,10 @@ func TestWatchOverTheMove(t *testing.T) {
 
 // TestTransactionsOverTheMove: a transaction in which nothing was said of lock keys before the move goes on after it.
 func TestTransactionsOverTheMove(t *testing.T) {
+	t.Parallel()
 	for _, back := range []bool{false, true} {
 		t.Run(fmt.Sprint("back=", back), func(t *testing.T) {
+			t.Parallel()
 			r := startRig(t)
 			one, other := r.pair()
 			var flags []string
@@ -285,6 +296,7 @@ func TestTransactionsOverTheMove(t *testing.T) {
 
 // TestSilentClients: who wants no replies has its commands carried out as well.
 func TestSilentClients(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	one, other := r.pair()
 	kit.Must(t, one.Send(redistest.AppendCommand(redistest.AppendCommand(nil, "CLIENT", "REPLY", "OFF"), "SET", "lock:a", "silent", "NX", "PX", "60000")))
@@ -309,13 +321,17 @@ func TestSilentClients(t *testing.T) {
 
 // TestSettingsOfAllKinds: the locks move and come back with these settings.
 func TestSettingsOfAllKinds(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string][]string{
 		"shared connections": {"--upstream-connections", "4"},
 		"key prefix":         {"--key-prefix", "app:"},
 		"tags":               {"--lock-tags", "*"},
 		"prefix and tags":    {"--key-prefix", "app:", "--lock-tags", "*"},
 	} {
-		t.Run(name, func(t *testing.T) { startRig(t, args...).wantThereAndBack() })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			startRig(t, args...).wantThereAndBack()
+		})
 	}
 }
 
@@ -363,6 +379,7 @@ func (r *rig) wantThereAndBack() {
 
 // TestFewRights: a user of the proxy at the upstream that may not do what a move needs is found out before anything is changed.
 func TestFewRights(t *testing.T) {
+	t.Parallel()
 	upstream := kit.StartRedis(t, redistest.Durable()...)
 	kit.Must(t, kit.Tell(upstream, "ACL", "SETUSER", "few", "on", ">secret", "~*", "&*", "+@all", "-client|kill"))
 	r := &rig{t: t, upstream: upstream, masters: kit.StartMasters(t)}
@@ -381,6 +398,7 @@ func TestFewRights(t *testing.T) {
 
 // TestMastersAreDown: while most masters are down, those go on who locked at the upstream before, and others are told why they do not.
 func TestMastersAreDown(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	one, other := r.pair()
 	kit.Want(t, one, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
