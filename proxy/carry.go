@@ -335,11 +335,17 @@ func (r *relay) unstale() {
 	r.carries.stale, r.carries.watches = false, false
 }
 
-// stayed: the locks are at the upstream after all, or again, and the upstream itself knows what has changed of what is watched there.
-func (r *relay) stayed() {
+// stayed: the locks are at the upstream after all, or again, and the upstream itself knows what has changed of what is watched there. What is said to be
+// at rest during a move is looked at under the same lock.
+func (r *relay) stayed(places Places) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.carries.stale = false
+	if !r.carries.stale {
+		return
+	}
+	if at, known := places.Placed(); known && at.Place == place.Upstream {
+		r.carries.stale = false
+	}
 }
 
 // carry notes that a command on lock keys is about to be sent, if the locks are at the upstream now.

@@ -32,7 +32,7 @@ func (f *forwarding) route(ctx context.Context, own *command.Command, follow str
 				err = f.onMasters(ctx, own, follow, words)
 			}
 		default:
-			f.relay.stayed()
+			f.relay.stayed(f.places)
 			err = f.routeUpstream(ctx, own, follow, words)
 		}
 		if !errors.Is(err, errElsewhere) {
