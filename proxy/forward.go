@@ -326,7 +326,13 @@ func (f *forwarding) pass(ctx context.Context, upTo int) error {
 		if f.relay.shared() {
 			return f.passTogether(ctx, f.in.buf[from:upTo], plain)
 		}
-		if err := f.relay.open(ctx); err != nil {
+		dial := f.relay.dial
+		err := f.relay.open(ctx)
+		if f.begun && (f.relay.dial != dial || f.relay.isGone()) { // it ended just now: the rest of a frame would be another command on the next one
+			from = f.abandon(upTo)
+			continue
+		}
+		if err != nil {
 			if slot != nil {
 				plain++
 			}
