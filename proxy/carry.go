@@ -34,6 +34,8 @@ type carries struct {
 	// vouched is the number of the connection over which such commands may go: a majority of the masters told after the upstream had answered on
 	// it that the locks are there.
 	vouched uint16
+	// rested is the number of the connection that was told to be at rest in a move: of a transaction that goes on after that nothing is known.
+	rested uint16
 	// now: one is about to be sent, or was sent in part. runs: one is carried out on the masters.
 	now, runs bool
 	// blocks: one that may block was sent. unsure: one was sent that is not answered.
@@ -53,7 +55,7 @@ func (f *forwarding) placeFor(ctx context.Context, own *command.Command, words [
 		return at.Place, nil
 	case at.Place == place.Upstream && known:
 		return at.Place, nil
-	case !f.touches(own, words) && !f.relay.isStale():
+	case f.came.IsZero() && !f.touches(own, words) && !f.relay.isStale():
 		return at.Source(), nil
 	}
 	if at.Source() == place.Upstream {
@@ -83,7 +85,7 @@ func (f *forwarding) touches(own *command.Command, words [][]byte) bool {
 		return verb != commands.Forward && verb != commands.Connect
 	case own.IsOurs():
 		lock, _ := f.table.LockKeys().Split(words, own.Places(words))
-		return lock >= 0
+		return lock >= 0 || own.Name == "locklist"
 	}
 	return f.before.Lookup(words[0]) == nil // it is about all keys
 }
@@ -215,28 +217,30 @@ func (f *forwarding) putToUpstream(ctx context.Context, words ...string) (answer
 	return f.askAloud(ctx, words...)
 }
 
-// execUpstream has the upstream carry out a transaction that was begun while the locks were on the masters, and gives the reply to EXEC.
-func (f *forwarding) execUpstream(ctx context.Context, queued [][]string) (answer []byte, err error) {
+// execUpstream has the upstream carry out a transaction that was begun while the locks were on the masters, and gives the reply to EXEC. After an error it
+// says whether anything of it was sent.
+func (f *forwarding) execUpstream(ctx context.Context, queued [][]string) (answer []byte, sent bool, err error) {
 	err = f.attend(ctx, func(ctx context.Context) error {
 		_, err := f.places.Resting(ctx)
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if err := f.carry(ctx, [][]byte{[]byte("exec")}); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer f.relay.carried()
 	all := append(append([][]string{{"MULTI"}}, queued...), []string{"EXEC"})
 	err = f.inquire(ctx, f.relay.know(), func(ctx context.Context) error {
+		sent = true
 		answers, err := f.putAll(ctx, all)
 		if err == nil {
 			answer = answers[len(answers)-1]
 		}
 		return err
 	})
-	return answer, err
+	return answer, sent, err
 }
 
 // leaveStale deals with a client that watches lock keys at the upstream which are on the masters now: for it they have changed. Doomed: the
@@ -353,21 +357,25 @@ func (r *relay) carry(places Places, words [][]byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at, known := places.Placed()
-	return known && at.Place == place.Upstream && r.carryNow(words)
+	if !known || at.Place != place.Upstream || !r.carryNow(words) {
+		return false
+	}
+	r.carries.rested = 0
+	return true
 }
 
 // carryOn is carry for a command of a transaction that holds others already: it goes to its end, wherever the locks are to be.
 func (r *relay) carryOn(words [][]byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.isBetween() && r.carryNow(words)
+	return r.isBetween() && r.carries.rested != r.dial && r.carryNow(words)
 }
 
 // isMidway is isBetween for the connection over which such commands went.
 func (r *relay) isMidway() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.carries.vouched == r.dial && !r.gone && r.isBetween()
+	return r.carries.vouched == r.dial && r.carries.rested != r.dial && !r.gone && r.isBetween()
 }
 
 // isBetween reports whether a transaction has begun that may hold commands on lock keys. It is called with mu held.

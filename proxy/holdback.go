@@ -93,11 +93,7 @@ func (s *Server) settled(ctx context.Context) quorum.Held {
 		rests   bool
 	}
 	connections := make(chan connection, len(sessions))
-	if blocked := s.blocked(sessions); len(blocked) > 0 {
-		if err := s.opts.Upstream.Unblock(ctx, blocked); err != nil {
-			s.opts.Logger.Warn("clients that wait for lock keys at the upstream could not be woken there", "cause", err)
-		}
-	}
+	s.unblock(ctx, sessions)
 	waiting := 0
 	for _, session := range sessions {
 		if session.relay == nil {
@@ -110,13 +106,20 @@ func (s *Server) settled(ctx context.Context) quorum.Held {
 			connections <- c
 		}()
 	}
-	for range waiting {
-		switch c := <-connections; {
-		case c.address == "":
-		case c.rests:
-			held.Resting = append(held.Resting, c.address)
-		default:
-			held.Restless = append(held.Restless, c.address)
+	again := time.NewTicker(lookPause)
+	defer again.Stop()
+	for waiting > 0 {
+		select {
+		case <-again.C: // one may have been on its way
+			s.unblock(ctx, sessions)
+			continue
+		case c := <-connections:
+			waiting--
+			if c.rests {
+				held.Resting = append(held.Resting, c.address)
+			} else if c.address != "" {
+				held.Restless = append(held.Restless, c.address)
+			}
 		}
 	}
 	held.Resting = append(held.Resting, s.owned().Resting...) // Unblock may have made one
@@ -148,6 +151,17 @@ func (s *Server) owned() quorum.Held {
 		held.Resting = append(held.Resting, s.sharing.Addresses()...)
 	}
 	return held
+}
+
+// unblock has the upstream answer those who wait there for something in lock keys.
+func (s *Server) unblock(ctx context.Context, sessions []*session) {
+	blocked := s.blocked(sessions)
+	if len(blocked) == 0 || ctx.Err() != nil {
+		return
+	}
+	if err := s.opts.Upstream.Unblock(ctx, blocked); err != nil {
+		s.opts.Logger.Warn("clients that wait for lock keys at the upstream could not be woken there", "cause", err)
+	}
 }
 
 // blocked are the connections on which commands on lock keys wait for something.
@@ -193,7 +207,7 @@ func (r *relay) address() string {
 func (r *relay) blocked() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.wire == nil || r.gone || !r.carries.blocks || r.tracker.Settled() {
+	if r.wire == nil || r.gone || !r.carries.blocks || !r.carries.now && r.tracker.Settled() {
 		return ""
 	}
 	return r.wire.LocalAddr()
@@ -212,6 +226,7 @@ func (r *relay) rests(ctx context.Context) (address string, rests bool) {
 		return r.wire.LocalAddr(), false
 	}
 	r.carries.stale = r.carries.stale || r.carries.watches && r.carries.vouched == r.dial && r.tracker.State.Watching
+	r.carries.rested = r.dial
 	return r.wire.LocalAddr(), true
 }
 

@@ -56,12 +56,14 @@ func (f *forwarding) endElsewhere(ctx context.Context, tx command.Transaction) {
 		f.out.NullArray()
 		return
 	}
-	answer, err := f.execUpstream(ctx, tx.Queued)
-	if err != nil {
+	switch answer, sent, err := f.execUpstream(ctx, tx.Queued); {
+	case err == nil:
+		f.out.Raw(answer)
+	case sent:
+		f.out.Error("ERR " + err.Error() + ": the transaction may or may not have been done")
+	default:
 		f.out.Error("EXECABORT Transaction discarded because the locks were moved: " + err.Error())
-		return
 	}
-	f.out.Raw(answer)
 }
 
 // sendWhole forwards the command that is held, on a connection with state.

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,11 +67,17 @@ func (c *Cluster) ChangeMasters(ctx context.Context, urls []string) error {
 		return errors.New("the locks are being moved")
 	}
 	decided, err := c.decide(ctx, g, era, succession.Change{Before: len(g.masters), Names: names, Place: era.Place}, urls)
-	if errors.Is(err, errOvertaken) {
+	switch {
+	case errors.Is(err, errFollowed):
+		return nil
+	case errors.Is(err, errOvertaken):
 		return fmt.Errorf("another proxy changes the masters at the same time, to %s", strings.Join(decided.Names, ", "))
 	}
 	return err
 }
+
+// errFollowed says that another proxy decided first, and that this one follows.
+var errFollowed = errors.New("another proxy was first")
 
 // errOvertaken says that something else was decided than was wanted.
 var errOvertaken = errors.New("another proxy decided otherwise at the same time")
@@ -91,7 +98,7 @@ func (c *Cluster) decide(ctx context.Context, g *generation, era succession.Era,
 		c.end(u)
 		return decided, fmt.Errorf("whether the masters will be changed is not known yet: %w", err)
 	case err != nil && s.Begun:
-		return decided, c.followTo(ctx, g, *s, urls)
+		return decided, cmp.Or(c.followTo(ctx, g, *s, urls), errFollowed)
 	case err != nil:
 		return decided, fmt.Errorf("the change of the masters was begun, and goes on by itself, but it is not decided yet: %w", err)
 	case !decided.Is(wanted):

@@ -224,8 +224,8 @@ func (c *Cluster) Proxies() []string {
 	return append([]string{guards.ID()}, guards.Peers()...)
 }
 
-// errNotThere says that what was to be followed by something else is not what there is.
-var errNotThere = errors.New("where the locks are was decided anew meanwhile")
+// ErrNotThere says that what was to be followed by something else is not what there is: others decide at the same time.
+var ErrNotThere = errors.New("where the locks are was decided anew meanwhile")
 
 // MoveOn has the masters decide where the locks are after one era: that is the next one. It returns that when a majority of the masters votes
 // in it. After an error it may be decided all the same.
@@ -235,7 +235,7 @@ func (c *Cluster) MoveOn(ctx context.Context, from Placed, to place.Place) (Plac
 	g := c.now()
 	era, known := g.guards.Era()
 	if !known || c.placedIn(era) != from {
-		return Placed{}, errNotThere
+		return Placed{}, ErrNotThere
 	}
 	if err := g.guards.MayMove(); err != nil {
 		return Placed{}, err
@@ -246,7 +246,10 @@ func (c *Cluster) MoveOn(ctx context.Context, from Placed, to place.Place) (Plac
 		}
 	}
 	wanted := succession.Change{Before: len(g.masters), Names: g.names(), Place: to}
-	if _, err := c.decide(ctx, g, era, wanted, c.urlsOf(g)); err != nil {
+	switch _, err := c.decide(ctx, g, era, wanted, c.urlsOf(g)); {
+	case errors.Is(err, errFollowed), errors.Is(err, errOvertaken):
+		return Placed{}, ErrNotThere
+	case err != nil:
 		return Placed{}, err
 	}
 	return c.reached(ctx, Placed{to, era.Number + 1})
@@ -285,7 +288,7 @@ func (c *Cluster) reached(ctx context.Context, wanted Placed) (Placed, error) {
 		case known && at == wanted:
 			return at, nil
 		case at.Era >= wanted.Era && at != wanted:
-			return Placed{}, errNotThere
+			return Placed{}, ErrNotThere
 		}
 		select {
 		case <-turned:

@@ -113,12 +113,9 @@ func (s *atMasters) each(ctx context.Context, names []name, do func(name, quorum
 	return nil
 }
 
+// put writes by ballots: what comes later than the masters heed them is not done, whoever stood still meanwhile (rule 3).
 func (s *atMasters) put(ctx context.Context, locks []lock) error {
 	return sameCell(ctx, s, locks, func(l lock) name { return l.name }, func(ctx context.Context, l lock) error {
-		_, err := s.opts.Masters.Take(ctx, quorum.Taking{Keys: []quorum.Key{s.place(l.name)}, Tokens: []string{l.value}, TTL: l.ttl(), Anyhow: true})
-		if err == nil || !errors.Is(err, quorum.ErrHeld) && !passes(err) { // nothing was there, as is usual: that is one round trip
-			return err
-		}
 		return s.update(ctx, l.name, func(quorum.Look) (quorum.Decision, error) {
 			return quorum.Decision{Do: quorum.Put, Value: l.value, TTL: l.ttl()}, nil
 		})

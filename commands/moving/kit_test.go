@@ -172,20 +172,6 @@ func (m *masters) Read(_ context.Context, keys []quorum.Key) ([]quorum.Look, err
 	return looks, nil
 }
 
-func (m *masters) Take(ctx context.Context, t quorum.Taking) (quorum.Grant, error) {
-	held := false
-	_, err := m.Update(ctx, t.Keys[0], nil, func(l quorum.Look) (quorum.Decision, error) {
-		if held = l.Present; held {
-			return quorum.Decision{}, nil
-		}
-		return quorum.Decision{Do: quorum.Put, Value: t.Tokens[0], TTL: t.TTL}, nil
-	})
-	if err == nil && held {
-		err = quorum.ErrHeld
-	}
-	return quorum.Grant{}, err
-}
-
 func (m *masters) Update(_ context.Context, key quorum.Key, _ *string, run func(quorum.Look) (quorum.Decision, error)) (quorum.Outcome, error) {
 	if err := m.step("update"); err != nil {
 		return quorum.Outcome{}, err

@@ -32,7 +32,6 @@ type Masters interface {
 	Databases(ctx context.Context) ([]int, error)
 	Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error
 	Read(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error)
-	Take(ctx context.Context, t quorum.Taking) (quorum.Grant, error)
 	Update(ctx context.Context, key quorum.Key, expect *string, run func(quorum.Look) (quorum.Decision, error)) (quorum.Outcome, error)
 }
 

@@ -2,6 +2,7 @@ package moving
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -51,6 +52,9 @@ func (r *run) through(ctx context.Context, moving place.Place) error {
 	source := r.at
 	began, err := r.opts.Masters.MoveOn(ctx, r.at, moving)
 	since := time.Now()
+	if errors.Is(err, quorum.ErrNotThere) { // it is another one's move
+		return fmt.Errorf("nothing is changed by this one: %w", err)
+	}
 	if err != nil {
 		return r.giveUp(ctx, source.Era+1, err)
 	}

@@ -35,6 +35,9 @@ type run struct {
 // retryTime is how long a program may start over because others change its keys.
 const retryTime = 5 * time.Second
 
+// errHalfMoved says that a program removed some of its keys before the locks were moved, and others not.
+var errHalfMoved = errors.New("the locks were moved in the midst of it: some of its keys are removed, others are not")
+
 // Run runs a program on what the masters hold until what it makes of it stands. With
 // a right guess, or if it only reads, that is one call of the register; one more without
 // a guess, and two more with a wrong one.
@@ -60,9 +63,12 @@ func (e *Engine) Run(ctx context.Context, p Program) (Outcome, error) {
 	if err == nil {
 		done, err = r.finish(ctx, done)
 	}
+	var elsewhere *quorum.ElsewhereError
 	switch {
 	case errors.Is(err, quorum.ErrContended):
 		return Outcome{}, &ContendedError{r.Keys[0]}
+	case errors.As(err, &elsewhere) && len(r.removed) > 0: // it must not be run again as if nothing was done
+		return Outcome{}, errHalfMoved
 	case err != nil:
 		return Outcome{}, err
 	}

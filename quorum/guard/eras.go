@@ -482,11 +482,16 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 		next := m
 		next.Nonce, next.Proof, next.Era, next.Seal = g.set.nonce(), marker.ProofJoined, m.Seal.After(m.Era), succession.Seal{}
 		g.introduce(ctx, next.Nonce)
-		did, err := amend(ctx, g.Conn, script.Rejoin, v.Marker.Text, next.String())
-		if did == 1 {
-			g.retire(ctx, v, next.Nonce)
+		if g.objection(m) != nil {
+			return stirPause, nil
 		}
-		return 0, err
+		switch did, err := amend(ctx, g.Conn, script.Rejoin, v.Marker.Text, next.String(), marker.Millis(rejoinTime)); {
+		case err != nil || did == 0:
+			return 0, err
+		case did == 1:
+			g.retire(ctx, v, next.Nonce)
+			return 0, nil
+		} // it was sealed long ago: what it may have forgotten since is copied
 	}
 	g.explain(&QuarantineError{Why: Joins})
 	from := g.set.originFor(g)
@@ -502,6 +507,10 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 	}
 	return g.gaveUp(g.catchUp(ctx, v, from)), nil
 }
+
+// rejoinTime is how long after it was sealed a master may vote in the next era without a copy. Until then nobody knows of its clock and its canaries what the
+// proxies of the era before knew.
+const rejoinTime = 2 * time.Second
 
 const (
 	// joinPause is the wait for others to be copied from.

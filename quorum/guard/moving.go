@@ -42,7 +42,7 @@ func (s *Set) Confirm(ctx context.Context) error {
 			g.Wake()
 			return false
 		}
-		return true
+		return g.trusted().term == t.term // else it may be another life of it that told
 	})
 	if confirmed < vote.Majority(len(s.guards)) {
 		return errUnconfirmed

@@ -1,5 +1,16 @@
 package script
 
+// sealedField is the field of the sequence in database 0 with when the master was sealed, in ms of its clock.
+const sealedField = "sealed"
+
+// wholeLua tells whether a marker, as it stands in database 0, stands in all databases that have one: none was flushed.
+const wholeLua = `local function whole(text)
+  local bare = string.sub(text, 1, -3)
+  local failed = everywhere(function(db) return not stands(marker, bare .. '@' .. db) end)
+  return not failed
+end
+`
+
 // Those by which the masters of an era agree on what follows it.
 var (
 	// Promise has a master with the marker ARGV[1] promise the ballot ARGV[2] of the era ARGV[4], unless
@@ -17,19 +28,24 @@ return {1, n, now[1], now[2], redis.call('get', canary) or ''}`)
 	// Seal has a master with the marker ARGV[1], which promised the ballot ARGV[2] of the era ARGV[4] and
 	// no higher one, have the marker ARGV[3] instead, in all databases: no vote that is under way counts
 	// any more. It answers 1, 0: it promised another one, -1: that is not its marker.
-	Seal = New(guardLua + `
-if not stands(marker, ARGV[1]) then return -1 end
+	Seal = New(timedLua + guardLua + wholeLua + `
+if not whole(ARGV[1]) then return -1 end
 if redis.call('get', '` + PromiseKey + `') ~= ARGV[4] .. ' ' .. ARGV[2] then return 0 end
+local time = redis.call('time')
 everywhere(function(db)
   mark(ARGV[3], db)
   redis.call('del', canary)
 end)
+redis.call('hset', sequence, '` + sealedField + `', string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)))
 return 1`)
 
-	// Rejoin has a master with the marker ARGV[1], which was sealed in the era before, have the marker ARGV[2] of the era of the same masters
-	// that follows.
-	Rejoin = New(guardLua + `
-if not stands(marker, ARGV[1]) then return 0 end
+	// Rejoin has a master with the marker ARGV[1], which was sealed in the era before not longer than ARGV[3] ms ago by its own clock, have the marker
+	// ARGV[2] of the era of the same masters that follows.
+	Rejoin = New(timedLua + guardLua + wholeLua + `
+if not whole(ARGV[1]) then return 0 end
+local time = redis.call('time')
+local age = time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(redis.call('hget', sequence, '` + sealedField + `') or '0')
+if age < 0 or age > tonumber(ARGV[3]) then return -1 end
 everywhere(function(db)
   mark(ARGV[2], db)
   redis.call('del', canary)
