@@ -3,6 +3,7 @@
 package moving
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -267,6 +268,36 @@ func TestWatchOverTheMove(t *testing.T) {
 				kit.Want(t, one, "OK", "SET", "lock:b", "me", "NX", "PX", "1000")
 			})
 		}
+	}
+}
+
+// TestLockInATransactionThatBeganBefore: a transaction that held nothing of lock keys when its connection was said to be at rest takes no lock at the
+// upstream afterwards.
+func TestLockInATransactionThatBeganBefore(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	one, other := r.pair()
+	kit.Want(t, one, "OK", "SET", "lock:b", "me", "PX", "60000")
+	kit.Want(t, one, "OK", "MULTI")
+	done := make(chan error, 1)
+	go func() {
+		_, err := r.move(1)
+		done <- err
+	}()
+	kit.Soon(t, func() error {
+		if info := kit.Text(kit.Do(t, other, "PROXY", "INFO")); !strings.Contains(info, "redlock_locks_at:moving-to-masters") {
+			return errors.New("the move has not begun")
+		}
+		return nil
+	})
+	time.Sleep(200 * time.Millisecond) // until the connection is said to be at rest
+	kit.Want(t, one, "QUEUED", "GET", "data")
+	taken := kit.Text(kit.Do(t, one, "SET", "lock:a", "me", "NX", "PX", "60000"))
+	executed := kit.Text(kit.Do(t, one, "EXEC"))
+	kit.Must(t, <-done)
+	kit.Want(t, other, "OK", "SET", "lock:a", "other", "NX", "PX", "60000")
+	if !strings.Contains(executed, "EXECABORT") {
+		t.Errorf("SET: %s, EXEC: %s, and another has the lock", taken, executed)
 	}
 }
 
