@@ -116,7 +116,7 @@ func figures(all []time.Duration) string {
 
 // explained reports whether a fault may be why a command was not answered well.
 func explained(what string) bool {
-	for _, kind := range []string{"connection failed", "no answer in", "NOQUORUM", "UPSTREAM", "upstream"} {
+	for _, kind := range []string{"connection failed", "no answer in", "NOQUORUM", "UPSTREAM", "upstream", "LOADING"} {
 		if strings.Contains(what, kind) {
 			return true
 		}
