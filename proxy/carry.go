@@ -203,9 +203,6 @@ func (f *forwarding) vouch(ctx context.Context) error {
 
 // putToUpstream has the upstream carry out a command on lock keys for the proxy itself, on the client's connection.
 func (f *forwarding) putToUpstream(ctx context.Context, words ...string) (answer []byte, err error) {
-	if f.places == nil {
-		return f.askAloud(ctx, words...)
-	}
 	if err := f.carry(ctx, [][]byte{[]byte(words[0])}); err != nil {
 		if errors.Is(err, errElsewhere) {
 			at, _ := f.places.Placed()
@@ -339,8 +336,8 @@ func (r *relay) unstale() {
 	r.carries.stale, r.carries.watches = false, false
 }
 
-// stayed: the locks are at the upstream after all, or again, and the upstream itself knows what has changed of what is watched there. What is said to be
-// at rest during a move is looked at under the same lock.
+// stayed is called where the locks seem to be at the upstream after all, or again: it knows itself then what has changed of what is watched there. Whether
+// they are is looked at under the lock under which connections are said to be at rest.
 func (r *relay) stayed(places Places) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -364,7 +361,7 @@ func (r *relay) carry(places Places, words [][]byte) bool {
 	return true
 }
 
-// carryOn is carry for a command of a transaction that holds others already: it goes to its end, wherever the locks are to be.
+// carryOn is carry for a command of a transaction that may hold others on lock keys already: it goes to its end, also while the locks are moved.
 func (r *relay) carryOn(words [][]byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

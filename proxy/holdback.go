@@ -115,42 +115,45 @@ func (s *Server) settled(ctx context.Context) quorum.Held {
 			continue
 		case c := <-connections:
 			waiting--
-			if c.rests {
-				held.Resting = append(held.Resting, c.address)
-			} else if c.address != "" {
-				held.Restless = append(held.Restless, c.address)
-			}
+			add(&held, c.address, c.rests)
 		}
 	}
-	held.Resting = append(held.Resting, s.owned().Resting...) // Unblock may have made one
+	held.Resting = append(held.Resting, s.owned()...) // Unblock may have made one
 	return held
+}
+
+// add notes a connection, if there is one.
+func add(held *quorum.Held, address string, rests bool) {
+	switch {
+	case address == "":
+	case rests:
+		held.Resting = append(held.Resting, address)
+	default:
+		held.Restless = append(held.Restless, address)
+	}
 }
 
 // settledNow is settled without waiting for anything.
 func (s *Server) settledNow() quorum.Held {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
-	held := s.owned()
+	held := quorum.Held{Resting: s.owned()}
 	for _, session := range s.all() {
-		if session.relay == nil {
-			continue
-		}
-		if address, rests := session.relay.rests(over); rests {
-			held.Resting = append(held.Resting, address)
-		} else if address != "" {
-			held.Restless = append(held.Restless, address)
+		if session.relay != nil {
+			address, rests := session.relay.rests(over)
+			add(&held, address, rests)
 		}
 	}
 	return held
 }
 
 // owned are the connections that are no client's own.
-func (s *Server) owned() quorum.Held {
-	held := quorum.Held{Resting: s.opts.Upstream.OwnConnections()}
+func (s *Server) owned() []string {
+	addresses := s.opts.Upstream.OwnConnections()
 	if s.sharing != nil {
-		held.Resting = append(held.Resting, s.sharing.Addresses()...)
+		addresses = append(addresses, s.sharing.Addresses()...)
 	}
-	return held
+	return addresses
 }
 
 // unblock has the upstream answer those who wait there for something in lock keys.
@@ -179,10 +182,7 @@ func (s *Server) blocked(sessions []*session) (addresses []string) {
 
 // UpstreamConnections are the proxy's ends of all its connections to the upstream.
 func (s *Server) UpstreamConnections() []string {
-	addresses := s.opts.Upstream.OwnConnections()
-	if s.sharing != nil {
-		addresses = append(addresses, s.sharing.Addresses()...)
-	}
+	addresses := s.owned()
 	for _, session := range s.all() {
 		if session.relay == nil {
 			continue

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
+	"redlock-proxy/internal/clientlist"
 	"redlock-proxy/quorum"
 )
 
@@ -18,26 +18,10 @@ type connection struct{ id, addr, name, library, flags string }
 // readConnections reads a reply to CLIENT LIST.
 func readConnections(list string) []connection {
 	var all []connection
-	for line := range strings.Lines(list) {
-		fields := map[string]string{}
-		for _, word := range strings.Fields(line) {
-			name, value, _ := strings.Cut(word, "=")
-			fields[name] = value
-		}
-		if fields["id"] != "" {
-			all = append(all, connection{fields["id"], address(fields["addr"]), fields["name"], fields["lib-name"], fields["flags"]})
-		}
+	for _, c := range clientlist.Parse(list) {
+		all = append(all, connection{c["id"], c.Addr(), c["name"], c["lib-name"], c["flags"]})
 	}
 	return all
-}
-
-// address is a host:port in one form, however a server writes it.
-func address(text string) string {
-	at, err := netip.ParseAddrPort(text)
-	if err != nil {
-		return text
-	}
-	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()).String()
 }
 
 // String is how an operator recognizes it.
@@ -127,7 +111,7 @@ func (r *run) strange(before, now []connection, held []quorum.Held) []connection
 	}
 	for _, h := range held {
 		for _, addr := range h.Resting {
-			ours[address(addr)] = true
+			ours[clientlist.Address(addr)] = true
 		}
 	}
 	var all []connection
@@ -142,7 +126,7 @@ func (r *run) strange(before, now []connection, held []quorum.Held) []connection
 // isRestless reports whether a connection is that of a proxy over which something of lock keys may be under way still. It is ended, and nobody is asked.
 func isRestless(held []quorum.Held, c connection) bool {
 	return slices.ContainsFunc(held, func(h quorum.Held) bool {
-		return slices.ContainsFunc(h.Restless, func(one string) bool { return address(one) == c.addr })
+		return slices.ContainsFunc(h.Restless, func(one string) bool { return clientlist.Address(one) == c.addr })
 	})
 }
 

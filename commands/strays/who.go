@@ -2,12 +2,12 @@ package strays
 
 import (
 	"cmp"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 
 	"redlock-proxy/commands/moving"
+	"redlock-proxy/internal/clientlist"
 )
 
 const (
@@ -42,16 +42,11 @@ func suspects(list string, own []string) []string {
 	}
 	ours, proxies := map[string]bool{}, map[string]bool{}
 	for _, addr := range own {
-		ours[address(addr)] = true
+		ours[clientlist.Address(addr)] = true
 	}
 	var all []client
-	for line := range strings.Lines(list) {
-		fields := map[string]string{}
-		for word := range strings.FieldsSeq(line) {
-			name, value, _ := strings.Cut(word, "=")
-			fields[name] = value
-		}
-		addr := address(fields["addr"])
+	for _, fields := range clientlist.Parse(list) {
+		addr := fields.Addr()
 		host, _, _ := cutLast(addr)
 		if fields["name"] == moving.WatchName {
 			proxies[host] = true
@@ -78,15 +73,6 @@ func suspects(list string, own []string) []string {
 		texts = append(texts, c.text+note)
 	}
 	return texts
-}
-
-// address is a host:port in one form, however a server writes it.
-func address(text string) string {
-	at, err := netip.ParseAddrPort(text)
-	if err != nil {
-		return text
-	}
-	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()).String()
 }
 
 // cutLast cuts a host from its port.

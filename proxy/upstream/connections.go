@@ -1,13 +1,14 @@
 package upstream
 
 import (
-	"bufio"
 	"context"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+
+	"redlock-proxy/internal/clientlist"
 )
 
 // connections are those of the proxy's own, as long as they are open.
@@ -62,26 +63,15 @@ func (u *Upstream) Unblock(ctx context.Context, addresses []string) error {
 	if err != nil {
 		return err
 	}
-	for lines := bufio.NewScanner(strings.NewReader(list)); lines.Scan(); {
-		fields := fieldsOf(lines.Text())
-		if !strings.Contains(fields["flags"], "b") || !slices.Contains(addresses, fields["addr"]) {
+	for _, c := range clientlist.Parse(list) {
+		if !strings.Contains(c["flags"], "b") || !slices.Contains(addresses, c.Addr()) {
 			continue
 		}
-		if id, err := strconv.ParseInt(fields["id"], 10, 64); err == nil {
+		if id, err := strconv.ParseInt(c["id"], 10, 64); err == nil {
 			if err := client.ClientUnblock(ctx, id).Err(); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// fieldsOf are those of a line of CLIENT LIST.
-func fieldsOf(line string) map[string]string {
-	fields := map[string]string{}
-	for part := range strings.FieldsSeq(line) {
-		name, value, _ := strings.Cut(part, "=")
-		fields[name] = value
-	}
-	return fields
 }
