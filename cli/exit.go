@@ -2,7 +2,7 @@ package cli
 
 import "errors"
 
-// The exit codes. They are documented in docs/operate.md: scripts rely on them.
+// The exit codes. They are documented in docs/operate.md and docs/locks.md: scripts rely on them.
 const (
 	exitFailed   = 1 // the command line, the configuration, or anything that has no code of its own
 	exitUnsafe   = 2 // locks could not be relied on
