@@ -80,7 +80,7 @@ func imposeAction(c *cli.Context, cfg conf.Config) error {
 		fmt.Fprintf(c.App.Writer, "%s: %s\n", m.Name, text)
 	}
 	if !told {
-		return coded(exitNoQuorum, errors.New("not all masters could be told: see above for why, and do it again"))
+		return coded(exitNoQuorum, errors.New("not all masters were reached: see above for why, and run it again"))
 	}
 	return nil
 }

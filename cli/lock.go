@@ -33,9 +33,9 @@ func lockCommand() *cli.Command {
 		Name: lockName, Usage: "hold a lock at a running proxy while a command runs", ArgsUsage: "KEY -- COMMAND [ARGUMENT …]",
 		HideHelpCommand: true, OnUsageError: usageError, Action: lockAction,
 		Flags: append([]cli.Flag{
-			&cli.DurationFlag{Name: "ttl", Value: 30 * time.Second, Usage: "how long the lock stands if nobody extends it, which is done at a third of it, a `DURATION`"},
+			&cli.DurationFlag{Name: "ttl", Value: 30 * time.Second, Usage: "how long the lock is held if nobody extends it, which is done at a third of it, a `DURATION`"},
 			&cli.DurationFlag{Name: "wait", Value: 10 * time.Second, Usage: "how long to wait while another holds it, a `DURATION`; 0s does not wait"},
-			&cli.DurationFlag{Name: "grace", Value: 5 * time.Second, Usage: "how long the command may go on after SIGTERM told it that the lock is lost, a `DURATION`"},
+			&cli.DurationFlag{Name: "grace", Value: 5 * time.Second, Usage: "how long the command may go on after the SIGTERM that it gets when the lock is lost, a `DURATION`"},
 		}, proxyFlags()...),
 	}
 }
@@ -92,7 +92,7 @@ func lockAction(c *cli.Context) error {
 	case args[0] == "":
 		return errors.New("the key is empty")
 	case len(args) > 1 && args[1] != "--":
-		return fmt.Errorf("unexpected argument %q: the command stands after --", args[1])
+		return fmt.Errorf("unexpected argument %q: the command comes after --", args[1])
 	case len(args) < 3:
 		return errors.New("no command is given: redlock-proxy lock KEY -- COMMAND")
 	}

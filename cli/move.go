@@ -49,7 +49,7 @@ func moveAction(c *cli.Context) error {
 	lines, err := client.Do(context.WithoutCancel(c.Context), words...).StringSlice()
 	switch {
 	case c.Context.Err() != nil:
-		return errors.New("interrupted: the proxy gives up, if it was not done already; redlock-proxy move --abort tells")
+		return errors.New("interrupted: the proxy gives up, if it was not done already; redlock-proxy move --abort says which")
 	case err != nil && strings.HasPrefix(err.Error(), "NOQUORUM "):
 		return coded(exitNoQuorum, err)
 	case err != nil:

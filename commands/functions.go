@@ -95,7 +95,7 @@ func (r *router) decideFunction(name string, words [][]byte, libraries map[strin
 	search := names.Search{IsLock: r.lockKeys.Match, Keys: words[3 : 3+n], Argv: words[3+n:]}
 	for _, library := range libraries[syntax.Folded(words[1])] {
 		if search.Finds(library) {
-			return refuse(name, fmt.Sprintf("ERR '%s' of '%s': its library, or an argument, names a lock key; functions run on the upstream alone, lock keys stand on the lock masters; send a script (EVAL)", name, syntax.Shown(words[1])))
+			return refuse(name, fmt.Sprintf("ERR '%s' of '%s': its library, or an argument, names a lock key; functions run on the upstream alone, lock keys are on the lock masters; send a script (EVAL)", name, syntax.Shown(words[1])))
 		}
 	}
 	return Decision{}

@@ -21,7 +21,7 @@ var (
 	errHosts     = errors.New("names more than one host, but each master has a URL of its own (in REDLOCK_MASTER separate them by spaces)")
 	errServers   = errors.New("names more than one host, but there is one upstream (Sentinels that know where it is: redis+sentinel://host,host/name)")
 	errBadPort   = errors.New("has no port between 1 and 65535")
-	errOddPort   = errors.New("has no number where its port is (a password stands before an @, and the host after it)")
+	errOddPort   = errors.New("has no number where its port is (a password comes before an @, and the host after it)")
 	errNoPath    = errors.New(`names no socket: write three slashes, such as "unix:///run/redis.sock"`)
 	errDatabase  = errors.New("names a database, but the client's SELECT chooses it: leave it out")
 	errPath      = errors.New("has a path: leave it out")

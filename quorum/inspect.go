@@ -216,7 +216,7 @@ func (f *Finding) judge(v guard.Report) {
 	}
 	f.Amiss = append(f.Amiss, v.Differences...)
 	if v.RunID == guard.Untold {
-		f.Weak = append(f.Weak, "does not tell its run_id: a restart from older data goes unnoticed")
+		f.Weak = append(f.Weak, "does not show its run_id: a restart from older data goes unnoticed")
 	}
 }
 

@@ -51,7 +51,7 @@ func TestNewMastersAreNamed(t *testing.T) {
 	t.Parallel()
 	f := &kit.Fleet{Masters: kit.StartMasters(t)}
 	first := kit.StartProxy(t, redistest.URLs(f.Masters), "--fresh-start=false")
-	wantAdvice(t, first, "5 were empty when first met: new, or without their data", "the longest TTL in use is not known, so")
+	wantAdvice(t, first, "5 were empty when first seen: new, or without their data", "the longest TTL in use is not known, so")
 	if !strings.Contains(first.Log(), "run redlock-proxy init") {
 		t.Errorf("the log does not name the cure:\n%s", first.Log())
 	}
@@ -109,7 +109,7 @@ func TestInitRefuses(t *testing.T) {
 		kit.Must(t, kit.Tell(master, "SAVE"))
 		kit.Must(t, master.Revive())
 	}
-	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "10s"), 2, "1 lock stands there, for up to ")
+	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "10s"), 2, "1 lock is held there, for up to ")
 	kit.Must(t, f.Masters[1].Kill())
 	for _, master := range f.Masters[2:] {
 		kit.Must(t, kit.Tell(master, "DEL", "k"))
@@ -193,6 +193,6 @@ func TestInitTellsWhatItCouldNot(t *testing.T) {
 	kit.Must(t, kit.Tell(masters[0], "DEL", "redlock-proxy:rules")) // as no earlier version has them
 	got = initMasters(t, masters, "--longest-ttl", "0s")
 	wantInit(t, got, 3, "1 of 3 masters vote\n")
-	wantInit(t, got, 3, "empty when first met")
+	wantInit(t, got, 3, "empty when first seen")
 	wantInit(t, got, 3, "too few masters vote")
 }

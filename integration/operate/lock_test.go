@@ -79,7 +79,7 @@ func TestLockCommandLine(t *testing.T) {
 		"lock -- ls":                            "no key is given: redlock-proxy lock KEY -- COMMAND",
 		"lock k":                                "no command is given: redlock-proxy lock KEY -- COMMAND",
 		"lock k --":                             "no command is given: redlock-proxy lock KEY -- COMMAND",
-		"lock k ls":                             `unexpected argument "ls": the command stands after --`,
+		"lock k ls":                             `unexpected argument "ls": the command comes after --`,
 		"lock k --tll 1s -- ls":                 "flag provided but not defined: -tll (did you mean --ttl? see redlock-proxy lock --help)",
 		"lock k --ttl -- ls":                    `--ttl: "--" is not a duration (a number and a unit, such as "100ms" or "24h")`,
 		"lock k --ttl 0s -- ls":                 "--ttl: 0s is less than 1ms",
@@ -132,7 +132,7 @@ func awaitFile(t *testing.T, file string) {
 // TestLockCommandLoses: whoever takes the lock away, or keeps it from being extended, ends the command.
 func TestLockCommandLoses(t *testing.T) {
 	t.Parallel()
-	const told = "redlock-proxy: the command is told to end, since the lock is lost\n"
+	const told = "redlock-proxy: the command gets SIGTERM, since the lock is lost\n"
 	for _, test := range []struct {
 		name, end, stderr string
 		lose              func(t *testing.T, f *kit.Fleet)

@@ -111,7 +111,7 @@ func (j *Job) attend(lost <-chan error, ended <-chan error) (failed error) {
 			_ = j.Command.Process.Signal(s)
 		case failed = <-lost:
 			lost = nil
-			j.Tell(errors.New("the command is told to end, since the lock is lost"))
+			j.Tell(errors.New("the command gets SIGTERM, since the lock is lost"))
 			_ = j.Command.Process.Signal(syscall.SIGTERM)
 			over = time.After(j.Grace)
 		case <-over:
