@@ -98,6 +98,20 @@ func TestInitAsks(t *testing.T) {
 	}
 }
 
+// TestInitWaitsForMasters: a master that is only just being started, as by the command before in README, does not have init refused.
+func TestInitWaitsForMasters(t *testing.T) {
+	t.Parallel()
+	masters := kit.StartMasters(t)
+	kit.Must(t, masters[0].Kill())
+	var got outcome
+	var running sync.WaitGroup
+	running.Go(func() { got = initMasters(t, masters, "--longest-ttl", "0s") })
+	time.Sleep(time.Second / 2)
+	kit.Must(t, masters[0].Restart())
+	running.Wait()
+	wantInit(t, got, 0, "5 of 5 masters vote\n")
+}
+
 // TestInitRefuses: where locks stand that belie what is said, and where not all masters are there to tell of locks.
 func TestInitRefuses(t *testing.T) {
 	t.Parallel()
