@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -19,6 +21,7 @@ import (
 	"redlock-proxy/daemon"
 	"redlock-proxy/internal/certs"
 	"redlock-proxy/internal/lease"
+	"redlock-proxy/internal/scheme"
 	"redlock-proxy/quorum/master"
 )
 
@@ -118,7 +121,7 @@ func lockAction(c *cli.Context) error {
 		Tell: func(err error) { fmt.Fprintln(c.App.ErrWriter, "redlock-proxy:", err) },
 	}
 	state, err := job.Run(c.Context)
-	return lockExit(args[0], opts.Addr, state, err)
+	return lockExit(args[0], state, err, func() string { return refusal(c.Context, opts, err) })
 }
 
 // proxyOptions are how the proxy is reached.
@@ -169,8 +172,8 @@ func addCertificates(c *cli.Context, opts *redis.Options) error {
 	return nil
 }
 
-// lockExit gives what became of a job its exit code.
-func lockExit(key, addr string, state *os.ProcessState, err error) error {
+// lockExit gives what became of a job its exit code. why says why the lock was not granted.
+func lockExit(key string, state *os.ProcessState, err error, why func() string) error {
 	var lost *lease.LostError
 	var interrupted *lease.InterruptedError
 	var start *lease.StartError
@@ -187,20 +190,25 @@ func lockExit(key, addr string, state *os.ProcessState, err error) error {
 		}
 		return err
 	case errors.As(err, &start) && (errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist)):
-		return coded(exitNotFound, err)
+		return coded(exitNotFound, fmt.Errorf("the command %q is not found", start.Command))
 	case errors.As(err, &start):
 		return coded(exitCannotRun, err)
 	default:
-		return coded(exitNotAsked, fmt.Errorf("the lock %q was not granted by %s: %s%s", key, addr, strings.TrimSpace(master.CauseText(err)), otherServer(err)))
+		return coded(exitNotAsked, fmt.Errorf("the lock %q was not granted by %s", key, why()))
 	}
 }
 
-// otherServer is a hint where the server that was asked knows no LOCK.
-func otherServer(err error) string {
-	if strings.HasPrefix(err.Error(), "ERR unknown command") {
-		return " (--addr is to name a redlock-proxy)"
+// schemeTimeout bounds finding out whether --addr has the wrong scheme.
+const schemeTimeout = 2 * time.Second
+
+// refusal names the server that was asked, and says why it granted nothing.
+func refusal(ctx context.Context, opts *redis.Options, err error) string {
+	text := strings.TrimSpace(master.CauseText(err))
+	if strings.HasPrefix(text, "ERR unknown command") {
+		text += " (--addr is to name a redlock-proxy)"
 	}
-	return ""
+	at := scheme.Server{Network: cmp.Or(opts.Network, "tcp"), Addr: opts.Addr, TLS: opts.TLSConfig != nil}
+	return opts.Addr + ": " + cmp.Or(scheme.Advice(ctx, at, schemeTimeout, err), text)
 }
 
 // commandExit is the exit code of a command that has ended, as a shell tells it.

@@ -52,8 +52,9 @@ func TestLockCommand(t *testing.T) {
 	free()
 	holds(t, "redis://"+addr, "--wait 0s", "kill -9 $$").wantEnd(t, 128+9, "", "")
 	free()
-	runProxy(t, "lock", "--addr", addr, "k", "--", "/no/such/program").wantEnd(t, 127, "", "redlock-proxy: ")
-	runProxy(t, "lock", "--addr", addr, "k", "--", t.TempDir()).wantEnd(t, 126, "", "redlock-proxy: ")
+	runProxy(t, "lock", "--addr", addr, "k", "--", "/no/such/program").wantEnd(t, 127, "", `redlock-proxy: the command "/no/such/program" is not found`)
+	folder := t.TempDir()
+	runProxy(t, "lock", "--addr", addr, "k", "--", folder).wantEnd(t, 126, "", fmt.Sprintf("redlock-proxy: the command %q cannot be run: permission denied", folder))
 	free()
 
 	kit.WantGrant(t, client, "LOCK", "k", "other", "PX", "60000")
@@ -66,6 +67,7 @@ func TestLockCommand(t *testing.T) {
 	free()
 
 	holds(t, "127.0.0.1:1", "", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by 127.0.0.1:1: connection refused`)
+	holds(t, "rediss://"+addr, "", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+addr+`: it speaks no TLS: use redis:// instead of rediss://`)
 	holds(t, f.Masters[0].Addr(), "", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+f.Masters[0].Addr()+`: ERR unknown command`)
 	holds(t, addr, "--ttl 25h", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+addr+`: ERR invalid expire time in 'lock' command: over max-ttl`)
 	holds(t, addr, "--ttl 1ms", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+addr+`: ERR invalid expire time`)

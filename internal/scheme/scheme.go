@@ -3,6 +3,7 @@
 package scheme
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -68,8 +69,10 @@ func tryPlain(conn net.Conn) string {
 	if _, err := conn.Write([]byte("*1\r\n$4\r\nPING\r\n")); err != nil {
 		return ""
 	}
-	var first [1]byte
-	if _, err := conn.Read(first[:]); err != nil || first[0] != '+' && first[0] != '-' {
+	var buf [256]byte
+	n, err := conn.Read(buf[:])
+	said := buf[:n]
+	if err != nil || said[0] != '+' && said[0] != '-' || bytes.Contains(said, []byte("speaks TLS")) { // so a redlock-proxy with TLS says
 		return ""
 	}
 	return usePlain

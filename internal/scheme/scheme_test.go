@@ -30,6 +30,21 @@ func TestAdvice(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = silent.Close() })
+	refuses, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = refuses.Close() })
+	go func() {
+		for {
+			conn, err := refuses.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, "-ERR this port speaks TLS\r\n")
+			_ = conn.Close()
+		}
+	}()
 	for name, c := range map[string]struct {
 		at      Server
 		timeout time.Duration
@@ -42,6 +57,7 @@ func TestAdvice(t *testing.T) {
 		"reset by it":                   {Server{"tcp", secured, false}, patience, &net.OpError{Err: syscall.ECONNRESET}, useTLS},
 		"TLS as it should be":           {Server{"tcp", secured, true}, patience, io.EOF, ""},
 		"no TLS as it should be":        {Server{"tcp", plain, false}, 50 * time.Millisecond, io.EOF, ""},
+		"TLS to a proxy with it":        {Server{"tcp", refuses.Addr().String(), true}, patience, io.EOF, ""},
 		"another error":                 {Server{"tcp", plain, true}, patience, errors.New("WRONGPASS"), ""},
 		"it is not there":               {Server{"tcp", plain, true}, patience, syscall.ECONNREFUSED, ""},
 		"TLS to a server that hangs":    {Server{"tcp", silent.Addr().String(), true}, 50 * time.Millisecond, os.ErrDeadlineExceeded, ""},
