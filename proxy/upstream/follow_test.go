@@ -166,7 +166,7 @@ func TestFollowing(t *testing.T) {
 		}
 	}
 	connectTo(new) // it is still there
-	if strings.Count(log.String(), "no Sentinel tells") != 1 || strings.Contains(log.String(), "secret") {
+	if strings.Count(log.String(), "no Sentinel knows") != 1 || strings.Contains(log.String(), "secret") {
 		t.Errorf("logged %s", log.String())
 	}
 }
