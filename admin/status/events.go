@@ -135,6 +135,8 @@ func newEvent(k kind, r slog.Record, before []slog.Attr) event {
 		case text == "":
 		case name == "cause":
 			details = append(details, shown(text))
+		case name == "without":
+			details = append(details, "after "+shown(text))
 		case name == "proof":
 			details = append(details, proven(text))
 		default:

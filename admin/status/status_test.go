@@ -115,10 +115,11 @@ func TestEvents(t *testing.T) {
 	log.With("key", "k", "db", 3, slog.Group("client", "addr", "10.0.0.1:7", "name", "<b>")).Warn("FORCEUNLOCK", "removed", true)
 	log.Info("something else", "cause", "x")
 	log.Debug("master votes")
+	log.Info("quorum is back: locks are available", "without", 3*time.Second)
 	all, count := e.after(0, time.Now())
 	got := fmt.Sprint(viewEvents(all, count, true).List)
 	got = regexp.MustCompile(`\b\d{13} `).ReplaceAllString(got, "")
-	want := `[{master up good m:1 was down 3s} {master down bad m:1 refused\x0a\x1b} {FORCEUNLOCK note k removed true, client addr 10.0.0.1:7, client name <b>}]`
+	want := `[{master up good m:1 was down 3s} {master down bad m:1 refused\x0a\x1b} {FORCEUNLOCK note k removed true, client addr 10.0.0.1:7, client name <b>} {quorum back good  after 3s}]`
 	if got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -135,7 +136,7 @@ func TestEvents(t *testing.T) {
 	for range 2 * maxEvents {
 		log.Info("upstream up", "upstream", "u")
 	}
-	if all, count := e.after(count, time.Now()); len(all) != maxEvents || count != 2*maxEvents+3 {
+	if all, count := e.after(count, time.Now()); len(all) != maxEvents || count != 2*maxEvents+4 {
 		t.Errorf("%d of %d are kept", len(all), count)
 	}
 }
