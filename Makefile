@@ -16,6 +16,7 @@ RELOADS  ?= 1000
 MASTERS_ROUNDS ?= 20
 MASTERS_LOCKS ?= 100000
 MOVES ?= 100
+UPGRADES ?= 50
 AT_ONCE  ?= 8
 BUSY     ?= 6
 HOSTILE  ?= 1h
@@ -28,7 +29,7 @@ CHAOS_FAULTS ?= 1000
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test deps lint unit integration versions sharing compose overlap model histories collections histories-busy histories-stalled converge guard masters moves reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile hostile-kinds demo image
+.PHONY: help build test deps lint unit integration versions sharing compose overlap model histories collections histories-busy histories-stalled converge guard masters moves upgrades reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile hostile-kinds demo image
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,8 +47,8 @@ deps: ## install what the tests need: redis-server and the clients of other lang
 # With the tag the integration tests are looked at, and everything else as without it.
 lint: ## gofmt, go vet and staticcheck, also of the integration tests
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted, see make fmt:"; echo "$$files"; exit 1; }
-	go vet -tags integration ./...
-	go tool staticcheck -tags integration ./...
+	go vet -tags integration,history ./...
+	go tool staticcheck -tags integration,history ./...
 
 unit: ## the Go tests under the race detector (what is run twice says so)
 	@export FAILED=$${FAILED:-$$(mktemp)}; scripts/race ./... || CGO_ENABLED=1 scripts/again "$$FAILED" -race
@@ -109,6 +110,9 @@ fences: ## FENCES (100000) locks with fences by two proxies while one master aft
 
 moves: ## MOVES (100) moves of the locks to the masters and as many back under load, 30 of 100 with faults, and 100 proxies stopped around a lock that they relay
 	REDLOCK_MOVES=$(MOVES) REDLOCK_MOVE_STOPS=100 go test -v -count=1 -timeout 3h -tags integration ./integration/moving
+
+upgrades: ## UPGRADES (50) rolling upgrades of two proxies from each of the last two protocols, built from the history, and back, under load and faults
+	REDLOCK_UPGRADES=$(UPGRADES) go test -v -count=1 -timeout 3h -tags integration,history ./integration/upgrade
 
 chaos: ## CHAOS_GRANTS (1000000) locks while CHAOS_FAULTS (1000) things happen to masters, proxies, links, and clocks: none is held twice, lost, or back
 	REDLOCK_CHAOS_GRANTS=$(CHAOS_GRANTS) REDLOCK_CHAOS_FAULTS=$(CHAOS_FAULTS) go test -v -count=1 -timeout 6h -tags integration -run '^TestChaos$$' ./integration/chaos
