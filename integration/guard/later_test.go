@@ -55,7 +55,7 @@ func TestMastersOfALaterVersion(t *testing.T) {
 	if !strings.HasPrefix(reply, "NOQUORUM 0 of ") || !strings.Contains(reply, laterVersion) {
 		t.Errorf("LOCK: %s", reply)
 	}
-	for _, command := range [][]string{{"check"}, {"init", "--longest", "1m"}, {"init", "--new-settings"}} {
+	for _, command := range [][]string{{"check"}, {"init", "--longest-ttl", "1m"}, {"init", "--new-settings"}} {
 		if said := run(t, masters, command...); !strings.Contains(said, laterVersion) {
 			t.Errorf("%v says:\n%s", command, said)
 		}
