@@ -111,7 +111,7 @@ fences: ## FENCES (100000) locks with fences by two proxies while one master aft
 moves: ## MOVES (100) moves of the locks to the masters and as many back under load, 30 of 100 with faults, and 100 proxies stopped around a lock that they relay
 	REDLOCK_MOVES=$(MOVES) REDLOCK_MOVE_STOPS=100 go test -v -count=1 -timeout 3h -tags integration ./integration/moving
 
-upgrades: ## UPGRADES (50) rolling upgrades of two proxies from each of the last two protocols, built from the history, and back, under load and faults
+upgrades: ## UPGRADES (50) rolling upgrades of two proxies from each of the last two protocols, built from the history, and back; masters upgraded in place and replaced by another release: under load
 	REDLOCK_UPGRADES=$(UPGRADES) go test -v -count=1 -timeout 3h -tags integration,history ./integration/upgrade
 
 chaos: ## CHAOS_GRANTS (1000000) locks while CHAOS_FAULTS (1000) things happen to masters, proxies, links, and clocks: none is held twice, lost, or back
