@@ -3,11 +3,11 @@ package commands
 import (
 	"errors"
 
-	"redlock-proxy/commands/audit"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/keyspace"
-	"redlock-proxy/commands/program"
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/lockkeys/program"
+	"redlock-proxy/commands/locks/audit"
 	"redlock-proxy/quorum"
 )
 

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/script"
 	"redlock-proxy/commands/script/names"
-	"redlock-proxy/commands/syntax"
 )
 
 // Functions tells of the functions that the upstream has.

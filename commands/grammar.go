@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/quorum"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"redlock-proxy/commands/program"
+	"redlock-proxy/commands/lockkeys/program"
 	"redlock-proxy/commands/rights"
 	"redlock-proxy/commands/script"
 )

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"time"
 
-	"redlock-proxy/commands/audit"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/keyspace/contents"
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/locks/audit"
 	"redlock-proxy/quorum"
 )
 

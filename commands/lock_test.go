@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/quorum"
 
 	"github.com/hashicorp/go-multierror"

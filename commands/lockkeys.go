@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"slices"
 
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/spec"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/keys"
 	"redlock-proxy/commands/keyspace"
-	"redlock-proxy/commands/program"
-	"redlock-proxy/commands/spec"
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/lockkeys/program"
 	"redlock-proxy/quorum"
 )
 

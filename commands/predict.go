@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/program"
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/lockkeys/program"
 )
 
 // guessesFor tells what the keys of a command may hold: what its arguments compare

@@ -5,7 +5,7 @@ import (
 
 	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/commands/keyspace/contents"
-	"redlock-proxy/commands/program"
+	"redlock-proxy/commands/lockkeys/program"
 	"redlock-proxy/internal/lru"
 )
 

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"strings"
 
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/spec"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/pubsub/subscribers"
 	"redlock-proxy/commands/script"
-	"redlock-proxy/commands/spec"
-	"redlock-proxy/commands/subscribers"
-	"redlock-proxy/commands/syntax"
 )
 
 // Verb is what becomes of a command.

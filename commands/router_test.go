@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/spec"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/script"
-	"redlock-proxy/commands/spec"
-	"redlock-proxy/commands/syntax"
 )
 
 // routeTable is that of a relay whose lock keys are lock:*.

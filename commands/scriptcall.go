@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"strconv"
 
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/spec"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/keys"
 	"redlock-proxy/commands/keyspace"
-	"redlock-proxy/commands/program"
+	"redlock-proxy/commands/lockkeys/program"
 	"redlock-proxy/commands/rights"
-	"redlock-proxy/commands/spec"
-	"redlock-proxy/commands/syntax"
 )
 
 // scriptCalls carries out what a script calls: on lock keys in the Space; what is for

@@ -1,9 +1,9 @@
 package commands
 
 import (
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/server"
-	"redlock-proxy/commands/syntax"
 )
 
 // scriptCommand is SCRIPT, where the proxy answers it itself.

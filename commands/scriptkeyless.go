@@ -3,13 +3,13 @@ package commands
 import (
 	"fmt"
 
-	"redlock-proxy/commands/allkeys"
-	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/spec"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace"
-	"redlock-proxy/commands/program"
+	"redlock-proxy/commands/lockkeys/allkeys"
+	"redlock-proxy/commands/lockkeys/program"
 	"redlock-proxy/commands/rights"
-	"redlock-proxy/commands/spec"
-	"redlock-proxy/commands/syntax"
 )
 
 // errUnknownCall and errCallNotAllowed are in the wording of Redis, which adds the script and its line to it.

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/keys"
 	"redlock-proxy/commands/script"
 	"redlock-proxy/commands/script/names"
-	"redlock-proxy/commands/syntax"
 )
 
 // scriptWithoutLockKeys is the decision about an EVAL or EVALSHA among whose KEYS there is no lock key. A

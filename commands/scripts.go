@@ -6,13 +6,13 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/keys"
 	"redlock-proxy/commands/keyspace"
-	"redlock-proxy/commands/program"
+	"redlock-proxy/commands/lockkeys/program"
 	"redlock-proxy/commands/rights"
 	"redlock-proxy/commands/script"
-	"redlock-proxy/commands/syntax"
 )
 
 // What is kept of scripts in this process, in scripts and in bytes of what they compile to.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/commands/script"
-	"redlock-proxy/commands/syntax"
 	"redlock-proxy/internal/fakeregister"
 	"redlock-proxy/quorum"
 

@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 
+	"redlock-proxy/commands/catalog/spec"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/keyspace"
-	"redlock-proxy/commands/program"
+	"redlock-proxy/commands/lockkeys/program"
+	"redlock-proxy/commands/pubsub/subscribers"
 	"redlock-proxy/commands/rights"
 	"redlock-proxy/commands/script"
-	"redlock-proxy/commands/spec"
-	"redlock-proxy/commands/subscribers"
-	"redlock-proxy/commands/syntax"
 )
 
 // transactions are those on lock keys. They are safe for concurrent use.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/syntax"
 	"redlock-proxy/internal/fakeregister"
 	"redlock-proxy/quorum"
 )

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/holders"
-	"redlock-proxy/commands/single"
+	"redlock-proxy/commands/locks/holders"
+	"redlock-proxy/commands/locks/single"
 	"redlock-proxy/quorum"
 )
 

@@ -15,10 +15,10 @@ import (
 
 	"redlock-proxy/admin/status"
 	"redlock-proxy/commands"
+	"redlock-proxy/commands/auth/users"
 	"redlock-proxy/commands/moving"
-	"redlock-proxy/commands/strays"
-	"redlock-proxy/commands/subscribers"
-	"redlock-proxy/commands/users"
+	"redlock-proxy/commands/moving/strays"
+	"redlock-proxy/commands/pubsub/subscribers"
 	"redlock-proxy/conf"
 	"redlock-proxy/internal/certs"
 	"redlock-proxy/proxy"

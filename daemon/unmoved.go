@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"redlock-proxy/commands"
-	"redlock-proxy/commands/single"
-	"redlock-proxy/commands/strays"
+	"redlock-proxy/commands/locks/single"
+	"redlock-proxy/commands/moving/strays"
 	"redlock-proxy/conf"
 	"redlock-proxy/internal/certs"
 )

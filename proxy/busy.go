@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/upstream"
 )

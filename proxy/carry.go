@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"redlock-proxy/commands"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/syntax"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/track"
 	"redlock-proxy/proxy/upstream"

@@ -3,8 +3,8 @@ package proxy
 import (
 	"context"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/server"
-	"redlock-proxy/commands/syntax"
 	"redlock-proxy/commands/tracking"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/detour"

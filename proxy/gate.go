@@ -5,10 +5,10 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/rights"
 	"redlock-proxy/commands/server"
-	"redlock-proxy/commands/syntax"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/track"
 )

@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"redlock-proxy/commands"
-	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/commands/uncovered"
 	"redlock-proxy/internal/resp"
 )

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"redlock-proxy/commands/subscribers"
+	"redlock-proxy/commands/pubsub/subscribers"
 	"redlock-proxy/proxy/wire"
 )
 

@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"redlock-proxy/commands"
-	"redlock-proxy/commands/acl"
+	"redlock-proxy/commands/auth/acl"
+	"redlock-proxy/commands/auth/users"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/subscribers"
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/pubsub/subscribers"
 	"redlock-proxy/commands/tracking"
-	"redlock-proxy/commands/users"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/wire"
 )

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"redlock-proxy/commands/acl"
+	"redlock-proxy/commands/auth/acl"
+	"redlock-proxy/commands/auth/users"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/server"
-	"redlock-proxy/commands/syntax"
-	"redlock-proxy/commands/users"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/track"
 )

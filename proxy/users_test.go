@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"redlock-proxy/commands"
-	"redlock-proxy/commands/users"
+	"redlock-proxy/commands/auth/users"
 	"redlock-proxy/internal/redistest"
 	"redlock-proxy/proxy"
 )

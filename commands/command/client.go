@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/pubsub/subscribers"
 	"redlock-proxy/commands/rights"
-	"redlock-proxy/commands/subscribers"
-	"redlock-proxy/commands/syntax"
 	"redlock-proxy/commands/tracking"
 )
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"redlock-proxy/commands/keys"
-	"redlock-proxy/commands/spec"
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/spec"
+	"redlock-proxy/commands/catalog/syntax"
 )
 
 // Call is a command that a client has sent.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/catalog/syntax"
 )
 
 func (c call) kind() (Reply, error) {

@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace/contents"
-	"redlock-proxy/commands/syntax"
 )
 
 const errNoKey = "ERR no such key"

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace/contents"
-	"redlock-proxy/commands/syntax"
 )
 
 // set is the set of a command's first key; nil where the key is absent.

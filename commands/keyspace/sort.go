@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace/contents"
 	"redlock-proxy/commands/keyspace/order"
-	"redlock-proxy/commands/syntax"
 )
 
 // sorting are the options of SORT and SORT_RO.

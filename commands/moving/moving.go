@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/quorum"
 	"redlock-proxy/quorum/place"
 	"redlock-proxy/quorum/vote"

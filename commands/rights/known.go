@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/catalog/syntax"
 )
 
 // Upstream is what a client may do at the upstream, on its own connection there and

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"slices"
 
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/keys"
-	"redlock-proxy/commands/syntax"
 	"redlock-proxy/internal/resp"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/moving"
-	"redlock-proxy/commands/strays"
+	"redlock-proxy/commands/moving/strays"
 	"redlock-proxy/commands/uncovered"
 	"redlock-proxy/quorum"
 )

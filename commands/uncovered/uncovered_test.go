@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/commands/uncovered"
 	"redlock-proxy/conf"
 
