@@ -30,9 +30,9 @@ type Counts struct {
 
 // Counts are those of now.
 func (t *Table) Counts() Counts {
-	s := t.router.scripts
-	c := Counts{Waiting: t.Waiting(), StrayLocks: t.opts.Strays.Count(), ScriptRuns: s.runs.Load(), ScriptsStopped: s.stopped.Load()}
-	c.Endless, c.EffectsLost = s.programs.counts()
+	c := Counts{Waiting: t.Waiting(), StrayLocks: t.opts.Strays.Count()}
+	c.ScriptRuns, c.ScriptsStopped = t.router.scripts.Counts()
+	c.Endless, c.EffectsLost = t.lockKeys.Counts()
 	if t.uncovered != nil {
 		c.UncoveredLocks, c.UncoveredReleases = t.uncovered.Counts()
 	}

@@ -120,7 +120,7 @@ func newRegisterBench(t *testing.T, change ...func(*Options)) *registerBench {
 		f(&opts)
 	}
 	b.table = NewTable(opts)
-	b.table.router.scripts.engine.Pause = func(ctx context.Context, _ time.Duration) error {
+	b.table.lockKeys.Engine.Pause = func(ctx context.Context, _ time.Duration) error {
 		b.paused++
 		b.now = b.now.Add(20 * time.Millisecond)
 		return context.Cause(ctx)

@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"errors"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -145,11 +146,12 @@ func TestMadeTokensDiffer(t *testing.T) {
 }
 
 func TestRealTokensAreRandom(t *testing.T) {
-	l := locking{random: Options{}.orDefault().Random}
+	b := newBench(t)
+	b.table = NewTable(Options{Locks: b.locks, MaxTTL: time.Hour})
 	seen := map[string]bool{}
 	for range 100 {
-		token := l.newToken()
-		if len(token) != 32 || seen[token] {
+		token := regexp.MustCompile(`[0-9a-f]{32}`).FindString(b.say("LOCK k * PX 10000"))
+		if token == "" || seen[token] {
 			t.Fatalf("token %q, after %d others", token, len(seen))
 		}
 		seen[token] = true

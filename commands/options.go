@@ -3,13 +3,16 @@ package commands
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	"time"
 
 	"redlock-proxy/commands/auth/users"
 	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/eval"
+	"redlock-proxy/commands/lockkeys"
 	"redlock-proxy/commands/lockkeys/allkeys"
-	"redlock-proxy/commands/lockkeys/program"
+	"redlock-proxy/commands/locks"
 	"redlock-proxy/commands/locks/holders"
 	"redlock-proxy/commands/locks/single"
 	"redlock-proxy/commands/moving"
@@ -20,12 +23,15 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Register is what lock keys stand in: a *quorum.Cluster, whose methods tell the errors.
-type Register interface {
-	program.Register
-	Withdraw(keys []quorum.Key, tokens []string, got quorum.Grant)
-	Guess(key quorum.Key) (token string, ok bool)
+// Locks is the locker behind the commands: a *quorum.Locker, whose methods tell the errors.
+type Locks interface {
+	locks.Place
+	lockkeys.Locks
+	Waiting() int
 }
+
+// ErrShuttingDown is the cause of a context that ends because the proxy stops.
+var ErrShuttingDown = errors.New("the proxy is shutting down")
 
 // Options are what the commands work with. Locks and MaxTTL must be set, with
 // LockKeys also Register.
@@ -33,11 +39,11 @@ type Options struct {
 	// Locks are the locks.
 	Locks Locks
 	// Register is what lock keys stand in.
-	Register Register
+	Register lockkeys.Register
 	// Scripts keep the bodies of scripts for all proxies. The default keeps none.
-	Scripts Scripts
+	Scripts eval.Store
 	// Functions are those of the upstream. Where it is nil they are not looked at.
-	Functions Functions
+	Functions eval.Functions
 	// Mark sets a mark for a lock key that a client has read, for CLIENT TRACKING. Where it is nil lock keys are not tracked.
 	Mark func(key quorum.Key, tell func(quorum.News)) *quorum.Mark
 	// Messages gives what carries messages between proxies, and has it deliver them, for a table without an upstream. Where it is nil there
@@ -140,7 +146,7 @@ func (o Options) orDefault() Options {
 		o.AllKeys = allkeys.None{}
 	}
 	if o.Scripts == nil {
-		o.Scripts = noScripts{}
+		o.Scripts = eval.NoStore{}
 	}
 	return o
 }

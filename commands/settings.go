@@ -3,6 +3,8 @@ package commands
 import (
 	"sync/atomic"
 	"time"
+
+	"redlock-proxy/commands/lockkeys"
 )
 
 // Settings are what of the [Options] may change while commands run.
@@ -37,5 +39,10 @@ func newCurrent(o Options) *current {
 }
 
 func (c *current) maxTTL() time.Duration { return c.Load().MaxTTL }
+
+func (c *current) limits() lockkeys.Limits {
+	is := c.Load()
+	return lockkeys.Limits{MaxTTL: is.MaxTTL, RefuseNoTTL: is.RefuseNoTTL}
+}
 
 func (c *current) maxClients() int { return c.Load().MaxClients }

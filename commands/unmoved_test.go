@@ -16,6 +16,8 @@ import (
 	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/lockkeys"
+	"redlock-proxy/commands/locks"
 	"redlock-proxy/commands/locks/audit"
 	"redlock-proxy/commands/locks/holders"
 	"redlock-proxy/commands/locks/single"
@@ -43,12 +45,12 @@ func newUnmovedBench(t *testing.T) *unmovedBench {
 	b.table = NewTable(opts)
 	b.locks = single.New(single.Options{LockKeys: opts.LockKeys, Name: b.server.Addr})
 	t.Cleanup(b.locks.Close)
-	place := placeOf(opts.KeyPrefix, keys.Patterns{}, keys.Patterns{})
-	for _, cmd := range (unmoved{
-		locking: &locking{locks: locker, settings: b.table.current, place: place, random: func(p []byte) { _, _ = rand.Read(p) }, audit: b.table.audit},
-		holders: holders.New(holders.Options{Locks: locker, Place: place, Prefix: opts.KeyPrefix, Logger: log, Audit: audit.New(log)}),
-		locks:   b.locks,
-	}).commands() {
+	place := lockkeys.Places(opts.KeyPrefix, keys.Patterns{}, keys.Patterns{})
+	for _, cmd := range (locks.Unmoved{
+		Locking: &locks.Locking{Locks: locker, MaxTTL: b.table.current.maxTTL, Place: place, Random: func(p []byte) { _, _ = rand.Read(p) }, Audit: b.table.audit},
+		Holders: holders.New(holders.Options{Locks: locker, Place: place, Prefix: opts.KeyPrefix, Logger: log, Audit: audit.New(log)}),
+		Locks:   b.locks,
+	}).Commands() {
 		b.upstream[cmd.Name] = cmd
 	}
 	return b

@@ -13,6 +13,7 @@ import (
 	"redlock-proxy/admin/metrics"
 	"redlock-proxy/admin/status"
 	"redlock-proxy/commands"
+	"redlock-proxy/commands/lockkeys"
 	"redlock-proxy/conf"
 	"redlock-proxy/quorum"
 )
@@ -58,7 +59,7 @@ func (a *adminPort) isServing() {
 }
 
 // counted is what commands work with, counted where there is an admin port.
-func (a *adminPort) counted(locker *quorum.Locker, cluster *quorum.Cluster) (commands.Locks, commands.Register) {
+func (a *adminPort) counted(locker *quorum.Locker, cluster *quorum.Cluster) (commands.Locks, lockkeys.Register) {
 	if a == nil {
 		return locker, cluster
 	}

@@ -16,6 +16,7 @@ import (
 	"redlock-proxy/admin/status"
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/auth/users"
+	"redlock-proxy/commands/lockkeys"
 	"redlock-proxy/commands/moving"
 	"redlock-proxy/commands/moving/strays"
 	"redlock-proxy/commands/pubsub/subscribers"
@@ -140,7 +141,7 @@ func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 
 // Rules are what all proxies on the same masters must have alike.
 func Rules(cfg conf.Config) string {
-	return commands.Rules(cfg.KeyPrefix, cfg.LockKeys, cfg.LockTags, cfg.Guard, cfg.MoveFromUpstream)
+	return lockkeys.Rules(cfg.KeyPrefix, cfg.LockKeys, cfg.LockTags, cfg.Guard, cfg.MoveFromUpstream)
 }
 
 // listen takes the port, unless a master or the upstream is at it.

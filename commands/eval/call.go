@@ -1,4 +1,4 @@
-package commands
+package eval
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/lockkeys"
 	"redlock-proxy/commands/lockkeys/program"
 	"redlock-proxy/commands/rights"
 )
@@ -92,7 +93,7 @@ func (s *scriptCalls) foreign(name string, words []string) (keyspace.Reply, erro
 	places, _ := rule.Places(all, len(all))
 	switch lock, other := s.lockKeys.Split(all, places); {
 	case lock >= 0:
-		return keyspace.Reply{}, &program.Refusal{Text: unfit(name, all[lock])}
+		return keyspace.Reply{}, &program.Refusal{Text: lockkeys.Unfit(name, all[lock])}
 	case other >= 0:
 		return s.elsewhere(name, words, words[other])
 	}
@@ -103,7 +104,7 @@ func (s *scriptCalls) mixed(name string, words []string) error {
 	all := syntax.Bytes(words)
 	places, _ := spec.KeysOf([]byte(name)).Places(all, len(all))
 	lock, other := s.lockKeys.Split(all, places)
-	return &program.Refusal{Text: mixed(name, all[lock], all[other])}
+	return &program.Refusal{Text: lockkeys.Mixed(name, all[lock], all[other])}
 }
 
 func (s *scriptCalls) publish(name string, words []string) (keyspace.Reply, error) {

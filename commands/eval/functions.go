@@ -1,4 +1,4 @@
-package commands
+package eval
 
 import (
 	"context"
@@ -74,43 +74,52 @@ func (f *functions) read(ctx context.Context) (map[string][]*names.Names, error)
 	return libraries, nil
 }
 
-// isFunction is true of the commands that call a function of the upstream's.
-func isFunction(name string) bool { return name == "fcall" || name == "fcall_ro" }
+// IsFunction is true of the commands that call a function of the upstream's.
+func IsFunction(name string) bool { return name == "fcall" || name == "fcall_ro" }
 
-// functionWithoutLockKeys is the decision about a FCALL among whose keys there is no lock key.
-func (r *router) functionWithoutLockKeys(name string, words [][]byte) Decision {
-	if _, ok := script.KeyCount(words, len(words)); !ok || r.functions.upstream == nil {
-		return Decision{}
+// routeFunction is Route of a FCALL.
+func (s *Scripts) routeFunction(words [][]byte) (at Where, refusal string) {
+	if _, ok := script.KeyCount(words, len(words)); !ok || s.functions.upstream == nil {
+		return Upstream, ""
 	}
-	libraries, ok := r.functions.known()
+	libraries, ok := s.functions.known()
 	if !ok {
-		return r.mustLearn(name)
+		return Unknown, ""
 	}
-	return r.decideFunction(name, words, libraries)
+	return s.placeFunction(words, libraries)
 }
 
-// decideFunction refuses a function that may use a lock key.
-func (r *router) decideFunction(name string, words [][]byte, libraries map[string][]*names.Names) Decision {
+// learnFunction is Learn of a FCALL.
+func (s *Scripts) learnFunction(ctx context.Context, name string, words [][]byte) (at Where, refusal string) {
+	libraries, err := s.functions.read(ctx)
+	if err != nil {
+		return Nowhere, fmt.Sprintf("ERR '%s' of '%s': whether it uses lock keys is not known, as the upstream's functions cannot be read: %s", name, syntax.Shown(words[1]), err)
+	}
+	return s.placeFunction(words, libraries)
+}
+
+// placeFunction refuses a function that may use a lock key.
+func (s *Scripts) placeFunction(words [][]byte, libraries map[string][]*names.Names) (at Where, refusal string) {
 	n, _ := script.KeyCount(words, len(words))
-	search := names.Search{IsLock: r.lockKeys.Match, Keys: words[3 : 3+n], Argv: words[3+n:]}
+	search := names.Search{IsLock: s.opts.LockKeys.Match, Keys: words[3 : 3+n], Argv: words[3+n:]}
 	for _, library := range libraries[syntax.Folded(words[1])] {
 		if search.Finds(library) {
-			return refuse(name, fmt.Sprintf("ERR '%s' of '%s': its library, or an argument, names a lock key; functions run on the upstream alone, lock keys stand on the lock masters; send a script (EVAL)", name, syntax.Shown(words[1])))
+			return Nowhere, fmt.Sprintf("ERR '%s' of '%s': its library, or an argument, names a lock key; functions run on the upstream alone, lock keys stand on the lock masters; send a script (EVAL)", syntax.Lower(words[0]), syntax.Shown(words[1]))
 		}
 	}
-	return Decision{}
+	return Upstream, ""
 }
 
-// functionAhead is scriptAhead for a FCALL.
-func (r *router) functionAhead(ctx context.Context, words, given, argv [][]byte) (locked, watched bool) {
-	if r.functions.upstream == nil {
+// functionAhead is Ahead of a FCALL.
+func (s *Scripts) functionAhead(ctx context.Context, words, given, argv [][]byte) (locked, watched bool) {
+	if s.functions.upstream == nil {
 		return false, false
 	}
-	libraries, err := r.functions.read(ctx)
+	libraries, err := s.functions.read(ctx)
 	if err != nil {
 		return true, false
 	}
-	search := names.Search{IsLock: r.lockKeys.Match, Keys: given, Argv: argv, More: true}
+	search := names.Search{IsLock: s.opts.LockKeys.Match, Keys: given, Argv: argv, More: true}
 	for _, library := range libraries[syntax.Folded(words[1])] {
 		locked = locked || search.Finds(library)
 		watched = watched || library.UsesArguments()

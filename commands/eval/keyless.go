@@ -1,4 +1,4 @@
-package commands
+package eval
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ const (
 // keyless are the calls without keys that a script on lock keys may make, but for TIME. Each has as many words as Redis wants.
 // They are never changed.
 var keyless = map[string]func(s *scriptCalls, words []string) (keyspace.Reply, error){
-	"ping":     func(_ *scriptCalls, words []string) (keyspace.Reply, error) { return pong(words), nil },
+	"ping":     func(_ *scriptCalls, words []string) (keyspace.Reply, error) { return Pong(words), nil },
 	"echo":     func(_ *scriptCalls, words []string) (keyspace.Reply, error) { return keyspace.Text(words[1]), nil },
 	"select":   (*scriptCalls).selectDB,
 	"keys":     (*scriptCalls).keys,
@@ -38,8 +38,8 @@ func (s *scriptCalls) keyless(name string, words []string) (keyspace.Reply, erro
 	return keyless[name](s, words)
 }
 
-// pong is PING [message].
-func pong(words []string) keyspace.Reply {
+// Pong is PING [message].
+func Pong(words []string) keyspace.Reply {
 	switch len(words) {
 	case 1:
 		return keyspace.Reply{Kind: keyspace.Status, Str: "PONG"}
@@ -50,8 +50,8 @@ func pong(words []string) keyspace.Reply {
 	}
 }
 
-// selected is SELECT of the database that a program runs in. Its keys are all of that one: another is refused.
-func selected(db int, index string) (reply keyspace.Reply, other bool) {
+// Select is SELECT of the database that a program runs in. Its keys are all of that one: another is refused.
+func Select(db int, index string) (reply keyspace.Reply, other bool) {
 	n, ok := syntax.Int(index)
 	switch {
 	case !ok:
@@ -63,7 +63,7 @@ func selected(db int, index string) (reply keyspace.Reply, other bool) {
 }
 
 func (s *scriptCalls) selectDB(words []string) (keyspace.Reply, error) {
-	reply, other := selected(s.db, words[1])
+	reply, other := Select(s.db, words[1])
 	if other {
 		return reply, &program.Refusal{Text: fmt.Sprintf("ERR SELECT of database %s by a script on lock keys of database %d", syntax.Shown(words[1]), s.db)}
 	}
@@ -122,7 +122,7 @@ func (s *scriptCalls) dbsize([]string) (keyspace.Reply, error) {
 }
 
 func (s *scriptCalls) flush(words []string) (keyspace.Reply, error) {
-	return keyspace.Reply{}, &program.Refusal{Text: flushInScript(syntax.Lower(words[0]))}
+	return keyspace.Reply{}, &program.Refusal{Text: FlushRefusal(syntax.Lower(words[0]))}
 }
 
 // may tells whether the client may do a command, as far as the upstream can be asked about it: not about one that would

@@ -1,59 +1,75 @@
-package commands
+package eval
 
 import (
 	"context"
 	"errors"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/lockkeys"
 	"redlock-proxy/commands/lockkeys/program"
 	"redlock-proxy/commands/rights"
 	"redlock-proxy/commands/script"
 )
 
-// What is kept of scripts in this process, in scripts and in bytes of what they compile to.
-const (
-	maxScripts     = 1000
-	maxScriptBytes = 64 << 20
-)
-
-// Scripts keep the bodies of scripts where all proxies find them.
-type Scripts interface {
-	// Save stores a body under its SHA-1, in lower-case hexadecimal.
-	Save(ctx context.Context, sha, body string) error
-	// Find returns the body with that SHA-1; ok is false if it is not there.
-	Find(ctx context.Context, sha string) (body string, ok bool, err error)
-	// Flush removes all bodies.
-	Flush(ctx context.Context) error
+// Options are what scripts work with. All must be set, but Functions.
+type Options struct {
+	Keys     *lockkeys.Runner
+	LockKeys keys.Patterns
+	Store    Store
+	// Functions are those of the upstream. Where it is nil they are not looked at.
+	Functions Functions
+	// Own are the proxy's own commands, which no script may call.
+	Own func(name []byte) *command.Command
+	// Saw is told of scripts that the upstream has learned, too.
+	Saw func(words [][]byte)
+	// Now is the wall clock.
+	Now func() time.Time
 }
 
-// noScripts keeps none.
-type noScripts struct{}
-
-func (noScripts) Save(context.Context, string, string) error         { return nil }
-func (noScripts) Find(context.Context, string) (string, bool, error) { return "", false, nil }
-func (noScripts) Flush(context.Context) error                        { return nil }
-
-// scripts run the scripts of clients, and know them. They are safe for concurrent use.
-type scripts struct {
-	*programs
-	lockKeys keys.Patterns
-	cache    *script.Cache
-	pace     *script.Pace
-	store    Scripts
+// Scripts run the scripts of clients, and know them, and the functions of the upstream. They are safe for concurrent use.
+type Scripts struct {
+	opts      Options
+	cache     *script.Cache
+	pace      *script.Pace
+	functions *functions
 	// predictions are what the keys of scripts were found to hold.
 	predictions predictions
-	// own are the proxy's own commands, which no script may call.
-	own func(name []byte) *command.Command
-	// saw is told of scripts that the upstream has learned, too.
-	saw func(words [][]byte)
 
 	// runs count runs of scripts, stopped those that were ended at a limit.
 	runs, stopped atomic.Int64
+}
+
+// New makes them.
+func New(opts Options) *Scripts {
+	return &Scripts{
+		opts: opts, cache: script.NewCache(maxScripts, maxScriptBytes), pace: script.NewPace(), functions: &functions{upstream: opts.Functions, now: opts.Now},
+		predictions: newPredictions(),
+	}
+}
+
+// Counts are the runs of scripts, and those of them that were ended at a limit.
+func (s *Scripts) Counts() (runs, stopped int64) { return s.runs.Load(), s.stopped.Load() }
+
+// Commands are EVAL and its kin, and SCRIPT as it is without an upstream.
+func (s *Scripts) Commands() []*command.Command {
+	all := []*command.Command{s.scriptCommand()}
+	for name, docs := range map[string]command.Docs{
+		"eval":       command.DocsOf("scripting", "Runs a script on lock keys.", "2.6.0"),
+		"evalsha":    command.DocsOf("scripting", "Runs a script on lock keys, given by its SHA-1.", "2.6.0"),
+		"eval_ro":    command.DocsOf("scripting", "Runs a script that only reads lock keys.", "7.0.0"),
+		"evalsha_ro": command.DocsOf("scripting", "Runs a script that only reads lock keys, given by its SHA-1.", "7.0.0"),
+	} {
+		c := command.OfRedis(name, s.eval, docs)
+		c.Guarded = true
+		all = append(all, c)
+	}
+	return all
 }
 
 // invocation is an EVAL or EVALSHA with its words read.
@@ -64,21 +80,31 @@ type invocation struct {
 }
 
 // eval is EVAL, EVALSHA and their read-only forms.
-func (s *scripts) eval(c command.Call) {
-	inv, failed, err := s.invocation(c.Ctx, syntax.Strings(c.Args))
+func (s *Scripts) eval(c command.Call) {
+	what, failed, err := s.Program(c.Ctx, c.Client, c.Client.Rights(), syntax.Strings(c.Args), &script.Allowance{})
 	switch {
 	case err != nil:
 		c.Out.Fail(err)
 	case failed != "":
 		c.Out.Error(failed)
 	default:
-		s.carry(c, s.program(c.Client, c.Client.Rights(), inv, &script.Allowance{}))
+		s.opts.Keys.Carry(c, what)
 	}
+}
+
+// Program is an EVAL, or one of its kin, as a program. failed is the error reply where its words are wrong, or there is no such script.
+// The allowance is for all its runs, however often it has to be repeated.
+func (s *Scripts) Program(ctx context.Context, c *command.Client, known *rights.Known, words []string, allowance *script.Allowance) (what program.Program, failed string, err error) {
+	inv, failed, err := s.invocation(ctx, words)
+	if err != nil || failed != "" {
+		return program.Program{}, failed, err
+	}
+	return s.program(c, known, inv, allowance), "", nil
 }
 
 // invocation reads the words of an EVAL or EVALSHA. failed is the error reply where
 // they are wrong, or there is no such script.
-func (s *scripts) invocation(ctx context.Context, words []string) (inv invocation, failed string, err error) {
+func (s *Scripts) invocation(ctx context.Context, words []string) (inv invocation, failed string, err error) {
 	name := syntax.Lower(words[0])
 	if failed := script.Failure(name, words); failed != "" {
 		return inv, failed, nil
@@ -98,28 +124,14 @@ func (s *scripts) invocation(ctx context.Context, words []string) (inv invocatio
 	return inv, "", nil
 }
 
-// find finds a script by its SHA-1, here or where all proxies keep them; nil
-// if nobody knows it.
-func (s *scripts) find(ctx context.Context, sha string) (*script.Script, error) {
-	if known, ok := s.cache.Get(sha); ok {
-		return known, nil
-	}
-	body, ok, err := s.store.Find(ctx, sha)
-	if err != nil || !ok {
-		return nil, err
-	}
-	return s.cache.Load(body)
-}
-
-// program is a script as a program. The allowance is for all its runs, however
-// often it has to be repeated.
-func (s *scripts) program(c *command.Client, known *rights.Known, inv invocation, allowance *script.Allowance) program.Program {
+// program is a script as a program.
+func (s *Scripts) program(c *command.Client, known *rights.Known, inv invocation, allowance *script.Allowance) program.Program {
 	keys, listed := s.keysOf(inv), map[string]bool{}
-	own := func(key string) (string, bool) { return s.register.Guess(s.engine.Place(c.DB, key)) }
+	own := func(key string) (string, bool) { return s.opts.Keys.Guess(c.DB, key) }
 	return program.Program{
 		DB: c.DB, Rights: known, Keys: keys, Guesses: s.predictions.guesses(inv.script.SHA(), keys, inv.argv, own),
 		Run: func(ctx context.Context, view *keyspace.Space) (keyspace.Reply, [][]string, error) {
-			calls := scriptCalls{lockKeys: s.lockKeys, space: view, rights: known, db: c.DB, listed: listed, own: s.own}
+			calls := scriptCalls{lockKeys: s.opts.LockKeys, space: view, rights: known, db: c.DB, listed: listed, own: s.opts.Own}
 			s.runs.Add(1)
 			reply, err := inv.script.Run(ctx, script.Input{
 				Keys: inv.keys, Argv: inv.argv, ReadOnly: inv.readOnly, Call: calls.do, Cost: view.Cost, May: calls.may, Allowance: allowance, Pace: s.pace,
@@ -139,13 +151,13 @@ func (s *scripts) program(c *command.Client, known *rights.Known, inv invocation
 
 // keysOf are the lock keys that a script is going to use: of its KEYS, or, where
 // it is given none, of what is written in its body and its arguments.
-func (s *scripts) keysOf(inv invocation) (keys []string) {
+func (s *Scripts) keysOf(inv invocation) (keys []string) {
 	candidates := inv.keys
 	if len(candidates) == 0 {
 		candidates = append(inv.script.Literals(), inv.argv...)
 	}
 	for _, key := range candidates {
-		if s.lockKeys.Match([]byte(key)) {
+		if s.opts.LockKeys.Match([]byte(key)) {
 			keys = append(keys, key)
 		}
 	}

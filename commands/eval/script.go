@@ -1,27 +1,29 @@
-package commands
+package eval
 
 import (
+	"bytes"
+
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/server"
+	"redlock-proxy/internal/resp"
 )
 
 // scriptCommand is SCRIPT, where the proxy answers it itself.
-func (s *scripts) scriptCommand() *command.Command {
+func (s *Scripts) scriptCommand() *command.Command {
 	c := command.OfRedis("script", s.script, command.DocsOf("scripting", "A container for the commands that keep scripts.", "2.6.0"))
 	c.Guarded = true
 	return c
 }
 
-// mergedScriptCommand is SCRIPT beside an upstream. Both must know a script, since it may be run on keys of
+// MergedCommand is SCRIPT beside an upstream. Both must know a script, since it may be run on keys of
 // either; without the upstream, the proxy goes on alone.
-func (s *scripts) mergedScriptCommand() *command.Command {
+func (s *Scripts) MergedCommand() *command.Command {
 	c := command.OfRedis("script", s.mergedScript, command.Docs{})
 	c.Guarded, c.Asks = true, true
 	return c
 }
 
-func (s *scripts) script(c command.Call) {
+func (s *Scripts) script(c command.Call) {
 	sub := syntax.Lower(c.Args[1])
 	run, known := scriptSubcommands[sub]
 	switch {
@@ -37,13 +39,13 @@ func (s *scripts) script(c command.Call) {
 // scriptSubcommands is never changed. The arity counts all words.
 var scriptSubcommands = map[string]struct {
 	arity int
-	do    func(s *scripts, c command.Call)
+	do    func(s *Scripts, c command.Call)
 }{
-	"load":   {3, (*scripts).load},
-	"exists": {-3, (*scripts).exists},
-	"flush":  {-2, (*scripts).flush},
-	"kill":   {2, func(_ *scripts, c command.Call) { c.Out.Error("NOTBUSY No scripts in execution right now.") }},
-	"help": {2, func(_ *scripts, c command.Call) {
+	"load":   {3, (*Scripts).load},
+	"exists": {-3, (*Scripts).exists},
+	"flush":  {-2, (*Scripts).flush},
+	"kill":   {2, func(_ *Scripts, c command.Call) { c.Out.Error("NOTBUSY No scripts in execution right now.") }},
+	"help": {2, func(_ *Scripts, c command.Call) {
 		c.Out.Statuses([]string{
 			"SCRIPT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 			"EXISTS <sha1> [<sha1> ...]", "    Return information about the existence of the scripts.",
@@ -56,13 +58,13 @@ var scriptSubcommands = map[string]struct {
 }
 
 // load is SCRIPT LOAD: the script becomes known to this proxy and, through the masters, to all others.
-func (s *scripts) load(c command.Call) {
+func (s *Scripts) load(c command.Call) {
 	loaded, err := s.cache.Load(string(c.Args[2]))
 	if err != nil {
 		c.Out.Error(err.Error())
 		return
 	}
-	if err := s.store.Save(c.Ctx, loaded.SHA(), loaded.Body()); err != nil {
+	if err := s.opts.Store.Save(c.Ctx, loaded.SHA(), loaded.Body()); err != nil {
 		c.Out.Fail(err)
 		return
 	}
@@ -70,7 +72,7 @@ func (s *scripts) load(c command.Call) {
 }
 
 // exists is SCRIPT EXISTS: whether each is known to this proxy or, through the masters, to any.
-func (s *scripts) exists(c command.Call) {
+func (s *Scripts) exists(c command.Call) {
 	known := make([]int64, len(c.Args)-2)
 	for i, sha := range c.Args[2:] {
 		found, err := s.find(c.Ctx, syntax.Lower(sha))
@@ -89,21 +91,21 @@ func (s *scripts) exists(c command.Call) {
 }
 
 // flush is SCRIPT FLUSH: all are forgotten, here and on the masters.
-func (s *scripts) flush(c command.Call) {
+func (s *Scripts) flush(c command.Call) {
 	options := c.Args[2:]
 	if len(options) > 1 || len(options) == 1 && syntax.Lower(options[0]) != "sync" && syntax.Lower(options[0]) != "async" {
 		c.Out.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
 		return
 	}
 	s.cache.Flush()
-	if err := s.store.Flush(c.Ctx); err != nil {
+	if err := s.opts.Store.Flush(c.Ctx); err != nil {
 		c.Out.Fail(err)
 		return
 	}
 	c.Out.Status("OK")
 }
 
-func (s *scripts) mergedScript(c command.Call) {
+func (s *Scripts) mergedScript(c command.Call) {
 	reply, err := c.Client.Ask(c.Ctx)
 	if err != nil {
 		s.script(c)
@@ -119,10 +121,27 @@ func (s *scripts) mergedScript(c command.Call) {
 	switch syntax.Lower(c.Args[1]) {
 	case "load", "flush":
 		s.script(own)
-		s.saw(c.Args)
+		s.opts.Saw(c.Args)
 	case "exists":
 		s.script(own)
-		reply = server.BothKnow(reply, mine.Bytes)
+		reply = bothKnow(reply, mine.Bytes)
 	}
 	c.Out.Raw(reply)
+}
+
+// bothKnow joins two replies to SCRIPT EXISTS: a script is there if both have it. A
+// client that is told otherwise sends it again, and both learn it.
+func bothKnow(upstream, own []byte) []byte {
+	n, known, ok := resp.Header(upstream)
+	m, ours, ownOK := resp.Header(own)
+	if !ok || !ownOK || n != m || own[0] != '*' || len(own) != len(upstream) {
+		return upstream
+	}
+	joined := bytes.Clone(upstream)
+	for i := range known {
+		if ours[i] == '0' {
+			joined[len(joined)-len(known)+i] = '0'
+		}
+	}
+	return joined
 }

@@ -1,4 +1,4 @@
-package commands
+package lockkeys
 
 import (
 	"errors"
@@ -14,12 +14,12 @@ import (
 // acquire is SET key value NX with or without a TTL, or SETNX: a lock as LOCK takes
 // it, which is the cheapest way and keeps to the order of those who wait for it. It
 // reports false for anything else.
-func (p *programs) acquire(c command.Call, words []string) bool {
+func (p *Runner) acquire(c command.Call, words []string) bool {
 	if !onlyAcquires(words) {
 		return false
 	}
 	key := words[1]
-	s := program.Absent([]string{key}).Space(p.now())
+	s := program.Absent([]string{key}).Space(p.opts.Now())
 	reply, err := s.Do(words)
 	edits := s.Edits()
 	switch {
@@ -39,18 +39,18 @@ func (p *programs) acquire(c command.Call, words []string) bool {
 
 // lockFor takes a lock and answers granted, or what the same command says if the
 // key is held.
-func (p *programs) lockFor(c command.Call, e keyspace.Edit, granted keyspace.Reply) {
-	place, ttl := p.engine.Place(c.Client.DB, e.Key), e.Now.Left
+func (p *Runner) lockFor(c command.Call, e keyspace.Edit, granted keyspace.Reply) {
+	place, ttl := p.Engine.Place(c.Client.DB, e.Key), e.Now.Left
 	if ttl < 0 {
 		ttl = quorum.Endless
 	}
-	got, err := p.locks.Lock(c.Ctx, quorum.LockRequest{Key: place, Token: e.Now.Value, TTL: ttl, Holder: c.Client.Identity()})
+	got, err := p.opts.Locks.Lock(c.Ctx, quorum.LockRequest{Key: place, Token: e.Now.Value, TTL: ttl, Holder: c.Client.Identity()})
 	if errors.Is(err, quorum.ErrHeld) {
 		c.Client.Transaction.Finds(c.Client.DB, []string{e.Key})
 	}
 	switch {
 	case errors.Is(err, quorum.ErrTooShort):
-		c.Out.Error(ttlTooShort(e.By))
+		c.Out.Error(syntax.ExpireTooShort(e.By))
 		return
 	case errors.Is(err, quorum.ErrHeld) && granted.Kind == keyspace.Int:
 		c.Out.Int(0)
@@ -66,11 +66,11 @@ func (p *programs) lockFor(c command.Call, e keyspace.Edit, granted keyspace.Rep
 		p.warnEndless(e.Key)
 	}
 	c.Client.Transaction.Changes(c.Client.DB, []keyspace.Edit{e})
-	p.audit.Note(audit.Granted, c.Client, c.Client.DB, e.Key)
+	p.opts.Audit.Note(audit.Granted, c.Client, c.Client.DB, e.Key)
 	c.Out.Value(granted)
 	c.Out.IfUndelivered(func() {
-		p.locks.Withdraw(place, e.Now.Value, got)
-		p.audit.Note(audit.Withdrawn, c.Client, place.DB, e.Key)
+		p.opts.Locks.Withdraw(place, e.Now.Value, got)
+		p.opts.Audit.Note(audit.Withdrawn, c.Client, place.DB, e.Key)
 	})
 }
 

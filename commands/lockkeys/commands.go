@@ -1,30 +1,21 @@
-package commands
+package lockkeys
 
 import (
 	"context"
-	"fmt"
-	"slices"
 
 	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/commands/catalog/spec"
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/lockkeys/blocking"
 	"redlock-proxy/commands/lockkeys/program"
-	"redlock-proxy/quorum"
 )
 
-// lockedCommands are the ordinary commands that run on lock keys, and those of scripts, by name.
-func lockedCommands(p *programs, s *scripts, waits func(command.Call)) map[string]*command.Command {
-	all := map[string]*command.Command{"script": s.scriptCommand()}
-	for name, docs := range map[string]command.Docs{
-		"eval":       command.DocsOf("scripting", "Runs a script on lock keys.", "2.6.0"),
-		"evalsha":    command.DocsOf("scripting", "Runs a script on lock keys, given by its SHA-1.", "2.6.0"),
-		"eval_ro":    command.DocsOf("scripting", "Runs a script that only reads lock keys.", "7.0.0"),
-		"evalsha_ro": command.DocsOf("scripting", "Runs a script that only reads lock keys, given by its SHA-1.", "7.0.0"),
-	} {
-		all[name] = command.OfRedis(name, s.eval, docs)
-	}
+// Commands are the ordinary commands that run on lock keys.
+func (p *Runner) Commands() []*command.Command {
+	waits := blocking.Options{Locks: p.opts.Locks, Engine: p.Engine, Program: p.Program, Tell: p.tell, Now: p.opts.Now}
+	var all []*command.Command
 	for _, name := range keyspace.Names() {
 		docs, known := command.DocsOf(keyspace.Docs(name)), spec.Find([]byte(name))
 		docs.Reads = !known.Does(spec.Writes)
@@ -35,50 +26,25 @@ func lockedCommands(p *programs, s *scripts, waits func(command.Call)) map[strin
 		}
 		run := p.ordinary
 		if known.Does(spec.Blocks) {
-			run = waits
+			run = waits.Run
 		}
-		all[name] = command.OfRedis(name, run, docs)
-	}
-	for _, c := range all {
+		c := command.OfRedis(name, run, docs)
 		c.Guarded = true
+		all = append(all, c)
 	}
 	return all
 }
 
-// placeOf tells where a key stands on the masters: in a cell of its own name or, with a hash tag, if it matches, in that of its tag.
-// It depends on nothing else, so that all proxies with the same settings agree.
-func placeOf(prefix string, tagged, moving keys.Patterns) func(db int, key string) quorum.Key {
-	return func(db int, key string) quorum.Key {
-		place := quorum.Key{DB: db, Name: prefix + key, Moves: moving.Any() && moving.Match([]byte(key))}
-		if tagged.Any() {
-			if tag, has := keys.Tag(key); has && tagged.Match([]byte(key)) {
-				place.Tag = prefix + tag
-			}
-		}
-		return place
-	}
-}
-
-// Rules are quorum.Options.Settings: what decides which key is which lock, the same for the same globs in whatever order.
-func Rules(prefix string, lockKeys, lockTags []string, guard, fromUpstream bool) string {
-	globs := func(all []string) []string { return syntax.Distinct(slices.Sorted(slices.Values(all))) }
-	rules := fmt.Sprintf("guard %v\nkey-prefix %q\nlock-keys %q\nlock-tags %q", guard, prefix, globs(lockKeys), globs(lockTags))
-	if fromUpstream {
-		rules += "\n" + quorum.LocksUpstream
-	}
-	return rules
-}
-
 // ordinary is an ordinary command on lock keys.
-func (p *programs) ordinary(c command.Call) {
+func (p *Runner) ordinary(c command.Call) {
 	words := syntax.Strings(c.Args)
 	if !p.acquire(c, words) {
-		p.carry(c, p.commandProgram(c.Client, words))
+		p.Carry(c, p.Program(c.Client, words))
 	}
 }
 
-// commandProgram is a command as a program.
-func (p *programs) commandProgram(c *command.Client, words []string) program.Program {
+// Program is a command as a program.
+func (p *Runner) Program(c *command.Client, words []string) program.Program {
 	keys := keyspace.Keys(words)
 	return program.Program{
 		DB: c.DB, Keys: syntax.Distinct(keys), Guesses: p.guessesFor(c, words, keys), Replaces: replaces(words),

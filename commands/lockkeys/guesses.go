@@ -1,4 +1,4 @@
-package commands
+package lockkeys
 
 import (
 	"slices"
@@ -11,7 +11,7 @@ import (
 
 // guessesFor tells what the keys of a command may hold: what its arguments compare
 // with, what it asks to be absent, or what the client itself has put there last.
-func (p *programs) guessesFor(c *command.Client, words, keys []string) (guesses []program.Guess) {
+func (p *Runner) guessesFor(c *command.Client, words, keys []string) (guesses []program.Guess) {
 	switch name := syntax.Lower(words[0]); {
 	case name == "setnx" || name == "msetnx" || name == "hsetnx":
 		guesses = append(guesses, program.Absent(keys))
@@ -22,11 +22,16 @@ func (p *programs) guessesFor(c *command.Client, words, keys []string) (guesses 
 	case name == "set":
 		guesses = guessesForSet(words, keys)
 	case len(keys) == 1 && mayUseUp(name):
-		if token, ok := p.register.Guess(p.engine.Place(c.DB, keys[0])); ok {
+		if token, ok := p.Guess(c.DB, keys[0]); ok {
 			guesses = append(guesses, program.Held(keys, token))
 		}
 	}
 	return guesses
+}
+
+// Guess is what this proxy itself has put under a key last, if it knows.
+func (p *Runner) Guess(db int, key string) (token string, ok bool) {
+	return p.opts.Register.Guess(p.Engine.Place(db, key))
 }
 
 // mayUseUp is true of commands that mostly find what this proxy put there, and take all or much of it away.

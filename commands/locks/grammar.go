@@ -1,4 +1,4 @@
-package commands
+package locks
 
 import (
 	"errors"
@@ -116,14 +116,9 @@ func (g grammar) ttl(unit string, value []byte) (time.Duration, error) {
 	case n <= 0:
 		return 0, errors.New(syntax.InvalidExpire(g.name))
 	case n > int64(g.maxTTL/scale):
-		return 0, ttlOverLimit(g.name, g.maxTTL)
+		return 0, errors.New(syntax.ExpireOverLimit(g.name, g.maxTTL))
 	}
 	return time.Duration(n) * scale, nil
-}
-
-// ttlOverLimit is the error for a TTL that a command may not ask for.
-func ttlOverLimit(command string, limit time.Duration) error {
-	return fmt.Errorf("%s: over max-ttl, %d ms", syntax.InvalidExpire(command), limit.Milliseconds())
 }
 
 // parseWait reads BLOCK's milliseconds; as in XREAD, 0 is without end.

@@ -1,4 +1,6 @@
-package commands
+// Package locks is LOCK, UNLOCK, EXTEND and FENCE: lock.go, with their grammar in grammar.go, and unmoved.go for as long as the locks are at the
+// upstream. Package holders tells who holds them, audit writes down who got them, single are those at the upstream.
+package locks
 
 import (
 	"bytes"
@@ -15,16 +17,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Locks is the locker behind the commands: a *quorum.Locker, whose methods tell
-// the errors.
-type Locks interface {
-	lockPlace
-	AwaitArrival(ctx context.Context, a quorum.Arrival) error
-	Waiting() int
-}
-
-// lockPlace is where the lock commands take locks and give them back.
-type lockPlace interface {
+// Place is where the lock commands take locks and give them back: a *quorum.Locker, whose methods tell the errors.
+type Place interface {
 	Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error)
 	Unlock(ctx context.Context, key quorum.Key, token string) error
 	Withdraw(key quorum.Key, token string, got quorum.Grant)
@@ -32,19 +26,22 @@ type lockPlace interface {
 	Fence(ctx context.Context, key quorum.Key) (int64, error)
 }
 
-// locking are the lock commands. It is safe for concurrent use.
-type locking struct {
-	locks    lockPlace
-	settings *current
-	place    func(db int, key string) quorum.Key
-	random   func([]byte)
-	audit    *audit.Log
+// Locking are the lock commands. It is safe for concurrent use. All fields must be set, but Audit.
+type Locking struct {
+	Locks Place
+	// MaxTTL is the longest TTL that a client may ask for now.
+	MaxTTL func() time.Duration
+	// Place is where a key stands on the masters.
+	Place func(db int, key string) quorum.Key
+	// Random fills a slice with unpredictable bytes.
+	Random func([]byte)
+	Audit  *audit.Log
 	// watching: who waits for a lock watches for the client to leave without being asked to.
 	watching bool
 }
 
-// commands are the proxy's own.
-func (l *locking) commands() []*command.Command {
+// Commands are the proxy's own.
+func (l *Locking) Commands() []*command.Command {
 	ttl := command.OneOf("ttl", command.After("PX", "milliseconds"), command.After("EX", "seconds"))
 	block := command.Optional(command.After("BLOCK", "milliseconds"))
 	fenced, at := command.Optional(command.Word("FENCE", "fence")), command.Optional(command.Word("AT", "at"))
@@ -81,16 +78,13 @@ func lockDocs(summary string, args ...command.Argument) command.Docs {
 	}
 }
 
-// ErrShuttingDown is the cause of a context that ends because the proxy stops.
-var ErrShuttingDown = errors.New("the proxy is shutting down")
-
 // lock is LOCK key token|* PX ms|EX s [BLOCK ms] [FENCE] [AT].
-func (l *locking) lock(c command.Call) {
+func (l *Locking) lock(c command.Call) {
 	arrived := c.Came
 	if arrived.IsZero() {
 		arrived = time.Now()
 	}
-	g := grammar{name: "lock", takes: true, maxTTL: l.settings.maxTTL()}
+	g := grammar{name: "lock", takes: true, maxTTL: l.MaxTTL()}
 	parsed, err := g.parse(c.Args)
 	if err != nil {
 		c.Misread(err.Error())
@@ -106,8 +100,8 @@ func (l *locking) lock(c command.Call) {
 		defer stop()
 		c.Ctx = watched
 	}
-	key := l.place(c.Client.DB, parsed.key)
-	got, err := l.locks.Lock(c.Ctx, quorum.LockRequest{
+	key := l.Place(c.Client.DB, parsed.key)
+	got, err := l.Locks.Lock(c.Ctx, quorum.LockRequest{
 		Key: key, Token: value, TTL: parsed.ttl, Wait: c.Left(parsed.wait), Holder: c.Client.Identity(), Fence: parsed.fence,
 	})
 	if err == nil || errors.Is(err, quorum.ErrHeld) {
@@ -118,7 +112,7 @@ func (l *locking) lock(c command.Call) {
 		c.Out.Null()
 		return
 	case errors.Is(err, quorum.ErrTooShort):
-		c.Out.Error(ttlTooShort(g.name))
+		c.Out.Error(syntax.ExpireTooShort(g.name))
 		return
 	case err != nil:
 		c.Out.Fail(err)
@@ -130,10 +124,10 @@ func (l *locking) lock(c command.Call) {
 	}
 	parsed.answer(got, arrived, tell, c.Out) // first: from here on it is counted what passes until it leaves
 	client, name := c.Client, parsed.key     // all of the call that is kept
-	l.audit.Note(audit.Granted, client, key.DB, name)
+	l.Audit.Note(audit.Granted, client, key.DB, name)
 	c.Out.IfUndelivered(func() {
-		l.locks.Withdraw(key, value, got)
-		l.audit.Note(audit.Withdrawn, client, key.DB, name)
+		l.Locks.Withdraw(key, value, got)
+		l.Audit.Note(audit.Withdrawn, client, key.DB, name)
 	})
 }
 
@@ -172,18 +166,18 @@ func (a lockArgs) answer(got quorum.Grant, arrived time.Time, token string, out 
 }
 
 // unlock is UNLOCK key token.
-func (l *locking) unlock(c command.Call) {
+func (l *Locking) unlock(c command.Call) {
 	if err := named("unlock", c.Args); err != nil {
 		c.Out.Error(err.Error())
 		return
 	}
 	key := string(c.Args[1])
 	value := contents.EncodeText(string(c.Args[2]))
-	err := l.locks.Unlock(c.Ctx, l.place(c.Client.DB, key), value)
+	err := l.Locks.Unlock(c.Ctx, l.Place(c.Client.DB, key), value)
 	switch {
 	case err == nil:
 		c.Client.Transaction.Finds(c.Client.DB, []string{key})
-		l.audit.Note(audit.Released, c.Client, c.Client.DB, key)
+		l.Audit.Note(audit.Released, c.Client, c.Client.DB, key)
 		c.Out.Int(1)
 	case errors.Is(err, quorum.ErrNotHeld):
 		c.Out.Int(0)
@@ -193,36 +187,36 @@ func (l *locking) unlock(c command.Call) {
 }
 
 // extend is EXTEND key token PX ms|EX s [AT].
-func (l *locking) extend(c command.Call) {
+func (l *Locking) extend(c command.Call) {
 	arrived := time.Now()
-	g := grammar{name: "extend", maxTTL: l.settings.maxTTL()}
+	g := grammar{name: "extend", maxTTL: l.MaxTTL()}
 	parsed, err := g.parse(c.Args)
 	if err != nil {
 		c.Misread(err.Error())
 		return
 	}
 	value := contents.EncodeText(parsed.token)
-	got, err := l.locks.Extend(c.Ctx, l.place(c.Client.DB, parsed.key), value, parsed.ttl)
+	got, err := l.Locks.Extend(c.Ctx, l.Place(c.Client.DB, parsed.key), value, parsed.ttl)
 	switch {
 	case err == nil:
 		parsed.answer(got, arrived, "", c.Out)
 	case errors.Is(err, quorum.ErrNotHeld):
 		c.Out.Null()
 	case errors.Is(err, quorum.ErrTooShort):
-		c.Out.Error(ttlTooShort(g.name))
+		c.Out.Error(syntax.ExpireTooShort(g.name))
 	default:
 		c.Out.Fail(err)
 	}
 }
 
 // fence is FENCE key.
-func (l *locking) fence(c command.Call) {
+func (l *Locking) fence(c command.Call) {
 	key := string(c.Args[1])
 	if key == "" {
 		c.Out.Error("ERR empty key in 'fence' command")
 		return
 	}
-	switch fence, err := l.locks.Fence(c.Ctx, l.place(c.Client.DB, key)); {
+	switch fence, err := l.Locks.Fence(c.Ctx, l.Place(c.Client.DB, key)); {
 	case err != nil:
 		c.Out.Fail(err)
 	case fence == 0:
@@ -233,13 +227,8 @@ func (l *locking) fence(c command.Call) {
 }
 
 // newToken makes 128 random bits, in hexadecimal.
-func (l *locking) newToken() string {
+func (l *Locking) newToken() string {
 	var bits [16]byte
-	l.random(bits[:])
+	l.Random(bits[:])
 	return hex.EncodeToString(bits[:])
-}
-
-// ttlTooShort is the error for a TTL of which nothing would be left.
-func ttlTooShort(command string) string {
-	return syntax.InvalidExpire(command) + ": too short to be granted"
 }

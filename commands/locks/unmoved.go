@@ -1,4 +1,4 @@
-package commands
+package locks
 
 import (
 	"slices"
@@ -9,21 +9,21 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// unmoved are the commands of locks that have not moved to the masters: of lock keys they ask the upstream, of others the masters as ever.
-type unmoved struct {
-	locking *locking
-	holders *holders.Holders
-	locks   *single.Locks
+// Unmoved are the commands of locks that have not moved to the masters: of lock keys they ask the upstream, of others the masters as ever.
+type Unmoved struct {
+	Locking *Locking
+	Holders *holders.Holders
+	Locks   *single.Locks
 }
 
-// commands have the names and docs of those that ask the masters alone.
-func (u unmoved) commands() []*command.Command {
-	all := slices.Concat(u.locking.commands(), u.holders.Commands())
+// Commands have the names and docs of those that ask the masters alone.
+func (u Unmoved) Commands() []*command.Command {
+	all := slices.Concat(u.Locking.Commands(), u.Holders.Commands())
 	for i, atMasters := range all {
 		both := *atMasters
 		both.Brief = nil // the upstream is asked
 		both.Run = func(c command.Call) {
-			if both.Keyed() && !u.locks.Has(c.Args[1]) {
+			if both.Keyed() && !u.Locks.Has(c.Args[1]) {
 				atMasters.Run(c)
 				return
 			}
@@ -35,10 +35,10 @@ func (u unmoved) commands() []*command.Command {
 }
 
 // run carries out a command of a lock key, or of all locks.
-func (u unmoved) run(name string, c command.Call) {
-	at := *u.locking
-	at.locks, at.watching = u.locks.For(c), true
-	at.place = func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: key} }
+func (u Unmoved) run(name string, c command.Call) {
+	at := *u.Locking
+	at.Locks, at.watching = u.Locks.For(c), true
+	at.Place = func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: key} }
 	switch name {
 	case "lock":
 		at.lock(c)
@@ -49,6 +49,6 @@ func (u unmoved) run(name string, c command.Call) {
 	case "fence":
 		at.fence(c)
 	default:
-		u.holders.Run(name, c, func(masters holders.Locks, prefix string) holders.Locks { return u.locks.Holders(c, masters, prefix) })
+		u.Holders.Run(name, c, func(masters holders.Locks, prefix string) holders.Locks { return u.Locks.Holders(c, masters, prefix) })
 	}
 }

@@ -1,4 +1,5 @@
-package commands
+// Package transaction is MULTI, WATCH and EXEC on lock keys. What a client has begun is in its [command.Transaction].
+package transaction
 
 import (
 	"context"
@@ -7,19 +8,24 @@ import (
 	"redlock-proxy/commands/catalog/spec"
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/eval"
 	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/lockkeys"
 	"redlock-proxy/commands/lockkeys/program"
 	"redlock-proxy/commands/pubsub/subscribers"
 	"redlock-proxy/commands/rights"
 	"redlock-proxy/commands/script"
 )
 
-// transactions are those on lock keys. They are safe for concurrent use.
-type transactions struct{ scripts *scripts }
+// Transactions are those on lock keys. They are safe for concurrent use.
+type Transactions struct {
+	Keys    *lockkeys.Runner
+	Scripts *eval.Scripts
+}
 
-// commands are those of transactions, by name. They count their words themselves, since a wrong number
+// Commands are those of transactions, by name. They count their words themselves, since a wrong number
 // aborts a transaction.
-func (t transactions) commands() map[string]*command.Command {
+func (t Transactions) Commands() map[string]*command.Command {
 	all := map[string]*command.Command{}
 	for name, run := range map[string]func(command.Call){
 		"multi": multi, "exec": t.exec, "discard": discard, "watch": t.watch, "unwatch": unwatch,
@@ -70,7 +76,7 @@ func unwatch(c command.Call) {
 // watch is WATCH of lock keys: their versions are remembered, and an EXEC that does not find them again is
 // not carried out. Unlike on a Redis, a key of which only the time was changed counts as the same, and one
 // that was absent counts as changed half a minute later.
-func (t transactions) watch(c command.Call) {
+func (t Transactions) watch(c command.Call) {
 	tx, db := &c.Client.Transaction, c.Client.DB
 	switch {
 	case !counted(len(c.Args) > 1, "watch", c):
@@ -87,7 +93,7 @@ func (t transactions) watch(c command.Call) {
 		c.Out.Error(why)
 		return
 	}
-	looks, err := t.scripts.register.Read(c.Ctx, t.scripts.engine.Places(db, names))
+	looks, err := t.Keys.Engine.Register.Read(c.Ctx, t.Keys.Engine.Places(db, names))
 	if err != nil {
 		c.Out.Fail(err)
 		return
@@ -106,9 +112,9 @@ func (t transactions) watch(c command.Call) {
 // maxQueued bounds the bytes of a transaction's commands.
 const maxQueued = 1 << 20
 
-// queue adds a command on lock keys to a transaction and answers QUEUED. After an error, EXEC answers
+// Queue adds a command on lock keys to a transaction and answers QUEUED. After an error, EXEC answers
 // EXECABORT.
-func (t transactions) queue(c command.Call) {
+func (t Transactions) Queue(c command.Call) {
 	tx := &c.Client.Transaction
 	if failed := queueFailure(tx, c.Client.DB, c.Args); failed != "" {
 		tx.Abort()
@@ -127,14 +133,14 @@ func queueFailure(tx *command.Transaction, db int, words [][]byte) string {
 	switch {
 	case tx.Size > maxQueued:
 		return fmt.Sprintf("ERR a transaction on lock keys is limited to %d bytes", maxQueued)
-	case (isOfConnection(name) || subscribers.IsPublish(name)) && !syntax.Fits(spec.Find(words[0]).Arity, len(words)):
+	case (IsOfConnection(name) || subscribers.IsPublish(name)) && !syntax.Fits(spec.Find(words[0]).Arity, len(words)):
 		return syntax.WrongArity(name)
 	case name == "select":
-		if _, other := selected(db, string(words[1])); other {
+		if _, other := eval.Select(db, string(words[1])); other {
 			return fmt.Sprintf("ERR SELECT of database %s in a transaction on lock keys of database %d; send it before or after", syntax.Shown(words[1]), db)
 		}
 		return ""
-	case isOfConnection(name), subscribers.IsPublish(name):
+	case IsOfConnection(name), subscribers.IsPublish(name):
 		return ""
 	case keyspace.Supported(name) && !keyspace.Fits(name, len(words)), script.IsEval(name) && len(words) < 3:
 		return syntax.WrongArity(name)
@@ -144,17 +150,17 @@ func queueFailure(tx *command.Transaction, db int, words [][]byte) string {
 	return ""
 }
 
-// isOfConnection is true of the commands without keys that have a place in a transaction on lock keys.
-func isOfConnection(name string) bool { return name == "ping" || name == "select" || name == "unwatch" }
+// IsOfConnection is true of the commands without keys that have a place in a transaction on lock keys.
+func IsOfConnection(name string) bool { return name == "ping" || name == "select" || name == "unwatch" }
 
 // ofConnection is one of them as a program.
 func ofConnection(db int, words []string) program.Program {
 	reply := keyspace.OK() // UNWATCH: what was watched was compared already
 	switch syntax.Lower(words[0]) {
 	case "ping":
-		reply = pong(words)
+		reply = eval.Pong(words)
 	case "select":
-		reply, _ = selected(db, words[1])
+		reply, _ = eval.Select(db, words[1])
 	}
 	return program.Program{DB: db, Run: func(context.Context, *keyspace.Space) (keyspace.Reply, [][]string, error) {
 		return reply, nil, nil
@@ -170,7 +176,7 @@ func ofMessage(db int, words []string) program.Program {
 
 // exec is EXEC: all that was queued, made as one edit under the condition that the watched keys hold what
 // they held. Whatever comes of it, nothing is watched any more.
-func (t transactions) exec(c command.Call) {
+func (t Transactions) exec(c command.Call) {
 	tx := c.Client.Transaction
 	if len(c.Args) == 1 && !tx.Open {
 		c.Out.Error("ERR EXEC without MULTI")
@@ -192,7 +198,7 @@ func (t transactions) exec(c command.Call) {
 }
 
 // run runs what was queued as one program. The scripts of a transaction share an allowance.
-func (t transactions) run(c command.Call, tx command.Transaction) {
+func (t Transactions) run(c command.Call, tx command.Transaction) {
 	known := c.Client.Rights()
 	parts, allowance := make([]program.Program, len(tx.Queued)), &script.Allowance{}
 	for i, words := range tx.Queued {
@@ -207,26 +213,23 @@ func (t transactions) run(c command.Call, tx command.Transaction) {
 		}
 		parts[i] = part
 	}
-	t.scripts.carry(c, program.Sequence(c.Client.DB, known, tx.Watched.Keys, parts))
+	t.Keys.Carry(c, program.Sequence(c.Client.DB, known, tx.Watched.Keys, parts))
 }
 
 // part is a queued command as a program.
-func (t transactions) part(ctx context.Context, client *command.Client, known *rights.Known, words []string, allowance *script.Allowance) (program.Program, error) {
-	if isOfConnection(syntax.Lower(words[0])) {
+func (t Transactions) part(ctx context.Context, client *command.Client, known *rights.Known, words []string, allowance *script.Allowance) (program.Program, error) {
+	if IsOfConnection(syntax.Lower(words[0])) {
 		return ofConnection(client.DB, words), nil
 	}
 	if subscribers.IsPublish(syntax.Lower(words[0])) {
 		return ofMessage(client.DB, words), nil
 	}
 	if !script.IsEval(syntax.Lower(words[0])) {
-		return t.scripts.commandProgram(client, words), nil
+		return t.Keys.Program(client, words), nil
 	}
-	inv, failed, err := t.scripts.invocation(ctx, words)
-	switch {
-	case err != nil:
-		return program.Program{}, err
-	case failed != "":
+	part, failed, err := t.Scripts.Program(ctx, client, known, words, allowance)
+	if failed != "" {
 		return program.Failed(failed), nil
 	}
-	return t.scripts.program(client, known, inv, allowance), nil
+	return part, err
 }

@@ -1,6 +1,9 @@
 package syntax
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Errors in the wording of Redis; the text is the reply.
 const (
@@ -22,6 +25,16 @@ func WrongArity(name string) string {
 // InvalidExpire is the error for a time that a command cannot take.
 func InvalidExpire(name string) string {
 	return fmt.Sprintf("ERR invalid expire time in '%s' command", name)
+}
+
+// ExpireTooShort is the error for a TTL of which nothing would be left.
+func ExpireTooShort(command string) string {
+	return InvalidExpire(command) + ": too short to be granted"
+}
+
+// ExpireOverLimit is the error for a TTL that a command may not ask for.
+func ExpireOverLimit(command string, limit time.Duration) string {
+	return fmt.Sprintf("%s: over max-ttl, %d ms", InvalidExpire(command), limit.Milliseconds())
 }
 
 // UnknownCommand is the error for a command that there is not. words may be its first ones only:
