@@ -225,7 +225,7 @@ func TestRunAgain(t *testing.T) {
 	}
 }
 
-// TestUnmovedUndelivered: a lock whose reply did not reach its client is left to its TTL, where nothing can be done for that.
+// TestUnmovedUndelivered: a lock whose reply did not reach its client is left to its TTL.
 func TestUnmovedUndelivered(t *testing.T) {
 	b := newUnmovedBench(t)
 	client := b.connect(2)

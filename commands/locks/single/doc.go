@@ -16,6 +16,6 @@
 //
 // # What a single Redis cannot do
 //
-// There are no fences, and no versions: a lock that was granted to a client that left before its reply is removed by its token, over a
-// connection of the proxy's own if there is one for that, and only while its validity lasts. Else it ends with its TTL.
+// There are no fences, and no versions: a lock that was granted to a client that left before its reply could only be removed by its token,
+// which by then may be that of another grant. It ends with its TTL.
 package single

@@ -164,20 +164,8 @@ func (f *ForClient) Unlock(_ context.Context, key quorum.Key, token string) erro
 	return nil
 }
 
-// Withdraw takes back what Lock granted, in the background: its client has gone. What has another token by now stays.
-func (f *ForClient) Withdraw(key quorum.Key, token string, got quorum.Grant) {
-	l := f.Locks // all that is kept
-	if l.opts.Own == nil {
-		return
-	}
-	l.tasks.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), min(patience, time.Until(got.Since.Add(got.Validity))))
-		defer cancel()
-		if l.opts.Own(ctx, key.DB, "EVAL", release, "1", key.Name, textOf(token)) == nil {
-			l.queues.Released(key)
-		}
-	})
-}
+// Withdraw leaves what Lock granted to a client that has gone to its TTL: over the proxy's own connections no lock key is changed.
+func (*ForClient) Withdraw(quorum.Key, string, quorum.Grant) {}
 
 // Extend gives a held lock a new TTL, unless more is left. Errors: quorum.ErrNotHeld, quorum.ErrTooShort, a [Refusal], or why the upstream could not be asked.
 func (f *ForClient) Extend(_ context.Context, key quorum.Key, token string, ttl time.Duration) (got quorum.Grant, err error) {

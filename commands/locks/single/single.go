@@ -37,9 +37,6 @@ type Options struct {
 	Watched wake.Server
 	// Places says where the locks are. Waits end when that is not the upstream any more. Where it is nil the locks stay.
 	Places Places
-	// Own carries out a command in a database on a connection of the proxy's own, over which lock keys may be changed. Where it is nil, a lock
-	// that was granted to a client that left ends with its TTL.
-	Own func(ctx context.Context, db int, words ...string) error
 	// Logger is told that the upstream cannot be watched. The default is silence.
 	Logger *slog.Logger
 }

@@ -392,38 +392,6 @@ func TestExtend(t *testing.T) {
 	}
 }
 
-// TestWithdraw: what was granted to a client that left is removed where the proxy may do that, and else stays; what another has by then stays.
-func TestWithdraw(t *testing.T) {
-	var b *bench
-	asked := make(chan int, 1)
-	b = newBench(t, func(s *server, opts *Options) {
-		opts.Own = func(_ context.Context, db int, words ...string) error {
-			client, err := redistest.Dial(s.Addr(), 10*time.Second)
-			if err == nil {
-				defer client.Close()
-				_, err = client.Do(words...)
-			}
-			asked <- db
-			return err
-		}
-	})
-	client, _ := b.client()
-	for holder, want := range map[string]any{"t": nil, "another": "another"} {
-		b.do("SET", "k", holder)
-		client.Withdraw(quorum.Key{Name: "k", DB: 7}, "t", quorum.Grant{Since: time.Now(), Validity: time.Minute})
-		if db := <-asked; db != 7 || b.do("GET", "k") != want {
-			t.Errorf("held by %s: in database %d; then by %v", holder, db, b.do("GET", "k"))
-		}
-	}
-	b.Locks.tasks.Wait()
-	b.opts.Own = nil
-	b.do("SET", "k", "t")
-	client.Withdraw(quorum.Key{Name: "k"}, "t", quorum.Grant{Since: time.Now(), Validity: time.Minute})
-	if has := b.do("GET", "k"); has != any("t") {
-		t.Errorf("the key holds %v", has)
-	}
-}
-
 // TestNames: keys of the upstream that are locks come first, then those of the masters that are none, with their prefix; nothing comes after enough.
 func TestNames(t *testing.T) {
 	for _, globs := range [][]string{{"k*"}, {"k*", "j?"}} {
