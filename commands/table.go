@@ -87,7 +87,7 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 		Now: opts.Now, Random: opts.Random, Logger: opts.Logger, Audit: t.audit,
 	})
 	s := eval.New(eval.Options{
-		Keys: t.lockKeys, LockKeys: lockKeys, Store: opts.Scripts, Functions: opts.Functions, Own: t.Lookup, Saw: t.Saw, Now: opts.Now,
+		Keys: t.lockKeys, LockKeys: lockKeys, Store: opts.Scripts, Functions: opts.Functions, Own: t.Lookup, Observe: t.Observe, Now: opts.Now,
 	})
 	if notices == nil && opts.Messages != nil {
 		t.messages = subscribers.New(opts.Messages)
@@ -257,11 +257,11 @@ func permitted(c command.Call) bool {
 	return false
 }
 
-// Saw takes a command that goes to the upstream, for what can be learned from it: a script that is loaded
+// Observe takes a command that goes to the upstream, for what can be learned from it: a script that is loaded
 // there, or a lock that is taken or released. At least the first uncovered.Words words are given.
-func (t *Table) Saw(words [][]byte) {
+func (t *Table) Observe(words [][]byte) {
 	if t.router.lockKeys.Any() && len(words) == 3 && syntax.Folded(words[0]) == "script" && syntax.Folded(words[1]) == "load" {
 		t.router.scripts.Loaded(words[2])
 	}
-	t.uncovered.Saw(words[:min(uncovered.Words, len(words))], t.router.lockKeys.Match)
+	t.uncovered.CountUncovered(words[:min(uncovered.Words, len(words))], t.router.lockKeys.Match)
 }

@@ -68,7 +68,7 @@ func Serve(ctx context.Context, o Options) error {
 type daemon struct {
 	cfg       conf.Config // as of the start
 	opts      Options
-	standing  atomic.Pointer[standing]
+	applied   atomic.Pointer[applied]
 	reloading reloading
 	reloads   atomic.Pointer[reloaded]
 	// unfollowed is what was told last of masters that the configuration does not follow.
@@ -123,7 +123,7 @@ func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 		return nil, err
 	}
 	d.cfg = cfg
-	d.standing.Store(&standing{cfg: given, password: password, clients: cfg.MaxClients})
+	d.applied.Store(&applied{cfg: given, password: password, clients: cfg.MaxClients})
 	d.reloads.Store(&reloaded{at: time.Now(), well: true})
 	if err := d.listen(ctx); err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (d *daemon) listen(ctx context.Context) error {
 	if err != nil {
 		return cannotListen("listen", d.cfg.Listen, err)
 	}
-	if err := notItself(ctx, d.cfg, listener.Addr().String()); err != nil {
+	if err := refuseSelf(ctx, d.cfg, listener.Addr().String()); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	d.listener = listener
@@ -164,7 +164,7 @@ func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
 	defer d.admin.serve(ctx, d)() // the last to end
 	servers, stopServers := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
-	running.Go(func() { d.obey(servers, d.opts.Hangups) })
+	running.Go(func() { d.handleHangups(servers, d.opts.Hangups) })
 	running.Go(func() { _ = d.cluster.Run(servers) })
 	if d.upstream != nil {
 		defer d.upstream.Close()
@@ -215,7 +215,7 @@ func (d *daemon) lameDuck(asked, clients context.Context, stop func()) {
 	}
 	defer stop()
 	d.stopping.Store(true)
-	delay := d.standing.Load().cfg.DrainDelay
+	delay := d.applied.Load().cfg.DrainDelay
 	if delay == 0 {
 		return
 	}

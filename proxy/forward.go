@@ -137,7 +137,7 @@ func (f *forwarding) scan(ctx context.Context) (special bool, err error) {
 
 // sees looks at a command that is forwarded, whose name was just scanned.
 func (f *forwarding) sees(ctx context.Context) {
-	f.comeBackSoon(ctx)
+	f.rejoinPool(ctx)
 	switch {
 	case f.mustPart():
 		f.split = atName
@@ -290,9 +290,9 @@ func (f *forwarding) command(ctx context.Context) error {
 	switch {
 	case err != nil:
 	case f.session.login != nil:
-		gated, err = f.meetUsers(ctx, follow, words)
+		gated, err = f.checkUser(ctx, follow, words)
 	case f.gate.guards(follow):
-		gated, err = f.meetGate(ctx, cmd, follow, words)
+		gated, err = f.checkGate(ctx, cmd, follow, words)
 	}
 	var protocol *resp.RequestError
 	switch {

@@ -93,9 +93,9 @@ func atGate(own *command.Command, follow string) bool {
 	return own != nil && own.Name == "proxy"
 }
 
-// meetGate deals with a command that has to do with the gate. It reports false for one
+// checkGate deals with a command that has to do with the gate. It reports false for one
 // that goes on as if there were none.
-func (f *forwarding) meetGate(ctx context.Context, own *command.Command, follow string, words [][]byte) (done bool, err error) {
+func (f *forwarding) checkGate(ctx context.Context, own *command.Command, follow string, words [][]byte) (done bool, err error) {
 	if err := f.settle(ctx); err != nil {
 		return true, err
 	}
@@ -131,7 +131,7 @@ func (f *forwarding) meetGate(ctx context.Context, own *command.Command, follow 
 // passGate lets the client in, as the user of the URL.
 func (f *forwarding) passGate(ctx context.Context, follow string, l login) error {
 	before := len(f.out.Bytes)
-	if refused := f.beURLUser(ctx); refused != "" {
+	if refused := f.loginAsURLUser(ctx); refused != "" {
 		f.out.Error(refused)
 		f.afterOwn(before)
 		return nil
@@ -145,9 +145,9 @@ func (f *forwarding) passGate(ctx context.Context, follow string, l login) error
 	return nil
 }
 
-// beURLUser has the client's connection be that of the URL's user: a new one is so from
+// loginAsURLUser has the client's connection be that of the URL's user: a new one is so from
 // the beginning.
-func (f *forwarding) beURLUser(ctx context.Context) (refused string) {
+func (f *forwarding) loginAsURLUser(ctx context.Context) (refused string) {
 	u := f.relay.up
 	fresh := f.relay.wire == nil || f.relay.isGone()
 	words := u.Logins()

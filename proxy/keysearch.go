@@ -216,7 +216,7 @@ func (f *forwarding) suspect() {
 		return
 	}
 	if words := f.in.scanner.InlineArgs(); uncovered.Suspect(name, len(words)) { // gone with the end of the frame
-		f.table.Saw(words)
+		f.table.Observe(words)
 	}
 }
 
@@ -244,5 +244,5 @@ func (f *forwarding) sawWhole() {
 	}
 	var words [uncovered.Words][]byte
 	found, _, _ := resp.Words(words[:0], frame, len(words))
-	f.table.Saw(found)
+	f.table.Observe(found)
 }

@@ -64,7 +64,7 @@ func (s *session) heard() {
 // then on it belongs to the goroutine that wakes it.
 func (s *session) park(ctx context.Context) bool {
 	if s.relay != nil {
-		s.relay.comeBack(ctx)
+		s.relay.rejoin(ctx)
 	}
 	if !s.in.wire.CanPark() || s.relay != nil && !s.relay.pause() {
 		return false
@@ -85,7 +85,7 @@ func (s *session) leave() bool {
 		return false
 	}
 	s.asked, s.parked = false, true
-	s.crowd.Add(1)
+	s.parkedCount.Add(1)
 	s.setReadDeadline()
 	return true
 }
@@ -114,7 +114,7 @@ func (s *session) unpark() bool {
 	defer s.mu.Unlock()
 	was := s.parked
 	if s.parked = false; was {
-		s.crowd.Add(-1)
+		s.parkedCount.Add(-1)
 	}
 	return was
 }

@@ -127,14 +127,14 @@ func (f *forwarding) carryOut(ctx context.Context, at commands.Situation, d comm
 
 // forward has a command go to the upstream.
 func (f *forwarding) forward(ctx context.Context, at commands.Situation, own *command.Command, follow string, words [][]byte) error {
-	if text := f.beyond(words); text != "" {
+	if text := f.deniedReason(words); text != "" {
 		return f.refuseByUser(ctx, text)
 	}
 	switch {
 	case follow == "quit" && f.relay.shared():
 		return f.quitTogether(ctx)
 	case own != nil:
-		f.table.Saw(words)
+		f.table.Observe(words)
 		return f.sendWhole(track.Slot{N: f.count()})
 	case at.Upstream.Settled && follow == "watch": // in a transaction, which refuses it
 		return f.sendWhole(track.Slot{Kind: track.Watch, N: f.count()})

@@ -33,17 +33,17 @@ const (
 // session has none.
 type session struct {
 	// Set once.
-	conn   net.Conn
-	server *Server
-	table  *commands.Table
-	log    *slog.Logger
-	relay  *relay        // nil without an upstream
-	poller *wire.Poller  // nil: sessions are not parked
-	crowd  *atomic.Int64 // counts those of the server that are parked
+	conn        net.Conn
+	server      *Server
+	table       *commands.Table
+	log         *slog.Logger
+	relay       *relay        // nil without an upstream
+	poller      *wire.Poller  // nil: sessions are not parked
+	parkedCount *atomic.Int64 // counts those of the server that are parked
 
-	// met are the settings with which the client was accepted; nil once it has entered.
-	met     *Settings
-	entered bool // TLS is spoken, and protected mode lets the client in; of the session's goroutine
+	// acceptedWith are the settings with which the client was accepted; nil once it has entered.
+	acceptedWith *Settings
+	entered      bool // TLS is spoken, and protected mode lets the client in; of the session's goroutine
 
 	// The session's goroutine. While a watch reads, in's buffer and left are the watch's.
 	in      *input
@@ -56,7 +56,7 @@ type session struct {
 	named   bool         // the name of a command was scanned that is still to be handled
 	ended   bool         // the end of its frame, too
 	login   *users.Login // nil where the users are not the proxy's own
-	began   *acl.User    // who the client was when a transaction began at the upstream
+	txUser  *acl.User    // who the client was when a transaction began at the upstream
 
 	// Any goroutine.
 	activity wire.Activity
@@ -78,9 +78,9 @@ type session struct {
 	ending atomic.Bool
 }
 
-func newSession(s *Server, conn net.Conn, p *wire.Poller, met *Settings) *session {
+func newSession(s *Server, conn net.Conn, p *wire.Poller, acceptedWith *Settings) *session {
 	session := &session{
-		conn: conn, server: s, table: s.opts.Table, log: s.opts.Logger, poller: p, crowd: &s.parked, met: met,
+		conn: conn, server: s, table: s.opts.Table, log: s.opts.Logger, poller: p, parkedCount: &s.parked, acceptedWith: acceptedWith,
 		client: command.Client{
 			ID: s.lastID.Add(1), Proto: 2, Since: time.Now(),
 			Addr: conn.RemoteAddr(), LocalAddr: conn.LocalAddr(),
@@ -93,13 +93,13 @@ func newSession(s *Server, conn net.Conn, p *wire.Poller, met *Settings) *sessio
 	session.line.init(conn, session.in.wire, &s.unread, session.cutUnread)
 	if s.opts.Upstream != nil {
 		session.relay = newRelay(s.opts.Upstream, session, &s.times, &s.traffic, s.sharing)
-		session.gate.password, session.gate.passed = met.ClientPassword, met.ClientPassword == ""
+		session.gate.password, session.gate.passed = acceptedWith.ClientPassword, acceptedWith.ClientPassword == ""
 	}
 	return session
 }
 
-// comesFrom takes an address for the client's.
-func (s *session) comesFrom(addr net.Addr) {
+// setAddr takes an address for the client's.
+func (s *session) setAddr(addr net.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.client.Addr = addr
@@ -130,7 +130,7 @@ func (s *session) run(ctx context.Context) (parked bool) {
 		if s.server.enter(ctx, s) != nil {
 			return false
 		}
-		s.entered, s.met = true, nil
+		s.entered, s.acceptedWith = true, nil
 	}
 	s.resume(ctx)
 	err := s.converse(ctx)

@@ -59,9 +59,9 @@ func ownLoginIn(name string, words [][]byte) (l ownLogin) {
 	return l
 }
 
-// meetUser does the login that stands in a command, and gives what is left of it: nothing of an AUTH. Or it says why the
+// checkLogin does the login that stands in a command, and gives what is left of it: nothing of an AUTH. Or it says why the
 // client is refused: by its login, or because it has none. The error ends the session.
-func (s *session) meetUser(ctx context.Context, name string, words [][]byte) (left [][]byte, refused string, err error) {
+func (s *session) checkLogin(ctx context.Context, name string, words [][]byte) (left [][]byte, refused string, err error) {
 	if s.login.Ended() {
 		return nil, "", errOver
 	}
@@ -151,7 +151,7 @@ func (s *session) admitted(ctx context.Context, words [][]byte) (left [][]byte, 
 	if s.client.Transaction.Open && (name == "auth" || name == "hello") {
 		return words, nil // which has no place there
 	}
-	left, refused, err := s.meetUser(ctx, name, words)
+	left, refused, err := s.checkLogin(ctx, name, words)
 	switch {
 	case err != nil:
 		return nil, err
@@ -167,9 +167,9 @@ func (s *session) admitted(ctx context.Context, words [][]byte) (left [][]byte, 
 	return left, nil
 }
 
-// meetUsers deals with a command of a client with an upstream behind it, by who the client is. It reports false where the
+// checkUser deals with a command of a client with an upstream behind it, by who the client is. It reports false where the
 // command goes on as it is.
-func (f *forwarding) meetUsers(ctx context.Context, follow string, words [][]byte) (done bool, err error) {
+func (f *forwarding) checkUser(ctx context.Context, follow string, words [][]byte) (done bool, err error) {
 	name := syntax.Lower(words[0])
 	logsIn := follow == "auth" || follow == "hello"
 	if logsIn && f.client.Transaction.Open {
@@ -183,7 +183,7 @@ func (f *forwarding) meetUsers(ctx context.Context, follow string, words [][]byt
 			return true, f.refuseByUser(ctx, refused)
 		}
 	}
-	left, refused, err := f.session.meetUser(ctx, name, words)
+	left, refused, err := f.session.checkLogin(ctx, name, words)
 	switch {
 	case err != nil:
 		return true, err
@@ -246,9 +246,9 @@ func (f *forwarding) holdTransaction(ctx context.Context, follow string) error {
 	user := f.session.login.User()
 	switch {
 	case follow == "multi":
-		f.session.began = user
-	case follow == "exec" && f.session.began != user && f.session.began != nil:
-		f.session.began = nil
+		f.session.txUser = user
+	case follow == "exec" && f.session.txUser != user && f.session.txUser != nil:
+		f.session.txUser = nil
 		if err := f.settle(ctx); err != nil {
 			return err
 		}
@@ -303,8 +303,8 @@ func (f *forwarding) refusal(words [][]byte, total int) string {
 	return user.Beyond(words)
 }
 
-// beyond says why the upstream may not carry out a command that the client may send.
-func (f *forwarding) beyond(words [][]byte) string {
+// deniedReason says why the upstream may not carry out a command that the client may send.
+func (f *forwarding) deniedReason(words [][]byte) string {
 	if !f.judged() {
 		return ""
 	}
@@ -342,7 +342,7 @@ func (f *forwarding) afterReset(ctx context.Context) error {
 	if f.relay.wire == nil || f.relay.isGone() || len(f.relay.up.Logins()) == 0 {
 		return nil
 	}
-	if refused := f.beURLUser(ctx); refused != "" {
+	if refused := f.loginAsURLUser(ctx); refused != "" {
 		f.relay.sever()
 		return errOver
 	}

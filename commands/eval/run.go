@@ -26,8 +26,8 @@ type Options struct {
 	Functions Functions
 	// Own are the proxy's own commands, which no script may call.
 	Own func(name []byte) *command.Command
-	// Saw is told of scripts that the upstream has learned, too.
-	Saw func(words [][]byte)
+	// Observe is called with scripts that the upstream has learned, too.
+	Observe func(words [][]byte)
 	// Now is the wall clock.
 	Now func() time.Time
 }

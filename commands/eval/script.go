@@ -121,7 +121,7 @@ func (s *Scripts) mergedScript(c command.Call) {
 	switch syntax.Lower(c.Args[1]) {
 	case "load", "flush":
 		s.script(own)
-		s.opts.Saw(c.Args)
+		s.opts.Observe(c.Args)
 	case "exists":
 		s.script(own)
 		reply = bothKnow(reply, mine.Bytes)

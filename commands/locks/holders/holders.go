@@ -94,7 +94,7 @@ func (h *Holders) info(c command.Call) {
 		c.Out.Fail(err)
 		return
 	}
-	write(c.Out, told("", found[0]))
+	write(c.Out, describe("", found[0]))
 }
 
 // force is FORCEUNLOCK key.

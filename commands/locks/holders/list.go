@@ -178,7 +178,7 @@ func (l *listing) add(ctx context.Context, candidates []string) error {
 	}
 	for i, h := range found {
 		if (h.Status == quorum.StatusHeld || h.Status == quorum.StatusUnclear) && len(l.found) < l.count {
-			l.found = append(l.found, told(readable[i], h))
+			l.found = append(l.found, describe(readable[i], h))
 			l.listed[readable[i]] = true
 		}
 	}

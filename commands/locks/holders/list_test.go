@@ -193,7 +193,7 @@ func TestWrite(t *testing.T) {
 		{3, "", quorum.Holding{Status: quorum.StatusSplit}, "%8 $5 state $5 split $4 left _ $5 votes %0 $7 waiters :0 $5 fence _ $5 since _ $4 addr _ $4 name _ "},
 	} {
 		out := command.Reply{Proto: test.proto}
-		write(&out, told(test.key, test.h))
+		write(&out, describe(test.key, test.h))
 		if got := strings.ReplaceAll(string(out.Bytes), "\r\n", " "); got != test.want {
 			t.Errorf("got  %q\nwant %q", got, test.want)
 		}

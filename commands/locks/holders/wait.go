@@ -35,7 +35,7 @@ func (h *Holders) wait(c command.Call) {
 		over = timer.C
 	}
 	for {
-		have, err := h.beyond(ctx, c.Client)
+		have, err := h.extraMasters(ctx, c.Client)
 		if err != nil {
 			c.Out.Fail(err)
 			return
@@ -62,8 +62,8 @@ func (h *Holders) wait(c command.Call) {
 	}
 }
 
-// beyond counts the masters beyond a majority that hold what a majority does of each key that the client touched: 0 where that is not known.
-func (h *Holders) beyond(ctx context.Context, client *command.Client) (int, error) {
+// extraMasters counts the masters beyond a majority that hold what a majority does of each key that the client touched: 0 where that is not known.
+func (h *Holders) extraMasters(ctx context.Context, client *command.Client) (int, error) {
 	touched, known := client.Touched.Keys()
 	if !known || len(touched) == 0 {
 		return 0, nil

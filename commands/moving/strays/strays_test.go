@@ -294,10 +294,10 @@ func TestSuspects(t *testing.T) {
 }
 
 // TestStanding: lock keys in all databases are found.
-func TestStanding(t *testing.T) {
+func TestCountAt(t *testing.T) {
 	upstream := redistest.New(t, redistest.Options{})
 	standing := func() string {
-		n, first, more, err := Standing(t.Context(), upstream.URL(), 10*time.Second, nil, []string{"lock:*"})
+		n, first, more, err := CountAt(t.Context(), upstream.URL(), 10*time.Second, nil, []string{"lock:*"})
 		return fmt.Sprintf("%d %q %v %v", n, first, more, err)
 	}
 	client, err := redistest.Dial(upstream.Addr(), time.Minute)
@@ -312,7 +312,7 @@ func TestStanding(t *testing.T) {
 		{[]string{"SET", "a", "v"}, `0 "" false <nil>`},
 		{[]string{"SELECT", "3"}, `0 "" false <nil>`},
 		{[]string{"SET", "lock:a", "v"}, `1 "lock:a" false <nil>`},
-		{[]string{"EVAL", fmt.Sprintf("for i = 1, %d do redis.call('SET', 'x' .. i, 'v') end redis.call('DEL', 'lock:a')", maxStanding), "0"}, `0 "" true <nil>`},
+		{[]string{"EVAL", fmt.Sprintf("for i = 1, %d do redis.call('SET', 'x' .. i, 'v') end redis.call('DEL', 'lock:a')", maxCounted), "0"}, `0 "" true <nil>`},
 	} {
 		if _, err := client.Do(c.do...); err != nil {
 			t.Fatal(err)

@@ -32,8 +32,8 @@ var statuses = map[quorum.Status]string{
 	quorum.StatusFree: "free", quorum.StatusHeld: "held", quorum.StatusSplit: "split", quorum.StatusUnclear: "unclear",
 }
 
-// told is what may be told of a holding.
-func told(key string, h quorum.Holding) Lock {
+// describe is what may be told of a holding.
+func describe(key string, h quorum.Holding) Lock {
 	l := Lock{Key: key, State: statuses[h.Status], Votes: h.Shares, Fence: h.Fence, Waiters: h.Waiters}
 	if h.Status == quorum.StatusHeld {
 		l.Left = h.Left

@@ -13,18 +13,18 @@ import (
 	"redlock-proxy/quorum/master"
 )
 
-// maxStanding is at how many keys of a Redis Standing looks.
-const maxStanding = 100_000
+// maxCounted is at how many keys of a Redis CountAt looks.
+const maxCounted = 100_000
 
-// Standing tells, by a look through its keys, how many lock keys a Redis holds, and the first that was found. more is set where it has more keys than are
+// CountAt tells, by a look through its keys, how many lock keys a Redis holds, and the first that was found. more is set where it has more keys than are
 // looked at. It changes nothing there.
-func Standing(ctx context.Context, url string, timeout time.Duration, secure func(*tls.Config), lockKeys []string) (n int, first string, more bool, err error) {
+func CountAt(ctx context.Context, url string, timeout time.Duration, secure func(*tls.Config), lockKeys []string) (n int, first string, more bool, err error) {
 	opts, err := redis.ParseURL(url)
 	if err != nil {
 		return 0, "", false, err
 	}
 	master.LockSettings(opts, timeout, secure)
-	patterns, left := keys.NewPatterns(lockKeys...), maxStanding
+	patterns, left := keys.NewPatterns(lockKeys...), maxCounted
 	client := redis.NewClient(opts)
 	defer client.Close()
 	info, err := client.Info(ctx, "keyspace").Result()
