@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"sync/atomic"
+
 	"redlock-proxy/proxy/track"
 	"redlock-proxy/quorum/place"
 )
@@ -18,8 +20,10 @@ type carries struct {
 	now, runs bool
 	// blocks: one that may block was sent. unsure: one was sent that is not answered.
 	blocks, unsure bool
-	// watches: one was a WATCH. stale: what it watched was moved since.
-	watches, stale bool
+	// watches: one was a WATCH.
+	watches bool
+	// stale: what it watched was moved since. It is written with mu held, and read by the session's goroutine without.
+	stale atomic.Bool
 }
 
 // The relay's part. isVouched and the like are of the session's goroutine.
@@ -42,11 +46,7 @@ func (r *relay) vouch(dial uint16) {
 	r.carries.vouched = dial
 }
 
-func (r *relay) isStale() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.carries.stale
-}
+func (r *relay) isStale() bool { return r.carries.stale.Load() }
 
 // watchesLocks reports whether lock keys may be watched at the upstream.
 func (r *relay) watchesLocks() bool {
@@ -59,19 +59,20 @@ func (r *relay) watchesLocks() bool {
 func (r *relay) unstale() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.carries.stale, r.carries.watches = false, false
+	r.carries.stale.Store(false)
+	r.carries.watches = false
 }
 
 // stayed is called where the locks seem to be at the upstream after all, or again: it knows itself then what has changed of what is watched there. Whether
 // they are is looked at under the lock under which connections are said to be at rest.
 func (r *relay) stayed(places Places) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.carries.stale {
+	if !r.isStale() {
 		return
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if at, known := places.Placed(); known && at.Place == place.Upstream {
-		r.carries.stale = false
+		r.carries.stale.Store(false)
 	}
 }
 

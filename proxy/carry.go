@@ -68,7 +68,7 @@ func (f *forwarding) touches(own *command.Command, words [][]byte) bool {
 		return verb != commands.Forward && verb != commands.Connect
 	case own.IsOurs():
 		lock, _ := f.table.LockKeys().Split(words, own.Places(words))
-		return lock >= 0 || own.Name == "locklist"
+		return lock >= 0 || own.AllLocks
 	}
 	return f.before.Lookup(words[0]) == nil // it is about all keys
 }
@@ -268,7 +268,7 @@ func (f *forwarding) failExec(ctx context.Context) error {
 
 // onMasters is routeBy while the locks are on the masters. What waits there for others is not waited for when they leave.
 func (f *forwarding) onMasters(ctx context.Context, own *command.Command, follow string, words [][]byte) error {
-	waits := track.MayBlock(words[0]) || own != nil && own.Name == "lock" && !own.Brief(words)
+	waits := track.MayBlock(words[0]) || own != nil && own.MayWait(words)
 	if waits || own != nil && !own.Keyed() { // PROXY MOVE among them
 		return f.routeBy(ctx, f.table, own, follow, words)
 	}

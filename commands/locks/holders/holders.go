@@ -58,7 +58,7 @@ func (h *Holders) Commands() []*command.Command {
 	force.Keyed, force.Args = true, []command.Argument{command.Key()}
 	return []*command.Command{
 		{Name: "lockinfo", Arity: 2, Guarded: true, Run: h.info, Docs: info},
-		{Name: "locklist", Arity: -1, Guarded: true, Run: h.list, Docs: list},
+		{Name: "locklist", Arity: -1, Guarded: true, AllLocks: true, Run: h.list, Docs: list},
 		{Name: "forceunlock", Arity: 2, Guarded: true, Run: h.force, Docs: force},
 	}
 }
