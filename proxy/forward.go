@@ -21,8 +21,8 @@ import (
 // one server.
 func (s *session) serveRelay(ctx context.Context) error {
 	f := forwarding{
-		session: s, in: s.in, out: &s.out, client: &s.client, table: s.table,
-		relay: s.relay, gate: &s.gate, rights: &s.rights, routes: s.table.LockKeys().Any(), places: s.server.opts.Places, before: s.server.opts.Before,
+		asking: asking{session: s, relay: s.relay}, in: s.in, out: &s.out, client: &s.client, table: s.table,
+		gate: &s.gate, rights: &s.rights, routes: s.table.LockKeys().Any(), places: s.server.opts.Places, before: s.server.opts.Before,
 	}
 	for !s.client.Closing {
 		special, err := f.scan(ctx)
@@ -48,13 +48,12 @@ func (s *session) serveRelay(ctx context.Context) error {
 // forwarding is how far a session has come in forwarding what it has scanned. It belongs to
 // the session's goroutine.
 type forwarding struct {
-	session *session // for what it does without an upstream, too: write, watch, throw away
+	asking // with the session, for what that does without an upstream, too: write, watch, throw away
 	// The parts of the session that are used here.
 	in     *input
 	out    *command.Reply
 	client *command.Client
 	table  *commands.Table
-	relay  *relay
 	gate   *gate
 	rights *clientRights
 

@@ -21,23 +21,23 @@ type sideEffects struct {
 }
 
 // Prepare begins it: from then on the upstream has agreed to each of the commands.
-func (f *forwarding) Prepare(ctx context.Context, all [][]string) (rights.Prepared, error) {
-	state := f.relay.know()
+func (a *asking) Prepare(ctx context.Context, all [][]string) (rights.Prepared, error) {
+	state := a.relay.know()
 	if state.Watching {
 		return nil, errWatches
 	}
 	if err := state.CanAsk(); err != nil {
 		return nil, err
 	}
-	if err := f.relay.open(ctx); err != nil {
+	if err := a.relay.open(ctx); err != nil {
 		return nil, err
 	}
-	quieten, err := f.speakUp(ctx)
+	quieten, err := a.speakUp(ctx)
 	if err != nil {
 		return nil, err
 	}
-	e := sideEffects{f.relay, quieten}
-	begun, err := f.put(ctx, "MULTI")
+	e := sideEffects{a.relay, quieten}
+	begun, err := a.put(ctx, "MULTI")
 	switch {
 	case err != nil:
 		return nil, err
@@ -45,7 +45,7 @@ func (f *forwarding) Prepare(ctx context.Context, all [][]string) (rights.Prepar
 		quieten()
 		return nil, &rights.RefusedError{Text: resp.FirstLine(begun)}
 	}
-	answers, err := f.putAll(ctx, all)
+	answers, err := a.putAll(ctx, all)
 	if err != nil {
 		return nil, err
 	}
