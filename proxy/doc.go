@@ -22,7 +22,7 @@
 //
 // resp knows the protocol; wire reads and writes connections, and has the poller; track knows
 // the state of a connection to the upstream; upstream makes such connections; sharing has those that
-// clients share (shares.go is their part in them). None of them imports this one.
+// clients share (shares.go is their part in them); login is who a client is. None of them imports this one.
 //
 // # Goroutines
 //

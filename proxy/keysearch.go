@@ -27,7 +27,7 @@ type keySearch struct {
 // keyed reports whether the keys of the command whose name was just scanned must be
 // looked at before it is forwarded.
 func (f *forwarding) keyed() bool {
-	f.keys.judge = f.judged()
+	f.keys.judge = f.session.who.IsJudged()
 	if !f.routes {
 		return f.keys.judge
 	}

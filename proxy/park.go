@@ -96,7 +96,7 @@ func (s *session) shrink() {
 	s.line.forget()
 	s.out.Bytes, s.excerpt = nil, nil
 	s.client.Watch, s.client.Track, s.client.Ask, s.client.Upstream, s.client.Subscribe = nil, nil, nil, nil, nil
-	s.rights.refusals = nil
+	s.who.Rights.Forget()
 }
 
 // parkConns has the poller wait for the session's connections. It is called with mu held.

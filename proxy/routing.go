@@ -127,7 +127,7 @@ func (f *forwarding) carryOut(ctx context.Context, at commands.Situation, d comm
 
 // forward has a command go to the upstream.
 func (f *forwarding) forward(ctx context.Context, at commands.Situation, own *command.Command, follow string, words [][]byte) error {
-	if text := f.deniedReason(words); text != "" {
+	if text := f.session.who.DeniedReason(words); text != "" {
 		return f.refuseByUser(ctx, text)
 	}
 	switch {

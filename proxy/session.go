@@ -12,12 +12,12 @@ import (
 
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/auth/acl"
-	"redlock-proxy/commands/auth/users"
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/pubsub/subscribers"
 	"redlock-proxy/commands/tracking"
 	"redlock-proxy/internal/resp"
+	"redlock-proxy/proxy/login"
 	"redlock-proxy/proxy/wire"
 )
 
@@ -51,12 +51,10 @@ type session struct {
 	client  command.Client // ID and LocalAddr are set once, and read by others; Addr by origin
 	excerpt []byte         // of a command that is being thrown away
 	left    bool           // the client left while a command waited
-	rights  clientRights
-	gate    gate
-	named   bool         // the name of a command was scanned that is still to be handled
-	ended   bool         // the end of its frame, too
-	login   *users.Login // nil where the users are not the proxy's own
-	txUser  *acl.User    // who the client was when a transaction began at the upstream
+	named   bool           // the name of a command was scanned that is still to be handled
+	ended   bool           // the end of its frame, too
+	who     login.Client
+	txUser  *acl.User // who the client was when a transaction began at the upstream
 
 	// Any goroutine.
 	activity wire.Activity
@@ -93,7 +91,7 @@ func newSession(s *Server, conn net.Conn, p *wire.Poller, acceptedWith *Settings
 	session.line.init(conn, session.in.wire, &s.unread, session.cutUnread)
 	if s.opts.Upstream != nil {
 		session.relay = newRelay(s.opts.Upstream, session, &s.times, &s.traffic, s.sharing)
-		session.gate.password, session.gate.passed = acceptedWith.ClientPassword, acceptedWith.ClientPassword == ""
+		session.who.Gate = login.NewGate(acceptedWith.ClientPassword)
 	}
 	return session
 }
@@ -286,7 +284,7 @@ func (s *session) briefly(ctx context.Context) (more bool, err error) {
 func (s *session) brief(ctx context.Context) (done bool, err error) {
 	name, _ := s.in.scanner.Name()
 	cmd := s.table.Lookup(name)
-	if s.named = true; cmd == nil || cmd.Brief == nil || s.login != nil || s.client.Transaction.Open {
+	if s.named = true; cmd == nil || cmd.Brief == nil || s.who.Own != nil || s.client.Transaction.Open {
 		return false, nil
 	}
 	if ev, err := s.in.eventWithin(maxFrame); err != nil || ev != resp.FrameEnd {
@@ -341,7 +339,7 @@ func (s *session) command(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.login != nil {
+	if s.who.Own != nil {
 		s.in.scanner.SetLimits(resp.DefaultRequestLimits())
 		if words, err = s.admitted(ctx, words); err != nil || words == nil {
 			s.in.skip()

@@ -1,249 +1,42 @@
-package proxy
+package login
 
 import (
-	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-
-	"redlock-proxy/commands/catalog/syntax"
-	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/rights"
-	"redlock-proxy/commands/server"
-	"redlock-proxy/internal/resp"
-	"redlock-proxy/proxy/track"
 )
 
-// gate is the login at the proxy itself: needed where it logs in at the upstream with a
+// Gate is the login at the proxy itself: needed where it logs in at the upstream with a
 // password of its own, which would else be everybody's. After it a client is the user of
 // the upstream's URL, and may become another one as on any Redis.
-type gate struct {
+type Gate struct {
 	password string // empty: there is no gate
-	passed   bool
+	// Passed is set once the client has come through.
+	Passed bool
 }
 
-// renew takes the password that holds for the next command. A gate never opens for want of one.
-func (g *gate) renew(password string) {
+// NewGate makes one with a password; without one it is open.
+func NewGate(password string) Gate { return Gate{password: password, Passed: password == ""} }
+
+// Renew takes the password that holds for the next command. A gate never opens for want of one.
+func (g *Gate) Renew(password string) {
 	if password != "" {
 		g.password = password
 	}
 }
 
-const (
-	gateUser = "default"
-	noAuth   = "NOAUTH Authentication required."
-	// noAuthHello is Redis' own text for a HELLO without AUTH.
-	noAuthHello = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
-	wrongPass   = "WRONGPASS invalid username-password pair or user is disabled."
-)
+// Closed reports whether nothing but a login is let through.
+func (g *Gate) Closed() bool { return g.password != "" && !g.Passed }
 
-// closed reports whether nothing but a login is let through.
-func (g *gate) closed() bool { return g.password != "" && !g.passed }
-
-// closed reports whether nothing but a login is let through, be it that of the gate or of a user of the proxy's own.
-func (f *forwarding) closed() bool {
-	return f.gate.closed() || f.session.login != nil && f.session.login.User() == nil
+// Guards reports whether a followed command has to do with the gate.
+func (g *Gate) Guards(follow string) bool {
+	return g.Closed() || g.password != "" && (follow == "auth" || follow == "hello" || follow == "reset")
 }
 
-// guards reports whether a followed command has to do with the gate.
-func (g *gate) guards(follow string) bool {
-	return g.closed() || g.password != "" && (follow == "auth" || follow == "hello" || follow == "reset")
-}
+// Asks reports whether a login is one at the gate.
+func (g *Gate) Asks(a Auth) bool { return g.Closed() || string(a.User) == DefaultUser }
 
-// fits compares in a time that tells nothing of the password.
-func (g *gate) fits(password []byte) bool {
-	given, wanted := sha256.Sum256(password), sha256.Sum256([]byte(g.password))
-	return subtle.ConstantTimeCompare(given[:], wanted[:]) == 1
-}
-
-// login is an AUTH, or the one in a HELLO.
-type login struct {
-	user, password []byte
-	rest           [][]byte // the HELLO without it
-}
-
-// loginIn finds it. Words that Redis would not take are none.
-func loginIn(follow string, words [][]byte) (l login, found bool) {
-	switch {
-	case follow == "auth" && len(words) == 2:
-		return login{user: []byte(gateUser), password: words[1]}, true
-	case follow == "auth" && len(words) == 3:
-		return login{user: words[1], password: words[2]}, true
-	case follow != "hello":
-		return l, false
-	}
-	for i := 2; i < len(words); i++ {
-		switch option := syntax.Folded(words[i]); {
-		case option == "setname":
-			i++
-		case option == "auth" && i+2 < len(words):
-			rest := append(append([][]byte{}, words[:i]...), words[i+3:]...)
-			return login{words[i+1], words[i+2], rest}, true
-		}
-	}
-	return l, false
-}
-
-// atGate reports whether a command may be let through a gate that is closed, or be the
-// login.
-func atGate(own *command.Command, follow string) bool {
-	switch follow {
-	case "auth", "hello", "quit", "reset":
-		return true
-	}
-	return own != nil && own.Name == "proxy"
-}
-
-// checkGate deals with a command that has to do with the gate. It reports false for one
-// that goes on as if there were none.
-func (f *forwarding) checkGate(ctx context.Context, own *command.Command, follow string, words [][]byte) (done bool, err error) {
-	if err := f.settle(ctx); err != nil {
-		return true, err
-	}
-	l, logsIn := loginIn(follow, words)
-	ours := logsIn && (f.gate.closed() || string(l.user) == gateUser)
-	before := len(f.out.Bytes)
-	switch {
-	case own != nil && server.IsOpen(words): // for anybody
-		return false, nil
-	case f.relay.know().Multi: // the upstream queues or refuses it
-		return false, nil
-	case follow == "quit":
-		f.client.Closing = true
-		f.out.Status("OK")
-	case follow == "reset" && len(words) == 1 && f.gate.passed:
-		f.gate.passed = false
-		return false, nil
-	case ours && (string(l.user) != gateUser || !f.gate.fits(l.password)):
-		f.out.Error(wrongPass)
-	case ours:
-		return true, f.passGate(ctx, follow, l)
-	case f.gate.closed() && follow == "hello":
-		f.out.Error(noAuthHello)
-	case f.gate.closed():
-		f.out.Error(noAuth)
-	default:
-		return false, nil
-	}
-	f.afterOwn(before)
-	return true, nil
-}
-
-// passGate lets the client in, as the user of the URL.
-func (f *forwarding) passGate(ctx context.Context, follow string, l login) error {
-	before := len(f.out.Bytes)
-	if refused := f.loginAsURLUser(ctx); refused != "" {
-		f.out.Error(refused)
-		f.afterOwn(before)
-		return nil
-	}
-	f.gate.passed = true
-	if follow == "hello" {
-		return f.followWords(l.rest)
-	}
-	f.out.Status("OK")
-	f.afterOwn(before)
-	return nil
-}
-
-// loginAsURLUser has the client's connection be that of the URL's user: a new one is so from
-// the beginning.
-func (f *forwarding) loginAsURLUser(ctx context.Context) (refused string) {
-	u := f.relay.up
-	fresh := f.relay.wire == nil || f.relay.isGone()
-	words := u.Logins()
-	if fresh && f.relay.open(ctx) == nil || len(words) == 0 {
-		return ""
-	}
-	answer, err := f.askAloud(ctx, words...)
-	switch {
-	case err != nil:
-		return "ERR " + (&rights.UnknownError{Cause: err}).Error()
-	case !resp.Begins(answer, "+OK"):
-		return resp.FirstLine(answer)
-	}
-	f.relay.teach(func(s *track.State) { s.Login(true, false) })
-	return ""
-}
-
-// followWords forwards other words in the place of the command that is held.
-func (f *forwarding) followWords(words [][]byte) error {
-	if err := f.session.flush(); err != nil {
-		return err
-	}
-	s := track.SlotFor("hello", words, len(words))
-	if f.count() == 0 {
-		f.relay.unheard(s)
-	} else if !f.relay.follow(s) {
-		return errOver
-	}
-	f.relay.send(requestOf([][]string{syntax.Strings(words)}))
-	return nil
-}
-
-// turnAway throws a frame away that a client sent which has still to log in.
-func (f *forwarding) turnAway(ctx context.Context) error {
-	if err := f.settle(ctx); err != nil {
-		return err
-	}
-	before := len(f.out.Bytes)
-	err := f.session.discard(func([][]byte) { f.client.Refuse(noAuth, f.out) })
-	f.frame, f.keys = f.in.start, keySearch{}
-	f.afterOwn(before)
-	return err
-}
-
-// What is forwarded streams past, and the upstream itself refuses what is too long of a
-// client that has not logged in there. But commands that are held until they are whole,
-// the proxy's own and those whose keys are looked at, cost memory here: for them Redis'
-// limits before the login hold here, too. Whether the client has logged in is asked as
-// for its commands (loggedIn), and only where a command has not come whole at once.
-
-// mustCheckLogin reports whether it has to be found out if the client has logged in,
-// before more of the current frame is held.
-func (f *forwarding) mustCheckLogin() bool {
-	return !f.checked && !f.isKnown(f.relay.know())
-}
-
-// limitHeld limits the current frame, of which nothing was sent, if the client has not
-// logged in. It must not be called while reading.
-func (f *forwarding) limitHeld(ctx context.Context) error {
-	f.checked = true
-	if f.closed() {
-		return f.in.scanner.Restrict(resp.UnauthenticatedLimits())
-	}
-	if err := f.pass(ctx, f.frame); err != nil {
-		return err
-	}
-	if err := f.settle(ctx); err != nil {
-		return err
-	}
-	state := f.relay.know()
-	inside := state.Multi || state.Stream || state.Listening() || state.Monitoring // where nobody gets without a login
-	if inside || f.loggedIn(ctx, state) {
-		return nil
-	}
-	return f.in.scanner.Restrict(resp.UnauthenticatedLimits())
-}
-
-// collect reads the rest of the frame, unless it is too long to be held.
-func (f *forwarding) collect(ctx context.Context) (whole bool, err error) {
-	ev, err := f.in.eventWithin(maxFrame)
-	if err != nil || ev == resp.FrameEnd {
-		return err == nil, err
-	}
-	if f.mustCheckLogin() {
-		if err := f.limitHeld(ctx); err != nil {
-			return false, err
-		}
-	}
-	return f.session.collect()
-}
-
-// forgetFrame ends what holds for one frame.
-func (f *forwarding) forgetFrame() {
-	f.keys = keySearch{}
-	if f.checked {
-		f.checked = false
-		f.in.scanner.SetLimits(resp.DefaultRequestLimits())
-	}
+// Refuses reports whether it is refused. It compares in a time that tells nothing of the password.
+func (g *Gate) Refuses(a Auth) bool {
+	given, wanted := sha256.Sum256(a.Password), sha256.Sum256([]byte(g.password))
+	return string(a.User) != DefaultUser || subtle.ConstantTimeCompare(given[:], wanted[:]) != 1
 }

@@ -1,4 +1,4 @@
-package proxy
+package login
 
 import (
 	"context"
@@ -6,187 +6,141 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"redlock-proxy/commands/rights"
 	"redlock-proxy/internal/resp"
-	"redlock-proxy/proxy/track"
 	"redlock-proxy/proxy/upstream"
 )
 
-const (
-	// inquiryTimeout bounds each answer of the upstream to a question of the proxy's
-	// own, while a client waits for it.
-	inquiryTimeout = 2 * time.Second
-	// maxRemembered is how many answers are remembered for a client, and maxQuestion of how
-	// many bytes a question may be for that.
-	maxRemembered, maxQuestion = 256, 512
-)
+// maxRemembered is how many answers are remembered for a client, and maxQuestion of how
+// many bytes a question may be for that.
+const maxRemembered, maxQuestion = 256, 512
 
-// rights are what is known of a client's login at the upstream, and of its rights
+// Upstream is a client's own connection to the upstream, on which the proxy asks as the client.
+type Upstream interface {
+	// PutAll sends commands together, and gives their replies. None is empty.
+	PutAll(ctx context.Context, commands [][]string) ([][]byte, error)
+	// Sever ends the connection.
+	Sever()
+}
+
+// Rights are what is known of a client's login at the upstream, and of its rights
 // there. They hold for one identity, and until the upstream has answered another probe:
 // while it does not answer, nobody can change a right there either.
-type clientRights struct {
+type Rights struct {
 	identity, probes uint64
-	asked            bool   // of the two that follow
-	refused          string // the error of a client that is not logged in
-	all              bool   // the client may do everything
-	user             string // empty where it is not known
-	refusals         map[string]string
+	asked            bool // of the three that follow
+	// Refused is the error of a client that is not logged in.
+	Refused string
+	// All is set where the client may do everything.
+	All bool
+	// User is empty where it is not known.
+	User     string
+	refusals map[string]string
 }
 
-// knowRights gives what is still true of the rights, with who the client is asked for where
-// that is not known. The error says that it cannot be known.
-func (f *forwarding) knowRights(ctx context.Context, state track.State) (*clientRights, error) {
-	r := f.rights
-	if probes := f.relay.up.Probes(); r.identity != state.Identity || r.probes != probes {
-		*r = clientRights{identity: state.Identity, probes: probes}
-	}
-	if r.asked {
-		return r, nil
-	}
-	if !state.Renamed && f.relay.up.OpensAll() {
-		r.asked, r.all, r.user = true, true, gateUser
-		return r, nil
-	}
-	err := f.inquire(ctx, state, func(ctx context.Context) error { return f.askWho(ctx, r) })
-	return r, err
+// Known reports whether who the client is, is still known for an identity and a probe.
+func (r *Rights) Known(identity, probes uint64) bool {
+	return r.asked && r.identity == identity && r.probes == probes
 }
 
-// isKnown reports whether it is known, without asking, that the client has logged in.
-func (f *forwarding) isKnown(state track.State) bool {
-	if f.closed() || f.session.login != nil {
-		return !f.closed()
+// Renew forgets everything, unless it is of the same identity and probe, and reports whether who the client is, is known.
+func (r *Rights) Renew(identity, probes uint64) (known bool) {
+	if r.identity != identity || r.probes != probes {
+		*r = Rights{identity: identity, probes: probes}
 	}
-	r := f.rights
-	return r.asked && r.refused == "" && r.identity == state.Identity && r.probes == f.relay.up.Probes() ||
-		!state.Renamed && f.relay.up.OpensAll()
+	return r.asked
 }
 
-// loggedIn reports whether the client has logged in at the upstream, if that is demanded
-// there. What is not known is no.
-func (f *forwarding) loggedIn(ctx context.Context, state track.State) bool {
-	if f.session.login != nil {
-		return !f.closed()
-	}
-	r, err := f.knowRights(ctx, state)
-	return err == nil && r.refused == ""
-}
+// Open takes down that the client is who every client is, and may do everything.
+func (r *Rights) Open() { r.asked, r.All, r.User = true, true, DefaultUser }
 
-// askWho asks who the client is and whether it may do everything: as the client, on
+// Forget forgets the answers about single commands, which can be asked for again.
+func (r *Rights) Forget() { r.refusals = nil }
+
+// AskWho asks who the client is and whether it may do everything: as the client, on
 // its own connection, so that the proxy needs no rights for it.
-func (f *forwarding) askWho(ctx context.Context, r *clientRights) error {
-	name, err := f.put(ctx, "ACL", "WHOAMI")
+func (r *Rights) AskWho(ctx context.Context, up Upstream) error {
+	name, err := put(ctx, up, "ACL", "WHOAMI")
 	switch {
 	case err != nil:
 		return err
 	case name[0] == '$': // asked on
 	case resp.Begins(name, "-NOAUTH"):
-		r.asked, r.refused = true, resp.FirstLine(name)
+		r.asked, r.Refused = true, resp.FirstLine(name)
 		return nil
 	case resp.Begins(name, "-NOPERM"): // is logged in
 		r.asked = true
 		return nil
 	case resp.Begins(name, "-ERR unknown command"):
-		return f.askWhoWithoutACL(ctx, r)
+		return r.askWhoWithoutACL(ctx, up)
 	default:
 		return errors.New(resp.FirstLine(name))
 	}
-	r.user = strings.Join(resp.Texts(name), "")
-	user, err := f.put(ctx, "ACL", "GETUSER", r.user)
+	r.User = strings.Join(resp.Texts(name), "")
+	user, err := put(ctx, up, "ACL", "GETUSER", r.User)
 	if err != nil {
 		return err
 	}
-	r.asked, r.all = true, upstream.MayAll(user)
+	r.asked, r.All = true, upstream.MayAll(user)
 	return nil
 }
 
+func put(ctx context.Context, up Upstream, words ...string) ([]byte, error) {
+	answers, err := up.PutAll(ctx, [][]string{words})
+	if err != nil {
+		return nil, err
+	}
+	return answers[0], nil
+}
+
 // askWhoWithoutACL is for an upstream that has no ACL, or hides it.
-func (f *forwarding) askWhoWithoutACL(ctx context.Context, r *clientRights) error {
-	answers, err := f.putAll(ctx, [][]string{{"PING"}, {"INFO", "server"}})
+func (r *Rights) askWhoWithoutACL(ctx context.Context, up Upstream) error {
+	answers, err := up.PutAll(ctx, [][]string{{"PING"}, {"INFO", "server"}})
 	if err != nil {
 		return err
 	}
 	switch pong := answers[0]; {
 	case resp.Begins(pong, "-NOAUTH"):
-		r.refused = resp.FirstLine(pong)
+		r.Refused = resp.FirstLine(pong)
 	case pong[0] == '-' && !resp.Begins(pong, "-NOPERM"):
 		return errors.New(resp.FirstLine(pong))
 	}
-	r.asked, r.all = true, r.refused == "" && upstream.PredatesACL(answers[1])
+	r.asked, r.All = true, r.Refused == "" && upstream.PredatesACL(answers[1])
 	return nil
 }
 
-// mayUse says why a client may not use what needs a login; empty where it may. A client
-// that may do everything is told to the table.
-func (f *forwarding) mayUse(ctx context.Context, state track.State) string {
-	f.client.Upstream, f.client.Unrestricted = f, false
-	if f.session.login != nil { // it was looked at before
-		f.client.Unrestricted = f.session.mayAll()
-		return ""
-	}
-	r, err := f.knowRights(ctx, state)
-	switch {
-	case err != nil:
-		return "ERR " + (&rights.UnknownError{Cause: err}).Error()
-	case r.refused != "":
-		return r.refused
-	}
-	f.client.Unrestricted, f.client.User = r.all, r.user
-	return ""
-}
-
-// Refusals asks, on the client's own connection, what the client may do there.
-func (f *forwarding) Refusals(ctx context.Context, questions [][]string) ([]string, error) {
-	state := f.relay.know()
-	r, err := f.knowRights(ctx, state)
-	if err != nil {
-		return nil, &rights.UnknownError{Cause: err}
-	}
-	texts := make([]string, len(questions))
-	var open []int
-	for i := range questions {
-		texts[i] = r.refused
-	}
-	if r.all || r.refused != "" {
-		return texts, nil
-	}
+// Recall is what is known of the answers to some questions: the refusals, and which of them are to be asked.
+func (r *Rights) Recall(questions [][]string) (texts []string, open []int) {
+	texts = make([]string, len(questions))
 	for i, q := range questions {
 		text, known := r.refusals[rights.QuestionKey(q)]
-		if texts[i] = text; !known {
+		switch {
+		case r.All, r.Refused != "":
+			texts[i] = r.Refused
+		case known:
+			texts[i] = text
+		default:
 			open = append(open, i)
 		}
 	}
-	if len(open) == 0 {
-		return texts, nil
-	}
-	err = f.inquire(ctx, state, func(ctx context.Context) error {
-		for part := range chunks(open, maxRemembered) {
-			if err := f.askRights(ctx, state, questions, part, texts); err != nil {
-				return err
-			}
+	return texts, open
+}
+
+// Ask asks the questions that are open, and remembers the answers. The client watches keys where that is said.
+func (r *Rights) Ask(ctx context.Context, up Upstream, watches bool, questions [][]string, open []int, texts []string) error {
+	for part := range slices.Chunk(open, maxRemembered) {
+		if err := askRights(ctx, up, watches, questions, part, texts); err != nil {
+			return err
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, &rights.UnknownError{Cause: err}
 	}
 	for _, i := range open {
 		r.remember(questions[i], texts[i])
 	}
-	return texts, nil
+	return nil
 }
 
-// chunks are pieces of at most n elements.
-func chunks(all []int, n int) func(yield func([]int) bool) {
-	return func(yield func([]int) bool) {
-		for len(all) > 0 && yield(all[:min(n, len(all))]) {
-			all = all[min(n, len(all)):]
-		}
-	}
-}
-
-func (r *clientRights) remember(question []string, text string) {
+func (r *Rights) remember(question []string, text string) {
 	key := rights.QuestionKey(question)
 	if len(key) > maxQuestion {
 		return
@@ -199,16 +153,16 @@ func (r *clientRights) remember(question []string, text string) {
 
 // askRights asks about some of the questions, within a transaction that is given up:
 // Redis looks at the rights of a command before it queues it.
-func (f *forwarding) askRights(ctx context.Context, state track.State, questions [][]string, which []int, texts []string) error {
-	if state.Watching { // which a transaction would end
-		return f.askByScript(ctx, questions, which, texts)
+func askRights(ctx context.Context, up Upstream, watches bool, questions [][]string, which []int, texts []string) error {
+	if watches { // which a transaction would end
+		return askByScript(ctx, up, questions, which, texts)
 	}
-	begun, err := f.put(ctx, "MULTI")
+	begun, err := put(ctx, up, "MULTI")
 	switch {
 	case err != nil:
 		return err
 	case resp.Begins(begun, "-NOPERM"):
-		return f.askByScript(ctx, questions, which, texts)
+		return askByScript(ctx, up, questions, which, texts)
 	case !resp.Begins(begun, "+OK"):
 		return errors.New(resp.FirstLine(begun))
 	}
@@ -227,13 +181,13 @@ func (f *forwarding) askRights(ctx context.Context, state track.State, questions
 	if len(watched) > 0 {
 		all = slices.Concat(all, behind, [][]string{{"MULTI"}, {"DISCARD"}})
 	}
-	answers, err := f.putAll(ctx, all)
+	answers, err := up.PutAll(ctx, all)
 	if err != nil {
 		return err
 	}
 	for _, end := range [][]byte{answers[len(queued)], answers[len(all)-1]} {
 		if !resp.Begins(end, "+OK") {
-			f.relay.sever() // it is in a transaction that cannot be left, or watches
+			up.Sever() // it is in a transaction that cannot be left, or watches
 			return fmt.Errorf("DISCARD: %s", resp.FirstLine(end))
 		}
 	}
@@ -275,12 +229,12 @@ func refusalIn(answer []byte) (refusal string, err error) {
 const rightsScript = "if redis.acl_check_cmd(unpack(ARGV)) then return 1 end return 0"
 
 // askByScript asks where a transaction is not to be had.
-func (f *forwarding) askByScript(ctx context.Context, questions [][]string, which []int, texts []string) error {
+func askByScript(ctx context.Context, up Upstream, questions [][]string, which []int, texts []string) error {
 	all := make([][]string, len(which))
 	for i, q := range which {
 		all[i] = append([]string{"EVAL", rightsScript, "0"}, questions[q]...)
 	}
-	answers, err := f.putAll(ctx, all)
+	answers, err := up.PutAll(ctx, all)
 	if err != nil {
 		return err
 	}
