@@ -76,7 +76,7 @@ func TestTimeIsForTheWholeEval(t *testing.T) {
 	b := newRegisterBench(t)
 	var allowance script.Allowance
 	words := []string{"EVAL", "return redis.call('get', 'k:other')", "1", "k"}
-	p, failed, err := b.table.router.scripts.Program(t.Context(), b.client, rights.Of(nil, nil, true), words, &allowance)
+	p, failed, err := b.table.router.scripts.Program(t.Context(), b.client, (&rights.Client{Unrestricted: true}).Known(), words, &allowance)
 	if failed != "" || err != nil {
 		t.Fatal(failed, err)
 	}

@@ -243,7 +243,7 @@ func (t *Table) Run(cmd *command.Command, c command.Call) {
 
 // permitted asks whether the client may run a command, and answers where it may not.
 func permitted(c command.Call) bool {
-	if c.Client.Unrestricted || c.Client.Upstream == nil && c.Client.Judge == nil || server.IsOpen(c.Args) {
+	if c.Client.MayAll() || server.IsOpen(c.Args) {
 		return true
 	}
 	text := c.Client.Refusal(c.Ctx, c.Args)
