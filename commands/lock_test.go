@@ -147,7 +147,7 @@ func TestMadeTokensDiffer(t *testing.T) {
 
 func TestRealTokensAreRandom(t *testing.T) {
 	b := newBench(t)
-	b.table = NewTable(Options{Locks: b.locks, MaxTTL: time.Hour})
+	b.table = NewTable(Options{Locks: b.locks, Settings: Settings{MaxTTL: time.Hour}})
 	seen := map[string]bool{}
 	for range 100 {
 		token := regexp.MustCompile(`[0-9a-f]{32}`).FindString(b.say("LOCK k * PX 10000"))
@@ -162,7 +162,7 @@ func TestRealTokensAreRandom(t *testing.T) {
 // client's to see or to leave out.
 func TestLockKeys(t *testing.T) {
 	b := newBench(t)
-	b.table = NewTable(Options{Locks: b.locks, MaxTTL: time.Hour, KeyPrefix: "lock:"})
+	b.table = NewTable(Options{Locks: b.locks, Settings: Settings{MaxTTL: time.Hour}, KeyPrefix: "lock:"})
 	b.say("SELECT 3")
 	b.say("LOCK k t PX 10000")
 	b.say("EXTEND lock:k t PX 10000")

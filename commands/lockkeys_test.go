@@ -175,7 +175,7 @@ func TestLocksWithoutTTL(t *testing.T) {
 
 func TestLocksWithoutTTLRefused(t *testing.T) {
 	const refused = "ERR lock key 'k' without an expiry: refused by no-ttl"
-	b := newRegisterBench(t, func(o *Options) { o.RefuseNoTTL = true })
+	b := newRegisterBench(t, func(o *Options) { o.Settings.RefuseNoTTL = true })
 	b.does("SETNX k me", refused)
 	b.does("SET k me NX", refused)
 	b.does("SET k me", refused)

@@ -504,7 +504,7 @@ func TestScriptUndelivered(t *testing.T) {
 // A script in two steps never leaves a lock without TTL; one that has none is
 // refused with no-ttl.
 func TestScriptsWithoutTTL(t *testing.T) {
-	b := newRegisterBench(t, func(o *Options) { o.RefuseNoTTL = true })
+	b := newRegisterBench(t, func(o *Options) { o.Settings.RefuseNoTTL = true })
 	if got := b.run("EVAL", takeTwoStep, "1", "k", "me", "900"); got != "1" {
 		t.Error(got)
 	}

@@ -26,9 +26,6 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// ErrLoop says that an upstream leads back to this proxy, itself or over others.
-var ErrLoop = server.ErrLoop
-
 // Table holds the commands that the proxy answers itself. It is safe for concurrent use.
 type Table struct {
 	opts    Options
@@ -97,11 +94,11 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 		lockKeys: lockKeys, relays: notices != nil, messages: t.messages != nil, scripts: s,
 		locked: byName(append(t.lockKeys.Commands(), s.Commands()...)), multi: tx.Commands(), queue: tx.Queue,
 	}
-	about := opts.server(t.current, notices)
+	about := opts.Server
+	about.MaxClients, about.Waiting, about.Uncovered, about.Mover = t.current.maxClients, t.Waiting, notices, t.mover
 	if lockKeys.Any() {
 		about.Programs = t.lockKeys.Counts
 	}
-	about.Mover = t.mover
 	l := &locks.Locking{Locks: opts.Locks, MaxTTL: t.current.maxTTL, Place: place, Random: opts.Random, Audit: t.audit}
 	t.tracking = newHub(opts, lockKeys)
 	h := holders.New(holders.Options{Locks: opts.Holders, Place: place, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit})

@@ -41,7 +41,7 @@ func newUnmovedBench(t *testing.T) *unmovedBench {
 	cluster := startCluster(t, 3)
 	locker := quorum.NewLocker(cluster)
 	log := slog.New(slog.NewTextHandler(&b.log, nil))
-	opts := Options{Locks: locker, Register: cluster, Holders: locker, MaxTTL: time.Hour, LockKeys: []string{"k*"}, KeyPrefix: "p:", Logger: log, Audit: log}.orDefault()
+	opts := Options{Locks: locker, Register: cluster, Holders: locker, Settings: Settings{MaxTTL: time.Hour}, LockKeys: []string{"k*"}, KeyPrefix: "p:", Logger: log, Audit: log}.orDefault()
 	b.table = NewTable(opts)
 	b.locks = single.New(single.Options{LockKeys: opts.LockKeys, Name: b.server.Addr})
 	t.Cleanup(b.locks.Close)

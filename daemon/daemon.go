@@ -20,6 +20,7 @@ import (
 	"redlock-proxy/commands/moving"
 	"redlock-proxy/commands/moving/strays"
 	"redlock-proxy/commands/pubsub/subscribers"
+	"redlock-proxy/commands/server"
 	"redlock-proxy/conf"
 	"redlock-proxy/internal/certs"
 	"redlock-proxy/proxy"
@@ -252,34 +253,36 @@ func (d *daemon) newServer(id, clientPassword string) {
 	locker := quorum.NewLocker(d.cluster)
 	locks, register := d.admin.counted(locker, d.cluster)
 	opts := commands.Options{
-		Locks:        locks,
-		Holders:      locker,
-		AllKeys:      locker,
-		Register:     register,
-		Mark:         d.cluster.Mark,
-		Scripts:      quorum.NewBodies(d.cluster),
-		KeyPrefix:    cfg.KeyPrefix,
-		LockKeys:     cfg.LockKeys,
-		LockTags:     cfg.LockTags,
-		Cluster:      cfg.ClusterMode == "emulated",
-		Version:      d.opts.Version,
-		Masters:      d.cluster.Status,
-		Clients:      func() int { return d.server.Clients() },
-		AcceptErrors: func() int64 { return d.server.AcceptErrors() },
-		Shared:       func() []commands.Shared { return d.server.Shared() },
-		ID:           id,
-		Draining:     d.stopping.Load,
-		Reload:       d.reload,
-		Logger:       d.log,
-		Audit:        d.audit,
-		Users:        d.users,
+		Locks:     locks,
+		Holders:   locker,
+		AllKeys:   locker,
+		Register:  register,
+		Mark:      d.cluster.Mark,
+		Scripts:   quorum.NewBodies(d.cluster),
+		KeyPrefix: cfg.KeyPrefix,
+		LockKeys:  cfg.LockKeys,
+		LockTags:  cfg.LockTags,
+		Logger:    d.log,
+		Audit:     d.audit,
+		Users:     d.users,
+		Server: server.Options{
+			Cluster:      cfg.ClusterMode == "emulated",
+			Version:      d.opts.Version,
+			Masters:      d.cluster.Status,
+			Clients:      func() int { return d.server.Clients() },
+			AcceptErrors: func() int64 { return d.server.AcceptErrors() },
+			Shared:       func() []server.Shared { return d.server.Shared() },
+			ID:           id,
+			Draining:     d.stopping.Load,
+			Reload:       d.reload,
+		},
 	}
 	opts.Messages = func(deliver func(quorum.Message)) subscribers.Carrier {
 		return quorum.NewMessages(d.cluster, cfg.KeyPrefix, deliver)
 	}
 	newTable := commands.NewTable
 	if up != nil {
-		opts.Upstream, opts.Functions, opts.Onward = up.Status, up, up.Path
+		opts.Server.Upstream, opts.Functions, opts.Server.Onward = up.Status, up, up.Path
 		newTable = commands.NewRelayTable
 	}
 	served := proxy.Options{Upstream: up, UpstreamConnections: cfg.UpstreamConnections, Users: d.users, Balancers: d.cfg.Balancers(), Logger: d.log}
@@ -287,7 +290,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 		d.strays = strays.New(strays.Options{
 			Upstream: up, LockKeys: cfg.LockKeys, Places: d.cluster, Own: func() []string { return d.server.UpstreamConnections() }, Logger: d.log,
 		})
-		opts.LocksAt, opts.Strays = d.cluster.LocksAt, d.strays
+		opts.Server.LocksAt, opts.Server.Strays = d.cluster.LocksAt, d.strays
 		opts.Moving = &moving.Options{Masters: d.cluster, Connect: func(ctx context.Context) (moving.Connection, error) { return up.Single(ctx) }}
 	}
 	d.table = newTable(opts)
