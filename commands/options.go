@@ -42,7 +42,7 @@ type Options struct {
 	// Functions are those of the upstream. Where it is nil they are not looked at.
 	Functions eval.Functions
 	// Mark sets a mark for a lock key that a client has read, for CLIENT TRACKING. Where it is nil lock keys are not tracked.
-	Mark func(key quorum.Key, tell func(quorum.News)) *quorum.Mark
+	Mark func(key quorum.Key, notify func(quorum.News)) *quorum.Mark
 	// Messages gives what carries messages between proxies, and has it deliver them, for a table without an upstream. Where it is nil there
 	// are none.
 	Messages func(deliver func(quorum.Message)) subscribers.Carrier

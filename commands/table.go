@@ -170,7 +170,7 @@ func newHub(opts Options, lockKeys keys.Patterns) *tracking.Hub {
 		return nil
 	}
 	return tracking.NewHub(tracking.Options{
-		Mark: func(key quorum.Key, tell func(quorum.News)) tracking.Mark { return opts.Mark(key, tell) },
+		Mark: func(key quorum.Key, notify func(quorum.News)) tracking.Mark { return opts.Mark(key, notify) },
 		Read: opts.Register.Read, Logger: opts.Logger,
 	})
 }

@@ -97,7 +97,7 @@ func (d *daemon) reloadNow(by string) (changed, pending []string, err error) {
 		d.log.Error("the configuration is reloaded in parts: restart the proxy", "by", by, "cause", err)
 		return nil, nil, err
 	}
-	d.tell(by, next)
+	d.logReload(by, next)
 	WarnOf(d.log, newWarnings(is.cfg, next.cfg))
 	if !protected {
 		d.warnProtected()
@@ -278,8 +278,8 @@ func serverSettings(cfg conf.Config, password string, certificates *certs.Certif
 	}
 }
 
-// tell logs what a reload came to.
-func (d *daemon) tell(by string, next prepared) {
+// logReload logs what a reload came to.
+func (d *daemon) logReload(by string, next prepared) {
 	about := []any{"by", by}
 	if len(next.changed) > 0 {
 		about = append(about, "changed", strings.Join(next.changed, "; "))

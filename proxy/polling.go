@@ -51,10 +51,10 @@ type polling struct {
 
 // run runs until the poller is closed.
 func (p *polling) run(ctx context.Context) {
-	tell := func(t wire.Tag, ended bool) { p.server.tell(ctx, t, ended) }
+	notify := func(t wire.Tag, ended bool) { p.server.notify(ctx, t, ended) }
 	next := time.Now().Add(p.server.quiet)
 	for {
-		err := p.poller.Wait(next, tell)
+		err := p.poller.Wait(next, notify)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			pause := p.look()
@@ -108,8 +108,8 @@ func (s *Server) quietSessions(found []*session) []*session {
 	return found
 }
 
-// tell deals with what has happened on a connection.
-func (s *Server) tell(ctx context.Context, t wire.Tag, ended bool) {
+// notify deals with what has happened on a connection.
+func (s *Server) notify(ctx context.Context, t wire.Tag, ended bool) {
 	s.mu.Lock()
 	session := s.sessions[t.Client()]
 	s.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 
 // Commands are the ordinary commands that run on lock keys.
 func (p *Runner) Commands() []*command.Command {
-	waits := blocking.Options{Locks: p.opts.Locks, Engine: p.Engine, Program: p.Program, Tell: p.tell, Now: p.opts.Now}
+	waits := blocking.Options{Locks: p.opts.Locks, Engine: p.Engine, Program: p.Program, Answer: p.answer, Now: p.opts.Now}
 	var all []*command.Command
 	for _, name := range keyspace.Names() {
 		docs, known := command.DocsOf(keyspace.Docs(name)), spec.Find([]byte(name))

@@ -103,11 +103,11 @@ func (p *Runner) Carry(c command.Call, what program.Program) {
 		c.Out.Fail(err)
 		return
 	}
-	p.tell(c, what.DB, done)
+	p.answer(c, what.DB, done)
 }
 
-// tell tells a client what came of its program.
-func (p *Runner) tell(c command.Call, db int, done program.Outcome) {
+// answer answers a client with what came of its program.
+func (p *Runner) answer(c command.Call, db int, done program.Outcome) {
 	c.Client.Transaction.Changes(db, done.Edits)
 	c.Client.Transaction.Finds(db, done.Found)
 	p.opts.Audit.Edits(c.Client, db, done.Edits)

@@ -118,12 +118,12 @@ func (l *Locking) lock(c command.Call) {
 		c.Out.Fail(err)
 		return
 	}
-	tell := ""
+	shown := ""
 	if made || parsed.fence {
-		tell = parsed.token
+		shown = parsed.token
 	}
-	parsed.answer(got, arrived, tell, c.Out) // first: from here on it is counted what passes until it leaves
-	client, name := c.Client, parsed.key     // all of the call that is kept
+	parsed.answer(got, arrived, shown, c.Out) // first: from here on it is counted what passes until it leaves
+	client, name := c.Client, parsed.key      // all of the call that is kept
 	l.Audit.Note(audit.Granted, client, key.DB, name)
 	c.Out.IfUndelivered(func() {
 		l.Locks.Withdraw(key, value, got)

@@ -48,9 +48,9 @@ func NewCatalog(own ...Own) *Catalog {
 	c := &Catalog{byName: map[string]*entry{}}
 	categories := spec.CategoriesIn()
 	for known := range spec.All() {
-		in, told := categories[known.Name]
+		in, categorized := categories[known.Name]
 		delete(categories, known.Name)
-		c.add(&entry{name: known.Name, categories: in, keys: known.Keys, effect: known.Effect, opaque: !told && known.Keys == nil})
+		c.add(&entry{name: known.Name, categories: in, keys: known.Keys, effect: known.Effect, opaque: !categorized && known.Keys == nil})
 	}
 	for _, name := range slices.Sorted(maps.Keys(categories)) { // the subcommands, and what has no entry in spec
 		command, _, isSub := strings.Cut(name, "|")

@@ -42,8 +42,8 @@ func (d Denial) Error() string {
 	return ""
 }
 
-// Told is what ACL DRYRUN says of it; empty where there is no denial.
-func (d Denial) Told() string {
+// Describe is what ACL DRYRUN says of it; empty where there is no denial.
+func (d Denial) Describe() string {
 	switch d.Cause {
 	case Command:
 		return fmt.Sprintf("This user has no permissions to run the '%s' command", d.Name)
@@ -118,8 +118,8 @@ func (c *Catalog) look(words [][]byte, total int) call {
 	if e.keys == nil {
 		return found
 	}
-	places, told := e.keys.Places(words, total)
-	found.unclear = found.unclear || !told || places.Last() >= len(words)
+	places, known := e.keys.Places(words, total)
+	found.unclear = found.unclear || !known || places.Last() >= len(words)
 	found.keys = usesOf(e, words, places)
 	if len(words) < total {
 		for i := range found.keys { // an option further on may ask for more

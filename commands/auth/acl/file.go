@@ -52,13 +52,13 @@ func (s *Set) line(at string, number int, line string) (wrong []string) {
 	if !whole {
 		return []string{at + ": Unmatched parenthesis in selector definition."}
 	}
-	u, told := newUser(name, s.catalog), false
+	u, reported := newUser(name, s.catalog), false
 	for _, op := range ops {
 		switch err := u.apply(strings.Trim(op, "\t\r\n")); {
 		case errors.Is(err, errUnknown):
 			wrong = append(wrong, fmt.Sprintf("%s: Error in applying operation '%s': %v.", at, op, err))
-		case err != nil && !told: // once a line
-			told = true
+		case err != nil && !reported: // once a line
+			reported = true
 			wrong = append(wrong, fmt.Sprintf("%s: %v.", at, err))
 		}
 	}

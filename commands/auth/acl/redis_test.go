@@ -155,7 +155,7 @@ func TestRandomUsersAsInRedis(t *testing.T) {
 		for _, line := range all {
 			words := strings.Fields(line)
 			want := r.do(append([]string{"ACL", "DRYRUN", "ann"}, words...)...)
-			got := set.Find("ann").Check(syntax.Bytes(words)).Told()
+			got := set.Find("ann").Check(syntax.Bytes(words)).Describe()
 			if got == "" {
 				got = "OK"
 			}

@@ -152,7 +152,7 @@ func (s *selector) category(op string) error {
 			s.set(e, allowed)
 		}
 	}
-	s.told(op[:1], op[1:])
+	s.note(op[:1], op[1:])
 	return nil
 }
 
@@ -178,7 +178,7 @@ func (s *selector) allow(name string) error {
 			return errUnknown
 		}
 		s.set(e, true)
-		s.told("+", e.name)
+		s.note("+", e.name)
 		return nil
 	}
 	e := s.catalog.byName[syntax.Lower(name[:cut])]
@@ -195,12 +195,12 @@ func (s *selector) allow(name string) error {
 			return errUnknown
 		}
 		s.set(sub, true)
-		s.told("+", sub.name)
+		s.note("+", sub.name)
 		return nil
 	}
 	if first := name[cut+1:]; !slices.Contains(s.firstArgs[e.bit], first) {
 		s.firstArgs[e.bit] = append(s.firstArgs[e.bit], first)
-		s.told("+", e.name+"|"+first)
+		s.note("+", e.name+"|"+first)
 	}
 	return nil
 }
@@ -212,12 +212,12 @@ func (s *selector) deny(name string) error {
 		return errUnknown
 	}
 	s.set(e, false)
-	s.told("-", e.name)
+	s.note("-", e.name)
 	return nil
 }
 
-// told keeps a rule about commands to be told.
-func (s *selector) told(sign, what string) { s.rules = append(s.rules, sign+what) }
+// note keeps a rule about commands, for ACL LIST.
+func (s *selector) note(sign, what string) { s.rules = append(s.rules, sign+what) }
 
 // mayCall reports whether the command is allowed; e is nil where it is not known.
 func (s *selector) mayCall(e *entry, words [][]byte) bool {

@@ -125,8 +125,8 @@ func (u *Users) dryRun(c command.Call) {
 	case known != nil && known.Arity != 0 && !syntax.Fits(known.Arity, len(words)):
 		c.Out.Error(syntax.WrongArity(known.Name))
 	default:
-		if told := user.Check(words).Told(); told != "" {
-			c.Out.Bulk(told)
+		if text := user.Check(words).Describe(); text != "" {
+			c.Out.Bulk(text)
 			return
 		}
 		c.Out.Status("OK")

@@ -27,7 +27,7 @@ type Users struct {
 }
 
 type watcher struct {
-	tell func(changed func(name string) bool)
+	notify func(changed func(name string) bool)
 }
 
 // Load reads a file; the catalog is the commands that its rules may name. The error tells what is wrong with it, by
@@ -94,7 +94,7 @@ func (u *Users) adopt(set *acl.Set) {
 	u.now.Store(set)
 	changed := changedSince(before, set)
 	for w := range u.watchers {
-		w.tell(changed)
+		w.notify(changed)
 	}
 	u.log.Info("users are read again", "acl-file", u.path, "users", len(set.All()), "changed", count(set, changed), "gone", gone(before, set))
 }
@@ -123,12 +123,12 @@ func gone(before, set *acl.Set) (n int) {
 	return n
 }
 
-// Watch has tell called after each change, with what says whether a user was changed, until stop is called. tell must not
+// Watch has notify called after each change, with what says whether a user was changed, until stop is called. notify must not
 // read the file again.
-func (u *Users) Watch(tell func(changed func(name string) bool)) (stop func()) {
+func (u *Users) Watch(notify func(changed func(name string) bool)) (stop func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	w := &watcher{tell}
+	w := &watcher{notify}
 	u.watchers[w] = struct{}{}
 	return func() {
 		u.mu.Lock()

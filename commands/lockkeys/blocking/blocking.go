@@ -23,8 +23,8 @@ type Options struct {
 	Engine *program.Engine
 	// Program is a command of a client as a program.
 	Program func(c *command.Client, words []string) program.Program
-	// Tell tells a client what came of one.
-	Tell func(c command.Call, db int, done program.Outcome)
+	// Answer answers a client with what came of one.
+	Answer func(c command.Call, db int, done program.Outcome)
 	// Now is the wall clock.
 	Now func() time.Time
 }
@@ -52,6 +52,6 @@ func (o Options) Run(c command.Call) {
 	case p.err != nil:
 		c.Out.Fail(p.err)
 	default:
-		o.Tell(c, c.Client.DB, p.done)
+		o.Answer(c, c.Client.DB, p.done)
 	}
 }

@@ -205,9 +205,9 @@ func (r *run) remove(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 
 // refused keeps what the only key holds, where the error tells why it was not taken, released or extended.
 func (r *run) refused(key string, err error) {
-	var told *quorum.InsteadError
-	if len(r.Keys) == 1 && r.Keys[0] == key && errors.As(err, &told) {
-		r.instead = view{key: told.Instead}
+	var found *quorum.InsteadError
+	if len(r.Keys) == 1 && r.Keys[0] == key && errors.As(err, &found) {
+		r.instead = view{key: found.Instead}
 	}
 }
 

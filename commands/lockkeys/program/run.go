@@ -122,7 +122,7 @@ func (r *run) round(ctx context.Context) (done *Outcome, err error) {
 	if r.Replaces && len(r.Keys) == 1 {
 		return r.update(ctx, r.Keys, nil)
 	}
-	seen, told, err := r.look(ctx)
+	seen, reported, err := r.look(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (r *run) round(ctx context.Context) (done *Outcome, err error) {
 		return r.add(unread.Key), nil
 	case errors.As(err, &unlisted):
 		return r.list(ctx, unlisted)
-	case told && errors.Is(err, keyspace.ErrNeedsRead):
+	case reported && errors.Is(err, keyspace.ErrNeedsRead):
 		return nil, nil // its remaining time was not told
 	case err != nil:
 		return nil, err
@@ -207,11 +207,11 @@ func (r *run) list(ctx context.Context, wanted *UnlistedError) (done *Outcome, e
 type view map[string]quorum.Look
 
 // look reads the keys, unless a refusal has just told what the only one holds.
-func (r *run) look(ctx context.Context) (seen view, told bool, err error) {
-	seen, told = r.instead, len(r.instead) > 0 && len(r.Keys) == 1
+func (r *run) look(ctx context.Context) (seen view, reported bool, err error) {
+	seen, reported = r.instead, len(r.instead) > 0 && len(r.Keys) == 1
 	r.instead = nil
 	switch {
-	case told:
+	case reported:
 		r.seen = seen
 		return seen, true, nil
 	case len(r.Keys) == 0:

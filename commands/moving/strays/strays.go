@@ -57,8 +57,8 @@ type Strays struct {
 	mu    sync.Mutex
 	watch Watch
 	last  *Sighting
-	// told are the causes for which something is not watched, complained is when the last complaint of a sighting was.
-	told       map[string]bool
+	// logged are the causes for which something is not watched, complained is when the last complaint of a sighting was.
+	logged     map[string]bool
 	complained time.Time
 }
 
@@ -88,7 +88,7 @@ type Sighting struct {
 
 // New makes Strays. They notice nothing before Run.
 func New(opts Options) *Strays {
-	s := &Strays{opts: opts, lockKeys: keys.NewPatterns(opts.LockKeys...), watch: Off, told: map[string]bool{}}
+	s := &Strays{opts: opts, lockKeys: keys.NewPatterns(opts.LockKeys...), watch: Off, logged: map[string]bool{}}
 	for _, glob := range opts.LockKeys {
 		if prefix := keys.Prefix(glob); prefix == "" {
 			s.unwatched = append(s.unwatched, glob)
@@ -196,11 +196,11 @@ func (s *Strays) set(w Watch) {
 // cannot tells, once, what is not watched for.
 func (s *Strays) cannot(what string, cause error) {
 	s.mu.Lock()
-	told := s.told[what]
-	s.told[what] = true
+	logged := s.logged[what]
+	s.logged[what] = true
 	s.mu.Unlock()
 	switch {
-	case told:
+	case logged:
 	case cause != nil:
 		s.opts.Logger.Warn(what, "cause", cause)
 	default:
