@@ -70,7 +70,7 @@ func (p *Poller) control(op int, conn syscall.RawConn, t Tag, what interest) err
 // os.ErrDeadlineExceeded when the time is over, and os.ErrClosed after close. What has
 // happened by then it tells even where the time was over before: else nothing would ever
 // be told to one that is always late.
-func (p *Poller) Wait(until time.Time, tell func(t Tag, ended bool)) error {
+func (p *Poller) Wait(until time.Time, notify func(t Tag, ended bool)) error {
 	_ = p.file.SetReadDeadline(until)
 	var n int
 	var failed error
@@ -91,7 +91,7 @@ func (p *Poller) Wait(until time.Time, tell func(t Tag, ended bool)) error {
 	}
 	for _, event := range p.events[:n] {
 		t := Tag(uint32(event.Fd)) | Tag(uint32(event.Pad))<<32
-		tell(t, event.Events&(syscall.EPOLLRDHUP|syscall.EPOLLHUP|syscall.EPOLLERR) != 0)
+		notify(t, event.Events&(syscall.EPOLLRDHUP|syscall.EPOLLHUP|syscall.EPOLLERR) != 0)
 	}
 	if over {
 		return os.ErrDeadlineExceeded
