@@ -1,6 +1,7 @@
 # Everything a developer does, by name; `make` alone lists it. Beside Go and apt's packages nothing is fetched.
 
-VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+VERSION  := $(shell sed -n 's/^const version = "\(.*\)"$$/\1/p' main.go)
+COMMIT   ?= $(shell git describe --always --dirty --abbrev=12 --match=- 2>/dev/null)
 FUZZTIME ?= 30s
 IMAGE    ?= redlock-proxy
 ARGS     ?=
@@ -34,7 +35,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## the static binary, bin/redlock-proxy
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/redlock-proxy .
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.commit=$(COMMIT)' -o bin/redlock-proxy .
 
 test: ## everything that must pass, and a list of what did not; installs what it needs where it can
 	@MAKE='$(MAKE)' scripts/test deps lint unit integration compose
@@ -44,10 +45,11 @@ deps: ## install what the tests need: redis-server and the clients of other lang
 	@scripts/versions >/dev/null
 
 # With the tag the integration tests are looked at, and everything else as without it.
-lint: ## gofmt, go vet and staticcheck, also of the integration tests
+lint: ## gofmt, go vet and staticcheck, also of the integration tests, and whether NOTICE is stale
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted, see make fmt:"; echo "$$files"; exit 1; }
 	go vet -tags integration ./...
 	go tool staticcheck -tags integration ./...
+	go run -C scripts/tools ./notice -check
 
 unit: ## the Go tests under the race detector (what is run twice says so)
 	@export FAILED=$${FAILED:-$$(mktemp)}; scripts/race ./... || CGO_ENABLED=1 scripts/again "$$FAILED" -race
@@ -119,6 +121,9 @@ hostile: ## HOSTILE (1h) of hostile clients of all kinds under the race detector
 hostile-kinds: ## how long honest clients wait beside each kind of hostile client by itself, EACH (15s), and beside harmless ones
 	REDLOCK_HOSTILE_EACH=$(EACH) go test -v -count=1 -timeout 2h -tags integration -run '^TestEachKind$$' ./integration/hostile
 
+notice: ## NOTICE, from the licences of what is linked in
+	go run -C scripts/tools ./notice
+
 fmt: ## gofmt every file
 	gofmt -w .
 
@@ -159,4 +164,4 @@ demo: ## try it now, with embedded masters; ARGS='…' for further flags
 	go run . demo $(ARGS)
 
 image: ## the container image redlock-proxy
-	docker build --build-arg VERSION=$(VERSION) -t $(IMAGE):$(VERSION) -t $(IMAGE):latest .
+	docker build --build-arg COMMIT=$(COMMIT) -t $(IMAGE):$(VERSION) -t $(IMAGE):latest .
