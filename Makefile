@@ -29,7 +29,7 @@ CHAOS_FAULTS ?= 1000
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test deps lint unit integration versions sharing compose overlap model histories collections histories-busy histories-stalled converge guard masters moves reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile hostile-kinds demo image
+.PHONY: help build test deps lint unit integration versions sharing compose overlap model histories collections histories-busy histories-stalled converge guard masters moves reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile hostile-kinds demo image notice release-snapshot
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,8 +76,10 @@ sharing: ## the tests of the relay with clients that share two connections of ea
 compose: ## docker-compose.yml for real, where a Docker engine answers
 	@$(PROGRESS) go test -json -count=1 -timeout 1h -tags integration ./integration/compose
 
-kubernetes: ## the manifests of deploy/kubernetes against Kubernetes' own types (2 minutes of processor time where these are not yet compiled)
-	cd deploy/kubernetes/verify && go vet ./... && go test -count=1 ./...
+kubernetes: ## the Helm chart: linted, held to Kubernetes' own types, and what it starts, started (builds helm: 3 minutes of processor time the first time)
+	cd deploy/helm/verify && go vet ./... && go test -count=1 ./...
+	go vet -tags integration,helm ./integration/deploy
+	go test -count=1 -tags integration,helm -run '^TestKubernetes$$' ./integration/deploy
 
 overlap: ## GRANTS (100000) grants of one lock by two proxies while masters fail: never two holders at once
 	REDLOCK_GRANTS=$(GRANTS) go test -v -count=1 -timeout 2h -tags integration -p 1 -run '^TestOverlap' ./integration/holdings ./integration/locks ./integration/lockkeys
@@ -120,6 +122,9 @@ hostile: ## HOSTILE (1h) of hostile clients of all kinds under the race detector
 
 hostile-kinds: ## how long honest clients wait beside each kind of hostile client by itself, EACH (15s), and beside harmless ones
 	REDLOCK_HOSTILE_EACH=$(EACH) go test -v -count=1 -timeout 2h -tags integration -run '^TestEachKind$$' ./integration/hostile
+
+release-snapshot: ## all that is released, in dist: programs, packages, chart, SBOMs and checksums (2 minutes of processor time, and as much again the first time)
+	scripts/release snapshot
 
 notice: ## NOTICE, from the licences of what is linked in
 	go run -C scripts/tools ./notice

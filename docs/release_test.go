@@ -16,7 +16,7 @@ func version(t *testing.T) string {
 	return found[1]
 }
 
-// TestRelease: the first section of CHANGELOG is that of the version, with a date, or what comes after the last one.
+// TestRelease: the first section of CHANGELOG is that of the version, with a date, or what comes after the last one; the chart is of the same version.
 func TestRelease(t *testing.T) {
 	v := version(t)
 	want := `^## ` + regexp.QuoteMeta(v) + ` - \d{4}-\d\d-\d\d$`
@@ -25,5 +25,11 @@ func TestRelease(t *testing.T) {
 	}
 	if first := regexp.MustCompile(`(?m)^## .*$`).FindString(text(t, "../CHANGELOG.md")); !regexp.MustCompile(want).MatchString(first) {
 		t.Errorf("CHANGELOG begins with %q, want %s", first, want)
+	}
+	chart := text(t, "../deploy/helm/redlock-proxy/Chart.yaml")
+	for _, line := range []string{"\nversion: " + v + "\n", "\nappVersion: \"" + v + "\"\n"} {
+		if !strings.Contains(chart, line) {
+			t.Errorf("there is no %q in Chart.yaml", line)
+		}
 	}
 }
