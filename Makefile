@@ -29,7 +29,7 @@ CHAOS_FAULTS ?= 1000
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test deps lint unit integration versions sharing compose overlap model histories collections histories-busy histories-stalled converge guard masters moves reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile hostile-kinds demo image notice release-snapshot
+.PHONY: help build test deps lint unit integration versions sharing compose overlap model histories collections histories-busy histories-stalled converge guard masters moves reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile hostile-kinds demo image notice release-snapshot version
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,11 +45,11 @@ deps: ## install what the tests need: redis-server and the clients of other lang
 	@scripts/versions >/dev/null
 
 # With the tag the integration tests are looked at, and everything else as without it.
-lint: ## gofmt, go vet and staticcheck, also of the integration tests, and whether NOTICE is stale
+lint: ## gofmt, go vet and staticcheck, also of the integration tests, the workflows, and whether NOTICE is stale
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted, see make fmt:"; echo "$$files"; exit 1; }
 	go vet -tags integration ./...
 	go tool staticcheck -tags integration ./...
-	go run -C scripts/tools ./notice -check
+	cd scripts/tools && go vet ./... && go run ./notice -check && go tool actionlint $(addprefix ../../,$(wildcard .github/workflows/*.yml))
 
 unit: ## the Go tests under the race detector (what is run twice says so)
 	@export FAILED=$${FAILED:-$$(mktemp)}; scripts/race ./... || CGO_ENABLED=1 scripts/again "$$FAILED" -race
@@ -122,6 +122,9 @@ hostile: ## HOSTILE (1h) of hostile clients of all kinds under the race detector
 
 hostile-kinds: ## how long honest clients wait beside each kind of hostile client by itself, EACH (15s), and beside harmless ones
 	REDLOCK_HOSTILE_EACH=$(EACH) go test -v -count=1 -timeout 2h -tags integration -run '^TestEachKind$$' ./integration/hostile
+
+version: ## the version
+	@echo $(VERSION)
 
 release-snapshot: ## all that is released, in dist: programs, packages, chart, SBOMs and checksums (2 minutes of processor time, and as much again the first time)
 	scripts/release snapshot
