@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -79,14 +77,6 @@ func rendered(t *testing.T, upstream string) map[string]manifest {
 	output, err := helm.Output()
 	kit.Must(t, err)
 	return manifests(t, output)
-}
-
-// write makes a file of a test.
-func write(t *testing.T, name, text string) (path string) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), name)
-	kit.Must(t, os.WriteFile(path, []byte(text), 0o400))
-	return path
 }
 
 // startMaster starts a redis-server with the settings of the chart, in a folder and on a port of its own.
