@@ -5,6 +5,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Poller is an epoll set of the proxy's own, beside that of Go's scheduler, in which
@@ -57,7 +59,7 @@ func (p *Poller) control(op int, conn syscall.RawConn, t Tag, what interest) err
 	event := syscall.EpollEvent{Fd: int32(uint32(t)), Pad: int32(uint32(t >> 32))}
 	switch what {
 	case theEnd:
-		event.Events = syscall.EPOLLRDHUP | -syscall.EPOLLET
+		event.Events = syscall.EPOLLRDHUP | unix.EPOLLET // syscall has its sign otherwise on each processor
 	case anything:
 		event.Events = syscall.EPOLLRDHUP | syscall.EPOLLIN | syscall.EPOLLONESHOT
 	}

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -33,8 +34,10 @@ func TestStrict(t *testing.T) {
 }
 
 // TestSecured: no pod runs as root, gains rights, writes to its image, or gets what it does not need.
-func TestSecured(t *testing.T) {
-	for _, p := range load(t).pods {
+func TestSecured(t *testing.T) { eachChoice(t, secured) }
+
+func secured(t *testing.T, cluster *cluster) {
+	for _, p := range cluster.pods {
 		s := p.spec.SecurityContext
 		if s == nil || !is(s.RunAsNonRoot) || s.RunAsUser == nil || *s.RunAsUser == 0 || s.FSGroup == nil ||
 			s.SeccompProfile == nil || s.SeccompProfile.Type != core.SeccompProfileTypeRuntimeDefault {
@@ -64,14 +67,15 @@ func TestSecured(t *testing.T) {
 func is(flag *bool) bool { return flag != nil && *flag }
 
 // TestReferences: what a pod mounts, and a probe or a service asks for, is there.
-func TestReferences(t *testing.T) {
-	c := load(t)
+func TestReferences(t *testing.T) { eachChoice(t, referred) }
+
+func referred(t *testing.T, c *cluster) {
 	for _, p := range c.pods {
 		volumes := map[string]bool{}
 		for _, v := range p.spec.Volumes {
 			volumes[v.Name] = true
 			switch {
-			case v.Secret != nil && c.files["Secret/"+v.Secret.SecretName] == nil:
+			case v.Secret != nil && !strings.HasPrefix(v.Secret.SecretName, "own") && c.files["Secret/"+v.Secret.SecretName] == nil:
 				t.Errorf("%s: there is no secret %s", p.name, v.Secret.SecretName)
 			case v.ConfigMap != nil && c.files["ConfigMap/"+v.ConfigMap.Name] == nil:
 				t.Errorf("%s: there is no config map %s", p.name, v.ConfigMap.Name)
@@ -131,7 +135,7 @@ func TestMasters(t *testing.T) {
 		if !reflect.DeepEqual(other, first) {
 			t.Errorf("%s is not as the first but for its number", s.Name)
 		}
-		if s.Spec.Template.Labels["redlock-master"] != strings.TrimPrefix(s.Name, "redlock-master-") || len(c.selected(s.Spec.Selector)) != 1 {
+		if s.Spec.Template.Labels["redlock-master"] != strings.TrimPrefix(s.Name, "redlock-proxy-master-") || len(c.selected(s.Spec.Selector)) != 1 {
 			t.Errorf("%s selects %v", s.Name, c.selected(s.Spec.Selector))
 		}
 	}
@@ -147,7 +151,7 @@ func strip(s *apps.StatefulSet) {
 // TestBudgets: each keeps a majority of masters, or a proxy, and is for these pods only.
 func TestBudgets(t *testing.T) {
 	c := load(t)
-	masters, proxies := c.budgets["redlock-masters"], c.budgets["redlock-proxy"]
+	masters, proxies := c.budgets["redlock-proxy-masters"], c.budgets["redlock-proxy"]
 	if got := c.selected(masters.Selector); len(got) != 5 || masters.MinAvailable == nil || masters.MinAvailable.IntValue() != 4 {
 		t.Errorf("the budget of the masters: %v of %v", masters.MinAvailable, got)
 	}
@@ -159,11 +163,11 @@ func TestBudgets(t *testing.T) {
 // TestNetwork: only proxies and init reach the masters, which reach nobody.
 func TestNetwork(t *testing.T) {
 	c := load(t)
-	p := c.policies["redlock-masters"]
+	p := c.policies["redlock-proxy-masters"]
 	if got := c.selected(&p.PodSelector); len(got) != 5 || len(p.PolicyTypes) != 2 || len(p.Egress) != 0 || len(p.Ingress) != 1 || len(p.Ingress[0].From) != 1 {
 		t.Fatalf("the policy of the masters, of %v: %+v", got, p)
 	}
-	want := []string{"redlock-init", "redlock-proxy"}
+	want := []string{"redlock-proxy", "redlock-proxy-init"}
 	for _, selector := range []*meta.LabelSelector{p.Ingress[0].From[0].PodSelector, ptr(c.policies["redlock-proxy"].PodSelector)} {
 		if got := c.selected(selector); !slices.Equal(got, want) {
 			t.Errorf("a policy is for %v, want %v", got, want)
@@ -188,6 +192,49 @@ func TestDrainFits(t *testing.T) {
 		grace := time.Duration(*p.spec.TerminationGracePeriodSeconds) * time.Second
 		if delay < 2*time.Second || grace < delay+15*time.Second {
 			t.Errorf("drain-delay %v, terminationGracePeriodSeconds %v", delay, grace)
+		}
+	}
+}
+
+// TestSwitches: what is switched on is made, and nothing else.
+func TestSwitches(t *testing.T) {
+	for name, want := range map[string]struct{ masters, policies, budgets, others int }{
+		"preset": {5, 2, 2, 0}, "everything": {5, 2, 2, 2}, "little": {3, 0, 0, 0}, "own masters": {0, 1, 1, 0}, "own secrets": {5, 2, 2, 0},
+	} {
+		c := load(t, choices[name]...)
+		if len(c.stateful) != want.masters || len(c.policies) != want.policies || len(c.budgets) != want.budgets || len(c.others) != want.others {
+			t.Errorf("%s: %d masters, %d policies, %d budgets and %v, want %+v", name, len(c.stateful), len(c.policies), len(c.budgets), c.others, want)
+		}
+	}
+}
+
+// TestRefused: values that cannot be meant.
+func TestRefused(t *testing.T) {
+	for _, values := range []string{"masters.count=2", "masters.count=0", "masters.existingSecret=own"} {
+		if out, err := helm("template", "redlock-proxy", chart, "--set", values); err == nil || len(out) > 0 {
+			t.Errorf("%s: got %v and %d bytes", values, err, len(out))
+		}
+	}
+}
+
+// TestLint: helm has nothing to say about the chart, but that it has no picture.
+func TestLint(t *testing.T) {
+	out, err := helm("lint", "--strict", chart)
+	if err != nil || strings.Contains(string(out), "WARNING") || strings.Contains(string(out), "ERROR") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestAlerts: the rules are those of deploy/prometheus.
+func TestAlerts(t *testing.T) {
+	alerts, err := os.ReadFile("../../prometheus/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := string(render(t, "--set", "monitoring.prometheusRule.enabled=true"))
+	for line := range strings.Lines(string(alerts)) {
+		if !strings.Contains(made, strings.TrimSpace(line)) {
+			t.Errorf("the chart's rules do not have %q", line)
 		}
 	}
 }

@@ -6,12 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"testing"
 
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	apps "k8s.io/api/apps/v1"
 	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
@@ -39,13 +38,26 @@ type cluster struct {
 	services map[string]core.ServiceSpec
 	files    map[string][]string // of secrets and config maps: "Secret/name" and their keys
 	stateful []apps.StatefulSet
+	others   []string // kinds that are only held to their types
+}
+
+// choices are values with which the chart is tried, by name: what helm template is given beside the chart.
+var choices = map[string][]string{
+	"preset": nil,
+	"everything": {"--set", "settings.upstream=redis://redis:6379", "--set", "monitoring.serviceMonitor.enabled=true", "--set", "monitoring.serviceMonitor.labels.a=b",
+		"--set", "monitoring.prometheusRule.enabled=true", "--set", "masters.storage.class=fast", "--set", "masters.nodeSelector.disk=ssd",
+		"--set-json", `proxies.tolerations=[{"key":"a","operator":"Exists"}]`, "--set", "proxies.env.REDLOCK_MAX_TTL=1h", "--set", "proxies.imagePullSecrets[0].name=pull",
+		"--set", "proxies.service.annotations.a=b", "--set", "proxies.service.type=LoadBalancer", "--set", "proxies.readyNeedsMasters=true"},
+	"little":      {"--set", "masters.count=3", "--set", "masters.antiAffinity=false", "--set", "networkPolicy.enabled=false", "--set", "podDisruptionBudgets=false", "--set", "init=false"},
+	"own masters": {"--set", "masters.count=0", "--set", "existingSettings=own"},
+	"own secrets": {"--set", "masters.existingSecret=own-masters", "--set", "existingSettings=own"},
 }
 
 // decoder reads manifests strictly: what Kubernetes does not know is an error.
 func decoder(t *testing.T) runtime.Decoder {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{apps.AddToScheme, batch.AddToScheme, core.AddToScheme, networking.AddToScheme, policy.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{apps.AddToScheme, batch.AddToScheme, core.AddToScheme, networking.AddToScheme, policy.AddToScheme, monitoring.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -53,23 +65,28 @@ func decoder(t *testing.T) runtime.Decoder {
 	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 }
 
-// sources are the manifests, and those that make-secrets prints.
-func sources(t *testing.T) map[string][]byte {
+// render is what the chart makes with these values, as a release redlock-proxy.
+func render(t *testing.T, values ...string) []byte {
 	t.Helper()
-	paths, err := filepath.Glob("../*.yaml")
-	if err != nil || len(paths) == 0 {
-		t.Fatal("there are no manifests", err)
-	}
-	found := map[string][]byte{}
-	for _, path := range paths {
-		if found[path], err = os.ReadFile(path); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if found["make-secrets"], err = exec.Command("../make-secrets", "redis://redis").Output(); err != nil {
+	out, err := helm(append([]string{"template", "redlock-proxy", chart, "--namespace", "locks"}, values...)...)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return found
+	return out
+}
+
+const chart = "../redlock-proxy"
+
+// helm runs the helm of this module.
+func helm(args ...string) ([]byte, error) {
+	cmd := exec.Command("go", append([]string{"tool", "helm"}, args...)...)
+	var failure bytes.Buffer
+	cmd.Stderr = &failure
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("helm %v: %w\n%s%s", args, err, out, &failure)
+	}
+	return out, err
 }
 
 // decode reads all documents of a source.
@@ -96,25 +113,30 @@ func decode(d runtime.Decoder, source []byte) (objects []runtime.Object, err err
 
 var onlyComments = regexp.MustCompile(`\A(\s*(#.*)?\n)*\z`)
 
-func load(t *testing.T) *cluster {
+func load(t *testing.T, values ...string) *cluster {
 	t.Helper()
 	c := &cluster{
 		policies: map[string]networking.NetworkPolicySpec{}, budgets: map[string]policy.PodDisruptionBudgetSpec{},
 		services: map[string]core.ServiceSpec{}, files: map[string][]string{},
 	}
-	d := decoder(t)
-	for name, source := range sources(t) {
-		objects, err := decode(d, source)
-		if err != nil || len(objects) == 0 {
-			t.Fatalf("%s: %d objects, %v", name, len(objects), err)
-		}
-		for _, object := range objects {
-			if err := c.add(object); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
+	objects, err := decode(decoder(t), render(t, values...))
+	if err != nil || len(objects) == 0 {
+		t.Fatalf("%d objects, %v", len(objects), err)
+	}
+	for _, object := range objects {
+		if err := c.add(object); err != nil {
+			t.Fatal(err)
 		}
 	}
 	return c
+}
+
+// eachChoice runs a test with each choice of values.
+func eachChoice(t *testing.T, test func(t *testing.T, c *cluster)) {
+	t.Helper()
+	for name, values := range choices {
+		t.Run(name, func(t *testing.T) { test(t, load(t, values...)) })
+	}
 }
 
 // add keeps an object by its kind.
@@ -137,6 +159,8 @@ func (c *cluster) add(object runtime.Object) error {
 		c.budgets[o.Name] = o.Spec
 	case *networking.NetworkPolicy:
 		c.policies[o.Name] = o.Spec
+	case *monitoring.ServiceMonitor, *monitoring.PrometheusRule:
+		c.others = append(c.others, object.GetObjectKind().GroupVersionKind().Kind)
 	default:
 		return fmt.Errorf("a %T is not expected", object)
 	}
