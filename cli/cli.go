@@ -69,9 +69,9 @@ func newApp(b Build, stdout, stderr io.Writer) *cli.App {
 		Commands: append([]*cli.Command{
 			command("serve", "serve clients", serveFlags(), serveAction),
 			command("demo", "try it now: the proxy and its masters in this process", demoFlags(), demoAction),
-			command("check", "connect to every master, and the upstream, and tell what is amiss", checkFlags(), checkAction),
+			command("check", "connect to every master and the upstream, and report what is wrong", checkFlags(), checkAction),
 			command("init", "say for how long locks from before may be held: once for new masters, or where a majority lost its data", initFlags(), initAction),
-			command("healthcheck", "ask the running proxy whether it lives or, with --ready, whether locks can be had", healthFlags(), healthcheckAction),
+			command("healthcheck", "ask the running proxy whether it lives or, with --ready, whether locks are available", healthFlags(), healthcheckAction),
 			lockCommand(),
 			command("move", "move the locks on lock keys from the upstream to the masters, or back: once, for all proxies", moveFlags(), moveAction),
 			command("version", "print version, commit and Go", nil, versionAction),

@@ -2,7 +2,7 @@ package cli
 
 import "errors"
 
-// The exit codes. They are documented in docs/operate.md: scripts rely on them.
+// The exit codes. They are documented in docs/operate.md and docs/locks.md: scripts rely on them.
 const (
 	exitFailed   = 1 // the command line, the configuration, or anything that has no code of its own
 	exitUnsafe   = 2 // locks could not be relied on
@@ -16,8 +16,8 @@ func exitMeanings() []string {
 		0:            "all is well, or the proxy was stopped in order",
 		exitFailed:   "the command line or the configuration is wrong, or the command failed",
 		exitUnsafe:   "check: locks could not be relied on; init: refused",
-		exitNoQuorum: "no locks can be had",
-		exitDegraded: "check: locks are had, but not all is well",
+		exitNoQuorum: "no locks are available",
+		exitDegraded: "check: locks are granted, but not all is well",
 	}
 }
 

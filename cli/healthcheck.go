@@ -14,11 +14,11 @@ import (
 const readyFlag = "ready"
 
 func healthFlags() []cli.Flag {
-	return append(settingFlags(), &cli.BoolFlag{Name: readyFlag, Usage: "ask whether locks can be had (a majority of the masters votes), not whether the process lives"})
+	return append(settingFlags(), &cli.BoolFlag{Name: readyFlag, Usage: "ask whether locks are available (a majority of the masters votes), not whether the process lives"})
 }
 
 // healthcheckAction asks the proxy that listens where this configuration says: whether it
-// lives or, with --ready, whether locks can be had. Neither depends on the upstream.
+// lives or, with --ready, whether locks are available. Neither depends on the upstream.
 func healthcheckAction(c *cli.Context) error {
 	cfg, err := conf.Read(source(c))
 	if err != nil {

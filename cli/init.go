@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,9 @@ const (
 	// initTimeout is how long a master may take for each answer, at the least: unlike a client
 	// that waits for a lock, an operator has the time.
 	initTimeout = 2 * time.Second
+	// startTime is for how long masters that do not listen yet are waited for, and startPause the time between two looks.
+	startTime  = 5 * time.Second
+	startPause = 100 * time.Millisecond
 )
 
 func initFlags() []cli.Flag {
@@ -80,7 +84,7 @@ func imposeAction(c *cli.Context, cfg conf.Config) error {
 		fmt.Fprintf(c.App.Writer, "%s: %s\n", m.Name, text)
 	}
 	if !told {
-		return coded(exitNoQuorum, errors.New("not all masters could be told: see above for why, and do it again"))
+		return coded(exitNoQuorum, errors.New("not all masters were reached: see above for why, and run it again"))
 	}
 	return nil
 }
@@ -113,7 +117,7 @@ func (i *initialisation) run(ctx context.Context) error {
 		return err
 	}
 	patience := max(i.cfg.MasterTimeout, initTimeout)
-	findings := quorum.Survey(ctx, i.cfg.Masters, patience, i.certs.Dialing)
+	findings := i.survey(ctx, patience)
 	if err := quorum.MayVouch(findings, i.cfg.MaxTTL); err != nil { // no answer would do
 		return i.refuse(err)
 	}
@@ -133,6 +137,26 @@ func (i *initialisation) run(ctx context.Context) error {
 		return coded(exitNoQuorum, err)
 	}
 	return i.report(masters)
+}
+
+// survey looks at the masters. It waits a while for those that were only just started.
+func (i *initialisation) survey(ctx context.Context, patience time.Duration) []quorum.Finding {
+	for until := time.Now().Add(startTime); ; {
+		findings := quorum.Survey(ctx, i.cfg.Masters, patience, i.certs.Dialing)
+		if !slices.ContainsFunc(findings, isStarting) || !time.Now().Before(until) {
+			return findings
+		}
+		select {
+		case <-ctx.Done():
+			return findings
+		case <-time.After(startPause):
+		}
+	}
+}
+
+// isStarting reports whether a master may only just be starting.
+func isStarting(f quorum.Finding) bool {
+	return f.Err != nil && (f.Err.Error() == "connection refused" || strings.HasPrefix(f.Err.Error(), "LOADING "))
 }
 
 // wasDone reports whether the file of --once is there.

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -19,6 +21,7 @@ import (
 	"redlock-proxy/daemon"
 	"redlock-proxy/internal/certs"
 	"redlock-proxy/internal/lease"
+	"redlock-proxy/internal/scheme"
 	"redlock-proxy/quorum/master"
 )
 
@@ -33,9 +36,9 @@ func lockCommand() *cli.Command {
 		Name: lockName, Usage: "hold a lock at a running proxy while a command runs", ArgsUsage: "KEY -- COMMAND [ARGUMENT …]",
 		HideHelpCommand: true, OnUsageError: usageError, Action: lockAction,
 		Flags: append([]cli.Flag{
-			&cli.DurationFlag{Name: "ttl", Value: 30 * time.Second, Usage: "how long the lock stands if nobody extends it, which is done at a third of it, a `DURATION`"},
+			&cli.DurationFlag{Name: "ttl", Value: 30 * time.Second, Usage: "how long the lock is held if nobody extends it, which is done at a third of it, a `DURATION`"},
 			&cli.DurationFlag{Name: "wait", Value: 10 * time.Second, Usage: "how long to wait while another holds it, a `DURATION`; 0s does not wait"},
-			&cli.DurationFlag{Name: "grace", Value: 5 * time.Second, Usage: "how long the command may go on after SIGTERM told it that the lock is lost, a `DURATION`"},
+			&cli.DurationFlag{Name: "grace", Value: 5 * time.Second, Usage: "how long the command may go on after the SIGTERM that it gets when the lock is lost, a `DURATION`"},
 		}, proxyFlags()...),
 	}
 }
@@ -92,7 +95,7 @@ func lockAction(c *cli.Context) error {
 	case args[0] == "":
 		return errors.New("the key is empty")
 	case len(args) > 1 && args[1] != "--":
-		return fmt.Errorf("unexpected argument %q: the command stands after --", args[1])
+		return fmt.Errorf("unexpected argument %q: the command comes after --", args[1])
 	case len(args) < 3:
 		return errors.New("no command is given: redlock-proxy lock KEY -- COMMAND")
 	}
@@ -118,7 +121,7 @@ func lockAction(c *cli.Context) error {
 		Tell: func(err error) { fmt.Fprintln(c.App.ErrWriter, "redlock-proxy:", err) },
 	}
 	state, err := job.Run(c.Context)
-	return lockExit(args[0], opts.Addr, state, err)
+	return lockExit(args[0], state, err, func() string { return refusal(c.Context, opts, err) })
 }
 
 // proxyOptions are how the proxy is reached.
@@ -169,8 +172,8 @@ func addCertificates(c *cli.Context, opts *redis.Options) error {
 	return nil
 }
 
-// lockExit gives what became of a job its exit code.
-func lockExit(key, addr string, state *os.ProcessState, err error) error {
+// lockExit gives what became of a job its exit code. why says why the lock was not granted.
+func lockExit(key string, state *os.ProcessState, err error, why func() string) error {
 	var lost *lease.LostError
 	var interrupted *lease.InterruptedError
 	var start *lease.StartError
@@ -187,20 +190,25 @@ func lockExit(key, addr string, state *os.ProcessState, err error) error {
 		}
 		return err
 	case errors.As(err, &start) && (errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist)):
-		return coded(exitNotFound, err)
+		return coded(exitNotFound, fmt.Errorf("the command %q is not found", start.Command))
 	case errors.As(err, &start):
 		return coded(exitCannotRun, err)
 	default:
-		return coded(exitNotAsked, fmt.Errorf("the lock %q was not granted by %s: %s%s", key, addr, strings.TrimSpace(master.CauseText(err)), otherServer(err)))
+		return coded(exitNotAsked, fmt.Errorf("the lock %q was not granted by %s", key, why()))
 	}
 }
 
-// otherServer is a hint where the server that was asked knows no LOCK.
-func otherServer(err error) string {
-	if strings.HasPrefix(err.Error(), "ERR unknown command") {
-		return " (--addr is to name a redlock-proxy)"
+// schemeTimeout bounds finding out whether --addr has the wrong scheme.
+const schemeTimeout = 2 * time.Second
+
+// refusal names the server that was asked, and says why it granted nothing.
+func refusal(ctx context.Context, opts *redis.Options, err error) string {
+	text := strings.TrimSpace(master.CauseText(err))
+	if strings.HasPrefix(text, "ERR unknown command") {
+		text += " (--addr is to name a redlock-proxy)"
 	}
-	return ""
+	at := scheme.Server{Network: cmp.Or(opts.Network, "tcp"), Addr: opts.Addr, TLS: opts.TLSConfig != nil}
+	return opts.Addr + ": " + cmp.Or(scheme.Advice(ctx, at, schemeTimeout, err), text)
 }
 
 // commandExit is the exit code of a command that has ended, as a shell tells it.

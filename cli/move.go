@@ -8,8 +8,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/urfave/cli/v2"
-
-	"redlock-proxy/quorum/master"
 )
 
 // The flags of move.
@@ -49,11 +47,11 @@ func moveAction(c *cli.Context) error {
 	lines, err := client.Do(context.WithoutCancel(c.Context), words...).StringSlice()
 	switch {
 	case c.Context.Err() != nil:
-		return errors.New("interrupted: the proxy gives up, if it was not done already; redlock-proxy move --abort tells")
+		return errors.New("interrupted: the proxy gives up, if it was not done already; redlock-proxy move --abort says which")
 	case err != nil && strings.HasPrefix(err.Error(), "NOQUORUM "):
 		return coded(exitNoQuorum, err)
 	case err != nil:
-		return fmt.Errorf("%s: %s%s", opts.Addr, strings.TrimSpace(master.CauseText(err)), otherServer(err))
+		return errors.New(refusal(c.Context, opts, err))
 	}
 	for _, line := range lines {
 		if _, err := fmt.Fprintln(c.App.Writer, line); err != nil {

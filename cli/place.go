@@ -25,7 +25,7 @@ func placeOf(cfg conf.Config, masters []quorum.Finding) *placing {
 	at, known := quorum.PlacedOn(masters)
 	switch {
 	case !known:
-		return &placing{"unknown", "no majority of the masters tells where they are"}
+		return &placing{"unknown", "no majority of the masters knows where they are"}
 	case at.Place == place.Undecided && cfg.MoveFromUpstream:
 		return &placing{place.Upstream.Shown(), "at the upstream (move-from-upstream) until redlock-proxy move has moved them to the masters"}
 	case at.Place == place.Undecided:
@@ -33,7 +33,7 @@ func placeOf(cfg conf.Config, masters []quorum.Finding) *placing {
 	}
 	p := &placing{at.Place.Shown(), fmt.Sprintf("at the %v, where they were moved (era %d)", at.Place, at.Era)}
 	if at.Moves() {
-		p.text = fmt.Sprintf("being moved from the %v to the %v (era %d); where nobody does: redlock-proxy move goes on with it, redlock-proxy move --abort ends it",
+		p.text = fmt.Sprintf("being moved from the %v to the %v (era %d); if nobody does: redlock-proxy move continues it, redlock-proxy move --abort ends it",
 			at.Source(), at.Target(), at.Era)
 	}
 	if cfg.MoveFromUpstream {

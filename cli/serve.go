@@ -20,7 +20,7 @@ import (
 const checkConfigFlag = "check-config"
 
 func serveFlags() []cli.Flag {
-	return append(settingFlags(), &cli.BoolFlag{Name: checkConfigFlag, Usage: "read the configuration, tell what is wrong with it, and end; nothing is connected to"})
+	return append(settingFlags(), &cli.BoolFlag{Name: checkConfigFlag, Usage: "read the configuration, report what is wrong with it, and end; it connects to nothing"})
 }
 
 func serveAction(c *cli.Context) error {

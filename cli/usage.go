@@ -31,7 +31,7 @@ func flagHint(c *cli.Context, name string) string {
 	if c.Command.Name == c.App.Name { // no command was given yet
 		flags = c.App.Flags
 		if hasFlag(settingFlags(), name) {
-			return fmt.Sprintf("it stands after the command: %s serve --%s …; ", c.App.Name, name)
+			return fmt.Sprintf("it comes after the command: %s serve --%s …; ", c.App.Name, name)
 		}
 	}
 	if meant := conf.Nearest(name, flagNames(flags)); meant != "" {

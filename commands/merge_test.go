@@ -227,7 +227,7 @@ func TestProxyCommand(t *testing.T) {
 		"PROXY INFO x": "-ERR wrong number of arguments for 'proxy|info' command\r\n",
 		"PROXY HELP x": "-ERR wrong number of arguments for 'proxy|help' command\r\n",
 		"proxy help": "*13\r\n+PROXY <subcommand>. Subcommands are:\r\n+INFO\r\n+    Return what the proxy knows of itself, its upstream and the masters.\r\n" +
-			"+PATH <id> [<id> ...]\r\n+    Used between proxies: tell whether one of them stands behind itself.\r\n+HEALTH\r\n+    Return whether locks can be had. It needs no login.\r\n+RELOAD\r\n+    Read the configuration again. Return what changed, and what needs a restart.\r\n" +
+			"+PATH <id> [<id> ...]\r\n+    Used between proxies: return whether one of them is its own upstream.\r\n+HEALTH\r\n+    Return whether locks are available. It needs no login.\r\n+RELOAD\r\n+    Read the configuration again. Return what changed, and what needs a restart.\r\n" +
 			"+MOVE [BACK | ABORT] [EVENIFOTHERS]\r\n+    Move the locks on lock keys from the upstream to the masters, or back; or end a move. Return what was done.\r\n+HELP\r\n+    Print this help.\r\n",
 		"PROXY MOVE":            "-ERR the locks of this proxy cannot be moved: it has no upstream, or no lock keys\r\n",
 		"PROXY MOVE BACK BACK":  "-ERR syntax error\r\n",

@@ -94,7 +94,7 @@ func TestSameAsWithoutMasters(t *testing.T) {
 
 // A command that is overtaken without end says so, also where the register gave up.
 func TestOvertakenForever(t *testing.T) {
-	const contended = "ERR lock key 'k' is contended: every attempt met another one"
+	const contended = "ERR lock key 'k' is contended: every attempt collided with another"
 	for _, line := range []string{"DEL k", "GET k", "GETSET k me", "SET k me", "DELEX k IFEQ me", "EVAL return_redis.call('del',KEYS[1]) 1 k"} { // _ stands for a blank
 		b := newRegisterBench(t)
 		b.masters.Fails = quorum.ErrContended

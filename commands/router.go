@@ -373,7 +373,7 @@ func abort(name, text string) Decision {
 
 // mixedWatch refuses a WATCH of a client that watches keys of the other kind: a transaction can only be
 // held by one of both.
-const mixedWatch = "ERR 'watch' of lock keys and others: the ones stand on the lock masters, the others on the upstream; watch one kind at a time"
+const mixedWatch = "ERR 'watch' of lock keys and others: some are on the lock masters, the others on the upstream; watch one kind at a time"
 
 // noUpstream is the answer to a command on other keys than lock keys where there is no upstream.
 func (r *router) noUpstream(name string, words [][]byte) string {
@@ -403,14 +403,14 @@ func (r *router) notQueued(at Situation, name string, words [][]byte) string {
 		return at.Down
 	}
 	if other := r.otherKey(words); other != nil {
-		return fmt.Sprintf("ERR '%s' in a transaction on lock keys: '%s' stands on the upstream; send two transactions", syntax.Shown(words[0]), syntax.Shown(other))
+		return fmt.Sprintf("ERR '%s' in a transaction on lock keys: '%s' is on the upstream; send two transactions", syntax.Shown(words[0]), syntax.Shown(other))
 	}
 	return fmt.Sprintf("ERR '%s' in a transaction on lock keys: only commands on lock keys can be part of it", syntax.Shown(words[0]))
 }
 
 // lateInMulti is the error for a command on lock keys after others in a transaction of the upstream's.
 func lateInMulti(name string) string {
-	return fmt.Sprintf("ERR '%s' on a lock key in a transaction on other keys: lock keys stand on the lock masters; send two transactions", name)
+	return fmt.Sprintf("ERR '%s' on a lock key in a transaction on other keys: lock keys are on the lock masters; send two transactions", name)
 }
 
 // notInMulti is the error for a command of the proxy's own in a transaction, in the wording that Redis has

@@ -96,7 +96,7 @@ func TestRoute(t *testing.T) {
 		{"it is not", "GET lock:a", late, Spoil, "'get' on a lock key in a transaction on other keys"},
 		{"a lock key in ours", "GET lock:a", inMulti, Run, ""},
 		{"a wrong one in ours", "XADD lock:a * f x", inMulti, Abort, "cannot run on the lock masters"},
-		{"another key in ours", "GET a", inMulti, Abort, "'a' stands on the upstream"},
+		{"another key in ours", "GET a", inMulti, Abort, "'a' is on the upstream"},
 		{"another key, and no upstream", "GET a", ownDown, Abort, "ERR upstream: down"},
 		{"unsettled in ours", "GET lock:a", Situation{InMulti: true}, Settle, ""},
 
@@ -176,7 +176,7 @@ func TestLockCommand(t *testing.T) {
 		return "-ERR lock key 'lock:a': '" + name + "' cannot run on the lock masters; a lock key takes commands of strings, hashes, lists, sets and sorted sets"
 	}
 	mixed := func(name, other string) string {
-		return "-ERR '" + name + "' names lock keys and others: 'lock:a' stands on the lock masters, '" + other + "' on the upstream; send two commands"
+		return "-ERR '" + name + "' names lock keys and others: 'lock:a' is on the lock masters, '" + other + "' on the upstream; send two commands"
 	}
 	const noSuch = "-" + script.NoScript
 	table := routeTable()

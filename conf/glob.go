@@ -10,11 +10,11 @@ import (
 // Why a glob that Redis would take cannot be meant.
 var (
 	errQuotes    = errors.New("has quotes around it, which belong to no key: leave them out")
-	errBackslash = errors.New(`ends with a \, which stands before nothing (in a key it is written \\)`)
+	errBackslash = errors.New(`ends with a \, after which there is nothing (in a key it is written \\)`)
 	errUnclosed  = errors.New(`has a [ without its ] (in a key it is written \[)`)
 	errEmptySet  = errors.New("has a set [] without a character in it")
 	errBang      = errors.New(`has a set [!…]: the globs of Redis write [^…] for any character but these (in a key it is written \!)`)
-	errRegexp    = errors.New(`is a regular expression, and globs are wanted, as in KEYS: * stands for any characters, ? for one, [a-z] for one of a set ("lock:*", not "lock:.*"; what is meant as it is stands behind a \)`)
+	errRegexp    = errors.New(`is a regular expression, and globs are wanted, as in KEYS: * matches any characters, ? one, [a-z] one of a set ("lock:*", not "lock:.*"; a \ before a character has it taken as it is)`)
 )
 
 // isRegexp finds what is frequent in regular expressions and hardly in keys. What is

@@ -161,7 +161,7 @@ func orEmpty(rule func(string) error) func(string) error {
 func hostPort(address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return errors.New(`is not host:port (such as "127.0.0.1:6380"; an IPv6 host stands in brackets)`)
+		return errors.New(`is not host:port (such as "127.0.0.1:6380"; an IPv6 host is written in brackets)`)
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return errors.New("has no port number between 0 and 65535")

@@ -18,9 +18,10 @@ var (
 	errScheme    = errors.New("does not begin with redis://, rediss:// or unix://")
 	errUpstream  = errors.New("does not begin with redis://, rediss://, unix://, redis+sentinel:// or rediss+sentinel://")
 	errNoHost    = errors.New("names no host")
-	errHosts     = errors.New("names more than one host, but each master has a URL of its own (in REDLOCK_MASTER blanks separate them)")
+	errHosts     = errors.New("names more than one host, but each master has a URL of its own (in REDLOCK_MASTER separate them by spaces)")
+	errServers   = errors.New("names more than one host, but there is one upstream (Sentinels that know where it is: redis+sentinel://host,host/name)")
 	errBadPort   = errors.New("has no port between 1 and 65535")
-	errOddPort   = errors.New("has no number where its port is (a password stands before an @, and the host after it)")
+	errOddPort   = errors.New("has no number where its port is (a password comes before an @, and the host after it)")
 	errNoPath    = errors.New(`names no socket: write three slashes, such as "unix:///run/redis.sock"`)
 	errDatabase  = errors.New("names a database, but the client's SELECT chooses it: leave it out")
 	errPath      = errors.New("has a path: leave it out")
@@ -39,6 +40,8 @@ var hostName = regexp.MustCompile(`^[\pL\pM\pN._-]+$`)
 func masterURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
+	case isSeveral(text):
+		return errHosts
 	case err != nil && oddPort.MatchString(text):
 		return errOddPort
 	case err != nil:
@@ -52,6 +55,11 @@ func masterURL(text string) error {
 		return err
 	}
 	return checkQuery(u)
+}
+
+// isSeveral reports whether a text is several hosts or URLs with commas between them. With a login it may be a password that has the comma.
+func isSeveral(text string) bool {
+	return strings.Contains(text, ",") && !strings.Contains(text, "@") && !strings.HasPrefix(text, "unix:")
 }
 
 // upstreamURL says what is wrong with the URL of the upstream: it is like that of a master, but may name a database, or
@@ -68,6 +76,8 @@ func upstreamURL(text string) error {
 		return nil
 	case errors.Is(err, errScheme):
 		return errUpstream
+	case errors.Is(err, errHosts):
+		return errServers
 	default:
 		return err
 	}

@@ -54,7 +54,7 @@ func (s *supervision) run(drain, ended context.Context) {
 func (s *supervision) beats() (beats <-chan time.Time, stop func()) {
 	patience, err := systemd.SdWatchdogEnabled(false)
 	if err != nil {
-		s.log.Warn("the watchdog is not told that the proxy lives", "error", err)
+		s.log.Warn("the watchdog is not notified", "error", err)
 	}
 	every := patience / beatsPerWatchdog
 	if every <= 0 {
@@ -81,11 +81,11 @@ func (s *supervision) beat(drain context.Context) {
 	err := s.alive()
 	switch {
 	case err == nil && s.sick:
-		s.log.Info("the proxy answers itself again, and the watchdog is told so")
+		s.log.Info("the proxy answers itself again, and the watchdog is notified")
 	case err != nil && drain.Err() != nil:
 		return // nobody is served any more, as it should be
 	case err != nil && !s.sick:
-		s.log.Warn("the proxy does not answer itself, so the watchdog is not told that it lives", "error", err)
+		s.log.Warn("the proxy does not answer itself, so the watchdog is not notified", "error", err)
 	}
 	s.sick = err != nil
 	if !s.sick {
@@ -105,6 +105,6 @@ func notifyReload(log *slog.Logger) (done func()) {
 // notify sends systemd a state. Without NOTIFY_SOCKET it does nothing.
 func notify(log *slog.Logger, state string) {
 	if _, err := systemd.SdNotify(false, state); err != nil {
-		log.Warn("systemd cannot be told how the proxy does", "error", err)
+		log.Warn("systemd notification failed", "error", err)
 	}
 }

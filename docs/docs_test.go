@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -39,7 +40,7 @@ func TestLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	for _, page := range append(pages, "../README.md", "../SECURITY.md", "../CONTRIBUTING.md") {
+	for _, page := range append(pages, "../README.md", "../SECURITY.md", "../CONTRIBUTING.md", "../CHANGELOG.md", "../proxy/RELAY.md", "../quorum/REGISTER.md", "../quorum/guard/GUARD.md") {
 		for _, found := range link.FindAllStringSubmatch(text(t, page), -1) {
 			target, anchor, _ := strings.Cut(found[1], "#")
 			if strings.Contains(target, "://") {
@@ -55,6 +56,20 @@ func TestLinks(t *testing.T) {
 				t.Errorf("%s: %s has no heading %q", page, path, anchor)
 			}
 		}
+	}
+}
+
+// TestAlerts: the runbook has a row for each alert, and none for others.
+func TestAlerts(t *testing.T) {
+	names := func(pattern, path string) (all []string) {
+		for _, found := range regexp.MustCompile(pattern).FindAllStringSubmatch(text(t, path), -1) {
+			all = append(all, found[1])
+		}
+		return all
+	}
+	alerts, rows := names(`(?m)- alert: (\w+)$`, "../deploy/prometheus/alerts.yml"), names("(?m)^\\| `(Redlock\\w+)` \\|", "runbook.md")
+	if len(alerts) == 0 || !slices.Equal(rows, alerts) {
+		t.Errorf("the runbook has rows for %v, and the alerts are %v", rows, alerts)
 	}
 }
 

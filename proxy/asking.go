@@ -145,7 +145,7 @@ func (a *asking) askDB(ctx context.Context) (int, error) {
 	}
 	found := dbField.FindSubmatch(info)
 	if found == nil {
-		return 0, errors.New("CLIENT INFO does not tell it")
+		return 0, errors.New("CLIENT INFO does not show it")
 	}
 	db, err := strconv.Atoi(string(found[1]))
 	if err == nil {

@@ -174,7 +174,7 @@ func TestFunctionsThatNameALockKey(t *testing.T) {
 	expectNothing(t, server, "lock:x")
 }
 
-const lateFcall = "-ERR 'fcall' on a lock key in a transaction on other keys: lock keys stand on the lock masters; send two transactions\r\n"
+const lateFcall = "-ERR 'fcall' on a lock key in a transaction on other keys: lock keys are on the lock masters; send two transactions\r\n"
 
 // Where the upstream's functions cannot be read, none is called.
 func TestFunctionsThatCannotBeRead(t *testing.T) {

@@ -52,7 +52,7 @@ func (s *Server) holdBack(ctx context.Context, places Places) {
 			held := settled()
 			if at.Era != said || !sameHeld(held, last) {
 				if err := places.SayHeld(ctx, at.Era, held); err != nil {
-					s.opts.Logger.Warn("the masters could not be told what is held back", "cause", err)
+					s.opts.Logger.Warn("the masters could not be notified of what is held back", "cause", err)
 					wait(ctx, sayPause)
 					continue
 				}

@@ -13,10 +13,10 @@ const (
 	execAbort  = "-EXECABORT Transaction discarded because of previous errors.\r\n"
 	nestedIn   = "-ERR MULTI calls can not be nested\r\n"
 	watchIn    = "-ERR WATCH inside MULTI is not allowed\r\n"
-	lateSet    = "-ERR 'set' on a lock key in a transaction on other keys: lock keys stand on the lock masters; send two transactions\r\n"
-	lateDel    = "-ERR 'del' on a lock key in a transaction on other keys: lock keys stand on the lock masters; send two transactions\r\n"
-	otherSet   = "-ERR 'SET' in a transaction on lock keys: 'a' stands on the upstream; send two transactions\r\n"
-	mixedWatch = "-ERR 'watch' of lock keys and others: the ones stand on the lock masters, the others on the upstream; watch one kind at a time\r\n"
+	lateSet    = "-ERR 'set' on a lock key in a transaction on other keys: lock keys are on the lock masters; send two transactions\r\n"
+	lateDel    = "-ERR 'del' on a lock key in a transaction on other keys: lock keys are on the lock masters; send two transactions\r\n"
+	otherSet   = "-ERR 'SET' in a transaction on lock keys: 'a' is on the upstream; send two transactions\r\n"
+	mixedWatch = "-ERR 'watch' of lock keys and others: some are on the lock masters, the others on the upstream; watch one kind at a time\r\n"
 )
 
 // notInMulti is the reply to a command of the proxy's own in a transaction.
@@ -46,7 +46,7 @@ var lockTransactions = []struct {
 	{"only others", []exchange{{"WATCH a", ok}, {"MULTI", ok}, {"SET a 1", queued}, {"EXEC", "*1\r\n+OK\r\n"}, {"DEL lock:a", ":1\r\n"}}, "1", ""},
 	{"another key watched", []exchange{{"WATCH a", ok}, {"MULTI", ok}, {"DEL lock:a", lateDel}, {"EXEC", execAbort}, {"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
 	{"another key watched and unwatched", []exchange{{"WATCH a", ok}, {"UNWATCH", ok}, {"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
-	{"keys of both kinds watched", []exchange{{"WATCH lock:a a", "-ERR 'watch' names lock keys and others: 'lock:a' stands on the lock masters, 'a' on the upstream; send two commands\r\n"}, {"MULTI", ok}, {"SET a 1", queued}, {"EXEC", "*1\r\n+OK\r\n"}}, "1", "me"},
+	{"keys of both kinds watched", []exchange{{"WATCH lock:a a", "-ERR 'watch' names lock keys and others: 'lock:a' is on the lock masters, 'a' on the upstream; send two commands\r\n"}, {"MULTI", ok}, {"SET a 1", queued}, {"EXEC", "*1\r\n+OK\r\n"}}, "1", "me"},
 	{"a lock key, then another watched", []exchange{{"WATCH lock:a", ok}, {"WATCH a", mixedWatch}, {"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
 	{"another, then a lock key watched", []exchange{{"WATCH a", ok}, {"WATCH lock:a", mixedWatch}, {"MULTI", ok}, {"SET a 1", queued}, {"EXEC", "*1\r\n+OK\r\n"}, {"WATCH lock:a", ok}, {"UNWATCH", ok}}, "1", "me"},
 	{"nested", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"MULTI", nestedIn}, {"WATCH lock:a", watchIn}, {"WATCH a", watchIn}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},

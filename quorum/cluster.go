@@ -158,7 +158,7 @@ func (c *Cluster) WatchQuorum(ctx context.Context, log *slog.Logger, had bool) {
 		case quorumLost:
 			log.Warn("quorum lost: locks are refused with NOQUORUM", "cause", c.absence().Error())
 		case quorumBack:
-			log.Info("quorum is back: locks can be had", "without", without.Round(time.Millisecond), "voting", voting(g.masters), "masters", len(g.masters))
+			log.Info("quorum is back: locks are available", "without", without.Round(time.Millisecond), "voting", voting(g.masters), "masters", len(g.masters))
 		}
 	}
 }

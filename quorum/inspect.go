@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlock-proxy/internal/resp"
+	"redlock-proxy/internal/scheme"
 	"redlock-proxy/quorum/feed"
 	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/guard/script"
@@ -114,7 +116,7 @@ func inspect(ctx context.Context, url string, timeout time.Duration, secure func
 	}
 	defer t.Close()
 	if f.RoundTrip, err = t.Probe(ctx); err != nil {
-		f.Err = unreachable(ctx, url, timeout, err)
+		f.Err = errors.New(findingText(err))
 		return f
 	}
 	f.RoundTrip = f.RoundTrip.Round(time.Microsecond)
@@ -214,7 +216,7 @@ func (f *Finding) judge(v guard.Report) {
 	}
 	f.Amiss = append(f.Amiss, v.Differences...)
 	if v.RunID == guard.Untold {
-		f.Weak = append(f.Weak, "does not tell its run_id: a restart from older data goes unnoticed")
+		f.Weak = append(f.Weak, "does not show its run_id: a restart from older data goes unnoticed")
 	}
 }
 
@@ -250,7 +252,8 @@ func LookAt(ctx context.Context, url string, timeout time.Duration, secure func(
 	defer client.Close()
 	began := time.Now()
 	if err := client.Ping(ctx).Err(); err != nil && !isDenied(err) {
-		f.Err = unreachable(ctx, url, timeout, err)
+		at := scheme.Server{Network: opts.Network, Addr: opts.Addr, TLS: opts.TLSConfig != nil}
+		f.Err = errors.New(cmp.Or(scheme.Advice(ctx, at, timeout, err), findingText(err)))
 		return f
 	}
 	f.RoundTrip = time.Since(began).Round(time.Microsecond)
@@ -277,7 +280,6 @@ func isDenied(err error) bool {
 // findingText says for an operator why a server could not be asked.
 func findingText(err error) string {
 	var lookup *net.DNSError
-	var record tls.RecordHeaderError
 	var malformed *resp.ProtocolError
 	text := err.Error()
 	switch {
@@ -285,8 +287,6 @@ func findingText(err error) string {
 		return "no such host"
 	case errors.As(err, &lookup):
 		return "its name cannot be looked up: " + lookup.Err
-	case errors.As(err, &record):
-		return "it speaks no TLS: use redis:// instead of rediss://"
 	case strings.HasPrefix(text, "WRONGPASS "):
 		return "wrong password: " + text
 	case strings.HasPrefix(text, "NOAUTH "):

@@ -89,7 +89,7 @@ const movePatience = 30 * time.Second
 
 // ErrMoving says that the locks have been on their way for long.
 var ErrMoving = errors.New("the locks are being moved, and commands on lock keys wait for that: if nobody moves them any more, " +
-	"'redlock-proxy move' goes on with it and 'redlock-proxy move --abort' ends it")
+	"'redlock-proxy move' continues it and 'redlock-proxy move --abort' ends it")
 
 // Resting is where the locks are once they are not being moved, and that is known.
 //

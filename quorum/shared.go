@@ -18,7 +18,7 @@ import (
 
 var (
 	// ErrFenceShared is returned where a fence is asked for with a key that shares its cell with others.
-	ErrFenceShared = errors.New("a key that shares its tag with others that are there can have no fence")
+	ErrFenceShared = errors.New("a key that shares its tag with others that exist can have no fence")
 
 	// errApart is returned where several keys are to be taken at once of which some have a tag, and not all the same.
 	errApart = errors.New("keys with tags can only be taken together where all have the same")

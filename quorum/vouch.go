@@ -57,9 +57,9 @@ func MayVouch(findings []Finding, ttl time.Duration) error {
 
 // locksThere tells of the locks on a master.
 func (f Finding) locksThere() string {
-	locks, each := fmt.Sprintf("%d locks stand there", f.Locks.Count), "one of them "
+	locks, each := fmt.Sprintf("%d locks are held there", f.Locks.Count), "one of them "
 	if f.Locks.Count == 1 {
-		locks, each = "1 lock stands there", ""
+		locks, each = "1 lock is held there", ""
 	}
 	if f.Locks.Left < 0 {
 		return locks + ", " + each + "without an end"

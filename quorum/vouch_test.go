@@ -32,12 +32,12 @@ func TestMayVouch(t *testing.T) {
 		{"a majority votes, and one is dead", []Finding{dead, votes, votes}, 0, ErrNotNeeded.Error()},
 		{"one is dead", []Finding{dead, empty, empty}, 0, "d: connection refused"},
 		{"one is unfit, and so is its vote", []Finding{unfit, empty, votes}, 0, "u: it is a replica"},
-		{"locks stand", []Finding{held, empty, empty}, 0, "h: 2 locks stand there, for up to 30s"},
-		{"locks stand that last longer", []Finding{held, empty, empty}, 29 * time.Second, "h: 2 locks stand there, for up to 30s"},
+		{"locks stand", []Finding{held, empty, empty}, 0, "h: 2 locks are held there, for up to 30s"},
+		{"locks stand that last longer", []Finding{held, empty, empty}, 29 * time.Second, "h: 2 locks are held there, for up to 30s"},
 		{"locks stand that are over by then", []Finding{held, empty, empty}, 30 * time.Second, ""},
-		{"one lock stands", []Finding{one, empty, empty}, 0, "o: 1 lock stands there, for up to 30s"},
-		{"one without an end", []Finding{endless, empty, empty}, time.Hour, "e: 1 lock stands there, without an end"},
-		{"two, one without an end", []Finding{two, empty, empty}, time.Hour, "t: 2 locks stand there, one of them without an end"},
+		{"one lock stands", []Finding{one, empty, empty}, 0, "o: 1 lock is held there, for up to 30s"},
+		{"one without an end", []Finding{endless, empty, empty}, time.Hour, "e: 1 lock is held there, without an end"},
+		{"two, one without an end", []Finding{two, empty, empty}, time.Hour, "t: 2 locks are held there, one of them without an end"},
 	} {
 		got := ""
 		if err := MayVouch(c.findings, c.ttl); err != nil {

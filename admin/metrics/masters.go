@@ -21,7 +21,7 @@ func newMasterDescs() masterDescs {
 		masters:     describe("redlock_masters", "Masters that are configured."),
 		voting:      describe("redlock_masters_voting", "Masters that vote."),
 		majority:    describe("redlock_majority", "Masters that are needed for a lock."),
-		quorum:      describe("redlock_quorum", "1 while locks can be had, else 0."),
+		quorum:      describe("redlock_quorum", "1 while locks are available, else 0."),
 		up:          describe("redlock_master_up", "1 while the master answers, else 0.", "master"),
 		votes:       describe("redlock_master_votes", "1 while the master's votes count, else 0.", "master"),
 		quarantine:  describe("redlock_master_quarantined", "1 while the master is in quarantine, for that reason.", "master", "reason"),

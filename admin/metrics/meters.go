@@ -116,7 +116,7 @@ func newMeters(registry prometheus.Registerer) meters {
 			Help: "TTLs of the locks that were granted, without those that have none.",
 		}),
 		withdrawn: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "redlock_lock_withdrawals_total", Help: "Locks given back because their client had gone before it was told of the grant.",
+			Name: "redlock_lock_withdrawals_total", Help: "Locks released because their client had gone before it got the reply.",
 		}),
 	}
 	registry.MustRegister(ended, took, all.waited, all.lease, all.withdrawn)

@@ -146,9 +146,9 @@ func TestCounting(t *testing.T) {
 		`redlock_master_round_trip_seconds_count{master="a"} 0`, `redlock_master_round_trip_seconds_bucket{master="b",le="0.005"} 1`)
 }
 
-// TestDocumented holds the table of docs/operate.md to the metrics: each of ours is in it with its type, and no others.
+// TestDocumented holds the table of docs/metrics.md to the metrics: each of ours is in it with its type, and no others.
 func TestDocumented(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/operate.md")
+	doc, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}

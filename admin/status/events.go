@@ -43,7 +43,7 @@ func kinds() map[string]kind {
 		"master caught up":     {"catch-up", good, "master", []string{"keys", "took"}},
 		"master votes":         {"master votes", good, "master", []string{"proof"}},
 		"quorum lost: locks are refused with NOQUORUM": {"quorum lost", bad, "", []string{"cause"}},
-		"quorum is back: locks can be had":             {"quorum back", good, "", []string{"without"}},
+		"quorum is back: locks are available":          {"quorum back", good, "", []string{"without"}},
 		"upstream down":                                {"upstream down", bad, "upstream", []string{"cause"}},
 		"upstream up":                                  {"upstream up", good, "upstream", nil},
 		"draining: idle clients are closed, the others when their commands are done":                                 {"draining", note, "", []string{"clients", "drain-timeout"}},
@@ -53,7 +53,7 @@ func kinds() map[string]kind {
 		"the configuration is reloaded in parts: restart the proxy":                                                  {"reload failed", bad, "", []string{"by", "cause"}},
 		"other proxies differ":                                                                                       {"other proxies differ", bad, "", []string{"how"}},
 		"users are read again":                                                                                       {"reload", good, "", []string{"users", "changed", "gone"}},
-		"the clock of this process stood still beside that of the machine":                                           {"clock stood still", bad, "", []string{"by"}},
+		"the clock of this process stopped while that of the machine went on":                                        {"clock stopped", bad, "", []string{"by"}},
 		"lock keys are used at the upstream directly: the locks are at the masters, and nobody there knows of these": {"locks at the upstream", bad, "lock_keys", []string{"seen"}},
 		forced: {"FORCEUNLOCK", note, "key", []string{"removed", "client.addr", "client.name", "client.user"}},
 	}
@@ -156,7 +156,7 @@ func proven(proof string) string {
 	case marker.ProofCaughtUp, marker.ProofJoined:
 		return "it has what the others hold"
 	case marker.ProofLease:
-		return "whatever it forgot is over"
+		return "all locks that it may have lost have ended"
 	}
 	return shown(proof)
 }

@@ -125,7 +125,7 @@ func count(r *http.Request, name string) (int, error) {
 // tellLocks answers with the locks that were found last, a few seconds ago.
 func (p *Page) tellLocks(w http.ResponseWriter, r *http.Request) {
 	if p.locks == nil {
-		http.Error(w, "locks are not told here: see the setting admin-locks", http.StatusForbidden)
+		http.Error(w, "locks are not shown here: see the setting admin-locks", http.StatusForbidden)
 		return
 	}
 	q := question{match: r.URL.Query().Get("match")}

@@ -124,7 +124,7 @@ func (s *scriptCalls) elsewhere(name string, words []string, key string) (keyspa
 	why := ""
 	switch {
 	case !isSignal(name):
-		why = "it is not done for a key that stands on the upstream"
+		why = "it is not done for a key on the upstream"
 	case !s.rights.HasUpstream():
 		why = "there is no upstream"
 	}

@@ -104,7 +104,7 @@ func (s *Scripts) placeFunction(words [][]byte, libraries map[string][]*names.Na
 	search := names.Search{IsLock: s.opts.LockKeys.Match, Keys: words[3 : 3+n], Argv: words[3+n:]}
 	for _, library := range libraries[syntax.Folded(words[1])] {
 		if search.Finds(library) {
-			return Nowhere, fmt.Sprintf("ERR '%s' of '%s': its library, or an argument, names a lock key; functions run on the upstream alone, lock keys stand on the lock masters; send a script (EVAL)", syntax.Lower(words[0]), syntax.Shown(words[1]))
+			return Nowhere, fmt.Sprintf("ERR '%s' of '%s': its library, or an argument, names a lock key; functions run on the upstream alone, lock keys are on the lock masters; send a script (EVAL)", syntax.Lower(words[0]), syntax.Shown(words[1]))
 		}
 	}
 	return Upstream, ""

@@ -75,7 +75,7 @@ func (s *scriptCalls) selectDB(words []string) (keyspace.Reply, error) {
 func (s *scriptCalls) held(command, match, kind string) (held []string, err error) {
 	switch {
 	case s.rights.HasUpstream() && !s.lockKeys.Cover(match):
-		return nil, &program.Refusal{Text: fmt.Sprintf("ERR '%s' of '%s' by a script on lock keys: it may match keys that stand on the upstream", command, syntax.Shown(match))}
+		return nil, &program.Refusal{Text: fmt.Sprintf("ERR '%s' of '%s' by a script on lock keys: it may match keys on the upstream", command, syntax.Shown(match))}
 	case !s.listed[match]:
 		return nil, &program.UnlistedError{Match: match, Found: func([]string) { s.listed[match] = true }}
 	}

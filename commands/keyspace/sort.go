@@ -42,7 +42,7 @@ func parseSort(words []string, readOnly bool) (s sorting, failed *Reply) {
 			s.store, s.stores, taken = words[1], true, 2
 		case (option == "by" || option == "get") && left >= 1:
 			if order.Key(words[1]) {
-				return s, new(Fail(fmt.Sprintf("ERR SORT of a lock key by or with other keys: '%s' names keys that cannot be told beforehand; BY nosort and GET # are possible", syntax.Shown(words[1]))))
+				return s, new(Fail(fmt.Sprintf("ERR SORT of a lock key by or with other keys: '%s' names keys that are not known beforehand; BY nosort and GET # are possible", syntax.Shown(words[1]))))
 			}
 			if option == "by" {
 				s.unsorted = true

@@ -55,7 +55,7 @@ func TestSortByOtherKeys(t *testing.T) {
 	w.do(t, "RPUSH", "l", "2", "1")
 	for _, options := range []string{"BY w_*", "GET w_*", "BY w_*->f STORE d", "ALPHA GET # GET h->*", "by *"} {
 		reply := w.do(t, append([]string{"SORT", "l"}, strings.Split(options, " ")...)...)
-		if reply.Kind != keyspace.Error || !strings.Contains(reply.Str, "names keys that cannot be told beforehand") || len(w) != 1 {
+		if reply.Kind != keyspace.Error || !strings.Contains(reply.Str, "names keys that are not known beforehand") || len(w) != 1 {
 			t.Errorf("%s: %+v, %v", options, reply, w)
 		}
 	}

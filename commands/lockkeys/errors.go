@@ -14,6 +14,6 @@ func Unfit(name string, key []byte) string {
 
 // Mixed refuses a command of which some keys are lock keys and others are not.
 func Mixed(name string, lock, other []byte) string {
-	return fmt.Sprintf("ERR '%s' names lock keys and others: '%s' stands on the lock masters, '%s' on the upstream; send two commands",
+	return fmt.Sprintf("ERR '%s' names lock keys and others: '%s' is on the lock masters, '%s' on the upstream; send two commands",
 		name, syntax.Shown(lock), syntax.Shown(other))
 }

@@ -84,7 +84,7 @@ func (r *run) checkUpstream(ctx context.Context) error {
 	case info["loading"] == "1":
 		return errors.New("the upstream is loading its data")
 	case id == 0:
-		return errors.New("the upstream does not tell the number of a connection (CLIENT ID)")
+		return errors.New("the upstream does not return the number of a connection (CLIENT ID)")
 	}
 	return nil
 }

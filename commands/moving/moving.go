@@ -76,7 +76,7 @@ func (o Order) target() place.Place {
 var ErrRunning = errors.New("a move is under way at this proxy already")
 
 // errUnknown says why an operator is asked to come again.
-var errUnknown = errors.New("it is not known now what became of it: redlock-proxy move goes on with it, redlock-proxy move --abort ends it")
+var errUnknown = errors.New("it is not known now what became of it: redlock-proxy move continues it, redlock-proxy move --abort ends it")
 
 // Mover moves the locks. It is safe for concurrent use; one run is made at a time.
 type Mover struct {

@@ -76,7 +76,7 @@ func (r Result) copied() string {
 func (r Result) removed() []string {
 	var lines []string
 	if r.Standing > 0 {
-		lines = append(lines, fmt.Sprintf("%d lock keys stand where the locks are not: a move that was not finished left them, or clients lock there; --even-if-others (EVENIFOTHERS) removes them", r.Standing))
+		lines = append(lines, fmt.Sprintf("%d lock keys exist where the locks are not: a move that was not finished left them, or clients lock there; --even-if-others (EVENIFOTHERS) removes them", r.Standing))
 	}
 	if r.Removed > 0 {
 		lines = append(lines, fmt.Sprintf("%d lock keys are removed where they were", r.Removed))

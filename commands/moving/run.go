@@ -140,7 +140,7 @@ func (r *run) giveUp(ctx context.Context, era int, cause error) error {
 	case rests.Place == target:
 		return fmt.Errorf("another one has moved the locks: %w", cause)
 	case rests.Moves():
-		return fmt.Errorf("another one goes on with it: %w", cause)
+		return fmt.Errorf("another one continues it: %w", cause)
 	default:
 		r.at = rests
 		return fmt.Errorf("the locks stay at the %v: %w", rests.Place, cause)

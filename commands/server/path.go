@@ -30,7 +30,7 @@ func (s *Server) proxyPath(ctx context.Context, ids []string, out *command.Reply
 	case s.opts.ID != "" && slices.Contains(ids, s.opts.ID):
 		out.Error("LOOP the question came over this proxy before")
 	case len(ids) >= maxPath:
-		out.Error("LOOP too many proxies stand behind one another")
+		out.Error("LOOP too many proxies in a row")
 	case s.opts.Onward != nil && errors.Is(s.opts.Onward(ctx, append(ids, s.opts.ID)), ErrLoop):
 		out.Error("LOOP the upstream of this proxy leads back")
 	default:

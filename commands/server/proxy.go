@@ -28,8 +28,8 @@ func (s *Server) proxy(c command.Call) {
 		c.Out.Statuses([]string{
 			"PROXY <subcommand>. Subcommands are:",
 			"INFO", "    Return what the proxy knows of itself, its upstream and the masters.",
-			"PATH <id> [<id> ...]", "    Used between proxies: tell whether one of them stands behind itself.",
-			"HEALTH", "    Return whether locks can be had. It needs no login.",
+			"PATH <id> [<id> ...]", "    Used between proxies: return whether one of them is its own upstream.",
+			"HEALTH", "    Return whether locks are available. It needs no login.",
 			"RELOAD", "    Read the configuration again. Return what changed, and what needs a restart.",
 			"MOVE [BACK | ABORT] [EVENIFOTHERS]", "    Move the locks on lock keys from the upstream to the masters, or back; or end a move. Return what was done.",
 			"HELP", "    Print this help.",

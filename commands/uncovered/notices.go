@@ -122,7 +122,7 @@ func widest(head string) string {
 func (n *Notices) tellFull() {
 	if !n.full {
 		n.full = true
-		n.log.Warn("more keys are used like locks than are told apart here: PROXY INFO counts the rest together")
+		n.log.Warn("more keys are used like locks than are kept apart here: PROXY INFO counts the rest together")
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 func TestSortOfSeveralKeys(t *testing.T) {
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
 	plain := kit.Connect(t, kit.StartProxy(t, masters, append(kit.LockKeyArgs(upstream), kit.PatientMasters()...)...))
-	const other = "ERR SORT of a lock key by or with other keys: 'w_*' names keys that cannot be told beforehand"
+	const other = "ERR SORT of a lock key by or with other keys: 'w_*' names keys that are not known beforehand"
 	for _, step := range []struct{ command, want string }{
 		{"RPUSH lock:l 2 1", "2"}, {"RPUSH l 2 1", "2"}, {"MSET w_1 2 w_2 1", "OK"}, {"SORT l BY w_*", "[2 1]"},
 		{"SORT lock:l BY w_*", other}, {"SORT lock:l GET w_*", other}, {"SORT lock:l GET # GET w_* STORE lock:l", other},

@@ -29,11 +29,11 @@ func TestBadCommandLine(t *testing.T) {
 		{"serve --mastr " + master, "flag provided but not defined: -mastr (did you mean --master? see redlock-proxy serve --help)"},
 		{"demo --lisen :0", "flag provided but not defined: -lisen (did you mean --listen? see redlock-proxy demo --help)"},
 		{"--verson", "flag provided but not defined: -verson (did you mean --version? see redlock-proxy --help)"},
-		{"--master " + master + " serve", "flag provided but not defined: -master (it stands after the command: redlock-proxy serve --master …; see redlock-proxy --help)"},
-		{"serve --master redis://127.0.0.1:63x79", `--master: "redis://127.0.0.1:63x79" has no number where its port is (a password stands before an @, and the host after it)`},
+		{"--master " + master + " serve", "flag provided but not defined: -master (it comes after the command: redlock-proxy serve --master …; see redlock-proxy --help)"},
+		{"serve --master redis://127.0.0.1:63x79", `--master: "redis://127.0.0.1:63x79" has no number where its port is (a password comes before an @, and the host after it)`},
 		{"serve --master " + master + " --lock-keys lock:*,job:*", `--lock-keys: "lock:*,job:*" is one glob with ',' in it: give each glob by itself (--lock-keys A --lock-keys B, REDLOCK_LOCK_KEYS="A B", or a line "- A" for each in the file; in a key it is written \,)`},
 		{"serve --master " + master + " --lock-keys lock:[", `--lock-keys: "lock:[" has a [ without its ] (in a key it is written \[)`},
-		{"serve --master " + master + " --lock-keys lock:.*", `--lock-keys: "lock:.*" is a regular expression, and globs are wanted, as in KEYS: * stands for any characters, ? for one, [a-z] for one of a set ("lock:*", not "lock:.*"; what is meant as it is stands behind a \)`},
+		{"serve --master " + master + " --lock-keys lock:.*", `--lock-keys: "lock:.*" is a regular expression, and globs are wanted, as in KEYS: * matches any characters, ? one, [a-z] one of a set ("lock:*", not "lock:.*"; a \ before a character has it taken as it is)`},
 		{"serve", "master: none is given, and at least one is needed (--master URL, REDLOCK_MASTER=URL, or a list in the file)"},
 		{"serve extra --master " + master, `unexpected argument "extra"`},
 		{"demo extra", `unexpected argument "extra"`},
@@ -41,7 +41,7 @@ func TestBadCommandLine(t *testing.T) {
 		{"check --master " + master + " --max-ttl soon", `--max-ttl: "soon" is not a duration (a number and a unit, such as "100ms" or "24h")`},
 		{"serve --master " + master + " --max-clients 0", `--max-clients: "0" is less than 1`},
 		{"serve --master " + master + " --master " + master, `--master: "` + master + `" is the same master as "` + master + `": each has one vote`},
-		{"serve --master " + master + " --listen 6380", `--listen: "6380" is not host:port (such as "127.0.0.1:6380"; an IPv6 host stands in brackets)`},
+		{"serve --master " + master + " --listen 6380", `--listen: "6380" is not host:port (such as "127.0.0.1:6380"; an IPv6 host is written in brackets)`},
 		{"serve --config /no/such/file.yaml --master " + master, "--config: open /no/such/file.yaml: no such file or directory"},
 	} {
 		t.Run(test.args, func(t *testing.T) {

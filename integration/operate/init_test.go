@@ -51,7 +51,7 @@ func TestNewMastersAreNamed(t *testing.T) {
 	t.Parallel()
 	f := &kit.Fleet{Masters: kit.StartMasters(t)}
 	first := kit.StartProxy(t, redistest.URLs(f.Masters), "--fresh-start=false")
-	wantAdvice(t, first, "5 were empty when first met: new, or without their data", "the longest TTL in use is not known, so")
+	wantAdvice(t, first, "5 were empty when first seen: new, or without their data", "the longest TTL in use is not known, so")
 	if !strings.Contains(first.Log(), "run redlock-proxy init") {
 		t.Errorf("the log does not name the cure:\n%s", first.Log())
 	}
@@ -98,6 +98,20 @@ func TestInitAsks(t *testing.T) {
 	}
 }
 
+// TestInitWaitsForMasters: a master that is only just being started, as by the command before in README, does not have init refused.
+func TestInitWaitsForMasters(t *testing.T) {
+	t.Parallel()
+	masters := kit.StartMasters(t)
+	kit.Must(t, masters[0].Kill())
+	var got outcome
+	var running sync.WaitGroup
+	running.Go(func() { got = initMasters(t, masters, "--longest-ttl", "0s") })
+	time.Sleep(time.Second / 2)
+	kit.Must(t, masters[0].Restart())
+	running.Wait()
+	wantInit(t, got, 0, "5 of 5 masters vote\n")
+}
+
 // TestInitRefuses: where locks stand that belie what is said, and where not all masters are there to tell of locks.
 func TestInitRefuses(t *testing.T) {
 	t.Parallel()
@@ -109,7 +123,7 @@ func TestInitRefuses(t *testing.T) {
 		kit.Must(t, kit.Tell(master, "SAVE"))
 		kit.Must(t, master.Revive())
 	}
-	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "10s"), 2, "1 lock stands there, for up to ")
+	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "10s"), 2, "1 lock is held there, for up to ")
 	kit.Must(t, f.Masters[1].Kill())
 	for _, master := range f.Masters[2:] {
 		kit.Must(t, kit.Tell(master, "DEL", "k"))
@@ -193,6 +207,6 @@ func TestInitTellsWhatItCouldNot(t *testing.T) {
 	kit.Must(t, kit.Tell(masters[0], "DEL", "redlock-proxy:rules")) // as no earlier version has them
 	got = initMasters(t, masters, "--longest-ttl", "0s")
 	wantInit(t, got, 3, "1 of 3 masters vote\n")
-	wantInit(t, got, 3, "empty when first met")
+	wantInit(t, got, 3, "empty when first seen")
 	wantInit(t, got, 3, "too few masters vote")
 }

@@ -52,8 +52,9 @@ func TestLockCommand(t *testing.T) {
 	free()
 	holds(t, "redis://"+addr, "--wait 0s", "kill -9 $$").wantEnd(t, 128+9, "", "")
 	free()
-	runProxy(t, "lock", "--addr", addr, "k", "--", "/no/such/program").wantEnd(t, 127, "", "redlock-proxy: ")
-	runProxy(t, "lock", "--addr", addr, "k", "--", t.TempDir()).wantEnd(t, 126, "", "redlock-proxy: ")
+	runProxy(t, "lock", "--addr", addr, "k", "--", "/no/such/program").wantEnd(t, 127, "", `redlock-proxy: the command "/no/such/program" is not found`)
+	folder := t.TempDir()
+	runProxy(t, "lock", "--addr", addr, "k", "--", folder).wantEnd(t, 126, "", fmt.Sprintf("redlock-proxy: the command %q cannot be run: permission denied", folder))
 	free()
 
 	kit.WantGrant(t, client, "LOCK", "k", "other", "PX", "60000")
@@ -66,6 +67,7 @@ func TestLockCommand(t *testing.T) {
 	free()
 
 	holds(t, "127.0.0.1:1", "", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by 127.0.0.1:1: connection refused`)
+	holds(t, "rediss://"+addr, "", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+addr+`: it speaks no TLS: use redis:// instead of rediss://`)
 	holds(t, f.Masters[0].Addr(), "", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+f.Masters[0].Addr()+`: ERR unknown command`)
 	holds(t, addr, "--ttl 25h", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+addr+`: ERR invalid expire time in 'lock' command: over max-ttl`)
 	holds(t, addr, "--ttl 1ms", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+addr+`: ERR invalid expire time`)
@@ -79,7 +81,7 @@ func TestLockCommandLine(t *testing.T) {
 		"lock -- ls":                            "no key is given: redlock-proxy lock KEY -- COMMAND",
 		"lock k":                                "no command is given: redlock-proxy lock KEY -- COMMAND",
 		"lock k --":                             "no command is given: redlock-proxy lock KEY -- COMMAND",
-		"lock k ls":                             `unexpected argument "ls": the command stands after --`,
+		"lock k ls":                             `unexpected argument "ls": the command comes after --`,
 		"lock k --tll 1s -- ls":                 "flag provided but not defined: -tll (did you mean --ttl? see redlock-proxy lock --help)",
 		"lock k --ttl -- ls":                    `--ttl: "--" is not a duration (a number and a unit, such as "100ms" or "24h")`,
 		"lock k --ttl 0s -- ls":                 "--ttl: 0s is less than 1ms",
@@ -132,7 +134,7 @@ func awaitFile(t *testing.T, file string) {
 // TestLockCommandLoses: whoever takes the lock away, or keeps it from being extended, ends the command.
 func TestLockCommandLoses(t *testing.T) {
 	t.Parallel()
-	const told = "redlock-proxy: the command is told to end, since the lock is lost\n"
+	const told = "redlock-proxy: the command gets SIGTERM, since the lock is lost\n"
 	for _, test := range []struct {
 		name, end, stderr string
 		lose              func(t *testing.T, f *kit.Fleet)

@@ -67,7 +67,7 @@ func TestNewSettings(t *testing.T) {
 	kit.Must(t, masters[2].Kill())
 	said = initMasters(t, masters, "--new-settings")
 	wantInit(t, said, 3, masters[2].Addr()+": connection refused\n")
-	wantInit(t, said, 3, "not all masters could be told")
+	wantInit(t, said, 3, "not all masters were reached")
 }
 
 // wantUnlike is an error unless the proxy gives no lock, and says what differs.

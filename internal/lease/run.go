@@ -34,11 +34,24 @@ func (e *InterruptedError) Error() string {
 	return fmt.Sprintf("%v while waiting for the lock", e.Signal)
 }
 
-// StartError says that the command could not be run.
-type StartError struct{ Cause error }
+// StartError says that a command could not be run.
+type StartError struct {
+	Command string
+	Cause   error
+}
 
 // Error says why.
-func (e *StartError) Error() string { return e.Cause.Error() }
+func (e *StartError) Error() string {
+	return fmt.Sprintf("the command %q cannot be run: %v", e.Command, rootOf(e.Cause))
+}
+
+// rootOf is an error without what os and os/exec put around it.
+func rootOf(err error) error {
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
+		err = inner
+	}
+	return err
+}
 
 // Unwrap is the cause.
 func (e *StartError) Unwrap() error { return e.Cause }
@@ -50,7 +63,7 @@ func (e *StartError) Unwrap() error { return e.Cause }
 // command ended.
 func (j *Job) Run(ctx context.Context) (state *os.ProcessState, err error) {
 	if j.Command.Err != nil {
-		return nil, &StartError{j.Command.Err} // no lock is taken for it
+		return nil, &StartError{j.Command.Args[0], j.Command.Err} // no lock is taken for it
 	}
 	lock, err := j.take(ctx)
 	if err != nil {
@@ -71,7 +84,7 @@ func (j *Job) Run(ctx context.Context) (state *os.ProcessState, err error) {
 		err = j.release(ctx, lock)
 	}
 	if started != nil {
-		return nil, &StartError{started}
+		return nil, &StartError{j.Command.Args[0], started}
 	}
 	return j.Command.ProcessState, err
 }
@@ -111,7 +124,7 @@ func (j *Job) attend(lost <-chan error, ended <-chan error) (failed error) {
 			_ = j.Command.Process.Signal(s)
 		case failed = <-lost:
 			lost = nil
-			j.Tell(errors.New("the command is told to end, since the lock is lost"))
+			j.Tell(errors.New("the command gets SIGTERM, since the lock is lost"))
 			_ = j.Command.Process.Signal(syscall.SIGTERM)
 			over = time.After(j.Grace)
 		case <-over:

@@ -57,7 +57,7 @@ func (s *State) Restricted() bool { return s.Proto == 2 && s.Listening() }
 
 var (
 	errInMulti    = errors.New("the client is in a transaction at the upstream")
-	errMonitors   = errors.New("the client monitors, so that answers cannot be told from what it gets")
+	errMonitors   = errors.New("the client monitors, so that answers cannot be distinguished from what it gets")
 	errSubscribes = errors.New("the client takes messages, and no answers to anything else")
 	errSilenced   = errors.New("the client asked for silence, which it may have been refused, so that it is not known whose answer comes next")
 )

@@ -95,7 +95,7 @@ func TestOddSentinels(t *testing.T) {
 		switch {
 		case c.want == "" && (err != nil || addr != "h:1"):
 			t.Errorf("%q, %q: %s, %v", c.answer, c.about, addr, err)
-		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "no Sentinel tells where m is (")):
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "no Sentinel knows where m is (")):
 			t.Errorf("%q, %q: %s, %v", c.answer, c.about, addr, err)
 		}
 	}

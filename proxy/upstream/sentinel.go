@@ -188,7 +188,7 @@ func loginWords(username, password string) []string {
 
 // noSentinel is the error where none of them says where the master is.
 func noSentinel(master string, failures []string) error {
-	return fmt.Errorf("no Sentinel tells where %s is (%s)", master, strings.Join(failures, "; "))
+	return fmt.Errorf("no Sentinel knows where %s is (%s)", master, strings.Join(failures, "; "))
 }
 
 // sever ends a connection at once. TLS would say farewell, and wait until that is taken.

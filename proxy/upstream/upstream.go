@@ -20,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlock-proxy/internal/resp"
+	"redlock-proxy/internal/scheme"
 	"redlock-proxy/proxy/track"
 )
 
@@ -68,6 +69,8 @@ type Upstream struct {
 	all, demands bool
 	// known: a probe was answered.
 	known bool
+	// advice is what to do about the scheme of the URL, as long as no probe was answered; nil: nothing.
+	advice error
 
 	probes atomic.Uint64
 	// lets is LetsIn.
@@ -168,11 +171,31 @@ func (e *Error) Reply() string {
 	return "ERR " + e.Error()
 }
 
+// plain is a cause in plain words.
+type plain struct {
+	text  string
+	cause error
+}
+
+func (p *plain) Error() string { return p.text }
+
+func (p *plain) Unwrap() error { return p.cause }
+
 // ErrGone is the cause where the upstream closed the connection.
-var ErrGone = errors.New("the upstream closed the connection")
+var ErrGone error = &plain{"the upstream closed the connection", io.EOF}
+
+var errNoAnswer error = &plain{"no answer in time", os.ErrDeadlineExceeded}
 
 // Failure is the error for a cause, in plain words.
-func (u *Upstream) Failure(cause error) *Error { return &Error{u.Name(), plainCause(cause)} }
+func (u *Upstream) Failure(cause error) *Error {
+	u.mu.Lock()
+	advice := u.advice
+	u.mu.Unlock()
+	if advice != nil && scheme.LeavesOpen(cause) {
+		return &Error{u.Name(), advice}
+	}
+	return &Error{u.Name(), plainCause(cause)}
+}
 
 // Name is the upstream's address; of one that Sentinels have not told yet, its name there.
 func (u *Upstream) Name() string {
@@ -329,7 +352,7 @@ func plainCause(err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return errors.New("connection refused")
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
-		return errors.New("no answer in time")
+		return errNoAnswer
 	case errors.Is(err, io.EOF):
 		return ErrGone
 	case errors.As(err, &call):
@@ -434,6 +457,9 @@ func (u *Upstream) Run(ctx context.Context) error {
 func (u *Upstream) Probe(ctx context.Context) {
 	term := u.Term()
 	found, err := u.examine(ctx)
+	if err != nil {
+		err = u.advised(ctx, err)
+	}
 	name := u.Name()
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -452,10 +478,31 @@ func (u *Upstream) Probe(ctx context.Context) {
 		u.err = plainCause(err)
 		u.unasked, u.vouched = 0, false
 	} else {
-		u.all, u.demands, u.known = found.all, found.demands, true
+		u.all, u.demands, u.known, u.advice = found.all, found.demands, true, nil
 		u.lets.Store(!found.demands)
 		u.probes.Add(1)
 	}
+}
+
+// advised is the error of a probe of an upstream that was never reached: where its URL has the wrong scheme, that says so, and so do all errors
+// that clients get from now on.
+func (u *Upstream) advised(ctx context.Context, err error) error {
+	u.mu.Lock()
+	settled := u.known || u.following != nil || u.advice != nil && errors.Is(err, u.advice)
+	u.mu.Unlock()
+	if settled {
+		return err
+	}
+	is := u.options.Load()
+	advice := scheme.Advice(ctx, scheme.Server{Network: is.Network, Addr: is.Addr, TLS: is.TLSConfig != nil}, u.Timeout(), err)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.advice = nil
+	if advice == "" {
+		return err
+	}
+	u.advice = errors.New(advice)
+	return u.advice
 }
 
 // access is what may be done on a new connection, before a login: everything, or nothing.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/internal/redistest"
 	"redlock-proxy/proxy/logtest"
 )
 
@@ -269,6 +271,35 @@ func TestUpstreamProbe(t *testing.T) {
 	before := log.String()
 	if up.Probe(ctx); log.String() != before {
 		t.Errorf("a probe that was broken off logged %q", log.String()[len(before):])
+	}
+}
+
+// TestUpstreamOfAnotherScheme: where the URL has the wrong scheme, the log and what clients get say which to use.
+func TestUpstreamOfAnotherScheme(t *testing.T) {
+	secured := httptest.NewTLSServer(nil)
+	t.Cleanup(secured.Close)
+	plain := redistest.New(t, redistest.Options{})
+	for url, want := range map[string]string{
+		"redis://" + secured.Listener.Addr().String(): "it speaks TLS: use rediss:// instead of redis://",
+		"rediss://" + plain.Addr():                    "it speaks no TLS: use redis:// instead of rediss://",
+	} {
+		up, log := newTestUpstream(t, url)
+		for range 2 {
+			up.Probe(t.Context())
+			if _, err := up.Status(); err == nil || err.Error() != want {
+				t.Errorf("%s: got %v, want %s", url, err, want)
+			}
+		}
+		if got := up.Failure(ErrGone).Reply(); !strings.HasSuffix(got, ": "+want) {
+			t.Errorf("%s: clients get %s", url, got)
+		}
+		if got := up.Failure(syscall.ECONNREFUSED).Reply(); !strings.HasSuffix(got, ": connection refused") {
+			t.Errorf("%s: clients get %s", url, got)
+		}
+		if got := log.String(); strings.Count(got, want) != 1 {
+			t.Errorf("%s: the log is %s", url, got)
+		}
+		up.Close()
 	}
 }
 

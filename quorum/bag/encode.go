@@ -12,7 +12,7 @@ import (
 const mark = "\x00redlock:b"
 
 // ErrUnreadable says that a text is marked as a bag and yet none that this version has written.
-var ErrUnreadable = errors.New("what stands beside other keys is not what any proxy of this version has written")
+var ErrUnreadable = errors.New("what is kept beside other keys is not what any proxy of this version has written")
 
 // Is reports whether a value is a bag.
 func Is(text string) bool { return strings.HasPrefix(text, mark) }

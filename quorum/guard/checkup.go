@@ -143,7 +143,7 @@ func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err
 	verdict, why := judge(v, past)
 	if g.set.eras.isRefuted(g.index) {
 		why = Replicated
-		g.set.warnOf(g.Name, "a master's word that the masters were changed is ignored: a majority contradicts it")
+		g.set.warnOf(g.Name, "a master's claim that the masters were changed is ignored: a majority contradicts it")
 	}
 	if verdict == onOver || verdict != onTrust && verdict != onReword && g.set.eras.isOver() {
 		return g.leave(ctx, v, past)
@@ -229,7 +229,7 @@ func (g *Guard) remember(ctx context.Context, v Report) memory {
 	defer g.mu.Unlock()
 	switch owner {
 	case clock.OwnerOurs:
-		g.log.Warn("the clock of this process stood still beside that of the machine", "by", moved.Moved)
+		g.log.Warn("the clock of this process stopped while that of the machine went on", "by", moved.Moved)
 	case clock.OwnerUnclear:
 		g.doubt = doubt{nonce: v.Marker.Says.Nonce, told: v.Sighting.Told, since: time.Now()}
 		if unjudged {

@@ -188,7 +188,7 @@ func (s *Set) MayChange(stays func(name string) bool) (succession.Era, error) {
 			case p.Protocol() == 0:
 				return succession.Era{}, errors.New("another proxy on them is of an earlier version, which knows of no change")
 			case !p.Guards:
-				return succession.Era{}, errors.New("another proxy on them is at work without the guard, and would not notice")
+				return succession.Era{}, errors.New("another proxy on them runs without the guard, and would not notice")
 			}
 		}
 	}

@@ -37,7 +37,7 @@ func (r Reason) Sentence(n int) string {
 	case Evicted:
 		return "evicted keys"
 	case Blank:
-		return either(one, "was", "were") + " empty when first met: new, or without " + either(one, "its", "their") + " data"
+		return either(one, "was", "were") + " empty when first seen: new, or without " + either(one, "its", "their") + " data"
 	case AwaitsFreshStart:
 		return either(one, "waits", "wait") + " for a fresh start: until all masters have been reached"
 	case Joins:

@@ -76,7 +76,7 @@ func TestJudge(t *testing.T) {
 		{"restarted again, without a claim", Report{RunID: "2", Appendfsync: "always", Record: rec("1", Restarted)}, memory{}, onQuarantine, Restarted, marker.NoClaim},
 		{"a marker that is none", Report{Marker: marker.Marked("x@0")}, memory{}, onQuarantine, Restarted, marker.NoClaim},
 		{"a record that is none", Report{Record: marker.Recorded("x")}, memory{}, onQuarantine, Restarted, marker.NoClaim},
-		{"a server that does not tell its run_id", Report{RunID: Untold, Marker: marked(Untold, "a", false)}, memory{}, onTrust, "", marker.NoClaim},
+		{"a server that does not show its run_id", Report{RunID: Untold, Marker: marked(Untold, "a", false)}, memory{}, onTrust, "", marker.NoClaim},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.v.RunID == "" {

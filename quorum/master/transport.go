@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlock-proxy/internal/resp"
+	"redlock-proxy/internal/scheme"
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/guard/script"
@@ -64,6 +65,9 @@ type redisTransport struct {
 	// missing is set where the server did not know the script that does several releases, apart
 	// where it does not do scripts on several keys.
 	missing, apart atomic.Bool
+
+	// reached is set once a probe was answered.
+	reached atomic.Bool
 
 	mu      sync.Mutex
 	clients map[int]*redis.Client
@@ -225,9 +229,24 @@ func (t *redisTransport) Probe(ctx context.Context) (time.Duration, error) {
 	roundTrip, err := t.probeServer(ctx)
 	if errors.Is(err, errOtherServer) {
 		t.renew()
-		return t.probeServer(ctx)
+		roundTrip, err = t.probeServer(ctx)
+	}
+	switch {
+	case err == nil:
+		t.reached.Store(true)
+	case !t.reached.Load():
+		err = t.advised(ctx, err)
 	}
 	return roundTrip, err
+}
+
+// advised is the error of a server that was never reached; where its URL has the wrong scheme, that says so.
+func (t *redisTransport) advised(ctx context.Context, err error) error {
+	at := scheme.Server{Network: t.options.Network, Addr: t.options.Addr, TLS: t.options.TLSConfig != nil}
+	if advice := scheme.Advice(ctx, at, t.waiting.time(), err); advice != "" {
+		return errors.New(advice)
+	}
+	return err
 }
 
 func (t *redisTransport) probeServer(ctx context.Context) (time.Duration, error) {

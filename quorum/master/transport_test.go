@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,30 @@ func told(t *testing.T, conn *redisTransport, do cell.Op) reply {
 	f.load([]*op{o})
 	_ = (&Master{transport: conn}).exchange(f)
 	return f.replies[0]
+}
+
+// TestOtherScheme: where the URL has the wrong scheme, the error of a probe says which to use, until the server was reached once.
+func TestOtherScheme(t *testing.T) {
+	secured := httptest.NewTLSServer(nil)
+	t.Cleanup(secured.Close)
+	plain := miniredis.RunT(t)
+	for url, want := range map[string]string{
+		"redis://" + secured.Listener.Addr().String(): "it speaks TLS: use rediss:// instead of redis://",
+		"rediss://" + plain.Addr():                    "it speaks no TLS: use redis:// instead of rediss://",
+	} {
+		conn, err := newRedisTransport(url, time.Second, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(conn.Close)
+		if _, err := conn.Probe(t.Context()); err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", url, err, want)
+		}
+		conn.reached.Store(true)
+		if _, err := conn.Probe(t.Context()); err == nil || err.Error() == want {
+			t.Errorf("%s was reached once, and fails with %v", url, err)
+		}
+	}
 }
 
 // What an answer means, and that a strange one proves nothing.

@@ -24,7 +24,7 @@ func limits() resp.Limits {
 	return resp.Limits{Line: 16 << 10, Bulk: MaxSize + headSize, Elements: 64, Depth: 4, Total: MaxSize + 64<<10}
 }
 
-var errUnasked = errors.New("it tells what was not asked")
+var errUnasked = errors.New("it reports what was not asked for")
 
 // line is a connection on which a master brings messages: one goroutine reads it, another one writes.
 type line struct {

@@ -19,7 +19,7 @@ var (
 	ErrTooShort = errors.New("the TTL is too short to be granted")
 	// ErrContended: other attempts, or what is left of them, kept the command from its end for as
 	// long as it was tried. It was not carried out.
-	ErrContended = errors.New("the key is contended: every attempt met another one")
+	ErrContended = errors.New("the key is contended: every attempt collided with another")
 )
 
 // InsteadError is ErrHeld or ErrNotHeld where it is known what stands under the one key instead, as a Read would have told it;

@@ -25,7 +25,7 @@ func limits() resp.Limits {
 	return resp.Limits{Line: 16 << 10, Bulk: 2 * longestKey, Elements: 1 << 12, Depth: 4, Total: 4 << 20}
 }
 
-var errUnasked = errors.New("it tells what was not asked")
+var errUnasked = errors.New("it reports what was not asked for")
 
 // line is a connection of a watch: one goroutine reads it, another one writes.
 type line struct {

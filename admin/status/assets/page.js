@@ -129,11 +129,11 @@ function drawBanner() {
   const votes = `${quorum.voting} of ${quorum.masters} masters vote, ${quorum.majority} are needed`;
   document.title = `${quorum.ok ? "" : "⚠ "}redlock-proxy ${quorum.voting}/${quorum.masters}`;
   const upstreamDown = upstream && !upstream.up ? ` The upstream ${upstream.name} is down: ${upstream.cause}` : "";
-  if (!quorum.ok) setBanner("bad", `✕ Locks cannot be had: ${quorum.cause}.${upstreamDown}`);
+  if (!quorum.ok) setBanner("bad", `✕ Locks are not available: ${quorum.cause}.${upstreamDown}`);
   else if (proxy.state !== "serving") setBanner("note", `◐ The proxy is ${proxy.state}. ${votes}.${upstreamDown}`);
-  else if (upstreamDown) setBanner("note", `◐ Locks can be had: ${votes}.${upstreamDown}`);
-  else if (quorum.voting < quorum.masters) setBanner("note", `◐ Locks can be had: ${votes}.`);
-  else setBanner("good", `✓ Locks can be had: ${votes}.`);
+  else if (upstreamDown) setBanner("note", `◐ Locks are available: ${votes}.${upstreamDown}`);
+  else if (quorum.voting < quorum.masters) setBanner("note", `◐ Locks are available: ${votes}.`);
+  else setBanner("good", `✓ Locks are available: ${votes}.`);
   const behind = upstream ? ` · upstream ${upstream.name}` : " · a lock server, without an upstream";
   byID("about").textContent = `${proxy.version} · ${proxy.listen}${behind}${places[proxy.locks_at] || ""} · up ${span(state.now - proxy.started)}`;
 }
@@ -209,7 +209,7 @@ function drawLocks() {
   byID("search").hidden = byID("locks-table").hidden = !on;
   if (!on) {
     byID("locks-count").textContent = "";
-    byID("locks-note").textContent = "Which locks are held is not shown here, because keys may be secrets: the setting admin-locks shows them. LOCKLIST tells them to clients who may ask.";
+    byID("locks-note").textContent = "Which locks are held is not shown here, because keys may be secrets: the setting admin-locks shows them. LOCKLIST shows them to clients that may ask.";
     return;
   }
   if (!locks) return;

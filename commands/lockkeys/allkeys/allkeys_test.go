@@ -131,7 +131,7 @@ func TestReplies(t *testing.T) {
 		{"*2\r\n$1\r\n0\r\n*1\r\n$1\r\nx\r\n", "SCAN 8 MATCH *a COUNT 1", "*2 $1 0 *2 $1 x $6 lock:a "},
 		{"*2\r\n$1\r\n0\r\n*0\r\n", "SCAN 0 NEW option", "*2 $1 0 *0 "},
 		{"*2\r\n$20\r\n18446744073709551615\r\n*0\r\n", "SCAN 0", "*2 $20 18446744073709551615 *0 "},
-		{"*2\r\n$16\r\n4503599627370497\r\n*0\r\n", "SCAN 0", "-ERR the upstream's cursor 4503599627370497 cannot be told from those of lock keys "},
+		{"*2\r\n$16\r\n4503599627370497\r\n*0\r\n", "SCAN 0", "-ERR the upstream's cursor 4503599627370497 cannot be distinguished from those of lock keys "},
 		{"+strange\r\n", "SCAN 0", "+strange "},
 		{"", "FLUSHDB x", "-ERR syntax error "},
 		{"", "FLUSHDB ASYNC SYNC", "-ERR syntax error "},

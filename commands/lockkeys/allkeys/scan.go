@@ -97,7 +97,7 @@ func (a *AllKeys) scanUpstream(c command.Call) {
 	case !ok || unknown != "": // which the upstream has understood
 		c.Out.Raw(reply)
 	case ours:
-		c.Out.Error(fmt.Sprintf("ERR the upstream's cursor %d cannot be told from those of lock keys", next))
+		c.Out.Error(fmt.Sprintf("ERR the upstream's cursor %d cannot be distinguished from those of lock keys", next))
 	case next != 0:
 		c.Out.Raw(reply)
 	default:

@@ -128,7 +128,7 @@ type ContendedError struct{ Key string }
 
 // Error names the key.
 func (e *ContendedError) Error() string {
-	return fmt.Sprintf("lock key '%s' is contended: every attempt met another one", syntax.Shown(e.Key))
+	return fmt.Sprintf("lock key '%s' is contended: every attempt collided with another", syntax.Shown(e.Key))
 }
 
 // What one program may use of lock keys: in all, and beside those that it named before it ran, and such as have the tag of one of

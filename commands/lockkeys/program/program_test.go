@@ -298,7 +298,7 @@ func TestLeavingWhileOvertaken(t *testing.T) {
 func TestOvertakenForever(t *testing.T) {
 	b := newBench(t)
 	b.register.Before = func(round int) { b.register.Put("k", fmt.Sprint("other", round), 500) }
-	b.does("DEL k", "lock key 'k' is contended: every attempt met another one")
+	b.does("DEL k", "lock key 'k' is contended: every attempt collided with another")
 	if !strings.HasPrefix(b.register.Holds("k"), "other") {
 		t.Errorf("k: %s", b.register.Holds("k"))
 	}

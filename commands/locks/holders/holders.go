@@ -43,7 +43,7 @@ func New(opts Options) *Holders {
 
 // Commands are the commands.
 func (h *Holders) Commands() []*command.Command {
-	info := docs("Tells whether a lock is held, for how long, by which masters, and by which client as far as this proxy knows.",
+	info := docs("Returns whether a lock is held, for how long, by which masters, and by which client as far as this proxy knows.",
 		"O(N) with N masters, in one round trip")
 	info.Categories = "read slow"
 	info.Keyed, info.Reads, info.Args = true, true, []command.Argument{command.Key()}

@@ -30,7 +30,7 @@ func (l *link) lookThrough(ctx context.Context) error {
 		}
 		if many > maxLooked {
 			l.set(Impossible)
-			l.cannot("lock keys at the upstream are not watched for: it does not report changes, and has too many keys to be looked through, or does not tell how many", nil)
+			l.cannot("lock keys at the upstream are not watched for: it does not report changes, and has too many keys to be looked through, or does not say how many", nil)
 		} else {
 			now, err := l.scan(databases)
 			if err != nil {

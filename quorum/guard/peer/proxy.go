@@ -81,16 +81,16 @@ func Parse(id, entry string) (p Proxy, ok bool) {
 func (p Proxy) Disagreement(with Proxy) string {
 	switch {
 	case p.Masters != with.Masters:
-		return fmt.Sprintf("another proxy has %d masters, not %d: their majorities need not meet", with.Masters, p.Masters)
+		return fmt.Sprintf("another proxy has %d masters, not %d: their majorities need not overlap", with.Masters, p.Masters)
 	case p.Protocol() != with.Protocol():
 		return fmt.Sprintf("proxies of two versions are at work (protocols %d and %d on the masters): upgrade the others; until then the locks cannot be moved",
 			min(p.Protocol(), with.Protocol()), max(p.Protocol(), with.Protocol()))
 	case p.Guards && !with.Guards:
-		return "another proxy is at work without the guard: it trusts masters that forgot"
+		return "another proxy runs without the guard: it trusts masters that forgot"
 	case p.Settings != with.Settings && p.Guards == with.Guards && p.Settings != "" && with.Settings != "":
 		return "another proxy has other settings of what is a lock (lock-keys, lock-tags, key-prefix): the masters vote for one of both"
 	case p.Servers != with.Servers && p.Servers != NoServers && with.Servers != NoServers:
-		return "another proxy has other masters: their majorities need not meet"
+		return "another proxy has other masters: their majorities need not overlap"
 	default:
 		return ""
 	}

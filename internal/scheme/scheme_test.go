@@ -1,0 +1,72 @@
+package scheme
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http/httptest"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"redlock-proxy/internal/redistest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const patience = 10 * time.Second
+
+func TestAdvice(t *testing.T) {
+	plain := redistest.New(t, redistest.Options{}).Addr()
+	web := httptest.NewTLSServer(nil)
+	t.Cleanup(web.Close)
+	secured := web.Listener.Addr().String()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	refuses, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = refuses.Close() })
+	go func() {
+		for {
+			conn, err := refuses.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, "-ERR this port speaks TLS\r\n")
+			_ = conn.Close()
+		}
+	}()
+	for name, c := range map[string]struct {
+		at      Server
+		timeout time.Duration
+		err     error
+		want    string
+	}{
+		"TLS to a server without":       {Server{"tcp", plain, true}, patience, os.ErrDeadlineExceeded, usePlain},
+		"what it says tells":            {Server{"tcp", plain, true}, patience, tls.RecordHeaderError{}, usePlain},
+		"no TLS to a server with it":    {Server{"tcp", secured, false}, patience, io.EOF, useTLS},
+		"reset by it":                   {Server{"tcp", secured, false}, patience, &net.OpError{Err: syscall.ECONNRESET}, useTLS},
+		"TLS as it should be":           {Server{"tcp", secured, true}, patience, io.EOF, ""},
+		"no TLS as it should be":        {Server{"tcp", plain, false}, 50 * time.Millisecond, io.EOF, ""},
+		"TLS to a proxy with it":        {Server{"tcp", refuses.Addr().String(), true}, patience, io.EOF, ""},
+		"another error":                 {Server{"tcp", plain, true}, patience, errors.New("WRONGPASS"), ""},
+		"it is not there":               {Server{"tcp", plain, true}, patience, syscall.ECONNREFUSED, ""},
+		"TLS to a server that hangs":    {Server{"tcp", silent.Addr().String(), true}, 50 * time.Millisecond, os.ErrDeadlineExceeded, ""},
+		"no TLS to a server that hangs": {Server{"tcp", silent.Addr().String(), false}, 50 * time.Millisecond, os.ErrDeadlineExceeded, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Advice(t.Context(), c.at, c.timeout, c.err); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
