@@ -175,7 +175,10 @@ func (c *client) turn(token string) {
 	}
 }
 
-var errNotAnswered = errors.New("it was not answered as it should be")
+var (
+	errNotAnswered = errors.New("it was not answered as it should be")
+	errEnded       = errors.New("the connection ended")
+)
 
 func (c *client) do(words ...string) (reply any, err error) {
 	if c.conn == nil {
@@ -184,7 +187,9 @@ func (c *client) do(words ...string) (reply any, err error) {
 			return nil, err
 		}
 	}
-	reply, err = c.conn.Do(words...)
+	if reply, err = c.conn.Do(words...); err != nil {
+		err = errEnded
+	}
 	c.contest.Count(words[0], reply, err)
 	failure, failed := reply.(redistest.RespError)
 	if err != nil || failed {
