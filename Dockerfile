@@ -6,14 +6,15 @@ COPY go.mod go.sum ./
 ARG GOPROXY
 RUN go mod download
 COPY . .
-ARG VERSION=dev
+ARG COMMIT
 # The compiler's cache would only make the layer ten times as large.
-RUN CGO_ENABLED=0 GOCACHE=/tmp/cache go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /redlock-proxy . \
+RUN CGO_ENABLED=0 GOCACHE=/tmp/cache go build -trimpath -ldflags "-s -w -X main.commit=${COMMIT}" -o /redlock-proxy . \
     && rm -rf /tmp/cache && mkdir /state
 
 # No shell and no package manager, but the CA certificates that rediss:// masters need.
 FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /redlock-proxy /redlock-proxy
+COPY LICENSE NOTICE /licenses/
 # Where init --once keeps its file: a volume there takes its owner from here.
 COPY --from=build --chown=65532:65532 /state /var/lib/redlock-proxy
 

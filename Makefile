@@ -1,6 +1,7 @@
 # Everything a developer does, by name; `make` alone lists it. Beside Go and apt's packages nothing is fetched.
 
-VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+VERSION  := $(shell sed -n 's/^const version = "\(.*\)"$$/\1/p' main.go)
+COMMIT   ?= $(shell git describe --always --dirty --abbrev=12 --match=- 2>/dev/null)
 FUZZTIME ?= 30s
 IMAGE    ?= redlock-proxy
 ARGS     ?=
@@ -16,6 +17,7 @@ RELOADS  ?= 1000
 MASTERS_ROUNDS ?= 20
 MASTERS_LOCKS ?= 100000
 MOVES ?= 100
+UPGRADES ?= 50
 AT_ONCE  ?= 8
 BUSY     ?= 6
 HOSTILE  ?= 1h
@@ -28,13 +30,13 @@ CHAOS_FAULTS ?= 1000
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test deps lint unit integration versions sharing compose overlap model histories collections histories-busy histories-stalled converge guard masters moves reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile hostile-kinds demo image
+.PHONY: help build test deps lint unit integration versions sharing compose overlap model histories collections histories-busy histories-stalled converge guard masters moves upgrades reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile hostile-kinds demo image notice release-snapshot version
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## the static binary, bin/redlock-proxy
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/redlock-proxy .
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.commit=$(COMMIT)' -o bin/redlock-proxy .
 
 test: ## everything that must pass, and a list of what did not; installs what it needs where it can
 	@MAKE='$(MAKE)' scripts/test deps lint unit integration compose
@@ -44,10 +46,11 @@ deps: ## install what the tests need: redis-server and the clients of other lang
 	@scripts/versions >/dev/null
 
 # With the tag the integration tests are looked at, and everything else as without it.
-lint: ## gofmt, go vet and staticcheck, also of the integration tests
+lint: ## gofmt, go vet and staticcheck, also of the integration tests, the workflows, and whether NOTICE is stale
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted, see make fmt:"; echo "$$files"; exit 1; }
-	go vet -tags integration ./...
-	go tool staticcheck -tags integration ./...
+	go vet -tags integration,history ./...
+	go tool staticcheck -tags integration,history ./...
+	cd scripts/tools && go vet ./... && go run ./notice -check && go tool actionlint $(addprefix ../../,$(wildcard .github/workflows/*.yml))
 
 unit: ## the Go tests under the race detector (what is run twice says so)
 	@export FAILED=$${FAILED:-$$(mktemp)}; scripts/race ./... || CGO_ENABLED=1 scripts/again "$$FAILED" -race
@@ -74,8 +77,10 @@ sharing: ## the tests of the relay with clients that share two connections of ea
 compose: ## docker-compose.yml for real, where a Docker engine answers
 	@$(PROGRESS) go test -json -count=1 -timeout 1h -tags integration ./integration/compose
 
-kubernetes: ## the manifests of deploy/kubernetes against Kubernetes' own types (2 minutes of processor time where these are not yet compiled)
-	cd deploy/kubernetes/verify && go vet ./... && go test -count=1 ./...
+kubernetes: ## the Helm chart: linted, held to Kubernetes' own types, and what it starts, started (builds helm: 3 minutes of processor time the first time)
+	cd deploy/helm/verify && go vet ./... && go test -count=1 ./...
+	go vet -tags integration,helm ./integration/deploy
+	go test -count=1 -tags integration,helm -run '^TestKubernetes$$' ./integration/deploy
 
 overlap: ## GRANTS (100000) grants of one lock by two proxies while masters fail: never two holders at once
 	REDLOCK_GRANTS=$(GRANTS) go test -v -count=1 -timeout 2h -tags integration -p 1 -run '^TestOverlap' ./integration/holdings ./integration/locks ./integration/lockkeys
@@ -110,6 +115,9 @@ fences: ## FENCES (100000) locks with fences by two proxies while one master aft
 moves: ## MOVES (100) moves of the locks to the masters and as many back under load, 30 of 100 with faults, and 100 proxies stopped around a lock that they relay
 	REDLOCK_MOVES=$(MOVES) REDLOCK_MOVE_STOPS=100 go test -v -count=1 -timeout 3h -tags integration ./integration/moving
 
+upgrades: ## UPGRADES (50) rolling upgrades of two proxies from each of the last two protocols, built from the history, and back; masters upgraded in place and replaced by another release: under load
+	REDLOCK_UPGRADES=$(UPGRADES) go test -v -count=1 -timeout 3h -tags integration,history ./integration/upgrade
+
 chaos: ## CHAOS_GRANTS (1000000) locks while CHAOS_FAULTS (1000) things happen to masters, proxies, links, and clocks: none is held twice, lost, or back
 	REDLOCK_CHAOS_GRANTS=$(CHAOS_GRANTS) REDLOCK_CHAOS_FAULTS=$(CHAOS_FAULTS) go test -v -count=1 -timeout 6h -tags integration -run '^TestChaos$$' ./integration/chaos
 
@@ -118,6 +126,15 @@ hostile: ## HOSTILE (1h) of hostile clients of all kinds under the race detector
 
 hostile-kinds: ## how long honest clients wait beside each kind of hostile client by itself, EACH (15s), and beside harmless ones
 	REDLOCK_HOSTILE_EACH=$(EACH) go test -v -count=1 -timeout 2h -tags integration -run '^TestEachKind$$' ./integration/hostile
+
+version: ## the version
+	@echo $(VERSION)
+
+release-snapshot: ## all that is released, in dist: programs, packages, chart, SBOMs and checksums (2 minutes of processor time, and as much again the first time)
+	scripts/release snapshot
+
+notice: ## NOTICE, from the licences of what is linked in
+	go run -C scripts/tools ./notice
 
 fmt: ## gofmt every file
 	gofmt -w .
@@ -159,4 +176,4 @@ demo: ## try it now, with embedded masters; ARGS='…' for further flags
 	go run . demo $(ARGS)
 
 image: ## the container image redlock-proxy
-	docker build --build-arg VERSION=$(VERSION) -t $(IMAGE):$(VERSION) -t $(IMAGE):latest .
+	docker build --build-arg COMMIT=$(COMMIT) -t $(IMAGE):$(VERSION) -t $(IMAGE):latest .

@@ -8,7 +8,10 @@ import (
 	"redlock-proxy/cli"
 )
 
-// version is set by the linker.
-var version = "dev"
+// version stands here and nowhere else: the Makefile and scripts/release read this line. docs/upgrade.md says what its numbers mean.
+const version = "0.3.0"
 
-func main() { os.Exit(cli.Main(version, os.Args)) }
+// commit is set by the linker.
+var commit string
+
+func main() { os.Exit(cli.Main(cli.Build{Version: version, Commit: commit}, os.Args)) }

@@ -17,14 +17,14 @@ import (
 )
 
 // Main runs a command line, the name of the program first, and returns its exit code.
-func Main(version string, args []string) int {
+func Main(b Build, args []string) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	if !isLock(args) {
 		obeySignals(cancel)
 	}
 	redis.SetLogger(quiet{}) // the cluster logs what becomes of a master, once
-	err := newApp(version, os.Stdout, os.Stderr).RunContext(ctx, lockArguments(args))
+	err := newApp(b, os.Stdout, os.Stderr).RunContext(ctx, lockArguments(args))
 	if err != nil && !errors.Is(err, errTold) {
 		fmt.Fprintln(os.Stderr, "redlock-proxy:", err)
 	}
@@ -50,13 +50,14 @@ type quiet struct{}
 // Printf is what go-redis calls.
 func (quiet) Printf(context.Context, string, ...any) {}
 
-func newApp(version string, stdout, stderr io.Writer) *cli.App {
+func newApp(b Build, stdout, stderr io.Writer) *cli.App {
 	return &cli.App{
 		Name:  "redlock-proxy",
 		Usage: "distributed locks over N Redis masters, for every Redis client",
 		Description: "It speaks the Redis protocol: it keeps locks on independent Redis servers, the masters, by majority, and sends every other command to the upstream, an ordinary Redis. " +
 			"Every setting is a flag, an environment variable and a key of a YAML file; a flag beats the environment, and the environment beats the file.",
-		Version:                   version,
+		Version:                   b.Version,
+		Metadata:                  map[string]any{buildKey: b},
 		HideVersion:               true,
 		DisableSliceFlagSeparator: true, // a password may hold a comma
 		Writer:                    stdout,
@@ -64,7 +65,7 @@ func newApp(version string, stdout, stderr io.Writer) *cli.App {
 		ExitErrHandler:            func(*cli.Context, error) {},
 		OnUsageError:              usageError,
 		Action:                    helpAction,
-		Flags:                     []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version", DisableDefaultText: true}},
+		Flags:                     []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print version, commit and Go", DisableDefaultText: true}},
 		Commands: append([]*cli.Command{
 			command("serve", "serve clients", serveFlags(), serveAction),
 			command("demo", "try it now: the proxy and its masters in this process", demoFlags(), demoAction),
@@ -73,7 +74,7 @@ func newApp(version string, stdout, stderr io.Writer) *cli.App {
 			command("healthcheck", "ask the running proxy whether it lives or, with --ready, whether locks are available", healthFlags(), healthcheckAction),
 			lockCommand(),
 			command("move", "move the locks on lock keys from the upstream to the masters, or back: once, for all proxies", moveFlags(), moveAction),
-			command("version", "print the version", nil, versionAction),
+			command("version", "print version, commit and Go", nil, versionAction),
 		}, selfCommands()...),
 	}
 }
@@ -103,11 +104,6 @@ func helpAction(c *cli.Context) error {
 		return unknownCommand(c)
 	}
 	return cli.ShowAppHelp(c)
-}
-
-func versionAction(c *cli.Context) error {
-	_, err := fmt.Fprintln(c.App.Writer, "redlock-proxy", c.App.Version)
-	return err
 }
 
 // settingFlags makes a flag of every setting.

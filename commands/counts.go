@@ -1,15 +1,5 @@
 package commands
 
-import (
-	"redlock-proxy/commands/server"
-	"redlock-proxy/quorum"
-)
-
-// Readiness counts the masters, and those that vote, and says why locks cannot be had, or nothing.
-func Readiness(all []quorum.MasterStatus) (voting, masters int, cause string) {
-	return server.Readiness(all)
-}
-
 // Counts are what a table has counted since it was made, and who waits now.
 type Counts struct {
 	// Waiting are the clients that wait for a lock.
@@ -30,9 +20,9 @@ type Counts struct {
 
 // Counts are those of now.
 func (t *Table) Counts() Counts {
-	s := t.router.scripts
-	c := Counts{Waiting: t.Waiting(), StrayLocks: t.opts.Strays.Count(), ScriptRuns: s.runs.Load(), ScriptsStopped: s.stopped.Load()}
-	c.Endless, c.EffectsLost = s.programs.counts()
+	c := Counts{Waiting: t.Waiting(), StrayLocks: t.opts.Server.Strays.Count()}
+	c.ScriptRuns, c.ScriptsStopped = t.router.scripts.Counts()
+	c.Endless, c.EffectsLost = t.lockKeys.Counts()
 	if t.uncovered != nil {
 		c.UncoveredLocks, c.UncoveredReleases = t.uncovered.Counts()
 	}

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/rights"
-	"redlock-proxy/commands/syntax"
 	"redlock-proxy/internal/fakeregister"
 	"redlock-proxy/quorum"
 )
@@ -111,7 +111,7 @@ func (f fakePrepared) Drop() { f.dropped++ }
 func newRegisterBench(t *testing.T, change ...func(*Options)) *registerBench {
 	b := &registerBench{bench: &bench{T: t, client: newClient()}, masters: fakeregister.NewRegister(), aside: &fakeAside{}, now: time.UnixMilli(1_700_000_000_000)}
 	opts := Options{
-		Locks: fakeLocker{b.masters}, Register: b.masters, MaxTTL: 24 * time.Hour, LockKeys: []string{"k*", "lock:*"},
+		Locks: fakeLocker{b.masters}, Register: b.masters, Settings: Settings{MaxTTL: 24 * time.Hour}, LockKeys: []string{"k*", "lock:*"},
 		Random: func(bits []byte) { clear(bits) }, Now: func() time.Time { return b.now },
 	}
 	b.aside.client = b.client
@@ -120,7 +120,7 @@ func newRegisterBench(t *testing.T, change ...func(*Options)) *registerBench {
 		f(&opts)
 	}
 	b.table = NewTable(opts)
-	b.table.router.scripts.engine.Pause = func(ctx context.Context, _ time.Duration) error {
+	b.table.lockKeys.Engine.Pause = func(ctx context.Context, _ time.Duration) error {
 		b.paused++
 		b.now = b.now.Add(20 * time.Millisecond)
 		return context.Cause(ctx)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"redlock-proxy/commands/program"
+	"redlock-proxy/commands/lockkeys/program"
 	"redlock-proxy/commands/rights"
 	"redlock-proxy/commands/script"
 )
@@ -74,20 +74,20 @@ func TestKeysOfProgramAreLimited(t *testing.T) {
 // The time of a script is for all its repetitions, and for all scripts of a transaction.
 func TestTimeIsForTheWholeEval(t *testing.T) {
 	b := newRegisterBench(t)
-	inv, failed, err := b.table.router.scripts.invocation(t.Context(), []string{"EVAL", "return redis.call('get', 'k:other')", "1", "k"})
+	var allowance script.Allowance
+	words := []string{"EVAL", "return redis.call('get', 'k:other')", "1", "k"}
+	p, failed, err := b.table.router.scripts.Program(t.Context(), b.client, (&rights.Client{Unrestricted: true}).Known(), words, &allowance)
 	if failed != "" || err != nil {
 		t.Fatal(failed, err)
 	}
-	var allowance script.Allowance
-	p := b.table.router.scripts.program(b.client, rights.Of(nil, nil, true), inv, &allowance)
-	if _, err := b.table.router.scripts.engine.Run(t.Context(), p); err != nil {
+	if _, err := b.table.lockKeys.Engine.Run(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	first := allowance
 	if first == (script.Allowance{}) {
 		t.Error("a run takes nothing of the allowance")
 	}
-	if _, err := b.table.router.scripts.engine.Run(t.Context(), p); err != nil || allowance == first {
+	if _, err := b.table.lockKeys.Engine.Run(t.Context(), p); err != nil || allowance == first {
 		t.Errorf("a repetition takes nothing of the allowance: %v", err)
 	}
 }

@@ -3,12 +3,13 @@ package commands
 import (
 	"context"
 	"errors"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/quorum"
 
 	"github.com/hashicorp/go-multierror"
@@ -145,11 +146,12 @@ func TestMadeTokensDiffer(t *testing.T) {
 }
 
 func TestRealTokensAreRandom(t *testing.T) {
-	l := locking{random: Options{}.orDefault().Random}
+	b := newBench(t)
+	b.table = NewTable(Options{Locks: b.locks, Settings: Settings{MaxTTL: time.Hour}})
 	seen := map[string]bool{}
 	for range 100 {
-		token := l.newToken()
-		if len(token) != 32 || seen[token] {
+		token := regexp.MustCompile(`[0-9a-f]{32}`).FindString(b.say("LOCK k * PX 10000"))
+		if token == "" || seen[token] {
 			t.Fatalf("token %q, after %d others", token, len(seen))
 		}
 		seen[token] = true
@@ -160,7 +162,7 @@ func TestRealTokensAreRandom(t *testing.T) {
 // client's to see or to leave out.
 func TestLockKeys(t *testing.T) {
 	b := newBench(t)
-	b.table = NewTable(Options{Locks: b.locks, MaxTTL: time.Hour, KeyPrefix: "lock:"})
+	b.table = NewTable(Options{Locks: b.locks, Settings: Settings{MaxTTL: time.Hour}, KeyPrefix: "lock:"})
 	b.say("SELECT 3")
 	b.say("LOCK k t PX 10000")
 	b.say("EXTEND lock:k t PX 10000")

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/syntax"
 	"redlock-proxy/internal/fakeregister"
 )
 
@@ -165,7 +165,7 @@ func TestLocksWithoutTTL(t *testing.T) {
 	b.does("SET k you XX KEEPTTL", "OK")
 	b.does("PERSIST k", "1")
 	b.does("SETNX k you", "0")
-	if n := b.table.router.scripts.endless.Load(); n != 4 {
+	if n, _ := b.table.lockKeys.Counts(); n != 4 {
 		t.Errorf("%d locks without a TTL, want 4", n)
 	}
 	if info := b.say("INFO redlock"); !strings.Contains(info, "redlock_locks_without_ttl_total:4") {
@@ -175,7 +175,7 @@ func TestLocksWithoutTTL(t *testing.T) {
 
 func TestLocksWithoutTTLRefused(t *testing.T) {
 	const refused = "ERR lock key 'k' without an expiry: refused by no-ttl"
-	b := newRegisterBench(t, func(o *Options) { o.RefuseNoTTL = true })
+	b := newRegisterBench(t, func(o *Options) { o.Settings.RefuseNoTTL = true })
 	b.does("SETNX k me", refused)
 	b.does("SET k me NX", refused)
 	b.does("SET k me", refused)

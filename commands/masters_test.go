@@ -45,7 +45,7 @@ func startCluster(t *testing.T, n int) *quorum.Cluster {
 func overCluster(cluster *quorum.Cluster) *Table {
 	return NewTable(Options{
 		Locks: quorum.NewLocker(cluster), Register: cluster, Scripts: quorum.NewBodies(cluster),
-		MaxTTL: 100_000 * time.Hour, LockKeys: []string{"k*"},
+		Settings: Settings{MaxTTL: 100_000 * time.Hour}, LockKeys: []string{"k*"},
 	})
 }
 

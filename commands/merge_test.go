@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/server"
 	"redlock-proxy/quorum"
 )
 
@@ -23,10 +24,12 @@ type splicing struct {
 func newSplicing(t *testing.T, proto int, upstream string, err error) *splicing {
 	s := &splicing{T: t, client: &command.Client{Proto: proto}}
 	s.table = NewRelayTable(Options{
-		Locks: fakeLocker{}, MaxTTL: time.Hour, Version: "1.2.3", MaxClients: 77, Clients: func() int { return 5 },
-		Upstream: func() (string, error) { return "10.0.0.1:6379", err },
-		Masters: func() []quorum.MasterStatus {
-			return []quorum.MasterStatus{{Name: "m0"}, {Name: "m1", Err: errors.New("no route")}, {Name: "m2"}}
+		Locks: fakeLocker{}, Settings: Settings{MaxTTL: time.Hour, MaxClients: 77},
+		Server: server.Options{
+			Version: "1.2.3", Clients: func() int { return 5 }, Upstream: func() (string, error) { return "10.0.0.1:6379", err },
+			Masters: func() []quorum.MasterStatus {
+				return []quorum.MasterStatus{{Name: "m0"}, {Name: "m1", Err: errors.New("no route")}, {Name: "m2"}}
+			},
 		},
 	})
 	s.client.Ask = func(context.Context) ([]byte, error) {

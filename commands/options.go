@@ -1,45 +1,48 @@
 package commands
 
 import (
-	"context"
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	"time"
 
-	"redlock-proxy/commands/allkeys"
-	"redlock-proxy/commands/holders"
-	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/auth/users"
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/eval"
+	"redlock-proxy/commands/lockkeys"
+	"redlock-proxy/commands/lockkeys/allkeys"
+	"redlock-proxy/commands/locks"
+	"redlock-proxy/commands/locks/holders"
+	"redlock-proxy/commands/locks/single"
 	"redlock-proxy/commands/moving"
-	"redlock-proxy/commands/program"
+	"redlock-proxy/commands/pubsub/subscribers"
 	"redlock-proxy/commands/server"
-	"redlock-proxy/commands/single"
-	"redlock-proxy/commands/strays"
-	"redlock-proxy/commands/subscribers"
-	"redlock-proxy/commands/uncovered"
-	"redlock-proxy/commands/users"
 	"redlock-proxy/quorum"
 )
 
-// Register is what lock keys stand in: a *quorum.Cluster, whose methods tell the errors.
-type Register interface {
-	program.Register
-	Withdraw(keys []quorum.Key, tokens []string, got quorum.Grant)
-	Guess(key quorum.Key) (token string, ok bool)
+// Locks is the locker behind the commands: a *quorum.Locker, whose methods tell the errors.
+type Locks interface {
+	locks.Place
+	lockkeys.Locks
+	Waiting() int
 }
 
-// Options are what the commands work with. Locks and MaxTTL must be set, with
+// ErrShuttingDown is the cause of a context that ends because the proxy stops.
+var ErrShuttingDown = errors.New("the proxy is shutting down")
+
+// Options are what the commands work with. Locks and the Settings' MaxTTL must be set, with
 // LockKeys also Register.
 type Options struct {
 	// Locks are the locks.
 	Locks Locks
 	// Register is what lock keys stand in.
-	Register Register
+	Register lockkeys.Register
 	// Scripts keep the bodies of scripts for all proxies. The default keeps none.
-	Scripts Scripts
+	Scripts eval.Store
 	// Functions are those of the upstream. Where it is nil they are not looked at.
-	Functions Functions
+	Functions eval.Functions
 	// Mark sets a mark for a lock key that a client has read, for CLIENT TRACKING. Where it is nil lock keys are not tracked.
-	Mark func(key quorum.Key, tell func(quorum.News)) *quorum.Mark
+	Mark func(key quorum.Key, notify func(quorum.News)) *quorum.Mark
 	// Messages gives what carries messages between proxies, and has it deliver them, for a table without an upstream. Where it is nil there
 	// are none.
 	Messages func(deliver func(quorum.Message)) subscribers.Carrier
@@ -47,8 +50,8 @@ type Options struct {
 	Holders holders.Locks
 	// AllKeys tells the names of all locks, and removes them. The default knows of none.
 	AllKeys allkeys.Locks
-	// MaxTTL is the longest TTL that a client may ask for.
-	MaxTTL time.Duration
+	// Settings are those that hold until others are applied.
+	Settings Settings
 	// KeyPrefix stands before each lock's name in its key on the masters.
 	KeyPrefix string
 	// LockKeys are the glob patterns of the keys on which ordinary commands run on
@@ -56,45 +59,13 @@ type Options struct {
 	LockKeys []string
 	// LockTags are the glob patterns of the lock keys that stand with all others of their hash tag.
 	LockTags []string
-	// Cluster has a proxy without an upstream say that it is a cluster of one node.
-	Cluster bool
-	// RefuseNoTTL has lock keys without a TTL be refused.
-	RefuseNoTTL bool
 	// Users are those of the proxy's own, who are then asked about themselves by ACL. It is nil where there are none.
 	Users *users.Users
-	// Version is the proxy's own version, as INFO shows it.
-	Version string
-	// MaxClients is the limit on connections, as CONFIG GET shows it.
-	MaxClients int
-	// Masters tells the state of the masters, for INFO. The default tells nothing.
-	Masters func() []quorum.MasterStatus
-	// Upstream tells its address and, if it is down, why. It is nil where there is
-	// none.
-	Upstream func() (name string, err error)
-	// Clients counts the connected clients, for INFO. The default is 0.
-	Clients func() int
-	// Shared is how clients share connections to the upstream, for PROXY INFO; nil where they do not.
-	Shared func() []Shared
-	// AcceptErrors counts the connections that could not be accepted, for PROXY INFO. The
-	// default is 0.
-	AcceptErrors func() int64
-	// ID is the proxy's identity, by which PROXY PATH knows it. Without one it knows no loop.
-	ID string
-	// Onward asks the upstream PROXY PATH, with these identities; the error is ErrLoop where
-	// it leads back to one of them. It is nil where there is no upstream.
-	Onward func(ctx context.Context, ids []string) error
-	// Draining reports whether the proxy is about to stop, for PROXY HEALTH. The default is no.
-	Draining func() bool
-	// Reload reads the configuration again, for PROXY RELOAD; by is who asks. It is nil where there is none to
-	// be read.
-	Reload func(by string) (changed, pending []string, err error)
+	// Server is what the proxy says of itself. What is counted or moved by the table need not be set.
+	Server server.Options
 	// Moving is what moves the locks on lock keys between the upstream and the masters, for PROXY MOVE; its LockKeys, Place, Prefix and Logger are those of
 	// the table. It is nil where they cannot be moved.
 	Moving *moving.Options
-	// LocksAt is where they are, in a word, for INFO. It is nil where they cannot be moved.
-	LocksAt func() string
-	// Strays are the lock keys at the upstream while the locks are at the masters. They are nil where nobody looks for them.
-	Strays *strays.Strays
 	// unmoved are the locks at the upstream, for a table that is for as long as they are there; else nil.
 	unmoved *single.Locks
 	// mover is another table's.
@@ -115,18 +86,6 @@ func (o Options) orDefault() Options {
 	if o.Random == nil {
 		o.Random = func(b []byte) { _, _ = rand.Read(b) } // never fails
 	}
-	if o.Masters == nil {
-		o.Masters = func() []quorum.MasterStatus { return nil }
-	}
-	if o.Clients == nil {
-		o.Clients = func() int { return 0 }
-	}
-	if o.AcceptErrors == nil {
-		o.AcceptErrors = func() int64 { return 0 }
-	}
-	if o.Draining == nil {
-		o.Draining = func() bool { return false }
-	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -140,22 +99,10 @@ func (o Options) orDefault() Options {
 		o.AllKeys = allkeys.None{}
 	}
 	if o.Scripts == nil {
-		o.Scripts = noScripts{}
+		o.Scripts = eval.NoStore{}
 	}
 	return o
 }
-
-// server are what the proxy tells of itself.
-func (o Options) server(is *current, notices *uncovered.Notices) server.Options {
-	return server.Options{
-		Version: o.Version, MaxClients: is.maxClients, Masters: o.Masters, Upstream: o.Upstream, Clients: o.Clients,
-		Waiting: func() int { return o.Locks.Waiting() }, AcceptErrors: o.AcceptErrors, Shared: o.Shared, ID: o.ID, Onward: o.Onward, Cluster: o.Cluster, Uncovered: notices,
-		Draining: o.Draining, Reload: o.Reload, LocksAt: o.LocksAt, Strays: o.Strays,
-	}
-}
-
-// Shared is how clients of one database and protocol share connections to the upstream.
-type Shared = server.Shared
 
 // moving are the keys of locks that may be moved.
 func (o Options) moving() keys.Patterns {

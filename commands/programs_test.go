@@ -18,7 +18,7 @@ import (
 func TestTooShort(t *testing.T) {
 	b := newBench(t)
 	b.locks.err = quorum.ErrTooShort
-	b.table = NewTable(Options{Locks: b.locks, Register: fakeregister.NewRegister(), MaxTTL: time.Hour, LockKeys: []string{"k*"}})
+	b.table = NewTable(Options{Locks: b.locks, Register: fakeregister.NewRegister(), Settings: Settings{MaxTTL: time.Hour}, LockKeys: []string{"k*"}})
 	for line, want := range map[string]string{
 		"LOCK k me PX 3":   "ERR invalid expire time in 'lock' command: too short to be granted",
 		"EXTEND k me PX 3": "ERR invalid expire time in 'extend' command: too short to be granted",

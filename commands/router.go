@@ -2,15 +2,19 @@ package commands
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"strings"
 
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/spec"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/eval"
+	"redlock-proxy/commands/lockkeys"
+	"redlock-proxy/commands/pubsub/subscribers"
 	"redlock-proxy/commands/script"
-	"redlock-proxy/commands/spec"
-	"redlock-proxy/commands/subscribers"
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/transaction"
 )
 
 // Verb is what becomes of a command.
@@ -82,8 +86,7 @@ type router struct {
 	// own are the proxy's own commands, locked those that run on lock keys, multi those of transactions.
 	own           *syntax.Names[*command.Command]
 	locked, multi map[string]*command.Command
-	scripts       *scripts
-	functions     *functions
+	scripts       *eval.Scripts
 	// queue adds a command to a transaction.
 	queue func(command.Call)
 }
@@ -200,7 +203,7 @@ func (r *router) watches(at Situation, words [][]byte) Decision {
 	case lock < 0:
 		return r.forUpstream("watch", words)
 	case other >= 0:
-		return r.settled(at, "watch", refuse("watch", mixed("watch", words[lock], words[other])))
+		return r.settled(at, "watch", refuse("watch", lockkeys.Mixed("watch", words[lock], words[other])))
 	}
 	return r.settled(at, "watch", Decision{Verb: Run, Command: r.multi["watch"]})
 }
@@ -210,7 +213,7 @@ func (r *router) inMulti(at Situation, name string, words [][]byte) Decision {
 	switch {
 	case name == "multi", name == "exec", name == "discard", name == "watch":
 		return Decision{Verb: Run, Command: r.multi[name]}
-	case isOfConnection(name) && at.Down == "", r.messages && subscribers.IsPublish(name):
+	case transaction.IsOfConnection(name) && at.Down == "", r.messages && subscribers.IsPublish(name):
 		return Decision{Verb: Run, Command: &command.Command{Name: name, Arity: -1, Guarded: true, Run: r.queue}}
 	}
 	switch d := r.onMasters(name, words); d.Verb {
@@ -255,16 +258,15 @@ func (r *router) onMasters(name string, words [][]byte) Decision {
 	lock, other := r.lockKeys.Split(words, places)
 	cmd := r.locked[name]
 	switch {
-	case lock < 0 && script.IsEval(name):
-		return r.scriptWithoutLockKeys(name, words)
-	case lock < 0 && isFunction(name):
-		return r.functionWithoutLockKeys(name, words)
+	case lock < 0 && (script.IsEval(name) || eval.IsFunction(name)):
+		at, refusal := r.scripts.Route(name, words)
+		return r.placed(name, at, refusal)
 	case lock < 0:
 		return Decision{}
 	case cmd == nil:
-		return refuse(name, unfit(name, words[lock]))
+		return refuse(name, lockkeys.Unfit(name, words[lock]))
 	case other >= 0 && !script.IsEval(name):
-		return refuse(name, mixed(name, words[lock], words[other]))
+		return refuse(name, lockkeys.Mixed(name, words[lock], words[other]))
 	}
 	return Decision{Verb: Run, Command: cmd}
 }
@@ -284,6 +286,74 @@ func (r *router) rule(name []byte) *keys.Rule {
 	return keys.AnyWord
 }
 
+// mustLearn is the decision about a command whose meaning must be learned first. Its Command does so, where
+// there is no upstream.
+func (r *router) mustLearn(name string) Decision {
+	return Decision{Verb: Learn, Command: &command.Command{Name: name, Arity: -1, Guarded: true, Run: func(c command.Call) {
+		switch d := r.learned(c.Ctx, c.Args); d.Verb {
+		case Forward:
+			c.Out.Error(r.noUpstream(name, c.Args))
+		case NoScript:
+			c.Out.Error(script.NoScript)
+		default:
+			d.Command.Run(c)
+		}
+	}}}
+}
+
+// learned finds out, where the masters and the upstream keep it, what a command does of which that could
+// not be told, and decides.
+func (r *router) learned(ctx context.Context, words [][]byte) Decision {
+	name := syntax.Lower(words[0])
+	at, refusal := r.scripts.Learn(ctx, name, words)
+	d := r.placed(name, at, refusal)
+	if d.Verb == Learn {
+		return Decision{Verb: NoScript}
+	}
+	return d
+}
+
+// placed is the decision about a script or function, by where it is carried out.
+func (r *router) placed(name string, at eval.Where, refusal string) Decision {
+	switch at {
+	case eval.Here:
+		return Decision{Verb: Run, Command: r.locked[name]}
+	case eval.Unknown:
+		return r.mustLearn(name)
+	case eval.Nowhere:
+		return refuse(name, refusal)
+	}
+	return Decision{}
+}
+
+// ahead is for a command that is too long to be held: of so many words, the first ones are given. locked is
+// set where these name a lock key. Else places are the words that may still be one; known is false where
+// that cannot be told.
+func (r *router) ahead(ctx context.Context, words [][]byte, total int) (places keys.Places, locked, known bool) {
+	rule := r.rule(words[0])
+	if rule == nil {
+		return keys.Places{}, false, true
+	}
+	places, known = rule.Places(words, total)
+	if name := syntax.Lower(words[0]); known && len(words) > 2 && (script.IsEval(name) || eval.IsFunction(name)) {
+		var watched bool
+		if locked, watched = r.scripts.Ahead(ctx, name, words, total); watched {
+			places[1] = keys.Span{First: 3, Last: total - 1, Step: 1}
+		}
+	}
+	lock, _ := r.lockKeys.Split(words, places)
+	return places, locked || lock >= 0, known && !hasNUL(words[0])
+}
+
+// tooLong is the error for a command that is too long to be held and would have to be. words may be its
+// first ones only.
+func (r *router) tooLong(name string, words [][]byte) string {
+	if script.BySHA(name) && len(words) > 1 && r.lockKeys.Any() && !r.scripts.Knows(words[1]) {
+		return script.NoScript
+	}
+	return "ERR command too long: the proxy takes 1048576 bytes for a command of its own"
+}
+
 // refuse is the decision to answer with an error.
 func refuse(name, text string) Decision {
 	return Decision{Verb: Refuse, Text: text, Command: &command.Command{
@@ -299,17 +369,6 @@ func abort(name, text string) Decision {
 			c.Out.Error(text)
 		},
 	}}
-}
-
-// unfit says why a command makes no sense for a lock key.
-func unfit(name string, key []byte) string {
-	return fmt.Sprintf("ERR lock key '%s': '%s' cannot run on the lock masters; a lock key takes commands of strings, hashes, lists, sets and sorted sets",
-		syntax.Shown(key), name)
-}
-
-func mixed(name string, lock, other []byte) string {
-	return fmt.Sprintf("ERR '%s' names lock keys and others: '%s' is on the lock masters, '%s' on the upstream; send two commands",
-		name, syntax.Shown(lock), syntax.Shown(other))
 }
 
 // mixedWatch refuses a WATCH of a client that watches keys of the other kind: a transaction can only be

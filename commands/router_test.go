@@ -6,10 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/spec"
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/eval"
 	"redlock-proxy/commands/script"
-	"redlock-proxy/commands/spec"
-	"redlock-proxy/commands/syntax"
 )
 
 // routeTable is that of a relay whose lock keys are lock:*.
@@ -182,7 +183,7 @@ func TestLockCommand(t *testing.T) {
 	for _, c := range []struct{ command, want string }{
 		{"SET lock:a x", "run"}, {"sEt lock:a x NX PX 5", "run"}, {"SET a x", ""}, {"SET", ""}, {"GET lock:a", "run"}, {"GET lock", ""},
 		{"DELEX lock:a IFEQ x", "run"}, {"DELIFEQ lock:a x", "run"}, {"DEL lock:a lock:b", "run"}, {"DEL a b", ""}, {"DEL lock:a b", mixed("del", "b")}, {"DEL b lock:a", mixed("del", "b")},
-		{"MSETNX lock:a lock:b lock:c d", "run"}, {"MSETNX a lock:b c d", ""}, {"MGET lock:a b", mixed("mget", "b")}, {"PING lock:a", ""}, {"NOSUCH lock:a", unfit("nosuch")}, {"NOSUCH a", ""}, {"KEYS lock:a", "run"}, {"FLUSHALL", "run"}, {"SWAPDB 0 1", ""}, {"EVAL return(redis.call('FlushDB')) 0", "-" + flushInScript("flushdb")}, {"PUBLISH lock:a x", ""}, {"SUBSCRIBE lock:a", ""},
+		{"MSETNX lock:a lock:b lock:c d", "run"}, {"MSETNX a lock:b c d", ""}, {"MGET lock:a b", mixed("mget", "b")}, {"PING lock:a", ""}, {"NOSUCH lock:a", unfit("nosuch")}, {"NOSUCH a", ""}, {"KEYS lock:a", "run"}, {"FLUSHALL", "run"}, {"SWAPDB 0 1", ""}, {"EVAL return(redis.call('FlushDB')) 0", "-" + eval.FlushRefusal("flushdb")}, {"PUBLISH lock:a x", ""}, {"SUBSCRIBE lock:a", ""},
 		{"LPUSH lock:a x", "run"}, {"HSET lock:a f v", "run"}, {"XADD lock:a * f v", unfit("xadd")}, {"PFADD lock:a m", unfit("pfadd")}, {"BLPOP lock:a 0", "run"}, {"OBJECT FREQ lock:a", "run"}, {"OBJECT HELP", ""},
 		{"RENAME lock:a b", mixed("rename", "b")}, {"COPY b lock:a", mixed("copy", "b")}, {"DUMP lock:a", unfit("dump")}, {"RESTORE lock:a 0 x", unfit("restore")}, {"SORT b STORE lock:a", mixed("sort", "b")}, {"SORT lock:a GET b", "run"}, {"SORT b BY lock:a", ""},
 		{"MIGRATE h 1  0 5 KEYS b lock:a", unfit("migrate")}, {"ZUNIONSTORE b 2 c lock:a", mixed("zunionstore", "c")}, {"ZUNIONSTORE lock:a 1 b", mixed("zunionstore", "b")},

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/script"
-	"redlock-proxy/commands/syntax"
 	"redlock-proxy/internal/fakeregister"
 	"redlock-proxy/quorum"
 
@@ -268,7 +267,7 @@ func TestSignalLost(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	b.holding("k", ".")
-	if n := b.table.router.scripts.effectsLost.Load(); n != 1 || !strings.Contains(log.String(), "connection refused") {
+	if _, n := b.table.lockKeys.Counts(); n != 1 || !strings.Contains(log.String(), "connection refused") {
 		t.Errorf("%d counted; %s", n, log.String())
 	}
 }
@@ -505,7 +504,7 @@ func TestScriptUndelivered(t *testing.T) {
 // A script in two steps never leaves a lock without TTL; one that has none is
 // refused with no-ttl.
 func TestScriptsWithoutTTL(t *testing.T) {
-	b := newRegisterBench(t, func(o *Options) { o.RefuseNoTTL = true })
+	b := newRegisterBench(t, func(o *Options) { o.Settings.RefuseNoTTL = true })
 	if got := b.run("EVAL", takeTwoStep, "1", "k", "me", "900"); got != "1" {
 		t.Error(got)
 	}
@@ -528,26 +527,4 @@ func TestScriptInTransaction(t *testing.T) {
 		t.Error(got)
 	}
 	b.asked("read 0/k", "update 0/k")
-}
-
-// nobodys is the value of a key in which this proxy has put nothing.
-func nobodys(string) (string, bool) { return "", false }
-
-// What a script was found to do is the guess for its next call.
-func TestPredictions(t *testing.T) {
-	p := newPredictions()
-	p.learn("a", []keyspace.Edit{{Key: "k", Was: keyspace.Entry{Present: true, Value: "y"}}}, []string{"x", "y"})
-	p.learn("b", []keyspace.Edit{{Key: "k"}}, []string{"x"})
-	for sha, want := range map[string]string{"a": "y,", "b": ",", "new": "x,,"} {
-		got := ""
-		for _, g := range p.guesses(sha, []string{"k"}, []string{"x", "y"}, nobodys) {
-			got += g["k"].Value + ","
-		}
-		if sha == "a" {
-			want += ","
-		}
-		if got != want {
-			t.Errorf("%s: %q, want %q", sha, got, want)
-		}
-	}
 }

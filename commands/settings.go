@@ -3,14 +3,18 @@ package commands
 import (
 	"sync/atomic"
 	"time"
+
+	"redlock-proxy/commands/lockkeys"
 )
 
-// Settings are what of the [Options] may change while commands run.
+// Settings are what may change while commands run.
 type Settings struct {
-	// MaxTTL, RefuseNoTTL and MaxClients are those of the Options.
-	MaxTTL      time.Duration
+	// MaxTTL is the longest TTL that a client may ask for.
+	MaxTTL time.Duration
+	// RefuseNoTTL has lock keys without a TTL be refused.
 	RefuseNoTTL bool
-	MaxClients  int
+	// MaxClients is the limit on connections, as CONFIG GET shows it.
+	MaxClients int
 	// MessageMemory is how much may wait of messages for all subscribers of a lock server, in bytes; 0: subscribers.DefaultBacklog.
 	MessageMemory int64
 	// Audit is whether the logger Audit of the Options is told. Without one nobody ever is.
@@ -32,10 +36,17 @@ type current struct{ atomic.Pointer[Settings] }
 
 func newCurrent(o Options) *current {
 	c := &current{}
-	c.Store(&Settings{MaxTTL: o.MaxTTL, RefuseNoTTL: o.RefuseNoTTL, MaxClients: o.MaxClients, Audit: o.Audit != nil})
+	first := o.Settings
+	first.Audit = o.Audit != nil
+	c.Store(&first)
 	return c
 }
 
 func (c *current) maxTTL() time.Duration { return c.Load().MaxTTL }
+
+func (c *current) limits() lockkeys.Limits {
+	is := c.Load()
+	return lockkeys.Limits{MaxTTL: is.MaxTTL, RefuseNoTTL: is.RefuseNoTTL}
+}
 
 func (c *current) maxClients() int { return c.Load().MaxClients }

@@ -5,30 +5,26 @@ import (
 	"maps"
 	"slices"
 
-	"redlock-proxy/commands/acl"
-	"redlock-proxy/commands/allkeys"
-	"redlock-proxy/commands/audit"
-	"redlock-proxy/commands/blocking"
+	"redlock-proxy/commands/auth/users"
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/holders"
-	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/eval"
+	"redlock-proxy/commands/lockkeys"
+	"redlock-proxy/commands/lockkeys/allkeys"
+	"redlock-proxy/commands/locks"
+	"redlock-proxy/commands/locks/audit"
+	"redlock-proxy/commands/locks/holders"
+	"redlock-proxy/commands/locks/single"
 	"redlock-proxy/commands/moving"
-	"redlock-proxy/commands/program"
 	"redlock-proxy/commands/pubsub"
-	"redlock-proxy/commands/script"
+	"redlock-proxy/commands/pubsub/subscribers"
 	"redlock-proxy/commands/server"
-	"redlock-proxy/commands/single"
-	"redlock-proxy/commands/spec"
-	"redlock-proxy/commands/subscribers"
-	"redlock-proxy/commands/syntax"
 	"redlock-proxy/commands/tracking"
+	"redlock-proxy/commands/transaction"
 	"redlock-proxy/commands/uncovered"
-	"redlock-proxy/commands/users"
 	"redlock-proxy/quorum"
 )
-
-// ErrLoop says that an upstream leads back to this proxy, itself or over others.
-var ErrLoop = server.ErrLoop
 
 // Table holds the commands that the proxy answers itself. It is safe for concurrent use.
 type Table struct {
@@ -37,6 +33,8 @@ type Table struct {
 	audit   *audit.Log
 	mover   *moving.Mover // nil: locks are not moved
 	router  router
+	// lockKeys runs what clients do with lock keys.
+	lockKeys *lockkeys.Runner
 	// uncovered notices what looks like a lock on keys of the upstream; nil without one.
 	uncovered *uncovered.Notices
 	holders   *holders.Holders
@@ -70,41 +68,38 @@ func NewUnmovedTable(moved *Table, opts Options, locks *single.Locks) *Table {
 func newTable(opts Options, notices *uncovered.Notices) *Table {
 	t := &Table{opts: opts, current: newCurrent(opts), audit: audit.New(opts.Audit), uncovered: notices}
 	lockKeys := keys.NewPatterns(opts.LockKeys...)
-	place := placeOf(opts.KeyPrefix, keys.NewPatterns(opts.LockTags...), opts.moving())
+	place := lockkeys.Places(opts.KeyPrefix, keys.NewPatterns(opts.LockTags...), opts.moving())
 	if t.mover = opts.mover; t.mover == nil {
 		t.mover = newMover(opts, place)
 	}
 	if opts.unmoved != nil {
 		lockKeys = keys.NewPatterns() // to this table they are keys like others
 	}
-	p := &programs{
-		audit: t.audit, register: opts.Register, locks: opts.Locks, settings: t.current, now: opts.Now, logger: opts.Logger,
-	}
 	see := allkeys.New(allkeys.Options{
 		Locks: opts.AllKeys, Register: opts.Register, LockKeys: lockKeys, Place: place, Prefix: opts.KeyPrefix,
 		Random: opts.Random, Logger: opts.Logger, Audit: t.audit,
 	})
-	p.engine = &program.Engine{
-		Register: opts.Register, Place: place, Now: opts.Now, Random: opts.Random, Pause: program.Sleep, Forbids: p.forbids, List: see.Held, Lost: p.lost,
-	}
-	s := &scripts{
-		programs: p, lockKeys: lockKeys, store: opts.Scripts, cache: script.NewCache(maxScripts, maxScriptBytes), pace: script.NewPace(), predictions: newPredictions(), saw: t.Saw,
-	}
-	waiting := blocking.Options{Locks: opts.Locks, Engine: p.engine, Program: p.commandProgram, Tell: p.tell, Now: opts.Now}
+	t.lockKeys = lockkeys.New(lockkeys.Options{
+		Register: opts.Register, Locks: opts.Locks, Place: place, List: see.Held, Limits: t.current.limits,
+		Now: opts.Now, Random: opts.Random, Logger: opts.Logger, Audit: t.audit,
+	})
+	s := eval.New(eval.Options{
+		Keys: t.lockKeys, LockKeys: lockKeys, Store: opts.Scripts, Functions: opts.Functions, Own: t.Lookup, Observe: t.Observe, Now: opts.Now,
+	})
 	if notices == nil && opts.Messages != nil {
 		t.messages = subscribers.New(opts.Messages)
 	}
-	tx := transactions{s}
+	tx := transaction.Transactions{Keys: t.lockKeys, Scripts: s}
 	t.router = router{
-		lockKeys: lockKeys, relays: notices != nil, messages: t.messages != nil, scripts: s, functions: &functions{upstream: opts.Functions, now: opts.Now},
-		locked: lockedCommands(p, s, waiting.Run), multi: tx.commands(), queue: tx.queue,
+		lockKeys: lockKeys, relays: notices != nil, messages: t.messages != nil, scripts: s,
+		locked: byName(append(t.lockKeys.Commands(), s.Commands()...)), multi: tx.Commands(), queue: tx.Queue,
 	}
-	about := opts.server(t.current, notices)
+	about := opts.Server
+	about.MaxClients, about.Waiting, about.Uncovered, about.Mover = t.current.maxClients, t.Waiting, notices, t.mover
 	if lockKeys.Any() {
-		about.Programs = p.counts
+		about.Programs = t.lockKeys.Counts
 	}
-	about.Mover = t.mover
-	l := &locking{locks: opts.Locks, settings: t.current, place: place, random: opts.Random, audit: t.audit}
+	l := &locks.Locking{Locks: opts.Locks, MaxTTL: t.current.maxTTL, Place: place, Random: opts.Random, Audit: t.audit}
 	t.tracking = newHub(opts, lockKeys)
 	h := holders.New(holders.Options{Locks: opts.Holders, Place: place, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit})
 	t.holders = h
@@ -115,17 +110,16 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 	if t.messages != nil {
 		ofAll = append(ofAll, pubsub.Commands(t.messages)...)
 	}
-	locks := slices.Concat(l.commands(), h.Commands())
+	ofLocks := slices.Concat(l.Commands(), h.Commands())
 	if opts.unmoved != nil {
-		locks = unmoved{l, h, opts.unmoved}.commands()
+		ofLocks = locks.Unmoved{Locking: l, Holders: h, Locks: opts.unmoved}.Commands()
 	}
-	t.router.own = own(t.router, server.New(about), h.Wait(), append(locks, ofAll...), s, opts.Users)
-	s.own = t.Lookup
+	t.router.own = own(t.router, server.New(about), h.Wait(), append(ofLocks, ofAll...), s, opts.Users)
 	return t
 }
 
 // own are the proxy's own commands. Where there is no upstream, COMMAND lists those that run on lock keys, too.
-func own(r router, about *server.Server, wait *command.Command, locks []*command.Command, s *scripts, users *users.Users) *syntax.Names[*command.Command] {
+func own(r router, about *server.Server, wait *command.Command, locks []*command.Command, s *eval.Scripts, users *users.Users) *syntax.Names[*command.Command] {
 	all := append(locks, about.Proxy())
 	if users != nil {
 		all = append(all, users.Command())
@@ -134,25 +128,30 @@ func own(r router, about *server.Server, wait *command.Command, locks []*command
 	case !r.relays:
 		all = append(append(all, about.Commands()...), wait)
 	case r.lockKeys.Any():
-		all = append(append(all, about.Merged()...), s.mergedScriptCommand())
+		all = append(append(all, about.Merged()...), s.MergedCommand())
 	default:
 		all = append(all, about.Merged()...)
 	}
-	byName := map[string]*command.Command{}
-	for _, cmd := range all {
-		byName[cmd.Name] = cmd
-	}
+	named := byName(all)
 	if !r.relays && r.lockKeys.Any() {
-		byName["script"] = r.locked["script"]
+		named["script"] = r.locked["script"]
 		for _, name := range []string{"multi", "exec", "discard", "unwatch"} {
-			byName[name] = r.multi[name]
+			named[name] = r.multi[name]
 		}
 		for _, name := range slices.Sorted(maps.Keys(r.locked)) {
 			all = append(all, r.locked[name])
 		}
 	}
 	about.List(all)
-	return syntax.NewNames(byName)
+	return syntax.NewNames(named)
+}
+
+func byName(all []*command.Command) map[string]*command.Command {
+	named := map[string]*command.Command{}
+	for _, c := range all {
+		named[c.Name] = c
+	}
+	return named
 }
 
 // newMover is what moves the lock keys, if there are any.
@@ -171,7 +170,7 @@ func newHub(opts Options, lockKeys keys.Patterns) *tracking.Hub {
 		return nil
 	}
 	return tracking.NewHub(tracking.Options{
-		Mark: func(key quorum.Key, tell func(quorum.News)) tracking.Mark { return opts.Mark(key, tell) },
+		Mark: func(key quorum.Key, notify func(quorum.News)) tracking.Mark { return opts.Mark(key, notify) },
 		Read: opts.Register.Read, Logger: opts.Logger,
 	})
 }
@@ -241,7 +240,7 @@ func (t *Table) Run(cmd *command.Command, c command.Call) {
 
 // permitted asks whether the client may run a command, and answers where it may not.
 func permitted(c command.Call) bool {
-	if c.Client.Unrestricted || c.Client.Upstream == nil && c.Client.Judge == nil || server.IsOpen(c.Args) {
+	if c.Client.MayAll() || server.IsOpen(c.Args) {
 		return true
 	}
 	text := c.Client.Refusal(c.Ctx, c.Args)
@@ -255,33 +254,11 @@ func permitted(c command.Call) bool {
 	return false
 }
 
-// Saw takes a command that goes to the upstream, for what can be learned from it: a script that is loaded
+// Observe takes a command that goes to the upstream, for what can be learned from it: a script that is loaded
 // there, or a lock that is taken or released. At least the first uncovered.Words words are given.
-func (t *Table) Saw(words [][]byte) {
+func (t *Table) Observe(words [][]byte) {
 	if t.router.lockKeys.Any() && len(words) == 3 && syntax.Folded(words[0]) == "script" && syntax.Folded(words[1]) == "load" {
-		_, _ = t.router.scripts.cache.Load(string(words[2]))
+		t.router.scripts.Loaded(words[2])
 	}
-	t.uncovered.Saw(words[:min(uncovered.Words, len(words))], t.router.lockKeys.Match)
-}
-
-// Catalog is all commands that the rules of users may name: those of Redis, and the proxy's own.
-func Catalog() *acl.Catalog {
-	var own []acl.Own
-	all := append((&locking{}).commands(), holders.New(holders.Options{}).Commands()...)
-	for _, c := range append(all, server.New(server.Options{}).Proxy()) {
-		own = append(own, rulesOf(c))
-	}
-	return acl.NewCatalog(own...)
-}
-
-// rulesOf is what rules are about in a command of the proxy's own.
-func rulesOf(c *command.Command) acl.Own {
-	o := acl.Own{Name: c.Name, Categories: c.Categories(), Access: spec.Changes}
-	if c.Docs.Reads {
-		o.Access = spec.Takes
-	}
-	if at := c.Docs.Span(); at != (keys.Span{}) {
-		o.Keys = keys.InSpan(at.First, at.Last, at.Step)
-	}
-	return o
+	t.uncovered.CountUncovered(words[:min(uncovered.Words, len(words))], t.router.lockKeys.Match)
 }

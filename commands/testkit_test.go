@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/server"
 	"redlock-proxy/quorum"
 )
 
@@ -96,7 +97,7 @@ func newBench(t *testing.T) *bench {
 	locks := &fakeLocks{validity: 9888 * time.Millisecond, fence: 1700000000000001}
 	count := byte(0)
 	table := NewTable(Options{
-		Locks: locks, MaxTTL: 24 * time.Hour, Version: "1.2.3", MaxClients: 77,
+		Locks: locks, Settings: Settings{MaxTTL: 24 * time.Hour, MaxClients: 77}, Server: server.Options{Version: "1.2.3"},
 		Random: func(b []byte) {
 			for i := range b {
 				b[i] = count

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/syntax"
 	"redlock-proxy/internal/fakeregister"
 	"redlock-proxy/quorum"
 )
@@ -15,7 +15,7 @@ import (
 // queue adds a command to the client's transaction, and gives the reply.
 func (b *registerBench) queue(words ...string) string {
 	at := len(b.out.Bytes)
-	transactions{b.table.router.scripts}.queue(command.Call{Ctx: b.Context(), Client: b.client, Args: syntax.Bytes(words), Out: &b.out})
+	b.table.router.queue(command.Call{Ctx: b.Context(), Client: b.client, Args: syntax.Bytes(words), Out: &b.out})
 	return string(b.out.Bytes[at:])
 }
 
@@ -237,7 +237,7 @@ func TestQueueErrors(t *testing.T) {
 
 func TestTransactionIsBounded(t *testing.T) {
 	b := newRegisterBench(t)
-	big := []string{"SET", "k", strings.Repeat("x", maxQueued)}
+	big := []string{"SET", "k", strings.Repeat("x", 1<<20)}
 	b.queue(big...)
 	if got, want := b.queue(big...), "-ERR a transaction on lock keys is limited to 1048576 bytes\r\n"; got != want {
 		t.Errorf("%q, want %q", got, want)

@@ -13,12 +13,14 @@ import (
 	"testing"
 	"time"
 
-	"redlock-proxy/commands/audit"
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/holders"
-	"redlock-proxy/commands/keys"
-	"redlock-proxy/commands/single"
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/lockkeys"
+	"redlock-proxy/commands/locks"
+	"redlock-proxy/commands/locks/audit"
+	"redlock-proxy/commands/locks/holders"
+	"redlock-proxy/commands/locks/single"
 	"redlock-proxy/internal/redistest"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum"
@@ -39,16 +41,16 @@ func newUnmovedBench(t *testing.T) *unmovedBench {
 	cluster := startCluster(t, 3)
 	locker := quorum.NewLocker(cluster)
 	log := slog.New(slog.NewTextHandler(&b.log, nil))
-	opts := Options{Locks: locker, Register: cluster, Holders: locker, MaxTTL: time.Hour, LockKeys: []string{"k*"}, KeyPrefix: "p:", Logger: log, Audit: log}.orDefault()
+	opts := Options{Locks: locker, Register: cluster, Holders: locker, Settings: Settings{MaxTTL: time.Hour}, LockKeys: []string{"k*"}, KeyPrefix: "p:", Logger: log, Audit: log}.orDefault()
 	b.table = NewTable(opts)
 	b.locks = single.New(single.Options{LockKeys: opts.LockKeys, Name: b.server.Addr})
 	t.Cleanup(b.locks.Close)
-	place := placeOf(opts.KeyPrefix, keys.Patterns{}, keys.Patterns{})
-	for _, cmd := range (unmoved{
-		locking: &locking{locks: locker, settings: b.table.current, place: place, random: func(p []byte) { _, _ = rand.Read(p) }, audit: b.table.audit},
-		holders: holders.New(holders.Options{Locks: locker, Place: place, Prefix: opts.KeyPrefix, Logger: log, Audit: audit.New(log)}),
-		locks:   b.locks,
-	}).commands() {
+	place := lockkeys.Places(opts.KeyPrefix, keys.Patterns{}, keys.Patterns{})
+	for _, cmd := range (locks.Unmoved{
+		Locking: &locks.Locking{Locks: locker, MaxTTL: b.table.current.maxTTL, Place: place, Random: func(p []byte) { _, _ = rand.Read(p) }, Audit: b.table.audit},
+		Holders: holders.New(holders.Options{Locks: locker, Place: place, Prefix: opts.KeyPrefix, Logger: log, Audit: audit.New(log)}),
+		Locks:   b.locks,
+	}).Commands() {
 		b.upstream[cmd.Name] = cmd
 	}
 	return b
@@ -223,7 +225,7 @@ func TestRunAgain(t *testing.T) {
 	}
 }
 
-// TestUnmovedUndelivered: a lock whose reply did not reach its client is left to its TTL, where nothing can be done for that.
+// TestUnmovedUndelivered: a lock whose reply did not reach its client is left to its TTL.
 func TestUnmovedUndelivered(t *testing.T) {
 	b := newUnmovedBench(t)
 	client := b.connect(2)

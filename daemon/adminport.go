@@ -13,6 +13,8 @@ import (
 	"redlock-proxy/admin/metrics"
 	"redlock-proxy/admin/status"
 	"redlock-proxy/commands"
+	"redlock-proxy/commands/lockkeys"
+	"redlock-proxy/commands/server"
 	"redlock-proxy/conf"
 	"redlock-proxy/quorum"
 )
@@ -58,7 +60,7 @@ func (a *adminPort) isServing() {
 }
 
 // counted is what commands work with, counted where there is an admin port.
-func (a *adminPort) counted(locker *quorum.Locker, cluster *quorum.Cluster) (commands.Locks, commands.Register) {
+func (a *adminPort) counted(locker *quorum.Locker, cluster *quorum.Cluster) (commands.Locks, lockkeys.Register) {
 	if a == nil {
 		return locker, cluster
 	}
@@ -125,7 +127,7 @@ func (d *daemon) checkServing(draining context.Context) admin.Check {
 
 // checkMasters counts those that vote.
 func (d *daemon) checkMasters() admin.Check {
-	voting, masters, cause := commands.Readiness(d.cluster.Status())
+	voting, masters, cause := server.Readiness(d.cluster.Status())
 	c := admin.Check{Name: "masters", Text: fmt.Sprintf("%d of %d vote", voting, masters)}
 	switch {
 	case cause != "":
@@ -149,7 +151,7 @@ func (d *daemon) page(draining context.Context) status.Options {
 	opts := status.Options{
 		Proxy:   func() status.Proxy { return d.describe(draining) },
 		Clients: d.countClients, Totals: d.admin.metrics.Totals, Masters: d.cluster.Status,
-		Quorum: func() (int, int, string) { return commands.Readiness(d.cluster.Status()) },
+		Quorum: func() (int, int, string) { return server.Readiness(d.cluster.Status()) },
 		Events: d.admin.events,
 	}
 	if d.upstream != nil {

@@ -15,10 +15,12 @@ import (
 
 	"redlock-proxy/admin/status"
 	"redlock-proxy/commands"
+	"redlock-proxy/commands/auth/users"
+	"redlock-proxy/commands/lockkeys"
 	"redlock-proxy/commands/moving"
-	"redlock-proxy/commands/strays"
-	"redlock-proxy/commands/subscribers"
-	"redlock-proxy/commands/users"
+	"redlock-proxy/commands/moving/strays"
+	"redlock-proxy/commands/pubsub/subscribers"
+	"redlock-proxy/commands/server"
 	"redlock-proxy/conf"
 	"redlock-proxy/internal/certs"
 	"redlock-proxy/proxy"
@@ -67,7 +69,7 @@ func Serve(ctx context.Context, o Options) error {
 type daemon struct {
 	cfg       conf.Config // as of the start
 	opts      Options
-	standing  atomic.Pointer[standing]
+	applied   atomic.Pointer[applied]
 	reloading reloading
 	reloads   atomic.Pointer[reloaded]
 	// unfollowed is what was told last of masters that the configuration does not follow.
@@ -122,7 +124,7 @@ func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 		return nil, err
 	}
 	d.cfg = cfg
-	d.standing.Store(&standing{cfg: given, password: password, clients: cfg.MaxClients})
+	d.applied.Store(&applied{cfg: given, password: password, clients: cfg.MaxClients})
 	d.reloads.Store(&reloaded{at: time.Now(), well: true})
 	if err := d.listen(ctx); err != nil {
 		return nil, err
@@ -140,7 +142,7 @@ func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 
 // Rules are what all proxies on the same masters must have alike.
 func Rules(cfg conf.Config) string {
-	return commands.Rules(cfg.KeyPrefix, cfg.LockKeys, cfg.LockTags, cfg.Guard, cfg.MoveFromUpstream)
+	return lockkeys.Rules(cfg.KeyPrefix, cfg.LockKeys, cfg.LockTags, cfg.Guard, cfg.MoveFromUpstream)
 }
 
 // listen takes the port, unless a master or the upstream is at it.
@@ -150,7 +152,7 @@ func (d *daemon) listen(ctx context.Context) error {
 	if err != nil {
 		return cannotListen("listen", d.cfg.Listen, err)
 	}
-	if err := notItself(ctx, d.cfg, listener.Addr().String()); err != nil {
+	if err := refuseSelf(ctx, d.cfg, listener.Addr().String()); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	d.listener = listener
@@ -163,7 +165,7 @@ func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
 	defer d.admin.serve(ctx, d)() // the last to end
 	servers, stopServers := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
-	running.Go(func() { d.obey(servers, d.opts.Hangups) })
+	running.Go(func() { d.handleHangups(servers, d.opts.Hangups) })
 	running.Go(func() { _ = d.cluster.Run(servers) })
 	if d.upstream != nil {
 		defer d.upstream.Close()
@@ -214,7 +216,7 @@ func (d *daemon) lameDuck(asked, clients context.Context, stop func()) {
 	}
 	defer stop()
 	d.stopping.Store(true)
-	delay := d.standing.Load().cfg.DrainDelay
+	delay := d.applied.Load().cfg.DrainDelay
 	if delay == 0 {
 		return
 	}
@@ -251,34 +253,36 @@ func (d *daemon) newServer(id, clientPassword string) {
 	locker := quorum.NewLocker(d.cluster)
 	locks, register := d.admin.counted(locker, d.cluster)
 	opts := commands.Options{
-		Locks:        locks,
-		Holders:      locker,
-		AllKeys:      locker,
-		Register:     register,
-		Mark:         d.cluster.Mark,
-		Scripts:      quorum.NewBodies(d.cluster),
-		KeyPrefix:    cfg.KeyPrefix,
-		LockKeys:     cfg.LockKeys,
-		LockTags:     cfg.LockTags,
-		Cluster:      cfg.ClusterMode == "emulated",
-		Version:      d.opts.Version,
-		Masters:      d.cluster.Status,
-		Clients:      func() int { return d.server.Clients() },
-		AcceptErrors: func() int64 { return d.server.AcceptErrors() },
-		Shared:       func() []commands.Shared { return d.server.Shared() },
-		ID:           id,
-		Draining:     d.stopping.Load,
-		Reload:       d.reload,
-		Logger:       d.log,
-		Audit:        d.audit,
-		Users:        d.users,
+		Locks:     locks,
+		Holders:   locker,
+		AllKeys:   locker,
+		Register:  register,
+		Mark:      d.cluster.Mark,
+		Scripts:   quorum.NewBodies(d.cluster),
+		KeyPrefix: cfg.KeyPrefix,
+		LockKeys:  cfg.LockKeys,
+		LockTags:  cfg.LockTags,
+		Logger:    d.log,
+		Audit:     d.audit,
+		Users:     d.users,
+		Server: server.Options{
+			Cluster:      cfg.ClusterMode == "emulated",
+			Version:      d.opts.Version,
+			Masters:      d.cluster.Status,
+			Clients:      func() int { return d.server.Clients() },
+			AcceptErrors: func() int64 { return d.server.AcceptErrors() },
+			Shared:       func() []server.Shared { return d.server.Shared() },
+			ID:           id,
+			Draining:     d.stopping.Load,
+			Reload:       d.reload,
+		},
 	}
 	opts.Messages = func(deliver func(quorum.Message)) subscribers.Carrier {
 		return quorum.NewMessages(d.cluster, cfg.KeyPrefix, deliver)
 	}
 	newTable := commands.NewTable
 	if up != nil {
-		opts.Upstream, opts.Functions, opts.Onward = up.Status, up, up.Path
+		opts.Server.Upstream, opts.Functions, opts.Server.Onward = up.Status, up, up.Path
 		newTable = commands.NewRelayTable
 	}
 	served := proxy.Options{Upstream: up, UpstreamConnections: cfg.UpstreamConnections, Users: d.users, Balancers: d.cfg.Balancers(), Logger: d.log}
@@ -286,7 +290,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 		d.strays = strays.New(strays.Options{
 			Upstream: up, LockKeys: cfg.LockKeys, Places: d.cluster, Own: func() []string { return d.server.UpstreamConnections() }, Logger: d.log,
 		})
-		opts.LocksAt, opts.Strays = d.cluster.LocksAt, d.strays
+		opts.Server.LocksAt, opts.Server.Strays = d.cluster.LocksAt, d.strays
 		opts.Moving = &moving.Options{Masters: d.cluster, Connect: func(ctx context.Context) (moving.Connection, error) { return up.Single(ctx) }}
 	}
 	d.table = newTable(opts)

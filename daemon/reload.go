@@ -18,8 +18,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// standing is what a proxy runs with now. It is not changed.
-type standing struct {
+// applied is what a proxy runs with now. It is not changed.
+type applied struct {
 	cfg      conf.Config
 	password string // of clients
 	clients  int    // max-clients, as far as there is room for them
@@ -42,8 +42,8 @@ var (
 	errStillReads  = errors.New("its files are still being read for a reload before")
 )
 
-// obey has the configuration read again at each hangup until ctx ends.
-func (d *daemon) obey(ctx context.Context, hangups <-chan os.Signal) {
+// handleHangups has the configuration read again at each hangup until ctx ends.
+func (d *daemon) handleHangups(ctx context.Context, hangups <-chan os.Signal) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -82,7 +82,7 @@ func (d *daemon) lastReload() reloaded { return *d.reloads.Load() }
 // wrong, nothing, which the error tells. Changed and pending say which settings hold now, and which after a restart only. by
 // is who wants it, for the log.
 func (d *daemon) reloadNow(by string) (changed, pending []string, err error) {
-	is := d.standing.Load()
+	is := d.applied.Load()
 	next, err := d.prepareInTime(is)
 	if err != nil {
 		d.log.Error("the configuration is not reloaded: nothing is changed", "by", by, "cause", err)
@@ -97,7 +97,7 @@ func (d *daemon) reloadNow(by string) (changed, pending []string, err error) {
 		d.log.Error("the configuration is reloaded in parts: restart the proxy", "by", by, "cause", err)
 		return nil, nil, err
 	}
-	d.tell(by, next)
+	d.logReload(by, next)
 	WarnOf(d.log, newWarnings(is.cfg, next.cfg))
 	if !protected {
 		d.warnProtected()
@@ -112,7 +112,7 @@ const changingTime = 10 * time.Second
 
 // changeMasters has other masters follow, if the configuration names others. Passwords and what else differs of those
 // that stay comes with them.
-func (d *daemon) changeMasters(is *standing, next prepared) error {
+func (d *daemon) changeMasters(is *applied, next prepared) error {
 	if next.cfg.SameMasters(is.cfg) {
 		return nil
 	}
@@ -128,7 +128,7 @@ func (d *daemon) changeMasters(is *standing, next prepared) error {
 // until this proxy has them, too; masters are empty where their addresses are not known.
 func (d *daemon) followMasters(masters []string) {
 	given, err := d.readMasters()
-	if err == nil && !given.SameMasters(d.standing.Load().cfg) && (len(masters) == 0 || given.HasMasters(masters)) {
+	if err == nil && !given.SameMasters(d.applied.Load().cfg) && (len(masters) == 0 || given.HasMasters(masters)) {
 		if _, _, err = d.reload("a change of the masters"); err == nil {
 			d.unfollowed = ""
 			return
@@ -165,7 +165,7 @@ type prepared struct {
 }
 
 // prepareInTime is prepare, or an error where that takes too long.
-func (d *daemon) prepareInTime(is *standing) (prepared, error) {
+func (d *daemon) prepareInTime(is *applied) (prepared, error) {
 	type result struct {
 		next prepared
 		err  error
@@ -193,7 +193,7 @@ func (d *daemon) prepareInTime(is *standing) (prepared, error) {
 }
 
 // prepare reads everything and changes nothing.
-func (d *daemon) prepare(is *standing) (prepared, error) {
+func (d *daemon) prepare(is *applied) (prepared, error) {
 	given, err := d.opts.Read()
 	if err != nil {
 		return prepared{}, err
@@ -240,7 +240,7 @@ func lines(changes []conf.Change) []string {
 
 // apply has a prepared configuration hold. The masters are first: they must know of a longer max-ttl before clients may
 // ask for it.
-func (d *daemon) apply(is *standing, next prepared) error {
+func (d *daemon) apply(is *applied, next prepared) error {
 	running := next.cfg
 	if running.MaxClients == is.cfg.MaxClients {
 		running.MaxClients = is.clients
@@ -261,7 +261,7 @@ func (d *daemon) apply(is *standing, next prepared) error {
 	d.applyToTables(running)
 	d.server.Apply(serverSettings(running, next.password, d.certs))
 	d.admin.serveProfiles(running.AdminPprof)
-	d.standing.Store(&standing{cfg: next.cfg, password: next.password, clients: running.MaxClients})
+	d.applied.Store(&applied{cfg: next.cfg, password: next.password, clients: running.MaxClients})
 	return err
 }
 
@@ -278,8 +278,8 @@ func serverSettings(cfg conf.Config, password string, certificates *certs.Certif
 	}
 }
 
-// tell logs what a reload came to.
-func (d *daemon) tell(by string, next prepared) {
+// logReload logs what a reload came to.
+func (d *daemon) logReload(by string, next prepared) {
 	about := []any{"by", by}
 	if len(next.changed) > 0 {
 		about = append(about, "changed", strings.Join(next.changed, "; "))
@@ -312,6 +312,6 @@ func WarnOf(log *slog.Logger, warnings []string) {
 
 // askItself wants a sign of life from the proxy at an address.
 func (d *daemon) askItself(addr string) error {
-	_, err := AskHealth(Reachable(addr), d.cfg.Balancers(), certs.Probing(d.standing.Load().cfg.CertificateFiles()))
+	_, err := AskHealth(Reachable(addr), d.cfg.Balancers(), certs.Probing(d.applied.Load().cfg.CertificateFiles()))
 	return err
 }

@@ -12,9 +12,9 @@ import (
 	"redlock-proxy/internal/certs"
 )
 
-// notItself refuses a configuration by which the proxy that listens on the address would
+// refuseSelf refuses a configuration by which the proxy that listens on the address would
 // be its own upstream or master.
-func notItself(ctx context.Context, cfg conf.Config, listen string) error {
+func refuseSelf(ctx context.Context, cfg conf.Config, listen string) error {
 	here := loop.Here()
 	var all []error
 	check := func(setting, target string) {
@@ -37,7 +37,7 @@ func notItself(ctx context.Context, cfg conf.Config, listen string) error {
 
 // Loops are the servers of a configuration that are the proxy itself, or lead back to it, or past it.
 func Loops(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (found []string) {
-	if err := notItself(ctx, cfg, cfg.Listen); err != nil {
+	if err := refuseSelf(ctx, cfg, cfg.Listen); err != nil {
 		found = strings.Split(err.Error(), "\n")
 	}
 	if why := whyUnused(ctx, cfg, certificates); why != "" {

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"redlock-proxy/commands"
-	"redlock-proxy/commands/single"
-	"redlock-proxy/commands/strays"
+	"redlock-proxy/commands/locks/single"
+	"redlock-proxy/commands/moving/strays"
 	"redlock-proxy/conf"
 	"redlock-proxy/internal/certs"
 )
@@ -19,7 +19,7 @@ func LockKeysAtUpstream(ctx context.Context, cfg conf.Config, certificates *cert
 	if err != nil {
 		return 0, "", false, err
 	}
-	return strays.Standing(ctx, url, cfg.UpstreamTimeout, certificates.Dialing, cfg.LockKeys)
+	return strays.CountAt(ctx, url, cfg.UpstreamTimeout, certificates.Dialing, cfg.LockKeys)
 }
 
 // unmoved is what is there for locks that are at the upstream; empty where they never are.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
-	"redlock-proxy/commands"
+	"redlock-proxy/commands/server"
 	"redlock-proxy/conf"
 	"redlock-proxy/internal/certs"
 	"redlock-proxy/proxy/upstream"
@@ -69,7 +69,7 @@ func serverURL(text string) string {
 func firstProbe(ctx context.Context, up *upstream.Upstream) error {
 	up.Probe(ctx)
 	switch name, err := up.Status(); {
-	case errors.Is(err, commands.ErrLoop):
+	case errors.Is(err, server.ErrLoop):
 		return fmt.Errorf("upstream: %s leads back to this proxy", name)
 	case errors.Is(err, upstream.ErrCluster):
 		return fmt.Errorf("upstream: %s: %w", name, err)
@@ -87,7 +87,7 @@ func whyUnused(ctx context.Context, cfg conf.Config, certificates *certs.Certifi
 	defer up.Close()
 	up.Probe(ctx)
 	switch name, err := up.Status(); {
-	case errors.Is(err, commands.ErrLoop):
+	case errors.Is(err, server.ErrLoop):
 		return "upstream: it leads back to itself over other proxies"
 	case errors.Is(err, upstream.ErrCluster):
 		return "upstream " + name + ": " + err.Error()

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/upstream"
 )
@@ -38,7 +38,7 @@ func (f *forwarding) freeUp(ctx context.Context, frame []byte, reason error) (an
 		return nil, false
 	}
 	words, count := resp.Excerpt(frame)
-	if !frees(words, count) || f.beyond(words) != "" {
+	if !frees(words, count) || f.session.who.DeniedReason(words) != "" {
 		return nil, false
 	}
 	answer, err := f.relay.up.AskBusy(ctx, frame)

@@ -22,14 +22,14 @@
 //
 // resp knows the protocol; wire reads and writes connections, and has the poller; track knows
 // the state of a connection to the upstream; upstream makes such connections; sharing has those that
-// clients share (shared.go is their part in them). None of them imports this one.
+// clients share (shares.go is their part in them); login is who a client is. None of them imports this one.
 //
 // # Goroutines
 //
 // A session is one goroutine. Its relay's courier is another one, which brings the replies of
 // the upstream. While a command waits, a watch reads from the client (watch.go), to notice at
 // once that it leaves. A parked session has none of them: the server's one goroutine of polling
-// waits in their place (park.go). What a client tracks has a goroutine of its own while there is
+// waits in their place (polling.go). What a client tracks has a goroutine of its own while there is
 // something to be told (package tracking), which writes to parked clients, too. So has a subscriber at a lock server, while there are
 // messages for it (package subscribers).
 //

@@ -43,7 +43,7 @@ func (s *Server) enter(ctx context.Context, session *session) error {
 			return err
 		}
 	}
-	text := s.denial(session.met, client)
+	text := s.denial(session.acceptedWith, client)
 	if text == "" {
 		return nil
 	}
@@ -76,7 +76,7 @@ func (s *Server) identify(ctx context.Context, session *session) error {
 		s.turned.tell(time.Now(), "a connection is turned away: its address is in proxy-protocol, and it began with no header of that", "from", session.client.Addr.String())
 		turnAway(conn, noOrigin)
 	case err == nil && addr != nil:
-		session.comesFrom(addr)
+		session.setAddr(addr)
 	}
 	return err
 }
@@ -134,11 +134,11 @@ const denied = "-DENIED Redis is running in protected mode because protected mod
 
 // denial is what a client is told that protected mode turns away, or empty. Whether one has to log
 // in at the upstream is for the upstream to say; as long as it was not reached, it is not known.
-func (s *Server) denial(met *Settings, addr net.Addr) string {
-	if !s.protects(met) || IsLoopback(addr) {
+func (s *Server) denial(given *Settings, addr net.Addr) string {
+	if !s.protects(given) || IsLoopback(addr) {
 		return ""
 	}
-	if known, _ := s.mustLogIn(met); !known {
+	if known, _ := s.mustLogIn(given); !known {
 		return fmt.Sprintf(denied, "the upstream, which has not been reached yet, has not said whether one must log in there")
 	}
 	return fmt.Sprintf(denied, "nobody has to log in")
@@ -146,13 +146,13 @@ func (s *Server) denial(met *Settings, addr net.Addr) string {
 
 // mustLogIn reports whether a client has to show who it is before it may do anything, here or at
 // the upstream.
-func (s *Server) mustLogIn(met *Settings) (known, must bool) {
+func (s *Server) mustLogIn(given *Settings) (known, must bool) {
 	switch up := s.opts.Upstream; {
 	case s.opts.Users != nil:
 		return true, !s.opts.Users.IsOpen()
 	case up == nil:
 		return true, false
-	case met.ClientPassword != "":
+	case given.ClientPassword != "":
 		return true, true
 	default:
 		must, known = up.DemandsLogin()
@@ -164,9 +164,9 @@ func (s *Server) mustLogIn(met *Settings) (known, must bool) {
 func (s *Server) IsProtected() bool { return s.protects(s.settings()) }
 
 // protects reports whether clients from other machines are turned away that meet these settings.
-func (s *Server) protects(met *Settings) bool {
-	_, must := s.mustLogIn(met)
-	return met.ProtectedMode && !must
+func (s *Server) protects(given *Settings) bool {
+	_, must := s.mustLogIn(given)
+	return given.ProtectedMode && !must
 }
 
 // IsLoopback reports whether an address is one of this machine that others cannot reach.

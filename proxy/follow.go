@@ -3,8 +3,8 @@ package proxy
 import (
 	"context"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/server"
-	"redlock-proxy/commands/syntax"
 	"redlock-proxy/commands/tracking"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/detour"
@@ -165,10 +165,10 @@ func (f *forwarding) unanswered(ctx context.Context, mode track.Silence) error {
 // this either: then it is not known what is answered.
 func (f *forwarding) refusedSilence(ctx context.Context, state track.State) bool {
 	r, err := f.knowRights(ctx, state)
-	if err == nil && r.refused != "" {
+	if err == nil && r.Refused != "" {
 		return true
 	}
-	if err != nil || !r.all {
+	if err != nil || !r.All {
 		f.relay.teach(func(s *track.State) { s.Doubtful = true })
 	}
 	return false

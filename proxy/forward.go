@@ -9,6 +9,7 @@ import (
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/internal/resp"
+	"redlock-proxy/proxy/login"
 	"redlock-proxy/proxy/sharing"
 	"redlock-proxy/proxy/track"
 	"redlock-proxy/proxy/upstream"
@@ -21,8 +22,8 @@ import (
 // one server.
 func (s *session) serveRelay(ctx context.Context) error {
 	f := forwarding{
-		session: s, in: s.in, out: &s.out, client: &s.client, table: s.table,
-		relay: s.relay, gate: &s.gate, rights: &s.rights, routes: s.table.LockKeys().Any(), places: s.server.opts.Places, before: s.server.opts.Before,
+		asking: asking{session: s, relay: s.relay}, in: s.in, out: &s.out, client: &s.client, table: s.table,
+		routes: s.table.LockKeys().Any(), places: s.server.opts.Places, before: s.server.opts.Before,
 	}
 	for !s.client.Closing {
 		special, err := f.scan(ctx)
@@ -48,15 +49,12 @@ func (s *session) serveRelay(ctx context.Context) error {
 // forwarding is how far a session has come in forwarding what it has scanned. It belongs to
 // the session's goroutine.
 type forwarding struct {
-	session *session // for what it does without an upstream, too: write, watch, throw away
+	asking // with the session, for what that does without an upstream, too: write, watch, throw away
 	// The parts of the session that are used here.
 	in     *input
 	out    *command.Reply
 	client *command.Client
 	table  *commands.Table
-	relay  *relay
-	gate   *gate
-	rights *clientRights
 
 	frame    int         // where the current frame begins in the input's buffer
 	plain    int         // commands scanned and not yet sent, whose answers change nothing
@@ -137,7 +135,7 @@ func (f *forwarding) scan(ctx context.Context) (special bool, err error) {
 
 // sees looks at a command that is forwarded, whose name was just scanned.
 func (f *forwarding) sees(ctx context.Context) {
-	f.comeBackSoon(ctx)
+	f.rejoinPool(ctx)
 	switch {
 	case f.mustPart():
 		f.split = atName
@@ -154,8 +152,8 @@ func (f *forwarding) sees(ctx context.Context) {
 // proxy's own, or one whose answer must be learned from.
 func (f *forwarding) isSpecial() bool {
 	name, long := f.in.scanner.Name()
-	f.gate.renew(f.session.server.settings().ClientPassword)
-	if f.client.Transaction.Open || f.closed() {
+	f.session.who.Gate.Renew(f.session.server.settings().ClientPassword)
+	if f.client.Transaction.Open || f.session.who.Closed() {
 		return true
 	}
 	if long || f.table.Lookup(name) == nil && track.Name(name) == "" {
@@ -261,7 +259,7 @@ func (f *forwarding) command(ctx context.Context) error {
 		f.holding = false
 		return f.limitHeld(ctx)
 	}
-	if f.session.login != nil && f.session.login.Ended() {
+	if f.session.who.Own != nil && f.session.who.Own.Ended() {
 		return errOver
 	}
 	name, _ := f.in.scanner.Name()
@@ -269,14 +267,14 @@ func (f *forwarding) command(ctx context.Context) error {
 	if err := f.pass(ctx, f.frame); err != nil {
 		return err
 	}
-	if f.closed() && !atGate(cmd, follow) {
+	if f.session.who.Closed() && !login.MayCome(cmd, follow) {
 		return f.turnAway(ctx)
 	}
 	whole, err := f.keys.whole, error(nil)
 	if !whole {
 		whole, err = f.collect(ctx)
 	}
-	if err == nil && !whole && f.closed() {
+	if err == nil && !whole && f.session.who.Closed() {
 		return f.turnAway(ctx)
 	}
 	if err == nil && !whole {
@@ -289,10 +287,10 @@ func (f *forwarding) command(ctx context.Context) error {
 	gated := false
 	switch {
 	case err != nil:
-	case f.session.login != nil:
-		gated, err = f.meetUsers(ctx, follow, words)
-	case f.gate.guards(follow):
-		gated, err = f.meetGate(ctx, cmd, follow, words)
+	case f.session.who.Own != nil:
+		gated, err = f.checkUser(ctx, follow, words)
+	case f.session.who.Gate.Guards(follow):
+		gated, err = f.checkGate(ctx, cmd, follow, words)
 	}
 	var protocol *resp.RequestError
 	switch {

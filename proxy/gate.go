@@ -2,105 +2,25 @@ package proxy
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/rights"
 	"redlock-proxy/commands/server"
-	"redlock-proxy/commands/syntax"
 	"redlock-proxy/internal/resp"
+	"redlock-proxy/proxy/login"
 	"redlock-proxy/proxy/track"
 )
 
-// gate is the login at the proxy itself: needed where it logs in at the upstream with a
-// password of its own, which would else be everybody's. After it a client is the user of
-// the upstream's URL, and may become another one as on any Redis.
-type gate struct {
-	password string // empty: there is no gate
-	passed   bool
-}
-
-// renew takes the password that holds for the next command. A gate never opens for want of one.
-func (g *gate) renew(password string) {
-	if password != "" {
-		g.password = password
-	}
-}
-
-const (
-	gateUser = "default"
-	noAuth   = "NOAUTH Authentication required."
-	// noAuthHello is Redis' own text for a HELLO without AUTH.
-	noAuthHello = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
-	wrongPass   = "WRONGPASS invalid username-password pair or user is disabled."
-)
-
-// closed reports whether nothing but a login is let through.
-func (g *gate) closed() bool { return g.password != "" && !g.passed }
-
-// closed reports whether nothing but a login is let through, be it that of the gate or of a user of the proxy's own.
-func (f *forwarding) closed() bool {
-	return f.gate.closed() || f.session.login != nil && f.session.login.User() == nil
-}
-
-// guards reports whether a followed command has to do with the gate.
-func (g *gate) guards(follow string) bool {
-	return g.closed() || g.password != "" && (follow == "auth" || follow == "hello" || follow == "reset")
-}
-
-// fits compares in a time that tells nothing of the password.
-func (g *gate) fits(password []byte) bool {
-	given, wanted := sha256.Sum256(password), sha256.Sum256([]byte(g.password))
-	return subtle.ConstantTimeCompare(given[:], wanted[:]) == 1
-}
-
-// login is an AUTH, or the one in a HELLO.
-type login struct {
-	user, password []byte
-	rest           [][]byte // the HELLO without it
-}
-
-// loginIn finds it. Words that Redis would not take are none.
-func loginIn(follow string, words [][]byte) (l login, found bool) {
-	switch {
-	case follow == "auth" && len(words) == 2:
-		return login{user: []byte(gateUser), password: words[1]}, true
-	case follow == "auth" && len(words) == 3:
-		return login{user: words[1], password: words[2]}, true
-	case follow != "hello":
-		return l, false
-	}
-	for i := 2; i < len(words); i++ {
-		switch option := syntax.Folded(words[i]); {
-		case option == "setname":
-			i++
-		case option == "auth" && i+2 < len(words):
-			rest := append(append([][]byte{}, words[:i]...), words[i+3:]...)
-			return login{words[i+1], words[i+2], rest}, true
-		}
-	}
-	return l, false
-}
-
-// atGate reports whether a command may be let through a gate that is closed, or be the
-// login.
-func atGate(own *command.Command, follow string) bool {
-	switch follow {
-	case "auth", "hello", "quit", "reset":
-		return true
-	}
-	return own != nil && own.Name == "proxy"
-}
-
-// meetGate deals with a command that has to do with the gate. It reports false for one
+// checkGate deals with a command that has to do with the gate. It reports false for one
 // that goes on as if there were none.
-func (f *forwarding) meetGate(ctx context.Context, own *command.Command, follow string, words [][]byte) (done bool, err error) {
+func (f *forwarding) checkGate(ctx context.Context, own *command.Command, follow string, words [][]byte) (done bool, err error) {
 	if err := f.settle(ctx); err != nil {
 		return true, err
 	}
-	l, logsIn := loginIn(follow, words)
-	ours := logsIn && (f.gate.closed() || string(l.user) == gateUser)
+	gate := &f.session.who.Gate
+	l, logsIn := login.Find(follow, words)
+	ours := logsIn && gate.Asks(l)
 	before := len(f.out.Bytes)
 	switch {
 	case own != nil && server.IsOpen(words): // for anybody
@@ -110,17 +30,17 @@ func (f *forwarding) meetGate(ctx context.Context, own *command.Command, follow 
 	case follow == "quit":
 		f.client.Closing = true
 		f.out.Status("OK")
-	case follow == "reset" && len(words) == 1 && f.gate.passed:
-		f.gate.passed = false
+	case follow == "reset" && len(words) == 1 && gate.Passed:
+		gate.Passed = false
 		return false, nil
-	case ours && (string(l.user) != gateUser || !f.gate.fits(l.password)):
-		f.out.Error(wrongPass)
+	case ours && gate.Refuses(l):
+		f.out.Error(login.WrongPass)
 	case ours:
 		return true, f.passGate(ctx, follow, l)
-	case f.gate.closed() && follow == "hello":
-		f.out.Error(noAuthHello)
-	case f.gate.closed():
-		f.out.Error(noAuth)
+	case gate.Closed() && follow == "hello":
+		f.out.Error(login.NoAuthHello)
+	case gate.Closed():
+		f.out.Error(login.NoAuth)
 	default:
 		return false, nil
 	}
@@ -129,25 +49,25 @@ func (f *forwarding) meetGate(ctx context.Context, own *command.Command, follow 
 }
 
 // passGate lets the client in, as the user of the URL.
-func (f *forwarding) passGate(ctx context.Context, follow string, l login) error {
+func (f *forwarding) passGate(ctx context.Context, follow string, l login.Auth) error {
 	before := len(f.out.Bytes)
-	if refused := f.beURLUser(ctx); refused != "" {
+	if refused := f.loginAsURLUser(ctx); refused != "" {
 		f.out.Error(refused)
 		f.afterOwn(before)
 		return nil
 	}
-	f.gate.passed = true
+	f.session.who.Gate.Passed = true
 	if follow == "hello" {
-		return f.followWords(l.rest)
+		return f.followWords(l.Rest)
 	}
 	f.out.Status("OK")
 	f.afterOwn(before)
 	return nil
 }
 
-// beURLUser has the client's connection be that of the URL's user: a new one is so from
+// loginAsURLUser has the client's connection be that of the URL's user: a new one is so from
 // the beginning.
-func (f *forwarding) beURLUser(ctx context.Context) (refused string) {
+func (f *forwarding) loginAsURLUser(ctx context.Context) (refused string) {
 	u := f.relay.up
 	fresh := f.relay.wire == nil || f.relay.isGone()
 	words := u.Logins()
@@ -186,7 +106,7 @@ func (f *forwarding) turnAway(ctx context.Context) error {
 		return err
 	}
 	before := len(f.out.Bytes)
-	err := f.session.discard(func([][]byte) { f.client.Refuse(noAuth, f.out) })
+	err := f.session.discard(func([][]byte) { f.client.Refuse(login.NoAuth, f.out) })
 	f.frame, f.keys = f.in.start, keySearch{}
 	f.afterOwn(before)
 	return err
@@ -208,7 +128,7 @@ func (f *forwarding) mustCheckLogin() bool {
 // logged in. It must not be called while reading.
 func (f *forwarding) limitHeld(ctx context.Context) error {
 	f.checked = true
-	if f.closed() {
+	if f.session.who.Closed() {
 		return f.in.scanner.Restrict(resp.UnauthenticatedLimits())
 	}
 	if err := f.pass(ctx, f.frame); err != nil {

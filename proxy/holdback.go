@@ -225,7 +225,9 @@ func (r *relay) rests(ctx context.Context) (address string, rests bool) {
 	if err != nil || r.carries.unsure && r.carries.vouched == r.dial {
 		return r.wire.LocalAddr(), false
 	}
-	r.carries.stale = r.carries.stale || r.carries.watches && r.carries.vouched == r.dial && r.tracker.State.Watching
+	if r.carries.watches && r.carries.vouched == r.dial && r.tracker.State.Watching {
+		r.carries.stale.Store(true)
+	}
 	r.carries.rested = r.dial
 	return r.wire.LocalAddr(), true
 }

@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"redlock-proxy/commands"
-	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/commands/uncovered"
 	"redlock-proxy/internal/resp"
 )
@@ -27,7 +27,7 @@ type keySearch struct {
 // keyed reports whether the keys of the command whose name was just scanned must be
 // looked at before it is forwarded.
 func (f *forwarding) keyed() bool {
-	f.keys.judge = f.judged()
+	f.keys.judge = f.session.who.IsJudged()
 	if !f.routes {
 		return f.keys.judge
 	}
@@ -216,7 +216,7 @@ func (f *forwarding) suspect() {
 		return
 	}
 	if words := f.in.scanner.InlineArgs(); uncovered.Suspect(name, len(words)) { // gone with the end of the frame
-		f.table.Saw(words)
+		f.table.Observe(words)
 	}
 }
 
@@ -244,5 +244,5 @@ func (f *forwarding) sawWhole() {
 	}
 	var words [uncovered.Words][]byte
 	found, _, _ := resp.Words(words[:0], frame, len(words))
-	f.table.Saw(found)
+	f.table.Observe(found)
 }

@@ -35,7 +35,7 @@ func benchmarkOtherKeys(b *testing.B, url string, lockKeys []string) {
 	}
 	defer up.Close()
 	locks := newMemoryLocks()
-	table := commands.NewRelayTable(commands.Options{Locks: memoryLocker{locks}, Register: locks, LockKeys: lockKeys, MaxTTL: time.Hour})
+	table := commands.NewRelayTable(commands.Options{Locks: memoryLocker{locks}, Register: locks, LockKeys: lockKeys, Settings: commands.Settings{MaxTTL: time.Hour}})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)

@@ -14,7 +14,7 @@ func newLockServer(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{T: t, locks: newMemoryLocks(), served: make(chan struct{})}
 	r.server = proxy.NewServer(proxy.Options{Table: commands.NewTable(commands.Options{
-		Locks: memoryLocker{r.locks}, Register: r.locks, LockKeys: []string{"lock:*"}, MaxTTL: time.Hour,
+		Locks: memoryLocker{r.locks}, Register: r.locks, LockKeys: []string{"lock:*"}, Settings: commands.Settings{MaxTTL: time.Hour},
 	})})
 	r.server.SetNow(stopped())
 	return r

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"redlock-proxy/commands"
+	"redlock-proxy/commands/server"
 	"redlock-proxy/internal/certtest"
 	"redlock-proxy/internal/redistest"
 	"redlock-proxy/proxy"
@@ -109,7 +110,7 @@ func newRig(t *testing.T, timeout time.Duration, url string, opts proxy.Options,
 	}
 	opts.Table = commands.NewRelayTable(commands.Options{
 		Locks: memoryLocker{r.locks}, Register: r.locks, AllKeys: r.locks, Functions: up, LockKeys: lockKeys,
-		MaxTTL: time.Hour, Version: "1.2.3", Upstream: up.Status, Users: opts.Users,
+		Settings: commands.Settings{MaxTTL: time.Hour}, Server: server.Options{Version: "1.2.3", Upstream: up.Status}, Users: opts.Users,
 	})
 	r.server = proxy.NewServer(opts)
 	r.server.SetNow(stopped())

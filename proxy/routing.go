@@ -127,14 +127,14 @@ func (f *forwarding) carryOut(ctx context.Context, at commands.Situation, d comm
 
 // forward has a command go to the upstream.
 func (f *forwarding) forward(ctx context.Context, at commands.Situation, own *command.Command, follow string, words [][]byte) error {
-	if text := f.beyond(words); text != "" {
+	if text := f.session.who.DeniedReason(words); text != "" {
 		return f.refuseByUser(ctx, text)
 	}
 	switch {
 	case follow == "quit" && f.relay.shared():
 		return f.quitTogether(ctx)
 	case own != nil:
-		f.table.Saw(words)
+		f.table.Observe(words)
 		return f.sendWhole(track.Slot{N: f.count()})
 	case at.Upstream.Settled && follow == "watch": // in a transaction, which refuses it
 		return f.sendWhole(track.Slot{Kind: track.Watch, N: f.count()})
@@ -158,13 +158,6 @@ func (f *forwarding) forward(ctx context.Context, at commands.Situation, own *co
 // unknownScript is answered with NOSCRIPT, in a transaction when that is done.
 const unknownScript = "*3\r\n$7\r\nEVALSHA\r\n$40\r\nffffffffffffffffffffffffffffffffffffffff\r\n$1\r\n0\r\n"
 
-// Commands of the proxy itself, for transactions.
-const (
-	discard = "*1\r\n$7\r\nDISCARD\r\n"
-	// spoiler is refused for its number of arguments, and with it the transaction.
-	spoiler = "*1\r\n$3\r\nGET\r\n"
-)
-
 // takeOver has the upstream's transaction become one of the proxy's own. Where the upstream does not let
 // it go, it counts as one with other commands in it.
 func (f *forwarding) takeOver(ctx context.Context, at *commands.Situation) error {
@@ -181,22 +174,6 @@ func (f *forwarding) takeOver(ctx context.Context, at *commands.Situation) error
 	*at = f.situation()
 	at.Upstream = f.connection()
 	return nil
-}
-
-// spoilMulti has the upstream refuse the EXEC of a transaction.
-func (f *forwarding) spoilMulti(ctx context.Context) error {
-	_, err := f.askInMulti(ctx, spoiler)
-	return err
-}
-
-// askInMulti is ask within a transaction: with the upstream's connection it is lost.
-func (f *forwarding) askInMulti(ctx context.Context, command string) ([]byte, error) {
-	answer, err := f.ask(ctx, []byte(command))
-	var down *upstream.Error
-	if errors.As(err, &down) {
-		return nil, errOver
-	}
-	return answer, err
 }
 
 // mustHold reports whether a command that is too long to be held cannot be forwarded

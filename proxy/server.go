@@ -18,8 +18,8 @@ import (
 	"github.com/tidwall/redcon"
 
 	"redlock-proxy/commands"
+	"redlock-proxy/commands/auth/users"
 	"redlock-proxy/commands/server"
-	"redlock-proxy/commands/users"
 	"redlock-proxy/proxy/sharing"
 	"redlock-proxy/proxy/upstream"
 	"redlock-proxy/proxy/wire"

@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"redlock-proxy/commands"
-	"redlock-proxy/commands/acl"
+	"redlock-proxy/commands/auth/acl"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/subscribers"
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/pubsub/subscribers"
 	"redlock-proxy/commands/tracking"
-	"redlock-proxy/commands/users"
 	"redlock-proxy/internal/resp"
+	"redlock-proxy/proxy/login"
 	"redlock-proxy/proxy/wire"
 )
 
@@ -33,17 +33,17 @@ const (
 // session has none.
 type session struct {
 	// Set once.
-	conn   net.Conn
-	server *Server
-	table  *commands.Table
-	log    *slog.Logger
-	relay  *relay        // nil without an upstream
-	poller *wire.Poller  // nil: sessions are not parked
-	crowd  *atomic.Int64 // counts those of the server that are parked
+	conn        net.Conn
+	server      *Server
+	table       *commands.Table
+	log         *slog.Logger
+	relay       *relay        // nil without an upstream
+	poller      *wire.Poller  // nil: sessions are not parked
+	parkedCount *atomic.Int64 // counts those of the server that are parked
 
-	// met are the settings with which the client was accepted; nil once it has entered.
-	met     *Settings
-	entered bool // TLS is spoken, and protected mode lets the client in; of the session's goroutine
+	// acceptedWith are the settings with which the client was accepted; nil once it has entered.
+	acceptedWith *Settings
+	entered      bool // TLS is spoken, and protected mode lets the client in; of the session's goroutine
 
 	// The session's goroutine. While a watch reads, in's buffer and left are the watch's.
 	in      *input
@@ -51,12 +51,10 @@ type session struct {
 	client  command.Client // ID and LocalAddr are set once, and read by others; Addr by origin
 	excerpt []byte         // of a command that is being thrown away
 	left    bool           // the client left while a command waited
-	rights  clientRights
-	gate    gate
-	named   bool         // the name of a command was scanned that is still to be handled
-	ended   bool         // the end of its frame, too
-	login   *users.Login // nil where the users are not the proxy's own
-	began   *acl.User    // who the client was when a transaction began at the upstream
+	named   bool           // the name of a command was scanned that is still to be handled
+	ended   bool           // the end of its frame, too
+	who     login.Client
+	txUser  *acl.User // who the client was when a transaction began at the upstream
 
 	// Any goroutine.
 	activity wire.Activity
@@ -78,9 +76,9 @@ type session struct {
 	ending atomic.Bool
 }
 
-func newSession(s *Server, conn net.Conn, p *wire.Poller, met *Settings) *session {
+func newSession(s *Server, conn net.Conn, p *wire.Poller, acceptedWith *Settings) *session {
 	session := &session{
-		conn: conn, server: s, table: s.opts.Table, log: s.opts.Logger, poller: p, crowd: &s.parked, met: met,
+		conn: conn, server: s, table: s.opts.Table, log: s.opts.Logger, poller: p, parkedCount: &s.parked, acceptedWith: acceptedWith,
 		client: command.Client{
 			ID: s.lastID.Add(1), Proto: 2, Since: time.Now(),
 			Addr: conn.RemoteAddr(), LocalAddr: conn.LocalAddr(),
@@ -93,13 +91,13 @@ func newSession(s *Server, conn net.Conn, p *wire.Poller, met *Settings) *sessio
 	session.line.init(conn, session.in.wire, &s.unread, session.cutUnread)
 	if s.opts.Upstream != nil {
 		session.relay = newRelay(s.opts.Upstream, session, &s.times, &s.traffic, s.sharing)
-		session.gate.password, session.gate.passed = met.ClientPassword, met.ClientPassword == ""
+		session.who.Gate = login.NewGate(acceptedWith.ClientPassword)
 	}
 	return session
 }
 
-// comesFrom takes an address for the client's.
-func (s *session) comesFrom(addr net.Addr) {
+// setAddr takes an address for the client's.
+func (s *session) setAddr(addr net.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.client.Addr = addr
@@ -130,7 +128,7 @@ func (s *session) run(ctx context.Context) (parked bool) {
 		if s.server.enter(ctx, s) != nil {
 			return false
 		}
-		s.entered, s.met = true, nil
+		s.entered, s.acceptedWith = true, nil
 	}
 	s.resume(ctx)
 	err := s.converse(ctx)
@@ -286,7 +284,7 @@ func (s *session) briefly(ctx context.Context) (more bool, err error) {
 func (s *session) brief(ctx context.Context) (done bool, err error) {
 	name, _ := s.in.scanner.Name()
 	cmd := s.table.Lookup(name)
-	if s.named = true; cmd == nil || cmd.Brief == nil || s.login != nil || s.client.Transaction.Open {
+	if s.named = true; cmd == nil || cmd.Brief == nil || s.who.Own != nil || s.client.Transaction.Open {
 		return false, nil
 	}
 	if ev, err := s.in.eventWithin(maxFrame); err != nil || ev != resp.FrameEnd {
@@ -341,7 +339,7 @@ func (s *session) command(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.login != nil {
+	if s.who.Own != nil {
 		s.in.scanner.SetLimits(resp.DefaultRequestLimits())
 		if words, err = s.admitted(ctx, words); err != nil || words == nil {
 			s.in.skip()

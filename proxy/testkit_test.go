@@ -59,7 +59,7 @@ func startBench(t *testing.T, opts benchOptions) *bench {
 		ln = opts.listen(inner)
 	}
 	b := &bench{T: t, addr: inner.Addr().String(), log: &logtest.Buffer{}, served: make(chan error, 1)}
-	opts.Table = commands.NewTable(commands.Options{Locks: opts.locks, MaxTTL: 24 * time.Hour})
+	opts.Table = commands.NewTable(commands.Options{Locks: opts.locks, Settings: commands.Settings{MaxTTL: 24 * time.Hour}})
 	opts.Logger = slog.New(slog.NewTextHandler(b.log, nil))
 	b.server = NewServer(opts.Options)
 	b.server.SetNow(stopped())

@@ -8,12 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"redlock-proxy/commands/acl"
+	"redlock-proxy/commands/auth/acl"
+	"redlock-proxy/commands/auth/users"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/server"
-	"redlock-proxy/commands/syntax"
-	"redlock-proxy/commands/users"
 	"redlock-proxy/internal/resp"
+	"redlock-proxy/proxy/login"
 	"redlock-proxy/proxy/track"
 )
 
@@ -24,65 +25,36 @@ import (
 // identify has the client be who it is before it has said anything.
 func (s *session) identify() {
 	if u := s.server.opts.Users; u != nil {
-		s.login = u.Begin()
-		s.client.Judge = s.login
-		s.client.User = s.login.Name()
+		s.who.Own = u.Begin()
+		s.client.Judge = s.who.Own
+		s.client.User = s.who.Own.Name()
 	}
 }
 
-// mayAll reports whether the client is a user that may do everything.
-func (s *session) mayAll() bool {
-	user := s.login.User()
-	return user != nil && user.MayAll()
-}
-
-// ownLogin is what an AUTH or HELLO asks of the proxy's own users: a login, or refused as Redis would.
-type ownLogin struct {
-	login
-	asked   bool
-	refused string
-}
-
-// ownLoginIn reads it.
-func ownLoginIn(name string, words [][]byte) (l ownLogin) {
-	switch {
-	case name == "auth" && len(words) < 2:
-		l.refused = syntax.WrongArity("auth")
-	case name == "auth" && len(words) > 3:
-		l.refused = syntax.ErrSyntax
-	case name == "hello" && len(words) > 1:
-		l.refused = server.HelloRefusal(words)
-	}
-	if l.refused == "" {
-		l.login, l.asked = loginIn(name, words)
-	}
-	return l
-}
-
-// meetUser does the login that stands in a command, and gives what is left of it: nothing of an AUTH. Or it says why the
+// checkLogin does the login that stands in a command, and gives what is left of it: nothing of an AUTH. Or it says why the
 // client is refused: by its login, or because it has none. The error ends the session.
-func (s *session) meetUser(ctx context.Context, name string, words [][]byte) (left [][]byte, refused string, err error) {
-	if s.login.Ended() {
+func (s *session) checkLogin(ctx context.Context, name string, words [][]byte) (left [][]byte, refused string, err error) {
+	if s.who.Own.Ended() {
 		return nil, "", errOver
 	}
-	asks := ownLoginIn(name, words)
+	auth, asks, wrong := login.Read(name, words)
 	switch {
-	case asks.refused != "":
-		return nil, asks.refused, nil
-	case asks.asked:
-		refused, err = s.logIn(ctx, name, words, asks.login)
-		return asks.rest, refused, err
-	case s.login.User() != nil, name == "quit", name == "reset", server.IsOpen(words):
+	case wrong != "":
+		return nil, wrong, nil
+	case asks:
+		refused, err = s.logIn(ctx, name, words, auth)
+		return auth.Rest, refused, err
+	case s.who.Own.User() != nil, name == "quit", name == "reset", server.IsOpen(words):
 		return words, "", nil
 	case name == "hello":
-		return nil, noAuthHello, nil
+		return nil, login.NoAuthHello, nil
 	}
-	return nil, noAuth, nil
+	return nil, login.NoAuth, nil
 }
 
 // logIn logs the client in, when it is its turn.
-func (s *session) logIn(ctx context.Context, name string, words [][]byte, l login) (refused string, err error) {
-	own, user := s.server.opts.Users, string(l.user)
+func (s *session) logIn(ctx context.Context, name string, words [][]byte, l login.Auth) (refused string, err error) {
+	own, user := s.server.opts.Users, string(l.User)
 	if name == "auth" && len(words) == 2 && own.Now().Find(acl.DefaultUser).NoPass {
 		return users.NoPassword, nil
 	}
@@ -93,13 +65,13 @@ func (s *session) logIn(ctx context.Context, name string, words [][]byte, l logi
 		return "", err
 	}
 	if refused == "" {
-		refused = s.login.Try(s.client.Addr, user, l.password)
+		refused = s.who.Own.Try(s.client.Addr, user, l.Password)
 	}
 	if refused != "" {
 		s.server.turned.tell(time.Now(), "a client failed to log in", "client", s.client.Addr.String(), "user", own.Known(user))
 		return refused, nil
 	}
-	s.client.User = s.login.Name()
+	s.client.User = s.who.Own.Name()
 	return "", nil
 }
 
@@ -122,24 +94,24 @@ func (s *session) pause(ctx context.Context, d time.Duration) error {
 
 // logOut is what RESET does to the login.
 func (s *session) logOut() {
-	s.login.Leave()
-	s.client.User = s.login.Name()
+	s.who.Own.Leave()
+	s.client.User = s.who.Own.Name()
 }
 
 // turnAway throws a command of a lock server's client away that has still to log in. What is to be held until it is whole
 // has narrow limits before a login.
 func (s *session) turnAway() (turned bool, err error) {
 	switch {
-	case s.login == nil:
+	case s.who.Own == nil:
 		return false, nil
-	case s.login.Ended():
+	case s.who.Own.Ended():
 		return true, errOver
-	case s.login.User() != nil:
+	case s.who.Own.User() != nil:
 		return false, nil
 	}
 	name, _ := s.in.scanner.Name()
-	if !atGate(s.table.Lookup(name), track.Name(name)) {
-		return true, s.discard(func([][]byte) { s.client.Refuse(noAuth, &s.out) })
+	if !login.MayCome(s.table.Lookup(name), track.Name(name)) {
+		return true, s.discard(func([][]byte) { s.client.Refuse(login.NoAuth, &s.out) })
 	}
 	return false, s.in.scanner.Restrict(resp.UnauthenticatedLimits())
 }
@@ -151,7 +123,7 @@ func (s *session) admitted(ctx context.Context, words [][]byte) (left [][]byte, 
 	if s.client.Transaction.Open && (name == "auth" || name == "hello") {
 		return words, nil // which has no place there
 	}
-	left, refused, err := s.meetUser(ctx, name, words)
+	left, refused, err := s.checkLogin(ctx, name, words)
 	switch {
 	case err != nil:
 		return nil, err
@@ -167,15 +139,15 @@ func (s *session) admitted(ctx context.Context, words [][]byte) (left [][]byte, 
 	return left, nil
 }
 
-// meetUsers deals with a command of a client with an upstream behind it, by who the client is. It reports false where the
+// checkUser deals with a command of a client with an upstream behind it, by who the client is. It reports false where the
 // command goes on as it is.
-func (f *forwarding) meetUsers(ctx context.Context, follow string, words [][]byte) (done bool, err error) {
+func (f *forwarding) checkUser(ctx context.Context, follow string, words [][]byte) (done bool, err error) {
 	name := syntax.Lower(words[0])
 	logsIn := follow == "auth" || follow == "hello"
 	if logsIn && f.client.Transaction.Open {
 		return false, nil // it has no place there
 	}
-	if _, asked := loginIn(follow, words); asked || f.closed() {
+	if _, asked := login.Find(follow, words); asked || f.session.who.Closed() {
 		switch refused, err := f.cannotLogIn(ctx, name, asked); {
 		case err != nil:
 			return true, err
@@ -183,7 +155,7 @@ func (f *forwarding) meetUsers(ctx context.Context, follow string, words [][]byt
 			return true, f.refuseByUser(ctx, refused)
 		}
 	}
-	left, refused, err := f.session.meetUser(ctx, name, words)
+	left, refused, err := f.session.checkLogin(ctx, name, words)
 	switch {
 	case err != nil:
 		return true, err
@@ -195,10 +167,10 @@ func (f *forwarding) meetUsers(ctx context.Context, follow string, words [][]byt
 		return true, f.helloWithoutLogin(ctx, left)
 	case server.IsOpen(words):
 		return false, nil
-	case f.closed() && follow == "quit":
+	case f.session.who.Closed() && follow == "quit":
 		f.client.Closing = true
 		return true, f.say("OK")
-	case f.closed(): // a RESET of nothing
+	case f.session.who.Closed(): // a RESET of nothing
 		return true, f.say("RESET")
 	}
 	if refused := f.client.Judge.Refusal(words); refused != "" {
@@ -243,12 +215,12 @@ func (f *forwarding) helloWithoutLogin(ctx context.Context, words [][]byte) erro
 // holdTransaction remembers with which rights a transaction at the upstream began, and has it refused there if they are others
 // when it is to be carried out.
 func (f *forwarding) holdTransaction(ctx context.Context, follow string) error {
-	user := f.session.login.User()
+	user := f.session.who.Own.User()
 	switch {
 	case follow == "multi":
-		f.session.began = user
-	case follow == "exec" && f.session.began != user && f.session.began != nil:
-		f.session.began = nil
+		f.session.txUser = user
+	case follow == "exec" && f.session.txUser != user && f.session.txUser != nil:
+		f.session.txUser = nil
 		if err := f.settle(ctx); err != nil {
 			return err
 		}
@@ -282,57 +254,30 @@ func (f *forwarding) refuseByUser(ctx context.Context, text string) error {
 	return nil
 }
 
-// judged reports whether each command of the client is to be looked at before it is forwarded.
-func (f *forwarding) judged() bool { return f.session.login != nil && !f.session.mayAll() }
-
 // isRefused reports whether the client may not have a command forwarded, of so many words of which the first ones are
 // given.
 func (f *forwarding) isRefused(words [][]byte, total int) bool {
-	return f.keys.judge && f.refusal(words, total) != ""
-}
-
-// refusal says why.
-func (f *forwarding) refusal(words [][]byte, total int) string {
-	user := f.session.login.User()
-	if user == nil {
-		return noAuth
-	}
-	if text := user.CheckBegin(words, total).Error(); text != "" {
-		return text
-	}
-	return user.Beyond(words)
-}
-
-// beyond says why the upstream may not carry out a command that the client may send.
-func (f *forwarding) beyond(words [][]byte) string {
-	if !f.judged() {
-		return ""
-	}
-	user := f.session.login.User()
-	if user == nil {
-		return noAuth
-	}
-	return user.Beyond(words)
+	return f.keys.judge && f.session.who.Refusal(words, total) != ""
 }
 
 // tooLongFor says why a command that is too long to be held is refused whatever it is; empty where it is not. What
 // must not go to the upstream must be looked at as a whole.
 func (f *forwarding) tooLongFor(own *command.Command, follow string) string {
 	switch {
-	case f.session.login == nil:
+	case f.session.who.Own == nil:
 		return ""
 	case follow == "auth", follow == "hello", own != nil && own.Local:
 		return "ERR command too long"
-	case !f.judged():
+	case !f.session.who.IsJudged():
 		return ""
 	}
 	words, total, _ := resp.Words(nil, f.in.chunk(), math.MaxInt)
-	return f.refusal(words, total)
+	return f.session.who.Refusal(words, total)
 }
 
 // afterReset has the client be who it is without a login, and the connection to the upstream that of its URL's user.
 func (f *forwarding) afterReset(ctx context.Context) error {
-	if f.session.login == nil {
+	if f.session.who.Own == nil {
 		return nil
 	}
 	f.session.logOut()
@@ -342,7 +287,7 @@ func (f *forwarding) afterReset(ctx context.Context) error {
 	if f.relay.wire == nil || f.relay.isGone() || len(f.relay.up.Logins()) == 0 {
 		return nil
 	}
-	if refused := f.beURLUser(ctx); refused != "" {
+	if refused := f.loginAsURLUser(ctx); refused != "" {
 		f.relay.sever()
 		return errOver
 	}
@@ -358,8 +303,8 @@ func (s *Server) followUsers(ctx context.Context) (stop func()) {
 	}
 	return own.Watch(func(changed func(string) bool) {
 		for _, session := range s.all() {
-			name := session.login.Name()
-			if session.login.Ended() || changed(name) && session.hears() && !own.Now().Find(name).MayAll() {
+			name := session.who.Own.Name()
+			if session.who.Own.Ended() || changed(name) && session.hears() && !own.Now().Find(name).MayAll() {
 				session.cut()
 				s.wake(ctx, session)
 			}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"redlock-proxy/commands"
-	"redlock-proxy/commands/users"
+	"redlock-proxy/commands/auth/users"
 	"redlock-proxy/internal/redistest"
 	"redlock-proxy/proxy"
 )
@@ -195,7 +195,7 @@ func TestUsersOfALockServer(t *testing.T) {
 	own, write := usersFile(t, "user default off\nuser app on >wonder ~lock:* +@all -@dangerous\nuser root on >root ~* &* +@all\nuser scripts on >s ~lock:* +eval +get +multi +exec +set\n")
 	r := &rig{T: t, locks: newMemoryLocks(), served: make(chan struct{})}
 	r.server = proxy.NewServer(proxy.Options{Users: own, Table: commands.NewTable(commands.Options{
-		Locks: memoryLocker{r.locks}, Register: r.locks, LockKeys: []string{"lock:*", "more:*"}, MaxTTL: time.Hour, Users: own,
+		Locks: memoryLocker{r.locks}, Register: r.locks, LockKeys: []string{"lock:*", "more:*"}, Settings: commands.Settings{MaxTTL: time.Hour}, Users: own,
 	})})
 	r.server.SetNow(stopped())
 	r.serve(listen(t))

@@ -211,11 +211,11 @@ func (c *Cluster) swap(old, next *generation, u *change) {
 	c.tasks.Go(func() { c.untilOpen(old, next, u) })
 }
 
-// untilOpen waits until a majority of new masters votes, and a while later lets go of the old ones.
+// untilOpen waits until a majority of new masters votes, and those are heard that were up before; a while later it lets go of the old ones.
 func (c *Cluster) untilOpen(old, next *generation, u *change) {
 	defer c.halt(old)
 	began := time.Now()
-	for !next.HasQuorum() {
+	for !next.HasQuorum() || next.isUnheard(old) && time.Since(began) < guard.Heartbeat {
 		if c.isStopped(followPause/2) || c.now() != next {
 			return
 		}
@@ -226,6 +226,18 @@ func (c *Cluster) untilOpen(old, next *generation, u *change) {
 	c.log.Info("the new masters vote", "voting", voting(next.masters), "masters", len(next.masters), "took", time.Since(began).Round(time.Millisecond))
 	c.isStopped(keepBefore)
 	c.before.CompareAndSwap(old, nil)
+}
+
+// isUnheard reports whether nothing is known yet of one of the masters that was up in the generation before. What a bare majority wrote there, a
+// majority without that one may hold open.
+func (c *generation) isUnheard(before *generation) bool {
+	names := before.names()
+	for i, name := range c.names() {
+		if was := slices.Index(names, name); was >= 0 && !before.masters[was].IsDown() && c.masters[i].IsUnheard() {
+			return true
+		}
+	}
+	return false
 }
 
 // halt ends a generation.

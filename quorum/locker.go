@@ -64,16 +64,22 @@ func (l *Locker) Lock(ctx context.Context, req LockRequest) (Grant, error) {
 	if req.Wait != 0 {
 		return l.waitAndLock(ctx, t, req.Wait)
 	}
-	if _, err := l.settled(ctx, time.Now().Add(changePatience)); err != nil {
-		return Grant{}, err
+	for until := time.Now().Add(changePatience); ; {
+		g, err := l.settled(ctx, until)
+		if err != nil {
+			return Grant{}, err
+		}
+		switch waits, open := l.queues.Waits(req.Key); {
+		case open || waits && !l.HasQuorum():
+			if none := l.absence(); !l.wasChanged(ctx, g, none) || time.Now().After(until) {
+				return Grant{}, none
+			}
+		case waits:
+			return Grant{}, ErrHeld
+		default:
+			return l.Take(ctx, t)
+		}
 	}
-	switch waits, open := l.queues.Waits(req.Key); {
-	case open || waits && !l.HasQuorum():
-		return Grant{}, l.absence()
-	case waits:
-		return Grant{}, ErrHeld
-	}
-	return l.Take(ctx, t)
 }
 
 // waitAndLock stands in the queue of the key until it is the head of it, then contends until it is granted or its time is over.
@@ -93,8 +99,8 @@ func (l *Locker) waitAndLock(ctx context.Context, t Taking, wait time.Duration) 
 	case queue.Over:
 		return Grant{}, ErrHeld
 	case queue.Open:
-		if l.underway.Load() == nil {
-			return Grant{}, l.absence()
+		if none := l.absence(); !l.wasChanged(ctx, l.now(), none) {
+			return Grant{}, none
 		}
 		t.Until = time.Time{} // the masters are being changed: that is waited for, and once it is over it is tried
 		return l.Take(ctx, t)
@@ -164,10 +170,11 @@ func (l *Locker) AwaitArrival(ctx context.Context, a Arrival) error {
 	case queue.Over:
 		return ErrNoArrival
 	case queue.Open:
-		if l.underway.Load() != nil { // while the masters are changed nothing is put anywhere
+		none := l.absence()
+		if l.wasChanged(ctx, l.now(), none) { // while the masters are changed nothing is put anywhere
 			return ErrNoArrival
 		}
-		return l.absence()
+		return none
 	case queue.Left:
 		return context.Cause(ctx)
 	default:

@@ -244,6 +244,9 @@ func (c *Cluster) MoveOn(ctx context.Context, from Placed, to place.Place) (Plac
 		if err := c.announce(ctx, g, era, to); err != nil {
 			return Placed{}, err
 		}
+		if err := g.guards.MayMove(); err != nil { // by now this proxy has heard of who began a moment ago
+			return Placed{}, err
+		}
 	}
 	wanted := succession.Change{Before: len(g.masters), Names: g.names(), Place: to}
 	switch _, err := c.decide(ctx, g, era, wanted, c.urlsOf(g)); {

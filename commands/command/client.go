@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"redlock-proxy/commands/pubsub/subscribers"
 	"redlock-proxy/commands/rights"
-	"redlock-proxy/commands/subscribers"
-	"redlock-proxy/commands/syntax"
 	"redlock-proxy/commands/tracking"
 )
 
@@ -40,14 +39,8 @@ type Client struct {
 	// Put sends other words to the upstream over the client's own connection, and so as the client, and gives the whole reply. It is nil for
 	// a proxy without an upstream.
 	Put func(ctx context.Context, words ...string) ([]byte, error)
-	// Upstream is the client's own connection to the upstream. It is nil for a proxy
-	// without one: then every client may do everything.
-	Upstream rights.Upstream
-	// Judge says what the client may do, where the users are the proxy's own; else it is nil.
-	Judge rights.Judge
-	// Unrestricted is set while it is known that the client may do everything at the
-	// upstream, so that nothing must be asked.
-	Unrestricted bool
+	// Client is what it may do.
+	rights.Client
 
 	// User is who it is at the upstream, where that is known.
 	User string
@@ -113,7 +106,7 @@ func (c *Client) WatchFor(ctx context.Context) (context.Context, func()) {
 
 // Rights are what is known of the client's.
 func (c *Client) Rights() *rights.Known {
-	known := rights.Of(c.Upstream, c.Judge, c.Unrestricted)
+	known := c.Known()
 	if c.Hub != nil {
 		known.Sends(c.Hub.Outlet(&c.Published))
 	}
@@ -138,63 +131,6 @@ func (c *Client) Speak(proto int, out *Reply) {
 	c.Messages(out)
 	c.Proto, out.Proto = proto, proto
 	c.Subscriptions.Speak(proto)
-}
-
-// Refusal is the error reply for a command that the client may not run, or of which that cannot be known; empty where it
-// may.
-func (c *Client) Refusal(ctx context.Context, words [][]byte) string {
-	switch {
-	case c.Unrestricted:
-		return ""
-	case c.Judge != nil:
-		return c.Judge.Refusal(words)
-	case c.Upstream == nil:
-		return ""
-	}
-	return rights.Check(ctx, c.Upstream, syntax.Strings(words))
-}
-
-// RefusalOf is Refusal of a command that the upstream would decide on by itself, did it get it: of these words, as they are.
-func (c *Client) RefusalOf(ctx context.Context, words ...string) string {
-	switch {
-	case c.Unrestricted:
-		return ""
-	case c.Judge != nil:
-		return c.Judge.Refusal(syntax.Bytes(words))
-	case c.Upstream == nil:
-		return ""
-	}
-	return rights.CheckBy(ctx, c.Upstream, [][]string{words})
-}
-
-// Readable are those of the keys of which the client may know what they hold.
-func (c *Client) Readable(ctx context.Context, keys []string) ([]string, error) {
-	if c.Unrestricted || c.Upstream == nil && c.Judge == nil {
-		return keys, nil
-	}
-	var readable []string
-	if c.Judge != nil {
-		for _, key := range keys {
-			if c.Judge.MayRead(key) {
-				readable = append(readable, key)
-			}
-		}
-		return readable, nil
-	}
-	questions := make([][]string, len(keys))
-	for i, key := range keys {
-		questions[i] = rights.Questions([]string{"get", key})[0]
-	}
-	refusals, err := c.Upstream.Refusals(ctx, questions)
-	if err != nil {
-		return nil, err
-	}
-	for i, text := range refusals {
-		if text == "" {
-			readable = append(readable, keys[i])
-		}
-	}
-	return readable, nil
 }
 
 // Reset puts back what RESET does.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"redlock-proxy/commands/keys"
-	"redlock-proxy/commands/spec"
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/spec"
+	"redlock-proxy/commands/catalog/syntax"
 )
 
 // Call is a command that a client has sent.
@@ -62,6 +62,8 @@ type Command struct {
 	// Brief reports of a call whether it leaves its client alone until it is answered: it does not watch for it to
 	// leave, ask anything of it, or end its connection. Nil: none does.
 	Brief func(words [][]byte) bool
+	// AllLocks is set where it is about all lock keys, though it names none.
+	AllLocks bool
 	// Harmless is set where it only says why something cannot be done: no right is needed for that.
 	Harmless bool
 	// Run answers a call of so many words.
@@ -77,6 +79,9 @@ func OfRedis(name string, run func(Call), docs Docs) *Command {
 
 // IsOurs reports whether the upstream does not know the command.
 func (c *Command) IsOurs() bool { return c.Docs.Group == OwnGroup }
+
+// MayWait reports whether a call is one that waits for others, of a command that has brief ones, too.
+func (c *Command) MayWait(words [][]byte) bool { return c.Brief != nil && !c.Brief(words) }
 
 // Places are where the keys of a call stand.
 func (c *Command) Places(words [][]byte) keys.Places {

@@ -1,6 +1,6 @@
 package command
 
-import "redlock-proxy/commands/keys"
+import "redlock-proxy/commands/catalog/keys"
 
 // OwnGroup is the group of the proxy's own commands, by Redis' name for commands that Redis does not
 // have.

@@ -1,8 +1,8 @@
 package command
 
 import (
-	"redlock-proxy/commands/keys"
-	"redlock-proxy/commands/spec"
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/spec"
 )
 
 // WriteInfo appends the ten elements that COMMAND has for a command since

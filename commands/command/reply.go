@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace"
-	"redlock-proxy/commands/syntax"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum"
 )

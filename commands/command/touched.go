@@ -1,7 +1,7 @@
 package command
 
 import (
-	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/quorum"
 )
 

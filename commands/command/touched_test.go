@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/catalog/keys"
 )
 
 // What a client touched is known up to a number of keys and of bytes, and again after a WAIT was answered.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"redlock-proxy/commands/spec"
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/catalog/spec"
+	"redlock-proxy/commands/catalog/syntax"
 )
 
 // command is one that a Space can carry out.

@@ -3,8 +3,8 @@ package keyspace
 import (
 	"strconv"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace/contents"
-	"redlock-proxy/commands/syntax"
 )
 
 // hash is the hash of a command's first key; nil where the key is absent.

@@ -1,8 +1,8 @@
 package keyspace
 
 import (
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace/contents"
-	"redlock-proxy/commands/syntax"
 )
 
 // errFieldsEnd refuses what would have fields of a hash go before their key does.

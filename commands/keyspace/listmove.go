@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace/contents"
-	"redlock-proxy/commands/syntax"
 )
 
 // lmove is LMOVE source destination LEFT|RIGHT LEFT|RIGHT, and BLMOVE with a time after it.

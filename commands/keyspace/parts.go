@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace/contents"
-	"redlock-proxy/commands/syntax"
 )
 
 // counted is the count that a command with a key alone may name, or what it is without.

@@ -3,8 +3,8 @@ package keyspace
 import (
 	"math"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace/contents"
-	"redlock-proxy/commands/syntax"
 )
 
 // setOptions are what stands after the key and value of SET, or after the key of

@@ -3,8 +3,8 @@ package keyspace
 import (
 	"fmt"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace/contents"
-	"redlock-proxy/commands/syntax"
 )
 
 const errWrongType = "WRONGTYPE Operation against a key holding the wrong kind of value"

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace/contents"
 	"redlock-proxy/commands/keyspace/order"
-	"redlock-proxy/commands/syntax"
 )
 
 // sorting are the options of SORT and SORT_RO.
@@ -136,15 +136,15 @@ func (s sorting) sorted(elems []string, kind contents.Kind) ([]string, error) {
 }
 
 // each is told of what there is for one element: itself, or what each GET gets, which is nothing if it is not #.
-func (s sorting) each(elem string, tell func(got string, is bool)) {
+func (s sorting) each(elem string, yield func(got string, is bool)) {
 	if len(s.get) == 0 {
-		tell(elem, true)
+		yield(elem, true)
 	}
 	for _, pattern := range s.get {
 		if order.Itself(pattern) {
-			tell(elem, true)
+			yield(elem, true)
 		} else {
-			tell("", false)
+			yield("", false)
 		}
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace/contents"
-	"redlock-proxy/commands/syntax"
 )
 
 // sorted is the sorted set of a command's first key; nil where the key is absent.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace/contents"
-	"redlock-proxy/commands/syntax"
 )
 
 const (

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace/contents"
-	"redlock-proxy/commands/syntax"
 )
 
 // combining is a command that makes one sorted set of several: ZUNION, ZINTER, ZDIFF and ZINTERCARD numkeys key …

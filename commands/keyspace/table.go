@@ -1,6 +1,6 @@
 package keyspace
 
-import "redlock-proxy/commands/spec"
+import "redlock-proxy/commands/catalog/spec"
 
 // find is the command of that name, in lower case, or nil.
 func find(name string) *command { return byName[name] }

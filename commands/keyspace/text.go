@@ -4,8 +4,8 @@ import (
 	"math"
 	"strconv"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace/contents"
-	"redlock-proxy/commands/syntax"
 )
 
 // maxValue bounds a value that grows, in bytes. A lock's is far below; Redis' own

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace/contents"
-	"redlock-proxy/commands/syntax"
 	"redlock-proxy/quorum"
 	"redlock-proxy/quorum/vote"
 )

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/commands/keyspace/contents"
-	"redlock-proxy/commands/syntax"
 )
 
 // atUpstream is the locks at the upstream, over one connection.

@@ -15,7 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/internal/redistest"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum"

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/quorum"
 	"redlock-proxy/quorum/place"
 	"redlock-proxy/quorum/vote"
@@ -109,11 +109,11 @@ func (m *Mover) client(name string) (key string, ours bool) {
 // Move does what is ordered, and tells of each step as it is taken. An ended ctx has it give up.
 //
 // Errors: ErrRunning; else the error says where the locks are.
-func (m *Mover) Move(ctx context.Context, order Order, tell func(step string)) (Result, error) {
+func (m *Mover) Move(ctx context.Context, order Order, report func(step string)) (Result, error) {
 	say := func(step string) {
 		m.opts.Logger.Info("moving the locks: " + step)
-		if tell != nil {
-			tell(step)
+		if report != nil {
+			report(step)
 		}
 	}
 	if order.Abort {

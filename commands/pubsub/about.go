@@ -1,9 +1,9 @@
 package pubsub
 
 import (
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/subscribers"
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/pubsub/subscribers"
 )
 
 // about is PUBSUB: what this proxy's own clients are subscribed to.

@@ -3,8 +3,8 @@ package pubsub
 import (
 	"fmt"
 
-	"redlock-proxy/commands/spec"
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/catalog/spec"
+	"redlock-proxy/commands/catalog/syntax"
 )
 
 // Refusal is the error for a command of a client that only listens; empty where it may be run, or is one that Redis refuses before it looks at

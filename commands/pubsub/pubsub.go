@@ -3,9 +3,9 @@ package pubsub
 import (
 	"slices"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/subscribers"
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/pubsub/subscribers"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum"
 )

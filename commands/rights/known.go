@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/catalog/syntax"
 )
 
 // Upstream is what a client may do at the upstream, on its own connection there and
@@ -73,12 +73,6 @@ type Known struct {
 	all     bool              // the client may do everything
 	refused map[string]string // by question; empty where it is granted
 	open    [][]string        // asked in the current run, and not known
-}
-
-// Of begins to keep what is known of the client whose upstream this is. With all it may do everything, and without an
-// upstream, unless there is a judge. A judge is asked in the place of the upstream.
-func Of(at Upstream, judge Judge, all bool) *Known {
-	return &Known{at: at, judge: judge, all: all || at == nil && judge == nil, refused: map[string]string{}}
 }
 
 // All reports whether the client may do everything.
@@ -156,29 +150,4 @@ func (k *Known) Prepare(ctx context.Context, commands [][]string) (Prepared, err
 		return k.outlet.Prepare(ctx, commands)
 	}
 	return k.at.Prepare(ctx, commands)
-}
-
-// Check is the error reply for a command whose questions are refused, or cannot be asked; empty where all is granted.
-func Check(ctx context.Context, at Upstream, words []string) string {
-	return CheckBy(ctx, at, Questions(words))
-}
-
-// CheckBy is Check by these questions.
-func CheckBy(ctx context.Context, at Upstream, questions [][]string) string {
-	if len(questions) == 0 {
-		return ""
-	}
-	if len(questions) > maxQuestions {
-		return fmt.Sprintf("ERR more than %d rights would have to be asked for", maxQuestions)
-	}
-	refusals, err := at.Refusals(ctx, questions)
-	if err != nil {
-		return "ERR " + err.Error()
-	}
-	for _, text := range refusals {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
 }

@@ -3,10 +3,10 @@ package rights
 import (
 	"strings"
 
+	"redlock-proxy/commands/catalog/spec"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/commands/script"
-	"redlock-proxy/commands/spec"
-	"redlock-proxy/commands/syntax"
 )
 
 // Questions are the commands about which the upstream is asked whether the client may

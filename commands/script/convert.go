@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/commands/script/lua"
 	"redlock-proxy/commands/script/lua/clib"
-	"redlock-proxy/commands/syntax"
 )
 
 // toLua is a reply as scripts see it.

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/catalog/syntax"
 )
 
 // NoScript is the answer to a SHA-1 that nobody knows. Client libraries decide by it to send the whole

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/commands/script/lua"
 	"redlock-proxy/commands/script/lua/meter"
-	"redlock-proxy/commands/syntax"
 )
 
 // Input is what a run works on.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"sync"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/script/lua"
 	"redlock-proxy/commands/script/lua/calls"
-	"redlock-proxy/commands/syntax"
 )
 
 // Script is a compiled script, safe for concurrent use.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/catalog/syntax"
 )
 
 // flags are what a script may declare in its first line: "#!lua flags=no-writes,allow-stale". Only no-writes means

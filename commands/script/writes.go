@@ -1,6 +1,6 @@
 package script
 
-import "redlock-proxy/commands/spec"
+import "redlock-proxy/commands/catalog/spec"
 
 // writes tells whether a script that only reads may not call a command: all that write, or that Redis may pass on to replicas.
 func writes(command string) bool {

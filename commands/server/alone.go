@@ -3,8 +3,8 @@ package server
 import (
 	"strconv"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/syntax"
 )
 
 // What a lock server answers to those who look for replicas, a log, or other clients: of these it has none.

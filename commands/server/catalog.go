@@ -3,8 +3,8 @@ package server
 import (
 	"slices"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/syntax"
 )
 
 // catalog is what COMMAND tells of: all commands of the table. It is safe for concurrent use once it has

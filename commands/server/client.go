@@ -3,8 +3,8 @@ package server
 import (
 	"fmt"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/syntax"
 	"redlock-proxy/commands/tracking"
 )
 

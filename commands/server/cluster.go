@@ -5,9 +5,9 @@ import (
 	"net"
 	"strconv"
 
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/keys"
-	"redlock-proxy/commands/syntax"
 )
 
 // A lock server may say that it is a cluster, for clients that speak to nothing else: of one node, which is itself at the address by which the

@@ -4,9 +4,9 @@ import (
 	"strconv"
 	"strings"
 
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/keys"
-	"redlock-proxy/commands/syntax"
 )
 
 // config is CONFIG GET: what tools ask about a server before they use it.

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/syntax"
 )
 
 func ping(c command.Call) {

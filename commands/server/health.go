@@ -3,7 +3,7 @@ package server
 import (
 	"fmt"
 
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/quorum"
 )
 

@@ -3,8 +3,8 @@ package server
 import (
 	"fmt"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/syntax"
 )
 
 // defaultUser is the only user of a proxy that asks for no password. As in Redis,

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/syntax"
 	"redlock-proxy/quorum"
 )
 

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"slices"
 
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/keys"
-	"redlock-proxy/commands/syntax"
 	"redlock-proxy/internal/resp"
 )
 
@@ -210,21 +210,4 @@ func (l *catalog) mergeDocs(reply []byte, names [][]byte, proto int) []byte {
 func namesFirst(reply []byte) bool {
 	n, rest, ok := resp.Header(reply)
 	return !ok || n == 0 || rest[0] == '$' || rest[0] == '+'
-}
-
-// BothKnow joins two replies to SCRIPT EXISTS: a script is there if both have it. A
-// client that is told otherwise sends it again, and both learn it.
-func BothKnow(upstream, own []byte) []byte {
-	n, known, ok := resp.Header(upstream)
-	m, ours, ownOK := resp.Header(own)
-	if !ok || !ownOK || n != m || own[0] != '*' || len(own) != len(upstream) {
-		return upstream
-	}
-	joined := bytes.Clone(upstream)
-	for i := range known {
-		if ours[i] == '0' {
-			joined[len(joined)-len(known)+i] = '0'
-		}
-	}
-	return joined
 }

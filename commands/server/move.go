@@ -1,9 +1,9 @@
 package server
 
 import (
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/moving"
-	"redlock-proxy/commands/syntax"
 )
 
 // moveSubcommand is PROXY MOVE [BACK | ABORT] [EVENIFOTHERS].

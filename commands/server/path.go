@@ -5,8 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/syntax"
 )
 
 // ErrLoop says that an upstream leads back to this proxy, itself or over others.

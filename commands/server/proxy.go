@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/commands/syntax"
 )
 
 func (s *Server) proxy(c command.Call) {

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"redlock-proxy/commands/strays"
+	"redlock-proxy/commands/moving/strays"
 	"redlock-proxy/commands/uncovered"
 	"redlock-proxy/quorum"
 )
@@ -39,7 +39,7 @@ func TestReference(t *testing.T) {
 func TestReferenceOfReply(t *testing.T) {
 	documented := documentedFields(t)
 	notices := uncovered.New(slog.New(slog.DiscardHandler))
-	notices.Saw([][]byte{[]byte("set"), []byte("job:1"), []byte("x"), []byte("nx"), []byte("px"), []byte("9")}, func([]byte) bool { return false })
+	notices.CountUncovered([][]byte{[]byte("set"), []byte("job:1"), []byte("x"), []byte("nx"), []byte("px"), []byte("9")}, func([]byte) bool { return false })
 	s := New(Options{
 		Masters: func() []quorum.MasterStatus { return []quorum.MasterStatus{{Name: "m", Since: time.Now(), Watched: 1}} },
 		Clients: func() int { return 1 }, Waiting: func() int { return 0 }, MaxClients: func() int { return 9 }, AcceptErrors: func() int64 { return 0 },

@@ -6,7 +6,7 @@ import (
 
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/moving"
-	"redlock-proxy/commands/strays"
+	"redlock-proxy/commands/moving/strays"
 	"redlock-proxy/commands/uncovered"
 	"redlock-proxy/quorum"
 )
@@ -18,19 +18,19 @@ const databases = 16
 // answers for itself. Client libraries choose commands by it.
 const redisVersion = "7.2.4"
 
-// Options are what a Server tells of. All functions must be set where nothing else is said.
+// Options are what a Server tells of. MaxClients and Waiting must be set.
 type Options struct {
 	// Version is the proxy's own version, as INFO shows it.
 	Version string
 	// MaxClients is the limit on connections now, as CONFIG GET shows it.
 	MaxClients func() int
-	// Masters tells the state of the masters.
+	// Masters tells the state of the masters. The default is none.
 	Masters func() []quorum.MasterStatus
 	// Upstream tells its address and, if it is down, why. It is nil where there is none.
 	Upstream func() (name string, err error)
-	// Clients counts the connected clients, Waiting those that wait for a lock.
+	// Clients counts the connected clients, Waiting those that wait for a lock. The default is 0.
 	Clients, Waiting func() int
-	// AcceptErrors counts the connections that could not be accepted.
+	// AcceptErrors counts the connections that could not be accepted. The default is 0.
 	AcceptErrors func() int64
 	// Shared is how clients share connections to the upstream; nil where they do not.
 	Shared func() []Shared
@@ -39,7 +39,7 @@ type Options struct {
 	// Onward asks the upstream PROXY PATH, with these identities; the error is ErrLoop where it leads
 	// back to one of them. It is nil where there is no upstream.
 	Onward func(ctx context.Context, ids []string) error
-	// Draining reports whether the proxy is about to stop.
+	// Draining reports whether the proxy is about to stop. The default is no.
 	Draining func() bool
 	// Reload reads the configuration again and tells which settings changed, and which are pending until a
 	// restart; by is who asks. It is nil where there is none to be read. The error says why nothing changed.
@@ -74,7 +74,23 @@ type Server struct {
 }
 
 // New makes a Server.
-func New(opts Options) *Server { return &Server{opts: opts, started: time.Now()} }
+func New(opts Options) *Server { return &Server{opts: opts.orDefault(), started: time.Now()} }
+
+func (o Options) orDefault() Options {
+	if o.Masters == nil {
+		o.Masters = func() []quorum.MasterStatus { return nil }
+	}
+	if o.Clients == nil {
+		o.Clients = func() int { return 0 }
+	}
+	if o.AcceptErrors == nil {
+		o.AcceptErrors = func() int64 { return 0 }
+	}
+	if o.Draining == nil {
+		o.Draining = func() bool { return false }
+	}
+	return o
+}
 
 // List has COMMAND tell of these, in this order.
 func (s *Server) List(all []*command.Command) { s.catalog = newCatalog(all) }

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// calm is how long is waited after a change that too few masters have told, for the others.
+	// calm is how long is waited after a change that too few masters have reported, for the others.
 	calm = 10 * time.Millisecond
 	// longestCalm is that for a key that changes again and again, calmAfter when it is new again.
 	longestCalm, calmAfter = time.Second, 2 * time.Second
@@ -36,12 +36,12 @@ func (c *Client) run() {
 		}
 	}()
 	for {
-		told, checks, at, goes := c.next(time.Now())
+		due, checks, at, goes := c.next(time.Now())
 		switch {
 		case !goes:
 			return
-		case len(told) > 0:
-			c.push(c.ctx, told)
+		case len(due) > 0:
+			c.push(c.ctx, due)
 		case len(checks) > 0:
 			c.check(checks)
 		default:
@@ -51,16 +51,16 @@ func (c *Client) run() {
 }
 
 // next is what is to be done next, or when.
-func (c *Client) next(now time.Time) (told []string, checks []*entry, at time.Time, goes bool) {
+func (c *Client) next(now time.Time) (due []string, checks []*entry, at time.Time, goes bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for key := range c.lost {
-		told = append(told, key)
+		due = append(due, key)
 	}
 	clear(c.lost)
 	for e := range c.stirred {
 		switch {
-		case len(told) > 0 || len(checks) == maxChecked:
+		case len(due) > 0 || len(checks) == maxChecked:
 		case c.busy[e.id] > 0: // its end kicks
 		case !e.due.After(now):
 			checks = append(checks, e)
@@ -68,8 +68,8 @@ func (c *Client) next(now time.Time) (told []string, checks []*entry, at time.Ti
 			at = e.due
 		}
 	}
-	c.running = !c.closed && len(told)+len(c.stirred) > 0
-	return told, checks, at, c.running
+	c.running = !c.closed && len(due)+len(c.stirred) > 0
+	return due, checks, at, c.running
 }
 
 // rest waits until then, or for ever where that is zero, or until there is something to do.
@@ -191,7 +191,7 @@ func (c *Client) mark(all []*entry) []Mark {
 	return marks
 }
 
-// unwatched is for a key that cannot be watched: it is told, or looked at again soon where one was told a moment ago.
+// unwatched is for a key that cannot be watched: it is due, or looked at again soon where one was due a moment ago.
 func (c *Client) unwatched(e *entry, now time.Time) Mark {
 	if again := c.blind.Add(blindPause); now.Before(again) && !c.blind.Equal(now) {
 		e.due, c.stirred[e] = again, true

@@ -25,7 +25,7 @@ type Mark interface {
 // Options are what a Hub works with. All must be set.
 type Options struct {
 	// Mark sets a mark for a key. tell is called when there is news; it does not wait.
-	Mark func(key quorum.Key, tell func(quorum.News)) Mark
+	Mark func(key quorum.Key, notify func(quorum.News)) Mark
 	// Read tells what a majority of the masters holds.
 	Read func(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error)
 	// Logger is told of mistakes in the program.

@@ -1,7 +1,7 @@
 package tracking
 
 import (
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/internal/resp"
 )
 

@@ -43,9 +43,9 @@ func New(log *slog.Logger) *Notices {
 	return &Notices{log: log, heads: map[string]map[string]*Pattern{}}
 }
 
-// Saw takes the first [Words] words of a command that goes to the upstream. covered
+// CountUncovered takes the first [Words] words of a command that goes to the upstream. covered
 // reports whether a key is a lock key.
-func (n *Notices) Saw(words [][]byte, covered func(key []byte) bool) {
+func (n *Notices) CountUncovered(words [][]byte, covered func(key []byte) bool) {
 	what, key := n.judge(words)
 	if what != other && !covered(key) {
 		n.count(what, key)

@@ -14,14 +14,14 @@ const (
 	releases
 )
 
-// Words is how many of a command's first words [Notices.Saw] looks at.
+// Words is how many of a command's first words [Notices.CountUncovered] looks at.
 const Words = 10
 
 // shortestTake is SET key value NX PX ms.
 const shortestTake = 6
 
 // Suspect reports whether a command of that name, in any case, and with so many words may
-// be one that [Notices.Saw] counts. It is for every command of a relay: nearly all are
+// be one that [Notices.CountUncovered] counts. It is for every command of a relay: nearly all are
 // told by their length.
 func Suspect(name []byte, words int) bool {
 	switch len(name) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/commands/uncovered"
 	"redlock-proxy/conf"
 
@@ -31,7 +31,7 @@ func saw(n *uncovered.Notices, covered func([]byte) bool, words ...string) {
 		all[i] = []byte(w)
 	}
 	if uncovered.Suspect(all[0], len(all)) {
-		n.Saw(all[:min(uncovered.Words, len(all))], covered)
+		n.CountUncovered(all[:min(uncovered.Words, len(all))], covered)
 	}
 }
 

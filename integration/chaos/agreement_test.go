@@ -72,9 +72,9 @@ func (a *agreement) differing(mayBeOpen func(key string) bool) (open []string, e
 			of = append(of, held[i][k])
 		}
 		switch {
-		case harness.Agree(of):
-		case harness.IsOpen(of) && mayBeOpen(key):
+		case harness.IsOpen(of) && mayBeOpen(key): // also where all of them hold the same blocking copy
 			open = append(open, key)
+		case harness.Agree(of) && !harness.IsOpen(of):
 		default:
 			wrong = append(wrong, fmt.Errorf("the masters hold under %s %.200q", key, of))
 		}

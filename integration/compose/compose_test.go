@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// testVersion is what the image is told to be.
-const testVersion = "v0.0.0-test"
+// testCommit is what the image is told that it was built from.
+const testCommit = "0123456789ab-test"
 
 // deployments is how many are tested at a time: they wait for each other's starts and ends more than they compute.
 const deployments = "4"
@@ -58,7 +58,7 @@ func (e engine) build(t *testing.T) string {
 		}
 	})
 	p := e.newProject(t, image, "build")
-	p.env = append(p.env, "VERSION="+testVersion)
+	p.env = append(p.env, "COMMIT="+testCommit)
 	p.do(t, "build")
 	t.Logf("base images after %s, the proxy's image built in %s", seconds(provided.Sub(began)), seconds(time.Since(provided)))
 	return image

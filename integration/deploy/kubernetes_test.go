@@ -1,4 +1,4 @@
-//go:build integration
+//go:build integration && helm
 
 package deploy
 
@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -71,35 +69,17 @@ func manifests(t *testing.T, text []byte) map[string]manifest {
 	}
 }
 
-// secrets are what make-secrets prints.
-func secrets(t *testing.T, upstream string) map[string]manifest {
+// rendered is what the chart makes with an upstream, by the helm that deploy/helm/verify pins.
+func rendered(t *testing.T, upstream string) map[string]manifest {
 	t.Helper()
-	need(t, "openssl")
-	output, err := exec.Command(root+"deploy/kubernetes/make-secrets", upstream).Output()
+	helm := exec.Command("go", "tool", "helm", "template", "redlock-proxy", "../redlock-proxy", "--set", "settings.upstream="+upstream)
+	helm.Dir = root + "deploy/helm/verify"
+	output, err := helm.Output()
 	kit.Must(t, err)
 	return manifests(t, output)
 }
 
-// TestMakeSecrets: what would end the text in which it stands is refused.
-func TestMakeSecrets(t *testing.T) {
-	t.Parallel()
-	for _, upstream := range []string{"redis://u:p\"x@h", `redis://u:p\x@h`, "redis://h\nlisten: x", "redis://a b"} {
-		output, err := exec.Command(root+"deploy/kubernetes/make-secrets", upstream).Output()
-		if err == nil || len(output) > 0 {
-			t.Errorf("%q: got %v and\n%s", upstream, err, output)
-		}
-	}
-}
-
-// write makes a file of a test.
-func write(t *testing.T, name, text string) (path string) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), name)
-	kit.Must(t, os.WriteFile(path, []byte(text), 0o400))
-	return path
-}
-
-// startMaster starts a redis-server with the settings of the manifests, in a folder and on a port of its own.
+// startMaster starts a redis-server with the settings of the chart, in a folder and on a port of its own.
 func startMaster(t *testing.T, settings, auth string) *redistest.Server {
 	t.Helper()
 	for old, own := range map[string]string{"dir /data\n": "", "include /etc/redis-secret/auth.conf": "include " + write(t, "auth.conf", auth)} {
@@ -124,31 +104,29 @@ func wantMaster(t *testing.T, master *redistest.Server, password string) {
 	}
 }
 
-// TestKubernetes starts what the manifests start, as they do: five masters, init and a proxy, with the secrets of make-secrets.
+// TestKubernetes starts what the chart starts, as it does: five masters, init and a proxy, with the secrets that it makes.
 // Instead of their names, volumes and ports they get those of this machine.
 func TestKubernetes(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t)
-	secret := secrets(t, upstream.URL())
-	masters := manifests(t, []byte(read(t, "deploy/kubernetes/masters.yaml")))
-	proxies := manifests(t, []byte(read(t, "deploy/kubernetes/proxies.yaml")))
-	settings := secret["Secret/redlock-proxy"].Secret["redlock-proxy.yaml"]
+	made := rendered(t, upstream.URL())
+	settings := made["Secret/redlock-proxy"].Secret["redlock-proxy.yaml"]
 	password := regexp.MustCompile(`redis://:(\w+)@`).FindStringSubmatch(settings)
 	if password == nil {
 		t.Fatal("the settings have no password of the masters")
 	}
 	for n := range 5 {
-		name := fmt.Sprintf("redlock-master-%d", n+1)
-		if args := masters["StatefulSet/"+name].Spec.Template.Spec.Containers[0].Args; !slices.Equal(args, []string{"redis-server", "/etc/redis/redis.conf"}) {
+		name := fmt.Sprintf("redlock-proxy-master-%d", n+1)
+		if args := made["StatefulSet/"+name].Spec.Template.Spec.Containers[0].Args; !slices.Equal(args, []string{"redis-server", "/etc/redis/redis.conf"}) {
 			t.Errorf("%s starts %q", name, args)
 		}
-		master := startMaster(t, masters["ConfigMap/redlock-masters"].Data["redis.conf"], secret["Secret/redlock-masters"].Secret["auth.conf"])
+		master := startMaster(t, made["ConfigMap/redlock-proxy-masters"].Data["redis.conf"], made["Secret/redlock-proxy-masters"].Secret["auth.conf"])
 		wantMaster(t, master, password[1])
-		settings = strings.Replace(settings, name+"-0.redlock-masters:6379", master.Addr(), 1)
+		settings = strings.Replace(settings, name+"-0.redlock-proxy-masters:6379", master.Addr(), 1)
 	}
 	path := write(t, "redlock-proxy.yaml", settings)
-	tryInit(t, proxies["Job/redlock-init"].Spec.Template.Spec.Containers[0], path)
-	tryProxy(t, proxies["Deployment/redlock-proxy"].Spec.Template.Spec.Containers[0], path)
+	tryInit(t, made["Job/redlock-proxy-init"].Spec.Template.Spec.Containers[0], path)
+	tryProxy(t, made["Deployment/redlock-proxy"].Spec.Template.Spec.Containers[0], path)
 }
 
 // environ is the environment of a container, with the ports and the file of settings of this machine.

@@ -5,6 +5,7 @@ package deploy
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -22,6 +23,14 @@ func read(t *testing.T, path string) string {
 	text, err := os.ReadFile(root + path)
 	kit.Must(t, err)
 	return string(text)
+}
+
+// write makes a file of a test.
+func write(t *testing.T, name, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), name)
+	kit.Must(t, os.WriteFile(path, []byte(text), 0o400))
+	return path
 }
 
 // need skips a test where there is no such program.

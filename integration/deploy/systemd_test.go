@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,7 +25,9 @@ import (
 const (
 	unitFile = "deploy/systemd/redlock-proxy.service"
 	// installed is where the unit looks for the program.
-	installed = "/usr/local/bin/redlock-proxy"
+	installed = "/usr/bin/redlock-proxy"
+	// settingsFile is where it looks for the settings.
+	settingsFile = "/etc/redlock-proxy/config.yaml"
 	// exposure is what systemd-analyze security said of the unit, by systemd 252.
 	exposure = 1.1
 )
@@ -112,25 +115,22 @@ func TestUnitTimes(t *testing.T) {
 	}
 }
 
-// TestUnitStarts does what the unit says: it starts the program as ExecStart does, with the settings from a credential, which is where
-// only the proxy reads it; waits until it is ready, and lives; reloads it as ExecReload does, and stops it.
+// TestUnitStarts does what the unit says: it starts the program as ExecStart does; waits until it is ready, and lives; reloads settings that
+// were changed as ExecReload does, and stops it.
 func TestUnitStarts(t *testing.T) {
 	t.Parallel()
 	u := readUnit(t)
-	credentials, told := t.TempDir(), listen(t)
-	name, source, _ := strings.Cut(u.one(t, "LoadCredential"), ":")
-	if want := "/etc/redlock-proxy/" + name; source != want {
-		t.Errorf("the credential %s is loaded from %s, want %s", name, source, want)
-	}
+	told := listen(t)
 	settings := "listen: 127.0.0.1:0\nfresh-start: true\nupstream: " + kit.StartRedis(t).URL() + "\nmaster: [" + strings.Join(redistest.URLs(kit.StartMasters(t)), ", ") + "]\n"
-	kit.Must(t, os.WriteFile(filepath.Join(credentials, name), []byte(settings), 0o400))
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	kit.Must(t, os.WriteFile(file, []byte(settings), 0o600))
 
-	words := strings.Fields(strings.ReplaceAll(u.one(t, "ExecStart"), "${CREDENTIALS_DIRECTORY}", credentials))
-	if words[0] != installed {
-		t.Errorf("ExecStart starts %s, want %s", words[0], installed)
+	words := strings.Fields(u.one(t, "ExecStart"))
+	if want := []string{installed, "serve", "--config", settingsFile}; !slices.Equal(words, want) {
+		t.Fatalf("ExecStart is %q, want %q", words, want)
 	}
+	words[3] = file
 	proxy, err := process.Start(buildProxy(t), words[1:], environ(
-		"CREDENTIALS_DIRECTORY="+credentials,
 		"NOTIFY_SOCKET="+told.LocalAddr().String(),
 		"WATCHDOG_USEC="+strconv.FormatInt(u.duration(t, "WatchdogSec").Microseconds()/100, 10)))
 	kit.Must(t, err)
@@ -141,10 +141,14 @@ func TestUnitStarts(t *testing.T) {
 	if reload := u.one(t, "ExecReload"); reload != "/bin/kill -HUP $MAINPID" {
 		t.Errorf("ExecReload is %s, which is not tested", reload)
 	}
+	kit.Must(t, os.WriteFile(file, []byte(settings+"max-ttl: 1h\n"), 0o600))
 	kit.Must(t, proxy.Signal(syscall.SIGHUP))
 	wantTold(t, told, "RELOADING=1")
 	wantTold(t, told, "READY=1")
 	wantTold(t, told, "WATCHDOG=1")
+	if !strings.Contains(proxy.Log(), "max-ttl") {
+		t.Errorf("the reload changed nothing:\n%s", proxy.Log())
+	}
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
 	if code, err := proxy.Wait(kit.Patience); code != 0 || err != nil {
 		t.Errorf("it ends with %d, %v:\n%s", code, err, proxy.Log())

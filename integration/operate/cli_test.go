@@ -5,6 +5,7 @@ package operate
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -113,8 +114,8 @@ func TestVersion(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{"version", "--version", "-v", "-v serve"} {
 		got := runProxy(t, strings.Fields(args)...)
-		if got.code != 0 || got.stderr != "" || !strings.HasPrefix(got.stdout, "redlock-proxy ") || strings.Count(got.stdout, "\n") != 1 {
-			t.Errorf("%s: got %+v, want one line with the version", args, got)
+		if line := regexp.MustCompile(`^redlock-proxy \d+\.\d+\.\d+\S* \(commit \S+, go1\.\S+\)\n$`); got.code != 0 || got.stderr != "" || !line.MatchString(got.stdout) {
+			t.Errorf("%s: got %+v, want one line with version, commit and Go", args, got)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"redlock-proxy/commands/spec"
+	"redlock-proxy/commands/catalog/spec"
 )
 
 // Maker makes random commands on a few keys. What they write is so small that a Redis keeps its order.

@@ -153,6 +153,15 @@ func (r *Server) Revive() error {
 	return r.start()
 }
 
+// ReviveAs is Revive with the program of another release, see Options.Version.
+func (r *Server) ReviveAs(version string) (err error) {
+	if r.program, err = programOf(version, r.port); err != nil {
+		return err
+	}
+	r.version = version
+	return r.Revive()
+}
+
 // Close kills the server and removes its directory. It may be called again.
 func (r *Server) Close() error {
 	if r.dir == "" {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"redlock-proxy/commands/spec"
+	"redlock-proxy/commands/catalog/spec"
 )
 
 // keyless are the commands without keys that may share.

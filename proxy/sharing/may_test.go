@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"redlock-proxy/commands/spec"
+	"redlock-proxy/commands/catalog/spec"
 	"redlock-proxy/internal/redistest"
 	"redlock-proxy/internal/resp"
 )

@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"strings"
 
-	"redlock-proxy/commands/spec"
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/catalog/spec"
+	"redlock-proxy/commands/catalog/syntax"
 )
 
 // effect is what a followed command does to the connection, as the tracker knows it.

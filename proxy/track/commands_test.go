@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"redlock-proxy/commands/spec"
+	"redlock-proxy/commands/catalog/spec"
 )
 
 func TestFollowedNames(t *testing.T) {

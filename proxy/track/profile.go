@@ -3,7 +3,7 @@ package track
 import (
 	"strconv"
 
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/internal/resp"
 )
 

@@ -125,7 +125,7 @@ func (u *Upstream) find(ctx context.Context) (string, error) {
 // askAll asks all Sentinels at once, and waits for all that answer soon.
 func (f *following) askAll(ctx context.Context, u *Upstream) (all []opinion, failures []string) {
 	type answer struct {
-		told opinion
+		said opinion
 		err  error
 		from string
 	}
@@ -133,8 +133,8 @@ func (f *following) askAll(ctx context.Context, u *Upstream) (all []opinion, fai
 	answers := make(chan answer, len(f.each))
 	for _, s := range f.each {
 		f.asked.Go(func() {
-			told, err := s.ask(ctx, u)
-			answers <- answer{told, err, s.addr}
+			said, err := s.ask(ctx, u)
+			answers <- answer{said, err, s.addr}
 		})
 	}
 	defer cancel()
@@ -146,7 +146,7 @@ func (f *following) askAll(ctx context.Context, u *Upstream) (all []opinion, fai
 				failures = append(failures, fmt.Sprintf("%s: %v", a.from, plainCause(a.err)))
 				continue
 			}
-			if all = append(all, a.told); len(all) == len(f.each)/2+1 {
+			if all = append(all, a.said); len(all) == len(f.each)/2+1 {
 				grace = time.After(sentinelGrace)
 			}
 		case <-grace:
@@ -160,13 +160,13 @@ func (f *following) askAll(ctx context.Context, u *Upstream) (all []opinion, fai
 
 // take believes an opinion, unless it is older than what is known and nothing speaks against that, or most Sentinels have been of another one
 // for too long.
-func (f *following) take(told, most opinion) (from, to string) {
+func (f *following) take(said, most opinion) (from, to string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.silent = false
 	from = f.known.addr
-	if from == "" || told.epoch >= f.known.epoch || f.doubted {
-		f.known = told
+	if from == "" || said.epoch >= f.known.epoch || f.doubted {
+		f.known = said
 	}
 	if f.isLone(f.known, most, time.Now()) {
 		f.known = most
@@ -176,14 +176,14 @@ func (f *following) take(told, most opinion) (from, to string) {
 }
 
 // isLone reports whether an opinion has had the time to spread and most Sentinels still are of another one. It is called with mu held.
-func (f *following) isLone(told, most opinion, now time.Time) bool {
+func (f *following) isLone(said, most opinion, now time.Time) bool {
 	switch {
-	case most.addr == "" || told.addr == most.addr:
+	case most.addr == "" || said.addr == most.addr:
 		f.lone = opinion{}
 		return false
-	case told != f.lone:
-		f.lone, f.loneSince = told, now
-		f.log.Debug("a Sentinel knows of a later failover than most others", "says", told.addr, "others", most.addr)
+	case said != f.lone:
+		f.lone, f.loneSince = said, now
+		f.log.Debug("a Sentinel knows of a later failover than most others", "says", said.addr, "others", most.addr)
 	}
 	return now.Sub(f.loneSince) > spreadTime
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"redlock-proxy/commands"
+	"redlock-proxy/commands/eval"
 )
 
 // errOddLibraries says that the upstream's answer is none that FUNCTION LIST has.
@@ -14,7 +14,7 @@ var errOddLibraries = errors.New("FUNCTION LIST: unexpected answer")
 // Libraries are the functions that the upstream has, asked for on a connection of the
 // proxy's own, so that they can also be read within a client's transaction. An upstream
 // without functions has none. The error names the upstream.
-func (u *Upstream) Libraries(ctx context.Context) ([]commands.Library, error) {
+func (u *Upstream) Libraries(ctx context.Context) ([]eval.Library, error) {
 	ctx, cancel := context.WithTimeout(ctx, ownTimeout)
 	defer cancel()
 	client, err := u.own.client()
@@ -36,7 +36,7 @@ func (u *Upstream) Libraries(ctx context.Context) ([]commands.Library, error) {
 }
 
 // librariesIn reads an answer of FUNCTION LIST WITHCODE in RESP2.
-func librariesIn(answer []any) (all []commands.Library, ok bool) {
+func librariesIn(answer []any) (all []eval.Library, ok bool) {
 	for _, one := range answer {
 		fields := pairs(one)
 		code, ok := fields["library_code"].(string)
@@ -44,7 +44,7 @@ func librariesIn(answer []any) (all []commands.Library, ok bool) {
 		if !ok || !list {
 			return nil, false
 		}
-		library := commands.Library{Code: code}
+		library := eval.Library{Code: code}
 		for _, function := range functions {
 			name, ok := pairs(function)["name"].(string)
 			if !ok {

@@ -6,7 +6,7 @@ import (
 	"net"
 	"time"
 
-	"redlock-proxy/commands"
+	"redlock-proxy/commands/server"
 	"redlock-proxy/internal/resp"
 )
 
@@ -60,17 +60,17 @@ func (u *Upstream) isVerified() bool {
 	return true
 }
 
-// askPath asks PROXY PATH. The error is commands.ErrLoop where the answer says so.
+// askPath asks PROXY PATH. The error is server.ErrLoop where the answer says so.
 func (u *Upstream) askPath(conn net.Conn, ids []string) error {
 	answer, err := u.exchange(conn, append([]string{"PROXY", "PATH"}, ids...)...)
 	if err == nil && resp.Begins(answer, "-LOOP ") {
-		err = commands.ErrLoop
+		err = server.ErrLoop
 	}
 	return err
 }
 
 // Path asks the upstream PROXY PATH with these identities, for a proxy that asked this
-// one: the error is commands.ErrLoop where it leads back to one of them, or why it could
+// one: the error is server.ErrLoop where it leads back to one of them, or why it could
 // not be asked.
 func (u *Upstream) Path(ctx context.Context, ids []string) error {
 	select {
@@ -79,7 +79,7 @@ func (u *Upstream) Path(ctx context.Context, ids []string) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if err := u.refused(); errors.Is(err, commands.ErrLoop) {
+	if err := u.refused(); errors.Is(err, server.ErrLoop) {
 		return err // any other dial that failed may have been to the proxy that asks, as it started
 	}
 	conn, err := u.dialNow(ctx)
@@ -95,7 +95,7 @@ func (u *Upstream) Path(ctx context.Context, ids []string) error {
 
 // pauseAfter is how long a failure is repeated without another dial, at least.
 func pauseAfter(err error) time.Duration {
-	if errors.Is(err, commands.ErrLoop) || errors.Is(err, ErrCluster) {
+	if errors.Is(err, server.ErrLoop) || errors.Is(err, ErrCluster) {
 		return loopPause
 	}
 	return dialPause / 2

@@ -51,15 +51,15 @@ func (s *sentinel) ask(ctx context.Context, u *Upstream) (opinion, error) {
 	}
 	defer s.mu.Unlock()
 	kept := s.conn != nil
-	told, broken, err := s.askOnce(ctx, u)
+	said, broken, err := s.askOnce(ctx, u)
 	if broken && kept && ctx.Err() == nil { // the connection may have ended long ago
-		told, _, err = s.askOnce(ctx, u)
+		said, _, err = s.askOnce(ctx, u)
 	}
-	return told, err
+	return said, err
 }
 
 // askOnce is ask on one connection; broken: it ended on the way. It is called with mu held.
-func (s *sentinel) askOnce(ctx context.Context, u *Upstream) (told opinion, broken bool, err error) {
+func (s *sentinel) askOnce(ctx context.Context, u *Upstream) (said opinion, broken bool, err error) {
 	if s.closed {
 		return opinion{}, false, net.ErrClosed
 	}
@@ -82,8 +82,8 @@ func (s *sentinel) askOnce(ctx context.Context, u *Upstream) (told opinion, brok
 		s.conn = nil
 		return opinion{}, true, err
 	}
-	told, err = readOpinion(answer, about)
-	return told, false, err
+	said, err = readOpinion(answer, about)
+	return said, false, err
 }
 
 // dialSentinel connects to a Sentinel, and logs in.

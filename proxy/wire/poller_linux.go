@@ -5,6 +5,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Poller is an epoll set of the proxy's own, beside that of Go's scheduler, in which
@@ -57,7 +59,7 @@ func (p *Poller) control(op int, conn syscall.RawConn, t Tag, what interest) err
 	event := syscall.EpollEvent{Fd: int32(uint32(t)), Pad: int32(uint32(t >> 32))}
 	switch what {
 	case theEnd:
-		event.Events = syscall.EPOLLRDHUP | -syscall.EPOLLET
+		event.Events = syscall.EPOLLRDHUP | unix.EPOLLET // syscall has its sign otherwise on each processor
 	case anything:
 		event.Events = syscall.EPOLLRDHUP | syscall.EPOLLIN | syscall.EPOLLONESHOT
 	}
@@ -70,7 +72,7 @@ func (p *Poller) control(op int, conn syscall.RawConn, t Tag, what interest) err
 // os.ErrDeadlineExceeded when the time is over, and os.ErrClosed after close. What has
 // happened by then it tells even where the time was over before: else nothing would ever
 // be told to one that is always late.
-func (p *Poller) Wait(until time.Time, tell func(t Tag, ended bool)) error {
+func (p *Poller) Wait(until time.Time, notify func(t Tag, ended bool)) error {
 	_ = p.file.SetReadDeadline(until)
 	var n int
 	var failed error
@@ -91,7 +93,7 @@ func (p *Poller) Wait(until time.Time, tell func(t Tag, ended bool)) error {
 	}
 	for _, event := range p.events[:n] {
 		t := Tag(uint32(event.Fd)) | Tag(uint32(event.Pad))<<32
-		tell(t, event.Events&(syscall.EPOLLRDHUP|syscall.EPOLLHUP|syscall.EPOLLERR) != 0)
+		notify(t, event.Events&(syscall.EPOLLRDHUP|syscall.EPOLLHUP|syscall.EPOLLERR) != 0)
 	}
 	if over {
 		return os.ErrDeadlineExceeded

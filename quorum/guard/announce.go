@@ -119,6 +119,6 @@ func (s *Set) warn(text string) {
 	defer s.mu.Unlock()
 	if !s.warned[text] {
 		s.warned[text] = true
-		s.log.Warn(text)
+		s.log.Warn("other proxies differ", "how", text)
 	}
 }

@@ -24,7 +24,7 @@ func (g *Guard) Checkup(ctx context.Context) (time.Duration, error) {
 		return Heartbeat, nil
 	}
 	if g.set.off {
-		return g.lookUnguarded(ctx), nil
+		return g.lookUnguarded(ctx)
 	}
 	pause, err := g.look(ctx)
 	if err != nil && ctx.Err() == nil { // what is queued still goes out at the end
@@ -59,19 +59,19 @@ func (g *Guard) look(ctx context.Context) (time.Duration, error) {
 }
 
 // lookUnguarded makes this proxy known where there is no guard, and sees that no others have other rules. Locks are had without it.
-func (g *Guard) lookUnguarded(ctx context.Context) time.Duration {
+func (g *Guard) lookUnguarded(ctx context.Context) (time.Duration, error) {
 	_ = g.announce(ctx)
-	if g.set.rules.settings == "" {
-		return Heartbeat
-	}
 	v, err := g.Conn.Examine(ctx)
-	if err != nil {
-		return Heartbeat
+	switch {
+	case err == nil && v.isNewer():
+		return 0, &UnfitError{Why: whyNewer}
+	case err != nil || g.set.rules.settings == "":
+		return Heartbeat, nil
 	}
 	g.set.rules.saw(g.index, v)
 	refused, err := g.agree(ctx, v)
 	if err != nil {
-		return Heartbeat
+		return Heartbeat, nil
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -79,7 +79,7 @@ func (g *Guard) lookUnguarded(ctx context.Context) time.Duration {
 		g.log.Warn("master has no vote", "master", g.Name, "cause", refused.Error())
 	}
 	g.refused = refused
-	return lookAgain(refused)
+	return lookAgain(refused), nil
 }
 
 // fitness returns an *UnfitError if the master may not vote whatever it holds.

@@ -185,7 +185,7 @@ func (s *Set) MayChange(stays func(name string) bool) (succession.Era, error) {
 		g.mu.Unlock()
 		for _, p := range others {
 			switch {
-			case !p.KnowsChanges():
+			case p.Protocol() == 0:
 				return succession.Era{}, errors.New("another proxy on them is of an earlier version, which knows of no change")
 			case !p.Guards:
 				return succession.Era{}, errors.New("another proxy on them runs without the guard, and would not notice")

@@ -9,6 +9,7 @@ import (
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/guard/succession"
+	"redlock-proxy/quorum/place"
 )
 
 // TestPlace: what a marker means to proxies with these masters, who know of one before it.
@@ -196,4 +197,47 @@ func TestPromiseAndSeal(t *testing.T) {
 	want(answers(t, w, script.Promise, next.String()+"@0", "01", "n2@0", "1.1.x"), "[1 …") // another era
 	want(answers(t, w, script.Await, next.String()+"@0", "record"), "1")
 	want(answers(t, w, script.Await, next.String()+"@0", "another"), "0")
+}
+
+// TestRejoin: the script on a real server. A sealed master votes in the next era of the same masters as long as it has all its data, in each database, and was
+// sealed a moment ago by its own clock.
+func TestRejoin(t *testing.T) {
+	m := marker.Marker{RunID: "1", ReplID: "2", Nonce: "n1", Proof: marker.ProofFresh, Address: "a:1"}
+	sealed, next := m, m
+	sealed.Nonce, sealed.Seal = "n2", succession.Seal{Ballot: "06", Change: succession.Change{Before: 1, Names: []string{"a:1"}, Place: place.ToMasters}}
+	next.Nonce, next.Proof, next.Era = "n3", marker.ProofJoined, sealed.Seal.After(m.Era)
+	for _, test := range []struct {
+		name   string
+		before func(w RedisConn)
+		want   string
+	}{
+		{"it holds what it held", func(RedisConn) {}, "1"},
+		{"one database forgot", func(w RedisConn) { w.Client(3).FlushDB(t.Context()) }, "0"},
+		{"database 0 forgot", func(w RedisConn) { w.Client(0).FlushDB(t.Context()) }, "0"},
+		{"it was sealed long ago", func(RedisConn) { time.Sleep(60 * time.Millisecond) }, "-1"},
+		{"when is not known", func(w RedisConn) { w.Client(0).HDel(t.Context(), script.SequenceKey, "sealed") }, "-1"},
+		{"it did already", func(w RedisConn) {
+			answers(t, w, script.Rejoin, sealed.String()+"@0", next.String(), "60000")
+		}, "0"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := startRedis(t)
+			answers(t, w, script.Admit, "", "", m.String(), "0", marker.ProofFresh)
+			answers(t, w, script.Enrol, m.String(), "3", "lost")
+			answers(t, w, script.Promise, m.String()+"@0", "06", "n1@0", "0")
+			if got := answers(t, w, script.Seal, m.String()+"@0", "06", sealed.String(), "0"); got != "1" {
+				t.Fatalf("it is not sealed: %s", got)
+			}
+			test.before(w)
+			within := "60000"
+			if test.want == "-1" {
+				within = "50"
+			}
+			got := answers(t, w, script.Rejoin, sealed.String()+"@0", next.String(), within)
+			in0, in3 := w.Client(0).Get(t.Context(), script.MarkerKey).Val(), w.Client(3).Get(t.Context(), script.MarkerKey).Val()
+			if got != test.want || got == "1" && (in0 != next.String()+"@0" || in3 != next.String()+"@3") {
+				t.Errorf("got %s, want %s; %q and %q", got, test.want, in0, in3)
+			}
+		})
+	}
 }

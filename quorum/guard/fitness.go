@@ -28,6 +28,7 @@ const (
 	whyReplica = "it is a replica: a lock there is gone with its next synchronisation"
 	Twin       = "it is the same server as "
 	whyProxy   = "it is a redlock-proxy: a master is a Redis of its own"
+	whyNewer   = "proxies of a later version use it: upgrade this one"
 )
 
 // whyPolicy is what makes a master with this maxmemory-policy unfit.
@@ -151,6 +152,11 @@ func (v Report) stoodSince() time.Duration {
 	return time.Duration(v.Record.Says.Since) * time.Millisecond
 }
 
+// isNewer reports whether proxies of a later version left something on the master that this one may take for something else.
+func (v Report) isNewer() bool {
+	return marker.ProtocolOf(v.Marker.Text, v.Record.Text) > marker.Protocol
+}
+
 // Durable reports whether every write is on disk before it is answered.
 func (v Report) Durable() bool { return v.Appendfsync == "always" && !v.RewriteUnsynced }
 
@@ -159,6 +165,8 @@ func (v Report) Unfit() string {
 	switch {
 	case v.Proxy:
 		return whyProxy
+	case v.isNewer():
+		return whyNewer
 	case v.Role != "" && v.Role != "master":
 		return whyReplica
 	case v.Policy != "" && v.Policy != "noeviction":

@@ -65,6 +65,9 @@ func (s *Set) Bind(ctx context.Context, era succession.Era, ballot string, to pl
 // IsBoundFor reports whether the locks are about to be somewhere else, by Bind a moment ago.
 func (s *Set) IsBoundFor(to place.Place) bool { return s.eras.isBoundFor(to) }
 
+// movable is the protocol from which on proxies hold back commands on lock keys while these are moved.
+const movable = 2
+
 // MayMove says why locks cannot be moved now, or nil.
 func (s *Set) MayMove() error {
 	if _, err := s.MayChange(func(string) bool { return false }); err != nil {
@@ -75,7 +78,7 @@ func (s *Set) MayMove() error {
 		others := g.proxies
 		g.mu.Unlock()
 		for _, p := range others {
-			if !p.KnowsMoves() {
+			if p.Protocol() < movable {
 				return errors.New("another proxy on the masters is of an earlier version, which does not know that locks can be moved")
 			}
 		}

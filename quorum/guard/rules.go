@@ -2,7 +2,6 @@ package guard
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -368,11 +367,14 @@ func Impose(ctx context.Context, settings string, visits []Visit) []error {
 
 func (v Visit) impose(ctx context.Context, own string, others []Visit) error {
 	old, marked := v.Report.Marker.Says, v.Report.Marker.Is
+	if v.Report.isNewer() {
+		return &UnfitError{Why: whyNewer}
+	}
 	if !marked && v.Report.Rules == "" {
 		return nil
 	}
 	next, text := old, ""
-	if next.Nonce, next.Proof = rand.Text(), marker.ProofRemark; marked && old.Seal.IsNone() {
+	if next.Nonce, next.Proof = marker.NewNonce(), marker.ProofRemark; marked && old.Seal.IsNone() {
 		text = next.String()
 		leaveAge(ctx, others, next.Nonce, script.FirstAge) // by which it can show that it has all its data
 	}

@@ -2,7 +2,6 @@ package guard
 
 import (
 	"cmp"
-	"crypto/rand"
 	"log/slog"
 	"slices"
 	"sync"
@@ -91,14 +90,14 @@ type Set struct {
 }
 
 // NewID makes an ID by which a proxy makes itself known on its masters.
-func NewID() string { return rand.Text() + peer.Moves }
+func NewID() string { return peer.NewID(marker.Protocol) }
 
 // NewSet guards these masters.
 func NewSet(opts Options, masters []Master) *Set {
 	s := &Set{
 		longest: longest.New(len(masters), opts.MaxTTL), fresh: newFreshStart(len(masters), opts.FreshStart),
 		word: newWord(len(masters), opts.Vouched),
-		log:  opts.Logger, off: opts.Off, boot: opts.SinceBoot, id: cmp.Or(opts.ID, NewID()), nonce: rand.Text,
+		log:  opts.Logger, off: opts.Off, boot: opts.SinceBoot, id: cmp.Or(opts.ID, NewID()), nonce: marker.NewNonce,
 		eras: newEras(masters, opts.Joins, time.Now()), before: opts.Before,
 		warned: map[string]bool{},
 	}

@@ -47,6 +47,12 @@ func (m *Master) IsDown() bool {
 	return m.cause != nil
 }
 
+// IsUnheard reports whether nothing is known of it yet: neither that it does not answer nor whether its votes count.
+func (m *Master) IsUnheard() bool {
+	h := m.Health()
+	return h.Err == errNotConnected || h.Quarantine != nil && h.Quarantine.Why == guard.Unproven
+}
+
 // fail takes the master down: what waits for it is refused, and the prober
 // starts. The first reason stands until a probe learns a newer one.
 func (m *Master) fail(reason error) {

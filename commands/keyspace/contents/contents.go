@@ -1,6 +1,6 @@
 package contents
 
-import "redlock-proxy/commands/syntax"
+import "redlock-proxy/commands/catalog/syntax"
 
 // Kind is which kind of contents it is.
 type Kind uint8

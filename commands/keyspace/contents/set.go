@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"redlock-proxy/commands/syntax"
+	"redlock-proxy/commands/catalog/syntax"
 )
 
 // Set is a set of texts.

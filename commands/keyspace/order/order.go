@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace/contents"
 	"redlock-proxy/commands/script/lua/clib"
-	"redlock-proxy/commands/syntax"
 )
 
 // By is what texts are ordered by.

@@ -3,11 +3,11 @@
 package names
 
 import (
-	"redlock-proxy/commands/keys"
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/spec"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/script"
 	"redlock-proxy/commands/script/lua/calls"
-	"redlock-proxy/commands/spec"
-	"redlock-proxy/commands/syntax"
 )
 
 // Names are the keys that a script uses besides those which it is given as KEYS: what can be told

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"cmp"
+	"crypto/rand"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,17 +13,22 @@ import (
 // Heard is how long after its last announcement a proxy counts as living.
 const Heard = 3 * time.Second
 
-// What is at the end of the ID of a proxy that knows what a change of the masters is, and of one that knows besides that locks can be moved.
-const (
-	follows = "-1"
-	Moves   = "-2"
-)
+// follows is at the end of the ID of a proxy that follows when the masters are changed; before it is the protocol, from 2 on.
+const follows = "-1"
 
-// KnowsChanges reports whether the proxy follows when the masters are changed.
-func (p Proxy) KnowsChanges() bool { return strings.HasSuffix(p.ID, follows) || p.KnowsMoves() }
+// NewID is an ID for a proxy of that protocol (marker.Protocol).
+func NewID(protocol int) string { return rand.Text() + "." + strconv.Itoa(protocol) + follows }
 
-// KnowsMoves reports whether it holds back commands on lock keys while these are moved.
-func (p Proxy) KnowsMoves() bool { return strings.HasSuffix(p.ID, Moves) }
+// Protocol is the number of what the proxy does on masters; 0 where it does not know that masters can be changed.
+func (p Proxy) Protocol() int {
+	id, knows := strings.CutSuffix(p.ID, follows)
+	if !knows {
+		return 0
+	}
+	_, number, _ := strings.Cut(id, ".")
+	n, _ := strconv.Atoi(number)
+	return max(1, n)
+}
 
 // Proxy is what one announced on a master.
 type Proxy struct {
@@ -76,6 +82,9 @@ func (p Proxy) Disagreement(with Proxy) string {
 	switch {
 	case p.Masters != with.Masters:
 		return fmt.Sprintf("another proxy has %d masters, not %d: their majorities need not overlap", with.Masters, p.Masters)
+	case p.Protocol() != with.Protocol():
+		return fmt.Sprintf("proxies of two versions are at work (protocols %d and %d on the masters): upgrade the others; until then the locks cannot be moved",
+			min(p.Protocol(), with.Protocol()), max(p.Protocol(), with.Protocol()))
 	case p.Guards && !with.Guards:
 		return "another proxy runs without the guard: it trusts masters that forgot"
 	case p.Settings != with.Settings && p.Guards == with.Guards && p.Settings != "" && with.Settings != "":

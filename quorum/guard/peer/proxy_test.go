@@ -35,3 +35,17 @@ func TestProxies(t *testing.T) {
 		t.Errorf("not all are met: %q", found)
 	}
 }
+
+// TestProtocols: what a proxy knows of masters is told by its ID, and a difference in that once.
+func TestProtocols(t *testing.T) {
+	for id, want := range map[string]int{"": 0, "A": 0, "A-1": 1, NewID(2): 2, NewID(13): 13, "A.x-1": 1} {
+		if got := (Proxy{ID: id}).Protocol(); got != want {
+			t.Errorf("%q: %d, want %d", id, got, want)
+		}
+	}
+	both := []Proxy{{ID: "A-1"}, {ID: NewID(2)}, {ID: "B-1"}}
+	want := "proxies of two versions are at work (protocols 1 and 2 on the masters): upgrade the others; until then the locks cannot be moved"
+	if found := Disagreements(both); len(found) != 1 || found[0] != want {
+		t.Errorf("%q", found)
+	}
+}

@@ -32,15 +32,19 @@ func (e Era) String() string {
 	if e.Number == 0 {
 		return noEra
 	}
-	return fmt.Sprintf("%d.%d.%s", e.Number, e.Masters, e.Hash) + placed(".", e.Place)
+	return fmt.Sprintf("%d.%d.%s", e.Number, e.Masters, e.Hash+placed(e.Place))
 }
 
+// atPlace is before the place at the end of the hash of an era, and of the names in a seal. A proxy of protocol 1 takes that for other masters than
+// its own: it does nothing with these, and changes nothing on them.
+const atPlace = "@"
+
 // placed is a place as it stands behind what it is of; nothing where it is undecided.
-func placed(separator string, p place.Place) string {
+func placed(p place.Place) string {
 	if p == place.Undecided {
 		return ""
 	}
-	return separator + p.String()
+	return atPlace + p.String()
 }
 
 // ParseEra reads what String wrote.
@@ -49,15 +53,14 @@ func ParseEra(text string) (e Era, ok bool) {
 		return Era{}, true
 	}
 	parts := strings.Split(text, ".")
-	if len(parts) < 3 || len(parts) > 4 {
+	if len(parts) != 3 {
 		return Era{}, false
-	}
-	if len(parts) == 4 {
-		e.Place, _ = place.Parse(parts[3])
 	}
 	e.Number, _ = strconv.Atoi(parts[0])
 	e.Masters, _ = strconv.Atoi(parts[1])
-	e.Hash = parts[2]
+	hash, word, _ := strings.Cut(parts[2], atPlace)
+	e.Hash = hash
+	e.Place, _ = place.Parse(word)
 	return e, e.Number > 0 && e.Masters > 0 && e.Hash != "" && e.String() == text
 }
 
@@ -116,11 +119,14 @@ func (s Seal) String() string {
 	if s.IsNone() {
 		return noSeal
 	}
-	names := make([]string, len(s.Names))
+	names := make([]string, len(s.Names), len(s.Names)+1)
 	for i, name := range s.Names {
 		names[i] = url.QueryEscape(name)
 	}
-	return fmt.Sprintf("%s;%d;%s", s.Ballot, s.Before, strings.Join(names, ",")) + placed(";", s.Place)
+	if s.Place != place.Undecided {
+		names = append(names, url.QueryEscape(placed(s.Place)))
+	}
+	return fmt.Sprintf("%s;%d;%s", s.Ballot, s.Before, strings.Join(names, ","))
 }
 
 // ParseSeal reads what String wrote.
@@ -129,11 +135,8 @@ func ParseSeal(text string) (s Seal, ok bool) {
 		return Seal{}, true
 	}
 	parts := strings.Split(text, ";")
-	if len(parts) < 3 || len(parts) > 4 || parts[0] == "" || parts[2] == "" {
+	if len(parts) != 3 || parts[0] == "" || parts[2] == "" {
 		return Seal{}, false
-	}
-	if len(parts) == 4 {
-		s.Place, _ = place.Parse(parts[3])
 	}
 	s.Ballot = parts[0]
 	s.Before, _ = strconv.Atoi(parts[1])
@@ -142,7 +145,11 @@ func ParseSeal(text string) (s Seal, ok bool) {
 		if err != nil {
 			return Seal{}, false
 		}
-		s.Names = append(s.Names, name)
+		if word, is := strings.CutPrefix(name, atPlace); is {
+			s.Place, _ = place.Parse(word)
+		} else {
+			s.Names = append(s.Names, name)
+		}
 	}
 	return s, s.Before > 0 && s.String() == text
 }

@@ -10,22 +10,25 @@ import (
 func TestErasAndSealsAreReadAsWritten(t *testing.T) {
 	names := []string{"10.0.0.1:6379", "/run/a b,c;d.sock", "c%"}
 	change := Change{Before: 5, Names: names}
-	for _, e := range []Era{{}, change.After(Era{}), change.After(Era{Number: 7})} {
+	moved := Change{Before: 5, Names: names, Place: place.ToUpstream}
+	for _, e := range []Era{{}, change.After(Era{}), change.After(Era{Number: 7}), moved.After(Era{})} {
 		if got, ok := ParseEra(e.String()); !ok || got != e || strings.Contains(e.String(), " ") {
 			t.Errorf("%q is read as %v, %v", e, got, ok)
 		}
 	}
-	s := Seal{Ballot: "12", Change: change}
-	got, ok := ParseSeal(s.String())
-	if !ok || got.Ballot != "12" || !got.Is(change) || strings.Join(got.Names, "|") != strings.Join(names, "|") || strings.Contains(s.String(), " ") {
-		t.Errorf("%q is read as %v, %v", s, got, ok)
+	for _, change := range []Change{change, moved} {
+		s := Seal{Ballot: "12", Change: change}
+		got, ok := ParseSeal(s.String())
+		if !ok || got.Ballot != "12" || !got.Is(change) || strings.Join(got.Names, "|") != strings.Join(names, "|") || strings.Contains(s.String(), " ") {
+			t.Errorf("%q is read as %v, %v", s, got, ok)
+		}
 	}
-	for _, text := range []string{"", "1", "1.2", "1.2.", "0.3.a", "x.3.a", "1.03.a"} {
+	for _, text := range []string{"", "1", "1.2", "1.2.", "0.3.a", "x.3.a", "1.03.a", "1.3.a@", "1.3.a@undecided", "1.3.a@elsewhere", "1.3.a.masters"} {
 		if e, ok := ParseEra(text); ok {
 			t.Errorf("%q is read as an era, %v", text, e)
 		}
 	}
-	for _, text := range []string{"", "1;2", "1;2;", ";2;a", "1;0;a", "1;02;a", "1;2;%"} {
+	for _, text := range []string{"", "1;2", "1;2;", ";2;a", "1;0;a", "1;02;a", "1;2;%", "1;2;%40masters", "1;2;a,%40elsewhere", "1;2;%40masters,a"} {
 		if s, ok := ParseSeal(text); ok {
 			t.Errorf("%q is read as a seal, %v", text, s)
 		}

@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/urfave/cli/v2"
+)
+
+// Build is what this program was built from.
+type Build struct {
+	Version string
+	// Commit is empty where only Go knows it, or nobody.
+	Commit string
+}
+
+// commit is the commit, and whether it was changed: as the linker was told, else as Go found it in the checkout.
+func (b Build) commit() string {
+	found := map[string]string{}
+	if info, known := debug.ReadBuildInfo(); known {
+		for _, s := range info.Settings {
+			found[s.Key] = s.Value
+		}
+	}
+	revision := found["vcs.revision"]
+	if found["vcs.modified"] == "true" {
+		revision += "-dirty"
+	}
+	return cmp.Or(b.Commit, revision, "unknown")
+}
+
+// buildKey is where an App keeps its Build.
+const buildKey = "build"
+
+func versionAction(c *cli.Context) error {
+	b, _ := c.App.Metadata[buildKey].(Build)
+	_, err := fmt.Fprintf(c.App.Writer, "%s %s (commit %s, %s)\n", c.App.Name, b.Version, b.commit(), runtime.Version())
+	return err
+}

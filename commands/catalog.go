@@ -1,0 +1,33 @@
+package commands
+
+import (
+	"redlock-proxy/commands/auth/acl"
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/spec"
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/locks"
+	"redlock-proxy/commands/locks/holders"
+	"redlock-proxy/commands/server"
+)
+
+// Catalog is all commands that the rules of users may name: those of Redis, and the proxy's own.
+func Catalog() *acl.Catalog {
+	var own []acl.Own
+	all := append((&locks.Locking{}).Commands(), holders.New(holders.Options{}).Commands()...)
+	for _, c := range append(all, server.New(server.Options{}).Proxy()) {
+		own = append(own, rulesOf(c))
+	}
+	return acl.NewCatalog(own...)
+}
+
+// rulesOf is what rules are about in a command of the proxy's own.
+func rulesOf(c *command.Command) acl.Own {
+	o := acl.Own{Name: c.Name, Categories: c.Categories(), Access: spec.Changes}
+	if c.Docs.Reads {
+		o.Access = spec.Takes
+	}
+	if at := c.Docs.Span(); at != (keys.Span{}) {
+		o.Keys = keys.InSpan(at.First, at.Last, at.Step)
+	}
+	return o
+}

@@ -1,0 +1,89 @@
+package keys
+
+import "redlock-proxy/commands/catalog/syntax"
+
+// The rules of commands whose words must all be looked at. They are never changed.
+var (
+	OfSort    = &Rule{find: sortKeys}
+	OfRadius  = &Rule{find: radiusKeys}
+	OfStreams = &Rule{find: streamKeys}
+	OfMigrate = &Rule{find: migrateKeys}
+)
+
+// sortKeys is SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [STORE
+// key]: the last STORE counts. What BY and GET read is no key of the command.
+func sortKeys(words [][]byte) (places Places) {
+	if len(words) > 1 {
+		places[0] = One(1)
+	}
+	for i := 2; i < len(words); i++ {
+		switch syntax.Folded(words[i]) {
+		case "by", "get":
+			i++
+		case "limit":
+			i += 2
+		case "store":
+			if i++; i < len(words) {
+				places[1] = One(i)
+			}
+		}
+	}
+	return places
+}
+
+// radiusKeys is GEORADIUS key … [STORE key] [STOREDIST key].
+func radiusKeys(words [][]byte) (places Places) {
+	if len(words) > 1 {
+		places[0] = One(1)
+	}
+	for i := 5; i < len(words)-1; i++ {
+		switch syntax.Folded(words[i]) {
+		case "store":
+			i++
+			places[1] = One(i)
+		case "storedist":
+			i++
+			places[2] = One(i)
+		}
+	}
+	return places
+}
+
+// streamKeys is XREAD … STREAMS key … id …, with as many ids as keys.
+func streamKeys(words [][]byte) (places Places) {
+	for i := 1; i < len(words); i++ {
+		switch syntax.Folded(words[i]) {
+		case "block", "count", "claim":
+			i++
+		case "group":
+			i += 2
+		case "streams":
+			if n := (len(words) - i - 1) / 2; n > 0 {
+				places[0] = Span{i + 1, i + n, 1}
+			}
+			return places
+		}
+	}
+	return places
+}
+
+// migrateKeys is MIGRATE host port key|"" db timeout … [KEYS key …].
+func migrateKeys(words [][]byte) (places Places) {
+	if len(words) > 3 {
+		places[0] = One(3)
+	}
+	for i := 6; i < len(words); i++ {
+		switch syntax.Folded(words[i]) {
+		case "auth":
+			i++
+		case "auth2":
+			i += 2
+		case "keys":
+			if len(words[3]) == 0 && i+1 < len(words) {
+				places[0] = Span{i + 1, len(words) - 1, 1}
+			}
+			return places
+		}
+	}
+	return places
+}

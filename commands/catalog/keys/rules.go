@@ -1,0 +1,153 @@
+package keys
+
+import (
+	"iter"
+	"slices"
+	"strconv"
+
+	"redlock-proxy/commands/catalog/syntax"
+)
+
+// Rule says where the keys of a command stand. It is never changed.
+type Rule struct {
+	Span             // as in COMMAND; with counted the first key counts, too
+	counted int      // the index of the word that counts the keys right after it; 0: none
+	subs    []string // the subcommands that have the key, where not all have it
+	// find looks at all words, where nothing less tells.
+	find func(words [][]byte) Places
+}
+
+// Span are the words from First to Last, in steps; Last is counted from the end
+// where it is negative. Its zero value has none.
+type Span struct{ First, Last, Step int }
+
+// Places are the indexes of a command's keys among its words.
+type Places [3]Span
+
+// InSpan is the rule of a command whose keys are always at these places.
+func InSpan(first, last, step int) *Rule { return &Rule{Span: Span{first, last, step}} }
+
+// OfSubcommands is the rule of a command of which only these subcommands, in lower case, have a key: the
+// word after theirs.
+func OfSubcommands(names ...string) *Rule { return &Rule{Span: One(2), subs: names} }
+
+// Counted is the rule of a command with so many keys after the word with this index as that word says, in
+// steps.
+func Counted(index, step int) *Rule { return &Rule{counted: index, Span: Span{Step: step}} }
+
+// CountedAfterOne is Counted for a command whose first argument is a key, too.
+func CountedAfterOne(index int) *Rule { return &Rule{counted: index, Span: Span{First: 1, Step: 1}} }
+
+// AnyWord is the rule of a command that is not known: a later Redis' or a module's. It is for the
+// upstream, unless one of its words is a lock key.
+var AnyWord = InSpan(1, -1, 1)
+
+// Fixed is where the keys stand; ok is false where that depends on the words.
+func (r *Rule) Fixed() (at Span, ok bool) {
+	return r.Span, r.find == nil && r.counted == 0 && r.subs == nil
+}
+
+// Tell reports whether the word with this index tells where keys are.
+func (r *Rule) Tell(index int) bool {
+	return r.counted > 0 && index == r.counted || r.subs != nil && index == 1
+}
+
+// First reports whether the first argument is the command's one key.
+func (r *Rule) First() bool { return r.Span == Span{1, 1, 1} }
+
+// Places finds the keys of a command of so many words, of which the first ones are
+// given. known is false where these do not tell.
+func (r *Rule) Places(words [][]byte, total int) (places Places, known bool) {
+	switch {
+	case r.find != nil:
+		if len(words) < total {
+			return Places{}, false
+		}
+		return r.find(words), true
+	case r.counted > 0:
+		return r.countedPlaces(words, total)
+	case r.subs != nil && len(words) < 2:
+		return Places{}, total < 2
+	case r.subs != nil && !slices.Contains(r.subs, syntax.Folded(words[1])):
+		return Places{}, true
+	}
+	return Places{r.Within(total)}, true
+}
+
+// Within has Last count from the beginning, and no key after the last word.
+func (s Span) Within(total int) Span {
+	if s.Last < 0 {
+		s.Last += total
+	}
+	s.Last = min(s.Last, total-1)
+	return s
+}
+
+// countedPlaces takes a number that is too large for as many as there are: what
+// such a command gets is an error, from whoever gets it.
+func (r *Rule) countedPlaces(words [][]byte, total int) (Places, bool) {
+	if len(words) <= r.counted {
+		return Places{}, len(words) == total
+	}
+	var places Places
+	if r.Span.First > 0 {
+		places[1] = Span{r.Span.First, r.Span.First, 1}
+	}
+	n, err := strconv.ParseInt(string(words[r.counted]), 10, 64) // an old Redis takes +1 and 01
+	if err == nil && n > 0 {
+		first := r.counted + 1
+		last := first + int(min(n-1, int64(total)))*r.Span.Step
+		places[0] = Span{first, min(last, total-1), r.Span.Step}
+	}
+	return places, true
+}
+
+// Tells reports whether the words that are known (the others are nil) say which ones are keys.
+func (r *Rule) Tells(words [][]byte) bool {
+	switch {
+	case r.find != nil:
+		return false
+	case r.counted > 0:
+		return len(words) > r.counted && words[r.counted] != nil
+	case r.subs != nil:
+		return len(words) > 1 && words[1] != nil
+	}
+	return true
+}
+
+// All are the indexes.
+func (p Places) All() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for _, s := range p {
+			for i := s.First; s.Step > 0 && i <= s.Last; i += s.Step {
+				if !yield(i) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Has reports whether the word with this index is a key.
+func (p Places) Has(index int) bool {
+	for _, s := range p {
+		if s.Step > 0 && index >= s.First && index <= s.Last && (index-s.First)%s.Step == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Last is the greatest index of a key, or -1.
+func (p Places) Last() int {
+	last := -1
+	for _, s := range p {
+		if s.Step > 0 && s.Last >= s.First {
+			last = max(last, s.Last-(s.Last-s.First)%s.Step)
+		}
+	}
+	return last
+}
+
+// One is the place of a single key.
+func One(index int) Span { return Span{index, index, 1} }

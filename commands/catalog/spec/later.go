@@ -1,0 +1,65 @@
+package spec
+
+import (
+	"strings"
+
+	"redlock-proxy/commands/catalog/keys"
+)
+
+// later are commands of servers after Redis 7.0.
+var later = []Command{
+	{Name: "delex", Arity: -2, Keys: first, Use: Writes},
+	{Name: "delifeq", Arity: 3, Keys: first, Use: Writes},
+	{Name: "digest", Arity: 2, Keys: first},
+	{Name: "hgetdel", Arity: -5, Keys: first, Use: Writes},
+	{Name: "hgetex", Arity: -5, Keys: first, Use: Writes},
+	{Name: "hsetex", Arity: -6, Keys: first, Use: Writes},
+	{Name: "msetex", Arity: -4, Keys: countedPairs, Use: Writes},
+	{Name: "waitaof", Arity: 4, Use: Blocks},
+}
+
+// keysAlone are further ones, and those of modules: nothing is asked about them but where their keys are.
+var keysAlone = []struct {
+	rule  *keys.Rule
+	names string
+}{
+	{first, `
+		increx
+		hexpire hexpireat hexpiretime hpersist hpexpire hpexpireat hpexpiretime hpttl
+		httl
+		xackdel xcfgset xdelex xnack
+		arcount ardel ardelrange arget argetrange argrep arinfo arinsert arlastitems arlen armget armset
+		arnext arop arring arscan arseek arset
+		vadd vcard vdim vemb vgetattr vinfo vismember vlinks vrandmember vrange vrem vsetattr vsim
+		bf.add bf.card bf.exists bf.info bf.insert bf.loadchunk bf.madd bf.mexists bf.reserve
+		bf.scandump cf.add cf.addnx cf.compact cf.count cf.del cf.exists cf.info cf.insert cf.insertnx
+		cf.loadchunk cf.mexists cf.reserve cf.scandump cms.incrby cms.info cms.initbydim cms.initbyprob
+		cms.query topk.add topk.count topk.incrby topk.info topk.list topk.query topk.reserve
+		tdigest.add tdigest.byrank tdigest.byrevrank tdigest.cdf tdigest.create tdigest.info tdigest.max
+		tdigest.min tdigest.quantile tdigest.rank tdigest.reset tdigest.revrank tdigest.trimmed_mean
+		ts.add ts.alter ts.create ts.decrby ts.del ts.get ts.incrby ts.info ts.range ts.revrange
+		json.arrappend json.arrindex json.arrinsert json.arrlen json.arrpop json.arrtrim json.clear
+		json.del json.forget json.get json.merge json.numincrby json.nummultby json.numpowby
+		json.objkeys json.objlen json.resp json.set json.strappend json.strlen json.toggle json.type
+		ft.sugadd ft.sugdel ft.sugget ft.suglen cl.throttle`},
+	{firstTwo, "ts.createrule ts.deleterule"},
+	{allButLast, "json.mget"},
+	{triples, "json.mset ts.madd"},
+	{targetAndCounted, "cms.merge tdigest.merge"},
+	{keys.OfSubcommands("memory", "fields"), "json.debug"},
+	{nil, `
+		hotkeys commandlog sentinel
+		ft._list ft.aggregate ft.aliasadd ft.aliasdel ft.aliasupdate ft.alter ft.config ft.create ft.cursor ft.dictadd ft.dictdel
+		ft.dictdump ft.drop ft.dropindex ft.explain ft.explaincli ft.hybrid ft.info ft.profile ft.search ft.spellcheck ft.syndump
+		ft.synupdate ft.tagvals ts.mget ts.mrange ts.mrevrange ts.queryindex`},
+}
+
+// onlyKeys are keysAlone one by one.
+func onlyKeys() (all []Command) {
+	for _, some := range keysAlone {
+		for name := range strings.FieldsSeq(some.names) {
+			all = append(all, Command{Name: name, Keys: some.rule})
+		}
+	}
+	return all
+}

@@ -1,0 +1,81 @@
+package spec
+
+import "redlock-proxy/commands/catalog/keys"
+
+// others are the commands on messages, on the connection and on the server.
+var others = []Command{
+	// Messages.
+	{Name: "psubscribe", Arity: -2, Effect: SubscribesPatterns},
+	{Name: "publish", Arity: 3, Use: Propagates},
+	{Name: "pubsub", Arity: -2},
+	{Name: "punsubscribe", Arity: -1, Effect: UnsubscribesPatterns},
+	{Name: "spublish", Arity: 3, Use: Propagates},
+	{Name: "ssubscribe", Arity: -2, Effect: SubscribesShards},
+	{Name: "subscribe", Arity: -2, Effect: SubscribesChannels},
+	{Name: "sunsubscribe", Arity: -1, Effect: UnsubscribesShards},
+	{Name: "unsubscribe", Arity: -1, Effect: UnsubscribesChannels},
+
+	// Transactions.
+	{Name: "discard", Arity: 1, Effect: Discards},
+	{Name: "exec", Arity: 1, Effect: Executes},
+	{Name: "multi", Arity: 1, Effect: Begins},
+	{Name: "unwatch", Arity: 1, Effect: Unwatches},
+	{Name: "watch", Arity: -2, Keys: all, Effect: Watches},
+
+	// Scripts and functions.
+	{Name: "eval", Arity: -3, Keys: countedSecond},
+	{Name: "eval_ro", Arity: -3, Keys: countedSecond},
+	{Name: "evalsha", Arity: -3, Keys: countedSecond},
+	{Name: "evalsha_ro", Arity: -3, Keys: countedSecond},
+	{Name: "fcall", Arity: -3, Keys: countedSecond},
+	{Name: "fcall_ro", Arity: -3, Keys: countedSecond},
+	{Name: "function", Arity: -2},
+	{Name: "script", Arity: -2},
+
+	// The connection.
+	{Name: "auth", Arity: -2, Effect: LogsIn},
+	{Name: "client", Arity: -2, Effect: Other},
+	{Name: "echo", Arity: 2},
+	{Name: "hello", Arity: -1, Effect: SetsProtocol},
+	{Name: "ping", Arity: -1},
+	{Name: "quit", Arity: -1, Effect: Leaves},
+	{Name: "reset", Arity: 1, Effect: Resets},
+	{Name: "select", Arity: 2, Effect: SelectsDB},
+
+	// The server.
+	{Name: "acl", Arity: -2},
+	{Name: "bgrewriteaof", Arity: 1},
+	{Name: "bgsave", Arity: -1},
+	{Name: "command", Arity: -1},
+	{Name: "config", Arity: -2},
+	{Name: "dbsize", Arity: 1},
+	{Name: "debug", Arity: -2, Keys: keys.OfSubcommands("object", "listpack", "quicklist", "sdslen", "ziplist", "htstats-key", "digest-value")},
+	{Name: "failover", Arity: -1},
+	{Name: "flushall", Arity: -1, Use: Writes},
+	{Name: "flushdb", Arity: -1, Use: Writes},
+	{Name: "info", Arity: -1},
+	{Name: "lastsave", Arity: 1},
+	{Name: "latency", Arity: -2},
+	{Name: "lolwut", Arity: -1},
+	{Name: "memory", Arity: -2, Keys: keys.OfSubcommands("usage")},
+	{Name: "module", Arity: -2},
+	{Name: "monitor", Arity: 1, Effect: Monitors},
+	{Name: "psync", Arity: -3, Effect: Streams},
+	{Name: "replconf", Arity: -1, Effect: Other},
+	{Name: "replicaof", Arity: 3},
+	{Name: "restore-asking", Arity: -4, Keys: first, Use: Writes},
+	{Name: "role", Arity: 1},
+	{Name: "save", Arity: 1},
+	{Name: "shutdown", Arity: -1, Effect: ShutsDown},
+	{Name: "slaveof", Arity: 3},
+	{Name: "slowlog", Arity: -2},
+	{Name: "swapdb", Arity: 3, Use: Writes},
+	{Name: "sync", Arity: 1, Effect: Streams},
+	{Name: "time", Arity: 1},
+
+	// The cluster.
+	{Name: "asking", Arity: 1, Effect: Other},
+	{Name: "cluster", Arity: -2},
+	{Name: "readonly", Arity: 1, Effect: Other},
+	{Name: "readwrite", Arity: 1},
+}

@@ -1,0 +1,165 @@
+package spec
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/internal/redistest"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// realCommand is what COMMAND says of a command, or of a subcommand.
+type realCommand struct {
+	words         []string // its name
+	arity         int
+	flags         []any
+	at            keys.Span
+	keyed, moving bool
+	subcommands   bool
+}
+
+// realCommands asks a redis-server what commands it has.
+func realCommands(t *testing.T, server *redis.Client) (all []realCommand) {
+	var walk func(entry []any)
+	walk = func(entry []any) {
+		flags, specs := entry[2].([]any), entry[8].([]any)
+		all = append(all, realCommand{
+			words: strings.Split(entry[0].(string), "|"), arity: int(entry[1].(int64)), flags: flags,
+			at:    keys.Span{First: int(entry[3].(int64)), Last: int(entry[4].(int64)), Step: int(entry[5].(int64))},
+			keyed: len(specs) > 0 || entry[3].(int64) != 0, moving: slices.Contains(flags, any("movablekeys")),
+			subcommands: len(entry[9].([]any)) > 0,
+		})
+		for _, sub := range entry[9].([]any) {
+			walk(sub.([]any))
+		}
+	}
+	entries, err := server.Do(t.Context(), "COMMAND").Slice()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		walk(entry.([]any))
+	}
+	return all
+}
+
+// startRedis starts a redis-server of the test's own.
+func startRedis(t *testing.T) *redis.Client {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: redistest.New(t, redistest.Options{}).Addr(), Protocol: 2})
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+// apart are the commands of which the table deliberately says something else than COMMAND does, at least in
+// some versions, and why.
+var apart = map[string]string{
+	"ssubscribe":   "channels are no keys",
+	"sunsubscribe": "channels are no keys",
+	"spublish":     "channels are no keys",
+	"debug":        "COMMAND does not tell which of its subcommands have a key",
+	"wait":         "it waits for replicas, and Redis 7.0 does not flag it as blocking",
+	"zrank":        "since Redis 7.2 there may be a word more",
+	"zrevrank":     "since Redis 7.2 there may be a word more",
+}
+
+// told is what the table and COMMAND both tell of a command.
+type told struct {
+	arity          int
+	writes, blocks bool
+	keys           keys.Span
+}
+
+// tells is what COMMAND tells.
+func (r realCommand) tells() told {
+	return told{r.arity, slices.Contains(r.flags, any("write")), slices.Contains(r.flags, any("blocking")), r.at}
+}
+
+// tells is what the table tells. Where the keys are not always at the same places it says the same of them as
+// COMMAND: TestKeysAsRedisFindsThem compares.
+func (c *Command) tells(real realCommand) told {
+	t := told{arity: c.Arity, writes: c.Does(Writes), blocks: c.Does(Blocks)}
+	switch {
+	case real.moving || real.subcommands:
+		t.keys = real.at
+	case c.Keys != nil:
+		t.keys = c.Keys.Span
+	}
+	return t
+}
+
+// The table has the commands of a real Redis, and says of them what COMMAND does. Of a later Redis, commands
+// without keys may be missing: every word of them is taken for a key.
+func TestTableAsRedisHasIt(t *testing.T) {
+	checked := 0
+	for _, real := range realCommands(t, startRedis(t)) {
+		if len(real.words) > 1 {
+			continue // a subcommand
+		}
+		name := real.words[0]
+		c := Find([]byte(name))
+		switch {
+		case c == nil && (real.keyed || real.moving):
+			t.Errorf("%s is missing", name)
+			continue
+		case c == nil, c.Arity == 0: // a later one
+			continue
+		}
+		checked++
+		if ours, theirs := c.tells(real), real.tells(); ours != theirs && apart[name] == "" {
+			t.Errorf("%s: %+v, in Redis %+v", name, ours, theirs)
+		}
+	}
+	if all := len(values) + len(collections) + len(others); checked < all {
+		t.Errorf("only %d of %d commands were compared", checked, all)
+	}
+}
+
+// A real Redis lets read-only scripts call all commands but those that write or propagate.
+func TestReadOnlyScriptsMayCallTheRest(t *testing.T) {
+	server := startRedis(t)
+	checked := 0
+	for _, real := range realCommands(t, server) {
+		c := Find([]byte(real.words[0]))
+		if c == nil || c.Arity == 0 || real.subcommands || len(real.words) > 1 || slices.Contains(real.flags, any("noscript")) {
+			continue
+		}
+		call := []any{"EVAL_RO", "return redis.pcall(unpack(ARGV))", 0, c.Name}
+		for range max(c.Arity, -c.Arity) - 1 {
+			call = append(call, "1")
+		}
+		err := server.Do(t.Context(), call...).Err()
+		refused := err != nil && strings.Contains(err.Error(), "Write commands are not allowed from read-only scripts")
+		if c.Does(Writes|Propagates) != refused {
+			t.Errorf("%s writes or propagates: %v, in Redis %v: %v", c.Name, !refused, refused, err)
+		}
+		checked++
+	}
+	if checked < 150 {
+		t.Errorf("only %d commands were compared", checked)
+	}
+}
+
+// A command is found by its name in any case, and by nothing else.
+func TestFind(t *testing.T) {
+	for c := range All() {
+		if Find([]byte(strings.ToUpper(c.Name))) != c || syntax.Lower(c.Name) != c.Name {
+			t.Errorf("%s is not found, or is there twice", c.Name)
+		}
+	}
+	for _, name := range []string{"", "ge", "gets", "get\x00", "lock"} {
+		if Find([]byte(name)) != nil || Keyless([]byte(name)) || KeysOf([]byte(name)) != nil {
+			t.Errorf("%q is known", name)
+		}
+	}
+	if !Keyless([]byte("PING")) || !Keyless([]byte("PING\x00x")) || Keyless([]byte("GET")) {
+		t.Error("PING has no keys, GET has")
+	}
+	if n := testing.AllocsPerRun(100, func() { Find([]byte("GETRANGE")) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

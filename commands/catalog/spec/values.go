@@ -1,0 +1,76 @@
+package spec
+
+import "redlock-proxy/commands/catalog/keys"
+
+// values are the commands on strings and on keys of any type.
+var values = []Command{
+	// Strings.
+	{Name: "append", Arity: 3, Keys: first, Use: Writes},
+	{Name: "decr", Arity: 2, Keys: first, Use: Writes},
+	{Name: "decrby", Arity: 3, Keys: first, Use: Writes},
+	{Name: "get", Arity: 2, Keys: first},
+	{Name: "getdel", Arity: 2, Keys: first, Use: Writes},
+	{Name: "getex", Arity: -2, Keys: first, Use: Writes},
+	{Name: "getrange", Arity: 4, Keys: first},
+	{Name: "getset", Arity: 3, Keys: first, Use: Writes},
+	{Name: "incr", Arity: 2, Keys: first, Use: Writes},
+	{Name: "incrby", Arity: 3, Keys: first, Use: Writes},
+	{Name: "incrbyfloat", Arity: 3, Keys: first, Use: Writes},
+	{Name: "lcs", Arity: -3, Keys: firstTwo},
+	{Name: "mget", Arity: -2, Keys: all},
+	{Name: "mset", Arity: -3, Keys: pairs, Use: Writes},
+	{Name: "msetnx", Arity: -3, Keys: pairs, Use: Writes},
+	{Name: "psetex", Arity: 4, Keys: first, Use: Writes},
+	{Name: "set", Arity: -3, Keys: first, Use: Writes},
+	{Name: "setex", Arity: 4, Keys: first, Use: Writes},
+	{Name: "setnx", Arity: 3, Keys: first, Use: Writes},
+	{Name: "setrange", Arity: 4, Keys: first, Use: Writes},
+	{Name: "strlen", Arity: 2, Keys: first},
+	{Name: "substr", Arity: 4, Keys: first},
+
+	// Bitmaps.
+	{Name: "bitcount", Arity: -2, Keys: first},
+	{Name: "bitfield", Arity: -2, Keys: first, Use: Writes},
+	{Name: "bitfield_ro", Arity: -2, Keys: first},
+	{Name: "bitop", Arity: -4, Keys: allButFirst, Use: Writes},
+	{Name: "bitpos", Arity: -3, Keys: first},
+	{Name: "getbit", Arity: 3, Keys: first},
+	{Name: "setbit", Arity: 4, Keys: first, Use: Writes},
+
+	// HyperLogLogs.
+	{Name: "pfadd", Arity: -2, Keys: first, Use: Writes},
+	{Name: "pfcount", Arity: -2, Keys: all, Use: Propagates},
+	{Name: "pfdebug", Arity: 3, Keys: second, Use: Writes},
+	{Name: "pfmerge", Arity: -2, Keys: all, Use: Writes},
+	{Name: "pfselftest", Arity: 1},
+
+	// Keys of any type.
+	{Name: "copy", Arity: -3, Keys: firstTwo, Use: Writes},
+	{Name: "del", Arity: -2, Keys: all, Use: Writes},
+	{Name: "dump", Arity: 2, Keys: first},
+	{Name: "exists", Arity: -2, Keys: all},
+	{Name: "expire", Arity: -3, Keys: first, Use: Writes},
+	{Name: "expireat", Arity: -3, Keys: first, Use: Writes},
+	{Name: "expiretime", Arity: 2, Keys: first},
+	{Name: "keys", Arity: 2},
+	{Name: "migrate", Arity: -6, Keys: keys.OfMigrate, Use: Writes},
+	{Name: "move", Arity: 3, Keys: first, Use: Writes},
+	{Name: "object", Arity: -2, Keys: keys.OfSubcommands("encoding", "freq", "idletime", "refcount")},
+	{Name: "persist", Arity: 2, Keys: first, Use: Writes},
+	{Name: "pexpire", Arity: -3, Keys: first, Use: Writes},
+	{Name: "pexpireat", Arity: -3, Keys: first, Use: Writes},
+	{Name: "pexpiretime", Arity: 2, Keys: first},
+	{Name: "pttl", Arity: 2, Keys: first},
+	{Name: "randomkey", Arity: 1},
+	{Name: "rename", Arity: 3, Keys: firstTwo, Use: Writes},
+	{Name: "renamenx", Arity: 3, Keys: firstTwo, Use: Writes},
+	{Name: "restore", Arity: -4, Keys: first, Use: Writes},
+	{Name: "scan", Arity: -2},
+	{Name: "sort", Arity: -2, Keys: keys.OfSort, Use: Writes},
+	{Name: "sort_ro", Arity: -2, Keys: keys.OfSort},
+	{Name: "touch", Arity: -2, Keys: all},
+	{Name: "ttl", Arity: 2, Keys: first},
+	{Name: "type", Arity: 2, Keys: first},
+	{Name: "unlink", Arity: -2, Keys: all, Use: Writes},
+	{Name: "wait", Arity: 3, Use: Blocks},
+}

@@ -1,0 +1,71 @@
+package eval
+
+import (
+	"context"
+
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/script"
+)
+
+// What is kept of scripts in this process, in scripts and in bytes of what they compile to.
+const (
+	maxScripts     = 1000
+	maxScriptBytes = 64 << 20
+)
+
+// Store keeps the bodies of scripts where all proxies find them.
+type Store interface {
+	// Save stores a body under its SHA-1, in lower-case hexadecimal.
+	Save(ctx context.Context, sha, body string) error
+	// Find returns the body with that SHA-1; ok is false if it is not there.
+	Find(ctx context.Context, sha string) (body string, ok bool, err error)
+	// Flush removes all bodies.
+	Flush(ctx context.Context) error
+}
+
+// NoStore keeps none.
+type NoStore struct{}
+
+// Save keeps nothing.
+func (NoStore) Save(context.Context, string, string) error { return nil }
+
+// Find finds nothing.
+func (NoStore) Find(context.Context, string) (string, bool, error) { return "", false, nil }
+
+// Flush has nothing to remove.
+func (NoStore) Flush(context.Context) error { return nil }
+
+// find finds a script by its SHA-1, here or where all proxies keep them; nil
+// if nobody knows it.
+func (s *Scripts) find(ctx context.Context, sha string) (*script.Script, error) {
+	if known, ok := s.cache.Get(sha); ok {
+		return known, nil
+	}
+	body, ok, err := s.opts.Store.Find(ctx, sha)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return s.cache.Load(body)
+}
+
+// known is a script that is given by its body or its SHA-1, if it compiles, or is known here.
+func (s *Scripts) known(name string, given []byte) *script.Script {
+	if script.BySHA(name) {
+		found, _ := s.cache.Get(syntax.Lower(given))
+		return found
+	}
+	loaded, err := s.cache.Load(string(given))
+	if err != nil {
+		return nil
+	}
+	return loaded
+}
+
+// Knows reports whether a script is known here, by its SHA-1.
+func (s *Scripts) Knows(sha []byte) bool {
+	_, known := s.cache.Get(syntax.Lower(sha))
+	return known
+}
+
+// Loaded takes a script that the upstream has learned.
+func (s *Scripts) Loaded(body []byte) { _, _ = s.cache.Load(string(body)) }

@@ -1,0 +1,147 @@
+package eval
+
+import (
+	"bytes"
+
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/command"
+	"redlock-proxy/internal/resp"
+)
+
+// scriptCommand is SCRIPT, where the proxy answers it itself.
+func (s *Scripts) scriptCommand() *command.Command {
+	c := command.OfRedis("script", s.script, command.DocsOf("scripting", "A container for the commands that keep scripts.", "2.6.0"))
+	c.Guarded = true
+	return c
+}
+
+// MergedCommand is SCRIPT beside an upstream. Both must know a script, since it may be run on keys of
+// either; without the upstream, the proxy goes on alone.
+func (s *Scripts) MergedCommand() *command.Command {
+	c := command.OfRedis("script", s.mergedScript, command.Docs{})
+	c.Guarded, c.Asks = true, true
+	return c
+}
+
+func (s *Scripts) script(c command.Call) {
+	sub := syntax.Lower(c.Args[1])
+	run, known := scriptSubcommands[sub]
+	switch {
+	case !known:
+		c.Out.Error(syntax.UnknownSubcommand("SCRIPT", c.Args[1]))
+	case !syntax.Fits(run.arity, len(c.Args)):
+		c.Out.Error(syntax.WrongArity("script|" + sub))
+	default:
+		run.do(s, c)
+	}
+}
+
+// scriptSubcommands is never changed. The arity counts all words.
+var scriptSubcommands = map[string]struct {
+	arity int
+	do    func(s *Scripts, c command.Call)
+}{
+	"load":   {3, (*Scripts).load},
+	"exists": {-3, (*Scripts).exists},
+	"flush":  {-2, (*Scripts).flush},
+	"kill":   {2, func(_ *Scripts, c command.Call) { c.Out.Error("NOTBUSY No scripts in execution right now.") }},
+	"help": {2, func(_ *Scripts, c command.Call) {
+		c.Out.Statuses([]string{
+			"SCRIPT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+			"EXISTS <sha1> [<sha1> ...]", "    Return information about the existence of the scripts.",
+			"FLUSH [ASYNC|SYNC]", "    Forget all scripts.",
+			"KILL", "    Has nothing to do: a script on lock keys ends by itself.",
+			"LOAD <script>", "    Load a script without executing it.",
+			"HELP", "    Print this help.",
+		})
+	}},
+}
+
+// load is SCRIPT LOAD: the script becomes known to this proxy and, through the masters, to all others.
+func (s *Scripts) load(c command.Call) {
+	loaded, err := s.cache.Load(string(c.Args[2]))
+	if err != nil {
+		c.Out.Error(err.Error())
+		return
+	}
+	if err := s.opts.Store.Save(c.Ctx, loaded.SHA(), loaded.Body()); err != nil {
+		c.Out.Fail(err)
+		return
+	}
+	c.Out.Bulk(loaded.SHA())
+}
+
+// exists is SCRIPT EXISTS: whether each is known to this proxy or, through the masters, to any.
+func (s *Scripts) exists(c command.Call) {
+	known := make([]int64, len(c.Args)-2)
+	for i, sha := range c.Args[2:] {
+		found, err := s.find(c.Ctx, syntax.Lower(sha))
+		if err != nil {
+			c.Out.Fail(err)
+			return
+		}
+		if found != nil {
+			known[i] = 1
+		}
+	}
+	c.Out.Array(len(known))
+	for _, n := range known {
+		c.Out.Int(n)
+	}
+}
+
+// flush is SCRIPT FLUSH: all are forgotten, here and on the masters.
+func (s *Scripts) flush(c command.Call) {
+	options := c.Args[2:]
+	if len(options) > 1 || len(options) == 1 && syntax.Lower(options[0]) != "sync" && syntax.Lower(options[0]) != "async" {
+		c.Out.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
+		return
+	}
+	s.cache.Flush()
+	if err := s.opts.Store.Flush(c.Ctx); err != nil {
+		c.Out.Fail(err)
+		return
+	}
+	c.Out.Status("OK")
+}
+
+func (s *Scripts) mergedScript(c command.Call) {
+	reply, err := c.Client.Ask(c.Ctx)
+	if err != nil {
+		s.script(c)
+		return
+	}
+	if len(reply) == 0 || reply[0] == '-' {
+		c.Out.Raw(reply)
+		return
+	}
+	mine := command.Reply{Proto: c.Out.Proto}
+	own := c
+	own.Out = &mine
+	switch syntax.Lower(c.Args[1]) {
+	case "load", "flush":
+		s.script(own)
+		s.opts.Observe(c.Args)
+	case "exists":
+		s.script(own)
+		reply = bothKnow(reply, mine.Bytes)
+	}
+	c.Out.Raw(reply)
+}
+
+// bothKnow joins two replies to SCRIPT EXISTS: a script is there if both have it. A
+// client that is told otherwise sends it again, and both learn it.
+func bothKnow(upstream, own []byte) []byte {
+	n, known, ok := resp.Header(upstream)
+	m, ours, ownOK := resp.Header(own)
+	if !ok || !ownOK || n != m || own[0] != '*' || len(own) != len(upstream) {
+		return upstream
+	}
+	joined := bytes.Clone(upstream)
+	for i := range known {
+		if ours[i] == '0' {
+			joined[len(joined)-len(known)+i] = '0'
+		}
+	}
+	return joined
+}

@@ -1,0 +1,104 @@
+package lockkeys
+
+import (
+	"errors"
+
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/lockkeys/program"
+	"redlock-proxy/commands/locks/audit"
+	"redlock-proxy/quorum"
+)
+
+// acquire is SET key value NX with or without a TTL, or SETNX: a lock as LOCK takes
+// it, which is the cheapest way and keeps to the order of those who wait for it. It
+// reports false for anything else.
+func (p *Runner) acquire(c command.Call, words []string) bool {
+	if !onlyAcquires(words) {
+		return false
+	}
+	key := words[1]
+	s := program.Absent([]string{key}).Space(p.opts.Now())
+	reply, err := s.Do(words)
+	edits := s.Edits()
+	switch {
+	case err != nil || s.Touched() && len(edits) == 0: // an expiry that is over already
+		return false
+	case len(edits) == 0:
+		c.Out.Value(reply)
+		return true
+	}
+	if why := p.forbids(edits); why != "" {
+		c.Out.Error(why)
+		return true
+	}
+	p.lockFor(c, edits[0], reply)
+	return true
+}
+
+// lockFor takes a lock and answers granted, or what the same command says if the
+// key is held.
+func (p *Runner) lockFor(c command.Call, e keyspace.Edit, granted keyspace.Reply) {
+	place, ttl := p.Engine.Place(c.Client.DB, e.Key), e.Now.Left
+	if ttl < 0 {
+		ttl = quorum.Endless
+	}
+	got, err := p.opts.Locks.Lock(c.Ctx, quorum.LockRequest{Key: place, Token: e.Now.Value, TTL: ttl, Holder: c.Client.Identity()})
+	if errors.Is(err, quorum.ErrHeld) {
+		c.Client.Transaction.Finds(c.Client.DB, []string{e.Key})
+	}
+	switch {
+	case errors.Is(err, quorum.ErrTooShort):
+		c.Out.Error(syntax.ExpireTooShort(e.By))
+		return
+	case errors.Is(err, quorum.ErrHeld) && granted.Kind == keyspace.Int:
+		c.Out.Int(0)
+		return
+	case errors.Is(err, quorum.ErrHeld):
+		c.Out.Null()
+		return
+	case err != nil:
+		c.Out.Fail(err)
+		return
+	}
+	if ttl < 0 {
+		p.warnEndless(e.Key)
+	}
+	c.Client.Transaction.Changes(c.Client.DB, []keyspace.Edit{e})
+	p.opts.Audit.Note(audit.Granted, c.Client, c.Client.DB, e.Key)
+	c.Out.Value(granted)
+	c.Out.IfUndelivered(func() {
+		p.opts.Locks.Withdraw(place, e.Now.Value, got)
+		p.opts.Audit.Note(audit.Withdrawn, c.Client, place.DB, e.Key)
+	})
+}
+
+// onlyAcquires reports whether a command takes a lock and does nothing else: it has
+// NX and at most a time beside it. Whether that is right is not looked at.
+func onlyAcquires(words []string) bool {
+	if len(words) < 3 {
+		return false
+	}
+	switch syntax.Lower(words[0]) {
+	case "setnx":
+		return len(words) == 3
+	case "set":
+	default:
+		return false
+	}
+	nx := false
+	for options := words[3:]; len(options) > 0; {
+		taken := 1
+		switch syntax.Lower(options[0]) {
+		case "nx":
+			nx = true
+		case "px", "ex", "pxat", "exat":
+			taken = 2
+		default:
+			return false
+		}
+		options = options[min(taken, len(options)):]
+	}
+	return nx
+}

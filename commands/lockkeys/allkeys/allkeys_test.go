@@ -1,0 +1,275 @@
+package allkeys
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/command"
+	"redlock-proxy/quorum"
+
+	"github.com/hashicorp/go-multierror"
+)
+
+// locks are names on the masters by database; gone are still named there, although no majority holds them.
+type locks struct {
+	mu     sync.Mutex
+	names  map[int][]string
+	gone   map[string]bool
+	looked int
+	// fails is what becomes of the removal of some key, hangs is set where the masters do not answer.
+	fails map[string]error
+	hangs bool
+}
+
+func (l *locks) Names(ctx context.Context, db int, page func([]string) (bool, error)) error {
+	if l.hangs {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	l.mu.Lock()
+	names := slices.Clone(l.names[db])
+	l.looked++
+	l.mu.Unlock()
+	if more, err := page(names); err != nil || !more {
+		return err
+	}
+	_, err := page(names) // another master
+	return err
+}
+
+func (l *locks) Databases(context.Context) ([]int, error) { return []int{0, 3}, nil }
+
+func (l *locks) Remove(_ context.Context, key quorum.Key) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.fails[key.Name]; err != nil {
+		return false, err
+	}
+	was := slices.Contains(l.names[key.DB], key.Name)
+	l.names[key.DB] = slices.DeleteFunc(l.names[key.DB], func(n string) bool { return n == key.Name })
+	return was, nil
+}
+
+func (l *locks) Read(_ context.Context, all []quorum.Key) ([]quorum.Look, error) {
+	if len(all) > atOnce {
+		return nil, errors.New("too many at once")
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	looks := make([]quorum.Look, len(all))
+	for i, key := range all {
+		looks[i].Present = slices.Contains(l.names[key.DB], key.Name) && !l.gone[key.Name]
+		if key.Name == "p:lock:b" {
+			looks[i].Value = "\x00redlock:h\x01f\x01v"
+		}
+	}
+	return looks, nil
+}
+
+// newAllKeys are over locks behind the prefix p:, of which lock:* are lock keys.
+func newAllKeys(l *locks) (*AllKeys, *bytes.Buffer) {
+	var log bytes.Buffer
+	count := byte(0)
+	return New(Options{
+		Locks: l, Register: l, LockKeys: keys.NewPatterns("lock:*"), Prefix: "p:",
+		Place:  func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: "p:" + key} },
+		Random: func(b []byte) { count++; b[0] = count },
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	}), &log
+}
+
+// asks runs a command of a client whose upstream says this; without it there is none.
+func asks(t *testing.T, a *AllKeys, upstream string, line string) string {
+	t.Helper()
+	client := &command.Client{Proto: 2}
+	if upstream != "" {
+		client.Ask = func(context.Context) ([]byte, error) { return []byte(upstream), nil }
+	}
+	words := strings.Fields(line)
+	var out command.Reply
+	for _, c := range a.Commands() {
+		if c.Name == syntax.Lower(words[0]) {
+			c.Run(command.Call{Ctx: t.Context(), Client: client, Args: syntax.Bytes(words), Out: &out})
+		}
+	}
+	return strings.ReplaceAll(string(out.Bytes), "\r\n", " ")
+}
+
+// What is no lock key, nobody holds any more, or stands in another database is not told.
+func TestReplies(t *testing.T) {
+	for _, test := range []struct{ upstream, line, want string }{
+		{"", "KEYS *", "*2 $6 lock:a $6 lock:b "},
+		{"", "KEYS *b", "*1 $6 lock:b "},
+		{"*1\r\n$1\r\nx\r\n", "KEYS lock:?", "*3 $1 x $6 lock:a $6 lock:b "},
+		{"*0\r\n", "KEYS x", "*0 "},
+		{"-NOPERM no\r\n", "KEYS *", "-NOPERM no "},
+		{"", "DBSIZE", ":2 "},
+		{":7\r\n", "DBSIZE", ":9 "},
+		{"-LOADING\r\n", "DBSIZE", "-LOADING "},
+		{"", "SCAN 0", "*2 $1 0 *2 $6 lock:a $6 lock:b "},
+		{"", "SCAN 7", "*2 $1 0 *0 "},
+		{"", "SCAN 0 TYPE zset", "*2 $1 0 *0 "},
+		{"", "SCAN 0 TYPE String", "*2 $1 0 *1 $6 lock:a "},
+		{"", "SCAN 0 TYPE hash", "*2 $1 0 *1 $6 lock:b "},
+		{"", "SCAN +1", "-ERR invalid cursor "},
+		{"", "SCAN 0 COUNT 0", "-ERR syntax error "},
+		{"", "SCAN 0 COUNT 9223372036854775808", "-ERR value is not an integer or out of range "},
+		{"", "SCAN 0 MATCH", "-ERR syntax error "},
+		{"*2\r\n$1\r\n8\r\n*1\r\n$1\r\nx\r\n", "SCAN 0", "*2 $1 8 *1 $1 x "},
+		{"*2\r\n$1\r\n0\r\n*1\r\n$1\r\nx\r\n", "SCAN 8 MATCH *a COUNT 1", "*2 $1 0 *2 $1 x $6 lock:a "},
+		{"*2\r\n$1\r\n0\r\n*0\r\n", "SCAN 0 NEW option", "*2 $1 0 *0 "},
+		{"*2\r\n$20\r\n18446744073709551615\r\n*0\r\n", "SCAN 0", "*2 $20 18446744073709551615 *0 "},
+		{"*2\r\n$16\r\n4503599627370497\r\n*0\r\n", "SCAN 0", "-ERR the upstream's cursor 4503599627370497 cannot be distinguished from those of lock keys "},
+		{"+strange\r\n", "SCAN 0", "+strange "},
+		{"", "FLUSHDB x", "-ERR syntax error "},
+		{"", "FLUSHDB ASYNC SYNC", "-ERR syntax error "},
+	} {
+		l := &locks{names: map[int][]string{0: {"p:lock:b", "p:lock:a", "lock:x", "p:other", "p:lock:gone"}, 3: {"p:lock:c"}}, gone: map[string]bool{"p:lock:gone": true}}
+		a, _ := newAllKeys(l)
+		if got := asks(t, a, test.upstream, test.line); got != test.want {
+			t.Errorf("%s beside %q: %q, want %q", test.line, test.upstream, got, test.want)
+		}
+	}
+}
+
+// A flush removes the lock keys, and nothing where the upstream refuses; what could not be removed is told.
+func TestFlush(t *testing.T) {
+	none := &quorum.NoQuorumError{Masters: 3, Answered: 1, Causes: multierror.Append(nil, errors.New("down"))}
+	for _, test := range []struct {
+		upstream, line string
+		fails          error
+		want           string
+		left           []string
+		logged         string
+	}{
+		{"", "FLUSHDB", nil, "+OK ", []string{"p:other", "p:lock:c"}, "level=INFO msg=\"lock keys were removed\" command=FLUSHDB db=0 removed=2"},
+		{"+OK\r\n", "flushall sync", nil, "+OK ", []string{"p:other"}, "command=FLUSHALL db=0 removed=3"},
+		{"-READONLY no\r\n", "FLUSHALL", nil, "-READONLY no ", []string{"p:other", "p:lock:a", "p:lock:b", "p:lock:c"}, ""},
+		{"+OK\r\n", "FLUSHDB", none, "-NOQUORUM not all lock keys are removed (1 are, and all other keys): 'lock:b': ", []string{"p:other", "p:lock:b", "p:lock:c"}, "level=WARN msg=\"lock keys were removed in part\""},
+		{"+OK\r\n", "FLUSHDB", quorum.ErrForeign, "-ERR not all lock keys are removed (1 are, and all other keys): 'lock:b': ", []string{"p:other", "p:lock:b", "p:lock:c"}, "level=WARN"},
+	} {
+		l := &locks{names: map[int][]string{0: {"p:other", "p:lock:a", "p:lock:b"}, 3: {"p:lock:c"}}, fails: map[string]error{"p:lock:b": test.fails}}
+		a, log := newAllKeys(l)
+		got := asks(t, a, test.upstream, test.line)
+		if left := append(l.names[0], l.names[3]...); !strings.HasPrefix(got, test.want) || !slices.Equal(left, test.left) || !strings.Contains(log.String(), test.logged) {
+			t.Errorf("%s: %q, want %q; left %q; logged %s", test.line, got, test.want, left, log.String())
+		}
+	}
+}
+
+// A SCAN of many lock keys tells each once, with and without its snapshot, and looks at the masters once with it.
+func TestScanPages(t *testing.T) {
+	for _, forgets := range []bool{false, true} {
+		l := &locks{names: map[int][]string{}}
+		for i := range 2500 {
+			l.names[0] = append(l.names[0], fmt.Sprint("p:lock:", i))
+		}
+		a, _ := newAllKeys(l)
+		told, cursor, calls := map[string]int{}, "0", 0
+		for ; calls == 0 || cursor != "0"; calls++ {
+			words := strings.Fields(asks(t, a, "", "SCAN "+cursor+" COUNT 1"))
+			cursor = words[2]
+			for i := 5; i < len(words); i += 2 {
+				told[words[i]]++
+			}
+			l.names[0] = append(l.names[0], fmt.Sprint("p:lock:new", calls)) // others come
+			if forgets {
+				a.snapshots = snapshots{}
+			}
+		}
+		for i := range 2500 {
+			if n := told[fmt.Sprint("lock:", i)]; n != 1 {
+				t.Fatalf("lock:%d was told %d times", i, n)
+			}
+		}
+		if looks := map[bool]int{false: 1, true: calls}[forgets]; l.looked != looks || calls < 20 || len(a.snapshots.kept) != 0 {
+			t.Errorf("%d looks in %d calls, %d snapshots", l.looked, calls, len(a.snapshots.kept))
+		}
+	}
+}
+
+// Keys of one position are told together, so that no cursor stands between them.
+func TestPage(t *testing.T) {
+	all := []place{{1, "a"}, {2, "b"}, {2, "c"}, {2, "d"}, {math.MaxUint32, "e"}}
+	any := func(string) bool { return true }
+	for _, test := range []struct {
+		from  uint32
+		count int
+		want  string
+		next  uint32
+		more  bool
+	}{
+		{0, 1, "a", 2, true}, {2, 1, "bcd", math.MaxUint32, true}, {math.MaxUint32, 1, "e", 0, false}, {3, 9, "e", 0, false}, {0, 5, "abcde", 0, false},
+	} {
+		found, next, more := page(all, test.from, test.count, any)
+		if strings.Join(found, "") != test.want || next != test.next || more != test.more {
+			t.Errorf("%d from %d: %q %d %v", test.count, test.from, found, next, more)
+		}
+	}
+}
+
+func TestCursor(t *testing.T) {
+	for _, c := range []cursor{{}, {1, 2}, {1<<generationBits - 1, math.MaxUint32}} {
+		n := c.number()
+		if got, ours := readCursor(n); got != c || !ours || n >= 1<<53 {
+			t.Errorf("%v: %d, %v, %v", c, n, got, ours)
+		}
+	}
+	for _, n := range []uint64{0, 1, 1<<40 - 1, 1<<52 - 1, 1 << 53, 1<<63 | 5, math.MaxUint64} {
+		if _, ours := readCursor(n); ours {
+			t.Errorf("%d is ours", n)
+		}
+	}
+}
+
+// What is kept of SCANs is bounded, and the oldest goes first.
+func TestSnapshots(t *testing.T) {
+	var s snapshots
+	for i := range uint32(maxSnapshots + 3) {
+		s.keep(i, 0, []place{{i, "k"}})
+	}
+	if _, ok := s.find(2, 0); ok || len(s.kept) != maxSnapshots {
+		t.Errorf("%d are kept", len(s.kept))
+	}
+	if _, ok := s.find(5, 1); ok {
+		t.Error("that of another database was found")
+	}
+	if found, ok := s.find(5, 0); !ok || found[0].position != 5 {
+		t.Errorf("got %v", found)
+	}
+	s.keep(99, 0, []place{{1, strings.Repeat("x", maxSnapshotBytes)}})
+	if len(s.kept) != 0 {
+		t.Errorf("%d are kept beside one that is too large", len(s.kept))
+	}
+}
+
+// A look has its time, with the wait for others.
+func TestLookTakesTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := newAllKeys(&locks{hangs: true})
+		began, replies := time.Now(), make(chan string)
+		for range lookers + 2 {
+			go func() { replies <- asks(t, a, "", "DBSIZE") }()
+		}
+		for range lookers + 2 {
+			if got := <-replies; got != "-ERR the lock keys could not be listed within 10s " {
+				t.Errorf("got %q", got)
+			}
+		}
+		if took := time.Since(began); took != lookTime {
+			t.Errorf("after %v", took)
+		}
+	})
+}

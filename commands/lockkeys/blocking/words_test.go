@@ -1,0 +1,97 @@
+package blocking
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/lockkeys/program"
+	"redlock-proxy/quorum"
+)
+
+var now = time.UnixMilli(1_700_000_000_000)
+
+// TestParse: what is waited for, for how long, and the command on the last key alone.
+func TestParse(t *testing.T) {
+	for _, test := range []struct {
+		line, keys, kind string
+		wait             time.Duration
+		last             string
+	}{
+		{"BLPOP a 0", "a", "list", quorum.Forever, "blpop a 0"},
+		{"brpop a b a 1.5", "a b", "list", 1500 * time.Millisecond, "brpop b 1.5"},
+		{"BLMOVE a a LEFT RIGHT 2", "a", "list", 2 * time.Second, "BLMOVE a a LEFT RIGHT 2"},
+		{"BLMOVE a b LEFT RIGHT 2", "a", "list", 2 * time.Second, "BLMOVE a b LEFT RIGHT 2"},
+		{"BRPOPLPUSH a a 3", "a", "list", 3 * time.Second, "BRPOPLPUSH a a 3"},
+		{"BLMPOP 4 3 a b a RIGHT COUNT 5", "a b", "list", 4 * time.Second, "blmpop 4 1 b RIGHT COUNT 5"},
+		{"BZPOPMIN a b 0.0001", "a b", "zset", time.Millisecond, "bzpopmin b 0.0001"},
+		{"BZPOPMAX a 1e10", "a", "zset", quorum.Forever, "bzpopmax a 1e10"},
+		{"BZMPOP 0 1 a MIN", "a", "zset", quorum.Forever, "bzmpop 0 1 a MIN"},
+	} {
+		r, failed := parse(strings.Fields(test.line), now)
+		if failed != nil {
+			t.Errorf("%s: %s", test.line, failed.Str)
+			continue
+		}
+		last := strings.Join(r.of(r.keys[len(r.keys)-1]), " ")
+		if strings.Join(r.keys, " ") != test.keys || r.kind != test.kind || r.wait != test.wait || last != test.last {
+			t.Errorf("%s: %q of kind %s for %v, and %q", test.line, r.keys, r.kind, r.wait, last)
+		}
+	}
+}
+
+// TestTooManyKeys: a command is refused whose keys are too many to be asked for at once.
+func TestTooManyKeys(t *testing.T) {
+	words := []string{"blpop"}
+	for i := range program.MaxKeys + 1 {
+		words = append(words, strings.Repeat("k", i+1))
+	}
+	for text, words := range map[string][]string{
+		program.TooManyKeys(program.MaxKeys + 1): append(words, "0"),
+	} {
+		if _, failed := parse(words, now); failed == nil || failed.Str != text {
+			t.Errorf("%s of %d words: %+v, want %s", words[0], len(words), failed, text)
+		}
+	}
+}
+
+// FuzzParse: of whatever words are taken, the command on each key alone is taken as well, for as long, and finds nothing where
+// nothing is.
+func FuzzParse(f *testing.F) {
+	for _, line := range []string{
+		"blpop a b 0", "brpop a 1e3", "blmove a a left right 0", "brpoplpush a a 1", "blmpop 0 2 a b left count 3",
+		"bzpopmin a -1", "bzpopmax a b nan",
+		"bzmpop 1 1 a max", "blmpop 0 -1 a left", "blmpop 0 9223372036854775807 a left", "bzmpop 0 1 left left",
+	} {
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		words := strings.Split(line, " ")
+		name := syntax.Lower(words[0])
+		if !slices.Contains([]string{"blpop", "brpop", "blmove", "brpoplpush", "blmpop", "bzpopmin", "bzpopmax", "bzmpop"}, name) || !keyspace.Fits(name, len(words)) {
+			t.Skip()
+		}
+		r, failed := parse(words, now)
+		if failed != nil {
+			if failed.Kind != keyspace.Error {
+				t.Fatalf("%q: %+v", words, failed)
+			}
+			return
+		}
+		if len(r.keys) == 0 || r.wait == 0 || r.wait < quorum.Forever {
+			t.Fatalf("%q: keys %q, for %v", words, r.keys, r.wait)
+		}
+		for _, key := range r.keys {
+			alone, failed := parse(r.of(key), now)
+			if failed != nil || !slices.Equal(alone.keys, []string{key}) || alone.wait != r.wait || alone.kind != r.kind {
+				t.Fatalf("%q alone: %q, %+v, %+v", words, r.of(key), alone, failed)
+			}
+			if has, failed := r.holding(key, quorum.Look{}, now); has || failed != nil {
+				t.Fatalf("%q finds something where nothing is: %+v", words, failed)
+			}
+		}
+	})
+}

@@ -1,0 +1,442 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/internal/fakeregister"
+	"redlock-proxy/quorum"
+)
+
+// bench is an engine over masters of the test's own.
+type bench struct {
+	*testing.T
+	engine   *Engine
+	register *fakeregister.Register
+	now      time.Time
+	paused   int
+}
+
+func newBench(t *testing.T) *bench {
+	b := &bench{T: t, register: fakeregister.NewRegister(), now: time.UnixMilli(1_700_000_000_000)}
+	b.engine = &Engine{
+		Register: b.register,
+		Place:    func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: key} },
+		Now:      func() time.Time { return b.now },
+		Random:   func(bits []byte) { clear(bits) },
+		Pause: func(ctx context.Context, _ time.Duration) error {
+			b.paused++
+			b.now = b.now.Add(20 * time.Millisecond)
+			return context.Cause(ctx)
+		},
+		Forbids: func([]keyspace.Edit) string { return "" },
+		Lost:    func(string, error) { t.Error("a side effect was lost") },
+	}
+	return b
+}
+
+// run is what comes of a program, in one line.
+func (b *bench) run(p Program) string {
+	b.Helper()
+	out, err := b.engine.Run(b.Context(), p)
+	if err != nil {
+		return err.Error()
+	}
+	return oneLine(out.Reply)
+}
+
+func oneLine(r keyspace.Reply) string {
+	switch r.Kind {
+	case keyspace.Nil, keyspace.NilArray:
+		return "(nil)"
+	case keyspace.Int:
+		return fmt.Sprint(r.Int)
+	case keyspace.Bulk:
+		return fmt.Sprintf("%q", r.Str)
+	default:
+		return r.Str
+	}
+}
+
+// does runs commands as one program, without a guess, and fails unless the last one gets this reply.
+func (b *bench) does(line, want string) {
+	b.Helper()
+	if got := b.run(lines(nil, line)); got != want {
+		b.Errorf("%s: %s, want %s", line, got, want)
+	}
+}
+
+// replaces is does of a program that is known to put a value whatever is there.
+func (b *bench) replaces(line, want string) {
+	b.Helper()
+	p := lines(nil, line)
+	p.Replaces = true
+	if got := b.run(p); got != want {
+		b.Errorf("%s: %s, want %s", line, got, want)
+	}
+}
+
+// asked fails unless these are the rounds since the last time.
+func (b *bench) asked(want ...string) {
+	b.Helper()
+	if got := b.register.Rounds; !slices.Equal(got, want) {
+		b.Errorf("the masters were asked\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+	}
+	b.register.Rounds = nil
+}
+
+// holding fails unless the masters hold this.
+func (b *bench) holding(key, want string) {
+	b.Helper()
+	if got := b.register.Holds(key); got != want {
+		b.Errorf("%s: %s, want %s", key, got, want)
+	}
+}
+
+// rounds are those between semicolons.
+func rounds(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ";")
+}
+
+// lines are commands as one program: its reply is that of the last.
+func lines(guesses []Guess, all ...string) Program {
+	p := Program{Guesses: guesses}
+	for _, line := range all {
+		p.Keys = append(p.Keys, keyspace.Keys(strings.Split(line, " "))...)
+	}
+	p.Keys = syntax.Distinct(p.Keys)
+	p.Run = func(_ context.Context, s *keyspace.Space) (reply keyspace.Reply, _ [][]string, err error) {
+		for _, line := range all {
+			if reply, err = s.Do(strings.Split(line, " ")); err != nil {
+				break
+			}
+		}
+		return reply, nil, err
+	}
+	return p
+}
+
+// What a wrong guess would come to is no reason to refuse a program.
+func TestGuessThatCouldNotBeCommitted(t *testing.T) {
+	b := newBench(t)
+	b.register.Put("k1", "x", 500)
+	b.register.Put("k2", "y", 500)
+	free := []Guess{Absent([]string{"k1", "k2"})}
+	if got := b.run(lines(free, "SET k1 a NX PX 900", "SET k2 b NX PX 800")); got != "(nil)" {
+		t.Error(got)
+	}
+	b.asked("read 0/k1 0/k2")
+}
+
+// A right guess costs one round trip, and a wrong one tells what is there, but for the time where a key was to be taken.
+func TestGuessing(t *testing.T) {
+	me, you := Held([]string{"k"}, "me"), Held([]string{"k"}, "you")
+	free := Absent([]string{"k"})
+	for _, test := range []struct {
+		name, held string
+		guesses    []Guess
+		line       string
+		reply      string
+		rounds     string
+	}{
+		{"a right one, taking", "", []Guess{free}, "SET k me NX PX 900", "OK", "take 0/k me:900"},
+		{"a right one, releasing", "me", []Guess{me}, "DELEX k IFEQ me", "1", "release 0/k me"},
+		{"a right one, extending", "me", []Guess{me}, "PEXPIRE k 900", "1", "extend 0/k me:900"},
+		{"a right one, replacing", "me", []Guess{me}, "GETSET k you", `"me"`, "update 0/k if me"},
+		{"a wrong one, taking", "you", []Guess{free}, "SETNX k me", "0", "take 0/k me"},
+		{"a wrong one, taking, and the time is asked for", "you", []Guess{free}, "SETNX k me;PTTL k", "500", "take 0/k me;read 0/k"},
+		{"a wrong one, releasing", "you", []Guess{me}, "DEL k", "1", "release 0/k me;release 0/k you"},
+		{"a wrong one, replacing", "you", []Guess{me}, "GETSET k x", `"you"`, "update 0/k if me"},
+		{"of two the first that has something to do", "me", []Guess{you, me}, "DELEX k IFEQ me", "1", "release 0/k me"},
+		{"none of use", "me", []Guess{you, free}, "DELEX k IFEQ x", "0", "read 0/k"},
+		{"the time is asked for", "me", []Guess{me}, "PTTL k", "500", "read 0/k"},
+		{"none", "me", nil, "GET k", `"me"`, "read 0/k"},
+		{"of another key", "me", []Guess{Absent([]string{"k2"})}, "GET k", `"me"`, "read 0/k"},
+		{"no key is needed", "", nil, "", "(nil)", ""},
+	} {
+		b := newBench(t)
+		if test.held != "" {
+			b.register.Put("k", test.held, 500)
+		}
+		p := lines(test.guesses, strings.Split(test.line, ";")...)
+		if test.line == "" {
+			p = Program{Run: func(context.Context, *keyspace.Space) (keyspace.Reply, [][]string, error) {
+				return keyspace.Reply{Kind: keyspace.Nil}, nil, nil
+			}}
+		}
+		if got := b.run(p); got != test.reply {
+			t.Errorf("%s: %s, want %s", test.name, got, test.reply)
+		}
+		b.asked(rounds(test.rounds)...)
+	}
+}
+
+// Who replaces a value does so by one ballot, whatever is there, and answers with what was there then.
+func TestReplacing(t *testing.T) {
+	for _, promised := range []bool{false, true} {
+		for _, test := range []struct{ line, reply, left string }{
+			{"GETSET k me", `"x"`, "me"},
+			{"SET k me XX PX 900", "OK", "me:900"},
+			{"SET k me KEEPTTL", "OK", "me:500"},
+			{"SET k me GET PX 900", `"x"`, "me:900"},
+			{"PSETEX k 900 me", "OK", "me:900"},
+			{"APPEND k me", "3", "xme:500"},
+			{"SETRANGE k 1 yz", "3", "xyz:500"},
+			{"INCR k", "ERR value is not an integer or out of range", "x:500"},
+		} {
+			b := newBench(t)
+			b.register.Promised = promised
+			b.register.Put("k", "x", 500)
+			b.replaces(test.line, test.reply)
+			b.asked("update 0/k")
+			b.holding("k", test.left)
+		}
+	}
+}
+
+// Others are quicker: the command is done once, on what they left.
+func TestOvertaken(t *testing.T) {
+	for _, test := range []struct{ line, reply, left string }{
+		{"GETSET k me", `"y"`, "me"},
+		{"SET k me XX PX 900", "OK", "me:900"},
+		{"INCR k", "ERR value is not an integer or out of range", "y:700"},
+		{"APPEND k me", "3", "yme:700"},
+	} {
+		b := newBench(t)
+		b.register.Put("k", "5", 500)
+		b.register.Meanwhile = func() { b.register.Put("k", "y", 700) }
+		b.replaces(test.line, test.reply)
+		b.asked("update 0/k")
+		b.holding("k", test.left)
+	}
+}
+
+// A command may name a key on which nothing depends in the end.
+func TestReplacingBesideAnotherKey(t *testing.T) {
+	for _, meanwhile := range []bool{false, true} {
+		b := newBench(t)
+		b.register.Put("k1", "x", 500)
+		if meanwhile { // then it does depend on the other one
+			b.register.Meanwhile = func() { b.register.Remove("k1") }
+		}
+		got := b.run(lines(nil, "MSETNX k1 a k2 b", "GETEX k1 PX 300"))
+		switch {
+		case !meanwhile && got != `"x"`, meanwhile && !strings.Contains(got, "cannot be changed together"):
+			t.Errorf("%v: %s", meanwhile, got)
+		}
+		b.holding("k2", ".")
+	}
+}
+
+// Of an extension that was late nothing can be relied on. A program that did not look at the time goes by ballot then; one that did may have
+// been told a time that is over, and is told so.
+func TestLateExtension(t *testing.T) {
+	for _, test := range []struct{ line, rounds, want, left string }{
+		{"SET k x IFEQ x PX 300", "extend 0/k x:300;update 0/k if x", "OK", "x:300"},
+		{"PEXPIRE k 900", "read 0/k;extend 0/k x:900", "", "x:500"},
+	} {
+		b := newBench(t)
+		b.register.Put("k", "x", 500)
+		b.register.Before = func(round int) {
+			b.register.Fails = nil
+			if strings.HasPrefix(b.register.Rounds[round-1], "extend") {
+				b.register.Fails = &quorum.NoQuorumError{Masters: 5, Answered: 3, Late: time.Second}
+			}
+		}
+		guesses := []Guess{Held([]string{"k"}, "x")}
+		if test.want == "" {
+			guesses = nil
+		}
+		out, err := b.engine.Run(t.Context(), lines(guesses, test.line))
+		if (err == nil) != (test.want != "") {
+			t.Errorf("%s: %v, %v", test.line, out.Reply, err)
+		}
+		b.asked(rounds(test.rounds)...)
+		b.holding("k", test.left)
+	}
+}
+
+// DEL removes what it saw, and starts over where another stands there by then.
+func TestDelWhileOthersChange(t *testing.T) {
+	b := newBench(t)
+	b.register.Put("k", "a", 500)
+	b.register.Before = func(round int) {
+		if round == 2 {
+			b.register.Put("k", "b", 500)
+		}
+	}
+	b.does("DEL k", "1")
+	b.asked("read 0/k", "release 0/k a", "release 0/k b")
+	b.holding("k", ".")
+}
+
+// A client that leaves while its command waits ends it.
+func TestLeavingWhileOvertaken(t *testing.T) {
+	b, leaving := newBench(t), errors.New("the client has left")
+	ctx, leave := context.WithCancelCause(t.Context())
+	b.register.Before = func(round int) { b.register.Put("k", fmt.Sprint("other", round), 500) }
+	b.engine.Pause = func(ctx context.Context, _ time.Duration) error {
+		leave(leaving)
+		return context.Cause(ctx)
+	}
+	if _, err := b.engine.Run(ctx, lines(nil, "DEL k")); !errors.Is(err, leaving) {
+		t.Error(err)
+	}
+}
+
+// A program that is overtaken without end says so.
+func TestOvertakenForever(t *testing.T) {
+	b := newBench(t)
+	b.register.Before = func(round int) { b.register.Put("k", fmt.Sprint("other", round), 500) }
+	b.does("DEL k", "lock key 'k' is contended: every attempt collided with another")
+	if !strings.HasPrefix(b.register.Holds("k"), "other") {
+		t.Errorf("k: %s", b.register.Holds("k"))
+	}
+	if b.paused == 0 {
+		t.Error("it never waited")
+	}
+}
+
+// Several keys are taken together, removed one by one, extended one by one; one of them
+// is not replaced under the condition of another.
+func TestSeveralKeys(t *testing.T) {
+	const refused = "ERR lock keys 'k1' and 'k2' cannot be changed together: only taking, extending or removing several is done by one command"
+	for _, test := range []struct {
+		name, k1, k2 string // what they hold
+		lines        []string
+		reply        string
+		rounds       string
+		left1, left2 string
+	}{
+		{"taken", "", "", []string{"MSETNX k1 a k2 b"}, "1", "read 0/k1 0/k2;take 0/k1 a, 0/k2 b", "a", "b"},
+		{"taken for the same time", "", "", []string{"SET k1 a PX 900", "SET k2 b PX 900"}, "OK", "read 0/k1 0/k2;take 0/k1 a:900, 0/k2 b:900", "a:900", "b:900"},
+		{"taken for two times", "", "", []string{"SET k1 a PX 900", "SET k2 b PX 800"}, refused, "read 0/k1 0/k2", ".", "."},
+		{"one is held", "", "x", []string{"MSETNX k1 a k2 b"}, "0", "read 0/k1 0/k2", ".", "x:500"},
+		{"removed", "x", "y", []string{"DEL k1 k2"}, "2", "read 0/k1 0/k2;release 0/k1 x;release 0/k2 y", ".", "."},
+		{"one removed", "x", "", []string{"DEL k1 k2"}, "1", "read 0/k1 0/k2;release 0/k1 x", ".", "."},
+		{"extended", "x", "y", []string{"PEXPIRE k1 900", "PEXPIRE k2 900"}, "1", "read 0/k1 0/k2;extend 0/k1 x:900;extend 0/k2 y:900", "x:900", "y:900"},
+		{"one extended, one shortened", "x", "y", []string{"PEXPIRE k1 900", "PEXPIRE k2 300"}, refused, "read 0/k1 0/k2", "x:500", "y:500"},
+		{"replaced", "x", "y", []string{"MSET k1 a k2 b"}, refused, "read 0/k1 0/k2", "x:500", "y:500"},
+		{"one replaced, one taken", "x", "", []string{"MSET k1 a k2 b"}, refused, "read 0/k1 0/k2", "x:500", "."},
+		{"one replaced, one removed", "x", "y", []string{"SET k1 a", "DEL k2"}, refused, "read 0/k1 0/k2", "x:500", "y:500"},
+		{"replaced under the condition of another", "x", "y", []string{"SET k1 a", "GET k2"}, refused, "read 0/k1 0/k2", "x:500", "y:500"},
+		{"taken under the condition of another", "", "y", []string{"SET k1 a", "GET k2"}, refused, "read 0/k1 0/k2", ".", "y:500"},
+		{"removed under the condition of another", "x", "y", []string{"GET k2", "DEL k1"}, "1", "read 0/k2 0/k1;release 0/k1 x", ".", "y:500"},
+		{"only one is changed", "x", "y", []string{"SET k1 a"}, "OK", "read 0/k1;update 0/k1", "a", "y:500"},
+	} {
+		b := newBench(t)
+		for key, value := range map[string]string{"k1": test.k1, "k2": test.k2} {
+			if value != "" {
+				b.register.Put(key, value, 500)
+			}
+		}
+		if got := b.run(lines(nil, test.lines...)); got != test.reply {
+			t.Errorf("%s: %s, want %s", test.name, got, test.reply)
+		}
+		b.asked(rounds(test.rounds)...)
+		b.holding("k1", test.left1)
+		b.holding("k2", test.left2)
+		if t.Failed() {
+			t.Fatal(test.name)
+		}
+	}
+}
+
+// A program that has removed one of its keys, and finds another changed, still sees the
+// first one as it was, and does not remove what somebody has put there since.
+func TestRemovedAlready(t *testing.T) {
+	b := newBench(t)
+	b.register.Put("k1", "a", 500)
+	b.register.Put("k2", "b", 500)
+	b.register.Before = func(round int) {
+		if round == 3 { // k1 is removed, k2 about to be
+			b.register.Put("k1", "next", 700)
+			b.register.Put("k2", "c", 600)
+		}
+	}
+	b.does("DEL k1 k2", "2")
+	b.asked("read 0/k1 0/k2", "release 0/k1 a", "release 0/k2 b", "read 0/k1 0/k2", "release 0/k2 c")
+	b.holding("k1", "next:700")
+	b.holding("k2", ".")
+}
+
+// A program that makes something else of it the second time does not put anything under
+// a key that it has removed: somebody else may hold that by then.
+func TestRemovedAlreadyAndDecidedAnew(t *testing.T) {
+	b := newBench(t)
+	b.register.Put("k1", "a", 500)
+	b.register.Put("k2", "b", 500)
+	b.register.Before = func(round int) {
+		if round == 3 {
+			b.register.Put("k1", "next", 700)
+			b.register.Remove("k2")
+		}
+	}
+	removeBothOrSet := Program{Keys: []string{"k1", "k2"}, Run: func(_ context.Context, s *keyspace.Space) (keyspace.Reply, [][]string, error) {
+		_, _ = s.Do([]string{"GET", "k1"})
+		if held, _ := s.Do([]string{"GET", "k2"}); held.Str == "b" {
+			reply, err := s.Do([]string{"DEL", "k1", "k2"})
+			return reply, nil, err
+		}
+		reply, err := s.Do([]string{"SET", "k1", "mine"})
+		return reply, nil, err
+	}}
+	if got := b.run(removeBothOrSet); !strings.Contains(got, "cannot be changed together") {
+		t.Error(got)
+	}
+	b.holding("k1", "next:700")
+	b.holding("k2", ".")
+}
+
+// A time that is shorter than what is left is set by ballot; one so short that it is over
+// before it can be granted, too.
+func TestShortening(t *testing.T) {
+	for _, test := range []struct{ held, line, rounds, left string }{
+		{"x:500", "PEXPIRE k 900", "read 0/k;extend 0/k x:900", "x:900"},
+		{"x:500", "PEXPIRE k 500", "read 0/k;extend 0/k x:500", "x:500"},
+		{"x:500", "PEXPIRE k 300", "read 0/k;update 0/k", "x:300"},
+		{"x:500", "PEXPIRE k 2", "read 0/k;update 0/k", "x:2"},
+		{"x:1", "PEXPIRE k 2", "read 0/k;extend 0/k x:2;update 0/k if x", "x:2"},
+		{"x:500", "PERSIST k", "read 0/k;update 0/k", "x"},
+		{"x:-1", "PEXPIRE k 900", "read 0/k;update 0/k", "x:900"},
+		{"x:500", "SET k x IFEQ x PX 300", "extend 0/k x:300;update 0/k if x", "x:300"},
+		{"x:500", "SET k x IFEQ x PX 900", "extend 0/k x:900", "x:900"},
+	} {
+		b := newBench(t)
+		value, ms, _ := strings.Cut(test.held, ":")
+		n, _ := syntax.Int(ms)
+		b.register.Put("k", value, int(n))
+		var guesses []Guess
+		if strings.Contains(test.line, "IFEQ x") {
+			guesses = []Guess{Held([]string{"k"}, "x")}
+		}
+		if got := b.run(lines(guesses, test.line)); got != "1" && got != "OK" {
+			t.Errorf("%s: %s", test.line, got)
+		}
+		b.asked(rounds(test.rounds)...)
+		b.holding("k", test.left)
+	}
+}
+
+// Of two keys one was guessed to be extended and is to be shorter: that is no extension.
+func TestShorteningOneOfSeveral(t *testing.T) {
+	b := newBench(t)
+	b.register.Put("k1", "me", 200)
+	b.register.Put("k2", "me", 500)
+	both := []Guess{Held([]string{"k1", "k2"}, "me")}
+	got := b.run(lines(both, "PEXPIRE k1 300", "PEXPIRE k2 300"))
+	if want := "ERR lock keys 'k1' and 'k2' cannot be changed together: only taking, extending or removing several is done by one command"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	b.holding("k2", "me:500")
+}

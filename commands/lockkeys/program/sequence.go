@@ -1,0 +1,49 @@
+package program
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/commands/rights"
+)
+
+// Sequence is programs one after the other as one: all or nothing, with the array of their replies. It
+// is not carried out where one of the watched keys has changed.
+func Sequence(db int, known *rights.Known, watched map[string]string, parts []Program) Program {
+	p := Program{DB: db, Rights: known, Keys: slices.Sorted(maps.Keys(watched)), Watched: watched}
+	likely := Guess{}
+	for _, part := range parts {
+		p.Keys = append(p.Keys, part.Keys...)
+		p.Replaces = p.Replaces || part.Replaces
+		if len(part.Guesses) > 0 {
+			likely.add(part.Guesses[0])
+		}
+	}
+	p.Keys = syntax.Distinct(p.Keys)
+	if len(watched) == 0 {
+		p.Guesses = []Guess{likely}
+	}
+	p.Run = func(ctx context.Context, s *keyspace.Space) (keyspace.Reply, [][]string, error) {
+		replies := make([]keyspace.Reply, len(parts))
+		var effects [][]string
+		for i, part := range parts {
+			reply, more, err := part.Run(ctx, s)
+			if err != nil {
+				return keyspace.Reply{}, nil, err
+			}
+			replies[i], effects = reply, append(effects, more...)
+		}
+		return keyspace.List(replies...), effects, nil
+	}
+	return p
+}
+
+// Failed is a program whose reply is an error.
+func Failed(text string) Program {
+	return Program{Run: func(context.Context, *keyspace.Space) (keyspace.Reply, [][]string, error) {
+		return keyspace.Fail(text), nil, nil
+	}}
+}

@@ -1,0 +1,283 @@
+package locks
+
+import (
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/quorum"
+)
+
+const (
+	day        = 24 * time.Hour
+	badSyntax  = "ERR syntax error"
+	notInteger = "ERR value is not an integer or out of range"
+	badLockTTL = "ERR invalid expire time in 'lock' command"
+	overMaxTTL = "ERR invalid expire time in 'lock' command: over max-ttl, 86400000 ms"
+	badTimeout = "ERR timeout is not an integer or out of range"
+	negTimeout = "ERR timeout is negative"
+)
+
+var lockOptions = []struct {
+	options string
+	want    string // as describe writes it, or the error
+}{
+	{"PX 10000", "10s"},
+	{"px 1", "1ms"},
+	{"Px 86400000", "24h0m0s"},
+	{"EX 10", "10s"},
+	{"eX 86400", "24h0m0s"},
+	{"PX 10000 BLOCK 500", "10s, waiting 500ms"},
+	{"BLOCK 500 PX 10000", "10s, waiting 500ms"},
+	{"block 500 ex 1", "1s, waiting 500ms"},
+	{"ex 1 bLoCk 1", "1s, waiting 1ms"},
+	{"PX 10000 BLOCK 0", "10s, waiting for ever"},
+	{"PX 10000 BLOCK 9223372036854", "10s, waiting 2562047h47m16.854s"},
+
+	{"", badSyntax},
+	{"PX", badSyntax},
+	{"EX", badSyntax},
+	{"BLOCK", badSyntax},
+	{"BLOCK 500", badSyntax},
+	{"PX 10000 BLOCK", badSyntax},
+	{"BLOCK 500 PX", badSyntax},
+	{"PX 10000 EX", badSyntax},
+	{"10000 PX", badSyntax},
+	{"10000", badSyntax},
+	{"NX 10000", badSyntax},
+	{"PXAT 10000", badSyntax},
+	{"FENCE PX 10000", "10s, with a fence"},
+	{"PX 10000 BLOCK 5 fence", "10s, waiting 5ms, with a fence"},
+	{"FENCE", badSyntax},
+	{"PX 10000 FENCE FENCE", badSyntax},
+	{"PX 10000 FENCE 1", badSyntax},
+	{"PX FENCE", notInteger},
+	{"PX 10000 ", badSyntax},
+	{"PX 10000 NX", badSyntax},
+	{"PX 10000 PX 10000", badSyntax},
+	{"PX 10000 EX 10", badSyntax},
+	{"EX 10 PX 10000", badSyntax},
+	{"EX 10 ex 10", badSyntax},
+	{"PX 10000 BLOCK 5 BLOCK 5", badSyntax},
+	{"PX 10000 BLOCK 0 block 0", badSyntax},
+	{"PX\x00 10000", badSyntax},
+	{"BLOC\u212a 5 PX 10000", badSyntax}, // the Kelvin sign is no K
+
+	{"PX x", notInteger},
+	{"PX ", notInteger},
+	{"PX 1.5", notInteger},
+	{"PX +1", notInteger},
+	{"PX 01", notInteger},
+	{"PX -0", notInteger},
+	{"PX 1e3", notInteger},
+	{"PX 0x10", notInteger},
+	{"PX 1_000", notInteger},
+	{"PX 9223372036854775808", notInteger},
+	{"EX -9223372036854775809", notInteger},
+	{"PX 1\x00", notInteger},
+	{"EX \u0661", notInteger}, // an Arabic 1
+
+	{"PX 0", badLockTTL},
+	{"EX 0", badLockTTL},
+	{"PX -1", badLockTTL},
+	{"EX -9223372036854775808", badLockTTL},
+	{"PX 86400001", overMaxTTL},
+	{"EX 86401", overMaxTTL},
+	{"PX 9223372036854775807", overMaxTTL},
+	{"EX 9223372036854775807", overMaxTTL},
+	{"EX 9223372036854775", overMaxTTL},
+	{"EX 18446744073709551", overMaxTTL}, // times 1000 it would wrap around to 384 ms
+
+	{"PX 10000 BLOCK x", badTimeout},
+	{"PX 10000 BLOCK 1.5", badTimeout},
+	{"PX 10000 BLOCK +5", badTimeout},
+	{"PX 10000 BLOCK ", badTimeout},
+	{"PX 10000 BLOCK 9223372036855", badTimeout},
+	{"PX 10000 BLOCK 9223372036854775807", badTimeout},
+	{"PX 10000 BLOCK -1", negTimeout},
+	{"PX 10000 BLOCK -9223372036854775808", negTimeout},
+
+	// The first mistake is the one that is told.
+	{"PX x NX 1", notInteger},
+	{"NX 1 PX x", badSyntax},
+	{"BLOCK -1 PX 0", negTimeout},
+	{"PX 0 BLOCK -1", badLockTTL},
+}
+
+func TestLockOptions(t *testing.T) {
+	g := grammar{name: "lock", takes: true, maxTTL: day}
+	for _, test := range lockOptions {
+		var options []string
+		if test.options != "" {
+			options = strings.Split(test.options, " ")
+		}
+		if got := parseOptions(g, options); got != test.want {
+			t.Errorf("%q: %q, want %q", test.options, got, test.want)
+		}
+	}
+}
+
+// parseOptions writes down what options mean, or the error.
+func parseOptions(g grammar, options []string) string {
+	args := [][]byte{[]byte("lock"), []byte("k\x00 "), []byte("t\xff")}
+	for _, o := range options {
+		args = append(args, []byte(o))
+	}
+	parsed, err := g.parse(args)
+	if err != nil {
+		if parsed != (lockArgs{}) {
+			return fmt.Sprintf("%v, but also %+v", err, parsed)
+		}
+		return err.Error()
+	}
+	if parsed.key != "k\x00 " || parsed.token != "t\xff" {
+		return fmt.Sprintf("key %q, token %q", parsed.key, parsed.token)
+	}
+	text := fmt.Sprint(parsed.ttl)
+	switch parsed.wait {
+	case 0:
+	case quorum.Forever:
+		text += ", waiting for ever"
+	default:
+		text += fmt.Sprint(", waiting ", parsed.wait)
+	}
+	if parsed.at {
+		text += ", and when"
+	}
+	if parsed.fence {
+		text += ", with a fence"
+	}
+	return text
+}
+
+// A limit that is no whole number of seconds counts to the millisecond.
+func TestLockOptionsUnderOtherLimits(t *testing.T) {
+	g := grammar{name: "extend", maxTTL: 1500 * time.Millisecond}
+	const over = "ERR invalid expire time in 'extend' command: over max-ttl, 1500 ms"
+	for options, want := range map[string]string{
+		"PX 1500": "1.5s", "PX 1501": over, "EX 1": "1s", "EX 2": over,
+		"PX 100 BLOCK 1": badSyntax, "BLOCK 1 PX 100": badSyntax,
+	} {
+		if got := parseOptions(g, strings.Split(options, " ")); got != want {
+			t.Errorf("%q: %q, want %q", options, got, want)
+		}
+	}
+}
+
+// FuzzLockGrammar compares the grammar with a dumb second implementation of it. The
+// options are separated by line ends.
+func FuzzLockGrammar(f *testing.F) {
+	for _, test := range lockOptions {
+		f.Add(strings.ReplaceAll(test.options, " ", "\n"), day.Milliseconds(), true)
+	}
+	f.Fuzz(func(t *testing.T, options string, maxMillis int64, takes bool) {
+		checkGrammar(t, strings.Split(options, "\n"), maxMillis, takes)
+	})
+}
+
+// Words that mean something, put together at random, find more than random bytes.
+func TestLockGrammarAgainstDumb(t *testing.T) {
+	words := []string{"px", "PX", "ex", "Ex", "block", "BLOCK", "at", "AT", "fence", "Fence", "nx", "", "0", "1", "-1", "01", "5000", "86400", "86401",
+		"86400000", "86400001", "9223372036854", "9223372036855", "9223372036854775807", "9223372036854775808", "x"}
+	for seed := range uint64(50_000) {
+		random := rand.New(rand.NewPCG(1, seed))
+		options := make([]string, random.IntN(7))
+		for i := range options {
+			options[i] = words[random.IntN(len(words))]
+		}
+		checkGrammar(t, options, []int64{day.Milliseconds(), 1, 999, 1000, 1500}[random.IntN(5)], random.IntN(4) > 0)
+	}
+}
+
+func checkGrammar(t *testing.T, options []string, maxMillis int64, takes bool) {
+	t.Helper()
+	maxMillis = min(max(maxMillis, 1), int64(1<<63-1)/int64(time.Millisecond)) // as far as a Duration goes
+	g := grammar{name: "lock", takes: takes, maxTTL: time.Duration(maxMillis) * time.Millisecond}
+	if got, want := parseOptions(g, options), dumbOptions(options, maxMillis, takes); got != want {
+		t.Errorf("%q, limit %d ms, takes %v: %q, want %q", options, maxMillis, takes, got, want)
+	}
+}
+
+// dumbOptions is the grammar in regular expressions and numbers without limits.
+func dumbOptions(options []string, maxMillis int64, takes bool) string {
+	ttl, wait, at, fence := "", "", "", ""
+	for len(options) > 0 {
+		pair := options[:min(2, len(options))]
+		options = options[1:]
+		switch {
+		case strings.EqualFold(pair[0], "at") && at == "":
+			at = ", and when"
+			continue
+		case strings.EqualFold(pair[0], "fence") && fence == "" && takes:
+			fence = ", with a fence"
+			continue
+		case len(pair) < 2:
+			return badSyntax
+		case dumbTTL.MatchString(pair[0]) && ttl == "":
+			if ttl = dumbTime(pair[0], pair[1], maxMillis); strings.HasPrefix(ttl, "ERR") {
+				return ttl
+			}
+		case dumbBlock.MatchString(pair[0]) && wait == "" && takes:
+			if wait = dumbWait(pair[1]); strings.HasPrefix(wait, "ERR") {
+				return wait
+			}
+		default:
+			return badSyntax
+		}
+		options = options[1:]
+	}
+	if ttl == "" {
+		return badSyntax
+	}
+	return ttl + wait + at + fence
+}
+
+var (
+	dumbTTL    = regexp.MustCompile(`\A[pPeE][xX]\z`)
+	dumbBlock  = regexp.MustCompile(`\A[bB][lL][oO][cC][kK]\z`)
+	dumbDigits = regexp.MustCompile(`\A(0|-?[1-9][0-9]*)\z`)
+)
+
+func dumbTime(unit, value string, maxMillis int64) string {
+	millis, ok := dumbInt(value)
+	if !ok {
+		return notInteger
+	}
+	if strings.EqualFold(unit, "EX") {
+		millis.Mul(millis, big.NewInt(1000))
+	}
+	switch {
+	case millis.Sign() <= 0:
+		return badLockTTL
+	case millis.Cmp(big.NewInt(maxMillis)) > 0:
+		return fmt.Sprintf("%s: over max-ttl, %d ms", badLockTTL, maxMillis)
+	}
+	return fmt.Sprint(time.Duration(millis.Int64()) * time.Millisecond)
+}
+
+func dumbWait(text string) string {
+	millis, ok := dumbInt(text)
+	nanos := new(big.Int).Mul(millis, big.NewInt(1e6))
+	switch {
+	case !ok, millis.Sign() > 0 && !nanos.IsInt64():
+		return badTimeout
+	case millis.Sign() < 0:
+		return negTimeout
+	case millis.Sign() == 0:
+		return ", waiting for ever"
+	}
+	return fmt.Sprintf(", waiting %v", time.Duration(nanos.Int64()))
+}
+
+// dumbInt reads a number of 64 bits in the only way that Redis writes it.
+func dumbInt(text string) (n *big.Int, ok bool) {
+	n, ok = new(big.Int), dumbDigits.MatchString(text)
+	if ok {
+		n.SetString(text, 10)
+	}
+	return n, ok && n.IsInt64()
+}

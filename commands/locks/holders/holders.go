@@ -1,0 +1,139 @@
+// Package holders is what operators ask of locks: LOCKINFO and LOCKLIST tell who holds them,
+// FORCEUNLOCK takes one from its holder. None of them ever tells a token.
+package holders
+
+import (
+	"context"
+	"log/slog"
+
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/locks/audit"
+	"redlock-proxy/quorum"
+)
+
+// Locks are the locks: a *quorum.Locker, whose methods tell the errors.
+type Locks interface {
+	Holdings(ctx context.Context, keys []quorum.Key) ([]quorum.Holding, error)
+	Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error
+	Remove(ctx context.Context, key quorum.Key) (bool, error)
+}
+
+// Options are what the commands work with. All must be set but Prefix and Audit.
+type Options struct {
+	Locks Locks
+	// Place is where a key stands on the masters: behind Prefix.
+	Place  func(db int, key string) quorum.Key
+	Prefix string
+	// Logger is told of each FORCEUNLOCK and LOCKLIST.
+	Logger *slog.Logger
+	Audit  *audit.Log
+}
+
+// Holders are the commands. They are safe for concurrent use.
+type Holders struct {
+	opts Options
+	// turn holds one token: there is one LOCKLIST at a time.
+	turn chan struct{}
+}
+
+// New makes them.
+func New(opts Options) *Holders {
+	return &Holders{opts: opts, turn: make(chan struct{}, 1)}
+}
+
+// Commands are the commands.
+func (h *Holders) Commands() []*command.Command {
+	info := docs("Returns whether a lock is held, for how long, by which masters, and by which client as far as this proxy knows.",
+		"O(N) with N masters, in one round trip")
+	info.Categories = "read slow"
+	info.Keyed, info.Reads, info.Args = true, true, []command.Argument{command.Key()}
+	list := docs("Lists the locks that a majority of the masters holds, with the fields of LOCKINFO.",
+		"O(N*K) with N masters and K keys on each")
+	list.Reads, list.Categories = true, "keyspace read slow dangerous"
+	list.Args = []command.Argument{
+		command.Optional(command.GlobAfter("MATCH", "pattern")), command.Optional(command.After("COUNT", "count")),
+	}
+	force := docs("Takes a lock from whoever holds it. Returns 1, or 0 if nobody does.", "O(N) with N masters, in two round trips")
+	force.Categories = "keyspace write admin slow dangerous"
+	force.Keyed, force.Args = true, []command.Argument{command.Key()}
+	return []*command.Command{
+		{Name: "lockinfo", Arity: 2, Guarded: true, Run: h.info, Docs: info},
+		{Name: "locklist", Arity: -1, Guarded: true, AllLocks: true, Run: h.list, Docs: list},
+		{Name: "forceunlock", Arity: 2, Guarded: true, Run: h.force, Docs: force},
+	}
+}
+
+// Run carries out one of the commands on other locks, which instead makes of those that there are and the prefix of their keys.
+func (h *Holders) Run(name string, c command.Call, instead func(locks Locks, prefix string) Locks) {
+	other := &Holders{opts: h.opts, turn: h.turn}
+	other.opts.Locks = instead(h.opts.Locks, h.opts.Prefix)
+	switch name {
+	case "lockinfo":
+		other.info(c)
+	case "locklist":
+		other.list(c)
+	case "forceunlock":
+		other.force(c)
+	}
+}
+
+// docs are those of one of them. Since is the proxy's version.
+func docs(summary, complexity string) command.Docs {
+	return command.Docs{Group: command.OwnGroup, Summary: summary, Since: "0.1.0", Complexity: complexity}
+}
+
+// info is LOCKINFO key.
+func (h *Holders) info(c command.Call) {
+	key := string(c.Args[1])
+	if key == "" {
+		c.Out.Error("ERR empty key in 'lockinfo' command")
+		return
+	}
+	found, err := h.opts.Locks.Holdings(c.Ctx, []quorum.Key{h.opts.Place(c.Client.DB, key)})
+	if err != nil {
+		c.Out.Fail(err)
+		return
+	}
+	write(c.Out, describe("", found[0]))
+}
+
+// force is FORCEUNLOCK key.
+func (h *Holders) force(c command.Call) {
+	key := string(c.Args[1])
+	if key == "" {
+		c.Out.Error("ERR empty key in 'forceunlock' command")
+		return
+	}
+	removed, err := h.opts.Locks.Remove(c.Ctx, h.opts.Place(c.Client.DB, key))
+	log := h.opts.Logger.With("key", audit.Shown(key), "db", c.Client.DB, audit.By(c.Client))
+	if err != nil {
+		log.Warn("FORCEUNLOCK failed", "error", err)
+		c.Out.Fail(err)
+		return
+	}
+	log.Warn("FORCEUNLOCK", "removed", removed)
+	if !removed {
+		c.Out.Int(0)
+		return
+	}
+	h.opts.Audit.Note(audit.Forced, c.Client, c.Client.DB, key)
+	c.Out.Int(1)
+}
+
+// None are no locks at all.
+type None struct{}
+
+// Holdings tells of nothing.
+func (None) Holdings(_ context.Context, keys []quorum.Key) ([]quorum.Holding, error) {
+	found := make([]quorum.Holding, len(keys))
+	for i := range found {
+		found[i].Status = quorum.StatusFree
+	}
+	return found, nil
+}
+
+// Names tells none.
+func (None) Names(context.Context, int, func([]string) (bool, error)) error { return nil }
+
+// Remove removes nothing.
+func (None) Remove(context.Context, quorum.Key) (bool, error) { return false, nil }

@@ -1,0 +1,194 @@
+package holders
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/locks/audit"
+	"redlock-proxy/quorum"
+)
+
+const (
+	// defaultCount and maxCount are how many locks a LOCKLIST tells.
+	defaultCount, maxCount = 100, 1000
+	// atOnce is how many keys the masters are asked for at once: their values may be large.
+	atOnce = 50
+	// listTime bounds a LOCKLIST, and its wait for another one.
+	listTime = 10 * time.Second
+)
+
+// errSlow is the cause of a context that ends because a LOCKLIST took too long.
+var errSlow = fmt.Errorf("LOCKLIST took longer than %v", listTime)
+
+// wanted is what a LOCKLIST asks for.
+type wanted struct {
+	match string // empty: all
+	count int
+}
+
+// parse reads [MATCH glob] [COUNT n]. The errors are in the wording of Redis.
+func parse(options [][]byte) (w wanted, failed string) {
+	w.count = defaultCount
+	seen := map[string]bool{}
+	for ; len(options) > 0; options = options[2:] {
+		word := syntax.Lower(options[0])
+		if len(options) < 2 || seen[word] {
+			return w, syntax.ErrSyntax
+		}
+		seen[word] = true
+		switch word {
+		case "match":
+			w.match = string(options[1])
+		case "count":
+			n, ok := syntax.Int(options[1])
+			switch {
+			case !ok:
+				return w, syntax.ErrNotInteger
+			case n < 1 || n > maxCount:
+				return w, fmt.Sprintf("ERR value is out of range, value must between 1 and %d", maxCount)
+			}
+			w.count = int(n)
+		default:
+			return w, syntax.ErrSyntax
+		}
+	}
+	if !seen["match"] {
+		w.match = "*"
+	}
+	return w, ""
+}
+
+// list is LOCKLIST [MATCH glob] [COUNT n].
+func (h *Holders) list(c command.Call) {
+	want, failed := parse(c.Args[1:])
+	if failed != "" {
+		c.Misread(failed)
+		return
+	}
+	l := h.listing(c.Client.DB, want)
+	l.client = c.Client
+	err := l.collect(c.Ctx)
+	if err != nil {
+		h.opts.Logger.Info("LOCKLIST failed", "error", err, audit.By(c.Client))
+		c.Out.Fail(err)
+		return
+	}
+	h.opts.Logger.Info("LOCKLIST", "locks", len(l.found), audit.By(c.Client))
+	c.Out.Array(len(l.found))
+	for _, one := range l.found {
+		write(c.Out, one)
+	}
+}
+
+// Locks lists at most count locks of a database whose keys match a glob, as LOCKLIST does for a client that may do everything.
+// It looks for ten seconds at the most, or until ctx ends.
+//
+// Errors: those of quorum.Cluster.Names and Holdings, or that it took too long.
+func (h *Holders) Locks(ctx context.Context, db int, match string, count int) ([]Lock, error) {
+	l := h.listing(db, wanted{match, count})
+	err := l.collect(ctx)
+	return l.found, err
+}
+
+func (h *Holders) listing(db int, want wanted) listing {
+	return listing{Holders: h, wanted: want, db: db, listed: map[string]bool{}, pattern: keys.Compile(want.match)}
+}
+
+// listing is a LOCKLIST on its way. It is for one goroutine.
+type listing struct {
+	*Holders
+	wanted
+	db     int
+	client *command.Client // nil: one that may do everything
+	found  []Lock
+	listed map[string]bool // the keys of found
+	// pattern is match, compiled.
+	pattern *keys.Pattern
+}
+
+// collect finds locks until there are enough. The masters are looked through by one client at a
+// time.
+func (l *listing) collect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, listTime, errSlow)
+	defer cancel()
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	err := l.opts.Locks.Names(ctx, l.db, func(names []string) (bool, error) {
+		fitting, err := l.matching(ctx, names)
+		if err != nil {
+			return false, err
+		}
+		for part := range slices.Chunk(fitting, atOnce) {
+			if err := l.add(ctx, part); err != nil || len(l.found) == l.count {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+	if cause := context.Cause(ctx); cause != nil && errors.Is(cause, errSlow) {
+		return errSlow
+	}
+	return err
+}
+
+// matching are the clients' keys of names on the masters that are asked for and not listed yet.
+func (l *listing) matching(ctx context.Context, names []string) (fitting []string, err error) {
+	for _, name := range names {
+		key, ours := strings.CutPrefix(name, l.opts.Prefix)
+		if !ours || key == "" || l.listed[key] {
+			continue
+		}
+		if fits, err := l.pattern.Match(key); err != nil {
+			return nil, err
+		} else if fits {
+			fitting = append(fitting, key)
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+	slices.Sort(fitting)
+	return slices.Compact(fitting), nil
+}
+
+// add lists those of the keys that the client may read and that a majority holds, or may hold.
+func (l *listing) add(ctx context.Context, candidates []string) error {
+	readable, err := l.readable(ctx, candidates)
+	if err != nil || len(readable) == 0 {
+		return err
+	}
+	places := make([]quorum.Key, len(readable))
+	for i, key := range readable {
+		places[i] = l.opts.Place(l.db, key)
+	}
+	found, err := l.opts.Locks.Holdings(ctx, places)
+	if err != nil {
+		return err
+	}
+	for i, h := range found {
+		if (h.Status == quorum.StatusHeld || h.Status == quorum.StatusUnclear) && len(l.found) < l.count {
+			l.found = append(l.found, describe(readable[i], h))
+			l.listed[readable[i]] = true
+		}
+	}
+	return nil
+}
+
+// readable are those of the keys that the listing may show.
+func (l *listing) readable(ctx context.Context, all []string) ([]string, error) {
+	if l.client == nil {
+		return all, nil
+	}
+	return l.client.Readable(ctx, all)
+}

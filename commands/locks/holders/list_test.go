@@ -1,0 +1,215 @@
+package holders
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/rights"
+	"redlock-proxy/quorum"
+)
+
+// fakeLocks are pages of names, all of which are held unless their name says otherwise.
+type fakeLocks struct {
+	pages [][]string
+	// hangs is set where the masters do not answer.
+	hangs bool
+	asked int // keys of Holdings
+}
+
+func (f *fakeLocks) Names(ctx context.Context, _ int, page func([]string) (bool, error)) error {
+	if f.hangs {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	for _, names := range f.pages {
+		if more, err := page(names); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *fakeLocks) Holdings(_ context.Context, keys []quorum.Key) ([]quorum.Holding, error) {
+	f.asked += len(keys)
+	if len(keys) > atOnce {
+		return nil, errors.New("too many at once")
+	}
+	found := make([]quorum.Holding, len(keys))
+	for i, key := range keys {
+		found[i] = quorum.Holding{Status: quorum.StatusHeld, Left: time.Second}
+		for word, status := range map[string]quorum.Status{"free": quorum.StatusFree, "split": quorum.StatusSplit, "open": quorum.StatusUnclear} {
+			if strings.Contains(key.Name, word) {
+				found[i].Status = status
+			}
+		}
+	}
+	return found, nil
+}
+
+func (*fakeLocks) Remove(context.Context, quorum.Key) (bool, error) { return true, nil }
+
+// upstream refuses what concerns keys with a word in their name.
+type upstream struct{ rights.Upstream }
+
+func (upstream) Refusals(_ context.Context, questions [][]string) ([]string, error) {
+	texts := make([]string, len(questions))
+	for i, q := range questions {
+		if q[0] != "get" || strings.Contains(q[1], "secret") {
+			texts[i] = "NOPERM"
+		}
+	}
+	return texts, nil
+}
+
+// asks runs a command and gives its reply and the log.
+func asks(t *testing.T, h *Holders, log *bytes.Buffer, client *command.Client, words ...string) (reply, logged string) {
+	t.Helper()
+	var out command.Reply
+	for _, cmd := range h.Commands() {
+		if cmd.Name == words[0] {
+			cmd.Run(command.Call{Ctx: t.Context(), Client: client, Args: syntax.Bytes(words), Out: &out})
+		}
+	}
+	return string(out.Bytes), log.String()
+}
+
+func newHolders(locks Locks, prefix string) (*Holders, *bytes.Buffer) {
+	var log bytes.Buffer
+	place := func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: prefix + key} }
+	return New(Options{Locks: locks, Place: place, Prefix: prefix, Logger: slog.New(slog.NewTextHandler(&log, nil))}), &log
+}
+
+func newClient() *command.Client {
+	return &command.Client{Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 77}, Name: "ann", User: "operator", Proto: 2}
+}
+
+// keysIn are the keys in the reply of a LOCKLIST.
+func keysIn(reply string) (keys []string) {
+	parts := strings.Split(reply, "\r\n")
+	for i, part := range parts {
+		if part == "key" {
+			keys = append(keys, parts[i+2])
+		}
+	}
+	return keys
+}
+
+func TestList(t *testing.T) {
+	many := make([]string, 400)
+	for i := range many {
+		many[i] = fmt.Sprintf("p:many:%03d", i)
+	}
+	locks := &fakeLocks{pages: [][]string{
+		{"p:b", "p:a", "p:a", "other", "p:", "p:free", "p:split", "p:open"}, {"p:a", "p:secret", "p:c"}, many, {"p:never"},
+	}}
+	all := newClient()
+	some := newClient()
+	some.Upstream = upstream{}
+	for _, test := range []struct {
+		client *command.Client
+		words  string
+		want   []string
+		asked  int
+	}{
+		{all, "locklist match ?", []string{"a", "b", "c"}, 3},
+		{all, "locklist match [a-ps]* count 5", []string{"a", "b", "open", "c", "secret"}, 7}, // a is known by the second page
+		{all, "locklist match [a-ps]* count 6", []string{"a", "b", "open", "c", "secret", "many:000"}, 7 + atOnce},
+		{some, "locklist match s*", nil, 1},
+		{all, "locklist match secret", []string{"secret"}, 1},
+		{all, "locklist match other", nil, 0},
+		{all, "locklist match p:*", nil, 0},
+	} {
+		h, log := newHolders(locks, "p:")
+		locks.asked = 0
+		reply, logged := asks(t, h, log, test.client, strings.Fields(test.words)...)
+		if got := keysIn(reply); !slices.Equal(got, test.want) || locks.asked != test.asked {
+			t.Errorf("%s: %q by %d looks, want %q by %d", test.words, got, locks.asked, test.want, test.asked)
+		}
+		want := fmt.Sprintf("level=INFO msg=LOCKLIST locks=%d client.addr=10.0.0.1:77 client.name=ann client.user=operator\n", len(test.want))
+		if !strings.HasSuffix(logged, want) {
+			t.Errorf("%s: logged %q, want %q", test.words, logged, want)
+		}
+	}
+}
+
+// A LOCKLIST has its time, with the wait for the one before.
+func TestListTakesTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locks := &fakeLocks{hangs: true}
+		h, _ := newHolders(locks, "")
+		began := time.Now()
+		replies := make(chan string)
+		for range 2 {
+			go func() {
+				var out command.Reply
+				h.list(command.Call{Ctx: t.Context(), Client: newClient(), Args: syntax.Bytes([]string{"locklist"}), Out: &out})
+				replies <- string(out.Bytes)
+			}()
+		}
+		for range 2 {
+			if got := <-replies; got != "-ERR LOCKLIST took longer than 10s\r\n" {
+				t.Errorf("got %q", got)
+			}
+		}
+		if took := time.Since(began); took != listTime {
+			t.Errorf("after %v", took)
+		}
+		locks.hangs = false // the turn was given back
+		var out command.Reply
+		h.list(command.Call{Ctx: t.Context(), Client: newClient(), Args: syntax.Bytes([]string{"locklist"}), Out: &out})
+		if got := string(out.Bytes); got != "*0\r\n" {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// TestWrite: the fields in both protocols; what is not known is null.
+func TestWrite(t *testing.T) {
+	client := newClient()
+	held := quorum.Holding{
+		Status: quorum.StatusHeld, Left: quorum.Endless, Shares: []quorum.Share{{Server: "m:1", Says: "held"}},
+		Holder: client.Identity(), Since: time.UnixMilli(5), Fence: 77, Waiters: 2,
+	}
+	for _, test := range []struct {
+		proto int
+		key   string
+		h     quorum.Holding
+		want  string
+	}{
+		{2, "k", held, "*18 $3 key $1 k $5 state $4 held $4 left :-1 $5 votes *2 $3 m:1 $4 held $7 waiters :2 $5 fence :77 $5 since :5 $4 addr $11 10.0.0.1:77 $4 name $3 ann "},
+		{3, "", held, "%8 $5 state $4 held $4 left :-1 $5 votes %1 $3 m:1 $4 held $7 waiters :2 $5 fence :77 $5 since :5 $4 addr $11 10.0.0.1:77 $4 name $3 ann "},
+		{2, "", quorum.Holding{}, "*16 $5 state $7 unclear $4 left $-1 $5 votes *0 $7 waiters :0 $5 fence $-1 $5 since $-1 $4 addr $-1 $4 name $-1 "},
+		{3, "", quorum.Holding{Status: quorum.StatusSplit}, "%8 $5 state $5 split $4 left _ $5 votes %0 $7 waiters :0 $5 fence _ $5 since _ $4 addr _ $4 name _ "},
+	} {
+		out := command.Reply{Proto: test.proto}
+		write(&out, describe(test.key, test.h))
+		if got := strings.ReplaceAll(string(out.Bytes), "\r\n", " "); got != test.want {
+			t.Errorf("got  %q\nwant %q", got, test.want)
+		}
+	}
+}
+
+// TestIdentity: it is one for as long as the client is the same, and a long name is cut.
+func TestIdentity(t *testing.T) {
+	client := newClient()
+	first := client.Identity()
+	if client.Identity() != first {
+		t.Error("it was made again")
+	}
+	client.Name = strings.Repeat("x", 1<<20)
+	second := client.Identity()
+	if second == first || first.Name != "ann" || len(second.Name) != 128 || client.Identity() != second {
+		t.Errorf("%d bytes of a name; before: %q", len(second.Name), first.Name)
+	}
+}

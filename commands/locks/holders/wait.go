@@ -1,0 +1,97 @@
+package holders
+
+import (
+	"context"
+	"time"
+
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/command"
+	"redlock-proxy/quorum"
+)
+
+// lookPause is the time between two looks of a WAIT: what a master missed is restored there within some hundred milliseconds.
+const lookPause = 50 * time.Millisecond
+
+// Wait is WAIT of a proxy without an upstream.
+func (h *Holders) Wait() *command.Command {
+	return command.OfRedis("wait", h.wait, command.DocsOf("generic", "Waits until so many masters beyond a majority hold what the client did, and returns how many do.", "3.0.0",
+		command.Integer("numreplicas"), command.Integer("timeout")))
+}
+
+// wait is WAIT numreplicas timeout. What a client was answered is on a majority; the masters beyond it are counted, as Redis counts replicas.
+func (h *Holders) wait(c command.Call) {
+	if refused := syntax.WaitRefusal(c.Args[1:]); refused != "" {
+		c.Out.Error(refused)
+		return
+	}
+	wanted, _ := syntax.Int(c.Args[1])
+	timeout, _ := syntax.Int(c.Args[2])
+	ctx, stop := c.Client.WatchFor(c.Ctx)
+	defer stop()
+	over := (<-chan time.Time)(nil) // 0 is without end
+	if timeout > 0 {
+		timer := time.NewTimer(time.Duration(timeout) * time.Millisecond)
+		defer timer.Stop()
+		over = timer.C
+	}
+	for {
+		have, err := h.extraMasters(ctx, c.Client)
+		if err != nil {
+			c.Out.Fail(err)
+			return
+		}
+		if int64(have) >= wanted {
+			c.Client.Touched.Settle()
+			c.Out.Int(int64(have))
+			return
+		}
+		pause := time.NewTimer(lookPause)
+		select {
+		case <-pause.C:
+		case <-over:
+			if _, known := c.Client.Touched.Keys(); !known {
+				c.Client.Touched.Settle()
+			}
+			c.Out.Int(int64(have))
+			return
+		case <-ctx.Done():
+			pause.Stop()
+			c.Out.Fail(context.Cause(ctx))
+			return
+		}
+	}
+}
+
+// extraMasters counts the masters beyond a majority that hold what a majority does of each key that the client touched: 0 where that is not known.
+func (h *Holders) extraMasters(ctx context.Context, client *command.Client) (int, error) {
+	touched, known := client.Touched.Keys()
+	if !known || len(touched) == 0 {
+		return 0, nil
+	}
+	byDB := map[int][]quorum.Key{}
+	for _, key := range touched {
+		byDB[key.DB] = append(byDB[key.DB], h.opts.Place(key.DB, key.Name))
+	}
+	agree := map[string]int{} // of how many keys each master holds what a majority does
+	masters, have := 0, 0
+	for _, keys := range byDB {
+		found, err := h.opts.Locks.Holdings(ctx, keys)
+		if err != nil {
+			return 0, err
+		}
+		for _, holding := range found {
+			masters = len(holding.Shares)
+			for _, share := range holding.Shares {
+				if share.Says == statuses[holding.Status] {
+					agree[share.Server]++
+				}
+			}
+		}
+	}
+	for _, n := range agree {
+		if n == len(touched) {
+			have++
+		}
+	}
+	return max(0, have-quorum.Majority(masters)), nil
+}

@@ -1,0 +1,234 @@
+// Package locks is LOCK, UNLOCK, EXTEND and FENCE: lock.go, with their grammar in grammar.go, and unmoved.go for as long as the locks are at the
+// upstream. Package holders tells who holds them, audit writes down who got them, single are those at the upstream.
+package locks
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"time"
+
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/keyspace/contents"
+	"redlock-proxy/commands/locks/audit"
+	"redlock-proxy/quorum"
+)
+
+// Place is where the lock commands take locks and give them back: a *quorum.Locker, whose methods tell the errors.
+type Place interface {
+	Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error)
+	Unlock(ctx context.Context, key quorum.Key, token string) error
+	Withdraw(key quorum.Key, token string, got quorum.Grant)
+	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error)
+	Fence(ctx context.Context, key quorum.Key) (int64, error)
+}
+
+// Locking are the lock commands. It is safe for concurrent use. All fields must be set, but Audit.
+type Locking struct {
+	Locks Place
+	// MaxTTL is the longest TTL that a client may ask for now.
+	MaxTTL func() time.Duration
+	// Place is where a key stands on the masters.
+	Place func(db int, key string) quorum.Key
+	// Random fills a slice with unpredictable bytes.
+	Random func([]byte)
+	Audit  *audit.Log
+	// watching: who waits for a lock watches for the client to leave without being asked to.
+	watching bool
+}
+
+// Commands are the proxy's own.
+func (l *Locking) Commands() []*command.Command {
+	ttl := command.OneOf("ttl", command.After("PX", "milliseconds"), command.After("EX", "seconds"))
+	block := command.Optional(command.After("BLOCK", "milliseconds"))
+	fenced, at := command.Optional(command.Word("FENCE", "fence")), command.Optional(command.Word("AT", "at"))
+	fence := lockDocs("Returns a number that is not below the fence of any lock of the key so far, or nil if none had one for a week.")
+	fence.Reads, fence.Categories = true, "read slow"
+	return []*command.Command{
+		{Name: "lock", Arity: -5, Guarded: true, Run: l.lock, Brief: waitsForNone, Docs: lockDocs(
+			"Takes a lock on a majority of the masters. Returns its validity in milliseconds, or nil if another holds it; with FENCE also a number higher than that of any lock before.",
+			command.Text("token"), ttl, block, fenced, at)},
+		{Name: "unlock", Arity: 3, Guarded: true, Run: l.unlock, Brief: always, Docs: lockDocs(
+			"Gives a lock back. Returns 1, or 0 if it is not held with that token (any more).",
+			command.Text("token"))},
+		{Name: "extend", Arity: -5, Guarded: true, Run: l.extend, Brief: always, Docs: lockDocs(
+			"Gives a held lock a new TTL. Returns its validity in milliseconds, or nil if it is not held with that token any more.",
+			command.Text("token"), ttl, at)},
+		{Name: "fence", Arity: 2, Guarded: true, Run: l.fence, Docs: fence},
+	}
+}
+
+// waitsForNone reports of a LOCK that it has no BLOCK. It may say no where there is none.
+func waitsForNone(words [][]byte) bool {
+	return !slices.ContainsFunc(words, func(word []byte) bool { return bytes.EqualFold(word, []byte("block")) })
+}
+
+// always is for a command that is brief in each form.
+func always([][]byte) bool { return true }
+
+// lockDocs are the docs of a lock command. Since is the proxy's version.
+func lockDocs(summary string, args ...command.Argument) command.Docs {
+	return command.Docs{
+		Group: command.OwnGroup, Summary: summary, Since: "0.1.0",
+		Complexity: "O(N) with N masters, in one round trip",
+		Args:       append([]command.Argument{command.Key()}, args...), Keyed: true, Categories: "write slow",
+	}
+}
+
+// lock is LOCK key token|* PX ms|EX s [BLOCK ms] [FENCE] [AT].
+func (l *Locking) lock(c command.Call) {
+	arrived := c.Came
+	if arrived.IsZero() {
+		arrived = time.Now()
+	}
+	g := grammar{name: "lock", takes: true, maxTTL: l.MaxTTL()}
+	parsed, err := g.parse(c.Args)
+	if err != nil {
+		c.Misread(err.Error())
+		return
+	}
+	made := parsed.token == generate
+	if made {
+		parsed.token = l.newToken()
+	}
+	value := contents.EncodeText(parsed.token)
+	if parsed.wait != 0 && !l.watching {
+		watched, stop := c.Client.WatchFor(c.Ctx)
+		defer stop()
+		c.Ctx = watched
+	}
+	key := l.Place(c.Client.DB, parsed.key)
+	got, err := l.Locks.Lock(c.Ctx, quorum.LockRequest{
+		Key: key, Token: value, TTL: parsed.ttl, Wait: c.Left(parsed.wait), Holder: c.Client.Identity(), Fence: parsed.fence,
+	})
+	if err == nil || errors.Is(err, quorum.ErrHeld) {
+		c.Client.Transaction.Finds(c.Client.DB, []string{parsed.key})
+	}
+	switch {
+	case errors.Is(err, quorum.ErrHeld):
+		c.Out.Null()
+		return
+	case errors.Is(err, quorum.ErrTooShort):
+		c.Out.Error(syntax.ExpireTooShort(g.name))
+		return
+	case err != nil:
+		c.Out.Fail(err)
+		return
+	}
+	shown := ""
+	if made || parsed.fence {
+		shown = parsed.token
+	}
+	parsed.answer(got, arrived, shown, c.Out) // first: from here on it is counted what passes until it leaves
+	client, name := c.Client, parsed.key      // all of the call that is kept
+	l.Audit.Note(audit.Granted, client, key.DB, name)
+	c.Out.IfUndelivered(func() {
+		l.Locks.Withdraw(key, value, got)
+		l.Audit.Note(audit.Withdrawn, client, key.DB, name)
+	})
+}
+
+// answer tells a lease: in milliseconds, or, where more than that is to be told, as a map.
+// token is the lock's, if it is to be told.
+func (a lockArgs) answer(got quorum.Grant, arrived time.Time, token string, out *command.Reply) {
+	if !a.at && token == "" {
+		out.Validity(got.Validity)
+		return
+	}
+	fields := 1
+	if a.at {
+		fields++
+	}
+	if token != "" {
+		fields++
+	}
+	if a.fence {
+		fields++
+	}
+	out.Map(fields)
+	out.Bulk("validity")
+	out.Validity(got.Validity)
+	if a.at {
+		out.Bulk("waited")
+		out.Int(max(0, got.Since.Sub(arrived)).Milliseconds())
+	}
+	if token != "" {
+		out.Bulk("token")
+		out.Bulk(token)
+	}
+	if a.fence {
+		out.Bulk("fence")
+		out.Int(got.Fence)
+	}
+}
+
+// unlock is UNLOCK key token.
+func (l *Locking) unlock(c command.Call) {
+	if err := named("unlock", c.Args); err != nil {
+		c.Out.Error(err.Error())
+		return
+	}
+	key := string(c.Args[1])
+	value := contents.EncodeText(string(c.Args[2]))
+	err := l.Locks.Unlock(c.Ctx, l.Place(c.Client.DB, key), value)
+	switch {
+	case err == nil:
+		c.Client.Transaction.Finds(c.Client.DB, []string{key})
+		l.Audit.Note(audit.Released, c.Client, c.Client.DB, key)
+		c.Out.Int(1)
+	case errors.Is(err, quorum.ErrNotHeld):
+		c.Out.Int(0)
+	default:
+		c.Out.Fail(err)
+	}
+}
+
+// extend is EXTEND key token PX ms|EX s [AT].
+func (l *Locking) extend(c command.Call) {
+	arrived := time.Now()
+	g := grammar{name: "extend", maxTTL: l.MaxTTL()}
+	parsed, err := g.parse(c.Args)
+	if err != nil {
+		c.Misread(err.Error())
+		return
+	}
+	value := contents.EncodeText(parsed.token)
+	got, err := l.Locks.Extend(c.Ctx, l.Place(c.Client.DB, parsed.key), value, parsed.ttl)
+	switch {
+	case err == nil:
+		parsed.answer(got, arrived, "", c.Out)
+	case errors.Is(err, quorum.ErrNotHeld):
+		c.Out.Null()
+	case errors.Is(err, quorum.ErrTooShort):
+		c.Out.Error(syntax.ExpireTooShort(g.name))
+	default:
+		c.Out.Fail(err)
+	}
+}
+
+// fence is FENCE key.
+func (l *Locking) fence(c command.Call) {
+	key := string(c.Args[1])
+	if key == "" {
+		c.Out.Error("ERR empty key in 'fence' command")
+		return
+	}
+	switch fence, err := l.Locks.Fence(c.Ctx, l.Place(c.Client.DB, key)); {
+	case err != nil:
+		c.Out.Fail(err)
+	case fence == 0:
+		c.Out.Null()
+	default:
+		c.Out.Int(fence)
+	}
+}
+
+// newToken makes 128 random bits, in hexadecimal.
+func (l *Locking) newToken() string {
+	var bits [16]byte
+	l.Random(bits[:])
+	return hex.EncodeToString(bits[:])
+}

@@ -1,0 +1,203 @@
+package verify
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"regexp"
+	"testing"
+
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	apps "k8s.io/api/apps/v1"
+	batch "k8s.io/api/batch/v1"
+	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
+	policy "k8s.io/api/policy/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// pod is a pod template, and what it stands in.
+type pod struct {
+	name   string
+	labels labels.Set
+	spec   core.PodSpec
+}
+
+// cluster is all that the manifests make, by kind.
+type cluster struct {
+	pods     []pod
+	policies map[string]networking.NetworkPolicySpec
+	budgets  map[string]policy.PodDisruptionBudgetSpec
+	services map[string]core.ServiceSpec
+	files    map[string][]string // of secrets and config maps: "Secret/name" and their keys
+	stateful []apps.StatefulSet
+	others   []string // kinds that are only held to their types
+}
+
+// choices are values with which the chart is tried, by name: what helm template is given beside the chart.
+var choices = map[string][]string{
+	"preset": nil,
+	"everything": {"--set", "settings.upstream=redis://redis:6379", "--set", "monitoring.serviceMonitor.enabled=true", "--set", "monitoring.serviceMonitor.labels.a=b",
+		"--set", "monitoring.prometheusRule.enabled=true", "--set", "masters.storage.class=fast", "--set", "masters.nodeSelector.disk=ssd",
+		"--set-json", `proxies.tolerations=[{"key":"a","operator":"Exists"}]`, "--set", "proxies.env.REDLOCK_MAX_TTL=1h", "--set", "proxies.imagePullSecrets[0].name=pull",
+		"--set", "proxies.service.annotations.a=b", "--set", "proxies.service.type=LoadBalancer", "--set", "proxies.readyNeedsMasters=true"},
+	"little":      {"--set", "masters.count=3", "--set", "masters.antiAffinity=false", "--set", "networkPolicy.enabled=false", "--set", "podDisruptionBudgets=false", "--set", "init=false"},
+	"own masters": {"--set", "masters.count=0", "--set", "existingSettings=own"},
+	"own secrets": {"--set", "masters.existingSecret=own-masters", "--set", "existingSettings=own"},
+}
+
+// decoder reads manifests strictly: what Kubernetes does not know is an error.
+func decoder(t *testing.T) runtime.Decoder {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{apps.AddToScheme, batch.AddToScheme, core.AddToScheme, networking.AddToScheme, policy.AddToScheme, monitoring.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+}
+
+// render is what the chart makes with these values, as a release redlock-proxy.
+func render(t *testing.T, values ...string) []byte {
+	t.Helper()
+	out, err := helm(append([]string{"template", "redlock-proxy", chart, "--namespace", "locks"}, values...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+const chart = "../redlock-proxy"
+
+// helm runs the helm of this module.
+func helm(args ...string) ([]byte, error) {
+	cmd := exec.Command("go", append([]string{"tool", "helm"}, args...)...)
+	var failure bytes.Buffer
+	cmd.Stderr = &failure
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("helm %v: %w\n%s%s", args, err, out, &failure)
+	}
+	return out, err
+}
+
+// decode reads all documents of a source.
+func decode(d runtime.Decoder, source []byte) (objects []runtime.Object, err error) {
+	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(source)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if onlyComments.Match(document) {
+			continue
+		}
+		object, _, err := d.Decode(document, nil, nil)
+		if err != nil {
+			return nil, fmt.Errorf("%w\n%s", err, document)
+		}
+		objects = append(objects, object)
+	}
+}
+
+var onlyComments = regexp.MustCompile(`\A(\s*(#.*)?\n)*\z`)
+
+func load(t *testing.T, values ...string) *cluster {
+	t.Helper()
+	c := &cluster{
+		policies: map[string]networking.NetworkPolicySpec{}, budgets: map[string]policy.PodDisruptionBudgetSpec{},
+		services: map[string]core.ServiceSpec{}, files: map[string][]string{},
+	}
+	objects, err := decode(decoder(t), render(t, values...))
+	if err != nil || len(objects) == 0 {
+		t.Fatalf("%d objects, %v", len(objects), err)
+	}
+	for _, object := range objects {
+		if err := c.add(object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+// eachChoice runs a test with each choice of values.
+func eachChoice(t *testing.T, test func(t *testing.T, c *cluster)) {
+	t.Helper()
+	for name, values := range choices {
+		t.Run(name, func(t *testing.T) { test(t, load(t, values...)) })
+	}
+}
+
+// add keeps an object by its kind.
+func (c *cluster) add(object runtime.Object) error {
+	switch o := object.(type) {
+	case *apps.StatefulSet:
+		c.stateful = append(c.stateful, *o)
+		return c.addPod(o.ObjectMeta, o.Spec.Template, o.Spec.Selector, o.Spec.VolumeClaimTemplates)
+	case *apps.Deployment:
+		return c.addPod(o.ObjectMeta, o.Spec.Template, o.Spec.Selector, nil)
+	case *batch.Job:
+		return c.addPod(o.ObjectMeta, o.Spec.Template, nil, nil)
+	case *core.Service:
+		c.services[o.Name] = o.Spec
+	case *core.ConfigMap:
+		c.addFiles("ConfigMap/"+o.Name, o.Data)
+	case *core.Secret:
+		c.addFiles("Secret/"+o.Name, o.StringData)
+	case *policy.PodDisruptionBudget:
+		c.budgets[o.Name] = o.Spec
+	case *networking.NetworkPolicy:
+		c.policies[o.Name] = o.Spec
+	case *monitoring.ServiceMonitor, *monitoring.PrometheusRule:
+		c.others = append(c.others, object.GetObjectKind().GroupVersionKind().Kind)
+	default:
+		return fmt.Errorf("a %T is not expected", object)
+	}
+	return nil
+}
+
+func (c *cluster) addFiles(name string, data map[string]string) {
+	for key := range data {
+		c.files[name] = append(c.files[name], key)
+	}
+}
+
+// addPod keeps a template. What selects its pods must match their labels.
+func (c *cluster) addPod(of meta.ObjectMeta, template core.PodTemplateSpec, selector *meta.LabelSelector, claims []core.PersistentVolumeClaim) error {
+	p := pod{of.Name, template.Labels, template.Spec}
+	for _, claim := range claims {
+		p.spec.Volumes = append(p.spec.Volumes, core.Volume{Name: claim.Name, VolumeSource: core.VolumeSource{
+			PersistentVolumeClaim: &core.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name}}})
+	}
+	c.pods = append(c.pods, p)
+	if selector != nil && !selects(selector, p) {
+		return fmt.Errorf("%s does not select its own pods", of.Name)
+	}
+	return nil
+}
+
+func selects(selector *meta.LabelSelector, p pod) bool {
+	s, err := meta.LabelSelectorAsSelector(selector)
+	return err == nil && s.Matches(p.labels)
+}
+
+// selected are the names of the pods that a selector matches.
+func (c *cluster) selected(selector *meta.LabelSelector) (names []string) {
+	for _, p := range c.pods {
+		if selects(selector, p) {
+			names = append(names, p.name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,35 @@
+package docs
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// version is the one that stands in main.go.
+func version(t *testing.T) string {
+	t.Helper()
+	found := regexp.MustCompile(`(?m)^const version = "(\d+\.\d+\.\d+(-\S+)?)"$`).FindStringSubmatch(text(t, "../main.go"))
+	if found == nil {
+		t.Fatal("main.go has no version")
+	}
+	return found[1]
+}
+
+// TestRelease: the first section of CHANGELOG is that of the version, with a date, or what comes after the last one; the chart is of the same version.
+func TestRelease(t *testing.T) {
+	v := version(t)
+	want := `^## ` + regexp.QuoteMeta(v) + ` - \d{4}-\d\d-\d\d$`
+	if strings.Contains(v, "-") {
+		want = `^## Unreleased$`
+	}
+	if first := regexp.MustCompile(`(?m)^## .*$`).FindString(text(t, "../CHANGELOG.md")); !regexp.MustCompile(want).MatchString(first) {
+		t.Errorf("CHANGELOG begins with %q, want %s", first, want)
+	}
+	chart := text(t, "../deploy/helm/redlock-proxy/Chart.yaml")
+	for _, line := range []string{"\nversion: " + v + "\n", "\nappVersion: \"" + v + "\"\n"} {
+		if !strings.Contains(chart, line) {
+			t.Errorf("there is no %q in Chart.yaml", line)
+		}
+	}
+}

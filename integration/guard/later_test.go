@@ -1,0 +1,91 @@
+//go:build integration
+
+package guard
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/script"
+)
+
+const laterVersion = "proxies of a later version use it: upgrade this one"
+
+// TestMastersOfALaterVersion: masters on which proxies of a later protocol were at work, whose markers this one cannot read, do not vote for it; it says why, and
+// changes nothing there, nor does an operator by its means. One such master alone is as one that is away.
+func TestMastersOfALaterVersion(t *testing.T) {
+	masters := kit.StartMasters(t)
+	first := kit.StartProxy(t, redistest.URLs(masters))
+	kit.WantGrant(t, kit.Connect(t, first), "LOCK", "held", "me", "PX", "600000")
+	kit.Must(t, first.Close())
+	forge := func(master *redistest.Server) {
+		stands, err := kit.AskIn(master, "0", "GET", script.MarkerKey)
+		kit.Must(t, err)
+		words := strings.Split(stands.(string), " ")
+		if marker.ProtocolOf(stands.(string), "") != marker.Protocol {
+			t.Fatalf("a marker without the protocol: %q", stands)
+		}
+		words[2] = strings.TrimSuffix(words[2], fmt.Sprint("-", marker.Protocol)) + fmt.Sprint("-", marker.Protocol+1)
+		kit.Must(t, kit.Tell(master, "SET", script.MarkerKey, strings.Join(words, " ")+" and what is new"))
+	}
+	forge(masters[0])
+	among := kit.StartProxy(t, redistest.URLs(masters))
+	client := kit.Connect(t, among)
+	kit.Soon(t, func() error {
+		if reply := kit.Do(t, client, "LOCK", "held", "other", "PX", "1000"); reply != nil {
+			return fmt.Errorf("LOCK of what is held: %v", reply)
+		}
+		return nil
+	})
+	kit.Must(t, among.Close())
+	for _, master := range masters[1:] {
+		forge(master)
+	}
+	before := left(t, masters)
+	proxy := kit.StartProxy(t, redistest.URLs(masters))
+	client = kit.Connect(t, proxy)
+	reply := kit.Text(kit.Do(t, client, "LOCK", "free", "me", "PX", "1000"))
+	if !strings.HasPrefix(reply, "NOQUORUM 0 of ") || !strings.Contains(reply, laterVersion) {
+		t.Errorf("LOCK: %s", reply)
+	}
+	for _, command := range [][]string{{"check"}, {"init", "--longest-ttl", "1m"}, {"init", "--new-settings"}} {
+		if said := run(t, masters, command...); !strings.Contains(said, laterVersion) {
+			t.Errorf("%v says:\n%s", command, said)
+		}
+	}
+	time.Sleep(2 * time.Second) // two heartbeats
+	if after := left(t, masters); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+}
+
+// left is what proxies left on masters to stay.
+func left(t *testing.T, masters []*redistest.Server) string {
+	t.Helper()
+	var all strings.Builder
+	for _, master := range masters {
+		stands, err := kit.AskIn(master, "0", "MGET", script.MarkerKey, script.RecordKey, script.RulesKey, "held", "free")
+		kit.Must(t, err)
+		fmt.Fprintf(&all, "%q\n", stands)
+	}
+	return all.String()
+}
+
+// run runs a command of the program on masters, and returns what it said.
+func run(t *testing.T, masters []*redistest.Server, command ...string) string {
+	t.Helper()
+	program, err := harness.BuildProxy(t.Context())
+	kit.Must(t, err)
+	for _, url := range redistest.URLs(masters) {
+		command = append(command, "--master", url)
+	}
+	out, _ := exec.Command(program, command...).CombinedOutput() // it fails
+	return string(out)
+}

@@ -1,0 +1,89 @@
+//go:build integration && history
+
+package upgrade
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestMastersUpgradedInPlace: the masters are started again one after the other as another release, on the data that they have, while clients lock.
+func TestMastersUpgradedInPlace(t *testing.T) {
+	for _, path := range [][]string{{"redis-6.0.16", redistest.Installed, "redis-8.0.6"}, {redistest.Installed, "valkey-9.1.2"}} {
+		t.Run(strings.Join(path, " "), func(t *testing.T) {
+			r := startNow(t, path[0])
+			for _, version := range path[1:] {
+				for _, master := range r.masters {
+					kit.Must(t, master.Kill())
+					time.Sleep(100 * time.Millisecond)
+					kit.Must(t, master.ReviveAs(version))
+					r.wantVoting()
+				}
+				r.wantSound(version, true)
+			}
+			r.stop()
+		})
+	}
+}
+
+// TestMastersReplacedByAnotherRelease: empty servers of another release take the place of the masters, one after the other, by PROXY RELOAD.
+func TestMastersReplacedByAnotherRelease(t *testing.T) {
+	for _, path := range [][]string{{"redis-6.0.16", "redis-8.0.6"}, {"redis-8.0.6", "valkey-9.1.2"}, {"valkey-9.1.2", redistest.Installed}} {
+		t.Run(strings.Join(path, " "), func(t *testing.T) {
+			r := startNow(t, path[0])
+			for i, old := range r.masters {
+				r.masters[i] = redistest.New(t, redistest.Options{Version: path[1], InMemory: true, ExtraArgs: redistest.Durable()})
+				for proxy := range r.proxies {
+					r.name(proxy, r.masters)
+				}
+				if reply, failed := kit.Do(t, kit.Dial(t, r.addrs[i%2]), "PROXY", "RELOAD").(redistest.RespError); failed {
+					t.Fatalf("PROXY RELOAD: %s", reply)
+				}
+				kit.Must(t, r.proxies[1-i%2].Signal(syscall.SIGHUP))
+				r.wantVoting()
+				kit.Must(t, old.Kill())
+			}
+			r.wantSound(path[1], false) // what is under way when the masters are changed may be NOQUORUM
+			r.stop()
+		})
+	}
+}
+
+// startNow starts masters of a version, and proxies of now.
+func startNow(t *testing.T, version string) *rig {
+	t.Helper()
+	program, err := harness.BuildProxy(t.Context())
+	kit.Must(t, err)
+	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	t.Logf("seed %d (%s)", seed, kit.SeedEnv)
+	return startRig(t, program, seed, version)
+}
+
+// wantVoting wants all masters of now to vote soon.
+func (r *rig) wantVoting() {
+	r.t.Helper()
+	for _, addr := range r.addrs {
+		client := kit.Dial(r.t, addr)
+		kit.Soon(r.t, func() error {
+			info := fmt.Sprint(kit.Do(r.t, client, "PROXY", "INFO"))
+			for _, master := range r.masters {
+				if !strings.Contains(info, "address="+master.Addr()+",") {
+					return fmt.Errorf("%s is none of its masters:\n%s", master.Addr(), info)
+				}
+			}
+			if !strings.Contains(info, fmt.Sprintf("redlock_masters_voting:%d\r\n", len(r.masters))) {
+				return fmt.Errorf("not all masters vote:\n%s", info)
+			}
+			return nil
+		})
+		client.Close()
+	}
+}

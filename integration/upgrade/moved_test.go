@@ -1,0 +1,80 @@
+//go:build integration && history
+
+package upgrade
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/quorum/guard/script"
+)
+
+// TestEarlierProxyAfterAMove: as long as a proxy of protocol 1 is heard of the locks are not moved. One that is started when they have moved gets no votes, and
+// changes nothing for others.
+func TestEarlierProxyAfterAMove(t *testing.T) {
+	old := build(t, earlier[1].commit)
+	upstream, masters := kit.StartRedis(t, redistest.Durable()...), kit.StartMasters(t)
+	early := func() *harness.Proxy {
+		t.Helper()
+		proxy, err := harness.StartProxy(harness.ProxyOptions{Binary: old, Masters: redistest.URLs(masters), Args: append(kit.LockKeyArgs(upstream), "--fresh-start=false")})
+		kit.Must(t, err)
+		t.Cleanup(func() { kit.NoError(t, proxy.Close()) })
+		return proxy
+	}
+	proxy := kit.StartProxy(t, redistest.URLs(masters), append(kit.LockKeyArgs(upstream), "--move-from-upstream")...)
+	client := kit.Connect(t, proxy)
+	kit.Want(t, client, "OK", "SET", "lock:held", "me", "NX", "PX", "600000")
+	beside := early()
+	kit.Soon(t, func() error {
+		if said := move(t, proxy); !strings.Contains(said, "earlier version") {
+			return fmt.Errorf("move says: %s", said)
+		}
+		return nil
+	})
+	kit.Must(t, beside.Close())
+	kit.Soon(t, func() error {
+		if said := move(t, proxy); !strings.Contains(said, "the locks are at the masters") {
+			return fmt.Errorf("move says: %s", said)
+		}
+		return nil
+	})
+	before := markers(t, masters)
+	late := kit.Connect(t, early())
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if reply := kit.Text(kit.Do(t, late, "SET", "lock:free", "other", "NX", "PX", "1000")); !strings.HasPrefix(reply, "NOQUORUM") {
+			t.Errorf("the earlier proxy says %s", reply)
+		}
+		kit.Want(t, client, "me", "GET", "lock:held")
+		kit.Want(t, client, nil, "SET", "lock:held", "me", "NX", "PX", "600000")
+	}
+	if after := markers(t, masters); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+}
+
+// move runs the program by which an operator moves the locks, and returns what it said.
+func move(t *testing.T, proxy *harness.Proxy) string {
+	t.Helper()
+	program, err := harness.BuildProxy(t.Context())
+	kit.Must(t, err)
+	out, _ := exec.Command(program, "move", "--addr", proxy.Addr()).CombinedOutput() // it may be refused
+	return string(out)
+}
+
+// markers are the markers and records on masters.
+func markers(t *testing.T, masters []*redistest.Server) string {
+	t.Helper()
+	var all strings.Builder
+	for _, master := range masters {
+		stands, err := kit.AskIn(master, "0", "MGET", script.MarkerKey, script.RecordKey)
+		kit.Must(t, err)
+		fmt.Fprintf(&all, "%q\n", stands)
+	}
+	return all.String()
+}

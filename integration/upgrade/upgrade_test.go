@@ -1,0 +1,109 @@
+//go:build integration && history
+
+package upgrade
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+)
+
+func TestMain(m *testing.M) { kit.Main(m) }
+
+// roundsEnv is how many rounds there are with each version.
+const roundsEnv = "REDLOCK_UPGRADES"
+
+// earlier are the last versions of earlier protocols (marker.Protocol).
+var earlier = []struct{ name, commit string }{
+	{"protocol 0", "afe1ec79"},
+	{"protocol 1", "9e3fb4f0"},
+}
+
+// build makes the program of a commit.
+func build(t *testing.T, commit string) string {
+	t.Helper()
+	dir := t.TempDir()
+	archive := exec.Command("sh", "-c", `git archive "$1" | tar -x -C "$2"`, "sh", commit, dir)
+	archive.Dir = "../.."
+	out, err := archive.CombinedOutput()
+	if _, is := os.Stat(filepath.Join(dir, "main.go")); err != nil || is != nil {
+		t.Fatalf("commit %s is not to be had: %v\n%s", commit, err, out)
+	}
+	program := filepath.Join(dir, "redlock-proxy")
+	compile := exec.Command("go", "build", "-o", program, ".")
+	compile.Dir = dir
+	if out, err := compile.CombinedOutput(); err != nil {
+		t.Fatalf("commit %s: %v\n%s", commit, err, out)
+	}
+	return program
+}
+
+// TestRollingUpgrades: two proxies of an earlier version are replaced by those of now, one after the other, and these by the earlier ones again, while clients
+// lock through both. No lock is held twice or lost, and in rounds without another fault nobody is answered NOQUORUM.
+func TestRollingUpgrades(t *testing.T) {
+	rounds, seed := int(kit.NumberFrom(t, roundsEnv, 3)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	t.Logf("%d rounds (%s); seed %d (%s)", rounds, roundsEnv, seed, kit.SeedEnv)
+	for _, version := range earlier {
+		t.Run(version.name, func(t *testing.T) {
+			r := startRig(t, build(t, version.commit), seed, "")
+			for n := range rounds {
+				r.round(n)
+			}
+			r.stop()
+		})
+	}
+}
+
+// replace has a proxy be of another version: it drains, or is killed.
+func (r *rig) replace(i int, program string, kill bool) {
+	r.t.Helper()
+	if kill {
+		kit.Must(r.t, r.proxies[i].Close())
+	} else {
+		kit.Must(r.t, r.proxies[i].Signal(syscall.SIGTERM))
+		_, err := r.proxies[i].Wait(time.Minute)
+		kit.Must(r.t, err)
+	}
+	if log := r.proxies[i].Log(); strings.Contains(log, "panic: ") {
+		r.t.Errorf("an accident:\n%s", log)
+	}
+	r.start(i, program)
+}
+
+// round is there and back, in every other round with a master that is away meanwhile.
+func (r *rig) round(n int) {
+	r.t.Helper()
+	fault := []string{"", "a master is stopped", "", "a master is killed"}[n%4]
+	master := r.masters[r.random.IntN(len(r.masters))]
+	r.forget()
+	end := func() error { return nil }
+	switch n % 4 {
+	case 1:
+		kit.Must(r.t, master.Pause())
+		end = master.Continue
+	case 3:
+		kit.Must(r.t, master.Kill())
+		end = master.Revive
+	}
+	first, last := r.random.IntN(2), 0
+	now, err := harness.BuildProxy(r.t.Context())
+	kit.Must(r.t, err)
+	for step, program := range []string{now, now, r.old, r.old} {
+		last = (first + step) % 2
+		r.replace(last, program, fault != "" && r.random.IntN(2) == 0)
+		time.Sleep(time.Duration(r.random.Int64N(int64(lease))))
+		if step == 1 {
+			kit.Must(r.t, end())
+		}
+	}
+	r.wantSound(fmt.Sprint("round ", n), fault == "")
+}

@@ -1,0 +1,235 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"regexp"
+	"strconv"
+	"time"
+
+	"redlock-proxy/internal/resp"
+	"redlock-proxy/proxy/track"
+	"redlock-proxy/proxy/upstream"
+)
+
+// asking is how the proxy asks the upstream something on a client's own connection, and so as the client. It belongs to the session's
+// goroutine, and is what package rights asks for a client.
+type asking struct {
+	session *session
+	relay   *relay
+}
+
+// inquire asks the upstream something for the proxy itself, on the client's connection,
+// also where that was told to be silent.
+func (a *asking) inquire(ctx context.Context, state track.State, talk func(context.Context) error) error {
+	if err := state.CanAsk(); err != nil {
+		return err
+	}
+	if err := a.relay.open(ctx); err != nil {
+		return err
+	}
+	quieten, err := a.speakUp(ctx)
+	if err != nil {
+		return err
+	}
+	defer quieten()
+	return talk(ctx)
+}
+
+// speakUp has a silent connection speak. quieten has it be silent again.
+func (a *asking) speakUp(ctx context.Context) (quieten func(), err error) {
+	again := ""
+	switch a.relay.silence {
+	case track.Speaking:
+		return func() {}, nil
+	case track.SilentOnce:
+		again = replySkip
+	case track.SilentFromNow:
+		again = replyOff
+	}
+	_, err = a.put(ctx, "CLIENT", "REPLY", "ON")
+	return func() { a.relay.send([]byte(again)) }, err
+}
+
+// put sends a command for the proxy itself and gives its whole reply, which is never
+// empty.
+func (a *asking) put(ctx context.Context, words ...string) ([]byte, error) {
+	answers, err := a.putAll(ctx, [][]string{words})
+	if err != nil {
+		return nil, err
+	}
+	return answers[0], nil
+}
+
+// putAll is put for several commands, which are sent together.
+func (a *asking) putAll(ctx context.Context, commands [][]string) (answers [][]byte, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, inquiryTimeout, errNoAnswer)
+	defer cancel()
+	if err := a.relay.request(requestOf(commands), len(commands)); err != nil {
+		return nil, err
+	}
+	err = a.attend(ctx, func(ctx context.Context) (err error) {
+		answers, err = a.relay.response(ctx, len(commands))
+		return err
+	})
+	return answers, err
+}
+
+func requestOf(commands [][]string) []byte {
+	var request []byte
+	for _, words := range commands {
+		request = resp.AppendWords(request, words...)
+	}
+	return request
+}
+
+// ask sends a command for the proxy itself and gives its whole reply. Nothing else
+// may be awaited.
+func (a *asking) ask(ctx context.Context, command []byte) (answer []byte, err error) {
+	return a.askWithin(ctx, a.relay.up.Timeout(), command)
+}
+
+// askWithin is ask in bounded time, unless the limit is 0.
+func (a *asking) askWithin(ctx context.Context, limit time.Duration, command []byte) (answer []byte, err error) {
+	if err := a.relay.open(ctx); err != nil {
+		return nil, err
+	}
+	if err := a.relay.request(command, 1); err != nil {
+		return nil, err
+	}
+	err = a.attend(ctx, func(ctx context.Context) error {
+		answers, err := a.relay.responseWithin(ctx, limit, 1)
+		if err == nil {
+			answer = answers[0]
+		}
+		return err
+	})
+	return answer, err
+}
+
+// Commands of the proxy itself.
+const (
+	replyOn   = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$2\r\nON\r\n"
+	replyOff  = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$3\r\nOFF\r\n"
+	replySkip = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$4\r\nSKIP\r\n"
+)
+
+// askAloud is ask on a connection that may be told to be silent.
+func (a *asking) askAloud(ctx context.Context, words ...string) (answer []byte, err error) {
+	err = a.inquire(ctx, a.relay.know(), func(ctx context.Context) error {
+		answer, err = a.put(ctx, words...)
+		return err
+	})
+	return answer, err
+}
+
+// askProto asks which protocol is spoken.
+func (a *asking) askProto(ctx context.Context) int {
+	proto := 2
+	answer, err := a.askAloud(ctx, "HELLO")
+	if err == nil && answer[0] == '%' {
+		proto = 3
+	}
+	a.relay.teach(func(s *track.State) { s.Proto, s.ProtoUnknown = proto, err != nil })
+	return proto
+}
+
+var dbField = regexp.MustCompile(` db=(\d+) `)
+
+// askDB asks which database is selected.
+func (a *asking) askDB(ctx context.Context) (int, error) {
+	info, err := a.askAloud(ctx, "CLIENT", "INFO")
+	if err != nil {
+		return 0, err
+	}
+	found := dbField.FindSubmatch(info)
+	if found == nil {
+		return 0, errors.New("CLIENT INFO does not show it")
+	}
+	db, err := strconv.Atoi(string(found[1]))
+	if err == nil {
+		a.relay.teach(func(s *track.State) { s.DB, s.DBUnknown = db, false })
+	}
+	return db, err
+}
+
+// settle waits for the upstream to have answered all that was sent.
+func (a *asking) settle(ctx context.Context) error {
+	if !a.relay.isQuiet() {
+		if err := a.attend(ctx, a.relay.settle); err != nil {
+			return err
+		}
+	}
+	a.relay.blocking = false
+	return a.relay.isOver()
+}
+
+// catchUp waits for the upstream to have carried out what it was not to answer, too: it is asked for an answer of which the client learns
+// nothing. In a transaction, and where answers cannot be told apart, that is not known.
+func (a *asking) catchUp(ctx context.Context) error {
+	state := a.relay.know()
+	if !a.relay.unnoticed || a.relay.wire == nil || state.CanAsk() != nil {
+		return nil
+	}
+	question, again := replyOn, ""
+	switch a.relay.silence {
+	case track.Speaking:
+		question = greeting
+	case track.SilentOnce:
+		again = replySkip
+	case track.SilentFromNow:
+		again = replyOff
+	}
+	_, err := a.askWithin(ctx, 0, []byte(question))
+	a.relay.send([]byte(again))
+	a.relay.unnoticed = false
+	return err
+}
+
+// attend waits for the upstream, and no longer when the client leaves. One that
+// only sends no more may still be reading, so it is given what comes soon; but not
+// while it is blocked, for then Redis takes the end of its stream for its end.
+func (a *asking) attend(ctx context.Context, wait func(context.Context) error) error {
+	watched, stop := a.session.watch(ctx)
+	err := func() error {
+		defer stop() // also at a panic: the session's memory is given back then
+		return wait(watched)
+	}()
+	if !a.session.left || context.Cause(watched) != errClientLeft || err != nil && a.relay.blocking || !errors.Is(a.session.in.lookahead(), io.EOF) {
+		return err
+	}
+	a.session.left = false
+	if err == nil {
+		return nil
+	}
+	soon, cancel := context.WithTimeout(ctx, a.relay.times.farewell)
+	defer cancel()
+	if err := wait(soon); err != nil {
+		return errors.Join(errClientLeft, err)
+	}
+	return nil
+}
+
+// Commands of the proxy itself, for transactions.
+const (
+	discard = "*1\r\n$7\r\nDISCARD\r\n"
+	// spoiler is refused for its number of arguments, and with it the transaction.
+	spoiler = "*1\r\n$3\r\nGET\r\n"
+)
+
+// spoilMulti has the upstream refuse the EXEC of a transaction.
+func (a *asking) spoilMulti(ctx context.Context) error {
+	_, err := a.askInMulti(ctx, spoiler)
+	return err
+}
+
+// askInMulti is ask within a transaction: with the upstream's connection it is lost.
+func (a *asking) askInMulti(ctx context.Context, command string) ([]byte, error) {
+	answer, err := a.ask(ctx, []byte(command))
+	var down *upstream.Error
+	if errors.As(err, &down) {
+		return nil, errOver
+	}
+	return answer, err
+}

@@ -1,0 +1,71 @@
+package login
+
+import (
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/server"
+)
+
+// DefaultUser is who logs in with a password alone.
+const DefaultUser = "default"
+
+// Errors in the wording of Redis.
+const (
+	NoAuth = "NOAUTH Authentication required."
+	// NoAuthHello is Redis' own text for a HELLO without AUTH.
+	NoAuthHello = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
+	WrongPass   = "WRONGPASS invalid username-password pair or user is disabled."
+)
+
+// Auth is an AUTH, or the one in a HELLO.
+type Auth struct {
+	User, Password []byte
+	Rest           [][]byte // the HELLO without it
+}
+
+// Find finds it in a followed command. Words that Redis would not take are none.
+func Find(follow string, words [][]byte) (a Auth, found bool) {
+	switch {
+	case follow == "auth" && len(words) == 2:
+		return Auth{User: []byte(DefaultUser), Password: words[1]}, true
+	case follow == "auth" && len(words) == 3:
+		return Auth{User: words[1], Password: words[2]}, true
+	case follow != "hello":
+		return a, false
+	}
+	for i := 2; i < len(words); i++ {
+		switch option := syntax.Folded(words[i]); {
+		case option == "setname":
+			i++
+		case option == "auth" && i+2 < len(words):
+			rest := append(append([][]byte{}, words[:i]...), words[i+3:]...)
+			return Auth{words[i+1], words[i+2], rest}, true
+		}
+	}
+	return a, false
+}
+
+// Read is Find where the users are the proxy's own: what is wrong with the words is refused as Redis would.
+func Read(name string, words [][]byte) (a Auth, found bool, refused string) {
+	switch {
+	case name == "auth" && len(words) < 2:
+		refused = syntax.WrongArity("auth")
+	case name == "auth" && len(words) > 3:
+		refused = syntax.ErrSyntax
+	case name == "hello" && len(words) > 1:
+		refused = server.HelloRefusal(words)
+	}
+	if refused == "" {
+		a, found = Find(name, words)
+	}
+	return a, found, refused
+}
+
+// MayCome reports whether a command may be let through before a login, or be the login.
+func MayCome(own *command.Command, follow string) bool {
+	switch follow {
+	case "auth", "hello", "quit", "reset":
+		return true
+	}
+	return own != nil && own.Name == "proxy"
+}

@@ -1,0 +1,91 @@
+package login_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/proxy/login"
+)
+
+func TestFind(t *testing.T) {
+	for line, want := range map[string]string{
+		"auth p": "default p", "auth u p": "u p", "hello 3 auth u p": "u p hello 3", "hello 3 SetName x AUTH u p": "u p hello 3 SetName x", "hello 3 auth u p setname auth": "u p hello 3 setname auth",
+		"auth": "", "auth a b c": "", "hello": "", "hello 3": "", "hello 3 setname auth": "", "hello 3 auth u": "", "get auth u p": "",
+	} {
+		words := syntax.Bytes(strings.Fields(line))
+		a, found := login.Find(string(words[0]), words)
+		got := ""
+		if found {
+			got = string(bytes.TrimSpace(bytes.Join(append([][]byte{a.User, a.Password}, a.Rest...), []byte(" "))))
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
+
+func TestGate(t *testing.T) {
+	g := login.NewGate("p")
+	if !g.Closed() || g.Refuses(login.Auth{User: []byte("default"), Password: []byte("p")}) {
+		t.Error("the password is refused, or there is no gate")
+	}
+	for user, password := range map[string]string{"default": "q", "u": "p"} {
+		if !g.Refuses(login.Auth{User: []byte(user), Password: []byte(password)}) {
+			t.Errorf("%s may pass with %s", user, password)
+		}
+	}
+	if g.Renew(""); !g.Closed() {
+		t.Error("it opened for want of a password")
+	}
+	if open := login.NewGate(""); open.Closed() || open.Guards("auth") {
+		t.Error("there is a gate without a password")
+	}
+}
+
+// scripted answers each lot of commands with the next replies, and notes what was asked.
+type scripted struct {
+	replies [][]string
+	asked   []string
+	severed bool
+}
+
+func (s *scripted) PutAll(_ context.Context, commands [][]string) (answers [][]byte, err error) {
+	for _, words := range commands {
+		s.asked = append(s.asked, strings.Join(words, " "))
+	}
+	if len(s.replies) == 0 {
+		return nil, errors.New("gone")
+	}
+	answers = syntax.Bytes(s.replies[0])
+	s.replies = s.replies[1:]
+	return answers, nil
+}
+
+func (s *scripted) Sever() { s.severed = true }
+
+// Answers are remembered for an identity and a probe, and a transaction that cannot be left ends the connection.
+func TestRights(t *testing.T) {
+	var r login.Rights
+	questions := [][]string{{"get", "a"}, {"set", "b", "0"}}
+	up := &scripted{replies: [][]string{{"+OK\r\n"}, {"+QUEUED\r\n", "-NOPERM no\r\n", "+OK\r\n"}}}
+	r.Renew(1, 1)
+	texts, open := r.Recall(questions)
+	if err := r.Ask(t.Context(), up, false, questions, open, texts); err != nil || texts[0] != "" || texts[1] != "NOPERM no" {
+		t.Fatal(err, texts)
+	}
+	if again, open := r.Recall(questions); len(open) > 0 || again[1] != "NOPERM no" {
+		t.Errorf("not remembered: %q, open %v", again, open)
+	}
+	r.Renew(1, 2)
+	if _, open := r.Recall(questions); len(open) != 2 {
+		t.Errorf("remembered beyond a probe; open: %v", open)
+	}
+	up.replies = [][]string{{"+OK\r\n"}, {"+QUEUED\r\n", "+QUEUED\r\n", "-ERR no\r\n"}}
+	if err := r.Ask(t.Context(), up, false, questions, []int{0, 1}, texts); err == nil || !up.severed {
+		t.Errorf("error %v, severed %v", err, up.severed)
+	}
+}

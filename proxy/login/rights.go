@@ -1,0 +1,252 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"redlock-proxy/commands/rights"
+	"redlock-proxy/internal/resp"
+	"redlock-proxy/proxy/upstream"
+)
+
+// maxRemembered is how many answers are remembered for a client, and maxQuestion of how
+// many bytes a question may be for that.
+const maxRemembered, maxQuestion = 256, 512
+
+// Upstream is a client's own connection to the upstream, on which the proxy asks as the client.
+type Upstream interface {
+	// PutAll sends commands together, and gives their replies. None is empty.
+	PutAll(ctx context.Context, commands [][]string) ([][]byte, error)
+	// Sever ends the connection.
+	Sever()
+}
+
+// Rights are what is known of a client's login at the upstream, and of its rights
+// there. They hold for one identity, and until the upstream has answered another probe:
+// while it does not answer, nobody can change a right there either.
+type Rights struct {
+	identity, probes uint64
+	asked            bool // of the three that follow
+	// Refused is the error of a client that is not logged in.
+	Refused string
+	// All is set where the client may do everything.
+	All bool
+	// User is empty where it is not known.
+	User     string
+	refusals map[string]string
+}
+
+// Known reports whether who the client is, is still known for an identity and a probe.
+func (r *Rights) Known(identity, probes uint64) bool {
+	return r.asked && r.identity == identity && r.probes == probes
+}
+
+// Renew forgets everything, unless it is of the same identity and probe, and reports whether who the client is, is known.
+func (r *Rights) Renew(identity, probes uint64) (known bool) {
+	if r.identity != identity || r.probes != probes {
+		*r = Rights{identity: identity, probes: probes}
+	}
+	return r.asked
+}
+
+// Open takes down that the client is who every client is, and may do everything.
+func (r *Rights) Open() { r.asked, r.All, r.User = true, true, DefaultUser }
+
+// Forget forgets the answers about single commands, which can be asked for again.
+func (r *Rights) Forget() { r.refusals = nil }
+
+// AskWho asks who the client is and whether it may do everything: as the client, on
+// its own connection, so that the proxy needs no rights for it.
+func (r *Rights) AskWho(ctx context.Context, up Upstream) error {
+	name, err := put(ctx, up, "ACL", "WHOAMI")
+	switch {
+	case err != nil:
+		return err
+	case name[0] == '$': // asked on
+	case resp.Begins(name, "-NOAUTH"):
+		r.asked, r.Refused = true, resp.FirstLine(name)
+		return nil
+	case resp.Begins(name, "-NOPERM"): // is logged in
+		r.asked = true
+		return nil
+	case resp.Begins(name, "-ERR unknown command"):
+		return r.askWhoWithoutACL(ctx, up)
+	default:
+		return errors.New(resp.FirstLine(name))
+	}
+	r.User = strings.Join(resp.Texts(name), "")
+	user, err := put(ctx, up, "ACL", "GETUSER", r.User)
+	if err != nil {
+		return err
+	}
+	r.asked, r.All = true, upstream.MayAll(user)
+	return nil
+}
+
+func put(ctx context.Context, up Upstream, words ...string) ([]byte, error) {
+	answers, err := up.PutAll(ctx, [][]string{words})
+	if err != nil {
+		return nil, err
+	}
+	return answers[0], nil
+}
+
+// askWhoWithoutACL is for an upstream that has no ACL, or hides it.
+func (r *Rights) askWhoWithoutACL(ctx context.Context, up Upstream) error {
+	answers, err := up.PutAll(ctx, [][]string{{"PING"}, {"INFO", "server"}})
+	if err != nil {
+		return err
+	}
+	switch pong := answers[0]; {
+	case resp.Begins(pong, "-NOAUTH"):
+		r.Refused = resp.FirstLine(pong)
+	case pong[0] == '-' && !resp.Begins(pong, "-NOPERM"):
+		return errors.New(resp.FirstLine(pong))
+	}
+	r.asked, r.All = true, r.Refused == "" && upstream.PredatesACL(answers[1])
+	return nil
+}
+
+// Recall is what is known of the answers to some questions: the refusals, and which of them are to be asked.
+func (r *Rights) Recall(questions [][]string) (texts []string, open []int) {
+	texts = make([]string, len(questions))
+	for i, q := range questions {
+		text, known := r.refusals[rights.QuestionKey(q)]
+		switch {
+		case r.All, r.Refused != "":
+			texts[i] = r.Refused
+		case known:
+			texts[i] = text
+		default:
+			open = append(open, i)
+		}
+	}
+	return texts, open
+}
+
+// Ask asks the questions that are open, and remembers the answers. The client watches keys where that is said.
+func (r *Rights) Ask(ctx context.Context, up Upstream, watches bool, questions [][]string, open []int, texts []string) error {
+	for part := range slices.Chunk(open, maxRemembered) {
+		if err := askRights(ctx, up, watches, questions, part, texts); err != nil {
+			return err
+		}
+	}
+	for _, i := range open {
+		r.remember(questions[i], texts[i])
+	}
+	return nil
+}
+
+func (r *Rights) remember(question []string, text string) {
+	key := rights.QuestionKey(question)
+	if len(key) > maxQuestion {
+		return
+	}
+	if r.refusals == nil || len(r.refusals) >= maxRemembered {
+		r.refusals = map[string]string{}
+	}
+	r.refusals[key] = text
+}
+
+// askRights asks about some of the questions, within a transaction that is given up:
+// Redis looks at the rights of a command before it queues it.
+func askRights(ctx context.Context, up Upstream, watches bool, questions [][]string, which []int, texts []string) error {
+	if watches { // which a transaction would end
+		return askByScript(ctx, up, questions, which, texts)
+	}
+	begun, err := put(ctx, up, "MULTI")
+	switch {
+	case err != nil:
+		return err
+	case resp.Begins(begun, "-NOPERM"):
+		return askByScript(ctx, up, questions, which, texts)
+	case !resp.Begins(begun, "+OK"):
+		return errors.New(resp.FirstLine(begun))
+	}
+	// A WATCH has no place in a transaction, and servers differ in whether they say so before they look at the rights: it is sent behind
+	// it, and undone by another one.
+	var queued, watched []int
+	var before, behind [][]string
+	for _, q := range which {
+		if words := questions[q]; words[0] == "watch" {
+			watched, behind = append(watched, q), append(behind, words)
+		} else {
+			queued, before = append(queued, q), append(before, words)
+		}
+	}
+	all := append(before, []string{"DISCARD"})
+	if len(watched) > 0 {
+		all = slices.Concat(all, behind, [][]string{{"MULTI"}, {"DISCARD"}})
+	}
+	answers, err := up.PutAll(ctx, all)
+	if err != nil {
+		return err
+	}
+	for _, end := range [][]byte{answers[len(queued)], answers[len(all)-1]} {
+		if !resp.Begins(end, "+OK") {
+			up.Sever() // it is in a transaction that cannot be left, or watches
+			return fmt.Errorf("DISCARD: %s", resp.FirstLine(end))
+		}
+	}
+	return errors.Join(readRefusals(answers, queued, texts), readRefusals(answers[len(queued)+1:], watched, texts))
+}
+
+// readRefusals reads the answers to these questions.
+func readRefusals(answers [][]byte, which []int, texts []string) (err error) {
+	for i, q := range which {
+		if texts[q], err = refusalIn(answers[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// afterRights begin the errors of commands whose rights were found to be there: Redis
+// looks at these states later.
+var afterRights = []string{"-OOM ", "-READONLY ", "-MISCONF ", "-NOREPLICAS "}
+
+// refusalIn reads the answer to a command in a transaction, or to a WATCH: the refusal, or nothing. The
+// error says that the answer tells neither.
+func refusalIn(answer []byte) (refusal string, err error) {
+	switch {
+	case resp.Begins(answer, "+QUEUED"), resp.Begins(answer, "+OK"):
+		return "", nil
+	case resp.Begins(answer, "-NOPERM"), resp.Begins(answer, "-NOAUTH"):
+		return resp.FirstLine(answer), nil
+	}
+	for _, code := range afterRights {
+		if resp.Begins(answer, code) {
+			return "", nil
+		}
+	}
+	return "", errors.New(resp.FirstLine(answer))
+}
+
+// rightsScript asks for the rights of whoever runs it.
+const rightsScript = "if redis.acl_check_cmd(unpack(ARGV)) then return 1 end return 0"
+
+// askByScript asks where a transaction is not to be had.
+func askByScript(ctx context.Context, up Upstream, questions [][]string, which []int, texts []string) error {
+	all := make([][]string, len(which))
+	for i, q := range which {
+		all[i] = append([]string{"EVAL", rightsScript, "0"}, questions[q]...)
+	}
+	answers, err := up.PutAll(ctx, all)
+	if err != nil {
+		return err
+	}
+	for i, q := range which {
+		switch {
+		case resp.Begins(answers[i], ":1"):
+			texts[q] = ""
+		case resp.Begins(answers[i], ":0"):
+			texts[q] = fmt.Sprintf("NOPERM this user has no permissions to run the '%s' command, or to access one of the keys or channels used as arguments", questions[q][0])
+		default:
+			return fmt.Errorf("rights are asked for by MULTI and DISCARD, or by EVAL, which this client may not use now: %s", resp.FirstLine(answers[i]))
+		}
+	}
+	return nil
+}
