@@ -83,7 +83,7 @@ func (p Proxy) Disagreement(with Proxy) string {
 	case p.Masters != with.Masters:
 		return fmt.Sprintf("another proxy has %d masters, not %d: their majorities need not overlap", with.Masters, p.Masters)
 	case p.Protocol() != with.Protocol():
-		return fmt.Sprintf("proxies of two versions are at work (protocols %d and %d on the masters): upgrade the others; until then the locks cannot be moved",
+		return fmt.Sprintf("proxies of two versions run (protocols %d and %d on the masters): upgrade the others; until then the locks cannot be moved",
 			min(p.Protocol(), with.Protocol()), max(p.Protocol(), with.Protocol()))
 	case p.Guards && !with.Guards:
 		return "another proxy runs without the guard: it trusts masters that forgot"

@@ -44,7 +44,7 @@ func TestProtocols(t *testing.T) {
 		}
 	}
 	both := []Proxy{{ID: "A-1"}, {ID: NewID(2)}, {ID: "B-1"}}
-	want := "proxies of two versions are at work (protocols 1 and 2 on the masters): upgrade the others; until then the locks cannot be moved"
+	want := "proxies of two versions run (protocols 1 and 2 on the masters): upgrade the others; until then the locks cannot be moved"
 	if found := Disagreements(both); len(found) != 1 || found[0] != want {
 		t.Errorf("%q", found)
 	}
