@@ -68,6 +68,11 @@ func (f *fakeMaster) Dial(context.Context, int) (master.Link, error) {
 	return &fakeLink{master: f, sent: make(chan *master.Flight, 1), closed: make(chan struct{})}, nil
 }
 
+// Examine is refused, so that nothing keeps the master from voting.
+func (f *fakeMaster) Examine(context.Context) (guard.Report, error) {
+	return guard.Report{}, resp.Error("ERR unknown command 'INFO'")
+}
+
 // Watch is refused, as by an old server.
 func (f *fakeMaster) Watch(context.Context, int) (net.Conn, error) {
 	return nil, resp.Error("ERR unknown command 'CLIENT'")
