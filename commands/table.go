@@ -94,28 +94,36 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 		lockKeys: lockKeys, relays: notices != nil, messages: t.messages != nil, scripts: s,
 		locked: byName(append(t.lockKeys.Commands(), s.Commands()...)), multi: tx.Commands(), queue: tx.Queue,
 	}
-	about := opts.Server
-	about.MaxClients, about.Waiting, about.Uncovered, about.Mover = t.current.maxClients, t.Waiting, notices, t.mover
-	if lockKeys.Any() {
-		about.Programs = t.lockKeys.Counts
-	}
-	l := &locks.Locking{Locks: opts.Locks, MaxTTL: t.current.maxTTL, Place: place, Random: opts.Random, Audit: t.audit}
 	t.tracking = newHub(opts, lockKeys)
-	h := holders.New(holders.Options{Locks: opts.Holders, Place: place, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit})
-	t.holders = h
-	var ofAll []*command.Command
+	t.holders = holders.New(holders.Options{Locks: opts.Holders, Place: place, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit})
+	all := t.lockCommands(place)
 	if lockKeys.Any() {
-		ofAll = see.Commands()
+		all = append(all, see.Commands()...)
 	}
 	if t.messages != nil {
-		ofAll = append(ofAll, pubsub.Commands(t.messages)...)
+		all = append(all, pubsub.Commands(t.messages)...)
 	}
-	ofLocks := slices.Concat(l.Commands(), h.Commands())
-	if opts.unmoved != nil {
-		ofLocks = locks.Unmoved{Locking: l, Holders: h, Locks: opts.unmoved}.Commands()
-	}
-	t.router.own = own(t.router, server.New(about), h.Wait(), append(ofLocks, ofAll...), s, opts.Users)
+	t.router.own = own(t.router, t.about(), t.holders.Wait(), all, s, opts.Users)
 	return t
+}
+
+// lockCommands are LOCK and the like.
+func (t *Table) lockCommands(place func(db int, key string) quorum.Key) []*command.Command {
+	l := &locks.Locking{Locks: t.opts.Locks, MaxTTL: t.current.maxTTL, Place: place, Random: t.opts.Random, Audit: t.audit}
+	if t.opts.unmoved != nil {
+		return locks.Unmoved{Locking: l, Holders: t.holders, Locks: t.opts.unmoved}.Commands()
+	}
+	return slices.Concat(l.Commands(), t.holders.Commands())
+}
+
+// about is what the proxy says of itself, with what the table counts.
+func (t *Table) about() *server.Server {
+	opts := t.opts.Server
+	opts.MaxClients, opts.Waiting, opts.Uncovered, opts.Mover = t.current.maxClients, t.Waiting, t.uncovered, t.mover
+	if t.router.lockKeys.Any() {
+		opts.Programs = t.lockKeys.Counts
+	}
+	return server.New(opts)
 }
 
 // own are the proxy's own commands. Where there is no upstream, COMMAND lists those that run on lock keys, too.
