@@ -54,7 +54,7 @@ func testImage(t *testing.T, e engine, image string) {
 	testFiles(t, e, image)
 }
 
-// testFiles wants a static program in the image, and nothing that could run a command line.
+// testFiles wants a static program and the licences in the image, and nothing that could run a command line.
 func testFiles(t *testing.T, e engine, image string) {
 	t.Helper()
 	container := e.docker(t, "create", image)
@@ -66,7 +66,7 @@ func testFiles(t *testing.T, e engine, image string) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	found := false
+	found := map[string]bool{}
 	for files := tar.NewReader(file); ; {
 		header, err := files.Next()
 		if errors.Is(err, io.EOF) {
@@ -75,16 +75,19 @@ func testFiles(t *testing.T, e engine, image string) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		whole := strings.Trim(header.Name, "./")
+		found[whole] = true
 		switch name := path.Base(header.Name); {
 		case slices.Contains([]string{"sh", "ash", "bash", "dash", "busybox", "apt", "dpkg"}, name) && header.Typeflag != tar.TypeDir:
 			t.Errorf("the image holds %s", header.Name)
-		case strings.Trim(header.Name, "./") == "redlock-proxy":
-			found = true
+		case whole == "redlock-proxy":
 			wantStatic(t, files)
 		}
 	}
-	if !found {
-		t.Error("the image holds no /redlock-proxy")
+	for _, name := range []string{"redlock-proxy", "licenses/LICENSE", "licenses/NOTICE"} {
+		if !found[name] {
+			t.Errorf("the image holds no /%s", name)
+		}
 	}
 }
 
