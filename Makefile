@@ -130,7 +130,7 @@ hostile-kinds: ## how long honest clients wait beside each kind of hostile clien
 version: ## the version
 	@echo $(VERSION)
 
-release-snapshot: ## all that is released, in dist: programs, packages, chart, SBOMs and checksums (2 minutes of processor time, and as much again the first time)
+release-snapshot: ## all that is released, in dist: programs, packages, chart, SBOMs and checksums (half a minute of processor time, 9 minutes the first time)
 	scripts/release snapshot
 
 notice: ## NOTICE, from the licences of what is linked in
