@@ -35,13 +35,16 @@ func (s *Server) startHolding(ctx context.Context, places Places) (stop func()) 
 // holdBack says, whenever the locks are being moved, what this proxy has nothing under way over, until ctx ends: at once, and again when it has come to have
 // other connections, by clients that have come since.
 func (s *Server) holdBack(ctx context.Context, places Places) {
-	said, last := noEra, quorum.Held{}
+	said, last, was := noEra, quorum.Held{}, quorum.Placed{Era: noEra}
 	look := time.NewTicker(lookPause)
 	defer look.Stop()
 	for ctx.Err() == nil {
 		turned := places.Turned()
 		again := (<-chan time.Time)(nil)
 		at, known := places.Placed()
+		if known {
+			was = s.dropCaches(was, at)
+		}
 		if !known || !at.Moves() && !places.Departing() {
 			said = noEra
 		} else {
@@ -60,12 +63,30 @@ func (s *Server) holdBack(ctx context.Context, places Places) {
 			}
 			again = look.C
 		}
+		if was.Era == noEra { // it is heard without a turn
+			again = look.C
+		}
 		select {
 		case <-turned:
 		case <-again:
 		case <-ctx.Done():
 		}
 	}
+}
+
+// dropCaches tells clients that track what they read, once the locks are elsewhere than they were, that everything may have changed: where it was read
+// nobody changes it any more. It gives where the locks were last. What is decided once does not bring them back; of more than that nothing is known.
+func (s *Server) dropCaches(was, at quorum.Placed) quorum.Placed {
+	elsewhere := at.Place != was.Place || at.Era > was.Era+1
+	switch hub := s.opts.Table.Tracking(); {
+	case at.Moves() && was.Era == noEra:
+		return quorum.Placed{Place: at.Source(), Era: at.Era}
+	case at.Moves():
+		return was
+	case elsewhere && was.Era != noEra && hub != nil:
+		hub.LoseAll()
+	}
+	return at
 }
 
 func sameHeld(a, b quorum.Held) bool {

@@ -40,6 +40,8 @@ func (c *Client) run() {
 		switch {
 		case !goes:
 			return
+		case c.takeAll():
+			c.push(c.ctx, nil)
 		case len(due) > 0:
 			c.push(c.ctx, due)
 		case len(checks) > 0:
@@ -54,6 +56,9 @@ func (c *Client) run() {
 func (c *Client) next(now time.Time) (due []string, checks []*entry, at time.Time, goes bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.all {
+		return nil, nil, at, !c.closed
+	}
 	for key := range c.lost {
 		due = append(due, key)
 	}
@@ -70,6 +75,14 @@ func (c *Client) next(now time.Time) (due []string, checks []*entry, at time.Tim
 	}
 	c.running = !c.closed && len(due)+len(c.stirred) > 0
 	return due, checks, at, c.running
+}
+
+// takeAll reports whether everything is to be told, once.
+func (c *Client) takeAll() (is bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	is, c.all = c.all, false
+	return is
 }
 
 // rest waits until then, or for ever where that is zero, or until there is something to do.

@@ -29,7 +29,9 @@ type Client struct {
 	lost    map[string]bool // keys that are to be told
 	busy    map[id]int      // keys that commands of the client's own work with
 	// blind is when a key was told last because it cannot be watched.
-	blind   time.Time
+	blind time.Time
+	// all: everything that there is is to be told.
+	all     bool
 	running bool
 	closed  bool
 	wake    chan struct{}
@@ -57,6 +59,7 @@ func (c *Client) Mode() Mode {
 // Set is CLIENT TRACKING. What was remembered is forgotten where it is switched off.
 func (c *Client) Set(m Mode) {
 	c.mode, c.said = m, false
+	c.hub.enlist(c, m.On && !m.Redirected)
 	if !m.On {
 		c.forgetAll()
 	}
@@ -83,6 +86,7 @@ func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
+	c.hub.enlist(c, false)
 	c.end()
 	c.forgetAll()
 	c.tasks.Wait()
@@ -133,6 +137,15 @@ func (c *Client) lose(e *entry) Mark {
 	c.lost[e.key] = true
 	c.kick()
 	return c.forget(e)
+}
+
+// loseAll forgets everything, and has the client be told that all may have changed.
+func (c *Client) loseAll() {
+	c.forgetAll()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = true
+	c.kick()
 }
 
 // kick has the Client's goroutine look what is to be done. It is called with mu held.

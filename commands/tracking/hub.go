@@ -4,6 +4,8 @@ import (
 	"container/list"
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,10 +47,33 @@ type Hub struct {
 
 	mu  sync.Mutex
 	all list.List // of *entry, the oldest first
+	// clients are those that track.
+	clients map[*Client]bool
 }
 
 // NewHub makes a Hub.
-func NewHub(opts Options) *Hub { return &Hub{opts: opts, ofClient: maxOfClient, ofAll: maxOfAll} }
+func NewHub(opts Options) *Hub {
+	return &Hub{opts: opts, ofClient: maxOfClient, ofAll: maxOfAll, clients: map[*Client]bool{}}
+}
+
+// LoseAll has all clients that track be told that everything may have changed, and forgets what they remember: the keys are kept elsewhere
+// now, and what was read there before is watched no more. It does not wait for clients.
+func (h *Hub) LoseAll() {
+	h.mu.Lock()
+	clients := slices.Collect(maps.Keys(h.clients))
+	h.mu.Unlock()
+	for _, c := range clients {
+		c.loseAll()
+	}
+}
+
+func (h *Hub) enlist(c *Client, tracks bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if delete(h.clients, c); tracks {
+		h.clients[c] = true
+	}
+}
 
 // Len is how many keys are remembered.
 func (h *Hub) Len() int {

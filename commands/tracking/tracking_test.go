@@ -415,3 +415,37 @@ func TestInvalidation(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestLoseAll: where the keys are kept elsewhere, each client that tracks for itself is told once that everything may have changed, and what it
+// remembered is forgotten.
+func TestLoseAll(t *testing.T) {
+	b := newBench(t, on)
+	_, broadcast := b.join(Mode{On: true, Broadcast: true})
+	off, none := b.join(on)
+	off.Set(Mode{})
+	closed, late := b.join(on)
+	closed.Close()
+	_, redirected := b.join(Mode{On: true, Redirected: true})
+	b.put("k", "1")
+	b.reads("k", "1")
+	b.rests()
+	b.hub.LoseAll()
+	for _, told := range []chan []string{b.told, broadcast} {
+		select {
+		case got := <-told:
+			if got != nil {
+				t.Errorf("told %v", got)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatal("a client is not told")
+		}
+	}
+	b.put("k", "2", quorum.Changes)
+	b.hears()
+	if len(none)+len(late)+len(redirected)+len(broadcast) > 0 || b.hub.Len() > 0 {
+		t.Errorf("told to who does not track, or twice; %d are remembered", b.hub.Len())
+	}
+	b.reads("k", "2") // it goes on
+	b.put("k", "3", quorum.Changes)
+	b.hears("k")
+}

@@ -1,0 +1,42 @@
+//go:build integration
+
+package moving
+
+import (
+	"fmt"
+	"testing"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestCachesOverTheMove: who caches what it reads (CLIENT TRACKING) is told that all may have changed when the locks are moved, there and back: also of
+// a key that was absent, of which neither place tells anything then.
+func TestCachesOverTheMove(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	one, other := r.pair()
+	kit.Do(t, one, "HELLO", "3")
+	kit.Want(t, one, "OK", "CLIENT", "TRACKING", "ON")
+	for _, flags := range [][]string{nil, {toUpstream}} {
+		kit.Want(t, one, nil, "GET", "lock:absent")
+		r.mustMove(1, flags...)
+		wantPush(t, one, nil)
+		kit.Want(t, one, nil, "GET", "lock:absent")
+		kit.Want(t, other, "OK", "SET", "lock:absent", "x", "NX", "PX", "60000")
+		wantPush(t, one, []any{"lock:absent"})
+		kit.Want(t, other, int64(1), "DEL", "lock:absent")
+	}
+}
+
+// wantPush wants an invalidation of these keys, or, with nil, of all. Before it a key may be told that cannot be watched while the locks are moved.
+func wantPush(t *testing.T, client *redistest.Client, keys any) {
+	t.Helper()
+	for want := fmt.Sprint(redistest.Push{"invalidate", keys}); ; {
+		got, err := client.Receive()
+		kit.Must(t, err)
+		if fmt.Sprint(got) == want {
+			return
+		}
+	}
+}
