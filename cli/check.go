@@ -56,7 +56,11 @@ func checkAction(c *cli.Context) error {
 
 // inspectAll looks at the masters and the upstream.
 func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) inspection {
-	seen := inspection{loops: daemon.Loops(ctx, cfg, certificates)}
+	loops, doubt := daemon.Loops(ctx, cfg, certificates)
+	seen := inspection{loops: loops, warnings: cfg.Warnings()}
+	if doubt != "" {
+		seen.warnings = append(seen.warnings, doubt)
+	}
 	var all sync.WaitGroup
 	if cfg.Upstream != "" {
 		all.Go(func() { f := lookAtUpstream(ctx, cfg, certificates); seen.upstream = &f })
@@ -104,7 +108,7 @@ func printTable(out io.Writer, cfg conf.Config, seen inspection, v verdict) erro
 	if seen.place != nil {
 		fmt.Fprintln(out, "locks:", seen.place.text)
 	}
-	for _, warning := range cfg.Warnings() {
+	for _, warning := range seen.warnings {
 		fmt.Fprintln(out, "warning:", warning)
 	}
 	_, err := fmt.Fprintln(out, v)
@@ -139,7 +143,7 @@ func printJSON(out io.Writer, cfg conf.Config, seen inspection, v verdict) error
 		Upstream *server  `json:"upstream,omitempty"`
 		LocksAt  string   `json:"locks_at,omitempty"`
 		Warnings []string `json:"warnings,omitempty"`
-	}{Verdict: verdictNames[v.code], Code: v.code, Reasons: v.reasons, Warnings: cfg.Warnings()}
+	}{Verdict: verdictNames[v.code], Code: v.code, Reasons: v.reasons, Warnings: seen.warnings}
 	for _, f := range seen.masters {
 		s := serverOf(f)
 		s.Votes, s.Marker, s.MarkerFor = &f.Votes, f.Marker, f.Since.Seconds()

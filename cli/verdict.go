@@ -18,6 +18,8 @@ type inspection struct {
 	place *placing
 	// loops are servers that are this proxy itself, or lead back to it, or past it.
 	loops []string
+	// warnings are of the configuration, and of what could not be known.
+	warnings []string
 }
 
 // verdict sums up an inspection: the code with which check ends, and why, the gravest first.

@@ -35,15 +35,16 @@ func refuseSelf(ctx context.Context, cfg conf.Config, listen string) error {
 	return errors.Join(all...)
 }
 
-// Loops are the servers of a configuration that are the proxy itself, or lead back to it, or past it.
-func Loops(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (found []string) {
+// Loops are the servers of a configuration that are the proxy itself, or lead back to it, or past it. doubt is what of that cannot be known; empty: nothing.
+func Loops(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (found []string, doubt string) {
 	if err := refuseSelf(ctx, cfg, cfg.Listen); err != nil {
 		found = strings.Split(err.Error(), "\n")
 	}
-	if why := whyUnused(ctx, cfg, certificates); why != "" {
+	why, doubt := whyUnused(ctx, cfg, certificates)
+	if why != "" {
 		found = append(found, why)
 	}
-	return found
+	return found, doubt
 }
 
 // hostPort is where a URL of the configuration leads, or empty for a socket.

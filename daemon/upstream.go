@@ -78,19 +78,21 @@ func firstProbe(ctx context.Context, up *upstream.Upstream) error {
 }
 
 // whyUnused is why the upstream must not be used: it leads back to the proxy over others that are running, and does not answer for a
-// Redis, or it leads clients elsewhere. It is empty where nothing is known against it.
-func whyUnused(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) string {
+// Redis, or it leads clients elsewhere. It is empty where nothing is known against it. doubt says that the latter is not known.
+func whyUnused(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (why, doubt string) {
 	up, err := newUpstream(cfg, newID(), certificates, slog.New(slog.DiscardHandler))
 	if err != nil || up == nil {
-		return ""
+		return "", ""
 	}
 	defer up.Close()
 	up.Probe(ctx)
 	switch name, err := up.Status(); {
 	case errors.Is(err, server.ErrLoop):
-		return "upstream: it leads back to itself over other proxies"
+		return "upstream: it leads back to itself over other proxies", ""
 	case errors.Is(err, upstream.ErrCluster):
-		return "upstream " + name + ": " + err.Error()
+		return "upstream " + name + ": " + err.Error(), ""
+	case up.HidesMode():
+		return "", "upstream " + name + ": whether it is a node of a Redis Cluster, which must not be used, is not known: it does not say without a login"
 	}
-	return ""
+	return "", ""
 }

@@ -135,6 +135,21 @@ func (a *asking) askProto(ctx context.Context) int {
 	return proto
 }
 
+// askMode asks as the client whether the upstream is alone, once it has led the client elsewhere: anybody can have a script say that. Before a login it
+// may not have said.
+func (a *asking) askMode(ctx context.Context) error {
+	if !a.relay.doubtful.Swap(false) {
+		return nil
+	}
+	if err := a.settle(ctx); err != nil {
+		return err
+	}
+	if answer, err := a.askAloud(ctx, "HELLO"); err == nil { // else the next one that leads elsewhere has it asked again
+		a.relay.up.HearMode(answer)
+	}
+	return nil
+}
+
 var dbField = regexp.MustCompile(` db=(\d+) `)
 
 // askDB asks which database is selected.

@@ -153,7 +153,7 @@ func (f *forwarding) sees(ctx context.Context) {
 func (f *forwarding) isSpecial() bool {
 	name, long := f.in.scanner.Name()
 	f.session.who.Gate.Renew(f.session.server.settings().ClientPassword)
-	if f.client.Transaction.Open || f.session.who.Closed() {
+	if f.client.Transaction.Open || f.session.who.Closed() || f.relay.doubtful.Load() {
 		return true
 	}
 	if long || f.table.Lookup(name) == nil && track.Name(name) == "" {
@@ -300,7 +300,9 @@ func (f *forwarding) command(ctx context.Context) error {
 		return err
 	case gated:
 	default:
-		err = f.route(ctx, cmd, follow, words)
+		if err = f.askMode(ctx); err == nil {
+			err = f.route(ctx, cmd, follow, words)
+		}
 	}
 	f.in.skip()
 	f.frame = f.in.scanned

@@ -199,7 +199,7 @@ func (f *forwarding) forClient(answer []byte) []byte {
 	}
 	instead, turned := detour.Turn(answer)
 	if turned != "" {
-		f.session.server.turn(turned)
+		f.relay.led(turned)
 	}
 	return instead
 }

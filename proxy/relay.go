@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"redlock-proxy/commands/command"
@@ -41,6 +42,9 @@ type relay struct {
 	blocking bool
 	// unnoticed: the last command that was forwarded is not answered.
 	unnoticed bool
+
+	// doubtful: the upstream led the client elsewhere, and never said whether it is alone.
+	doubtful atomic.Bool
 
 	// shares is for connections that are shared with other clients.
 	shares shares
@@ -123,6 +127,12 @@ func (r *relay) open(ctx context.Context) error {
 	}
 	r.bringReplies(ctx)
 	return nil
+}
+
+// led notes that the upstream has sent something that leads elsewhere.
+func (r *relay) led(what string) {
+	r.session.server.turn(what)
+	r.doubtful.Store(r.up.HidesMode())
 }
 
 // leave ends a connection to what was the upstream before it failed over, as if that had: the old one may be frozen, or cut off

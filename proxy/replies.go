@@ -101,7 +101,7 @@ func (r *relay) filter(p []byte) []byte {
 			}
 			kept = append(kept, part.Instead...)
 			if part.Turned != "" {
-				r.session.server.turn(part.Turned)
+				r.led(part.Turned)
 			}
 		case taken:
 			kept = append(kept, piece...)
@@ -150,7 +150,7 @@ func (r *relay) end(cause error) {
 	defer r.mu.Unlock()
 	r.taken()
 	if r.left && cause != errClientLeft {
-		cause = upstream.ErrFailedOver
+		cause = r.up.WhyLeft()
 	}
 	state, awaited := &r.tracker.State, &r.tracker.Awaited
 	owed := awaited.Owed()

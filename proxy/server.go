@@ -269,11 +269,11 @@ func (s *Server) ended(session *session) {
 	s.clients.Add(-1)
 }
 
-// leaveUpstream has the relays end what they have to an upstream that has failed over. One that is busy with a client that
+// leaveUpstream has the relays end what they have to an upstream that has failed over, or must not be used. One that is busy with a client that
 // does not read keeps no other waiting.
 func (s *Server) leaveUpstream() {
 	if s.sharing != nil {
-		s.sharing.Leave(upstream.ErrFailedOver)
+		s.sharing.Leave(s.opts.Upstream.WhyLeft())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

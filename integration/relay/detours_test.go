@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -247,11 +248,16 @@ func TestClusterIsRefused(t *testing.T) {
 }
 
 // TestClusterLeadsNobodyAway: where an upstream does not say that it is a cluster, for want of a login, clients of clusters are not led to its
-// nodes, and others get an error that they retry in the place of MOVED.
+// nodes, and others get an error that they retry in the place of MOVED. Then the proxy asks as the client, and the cluster is refused, as one that says so.
 func TestClusterLeadsNobodyAway(t *testing.T) {
 	login := []string{"--requirepass", "secret"}
 	nodes := startCluster(t, append(login, "--masterauth", "secret")...)
 	proxy := startDetoured(t, nodes[0].Addr())
+	raw := dial(t, proxy.Addr())
+	kit.Does(t, raw, "AUTH secret", "OK")
+	for _, words := range []string{"CLUSTER SLOTS", "CLUSTER SHARDS", "CLUSTER NODES"} {
+		kit.Does(t, raw, words, "ERR This instance has cluster support disabled")
+	}
 
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{proxy.Addr()}, Password: "secret"})
 	defer cluster.Close()
@@ -270,24 +276,53 @@ func TestClusterLeadsNobodyAway(t *testing.T) {
 	for _, node := range nodes {
 		wantNoLocks(t, node, "secret")
 	}
-	raw := dial(t, proxy.Addr())
-	kit.Does(t, raw, "AUTH secret", "OK")
-	for _, words := range []string{"CLUSTER SLOTS", "CLUSTER SHARDS", "CLUSTER NODES"} {
-		kit.Does(t, raw, words, "ERR This instance has cluster support disabled")
+	const refusal = "it is a node of a Redis Cluster"
+	var ended error
+	for until := time.Now().Add(kit.Patience); ended == nil && time.Now().Before(until); { // one that was connected before is disconnected
+		_, ended = raw.Do("SET", fmt.Sprint("data:", rand.Int()), "v")
 	}
-	turned := 0
-	for i := range 20 {
-		switch reply := kit.Text(kit.Do(t, raw, "SET", fmt.Sprint("data:", i), "v")); {
-		case strings.HasPrefix(reply, "TRYAGAIN "):
-			turned++
-		case reply != "OK":
-			t.Errorf("SET data:%d: %s", i, reply)
-		}
+	if ended == nil {
+		t.Error("a client goes on in the cluster")
 	}
-	if turned == 0 {
-		t.Error("no MOVED was turned")
+	if reply := kit.Text(kit.Do(t, dial(t, proxy.Addr()), "AUTH", "secret")); !strings.Contains(reply, refusal) {
+		t.Errorf("AUTH: %s", reply)
 	}
 	kit.Must(t, detours(t, proxy, "MOVED"))
+	if log := proxy.Log(); !strings.Contains(log, `msg="upstream down"`) || !strings.Contains(log, refusal) {
+		t.Errorf("logged %s", log)
+	}
+	if got := check(t, nodes[0]); !strings.Contains(got, "whether it is a node of a Redis Cluster, which must not be used, is not known") {
+		t.Errorf("check: %s", got)
+	}
+}
+
+// check is what the program says of an upstream.
+func check(t *testing.T, upstream *redistest.Server) string {
+	t.Helper()
+	program, err := harness.BuildProxy(t.Context())
+	kit.Must(t, err)
+	output, _ := exec.Command(program, "check", "--master", kit.StartRedis(t).URL(), "--lock-keys", "lock:*", "--upstream", upstream.URL()).Output()
+	return string(output)
+}
+
+// TestClaimedCluster: a script can say MOVED. A server that is alone is used all the same.
+func TestClaimedCluster(t *testing.T) {
+	proxy := startDetoured(t, kit.StartRedis(t, "--requirepass", "secret").Addr())
+	one, other := dial(t, proxy.Addr()), dial(t, proxy.Addr())
+	for _, client := range []*redistest.Client{other, one} {
+		kit.Does(t, client, "AUTH secret", "OK")
+	}
+	for range 3 {
+		if reply := kit.Text(kit.Do(t, one, "EVAL", "return redis.error_reply('MOVED 1 other:6379')", "0")); !strings.HasPrefix(reply, "TRYAGAIN ") {
+			t.Fatalf("EVAL: %s", reply)
+		}
+		for _, client := range []*redistest.Client{one, other, dial(t, proxy.Addr())} {
+			kit.Does(t, client, "AUTH secret", "OK")
+			kit.Does(t, client, "SET data:1 v", "OK")
+			kit.Does(t, client, "MULTI", "OK")
+			kit.Does(t, client, "DISCARD", "OK")
+		}
+	}
 }
 
 // TestReplicationIsNotTold: INFO and ROLE name no other server.

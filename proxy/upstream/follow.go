@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"redlock-proxy/internal/resp"
@@ -39,11 +38,6 @@ type following struct {
 	asking chan struct{} // who asks them has put something in
 	nudge  chan struct{} // the upstream is to be probed at once
 
-	// term counts the failovers that were noticed. What was connected in an earlier one is to be ended.
-	term atomic.Uint64
-	// moved is called after a failover. Set before anything else.
-	moved func()
-
 	mu    sync.Mutex
 	known opinion // without an address: nothing
 	// doubted: the last connection to it failed, so they must be asked first.
@@ -62,7 +56,7 @@ func NewFollowing(url string, sentinels Sentinels, timeout time.Duration, log *s
 	if err != nil {
 		return nil, err
 	}
-	f := &following{Sentinels: sentinels, log: log, asking: make(chan struct{}, 1), nudge: make(chan struct{}, 1), moved: func() {}}
+	f := &following{Sentinels: sentinels, log: log, asking: make(chan struct{}, 1), nudge: make(chan struct{}, 1)}
 	for _, addr := range sentinels.Addrs {
 		f.each = append(f.each, &sentinel{addr: addr})
 	}
@@ -70,21 +64,12 @@ func NewFollowing(url string, sentinels Sentinels, timeout time.Duration, log *s
 	return u, nil
 }
 
-// OnFailover has moved called when another server has become the upstream; connections of an earlier [Upstream.Term] are then
-// to be ended. It is called before anything else.
-func (u *Upstream) OnFailover(moved func()) {
-	if u.following != nil {
-		u.following.moved = moved
-	}
-}
+// OnFailover has moved called when another server has become the upstream, or this one is not to be used; connections of an earlier [Upstream.Term]
+// are then to be ended. It is called before anything else.
+func (u *Upstream) OnFailover(moved func()) { u.moved = moved }
 
-// Term counts the failovers of the upstream.
-func (u *Upstream) Term() uint64 {
-	if u.following == nil {
-		return 0
-	}
-	return u.following.term.Load()
-}
+// Term counts the failovers of the upstream, and when it was found that it must not be used.
+func (u *Upstream) Term() uint64 { return u.term.Load() }
 
 // Locate is the address of the upstream, host:port or the path of a socket. The error says why it cannot be known.
 func (u *Upstream) Locate(ctx context.Context) (string, error) {
@@ -222,14 +207,14 @@ func (f *following) name() string {
 // switched leaves the old master. What it has said holds for as long as the new one cannot be reached.
 func (u *Upstream) switched(from, to string) {
 	f := u.following
-	f.term.Add(1)
+	u.term.Add(1)
 	f.log.Warn("the upstream has failed over: clients that were connected to the old master are disconnected", "master", f.Master, "from", from, "to", to)
 	u.mu.Lock()
 	u.refusal, u.stale = nil, true
-	u.unasked, u.vouched = 0, false
+	u.unasked, u.vouched, u.modes = 0, false, modes{}
 	u.mu.Unlock()
 	u.own.renew()
-	f.moved()
+	u.moved()
 	select {
 	case f.nudge <- struct{}{}:
 	default:

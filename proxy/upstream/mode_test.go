@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"strings"
@@ -19,7 +20,7 @@ const (
 
 func TestLeadsElsewhere(t *testing.T) {
 	for reply, want := range map[string]bool{aloneHello: false, clusterHello: true, clusterInfo: true, valkeyInfo: true, "-NOPERM no\r\n": false} {
-		if got := leadsElsewhere([]byte(reply)); got != want {
+		if got := leadsElsewhere(modeIn([]byte(reply))); got != want {
 			t.Errorf("%q: %t", reply, got)
 		}
 	}
@@ -77,6 +78,59 @@ func TestClusterIsRefusedOnReconnect(t *testing.T) {
 	up.refusal = nil
 	up.mu.Unlock()
 	probe(nil)
+}
+
+// A cluster that says so only after a login is refused once a client heard it, until it was down or says otherwise; another mode changes nothing.
+func TestClusterIsFoundOutByAClient(t *testing.T) {
+	const noAuth = "-NOAUTH x\r\n"
+	s, says := startMode(t, noAuth, noAuth)
+	up, err := New("redis://"+s.ln.Addr().String(), patience, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(up.Close)
+	moved := make(chan struct{}, 9)
+	up.OnFailover(func() { moved <- struct{}{} })
+	up.Identify("id")
+	up.RefuseClusters()
+	probe := func(want error) {
+		t.Helper()
+		up.mu.Lock()
+		up.refusal = nil
+		up.mu.Unlock()
+		up.Probe(t.Context())
+		if _, err := up.Status(); !errors.Is(err, want) {
+			t.Errorf("probed: %v, want %v", err, want)
+		}
+	}
+	probe(nil)
+	up.HearMode([]byte("-NOAUTH x\r\n"))
+	if probe(nil); !up.HidesMode() {
+		t.Error("it is taken to have said it")
+	}
+	up.HearMode([]byte(aloneHello))
+	if up.HidesMode() || up.Term() != 0 {
+		t.Errorf("it hides %t, term %d", up.HidesMode(), up.Term())
+	}
+	probe(nil) // which does not say it again
+	up.HearMode([]byte(clusterHello))
+	up.HearMode([]byte(clusterHello))
+	probe(ErrCluster)
+	probe(ErrCluster)
+	if up.Term() != 1 || !errors.Is(up.WhyLeft(), ErrCluster) {
+		t.Errorf("term %d, left for %v", up.Term(), up.WhyLeft())
+	}
+	running, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { _ = up.Run(running); close(ended) }()
+	<-moved
+	stop()
+	<-ended
+	says.Store([2]string{aloneHello, ""})
+	probe(nil)
+	if up.HidesMode() || !errors.Is(up.WhyLeft(), ErrFailedOver) {
+		t.Error("it is still taken for a cluster")
+	}
 }
 
 // A failover to a node of a cluster is refused with the first connection.

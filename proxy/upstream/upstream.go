@@ -55,6 +55,11 @@ type Upstream struct {
 	id string
 	// alone: a node of a cluster is refused.
 	alone bool
+	// term counts how often another server became the upstream, or this one was found not to be alone. What was connected in an earlier one is to be ended:
+	// moved is called then. parted has Run do so.
+	term   atomic.Uint64
+	moved  func()
+	parted chan struct{}
 
 	mu sync.Mutex
 	// unasked is how many connections more need not ask whether they lead back here.
@@ -71,6 +76,7 @@ type Upstream struct {
 	known bool
 	// advice is what to do about the scheme of the URL, as long as no probe was answered; nil: nothing.
 	advice error
+	modes  modes
 
 	probes atomic.Uint64
 	// lets is LetsIn.
@@ -87,7 +93,7 @@ func New(url string, timeout time.Duration, log *slog.Logger) (*Upstream, error)
 	if err != nil {
 		return nil, err
 	}
-	u := &Upstream{name: opts.Addr, log: log, dials: make(chan struct{}, maxDials)}
+	u := &Upstream{name: opts.Addr, log: log, dials: make(chan struct{}, maxDials), moved: func() {}, parted: make(chan struct{}, 1)}
 	u.options.Store(opts)
 	u.own = newPool(u)
 	return u, nil
@@ -447,6 +453,8 @@ func (u *Upstream) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-nudge:
+		case <-u.parted:
+			u.moved()
 		case <-tick.C:
 		}
 	}
@@ -477,6 +485,7 @@ func (u *Upstream) Probe(ctx context.Context) {
 	if err != nil {
 		u.err = plainCause(err)
 		u.unasked, u.vouched = 0, false
+		u.modes.found = u.modes.found && errors.Is(err, ErrCluster) // else another server may be there next
 	} else {
 		u.all, u.demands, u.known, u.advice = found.all, found.demands, true, nil
 		u.lets.Store(!found.demands)
