@@ -262,6 +262,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 		KeyPrefix: cfg.KeyPrefix,
 		LockKeys:  cfg.LockKeys,
 		LockTags:  cfg.LockTags,
+		Guarded:   cfg.Guard,
 		Logger:    d.log,
 		Audit:     d.audit,
 		Users:     d.users,

@@ -35,7 +35,7 @@ func (s *Server) startHolding(ctx context.Context, places Places) (stop func()) 
 // holdBack says, whenever the locks are being moved, what this proxy has nothing under way over, until ctx ends: at once, and again when it has come to have
 // other connections, by clients that have come since.
 func (s *Server) holdBack(ctx context.Context, places Places) {
-	said, last := noEra, quorum.Held{}
+	said, last, server := noEra, quorum.Held{}, ""
 	look := time.NewTicker(lookPause)
 	defer look.Stop()
 	for ctx.Err() == nil {
@@ -48,8 +48,10 @@ func (s *Server) holdBack(ctx context.Context, places Places) {
 			settled := s.settledNow
 			if at.Era != said {
 				settled = func() quorum.Held { return s.settled(ctx) }
+				server = s.opts.Upstream.RunID(ctx)
 			}
 			held := settled()
+			held.Server = server
 			if at.Era != said || !sameHeld(held, last) {
 				if err := places.SayHeld(ctx, at.Era, held); err != nil {
 					s.opts.Logger.Warn("the masters could not be notified of what is held back", "cause", err)
