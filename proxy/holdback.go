@@ -48,7 +48,7 @@ func (s *Server) holdBack(ctx context.Context, places Places) {
 			settled := s.settledNow
 			if at.Era != said {
 				settled = func() quorum.Held { return s.settled(ctx) }
-				server = s.opts.Upstream.RunID(ctx)
+				server = s.runID(ctx)
 			}
 			held := settled()
 			held.Server = server
@@ -149,8 +149,19 @@ func (s *Server) settledNow() quorum.Held {
 	return held
 }
 
+// runID is that of the upstream; empty where there is none.
+func (s *Server) runID(ctx context.Context) string {
+	if s.opts.Upstream == nil {
+		return ""
+	}
+	return s.opts.Upstream.RunID(ctx)
+}
+
 // owned are the connections that are no client's own.
 func (s *Server) owned() []string {
+	if s.opts.Upstream == nil { // others move the locks, and need not wait for this proxy
+		return nil
+	}
 	addresses := s.opts.Upstream.OwnConnections()
 	if s.sharing != nil {
 		addresses = append(addresses, s.sharing.Addresses()...)
