@@ -66,6 +66,8 @@ type Options struct {
 	// Moving is what moves the locks on lock keys between the upstream and the masters, for PROXY MOVE; its LockKeys, Place, Prefix and Logger are those of
 	// the table. It is nil where they cannot be moved.
 	Moving *moving.Options
+	// Guarded is set where the masters say where the locks on lock keys are: other proxies may move them also where this one has no upstream.
+	Guarded bool
 	// unmoved are the locks at the upstream, for a table that is for as long as they are there; else nil.
 	unmoved *single.Locks
 	// mover is another table's.
@@ -106,7 +108,7 @@ func (o Options) orDefault() Options {
 
 // moving are the keys of locks that may be moved.
 func (o Options) moving() keys.Patterns {
-	if o.Moving == nil {
+	if o.Moving == nil && !o.Guarded {
 		return keys.NewPatterns()
 	}
 	return keys.NewPatterns(o.LockKeys...)

@@ -95,7 +95,7 @@ type router struct {
 func (r *router) route(at Situation, words [][]byte) Decision {
 	own := r.own.Find(words[0])
 	if own != nil && !at.TooLong && !at.InMulti { // what is asked most needs no name
-		return r.runs(own, at)
+		return r.runs(own, at, words)
 	}
 	name := syntax.Lower(words[0])
 	switch {
@@ -104,7 +104,7 @@ func (r *router) route(at Situation, words [][]byte) Decision {
 	case at.InMulti && name != "quit" && name != "reset":
 		return r.settled(at, name, r.inMulti(at, name, words))
 	case own != nil:
-		return r.runs(own, at)
+		return r.runs(own, at, words)
 	case !r.lockKeys.Any():
 		return r.forUpstream(name, words)
 	}
@@ -123,9 +123,9 @@ func (r *router) route(at Situation, words [][]byte) Decision {
 }
 
 // runs is the decision about a command of the proxy's own.
-func (r *router) runs(own *command.Command, at Situation) Decision {
+func (r *router) runs(own *command.Command, at Situation, words [][]byte) Decision {
 	if r.relays {
-		return relayed(own, at.Upstream)
+		return relayed(own, at.Upstream, words)
 	}
 	return Decision{Verb: Run, Command: own}
 }
@@ -165,7 +165,7 @@ func (r *router) settled(at Situation, name string, d Decision) Decision {
 // relayed is the decision about a command of the proxy's own where there is an upstream: that must see it
 // in a transaction, in a stream that cannot be followed, and where a command that asks the upstream would
 // not be answered.
-func relayed(own *command.Command, u Connection) Decision {
+func relayed(own *command.Command, u Connection, words [][]byte) Decision {
 	switch {
 	case !u.Settled:
 		return Decision{Verb: Settle}
@@ -173,7 +173,7 @@ func relayed(own *command.Command, u Connection) Decision {
 		return Decision{Verb: Quit}
 	case u.Stream && own.Local:
 		return Decision{Verb: Close}
-	case u.Multi && !u.Stream && (own.IsOurs() || own.Local || own.Aloud):
+	case u.Multi && !u.Stream && (own.IsOurs() || own.Local || own.Aloud || own.HidesIn(words)):
 		return Decision{Verb: Spoil, Text: notInMulti(own)}
 	case u.Multi || u.Stream || own.Asks && (u.Silent && !own.Aloud || u.Restricted || u.Monitoring):
 		return Decision{}

@@ -74,7 +74,10 @@ func TestRoute(t *testing.T) {
 		{"ours in our MULTI", "LOCK k t PX 9", inMulti, Abort, "ERR LOCK inside MULTI"},
 		{"ours in a stream", "LOCK k t PX 9", open(func(u *Connection) { u.Stream = true }), Forward, ""},
 		{"INFO", "INFO", settled, Run, ""},
-		{"INFO in MULTI", "INFO", multi, Forward, ""},
+		{"INFO in MULTI", "INFO", multi, Spoil, "ERR INFO inside MULTI"}, // it may have the addresses of replicas
+		{"the same of a section", "info server REPLICATION\x00x", late, Spoil, "ERR INFO inside MULTI"},
+		{"INFO without these", "INFO server", multi, Forward, ""},
+		{"ROLE in MULTI", "ROLE", multi, Spoil, "ERR ROLE inside MULTI"},
 		{"INFO of a silent client", "INFO", open(func(u *Connection) { u.Silent = true }), Forward, ""},
 		{"INFO while monitoring", "INFO", open(func(u *Connection) { u.Monitoring = true }), Forward, ""},
 		{"LOCK of a silent client", "LOCK k t PX 9", open(func(u *Connection) { u.Silent = true }), Run, ""},

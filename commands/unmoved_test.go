@@ -236,3 +236,30 @@ func TestUnmovedUndelivered(t *testing.T) {
 		t.Errorf("the upstream holds %q; logged: %s", got, b.log.String())
 	}
 }
+
+// TestUnmovedNamesNoServers: clients are led to no other server while the locks are at the upstream, either.
+func TestUnmovedNamesNoServers(t *testing.T) {
+	opts := Options{Locks: fakeLocker{}, LockKeys: []string{"lock:*"}}
+	moved := NewRelayTable(opts)
+	locks := single.New(single.Options{LockKeys: opts.LockKeys, Name: func() string { return "" }})
+	t.Cleanup(locks.Close)
+	text := "# Replication\r\nrole:master\r\nslave0:ip=10.0.0.2,port=6379\r\n"
+	for _, c := range []struct{ line, upstream, want string }{
+		{"INFO replication", fmt.Sprintf("$%d\r\n%s\r\n", len(text), text), "$28\r\n# Replication\r\nrole:master\r\n\r\n"},
+		{"ROLE", "*3\r\n$6\r\nmaster\r\n:9\r\n*1\r\n*3\r\n$8\r\n10.0.0.2\r\n$4\r\n6379\r\n$1\r\n9\r\n", "*3\r\n$6\r\nmaster\r\n:9\r\n*0\r\n"},
+		{"CLUSTER SLOTS", "*0\r\n", "-ERR This instance has cluster support disabled\r\n"},
+	} {
+		s := newSplicing(t, 2, c.upstream, nil)
+		s.table = NewUnmovedTable(moved, opts, locks)
+		words := syntax.Bytes(strings.Fields(c.line))
+		if s.table.Lookup(words[0]) == nil {
+			t.Errorf("%s is passed on", c.line)
+		} else if got := s.ask(c.line); got != c.want {
+			t.Errorf("%s: %q", c.line, got)
+		}
+		multi := Situation{Upstream: Connection{Settled: true, Multi: true}}
+		if d := s.table.Route(multi, words); d.Verb != Spoil {
+			t.Errorf("%s in MULTI: %v", c.line, d.Verb)
+		}
+	}
+}

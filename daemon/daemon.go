@@ -262,6 +262,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 		KeyPrefix: cfg.KeyPrefix,
 		LockKeys:  cfg.LockKeys,
 		LockTags:  cfg.LockTags,
+		Guarded:   cfg.Guard,
 		Logger:    d.log,
 		Audit:     d.audit,
 		Users:     d.users,
@@ -294,9 +295,12 @@ func (d *daemon) newServer(id, clientPassword string) {
 		opts.Moving = &moving.Options{Masters: d.cluster, Connect: func(ctx context.Context) (moving.Connection, error) { return up.Single(ctx) }}
 	}
 	d.table = newTable(opts)
+	if cfg.Guard && len(cfg.LockKeys) > 0 {
+		served.Places = d.cluster
+	}
 	if opts.Moving != nil {
 		d.unmoved = newUnmoved(d, opts)
-		served.Before, served.Places = d.unmoved.table, d.cluster
+		served.Before = d.unmoved.table
 	}
 	d.applyToTables(cfg)
 	served.Table = d.table

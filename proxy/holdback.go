@@ -35,7 +35,7 @@ func (s *Server) startHolding(ctx context.Context, places Places) (stop func()) 
 // holdBack says, whenever the locks are being moved, what this proxy has nothing under way over, until ctx ends: at once, and again when it has come to have
 // other connections, by clients that have come since.
 func (s *Server) holdBack(ctx context.Context, places Places) {
-	said, last, was := noEra, quorum.Held{}, quorum.Placed{Era: noEra}
+	said, last, was, server := noEra, quorum.Held{}, quorum.Placed{Era: noEra}, ""
 	look := time.NewTicker(lookPause)
 	defer look.Stop()
 	for ctx.Err() == nil {
@@ -51,8 +51,10 @@ func (s *Server) holdBack(ctx context.Context, places Places) {
 			settled := s.settledNow
 			if at.Era != said {
 				settled = func() quorum.Held { return s.settled(ctx) }
+				server = s.runID(ctx)
 			}
 			held := settled()
+			held.Server = server
 			if at.Era != said || !sameHeld(held, last) {
 				if err := places.SayHeld(ctx, at.Era, held); err != nil {
 					s.opts.Logger.Warn("the masters could not be notified of what is held back", "cause", err)
@@ -168,8 +170,19 @@ func (s *Server) settledNow() quorum.Held {
 	return held
 }
 
+// runID is that of the upstream; empty where there is none.
+func (s *Server) runID(ctx context.Context) string {
+	if s.opts.Upstream == nil {
+		return ""
+	}
+	return s.opts.Upstream.RunID(ctx)
+}
+
 // owned are the connections that are no client's own.
 func (s *Server) owned() []string {
+	if s.opts.Upstream == nil { // others move the locks, and need not wait for this proxy
+		return nil
+	}
 	addresses := s.opts.Upstream.OwnConnections()
 	if s.sharing != nil {
 		addresses = append(addresses, s.sharing.Addresses()...)

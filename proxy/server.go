@@ -30,7 +30,7 @@ type Options struct {
 	// Table holds the commands that the proxy answers itself.
 	Table *commands.Table
 	// Before is the table for as long as the locks are at the Upstream, and Places tell where they are. They are nil where the locks are
-	// never moved.
+	// never moved. Without an upstream there are Places alone: others move the locks, and are told that nothing need be held back here.
 	Before *commands.Table
 	Places Places
 	// Upstream gets what is not in the table. Without one the proxy is a lock server.

@@ -28,7 +28,7 @@ type Cluster struct {
 	log    *slog.Logger
 	source *cell.Source
 	// freed is told of keys that may have been freed.
-	freed func(Key)
+	freed func(Key) (tries bool)
 	// messages are those between proxies, or nil.
 	messages *Messages
 	// roundTrips is told how long batches took; see Observe.
@@ -83,7 +83,7 @@ func transportsTo(opts Options, urls []string) ([]master.Transport, error) {
 
 // newCluster takes one transport for each of opts.Masters.
 func newCluster(opts Options, transports []master.Transport) *Cluster {
-	c := &Cluster{opts: opts, log: opts.Logger, source: cell.NewSource(), id: guard.NewID(), freed: func(Key) {}}
+	c := &Cluster{opts: opts, log: opts.Logger, source: cell.NewSource(), id: guard.NewID(), freed: func(Key) bool { return false }}
 	c.current.Store(newGeneration(c, opts, transports, nil, nil))
 	return c
 }

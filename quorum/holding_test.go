@@ -85,7 +85,7 @@ func TestNamesWithoutAQuorum(t *testing.T) {
 func TestRemove(t *testing.T) {
 	_, c := startMasters(t, 3)
 	var freed []Key
-	c.freed = func(k Key) { freed = append(freed, k) }
+	c.freed = func(k Key) bool { freed = append(freed, k); return false }
 	c.mustTake(t, job)
 	for i, want := range []bool{true, false} {
 		if did, err := c.Remove(t.Context(), job); did != want || err != nil {

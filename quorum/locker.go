@@ -28,7 +28,7 @@ type arrival struct {
 func NewLocker(c *Cluster) *Locker {
 	l := &Locker{Cluster: c}
 	l.queues.Parks = func(k Key) bool { return len(k.Name) <= longestParked }
-	l.queues.Alone = func() bool { g := c.now(); return !g.unguarded && len(g.guards.Peers()) == 0 }
+	l.queues.Others = others{c, c.source.Attempt()}
 	c.freed = l.queues.Released
 	return l
 }

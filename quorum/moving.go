@@ -34,7 +34,10 @@ type ElsewhereError struct {
 
 // Error is a sentence.
 func (e *ElsewhereError) Error() string {
-	return fmt.Sprintf("the locks are elsewhere: %v", e.Now.Place)
+	if e.Now.Moves() {
+		return "the locks on lock keys are being moved by other proxies: try again"
+	}
+	return fmt.Sprintf("the locks on lock keys are at the %v by now, of which this proxy has none: go to one that has", e.Now.Place)
 }
 
 // placedIn is where the locks are in an era of the masters.
@@ -303,25 +306,24 @@ func (c *Cluster) reached(ctx context.Context, wanted Placed) (Placed, error) {
 
 // Held is what a proxy said that holds back commands on lock keys: all that it had sent to the upstream is answered.
 type Held struct {
-	// Proxy is its ID.
-	Proxy string
+	// Proxy is its ID, Server the run_id of its upstream; empty: not known.
+	Proxy, Server string
 	// Resting are the proxy's ends of its connections to the upstream, as host:port, over which nothing of lock keys is under way; Restless
 	// those over which something may be still.
 	Resting, Restless []string
 }
 
-// SayHeld tells all proxies that this one holds back commands on lock keys, in an era. Of what is held only the connections are told.
+// SayHeld tells all proxies that this one holds back commands on lock keys, in an era. Of what is held the ID is the proxy's own.
 func (c *Cluster) SayHeld(ctx context.Context, era int, held Held) error {
-	return c.now().guards.SayHeld(ctx, strings.Join([]string{strconv.Itoa(era), strings.Join(held.Resting, ","), strings.Join(held.Restless, ",")}, " "))
+	return c.now().guards.SayHeld(ctx, strings.Join([]string{strconv.Itoa(era), strings.Join(held.Resting, ","), strings.Join(held.Restless, ","), held.Server}, " "))
 }
 
 // Holding tells which proxies said in an era that they hold back.
 func (c *Cluster) Holding(ctx context.Context, era int) (all []Held) {
 	for id, text := range c.now().guards.Held(ctx) {
-		number, connections, _ := strings.Cut(text, " ")
-		if n, err := strconv.Atoi(number); err == nil && n == era {
-			resting, restless, _ := strings.Cut(connections, " ")
-			all = append(all, Held{id, addresses(resting), addresses(restless)})
+		parts := strings.Split(text, " ")
+		if n, err := strconv.Atoi(parts[0]); err == nil && n == era && len(parts) == 4 {
+			all = append(all, Held{id, parts[3], addresses(parts[1]), addresses(parts[2])})
 		}
 	}
 	return all

@@ -77,7 +77,7 @@ func TestMoveOn(t *testing.T) {
 				t.Fatalf("the other proxy does not follow to %v", to)
 			}
 		}
-		if err := both[1].SayHeld(t.Context(), at.Era, Held{Resting: []string{"10.0.0.1:1"}, Restless: []string{"[::1]:2", "[::1]:3"}}); err != nil {
+		if err := both[1].SayHeld(t.Context(), at.Era, Held{Server: "r", Resting: []string{"10.0.0.1:1"}, Restless: []string{"[::1]:2", "[::1]:3"}}); err != nil {
 			t.Error(err)
 		}
 		held := both[0].Holding(t.Context(), at.Era)

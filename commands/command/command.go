@@ -59,6 +59,8 @@ type Command struct {
 	// Aloud is set where something is done beside what the upstream does: then it is not left to the upstream in
 	// silence, nor in a transaction there.
 	Aloud bool
+	// Hides reports of a call whether something is taken out of the upstream's reply: then it has no place in a transaction there. Nil: of none.
+	Hides func(words [][]byte) bool
 	// Brief reports of a call whether it leaves its client alone until it is answered: it does not watch for it to
 	// leave, ask anything of it, or end its connection. Nil: none does.
 	Brief func(words [][]byte) bool
@@ -82,6 +84,9 @@ func (c *Command) IsOurs() bool { return c.Docs.Group == OwnGroup }
 
 // MayWait reports whether a call is one that waits for others, of a command that has brief ones, too.
 func (c *Command) MayWait(words [][]byte) bool { return c.Brief != nil && !c.Brief(words) }
+
+// HidesIn reports whether something is taken out of the upstream's reply to a call.
+func (c *Command) HidesIn(words [][]byte) bool { return c.Hides != nil && c.Hides(words) }
 
 // Places are where the keys of a call stand.
 func (c *Command) Places(words [][]byte) keys.Places {

@@ -75,7 +75,7 @@ func (r *run) checkUpstream(ctx context.Context) error {
 	}
 	info := readInfo(replies[0])
 	id, _ := replies[1].(int64)
-	r.own = strconv.FormatInt(id, 10)
+	r.own, r.server = strconv.FormatInt(id, 10), info["run_id"]
 	switch mode := cmp.Or(info["redis_mode"], info["server_mode"]); {
 	case info["role"] != "master":
 		return fmt.Errorf("the upstream is no master, but %q", info["role"])

@@ -63,6 +63,11 @@ func (r *run) quiet(ctx context.Context) error {
 	if r.result.Silent = silent; len(silent) > 0 {
 		r.say(fmt.Sprintf("%d proxies did not say in time that they hold back: %s", len(silent), strings.Join(silent, ", ")))
 	}
+	for _, h := range held {
+		if h.Server != "" && h.Server != r.server {
+			return fmt.Errorf("proxy %s has another upstream (run_id %s) than this one (%s): locks would be in two places", h.Proxy, h.Server, r.server)
+		}
+	}
 	strange, held, err := r.strangers(ctx, before, held)
 	if err != nil {
 		return err

@@ -520,3 +520,59 @@ func TestClockIsSet(t *testing.T) {
 	r.mustMove(Order{Back: true})
 	r.same(r.upstream(), before)
 }
+
+// TestBegunByOthers: a beginning that others brought to its end, so that it is not known whose it is, is decided once more by who wants it, and the
+// move is made; what else others decide meanwhile is theirs.
+func TestBegunByOthers(t *testing.T) {
+	t.Parallel()
+	for _, back := range []bool{false, true} {
+		r := newRig(t)
+		r.line("SET lock:a token PX 60000")
+		began := "to to-masters"
+		if back {
+			r.mustMove(Order{})
+			began = "to to-upstream"
+		}
+		from, first := r.masters.at.Era, true
+		r.masters.fails = func(step string) error {
+			r.masters.mu.Lock()
+			defer r.masters.mu.Unlock()
+			if step != began || !first {
+				return nil
+			}
+			first, r.masters.lost = false, true
+			return quorum.ErrNotThere
+		}
+		if result := r.mustMove(Order{Back: back}); result.At != (Order{Back: back}).target() || r.masters.at.Era != from+3 {
+			t.Errorf("back=%v: %+v in era %d, which began in %d", back, result, r.masters.at.Era, from)
+		}
+	}
+	r := newRig(t)
+	r.masters.fails = func(step string) error {
+		if step == "to to-masters" {
+			return quorum.ErrNotThere
+		}
+		return nil
+	}
+	if _, err := r.move(Order{}); err == nil || !strings.Contains(err.Error(), "nothing is changed by this one") || r.masters.at.Place != place.Upstream {
+		t.Errorf("%v, %v", err, r.masters.at)
+	}
+}
+
+// TestOtherUpstream: where another proxy has another upstream nothing is moved, there or back, whatever was ordered.
+func TestOtherUpstream(t *testing.T) {
+	t.Parallel()
+	for _, order := range []Order{{}, {EvenIfOthers: true}, {Back: true}} {
+		r := newRig(t)
+		r.line("SET lock:a token PX 60000")
+		if order.Back {
+			r.mustMove(Order{})
+		}
+		at := r.masters.at.Place
+		r.masters.holding = append(r.masters.holding, quorum.Held{Proxy: "other", Server: "another"})
+		r.masters.proxies = append(r.masters.proxies, "other")
+		if _, err := r.move(order); err == nil || !strings.Contains(err.Error(), "proxy other has another upstream (run_id another) than this one (") || r.masters.at.Place != at {
+			t.Errorf("%+v: %v, %v", order, err, r.masters.at)
+		}
+	}
+}

@@ -16,8 +16,8 @@ type run struct {
 	order Order
 	say   func(string)
 	conn  Connection
-	// own is the number of that connection at the upstream.
-	own string
+	// own is the number of that connection at the upstream, server the run_id there.
+	own, server string
 	// at is where the locks are, as far as this run has brought them.
 	at     quorum.Placed
 	result Result
@@ -49,14 +49,13 @@ func (r *run) through(ctx context.Context, moving place.Place) error {
 	if err := r.look(ctx); err != nil {
 		return fmt.Errorf("nothing is changed: %w", err)
 	}
-	source := r.at
-	began, err := r.opts.Masters.MoveOn(ctx, r.at, moving)
+	began, err := r.begin(ctx, moving)
 	since := time.Now()
 	if errors.Is(err, quorum.ErrNotThere) { // it is another one's move
 		return fmt.Errorf("nothing is changed by this one: %w", err)
 	}
 	if err != nil {
-		return r.giveUp(ctx, source.Era+1, err)
+		return r.giveUp(ctx, r.at.Era+1, err)
 	}
 	r.at = began
 	r.say(fmt.Sprintf("decided: %v, in era %d; all proxies hold back commands on lock keys", began.Place, began.Era))
@@ -75,6 +74,31 @@ func (r *run) through(ctx context.Context, moving place.Place) error {
 	r.say(fmt.Sprintf("decided: %v, in era %d", r.at.Place, r.at.Era))
 	r.clear(ctx, copied)
 	return nil
+}
+
+// beginnings is how often a move is begun where others bring it about at the same time.
+const beginnings = 3
+
+var errBusy = errors.New("others decide where the locks are at the same time, over and over")
+
+// begin has it decided that the locks are being moved, by this run. Where others have decided just that meanwhile it is decided once more: they may
+// only have brought to its end what this one had begun, and nobody would go on with it. quorum.ErrNotThere: something else is decided.
+func (r *run) begin(ctx context.Context, moving place.Place) (quorum.Placed, error) {
+	for range beginnings {
+		began, err := r.opts.Masters.MoveOn(ctx, r.at, moving)
+		if !errors.Is(err, quorum.ErrNotThere) {
+			return began, err
+		}
+		now, unknown := r.opts.Masters.Confirm(ctx)
+		switch {
+		case unknown != nil:
+			return began, unknown
+		case now.Place != moving:
+			return began, err
+		}
+		r.at = now
+	}
+	return quorum.Placed{}, errBusy
 }
 
 // look finds what speaks against a move, and changes nothing.

@@ -44,7 +44,7 @@ func (s *Server) info(c command.Call) {
 
 func infoWanted(asked [][]byte, name string) bool {
 	for _, a := range asked {
-		switch syntax.Lower(a) {
+		switch syntax.Folded(a) {
 		case "default", "all", "everything", strings.ToLower(name):
 			return true
 		}
@@ -190,7 +190,7 @@ func (s *Server) mergedInfo(c command.Call) {
 	if !ok {
 		return
 	}
-	if s.opts.Programs != nil {
+	if s.opts.LockKeys {
 		reply = withoutServers(reply)
 	}
 	if !infoWanted(c.Args[1:], "Redlock") {

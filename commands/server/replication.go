@@ -4,12 +4,18 @@ import (
 	"regexp"
 	"slices"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/internal/resp"
 )
 
 // otherServers are the lines of INFO with the addresses of a master and of replicas, to which clients would go that look for them there.
 var otherServers = regexp.MustCompile(`(?m)^(slave\d+|master_host|master_port):.*\n`)
+
+// tellsOfServers reports whether the reply to a ROLE or INFO has such addresses.
+func tellsOfServers(words [][]byte) bool {
+	return syntax.Lower(words[0]) == "role" || infoWanted(words[1:], "Replication")
+}
 
 // withoutServers takes these lines out of a reply to INFO.
 func withoutServers(reply []byte) []byte {

@@ -50,8 +50,10 @@ type Options struct {
 	LocksAt func() string
 	// Strays are the lock keys at the upstream while the locks are at the masters; nil where nobody looks for them.
 	Strays *strays.Strays
+	// LockKeys is set where there are lock keys, be they at the upstream for now: then clients are not to learn of other servers.
+	LockKeys bool
 	// Programs counts the locks without a TTL and the side effects that were lost. It is nil where there
-	// are no lock keys.
+	// are no lock keys on the masters.
 	Programs func() (endless, lost int64)
 	// Cluster has a proxy without an upstream say that it is a cluster of one node.
 	Cluster bool
@@ -130,17 +132,17 @@ func (s *Server) Proxy() *command.Command {
 // Merged are the commands in whose replies ours are merged with the upstream's own, and, where there are lock keys, those that would
 // lead clients to other servers.
 func (s *Server) Merged() []*command.Command {
-	all := []*command.Command{
-		command.OfRedis("command", s.catalog.mergedCommand, command.Docs{}),
-		command.OfRedis("info", s.mergedInfo, command.Docs{}),
-	}
-	if s.opts.Programs != nil { // there are lock keys
-		all = append(all, command.OfRedis("role", role, command.Docs{}))
+	info := command.OfRedis("info", s.mergedInfo, command.Docs{})
+	all := []*command.Command{command.OfRedis("command", s.catalog.mergedCommand, command.Docs{}), info}
+	if s.opts.LockKeys {
+		role := command.OfRedis("role", role, command.Docs{})
+		info.Hides, role.Hides = tellsOfServers, tellsOfServers
+		all = append(all, role)
 	}
 	for _, c := range all {
 		c.Asks = true
 	}
-	if s.opts.Programs != nil {
+	if s.opts.LockKeys {
 		cluster := command.OfRedis("cluster", noCluster, command.Docs{})
 		cluster.Local = true
 		all = append(all, cluster)

@@ -449,3 +449,51 @@ func TestMastersAreDown(t *testing.T) {
 	}
 	kit.Want(t, one, int64(1), "DEL", "lock:a")
 }
+
+// TestLockServerBesideAMove: a proxy without an upstream, but with the same lock keys, grants none of them while they are at the upstream of others.
+func TestLockServerBesideAMove(t *testing.T) {
+	r := startRig(t)
+	r.mustMove(0)
+	server := kit.StartProxy(t, redistest.URLs(r.masters), append(kit.PatientMasters(), "--lock-keys", "lock:*")...)
+	client, beside := kit.Dial(t, r.addrs[1]), kit.Connect(t, server)
+	kit.Soon(t, func() error {
+		if reply := kit.Do(t, beside, "LOCK", "lock:a", "me", "PX", "60000"); reply == nil || strings.HasPrefix(kit.Text(reply), "NOQUORUM") {
+			return fmt.Errorf("while the locks are at the masters: %v", reply)
+		}
+		return nil
+	})
+	kit.Want(t, client, "me", "GET", "lock:a")
+	kit.Soon(t, func() error { _, err := r.move(0, "--back"); return err })
+	kit.Want(t, client, "me", "GET", "lock:a")
+	kit.Want(t, client, "OK", "SET", "lock:b", "me", "NX", "PX", "60000")
+	started := kit.Connect(t, kit.StartProxy(t, redistest.URLs(r.masters), append(kit.PatientMasters(), "--lock-keys", "lock:*")...))
+	const elsewhere = "ERR the locks on lock keys are at the upstream by now, of which this proxy has none: go to one that has"
+	for _, of := range []*redistest.Client{beside, started} {
+		for _, command := range [][]string{
+			{"LOCK", "lock:b", "other", "PX", "1000"}, {"SET", "lock:b", "other", "NX", "PX", "1000"}, {"LOCK", "lock:b", "other", "PX", "1000", "BLOCK", "100"},
+			{"UNLOCK", "lock:a", "me"}, {"EXTEND", "lock:a", "me", "PX", "1000"}, {"GET", "lock:a"}, {"DEL", "lock:a"}, {"INCR", "lock:c"},
+			{"EVAL", "return redis.call('get', KEYS[1])", "1", "lock:a"},
+		} {
+			if reply := kit.Text(kit.Do(t, of, command...)); reply != elsewhere {
+				t.Errorf("%v: %s", command, reply)
+			}
+		}
+		kit.WantGrant(t, of, "LOCK", "other", "me", "PX", "100") // of another key the locks do not move
+		time.Sleep(150 * time.Millisecond)
+	}
+	r.mustMove(0)
+	kit.Want(t, beside, "me", "GET", "lock:a")
+	kit.Want(t, started, "me", "GET", "lock:b")
+}
+
+// TestProxiesOfTwoUpstreams: of proxies that have different upstreams nothing is moved.
+func TestProxiesOfTwoUpstreams(t *testing.T) {
+	r := startRig(t)
+	other := kit.StartRedis(t)
+	r.add(slices.Concat(kit.LockKeyArgs(other), kit.PatientMasters(), []string{"--move-from-upstream"})...)
+	r.wantVoting()
+	kit.Want(t, kit.Dial(t, r.addrs[2]), "OK", "SET", "lock:there", "me", "NX", "PX", "60000")
+	r.wantRefused(0, "has another upstream", "--even-if-others")
+	kit.Want(t, kit.Dial(t, r.addrs[0]), "OK", "SET", "lock:here", "me", "NX", "PX", "60000")
+	kit.Want(t, kit.Dial(t, r.addrs[2]), "me", "GET", "lock:there")
+}

@@ -325,16 +325,30 @@ func TestClaimedCluster(t *testing.T) {
 	}
 }
 
-// TestReplicationIsNotTold: INFO and ROLE name no other server.
+// TestReplicationIsNotTold: INFO and ROLE name no other server, wherever the locks are.
 func TestReplicationIsNotTold(t *testing.T) {
 	master := kit.StartRedis(t)
 	replica := startReplica(t, master)
-	for upstream, other := range map[*redistest.Server]*redistest.Server{master: replica, replica: master} {
-		client := dial(t, startDetoured(t, upstream.Addr()).Addr())
+	for _, c := range []struct {
+		upstream, other *redistest.Server
+		args            []string
+	}{
+		{master, replica, nil}, {replica, master, nil},
+		{master, replica, []string{"--move-from-upstream"}}, {master, replica, []string{"--move-from-upstream", "--upstream-connections", "2"}},
+	} {
+		client := dial(t, startDetoured(t, c.upstream.Addr(), c.args...).Addr())
 		for _, words := range [][]string{{"INFO"}, {"INFO", "replication"}, {"ROLE"}} {
-			if reply := fmt.Sprint(kit.Do(t, client, words...)); strings.Contains(reply, portOf(other)) {
-				t.Errorf("%v names another server:\n%s", words, reply)
+			if reply := fmt.Sprint(kit.Do(t, client, words...)); reply == "" || strings.Contains(reply, portOf(c.other)) {
+				t.Errorf("%v: %v names another server:\n%s", c.args, words, reply)
 			}
+			kit.Does(t, client, "MULTI", "OK")
+			kit.Does(t, client, strings.Join(words, " "), "ERR "+words[0]+" inside MULTI is not allowed")
+			kit.Does(t, client, "EXEC", "EXECABORT")
+		}
+		kit.Does(t, client, "MULTI", "OK")
+		kit.Does(t, client, "INFO server", "QUEUED")
+		if reply := fmt.Sprint(kit.Do(t, client, "EXEC")); !strings.Contains(reply, "redis_version") {
+			t.Errorf("EXEC of INFO server: %s", reply)
 		}
 	}
 }

@@ -83,19 +83,26 @@ func (c *crowd) waits(t *testing.T, proxy *harness.Proxy, key, token string) {
 			c.failed <- fmt.Errorf("LOCK %s %s: %v, %w", key, token, reply, err)
 			return
 		}
-		unknown := false // after NOQUORUM the lock may be gone, or go later
-		for end := time.Now().Add(kit.Patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
-			reply, err = client.Do("UNLOCK", key, token)
-			if failure, refused := reply.(redistest.RespError); err == nil && refused && strings.HasPrefix(string(failure), "NOQUORUM") {
-				unknown = true
-				continue
-			}
-			break
-		}
-		if err != nil || reply != any(int64(1)) && (!unknown || reply != any(int64(0))) {
-			c.failed <- fmt.Errorf("UNLOCK %s %s: %v, %w", key, token, reply, err)
+		if err := release(client, key, token); err != nil {
+			c.failed <- err
 		}
 	})
+}
+
+// release unlocks until it is known that the lock was released. After NOQUORUM that may have happened at any time: then 0 says so.
+func release(client *redistest.Client, key, token string) error {
+	unknown := false
+	for end := time.Now().Add(kit.Patience); ; time.Sleep(time.Millisecond) {
+		reply, err := client.Do("UNLOCK", key, token)
+		switch text := kit.Text(reply); {
+		case err == nil && (reply == any(int64(1)) || unknown && reply == any(int64(0))):
+			return nil
+		case err == nil && strings.HasPrefix(text, "NOQUORUM ") && time.Now().Before(end):
+			unknown = true
+		default:
+			return fmt.Errorf("UNLOCK %s %s: %s, %w", key, token, text, err)
+		}
+	}
 }
 
 func (c *crowd) wantServed(t *testing.T) {

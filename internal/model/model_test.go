@@ -35,6 +35,7 @@ var (
 	otherA    = Op{Do: Unlock, Token: 'a', Proxy: 1, After: []int{1}}
 	extendA   = Op{Do: Extend, Token: 'a', After: []int{1}}
 	lockB     = Op{Do: Lock, Token: 'b', Proxy: 1}
+	handedOn  = Op{Do: Lock, Token: 'b'} // its take leaves with the release, or at any other time
 	lockAgain = Op{Do: Lock, Token: 'a', Proxy: 1}
 	lockC     = Op{Do: Lock, Token: 'c', Proxy: 2}
 	fencedA   = Op{Do: Lock, Token: 'a', Fence: true}
@@ -88,6 +89,10 @@ var whole = []Scenario{
 	{Name: "fences: restart, held by two, UNLOCK, LOCK", N: 3, Held: 2, Losses: 1, Slow: 1, Restarts: 1, Ops: []Op{fencedA, unlockA, fencedB}},
 	{Name: "5 masters, LOCK, UNLOCK, LOCK", N: 5, Ops: []Op{lockA, unlockA, lockB}},
 	{Name: "5 masters, held by 3, UNLOCK, GETSET", N: 5, Held: 3, Losses: 1, Ops: []Op{lockA, unlockA, setC}},
+	{Name: "handed on: held, UNLOCK, LOCK by the same proxy, any losses", N: 3, Held: 3, Losses: -1, Ops: []Op{lockA, unlockA, handedOn}},
+	{Name: "handed on: held by two, UNLOCK, LOCK by the same proxy, LOCK by another", N: 3, Held: 2, Losses: 1, Retries: 1, Ops: []Op{lockA, unlockA, handedOn, lockC}},
+	{Name: "handed on: restart, held, UNLOCK, LOCK by the same proxy", N: 3, Held: 3, Losses: 1, Slow: 1, Restarts: 1, Ops: []Op{lockA, unlockA, handedOn}},
+	{Name: "handed on: clients that wait no longer, held, UNLOCK, LOCK by the same proxy", N: 3, Held: 3, Timeouts: true, Unreachable: true, Losses: 1, Ops: []Op{lockA, unlockA, handedOn}},
 }
 
 // long are explored by make model as far as the limit.

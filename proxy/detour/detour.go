@@ -5,7 +5,8 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"strings"
+
+	"redlock-proxy/commands/catalog/syntax"
 )
 
 // Retry is the error that a client gets in place of one that names another server. Nothing was done; clients that try again do so on TRYAGAIN.
@@ -31,7 +32,8 @@ func Harmless(words [][]byte) (other [][]byte, changed bool) {
 	return other, changed
 }
 
-func is(word []byte, name string) bool { return strings.EqualFold(string(word), name) }
+// is compares as the servers do, to which a zero byte ends a word.
+func is(word []byte, name string) bool { return syntax.Folded(word) == name }
 
 // errorsThatLead are the errors of which clients take an address. messages are the kinds of pushes that name none; of any other one it is not
 // known.

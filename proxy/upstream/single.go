@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"net"
+	"regexp"
 	"time"
 
 	"redlock-proxy/internal/resp"
@@ -67,6 +68,26 @@ func (s *Single) ask(ctx context.Context, commands [][]string) ([]any, error) {
 		replies = append(replies, reply)
 	}
 	return replies, nil
+}
+
+var runID = regexp.MustCompile(`\nrun_id:(\w+)`)
+
+// RunID is that of the server which the upstream is now; empty where it does not tell.
+func (u *Upstream) RunID(ctx context.Context) string {
+	s, err := u.Single(ctx)
+	if err != nil {
+		return ""
+	}
+	defer s.Close()
+	replies, err := s.Ask(ctx, []string{"INFO", "server"})
+	if err != nil {
+		return ""
+	}
+	info, _ := replies[0].(string)
+	if found := runID.FindStringSubmatch(info); found != nil {
+		return found[1]
+	}
+	return ""
 }
 
 // Close closes it.

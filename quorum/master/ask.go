@@ -22,9 +22,9 @@ func (m *Master) lane(db int) *lane {
 
 // ask queues an op, or answers it at once when the master is down. The lane that it returns
 // is to be launched by the caller.
-func (m *Master) ask(o *op) *lane {
+func (m *Master) ask(o *op, hold bool) *lane {
 	l := m.lane(o.db)
-	claimed, err := l.push(o)
+	claimed, err := l.push(o, hold)
 	switch {
 	case err != nil:
 		m.refuse([]*op{o}, err)
@@ -81,7 +81,7 @@ func (m *Master) Tell(db int, do cell.Op, owed bool) { m.tell(tellOp(db, do, owe
 // tell sends an op that nothing waits for, now or, if it is owed, when the master is back.
 func (m *Master) tell(o *op) {
 	l := m.lane(o.db)
-	claimed, err := l.push(o)
+	claimed, err := l.push(o, false)
 	switch {
 	case claimed:
 		l.launch()

@@ -10,7 +10,8 @@
 // finds out which server it reached; from then on it is read and written here. A batch is one write
 // and, mostly, one read. The caller that finds the lane idle writes; the link's goroutine stays in
 // its read, hands out the answers, and writes what has collected meanwhile. So nothing is woken
-// only to send, and the end of a connection is noticed before the next batch. What may have left
+// only to send, and the end of a connection is noticed before the next batch. A caller that knows of an op which is about to follow, as a
+// release does of the take of who waits for the lock, leaves the sending to that one's caller, for 200 µs. What may have left
 // and was not answered is unknown; what never left has failed, and is not.
 //
 // What a master says is not believed. The links read with the bounds of package resp, and so

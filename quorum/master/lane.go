@@ -30,7 +30,9 @@ type lane struct {
 	// and nothing is left to send. Who sets it, or finds it so as the link's goroutine, has
 	// the flight.
 	claimed bool
-	link    Link
+	// held is set where whoever claimed the lane leaves the sending to the next op, for a moment: who sets it back sends.
+	held bool
+	link Link
 	// down refuses new ops, for this reason.
 	down error
 
@@ -43,8 +45,8 @@ func newLane(m *Master, db int, down error) *lane {
 	return l
 }
 
-// push queues an op, or says why not. Where claimed is true the caller has to launch.
-func (l *lane) push(o *op) (claimed bool, err error) {
+// push queues an op, or says why not. Where claimed is true the caller has to launch; with hold, the next one to push may do it before.
+func (l *lane) push(o *op, hold bool) (claimed bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.down != nil {
@@ -54,9 +56,17 @@ func (l *lane) push(o *op) (claimed bool, err error) {
 		return false, ErrQueueFull
 	}
 	l.queue = append(l.queue, o)
-	claimed = !l.claimed
-	l.claimed = true
+	claimed = !l.claimed || l.held
+	l.claimed, l.held = true, claimed && hold
 	return claimed, nil
+}
+
+// unhold reports whether nobody has sent what was held: then the caller has to launch.
+func (l *lane) unhold() (claimed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	claimed, l.held = l.held, false
+	return claimed
 }
 
 // again puts ops in front of the queue, in their order, or says why not. Only the holder of the

@@ -3,8 +3,10 @@ package master
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/register"
@@ -97,20 +99,21 @@ const keptWords = 1 << 10
 
 // Send gives ops[i] to masters[i], where there is one, in a database. A master that is down
 // answers at once. The round is over when it is decided, which decided says of the replies
-// so far, also of none; see Wait.
-func (rs *Rounds) Send(masters []*Master, db int, ops []cell.Op, decided func([]register.Reply) bool) *Round {
-	return rs.take(len(masters), decided).begin(masters, db, ops)
+// so far, also of none; see Wait. queued, unless it is nil, is called when all are queued and before they are sent: it reports whether
+// more is about to follow for the same masters, which is to leave with them.
+func (rs *Rounds) Send(masters []*Master, db int, ops []cell.Op, decided func([]register.Reply) bool, queued func() (more bool)) *Round {
+	return rs.take(len(masters), decided).begin(masters, db, ops, queued)
 }
 
 // Send is Rounds.Send of a round whose memory is not used again.
 func Send(masters []*Master, db int, ops []cell.Op, decided func([]register.Reply) bool) *Round {
-	return newRound(len(masters), decided).begin(masters, db, ops)
+	return newRound(len(masters), decided).begin(masters, db, ops, nil)
 }
 
-func (r *Round) begin(masters []*Master, db int, ops []cell.Op) *Round {
+func (r *Round) begin(masters []*Master, db int, ops []cell.Op, queued func() bool) *Round {
 	r.fill(db, ops)
 	r.shown = r.decided(r.replies)
-	r.send(masters)
+	r.send(masters, queued)
 	return r
 }
 
@@ -141,22 +144,40 @@ const usualMasters = 5
 
 // send gives the ops to the lanes of their masters. Those lanes that were idle send at once,
 // with what other goroutines that can run now have for them, too.
-func (r *Round) send(masters []*Master) {
+func (r *Round) send(masters []*Master, queued func() bool) {
 	var few [usualMasters]*lane // it stays on the stack
 	idle := few[:0]
 	for i, m := range masters {
 		if o := &r.ops[i]; o.change != nil {
-			if l := m.ask(o); l != nil {
+			if l := m.ask(o, queued != nil); l != nil {
 				idle = append(idle, l)
 			}
 		}
 	}
-	if len(idle) == 0 {
-		return
+	switch {
+	case queued != nil && queued() && len(idle) > 0:
+		held := slices.Clone(idle)
+		time.AfterFunc(holdTime, func() { launchHeld(held) })
+	case queued != nil:
+		launchHeld(idle)
+	case len(idle) > 0:
+		runtime.Gosched()
+		for _, l := range idle {
+			l.launch()
+		}
 	}
-	runtime.Gosched()
-	for _, l := range idle {
-		l.launch()
+}
+
+// holdTime is how long what is queued is held for what follows it: by far longer than a goroutine needs to be woken and to ask, and
+// shorter than a round trip that anybody would notice.
+const holdTime = 200 * time.Microsecond
+
+// launchHeld sends what nobody has sent yet.
+func launchHeld(held []*lane) {
+	for _, l := range held {
+		if l.unhold() {
+			l.launch()
+		}
 	}
 }
 

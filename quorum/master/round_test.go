@@ -54,7 +54,7 @@ func TestRoundTellsLater(t *testing.T) {
 
 // What nothing waits for tells of each reply in its turn.
 func TestRoundDecidedByNone(t *testing.T) {
-	r := new(Rounds).Send(make([]*Master, 3), 0, make([]cell.Op, 3), func([]reply) bool { return true })
+	r := new(Rounds).Send(make([]*Master, 3), 0, make([]cell.Op, 3), func([]reply) bool { return true }, nil)
 	if err := r.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestRoundAnswersOnce(t *testing.T) {
 			_ = r.Wait(t.Context())
 			r.Drop()
 		default:
-			m.ask(&r.ops[0])
+			m.ask(&r.ops[0], false)
 			_ = r.Wait(t.Context())
 			r.Drop()
 		}

@@ -101,7 +101,7 @@ func TestRoundsUsedAgain(t *testing.T) {
 				}
 				r := rounds.Send(masters, 0, differing(i, key, len(masters)), func(replies []register.Reply) bool {
 					return replies[0].State != register.Waiting && replies[2].State != register.Waiting
-				})
+				}, nil)
 				mu.Lock()
 				used[r]++
 				mu.Unlock()

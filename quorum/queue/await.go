@@ -88,6 +88,9 @@ func (q *Queues[K]) Await(ctx context.Context, w Waiting[K]) Ended {
 				return Done
 			}
 			a.failed(tried, releases, time.Now())
+		case a.step() == Ask:
+			a.head.Asked()
+			q.askOthers(w.Key)
 		default:
 			a.look(time.Now())
 		}
@@ -111,10 +114,11 @@ func (a *awaiting[K]) failed(tried Tried, releases uint64, now time.Time) {
 	a.queues.opened(a.place, tried == Unknown)
 	switch {
 	case tried == Refused && a.queues.lost(a.place, releases):
-		a.head.Told(TryNow, now)
+		a.head.Told(TryNow, time.Time{}, now)
 		return
 	case tried == Refused:
 		a.head.Failed(now)
+		a.queues.mark(a.place)
 		return
 	}
 	if a.quorum = a.Quorum(); a.quorum == nil {
@@ -155,10 +159,10 @@ func (a *awaiting[K]) wait(ctx context.Context) Ended {
 		return Over
 	case cue := <-a.place.Turn():
 		a.quorum = nil
-		a.head.Told(cue, time.Now())
+		a.head.Told(cue, a.queues.gapOf(a.place), time.Now())
 	case <-a.quorum:
 		a.quorum = nil
-		a.head.Told(TryNow, time.Now())
+		a.head.Told(TryNow, time.Time{}, time.Now())
 	case <-bell:
 		a.sees()
 	case <-due:
@@ -185,8 +189,10 @@ func (a *awaiting[K]) look(now time.Time) {
 }
 
 func (a *awaiting[K]) sees() {
-	a.head.contended = a.queues.isContended(a.place)
-	if now := time.Now(); a.head.Sees(a.alarm.View(now), now) {
-		a.queues.lost(a.place, a.queues.releasesOf(a.place))
+	now := time.Now()
+	v := a.alarm.View(now)
+	a.head.Sees(v, now)
+	if v.Verdict == wake.Held && !v.Stirred {
+		a.queues.mark(a.place)
 	}
 }

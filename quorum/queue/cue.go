@@ -8,6 +8,6 @@ const (
 	TryNow Cue = iota
 	// TryLater: it was just granted to the one before.
 	TryLater
-	// Yield: it may be free, but let other processes have a chance.
+	// Yield: it is left to other processes, which still waited when they were asked last.
 	Yield
 )

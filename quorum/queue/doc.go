@@ -2,9 +2,9 @@
 // and says when the head of a queue tries. It does no I/O: trying is its caller's, and what is known of the key on
 // the masters comes from an [Alarm].
 //
-// Only the head of a queue asks the masters ([Queues.Await]). Within one process a lock is handed on as soon as its
-// release is sent. Where another process has it the head looks, once, and sleeps until its alarm rings or
-// the lease is over ([Head]). Where the alarm cannot tell, the head polls.
+// Only the head of a queue asks the masters ([Queues.Await]). Within one process a lock is handed on as its release is queued: the
+// take of the head leaves in the same batch to each master, behind the release. Where another process has it the head looks, once, and sleeps
+// until its alarm rings or the lease is over ([Head]). Where the alarm cannot tell, the head polls.
 //
 // Those who wait until something is put under a key ([Lines.Await]) have queues of their own, for they do not keep anybody from the
 // key. Who waits for several keys stands in the queue of each, and takes what comes under those of which it is the head. A head has
@@ -15,15 +15,19 @@
 //
 // # Other processes
 //
-// The heads of several processes are told of a release at the same time, and try at the same time; at most one try of each
-// process is under way. A head that was told after a quiet while tries at once. Where the lock changes hands all the time, or others are known to wait, it looks first,
-// and tries only what is free: else it would get in the way of a process that hands the lock on by itself.
+// The heads of several processes are told of a change at the same time; at most one try of each process is under way. A change of a lock
+// that somebody had for more than 2 ms is tried at once, one after less than that is looked at first, at most every 4 ms: a process that
+// hands the lock on by itself does so in one batch, so what a look finds free has been left, and what was handed on costs a look and no try.
 //
-// So that all waiters are served, whatever process they wait in, a process has the lock for a turn (turn.go). As long as
-// nobody else takes the lock when it could, a turn is 300 ms, and the gap after it 40 ms, longer than the pause of one who
-// polls. There is no gap where no other proxy is known and nobody else was seen to have the lock. Once somebody takes it in a gap,
-// a turn is for those who waited when it began: each is served once, then the others are, so waits are
-// the same in a process with few waiters and one with many. The gap ends when another has taken the lock.
-// A client that locks again and again has its turns, too, although its queue is empty in between: the queue is kept for a second. Turns
-// are a courtesy. One who looked in vain for a quarter of a second tries whenever the lock may be free, whoever's turn it is.
+// So that all waiters are served, whatever process they wait in, a process has the lock for a turn (turn.go): those who waited when it
+// began are served once, then the others are. Whether there are others is known, not tried out. A head that finds the lock in other hands
+// leaves a mark beside it on the masters, and takes that away once it is served or gone ([Others]). With the last grant of a turn the masters are
+// asked for marks, while the lock is held; but for 100 ms after others had it no more than every 10 ms. Where nobody waits
+// elsewhere, or no other process is known, the lock is handed on without an end and never left idle. Where somebody does, its release leaves it to
+// them, and the head asks each millisecond if they still wait. As soon as they do not it tries: they have it, and had no need to be quick, or they have gone.
+// Those who have stopped, with their mark left behind, hold it up for 50 ms, once.
+//
+// One who locks again and again has its turns, too, although its queue is empty in between: the queue is kept for a second. Turns
+// are a courtesy, and so is a mark: who cannot read them, or did not get its own there in time, is served later. One who looked in vain for a quarter of a
+// second tries whenever the lock may be free, whoever's turn it is.
 package queue

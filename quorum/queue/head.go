@@ -11,10 +11,13 @@ const (
 	// shortestPoll and longestPoll bound the pause between two tries of a head that nothing is told.
 	shortestPoll = 2 * time.Millisecond
 	longestPoll  = 32 * time.Millisecond
-	// streakGap is how long others have a chance: longer than a poll.
-	streakGap = longestPoll + longestPoll/4
+	// asking is the pause before others to whom the lock was left are asked if they wait: a look and a try take about as long.
+	asking = time.Millisecond
 	// calm is how long nothing was done for the lock before a change that is tried at once.
 	calm = longestPoll
+	// brief is how long somebody has to have had the lock for its change to be tried at once: where it is handed on faster, each would cost
+	// the masters a try.
+	brief = 2 * time.Millisecond
 	// shortestLook and longestLook bound the pause between two looks at a lock that changes hands all the time.
 	shortestLook = time.Millisecond / 2
 	longestLook  = 4 * time.Millisecond
@@ -22,11 +25,8 @@ const (
 	grace = 5 * time.Millisecond
 	// lookTime is how long the answers to a look are waited for before the masters are asked by a try.
 	lookTime = 20 * time.Millisecond
-	// settling is, about, for how long a lock that changes hands all the time has to be free before it is tried: longer than a
-	// process takes to hand it on by itself.
-	settling = 2 * time.Millisecond
-	// starved is after what time of looks in vain it is not left to others any more: one who locks again and again may never leave it
-	// free for that long.
+	// starved is after what time of looks in vain it tries all the same: who has the lock may not leave it to others at all, as one who
+	// locks on the masters themselves.
 	starved = 250 * time.Millisecond
 	// endSpread is over what time the heads of several processes try a lock that ends by itself.
 	endSpread = 2 * time.Millisecond
@@ -48,6 +48,8 @@ const (
 	Look
 	// LookAnew at all masters.
 	LookAnew
+	// Ask whether others, to whom the lock was left, still wait for it.
+	Ask
 )
 
 // Head decides what the head of a queue does next.
@@ -60,12 +62,10 @@ type Head struct {
 	// step is what it does, at that time.
 	step Step
 	at   time.Time
-	// gap is until when others have a chance to take the lock; zero: they have none.
+	// gap is until when the lock is left to others; zero: it is not.
 	gap time.Time
-	// wasFree is set where the lock was free in that time.
-	wasFree bool
-	// contended is set where others wait for the lock in other processes.
-	contended bool
+	// tried is set where it tried in vain: then what others gave up is looked at first, for they may have handed it on.
+	tried bool
 	// since is since when it was not calm.
 	since time.Time
 	// acted is when it tried or looked last, pollAt and lookAt when it may again.
@@ -88,8 +88,8 @@ func (h *Head) Next() (Step, time.Time) { return h.step, h.at }
 
 func (h *Head) will(step Step, at time.Time) { h.step, h.at = step, at }
 
-// Told takes a cue.
-func (h *Head) Told(c Cue, now time.Time) {
+// Told takes a cue; with Yield others have until the end of their gap.
+func (h *Head) Told(c Cue, gap, now time.Time) {
 	h.gap = time.Time{}
 	switch c {
 	case TryNow:
@@ -98,14 +98,20 @@ func (h *Head) Told(c Cue, now time.Time) {
 	case TryLater:
 		h.will(Look, now.Add(pacing.Jittered(longestPoll, h.rand)))
 	case Yield:
-		h.gap, h.wasFree = now.Add(streakGap), false
-		h.will(LookAnew, now)
+		h.gap = gap
+		h.will(Ask, earlier(now.Add(pacing.Jittered(asking, h.rand)), gap))
+		if !h.at.Before(gap) {
+			h.step = Try
+		}
 	}
 }
 
+// Asked is for others that were asked whether they wait.
+func (h *Head) Asked() { h.will(Try, h.gap) }
+
 // Failed is for a try that found the lock in other hands.
 func (h *Head) Failed(now time.Time) {
-	h.gap = time.Time{}
+	h.gap, h.tried = time.Time{}, true
 	h.puzzles.Reset()
 	h.acts(now)
 	h.pollAt = now.Add(h.polls.Next())
@@ -134,13 +140,11 @@ func (h *Head) acts(now time.Time) {
 	h.acted, h.lookAt = now, now.Add(h.looks.Next())
 }
 
-// Sees takes what is known of the lock. It reports whether others have taken it in their gap.
-func (h *Head) Sees(v wake.View, now time.Time) (taken bool) {
-	if !h.gap.IsZero() && !h.isTaken(v) {
-		h.waitsForOthers(v, now)
-		return false
+// Sees takes what is known of the lock.
+func (h *Head) Sees(v wake.View, now time.Time) {
+	if !h.gap.IsZero() {
+		return
 	}
-	taken, h.gap = !h.gap.IsZero(), time.Time{}
 	switch v.Verdict {
 	case wake.Held:
 		h.polls.Reset()
@@ -149,50 +153,22 @@ func (h *Head) Sees(v wake.View, now time.Time) (taken bool) {
 	case wake.Changed:
 		h.changed(now)
 	case wake.Free:
-		h.will(Try, later(now.Add(h.settles(now)), h.pollAt))
+		h.will(Try, later(now, h.pollAt))
 	default:
 		h.polling(v, now)
 	}
-	return taken
 }
 
 // changed is for a lock that others gave up, or handed on.
 func (h *Head) changed(now time.Time) {
-	switch isCalm := now.Sub(h.acted) >= calm; {
-	case h.isStarved(now), isCalm && !h.contended:
+	switch {
+	case !h.tried, now.Sub(h.acted) >= brief:
+		h.will(Try, later(now, h.pollAt))
+	case now.Sub(h.since) >= starved:
 		h.will(Try, later(now, later(h.pollAt, h.lookAt)))
 	default:
 		h.will(Look, later(now, h.lookAt))
 	}
-}
-
-// settles is for how long a free lock is left to others who may hand it on.
-func (h *Head) settles(now time.Time) time.Duration {
-	if h.isStarved(now) {
-		return 0
-	}
-	return pacing.Jittered(settling, h.rand)
-}
-
-// isStarved reports whether it looked in vain for long.
-func (h *Head) isStarved(now time.Time) bool {
-	return now.Sub(h.acted) < calm && now.Sub(h.since) >= starved
-}
-
-// isTaken reports whether others have taken a lock that was left to them: they hold it, or it was free and has changed since. Who is
-// quick may have given it back already.
-func (h *Head) isTaken(v wake.View) bool {
-	h.wasFree = h.wasFree || v.Verdict == wake.Free
-	return v.Verdict == wake.Held || v.Verdict == wake.Changed && h.wasFree
-}
-
-// waitsForOthers is for the time in which others have a chance.
-func (h *Head) waitsForOthers(v wake.View, now time.Time) {
-	if (v.Verdict == wake.Changed || v.Stirred) && h.lookAt.Before(h.gap) {
-		h.will(Look, later(now, h.lookAt))
-		return
-	}
-	h.will(Try, h.gap)
 }
 
 // rests waits for the end of a lock that others hold.
@@ -226,6 +202,13 @@ func (h *Head) looksSoon(now time.Time) {
 		at = h.at
 	}
 	h.will(Look, at)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 func later(a, b time.Time) time.Time {

@@ -33,7 +33,7 @@ func (s *script) want(step Step, in time.Duration) *script {
 	return s
 }
 
-func (s *script) told(c Cue) *script       { s.head.Told(c, s.now); return s }
+func (s *script) told(c Cue) *script       { s.head.Told(c, time.Time{}, s.now); return s }
 func (s *script) failed() *script          { s.head.Failed(s.now); return s }
 func (s *script) looked() *script          { s.head.Looked(s.now); return s }
 func (s *script) sees(v wake.View) *script { s.head.Sees(v, s.now); return s }
@@ -71,7 +71,7 @@ func TestHeadInAHurry(t *testing.T) {
 		}
 		s.after(pause).want(Look, 0).looked().held(time.Second)
 	}
-	s.verdict(wake.Changed).after(4*ms).looked().verdict(wake.Free).want(Try, settling)
+	s.verdict(wake.Changed).after(4*ms).looked().verdict(wake.Free).want(Try, 0)
 	s.after(ms).verdict(wake.Changed).want(Look, 3*ms) // it was handed on meanwhile
 	s.after(calm).verdict(wake.Changed).want(Try, 0)
 }
@@ -125,43 +125,16 @@ func TestHeadBehindItsOwn(t *testing.T) {
 	play(t).told(TryLater).after(longestPoll).looked().unclear(false).want(Try, 0) // it cannot be looked at
 }
 
-// TestHeadYields: others have their chance, until one has taken it or the gap is over.
-func TestHeadYields(t *testing.T) {
-	s := play(t).told(Yield).want(LookAnew, 0).looked().unclear(true).want(Try, streakGap)
-	s.after(ms).verdict(wake.Changed).want(Look, 0).looked().unclear(true).want(Try, streakGap-ms) // of its own release
-	s.after(ms).verdict(wake.Free).want(Try, streakGap-2*ms)
-	s.after(ms)
-	if taken := s.head.Sees(wake.View{Verdict: wake.Held, End: s.now.Add(time.Second)}, s.now); !taken {
-		t.Error("it does not see that another has taken the lock")
-	}
-	s.want(Try, time.Second+endSpread)
-	if s.head.Sees(wake.View{Verdict: wake.Held, End: s.now.Add(time.Second)}, s.now) {
-		t.Error("taken twice")
-	}
-	s.after(500*ms).verdict(wake.Changed).want(Try, 0) // the gap is over
-
-	s = play(t).told(Yield).looked().verdict(wake.Free)
-	if !s.head.Sees(wake.View{Verdict: wake.Changed}, s.now) {
-		t.Error("it does not see that another was quick to take the lock")
-	}
-	s.want(Look, shortestLook)
-	s = play(t).told(Yield).looked().verdict(wake.Free).after(streakGap).want(Try, 0)
-	s.failed().looked().held(time.Second).want(Try, time.Second+endSpread)
-	play(t).told(Yield).looked().unclear(false).want(Try, streakGap) // nothing is known
+// TestHeadIsTold: who was never refused the lock tries at the first change; a lock that was handed on is looked at from then on.
+func TestHeadIsTold(t *testing.T) {
+	s := play(t).told(TryLater).after(longestPoll).want(Look, 0).looked().held(time.Second).after(ms).verdict(wake.Changed).want(Try, 0)
+	s.failed().looked().held(time.Second).after(ms).verdict(wake.Changed).want(Look, ms)
+	s.held(time.Second).after(brief).verdict(wake.Changed).want(Try, 0)
 }
 
-// TestHeadLeavesItToOthers: where others wait for the lock in other processes, too, a change is looked at before it is tried, for they may hand it on.
-func TestHeadLeavesItToOthers(t *testing.T) {
-	s := play(t).told(TryNow).failed().looked().held(time.Second).after(500 * ms)
-	s.head.contended = true
-	s.verdict(wake.Changed).want(Look, 0).looked().verdict(wake.Free).want(Try, settling)
-}
-
-// TestHeadIsStarved: what never stays free is tried all the same, after a while.
+// TestHeadIsStarved: what is never left to others is tried all the same, after a while.
 func TestHeadIsStarved(t *testing.T) {
-	s := play(t).told(TryNow)
-	s.head.contended = true
-	s.failed().looked()
+	s := play(t).told(TryNow).failed().looked()
 	for begun := s.now; s.now.Sub(begun) < starved; {
 		s.held(time.Second).verdict(wake.Changed)
 		step, at := s.head.Next()
@@ -170,6 +143,20 @@ func TestHeadIsStarved(t *testing.T) {
 		}
 		s.after(at.Sub(s.now)).looked()
 	}
-	s.verdict(wake.Changed).want(Try, longestLook).after(ms).verdict(wake.Free).want(Try, 0)
-	s.after(calm).held(time.Second).after(time.Second).verdict(wake.Changed).want(Look, 0) // it was calm
+	s.verdict(wake.Changed).want(Try, longestLook)
+	s.after(calm).held(time.Second).after(time.Second).verdict(wake.Changed).want(Try, 0) // it was calm
+}
+
+// TestHeadYields: others to whom the lock is left are asked if they still wait, until they do not, or the gap is over; what is known of the
+// lock meanwhile changes nothing.
+func TestHeadYields(t *testing.T) {
+	s := play(t)
+	gap := s.now.Add(10 * ms)
+	yields := func() *script { s.head.Told(Yield, gap, s.now); return s }
+	yields().want(Ask, asking).verdict(wake.Free).want(Ask, asking).after(asking)
+	s.head.Asked()
+	s.want(Try, 9*ms).verdict(wake.Changed).want(Try, 9*ms)
+	yields().want(Ask, asking).after(9 * ms)
+	yields().want(Try, 0)
+	s.told(TryNow).want(Try, 0).failed().want(Look, 0)
 }

@@ -10,13 +10,22 @@ import (
 type Queues[K comparable] struct {
 	// Parks reports whether the queue of a key may be kept for a while when nobody waits in it; nil: all may.
 	Parks func(K) bool
-	// Alone reports whether no other process is known that may wait; nil: one may.
-	Alone func() bool
+	// Others, unless it is nil, is how those who wait in other processes are known of.
+	Others Others[K]
 
 	mu    sync.Mutex
 	byKey map[K]*queue[K]
 	// parked are queues in which nobody waits now, the oldest first.
 	parked []parked[K]
+}
+
+// Others carries between processes that somebody waits. Its methods do not wait for the masters.
+type Others[K comparable] interface {
+	// Mark has the masters note that this process waits for a key that another one has, Unmark that it does not any more.
+	Mark(key K)
+	Unmark(key K)
+	// Ask has answered called, once, with whether the masters know of another process that waits for a key.
+	Ask(key K, answered func(waits bool))
 }
 
 // queue is first in, first out; only its head contends at the masters.
@@ -27,8 +36,8 @@ type queue[K comparable] struct {
 	open bool
 	// releases counts those that were told while the queue is kept.
 	releases uint64
-	// emptied is when it was parked last.
-	emptied time.Time
+	// emptied is when it was parked last, marked when others were told that it waits, or zero.
+	emptied, marked time.Time
 }
 
 // Place is a waiter's place in a queue.
@@ -98,7 +107,7 @@ func (q *Queues[K]) Enter(key K) *Place[K] {
 	p := &Place[K]{key: key, turn: make(chan Cue, 1)}
 	line.places = append(line.places, p)
 	if len(line.places) == 1 {
-		p.tell(line.turn.entered())
+		p.tell(line.turn.entered(time.Now()))
 	}
 	return p
 }
@@ -106,22 +115,56 @@ func (q *Queues[K]) Enter(key K) *Place[K] {
 // Leave gives a place up; the next one may become the head. granted is set where the lock was
 // granted to this one.
 func (q *Queues[K]) Leave(p *Place[K], granted bool) {
+	asks, unmarks := q.leave(p, granted)
+	if q.Others != nil && unmarks {
+		q.Others.Unmark(p.key)
+	}
+	if q.Others != nil && asks {
+		q.askOthers(p.key)
+	}
+}
+
+// askOthers asks whether others wait for a key.
+func (q *Queues[K]) askOthers(key K) {
+	q.Others.Ask(key, func(waits bool) { q.answered(key, waits) })
+}
+
+// leave reports whether it is to be asked for if others wait, and whether they are to be told that nobody does here.
+func (q *Queues[K]) leave(p *Place[K], granted bool) (asks, unmarks bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	line := q.byKey[p.key]
+	line, now := q.byKey[p.key], time.Now()
 	line.open = line.open && !granted
 	wasHead := line.remove(p)
+	if granted {
+		asks = line.turn.granted(len(line.places), now)
+	}
+	if granted || len(line.places) == 0 {
+		unmarks, line.marked = !line.marked.IsZero(), time.Time{}
+	}
 	switch {
 	case len(line.places) == 0 && granted && (q.Parks == nil || q.Parks(p.key)):
-		line.turn.granted(0, time.Now())
-		q.park(p.key, line, time.Now())
+		q.park(p.key, line, now)
 	case len(line.places) == 0:
 		delete(q.byKey, p.key)
 	case wasHead && granted:
-		line.turn.granted(len(line.places), time.Now())
 		line.places[0].tell(TryLater)
 	case wasHead:
-		line.places[0].tell(TryNow)
+		line.places[0].tell(line.turn.entered(now))
+	}
+	return asks, unmarks
+}
+
+// answered notes whether others wait for a key.
+func (q *Queues[K]) answered(key K, waits bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	line := q.byKey[key]
+	if line == nil {
+		return
+	}
+	if cue, told := line.turn.answered(waits); told && len(line.places) > 0 {
+		line.places[0].tell(cue)
 	}
 }
 
@@ -141,23 +184,24 @@ func (l *queue[K]) remove(p *Place[K]) bool {
 	return false
 }
 
-// Released tells the head of a key's queue that the lock may be free.
-func (q *Queues[K]) Released(key K) {
+// Released tells the head of a key's queue that the lock may be free. It reports whether that one tries for it at once.
+func (q *Queues[K]) Released(key K) (tries bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	line := q.byKey[key]
+	line, now := q.byKey[key], time.Now()
 	if line == nil {
-		return
+		return false
 	}
 	line.releases++
-	if len(line.places) == 0 {
-		line.turn.releasedAlone(time.Now())
-		q.park(key, line, time.Now())
-		return
-	}
-	if cue, told := line.turn.released(time.Now(), q.Alone); told {
+	cue, told := line.turn.released(now)
+	switch {
+	case len(line.places) == 0:
+		q.park(key, line, now)
+		return false
+	case told:
 		line.places[0].tell(cue)
 	}
+	return told && cue == TryNow
 }
 
 // releasesOf is how many releases were told to a place's queue.
@@ -176,7 +220,7 @@ func (q *Queues[K]) lost(p *Place[K], releases uint64) (outdated bool) {
 	if line.releases != releases {
 		return true
 	}
-	line.turn.lost()
+	line.turn.lost(time.Now())
 	return false
 }
 
@@ -194,9 +238,30 @@ func (q *Queues[K]) isOpen(p *Place[K]) bool {
 	return q.byKey[p.key].open
 }
 
-// isContended reports whether others wait for the lock in other processes, as far as is known.
-func (q *Queues[K]) isContended(p *Place[K]) bool {
+// gapOf is until when the lock of a place's key is left to others.
+func (q *Queues[K]) gapOf(p *Place[K]) time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.byKey[p.key].turn.contended
+	return q.byKey[p.key].turn.gap
+}
+
+// markPause is the time between two marks of a key: who has the lock does not ask for them more often than that by much.
+const markPause = 20 * time.Millisecond
+
+// mark tells others that this process waits for a lock that one of them has, unless it was done just now.
+func (q *Queues[K]) mark(p *Place[K]) {
+	if q.Others != nil && q.marks(p, time.Now()) {
+		q.Others.Mark(p.key)
+	}
+}
+
+func (q *Queues[K]) marks(p *Place[K], now time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	line := q.byKey[p.key]
+	if line.turn.isOurs() || now.Sub(line.marked) < markPause {
+		return false
+	}
+	line.marked = now
+	return true
 }

@@ -45,25 +45,45 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestYield: those of one process hand a lock on for a while; then other processes get a chance, until it is granted again.
+// fakeOthers are other processes, which answer when they are asked.
+type fakeOthers struct {
+	waits         bool
+	asked, marked int
+	unmarked      int
+}
+
+func (o *fakeOthers) Mark(string)                             { o.marked++ }
+func (o *fakeOthers) Unmark(string)                           { o.unmarked++ }
+func (o *fakeOthers) Ask(_ string, answered func(waits bool)) { o.asked++; answered(o.waits) }
+
+// TestYield: those of one process hand a lock on; where others wait it is left to them once all were served, until it was granted again.
 func TestYield(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var q Queues[string]
-		first, second, third := q.Enter("k"), q.Enter("k"), q.Enter("k")
+		others := &fakeOthers{waits: true}
+		q := Queues[string]{Others: others}
+		first, second := q.Enter("k"), q.Enter("k")
 		q.Leave(first, true)
-		time.Sleep(longestStreak + time.Millisecond)
-		q.Released("k")
-		if got := cueOf(second); got != Yield {
-			t.Errorf("after a long streak: %d", got)
-		}
-		q.Released("k")
-		if got := cueOf(second); got != -1 {
-			t.Errorf("told of the same release again, the gap ends: %d", got)
+		third := q.Enter("k")
+		if !q.Released("k") || cueOf(second) != TryNow || others.asked != 0 {
+			t.Error("it is not handed on within the turn")
 		}
 		q.Leave(second, true)
-		q.Released("k")
-		if got := cueOf(third); got != TryNow {
-			t.Errorf("the streak began anew: %d", got)
+		if q.Released("k") || cueOf(third) != Yield || others.asked != 1 {
+			t.Errorf("the turn goes on, after %d questions", others.asked)
+		}
+		if q.Released("k"); cueOf(third) != -1 {
+			t.Error("told of the same release again, the gap ends")
+		}
+		if q.askOthers("k"); cueOf(third) != Yield {
+			t.Error("the gap ends although they still wait")
+		}
+		others.waits = false
+		if q.askOthers("k"); cueOf(third) != TryNow {
+			t.Error("it waits for others who have gone")
+		}
+		q.Leave(third, true)
+		if q.Released("k"); q.Enter("k") == nil {
+			t.Error("no place")
 		}
 	})
 }
@@ -71,7 +91,8 @@ func TestYield(t *testing.T) {
 // TestAlone: who locks again and again by itself is not held up, unless others want the lock as well; then it has its turns.
 func TestAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var q Queues[string]
+		others := &fakeOthers{}
+		q := Queues[string]{Others: others}
 		again := func() Cue {
 			p := q.Enter("k")
 			cue := cueOf(p)
@@ -85,18 +106,47 @@ func TestAlone(t *testing.T) {
 				t.Fatalf("alone: %d", cue)
 			}
 		}
-		p := q.Enter("k")
-		q.lost(p, q.releasesOf(p)) // another was quicker
-		q.Leave(p, true)
+		others.waits = true
+		yields := 0
+		for range 2 * askPause / ms {
+			if again() == Yield {
+				yields++
+			}
+		}
+		if yields == 0 {
+			t.Error("it does not leave it to another")
+		}
+		if others.marked != 0 || q.Len() != 0 || q.LenOf("k") != 0 {
+			t.Errorf("%d marks of one who waits for nobody; %d wait", others.marked, q.Len())
+		}
+	})
+}
+
+// TestMarks: who waits for others is known to them, until it has the lock or waits no longer; who waits for one of this process is not.
+func TestMarks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		others := &fakeOthers{}
+		q := Queues[string]{Others: others}
+		p, next := q.Enter("k"), q.Enter("k")
+		q.mark(p)
+		q.mark(p)
+		if others.marked != 1 {
+			t.Errorf("%d marks at once", others.marked)
+		}
+		time.Sleep(markPause)
+		if q.mark(p); others.marked != 2 {
+			t.Errorf("%d marks", others.marked)
+		}
+		if q.Leave(p, true); others.unmarked != 1 {
+			t.Error("it is still marked")
+		}
+		if q.mark(next); others.marked != 2 {
+			t.Error("marked, behind one of its own")
+		}
 		q.Released("k")
-		if cue := again(); cue != Yield {
-			t.Errorf("with another: %d", cue)
-		}
-		if cue := again(); cue != TryNow {
-			t.Errorf("nobody wanted it: %d", cue)
-		}
-		if waits, _ := q.Waits("k"); waits || q.Len() != 0 || q.LenOf("k") != 0 {
-			t.Error("somebody waits")
+		q.mark(next)
+		if q.Leave(next, false); others.unmarked != 2 {
+			t.Error("one that has left is still marked")
 		}
 	})
 }

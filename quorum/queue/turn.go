@@ -3,11 +3,16 @@ package queue
 import "time"
 
 const (
-	// longestStreak is how long the waiters of one process may hand a lock on to
-	// each other without a gap, as far as it is known that nobody else wants it.
-	longestStreak = 300 * time.Millisecond
-	// longestTurn is how long they may where others want it, if not all who waited were served before.
+	// longestTurn is how long the waiters of one process may hand a lock on to each other where others want it, if not all who waited were
+	// served before.
 	longestTurn = 2 * time.Second
+	// askPause is the time between two questions whether others want it: a lock that changes hands 3,000 times a second is asked about after
+	// every thirtieth time, and who begins to wait is known of in that time.
+	askPause = 10 * time.Millisecond
+	// contendedFor is for how long after others had it that is asked each time: they come back soon, as those of this process do.
+	contendedFor = 100 * time.Millisecond
+	// longestGap bounds for how long it is left to others who are known to wait, but do not come: they have stopped, or are far away or slow.
+	longestGap = 50 * time.Millisecond
 )
 
 // turn is the time in which the waiters of one process hand a lock on to each other.
@@ -15,51 +20,49 @@ type turn struct {
 	// served is how many were granted it, gate for how many it is, and began when it was granted first.
 	served, gate int
 	began        time.Time
-	// shared is set where another process had the lock, or took it when it last could; contended only for the latter: others wait
-	// for it as well.
-	shared, contended bool
-	// free is set from a release until the lock was granted or is in other hands, gap where others may take it meanwhile.
-	free, gap bool
+	// wanted is set where others wait for it, as far as is known.
+	wanted bool
+	// asked is when it was asked for last whether they do, contended when they had it, or it was left to them, last.
+	asked, contended time.Time
+	// free is set from a release until the lock was granted or is in other hands; gap is until when it is left to others meanwhile, or zero.
+	free bool
+	gap  time.Time
 }
 
-// granted is for a lock that the head got; so many wait behind it.
-func (t *turn) granted(waiting int, now time.Time) {
-	if t.gap {
-		t.shared, t.contended = false, false // nobody wanted it
+// granted is for a lock that the head got; so many wait behind it. It reports whether it is to be asked for if others wait.
+func (t *turn) granted(waiting int, now time.Time) (asks bool) {
+	if !t.gap.IsZero() {
+		t.wanted = false // they did not come
 	}
 	if t.served == 0 {
 		t.gate, t.began = waiting+1, now
 	}
 	t.served++
-	t.free, t.gap = false, false
+	t.free, t.gap = false, time.Time{}
+	asks = !t.wanted && t.isOver(now) && (now.Sub(t.asked) >= askPause || now.Sub(t.contended) < contendedFor)
+	if asks {
+		t.asked = now
+	}
+	return asks
 }
 
 // released is for a lock that one of this process gave back. It says what the head does, if that is not
-// known already. alone reports whether no other process is known, nil: one may be there.
-func (t *turn) released(now time.Time, alone func() bool) (cue Cue, told bool) {
-	if t.free && t.gap {
+// known already.
+func (t *turn) released(now time.Time) (cue Cue, told bool) {
+	if t.free && !t.gap.IsZero() {
 		return 0, false
 	}
 	t.free = true
-	if t.served == 0 || !t.isOver(now) || !t.shared && alone != nil && alone() {
+	if t.served == 0 || !t.wanted || !t.isOver(now) {
 		return TryNow, true
 	}
-	t.served, t.gap = 0, true
+	t.served, t.gap, t.contended = 0, now.Add(longestGap), now
 	return Yield, true
 }
 
-// releasedAlone is released where nobody of this process waits.
-func (t *turn) releasedAlone(now time.Time) {
-	if t.shared {
-		t.released(now, nil)
-	} else {
-		*t = turn{free: true}
-	}
-}
-
 // entered is for one who waits alone. It says what that one does.
-func (t *turn) entered() Cue {
-	if t.gap {
+func (t *turn) entered(now time.Time) Cue {
+	if now.Before(t.gap) {
 		return Yield
 	}
 	return TryNow
@@ -67,18 +70,31 @@ func (t *turn) entered() Cue {
 
 // isOver reports whether others come first now.
 func (t *turn) isOver(now time.Time) bool {
-	if t.shared {
-		return t.served >= t.gate || now.Sub(t.began) > longestTurn
-	}
-	return now.Sub(t.began) > longestStreak
+	return t.served >= t.gate || now.Sub(t.began) > longestTurn
 }
 
-// lost is for a lock that the head found in other hands: in those of another process, unless one of this process was granted it
-// and has not given it back.
-func (t *turn) lost() {
-	t.contended = t.contended || t.free
-	if t.free || t.served == 0 {
-		t.shared, t.served = true, 0
+// isOurs reports whether one of this process has the lock, as far as is known.
+func (t *turn) isOurs() bool { return t.served > 0 && !t.free }
+
+// answered is for what others were asked: whether they wait. It says what the head does, if that is another thing now.
+func (t *turn) answered(waits bool) (cue Cue, told bool) {
+	isLeft := t.free && !t.gap.IsZero()
+	switch {
+	case waits && isLeft:
+		return Yield, true
+	case waits:
+		t.wanted = t.wanted || t.isOurs()
+	case isLeft:
+		t.wanted, t.gap = false, time.Time{}
+		return TryNow, true
 	}
-	t.free, t.gap = false, false
+	return 0, false
+}
+
+// lost is for a lock that the head found in other hands: in those of another process, unless it is ours.
+func (t *turn) lost(now time.Time) {
+	if !t.isOurs() {
+		t.served, t.wanted, t.contended = 0, false, now
+	}
+	t.free, t.gap = false, time.Time{}
 }

@@ -5,119 +5,121 @@ import (
 	"time"
 )
 
-// TestTurnAlone: without others there is a gap each 300 ms.
+// TestTurnAlone: where nobody waits elsewhere the lock is handed on without an end, and that is asked for now and then.
 func TestTurnAlone(t *testing.T) {
 	var one turn
 	now := time.Unix(1000, 0)
-	gaps := 0
-	for range 1000 { // a ms each
-		one.granted(5, now)
+	asked := 0
+	for i := range 1000 { // a ms each
+		if one.granted(5, now) {
+			asked++
+			one.answered(false)
+		}
 		now = now.Add(ms)
-		if cue, told := one.released(now, nil); told && cue == Yield {
-			gaps++
+		if cue, told := one.released(now); !told || cue != TryNow {
+			t.Fatalf("release %d: cue %d, %v", i, cue, told)
 		}
 	}
-	if gaps != 3 {
-		t.Errorf("%d gaps in a second, want 3", gaps)
+	if want := 1000 * int(ms) / int(askPause); asked < want-1 || asked > want {
+		t.Errorf("asked %d times in a second, want %d", asked, want)
 	}
 }
 
-// TestTurnOfTheOnlyProcess: there is no gap where no other is known, until one is found to have the lock.
-func TestTurnOfTheOnlyProcess(t *testing.T) {
-	var one turn
-	now := time.Unix(1000, 0)
-	only := func() bool { return true }
-	for range 1000 {
-		one.granted(5, now)
-		now = now.Add(ms)
-		if cue, told := one.released(now, only); !told || cue != TryNow {
-			t.Fatalf("cue %d, %v", cue, told)
-		}
-	}
-	one.lost()
-	one.granted(0, now)
-	if cue, _ := one.released(now, only); cue != Yield {
-		t.Errorf("with another: %d", cue)
-	}
-}
-
-// TestTurnShared: where another process took the lock in the gap, all who waited are served, then the others.
+// TestTurnShared: where others wait, all who waited are served, then the others; nobody waits for those who have gone.
 func TestTurnShared(t *testing.T) {
 	var one turn
 	now := time.Unix(1000, 0)
-	one.granted(3, now)
-	now = now.Add(longestStreak + ms)
-	if cue, _ := one.released(now, nil); cue != Yield {
-		t.Fatal("no gap")
-	}
-	one.lost()
 	for round := range 3 {
 		for i := range 4 {
-			one.granted(3, now)
+			if asks := one.granted(3, now); asks != (i == 3) {
+				t.Errorf("round %d, grant %d: it asks: %v", round, i, asks)
+			}
+			if i == 3 {
+				one.answered(true)
+			}
 			now = now.Add(ms)
-			cue, told := one.released(now, nil)
+			cue, told := one.released(now)
 			if want := map[bool]Cue{true: Yield, false: TryNow}[i == 3]; !told || cue != want {
 				t.Errorf("round %d, grant %d: %d", round, i, cue)
 			}
 		}
-		if round < 2 {
-			one.lost()
+		if cue, told := one.answered(true); !told || cue != Yield || one.entered(now) != Yield {
+			t.Error("it is not left to those who wait")
+		}
+		one.lost(now) // they have taken it
+		if one.entered(now) != TryNow {
+			t.Error("it waits for those who came")
 		}
 	}
-	one.granted(3, now) // nobody wanted it
-	if one.shared || one.contended {
-		t.Error("it still shares")
+	one.granted(0, now)
+	one.answered(true)
+	one.released(now)
+	if cue, told := one.answered(false); !told || cue != TryNow || one.wanted || one.entered(now) != TryNow {
+		t.Errorf("they have gone: %d, %+v", cue, one)
 	}
 }
 
-// TestTurnIsLostEarly: a release that another was quicker to use ends the turn, and tells of the other.
+// TestTurnOfThoseWhoDoNotCome: they are waited for as long as a gap.
+func TestTurnOfThoseWhoDoNotCome(t *testing.T) {
+	var one turn
+	now := time.Unix(1000, 0)
+	one.granted(0, now)
+	one.answered(true)
+	one.released(now)
+	if one.entered(now.Add(longestGap-1)) != Yield || one.entered(now.Add(longestGap)) != TryNow {
+		t.Error("the gap has another end")
+	}
+	one.granted(0, now.Add(longestGap))
+	if cue, _ := one.released(now.Add(longestGap)); cue != TryNow {
+		t.Errorf("they did not come: %d", cue)
+	}
+}
+
+// TestTurnIsLostEarly: a release that another was quicker to use ends the turn, and others are asked again soon.
 func TestTurnIsLostEarly(t *testing.T) {
 	var one turn
 	now := time.Unix(1000, 0)
 	one.granted(9, now)
-	one.lost() // in those of one who was served here
-	if one.shared || one.served != 1 {
-		t.Errorf("it shares with itself: %+v", one)
+	one.lost(now) // in the hands of one who was served here
+	if !one.isOurs() || one.served != 1 {
+		t.Errorf("it is thought to be another's: %+v", one)
 	}
-	one.released(now, nil)
-	one.lost()
-	if !one.shared || !one.contended || one.served != 0 {
+	one.released(now)
+	one.lost(now)
+	if one.isOurs() || one.served != 0 {
 		t.Errorf("%+v", one)
 	}
-}
-
-// TestFoundInOtherHands: who finds the lock held by none of this process shares it.
-func TestFoundInOtherHands(t *testing.T) {
-	var one turn
-	one.lost()
-	if !one.shared || one.contended {
-		t.Errorf("%+v", one)
+	for range 3 {
+		if !one.granted(0, now) {
+			t.Error("after others had it, it does not ask each time")
+		}
+		now = now.Add(ms)
 	}
 }
 
 // TestTurnIsNotForEver: many waiters, or slow ones, let others have it, too.
 func TestTurnIsNotForEver(t *testing.T) {
-	one := turn{shared: true}
-	now := time.Unix(1000, 0)
-	one.granted(1000, now)
-	if cue, _ := one.released(now.Add(longestTurn), nil); cue != TryNow {
-		t.Errorf("%d", cue)
-	}
-	one.granted(1000, now)
-	if cue, _ := one.released(now.Add(longestTurn+ms), nil); cue != Yield {
-		t.Errorf("%d", cue)
+	for after, want := range map[time.Duration]Cue{longestTurn: TryNow, longestTurn + ms: Yield} {
+		var one turn
+		now := time.Unix(1000, 0)
+		one.granted(1000, now)
+		one.answered(true)
+		if cue, _ := one.released(now.Add(after)); cue != want {
+			t.Errorf("after %v: %d", after, cue)
+		}
 	}
 }
 
 // TestToldTwice: the gap does not end because the same release is told again.
 func TestToldTwice(t *testing.T) {
-	one := turn{shared: true}
+	var one turn
 	now := time.Unix(1000, 0)
 	one.granted(0, now)
-	if cue, told := one.released(now, nil); !told || cue != Yield {
+	one.answered(true)
+	if cue, told := one.released(now); !told || cue != Yield {
 		t.Fatalf("%d", cue)
 	}
-	if cue, told := one.released(now, nil); told {
+	if cue, told := one.released(now); told {
 		t.Errorf("%d", cue)
 	}
 }

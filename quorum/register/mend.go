@@ -159,7 +159,7 @@ type leftover struct {
 }
 
 // leftovers are those under key number i, of which f is what the masters hold: all cells
-// but those of the incarnation that is held, once it is sure that no other one is.
+// but those of the incarnation that is held, once it is sure that no other one is, and of the marks those that do not end as they should.
 func leftovers(replies []Reply, i int, f finding) (all []leftover) {
 	if f.standing == Open {
 		return nil
@@ -171,6 +171,10 @@ func leftovers(replies []Reply, i int, f finding) (all []leftover) {
 		switch c := r.Found[i]; c.Form {
 		case cell.Plain, cell.Register, cell.Blocking:
 			if f.standing != Held || !c.Holds(f.attempt) {
+				all = append(all, leftover{m, c.Attempt, c.Accepted})
+			}
+		case cell.Mark:
+			if c.Left < 0 || c.Left > markFor { // the master's clock was set back
 				all = append(all, leftover{m, c.Attempt, c.Accepted})
 			}
 		}
