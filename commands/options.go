@@ -108,7 +108,7 @@ func (o Options) orDefault() Options {
 
 // moving are the keys of locks that may be moved.
 func (o Options) moving() keys.Patterns {
-	if o.Moving == nil && !o.Guarded {
+	if !o.Guarded {
 		return keys.NewPatterns()
 	}
 	return keys.NewPatterns(o.LockKeys...)

@@ -3,10 +3,10 @@ package upstream
 import (
 	"context"
 	"net"
-	"regexp"
 	"time"
 
 	"redlock-proxy/internal/resp"
+	"redlock-proxy/quorum/guard"
 )
 
 // singleTimeout bounds what is asked at once on a [Single]: each of these commands is quick.
@@ -70,8 +70,6 @@ func (s *Single) ask(ctx context.Context, commands [][]string) ([]any, error) {
 	return replies, nil
 }
 
-var runID = regexp.MustCompile(`\nrun_id:(\w+)`)
-
 // RunID is that of the server which the upstream is now; empty where it does not tell.
 func (u *Upstream) RunID(ctx context.Context) string {
 	s, err := u.Single(ctx)
@@ -84,8 +82,8 @@ func (u *Upstream) RunID(ctx context.Context) string {
 		return ""
 	}
 	info, _ := replies[0].(string)
-	if found := runID.FindStringSubmatch(info); found != nil {
-		return found[1]
+	if id := guard.RunID(info); id != guard.Untold {
+		return id
 	}
 	return ""
 }

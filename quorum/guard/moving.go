@@ -50,7 +50,7 @@ func (s *Set) Confirm(ctx context.Context) error {
 	return ctx.Err()
 }
 
-var errUnconfirmed = errors.New("no majority of the masters replied where the locks are")
+var errUnconfirmed = errors.New("no majority of the masters confirmed where the locks are")
 
 // Stir has proxies look at the masters again and again, since something is about to be decided. Those that are reached do so within a heartbeat.
 func (s *Set) Stir(ctx context.Context, era succession.Era, ballot string) {

@@ -21,8 +21,8 @@
 //
 // So that all waiters are served, whatever process they wait in, a process has the lock for a turn (turn.go): those who waited when it
 // began are served once, then the others are. Whether there are others is known, not tried out. A head that finds the lock in other hands
-// leaves a mark beside it on the masters, and takes that away once it is served or gone ([Others]). With the last grant of a turn the masters are
-// asked for marks, while the lock is held; but for 100 ms after others had it no more than every 10 ms. Where nobody waits
+// leaves a mark beside it on the masters, and takes that away once it is served or gone ([Others]). With the last grant of a turn, while the lock
+// is held, the masters are asked for marks: each time for 100 ms after others had it, else every 10 ms at the most. Where nobody waits
 // elsewhere, or no other process is known, the lock is handed on without an end and never left idle. Where somebody does, its release leaves it to
 // them, and the head asks each millisecond if they still wait. As soon as they do not it tries: they have it, and had no need to be quick, or they have gone.
 // Those who have stopped, with their mark left behind, hold it up for 50 ms, once.
