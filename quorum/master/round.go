@@ -154,13 +154,16 @@ func (r *Round) send(masters []*Master, queued func() bool) {
 			}
 		}
 	}
+	follows := queued != nil && queued()
 	switch {
-	case queued != nil && queued() && len(idle) > 0:
+	case len(idle) == 0:
+	case follows:
 		held := slices.Clone(idle)
 		time.AfterFunc(holdTime, func() { launchHeld(held) })
 	case queued != nil:
+		runtime.Gosched()
 		launchHeld(idle)
-	case len(idle) > 0:
+	default:
 		runtime.Gosched()
 		for _, l := range idle {
 			l.launch()
