@@ -28,7 +28,7 @@ type arrival struct {
 func NewLocker(c *Cluster) *Locker {
 	l := &Locker{Cluster: c}
 	l.queues.Parks = func(k Key) bool { return len(k.Name) <= longestParked }
-	l.queues.Others = others{c, c.source.Attempt()}
+	l.queues.Others = others{c, c.source.Attempt(), func() []string { return c.now().guards.Peers() }}
 	c.freed = l.queues.Released
 	return l
 }

@@ -138,10 +138,17 @@ func TestWaitersOutliveALossOfQuorum(t *testing.T) {
 	})
 }
 
-// The waiters of a busy process leave gaps for those of others.
+// knows has a locker know another one, as their guards would.
+func knows(l, other *Locker) {
+	l.queues.Others = others{l.Cluster, l.source.Attempt(), func() []string { return []string{other.id} }}
+}
+
+// The waiters of a busy process leave the lock to those of others.
 func TestTwoProxiesShareABusyLock(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		other := NewLocker(b.newCluster())
+		knows(b.locker, other)
+		knows(other, b.locker)
 		served := map[string]int{}
 		ctx, stop := context.WithTimeout(b.Context(), 10*time.Second)
 		defer stop()

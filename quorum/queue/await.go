@@ -67,12 +67,14 @@ const (
 
 // Await stands in the queue of a key until it is the head of it, then tries whenever the lock may be free.
 func (q *Queues[K]) Await(ctx context.Context, w Waiting[K]) Ended {
-	a := &awaiting[K]{Waiting: w, queues: q, place: q.Enter(w.Key), head: NewHead(w.Rand), timer: time.NewTimer(time.Hour)}
+	a := &awaiting[K]{Waiting: w, queues: q, place: q.Enter(w.Key), head: NewHead(w.Rand), timer: time.NewTimer(time.Hour), marked: make(chan struct{}, 1)}
 	var tried Tried
 	defer func() {
 		a.timer.Stop()
-		if a.alarm != nil {
-			a.alarm.Stop()
+		for _, alarm := range []Alarm{a.alarm, a.passed} {
+			if alarm != nil {
+				alarm.Stop()
+			}
 		}
 		q.Leave(a.place, tried == Taken)
 	}()
@@ -105,6 +107,9 @@ type awaiting[K comparable] struct {
 	head   *Head
 	timer  *time.Timer
 	alarm  Alarm // nil: none is set
+	// marked has one signal when others know that this process waits; then passed is set, which rings when one leaves the lock to it.
+	marked chan struct{}
+	passed Alarm
 	// quorum is what is waited for instead while too few masters vote.
 	quorum <-chan struct{}
 }
@@ -118,7 +123,7 @@ func (a *awaiting[K]) failed(tried Tried, releases uint64, now time.Time) {
 		return
 	case tried == Refused:
 		a.head.Failed(now)
-		a.queues.mark(a.place)
+		a.mark()
 		return
 	}
 	if a.quorum = a.Quorum(); a.quorum == nil {
@@ -145,10 +150,7 @@ func (a *awaiting[K]) wait(ctx context.Context) Ended {
 		a.timer.Reset(time.Until(at))
 		due = a.timer.C
 	}
-	var bell <-chan struct{}
-	if a.alarm != nil && a.quorum == nil { // what masters tell that do not vote is nothing to go by
-		bell = a.alarm.Bell()
-	}
+	bell, passed := a.bellOf(a.alarm), a.bellOf(a.passed)
 	select {
 	case <-ctx.Done():
 		return Left
@@ -159,12 +161,18 @@ func (a *awaiting[K]) wait(ctx context.Context) Ended {
 		return Over
 	case cue := <-a.place.Turn():
 		a.quorum = nil
-		a.head.Told(cue, a.queues.gapOf(a.place), time.Now())
+		if a.head.Told(cue, a.queues.gapOf(a.place), time.Now()); cue == Yield {
+			a.mark()
+		}
 	case <-a.quorum:
 		a.quorum = nil
 		a.head.Told(TryNow, time.Time{}, time.Now())
 	case <-bell:
 		a.sees()
+	case <-passed:
+		a.seesTurn()
+	case <-a.marked:
+		a.listen()
 	case <-due:
 	}
 	return Done
@@ -193,6 +201,48 @@ func (a *awaiting[K]) sees() {
 	v := a.alarm.View(now)
 	a.head.Sees(v, now)
 	if v.Verdict == wake.Held && !v.Stirred {
-		a.queues.mark(a.place)
+		a.mark()
 	}
+}
+
+// mark has other processes know that this one waits.
+func (a *awaiting[K]) mark() {
+	a.queues.mark(a.place, func() {
+		select {
+		case a.marked <- struct{}{}:
+		default:
+		}
+	})
+}
+
+// listen has it rung for when another process leaves the lock to this one.
+func (a *awaiting[K]) listen() {
+	if a.passed != nil && a.passed.Ended() {
+		a.passed.Stop()
+		a.passed = nil
+	}
+	if a.passed == nil {
+		a.passed = a.queues.Others.Passed(a.Key)
+	}
+	a.passed.LookAnew()
+}
+
+// seesTurn tries where the lock was left to this process.
+func (a *awaiting[K]) seesTurn() {
+	now := time.Now()
+	if v := a.passed.View(now).Verdict; v != wake.Free && v != wake.Changed {
+		return
+	}
+	a.passed.Stop()
+	a.passed = nil
+	a.queues.passed(a.place)
+	a.head.Told(TryNow, time.Time{}, now)
+}
+
+// bellOf is the bell of an alarm that is heeded now: what masters report that do not vote is nothing to go by.
+func (a *awaiting[K]) bellOf(alarm Alarm) <-chan struct{} {
+	if alarm == nil || a.quorum != nil {
+		return nil
+	}
+	return alarm.Bell()
 }

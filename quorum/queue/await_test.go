@@ -54,6 +54,20 @@ type stand struct {
 // waits has one wait; over may be nil.
 func waits(ctx context.Context, over <-chan time.Time) *stand {
 	s := &stand{alarm: &fakeAlarm{bell: make(chan struct{}, 1)}}
+	s.begin(ctx, over)
+	return s
+}
+
+// waitsBeside has one wait where there are other processes.
+func waitsBeside(ctx context.Context, others *fakeOthers) *stand {
+	s := &stand{alarm: &fakeAlarm{bell: make(chan struct{}, 1)}}
+	s.queues.Others = others
+	s.begin(ctx, nil)
+	return s
+}
+
+// begin begins the wait; over may be nil.
+func (s *stand) begin(ctx context.Context, over <-chan time.Time) {
 	begun := time.Now()
 	go func() {
 		s.ended = s.queues.Await(ctx, Waiting[string]{
@@ -76,7 +90,6 @@ func waits(ctx context.Context, over <-chan time.Time) *stand {
 		s.done = true
 	}()
 	synctest.Wait()
-	return s
 }
 
 // TestAwaitIsWoken: nothing is tried while the lock is held, and it is tried at once when the alarm rings.
@@ -252,6 +265,54 @@ func TestAwaitIsPuzzled(t *testing.T) {
 		synctest.Wait()
 		if n := len(s.tries); n < 60 || n > 75 || s.ended != Open {
 			t.Errorf("%d tries in a minute, ended %d", n, s.ended)
+		}
+	})
+}
+
+// TestAwaitIsPassedTheLock: one who waits is known to others, and tries as soon as one leaves the lock to it; where that is in vain it is marked anew.
+func TestAwaitIsPassedTheLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		others := &fakeOthers{}
+		s := waitsBeside(t.Context(), others)
+		held := wake.View{Verdict: wake.Held, End: time.Now().Add(time.Hour)}
+		s.alarm.shows(held)
+		if others.marked != 1 || len(others.alarms) != 1 || others.alarms[0].looks != 1 {
+			t.Fatalf("%d marks, alarms %v", others.marked, others.alarms)
+		}
+		others.alarms[0].shows(held)
+		time.Sleep(time.Minute)
+		if len(s.tries) != 1 {
+			t.Errorf("it tries although the lock was not left to it: %v", s.tries)
+		}
+		others.alarms[0].shows(wake.View{Verdict: wake.Changed})
+		if len(s.tries) != 2 || !others.alarms[0].stopped || others.marked != 2 || len(others.alarms) != 2 {
+			t.Fatalf("tries %v, %d marks, %d alarms", s.tries, others.marked, len(others.alarms))
+		}
+		s.free.Store(true)
+		others.alarms[1].shows(wake.View{Verdict: wake.Free})
+		if len(s.tries) != 3 || !s.done || others.unmarked != 1 {
+			t.Errorf("tries %v, done %v, unmarked %d times", s.tries, s.done, others.unmarked)
+		}
+	})
+}
+
+// TestAwaitYields: one for whom others come first is known to them at once, and tries when they have left it to this process.
+func TestAwaitYields(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		others := &fakeOthers{next: "other"}
+		s := &stand{alarm: &fakeAlarm{bell: make(chan struct{}, 1)}}
+		s.queues.Others = others
+		s.queues.Leave(s.queues.Enter("k"), true)
+		s.queues.askOthers("k")
+		s.queues.Released("k")
+		s.begin(t.Context(), nil)
+		if len(s.tries) != 0 || others.marked != 1 {
+			t.Fatalf("tries %v, %d marks", s.tries, others.marked)
+		}
+		s.free.Store(true)
+		others.alarms[0].shows(wake.View{Verdict: wake.Changed})
+		if len(s.tries) != 1 || !s.done {
+			t.Errorf("tries %v", s.tries)
 		}
 	})
 }

@@ -8,6 +8,8 @@ const (
 	TryNow Cue = iota
 	// TryLater: it was just granted to the one before.
 	TryLater
-	// Yield: it is left to other processes, which still waited when they were asked last.
+	// LookNow: others, to whom it was left, have had it, or want it no more.
+	LookNow
+	// Yield: it is left to another process, which still waited when that was asked last.
 	Yield
 )

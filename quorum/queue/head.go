@@ -97,6 +97,8 @@ func (h *Head) Told(c Cue, gap, now time.Time) {
 		h.will(Try, now)
 	case TryLater:
 		h.will(Look, now.Add(pacing.Jittered(longestPoll, h.rand)))
+	case LookNow:
+		h.will(Look, now)
 	case Yield:
 		h.gap = gap
 		h.will(Ask, earlier(now.Add(pacing.Jittered(asking, h.rand)), gap))

@@ -19,13 +19,18 @@ type Queues[K comparable] struct {
 	parked []parked[K]
 }
 
-// Others carries between processes that somebody waits. Its methods do not wait for the masters.
+// Others carries between processes who waits, and whose turn it is. Its methods do not wait for the masters.
 type Others[K comparable] interface {
-	// Mark has the masters note that this process waits for a key that another one has, Unmark that it does not any more.
-	Mark(key K)
+	// Mark has the masters note that this process waits for a key that another one has, and marked called when a majority has. Unmark has them
+	// note that it does not any more.
+	Mark(key K, marked func())
 	Unmark(key K)
-	// Ask has answered called, once, with whether the masters know of another process that waits for a key.
-	Ask(key K, answered func(waits bool))
+	// Ask has answered called, once, with the process that waits for a key and comes next after this one, or with none.
+	Ask(key K, answered func(next string))
+	// Pass leaves a lock to a process that waits for it. gone is called if that one does not wait any more.
+	Pass(key K, to string, gone func())
+	// Passed sets an alarm for a key that was marked: it is Held there until another process leaves the lock to this one.
+	Passed(key K) Alarm
 }
 
 // queue is first in, first out; only its head contends at the masters.
@@ -126,7 +131,16 @@ func (q *Queues[K]) Leave(p *Place[K], granted bool) {
 
 // askOthers asks whether others wait for a key.
 func (q *Queues[K]) askOthers(key K) {
-	q.Others.Ask(key, func(waits bool) { q.answered(key, waits) })
+	q.Others.Ask(key, func(next string) {
+		if to := q.answered(key, next); to != "" {
+			q.pass(key, to)
+		}
+	})
+}
+
+// pass leaves the lock of a key to another process.
+func (q *Queues[K]) pass(key K, to string) {
+	q.Others.Pass(key, to, func() { q.refused(key) })
 }
 
 // leave reports whether it is to be asked for if others wait, and whether they are to be told that nobody does here.
@@ -155,15 +169,30 @@ func (q *Queues[K]) leave(p *Place[K], granted bool) (asks, unmarks bool) {
 	return asks, unmarks
 }
 
-// answered notes whether others wait for a key.
-func (q *Queues[K]) answered(key K, waits bool) {
+// answered notes which other process waits for a key and comes next, if any. It returns the one to which the lock is left now, if any.
+func (q *Queues[K]) answered(key K, next string) (to string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	line := q.byKey[key]
+	if line == nil {
+		return ""
+	}
+	cue, to, told := line.turn.answered(next, len(line.places), time.Now())
+	if told && len(line.places) > 0 {
+		line.places[0].tell(cue)
+	}
+	return to
+}
+
+// refused notes that the process to which the lock of a key was left did not wait any more.
+func (q *Queues[K]) refused(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	line := q.byKey[key]
 	if line == nil {
 		return
 	}
-	if cue, told := line.turn.answered(waits); told && len(line.places) > 0 {
+	if cue, told := line.turn.refused(); told && len(line.places) > 0 {
 		line.places[0].tell(cue)
 	}
 }
@@ -184,24 +213,32 @@ func (l *queue[K]) remove(p *Place[K]) bool {
 	return false
 }
 
-// Released tells the head of a key's queue that the lock may be free. It reports whether that one tries for it at once.
+// Released tells the head of a key's queue that the lock may be free, or leaves it to another process. It reports whether the head tries for it at once.
 func (q *Queues[K]) Released(key K) (tries bool) {
+	tries, to := q.released(key)
+	if to != "" {
+		q.pass(key, to)
+	}
+	return tries
+}
+
+func (q *Queues[K]) released(key K) (tries bool, to string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	line, now := q.byKey[key], time.Now()
 	if line == nil {
-		return false
+		return false, ""
 	}
 	line.releases++
-	cue, told := line.turn.released(now)
+	cue, to, told := line.turn.released(now)
 	switch {
 	case len(line.places) == 0:
 		q.park(key, line, now)
-		return false
+		return false, to
 	case told:
 		line.places[0].tell(cue)
 	}
-	return told && cue == TryNow
+	return told && cue == TryNow, to
 }
 
 // releasesOf is how many releases were told to a place's queue.
@@ -248,10 +285,10 @@ func (q *Queues[K]) gapOf(p *Place[K]) time.Time {
 // markPause is the time between two marks of a key: who has the lock does not ask for them more often than that by much.
 const markPause = 20 * time.Millisecond
 
-// mark tells others that this process waits for a lock that one of them has, unless it was done just now.
-func (q *Queues[K]) mark(p *Place[K]) {
+// mark has others know that this process waits for a lock that one of them has, unless it was done just now. marked is called when they know.
+func (q *Queues[K]) mark(p *Place[K], marked func()) {
 	if q.Others != nil && q.marks(p, time.Now()) {
-		q.Others.Mark(p.key)
+		q.Others.Mark(p.key, marked)
 	}
 }
 
@@ -264,4 +301,12 @@ func (q *Queues[K]) marks(p *Place[K], now time.Time) bool {
 	}
 	line.marked = now
 	return true
+}
+
+// passed notes that another process has left the lock to this one: if that is in vain it marks again, without a pause.
+func (q *Queues[K]) passed(p *Place[K]) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	line := q.byKey[p.key]
+	line.marked = line.marked.Add(-markPause)
 }

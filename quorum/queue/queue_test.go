@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,19 +48,36 @@ func TestOrder(t *testing.T) {
 
 // fakeOthers are other processes, which answer when they are asked.
 type fakeOthers struct {
-	waits         bool
-	asked, marked int
-	unmarked      int
+	// next is the one that waits, left are those that it was left to; gone has them wait no more.
+	next                    string
+	left                    []string
+	gone                    bool
+	asked, marked, unmarked int
+	alarms                  []*fakeAlarm
 }
 
-func (o *fakeOthers) Mark(string)                             { o.marked++ }
-func (o *fakeOthers) Unmark(string)                           { o.unmarked++ }
-func (o *fakeOthers) Ask(_ string, answered func(waits bool)) { o.asked++; answered(o.waits) }
+func (o *fakeOthers) Mark(_ string, marked func()) {
+	o.marked++
+	marked()
+}
+func (o *fakeOthers) Unmark(string)                            { o.unmarked++ }
+func (o *fakeOthers) Ask(_ string, answered func(next string)) { o.asked++; answered(o.next) }
+func (o *fakeOthers) Pass(_, to string, gone func()) {
+	if o.left = append(o.left, to); o.gone {
+		gone()
+	}
+}
+
+func (o *fakeOthers) Passed(string) Alarm {
+	one := &fakeAlarm{bell: make(chan struct{}, 1)}
+	o.alarms = append(o.alarms, one)
+	return one
+}
 
 // TestYield: those of one process hand a lock on; where others wait it is left to them once all were served, until it was granted again.
 func TestYield(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		others := &fakeOthers{waits: true}
+		others := &fakeOthers{next: "other"}
 		q := Queues[string]{Others: others}
 		first, second := q.Enter("k"), q.Enter("k")
 		q.Leave(first, true)
@@ -68,8 +86,8 @@ func TestYield(t *testing.T) {
 			t.Error("it is not handed on within the turn")
 		}
 		q.Leave(second, true)
-		if q.Released("k") || cueOf(third) != Yield || others.asked != 1 {
-			t.Errorf("the turn goes on, after %d questions", others.asked)
+		if q.Released("k") || cueOf(third) != Yield || others.asked != 1 || !slices.Equal(others.left, []string{"other"}) {
+			t.Errorf("the turn goes on, after %d questions; left to %q", others.asked, others.left)
 		}
 		if q.Released("k"); cueOf(third) != -1 {
 			t.Error("told of the same release again, the gap ends")
@@ -77,8 +95,8 @@ func TestYield(t *testing.T) {
 		if q.askOthers("k"); cueOf(third) != Yield {
 			t.Error("the gap ends although they still wait")
 		}
-		others.waits = false
-		if q.askOthers("k"); cueOf(third) != TryNow {
+		others.next = ""
+		if q.askOthers("k"); cueOf(third) != LookNow {
 			t.Error("it waits for others who have gone")
 		}
 		q.Leave(third, true)
@@ -106,7 +124,7 @@ func TestAlone(t *testing.T) {
 				t.Fatalf("alone: %d", cue)
 			}
 		}
-		others.waits = true
+		others.next = "other"
 		yields := 0
 		for range 2 * askPause / ms {
 			if again() == Yield {
@@ -128,27 +146,75 @@ func TestMarks(t *testing.T) {
 		others := &fakeOthers{}
 		q := Queues[string]{Others: others}
 		p, next := q.Enter("k"), q.Enter("k")
-		q.mark(p)
-		q.mark(p)
+		q.mark(p, func() {})
+		q.mark(p, func() {})
 		if others.marked != 1 {
 			t.Errorf("%d marks at once", others.marked)
 		}
 		time.Sleep(markPause)
-		if q.mark(p); others.marked != 2 {
+		if q.mark(p, func() {}); others.marked != 2 {
 			t.Errorf("%d marks", others.marked)
 		}
 		if q.Leave(p, true); others.unmarked != 1 {
 			t.Error("it is still marked")
 		}
-		if q.mark(next); others.marked != 2 {
+		if q.mark(next, func() {}); others.marked != 2 {
 			t.Error("marked, behind one of its own")
 		}
 		q.Released("k")
-		q.mark(next)
+		q.mark(next, func() {})
 		if q.Leave(next, false); others.unmarked != 2 {
 			t.Error("one that has left is still marked")
 		}
 	})
+}
+
+// TestGone: a lock that is left to one who waits no more is taken at once.
+func TestGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		others := &fakeOthers{next: "other", gone: true}
+		q := Queues[string]{Others: others}
+		q.Leave(q.Enter("k"), true)
+		time.Sleep(askPause)
+		q.Leave(q.Enter("k"), true)
+		second := q.Enter("k")
+		cueOf(second)
+		if q.Released("k"); cueOf(second) != TryNow || len(others.left) != 1 {
+			t.Errorf("left to %q", others.left)
+		}
+	})
+}
+
+// TestReleasedBeforeTheAnswer: a lock that is released before it is known that others wait is left to them then, unless one of this process
+// tries for it already; that one is the last.
+func TestReleasedBeforeTheAnswer(t *testing.T) {
+	for name, waiting := range map[string]bool{"nobody waits here": false, "one does": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				others := &fakeOthers{}
+				q := Queues[string]{Others: others}
+				q.Leave(q.Enter("k"), true)
+				var next *Place[string]
+				if waiting {
+					next = q.Enter("k")
+					cueOf(next)
+				}
+				q.Released("k")
+				others.next = "other"
+				q.askOthers("k")
+				if waiting {
+					if len(others.left) > 0 || cueOf(next) != TryNow {
+						t.Error("it is left to others while one tries for it")
+					}
+					q.Leave(next, true)
+					q.Released("k")
+				}
+				if again := q.Enter("k"); len(others.left) != 1 || cueOf(again) != Yield {
+					t.Errorf("left to %q", others.left)
+				}
+			})
+		})
+	}
 }
 
 // TestParked: empty queues are kept for a while, and not too many.

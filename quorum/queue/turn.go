@@ -20,8 +20,8 @@ type turn struct {
 	// served is how many were granted it, gate for how many it is, and began when it was granted first.
 	served, gate int
 	began        time.Time
-	// wanted is set where others wait for it, as far as is known.
-	wanted bool
+	// next is the process that waits for it and comes next, as far as is known, or empty.
+	next string
 	// asked is when it was asked for last whether they do, contended when they had it, or it was left to them, last.
 	asked, contended time.Time
 	// free is set from a release until the lock was granted or is in other hands; gap is until when it is left to others meanwhile, or zero.
@@ -32,14 +32,14 @@ type turn struct {
 // granted is for a lock that the head got; so many wait behind it. It reports whether it is to be asked for if others wait.
 func (t *turn) granted(waiting int, now time.Time) (asks bool) {
 	if !t.gap.IsZero() {
-		t.wanted = false // they did not come
+		t.next = "" // it did not come
 	}
 	if t.served == 0 {
 		t.gate, t.began = waiting+1, now
 	}
 	t.served++
 	t.free, t.gap = false, time.Time{}
-	asks = !t.wanted && t.isOver(now) && (now.Sub(t.asked) >= askPause || now.Sub(t.contended) < contendedFor)
+	asks = t.next == "" && t.isOver(now) && (now.Sub(t.asked) >= askPause || now.Sub(t.contended) < contendedFor)
 	if asks {
 		t.asked = now
 	}
@@ -47,17 +47,23 @@ func (t *turn) granted(waiting int, now time.Time) (asks bool) {
 }
 
 // released is for a lock that one of this process gave back. It says what the head does, if that is not
-// known already.
-func (t *turn) released(now time.Time) (cue Cue, told bool) {
-	if t.free && !t.gap.IsZero() {
-		return 0, false
+// known already, and to which process the lock is left, if any.
+func (t *turn) released(now time.Time) (cue Cue, to string, told bool) {
+	if t.isLeft() {
+		return 0, "", false
 	}
 	t.free = true
-	if t.served == 0 || !t.wanted || !t.isOver(now) {
-		return TryNow, true
+	if t.served == 0 || t.next == "" || !t.isOver(now) {
+		return TryNow, "", true
 	}
+	return Yield, t.leave(now), true
+}
+
+// leave leaves the lock, which is free, to the next process.
+func (t *turn) leave(now time.Time) (to string) {
+	to, t.next = t.next, ""
 	t.served, t.gap, t.contended = 0, now.Add(longestGap), now
-	return Yield, true
+	return to
 }
 
 // entered is for one who waits alone. It says what that one does.
@@ -76,25 +82,40 @@ func (t *turn) isOver(now time.Time) bool {
 // isOurs reports whether one of this process has the lock, as far as is known.
 func (t *turn) isOurs() bool { return t.served > 0 && !t.free }
 
-// answered is for what others were asked: whether they wait. It says what the head does, if that is another thing now.
-func (t *turn) answered(waits bool) (cue Cue, told bool) {
-	isLeft := t.free && !t.gap.IsZero()
+// isLeft reports whether the lock was left to another process, which has not had it yet, as far as is known.
+func (t *turn) isLeft() bool { return t.free && !t.gap.IsZero() }
+
+// answered is for what others were asked: which of them waits and comes next, if any. It says what the head does, if that is another thing now,
+// and to which process the lock is left, if any: it was released before that was known, and nobody waits here who may try for it already.
+func (t *turn) answered(next string, waiting int, now time.Time) (cue Cue, to string, told bool) {
 	switch {
-	case waits && isLeft:
-		return Yield, true
-	case waits:
-		t.wanted = t.wanted || t.isOurs()
-	case isLeft:
-		t.wanted, t.gap = false, time.Time{}
-		return TryNow, true
+	case next != "" && t.isLeft():
+		return Yield, "", true
+	case next != "" && t.served > 0:
+		t.next = next
+		if t.free && waiting == 0 && t.isOver(now) {
+			return Yield, t.leave(now), true
+		}
+	case next == "" && t.isLeft():
+		t.gap = time.Time{}
+		return LookNow, "", true
 	}
-	return 0, false
+	return 0, "", false
+}
+
+// refused is for a lock that was left to one who did not wait any more. It says what the head does, if that is another thing now.
+func (t *turn) refused() (cue Cue, told bool) {
+	if !t.isLeft() {
+		return 0, false
+	}
+	t.gap = time.Time{}
+	return TryNow, true
 }
 
 // lost is for a lock that the head found in other hands: in those of another process, unless it is ours.
 func (t *turn) lost(now time.Time) {
 	if !t.isOurs() {
-		t.served, t.wanted, t.contended = 0, false, now
+		t.served, t.next, t.contended = 0, "", now
 	}
 	t.free, t.gap = false, time.Time{}
 }

@@ -13,10 +13,10 @@ func TestTurnAlone(t *testing.T) {
 	for i := range 1000 { // a ms each
 		if one.granted(5, now) {
 			asked++
-			one.answered(false)
+			one.answered("", 5, now)
 		}
 		now = now.Add(ms)
-		if cue, told := one.released(now); !told || cue != TryNow {
+		if cue, _, told := one.released(now); !told || cue != TryNow {
 			t.Fatalf("release %d: cue %d, %v", i, cue, told)
 		}
 	}
@@ -35,15 +35,15 @@ func TestTurnShared(t *testing.T) {
 				t.Errorf("round %d, grant %d: it asks: %v", round, i, asks)
 			}
 			if i == 3 {
-				one.answered(true)
+				one.answered("other", 3, now)
 			}
 			now = now.Add(ms)
-			cue, told := one.released(now)
-			if want := map[bool]Cue{true: Yield, false: TryNow}[i == 3]; !told || cue != want {
-				t.Errorf("round %d, grant %d: %d", round, i, cue)
+			cue, to, told := one.released(now)
+			if want := map[bool]Cue{true: Yield, false: TryNow}[i == 3]; !told || cue != want || (to == "other") != (i == 3) {
+				t.Errorf("round %d, grant %d: %d, to %q", round, i, cue, to)
 			}
 		}
-		if cue, told := one.answered(true); !told || cue != Yield || one.entered(now) != Yield {
+		if cue, to, told := one.answered("other", 1, now); !told || cue != Yield || to != "" || one.entered(now) != Yield {
 			t.Error("it is not left to those who wait")
 		}
 		one.lost(now) // they have taken it
@@ -52,9 +52,9 @@ func TestTurnShared(t *testing.T) {
 		}
 	}
 	one.granted(0, now)
-	one.answered(true)
+	one.answered("other", 1, now)
 	one.released(now)
-	if cue, told := one.answered(false); !told || cue != TryNow || one.wanted || one.entered(now) != TryNow {
+	if cue, _, told := one.answered("", 1, now); !told || cue != LookNow || one.next != "" || one.entered(now) != TryNow {
 		t.Errorf("they have gone: %d, %+v", cue, one)
 	}
 }
@@ -64,13 +64,13 @@ func TestTurnOfThoseWhoDoNotCome(t *testing.T) {
 	var one turn
 	now := time.Unix(1000, 0)
 	one.granted(0, now)
-	one.answered(true)
+	one.answered("other", 1, now)
 	one.released(now)
 	if one.entered(now.Add(longestGap-1)) != Yield || one.entered(now.Add(longestGap)) != TryNow {
 		t.Error("the gap has another end")
 	}
 	one.granted(0, now.Add(longestGap))
-	if cue, _ := one.released(now.Add(longestGap)); cue != TryNow {
+	if cue, _, _ := one.released(now.Add(longestGap)); cue != TryNow {
 		t.Errorf("they did not come: %d", cue)
 	}
 }
@@ -103,8 +103,8 @@ func TestTurnIsNotForEver(t *testing.T) {
 		var one turn
 		now := time.Unix(1000, 0)
 		one.granted(1000, now)
-		one.answered(true)
-		if cue, _ := one.released(now.Add(after)); cue != want {
+		one.answered("other", 1, now)
+		if cue, _, _ := one.released(now.Add(after)); cue != want {
 			t.Errorf("after %v: %d", after, cue)
 		}
 	}
@@ -115,11 +115,11 @@ func TestToldTwice(t *testing.T) {
 	var one turn
 	now := time.Unix(1000, 0)
 	one.granted(0, now)
-	one.answered(true)
-	if cue, told := one.released(now); !told || cue != Yield {
+	one.answered("other", 1, now)
+	if cue, _, told := one.released(now); !told || cue != Yield {
 		t.Fatalf("%d", cue)
 	}
-	if cue, told := one.released(now); told {
+	if cue, _, told := one.released(now); told {
 		t.Errorf("%d", cue)
 	}
 }
