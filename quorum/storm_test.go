@@ -31,6 +31,8 @@ func storm(b *bench, rnd *rand.Rand) {
 	}
 	g := &referee{bench: b}
 	lockers := []*Locker{b.locker, NewLocker(b.newCluster())}
+	knows(lockers[0], lockers[1])
+	knows(lockers[1], lockers[0])
 	var clients sync.WaitGroup
 	for n := range 8 {
 		seed := rnd.Uint64()

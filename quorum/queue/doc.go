@@ -20,12 +20,15 @@
 // hands the lock on by itself does so in one batch, so what a look finds free has been left, and what was handed on costs a look and no try.
 //
 // So that all waiters are served, whatever process they wait in, a process has the lock for a turn (turn.go): those who waited when it
-// began are served once, then the others are. Whether there are others is known, not tried out. A head that finds the lock in other hands
-// leaves a mark beside it on the masters, and takes that away once it is served or gone ([Others]). With the last grant of a turn, while the lock
+// began are served once, then the next process is. Whether there are others is known, not tried out. A head that finds the lock in other hands, or has to
+// leave it to others, leaves a mark of its process on the masters, and removes it once it is served or gone ([Others]). With the last grant of a turn, while the lock
 // is held, the masters are asked for marks: each time for 100 ms after others had it, else every 10 ms at the most. Where nobody waits
 // elsewhere, or no other process is known, the lock is handed on without an end and never left idle. Where somebody does, its release leaves it to
-// them, and the head asks each millisecond if they still wait. As soon as they do not it tries: they have it, and had no need to be quick, or they have gone.
-// Those who have stopped, with their mark left behind, hold it up for 50 ms, once.
+// the next process in the ring of their IDs: with the release, or as soon as the masters have answered where that came first, the mark of that process is overwritten, and
+// so the masters notify its head ([Others.Passed]), which tries at once. If there is no mark any more to overwrite the lock is nobody's, and the own head tries.
+//
+// Meanwhile the own head asks each millisecond if that process still has its mark. When it has not it was served, or has gone: the head looks which.
+// One that has stopped, with its mark left behind, holds the lock up for 50 ms.
 //
 // One who locks again and again has its turns, too, although its queue is empty in between: the queue is kept for a second. Turns
 // are a courtesy, and so is a mark: who cannot read them, or did not get its own there in time, is served later. One who looked in vain for a quarter of a
