@@ -3,7 +3,7 @@
 //	go run ./integration/bench all
 //	go run ./integration/bench all -rounds 1 -seconds 1 -plot docs/locks.svg
 //
-// What is measured, and how, is said in packages locks and relay; the clients of locks are the raw ones. The plot has throughput and
+// What is measured, and how, is said in packages locks, handover and relay; the clients of locks are the raw ones. The plot has throughput and
 // latency of locks over the number of clients. The picture is drawn here: a library for plots would bring a dozen modules for two
 // panels.
 package all
@@ -14,11 +14,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"redlock-proxy/integration/bench/figures"
+	"redlock-proxy/integration/bench/handover"
 	"redlock-proxy/integration/bench/locks"
 	"redlock-proxy/integration/bench/relay"
 	"redlock-proxy/integration/bench/suite"
@@ -60,12 +62,16 @@ func run(ctx context.Context, set settings, out, log io.Writer) error {
 	if err := drawTo(set.plot, curves); err != nil {
 		return err
 	}
+	ofHandovers, err := handover.Summary(ctx, set.binary, set.rounds, set.window, log)
+	if err != nil {
+		return err
+	}
 	ofRelay, err := relay.Summary(ctx, set.binary, set.rounds, set.requests, log)
 	if err != nil {
 		return err
 	}
 	tally := &figures.Tally{}
-	figures.WriteLines(out, append(ofLocks, ofRelay...), tally)
+	figures.WriteLines(out, slices.Concat(ofLocks, ofHandovers, ofRelay), tally)
 	tally.Write(out)
 	return nil
 }

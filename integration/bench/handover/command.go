@@ -21,6 +21,7 @@ func Command() *cli.Command {
 		&cli.IntFlag{Name: "proxies", Value: 2, Usage: "proxies that they are spread over"},
 		&cli.IntFlag{Name: "masters", Value: 5, Usage: "number of Redis masters"},
 		&cli.DurationFlag{Name: "hold", Usage: "how long each keeps the lock"},
+		&cli.DurationFlag{Name: "pause", Usage: "how long each waits between unlock and lock"},
 		&cli.BoolFlag{Name: "uneven", Usage: "the first proxy has one client of eight, the others share the rest"},
 		suite.RoundsFlag(3), suite.SecondsFlag(3), suite.ProxyFlag(),
 	}, func(c *cli.Context) error {
@@ -36,18 +37,18 @@ func Command() *cli.Command {
 type settings struct {
 	madeBy                            string
 	clients, proxies, masters, rounds int
-	hold, window                      time.Duration
+	hold, pause, window               time.Duration
 	uneven                            bool
 	binary                            string // of the proxy; empty: build it
 }
 
 func settingsOf(c *cli.Context) (settings, error) {
 	set := settings{
-		madeBy: suite.MadeBy(c), clients: c.Int("clients"), proxies: c.Int("proxies"), masters: c.Int("masters"), hold: c.Duration("hold"),
+		madeBy: suite.MadeBy(c), clients: c.Int("clients"), proxies: c.Int("proxies"), masters: c.Int("masters"), hold: c.Duration("hold"), pause: c.Duration("pause"),
 		uneven: c.Bool("uneven"), rounds: suite.Rounds(c), window: suite.Window(c), binary: suite.Binary(c),
 	}
-	if min(set.proxies, set.masters, set.rounds) < 1 || set.clients < 2 || set.window <= 0 || set.hold < 0 {
-		return settings{}, errors.New("all numbers must be positive, clients at least 2, and hold not negative")
+	if min(set.proxies, set.masters, set.rounds) < 1 || set.clients < 2 || set.window <= 0 || min(set.hold, set.pause) < 0 {
+		return settings{}, errors.New("all numbers must be positive, clients at least 2, and hold and pause not negative")
 	}
 	return set, nil
 }
@@ -70,21 +71,29 @@ type fleet struct {
 	proxies []*harness.Proxy
 }
 
-// run does everything: tables to out, progress to log.
-func run(ctx context.Context, set settings, out, log io.Writer) (err error) {
+func startFleet(set settings) (*fleet, error) {
 	servers, err := suite.StartFleet(set.masters)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	f := &fleet{Fleet: servers}
-	defer func() { err = errors.Join(err, f.Close()) }()
 	for range set.proxies {
 		proxy, err := f.StartProxy(harness.ProxyOptions{Binary: set.binary})
 		if err != nil {
-			return err
+			return nil, errors.Join(err, f.Close())
 		}
 		f.proxies = append(f.proxies, proxy)
 	}
+	return f, nil
+}
+
+// run does everything: tables to out, progress to log.
+func run(ctx context.Context, set settings, out, log io.Writer) (err error) {
+	f, err := startFleet(set)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
 	writeHead(out, figures.ReadMachine(), set)
 	unused, err := commands(ctx, f, set.window)
 	if err != nil {
@@ -111,19 +120,29 @@ func run(ctx context.Context, set settings, out, log io.Writer) (err error) {
 func runOnce(ctx context.Context, f *fleet, set settings, one contender, round int) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*set.window+drainLimit)
 	defer cancel()
-	c := &crew{}
-	defer c.close()
-	key := fmt.Sprintf("handover:%s:%d", one.name, round)
-	if err := one.join(c, ctx, f, set, key); err != nil {
-		return outcome{}, err
-	}
-	grants, err := contest(ctx, set, c.sessions)
+	got, c, err := busy(ctx, f, set, one, round)
 	if err != nil {
 		return outcome{}, err
 	}
-	got := outcomeOf(grants, set)
+	defer c.close()
 	got.idle, err = idle(ctx, f, set, c.sessions)
 	return got, err
+}
+
+// busy is one contender's contest in one round, and its crew, to be closed.
+func busy(ctx context.Context, f *fleet, set settings, one contender, round int) (outcome, *crew, error) {
+	c := &crew{}
+	grants, err := func() ([]grant, error) {
+		if err := one.join(c, ctx, f, set, fmt.Sprintf("handover:%s:%d", one.name, round)); err != nil {
+			return nil, err
+		}
+		return contest(ctx, set, c.sessions)
+	}()
+	if err != nil {
+		c.close()
+		return outcome{}, nil, err
+	}
+	return outcomeOf(grants, set), c, nil
 }
 
 // drainLimit is how long the last locks of a run may take after its window.

@@ -8,7 +8,8 @@
 // those of redsync (its defaults, without giving up) over as many sets of connections to the same masters. The contenders run one
 // after the other in each round, and each round begins with another one.
 //
-// A hand-over is a grant to another client than the one before. Waits are from the request to its grant. The luckiest client is the
+// A hand-over is a grant to another client than the one before. It takes from when the lock was given back, or asked for if that was later, to the grant; all
+// such times, also of grants to the same client, are the part of the time in which the lock is free. Waits are from the request to its grant. The luckiest client is the
 // one with the shortest mean wait, the unluckiest the one with the longest; the waits themselves are told by percentiles.
 //
 // Idle is what the masters do for those who wait while nothing changes: one client holds the lock for the whole window and the

@@ -20,8 +20,9 @@ const warmUp = time.Second
 
 // grant is one lock that a client got; times are since the begin of the window.
 type grant struct {
-	client        int
-	asked, gotten time.Duration
+	client int
+	// released is just before the lock was given back.
+	asked, gotten, released time.Duration
 }
 
 // contest has all clients lock and unlock for a window, and tells the grants in their order, from the warm-up on.
@@ -38,11 +39,11 @@ func contest(ctx context.Context, set settings, sessions []session) ([]grant, er
 					return
 				}
 				g.gotten = time.Since(begin)
+				pause(ctx, set.hold)
+				g.released = time.Since(begin)
 				parts[i] = append(parts[i], g)
-				if set.hold > 0 {
-					_ = suite.Pause(ctx, set.hold)
-				}
 				failed[i] = s.unlock(ctx)
+				pause(ctx, set.pause)
 			}
 		})
 	}
@@ -52,6 +53,13 @@ func contest(ctx context.Context, set settings, sessions []session) ([]grant, er
 	all := slices.Concat(parts...)
 	slices.SortFunc(all, func(a, b grant) int { return int(a.gotten - b.gotten) })
 	return all, errors.Join(append(failed, err)...)
+}
+
+// pause waits, unless d is zero.
+func pause(ctx context.Context, d time.Duration) {
+	if d > 0 {
+		_ = suite.Pause(ctx, d)
+	}
 }
 
 // settle is the time that waiters have to find their rest, in which what was begun before ends.

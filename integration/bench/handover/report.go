@@ -14,6 +14,8 @@ type outcome struct {
 	handovers, grants    float64       // per second
 	luckiest, unluckiest time.Duration // mean waits of clients
 	p1, p50, p99         time.Duration // of the waits
+	pass50, pass99       time.Duration // of hand-overs: from when it was given back, or asked for, to the grant
+	free                 float64       // part of the time that nobody had it although it was asked for
 	fewest, most         int           // grants to one client
 	idle                 float64       // commands per second at the masters
 }
@@ -28,28 +30,32 @@ func (o outcome) apart() float64 {
 
 // String is a line of progress.
 func (o outcome) String() string {
-	return fmt.Sprintf("%.0f hand-overs/s, mean waits %.1f to %.1f ms, waits p1 %.1f p50 %.1f p99 %.1f ms, idle %.1f commands/s",
-		o.handovers, figures.Millis(o.luckiest), figures.Millis(o.unluckiest), figures.Millis(o.p1), figures.Millis(o.p50), figures.Millis(o.p99), o.idle)
+	return fmt.Sprintf("%.0f hand-overs/s of %.0f grants/s, p50 %.2f p99 %.2f ms, free %.0f %%, mean waits %.1f to %.1f ms, waits p1 %.1f p50 %.1f p99 %.1f ms, idle %.1f commands/s",
+		o.handovers, o.grants, figures.Millis(o.pass50), figures.Millis(o.pass99), 100*o.free,
+		figures.Millis(o.luckiest), figures.Millis(o.unluckiest), figures.Millis(o.p1), figures.Millis(o.p50), figures.Millis(o.p99), o.idle)
 }
 
 // outcomeOf works out the figures of the requests that were made or served within the window. A client that got nothing has waited
 // for all of it.
 func outcomeOf(all []grant, set settings) outcome {
 	var o outcome
-	var waits []time.Duration
+	var waits, passes []time.Duration
 	sum, n := make([]time.Duration, set.clients), make([]int, set.clients)
-	last := -1
+	last := grant{client: -1}
 	for _, g := range all {
 		if inside := g.gotten >= 0 && g.gotten < set.window; inside {
 			o.grants++
-			if g.client != last {
+			pass := g.gotten - max(last.released, g.asked)
+			o.free += pass.Seconds() / set.window.Seconds()
+			if g.client != last.client {
 				o.handovers++
+				passes = append(passes, pass)
 			}
 			n[g.client]++
 			sum[g.client] += g.gotten - g.asked
 			waits = append(waits, g.gotten-g.asked)
 		}
-		last = g.client
+		last = g
 	}
 	o.handovers /= set.window.Seconds()
 	o.grants /= set.window.Seconds()
@@ -61,6 +67,7 @@ func outcomeOf(all []grant, set settings) outcome {
 		}
 	}
 	o.luckiest, o.unluckiest, o.fewest, o.most = slices.Min(means), slices.Max(means), slices.Min(n), slices.Max(n)
+	o.pass50, o.pass99 = figures.Percentile(passes, 50), figures.Percentile(passes, 99)
 	o.p1, o.p50, o.p99 = figures.Percentile(waits, 1), figures.Percentile(waits, 50), figures.Percentile(waits, 99)
 	return o
 }
@@ -81,7 +88,9 @@ func median(rounds []outcome) outcome {
 		handovers: number(func(o outcome) float64 { return o.handovers }),
 		grants:    number(func(o outcome) float64 { return o.grants }),
 		idle:      number(func(o outcome) float64 { return o.idle }),
-		luckiest:  times(func(o outcome) time.Duration { return o.luckiest }), unluckiest: times(func(o outcome) time.Duration { return o.unluckiest }),
+		free:      number(func(o outcome) float64 { return o.free }),
+		pass50:    times(func(o outcome) time.Duration { return o.pass50 }), pass99: times(func(o outcome) time.Duration { return o.pass99 }),
+		luckiest: times(func(o outcome) time.Duration { return o.luckiest }), unluckiest: times(func(o outcome) time.Duration { return o.unluckiest }),
 		p1: times(func(o outcome) time.Duration { return o.p1 }), p50: times(func(o outcome) time.Duration { return o.p50 }), p99: times(func(o outcome) time.Duration { return o.p99 }),
 		fewest: int(number(func(o outcome) float64 { return float64(o.fewest) })), most: int(number(func(o outcome) float64 { return float64(o.most) })),
 	}
@@ -96,11 +105,11 @@ func writeHead(w io.Writer, m figures.Machine, set settings) {
 
 // writeTables prints the figures, and the ratios that are wanted.
 func writeTables(w io.Writer, results map[string][]outcome) {
-	fmt.Fprintln(w, "| contender | hand-overs/s | grants/s | mean wait ms, luckiest client | unluckiest | apart | wait p1 ms | p50 | p99 | fewest and most grants | idle: commands/s |")
-	fmt.Fprintln(w, "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+	fmt.Fprintln(w, "| contender | hand-overs/s | grants/s | hand-over ms p50 | p99 | free | mean wait ms, luckiest client | unluckiest | apart | wait p1 ms | p50 | p99 | fewest and most grants | idle: commands/s |")
+	fmt.Fprintln(w, "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
 	for _, one := range contenders() {
 		o := median(results[one.name])
-		fmt.Fprintf(w, "| %s | %.0f | %.0f | %.1f | %.1f | %.2f | %.1f | %.1f | %.1f | %d–%d | %.1f |\n", one.name, o.handovers, o.grants,
+		fmt.Fprintf(w, "| %s | %.0f | %.0f | %.2f | %.2f | %.0f %% | %.1f | %.1f | %.2f | %.1f | %.1f | %.1f | %d–%d | %.1f |\n", one.name, o.handovers, o.grants, figures.Millis(o.pass50), figures.Millis(o.pass99), 100*o.free,
 			figures.Millis(o.luckiest), figures.Millis(o.unluckiest), o.apart(), figures.Millis(o.p1), figures.Millis(o.p50), figures.Millis(o.p99), o.fewest, o.most, o.idle)
 	}
 	ours, theirs := results[nameProxies], results[nameRedsync]

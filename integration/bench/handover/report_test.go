@@ -3,6 +3,7 @@ package handover
 import (
 	"bytes"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -28,17 +29,20 @@ func TestOutcome(t *testing.T) {
 	const ms = time.Millisecond
 	set := settings{clients: 3, window: time.Second}
 	o := outcomeOf([]grant{
-		{client: 0, asked: -20 * ms, gotten: -10 * ms}, // before the window
-		{client: 0, asked: 0, gotten: 10 * ms},
-		{client: 1, asked: 0, gotten: 30 * ms},
-		{client: 1, asked: 30 * ms, gotten: 40 * ms},
-		{client: 0, asked: 20 * ms, gotten: 50 * ms},
+		{client: 0, asked: -20 * ms, gotten: -10 * ms, released: -5 * ms}, // before the window
+		{client: 0, asked: 0, gotten: 10 * ms, released: 15 * ms},
+		{client: 1, asked: 0, gotten: 30 * ms, released: 30 * ms},
+		{client: 1, asked: 35 * ms, gotten: 40 * ms, released: 45 * ms},
+		{client: 0, asked: 20 * ms, gotten: 50 * ms, released: 60 * ms},
 		{client: 2, asked: 0, gotten: 2 * time.Second}, // after it
 	}, set)
 	if o.handovers != 2 || o.grants != 4 {
 		t.Errorf("%v hand-overs, %v grants; want 2 and 4", o.handovers, o.grants)
 	}
-	if o.luckiest != 20*ms || o.unluckiest != time.Second || o.apart() != 50 {
+	if o.pass50 != 5*ms || o.pass99 != 15*ms || math.Round(1000*o.free) != 35 {
+		t.Errorf("hand-overs %v and %v, free %v", o.pass50, o.pass99, o.free)
+	}
+	if o.luckiest != 17500*time.Microsecond || o.unluckiest != time.Second || math.Round(o.apart()) != 57 {
 		t.Errorf("mean waits %v to %v, %v apart", o.luckiest, o.unluckiest, o.apart())
 	}
 	if o.fewest != 0 || o.most != 2 {

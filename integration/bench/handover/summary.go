@@ -1,0 +1,142 @@
+package handover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"redlock-proxy/integration/bench/figures"
+)
+
+const summaryMasters = 5
+
+// scene is a contest that goals are set for.
+type scene struct {
+	clients, proxies int
+	hold, pause      time.Duration
+	goals            []goal
+}
+
+// goal is a figure of a scene, of which alone is that of one client of one proxy in the same round.
+type goal struct {
+	title   string
+	figure  func(o, redsync, alone outcome) float64
+	bound   figures.Goal
+	redsync bool // it is beside redsync's
+}
+
+// scenes are all of them. The first is that of one client.
+func scenes() []scene {
+	const ms = time.Millisecond
+	atLeast := func(bound float64) figures.Goal { return figures.Goal{Side: figures.AtLeast, Bound: bound} }
+	atMost := func(bound float64) figures.Goal { return figures.Goal{Side: figures.AtMost, Bound: bound} }
+	ofAlone := func(bound float64) goal {
+		return goal{title: "grants/s beside those of one client", figure: func(o, _, alone outcome) float64 { return o.grants / alone.grants }, bound: atLeast(bound)}
+	}
+	rate := func(bound float64) goal {
+		return goal{title: "hand-overs/s", figure: func(o, _, _ outcome) float64 { return o.handovers }, bound: atLeast(bound)}
+	}
+	p99 := func(bound float64) goal {
+		return goal{title: "p99 of a hand-over, ms", figure: func(o, _, _ outcome) float64 { return figures.Millis(o.pass99) }, bound: atMost(bound)}
+	}
+	free := func(bound float64) goal {
+		return goal{title: "free although it is waited for, %", figure: func(o, _, _ outcome) float64 { return 100 * o.free }, bound: atMost(bound)}
+	}
+	apart := goal{title: "mean waits of the unluckiest and the luckiest client", figure: func(o, _, _ outcome) float64 { return o.apart() }, bound: atMost(1.5)}
+	beside := goal{title: "hand-overs/s beside redsync's", figure: func(o, redsync, _ outcome) float64 { return o.handovers / redsync.handovers }, bound: atLeast(10), redsync: true}
+	return []scene{
+		{clients: 1, proxies: 1},
+		{clients: 2, proxies: 1, goals: []goal{ofAlone(0.6), p99(3)}},
+		{clients: 8, proxies: 1, goals: []goal{rate(3500)}},
+		{clients: 64, proxies: 1, goals: []goal{rate(3500)}},
+		{clients: 2, proxies: 1, hold: 5 * ms, goals: []goal{free(10), p99(3)}},
+		{clients: 8, proxies: 1, hold: 50 * ms, goals: []goal{free(2), p99(3)}},
+		{clients: 2, proxies: 2, goals: []goal{rate(1000), p99(5)}},
+		{clients: 2, proxies: 2, hold: 5 * ms, goals: []goal{free(20), p99(5)}},
+		{clients: 4, proxies: 2, goals: []goal{p99(5)}},
+		{clients: 64, proxies: 2, pause: 5 * ms, goals: []goal{beside, apart}},
+	}
+}
+
+// String is a scene in words.
+func (s scene) String() string {
+	text := fmt.Sprintf("%d clients of %d proxies, hold %v", s.clients, s.proxies, s.hold)
+	if s.pause > 0 {
+		text += fmt.Sprintf(", pause %v", s.pause)
+	}
+	return text
+}
+
+// Summary is what goals are set for. Progress goes to log. An empty binary has the proxy built.
+func Summary(ctx context.Context, binary string, rounds int, window time.Duration, log io.Writer) (lines []figures.Line, err error) {
+	fleets := map[int]*fleet{}
+	defer func() {
+		for _, f := range fleets {
+			err = errors.Join(err, f.Close())
+		}
+	}()
+	for _, proxies := range []int{1, 2} {
+		if fleets[proxies], err = startFleet(settings{masters: summaryMasters, proxies: proxies, binary: binary}); err != nil {
+			delete(fleets, proxies)
+			return nil, err
+		}
+	}
+	all := scenes()
+	figuresOf := make([][][]float64, len(all)) // of a scene's goals, each round's
+	for round := range rounds {
+		var alone outcome
+		for i, s := range all {
+			ours, redsync, err := s.run(ctx, fleets[s.proxies], window, round, log)
+			if err != nil {
+				return nil, fmt.Errorf("%v: %w", s, err)
+			}
+			if i == 0 {
+				alone = ours
+			}
+			for j, g := range s.goals {
+				if round == 0 {
+					figuresOf[i] = append(figuresOf[i], nil)
+				}
+				figuresOf[i][j] = append(figuresOf[i][j], g.figure(ours, redsync, alone))
+			}
+		}
+	}
+	for i, s := range all {
+		for j, g := range s.goals {
+			lines = append(lines, figures.Line{Title: fmt.Sprintf("%v: %s", s, g.title), Ratio: figures.Alone(figuresOf[i][j]), Goal: g.bound})
+		}
+	}
+	return lines, nil
+}
+
+// run is one round of it, beside redsync if a goal is.
+func (s scene) run(ctx context.Context, f *fleet, window time.Duration, round int, log io.Writer) (ours, redsync outcome, err error) {
+	set := settings{clients: s.clients, proxies: s.proxies, hold: s.hold, pause: s.pause, window: window}
+	for _, one := range contenders() {
+		into := &ours
+		if one.name == nameRedsync {
+			if into = &redsync; !s.isBesideRedsync() {
+				continue
+			}
+		}
+		got, c, err := busy(ctx, f, set, one, round)
+		if err != nil {
+			return ours, redsync, fmt.Errorf("%s: %w", one.name, err)
+		}
+		c.close()
+		fmt.Fprintf(log, "round %d, %v, %s: %s\n", round+1, s, one.name, got)
+		*into = got
+	}
+	return ours, redsync, nil
+}
+
+func (s scene) isBesideRedsync() bool {
+	for _, g := range s.goals {
+		if g.redsync {
+			return true
+		}
+	}
+	return false
+}
