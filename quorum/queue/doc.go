@@ -28,7 +28,7 @@
 // so the masters notify its head ([Others.Passed]), which tries at once. If there is no mark any more to overwrite the lock is nobody's, and the own head tries.
 //
 // Meanwhile the own head asks each millisecond if that process still has its mark. When it has not it was served, or has gone: the head looks which.
-// One that has stopped, with its mark left behind, holds the lock up for 50 ms.
+// One that has stopped, with its mark left behind, holds the lock up for 50 ms, once a second.
 //
 // One who locks again and again has its turns, too, although its queue is empty in between: the queue is kept for a second. Turns
 // are a courtesy, and so is a mark: who cannot read them, or did not get its own there in time, is served later. One who looked in vain for a quarter of a

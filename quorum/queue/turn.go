@@ -13,6 +13,8 @@ const (
 	contendedFor = 100 * time.Millisecond
 	// longestGap bounds for how long it is left to others who are known to wait, but do not come: they have stopped, or are far away or slow.
 	longestGap = 50 * time.Millisecond
+	// absence is for how long nobody is asked after one did not come: its mark may still be there.
+	absence = time.Second
 )
 
 // turn is the time in which the waiters of one process hand a lock on to each other.
@@ -32,7 +34,7 @@ type turn struct {
 // granted is for a lock that the head got; so many wait behind it. It reports whether it is to be asked for if others wait.
 func (t *turn) granted(waiting int, now time.Time) (asks bool) {
 	if !t.gap.IsZero() {
-		t.next = "" // it did not come
+		t.next, t.asked, t.contended = "", now.Add(absence), time.Time{} // it did not come
 	}
 	if t.served == 0 {
 		t.gate, t.began = waiting+1, now

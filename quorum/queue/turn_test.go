@@ -69,9 +69,14 @@ func TestTurnOfThoseWhoDoNotCome(t *testing.T) {
 	if one.entered(now.Add(longestGap-1)) != Yield || one.entered(now.Add(longestGap)) != TryNow {
 		t.Error("the gap has another end")
 	}
-	one.granted(0, now.Add(longestGap))
+	if one.granted(0, now.Add(longestGap)) {
+		t.Error("it asks for those who did not come")
+	}
 	if cue, _, _ := one.released(now.Add(longestGap)); cue != TryNow {
 		t.Errorf("they did not come: %d", cue)
+	}
+	if one.granted(0, now.Add(longestGap+absence)) || !one.granted(0, now.Add(longestGap+absence+askPause)) {
+		t.Error("others are not asked for again")
 	}
 }
 
