@@ -80,7 +80,7 @@ func blockingTalks() map[string]string {
 // TestBlockingAsOneRedis has each talk with a single Redis and with the proxy, in both protocols: the clients hear the same, byte
 // for byte.
 func TestBlockingAsOneRedis(t *testing.T) {
-	masters, upstream, single := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t), kit.StartRedis(t)
+	masters, upstream, single := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t), kit.StartReference(t)
 	proxy := kit.StartProxy(t, masters, append(kit.LockKeyArgs(upstream), append(kit.PatientMasters(), "--lock-keys", "{lock:*", "--lock-tags", "*")...)...)
 	for name, lines := range blockingTalks() {
 		for _, proto := range []string{"2", "3"} {

@@ -331,7 +331,6 @@ func TestHoldersErrors(t *testing.T) {
 // TestHoldersRights: a client sees what it may read at the upstream, and takes from others what it may delete there, if it may
 // also end their connections.
 func TestHoldersRights(t *testing.T) {
-	redistest.NeedsRedis7(t)
 	t.Parallel()
 	r := startRestricted(t,
 		"reader on >x ~lock:* +@read +@connection +@transaction",

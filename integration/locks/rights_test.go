@@ -136,7 +136,6 @@ func TestScriptBesideAnUpstreamThatIsDown(t *testing.T) {
 
 // TestRights: a client may do on lock keys what it may do with these keys at the upstream.
 func TestRights(t *testing.T) {
-	redistest.NeedsRedis7(t)
 	t.Parallel()
 	r := startRestricted(t,
 		"reader on >x ~* +@read +@connection +@transaction +eval_ro +info",
@@ -213,7 +212,6 @@ func wordsOf(command string) []string {
 
 // TestRightsInTransactions: in a transaction, under WATCH, in pipelines, and of another user on the same connection.
 func TestRightsInTransactions(t *testing.T) {
-	redistest.NeedsRedis7(t)
 	t.Parallel()
 	r := startRestricted(t, "reader on >x ~* +@read +@connection +@transaction", "writer on >x ~* +@all -@admin")
 	client := r.as(t, "reader")
@@ -262,7 +260,6 @@ func TestRightsInTransactions(t *testing.T) {
 // TestSilenceForgesNoAnswer: a client that was refused silence gets answers that the proxy does not await; they must not be
 // taken for those to the proxy's own questions.
 func TestSilenceForgesNoAnswer(t *testing.T) {
-	redistest.NeedsRedis7(t)
 	t.Parallel()
 	r := startRestricted(t, "forger on >x ~app:* +@all -client -acl -@admin")
 	// slow is answered when the proxy has asked its next question, and by itself: Redis reads 16 KB at a time.
