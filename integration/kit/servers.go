@@ -24,9 +24,9 @@ func StartRedis(t *testing.T, args ...string) *redistest.Server {
 
 // StartReference starts a server of the version as which commands on lock keys are answered, whatever version masters and upstream have: the
 // installed one, which is 7.0.
-func StartReference(t *testing.T) *redistest.Server {
+func StartReference(t *testing.T, args ...string) *redistest.Server {
 	t.Helper()
-	return redistest.New(t, redistest.Options{Version: redistest.Installed})
+	return redistest.New(t, redistest.Options{Version: redistest.Installed, ExtraArgs: args})
 }
 
 // StartLike starts a server of the same version as another one, of which it can read all that is written.

@@ -216,7 +216,7 @@ func TestHistoriesSeeALiar(t *testing.T) {
 
 // TestHistoriesSeeAThief: somebody deletes the keys behind the clients' backs.
 func TestHistoriesSeeAThief(t *testing.T) {
-	server := kit.StartRedis(t)
+	server := kit.StartReference(t)
 	c := startCrowd(t, &crowd{addrs: []string{server.Addr()}, seed: rand.Uint64(), verbs: overwriting()}, crowdSize, 5000)
 	over := make(chan struct{})
 	go func() {
