@@ -176,6 +176,60 @@ func TestPasses(t *testing.T) {
 	}
 }
 
+// TestFailedStepsAreDoneAgain: a step of which nobody knows whether it was done is done in the next pass, whether or not it was, and only
+// then is its key settled. The master had a lock that is over, promised something, and gets a lock that ends on the way.
+func TestFailedStepsAreDoneAgain(t *testing.T) {
+	a := plain(attemptA, time.Minute)
+	for _, arrived := range []bool{false, true} {
+		own := View{"stale": plain(attemptB, time.Hour), "promised": register(attemptA, b3, "", "t")}
+		views := func(ended bool) []View {
+			all := viewsWith("k", a, a, a, a)
+			for _, v := range all {
+				v["promised"], v["ends"] = a, a
+				if ended {
+					delete(v, "ends")
+				}
+			}
+			return all
+		}
+		c := New(Census{5, 4}, false, -1, own, views(false))
+		own = maps.Clone(own)
+		lost := func(steps []Step) {
+			c.Failed(steps)
+			if arrived {
+				apply(own, steps)
+			}
+		}
+		const all = "put ends plain, put k plain, put promised plain"
+		for n, pass := range []struct {
+			ended, fails  bool
+			want, arrived string // of what arrived, some need not be done again
+			settled       bool
+		}{
+			{false, true, all, all, false},
+			{false, true, all + ", drop stale plain", all + ", drop stale plain", false},
+			{false, false, all + ", drop stale plain", all, false},
+			{true, true, "drop ends plain", "drop ends plain", true},
+			{true, false, "drop ends plain", "", true},
+			{true, false, "", "", true},
+		} {
+			steps, settled := c.Pass(own, views(pass.ended))
+			want := pass.want
+			if arrived {
+				want = pass.arrived
+			}
+			if got := described(steps); got != want || settled != pass.settled {
+				t.Errorf("arrived %v, pass %d: got %q, settled %v, want %q, %v", arrived, n, got, settled, want, pass.settled)
+			}
+			if pass.fails {
+				lost(steps)
+			} else {
+				apply(own, steps)
+			}
+		}
+	}
+}
+
 // described are steps in a few words, sorted by key.
 func described(steps []Step) string {
 	form := map[cell.Form]string{cell.Plain: "plain", cell.Blocking: "blocking", cell.Register: "register"}
