@@ -273,6 +273,9 @@ func (k *Copy) Pass(now View, sources []View) (steps []Step, settled bool) {
 // write writes what the master is to hold, and again what is newer by now where nothing else has reached it since.
 func (k *Copy) write(steps []Step, key string, h, now Held) ([]Step, bool) {
 	was, wrote := k.written[key]
+	if now.String() == was.String() && k.own[key].String() != was.String() {
+		delete(k.unsure, key) // it was done, though late
+	}
 	done := wrote && !k.unsure[key] && was.incarnation() == h.incarnation() && (was.Form == cell.Blocking) == (h.Form == cell.Blocking)
 	switch {
 	case !done:
@@ -287,7 +290,8 @@ func (k *Copy) write(steps []Step, key string, h, now Held) ([]Step, bool) {
 	return steps, done
 }
 
-// Failed notes steps of which it is not known whether they were done: the next pass does them again, as the sources have it then.
+// Failed notes steps of which it is not known whether they were done: the next pass does again what the master shows
+// no sign of, as the sources have it then.
 func (k *Copy) Failed(steps []Step) {
 	for _, s := range steps {
 		k.written[s.Key] = s.Held // also what was to be removed

@@ -176,8 +176,8 @@ func TestPasses(t *testing.T) {
 	}
 }
 
-// TestFailedStepsAreDoneAgain: a step of which nobody knows whether it was done is done in the next pass, whether or not it was, and only
-// then is its key settled. The master had a lock that is over, promised something, and gets a lock that ends on the way.
+// TestFailedStepsAreDoneAgain: a step of which nobody knows whether it was done is done in the next pass if it was not, and before is no key
+// settled. The master had a lock that is over, promised something, and gets a lock that ends on the way.
 func TestFailedStepsAreDoneAgain(t *testing.T) {
 	a := plain(attemptA, time.Minute)
 	for _, arrived := range []bool{false, true} {
@@ -203,23 +203,23 @@ func TestFailedStepsAreDoneAgain(t *testing.T) {
 		const all = "put ends plain, put k plain, put promised plain"
 		for n, pass := range []struct {
 			ended, fails  bool
-			want, arrived string // of what arrived, some need not be done again
-			settled       bool
+			want, arrived string // where nothing arrived of what failed, and where all did
+			settled       [2]bool
 		}{
-			{false, true, all, all, false},
-			{false, true, all + ", drop stale plain", all + ", drop stale plain", false},
-			{false, false, all + ", drop stale plain", all, false},
-			{true, true, "drop ends plain", "drop ends plain", true},
-			{true, false, "drop ends plain", "", true},
-			{true, false, "", "", true},
+			{false, true, all, all, [2]bool{false, false}},
+			{false, true, all + ", drop stale plain", "drop stale plain", [2]bool{false, true}},
+			{false, false, all + ", drop stale plain", "", [2]bool{false, true}},
+			{true, true, "drop ends plain", "drop ends plain", [2]bool{true, true}},
+			{true, false, "drop ends plain", "", [2]bool{true, true}},
+			{true, false, "", "", [2]bool{true, true}},
 		} {
 			steps, settled := c.Pass(own, views(pass.ended))
-			want := pass.want
+			want, wantSettled := pass.want, pass.settled[0]
 			if arrived {
-				want = pass.arrived
+				want, wantSettled = pass.arrived, pass.settled[1]
 			}
-			if got := described(steps); got != want || settled != pass.settled {
-				t.Errorf("arrived %v, pass %d: got %q, settled %v, want %q, %v", arrived, n, got, settled, want, pass.settled)
+			if got := described(steps); got != want || settled != wantSettled {
+				t.Errorf("arrived %v, pass %d: got %q, settled %v, want %q, %v", arrived, n, got, settled, want, wantSettled)
 			}
 			if pass.fails {
 				lost(steps)
