@@ -60,7 +60,9 @@ func TestMasterThatForgot(t *testing.T) {
 		for _, guard := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, guard %v", way.name, guard), func(t *testing.T) {
 				t.Parallel()
-				f := kit.StartLinkedFleet(t, 2, "--guard="+strconv.FormatBool(guard))
+				masters := kit.StartMasters(t)
+				masters[4] = kit.StartLike(t, masters[2]) // of which it may be made a replica
+				f := kit.LinkFleet(t, masters, 2, "--guard="+strconv.FormatBool(guard))
 				holder, rival := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 				for _, client := range []*redistest.Client{holder, rival} {
 					kit.Want(t, client, "OK", "SELECT", way.db)

@@ -4,12 +4,10 @@ package guard
 
 import (
 	"fmt"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
-	"redlock-proxy/integration/harness"
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"
 	"redlock-proxy/quorum/guard/marker"
@@ -81,11 +79,9 @@ func left(t *testing.T, masters []*redistest.Server) string {
 // run runs a command of the program on masters, and returns what it said.
 func run(t *testing.T, masters []*redistest.Server, command ...string) string {
 	t.Helper()
-	program, err := harness.BuildProxy(t.Context())
-	kit.Must(t, err)
 	for _, url := range redistest.URLs(masters) {
 		command = append(command, "--master", url)
 	}
-	out, _ := exec.Command(program, command...).CombinedOutput() // it fails
+	out, _ := kit.Program(t, command...).CombinedOutput() // it fails
 	return string(out)
 }

@@ -4,7 +4,6 @@ package guard
 
 import (
 	"fmt"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -25,13 +24,11 @@ func startOn(t *testing.T, masters []*redistest.Server) *harness.Proxy {
 // imposeOn has the settings of a proxy without any be right on masters.
 func imposeOn(t *testing.T, masters []*redistest.Server) {
 	t.Helper()
-	program, err := harness.BuildProxy(t.Context())
-	kit.Must(t, err)
 	args := []string{"init", "--new-settings"}
 	for _, url := range redistest.URLs(masters) {
 		args = append(args, "--master", url)
 	}
-	if out, err := exec.Command(program, args...).CombinedOutput(); err != nil {
+	if out, err := kit.Program(t, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 }

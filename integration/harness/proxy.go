@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -133,13 +134,9 @@ func (o *ProxyOptions) arguments() []string {
 	return append(args, o.Args...)
 }
 
-// environment leaves out the settings that happen to be set where the tests run.
-func (o *ProxyOptions) environment() []string {
-	var env []string
-	for _, entry := range os.Environ() {
-		if !strings.HasPrefix(entry, "REDLOCK_") {
-			env = append(env, entry)
-		}
-	}
-	return append(env, o.Env...)
+func (o *ProxyOptions) environment() []string { return append(Environ(), o.Env...) }
+
+// Environ is the environment without the settings that happen to be set where the tests run, for any command of the proxy.
+func Environ() []string {
+	return slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "REDLOCK_") })
 }

@@ -29,7 +29,13 @@ func StartFleet(t *testing.T, args ...string) *Fleet {
 // StartLinkedFleet starts five masters and so many proxies, each of which reaches each master over a link of its own.
 func StartLinkedFleet(t *testing.T, proxies int, args ...string) *Fleet {
 	t.Helper()
-	f := &Fleet{Masters: StartMasters(t)}
+	return LinkFleet(t, StartMasters(t), proxies, args...)
+}
+
+// LinkFleet is StartLinkedFleet on these masters.
+func LinkFleet(t *testing.T, masters []*redistest.Server, proxies int, args ...string) *Fleet {
+	t.Helper()
+	f := &Fleet{Masters: masters}
 	for range proxies {
 		links := StartLinks(t, f.Masters)
 		f.Links = append(f.Links, links)

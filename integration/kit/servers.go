@@ -2,7 +2,10 @@ package kit
 
 import (
 	"errors"
+	"fmt"
+	"net"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +20,38 @@ import (
 func StartRedis(t *testing.T, args ...string) *redistest.Server {
 	t.Helper()
 	return redistest.New(t, redistest.Options{ExtraArgs: args})
+}
+
+// StartReference starts a server of the version as which commands on lock keys are answered, whatever version masters and upstream have: the
+// installed one, which is 7.0.
+func StartReference(t *testing.T, args ...string) *redistest.Server {
+	t.Helper()
+	return redistest.New(t, redistest.Options{Version: redistest.Installed, ExtraArgs: args})
+}
+
+// StartLike starts a server of the same version as another one, of which it can read all that is written.
+func StartLike(t *testing.T, server *redistest.Server, args ...string) *redistest.Server {
+	t.Helper()
+	return redistest.New(t, redistest.Options{Version: server.Version(), ExtraArgs: args})
+}
+
+// StartReplica starts a replica of a server, and returns when it has all that the server holds.
+func StartReplica(t *testing.T, master *redistest.Server) *redistest.Server {
+	t.Helper()
+	host, port, err := net.SplitHostPort(master.Addr())
+	Must(t, err)
+	replica := StartLike(t, master, "--replicaof", host, port, "--repl-diskless-sync-delay", "0")
+	Soon(t, func() error { return InStep(replica) })
+	return replica
+}
+
+// InStep wants a replica to have all that its master holds.
+func InStep(replica *redistest.Server) error {
+	info, err := AskIn(replica, "0", "INFO", "replication")
+	if text, _ := info.(string); err == nil && !strings.Contains(text, "master_link_status:up") {
+		err = fmt.Errorf("it does not synchronise: %s", text)
+	}
+	return err
 }
 
 // NewClock is a clock for servers (redistest.Options), which is right until it is set.
@@ -112,6 +147,16 @@ func wantSound(t *testing.T, proxy *harness.Proxy) {
 			t.Errorf("%q in the log of the proxy on %s:\n%s", accident, proxy.Addr(), proxy.Log())
 		}
 	}
+}
+
+// Program is a command of the proxy's program, in an environment without its settings.
+func Program(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	program, err := harness.BuildProxy(t.Context())
+	Must(t, err)
+	command := exec.Command(program, args...)
+	command.Env = harness.Environ()
+	return command
 }
 
 // LockKeyArgs are the arguments with which a proxy takes lock:* for lock keys, before this upstream.

@@ -376,7 +376,7 @@ func TestHistoriesOfCollections(t *testing.T) {
 // TestHistoriesOfCollectionsSeeTwoRedises: where half of the clients use another Redis, the checker says so; where all use one, it has
 // nothing to say.
 func TestHistoriesOfCollectionsSeeTwoRedises(t *testing.T) {
-	one, other := kit.StartRedis(t).Addr(), kit.StartRedis(t).Addr()
+	one, other := kit.StartReference(t).Addr(), kit.StartReference(t).Addr()
 	for _, kind := range []string{"hash", "list", "zset", "tag"} {
 		if wrong, undecided := gather(t, kind, rand.Uint64(), 500, one); len(wrong)+undecided > 0 {
 			t.Errorf("%s: %d violations, %d undecided by one Redis", kind, len(wrong), undecided)

@@ -13,19 +13,17 @@ import (
 func TestRightsToCollections(t *testing.T) {
 	upstream := kit.StartRedis(t)
 	admin := kit.Dial(t, upstream.Addr())
-	for _, user := range [][]string{
-		{"some", ">pw", "~lock:*", "&*", "+hset", "+hget", "+eval", "+sunionstore", "+lmove", "+rpush", "+multi", "+discard"},
-		{"reader", ">pw", "%R~lock:*", "%W~lock:mine", "+@all"},
-	} {
-		kit.Want(t, admin, "OK", append([]string{"ACL", "SETUSER", user[0], "on"}, user[1:]...)...)
-	}
 	args := append(kit.LockKeyArgs(upstream), kit.PatientMasters()...)
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), args...)
-	some, reader := kit.Connect(t, proxy), kit.Connect(t, proxy)
-	kit.Want(t, some, "OK", "AUTH", "some", "pw")
-	kit.Want(t, reader, "OK", "AUTH", "reader", "pw")
+	as := func(user, rules string) *redistest.Client {
+		kit.Does(t, admin, "ACL SETUSER "+user+" on >pw "+rules, "OK")
+		client := kit.Connect(t, proxy)
+		kit.Does(t, client, "AUTH "+user+" pw", "OK")
+		return client
+	}
 	const noCommand, noKey = "NOPERM this user has no permissions to run the '", "NOPERM this user has no permissions to access one of the keys"
 
+	some := as("some", "~lock:* +hset +hget +eval +sunionstore +rpoplpush +rpush +multi +discard")
 	kit.Does(t, some, "HSET lock:h f v", "1")
 	kit.Does(t, some, "HGET lock:h f", "v")
 	kit.Does(t, some, "HDEL lock:h f", noCommand+"hdel'")
@@ -34,8 +32,11 @@ func TestRightsToCollections(t *testing.T) {
 	kit.Does(t, some, "EVAL|return redis.call('hdel', KEYS[1], 'g')|1|lock:h", "ERR The user executing the script can't run this command or subcommand")
 	kit.Does(t, some, "SUNIONSTORE lock:s lock:t lock:u", "0")
 	kit.Does(t, some, "RPUSH lock:l a b", "2")
-	kit.Does(t, some, "LMOVE lock:l lock:l LEFT RIGHT", "a")
+	kit.Does(t, some, "RPOPLPUSH lock:l lock:l", "b")
+	kit.Does(t, admin, "DBSIZE", "0")
 
+	redistest.Needs(t, "rights to read a key", "7.0")
+	reader := as("reader", "%R~lock:* %W~lock:mine +@all")
 	kit.Does(t, reader, "HGET lock:h g", "w")
 	kit.Does(t, reader, "HSET lock:h g x", noKey)
 	kit.Does(t, reader, "HSET lock:mine g x", "1")

@@ -188,7 +188,7 @@ func (s *several) script(m randomcommands.Maker, shapes []string) []string {
 func TestCollectionsAsOneRedis(t *testing.T) {
 	commands, seed := int(kit.NumberFrom(t, collectionsEnv, defaultCollections)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands (%s); seed %d (%s)", commands, collectionsEnv, seed, kit.SeedEnv)
-	masters, upstream, single := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t), kit.StartRedis(t)
+	masters, upstream, single := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t), kit.StartReference(t)
 	args := append(kit.LockKeyArgs(upstream), kit.PatientMasters()...)
 	one, other := kit.StartProxy(t, masters, args...), kit.StartProxy(t, masters, args...)
 	talkInBoth(t, commands, seed, false, single.Addr(), one.Addr(), other.Addr())
@@ -199,7 +199,7 @@ func TestCollectionsAsOneRedis(t *testing.T) {
 func TestCollectionsWhileMastersAreKilled(t *testing.T) {
 	commands, seed := int(kit.NumberFrom(t, collectionsEnv, defaultCollections)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands (%s); seed %d (%s)", commands, collectionsEnv, seed, kit.SeedEnv)
-	f, single := startLockKeyFleet(t, 2, kit.PatientMasters()...), kit.StartRedis(t)
+	f, single := startLockKeyFleet(t, 2, kit.PatientMasters()...), kit.StartReference(t)
 	disturber := faults.StartDisturber(f, seed, killed())
 	talkInBoth(t, commands, seed, true, single.Addr(), f.Addrs()...)
 	done, err := disturber.Stop()

@@ -28,7 +28,7 @@ func TestSameAsOneRedis(t *testing.T) {
 	steps, seed := int(kit.NumberFrom(t, stepsEnv, defaultSteps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands in each protocol (%s); seed %d (%s)", steps, stepsEnv, seed, kit.SeedEnv)
 	args := append(kit.LockKeyArgs(kit.StartRedis(t)), kit.PatientMasters()...)
-	proxy, single := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), args...), kit.StartRedis(t)
+	proxy, single := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), args...), kit.StartReference(t)
 	for _, resp := range []string{"2", "3"} {
 		t.Run("RESP"+resp, func(t *testing.T) {
 			p := startPair(t, proxy.Addr(), single.Addr(), resp)
@@ -44,7 +44,7 @@ func TestSameAsOneRedis(t *testing.T) {
 
 // TestSameAsOneRedisSees: two Redises do not differ, until somebody writes to one of them.
 func TestSameAsOneRedisSees(t *testing.T) {
-	one, other, seed := kit.StartRedis(t), kit.StartRedis(t), rand.Uint64()
+	one, other, seed := kit.StartReference(t), kit.StartReference(t), rand.Uint64()
 	for _, resp := range []string{"2", "3"} {
 		p := startPair(t, one.Addr(), other.Addr(), resp)
 		p.alwaysTheirs = true

@@ -178,7 +178,7 @@ func firstUnexplained[R any](ordered []R, times func(R) (from, to time.Duration)
 
 // TestHistoriesOfOneRedis: the checker finds nothing wrong with a single Redis.
 func TestHistoriesOfOneRedis(t *testing.T) {
-	c := startCrowd(t, &crowd{addrs: []string{kit.StartRedis(t).Addr()}, seed: rand.Uint64(), verbs: overwriting()}, crowdSize, 5000)
+	c := startCrowd(t, &crowd{addrs: []string{kit.StartReference(t).Addr()}, seed: rand.Uint64(), verbs: overwriting()}, crowdSize, 5000)
 	c.report(t)
 	c.judge().wantNone(t)
 }
@@ -193,7 +193,7 @@ func TestHistoriesOfOneClient(t *testing.T) {
 
 // TestHistoriesSeeTwoRedises: where half of the clients use another Redis, and think it the same, the checker says so.
 func TestHistoriesSeeTwoRedises(t *testing.T) {
-	c := startCrowd(t, &crowd{addrs: []string{kit.StartRedis(t).Addr(), kit.StartRedis(t).Addr()}, seed: rand.Uint64(), verbs: overwriting()}, crowdSize, 2000)
+	c := startCrowd(t, &crowd{addrs: []string{kit.StartReference(t).Addr(), kit.StartReference(t).Addr()}, seed: rand.Uint64(), verbs: overwriting()}, crowdSize, 2000)
 	c.report(t)
 	c.judge().wantSome(t)
 }
@@ -208,7 +208,7 @@ func TestHistoriesSeeALiar(t *testing.T) {
 		lies++
 		return "OK"
 	}
-	c := startCrowd(t, &crowd{addrs: []string{kit.StartRedis(t).Addr()}, seed: rand.Uint64(), verbs: overwriting(), tell: liar}, crowdSize, 2000)
+	c := startCrowd(t, &crowd{addrs: []string{kit.StartReference(t).Addr()}, seed: rand.Uint64(), verbs: overwriting(), tell: liar}, crowdSize, 2000)
 	c.report(t)
 	t.Logf("%d lies", lies)
 	c.judge().wantSome(t)
@@ -216,7 +216,7 @@ func TestHistoriesSeeALiar(t *testing.T) {
 
 // TestHistoriesSeeAThief: somebody deletes the keys behind the clients' backs.
 func TestHistoriesSeeAThief(t *testing.T) {
-	server := kit.StartRedis(t)
+	server := kit.StartReference(t)
 	c := startCrowd(t, &crowd{addrs: []string{server.Addr()}, seed: rand.Uint64(), verbs: overwriting()}, crowdSize, 5000)
 	over := make(chan struct{})
 	go func() {

@@ -48,7 +48,7 @@ func TestOverlapOfLockKeys(t *testing.T) {
 
 // TestOverlapOfLockKeysOfOneRedis: a single Redis that is well has no overlaps either.
 func TestOverlapOfLockKeysOfOneRedis(t *testing.T) {
-	c := startKeyContest(t, []string{kit.StartRedis(t).Addr()}, rand.Uint64(), contestedKey)
+	c := startKeyContest(t, []string{kit.StartReference(t).Addr()}, rand.Uint64(), contestedKey)
 	kit.Must(t, c.WaitFor(t, 400))
 	c.Stop()
 	c.Report(t)
@@ -59,7 +59,7 @@ func TestOverlapOfLockKeysOfOneRedis(t *testing.T) {
 
 // TestOverlapOfLockKeysIsSeen: with two Redises that know nothing of each other there are overlaps, and they are found.
 func TestOverlapOfLockKeysIsSeen(t *testing.T) {
-	c := startKeyContest(t, []string{kit.StartRedis(t).Addr(), kit.StartRedis(t).Addr()}, rand.Uint64(), contestedKey)
+	c := startKeyContest(t, []string{kit.StartReference(t).Addr(), kit.StartReference(t).Addr()}, rand.Uint64(), contestedKey)
 	kit.Must(t, c.WaitFor(t, 200))
 	c.Stop()
 	c.Report(t)

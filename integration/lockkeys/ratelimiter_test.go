@@ -161,7 +161,7 @@ func (l *limiters) step(client string) []string {
 func TestRedissonsRateLimiter(t *testing.T) {
 	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("seed %d (%s)", seed, kit.SeedEnv)
-	masters, upstream, single := kit.StartMasters(t), kit.StartRedis(t), kit.StartRedis(t)
+	masters, upstream, single := kit.StartMasters(t), kit.StartRedis(t), kit.StartReference(t)
 	one, other := kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...), kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...)
 	l := &limiters{replay: &replay{several: startSeveral(t, "2", rand.New(rand.NewPCG(seed, 4)), single.Addr(), one.Addr(), other.Addr()), now: 1_000_000}}
 	granted := 0

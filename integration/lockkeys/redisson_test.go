@@ -275,7 +275,7 @@ func (r *replay) ends(t *testing.T) {
 func TestRedissonsLocks(t *testing.T) {
 	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("seed %d (%s)", seed, kit.SeedEnv)
-	masters, upstream, single := kit.StartMasters(t), kit.StartRedis(t), kit.StartRedis(t)
+	masters, upstream, single := kit.StartMasters(t), kit.StartRedis(t), kit.StartReference(t)
 	one, other := kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...), kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...)
 	r := &replay{several: startSeveral(t, "2", rand.New(rand.NewPCG(seed, 3)), single.Addr(), one.Addr(), other.Addr()), now: 1_000_000, lease: 30_000}
 	for _, p := range []*peer{r.single, r.proxies[0]} {

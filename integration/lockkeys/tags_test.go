@@ -23,7 +23,7 @@ func tagArgs(upstream *redistest.Server) []string {
 func TestTagsAsOneRedis(t *testing.T) {
 	commands, seed := int(kit.NumberFrom(t, collectionsEnv, defaultCollections)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands (%s); seed %d (%s)", commands, collectionsEnv, seed, kit.SeedEnv)
-	masters, upstream, single := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t), kit.StartRedis(t)
+	masters, upstream, single := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t), kit.StartReference(t)
 	args := tagArgs(upstream)
 	one, other := kit.StartProxy(t, masters, args...), kit.StartProxy(t, masters, args...)
 	for _, resp := range []string{"2", "3"} {

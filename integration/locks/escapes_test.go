@@ -202,7 +202,7 @@ func TestScriptLoadIsBounded(t *testing.T) {
 
 // TestFunctionThatTakesALock: the function of the issue is not called through either proxy, whoever loaded it, and there is one holder.
 func TestFunctionThatTakesALock(t *testing.T) {
-	redistest.NeedsRedis7(t)
+	redistest.Needs(t, "FUNCTION", "7.0")
 	t.Parallel()
 	_, _, clients := startEscapes(t, "--lock-keys", "lock:*")
 	const code = "#!lua name=l\nredis.register_function('f', function(keys, args) return redis.call('set', 'lock:x', args[1]) end)"

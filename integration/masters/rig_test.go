@@ -36,7 +36,7 @@ func startRig(t *testing.T, proxies, masters, servers int) *rig {
 
 func start(t *testing.T, r *rig, proxies, masters, servers int) *rig {
 	t.Helper()
-	for range servers {
+	for len(r.servers) < servers {
 		r.servers = append(r.servers, kit.StartRedis(t))
 	}
 	r.links = kit.StartLinks(t, r.servers)

@@ -123,7 +123,7 @@ func TestCheckReplica(t *testing.T) {
 	master := kit.StartRedis(t)
 	host, port, err := net.SplitHostPort(master.Addr())
 	kit.Must(t, err)
-	replica := kit.StartRedis(t, "--replicaof", host+" "+port)
+	replica := kit.StartLike(t, master, "--replicaof", host, port)
 	const why = "it is a replica: a lock there is gone with its next synchronisation"
 	got := checkMasters(t, []string{master.URL(), replica.URL()})
 	got.wantRow(t, replica.Addr(), why)
@@ -200,6 +200,7 @@ func TestCheckNotToBeAsked(t *testing.T) {
 
 // TestCheckRights: what the proxies' user lacks for clients that wait, and for messages, is told where it is needed; all that locks need it has.
 func TestCheckRights(t *testing.T) {
+	redistest.Needs(t, "rights to channels", "6.2")
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
 	upstream := kit.StartRedis(t)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/integration/harness"
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"
 )
@@ -20,7 +21,7 @@ import (
 func startDemo(t *testing.T) (text string, demo *exec.Cmd) {
 	t.Helper()
 	demo = exec.Command(binary(t), "demo", "--listen", "127.0.0.1:0")
-	demo.Env = ownEnv()
+	demo.Env = harness.Environ()
 	stdout, err := demo.StdoutPipe()
 	kit.Must(t, err)
 	kit.Must(t, demo.Start())

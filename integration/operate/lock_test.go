@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/integration/harness"
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"
 )
@@ -103,7 +104,7 @@ type running struct {
 func start(t *testing.T, env []string, args ...string) *running {
 	t.Helper()
 	r := &running{cmd: exec.Command(binary(t), args...)}
-	r.cmd.Env = append(ownEnv(), env...)
+	r.cmd.Env = append(harness.Environ(), env...)
 	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, &r.stderr
 	r.cmd.WaitDelay = kit.Patience
 	kit.Must(t, r.cmd.Start())

@@ -30,6 +30,7 @@ func readerOfLog(t *testing.T) (proxy *exec.Cmd, addr string, pipe *os.File) {
 		args = append(args, "--master", master.URL())
 	}
 	proxy = exec.Command(binary, args...)
+	proxy.Env = harness.Environ()
 	proxy.Stderr = in
 	kit.Must(t, proxy.Start())
 	t.Cleanup(func() {

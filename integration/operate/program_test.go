@@ -5,7 +5,6 @@ package operate
 import (
 	"bytes"
 	"context"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -44,7 +43,7 @@ func runProxyWith(t *testing.T, env []string, args ...string) outcome {
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = append(ownEnv(), env...)
+	cmd.Env = append(harness.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		t.Fatal(err)
@@ -53,17 +52,6 @@ func runProxyWith(t *testing.T, env []string, args ...string) outcome {
 		t.Fatalf("%v did not end within %v:\n%s%s", args, kit.Patience, &stdout, &stderr)
 	}
 	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
-}
-
-// ownEnv is the environment without the settings that happen to be set where the tests run.
-func ownEnv() []string {
-	var env []string
-	for _, entry := range os.Environ() {
-		if !strings.HasPrefix(entry, "REDLOCK_") {
-			env = append(env, entry)
-		}
-	}
-	return env
 }
 
 // fails wants a command to end with 1, and exactly these lines on stderr.

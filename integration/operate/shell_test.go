@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"redlock-proxy/integration/harness"
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"
 )
@@ -156,7 +157,7 @@ func TestManual(t *testing.T) {
 	page := printed(t, "man")
 	need(t, "man")
 	cmd := exec.Command("man", "--warnings=w", "-l", page)
-	cmd.Env = append(ownEnv(), "MANWIDTH=80", "LC_ALL=C.UTF-8", "MANPAGER=cat", "MANOPT=")
+	cmd.Env = append(harness.Environ(), "MANWIDTH=80", "LC_ALL=C.UTF-8", "MANPAGER=cat", "MANOPT=")
 	var complaints strings.Builder
 	cmd.Stderr = &complaints
 	shown, err := cmd.Output()

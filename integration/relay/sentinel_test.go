@@ -26,7 +26,7 @@ func TestSentinelFailover(t *testing.T) {
 	for name, strike := range map[string]func(*redistest.Server) error{"killed": (*redistest.Server).Kill, "frozen": (*redistest.Server).Pause} {
 		t.Run(name, func(t *testing.T) {
 			master := kit.StartRedis(t)
-			replica := startReplica(t, master)
+			replica := kit.StartReplica(t, master)
 			proxy := kit.StartProxy(t, redistest.URLs([]*redistest.Server{kit.StartRedis(t)}), "--upstream", sentinelURL(startSentinels(t, master)))
 
 			pool := redis.NewClient(&redis.Options{Addr: proxy.Addr(), DisableIdentity: true})
@@ -91,12 +91,9 @@ func TestSentinelOverTLS(t *testing.T) {
 			"--tls-auth-clients", "no", "--tls-replication", "yes"}
 	}
 	first, second, asked := kit.FreePort(t), kit.FreePort(t), kit.FreePort(t)
-	kit.StartRedis(t, secured(first)...)
-	replica := kit.StartRedis(t, append(secured(second), "--replicaof", "127.0.0.1 "+first, "--repl-diskless-sync-delay", "0")...)
-	kit.Await(t, "the replica is in step", func() bool {
-		info, err := dial(t, replica.Addr()).Do("INFO", "replication")
-		return err == nil && strings.Contains(fmt.Sprint(info), "master_link_status:up")
-	})
+	master := kit.StartRedis(t, secured(first)...)
+	replica := kit.StartLike(t, master, append(secured(second), "--replicaof", "127.0.0.1", first, "--repl-diskless-sync-delay", "0")...)
+	kit.Soon(t, func() error { return kit.InStep(replica) })
 	sentinel := startSentinel(t, "127.0.0.1", first, 1, secured(asked)...)
 	proxy := kit.StartProxy(t, redistest.URLs([]*redistest.Server{kit.StartRedis(t)}), "--ca", ca.File,
 		"--upstream", "rediss+sentinel://127.0.0.1:"+asked+"/mymaster")
@@ -145,19 +142,6 @@ func dial(t *testing.T, addr string) *redistest.Client {
 	kit.Must(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
-}
-
-// startReplica starts one that has all that the master holds.
-func startReplica(t *testing.T, master *redistest.Server) *redistest.Server {
-	t.Helper()
-	host, port, err := net.SplitHostPort(master.Addr())
-	kit.Must(t, err)
-	replica := kit.StartRedis(t, "--replicaof", host+" "+port, "--repl-diskless-sync-delay", "0")
-	kit.Await(t, "the replica is in step", func() bool {
-		info, err := dial(t, replica.Addr()).Do("INFO", "replication")
-		return err == nil && strings.Contains(fmt.Sprint(info), "master_link_status:up")
-	})
-	return replica
 }
 
 // startSentinels starts three that know of each other and of the replica.

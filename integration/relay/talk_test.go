@@ -52,6 +52,9 @@ func TestRelayTalks(t *testing.T) {
 	r := startRelay(t)
 	for _, talk := range talks() {
 		t.Run(talk.name, func(t *testing.T) {
+			if strings.Contains(talk.lines, "SSUBSCRIBE") {
+				redistest.Needs(t, "SSUBSCRIBE", "7.0")
+			}
 			r.alike(t, func(addr string) string {
 				kit.Want(t, r.control(t), "OK", "FLUSHALL")
 				heard := hold(t, talk, addr)

@@ -3,11 +3,9 @@
 package versions
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
 
-	"redlock-proxy/integration/harness"
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"
 )
@@ -90,9 +88,7 @@ func lockInAllWays(t *testing.T, fleet *kit.Fleet) {
 // wantShown wants check to show the version as the server names itself.
 func wantShown(t *testing.T, version string) {
 	t.Helper()
-	program, err := harness.BuildProxy(t.Context())
-	kit.Must(t, err)
-	output, _ := exec.Command(program, "check", "--master", servers(t, version)[0].URL()).Output() // degraded, since there is but one
+	output, _ := kit.Program(t, "check", "--master", servers(t, version)[0].URL()).Output() // degraded, since there is but one
 	kind, number, _ := strings.Cut(version, "-")
 	if want := strings.TrimPrefix(kind+" "+number, "redis "); !strings.Contains(string(output), "  "+want+"  ") {
 		t.Errorf("check does not show %s:\n%s", want, output)

@@ -39,6 +39,7 @@ type Options struct {
 
 // Server is a real redis-server process. Its methods are not meant for concurrent use.
 type Server struct {
+	wanted  string // version; empty: any
 	version string
 	program string
 	bind    string
@@ -54,7 +55,7 @@ type Server struct {
 
 // Start starts a redis-server on a free port and returns when it answers; ErrNoRedis when the program is missing.
 func Start(opts Options) (*Server, error) {
-	r := &Server{version: opts.Version, bind: opts.Bind, extra: opts.ExtraArgs, clock: opts.Clock, socket: opts.Socket}
+	r := &Server{wanted: opts.Version, bind: opts.Bind, extra: opts.ExtraArgs, clock: opts.Clock, socket: opts.Socket}
 	if r.bind == "" {
 		r.bind = "127.0.0.1"
 	}
@@ -110,6 +111,9 @@ func (r *Server) Addr() string { return net.JoinHostPort(r.bind, strconv.Itoa(r.
 // URL returns redis://host:port.
 func (r *Server) URL() string { return "redis://" + r.Addr() }
 
+// Version names the server's version, for Options.Version.
+func (r *Server) Version() string { return r.version }
+
 // Socket returns the path of the unix socket, of a server that was started with Options.Socket.
 func (r *Server) Socket() string { return filepath.Join(r.dir, "socket") }
 
@@ -155,7 +159,7 @@ func (r *Server) Revive() error {
 
 // ReviveAs is Revive with the program of another release, see Options.Version.
 func (r *Server) ReviveAs(version string) (err error) {
-	if r.program, err = programOf(version, r.port); err != nil {
+	if r.program, err = programOf(version); err != nil {
 		return err
 	}
 	r.version = version
@@ -186,7 +190,8 @@ func (r *Server) startOnFreePort() (err error) {
 	if r.port, err = freePort(r.bind); err != nil {
 		return err
 	}
-	if r.program, err = programOf(r.version, r.port); err != nil {
+	r.version = versionAt(r.wanted, r.port)
+	if r.program, err = programOf(r.version); err != nil {
 		return err
 	}
 	if r.dir, err = os.MkdirTemp(r.parent, "redlock-redis-"); err != nil {

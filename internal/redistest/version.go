@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -52,11 +53,14 @@ func Extremes() []string {
 	})
 }
 
-// NeedsRedis7 skips a test of what only Redis since 7.0 has, and Valkey, where REDLOCK_TEST_SERVERS names an older one.
-func NeedsRedis7(t testing.TB) {
+// Needs skips a test of what Redis has only since a version, such as 7.0, where REDLOCK_TEST_SERVERS names an older one. Valkey has all that
+// Redis 7.2 has.
+func Needs(t testing.TB, what, since string) {
 	t.Helper()
-	if all := os.Getenv("REDLOCK_TEST_SERVERS"); strings.Contains(all, "redis-6.") {
-		t.Skipf("SKIPPED, NOT TESTED: it needs Redis 7.0, and there is %s", all)
+	for name := range strings.SplitSeq(os.Getenv("REDLOCK_TEST_SERVERS"), ",") {
+		if numbers, is := strings.CutPrefix(name, "redis-"); is && slices.Compare(numbersOf(numbers), numbersOf(since)) < 0 {
+			t.Skipf("SKIPPED, NOT TESTED: %s has no %s, which is of Redis %s", name, what, since)
+		}
 	}
 }
 
@@ -95,14 +99,19 @@ func numbersOf(version string) []int {
 	return numbers
 }
 
-// programOf finds the server of a version. Without one, REDLOCK_TEST_SERVERS decides, which names one or several, separated by commas: of
-// these a server has one by its port.
-func programOf(version string, port int) (string, error) {
-	if all := os.Getenv("REDLOCK_TEST_SERVERS"); version == "" && all != "" {
+// versionAt is the version of the server on a port, of which none is wanted or this one: REDLOCK_TEST_SERVERS decides where none is, and names
+// one or several, separated by commas.
+func versionAt(wanted string, port int) string {
+	if all := os.Getenv("REDLOCK_TEST_SERVERS"); wanted == "" && all != "" {
 		names := strings.Split(all, ",")
-		version = names[port%len(names)]
+		wanted = names[port%len(names)]
 	}
-	if version == "" || version == Installed {
+	return cmp.Or(wanted, Installed)
+}
+
+// programOf finds the server of a version.
+func programOf(version string) (string, error) {
+	if version == Installed {
 		program, err := exec.LookPath("redis-server")
 		if err != nil {
 			return "", ErrNoRedis

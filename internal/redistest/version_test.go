@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,5 +34,29 @@ func TestExtremes(t *testing.T) {
 	}
 	if got := NewestOf(t, "redis"); got != "redis-10.0.1" {
 		t.Errorf("the newest Redis is %s", got)
+	}
+}
+
+// skipper notes that a test would be skipped.
+type skipper struct {
+	testing.TB
+	why string
+}
+
+func (s *skipper) Helper() {}
+
+func (s *skipper) Skipf(format string, args ...any) { s.why += fmt.Sprintf(format, args...) }
+
+// TestNeeds: what one of the servers lacks is not tested, and the reason names that one. Valkey lacks nothing of Redis 7.2.
+func TestNeeds(t *testing.T) {
+	for _, c := range []struct{ servers, since, lacks string }{
+		{"", "7.0", ""}, {"installed", "7.0", ""}, {"redis-6.0.16", "7.0", "redis-6.0.16"}, {"redis-6.0.16", "6.0", ""}, {"redis-10.0.1", "7.0", ""},
+		{"valkey-8.1.1,redis-8.0.2,redis-6.0.16", "6.2", "redis-6.0.16"}, {"installed,valkey-8.1.1", "7.2", ""},
+	} {
+		t.Setenv("REDLOCK_TEST_SERVERS", c.servers)
+		var s skipper
+		if Needs(&s, "THIS", c.since); !strings.Contains(s.why, c.lacks) || (s.why == "") != (c.lacks == "") {
+			t.Errorf("%q, since %s: skipped for %q", c.servers, c.since, s.why)
+		}
 	}
 }

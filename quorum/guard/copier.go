@@ -235,7 +235,9 @@ func (c *copier) pass(ctx context.Context, db int, names []string, k *copying.Co
 		return copying.New(copying.Census{Masters: c.from.masters, Sources: len(views)}, c.stepped, c.from.member(c.Guard), own, views), false, nil
 	}
 	steps, settled := k.Pass(own, views)
-	err = c.fill(ctx, db, steps)
+	if err = c.fill(ctx, db, steps); err != nil {
+		k.Failed(steps)
+	}
 	return k, settled && err == nil, err
 }
 

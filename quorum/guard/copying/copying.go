@@ -194,8 +194,9 @@ type Copy struct {
 	// whole are the incarnations that a majority held in the last pass, of which this is the number.
 	whole  map[string]incarnation
 	passes int
-	// written is what was written.
+	// written is what was written; unsure are the keys of which it is not known whether the last step was done.
 	written map[string]Held
+	unsure  map[string]bool
 	// open are the keys of which the last pass could not tell which incarnation it is.
 	open []string
 	// member is the source that the master itself is, by its number, or -1.
@@ -208,7 +209,7 @@ type Copy struct {
 func New(c Census, stepped bool, member int, own View, sources []View) *Copy {
 	k := &Copy{
 		census: c, stepped: stepped, own: own, first: map[string]map[incarnation]bool{},
-		whole: map[string]incarnation{}, written: map[string]Held{}, member: member,
+		whole: map[string]incarnation{}, written: map[string]Held{}, unsure: map[string]bool{}, member: member,
 	}
 	for _, v := range append(sources[:len(sources):len(sources)], own) {
 		for key := range v {
@@ -272,7 +273,10 @@ func (k *Copy) Pass(now View, sources []View) (steps []Step, settled bool) {
 // write writes what the master is to hold, and again what is newer by now where nothing else has reached it since.
 func (k *Copy) write(steps []Step, key string, h, now Held) ([]Step, bool) {
 	was, wrote := k.written[key]
-	done := wrote && was.incarnation() == h.incarnation() && (was.Form == cell.Blocking) == (h.Form == cell.Blocking)
+	if now.String() == was.String() && k.own[key].String() != was.String() {
+		delete(k.unsure, key) // it was done, though late
+	}
+	done := wrote && !k.unsure[key] && was.incarnation() == h.incarnation() && (was.Form == cell.Blocking) == (h.Form == cell.Blocking)
 	switch {
 	case !done:
 		steps = append(steps, Step{k.actFor(key, h), key, h})
@@ -282,7 +286,17 @@ func (k *Copy) write(steps []Step, key string, h, now Held) ([]Step, bool) {
 		return steps, true
 	}
 	k.written[key] = h
+	delete(k.unsure, key)
 	return steps, done
+}
+
+// Failed notes steps of which it is not known whether they were done: the next pass does again what the master shows
+// no sign of, as the sources have it then.
+func (k *Copy) Failed(steps []Step) {
+	for _, s := range steps {
+		k.written[s.Key] = s.Held // also what was to be removed
+		k.unsure[s.Key] = true
+	}
 }
 
 // actFor leaves a longer time only to what the master has itself, and rightly.

@@ -176,6 +176,60 @@ func TestPasses(t *testing.T) {
 	}
 }
 
+// TestFailedStepsAreDoneAgain: a step of which nobody knows whether it was done is done in the next pass if it was not, and before is no key
+// settled. The master had a lock that is over, promised something, and gets a lock that ends on the way.
+func TestFailedStepsAreDoneAgain(t *testing.T) {
+	a := plain(attemptA, time.Minute)
+	for _, arrived := range []bool{false, true} {
+		own := View{"stale": plain(attemptB, time.Hour), "promised": register(attemptA, b3, "", "t")}
+		views := func(ended bool) []View {
+			all := viewsWith("k", a, a, a, a)
+			for _, v := range all {
+				v["promised"], v["ends"] = a, a
+				if ended {
+					delete(v, "ends")
+				}
+			}
+			return all
+		}
+		c := New(Census{5, 4}, false, -1, own, views(false))
+		own = maps.Clone(own)
+		lost := func(steps []Step) {
+			c.Failed(steps)
+			if arrived {
+				apply(own, steps)
+			}
+		}
+		const all = "put ends plain, put k plain, put promised plain"
+		for n, pass := range []struct {
+			ended, fails  bool
+			want, arrived string // where nothing arrived of what failed, and where all did
+			settled       [2]bool
+		}{
+			{false, true, all, all, [2]bool{false, false}},
+			{false, true, all + ", drop stale plain", "drop stale plain", [2]bool{false, true}},
+			{false, false, all + ", drop stale plain", "", [2]bool{false, true}},
+			{true, true, "drop ends plain", "drop ends plain", [2]bool{true, true}},
+			{true, false, "drop ends plain", "", [2]bool{true, true}},
+			{true, false, "", "", [2]bool{true, true}},
+		} {
+			steps, settled := c.Pass(own, views(pass.ended))
+			want, wantSettled := pass.want, pass.settled[0]
+			if arrived {
+				want, wantSettled = pass.arrived, pass.settled[1]
+			}
+			if got := described(steps); got != want || settled != wantSettled {
+				t.Errorf("arrived %v, pass %d: got %q, settled %v, want %q, %v", arrived, n, got, settled, want, wantSettled)
+			}
+			if pass.fails {
+				lost(steps)
+			} else {
+				apply(own, steps)
+			}
+		}
+	}
+}
+
 // described are steps in a few words, sorted by key.
 func described(steps []Step) string {
 	form := map[cell.Form]string{cell.Plain: "plain", cell.Blocking: "blocking", cell.Register: "register"}

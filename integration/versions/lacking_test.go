@@ -1,0 +1,34 @@
+//go:build integration
+
+package versions
+
+import (
+	"strings"
+	"testing"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestUpstreamThatLacksACommand: on a lock key it is answered all the same to who may do everything. What a user may do whose rights have to
+// be asked for is not known there, so the command is refused, and others are not.
+func TestUpstreamThatLacksACommand(t *testing.T) {
+	all := redistest.Extremes()
+	if len(all) == 0 || !strings.HasPrefix(all[0], "redis-6.0.") {
+		redistest.Absent(t, "a server Redis 6.0 (scripts/versions fetches it)")
+	}
+	upstream := servers(t, all[0])[0]
+	kit.Want(t, kit.Dial(t, upstream.Addr()), "OK", "ACL", "SETUSER", "few", "on", ">few", "~lock:*", "+@all")
+	masters := servers(t, redistest.Installed, redistest.Installed, redistest.Installed)
+	proxy := kit.StartProxy(t, redistest.URLs(masters), kit.LockKeyArgs(upstream)...)
+	open, few := kit.Connect(t, proxy), kit.Connect(t, proxy)
+	kit.Does(t, few, "AUTH few few", "OK")
+	for _, command := range []string{"GETDEL lock:a", "GETEX lock:a PX 1", "COPY lock:a lock:a2", "EVAL|return redis.call('getdel', KEYS[1])|1|lock:a"} {
+		kit.Does(t, few, "SET lock:a v PX 60000", "OK")
+		kit.Does(t, few, command, "ERR what this client may do is not known: ERR unknown command")
+		kit.Does(t, few, "GET lock:a", "v")
+		kit.Does(t, few, "PEXPIRE lock:a 60000", "1")
+	}
+	kit.Does(t, open, "GETDEL lock:a", "v")
+	kit.Does(t, open, "EXISTS lock:a lock:a2", "0")
+}
