@@ -3,6 +3,7 @@
 package waiting
 
 import (
+	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,7 +14,16 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-func TestMain(m *testing.M) { kit.Main(m) }
+// atOnce is how many of the tests that do nothing but wait run at a time.
+const atOnce = "4"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		panic(err)
+	}
+	kit.Main(m)
+}
 
 // forLong is a lease that no test sees the end of.
 const forLong = "6000000"
