@@ -3,7 +3,6 @@
 package waiting
 
 import (
-	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -14,16 +13,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// atOnce is how many of the tests that do nothing but wait run at a time.
-const atOnce = "4"
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", atOnce); err != nil {
-		panic(err)
-	}
-	kit.Main(m)
-}
+func TestMain(m *testing.M) { kit.MainAtOnce(m, 4) }
 
 // forLong is a lease that no test sees the end of.
 const forLong = "6000000"
