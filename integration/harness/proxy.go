@@ -48,9 +48,7 @@ func StartProxy(opts ProxyOptions) (*Proxy, error) {
 	if err := opts.fill(); err != nil {
 		return nil, err
 	}
-	if !opts.saysWhoVotes() {
-		markNew(opts.Masters)
-	}
+	processMasters.markNew(opts.Masters, !opts.saysWhoVotes())
 	process, err := process.Start(opts.Binary, opts.arguments(), opts.environment())
 	if err != nil {
 		return nil, err
