@@ -43,7 +43,7 @@ quick: ## while working: gofmt, and the unit tests without the race detector, of
 	go test ./...
 
 test: ## everything that must pass, and a list of what did not; installs what it needs where it can
-	@MAKE='$(MAKE)' scripts/test deps lint unit integration compose
+	@MAKE='$(MAKE)' scripts/test deps compose+unit lint+integration
 
 deps: ## install what the tests need: redis-server and the clients of other languages; fetch servers of other releases
 	@scripts/install-deps
@@ -77,7 +77,7 @@ sharing: ## the tests of the relay with clients that share two connections of ea
 	REDLOCK_TEST_SHARING=2 go test -count=1 -timeout 1h ./proxy
 	REDLOCK_TEST_SHARING=2 go test -count=1 -timeout 1h -tags integration ./integration/relay
 
-# By itself, because building the image takes all the processors from whatever runs beside it.
+# Not beside the tests against real servers: building the image takes all the processors from whatever runs beside it.
 compose: ## docker-compose.yml for real, where a Docker engine answers
 	@$(PROGRESS) go test -json -count=1 -timeout 1h -tags integration ./integration/compose
 
@@ -87,7 +87,7 @@ kubernetes: ## the Helm chart: linted, held to Kubernetes' own types, and what i
 	go test -count=1 -tags integration,helm -run '^TestKubernetes$$' ./integration/deploy
 
 overlap: ## GRANTS (100000) grants of one lock by two proxies while masters fail: never two holders at once
-	REDLOCK_GRANTS=$(GRANTS) go test -v -count=1 -timeout 2h -tags integration -p 1 -run '^TestOverlap' ./integration/holdings ./integration/locks ./integration/lockkeys
+	REDLOCK_GRANTS=$(GRANTS) REDLOCK_KEY_GRANTS=$$(($(GRANTS) / 100)) go test -v -count=1 -timeout 2h -tags integration -p 1 -run '^TestOverlap' ./integration/holdings ./integration/locks ./integration/lockkeys
 
 histories: ## OPS (200000) ordinary commands on lock keys through two proxies while masters fail, each reply as of one Redis
 	REDLOCK_OPS=$(OPS) REDLOCK_KEY_GRANTS=$$(($(OPS) / 100)) go test -v -count=1 -timeout 2h -tags integration -run '^(TestHistories|TestOverlapOfLockKeys)$$' ./integration/lockkeys

@@ -45,13 +45,13 @@ func NewMessages(c *Cluster, prefix string, deliver func(Message)) *Messages {
 func (c *generation) listening() messages.Options {
 	n := len(c.masters)
 	opts := messages.Options{
-		Need: n - Majority(n) + 1, Wait: max(2*c.of.opts.MasterTimeout, minListenWait), Logger: c.log, Rand: c.rand, Deliver: func(Message) {},
+		Need: n - Majority(n) + 1, Wait: max(2*c.of.opts.MasterTimeout, minListenWait), Logger: c.log, Rand: c.rand, Own: messages.NewSource(), Deliver: func(Message) {},
 	}
 	for _, m := range c.masters {
 		opts.Servers = append(opts.Servers, m)
 	}
 	if all := c.of.messages; all != nil {
-		opts.Channel, opts.Deliver = all.channel, all.deliver
+		opts.Own, opts.Channel, opts.Deliver = all.source, all.channel, all.deliver
 	}
 	return opts
 }

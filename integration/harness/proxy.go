@@ -42,12 +42,13 @@ type Proxy struct {
 	clock   *ownClock // once it was suspended
 }
 
-// StartProxy runs serve on a free port of 127.0.0.1 and returns when the proxy says that it is ready. Masters that are all empty
-// vote after 3 s (--fresh-start), unless the arguments say otherwise.
+// StartProxy runs serve on a free port of 127.0.0.1 and returns when the proxy says that it is ready. Masters that are all empty vote at
+// once, or after 3 s where the arguments have --fresh-start, unless they say otherwise.
 func StartProxy(opts ProxyOptions) (*Proxy, error) {
 	if err := opts.fill(); err != nil {
 		return nil, err
 	}
+	processMasters.markNew(opts.Masters, !opts.saysWhoVotes())
 	process, err := process.Start(opts.Binary, opts.arguments(), opts.environment())
 	if err != nil {
 		return nil, err
@@ -110,6 +111,11 @@ func listenAddr(line string) (string, error) {
 		return "", fmt.Errorf("%w: %s", ErrNoListen, line)
 	}
 	return match[1], nil
+}
+
+// saysWhoVotes reports whether the arguments say how masters begin to vote, or that they do anyway.
+func (o *ProxyOptions) saysWhoVotes() bool {
+	return slices.ContainsFunc(o.Args, func(arg string) bool { return strings.HasPrefix(arg, "--fresh-start") || arg == "--guard=false" })
 }
 
 // fill resolves the defaults.

@@ -1,9 +1,11 @@
 package kit
 
 import (
+	"flag"
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -21,6 +23,16 @@ func Main(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	os.Exit(code)
+}
+
+// MainAtOnce is Main for a package of which so many tests may run at a time, where they are parallel: more than there are processors, for they wait
+// more than they compute.
+func MainAtOnce(m *testing.M, tests int) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", strconv.Itoa(tests)); err != nil {
+		panic(err)
+	}
+	Main(m)
 }
 
 // Must ends the test at an error.

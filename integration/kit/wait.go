@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// pollDelay is how long a test waits before it looks again.
-const pollDelay = 5 * time.Millisecond
+// A test looks again after firstPause, and then after twice as long each time, up to longestPause: what comes at once is seen at once, and what takes
+// long is not kept from coming by those who look.
+const firstPause, longestPause = time.Millisecond, 32 * time.Millisecond
 
 // Settles wants a condition within two seconds: the proxy answers at a majority, and the other masters follow.
 func Settles(t *testing.T, condition func() error) {
@@ -36,10 +37,11 @@ func Await(t *testing.T, what string, met func() bool) {
 // Within looks at a condition until it is met. The test ends with its last error if that takes too long.
 func Within(t *testing.T, limit time.Duration, condition func() error) {
 	t.Helper()
-	end := time.Now().Add(limit)
+	end, pause := time.Now().Add(limit), firstPause
 	err := condition()
 	for ; err != nil && time.Now().Before(end); err = condition() {
-		time.Sleep(pollDelay)
+		time.Sleep(pause)
+		pause = min(2*pause, longestPause)
 	}
 	Must(t, err)
 }

@@ -27,15 +27,13 @@ func WantBlocked(t *testing.T, proxy *harness.Proxy, clients int) {
 	asking := Connect(t, proxy)
 	defer func() { Must(t, asking.Close()) }()
 	line := fmt.Sprintf("proxy_blocked_clients:%d\r\n", clients)
-	for deadline := time.Now().Add(Patience); ; time.Sleep(time.Millisecond) {
+	Soon(t, func() error {
 		info, _ := Do(t, asking, "PROXY", "INFO").(string)
-		if strings.Contains(info, line) {
-			return
+		if !strings.Contains(info, line) {
+			return fmt.Errorf("got %q, want %q in it", info, line)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after %v: got %q, want %q in it", Patience, info, line)
-		}
-	}
+		return nil
+	})
 }
 
 // Steal tries to get the key k for two seconds, in which a master that forgot votes again. It reports whether that was granted.

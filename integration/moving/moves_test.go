@@ -29,7 +29,7 @@ const slack = 50 * time.Millisecond
 // TestMovesUnderLoad: the locks move to the masters and back, again and again, while clients lock in all dialects through two proxies, and at the
 // upstream until the first move. No lock is held twice, lost, or back; in rounds without a fault nobody is answered with an error.
 func TestMovesUnderLoad(t *testing.T) {
-	moves := int(kit.NumberFrom(t, movesEnv, 4))
+	moves := int(kit.NumberFrom(t, movesEnv, 3))
 	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("seed %d (%s)", seed, kit.SeedEnv)
 	random := rand.New(rand.NewPCG(seed, 1))

@@ -163,7 +163,8 @@ func TestInfoOfTheDown(t *testing.T) {
 // TestForSeconds: for_seconds begins anew when a master that was up all the time loses its vote or gets it.
 func TestForSeconds(t *testing.T) {
 	t.Parallel()
-	f := kit.StartGuarded(t, true, 1)
+	f := kit.StartFleet(t, "--fresh-start")
+	f.WantVoting(t, 5)
 	client := kit.Connect(t, f.Proxies[0])
 	info := fmt.Sprint(kit.Do(t, client, "PROXY", "INFO"))
 	uptime := kit.Number(t, regexp.MustCompile(`proxy_uptime_in_seconds:(\d+)`).FindStringSubmatch(info)[1])

@@ -169,6 +169,7 @@ func ignoreNil(err error) error {
 // TestRedirectLeadsNobodyAway: a client that asks to be told where a Valkey's master is, and is told after a failover of the upstream, stays and
 // locks at the proxy.
 func TestRedirectLeadsNobodyAway(t *testing.T) {
+	t.Parallel()
 	valkey := redistest.NewestOf(t, "valkey")
 	master := redistest.New(t, redistest.Options{Version: valkey})
 	replica := kit.StartReplica(t, master)
@@ -248,6 +249,7 @@ func TestClusterIsRefused(t *testing.T) {
 // TestClusterLeadsNobodyAway: where an upstream does not say that it is a cluster, for want of a login, clients of clusters are not led to its
 // nodes, and others get an error that they retry in the place of MOVED. Then the proxy asks as the client, and the cluster is refused, as one that says so.
 func TestClusterLeadsNobodyAway(t *testing.T) {
+	t.Parallel()
 	login := []string{"--requirepass", "secret"}
 	nodes := startCluster(t, append(login, "--masterauth", "secret")...)
 	proxy := startDetoured(t, nodes[0].Addr())

@@ -23,8 +23,10 @@ import (
 // TestSentinelFailover: the master behind three real Sentinels is killed, or stands still without closing anything, and the relay
 // follows them to the replica. A transaction under way is not continued there.
 func TestSentinelFailover(t *testing.T) {
+	t.Parallel()
 	for name, strike := range map[string]func(*redistest.Server) error{"killed": (*redistest.Server).Kill, "frozen": (*redistest.Server).Pause} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			master := kit.StartRedis(t)
 			replica := kit.StartReplica(t, master)
 			proxy := kit.StartProxy(t, redistest.URLs([]*redistest.Server{kit.StartRedis(t)}), "--upstream", sentinelURL(startSentinels(t, master)))
@@ -84,6 +86,7 @@ func gets(client *redistest.Client, key, want string) error {
 // TestSentinelOverTLS: Sentinels, master and replica are spoken to over TLS, by certificates of the authority that ca names, and the relay
 // follows a failover there, too.
 func TestSentinelOverTLS(t *testing.T) {
+	t.Parallel()
 	ca := certtest.NewAuthority(t)
 	secured := func(port string) []string {
 		pair := ca.Issue(t)

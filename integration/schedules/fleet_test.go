@@ -26,7 +26,7 @@ const (
 	E
 )
 
-func TestMain(m *testing.M) { kit.Main(m) }
+func TestMain(m *testing.M) { kit.MainAtOnce(m, 4) }
 
 // fleet is masters, and the upstream and the proxies before them.
 type fleet struct {

@@ -39,6 +39,7 @@ func wantPopped(t *testing.T, client *redistest.Client, want ...any) {
 // TestArrivalsIdle: 200 clients of two proxies wait for four keys, which are absent, a string and a list that others wait for, and the masters are
 // asked nothing for it but signs of life of the watches.
 func TestArrivalsIdle(t *testing.T) {
+	t.Parallel()
 	f := start(t, 2, "--lock-keys", "k*")
 	f.WantVoting(t, 5)
 	usual := usualOf(t, f)

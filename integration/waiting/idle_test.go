@@ -14,6 +14,7 @@ import (
 // TestIdle: 200 clients of two proxies wait for four locks, and the masters are asked nothing that they are not asked without them, but
 // signs of life of the watches.
 func TestIdle(t *testing.T) {
+	t.Parallel()
 	f := start(t, 2)
 	f.WantVoting(t, 5)
 	usual := usualOf(t, f)
@@ -33,6 +34,7 @@ func TestIdle(t *testing.T) {
 
 // TestIdleWithTags: the same where the keys share their cells with others, by themselves or for good, and with some that stand alone.
 func TestIdleWithTags(t *testing.T) {
+	t.Parallel()
 	f := start(t, 2, "--lock-keys", "k*", "--lock-keys", "*{k*", "--lock-tags", "*")
 	f.WantVoting(t, 5)
 	usual := usualOf(t, f)
@@ -56,6 +58,7 @@ func TestIdleWithTags(t *testing.T) {
 // TestWakingWithTags: who waits at one proxy for a key that shares its cell has it when it is given back through another one, and when its time is over,
 // of which no master tells.
 func TestWakingWithTags(t *testing.T) {
+	t.Parallel()
 	f := start(t, 2, "--lock-keys", "k*", "--lock-keys", "*{k*", "--lock-tags", "*")
 	f.WantVoting(t, 5)
 	holder := kit.Connect(t, f.Proxies[0])

@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-func TestMain(m *testing.M) { kit.Main(m) }
+func TestMain(m *testing.M) { kit.MainAtOnce(m, 4) }
 
 // forLong is a lease that no test sees the end of.
 const forLong = "6000000"

@@ -42,7 +42,8 @@
 //
 // # What is not promised
 //
-// A message may come late: at a master that was slow, after the reply to its PUBLISH. Whoever subscribes in between at a proxy that had no subscribers may hear it.
+// A message may come late: at a master that was slow, after the reply to its PUBLISH. Whoever subscribes in between at another proxy that had no subscribers may hear it.
+// At the proxy that published it nobody does: that knows which of its messages were decided before it began to listen.
 // A master that lies can make up messages, as anybody can who may publish on the masters, and by their numbers have others count as delivered.
 //
 // # Bounds

@@ -18,6 +18,8 @@ type Options struct {
 	Servers []Server
 	// Channel is the masters' channel on which proxies publish.
 	Channel string
+	// Own numbers the messages that this process publishes: what was decided before anybody listened is for nobody, whenever a master brings it.
+	Own *Source
 	// Need is how many masters must be heard for any majority of them to have one of these.
 	Need int
 	// Wait is how long one who comes waits for so many to be heard.

@@ -51,7 +51,7 @@ func listens(t *testing.T, need int, servers ...Server) (*Listener, *inbox) {
 	t.Helper()
 	box := &inbox{}
 	l := New(Options{
-		Servers: servers, Channel: "test", Need: need, Wait: 30 * time.Second, Deliver: box.take, Logger: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0 },
+		Servers: servers, Own: NewSource(), Channel: "test", Need: need, Wait: 30 * time.Second, Deliver: box.take, Logger: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0 },
 	})
 	t.Cleanup(l.Close)
 	return l, box
@@ -122,6 +122,36 @@ func TestGap(t *testing.T) {
 	do(t, atTwo, "PUBLISH", "test", numbered(5, 4).Encode())
 	do(t, atTwo, "PUBLISH", "test", numbered(6, 5).Encode())
 	waits(t, box.is("[1 2 3 5 6]"))
+}
+
+// TestDecidedBefore: a master that is late brings what this process had published, and knew to be decided, before anybody listened: that is for nobody.
+// What was not decided is for who came meanwhile.
+func TestDecidedBefore(t *testing.T) {
+	one, client := real(t)
+	l, box := listens(t, 1, one)
+	var sent []Message
+	publish := func(last *uint64) {
+		m := l.opts.Own.Begin(Message{Channel: "c"}, last)
+		m.Payload = fmt.Sprint(m.Number)
+		sent = append(sent, m)
+	}
+	var a, b uint64
+	for _, last := range []*uint64{&a, &a, &b, &a, &b} {
+		publish(last)
+	}
+	for _, n := range []int{1, 3, 4} { // 2 and 5 are open
+		l.opts.Own.End(sent[n-1])
+	}
+	defer joins(t, l, func() {}).Leave()
+	publish(&a)
+	for _, m := range sent {
+		do(t, client, "PUBLISH", "test", m.Encode())
+	}
+	waits(t, box.is("[2 5 6]"))
+	l.Deliver(sent[0])
+	if !box.is("[2 5 6]")() {
+		t.Error("what was decided before came after all")
+	}
 }
 
 // TestLost: a member whose master breaks is told, once, and who comes later is heard again.

@@ -76,6 +76,15 @@ func (o *order) take(m Message, flush uint64) (ready []Message, waits bool, err 
 	return nil, true, nil
 }
 
+// begins is told which messages of a source may still come: up to the number last those that are open, in their order.
+func (o *order) begins(name string, last uint64, open []uint64) {
+	s := o.source(name)
+	s.highest = last
+	for _, number := range open {
+		s.missing = append(s.missing, gap{number, number})
+	}
+}
+
 // size is what a message that waits counts.
 func (m *Message) size() int { return headSize + len(m.Channel) + len(m.Payload) }
 

@@ -42,6 +42,7 @@ func newPeriod(l *Listener) *period {
 		changed: make(chan struct{}), left: map[*line]bool{},
 	}
 	p.ctx, p.cut = context.WithCancel(context.Background())
+	p.order.begins(l.opts.Own.state())
 	return p
 }
 

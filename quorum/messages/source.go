@@ -3,6 +3,8 @@ package messages
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"maps"
+	"slices"
 	"sync"
 )
 
@@ -33,6 +35,13 @@ func (s *Source) Begin(m Message, last *uint64) Message {
 	m.Source, m.Number, m.After, m.Decided = s.name, s.last, *last, s.decided
 	*last = s.last
 	return m
+}
+
+// state is the name, the last number, and which numbers are not decided, in their order.
+func (s *Source) state() (name string, last uint64, open []uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.name, s.last, slices.Sorted(maps.Keys(s.open))
 }
 
 // End is told that it is decided what became of the message: a majority has it, or its client hears an error.

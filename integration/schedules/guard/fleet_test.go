@@ -4,7 +4,6 @@ package guardschedules
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -27,16 +26,7 @@ const (
 	masterCount
 )
 
-// waiting is how many tests run at a time: most of what they do is to wait for a quarantine to end.
-const waiting = "4"
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", waiting); err != nil {
-		panic(err)
-	}
-	kit.Main(m)
-}
+func TestMain(m *testing.M) { kit.MainAtOnce(m, 4) }
 
 // fleet is five masters and the proxies before them. All proxies reach a master over the same link: they have one list of masters.
 type fleet struct {
