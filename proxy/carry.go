@@ -111,7 +111,7 @@ func (f *forwarding) carryLong(ctx context.Context, follow string) (bool, error)
 		}
 		return true, f.refuseLong(ctx, func([][]byte) { f.client.Refuse(failureOf(err), f.out) })
 	}
-	f.carries = true
+	f.carries, f.keys.lock = true, false
 	f.passLong(follow)
 	return true, nil
 }
