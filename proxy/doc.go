@@ -15,8 +15,15 @@
 // A session (session.go) reads through an input (input.go), which finds the frames with
 // package resp's scanner. As soon as a command's name is known it is looked up: ours is
 // collected whole, at most maxFrame bytes, and run; any other is forwarded as it streams
-// past (forward.go, relay.go, replies.go) or, without an upstream, thrown away and answered
-// as unknown.
+// past or, without an upstream, thrown away and answered as unknown.
+//
+// # What is forwarded
+//
+// Each type has one role, and calls none that is named after it: relay has what connections to the upstream and their client share (relay.go,
+// replies.go); lane is the way that frames go there, over the client's own connection or over shared ones (lane.go, shares.go); asking asks the
+// upstream as the client (asking.go, rights.go, sideeffects.go); sending has what was scanned go by the lane, or answers it (sending.go); checking is
+// the login (gate.go, users.go); carrying has commands on lock keys go to the upstream while these are there (carry.go); keySearch finds lock keys in frames
+// (keysearch.go). forwarding puts them together: it scans (forward.go), decides (routing.go), and runs what is the proxy's own (own.go, follow.go).
 //
 // # Packages
 //
