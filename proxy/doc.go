@@ -19,11 +19,9 @@
 //
 // # What is forwarded
 //
-// Each type has one role, and calls none that is named after it: relay has what connections to the upstream and their client share (relay.go,
-// replies.go); lane is the way that frames go there, over the client's own connection or over shared ones (lane.go, shares.go); asking asks the
-// upstream as the client (asking.go, rights.go, sideeffects.go); sending has what was scanned go by the lane, or answers it (sending.go); checking is
-// the login (gate.go, users.go); carrying has commands on lock keys go to the upstream while these are there (carry.go); keySearch finds lock keys in frames
-// (keysearch.go). forwarding puts them together: it scans (forward.go), decides (routing.go), and runs what is the proxy's own (own.go, follow.go).
+// Each type has one role, and calls none that is named after it. relay has what both ways to the upstream share, lane is one of them (lane.go, shares.go); asking asks
+// as the client; sending has what was scanned go by the lane, or answers it; checking is the login (gate.go, users.go); carrying is about lock keys at the
+// upstream (carry.go); keySearch finds lock keys. forwarding scans (forward.go), decides (routing.go), and runs what is the proxy's own (own.go, follow.go).
 //
 // # Packages
 //
