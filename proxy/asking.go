@@ -55,15 +55,15 @@ func (a *asking) speakUp(ctx context.Context) (quieten func(), err error) {
 // put sends a command for the proxy itself and gives its whole reply, which is never
 // empty.
 func (a *asking) put(ctx context.Context, words ...string) ([]byte, error) {
-	answers, err := a.putAll(ctx, [][]string{words})
+	answers, err := a.PutAll(ctx, [][]string{words})
 	if err != nil {
 		return nil, err
 	}
 	return answers[0], nil
 }
 
-// putAll is put for several commands, which are sent together.
-func (a *asking) putAll(ctx context.Context, commands [][]string) (answers [][]byte, err error) {
+// PutAll is put for several commands, which are sent together; it is of login.Upstream.
+func (a *asking) PutAll(ctx context.Context, commands [][]string) (answers [][]byte, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, inquiryTimeout, errNoAnswer)
 	defer cancel()
 	if err := a.relay.request(requestOf(commands), len(commands)); err != nil {
@@ -232,6 +232,22 @@ const (
 	// spoiler is refused for its number of arguments, and with it the transaction.
 	spoiler = "*1\r\n$3\r\nGET\r\n"
 )
+
+// spoil waits until the upstream has answered all. A transaction there is refused with a command that is not sent.
+func (a *asking) spoil(ctx context.Context) error {
+	if err := a.settle(ctx); err != nil {
+		return err
+	}
+	switch state := a.relay.know(); {
+	case state.Quitting:
+		return io.EOF
+	case state.Stream:
+		return errOver
+	case state.Multi:
+		return a.spoilMulti(ctx)
+	}
+	return nil
+}
 
 // spoilMulti has the upstream refuse the EXEC of a transaction.
 func (a *asking) spoilMulti(ctx context.Context) error {

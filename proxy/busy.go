@@ -32,7 +32,7 @@ func frees(words [][]byte, count int) bool {
 
 // freeUp has a busy upstream carry out such a command in spite of the reason why the client has no connection of its own. It reports false
 // for all others.
-func (f *forwarding) freeUp(ctx context.Context, frame []byte, reason error) (answer []byte, done bool) {
+func (f *sending) freeUp(ctx context.Context, frame []byte, reason error) (answer []byte, done bool) {
 	var down *upstream.Error
 	if !errors.As(reason, &down) || !down.IsBusy() || len(frame) == 0 || frame[0] != '*' { // who writes lines by hand writes one more
 		return nil, false

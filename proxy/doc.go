@@ -15,8 +15,13 @@
 // A session (session.go) reads through an input (input.go), which finds the frames with
 // package resp's scanner. As soon as a command's name is known it is looked up: ours is
 // collected whole, at most maxFrame bytes, and run; any other is forwarded as it streams
-// past (forward.go, relay.go, replies.go) or, without an upstream, thrown away and answered
-// as unknown.
+// past or, without an upstream, thrown away and answered as unknown.
+//
+// # What is forwarded
+//
+// Each type has one role, and calls none that is named after it. relay has what both ways to the upstream share, lane is one of them (lane.go, shares.go); asking asks
+// as the client; sending has what was scanned go by the lane, or answers it; checking is the login (gate.go, users.go); carrying is about lock keys at the
+// upstream (carry.go); keySearch finds lock keys. forwarding scans (forward.go), decides (routing.go), and runs what is the proxy's own (own.go, follow.go).
 //
 // # Packages
 //

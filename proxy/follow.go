@@ -14,7 +14,7 @@ import (
 // follow forwards a command whose answer is learned from.
 func (f *forwarding) follow(ctx context.Context, name string, words [][]byte) error {
 	frame := f.in.chunk
-	if other, changed := detour.Harmless(words); changed && f.routes {
+	if other, changed := detour.Harmless(words); changed && f.keys.routes {
 		words = other
 		frame = func() []byte { return resp.AppendWords(nil, syntax.Strings(other)...) }
 	}
@@ -31,7 +31,7 @@ func (f *forwarding) follow(ctx context.Context, name string, words [][]byte) er
 		return err
 	}
 	defer f.keepCaching(name)()
-	f.noteName(name, words)
+	f.session.noteName(name, words)
 	mode, silences := track.Hush(words)
 	s := track.SlotFor(name, words, len(words))
 	switch {
@@ -45,12 +45,7 @@ func (f *forwarding) follow(ctx context.Context, name string, words [][]byte) er
 	if s.Kind == track.Reset && len(words) == 1 && f.client.Tracking != nil {
 		f.client.Tracking.Set(tracking.Mode{})
 	}
-	if f.count() == 0 {
-		f.relay.unheard(s)
-		f.relay.send(frame())
-		return nil
-	}
-	return f.sendFrame(s, frame())
+	return f.sendFollowed(s, frame())
 }
 
 // tracks has the upstream carry out a CLIENT TRACKING or CACHING, and does the same for lock keys. Where the upstream's answer
@@ -114,8 +109,8 @@ func (f *forwarding) useCaching(ctx context.Context) {
 
 // noteName takes down what the client calls itself, for those who ask who holds a lock. What the
 // upstream says to it is not waited for.
-func (f *forwarding) noteName(name string, words [][]byte) {
-	called := f.client.Name
+func (s *session) noteName(name string, words [][]byte) {
+	called := s.client.Name
 	switch {
 	case name == "reset" && len(words) == 1:
 		called = ""
@@ -133,7 +128,7 @@ func (f *forwarding) noteName(name string, words [][]byte) {
 		}
 	}
 	if server.IsClientName(called) {
-		f.client.Name = called
+		s.client.Name = called
 	}
 }
 

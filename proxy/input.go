@@ -29,14 +29,15 @@ func newInput(conn net.Conn, activity *wire.Activity, held *budget) *input {
 	return in
 }
 
-// input reads a client's bytes and finds the frames in them. Its buffer holds
-// the frame being read, from start on; up to scanned it has been scanned; up to
-// end there are bytes.
+// input reads a client's bytes and finds the frames in them. Its buffer holds what
+// is not dealt with yet, from start on; up to scanned it has been scanned; up to
+// end there are bytes. The frame being read begins at frame: before start, if a part of it is dealt with.
 type input struct {
 	wire    *wire.Conn
 	scanner resp.FrameScanner
 	buf     []byte
 	start   int
+	frame   int
 	scanned int
 	end     int
 	args    [][]byte // memory for the words of a command
@@ -60,14 +61,17 @@ func (in *input) eventUpTo(end int) (resp.FrameEvent, error) {
 	return ev, err
 }
 
-// size is how much of the current frame has been scanned.
+// size is how much has been scanned.
 func (in *input) size() int { return in.scanned - in.start }
 
-// chunk is what has been scanned of the current frame.
+// chunk is what has been scanned.
 func (in *input) chunk() []byte { return in.buf[in.start:in.scanned] }
 
+// held is chunk of the current frame alone.
+func (in *input) held() []byte { return in.buf[max(in.frame, in.start):in.scanned] }
+
 // skip forgets what has been scanned.
-func (in *input) skip() { in.start = in.scanned }
+func (in *input) skip() { in.start, in.frame = in.scanned, in.scanned }
 
 // words are the words of the frame that has just ended, valid until more is read.
 func (in *input) words() ([][]byte, error) {
@@ -157,6 +161,7 @@ func (in *input) makeRoom() error {
 		copy(in.buf, held)
 	}
 	in.scanned -= in.start
+	in.frame -= in.start
 	in.end -= in.start
 	in.start = 0
 	return nil

@@ -9,14 +9,23 @@ import (
 	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/commands/uncovered"
 	"redlock-proxy/internal/resp"
+	"redlock-proxy/proxy/login"
 )
 
-// keySearch is how much is known of the current frame's keys. They are looked for
-// only where lock keys are configured.
+// keySearch looks for lock keys in the frames of an input, where such are configured, and for what a user of the proxy's own may not send.
 type keySearch struct {
+	in     *input
+	table  *commands.Table
+	who    *login.Client
+	routes bool // lock keys are configured
+	search
+}
+
+// search is how much is known of the current frame's keys.
+type search struct {
 	rule  *keys.Rule // not nil: they decide where the frame goes, and have not yet
 	judge bool       // it must be found out whether the client may send the command
-	lock  bool       // there is a lock key
+	lock  bool       // there is a lock key, or the client may not send the command
 	whole bool       // the frame's end was scanned
 	ahead *keyWalk   // of a frame that is forwarded before all its keys are known
 	// suspect: it may take or release a lock on the upstream; sent is what was sent of it.
@@ -24,103 +33,107 @@ type keySearch struct {
 	sent    []byte
 }
 
-// keyed reports whether the keys of the command whose name was just scanned must be
+// found is what a search has come to.
+type found uint8
+
+const (
+	nothing   found = iota // nothing is to be decided, or was before
+	undecided              // more must be read
+	passes                 // the frame is forwarded
+	stays                  // it is not just forwarded
+)
+
+// begins reports whether the keys of the command whose name was just scanned must be
 // looked at before it is forwarded.
-func (f *forwarding) keyed() bool {
-	f.keys.judge = f.session.who.IsJudged()
-	if !f.routes {
-		return f.keys.judge
+func (k *keySearch) begins() bool {
+	k.judge = k.who.IsJudged()
+	if !k.routes {
+		return k.judge
 	}
-	name, _ := f.in.scanner.Name() // one that is longer than what is kept of it is not known
-	f.keys.rule = f.table.Keyed(name)
-	return f.keys.rule != nil || f.keys.judge
+	name, _ := k.in.scanner.Name() // one that is longer than what is kept of it is not known
+	k.rule = k.table.Keyed(name)
+	return k.rule != nil || k.judge
 }
 
 // seek looks for the keys of such a command, as far as it has been read. Where there
 // is no lock key the frame is forwarded: as soon as the first argument is there, if
 // that is the only key. Nothing is decided before, so that no beginning of a command
 // on a lock key is ever sent.
-func (f *forwarding) seek(ctx context.Context) (decided bool, err error) {
+func (k *keySearch) seek(ctx context.Context) (found, error) {
 	switch {
-	case f.keys.rule == nil && !f.keys.judge:
-		return true, nil
-	case f.in.scanner.Inline():
-		words := f.in.scanner.InlineArgs()
-		f.endSearch(f.isRefused(words, len(words)) || f.isForMasters(words))
-		return true, nil
-	case !f.keys.judge && f.keys.rule.First():
-		key, size, known := f.in.firstArg()
-		if known {
-			f.endSearch(f.table.LockKeys().Match(key) || size > maxFrame && f.table.LockKeys().MayMatch(key))
+	case k.rule == nil && !k.judge:
+		return nothing, nil
+	case k.in.scanner.Inline():
+		return k.end(k.isHeld(k.in.scanner.InlineArgs())), nil
+	case !k.judge && k.rule.First():
+		key, size, known := k.in.firstArg()
+		if !known {
+			return undecided, nil
 		}
-		return known, nil
+		return k.end(k.table.LockKeys().Match(key) || size > maxFrame && k.table.LockKeys().MayMatch(key)), nil
 	}
-	return f.seekAll(ctx)
+	return k.seekAll(ctx)
 }
 
-// isForMasters reports whether a command is not just forwarded, by all its words.
-func (f *forwarding) isForMasters(words [][]byte) bool {
-	return f.table.Route(commands.Situation{}, words).Verb != commands.Forward
+// isHeld reports whether a command is not just forwarded, by all its words.
+func (k *keySearch) isHeld(words [][]byte) bool {
+	return k.isRefused(words, len(words)) || k.table.Route(commands.Situation{}, words).Verb != commands.Forward
 }
 
-// endSearch ends the search.
-func (f *forwarding) endSearch(lock bool) {
-	f.keys.rule, f.keys.judge, f.keys.lock = nil, false, lock
-	if !lock {
-		f.passOn(f.count())
+// isRefused reports whether the client may not have a command forwarded, of so many words of which the first ones are
+// given.
+func (k *keySearch) isRefused(words [][]byte, total int) bool {
+	return k.judge && k.who.Refusal(words, total) != ""
+}
+
+// end ends the search.
+func (k *keySearch) end(lock bool) found {
+	k.rule, k.judge, k.lock = nil, false, lock
+	if lock {
+		return stays
 	}
+	return passes
 }
 
 // seekAll reads the whole command, as far as one may be held.
-func (f *forwarding) seekAll(ctx context.Context) (decided bool, err error) {
-	ev, err := f.in.eventUpTo(min(f.in.end, f.frame+maxFrame))
-	held := f.in.buf[f.frame:f.in.scanned]
+func (k *keySearch) seekAll(ctx context.Context) (found, error) {
+	ev, err := k.in.eventUpTo(min(k.in.end, k.in.frame+maxFrame))
+	frame := k.in.held()
 	switch {
 	case err != nil:
-		return false, err
+		return undecided, err
 	case ev == resp.FrameEnd:
-		f.keys.whole = true
-		words, _, _ := resp.Words(f.in.args[:0], held, math.MaxInt)
-		f.in.args = words
-		f.endSearch(f.isRefused(words, len(words)) || f.isForMasters(words))
-		switch {
-		case f.keys.lock:
-		case f.isWhole():
-			f.endFrame()
-		default:
-			f.split = atEnd
-		}
-		return true, nil
-	case len(held) >= maxFrame:
-		return true, f.seekAhead(ctx, held)
+		k.whole = true
+		k.in.args, _, _ = resp.Words(k.in.args[:0], frame, math.MaxInt)
+		return k.end(k.isHeld(k.in.args)), nil
+	case len(frame) >= maxFrame:
+		return k.seekAhead(ctx, frame)
 	}
-	return false, nil
+	return undecided, nil
 }
 
 // seekAhead decides about a command that is too long to be held by its beginning.
 // Where lock keys may stand further on, it is looked at as it is forwarded.
-func (f *forwarding) seekAhead(ctx context.Context, held []byte) error {
-	words, total, size := resp.Words(nil, held, math.MaxInt)
-	if f.isRefused(words, total) {
-		f.endSearch(true)
-		return nil
+func (k *keySearch) seekAhead(ctx context.Context, begin []byte) (found, error) {
+	words, total, size := resp.Words(nil, begin, math.MaxInt)
+	if k.isRefused(words, total) {
+		return k.end(true), nil
 	}
-	places, locked, known := f.table.Ahead(ctx, words, total)
-	f.endSearch(locked || !known)
-	if f.keys.lock || places.Last() < len(words) {
-		return nil
+	places, locked, known := k.table.Ahead(ctx, words, total)
+	if locked || !known || places.Last() < len(words) {
+		return k.end(locked || !known), nil
 	}
-	f.keys.ahead = &keyWalk{index: len(words), places: places, isLock: f.table.LockKeys().Match, mayBeLock: f.table.LockKeys().MayMatch}
-	return f.keys.ahead.over(held[size:])
+	k.ahead = &keyWalk{index: len(words), places: places, isLock: k.table.LockKeys().Match, mayBeLock: k.table.LockKeys().MayMatch}
+	return k.end(false), k.ahead.over(begin[size:])
 }
 
 // event scans on, and looks at the keys of a frame that is forwarded before all of
 // them are known.
-func (f *forwarding) event() (resp.FrameEvent, error) {
-	from := f.in.scanned
-	ev, err := f.in.event()
-	if f.keys.ahead != nil && err == nil {
-		err = f.keys.ahead.over(f.in.buf[from:f.in.scanned])
+func (k *keySearch) event() (resp.FrameEvent, error) {
+	from := k.in.scanned
+	ev, err := k.in.event()
+	if k.ahead != nil && err == nil {
+		err = k.ahead.over(k.in.buf[from:k.in.scanned])
 	}
 	return ev, err
 }
@@ -207,42 +220,42 @@ func (w *keyWalk) end() error {
 // parts, in bytes. With more it is no lock's.
 const maxSuspect = 8 << 10
 
-// suspect marks the command whose name was just scanned, if it may take or release a lock
+// suspects marks the command whose name was just scanned, if it may take or release a lock
 // on the upstream. It is looked at when it is whole, and is sent meanwhile.
-func (f *forwarding) suspect() {
-	name, _ := f.in.scanner.Name()
-	if !f.in.scanner.Inline() {
-		f.keys.suspect = uncovered.Suspect(name, f.in.scanner.Args())
+func (k *keySearch) suspects() {
+	name, _ := k.in.scanner.Name()
+	if !k.in.scanner.Inline() {
+		k.suspect = uncovered.Suspect(name, k.in.scanner.Args())
 		return
 	}
-	if words := f.in.scanner.InlineArgs(); uncovered.Suspect(name, len(words)) { // gone with the end of the frame
-		f.table.Observe(words)
+	if words := k.in.scanner.InlineArgs(); uncovered.Suspect(name, len(words)) { // gone with the end of the frame
+		k.table.Observe(words)
 	}
 }
 
 // keepSent keeps the part of a suspect that is about to be sent.
-func (f *forwarding) keepSent() {
-	if !f.keys.suspect {
+func (k *keySearch) keepSent() {
+	if !k.suspect {
 		return
 	}
-	part := f.in.buf[max(f.frame, f.in.start):f.in.scanned]
-	if len(f.keys.sent)+len(part) > maxSuspect {
-		f.keys.suspect, f.keys.sent = false, nil
+	part := k.in.held()
+	if len(k.sent)+len(part) > maxSuspect {
+		k.suspect, k.sent = false, nil
 		return
 	}
-	f.keys.sent = append(f.keys.sent, part...)
+	k.sent = append(k.sent, part...)
 }
 
 // sawWhole has a look at a suspect that has ended.
-func (f *forwarding) sawWhole() {
-	if !f.keys.suspect {
+func (k *keySearch) sawWhole() {
+	if !k.suspect {
 		return
 	}
-	frame := f.in.buf[max(f.frame, f.in.start):f.in.scanned]
-	if len(f.keys.sent) > 0 {
-		frame = append(f.keys.sent, frame...)
+	frame := k.in.held()
+	if len(k.sent) > 0 {
+		frame = append(k.sent, frame...)
 	}
 	var words [uncovered.Words][]byte
 	found, _, _ := resp.Words(words[:0], frame, len(words))
-	f.table.Observe(found)
+	k.table.Observe(found)
 }

@@ -69,7 +69,9 @@ func TestNoLockIsHeldOverAWrite(t *testing.T) {
 		if err := server.Pause(); err != nil {
 			t.Fatal(err)
 		}
+		sent := r.server.Counts().ToUpstream
 		other.send(cmd("GET k"))
+		eventually(t, "the GET at the upstream", func() bool { return r.server.Counts().ToUpstream > sent })
 		if err := server.Kill(); err != nil {
 			t.Fatal(err)
 		}

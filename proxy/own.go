@@ -51,7 +51,7 @@ func (f *forwarding) endElsewhere(ctx context.Context, tx command.Transaction) {
 		f.out.NullArray()
 		return
 	}
-	switch answer, sent, err := f.execUpstream(ctx, tx.Queued); {
+	switch answer, sent, err := f.locks.execUpstream(ctx, tx.Queued); {
 	case err == nil:
 		f.out.Raw(answer)
 	case sent:
@@ -61,45 +61,24 @@ func (f *forwarding) endElsewhere(ctx context.Context, tx command.Transaction) {
 	}
 }
 
-// sendWhole forwards the command that is held, on a connection with state.
-func (f *forwarding) sendWhole(s track.Slot) error { return f.sendFrame(s, f.in.chunk()) }
-
-// sendInstead sends another command in the place of the one that is held.
-func (f *forwarding) sendInstead(frame string) error {
-	return f.sendFrame(track.Slot{N: f.count()}, []byte(frame))
-}
-
-func (f *forwarding) sendFrame(s track.Slot, frame []byte) error {
-	if err := f.session.flush(); err != nil {
-		return err
-	}
-	f.relay.count(1, nil)
-	if !f.relay.follow(s) {
-		return errOver
-	}
-	f.relay.send(frame)
-	return nil
-}
-
 // answer runs the command, or says why not.
 func (f *forwarding) answer(ctx context.Context, cmd *command.Command, words [][]byte, state track.State) error {
 	if state.ProtoUnknown {
 		state.Proto = f.askProto(ctx)
 	}
 	f.client.Proto, f.out.Proto = state.Proto, state.Proto
+	refused := ""
 	switch {
 	case state.Restricted():
-		f.out.Error(fmt.Sprintf(subscribedOnly, cmd.Name))
+		refused = fmt.Sprintf(subscribedOnly, cmd.Name)
 	case cmd.Guarded && !server.IsOpen(words):
-		if refused := f.mayUse(ctx, state); refused != "" {
-			f.out.Error(refused)
-			return nil
-		}
-		return f.run(ctx, cmd, words, state)
-	default:
-		return f.run(ctx, cmd, words, state)
+		refused = f.mayUse(ctx, state)
 	}
-	return nil
+	if refused != "" {
+		f.out.Error(refused)
+		return nil
+	}
+	return f.run(ctx, cmd, words, state)
 }
 
 func (f *forwarding) run(ctx context.Context, cmd *command.Command, words [][]byte, state track.State) error {
@@ -113,21 +92,9 @@ func (f *forwarding) run(ctx context.Context, cmd *command.Command, words [][]by
 		state.DB = db
 	}
 	f.client.DB = state.DB
-	f.client.Put = f.putToUpstream
+	f.client.Put = f.locks.putToUpstream
 	f.client.Ask = func(ctx context.Context) ([]byte, error) { return f.askFor(ctx, cmd, frame) }
-	return f.session.carryOut(cmd, command.Call{Ctx: ctx, Client: f.client, Args: words, Out: f.out, Came: f.came})
-}
-
-// afterOwn takes back the reply where the client asked for silence.
-func (f *forwarding) afterOwn(before int) {
-	if f.relay.silence == track.Speaking {
-		return
-	}
-	f.out.TakeBack(before)
-	if f.relay.silence == track.SilentOnce {
-		f.relay.silence = track.Speaking
-		f.relay.send([]byte(greeting)) // the upstream, too, keeps silent once
-	}
+	return f.session.carryOut(cmd, command.Call{Ctx: ctx, Client: f.client, Args: words, Out: f.out, Came: f.locks.came})
 }
 
 // tooLong deals with a command that is not held whole: one of the proxy's own is
@@ -136,8 +103,7 @@ func (f *forwarding) tooLong(ctx context.Context, cmd *command.Command, follow s
 	if err := f.part(ctx); err != nil {
 		return err
 	}
-	f.frame = f.in.start
-	if text := f.tooLongFor(cmd, follow); text != "" {
+	if text := f.login.tooLongFor(cmd, follow); text != "" {
 		return f.refuseLong(ctx, func([][]byte) { f.client.Refuse(text, f.out) })
 	}
 	if f.keys.lock {
@@ -162,11 +128,8 @@ func (f *forwarding) tooLong(ctx context.Context, cmd *command.Command, follow s
 		f.passOn(f.count())
 		return nil
 	}
-	before := len(f.out.Bytes)
-	err := f.session.discard(f.session.refuseTooLong)
-	f.frame = f.in.start
+	err := f.discard(f.session.refuseTooLong)
 	f.forgetFrame()
-	f.afterOwn(before)
 	return err
 }
 
@@ -194,7 +157,7 @@ func (f *forwarding) askFor(ctx context.Context, cmd *command.Command, frame []b
 
 // forClient is a whole answer as the client may have it: where there are lock keys it is led nowhere else.
 func (f *forwarding) forClient(answer []byte) []byte {
-	if !f.routes {
+	if !f.keys.routes {
 		return answer
 	}
 	instead, turned := detour.Turn(answer)

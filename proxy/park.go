@@ -64,7 +64,7 @@ func (s *session) heard() {
 // then on it belongs to the goroutine that wakes it.
 func (s *session) park(ctx context.Context) bool {
 	if s.relay != nil {
-		s.relay.rejoin(ctx)
+		s.relay.shares.rejoin(ctx)
 	}
 	if !s.in.wire.CanPark() || s.relay != nil && !s.relay.pause() {
 		return false
@@ -152,7 +152,7 @@ func (r *relay) pause() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.isBusy():
+	case r.shares.isBusy():
 		r.session.activity.Happened() // try again
 		return false
 	case r.wire == nil || r.gone:

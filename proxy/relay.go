@@ -46,7 +46,8 @@ type relay struct {
 	// doubtful: the upstream led the client elsewhere, and never said whether it is alone.
 	doubtful atomic.Bool
 
-	// shares is for connections that are shared with other clients.
+	// lane is by which frames are sent now: shares, or a connection of the client's own; of the session's goroutine.
+	lane   lane
 	shares shares
 
 	// The courier, from bringReplies to its end.
@@ -87,16 +88,15 @@ type relay struct {
 	copying sync.WaitGroup // the courier; the session's goroutine starts it and waits for it
 }
 
-var (
-	// errOver ends a session whose client has lost something with the upstream's
-	// connection.
-	errOver = errors.New("the client's connection to the upstream is lost")
-)
+// errOver ends a session whose client has lost something with the upstream's
+// connection.
+var errOver = errors.New("the client's connection to the upstream is lost")
 
 func newRelay(up *upstream.Upstream, s *session, times *relayTimes, traffic *traffic, pool *sharing.Pool) *relay {
 	r := &relay{up: up, session: s, line: &s.line, times: times, traffic: traffic, tracker: track.NewTracker(up.DB(), up.Logins() != nil)}
+	r.lane, r.shares.relay = ownConn{r}, r
 	if pool != nil {
-		r.shares.lane, r.shares.opening = pool.Lane(r), true
+		r.lane, r.shares.way, r.shares.opening = &r.shares, pool.Lane(&r.shares), true
 	}
 	return r
 }
@@ -104,7 +104,7 @@ func newRelay(up *upstream.Upstream, s *session, times *relayTimes, traffic *tra
 // open connects, if that is not done. The error is for the client, too. When ctx
 // ends, what the upstream does not take is not waited for any more.
 func (r *relay) open(ctx context.Context) error {
-	if err := r.collect(ctx); err != nil {
+	if err := r.shares.collect(ctx); err != nil {
 		return err
 	}
 	r.setApart()
@@ -271,7 +271,7 @@ func (r *relay) send(p []byte) {
 // quiet reports whether the upstream owes nothing and the client is between two
 // replies. It is called with mu held.
 func (r *relay) quiet() bool {
-	return !r.isBusy() && (r.gone || !r.writing && (r.tracker.Settled() || r.tracker.State.Stream))
+	return !r.shares.isBusy() && (r.gone || !r.writing && (r.tracker.Settled() || r.tracker.State.Stream))
 }
 
 func (r *relay) isQuiet() bool {
@@ -344,7 +344,7 @@ func (r *relay) boundIf(limited bool) {
 func (r *relay) halfClose(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.waitWhileBrought(ctx, func() bool { return !r.isBusy() })
+	r.waitWhileBrought(ctx, func() bool { return !r.shares.isBusy() })
 	if r.wire == nil || r.gone || !r.wire.CloseWrite() {
 		return
 	}
@@ -377,6 +377,6 @@ func (r *relay) close() {
 	if r.wire != nil {
 		_ = r.wire.Close()
 	}
-	r.endSharing()
+	r.shares.stop()
 	r.copying.Wait()
 }

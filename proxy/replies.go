@@ -65,7 +65,7 @@ func (r *relay) prepare(p []byte) (kept []byte, err error) {
 			kept, err = nil, errBroken
 		}
 	}()
-	r.taken()
+	r.shares.taken()
 	r.stay()
 	r.carries.heard = true
 	p = r.filter(p)
@@ -148,7 +148,7 @@ func (r *relay) keepAnswer(part []byte) {
 func (r *relay) end(cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.taken()
+	r.shares.taken()
 	if r.left && cause != errClientLeft {
 		cause = r.up.WhyLeft()
 	}
@@ -172,7 +172,7 @@ func (r *relay) end(cause error) {
 
 // apologise answers n commands that the upstream never will. It is called with mu held.
 func (r *relay) apologise(n int, cause error) {
-	r.hand([]byte(strings.Repeat(r.apology(cause), n)))
+	r.shares.hand([]byte(strings.Repeat(r.apology(cause), n)))
 }
 
 // apology is the answer to a command that the upstream has not answered.

@@ -28,14 +28,7 @@ func (a *asking) knowRights(ctx context.Context, state track.State) (*login.Righ
 	return r, err
 }
 
-// PutAll and Sever are of login.Upstream.
-
-// PutAll is putAll.
-func (a *asking) PutAll(ctx context.Context, commands [][]string) ([][]byte, error) {
-	return a.putAll(ctx, commands)
-}
-
-// Sever ends the connection.
+// Sever ends the connection; it is of login.Upstream.
 func (a *asking) Sever() { a.relay.sever() }
 
 // isKnown reports whether it is known, without asking, that the client has logged in.

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"redlock-proxy/commands"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/track"
 	"redlock-proxy/proxy/upstream"
 	"redlock-proxy/quorum/place"
@@ -15,16 +17,16 @@ import (
 
 // route carries out what is decided about a command that is special. own and follow say what it is.
 func (f *forwarding) route(ctx context.Context, own *command.Command, follow string, words [][]byte) error {
-	f.came = time.Time{}
-	for f.places != nil {
+	f.locks.came = time.Time{}
+	for f.locks.places != nil {
 		began := time.Now()
-		at, err := f.placeFor(ctx, own, words)
+		at, err := f.locks.placeFor(ctx, own, words)
 		switch {
 		case err != nil:
 			return f.orRefuse(ctx, err)
 		case at == place.Masters:
 			var doomed bool
-			switch doomed, err = f.leaveStale(ctx, own, follow); {
+			switch doomed, err = f.locks.leaveStale(ctx, own, follow); {
 			case err != nil:
 			case doomed:
 				err = f.forward(ctx, commands.Situation{Upstream: f.connection()}, nil, follow, words)
@@ -32,17 +34,60 @@ func (f *forwarding) route(ctx context.Context, own *command.Command, follow str
 				err = f.onMasters(ctx, own, follow, words)
 			}
 		default:
-			f.relay.stayed(f.places)
+			f.relay.stayed(f.locks.places)
 			err = f.routeUpstream(ctx, own, follow, words)
 		}
 		if !errors.Is(err, errElsewhere) {
 			return err
 		}
-		if f.came.IsZero() {
-			f.came = began
+		if f.locks.came.IsZero() {
+			f.locks.came = began
 		}
 	}
 	return f.routeBy(ctx, f.table, own, follow, words)
+}
+
+// routeUpstream is routeBy while the locks are at the upstream.
+func (f *forwarding) routeUpstream(ctx context.Context, own *command.Command, follow string, words [][]byte) error {
+	tx := &f.client.Transaction
+	if tx.Watching() { // of what was on the masters
+		tx.Watched.Changed = true
+	}
+	if tx.Open || tx.Watching() && (follow == "multi" || syntax.Lower(words[0]) == "unwatch") {
+		return f.routeBy(ctx, f.table, own, follow, words)
+	}
+	before := f.locks.before.Lookup(words[0])
+	if before != nil || !f.locks.touches(own, words) {
+		return f.routeBy(ctx, f.locks.before, before, follow, words)
+	}
+	if err := f.locks.carry(ctx, words); err != nil {
+		return f.orRefuse(ctx, err)
+	}
+	defer f.relay.carried()
+	at := f.situation()
+	at.Upstream.Settled = follow == ""
+	return f.forward(ctx, at, nil, follow, words)
+}
+
+// onMasters is routeBy while the locks are on the masters. What waits there for others is not waited for when they leave.
+func (f *forwarding) onMasters(ctx context.Context, own *command.Command, follow string, words [][]byte) error {
+	waits := track.MayBlock(words[0]) || own != nil && own.MayWait(words)
+	if waits || own != nil && !own.Keyed() { // PROXY MOVE among them
+		return f.routeBy(ctx, f.table, own, follow, words)
+	}
+	if !f.relay.run(f.locks.places) && f.locks.touches(own, words) {
+		return errElsewhere
+	}
+	defer f.relay.ran()
+	return f.routeBy(ctx, f.table, own, follow, words)
+}
+
+// orRefuse answers with an error, unless that ends the session, or has the command be tried elsewhere.
+func (f *forwarding) orRefuse(ctx context.Context, err error) error {
+	if errors.Is(err, errElsewhere) || errors.Is(err, errOver) || errors.Is(err, errClientLeft) || f.session.left || ctx.Err() != nil {
+		return err
+	}
+	return f.refuseHeld(ctx, failureOf(err))
 }
 
 // routeBy carries out what a table decides about a command.
@@ -118,7 +163,7 @@ func (f *forwarding) carryOut(ctx context.Context, at commands.Situation, d comm
 		f.afterOwn(before)
 		return nil
 	case commands.NoScript:
-		return f.sendInstead(unknownScript)
+		return f.sendFrame(track.Slot{N: f.count()}, []byte(unknownScript))
 	case commands.Quit:
 		return io.EOF
 	}
@@ -128,11 +173,15 @@ func (f *forwarding) carryOut(ctx context.Context, at commands.Situation, d comm
 // forward has a command go to the upstream.
 func (f *forwarding) forward(ctx context.Context, at commands.Situation, own *command.Command, follow string, words [][]byte) error {
 	if text := f.session.who.DeniedReason(words); text != "" {
-		return f.refuseByUser(ctx, text)
+		return f.refuseHeld(ctx, text)
 	}
 	switch {
-	case follow == "quit" && f.relay.shared():
-		return f.quitTogether(ctx)
+	case follow == "quit" && f.relay.isShared(): // the upstream has nothing that it would end
+		if err := f.settle(ctx); err != nil {
+			return err
+		}
+		f.client.Closing = true
+		return f.say("OK")
 	case own != nil:
 		f.table.Observe(words)
 		return f.sendWhole(track.Slot{N: f.count()})
@@ -152,7 +201,7 @@ func (f *forwarding) forward(ctx context.Context, at commands.Situation, own *co
 	if err := f.follow(ctx, follow, words); err != nil || follow != "reset" || len(words) > 1 {
 		return err
 	}
-	return f.afterReset(ctx)
+	return f.login.afterReset(ctx)
 }
 
 // unknownScript is answered with NOSCRIPT, in a transaction when that is done.
@@ -179,30 +228,37 @@ func (f *forwarding) takeOver(ctx context.Context, at *commands.Situation) error
 // mustHold reports whether a command that is too long to be held cannot be forwarded
 // all the same.
 func (f *forwarding) mustHold(own *command.Command, follow string) bool {
-	return f.keys.lock || f.client.Transaction.Open || f.routes && own == nil && (follow == "watch" || follow == "client")
+	return f.keys.lock || f.client.Transaction.Open || f.keys.routes && own == nil && (follow == "watch" || follow == "client")
 }
 
 // refuseLong refuses such a command, by what answers its first words.
 func (f *forwarding) refuseLong(ctx context.Context, answer func(words [][]byte)) error {
-	if err := f.settle(ctx); err != nil {
+	if err := f.spoil(ctx); err != nil {
 		return err
 	}
-	state := f.relay.know()
-	switch {
-	case state.Quitting:
-		return io.EOF
-	case state.Stream:
-		return errOver
-	case state.Multi:
-		if err := f.spoilMulti(ctx); err != nil {
-			return err
-		}
-	}
-	before := len(f.out.Bytes)
-	err := f.session.discard(answer)
+	err := f.discard(answer)
 	f.client.Transaction.Abort()
-	f.frame = f.in.start
 	f.forgetFrame()
-	f.afterOwn(before)
 	return err
+}
+
+// carryLong is routeUpstream of a command that is too long to be held; it reports false where the locks are not at the upstream.
+func (f *forwarding) carryLong(ctx context.Context, follow string) (bool, error) {
+	if f.locks.places == nil || f.client.Transaction.Open {
+		return false, nil
+	}
+	words, _ := resp.Excerpt(f.in.chunk()[:min(maxExcerpt, f.in.size())])
+	at, known := f.locks.places.Placed()
+	if !known || at.Place != place.Upstream || len(words) == 0 {
+		return false, nil
+	}
+	if err := f.locks.carry(ctx, words); err != nil {
+		if errors.Is(err, errElsewhere) {
+			return false, nil
+		}
+		return true, f.refuseLong(ctx, func([][]byte) { f.client.Refuse(failureOf(err), f.out) })
+	}
+	f.carries = true
+	f.passLong(follow)
+	return true, nil
 }

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/sharing"
 	"redlock-proxy/proxy/track"
 )
@@ -28,12 +29,12 @@ const (
 	maxReturns = 3
 )
 
-// shares is a relay's part in connections that are shared.
+// shares is a relay's part in connections that are shared, and so a lane. Those who read from these are brought replies by it.
 type shares struct {
-	lane *sharing.Lane // nil: there are none
+	*relay
+	way *sharing.Lane // nil: there are none
 	// Of the session's goroutine.
-	apart   bool // the client has, or is to have, a connection of its own
-	opening bool // it has that for what clients begin with, and for nothing else
+	opening bool // the client has a connection of its own for what clients begin with, and for nothing else
 	returns int  // how often it came back at once
 
 	// Of the relay's mu.
@@ -51,33 +52,59 @@ type shares struct {
 	cut    bool // the client was cut off, maybe within a reply
 }
 
-// shared reports whether what is sent now may go over a connection that is shared.
-func (r *relay) shared() bool {
-	return r.shares.lane != nil && !r.shares.apart && (r.wire == nil || r.isGone())
-}
-
-// mustPart reports whether a command of this name is better sent over a connection of the client's own.
-func (r *relay) mustPart(name []byte, unsent int) bool {
-	if r.silence != track.Speaking || !sharing.May(name) || !r.up.LetsIn() {
-		return true
+func (s *shares) fits(frame *resp.FrameScanner, unsent int) fit {
+	name, long := frame.Name()
+	if long || frame.Inline() || s.silence != track.Speaking || !sharing.May(name) || !s.up.LetsIn() {
+		return apart
 	}
-	r.mu.Lock()
-	s := &r.shares
-	much := s.large || s.owed >= maxOwed || s.burst >= maxBurst || s.window() < fewReplies && s.owed+unsent >= s.window()
-	r.mu.Unlock()
-	return much && !s.lane.Only()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	window := min(max(1, fair/cmp.Or(s.size, firstReply)), maxOwed) // how many replies may be owed at a time
+	full := s.owed+unsent >= window
+	much := s.large || s.owed >= maxOwed || s.burst >= maxBurst || full && window < fewReplies
+	switch {
+	case !full && !much, s.way.Only():
+		return fits
+	case much:
+		return apart
+	}
+	return later
 }
 
-// window is how many replies may be owed at a time. It is called with mu held.
-func (s *shares) window() int {
-	return min(max(1, fair/cmp.Or(s.size, firstReply)), maxOwed)
+func (s *shares) fitsInPart(size int) fit {
+	if size < sharing.MaxFrame {
+		return later
+	}
+	return apart
 }
 
-// isFull reports whether a client that shares is to wait for its replies before it sends more than what is unsent.
-func (r *relay) isFull(unsent int) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.shares.owed+unsent >= r.shares.window() && !r.shares.lane.Only()
+func (s *shares) fitsWhole(frame []byte) fit {
+	if sharing.Whole(frame) {
+		return fits
+	}
+	return apart
+}
+
+func (s *shares) send(ctx context.Context, frames []byte, plain int, _ *track.Slot, _ bool) (sent bool, err error) {
+	for {
+		if err := s.isOver(); err != nil {
+			return false, err
+		}
+		s.owe(plain, len(frames))
+		if s.way.Send(frames, plain) {
+			s.traffic.commands.Add(int64(plain))
+			s.traffic.toUpstream.Add(int64(len(frames)))
+			return true, nil
+		}
+		s.owe(-plain, 0)
+		if err := s.collect(ctx); err != nil {
+			return false, err
+		}
+		state := s.know()
+		if err := s.way.Open(ctx, groupOf(&state)); err != nil {
+			return false, err
+		}
+	}
 }
 
 // weigh notes bytes of replies, and how many end with them. It is called with mu held.
@@ -88,40 +115,9 @@ func (s *shares) weigh(n, ended int) {
 	}
 }
 
-// mark notes that the client may have left something behind on its connection.
-func (r *relay) mark() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.marked = true
-}
-
-// share sends whole commands over a connection that is shared.
-func (r *relay) share(ctx context.Context, commands []byte, n int) error {
-	for {
-		if err := r.isOver(); err != nil {
-			return err
-		}
-		r.owe(n, len(commands))
-		if r.shares.lane.Send(commands, n) {
-			r.traffic.commands.Add(int64(n))
-			r.traffic.toUpstream.Add(int64(len(commands)))
-			return nil
-		}
-		r.owe(-n, 0)
-		if err := r.collect(ctx); err != nil {
-			return err
-		}
-		state := r.know()
-		if err := r.shares.lane.Open(ctx, groupOf(&state)); err != nil {
-			return err
-		}
-	}
-}
-
-func (r *relay) owe(n, bytes int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := &r.shares
+func (s *shares) owe(n, bytes int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.owed == 0 {
 		s.burst = 0
 	}
@@ -130,30 +126,29 @@ func (r *relay) owe(n, bytes int) {
 }
 
 // collect waits until all that is owed over a connection that is shared has come, be it that the client has not taken it.
-func (r *relay) collect(ctx context.Context) error {
-	if r.shares.lane == nil {
+func (s *shares) collect(ctx context.Context) error {
+	if s.way == nil {
 		return nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.shares.owed == 0 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.owed == 0 {
 		return nil
 	}
-	r.shares.needed = true
-	r.changed.Broadcast()
-	defer func() { r.shares.needed = false }()
-	return r.wait(ctx, func() bool { return r.shares.owed == 0 })
+	s.needed = true
+	s.changed.Broadcast()
+	defer func() { s.needed = false }()
+	return s.wait(ctx, func() bool { return s.owed == 0 })
 }
 
 // Take is of sharing.Client.
-func (r *relay) Take(p []byte, ended int, inside bool) (unread int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := &r.shares
+func (s *shares) Take(p []byte, ended int, inside bool) (unread int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	defer func() {
 		if problem := recover(); problem != nil {
-			r.session.log.Error("a relay failed", "client", r.session.origin().String(), "panic", problem, "stack", string(debug.Stack()))
-			r.cutOff()
+			s.session.log.Error("a relay failed", "client", s.session.origin().String(), "panic", problem, "stack", string(debug.Stack()))
+			s.cutOff()
 			unread = 0
 		}
 	}()
@@ -163,22 +158,21 @@ func (r *relay) Take(p []byte, ended int, inside bool) (unread int) {
 	s.owed -= ended
 	s.inside = inside
 	s.weigh(len(p), ended)
-	r.brought++
-	r.hand(p)
-	r.signal()
+	s.brought++
+	s.hand(p)
+	s.signal()
 	return s.unread
 }
 
 // hand gives the client what it takes at once, and has the rest brought, unless that is too much. It is called with mu held.
-func (r *relay) hand(p []byte) {
-	s := &r.shares
+func (s *shares) hand(p []byte) {
 	if s.ended {
 		return
 	}
-	r.traffic.toClients.Add(int64(len(p)))
-	if !r.writing && !s.brings {
-		r.bound(0)
-		n, err := r.writeSome(p)
+	s.traffic.toClients.Add(int64(len(p)))
+	if !s.writing && !s.brings {
+		s.bound(0)
+		n, err := s.writeSome(p)
 		if err != nil {
 			s.ended = true // it has left, as its session will find
 			return
@@ -189,144 +183,145 @@ func (r *relay) hand(p []byte) {
 		return
 	}
 	s.held = append(s.held, p...)
-	r.line.unread.add(&r.waits, len(p))
+	s.line.unread.add(&s.waits, len(p))
 	if s.unread += len(p); !s.brings {
 		s.brings = true
-		r.copying.Go(r.bringHeld)
+		s.copying.Go(s.bringHeld)
 	}
 	if s.unread > maxHeld {
-		r.session.server.turned.tell(time.Now(), "a client that does not take its replies is disconnected", "client", r.session.origin().String())
-		r.cutOff()
+		s.session.server.turned.tell(time.Now(), "a client that does not take its replies is disconnected", "client", s.session.origin().String())
+		s.cutOff()
 	}
 }
 
 // bringHeld brings what is held, until nothing is.
-func (r *relay) bringHeld() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := &r.shares
-	for r.turn(); len(s.held) > 0 && !s.ended; r.turn() {
+func (s *shares) bringHeld() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.turn(); len(s.held) > 0 && !s.ended; s.turn() {
 		p := s.held
 		s.held = nil
-		r.boundIf(r.over) // else it is one that asked for it
-		_, err := r.line.write(p)
+		s.boundIf(s.over) // else it is one that asked for it
+		_, err := s.line.write(p)
 		s.unread -= len(p)
-		r.line.unread.done(&r.waits, len(p))
+		s.line.unread.done(&s.waits, len(p))
 		s.ended = s.ended || err != nil
-		r.brought++
-		r.signal()
+		s.brought++
+		s.signal()
 	}
-	r.line.unread.done(&r.waits, s.unread)
+	s.line.unread.done(&s.waits, s.unread)
 	s.brings, s.held, s.unread = false, nil, 0
-	r.changed.Broadcast()
+	s.changed.Broadcast()
 }
 
 // cutOff ends a client to which nothing more can be brought. It is called with mu held.
-func (r *relay) cutOff() {
-	r.shares.ended, r.shares.cut, r.over = true, true, true
-	r.shares.owed = 0
-	r.changed.Broadcast()
-	r.session.end()
-	_ = r.session.conn.SetWriteDeadline(longAgo) // for who brings what is held
-	r.bounded = false
+func (s *shares) cutOff() {
+	s.ended, s.cut, s.over = true, true, true
+	s.owed = 0
+	s.changed.Broadcast()
+	s.session.end()
+	_ = s.session.conn.SetWriteDeadline(longAgo) // for who brings what is held
+	s.bounded = false
 }
 
 // Large is of sharing.Client.
-func (r *relay) Large() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.shares.large = true
+func (s *shares) Large() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.large = true
 }
 
 // Catch is of sharing.Client.
-func (r *relay) Catch() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := &r.shares
-	_ = r.wait(context.Background(), func() bool { return !s.brings || s.unread < maxBurst || s.ended || s.needed })
+func (s *shares) Catch() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.wait(context.Background(), func() bool { return !s.brings || s.unread < maxBurst || s.ended || s.needed })
 }
 
 // Lost is of sharing.Client.
-func (r *relay) Lost(n int, inside bool, cause error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := &r.shares
+func (s *shares) Lost(n int, inside bool, cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch {
 	case s.cut:
 		return
 	case inside && !s.ended:
-		r.cutOff()
+		s.cutOff()
 		return
 	}
 	s.owed -= n
 	s.inside = false
-	r.apologise(n, cause)
-	r.signal()
+	s.apologise(n, cause)
+	s.signal()
 }
 
 // taken waits until the client has taken what is held and what is being written, before something else is. It is called with mu held.
-func (r *relay) taken() {
-	r.waiting++
-	for r.shares.brings || r.writing {
-		r.changed.Wait()
+func (s *shares) taken() {
+	s.waiting++
+	for s.brings || s.writing {
+		s.changed.Wait()
 	}
-	r.waiting--
+	s.waiting--
 }
 
 // isOwed reports whether something is to come over a connection that is shared.
-func (r *relay) isOwed() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.shares.owed > 0
+func (s *shares) isOwed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.owed > 0
 }
 
 // isBusy reports whether something is to come over a connection that is shared, or has come and was not taken. It is called with
 // mu held.
-func (r *relay) isBusy() bool { return r.shares.owed > 0 || r.shares.brings }
+func (s *shares) isBusy() bool { return s.owed > 0 || s.brings }
 
-// endSharing has nothing more brought.
-func (r *relay) endSharing() {
-	if r.shares.lane != nil {
-		r.shares.lane.Leave()
+// stop has nothing more brought.
+func (s *shares) stop() {
+	if s.way != nil {
+		s.way.Leave()
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.shares.ended = true
-	r.changed.Broadcast()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	s.changed.Broadcast()
 }
 
 // rejoin closes the client's own connection where nothing is left behind on it but what others can be given, so that the client shares
 // again, with those of whom the same is true. It is called by the session's goroutine, between two commands, when the client is quiet.
-func (r *relay) rejoin(ctx context.Context) {
-	if r.shares.lane == nil || !r.shares.apart {
+func (s *shares) rejoin(ctx context.Context) {
+	if s.way == nil || s.isShared() {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	state := r.tracker.State
-	own := r.wire != nil && !r.gone
-	if own && (r.marked || r.silence != track.Speaking || r.writing || !r.tracker.Settled()) ||
-		!state.IsProfile() || !r.shares.lane.Enter(groupOf(&state)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := s.tracker.State
+	own := s.wire != nil && !s.gone
+	if own && (s.marked || s.silence != track.Speaking || s.writing || !s.tracker.Settled()) ||
+		!state.IsProfile() || !s.way.Enter(groupOf(&state)) {
 		return
 	}
 	if own {
-		r.stateful = false
-		if r.giveUp(ctx); !r.gone {
-			r.shares.lane.Leave()
+		s.stateful = false
+		if s.giveUp(ctx); !s.gone {
+			s.way.Leave()
 			return
 		}
-		r.wire, r.tracker.State = nil, state
+		s.wire, s.tracker.State = nil, state
 	}
-	r.shares.apart, r.shares.large, r.marked = false, false, false
-	r.shares.opening = r.shares.returns < maxReturns
+	s.lane, s.large, s.marked = s, false, false
+	s.opening = s.returns < maxReturns
 }
 
 // groupOf is with whom a client may share of whose connection this is all that is to be known.
 func groupOf(s *track.State) sharing.Group { return sharing.Group{Proto: s.Proto, DB: s.DB} }
 
+// isShared reports whether what is sent now goes over a connection that is shared.
+func (r *relay) isShared() bool { return r.lane == &r.shares }
+
 // setApart has the client have a connection of its own.
 func (r *relay) setApart() {
-	if r.shares.apart = true; r.shares.lane != nil {
-		r.shares.lane.Leave()
+	if r.isShared() {
+		r.lane = ownConn{r}
+		r.shares.way.Leave()
 	}
 }

@@ -45,7 +45,7 @@ func (a *asking) Prepare(ctx context.Context, all [][]string) (rights.Prepared, 
 		quieten()
 		return nil, &rights.RefusedError{Text: resp.FirstLine(begun)}
 	}
-	answers, err := a.putAll(ctx, all)
+	answers, err := a.PutAll(ctx, all)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"strings"
 	"time"
@@ -141,58 +140,50 @@ func (s *session) admitted(ctx context.Context, words [][]byte) (left [][]byte, 
 
 // checkUser deals with a command of a client with an upstream behind it, by who the client is. It reports false where the
 // command goes on as it is.
-func (f *forwarding) checkUser(ctx context.Context, follow string, words [][]byte) (done bool, err error) {
+func (c *checking) checkUser(ctx context.Context, follow string, words [][]byte) (done bool, err error) {
 	name := syntax.Lower(words[0])
 	logsIn := follow == "auth" || follow == "hello"
-	if logsIn && f.client.Transaction.Open {
+	if logsIn && c.client.Transaction.Open {
 		return false, nil // it has no place there
 	}
-	if _, asked := login.Find(follow, words); asked || f.session.who.Closed() {
-		switch refused, err := f.cannotLogIn(ctx, name, asked); {
+	if _, asked := login.Find(follow, words); asked || c.session.who.Closed() {
+		switch refused, err := c.cannotLogIn(ctx, name, asked); {
 		case err != nil:
 			return true, err
 		case refused != "":
-			return true, f.refuseByUser(ctx, refused)
+			return true, c.refuseHeld(ctx, refused)
 		}
 	}
-	left, refused, err := f.session.checkLogin(ctx, name, words)
+	left, refused, err := c.session.checkLogin(ctx, name, words)
 	switch {
 	case err != nil:
 		return true, err
 	case refused != "":
-		return true, f.refuseByUser(ctx, refused)
+		return true, c.refuseHeld(ctx, refused)
 	case left == nil:
-		return true, f.say("OK")
+		return true, c.say("OK")
 	case len(left) < len(words):
-		return true, f.helloWithoutLogin(ctx, left)
+		return true, c.helloWithoutLogin(ctx, left)
 	case server.IsOpen(words):
 		return false, nil
-	case f.session.who.Closed() && follow == "quit":
-		f.client.Closing = true
-		return true, f.say("OK")
-	case f.session.who.Closed(): // a RESET of nothing
-		return true, f.say("RESET")
+	case c.session.who.Closed() && follow == "quit":
+		c.client.Closing = true
+		return true, c.say("OK")
+	case c.session.who.Closed(): // a RESET of nothing
+		return true, c.say("RESET")
 	}
-	if refused := f.client.Judge.Refusal(words); refused != "" {
-		return true, f.refuseByUser(ctx, refused)
+	if refused := c.client.Judge.Refusal(words); refused != "" {
+		return true, c.refuseHeld(ctx, refused)
 	}
-	return false, f.holdTransaction(ctx, follow)
-}
-
-// say answers a command with a status.
-func (f *forwarding) say(status string) error {
-	before := len(f.out.Bytes)
-	f.out.Status(status)
-	f.afterOwn(before)
-	return nil
+	return false, c.holdTransaction(ctx, follow)
 }
 
 // cannotLogIn says, when the upstream has answered all, what keeps a login from being done at once.
-func (f *forwarding) cannotLogIn(ctx context.Context, name string, asked bool) (refused string, err error) {
-	if err := f.settle(ctx); err != nil {
+func (c *checking) cannotLogIn(ctx context.Context, name string, asked bool) (refused string, err error) {
+	if err := c.settle(ctx); err != nil {
 		return "", err
 	}
-	switch state := f.relay.know(); {
+	switch state := c.relay.know(); {
 	case state.Stream:
 		return "", errOver
 	case asked && state.Multi:
@@ -204,91 +195,62 @@ func (f *forwarding) cannotLogIn(ctx context.Context, name string, asked bool) (
 }
 
 // helloWithoutLogin has the upstream do the rest of a HELLO.
-func (f *forwarding) helloWithoutLogin(ctx context.Context, words [][]byte) error {
-	if err := f.relay.open(ctx); err != nil {
-		return f.refuse(ctx, nil, 1, err)
+func (c *checking) helloWithoutLogin(ctx context.Context, words [][]byte) error {
+	if err := c.relay.open(ctx); err != nil {
+		return c.refuse(ctx, nil, 1, err)
 	}
-	f.noteName("hello", words)
-	return f.followWords(words)
+	c.session.noteName("hello", words)
+	return c.sendHello(words)
 }
 
 // holdTransaction remembers with which rights a transaction at the upstream began, and has it refused there if they are others
 // when it is to be carried out.
-func (f *forwarding) holdTransaction(ctx context.Context, follow string) error {
-	user := f.session.who.Own.User()
+func (c *checking) holdTransaction(ctx context.Context, follow string) error {
+	user := c.session.who.Own.User()
 	switch {
 	case follow == "multi":
-		f.session.txUser = user
-	case follow == "exec" && f.session.txUser != user && f.session.txUser != nil:
-		f.session.txUser = nil
-		if err := f.settle(ctx); err != nil {
+		c.session.txUser = user
+	case follow == "exec" && c.session.txUser != user && c.session.txUser != nil:
+		c.session.txUser = nil
+		if err := c.settle(ctx); err != nil {
 			return err
 		}
-		if f.relay.know().Multi {
-			return f.spoilMulti(ctx)
+		if c.relay.know().Multi {
+			return c.spoilMulti(ctx)
 		}
 	}
 	return nil
-}
-
-// refuseByUser answers a command that the client may not send. Nothing of it was sent, and a transaction is refused with
-// it.
-func (f *forwarding) refuseByUser(ctx context.Context, text string) error {
-	if err := f.settle(ctx); err != nil {
-		return err
-	}
-	switch state := f.relay.know(); {
-	case state.Quitting:
-		return io.EOF
-	case state.Stream:
-		return errOver
-	case state.Multi:
-		if err := f.spoilMulti(ctx); err != nil {
-			return err
-		}
-	}
-	before := len(f.out.Bytes)
-	f.client.Refuse(text, f.out)
-	f.client.Transaction.Abort()
-	f.afterOwn(before)
-	return nil
-}
-
-// isRefused reports whether the client may not have a command forwarded, of so many words of which the first ones are
-// given.
-func (f *forwarding) isRefused(words [][]byte, total int) bool {
-	return f.keys.judge && f.session.who.Refusal(words, total) != ""
 }
 
 // tooLongFor says why a command that is too long to be held is refused whatever it is; empty where it is not. What
 // must not go to the upstream must be looked at as a whole.
-func (f *forwarding) tooLongFor(own *command.Command, follow string) string {
+func (c *checking) tooLongFor(own *command.Command, follow string) string {
 	switch {
-	case f.session.who.Own == nil:
+	case c.session.who.Own == nil:
 		return ""
 	case follow == "auth", follow == "hello", own != nil && own.Local:
 		return "ERR command too long"
-	case !f.session.who.IsJudged():
+	case !c.session.who.IsJudged():
 		return ""
 	}
-	words, total, _ := resp.Words(nil, f.in.chunk(), math.MaxInt)
-	return f.session.who.Refusal(words, total)
+	words, total, _ := resp.Words(nil, c.in.chunk(), math.MaxInt)
+	return c.session.who.Refusal(words, total)
 }
 
 // afterReset has the client be who it is without a login, and the connection to the upstream that of its URL's user.
-func (f *forwarding) afterReset(ctx context.Context) error {
-	if f.session.who.Own == nil {
+func (c *checking) afterReset(ctx context.Context) error {
+	if c.session.who.Own == nil {
 		return nil
 	}
-	f.session.logOut()
-	if err := f.settle(ctx); err != nil {
+	c.session.logOut()
+	if err := c.settle(ctx); err != nil {
 		return err
 	}
-	if f.relay.wire == nil || f.relay.isGone() || len(f.relay.up.Logins()) == 0 {
+	if c.relay.wire == nil || c.relay.isGone() || len(c.relay.up.Logins()) == 0 {
 		return nil
 	}
-	if refused := f.loginAsURLUser(ctx); refused != "" {
-		f.relay.sever()
+	if refused := c.loginAsURLUser(ctx); refused != "" {
+		c.relay.sever()
 		return errOver
 	}
 	return nil
