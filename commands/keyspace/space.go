@@ -240,9 +240,9 @@ func (s *Space) expire(sl *slot, at int64, by string) {
 }
 
 // expiry is when a present key goes, or never.
-func (sl *slot) expiry() (int64, error) {
+func (sl *slot) expiry() int64 {
 	if sl.expires == sometime {
-		return 0, ErrNeedsRead
+		panic(ended{err: ErrNeedsRead})
 	}
-	return sl.expires, nil
+	return sl.expires
 }
