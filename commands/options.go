@@ -46,9 +46,9 @@ type Options struct {
 	// Messages gives what carries messages between proxies, and has it deliver them, for a table without an upstream. Where it is nil there
 	// are none.
 	Messages func(deliver func(quorum.Message)) subscribers.Carrier
-	// Holders tells who holds what. The default knows of nobody.
+	// Holders tells who holds what.
 	Holders holders.Locks
-	// AllKeys tells the names of all locks, and removes them. The default knows of none.
+	// AllKeys tells the names of all locks, and removes them.
 	AllKeys allkeys.Locks
 	// Settings are those that hold until others are applied.
 	Settings Settings
@@ -93,12 +93,6 @@ func (o Options) orDefault() Options {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Holders == nil {
-		o.Holders = holders.None{}
-	}
-	if o.AllKeys == nil {
-		o.AllKeys = allkeys.None{}
 	}
 	if o.Scripts == nil {
 		o.Scripts = eval.NoStore{}

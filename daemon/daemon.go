@@ -23,6 +23,7 @@ import (
 	"redlock-proxy/commands/server"
 	"redlock-proxy/conf"
 	"redlock-proxy/internal/certs"
+	"redlock-proxy/internal/pacing"
 	"redlock-proxy/proxy"
 	"redlock-proxy/proxy/upstream"
 	"redlock-proxy/quorum"
@@ -223,12 +224,7 @@ func (d *daemon) lameDuck(asked, clients context.Context, stop func()) {
 	d.log.Info("asked to stop: not ready any more, but clients are still taken for drain-delay", "drain-delay", delay)
 	d.delaying.Store(true)
 	defer d.delaying.Store(false)
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	select {
-	case <-clients.Done():
-	case <-timer.C:
-	}
+	_ = pacing.Sleep(clients, delay)
 }
 
 // newID is a name that no other proxy has.

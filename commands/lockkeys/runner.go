@@ -14,6 +14,7 @@ import (
 	"redlock-proxy/commands/lockkeys/blocking"
 	"redlock-proxy/commands/lockkeys/program"
 	"redlock-proxy/commands/locks/audit"
+	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum"
 )
 
@@ -75,7 +76,7 @@ type Runner struct {
 func New(opts Options) *Runner {
 	p := &Runner{opts: opts}
 	p.Engine = &program.Engine{
-		Register: opts.Register, Place: opts.Place, Now: opts.Now, Random: opts.Random, Pause: program.Sleep, Forbids: p.forbids, List: opts.List, Lost: p.lost,
+		Register: opts.Register, Place: opts.Place, Now: opts.Now, Random: opts.Random, Pause: pacing.Sleep, Forbids: p.forbids, List: opts.List, Lost: p.lost,
 	}
 	return p
 }

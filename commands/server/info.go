@@ -186,7 +186,7 @@ func (s *Server) infoUncovered() []string {
 // mergedInfo is INFO with our section after the upstream's, whose numbers stay
 // untouched.
 func (s *Server) mergedInfo(c command.Call) {
-	reply, ok := ask(c)
+	reply, ok := c.AskUpstream()
 	if !ok {
 		return
 	}

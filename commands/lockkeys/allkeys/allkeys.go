@@ -74,33 +74,3 @@ func docs(group, summary, since string, reads bool, args ...command.Argument) co
 	d.Complexity, d.Reads = "O(N) with N being the number of lock keys, beside that of Redis", reads
 	return d
 }
-
-// upstream has the upstream carry the command out, and gives its reply, which is nil where there is no
-// upstream. With an error, which is answered, ok is false.
-func upstream(c command.Call) (reply []byte, ok bool) {
-	if c.Client.Ask == nil {
-		return nil, true
-	}
-	reply, err := c.Client.Ask(c.Ctx)
-	switch {
-	case err != nil:
-		c.Out.Fail(err)
-		return nil, false
-	case len(reply) == 0 || reply[0] == '-':
-		c.Out.Raw(reply)
-		return nil, false
-	}
-	return reply, true
-}
-
-// None are no lock keys at all.
-type None struct{}
-
-// Names tells none.
-func (None) Names(context.Context, int, func([]string) (bool, error)) error { return nil }
-
-// Databases tells none.
-func (None) Databases(context.Context) ([]int, error) { return nil, nil }
-
-// Remove removes nothing.
-func (None) Remove(context.Context, quorum.Key) (bool, error) { return false, nil }

@@ -86,7 +86,7 @@ func (a *AllKeys) scan(c command.Call) {
 
 // scanUpstream has the upstream go on. To what it tells last the first lock keys are added.
 func (a *AllKeys) scanUpstream(c command.Call) {
-	reply, ok := upstream(c)
+	reply, ok := c.AskUpstream()
 	if !ok {
 		return
 	}

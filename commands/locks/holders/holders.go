@@ -119,21 +119,3 @@ func (h *Holders) force(c command.Call) {
 	h.opts.Audit.Note(audit.Forced, c.Client, c.Client.DB, key)
 	c.Out.Int(1)
 }
-
-// None are no locks at all.
-type None struct{}
-
-// Holdings tells of nothing.
-func (None) Holdings(_ context.Context, keys []quorum.Key) ([]quorum.Holding, error) {
-	found := make([]quorum.Holding, len(keys))
-	for i := range found {
-		found[i].Status = quorum.StatusFree
-	}
-	return found, nil
-}
-
-// Names tells none.
-func (None) Names(context.Context, int, func([]string) (bool, error)) error { return nil }
-
-// Remove removes nothing.
-func (None) Remove(context.Context, quorum.Key) (bool, error) { return false, nil }

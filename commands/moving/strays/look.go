@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"redlock-proxy/internal/pacing"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum/feed"
 )
@@ -47,12 +48,8 @@ func (l *link) lookThrough(ctx context.Context) error {
 			l.found(names, l.who)
 			before = now
 		}
-		timer := time.NewTimer(lookPause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return context.Cause(ctx)
+		if err := pacing.Sleep(ctx, lookPause); err != nil {
+			return err
 		}
 	}
 }
