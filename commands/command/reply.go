@@ -135,6 +135,45 @@ func (r *Reply) Strings(all []string) {
 	}
 }
 
+// Fields are names and their values, one after the other.
+type Fields []any
+
+// Words are a set of texts.
+type Words []string
+
+// Put appends a value: nil, a string, a number, Fields as a map, Words, or an array.
+func (r *Reply) Put(value any) {
+	switch v := value.(type) {
+	case string:
+		r.Bulk(v)
+	case int:
+		r.Int(int64(v))
+	case int64:
+		r.Int(v)
+	case []string:
+		r.Strings(v)
+	case Words:
+		r.Set(len(v))
+		for _, word := range v {
+			r.Bulk(word)
+		}
+	case Fields:
+		r.Map(len(v) / 2)
+		for _, part := range v {
+			r.Put(part)
+		}
+	case []any:
+		r.Array(len(v))
+		for _, part := range v {
+			r.Put(part)
+		}
+	case func(*Reply):
+		v(r)
+	default:
+		r.Null()
+	}
+}
+
 // Statuses appends an array of simple strings.
 func (r *Reply) Statuses(all []string) {
 	r.Array(len(all))
