@@ -20,7 +20,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Locks is the locker behind the commands: a *quorum.Locker, whose methods tell the errors.
+// Locks is the locker behind the commands: a *quorum.Locker, whose methods document the errors.
 type Locks interface {
 	locks.Place
 	lockkeys.Locks
@@ -76,7 +76,7 @@ type Options struct {
 	Random func([]byte)
 	// Now is the wall clock. The default is time.Now.
 	Now func() time.Time
-	// Logger is told of locks without a TTL and of what got lost. The default is
+	// Logger logs locks without a TTL and what got lost. The default is
 	// silence.
 	Logger *slog.Logger
 	// Audit is told of each grant and release, unless Settings say otherwise. It is nil where nobody ever is.

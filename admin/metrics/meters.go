@@ -68,7 +68,7 @@ type meter struct {
 	lost  *losses
 }
 
-// end is told that an operation ended, without a wait for others before.
+// end notes that an operation ended, without a wait for others before.
 func (m *meter) end(ctx context.Context, began time.Time, err error) {
 	m.took.Observe(time.Since(began).Seconds())
 	m.count(ctx, err)

@@ -30,13 +30,13 @@ type Reply struct {
 	validity    validity
 }
 
-// undo takes back what a reply tells that ends there.
+// undo takes back what a reply grants that ends there.
 type undo struct {
 	end int
 	run func()
 }
 
-// validity is one that a reply tells, and where; ends is when it is over, zero for none.
+// validity is one in a reply, and where; ends is when it is over, zero for none.
 type validity struct {
 	at, end int
 	ends    time.Time

@@ -100,7 +100,7 @@ func (s *scriptCalls) keys(words []string) (keyspace.Reply, error) {
 	return texts(held), err
 }
 
-// scan tells all at once.
+// scan returns all at once.
 func (s *scriptCalls) scan(words []string) (keyspace.Reply, error) {
 	match, kind, begins, failed := allkeys.ParseWhole(words)
 	if failed != "" {
@@ -125,7 +125,7 @@ func (s *scriptCalls) flush(words []string) (keyspace.Reply, error) {
 	return keyspace.Reply{}, &program.Refusal{Text: FlushRefusal(syntax.Lower(words[0]))}
 }
 
-// may tells whether the client may do a command, as far as the upstream can be asked about it: not about one that would
+// may reports whether the client may do a command, as far as the upstream can be asked about it: not about one that would
 // do something to the connection.
 func (s *scriptCalls) may(words []string) (may, known bool) {
 	name := syntax.Lower(words[0])

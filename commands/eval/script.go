@@ -111,7 +111,7 @@ func (s *Scripts) mergedScript(c command.Call) {
 }
 
 // bothKnow joins two replies to SCRIPT EXISTS: a script is there if both have it. A
-// client that is told otherwise sends it again, and both learn it.
+// client that hears otherwise sends it again, and both learn it.
 func bothKnow(upstream, own []byte) []byte {
 	n, known, ok := resp.Header(upstream)
 	m, ours, ownOK := resp.Header(own)

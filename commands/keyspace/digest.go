@@ -7,7 +7,7 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// digestOf is the digest of a value, as DIGEST tells it and IFDEQ and IFDNE compare it.
+// digestOf is the digest of a value, as DIGEST returns it and IFDEQ and IFDNE compare it.
 func digestOf(text string) string { return fmt.Sprintf("%016x", xxh3.HashString(text)) }
 
 // isDigest reports whether a word is a digest, in any case.

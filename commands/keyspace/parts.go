@@ -203,7 +203,7 @@ func (c call) scanned() (all []Reply, perElement int) {
 	}
 }
 
-// scanScore is a score as ZSCAN tells it: of what a Redis keeps in its compact form, whole numbers have all their digits.
+// scanScore is a score as ZSCAN writes it: of what a Redis keeps in its compact form, whole numbers have all their digits.
 func scanScore(z *contents.SortedSet, score float64) string {
 	const most = float64(math.MaxInt64 / 2)
 	if whole := math.Trunc(score); whole == score && math.Abs(score) <= most && z.Encoding() == "listpack" {

@@ -121,7 +121,7 @@ func (s sorting) sorted(elems []string, kind contents.Kind) ([]string, error) {
 	return elems, nil
 }
 
-// each is told of what there is for one element: itself, or what each GET gets, which is nothing if it is not #.
+// each yields what there is for one element: itself, or what each GET gets, which is nothing if it is not #.
 func (s sorting) each(elem string, yield func(got string, is bool)) {
 	if len(s.get) == 0 {
 		yield(elem, true)

@@ -44,7 +44,7 @@ func weighted(score, weight float64) float64 {
 	return score
 }
 
-// each is told of all members and their weighted scores.
+// each calls do with all members and their weighted scores.
 func (in input) each(do func(member string, score float64)) {
 	for _, m := range in.scores.Members() {
 		do(m.Member, weighted(m.Score, in.weight))

@@ -30,7 +30,7 @@ const (
 // Pace shares the machine between the runs of a process, so that no script keeps others from running. It is safe for concurrent use.
 //
 // A run begins small, and lock scripts end so. Only so many small ones run at a time, each to its end. One that becomes large
-// (meter.SmallSteps and its kin) gives up its place and needs one of a few seats, which bounds memory. Of those seated one runs at a time,
+// (meter.SmallSteps and the like) gives up its place and needs one of a few seats, which bounds memory. Of those seated one runs at a time,
 // for a slice, and after each slice the lane rests, which bounds the share of the processors. A small one that is sent meanwhile waits for
 // none of them.
 type Pace struct {

@@ -10,14 +10,14 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Locks are what stands on the masters: a *quorum.Locker, whose methods tell the errors.
+// Locks are what stands on the masters: a *quorum.Locker, whose methods document the errors.
 type Locks interface {
 	Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error
 	Databases(ctx context.Context) ([]int, error)
 	Remove(ctx context.Context, key quorum.Key) (bool, error)
 }
 
-// Register tells what a majority holds: a *quorum.Cluster.
+// Register returns what a majority holds: a *quorum.Cluster.
 type Register interface {
 	Read(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error)
 }
@@ -26,14 +26,14 @@ type Register interface {
 type Options struct {
 	Locks    Locks
 	Register Register
-	// LockKeys are the keys of which the commands tell.
+	// LockKeys are the keys that the commands return.
 	LockKeys keys.Patterns
 	// Place is where a key stands on the masters: behind Prefix.
 	Place  func(db int, key string) quorum.Key
 	Prefix string
 	// Random fills a slice with unpredictable bytes.
 	Random func([]byte)
-	// Logger is told of each FLUSHDB and FLUSHALL.
+	// Logger logs each FLUSHDB and FLUSHALL.
 	Logger *slog.Logger
 	Audit  *audit.Log
 }

@@ -54,7 +54,7 @@ func (l *link) lookThrough(ctx context.Context) error {
 	}
 }
 
-// databases are those that are not empty, and how many keys they have together. Where that is not told it is the first one alone, and nobody knows.
+// databases are those that are not empty, and how many keys they have together. Where that is not known it is the first one alone, and nobody knows.
 func (l *link) databases() (all []int, keys int, err error) {
 	replies, err := l.ask([]string{"INFO", "keyspace"})
 	if err != nil {
