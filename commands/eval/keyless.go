@@ -87,17 +87,9 @@ func (s *scriptCalls) held(command, match, kind string) (held []string, err erro
 	return held, nil
 }
 
-func texts(all []string) keyspace.Reply {
-	elems := make([]keyspace.Reply, len(all))
-	for i, text := range all {
-		elems[i] = keyspace.Text(text)
-	}
-	return keyspace.List(elems...)
-}
-
 func (s *scriptCalls) keys(words []string) (keyspace.Reply, error) {
 	held, err := s.held("keys", words[1], "")
-	return texts(held), err
+	return keyspace.Texts(held), err
 }
 
 // scan returns all at once.
@@ -113,7 +105,7 @@ func (s *scriptCalls) scan(words []string) (keyspace.Reply, error) {
 			return keyspace.Reply{}, err
 		}
 	}
-	return keyspace.List(keyspace.Text("0"), texts(held)), nil
+	return keyspace.List(keyspace.Text("0"), keyspace.Texts(held)), nil
 }
 
 func (s *scriptCalls) dbsize([]string) (keyspace.Reply, error) {

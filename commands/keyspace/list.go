@@ -46,7 +46,7 @@ func (c call) pop() Reply {
 	case count < 0:
 		return Text(sl.popped(l, c.name == "lpop", 1)[0])
 	}
-	return texts(Array, sl.popped(l, c.name == "lpop", count))
+	return Texts(sl.popped(l, c.name == "lpop", count))
 }
 
 // popped takes up to so many elements off one end of the list.
@@ -90,7 +90,7 @@ func (c call) lrange() Reply {
 	if from > to {
 		return List()
 	}
-	return texts(Array, l.Elems()[from:to+1])
+	return Texts(l.Elems()[from : to+1])
 }
 
 func (c call) ltrim() Reply {

@@ -144,5 +144,5 @@ func (c call) lmpop() Reply {
 	if sl == nil {
 		return Reply{Kind: NilArray}
 	}
-	return List(Text(sl.key), texts(Array, sl.popped(l, s.first, s.count)))
+	return List(Text(sl.key), Texts(sl.popped(l, s.first, s.count)))
 }

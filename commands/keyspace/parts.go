@@ -193,7 +193,7 @@ func (c call) scanned() (all []Reply, perElement int) {
 		return all, 2
 	case "sscan":
 		_, s := c.members()
-		return texts(Array, s.Members()).Elems, 1
+		return Texts(s.Members()).Elems, 1
 	default:
 		_, z := c.sorted()
 		for _, m := range z.Members() {
