@@ -173,7 +173,7 @@ func serverOf(f quorum.Finding) server {
 	return s
 }
 
-// marker tells what proxies think of the master, and for how long it has been in quarantine.
+// marker says what proxies think of the master, and for how long it has been in quarantine.
 func marker(f quorum.Finding) string {
 	if f.Since == 0 {
 		return dash(f.Marker)

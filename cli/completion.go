@@ -11,7 +11,7 @@ import (
 // manSection is that of commands and daemons for administrators.
 const manSection = 8
 
-// selfCommands tell what the command line is.
+// selfCommands describe what the command line is.
 func selfCommands() []*cli.Command {
 	completion := command("completion", "print the completion for a shell: source <(redlock-proxy completion bash)", nil, completionAction)
 	completion.ArgsUsage, completion.Action = "bash|zsh", completionAction

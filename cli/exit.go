@@ -6,7 +6,7 @@ import "errors"
 const (
 	exitFailed   = 1 // the command line, the configuration, or anything that has no code of its own
 	exitUnsafe   = 2 // locks could not be relied on
-	exitNoQuorum = 3 // no locks can be had
+	exitNoQuorum = 3 // no locks are available
 	exitDegraded = 4 // locks are had, but not all is well
 )
 

@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/internal/certs"
 )
 
-// readyFlag has healthcheck ask whether locks can be had.
+// readyFlag has healthcheck ask whether locks are available.
 const readyFlag = "ready"
 
 func healthFlags() []cli.Flag {

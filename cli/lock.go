@@ -211,7 +211,7 @@ func refusal(ctx context.Context, opts *redis.Options, err error) string {
 	return opts.Addr + ": " + cmp.Or(scheme.Advice(ctx, at, schemeTimeout, err), text)
 }
 
-// commandExit is the exit code of a command that has ended, as a shell tells it.
+// commandExit is the exit code of a command that has ended, as a shell reports it.
 func commandExit(state *os.ProcessState) error {
 	code := state.ExitCode()
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {

@@ -13,7 +13,7 @@ import (
 // noDuration is what package flag says of one that cannot be read.
 var noDuration = regexp.MustCompile(`^invalid value "(.*)" for flag -(.+): parse error$`)
 
-// usageError tells in one line what is wrong with a flag. The whole help would hide it.
+// usageError says in one line what is wrong with a flag. The whole help would hide it.
 func usageError(c *cli.Context, err error, _ bool) error {
 	if of := noDuration.FindStringSubmatch(err.Error()); of != nil {
 		return fmt.Errorf(`--%s: "%s" is not a duration (a number and a unit, such as "100ms" or "24h")`, of[2], of[1])

@@ -37,7 +37,7 @@ func (v verdict) String() string {
 }
 
 // judge decides on an inspection. Unsafe beats everything: it must not go on. Then comes
-// whether locks can be had, then whether all is well.
+// whether locks are available, then whether all is well.
 func judge(cfg conf.Config, seen inspection) verdict {
 	seen.compare()
 	votes, absent := votesOf(cfg, seen.masters)

@@ -7,14 +7,14 @@
 // The rest has rooms of its own; each may use those after it:
 //
 //   - transaction: MULTI, WATCH and EXEC on lock keys
-//   - eval: EVAL and its kin on lock keys
+//   - eval: EVAL and similar commands on lock keys
 //   - lockkeys: Redis' ordinary commands on lock keys; program runs them, blocking waits, allkeys are KEYS, SCAN, FLUSHALL
 //   - locks: LOCK, UNLOCK, EXTEND, FENCE; holders are LOCKINFO and the like
 //   - pubsub: messages of a lock server
 //   - server: what the proxy says of itself: HELLO, CLIENT, INFO, COMMAND, PROXY …
 //   - moving: the move of the locks between the upstream and the masters
 //   - command: the call, the client, the reply, and how a command is described
-//   - tracking: what clients with CLIENT TRACKING are told of lock keys
+//   - tracking: notifies clients with CLIENT TRACKING of changes of lock keys
 //   - rights, auth: what a client may do, by the upstream, and by users of the proxy's own
 //   - script: Redis' API for scripts; script/lua is the interpreter, script/names finds a script's keys
 //   - keyspace: Redis' commands on a view of some keys

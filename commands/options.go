@@ -20,7 +20,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Locks is the locker behind the commands: a *quorum.Locker, whose methods tell the errors.
+// Locks is the locker behind the commands: a *quorum.Locker, whose methods document the errors.
 type Locks interface {
 	locks.Place
 	lockkeys.Locks
@@ -46,9 +46,9 @@ type Options struct {
 	// Messages gives what carries messages between proxies, and has it deliver them, for a table without an upstream. Where it is nil there
 	// are none.
 	Messages func(deliver func(quorum.Message)) subscribers.Carrier
-	// Holders tells who holds what. The default knows of nobody.
+	// Holders tells who holds what.
 	Holders holders.Locks
-	// AllKeys tells the names of all locks, and removes them. The default knows of none.
+	// AllKeys tells the names of all locks, and removes them.
 	AllKeys allkeys.Locks
 	// Settings are those that hold until others are applied.
 	Settings Settings
@@ -76,7 +76,7 @@ type Options struct {
 	Random func([]byte)
 	// Now is the wall clock. The default is time.Now.
 	Now func() time.Time
-	// Logger is told of locks without a TTL and of what got lost. The default is
+	// Logger logs locks without a TTL and what got lost. The default is
 	// silence.
 	Logger *slog.Logger
 	// Audit is told of each grant and release, unless Settings say otherwise. It is nil where nobody ever is.
@@ -93,12 +93,6 @@ func (o Options) orDefault() Options {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Holders == nil {
-		o.Holders = holders.None{}
-	}
-	if o.AllKeys == nil {
-		o.AllKeys = allkeys.None{}
 	}
 	if o.Scripts == nil {
 		o.Scripts = eval.NoStore{}

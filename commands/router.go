@@ -77,7 +77,7 @@ type Connection struct {
 	Silent bool
 }
 
-// router tells what becomes of a command. Its decisions depend on nothing but the situation, the words,
+// router decides what becomes of a command. Its decisions depend on nothing but the situation, the words,
 // and which scripts and functions are known. It is safe for concurrent use.
 type router struct {
 	lockKeys keys.Patterns
@@ -328,7 +328,7 @@ func (r *router) placed(name string, at eval.Where, refusal string) Decision {
 
 // ahead is for a command that is too long to be held: of so many words, the first ones are given. locked is
 // set where these name a lock key. Else places are the words that may still be one; known is false where
-// that cannot be told.
+// that is not known.
 func (r *router) ahead(ctx context.Context, words [][]byte, total int) (places keys.Places, locked, known bool) {
 	rule := r.rule(words[0])
 	if rule == nil {

@@ -17,7 +17,7 @@ type Settings struct {
 	MaxClients int
 	// MessageMemory is how much may wait of messages for all subscribers of a lock server, in bytes; 0: subscribers.DefaultBacklog.
 	MessageMemory int64
-	// Audit is whether the logger Audit of the Options is told. Without one nobody ever is.
+	// Audit is whether the logger Audit of the Options is used. Without one it never is.
 	Audit bool
 }
 

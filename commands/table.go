@@ -42,7 +42,7 @@ type Table struct {
 	messages  *subscribers.Hub // nil: messages are the upstream's
 }
 
-// Lock is what is told of a lock: never its token.
+// Lock is what is shown of a lock: never its token.
 type Lock = holders.Lock
 
 // NewTable makes the table of a proxy without an upstream: a lock server that also answers what clients
@@ -222,7 +222,7 @@ func (t *Table) Learn(ctx context.Context, at Situation, words [][]byte) Decisio
 
 // Ahead is for a command that is too long to be held: of so many words, the first ones are given. Locked is
 // set where these name a lock key. Else places are the words that may still be one; known is false where
-// that cannot be told.
+// that is not known.
 func (t *Table) Ahead(ctx context.Context, words [][]byte, total int) (places keys.Places, locked, known bool) {
 	return t.router.ahead(ctx, words, total)
 }

@@ -10,7 +10,7 @@
 //	})
 //
 // Loading is strict. An unknown name, a name given twice, a value of the wrong type or out of its range is an error, also
-// where a stronger source overrides it, and all the errors of one load are told together, each with its place:
+// where a stronger source overrides it, and all the errors of one load are reported together, each with its place:
 //
 //	conf.yaml:7: max-ttl: "12x" is not a duration (a number and a unit, such as "100ms" or "24h")
 //	REDLOCK_MAX_CLIENTS: "0" is less than 1

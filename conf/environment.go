@@ -41,7 +41,7 @@ func (s Setting) fromEnv(value string) entry {
 	return asWritten(s.Env(), strings.Fields(value))
 }
 
-// unknown tells of every REDLOCK_ variable that is none of names. Its value is not shown: it may be anything.
+// unknown reports every REDLOCK_ variable that is none of names. Its value is not shown: it may be anything.
 func (env environment) unknown(names []string) []error {
 	unknown := map[string]bool{}
 	for _, pair := range env {

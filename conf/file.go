@@ -64,7 +64,7 @@ func readLimited(path string) ([]byte, error) {
 	return content, err
 }
 
-// parseYAML returns the names and values of the one document in content. Names given twice are let through, to be told with
+// parseYAML returns the names and values of the one document in content. Names given twice are let through, to be reported with
 // all the other errors.
 func parseYAML(path string, content []byte) ([]*ast.MappingValueNode, error) {
 	if !utf8.Valid(content) {

@@ -39,7 +39,7 @@ type given struct {
 type entry struct {
 	where      string
 	values     []given
-	incomplete bool // values are missing here, because of errors that are told already
+	incomplete bool // values are missing here, because of errors that are reported already
 }
 
 // layer is all that one source gives, by setting name.
@@ -49,7 +49,7 @@ type layer map[string]entry
 type reading struct {
 	config Config
 	origin layer           // where the values in config come from, without the defaults
-	failed map[string]bool // settings with an error already told
+	failed map[string]bool // settings with an error already reported
 	broken bool            // the file could not be understood, so what is missing may be in it
 	errs   []error
 }
@@ -110,7 +110,7 @@ func (e entry) check(s Setting) []error {
 	return errs
 }
 
-// validate adds what is wrong between the settings, leaving out what only follows from an error already told.
+// validate adds what is wrong between the settings, leaving out what only follows from an error already reported.
 func (r *reading) validate() {
 	for _, p := range r.config.crossProblems() {
 		if r.broken || r.failed[p.setting] || p.mirror != nil && r.failed[p.mirror.setting] {
@@ -120,7 +120,7 @@ func (r *reading) validate() {
 	}
 }
 
-// blame tells p with the place of the value at fault, if somebody gave it, or else that of its mirror.
+// blame reports p with the place of the value at fault, if somebody gave it, or else that of its mirror.
 func (r *reading) blame(p problem) error {
 	e, given := r.origin[p.setting]
 	if !given && p.mirror != nil {

@@ -11,7 +11,7 @@ type problem struct {
 	setting string // the setting at fault
 	index   int    // which of its values, if it is repeated
 	text    string
-	mirror  *problem // the same fault told of the other setting, to blame if only that one was given
+	mirror  *problem // the same fault as seen from the other setting, to blame if only that one was given
 }
 
 // Validate returns every reason why the proxy could not run with c, joined, or nil. Each names the setting and the value,

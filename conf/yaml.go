@@ -16,7 +16,7 @@ var (
 type yamlFile struct {
 	path   string
 	lookup func(string) (string, bool) // the variables that ${NAME} may stand for
-	first  map[string]string           // where each setting was met first
+	first  map[string]string           // where each setting was first seen
 	found  layer
 	failed map[string]bool // settings with an error in errs
 	errs   []error

@@ -52,7 +52,7 @@ func (a *adminPort) Close() error {
 	return a.listener.Close()
 }
 
-// isServing is told that clients are served. It may be called of nil.
+// isServing notes that clients are served. It may be called of nil.
 func (a *adminPort) isServing() {
 	if a != nil {
 		a.serving.Store(true)

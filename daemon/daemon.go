@@ -23,6 +23,7 @@ import (
 	"redlock-proxy/commands/server"
 	"redlock-proxy/conf"
 	"redlock-proxy/internal/certs"
+	"redlock-proxy/internal/pacing"
 	"redlock-proxy/proxy"
 	"redlock-proxy/proxy/upstream"
 	"redlock-proxy/quorum"
@@ -72,7 +73,7 @@ type daemon struct {
 	applied   atomic.Pointer[applied]
 	reloading reloading
 	reloads   atomic.Pointer[reloaded]
-	// unfollowed is what was told last of masters that the configuration does not follow.
+	// unfollowed is what was logged last of masters that the configuration does not follow.
 	unfollowed string
 	log        *slog.Logger
 	audit      *slog.Logger // for audit-log
@@ -223,12 +224,7 @@ func (d *daemon) lameDuck(asked, clients context.Context, stop func()) {
 	d.log.Info("asked to stop: not ready any more, but clients are still taken for drain-delay", "drain-delay", delay)
 	d.delaying.Store(true)
 	defer d.delaying.Store(false)
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	select {
-	case <-clients.Done():
-	case <-timer.C:
-	}
+	_ = pacing.Sleep(clients, delay)
 }
 
 // newID is a name that no other proxy has.
@@ -308,7 +304,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 	d.server.Apply(serverSettings(cfg, clientPassword, d.certs))
 }
 
-// warnUntimely tells of certificates that clients or servers will not take.
+// warnUntimely logs certificates that clients or servers will not take.
 func (d *daemon) warnUntimely() {
 	if err := d.certs.Untimely(time.Now()); err != nil {
 		d.log.Warn("clients or servers may refuse a certificate", "cause", err)
@@ -330,14 +326,14 @@ func LoadUsers(cfg conf.Config, log *slog.Logger) (*users.Users, error) {
 // OpenUsers warns of a user that everybody is.
 const OpenUsers = "acl-file: whoever connects is the user default, without a login, and may do what that one may; without a line of its own that is everything"
 
-// warnOpen tells of users that need no login.
+// warnOpen logs users that need no login.
 func (d *daemon) warnOpen() {
 	if d.users != nil && d.users.IsOpen() {
 		d.log.Warn(OpenUsers)
 	}
 }
 
-// warnProtected tells of clients that will be turned away.
+// warnProtected logs clients that will be turned away.
 func (d *daemon) warnProtected() {
 	if d.server.IsProtected() && !proxy.IsLoopback(d.listener.Addr()) {
 		d.log.Warn("protected-mode: nobody has to log in, so clients from other machines are turned away", "listen", d.listener.Addr().String())
@@ -346,7 +342,7 @@ func (d *daemon) warnProtected() {
 
 // waitForMasters gives the masters time for their first answer, so that the first
 // client is not told that they are not connected yet. Masters that are down do not
-// keep the proxy from serving; a fresh start takes its time. It reports whether locks can be had.
+// keep the proxy from serving; a fresh start takes its time. It reports whether locks are available.
 func waitForMasters(ctx context.Context, cfg conf.Config, cluster *quorum.Cluster, log *slog.Logger) bool {
 	patience := 2*cfg.MasterTimeout + 100*time.Millisecond
 	ready := isReady(ctx, cluster, patience)

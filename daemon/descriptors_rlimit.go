@@ -5,7 +5,7 @@ package daemon
 import "syscall"
 
 // raiseDescriptors raises the limit on open files, if it is lower than what is wanted, and
-// gives what it is then. known is false where the system does not tell.
+// gives what it is then. known is false where the system does not say.
 func raiseDescriptors(wanted uint64) (limit uint64, known bool) {
 	var now syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &now) != nil {

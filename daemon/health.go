@@ -38,7 +38,7 @@ type Health struct {
 
 // AskHealth gets an answer from a proxy, whatever it is: it lives then. One that has as many
 // clients as it may have says so, and lives as well, like one that wants another certificate.
-// Where the proxy takes this machine for a balancer, it is told that it is not one now.
+// Where the proxy takes this machine for a balancer, it is notified that it is not one now.
 func AskHealth(addr string, balancers []netip.Prefix, secure *tls.Config) (Health, error) {
 	conn, err := net.DialTimeout("tcp", addr, healthcheckTimeout)
 	if err != nil {

@@ -79,7 +79,7 @@ func (d *daemon) reload(by string) (changed, pending []string, err error) {
 func (d *daemon) lastReload() reloaded { return *d.reloads.Load() }
 
 // reloadNow reads the configuration again, and has hold what can change while the proxy runs: all of it or, if anything is
-// wrong, nothing, which the error tells. Changed and pending say which settings hold now, and which after a restart only. by
+// wrong, nothing: the error says why. Changed and pending say which settings hold now, and which after a restart only. by
 // is who wants it, for the log.
 func (d *daemon) reloadNow(by string) (changed, pending []string, err error) {
 	is := d.applied.Load()

@@ -8,16 +8,16 @@ import (
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 )
 
-// beatsPerWatchdog is how often the watchdog is told within the time that it waits for. One
+// beatsPerWatchdog is how often the watchdog is notified within the time that it waits for. One
 // that comes late, or an answer that takes its time, must not end the process.
 const beatsPerWatchdog = 4
 
-// supervised serves a proxy, and tells systemd, or what else set NOTIFY_SOCKET, how it does.
-// Without that variable nobody is told. serve calls ready with what wants a sign of life from the proxy.
+// supervised serves a proxy, and notifies systemd, or what else set NOTIFY_SOCKET, of its state.
+// Without that variable nobody is notified. serve calls ready with what wants a sign of life from the proxy.
 func supervised(ctx context.Context, log *slog.Logger, serve func(ready func(alive func() error)) error) error {
 	ended, end := context.WithCancel(context.WithoutCancel(ctx))
 	told := make(chan struct{})
-	close(told) // nothing is told of one that never served
+	close(told) // nothing is notified of one that never served
 	err := serve(func(alive func() error) {
 		told = make(chan struct{})
 		s := supervision{log: log, alive: alive}
@@ -31,14 +31,14 @@ func supervised(ctx context.Context, log *slog.Logger, serve func(ready func(ali
 	return err
 }
 
-// supervision is what systemd is told of a proxy that serves.
+// supervision notifies systemd of a proxy that serves.
 type supervision struct {
 	log   *slog.Logger
 	alive func() error // whether clients are served
 	sick  bool         // it was not alive when last asked
 }
 
-// run tells that clients are served, until drain that this goes on, then that the proxy
+// run notifies that clients are served, until drain that this goes on, then that the proxy
 // drains, until ended.
 func (s *supervision) run(drain, ended context.Context) {
 	s.tell(systemd.SdNotifyReady + "\nSTATUS=serving clients")
@@ -50,7 +50,7 @@ func (s *supervision) run(drain, ended context.Context) {
 	s.each(ended, beats, func() { s.tell(systemd.SdNotifyWatchdog) })
 }
 
-// beats is when the watchdog wants to be told. Without one that is never.
+// beats is when the watchdog wants a sign of life. Without one that is never.
 func (s *supervision) beats() (beats <-chan time.Time, stop func()) {
 	patience, err := systemd.SdWatchdogEnabled(false)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *supervision) each(until context.Context, beats <-chan time.Time, do fun
 	}
 }
 
-// beat tells the watchdog that the proxy lives, if it does: it asks as a client would.
+// beat notifies the watchdog that the proxy lives, if it does: it asks as a client would.
 func (s *supervision) beat(drain context.Context) {
 	err := s.alive()
 	switch {
@@ -96,7 +96,7 @@ func (s *supervision) beat(drain context.Context) {
 // tell sends systemd a state.
 func (s *supervision) tell(state string) { notify(s.log, state) }
 
-// notifyReload tells systemd that the configuration is being read again, and done that this is over.
+// notifyReload notifies systemd that the configuration is being read again, and done that this is over.
 func notifyReload(log *slog.Logger) (done func()) {
 	notify(log, systemd.SdNotifyReloading+"\n"+systemd.SdNotifyMonotonicUsec())
 	return func() { notify(log, systemd.SdNotifyReady) }

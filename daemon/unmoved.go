@@ -13,7 +13,7 @@ import (
 // CanMove reports whether the locks of a proxy can be moved from its upstream to the masters and back.
 func CanMove(cfg conf.Config) bool { return cfg.Upstream != "" && len(cfg.LockKeys) > 0 && cfg.Guard }
 
-// LockKeysAtUpstream tells how many lock keys the upstream holds, and one of them. more is set where it has more keys than are looked at.
+// LockKeysAtUpstream returns how many lock keys the upstream holds, and one of them. more is set where it has more keys than are looked at.
 func LockKeysAtUpstream(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (n int, first string, more bool, err error) {
 	url, err := Locate(ctx, cfg, certificates)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Clients are what is told of the clients and their traffic. All of it but Connected, Parked and Max is
+// Clients are what is shown of the clients and their traffic. All of it but Connected, Parked and Max is
 // counted since the start.
 type Clients struct {
 	Connected, Parked, Max          int64
@@ -27,7 +27,7 @@ type Clients struct {
 // Shared is how clients of one database and protocol share connections to the upstream.
 type Shared struct{ DB, Proto, Clients, Connections int }
 
-// Commands are what is told of the commands. All of it but Waiting is counted since the start.
+// Commands are what is shown of the commands. All of it but Waiting is counted since the start.
 type Commands struct {
 	Waiting                           int
 	Endless, EffectsLost              int64
@@ -36,7 +36,7 @@ type Commands struct {
 	StrayLocks                        int64
 }
 
-// Sources tell what is counted elsewhere. All must be set but Upstream, LocksAt and Certificate.
+// Sources return what is counted elsewhere. All must be set but Upstream, LocksAt and Certificate.
 type Sources struct {
 	Clients   func() Clients
 	Commands  func() Commands
@@ -54,7 +54,7 @@ type Sources struct {
 	Reload func() (at time.Time, well bool)
 }
 
-// scalar is a metric without labels that the sources tell.
+// scalar is a metric without labels that the sources return.
 type scalar struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType

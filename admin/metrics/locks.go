@@ -32,7 +32,7 @@ func (l Locks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, 
 	began := time.Now()
 	got, err := l.Locker.Lock(ctx, req)
 	if req.Wait == 0 {
-		l.meters.acquire.end(ctx, began, err)
+		l.meters.acquire.end(ctx, began, &err)
 	} else {
 		l.meters.waited.Observe(time.Since(began).Seconds())
 		l.meters.acquire.count(ctx, err)
@@ -42,11 +42,9 @@ func (l Locks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, 
 }
 
 // Unlock is that of the Locker.
-func (l Locks) Unlock(ctx context.Context, key quorum.Key, token string) error {
-	began := time.Now()
-	err := l.Locker.Unlock(ctx, key, token)
-	l.meters.release.end(ctx, began, err)
-	return err
+func (l Locks) Unlock(ctx context.Context, key quorum.Key, token string) (err error) {
+	defer l.meters.release.end(ctx, time.Now(), &err)
+	return l.Locker.Unlock(ctx, key, token)
 }
 
 // Withdraw is that of the Locker.
@@ -56,9 +54,7 @@ func (l Locks) Withdraw(key quorum.Key, token string, got quorum.Grant) {
 }
 
 // Extend is that of the Locker.
-func (l Locks) Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error) {
-	began := time.Now()
-	got, err := l.Locker.Extend(ctx, key, token, ttl)
-	l.meters.extend.end(ctx, began, err)
-	return got, err
+func (l Locks) Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (_ quorum.Grant, err error) {
+	defer l.meters.extend.end(ctx, time.Now(), &err)
+	return l.Locker.Extend(ctx, key, token, ttl)
 }

@@ -49,7 +49,7 @@ func (d *masterDescs) describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// collect tells of the masters.
+// collect reports the masters.
 func (d *masterDescs) collect(out chan<- prometheus.Metric, all []quorum.MasterStatus, hasQuorum bool, now time.Time) {
 	put := func(desc *prometheus.Desc, value float64, labels ...string) {
 		out <- metric(desc, prometheus.GaugeValue, value, labels...)
@@ -79,7 +79,7 @@ func (d *masterDescs) collect(out chan<- prometheus.Metric, all []quorum.MasterS
 	put(d.quorum, number(hasQuorum))
 }
 
-// collectGuard tells what is known of a master now and then only.
+// collectGuard reports what is known of a master now and then only.
 func (d *masterDescs) collectGuard(put func(*prometheus.Desc, float64, ...string), m *quorum.MasterStatus, name string, now time.Time) {
 	if q := m.Quarantine; q != nil {
 		put(d.quarantine, 1, name, reason(q))

@@ -68,10 +68,10 @@ type meter struct {
 	lost  *losses
 }
 
-// end is told that an operation ended, without a wait for others before.
-func (m *meter) end(ctx context.Context, began time.Time, err error) {
+// end notes that an operation ended, without a wait for others before.
+func (m *meter) end(ctx context.Context, began time.Time, err *error) {
 	m.took.Observe(time.Since(began).Seconds())
-	m.count(ctx, err)
+	m.count(ctx, *err)
 }
 
 func (m *meter) count(ctx context.Context, err error) {

@@ -53,7 +53,7 @@ func (m *Metrics) RoundTrips(names []string) func(master int, took time.Duration
 	return func(master int, took time.Duration) { all[master].Observe(took.Seconds()) }
 }
 
-// Handler answers with the metrics, and with what the sources tell.
+// Handler answers with the metrics, and with what the sources return.
 func (m *Metrics) Handler(from Sources) http.Handler {
 	m.registry.MustRegister(newCollector(from))
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{

@@ -29,52 +29,42 @@ type Register struct {
 func (m *Metrics) Register(k Keys) Register { return Register{k, &m.meters} }
 
 // Read is that of the Keys.
-func (r Register) Read(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error) {
-	began := time.Now()
-	looks, err := r.Keys.Read(ctx, keys)
-	r.meters.read.end(ctx, began, err)
-	return looks, err
+func (r Register) Read(ctx context.Context, keys []quorum.Key) (_ []quorum.Look, err error) {
+	defer r.meters.read.end(ctx, time.Now(), &err)
+	return r.Keys.Read(ctx, keys)
 }
 
 // Take is that of the Keys.
 func (r Register) Take(ctx context.Context, t quorum.Taking) (quorum.Grant, error) {
 	began := time.Now()
 	got, err := r.Keys.Take(ctx, t)
-	r.meters.acquire.end(ctx, began, err)
+	r.meters.acquire.end(ctx, began, &err)
 	r.meters.granted(t.TTL, err)
 	return got, err
 }
 
 // Release is that of the Keys.
-func (r Register) Release(ctx context.Context, key quorum.Key, token string) error {
-	began := time.Now()
-	err := r.Keys.Release(ctx, key, token)
-	r.meters.release.end(ctx, began, err)
-	return err
+func (r Register) Release(ctx context.Context, key quorum.Key, token string) (err error) {
+	defer r.meters.release.end(ctx, time.Now(), &err)
+	return r.Keys.Release(ctx, key, token)
 }
 
 // Extend is that of the Keys.
-func (r Register) Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error) {
-	began := time.Now()
-	got, err := r.Keys.Extend(ctx, key, token, ttl)
-	r.meters.extend.end(ctx, began, err)
-	return got, err
+func (r Register) Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (_ quorum.Grant, err error) {
+	defer r.meters.extend.end(ctx, time.Now(), &err)
+	return r.Keys.Extend(ctx, key, token, ttl)
 }
 
 // Update is that of the Keys.
-func (r Register) Update(ctx context.Context, key quorum.Key, expect *string, run func(quorum.Look) (quorum.Decision, error)) (quorum.Outcome, error) {
-	began := time.Now()
-	out, err := r.Keys.Update(ctx, key, expect, run)
-	r.meters.update.end(ctx, began, err)
-	return out, err
+func (r Register) Update(ctx context.Context, key quorum.Key, expect *string, run func(quorum.Look) (quorum.Decision, error)) (_ quorum.Outcome, err error) {
+	defer r.meters.update.end(ctx, time.Now(), &err)
+	return r.Keys.Update(ctx, key, expect, run)
 }
 
 // UpdateAll is that of the Keys.
-func (r Register) UpdateAll(ctx context.Context, keys []quorum.Key, expect *string, run func([]quorum.Look) ([]quorum.Decision, error)) (quorum.Outcome, error) {
-	began := time.Now()
-	out, err := r.Keys.UpdateAll(ctx, keys, expect, run)
-	r.meters.update.end(ctx, began, err)
-	return out, err
+func (r Register) UpdateAll(ctx context.Context, keys []quorum.Key, expect *string, run func([]quorum.Look) ([]quorum.Decision, error)) (_ quorum.Outcome, err error) {
+	defer r.meters.update.end(ctx, time.Now(), &err)
+	return r.Keys.UpdateAll(ctx, keys, expect, run)
 }
 
 // Withdraw is that of the Keys.

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// eventTime is how long an event is told, and maxEvents how many are kept.
+	// eventTime is how long an event is shown, and maxEvents how many are kept.
 	eventTime = time.Hour
 	maxEvents = 500
 )
 
-// kind is how the page tells a line of the log. Of its attributes only those that are named here are told.
+// kind is how the page shows a line of the log. Of its attributes only those that are named here are told.
 type kind struct {
 	what, mood string
 	// about is the attribute that says of what, details those that say more.
@@ -33,7 +33,7 @@ const (
 )
 
 // kinds are the events, by the message in the log: that is where they come from. What concerns a key or a client
-// is told by about and details where keys may be told only, see private.
+// is shown by about and details only where keys may be shown, see private.
 func kinds() map[string]kind {
 	return map[string]kind{
 		"ready":                {what: "clients are served", mood: good},
@@ -66,7 +66,7 @@ const forced = "FORCEUNLOCK"
 type event struct {
 	at   time.Time
 	kind kind
-	// about and detail are texts of others. private ones are told where keys are.
+	// about and detail are texts of others. private ones are shown where keys are.
 	about, detail string
 	private       bool
 }

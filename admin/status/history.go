@@ -23,7 +23,7 @@ type reading struct {
 	metrics.Totals
 }
 
-// sample is what came between two readings. What nothing tells is NaN.
+// sample is what came between two readings. What nothing reports is NaN.
 type sample struct {
 	// granted, refused, noQuorum and relayed are per second.
 	granted, refused, noQuorum, relayed float64

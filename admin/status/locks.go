@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// maxLocks is how many locks are told.
+	// maxLocks is how many locks are shown.
 	maxLocks = 200
 	// listPause is the shortest time between the end of a look at the locks and the next one. After one that
 	// took long it is listShare times as long as that: whoever reaches the port costs the masters no more.
@@ -25,7 +25,7 @@ const (
 	maxGlob = 512
 )
 
-// Lock is what is told of a lock; see package holders.
+// Lock is what is shown of a lock; see package holders.
 type Lock struct {
 	Key        string
 	State      string

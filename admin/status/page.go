@@ -30,13 +30,13 @@ type Options struct {
 	Clients func() metrics.Clients
 	Totals  func() metrics.Totals
 	Masters func() []quorum.MasterStatus
-	// Quorum counts masters, and says why locks cannot be had, or nothing.
+	// Quorum counts masters, and says why locks are not available, or nothing.
 	Quorum func() (voting, masters int, cause string)
-	// Upstream tells its address and, if it is down, why.
+	// Upstream returns its address and, if it is down, why.
 	Upstream func() (name string, err error)
-	// Locks lists at most count locks of a database by a glob. Where it is nil, no keys and no clients are told.
+	// Locks lists at most count locks of a database by a glob. Where it is nil, no keys and no clients are shown.
 	Locks func(ctx context.Context, db int, match string, count int) ([]Lock, error)
-	// Events are told as they come.
+	// Events are shown as they come.
 	Events *Events
 	// Now is the clock. The default is time.Now.
 	Now func() time.Time

@@ -25,7 +25,7 @@ type view struct {
 	Locks bool `json:"locks"`
 }
 
-// Proxy is what is told of the proxy itself.
+// Proxy is what is shown of the proxy itself.
 type Proxy struct {
 	Version, Listen, State                    string
 	Clients, ClientsLimit, Waiters, Uncovered int64
@@ -55,7 +55,7 @@ type serverView struct {
 }
 
 type quorumView struct {
-	// OK is whether locks can be had; else Cause says why not.
+	// OK is whether locks are available; else Cause says why not.
 	OK       bool   `json:"ok"`
 	Cause    string `json:"cause"`
 	Voting   int    `json:"voting"`
@@ -203,7 +203,7 @@ func viewSamples(all []sample, count, masters int) samplesView {
 	return v
 }
 
-// viewEvents leaves out what may be told only where keys may.
+// viewEvents leaves out what may be shown only where keys may.
 func viewEvents(all []event, count int, private bool) eventsView {
 	v := eventsView{Count: count, List: make([]eventView, 0, len(all))}
 	for _, e := range all {

@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Page is what a page of the manual tells beside the commands.
+// Page is what a page of the manual says beside the commands.
 type Page struct {
 	Section  int        // of the manual
 	Settings []cli.Flag // that several commands have: they are told once

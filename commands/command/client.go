@@ -51,7 +51,7 @@ type Client struct {
 	// Touched is what its commands changed, at a lock server.
 	Touched Touched
 
-	// Tracking is what it is told of changes of lock keys; nil where it never asked for that.
+	// Tracking notifies it of changes of lock keys; nil where it never asked for that.
 	Tracking *tracking.Client
 	// Track makes it, where lock keys can be tracked; else it is nil.
 	Track func() *tracking.Client
@@ -68,13 +68,13 @@ type Client struct {
 	identity *Identity
 }
 
-// Identity is who a client is, as others are told.
+// Identity is who a client is, as others see it.
 type Identity struct {
 	Addr       net.Addr
 	Name, User string
 }
 
-// maxIdentity is how much of a name is told: it is kept for each lock that the client holds.
+// maxIdentity is how much of a name is shown: it is kept for each lock that the client holds.
 const maxIdentity = 128
 
 // Identity is who the client is now.

@@ -32,6 +32,23 @@ func (c Call) Left(wait time.Duration) time.Duration {
 	return max(0, wait-time.Since(c.Came))
 }
 
+// AskUpstream is the upstream's reply to the call, nil where there is no upstream. ok is false for one that is no success: it is answered already.
+func (c Call) AskUpstream() (reply []byte, ok bool) {
+	if c.Client.Ask == nil {
+		return nil, true
+	}
+	reply, err := c.Client.Ask(c.Ctx)
+	switch {
+	case err != nil:
+		c.Out.Fail(err)
+		return nil, false
+	case len(reply) == 0 || reply[0] == '-':
+		c.Out.Raw(reply)
+		return nil, false
+	}
+	return reply, true
+}
+
 // Misread answers that a call cannot be read. Of a command that Redis does not have it also says how it is written, if that was wrong.
 func (c Call) Misread(text string) {
 	form := text == syntax.ErrSyntax || text == syntax.WrongArity(c.Command.Name)

@@ -67,63 +67,40 @@ func Optional(a Argument) Argument {
 
 // Write appends the map that COMMAND DOCS has for a command.
 func (d Docs) Write(out *Reply) {
-	fields := [][2]string{{"summary", d.Summary}, {"since", d.Since}, {"group", d.Group}, {"complexity", d.Complexity}}
-	n := len(fields)
+	fields := Fields{"summary", d.Summary, "since", d.Since, "group", d.Group, "complexity", d.Complexity}
 	if len(d.Args) > 0 {
-		n++
+		fields = append(fields, "arguments", described(d.Args))
 	}
-	out.Map(n)
-	for _, f := range fields {
-		out.Bulk(f[0])
-		out.Bulk(f[1])
-	}
-	if len(d.Args) > 0 {
-		out.Bulk("arguments")
-		writeArguments(d.Args, out)
-	}
+	out.Put(fields)
 }
 
-func writeArguments(args []Argument, out *Reply) {
-	out.Array(len(args))
-	for _, a := range args {
-		a.write(out)
+func described(args []Argument) []any {
+	all := make([]any, len(args))
+	for i, a := range args {
+		all[i] = a.fields()
 	}
+	return all
 }
 
-func (a Argument) write(out *Reply) {
-	fields := [][2]string{{"name", a.name}, {"type", a.kind}}
+func (a Argument) fields() Fields {
+	fields := Fields{"name", a.name, "type", a.kind}
 	if len(a.options) == 0 {
-		fields = append(fields, [2]string{"display_text", a.name})
+		fields = append(fields, "display_text", a.name)
 	}
 	if a.token != "" {
-		fields = append(fields, [2]string{"token", a.token})
-	}
-	n := len(fields)
-	if a.optional {
-		n++
-	}
-	if len(a.options) > 0 {
-		n++
+		fields = append(fields, "token", a.token)
 	}
 	if a.kind == "key" {
-		n++
-	}
-	out.Map(n)
-	for _, f := range fields {
-		out.Bulk(f[0])
-		out.Bulk(f[1])
-	}
-	if a.kind == "key" {
-		out.Bulk("key_spec_index")
-		out.Int(0)
+		fields = append(fields, "key_spec_index", 0)
 	}
 	if a.optional {
-		out.Bulk("flags")
-		out.Set(1)
-		out.Status("optional")
+		fields = append(fields, "flags", func(out *Reply) {
+			out.Set(1)
+			out.Status("optional")
+		})
 	}
 	if len(a.options) > 0 {
-		out.Bulk("arguments")
-		writeArguments(a.options, out)
+		fields = append(fields, "arguments", described(a.options))
 	}
+	return fields
 }

@@ -81,32 +81,14 @@ func (cmd *Command) writeKeySpecs(out *Reply) {
 		out.Set(0)
 		return
 	}
-	out.Set(1)
-	out.Map(3)
-	out.Bulk("flags")
-	cmd.WriteKeyFlags(out)
-	out.Bulk("begin_search")
-	out.Map(2)
-	out.Bulk("type")
-	out.Bulk("index")
-	out.Bulk("spec")
-	out.Map(1)
-	out.Bulk("index")
-	out.Int(1)
-	out.Bulk("find_keys")
-	out.Map(2)
-	out.Bulk("type")
-	out.Bulk("range")
-	out.Bulk("spec")
-	out.Map(3)
-	out.Bulk("lastkey")
-	if at.Last > 0 {
-		out.Int(int64(at.Last - at.First)) // counted from the first one, or from the end
-	} else {
-		out.Int(int64(at.Last))
+	last := at.Last
+	if last > 0 {
+		last -= at.First // counted from the first one, else from the end
 	}
-	out.Bulk("keystep")
-	out.Int(int64(at.Step))
-	out.Bulk("limit")
-	out.Int(0)
+	out.Set(1)
+	out.Put(Fields{
+		"flags", cmd.WriteKeyFlags,
+		"begin_search", Fields{"type", "index", "spec", Fields{"index", 1}},
+		"find_keys", Fields{"type", "range", "spec", Fields{"lastkey", last, "keystep", at.Step, "limit", 0}},
+	})
 }

@@ -30,13 +30,13 @@ type Reply struct {
 	validity    validity
 }
 
-// undo takes back what a reply tells that ends there.
+// undo takes back what a reply grants that ends there.
 type undo struct {
 	end int
 	run func()
 }
 
-// validity is one that a reply tells, and where; ends is when it is over, zero for none.
+// validity is one in a reply, and where; ends is when it is over, zero for none.
 type validity struct {
 	at, end int
 	ends    time.Time
@@ -132,6 +132,45 @@ func (r *Reply) Strings(all []string) {
 	r.Array(len(all))
 	for _, s := range all {
 		r.Bulk(s)
+	}
+}
+
+// Fields are names and their values, one after the other.
+type Fields []any
+
+// Words are a set of texts.
+type Words []string
+
+// Put appends a value: nil, a string, a number, Fields as a map, Words, or an array.
+func (r *Reply) Put(value any) {
+	switch v := value.(type) {
+	case string:
+		r.Bulk(v)
+	case int:
+		r.Int(int64(v))
+	case int64:
+		r.Int(v)
+	case []string:
+		r.Strings(v)
+	case Words:
+		r.Set(len(v))
+		for _, word := range v {
+			r.Bulk(word)
+		}
+	case Fields:
+		r.Map(len(v) / 2)
+		for _, part := range v {
+			r.Put(part)
+		}
+	case []any:
+		r.Array(len(v))
+		for _, part := range v {
+			r.Put(part)
+		}
+	case func(*Reply):
+		v(r)
+	default:
+		r.Null()
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/commands/script/names"
 )
 
-// Functions tells of the functions that the upstream has.
+// Functions lists the functions that the upstream has.
 type Functions interface {
 	// Libraries are all of them.
 	Libraries(ctx context.Context) ([]Library, error)

@@ -87,20 +87,12 @@ func (s *scriptCalls) held(command, match, kind string) (held []string, err erro
 	return held, nil
 }
 
-func texts(all []string) keyspace.Reply {
-	elems := make([]keyspace.Reply, len(all))
-	for i, text := range all {
-		elems[i] = keyspace.Text(text)
-	}
-	return keyspace.List(elems...)
-}
-
 func (s *scriptCalls) keys(words []string) (keyspace.Reply, error) {
 	held, err := s.held("keys", words[1], "")
-	return texts(held), err
+	return keyspace.Texts(held), err
 }
 
-// scan tells all at once.
+// scan returns all at once.
 func (s *scriptCalls) scan(words []string) (keyspace.Reply, error) {
 	match, kind, begins, failed := allkeys.ParseWhole(words)
 	if failed != "" {
@@ -113,7 +105,7 @@ func (s *scriptCalls) scan(words []string) (keyspace.Reply, error) {
 			return keyspace.Reply{}, err
 		}
 	}
-	return keyspace.List(keyspace.Text("0"), texts(held)), nil
+	return keyspace.List(keyspace.Text("0"), keyspace.Texts(held)), nil
 }
 
 func (s *scriptCalls) dbsize([]string) (keyspace.Reply, error) {
@@ -125,7 +117,7 @@ func (s *scriptCalls) flush(words []string) (keyspace.Reply, error) {
 	return keyspace.Reply{}, &program.Refusal{Text: FlushRefusal(syntax.Lower(words[0]))}
 }
 
-// may tells whether the client may do a command, as far as the upstream can be asked about it: not about one that would
+// may reports whether the client may do a command, as far as the upstream can be asked about it: not about one that would
 // do something to the connection.
 func (s *scriptCalls) may(words []string) (may, known bool) {
 	name := syntax.Lower(words[0])

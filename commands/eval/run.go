@@ -56,7 +56,7 @@ func New(opts Options) *Scripts {
 // Counts are the runs of scripts, and those of them that were ended at a limit.
 func (s *Scripts) Counts() (runs, stopped int64) { return s.runs.Load(), s.stopped.Load() }
 
-// Commands are EVAL and its kin, and SCRIPT as it is without an upstream.
+// Commands are EVAL and similar commands, and SCRIPT as it is without an upstream.
 func (s *Scripts) Commands() []*command.Command {
 	all := []*command.Command{s.scriptCommand()}
 	for name, docs := range map[string]command.Docs{
@@ -92,7 +92,7 @@ func (s *Scripts) eval(c command.Call) {
 	}
 }
 
-// Program is an EVAL, or one of its kin, as a program. failed is the error reply where its words are wrong, or there is no such script.
+// Program is an EVAL, or a similar command, as a program. failed is the error reply where its words are wrong, or there is no such script.
 // The allowance is for all its runs, however often it has to be repeated.
 func (s *Scripts) Program(ctx context.Context, c *command.Client, known *rights.Known, words []string, allowance *script.Allowance) (what program.Program, failed string, err error) {
 	inv, failed, err := s.invocation(ctx, words)

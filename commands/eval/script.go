@@ -24,37 +24,20 @@ func (s *Scripts) MergedCommand() *command.Command {
 }
 
 func (s *Scripts) script(c command.Call) {
-	sub := syntax.Lower(c.Args[1])
-	run, known := scriptSubcommands[sub]
-	switch {
-	case !known:
-		c.Out.Error(syntax.UnknownSubcommand("SCRIPT", c.Args[1]))
-	case !syntax.Fits(run.arity, len(c.Args)):
-		c.Out.Error(syntax.WrongArity("script|" + sub))
-	default:
-		run.do(s, c)
-	}
-}
-
-// scriptSubcommands is never changed. The arity counts all words.
-var scriptSubcommands = map[string]struct {
-	arity int
-	do    func(s *Scripts, c command.Call)
-}{
-	"load":   {3, (*Scripts).load},
-	"exists": {-3, (*Scripts).exists},
-	"flush":  {-2, (*Scripts).flush},
-	"kill":   {2, func(_ *Scripts, c command.Call) { c.Out.Error("NOTBUSY No scripts in execution right now.") }},
-	"help": {2, func(_ *Scripts, c command.Call) {
-		c.Out.Statuses([]string{
+	command.Subcommands{
+		"load":   command.Sub(3, s.load),
+		"exists": command.Sub(-3, s.exists),
+		"flush":  command.Sub(-2, s.flush),
+		"kill":   command.Sub(2, func(c command.Call) { c.Out.Error("NOTBUSY No scripts in execution right now.") }),
+		"help": command.Help(
 			"SCRIPT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 			"EXISTS <sha1> [<sha1> ...]", "    Return information about the existence of the scripts.",
 			"FLUSH [ASYNC|SYNC]", "    Forget all scripts.",
 			"KILL", "    Has nothing to do: a script on lock keys ends by itself.",
 			"LOAD <script>", "    Load a script without executing it.",
 			"HELP", "    Print this help.",
-		})
-	}},
+		),
+	}.Run(c)
 }
 
 // load is SCRIPT LOAD: the script becomes known to this proxy and, through the masters, to all others.
@@ -73,8 +56,9 @@ func (s *Scripts) load(c command.Call) {
 
 // exists is SCRIPT EXISTS: whether each is known to this proxy or, through the masters, to any.
 func (s *Scripts) exists(c command.Call) {
-	known := make([]int64, len(c.Args)-2)
+	known := make([]any, len(c.Args)-2)
 	for i, sha := range c.Args[2:] {
+		known[i] = 0
 		found, err := s.find(c.Ctx, syntax.Lower(sha))
 		if err != nil {
 			c.Out.Fail(err)
@@ -84,10 +68,7 @@ func (s *Scripts) exists(c command.Call) {
 			known[i] = 1
 		}
 	}
-	c.Out.Array(len(known))
-	for _, n := range known {
-		c.Out.Int(n)
-	}
+	c.Out.Put(known)
 }
 
 // flush is SCRIPT FLUSH: all are forgotten, here and on the masters.
@@ -130,7 +111,7 @@ func (s *Scripts) mergedScript(c command.Call) {
 }
 
 // bothKnow joins two replies to SCRIPT EXISTS: a script is there if both have it. A
-// client that is told otherwise sends it again, and both learn it.
+// client that hears otherwise sends it again, and both learn it.
 func bothKnow(upstream, own []byte) []byte {
 	n, known, ok := resp.Header(upstream)
 	m, ours, ownOK := resp.Header(own)

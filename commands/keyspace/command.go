@@ -12,7 +12,7 @@ import (
 // command is one that a Space can carry out.
 type command struct {
 	spec *spec.Command
-	run  func(c call) (Reply, error)
+	run  func(c call) Reply
 	docs docs
 }
 
@@ -107,11 +107,11 @@ func (s *Space) Cost(words []string) int {
 func (s *Space) bounded(c *command, words []string) (Reply, error) {
 	run := call{Space: s, name: c.spec.Name, words: words}
 	if !c.grows() {
-		return c.run(run)
+		return c.do(run)
 	}
 	keys := syntax.Distinct(c.keys(words))
 	if !s.mayGrow(run, keys) {
-		return c.run(run)
+		return c.do(run)
 	}
 	if s.grown++; s.grown > maxGrown {
 		return Fail(fmt.Sprintf("ERR lock key '%s' is too close to %d bytes or %d elements for more than %d changes at once", syntax.Shown(keys[0]), maxValue, maxElements, maxGrown)), nil
@@ -121,7 +121,7 @@ func (s *Space) bounded(c *command, words []string) (Reply, error) {
 		s.slots[key].value() // what is changed in place can be read again
 		before[i] = *s.slots[key]
 	}
-	reply, err := c.run(run)
+	reply, err := c.do(run)
 	if large := slices.IndexFunc(keys, func(key string) bool { return s.slots[key].isTooLarge() }); large >= 0 {
 		for i, key := range keys {
 			s.slots[key].takeBack(before[i])
@@ -129,6 +129,43 @@ func (s *Space) bounded(c *command, words []string) (Reply, error) {
 		return tooLarge(keys[large]), nil
 	}
 	return reply, err
+}
+
+// ended is the panic that ends a command early: with an error reply, or with an error of Do.
+type ended struct {
+	reply Reply
+	err   error
+}
+
+// refuse ends a command with an error reply.
+func refuse(text string) { panic(ended{reply: Fail(text)}) }
+
+// require refuses a command unless something holds.
+func require(holds bool, refusal string) {
+	if !holds {
+		refuse(refusal)
+	}
+}
+
+// integer is a word that must be one.
+func integer(word string) int64 {
+	n, ok := syntax.Int(word)
+	require(ok, syntax.ErrNotInteger)
+	return n
+}
+
+// do runs a command, which may end early.
+func (c *command) do(run call) (reply Reply, err error) {
+	defer func() {
+		switch problem := recover().(type) {
+		case nil:
+		case ended:
+			reply, err = problem.reply, problem.err
+		default:
+			panic(problem)
+		}
+	}()
+	return c.run(run), nil
 }
 
 // tooLarge is the error reply where a collection would become so.

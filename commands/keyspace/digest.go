@@ -7,27 +7,20 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// digestOf is the digest of a value, as DIGEST tells it and IFDEQ and IFDNE compare it.
+// digestOf is the digest of a value, as DIGEST returns it and IFDEQ and IFDNE compare it.
 func digestOf(text string) string { return fmt.Sprintf("%016x", xxh3.HashString(text)) }
-
-// errNoDigest says that a word is no digest.
-const errNoDigest = "ERR digest must be exactly 16 hexadecimal characters"
 
 // isDigest reports whether a word is a digest, in any case.
 func isDigest(word string) bool {
 	return len(word) == 16 && strings.Trim(strings.ToLower(word), "0123456789abcdef") == ""
 }
 
-func (c call) digest() (Reply, error) {
+func (c call) digest() Reply {
 	sl := c.ask(c.words[1])
-	text, failed := sl.text()
-	switch {
-	case failed != nil:
-		return *failed, nil
-	case !sl.present:
-		return Reply{}, nil
+	if !sl.present {
+		return Reply{}
 	}
-	return Text(digestOf(text)), nil
+	return Text(digestOf(sl.text()))
 }
 
 // comparison is a condition on the value of a key: that it is like a text, or its digest is, or that it is unlike.
@@ -56,12 +49,9 @@ func parseComparison(words []string) (cmp comparison, ok bool) {
 	return cmp, true
 }
 
-// refused is the error where a digest is to be compared with what is none.
-func (c comparison) refused() *Reply {
-	if c.digest && !isDigest(c.like) {
-		return new(Fail(errNoDigest))
-	}
-	return nil
+// check refuses to compare a digest with what is none.
+func (c comparison) check() {
+	require(!c.digest || isDigest(c.like), "ERR digest must be exactly 16 hexadecimal characters")
 }
 
 // holds reports whether it is true of a key with this value, or of an absent one.

@@ -1,5 +1,5 @@
 // Package keyspace carries out Redis' commands of strings, hashes, lists, sets and sorted sets on a view of
-// some keys, and tells what they change. It does no I/O and knows no clock: a [Space]
+// some keys, and returns what they change. It does no I/O and knows no clock: a [Space]
 // is a set of keys at one moment, commands and scripts run on it as on a Redis
 // 7.0 (with those of later ones that locks use, such as MSETEX, DELEX and SET's IFEQ), and what comes
 // of it are replies and, in [Space.Edits], changes with the conditions under which

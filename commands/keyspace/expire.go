@@ -21,39 +21,30 @@ var units = map[string]unit{
 	"pxat": {absolute: true},
 }
 
-// deadline is the Unix time in milliseconds that n means. ok is false where it
-// overflows.
-func (u unit) deadline(n, now int64) (at int64, ok bool) {
+// deadline is the Unix time in milliseconds that n means to a command.
+func (u unit) deadline(n, now int64, name string) int64 {
+	scale, from := int64(1), now
 	if u.seconds {
-		if n > math.MaxInt64/1000 || n < math.MinInt64/1000 {
-			return 0, false
-		}
-		n *= 1000
+		scale = 1000
 	}
 	if u.absolute {
-		return n, true
+		from = 0
 	}
-	if n > math.MaxInt64-now {
-		return 0, false
+	if n > math.MaxInt64/scale || n < math.MinInt64/scale || n*scale > math.MaxInt64-from {
+		refuse(syntax.InvalidExpire(name))
 	}
-	return n + now, true
+	return n*scale + from
 }
 
-// invalidExpire is the error for a time that command name cannot take.
-func invalidExpire(name string) Reply { return Fail(syntax.InvalidExpire(name)) }
-
 // left is TTL, PTTL, EXPIRETIME and PEXPIRETIME.
-func (c call) left() (Reply, error) {
+func (c call) left() Reply {
 	sl := c.ask(c.words[1])
 	if !sl.present {
-		return Number(-2), nil
+		return Number(-2)
 	}
-	at, err := sl.expiry()
-	switch {
-	case err != nil:
-		return Reply{}, err
-	case at == never:
-		return Number(-1), nil
+	at := sl.expiry()
+	if at == never {
+		return Number(-1)
 	}
 	if !strings.HasSuffix(c.name, "expiretime") {
 		at = max(0, at-c.now)
@@ -61,30 +52,23 @@ func (c call) left() (Reply, error) {
 	if !strings.HasPrefix(c.name, "p") {
 		at = (at + 500) / 1000
 	}
-	return Number(at), nil
+	return Number(at)
 }
 
-func (c call) persist() (Reply, error) {
+func (c call) persist() Reply {
 	sl := c.ask(c.words[1])
-	if !sl.present {
-		return Number(0), nil
-	}
-	at, err := sl.expiry()
-	switch {
-	case err != nil:
-		return Reply{}, err
-	case at == never:
-		return Number(0), nil
+	if !sl.present || sl.expiry() == never {
+		return Number(0)
 	}
 	sl.expires, sl.kept, sl.by = never, false, c.name
-	return Number(1), nil
+	return Number(1)
 }
 
 // expireOptions are the conditions of EXPIRE.
 type expireOptions struct{ nx, xx, gt, lt bool }
 
-// parseExpire reads them, in any order and case. failed is the error reply.
-func parseExpire(words []string) (o expireOptions, failed *Reply) {
+// parseExpire reads them, in any order and case.
+func parseExpire(words []string) (o expireOptions) {
 	for _, word := range words {
 		switch syntax.Lower(word) {
 		case "nx":
@@ -97,16 +81,12 @@ func parseExpire(words []string) (o expireOptions, failed *Reply) {
 			o.lt = true
 		default:
 			word, _, _ = strings.Cut(word, "\x00") // as C shows it
-			return o, new(Fail("ERR Unsupported option " + word))
+			refuse("ERR Unsupported option " + word)
 		}
 	}
-	switch {
-	case o.nx && (o.xx || o.gt || o.lt):
-		return o, new(Fail("ERR NX and XX, GT or LT options at the same time are not compatible"))
-	case o.gt && o.lt:
-		return o, new(Fail("ERR GT and LT options at the same time are not compatible"))
-	}
-	return o, nil
+	require(!o.nx || !(o.xx || o.gt || o.lt), "ERR NX and XX, GT or LT options at the same time are not compatible")
+	require(!o.gt || !o.lt, "ERR GT and LT options at the same time are not compatible")
+	return o
 }
 
 // allows reports whether an expiry, or never, may become at.
@@ -122,33 +102,15 @@ func (o expireOptions) allows(current, at int64) bool {
 }
 
 // expireIn is EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT key time [NX|XX|GT|LT …].
-func (c call) expireIn() (Reply, error) {
-	o, failed := parseExpire(c.words[3:])
-	if failed != nil {
-		return *failed, nil
-	}
-	n, ok := syntax.Int(c.words[2])
-	if !ok {
-		return Fail(syntax.ErrNotInteger), nil
-	}
+func (c call) expireIn() Reply {
+	o := parseExpire(c.words[3:])
+	n := integer(c.words[2])
 	u := unit{seconds: c.name[0] != 'p', absolute: strings.HasSuffix(c.name, "at")}
-	at, ok := u.deadline(n, c.now)
-	if !ok {
-		return invalidExpire(c.name), nil
-	}
+	at := u.deadline(n, c.now, c.name)
 	sl := c.ask(c.words[1])
-	if !sl.present {
-		return Number(0), nil
-	}
-	if o != (expireOptions{}) {
-		current, err := sl.expiry()
-		switch {
-		case err != nil:
-			return Reply{}, err
-		case !o.allows(current, at):
-			return Number(0), nil
-		}
+	if !sl.present || o != (expireOptions{}) && !o.allows(sl.expiry(), at) {
+		return Number(0)
 	}
 	c.expire(sl, at, c.name)
-	return Number(1), nil
+	return Number(1)
 }

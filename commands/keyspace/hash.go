@@ -7,27 +7,21 @@ import (
 	"redlock-proxy/commands/keyspace/contents"
 )
 
-// hash is the hash of a command's first key; nil where the key is absent.
-func (c call) hash() (*contents.Hash, *Reply) { return held[*contents.Hash](c.ask(c.words[1])) }
-
-// hashToEdit is hash for a command that puts something into it, made where the key is absent.
-func (c call) hashToEdit() (sl *slot, h *contents.Hash, failed *Reply) {
+// hashToEdit is the hash of a command that puts something into it, made where the key is absent.
+func (c call) hashToEdit() (sl *slot, h *contents.Hash) {
 	sl = c.use(c.words[1])
-	if h, failed = held[*contents.Hash](sl); h == nil {
+	if h = held[*contents.Hash](sl); h == nil {
 		h = contents.NewHash()
 	}
-	return sl, h, failed
+	return sl, h
 }
 
 // hset is HSET and HMSET key field value ….
-func (c call) hset() (Reply, error) {
+func (c call) hset() Reply {
 	if len(c.words)%2 == 1 {
-		return wrongArity(c.name), nil
+		return wrongArity(c.name)
 	}
-	sl, h, failed := c.hashToEdit()
-	if failed != nil {
-		return *failed, nil
-	}
+	sl, h := c.hashToEdit()
 	made := int64(0)
 	for i := 2; i < len(c.words); i += 2 {
 		if h.Set(c.words[i], c.words[i+1]) {
@@ -36,31 +30,25 @@ func (c call) hset() (Reply, error) {
 	}
 	sl.edited(h)
 	if c.name == "hmset" {
-		return OK(), nil
+		return OK()
 	}
-	return Number(made), nil
+	return Number(made)
 }
 
-func (c call) hsetnx() (Reply, error) {
-	sl, h, failed := c.hashToEdit()
-	if failed != nil {
-		return *failed, nil
-	}
+func (c call) hsetnx() Reply {
+	sl, h := c.hashToEdit()
 	sl.asked = true
 	if _, ok := h.Get(c.words[2]); ok {
-		return Number(0), nil
+		return Number(0)
 	}
 	h.Set(c.words[2], c.words[3])
 	sl.edited(h)
-	return Number(1), nil
+	return Number(1)
 }
 
-func (c call) hget() (Reply, error) {
-	h, failed := c.hash()
-	if failed != nil {
-		return *failed, nil
-	}
-	return fieldOf(h, c.words[2]), nil
+func (c call) hget() Reply {
+	_, h := c.hash()
+	return fieldOf(h, c.words[2])
 }
 
 func fieldOf(h *contents.Hash, field string) Reply {
@@ -71,24 +59,23 @@ func fieldOf(h *contents.Hash, field string) Reply {
 	return Text(value)
 }
 
-func (c call) hmget() (Reply, error) {
-	h, failed := c.hash()
-	if failed != nil {
-		return *failed, nil
-	}
-	elems := make([]Reply, len(c.words)-2)
-	for i, field := range c.words[2:] {
+// fieldsOf are the values of some fields.
+func fieldsOf(h *contents.Hash, fields []string) Reply {
+	elems := make([]Reply, len(fields))
+	for i, field := range fields {
 		elems[i] = fieldOf(h, field)
 	}
-	return List(elems...), nil
+	return List(elems...)
+}
+
+func (c call) hmget() Reply {
+	_, h := c.hash()
+	return fieldsOf(h, c.words[2:])
 }
 
 // hgetall is HGETALL, HKEYS and HVALS key.
-func (c call) hgetall() (Reply, error) {
-	h, failed := c.hash()
-	if failed != nil {
-		return *failed, nil
-	}
+func (c call) hgetall() Reply {
+	_, h := c.hash()
 	all := List()
 	if c.name == "hgetall" {
 		all.Kind = Map
@@ -101,102 +88,51 @@ func (c call) hgetall() (Reply, error) {
 			all.Elems = append(all.Elems, Text(value))
 		}
 	})
-	return all, nil
+	return all
 }
 
-func (c call) hdel() (Reply, error) {
-	sl := c.ask(c.words[1])
-	h, failed := held[*contents.Hash](sl)
-	switch {
-	case failed != nil:
-		return *failed, nil
-	case h == nil:
-		return Number(0), nil
-	}
-	gone := int64(0)
-	for _, field := range c.words[2:] {
-		if h.Delete(field) {
-			gone++
-		}
-	}
-	sl.edited(h)
-	return Number(gone), nil
-}
-
-func (c call) hexists() (Reply, error) {
-	h, failed := c.hash()
-	if failed != nil {
-		return *failed, nil
-	}
+func (c call) hexists() Reply {
+	_, h := c.hash()
 	_, ok := h.Get(c.words[2])
-	return truth(ok), nil
+	return truth(ok)
 }
 
-func (c call) hlen() (Reply, error) {
-	h, failed := c.hash()
-	if failed != nil {
-		return *failed, nil
-	}
-	return Number(int64(h.Len())), nil
-}
-
-func (c call) hstrlen() (Reply, error) {
-	h, failed := c.hash()
-	if failed != nil {
-		return *failed, nil
-	}
+func (c call) hstrlen() Reply {
+	_, h := c.hash()
 	value, _ := h.Get(c.words[2])
-	return Number(int64(len(value))), nil
+	return Number(int64(len(value)))
 }
 
-func (c call) hincrby() (Reply, error) {
-	by, ok := syntax.Int(c.words[3])
-	if !ok {
-		return Fail(syntax.ErrNotInteger), nil
-	}
-	sl, h, failed := c.hashToEdit()
-	if failed != nil {
-		return *failed, nil
-	}
+func (c call) hincrby() Reply {
+	by := integer(c.words[3])
+	sl, h := c.hashToEdit()
 	n := int64(0)
 	if value, present := h.Get(c.words[2]); present {
-		if n, ok = syntax.Int(value); !ok {
-			return Fail("ERR hash value is not an integer"), nil
-		}
+		var ok bool
+		n, ok = syntax.Int(value)
+		require(ok, "ERR hash value is not an integer")
 	}
-	if overflows(n, by) {
-		return Fail(errOverflow), nil
-	}
-	h.Set(c.words[2], strconv.FormatInt(n+by, 10))
+	n = plus(n, by)
+	h.Set(c.words[2], strconv.FormatInt(n, 10))
 	sl.edited(h)
-	return Number(n + by), nil
+	return Number(n)
 }
 
-func (c call) hincrbyfloat() (Reply, error) {
+func (c call) hincrbyfloat() Reply {
 	by, ok := contents.ParseLong(c.words[3])
-	switch {
-	case !ok:
-		return Fail(errNotFloat), nil
-	case by.IsInf():
-		return Fail("ERR value is NaN or Infinity"), nil
-	}
-	sl, h, failed := c.hashToEdit()
-	if failed != nil {
-		return *failed, nil
-	}
+	require(ok, errNotFloat)
+	require(!by.IsInf(), "ERR value is NaN or Infinity")
+	sl, h := c.hashToEdit()
 	n := contents.LongOf(0)
 	if value, present := h.Get(c.words[2]); present {
-		if n, ok = contents.ParseLong(value); !ok {
-			return Fail("ERR hash value is not a float"), nil
-		}
+		n, ok = contents.ParseLong(value)
+		require(ok, "ERR hash value is not a float")
 	}
 	sum, ok := n.Add(by)
-	if !ok {
-		return Fail(errNotFinite), nil
-	}
+	require(ok, errNotFinite)
 	h.Set(c.words[2], sum.String())
 	sl.edited(h)
-	return Text(sum.String()), nil
+	return Text(sum.String())
 }
 
 const (

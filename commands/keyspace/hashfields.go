@@ -1,75 +1,48 @@
 package keyspace
 
-import (
-	"redlock-proxy/commands/catalog/syntax"
-	"redlock-proxy/commands/keyspace/contents"
-)
+import "redlock-proxy/commands/catalog/syntax"
 
 // errFieldsEnd refuses what would have fields of a hash go before their key does.
 const errFieldsEnd = "ERR fields of a lock key cannot have a time of their own: give the key one, or use a key each"
 
 // fieldsAt reads FIELDS count field …, of so many words for each field, which stand at the end of a command's words.
-func (c call) fieldsAt(at, each int) (fields []string, failed *Reply) {
-	if len(c.words) < at+2 || syntax.Lower(c.words[at]) != "fields" {
-		return nil, new(Fail("ERR Mandatory argument FIELDS is missing or not at the right position"))
-	}
+func (c call) fieldsAt(at, each int) (fields []string) {
+	require(len(c.words) >= at+2 && syntax.Lower(c.words[at]) == "fields", "ERR Mandatory argument FIELDS is missing or not at the right position")
 	count, ok := syntax.Int(c.words[at+1])
 	fields = c.words[at+2:]
-	switch {
-	case !ok || count < 1:
-		return nil, new(Fail("ERR Number of fields must be a positive integer"))
-	case int64(len(fields)) != count*int64(each) || count > int64(len(fields)):
-		return nil, new(Fail("ERR The `numfields` parameter must match the number of arguments"))
-	}
-	return fields, nil
+	require(ok && count >= 1, "ERR Number of fields must be a positive integer")
+	require(int64(len(fields)) == count*int64(each) && count <= int64(len(fields)), "ERR The `numfields` parameter must match the number of arguments")
+	return fields
 }
 
 // hgetdel is HGETDEL key FIELDS count field ….
-func (c call) hgetdel() (Reply, error) {
-	fields, failed := c.fieldsAt(2, 1)
-	if failed != nil {
-		return *failed, nil
-	}
-	sl := c.ask(c.words[1])
-	h, failed := held[*contents.Hash](sl)
-	if failed != nil {
-		return *failed, nil
+func (c call) hgetdel() Reply {
+	fields := c.fieldsAt(2, 1)
+	sl, h := c.hash()
+	if h == nil {
+		return fieldsOf(h, fields)
 	}
 	reply := List()
 	for _, field := range fields {
 		reply.Elems = append(reply.Elems, fieldOf(h, field))
-		if h != nil {
-			h.Delete(field)
-		}
+		h.Delete(field)
 	}
-	if h != nil {
-		sl.edited(h)
-	}
-	return reply, nil
+	sl.edited(h)
+	return reply
 }
 
 // hgetex is HGETEX key [PERSIST] FIELDS count field …. No field has a time that could be taken from it.
-func (c call) hgetex() (Reply, error) {
+func (c call) hgetex() Reply {
 	at := 2
 	switch option := syntax.Lower(c.words[2]); {
 	case option == "persist":
 		at = 3
 	case isUnit(option):
-		return Fail(errFieldsEnd), nil
+		return Fail(errFieldsEnd)
 	}
-	fields, failed := c.fieldsAt(at, 1)
-	if failed != nil {
-		return *failed, nil
-	}
-	h, failed := c.hash()
-	if failed != nil {
-		return *failed, nil
-	}
-	reply := List()
-	for _, field := range fields {
-		reply.Elems = append(reply.Elems, fieldOf(h, field))
-	}
-	return reply, nil
+	fields := c.fieldsAt(at, 1)
+	_, h := c.hash()
+	return fieldsOf(h, fields)
 }
 
 func isUnit(option string) bool {
@@ -78,7 +51,7 @@ func isUnit(option string) bool {
 }
 
 // hsetex is HSETEX key [FNX | FXX] [KEEPTTL] FIELDS count field value ….
-func (c call) hsetex() (Reply, error) {
+func (c call) hsetex() Reply {
 	at, none, all := 2, false, false
 	for ; at < len(c.words) && syntax.Lower(c.words[at]) != "fields"; at++ {
 		switch option := syntax.Lower(c.words[at]); {
@@ -88,31 +61,23 @@ func (c call) hsetex() (Reply, error) {
 			all = true
 		case option == "keepttl":
 		case isUnit(option):
-			return Fail(errFieldsEnd), nil
+			return Fail(errFieldsEnd)
 		default:
-			return Fail("ERR unknown argument: " + c.words[at]), nil
+			return Fail("ERR unknown argument: " + c.words[at])
 		}
 	}
-	if none && all {
-		return Fail("ERR Only one of FXX or FNX arguments can be specified"), nil
-	}
-	fields, failed := c.fieldsAt(at, 2)
-	if failed != nil {
-		return *failed, nil
-	}
-	sl, h, failed := c.hashToEdit()
-	if failed != nil {
-		return *failed, nil
-	}
+	require(!none || !all, "ERR Only one of FXX or FNX arguments can be specified")
+	fields := c.fieldsAt(at, 2)
+	sl, h := c.hashToEdit()
 	sl.asked = sl.asked || none || all
 	for i := 0; i < len(fields); i += 2 {
 		if _, present := h.Get(fields[i]); none && present || all && !present {
-			return Number(0), nil
+			return Number(0)
 		}
 	}
 	for i := 0; i < len(fields); i += 2 {
 		h.Set(fields[i], fields[i+1])
 	}
 	sl.edited(h)
-	return Number(1), nil
+	return Number(1)
 }

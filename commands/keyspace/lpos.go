@@ -9,57 +9,45 @@ import (
 // lposOptions are those of LPOS; count is -1 where only one place is wanted.
 type lposOptions struct{ rank, count, most int64 }
 
-func parseLpos(words []string) (o lposOptions, failed *Reply) {
+func parseLpos(words []string) (o lposOptions) {
 	o = lposOptions{rank: 1, count: -1}
-	for ; len(words) > 0 && failed == nil; words = words[2:] {
-		if len(words) == 1 {
-			return o, new(Fail(syntax.ErrSyntax))
-		}
+	for ; len(words) > 0; words = words[2:] {
+		require(len(words) > 1, syntax.ErrSyntax)
 		switch syntax.Lower(words[0]) {
 		case "rank":
-			o.rank, failed = parseRank(words[1])
+			o.rank = parseRank(words[1])
 		case "count":
-			o.count, failed = atLeast(words[1], 0, "ERR COUNT can't be negative")
+			o.count = atLeast(words[1], 0, "ERR COUNT can't be negative")
 		case "maxlen":
-			o.most, failed = atLeast(words[1], 0, "ERR MAXLEN can't be negative")
+			o.most = atLeast(words[1], 0, "ERR MAXLEN can't be negative")
 		default:
-			return o, new(Fail(syntax.ErrSyntax))
+			refuse(syntax.ErrSyntax)
 		}
 	}
-	return o, failed
+	return o
 }
 
-func parseRank(word string) (rank int64, failed *Reply) {
-	rank, ok := syntax.Int(word)
-	switch {
-	case !ok:
-		return 0, new(Fail(syntax.ErrNotInteger))
-	case rank == math.MinInt64:
-		return -1, nil // its opposite is no number, so that Redis skips nothing
-	case rank == 0:
-		return 0, new(Fail("ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list"))
+func parseRank(word string) int64 {
+	rank := integer(word)
+	if rank == math.MinInt64 {
+		return -1 // its opposite is no number, so that Redis skips nothing
 	}
-	return rank, nil
+	require(rank != 0, "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list")
+	return rank
 }
 
 // lpos is LPOS key element [RANK rank] [COUNT n] [MAXLEN n].
-func (c call) lpos() (Reply, error) {
-	o, failed := parseLpos(c.words[3:])
-	if failed != nil {
-		return *failed, nil
-	}
-	_, l, failed := c.list()
-	if failed != nil {
-		return *failed, nil
-	}
+func (c call) lpos() Reply {
+	o := parseLpos(c.words[3:])
+	_, l := c.list()
 	found := o.places(l.Elems(), c.words[2])
 	switch {
 	case o.count >= 0:
-		return List(found...), nil
+		return List(found...)
 	case len(found) > 0:
-		return found[0], nil
+		return found[0]
 	}
-	return Reply{}, nil
+	return Reply{}
 }
 
 // places are where an element is found, as many as are wanted.

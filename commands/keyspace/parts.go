@@ -1,7 +1,6 @@
 package keyspace
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -14,30 +13,23 @@ import (
 )
 
 // counted is the count that a command with a key alone may name, or what it is without.
-func (c call) counted(without int64) (count int64, failed *Reply) {
-	switch {
-	case len(c.words) > 3:
-		return 0, new(Fail(syntax.ErrSyntax))
-	case len(c.words) == 3:
-		return positive(c.words[2])
+func (c call) counted(without int64) (count int64) {
+	require(len(c.words) <= 3, syntax.ErrSyntax)
+	if len(c.words) == 3 {
+		return atLeast(c.words[2], 0, "ERR value is out of range, must be positive")
 	}
-	return without, nil
+	return without
 }
 
 // spop is SPOP key [count].
-func (c call) spop() (Reply, error) {
-	count, failed := c.counted(1)
-	if failed != nil {
-		return *failed, nil
-	}
-	sl, s, failed := c.members()
+func (c call) spop() Reply {
+	count := c.counted(1)
+	sl, s := c.members()
 	switch {
-	case failed != nil:
-		return *failed, nil
 	case s == nil && len(c.words) == 2:
-		return Reply{}, nil
+		return Reply{}
 	case s == nil:
-		return texts(Set, nil), nil
+		return texts(Set, nil)
 	}
 	var gone []string
 	for _, i := range c.sample(s.Len(), count) {
@@ -48,9 +40,9 @@ func (c call) spop() (Reply, error) {
 	}
 	sl.edited(s)
 	if len(c.words) == 2 {
-		return Text(gone[0]), nil
+		return Text(gone[0])
 	}
-	return texts(Set, gone), nil
+	return texts(Set, gone)
 }
 
 // sample are up to so many of n places, each once.
@@ -79,138 +71,98 @@ type parts struct {
 
 // choose is SRANDMEMBER key [count], HRANDFIELD key [count [WITHVALUES]] and ZRANDMEMBER key [count [WITHSCORES]];
 // with is the word for what belongs to an element, which all gives with it if both is set.
-func (c call) choose(with string, all func(both bool) (parts, *Reply)) Reply {
+func (c call) choose(with string, all func(both bool) parts) Reply {
 	if len(c.words) == 2 {
-		p, failed := all(false)
-		switch {
-		case failed != nil:
-			return *failed
-		case p.n == 0:
+		p := all(false)
+		if p.n == 0 {
 			return Reply{}
 		}
 		return p.of(c.chance().IntN(p.n))[0]
 	}
-	count, both, failed := c.choice(with)
-	if failed != nil {
-		return *failed
-	}
-	p, failed := all(both)
-	if failed != nil {
-		return *failed
-	}
-	reply := Reply{Kind: Array}
+	count, both := c.choice(with)
+	reply := Reply{Kind: Array, Elems: c.chosen(all(both), count)}
 	if both {
 		reply.Kind = Pairs
-	}
-	var broad error
-	if reply.Elems, broad = c.chosen(p, count); broad != nil {
-		return Fail(broad.Error())
 	}
 	return reply
 }
 
 // choice reads how many are to be chosen, and whether with what belongs to them.
-func (c call) choice(with string) (count int64, both bool, failed *Reply) {
-	count, ok := syntax.Int(c.words[2])
+func (c call) choice(with string) (count int64, both bool) {
+	count = integer(c.words[2])
 	switch {
-	case !ok:
-		return 0, false, new(Fail(syntax.ErrNotInteger))
 	case count == math.MinInt64:
-		return 0, false, new(Fail(fmt.Sprintf("ERR value is out of range, value must between %d and %d", -math.MaxInt64, math.MaxInt64)))
+		refuse(fmt.Sprintf("ERR value is out of range, value must between %d and %d", -math.MaxInt64, math.MaxInt64))
 	case len(c.words) == 3:
-		return count, false, nil
+		return count, false
 	case with == "" || len(c.words) > 4 || syntax.Lower(c.words[3]) != with:
-		return 0, false, new(Fail(syntax.ErrSyntax))
+		refuse(syntax.ErrSyntax)
 	case count < -math.MaxInt64/2 || count > math.MaxInt64/2:
-		return 0, false, new(Fail("ERR value is out of range"))
+		refuse("ERR value is out of range")
 	}
-	return count, true, nil
+	return count, true
 }
 
 // chosen are so many of the parts, or, below zero, so many where each may come again.
-func (c call) chosen(p parts, count int64) (all []Reply, err error) {
+func (c call) chosen(p parts, count int64) (all []Reply) {
 	if count >= 0 {
 		for _, i := range c.sample(p.n, count) {
 			all = append(all, p.of(i)...)
 		}
-		return all, nil
+		return all
 	}
-	if p.n == 0 {
-		return nil, nil
-	}
-	for size := 0; count < 0; count++ {
+	for size := 0; count < 0 && p.n > 0; count++ {
 		chosen := p.of(c.chance().IntN(p.n))
 		for _, r := range chosen {
 			size += len(r.Str) + 16
 		}
 		if size > maxChosen {
-			return nil, errTooMuchChosen
+			refuse(fmt.Sprintf("ERR a random choice of more than %d bytes from a lock key", maxChosen))
 		}
 		all = append(all, chosen...)
 	}
-	return all, nil
+	return all
 }
 
-var errTooMuchChosen = errors.New("ERR a random choice of more than " + strconv.Itoa(maxChosen) + " bytes from a lock key")
-
-func (c call) srandmember() (Reply, error) {
-	if len(c.words) > 3 {
-		return Fail(syntax.ErrSyntax), nil
-	}
-	return c.choose("", func(bool) (parts, *Reply) {
-		_, s, failed := c.members()
-		if failed != nil {
-			return parts{}, failed
-		}
-		return parts{s.Len(), func(i int) []Reply { return []Reply{Text(s.Members()[i])} }}, nil
-	}), nil
+func (c call) srandmember() Reply {
+	require(len(c.words) <= 3, syntax.ErrSyntax)
+	return c.choose("", func(bool) parts {
+		_, s := c.members()
+		return parts{s.Len(), func(i int) []Reply { return []Reply{Text(s.Members()[i])} }}
+	})
 }
 
-func (c call) hrandfield() (Reply, error) {
-	return c.choose("withvalues", func(both bool) (parts, *Reply) {
-		h, failed := c.hash()
-		if failed != nil {
-			return parts{}, failed
-		}
+func (c call) hrandfield() Reply {
+	return c.choose("withvalues", func(both bool) parts {
+		_, h := c.hash()
 		fields := h.Fields()
 		return parts{len(fields), func(i int) []Reply {
 			if both {
 				return []Reply{Text(fields[i]), fieldOf(h, fields[i])}
 			}
 			return []Reply{Text(fields[i])}
-		}}, nil
-	}), nil
+		}}
+	})
 }
 
-func (c call) zrandmember() (Reply, error) {
-	return c.choose("withscores", func(both bool) (parts, *Reply) {
-		_, z, failed := c.sorted()
-		if failed != nil {
-			return parts{}, failed
-		}
-		return parts{z.Len(), func(i int) []Reply { return scoredReplies(z.Members()[i:i+1], both) }}, nil
-	}), nil
+func (c call) zrandmember() Reply {
+	return c.choose("withscores", func(both bool) parts {
+		_, z := c.sorted()
+		return parts{z.Len(), func(i int) []Reply { return scoredReplies(z.Members()[i:i+1], both) }}
+	})
 }
 
 // scan is HSCAN, SSCAN and ZSCAN key cursor [MATCH glob] [COUNT n]: all of it at once, as Redis does with what is
 // small.
-func (c call) scan() (Reply, error) {
-	if !isCursor(c.words[2]) {
-		return Fail("ERR invalid cursor"), nil
-	}
+func (c call) scan() Reply {
+	require(isCursor(c.words[2]), "ERR invalid cursor")
 	if !c.ask(c.words[1]).present {
-		return List(Text("0"), List()), nil
+		return List(Text("0"), List())
 	}
-	all, perElement, failed := c.scanned()
-	if failed != nil {
-		return *failed, nil
-	}
-	match, only, failed := parseScan(c.name, c.words[3:])
-	if failed != nil {
-		return *failed, nil
-	}
+	all, perElement := c.scanned()
+	match, only := parseScan(c.name, c.words[3:])
 	if match == nil && !only {
-		return List(Text("0"), List(all...)), nil
+		return List(Text("0"), List(all...))
 	}
 	glob := "*"
 	if match != nil {
@@ -220,7 +172,7 @@ func (c call) scan() (Reply, error) {
 	for element := range slices.Chunk(all, perElement) {
 		fits, err := pattern.Match(element[0].Str)
 		if err != nil {
-			return Fail("ERR " + err.Error()), nil
+			return Fail("ERR " + err.Error())
 		}
 		if only {
 			element = element[:1]
@@ -229,29 +181,29 @@ func (c call) scan() (Reply, error) {
 			found.Elems = append(found.Elems, element...)
 		}
 	}
-	return List(Text("0"), found), nil
+	return List(Text("0"), found)
 }
 
 // scanned is what a present key holds, of so many parts per element.
-func (c call) scanned() (all []Reply, perElement int, failed *Reply) {
+func (c call) scanned() (all []Reply, perElement int) {
 	switch c.name {
 	case "hscan":
-		h, failed := c.hash()
+		_, h := c.hash()
 		h.Each(func(field, value string) { all = append(all, Text(field), Text(value)) })
-		return all, 2, failed
+		return all, 2
 	case "sscan":
-		_, s, failed := c.members()
-		return texts(Array, s.Members()).Elems, 1, failed
+		_, s := c.members()
+		return Texts(s.Members()).Elems, 1
 	default:
-		_, z, failed := c.sorted()
+		_, z := c.sorted()
 		for _, m := range z.Members() {
 			all = append(all, Text(m.Member), Text(scanScore(z, m.Score)))
 		}
-		return all, 2, failed
+		return all, 2
 	}
 }
 
-// scanScore is a score as ZSCAN tells it: of what a Redis keeps in its compact form, whole numbers have all their digits.
+// scanScore is a score as ZSCAN writes it: of what a Redis keeps in its compact form, whole numbers have all their digits.
 func scanScore(z *contents.SortedSet, score float64) string {
 	const most = float64(math.MaxInt64 / 2)
 	if whole := math.Trunc(score); whole == score && math.Abs(score) <= most && z.Encoding() == "listpack" {
@@ -278,31 +230,24 @@ func isCursor(word string) bool {
 }
 
 // parseScan reads the options of a scan, as Redis does when it knows that there is something to be scanned.
-func parseScan(name string, options []string) (match *string, onlyFields bool, failed *Reply) {
+func parseScan(name string, options []string) (match *string, onlyFields bool) {
 	for len(options) > 0 {
 		word, taken := syntax.Lower(options[0]), 2
 		switch {
 		case word == "novalues" && name == "hscan":
 			onlyFields, taken = true, 1
 		case word == "novalues":
-			failed = new(Fail("ERR NOVALUES option can only be used in HSCAN"))
+			refuse("ERR NOVALUES option can only be used in HSCAN")
 		case len(options) < 2:
-			failed = new(Fail(syntax.ErrSyntax))
+			refuse(syntax.ErrSyntax)
 		case word == "count":
-			if n, ok := syntax.Int(options[1]); !ok {
-				failed = new(Fail(syntax.ErrNotInteger))
-			} else if n < 1 {
-				failed = new(Fail(syntax.ErrSyntax))
-			}
+			require(integer(options[1]) >= 1, syntax.ErrSyntax)
 		case word == "match":
 			match = &options[1]
 		default:
-			failed = new(Fail(syntax.ErrSyntax))
-		}
-		if failed != nil {
-			return nil, false, failed
+			refuse(syntax.ErrSyntax)
 		}
 		options = options[taken:]
 	}
-	return match, onlyFields, nil
+	return match, onlyFields
 }

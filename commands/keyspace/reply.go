@@ -69,6 +69,9 @@ func List(elems ...Reply) Reply { return Reply{Kind: Array, Elems: elems} }
 // Real is the reply of a number that need not be an integer.
 func Real(n float64) Reply { return Reply{Kind: Double, Float: n} }
 
+// Texts is an array reply of bulk strings.
+func Texts(all []string) Reply { return texts(Array, all) }
+
 // texts is a reply of several bulk strings.
 func texts(kind Kind, all []string) Reply {
 	elems := make([]Reply, len(all))

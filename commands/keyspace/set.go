@@ -77,54 +77,40 @@ func (o *setOptions) takeTime(word string, words []string) bool {
 	return true
 }
 
-// deadline is when the options let the key expire, or never. failed is the error
-// reply where that is no time.
-func (o setOptions) deadline(now int64, name string) (at int64, failed *Reply) {
+// deadline is when the options let the key expire, or never.
+func (o setOptions) deadline(now int64, name string) int64 {
 	if o.timed == "" {
-		return never, nil
+		return never
 	}
-	n, ok := syntax.Int(o.amount)
-	if !ok {
-		return 0, new(Fail(syntax.ErrNotInteger))
+	n := integer(o.amount)
+	if n <= 0 {
+		refuse(syntax.InvalidExpire(name))
 	}
-	at, ok = o.unit.deadline(n, now)
-	if n <= 0 || !ok {
-		return 0, new(invalidExpire(name))
-	}
-	return at, nil
+	return o.unit.deadline(n, now, name)
 }
 
-// allows reports whether a key may be set. failed is the error reply where it holds no string, and that is
-// to be compared.
-func (o setOptions) allows(sl *slot) (allowed bool, failed *Reply) {
+// allows reports whether a key may be set.
+func (o setOptions) allows(sl *slot) bool {
 	switch {
 	case o.nx:
-		return !sl.present, nil
+		return !sl.present
 	case o.xx:
-		return sl.present, nil
+		return sl.present
 	case !o.compares:
-		return true, nil
+		return true
 	}
-	text, failed := sl.text()
-	return o.is.holds(text, sl.present), failed
+	return o.is.holds(sl.text(), sl.present)
 }
 
 // asks reports whether what is done depends on what the key holds.
 func (o setOptions) asks() bool { return o.nx || o.xx || o.compares || o.get }
 
-func (c call) set() (Reply, error) {
+func (c call) set() Reply {
 	o, ok := parseSet(c.words[3:])
-	if !ok {
-		return Fail(syntax.ErrSyntax), nil
-	}
-	at, failed := o.deadline(c.now, c.name)
-	if failed == nil {
-		failed = o.is.refused()
-	}
-	if failed != nil {
-		return *failed, nil
-	}
-	return c.setAs(o, at), nil
+	require(ok, syntax.ErrSyntax)
+	at := o.deadline(c.now, c.name)
+	o.is.check()
+	return c.setAs(o, at)
 }
 
 // setAs is SET with these options, and a time at which the key goes, or never.
@@ -133,150 +119,116 @@ func (c call) setAs(o setOptions, at int64) Reply {
 	sl.asked = sl.asked || o.asks()
 	reply := OK()
 	if o.get {
-		var failed *Reply
-		if reply, failed = got(sl); failed != nil {
-			return *failed
-		}
+		reply = got(sl)
 	}
-	allowed, failed := o.allows(sl)
-	switch {
-	case failed != nil:
-		return *failed
+	switch allowed := o.allows(sl); {
 	case !allowed && o.get:
 		return reply
 	case !allowed:
 		return Reply{}
-	case o.keepTTL:
-		sl.replace(value)
-	default:
-		c.put(sl, value, at)
 	}
+	c.put(sl, value, at, o.keepTTL)
 	return reply
 }
 
-// put sets a value that goes at a time, or never.
-func (c call) put(sl *slot, value contents.Text, at int64) {
+// put sets a value that goes at a time, or never, or when the one before was to go.
+func (c call) put(sl *slot, value contents.Text, at int64, keepTTL bool) {
+	if keepTTL {
+		sl.replace(value)
+		return
+	}
 	sl.set(value)
 	if at != never {
 		c.expire(sl, at, c.name)
 	}
 }
 
-// got is what GET says of a key. failed is the error reply where it holds no string.
-func got(sl *slot) (reply Reply, failed *Reply) {
-	text, failed := sl.text()
-	if failed != nil || !sl.present {
-		return Reply{}, failed
+// got is what GET says of a key.
+func got(sl *slot) Reply {
+	if !sl.present {
+		return Reply{}
 	}
-	return Text(text), nil
+	return Text(sl.text())
 }
 
-func (c call) setnx() (Reply, error) {
+func (c call) setnx() Reply {
 	sl := c.ask(c.words[1])
 	if sl.present {
-		return Number(0), nil
+		return Number(0)
 	}
 	sl.set(contents.Text(c.words[2]))
-	return Number(1), nil
+	return Number(1)
 }
 
 // setex is SETEX and PSETEX key time value.
-func (c call) setex() (Reply, error) {
+func (c call) setex() Reply {
 	o := setOptions{timed: "ex", unit: unit{seconds: c.name == "setex"}, amount: c.words[2]}
-	at, failed := o.deadline(c.now, c.name)
-	if failed != nil {
-		return *failed, nil
-	}
-	c.put(c.use(c.words[1]), contents.Text(c.words[3]), at)
-	return OK(), nil
+	at := o.deadline(c.now, c.name)
+	c.put(c.use(c.words[1]), contents.Text(c.words[3]), at, false)
+	return OK()
 }
 
-func (c call) getset() (Reply, error) {
+func (c call) getset() Reply {
 	sl := c.ask(c.words[1])
-	reply, failed := got(sl)
-	if failed != nil {
-		return *failed, nil
-	}
+	reply := got(sl)
 	sl.set(contents.Text(c.words[2]))
-	return reply, nil
+	return reply
 }
 
-func (c call) getex() (Reply, error) {
+func (c call) getex() Reply {
 	o, ok := parseGetex(c.words[2:])
-	if !ok {
-		return Fail(syntax.ErrSyntax), nil
-	}
+	require(ok, syntax.ErrSyntax)
 	sl := c.ask(c.words[1])
-	reply, failed := got(sl)
-	switch {
-	case failed != nil:
-		return *failed, nil
-	case !sl.present:
-		return Reply{}, nil
+	reply := got(sl)
+	if !sl.present {
+		return Reply{}
 	}
-	at, failed := o.deadline(c.now, c.name)
-	if failed != nil {
-		return *failed, nil
-	}
+	at := o.deadline(c.now, c.name)
 	switch {
 	case o.timed != "":
 		c.expire(sl, at, c.name)
 	case o.persist && sl.expires != never: // also where it is not known
 		sl.expires, sl.kept, sl.by = never, false, c.name
 	}
-	return reply, nil
+	return reply
 }
 
 // mset is MSET and MSETNX key value ….
-func (c call) mset() (Reply, error) {
+func (c call) mset() Reply {
 	if len(c.words)%2 == 0 {
-		return wrongArity(c.name), nil
+		return wrongArity(c.name)
 	}
 	only := c.name == "msetnx"
 	for i := 1; i < len(c.words); i += 2 {
 		if only && c.ask(c.words[i]).present {
-			return Number(0), nil
+			return Number(0)
 		}
 	}
 	for i := 1; i < len(c.words); i += 2 {
 		c.use(c.words[i]).set(contents.Text(c.words[i+1]))
 	}
 	if only {
-		return Number(1), nil
+		return Number(1)
 	}
-	return OK(), nil
+	return OK()
 }
 
 // msetex is MSETEX count key value … [NX | XX] [EX seconds | PX milliseconds | EXAT time | PXAT time | KEEPTTL].
-func (c call) msetex() (Reply, error) {
+func (c call) msetex() Reply {
 	n, ok := syntax.Int(c.words[1])
-	switch {
-	case !ok || n < 1 || n > math.MaxInt32:
-		return Fail("ERR invalid numkeys value or out of range"), nil
-	case int64(len(c.words)) < 2+2*n:
-		return Fail(syntax.ErrSyntax), nil
-	}
+	require(ok && n >= 1 && n <= math.MaxInt32, "ERR invalid numkeys value or out of range")
+	require(int64(len(c.words)) >= 2+2*n, syntax.ErrSyntax)
 	pairs, options := c.words[2:2+2*n], c.words[2+2*n:]
 	o, ok := parseSet(options)
-	if !ok || o.get || o.compares {
-		return Fail(syntax.ErrSyntax), nil
-	}
-	at, failed := o.deadline(c.now, c.name)
-	if failed != nil {
-		return *failed, nil
-	}
+	require(ok && !o.get && !o.compares, syntax.ErrSyntax)
+	at := o.deadline(c.now, c.name)
 	for i := 0; i < len(pairs) && (o.nx || o.xx); i += 2 {
 		if c.ask(pairs[i]).present != o.xx {
-			return Number(0), nil
+			return Number(0)
 		}
 	}
 	for i := 0; i < len(pairs); i += 2 {
-		sl, value := c.use(pairs[i]), contents.Text(pairs[i+1])
-		if o.keepTTL {
-			sl.replace(value)
-		} else {
-			c.put(sl, value, at)
-		}
+		c.put(c.use(pairs[i]), contents.Text(pairs[i+1]), at, o.keepTTL)
 	}
-	return Number(1), nil
+	return Number(1)
 }

@@ -11,34 +11,26 @@ import (
 
 // sets are those of some keys, nil for an absent one, each of the later ones once: to join, keep or take away the same again changes
 // nothing.
-func (c call) sets(keys []string) (all []*contents.Set, failed *Reply) {
+func (c call) sets(keys []string) (all []*contents.Set) {
 	for _, key := range slices.Concat(keys[:1], syntax.Distinct(keys[1:])) {
-		s, failed := held[*contents.Set](c.ask(key))
-		if failed != nil {
-			return nil, failed
-		}
-		all = append(all, s)
+		all = append(all, held[*contents.Set](c.ask(key)))
 	}
-	return all, nil
+	return all
 }
 
 // combine is SINTER, SUNION and SDIFF key …, and the same with STORE and a destination before the keys.
-func (c call) combine() (Reply, error) {
+func (c call) combine() Reply {
 	how, stores := strings.CutSuffix(c.name, "store")
 	keys := c.words[1:]
 	if stores {
 		keys = keys[1:]
 	}
-	all, failed := c.sets(keys)
-	if failed != nil {
-		return *failed, nil
-	}
-	result := combined(how, all)
+	result := combined(how, c.sets(keys))
 	if !stores {
-		return texts(Set, result.Members()), nil
+		return texts(Set, result.Members())
 	}
 	c.use(c.words[1]).store(result)
-	return Number(int64(result.Len())), nil
+	return Number(int64(result.Len()))
 }
 
 func combined(how string, all []*contents.Set) *contents.Set {
@@ -67,28 +59,16 @@ func combined(how string, all []*contents.Set) *contents.Set {
 }
 
 // sintercard is SINTERCARD numkeys key … [LIMIT n].
-func (c call) sintercard() (Reply, error) {
-	n, failed := atLeast(c.words[1], 1, "ERR numkeys should be greater than 0")
-	switch {
-	case failed != nil:
-		return *failed, nil
-	case n > int64(len(c.words)-2):
-		return Fail("ERR Number of keys can't be greater than number of args"), nil
-	}
+func (c call) sintercard() Reply {
+	n := atLeast(c.words[1], 1, "ERR numkeys should be greater than 0")
+	require(n <= int64(len(c.words)-2), "ERR Number of keys can't be greater than number of args")
 	limit := int64(0)
 	for options := c.words[2+n:]; len(options) > 0; options = options[2:] {
-		if syntax.Lower(options[0]) != "limit" || len(options) == 1 {
-			return Fail(syntax.ErrSyntax), nil
-		}
-		if limit, failed = atLeast(options[1], 0, "ERR LIMIT can't be negative"); failed != nil {
-			return *failed, nil
-		}
+		require(syntax.Lower(options[0]) == "limit" && len(options) > 1, syntax.ErrSyntax)
+		limit = atLeast(options[1], 0, "ERR LIMIT can't be negative")
 	}
-	all, failed := c.sets(c.words[2 : 2+n])
-	if failed != nil {
-		return *failed, nil
-	}
-	return Number(limited(combined("sinter", all).Len(), limit)), nil
+	all := c.sets(c.words[2 : 2+n])
+	return Number(limited(combined("sinter", all).Len(), limit))
 }
 
 // limited is a number up to a limit, where there is one.

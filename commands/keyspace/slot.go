@@ -34,15 +34,21 @@ func (sl *slot) value() string {
 	return sl.encoded
 }
 
-// look is what a present key holds. failed is the error reply where it cannot be read.
-func (sl *slot) look() (held contents.Content, failed *Reply) {
+// look is what a present key holds, unless it cannot be read.
+func (sl *slot) look() (held contents.Content, err error) {
 	if sl.content == nil {
-		var err error
-		if sl.content, err = contents.Decode(sl.encoded); err != nil {
-			return nil, new(Fail(fmt.Sprintf("ERR lock key '%s' holds what this version of the proxy cannot read", syntax.Shown(sl.key))))
-		}
+		sl.content, err = contents.Decode(sl.encoded)
 	}
-	return sl.content, nil
+	return sl.content, err
+}
+
+// read is look for a command, which is refused where that fails.
+func (sl *slot) read() contents.Content {
+	content, err := sl.look()
+	if err != nil {
+		refuse(fmt.Sprintf("ERR lock key '%s' holds what this version of the proxy cannot read", syntax.Shown(sl.key)))
+	}
+	return content
 }
 
 // kind is which kind of value a present key holds.
@@ -53,27 +59,59 @@ func (sl *slot) kind() string {
 	return contents.KindName(sl.encoded)
 }
 
-// held is the content of one kind; nothing where the key is absent. failed is the error reply where it holds another.
-func held[T contents.Content](sl *slot) (content T, failed *Reply) {
+// held is the content of one kind; nothing where the key is absent. A command on another kind is refused.
+func held[T contents.Content](sl *slot) (content T) {
+	if sl.present {
+		var is bool
+		content, is = sl.read().(T)
+		require(is, errWrongType)
+	}
+	return content
+}
+
+// first is a command's first key and its content of one kind.
+func first[T contents.Content](c call) (*slot, T) {
+	sl := c.ask(c.words[1])
+	return sl, held[T](sl)
+}
+
+func (c call) hash() (*slot, *contents.Hash)        { return first[*contents.Hash](c) }
+func (c call) list() (*slot, *contents.List)        { return first[*contents.List](c) }
+func (c call) members() (*slot, *contents.Set)      { return first[*contents.Set](c) }
+func (c call) sorted() (*slot, *contents.SortedSet) { return first[*contents.SortedSet](c) }
+
+// length is HLEN, LLEN, SCARD and ZCARD key.
+func length[T contents.Content](c call) Reply {
+	_, content := first[T](c)
+	return Number(int64(content.Len()))
+}
+
+// removes is HDEL, SREM and ZREM key element ….
+func removes[T interface {
+	contents.Content
+	Delete(element string) bool
+}](c call) Reply {
+	sl, content := first[T](c)
 	if !sl.present {
-		return content, nil
+		return Number(0)
 	}
-	any, failed := sl.look()
-	if failed != nil {
-		return content, failed
+	gone := tally(c.words[2:], content.Delete)
+	sl.edited(content)
+	return Number(gone)
+}
+
+// tally counts the words of which something is true.
+func tally(words []string, is func(word string) bool) (n int64) {
+	for _, word := range words {
+		if is(word) {
+			n++
+		}
 	}
-	content, ok := any.(T)
-	if !ok {
-		return content, new(Fail(errWrongType))
-	}
-	return content, nil
+	return n
 }
 
 // text is the string of a key; empty where it is absent.
-func (sl *slot) text() (text string, failed *Reply) {
-	content, failed := held[contents.Text](sl)
-	return string(content), failed
-}
+func (sl *slot) text() string { return string(held[contents.Text](sl)) }
 
 // set puts a content there without expiry.
 func (sl *slot) set(content contents.Content) {
@@ -127,7 +165,7 @@ func (sl *slot) elements() int {
 	if !sl.present || sl.content == nil && !contents.IsMarked(sl.encoded) {
 		return 0
 	}
-	if content, failed := sl.look(); failed == nil {
+	if content, err := sl.look(); err == nil {
 		return content.Len()
 	}
 	return 0

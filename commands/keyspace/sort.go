@@ -20,7 +20,7 @@ type sorting struct {
 }
 
 // parseSort reads them. Patterns that name other keys are refused: which ones they are is not known before the value is read.
-func parseSort(words []string, readOnly bool) (s sorting, failed *Reply) {
+func parseSort(words []string, readOnly bool) (s sorting) {
 	s.count = -1
 	for len(words) > 0 {
 		left, taken := len(words)-1, 1
@@ -32,17 +32,12 @@ func parseSort(words []string, readOnly bool) (s sorting, failed *Reply) {
 		case option == "alpha":
 			s.by.Alpha = true
 		case option == "limit" && left >= 2:
-			offset, ok1 := syntax.Int(words[1])
-			count, ok2 := syntax.Int(words[2])
-			if !ok1 || !ok2 {
-				return s, new(Fail(syntax.ErrNotInteger))
-			}
-			s.offset, s.count, taken = offset, count, 3
+			s.offset, s.count, taken = integer(words[1]), integer(words[2]), 3
 		case option == "store" && left >= 1 && !readOnly:
 			s.store, s.stores, taken = words[1], true, 2
 		case (option == "by" || option == "get") && left >= 1:
 			if order.Key(words[1]) {
-				return s, new(Fail(fmt.Sprintf("ERR SORT of a lock key by or with other keys: '%s' names keys that are not known beforehand; BY nosort and GET # are possible", syntax.Shown(words[1]))))
+				refuse(fmt.Sprintf("ERR SORT of a lock key by or with other keys: '%s' names keys that are not known beforehand; BY nosort and GET # are possible", syntax.Shown(words[1])))
 			}
 			if option == "by" {
 				s.unsorted = true
@@ -51,34 +46,28 @@ func parseSort(words []string, readOnly bool) (s sorting, failed *Reply) {
 			}
 			taken = 2
 		default:
-			return s, new(Fail(syntax.ErrSyntax))
+			refuse(syntax.ErrSyntax)
 		}
 		words = words[taken:]
 	}
-	return s, nil
+	return s
 }
 
 // sort is SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC | DESC] [ALPHA] [STORE destination], and SORT_RO
 // without STORE.
-func (c call) sort() (Reply, error) {
-	s, failed := parseSort(c.words[2:], c.name == "sort_ro")
-	if failed != nil {
-		return *failed, nil
-	}
-	elems, kind, failed := c.toSort()
-	if failed != nil {
-		return *failed, nil
-	}
+func (c call) sort() Reply {
+	s := parseSort(c.words[2:], c.name == "sort_ro")
+	elems, kind := c.toSort()
 	sorted, err := s.sorted(elems, kind)
 	if err != nil {
-		return Fail(err.Error()), nil
+		return Fail(err.Error())
 	}
 	from, to := order.Window(len(sorted), s.offset, s.count)
 	if s.stores {
-		return c.storeSorted(s, sorted[from:to]), nil
+		return c.storeSorted(s, sorted[from:to])
 	}
 	if s.isTooMuch(sorted[from:to]) {
-		return Fail(fmt.Sprintf("ERR SORT of a lock key with a reply of more than %d bytes", maxChosen)), nil
+		return Fail(fmt.Sprintf("ERR SORT of a lock key with a reply of more than %d bytes", maxChosen))
 	}
 	reply := List()
 	for _, elem := range sorted[from:to] {
@@ -90,19 +79,16 @@ func (c call) sort() (Reply, error) {
 			reply.Elems = append(reply.Elems, Text(got))
 		})
 	}
-	return reply, nil
+	return reply
 }
 
 // toSort are the elements of the key in their own order, and what kind of value has them.
-func (c call) toSort() (elems []string, kind contents.Kind, failed *Reply) {
+func (c call) toSort() (elems []string, kind contents.Kind) {
 	sl := c.ask(c.words[1])
 	if !sl.present {
-		return nil, contents.ListKind, nil
+		return nil, contents.ListKind
 	}
-	content, failed := sl.look()
-	if failed != nil {
-		return nil, 0, failed
-	}
+	content := sl.read()
 	switch content := content.(type) {
 	case *contents.List:
 		elems = content.Elems()
@@ -113,9 +99,9 @@ func (c call) toSort() (elems []string, kind contents.Kind, failed *Reply) {
 			elems = append(elems, m.Member)
 		}
 	default:
-		return nil, 0, new(Fail(errWrongType))
+		refuse(errWrongType)
 	}
-	return elems, content.Kind(), nil
+	return elems, content.Kind()
 }
 
 // sorted are the elements in the order that is asked for. A set has none of its own: it gets the one that it has in a Redis' scripts.
@@ -135,7 +121,7 @@ func (s sorting) sorted(elems []string, kind contents.Kind) ([]string, error) {
 	return elems, nil
 }
 
-// each is told of what there is for one element: itself, or what each GET gets, which is nothing if it is not #.
+// each yields what there is for one element: itself, or what each GET gets, which is nothing if it is not #.
 func (s sorting) each(elem string, yield func(got string, is bool)) {
 	if len(s.get) == 0 {
 		yield(elem, true)

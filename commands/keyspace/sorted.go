@@ -8,13 +8,6 @@ import (
 	"redlock-proxy/commands/keyspace/contents"
 )
 
-// sorted is the sorted set of a command's first key; nil where the key is absent.
-func (c call) sorted() (*slot, *contents.SortedSet, *Reply) {
-	sl := c.ask(c.words[1])
-	z, failed := held[*contents.SortedSet](sl)
-	return sl, z, failed
-}
-
 // scoredReplies are members, each followed by its score if that is wanted.
 func scoredReplies(all []contents.Scored, scores bool) (replies []Reply) {
 	for _, m := range all {
@@ -42,29 +35,21 @@ type adding struct {
 }
 
 // parseAdding reads them.
-func parseAdding(words []string, incr bool) (a adding, failed *Reply) {
+func parseAdding(words []string, incr bool) (a adding) {
 	a.incr = incr
 	for len(words) > 0 && a.takes(syntax.Lower(words[0])) {
 		words = words[1:]
 	}
-	switch {
-	case len(words) == 0 || len(words)%2 == 1:
-		return a, new(Fail(syntax.ErrSyntax))
-	case a.nx && a.xx:
-		return a, new(Fail("ERR XX and NX options at the same time are not compatible"))
-	case a.gt && a.nx || a.lt && a.nx || a.gt && a.lt:
-		return a, new(Fail("ERR GT, LT, and/or NX options at the same time are not compatible"))
-	case a.incr && len(words) > 2:
-		return a, new(Fail("ERR INCR option supports a single increment-element pair"))
-	}
+	require(len(words) > 0 && len(words)%2 == 0, syntax.ErrSyntax)
+	require(!a.nx || !a.xx, "ERR XX and NX options at the same time are not compatible")
+	require(!(a.gt && a.nx || a.lt && a.nx || a.gt && a.lt), "ERR GT, LT, and/or NX options at the same time are not compatible")
+	require(!a.incr || len(words) == 2, "ERR INCR option supports a single increment-element pair")
 	for pair := range slices.Chunk(words, 2) {
 		score, ok := contents.ParseDouble(pair[0])
-		if !ok {
-			return a, new(Fail(errNotFloat))
-		}
+		require(ok, errNotFloat)
 		a.elements = append(a.elements, contents.Scored{Member: pair[1], Score: score})
 	}
-	return a, nil
+	return a
 }
 
 func (a *adding) takes(option string) bool {
@@ -93,22 +78,12 @@ func (a adding) allows(before, score float64) bool {
 }
 
 // zadd is ZADD key [NX|XX] [GT|LT] [CH] [INCR] score member …, and ZINCRBY key increment member.
-func (c call) zadd() (Reply, error) {
-	a, failed := parseAdding(c.words[2:], c.name == "zincrby")
-	if failed != nil {
-		return *failed, nil
-	}
-	return c.adds(a), nil
-}
-
-// adds carries it out on the command's first key.
-func (c call) adds(a adding) Reply {
+func (c call) zadd() Reply {
+	a := parseAdding(c.words[2:], c.name == "zincrby")
 	sl := c.use(c.words[1])
 	sl.asked = sl.asked || a.nx || a.xx || a.gt || a.lt
-	z, failed := held[*contents.SortedSet](sl)
+	z := held[*contents.SortedSet](sl)
 	switch {
-	case failed != nil:
-		return *failed
 	case z == nil && a.xx && a.incr:
 		return Reply{}
 	case z == nil && a.xx:
@@ -129,9 +104,8 @@ func (a adding) addTo(z *contents.SortedSet) Reply {
 	for _, e := range a.elements {
 		before, present := z.Score(e.Member)
 		if present && a.incr && !a.nx {
-			if e.Score += before; math.IsNaN(e.Score) {
-				return Fail("ERR resulting score is not a number (NaN)")
-			}
+			e.Score += before
+			require(!math.IsNaN(e.Score), "ERR resulting score is not a number (NaN)")
 		}
 		switch {
 		case present && (a.nx || !a.allows(before, e.Score)), !present && a.xx:
@@ -155,38 +129,9 @@ func (a adding) addTo(z *contents.SortedSet) Reply {
 	return Number(added)
 }
 
-func (c call) zrem() (Reply, error) {
-	sl, z, failed := c.sorted()
-	switch {
-	case failed != nil:
-		return *failed, nil
-	case z == nil:
-		return Number(0), nil
-	}
-	gone := int64(0)
-	for _, member := range c.words[2:] {
-		if z.Delete(member) {
-			gone++
-		}
-	}
-	sl.edited(z)
-	return Number(gone), nil
-}
-
-func (c call) zcard() (Reply, error) {
-	_, z, failed := c.sorted()
-	if failed != nil {
-		return *failed, nil
-	}
-	return Number(int64(z.Len())), nil
-}
-
 // zscore is ZSCORE key member, and ZMSCORE key member ….
-func (c call) zscore() (Reply, error) {
-	_, z, failed := c.sorted()
-	if failed != nil {
-		return *failed, nil
-	}
+func (c call) zscore() Reply {
+	_, z := c.sorted()
 	elems := make([]Reply, len(c.words)-2)
 	for i, member := range c.words[2:] {
 		if score, ok := z.Score(member); ok {
@@ -194,55 +139,47 @@ func (c call) zscore() (Reply, error) {
 		}
 	}
 	if c.name == "zscore" {
-		return elems[0], nil
+		return elems[0]
 	}
-	return List(elems...), nil
+	return List(elems...)
 }
 
 // zrank is ZRANK and ZREVRANK key member.
-func (c call) zrank() (Reply, error) {
+func (c call) zrank() Reply {
 	scored := len(c.words) == 4
 	switch {
 	case len(c.words) > 4:
-		return wrongArity(c.name), nil
+		return wrongArity(c.name)
 	case scored && syntax.Lower(c.words[3]) != "withscore":
-		return Fail(syntax.ErrSyntax), nil
+		return Fail(syntax.ErrSyntax)
 	}
-	_, z, failed := c.sorted()
-	if failed != nil {
-		return *failed, nil
-	}
+	_, z := c.sorted()
 	rank, ok := z.Rank(c.words[2])
 	switch {
 	case !ok && scored:
-		return Reply{Kind: NilArray}, nil
+		return Reply{Kind: NilArray}
 	case !ok:
-		return Reply{}, nil
+		return Reply{}
 	case c.name == "zrevrank":
 		rank = z.Len() - 1 - rank
 	}
 	if score, _ := z.Score(c.words[2]); scored {
-		return List(Number(int64(rank)), Real(score)), nil
+		return List(Number(int64(rank)), Real(score))
 	}
-	return Number(int64(rank)), nil
+	return Number(int64(rank))
 }
 
 // zpop is ZPOPMIN and ZPOPMAX key [count].
-func (c call) zpop() (Reply, error) {
-	count, failed := c.counted(-1)
-	if failed != nil {
-		return *failed, nil
-	}
-	sl, z, failed := c.sorted()
+func (c call) zpop() Reply {
+	count := c.counted(-1)
+	sl, z := c.sorted()
 	switch {
-	case failed != nil:
-		return *failed, nil
 	case z == nil:
-		return List(), nil
+		return List()
 	case count < 0:
-		return List(scoredReplies(sl.poppedScored(z, c.name == "zpopmin", 1), true)...), nil
+		return List(scoredReplies(sl.poppedScored(z, c.name == "zpopmin", 1), true)...)
 	}
-	return scored(sl.poppedScored(z, c.name == "zpopmin", count), true), nil
+	return scored(sl.poppedScored(z, c.name == "zpopmin", count), true)
 }
 
 // poppedScored takes up to so many members off one end of a sorted set.
@@ -260,38 +197,27 @@ func (sl *slot) poppedScored(z *contents.SortedSet, least bool, count int64) []c
 }
 
 // bzpop is BZPOPMIN and BZPOPMAX key … timeout.
-func (c call) bzpop() (Reply, error) {
+func (c call) bzpop() Reply {
 	last := len(c.words) - 1
-	if failed := c.patience(c.words[last]); failed != nil {
-		return *failed, nil
-	}
-	sl, z, failed := firstOf[*contents.SortedSet](c, c.words[1:last])
-	switch {
-	case failed != nil:
-		return *failed, nil
-	case sl == nil:
-		return Reply{Kind: NilArray}, nil
+	c.patience(c.words[last])
+	sl, z := firstOf[*contents.SortedSet](c, c.words[1:last])
+	if sl == nil {
+		return Reply{Kind: NilArray}
 	}
 	m := sl.poppedScored(z, c.name == "bzpopmin", 1)[0]
-	return List(Text(sl.key), Text(m.Member), Real(m.Score)), nil
+	return List(Text(sl.key), Text(m.Member), Real(m.Score))
 }
 
 // zmpop is ZMPOP and BZMPOP.
-func (c call) zmpop() (Reply, error) {
-	s, failed := c.severalOf("min", "max")
-	if failed != nil {
-		return *failed, nil
-	}
-	sl, z, failed := firstOf[*contents.SortedSet](c, s.keys)
-	switch {
-	case failed != nil:
-		return *failed, nil
-	case sl == nil:
-		return Reply{Kind: NilArray}, nil
+func (c call) zmpop() Reply {
+	s := c.severalOf("min", "max")
+	sl, z := firstOf[*contents.SortedSet](c, s.keys)
+	if sl == nil {
+		return Reply{Kind: NilArray}
 	}
 	pairs := List()
 	for _, m := range sl.poppedScored(z, s.first, s.count) {
 		pairs.Elems = append(pairs.Elems, List(Text(m.Member), Real(m.Score)))
 	}
-	return List(Text(sl.key), pairs), nil
+	return List(Text(sl.key), pairs)
 }

@@ -24,17 +24,16 @@ const (
 
 // sortedRange is which members of a sorted set are wanted.
 type sortedRange struct {
-	by                 by
-	reverse, scores    bool
-	offset, limit      int64
-	from, to           string         // the ends as they were sent
-	ends               contents.Range // of scores or members
-	startRank, endRank int64
+	by              by
+	reverse, scores bool
+	offset, limit   int64
+	from, to        string         // the ends as they were sent
+	ends            contents.Range // of scores or members
 }
 
 // parseRange reads the two ends and the options of a command of the ZRANGE family. auto is set for those that choose by
 // what, and in which direction, by options; stores for the one that takes no scores.
-func parseRange(r sortedRange, words []string, auto, stores bool) (sortedRange, *Reply) {
+func parseRange(r sortedRange, words []string, auto, stores bool) sortedRange {
 	r.from, r.to, r.limit = words[0], words[1], -1
 	chosen, turned := !auto, !auto
 	for options := words[2:]; len(options) > 0; options = options[1:] {
@@ -42,12 +41,7 @@ func parseRange(r sortedRange, words []string, auto, stores bool) (sortedRange, 
 		case option == "withscores" && !stores:
 			r.scores = true
 		case option == "limit" && len(options) > 2:
-			var ok1, ok2 bool
-			r.offset, ok1 = syntax.Int(options[1])
-			r.limit, ok2 = syntax.Int(options[2])
-			if !ok1 || !ok2 {
-				return r, new(Fail(syntax.ErrNotInteger))
-			}
+			r.offset, r.limit = integer(options[1]), integer(options[2])
 			options = options[2:]
 		case option == "rev" && !turned:
 			r.reverse, turned = true, true
@@ -56,44 +50,32 @@ func parseRange(r sortedRange, words []string, auto, stores bool) (sortedRange, 
 		case option == "byscore" && !chosen:
 			r.by, chosen = byScore, true
 		default:
-			return r, new(Fail(syntax.ErrSyntax))
+			refuse(syntax.ErrSyntax)
 		}
 	}
-	switch {
-	case r.limit != -1 && r.by == byRank:
-		return r, new(Fail("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX"))
-	case r.scores && r.by == byLex:
-		return r, new(Fail("ERR syntax error, WITHSCORES not supported in combination with BYLEX"))
-	case r.reverse && r.by != byRank:
+	require(r.limit == -1 || r.by != byRank, "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX")
+	require(!r.scores || r.by != byLex, "ERR syntax error, WITHSCORES not supported in combination with BYLEX")
+	if r.reverse && r.by != byRank {
 		r.from, r.to = r.to, r.from
 	}
-	return r, r.parseEnds()
+	r.parseEnds()
+	return r
 }
 
 // parseEnds reads the ends.
-func (r *sortedRange) parseEnds() *Reply {
+func (r *sortedRange) parseEnds() {
 	switch r.by {
 	case byScore:
 		ends, ok := contents.ParseScoreRange(r.from, r.to)
-		if !ok {
-			return new(Fail(errScoreRange))
-		}
+		require(ok, errScoreRange)
 		r.ends = ends
 	case byLex:
 		ends, ok := contents.ParseLexRange(r.from, r.to)
-		if !ok {
-			return new(Fail(errLexRange))
-		}
+		require(ok, errLexRange)
 		r.ends = ends
 	default:
-		var ok1, ok2 bool
-		r.startRank, ok1 = syntax.Int(r.from)
-		r.endRank, ok2 = syntax.Int(r.to)
-		if !ok1 || !ok2 {
-			return new(Fail(syntax.ErrNotInteger))
-		}
+		bounds(r.from, r.to, 0)
 	}
-	return nil
 }
 
 // of are the members of a sorted set that are wanted, in the order in which they are.
@@ -125,7 +107,7 @@ func (r sortedRange) ranked(all []contents.Scored) []contents.Scored {
 		all = slices.Clone(all)
 		slices.Reverse(all)
 	}
-	from, to, _ := bounds(r.from, r.to, len(all))
+	from, to := bounds(r.from, r.to, len(all))
 	if from > to {
 		return nil
 	}
@@ -133,16 +115,10 @@ func (r sortedRange) ranked(all []contents.Scored) []contents.Scored {
 }
 
 // zrange is ZRANGE, ZREVRANGE, ZRANGEBYSCORE, ZREVRANGEBYSCORE, ZRANGEBYLEX and ZREVRANGEBYLEX key min max ….
-func (c call) zrange() (Reply, error) {
-	r, failed := parseRange(rangeOf(c.name), c.words[2:], c.name == "zrange", false)
-	if failed != nil {
-		return *failed, nil
-	}
-	_, z, failed := c.sorted()
-	if failed != nil {
-		return *failed, nil
-	}
-	return scored(r.of(z), r.scores), nil
+func (c call) zrange() Reply {
+	r := parseRange(rangeOf(c.name), c.words[2:], c.name == "zrange", false)
+	_, z := c.sorted()
+	return scored(r.of(z), r.scores)
 }
 
 // rangeOf is what the name of a command says of its range.
@@ -158,26 +134,20 @@ func rangeOf(name string) (r sortedRange) {
 }
 
 // zrangestore is ZRANGESTORE destination source min max ….
-func (c call) zrangestore() (Reply, error) {
-	r, failed := parseRange(sortedRange{}, c.words[3:], true, true)
-	if failed != nil {
-		return *failed, nil
-	}
-	z, failed := held[*contents.SortedSet](c.ask(c.words[2]))
-	if failed != nil {
-		return *failed, nil
-	}
+func (c call) zrangestore() Reply {
+	r := parseRange(sortedRange{}, c.words[3:], true, true)
+	z := held[*contents.SortedSet](c.ask(c.words[2]))
 	result := contents.NewSortedSet()
 	for _, m := range r.of(z) {
 		result.Set(m.Member, m.Score)
 	}
 	c.use(c.words[1]).store(result)
-	return Number(int64(result.Len())), nil
+	return Number(int64(result.Len()))
 }
 
 // zcount is ZCOUNT and ZLEXCOUNT key min max, and ZREMRANGEBYSCORE, ZREMRANGEBYLEX and ZREMRANGEBYRANK, which remove
 // what they count.
-func (c call) zcount() (Reply, error) {
+func (c call) zcount() Reply {
 	r := rangeOf(c.name)
 	switch c.name {
 	case "zcount":
@@ -186,15 +156,10 @@ func (c call) zcount() (Reply, error) {
 		r.by = byLex
 	}
 	r.from, r.to, r.limit = c.words[2], c.words[3], -1
-	if failed := r.parseEnds(); failed != nil {
-		return *failed, nil
-	}
-	sl, z, failed := c.sorted()
-	switch {
-	case failed != nil:
-		return *failed, nil
-	case z == nil:
-		return Number(0), nil
+	r.parseEnds()
+	sl, z := c.sorted()
+	if z == nil {
+		return Number(0)
 	}
 	found := r.of(z)
 	if strings.HasPrefix(c.name, "zrem") {
@@ -203,5 +168,5 @@ func (c call) zcount() (Reply, error) {
 		}
 		sl.edited(z)
 	}
-	return Number(int64(len(found))), nil
+	return Number(int64(len(found)))
 }

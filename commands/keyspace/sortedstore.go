@@ -1,7 +1,6 @@
 package keyspace
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -45,7 +44,7 @@ func weighted(score, weight float64) float64 {
 	return score
 }
 
-// each is told of all members and their weighted scores.
+// each calls do with all members and their weighted scores.
 func (in input) each(do func(member string, score float64)) {
 	for _, m := range in.scores.Members() {
 		do(m.Member, weighted(m.Score, in.weight))
@@ -56,107 +55,82 @@ func (in input) each(do func(member string, score float64)) {
 }
 
 // zcombine carries such a command out.
-func (c call) zcombine() (Reply, error) {
+func (c call) zcombine() Reply {
 	cb := combining{how: c.name, aggregate: "sum"}
 	words := c.words[1:]
 	if cb.how, cb.stores = strings.CutSuffix(c.name, "store"); cb.stores {
 		words = words[1:]
 	}
 	cb.how, cb.card = strings.CutSuffix(cb.how, "card")
-	options, failed := c.inputs(&cb, words)
-	if failed == nil {
-		failed = cb.parse(options)
-	}
-	if failed != nil {
-		return *failed, nil
-	}
+	cb.parse(c.inputs(&cb, words))
 	result := cb.result()
 	switch {
 	case cb.card:
-		return Number(limited(result.Len(), cb.limit)), nil
+		return Number(limited(result.Len(), cb.limit))
 	case cb.stores:
 		c.use(c.words[1]).store(result)
-		return Number(int64(result.Len())), nil
+		return Number(int64(result.Len()))
 	}
-	return scored(result.Members(), cb.scores), nil
+	return scored(result.Members(), cb.scores)
 }
 
 // inputs reads numkeys key …, and what the keys hold. What follows are options.
-func (c call) inputs(cb *combining, words []string) (options []string, failed *Reply) {
-	n, ok := syntax.Int(words[0])
-	switch {
-	case !ok:
-		return nil, new(Fail(syntax.ErrNotInteger))
-	case n < 1:
-		return nil, new(Fail(fmt.Sprintf("ERR at least 1 input key is needed for '%s' command", c.name)))
-	case n > int64(len(words)-1):
-		return nil, new(Fail(syntax.ErrSyntax))
-	}
+func (c call) inputs(cb *combining, words []string) (options []string) {
+	n := integer(words[0])
+	require(n >= 1, "ERR at least 1 input key is needed for '"+c.name+"' command")
+	require(n <= int64(len(words)-1), syntax.ErrSyntax)
 	for _, key := range words[1 : 1+n] {
-		in, failed := c.input(key)
-		if failed != nil {
-			return nil, failed
-		}
-		cb.inputs = append(cb.inputs, in)
+		cb.inputs = append(cb.inputs, c.input(key))
 	}
-	return words[1+n:], nil
+	return words[1+n:]
 }
 
-func (c call) input(key string) (in input, failed *Reply) {
+func (c call) input(key string) (in input) {
 	sl := c.ask(key)
 	in.weight = 1
 	if !sl.present {
-		return in, nil
+		return in
 	}
-	content, failed := sl.look()
-	switch content := content.(type) {
+	switch content := sl.read().(type) {
 	case *contents.SortedSet:
 		in.scores = content
 	case *contents.Set:
 		in.set = content
 	default:
-		if failed == nil {
-			failed = new(Fail(errWrongType))
-		}
+		refuse(errWrongType)
 	}
-	return in, failed
+	return in
 }
 
 // parse reads the options.
-func (cb *combining) parse(options []string) (failed *Reply) {
-	for len(options) > 0 && failed == nil {
+func (cb *combining) parse(options []string) {
+	for len(options) > 0 {
 		weighs := cb.how != "zdiff" && !cb.card
 		taken := 2
 		switch option := syntax.Lower(options[0]); {
 		case option == "weights" && weighs && len(options) > len(cb.inputs):
 			taken = 1 + len(cb.inputs)
-			failed = cb.weigh(options[1:taken])
+			cb.weigh(options[1:taken])
 		case option == "aggregate" && weighs && len(options) > 1:
 			cb.aggregate = syntax.Lower(options[1])
-			if !slices.Contains([]string{"sum", "min", "max"}, cb.aggregate) {
-				return new(Fail(syntax.ErrSyntax))
-			}
+			require(slices.Contains([]string{"sum", "min", "max"}, cb.aggregate), syntax.ErrSyntax)
 		case option == "withscores" && !cb.stores && !cb.card:
 			cb.scores, taken = true, 1
 		case option == "limit" && cb.card && len(options) > 1:
-			cb.limit, failed = atLeast(options[1], 0, "ERR LIMIT can't be negative")
+			cb.limit = atLeast(options[1], 0, "ERR LIMIT can't be negative")
 		default:
-			return new(Fail(syntax.ErrSyntax))
+			refuse(syntax.ErrSyntax)
 		}
 		options = options[taken:]
 	}
-	return failed
 }
 
-func (cb *combining) weigh(words []string) *Reply {
+func (cb *combining) weigh(words []string) {
 	for i, word := range words {
 		weight, ok := contents.ParseDouble(word)
-		if !ok {
-			return new(Fail("ERR weight value is not a float"))
-		}
+		require(ok, "ERR weight value is not a float")
 		cb.inputs[i].weight = weight
 	}
-	return nil
 }
 
 // aggregated is the score of a member of two sets.

@@ -109,7 +109,7 @@ func (s *Space) chance() *rand.Rand {
 // Now is the moment of the Space.
 func (s *Space) Now() time.Time { return time.UnixMilli(s.now) }
 
-// Put tells what a key holds. It is for a Space on which nothing has run yet.
+// Put says what a key holds. It is for a Space on which nothing has run yet.
 func (s *Space) Put(key string, e Entry) {
 	sl := &slot{key: key, was: e, present: e.Present, encoded: e.Value, kept: true}
 	switch {
@@ -185,7 +185,7 @@ func milliseconds(n int64) time.Duration {
 	return time.Duration(min(n, int64(math.MaxInt64/time.Millisecond))) * time.Millisecond
 }
 
-// Held are the keys that are there, in order; with a kind, as TYPE tells it, only those of that kind. To ask for them
+// Held are the keys that are there, in order; with a kind, as TYPE returns it, only those of that kind. To ask for them
 // is no use of any: what comes of it may be committed although another came or went.
 func (s *Space) Held(kind string) (held []string) {
 	for key, sl := range s.slots {
@@ -240,9 +240,9 @@ func (s *Space) expire(sl *slot, at int64, by string) {
 }
 
 // expiry is when a present key goes, or never.
-func (sl *slot) expiry() (int64, error) {
+func (sl *slot) expiry() int64 {
 	if sl.expires == sometime {
-		return 0, ErrNeedsRead
+		panic(ended{err: ErrNeedsRead})
 	}
-	return sl.expires, nil
+	return sl.expires
 }

@@ -1,6 +1,9 @@
 package keyspace
 
-import "redlock-proxy/commands/catalog/spec"
+import (
+	"redlock-proxy/commands/catalog/spec"
+	"redlock-proxy/commands/keyspace/contents"
+)
 
 // find is the command of that name, in lower case, or nil.
 func find(name string) *command { return byName[name] }
@@ -81,9 +84,9 @@ func commands() []command {
 		{the("hgetall"), call.hgetall, docs{"hash", "2.0.0", "Returns all of a hash in a lock key."}},
 		{the("hkeys"), call.hgetall, docs{"hash", "2.0.0", "Returns the names of the fields of a hash in a lock key."}},
 		{the("hvals"), call.hgetall, docs{"hash", "2.0.0", "Returns the values of a hash in a lock key."}},
-		{the("hdel"), call.hdel, docs{"hash", "2.0.0", "Removes fields of a hash in a lock key, and the key with the last one."}},
+		{the("hdel"), removes[*contents.Hash], docs{"hash", "2.0.0", "Removes fields of a hash in a lock key, and the key with the last one."}},
 		{the("hexists"), call.hexists, docs{"hash", "2.0.0", "Returns whether a hash in a lock key has a field."}},
-		{the("hlen"), call.hlen, docs{"hash", "2.0.0", "Counts the fields of a hash in a lock key."}},
+		{the("hlen"), length[*contents.Hash], docs{"hash", "2.0.0", "Counts the fields of a hash in a lock key."}},
 		{the("hstrlen"), call.hstrlen, docs{"hash", "3.2.0", "Returns the length of a value of a hash in a lock key."}},
 		{the("hincrby"), call.hincrby, docs{"hash", "2.0.0", "Adds to the number in a field of a hash in a lock key."}},
 		{the("hincrbyfloat"), call.hincrbyfloat, docs{"hash", "2.6.0", "Adds a fraction to the number in a field of a hash in a lock key."}},
@@ -99,7 +102,7 @@ func commands() []command {
 		{the("rpushx"), call.push, docs{"list", "2.2.0", "Puts elements at the end of a list in a lock key if there is one."}},
 		{the("lpop"), call.pop, docs{"list", "1.0.0", "Takes elements off the beginning of a list in a lock key."}},
 		{the("rpop"), call.pop, docs{"list", "1.0.0", "Takes elements off the end of a list in a lock key."}},
-		{the("llen"), call.llen, docs{"list", "1.0.0", "Returns the length of a list in a lock key."}},
+		{the("llen"), length[*contents.List], docs{"list", "1.0.0", "Returns the length of a list in a lock key."}},
 		{the("lrange"), call.lrange, docs{"list", "1.0.0", "Returns a range of a list in a lock key."}},
 		{the("lindex"), call.lindex, docs{"list", "1.0.0", "Returns an element of a list in a lock key."}},
 		{the("lset"), call.lset, docs{"list", "1.0.0", "Replaces an element of a list in a lock key."}},
@@ -117,11 +120,11 @@ func commands() []command {
 		{the("blmpop"), call.lmpop, docs{"list", "7.0.0", "Takes elements off the first list that exists; in a transaction or script, where it does not wait."}},
 
 		{the("sadd"), call.sadd, docs{"set", "1.0.0", "Adds members to a set in a lock key."}},
-		{the("srem"), call.srem, docs{"set", "1.0.0", "Removes members from a set in a lock key."}},
+		{the("srem"), removes[*contents.Set], docs{"set", "1.0.0", "Removes members from a set in a lock key."}},
 		{the("smembers"), call.smembers, docs{"set", "1.0.0", "Returns all members of a set in a lock key."}},
 		{the("sismember"), call.sismember, docs{"set", "1.0.0", "Returns whether a set in a lock key has a member."}},
 		{the("smismember"), call.sismember, docs{"set", "6.2.0", "Returns which of these members a set in a lock key has."}},
-		{the("scard"), call.scard, docs{"set", "1.0.0", "Counts the members of a set in a lock key."}},
+		{the("scard"), length[*contents.Set], docs{"set", "1.0.0", "Counts the members of a set in a lock key."}},
 		{the("spop"), call.spop, docs{"set", "1.0.0", "Takes members off a set in a lock key at random."}},
 		{the("srandmember"), call.srandmember, docs{"set", "1.0.0", "Returns members of a set in a lock key at random."}},
 		{the("sscan"), call.scan, docs{"set", "2.8.0", "Returns all members of a set in a lock key that match."}},
@@ -136,8 +139,8 @@ func commands() []command {
 
 		{the("zadd"), call.zadd, docs{"sorted-set", "1.2.0", "Gives members of a sorted set in a lock key their scores."}},
 		{the("zincrby"), call.zadd, docs{"sorted-set", "1.2.0", "Adds to the score of a member of a sorted set in a lock key."}},
-		{the("zrem"), call.zrem, docs{"sorted-set", "1.2.0", "Removes members from a sorted set in a lock key."}},
-		{the("zcard"), call.zcard, docs{"sorted-set", "1.2.0", "Counts the members of a sorted set in a lock key."}},
+		{the("zrem"), removes[*contents.SortedSet], docs{"sorted-set", "1.2.0", "Removes members from a sorted set in a lock key."}},
+		{the("zcard"), length[*contents.SortedSet], docs{"sorted-set", "1.2.0", "Counts the members of a sorted set in a lock key."}},
 		{the("zscore"), call.zscore, docs{"sorted-set", "1.2.0", "Returns the score of a member of a sorted set in a lock key."}},
 		{the("zmscore"), call.zscore, docs{"sorted-set", "6.2.0", "Returns the scores of members of a sorted set in a lock key."}},
 		{the("zrank"), call.zrank, docs{"sorted-set", "2.0.0", "Returns the place of a member of a sorted set in a lock key."}},

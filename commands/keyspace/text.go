@@ -14,42 +14,30 @@ const maxValue = 1 << 20
 
 const errTooLong = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
 
-func (c call) get() (Reply, error) {
-	reply, failed := got(c.ask(c.words[1]))
-	if failed != nil {
-		return *failed, nil
-	}
-	return reply, nil
+func (c call) get() Reply {
+	return got(c.ask(c.words[1]))
 }
 
-func (c call) strlen() (Reply, error) {
-	text, failed := c.ask(c.words[1]).text()
-	if failed != nil {
-		return *failed, nil
-	}
-	return Number(int64(len(text))), nil
+func (c call) strlen() Reply {
+	return Number(int64(len(c.ask(c.words[1]).text())))
 }
 
-func (c call) mget() (Reply, error) {
+func (c call) mget() Reply {
 	elems := make([]Reply, len(c.words)-1)
 	for i, key := range c.words[1:] {
-		elems[i], _ = got(c.ask(key)) // nil for what is no string
+		if sl := c.ask(key); sl.present {
+			if content, err := sl.look(); err == nil && content.Kind() == contents.TextKind {
+				elems[i] = got(sl)
+			}
+		}
 	}
-	return List(elems...), nil
+	return List(elems...)
 }
 
 // getRange is GETRANGE and SUBSTR key start end.
-func (c call) getRange() (Reply, error) {
-	start, ok1 := syntax.Int(c.words[2])
-	end, ok2 := syntax.Int(c.words[3])
-	if !ok1 || !ok2 {
-		return Fail(syntax.ErrNotInteger), nil
-	}
-	text, failed := c.ask(c.words[1]).text()
-	if failed != nil {
-		return *failed, nil
-	}
-	return Text(part(text, start, end)), nil
+func (c call) getRange() Reply {
+	start, end := integer(c.words[2]), integer(c.words[3])
+	return Text(part(c.ask(c.words[1]).text(), start, end))
 }
 
 // part is what lies between two places of a text, both included; negative ones are
@@ -73,147 +61,100 @@ func fromStart(place, n int64) int64 {
 	return max(0, place)
 }
 
-func (c call) append() (Reply, error) {
+func (c call) append() Reply {
 	sl := c.ask(c.words[1])
-	text, failed := sl.text()
-	switch {
-	case failed != nil:
-		return *failed, nil
-	case sl.present && len(text)+len(c.words[2]) > maxValue:
-		return Fail(errTooLong), nil
-	}
+	text := sl.text()
+	require(!sl.present || len(text)+len(c.words[2]) <= maxValue, errTooLong)
 	text += c.words[2]
 	sl.replace(contents.Text(text))
-	return Number(int64(len(text))), nil
+	return Number(int64(len(text)))
 }
 
 // setRange is SETRANGE key offset value.
-func (c call) setRange() (Reply, error) {
-	offset, ok := syntax.Int(c.words[2])
-	if !ok {
-		return Fail(syntax.ErrNotInteger), nil
-	}
-	if offset < 0 {
-		return Fail("ERR offset is out of range"), nil
-	}
+func (c call) setRange() Reply {
+	offset := integer(c.words[2])
+	require(offset >= 0, "ERR offset is out of range")
 	sl, value := c.ask(c.words[1]), c.words[3]
-	before, failed := sl.text()
-	switch {
-	case failed != nil:
-		return *failed, nil
-	case value == "":
-		return Number(int64(len(before))), nil
-	case offset > maxValue-min(maxValue, int64(len(value))):
-		return Fail(errTooLong), nil
+	before := sl.text()
+	if value == "" {
+		return Number(int64(len(before)))
 	}
+	require(offset <= maxValue-min(maxValue, int64(len(value))), errTooLong)
 	end := int(offset) + len(value)
 	text := make([]byte, max(len(before), end))
 	copy(text, before)
 	copy(text[offset:], value)
 	sl.replace(contents.Text(text))
-	return Number(int64(len(text))), nil
+	return Number(int64(len(text)))
 }
 
 // incr is INCR and DECR key, INCRBY and DECRBY key amount.
-func (c call) incr() (Reply, error) {
+func (c call) incr() Reply {
 	by := int64(1)
 	if len(c.words) == 3 {
-		var ok bool
-		if by, ok = syntax.Int(c.words[2]); !ok {
-			return Fail(syntax.ErrNotInteger), nil
-		}
+		by = integer(c.words[2])
 	}
 	if c.name == "decr" || c.name == "decrby" {
-		if by == math.MinInt64 {
-			return Fail("ERR decrement would overflow"), nil
-		}
+		require(by != math.MinInt64, "ERR decrement would overflow")
 		by = -by
 	}
 	sl, n := c.ask(c.words[1]), int64(0)
-	text, failed := sl.text()
-	if failed != nil {
-		return *failed, nil
-	}
 	if sl.present {
-		var ok bool
-		if n, ok = syntax.Int(text); !ok {
-			return Fail(syntax.ErrNotInteger), nil
-		}
+		n = integer(sl.text())
 	}
-	if overflows(n, by) {
-		return Fail(errOverflow), nil
-	}
-	sl.replace(contents.Text(strconv.FormatInt(n+by, 10)))
-	return Number(n + by), nil
+	n = plus(n, by)
+	sl.replace(contents.Text(strconv.FormatInt(n, 10)))
+	return Number(n)
 }
 
 // incrByFloat is INCRBYFLOAT key amount.
-func (c call) incrByFloat() (Reply, error) {
+func (c call) incrByFloat() Reply {
 	sl, n := c.ask(c.words[1]), contents.LongOf(0)
-	text, failed := sl.text()
-	if failed != nil {
-		return *failed, nil
-	}
 	ok := true
 	if sl.present {
-		n, ok = contents.ParseLong(text)
+		n, ok = contents.ParseLong(sl.text())
 	}
 	by, isNumber := contents.ParseLong(c.words[2])
-	if !ok || !isNumber {
-		return Fail(errNotFloat), nil
-	}
+	require(ok && isNumber, errNotFloat)
 	sum, ok := n.Add(by)
-	if !ok {
-		return Fail(errNotFinite), nil
-	}
+	require(ok, errNotFinite)
 	sl.replace(contents.Text(sum.String()))
-	return Text(sum.String()), nil
+	return Text(sum.String())
 }
 
-const errOverflow = "ERR increment or decrement would overflow"
-
-func overflows(n, by int64) bool {
-	return by < 0 && n < math.MinInt64-by || by > 0 && n > math.MaxInt64-by
+// plus is a sum, unless it overflows.
+func plus(n, by int64) int64 {
+	require((n+by > n) == (by > 0), "ERR increment or decrement would overflow")
+	return n + by
 }
 
-func (c call) getdel() (Reply, error) {
+func (c call) getdel() Reply {
 	sl := c.ask(c.words[1])
-	reply, failed := got(sl)
-	if failed != nil {
-		return *failed, nil
-	}
+	reply := got(sl)
 	sl.remove()
-	return reply, nil
+	return reply
 }
 
 // delex is DELEX key [IFEQ value | IFNE value | IFDEQ digest | IFDNE digest].
-func (c call) delex() (Reply, error) {
+func (c call) delex() Reply {
 	switch {
 	case len(c.words) == 2:
 		return c.del()
 	case len(c.words) != 4:
-		return wrongArity(c.name), nil
+		return wrongArity(c.name)
 	}
 	is, ok := parseComparison(c.words[2:])
-	if !ok {
-		return Fail(syntax.ErrSyntax), nil
-	}
-	if failed := is.refused(); failed != nil {
-		return *failed, nil
-	}
-	return c.removeIf(is), nil
+	require(ok, syntax.ErrSyntax)
+	is.check()
+	return c.removeIf(is)
 }
 
-func (c call) delifeq() (Reply, error) { return c.removeIf(comparison{like: c.words[2]}), nil }
+func (c call) delifeq() Reply { return c.removeIf(comparison{like: c.words[2]}) }
 
 // removeIf removes the key if it is present, and the comparison holds.
 func (c call) removeIf(is comparison) Reply {
 	sl := c.ask(c.words[1])
-	text, failed := sl.text()
-	switch {
-	case failed != nil:
-		return *failed
-	case !sl.present || !is.holds(text, true):
+	if !sl.present || !is.holds(sl.text(), true) {
 		return Number(0)
 	}
 	sl.remove()

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/commands/lockkeys/program"
 )
 
-// guessesFor tells what the keys of a command may hold: what its arguments compare
+// guessesFor guesses what the keys of a command may hold: what its arguments compare
 // with, what it asks to be absent, or what the client itself has put there last.
 func (p *Runner) guessesFor(c *command.Client, words, keys []string) (guesses []program.Guess) {
 	switch name := syntax.Lower(words[0]); {

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Places tells where a key stands on the masters: in a cell of its own name or, with a hash tag, if it matches, in that of its tag.
+// Places says where a key stands on the masters: in a cell of its own name or, with a hash tag, if it matches, in that of its tag.
 // It depends on nothing else, so that all proxies with the same settings agree.
 func Places(prefix string, tagged, moving keys.Patterns) func(db int, key string) quorum.Key {
 	return func(db int, key string) quorum.Key {

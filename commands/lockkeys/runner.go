@@ -14,20 +14,21 @@ import (
 	"redlock-proxy/commands/lockkeys/blocking"
 	"redlock-proxy/commands/lockkeys/program"
 	"redlock-proxy/commands/locks/audit"
+	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum"
 )
 
-// warnEvery is how often the log is told of locks without a TTL.
+// warnEvery is how often the log mentions locks without a TTL.
 const warnEvery = time.Minute
 
-// Register is what lock keys stand in: a *quorum.Cluster, whose methods tell the errors.
+// Register is what lock keys stand in: a *quorum.Cluster, whose methods document the errors.
 type Register interface {
 	program.Register
 	Withdraw(keys []quorum.Key, tokens []string, got quorum.Grant)
 	Guess(key quorum.Key) (token string, ok bool)
 }
 
-// Locks is the locker behind the commands: a *quorum.Locker, whose methods tell the errors.
+// Locks is the locker behind the commands: a *quorum.Locker, whose methods document the errors.
 type Locks interface {
 	blocking.Locks
 	Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error)
@@ -48,7 +49,7 @@ type Options struct {
 	Locks    Locks
 	// Place is where a key stands on the masters.
 	Place func(db int, key string) quorum.Key
-	// List tells the lock keys of a database that match a glob.
+	// List returns the lock keys of a database that match a glob.
 	List func(ctx context.Context, db int, match string) ([]string, error)
 	// Limits are those of now.
 	Limits func() Limits
@@ -67,7 +68,7 @@ type Runner struct {
 
 	// endless and effectsLost count locks without a TTL and side effects that were lost.
 	endless, effectsLost atomic.Int64
-	// warned is when the log was told of locks without a TTL, in Unix nanoseconds.
+	// warned is when the log last had locks without a TTL, in Unix nanoseconds.
 	warned atomic.Int64
 }
 
@@ -75,7 +76,7 @@ type Runner struct {
 func New(opts Options) *Runner {
 	p := &Runner{opts: opts}
 	p.Engine = &program.Engine{
-		Register: opts.Register, Place: opts.Place, Now: opts.Now, Random: opts.Random, Pause: program.Sleep, Forbids: p.forbids, List: opts.List, Lost: p.lost,
+		Register: opts.Register, Place: opts.Place, Now: opts.Now, Random: opts.Random, Pause: pacing.Sleep, Forbids: p.forbids, List: opts.List, Lost: p.lost,
 	}
 	return p
 }
@@ -132,13 +133,13 @@ func (p *Runner) forbids(edits []keyspace.Edit) string {
 	return ""
 }
 
-// lost counts side effects that were not carried out, and tells the log.
+// lost counts side effects that were not carried out, and logs them.
 func (p *Runner) lost(command string, cause error) {
 	p.effectsLost.Add(1)
 	p.opts.Logger.Warn("what a script on lock keys does beside them was not carried out", "command", command, "cause", cause)
 }
 
-// warn tells of locks that a program made and that never expire.
+// warn logs locks that a program made and that never expire.
 func (p *Runner) warn(a program.Outcome) {
 	for _, e := range a.Edits {
 		if e.Now.Present && !e.KeepLeft && e.Now.Left < 0 {
@@ -147,7 +148,7 @@ func (p *Runner) warn(a program.Outcome) {
 	}
 }
 
-// warnEndless counts a lock without a TTL, and tells the log now and then.
+// warnEndless counts a lock without a TTL, and logs it now and then.
 func (p *Runner) warnEndless(key string) {
 	n := p.endless.Add(1)
 	now, last := p.opts.Now().UnixNano(), p.warned.Load()

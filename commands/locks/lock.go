@@ -17,7 +17,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Place is where the lock commands take locks and give them back: a *quorum.Locker, whose methods tell the errors.
+// Place is where the lock commands take locks and give them back: a *quorum.Locker, whose methods document the errors.
 type Place interface {
 	Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error)
 	Unlock(ctx context.Context, key quorum.Key, token string) error

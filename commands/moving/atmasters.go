@@ -13,6 +13,7 @@ import (
 
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace/contents"
+	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum"
 	"redlock-proxy/quorum/vote"
 )
@@ -182,7 +183,7 @@ func again(ctx context.Context, try func() error) error {
 		if err == nil || n == tries || !passes(err) {
 			return err
 		}
-		if ended := sleepUntil(ctx, time.Now().Add(retryPause)); ended != nil {
+		if ended := pacing.Sleep(ctx, retryPause); ended != nil {
 			return err
 		}
 	}

@@ -27,7 +27,7 @@ type atUpstream struct {
 const (
 	// scanned is the COUNT of SCAN.
 	scanned = "1000"
-	// readBytes is how many bytes of values are read at once, as far as that can be told before.
+	// readBytes is how many bytes of values are read at once, as far as that is known before.
 	readBytes = 8 << 20
 	// nobody is the number of no connection.
 	nobody = "4611686018427387904"

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"redlock-proxy/commands/keyspace/contents"
+	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum/place"
 )
 
@@ -84,7 +85,7 @@ func (r *run) copy(ctx context.Context, source, target store, names []name) erro
 		return err
 	}
 	r.result.Copied = kinds
-	return sleepUntil(ctx, over)
+	return pacing.Sleep(ctx, time.Until(over))
 }
 
 // removeOthers removes lock keys that are not among those that were copied.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"redlock-proxy/internal/clientlist"
+	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum"
 )
 
@@ -98,7 +99,7 @@ func (r *run) strangers(ctx context.Context, before []connection, held []quorum.
 		if !others || !time.Now().Before(until) {
 			return strange, held, nil
 		}
-		if err := sleepUntil(ctx, time.Now().Add(holdPause)); err != nil {
+		if err := pacing.Sleep(ctx, holdPause); err != nil {
 			return nil, nil, err
 		}
 		held = r.opts.Masters.Holding(ctx, r.at.Era)
@@ -169,7 +170,7 @@ func (r *run) end(ctx context.Context, connections []connection) error {
 		case !time.Now().Before(until):
 			return fmt.Errorf("%d connections at the upstream go on although they were ended", left)
 		}
-		if err := sleepUntil(ctx, time.Now().Add(holdPause)); err != nil {
+		if err := pacing.Sleep(ctx, holdPause); err != nil {
 			return err
 		}
 	}

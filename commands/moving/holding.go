@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum"
 )
 
@@ -28,20 +29,8 @@ func (r *run) await(ctx context.Context) (held []quorum.Held, silent []string, e
 		if len(silent) == 0 || !time.Now().Before(until) {
 			return held, silent, nil
 		}
-		if err := sleepUntil(ctx, time.Now().Add(holdPause)); err != nil {
+		if err := pacing.Sleep(ctx, holdPause); err != nil {
 			return nil, nil, err
 		}
-	}
-}
-
-// sleepUntil waits for a moment. The error is the cause of ctx.
-func sleepUntil(ctx context.Context, t time.Time) error {
-	timer := time.NewTimer(time.Until(t))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }

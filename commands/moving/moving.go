@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Masters decide where the locks are, and hold them: a *quorum.Cluster, whose methods tell the errors.
+// Masters decide where the locks are, and hold them: a *quorum.Cluster, whose methods document the errors.
 type Masters interface {
 	// Placed is where the locks are; known is false while too few masters told.
 	Placed() (at quorum.Placed, known bool)

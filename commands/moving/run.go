@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum"
 	"redlock-proxy/quorum/place"
 )
@@ -134,7 +135,7 @@ func (r *run) carry(ctx context.Context, since time.Time) ([]name, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := sleepUntil(ctx, since.Add(r.settle)); err != nil { // rule 3
+	if err := pacing.Sleep(ctx, time.Until(since.Add(r.settle))); err != nil { // rule 3
 		return nil, err
 	}
 	return names, r.copy(ctx, source, target, names)
@@ -186,7 +187,7 @@ func (m *Mover) rest(ctx context.Context, era int) (quorum.Placed, error) {
 				return now, nil
 			}
 		}
-		if sleepUntil(ctx, time.Now().Add(retryPause)) != nil {
+		if pacing.Sleep(ctx, retryPause) != nil {
 			return quorum.Placed{}, err
 		}
 	}

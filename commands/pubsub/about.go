@@ -7,30 +7,27 @@ import (
 )
 
 // about is PUBSUB: what this proxy's own clients are subscribed to.
-func about(hub *subscribers.Hub, c command.Call) {
-	switch sub := syntax.Lower(c.Args[1]); sub {
-	case "channels", "shardchannels":
-		names(hub, kindOf(sub), c)
-	case "numsub", "shardnumsub":
-		counts(hub, kindOf(sub), c)
-	case "numpat":
-		if len(c.Args) != 2 {
-			c.Out.Error(syntax.WrongArity("pubsub|numpat"))
-			return
-		}
-		c.Out.Int(int64(hub.Total(subscribers.Patterns)))
-	case "help":
-		help(c)
-	default:
-		c.Out.Error(syntax.UnknownSubcommand("PUBSUB", c.Args[1]))
+func about(hub *subscribers.Hub) command.Subcommands {
+	names := func(kind subscribers.Kind) command.Subcommand {
+		return command.Sub(-2, func(c command.Call) { names(hub, kind, c) })
 	}
-}
-
-func kindOf(sub string) subscribers.Kind {
-	if sub == "shardchannels" || sub == "shardnumsub" {
-		return subscribers.Shards
+	counts := func(kind subscribers.Kind) command.Subcommand {
+		return command.Sub(-2, func(c command.Call) { counts(hub, kind, c) })
 	}
-	return subscribers.Channels
+	return command.Subcommands{
+		"channels": names(subscribers.Channels), "shardchannels": names(subscribers.Shards),
+		"numsub": counts(subscribers.Channels), "shardnumsub": counts(subscribers.Shards),
+		"numpat": command.Sub(2, func(c command.Call) { c.Out.Int(int64(hub.Total(subscribers.Patterns))) }),
+		"help": command.Help(
+			"PUBSUB <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+			"CHANNELS [<pattern>]", "    Return the currently active channels matching a <pattern> (default: '*').",
+			"NUMPAT", "    Return number of subscriptions to patterns.",
+			"NUMSUB [<channel> ...]", "    Return the number of subscribers for the specified channels, excluding", "    pattern subscriptions(default: no channels).",
+			"SHARDCHANNELS [<pattern>]", "    Return the currently active shard level channels matching a <pattern> (default: '*').",
+			"SHARDNUMSUB [<shardchannel> ...]", "    Return the number of subscribers for the specified shard level channel(s)",
+			"HELP", "    Prints this help.",
+		),
+	}
 }
 
 func names(hub *subscribers.Hub, kind subscribers.Kind, c command.Call) {
@@ -57,20 +54,4 @@ func counts(hub *subscribers.Hub, kind subscribers.Kind, c command.Call) {
 		c.Out.Bulk(name)
 		c.Out.Int(int64(hub.Count(kind, name)))
 	}
-}
-
-func help(c command.Call) {
-	if len(c.Args) != 2 {
-		c.Out.Error(syntax.WrongArity("pubsub|help"))
-		return
-	}
-	c.Out.Statuses([]string{
-		"PUBSUB <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-		"CHANNELS [<pattern>]", "    Return the currently active channels matching a <pattern> (default: '*').",
-		"NUMPAT", "    Return number of subscriptions to patterns.",
-		"NUMSUB [<channel> ...]", "    Return the number of subscribers for the specified channels, excluding", "    pattern subscriptions(default: no channels).",
-		"SHARDCHANNELS [<pattern>]", "    Return the currently active shard level channels matching a <pattern> (default: '*').",
-		"SHARDNUMSUB [<shardchannel> ...]", "    Return the number of subscribers for the specified shard level channel(s)",
-		"HELP", "    Prints this help.",
-	})
 }

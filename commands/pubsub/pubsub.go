@@ -25,32 +25,13 @@ func Commands(hub *subscribers.Hub) []*command.Command {
 		command.OfRedis("sunsubscribe", unsubscribe(subscribers.Shards), docs("Stops listening to messages posted to shard channels.", "7.0.0", command.Optional(channel))),
 		command.OfRedis("publish", publish(hub, false), docs("Posts a message to a channel.", "2.0.0", channel, command.Text("message"))),
 		command.OfRedis("spublish", publish(hub, true), docs("Post a message to a shard channel", "7.0.0", channel, command.Text("message"))),
-		command.OfRedis("pubsub", func(c command.Call) { about(hub, c) }, docs("A container for Pub/Sub commands.", "2.8.0")),
+		command.OfRedis("pubsub", about(hub).Run, docs("A container for Pub/Sub commands.", "2.8.0")),
 	}
 	return all
 }
 
-// verbs are what confirmations begin with.
-func verb(kind subscribers.Kind) string {
-	switch kind {
-	case subscribers.Patterns:
-		return "psubscribe"
-	case subscribers.Shards:
-		return "ssubscribe"
-	}
-	return "subscribe"
-}
-
-// unverb is verb for the end of a subscription.
-func unverb(kind subscribers.Kind) string {
-	switch kind {
-	case subscribers.Patterns:
-		return "punsubscribe"
-	case subscribers.Shards:
-		return "sunsubscribe"
-	}
-	return "unsubscribe"
-}
+// initials begin the names of commands, and of confirmations.
+var initials = [...]string{subscribers.Channels: "", subscribers.Patterns: "p", subscribers.Shards: "s"}
 
 func subscribe(kind subscribers.Kind) func(command.Call) {
 	return func(c command.Call) {
@@ -62,7 +43,7 @@ func subscribe(kind subscribers.Kind) func(command.Call) {
 		c.Client.Messages(c.Out)
 		for _, name := range syntax.Strings(c.Args[1:]) {
 			s.Add(kind, name)
-			confirm(c.Out, verb(kind), &name, s.Count(kind))
+			confirm(c.Out, initials[kind]+"subscribe", &name, s.Count(kind))
 		}
 		c.Out.Keep()
 	}
@@ -79,10 +60,10 @@ func unsubscribe(kind subscribers.Kind) func(command.Call) {
 		}
 		for _, name := range names {
 			s.Remove(kind, name)
-			confirm(c.Out, unverb(kind), &name, s.Count(kind))
+			confirm(c.Out, initials[kind]+"unsubscribe", &name, s.Count(kind))
 		}
 		if len(names) == 0 {
-			confirm(c.Out, unverb(kind), nil, s.Count(kind))
+			confirm(c.Out, initials[kind]+"unsubscribe", nil, s.Count(kind))
 		}
 		s.Settle()
 		c.Out.Keep()

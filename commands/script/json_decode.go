@@ -184,7 +184,7 @@ func (d *decoder) wrong(t jsonToken, problem string) jsonToken {
 	return t
 }
 
-// looksInvalid tells whether C would read a number here that JSON does not have.
+// looksInvalid reports whether C would read a number here that JSON does not have.
 func looksInvalid(s string) bool {
 	if s[0] == '+' {
 		return true

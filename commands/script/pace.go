@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"redlock-proxy/internal/pacing"
 )
 
 // ErrBusy says that a script found no place in its time. Its text is Redis' error reply to a client whose command finds a script running.
@@ -28,7 +30,7 @@ const (
 // Pace shares the machine between the runs of a process, so that no script keeps others from running. It is safe for concurrent use.
 //
 // A run begins small, and lock scripts end so. Only so many small ones run at a time, each to its end. One that becomes large
-// (meter.SmallSteps and its kin) gives up its place and needs one of a few seats, which bounds memory. Of those seated one runs at a time,
+// (meter.SmallSteps and the like) gives up its place and needs one of a few seats, which bounds memory. Of those seated one runs at a time,
 // for a slice, and after each slice the lane rests, which bounds the share of the processors. A small one that is sent meanwhile waits for
 // none of them.
 type Pace struct {
@@ -44,7 +46,7 @@ type Pace struct {
 func NewPace() *Pace {
 	return &Pace{
 		small: newPlaces(max(1, runtime.GOMAXPROCS(0)/2), -1), seated: newPlaces(maxSeats, maxStanding), lane: newPlaces(1, -1),
-		now: time.Now, sleep: sleep,
+		now: time.Now, sleep: pacing.Sleep,
 	}
 }
 
@@ -60,16 +62,4 @@ func (p *Pace) restLeft() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.resting.Sub(p.now())
-}
-
-// sleep waits, or returns the cause of ctx if that ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

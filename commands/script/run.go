@@ -22,7 +22,7 @@ type Input struct {
 	Call func(args []string) (keyspace.Reply, error)
 	// Cost is about how many bytes a Call is going to go through, beside its words; nil: none.
 	Cost func(args []string) int
-	// May tells whether the client may do a command, for redis.acl_check_cmd; known is false where there is no such
+	// May reports whether the client may do a command, for redis.acl_check_cmd; known is false where there is no such
 	// command, or none that could be asked about.
 	May    func(args []string) (may, known bool)
 	Limits Limits

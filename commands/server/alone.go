@@ -10,12 +10,7 @@ import (
 // What a lock server answers to those who look for replicas, a log, or other clients: of these it has none.
 
 // alone is ROLE of a master without replicas.
-func alone(c command.Call) {
-	c.Out.Array(3)
-	c.Out.Bulk("master")
-	c.Out.Int(0)
-	c.Out.Array(0)
-}
+func alone(c command.Call) { c.Out.Put([]any{"master", 0, []any{}}) }
 
 // waitAOF is WAITAOF local replicas timeout.
 func waitAOF(c command.Call) {
@@ -26,47 +21,38 @@ func waitAOF(c command.Call) {
 	case local != 0:
 		c.Out.Error("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.")
 	default:
-		c.Out.Array(2)
-		c.Out.Int(0)
-		c.Out.Int(0)
+		c.Out.Put([]any{0, 0})
 	}
 }
 
 // slowlog is SLOWLOG of a log without entries.
-func slowlog(c command.Call) {
-	sub := syntax.Lower(c.Args[1])
-	count, number := syntax.Int(c.Args[len(c.Args)-1])
-	switch {
-	case sub == "get" && len(c.Args) == 3 && (!number || count < -1):
-		c.Out.Error("ERR count should be greater than or equal to -1")
-	case sub == "get" && len(c.Args) <= 3:
-		c.Out.Array(0)
-	case sub == "len" && len(c.Args) == 2:
-		c.Out.Int(0)
-	case sub == "reset" && len(c.Args) == 2:
-		c.Out.Status("OK")
-	case sub == "get", sub == "len", sub == "reset":
-		c.Out.Error(syntax.WrongArity("slowlog|" + sub))
-	default:
-		c.Out.Error(syntax.UnknownSubcommand("SLOWLOG", c.Args[1]))
-	}
+var slowlog = command.Subcommands{
+	"get": command.Sub(-2, func(c command.Call) {
+		count, number := syntax.Int(c.Args[len(c.Args)-1])
+		switch {
+		case len(c.Args) > 3:
+			c.Out.Error(syntax.WrongArity("slowlog|get"))
+		case len(c.Args) == 3 && (!number || count < -1):
+			c.Out.Error("ERR count should be greater than or equal to -1")
+		default:
+			c.Out.Array(0)
+		}
+	}),
+	"len":   command.Sub(2, func(c command.Call) { c.Out.Int(0) }),
+	"reset": command.Sub(2, func(c command.Call) { c.Out.Status("OK") }),
 }
 
-// clientCapa takes what a client says that it can do: nothing depends on it.
-func clientCapa(_ *command.Client, _ [][]byte, out *command.Reply) { out.Status("OK") }
-
-// clientGetRedir is CLIENT GETREDIR: nobody can redirect what is tracked.
-func clientGetRedir(c *command.Client, _ [][]byte, out *command.Reply) {
+// redirection is what CLIENT GETREDIR returns: nobody can redirect what is tracked.
+func redirection(c *command.Client) int {
 	if c.Tracking.Mode().On {
-		out.Int(0)
-		return
+		return 0
 	}
-	out.Int(-1)
+	return -1
 }
 
 // clientTrackingInfo is CLIENT TRACKINGINFO.
-func clientTrackingInfo(c *command.Client, _ [][]byte, out *command.Reply) {
-	mode, flags := c.Tracking.Mode(), []string{"off"}
+func clientTrackingInfo(c command.Call) {
+	mode, flags := c.Client.Tracking.Mode(), []string{"off"}
 	if mode.On {
 		flags = []string{"on"}
 		for _, flag := range []struct {
@@ -78,16 +64,7 @@ func clientTrackingInfo(c *command.Client, _ [][]byte, out *command.Reply) {
 			}
 		}
 	}
-	out.Map(3)
-	out.Bulk("flags")
-	out.Set(len(flags))
-	for _, flag := range flags {
-		out.Bulk(flag)
-	}
-	out.Bulk("redirect")
-	clientGetRedir(c, nil, out)
-	out.Bulk("prefixes")
-	out.Array(0)
+	c.Out.Put(command.Fields{"flags", command.Words(flags), "redirect", redirection(c.Client), "prefixes", []any{}})
 }
 
 // clientKill is CLIENT KILL of what the client sees: itself, by its address, or by filters that are all true of it.

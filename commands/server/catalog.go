@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/commands/command"
 )
 
-// catalog is what COMMAND tells of: all commands of the table. It is safe for concurrent use once it has
+// catalog is what COMMAND lists: all commands of the table. It is safe for concurrent use once it has
 // them.
 type catalog struct {
 	all    []*command.Command

@@ -10,40 +10,34 @@ import (
 
 // client is CLIENT with its subcommands.
 func client(c command.Call) {
-	sub := syntax.Lower(c.Args[1])
-	run, known := clientSubcommands[sub]
-	switch {
-	case c.Client.Track != nil && (sub == "tracking" || sub == "caching"):
+	if sub := syntax.Lower(c.Args[1]); c.Client.Track != nil && (sub == "tracking" || sub == "caching") {
 		clientTracking(c, sub)
-	case !known:
-		c.Out.Error(syntax.UnknownSubcommand("CLIENT", c.Args[1]))
-	case !syntax.Fits(run.arity, len(c.Args)):
-		c.Out.Error(syntax.WrongArity("client|" + sub))
-	default:
-		run.do(c.Client, c.Args[2:], c.Out)
+		return
 	}
+	clientSubcommands.Run(c)
 }
 
-// clientSubcommands is never changed. The arity counts all words.
-var clientSubcommands = map[string]struct {
-	arity int
-	do    func(c *command.Client, args [][]byte, out *command.Reply)
-}{
-	"id":           {2, func(c *command.Client, _ [][]byte, out *command.Reply) { out.Int(c.ID) }},
-	"getname":      {2, clientGetName},
-	"setname":      {3, clientSetName},
-	"setinfo":      {4, clientSetInfo},
-	"info":         {2, func(c *command.Client, _ [][]byte, out *command.Reply) { out.Text(c.Describe()) }},
-	"list":         {-2, clientList},
-	"reply":        {3, clientReply},
-	"capa":         {-3, clientCapa},
-	"getredir":     {2, clientGetRedir},
-	"kill":         {-3, clientKill},
-	"unblock":      {-3, clientUnblock},
-	"trackinginfo": {2, clientTrackingInfo},
-	"no-evict":     {3, clientOnOff},
-	"no-touch":     {3, clientOnOff},
-	"help":         {2, clientHelp},
+var clientSubcommands = command.Subcommands{
+	"id":           command.Sub(2, func(c command.Call) { c.Out.Int(c.Client.ID) }),
+	"getname":      command.Sub(2, clientGetName),
+	"setname":      command.Sub(3, clientSetName),
+	"setinfo":      command.Sub(4, ofClient(clientSetInfo)),
+	"info":         command.Sub(2, func(c command.Call) { c.Out.Text(c.Client.Describe()) }),
+	"list":         command.Sub(-2, ofClient(clientList)),
+	"reply":        command.Sub(3, clientReply),
+	"capa":         command.Sub(-3, func(c command.Call) { c.Out.Status("OK") }), // what a client can do: nothing depends on it
+	"getredir":     command.Sub(2, func(c command.Call) { c.Out.Int(int64(redirection(c.Client))) }),
+	"kill":         command.Sub(-3, ofClient(clientKill)),
+	"unblock":      command.Sub(-3, ofClient(clientUnblock)),
+	"trackinginfo": command.Sub(2, clientTrackingInfo),
+	"no-evict":     command.Sub(3, clientOnOff),
+	"no-touch":     command.Sub(3, clientOnOff),
+	"help":         clientHelp,
+}
+
+// ofClient is a subcommand that gets what stands after its name.
+func ofClient(do func(c *command.Client, words [][]byte, out *command.Reply)) func(command.Call) {
+	return func(c command.Call) { do(c.Client, c.Args[2:], c.Out) }
 }
 
 // clientTracking is CLIENT TRACKING and CLIENT CACHING.
@@ -95,19 +89,18 @@ func setCaching(c command.Call) (refused string) {
 	return refused
 }
 
-func clientGetName(c *command.Client, _ [][]byte, out *command.Reply) {
-	if c.Name == "" {
-		out.Null()
+func clientGetName(c command.Call) {
+	if c.Client.Name == "" {
+		c.Out.Null()
 		return
 	}
-	out.Bulk(c.Name)
+	c.Out.Bulk(c.Client.Name)
 }
 
-func clientSetName(c *command.Client, args [][]byte, out *command.Reply) {
-	if !rename(c, args[0], out) {
-		return
+func clientSetName(c command.Call) {
+	if rename(c.Client, c.Args[2], c.Out) {
+		c.Out.Status("OK")
 	}
-	out.Status("OK")
 }
 
 const badName = "ERR Client names cannot contain spaces, newlines or special characters."
@@ -150,39 +143,37 @@ func clientSetInfo(c *command.Client, args [][]byte, out *command.Reply) {
 	out.Status("OK")
 }
 
-func clientReply(c *command.Client, args [][]byte, out *command.Reply) {
-	switch mode := syntax.Lower(args[0]); {
-	case !c.Silence(mode):
-		out.Error(syntax.ErrSyntax)
+func clientReply(c command.Call) {
+	switch mode := syntax.Lower(c.Args[2]); {
+	case !c.Client.Silence(mode):
+		c.Out.Error(syntax.ErrSyntax)
 	case mode == "on":
-		out.Status("OK")
+		c.Out.Status("OK")
 	}
 }
 
-func clientOnOff(_ *command.Client, args [][]byte, out *command.Reply) {
-	switch syntax.Lower(args[0]) {
+func clientOnOff(c command.Call) {
+	switch syntax.Lower(c.Args[2]) {
 	case "on", "off":
-		out.Status("OK")
+		c.Out.Status("OK")
 	default:
-		out.Error(syntax.ErrSyntax)
+		c.Out.Error(syntax.ErrSyntax)
 	}
 }
 
-func clientHelp(_ *command.Client, _ [][]byte, out *command.Reply) {
-	out.Statuses([]string{
-		"CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-		"CAPA <capability> [...]", "    Accepted; has no effect.",
-		"GETNAME", "    Return the name of the current connection.",
-		"ID", "    Return the ID of the current connection.",
-		"GETREDIR", "    Return 0 while the current connection tracks keys, else -1.",
-		"INFO", "    Return information about the current client connection.",
-		"KILL <option> ...", "    Kill the current connection: a client sees only itself here.",
-		"LIST [options ...]", "    The same as INFO: a client sees only itself here.",
-		"NO-EVICT (ON|OFF)", "    Accepted; has no effect.",
-		"NO-TOUCH (ON|OFF)", "    Accepted; has no effect.",
-		"REPLY (ON|OFF|SKIP)", "    Control the replies sent to the current connection.",
-		"SETINFO (LIB-NAME|LIB-VER) <value>", "    Set the client library's name or version.",
-		"SETNAME <name>", "    Assign the name <name> to the current connection.",
-		"HELP", "    Print this help.",
-	})
-}
+var clientHelp = command.Help(
+	"CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+	"CAPA <capability> [...]", "    Accepted; has no effect.",
+	"GETNAME", "    Return the name of the current connection.",
+	"ID", "    Return the ID of the current connection.",
+	"GETREDIR", "    Return 0 while the current connection tracks keys, else -1.",
+	"INFO", "    Return information about the current client connection.",
+	"KILL <option> ...", "    Kill the current connection: a client sees only itself here.",
+	"LIST [options ...]", "    The same as INFO: a client sees only itself here.",
+	"NO-EVICT (ON|OFF)", "    Accepted; has no effect.",
+	"NO-TOUCH (ON|OFF)", "    Accepted; has no effect.",
+	"REPLY (ON|OFF|SKIP)", "    Control the replies sent to the current connection.",
+	"SETINFO (LIB-NAME|LIB-VER) <value>", "    Set the client library's name or version.",
+	"SETNAME <name>", "    Assign the name <name> to the current connection.",
+	"HELP", "    Print this help.",
+)

@@ -66,39 +66,14 @@ var clusterInfo = []string{
 }
 
 func (s *Server) clusterSlots(host string, port int64, out *command.Reply) {
-	out.Array(1)
-	out.Array(3)
-	out.Int(0)
-	out.Int(slots - 1)
-	out.Array(4)
-	out.Bulk(host)
-	out.Int(port)
-	out.Bulk(s.opts.ID)
-	out.Array(0)
+	out.Put([]any{[]any{0, slots - 1, []any{host, port, s.opts.ID, []any{}}}})
 }
 
 func (s *Server) clusterShards(host string, port int64, out *command.Reply) {
-	out.Array(1)
-	out.Map(2)
-	out.Bulk("slots")
-	out.Array(2)
-	out.Int(0)
-	out.Int(slots - 1)
-	out.Bulk("nodes")
-	out.Array(1)
-	out.Map(7)
-	out.Bulk("id")
-	out.Bulk(s.opts.ID)
-	out.Bulk("port")
-	out.Int(port)
-	for _, field := range [][2]string{{"ip", host}, {"endpoint", host}, {"role", "master"}} {
-		out.Bulk(field[0])
-		out.Bulk(field[1])
+	node := command.Fields{
+		"id", s.opts.ID, "port", port, "ip", host, "endpoint", host, "role", "master", "replication-offset", 0, "health", "online",
 	}
-	out.Bulk("replication-offset")
-	out.Int(0)
-	out.Bulk("health")
-	out.Bulk("online")
+	out.Put([]any{command.Fields{"slots", []any{0, slots - 1}, "nodes", []any{node}}})
 }
 
 // onCluster is a command that only a node of a cluster takes, and that changes nothing here.

@@ -9,20 +9,8 @@ import (
 	"redlock-proxy/commands/command"
 )
 
-// config is CONFIG GET: what tools ask about a server before they use it.
-func (s *Server) config(c command.Call) {
-	sub := syntax.Lower(c.Args[1])
-	switch {
-	case sub != "get":
-		c.Out.Error(syntax.UnknownSubcommand("CONFIG", c.Args[1]))
-	case len(c.Args) < 3:
-		c.Out.Error(syntax.WrongArity("config|get"))
-	default:
-		s.configGet(c.Args[2:], c.Out)
-	}
-}
-
-func (s *Server) configGet(patterns [][]byte, out *command.Reply) {
+// configGet is CONFIG GET: what tools ask about a server before they use it.
+func (s *Server) configGet(c command.Call) {
 	settings := [][2]string{
 		{"appendonly", "no"},
 		{"databases", strconv.Itoa(databases)},
@@ -34,17 +22,13 @@ func (s *Server) configGet(patterns [][]byte, out *command.Reply) {
 		{"slave-read-only", "yes"},
 		{"timeout", "0"},
 	}
-	var found [][2]string
+	var found command.Fields
 	for _, s := range settings {
-		if name, ok := settingAsked(patterns, s[0]); ok {
-			found = append(found, [2]string{name, s[1]})
+		if name, ok := settingAsked(c.Args[2:], s[0]); ok {
+			found = append(found, name, s[1])
 		}
 	}
-	out.Map(len(found))
-	for _, s := range found {
-		out.Bulk(s[0])
-		out.Bulk(s[1])
-	}
+	c.Out.Put(found)
 }
 
 // settingAsked reports whether CONFIG GET asks for a setting, and under which name

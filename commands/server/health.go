@@ -42,7 +42,7 @@ func (s *Server) proxyHealth() string {
 	})
 }
 
-// Readiness counts the masters, and those that vote, and says why locks cannot be had, or
+// Readiness counts the masters, and those that vote, and says why locks are not available, or
 // nothing: they can where a majority votes. The upstream does not count: without it locks are
 // had all the same.
 func Readiness(all []quorum.MasterStatus) (voting, masters int, cause string) {

@@ -97,19 +97,5 @@ func HelloRefusal(words [][]byte) string {
 }
 
 func (s *Server) greet(c *command.Client, out *command.Reply) {
-	out.Map(7)
-	out.Bulk("server")
-	out.Bulk("redis")
-	out.Bulk("version")
-	out.Bulk(redisVersion)
-	out.Bulk("proto")
-	out.Int(int64(c.Proto))
-	out.Bulk("id")
-	out.Int(c.ID)
-	out.Bulk("mode")
-	out.Bulk(s.mode())
-	out.Bulk("role")
-	out.Bulk("master")
-	out.Bulk("modules")
-	out.Array(0)
+	out.Put(command.Fields{"server", "redis", "version", redisVersion, "proto", c.Proto, "id", c.ID, "mode", s.mode(), "role", "master", "modules", []any{}})
 }

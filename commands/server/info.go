@@ -116,7 +116,7 @@ func field(text string) string {
 // seconds rounds up.
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
-// infoRedlock tells what the masters are up to.
+// infoRedlock shows what the masters are up to.
 func (s *Server) infoRedlock() []string {
 	up, voting := 0, 0
 	var lines []string
@@ -141,7 +141,7 @@ func (s *Server) infoRedlock() []string {
 	return append(append(head, s.infoPlace()...), lines...)
 }
 
-// infoPlace tells where the locks are, and of those that are elsewhere. The glob stands last, since it may be any text without a line end.
+// infoPlace shows where the locks are, and of those that are elsewhere. The glob stands last, since it may be any text without a line end.
 func (s *Server) infoPlace() (lines []string) {
 	if s.opts.LocksAt != nil {
 		lines = append(lines, "redlock_locks_at:"+s.opts.LocksAt())
@@ -166,7 +166,7 @@ func count(it bool) int {
 	return 0
 }
 
-// infoUncovered tells what is used like locks on the upstream. The glob stands last, since
+// infoUncovered shows what is used like locks on the upstream. The glob stands last, since
 // it may be any text without a line end.
 func (s *Server) infoUncovered() []string {
 	if s.opts.Uncovered == nil {
@@ -186,7 +186,7 @@ func (s *Server) infoUncovered() []string {
 // mergedInfo is INFO with our section after the upstream's, whose numbers stay
 // untouched.
 func (s *Server) mergedInfo(c command.Call) {
-	reply, ok := ask(c)
+	reply, ok := c.AskUpstream()
 	if !ok {
 		return
 	}

@@ -29,21 +29,6 @@ func (l *catalog) isOurs(name []byte) *command.Command {
 	return nil
 }
 
-// ask gets the upstream's reply, or answers the error. What is no success is
-// passed on as it is.
-func ask(c command.Call) ([]byte, bool) {
-	reply, err := c.Client.Ask(c.Ctx)
-	if err != nil {
-		c.Out.Fail(err)
-		return nil, false
-	}
-	if len(reply) == 0 || reply[0] == '-' {
-		c.Out.Raw(reply)
-		return nil, false
-	}
-	return reply, true
-}
-
 // mergedCommand is COMMAND and its subcommands, with ours.
 func (l *catalog) mergedCommand(c command.Call) {
 	if len(c.Args) > 2 && l.isOurs(c.Args[2]) != nil {
@@ -56,7 +41,7 @@ func (l *catalog) mergedCommand(c command.Call) {
 			return
 		}
 	}
-	reply, ok := ask(c)
+	reply, ok := c.AskUpstream()
 	if !ok {
 		return
 	}

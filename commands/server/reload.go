@@ -21,11 +21,7 @@ func (s *Server) proxyReload(c command.Call) {
 		c.Out.Error("ERR nothing is changed: " + err.Error())
 		return
 	}
-	c.Out.Map(2)
-	c.Out.Bulk("changed")
-	c.Out.Strings(changed)
-	c.Out.Bulk("needs_restart")
-	c.Out.Strings(pending)
+	c.Out.Put(command.Fields{"changed", changed, "needs_restart", pending})
 }
 
 // asker is who a client is, for the log.

@@ -29,7 +29,7 @@ func withoutServers(reply []byte) []byte {
 
 // role is ROLE without the addresses of other servers: a master has no replicas, and a replica does not say whose.
 func role(c command.Call) {
-	reply, ok := ask(c)
+	reply, ok := c.AskUpstream()
 	if !ok {
 		return
 	}

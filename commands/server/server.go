@@ -18,15 +18,15 @@ const databases = 16
 // answers for itself. Client libraries choose commands by it.
 const redisVersion = "7.2.4"
 
-// Options are what a Server tells of. MaxClients and Waiting must be set.
+// Options are what a Server shows. MaxClients and Waiting must be set.
 type Options struct {
 	// Version is the proxy's own version, as INFO shows it.
 	Version string
 	// MaxClients is the limit on connections now, as CONFIG GET shows it.
 	MaxClients func() int
-	// Masters tells the state of the masters. The default is none.
+	// Masters returns the state of the masters. The default is none.
 	Masters func() []quorum.MasterStatus
-	// Upstream tells its address and, if it is down, why. It is nil where there is none.
+	// Upstream returns its address and, if it is down, why. It is nil where there is none.
 	Upstream func() (name string, err error)
 	// Clients counts the connected clients, Waiting those that wait for a lock. The default is 0.
 	Clients, Waiting func() int
@@ -41,7 +41,7 @@ type Options struct {
 	Onward func(ctx context.Context, ids []string) error
 	// Draining reports whether the proxy is about to stop. The default is no.
 	Draining func() bool
-	// Reload reads the configuration again and tells which settings changed, and which are pending until a
+	// Reload reads the configuration again and returns which settings changed, and which are pending until a
 	// restart; by is who asks. It is nil where there is none to be read. The error says why nothing changed.
 	Reload func(by string) (changed, pending []string, err error)
 	// Mover moves the locks between the upstream and the masters. It is nil where that cannot be.
@@ -94,7 +94,7 @@ func (o Options) orDefault() Options {
 	return o
 }
 
-// List has COMMAND tell of these, in this order.
+// List has COMMAND list these, in this order.
 func (s *Server) List(all []*command.Command) { s.catalog = newCatalog(all) }
 
 // Commands are those of a proxy without an upstream: what clients send when they connect, or to look around.
@@ -109,13 +109,13 @@ func (s *Server) Commands() []*command.Command {
 		command.OfRedis("quit", quit, command.DocsOf("connection", "Closes the connection.", "1.0.0")),
 		command.OfRedis("reset", reset, command.DocsOf("connection", "Resets the connection.", "6.2.0")),
 		command.OfRedis("info", s.info, command.DocsOf("server", "Returns information and statistics about the server.", "1.0.0", command.Optional(command.Text("section")))),
-		command.OfRedis("config", s.config, command.DocsOf("server", "A container for server configuration commands.", "2.0.0")),
+		command.OfRedis("config", command.Subcommands{"get": command.Sub(-3, s.configGet)}.Run, command.DocsOf("server", "A container for server configuration commands.", "2.0.0")),
 		command.OfRedis("command", s.catalog.command, command.DocsOf("server", "Returns detailed information about all commands.", "2.8.13")),
 		command.OfRedis("time", now, command.DocsOf("server", "Returns the server time.", "2.6.0")),
 		command.OfRedis("cluster", s.cluster, command.DocsOf("cluster", "A container for Redis Cluster commands.", "3.0.0")),
 		command.OfRedis("role", alone, command.DocsOf("server", "Returns the replication role.", "2.8.12")),
 		command.OfRedis("waitaof", waitAOF, command.DocsOf("generic", "The same for the disks of masters.", "7.2.0", command.Integer("numlocal"), command.Integer("numreplicas"), command.Integer("timeout"))),
-		command.OfRedis("slowlog", slowlog, command.DocsOf("server", "A container for slow log commands: nothing is in it.", "2.2.12")),
+		command.OfRedis("slowlog", slowlog.Run, command.DocsOf("server", "A container for slow log commands: nothing is in it.", "2.2.12")),
 		command.OfRedis("readwrite", s.onCluster, command.DocsOf("cluster", "Enables read-write queries for a connection to a Redis Cluster replica node.", "3.0.0")),
 		command.OfRedis("readonly", s.onCluster, command.DocsOf("cluster", "Enables read-only queries for a connection to a Redis Cluster replica node.", "3.0.0")),
 	}

@@ -16,13 +16,13 @@ const (
 	afterEnd = 5 * time.Millisecond
 	// armTime is how long is waited for marks to be armed.
 	armTime = 250 * time.Millisecond
-	// blindPause is between two times that keys are told because they cannot be watched.
+	// blindPause is between two times that keys are reported because they cannot be watched.
 	blindPause = 100 * time.Millisecond
 	// maxChecked bounds the keys that are checked together, maxPostponed how often the client's own commands have a check be made again.
 	maxChecked, maxPostponed = 128, 3
 )
 
-// run is the Client's goroutine, as long as there is something to do. After a panic, which is a mistake in the program, the client is told that
+// run is the Client's goroutine, as long as there is something to do. After a panic, which is a mistake in the program, the client is notified that
 // everything may have changed.
 func (c *Client) run() {
 	defer func() {
@@ -77,7 +77,7 @@ func (c *Client) next(now time.Time) (due []string, checks []*entry, at time.Tim
 	return due, checks, at, c.running
 }
 
-// takeAll reports whether everything is to be told, once.
+// takeAll reports whether everything is to be reported, once.
 func (c *Client) takeAll() (is bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,7 +103,7 @@ func (c *Client) rest(until time.Time) {
 	}
 }
 
-// check marks keys anew, and looks whether they still hold what the client was told.
+// check marks keys anew, and looks whether they still hold what was reported to the client.
 func (c *Client) check(all []*entry) {
 	marks := c.mark(all)
 	if !c.settled(marks) {
@@ -115,7 +115,7 @@ func (c *Client) check(all []*entry) {
 	}
 	seen, err := c.hub.opts.Read(c.ctx, places)
 	now := time.Now()
-	// Before mu is taken: a mark that has news waits for mu. What ends after this is told as news.
+	// Before mu is taken: a mark that has news waits for mu. What ends after this comes as news.
 	watched := make([]bool, len(all))
 	for i, m := range marks {
 		watched[i] = m.Watched()
@@ -141,7 +141,7 @@ func (c *Client) check(all []*entry) {
 	stop(ended...)
 }
 
-// awaitEnd has an entry be checked when what it holds ends by itself: masters tell of that late, and not at all of one key of a cell with
+// awaitEnd has an entry be checked when what it holds ends by itself: masters report that late, and not at all of one key of a cell with
 // others. It is called with mu held.
 func (e *entry) awaitEnd(s state, now time.Time) {
 	switch left := s.end.Sub(now) + afterEnd; {
@@ -214,7 +214,7 @@ func (c *Client) unwatched(e *entry, now time.Time) Mark {
 	return c.lose(e)
 }
 
-// news is told by a mark. It does not wait.
+// news is called by a mark. It does not wait.
 func (c *Client) news(e *entry, round int, n quorum.News) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -232,7 +232,7 @@ func (c *Client) news(e *entry, round int, n quorum.News) {
 	}
 }
 
-// pause is how long is waited after a change that few masters have told.
+// pause is how long is waited after a change that few masters have reported.
 func (e *entry) pause(now time.Time) time.Duration {
 	if e.hurried++; now.Sub(e.checked) > calmAfter {
 		e.hurried = 0

@@ -26,11 +26,11 @@ type Client struct {
 	entries map[id]*entry
 	order   list.List       // of *entry, the oldest first
 	stirred map[*entry]bool // those that are due, now or later
-	lost    map[string]bool // keys that are to be told
+	lost    map[string]bool // keys that are to be reported
 	busy    map[id]int      // keys that commands of the client's own work with
-	// blind is when a key was told last because it cannot be watched.
+	// blind is when a key was reported last because it cannot be watched.
 	blind time.Time
-	// all: everything that there is is to be told.
+	// all: everything is to be reported.
 	all     bool
 	running bool
 	closed  bool
@@ -78,7 +78,7 @@ func (c *Client) Used() {
 	}
 }
 
-// Close forgets everything, and waits until nothing is told any more.
+// Close forgets everything, and waits until nothing is reported any more.
 func (c *Client) Close() {
 	if c == nil {
 		return
@@ -104,7 +104,7 @@ func (c *Client) forgetAll() {
 	stop(marks...)
 }
 
-// stop stops marks. It is called without mu: a mark that tells something waits for that.
+// stop stops marks. It is called without mu: a mark that reports something waits for that.
 func stop(marks ...Mark) {
 	for _, m := range marks {
 		if m != nil {
@@ -132,7 +132,7 @@ func (c *Client) forget(e *entry) Mark {
 	return e.mark
 }
 
-// lose forgets an entry and has it told. It is called with mu held.
+// lose forgets an entry and has it reported. It is called with mu held.
 func (c *Client) lose(e *entry) Mark {
 	c.lost[e.key] = true
 	c.kick()
@@ -289,7 +289,7 @@ func (t *Turn) read(key string, is state, edit keyspace.Edit, changed bool, now 
 	return marks
 }
 
-// expel tells the client of an entry for which there is no room.
+// expel notifies the client of an entry for which there is no room.
 func (e *entry) expel() {
 	e.client.mu.Lock()
 	var m Mark

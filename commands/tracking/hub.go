@@ -28,13 +28,13 @@ type Mark interface {
 type Options struct {
 	// Mark sets a mark for a key. tell is called when there is news; it does not wait.
 	Mark func(key quorum.Key, notify func(quorum.News)) Mark
-	// Read tells what a majority of the masters holds.
+	// Read returns what a majority of the masters holds.
 	Read func(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error)
-	// Logger is told of mistakes in the program.
+	// Logger logs mistakes in the program.
 	Logger *slog.Logger
 }
 
-// Bounds on what is remembered. Where there is no room the oldest key is told, as if it had changed.
+// Bounds on what is remembered. Where there is no room the oldest key is reported, as if it had changed.
 const (
 	maxOfClient = 10_000
 	maxOfAll    = 100_000
@@ -110,10 +110,10 @@ type entry struct {
 	id
 	client *Client
 	place  quorum.Key
-	was    state // what the client was told
+	was    state // what was reported to the client
 
 	mark Mark // nil before the first check
-	// round counts the marks: what an older one tells is over.
+	// round counts the marks: what an older one reports is over.
 	round int
 	// due is when it is to be checked; zero: not before there is news.
 	due       time.Time
@@ -133,7 +133,7 @@ type state struct {
 	// end is when that ends; timed is false where that is not known, and endless where it never does.
 	timed, endless bool
 	end            time.Time
-	// unknown is set where the client could not be told: anything is another.
+	// unknown is set where the client could not be notified: anything is another.
 	unknown bool
 }
 

@@ -162,16 +162,7 @@ func ofConnection(db int, words []string) program.Program {
 	case "select":
 		reply, _ = eval.Select(db, words[1])
 	}
-	return program.Program{DB: db, Run: func(context.Context, *keyspace.Space) (keyspace.Reply, [][]string, error) {
-		return reply, nil, nil
-	}}
-}
-
-// ofMessage is a PUBLISH as a program: it is done when the others stand. How many get it is not known yet, and taken to be 1.
-func ofMessage(db int, words []string) program.Program {
-	return program.Program{DB: db, Run: func(context.Context, *keyspace.Space) (keyspace.Reply, [][]string, error) {
-		return keyspace.Number(1), [][]string{words}, nil
-	}}
+	return program.Fixed(db, reply)
 }
 
 // exec is EXEC: all that was queued, made as one edit under the condition that the watched keys hold what
@@ -222,14 +213,14 @@ func (t Transactions) part(ctx context.Context, client *command.Client, known *r
 		return ofConnection(client.DB, words), nil
 	}
 	if subscribers.IsPublish(syntax.Lower(words[0])) {
-		return ofMessage(client.DB, words), nil
+		return program.Fixed(client.DB, keyspace.Number(1), words), nil // done when the others stand; how many get it is not known yet
 	}
 	if !script.IsEval(syntax.Lower(words[0])) {
 		return t.Keys.Program(client, words), nil
 	}
 	part, failed, err := t.Scripts.Program(ctx, client, known, words, allowance)
 	if failed != "" {
-		return program.Failed(failed), nil
+		return program.Fixed(client.DB, keyspace.Fail(failed)), nil
 	}
 	return part, err
 }

@@ -25,7 +25,7 @@ type Notices struct {
 
 	mu    sync.Mutex
 	heads map[string]map[string]*Pattern // by beginning, then by glob
-	// full: the log was told that further patterns are not.
+	// full: it was logged that further patterns are not.
 	full bool
 }
 
@@ -38,7 +38,7 @@ type Pattern struct {
 	Locks, Releases int64
 }
 
-// New makes notices that tell the log of each pattern once.
+// New makes notices that log each pattern once.
 func New(log *slog.Logger) *Notices {
 	return &Notices{log: log, heads: map[string]map[string]*Pattern{}}
 }
@@ -87,7 +87,7 @@ func (n *Notices) count(what use, key []byte) {
 	p.Releases++
 }
 
-// find gives the pattern of a key, and tells the log of a new one.
+// find gives the pattern of a key, and logs a new one.
 func (n *Notices) find(what use, key []byte) *Pattern {
 	glob, head := pattern(key)
 	globs := n.heads[head]

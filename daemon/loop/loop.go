@@ -1,4 +1,4 @@
-// Package loop finds out whether an address that a proxy is told to connect to is the one that it listens on. A proxy that is its own
+// Package loop finds out whether an address that a proxy is to connect to is the one that it listens on. A proxy that is its own
 // upstream sends itself each command again, over a new connection each time, until no descriptor is left. What leads back over another
 // proxy is not seen here: that is asked on the connection (PROXY PATH).
 package loop

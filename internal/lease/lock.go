@@ -9,6 +9,8 @@ import (
 	"os"
 	"time"
 
+	"redlock-proxy/internal/pacing"
+
 	"github.com/redis/go-redis/v9"
 )
 
@@ -200,12 +202,5 @@ func earlier(a, b time.Time) time.Time {
 
 // sleepUntil waits for a moment; false: ctx ended.
 func sleepUntil(ctx context.Context, t time.Time) bool {
-	timer := time.NewTimer(time.Until(t))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
+	return pacing.Sleep(ctx, time.Until(t)) == nil
 }

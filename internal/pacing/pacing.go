@@ -2,7 +2,10 @@
 // stay in step.
 package pacing
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Pauses are those between the tries of one: each twice as long as the one before, from Shortest
 // up to Longest, and jittered.
@@ -26,4 +29,16 @@ func (p *Pauses) Next() time.Duration {
 // Jittered is between a half of d and d; rand gives numbers in [0, 1).
 func Jittered(d time.Duration, rand func() float64) time.Duration {
 	return d/2 + time.Duration(rand()*float64(d)/2)
+}
+
+// Sleep waits, or returns the cause of ctx if that ends first.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

@@ -16,7 +16,7 @@ type Own struct {
 	Name string
 	// Categories are those that it is in.
 	Categories spec.Categories
-	// Keys tells which of its words are keys; nil: none is.
+	// Keys says which of its words are keys; nil: none is.
 	Keys *keys.Rule
 	// Access is what it does with them.
 	Access spec.Access

@@ -76,7 +76,7 @@ type use struct {
 // Check says whether the user may send a command of these words.
 func (u *User) Check(words [][]byte) Denial { return u.CheckBegin(words, len(words)) }
 
-// CheckBegin is Check for a command of so many words of which only the first ones are given. What these do not tell
+// CheckBegin is Check for a command of so many words of which only the first ones are given. What these do not say
 // is not allowed.
 func (u *User) CheckBegin(words [][]byte, total int) Denial {
 	if u.root().all() {

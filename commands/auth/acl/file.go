@@ -14,7 +14,7 @@ type Set struct {
 	byName  map[string]*User
 }
 
-// Parse reads a file; name is what errors call it. The error tells everything that is wrong, in Redis' words, with
+// Parse reads a file; name is what errors call it. The error lists everything that is wrong, in Redis' words, with
 // the lines, as Redis does, and never a password.
 func Parse(name, text string, catalog *Catalog) (*Set, error) {
 	s := &Set{catalog, map[string]*User{}}

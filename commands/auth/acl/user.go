@@ -167,7 +167,7 @@ func (u *User) Describe() string {
 	return strings.Join(parts, " ")
 }
 
-// Rules are what ACL GETUSER tells of one set of rules.
+// Rules are what ACL GETUSER returns of one set of rules.
 type Rules struct{ Commands, Keys, Channels string }
 
 // Rules are the user's: those without parentheses, then the others.

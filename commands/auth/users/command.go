@@ -9,43 +9,28 @@ import (
 
 // Command is ACL.
 func (u *Users) Command() *command.Command {
-	c := command.OfRedis("acl", u.acl, command.DocsOf("server", "A container for Access List Control commands.", "6.0.0"))
+	c := command.OfRedis("acl", u.subcommands().Run, command.DocsOf("server", "A container for Access List Control commands.", "6.0.0"))
 	c.Guarded, c.Local = true, true
 	return c
 }
 
-// subcommands are those of ACL; the arity counts all words. It is never changed.
-var subcommands = map[string]struct {
-	arity int
-	do    func(u *Users, c command.Call)
-}{
-	"whoami":  {2, func(_ *Users, c command.Call) { c.Out.Bulk(c.Client.User) }},
-	"users":   {2, (*Users).names},
-	"list":    {2, (*Users).list},
-	"getuser": {3, (*Users).getUser},
-	"cat":     {-2, (*Users).cat},
-	"dryrun":  {-4, (*Users).dryRun},
-	"load":    {2, (*Users).load},
-	"setuser": {-3, fileRules},
-	"deluser": {-3, fileRules},
-	"save":    {2, fileRules},
-	"help":    {2, help},
-}
-
-func (u *Users) acl(c command.Call) {
-	sub := syntax.Lower(c.Args[1])
-	run, known := subcommands[sub]
-	switch {
-	case !known:
-		c.Out.Error(syntax.UnknownSubcommand("ACL", c.Args[1]))
-	case !syntax.Fits(run.arity, len(c.Args)):
-		c.Out.Error(syntax.WrongArity("acl|" + sub))
-	default:
-		run.do(u, c)
+func (u *Users) subcommands() command.Subcommands {
+	return command.Subcommands{
+		"whoami":  command.Sub(2, func(c command.Call) { c.Out.Bulk(c.Client.User) }),
+		"users":   command.Sub(2, u.names),
+		"list":    command.Sub(2, u.list),
+		"getuser": command.Sub(3, u.getUser),
+		"cat":     command.Sub(-2, u.cat),
+		"dryrun":  command.Sub(-4, u.dryRun),
+		"load":    command.Sub(2, u.load),
+		"setuser": command.Sub(-3, fileRules),
+		"deluser": command.Sub(-3, fileRules),
+		"save":    command.Sub(2, fileRules),
+		"help":    help,
 	}
 }
 
-func fileRules(_ *Users, c command.Call) {
+func fileRules(c command.Call) {
 	c.Out.Error("ERR the users of this proxy are those of its acl-file: change that, then read it again by ACL LOAD or SIGHUP")
 }
 
@@ -72,31 +57,16 @@ func (u *Users) getUser(c command.Call) {
 		return
 	}
 	all := user.Rules()
-	c.Out.Map(6)
-	c.Out.Bulk("flags")
-	flags := user.Flags()
-	c.Out.Set(len(flags))
-	for _, flag := range flags {
-		c.Out.Bulk(flag)
-	}
-	c.Out.Bulk("passwords")
-	c.Out.Strings(user.Hashes())
-	writeRules(c.Out, all[0])
-	c.Out.Bulk("selectors")
-	c.Out.Array(len(all) - 1)
+	selectors := []any{}
 	for _, rules := range all[1:] {
-		c.Out.Map(3)
-		writeRules(c.Out, rules)
+		selectors = append(selectors, fieldsOf(rules))
 	}
+	fields := command.Fields{"flags", command.Words(user.Flags()), "passwords", user.Hashes()}
+	c.Out.Put(append(append(fields, fieldsOf(all[0])...), "selectors", selectors))
 }
 
-func writeRules(out *command.Reply, rules acl.Rules) {
-	out.Bulk("commands")
-	out.Bulk(rules.Commands)
-	out.Bulk("keys")
-	out.Bulk(rules.Keys)
-	out.Bulk("channels")
-	out.Bulk(rules.Channels)
+func fieldsOf(rules acl.Rules) command.Fields {
+	return command.Fields{"commands", rules.Commands, "keys", rules.Keys, "channels", rules.Channels}
 }
 
 func (u *Users) cat(c command.Call) {
@@ -142,16 +112,14 @@ func (u *Users) load(c command.Call) {
 	c.Out.Status("OK")
 }
 
-func help(_ *Users, c command.Call) {
-	c.Out.Statuses([]string{
-		"ACL <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-		"CAT [<category>]", "    List all commands that belong to <category>, or all command categories", "    when no category is specified.",
-		"DRYRUN <username> <command> [<arg> ...]", "    Returns whether the user can execute the given command without executing the command.",
-		"GETUSER <username>", "    Get the user's details.",
-		"LIST", "    Show users details in config file format.",
-		"LOAD", "    Reload users from the ACL file.",
-		"USERS", "    List all the registered usernames.",
-		"WHOAMI", "    Return the current connection username.",
-		"HELP", "    Prints this help.",
-	})
-}
+var help = command.Help(
+	"ACL <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+	"CAT [<category>]", "    List all commands that belong to <category>, or all command categories", "    when no category is specified.",
+	"DRYRUN <username> <command> [<arg> ...]", "    Returns whether the user can execute the given command without executing the command.",
+	"GETUSER <username>", "    Get the user's details.",
+	"LIST", "    Show users details in config file format.",
+	"LOAD", "    Reload users from the ACL file.",
+	"USERS", "    List all the registered usernames.",
+	"WHOAMI", "    Return the current connection username.",
+	"HELP", "    Prints this help.",
+)

@@ -4,5 +4,5 @@
 //
 // A client's rights are looked up at each command, so that they follow the file at once. A client whose login would
 // not be taken any more, because its user is gone or off, or its password no longer one of the user's, is nobody
-// from then on, and whoever watches ([Users.Watch]) is told to end its connection.
+// from then on, and whoever watches ([Users.Watch]) is notified to end its connection.
 package users

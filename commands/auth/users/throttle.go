@@ -78,7 +78,7 @@ func (t *throttle) turn(now time.Time, addr net.Addr, name string) (wait time.Du
 	return wait, true
 }
 
-// failed is told of a failed login.
+// failed notes a failed login.
 func (t *throttle) failed(now time.Time, addr net.Addr, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

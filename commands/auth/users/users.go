@@ -30,7 +30,7 @@ type watcher struct {
 	notify func(changed func(name string) bool)
 }
 
-// Load reads a file; the catalog is the commands that its rules may name. The error tells what is wrong with it, by
+// Load reads a file; the catalog is the commands that its rules may name. The error says what is wrong with it, by
 // lines.
 func Load(path string, catalog *acl.Catalog, log *slog.Logger) (*Users, error) {
 	u := &Users{path: path, catalog: catalog, log: log, slow: newThrottle(), watchers: map[*watcher]struct{}{}}
@@ -74,7 +74,7 @@ func (u *Users) Reload() error {
 }
 
 // Prepare reads the file again and changes nothing: use has it hold. Renewed is set where it holds other users than
-// now. The error tells what is wrong with it, by lines.
+// now. The error says what is wrong with it, by lines.
 func (u *Users) Prepare() (use func(), renewed bool, err error) {
 	set, err := u.read()
 	if err != nil {
@@ -99,7 +99,7 @@ func (u *Users) adopt(set *acl.Set) {
 	u.log.Info("users are read again", "acl-file", u.path, "users", len(set.All()), "changed", count(set, changed), "gone", gone(before, set))
 }
 
-// changedSince tells which users are others than before.
+// changedSince says which users are others than before.
 func changedSince(before, set *acl.Set) func(name string) bool {
 	return func(name string) bool { return set.Find(name) != before.Find(name) }
 }

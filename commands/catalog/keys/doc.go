@@ -1,3 +1,3 @@
-// Package keys tells where the keys of a Redis command stand among its words, and which of them
+// Package keys finds where the keys of a Redis command stand among its words, and which of them
 // are lock keys.
 package keys

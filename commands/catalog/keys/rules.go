@@ -13,7 +13,7 @@ type Rule struct {
 	Span             // as in COMMAND; with counted the first key counts, too
 	counted int      // the index of the word that counts the keys right after it; 0: none
 	subs    []string // the subcommands that have the key, where not all have it
-	// find looks at all words, where nothing less tells.
+	// find looks at all words, where nothing less says it.
 	find func(words [][]byte) Places
 }
 
@@ -56,7 +56,7 @@ func (r *Rule) Tell(index int) bool {
 func (r *Rule) First() bool { return r.Span == Span{1, 1, 1} }
 
 // Places finds the keys of a command of so many words, of which the first ones are
-// given. known is false where these do not tell.
+// given. known is false where these do not say it.
 func (r *Rule) Places(words [][]byte, total int) (places Places, known bool) {
 	switch {
 	case r.find != nil:

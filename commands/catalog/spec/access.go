@@ -77,7 +77,7 @@ func AccessOf(name string, words [][]byte) (first, others Access) {
 	return both, both
 }
 
-// setTakes reports whether a SET gives the old value, or tells whether it is another one.
+// setTakes reports whether a SET gives the old value, or says whether it is another one.
 func setTakes(words [][]byte) bool {
 	for _, w := range words[min(3, len(words)):] {
 		switch syntax.Folded(w) {

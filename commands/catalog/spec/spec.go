@@ -14,7 +14,7 @@ type Command struct {
 	Name string
 	// Arity counts the words, the name included; negative: at least so many; 0: not known.
 	Arity int
-	// Keys tells which of the words are keys; nil: none is.
+	// Keys says which of the words are keys; nil: none is.
 	Keys *keys.Rule
 	// Use is what it does besides.
 	Use Use

@@ -15,20 +15,7 @@ const (
 )
 
 // String is the name that TYPE has for it.
-func (k Kind) String() string {
-	switch k {
-	case ListKind:
-		return "list"
-	case SetKind:
-		return "set"
-	case SortedSetKind:
-		return "zset"
-	case HashKind:
-		return "hash"
-	default:
-		return "string"
-	}
-}
+func (k Kind) String() string { return kinds[k].name }
 
 // Content is what a key holds: a Text, *List, *Set, *SortedSet or *Hash. A nil pointer to one of the latter has no
 // elements, and must not be changed. It is for one goroutine.

@@ -13,14 +13,19 @@ const (
 	markSize = len(mark) + 1
 )
 
-// The letters after the mark. They stand in what masters keep, and never change.
-const (
-	ofText      = 't'
-	ofList      = 'l'
-	ofSet       = 's'
-	ofSortedSet = 'z'
-	ofHash      = 'h'
-)
+// kinds are the kinds by number: their names, the letters after the mark, and how what follows is read. The letters are in
+// what masters keep, and never change.
+var kinds = [...]struct {
+	name   string
+	letter byte
+	decode func(rest string) (Content, error)
+}{
+	TextKind:      {"string", 't', decodeText},
+	ListKind:      {"list", 'l', decodeList},
+	SetKind:       {"set", 's', decodeSet},
+	SortedSetKind: {"zset", 'z', decodeSortedSet},
+	HashKind:      {"hash", 'h', decodeHash},
+}
 
 // ErrUnreadable says that a string is marked and yet none that Encode makes.
 var ErrUnreadable = errors.New("contents: not what any proxy of this version has written")
@@ -31,7 +36,7 @@ func IsMarked(encoded string) bool { return strings.HasPrefix(encoded, mark) }
 // EncodeText is Encode of a text, which mostly is the text itself.
 func EncodeText(text string) string {
 	if IsMarked(text) {
-		return mark + string(byte(ofText)) + text
+		return mark + "t" + text
 	}
 	return text
 }
@@ -42,23 +47,8 @@ func Encode(c Content) string {
 		return EncodeText(string(text))
 	}
 	b := append(make([]byte, 0, c.Size()), mark...)
-	b = append(b, letterOf(c.Kind()))
+	b = append(b, kinds[c.Kind()].letter)
 	return string(c.appendTo(b))
-}
-
-func letterOf(k Kind) byte {
-	switch k {
-	case ListKind:
-		return ofList
-	case SetKind:
-		return ofSet
-	case SortedSetKind:
-		return ofSortedSet
-	case HashKind:
-		return ofHash
-	default:
-		return ofText
-	}
 }
 
 // Decode is the content of a string that Encode made. Of any other one that is marked the error is ErrUnreadable.
@@ -66,26 +56,20 @@ func Decode(encoded string) (Content, error) {
 	if !IsMarked(encoded) {
 		return Text(encoded), nil
 	}
-	if len(encoded) == len(mark) {
-		return nil, ErrUnreadable
-	}
-	rest := encoded[markSize:]
-	switch encoded[len(mark)] {
-	case ofText:
-		if !IsMarked(rest) {
-			return nil, ErrUnreadable
+	for _, k := range kinds {
+		if rest, is := strings.CutPrefix(encoded[len(mark):], string(k.letter)); is {
+			return k.decode(rest)
 		}
-		return Text(rest), nil
-	case ofList:
-		return decodeList(rest)
-	case ofSet:
-		return decodeSet(rest)
-	case ofSortedSet:
-		return decodeSortedSet(rest)
-	case ofHash:
-		return decodeHash(rest)
 	}
 	return nil, ErrUnreadable
+}
+
+// decodeText is a text that begins as only a collection may.
+func decodeText(text string) (Content, error) {
+	if !IsMarked(text) {
+		return nil, ErrUnreadable
+	}
+	return Text(text), nil
 }
 
 // KindName is the name that TYPE has for a string that Encode made; empty for what no Encode has made.
@@ -93,9 +77,9 @@ func KindName(encoded string) string {
 	if !IsMarked(encoded) {
 		return TextKind.String()
 	}
-	for _, k := range []Kind{TextKind, ListKind, SetKind, SortedSetKind, HashKind} {
-		if encoded[len(mark):] != "" && encoded[len(mark)] == letterOf(k) {
-			return k.String()
+	for _, k := range kinds {
+		if strings.HasPrefix(encoded[len(mark):], string(k.letter)) {
+			return k.name
 		}
 	}
 	return ""

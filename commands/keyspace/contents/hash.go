@@ -69,7 +69,7 @@ func (h *Hash) appendTo(b []byte) []byte {
 	return b
 }
 
-// Each is told of all fields in their order.
+// Each calls do with all fields in their order.
 func (h *Hash) Each(do func(field, value string)) {
 	if h == nil {
 		return

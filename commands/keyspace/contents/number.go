@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/commands/script/lua/clib"
 )
 
-// FormatDouble is a score as Redis tells it.
+// FormatDouble is a score as Redis writes it.
 func FormatDouble(n float64) string {
 	switch {
 	case math.IsInf(n, 1):

@@ -73,7 +73,7 @@ func parseLexEnd(word string) (lexEnd, bool) {
 	return lexEnd{}, false
 }
 
-// compare tells where a text lies: before the end, at it, or after it.
+// compare says where a text lies: before the end, at it, or after it.
 func (e lexEnd) compare(text string) int {
 	if e.infinite != 0 {
 		return -e.infinite

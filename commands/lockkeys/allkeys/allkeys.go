@@ -10,14 +10,14 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Locks are what stands on the masters: a *quorum.Locker, whose methods tell the errors.
+// Locks are what stands on the masters: a *quorum.Locker, whose methods document the errors.
 type Locks interface {
 	Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error
 	Databases(ctx context.Context) ([]int, error)
 	Remove(ctx context.Context, key quorum.Key) (bool, error)
 }
 
-// Register tells what a majority holds: a *quorum.Cluster.
+// Register returns what a majority holds: a *quorum.Cluster.
 type Register interface {
 	Read(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error)
 }
@@ -26,14 +26,14 @@ type Register interface {
 type Options struct {
 	Locks    Locks
 	Register Register
-	// LockKeys are the keys of which the commands tell.
+	// LockKeys are the keys that the commands return.
 	LockKeys keys.Patterns
 	// Place is where a key stands on the masters: behind Prefix.
 	Place  func(db int, key string) quorum.Key
 	Prefix string
 	// Random fills a slice with unpredictable bytes.
 	Random func([]byte)
-	// Logger is told of each FLUSHDB and FLUSHALL.
+	// Logger logs each FLUSHDB and FLUSHALL.
 	Logger *slog.Logger
 	Audit  *audit.Log
 }
@@ -74,33 +74,3 @@ func docs(group, summary, since string, reads bool, args ...command.Argument) co
 	d.Complexity, d.Reads = "O(N) with N being the number of lock keys, beside that of Redis", reads
 	return d
 }
-
-// upstream has the upstream carry the command out, and gives its reply, which is nil where there is no
-// upstream. With an error, which is answered, ok is false.
-func upstream(c command.Call) (reply []byte, ok bool) {
-	if c.Client.Ask == nil {
-		return nil, true
-	}
-	reply, err := c.Client.Ask(c.Ctx)
-	switch {
-	case err != nil:
-		c.Out.Fail(err)
-		return nil, false
-	case len(reply) == 0 || reply[0] == '-':
-		c.Out.Raw(reply)
-		return nil, false
-	}
-	return reply, true
-}
-
-// None are no lock keys at all.
-type None struct{}
-
-// Names tells none.
-func (None) Names(context.Context, int, func([]string) (bool, error)) error { return nil }
-
-// Databases tells none.
-func (None) Databases(context.Context) ([]int, error) { return nil, nil }
-
-// Remove removes nothing.
-func (None) Remove(context.Context, quorum.Key) (bool, error) { return false, nil }

@@ -11,7 +11,7 @@ const (
 	generationBits = 20
 )
 
-// cursor is how far a SCAN has come with the lock keys: all before a position were told. It is enough by
+// cursor is how far a SCAN has come with the lock keys: all before a position were returned. It is enough by
 // itself for any proxy to go on; generation is the snapshot with which that is quicker.
 type cursor struct {
 	generation uint32 // of generationBits

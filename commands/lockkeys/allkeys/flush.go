@@ -77,7 +77,7 @@ func flushError(removed int, err error) string {
 	return fmt.Sprintf("%s not all lock keys are removed (%d are, and all other keys): %v", code, removed, err)
 }
 
-// flushLocks removes the lock keys of some databases, and tells how many. The error says what it ended with.
+// flushLocks removes the lock keys of some databases, and returns how many. The error says what it ended with.
 func (a *AllKeys) flushLocks(ctx context.Context, client *command.Client, databases func(context.Context) ([]int, error)) (removed int, err error) {
 	select {
 	case a.flushing <- struct{}{}:

@@ -13,7 +13,7 @@ const everything = "*"
 
 // keys is KEYS pattern.
 func (a *AllKeys) keys(c command.Call) {
-	theirs, ok := upstream(c)
+	theirs, ok := c.AskUpstream()
 	if !ok {
 		return
 	}
@@ -44,7 +44,7 @@ func withElements(reply []byte, more []string) []byte {
 
 // dbsize is DBSIZE.
 func (a *AllKeys) dbsize(c command.Call) {
-	theirs, ok := upstream(c)
+	theirs, ok := c.AskUpstream()
 	if !ok {
 		return
 	}

@@ -81,7 +81,7 @@ func (a *AllKeys) clients(name string) (key string, ours bool) {
 	return key, ours && a.opts.LockKeys.Match([]byte(key))
 }
 
-// present are those of the keys that a majority holds; with a kind, as TYPE tells it, only those of that kind.
+// present are those of the keys that a majority holds; with a kind, as TYPE returns it, only those of that kind.
 func (a *AllKeys) present(ctx context.Context, db int, candidates []string, kind string) (held []string, err error) {
 	for part := range slices.Chunk(candidates, atOnce) {
 		places := make([]quorum.Key, len(part))

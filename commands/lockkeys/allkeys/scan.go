@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// defaultCount is Redis' own. Of lock keys minPage to maxPage are told at once, since each look at them
+	// defaultCount is Redis' own. Of lock keys minPage to maxPage are returned at once, since each look at them
 	// costs about the same.
 	defaultCount     = 10
 	minPage, maxPage = 100, 1000
@@ -58,7 +58,7 @@ func parseScan(words [][]byte) (o scanOptions, failed string) {
 	return o, ""
 }
 
-// ParseWhole reads the words of a SCAN that is told all keys at once, by its first cursor; kind is the type that the
+// ParseWhole reads the words of a SCAN that gets all keys at once, by its first cursor; kind is the type that the
 // keys must have, if any. The errors are in the wording of Redis.
 func ParseWhole(words []string) (match, kind string, begins bool, failed string) {
 	n, ok := parseCursor([]byte(words[1]))
@@ -70,7 +70,7 @@ func ParseWhole(words []string) (match, kind string, begins bool, failed string)
 }
 
 // scan is SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]: first the upstream's keys, then the lock
-// keys. All that is there all the time is told, whatever else comes and goes.
+// keys. All that exists all the time is returned, whatever else comes and goes.
 func (a *AllKeys) scan(c command.Call) {
 	n, ok := parseCursor(c.Args[1])
 	at, ours := readCursor(n)
@@ -84,9 +84,9 @@ func (a *AllKeys) scan(c command.Call) {
 	}
 }
 
-// scanUpstream has the upstream go on. To what it tells last the first lock keys are added.
+// scanUpstream has the upstream go on. To what it returns last the first lock keys are added.
 func (a *AllKeys) scanUpstream(c command.Call) {
-	reply, ok := upstream(c)
+	reply, ok := c.AskUpstream()
 	if !ok {
 		return
 	}
@@ -122,7 +122,7 @@ func readScan(reply []byte) (next uint64, elements []byte, ok bool) {
 	return next, rest[size:], ok && isArray
 }
 
-// scanLocks tells lock keys: from their first one on where there is no upstream, else from a cursor on.
+// scanLocks returns lock keys: from their first one on where there is no upstream, else from a cursor on.
 func (a *AllKeys) scanLocks(c command.Call, n uint64, at cursor, ours bool) {
 	options, failed := parseScan(c.Args[2:])
 	if failed == "" && c.Client.Ask != nil { // which would decide by itself, did it see the command

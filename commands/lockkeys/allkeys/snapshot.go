@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// place is a lock key in the order in which SCAN tells them: by a hash of the name, which is the same for
+// place is a lock key in the order in which SCAN returns them: by a hash of the name, which is the same for
 // all proxies, so that keys that come and go change nothing in the order of the others.
 type place struct {
 	position uint32
@@ -37,7 +37,7 @@ func inOrder(all []string) []place {
 func page(all []place, from uint32, count int, fits func(key string) bool) (found []string, next uint32, more bool) {
 	start, _ := slices.BinarySearchFunc(all, from, func(p place, at uint32) int { return cmp.Compare(p.position, at) })
 	for i := start; i < len(all); i++ {
-		if len(found) >= count && all[i].position != all[i-1].position { // those of one position are told together
+		if len(found) >= count && all[i].position != all[i-1].position { // those of one position are returned together
 			return found, all[i].position, true
 		}
 		if fits(all[i].key) {

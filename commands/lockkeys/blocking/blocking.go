@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Locks have clients wait: a *quorum.Locker, whose method tells the errors.
+// Locks have clients wait: a *quorum.Locker, whose method documents the errors.
 type Locks interface {
 	AwaitArrival(ctx context.Context, a quorum.Arrival) error
 }

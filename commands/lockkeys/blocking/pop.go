@@ -130,7 +130,7 @@ func (p *pop) take(i int, version string) quorum.Attempt {
 	return quorum.Made
 }
 
-// passed is what becomes of a client that met something else than what it waits for: it waits on, unless that is where it has to put what is
+// passed is what becomes of a client that found something else than what it waits for: it waits on, unless that is where it has to put what is
 // there to be taken.
 func (p *pop) passed(done program.Outcome) quorum.Attempt {
 	if p.target == "" {
@@ -151,7 +151,7 @@ func (p *pop) passed(done program.Outcome) quorum.Attempt {
 	return quorum.Made
 }
 
-// fails is for an error. Where nothing can have been taken, the client waits until that can be told.
+// fails is for an error. Where nothing can have been taken, the client waits until that is known.
 func (p *pop) fails(err error) quorum.Attempt {
 	if !p.found && errors.As(err, new(*quorum.NoQuorumError)) {
 		return quorum.Unlooked

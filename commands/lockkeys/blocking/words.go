@@ -21,7 +21,7 @@ type request struct {
 	keys []string
 	// target is the key to which what is taken is moved, if that is another one; else it is empty.
 	target string
-	// kind is what they have to hold, as TYPE tells it.
+	// kind is what they have to hold, as TYPE returns it.
 	kind string
 	// wait is for how long; below zero: without an end.
 	wait time.Duration

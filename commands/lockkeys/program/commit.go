@@ -161,7 +161,7 @@ func isLonger(e keyspace.Edit) bool {
 	}
 }
 
-// expected is the only value of which an edit makes a change, where that can be told.
+// expected is the only value of which an edit makes a change, where that is known.
 func expected(e keyspace.Edit) *string {
 	if !e.Asked || !e.Was.Present || e.Was.Left != keyspace.Unknown {
 		return nil
@@ -203,7 +203,7 @@ func (r *run) remove(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 	return &a, nil
 }
 
-// refused keeps what the only key holds, where the error tells why it was not taken, released or extended.
+// refused keeps what the only key holds, where the error says why it was not taken, released or extended.
 func (r *run) refused(key string, err error) {
 	var found *quorum.InsteadError
 	if len(r.Keys) == 1 && r.Keys[0] == key && errors.As(err, &found) {

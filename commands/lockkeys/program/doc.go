@@ -4,7 +4,7 @@
 // stands there then.
 //
 // The view is a guess at first, where there is one, then what a majority of the masters holds. A wrong guess is never the
-// basis of an answer, and seldom costs a round trip: what refuses it mostly tells what the key holds, as a
+// basis of an answer, and seldom costs a round trip: what refuses it mostly says what the key holds, as a
 // read would have. Where another was quicker, or the program turns out to use a key that was not read, it runs again.
 //
 // Several keys are taken, extended or removed by one program; none is replaced under the condition of

@@ -28,7 +28,7 @@ func (e *effects) fits(commands [][]string) bool {
 	return slices.EqualFunc(e.commands, commands, slices.Equal[[]string])
 }
 
-// drop has the upstream forget what it was not told to do.
+// drop has the upstream forget what it was not to do.
 func (e *effects) drop() {
 	if e.prepared != nil {
 		e.prepared.Drop()

@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Register is what lock keys stand in: a *quorum.Cluster, whose methods tell the errors.
+// Register is what lock keys stand in: a *quorum.Cluster, whose methods document the errors.
 type Register interface {
 	Read(ctx context.Context, keys []quorum.Key) ([]quorum.Look, error)
 	Take(ctx context.Context, t quorum.Taking) (quorum.Grant, error)
@@ -33,7 +33,7 @@ type Engine struct {
 	Pause func(ctx context.Context, d time.Duration) error
 	// Forbids says why edits are not to be made, as an error reply; it is empty where they may.
 	Forbids func(edits []keyspace.Edit) string
-	// List tells the lock keys of a database that match a glob.
+	// List returns the lock keys of a database that match a glob.
 	List func(ctx context.Context, db int, match string) ([]string, error)
 	// Lost is told of side effects that were not carried out, by the name of the first command.
 	Lost func(command string, cause error)

@@ -41,9 +41,9 @@ func Sequence(db int, known *rights.Known, watched map[string]string, parts []Pr
 	return p
 }
 
-// Failed is a program whose reply is an error.
-func Failed(text string) Program {
-	return Program{Run: func(context.Context, *keyspace.Space) (keyspace.Reply, [][]string, error) {
-		return keyspace.Fail(text), nil, nil
+// Fixed is a program that uses no keys: it has this reply, and leaves these side effects.
+func Fixed(db int, reply keyspace.Reply, effects ...[]string) Program {
+	return Program{DB: db, Run: func(context.Context, *keyspace.Space) (keyspace.Reply, [][]string, error) {
+		return reply, effects, nil
 	}}
 }

@@ -1,7 +1,6 @@
 package program
 
 import (
-	"context"
 	"encoding/binary"
 	"time"
 
@@ -56,16 +55,4 @@ func (e *Engine) backOff(failures int) time.Duration {
 	e.Random(bits[:])
 	longest := time.Millisecond << min(failures, 6)
 	return time.Duration(binary.NativeEndian.Uint64(bits[:]) % uint64(longest))
-}
-
-// Sleep waits, or returns the cause of ctx if that ends first.
-func Sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

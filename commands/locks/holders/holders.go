@@ -1,5 +1,5 @@
-// Package holders is what operators ask of locks: LOCKINFO and LOCKLIST tell who holds them,
-// FORCEUNLOCK takes one from its holder. None of them ever tells a token.
+// Package holders is what operators ask of locks: LOCKINFO and LOCKLIST return who holds them,
+// FORCEUNLOCK takes one from its holder. None of them ever returns a token.
 package holders
 
 import (
@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Locks are the locks: a *quorum.Locker, whose methods tell the errors.
+// Locks are the locks: a *quorum.Locker, whose methods document the errors.
 type Locks interface {
 	Holdings(ctx context.Context, keys []quorum.Key) ([]quorum.Holding, error)
 	Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error
@@ -24,7 +24,7 @@ type Options struct {
 	// Place is where a key stands on the masters: behind Prefix.
 	Place  func(db int, key string) quorum.Key
 	Prefix string
-	// Logger is told of each FORCEUNLOCK and LOCKLIST.
+	// Logger logs each FORCEUNLOCK and LOCKLIST.
 	Logger *slog.Logger
 	Audit  *audit.Log
 }
@@ -119,21 +119,3 @@ func (h *Holders) force(c command.Call) {
 	h.opts.Audit.Note(audit.Forced, c.Client, c.Client.DB, key)
 	c.Out.Int(1)
 }
-
-// None are no locks at all.
-type None struct{}
-
-// Holdings tells of nothing.
-func (None) Holdings(_ context.Context, keys []quorum.Key) ([]quorum.Holding, error) {
-	found := make([]quorum.Holding, len(keys))
-	for i := range found {
-		found[i].Status = quorum.StatusFree
-	}
-	return found, nil
-}
-
-// Names tells none.
-func (None) Names(context.Context, int, func([]string) (bool, error)) error { return nil }
-
-// Remove removes nothing.
-func (None) Remove(context.Context, quorum.Key) (bool, error) { return false, nil }

@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Lock is what is told of a lock: never its token.
+// Lock is what is shown of a lock: never its token.
 type Lock struct {
 	// Key is empty where it need not be told.
 	Key string
@@ -32,7 +32,7 @@ var statuses = map[quorum.Status]string{
 	quorum.StatusFree: "free", quorum.StatusHeld: "held", quorum.StatusSplit: "split", quorum.StatusUnclear: "unclear",
 }
 
-// describe is what may be told of a holding.
+// describe is what may be shown of a holding.
 func describe(key string, h quorum.Holding) Lock {
 	l := Lock{Key: key, State: statuses[h.Status], Votes: h.Shares, Fence: h.Fence, Waiters: h.Waiters}
 	if h.Status == quorum.StatusHeld {

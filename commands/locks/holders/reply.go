@@ -10,60 +10,30 @@ import (
 // write appends what is known of a lock, as a map; with its key, unless that is empty. What is not
 // known is null.
 func write(out *command.Reply, l Lock) {
-	if l.Key == "" {
-		out.Map(8)
-	} else {
-		out.Map(9)
-		out.Bulk("key")
-		out.Bulk(l.Key)
+	var fields, votes command.Fields
+	if l.Key != "" {
+		fields = command.Fields{"key", l.Key}
 	}
-	out.Bulk("state")
-	out.Bulk(l.State)
-	out.Bulk("left")
-	writeLeft(out, l)
-	out.Bulk("votes")
-	out.Map(len(l.Votes))
 	for _, s := range l.Votes {
-		out.Bulk(s.Server)
-		out.Bulk(s.Says)
+		votes = append(votes, s.Server, s.Says)
 	}
-	out.Bulk("waiters")
-	out.Int(int64(l.Waiters))
-	out.Bulk("fence")
-	if l.Fence > 0 {
-		out.Int(l.Fence)
-	} else {
-		out.Null()
-	}
-	out.Bulk("since")
-	if l.Since.IsZero() {
-		out.Null()
-	} else {
-		out.Int(l.Since.UnixMilli())
-	}
-	out.Bulk("addr")
-	writeText(out, l.Addr)
-	out.Bulk("name")
-	writeText(out, l.Name)
+	out.Put(append(fields, "state", l.State, "left", left(l), "votes", votes, "waiters", l.Waiters,
+		"fence", orNull(l.Fence, l.Fence > 0), "since", orNull(l.Since.UnixMilli(), !l.Since.IsZero()),
+		"addr", orNull(l.Addr, l.Addr != ""), "name", orNull(l.Name, l.Name != "")))
 }
 
-// writeLeft appends the remaining time in milliseconds, -1 where there is no end.
-func writeLeft(out *command.Reply, l Lock) {
-	switch {
-	case l.State != statuses[quorum.StatusHeld]:
-		out.Null()
-	case l.Left == quorum.Endless:
-		out.Int(-1)
-	default:
-		out.Int(int64(l.Left / time.Millisecond))
+// left is the remaining time in milliseconds, -1 where there is no end.
+func left(l Lock) any {
+	if l.Left == quorum.Endless {
+		return -1
 	}
+	return orNull(int64(l.Left/time.Millisecond), l.State == statuses[quorum.StatusHeld])
 }
 
-// writeText appends a text, or null for none.
-func writeText(out *command.Reply, text string) {
-	if text == "" {
-		out.Null()
-	} else {
-		out.Bulk(text)
+// orNull is a value, or null where it is not known.
+func orNull(value any, known bool) any {
+	if !known {
+		return nil
 	}
+	return value
 }

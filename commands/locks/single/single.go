@@ -21,7 +21,7 @@ import (
 // patience is how long the upstream may take for what is no client's own question.
 const patience = 2 * time.Second
 
-// Places says where the locks are: a *quorum.Cluster, whose methods say more.
+// Places says where the locks are: a *quorum.Cluster, whose methods document the rest.
 type Places interface {
 	Placed() (at quorum.Placed, known bool)
 	Turned() <-chan struct{}
@@ -37,7 +37,7 @@ type Options struct {
 	Watched wake.Server
 	// Places says where the locks are. Waits end when that is not the upstream any more. Where it is nil the locks stay.
 	Places Places
-	// Logger is told that the upstream cannot be watched. The default is silence.
+	// Logger logs that the upstream cannot be watched. The default is silence.
 	Logger *slog.Logger
 }
 

@@ -16,7 +16,7 @@ import (
 // maxCounted is at how many keys of a Redis CountAt looks.
 const maxCounted = 100_000
 
-// CountAt tells, by a look through its keys, how many lock keys a Redis holds, and the first that was found. more is set where it has more keys than are
+// CountAt returns, by a look through its keys, how many lock keys a Redis holds, and the first that was found. more is set where it has more keys than are
 // looked at. It changes nothing there.
 func CountAt(ctx context.Context, url string, timeout time.Duration, secure func(*tls.Config), lockKeys []string) (n int, first string, more bool, err error) {
 	opts, err := redis.ParseURL(url)

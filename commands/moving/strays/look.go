@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"redlock-proxy/internal/pacing"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum/feed"
 )
@@ -47,17 +48,13 @@ func (l *link) lookThrough(ctx context.Context) error {
 			l.found(names, l.who)
 			before = now
 		}
-		timer := time.NewTimer(lookPause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return context.Cause(ctx)
+		if err := pacing.Sleep(ctx, lookPause); err != nil {
+			return err
 		}
 	}
 }
 
-// databases are those that are not empty, and how many keys they have together. Where that is not told it is the first one alone, and nobody knows.
+// databases are those that are not empty, and how many keys they have together. Where that is not known it is the first one alone, and nobody knows.
 func (l *link) databases() (all []int, keys int, err error) {
 	replies, err := l.ask([]string{"INFO", "keyspace"})
 	if err != nil {

@@ -27,7 +27,7 @@ const (
 	maxGone = 4096
 )
 
-// Places says where the locks are: a *quorum.Cluster, whose methods say more.
+// Places says where the locks are: a *quorum.Cluster, whose methods document the rest.
 type Places interface {
 	Placed() (at quorum.Placed, known bool)
 	Turned() <-chan struct{}
@@ -193,7 +193,7 @@ func (s *Strays) set(w Watch) {
 	s.watch = w
 }
 
-// cannot tells, once, what is not watched for.
+// cannot logs, once, what is not watched for.
 func (s *Strays) cannot(what string, cause error) {
 	s.mu.Lock()
 	logged := s.logged[what]

@@ -42,7 +42,7 @@ func New(carry func(deliver func(quorum.Message)) Carrier) *Hub {
 	return h
 }
 
-// Publish publishes a message of a client, whose last one last points to, and tells how many get it: the clients of this proxy, and one for each
+// Publish publishes a message of a client, whose last one last points to, and returns how many get it: the clients of this proxy, and one for each
 // other proxy that listens to anything.
 //
 // Errors: those of quorum.Messages.Publish.

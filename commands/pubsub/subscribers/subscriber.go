@@ -79,7 +79,7 @@ func (h *Hub) Subscriber(line Line, proto int) *Subscriber {
 // Any reports whether the client is subscribed to anything. Any goroutine may call it; a nil Subscriber is not.
 func (s *Subscriber) Any() bool { return s != nil && s.total.Load() > 0 }
 
-// Count is what Redis tells with a confirmation: to how many shards' channels, or channels and patterns, it is subscribed.
+// Count is what Redis returns with a confirmation: to how many shards' channels, or channels and patterns, it is subscribed.
 func (s *Subscriber) Count(kind Kind) int {
 	switch {
 	case s == nil:

@@ -123,7 +123,7 @@ func (c *Call) setLine(at *site) {
 	}
 }
 
-// typeError tells that a value cannot do something.
+// typeError raises that a value cannot do something.
 func (c *Call) typeError(at *site, v Value, verb string) {
 	c.setLine(at)
 	name := "a " + TypeName(v) + " value"

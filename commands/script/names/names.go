@@ -1,4 +1,4 @@
-// Package names tells which keys a script uses besides those that it is given as KEYS, as far as its
+// Package names finds which keys a script uses besides those that it is given as KEYS, as far as its
 // source and its arguments say.
 package names
 
@@ -83,7 +83,7 @@ func isGivenKey(s calls.Shape) bool {
 	return len(s) == 1 && (s[0].Kind == calls.Key || s[0].Kind == calls.AnyKey)
 }
 
-// keyShapes are what the keys of a call may be. Where it cannot be told which of its words are keys,
+// keyShapes are what the keys of a call may be. Where it is not known which of its words are keys,
 // all are.
 func keyShapes(site calls.Site) (all []calls.Shape) {
 	if len(site.Args) == 0 {
@@ -145,7 +145,7 @@ func shapesOf(r *keys.Rule, site calls.Site) (all []calls.Shape) {
 
 // Search looks for lock keys among the names that a script uses when it is called so.
 type Search struct {
-	// IsLock tells whether a name is that of a lock key.
+	// IsLock reports whether a name is that of a lock key.
 	IsLock func(name []byte) bool
 	// Keys and Argv are what it is given.
 	Keys, Argv [][]byte

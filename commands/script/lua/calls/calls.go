@@ -2,7 +2,7 @@ package calls
 
 import "redlock-proxy/commands/script/lua/syntax"
 
-// Site is a place in a source where redis.call or redis.pcall is called: for each argument what it may be. Rest tells that any
+// Site is a place in a source where redis.call or redis.pcall is called: for each argument what it may be. Rest says that any
 // number of others may follow, and what these may be.
 type Site struct {
 	Args [][]Shape
@@ -12,7 +12,7 @@ type Site struct {
 // Calls are the calls of commands in a source, as far as they can be seen without running it.
 type Calls struct {
 	Sites []Site
-	// Hidden tells that there may be others.
+	// Hidden: there may be others.
 	Hidden bool
 	// Literals are all strings that are written in the source.
 	Literals []string
@@ -164,7 +164,7 @@ func callback(args []syntax.Expression) syntax.Expression {
 	return nil
 }
 
-// isCallback tells whether a function is registered as a Redis function.
+// isCallback reports whether a function is registered as a Redis function.
 func (f *finder) isCallback(fn *syntax.Function) bool {
 	for _, e := range f.assigned[registered] {
 		for _, e := range f.origins(e) {

@@ -19,7 +19,7 @@ func (f *finder) mutates(s syntax.Statement) {
 	}
 }
 
-// mayBeList tells whether an expression may be KEYS or ARGV.
+// mayBeList reports whether an expression may be KEYS or ARGV.
 func (f *finder) mayBeList(e syntax.Expression) bool {
 	for _, kind := range f.lists(e) {
 		if kind != Unseen {
@@ -67,7 +67,7 @@ func (f *finder) use(e syntax.Expression, p place) {
 	}
 }
 
-// isRedisField tells whether an expression is a field of the table redis.
+// isRedisField reports whether an expression is a field of the table redis.
 func (f *finder) isRedisField(e syntax.Expression) bool {
 	index, ok := e.(*syntax.IndexExpr)
 	return ok && f.isRedis(index.Object)
@@ -82,7 +82,7 @@ func hasConstantKey(e syntax.Expression) bool {
 	return ok
 }
 
-// calls tells whether an expression may be redis.call or redis.pcall.
+// calls reports whether an expression may be redis.call or redis.pcall.
 func (f *finder) calls(e syntax.Expression) bool {
 	for _, o := range f.origins(e) {
 		if paren, ok := o.(*syntax.ParenExpr); ok {

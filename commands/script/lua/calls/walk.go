@@ -117,7 +117,7 @@ func (w *walker) call(e *syntax.CallExpr) {
 	w.expressions(e.Args, args)
 }
 
-// takesElements tells whether a function does nothing with a table but to hand its elements on.
+// takesElements reports whether a function does nothing with a table but to hand its elements on.
 func takesElements(e *syntax.CallExpr) bool {
 	switch variableName(e.Function) {
 	case "ipairs", "pairs", "unpack":

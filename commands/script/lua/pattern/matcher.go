@@ -293,7 +293,7 @@ func (m *Matcher) single(s, p, end int) bool {
 	return m.pattern[p] == c
 }
 
-// inSet tells whether c is in the set from the [ at p to the ] at end.
+// inSet reports whether c is in the set from the [ at p to the ] at end.
 func (m *Matcher) inSet(c byte, p, end int) bool {
 	m.meter.Work(end - p)
 	in := true
@@ -320,7 +320,7 @@ func (m *Matcher) inSet(c byte, p, end int) bool {
 	return !in
 }
 
-// inClass tells whether c is in the class of a letter; upper case means all others. Other characters stand for themselves.
+// inClass reports whether c is in the class of a letter; upper case means all others. Other characters stand for themselves.
 func inClass(c, class byte) bool {
 	var in bool
 	switch clib.ToLower(class) {

@@ -61,7 +61,7 @@ type (
 // TableItem is key = value, or value alone.
 type TableItem struct{ Key, Value Expression }
 
-// IsMulti tells whether an expression can have any number of values.
+// IsMulti reports whether an expression can have any number of values.
 func IsMulti(e Expression) bool {
 	switch e.(type) {
 	case *CallExpr, *DotsExpr:

@@ -34,7 +34,7 @@ func (l *lexer) peek(ahead int) int {
 	return int(l.source[l.at+ahead])
 }
 
-// reach tells whether the source has a place, and asks for further pieces if it may: no sooner than C Lua, as its reader can see.
+// reach reports whether the source has a place, and asks for further pieces if it may: no sooner than C Lua, as its reader can see.
 func (l *lexer) reach(at int) bool {
 	for at >= len(l.source) && l.more != nil {
 		piece := l.more()

@@ -342,7 +342,7 @@ func (p *parser) expressionStatement() Statement {
 	return &AssignStmt{targets, p.expressions(), p.lastLine}
 }
 
-// IsAssignable tells whether an expression can be given a value: a variable, or an element of a table.
+// IsAssignable reports whether an expression can be given a value: a variable, or an element of a table.
 func IsAssignable(e Expression) bool {
 	switch e.(type) {
 	case *LocalExpr, *CapturedExpr, *GlobalExpr, *IndexExpr:

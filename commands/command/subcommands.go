@@ -1,0 +1,38 @@
+package command
+
+import (
+	"strings"
+
+	"redlock-proxy/commands/catalog/syntax"
+)
+
+// Subcommands are those of a command, by their names in lower case. They are never changed.
+type Subcommands map[string]Subcommand
+
+// Subcommand is one of them.
+type Subcommand struct {
+	arity int
+	run   func(Call)
+}
+
+// Sub is one; the arity counts all words, those of its name included; negative: at least so many.
+func Sub(arity int, run func(Call)) Subcommand { return Subcommand{arity, run} }
+
+// Run runs the one that a call names.
+func (s Subcommands) Run(c Call) {
+	name, sub := syntax.Lower(c.Args[0]), syntax.Lower(c.Args[1])
+	run, known := s[sub]
+	switch {
+	case !known:
+		c.Out.Error(syntax.UnknownSubcommand(strings.ToUpper(name), c.Args[1]))
+	case !syntax.Fits(run.arity, len(c.Args)):
+		c.Out.Error(syntax.WrongArity(name + "|" + sub))
+	default:
+		run.run(c)
+	}
+}
+
+// Help answers with the lines of a HELP.
+func Help(lines ...string) Subcommand {
+	return Sub(2, func(c Call) { c.Out.Statuses(lines) })
+}
