@@ -67,7 +67,7 @@ integration: ## the tests against real redis-servers and real clients (what is s
 
 versions: ## the integration tests of ROOMS (locks guard lockkeys masters relay operate) with each other Redis and Valkey in all roles, and with all of them mixed (hours)
 	@scripts/versions >/dev/null; code=0; all=$$(scripts/versions -offline); \
-	REDLOCK_TEST_PAGE=1 go test -count=1 -tags integration -run '^TestMatrix$$' ./integration/versions || code=1; \
+	REDLOCK_TEST_PAGE=1 go test -count=1 -tags integration -run '^(TestMatrix|TestConnecting)$$' ./integration/versions ./integration/clients || code=1; \
 	for servers in $$all "installed,$$(echo $$all | tr ' ' ,)"; do \
 		echo "==> REDLOCK_TEST_SERVERS=$$servers"; \
 		REDLOCK_TEST_SERVERS=$$servers $(PROGRESS) go test -json -count=1 -timeout 2h -tags integration -p 1 $(ROOMS:%=./integration/%) || code=1; \

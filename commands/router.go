@@ -71,7 +71,7 @@ type Connection struct {
 	Multi, Queued bool
 	// Watching is set while keys are watched there.
 	Watching bool
-	// Restricted: it takes messages, and hardly a command. Monitoring: it takes what others do.
+	// Restricted: it takes messages, and is known to take hardly a command. Monitoring: it takes what others do.
 	Restricted, Monitoring bool
 	// Silent is set where the client wants no answers.
 	Silent bool
@@ -138,14 +138,14 @@ func (r *router) settled(at Situation, name string, d Decision) Decision {
 		return d
 	case !u.Settled:
 		return Decision{Verb: Settle}
-	case d.Verb == Learn && (u.Restricted || u.Monitoring || u.Stream || u.Quitting):
+	case u.Stream && !u.Quitting: // it may be in a transaction there that nobody knows of
+		return Decision{Verb: Close}
+	case d.Verb == Learn && (u.Restricted || u.Quitting):
 		return Decision{} // it is refused there, whatever it is
 	case d.Verb == Learn:
 		return d
 	case u.Quitting:
 		return Decision{Verb: Quit}
-	case u.Stream:
-		return Decision{Verb: Close}
 	case u.Multi && d.Verb == NoScript:
 		return d
 	case d.Verb == NoScript:

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"crypto/sha1"
 	"fmt"
 	"strings"
 	"testing"
@@ -172,6 +173,34 @@ func TestFunctionsThatNameALockKey(t *testing.T) {
 	p.send(array("FCALL", "push", "1", "list", strings.Repeat("v", 2<<20)))
 	p.expect(":4\r\n")
 	expectNothing(t, server, "lock:x")
+}
+
+// Nor is it called, or a script that was loaded at the upstream itself, where a transaction may have begun in silence, or where it is not known
+// whether the upstream takes commands.
+func TestUnknownCodeOfASilentClient(t *testing.T) {
+	r, server := locking(t)
+	direct := dial(t, server.Addr())
+	direct.send(array("FUNCTION", "LOAD", fmt.Sprintf(library, "direct", "direct")))
+	direct.expect(bulk("direct"))
+	const source = "return redis.call('set', 'lock:x', 'x')"
+	sha := fmt.Sprintf("%x", sha1.Sum([]byte(source)))
+	direct.send(array("SCRIPT", "LOAD", source))
+	direct.expect(bulk(sha))
+	for _, line := range []string{"FCALL direct 0 x", "EVALSHA " + sha + " 0"} {
+		p := r.connect()
+		p.send(lines("CLIENT REPLY SKIP", "MULTI", line, "EXEC"))
+		p.expectAll("")
+		p = r.connect()
+		p.send(lines("CLIENT REPLY OFF", "MULTI", "SET a 1", line, "EXEC", "CLIENT REPLY ON"))
+		p.expectAll("")
+		p = r.connect()
+		p.send(lines("CLIENT REPLY SKIP", "HELLO 3", "SUBSCRIBE c"))
+		p.expect(">3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
+		if got := p.ask(line); !strings.Contains(got, "names a lock key") && !strings.HasPrefix(got, "-NOSCRIPT") {
+			t.Errorf("%s: %q", line, got)
+		}
+	}
+	expectNothing(t, server, "lock:x", "a")
 }
 
 const lateFcall = "-ERR 'fcall' on a lock key in a transaction on other keys: lock keys are on the lock masters; send two transactions\r\n"

@@ -14,7 +14,7 @@ type Calls struct {
 	Sites []Site
 	// Hidden: there may be others.
 	Hidden bool
-	// Literals are all strings that are written in the source.
+	// Literals are all strings that are written in the source, and, where it compiles code when it runs, those in such code.
 	Literals []string
 }
 
@@ -34,14 +34,31 @@ func Find(source, name string) (Calls, error) {
 	f.walk.statements(main.Body)
 	f.walk = walker{statement: f.mutates, expression: f.use}
 	f.walk.statements(main.Body)
-	f.Literals = literals
+	if f.Literals = literals; f.compiles {
+		f.Literals = nested(literals, name)
+	}
 	return f.Calls, nil
+}
+
+// nested are literals with those that are in them, of which each may be code. Where that is much, the innermost ones are missing.
+func nested(literals []string, name string) []string {
+	read := 0
+	for i := 0; i < len(literals); i++ {
+		if read += len(literals[i]); read > maxSteps {
+			break
+		}
+		if inner, err := syntax.Literals(literals[i], name); err == nil {
+			literals = append(literals, inner...)
+		}
+	}
+	return literals
 }
 
 // finder finds them: first what variables hold, then the calls.
 type finder struct {
 	Calls
 	assigned map[string][]syntax.Expression
+	compiles bool // code, when it runs
 	walk     walker
 	steps    int
 }

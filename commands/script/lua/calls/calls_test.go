@@ -57,6 +57,28 @@ func TestFindCalls(t *testing.T) {
 	}
 }
 
+// Code that is compiled when a script runs is looked into, also where it compiles some itself; a literal that is no code is what it is.
+func TestLiteralsInCode(t *testing.T) {
+	for source, want := range map[string]string{
+		`return loadstring("return redis.call('set', 'k', 1)")()`:        `["return redis.call('set', 'k', 1)" "set" "k"]`,
+		`local l = _G["load" .. "string"] l([[l("f('k')")]])`:            `["load" "string" "l(\"f('k')\")" "f('k')" "k"]`,
+		`return redis.call('set', KEYS[1], "redis.call('set', 'k', 1)")`: `["set" "redis.call('set', 'k', 1)"]`,
+		`return loadstring("'")`:                                         `["'"]`,
+	} {
+		calls, err := Find(source, "@x")
+		if got := fmt.Sprintf("%q", calls.Literals); err != nil || got != want {
+			t.Errorf("%s\n got %s, %v\nwant %s", source, got, err, want)
+		}
+	}
+	deep := "'k'"
+	for i := range 200 {
+		deep = "f[" + strings.Repeat("=", i) + "[" + deep + "]" + strings.Repeat("=", i) + "]"
+	}
+	if calls, err := Find("load("+deep+")", "@x"); err != nil || len(calls.Literals) == 0 || len(calls.Literals) > 200 {
+		t.Errorf("%d literals, %v", len(calls.Literals), err)
+	}
+}
+
 // A source that would be much work is given up: followed to its end, the first of these takes longer than any test may.
 func TestFindCallsIsBounded(t *testing.T) {
 	var chain strings.Builder

@@ -60,6 +60,7 @@ func (f *finder) use(e syntax.Expression, p place) {
 	switch {
 	case isGlobal(e, "_G", "getfenv", "setfenv", "loadstring", "load", "dofile", "loadfile", "require", "debug", "newproxy"):
 		f.Hidden = true
+		f.compiles = true // all of these can lead to it
 	case variableName(e) != "" && p == placeValue:
 		f.Hidden = f.Hidden || f.calls(e) || f.isRedis(e) || f.mayBeList(e)
 	case field(e, "redis", "server") != "" || f.isRedisField(e):

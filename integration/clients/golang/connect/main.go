@@ -1,0 +1,175 @@
+// Command connect has a library of Go connect as it does by default, at the server HOST PORT: connect go-redis|rueidis|valkey-go HOST PORT
+//
+// It prints a line "NAME RESULT" for each step, after "version VERSION"; connect_test.go knows what they are.
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"reflect"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+const release = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
+
+// client is one of a library.
+type client interface {
+	// Do carries out a command; nil is nil.
+	Do(ctx context.Context, words ...string) (any, error)
+	// Pipeline carries out some at once.
+	Pipeline(ctx context.Context, commands ...[]string) ([]any, error)
+	// Listen subscribes to a channel; the first message goes to heard. It returns when it has subscribed.
+	Listen(ctx context.Context, channel string, heard chan<- any) error
+	// Cached reads a key that may be cached here; ok is false where the library has no cache.
+	Cached(ctx context.Context, key string) (value any, ok bool, err error)
+}
+
+// library is how a client of one is made, and of what module it is.
+type library struct {
+	module  string
+	connect func(addr string) (client, error)
+}
+
+func main() {
+	if len(os.Args) != 4 {
+		fmt.Fprintln(os.Stderr, "usage: connect LIBRARY HOST PORT")
+		os.Exit(2)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	one, ok := libraries()[os.Args[1]]
+	if !ok {
+		fmt.Fprintln(os.Stderr, "no such library")
+		os.Exit(2)
+	}
+	fmt.Println("version", version(one.module))
+	s := steps{ctx: ctx, open: func() (client, error) { return one.connect(net.JoinHostPort(os.Args[2], os.Args[3])) }}
+	s.step("lock", func() (any, any, error) { return s.life("lock:first") })
+	s.step("other", func() (any, any, error) { return s.life("data:first") })
+	s.step("pipeline", s.pipeline)
+	s.step("messages", s.messages)
+	s.step("tracking", s.tracking)
+}
+
+// version is the one of a module that this program is built with.
+func version(module string) string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, dep := range info.Deps {
+			if dep.Path == module {
+				return strings.TrimPrefix(dep.Version, "v")
+			}
+		}
+	}
+	return "unknown"
+}
+
+// steps are what a client is to do.
+type steps struct {
+	ctx  context.Context
+	open func() (client, error)
+}
+
+func (s steps) step(name string, run func() (said, wanted any, err error)) {
+	switch said, wanted, err := run(); {
+	case err != nil:
+		fmt.Println(name, "refused:", err)
+	case wanted == nil:
+	case reflect.DeepEqual(said, wanted):
+		fmt.Println(name, "yes")
+	default:
+		fmt.Println(name, said)
+	}
+}
+
+// life is a lock from its grant to its release, with another client that wants it too.
+func (s steps) life(key string) (said, wanted any, err error) {
+	one, err := s.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	other, err := s.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	take := func(token string) []string { return []string{"SET", key, token, "NX", "PX", "20000"} }
+	var replies []any
+	for _, c := range []struct {
+		client client
+		words  []string
+	}{
+		{one, take("t")}, {other, take("u")}, {other, []string{"GET", key}},
+		{other, []string{"EVAL", release, "1", key, "u"}}, {one, []string{"EVAL", release, "1", key, "t"}},
+	} {
+		reply, err := c.client.Do(s.ctx, c.words...)
+		if err != nil {
+			return nil, nil, err
+		}
+		replies = append(replies, reply)
+	}
+	return replies, []any{"OK", nil, "t", int64(0), int64(1)}, nil
+}
+
+func (s steps) pipeline() (said, wanted any, err error) {
+	one, err := s.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	const key = "lock:pipeline"
+	said, err = one.Pipeline(s.ctx, []string{"SET", key, "t", "NX", "PX", "20000"}, []string{"GET", key}, []string{"PING"}, []string{"DEL", key})
+	return said, []any{"OK", "t", "PONG", int64(1)}, err
+}
+
+func (s steps) messages() (said, wanted any, err error) {
+	listener, err := s.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	speaker, err := s.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	heard := make(chan any, 1)
+	if err := listener.Listen(s.ctx, "channel", heard); err != nil {
+		return nil, nil, err
+	}
+	reached, err := speaker.Do(s.ctx, "PUBLISH", "channel", "hello")
+	if err != nil {
+		return nil, nil, err
+	}
+	select {
+	case message := <-heard:
+		return []any{reached, message}, []any{int64(1), "hello"}, nil
+	case <-s.ctx.Done():
+		return nil, nil, s.ctx.Err()
+	}
+}
+
+// tracking reads a key that is cached until another client changes it.
+func (s steps) tracking() (said, wanted any, err error) {
+	reader, err := s.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	writer, err := s.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	const key = "lock:tracked"
+	for _, token := range []string{"t", "u"} {
+		if _, err := writer.Do(s.ctx, "SET", key, token, "PX", "20000"); err != nil {
+			return nil, nil, err
+		}
+		for said = nil; said != token; { // what was cached is invalidated soon
+			value, ok, err := reader.Cached(s.ctx, key)
+			if err != nil || !ok {
+				return nil, nil, err
+			}
+			said = value
+		}
+	}
+	return said, "u", nil
+}

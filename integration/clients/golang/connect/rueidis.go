@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+type rueidisClient struct{ rueidis.Client }
+
+func (r rueidisClient) Do(ctx context.Context, words ...string) (any, error) {
+	return rueidisClientValue(r.Client.Do(ctx, r.B().Arbitrary(words...).Build()))
+}
+
+func (r rueidisClient) Pipeline(ctx context.Context, commands ...[]string) (replies []any, err error) {
+	var built []rueidis.Completed
+	for _, words := range commands {
+		built = append(built, r.B().Arbitrary(words...).Build())
+	}
+	for _, result := range r.DoMulti(ctx, built...) {
+		reply, err := rueidisClientValue(result)
+		if err != nil {
+			return nil, err
+		}
+		replies = append(replies, reply)
+	}
+	return replies, nil
+}
+
+func (r rueidisClient) Listen(ctx context.Context, channel string, heard chan<- any) error {
+	conn, _ := r.Dedicate() // kept until the program ends
+	conn.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(message rueidis.PubSubMessage) { heard <- message.Message }})
+	return conn.Do(ctx, conn.B().Subscribe().Channel(channel).Build()).Error()
+}
+
+func (r rueidisClient) Cached(ctx context.Context, key string) (any, bool, error) {
+	value, err := rueidisClientValue(r.DoCache(ctx, r.B().Get().Key(key).Cache(), time.Minute))
+	return value, true, err
+}
+
+func rueidisClientValue(result rueidis.RedisResult) (any, error) {
+	value, err := result.ToAny()
+	if rueidis.IsRedisNil(err) {
+		return nil, nil
+	}
+	return value, err
+}
