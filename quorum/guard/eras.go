@@ -149,9 +149,8 @@ func (e *eras) settle(now time.Time) (settled bool) {
 		return false
 	}
 	era, n := e.likely()
-	most := vote.Majority(len(e.names))
-	enough := n > len(e.names)-most || n > 0 && len(e.looked) == len(e.names)
-	if n < most && (n < len(e.told) || !enough) {
+	enough := n >= vote.ReadQuorum(len(e.names)) || n > 0 && len(e.looked) == len(e.names)
+	if n < vote.Majority(len(e.names)) && (n < len(e.told) || !enough) {
 		return false
 	}
 	e.known, e.own = true, era

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"redlock-proxy/quorum/cell"
-	"redlock-proxy/quorum/vote"
 )
 
 // promise is what the masters promised when they accepted the last ballot of this proxy:
@@ -63,7 +62,7 @@ func (p *promises) take(key string, now time.Time) *promise {
 	defer p.mu.Unlock()
 	one := p.byKey[key]
 	delete(p.byKey, key)
-	if one == nil || one.over(now) || count(one.replies, (*Reply).yes) < vote.Majority(len(one.replies)) {
+	if one == nil || one.over(now) || !isDone(one.replies) {
 		return nil
 	}
 	return one

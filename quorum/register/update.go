@@ -174,19 +174,19 @@ func (u *update) round(ctx context.Context) (Outcome, error) {
 	if u.Expect != nil && len(u.sent) == 0 {
 		op.Only, op.Expect = true, *u.Expect
 	}
-	asked, err := u.masters.Ask(ctx, all(u.n, op), u.prepared)
+	asked, err := u.askAll(ctx, op, u.prepared)
 	if err != nil {
 		return Outcome{}, err
 	}
 	b.asked, b.passed = asked, u.masters.Now().Sub(b.start)
 	replies := asked.Replies()
 	u.saw(replies)
-	f, promised := resolve(u.n, replies, 0), resolve(u.n, promisesOf(replies), 0)
+	f, promised := resolve(replies, 0), resolve(promisesOf(replies), 0)
 	if differ(replies, 0, f) {
 		u.mendLater(u.Key)
 	}
 	switch {
-	case f.standing == Open && endsSoon(u.n, replies):
+	case f.standing == Open && endsSoon(replies):
 		return Outcome{}, &splitError{}
 	case f.standing == Open:
 		return Outcome{}, &NoQuorum{Replies: replies}
@@ -214,8 +214,8 @@ type ballot struct {
 // prepared: a majority promised, nothing can be there, or no answer can change that
 // neither is so.
 func (u *update) prepared(replies []Reply) bool {
-	f := resolve(u.n, replies, 0)
-	switch promised := resolve(u.n, promisesOf(replies), 0); {
+	f := resolve(replies, 0)
+	switch promised := resolve(promisesOf(replies), 0); {
 	case f.standing == Open:
 		return false
 	case f.standing != Held, promised.standing == Held:
@@ -223,7 +223,7 @@ func (u *update) prepared(replies []Reply) bool {
 	case u.Expect != nil && f.uneven():
 		return false // it may only be looked at, and then as a Read does
 	default:
-		return count(replies, (*Reply).yes)+waiting(replies) < u.quorum
+		return tally(replies, (*Reply).yes) == vote.Lost
 	}
 }
 
@@ -455,14 +455,14 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 			ops[i] = opFor(reply.Now, b.passed)
 		}
 	}
-	asked, err := u.masters.Ask(ctx, ops, u.acceptDecided)
+	asked, err := u.masters.Ask(ctx, ops, acceptDecided)
 	u.afterwards(b, p, asked, opFor)
 	replies := asked.Replies()
 	landed := count(replies, func(r *Reply) bool { return r.State == Waiting || r.did() }) > 0
 	switch {
 	case err != nil:
 		return Outcome{}, err
-	case count(replies, (*Reply).yes) >= u.quorum:
+	case isDone(replies):
 		return u.accepted(b, p, next, replies, start), nil
 	}
 	if landed && !p.same {
@@ -498,9 +498,9 @@ func (p proposal) version() string {
 
 // acceptDecided: a majority accepted, or none can. Where none has accepted so far it is worth
 // waiting for whether any does: else what became of it would have to be found out.
-func (u *update) acceptDecided(replies []Reply) bool {
-	yes := count(replies, (*Reply).yes)
-	return yes >= u.quorum || yes > 0 && yes+waiting(replies) < u.quorum
+func acceptDecided(replies []Reply) bool {
+	result := tally(replies, (*Reply).yes)
+	return result == vote.Won || result == vote.Lost && count(replies, (*Reply).yes) > 0
 }
 
 // afterwards has masters accept whose promise comes late, where a majority has: else what
@@ -508,7 +508,7 @@ func (u *update) acceptDecided(replies []Reply) bool {
 // if some did not accept, or lack it.
 func (u *update) afterwards(b ballot, p proposal, asked Asked, opFor func(told, passed time.Duration) cell.Accept) {
 	r, key := u.Register, u.Key
-	chosen := count(asked.Replies(), (*Reply).yes) >= u.quorum
+	chosen := isDone(asked.Replies())
 	late := func(master int, reply Reply, promises bool) {
 		passed := r.masters.Now().Sub(b.start)
 		if !chosen || reply.State != Counted || reply.Found[0].Attempt != p.base.attempt || u.timeLeft(passed) <= 0 {
