@@ -1,6 +1,7 @@
 package register
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -86,3 +87,17 @@ func (k keptAsked) Replies() []Reply       { return k }
 func (k keptAsked) Later(func(int, Reply)) {}
 func (k keptAsked) Drop()                  {}
 func (k keptAsked) Forget()                {}
+
+// onPromise uses the promises that the last ballot of this proxy has left. A *splitError
+// says to begin anew.
+func (u *update) onPromise(ctx context.Context, kept *promise) (Outcome, error) {
+	l := Look{Present: kept.value.Present, Value: kept.value.Text, Unknown: true, Version: version(kept.attempt, kept.value), incarnation: kept.attempt}
+	d, err := u.Run(l)
+	switch {
+	case err != nil, d.Do == Leave, d.Do == Remove && !l.Present:
+		return Outcome{}, &splitError{} // others may have changed it since
+	}
+	f := finding{standing: Held, attempt: kept.attempt, accepted: kept.accepted, value: kept.value, longest: cell.Endless, chosen: true}
+	b := ballot{number: kept.ballot, start: kept.start, passed: kept.passed, asked: keptAsked(kept.replies)}
+	return u.accept(ctx, b, u.replacing(b, f, d))
+}
