@@ -137,14 +137,13 @@ func (b *Bodies) do(ctx context.Context, words ...any) ([]any, error) {
 		})
 	}
 	wg.Wait()
-	replies, answered := make([]register.Reply, len(masters)), 0
+	replies := make([]register.Reply, len(masters))
 	for i, err := range errs {
 		if replies[i] = (register.Reply{State: register.Failed, Err: err}); err == nil {
 			replies[i].State = register.Counted
-			answered++
 		}
 	}
-	if answered < Majority(len(masters)) {
+	if !register.Answered(replies) {
 		return said, cluster.explain(&register.NoQuorum{Replies: replies})
 	}
 	return said, nil

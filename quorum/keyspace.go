@@ -127,26 +127,15 @@ func (c *generation) record(ctx context.Context, ttl time.Duration) error {
 	for i := range ops {
 		ops[i] = raise{words}
 	}
-	r, err := c.ask(ctx, longestOf.DB, ops, isRaised)
+	r, err := c.ask(ctx, longestOf.DB, ops, register.Answered)
 	switch {
 	case err != nil:
 		return err
-	case !isRaised(r.Replies()):
+	case !register.Answered(r.Replies()):
 		return c.explain(&register.NoQuorum{Replies: r.Replies()})
 	}
 	c.guards.Recorded(recorded)
 	return nil
-}
-
-// isRaised reports whether a majority has the record.
-func isRaised(replies []register.Reply) bool {
-	yes := 0
-	for _, got := range replies {
-		if got.State == register.Counted {
-			yes++
-		}
-	}
-	return yes >= Majority(len(replies))
 }
 
 // raise raises the record of the longest TTL. It is never run on a cell.Store.

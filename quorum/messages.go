@@ -12,6 +12,7 @@ import (
 	"redlock-proxy/quorum/master"
 	"redlock-proxy/quorum/messages"
 	"redlock-proxy/quorum/register"
+	"redlock-proxy/quorum/vote"
 )
 
 // Message is one message of a client; see package messages.
@@ -43,9 +44,8 @@ func NewMessages(c *Cluster, prefix string, deliver func(Message)) *Messages {
 
 // listening is what a generation's listener does.
 func (c *generation) listening() messages.Options {
-	n := len(c.masters)
 	opts := messages.Options{
-		Need: n - Majority(n) + 1, Wait: max(2*c.of.opts.MasterTimeout, minListenWait), Logger: c.log, Rand: c.rand, Own: messages.NewSource(), Deliver: func(Message) {},
+		Need: vote.ReadQuorum(len(c.masters)), Wait: max(2*c.of.opts.MasterTimeout, minListenWait), Logger: c.log, Rand: c.rand, Own: messages.NewSource(), Deliver: func(Message) {},
 	}
 	for _, m := range c.masters {
 		opts.Servers = append(opts.Servers, m)
@@ -74,12 +74,12 @@ func (c *generation) publish(ctx context.Context, channel string, message Messag
 		all[i].channel, all[i].text = channel, text
 		ops[i] = &all[i]
 	}
-	r := master.Send(c.masters, 0, ops, isRaised)
+	r := master.Send(c.masters, 0, ops, register.Answered)
 	if err := r.Wait(ctx); err != nil {
 		return 0, err
 	}
 	replies := r.Replies()
-	if !isRaised(replies) {
+	if !register.Answered(replies) {
 		return 0, c.explain(&register.NoQuorum{Replies: replies})
 	}
 	listener := c.listener()

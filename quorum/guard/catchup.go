@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"redlock-proxy/quorum/guard/copying"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
+	"redlock-proxy/quorum/vote"
 )
 
 var (
@@ -63,7 +63,7 @@ type origin struct {
 
 // enough reports whether one of the sources is in every majority.
 func (o origin) enough() bool {
-	return o.masters > 0 && len(o.sources) >= copying.SourcesNeeded(o.masters)
+	return o.masters > 0 && len(o.sources) >= vote.ReadQuorum(o.masters)
 }
 
 // provedSince reports whether all sources proved that they vote, after a moment.

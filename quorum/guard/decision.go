@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"sync"
 	"time"
 
-	"redlock-proxy/internal/contained"
 	"redlock-proxy/quorum/guard/clock"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
@@ -80,30 +78,17 @@ func roundOf(ballot string) uint64 {
 
 // prepare asks all masters that are known to be of the era, and to have forgotten nothing.
 func (s *Set) prepare(ctx context.Context, era succession.Era, ballot string) []promise {
-	var asked []promise
-	for _, g := range s.guards {
+	promises := make([]promise, len(s.guards))
+	countAtOnce(s.guards, func(g *Guard) bool {
 		t := g.trusted()
-		if t.Nonce == "" || t.Era != era || !t.Seal.IsNone() && !s.eras.isBelieved(t.Nonce) {
+		p := promise{guard: g, under: t}
+		if t.Nonce == "" || t.Era != era || !t.Seal.IsNone() && !s.eras.isBelieved(t.Nonce) || p.ask(ctx, era, ballot) != nil {
 			g.Wake()
-			continue
 		}
-		asked = append(asked, promise{guard: g, under: t})
-	}
-	var wg sync.WaitGroup
-	for i := range asked {
-		wg.Go(func() {
-			if err := contained.Run(func() error { return asked[i].ask(ctx, era, ballot) }); err != nil {
-				asked[i].guard.Wake()
-			}
-		})
-	}
-	wg.Wait()
-	for i := range asked {
-		if asked[i].gave {
-			asked[i].above = ballot
-		}
-	}
-	return asked
+		promises[g.index] = p
+		return p.gave
+	})
+	return promises
 }
 
 // ask asks for a promise. It counts as a vote does: if the master is the one that is trusted.
@@ -133,38 +118,25 @@ func (p *promise) ask(ctx context.Context, era succession.Era, ballot string) er
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	voted := g.voted
-	p.gave = g.counts(p.under, seen)
+	if p.gave = g.counts(p.under, seen); p.gave {
+		p.above = ballot
+	}
 	g.voted = voted
 	return nil
 }
 
 // accept seals those that promised, and returns how many.
 func (s *Set) accept(ctx context.Context, era succession.Era, promises []promise, change succession.Change) int {
-	var wg sync.WaitGroup
-	did := make([]bool, len(promises))
-	for i, p := range promises {
+	return countAtOnce(promises, func(p promise) bool {
 		if !p.gave {
-			continue
+			return false
 		}
-		wg.Go(func() {
-			_ = contained.Run(func() error {
-				m := p.under.Marker
-				m.Nonce, m.Seal = s.nonce(), succession.Seal{Ballot: p.above, Change: change}
-				n, err := amend(ctx, p.guard.Conn, script.Seal, marker.InDatabase(p.under.String(), 0), p.above, m.String(), era.String())
-				did[i] = err == nil && n == 1
-				return err
-			})
-			p.guard.Wake()
-		})
-	}
-	wg.Wait()
-	n := 0
-	for _, one := range did {
-		if one {
-			n++
-		}
-	}
-	return n
+		defer p.guard.Wake()
+		m := p.under.Marker
+		m.Nonce, m.Seal = s.nonce(), succession.Seal{Ballot: p.above, Change: change}
+		n, err := amend(ctx, p.guard.Conn, script.Seal, marker.InDatabase(p.under.String(), 0), p.above, m.String(), era.String())
+		return err == nil && n == 1
+	})
 }
 
 // MayChange says why the masters cannot be changed now to some of which these stay, or nil, and which

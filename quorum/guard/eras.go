@@ -1,29 +1,15 @@
 package guard
 
 import (
-	"context"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"redlock-proxy/quorum/guard/marker"
-	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/guard/succession"
 	"redlock-proxy/quorum/place"
 	"redlock-proxy/quorum/vote"
-)
-
-// position is where a marker stands among the sets of masters, as a proxy sees it.
-type position int
-
-const (
-	positionOwn       position = iota // its master votes in this proxy's set
-	positionOver                      // that set is over, or the master is of another one
-	positionBefore                    // it voted in the set before this proxy's, and holds what it held then
-	positionStale                     // it is from a set before, or another cluster's, and proves nothing
-	positionUnsettled                 // too few masters told which set they are
 )
 
 // Succession is a set of masters that is over, and what follows.
@@ -67,33 +53,6 @@ type bound struct {
 }
 
 type teller struct{ masters, master int }
-
-// statement is the marker of a master and its promise of a ballot.
-type statement struct {
-	marker.Marker
-	// era and ballot are of the promise.
-	era, ballot string
-	// first is when this marker was first seen, last when it was asked for last.
-	first, last time.Time
-	// alive is set where the marker is of the master's present life, so that it forgot nothing since.
-	alive bool
-}
-
-// follows is what the master claims to follow.
-func (s statement) follows() Succession {
-	if s.Seal.IsNone() {
-		return Succession{Era: s.Era, Begun: true}
-	}
-	return Succession{Era: s.Era, Change: s.Seal.Change}
-}
-
-// next is the number of the first set that it does not contradict.
-func (s statement) next() int {
-	if s.Seal.IsNone() {
-		return s.Era.Number
-	}
-	return s.Era.Number + 1
-}
 
 func newEras(masters []Master, joins *succession.Era, now time.Time) *eras {
 	e := &eras{told: map[int]statement{}, looked: map[int]bool{}, believed: map[string]bool{}, refuted: map[string]bool{}, before: map[teller]bool{}, bound: map[int]bound{}}
@@ -149,9 +108,8 @@ func (e *eras) settle(now time.Time) (settled bool) {
 		return false
 	}
 	era, n := e.likely()
-	most := vote.Majority(len(e.names))
-	enough := n > len(e.names)-most || n > 0 && len(e.looked) == len(e.names)
-	if n < most && (n < len(e.told) || !enough) {
+	enough := n >= vote.ReadQuorum(len(e.names)) || n > 0 && len(e.looked) == len(e.names)
+	if n < vote.Majority(len(e.names)) && (n < len(e.told) || !enough) {
 		return false
 	}
 	e.known, e.own = true, era
@@ -180,66 +138,6 @@ func (e *eras) likely() (era succession.Era, masters int) {
 	return era, masters
 }
 
-// weigh says whether a claim is believed: where another master says so, too, and no majority contradicts. What is refuted once stays so.
-func (e *eras) weigh(claim statement) {
-	masters := len(e.names)
-	if !claim.Seal.IsNone() {
-		masters = max(claim.Seal.Before, masters-1) // this set is the one that is over, or the one that follows
-	}
-	most := vote.Majority(masters)
-	supporters, others, since := 0, 0, 0
-	for _, s := range e.told {
-		switch {
-		case s.supports(claim):
-			supporters++
-		case s.alive && e.positionOf(s) == positionOwn:
-			others++
-			if s.last.After(claim.first) {
-				since++
-			}
-		}
-	}
-	switch {
-	case e.refuted[claim.Nonce]:
-	case since >= most || !e.isPlausible(claim):
-		e.refuted[claim.Nonce] = true
-	case supporters >= min(2, most) && others < most:
-		e.believed[claim.Nonce] = true
-		next := claim.follows()
-		if next.Begun && claim.Era.Is(e.names) {
-			next.Change.Names = e.names
-		}
-		if e.over == nil || rank(next) >= rank(*e.over) {
-			e.over = &next
-		}
-	}
-}
-
-// supports reports whether a master bears out the claim of another one, or its own: it says the same or what comes after it, or it promised
-// the ballot, as a majority did before any master accepted it.
-func (s statement) supports(claim statement) bool {
-	if claim.Seal.IsNone() {
-		return s.Era == claim.Era || s.next() > claim.Era.Number || !s.Seal.IsNone() && s.Seal.After(s.Era) == claim.Era
-	}
-	return s.Nonce == claim.Nonce || s.Era.Number > claim.Era.Number ||
-		!s.Seal.IsNone() && s.Era == claim.Era && s.Seal.Ballot >= claim.Seal.Ballot ||
-		s.era == claim.Era.String() && s.ballot >= claim.Seal.Ballot
-}
-
-// isPlausible reports whether the masters of a seal may follow this set, or this set them, and so many were before as the era itself says.
-func (e *eras) isPlausible(claim statement) bool {
-	before, names := claim.Seal.Before, claim.Seal.Names
-	switch {
-	case claim.Seal.IsNone():
-		return true
-	case claim.Era.Number > 0 && before != claim.Era.Masters:
-		return false
-	case e.known && claim.Era == e.own && (before < len(e.names)-1 || before > len(e.names)+1):
-		return false
-	}
-	return before >= len(names)-1 && before <= len(names)+1
-}
-
 // position is where the marker stands that master i told of last.
 func (e *eras) position(i int) position {
 	e.mu.Lock()
@@ -249,36 +147,6 @@ func (e *eras) position(i int) position {
 		return positionOwn
 	}
 	return e.positionOf(s)
-}
-
-func (e *eras) positionOf(s statement) position {
-	if !e.known {
-		switch {
-		case !s.Seal.IsNone() || !s.Era.Is(e.names):
-			return positionOver
-		default:
-			return positionUnsettled
-		}
-	}
-	switch {
-	case s.Seal.IsNone() && s.Era == e.own:
-		return positionOwn
-	case !s.Seal.IsNone() && s.Seal.After(s.Era) == e.own:
-		return positionBefore
-	case s.Era.Number < e.own.Number:
-		return positionStale
-	case e.refuted[s.Nonce] && !s.alive:
-		return positionStale
-	default:
-		return positionOver
-	}
-}
-
-func rank(s Succession) int {
-	if s.Begun {
-		return 2 * s.Era.Number
-	}
-	return 2*s.Era.Number + 1
 }
 
 // isOpen reports whether a master claims that the set is over, and is neither believed nor refuted: then no master is let in that does
@@ -442,114 +310,6 @@ func (s *Set) Succession() *Succession {
 	}
 	over := *s.eras.over
 	return &over
-}
-
-// leave has a master alone whose set is over. One that was sealed in this proxy's sight is known as what
-// it was then: others may copy from it, and its word counts in what is to follow.
-func (g *Guard) leave(ctx context.Context, v Report, past memory) (time.Duration, error) {
-	m := v.Marker.Says
-	intact := v.Marker.Is && !m.Seal.IsNone() && m.RunID == v.RunID
-	if intact {
-		past.position = positionBefore
-		verdict, _ := judgeMarked(v, past)
-		intact = verdict == onJoin
-	}
-	if !intact {
-		g.stand(&QuarantineError{Why: Succeeded})
-		return stirPause, nil
-	}
-	pause, err := g.vote(ctx, v)
-	g.explain(&QuarantineError{Why: Succeeded})
-	return min(pause, stirPause), err
-}
-
-// explain notes why a master whose set is over has no vote.
-func (g *Guard) explain(cause *QuarantineError) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.trust.over || g.trust.Nonce == "" {
-		g.cause = cause
-	}
-}
-
-// join has a master that voted in the set before vote in this one: as soon as it holds what every
-// majority of that one held. It forgot nothing, so it is one of those that are copied from.
-func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
-	if pause, err := g.vote(ctx, v); pause == 0 || err != nil {
-		return pause, err
-	}
-	if m := v.Marker.Says; m.Seal.Keeps(m.Era) { // it holds what it held, and is asked by the same majorities
-		next := m
-		next.Nonce, next.Proof, next.Era, next.Seal = g.set.nonce(), marker.ProofJoined, m.Seal.After(m.Era), succession.Seal{}
-		g.introduce(ctx, next.Nonce)
-		if g.objection(m) != nil {
-			return stirPause, nil
-		}
-		switch did, err := amend(ctx, g.Conn, script.Rejoin, v.Marker.Text, next.String(), marker.Millis(rejoinTime)); {
-		case err != nil || did == 0:
-			return 0, err
-		case did == 1:
-			g.retire(ctx, v, next.Nonce)
-			return 0, nil
-		} // it was sealed long ago: what it may have forgotten since is copied
-	}
-	g.explain(&QuarantineError{Why: Joins})
-	from := g.set.originFor(g)
-	switch {
-	case !from.before && len(from.sources) >= vote.Majority(len(g.set.guards)): // it catches up from these, as any
-		return 0, g.quarantine(ctx, v, Joins, marker.NoClaim)
-	case !from.before || !from.enough() || from.member(g) < 0,
-		len(from.sources) < from.masters && g.set.eras.lasted(time.Now()) < moreOrigins:
-		return joinPause, nil
-	case v.Record.Text == "":
-		_, err := amend(ctx, g.Conn, script.Await, v.Marker.Text, g.newRecord(v, Joins, marker.NoClaim).String())
-		return 0, err
-	}
-	return g.gaveUp(g.catchUp(ctx, v, from)), nil
-}
-
-// rejoinTime is how long after it was sealed a master may vote in the next era without a copy. Until then nobody knows of its clock and its canaries what the
-// proxies of the era before knew.
-const rejoinTime = 2 * time.Second
-
-const (
-	// joinPause is the wait for others to be copied from.
-	joinPause = 20 * time.Millisecond
-	// moreOrigins is how much longer it is waited for all of the set before: who reads fewer can tell fewer
-	// locks from leftovers.
-	moreOrigins = 300 * time.Millisecond
-)
-
-// originFor is what a master is to be copied from: others that vote, or, as long as no majority of
-// them does, masters that voted in the set before. These hold every lock of that set, by its rules; there
-// is none of this set yet.
-func (s *Set) originFor(g *Guard) origin {
-	voters := s.voters(g.index)
-	ordinary := origin{sources: voters, masters: len(s.guards)}
-	if len(voters) >= vote.Majority(len(s.guards)) {
-		return ordinary
-	}
-	from, waits := origin{masters: s.eras.previous(), before: true}, false
-	for _, one := range append(s.guards[:len(s.guards):len(s.guards)], s.before...) {
-		t := one.trusted()
-		joined := !t.over && one.set == s && t.Proof == marker.ProofJoined
-		if t.Nonce == "" || one.IsDown() || !joined && !(t.over && s.eras.follows(t.Marker)) {
-			continue
-		}
-		waits = waits || t.over
-		from.sources = append(from.sources, source{one, t})
-	}
-	if !waits {
-		return ordinary
-	}
-	return from
-}
-
-// follows reports whether the set follows the one in which a master was sealed with this marker.
-func (e *eras) follows(m marker.Marker) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.known && !m.Seal.IsNone() && m.Seal.After(m.Era) == e.own
 }
 
 // Except are the guards of masters that are not among those with these names.

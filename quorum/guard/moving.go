@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"redlock-proxy/internal/contained"
 	"redlock-proxy/quorum/guard/marker"
@@ -32,7 +33,7 @@ func (s *Set) OwnEra() (era succession.Era, known bool) {
 
 // Confirm asks whether a majority of the masters votes in the era still, after it was called. It is nil if so.
 func (s *Set) Confirm(ctx context.Context) error {
-	confirmed := s.onEach(func(g *Guard) bool {
+	confirmed := countAtOnce(s.guards, func(g *Guard) bool {
 		t := g.trusted()
 		if t.Nonce == "" || t.over {
 			return false
@@ -94,7 +95,7 @@ const heldFor = "600000"
 
 // SayHeld leaves on the masters what this proxy holds back. The error says that a majority has not got it.
 func (s *Set) SayHeld(ctx context.Context, text string) error {
-	said := s.onEach(func(g *Guard) bool {
+	said := countAtOnce(s.guards, func(g *Guard) bool {
 		_, err := g.Conn.Run(ctx, script.Hold, s.id, text, heldFor)
 		return err == nil
 	})
@@ -110,7 +111,7 @@ var errUnsaid = errors.New("no majority of the masters took it")
 func (s *Set) Held(ctx context.Context) map[string]string {
 	var mu sync.Mutex
 	says, held := map[[2]string]int{}, map[string]string{}
-	s.onEach(func(g *Guard) bool {
+	countAtOnce(s.guards, func(g *Guard) bool {
 		answer, err := g.Conn.Run(ctx, script.Held)
 		if err != nil {
 			return false
@@ -129,21 +130,20 @@ func (s *Set) Held(ctx context.Context) map[string]string {
 	return held
 }
 
-// onEach does something with the guard of each master at once, and returns with how many it succeeded.
-func (s *Set) onEach(do func(*Guard) bool) int {
-	did := make([]bool, len(s.guards))
+// countAtOnce asks of all at once whether something is so, and returns of how many it is. One that panics is none of these.
+func countAtOnce[T any](all []T, is func(T) bool) int {
+	var n atomic.Int64
 	var wg sync.WaitGroup
-	for i, g := range s.guards {
+	for _, one := range all {
 		wg.Go(func() {
-			_ = contained.Run(func() error { did[i] = do(g); return nil })
+			_ = contained.Run(func() error {
+				if is(one) {
+					n.Add(1)
+				}
+				return nil
+			})
 		})
 	}
 	wg.Wait()
-	n := 0
-	for _, one := range did {
-		if one {
-			n++
-		}
-	}
-	return n
+	return int(n.Load())
 }

@@ -253,15 +253,15 @@ func (a *agreement) on(i int) (c consent) {
 			own++
 		}
 	}
-	q := vote.Majority(len(a.met))
-	c.byMajority, c.settled = others >= q, own >= q
+	result := vote.Count(len(a.met), others, unseen)
+	c.byMajority, c.settled = result == vote.Won, own >= vote.Majority(len(a.met))
 	switch text := a.met[i].text; {
 	case text != "" && a.differs(a.met[i].rules):
 		c.differs = a.met[i].rules.differences(a.ownNow())
 	case c.byMajority:
 		c.differs = a.met[other].rules.differences(a.ownNow())
 	case text == "":
-		c.claims = others+unseen < q
+		c.claims = result == vote.Lost
 	}
 	return c
 }

@@ -22,26 +22,26 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 		op.Attempt = one.attempt
 	}
 	start := r.masters.Now()
-	asked, err := r.masters.Ask(ctx, all(r.n, op), func(replies []Reply) bool { return r.extendDecided(replies, op) })
+	asked, err := r.askAll(ctx, op, func(replies []Reply) bool { return extendDecided(replies, op) })
 	if err != nil {
 		return Granted{}, err
 	}
 	replies := asked.Replies()
 	given := Granted{Since: start, Longer: longer(replies, ttl)}
-	switch attempt, ok := r.extended(replies); {
+	switch attempt, ok := extended(replies); {
 	case ok:
 		r.noteLease(key, attempt, start, ttl)
 		r.mendRest(asked, key)
-	case count(replies, answered) >= r.quorum && resolve(r.n, replies, 0).unsettled(), r.isPromised(replies, op):
+	case Answered(replies) && resolve(replies, 0).unsettled(), isPromised(replies, op):
 		if given.Longer, err = r.extendByBallot(ctx, key, token, ttl); err != nil {
 			return Granted{}, err
 		}
-	case r.notHeld(replies, op) && op.Attempt != "":
+	case notHeld(replies, op) && op.Attempt != "":
 		// The attempt that this proxy knows is over; another may have the same token.
 		r.grants.take(key, of(token))
 		return r.Extend(ctx, key, token, ttl)
-	case r.notHeld(replies, op):
-		return Granted{}, resolve(r.n, replies, 0).refuses(ErrNotHeld)
+	case notHeld(replies, op):
+		return Granted{}, resolve(replies, 0).refuses(ErrNotHeld)
 	default:
 		return Granted{}, &NoQuorum{Replies: replies}
 	}
@@ -66,22 +66,22 @@ func longer(replies []Reply, ttl time.Duration) bool {
 	return count(replies, func(r *Reply) bool { return r.yes() && compareLeft(r.Found[0].Left, ttl) > 0 }) > 0
 }
 
-func (r *Register) extendDecided(replies []Reply, op cell.Extend) bool {
-	_, ok := r.extended(replies)
-	return ok || r.notHeld(replies, op) || r.isPromised(replies, op)
+func extendDecided(replies []Reply, op cell.Extend) bool {
+	_, ok := extended(replies)
+	return ok || notHeld(replies, op) || isPromised(replies, op)
 }
 
 // isPromised reports whether the token is held, and too many masters did not extend it because a ballot may be under way.
-func (r *Register) isPromised(replies []Reply, op cell.Extend) bool {
-	if !op.Settled || count(replies, (*Reply).yes)+waiting(replies) >= r.quorum {
+func isPromised(replies []Reply, op cell.Extend) bool {
+	if !op.Settled || tally(replies, (*Reply).yes) != vote.Lost {
 		return false
 	}
-	f := resolve(r.n, replies, 0)
+	f := resolve(replies, 0)
 	return f.standing == Held && f.taken() && f.value.Text == op.Token && (op.Attempt == "" || f.attempt == op.Attempt)
 }
 
 // extended reports whether a majority extended the same value of the same incarnation.
-func (r *Register) extended(replies []Reply) (cell.Attempt, bool) {
+func extended(replies []Reply) (cell.Attempt, bool) {
 	type value struct {
 		attempt  cell.Attempt
 		accepted cell.Ballot
@@ -92,7 +92,7 @@ func (r *Register) extended(replies []Reply) (cell.Attempt, bool) {
 			continue
 		}
 		v := value{reply.Found[0].Attempt, reply.Found[0].Accepted}
-		if votes[v]++; votes[v] >= r.quorum {
+		if votes[v]++; votes[v] >= vote.Majority(len(replies)) {
 			return v.attempt, true
 		}
 	}
@@ -102,11 +102,11 @@ func (r *Register) extended(replies []Reply) (cell.Attempt, bool) {
 // notHeld reports whether so many masters surely do not hold the token that no majority
 // can, or a majority holds something else, or nothing can have one. A cell that a ballot changed does not tell alone: that
 // ballot may never be chosen, and then what was chosen before it stands.
-func (r *Register) notHeld(replies []Reply, op cell.Extend) bool {
+func notHeld(replies []Reply, op cell.Extend) bool {
 	if count(replies, func(r *Reply) bool { return r.State == Counted && !r.Did }) == 0 {
 		return false
 	}
-	switch f := resolve(r.n, replies, 0); {
+	switch f := resolve(replies, 0); {
 	case f.standing == Absent:
 		return true
 	case f.chosen:
@@ -115,7 +115,7 @@ func (r *Register) notHeld(replies []Reply, op cell.Extend) bool {
 	no := count(replies, func(r *Reply) bool {
 		return r.State == Counted && !r.Did && r.Found[0].Form != cell.Blocking && r.Found[0].Accepted == ""
 	})
-	return no >= r.n-r.quorum+1
+	return no >= vote.ReadQuorum(len(replies))
 }
 
 // extendByBallot makes all holders agree first. It tells whether the lease was longer, and stays so.

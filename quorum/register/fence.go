@@ -116,7 +116,7 @@ func (r *Register) raised(ctx context.Context, t Taking, got Granted) (Granted, 
 		}
 		start := r.masters.Now()
 		op := cell.Raise{Name: key, Attempt: got.Attempt, Fence: fence}
-		asked, err := r.masters.Ask(ctx, all(r.n, op), r.raiseDecided)
+		asked, err := r.askAll(ctx, op, raiseDecided)
 		if err != nil {
 			return Granted{}, err
 		}
@@ -131,7 +131,7 @@ func (r *Register) raised(ctx context.Context, t Taking, got Granted) (Granted, 
 		switch late := r.late(now.Sub(start)); {
 		case t.TTL >= 0 && got.Validity < time.Millisecond:
 			return Granted{}, &NoQuorum{Replies: replies, Late: now.Sub(got.Since)}
-		case count(replies, (*Reply).yes) >= r.quorum && !late:
+		case isDone(replies) && !late:
 			got.Fence = fence
 			return got, nil
 		case holders < r.quorum, now.After(until):
@@ -146,10 +146,7 @@ func isOf(r Reply, a cell.Attempt) bool {
 }
 
 // raiseDecided: a majority accepted, or none can.
-func (r *Register) raiseDecided(replies []Reply) bool {
-	yes := count(replies, (*Reply).yes)
-	return yes >= r.quorum || yes+waiting(replies) < r.quorum
-}
+func raiseDecided(replies []Reply) bool { return tally(replies, (*Reply).yes) != vote.Pending }
 
 // Fence is not below the fence of any lock of the key that was granted before, as long as its
 // counter stays; 0 where there is none. A master of which the counter is not credible counts as one that did not answer.
@@ -157,7 +154,7 @@ func (r *Register) raiseDecided(replies []Reply) bool {
 // Errors: *NoQuorum, or the cause of ctx.
 func (r *Register) Fence(ctx context.Context, key string) (int64, error) {
 	op := cell.Read{Names: []string{key}, Fences: true}
-	asked, err := r.masters.Ask(ctx, all(r.n, op), func(replies []Reply) bool { return len(r.fencesOf(key, replies, 0)) >= r.quorum })
+	asked, err := r.askAll(ctx, op, func(replies []Reply) bool { return len(r.fencesOf(key, replies, 0)) >= r.quorum })
 	if err != nil {
 		return 0, err
 	}

@@ -50,9 +50,9 @@ type candidate struct {
 
 // resolve says what the masters hold under key number i (rule R5). Those of which found
 // says nothing may hold anything.
-func resolve(n int, replies []Reply, i int) finding {
+func resolve(replies []Reply, i int) finding {
 	var all []*candidate
-	silent := n
+	n, silent := len(replies), len(replies)
 	for _, r := range replies {
 		if r.State != Counted || i >= len(r.Found) {
 			continue
@@ -67,15 +67,14 @@ func resolve(n int, replies []Reply, i int) finding {
 			c.holders = append(c.holders, f)
 		}
 	}
-	quorum := vote.Majority(n)
+	open := vote.Count(n, 0, silent) == vote.Pending
 	for _, c := range all {
-		if len(c.holders) >= quorum {
-			return c.finding(quorum)
+		switch vote.Count(n, len(c.holders), c.blocking+silent) {
+		case vote.Won:
+			return c.finding(vote.Majority(n))
+		case vote.Pending:
+			open = true
 		}
-	}
-	open := silent >= quorum
-	for _, c := range all {
-		open = open || len(c.holders)+c.blocking+silent >= quorum
 	}
 	if open {
 		return finding{standing: Open}
@@ -85,13 +84,13 @@ func resolve(n int, replies []Reply, i int) finding {
 
 // endsSoon reports whether a majority answered, or may, and all that they hold is over as soon as a removal: such cells do not end everywhere at
 // the same moment, and leave open what the key holds where some masters give no vote.
-func endsSoon(n int, replies []Reply) bool {
+func endsSoon(replies []Reply) bool {
 	for _, r := range replies {
 		if r.State == Counted && !areOver(r.Found, removedFor) {
 			return false
 		}
 	}
-	return count(replies, answered)+waiting(replies) >= vote.Majority(n)
+	return tally(replies, (*Reply).answered) != vote.Lost
 }
 
 // areOver reports whether no cell stays for longer than a time, or for one that was not told.

@@ -26,7 +26,7 @@ func (r *Register) Force(ctx context.Context, key string) (removed bool, err err
 		}
 	}
 	if removed {
-		if _, err = r.masters.Ask(ctx, ops, func([]Reply) bool { return false }); err != nil {
+		if _, err = r.masters.Ask(ctx, ops, allIn); err != nil {
 			return false, err
 		}
 	}

@@ -57,22 +57,22 @@ type Holding struct {
 //
 // Errors: *NoQuorum where no master answered, or the cause of ctx.
 func (r *Register) Holdings(ctx context.Context, keys []string) ([]Holding, error) {
-	asked, err := r.masters.Ask(ctx, all(r.n, cell.Read{Names: keys, Fences: true}), func([]Reply) bool { return false })
+	asked, err := r.askAll(ctx, cell.Read{Names: keys, Fences: true}, allIn)
 	if err != nil {
 		return nil, err
 	}
 	replies := asked.Replies()
-	if count(replies, answered) == 0 {
+	if count(replies, (*Reply).answered) == 0 {
 		return nil, &NoQuorum{Replies: replies}
 	}
 	found := make([]Holding, len(keys))
 	for i, key := range keys {
-		f := resolve(r.n, replies, i)
+		f := resolve(replies, i)
 		if differ(replies, i, f) {
 			r.mendLater(key)
 		}
 		found[i] = holdingOf(f, replies, i)
-		if fences := r.fencesOf(key, replies, i); len(fences) > 0 && count(replies, answered) >= r.quorum {
+		if fences := r.fencesOf(key, replies, i); len(fences) > 0 && Answered(replies) {
 			found[i].Fence = fences[len(fences)-1]
 		}
 		if found[i].Status == StatusHeld {

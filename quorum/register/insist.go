@@ -5,23 +5,24 @@ import (
 	"slices"
 
 	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/vote"
 )
 
 // insist asks masters again that refused an attempt where all others are needed, since some give no vote: cells that are about to end do not
 // end everywhere at the same moment. Each master is asked again only after it refused.
 func (r *Register) insist(ctx context.Context, op cell.Take, asked Asked) (Asked, error) {
-	for tries := 1; r.isUndecided(asked.Replies()) && tries <= openTries; tries++ {
+	for tries := 1; isUndecided(asked.Replies()) && tries <= openTries; tries++ {
 		before := slices.Clone(asked.Replies())
 		ops := make([]cell.Op, r.n)
 		for i, reply := range before {
-			if reply.State == Counted && !reply.Did && !reply.isLow() {
+			if reply.refused() {
 				ops[i] = op
 			}
 		}
 		if err := r.masters.Pause(ctx, tries); err != nil {
 			return asked, err
 		}
-		more, err := r.masters.Ask(ctx, ops, func(replies []Reply) bool { return r.takeDecided(joined(before, ops, replies)) })
+		more, err := r.masters.Ask(ctx, ops, func(replies []Reply) bool { return takeDecided(joined(before, ops, replies)) })
 		asked = askedTwice{asked, more, joined(before, ops, more.Replies())}
 		if err != nil {
 			return asked, err
@@ -32,10 +33,9 @@ func (r *Register) insist(ctx context.Context, op cell.Take, asked Asked) (Asked
 
 // isUndecided reports whether a majority answered an attempt, of which some refused, and those that did not answer leave open whether it
 // has one.
-func (r *Register) isUndecided(replies []Reply) bool {
-	refused := count(replies, func(r *Reply) bool { return r.State == Counted && !r.Did && !r.isLow() })
-	return count(replies, answered) >= r.quorum && count(replies, (*Reply).yes) < r.quorum && refused > 0 &&
-		r.n-count(replies, (*Reply).no) >= r.quorum && !r.refusedByOne(replies)
+func isUndecided(replies []Reply) bool {
+	return takeResult(replies) == vote.Pending && Answered(replies) &&
+		count(replies, (*Reply).refused) > 0 && !refusedByOne(replies)
 }
 
 // joined are the replies of a round, and of those masters that were asked again the later ones.

@@ -161,7 +161,7 @@ func (r *Register) take(ctx context.Context, t Taking) (Granted, error) {
 	}
 	op := cell.Take{Names: t.Keys, Attempt: r.opts.Source.Attempt(), Tokens: t.Tokens, TTL: t.TTL, Fence: fence}
 	start := r.masters.Now()
-	asked, err := r.masters.Ask(ctx, all(r.n, op), r.decided.take)
+	asked, err := r.askAll(ctx, op, takeDecided)
 	if err == nil {
 		asked, err = r.insist(ctx, op, asked)
 	}
@@ -208,29 +208,33 @@ func (r *Register) undo(keys []string, a cell.Attempt, master int) {
 	}
 }
 
+// takeResult is the vote on an attempt. What is not known to have failed at a master may still take it.
+func takeResult(replies []Reply) vote.Result {
+	yes, no := count(replies, (*Reply).yes), count(replies, (*Reply).no)
+	return vote.Count(len(replies), yes, len(replies)-yes-no)
+}
+
 // takeDecided: granted, surely held by another, or neither is possible any more.
-func (r *Register) takeDecided(replies []Reply) bool {
-	yes := count(replies, (*Reply).yes)
-	return yes >= r.quorum || r.refusedByOne(replies) ||
-		r.n-count(replies, (*Reply).no) < r.quorum && !r.canBeRefusedByOne(replies)
+func takeDecided(replies []Reply) bool {
+	result := takeResult(replies)
+	return result == vote.Won || refusedByOne(replies) || result == vote.Lost && !canBeRefusedByOne(replies)
 }
 
 // canBeRefusedByOne reports whether the masters that are waited for may make a majority
 // with others that refused.
-func (r *Register) canBeRefusedByOne(replies []Reply) bool {
-	refused := count(replies, func(r *Reply) bool { return r.State == Counted && !r.Did && !r.isLow() })
-	return refused+waiting(replies) >= r.quorum && waiting(replies) > 0
+func canBeRefusedByOne(replies []Reply) bool {
+	return waiting(replies) > 0 && tally(replies, (*Reply).refused) != vote.Lost
 }
 
 // refusedByOne reports whether a majority refused because one and the same holder has one of
 // the keys.
-func (r *Register) refusedByOne(replies []Reply) bool {
+func refusedByOne(replies []Reply) bool {
 	keys := 0
 	for _, reply := range replies {
 		keys = max(keys, len(reply.Found))
 	}
 	for i := range keys {
-		if resolve(r.n, replies, i).taken() {
+		if resolve(replies, i).taken() {
 			return true
 		}
 	}
@@ -241,23 +245,23 @@ func (r *Register) refusedByOne(replies []Reply) bool {
 func (r *Register) judgeTake(t Taking, replies []Reply, start time.Time) (Granted, error) {
 	elapsed := r.masters.Now().Sub(start)
 	validity := vote.Validity(t.TTL, elapsed)
-	switch {
-	case count(replies, (*Reply).yes) >= r.quorum && (r.late(elapsed) || !t.Anyhow && t.TTL >= 0 && validity < time.Millisecond):
+	switch result := takeResult(replies); {
+	case result == vote.Won && (r.late(elapsed) || !t.Anyhow && t.TTL >= 0 && validity < time.Millisecond):
 		return Granted{}, &NoQuorum{Replies: replies, Late: elapsed}
-	case count(replies, (*Reply).yes) >= r.quorum:
+	case result == vote.Won:
 		return Granted{Validity: validity, Since: start}, nil
-	case r.refusedByOne(replies) && len(t.Keys) == 1:
-		return Granted{}, resolve(r.n, replies, 0).refuses(ErrHeld)
-	case r.refusedByOne(replies):
+	case refusedByOne(replies) && len(t.Keys) == 1:
+		return Granted{}, resolve(replies, 0).refuses(ErrHeld)
+	case refusedByOne(replies):
 		return Granted{}, ErrHeld
-	case r.n-count(replies, (*Reply).no) < r.quorum && count(replies, answered)+waiting(replies) >= r.quorum:
-		if count(replies, (*Reply).isLow) > 0 && count(replies, func(r *Reply) bool { return r.State == Counted && !r.Did && !r.isLow() }) == 0 {
+	case result == vote.Lost && tally(replies, (*Reply).answered) != vote.Lost:
+		if count(replies, (*Reply).isLow) > 0 && count(replies, (*Reply).refused) == 0 {
 			return Granted{}, &splitError{low: true, replies: replies}
 		}
 		for _, key := range t.Keys {
 			r.mendLater(key)
 		}
-		return Granted{}, &splitError{vacated: r.isVacated(replies), open: r.mayBeHeld(replies) && !endsSoon(r.n, replies), replies: replies}
+		return Granted{}, &splitError{vacated: isVacated(replies), open: mayBeHeld(replies) && !endsSoon(replies), replies: replies}
 	default:
 		return Granted{}, &NoQuorum{Replies: replies}
 	}
@@ -265,21 +269,19 @@ func (r *Register) judgeTake(t Taking, replies []Reply, start time.Time) (Grante
 
 // mayBeHeld reports whether masters that do not vote may make a majority of one that others
 // refused for. Those that took the attempt hold nothing else.
-func (r *Register) mayBeHeld(replies []Reply) bool {
+func mayBeHeld(replies []Reply) bool {
 	known := slices.Clone(replies)
 	for i, reply := range known {
 		if reply.yes() {
 			known[i].Found = make([]cell.Found, 1)
 		}
 	}
-	return resolve(r.n, known, 0).standing == Open
+	return resolve(known, 0).standing == Open
 }
 
-func answered(r *Reply) bool { return r.State == Counted }
-
 // isVacated reports whether some refusal tells a cell of the first key that holds no value, or its holders differ.
-func (r *Register) isVacated(replies []Reply) bool {
-	return resolve(r.n, replies, 0).unsettled() || slices.ContainsFunc(replies, func(r Reply) bool {
+func isVacated(replies []Reply) bool {
+	return resolve(replies, 0).unsettled() || slices.ContainsFunc(replies, func(r Reply) bool {
 		return len(r.Found) > 0 && r.Found[0].Form == cell.Register && !r.Found[0].Value.Present
 	})
 }

@@ -2,9 +2,11 @@ package register
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/vote"
 )
 
 // State is what came of one operation at one master.
@@ -34,6 +36,12 @@ type Reply struct {
 
 // yes reports whether the master did it, and that counts.
 func (r *Reply) yes() bool { return r.State == Counted && r.Did }
+
+// answered reports whether the master's vote counts, whatever it is.
+func (r *Reply) answered() bool { return r.State == Counted }
+
+// refused reports whether the master did not do it because of what it holds.
+func (r *Reply) refused() bool { return r.State == Counted && !r.Did && !r.isLow() }
 
 // no reports whether the master has not done it and never will.
 func (r *Reply) no() bool {
@@ -83,14 +91,13 @@ type Masters interface {
 	Now() time.Time
 }
 
-// all is the same operation for n masters.
-func all(n int, op cell.Op) []cell.Op {
-	ops := make([]cell.Op, n)
-	for i := range ops {
-		ops[i] = op
-	}
-	return ops
+// askAll asks all masters for the same operation.
+func (r *Register) askAll(ctx context.Context, op cell.Op, decided func([]Reply) bool) (Asked, error) {
+	return r.masters.Ask(ctx, slices.Repeat([]cell.Op{op}, r.n), decided)
 }
+
+// allIn decides nothing: every master is waited for.
+func allIn([]Reply) bool { return false }
 
 // count is how many replies are so.
 func count(replies []Reply, is func(*Reply) bool) int {
@@ -106,3 +113,14 @@ func count(replies []Reply, is func(*Reply) bool) int {
 func waiting(replies []Reply) int {
 	return count(replies, func(r *Reply) bool { return r.State == Waiting })
 }
+
+// tally is the vote in which those replies say yes, and only masters that are waited for may still.
+func tally(replies []Reply, yes func(*Reply) bool) vote.Result {
+	return vote.Count(len(replies), count(replies, yes), waiting(replies))
+}
+
+// Answered reports whether a majority answered, with votes that count.
+func Answered(replies []Reply) bool { return tally(replies, (*Reply).answered) == vote.Won }
+
+// isDone reports whether a majority did it.
+func isDone(replies []Reply) bool { return tally(replies, (*Reply).yes) == vote.Won }

@@ -70,7 +70,7 @@ func (r *Register) Compare(ctx context.Context, keys []string, beyond bool) erro
 	if beyond {
 		ops := make([]cell.Op, r.n)
 		ops[0] = cell.Read{Names: keys}
-		asked, err := r.masters.Ask(ctx, ops, func([]Reply) bool { return false })
+		asked, err := r.masters.Ask(ctx, ops, allIn)
 		if err != nil {
 			return err
 		}
@@ -79,12 +79,12 @@ func (r *Register) Compare(ctx context.Context, keys []string, beyond bool) erro
 	if len(keys) == 0 {
 		return nil
 	}
-	asked, err := r.masters.Ask(ctx, all(r.n, cell.Read{Names: keys}), func([]Reply) bool { return false })
+	asked, err := r.askAll(ctx, cell.Read{Names: keys}, allIn)
 	if err != nil {
 		return err
 	}
 	for i, key := range keys {
-		if differ(asked.Replies(), i, resolve(r.n, asked.Replies(), i)) {
+		if differ(asked.Replies(), i, resolve(asked.Replies(), i)) {
 			r.mendLater(key)
 		}
 	}
@@ -142,11 +142,11 @@ func (r *Register) mend(key string) {
 
 // inspect has all masters tell what they hold, and what of it is nobody's.
 func (r *Register) inspect(ctx context.Context, key string) (replies []Reply, f finding, left []leftover, err error) {
-	asked, err := r.masters.Ask(ctx, all(r.n, cell.Read{Names: []string{key}}), func([]Reply) bool { return false })
+	asked, err := r.askAll(ctx, cell.Read{Names: []string{key}}, allIn)
 	if err != nil {
 		return nil, finding{}, nil, err
 	}
-	f = resolve(r.n, asked.Replies(), 0)
+	f = resolve(asked.Replies(), 0)
 	return asked.Replies(), f, leftovers(asked.Replies(), 0, f), nil
 }
 

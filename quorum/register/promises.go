@@ -1,11 +1,11 @@
 package register
 
 import (
+	"context"
 	"sync"
 	"time"
 
 	"redlock-proxy/quorum/cell"
-	"redlock-proxy/quorum/vote"
 )
 
 // promise is what the masters promised when they accepted the last ballot of this proxy:
@@ -63,7 +63,7 @@ func (p *promises) take(key string, now time.Time) *promise {
 	defer p.mu.Unlock()
 	one := p.byKey[key]
 	delete(p.byKey, key)
-	if one == nil || one.over(now) || count(one.replies, (*Reply).yes) < vote.Majority(len(one.replies)) {
+	if one == nil || one.over(now) || !isDone(one.replies) {
 		return nil
 	}
 	return one
@@ -87,3 +87,17 @@ func (k keptAsked) Replies() []Reply       { return k }
 func (k keptAsked) Later(func(int, Reply)) {}
 func (k keptAsked) Drop()                  {}
 func (k keptAsked) Forget()                {}
+
+// onPromise uses the promises that the last ballot of this proxy has left. A *splitError
+// says to begin anew.
+func (u *update) onPromise(ctx context.Context, kept *promise) (Outcome, error) {
+	l := Look{Present: kept.value.Present, Value: kept.value.Text, Unknown: true, Version: version(kept.attempt, kept.value), incarnation: kept.attempt}
+	d, err := u.Run(l)
+	switch {
+	case err != nil, d.Do == Leave, d.Do == Remove && !l.Present:
+		return Outcome{}, &splitError{} // others may have changed it since
+	}
+	f := finding{standing: Held, attempt: kept.attempt, accepted: kept.accepted, value: kept.value, longest: cell.Endless, chosen: true}
+	b := ballot{number: kept.ballot, start: kept.start, passed: kept.passed, asked: keptAsked(kept.replies)}
+	return u.accept(ctx, b, u.replacing(b, f, d))
+}

@@ -30,20 +30,20 @@ func (r *Register) Read(ctx context.Context, keys []string) ([]Look, error) {
 
 // read is Read that looks once. A *splitError asks for another look.
 func (r *Register) read(ctx context.Context, keys []string) ([]Look, error) {
-	asked, err := r.masters.Ask(ctx, all(r.n, cell.Read{Names: keys}), func(replies []Reply) bool {
-		return r.readDecided(replies, len(keys))
+	asked, err := r.askAll(ctx, cell.Read{Names: keys}, func(replies []Reply) bool {
+		return readDecided(replies, len(keys))
 	})
 	if err != nil {
 		return nil, err
 	}
 	looks := make([]Look, len(keys))
 	for i, key := range keys {
-		f := resolve(r.n, asked.Replies(), i)
+		f := resolve(asked.Replies(), i)
 		if differ(asked.Replies(), i, f) {
 			r.mendLater(key)
 		}
 		switch {
-		case f.standing == Open && endsSoon(r.n, asked.Replies()):
+		case f.standing == Open && endsSoon(asked.Replies()):
 			return nil, &splitError{replies: asked.Replies()}
 		case f.standing == Open:
 			return nil, &NoQuorum{Replies: asked.Replies()}
@@ -58,9 +58,9 @@ func (r *Register) read(ctx context.Context, keys []string) ([]Look, error) {
 	return looks, nil
 }
 
-func (r *Register) readDecided(replies []Reply, keys int) bool {
+func readDecided(replies []Reply, keys int) bool {
 	for i := range keys {
-		if f := resolve(r.n, replies, i); f.standing == Open || f.standing == Held && !f.chosen || f.uneven() {
+		if f := resolve(replies, i); f.standing == Open || f.standing == Held && !f.chosen || f.uneven() {
 			return false
 		}
 	}

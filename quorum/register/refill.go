@@ -43,7 +43,7 @@ func (r *Register) refill(ctx context.Context, key string, f finding, replies []
 		}
 	}
 	if lack {
-		asked, err := r.masters.Ask(ctx, ops, func([]Reply) bool { return false })
+		asked, err := r.masters.Ask(ctx, ops, allIn)
 		if err == nil && count(asked.Replies(), (*Reply).yes) > 0 {
 			r.masters.After(sweepPause, func() { r.fillMarked(key, &filling{attempt: f.attempt, mark: op.Mark}) })
 			return

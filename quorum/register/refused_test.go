@@ -95,11 +95,11 @@ func TestRefusalWaitsForTheTime(t *testing.T) {
 	u := &update{Register: r, Change: Change{Key: "k", Expect: &token}}
 	for master, want := range []bool{false, false, true} {
 		replies[master] = b.do(master, op, done)
-		if got := u.prepared(replies); got != want || r.readDecided(replies, 1) != want {
-			t.Errorf("decided by %d answers: %v, a Read: %v, want %v", master+1, got, r.readDecided(replies, 1), want)
+		if got := u.prepared(replies); got != want || readDecided(replies, 1) != want {
+			t.Errorf("decided by %d answers: %v, a Read: %v, want %v", master+1, got, readDecided(replies, 1), want)
 		}
 	}
-	if left := resolve(3, replies, 0).left; left != time.Hour {
+	if left := resolve(replies, 0).left; left != time.Hour {
 		t.Errorf("%v left", left)
 	}
 }

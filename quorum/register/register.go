@@ -48,8 +48,6 @@ type Register struct {
 	lines    lines
 	menders  menders
 	round    atomic.Uint64
-	// decided are what ends the rounds of what is done most.
-	decided struct{ take, release func([]Reply) bool }
 }
 
 // New makes a register.
@@ -62,7 +60,7 @@ func New(opts Options) *Register {
 		lines:    lines{byKey: map[string]*line{}},
 		menders:  menders{keys: map[string]bool{}},
 	}
-	r.decided.take, r.decided.release = r.takeDecided, r.releaseDecided
+
 	return r
 }
 

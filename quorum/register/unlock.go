@@ -49,7 +49,7 @@ func (r *Register) Unlock(ctx context.Context, key, token string) error {
 // there, may be nobody's now.
 func (r *Register) release(ctx context.Context, key string, a cell.Attempt) (Asked, error) {
 	op := cell.Op(cell.Remove{Name: key, Attempt: a, How: cell.Release})
-	asked, err := r.masters.Ask(ctx, all(r.n, op), r.decided.release)
+	asked, err := r.askAll(ctx, op, isDone) // else each answer says more
 	owe := func(master int, reply Reply) {
 		switch {
 		case reply.State == Unknown, reply.State == Failed:
@@ -63,11 +63,6 @@ func (r *Register) release(ctx context.Context, key string, a cell.Attempt) (Ask
 	}
 	asked.Later(owe)
 	return asked, err
-}
-
-// releaseDecided: it is released. Else each answer tells something.
-func (r *Register) releaseDecided(replies []Reply) bool {
-	return count(replies, (*Reply).yes) >= r.quorum
 }
 
 // hasRegister reports whether some master holds the attempt in register form.
@@ -97,13 +92,13 @@ func (r *Register) judgeRelease(g *grant, replies []Reply, start time.Time) rele
 	}
 	replies = g.settled(replies)
 	deleted := count(replies, (*Reply).yes)
-	counted := count(replies, answered)
+	counted := count(replies, (*Reply).answered)
 	switch {
 	case deleted >= r.quorum:
 		return releaseDone
 	case hasRegister(replies, g.attempt):
 		return releaseByBallot
-	case r.overBefore(g, replies, start) && resolve(r.n, replies, 0).standing == Absent:
+	case r.overBefore(g, replies, start) && resolve(replies, 0).standing == Absent:
 		return releaseNone
 	case r.overBefore(g, replies, start):
 		return releaseOther
@@ -119,7 +114,7 @@ func (r *Register) judgeRelease(g *grant, replies []Reply, start time.Time) rele
 // heldByAnother reports whether a majority holds another attempt, or what no proxy wrote, and this release deleted nothing: then the
 // lock had lost its majority before.
 func (r *Register) heldByAnother(g *grant, replies []Reply) bool {
-	f := resolve(r.n, replies, 0)
+	f := resolve(replies, 0)
 	return (f.standing == Foreign || f.standing == Held && f.attempt != g.attempt) && count(replies, (*Reply).did)+waiting(replies) == 0
 }
 

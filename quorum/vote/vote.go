@@ -7,6 +7,10 @@ import "time"
 // ⌊n/2⌋+1.
 func Majority(n int) int { return n/2 + 1 }
 
+// ReadQuorum is the least number of n masters that shares one with every majority: who
+// reads so many sees what a majority wrote.
+func ReadQuorum(n int) int { return n - Majority(n) + 1 }
+
 // RoundLimit is how long a round may take that gives a client something: what comes later
 // counts for nothing. A master that forgot what it agreed to waits longer than this before
 // it copies what the others hold, so it is the same for all proxies, and no setting may

@@ -8,11 +8,6 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// SourcesNeeded is how many voting masters a master that forgot has to copy from, of n
-// in all: so many that one of them is in every majority that its vote may have been a
-// part of. See GUARD.md.
-func SourcesNeeded(n int) int { return n - vote.Majority(n) + 1 }
-
 // Held is what one master holds under a key, and when that ends by our clock (zero:
 // never).
 type Held struct {

@@ -119,7 +119,7 @@ func TestChosenIsWhatMayBeGranted(t *testing.T) {
 						k++
 					}
 				}
-				if len(views) < SourcesNeeded(n) {
+				if len(views) < vote.ReadQuorum(n) {
 					continue
 				}
 				granted := 0

@@ -75,7 +75,7 @@ func TestJoinedHoldsWhatMayBeGranted(t *testing.T) {
 		for holders := range 1 << n {
 			for sources := 1; sources < 1<<n; sources += 2 { // master 0 is one
 				held, read := bits.OnesCount(uint(holders)), bits.OnesCount(uint(sources))
-				if held < vote.Majority(n) || read < SourcesNeeded(n) {
+				if held < vote.Majority(n) || read < vote.ReadQuorum(n) {
 					continue
 				}
 				var seen []Held

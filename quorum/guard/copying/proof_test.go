@@ -9,7 +9,7 @@ import (
 )
 
 // TestSourcesMeetEveryMajority shows that a master which forgot may copy from any
-// SourcesNeeded(n) masters that vote: whatever granted granted a lock with its vote,
+// vote.ReadQuorum(n) masters that vote: whatever granted granted a lock with its vote,
 // and whichever others are in quarantine, one of the sources was in that granted. And
 // that one source less is not enough.
 func TestSourcesMeetEveryMajority(t *testing.T) {
@@ -43,9 +43,9 @@ func allSources(t *testing.T, n int, granted uint, forgot int) (missed bool) {
 		voting := (uint(1)<<n - 1) &^ quarantined
 		for sources := voting; sources != 0; sources = (sources - 1) & voting {
 			switch meets := sources&granted != 0; {
-			case bits.OnesCount(sources) >= SourcesNeeded(n) && !meets:
+			case bits.OnesCount(sources) >= vote.ReadQuorum(n) && !meets:
 				t.Fatalf("granted %b, forgot %d: the sources %b miss it", granted, forgot, sources)
-			case bits.OnesCount(sources) == SourcesNeeded(n)-1 && !meets:
+			case bits.OnesCount(sources) == vote.ReadQuorum(n)-1 && !meets:
 				missed = true
 			}
 		}

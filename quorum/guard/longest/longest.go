@@ -91,7 +91,7 @@ func (l *TTL) Saw(i int, record time.Duration, votes bool) (refuted bool) {
 			tell++
 		}
 	}
-	enough := tell > l.masters-vote.Majority(l.masters) // they meet every majority that a record stands on
+	enough := tell >= vote.ReadQuorum(l.masters)
 	l.known = l.known || enough
 	if len(l.votes) >= vote.Majority(l.masters) {
 		var all []time.Duration

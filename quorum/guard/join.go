@@ -1,0 +1,119 @@
+package guard
+
+import (
+	"context"
+	"time"
+
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/script"
+	"redlock-proxy/quorum/guard/succession"
+	"redlock-proxy/quorum/vote"
+)
+
+// leave has a master alone whose set is over. One that was sealed in this proxy's sight is known as what
+// it was then: others may copy from it, and its word counts in what is to follow.
+func (g *Guard) leave(ctx context.Context, v Report, past memory) (time.Duration, error) {
+	m := v.Marker.Says
+	intact := v.Marker.Is && !m.Seal.IsNone() && m.RunID == v.RunID
+	if intact {
+		past.position = positionBefore
+		verdict, _ := judgeMarked(v, past)
+		intact = verdict == onJoin
+	}
+	if !intact {
+		g.stand(&QuarantineError{Why: Succeeded})
+		return stirPause, nil
+	}
+	pause, err := g.vote(ctx, v)
+	g.explain(&QuarantineError{Why: Succeeded})
+	return min(pause, stirPause), err
+}
+
+// explain notes why a master whose set is over has no vote.
+func (g *Guard) explain(cause *QuarantineError) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.trust.over || g.trust.Nonce == "" {
+		g.cause = cause
+	}
+}
+
+// join has a master that voted in the set before vote in this one: as soon as it holds what every
+// majority of that one held. It forgot nothing, so it is one of those that are copied from.
+func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
+	if pause, err := g.vote(ctx, v); pause == 0 || err != nil {
+		return pause, err
+	}
+	if m := v.Marker.Says; m.Seal.Keeps(m.Era) { // it holds what it held, and is asked by the same majorities
+		next := m
+		next.Nonce, next.Proof, next.Era, next.Seal = g.set.nonce(), marker.ProofJoined, m.Seal.After(m.Era), succession.Seal{}
+		g.introduce(ctx, next.Nonce)
+		if g.objection(m) != nil {
+			return stirPause, nil
+		}
+		switch did, err := amend(ctx, g.Conn, script.Rejoin, v.Marker.Text, next.String(), marker.Millis(rejoinTime)); {
+		case err != nil || did == 0:
+			return 0, err
+		case did == 1:
+			g.retire(ctx, v, next.Nonce)
+			return 0, nil
+		} // it was sealed long ago: what it may have forgotten since is copied
+	}
+	g.explain(&QuarantineError{Why: Joins})
+	from := g.set.originFor(g)
+	switch {
+	case !from.before && len(from.sources) >= vote.Majority(len(g.set.guards)): // it catches up from these, as any
+		return 0, g.quarantine(ctx, v, Joins, marker.NoClaim)
+	case !from.before || !from.enough() || from.member(g) < 0,
+		len(from.sources) < from.masters && g.set.eras.lasted(time.Now()) < moreOrigins:
+		return joinPause, nil
+	case v.Record.Text == "":
+		_, err := amend(ctx, g.Conn, script.Await, v.Marker.Text, g.newRecord(v, Joins, marker.NoClaim).String())
+		return 0, err
+	}
+	return g.gaveUp(g.catchUp(ctx, v, from)), nil
+}
+
+// rejoinTime is how long after it was sealed a master may vote in the next era without a copy. Until then nobody knows of its clock and its canaries what the
+// proxies of the era before knew.
+const rejoinTime = 2 * time.Second
+
+const (
+	// joinPause is the wait for others to be copied from.
+	joinPause = 20 * time.Millisecond
+	// moreOrigins is how much longer it is waited for all of the set before: who reads fewer can tell fewer
+	// locks from leftovers.
+	moreOrigins = 300 * time.Millisecond
+)
+
+// originFor is what a master is to be copied from: others that vote, or, as long as no majority of
+// them does, masters that voted in the set before. These hold every lock of that set, by its rules; there
+// is none of this set yet.
+func (s *Set) originFor(g *Guard) origin {
+	voters := s.voters(g.index)
+	ordinary := origin{sources: voters, masters: len(s.guards)}
+	if len(voters) >= vote.Majority(len(s.guards)) {
+		return ordinary
+	}
+	from, waits := origin{masters: s.eras.previous(), before: true}, false
+	for _, one := range append(s.guards[:len(s.guards):len(s.guards)], s.before...) {
+		t := one.trusted()
+		joined := !t.over && one.set == s && t.Proof == marker.ProofJoined
+		if t.Nonce == "" || one.IsDown() || !joined && !(t.over && s.eras.follows(t.Marker)) {
+			continue
+		}
+		waits = waits || t.over
+		from.sources = append(from.sources, source{one, t})
+	}
+	if !waits {
+		return ordinary
+	}
+	return from
+}
+
+// follows reports whether the set follows the one in which a master was sealed with this marker.
+func (e *eras) follows(m marker.Marker) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.known && !m.Seal.IsNone() && m.Seal.After(m.Era) == e.own
+}

@@ -1,0 +1,50 @@
+package vote
+
+import (
+	_ "embed"
+	"strings"
+	"testing"
+)
+
+//go:embed testdata/votes.txt
+var votes string
+
+func TestCount(t *testing.T) {
+	for line := range strings.Lines(votes) {
+		line, _, _ = strings.Cut(line, "#")
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		cast, want := words[0], words[1]
+		if got := Count(len(cast), strings.Count(cast, "y"), strings.Count(cast, "_")); got.String() != want {
+			t.Errorf("%s: %v, want %s", cast, got, want)
+		}
+	}
+}
+
+// The result is what all ways in which the open votes may go have in common, and pending where they differ.
+func TestCountForesees(t *testing.T) {
+	for n := 1; n <= 9; n++ {
+		for yes := range n + 1 {
+			for open := range n - yes + 1 {
+				want := Count(n, yes, 0)
+				if want != Count(n, yes+open, 0) {
+					want = Pending
+				}
+				if got := Count(n, yes, open); got != want {
+					t.Errorf("%d of %d, %d open: %v, want %v", yes, n, open, got, want)
+				}
+			}
+		}
+	}
+}
+
+// As few as a read quorum share a master with every majority, and fewer need not.
+func TestReadQuorum(t *testing.T) {
+	for n := 1; n <= 9; n++ {
+		if r := ReadQuorum(n); r+Majority(n) <= n || r-1+Majority(n) > n {
+			t.Errorf("a read quorum of %d is not %d", n, r)
+		}
+	}
+}
