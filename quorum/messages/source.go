@@ -35,7 +35,7 @@ func (s *Source) Begin(m Message, last *uint64) Message {
 	return m
 }
 
-// End is told that it is decided what became of the message: a majority has it, or its client hears an error.
+// End is called once it is decided what became of the message: a majority has it, or its client gets an error.
 func (s *Source) End(m Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
