@@ -115,7 +115,7 @@ func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 	}
 	d.cluster, err = quorum.NewCluster(quorum.Options{
 		Masters: cfg.Masters, TLS: d.certs.Dialing, MasterTimeout: cfg.MasterTimeout, MaxTTL: cfg.MaxTTL,
-		FreshStart: cfg.FreshStart, Unguarded: !cfg.Guard, Logger: log, Succeeded: d.followMasters,
+		FreshStart: cfg.FreshStart, Unguarded: !cfg.Guard, Logger: log, OnMastersChanged: d.followMasters,
 		Tagged: len(cfg.LockTags) > 0, Settings: Rules(cfg), FromUpstream: cfg.MoveFromUpstream,
 	})
 	if err != nil {

@@ -22,7 +22,7 @@ const (
 )
 
 // What each master keeps of scripts: so many, of so many bytes together, each until it was neither
-// saved nor looked for here for so long. A client whose script is gone is told NOSCRIPT, and sends
+// saved nor looked for here for so long. A client whose script is gone gets NOSCRIPT, and sends
 // it again.
 const (
 	maxBodies     = 1000

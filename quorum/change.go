@@ -44,7 +44,7 @@ type change struct {
 // same. It returns when it is decided; commands wait until a majority of the new masters votes. Where
 // another proxy has changed the masters to these, it follows.
 //
-// After an error the masters are as they were, unless it says that this is not known.
+// After an error the masters are as they were, unless the error is that this is not known.
 func (c *Cluster) ChangeMasters(ctx context.Context, urls []string) error {
 	c.changing.Lock()
 	defer c.changing.Unlock()
@@ -76,10 +76,10 @@ func (c *Cluster) ChangeMasters(ctx context.Context, urls []string) error {
 	return err
 }
 
-// errFollowed says that another proxy decided first, and that this one follows.
+// errFollowed is returned where another proxy decided first, and this one follows.
 var errFollowed = errors.New("another proxy was first")
 
-// errOvertaken says that something else was decided than was wanted.
+// errOvertaken is returned where something else was decided than was wanted.
 var errOvertaken = errors.New("another proxy decided otherwise at the same time")
 
 // decide has the masters agree on what follows an era, and has it followed here if it is what was wanted.
@@ -109,7 +109,7 @@ func (c *Cluster) decide(ctx context.Context, g *generation, era succession.Era,
 	return decided, nil
 }
 
-// mayCome says why masters cannot be used, or nil.
+// mayCome is why masters cannot be used, or nil.
 func (c *Cluster) mayCome(ctx context.Context, g *generation, urls []string) error {
 	known := g.names()
 	for _, f := range Inspect(ctx, urls, c.opts.MasterTimeout, c.opts.TLS, Feeds{}) {
@@ -307,8 +307,8 @@ func (c *Cluster) follow(ctx context.Context, g *generation, s guard.Succession)
 	switch {
 	case err != nil:
 		c.log.Debug("the masters are being changed by another proxy", "cause", err)
-	case !mine && c.opts.Succeeded != nil:
-		c.opts.Succeeded(s.Change.Names)
+	case !mine && c.opts.OnMastersChanged != nil:
+		c.opts.OnMastersChanged(s.Change.Names)
 	}
 	return mine && err != nil
 }

@@ -27,11 +27,11 @@ type Cluster struct {
 	opts   Options
 	log    *slog.Logger
 	source *cell.Source
-	// freed is told of keys that may have been freed.
+	// freed is called with keys that may have been freed.
 	freed func(Key) (tries bool)
 	// messages are those between proxies, or nil.
 	messages *Messages
-	// roundTrips is told how long batches took; see Observe.
+	// roundTrips is called with how long batches took; see Observe.
 	roundTrips func(masters []string) func(master int, took time.Duration)
 
 	current atomic.Pointer[generation]
@@ -47,11 +47,11 @@ type Cluster struct {
 	running context.Context // of Run
 	rounds  uint64          // of ballots
 	latest  []string        // URLs of the last Settings
-	// turned is closed when Placed may tell something else; nil: nobody waits for that.
+	// turned is closed when Placed may return something else; nil: nobody waits for that.
 	turned chan struct{}
 	// id is the proxy's on the masters.
 	id string
-	// quorum is closed when locks can be had again; nil: nobody waits for it.
+	// quorum is closed when locks are available again; nil: nobody waits for it.
 	quorum chan struct{}
 	tasks  sync.WaitGroup
 }
@@ -118,7 +118,7 @@ func (c *Cluster) start(g *generation) {
 	c.tasks.Go(func() { defer stop(); g.run(ctx) })
 }
 
-// Ready waits until all masters vote, or ctx ends, so that the first locks stand on
+// Ready waits until all masters vote, or ctx ends, so that the first locks are on
 // all of them. It reports whether a majority votes.
 func (c *Cluster) Ready(ctx context.Context) bool {
 	for masters := c.now().masters; voting(masters) < len(masters) && sleepFor(ctx, 5*time.Millisecond) == nil; {
@@ -131,13 +131,13 @@ func (c *Cluster) Ready(ctx context.Context) bool {
 // knows of locks objects.
 func (c *Cluster) StartsFresh() bool { return c.now().StartsFresh() }
 
-// HasQuorum reports whether locks can be had: a majority of the masters votes.
+// HasQuorum reports whether locks are available: a majority of the masters votes.
 func (c *Cluster) HasQuorum() bool { return c.now().HasQuorum() }
 
-// Status tells the state of each master, in the order of Options.Masters.
+// Status returns the state of each master, in the order of Options.Masters.
 func (c *Cluster) Status() []MasterStatus { return c.now().Status() }
 
-// Observe has what f makes of the names of the masters told how long each batch took that a master
+// Observe has what f makes of the names of the masters called with how long each batch took that a master
 // answered, from its sending on; masters are numbered as in Status. f is called for the masters of now, and
 // whenever others follow. What it makes must not wait. Observe is called before Run.
 func (c *Cluster) Observe(f func(masters []string) func(master int, took time.Duration)) {
@@ -145,10 +145,10 @@ func (c *Cluster) Observe(f func(masters []string) func(master int, took time.Du
 	c.now().observe(f)
 }
 
-// WatchQuorum logs when locks can no longer be had, and why, and when they can again, until ctx
-// ends. had is whether they could at the start; where not, that was told already.
+// WatchQuorum logs when locks are no longer available, and why, and when they are again, until ctx
+// ends. had is whether they were at the start; where not, that was logged already.
 func (c *Cluster) WatchQuorum(ctx context.Context, log *slog.Logger, had bool) {
-	seen := quorumWatch{told: !had}
+	seen := quorumWatch{reported: !had}
 	if !had {
 		seen.lost = time.Now()
 	}
@@ -167,7 +167,7 @@ func (c *Cluster) WatchQuorum(ctx context.Context, log *slog.Logger, had bool) {
 //
 // Errors: *OwnKeyError, as of all methods, ErrHeld, ErrTooShort, ErrContended, *NoQuorumError, or
 // the cause of ctx; with a fence also ErrFences and ErrFenceShared. After an error nothing is held: what was taken is undone in the
-// background. But where other keys stand beside it, *NoQuorumError says no more than that it is not known.
+// background. But where other keys share its cell, *NoQuorumError means no more than that it is not known.
 func (c *Cluster) Take(ctx context.Context, t Taking) (Grant, error) {
 	if t.made == nil {
 		t.made = attempts{}
@@ -184,7 +184,7 @@ func (c *Cluster) Take(ctx context.Context, t Taking) (Grant, error) {
 
 // Release removes the key if it holds the token.
 //
-// Errors: ErrNotHeld (as *InsteadError where it is known what is there), ErrContended, *NoQuorumError
+// Errors: ErrNotHeld (as *InsteadError where the current value is known), ErrContended, *NoQuorumError
 // when it cannot be known, or the cause of ctx; what was begun goes on all the same.
 func (c *Cluster) Release(ctx context.Context, key Key, token string) error {
 	_, err := on(ctx, c, func(g *generation) (struct{}, error) { return struct{}{}, g.Release(ctx, key, token) })
@@ -194,22 +194,22 @@ func (c *Cluster) Release(ctx context.Context, key Key, token string) error {
 // Extend gives a key that holds the token a lease of ttl (whole milliseconds, or Endless)
 // from now, unless the one that it has is longer.
 //
-// Errors: ErrNotHeld (as *InsteadError where it is known what is there), ErrTooShort, ErrContended,
+// Errors: ErrNotHeld (as *InsteadError where the current value is known), ErrTooShort, ErrContended,
 // *NoQuorumError when it cannot be known, or the cause of ctx.
 func (c *Cluster) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (Grant, error) {
 	return onWhich(ctx, c, func(g *generation) (Grant, error) { return g.Extend(ctx, key, token, ttl) }) // twice is as once
 }
 
-// Read tells what stands under keys of one database.
+// Read returns the current values of keys of one database.
 //
 // Errors: ErrContended, *NoQuorumError, or the cause of ctx.
 func (c *Cluster) Read(ctx context.Context, keys []Key) ([]Look, error) {
 	return onWhich(ctx, c, func(g *generation) ([]Look, error) { return g.Read(ctx, keys) })
 }
 
-// Update makes a change of one key that depends on what stands there; run may be called
-// several times, and Outcome.Decision is the one that stands. If expect is not
-// nil, run changes nothing where another value stands.
+// Update makes a change of one key that depends on its current value; run may be called
+// several times, and Outcome.Decision is the one that holds. If expect is not
+// nil, run changes nothing where the key holds another value.
 //
 // Errors: those of run, ErrForeign, ErrContended, *NoQuorumError, or the cause of ctx; after
 // the last two the change is made once at any later moment, or never.
@@ -217,7 +217,7 @@ func (c *Cluster) Update(ctx context.Context, key Key, expect *string, run func(
 	return on(ctx, c, func(g *generation) (Outcome, error) { return g.Update(ctx, key, expect, run) })
 }
 
-// UpdateAll is Update of several keys that stand in one cell, by one vote: run is told of them in their order, and decides
+// UpdateAll is Update of several keys of one cell, by one vote: run gets them in their order, and decides
 // in the same. If expect is not nil, there is one key.
 //
 // Errors: those of Update, and *bag.TooLargeError.
@@ -240,14 +240,14 @@ func (c *Cluster) Fence(ctx context.Context, key Key) (int64, error) {
 	return on(ctx, c, func(g *generation) (int64, error) { return g.Fence(ctx, key) })
 }
 
-// Holdings tells what stands under keys of one database, and changes nothing.
+// Holdings returns what the masters hold under keys of one database, and changes nothing.
 //
 // Errors: *NoQuorumError where no master answered, *OwnKeyError, or the cause of ctx.
 func (c *Cluster) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
 	return on(ctx, c, func(g *generation) ([]Holding, error) { return g.Holdings(ctx, keys) })
 }
 
-// Names tells names of keys of a database, a page of some hundred at a time, as long as page asks
+// Names passes on names of keys of a database, a page of some hundred at a time, as long as page asks
 // for more. Every lock that a majority holds all the while is among them; others may be, and some
 // more than once.
 //
@@ -257,7 +257,7 @@ func (c *Cluster) Names(ctx context.Context, db int, page func(names []string) (
 	return err
 }
 
-// Databases tells the numbers of databases, in their order. Every one with a lock that a majority holds all
+// Databases returns the numbers of databases, in their order. Every one with a lock that a majority holds all
 // the while is among them, and database 0.
 //
 // Errors: *NoQuorumError where no majority can be asked, or the cause of ctx.

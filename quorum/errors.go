@@ -53,10 +53,10 @@ type InsteadError = register.InsteadError
 // forgotten a lock.
 type QuarantineError = guard.QuarantineError
 
-// UnfitError says why a master is not asked at all: a lock there cannot be relied on.
+// UnfitError is why a master is not asked at all: a lock there cannot be relied on.
 type UnfitError = guard.UnfitError
 
-// NoQuorumError says that fewer than a majority of the masters answered.
+// NoQuorumError is returned where fewer than a majority of the masters answered.
 // Errors.Is and errors.As reach the causes.
 type NoQuorumError struct {
 	// Masters is the number of masters, Answered of them gave a vote.
@@ -109,7 +109,7 @@ func (e *NoQuorumError) Error() string {
 	}
 }
 
-// changeText tells of a change of the masters.
+// changeText describes a change of the masters.
 func (e *NoQuorumError) changeText() string {
 	if len(e.ChangedTo) == 0 {
 		return "the masters are being changed, or were by another proxy: this proxy's configuration has to name those of now"
@@ -129,7 +129,7 @@ func (e *NoQuorumError) isUnproven() bool {
 	return false
 }
 
-// quarantines tells of the masters in quarantine, then of the others that gave no vote.
+// quarantines describes the masters in quarantine, then of the others that gave no vote.
 // It is empty if there are none in quarantine.
 func (e *NoQuorumError) quarantines() string {
 	var reasons []guard.Reason

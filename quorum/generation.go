@@ -36,7 +36,7 @@ type generation struct {
 	background background
 	// missed is what masters may lack.
 	missed missed
-	// waker tells those who wait for a key when it may be free.
+	// waker notifies those who wait for a key when it may be free.
 	waker *wake.Waker
 	// listener brings messages between proxies; it is made when first asked for.
 	listener func() *messages.Listener

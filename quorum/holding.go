@@ -12,10 +12,10 @@ import (
 
 // What an operator may ask of locks: who holds what, and that somebody holds it no more.
 
-// Status is what stands under a key, as an operator wants to know it; see package register.
+// Status is the state of a key, as an operator wants to know it; see package register.
 type Status = register.Status
 
-// What stands under a key.
+// The states of a key.
 const (
 	StatusUnclear = register.StatusUnclear
 	StatusFree    = register.StatusFree
@@ -23,7 +23,7 @@ const (
 	StatusSplit   = register.StatusSplit
 )
 
-// Holding is what stands under a key, and who took it, as far as this process knows.
+// Holding is the state of a key, and who took it, as far as this process knows.
 type Holding struct {
 	Status Status
 	// Left is the remaining time that a majority grants, or Endless; only with StatusHeld.
@@ -36,7 +36,7 @@ type Holding struct {
 	Since  time.Time
 	// Fence is not below the fence of any lock of the key, as of Cluster.Fence.
 	Fence int64
-	// Waiters are the requests that wait for it; only a Locker tells.
+	// Waiters are the requests that wait for it; only a Locker sets them.
 	Waiters int
 }
 
@@ -45,7 +45,7 @@ type Share struct {
 	// Server is its address, without credentials.
 	Server string
 	// Says is "held", "free", "other" (it holds something else than the majority) or, in plain
-	// words, why it tells nothing or has no vote.
+	// words, why it did not answer or has no vote.
 	Says string
 }
 
@@ -141,7 +141,7 @@ func (c *generation) Names(ctx context.Context, db int, page func(names []string
 	return asked
 }
 
-// namesOn tells those on one master; failed is why not all of them.
+// namesOn passes on those on one master; failed is why not all of them.
 func namesOn(ctx context.Context, m *master.Master, db int, page func([]string) (bool, error)) (more bool, failed, err error) {
 	for cursor, first := "0", true; first || cursor != "0"; first = false {
 		var names []string
@@ -152,7 +152,7 @@ func namesOn(ctx context.Context, m *master.Master, db int, page func([]string) 
 		case failed != nil:
 			return false, failed, nil
 		}
-		if names = slices.DeleteFunc(names, isOwn); len(names) == 0 { // a master may say anything
+		if names = slices.DeleteFunc(names, isOwn); len(names) == 0 { // a master may send anything
 			continue
 		}
 		if more, err := page(names); err != nil || !more {
@@ -165,7 +165,7 @@ func namesOn(ctx context.Context, m *master.Master, db int, page func([]string) 
 	return true, nil, nil
 }
 
-// errLostVote: a master may have forgotten something since it began to tell.
+// errLostVote: a master may have forgotten something since its first answer.
 var errLostVote = errors.New("lost its vote meanwhile")
 
 // Remove is Cluster.Remove. Where a majority answers and it stays open what the key holds, or what became of the removal, whatever the

@@ -11,21 +11,21 @@ import (
 	"redlock-proxy/quorum/master"
 )
 
-// SettingsAdvice says what an operator can do where proxies have other settings (Finding.Differs).
+// SettingsAdvice is what an operator can do where proxies have other settings (Finding.Differs).
 func SettingsAdvice(differs string) string { return guard.RulesAdvice(differs) }
 
 // Imposed is what Impose did to a master.
 type Imposed struct {
 	// Name is its address.
 	Name string
-	// Differed says which settings were other ones; empty: none.
+	// Differed is which settings were other ones; empty: none.
 	Differed string
 	// Err is why it could not be done, or nil.
 	Err error
 }
 
 // Impose has settings (Options.Settings) and masters be those of all proxies from now on, whatever these had: masters vote only for those that
-// have the same. It is an operator's word. Each master may take as long as timeout for each answer; secure is Options.TLS.
+// have the same. It is an operator's override. Each master may take as long as timeout for each answer; secure is Options.TLS.
 func Impose(ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config), settings string) []Imposed {
 	visits, done := make([]guard.Visit, len(urls)), make([]Imposed, len(urls))
 	var all sync.WaitGroup

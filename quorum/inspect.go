@@ -45,7 +45,7 @@ type Finding struct {
 	LongestTTL time.Duration
 	Bound      time.Duration
 	Bounded    bool
-	// Locks are those that stand there. Only Survey counts them.
+	// Locks are those that it holds. Only Survey counts them.
 	Locks guard.Locks
 	// RoundTrip is the shortest of a few.
 	RoundTrip time.Duration
@@ -53,7 +53,7 @@ type Finding struct {
 	// differently that should be alike; Weak are reasons why the master is less than it could
 	// be.
 	Unsafe, Amiss, Weak []string
-	// Differs says which settings the proxies have otherwise that it votes for; see CompareSettings.
+	// Differs is which settings the proxies have otherwise that it votes for; see CompareSettings.
 	Differs string
 
 	runID     string
@@ -61,7 +61,7 @@ type Finding struct {
 	report    *guard.Report
 }
 
-// Feeds are what a proxy has masters tell it, for which it needs rights beside those that locks need.
+// Feeds are what a proxy has masters report, for which it needs rights besides those that locks need.
 type Feeds struct {
 	// Waiting: of changes, for clients that wait.
 	Waiting bool
@@ -70,7 +70,7 @@ type Feeds struct {
 	Prefix   string
 }
 
-// Inspect connects to each master by its URL and tells what is unsafe about it, and which rights are missing for feeds.
+// Inspect connects to each master by its URL and returns what is unsafe about it, and which rights are missing for feeds.
 // Each may take as long as timeout for each answer; secure is Options.TLS.
 func Inspect(ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config), feeds Feeds) []Finding {
 	findings := make([]Finding, len(urls))
@@ -150,10 +150,10 @@ func CompareSettings(findings []Finding, settings string) {
 func PlacedOn(findings []Finding) (at Placed, known bool) {
 	says := map[Placed]int{}
 	for _, f := range findings {
-		if f.report == nil || !f.report.Marker.Is || !f.report.Marker.Says.Seal.IsNone() {
+		if f.report == nil || !f.report.Marker.Valid || !f.report.Marker.Value.Seal.IsNone() {
 			continue
 		}
-		era := f.report.Marker.Says.Era
+		era := f.report.Marker.Value.Era
 		one := Placed{era.Place, era.Number}
 		if says[one]++; says[one] >= Majority(len(findings)) {
 			return one, true
@@ -162,7 +162,7 @@ func PlacedOn(findings []Finding) (at Placed, known bool) {
 	return Placed{}, false
 }
 
-// tryFeeds tries what the feeds need. A master that does not answer that is one of which nothing is told.
+// tryFeeds tries what the feeds need. Of a master that does not answer nothing is reported.
 func (f *Finding) tryFeeds(ctx context.Context, t master.Transport, timeout time.Duration, feeds Feeds) {
 	try := func(needs []feed.Need, forWhat string) {
 		conn, err := t.Watch(ctx, 0)
@@ -183,7 +183,7 @@ func (f *Finding) tryFeeds(ctx context.Context, t master.Transport, timeout time
 	}
 }
 
-// waitingNeeds are what a watch sends (package wake), of a key that is there or not.
+// waitingNeeds are what a watch sends (package wake), of a key that exists or not.
 var waitingNeeds = []feed.Need{
 	{Words: []string{"PING"}, Right: "+ping"},
 	{Words: []string{"PTTL", script.OwnPrefix + "marker"}, Right: "+pttl"},
@@ -201,13 +201,13 @@ func messagesNeeds(channel string) []feed.Need {
 	}
 }
 
-// judge weighs what the master tells of itself.
+// judge weighs the master's report.
 func (f *Finding) judge(v guard.Report) {
 	f.Version, f.Role, f.Policy, f.Appendfsync, f.Uptime = v.Version, v.Role, v.Policy, v.Appendfsync, v.Uptime
 	f.runID, f.databases = v.RunID, v.Databases
 	f.Votes, f.New, f.LongestTTL = v.Votes(), v.IsNew(), v.Longest
 	f.Bound, f.Bounded = v.Bound()
-	f.Marker, f.Since = v.Says()
+	f.Marker, f.Since = v.State()
 	if why := v.Unfit(); why != "" {
 		f.Unsafe = append(f.Unsafe, why)
 	}
@@ -215,7 +215,7 @@ func (f *Finding) judge(v guard.Report) {
 		f.Weak = append(f.Weak, "forgets locks when it restarts: without appendonly yes and appendfsync always")
 	}
 	f.Amiss = append(f.Amiss, v.Differences...)
-	if v.RunID == guard.Untold {
+	if v.RunID == guard.NotReported {
 		f.Weak = append(f.Weak, "does not show its run_id: a restart from older data goes unnoticed")
 	}
 }
@@ -225,7 +225,7 @@ func sameServer(findings []Finding) {
 	seen := map[string]string{}
 	for i := range findings {
 		f := &findings[i]
-		if f.runID == "" || f.runID == guard.Untold {
+		if f.runID == "" || f.runID == guard.NotReported {
 			continue
 		}
 		if other, twice := seen[f.runID]; twice {
@@ -235,7 +235,7 @@ func sameServer(findings []Finding) {
 	}
 }
 
-// LookAt connects to a Redis that is no master, such as the upstream, and tells what it says of
+// LookAt connects to a Redis that is no master, such as the upstream, and returns what it reports of
 // itself. It changes nothing there. One that demands a login, and gets
 // none or none that may ask, has a Finding without anything but its name and round trip. It
 // may take as long as timeout for each answer; secure is Options.TLS.
@@ -267,9 +267,9 @@ func LookAt(ctx context.Context, url string, timeout time.Duration, secure func(
 }
 
 // IsSameServer reports whether both are the same Redis, by whatever addresses they were
-// reached; false also where they do not tell.
+// reached; false also where they do not report it.
 func (f Finding) IsSameServer(other Finding) bool {
-	return f.runID != "" && f.runID != guard.Untold && f.runID == other.runID
+	return f.runID != "" && f.runID != guard.NotReported && f.runID == other.runID
 }
 
 // isDenied reports whether a Redis answered that one must log in, or may not do that.
@@ -277,7 +277,7 @@ func isDenied(err error) bool {
 	return strings.HasPrefix(err.Error(), "NOAUTH ") || strings.HasPrefix(err.Error(), "NOPERM ")
 }
 
-// findingText says for an operator why a server could not be asked.
+// findingText is, for an operator, why a server could not be asked.
 func findingText(err error) string {
 	var lookup *net.DNSError
 	var malformed *resp.ProtocolError

@@ -13,10 +13,10 @@ import (
 type Key struct {
 	// DB is the number of the database, as in SELECT.
 	DB int
-	// Name is the key as it stands on the masters.
+	// Name is the key as it is on the masters.
 	Name string
-	// Tag, unless it is empty, is the name of the key in whose cell this one stands, with all others of that tag: one vote is
-	// about all of them. Without it the key stands in a cell of its own name.
+	// Tag, unless it is empty, is the name of the key in whose cell this one is kept, with all others of that tag: one vote is
+	// about all of them. Without it the key is kept in a cell of its own name.
 	Tag string
 	// Moves is set for a lock key, where these can be moved: what is done about it is done only while the locks are on the masters. Else it is
 	// an *ElsewhereError, and nothing is done.
@@ -25,7 +25,7 @@ type Key struct {
 	Era int
 }
 
-// cell is the name of the cell in which the key stands.
+// cell is the name of the cell in which the key is kept.
 func (k Key) cell() string { return cmp.Or(k.Tag, k.Name) }
 
 // cellsOf are the cells of keys, each once, and of each key the number of its own.
@@ -60,7 +60,7 @@ func namesOf(keys []Key) []string {
 	return names
 }
 
-// OwnKeyError says that a lock cannot have a name with which the keys of the proxies' own
+// OwnKeyError is returned where a lock cannot have a name with which the keys of the proxies' own
 // begin on the masters.
 type OwnKeyError struct {
 	// Key is the name.

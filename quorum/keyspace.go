@@ -44,7 +44,7 @@ func (k *keyspace) Ask(ctx context.Context, ops []cell.Op, decided func([]regist
 }
 
 // ask has each master do one of the operations, and waits until it is decided. Those who wait
-// for the key are told of what frees it before it is sent, so that the take of the next one leaves with it.
+// for the key are notified of what frees it before it is sent, so that the take of the next one leaves with it.
 func (c *generation) ask(ctx context.Context, db int, ops []cell.Op, decided func([]register.Reply) bool) (*master.Round, error) {
 	var queued func() bool
 	if name, frees := freed(ops); frees {
@@ -55,7 +55,7 @@ func (c *generation) ask(ctx context.Context, db int, ops []cell.Op, decided fun
 }
 
 // freed is the key of which the operations release a lock, or remove it by ballot: what waits for it
-// can be told as soon as they are queued, because what follows of the same key comes after them.
+// can be notified as soon as they are queued, because what follows of the same key comes after them.
 func freed(ops []cell.Op) (name string, frees bool) {
 	for _, o := range ops {
 		switch o := o.(type) {

@@ -14,7 +14,7 @@ const Endless time.Duration = -1
 
 // The parts of a change of one key; see package register.
 type (
-	// Look is what stands under a key.
+	// Look is the current value of a key.
 	Look = register.Look
 	// Decision is what a change makes of it.
 	Decision = register.Decision
@@ -46,7 +46,7 @@ type Taking struct {
 	Anyhow bool
 	// Until, unless it is zero, is when no new try is begun any more.
 	Until time.Time
-	// Holder is whatever Holdings is to tell of who holds them.
+	// Holder is whatever Holdings is to return of who holds them.
 	Holder any
 	// Fence has the lock, of one key, get a fence.
 	Fence bool

@@ -18,7 +18,7 @@ import (
 // Message is one message of a client; see package messages.
 type Message = messages.Message
 
-// Membership is one who gets all messages, until it leaves or is told that it may miss some.
+// Membership is one who gets all messages, until it leaves or is notified that it may miss some.
 type Membership = messages.Membership
 
 // messagesChannel is before the prefix of the locks' keys in the name of the masters' channel.
@@ -57,8 +57,8 @@ func (c *generation) listening() messages.Options {
 }
 
 // Publish publishes a message on the masters, and returns when a majority has taken it; last is the number of the one that the same
-// client published before it, which is set. others is how many other proxies listen, as far as the masters tell. When
-// it returns, this process' own deliver has been told.
+// client published before it, which is set. others is how many other proxies listen, as far as the masters report. When
+// it returns, this process' own deliver has been called.
 //
 // Errors: *NoQuorumError, or the cause of ctx: then it may be delivered, or not.
 func (m *Messages) Publish(ctx context.Context, message Message, last *uint64) (others int, err error) {
@@ -121,7 +121,7 @@ func (m *Messages) Listen(ctx context.Context, lost func()) (*Membership, error)
 	}
 }
 
-// unheard says which masters cannot be listened to, and why.
+// unheard is which masters cannot be listened to, and why.
 func (c *generation) unheard() *NoQuorumError {
 	none := newNoQuorum(len(c.masters))
 	for i, err := range c.listener().Causes() {

@@ -26,7 +26,7 @@ type Placed struct {
 // Once they have, it makes no difference.
 const LocksUpstream = guard.LocksUpstream
 
-// ElsewhereError says that nothing was done about a lock key, because the locks are not, or no longer, where that was to be done.
+// ElsewhereError is returned where nothing was done about a lock key, because the locks are not, or no longer, where that was to be done.
 type ElsewhereError struct {
 	// Now is where they are.
 	Now Placed
@@ -51,7 +51,7 @@ func (c *Cluster) placedIn(era succession.Era) Placed {
 	return at
 }
 
-// Placed is where the locks are, as far as this proxy has heard; known is false as long as too few masters told, and while something else is
+// Placed is where the locks are, as far as this proxy has heard; known is false as long as too few masters reported it, and while something else is
 // decided. It waits for nothing.
 func (c *Cluster) Placed() (at Placed, known bool) {
 	era, known := c.now().guards.Era()
@@ -67,7 +67,7 @@ func (c *Cluster) LocksAt() string {
 	return at.Place.Shown()
 }
 
-// Turned is closed when Placed may tell something else.
+// Turned is closed when Placed may return something else.
 func (c *Cluster) Turned() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +90,7 @@ func (c *Cluster) turn() {
 // movePatience is how long a command waits while the locks are moved.
 const movePatience = 30 * time.Second
 
-// ErrMoving says that the locks have been on their way for long.
+// ErrMoving is returned where the locks have been on their way for long.
 var ErrMoving = errors.New("the locks are being moved, and commands on lock keys wait for that: if nobody moves them any more, " +
 	"'redlock-proxy move' continues it and 'redlock-proxy move --abort' ends it")
 
@@ -101,7 +101,7 @@ func (c *Cluster) Resting(ctx context.Context) (Placed, error) {
 	began := time.Now()
 	limit := time.NewTimer(changePatience)
 	defer limit.Stop()
-	look := time.NewTicker(followPause) // the first masters tell without a turn
+	look := time.NewTicker(followPause) // the first masters answer without a turn
 	defer look.Stop()
 	for {
 		turned := c.Turned()
@@ -125,7 +125,7 @@ func (c *Cluster) Resting(ctx context.Context) (Placed, error) {
 	}
 }
 
-// Confirm is where the locks are, by what a majority of the masters told after it was called. Calls at the same time share a look.
+// Confirm is where the locks are, by what a majority of the masters answered after it was called. Calls at the same time share a look.
 //
 // Errors: *NoQuorumError, or the cause of ctx.
 func (c *Cluster) Confirm(ctx context.Context) (Placed, error) {
@@ -213,7 +213,7 @@ func (c *generation) mayTouch(keys ...Key) error {
 	return nil
 }
 
-// MayMove says why the locks cannot be moved now, or nil.
+// MayMove is why the locks cannot be moved now, or nil.
 func (c *Cluster) MayMove() error {
 	if !c.HasQuorum() {
 		return c.absence()
@@ -227,7 +227,7 @@ func (c *Cluster) Proxies() []string {
 	return append([]string{guards.ID()}, guards.Peers()...)
 }
 
-// ErrNotThere says that what was to be followed by something else is not what there is: others decide at the same time.
+// ErrNotThere is returned where the place that was to be followed by another is not the current one: others decide at the same time.
 var ErrNotThere = errors.New("where the locks are was decided anew meanwhile")
 
 // MoveOn has the masters decide where the locks are after one era: that is the next one. It returns that when a majority of the masters votes
@@ -261,7 +261,7 @@ func (c *Cluster) MoveOn(ctx context.Context, from Placed, to place.Place) (Plac
 	return c.reached(ctx, Placed{to, era.Number + 1})
 }
 
-// announce has other proxies hear at once of what is decided next. Where the locks leave the masters, it has them hold back before: what is under way
+// announce informs other proxies at once of what is decided next. Where the locks leave the masters, it has them hold back before: what is under way
 // when an era of the masters ends may be done or not.
 func (c *Cluster) announce(ctx context.Context, g *generation, era succession.Era, to place.Place) error {
 	g.guards.Stir(ctx, era, c.ballot(0))
@@ -313,12 +313,12 @@ type Held struct {
 	Resting, Restless []string
 }
 
-// SayHeld tells all proxies that this one holds back commands on lock keys, in an era. Of what is held the ID is the proxy's own.
+// SayHeld informs all proxies that this one holds back commands on lock keys, in an era. Of what is held the ID is the proxy's own.
 func (c *Cluster) SayHeld(ctx context.Context, era int, held Held) error {
 	return c.now().guards.SayHeld(ctx, strings.Join([]string{strconv.Itoa(era), strings.Join(held.Resting, ","), strings.Join(held.Restless, ","), held.Server}, " "))
 }
 
-// Holding tells which proxies said in an era that they hold back.
+// Holding returns which proxies reported in an era that they hold back.
 func (c *Cluster) Holding(ctx context.Context, era int) (all []Held) {
 	for id, text := range c.now().guards.Held(ctx) {
 		parts := strings.Split(text, " ")

@@ -29,7 +29,7 @@ type Options struct {
 	// FreshStart lets masters vote if, at the start, all of them are reached, empty, and
 	// unmarked, and stay so for FreshStartTime. Otherwise they wait until the longest TTL is over.
 	FreshStart bool
-	// Vouched is an operator's word for the longest TTL of any lock that masters in
+	// Vouched is an operator's override of the longest TTL of any lock that masters in
 	// quarantine may have forgotten, or nil; see Vouch.
 	Vouched *time.Duration
 	// Tagged is set where keys may have a Tag.
@@ -42,10 +42,10 @@ type Options struct {
 	// Unguarded lets masters vote whatever they may have forgotten, as all Redlock
 	// libraries do.
 	Unguarded bool
-	// Succeeded is told when other proxies have changed the masters, to those with these addresses, as far
+	// OnMastersChanged is called when other proxies have changed the masters, to those with these addresses, as far
 	// as is known, until ChangeMasters has this cluster follow. It may take its time.
-	Succeeded func(masters []string)
-	// Logger is told when a master goes down or comes up. The default is silence.
+	OnMastersChanged func(masters []string)
+	// Logger logs when a master goes down or comes up. The default is silence.
 	Logger *slog.Logger
 	// Rand gives numbers in [0, 1) for the jitter of pauses. The default is
 	// math/rand/v2.

@@ -48,7 +48,7 @@ func lookAt(b *bag.Bag, cell Look, key Key) Look {
 	}
 }
 
-// looksIn are what keys hold, of whose cells all looks are told.
+// looksIn are what keys hold, by the looks at all of their cells.
 func looksIn(keys []Key, cells []string, of []int, found []Look) ([]Look, error) {
 	looks, opened := make([]Look, len(keys)), make([]*bag.Bag, len(cells))
 	for i, key := range keys {
@@ -107,7 +107,7 @@ type cellDecision struct {
 	version string
 }
 
-// decide is what a run for some keys makes of their cell, with a version that nothing had before.
+// decide is what a run for some keys makes of their cell, with a new version.
 func (c *generation) decide(ctx context.Context, l Look, keys []Key, version string, run func([]Look) ([]Decision, error)) (Decision, error) {
 	b, err := open(keys[0].cell(), l)
 	if err != nil {
@@ -182,7 +182,7 @@ func (a attempts) hold(err error) bool {
 	return errors.As(err, &told) && a[told.Instead.Version]
 }
 
-// hasBag reports of a refusal of the key of a cell's own name whether other keys may stand in that cell: then a ballot decides.
+// hasBag reports, where the key of a cell's own name was refused, whether other keys may be in that cell: then a ballot decides.
 func (c *generation) hasBag(err error) bool {
 	if !c.of.opts.Tagged || !errors.Is(err, ErrHeld) && !errors.Is(err, ErrNotHeld) {
 		return false
@@ -203,7 +203,7 @@ func (c *generation) takeShared(ctx context.Context, t Taking) (Grant, error) {
 	case slices.ContainsFunc(looks, others):
 		return Grant{}, &InsteadError{Err: ErrHeld, Instead: looks[slices.IndexFunc(looks, others)]}
 	case t.Fence && t.Keys[0].Tag == "" && !looks[0].Shared:
-		return c.Take(ctx, t) // those beside it have gone since
+		return c.Take(ctx, t) // the others have gone since
 	case t.Fence:
 		return Grant{}, ErrFenceShared
 	}
@@ -292,7 +292,7 @@ func (c *generation) extendShared(ctx context.Context, key Key, token string, tt
 	return got, err
 }
 
-// ifHeld makes a change of a key that holds the token, by ballot, and tells what it was made of.
+// ifHeld makes a change of a key that holds the token, by ballot, and returns what it was made of.
 func (c *generation) ifHeld(ctx context.Context, key Key, token string, what func(Look) Decision) (seen Look, err error) {
 	out, err := c.UpdateAll(ctx, []Key{key}, nil, only(func(l Look) (d Decision, err error) {
 		switch {
@@ -313,7 +313,7 @@ func (c *generation) ifHeld(ctx context.Context, key Key, token string, what fun
 	return seen, nil
 }
 
-// members has names of cells be told as those of the keys in them.
+// members replaces names of cells by those of the keys in them.
 func (c *generation) members(ctx context.Context, db int, names []string) (all []string, err error) {
 	const atOnce = 50 // their values may be large
 	for part := range slices.Chunk(names, atOnce) {

@@ -105,9 +105,9 @@ func (c *generation) observe(f func(masters []string) func(master int, took time
 	if f == nil {
 		return
 	}
-	tell := f(c.names())
+	observe := f(c.names())
 	for i, m := range c.masters {
-		m.Observe(func(took time.Duration) { tell(i, took) })
+		m.Observe(func(took time.Duration) { observe(i, took) })
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // themselves.
 var ErrNotNeeded = errors.New("a majority of the masters votes")
 
-// RefusedError says why an operator's word is not taken.
+// RefusedError is why an operator's override is refused.
 type RefusedError struct {
 	// Reasons are sentences, one for each thing that is in the way.
 	Reasons []string
@@ -25,9 +25,9 @@ type RefusedError struct {
 // Error joins the reasons.
 func (e *RefusedError) Error() string { return strings.Join(e.Reasons, "; ") }
 
-// MayVouch decides whether an operator's word can be taken that no lock which these masters
+// MayVouch decides whether an operator's override can be taken, by which no lock that these masters
 // may have forgotten was granted for longer than ttl: every master must be reached and fit,
-// and none may hold a lock that belies it. The findings are those of Survey. It returns nil,
+// and none may hold a lock that contradicts it. The findings are those of Survey. It returns nil,
 // ErrNotNeeded, or a *RefusedError.
 func MayVouch(findings []Finding, ttl time.Duration) error {
 	var reasons []string
@@ -55,7 +55,7 @@ func MayVouch(findings []Finding, ttl time.Duration) error {
 	}
 }
 
-// locksThere tells of the locks on a master.
+// locksThere describes the locks on a master.
 func (f Finding) locksThere() string {
 	locks, each := fmt.Sprintf("%d locks are held there", f.Locks.Count), "one of them "
 	if f.Locks.Count == 1 {
@@ -68,17 +68,17 @@ func (f Finding) locksThere() string {
 }
 
 const (
-	// vouchTime is how long it may take to leave the word on all masters.
+	// vouchTime is how long it may take to leave the override on all masters.
 	vouchTime = 30 * time.Second
 	// VouchVotes is how soon masters must be able to vote for Vouch to wait for them.
 	VouchVotes = 5 * time.Second
 )
 
-// Vouch leaves an operator's word on the masters in quarantine: no lock that they may have
+// Vouch leaves an operator's override on the masters in quarantine: no lock that they may have
 // forgotten was granted for longer than ttl. Then they vote once such a lock is over, instead
 // of after MaxTTL; or, where a proxy that lives, or a master, knows of a longer TTL in use,
-// after that. It returns how the masters stand then, or why the word could not be left on
-// all of them. Whether it may be taken, MayVouch says.
+// after that. It returns the state of the masters then, or why the override could not be left on
+// all of them. MayVouch decides whether it may be taken.
 func Vouch(ctx context.Context, opts Options, ttl time.Duration) ([]MasterStatus, error) {
 	opts.Vouched, opts.FreshStart, opts.Unguarded = &ttl, false, false
 	cluster, err := NewCluster(opts)
@@ -115,7 +115,7 @@ func (c *Cluster) untilBound(ctx context.Context) error {
 	}
 }
 
-// unboundOf names a master that neither votes, be it for others, nor waits for a known time, and says why.
+// unboundOf names a master that neither votes, be it for others, nor waits for a known time, and why.
 func unboundOf(masters []MasterStatus) string {
 	for _, m := range masters {
 		switch q := m.Quarantine; {

@@ -6,13 +6,13 @@ import (
 	"redlock-proxy/quorum/wake"
 )
 
-// Mark tells one who has read a key that it may have changed, and News is what it tells; see package wake.
+// Mark notifies one who has read a key that it may have changed, by News; see package wake.
 type (
 	Mark = wake.Mark
 	News = wake.News
 )
 
-// What a Mark tells.
+// What a Mark reports.
 const (
 	Stirred   = wake.Stirred
 	Changes   = wake.Changes
@@ -28,11 +28,11 @@ func (c *Cluster) Mark(key Key, tell func(News)) *Mark {
 // two: a master of which the vote is only looked at again is back before that.
 const watchPause = 100 * time.Millisecond
 
-// quorumWatch tells when the majority was lost and when it is back, once each.
+// quorumWatch reports when the majority was lost and when it is back, once each.
 type quorumWatch struct {
-	// lost is since when there is none; zero: there is one. told is set once that was told.
-	lost time.Time
-	told bool
+	// lost is since when there is none; zero: there is one. reported is set once that was reported.
+	lost     time.Time
+	reported bool
 }
 
 // transition is what a quorumWatch found.
@@ -44,19 +44,19 @@ const (
 	quorumBack
 )
 
-// see takes whether locks can be had now. without is how long they could not.
+// see takes whether locks are available now. without is how long they were not.
 func (a *quorumWatch) see(has bool, now time.Time) (what transition, without time.Duration) {
 	switch {
 	case has:
 		what, without = noChange, now.Sub(a.lost)
-		if a.told {
+		if a.reported {
 			what = quorumBack
 		}
 		*a = quorumWatch{}
 	case a.lost.IsZero():
 		a.lost = now
-	case !a.told:
-		a.told, what = true, quorumLost
+	case !a.reported:
+		a.reported, what = true, quorumLost
 	}
 	return what, without
 }
@@ -66,7 +66,7 @@ func (c *generation) HasQuorum() bool {
 	return voting(c.masters) >= Majority(len(c.masters))
 }
 
-// awaitQuorum is closed when locks can be had again; nil: they can now.
+// awaitQuorum is closed when locks are available again; nil: they are now.
 func (c *Cluster) awaitQuorum() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +92,7 @@ func (c *Cluster) voted() {
 // absence is the error of what cannot be known because of the masters that do not vote now.
 func (c *Cluster) absence() error { return c.named(c.now().absence()) }
 
-// absence says which masters do not vote now, and why.
+// absence is which masters do not vote now, and why.
 func (c *generation) absence() *NoQuorumError {
 	none := newNoQuorum(len(c.masters))
 	for _, m := range c.Status() {

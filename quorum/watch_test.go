@@ -23,7 +23,7 @@ func TestAttendance(t *testing.T) {
 			t.Errorf("look %d: got %v after %v, want %v after %v", i, what, without, c.want, c.without)
 		}
 	}
-	seen = quorumWatch{lost: now, told: true} // told at the start
+	seen = quorumWatch{lost: now, reported: true} // told at the start
 	if what, without := seen.see(true, now.Add(time.Minute)); what != quorumBack || without != time.Minute {
 		t.Errorf("got %v after %v", what, without)
 	}

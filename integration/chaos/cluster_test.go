@@ -236,7 +236,7 @@ func strangeData(t *testing.T) string {
 	kit.Must(t, err)
 	kit.Soon(t, func() error {
 		stands, err := ask(servers[0].Addr(), "GET", script.MarkerKey)
-		if m := marker.Marked(fmt.Sprint(stands)); err == nil && (m.Says.Era.Number == 0 || !m.Says.Seal.IsNone()) {
+		if m := marker.ReadMarker(fmt.Sprint(stands)); err == nil && (m.Value.Era.Number == 0 || !m.Value.Seal.IsNone()) {
 			err = fmt.Errorf("its marker: %v", stands)
 		}
 		return err

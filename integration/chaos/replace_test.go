@@ -91,11 +91,11 @@ func (d *disturber) haveLie(m *master) error {
 	if err != nil {
 		return err
 	}
-	found := marker.Marked(fmt.Sprint(stands))
-	if !found.Is {
+	found := marker.ReadMarker(fmt.Sprint(stands))
+	if !found.Valid {
 		return nil // it has none at the moment, and nothing to say
 	}
-	mark := found.Says
+	mark := found.Value
 	var all []string
 	for _, other := range d.cluster.masters() {
 		all = append(all, other.name)

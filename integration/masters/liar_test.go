@@ -39,11 +39,11 @@ func (r *rig) lie(master int, masters []string, change func(r *rig, masters []st
 	r.t.Helper()
 	stands, err := kit.AskIn(r.servers[master], "0", "GET", "redlock-proxy:marker")
 	kit.Must(r.t, err)
-	found := marker.Marked(fmt.Sprint(stands))
-	if !found.Is {
+	found := marker.ReadMarker(fmt.Sprint(stands))
+	if !found.Valid {
 		r.t.Fatalf("no marker: %v", stands)
 	}
-	m := found.Says
+	m := found.Value
 	m.Nonce += "x"
 	change(r, masters, &m)
 	kit.Must(r.t, kit.Tell(r.servers[master], "SET", "redlock-proxy:marker", marker.InDatabase(m.String(), 0)))
@@ -93,7 +93,7 @@ func TestOneMasterSaysItIsOver(t *testing.T) {
 				r.wantServing("k-then-")
 				for _, server := range r.servers[1:] {
 					stands, err := kit.AskIn(server, "0", "GET", "redlock-proxy:marker")
-					if m := marker.Marked(fmt.Sprint(stands)); err != nil || !m.Is || m.Says.Era.Number != 0 || !m.Says.Seal.IsNone() {
+					if m := marker.ReadMarker(fmt.Sprint(stands)); err != nil || !m.Valid || m.Value.Era.Number != 0 || !m.Value.Seal.IsNone() {
 						t.Errorf("%s: %v", server.Addr(), stands)
 					}
 				}

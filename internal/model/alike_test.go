@@ -19,7 +19,7 @@ func TestRepliesThatDiffer(t *testing.T) {
 		{Did: true}, {Now: time.Second}, {Fences: []int64{1}}, {Fences: []int64{2}},
 		{Found: []cell.Found{{}}}, {Found: []cell.Found{{}, {}}},
 		{Found: []cell.Found{{Cell: plain, Left: cell.Endless}}},
-		{Found: []cell.Found{{Cell: plain, Left: cell.NotTold}}},
+		{Found: []cell.Found{{Cell: plain, Left: cell.NotReported}}},
 		{Found: []cell.Found{{Cell: plain, Left: time.Second}}},
 		{Found: []cell.Found{{Cell: plain, Left: time.Minute}}},
 		{Found: []cell.Found{{Cell: plain, Left: time.Minute}, {}}},

@@ -82,7 +82,7 @@ func (u *Upstream) RunID(ctx context.Context) string {
 		return ""
 	}
 	info, _ := replies[0].(string)
-	if id := guard.RunID(info); id != guard.Untold {
+	if id := guard.RunID(info); id != guard.NotReported {
 		return id
 	}
 	return ""

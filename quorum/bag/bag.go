@@ -11,14 +11,14 @@ import (
 // Endless is the remaining time of what has no end.
 const Endless time.Duration = -1
 
-// ErrNeedsTime says that the remaining time of the cell must be known.
+// ErrNeedsTime is returned where the remaining time of the cell must be known.
 var ErrNeedsTime = errors.New("the remaining time of the cell is not known")
 
 // Found is what a cell was found to hold.
 type Found struct {
 	// Name is that of the cell, which the key that is meant by the cell's own name has, too.
 	Name string
-	// Present is false where nothing is there; then the rest means nothing.
+	// Present is false where the cell is absent; then the rest means nothing.
 	Present bool
 	Text    string
 	// Version is unlike that of any other state of the cell.
@@ -51,7 +51,7 @@ type Bag struct {
 	changed bool
 }
 
-// key is one that is there.
+// key is one that exists.
 type key struct {
 	member
 	// new: before is not its distance yet; left is the time that it gets, or Endless.
@@ -90,7 +90,7 @@ func Open(f Found) (*Bag, error) {
 	return b, nil
 }
 
-// ownBefore is that of the key which stands there by itself: it ends with the cell.
+// ownBefore is that of the key which is in the cell by itself: it ends with the cell.
 func (b *Bag) ownBefore() time.Duration {
 	if !b.found.Unknown && b.found.Longest < 0 {
 		return Endless
@@ -111,7 +111,7 @@ func (b *Bag) Names() []string {
 	return names
 }
 
-// Look is what stands under a key.
+// Look is the current value of a key.
 func (b *Bag) Look(name string) Entry {
 	k, there := b.keys[name]
 	if !there {
@@ -124,7 +124,7 @@ func (b *Bag) Look(name string) Entry {
 	case k.before == Endless:
 		e.Left = Endless
 	default:
-		// What is told is not longer than any master has it; it is there, so it is not over.
+		// It is returned as no longer than any master has it; it exists, so it is not over.
 		e.Left = max(b.found.Shortest-k.before, time.Millisecond)
 	}
 	return e
@@ -136,7 +136,7 @@ func (b *Bag) Put(name, value string, left time.Duration) {
 	b.keys[name] = key{member: member{name: name, value: value}, new: true, left: left}
 }
 
-// Replace has a key that is there hold another value, for the time that is left to it. One that is absent is put without an end.
+// Replace has a key that exists hold another value, for the time that is left to it. One that is absent is put without an end.
 func (b *Bag) Replace(name, value string) {
 	k, there := b.keys[name]
 	if !there {
@@ -156,7 +156,7 @@ func (b *Bag) Remove(name string) {
 	}
 }
 
-// TooLargeError says that the keys of a cell would have too many bytes together.
+// TooLargeError is returned where the keys of a cell would have too many bytes together.
 type TooLargeError struct{ Bytes int }
 
 // MaxBytes is how many bytes the keys of a cell may have together, with their names, where there are several.

@@ -3,7 +3,7 @@
 //
 // # What stands in the cell
 //
-// The key that has the cell's own name stands there by itself, as if there were no bags, for as long as no other key is in
+// The key that has the cell's own name is kept by itself, as if there were no bags, for as long as no other key is in
 // the cell. As soon as there is one, what the cell holds is a bag: each key with its value, its version and its end.
 //
 // # Ends
@@ -20,6 +20,6 @@
 //   - A key is over when it is over by the master whose cell ends last. Every majority has a master on which the key lasts for as long as its
 //     holder believes, so that nobody ever takes it before.
 //
-// The cell outlasts the last of its keys by [shortestRest] at the least, so that no command meets the end of the cell while a key is there. Where a
+// The cell outlasts the last of its keys by [shortestRest] at the least, so that no command sees the end of the cell while a key exists. Where a
 // key has no time the cell has a hundred years, which are renewed when half of them are over.
 package bag

@@ -11,7 +11,7 @@ import (
 // knows of no bags reads it as none that it can read, and no client's text begins so.
 const mark = "\x00redlock:b"
 
-// ErrUnreadable says that a text is marked as a bag and yet none that this version has written.
+// ErrUnreadable is returned for a text that is marked as a bag and yet none that this version has written.
 var ErrUnreadable = errors.New("what is kept beside other keys is not what any proxy of this version has written")
 
 // Is reports whether a value is a bag.

@@ -27,7 +27,7 @@ type Do int
 const (
 	Leave  Do = iota // nothing
 	Put              // a value is put there
-	Remove           // what is there is taken away
+	Remove           // the cell is removed
 )
 
 // Write is what a cell is to hold.
@@ -85,7 +85,7 @@ func (b *Bag) Seal(version string) (Write, error) {
 	return w, nil
 }
 
-// sealOwn is for the key of the cell's name alone: it stands there by itself.
+// sealOwn is for the key of the cell's name alone: it is kept by itself.
 func (b *Bag) sealOwn(w *Write, own key) {
 	w.Text = own.value
 	switch {
@@ -100,7 +100,7 @@ func (b *Bag) sealOwn(w *Write, own key) {
 	}
 }
 
-// measureOwn is for the key that stood there by itself when others come. Its end is taken from the master on which it ends last, and
+// measureOwn is for the key that was kept by itself when others come. Its end is taken from the master on which it ends last, and
 // measured anew: one that was extended a moment ago may be so on one of those asked.
 func (b *Bag) measureOwn(all []key) error {
 	for i, k := range all {

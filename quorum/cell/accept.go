@@ -17,7 +17,7 @@ type Accept struct {
 	Next Ballot
 	// Keep leaves the remaining time as it is where the cell's value was accepted in the
 	// ballot Base; elsewhere the value ends at Until by the master's clock (Endless:
-	// never). Without Keep it is there for TTL.
+	// never). Without Keep it stays for TTL.
 	Keep  bool
 	Base  Ballot
 	Until time.Duration
@@ -28,7 +28,7 @@ type Accept struct {
 	// Deadline is the last moment, by the master's clock, at which it may be done. What
 	// comes later may rely on the promise of a master that has forgotten it since.
 	Deadline time.Duration
-	// Quiet is set where it removes what nobody was told to hold: nobody waits for that. A master is not told of it.
+	// Quiet marks a removal that no waiter needs to hear of. It is not sent to the master.
 	Quiet bool
 }
 

@@ -12,10 +12,10 @@ import (
 // Endless is the remaining time of what has no expiry.
 const Endless time.Duration = -1
 
-// NotTold is a remaining time that a master did not tell.
-const NotTold time.Duration = -2
+// NotReported is a remaining time that a master did not report.
+const NotReported time.Duration = -2
 
-// Form is in which form a cell stands on a master.
+// Form is in which form a master holds a cell.
 type Form byte
 
 const (
@@ -32,7 +32,7 @@ type Cell struct {
 	Form Form
 	// Attempt is the incarnation; none where the cell is absent or foreign.
 	Attempt Attempt
-	// Promised and Accepted are of the register form. A mark has what tells it from all others in Promised.
+	// Promised and Accepted are of the register form. A mark has what distinguishes it from all others in Promised.
 	Promised, Accepted Ballot
 	// Value is the token of a plain cell, the value of one in register form, and the
 	// text of a foreign one.
@@ -84,10 +84,9 @@ func (v Value) Last() Change {
 	return v.Changes[len(v.Changes)-1]
 }
 
-// Tells reports whether the changes tell of a change, which is the last that its proxy has
-// tried, whether it led to the value: unless so many other proxies made changes since that
-// it would be forgotten.
-func (v Value) Tells(of Change) bool {
+// Knows reports whether the changes show whether this one, the last that its proxy has tried, led to the value:
+// they do unless so many other proxies made changes since that it would be forgotten.
+func (v Value) Knows(of Change) bool {
 	return len(v.Changes) < MaxChanges || slices.ContainsFunc(v.Changes, func(c Change) bool { return c.proxy() == of.proxy() })
 }
 
@@ -103,10 +102,10 @@ const (
 	registerHead = markSize + 3*idDigits
 )
 
-// Envelope is a plain cell as it stands on the master.
+// Envelope is a plain cell as a master holds it.
 func Envelope(a Attempt, token string) string { return plainMark + string(a) + token }
 
-// String is the cell as it stands on the master; empty for an absent one.
+// String is the cell as a master holds it; empty for an absent one.
 func (c Cell) String() string {
 	switch c.Form {
 	case Plain:
@@ -137,7 +136,7 @@ func (v Value) payload() string {
 	return head + v.Text
 }
 
-// Parse reads what stands under a key. What no proxy wrote is foreign.
+// Parse reads the value of a key. What no proxy wrote is foreign.
 func Parse(text string) Cell {
 	if len(text) >= plainHead && isID(text[markSize:plainHead]) {
 		attempt := Attempt(text[markSize:plainHead])

@@ -82,7 +82,7 @@ func TestBallotsCompareByRoundFirst(t *testing.T) {
 }
 
 // A value tells of a proxy's last change however many changes a few others have made since.
-func TestValueTells(t *testing.T) {
+func TestValueKnows(t *testing.T) {
 	proxies := make([]*Source, MaxChanges+2)
 	for i := range proxies {
 		proxies[i] = NumberedSource(big.NewInt(int64(i)))
@@ -92,16 +92,16 @@ func TestValueTells(t *testing.T) {
 	for range 100 {
 		value = value.Follow(value, proxies[1].Change())
 	}
-	if len(value.Changes) != 2 || !value.Tells(mine) || value.Changes[0] != first {
+	if len(value.Changes) != 2 || !value.Knows(mine) || value.Changes[0] != first {
 		t.Errorf("after many changes of one other: %q", value.Changes)
 	}
 	for _, p := range proxies[2 : MaxChanges+1] {
 		value = value.Follow(value, p.Change())
 	}
-	if value.Tells(mine) || len(value.Changes) != MaxChanges {
+	if value.Knows(mine) || len(value.Changes) != MaxChanges {
 		t.Errorf("after changes of %d others: %q", MaxChanges, value.Changes)
 	}
-	if value = value.Follow(value, mine); !value.Tells(mine) || value.Last() != mine {
+	if value = value.Follow(value, mine); !value.Knows(mine) || value.Last() != mine {
 		t.Errorf("after its own: %q", value.Changes)
 	}
 }

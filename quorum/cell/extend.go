@@ -12,7 +12,7 @@ type Extend struct {
 	// TTL is in whole milliseconds, or Endless.
 	TTL time.Duration
 	// Settled has it done only where no ballot may be under way: none was promised, or the last one is accepted. What a majority of such
-	// masters extended, each later ballot is told of.
+	// masters extended, each later ballot sees.
 	Settled bool
 }
 

@@ -11,10 +11,10 @@ import (
 // proxies' own names, so no lock has such a name.
 const FencePrefix = "redlock-proxy:fence:"
 
-// FenceKey is where the fence counter of a lock key stands.
+// FenceKey is the key of the fence counter of a lock key.
 func FenceKey(name string) string { return FencePrefix + name }
 
-// MaxFence is the highest fence: beyond it Lua, and JavaScript, do not tell numbers apart.
+// MaxFence is the highest fence: beyond it Lua, and JavaScript, do not distinguish numbers.
 const MaxFence = 1<<53 - 1
 
 // fencesStay is how long a counter stays after it was raised. A proxy proposes nothing below the

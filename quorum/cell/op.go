@@ -24,29 +24,29 @@ type Op interface {
 	Writes() bool
 }
 
-// Answer is what a master says to an operation.
+// Answer is a master's answer to an operation.
 type Answer struct {
 	// Did is whether it was done: taken, removed, extended, promised, accepted, read.
 	Did bool
-	// Found is what stood under each of the keys before. It may be missing where Did is
+	// Found is what each of the keys held before. It may be missing where Did is
 	// set and the operation needs no more.
 	Found []Found
-	// Fences are the fence counters of the keys, 0 for none: told by a Take with a fence that was
+	// Fences are the fence counters of the keys, 0 for none: returned by a Take with a fence that was
 	// refused, a Raise that was, and a Read that asks for them.
 	Fences []int64
-	// Now is the master's clock at that moment, since 1970; only Prepare tells.
+	// Now is the master's clock at that moment, since 1970; only Prepare returns it.
 	Now time.Duration
 }
 
-// Found is what stands under a key.
+// Found is what a key holds.
 type Found struct {
 	Cell
-	// Left is the remaining time, in whole milliseconds, Endless, or NotTold: a Take of one key without a fence does not tell
+	// Left is the remaining time, in whole milliseconds, Endless, or NotReported: a Take of one key without a fence does not return
 	// what refused it.
 	Left time.Duration
 }
 
-// Appender is an Op that appends its command, the very one that Words has, without a word of memory.
+// Appender is an Op that appends its command, the very one that Words has, without allocating.
 type Appender interface {
 	AppendTo(b []byte, whole bool) []byte
 }
@@ -103,7 +103,7 @@ const wrongType = "#not a string"
 // millis is a duration in whole milliseconds.
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// decode takes 1 (done, and no more to tell), or {1 or 0, value or nil, PTTL, …} for so
+// decode takes 1 (done, and nothing else), or {1 or 0, value or nil, PTTL, …} for so
 // many keys, with seconds and microseconds behind that if timed.
 func decode(answer any, keys int, timed bool) (Answer, error) {
 	if answer == int64(1) {

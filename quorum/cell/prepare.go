@@ -6,7 +6,7 @@ type Prepare struct {
 	Name   string
 	Ballot Ballot
 	// Only, if it is set, asks only where the cell holds Expect: a command that wants to change
-	// that value leaves no trace where another stands.
+	// that value leaves no trace on a key that holds another.
 	Only   bool
 	Expect string
 }

@@ -1,9 +1,9 @@
 package cell
 
-// Read tells what stands under keys, all at one moment.
+// Read returns the current values of keys, all at one moment.
 type Read struct {
 	Names []string
-	// Fences has their fence counters told, too.
+	// Fences asks for their fence counters, too.
 	Fences bool
 }
 

@@ -2,7 +2,7 @@ package cell
 
 import "redlock-proxy/internal/resp"
 
-// Removal says which cells of an attempt a Remove deletes.
+// Removal is which cells of an attempt a Remove deletes.
 type Removal string
 
 const (

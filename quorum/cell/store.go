@@ -15,7 +15,7 @@ type slot struct {
 	ends time.Duration
 }
 
-// Look is what stands under a key.
+// Look is the current value of a key.
 func (s *Store) Look(key string) Found {
 	at, there := s.slots[key]
 	switch {
@@ -46,7 +46,7 @@ func (s *Store) Put(key string, c Cell, left time.Duration) {
 	s.set(key, at)
 }
 
-// keep puts a cell under a key that is there, for the time that is left to it.
+// keep puts a cell under a key that exists, for the time that is left to it.
 func (s *Store) keep(key string, c Cell) { s.set(key, slot{c, s.slots[key].ends}) }
 
 func (s *Store) set(key string, at slot) {

@@ -104,7 +104,7 @@ func (t Take) cell(i int) Cell {
 	return Cell{Form: Plain, Attempt: t.Attempt, Value: Value{Present: true, Text: t.Tokens[i]}}
 }
 
-// pttl is a remaining time as PTTL tells it.
+// pttl is a remaining time as PTTL returns it.
 func pttl(d time.Duration) string {
 	if d < 0 {
 		return "-1"
@@ -124,7 +124,7 @@ func (t Take) Decode(answer any) (Answer, error) {
 	case nil:
 		return Answer{Did: true}, nil
 	case string:
-		return Answer{Found: []Found{{Cell: Parse(text), Left: NotTold}}}, nil
+		return Answer{Found: []Found{{Cell: Parse(text), Left: NotReported}}}, nil
 	default:
 		return Answer{}, fmt.Errorf("unexpected answer %.80v", answer)
 	}
@@ -143,7 +143,7 @@ func (t Take) Apply(s *Store) Answer {
 	for _, f := range found {
 		if f.Form != Absent {
 			if t.native() {
-				refused.Found[0].Left = NotTold
+				refused.Found[0].Left = NotReported
 			}
 			return refused
 		}

@@ -1,4 +1,4 @@
-// Package feed keeps connections on which a master tells what happens there, without being asked each time: of changes of keys (package
+// Package feed keeps connections on which a master reports what happens there, without being asked each time: changes of keys (package
 // wake), of messages (package messages). A feed speaks RESP3, and is made again and again while it is wanted.
 package feed
 
@@ -44,7 +44,7 @@ type Keeper struct {
 	Rand func() float64
 	// Wanted reports whether a connection is wanted. Where it is not, Keep is over.
 	Wanted func() bool
-	// Once connects, and takes what the master tells until the connection ends; Ended is told why it did. A panic of
+	// Once connects, and takes what the master sends until the connection ends; Ended is called with the cause. A panic of
 	// Once is a *contained.PanicError there.
 	Once  func() error
 	Ended func(error)
@@ -62,7 +62,7 @@ func (k Keeper) Keep(ctx context.Context) {
 		err := contained.Run(k.Once)
 		k.Ended(err)
 		if time.Since(begun) >= longestPause {
-			pause.Reset() // it stood for a while
+			pause.Reset() // it lasted for a while
 		}
 		if IsRefusal(err) {
 			sleep(ctx, refusedPause)
@@ -98,7 +98,7 @@ func Greet(conn net.Conn, in *resp.Reader, within time.Duration, kind resp.Kind,
 	return nil
 }
 
-// next reads one thing that a master says, and of what kind it is.
+// next reads one thing that a master sends, and of what kind it is.
 func next(in *resp.Reader) (said any, is resp.Kind, err error) {
 	in.Begin()
 	first, err := in.Next()

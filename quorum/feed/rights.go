@@ -42,7 +42,7 @@ func Lacking(conn net.Conn, in *resp.Reader, within time.Duration, needs []Need)
 	return rights, nil
 }
 
-// lacking is the right that an answer says to be missing.
+// lacking is the right that is missing by an answer.
 func (n Need) lacking(said any) string {
 	refusal, _ := said.(resp.Error)
 	text, denied := strings.CutPrefix(string(refusal), "NOPERM ")

@@ -19,7 +19,7 @@ func (g *Guard) quarantine(ctx context.Context, v Report, why Reason, claim stri
 }
 
 func (g *Guard) newRecord(v Report, why Reason, claim string) marker.Record {
-	r := marker.Record{RunID: v.RunID, Nonce: g.set.nonce() + g.set.eras.suffix(), Since: v.Sighting.Told.Milliseconds(), Claim: claim, Reason: string(why)}
+	r := marker.Record{RunID: v.RunID, Nonce: g.set.nonce() + g.set.eras.suffix(), Since: v.Sighting.ServerTime.Milliseconds(), Claim: claim, Reason: string(why)}
 	if claim != marker.NoClaim {
 		r.ClaimOf = g.Name
 	}
@@ -28,7 +28,7 @@ func (g *Guard) newRecord(v Report, why Reason, claim string) marker.Record {
 
 // reword has the marker say that the master is not durable (any more).
 func (g *Guard) reword(ctx context.Context, v Report) error {
-	m := v.Marker.Says
+	m := v.Marker.Value
 	m.Durable = false
 	_, err := amend(ctx, g.Conn, script.Reword, v.Marker.Text, m.String())
 	return err
@@ -55,8 +55,8 @@ func (g *Guard) admit(ctx context.Context, v Report, proof string, more ...any) 
 	return did, err
 }
 
-// stand notes that the master has no vote, and why. It is logged once, and again where it takes much longer than was logged.
-func (g *Guard) stand(cause *QuarantineError) {
+// denyVote notes that the master has no vote, and why. It is logged once, and again where it takes much longer than was logged.
+func (g *Guard) denyVote(cause *QuarantineError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	had := g.withdraw(cause.Why)
@@ -102,7 +102,7 @@ func (g *Guard) Figures() Figures {
 	return Figures{CatchUps: g.catchUps, ClockOffset: offset, ClockKnown: known}
 }
 
-// Watches reports whether there is a guard that lets the master vote, and says so.
+// Watches reports whether a guard decides whether the master votes.
 func (g *Guard) Watches() bool { return g != nil && !g.set.off }
 
 // Quarantine is why the master does not vote, or nil.

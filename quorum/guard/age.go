@@ -3,19 +3,18 @@ package guard
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	"redlock-proxy/internal/contained"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/vote"
 )
 
-// A marker tells the lineage of the data, not their age: it is the same on a replica, on
-// yesterday's disk, in a snapshot. So beside it stands a sequence, one for each database,
+// A marker shows the lineage of the data, not their age: it is the same on a replica, on
+// yesterday's disk, in a snapshot. So there is a sequence beside it, one for each database,
 // which every batch that writes raises. Its field has the marker's nonce and the number of
 // the database: where the data are others, or none, it begins with 1 there, far below
 // script.FirstAge. What a proxy has seen of it, it leaves on the other masters.
@@ -95,9 +94,7 @@ func (g *Guard) leaveAges(ctx context.Context) error {
 	known := ages{}
 	for _, other := range g.set.guards {
 		if other != g {
-			for field, n := range other.livingAges() {
-				known[field] = n
-			}
+			maps.Copy(known, other.livingAges())
 		}
 	}
 	words := g.left.due(known, time.Now())
@@ -112,8 +109,8 @@ func (g *Guard) leaveAges(ctx context.Context) error {
 }
 
 // introduce leaves on the other masters that the sequence of a nonce begins, before this master is admitted under it: from its
-// first vote on they can tell that it has all its data, also if every proxy ends before it looks at them again. It is as
-// well where that fails: then they are told within a second.
+// first vote on they know that it has all its data, also if every proxy ends before it looks at them again. Nothing is
+// lost where that fails: then they learn it within a second.
 func (g *Guard) introduce(ctx context.Context, nonce string) {
 	g.leaveElsewhere(ctx, nonce, script.FirstAge)
 }
@@ -121,8 +118,8 @@ func (g *Guard) introduce(ctx context.Context, nonce string) {
 // retire leaves on the other masters that data with the marker of a nonce are older than any: another took its place, or
 // what it proved is over. So nobody believes a disk that is set back to it, however far it had come.
 func (g *Guard) retire(ctx context.Context, v Report, stays string) {
-	m, r := v.Marker.Says, v.Record.Says
-	if v.Marker.Is && m.Nonce != stays && (m.Address == g.Name || m.Nonce == g.lastNonce()) { // else another master may vote under it
+	m, r := v.Marker.Value, v.Record.Value
+	if v.Marker.Valid && m.Nonce != stays && (m.Address == g.Name || m.Nonce == g.lastNonce()) { // else another master may vote under it
 		g.leaveElsewhere(ctx, m.Nonce, retiredAge)
 	}
 	if r.Claim != "" && r.Claim != marker.NoClaim && r.Claim != stays {
@@ -138,19 +135,13 @@ func (g *Guard) lastNonce() string {
 }
 
 func (g *Guard) leaveElsewhere(ctx context.Context, nonce string, n int64) {
-	var wg sync.WaitGroup
-	for _, other := range g.set.guards {
+	countAtOnce(g.set.guards, func(other *Guard) bool {
 		if other == g || !other.keepsAges() {
-			continue
+			return false
 		}
-		wg.Go(func() {
-			_ = contained.Run(func() error {
-				_, err := amend(ctx, other.Conn, script.KeepAges, marker.Millis(ageKept), marker.InDatabase(nonce, 0), n)
-				return err
-			})
-		})
-	}
-	wg.Wait()
+		_, err := amend(ctx, other.Conn, script.KeepAges, marker.Millis(ageKept), marker.InDatabase(nonce, 0), n)
+		return err == nil
+	})
 }
 
 // keepsAges reports whether anything may be left on the master: it answers, and is none that is to stay empty.
@@ -163,14 +154,14 @@ func (g *Guard) keepsAges() bool {
 }
 
 // elsewhere is what the other masters have of a sequence: on how many of them anything
-// stands for database 0, and the highest numbers.
+// is kept for database 0, and the highest numbers.
 type elsewhere struct {
 	masters int
 	ages    ages
 }
 
 // supports reports whether a master that holds these numbers under a nonce has all its
-// data, as far as is known: of n masters, q−1 others tell, and none a higher one.
+// data, as far as is known: of n masters, q−1 others have a number, and none a higher one.
 func (w elsewhere) supports(has ages, nonce string, n int) bool {
 	_, begun := has[marker.InDatabase(nonce, 0)]
 	return begun && w.masters >= vote.Majority(n)-1 && !has.isOlder(w.ages, nonce)
@@ -187,12 +178,12 @@ func (g *Guard) agesElsewhere(ctx context.Context, nonce string, has ages) elsew
 		if other == g || other.IsDown() {
 			continue
 		}
-		said, err := other.Conn.Run(ctx, script.KeptAges, fields...)
-		told, _ := texts(said)
-		if err != nil || len(told) != len(fields) {
+		answer, err := other.Conn.Run(ctx, script.KeptAges, fields...)
+		parts, _ := texts(answer)
+		if err != nil || len(parts) != len(fields) {
 			continue
 		}
-		for i, text := range told {
+		for i, text := range parts {
 			n, _ := strconv.ParseInt(text, 10, 64)
 			w.ages.saw(fmt.Sprint(fields[i]), n)
 			if n > 0 && fields[i] == marker.InDatabase(nonce, 0) {
@@ -206,18 +197,18 @@ func (g *Guard) agesElsewhere(ctx context.Context, nonce string, has ages) elsew
 // ownAges are the master's own numbers of the sequences of a nonce. One that is missing in
 // a database that has one is zero.
 func (g *Guard) ownAges(ctx context.Context, nonce string) (ages, error) {
-	said, err := g.Conn.Run(ctx, script.Sequences, nonce)
+	answer, err := g.Conn.Run(ctx, script.Sequences, nonce)
 	if err != nil {
 		return nil, err
 	}
-	told, err := texts(said)
-	if err != nil || len(told)%2 != 0 {
-		return nil, fmt.Errorf("unexpected answer %v", said)
+	parts, err := texts(answer)
+	if err != nil || len(parts)%2 != 0 {
+		return nil, fmt.Errorf("unexpected answer %v", answer)
 	}
 	has := ages{}
-	for ; len(told) > 0; told = told[2:] {
-		n, _ := strconv.ParseInt(told[1], 10, 64)
-		has[told[0]] = n
+	for ; len(parts) > 0; parts = parts[2:] {
+		n, _ := strconv.ParseInt(parts[1], 10, 64)
+		has[parts[0]] = n
 	}
 	return has, nil
 }

@@ -16,7 +16,7 @@ import (
 // Proxies that share masters but not their settings endanger each other's locks. So each announces
 // itself on each master once a heartbeat; see package peer.
 
-// servers is a hash of the servers that the set has met: proxies may know the same ones by
+// servers is a hash of the servers that the set has reached: proxies may know the same ones by
 // different addresses.
 func (s *Set) servers() string {
 	var ids []string
@@ -24,7 +24,7 @@ func (s *Set) servers() string {
 		g.mu.Lock()
 		id := g.runID
 		g.mu.Unlock()
-		if id == "" || id == Untold {
+		if id == "" || id == NotReported {
 			return peer.NoServers
 		}
 		ids = append(ids, id)
@@ -34,31 +34,31 @@ func (s *Set) servers() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// announce tells the master, and so the other proxies, of this one, and hears of those.
+// announce makes this proxy known on the master, and so to the other proxies, and learns of those.
 func (g *Guard) announce(ctx context.Context) error {
 	if g.set.eras.isOver() {
 		return nil // it counts no votes any more
 	}
 	own := peer.Proxy{ID: g.set.id, Masters: len(g.set.guards), Guards: !g.set.off, Servers: g.set.servers(), Settings: g.set.rules.digest()}
 	g.mu.Lock()
-	if g.fittedTold > 0 && (g.step.At.IsZero() || g.step.Judged) && g.doubt.nonce == "" {
-		own.ClockSince, own.At = g.clock.Since, g.fittedTold
+	if g.fittedTime > 0 && (g.step.At.IsZero() || g.step.Judged) && g.doubt.nonce == "" {
+		own.ClockSince, own.At = g.clock.Since, g.fittedTime
 	}
 	g.mu.Unlock()
-	said, err := g.Conn.Run(ctx, script.Announce, own.ID, own.Announcement(), marker.Millis(peer.Heard))
+	answer, err := g.Conn.Run(ctx, script.Announce, own.ID, own.Announcement(), marker.Millis(peer.Heard))
 	if err != nil {
 		return err
 	}
-	told, err := texts(said)
-	if err != nil || len(told) < 2 || len(told)%2 != 0 {
-		return fmt.Errorf("unexpected answer %v", said)
+	parts, err := texts(answer)
+	if err != nil || len(parts) < 2 || len(parts)%2 != 0 {
+		return fmt.Errorf("unexpected answer %v", answer)
 	}
-	g.hear(own, told[2:])
+	g.noteProxies(own, parts[2:])
 	return nil
 }
 
-// hear takes the entries of all proxies.
-func (g *Guard) hear(own peer.Proxy, entries []string) {
+// noteProxies takes the entries of all proxies.
+func (g *Guard) noteProxies(own peer.Proxy, entries []string) {
 	var others []peer.Proxy
 	for ; len(entries) > 0; entries = entries[2:] {
 		p, ok := peer.Parse(entries[0], entries[1])
@@ -113,7 +113,7 @@ func (g *Guard) differing(own peer.Proxy) (lasts []string) {
 	return lasts
 }
 
-// warn says what is wrong, once.
+// warn logs what is wrong, once.
 func (s *Set) warn(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

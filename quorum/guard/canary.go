@@ -13,7 +13,7 @@ import (
 )
 
 // A clock that jumps forward and back between two looks has not moved when it is looked
-// at, but keys have expired in between. So beside each marker stands a canary: a key that
+// at, but keys have expired in between. So beside each marker there is a canary: a key that
 // lives for canaryLife and is renewed with every heartbeat. Where it is gone, or another
 // one, although it should still live by our clock, and the clock itself fits, time jumped
 // and came back.
@@ -50,29 +50,29 @@ func (g *Guard) knownTo(p *look) canary {
 
 // renewCanaries renews the canaries in all databases of a master with this marker, and looks
 // whether they were alive, and how far the sequences went.
-func (g *Guard) renewCanaries(ctx context.Context, stands, nonce string) error {
+func (g *Guard) renewCanaries(ctx context.Context, markerText, nonce string) error {
 	before := g.livingAges()
 	sent := time.Now()
-	said, err := g.Conn.Run(ctx, script.RenewCanaries, stands, g.set.nonce(), marker.Millis(canaryLife), nonce)
+	answer, err := g.Conn.Run(ctx, script.RenewCanaries, markerText, g.set.nonce(), marker.Millis(canaryLife), nonce)
 	if err != nil {
 		return err
 	}
 	got := time.Now()
-	told, err := texts(said)
-	if err != nil || len(told)%4 != 0 {
-		return fmt.Errorf("unexpected answer %v", said)
+	parts, err := texts(answer)
+	if err != nil || len(parts)%4 != 0 {
+		return fmt.Errorf("unexpected answer %v", answer)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(told) > 0 {
+	if len(parts) > 0 {
 		g.proved = sent
 	}
-	for ; len(told) > 0; told = told[4:] {
-		db, _ := strconv.Atoi(told[0])
-		g.canaryMissed = g.canaryMissed || g.canaries[db].isMissed(told[1], got)
-		g.canaries[db] = renewedAt(told[2], sent)
+	for ; len(parts) > 0; parts = parts[4:] {
+		db, _ := strconv.Atoi(parts[0])
+		g.canaryMissed = g.canaryMissed || g.canaries[db].isMissed(parts[1], got)
+		g.canaries[db] = renewedAt(parts[2], sent)
 		field := marker.InDatabase(nonce, db)
-		n, _ := strconv.ParseInt(told[3], 10, 64)
+		n, _ := strconv.ParseInt(parts[3], 10, 64)
 		g.older = g.older || n < before[field]
 		g.ages.saw(field, n)
 	}

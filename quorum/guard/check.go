@@ -113,9 +113,9 @@ func (w *Check) Read(r *resp.Reader, sent time.Time) error {
 			return err
 		}
 	}
-	told, err := readTime(r)
-	if err == nil && told != 0 {
-		w.sighting = clock.Sighting{Sent: sent, Got: time.Now(), Told: told}
+	now, err := readTime(r)
+	if err == nil && now != 0 {
+		w.sighting = clock.Sighting{Sent: sent, Got: time.Now(), ServerTime: now}
 	}
 	return err
 }
@@ -202,9 +202,9 @@ func digits(text []byte) int64 {
 }
 
 // timeOf reads seconds and microseconds; zero: it cannot.
-func timeOf(told []string) time.Duration {
-	seconds, err1 := strconv.ParseInt(told[0], 10, 64)
-	micros, err2 := strconv.ParseInt(told[1], 10, 64)
+func timeOf(parts []string) time.Duration {
+	seconds, err1 := strconv.ParseInt(parts[0], 10, 64)
+	micros, err2 := strconv.ParseInt(parts[1], 10, 64)
 	if err1 != nil || err2 != nil {
 		return 0
 	}

@@ -3,6 +3,8 @@ package guard
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"redlock-proxy/quorum/guard/clock"
@@ -43,7 +45,7 @@ func (g *Guard) look(ctx context.Context) (time.Duration, error) {
 			return 0, err
 		}
 		g.mu.Lock()
-		g.sees(v.Sighting)
+		g.observeClock(v.Sighting)
 		g.mu.Unlock()
 		if n == 0 {
 			if err := g.announce(ctx); err != nil {
@@ -58,7 +60,7 @@ func (g *Guard) look(ctx context.Context) (time.Duration, error) {
 	return 0, errUndecided
 }
 
-// lookUnguarded makes this proxy known where there is no guard, and sees that no others have other rules. Locks are had without it.
+// lookUnguarded makes this proxy known where there is no guard, and checks that no others have other rules. Locks are granted without it.
 func (g *Guard) lookUnguarded(ctx context.Context) (time.Duration, error) {
 	_ = g.announce(ctx)
 	v, err := g.Conn.Examine(ctx)
@@ -88,7 +90,7 @@ func (s *Set) fitness(i int, v Report) error {
 		return &UnfitError{Why: why}
 	}
 	for j, g := range s.guards {
-		switch twin := g.meets(v.RunID, i == j); {
+		switch twin := g.isTwin(v.RunID, i == j); {
 		case twin && j < i:
 			return &UnfitError{Why: Twin + g.Name}
 		case twin && j > i:
@@ -98,22 +100,22 @@ func (s *Set) fitness(i int, v Report) error {
 	return nil
 }
 
-// meets reports whether the master has this run_id, too; or notes it, if it is its own.
-func (g *Guard) meets(runID string, own bool) bool {
+// isTwin reports whether the master has this run_id, too; or notes it, if it is its own.
+func (g *Guard) isTwin(runID string, own bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if own {
 		g.runID = runID
 		return false
 	}
-	return runID != Untold && g.runID == runID
+	return runID != NotReported && g.runID == runID
 }
 
-// hears takes what a master says of the settings and of the set that it is of, and has others looked at where that is news. It returns
-// where the master stands by that.
-func (g *Guard) hears(v Report) position {
+// observe takes a master's report of the rules and of its set, and has others looked at where that is news. It returns
+// the position of the master by that.
+func (g *Guard) observe(v Report) position {
 	g.set.rules.saw(g.index, v)
-	if g.set.eras.tell(g.index, v, time.Now()) {
+	if g.set.eras.take(g.index, v, time.Now()) {
 		for _, other := range g.set.guards {
 			if other != g {
 				other.Wake()
@@ -123,21 +125,21 @@ func (g *Guard) hears(v Report) position {
 	return g.set.eras.position(g.index)
 }
 
-// proceed does the next thing for a master that told v of itself. A pause of zero asks
+// proceed does the next thing for a master with this report. A pause of zero asks
 // for another look at once.
 func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err error) {
-	at := g.hears(v)
+	at := g.observe(v)
 	if at == positionUnsettled {
-		g.stand(&QuarantineError{Why: Unproven})
+		g.denyVote(&QuarantineError{Why: Unproven})
 		return Heartbeat, nil
 	}
 	if cause := g.refusal(); cause != nil && at != positionOver {
-		g.stand(cause) // and do nothing there: what is enough for us is not for them
+		g.denyVote(cause) // and do nothing there: what is enough for us is not for them
 		return Heartbeat, nil
 	}
-	g.set.word.meet(g.index, v.RunID, time.Now())
+	g.set.override.reached(g.index, v.RunID, time.Now())
 	past := g.remember(ctx, v)
-	if v.Marker.Is {
+	if v.Marker.Valid {
 		past.position = at
 	}
 	verdict, why := judge(v, past)
@@ -162,8 +164,8 @@ func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err
 	if !verdict.isNew() && verdict != onTrust {
 		g.set.fresh.end()
 	}
-	if met := v.RunID + v.Marker.Text + v.Record.Text; g.met != met {
-		g.met = met
+	if identity := v.RunID + v.Marker.Text + v.Record.Text; g.identity != identity {
+		g.identity = identity
 		clear(g.left) // it may have forgotten these, too
 	}
 	if !verdict.isNew() { // which is to stay empty
@@ -177,7 +179,7 @@ func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err
 	case onReword:
 		return 0, g.reword(ctx, v)
 	case onUnmarked, onBlank:
-		return g.meetUnmarked(ctx, v)
+		return g.handleUnmarked(ctx, v)
 	case onWait:
 		if c := g.set.rules.on(g.index); c.differs != "" && c.settled { // as on the disk of another cluster: nobody has its vote
 			if did, err := g.settle(ctx, v); did || err != nil {
@@ -193,7 +195,7 @@ func (g *Guard) proceed(ctx context.Context, v Report) (pause time.Duration, err
 }
 
 // remember is what the guard knows of the master's past. A clock that moved is the
-// master's, or ours, or it cannot be told: then there is a doubt.
+// master's, or ours; where it is not known there is a doubt.
 func (g *Guard) remember(ctx context.Context, v Report) memory {
 	g.mu.Lock()
 	past := memory{name: g.Name, suffix: g.set.eras.suffix(), nonce: g.last.Nonce, runID: g.last.RunID}
@@ -203,7 +205,7 @@ func (g *Guard) remember(ctx context.Context, v Report) memory {
 	g.canaryMissed, g.older = false, false
 	g.mu.Unlock()
 	unjudged := !moved.At.IsZero() && !moved.Judged
-	if stands := v.Marker.Says.Nonce; stands == "" || stands != past.nonce { // others had it in quarantine since
+	if nonce := v.Marker.Value.Nonce; nonce == "" || nonce != past.nonce { // others had it in quarantine since
 		missed = false
 		if unjudged && moved.CameBefore(v.stoodSince(), v.Sighting, fitted) {
 			unjudged = false
@@ -211,12 +213,12 @@ func (g *Guard) remember(ctx context.Context, v Report) memory {
 		}
 	}
 	if !unjudged && !missed {
-		past.stepped = standing.nonce != "" && standing.nonce == v.Marker.Says.Nonce && g.set.canBlame(g, standing.step)
+		past.stepped = standing.nonce != "" && standing.nonce == v.Marker.Value.Nonce && g.set.canBlame(g, standing.step)
 		return past
 	}
 	owner := clock.OwnerMaster
 	if unjudged {
-		owner = g.set.whoseClock(ctx, g.index, moved)
+		owner = g.set.clockOwner(ctx, g.index, moved)
 	}
 	if owner == clock.OwnerMaster && !g.set.mayQuarantine(g) {
 		owner = clock.OwnerUnclear
@@ -231,7 +233,7 @@ func (g *Guard) remember(ctx context.Context, v Report) memory {
 	case clock.OwnerOurs:
 		g.log.Warn("the clock of this process stopped while that of the machine went on", "by", moved.Moved)
 	case clock.OwnerUnclear:
-		g.doubt = doubt{nonce: v.Marker.Says.Nonce, told: v.Sighting.Told, since: time.Now()}
+		g.doubt = doubt{nonce: v.Marker.Value.Nonce, serverTime: v.Sighting.ServerTime, since: time.Now()}
 		if unjudged {
 			g.doubt.step = moved
 		}
@@ -250,25 +252,25 @@ func (g *Guard) anchor(s clock.Sighting) {
 
 // vote lets the master vote, unless one of its databases was flushed, or there is a doubt.
 func (g *Guard) vote(ctx context.Context, v Report) (time.Duration, error) {
-	m := v.Marker.Says
+	m := v.Marker.Value
 	for _, db := range g.doubts() {
 		lost := g.newRecord(v, Flushed, marker.NoClaim)
 		if did, err := amend(ctx, g.Conn, script.Enrol, m.String(), db, lost.String()); err != nil || did != 1 {
 			return 0, err
 		}
 	}
-	g.set.fresh.meet(g.index)
+	g.set.fresh.noteMarked(g.index)
 	if g.set.eras.position(g.index) == positionOwn {
 		switch cause, err := g.agree(ctx, v); {
 		case err != nil:
 			return 0, err
 		case cause != nil:
-			g.stand(cause)
+			g.denyVote(cause)
 			return lookAgain(cause), nil
 		}
 	}
 	if cause := g.objection(m); cause != nil {
-		g.stand(cause)
+		g.denyVote(cause)
 		return Heartbeat, nil
 	}
 	g.mu.Lock()
@@ -313,10 +315,7 @@ func (g *Guard) objection(m marker.Marker) *QuarantineError {
 func (g *Guard) doubts() []int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var dbs []int
-	for db := range g.doubtful {
-		dbs = append(dbs, db)
-	}
+	dbs := slices.Collect(maps.Keys(g.doubtful))
 	clear(g.doubtful)
 	return dbs
 }

@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// position is where a marker stands among the sets of masters, as a proxy sees it.
+// position is which of the sets of masters a marker is of, as a proxy sees it.
 type position int
 
 const (
@@ -15,7 +15,7 @@ const (
 	positionOver                      // that set is over, or the master is of another one
 	positionBefore                    // it voted in the set before this proxy's, and holds what it held then
 	positionStale                     // it is from a set before, or another cluster's, and proves nothing
-	positionUnsettled                 // too few masters told which set they are
+	positionUnsettled                 // too few masters reported which set they are
 )
 
 // statement is the marker of a master and its promise of a ballot.
@@ -45,7 +45,7 @@ func (s statement) next() int {
 	return s.Era.Number + 1
 }
 
-// supports reports whether a master bears out the claim of another one, or its own: it says the same or what comes after it, or it promised
+// supports reports whether a master bears out the claim of another one, or its own: it claims the same or what comes after it, or it promised
 // the ballot, as a majority did before any master accepted it.
 func (s statement) supports(claim statement) bool {
 	if claim.Seal.IsNone() {
@@ -56,7 +56,7 @@ func (s statement) supports(claim statement) bool {
 		s.era == claim.Era.String() && s.ballot >= claim.Seal.Ballot
 }
 
-// weigh says whether a claim is believed: where another master says so, too, and no majority contradicts. What is refuted once stays so.
+// weigh decides whether a claim is believed: where another master supports it, and no majority contradicts. What is refuted once stays so.
 func (e *eras) weigh(claim statement) {
 	masters := len(e.names)
 	if !claim.Seal.IsNone() {
@@ -64,7 +64,7 @@ func (e *eras) weigh(claim statement) {
 	}
 	most := vote.Majority(masters)
 	supporters, others, since := 0, 0, 0
-	for _, s := range e.told {
+	for _, s := range e.statements {
 		switch {
 		case s.supports(claim):
 			supporters++

@@ -50,7 +50,7 @@ func (g *Guard) copyFrom(ctx context.Context, v Report, from origin, dbs []int) 
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	c := &copier{
-		Guard: g, record: v.Record.Text, stepped: v.Record.Says.Reason == string(ClockStepped), from: from, fail: fail,
+		Guard: g, record: v.Record.Text, stepped: v.Record.Value.Reason == string(ClockStepped), from: from, fail: fail,
 		room: make(chan struct{}, pagesAtOnce), asking: make(chan struct{}, pagesAsking),
 	}
 	var keeper sync.WaitGroup
@@ -126,7 +126,7 @@ func again(ctx context.Context, try func() error) (err error) {
 	return err
 }
 
-// isFinal reports whether a catch-up that met with an error has to begin anew.
+// isFinal reports whether a catch-up that failed with an error has to begin anew.
 func isFinal(err error) bool {
 	return errors.Is(err, errSourceLost) || errors.Is(err, errClaimed) || errors.Is(err, errOvertaken)
 }
@@ -275,7 +275,7 @@ func (c *copier) views(ctx context.Context, db int, names []string) (own copying
 func (c *copier) sighted(p page) error {
 	c.Guard.mu.Lock()
 	defer c.Guard.mu.Unlock()
-	if p.sighting.IsZero() || !c.sees(p.sighting) {
+	if p.sighting.IsZero() || !c.observeClock(p.sighting) {
 		return errOvertaken
 	}
 	return nil
@@ -288,13 +288,13 @@ func (s source) read(ctx context.Context, db int, names []string) (copying.View,
 	switch {
 	case err != nil && !s.guard.IsDown() && s.guard.trusted().term == s.trust.term:
 		return nil, err
-	case err != nil, !s.stands(p, db, floor):
+	case err != nil, !s.votedFor(p, db, floor):
 		return nil, errors.Join(errSourceLost, err)
 	}
 	return s.guard.view(p), nil
 }
 
-// view is what a page tells, with the ends by our clock.
+// view is what a page holds, with the ends by our clock.
 func (g *Guard) view(p page) copying.View {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -305,15 +305,15 @@ func (g *Guard) view(p page) copying.View {
 			continue // as if nothing were there
 		}
 		if e.left >= 0 {
-			h.Ends = g.clock.Latest(p.sighting.Told + e.left)
+			h.Ends = g.clock.Latest(p.sighting.ServerTime + e.left)
 		}
 		all[name] = h
 	}
 	return all
 }
 
-// stands reports whether the source still voted when it gave the page.
-func (s source) stands(p page, db int, floor int64) bool {
+// votedFor reports whether the source still voted when it gave the page.
+func (s source) votedFor(p page, db int, floor int64) bool {
 	s.guard.mu.Lock()
 	defer s.guard.mu.Unlock()
 	seen := &look{
@@ -326,7 +326,7 @@ func (s source) stands(p page, db int, floor int64) bool {
 	return counts && p.marker == marker.InDatabase(s.trust.String(), db)
 }
 
-// fill does the steps, with the ends as the master's clock will tell them.
+// fill does the steps, with the ends by the master's clock.
 func (c *copier) fill(ctx context.Context, db int, steps []copying.Step) error {
 	for len(steps) > 0 {
 		args, now := []any{c.record, db}, steps[:min(fillSize, len(steps))]
@@ -348,5 +348,5 @@ func (g *Guard) endOf(h copying.Held) string {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return strconv.FormatInt((g.clock.Told(h.Ends) + time.Millisecond - 1).Milliseconds(), 10)
+	return strconv.FormatInt((g.clock.ServerTime(h.Ends) + time.Millisecond - 1).Milliseconds(), 10)
 }

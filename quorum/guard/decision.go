@@ -20,10 +20,10 @@ var (
 	errUnsettled = errors.New("no majority of the masters agreed on what follows")
 )
 
-// promise is what a master said to a ballot.
+// promise is what a master answered to a ballot.
 type promise struct {
 	guard *Guard
-	// under is what it is trusted by, which must stand until it accepts.
+	// under is what it is trusted by, which must not change until it accepts.
 	under trust
 	gave  bool
 	above string // the ballot that it promised before
@@ -98,23 +98,23 @@ func (p *promise) ask(ctx context.Context, era succession.Era, ballot string) er
 	seen := &look{writes: true, field: field, number: true}
 	seen.floor, seen.known = g.knows(field, 0)
 	sent := time.Now()
-	said, err := g.Conn.Run(ctx, script.Promise, marker.InDatabase(p.under.String(), 0), ballot, field, era.String())
+	answer, err := g.Conn.Run(ctx, script.Promise, marker.InDatabase(p.under.String(), 0), ballot, field, era.String())
 	if err != nil {
 		return err
 	}
-	told, err := texts(said)
+	parts, err := texts(answer)
 	switch {
 	case err != nil:
 		return err
-	case len(told) == 2:
-		p.above = told[1]
+	case len(parts) == 2:
+		p.above = parts[1]
 		return nil
-	case len(told) != 5:
-		return fmt.Errorf("unexpected answer %v", said)
+	case len(parts) != 5:
+		return fmt.Errorf("unexpected answer %v", answer)
 	}
-	seen.sequence, _ = strconv.ParseInt(told[1], 10, 64)
-	seen.sighting = clock.Sighting{Sent: sent, Got: time.Now(), Told: timeOf(told[2:4])}
-	seen.canary = told[4]
+	seen.sequence, _ = strconv.ParseInt(parts[1], 10, 64)
+	seen.sighting = clock.Sighting{Sent: sent, Got: time.Now(), ServerTime: timeOf(parts[2:4])}
+	seen.canary = parts[4]
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	voted := g.voted
@@ -139,7 +139,7 @@ func (s *Set) accept(ctx context.Context, era succession.Era, promises []promise
 	})
 }
 
-// MayChange says why the masters cannot be changed now to some of which these stay, or nil, and which
+// MayChange is why the masters cannot be changed now to some of which these stay, or nil, and which
 // set they are.
 func (s *Set) MayChange(stays func(name string) bool) (succession.Era, error) {
 	if s.off {

@@ -21,8 +21,8 @@ type Succession struct {
 	Change succession.Change
 }
 
-// eras is what a proxy knows of the sets that its masters are and were. No single master is believed: a marker that says that the set is
-// over is just that master's claim, until another one says so, too.
+// eras is what a proxy knows of the sets that its masters are and were. No single master is believed: a marker by which the set is
+// over is just that master's claim, until another one supports it.
 type eras struct {
 	names []string
 
@@ -31,17 +31,17 @@ type eras struct {
 	known bool
 	own   succession.Era
 	since time.Time
-	// told is what the masters said last, by their number.
-	told map[int]statement
+	// statements are the last ones of the masters, by their number.
+	statements map[int]statement
 	// looked are those that were looked at, whether or not they have a marker.
 	looked map[int]bool
 	// believed are the nonces of markers with credible claims, refuted those that a majority contradicted.
 	believed, refuted map[string]bool
-	// before has who said how many masters the set before had.
+	// before has which master stated how many masters the set before had.
 	before map[teller]bool
 	// over is what follows, if this set is over, or is another one's, as is believed.
 	over *Succession
-	// stirred is when a ballot was last seen by which something may follow; bound is what masters were told that it will be, by their number.
+	// stirred is when a ballot was last seen by which something may follow; bound is what was announced to masters, by their number.
 	stirred time.Time
 	bound   map[int]bound
 }
@@ -55,7 +55,7 @@ type bound struct {
 type teller struct{ masters, master int }
 
 func newEras(masters []Master, joins *succession.Era, now time.Time) *eras {
-	e := &eras{told: map[int]statement{}, looked: map[int]bool{}, believed: map[string]bool{}, refuted: map[string]bool{}, before: map[teller]bool{}, bound: map[int]bound{}}
+	e := &eras{statements: map[int]statement{}, looked: map[int]bool{}, believed: map[string]bool{}, refuted: map[string]bool{}, before: map[teller]bool{}, bound: map[int]bound{}}
 	for _, m := range masters {
 		e.names = append(e.names, m.Name)
 	}
@@ -65,35 +65,35 @@ func newEras(masters []Master, joins *succession.Era, now time.Time) *eras {
 	return e
 }
 
-// tell takes what master i told. isNews is set where others are to be asked at once, or can now be judged.
-func (e *eras) tell(i int, v Report, now time.Time) (isNews bool) {
+// take takes the report of master i. isNews is set where others are to be asked at once, or can now be judged.
+func (e *eras) take(i int, v Report, now time.Time) (isNews bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	m := v.Marker.Says
+	m := v.Marker.Value
 	e.looked[i] = true
-	if !v.Marker.Is {
-		delete(e.told, i)
+	if !v.Marker.Valid {
+		delete(e.statements, i)
 		return e.settle(now)
 	}
 	era, ballot, _ := strings.Cut(v.Promise, " ")
-	had := e.told[i]
+	had := e.statements[i]
 	s := statement{Marker: m, era: era, ballot: ballot, first: had.first, last: v.Sighting.Sent, alive: m.RunID == v.RunID}
 	if had.Nonce != m.Nonce || had.Era != m.Era || !had.Seal.Is(m.Seal.Change) {
 		s.first = now
 	}
 	if s.ballot != had.ballot && had.Nonce != "" {
 		e.stirred = now
-		if _, word, told := strings.Cut(s.ballot, boundFor); told && s.era == m.Era.String() {
-			to, _ := place.Parse(word)
+		if _, text, found := strings.Cut(s.ballot, boundFor); found && s.era == m.Era.String() {
+			to, _ := place.Parse(text)
 			e.bound[i] = bound{to, now}
 		}
 	}
-	e.told[i] = s
+	e.statements[i] = s
 	settled := e.settle(now)
 	if e.positionOf(s) == positionBefore {
 		e.before[teller{s.Seal.Before, i}] = true
 	}
-	for _, claim := range e.told {
+	for _, claim := range e.statements {
 		if e.positionOf(claim) == positionOver {
 			e.weigh(claim)
 		}
@@ -101,7 +101,7 @@ func (e *eras) tell(i int, v Report, now time.Time) (isNews bool) {
 	return settled || s.first == now && e.positionOf(s) == positionOver
 }
 
-// settle finds out which set the masters are: the one that a majority says; or, while nobody says anything else, so many that they meet every
+// settle finds out which set the masters are: the one that a majority states; or, while nobody states another, so many that they share one with every
 // majority, or all that have a marker.
 func (e *eras) settle(now time.Time) (settled bool) {
 	if e.known {
@@ -109,7 +109,7 @@ func (e *eras) settle(now time.Time) (settled bool) {
 	}
 	era, n := e.likely()
 	enough := n >= vote.ReadQuorum(len(e.names)) || n > 0 && len(e.looked) == len(e.names)
-	if n < vote.Majority(len(e.names)) && (n < len(e.told) || !enough) {
+	if n < vote.Majority(len(e.names)) && (n < len(e.statements) || !enough) {
 		return false
 	}
 	e.known, e.own = true, era
@@ -125,7 +125,7 @@ func (e *eras) settle(now time.Time) (settled bool) {
 // likely is the set that most masters say these are, or the latest of several.
 func (e *eras) likely() (era succession.Era, masters int) {
 	says := map[succession.Era]int{}
-	for _, s := range e.told {
+	for _, s := range e.statements {
 		if s.Seal.IsNone() && s.Era.Is(e.names) {
 			says[s.Era]++
 		}
@@ -138,11 +138,11 @@ func (e *eras) likely() (era succession.Era, masters int) {
 	return era, masters
 }
 
-// position is where the marker stands that master i told of last.
+// position is that of the marker that master i reported last.
 func (e *eras) position(i int) position {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s, marked := e.told[i]
+	s, marked := e.statements[i]
 	if !marked {
 		return positionOwn
 	}
@@ -154,7 +154,7 @@ func (e *eras) position(i int) position {
 func (e *eras) isOpen() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, s := range e.told {
+	for _, s := range e.statements {
 		if e.positionOf(s) == positionOver && !e.refuted[s.Nonce] {
 			return true
 		}
@@ -166,7 +166,7 @@ func (e *eras) isOpen() bool {
 func (e *eras) isRefuted(i int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s, marked := e.told[i]
+	s, marked := e.statements[i]
 	return marked && e.refuted[s.Nonce]
 }
 
@@ -203,20 +203,20 @@ const (
 // boundFor is in a ballot before the place where its proposer will want the locks to be.
 const boundFor = "~"
 
-// isBoundFor reports whether the locks are about to be somewhere else, as more than one master was told a moment ago.
+// isBoundFor reports whether the locks are about to be somewhere else, as was announced to more than one master a moment ago.
 func (e *eras) isBoundFor(to place.Place) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.bound) == 0 { // as nearly always
 		return false
 	}
-	told, now := 0, time.Now()
+	n, now := 0, time.Now()
 	for _, b := range e.bound {
 		if b.to == to && now.Sub(b.at) < stirTime {
-			told++
+			n++
 		}
 	}
-	return told > 0 && told >= min(2, vote.Majority(len(e.names)))
+	return n > 0 && n >= min(2, vote.Majority(len(e.names)))
 }
 
 // begun is the set in which a master is admitted.
@@ -241,14 +241,14 @@ func (e *eras) suffix() string {
 	return "." + strconv.Itoa(e.own.Number)
 }
 
-// isNumbered reports whether markers tell which masters are the set's.
+// isNumbered reports whether markers show which masters are the set's.
 func (e *eras) isNumbered() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.known && e.own.Number > 0
 }
 
-// isPlaced reports whether markers tell where the locks are.
+// isPlaced reports whether markers show where the locks are.
 func (e *eras) isPlaced() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -266,7 +266,7 @@ func (e *eras) lasted(now time.Time) time.Duration {
 	return now.Sub(e.since)
 }
 
-// previous is how many masters the set before had, as most of them say; zero: not known.
+// previous is how many masters the set before had, as most of them state; zero: not known.
 func (e *eras) previous() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -286,10 +286,10 @@ func (e *eras) isBelieved(nonce string) bool {
 	return e.believed[nonce]
 }
 
-// SuccessionTo is what follows this set of masters, or nil. One master alone is believed that these do, since an operator says so, too.
+// SuccessionTo is what follows this set of masters, or nil. That these do, one master alone is believed, since an operator named them, too.
 func (s *Set) SuccessionTo(names []string) *Succession {
 	s.eras.mu.Lock()
-	for _, one := range s.eras.told {
+	for _, one := range s.eras.statements {
 		next := one.follows()
 		if s.eras.positionOf(one) == positionOver && !s.eras.refuted[one.Nonce] && next.Begun && one.Era.Number > 0 && one.Era.Is(names) {
 			s.eras.mu.Unlock()

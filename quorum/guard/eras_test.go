@@ -24,10 +24,10 @@ func TestPlace(t *testing.T) {
 		return marker.Marker{Era: e, Seal: succession.Seal{Ballot: "1", Change: to(names)}}
 	}
 	for _, test := range []struct {
-		name string
-		told []marker.Marker // of the masters in turn
-		want position        // of the last one
-		over bool
+		name       string
+		statements []marker.Marker // of the masters in turn
+		want       position        // of the last one
+		over       bool
 	}{
 		{"too few told", []marker.Marker{votes(first)}, positionUnsettled, false},
 		{"the others have no markers", []marker.Marker{none, none, votes(first)}, positionOwn, false},
@@ -51,14 +51,14 @@ func TestPlace(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			e := newEras([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}}, nil, time.Now())
-			for i, m := range test.told {
+			for i, m := range test.statements {
 				v := telling(m, i)
 				if m.Proof == none.Proof {
-					v.Marker = marker.Marked("")
+					v.Marker = marker.ReadMarker("")
 				}
-				e.tell(i, v, time.Now())
+				e.take(i, v, time.Now())
 			}
-			if got := e.position(len(test.told) - 1); got != test.want || e.isOver() != test.over {
+			if got := e.position(len(test.statements) - 1); got != test.want || e.isOver() != test.over {
 				t.Errorf("got %v, over %v; want %v, %v", got, e.isOver(), test.want, test.over)
 			}
 		})
@@ -68,7 +68,7 @@ func TestPlace(t *testing.T) {
 // telling is what master i tells that has a marker.
 func telling(m marker.Marker, i int) Report {
 	m.RunID, m.ReplID, m.Nonce, m.Proof, m.Address = "r", "p", fmt.Sprintf("n%d:%s:%s", i, m.Era, m.Seal), marker.ProofLease, "a"
-	v := Report{RunID: "r", Marker: marker.Marked(m.String() + "@0")}
+	v := Report{RunID: "r", Marker: marker.ReadMarker(m.String() + "@0")}
 	v.Sighting.Sent = time.Now()
 	return v
 }
@@ -92,23 +92,23 @@ func TestClaims(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			e := newEras([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}}, nil, time.Now())
-			tell := func(i int, m marker.Marker, promise string) {
+			take := func(i int, m marker.Marker, promise string) {
 				v := telling(m, i)
 				v.Promise = promise
-				e.tell(i, v, time.Now())
+				e.take(i, v, time.Now())
 			}
-			tell(1, marker.Marker{}, "")
-			tell(2, marker.Marker{}, "")
-			tell(0, test.claim, "")
+			take(1, marker.Marker{}, "")
+			take(2, marker.Marker{}, "")
+			take(0, test.claim, "")
 			if e.isOver() || !e.isOpen() {
 				t.Fatalf("over %v, open %v", e.isOver(), e.isOpen())
 			}
-			tell(1, marker.Marker{}, test.promise)
-			tell(2, marker.Marker{}, "")
+			take(1, marker.Marker{}, test.promise)
+			take(2, marker.Marker{}, "")
 			if e.isOver() != test.over || e.isRefuted(0) != test.refuted {
 				t.Errorf("over %v, refuted %v", e.isOver(), e.isRefuted(0))
 			}
-			if e.tell(0, Report{}, time.Now()); e.isOpen() {
+			if e.take(0, Report{}, time.Now()); e.isOpen() {
 				t.Error("what was flushed is still open")
 			}
 		})
@@ -123,7 +123,7 @@ func TestSealOfAnotherSize(t *testing.T) {
 		e := newEras([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}, {Name: "e"}}, nil, time.Now())
 		seal := marker.Marker{Era: own, Seal: succession.Seal{Ballot: "05", Change: succession.Change{Before: before, Names: append([]string{"f"}, names[1:before]...)}}}
 		for i := range 2 {
-			e.tell(i, telling(seal, i), time.Now())
+			e.take(i, telling(seal, i), time.Now())
 		}
 		if e.isOver() != want || e.isRefuted(0) == want {
 			t.Errorf("%d masters before: over %v, refuted %v", before, e.isOver(), e.isRefuted(0))
@@ -136,8 +136,8 @@ func TestLatestSuccessionStands(t *testing.T) {
 	e := newEras([]Master{{Name: "a"}, {Name: "c"}}, &succession.Era{}, time.Now())
 	change := succession.Change{Before: 2, Names: []string{"b", "c"}}
 	next := change.After(succession.Era{})
-	e.tell(0, telling(marker.Marker{Era: next}, 0), time.Now())
-	e.tell(1, telling(marker.Marker{Seal: succession.Seal{Ballot: "1", Change: change}}, 1), time.Now())
+	e.take(0, telling(marker.Marker{Era: next}, 0), time.Now())
+	e.take(1, telling(marker.Marker{Seal: succession.Seal{Ballot: "1", Change: change}}, 1), time.Now())
 	if e.over == nil || !e.over.Begun || e.over.Era != next {
 		t.Errorf("%+v", e.over)
 	}
@@ -147,7 +147,7 @@ func TestLatestSuccessionStands(t *testing.T) {
 func TestJudgeSealed(t *testing.T) {
 	change := succession.Change{Before: 3, Names: []string{"a", "b", "d"}}
 	m := marker.Marker{RunID: "1", ReplID: "r", Nonce: "n", Durable: true, Proof: marker.ProofCaughtUp, Address: "a", Seal: succession.Seal{Ballot: "1", Change: change}}
-	v := Report{RunID: "1", ReplID: "r", Appendfsync: "always", Marker: marker.Marked(m.String() + "@0")}
+	v := Report{RunID: "1", ReplID: "r", Appendfsync: "always", Marker: marker.ReadMarker(m.String() + "@0")}
 	if v.Votes() {
 		t.Error("it votes")
 	}

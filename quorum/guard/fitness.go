@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +12,7 @@ import (
 	"redlock-proxy/quorum/guard/peer"
 )
 
-// UnfitError says why a master is not asked at all: a lock there cannot be relied on.
+// UnfitError is why a master is not asked at all: a lock there cannot be relied on.
 type UnfitError struct {
 	// Why is a sentence about the master, as in "it is a replica".
 	Why string
@@ -36,7 +37,7 @@ func whyPolicy(policy string) string {
 	return "maxmemory-policy " + policy + " may evict a lock: set noeviction"
 }
 
-// Report are what a master says of itself. What it does not tell is zero.
+// Report is what a master reports of itself. What it does not report is zero.
 type Report struct {
 	Version, RunID, ReplID, Role, Policy string
 	Uptime                               time.Duration
@@ -52,33 +53,33 @@ type Report struct {
 	Empty bool
 	// Databases are those that hold keys.
 	Databases []int
-	// Marker and Record are what stands under these keys, Longest is what the record of the
-	// longest TTL says.
-	Marker  marker.Standing[marker.Marker]
-	Record  marker.Standing[marker.Record]
+	// Marker and Record are the values of these keys, Longest is the recorded
+	// longest TTL.
+	Marker  marker.Stored[marker.Marker]
+	Record  marker.Stored[marker.Record]
 	Longest time.Duration
 	// Admitted is when the master was admitted, by its clock; zero: not known.
 	Admitted time.Duration
 	// Promise is the era and the ballot that it promised last for a change of the masters; empty: none.
 	Promise string
-	// Rules are what all proxies on it must have alike; empty: nobody said so yet.
+	// Rules are what all proxies on it must have alike; empty: none were written yet.
 	Rules    string
 	Sighting clock.Sighting
 	// Differences are what proxies have differently that announced themselves there.
 	Differences []string
 }
 
-// Untold stands for a run_id or master_replid that a server does not tell.
-const Untold = "-"
+// NotReported stands for a run_id or master_replid that a server does not report.
+const NotReported = "-"
 
 // readInfo takes what is needed out of the answer to INFO.
 func (v *Report) readInfo(text string) {
 	info := infoFields(text)
 	v.Version, v.Role, v.Policy = info["redis_version"], info["role"], info["maxmemory_policy"]
-	if valkey := info["valkey_version"]; valkey != "" { // beside the version of Redis that it is compatible with
+	if valkey := info["valkey_version"]; valkey != "" { // as well as the version of Redis that it is compatible with
 		v.Version = "valkey " + valkey
 	}
-	v.RunID, v.ReplID = orUntold(info["run_id"]), orUntold(info["master_replid"])
+	v.RunID, v.ReplID = cmp.Or(info["run_id"], NotReported), cmp.Or(info["master_replid"], NotReported)
 	seconds, _ := strconv.ParseInt(info["uptime_in_seconds"], 10, 64)
 	v.Uptime = time.Duration(seconds) * time.Second
 	v.Evicted, _ = strconv.ParseInt(info["evicted_keys"], 10, 64)
@@ -89,7 +90,7 @@ func (v *Report) readInfo(text string) {
 	}
 }
 
-// ReadInfo is what an answer to INFO tells.
+// ReadInfo is the report in an answer to INFO.
 func ReadInfo(text string) Report {
 	var v Report
 	v.readInfo(text)
@@ -107,7 +108,7 @@ func infoFields(text string) map[string]string {
 	return info
 }
 
-// databasesIn are the databases with keys that INFO tells of.
+// databasesIn are the databases with keys that INFO lists.
 func databasesIn(info map[string]string) []int {
 	var found []int
 	for name := range info {
@@ -130,26 +131,19 @@ func (v *Report) hasDatabases(but0 bool) bool {
 func (v *Report) readProxies(entries map[string]string) {
 	var living []peer.Proxy
 	for id, entry := range entries {
-		if p, ok := peer.Parse(id, entry); ok && (v.Sighting.Told-p.Announced).Abs() < peer.Heard {
+		if p, ok := peer.Parse(id, entry); ok && (v.Sighting.ServerTime-p.Announced).Abs() < peer.Heard {
 			living = append(living, p)
 		}
 	}
 	v.Differences = peer.Disagreements(living)
 }
 
-func orUntold(s string) string {
-	if s == "" {
-		return Untold
-	}
-	return s
-}
-
-// stoodSince is since when, by the master's clock, its marker or its record stands; zero: not known.
+// stoodSince is since when, by the master's clock, it has its marker or its record; zero: not known.
 func (v Report) stoodSince() time.Duration {
-	if v.Marker.Is {
+	if v.Marker.Valid {
 		return v.Admitted
 	}
-	return time.Duration(v.Record.Says.Since) * time.Millisecond
+	return time.Duration(v.Record.Value.Since) * time.Millisecond
 }
 
 // isNewer reports whether proxies of a later version left something on the master that this one may take for something else.
@@ -160,7 +154,7 @@ func (v Report) isNewer() bool {
 // Durable reports whether every write is on disk before it is answered.
 func (v Report) Durable() bool { return v.Appendfsync == "always" && !v.RewriteUnsynced }
 
-// Unfit says why the master may not vote whatever it holds, or nothing.
+// Unfit is why the master may not vote whatever it holds, or nothing.
 func (v Report) Unfit() string {
 	switch {
 	case v.Proxy:
@@ -176,10 +170,10 @@ func (v Report) Unfit() string {
 	}
 }
 
-// Says is what proxies have left on the master to prove, or to deny, that it has all its
+// State is what proxies have left on the master to prove, or to deny, that it has all its
 // data: "votes", "unmarked", or why it does not vote; and for a quarantine, since when it
 // lasts by the master's clock.
-func (v Report) Says() (state string, since time.Duration) {
+func (v Report) State() (state string, since time.Duration) {
 	verdict, why := judge(v, memory{})
 	switch {
 	case verdict == onTrust:
@@ -187,7 +181,7 @@ func (v Report) Says() (state string, since time.Duration) {
 	case verdict == onUnmarked:
 		return "unmarked", 0
 	case verdict == onWait, verdict == onBlank:
-		return "quarantine: " + why.Sentence(1), v.Sighting.Told - time.Duration(v.Record.Says.Since)*time.Millisecond
+		return "quarantine: " + why.Sentence(1), v.Sighting.ServerTime - time.Duration(v.Record.Value.Since)*time.Millisecond
 	default:
 		return "not proved: " + why.Sentence(1), 0
 	}
@@ -200,7 +194,7 @@ func (v Report) Votes() bool {
 	return verdict == onTrust || verdict == onReword
 }
 
-// IsNew reports whether no proxy has used the master since it was empty, as far as it tells:
+// IsNew reports whether no proxy has used the master since it was empty, as far as it reports:
 // it is new, or without its data.
 func (v Report) IsNew() bool {
 	verdict, _ := judge(v, memory{})
@@ -208,10 +202,10 @@ func (v Report) IsNew() bool {
 }
 
 // Bound is up to which TTL the master may have forgotten locks, where its quarantine record
-// says so.
+// has it.
 func (v Report) Bound() (ttl time.Duration, known bool) {
-	return v.Record.Says.Bound, v.Record.Says.Bounded
+	return v.Record.Value.Bound, v.Record.Value.Bounded
 }
 
 // RunID is the run_id in an answer to INFO, or Untold.
-func RunID(info string) string { return orUntold(infoFields(info)["run_id"]) }
+func RunID(info string) string { return cmp.Or(infoFields(info)["run_id"], NotReported) }

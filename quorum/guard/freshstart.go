@@ -32,7 +32,7 @@ const (
 
 // freshStart decides, once in the life of a proxy, whether all masters are empty and
 // unmarked, so that none can have forgotten anything. They must stay so until every
-// proxy that lives has met them: one that knows of locks puts a record there, which ends
+// proxy that lives has reached them: one that knows of locks puts a record there, which ends
 // the fresh start, as does a master that restarts meanwhile.
 type freshStart struct {
 	mu      sync.Mutex
@@ -52,8 +52,8 @@ func newFreshStart(masters int, wanted bool) *freshStart {
 	return &freshStart{masters: masters, over: !wanted, empty: map[int]string{}, done: map[int]bool{}}
 }
 
-// meet notes that master i has a marker.
-func (f *freshStart) meet(i int) {
+// noteMarked notes that master i has a marker.
+func (f *freshStart) noteMarked(i int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.done[i] = true
@@ -106,13 +106,13 @@ func (f *freshStart) ask(i int, runID string, empty bool, now time.Time) freshAn
 	return freshWait
 }
 
-// meetUnmarked meets a master that has no marker, and no record from a time before this state, and
+// handleUnmarked is for a master that has no marker, and no record from a time before this state, and
 // of which nothing is known.
-func (g *Guard) meetUnmarked(ctx context.Context, v Report) (time.Duration, error) {
+func (g *Guard) handleUnmarked(ctx context.Context, v Report) (time.Duration, error) {
 	empty := v.Empty && v.Longest == 0
 	switch g.set.fresh.ask(g.index, v.RunID, empty, time.Now()) {
 	case freshWait:
-		g.stand(&QuarantineError{Why: AwaitsFreshStart})
+		g.denyVote(&QuarantineError{Why: AwaitsFreshStart})
 		return freshPause, nil
 	case freshGo:
 		g.set.longest.None()

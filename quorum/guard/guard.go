@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// Guard stands at one master and lets a vote count only if the master proves, with the
+// Guard is that of one master, and lets a vote count only if the master proves, with the
 // very batch, that it is the one which was admitted: that its sequence went on, its canary
 // lives, and its clock went as ours did. Whether and when a master is admitted is found out
 // by Checkup. A nil Guard lets all votes count.
@@ -23,10 +23,10 @@ type Guard struct {
 	index int
 	Master
 	log *slog.Logger
-	// left are the ages of other masters that were left on this one while it told met of
-	// itself. Only Checkup uses them.
-	left agesLeft
-	met  string
+	// left are the ages of other masters that were left on this one while identity, its run_id,
+	// marker and record, was the same. Only Checkup uses them.
+	left     agesLeft
+	identity string
 
 	mu    sync.Mutex
 	clock clock.Clock
@@ -55,11 +55,11 @@ type Guard struct {
 	// runID is the server's, as of the last checkup.
 	runID string
 	// fitted is the last sighting of its clock that fitted, fittedNo its number, fittedTold
-	// what it told, and fittedBoot when it was by the machine's clock; step is the last
+	// its time, and fittedBoot when it was by the machine's clock; step is the last
 	// that did not fit.
 	fitted     time.Time
 	fittedNo   uint64
-	fittedTold time.Duration
+	fittedTime time.Duration
 	fittedBoot time.Duration
 	step       clock.Step
 	// doubt is why this proxy alone does not count its votes. blamed is set where this
@@ -111,7 +111,7 @@ func (g *Guard) isEnrolled(db int) bool {
 // enrol makes sure that a database has the marker before a vote is asked of it. Where it
 // had one and lost it, the master is in quarantine from then on.
 func (g *Guard) enrol(ctx context.Context, db int, under trust) {
-	lost := marker.Record{RunID: under.RunID, Nonce: g.set.nonce(), Since: g.told().Milliseconds(), Claim: marker.NoClaim, Reason: string(Flushed)}
+	lost := marker.Record{RunID: under.RunID, Nonce: g.set.nonce(), Since: g.serverTime().Milliseconds(), Claim: marker.NoClaim, Reason: string(Flushed)}
 	did, err := amend(ctx, g.Conn, script.Enrol, under.String(), db, lost.String())
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -123,14 +123,14 @@ func (g *Guard) enrol(ctx context.Context, db int, under trust) {
 	g.suspend(Unproven)
 }
 
-// told is what the master's clock would tell now.
-func (g *Guard) told() time.Duration {
+// serverTime is the most that the master's clock can show now.
+func (g *Guard) serverTime() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.clock.Told(time.Now())
+	return g.clock.ServerTime(time.Now())
 }
 
-// Weigh says why the votes of a batch do not count, or nil. What the master said may have
+// Weigh is why the votes of a batch do not count, or nil. What the master answered may have
 // been done all the same. It is called once for each batch that left.
 func (g *Guard) Weigh(w *Check) error {
 	if g == nil {
@@ -155,7 +155,7 @@ func (g *Guard) Weigh(w *Check) error {
 func (g *Guard) counts(under trust, p *look) bool {
 	fits := true
 	if !p.sighting.IsZero() {
-		fits = g.sees(p.sighting)
+		fits = g.observeClock(p.sighting)
 	}
 	switch {
 	case under.Nonce == "" || g.trust.term != under.term:
@@ -179,11 +179,11 @@ func (g *Guard) counts(under trust, p *look) bool {
 }
 
 // sees takes a sighting of the master's clock.
-func (g *Guard) sees(s clock.Sighting) bool {
+func (g *Guard) observeClock(s clock.Sighting) bool {
 	moved, fits := g.clock.See(s)
 	boot, no := g.set.boot(), g.set.sightings.Add(1)
 	if fits {
-		g.fitted, g.fittedNo, g.fittedTold, g.fittedBoot = s.Got, no, s.Told, boot
+		g.fitted, g.fittedNo, g.fittedTime, g.fittedBoot = s.Got, no, s.ServerTime, boot
 		return true
 	}
 	missed := time.Duration(0)

@@ -14,13 +14,13 @@ import (
 // master forgot, and was admitted again, comes too late.
 func TestVotesThatCount(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	told := clock.Sighting{Sent: now, Got: now.Add(time.Millisecond), Told: time.Hour}
+	sighting := clock.Sighting{Sent: now, Got: now.Add(time.Millisecond), ServerTime: time.Hour}
 	on := trust{Marker: marker.Marker{Nonce: "n"}, term: 3}
 	again := trust{Marker: marker.Marker{Nonce: "n"}, term: 4}
 	alive := canary{value: "c", until: now.Add(time.Second)}
 	well := look{
 		writes: true, field: "n@0", floor: script.FirstAge + 7, known: alive,
-		sequence: script.FirstAge + 8, number: true, canary: "c", sighting: told,
+		sequence: script.FirstAge + 8, number: true, canary: "c", sighting: sighting,
 	}
 	with := func(change func(p *look)) look {
 		p := well
@@ -79,7 +79,7 @@ func TestMedianClock(t *testing.T) {
 	} {
 		s := NewSet(Options{}, make([]Master, 5))
 		for i, ahead := range c.ahead {
-			s.guards[i].clock.Anchor(clock.Sighting{Sent: now, Got: now, Told: wall + ahead})
+			s.guards[i].clock.Anchor(clock.Sighting{Sent: now, Got: now, ServerTime: wall + ahead})
 		}
 		if got := s.Clock(now) - wall; got != c.want {
 			t.Errorf("%s: %v ahead, want %v", c.name, got, c.want)

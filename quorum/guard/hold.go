@@ -18,7 +18,7 @@ const (
 	// alike.
 	grace = vote.RoundLimit + vote.RoundLimit/10
 	// moreSources is how much longer a proxy waits that does not reach all the others: one
-	// that does can tell more leftovers from locks.
+	// that does can distinguish more leftovers from locks.
 	moreSources = Heartbeat
 	// catchUpTime is what a catch-up is announced to take.
 	catchUpTime = time.Second
@@ -30,7 +30,7 @@ const (
 	// namesOpenEvery is how often keys that keep a master from catching up are named in the log.
 	namesOpenEvery = time.Minute
 	// allLooked is how long it takes until every proxy that lives and reaches the
-	// master has met it again, left there what it knows, or objected.
+	// master has looked at it again, left there what it knows, or objected.
 	allLooked = 2*Heartbeat + grace
 )
 
@@ -38,7 +38,7 @@ const (
 // the longest lease is over. All of these waits are by our own monotonic clock, since this
 // proxy first saw the record: what the master's clock did meanwhile does not matter.
 func (g *Guard) hold(ctx context.Context, v Report) (time.Duration, error) {
-	r := v.Record.Says
+	r := v.Record.Value
 	watched, begins := g.watch(r, v.Sighting.Got)
 	if begins { // or the first that is heard of it may be far too short
 		_ = g.set.askLongest(ctx, g.set.voters(g.index))
@@ -75,10 +75,10 @@ func (g *Guard) hold(ctx context.Context, v Report) (time.Duration, error) {
 	enough := from.enough()
 	proved := enough && from.provedSince(g.since())
 	if enough && !proved && watched < askedPatience {
-		from.wake() // before anybody is told how long it takes
+		from.wake() // before anybody learns how long it takes
 		return provedPause, nil
 	}
-	g.stand(&QuarantineError{
+	g.denyVote(&QuarantineError{
 		Why: Reason(r.Reason), Ready: time.Now().Add(readyIn(lease, early, proved, claims, watched)),
 		Assumed: g.isAssumed(r, proved || claims), AtLeast: g.set.longest.Seen(),
 	})
@@ -108,7 +108,7 @@ func (g *Guard) gaveUp(err error) time.Duration {
 	return catchUpPause
 }
 
-// leaseLeft is for how long what the master may have forgotten can still live. Before it says that
+// leaseLeft is for how long what the master may have forgotten can still live. Before it returns that
 // this is over it asks the sources for the longest TTL as it is now.
 func (g *Guard) leaseLeft(ctx context.Context, r marker.Record, watched time.Duration, sources []source) (time.Duration, error) {
 	left := leaseLeft(watched, g.set.longest.Forgotten(r))
@@ -144,7 +144,7 @@ func readyIn(lease, early time.Duration, catchesUp, claims bool, watched time.Du
 	return ready
 }
 
-// askLongest has the sources tell the longest TTL in use as it is now. The error is of those that do not.
+// askLongest asks the sources for the longest TTL in use as it is now. The error is of those that do not answer.
 func (s *Set) askLongest(ctx context.Context, sources []source) error {
 	var lost []error
 	for _, from := range sources {
@@ -162,7 +162,7 @@ func (s *Set) askLongest(ctx context.Context, sources []source) error {
 func (g *Guard) watch(r marker.Record, seen time.Time) (watched time.Duration, begins bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	begins = g.watched != r.Nonce // what else it says may change
+	begins = g.watched != r.Nonce // the rest of it may change
 	if begins {
 		g.watched, g.watchedSince = r.Nonce, seen
 	}
@@ -177,13 +177,13 @@ func (g *Guard) since() time.Time {
 }
 
 // bind has the record say up to which TTL the master may have forgotten anything, as soon
-// as this proxy knows it or has the operator's word: a proxy that starts later, when too few
-// masters are left that tell, then waits no longer than this one would. did is set where the
+// as this proxy knows it or has the operator's override: a proxy that starts later, when too few
+// masters are left that know, then waits no longer than this one would. did is set where the
 // record was changed.
 func (g *Guard) bind(ctx context.Context, r marker.Record) (did bool, err error) {
 	bound, known := g.set.longest.Bound()
 	if !known {
-		bound, known = g.set.word.bound(bound, time.Now())
+		bound, known = g.set.override.bound(bound, time.Now())
 	}
 	next := r.Within(bound)
 	if !known || r.Bounded && r.Bound >= next.Bound {

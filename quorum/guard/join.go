@@ -11,17 +11,17 @@ import (
 )
 
 // leave has a master alone whose set is over. One that was sealed in this proxy's sight is known as what
-// it was then: others may copy from it, and its word counts in what is to follow.
+// it was then: others may copy from it, and it takes part in deciding what follows.
 func (g *Guard) leave(ctx context.Context, v Report, past memory) (time.Duration, error) {
-	m := v.Marker.Says
-	intact := v.Marker.Is && !m.Seal.IsNone() && m.RunID == v.RunID
+	m := v.Marker.Value
+	intact := v.Marker.Valid && !m.Seal.IsNone() && m.RunID == v.RunID
 	if intact {
 		past.position = positionBefore
 		verdict, _ := judgeMarked(v, past)
 		intact = verdict == onJoin
 	}
 	if !intact {
-		g.stand(&QuarantineError{Why: Succeeded})
+		g.denyVote(&QuarantineError{Why: Succeeded})
 		return stirPause, nil
 	}
 	pause, err := g.vote(ctx, v)
@@ -44,7 +44,7 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 	if pause, err := g.vote(ctx, v); pause == 0 || err != nil {
 		return pause, err
 	}
-	if m := v.Marker.Says; m.Seal.Keeps(m.Era) { // it holds what it held, and is asked by the same majorities
+	if m := v.Marker.Value; m.Seal.Keeps(m.Era) { // it holds what it held, and is asked by the same majorities
 		next := m
 		next.Nonce, next.Proof, next.Era, next.Seal = g.set.nonce(), marker.ProofJoined, m.Seal.After(m.Era), succession.Seal{}
 		g.introduce(ctx, next.Nonce)
@@ -81,7 +81,7 @@ const rejoinTime = 2 * time.Second
 const (
 	// joinPause is the wait for others to be copied from.
 	joinPause = 20 * time.Millisecond
-	// moreOrigins is how much longer it is waited for all of the set before: who reads fewer can tell fewer
+	// moreOrigins is how much longer it is waited for all of the set before: who reads fewer can distinguish fewer
 	// locks from leftovers.
 	moreOrigins = 300 * time.Millisecond
 )

@@ -15,9 +15,9 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Where the locks are is told by the era of the masters; see package place.
+// The era of the masters shows where the locks are; see package place.
 
-// Era is the one in which the masters vote; known is false as long as too few of them told, and once it is known to be over.
+// Era is the one in which the masters vote; known is false as long as too few of them reported it, and once it is known to be over.
 func (s *Set) Era() (era succession.Era, known bool) {
 	s.eras.mu.Lock()
 	defer s.eras.mu.Unlock()
@@ -38,12 +38,12 @@ func (s *Set) Confirm(ctx context.Context) error {
 		if t.Nonce == "" || t.over {
 			return false
 		}
-		stands, err := g.Conn.Run(ctx, script.Marked)
-		if err != nil || stands != marker.InDatabase(t.String(), 0) {
+		text, err := g.Conn.Run(ctx, script.Marked)
+		if err != nil || text != marker.InDatabase(t.String(), 0) {
 			g.Wake()
 			return false
 		}
-		return g.trusted().term == t.term // else it may be another life of it that told
+		return g.trusted().term == t.term // else another life of it may have answered
 	})
 	if confirmed < vote.Majority(len(s.guards)) {
 		return errUnconfirmed
@@ -69,7 +69,7 @@ func (s *Set) IsBoundFor(to place.Place) bool { return s.eras.isBoundFor(to) }
 // movable is the protocol from which on proxies hold back commands on lock keys while these are moved.
 const movable = 2
 
-// MayMove says why locks cannot be moved now, or nil.
+// MayMove is why locks cannot be moved now, or nil.
 func (s *Set) MayMove() error {
 	if _, err := s.MayChange(func(string) bool { return false }); err != nil {
 		return err
@@ -90,16 +90,16 @@ func (s *Set) MayMove() error {
 // ID is that of the proxy.
 func (s *Set) ID() string { return s.id }
 
-// heldFor is how long what a proxy says of what it holds back is kept, in ms.
+// heldFor is how long a proxy's report of what it holds back is kept, in ms.
 const heldFor = "600000"
 
-// SayHeld leaves on the masters what this proxy holds back. The error says that a majority has not got it.
+// SayHeld leaves on the masters what this proxy holds back. It fails where no majority took it.
 func (s *Set) SayHeld(ctx context.Context, text string) error {
-	said := countAtOnce(s.guards, func(g *Guard) bool {
+	took := countAtOnce(s.guards, func(g *Guard) bool {
 		_, err := g.Conn.Run(ctx, script.Hold, s.id, text, heldFor)
 		return err == nil
 	})
-	if said < vote.Majority(len(s.guards)) {
+	if took < vote.Majority(len(s.guards)) {
 		return errors.Join(errUnsaid, ctx.Err())
 	}
 	return nil
@@ -107,7 +107,7 @@ func (s *Set) SayHeld(ctx context.Context, text string) error {
 
 var errUnsaid = errors.New("no majority of the masters took it")
 
-// Held is what proxies said last of what they hold back, by their ID: where two masters have the same, or the only one has it.
+// Held is what proxies reported last of what they hold back, by their ID: where two masters have the same, or the only one has it.
 func (s *Set) Held(ctx context.Context) map[string]string {
 	var mu sync.Mutex
 	says, held := map[[2]string]int{}, map[string]string{}
@@ -116,11 +116,11 @@ func (s *Set) Held(ctx context.Context) map[string]string {
 		if err != nil {
 			return false
 		}
-		told, err := texts(answer)
+		parts, err := texts(answer)
 		mu.Lock()
 		defer mu.Unlock()
-		for ; err == nil && len(told) > 1; told = told[2:] {
-			one := [2]string{told[0], strings.Clone(told[1])}
+		for ; err == nil && len(parts) > 1; parts = parts[2:] {
+			one := [2]string{parts[0], strings.Clone(parts[1])}
 			if says[one]++; says[one] >= min(2, vote.Majority(len(s.guards))) {
 				held[one[0]] = one[1]
 			}

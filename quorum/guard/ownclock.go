@@ -9,23 +9,23 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// A master's clock that does not fit may have stepped, or ours may have stood still. One
+// A master's clock that does not fit may have stepped, or ours may have stopped. One
 // proxy whose own clock fails must not take the vote from masters that others see well.
 // So a master is put into quarantine for its clock only where another master's clock,
 // looked at later, fits: then ours is right. And never more than a minority at a time.
-// Where that cannot be told, this proxy alone counts the master's votes no more, until it
-// can be told, every lease of that time is over, or another proxy is seen that found the
+// Where that is not known, this proxy alone counts the master's votes no more, until it
+// is known, every lease of that time is over, or another proxy is seen that found the
 // master's clock to fit all the time.
 
 // othersPatience bounds the wait for the other masters' clocks.
 const othersPatience = 250 * time.Millisecond
 
-// mayQuarantine reports whether one more master of n, beside so many that this proxy has in
+// mayQuarantine reports whether one more master of n, in addition to those that this proxy has in
 // quarantine for their clocks, is still a minority.
 func mayQuarantine(n, already int) bool { return already+1 <= n-vote.Majority(n) }
 
-// whoseClock has the other masters looked at, and says whose clock moved.
-func (s *Set) whoseClock(ctx context.Context, i int, m clock.Step) clock.Owner {
+// clockOwner has the other masters looked at, and decides whose clock moved.
+func (s *Set) clockOwner(ctx context.Context, i int, m clock.Step) clock.Owner {
 	for j, g := range s.guards {
 		if j != i {
 			g.Wake()
@@ -36,7 +36,7 @@ func (s *Set) whoseClock(ctx context.Context, i int, m clock.Step) clock.Owner {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for {
-		owner, asked := clock.Whose(m, s.beside(i, m))
+		owner, asked := clock.OwnerOf(m, s.othersDuring(i, m))
 		if !asked {
 			return owner
 		}
@@ -50,23 +50,23 @@ func (s *Set) whoseClock(ctx context.Context, i int, m clock.Step) clock.Owner {
 	}
 }
 
-// beside is what the clocks of the other masters that are reached did when one stepped.
-func (s *Set) beside(i int, m clock.Step) (seen []clock.Other) {
+// othersDuring is what the clocks of the other masters that are reached did when one stepped.
+func (s *Set) othersDuring(i int, m clock.Step) (seen []clock.Other) {
 	for j, g := range s.guards {
 		if j != i && !g.IsDown() {
-			seen = append(seen, g.beside(m))
+			seen = append(seen, g.clockDuring(m))
 		}
 	}
 	return seen
 }
 
-func (g *Guard) beside(m clock.Step) clock.Other {
+func (g *Guard) clockDuring(m clock.Step) clock.Other {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
 	case g.step.IsLike(m):
 		return clock.OtherAlike
-	case g.fittedNo > m.Number && !g.fitted.Before(m.At) && g.clock.Tells(m):
+	case g.fittedNo > m.Number && !g.fitted.Before(m.At) && g.clock.WouldShow(m):
 		return clock.OtherFits
 	default:
 		return clock.OtherUnknown
@@ -101,15 +101,15 @@ type doubt struct {
 	nonce string
 	// step is what it is about; zero: a canary that was missed.
 	step clock.Step
-	// told is what the master's clock told when the doubt began.
-	told  time.Duration
-	since time.Time
+	// serverTime is that of the master when the doubt began.
+	serverTime time.Duration
+	since      time.Time
 }
 
-// canBlame reports whether it can be told by now that it was the master's clock that a doubt is about, since others were looked at,
+// canBlame reports whether it is known by now that the clock that a doubt is about was the master's, since others were looked at,
 // and fewer are blamed.
 func (s *Set) canBlame(g *Guard, m clock.Step) bool {
-	owner, _ := clock.Whose(m, s.beside(g.index, m))
+	owner, _ := clock.OwnerOf(m, s.othersDuring(g.index, m))
 	return (owner == clock.OwnerMaster || m.At.IsZero()) && s.mayQuarantine(g)
 }
 
@@ -124,7 +124,7 @@ func (d doubt) isOver(nonce string, proxies []peer.Proxy, longest time.Duration,
 		return true
 	}
 	for _, p := range proxies {
-		if p.Guards && p.At > d.told && p.ClockSince > 0 && p.ClockSince < d.told-clock.AlikeTime {
+		if p.Guards && p.At > d.serverTime && p.ClockSince > 0 && p.ClockSince < d.serverTime-clock.AlikeTime {
 			return true
 		}
 	}

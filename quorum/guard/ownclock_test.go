@@ -24,7 +24,7 @@ func TestMayCondemn(t *testing.T) {
 
 func TestDoubtIsOver(t *testing.T) {
 	now := time.Now()
-	d := doubt{nonce: "n", told: time.Hour, since: now}
+	d := doubt{nonce: "n", serverTime: time.Hour, since: now}
 	sure := peer.Proxy{Guards: true, ClockSince: time.Minute, At: time.Hour + time.Millisecond}
 	with := func(change func(p *peer.Proxy)) []peer.Proxy {
 		p := sure
@@ -60,8 +60,8 @@ func TestDoubtIsOver(t *testing.T) {
 func TestDoubtIsJudgedAgain(t *testing.T) {
 	began := time.Now()
 	step := clock.Step{At: began.Add(time.Second), Moved: 10 * time.Minute, Number: 1}
-	at := func(since time.Duration, told time.Duration) clock.Sighting {
-		return clock.Sighting{Sent: began.Add(since), Got: began.Add(since + time.Millisecond), Told: time.Hour + told}
+	at := func(since time.Duration, serverTime time.Duration) clock.Sighting {
+		return clock.Sighting{Sent: began.Add(since), Got: began.Add(since + time.Millisecond), ServerTime: time.Hour + serverTime}
 	}
 	for _, c := range []struct {
 		name   string
@@ -81,7 +81,7 @@ func TestDoubtIsJudgedAgain(t *testing.T) {
 			s.sightings.Store(step.Number - 1)
 			other := s.guards[1]
 			for _, sighting := range c.others {
-				other.sees(sighting)
+				other.observeClock(sighting)
 			}
 			other.blamed = c.blamed
 			if got := s.canBlame(s.guards[0], step); got != c.want {

@@ -24,7 +24,7 @@ const (
 	Succeeded        Reason = "succeeded"
 )
 
-// Sentence says what happened to n masters.
+// Sentence is what happened to n masters.
 func (r Reason) Sentence(n int) string {
 	one := n == 1
 	switch r {
@@ -73,7 +73,7 @@ type QuarantineError struct {
 	Assumed bool
 	// AtLeast is the longest TTL that is known to have been in use.
 	AtLeast time.Duration
-	// Differs says which settings other proxies have otherwise, where that is why.
+	// Differs is which settings other proxies have otherwise, where that is why.
 	Differs string
 }
 
@@ -114,12 +114,12 @@ func (e *QuarantineError) Left() time.Duration {
 	return max(time.Millisecond, time.Until(e.Ready))
 }
 
-// muchLater is by how much longer a quarantine takes, beside twice as long, for that to be logged.
+// muchLater is by how much a quarantine must exceed twice the time that was logged for that to be logged.
 const muchLater = 10 * time.Second
 
-// isMuchLater reports whether the master votes again much later than it was said.
-func (e *QuarantineError) isMuchLater(said time.Time) bool {
-	return !said.IsZero() && e.Left() > 2*max(0, time.Until(said))+muchLater
+// isMuchLater reports whether the master votes again much later than was logged.
+func (e *QuarantineError) isMuchLater(answer time.Time) bool {
+	return !answer.IsZero() && e.Left() > 2*max(0, time.Until(answer))+muchLater
 }
 
 // Reason is one word for what happened: restarted, flushed, replicated, clock, evicted or
@@ -137,7 +137,7 @@ func (r Reason) Text(n int, left time.Duration) string {
 	return text
 }
 
-// readable is a duration as one tells it: 27s, 5m7s, 24h14m. It is rounded up.
+// readable is a duration for people: 27s, 5m7s, 24h14m. It is rounded up.
 func readable(d time.Duration) string {
 	unit := time.Second
 	if d > time.Hour-time.Second {

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -16,11 +17,11 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// What decides which key is which lock, and which masters there are, all proxies on a master must have alike. So it stands on each
+// What decides which key is which lock, and which masters there are, all proxies on a master must have alike. So it is kept on each
 // master, written by the first proxy that a master votes for, and a master votes for no proxy that has it otherwise. Two majorities
 // share a master: so there are never two rules by which locks are granted.
 
-// rules are what stands on a master.
+// rules are those kept on a master.
 type rules struct {
 	// settings are lines, each of a name and a value.
 	settings string
@@ -33,7 +34,7 @@ type member struct{ name, runID string }
 // memberLine is how the line of a member begins.
 const memberLine = "master "
 
-// String is what stands on the master.
+// String is the text on the master.
 func (r rules) String() string {
 	text := r.settings
 	for _, m := range r.masters {
@@ -58,7 +59,7 @@ func parseRules(text string) (r rules) {
 }
 
 func (r rules) has(name, runID string) bool {
-	return slices.ContainsFunc(r.masters, func(m member) bool { return m.name == name || m.runID == runID && runID != Untold })
+	return slices.ContainsFunc(r.masters, func(m member) bool { return m.name == name || m.runID == runID && runID != NotReported })
 }
 
 func (r rules) names() string {
@@ -73,7 +74,7 @@ func (r rules) names() string {
 // longestValue is how much of a value is shown.
 const longestValue = 200
 
-// differences says what differs: as it is in r, and as it is here.
+// differences is what differs: as it is in r, and as it is here.
 func (r rules) differences(here rules) string {
 	var texts []string
 	add := func(name, there, here string) {
@@ -105,7 +106,7 @@ func (r rules) values() map[string]string {
 	return all
 }
 
-// LocksUpstream is the line of those settings by which the locks are at the upstream. It counts only as long as no era of the masters says where
+// LocksUpstream is the line of those settings by which the locks are at the upstream. It counts only as long as no era of the masters has where
 // they are.
 const LocksUpstream = "locks-at upstream"
 
@@ -114,17 +115,17 @@ type agreement struct {
 	// settings are its own; empty: it grants no locks, so any will do, of the same masters.
 	settings string
 	names    []string
-	// numbered reports whether the markers tell which masters there are, so that the rules need not.
+	// numbered reports whether the markers show which masters there are, so that the rules need not.
 	numbered func() bool
-	// placed reports whether they tell where the locks are.
+	// placed reports whether they show where the locks are.
 	placed func() bool
 
-	mu  sync.Mutex
-	met []met
+	mu      sync.Mutex
+	masters []observed
 }
 
-// met is a master as it was seen last.
-type met struct {
+// observed is a master as it was seen last.
+type observed struct {
 	seen  bool
 	runID string
 	text  string // of the rules; empty: there are none
@@ -134,18 +135,18 @@ type met struct {
 }
 
 func newAgreement(settings string, names []string, numbered, placed func() bool) *agreement {
-	a := &agreement{settings: settings, names: names, numbered: numbered, placed: placed, met: make([]met, len(names))}
-	for i := range a.met {
-		a.met[i].of = map[string]bool{}
+	a := &agreement{settings: settings, names: names, numbered: numbered, placed: placed, masters: make([]observed, len(names))}
+	for i := range a.masters {
+		a.masters[i].of = map[string]bool{}
 	}
 	return a
 }
 
-// saw takes what master i tells.
+// saw takes the report of master i.
 func (a *agreement) saw(i int, v Report) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	m := &a.met[i]
+	m := &a.masters[i]
 	m.seen, m.runID = true, v.RunID
 	if m.text != v.Rules {
 		m.text, m.rules = v.Rules, parseRules(v.Rules)
@@ -157,7 +158,7 @@ func (a *agreement) digest() string {
 	if a.settings == "" {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(withoutPlace(a.settings))) // of a difference in that the rules tell
+	sum := sha256.Sum256([]byte(withoutPlace(a.settings))) // a difference in the place shows in the rules
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -171,16 +172,16 @@ func (a *agreement) own() rules {
 func (a *agreement) ownNow() rules {
 	r := rules{settings: a.settings}
 	for i, name := range a.names {
-		r.masters = append(r.masters, member{name, orUntold(a.met[i].runID)})
+		r.masters = append(r.masters, member{name, cmp.Or(a.masters[i].runID, NotReported)})
 	}
 	return r
 }
 
-// toWrite is what is to stand on a master: what another one has, so that all have the same names, or else this proxy's.
+// toWrite is what is to be written on a master: what another one has, so that all have the same names, or else this proxy's.
 func (a *agreement) toWrite() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, m := range a.met {
+	for _, m := range a.masters {
 		if m.text != "" && !a.numbered() && !a.differs(m.rules) {
 			return m.text
 		}
@@ -199,8 +200,8 @@ func (a *agreement) differs(r rules) bool {
 	case len(r.masters) != len(a.names):
 		return true
 	}
-	for i := range a.met {
-		if a.met[i].seen && !a.isOf(i, r) {
+	for i := range a.masters {
+		if a.masters[i].seen && !a.isOf(i, r) {
 			return true
 		}
 	}
@@ -221,7 +222,7 @@ func withoutPlace(settings string) string {
 
 // isOf reports whether master i is one of those in the rules, be it by another address: proxies may know it by several.
 func (a *agreement) isOf(i int, r rules) bool {
-	m, set := &a.met[i], r.names()
+	m, set := &a.masters[i], r.names()
 	if !m.of[set] && (r.has(a.names[i], m.runID) || m.text != "" && m.rules.names() == set) {
 		m.of[set] = true
 	}
@@ -230,7 +231,7 @@ func (a *agreement) isOf(i int, r rules) bool {
 
 // consent is what follows from the rules on the masters for one of them.
 type consent struct {
-	// differs says what differs from this proxy's; empty: nothing does.
+	// differs is what differs from this proxy's; empty: nothing does.
 	differs string
 	// byMajority is set where a majority has others, settled where a majority has this proxy's.
 	byMajority, settled bool
@@ -242,8 +243,8 @@ func (a *agreement) on(i int) (c consent) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	others, own, unseen, other := 0, 0, 0, -1
-	for j := range a.met {
-		switch m := &a.met[j]; {
+	for j := range a.masters {
+		switch m := &a.masters[j]; {
 		case !m.seen:
 			unseen++
 		case m.text == "":
@@ -253,13 +254,13 @@ func (a *agreement) on(i int) (c consent) {
 			own++
 		}
 	}
-	result := vote.Count(len(a.met), others, unseen)
-	c.byMajority, c.settled = result == vote.Won, own >= vote.Majority(len(a.met))
-	switch text := a.met[i].text; {
-	case text != "" && a.differs(a.met[i].rules):
-		c.differs = a.met[i].rules.differences(a.ownNow())
+	result := vote.Count(len(a.masters), others, unseen)
+	c.byMajority, c.settled = result == vote.Won, own >= vote.Majority(len(a.masters))
+	switch text := a.masters[i].text; {
+	case text != "" && a.differs(a.masters[i].rules):
+		c.differs = a.masters[i].rules.differences(a.ownNow())
 	case c.byMajority:
-		c.differs = a.met[other].rules.differences(a.ownNow())
+		c.differs = a.masters[other].rules.differences(a.ownNow())
 	case text == "":
 		c.claims = result == vote.Lost
 	}
@@ -291,7 +292,7 @@ func (g *Guard) agree(ctx context.Context, v Report) (*QuarantineError, error) {
 	return &QuarantineError{Why: Unproven}, nil
 }
 
-// rulesPause is the wait for other masters to tell their rules.
+// rulesPause is the wait for other masters to report their rules.
 const rulesPause = 20 * time.Millisecond
 
 // lookAgain is when to look again at a master that agree refused for a cause, or for none.
@@ -302,7 +303,7 @@ func lookAgain(cause *QuarantineError) time.Duration {
 	return Heartbeat
 }
 
-// settle has the rules of this proxy in the place of those that the master told.
+// settle puts the rules of this proxy in the place of those that the master reported.
 func (g *Guard) settle(ctx context.Context, v Report) (bool, error) {
 	text := g.set.rules.toWrite()
 	did, err := amend(ctx, g.Conn, script.Settle, v.Rules, text)
@@ -317,7 +318,7 @@ func (g *Guard) settle(ctx context.Context, v Report) (bool, error) {
 type Visit struct {
 	// Name is its address.
 	Name string
-	// Report is what it told of itself; nil: nothing.
+	// Report is its own; nil: there is none.
 	Report *Report
 	Conn   Conn
 }
@@ -328,8 +329,8 @@ func visited(settings string, visits []Visit) *agreement {
 	for i, v := range visits {
 		names[i] = v.Name
 		if v.Report != nil {
-			numbered = numbered || v.Report.Marker.Says.Era.Number > 0
-			placed = placed || v.Report.Marker.Says.Era.Place != place.Undecided
+			numbered = numbered || v.Report.Marker.Value.Era.Number > 0
+			placed = placed || v.Report.Marker.Value.Era.Place != place.Undecided
 		}
 	}
 	a := newAgreement(settings, names, func() bool { return numbered }, func() bool { return placed })
@@ -341,7 +342,7 @@ func visited(settings string, visits []Visit) *agreement {
 	return a
 }
 
-// Differences says of each of a proxy's masters why it would not vote for one with these settings: what the rules have there that
+// Differences is of each of a proxy's masters why it would not vote for one with these settings: what the rules have there that
 // differs. It is empty where nothing does.
 func Differences(settings string, visits []Visit) []string {
 	a, texts := visited(settings, visits), make([]string, len(visits))
@@ -353,7 +354,7 @@ func Differences(settings string, visits []Visit) []string {
 	return texts
 }
 
-// Impose has the rules of a proxy with these settings stand on all of its masters that told of themselves, whatever stood there. What others
+// Impose writes the rules of a proxy with these settings on all of its masters that reported, whatever was there. What others
 // have under way does not count any more. It returns why not of each where that failed. A master that has none and votes for nobody needs none.
 func Impose(ctx context.Context, settings string, visits []Visit) []error {
 	own, errs := visited(settings, visits).own().String(), make([]error, len(visits))
@@ -366,7 +367,7 @@ func Impose(ctx context.Context, settings string, visits []Visit) []error {
 }
 
 func (v Visit) impose(ctx context.Context, own string, others []Visit) error {
-	old, marked := v.Report.Marker.Says, v.Report.Marker.Is
+	old, marked := v.Report.Marker.Value, v.Report.Marker.Valid
 	if v.Report.isNewer() {
 		return &UnfitError{Why: whyNewer}
 	}

@@ -12,7 +12,7 @@ import (
 
 // TestRulesAreRead: what a proxy writes is read back, and anything else is read as something that is not that.
 func TestRulesAreRead(t *testing.T) {
-	r := rules{settings: "guard true\nlock-keys [\"a b\"]", masters: []member{{"/a socket", "1"}, {"b:1", Untold}}}
+	r := rules{settings: "guard true\nlock-keys [\"a b\"]", masters: []member{{"/a socket", "1"}, {"b:1", NotReported}}}
 	if got := parseRules(r.String()); got.String() != r.String() || got.settings != r.settings || len(got.masters) != 2 {
 		t.Errorf("got %+v", got)
 	}
@@ -91,7 +91,7 @@ func rulesIn(word string) string {
 	}
 	r := rules{settings: settings}
 	for _, name := range strings.Split(names, "") {
-		m := member{name: name, runID: Untold}
+		m := member{name: name, runID: NotReported}
 		if name == strings.ToUpper(name) {
 			m = member{name: "other name", runID: name}
 		}
@@ -122,8 +122,8 @@ func TestMemberForgets(t *testing.T) {
 // TestNoSettings: who grants no locks heeds which masters there are, and nothing else.
 func TestNoSettings(t *testing.T) {
 	for rules, want := range map[string]string{"t:ab": "", "t:abc": "masters: a, b, c there, a, b here"} {
-		told := Report{RunID: Untold, Rules: rulesIn(rules)}
-		for _, text := range Differences("", []Visit{{Name: "a", Report: &told}, {Name: "b", Report: &told}}) {
+		report := Report{RunID: NotReported, Rules: rulesIn(rules)}
+		for _, text := range Differences("", []Visit{{Name: "a", Report: &report}, {Name: "b", Report: &report}}) {
 			if text != want {
 				t.Errorf("%s: got %q, want %q", rules, text, want)
 			}
@@ -134,10 +134,10 @@ func TestNoSettings(t *testing.T) {
 // TestNumberedSets: where the markers tell which masters there are, the rules do not.
 func TestNumberedSets(t *testing.T) {
 	m := marker.Marker{RunID: "1", ReplID: "1", Nonce: "n", Proof: marker.ProofJoined, Address: "a", Era: succession.Era{Number: 1, Masters: 2, Hash: "h"}}
-	told := Report{RunID: "1", Marker: marker.Marked(marker.InDatabase(m.String(), 0)), Rules: rulesIn("s:xyz")}
+	report := Report{RunID: "1", Marker: marker.ReadMarker(marker.InDatabase(m.String(), 0)), Rules: rulesIn("s:xyz")}
 	for settings, want := range map[string]int{"s": 0, "t": 2} {
 		differ := 0
-		for _, text := range Differences(settings, []Visit{{Name: "a", Report: &told}, {Name: "b", Report: &told}}) {
+		for _, text := range Differences(settings, []Visit{{Name: "a", Report: &report}, {Name: "b", Report: &report}}) {
 			if text != "" {
 				differ++
 			}
@@ -176,7 +176,7 @@ func TestSettleAndImpose(t *testing.T) {
 		t.Fatal(errs[0])
 	}
 	now, err := tr.Examine(ctx)
-	next, marked := now.Marker.Says, now.Marker.Is
+	next, marked := now.Marker.Value, now.Marker.Valid
 	if err != nil || !marked || next.Nonce == m.Nonce || next.Address != m.Address || parseRules(now.Rules).settings != "s" {
 		t.Errorf("got %+v, %v", now, err)
 	}

@@ -28,7 +28,7 @@ type Options struct {
 	// FreshStart lets masters vote if, at the start, all of them are reached, empty, and
 	// unmarked.
 	FreshStart bool
-	// Vouched is an operator's word for the longest TTL of any lock that these masters may have
+	// Vouched is an operator's override of the longest TTL of any lock that these masters may have
 	// forgotten, or nil. It is left on the masters in quarantine once all masters have been
 	// reached for FreshStartTime, unless one of them knows of a longer one.
 	Vouched *time.Duration
@@ -38,7 +38,7 @@ type Options struct {
 	// first one on the masters has no votes. Empty: it grants no locks, so any will do, of the same masters.
 	Settings string
 	// Joins is the set of masters that these are, where it was decided that they follow others; nil:
-	// their markers tell. Before are guards of masters that voted in the set before and are not among
+	// their markers show. Before are guards of masters that voted in the set before and are not among
 	// these.
 	Joins  *succession.Era
 	Before []*Guard
@@ -65,16 +65,16 @@ type Master struct {
 // Set guards the masters of a cluster. What concerns more than one of them is here: the
 // fresh start, the longest TTL, whose clock it was that stepped.
 type Set struct {
-	guards  []*Guard
-	longest *longest.TTL
-	fresh   *freshStart
-	word    *word
-	eras    *eras
-	rules   *agreement
-	before  []*Guard
-	log     *slog.Logger
-	off     bool
-	boot    func() time.Duration
+	guards   []*Guard
+	longest  *longest.TTL
+	fresh    *freshStart
+	override *override
+	eras     *eras
+	rules    *agreement
+	before   []*Guard
+	log      *slog.Logger
+	off      bool
+	boot     func() time.Duration
 	// id is the proxy's. Every nonce is this set's alone.
 	id    string
 	nonce func() string
@@ -96,8 +96,8 @@ func NewID() string { return peer.NewID(marker.Protocol) }
 func NewSet(opts Options, masters []Master) *Set {
 	s := &Set{
 		longest: longest.New(len(masters), opts.MaxTTL), fresh: newFreshStart(len(masters), opts.FreshStart),
-		word: newWord(len(masters), opts.Vouched),
-		log:  opts.Logger, off: opts.Off, boot: opts.SinceBoot, id: cmp.Or(opts.ID, NewID()), nonce: marker.NewNonce,
+		override: newOverride(len(masters), opts.Vouched),
+		log:      opts.Logger, off: opts.Off, boot: opts.SinceBoot, id: cmp.Or(opts.ID, NewID()), nonce: marker.NewNonce,
 		eras: newEras(masters, opts.Joins, time.Now()), before: opts.Before,
 		warned: map[string]bool{},
 	}
@@ -121,23 +121,23 @@ func (s *Set) MaxTTL() time.Duration { return s.longest.Limit() }
 // still be held.
 func (s *Set) RaiseMaxTTL(ttl time.Duration) { s.longest.RaiseLimit(ttl) }
 
-// Clock is what the median of the masters' clocks tells now, since 1970, or this machine's wall
+// Clock is the median of the masters' clocks now, since 1970, or this machine's wall
 // clock where those of a majority are not known.
 func (s *Set) Clock(now time.Time) time.Duration {
-	told := make([]time.Duration, 0, len(s.guards))
+	clocks := make([]time.Duration, 0, len(s.guards))
 	for _, g := range s.guards {
 		g.mu.Lock()
 		offset, known := g.clock.Offset(now)
 		g.mu.Unlock()
 		if known {
-			told = append(told, time.Duration(now.UnixNano())+offset)
+			clocks = append(clocks, time.Duration(now.UnixNano())+offset)
 		}
 	}
-	if len(told) < vote.Majority(len(s.guards)) {
+	if len(clocks) < vote.Majority(len(s.guards)) {
 		return time.Duration(now.UnixNano())
 	}
-	slices.Sort(told)
-	return told[(len(told)-1)/2]
+	slices.Sort(clocks)
+	return clocks[(len(clocks)-1)/2]
 }
 
 // FenceAhead names, once, a master of which the fence counter of a key is so far ahead that it is ignored.
@@ -155,7 +155,7 @@ func (s *Set) warnOf(master, text string, more ...any) {
 	}
 }
 
-// IsRecorded reports whether a TTL, as the longest in use, stands on a majority already.
+// IsRecorded reports whether a TTL, as the longest in use, is recorded on a majority already.
 // Before one that does not is first used it must be recorded: see Recording and Recorded.
 func (s *Set) IsRecorded(ttl time.Duration) bool {
 	return s.longest.IsRecorded(ttl)
@@ -168,5 +168,5 @@ func (s *Set) Recording(ttl time.Duration) (command []any, recorded time.Duratio
 	return []any{"EVAL", script.RaiseLongest.Source, 0, marker.Millis(recorded)}, recorded
 }
 
-// Recorded says that a TTL now stands on a majority.
+// Recorded notes that a TTL is now recorded on a majority.
 func (s *Set) Recorded(ttl time.Duration) { s.longest.Made(ttl) }

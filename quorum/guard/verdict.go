@@ -12,12 +12,12 @@ import (
 type verdictOn int
 
 const (
-	onTrust      verdictOn = iota // its marker stands: it votes
+	onTrust      verdictOn = iota // its marker holds: it votes
 	onReword                      // the same, but it is not durable any more
 	onQuarantine                  // it may have forgotten something: no marker, but a record
-	onWait                        // its record stands: it is in quarantine
+	onWait                        // its record holds: it is in quarantine
 	onUnmarked                    // neither marker nor record, and nothing known of it
-	onBlank                       // the same when a proxy first met it, as its record says
+	onBlank                       // the same when a proxy first saw it, by its record
 	onOver                        // its set of masters is over, or is not this proxy's
 	onJoin                        // it voted in the set before this one
 )
@@ -38,16 +38,16 @@ type memory struct {
 	older bool
 	// stepped is set where its clock does not fit the last sightings.
 	stepped bool
-	// position is where its marker stands among the sets of masters.
+	// position is that of its marker.
 	position position
 }
 
-// judge says what is to be done about a master that answered with v, and why where it
+// judge decides what is to be done about a master with this report, and why where it
 // is to go into quarantine. It is sure of what it sees only at that moment: what follows is
 // done by scripts that look again.
 func judge(v Report, past memory) (verdictOn, Reason) {
-	m, marked := v.Marker.Says, v.Marker.Is
-	r, recorded := v.Record.Says, v.Record.Is
+	m, marked := v.Marker.Value, v.Marker.Valid
+	r, recorded := v.Record.Value, v.Record.Valid
 	if marked && past.position == positionOwn && !m.Seal.IsNone() {
 		past.position = positionOver
 	}
@@ -83,7 +83,7 @@ func judge(v Report, past memory) (verdictOn, Reason) {
 
 // judgeMarked is for a master whose marker is of its present life.
 func judgeMarked(v Report, past memory) (verdictOn, Reason) {
-	m := v.Marker.Says
+	m := v.Marker.Value
 	switch {
 	case past.stepped:
 		return onQuarantine, ClockStepped
@@ -107,11 +107,11 @@ func judgeMarked(v Report, past memory) (verdictOn, Reason) {
 // the marker is its own. Whether the claim is true is found out by the age of the data. A master that restarts before that
 // is known claims what it claimed: its votes have not counted since, so it had no more to keep than before.
 func claimOf(v Report, past memory) string {
-	m, marked := v.Marker.Says, v.Marker.Is
-	r, recorded := v.Record.Says, v.Record.Is
+	m, marked := v.Marker.Value, v.Marker.Valid
+	r, recorded := v.Record.Value, v.Record.Valid
 	nonce, of := m.Nonce, m.Address
 	switch {
-	case v.RunID == Untold, past.stepped, !v.Durable():
+	case v.RunID == NotReported, past.stepped, !v.Durable():
 		return marker.NoClaim
 	case marked && (m.RunID == v.RunID || !m.Durable || past.position != positionOwn):
 		return marker.NoClaim

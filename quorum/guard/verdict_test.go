@@ -7,22 +7,22 @@ import (
 	"redlock-proxy/quorum/guard/marker"
 )
 
-func marked(runID, nonce string, durable bool) marker.Standing[marker.Marker] {
+func marked(runID, nonce string, durable bool) marker.Stored[marker.Marker] {
 	return stands(marker.Marker{RunID: runID, ReplID: "r", Nonce: nonce, Durable: durable, Proof: marker.ProofLease, Address: "m"}, 0)
 }
 
-func stands(m marker.Marker, db int) marker.Standing[marker.Marker] {
-	return marker.Marked(marker.InDatabase(m.String(), db))
+func stands(m marker.Marker, db int) marker.Stored[marker.Marker] {
+	return marker.ReadMarker(marker.InDatabase(m.String(), db))
 }
 
 // TestJudge is the whole of what is decided about a master, by what it tells and what
 // was known of it.
 func TestJudge(t *testing.T) {
-	rec := func(runID string, why Reason) marker.Standing[marker.Record] {
-		return marker.Recorded(marker.Record{RunID: runID, Nonce: "n", Since: 1, Claim: marker.NoClaim, Reason: string(why)}.String())
+	rec := func(runID string, why Reason) marker.Stored[marker.Record] {
+		return marker.ReadRecord(marker.Record{RunID: runID, Nonce: "n", Since: 1, Claim: marker.NoClaim, Reason: string(why)}.String())
 	}
-	claims := func(nonce, of string) marker.Standing[marker.Record] {
-		return marker.Recorded(marker.Record{RunID: "1", Nonce: "n-1", Since: 1, Claim: nonce, ClaimOf: of, Reason: string(Restarted)}.String())
+	claims := func(nonce, of string) marker.Stored[marker.Record] {
+		return marker.ReadRecord(marker.Record{RunID: "1", Nonce: "n-1", Since: 1, Claim: nonce, ClaimOf: of, Reason: string(Restarted)}.String())
 	}
 	fresh := stands(marker.Marker{RunID: "1", ReplID: "r", Nonce: "f", Proof: marker.ProofFresh, Address: "m"}, 0)
 	elsewhere := stands(marker.Marker{RunID: "9", ReplID: "r", Nonce: "a", Durable: true, Proof: marker.ProofLease, Address: "other"}, 0)
@@ -41,7 +41,7 @@ func TestJudge(t *testing.T) {
 		{"marked, and was a replica since", Report{ReplID: "x", Marker: marked("1", "a", false)}, memory{}, onQuarantine, Replicated, marker.NoClaim},
 		{"marked, and its sequence went back", Report{Marker: marked("1", "a", false)}, memory{nonce: "a", older: true}, onQuarantine, Replicated, marker.NoClaim},
 		{"marked, and evicted since", Report{Evicted: 1, Marker: marked("1", "a", false)}, memory{}, onQuarantine, Evicted, marker.NoClaim},
-		{"marked with the number of another database", Report{Marker: stands(marked("1", "a", false).Says, 1)}, known, onQuarantine, Flushed, marker.NoClaim},
+		{"marked with the number of another database", Report{Marker: stands(marked("1", "a", false).Value, 1)}, known, onQuarantine, Flushed, marker.NoClaim},
 		{"marked as fresh", Report{Marker: fresh}, memory{}, onTrust, "", marker.NoClaim},
 		{"marked as fresh, where locks may live", Report{Marker: fresh}, memory{nonce: "a", lives: true}, onQuarantine, Restarted, marker.NoClaim},
 		{"marked as fresh, long after", Report{Marker: fresh}, known, onTrust, "", marker.NoClaim},
@@ -74,9 +74,9 @@ func TestJudge(t *testing.T) {
 		{"restarted again, of another set of masters", Report{RunID: "2", Appendfsync: "always", Record: claims("a", "m")}, memory{suffix: "-2"}, onQuarantine, Restarted, marker.NoClaim},
 		{"restarted again, and its clock stepped", Report{RunID: "2", Appendfsync: "always", Record: claims("a", "m")}, memory{stepped: true}, onQuarantine, Restarted, marker.NoClaim},
 		{"restarted again, without a claim", Report{RunID: "2", Appendfsync: "always", Record: rec("1", Restarted)}, memory{}, onQuarantine, Restarted, marker.NoClaim},
-		{"a marker that is none", Report{Marker: marker.Marked("x@0")}, memory{}, onQuarantine, Restarted, marker.NoClaim},
-		{"a record that is none", Report{Record: marker.Recorded("x")}, memory{}, onQuarantine, Restarted, marker.NoClaim},
-		{"a server that does not show its run_id", Report{RunID: Untold, Marker: marked(Untold, "a", false)}, memory{}, onTrust, "", marker.NoClaim},
+		{"a marker that is none", Report{Marker: marker.ReadMarker("x@0")}, memory{}, onQuarantine, Restarted, marker.NoClaim},
+		{"a record that is none", Report{Record: marker.ReadRecord("x")}, memory{}, onQuarantine, Restarted, marker.NoClaim},
+		{"a server that does not show its run_id", Report{RunID: NotReported, Marker: marked(NotReported, "a", false)}, memory{}, onTrust, "", marker.NoClaim},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.v.RunID == "" {

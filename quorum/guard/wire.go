@@ -18,7 +18,7 @@ import (
 
 // Conn is what the guard asks of a master and does there, outside of batches.
 type Conn interface {
-	// Examine has the master tell of itself.
+	// Examine asks the master for its report.
 	Examine(ctx context.Context) (Report, error)
 	// Run runs one of the guard's scripts, in database 0, and returns its answer as
 	// go-redis does.
@@ -52,7 +52,7 @@ func (w RedisConn) Examine(ctx context.Context) (Report, error) {
 		}
 	}
 	v := Report{
-		Marker: marker.Marked(mark.Val()), Record: marker.Recorded(record.Val()), Rules: rules.Val(), Promise: promise.Val(),
+		Marker: marker.ReadMarker(mark.Val()), Record: marker.ReadRecord(record.Val()), Rules: rules.Val(), Promise: promise.Val(),
 		Longest: marker.Milliseconds(longest.Val()), Admitted: marker.Milliseconds(admitted.Val()),
 	}
 	v.Sighting = sighted(sent, time.Now(), now)
@@ -72,7 +72,7 @@ func sighted(sent, got time.Time, now *redis.TimeCmd) clock.Sighting {
 	if now.Err() != nil {
 		return clock.Sighting{}
 	}
-	return clock.Sighting{Sent: sent, Got: got, Told: time.Duration(now.Val().UnixNano())}
+	return clock.Sighting{Sent: sent, Got: got, ServerTime: time.Duration(now.Val().UnixNano())}
 }
 
 // Run is of Conn. The script goes by its SHA, and whole where that is not known.
@@ -88,19 +88,19 @@ func (w RedisConn) Run(ctx context.Context, s script.Script, args ...any) (any, 
 
 // amend runs a script that answers a number.
 func amend(ctx context.Context, w Conn, s script.Script, args ...any) (int64, error) {
-	said, err := w.Run(ctx, s, args...)
+	answer, err := w.Run(ctx, s, args...)
 	if err != nil {
 		return 0, err
 	}
-	n, ok := said.(int64)
+	n, ok := answer.(int64)
 	if !ok {
-		return 0, fmt.Errorf("unexpected answer %v", said)
+		return 0, fmt.Errorf("unexpected answer %v", answer)
 	}
 	return n, nil
 }
 
 // databaseList is what a master knows of its databases: its marker, its record of the longest
-// TTL, and those with a marker of their own, beside database 0.
+// TTL, and those with a marker of their own, without database 0.
 type databaseList struct {
 	marker    string
 	longest   time.Duration
@@ -108,16 +108,16 @@ type databaseList struct {
 }
 
 func databasesOf(ctx context.Context, w Conn) (databaseList, error) {
-	said, err := w.Run(ctx, script.Databases)
+	answer, err := w.Run(ctx, script.Databases)
 	if err != nil {
 		return databaseList{}, err
 	}
-	told, err := texts(said)
-	if err != nil || len(told) < 2 {
-		return databaseList{}, fmt.Errorf("unexpected answer %v", said)
+	parts, err := texts(answer)
+	if err != nil || len(parts) < 2 {
+		return databaseList{}, fmt.Errorf("unexpected answer %v", answer)
 	}
-	r := databaseList{marker: told[0], longest: marker.Milliseconds(told[1])}
-	for _, text := range told[2:] {
+	r := databaseList{marker: parts[0], longest: marker.Milliseconds(parts[1])}
+	for _, text := range parts[2:] {
 		db, err := strconv.Atoi(text)
 		if err != nil {
 			return databaseList{}, fmt.Errorf("%s: %w", script.DatabasesKey, err)
@@ -128,10 +128,10 @@ func databasesOf(ctx context.Context, w Conn) (databaseList, error) {
 }
 
 // texts are the parts of an answer.
-func texts(said any) ([]string, error) {
-	parts, ok := said.([]any)
+func texts(answer any) ([]string, error) {
+	parts, ok := answer.([]any)
 	if !ok {
-		return nil, fmt.Errorf("unexpected answer %v", said)
+		return nil, fmt.Errorf("unexpected answer %v", answer)
 	}
 	all := make([]string, len(parts))
 	for i, part := range parts {
@@ -166,18 +166,18 @@ const pageSize = 500
 // readNames reads names of keys of a database, from a cursor on, and the cursor of those that follow ("0": none
 // does); of the proxies' own keys it has those that begin with one of own.
 func readNames(ctx context.Context, w Conn, db int, cursor string, own ...any) (names []string, next string, err error) {
-	said, err := w.Run(ctx, script.Names, append([]any{db, cursor, pageSize}, own...)...)
+	answer, err := w.Run(ctx, script.Names, append([]any{db, cursor, pageSize}, own...)...)
 	if err != nil {
 		return nil, "", err
 	}
-	told, err := texts(said)
-	if err != nil || len(told) == 0 {
-		return nil, "", fmt.Errorf("unexpected answer %v", said)
+	parts, err := texts(answer)
+	if err != nil || len(parts) == 0 {
+		return nil, "", fmt.Errorf("unexpected answer %v", answer)
 	}
-	return told[1:], told[0], nil
+	return parts[1:], parts[0], nil
 }
 
-// readValues reads what stands under some keys of a database, and a field of its sequence.
+// readValues reads some keys of a database, and a field of its sequence.
 func readValues(ctx context.Context, w Conn, db int, field string, names []string) (page, error) {
 	args := make([]any, 2, len(names)+2)
 	args[0], args[1] = db, field
@@ -185,25 +185,25 @@ func readValues(ctx context.Context, w Conn, db int, field string, names []strin
 		args = append(args, name)
 	}
 	sent := time.Now()
-	said, err := w.Run(ctx, script.Values, args...)
+	answer, err := w.Run(ctx, script.Values, args...)
 	if err != nil {
 		return page{}, err
 	}
-	told, err := texts(said)
-	if err != nil || len(told) != 4+2*len(names) {
-		return page{}, fmt.Errorf("unexpected answer of %d parts about %d keys", len(told), len(names))
+	parts, err := texts(answer)
+	if err != nil || len(parts) != 4+2*len(names) {
+		return page{}, fmt.Errorf("unexpected answer of %d parts about %d keys", len(parts), len(names))
 	}
-	p := page{marker: told[0], sighting: clock.Sighting{Sent: sent, Got: time.Now(), Told: timeOf(told[2:4])}, values: make(values, len(names))}
-	p.sequence, _ = strconv.ParseInt(told[1], 10, 64)
+	p := page{marker: parts[0], sighting: clock.Sighting{Sent: sent, Got: time.Now(), ServerTime: timeOf(parts[2:4])}, values: make(values, len(names))}
+	p.sequence, _ = strconv.ParseInt(parts[1], 10, 64)
 	for i, name := range names {
-		if value, left := told[4+2*i], told[5+2*i]; left != "-2" {
+		if value, left := parts[4+2*i], parts[5+2*i]; left != "-2" {
 			p.values[name] = entry{value, marker.Milliseconds(left)}
 		}
 	}
 	return p, nil
 }
 
-// Locks are those that stand on a master, whether or not a majority granted them.
+// Locks are those that a master holds, whether or not a majority granted them.
 type Locks struct {
 	// Count is how many there are.
 	Count int

@@ -68,10 +68,10 @@ func TestExamine(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(v.RunID) != 40 || len(v.ReplID) != 40 || v.Role != "master" || v.Policy != "volatile-ttl" || v.Appendfsync != "off" ||
-		v.RewriteUnsynced || v.Empty || v.Marker.Text != "m" || v.Marker.Is || v.Record.Text != "" || v.Longest != 1500*time.Millisecond {
+		v.RewriteUnsynced || v.Empty || v.Marker.Text != "m" || v.Marker.Valid || v.Record.Text != "" || v.Longest != 1500*time.Millisecond {
 		t.Errorf("got %+v", v)
 	}
-	apart := v.Sighting.Told - time.Duration(time.Now().UnixNano())
+	apart := v.Sighting.ServerTime - time.Duration(time.Now().UnixNano())
 	if apart.Abs() > time.Minute || v.Sighting.Got.Before(v.Sighting.Sent) {
 		t.Errorf("sighting %+v", v.Sighting)
 	}
@@ -173,11 +173,11 @@ func TestFencesOnAMaster(t *testing.T) {
 // answers runs a script and returns its answer as text.
 func answers(t *testing.T, w Conn, s script.Script, args ...any) string {
 	t.Helper()
-	said, err := w.Run(t.Context(), s, args...)
+	answer, err := w.Run(t.Context(), s, args...)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, s.Source)
 	}
-	return fmt.Sprint(said)
+	return fmt.Sprint(answer)
 }
 
 // TestLifeOfAMarker runs the scripts on a real Redis, from a fresh start to a remark.
@@ -198,8 +198,8 @@ func TestLifeOfAMarker(t *testing.T) {
 
 	want("admit", answers(t, w, script.Admit, "", "", first.String(), 5, marker.ProofFresh), "1")
 	want("marker", in(0, script.MarkerKey), first.String()+"@0")
-	told, _ := w.Examine(t.Context())
-	if since := told.Sighting.Told - told.Admitted; since < 0 || since > time.Minute {
+	parts, _ := w.Examine(t.Context())
+	if since := parts.Sighting.ServerTime - parts.Admitted; since < 0 || since > time.Minute {
 		t.Errorf("admitted %v ago", since)
 	}
 	want("enrol", answers(t, w, script.Enrol, first.String(), 3, "lost"), "1")

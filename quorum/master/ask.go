@@ -76,10 +76,10 @@ func (m *Master) refuse(ops []*op, reason error) {
 
 // Tell has the master do something in a database, and nothing waits for the answer. Where it is
 // down that is not done at all, or, if owed is set, when it is back; only removals are owed.
-func (m *Master) Tell(db int, do cell.Op, owed bool) { m.tell(tellOp(db, do, owed)) }
+func (m *Master) Tell(db int, do cell.Op, owed bool) { m.post(tellOp(db, do, owed)) }
 
-// tell sends an op that nothing waits for, now or, if it is owed, when the master is back.
-func (m *Master) tell(o *op) {
+// post sends an op that nothing waits for, now or, if it is owed, when the master is back.
+func (m *Master) post(o *op) {
 	l := m.lane(o.db)
 	claimed, err := l.push(o, false)
 	switch {
@@ -106,7 +106,7 @@ func (m *Master) Do(ctx context.Context, words ...any) (any, error) {
 // less than a millisecond.
 const namesAtOnce = 500
 
-// Names tells some of the names of keys in a database, from a cursor on ("0": the first), but for
+// Names returns some of the names of keys in a database, from a cursor on ("0": the first), but for
 // the proxies' own, and the next cursor ("0": there is no more). It is an error where the master
 // has no vote.
 func (m *Master) Names(ctx context.Context, db int, cursor string) (names []string, next string, err error) {
@@ -131,7 +131,7 @@ func (m *Master) Names(ctx context.Context, db int, cursor string) (names []stri
 	return names[1:], names[0], nil
 }
 
-// Databases tells the numbers of the databases that hold anything. It is an error where the master has no
+// Databases returns the numbers of the databases that hold anything. It is an error where the master has no
 // vote, also at the end.
 func (m *Master) Databases(ctx context.Context) ([]int, error) {
 	if err := m.whyMute(); err != nil {

@@ -16,7 +16,7 @@ type Link interface {
 	// wrong from then on, are Receive's. It does not wait for the master.
 	Send(f *Flight) bool
 	// Receive waits until all answers to a batch are here, of one that was sent or will be,
-	// and returns it. The error is why the link broke; what was answered before stands. The
+	// and returns it. The error is why the link broke; what was answered before holds. The
 	// batch is nil where none was under way then.
 	Receive() (*Flight, error)
 	// Close ends it.
@@ -81,7 +81,7 @@ func (l *lane) giveUp(err error) {
 }
 
 // carry receives answers, hands them out, and sends what has collected, as long as the link
-// stands. Where it breaks under a batch that goes on with the next one.
+// lasts. Where it breaks under a batch that goes on with the next one.
 func (l *lane) carry(k Link) {
 	for {
 		f, err := k.Receive()

@@ -20,7 +20,7 @@ var (
 	errNotConnected = errors.New("not connected yet")
 )
 
-// CauseText says what a network error means without the addresses and layers
+// CauseText is what a network error means without the addresses and layers
 // that net and go-redis wrap around it: the master is named already.
 func CauseText(err error) string {
 	var timeout net.Error

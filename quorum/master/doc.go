@@ -14,7 +14,7 @@
 // release does of the take of who waits for the lock, leaves the sending to that one's caller, for 200 µs. What may have left
 // and was not answered is unknown; what never left has failed, and is not.
 //
-// What a master says is not believed. The links read with the bounds of package resp, and so
+// What a master sends is not believed. The links read with the bounds of package resp, and so
 // does everything that goes through go-redis, which else makes room for whatever length it is
 // told. An answer beyond the bounds, of another kind, or to no question ends the connection.
 // A panic over an answer costs that batch and connection.

@@ -41,7 +41,7 @@ func (f *Flight) Op(i int) (db int, do cell.Op, whole bool) {
 func (f *Flight) Answer(i int, got register.Reply) { f.replies[i] = got }
 
 // excuse has the batch waited for longer, once, where the end of the wait was itself noticed
-// late: then this process, and probably its whole machine, stood still, and the answer may lie
+// late: then this process, and probably its whole machine, stopped, and the answer may lie
 // in the socket. A master that is dead is found out later by as long as that took, or by limit.
 // It reports whether the batch is to be waited for.
 func (f *Flight) excuse(now time.Time, limit time.Duration) bool {

@@ -54,7 +54,7 @@ func (m *Master) IsUnheard() bool {
 }
 
 // fail takes the master down: what waits for it is refused, and the prober
-// starts. The first reason stands until a probe learns a newer one.
+// starts. The first reason is kept until a probe learns a newer one.
 func (m *Master) fail(reason error) {
 	var waiting []*op
 	m.mu.Lock()

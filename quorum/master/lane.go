@@ -14,7 +14,7 @@ const (
 // lane is a queue to a database of a master with one batch in flight: what arrives
 // meanwhile leaves together in the next. Its ops reach the master in the order of the queue.
 //
-// Nothing wakes up to send: an op that meets an idle lane claims it, and the caller that pushed
+// Nothing wakes up to send: an op that finds an idle lane claims it, and the caller that pushed
 // the op sends it, with what others have pushed by then. The goroutine of the lane's link waits
 // for the answers, hands them out, and sends what has collected meanwhile; it waits also
 // while nothing is in flight, so that a link that ends is noticed before it is used.
@@ -45,7 +45,7 @@ func newLane(m *Master, db int, down error) *lane {
 	return l
 }
 
-// push queues an op, or says why not. Where claimed is true the caller has to launch; with hold, the next one to push may do it before.
+// push queues an op, or returns why not. Where claimed is true the caller has to launch; with hold, the next one to push may do it before.
 func (l *lane) push(o *op, hold bool) (claimed bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,7 +69,7 @@ func (l *lane) unhold() (claimed bool) {
 	return claimed
 }
 
-// again puts ops in front of the queue, in their order, or says why not. Only the holder of the
+// again puts ops in front of the queue, in their order, or returns why not. Only the holder of the
 // flight calls it.
 func (l *lane) again(ops []*op) error {
 	l.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// linkLimits bound what a master says to one batch: an answer is flat, and what stands
+// linkLimits bound what a master answers to one batch: an answer is flat, and what stands
 // under a key is what a proxy wrote there, in a frame or by a script.
 func linkLimits(all *resp.Allowance) resp.Limits {
 	return resp.Limits{Line: 64 << 10, Bulk: 32 << 20, Elements: 1 << 17, Depth: 1, Total: maxAnswers, Together: all}
@@ -24,7 +24,7 @@ const maxAnswers = 256 << 20
 // keptOut is the most of a buffer that is kept for the next batch, in bytes.
 const keptOut = 64 << 10
 
-// errUnasked is the cause where a master says what was not asked.
+// errUnasked is the cause where a master sends what was not asked.
 var errUnasked = errors.New("it answers what was not asked")
 
 // redisLink is a connection to a master that go-redis has dialled and logged in, and that
@@ -76,7 +76,7 @@ func (k *redisLink) Send(f *Flight) bool {
 		return false
 	}
 	if _, err := k.conn.Write(k.out); err != nil {
-		k.Close() // receive says so
+		k.Close() // receive returns that
 	}
 	if cap(k.out) > keptOut {
 		k.out = nil
@@ -100,7 +100,7 @@ func (k *redisLink) appendOps(f *Flight) {
 }
 
 // begin notes a batch that is about to leave; from then on it is the receiver's. It reports
-// whether the link stands.
+// whether the link lasts.
 func (k *redisLink) begin(f *Flight) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

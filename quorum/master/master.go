@@ -34,7 +34,7 @@ type Master struct {
 	guard *guard.Guard
 	// Voted is called whenever the master was looked at and votes; it must not wait. It is set before Run.
 	Voted func()
-	// roundTrips is told how long each batch took that was answered; nil: nobody is.
+	// roundTrips is called with how long each batch took that was answered; nil: it is not measured.
 	roundTrips func(time.Duration)
 
 	mu        sync.Mutex
@@ -70,7 +70,7 @@ func (m *Master) GuardWith(g *guard.Guard) {
 	}
 }
 
-// Observe has f told how long each batch took that was answered, from its sending on. f must not
+// Observe has f called with how long each batch took that was answered, from its sending on. f must not
 // wait. It is called before Run.
 func (m *Master) Observe(f func(took time.Duration)) { m.roundTrips = f }
 

@@ -17,7 +17,7 @@ const (
 	patienceHalf = 2 * time.Second
 )
 
-// waiting says how long a master's answer is waited for: as long as was asked for, and
+// waiting is how long a master's answer is waited for: as long as was asked for, and
 // longer while its answers are slow, as those of all masters are on a busy machine. A
 // master that hangs is found out a little later for it. It decides nothing but when an
 // answer is given up: what was given up counts as unknown.

@@ -20,8 +20,8 @@ func (t *redisTransport) Pin(lost func()) {
 	t.options.OnConnect = t.identify
 }
 
-// identify asks a new connection for the server's run_id. A server that does not tell
-// is not told apart.
+// identify asks a new connection for the server's run_id. Servers that do not report theirs
+// are not distinguished.
 func (t *redisTransport) identify(ctx context.Context, conn *redis.Conn) error {
 	text, err := conn.Info(ctx, "server").Result()
 	var said redis.Error

@@ -11,7 +11,7 @@ import (
 
 const (
 	// heartbeat is how long a master may be idle before it is asked for a sign of
-	// life, so that a silent death is noticed before a LOCK meets it.
+	// life, so that a silent death is noticed before a LOCK hits it.
 	heartbeat = guard.Heartbeat
 	// firstPause and longestPause bound the wait between two probes of a master
 	// that is down; it doubles in between.

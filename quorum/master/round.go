@@ -21,7 +21,7 @@ type Round struct {
 	mu      sync.Mutex
 	replies []register.Reply
 	closed  bool
-	// shown: the replies are its caller's. What comes after that is told to later, or waits for
+	// shown: the replies are its caller's. What comes after that goes to later, or waits for
 	// it in tail.
 	shown bool
 	later func(int, register.Reply)
@@ -63,7 +63,7 @@ func newRound(n int, decided func([]register.Reply) bool) *Round {
 	return r
 }
 
-// Forget says that its caller does not look at it any more, nor at the replies. Later goes on.
+// Forget is called by who does not look at it any more, nor at the replies. Later goes on.
 func (r *Round) Forget() { r.letGo() }
 
 // letGo is for each who will not come back. After the last one the round is used again.
@@ -203,13 +203,13 @@ func (r *Round) Wait(ctx context.Context) error {
 
 // answer takes the reply of master number i.
 func (r *Round) answer(i int, got *register.Reply) {
-	if tell := r.place(i, got); tell != nil {
-		tell(i, *got)
+	if report := r.place(i, got); report != nil {
+		report(i, *got)
 	}
 }
 
-// place puts a reply where it belongs. If it is for later, it returns what is to be told.
-func (r *Round) place(i int, got *register.Reply) (tell func(int, register.Reply)) {
+// place puts a reply where it belongs. If it is for later, it returns what is to be reported.
+func (r *Round) place(i int, got *register.Reply) (report func(int, register.Reply)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -240,7 +240,7 @@ func (r *Round) allHere() bool {
 // Replies are those that were there when the round was decided.
 func (r *Round) Replies() []register.Reply { return r.replies }
 
-// Later has f told of the replies that came after that, or will.
+// Later has f called with the replies that came after that, or will.
 func (r *Round) Later(f func(master int, got register.Reply)) {
 	r.mu.Lock()
 	missed := r.tail

@@ -32,7 +32,7 @@ type Transport interface {
 	Watch(ctx context.Context, db int) (net.Conn, error)
 	// Probe asks for a sign of life, makes the scripts known, and measures the round trip.
 	Probe(ctx context.Context) (roundTrip time.Duration, err error)
-	// Misses reports whether an error says that an operation was not done because the server
+	// Misses reports whether an operation was not done, by its error, because the server
 	// does not know its form, and that another form will do.
 	Misses(err error) bool
 	// Do sends one command by itself, outside of all batches.
@@ -73,14 +73,14 @@ type redisTransport struct {
 	clients map[int]*redis.Client
 	// links are the connections that it does not leave to go-redis, and how each is closed.
 	links map[any]func()
-	// answers is what may be held of what it says, over all links.
+	// answers is what may be held of its answers, over all links.
 	answers *resp.Allowance
 	// life counts the servers that connections were let reach.
 	life uint64
 	// runID is that of the server which every connection has to reach, once one is known
 	// and if they are pinned.
 	runID string
-	// lost is told before a connection may reach another server.
+	// lost is called before a connection may reach another server.
 	lost func()
 }
 
@@ -177,7 +177,7 @@ func (t *redisTransport) learn(f *Flight, err error) {
 	}
 }
 
-// Misses reports whether an error says that the server did not know how to do it: it has
+// Misses reports whether the server did not know how to do it, by the error: it has
 // not done it, and can in another form.
 func (t *redisTransport) Misses(err error) bool {
 	if err != nil && err.Error() == "ERR syntax error" {
@@ -240,7 +240,7 @@ func (t *redisTransport) Probe(ctx context.Context) (time.Duration, error) {
 	return roundTrip, err
 }
 
-// advised is the error of a server that was never reached; where its URL has the wrong scheme, that says so.
+// advised is the error of a server that was never reached; where its URL has the wrong scheme, it names that.
 func (t *redisTransport) advised(ctx context.Context, err error) error {
 	at := scheme.Server{Network: t.options.Network, Addr: t.options.Addr, TLS: t.options.TLSConfig != nil}
 	if advice := scheme.Advice(ctx, at, t.waiting.time(), err); advice != "" {

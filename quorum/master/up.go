@@ -36,7 +36,7 @@ func (m *Master) open(roundTrip time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.roundTrip = roundTrip
-	m.sayUp()
+	m.logUp()
 	m.cause, m.since = nil, time.Now()
 	owed := m.owed.take(len(m.owed.all))
 	for _, l := range m.allLanes {
@@ -46,9 +46,9 @@ func (m *Master) open(roundTrip time.Duration) {
 	}
 }
 
-// sayUp tells that the master is up. At the first time the guard has a line of its own:
+// logUp logs that the master is up. At the first time the guard has a line of its own:
 // whether it votes.
-func (m *Master) sayUp() {
+func (m *Master) logUp() {
 	switch {
 	case m.cause != errNotConnected:
 		m.log.Info("master up", "master", m.name, "was_down", time.Since(m.since).Round(time.Millisecond), "cause", CauseText(m.cause))
@@ -121,6 +121,6 @@ func (m *Master) pay() {
 	}
 	m.mu.Unlock()
 	for _, o := range ops {
-		m.tell(o)
+		m.post(o)
 	}
 }

@@ -2,10 +2,10 @@
 //
 // # What is promised
 //
-// A message that a majority of the masters has taken (its client was told a number) is delivered once to each subscriber that was confirmed before
+// A message that a majority of the masters has taken (its client got a number) is delivered once to each subscriber that was confirmed before
 // it was published, at whatever proxy, or that subscriber's connection is ended. These messages of one client come in their order. So a minority of the masters may
 // be away, restarted, frozen or cut off, and nothing is lost. After an error a message may be delivered, or not, once at the most, and late.
-// Messages of different clients come in no common order: two subscribers may hear them in different ones.
+// Messages of different clients come in no common order: two subscribers may get them in different ones.
 //
 // # All masters, and one channel
 //
@@ -13,7 +13,7 @@
 // another era, after a change of the masters, has none. A proxy with subscribers listens to all masters, and needs N-w+1 of them: any w have one of these. A SUBSCRIBE is
 // answered when so many are heard, and so what is published after that reaches it. Where fewer are, it is refused.
 //
-// There is one channel on the masters, redlock-proxy:messages: and the prefix of the locks' keys, and the clients' channels stand in the messages. One of
+// There is one channel on the masters, redlock-proxy:messages: and the prefix of the locks' keys, and the clients' channels are in the messages. One of
 // the masters' for each of the clients' would cost each SUBSCRIBE a round trip to N masters before it may be answered, where a wait for a lock begins with
 // one and mostly ends soon; patterns would need all of them anyway. The price is that each proxy with any subscriber gets all messages.
 // The name begins as the proxies' own keys do; clients of the masters themselves do not use it, nor do keyspace events and client tracking.
@@ -26,7 +26,7 @@
 // a PING was answered by all masters that are heard: by then it has come, or no majority took it.
 //
 // Publishing goes over the lanes of package master, in the order in which it was asked, with the operations on locks; listening takes a connection of its own to
-// each master. That of package wake will not do: it is one for each database, ends for other reasons, and is as strict about what it is told.
+// each master. That of package wake will not do: it is one for each database, ends for other reasons, and is as strict about what it reads.
 //
 // # When a connection breaks
 //
@@ -38,7 +38,7 @@
 // When the masters are changed, all are ended.
 //
 // A connection that is dead without anybody knowing is found out by a PING each second that is not answered for five: what was missed
-// until then is told then.
+// until then is notified then.
 //
 // # What is not promised
 //

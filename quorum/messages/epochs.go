@@ -23,13 +23,13 @@ func newEpochs(masters, need int) *epochs {
 	return &epochs{need: need, heard: make([]bool, masters), all: map[*epoch]bool{}}
 }
 
-// begins is told that a master is heard.
+// begins notes that a master is heard.
 func (e *epochs) begins(master int) {
 	e.heard[master] = true
 	e.renew()
 }
 
-// ends is told that a master is heard no more, and gives those who may miss something from now on. They are members no more.
+// ends notes that a master is heard no more, and returns those who may miss something from now on. They are members no more.
 func (e *epochs) ends(master int) (lost []*Membership) {
 	e.heard[master] = false
 	e.renew()
@@ -68,7 +68,7 @@ func (e *epochs) join(m *Membership) bool {
 	return true
 }
 
-// leave has one go. It is told nothing any more.
+// leave unsubscribes one.
 func (e *epochs) leave(m *Membership) {
 	one := m.epoch
 	if m.epoch = nil; one == nil {

@@ -19,7 +19,7 @@ const (
 	patience = 5 * time.Second
 )
 
-// limits bound what a master says at once.
+// limits bound what a master sends at once.
 func limits() resp.Limits {
 	return resp.Limits{Line: 16 << 10, Bulk: MaxSize + headSize, Elements: 64, Depth: 4, Total: MaxSize + 64<<10}
 }
@@ -62,7 +62,7 @@ func (l *line) subscribe(channel string) error {
 	return err
 }
 
-// next reads one thing that the master says.
+// next reads one thing that the master sends.
 func (l *line) next() (said any, kind resp.Kind, err error) {
 	l.in.Begin()
 	first, err := l.in.Next()
@@ -106,7 +106,7 @@ func (l *line) write() {
 	}
 }
 
-// hears has the connection stand for another while: for longer where nothing is asked, as none is while another master
+// hears has the connection last for another while: for longer where nothing is asked, as none is while another master
 // is waited for.
 func (l *line) hears() {
 	l.mu.Lock()

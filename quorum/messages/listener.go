@@ -32,9 +32,9 @@ type Options struct {
 }
 
 var (
-	// ErrClosed says that the Listener is closed.
+	// ErrClosed is returned once the Listener is closed.
 	ErrClosed = errors.New("messages are not listened to any more")
-	// ErrUnheard says that too few masters can be listened to.
+	// ErrUnheard is returned where too few masters can be listened to.
 	ErrUnheard = errors.New("too few masters can be listened to")
 )
 
@@ -52,7 +52,7 @@ type Listener struct {
 // New makes a Listener, which connects to nothing as long as nobody has joined.
 func New(opts Options) *Listener { return &Listener{opts: opts} }
 
-// Membership is one who gets all messages that are published after it came, or is told that it may not.
+// Membership is one who gets all messages that are published after it came, or is notified that it may not.
 type Membership struct {
 	lost   func()
 	period *period
@@ -111,7 +111,7 @@ func (l *Listener) now() (*period, error) {
 	return l.period, nil
 }
 
-// Leave has one go. It is told nothing any more.
+// Leave unsubscribes; nothing is delivered after it.
 func (m *Membership) Leave() {
 	m.period.mu.Lock()
 	defer m.period.mu.Unlock()
@@ -150,7 +150,7 @@ func (l *Listener) Causes() []error {
 	return append([]error(nil), p.causes...)
 }
 
-// Close ends it: all who came are told that they may miss something.
+// Close ends it: all who came are notified that they may miss something.
 func (l *Listener) Close() {
 	l.mu.Lock()
 	p := l.period

@@ -12,7 +12,7 @@ type Message struct {
 	Source string
 	Number uint64
 	// After is the number of the message that the same client published before it; 0: none. That one was decided
-	// before this one was sent: a majority of the masters had it, or its client was told an error.
+	// before this one was sent: a majority of the masters had it, or its client got an error.
 	After uint64
 	// Decided is a number up to which all of the source were, when this one was sent.
 	Decided uint64
@@ -29,7 +29,7 @@ const (
 	sourceSize = 16
 	// MaxSize bounds a message, with its channel: 1 MB, in bytes.
 	MaxSize = 1 << 20
-	// headSize bounds what stands before channel and payload.
+	// headSize bounds what is before channel and payload.
 	headSize = 128
 )
 

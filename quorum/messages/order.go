@@ -88,14 +88,14 @@ func (o *order) begins(name string, last uint64, open []uint64) {
 // size is what a message that waits counts.
 func (m *Message) size() int { return headSize + len(m.Channel) + len(m.Payload) }
 
-// begin is told that a flush begins.
+// begin notes that a flush begins.
 func (o *order) begin() {
 	for _, s := range o.sources {
 		s.settling = s.decided
 	}
 }
 
-// flushed is told that flush number f is over, and gives what is to be delivered now: what waited for messages that
+// flushed notes that flush number f is over, and returns what is to be delivered now: what waited for messages that
 // did not come. They were not agreed to by a majority. What was decided before the flush and has not come is not waited for any more.
 func (o *order) flushed(f uint64) (ready []Message) {
 	for _, s := range o.sources {

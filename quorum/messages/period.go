@@ -122,7 +122,7 @@ func (p *period) hopes() bool {
 	return false
 }
 
-// end ends the period. Its members are told.
+// end ends the period, and notifies its members.
 func (p *period) end() {
 	p.mu.Lock()
 	lost := p.epochs.everybody()
@@ -130,10 +130,10 @@ func (p *period) end() {
 	p.stir()
 	p.mu.Unlock()
 	p.cut()
-	tell(lost)
+	notify(lost)
 }
 
-func tell(lost []*Membership) {
+func notify(lost []*Membership) {
 	for _, m := range lost {
 		m.lost()
 	}
@@ -206,7 +206,7 @@ func (p *period) broke(master int, err error) {
 	}
 	p.deliver(ready)
 	p.mu.Unlock()
-	tell(lost)
+	notify(lost)
 	log, name := p.of.opts.Logger, p.of.opts.Servers[master].Name()
 	if mistake := new(contained.PanicError); errors.As(err, &mistake) {
 		log.Error("listening to a master failed", "master", name, "cause", mistake)

@@ -44,7 +44,7 @@ func (s *Source) state() (name string, last uint64, open []uint64) {
 	return s.name, s.last, slices.Sorted(maps.Keys(s.open))
 }
 
-// End is told that it is decided what became of the message: a majority has it, or its client hears an error.
+// End is called once it is decided what became of the message: a majority has it, or its client gets an error.
 func (s *Source) End(m Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

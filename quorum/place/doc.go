@@ -1,6 +1,6 @@
-// Package place says where the locks of a running system are, and by which steps they move from its one Redis, the upstream, to the
+// Package place defines where the locks of a running system are, and by which steps they move from its one Redis, the upstream, to the
 // masters, and back. It does no I/O. Rule 1 is kept by package proxy (carry.go at each connection, holdback.go for what a proxy
-// says), rules 2 to 6 by package commands/moving, the order of the places by package quorum (MoveOn) and the eras of quorum/guard.
+// reports), rules 2 to 6 by package commands/moving, the order of the places by package quorum (MoveOn) and the eras of quorum/guard.
 //
 // At any time one [Place] decides who holds a lock, or nobody does for a moment. Which place that is is decided among the masters, as which
 // masters follow which (package succession): each place is an era of its own, of the same masters, and what is of another era does not count.
@@ -13,8 +13,8 @@
 //
 // # The rules
 //
-//  1. A proxy sends a command on a lock key over a connection to the upstream only if a majority of the masters told, after the upstream had
-//     answered on that very connection, that the locks are there. Once it hears of another era it sends none ("holds back"), and says so in
+//  1. A proxy sends a command on a lock key over a connection to the upstream only if a majority of the masters reported, after the upstream had
+//     answered on that very connection, that the locks are there. Once it learns of another era it sends none ("holds back"), and reports that in
 //     its announcement, with the era, as soon as all that it had sent is answered.
 //  2. Who moves the locks first ends all connections at the upstream but its own and those of proxies that said, in this very era, that they
 //     hold back: also those of others who move, and its own of before. A proxy that was stopped, or cut off, so has no connection over which

@@ -18,15 +18,15 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 		p.since = start
 	}
 	next := u.nextBallot(b.number.Round())
-	opFor := func(told, passed time.Duration) cell.Accept {
+	opFor := func(now, passed time.Duration) cell.Accept {
 		op := cell.Accept{Name: u.Key, Attempt: p.base.attempt, Ballot: b.number, Value: p.value, Keep: p.keep, Base: p.base.accepted, Shift: p.shift, TTL: p.ttl, Quiet: u.quiet}
 		if u.opts.Keep && !(p.keep && !p.value.Present) { // such a removal may end any moment
 			op.Next = next
 		}
 		if p.keep {
-			op.Until = p.until(told, passed)
+			op.Until = p.until(now, passed)
 		}
-		op.Deadline = told + u.timeLeft(passed)
+		op.Deadline = now + u.timeLeft(passed)
 		return op
 	}
 	ops := make([]cell.Op, u.n)
@@ -78,7 +78,7 @@ func acceptDecided(replies []Reply) bool {
 // afterwards has masters accept whose promise comes late, where a majority has: else what
 // no master accepted yet may have been given up. The same goes for marked ones that are to be filled. And it has the key looked at again
 // if some did not accept, or lack it.
-func (u *update) afterwards(b ballot, p proposal, asked Asked, opFor func(told, passed time.Duration) cell.Accept) {
+func (u *update) afterwards(b ballot, p proposal, asked Asked, opFor func(now, passed time.Duration) cell.Accept) {
 	r, key := u.Register, u.Key
 	chosen := isDone(asked.Replies())
 	late := func(master int, reply Reply, promises bool) {

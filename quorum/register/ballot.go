@@ -54,7 +54,7 @@ type ballot struct {
 	asked  Asked
 }
 
-// prepared: a majority promised, nothing can be there, or no answer can change that
+// prepared: a majority promised, the key can hold nothing, or no answer can change that
 // neither is so.
 func (u *update) prepared(replies []Reply) bool {
 	f := resolve(replies, 0)
@@ -150,7 +150,7 @@ func (u *update) onHeld(ctx context.Context, b ballot, f finding) (Outcome, erro
 	return u.accept(ctx, b, u.replacing(b, f, d))
 }
 
-// refresh has a removal stay for longer, before something is made of it: what ended in the
+// refresh has a removal stay for longer, before it is replaced: what ended in the
 // midst of a ballot would leave open what became of that.
 func (u *update) refresh(ctx context.Context, b ballot, f finding) (Outcome, error) {
 	_, err := u.accept(ctx, b, u.removed(f))
@@ -160,7 +160,7 @@ func (u *update) refresh(ctx context.Context, b ballot, f finding) (Outcome, err
 	return Outcome{}, err
 }
 
-// made is the change of those sent that led to what is there, or nil.
+// made is the change of those sent that led to the current value, or nil.
 func (u *update) made(f finding) *sentChange {
 	for i, s := range u.sent {
 		if s.attempt == f.attempt && slices.Contains(f.value.Changes, s.change) {
@@ -175,15 +175,15 @@ func (u *update) made(f finding) *sentChange {
 // higher ballot has accepted nothing since.
 func (u *update) isUnclear(f finding) bool {
 	for _, s := range u.sent {
-		if s.attempt != f.attempt || f.accepted > s.ballot && !f.value.Tells(s.change) {
+		if s.attempt != f.attempt || f.accepted > s.ballot && !f.value.Knows(s.change) {
 			return true
 		}
 	}
 	return false
 }
 
-// keep has a majority accept what is there, unless it has already. s is the change that
-// stands with it.
+// keep has a majority accept the current value, unless it has already. s is the change that
+// holds with it.
 func (u *update) keep(ctx context.Context, b ballot, f finding, s sentChange) (Outcome, error) {
 	if f.chosen && len(u.sent) == 0 && !u.settle {
 		return Outcome{Decision: s.decision, Granted: Granted{Version: f.look().Version}}, nil

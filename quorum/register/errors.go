@@ -22,7 +22,7 @@ var (
 	ErrContended = errors.New("the key is contended: every attempt collided with another")
 )
 
-// InsteadError is ErrHeld or ErrNotHeld where it is known what stands under the one key instead, as a Read would have told it;
+// InsteadError is ErrHeld or ErrNotHeld where the current value of the one key is known, as a Read would have returned it;
 // its remaining time may be Unknown.
 type InsteadError struct {
 	Err     error
@@ -41,7 +41,7 @@ func (f finding) refuses(err error) error {
 		return err
 	}
 	l := f.look()
-	l.Unknown = l.Unknown || f.uneven() || f.longest == cell.NotTold
+	l.Unknown = l.Unknown || f.uneven() || f.longest == cell.NotReported
 	return &InsteadError{Err: err, Instead: l}
 }
 
@@ -56,7 +56,7 @@ type NoQuorum struct {
 	// that what became of the command cannot be seen.
 	Unclear bool
 	// Overtaken is set where that was so for as long as the command was tried: trying for
-	// longer would have told.
+	// longer would have shown it.
 	Overtaken bool
 }
 

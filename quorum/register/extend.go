@@ -12,7 +12,7 @@ import (
 // Extend gives a lock that is held a lease of ttl from now, where the one that it has is
 // not longer anyway. It returns what it gives, as Lock does.
 //
-// Errors: ErrNotHeld (as *InsteadError where it is known what is there), ErrTooShort, *NoQuorum, ErrContended, or the cause of ctx.
+// Errors: ErrNotHeld (as *InsteadError where the current value is known), ErrTooShort, *NoQuorum, ErrContended, or the cause of ctx.
 func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Duration) (Granted, error) {
 	if ttl >= 0 && ttl < vote.Shortest {
 		return Granted{}, ErrTooShort
@@ -100,8 +100,8 @@ func extended(replies []Reply) (cell.Attempt, bool) {
 }
 
 // notHeld reports whether so many masters surely do not hold the token that no majority
-// can, or a majority holds something else, or nothing can have one. A cell that a ballot changed does not tell alone: that
-// ballot may never be chosen, and then what was chosen before it stands.
+// can, or a majority holds something else, or nothing can have one. A cell that a ballot changed proves nothing by itself: that
+// ballot may never be chosen, and then what was chosen before it holds.
 func notHeld(replies []Reply, op cell.Extend) bool {
 	if count(replies, func(r *Reply) bool { return r.State == Counted && !r.Did }) == 0 {
 		return false
@@ -118,7 +118,7 @@ func notHeld(replies []Reply, op cell.Extend) bool {
 	return no >= vote.ReadQuorum(len(replies))
 }
 
-// extendByBallot makes all holders agree first. It tells whether the lease was longer, and stays so.
+// extendByBallot makes all holders agree first. It returns whether the lease was longer, and stays so.
 func (r *Register) extendByBallot(ctx context.Context, key, token string, ttl time.Duration) (longer bool, err error) {
 	isLonger := func(l Look) bool { return compareLeft(l.Left, ttl) > 0 }
 	seen, err := r.ifHeld(ctx, Change{Key: key, Run: func(l Look) (Decision, error) {

@@ -15,7 +15,7 @@ import (
 var ErrFences = errors.New("the fences of the key are used up")
 
 // fences are the highest fences of keys that this proxy knows of, so that it proposes a higher one
-// at once. It may forget any: then masters refuse a fence that is too low, and tell.
+// at once. It may forget any: then masters refuse a fence that is too low, and return theirs.
 type fences struct {
 	mu    sync.Mutex
 	byKey map[string]int64
@@ -61,17 +61,17 @@ func (r *Register) nextFence(key string) (int64, error) {
 // learnFences notes the least fence above which a majority of the masters that answered will
 // accept one, or the highest credible one where fewer answered. Those that did it have accepted the fence.
 func (r *Register) learnFences(key string, fence int64, replies []Reply) {
-	var told []int64
+	var fences []int64
 	for _, reply := range replies {
 		switch {
 		case reply.yes():
-			told = append(told, fence)
+			fences = append(fences, fence)
 		case reply.State == Counted && len(reply.Fences) > 0:
-			told = append(told, reply.Fences[0])
+			fences = append(fences, reply.Fences[0])
 		}
 	}
-	if told = r.credible(told, key, replies, 0); len(told) > 0 {
-		r.fences.saw(key, told[min(r.quorum, len(told))-1])
+	if fences = r.credible(fences, key, replies, 0); len(fences) > 0 {
+		r.fences.saw(key, fences[min(r.quorum, len(fences))-1])
 	}
 }
 
@@ -140,7 +140,7 @@ func (r *Register) raised(ctx context.Context, t Taking, got Granted) (Granted, 
 	}
 }
 
-// isOf reports whether a master tells a cell of an attempt, which is no blocking copy.
+// isOf reports whether a master returned a cell of an attempt, which is no blocking copy.
 func isOf(r Reply, a cell.Attempt) bool {
 	return len(r.Found) > 0 && r.Found[0].Attempt == a && (r.Found[0].Form == cell.Plain || r.Found[0].Form == cell.Register)
 }
@@ -158,20 +158,20 @@ func (r *Register) Fence(ctx context.Context, key string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	told := r.fencesOf(key, asked.Replies(), 0)
-	if len(told) < r.quorum {
+	fences := r.fencesOf(key, asked.Replies(), 0)
+	if len(fences) < r.quorum {
 		return 0, &NoQuorum{Replies: asked.Replies()}
 	}
-	return told[len(told)-1], nil
+	return fences[len(fences)-1], nil
 }
 
 // fencesOf are the credible counters of a key, the one of that number, in ascending order.
 func (r *Register) fencesOf(key string, replies []Reply, i int) []int64 {
-	var told []int64
+	var fences []int64
 	for _, reply := range replies {
 		if reply.State == Counted && i < len(reply.Fences) {
-			told = append(told, reply.Fences[i])
+			fences = append(fences, reply.Fences[i])
 		}
 	}
-	return r.credible(told, key, replies, i)
+	return r.credible(fences, key, replies, i)
 }

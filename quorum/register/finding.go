@@ -18,7 +18,7 @@ const (
 	Open Standing = iota
 	// Absent: nothing can have a majority.
 	Absent
-	// Held: an incarnation has a majority. It may hold the value that nothing is there.
+	// Held: an incarnation has a majority. Its value may be that the key is absent.
 	Held
 	// Foreign: a majority holds the same value, which no proxy wrote.
 	Foreign
@@ -48,8 +48,8 @@ type candidate struct {
 	blocking int
 }
 
-// resolve says what the masters hold under key number i (rule R5). Those of which found
-// says nothing may hold anything.
+// resolve decides what the masters hold under key number i (rule R5). Those of which found
+// has nothing may hold anything.
 func resolve(replies []Reply, i int) finding {
 	var all []*candidate
 	n, silent := len(replies), len(replies)
@@ -93,7 +93,7 @@ func endsSoon(replies []Reply) bool {
 	return tally(replies, (*Reply).answered) != vote.Lost
 }
 
-// areOver reports whether no cell stays for longer than a time, or for one that was not told.
+// areOver reports whether no cell stays for longer than a time, or for an unknown one.
 func areOver(found []cell.Found, after time.Duration) bool {
 	return !slices.ContainsFunc(found, func(f cell.Found) bool { return f.Form != cell.Absent && (f.Left < 0 || f.Left > after) })
 }
@@ -139,9 +139,9 @@ func (c *candidate) finding(quorum int) finding {
 	return f
 }
 
-// taken reports whether a majority holds this very value, and not that nothing is there. Where
+// taken reports whether a majority holds this very value, and not that the key is absent. Where
 // holders differ the newest value may never be chosen, and an older one among those that
-// answered may be over: what was chosen between them need not be told by any of these.
+// answered may be over: what was chosen between them may be on none of these.
 func (f finding) taken() bool {
 	return f.standing == Foreign || f.standing == Held && f.chosen && f.value.Present
 }

@@ -25,9 +25,9 @@ type grant struct {
 	// may still arrive.
 	holders, open []bool
 	// stray is set where it may arrive at any time, since the connection broke on which it was sent. Then a ballot releases it, whose removal
-	// is there for a while: what is deleted cannot be told from what it has not reached.
+	// stays for a while: a cell that was deleted looks like one that never came.
 	stray bool
-	// replaced: another value stands there by now.
+	// replaced: the key holds another value by now.
 	replaced bool
 }
 
@@ -59,7 +59,7 @@ func (g *grant) over(now time.Time) bool { return !g.ends.IsZero() && now.After(
 
 func (g *grant) bytes() int { return len(g.token) }
 
-// made is the version of what it put there.
+// made is the version of the value that it put.
 func (g *grant) made() string { return cmp.Or(g.version, string(g.attempt)) }
 
 // find is the grant of a key that is so, or nil: not one that another value has replaced since. What it is from the beginning may be read.

@@ -27,7 +27,7 @@ const (
 type Share int
 
 const (
-	// ShareUnknown: it tells nothing, or its vote does not count.
+	// ShareUnknown: it did not answer, or its vote does not count.
 	ShareUnknown Share = iota
 	// ShareNone: it holds nothing.
 	ShareNone
@@ -37,22 +37,22 @@ const (
 	ShareOther
 )
 
-// Holding is what stands under a key, and who took it, as far as this proxy knows.
+// Holding is the current value of a key, and who took it, as far as this proxy knows.
 type Holding struct {
 	Look
 	Status Status
 	// Shares are those of the masters, in their order; Errs say why there is none.
 	Shares []Share
 	Errs   []error
-	// Holder and Since are of the Taking that this proxy granted, if it did and it is that
-	// which stands there.
+	// Holder and Since are of the Taking that this proxy granted, if it did and its value is
+	// the current one.
 	Holder any
 	Since  time.Time
-	// Fence is the highest that one of a majority of masters tells, or 0.
+	// Fence is the highest that one of a majority of masters has, or 0.
 	Fence int64
 }
 
-// Holdings tells of each key what all masters hold. Unlike Read it changes nothing: a key
+// Holdings returns what all masters hold under each key. Unlike Read it changes nothing: a key
 // that is in the course of being replaced is StatusSplit.
 //
 // Errors: *NoQuorum where no master answered, or the cause of ctx.
@@ -113,7 +113,7 @@ func statusOf(f finding, replies []Reply, i int) Status {
 	}
 }
 
-// shareOf is what one master holds, beside what a majority does.
+// shareOf is what one master holds, compared with a majority.
 func shareOf(f finding, c cell.Found) Share {
 	majority := f.standing == Held || f.standing == Foreign
 	foreign := c.Form == cell.Foreign

@@ -21,11 +21,11 @@ type Taking struct {
 	Anyhow bool
 	// Until, unless it is zero, is when no new try is begun any more.
 	Until time.Time
-	// Holder is whatever Inspect is to tell of who holds them.
+	// Holder is whatever Holdings is to return of who holds them.
 	Holder any
 	// Fence has the lock, of one key, get a fence.
 	Fence bool
-	// Tried, unless it is nil, is told the versions that the keys may have although *NoQuorum was returned.
+	// Tried, unless it is nil, is called with the versions that the keys may have although *NoQuorum was returned.
 	Tried func(version string)
 }
 
@@ -196,7 +196,7 @@ func (r *Register) take(ctx context.Context, t Taking) (Granted, error) {
 		undo(i, reply)
 	}
 	asked.Later(undo)
-	if errors.Is(err, ErrHeld) { // other errors tell of the replies
+	if errors.Is(err, ErrHeld) { // other errors hold the replies
 		asked.Forget()
 	}
 	return Granted{}, err
@@ -241,7 +241,7 @@ func refusedByOne(replies []Reply) bool {
 	return false
 }
 
-// judgeTake says what came of an attempt.
+// judgeTake decides what came of an attempt.
 func (r *Register) judgeTake(t Taking, replies []Reply, start time.Time) (Granted, error) {
 	elapsed := r.masters.Now().Sub(start)
 	validity := vote.Validity(t.TTL, elapsed)
@@ -279,7 +279,7 @@ func mayBeHeld(replies []Reply) bool {
 	return resolve(known, 0).standing == Open
 }
 
-// isVacated reports whether some refusal tells a cell of the first key that holds no value, or its holders differ.
+// isVacated reports whether some refusal returned a cell of the first key that holds no value, or its holders differ.
 func isVacated(replies []Reply) bool {
 	return resolve(replies, 0).unsettled() || slices.ContainsFunc(replies, func(r Reply) bool {
 		return len(r.Found) > 0 && r.Found[0].Form == cell.Register && !r.Found[0].Value.Present
@@ -348,8 +348,8 @@ func (r *Register) askAgain(op cell.Take, made []*grant, master, tries int) {
 	})
 }
 
-// Withdraw takes back what a Lock granted, where its caller has gone or nobody was told of it: the values of this version, and no other
-// one, of whatever token. Those who wait for the key are not told, or one of them that tries in vain would wake itself.
+// Withdraw takes back what a Lock granted, where its caller has gone or nobody learnt of it: the values of this version, and no other
+// one, of whatever token. It does not wake those who wait for the key: one of them whose own attempt failed would wake itself.
 func (r *Register) Withdraw(keys, tokens []string, version string) {
 	for i, key := range keys {
 		if one := r.grants.take(key, ofVersion(version)); one != nil {

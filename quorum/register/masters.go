@@ -55,7 +55,7 @@ func (r *Reply) did() bool { return r.State != Waiting && !r.no() }
 type Asked interface {
 	// Replies are those that were there when Ask returned, one for each master.
 	Replies() []Reply
-	// Later has f told of each reply that came, or will come, after Ask returned.
+	// Later has f called with each reply that came, or will come, after Ask returned.
 	Later(f func(master int, r Reply))
 	// Drop takes back what was not sent yet: it is as if it had failed.
 	Drop()

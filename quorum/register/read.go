@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// Read tells what stands under keys, at one moment at each master. A key that is in the
+// Read returns the current values of keys, at one moment at each master. A key that is in the
 // course of being replaced is settled first.
 //
 // Errors: *NoQuorum, ErrContended, or the cause of ctx.
@@ -67,14 +67,14 @@ func readDecided(replies []Reply, keys int) bool {
 	return true
 }
 
-// settleKey has a majority agree on what a key holds, and tells it.
+// settleKey has a majority agree on what a key holds, and returns it.
 func (r *Register) settleKey(ctx context.Context, key string) (Look, error) {
 	out, err := r.Update(ctx, Change{Key: key, Run: leave})
 	seen, _ := out.Decision.Note.(Look)
 	return seen, err
 }
 
-// leave is the Run of a Change that changes nothing, and notes what is there.
+// leave is the Run of a Change that changes nothing, and notes the current value.
 func leave(l Look) (Decision, error) {
 	return Decision{Note: l}, nil
 }

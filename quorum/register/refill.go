@@ -10,7 +10,7 @@ import (
 // A key that a majority holds is restored on masters that lack it, by whichever proxy sees that. REGISTER.md (Refilling) has the rule,
 // and why nothing less will do.
 
-// markFor is how long a mark stays: less than a removal, so that what fills its place comes before that has ended.
+// markFor is how long a mark stays: less than a removal, so that the value fills its place before the removal has ended.
 const markFor = removedFor - time.Second
 
 // filling is what an Update is to put in the place of marks.

@@ -24,12 +24,12 @@ type Options struct {
 	Yield time.Duration
 	// Keep lets the ballot of a replacing promise the next one at once.
 	Keep bool
-	// Shared, if it is set, tells of a value that the ends of several keys hang on that of the cell; see package bag.
+	// Shared, if it is set, reports of a value whether the ends of several keys depend on that of the cell; see package bag.
 	Shared func(value string) bool
-	// Sharing is set where others may come to stand in a cell with what is there. Who puts them there keeps the end that he was told of; so
+	// Sharing is set where other keys may come into a cell that holds one. Who puts them there keeps the end that was read; so
 	// nobody may move it meanwhile.
 	Sharing bool
-	// FenceAhead, if it is set, takes note of a master's fence counter that is not credible.
+	// FenceAhead, if it is set, is called with a master's fence counter that is not credible.
 	FenceAhead func(master int, key string)
 	// Unlimited is for a cluster without the guard, where a round may take its time.
 	Unlimited bool
@@ -45,7 +45,7 @@ type Register struct {
 	grants   grants
 	fences   fences
 	promises promises
-	lines    lines
+	queues   keyQueues
 	menders  menders
 	round    atomic.Uint64
 }
@@ -57,16 +57,16 @@ func New(opts Options) *Register {
 		grants:   grants{byKey: map[string]*grant{}},
 		fences:   fences{byKey: map[string]int64{}},
 		promises: promises{byKey: map[string]*promise{}},
-		lines:    lines{byKey: map[string]*line{}},
+		queues:   keyQueues{byKey: map[string]*keyQueue{}},
 		menders:  menders{keys: map[string]bool{}},
 	}
 
 	return r
 }
 
-// Look is what stands under a key, as a command sees it.
+// Look is the current value of a key, as a command sees it.
 type Look struct {
-	// Present is false where nothing is there; then the rest means nothing.
+	// Present is false where the key is absent; then the rest means nothing.
 	Present bool
 	Value   string
 	// Left is the remaining time that a majority still grants, or cell.Endless. It is
@@ -77,11 +77,11 @@ type Look struct {
 	Unknown           bool
 	// Foreign: no proxy wrote it.
 	Foreign bool
-	// Shared is set by who knows of several keys in a cell: others may stand beside this one.
+	// Shared is set by who knows of several keys in a cell: others may share it with this one.
 	Shared bool
-	// Version is unlike that of any other value of the key; empty where nothing is there.
+	// Version is unlike that of any other value of the key; empty where it is absent.
 	Version string
-	// incarnation is the one that a majority holds, also of a value that nothing is there.
+	// incarnation is the one that a majority holds, also where its value is that the key is absent.
 	incarnation cell.Attempt
 }
 

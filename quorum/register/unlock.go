@@ -12,7 +12,7 @@ import (
 // Unlock removes the key if it holds the token. A lock that this proxy granted is
 // released in one round trip; another takes two.
 //
-// Errors: ErrNotHeld (as *InsteadError where it is known what is there), *NoQuorum,
+// Errors: ErrNotHeld (as *InsteadError where the current value is known), *NoQuorum,
 // ErrContended, or the cause of ctx; what was begun goes on all the same.
 func (r *Register) Unlock(ctx context.Context, key, token string) error {
 	one := r.grants.take(key, of(token))
@@ -168,7 +168,7 @@ func (g *grant) lost(replies []Reply) int {
 }
 
 // overBefore reports whether the lock was over before the release that began at start. A
-// lost cell alone does not tell: its lease may have ended meanwhile, or its master may have
+// lost cell proves nothing by itself: its lease may have ended meanwhile, or its master may have
 // restarted and found nothing to copy, when the release had already deleted others and
 // it had been taken since.
 func (r *Register) overBefore(g *grant, replies []Reply, start time.Time) bool {
@@ -216,7 +216,7 @@ func (r *Register) removeByToken(ctx context.Context, key, token string) error {
 	return err
 }
 
-// removeSeen is removeByToken, and tells what was seen last. With only set, what another
+// removeSeen is removeByToken, and returns what was seen last. With only set, what another
 // attempt created stays.
 func (r *Register) removeSeen(ctx context.Context, key, token string, only cell.Attempt) (seen Look, err error) {
 	holds := func(l Look) bool { return l.Present && l.Value == token && (only == "" || l.incarnation == only) }

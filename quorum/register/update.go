@@ -14,10 +14,10 @@ type Do int
 const (
 	Leave  Do = iota // nothing
 	Put              // put a value there
-	Remove           // take away what is there
+	Remove           // take the value away
 )
 
-// Decision is what a Change makes of what stands under its key.
+// Decision is what a Change makes of the current value of its key.
 type Decision struct {
 	Do    Do
 	Value string
@@ -27,29 +27,29 @@ type Decision struct {
 	KeepTTL bool
 	// Shift is added to the remaining time that is kept, on each master by itself, in whole milliseconds.
 	Shift time.Duration
-	// Shared is set where the ends of several keys hang on that of the cell, in the value that is put or the one that stood there:
+	// Shared is set where the ends of several keys depend on that of the cell, in the value that is put or the one before:
 	// then no master may have an earlier end than the first of those that held it.
 	Shared bool
-	// Note is whatever the caller wants to find in the Outcome if this decision stands.
+	// Note is whatever the caller wants to find in the Outcome if this decision holds.
 	Note any
 }
 
-// Change is a change of one key that depends on what stands there.
+// Change is a change of one key that depends on its current value.
 type Change struct {
 	Key string
-	// Run decides. It may be run several times, on what stands there each time, and must
+	// Run decides. It may be run several times, on the value of that moment, and must
 	// decide the same of the same. An error ends the Update, with nothing changed by it.
 	Run func(Look) (Decision, error)
 	// Expect, if it is set, is the only value of which Run makes a change: a key that
 	// holds another is only looked at.
 	Expect *string
-	// Tried, unless it is nil, is told the versions that the key may have although *NoQuorum was returned.
+	// Tried, unless it is nil, is called with the versions that the key may have although *NoQuorum was returned.
 	Tried func(version string)
 	// strict has an absent key be taken as Lock does.
 	strict bool
-	// settle has a majority accept what stands there, also where nothing is changed.
+	// settle has a majority accept the current value, also where nothing is changed.
 	settle bool
-	// quiet is set where what is removed was never told to anybody, or whoever waits is told by the caller.
+	// quiet marks a removal that no waiter needs to hear of: nobody learnt of the value, or the caller notifies them.
 	quiet bool
 	// fill has masters hold what the others do, once a majority of these has accepted it.
 	fill *filling
@@ -63,7 +63,7 @@ var ErrNeedsLeft = errors.New("the remaining time of the key is not known")
 
 // Outcome is what came of an Update.
 type Outcome struct {
-	// Decision is the one that stands of those which the runs of the Change came to.
+	// Decision is the one that holds of those which the runs of the Change came to.
 	Decision Decision
 	// Granted is about the value that was put, if one was; its Version is that of the Look after it in any case, also where others have replaced
 	// by now what it put there.
@@ -75,7 +75,7 @@ type Outcome struct {
 const removedFor = 3 * time.Second
 
 // Update makes a change of one key by ballot (rules R3, R4 and R6), or of an absent one as
-// Lock does. What is accepted by a majority stands; a change that fewer accepted is found
+// Lock does. What is accepted by a majority holds; a change that fewer accepted is found
 // in, or missing from, the changes that led to what a later ballot finds, so it is made
 // once.
 //
@@ -83,7 +83,7 @@ const removedFor = 3 * time.Second
 // ErrContended nothing was changed; after the last two the change is made once at any
 // later moment, or never.
 func (r *Register) Update(ctx context.Context, c Change) (Outcome, error) {
-	leave, err := r.lines.enter(ctx, c.Key)
+	leave, err := r.queues.enter(ctx, c.Key)
 	if err != nil {
 		return Outcome{}, err
 	}

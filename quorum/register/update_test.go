@@ -813,9 +813,9 @@ func TestUpdateWhoLeaves(t *testing.T) {
 	b.wantHolds("you* you* you*") // it was on its way
 }
 
-// Commands that change one key stand in a line.
+// Commands that change one key queue.
 func TestLines(t *testing.T) {
-	l := lines{byKey: map[string]*line{}}
+	l := keyQueues{byKey: map[string]*keyQueue{}}
 	leave, err := l.enter(t.Context(), "k")
 	if err != nil {
 		t.Fatal(err)
@@ -835,7 +835,7 @@ func TestLines(t *testing.T) {
 	leave()
 	<-next
 	if len(l.byKey) > 0 {
-		t.Error("the line is still remembered")
+		t.Error("the queue is still remembered")
 	}
 }
 

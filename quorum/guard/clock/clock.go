@@ -11,15 +11,15 @@ const (
 	Noise = time.Millisecond
 )
 
-// Sighting is a look at a master's clock: it told the time, as nanoseconds since
+// Sighting is a look at a master's clock: it showed this time, as nanoseconds since
 // 1970, at some moment between Sent and Got by our monotonic clock.
 type Sighting struct {
-	Sent, Got time.Time
-	Told      time.Duration
+	Sent, Got  time.Time
+	ServerTime time.Duration
 }
 
-// IsZero is true where the master did not tell.
-func (s Sighting) IsZero() bool { return s.Told == 0 }
+// IsZero is true where the master did not answer with a time.
+func (s Sighting) IsZero() bool { return s.ServerTime == 0 }
 
 // Clock is what is known of the distance between a master's clock and our monotonic
 // one: it lies between low and high, and was so at a certain time. Every sighting
@@ -29,7 +29,7 @@ type Clock struct {
 	epoch     time.Time
 	at        time.Time
 	low, high time.Duration
-	// Since is what the master's clock told when this began.
+	// Since is the master's time when this began.
 	Since time.Duration
 }
 
@@ -40,7 +40,7 @@ func (c *Clock) See(s Sighting) (moved time.Duration, fits bool) {
 		c.Anchor(s)
 		return 0, true
 	}
-	low, high := s.Told-s.Got.Sub(c.epoch), s.Told-s.Sent.Sub(c.epoch)
+	low, high := s.ServerTime-s.Got.Sub(c.epoch), s.ServerTime-s.Sent.Sub(c.epoch)
 	slack := drifted(s.Got.Sub(c.at))
 	wasLow, wasHigh := c.low-slack, c.high+slack
 	// The way there and back is time, too; but it may be the same time for many lanes, so
@@ -69,12 +69,12 @@ func drifted(d time.Duration) time.Duration {
 // Anchor forgets what was known, and begins with this sighting.
 func (c *Clock) Anchor(s Sighting) {
 	c.epoch, c.at = s.Sent, s.Got
-	c.low, c.high = s.Told-s.Got.Sub(s.Sent), s.Told
-	c.Since = s.Told
+	c.low, c.high = s.ServerTime-s.Got.Sub(s.Sent), s.ServerTime
+	c.Since = s.ServerTime
 }
 
-// Tells reports whether this was known before a step, and that one could not have been taken for what is known.
-func (c *Clock) Tells(s Step) bool {
+// WouldShow reports whether a step would not fit what was known before it: whether a clock that made it would show it.
+func (c *Clock) WouldShow(s Step) bool {
 	return !c.epoch.IsZero() && c.epoch.Before(s.At) && s.Moved.Abs() > c.high-c.low+Noise
 }
 
@@ -84,16 +84,16 @@ func (c *Clock) Offset(now time.Time) (offset time.Duration, known bool) {
 	if c.epoch.IsZero() {
 		return 0, false
 	}
-	told := now.Sub(c.epoch) + c.low + (c.high-c.low)/2
-	return told - time.Duration(now.UnixNano()), true
+	then := now.Sub(c.epoch) + c.low + (c.high-c.low)/2
+	return then - time.Duration(now.UnixNano()), true
 }
 
-// Latest is the latest moment by our clock at which the master's tells such a time.
-func (c *Clock) Latest(told time.Duration) time.Time {
-	return c.epoch.Add(told - c.low + drifted(time.Since(c.at)))
+// Latest is the latest moment by our clock at which the master's shows such a time.
+func (c *Clock) Latest(then time.Duration) time.Time {
+	return c.epoch.Add(then - c.low + drifted(time.Since(c.at)))
 }
 
-// Told is the most that the master's clock can tell at a moment of ours.
-func (c *Clock) Told(t time.Time) time.Duration {
+// ServerTime is the most that the master's clock can show at a moment of ours.
+func (c *Clock) ServerTime(t time.Time) time.Duration {
 	return t.Sub(c.epoch) + c.high + drifted(time.Since(c.at))
 }

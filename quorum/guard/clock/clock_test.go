@@ -23,7 +23,7 @@ func (t *trial) look(pause, there, back, step time.Duration) (moved time.Duratio
 	t.skew += step
 	sent := t.now + pause
 	t.now = sent + there + back
-	s := Sighting{Sent: t.start.Add(sent), Got: t.start.Add(t.now), Told: sent + there + t.skew}
+	s := Sighting{Sent: t.start.Add(sent), Got: t.start.Add(t.now), ServerTime: sent + there + t.skew}
 	return t.clock.See(s)
 }
 

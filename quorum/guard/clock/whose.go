@@ -16,12 +16,12 @@ type Step struct {
 	Judged bool
 }
 
-// CameBefore reports whether a step surely came before the master's clock told a time. seen is a look at the clock after the step, and
+// CameBefore reports whether a step surely came before the master's clock showed a time. seen is a look at the clock after the step, and
 // fitted is when it was last seen to fit: of a step that is no larger than the time between both, this cannot be known.
 func (s Step) CameBefore(then time.Duration, seen Sighting, fitted time.Time) bool {
 	within := seen.Got.Sub(fitted)
 	within += drifted(within) + 2*Noise
-	since := seen.Told - then
+	since := seen.ServerTime - then
 	after := seen.Got.Equal(s.At) || !seen.Sent.Before(s.At)
 	return then > 0 && after && s.Moved.Abs() > within && 0 <= since && since <= within
 }
@@ -42,7 +42,7 @@ const (
 type Owner int
 
 const (
-	// OwnerUnclear: it cannot be told.
+	// OwnerUnclear: it is not known.
 	OwnerUnclear Owner = iota
 	// OwnerMaster: the master's.
 	OwnerMaster
@@ -62,8 +62,8 @@ func (s Step) IsLike(other Step) bool {
 	return !s.At.IsZero() && s.At.Sub(other.At).Abs() < AlikeTime && (s.Moved-other.Moved).Abs() < alikeMoved
 }
 
-// Whose says whose clock moved. asked is set while others have not answered yet.
-func Whose(s Step, others []Other) (owner Owner, asked bool) {
+// OwnerOf is whose clock moved. asked is set while others have not answered yet.
+func OwnerOf(s Step, others []Other) (owner Owner, asked bool) {
 	unknown := false
 	for _, o := range others {
 		switch o {

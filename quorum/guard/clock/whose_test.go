@@ -24,7 +24,7 @@ func TestWhoseClock(t *testing.T) {
 		{"there is no other", forward, nil, OwnerUnclear, false},
 		{"back", back, []Other{OtherAlike}, OwnerUnclear, false},
 	} {
-		if got, asked := Whose(c.m, c.others); got != c.want || asked != c.asked {
+		if got, asked := OwnerOf(c.m, c.others); got != c.want || asked != c.asked {
 			t.Errorf("%s: got %d, %v, want %d, %v", c.name, got, asked, c.want, c.asked)
 		}
 	}
@@ -37,7 +37,7 @@ func TestStepCameBefore(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		moved      time.Duration
-		then, told time.Duration // by the master's clock
+		then, seen time.Duration // by the master's clock
 		at         time.Time     // of the sighting that showed it
 		want       bool
 	}{
@@ -52,7 +52,7 @@ func TestStepCameBefore(t *testing.T) {
 		{"another sighting showed it, before this one", time.Minute, 161 * time.Second, 162 * time.Second, fitted.Add(time.Second), true},
 	} {
 		step := Step{At: c.at, Moved: c.moved}
-		if got := step.CameBefore(c.then, Sighting{Sent: now.Add(-time.Millisecond), Got: now, Told: c.told}, fitted); got != c.want {
+		if got := step.CameBefore(c.then, Sighting{Sent: now.Add(-time.Millisecond), Got: now, ServerTime: c.seen}, fitted); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}

@@ -15,7 +15,7 @@ type Held struct {
 	Ends time.Time
 }
 
-// incarnation tells cells apart by the attempt that created them, and those of others by
+// incarnation distinguishes cells by the attempt that created them, and those of others by
 // their value.
 type incarnation string
 
@@ -88,16 +88,16 @@ const (
 	chooseNothing choice = iota
 	chooseCopy           // the value
 	chooseBlock          // that nobody else may have the key
-	chooseLater          // it cannot be told yet
+	chooseLater          // it is not known yet
 )
 
-// choose says what a master that forgot is to hold under a key, of the incarnations that
+// choose decides what a master that forgot is to hold under a key, of the incarnations that
 // were there when the copying began: only these can have been granted with its vote. whole
 // is the incarnation that a majority held in the pass before.
 //
 // An incarnation that a majority holds, twice, is copied. One that a majority may have been
 // granted with the votes of the master itself and of those that are not read is blocked: no
-// rule can tell a lock granted on just these masters from the rest of a released one. What
+// rule can distinguish a lock granted on just these masters from the rest of a released one. What
 // fewer hold is nobody's, and does not grow.
 func (c Census) choose(views []View, key string, first map[incarnation]bool, whole incarnation) (Held, choice) {
 	if now := c.wholeOf(views, key); now != "" && first[now] {
@@ -192,7 +192,7 @@ type Copy struct {
 	// written is what was written; unsure are the keys of which it is not known whether the last step was done.
 	written map[string]Held
 	unsure  map[string]bool
-	// open are the keys of which the last pass could not tell which incarnation it is.
+	// open are the keys of which the last pass could not decide which incarnation it is.
 	open []string
 	// member is the source that the master itself is, by its number, or -1.
 	member int
@@ -200,7 +200,7 @@ type Copy struct {
 
 // New begins a copy by what the sources, and the master itself, hold now. It is itself source number
 // member, or none (-1): as one it forgot nothing, and joins another set of masters. What it holds of an
-// incarnation that may have been granted stays as it is then, since it is one of the few that tell of it.
+// incarnation that may have been granted stays as it is then, since it is one of the few that hold it.
 func New(c Census, stepped bool, member int, own View, sources []View) *Copy {
 	k := &Copy{
 		census: c, stepped: stepped, own: own, first: map[string]map[incarnation]bool{},
@@ -239,7 +239,7 @@ func (k *Copy) held(key string, h Held) bool {
 	return there && own.incarnation() == h.incarnation()
 }
 
-// Pass compares the sources once more, and the master itself, and says what is to be done. settled is set
+// Pass compares the sources once more, and the master itself, and returns what is to be done. settled is set
 // where every key is: it was written, or removed, or needs neither, and the sources say the same still. What is
 // changed meanwhile within an incarnation keeps nothing open: the master gets every change as they do.
 func (k *Copy) Pass(now View, sources []View) (steps []Step, settled bool) {
@@ -304,7 +304,7 @@ func (k *Copy) actFor(key string, h Held) Act {
 
 // remove takes away what was copied, and what the master held before: its promises, which it may have forgotten, and
 // what no other knows. What others than proxies wrote stays, and so does what has come since, here and elsewhere:
-// the second pass can tell that.
+// the second pass shows that.
 func (k *Copy) remove(steps []Step, key string, now Held, sources []View) ([]Step, bool) {
 	was, wrote := k.written[key]
 	switch {

@@ -19,21 +19,21 @@ type TTL struct {
 	// limit is what is assumed where no record is known, and for locks without expiry. It is a
 	// time.Duration, and only ever grows.
 	limit atomic.Int64
-	// recorded stands on a majority of the masters for sure: up to it a grant needs no
+	// recorded is on a majority of the masters for sure: up to it a grant needs no
 	// record. It is a time.Duration.
 	recorded atomic.Int64
 
 	mu sync.Mutex
 	// largest is the largest record ever seen or made, of those that are credible.
 	largest time.Duration
-	// told are the records of all masters, by their number; votes are those of the masters that vote.
-	told, votes map[int]time.Duration
-	known       bool
+	// records are those of all masters, by their number; votes are those of the masters that vote.
+	records, votes map[int]time.Duration
+	known          bool
 }
 
 // New knows of none, as yet, of so many masters; limit is what is taken for it then.
 func New(masters int, limit time.Duration) *TTL {
-	l := &TTL{masters: masters, told: map[int]time.Duration{}, votes: map[int]time.Duration{}}
+	l := &TTL{masters: masters, records: map[int]time.Duration{}, votes: map[int]time.Duration{}}
 	l.limit.Store(int64(limit))
 	return l
 }
@@ -67,15 +67,15 @@ func (l *TTL) RoundedUp(ttl time.Duration) time.Duration {
 	return max(ttl, min(coarse(ttl), l.Limit()))
 }
 
-// Saw takes the record of master i. One that does not vote may have forgotten it, but what it says was so: unless it is above
-// the limit, and above what any other master says. Then it counts as one that says nothing, which is returned once
+// Saw takes the record of master i. One that does not vote may have forgotten later ones, but its record was made: unless it is above
+// the limit, and above that of any other master. Then it counts as one without a record, which is returned once
 // the others are enough to know better.
 func (l *TTL) Saw(i int, record time.Duration, votes bool) (refuted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.told[i] = record
+	l.records[i] = record
 	credible := l.credible()
-	for _, r := range l.told {
+	for _, r := range l.records {
 		if r <= credible {
 			l.largest = max(l.largest, r)
 		}
@@ -85,13 +85,13 @@ func (l *TTL) Saw(i int, record time.Duration, votes bool) (refuted bool) {
 		return false
 	}
 	l.votes[i] = record
-	tell := 0
+	believed := 0
 	for _, r := range l.votes {
 		if r <= credible {
-			tell++
+			believed++
 		}
 	}
-	enough := tell >= vote.ReadQuorum(l.masters)
+	enough := believed >= vote.ReadQuorum(l.masters)
 	l.known = l.known || enough
 	if len(l.votes) >= vote.Majority(l.masters) {
 		var all []time.Duration
@@ -107,13 +107,13 @@ func (l *TTL) Saw(i int, record time.Duration, votes bool) (refuted bool) {
 // credible is up to which TTL records are believed: the limit, or what was seen, or what two masters say.
 func (l *TTL) credible() time.Duration {
 	highest, second := time.Duration(0), time.Duration(0)
-	for _, r := range l.told {
+	for _, r := range l.records {
 		highest, second = max(highest, r), max(second, min(highest, r))
 	}
 	return max(l.Limit(), l.largest, second)
 }
 
-// Made takes a record that now stands on a majority.
+// Made takes a record that is now on a majority.
 func (l *TTL) Made(record time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,7 +127,7 @@ func (l *TTL) raised(record time.Duration) {
 	}
 }
 
-// None says that nothing was ever recorded: all masters are fresh.
+// None notes that nothing was ever recorded: all masters are fresh.
 func (l *TTL) None() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,28 +18,28 @@ const (
 	ProofJoined   = "joined"   // it voted in the set of masters before, and has what the others of that hold
 )
 
-// Standing is what stands under a key of a master's database 0: the text, with which a script compares before it replaces it, and
-// what it says.
-type Standing[T any] struct {
-	Text string
-	Says T
-	// Is is false where the text is nothing of that kind; then Says is empty.
-	Is bool
+// Stored is the value of a key in a master's database 0: the text, with which a script compares before it replaces it, and
+// what that was read as.
+type Stored[T any] struct {
+	Text  string
+	Value T
+	// Valid is false where the text is nothing of that kind; then Value is empty.
+	Valid bool
 }
 
-// Marked reads what stands under a marker's key.
-func Marked(stands string) (s Standing[Marker]) {
-	s.Text = stands
-	if text, own := strings.CutSuffix(stands, "@0"); own {
-		s.Says, s.Is = Parse(text)
+// ReadMarker reads the value of a marker's key.
+func ReadMarker(text string) (s Stored[Marker]) {
+	s.Text = text
+	if text, own := strings.CutSuffix(text, "@0"); own {
+		s.Value, s.Valid = Parse(text)
 	}
 	return s
 }
 
-// Recorded reads what stands under the key of a quarantine record.
-func Recorded(stands string) Standing[Record] {
-	r, is := ParseRecord(stands)
-	return Standing[Record]{stands, r, is}
+// ReadRecord reads the value of the key of a quarantine record.
+func ReadRecord(text string) Stored[Record] {
+	r, is := ParseRecord(text)
+	return Stored[Record]{text, r, is}
 }
 
 // Marker proves that a master still has the data that it had when its votes began
@@ -48,7 +48,7 @@ func Recorded(stands string) Standing[Record] {
 // and a restart gives the server another run_id than the marker's.
 type Marker struct {
 	// RunID and ReplID are the server's run_id and master_replid ("-": it does not
-	// tell).
+	// report it).
 	RunID, ReplID string
 	// Nonce makes the marker unlike every other one.
 	Nonce string
@@ -61,7 +61,7 @@ type Marker struct {
 	Proof string
 	// Address is the master's name in the configuration of the proxy that wrote it.
 	Address string
-	// Era is the set of masters that it votes in. Seal says that this set is over, and what follows:
+	// Era is the set of masters that it votes in. Seal is set once this set is over, and has what follows:
 	// then it does not vote.
 	Era  succession.Era
 	Seal succession.Seal
@@ -71,7 +71,7 @@ type Marker struct {
 // neither take such a marker for none.
 const later = 2
 
-// String is the marker without the number of the database that it stands in.
+// String is the marker without the number of the database that it is in.
 func (m Marker) String() string {
 	durable := 0
 	if m.Durable {
@@ -112,15 +112,15 @@ func Parse(text string) (m Marker, ok bool) {
 	return m, true
 }
 
-// InDatabase is a marker, or a nonce, as it stands in a database: each has its own, so
+// InDatabase is a marker, or a nonce, as it is kept in a database: each has its own, so
 // that databases which were swapped do not go unnoticed.
 func InDatabase(text string, db int) string { return text + "@" + strconv.Itoa(db) }
 
-// Record says that a master is in quarantine. It stands where the marker would,
+// Record has a master in quarantine. It is in the place of the marker,
 // written once by the first proxy that sees the need, so that all proxies agree on
 // what they see.
 type Record struct {
-	// RunID is the server's run_id ("-": it does not tell).
+	// RunID is the server's run_id ("-": it does not report it).
 	RunID string
 	Nonce string
 	// Since is when it was written, in milliseconds since 1970 by the master's clock.
@@ -130,7 +130,7 @@ type Record struct {
 	Claim, ClaimOf string
 	Reason         string // a guard.Reason
 	// Bound is the longest TTL that anything which the master may have forgotten was granted
-	// with, as a proxy knew it or an operator said it; "-" in the record where bounded is
+	// with, as a proxy knew it or an operator stated it; "-" in the record where bounded is
 	// not set: none did.
 	Bound   time.Duration
 	Bounded bool
@@ -142,7 +142,7 @@ const NoClaim = "-"
 // unbounded is the bound of a record that has none.
 const unbounded = "-"
 
-// String is the record as it stands on the master.
+// String is the record as it is kept on the master.
 func (r Record) String() string {
 	bound := unbounded
 	if r.Bounded {
@@ -193,5 +193,5 @@ func Milliseconds(text string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// Millis is a duration in whole milliseconds, as it stands on a master.
+// Millis is a duration in whole milliseconds, as it is kept on a master.
 func Millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

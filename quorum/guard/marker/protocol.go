@@ -18,7 +18,7 @@ const before = "-"
 // NewNonce is one that nothing had before.
 func NewNonce() string { return rand.Text() + before + strconv.Itoa(Protocol) }
 
-// ProtocolOf is the highest protocol of what a master has for a marker and for a record, whatever else that is; 1 where none is told.
+// ProtocolOf is the highest protocol of what a master has for a marker and for a record, whatever else that is; 1 where there is none.
 func ProtocolOf(marker, record string) int {
 	return max(protocolIn(marker, 2), protocolIn(record, 1))
 }

@@ -39,7 +39,7 @@ type Proxy struct {
 	// Masters is how many it has; Guards is whether its guard is on.
 	Masters int
 	Guards  bool
-	// Servers tells sets of masters apart: "-" where it has not met all of them.
+	// Servers distinguishes sets of masters: "-" where it has not reached all of them.
 	Servers string
 	// ClockSince and At are between which moments of the master's clock this proxy found it
 	// to fit; zero: it does not know.
@@ -77,7 +77,7 @@ func Parse(id, entry string) (p Proxy, ok bool) {
 	}, true
 }
 
-// Disagreement says what another proxy has differently, or nothing.
+// Disagreement is what another proxy has differently, or nothing.
 func (p Proxy) Disagreement(with Proxy) string {
 	switch {
 	case p.Masters != with.Masters:
@@ -112,5 +112,5 @@ func Disagreements(all []Proxy) []string {
 	return found
 }
 
-// NoServers is the list of a proxy that has not met all its masters.
+// NoServers is the list of a proxy that has not reached all its masters.
 const NoServers = "-"

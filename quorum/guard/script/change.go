@@ -4,7 +4,7 @@ package script
 // relies on, and change nothing if that is not so any more; so of proxies that see the same
 // need, one does the work. They answer 1: done, 0: not so any more, -1: the master is not
 // what its caller took it for. All run in database 0. Markers go without the number of the
-// database, but for ARGV[1] of Quarantine, Admit and Reword, which is what stands in database 0.
+// database, but for ARGV[1] of Quarantine, Admit and Reword, which is the value in database 0.
 //
 // stands compares a key with what is wanted, "" for no such key; databases are those with
 // a marker of their own; everywhere calls a function in each of these and in database 0.
@@ -112,7 +112,7 @@ if there or not known then return 1 end
 quarantine(ARGV[3])
 return -1`)
 
-	// Reword replaces the marker ARGV[1] by ARGV[2], which differs in what it tells of the
+	// Reword replaces the marker ARGV[1] by ARGV[2], which differs in what it has of the
 	// master; the nonce, and so the votes, stay.
 	Reword = New(guardLua + `
 if not stands(marker, ARGV[1]) then return 0 end
@@ -128,7 +128,7 @@ everywhere(function(db)
 end)
 return 1`)
 
-	// Restate replaces the record ARGV[1] by ARGV[2] wherever it stands.
+	// Restate replaces the record ARGV[1] by ARGV[2] wherever it is.
 	Restate = New(guardLua + `
 if not stands(record, ARGV[1]) then return 0 end
 everywhere(function()

@@ -3,7 +3,7 @@ package script
 // OwnPrefix is before the names of all keys of the proxies' own. No lock has such a name.
 const OwnPrefix = "redlock-proxy:"
 
-// The keys of the guard on each master. The marker, the sequence and the canary stand in
+// The keys of the guard on each master. The marker, the sequence and the canary are in
 // database 0 and in every other one in which a lock was ever asked for; the rest is in
 // database 0, but for the quarantine record while a catch-up fills the other databases.
 const (

@@ -18,22 +18,22 @@ return page`)
 	// for the keys ARGV[3], … of database ARGV[1]; the PTTL of one that is no string is -2.
 	Values = New(`redis.call('select', ARGV[1])
 local now = redis.call('time')
-local told = {redis.call('get', '` + MarkerKey + `') or '', redis.call('hget', '` + SequenceKey + `', ARGV[2]) or '0', now[1], now[2]}
+local reply = {redis.call('get', '` + MarkerKey + `') or '', redis.call('hget', '` + SequenceKey + `', ARGV[2]) or '0', now[1], now[2]}
 for i = 3, #ARGV do
   local value = redis.pcall('get', ARGV[i])
   if type(value) == 'string' then
-    told[#told + 1], told[#told + 2] = value, redis.call('pttl', ARGV[i])
+    reply[#reply + 1], reply[#reply + 2] = value, redis.call('pttl', ARGV[i])
   else
-    told[#told + 1], told[#told + 2] = '', -2
+    reply[#reply + 1], reply[#reply + 2] = '', -2
   end
 end
 redis.call('select', '0')
-return told`)
+return reply`)
 
 	// Databases answers {marker, longest TTL, database, …}.
-	Databases = New(guardLua + `local told = {redis.call('get', marker) or '', redis.call('get', longest) or '0'}
-for _, db in ipairs(databases()) do told[#told + 1] = db end
-return told`)
+	Databases = New(guardLua + `local reply = {redis.call('get', marker) or '', redis.call('get', longest) or '0'}
+for _, db in ipairs(databases()) do reply[#reply + 1] = db end
+return reply`)
 
 	// RaiseLongest raises the record of the longest TTL to ARGV[1] ms.
 	RaiseLongest = New(guardLua + `
@@ -79,7 +79,7 @@ everywhere(function(db)
 end)
 return all`)
 
-	// Announce notes what the proxy ARGV[1] tells of itself, ARGV[2], and forgets those that
+	// Announce notes the entry of the proxy ARGV[1], ARGV[2], and forgets those that
 	// were not heard of for ARGV[3] ms. It answers {seconds, microseconds, id, entry, …} for
 	// all; an entry begins with when it was written and when that proxy was first heard of,
 	// both in ms of the master's clock.
@@ -90,14 +90,14 @@ local had = redis.call('hget', proxies, ARGV[1])
 local first = had and string.match(had, '^%d+ (%d+)') or now
 redis.call('hset', proxies, ARGV[1], now .. ' ' .. first .. ' ' .. ARGV[2])
 local all = redis.call('hgetall', proxies)
-local told = {time[1], time[2]}
+local reply = {time[1], time[2]}
 for i = 1, #all, 2 do
   local at = tonumber(string.match(all[i + 1], '^%d+') or '0')
   if math.abs(now - at) > tonumber(ARGV[3]) then
     redis.call('hdel', proxies, all[i])
   else
-    told[#told + 1], told[#told + 2] = all[i], all[i + 1]
+    reply[#reply + 1], reply[#reply + 2] = all[i], all[i + 1]
   end
 end
-return told`)
+return reply`)
 )

@@ -3,7 +3,7 @@ package script
 // sealedField is the field of the sequence in database 0 with when the master was sealed, in ms of its clock.
 const sealedField = "sealed"
 
-// wholeLua tells whether a marker, as it stands in database 0, stands in all databases that have one: none was flushed.
+// wholeLua checks whether a marker, as it is in database 0, is in all databases that have one: none was flushed.
 const wholeLua = `local function whole(text)
   local bare = string.sub(text, 1, -3)
   local failed = everywhere(function(db) return not stands(marker, bare .. '@' .. db) end)
@@ -52,15 +52,15 @@ everywhere(function(db)
 end)
 return 1`)
 
-	// Hold notes what the proxy ARGV[1] says of what it holds back, ARGV[2], for ARGV[3] ms.
+	// Hold notes what the proxy ARGV[1] holds back, ARGV[2], for ARGV[3] ms.
 	Hold = New(`redis.call('hset', '` + HeldKey + `', ARGV[1], ARGV[2])
 redis.call('pexpire', '` + HeldKey + `', ARGV[3])
 return 1`)
 
-	// Held answers {id, what it says, …}.
+	// Held answers {id, what it holds back, …}.
 	Held = New(`return redis.call('hgetall', '` + HeldKey + `')`)
 
-	// Marked answers what stands under the key of the marker.
+	// Marked answers the value of the marker's key.
 	Marked = New(`return redis.call('get', '` + MarkerKey + `') or ''`)
 
 	// Await puts the record ARGV[2] beside the marker ARGV[1], where there is none.

@@ -22,7 +22,7 @@ func Choose(promised []Seal, wanted Change) Change {
 	return highest.Change
 }
 
-// Step says why masters cannot follow others in one step, or nil. One may be added, removed or
+// Step is why masters cannot follow others in one step, or nil. One may be added, removed or
 // replaced by another at a time: so every majority of the new set has more masters than the requests
 // of an attempt that was refused, or a lock that was released, can still reach.
 func Step(from, to []string) error {

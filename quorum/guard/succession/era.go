@@ -27,7 +27,7 @@ type Era struct {
 // noEra is the zero Era as text.
 const noEra = "0"
 
-// String is the era as it stands in a marker.
+// String is the era as it is in a marker.
 func (e Era) String() string {
 	if e.Number == 0 {
 		return noEra
@@ -39,7 +39,7 @@ func (e Era) String() string {
 // its own: it does nothing with these, and changes nothing on them.
 const atPlace = "@"
 
-// placed is a place as it stands behind what it is of; nothing where it is undecided.
+// placed is a place as it is written behind what it is of; nothing where it is undecided.
 func placed(p place.Place) string {
 	if p == place.Undecided {
 		return ""
@@ -77,7 +77,7 @@ func (e Era) Is(names []string) bool {
 	return e.Number == 0 || e.Masters == len(names) && e.Hash == Hash(names)
 }
 
-// Seal says that the era of a master is over, and what follows. It is what the masters accept in a
+// Seal ends the era of a master, and has what follows. It is what the masters accept in a
 // ballot, so it may be replaced by one of a higher ballot until a majority has the same.
 type Seal struct {
 	// Ballot is the one in which it was accepted.
@@ -114,7 +114,7 @@ func (c Change) Is(other Change) bool {
 // noSeal is the text of a seal that is none.
 const noSeal = "-"
 
-// String is the seal as it stands in a marker, without spaces.
+// String is the seal as it is in a marker, without spaces.
 func (s Seal) String() string {
 	if s.IsNone() {
 		return noSeal

@@ -10,9 +10,9 @@ import (
 
 // TestWord: an operator's word counts once every proxy that reaches the masters had the time to
 // leave there what it knows, and what they know beats it.
-func TestWord(t *testing.T) {
+func TestOverride(t *testing.T) {
 	now, ttl := time.Now(), time.Minute
-	w := newWord(3, &ttl)
+	w := newOverride(3, &ttl)
 	want := func(what string, at time.Duration, largest, bound time.Duration, ok bool) {
 		t.Helper()
 		if got, counts := w.bound(largest, now.Add(at)); got != bound || counts != ok {
@@ -20,20 +20,20 @@ func TestWord(t *testing.T) {
 		}
 	}
 	want("nothing was reached", time.Hour, 0, 0, false)
-	w.meet(0, "a", now)
-	w.meet(1, "b", now)
+	w.reached(0, "a", now)
+	w.reached(1, "b", now)
 	want("two of three were reached", time.Hour, 0, 0, false)
-	w.meet(2, "c", now)
-	w.meet(0, "a", now.Add(time.Second))
+	w.reached(2, "c", now)
+	w.reached(0, "a", now.Add(time.Second))
 	want("just reached", allLooked-1, 0, 0, false)
 	want("for long enough", allLooked, 0, ttl, true)
 	want("a longer one is known", allLooked, time.Hour, time.Hour, true)
-	w.meet(1, "d", now.Add(2*time.Second))
+	w.reached(1, "d", now.Add(2*time.Second))
 	want("one restarted since", allLooked, 0, 0, false)
 	want("that was long ago", allLooked+2*time.Second, 0, ttl, true)
 
-	w = newWord(3, nil)
-	w.meet(0, "a", now)
+	w = newOverride(3, nil)
+	w.reached(0, "a", now)
 	want("nothing was said", time.Hour, 0, 0, false)
 }
 

@@ -5,24 +5,24 @@ import (
 	"sync"
 )
 
-// lines let commands that replace the value of one key go one after another in this process:
-// they would only take each other's ballots away.
-type lines struct {
+// keyQueues let commands that replace the value of one key go one after another in this process:
+// they would only overtake each other's ballots.
+type keyQueues struct {
 	mu    sync.Mutex
-	byKey map[string]*line
+	byKey map[string]*keyQueue
 }
 
-type line struct {
+type keyQueue struct {
 	turn chan struct{} // holds one token: whose turn it is
 	size int
 }
 
 // enter waits for the turn. leave gives it up.
-func (l *lines) enter(ctx context.Context, key string) (leave func(), err error) {
+func (l *keyQueues) enter(ctx context.Context, key string) (leave func(), err error) {
 	l.mu.Lock()
 	one := l.byKey[key]
 	if one == nil {
-		one = &line{turn: make(chan struct{}, 1)}
+		one = &keyQueue{turn: make(chan struct{}, 1)}
 		l.byKey[key] = one
 	}
 	one.size++
@@ -36,7 +36,7 @@ func (l *lines) enter(ctx context.Context, key string) (leave func(), err error)
 	}
 }
 
-func (l *lines) quit(key string, one *line) {
+func (l *keyQueues) quit(key string, one *keyQueue) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if one.size--; one.size == 0 {
