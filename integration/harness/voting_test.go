@@ -37,8 +37,8 @@ func TestMarkNew(t *testing.T) {
 	var met masters
 	met.markNew(urls, true)
 	for i, text := range marked() {
-		m := marker.Marked(text)
-		if info := fmt.Sprint(first(dial(t, servers[i].Addr()).Do("INFO", "server"))); !m.Is || !strings.Contains(info, "run_id:"+m.Says.RunID) {
+		m := marker.ReadMarker(text)
+		if info := fmt.Sprint(first(dial(t, servers[i].Addr()).Do("INFO", "server"))); !m.Valid || !strings.Contains(info, "run_id:"+m.Value.RunID) {
 			t.Errorf("got %q, want a marker of the server's present life", text)
 		}
 	}
