@@ -71,8 +71,8 @@ type Connection struct {
 	Multi, Queued bool
 	// Watching is set while keys are watched there.
 	Watching bool
-	// Restricted: it takes messages, and is known to take hardly a command. Monitoring: it takes what others do.
-	Restricted, Monitoring bool
+	// Restricted: it takes messages, and hardly a command, unless it has changed to RESP3 (Unsure). Monitoring: it takes what others do.
+	Restricted, Unsure, Monitoring bool
 	// Silent is set where the client wants no answers.
 	Silent bool
 }
@@ -140,7 +140,7 @@ func (r *router) settled(at Situation, name string, d Decision) Decision {
 		return Decision{Verb: Settle}
 	case u.Stream && !u.Quitting: // it may be in a transaction there that nobody knows of
 		return Decision{Verb: Close}
-	case d.Verb == Learn && (u.Restricted || u.Quitting):
+	case d.Verb == Learn && (u.Restricted && !u.Unsure || u.Quitting):
 		return Decision{} // it is refused there, whatever it is
 	case d.Verb == Learn:
 		return d

@@ -118,7 +118,7 @@ func TestRoute(t *testing.T) {
 		{"not before its turn", "EVALSHA " + sha + " 0", first, Settle, ""},
 		{"nor where it is refused", "EVALSHA " + sha + " 0", open(func(u *Connection) { u.Restricted = true }), Forward, ""},
 		{"where some carry it out", "EVALSHA " + sha + " 0", open(func(u *Connection) { u.Monitoring = true }), Learn, ""},
-		{"nor where nobody knows", "FCALL f 0", open(func(u *Connection) { u.Stream = true }), Close, ""},
+		{"nor where nobody knows", "EVALSHA " + sha + " 0", open(func(u *Connection) { u.Stream = true }), Close, ""},
 		{"in the upstream's MULTI", "EVALSHA " + sha + " 0", multi, Learn, ""},
 		{"in ours it is queued", "EVALSHA " + sha + " 0", inMulti, Run, ""},
 		{"too long", "SET lock:a x", Situation{TooLong: true}, Refuse, "ERR command too long"},

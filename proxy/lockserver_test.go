@@ -14,7 +14,7 @@ func newLockServer(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{T: t, locks: newMemoryLocks(), served: make(chan struct{})}
 	r.server = proxy.NewServer(proxy.Options{Table: commands.NewTable(commands.Options{
-		Locks: memoryLocker{r.locks}, Register: r.locks, LockKeys: []string{"lock:*"}, Settings: commands.Settings{MaxTTL: time.Hour},
+		Locks: memoryLocker{r.locks}, Register: r.locks, AllKeys: r.locks, LockKeys: []string{"lock:*"}, Settings: commands.Settings{MaxTTL: time.Hour},
 	})})
 	r.server.SetNow(stopped())
 	return r
@@ -36,7 +36,7 @@ func TestLockServerAnswersCommandsOnLockKeys(t *testing.T) {
 	unknown := "-ERR unknown command 'FOO', with args beginning with: 'lock:a' \r\n"
 	script := []exchange{
 		{"SET lock:a me NX PX 1000", ok}, {"GET lock:a", bulk("me")}, {"SET a 1", noUpstream("a")}, {"MGET b lock:a", "-ERR 'mget' names lock keys and others: 'lock:a' is on the lock masters, 'b' on the upstream; send two commands\r\n"},
-		{"MGET b a", noUpstream("b")}, {"GET", "-ERR wrong number of arguments for 'get' command\r\n"}, {"FOO lock:a", unknown}, {"KEYS *", "*0\r\n"}, {"RANDOMKEY", "-ERR unknown command 'RANDOMKEY', with args beginning with: \r\n"},
+		{"MGET b a", noUpstream("b")}, {"GET", "-ERR wrong number of arguments for 'get' command\r\n"}, {"FOO lock:a", unknown}, {"KEYS *", "*1\r\n" + bulk("lock:a")}, {"RANDOMKEY", "-ERR unknown command 'RANDOMKEY', with args beginning with: \r\n"},
 		{"EVAL return 0", "-ERR no upstream: 'eval' names no lock key (--lock-keys)\r\n"}, {"XADD lock:a * f x", "-ERR lock key 'lock:a': 'xadd' cannot run on the lock masters; a lock key takes commands of strings, hashes, lists, sets and sorted sets\r\n"},
 		{"WATCH a", noUpstream("a")}, {"WATCH lock:a a", "-ERR 'watch' names lock keys and others: 'lock:a' is on the lock masters, 'a' on the upstream; send two commands\r\n"},
 		{"WATCH", "-ERR wrong number of arguments for 'watch' command\r\n"}, {"EXEC", "-ERR EXEC without MULTI\r\n"}, {"DISCARD", "-ERR DISCARD without MULTI\r\n"},

@@ -132,7 +132,7 @@ func (f *forwarding) connection() commands.Connection {
 	state := f.relay.know()
 	return commands.Connection{
 		Settled: true, Quitting: state.Quitting, Stream: state.Stream, Multi: state.Multi, Queued: state.Queued, Watching: state.Watching,
-		Restricted: state.Restricted() && !state.ProtoUnknown, Monitoring: state.Monitoring, Silent: f.relay.silence != track.Speaking,
+		Restricted: state.Restricted(), Unsure: state.ProtoUnknown, Monitoring: state.Monitoring, Silent: f.relay.silence != track.Speaking,
 	}
 }
 

@@ -36,7 +36,11 @@ func markOf(id string, key Key) string { return markPrefix + id + ":" + key.Name
 // Mark is of queue.Others.
 func (o others) Mark(key Key, marked func()) {
 	waits := cell.Cell{Form: cell.Plain, Attempt: o.as, Value: cell.Value{Present: true}}
-	o.ask(key, marking{mark: markOf(o.id, key), cell: waits, last: markTime}, &census{ended: func(bool) { marked() }})
+	o.ask(key, marking{mark: markOf(o.id, key), cell: waits, last: markTime}, &census{ended: func(most bool) {
+		if most {
+			marked()
+		}
+	}})
 }
 
 // Unmark is of queue.Others.

@@ -49,6 +49,11 @@ func TestOthers(t *testing.T) {
 		b.masters[0].away()
 		b.masters[1].away()
 		want(here, "") // it is not known
+		alone := others{here.Cluster, here.as, func() []string { return nil }}
+		for _, who := range []others{here, alone} {
+			who.Mark(job, func() { b.Error("too few masters have the mark, or nobody is there to see it") })
+			synctest.Wait()
+		}
 	})
 }
 

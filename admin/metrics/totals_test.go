@@ -10,7 +10,7 @@ func TestTotals(t *testing.T) {
 	m := New("1")
 	trip := m.RoundTrips([]string{"a", "b"})
 	before := m.Totals()
-	m.meters.acquire.end(t.Context(), time.Now(), nil)
+	m.meters.acquire.end(t.Context(), time.Now(), new(error))
 	m.meters.update.ended[noQuorum].Inc()
 	m.meters.acquire.ended[held].Inc()
 	trip(1, 2*time.Second)
