@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"redlock-proxy/internal/contained"
 	"redlock-proxy/quorum/feed"
+	"redlock-proxy/quorum/guard/script"
 )
 
 // watch is that of a database of one master. It is connected while there are alarms.
@@ -18,8 +20,10 @@ type watch struct {
 	server Server
 	db     int
 
-	mu      sync.Mutex
-	alarms  map[string][]listener
+	mu     sync.Mutex
+	alarms map[string][]listener
+	// marks are how many of these keys are not clients' but the proxy's own.
+	marks   int
 	running bool
 	line    *line     // nil: not connected
 	cause   error     // why not
@@ -36,6 +40,9 @@ type listener interface {
 // add has a listener hear of a key, and connects.
 func (w *watch) add(key string, a listener) {
 	w.mu.Lock()
+	if len(w.alarms[key]) == 0 && isOwn(key) {
+		w.marks++
+	}
 	w.alarms[key] = append(w.alarms[key], a)
 	starts := !w.running
 	w.running = true
@@ -66,6 +73,9 @@ func (w *watch) remove(key string, a listener) {
 	if len(left) > 0 {
 		w.alarms[key] = left
 		return
+	}
+	if _, there := w.alarms[key]; there && isOwn(key) {
+		w.marks--
 	}
 	delete(w.alarms, key)
 	if len(w.alarms) == 0 {
@@ -171,13 +181,16 @@ func (w *watch) lost(err error) {
 	}
 }
 
-// standing is how many keys are watched, and why none is where some should be.
+// isOwn reports whether a key is no client's.
+func isOwn(key string) bool { return strings.HasPrefix(key, script.OwnPrefix) }
+
+// standing is how many keys of clients are watched, and why none is where some should be.
 func (w *watch) standing() (keys int, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case w.line != nil:
-		return len(w.alarms), nil
+		return len(w.alarms) - w.marks, nil
 	case len(w.alarms) > 0:
 		return 0, w.cause
 	}
