@@ -3,6 +3,8 @@
 package schedules
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,15 +18,19 @@ func TestValidityLeavesFirst(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
 	p, other := f.proxy(t, "--master-timeout", "1m"), f.proxy(t)
+	n := 0
 	for _, first := range [][]string{{"LOCK", "lock:a", "me", "PX", "3000"}, {"LOCK", "lock:a", "me", "PX", "3000", "AT"}, {"EXTEND", "lock:a", "me", "PX", "3000"}} {
 		for _, next := range [][]string{
-			{"LOCK", "lock:slow", "me", "PX", "3000"}, {"EXTEND", "lock:slow", "me", "PX", "3000"}, {"UNLOCK", "lock:slow", "me"}, {"FENCE", "lock:slow"},
-			{"GET", "lock:slow"}, {"SET", "lock:slow", "v", "NX"}, {"EVAL", releaseIfOwn, "1", "lock:slow", "me"}, {"LOCKINFO", "lock:slow"},
+			{"LOCK", "", "me", "PX", "3000"}, {"EXTEND", "", "me", "PX", "3000"}, {"UNLOCK", "", "me"}, {"FENCE", ""},
+			{"GET", ""}, {"SET", "", "v", "NX"}, {"EVAL", releaseIfOwn, "1", "", "me"}, {"LOCKINFO", ""},
 		} {
+			n++
+			key := fmt.Sprintf("lock:slow%03d", n) // another one each time: what is left of the one before holds up nothing
+			next[slices.Index(next, "")] = key
 			if first[0] == "EXTEND" {
 				wantGrant(t, connect(t, other), "LOCK", "lock:a", "me", "PX", "3000")
 			}
-			slow, client := p.hold("lock:slow", 0, f.everyMaster()...), connect(t, p)
+			slow, client := p.hold(key, 0, f.everyMaster()...), connect(t, p)
 			kit.Must(t, client.Send(redistest.AppendCommand(redistest.AppendCommand(nil, first...), next...)))
 			slow.wait(t)
 			client.SetTimeout(10 * time.Second)
