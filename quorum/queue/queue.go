@@ -309,4 +309,5 @@ func (q *Queues[K]) passed(p *Place[K]) {
 	defer q.mu.Unlock()
 	line := q.byKey[p.key]
 	line.marked = line.marked.Add(-markPause)
+	line.turn.returned(time.Now())
 }

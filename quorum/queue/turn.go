@@ -114,6 +114,11 @@ func (t *turn) refused() (cue Cue, told bool) {
 	return TryNow, true
 }
 
+// returned is for a lock that another process had, and has left to this one.
+func (t *turn) returned(now time.Time) {
+	t.served, t.next, t.contended, t.gap = 0, "", now, time.Time{}
+}
+
 // lost is for a lock that the head found in other hands: in those of another process, unless it is ours.
 func (t *turn) lost(now time.Time) {
 	if !t.isOurs() {

@@ -80,6 +80,23 @@ func TestTurnOfThoseWhoDoNotCome(t *testing.T) {
 	}
 }
 
+// TestTurnThatReturns: one to whom the lock was left, and who has left it to this process again, did come.
+func TestTurnThatReturns(t *testing.T) {
+	var one turn
+	now := time.Unix(1000, 0)
+	for range 3 {
+		if !one.granted(0, now) {
+			t.Error("it does not ask whether the other one waits again")
+		}
+		one.answered("other", 1, now)
+		if cue, to, _ := one.released(now); cue != Yield || to != "other" {
+			t.Errorf("%d, to %q", cue, to)
+		}
+		now = now.Add(ms)
+		one.returned(now)
+	}
+}
+
 // TestTurnIsLostEarly: a release that another was quicker to use ends the turn, and others are asked again soon.
 func TestTurnIsLostEarly(t *testing.T) {
 	var one turn
