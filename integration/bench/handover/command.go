@@ -23,10 +23,19 @@ func Command() *cli.Command {
 		&cli.DurationFlag{Name: "hold", Usage: "how long each keeps the lock"},
 		&cli.DurationFlag{Name: "pause", Usage: "how long each waits between unlock and lock"},
 		&cli.BoolFlag{Name: "uneven", Usage: "the first proxy has one client of eight, the others share the rest"},
+		&cli.BoolFlag{Name: "goals", Usage: "what goals are set for, instead, with numbers of clients, proxies and times of its own"},
 		suite.RoundsFlag(3), suite.SecondsFlag(3), suite.ProxyFlag(),
 	}, func(c *cli.Context) error {
 		set, err := settingsOf(c)
 		if err != nil {
+			return err
+		}
+		if c.Bool("goals") {
+			lines, err := Summary(c.Context, set.binary, set.rounds, set.window, c.App.ErrWriter)
+			if err == nil {
+				fmt.Fprintf(c.App.Writer, "%s.\nMedians of %d rounds. Made by `%s`.\n", figures.ReadMachine().Header("load generators, proxies and all Redis servers"), set.rounds, set.madeBy)
+				figures.WriteLines(c.App.Writer, lines, &figures.Tally{})
+			}
 			return err
 		}
 		return run(c.Context, set, c.App.Writer, c.App.ErrWriter)
