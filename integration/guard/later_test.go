@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/integration/harness"
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"
 	"redlock-proxy/quorum/guard/marker"
@@ -21,7 +22,16 @@ const laterVersion = "proxies of a later version use it: upgrade this one"
 func TestMastersOfALaterVersion(t *testing.T) {
 	masters := kit.StartMasters(t)
 	first := kit.StartProxy(t, redistest.URLs(masters))
+	(&kit.Fleet{Proxies: []*harness.Proxy{first}}).WantVoting(t, len(masters))
 	kit.WantGrant(t, kit.Connect(t, first), "LOCK", "held", "me", "PX", "600000")
+	kit.Soon(t, func() error { // not on a bare majority, of which one will be away
+		for _, master := range masters {
+			if reply, err := kit.AskIn(master, "0", "EXISTS", "held"); err != nil || reply != any(int64(1)) {
+				return fmt.Errorf("EXISTS: %v, %w", reply, err)
+			}
+		}
+		return nil
+	})
 	kit.Must(t, first.Close())
 	forge := func(master *redistest.Server) {
 		stands, err := kit.AskIn(master, "0", "GET", script.MarkerKey)
