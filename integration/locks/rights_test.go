@@ -3,6 +3,7 @@
 package locks
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -131,6 +132,12 @@ func TestScriptBesideAnUpstreamThatIsDown(t *testing.T) {
 	t.Parallel()
 	r := startRestricted(t)
 	kit.Must(t, r.upstream.Kill())
+	kit.Soon(t, func() error { // what was connected is reset in the moment of the kill, and refused after it
+		if reply := kit.Text(kit.Do(t, kit.Dial(t, r.proxy.Addr()), "GET", "data")); !strings.HasSuffix(reply, "connection refused") {
+			return errors.New(reply)
+		}
+		return nil
+	})
 	client := kit.Dial(t, r.proxy.Addr())
 	kit.Does(t, client, "EVAL|redis.call('publish','c','1') return redis.call('set',KEYS[1],'v','PX',60000)|1|lock:a", "ERR upstream "+r.upstream.Addr()+": connection refused")
 	kit.Does(t, client, "SET lock:a v NX PX 60000", "OK") // nobody has it

@@ -107,7 +107,7 @@ type awaiting[K comparable] struct {
 	head   *Head
 	timer  *time.Timer
 	alarm  Alarm // nil: none is set
-	// marked has one signal when others know that this process waits; then passed is set, which rings when one leaves the lock to it.
+	// marked has one signal when the mark of this process was left; then passed is set, which rings when another leaves the lock to it.
 	marked chan struct{}
 	passed Alarm
 	// quorum is what is waited for instead while too few masters vote.
@@ -205,7 +205,7 @@ func (a *awaiting[K]) sees() {
 	}
 }
 
-// mark has other processes know that this one waits.
+// mark leaves a mark for other processes.
 func (a *awaiting[K]) mark() {
 	a.queues.mark(a.place, func() {
 		select {
@@ -215,7 +215,7 @@ func (a *awaiting[K]) mark() {
 	})
 }
 
-// listen has it rung for when another process leaves the lock to this one.
+// listen sets the alarm that rings when another process leaves the lock to this one.
 func (a *awaiting[K]) listen() {
 	if a.passed != nil && a.passed.Ended() {
 		a.passed.Stop()

@@ -21,11 +21,11 @@ type Queues[K comparable] struct {
 
 // Others carries between processes who waits, and whose turn it is. Its methods do not wait for the masters.
 type Others[K comparable] interface {
-	// Mark has the masters note that this process waits for a key that another one has, and marked called when a majority has. Unmark has them
-	// note that it does not any more.
+	// Mark leaves a mark of this process on the masters: it waits for a key that another one has. marked is called when a majority has it. Unmark
+	// removes it.
 	Mark(key K, marked func())
 	Unmark(key K)
-	// Ask has answered called, once, with the process that waits for a key and comes next after this one, or with none.
+	// Ask calls answered, once, with the process that waits for a key and comes next after this one, or with an empty ID.
 	Ask(key K, answered func(next string))
 	// Pass leaves a lock to a process that waits for it. gone is called if that one does not wait any more.
 	Pass(key K, to string, gone func())
@@ -285,7 +285,7 @@ func (q *Queues[K]) gapOf(p *Place[K]) time.Time {
 // markPause is the time between two marks of a key: who has the lock does not ask for them more often than that by much.
 const markPause = 20 * time.Millisecond
 
-// mark has others know that this process waits for a lock that one of them has, unless it was done just now. marked is called when they know.
+// mark leaves a mark for others, unless one was left just now. marked is called when a majority of the masters has it.
 func (q *Queues[K]) mark(p *Place[K], marked func()) {
 	if q.Others != nil && q.marks(p, time.Now()) {
 		q.Others.Mark(p.key, marked)
@@ -303,7 +303,7 @@ func (q *Queues[K]) marks(p *Place[K], now time.Time) bool {
 	return true
 }
 
-// passed notes that another process has left the lock to this one: if that is in vain it marks again, without a pause.
+// passed notes that another process has left the lock to this one: if the try fails it marks again, without a pause.
 func (q *Queues[K]) passed(p *Place[K]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -87,8 +87,8 @@ func (t *turn) isOurs() bool { return t.served > 0 && !t.free }
 // isLeft reports whether the lock was left to another process, which has not had it yet, as far as is known.
 func (t *turn) isLeft() bool { return t.free && !t.gap.IsZero() }
 
-// answered is for what others were asked: which of them waits and comes next, if any. It says what the head does, if that is another thing now,
-// and to which process the lock is left, if any: it was released before that was known, and nobody waits here who may try for it already.
+// answered takes which other process waits and comes next, if any. It returns what the head does, if that changes, and to which process the lock
+// is left, if any: where it was released before the answer came, and nobody here can be trying for it.
 func (t *turn) answered(next string, waiting int, now time.Time) (cue Cue, to string, told bool) {
 	switch {
 	case next != "" && t.isLeft():
