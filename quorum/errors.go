@@ -44,6 +44,9 @@ var (
 	// ErrQueueFull is the cause given for a master with too many operations
 	// waiting to be sent.
 	ErrQueueFull = master.ErrQueueFull
+
+	// ErrTooLong is returned where there was no room for what the masters hold under the keys.
+	ErrTooLong = master.ErrTooLong
 )
 
 // InsteadError is ErrHeld or ErrNotHeld where it is known what the one key holds instead.

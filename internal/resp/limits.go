@@ -19,7 +19,16 @@ type Limits struct {
 	Total int
 	// Together, if there is one, bounds what all readers that have it hold at a time, beside these limits.
 	Together *Allowance
+	// Skip, unless it is 0, has a bulk string of more bytes than that read over where Total or Together have no room for it, instead of ending the
+	// reply; see [Skipped].
+	Skip int
 }
+
+// Skipped stands for a bulk string for which there was no room: it is its length.
+type Skipped int64
+
+// skipped is how many times Total may be read over.
+const skipped = 64
 
 // Allowance is how many bytes of strings several readers may hold together, each from when a string is announced until its [Reader.End]. It is safe
 // for concurrent use.
@@ -68,9 +77,18 @@ func wrong(format string, args ...any) error {
 }
 
 // budget is what is left of a reply's limits.
-type budget struct{ elements, total int }
+type budget struct{ elements, total, skip int }
 
-func (l Limits) budget() budget { return budget{l.Elements, l.Total} }
+func (l Limits) budget() budget { return budget{l.Elements, l.Total, skipped * l.Total} }
+
+// skips takes the length of a bulk string that is to be read over.
+func (b *budget) skips(l Limits, size int64) bool {
+	if l.Skip == 0 || size <= int64(l.Skip) || size > int64(l.Bulk) || size > int64(b.skip) {
+		return false
+	}
+	b.skip -= int(size)
+	return true
+}
 
 // bulk takes the length of a bulk string.
 func (b *budget) bulk(l Limits, size int64) error {

@@ -16,6 +16,8 @@ const (
 	Bulk   Kind = '$'
 	Array  Kind = '*'
 	Null   Kind = '_'
+	// Over is a Bulk for which there was no room, of N bytes; see Limits.Skip.
+	Over Kind = 0
 )
 
 // Kinds of RESP3, which only a reader made by NewReader3 reads.
@@ -197,13 +199,12 @@ func (r *Reader) line() ([]byte, error) {
 }
 
 func (r *Reader) bulk(size int64) (Token, error) {
-	if err := r.left.bulk(r.limits, size); err != nil {
+	if err := r.hold(size); err != nil {
+		if r.left.skips(r.limits, size) {
+			return Token{Kind: Over, N: size}, r.skip(size)
+		}
 		return Token{}, err
 	}
-	if err := r.limits.Together.take(size); err != nil {
-		return Token{}, err
-	}
-	r.taken += size
 	n := int(size)
 	if err := r.more(n + 2); err != nil {
 		return Token{}, err
@@ -215,6 +216,40 @@ func (r *Reader) bulk(size int64) (Token, error) {
 		return Token{}, wrong("a string without an end")
 	}
 	return Token{Kind: Bulk, Text: text}, nil
+}
+
+// hold takes the length of a string off all limits, or none.
+func (r *Reader) hold(size int64) error {
+	left := r.left
+	if err := left.bulk(r.limits, size); err != nil {
+		return err
+	}
+	if err := r.limits.Together.take(size); err != nil {
+		return err
+	}
+	r.left = left
+	r.taken += size
+	return nil
+}
+
+// skip reads over a string and the end of its line, and holds none of it.
+func (r *Reader) skip(size int64) error {
+	for size > 0 {
+		if err := r.more(1); err != nil {
+			return err
+		}
+		n := min(size, int64(r.w-r.r))
+		r.r += int(n)
+		size -= n
+	}
+	if err := r.more(2); err != nil {
+		return err
+	}
+	r.r += 2
+	if r.buf[r.r-2] != '\r' || r.buf[r.r-1] != '\n' {
+		return wrong("a string without an end")
+	}
+	return nil
 }
 
 // more reads until there are n bytes.
@@ -249,7 +284,7 @@ func (r *Reader) makeRoom(n int) {
 	r.buf, r.r = grown, 0
 }
 
-// Value reads a whole reply: nil, an int64, a string, an Error, or a []any of these. Errors
+// Value reads a whole reply: nil, an int64, a string, an Error, a Skipped, or a []any of these. Errors
 // are *ProtocolError and those of the source.
 func (r *Reader) Value() (any, error) { return r.value(0) }
 
@@ -270,6 +305,8 @@ func (r *Reader) valueOf(t Token, depth int) (any, error) {
 		return nil, nil
 	case Int:
 		return t.N, nil
+	case Over:
+		return Skipped(t.N), nil
 	case Failed:
 		return Error(t.Text), nil
 	case Array, Map, Push:

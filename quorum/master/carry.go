@@ -135,6 +135,7 @@ func (l *lane) land(err error) {
 // deliver finishes the ops, but for those which the master did not know how to do: they
 // were not done, and go again in another form in front of all that came later.
 func (l *lane) deliver() {
+	l.learn()
 	f := &l.flight
 	var again []*op
 	for i, o := range f.ops {

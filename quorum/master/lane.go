@@ -5,14 +5,15 @@ import (
 )
 
 const (
-	// maxBatch bounds a batch, so that one can never take a master's timeout.
+	// maxBatch bounds the ops of a batch that are not long.
 	maxBatch = 1024
 	// maxQueued bounds the ops that wait in one lane.
 	maxQueued = 1 << 16
 )
 
 // lane is a queue to a database of a master with one batch in flight: what arrives
-// meanwhile leaves together in the next. Its ops reach the master in the order of the queue.
+// meanwhile leaves together in the next. Its ops reach the master in the order of the queue, but for those that are long, or
+// whose answers are known to be: they are queued by themselves, and a batch has few of them, behind the others.
 //
 // Nothing wakes up to send: an op that finds an idle lane claims it, and the caller that pushed
 // the op sends it, with what others have pushed by then. The goroutine of the lane's link waits
@@ -26,6 +27,9 @@ type lane struct {
 	// idle is signalled when claimed becomes false.
 	idle  sync.Cond
 	queue []*op
+	// long are the ops of the queue that were found to be long; lengths tells which are.
+	long    []*op
+	lengths lengths
 	// claimed is set from when a caller is about to send until the answers were handed out
 	// and nothing is left to send. Who sets it, or finds it so as the link's goroutine, has
 	// the flight.
@@ -40,7 +44,7 @@ type lane struct {
 }
 
 func newLane(m *Master, db int, down error) *lane {
-	l := &lane{master: m, db: db, down: down, flight: Flight{db: db}}
+	l := &lane{master: m, db: db, lengths: newLengths(), down: down, flight: Flight{db: db}}
 	l.idle.L = &l.mu
 	return l
 }
@@ -52,8 +56,12 @@ func (l *lane) push(o *op, hold bool) (claimed bool, err error) {
 	if l.down != nil {
 		return false, l.down
 	}
-	if len(l.queue) >= maxQueued && o.round != nil {
+	switch {
+	case o.round == nil: // nobody would say it again
+	case len(l.queue)+len(l.long) >= maxQueued:
 		return false, ErrQueueFull
+	case l.lengths.around(o) > longest:
+		return false, ErrTooLong
 	}
 	l.queue = append(l.queue, o)
 	claimed = !l.claimed || l.held
@@ -88,18 +96,17 @@ func (l *lane) take() (over Link, more bool) {
 	defer l.mu.Unlock()
 	batch, n := l.flight.ops[:0], 0
 	for n < len(l.queue) && len(batch) < maxBatch {
-		if o := l.queue[n]; o.whole || o.send() {
-			batch = append(batch, o)
+		if o := l.queue[n]; l.lengths.around(o) > longOp {
+			l.long = append(l.long, o)
 		} else {
-			o.letGo()
+			batch = appendSent(batch, o)
 		}
 		n++
 	}
-	left := copy(l.queue, l.queue[n:])
-	clear(l.queue[left:])
-	if l.queue = l.queue[:left]; left == 0 && cap(l.queue) > maxBatch {
+	if l.queue = shift(l.queue, n); len(l.queue) == 0 && cap(l.queue) > maxBatch {
 		l.queue = nil
 	}
+	batch = l.takeLong(batch)
 	l.flight.load(batch)
 	if len(batch) == 0 {
 		l.claimed = false
@@ -108,13 +115,53 @@ func (l *lane) take() (over Link, more bool) {
 	return l.link, len(batch) > 0
 }
 
+// takeLong adds the next of the long ops to a batch.
+func (l *lane) takeLong(batch []*op) []*op {
+	n, size := 0, 0
+	for short := len(batch); n < len(l.long); n++ {
+		if size += l.lengths.around(l.long[n]); size > longBatch && len(batch) > short {
+			break
+		}
+		batch = appendSent(batch, l.long[n])
+	}
+	if l.long = shift(l.long, n); len(l.long) == 0 {
+		l.long = nil
+	}
+	return batch
+}
+
+// appendSent adds an op to a batch that is sent now, unless it was dropped.
+func appendSent(batch []*op, o *op) []*op {
+	if o.whole || o.send() {
+		return append(batch, o)
+	}
+	o.letGo()
+	return batch
+}
+
+// shift takes the first n off a queue.
+func shift(queue []*op, n int) []*op {
+	left := copy(queue, queue[n:])
+	clear(queue[left:])
+	return queue[:left]
+}
+
+// learn takes what the answers to the flight say of what is long.
+func (l *lane) learn() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, o := range l.flight.ops {
+		l.lengths.learn(o, &l.flight.replies[i])
+	}
+}
+
 // shut refuses new ops and gives back those that wait.
 func (l *lane) shut(reason error) []*op {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down = reason
-	waiting := l.queue
-	l.queue = nil
+	waiting := append(l.queue, l.long...)
+	l.queue, l.long = nil, nil
 	return waiting
 }
 

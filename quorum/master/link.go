@@ -13,13 +13,14 @@ import (
 )
 
 // linkLimits bound what a master answers to one batch: an answer is flat, and what stands
-// under a key is what a proxy wrote there, in a frame or by a script.
+// under a key is what a proxy wrote there, in a frame or by a script. Clients may ask for more together than there is room for; so that
+// costs what they asked for, and not the link.
 func linkLimits(all *resp.Allowance) resp.Limits {
-	return resp.Limits{Line: 64 << 10, Bulk: 32 << 20, Elements: 1 << 17, Depth: 1, Total: maxAnswers, Together: all}
+	return resp.Limits{Line: 64 << 10, Bulk: 32 << 20, Elements: 1 << 17, Depth: 1, Total: maxAnswers, Together: all, Skip: 256}
 }
 
 // maxAnswers bounds the answers to one batch, and all that are being read from a master over all links, in bytes.
-const maxAnswers = 256 << 20
+const maxAnswers = 64 << 20
 
 // keptOut is the most of a buffer that is kept for the next batch, in bytes.
 const keptOut = 64 << 10
@@ -50,6 +51,8 @@ type redisLink struct {
 	// armed is the deadline that is set for reading, or zero.
 	armed  time.Time
 	broken bool
+	// came is how many bytes came since what is under way was last waited for; only the receiver uses it.
+	came int
 }
 
 func newRedisLink(t *redisTransport, conn net.Conn) *redisLink {
@@ -117,6 +120,7 @@ func (k *redisLink) begin(f *Flight) bool {
 
 // Receive is of Link.
 func (k *redisLink) Receive() (f *Flight, err error) {
+	k.came = 0
 	err = contained.Run(func() error {
 		if err := k.in.Wait(); err != nil {
 			return err
@@ -213,11 +217,25 @@ type patientConn struct{ *redisLink }
 func (c patientConn) Read(p []byte) (int, error) {
 	for {
 		n, err := c.conn.Read(p)
+		c.came += n
 		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) || !c.waitsOn(time.Now()) {
 			return n, err
 		}
 	}
 }
+
+// goesOn has a batch waited for anew where the master is in the midst of answering it. It reports whether it is.
+func (k *redisLink) goesOn(now time.Time) bool {
+	if k.came < steady {
+		return false
+	}
+	k.came = 0
+	k.flight.until = now.Add(k.transport.timeout)
+	return true
+}
+
+// steady is how many bytes come at the least, within the time that an answer is waited for, from a master that is well and has much to answer.
+const steady = 1 << 20
 
 // waitsOn sets the deadline of what is under way now, or none. It reports whether that is
 // still to come.
@@ -226,7 +244,7 @@ func (k *redisLink) waitsOn(now time.Time) bool {
 	defer k.mu.Unlock()
 	k.armed = time.Time{}
 	if k.flight != nil {
-		if !k.flight.excuse(now, k.transport.timeout) {
+		if !k.flight.excuse(now, k.transport.timeout) && !k.goesOn(now) {
 			return false
 		}
 		k.armed = k.flight.until

@@ -206,11 +206,30 @@ func decode(do cell.Op, said any) reply {
 		}
 		return reply{State: register.Failed, Err: refusal}
 	}
+	if size, skipped := length(said); skipped {
+		return reply{State: register.Uncounted, Err: &tooLongError{size}}
+	}
 	answer, err := do.Decode(said)
 	if err != nil {
 		return reply{State: register.Unknown, Err: err}
 	}
 	return reply{State: register.Counted, Answer: answer}
+}
+
+// length is how many bytes the strings of an answer have, and whether there was no room for any of them.
+func length(said any) (size int, skipped bool) {
+	switch said := said.(type) {
+	case resp.Skipped:
+		return int(said), true
+	case string:
+		return len(said), false
+	case []any:
+		for _, part := range said {
+			n, over := length(part)
+			size, skipped = size+n, skipped || over
+		}
+	}
+	return size, skipped
 }
 
 func isNoScript(err error) bool {

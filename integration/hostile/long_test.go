@@ -1,0 +1,48 @@
+//go:build integration
+
+package hostile
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// TestLongAnswers: clients that ask for more than there is room for get an error, and end nothing but that: the masters vote all the time, and others
+// lock.
+func TestLongAnswers(t *testing.T) {
+	const many, size = 80, 1_000_000 // together more than a batch of answers may have
+	masters := []*redistest.Server{kit.StartRedis(t), kit.StartRedis(t), kit.StartRedis(t)}
+	clients := make([]*redistest.Client, 2) // each of a proxy
+	args := append(kit.LockKeyArgs(kit.StartRedis(t)), kit.PatientMasters()...)
+	for i := range clients {
+		clients[i] = kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters), args...))
+	}
+	keys := make([]string, many)
+	for i := range keys {
+		keys[i] = fmt.Sprint("lock:long", i)
+	}
+	for _, m := range masters {
+		direct := kit.Dial(t, m.Addr())
+		for _, key := range keys {
+			kit.Do(t, direct, "SETRANGE", key, fmt.Sprint(size-1), "x")
+		}
+	}
+	locks := func(with *redistest.Client) {
+		t.Helper()
+		for range 3 {
+			kit.Does(t, with, "LOCK job me PX 10000", "98")
+			kit.Does(t, with, "UNLOCK job me", "1")
+		}
+	}
+	for i, client := range clients {
+		kit.Does(t, client, "MGET "+strings.Join(keys, " "), "ERR what is under these keys is too long to be read at once, or beside what others read")
+		locks(clients[i])
+		locks(clients[1-i])
+		kit.Does(t, client, "EXISTS "+strings.Join(keys[:10], " "), "10") // what has room
+		locks(client)
+	}
+}

@@ -1,0 +1,105 @@
+package master
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/register"
+)
+
+const (
+	// longOp is from how many bytes on an operation is long, counted with what is known to be under its keys.
+	longOp = 32 << 10
+	// longBatch is how many bytes of long operations leave in one batch, unless it is one operation: what is short waits for no more than that.
+	longBatch = 1 << 20
+	// longest is what may be known to be under the keys of one operation.
+	longest = 16 << 20
+	// maxLengths is how many keys are known by their lengths.
+	maxLengths = 1 << 14
+)
+
+// ErrTooLong is returned where there was no room for a master's answer.
+var ErrTooLong = errors.New("what is under these keys is too long to be read at once, or beside what others read")
+
+// tooLongError is ErrTooLong with how many bytes the answer had.
+type tooLongError struct{ size int }
+
+func (e *tooLongError) Error() string { return fmt.Sprintf("%v: %d bytes", ErrTooLong, e.size) }
+
+// Unwrap makes it an ErrTooLong.
+func (e *tooLongError) Unwrap() error { return ErrTooLong }
+
+// lengths are how much is under the keys of a database that hold much, in bytes, as far as it was seen in what was sent and answered. What is not
+// known counts as nothing; that costs time alone, once.
+type lengths struct {
+	seed maphash.Seed
+	of   map[uint64]int // by the hash of the key's name
+}
+
+func newLengths() lengths { return lengths{maphash.MakeSeed(), map[uint64]int{}} }
+
+// around is the length of an operation and of what is known to be under its keys.
+func (ls *lengths) around(o *op) int {
+	n := len(o.words)
+	if len(ls.of) == 0 {
+		return n
+	}
+	for _, key := range o.do.Keys() {
+		n += ls.of[maphash.String(ls.seed, key)]
+	}
+	return n
+}
+
+// learn takes what a master answered to an operation.
+func (ls *lengths) learn(o *op, got *reply) {
+	var tooLong *tooLongError
+	switch {
+	case got.State == register.Counted:
+		if len(ls.of) > 0 || len(o.words) > longOp || anyLong(got.Found) {
+			ls.learnEach(o, got.Found)
+		}
+	case errors.As(got.Err, &tooLong):
+		keys := o.do.Keys()
+		for _, key := range keys {
+			ls.note(key, tooLong.size/len(keys))
+		}
+	}
+}
+
+// learnEach takes what was found under each key of an operation, and what that wrote there.
+func (ls *lengths) learnEach(o *op, found []cell.Found) {
+	wrote := 0
+	if o.do.Writes() {
+		wrote = len(o.words)
+	}
+	for i, key := range o.do.Keys() {
+		n, seen := wrote, i < len(found)
+		if seen {
+			n = max(n, len(found[i].Value.Text))
+		}
+		switch {
+		case n > longOp:
+			ls.note(key, n)
+		case seen:
+			delete(ls.of, maphash.String(ls.seed, key))
+		}
+	}
+}
+
+func (ls *lengths) note(key string, n int) {
+	if len(ls.of) >= maxLengths {
+		clear(ls.of)
+	}
+	ls.of[maphash.String(ls.seed, key)] = n
+}
+
+func anyLong(found []cell.Found) bool {
+	for i := range found {
+		if len(found[i].Value.Text) > longOp {
+			return true
+		}
+	}
+	return false
+}

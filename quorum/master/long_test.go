@@ -1,0 +1,157 @@
+package master
+
+import (
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/internal/resp"
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/register"
+)
+
+// batch is what a lane sends next, by the first of the keys.
+func (l *lane) batch() (keys []string) {
+	l.take()
+	for _, o := range l.flight.ops {
+		keys = append(keys, o.do.Keys()[0])
+	}
+	return keys
+}
+
+// holding answers the flight as a master that has so many bytes under each key.
+func (l *lane) holding(bytes map[string]int) {
+	for i, o := range l.flight.ops {
+		var found []cell.Found
+		for _, key := range o.do.Keys() {
+			found = append(found, cell.Found{Cell: cell.Cell{Form: cell.Plain, Value: cell.Value{Present: true, Text: strings.Repeat("x", bytes[key])}}})
+		}
+		l.flight.replies[i] = reply{State: register.Counted, Answer: cell.Answer{Did: true, Found: found}}
+	}
+	l.learn()
+	l.flight.unload()
+}
+
+func reading(keys ...string) *op {
+	return &op{change: newChange(0, cell.Read{Names: keys}), round: newRound(1, nil)}
+}
+
+// TestShortOpsPassLongOnes: once it is known that much is under a key, what is about it leaves behind the others, a few in a batch and in their order;
+// and no longer where it is gone.
+func TestShortOpsPassLongOnes(t *testing.T) {
+	l := newLane(nil, 0, nil)
+	push := func(keys ...string) {
+		t.Helper()
+		if _, err := l.push(reading(keys...), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(keys ...string) {
+		t.Helper()
+		if got := l.batch(); !slices.Equal(got, keys) {
+			t.Fatalf("sent %v, want %v", got, keys)
+		}
+	}
+	held := map[string]int{"long 1": 600_000, "long 2": 600_000, "long 3": 100_000, "short": 1_000}
+	push("long 1")
+	push("long 2")
+	push("long 3")
+	want("long 1", "long 2", "long 3") // nothing is known of them
+	l.holding(held)
+	for range 2 {
+		push("long 1")
+		push("long 2")
+		push("long 3")
+		push("short")
+	}
+	want("short", "short", "long 1")
+	l.holding(held)
+	push("short")
+	want("short", "long 2", "long 3")
+	l.holding(held)
+	want("long 1")
+	l.holding(held)
+	delete(held, "long 2")
+	push("short")
+	want("short", "long 2", "long 3")
+	l.holding(held)
+	push("long 1")
+	push("long 2")
+	want("long 2", "long 1") // 2 is short now
+	l.holding(held)
+	want()
+	if claimed, _ := l.push(reading("short"), false); !claimed {
+		t.Error("the lane is not idle")
+	}
+}
+
+// TestWhatIsWrittenIsLong: a long command waits as what is about its key then does.
+func TestWhatIsWrittenIsLong(t *testing.T) {
+	l := newLane(nil, 0, nil)
+	for _, o := range []*op{
+		{change: newChange(0, cell.Accept{Name: "long", Value: cell.Value{Present: true, Text: strings.Repeat("x", 900_000)}}), round: newRound(1, nil)},
+		reading("short"),
+	} {
+		if _, err := l.push(o, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := l.batch(); !slices.Equal(got, []string{"short", "long"}) {
+		t.Errorf("sent %v", got)
+	}
+	l.flight.replies[1] = reply{State: register.Counted, Answer: cell.Answer{Did: true}}
+	l.learn()
+	if n := l.lengths.around(reading("long")); n < 900_000 {
+		t.Errorf("the key is taken to hold %d bytes", n)
+	}
+}
+
+// TestTooLong: what had no room is not asked for again, also where each part of it had.
+func TestTooLong(t *testing.T) {
+	l := newLane(nil, 0, nil)
+	keys := slices.Repeat([]string{""}, 1000)
+	for i := range keys {
+		keys[i] = strings.Repeat("k", i+1)
+	}
+	if _, err := l.push(reading(keys...), false); err != nil {
+		t.Fatal(err)
+	}
+	l.take()
+	answer := []any{int64(1)}
+	for range keys {
+		answer = append(answer, resp.Skipped(30_000), int64(1000))
+	}
+	l.flight.replies[0] = decode(cell.Read{Names: keys}, answer)
+	if got := l.flight.replies[0]; got.State != register.Uncounted || !errors.Is(got.Err, ErrTooLong) {
+		t.Errorf("decoded %v, %v", got.State, got.Err)
+	}
+	l.learn()
+	if _, err := l.push(reading(keys...), false); !errors.Is(err, ErrTooLong) {
+		t.Errorf("asked for it again: %v", err)
+	}
+	if _, err := l.push(reading(keys[:300]...), false); err != nil {
+		t.Errorf("a part of it: %v", err)
+	}
+}
+
+
+// TestGoesOn: a master in the midst of a long answer is waited for as long as enough of it comes.
+func TestGoesOn(t *testing.T) {
+	const limit = time.Second
+	conn, other := net.Pipe()
+	defer other.Close()
+	defer conn.Close()
+	now := time.Now()
+	k := &redisLink{transport: &redisTransport{timeout: limit}, conn: conn, flight: &Flight{until: now, excused: true}}
+	for i, came := range []int{2 * steady, steady, steady - 1} {
+		now = k.flight.until
+		k.came += came
+		goes := k.waitsOn(now.Add(time.Millisecond))
+		if want := came >= steady; goes != want {
+			t.Errorf("after %d bytes, time %d: goes on %v, want %v", came, i, goes, want)
+		}
+	}
+}
