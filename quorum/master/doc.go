@@ -14,6 +14,13 @@
 // release does of the take of who waits for the lock, leaves the sending to that one's caller, for 200 µs. What may have left
 // and was not answered is unknown; what never left has failed, and is not.
 //
+// What is long, or is known to be under the keys of an operation, has batches of its own, in turn with the others and a
+// megabyte in each (long.go): else one client that reads long values would have all others wait for them, and a batch could
+// take so long that all masters seem to be down. What nobody knew to be that long may come all the same: a master that is
+// in the midst of its answers is waited for, and a string for which there is no room is read over.
+// A second connection for what is long was not needed: what a long value costs is the master's own work, 1.4 ms for each
+// 900 KB that a script reads there and 3.4 ms for each that is set.
+//
 // What a master sends is not believed. The links read with the bounds of package resp, and so
 // does everything that goes through go-redis, which else makes room for whatever length it is
 // told. An answer beyond the bounds, of another kind, or to no question ends the connection.

@@ -13,7 +13,7 @@ const (
 
 // lane is a queue to a database of a master with one batch in flight: what arrives
 // meanwhile leaves together in the next. Its ops reach the master in the order of the queue, but for those that are long, or
-// whose answers are known to be: they are queued by themselves, and a batch has few of them, behind the others.
+// whose answers are known to be: they are queued by themselves, and have batches of their own, a few in each, in turn with the others.
 //
 // Nothing wakes up to send: an op that finds an idle lane claims it, and the caller that pushed
 // the op sends it, with what others have pushed by then. The goroutine of the lane's link waits
@@ -27,9 +27,10 @@ type lane struct {
 	// idle is signalled when claimed becomes false.
 	idle  sync.Cond
 	queue []*op
-	// long are the ops of the queue that were found to be long; lengths tells which are.
+	// long are the ops of the queue that were found to be long; lengths tells which are. wasLong is whether the last batch was of these.
 	long    []*op
 	lengths lengths
+	wasLong bool
 	// claimed is set from when a caller is about to send until the answers were handed out
 	// and nothing is left to send. Who sets it, or finds it so as the link's goroutine, has
 	// the flight.
@@ -94,7 +95,28 @@ func (l *lane) again(ops []*op) error {
 func (l *lane) take() (over Link, more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	batch, n := l.flight.ops[:0], 0
+	batch := l.flight.ops[:0]
+	if !l.wasLong {
+		batch = l.takeLong(batch)
+	}
+	if l.wasLong = len(batch) > 0; !l.wasLong {
+		batch = l.takeShort(batch)
+	}
+	if len(batch) == 0 {
+		batch = l.takeLong(batch)
+		l.wasLong = true
+	}
+	l.flight.load(batch)
+	if len(batch) == 0 {
+		l.claimed = false
+		l.idle.Broadcast()
+	}
+	return l.link, len(batch) > 0
+}
+
+// takeShort adds what is next to a batch. What is long is put aside.
+func (l *lane) takeShort(batch []*op) []*op {
+	n := 0
 	for n < len(l.queue) && len(batch) < maxBatch {
 		if o := l.queue[n]; l.lengths.around(o) > longOp {
 			l.long = append(l.long, o)
@@ -106,23 +128,18 @@ func (l *lane) take() (over Link, more bool) {
 	if l.queue = shift(l.queue, n); len(l.queue) == 0 && cap(l.queue) > maxBatch {
 		l.queue = nil
 	}
-	batch = l.takeLong(batch)
-	l.flight.load(batch)
-	if len(batch) == 0 {
-		l.claimed = false
-		l.idle.Broadcast()
-	}
-	return l.link, len(batch) > 0
+	return batch
 }
 
 // takeLong adds the next of the long ops to a batch.
 func (l *lane) takeLong(batch []*op) []*op {
 	n, size := 0, 0
-	for short := len(batch); n < len(l.long); n++ {
-		if size += l.lengths.around(l.long[n]); size > longBatch && len(batch) > short {
+	for n < len(l.long) {
+		if size += l.lengths.around(l.long[n]); size > longBatch && len(batch) > 0 {
 			break
 		}
 		batch = appendSent(batch, l.long[n])
+		n++
 	}
 	if l.long = shift(l.long, n); len(l.long) == 0 {
 		l.long = nil

@@ -12,7 +12,7 @@ import (
 const (
 	// longOp is from how many bytes on an operation is long, counted with what is known to be under its keys.
 	longOp = 32 << 10
-	// longBatch is how many bytes of long operations leave in one batch, unless it is one operation: what is short waits for no more than that.
+	// longBatch is how many bytes of long operations leave in one batch, unless it is one operation: what is short waits for no more than one of these.
 	longBatch = 1 << 20
 	// longest is what may be known to be under the keys of one operation.
 	longest = 16 << 20
