@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"redlock-proxy/integration/harness"
 	"redlock-proxy/integration/kit"
