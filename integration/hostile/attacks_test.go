@@ -28,7 +28,7 @@ func attacks() []*attack {
 		{name: "half-closed", clients: 4, run: halfClosed}, {name: "script bombs", clients: 20, run: bombs}, {name: "odd EVALs", clients: 6, run: oddEvals},
 		{name: "big keys", clients: 2, run: bigKeys}, {name: "idle with half a command", clients: 50, run: lingering},
 		{name: "transactions", clients: 3, run: transactions}, {name: "replies that nobody reads", clients: 8, run: unread},
-		{name: "long texts", clients: 6, run: longTexts}, {name: "globs", clients: 4, run: globs},
+		{name: "long values", clients: 6, run: longValues}, {name: "long texts", clients: 6, run: longTexts}, {name: "globs", clients: 4, run: globs},
 		{name: "scripts that are all different", clients: 2, run: manyScripts}, {name: "odd logins", clients: 2, run: oddLogins},
 	}
 }
@@ -200,6 +200,18 @@ func unread(ctx context.Context, conn *net.TCPConn) {
 	case <-ctx.Done():
 	case <-time.After(time.Duration(rand.IntN(5000)) * time.Millisecond):
 	}
+}
+
+// longValues reads a long value of its own, and several at once.
+func longValues(_ context.Context, conn *net.TCPConn) {
+	key := fmt.Sprint("lock:value", rand.IntN(50))
+	send(conn, command("SET", key, strings.Repeat("x", 900_000), "PX", "60000")+strings.Repeat(command("GET", key), 5))
+	many := []string{"MGET"}
+	for i := range 50 {
+		many = append(many, fmt.Sprint("lock:value", i))
+	}
+	send(conn, command(many...))
+	hear(conn, 64<<20, time.Second)
 }
 
 // longTexts are arguments of scripts that take long to read, to compare or to search, once for each time that they are touched.
