@@ -55,7 +55,7 @@ func (k Keeper) Keep(ctx context.Context) {
 	pause := pacing.Pauses{Shortest: shortestPause, Longest: longestPause, Rand: k.Rand}
 	for k.Wanted() {
 		if k.Server.IsDown() {
-			sleep(ctx, downPause)
+			_ = pacing.Sleep(ctx, downPause)
 			continue
 		}
 		begun := time.Now()
@@ -65,9 +65,9 @@ func (k Keeper) Keep(ctx context.Context) {
 			pause.Reset() // it lasted for a while
 		}
 		if IsRefusal(err) {
-			sleep(ctx, refusedPause)
+			_ = pacing.Sleep(ctx, refusedPause)
 		} else if k.Wanted() {
-			sleep(ctx, pause.Next())
+			_ = pacing.Sleep(ctx, pause.Next())
 		}
 	}
 }
@@ -118,13 +118,4 @@ func IsRefusal(err error) bool {
 	}
 	code, _, _ := strings.Cut(string(said), " ")
 	return code == "NOPERM" || code == "NOPROTO" || code == "NOAUTH" || code == "WRONGPASS" || code == "ERR"
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
