@@ -17,6 +17,7 @@ import (
 	"redlock-proxy/conf"
 	"redlock-proxy/daemon"
 	"redlock-proxy/internal/certs"
+	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum"
 )
 
@@ -146,10 +147,8 @@ func (i *initialisation) survey(ctx context.Context, patience time.Duration) []q
 		if !slices.ContainsFunc(findings, isStarting) || !time.Now().Before(until) {
 			return findings
 		}
-		select {
-		case <-ctx.Done():
+		if pacing.Sleep(ctx, startPause) != nil {
 			return findings
-		case <-time.After(startPause):
 		}
 	}
 }

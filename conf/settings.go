@@ -49,9 +49,9 @@ func Settings() []Setting { return slices.Clone(table) }
 
 // table is never changed. A row names the setting, says what it is, and gives its kind, its field and its rules.
 var table = []Setting{
-	otherAtOnce(private(many("master", "`URL` of one independent Redis master (redis://, rediss:// or unix://); once per master",
+	reloads(OtherAtOnce, private(many("master", "`URL` of one independent Redis master (redis://, rediss:// or unix://); once per master",
 		func(c *Config) *[]string { return &c.Masters }, masterURL))),
-	passwordAtOnce(private(one("upstream", "`URL` of the Redis that gets every command which is not the proxy's own (redis://, rediss://, unix://, or redis+sentinel:// with the Sentinels that know where it is); without it the proxy is a lock server",
+	reloads(PasswordAtOnce, private(one("upstream", "`URL` of the Redis that gets every command which is not the proxy's own (redis://, rediss://, unix://, or redis+sentinel:// with the Sentinels that know where it is); without it the proxy is a lock server",
 		text, func(c *Config) *string { return &c.Upstream }, upstreamURL))),
 	atOnce(one("upstream-timeout", "how long connecting to the upstream may take, and its answers to what the proxy asks itself, a `DURATION`",
 		duration, func(c *Config) *time.Duration { return &c.UpstreamTimeout }, moreThan(time.Duration(0)))),
@@ -184,23 +184,13 @@ func switched(s Setting) Setting {
 	return s
 }
 
-// atOnce marks a row that holds as soon as the configuration is read again.
-func atOnce(s Setting) Setting {
-	s.Reload = AtOnce
+// reloads marks a row by what becomes of it when the configuration is read again.
+func reloads(how Reload, s Setting) Setting {
+	s.Reload = how
 	return s
 }
 
-// passwordAtOnce marks a row of URLs of which a new password does.
-func passwordAtOnce(s Setting) Setting {
-	s.Reload = PasswordAtOnce
-	return s
-}
-
-// otherAtOnce marks a row of URLs of masters of which other ones do, too.
-func otherAtOnce(s Setting) Setting {
-	s.Reload = OtherAtOnce
-	return s
-}
+func atOnce(s Setting) Setting { return reloads(AtOnce, s) }
 
 // private marks a row whose values are URLs that may carry passwords.
 func private(s Setting) Setting {

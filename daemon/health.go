@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"redlock-proxy/internal/redisinfo"
 	"redlock-proxy/proxy/origin"
 )
 
@@ -87,12 +88,7 @@ func readHealth(in *bufio.Reader) (Health, error) {
 	if _, err := io.ReadFull(in, text); err != nil {
 		return Health{}, err
 	}
-	answer := Health{lines: map[string]string{}}
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		answer.lines[name] = value
-	}
-	return answer, nil
+	return Health{lines: redisinfo.Parse(string(text))}, nil // it has the form of INFO
 }
 
 // maxHealth is more than PROXY HEALTH ever answers, in bytes.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"redlock-proxy/internal/contained"
+	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum"
 )
 
@@ -58,7 +59,7 @@ func (s *Server) holdBack(ctx context.Context, places Places) {
 			if at.Era != said || !sameHeld(held, last) {
 				if err := places.SayHeld(ctx, at.Era, held); err != nil {
 					s.opts.Logger.Warn("the masters could not be notified of what is held back", "cause", err)
-					wait(ctx, sayPause)
+					_ = pacing.Sleep(ctx, sayPause)
 					continue
 				}
 				said, last = at.Era, held
@@ -94,15 +95,6 @@ func (s *Server) dropCaches(was, at quorum.Placed) quorum.Placed {
 func sameHeld(a, b quorum.Held) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a.Resting)), slices.Sorted(slices.Values(b.Resting))) &&
 		slices.Equal(slices.Sorted(slices.Values(a.Restless)), slices.Sorted(slices.Values(b.Restless)))
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // settled waits until nothing of lock keys is under way to the upstream, but not for long, and tells over which connections nothing is.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/tidwall/redcon"
 
-	"redlock-proxy/proxy/logtest"
+	"redlock-proxy/internal/logtest"
 )
 
 // All that redcon's parser sees of a client is one PING that no client sent.

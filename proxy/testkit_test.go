@@ -15,8 +15,8 @@ import (
 	"go.uber.org/goleak"
 
 	"redlock-proxy/commands"
+	"redlock-proxy/internal/logtest"
 	"redlock-proxy/internal/resp"
-	"redlock-proxy/proxy/logtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

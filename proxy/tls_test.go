@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"redlock-proxy/internal/certtest"
+	"redlock-proxy/internal/logtest"
 	"redlock-proxy/proxy"
-	"redlock-proxy/proxy/logtest"
 )
 
 // The same bytes come back over TLS as from a server, however they are cut. REDLOCK_TEST_TLS=1 has all

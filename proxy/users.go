@@ -12,6 +12,7 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/server"
+	"redlock-proxy/internal/pacing"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/login"
 	"redlock-proxy/proxy/track"
@@ -81,14 +82,7 @@ func (s *session) pause(ctx context.Context, d time.Duration) error {
 	}
 	watched, stop := s.watch(ctx)
 	defer stop()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-watched.Done():
-		return context.Cause(watched)
-	}
+	return pacing.Sleep(watched, d)
 }
 
 // logOut is what RESET does to the login.

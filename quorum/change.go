@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/guard/succession"
 	"redlock-proxy/quorum/place"
@@ -255,7 +256,7 @@ func (c *Cluster) isStopped(pause time.Duration) bool {
 	if running == nil {
 		running = context.Background()
 	}
-	return sleepFor(running, pause) != nil
+	return pacing.Sleep(running, pause) != nil
 }
 
 // followChanges notices what other proxies change, brings it to its end if need be, and asks for a
@@ -373,20 +374,9 @@ func (c *Cluster) wasChanged(ctx context.Context, g *generation, err error) bool
 		switch {
 		case c.underway.Load() != nil, c.now() != g:
 			return true
-		case !over && !none.isUnproven() || time.Now().After(until) || sleepFor(ctx, time.Millisecond) != nil:
+		case !over && !none.isUnproven() || time.Now().After(until) || pacing.Sleep(ctx, time.Millisecond) != nil:
 			return false
 		}
-	}
-}
-
-func sleepFor(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
 }
 

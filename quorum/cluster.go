@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/master"
@@ -121,7 +122,7 @@ func (c *Cluster) start(g *generation) {
 // Ready waits until all masters vote, or ctx ends, so that the first locks are on
 // all of them. It reports whether a majority votes.
 func (c *Cluster) Ready(ctx context.Context) bool {
-	for masters := c.now().masters; voting(masters) < len(masters) && sleepFor(ctx, 5*time.Millisecond) == nil; {
+	for masters := c.now().masters; voting(masters) < len(masters) && pacing.Sleep(ctx, 5*time.Millisecond) == nil; {
 		masters = c.now().masters
 	}
 	return c.HasQuorum()
@@ -152,7 +153,7 @@ func (c *Cluster) WatchQuorum(ctx context.Context, log *slog.Logger, had bool) {
 	if !had {
 		seen.lost = time.Now()
 	}
-	for ; ctx.Err() == nil; _ = sleepFor(ctx, watchPause) {
+	for ; ctx.Err() == nil; _ = pacing.Sleep(ctx, watchPause) {
 		g := c.now()
 		switch what, without := seen.see(g.HasQuorum(), time.Now()); what {
 		case quorumLost:

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum/master"
 )
 
@@ -54,7 +55,7 @@ func (m *missed) take() map[int]bool {
 func (c *generation) compareMissed(ctx context.Context) {
 	c.missed.in(anyDatabase)
 	var peers []string
-	for sleepFor(ctx, comparePause) == nil {
+	for pacing.Sleep(ctx, comparePause) == nil {
 		now := c.guards.Peers()
 		if slices.ContainsFunc(peers, func(id string) bool { return !slices.Contains(now, id) }) {
 			c.missed.in(anyDatabase) // what that one began, nobody else goes on with
@@ -99,7 +100,7 @@ func (c *generation) compare(ctx context.Context, db int) error {
 					return false, err
 				}
 				for pause := time.Since(began); pause > 0; pause = c.unready(k) {
-					if err := sleepFor(ctx, pause); err != nil {
+					if err := pacing.Sleep(ctx, pause); err != nil {
 						return false, err
 					}
 				}

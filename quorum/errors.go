@@ -98,7 +98,7 @@ func (e *NoQuorumError) Error() string {
 		return e.changeText()
 	}
 	text := e.quarantines()
-	switch open := e.Answered >= Majority(e.Masters); {
+	switch open := e.HasMajority(); {
 	case open && len(e.Causes.Errors) == 0:
 		return fmt.Sprintf("%d of %d masters answered, and it stays open what the key holds", e.Answered, e.Masters)
 	case open && text != "":
@@ -111,6 +111,9 @@ func (e *NoQuorumError) Error() string {
 		return fmt.Sprintf("%d of %d masters answered, %d needed: %v", e.Answered, e.Masters, Majority(e.Masters), e.Causes)
 	}
 }
+
+// HasMajority reports whether a majority answered, and what the others, or the copies that they blocked, may hold decides.
+func (e *NoQuorumError) HasMajority() bool { return e.Answered >= Majority(e.Masters) }
 
 // changeText describes a change of the masters.
 func (e *NoQuorumError) changeText() string {

@@ -181,7 +181,7 @@ func (c *generation) Remove(ctx context.Context, key Key) (bool, error) {
 	})
 	var none *NoQuorumError
 	switch {
-	case errors.As(err, &none) && none.Answered >= Majority(len(c.masters)):
+	case errors.As(err, &none) && none.HasMajority():
 		removed, err := c.keyspace(key.DB).Force(ctx, key.cell())
 		c.of.freed(key)
 		return removed || present, c.explain(err) // what was there when it was to be removed is gone

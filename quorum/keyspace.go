@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum/bag"
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/guard/script"
@@ -94,7 +95,7 @@ func (k *keyspace) Clock() time.Duration { return k.cluster.guards.Clock(time.No
 // Pause is of register.Masters: up to 2 ms after the first failure, 16 ms after many.
 func (k *keyspace) Pause(ctx context.Context, failures int) error {
 	longest := time.Millisecond << min(failures, 4)
-	return sleepFor(ctx, time.Duration(k.cluster.rand()*float64(longest)))
+	return pacing.Sleep(ctx, time.Duration(k.cluster.rand()*float64(longest)))
 }
 
 // Now is of register.Masters.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/guard/succession"
 	"redlock-proxy/quorum/place"
@@ -265,7 +266,7 @@ func (c *Cluster) MoveOn(ctx context.Context, from Placed, to place.Place) (Plac
 // when an era of the masters ends may be done or not.
 func (c *Cluster) announce(ctx context.Context, g *generation, era succession.Era, to place.Place) error {
 	g.guards.Stir(ctx, era, c.ballot(0))
-	if err := sleepFor(ctx, guard.Heartbeat+guard.Heartbeat/10); err != nil || to != place.ToUpstream {
+	if err := pacing.Sleep(ctx, guard.Heartbeat+guard.Heartbeat/10); err != nil || to != place.ToUpstream {
 		return err
 	}
 	g.guards.Bind(ctx, era, c.ballot(0), to)
@@ -276,7 +277,7 @@ func (c *Cluster) announce(ctx context.Context, g *generation, era succession.Er
 		}) {
 			break
 		}
-		if err := sleepFor(ctx, followPause); err != nil {
+		if err := pacing.Sleep(ctx, followPause); err != nil {
 			return err
 		}
 	}

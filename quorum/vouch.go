@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/master"
 )
@@ -109,7 +110,7 @@ func (c *Cluster) untilBound(ctx context.Context) error {
 		switch unbound := unboundOf(c.Status()); {
 		case unbound == "":
 			return nil
-		case sleepFor(ctx, 10*time.Millisecond) != nil:
+		case pacing.Sleep(ctx, 10*time.Millisecond) != nil:
 			return fmt.Errorf("it could not be left on all masters: %s", unbound)
 		}
 	}

@@ -40,7 +40,7 @@ func lossOf(err *quorum.NoQuorumError) loss {
 		return late
 	case err.Unclear:
 		return unclear
-	case err.Answered >= quorum.Majority(err.Masters):
+	case err.HasMajority():
 		return open
 	case errors.As(err, &waits):
 		return quarantine

@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,13 +12,10 @@ import (
 
 // command is one that a Space can carry out.
 type command struct {
-	spec *spec.Command
-	run  func(c call) Reply
-	docs docs
+	entry
+	group string // in Redis' documentation
+	spec  *spec.Command
 }
-
-// docs are what COMMAND DOCS says of it where there is no upstream.
-type docs struct{ group, since, summary string }
 
 // call is a command that is being carried out.
 type call struct {
@@ -31,14 +29,7 @@ type call struct {
 func Supported(name string) bool { return find(name) != nil }
 
 // Names are the names of all commands that a Space can carry out.
-func Names() []string {
-	all := commands()
-	names := make([]string, len(all))
-	for i, c := range all {
-		names[i] = c.spec.Name
-	}
-	return names
-}
+func Names() []string { return slices.Sorted(maps.Keys(byName)) }
 
 // Fits reports whether a supported command may have that many words, its name
 // included.
@@ -49,8 +40,8 @@ func Fits(name string, words int) bool {
 
 // Docs are the group of a supported command, what it does, and the version of Redis that it came with.
 func Docs(name string) (group, summary, since string) {
-	d := find(name).docs
-	return d.group, d.summary, d.since
+	c := find(name)
+	return c.group, c.summary, c.since
 }
 
 // Keys are the keys among the words of a supported command; none if there are too
@@ -90,7 +81,7 @@ func (s *Space) Do(words []string) (Reply, error) {
 // Cost is about how many bytes Do is going to go through for a command that does not only touch a few elements.
 func (s *Space) Cost(words []string) int {
 	c := find(syntax.Lower(words[0]))
-	if c == nil || fast[c.spec.Name] || !c.fits(len(words)) {
+	if c == nil || fast[c.name] || !c.fits(len(words)) {
 		return 0
 	}
 	const perByte = 4 // of what is parsed, sorted, and copied
@@ -105,7 +96,7 @@ func (s *Space) Cost(words []string) int {
 
 // bounded runs a command, and takes back what makes a collection too large.
 func (s *Space) bounded(c *command, words []string) (Reply, error) {
-	run := call{Space: s, name: c.spec.Name, words: words}
+	run := call{Space: s, name: c.name, words: words}
 	if !c.grows() {
 		return c.do(run)
 	}
@@ -202,7 +193,7 @@ func (c *command) fits(words int) bool { return syntax.Fits(c.spec.Arity, words)
 
 // grows is true of a command by which a collection may become larger, and which does not look at that itself.
 func (c *command) grows() bool {
-	return c.spec.Does(spec.Writes) && !slices.Contains([]string{"string", "generic"}, c.docs.group)
+	return c.spec.Does(spec.Writes) && !slices.Contains([]string{"string", "generic"}, c.group)
 }
 
 // keys are those of a command that fits.

@@ -6,6 +6,32 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
+// genericCommands are the commands on keys of any kind.
+func genericCommands() []entry {
+	return []entry{
+		{"exists", call.count, "1.0.0", "Counts which of the lock keys are held."},
+		{"touch", call.count, "3.2.1", "Counts which of the lock keys are held."},
+		{"type", call.kind, "1.0.0", "Returns what kind of value a lock key holds, or none."},
+		{"ttl", call.left, "1.0.0", "Returns the time that a majority still grants, in seconds."},
+		{"pttl", call.left, "2.6.0", "Returns the time that a majority still grants, in milliseconds."},
+		{"expiretime", call.left, "7.0.0", "Returns the end of a lock key as a Unix time in seconds."},
+		{"pexpiretime", call.left, "7.0.0", "Returns the end of a lock key as a Unix time in milliseconds."},
+		{"del", call.del, "1.0.0", "Removes lock keys, whoever holds them."},
+		{"unlink", call.del, "4.0.0", "Removes lock keys, whoever holds them."},
+		{"expire", call.expireIn, "1.0.0", "Gives a held lock key a time in seconds."},
+		{"pexpire", call.expireIn, "2.6.0", "Gives a held lock key a time in milliseconds."},
+		{"expireat", call.expireIn, "1.2.0", "Gives a held lock key an end as a Unix time in seconds."},
+		{"pexpireat", call.expireIn, "2.6.0", "Gives a held lock key an end as a Unix time in milliseconds."},
+		{"persist", call.persist, "2.2.0", "Takes the time of a lock key away."},
+		{"sort", call.sort, "1.0.0", "Returns or stores the elements of a list, set or sorted set in order."},
+		{"sort_ro", call.sort, "7.0.0", "Returns the elements of a list, set or sorted set in order."},
+		{"object", call.object, "2.2.3", "Returns the form in which a Redis would keep what a lock key holds."},
+		{"rename", call.rename, "1.0.0", "Gives a lock key another name; only its own can be given."},
+		{"renamenx", call.rename, "1.0.0", "Gives a lock key another name if that is free."},
+		{"copy", call.copy, "6.2.0", "Copies a lock key; another cannot be replaced by it."},
+	}
+}
+
 func (c call) kind() Reply {
 	sl := c.ask(c.words[1])
 	if !sl.present {

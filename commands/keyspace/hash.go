@@ -7,6 +7,31 @@ import (
 	"redlock-proxy/commands/keyspace/contents"
 )
 
+// hashCommands are the commands on hashes.
+func hashCommands() []entry {
+	return []entry{
+		{"hset", call.hset, "2.0.0", "Sets fields of a hash in a lock key."},
+		{"hmset", call.hset, "2.0.0", "Sets fields of a hash in a lock key."},
+		{"hsetnx", call.hsetnx, "2.0.0", "Sets a field of a hash in a lock key if it has no such field."},
+		{"hget", call.hget, "2.0.0", "Returns a field of a hash in a lock key."},
+		{"hmget", call.hmget, "2.0.0", "Returns fields of a hash in a lock key."},
+		{"hgetall", call.hgetall, "2.0.0", "Returns all of a hash in a lock key."},
+		{"hkeys", call.hgetall, "2.0.0", "Returns the names of the fields of a hash in a lock key."},
+		{"hvals", call.hgetall, "2.0.0", "Returns the values of a hash in a lock key."},
+		{"hdel", removes[*contents.Hash], "2.0.0", "Removes fields of a hash in a lock key, and the key with the last one."},
+		{"hexists", call.hexists, "2.0.0", "Returns whether a hash in a lock key has a field."},
+		{"hlen", length[*contents.Hash], "2.0.0", "Counts the fields of a hash in a lock key."},
+		{"hstrlen", call.hstrlen, "3.2.0", "Returns the length of a value of a hash in a lock key."},
+		{"hincrby", call.hincrby, "2.0.0", "Adds to the number in a field of a hash in a lock key."},
+		{"hincrbyfloat", call.hincrbyfloat, "2.6.0", "Adds a fraction to the number in a field of a hash in a lock key."},
+		{"hrandfield", call.hrandfield, "6.2.0", "Returns fields of a hash in a lock key at random."},
+		{"hgetdel", call.hgetdel, "8.0.0", "Returns fields of a hash in a lock key and removes them, and the key with the last one."},
+		{"hgetex", call.hgetex, "8.0.0", "Returns fields of a hash in a lock key."},
+		{"hsetex", call.hsetex, "8.0.0", "Sets fields of a hash in a lock key, if it has none or all of them."},
+		{"hscan", call.scan, "2.8.0", "Returns all of a hash in a lock key that matches."},
+	}
+}
+
 // hashToEdit is the hash of a command that puts something into it, made where the key is absent.
 func (c call) hashToEdit() (sl *slot, h *contents.Hash) {
 	sl = c.use(c.words[1])

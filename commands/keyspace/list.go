@@ -7,6 +7,34 @@ import (
 	"redlock-proxy/commands/keyspace/contents"
 )
 
+// listCommands are the commands on lists.
+func listCommands() []entry {
+	return []entry{
+		{"lpush", call.push, "1.0.0", "Puts elements at the beginning of a list in a lock key."},
+		{"rpush", call.push, "1.0.0", "Puts elements at the end of a list in a lock key."},
+		{"lpushx", call.push, "2.2.0", "Puts elements at the beginning of a list in a lock key if there is one."},
+		{"rpushx", call.push, "2.2.0", "Puts elements at the end of a list in a lock key if there is one."},
+		{"lpop", call.pop, "1.0.0", "Takes elements off the beginning of a list in a lock key."},
+		{"rpop", call.pop, "1.0.0", "Takes elements off the end of a list in a lock key."},
+		{"llen", length[*contents.List], "1.0.0", "Returns the length of a list in a lock key."},
+		{"lrange", call.lrange, "1.0.0", "Returns a range of a list in a lock key."},
+		{"lindex", call.lindex, "1.0.0", "Returns an element of a list in a lock key."},
+		{"lset", call.lset, "1.0.0", "Replaces an element of a list in a lock key."},
+		{"linsert", call.linsert, "2.2.0", "Puts an element before or after another one of a list in a lock key."},
+		{"lrem", call.lrem, "1.0.0", "Removes elements that are equal to one from a list in a lock key."},
+		{"ltrim", call.ltrim, "1.0.0", "Keeps only a range of a list in a lock key."},
+		{"lpos", call.lpos, "6.0.6", "Returns where an element is in a list in a lock key."},
+		{"lmove", call.lmove, "6.2.0", "Moves an element to the other end of a list in a lock key."},
+		{"rpoplpush", call.rpoplpush, "1.2.0", "Moves the last element to the beginning of a list in a lock key."},
+		{"lmpop", call.lmpop, "7.0.0", "Takes elements off the first list that exists."},
+		{"blpop", call.bpop, "2.0.0", "Takes an element off the first list that exists; in a transaction or script, where it does not wait."},
+		{"brpop", call.bpop, "2.0.0", "Takes an element off the end of the first list that exists; in a transaction or script, where it does not wait."},
+		{"blmove", call.lmove, "6.2.0", "Moves an element to the other end of a list; in a transaction or script, where it does not wait."},
+		{"brpoplpush", call.rpoplpush, "2.2.0", "Moves the last element to the beginning of a list; in a transaction or script, where it does not wait."},
+		{"blmpop", call.lmpop, "7.0.0", "Takes elements off the first list that exists; in a transaction or script, where it does not wait."},
+	}
+}
+
 const errNoKey = "ERR no such key"
 
 // push is LPUSH, RPUSH, LPUSHX and RPUSHX key element ….

@@ -8,6 +8,47 @@ import (
 	"redlock-proxy/commands/keyspace/contents"
 )
 
+// sortedSetCommands are the commands on sorted sets.
+func sortedSetCommands() []entry {
+	return []entry{
+		{"zadd", call.zadd, "1.2.0", "Gives members of a sorted set in a lock key their scores."},
+		{"zincrby", call.zadd, "1.2.0", "Adds to the score of a member of a sorted set in a lock key."},
+		{"zrem", removes[*contents.SortedSet], "1.2.0", "Removes members from a sorted set in a lock key."},
+		{"zcard", length[*contents.SortedSet], "1.2.0", "Counts the members of a sorted set in a lock key."},
+		{"zscore", call.zscore, "1.2.0", "Returns the score of a member of a sorted set in a lock key."},
+		{"zmscore", call.zscore, "6.2.0", "Returns the scores of members of a sorted set in a lock key."},
+		{"zrank", call.zrank, "2.0.0", "Returns the place of a member of a sorted set in a lock key."},
+		{"zrevrank", call.zrank, "2.0.0", "Returns the place of a member of a sorted set in a lock key, counted from the end."},
+		{"zcount", call.zcount, "2.0.0", "Counts the members with scores in a range."},
+		{"zlexcount", call.zcount, "2.8.9", "Counts the members in a range."},
+		{"zrange", call.zrange, "1.2.0", "Returns members in a range of places, scores or members."},
+		{"zrevrange", call.zrange, "1.2.0", "Returns members in a range of places, from the end."},
+		{"zrangebyscore", call.zrange, "1.0.5", "Returns members with scores in a range."},
+		{"zrevrangebyscore", call.zrange, "2.2.0", "Returns members with scores in a range, from the end."},
+		{"zrangebylex", call.zrange, "2.8.9", "Returns members in a range."},
+		{"zrevrangebylex", call.zrange, "2.8.9", "Returns members in a range, from the end."},
+		{"zrangestore", call.zrangestore, "6.2.0", "Stores a range of a sorted set."},
+		{"zremrangebyscore", call.zcount, "1.2.0", "Removes members with scores in a range."},
+		{"zremrangebyrank", call.zcount, "2.0.0", "Removes members in a range of places."},
+		{"zremrangebylex", call.zcount, "2.8.9", "Removes members in a range."},
+		{"zpopmin", call.zpop, "5.0.0", "Takes the members with the lowest scores."},
+		{"zpopmax", call.zpop, "5.0.0", "Takes the members with the highest scores."},
+		{"zmpop", call.zmpop, "7.0.0", "Takes members off the first sorted set that exists."},
+		{"bzpopmin", call.bzpop, "5.0.0", "Takes the member with the lowest score; in a transaction or script, where it does not wait."},
+		{"bzpopmax", call.bzpop, "5.0.0", "Takes the member with the highest score; in a transaction or script, where it does not wait."},
+		{"bzmpop", call.zmpop, "7.0.0", "Takes members off the first sorted set that exists; in a transaction or script, where it does not wait."},
+		{"zrandmember", call.zrandmember, "6.2.0", "Returns members of a sorted set in a lock key at random."},
+		{"zscan", call.scan, "2.8.0", "Returns all of a sorted set in a lock key that matches."},
+		{"zunion", call.zcombine, "6.2.0", "Returns what any of some sorted sets has."},
+		{"zinter", call.zcombine, "6.2.0", "Returns what all of some sorted sets have."},
+		{"zdiff", call.zcombine, "6.2.0", "Returns what the first of some sorted sets has and none of the others."},
+		{"zintercard", call.zcombine, "7.0.0", "Counts what all of some sorted sets have."},
+		{"zunionstore", call.zcombine, "2.0.0", "Stores what any of some sorted sets has."},
+		{"zinterstore", call.zcombine, "2.0.0", "Stores what all of some sorted sets have."},
+		{"zdiffstore", call.zcombine, "6.2.0", "Stores what the first of some sorted sets has and none of the others."},
+	}
+}
+
 // scoredReplies are members, each followed by its score if that is wanted.
 func scoredReplies(all []contents.Scored, scores bool) (replies []Reply) {
 	for _, m := range all {

@@ -8,6 +8,37 @@ import (
 	"redlock-proxy/commands/keyspace/contents"
 )
 
+// stringCommands are the commands on strings.
+func stringCommands() []entry {
+	return []entry{
+		{"get", call.get, "1.0.0", "Returns the value that a majority holds under a lock key."},
+		{"strlen", call.strlen, "2.2.0", "Returns the length of the value of a lock key."},
+		{"getrange", call.getRange, "2.4.0", "Returns a part of the value of a lock key."},
+		{"substr", call.getRange, "1.0.0", "Returns a part of the value of a lock key."},
+		{"mget", call.mget, "1.0.0", "Returns the values of lock keys."},
+		{"set", call.set, "1.0.0", "Sets a lock key; with NX takes it if nobody holds it."},
+		{"setnx", call.setnx, "1.0.0", "Takes a lock key if nobody holds it."},
+		{"setex", call.setex, "2.0.0", "Sets a lock key for a time in seconds, whoever holds it."},
+		{"psetex", call.setex, "2.6.0", "Sets a lock key for a time in milliseconds, whoever holds it."},
+		{"getset", call.getset, "1.0.0", "Sets a lock key and returns the value that it had."},
+		{"getdel", call.getdel, "6.2.0", "Returns the value of a lock key and removes it."},
+		{"getex", call.getex, "6.2.0", "Returns the value of a lock key and sets its time."},
+		{"mset", call.mset, "1.0.1", "Sets lock keys, whoever holds them."},
+		{"msetnx", call.mset, "1.0.1", "Takes lock keys if none of them is held."},
+		{"msetex", call.msetex, "8.4.0", "Sets lock keys for a time; with NX takes them if none of them is held."},
+		{"digest", call.digest, "8.4.0", "Returns the digest of the value that a majority holds under a lock key."},
+		{"append", call.append, "2.0.0", "Appends a text to the value of a lock key."},
+		{"setrange", call.setRange, "2.2.0", "Overwrites a part of the value of a lock key."},
+		{"incr", call.incr, "1.0.0", "Adds one to the number in a lock key."},
+		{"decr", call.incr, "1.0.0", "Takes one from the number in a lock key."},
+		{"incrby", call.incr, "1.0.0", "Adds a number to the one in a lock key."},
+		{"decrby", call.incr, "1.0.0", "Takes a number from the one in a lock key."},
+		{"incrbyfloat", call.incrByFloat, "2.6.0", "Adds a fraction to the number in a lock key."},
+		{"delex", call.delex, "8.4.0", "Removes a lock key if it holds, or does not hold, a value."},
+		{"delifeq", call.delifeq, "9.0.0", "Removes a lock key if it holds a value."},
+	}
+}
+
 // maxValue bounds a value that grows, in bytes. A lock's is far below; Redis' own
 // limit is not for what a proxy keeps in its memory.
 const maxValue = 1 << 20

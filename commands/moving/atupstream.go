@@ -13,6 +13,7 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/commands/keyspace/contents"
+	"redlock-proxy/internal/redisinfo"
 )
 
 // atUpstream is the locks at the upstream, over one connection.
@@ -73,7 +74,8 @@ func (r *run) checkUpstream(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	info := readInfo(replies[0])
+	text, _ := replies[0].(string)
+	info := redisinfo.Parse(text)
 	id, _ := replies[1].(int64)
 	r.own, r.server = strconv.FormatInt(id, 10), info["run_id"]
 	switch mode := cmp.Or(info["redis_mode"], info["server_mode"]); {
@@ -89,41 +91,24 @@ func (r *run) checkUpstream(ctx context.Context) error {
 	return nil
 }
 
-// readInfo is the fields of a reply to INFO.
-func readInfo(reply any) map[string]string {
-	text, _ := reply.(string)
-	fields := map[string]string{}
-	for line := range strings.Lines(text) {
-		if field, value, is := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); is {
-			fields[field] = value
-		}
-	}
-	return fields
-}
-
 // databases are those that are not empty, in their order.
 func (s *atUpstream) databases(ctx context.Context) ([]int, error) {
 	replies, err := asked(ctx, s.conn, []string{"INFO", "keyspace"})
 	if err != nil {
 		return nil, err
 	}
-	var all []int
+	text, _ := replies[0].(string)
+	info := redisinfo.Parse(text)
 	s.fieldsEnd = map[int]bool{}
-	for field, value := range readInfo(replies[0]) {
-		number, is := strings.CutPrefix(field, "db")
-		db, err := strconv.Atoi(number)
-		if !is || err != nil {
-			continue
-		}
-		all = append(all, db)
-		for _, count := range strings.Split(value, ",") {
+	all := info.Databases()
+	for _, db := range all {
+		for count := range strings.SplitSeq(info["db"+strconv.Itoa(db)], ",") {
 			what, n, _ := strings.Cut(count, "=")
 			if (what == "subexpiry" || what == "keys_with_volatile_items") && n != "0" { // as Redis and Valkey call it
 				s.fieldsEnd[db] = true
 			}
 		}
 	}
-	slices.Sort(all)
 	return all, nil
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"redlock-proxy/proxy/logtest"
+	"redlock-proxy/internal/logtest"
 )
 
 // told is what a Sentinel answers of a master at this address.

@@ -1,10 +1,11 @@
 package upstream
 
 import (
+	"cmp"
 	"errors"
 	"net"
-	"regexp"
 
+	"redlock-proxy/internal/redisinfo"
 	"redlock-proxy/internal/resp"
 )
 
@@ -83,16 +84,11 @@ func (u *Upstream) WhyLeft() error {
 	return ErrFailedOver
 }
 
-// infoMode is that line of INFO, which has another name in Valkey.
-var infoMode = regexp.MustCompile(`\n(?:redis|server)_mode:(\w+)`)
-
 // modeIn reads HELLO or INFO: how the server runs. It is empty where that is not said.
 func modeIn(reply []byte) string {
-	if told := infoMode.FindSubmatch(reply); told != nil {
-		return string(told[1])
-	}
+	info := redisinfo.Parse(string(reply))
 	mode, _ := after(resp.Texts(reply), "mode")
-	return mode
+	return cmp.Or(info["redis_mode"], info["server_mode"], mode) // the second is Valkey's
 }
 
 // leadsElsewhere reports whether a server that runs so is a node of a cluster, or a Sentinel.

@@ -1,8 +1,7 @@
 package upstream
 
 import (
-	"bytes"
-
+	"redlock-proxy/internal/redisinfo"
 	"redlock-proxy/internal/resp"
 )
 
@@ -19,8 +18,8 @@ func MayAll(reply []byte) bool {
 
 // PredatesACL reads INFO: whether this is a Redis before 6, where a login is all.
 func PredatesACL(info []byte) bool {
-	_, version, found := bytes.Cut(info, []byte("\nredis_version:"))
-	return found && len(version) > 1 && '1' <= version[0] && version[0] < '6' && version[1] == '.'
+	version := redisinfo.Parse(string(info))["redis_version"]
+	return len(version) > 1 && '1' <= version[0] && version[0] < '6' && version[1] == '.'
 }
 
 // after is the text after the first one that is this.

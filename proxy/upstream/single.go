@@ -5,8 +5,8 @@ import (
 	"net"
 	"time"
 
+	"redlock-proxy/internal/redisinfo"
 	"redlock-proxy/internal/resp"
-	"redlock-proxy/quorum/guard"
 )
 
 // singleTimeout bounds what is asked at once on a [Single]: each of these commands is quick.
@@ -82,10 +82,7 @@ func (u *Upstream) RunID(ctx context.Context) string {
 		return ""
 	}
 	info, _ := replies[0].(string)
-	if id := guard.RunID(info); id != guard.NotReported {
-		return id
-	}
-	return ""
+	return redisinfo.Parse(info)["run_id"]
 }
 
 // Close closes it.

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/internal/logtest"
 	"redlock-proxy/internal/redistest"
-	"redlock-proxy/proxy/logtest"
 )
 
 // patience bounds what must happen. It never decides.

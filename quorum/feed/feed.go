@@ -55,7 +55,7 @@ func (k Keeper) Keep(ctx context.Context) {
 	pause := pacing.Pauses{Shortest: shortestPause, Longest: longestPause, Rand: k.Rand}
 	for k.Wanted() {
 		if k.Server.IsDown() {
-			sleep(ctx, downPause)
+			_ = pacing.Sleep(ctx, downPause)
 			continue
 		}
 		begun := time.Now()
@@ -65,48 +65,11 @@ func (k Keeper) Keep(ctx context.Context) {
 			pause.Reset() // it lasted for a while
 		}
 		if IsRefusal(err) {
-			sleep(ctx, refusedPause)
+			_ = pacing.Sleep(ctx, refusedPause)
 		} else if k.Wanted() {
-			sleep(ctx, pause.Next())
+			_ = pacing.Sleep(ctx, pause.Next())
 		}
 	}
-}
-
-// ErrAnswer is the cause where a master answers otherwise than was asked.
-var ErrAnswer = errors.New("it answers otherwise than was asked")
-
-// Greet has a master speak RESP3, and do a command, of which the answer is of that kind, within a time. A refusal is the
-// master's own error.
-func Greet(conn net.Conn, in *resp.Reader, within time.Duration, kind resp.Kind, command ...string) error {
-	_ = conn.SetDeadline(time.Now().Add(within))
-	if _, err := conn.Write(resp.AppendWords(resp.AppendWords(nil, "HELLO", "3"), command...)); err != nil {
-		return err
-	}
-	for _, want := range []resp.Kind{resp.Map, kind} {
-		said, is, err := next(in)
-		refusal, refused := said.(resp.Error)
-		switch {
-		case err != nil:
-			return err
-		case refused:
-			return refusal
-		case is != want:
-			return ErrAnswer
-		}
-	}
-	_ = conn.SetDeadline(time.Time{})
-	return nil
-}
-
-// next reads one thing that a master sends, and of what kind it is.
-func next(in *resp.Reader) (said any, is resp.Kind, err error) {
-	in.Begin()
-	first, err := in.Next()
-	if err != nil {
-		return nil, 0, err
-	}
-	said, err = in.ValueOf(first)
-	return said, first.Kind, err
 }
 
 // IsRefusal reports whether a master does not do what a feed asks, for want of a right or of the command, rather
@@ -118,13 +81,4 @@ func IsRefusal(err error) bool {
 	}
 	code, _, _ := strings.Cut(string(said), " ")
 	return code == "NOPERM" || code == "NOPROTO" || code == "NOAUTH" || code == "WRONGPASS" || code == "ERR"
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }

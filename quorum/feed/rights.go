@@ -31,7 +31,7 @@ func Lacking(conn net.Conn, in *resp.Reader, within time.Duration, needs []Need)
 		return nil, err
 	}
 	for _, n := range needs {
-		said, _, err := next(in)
+		said, _, err := Next(in)
 		if err != nil {
 			return nil, err
 		}

@@ -173,15 +173,3 @@ func (g *Guard) overwrite(ctx context.Context, s script.Script, args ...any) err
 	}
 	return nil
 }
-
-// sleep waits for the pause to end; false: ctx ended.
-func sleep(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}

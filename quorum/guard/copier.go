@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"redlock-proxy/internal/contained"
+	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/guard/copying"
 	"redlock-proxy/quorum/guard/marker"
@@ -116,7 +117,7 @@ func (c *copier) scan(ctx context.Context, w Conn, db int, names *names, own ...
 // again tries what may fail once, where a master took too long to answer.
 func again(ctx context.Context, try func() error) (err error) {
 	for n := range longestPasses {
-		if n > 0 && !sleep(ctx, settlePause) {
+		if n > 0 && pacing.Sleep(ctx, settlePause) != nil {
 			return context.Cause(ctx)
 		}
 		if err = try(); err == nil || isFinal(err) {
@@ -190,7 +191,7 @@ func (c *copier) page(ctx context.Context, db int, names []string) error {
 	var k *copying.Copy
 	var failed error
 	for n := range longestPasses {
-		if n > 1 && !sleep(ctx, settlePause) {
+		if n > 1 && pacing.Sleep(ctx, settlePause) != nil {
 			break
 		}
 		next, settled, err := c.pass(ctx, db, names, k)
@@ -243,7 +244,7 @@ func (c *copier) pass(ctx context.Context, db int, names []string, k *copying.Co
 
 // keepClaim keeps the catch-up this proxy's, whatever part of it takes long, and ends it once it is another's.
 func (c *copier) keepClaim(ctx context.Context) {
-	for sleep(ctx, claimTime/3) {
+	for pacing.Sleep(ctx, claimTime/3) == nil {
 		if err := contained.Run(func() error { return c.claim(ctx, c.record, claimTime) }); isFinal(err) {
 			c.fail(errInterrupted)
 		}

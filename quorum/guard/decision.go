@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum/guard/clock"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
@@ -38,7 +39,7 @@ type promise struct {
 func (s *Set) Decide(ctx context.Context, era succession.Era, wanted succession.Change, ballot func(above uint64) string) (succession.Change, error) {
 	above := uint64(0)
 	for try := 0; ctx.Err() == nil; try++ {
-		if try > 0 && !sleep(ctx, time.Duration(20+rand.IntN(50*min(try, 6)))*time.Millisecond) {
+		if try > 0 && pacing.Sleep(ctx, time.Duration(20+rand.IntN(50*min(try, 6)))*time.Millisecond) != nil {
 			break
 		}
 		if s.eras.hasBegun(era.Number + 1) {

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
+	"redlock-proxy/internal/redisinfo"
 	"redlock-proxy/quorum/guard/clock"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/peer"
@@ -74,7 +74,7 @@ const NotReported = "-"
 
 // readInfo takes what is needed out of the answer to INFO.
 func (v *Report) readInfo(text string) {
-	info := infoFields(text)
+	info := redisinfo.Parse(text)
 	v.Version, v.Role, v.Policy = info["redis_version"], info["role"], info["maxmemory_policy"]
 	if valkey := info["valkey_version"]; valkey != "" { // as well as the version of Redis that it is compatible with
 		v.Version = "valkey " + valkey
@@ -84,7 +84,7 @@ func (v *Report) readInfo(text string) {
 	v.Uptime = time.Duration(seconds) * time.Second
 	v.Evicted, _ = strconv.ParseInt(info["evicted_keys"], 10, 64)
 	_, v.Proxy = info["redlock_masters"]
-	v.Databases = databasesIn(info)
+	v.Databases = info.Databases()
 	if info["aof_enabled"] == "0" {
 		v.Appendfsync = "off"
 	}
@@ -95,30 +95,6 @@ func ReadInfo(text string) Report {
 	var v Report
 	v.readInfo(text)
 	return v
-}
-
-// infoFields are the lines of INFO, by name.
-func infoFields(text string) map[string]string {
-	info := map[string]string{}
-	for line := range strings.SplitSeq(text, "\r\n") {
-		if name, value, ok := strings.Cut(line, ":"); ok {
-			info[name] = value
-		}
-	}
-	return info
-}
-
-// databasesIn are the databases with keys that INFO lists.
-func databasesIn(info map[string]string) []int {
-	var found []int
-	for name := range info {
-		number, ok := strings.CutPrefix(name, "db")
-		if db, err := strconv.Atoi(number); ok && err == nil && db >= 0 {
-			found = append(found, db)
-		}
-	}
-	slices.Sort(found)
-	return found
 }
 
 // hasDatabases reports whether there is any database with keys, but for database 0 if that
@@ -207,5 +183,5 @@ func (v Report) Bound() (ttl time.Duration, known bool) {
 	return v.Record.Value.Bound, v.Record.Value.Bounded
 }
 
-// RunID is the run_id in an answer to INFO, or Untold.
-func RunID(info string) string { return cmp.Or(infoFields(info)["run_id"], NotReported) }
+// RunID is the run_id in an answer to INFO, or NotReported.
+func RunID(info string) string { return cmp.Or(redisinfo.Parse(info)["run_id"], NotReported) }

@@ -1,7 +1,6 @@
 package messages
 
 import (
-	"errors"
 	"net"
 	"strconv"
 	"sync"
@@ -24,54 +23,24 @@ func limits() resp.Limits {
 	return resp.Limits{Line: 16 << 10, Bulk: MaxSize + headSize, Elements: 64, Depth: 4, Total: MaxSize + 64<<10}
 }
 
-var errUnasked = errors.New("it reports what was not asked for")
-
-// line is a connection on which a master brings messages: one goroutine reads it, another one writes.
+// line is a connection on which a master brings messages. What is due is a flush to be asked for.
 type line struct {
-	conn net.Conn
-	in   *resp.Reader
-	// due has one signal: there is a flush to be asked for.
-	due   chan struct{}
-	ended chan struct{}
-	once  sync.Once
+	*feed.Line
 
 	mu sync.Mutex
 	// wanted is the last flush that is to be asked for, asked what was asked for, answered what was answered.
 	wanted, asked, answered uint64
 }
 
-func newLine(conn net.Conn) *line {
-	l := &line{conn: conn, due: make(chan struct{}, 1), ended: make(chan struct{})}
-	l.in = resp.NewReader3(conn, limits())
-	return l
-}
-
-func (l *line) close() {
-	l.once.Do(func() {
-		close(l.ended)
-		_ = l.conn.Close()
-	})
-}
+func newLine(conn net.Conn) *line { return &line{Line: feed.NewLine(conn, limits())} }
 
 // subscribe has the master bring what is published on a channel.
 func (l *line) subscribe(channel string) error {
-	err := feed.Greet(l.conn, l.in, patience, resp.Push, "SUBSCRIBE", channel)
+	err := feed.Greet(l, l.In, patience, resp.Push, "SUBSCRIBE", channel)
 	if err == nil {
 		l.hears()
 	}
 	return err
-}
-
-// next reads one thing that the master sends.
-func (l *line) next() (said any, kind resp.Kind, err error) {
-	l.in.Begin()
-	first, err := l.in.Next()
-	if err != nil {
-		return nil, 0, err
-	}
-	kind = first.Kind
-	said, err = l.in.ValueOf(first)
-	return said, kind, err
 }
 
 // want has the master be asked for a flush.
@@ -79,28 +48,25 @@ func (l *line) want(flush uint64) {
 	l.mu.Lock()
 	l.wanted = flush
 	l.mu.Unlock()
-	select {
-	case l.due <- struct{}{}:
-	default:
-	}
+	l.Prompt()
 }
 
 // write asks for flushes until the connection ends.
 func (l *line) write() {
-	defer l.close()
+	defer l.End()
 	for {
 		select {
-		case <-l.ended:
+		case <-l.Ended:
 			return
-		case <-l.due:
+		case <-l.Due:
 		}
 		l.mu.Lock()
 		l.asked = l.wanted
 		flush := strconv.FormatUint(l.asked, 10)
 		l.mu.Unlock()
 		l.hears()
-		_ = l.conn.SetWriteDeadline(time.Now().Add(patience))
-		if _, err := l.conn.Write(resp.AppendWords(nil, "PING", flush)); err != nil {
+		_ = l.SetWriteDeadline(time.Now().Add(patience))
+		if _, err := l.Write(resp.AppendWords(nil, "PING", flush)); err != nil {
 			return
 		}
 	}
@@ -115,13 +81,13 @@ func (l *line) hears() {
 	if l.asked == l.answered {
 		wait += patience
 	}
-	_ = l.conn.SetReadDeadline(time.Now().Add(wait))
+	_ = l.SetReadDeadline(time.Now().Add(wait))
 }
 
 // read takes what the master brings until the connection ends: messages, and that all is here from before a flush.
 func (l *line) read(channel string, brought func(Message) error, flushed func(uint64)) error {
 	for {
-		said, kind, err := l.next()
+		said, kind, err := feed.Next(l.In)
 		if err != nil {
 			return err
 		}
@@ -141,11 +107,11 @@ func (l *line) read(channel string, brought func(Message) error, flushed func(ui
 func (l *line) push(said any, channel string, brought func(Message) error) error {
 	parts, _ := said.([]any)
 	if len(parts) != 3 || parts[0] != any("message") || parts[1] != any(channel) {
-		return errUnasked
+		return feed.ErrUnasked
 	}
 	text, ok := parts[2].(string)
 	if !ok {
-		return errUnasked
+		return feed.ErrUnasked
 	}
 	m, err := decode(text)
 	if err != nil {

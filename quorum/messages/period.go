@@ -169,8 +169,8 @@ func (p *period) once(master int) error {
 		return err
 	}
 	l := newLine(conn)
-	defer l.close()
-	defer context.AfterFunc(p.ctx, l.close)()
+	defer l.End()
+	defer context.AfterFunc(p.ctx, l.End)()
 	if err := l.subscribe(p.of.opts.Channel); err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package wake
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -25,17 +24,10 @@ func limits() resp.Limits {
 	return resp.Limits{Line: 16 << 10, Bulk: 2 * longestKey, Elements: 1 << 12, Depth: 4, Total: 4 << 20}
 }
 
-var errUnasked = errors.New("it reports what was not asked for")
-
-// line is a connection of a watch: one goroutine reads it, another one writes.
+// line is a connection of a watch.
 type line struct {
-	conn  net.Conn
-	in    *resp.Reader
+	*feed.Line
 	watch *watch
-	// due has one signal: there is something to write.
-	due   chan struct{}
-	ended chan struct{}
-	once  sync.Once
 
 	mu sync.Mutex
 	// asks are the keys to be looked at.
@@ -57,16 +49,7 @@ type question struct {
 }
 
 func newLine(conn net.Conn, w *watch) *line {
-	l := &line{conn: conn, watch: w, due: make(chan struct{}, 1), ended: make(chan struct{})}
-	l.in = resp.NewReader3(conn, limits())
-	return l
-}
-
-func (l *line) close() {
-	l.once.Do(func() {
-		close(l.ended)
-		_ = l.conn.Close()
-	})
+	return &line{Line: feed.NewLine(conn, limits()), watch: w}
 }
 
 // patience is how long an answer is waited for.
@@ -74,7 +57,7 @@ func (l *line) patience() time.Duration { return l.watch.waker.opts.Patience }
 
 // greet has the master tell of changes of what is read here.
 func (l *line) greet() error {
-	err := feed.Greet(l.conn, l.in, l.patience(), resp.Status, "CLIENT", "TRACKING", "ON")
+	err := feed.Greet(l, l.In, l.patience(), resp.Status, "CLIENT", "TRACKING", "ON")
 	if err == nil {
 		l.hears()
 	}
@@ -86,23 +69,20 @@ func (l *line) ask(key string) {
 	l.mu.Lock()
 	l.asks = append(l.asks, key)
 	l.mu.Unlock()
-	select {
-	case l.due <- struct{}{}:
-	default:
-	}
+	l.Prompt()
 }
 
 // write sends questions until the connection ends.
 func (l *line) write() {
-	defer l.close()
+	defer l.End()
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	for {
 		var out []byte
 		select {
-		case <-l.ended:
+		case <-l.Ended:
 			return
-		case <-l.due:
+		case <-l.Due:
 			out = l.looks()
 		case now := <-beat.C:
 			if l.watch.isIdle(now) {
@@ -113,8 +93,8 @@ func (l *line) write() {
 		if len(out) == 0 {
 			continue
 		}
-		_ = l.conn.SetWriteDeadline(time.Now().Add(l.patience()))
-		if _, err := l.conn.Write(out); err != nil {
+		_ = l.SetWriteDeadline(time.Now().Add(l.patience()))
+		if _, err := l.Write(out); err != nil {
 			return
 		}
 	}
@@ -150,7 +130,7 @@ func (l *line) ping() []byte {
 // await notes a question that is sent now. Only the holder of l.mu calls it.
 func (l *line) await(q question) {
 	if len(l.pending) == 0 {
-		_ = l.conn.SetReadDeadline(time.Now().Add(l.patience()))
+		_ = l.SetReadDeadline(time.Now().Add(l.patience()))
 	}
 	l.pending = append(l.pending, q)
 }
@@ -164,23 +144,17 @@ func (l *line) hears() {
 	if len(l.pending) == 0 {
 		wait += 3 * heartbeat // a beat skips one that heard something
 	}
-	_ = l.conn.SetReadDeadline(time.Now().Add(wait))
+	_ = l.SetReadDeadline(time.Now().Add(wait))
 }
 
 // read takes what the master tells until the connection ends.
 func (l *line) read() error {
 	for {
-		l.in.Begin()
-		first, err := l.in.Next()
-		if err != nil {
-			return err
-		}
-		isPush := first.Kind == resp.Push
-		said, err := l.in.ValueOf(first)
+		said, kind, err := feed.Next(l.In)
 		switch {
 		case err != nil:
 			return err
-		case isPush:
+		case kind == resp.Push:
 			err = l.push(said)
 		default:
 			err = l.answer(said)
@@ -196,7 +170,7 @@ func (l *line) read() error {
 func (l *line) push(said any) error {
 	parts, _ := said.([]any)
 	if len(parts) != 2 || parts[0] != any("invalidate") {
-		return errUnasked
+		return feed.ErrUnasked
 	}
 	if parts[1] == nil {
 		l.stale(func(string) bool { return true })
@@ -205,12 +179,12 @@ func (l *line) push(said any) error {
 	}
 	keys, ok := parts[1].([]any)
 	if !ok {
-		return errUnasked
+		return feed.ErrUnasked
 	}
 	for _, one := range keys {
 		key, ok := one.(string)
 		if !ok {
-			return errUnasked
+			return feed.ErrUnasked
 		}
 		l.stale(func(looked string) bool { return looked == key })
 		l.watch.see(key, sighting{state: changed})
@@ -248,7 +222,7 @@ func (l *line) next(said any) (q question, whole bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.pending) == 0 {
-		return q, false, errUnasked
+		return q, false, feed.ErrUnasked
 	}
 	now := &l.pending[0]
 	if !now.ping && !now.halfway {

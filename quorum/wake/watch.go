@@ -139,8 +139,8 @@ func (w *watch) once(ctx context.Context) error {
 		return err
 	}
 	l := newLine(conn, w)
-	defer l.close()
-	defer context.AfterFunc(ctx, l.close)()
+	defer l.End()
+	defer context.AfterFunc(ctx, l.End)()
 	if err := l.greet(); err != nil {
 		return err
 	}

@@ -113,13 +113,9 @@ func (l *link) hear() error {
 
 // next reads a reply, or takes a report.
 func (l *link) next() (reply any, isReport bool, err error) {
-	l.in.Begin()
-	first, err := l.in.Next()
-	if err != nil {
-		return nil, false, err
-	}
-	isReport = first.Kind == resp.Push
-	if reply, err = l.in.ValueOf(first); err == nil && isReport {
+	reply, kind, err := feed.Next(l.in)
+	isReport = kind == resp.Push
+	if err == nil && isReport {
 		l.take(reply)
 	}
 	return reply, isReport, err

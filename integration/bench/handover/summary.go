@@ -19,44 +19,42 @@ type scene struct {
 	goals            []goal
 }
 
-// goal is a figure of a scene, of which alone is that of one client of one proxy in the same round.
+// goal is a bound for a figure.
 type goal struct {
+	figure
+	bound float64
+}
+
+// figure is one of a scene; alone is that of one client of one proxy in the same round.
+type figure struct {
 	title   string
-	figure  func(o, redsync, alone outcome) float64
-	bound   figures.Goal
+	side    figures.Direction
+	of      func(o, redsync, alone outcome) float64
 	redsync bool // it is beside redsync's
 }
 
 // scenes are all of them. The first is that of one client.
 func scenes() []scene {
 	const ms = time.Millisecond
-	atLeast := func(bound float64) figures.Goal { return figures.Goal{Side: figures.AtLeast, Bound: bound} }
-	atMost := func(bound float64) figures.Goal { return figures.Goal{Side: figures.AtMost, Bound: bound} }
-	ofAlone := func(bound float64) goal {
-		return goal{title: "grants/s beside those of one client", figure: func(o, _, alone outcome) float64 { return o.grants / alone.grants }, bound: atLeast(bound)}
-	}
-	rate := func(bound float64) goal {
-		return goal{title: "hand-overs/s", figure: func(o, _, _ outcome) float64 { return o.handovers }, bound: atLeast(bound)}
-	}
-	p99 := func(bound float64) goal {
-		return goal{title: "p99 of a hand-over, ms", figure: func(o, _, _ outcome) float64 { return figures.Millis(o.pass99) }, bound: atMost(bound)}
-	}
-	free := func(bound float64) goal {
-		return goal{title: "free although it is waited for, %", figure: func(o, _, _ outcome) float64 { return 100 * o.free }, bound: atMost(bound)}
-	}
-	apart := goal{title: "mean waits of the unluckiest and the luckiest client", figure: func(o, _, _ outcome) float64 { return o.apart() }, bound: atMost(1.5)}
-	beside := goal{title: "hand-overs/s beside redsync's", figure: func(o, redsync, _ outcome) float64 { return o.handovers / redsync.handovers }, bound: atLeast(10), redsync: true}
+	var (
+		ofAlone = figure{"grants/s beside those of one client", figures.AtLeast, func(o, _, alone outcome) float64 { return o.grants / alone.grants }, false}
+		rate    = figure{"hand-overs/s", figures.AtLeast, func(o, _, _ outcome) float64 { return o.handovers }, false}
+		beside  = figure{"hand-overs/s beside redsync's", figures.AtLeast, func(o, redsync, _ outcome) float64 { return o.handovers / redsync.handovers }, true}
+		p99     = figure{"p99 of a hand-over, ms", figures.AtMost, func(o, _, _ outcome) float64 { return figures.Millis(o.pass99) }, false}
+		free    = figure{"free although it is waited for, %", figures.AtMost, func(o, _, _ outcome) float64 { return 100 * o.free }, false}
+		apart   = figure{"mean waits of the unluckiest and the luckiest client", figures.AtMost, func(o, _, _ outcome) float64 { return o.apart() }, false}
+	)
 	return []scene{
 		{clients: 1, proxies: 1},
-		{clients: 2, proxies: 1, goals: []goal{ofAlone(0.6), p99(3)}},
-		{clients: 8, proxies: 1, goals: []goal{rate(3500)}},
-		{clients: 64, proxies: 1, goals: []goal{rate(3500)}},
-		{clients: 2, proxies: 1, hold: 5 * ms, goals: []goal{free(10), p99(3)}},
-		{clients: 8, proxies: 1, hold: 50 * ms, goals: []goal{free(2), p99(3)}},
-		{clients: 2, proxies: 2, goals: []goal{rate(1000), p99(5)}},
-		{clients: 2, proxies: 2, hold: 5 * ms, goals: []goal{free(20), p99(5)}},
-		{clients: 4, proxies: 2, goals: []goal{p99(5)}},
-		{clients: 64, proxies: 2, pause: 5 * ms, goals: []goal{beside, apart}},
+		{clients: 2, proxies: 1, goals: []goal{{ofAlone, 0.6}, {p99, 3}}},
+		{clients: 8, proxies: 1, goals: []goal{{rate, 3500}}},
+		{clients: 64, proxies: 1, goals: []goal{{rate, 3500}}},
+		{clients: 2, proxies: 1, hold: 5 * ms, goals: []goal{{free, 10}, {p99, 3}}},
+		{clients: 8, proxies: 1, hold: 50 * ms, goals: []goal{{free, 2}, {p99, 3}}},
+		{clients: 2, proxies: 2, goals: []goal{{rate, 1000}, {p99, 5}}},
+		{clients: 2, proxies: 2, hold: 5 * ms, goals: []goal{{free, 20}, {p99, 5}}},
+		{clients: 4, proxies: 2, goals: []goal{{p99, 5}}},
+		{clients: 64, proxies: 2, pause: 5 * ms, goals: []goal{{beside, 10}, {apart, 1.5}}},
 	}
 }
 
@@ -99,13 +97,13 @@ func Summary(ctx context.Context, binary string, rounds int, window time.Duratio
 				if round == 0 {
 					figuresOf[i] = append(figuresOf[i], nil)
 				}
-				figuresOf[i][j] = append(figuresOf[i][j], g.figure(ours, redsync, alone))
+				figuresOf[i][j] = append(figuresOf[i][j], g.of(ours, redsync, alone))
 			}
 		}
 	}
 	for i, s := range all {
 		for j, g := range s.goals {
-			lines = append(lines, figures.Line{Title: fmt.Sprintf("%v: %s", s, g.title), Ratio: figures.Alone(figuresOf[i][j]), Goal: g.bound})
+			lines = append(lines, figures.Line{Title: fmt.Sprintf("%v: %s", s, g.title), Ratio: figures.Alone(figuresOf[i][j]), Goal: figures.Goal{Side: g.side, Bound: g.bound}})
 		}
 	}
 	return lines, nil
