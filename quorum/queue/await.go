@@ -82,6 +82,9 @@ func (q *Queues[K]) Await(ctx context.Context, w Waiting[K]) Ended {
 				return ended
 			}
 		case a.step() == Try:
+			if a.left != nil && a.left.View(time.Now()).Verdict != wake.Held { // it is not known that they still wait
+				q.gone(a.place)
+			}
 			a.stopMarks()
 			releases := q.tries(a.place)
 			if tried = w.Try(); tried == Taken {
