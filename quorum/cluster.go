@@ -30,6 +30,8 @@ type Cluster struct {
 	source *cell.Source
 	// freed is called with keys that may have been freed.
 	freed func(Key) (tries bool)
+	// taking is called with keys that are about to be taken, by send, which calls what it gets, unless that is nil, for what is to leave with that.
+	taking func(key Key, send func(and func()))
 	// messages are those between proxies, or nil.
 	messages *Messages
 	// roundTrips is called with how long batches took; see Observe.
@@ -84,7 +86,7 @@ func transportsTo(opts Options, urls []string) ([]master.Transport, error) {
 
 // newCluster takes one transport for each of opts.Masters.
 func newCluster(opts Options, transports []master.Transport) *Cluster {
-	c := &Cluster{opts: opts, log: opts.Logger, source: cell.NewSource(), id: guard.NewID(), freed: func(Key) bool { return false }}
+	c := &Cluster{opts: opts, log: opts.Logger, source: cell.NewSource(), id: guard.NewID(), freed: func(Key) bool { return false }, taking: func(_ Key, send func(func())) { send(nil) }}
 	c.current.Store(newGeneration(c, opts, transports, nil, nil))
 	return c
 }

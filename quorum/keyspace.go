@@ -45,13 +45,17 @@ func (k *keyspace) Ask(ctx context.Context, ops []cell.Op, decided func([]regist
 }
 
 // ask has each master do one of the operations, and waits until it is decided. Those who wait
-// for the key are notified of what frees it before it is sent, so that the take of the next one leaves with it.
+// for the key are notified of what frees it before it is sent, so that the take of the next one leaves with it, or what leaves the lock to another proxy.
+// With a take others are asked if they wait.
 func (c *generation) ask(ctx context.Context, db int, ops []cell.Op, decided func([]register.Reply) bool) (*master.Round, error) {
-	var queued func() bool
+	var r *master.Round
 	if name, frees := freed(ops); frees {
-		queued = func() bool { return c.of.freed(Key{DB: db, Name: name}) }
+		r = c.rounds.Send(c.masters, db, ops, decided, func() bool { return c.of.freed(Key{DB: db, Name: name}) })
+	} else if name, takes := taken(ops); takes {
+		c.of.taking(Key{DB: db, Name: name}, func(and func()) { r = c.rounds.Send(c.masters, db, ops, decided, lastly(and)) })
+	} else {
+		r = c.rounds.Send(c.masters, db, ops, decided, nil)
 	}
-	r := c.rounds.Send(c.masters, db, ops, decided, queued)
 	return r, r.Wait(ctx)
 }
 
@@ -67,6 +71,27 @@ func freed(ops []cell.Op) (name string, frees bool) {
 			return o.Name, !o.Value.Present && !o.Quiet
 		default:
 			return "", false
+		}
+	}
+	return "", false
+}
+
+// lastly is for a round with which what and sends is to leave, and nothing more.
+func lastly(and func()) (queued func() bool) {
+	if and == nil {
+		return nil
+	}
+	return func() bool { and(); return false }
+}
+
+// taken is the key that the operations take, of one key.
+func taken(ops []cell.Op) (name string, takes bool) {
+	for _, o := range ops {
+		if take, ok := o.(cell.Take); ok && len(take.Names) == 1 {
+			return take.Names[0], true
+		}
+		if o != nil {
+			break
 		}
 	}
 	return "", false

@@ -29,7 +29,7 @@ func NewLocker(c *Cluster) *Locker {
 	l := &Locker{Cluster: c}
 	l.queues.Parks = func(k Key) bool { return len(k.Name) <= longestParked }
 	l.queues.Others = others{c, c.source.Attempt(), func() []string { return c.now().guards.Peers() }}
-	c.freed = l.queues.Released
+	c.freed, c.taking = l.queues.Released, l.queues.Taking
 	return l
 }
 

@@ -10,11 +10,12 @@ import (
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/queue"
 	"redlock-proxy/quorum/register"
+	"redlock-proxy/quorum/wake"
 )
 
-// others is how the proxies of some masters know of each other's waiters: one that waits for a lock which another has leaves a mark
-// beside the lock, on all masters. Who leaves the lock to it overwrites its mark, of which the masters notify the one that left it. Marks are
-// hints: nothing is decided by them, and what is lost of them costs time.
+// others is how the proxies of some masters know of each other's waiters: one that waits for a lock which another has puts a mark
+// beside the lock, on all masters, and removes it as it takes the lock. Who leaves the lock to it overwrites its mark, of which the masters notify it.
+// Marks are hints: nothing is decided by them, and what is lost of them costs time.
 type others struct {
 	*Cluster
 	as cell.Attempt
@@ -25,7 +26,7 @@ type others struct {
 const (
 	// markPrefix is before the ID of a proxy and the name of a lock's key in that of its mark.
 	markPrefix = script.OwnPrefix + "waits:"
-	// markTime is how long a mark stays if the proxy that left it does not remove it, passedTime if it was overwritten.
+	// markTime is how long a mark stays if the proxy that put it does not remove it, passedTime if it was overwritten.
 	markTime   = time.Minute
 	passedTime = time.Second
 )
@@ -33,59 +34,87 @@ const (
 // markOf is the name of the mark of a proxy that waits for a key.
 func markOf(id string, key Key) string { return markPrefix + id + ":" + key.Name }
 
+// Alone is of queue.Others: no other proxy is known, or nobody can have a lock. Masters that begin anew have to be empty.
+func (o others) Alone() bool { return len(o.peers()) == 0 || !o.HasQuorum() }
+
+// ownMark is of queue.Mark.
+type ownMark struct {
+	*wake.Alarm
+	of   others
+	in   *generation
+	key  Key
+	name string
+}
+
 // Mark is of queue.Others.
-func (o others) Mark(key Key, marked func()) {
-	waits := cell.Cell{Form: cell.Plain, Attempt: o.as, Value: cell.Value{Present: true}}
-	o.ask(key, marking{mark: markOf(o.id, key), cell: waits, last: markTime}, &census{ended: func(most bool) {
-		if most {
-			marked()
-		}
-	}})
+func (o others) Mark(key Key) queue.Mark {
+	name, now := markOf(o.id, key), o.now()
+	return ownMark{now.waker.Alarm(key.DB, name), o, now, key, name}
+}
+
+// Put is of queue.Mark. A master that is not watched is told like any other thing.
+func (m ownMark) Put() {
+	waits := cell.Cell{Form: cell.Plain, Attempt: m.of.as, Value: cell.Value{Present: true}}
+	for _, i := range m.Alarm.Put(waits.String(), markTime) {
+		m.in.masters[i].Tell(m.key.DB, marking{m.name, waits}, false)
+	}
 }
 
 // Unmark is of queue.Others.
-func (o others) Unmark(key Key) { o.ask(key, unmarking{markOf(o.id, key)}, nil) }
+func (o others) Unmark(key Key, and func()) { o.ask(key, unmarking{markOf(o.id, key)}, and, nil) }
 
 // Ask is of queue.Others.
-func (o others) Ask(key Key, answered func(next string)) {
-	peers := inTurn(o.peers(), o.id)
-	if len(peers) == 0 {
+func (o others) Ask(key Key, answered func(wanted bool)) {
+	_, marks := o.marks(key)
+	if len(marks) == 0 {
+		answered(false)
+		return
+	}
+	found := false
+	o.ask(key, looking(marks), nil, &census{
+		ends:  func(got register.Reply) bool { found = markIn(got) >= 0; return found },
+		ended: func() { answered(found) },
+	})
+}
+
+// Pass is of queue.Others. Which proxy comes next each master says for itself; where they differ, the first answer is as good as any.
+func (o others) Pass(key Key, answered func(to string)) {
+	passed := cell.Cell{Form: cell.Register, Attempt: o.as} // it holds nothing
+	peers, marks := o.marks(key)
+	if len(marks) == 0 {
 		answered("")
 		return
 	}
-	marks := make(looking, len(peers))
-	for i, id := range peers {
-		marks[i] = markOf(id, key)
-	}
-	next := ""
-	o.ask(key, marks, &census{
+	to := ""
+	o.ask(key, passing{marks, passed}, nil, &census{
 		ends: func(got register.Reply) bool {
-			i := slices.IndexFunc(got.Found, func(f cell.Found) bool { return f.Form != cell.Absent })
-			if i >= 0 {
-				next = peers[i]
+			if i := markIn(got); i >= 0 && to == "" {
+				to = peers[i]
 			}
-			return i >= 0
+			return false
 		},
-		ended: func(bool) { answered(next) },
+		ended: func() { answered(to) },
 	})
 }
 
-// Pass is of queue.Others.
-func (o others) Pass(key Key, to string, gone func()) {
-	passed := cell.Cell{Form: cell.Register, Attempt: o.as} // it holds nothing
-	found := false
-	o.ask(key, marking{mark: markOf(to, key), cell: passed, last: passedTime, again: true}, &census{
-		ends: func(got register.Reply) bool { found = found || got.Did; return found },
-		ended: func(most bool) {
-			if most && !found {
-				gone()
-			}
-		},
-	})
+// Left is of queue.Others.
+func (o others) Left(key Key, to string) queue.Alarm {
+	return o.now().waker.Alarm(key.DB, markOf(to, key))
 }
 
-// Passed is of queue.Others.
-func (o others) Passed(key Key) queue.Alarm { return o.now().waker.Alarm(key.DB, markOf(o.id, key)) }
+// marks are the names of the marks of the other proxies, in the order of their turns.
+func (o others) marks(key Key) (peers, marks []string) {
+	peers = inTurn(o.peers(), o.id)
+	for _, id := range peers {
+		marks = append(marks, markOf(id, key))
+	}
+	return peers, marks
+}
+
+// markIn is which mark was found first, or -1.
+func markIn(got register.Reply) int {
+	return slices.IndexFunc(got.Found, func(f cell.Found) bool { return f.Form != cell.Absent })
+}
 
 // inTurn are other proxies in the order of their turns: those behind this one first.
 func inTurn(peers []string, own string) []string {
@@ -94,37 +123,27 @@ func inTurn(peers []string, own string) []string {
 	return slices.Concat(peers[at:], peers[:at])
 }
 
-// ask has all masters do something with marks, unless no other proxy is known, or nobody can have a lock: masters that begin anew have to be empty.
-func (o others) ask(key Key, do cell.Op, n *census) {
+// ask has all masters do something with marks, and together with what and asks, unless that is nil.
+func (o others) ask(key Key, do cell.Op, and func(), n *census) {
 	c := o.now()
-	switch {
-	case len(o.peers()) == 0 || !c.HasQuorum():
-		if n != nil {
-			n.ended(false)
-		}
-		return
-	case n == nil:
-		for _, m := range c.masters {
-			m.Tell(key.DB, do, false)
-		}
-		return
-	}
-	n.missing, n.enough = len(c.masters), Majority(len(c.masters))
 	ops := make([]cell.Op, len(c.masters))
 	for i := range ops {
 		ops[i] = do
 	}
-	r := c.rounds.Send(c.masters, key.DB, ops, func([]register.Reply) bool { return true }, nil)
-	r.Later(n.take)
+	r := c.rounds.Send(c.masters, key.DB, ops, func([]register.Reply) bool { return true }, lastly(and))
+	if n != nil {
+		n.missing, n.enough = len(c.masters), Majority(len(c.masters))
+		r.Later(n.take)
+	}
 	r.Forget()
 }
 
 // census takes what masters reply about marks.
 type census struct {
-	// ends reports whether a reply decides it alone; nil: none does.
+	// ends reports whether a reply decides it alone.
 	ends func(register.Reply) bool
-	// ended is called once: when a reply has decided it, or most masters have replied (most), or all that will.
-	ended func(most bool)
+	// ended is called once: when a reply has decided it, or most masters have replied, or all that will.
+	ended func()
 
 	mu sync.Mutex
 	// missing is how many have not replied, enough how many more have to.
@@ -133,60 +152,95 @@ type census struct {
 }
 
 func (n *census) take(_ int, got register.Reply) {
-	if most, over := n.count(got); over {
-		n.ended(most)
+	if n.count(got) {
+		n.ended()
 	}
 }
 
 // count reports whether it is over by this reply.
-func (n *census) count(got register.Reply) (most, over bool) {
+func (n *census) count(got register.Reply) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.over {
-		return false, false
+		return false
 	}
 	n.missing--
 	if got.State == register.Counted {
 		n.enough--
-		n.over = n.ends != nil && n.ends(got)
+		n.over = n.ends(got)
 	}
 	n.over = n.over || n.enough == 0 || n.missing == 0
-	return n.enough <= 0, n.over
+	return n.over
 }
 
-// marking puts something under a mark, with again set where it is there alone.
+// marking puts a mark.
 type marking struct {
-	mark  string
-	cell  cell.Cell
-	last  time.Duration
-	again bool
+	mark string
+	cell cell.Cell
 }
 
 func (m marking) Keys() []string { return []string{m.mark} }
 func (m marking) Writes() bool   { return true }
 func (m marking) Words(bool) []any {
-	words := []any{"SET", m.mark, m.cell.String(), "PX", m.last.Milliseconds()}
-	if m.again {
-		words = append(words, "XX")
-	}
-	return words
+	return []any{"SET", m.mark, m.cell.String(), "PX", markTime.Milliseconds()}
 }
 
 // Apply is of cell.Op.
 func (m marking) Apply(s *cell.Store) cell.Answer {
-	if m.again && s.Look(m.mark).Form == cell.Absent {
-		return cell.Answer{}
-	}
-	s.Put(m.mark, m.cell, m.last)
+	s.Put(m.mark, m.cell, markTime)
 	return cell.Answer{Did: true}
 }
 
 // Decode is of cell.Op.
 func (m marking) Decode(said any) (cell.Answer, error) {
-	if said != any("OK") && (said != nil || !m.again) {
+	if said != any("OK") {
 		return cell.Answer{}, fmt.Errorf("unexpected answer %.80v", said)
 	}
-	return cell.Answer{Did: said != nil}, nil
+	return cell.Answer{Did: true}, nil
+}
+
+// passing overwrites the first of some marks that is there.
+type passing struct {
+	marks  []string
+	passed cell.Cell
+}
+
+var passScript = cell.NewScript(`for i, mark in ipairs(KEYS) do
+  if redis.call('set', mark, ARGV[1], 'xx', 'px', ARGV[2]) then return i end
+end
+return 0`)
+
+func (p passing) Keys() []string { return p.marks }
+func (p passing) Writes() bool   { return true }
+func (p passing) Words(whole bool) []any {
+	return passScript.Call(whole, p.marks, p.passed.String(), passedTime.Milliseconds())
+}
+
+// found is the answer where that was mark number i, counted from 1; 0: none was there.
+func (p passing) found(i int64) cell.Answer {
+	a := cell.Answer{Did: true, Found: make([]cell.Found, len(p.marks))}
+	if i > 0 {
+		a.Found[i-1].Cell = p.passed
+	}
+	return a
+}
+
+// Apply is of cell.Op.
+func (p passing) Apply(s *cell.Store) cell.Answer {
+	i := slices.IndexFunc(p.marks, func(mark string) bool { return s.Look(mark).Form != cell.Absent })
+	if i >= 0 {
+		s.Put(p.marks[i], p.passed, passedTime)
+	}
+	return p.found(int64(i + 1))
+}
+
+// Decode is of cell.Op.
+func (p passing) Decode(said any) (cell.Answer, error) {
+	i, ok := said.(int64)
+	if !ok || i < 0 || i > int64(len(p.marks)) {
+		return cell.Answer{}, fmt.Errorf("unexpected answer %.80v", said)
+	}
+	return p.found(i), nil
 }
 
 // unmarking removes a mark.

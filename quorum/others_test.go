@@ -6,53 +6,62 @@ import (
 	"testing/synctest"
 )
 
-// TestOthers: a proxy that waits is known to the others, in the order of their turns, until it removes its mark; a lock that is left to it is
-// known to have been, and one that is left to a proxy which does not wait any more, too.
+// TestOthers: a proxy that waits is known to the others until it removes its mark, and a lock is left to it, and to no other one; where none waits
+// that is known, too.
 func TestOthers(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		far := b.newCluster()
 		here := others{b.locker.Cluster, b.locker.source.Attempt(), func() []string { return []string{far.id, "z", "-"} }}
 		there := others{far, far.source.Attempt(), func() []string { return []string{here.id} }}
 		synctest.Wait()
-		want := func(who others, want string) {
+		want := func(who others, want bool) {
 			b.Helper()
 			synctest.Wait()
+			var got []bool
+			who.Ask(job, func(wanted bool) { got = append(got, wanted) })
+			synctest.Wait()
+			if !slices.Equal(got, []bool{want}) {
+				b.Errorf("answers %v, want %v", got, want)
+			}
+		}
+		passes := func(want string) {
+			b.Helper()
 			var got []string
-			who.Ask(job, func(next string) { got = append(got, next) })
+			here.Pass(job, func(to string) { got = append(got, to) })
 			synctest.Wait()
 			if !slices.Equal(got, []string{want}) {
-				b.Errorf("answers %q, want %q", got, want)
+				b.Errorf("left to %q, want %q", got, want)
 			}
 		}
-		passes := func(want int) {
-			b.Helper()
-			gone := 0
-			here.Pass(job, far.id, func() { gone++ })
-			synctest.Wait()
-			if gone != want {
-				b.Errorf("gone %d times, want %d", gone, want)
-			}
+		want(here, false)
+		mark := there.Mark(job)
+		defer mark.Stop()
+		mark.Put() // on masters that are not watched
+		want(here, true)
+		want(there, false)
+		passes(far.id)
+		want(here, true) // it has not come yet
+		asked := false
+		there.Unmark(job, func() { asked = true })
+		if !asked {
+			b.Error("what is to be sent with it is not asked for")
 		}
-		want(here, "")
-		marked := 0
-		there.Mark(job, func() { marked++ })
-		want(here, far.id)
-		want(there, "")
-		if marked != 1 {
-			b.Errorf("marked %d times", marked)
+		want(here, false)
+		passes("")
+		if here.Alone() || there.Alone() {
+			b.Error("others are not known")
 		}
-		passes(0)
-		want(here, far.id) // it has not come yet
-		there.Unmark(job)
-		want(here, "")
-		passes(1)
 		b.masters[0].away()
 		b.masters[1].away()
-		want(here, "") // it is not known
+		want(here, false) // it is not known
 		alone := others{here.Cluster, here.as, func() []string { return nil }}
-		for _, who := range []others{here, alone} {
-			who.Mark(job, func() { b.Error("too few masters have the mark, or nobody is there to see it") })
-			synctest.Wait()
+		if !here.Alone() || !alone.Alone() {
+			b.Error("too few masters would have a mark, or nobody is there to see it")
+		}
+		alone.Ask(job, func(wanted bool) { asked = wanted })
+		alone.Pass(job, func(to string) { asked = asked || to != "" })
+		if asked {
+			b.Error("others wait of whom none is known")
 		}
 	})
 }

@@ -32,7 +32,7 @@ type Accept struct {
 	Quiet bool
 }
 
-var acceptScript = newScript(layoutLua + `local v, left = get(KEYS[1]), redis.call('pttl', KEYS[1])
+var acceptScript = NewScript(layoutLua + `local v, left = get(KEYS[1]), redis.call('pttl', KEYS[1])
 local now = redis.call('time')
 if not v or string.sub(v, 1, ` + lua(promiseHead) + `) ~= ARGV[1] or now[1] * 1000 + math.floor(now[2] / 1000) > tonumber(ARGV[8]) then
   return {0, v, left, now[1], now[2]}
@@ -58,7 +58,7 @@ func (a Accept) Words(whole bool) []any {
 	if a.Keep {
 		how, time = "keep", pttl(a.Until)
 	}
-	return acceptScript.call(whole, a.Keys(), a.expected(), string(a.Ballot), string(a.promise()), a.Value.payload(), how, time, a.Base.wire(), millis(a.Deadline), millis(a.Shift))
+	return acceptScript.Call(whole, a.Keys(), a.expected(), string(a.Ballot), string(a.promise()), a.Value.payload(), how, time, a.Base.wire(), millis(a.Deadline), millis(a.Shift))
 }
 
 // expected is how the cell must begin.

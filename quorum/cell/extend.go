@@ -16,7 +16,7 @@ type Extend struct {
 	Settled bool
 }
 
-var extendScript = newScript(layoutLua + `local v, left = get(KEYS[1]), redis.call('pttl', KEYS[1])
+var extendScript = NewScript(layoutLua + `local v, left = get(KEYS[1]), redis.call('pttl', KEYS[1])
 local mine = v and (ARGV[2] == '' or attempt(v) == ARGV[2])
 if v and mark(v) == '` + blockingMark + `' then mine = mine and ARGV[2] ~= ''
 else mine = mine and token(v) == ARGV[1] end
@@ -39,7 +39,7 @@ func (e Extend) Words(whole bool) []any {
 	if e.Settled {
 		when = "settled"
 	}
-	return extendScript.call(whole, e.Keys(), e.Token, string(e.Attempt), pttl(e.TTL), when)
+	return extendScript.Call(whole, e.Keys(), e.Token, string(e.Attempt), pttl(e.TTL), when)
 }
 
 // Decode is of Op.

@@ -84,7 +84,7 @@ type Raise struct {
 	Fence   int64
 }
 
-var raiseScript = newScript(layoutLua + fenceLua + `local v, f = get(KEYS[1]), fence(KEYS[2])
+var raiseScript = NewScript(layoutLua + fenceLua + `local v, f = get(KEYS[1]), fence(KEYS[2])
 if v and attempt(v) == ARGV[1] and (mark(v) == '` + plainMark + `' or mark(v) == '` + registerMark + `') and tonumber(ARGV[2]) > tonumber(f) then
   redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3])
   return 1
@@ -99,7 +99,7 @@ func (r Raise) Writes() bool { return true }
 
 // Words is of Op.
 func (r Raise) Words(whole bool) []any {
-	return raiseScript.call(whole, []string{r.Name, FenceKey(r.Name)}, string(r.Attempt), r.Fence, millis(fencesStay))
+	return raiseScript.Call(whole, []string{r.Name, FenceKey(r.Name)}, string(r.Attempt), r.Fence, millis(fencesStay))
 }
 
 // Decode is of Op.

@@ -54,7 +54,8 @@ type Appender interface {
 // Script is a Lua script with its SHA-1, as EVAL and EVALSHA need them.
 type Script struct{ Source, SHA string }
 
-func newScript(source string) Script { return Script{source, redis.NewScript(source).Hash()} }
+// NewScript is that of a text.
+func NewScript(source string) Script { return Script{source, redis.NewScript(source).Hash()} }
 
 // Scripts are all that the operations use, to be loaded beforehand.
 func Scripts() []Script {
@@ -63,7 +64,8 @@ func Scripts() []Script {
 	}
 }
 
-func (s Script) call(whole bool, keys []string, args ...any) []any {
+// Call is the command that runs it on keys. With whole set it is sent as such instead of by its SHA.
+func (s Script) Call(whole bool, keys []string, args ...any) []any {
 	words := make([]any, 0, 3+len(keys)+len(args))
 	if whole {
 		words = append(words, "EVAL", s.Source, len(keys))

@@ -11,7 +11,7 @@ type Prepare struct {
 	Expect string
 }
 
-var prepareScript = newScript(layoutLua + `local v, left = get(KEYS[1]), redis.call('pttl', KEYS[1])
+var prepareScript = NewScript(layoutLua + `local v, left = get(KEYS[1]), redis.call('pttl', KEYS[1])
 local now = redis.call('time')
 local did = 0
 if v and ARGV[2] == 'only' and token(v) ~= ARGV[3] then
@@ -37,7 +37,7 @@ func (p Prepare) Words(whole bool) []any {
 	if p.Only {
 		only = "only"
 	}
-	return prepareScript.call(whole, p.Keys(), string(p.Ballot), only, p.Expect)
+	return prepareScript.Call(whole, p.Keys(), string(p.Ballot), only, p.Expect)
 }
 
 // Decode is of Op.

@@ -7,14 +7,14 @@ type Read struct {
 	Fences bool
 }
 
-var readScript = newScript(layoutLua + `local answer = {1}
+var readScript = NewScript(layoutLua + `local answer = {1}
 for i, key in ipairs(KEYS) do
   answer[2 * i], answer[2 * i + 1] = get(key), redis.call('pttl', key)
 end
 return answer`)
 
 // readFencesScript has the names of the counters behind those of the keys.
-var readFencesScript = newScript(layoutLua + fenceLua + `local answer, n = {1}, #KEYS / 2
+var readFencesScript = NewScript(layoutLua + fenceLua + `local answer, n = {1}, #KEYS / 2
 for i = 1, n do
   answer[2 * i], answer[2 * i + 1] = get(KEYS[i]), redis.call('pttl', KEYS[i])
   answer[2 * n + 1 + i] = fence(KEYS[n + i])
@@ -30,14 +30,14 @@ func (r Read) Writes() bool { return false }
 // Words is of Op.
 func (r Read) Words(whole bool) []any {
 	if !r.Fences {
-		return readScript.call(whole, r.Names)
+		return readScript.Call(whole, r.Names)
 	}
 	keys := make([]string, 0, 2*len(r.Names))
 	keys = append(keys, r.Names...)
 	for _, name := range r.Names {
 		keys = append(keys, FenceKey(name))
 	}
-	return readFencesScript.call(whole, keys)
+	return readFencesScript.Call(whole, keys)
 }
 
 // Decode is of Op.

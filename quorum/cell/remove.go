@@ -27,7 +27,7 @@ type Remove struct {
 }
 
 // The ordinary case, a plain cell, comes first: it needs none of the helpers.
-var removeScript = newScript(`local plain = redis.pcall('get', KEYS[1])
+var removeScript = NewScript(`local plain = redis.pcall('get', KEYS[1])
 if type(plain) == 'string' and string.sub(plain, 1, ` + lua(plainHead) + `) == '` + plainMark + `' .. ARGV[1] then
   redis.call('del', KEYS[1])
   return 1
@@ -53,9 +53,9 @@ func (r Remove) Writes() bool { return true }
 // Words is of Op.
 func (r Remove) Words(whole bool) []any {
 	if r.How == Dead {
-		return removeScript.call(whole, r.Keys(), string(r.Attempt), string(r.How), r.Seen.wire())
+		return removeScript.Call(whole, r.Keys(), string(r.Attempt), string(r.How), r.Seen.wire())
 	}
-	return removeScript.call(whole, r.Keys(), string(r.Attempt), string(r.How))
+	return removeScript.Call(whole, r.Keys(), string(r.Attempt), string(r.How))
 }
 
 // AppendTo is of Appender.

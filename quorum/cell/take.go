@@ -24,7 +24,7 @@ type Take struct {
 	Old bool
 }
 
-var takeScript = newScript(layoutLua + `local answer, free = {0}, true
+var takeScript = NewScript(layoutLua + `local answer, free = {0}, true
 for i, key in ipairs(KEYS) do
   local v = get(key)
   answer[2 * i], answer[2 * i + 1] = v, redis.call('pttl', key)
@@ -38,7 +38,7 @@ end
 return 1`)
 
 // takeFencedScript takes one key, and raises its counter. None of the helpers of layoutLua is needed.
-var takeFencedScript = newScript(fenceLua + `local v, f = redis.pcall('get', KEYS[1]), fence(KEYS[2])
+var takeFencedScript = NewScript(fenceLua + `local v, f = redis.pcall('get', KEYS[1]), fence(KEYS[2])
 if v or tonumber(ARGV[3]) <= tonumber(f) then
   if type(v) == 'table' then v = '` + wrongType + `' end
   return {0, v, redis.call('pttl', KEYS[1]), f}
@@ -67,14 +67,14 @@ func (t Take) Words(whole bool) []any {
 		return words
 	}
 	if t.Fence != 0 {
-		return takeFencedScript.call(whole, []string{t.Names[0], FenceKey(t.Names[0])},
+		return takeFencedScript.Call(whole, []string{t.Names[0], FenceKey(t.Names[0])},
 			pttl(t.TTL), t.cell(0).String(), t.Fence, millis(fencesStay))
 	}
 	args := []any{pttl(t.TTL)}
 	for i := range t.Names {
 		args = append(args, t.cell(i).String())
 	}
-	return takeScript.call(whole, t.Names, args...)
+	return takeScript.Call(whole, t.Names, args...)
 }
 
 // AppendTo is of Appender.

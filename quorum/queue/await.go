@@ -67,15 +67,12 @@ const (
 
 // Await stands in the queue of a key until it is the head of it, then tries whenever the lock may be free.
 func (q *Queues[K]) Await(ctx context.Context, w Waiting[K]) Ended {
-	a := &awaiting[K]{Waiting: w, queues: q, place: q.Enter(w.Key), head: NewHead(w.Rand), timer: time.NewTimer(time.Hour), marked: make(chan struct{}, 1)}
+	a := &awaiting[K]{Waiting: w, queues: q, place: q.Enter(w.Key), head: NewHead(w.Rand), timer: time.NewTimer(time.Hour)}
 	var tried Tried
 	defer func() {
 		a.timer.Stop()
-		for _, alarm := range []Alarm{a.alarm, a.passed} {
-			if alarm != nil {
-				alarm.Stop()
-			}
-		}
+		stop(&a.alarm)
+		a.stopMarks()
 		q.Leave(a.place, tried == Taken)
 	}()
 	for {
@@ -85,17 +82,28 @@ func (q *Queues[K]) Await(ctx context.Context, w Waiting[K]) Ended {
 				return ended
 			}
 		case a.step() == Try:
-			releases := q.releasesOf(a.place)
-			if tried = w.Try(); tried == Failed || tried == Taken {
+			if a.left != nil && a.left.View(time.Now()).Verdict != wake.Held { // it is not known that they still wait
+				q.gone(a.place)
+			}
+			a.stopMarks()
+			releases := q.tries(a.place)
+			if tried = w.Try(); tried == Taken {
+				q.Taking(w.Key, withNoTake) // where it was taken by ballot
+			}
+			if tried == Failed || tried == Taken {
 				return Done
 			}
 			a.failed(tried, releases, time.Now())
-		case a.step() == Ask:
-			a.head.Asked()
-			q.askOthers(w.Key)
 		default:
 			a.look(time.Now())
 		}
+	}
+}
+
+// withNoTake sends nothing but what would go with a take.
+func withNoTake(and func()) {
+	if and != nil {
+		and()
 	}
 }
 
@@ -107,9 +115,9 @@ type awaiting[K comparable] struct {
 	head   *Head
 	timer  *time.Timer
 	alarm  Alarm // nil: none is set
-	// marked has one signal when the mark of this process was left; then passed is set, which rings when another leaves the lock to it.
-	marked chan struct{}
-	passed Alarm
+	// mark is that of this process, left that of the one to which the lock was left; nil: there is none.
+	mark Mark
+	left Alarm
 	// quorum is what is waited for instead while too few masters vote.
 	quorum <-chan struct{}
 }
@@ -123,7 +131,7 @@ func (a *awaiting[K]) failed(tried Tried, releases uint64, now time.Time) {
 		return
 	case tried == Refused:
 		a.head.Failed(now)
-		a.mark()
+		a.putMark()
 		return
 	}
 	if a.quorum = a.Quorum(); a.quorum == nil {
@@ -150,7 +158,11 @@ func (a *awaiting[K]) wait(ctx context.Context) Ended {
 		a.timer.Reset(time.Until(at))
 		due = a.timer.C
 	}
-	bell, passed := a.bellOf(a.alarm), a.bellOf(a.passed)
+	bell, left := a.bellOf(a.alarm), a.bellOf(a.left)
+	var passed <-chan struct{}
+	if a.mark != nil {
+		passed = a.bellOf(a.mark)
+	}
 	select {
 	case <-ctx.Done():
 		return Left
@@ -161,9 +173,7 @@ func (a *awaiting[K]) wait(ctx context.Context) Ended {
 		return Over
 	case cue := <-a.place.Turn():
 		a.quorum = nil
-		if a.head.Told(cue, a.queues.gapOf(a.place), time.Now()); cue == Yield {
-			a.mark()
-		}
+		a.told(cue, time.Now())
 	case <-a.quorum:
 		a.quorum = nil
 		a.head.Told(TryNow, time.Time{}, time.Now())
@@ -171,22 +181,44 @@ func (a *awaiting[K]) wait(ctx context.Context) Ended {
 		a.sees()
 	case <-passed:
 		a.seesTurn()
-	case <-a.marked:
-		a.listen()
+	case <-left:
+		a.seesLeft()
 	case <-due:
 	}
 	return Done
 }
 
-// look asks the masters.
-func (a *awaiting[K]) look(now time.Time) {
+// told is for a cue. Where the lock is left to others it puts its mark, and, once it is known to whom, it looks at the mark of that one and at the lock,
+// in this order: whoever has taken the lock has removed its mark with that, so where the mark is gone what the lock shows is news.
+func (a *awaiting[K]) told(cue Cue, now time.Time) {
+	to, gap := a.queues.leftTo(a.place)
+	if a.head.Told(cue, gap, now); cue != Yield {
+		return
+	}
+	if a.mark == nil {
+		a.putMark()
+	}
+	if to != "" && a.left == nil {
+		a.left = a.queues.Others.Left(a.Key, to)
+		a.left.LookAnew()
+		a.setAlarm()
+		a.alarm.LookAnew()
+	}
+}
+
+// setAlarm sees to it that there is an alarm for the lock.
+func (a *awaiting[K]) setAlarm() {
 	if a.alarm != nil && a.alarm.Ended() {
-		a.alarm.Stop()
-		a.alarm = nil
+		stop(&a.alarm)
 	}
 	if a.alarm == nil {
 		a.alarm = a.Alarm()
 	}
+}
+
+// look asks the masters.
+func (a *awaiting[K]) look(now time.Time) {
+	a.setAlarm()
 	if a.step() == LookAnew {
 		a.alarm.LookAnew()
 	} else {
@@ -198,45 +230,54 @@ func (a *awaiting[K]) look(now time.Time) {
 
 func (a *awaiting[K]) sees() {
 	now := time.Now()
-	v := a.alarm.View(now)
-	a.head.Sees(v, now)
-	if v.Verdict == wake.Held && !v.Stirred {
-		a.mark()
-	}
+	a.head.Sees(a.alarm.View(now), now)
 }
 
-// mark leaves a mark for other processes.
-func (a *awaiting[K]) mark() {
-	a.queues.mark(a.place, func() {
-		select {
-		case a.marked <- struct{}{}:
-		default:
-		}
-	})
+// putMark has others know that this process waits.
+func (a *awaiting[K]) putMark() {
+	if !a.queues.marks(a.place) {
+		return
+	}
+	if a.mark == nil {
+		a.mark = a.queues.Others.Mark(a.Key)
+	}
+	a.mark.Put()
 }
 
-// listen sets the alarm that rings when another process leaves the lock to this one.
-func (a *awaiting[K]) listen() {
-	if a.passed != nil && a.passed.Ended() {
-		a.passed.Stop()
-		a.passed = nil
+// stopMarks is for a try, which removes the mark.
+func (a *awaiting[K]) stopMarks() {
+	if a.mark != nil {
+		a.mark.Stop()
+		a.mark = nil
 	}
-	if a.passed == nil {
-		a.passed = a.queues.Others.Passed(a.Key)
-	}
-	a.passed.LookAnew()
+	stop(&a.left)
 }
 
 // seesTurn tries where the lock was left to this process.
 func (a *awaiting[K]) seesTurn() {
 	now := time.Now()
-	if v := a.passed.View(now).Verdict; v != wake.Free && v != wake.Changed {
-		return
+	if v := a.mark.View(now).Verdict; v == wake.Free || v == wake.Changed {
+		a.queues.passed(a.place)
+		a.head.Told(TryNow, time.Time{}, now)
 	}
-	a.passed.Stop()
-	a.passed = nil
-	a.queues.passed(a.place)
-	a.head.Told(TryNow, time.Time{}, now)
+}
+
+// seesLeft looks at the lock once the process to which it was left has tried for it, or waits no more.
+func (a *awaiting[K]) seesLeft() {
+	now := time.Now()
+	if v := a.left.View(now).Verdict; v == wake.Free || v == wake.Changed {
+		stop(&a.left)
+		a.queues.gone(a.place)
+		a.head.Gone(now)
+	}
+}
+
+// stop ends an alarm, if there is one.
+func stop(a *Alarm) {
+	if *a != nil {
+		(*a).Stop()
+		*a = nil
+	}
 }
 
 // bellOf is the bell of an alarm that is heeded now: what masters report that do not vote is nothing to go by.

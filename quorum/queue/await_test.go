@@ -276,43 +276,105 @@ func TestAwaitIsPassedTheLock(t *testing.T) {
 		s := waitsBeside(t.Context(), others)
 		held := wake.View{Verdict: wake.Held, End: time.Now().Add(time.Hour)}
 		s.alarm.shows(held)
-		if others.marked != 1 || len(others.alarms) != 1 || others.alarms[0].looks != 1 {
-			t.Fatalf("%d marks, alarms %v", others.marked, others.alarms)
+		if len(others.marks) != 1 || others.marks[0].puts != 1 {
+			t.Fatalf("marks %v", others.marks)
 		}
-		others.alarms[0].shows(held)
+		others.marks[0].shows(held)
 		time.Sleep(time.Minute)
 		if len(s.tries) != 1 {
 			t.Errorf("it tries although the lock was not left to it: %v", s.tries)
 		}
-		others.alarms[0].shows(wake.View{Verdict: wake.Changed})
-		if len(s.tries) != 2 || !others.alarms[0].stopped || others.marked != 2 || len(others.alarms) != 2 {
-			t.Fatalf("tries %v, %d marks, %d alarms", s.tries, others.marked, len(others.alarms))
+		others.marks[0].shows(wake.View{Verdict: wake.Changed})
+		if len(s.tries) != 2 || !others.marks[0].stopped || len(others.marks) != 2 || others.marks[1].puts != 1 {
+			t.Fatalf("tries %v, %d marks", s.tries, len(others.marks))
 		}
 		s.free.Store(true)
-		others.alarms[1].shows(wake.View{Verdict: wake.Free})
+		others.marks[1].shows(wake.View{Verdict: wake.Free})
 		if len(s.tries) != 3 || !s.done || others.unmarked != 1 {
 			t.Errorf("tries %v, done %v, unmarked %d times", s.tries, s.done, others.unmarked)
 		}
 	})
 }
 
-// TestAwaitYields: one for whom others come first is known to them at once, and tries when they have left it to this process.
+// yields has one wait for a lock that was just left to another process.
+func yields(t *testing.T) (*stand, *fakeOthers) {
+	others := &fakeOthers{next: "other"}
+	s := &stand{alarm: &fakeAlarm{bell: make(chan struct{}, 1)}}
+	s.queues.Others = others
+	s.queues.Leave(s.queues.Enter("k"), true)
+	s.queues.Released("k")
+	s.begin(t.Context(), nil)
+	if len(s.tries) != 0 || len(others.marks) != 1 || len(others.lefts) != 1 || s.alarm.looks != 1 {
+		t.Fatalf("tries %v, %d marks, %d of others, %d looks", s.tries, len(others.marks), len(others.lefts), s.alarm.looks)
+	}
+	return s, others
+}
+
+// TestAwaitYields: one for whom others come first is known to them at once, and tries when they have left the lock to this process.
 func TestAwaitYields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		others := &fakeOthers{next: "other"}
-		s := &stand{alarm: &fakeAlarm{bell: make(chan struct{}, 1)}}
-		s.queues.Others = others
-		s.queues.Leave(s.queues.Enter("k"), true)
-		s.queues.askOthers("k")
-		s.queues.Released("k")
-		s.begin(t.Context(), nil)
-		if len(s.tries) != 0 || others.marked != 1 {
-			t.Fatalf("tries %v, %d marks", s.tries, others.marked)
-		}
+		s, others := yields(t)
 		s.free.Store(true)
-		others.alarms[0].shows(wake.View{Verdict: wake.Changed})
-		if len(s.tries) != 1 || !s.done {
+		others.marks[0].shows(wake.View{Verdict: wake.Changed})
+		if len(s.tries) != 1 || !s.done || !others.lefts[0].stopped {
 			t.Errorf("tries %v", s.tries)
+		}
+	})
+}
+
+// TestAwaitSeesThatTheyHadIt: once the mark of who a lock was left to has gone, one who yields goes by what the lock shows: it waits while that one
+// has it, and tries at once where it was given back already, or was not wanted any more.
+func TestAwaitSeesThatTheyHadIt(t *testing.T) {
+	for verdict, tries := range map[wake.Verdict]int{wake.Held: 0, wake.Free: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			s, others := yields(t)
+			s.free.Store(verdict == wake.Free)
+			s.alarm.shows(wake.View{Verdict: verdict})
+			others.lefts[0].shows(wake.View{Verdict: wake.Held})
+			if len(s.tries) != 0 {
+				t.Fatalf("it does not wait for who comes first: %v", s.tries)
+			}
+			others.lefts[0].shows(wake.View{Verdict: wake.Free})
+			if len(s.tries) != tries || s.done != (tries > 0) || !others.lefts[0].stopped {
+				t.Errorf("the lock is %d: tries %v", verdict, s.tries)
+			}
+			time.Sleep(2 * longestGap)
+			if len(s.tries) != tries {
+				t.Errorf("it does not wait for who has it: %v", s.tries)
+			}
+			s.free.Store(true)
+			s.queues.Released("k")
+			synctest.Wait()
+		})
+	}
+}
+
+// TestAwaitDoesNotYieldForEver: one to whom a lock was left, and who does not come, has a gap.
+func TestAwaitDoesNotYieldForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, others := yields(t)
+		s.free.Store(true)
+		others.lefts[0].shows(wake.View{Verdict: wake.Held})
+		time.Sleep(longestGap)
+		synctest.Wait()
+		if want := []time.Duration{longestGap}; !slices.Equal(s.tries, want) || !s.done {
+			t.Errorf("tries at %v, want %v", s.tries, want)
+		}
+	})
+}
+
+// TestAwaitIsAlone: where no other process is known nothing is told to any.
+func TestAwaitIsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, leave := context.WithCancel(t.Context())
+		others := &fakeOthers{alone: true}
+		s := waitsBeside(ctx, others)
+		s.queues.Released("k")
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		if len(s.tries) != 2 || len(others.marks)+others.asked+others.passed+others.unmarked > 0 {
+			t.Errorf("tries %v, %+v", s.tries, others)
 		}
 	})
 }

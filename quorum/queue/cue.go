@@ -8,8 +8,6 @@ const (
 	TryNow Cue = iota
 	// TryLater: it was just granted to the one before.
 	TryLater
-	// LookNow: others, to whom it was left, have had it, or want it no more.
-	LookNow
-	// Yield: it is left to another process, which still waited when that was asked last.
+	// Yield: it is left to another process, or is going to be if one waits.
 	Yield
 )

@@ -11,8 +11,6 @@ const (
 	// shortestPoll and longestPoll bound the pause between two tries of a head that nothing is told.
 	shortestPoll = 2 * time.Millisecond
 	longestPoll  = 32 * time.Millisecond
-	// asking is the pause before others to whom the lock was left are asked if they wait: a look and a try take about as long.
-	asking = time.Millisecond
 	// calm is how long nothing was done for the lock before a change that is tried at once.
 	calm = longestPoll
 	// brief is how long somebody has to have had the lock for its change to be tried at once: where it is handed on faster, each would cost
@@ -48,8 +46,6 @@ const (
 	Look
 	// LookAnew at all masters.
 	LookAnew
-	// Ask whether others, to whom the lock was left, still wait for it.
-	Ask
 )
 
 // Head decides what the head of a queue does next.
@@ -97,19 +93,17 @@ func (h *Head) Told(c Cue, gap, now time.Time) {
 		h.will(Try, now)
 	case TryLater:
 		h.will(Look, now.Add(pacing.Jittered(longestPoll, h.rand)))
-	case LookNow:
-		h.will(Look, now)
 	case Yield:
 		h.gap = gap
-		h.will(Ask, earlier(now.Add(pacing.Jittered(asking, h.rand)), gap))
-		if !h.at.Before(gap) {
-			h.step = Try
-		}
+		h.will(Try, gap)
 	}
 }
 
-// Asked is for others that were asked whether they wait.
-func (h *Head) Asked() { h.will(Try, h.gap) }
+// Gone is for others to whom the lock was left: they have had it, or want it no more.
+func (h *Head) Gone(now time.Time) {
+	h.gap = time.Time{}
+	h.will(Look, now)
+}
 
 // Failed is for a try that found the lock in other hands.
 func (h *Head) Failed(now time.Time) {
@@ -204,13 +198,6 @@ func (h *Head) looksSoon(now time.Time) {
 		at = h.at
 	}
 	h.will(Look, at)
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 func later(a, b time.Time) time.Time {

@@ -147,16 +147,14 @@ func TestHeadIsStarved(t *testing.T) {
 	s.after(calm).held(time.Second).after(time.Second).verdict(wake.Changed).want(Try, 0) // it was calm
 }
 
-// TestHeadYields: others to whom the lock is left are asked if they still wait, until they do not, or the gap is over; what is known of the
-// lock meanwhile changes nothing.
+// TestHeadYields: a lock that is left to others is tried when the gap is over, or looked at when they have had it; what is known of the lock meanwhile
+// changes nothing.
 func TestHeadYields(t *testing.T) {
 	s := play(t)
 	gap := s.now.Add(10 * ms)
 	yields := func() *script { s.head.Told(Yield, gap, s.now); return s }
-	yields().want(Ask, asking).verdict(wake.Free).want(Ask, asking).after(asking)
-	s.head.Asked()
-	s.want(Try, 9*ms).verdict(wake.Changed).want(Try, 9*ms)
-	yields().want(Ask, asking).after(9 * ms)
-	yields().want(Try, 0)
-	s.told(TryNow).want(Try, 0).failed().want(Look, 0)
+	yields().want(Try, 10*ms).verdict(wake.Free).want(Try, 10*ms).after(ms).verdict(wake.Changed).want(Try, 9*ms)
+	yields().want(Try, 9*ms).head.Gone(s.now)
+	s.want(Look, 0).looked().held(time.Second).want(Try, time.Second+endSpread)
+	yields().told(TryNow).want(Try, 0).failed().want(Look, 0)
 }

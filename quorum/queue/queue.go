@@ -21,16 +21,26 @@ type Queues[K comparable] struct {
 
 // Others carries between processes who waits, and whose turn it is. Its methods do not wait for the masters.
 type Others[K comparable] interface {
-	// Mark leaves a mark of this process on the masters: it waits for a key that another one has. marked is called when a majority has it. Unmark
-	// removes it.
-	Mark(key K, marked func())
-	Unmark(key K)
-	// Ask calls answered, once, with the process that waits for a key and comes next after this one, or with an empty ID.
-	Ask(key K, answered func(next string))
-	// Pass leaves a lock to a process that waits for it. gone is called if that one does not wait any more.
-	Pass(key K, to string, gone func())
-	// Passed sets an alarm for a key that was marked: it is Held there until another process leaves the lock to this one.
-	Passed(key K) Alarm
+	// Alone reports whether no other process is known: then there is nothing to carry.
+	Alone() bool
+	// Mark is the mark of this process at a key: it waits for a lock that another one has. Unmark removes it; and, unless it is nil, is called once that
+	// is queued, in time for what it sends to leave with that, behind it.
+	Mark(key K) Mark
+	Unmark(key K, and func())
+	// Ask calls answered, once, with whether another process has a mark at a key.
+	Ask(key K, answered func(wanted bool))
+	// Pass leaves a lock to the process that has a mark and comes next after this one, and calls answered with it once it was told, or with an
+	// empty ID if none waits.
+	Pass(key K, answered func(to string))
+	// Left sets an alarm for the mark of a process to which a lock was left: it is Held there until that one tries for the lock, or waits no more.
+	Left(key K, to string) Alarm
+}
+
+// Mark is a mark on the masters. It is Held there, once it was put, until another process leaves the lock to this one.
+type Mark interface {
+	Alarm
+	// Put puts it there, and looks at it.
+	Put()
 }
 
 // queue is first in, first out; only its head contends at the masters.
@@ -41,8 +51,10 @@ type queue[K comparable] struct {
 	open bool
 	// releases counts those that were told while the queue is kept.
 	releases uint64
-	// emptied is when it was parked last, marked when others were told that it waits, or zero.
-	emptied, marked time.Time
+	// emptied is when it was parked last.
+	emptied time.Time
+	// marked is set while there is a mark of this process, trying from when the head begins a try until that is about to be sent.
+	marked, trying bool
 }
 
 // Place is a waiter's place in a queue.
@@ -117,44 +129,34 @@ func (q *Queues[K]) Enter(key K) *Place[K] {
 	return p
 }
 
+// others are the other processes, or nil where none is known.
+func (q *Queues[K]) others() Others[K] {
+	if q.Others == nil || q.Others.Alone() {
+		return nil
+	}
+	return q.Others
+}
+
 // Leave gives a place up; the next one may become the head. granted is set where the lock was
 // granted to this one.
 func (q *Queues[K]) Leave(p *Place[K], granted bool) {
-	asks, unmarks := q.leave(p, granted)
-	if q.Others != nil && unmarks {
-		q.Others.Unmark(p.key)
-	}
-	if q.Others != nil && asks {
-		q.askOthers(p.key)
+	if q.leave(p, granted) && q.Others != nil {
+		q.Others.Unmark(p.key, nil)
 	}
 }
 
-// askOthers asks whether others wait for a key.
-func (q *Queues[K]) askOthers(key K) {
-	q.Others.Ask(key, func(next string) {
-		if to := q.answered(key, next); to != "" {
-			q.pass(key, to)
-		}
-	})
-}
-
-// pass leaves the lock of a key to another process.
-func (q *Queues[K]) pass(key K, to string) {
-	q.Others.Pass(key, to, func() { q.refused(key) })
-}
-
-// leave reports whether it is to be asked for if others wait, and whether they are to be told that nobody does here.
-func (q *Queues[K]) leave(p *Place[K], granted bool) (asks, unmarks bool) {
+// leave reports whether others are to be told that nobody waits here.
+func (q *Queues[K]) leave(p *Place[K], granted bool) (unmarks bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	line, now := q.byKey[p.key], time.Now()
 	line.open = line.open && !granted
 	wasHead := line.remove(p)
 	if granted {
-		asks = line.turn.granted(len(line.places), now)
+		line.turn.granted(len(line.places), now)
 	}
 	if granted || len(line.places) == 0 {
-		unmarks, line.marked = !line.marked.IsZero(), time.Time{}
+		unmarks, line.marked = line.marked, false
 	}
 	switch {
 	case len(line.places) == 0 && granted && (q.Parks == nil || q.Parks(p.key)):
@@ -166,33 +168,71 @@ func (q *Queues[K]) leave(p *Place[K], granted bool) (asks, unmarks bool) {
 	case wasHead:
 		line.places[0].tell(line.turn.entered(now))
 	}
-	return asks, unmarks
+	return unmarks
 }
 
-// answered notes which other process waits for a key and comes next, if any. It returns the one to which the lock is left now, if any.
-func (q *Queues[K]) answered(key K, next string) (to string) {
+// tries notes that the head begins a try, and returns how many releases were told before.
+func (q *Queues[K]) tries(p *Place[K]) (releases uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	line := q.byKey[p.key]
+	line.trying = true
+	return line.releases
+}
+
+// Taking is for a take of a key that is about to be sent, by send, which calls what it gets, unless that is nil, in time for what that sends to leave
+// with the take. The mark of this process is removed before: a take that was answered has removed it, so that it can be put anew. If the lock is the last one
+// of the turn, others are asked if they wait.
+func (q *Queues[K]) Taking(key K, send func(and func())) {
+	unmarks, asks := q.taking(key, time.Now())
+	var ask func()
+	if asks {
+		ask = func() {
+			q.Others.Ask(key, func(wanted bool) {
+				if wanted {
+					q.wanted(key)
+				}
+			})
+		}
+	}
+	if unmarks {
+		q.Others.Unmark(key, func() { send(ask) })
+	} else {
+		send(ask)
+	}
+}
+
+func (q *Queues[K]) taking(key K, now time.Time) (unmarks, asks bool) {
+	alone := q.others() == nil
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	line := q.byKey[key]
-	if line == nil {
-		return ""
+	if line == nil || !line.trying {
+		return false, false
 	}
-	cue, to, told := line.turn.answered(next, len(line.places), time.Now())
-	if told && len(line.places) > 0 {
-		line.places[0].tell(cue)
-	}
-	return to
+	line.trying = false
+	unmarks, line.marked = line.marked, false
+	return unmarks, !alone && line.turn.asks(len(line.places)-1, now)
 }
 
-// refused notes that the process to which the lock of a key was left did not wait any more.
-func (q *Queues[K]) refused(key K) {
+// wanted notes that another process waits for a key.
+func (q *Queues[K]) wanted(key K) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if line := q.byKey[key]; line != nil {
+		line.turn.wanted = true
+	}
+}
+
+// left notes to which process the lock of a key was left, or that none waits.
+func (q *Queues[K]) left(key K, to string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	line := q.byKey[key]
 	if line == nil {
 		return
 	}
-	if cue, told := line.turn.refused(); told && len(line.places) > 0 {
+	if cue, told := line.turn.left(to, time.Now()); told && len(line.places) > 0 {
 		line.places[0].tell(cue)
 	}
 }
@@ -215,37 +255,31 @@ func (l *queue[K]) remove(p *Place[K]) bool {
 
 // Released tells the head of a key's queue that the lock may be free, or leaves it to another process. It reports whether the head tries for it at once.
 func (q *Queues[K]) Released(key K) (tries bool) {
-	tries, to := q.released(key)
-	if to != "" {
-		q.pass(key, to)
+	tries, passes := q.released(key)
+	if passes {
+		q.Others.Pass(key, func(to string) { q.left(key, to) })
 	}
 	return tries
 }
 
-func (q *Queues[K]) released(key K) (tries bool, to string) {
+func (q *Queues[K]) released(key K) (tries, passes bool) {
+	alone := q.others() == nil
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	line, now := q.byKey[key], time.Now()
 	if line == nil {
-		return false, ""
+		return false, false
 	}
 	line.releases++
-	cue, to, told := line.turn.released(now)
+	cue, passes, told := line.turn.released(len(line.places), alone, now)
 	switch {
 	case len(line.places) == 0:
 		q.park(key, line, now)
-		return false, to
+		return false, passes
 	case told:
 		line.places[0].tell(cue)
 	}
-	return told && cue == TryNow, to
-}
-
-// releasesOf is how many releases were told to a place's queue.
-func (q *Queues[K]) releasesOf(p *Place[K]) uint64 {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.byKey[p.key].releases
+	return told && cue == TryNow, passes
 }
 
 // lost tells that the head found the lock in other hands, after so many releases. Where one more has been told since, these may have been those of
@@ -275,39 +309,34 @@ func (q *Queues[K]) isOpen(p *Place[K]) bool {
 	return q.byKey[p.key].open
 }
 
-// gapOf is until when the lock of a place's key is left to others.
-func (q *Queues[K]) gapOf(p *Place[K]) time.Time {
+// leftTo is to which process the lock of a place's key was left, if that is known, and until when.
+func (q *Queues[K]) leftTo(p *Place[K]) (to string, gap time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.byKey[p.key].turn.gap
+	t := &q.byKey[p.key].turn
+	return t.to, t.gap
 }
 
-// markPause is the time between two marks of a key: who has the lock does not ask for them more often than that by much.
-const markPause = 20 * time.Millisecond
-
-// mark leaves a mark for others, unless one was left just now. marked is called when a majority of the masters has it.
-func (q *Queues[K]) mark(p *Place[K], marked func()) {
-	if q.Others != nil && q.marks(p, time.Now()) {
-		q.Others.Mark(p.key, marked)
-	}
-}
-
-func (q *Queues[K]) marks(p *Place[K], now time.Time) bool {
+// marks reports whether others are to be told that it waits: another process has the lock, as far as is known.
+func (q *Queues[K]) marks(p *Place[K]) bool {
+	alone := q.others() == nil
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	line := q.byKey[p.key]
-	if line.turn.isOurs() || now.Sub(line.marked) < markPause {
-		return false
-	}
-	line.marked = now
-	return true
+	line.marked = line.marked || !alone && !line.turn.isOurs()
+	return line.marked
 }
 
-// passed notes that another process has left the lock to this one: if the try fails it marks again, without a pause.
+// passed notes that another process has left the lock to this one.
 func (q *Queues[K]) passed(p *Place[K]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	line := q.byKey[p.key]
-	line.marked = line.marked.Add(-markPause)
-	line.turn.returned(time.Now())
+	q.byKey[p.key].turn.returned(time.Now())
+}
+
+// gone notes that the process to which the lock was left has had it, or wants it no more.
+func (q *Queues[K]) gone(p *Place[K]) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.byKey[p.key].turn.gone()
 }

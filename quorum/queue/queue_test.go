@@ -48,30 +48,54 @@ func TestOrder(t *testing.T) {
 
 // fakeOthers are other processes, which answer when they are asked.
 type fakeOthers struct {
-	// next is the one that waits, left are those that it was left to; gone has them wait no more.
+	alone bool
+	// next is the one that waits, left are those that it was left to.
 	next                    string
 	left                    []string
-	gone                    bool
-	asked, marked, unmarked int
-	alarms                  []*fakeAlarm
+	asked, passed, unmarked int
+	marks                   []*fakeMark
+	lefts                   []*fakeAlarm
 }
 
-func (o *fakeOthers) Mark(_ string, marked func()) {
-	o.marked++
-	marked()
+// fakeMark is a mark of this process.
+type fakeMark struct {
+	fakeAlarm
+	puts int
 }
-func (o *fakeOthers) Unmark(string)                            { o.unmarked++ }
-func (o *fakeOthers) Ask(_ string, answered func(next string)) { o.asked++; answered(o.next) }
-func (o *fakeOthers) Pass(_, to string, gone func()) {
-	if o.left = append(o.left, to); o.gone {
-		gone()
+
+func (m *fakeMark) Put() { m.puts++ }
+
+func (o *fakeOthers) Alone() bool { return o.alone }
+func (o *fakeOthers) Mark(string) Mark {
+	one := &fakeMark{fakeAlarm: fakeAlarm{bell: make(chan struct{}, 1)}}
+	o.marks = append(o.marks, one)
+	return one
+}
+
+func (o *fakeOthers) Unmark(_ string, and func()) {
+	if o.unmarked++; and != nil {
+		and()
 	}
 }
+func (o *fakeOthers) Ask(_ string, answered func(wanted bool)) { o.asked++; answered(o.next != "") }
+func (o *fakeOthers) Pass(_ string, answered func(to string)) {
+	if o.passed++; o.next != "" {
+		o.left = append(o.left, o.next)
+	}
+	answered(o.next)
+}
 
-func (o *fakeOthers) Passed(string) Alarm {
+func (o *fakeOthers) Left(string, string) Alarm {
 	one := &fakeAlarm{bell: make(chan struct{}, 1)}
-	o.alarms = append(o.alarms, one)
+	o.lefts = append(o.lefts, one)
 	return one
+}
+
+// takes has the head of a queue take the lock.
+func takes(q *Queues[string], p *Place[string]) {
+	q.tries(p)
+	q.Taking(p.key, withNoTake)
+	q.Leave(p, true)
 }
 
 // TestYield: those of one process hand a lock on; where others wait it is left to them once all were served, until it was granted again.
@@ -80,29 +104,22 @@ func TestYield(t *testing.T) {
 		others := &fakeOthers{next: "other"}
 		q := Queues[string]{Others: others}
 		first, second := q.Enter("k"), q.Enter("k")
-		q.Leave(first, true)
+		takes(&q, first)
 		third := q.Enter("k")
-		if !q.Released("k") || cueOf(second) != TryNow || others.asked != 0 {
+		if !q.Released("k") || cueOf(second) != TryNow || others.asked+others.passed != 0 {
 			t.Error("it is not handed on within the turn")
 		}
-		q.Leave(second, true)
+		takes(&q, second)
 		if q.Released("k") || cueOf(third) != Yield || others.asked != 1 || !slices.Equal(others.left, []string{"other"}) {
 			t.Errorf("the turn goes on, after %d questions; left to %q", others.asked, others.left)
 		}
-		if q.Released("k"); cueOf(third) != -1 {
+		if q.Released("k"); cueOf(third) != -1 || others.passed != 1 {
 			t.Error("told of the same release again, the gap ends")
 		}
-		if q.askOthers("k"); cueOf(third) != Yield {
-			t.Error("the gap ends although they still wait")
-		}
-		others.next = ""
-		if q.askOthers("k"); cueOf(third) != LookNow {
+		if q.gone(third); q.byKey["k"].turn.entered(time.Now()) != TryNow {
 			t.Error("it waits for others who have gone")
 		}
-		q.Leave(third, true)
-		if q.Released("k"); q.Enter("k") == nil {
-			t.Error("no place")
-		}
+		takes(&q, third)
 	})
 }
 
@@ -114,7 +131,7 @@ func TestAlone(t *testing.T) {
 		again := func() Cue {
 			p := q.Enter("k")
 			cue := cueOf(p)
-			q.Leave(p, true)
+			takes(&q, p)
 			time.Sleep(ms)
 			q.Released("k")
 			return cue
@@ -123,6 +140,9 @@ func TestAlone(t *testing.T) {
 			if cue := again(); cue != TryNow {
 				t.Fatalf("alone: %d", cue)
 			}
+		}
+		if others.asked+others.passed > 1000*int(ms)/int(askPause)+1 {
+			t.Errorf("%d and %d questions", others.asked, others.passed)
 		}
 		others.next = "other"
 		yields := 0
@@ -134,79 +154,99 @@ func TestAlone(t *testing.T) {
 		if yields == 0 {
 			t.Error("it does not leave it to another")
 		}
-		if others.marked != 0 || q.Len() != 0 || q.LenOf("k") != 0 {
-			t.Errorf("%d marks of one who waits for nobody; %d wait", others.marked, q.Len())
+		if len(others.marks)+others.unmarked != 0 || q.Len() != 0 || q.LenOf("k") != 0 {
+			t.Errorf("%d marks of one who waits for nobody; %d wait", len(others.marks), q.Len())
 		}
 	})
 }
 
-// TestMarks: who waits for others is known to them, until it has the lock or waits no longer; who waits for one of this process is not.
+// TestMarks: who waits for others is known to them until it tries, or waits no longer; who waits for one of this process is not.
 func TestMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		others := &fakeOthers{}
 		q := Queues[string]{Others: others}
 		p, next := q.Enter("k"), q.Enter("k")
-		q.mark(p, func() {})
-		q.mark(p, func() {})
-		if others.marked != 1 {
-			t.Errorf("%d marks at once", others.marked)
+		if !q.marks(p) {
+			t.Error("it is not known to others")
 		}
-		time.Sleep(markPause)
-		if q.mark(p, func() {}); others.marked != 2 {
-			t.Errorf("%d marks", others.marked)
-		}
-		if q.Leave(p, true); others.unmarked != 1 {
+		if takes(&q, p); others.unmarked != 1 {
 			t.Error("it is still marked")
 		}
-		if q.mark(next, func() {}); others.marked != 2 {
+		if q.marks(next) {
 			t.Error("marked, behind one of its own")
 		}
 		q.Released("k")
-		q.mark(next, func() {})
+		if !q.marks(next) {
+			t.Error("it is not known to others, although nobody here has the lock")
+		}
 		if q.Leave(next, false); others.unmarked != 2 {
 			t.Error("one that has left is still marked")
 		}
 	})
 }
 
-// TestGone: a lock that is left to one who waits no more is taken at once.
-func TestGone(t *testing.T) {
+// TestOneQuestionATry: what goes with a take goes with the first one of a try, whatever else is taken meanwhile.
+func TestOneQuestionATry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		others := &fakeOthers{next: "other", gone: true}
+		others := &fakeOthers{}
 		q := Queues[string]{Others: others}
-		q.Leave(q.Enter("k"), true)
-		time.Sleep(askPause)
-		q.Leave(q.Enter("k"), true)
-		second := q.Enter("k")
-		cueOf(second)
-		if q.Released("k"); cueOf(second) != TryNow || len(others.left) != 1 {
-			t.Errorf("left to %q", others.left)
+		p := q.Enter("k")
+		sent := 0
+		take := func(key string, unmarked, asked int) {
+			t.Helper()
+			q.Taking(key, func(and func()) { sent++; withNoTake(and) })
+			if others.unmarked != unmarked || others.asked != asked {
+				t.Errorf("unmarked %d times, want %d; asked %d times, want %d", others.unmarked, unmarked, others.asked, asked)
+			}
+		}
+		q.marks(p)
+		take("k", 0, 0) // nobody tries
+		q.tries(p)
+		take("other", 0, 0)
+		take("k", 1, 1)
+		take("k", 1, 1)
+		if sent != 4 {
+			t.Errorf("%d takes were sent", sent)
 		}
 	})
 }
 
-// TestReleasedBeforeTheAnswer: a lock that is released before it is known that others wait is left to them then, unless one of this process
-// tries for it already; that one is the last.
-func TestReleasedBeforeTheAnswer(t *testing.T) {
+// TestNobodyElse: a lock that is to be left to another process, where none waits any more, is taken at once.
+func TestNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		others := &fakeOthers{next: "other"}
+		q := Queues[string]{Others: others}
+		takes(&q, q.Enter("k"))
+		second := q.Enter("k")
+		cueOf(second)
+		others.next = ""
+		if q.Released("k"); cueOf(second) != TryNow || others.passed != 1 {
+			t.Errorf("left %d times", others.passed)
+		}
+	})
+}
+
+// TestReleasedUnknown: a lock of which it is not known whether others wait is left to them if nobody waits here; if somebody does, that one has it, and asks.
+func TestReleasedUnknown(t *testing.T) {
 	for name, waiting := range map[string]bool{"nobody waits here": false, "one does": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				others := &fakeOthers{}
 				q := Queues[string]{Others: others}
-				q.Leave(q.Enter("k"), true)
+				takes(&q, q.Enter("k"))
+				time.Sleep(askPause)
+				others.next = "other"
 				var next *Place[string]
 				if waiting {
 					next = q.Enter("k")
 					cueOf(next)
 				}
 				q.Released("k")
-				others.next = "other"
-				q.askOthers("k")
 				if waiting {
 					if len(others.left) > 0 || cueOf(next) != TryNow {
-						t.Error("it is left to others while one tries for it")
+						t.Error("it is left to others, of whom nothing is known")
 					}
-					q.Leave(next, true)
+					takes(&q, next)
 					q.Released("k")
 				}
 				if again := q.Enter("k"); len(others.left) != 1 || cueOf(again) != Yield {

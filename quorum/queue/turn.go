@@ -22,50 +22,71 @@ type turn struct {
 	// served is how many were granted it, gate for how many it is, and began when it was granted first.
 	served, gate int
 	began        time.Time
-	// next is the process that waits for it and comes next, as far as is known, or empty.
-	next string
-	// asked is when it was asked for last whether they do, contended when they had it, or it was left to them, last.
+	// wanted is set where another process waits for it, as far as is known.
+	wanted bool
+	// asked is when it was asked for last whether one does, contended when others had it, or it was left to them, last.
 	asked, contended time.Time
-	// free is set from a release until the lock was granted or is in other hands; gap is until when it is left to others meanwhile, or zero.
+	// free is set from a release until the lock was granted or is in other hands; gap is until when it is left to others meanwhile, or zero, and
+	// to is to which process, once that is known.
 	free bool
 	gap  time.Time
+	to   string
 }
 
-// granted is for a lock that the head got; so many wait behind it. It reports whether it is to be asked for if others wait.
-func (t *turn) granted(waiting int, now time.Time) (asks bool) {
+// asks reports whether it is to be asked for if others wait, as the head tries for a lock of which so many wait behind it: if that one is the last of
+// the turn, and it is due.
+func (t *turn) asks(waiting int, now time.Time) bool {
+	last := t.served == 0 && waiting == 0 || t.served > 0 && (t.served+1 >= t.gate || now.Sub(t.began) > longestTurn)
+	if t.wanted || !t.gap.IsZero() || !last || !t.isDue(now) {
+		return false
+	}
+	t.asked = now
+	return true
+}
+
+// isDue reports whether it is time to ask if others wait.
+func (t *turn) isDue(now time.Time) bool {
+	return now.Sub(t.asked) >= askPause || now.Sub(t.contended) < contendedFor
+}
+
+// granted is for a lock that the head got; so many wait behind it.
+func (t *turn) granted(waiting int, now time.Time) {
 	if !t.gap.IsZero() {
-		t.next, t.asked, t.contended = "", now.Add(absence), time.Time{} // it did not come
+		t.wanted, t.asked, t.contended = false, now.Add(absence), time.Time{} // it did not come
 	}
 	if t.served == 0 {
 		t.gate, t.began = waiting+1, now
 	}
 	t.served++
-	t.free, t.gap = false, time.Time{}
-	asks = t.next == "" && t.isOver(now) && (now.Sub(t.asked) >= askPause || now.Sub(t.contended) < contendedFor)
-	if asks {
-		t.asked = now
-	}
-	return asks
+	t.free, t.gap, t.to = false, time.Time{}, ""
 }
 
-// released is for a lock that one of this process gave back. It says what the head does, if that is not
-// known already, and to which process the lock is left, if any.
-func (t *turn) released(now time.Time) (cue Cue, to string, told bool) {
+// released is for a lock that one of this process gave back, while so many wait; alone: no other process is known. It says what the head
+// does, if that is not known already, and whether the lock is to be left to another process: one waits, as far as is known, or may, and nobody does here.
+func (t *turn) released(waiting int, alone bool, now time.Time) (cue Cue, passes, told bool) {
 	if t.isLeft() {
-		return 0, "", false
+		return 0, false, false
 	}
 	t.free = true
-	if t.served == 0 || t.next == "" || !t.isOver(now) {
-		return TryNow, "", true
+	if alone || t.served == 0 || !t.isOver(now) || !t.wanted && (waiting > 0 || !t.isDue(now)) {
+		return TryNow, false, true
 	}
-	return Yield, t.leave(now), true
+	t.served, t.wanted, t.asked, t.gap, t.to = 0, false, now, now.Add(longestGap), ""
+	return Yield, true, true
 }
 
-// leave leaves the lock, which is free, to the next process.
-func (t *turn) leave(now time.Time) (to string) {
-	to, t.next = t.next, ""
-	t.served, t.gap, t.contended = 0, now.Add(longestGap), now
-	return to
+// left is for a lock that was to be left to another process: it waits, or, if it has no ID, none does. It says what the head does, if that was not
+// known.
+func (t *turn) left(to string, now time.Time) (cue Cue, told bool) {
+	switch {
+	case !t.isLeft():
+		return 0, false
+	case to == "":
+		t.gap = time.Time{}
+		return TryNow, true
+	}
+	t.to, t.contended = to, now
+	return Yield, true
 }
 
 // entered is for one who waits alone. It says what that one does.
@@ -87,42 +108,18 @@ func (t *turn) isOurs() bool { return t.served > 0 && !t.free }
 // isLeft reports whether the lock was left to another process, which has not had it yet, as far as is known.
 func (t *turn) isLeft() bool { return t.free && !t.gap.IsZero() }
 
-// answered takes which other process waits and comes next, if any. It returns what the head does, if that changes, and to which process the lock
-// is left, if any: where it was released before the answer came, and nobody here can be trying for it.
-func (t *turn) answered(next string, waiting int, now time.Time) (cue Cue, to string, told bool) {
-	switch {
-	case next != "" && t.isLeft():
-		return Yield, "", true
-	case next != "" && t.served > 0:
-		t.next = next
-		if t.free && waiting == 0 && t.isOver(now) {
-			return Yield, t.leave(now), true
-		}
-	case next == "" && t.isLeft():
-		t.gap = time.Time{}
-		return LookNow, "", true
-	}
-	return 0, "", false
-}
-
-// refused is for a lock that was left to one who did not wait any more. It says what the head does, if that is another thing now.
-func (t *turn) refused() (cue Cue, told bool) {
-	if !t.isLeft() {
-		return 0, false
-	}
-	t.gap = time.Time{}
-	return TryNow, true
-}
-
 // returned is for a lock that another process had, and has left to this one.
 func (t *turn) returned(now time.Time) {
-	t.served, t.next, t.contended, t.gap = 0, "", now, time.Time{}
+	t.served, t.wanted, t.contended, t.gap, t.to = 0, false, now, time.Time{}, ""
 }
+
+// gone is for a lock that another process, to which it was left, has had or wants no more.
+func (t *turn) gone() { t.gap, t.to = time.Time{}, "" }
 
 // lost is for a lock that the head found in other hands: in those of another process, unless it is ours.
 func (t *turn) lost(now time.Time) {
 	if !t.isOurs() {
-		t.served, t.next, t.contended = 0, "", now
+		t.served, t.wanted, t.contended = 0, false, now
 	}
-	t.free, t.gap = false, time.Time{}
+	t.free, t.gap, t.to = false, time.Time{}, ""
 }

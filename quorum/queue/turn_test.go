@@ -5,18 +5,24 @@ import (
 	"time"
 )
 
+// grants has the head get the lock, and reports whether others were to be asked for.
+func (t *turn) grants(waiting int, now time.Time) (asks bool) {
+	asks = t.asks(waiting, now)
+	t.granted(waiting, now)
+	return asks
+}
+
 // TestTurnAlone: where nobody waits elsewhere the lock is handed on without an end, and that is asked for now and then.
 func TestTurnAlone(t *testing.T) {
 	var one turn
 	now := time.Unix(1000, 0)
 	asked := 0
 	for i := range 1000 { // a ms each
-		if one.granted(5, now) {
+		if one.grants(5, now) {
 			asked++
-			one.answered("", 5, now)
 		}
 		now = now.Add(ms)
-		if cue, _, told := one.released(now); !told || cue != TryNow {
+		if cue, passes, told := one.released(5, false, now); !told || cue != TryNow || passes {
 			t.Fatalf("release %d: cue %d, %v", i, cue, told)
 		}
 	}
@@ -31,19 +37,17 @@ func TestTurnShared(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for round := range 3 {
 		for i := range 4 {
-			if asks := one.granted(3, now); asks != (i == 3) {
+			if asks := one.grants(3, now); asks != (i == 3) {
 				t.Errorf("round %d, grant %d: it asks: %v", round, i, asks)
 			}
-			if i == 3 {
-				one.answered("other", 3, now)
-			}
+			one.wanted = i == 3
 			now = now.Add(ms)
-			cue, to, told := one.released(now)
-			if want := map[bool]Cue{true: Yield, false: TryNow}[i == 3]; !told || cue != want || (to == "other") != (i == 3) {
-				t.Errorf("round %d, grant %d: %d, to %q", round, i, cue, to)
+			cue, passes, told := one.released(3, false, now)
+			if want := map[bool]Cue{true: Yield, false: TryNow}[i == 3]; !told || cue != want || passes != (i == 3) {
+				t.Errorf("round %d, grant %d: %d, %v", round, i, cue, passes)
 			}
 		}
-		if cue, to, told := one.answered("other", 1, now); !told || cue != Yield || to != "" || one.entered(now) != Yield {
+		if cue, told := one.left("other", now); !told || cue != Yield || one.to != "other" || one.entered(now) != Yield {
 			t.Error("it is not left to those who wait")
 		}
 		one.lost(now) // they have taken it
@@ -51,11 +55,10 @@ func TestTurnShared(t *testing.T) {
 			t.Error("it waits for those who came")
 		}
 	}
-	one.granted(0, now)
-	one.answered("other", 1, now)
-	one.released(now)
-	if cue, _, told := one.answered("", 1, now); !told || cue != LookNow || one.next != "" || one.entered(now) != TryNow {
-		t.Errorf("they have gone: %d, %+v", cue, one)
+	one.grants(0, now)
+	one.released(0, false, now)
+	if cue, told := one.left("", now); !told || cue != TryNow || one.wanted || one.entered(now) != TryNow {
+		t.Errorf("nobody waits there: %d, %+v", cue, one)
 	}
 }
 
@@ -63,19 +66,20 @@ func TestTurnShared(t *testing.T) {
 func TestTurnOfThoseWhoDoNotCome(t *testing.T) {
 	var one turn
 	now := time.Unix(1000, 0)
-	one.granted(0, now)
-	one.answered("other", 1, now)
-	one.released(now)
+	one.grants(0, now)
+	one.wanted = true
+	one.released(0, false, now)
+	one.left("other", now)
 	if one.entered(now.Add(longestGap-1)) != Yield || one.entered(now.Add(longestGap)) != TryNow {
 		t.Error("the gap has another end")
 	}
-	if one.granted(0, now.Add(longestGap)) {
+	if one.grants(0, now.Add(longestGap)) {
 		t.Error("it asks for those who did not come")
 	}
-	if cue, _, _ := one.released(now.Add(longestGap)); cue != TryNow {
+	if cue, passes, _ := one.released(0, false, now.Add(longestGap)); cue != TryNow || passes {
 		t.Errorf("they did not come: %d", cue)
 	}
-	if one.granted(0, now.Add(longestGap+absence)) || !one.granted(0, now.Add(longestGap+absence+askPause)) {
+	if one.grants(0, now.Add(longestGap+absence)) || !one.grants(0, now.Add(longestGap+absence+askPause)) {
 		t.Error("others are not asked for again")
 	}
 }
@@ -85,13 +89,14 @@ func TestTurnThatReturns(t *testing.T) {
 	var one turn
 	now := time.Unix(1000, 0)
 	for range 3 {
-		if !one.granted(0, now) {
+		if !one.grants(0, now) {
 			t.Error("it does not ask whether the other one waits again")
 		}
-		one.answered("other", 1, now)
-		if cue, to, _ := one.released(now); cue != Yield || to != "other" {
-			t.Errorf("%d, to %q", cue, to)
+		one.wanted = true
+		if cue, passes, _ := one.released(0, false, now); cue != Yield || !passes {
+			t.Errorf("%d, %v", cue, passes)
 		}
+		one.left("other", now)
 		now = now.Add(ms)
 		one.returned(now)
 	}
@@ -101,18 +106,18 @@ func TestTurnThatReturns(t *testing.T) {
 func TestTurnIsLostEarly(t *testing.T) {
 	var one turn
 	now := time.Unix(1000, 0)
-	one.granted(9, now)
+	one.grants(9, now)
 	one.lost(now) // in the hands of one who was served here
 	if !one.isOurs() || one.served != 1 {
 		t.Errorf("it is thought to be another's: %+v", one)
 	}
-	one.released(now)
+	one.released(9, false, now)
 	one.lost(now)
 	if one.isOurs() || one.served != 0 {
 		t.Errorf("%+v", one)
 	}
 	for range 3 {
-		if !one.granted(0, now) {
+		if !one.grants(0, now) {
 			t.Error("after others had it, it does not ask each time")
 		}
 		now = now.Add(ms)
@@ -124,9 +129,9 @@ func TestTurnIsNotForEver(t *testing.T) {
 	for after, want := range map[time.Duration]Cue{longestTurn: TryNow, longestTurn + ms: Yield} {
 		var one turn
 		now := time.Unix(1000, 0)
-		one.granted(1000, now)
-		one.answered("other", 1, now)
-		if cue, _, _ := one.released(now.Add(after)); cue != want {
+		one.grants(1000, now)
+		one.wanted = true
+		if cue, _, _ := one.released(1000, false, now.Add(after)); cue != want {
 			t.Errorf("after %v: %d", after, cue)
 		}
 	}
@@ -136,12 +141,12 @@ func TestTurnIsNotForEver(t *testing.T) {
 func TestToldTwice(t *testing.T) {
 	var one turn
 	now := time.Unix(1000, 0)
-	one.granted(0, now)
-	one.answered("other", 1, now)
-	if cue, _, told := one.released(now); !told || cue != Yield {
+	one.grants(0, now)
+	one.wanted = true
+	if cue, _, told := one.released(0, false, now); !told || cue != Yield {
 		t.Fatalf("%d", cue)
 	}
-	if cue, _, told := one.released(now); told {
+	if cue, _, told := one.released(0, false, now); told {
 		t.Errorf("%d", cue)
 	}
 }

@@ -17,6 +17,7 @@ type Alarm struct {
 	mu   sync.Mutex
 	seen []sighting
 	told View // at the last ring
+	put  bool // by Put
 }
 
 // Bell rings when there is another View.
@@ -55,16 +56,34 @@ func (a *Alarm) look(which func(sighting) bool) {
 			a.seen[i] = sighting{state: asked}
 		}
 		a.mu.Unlock()
-		if wanted && !w.ask(a.key) {
+		if wanted && !w.ask(look{key: a.key}) {
 			a.see(i, sighting{state: unknown})
 		}
 	}
 }
 
-// see takes what is known of a master, and rings if that changes the view.
+// Put has all masters put a value under the key, which stays for so long unless somebody changes it, and looks at it in the same step. It returns
+// the masters that are not watched, which do neither.
+func (a *Alarm) Put(value string, last time.Duration) (unwatched []int) {
+	for i := range a.seen {
+		a.mu.Lock()
+		a.put, a.seen[i] = true, sighting{state: asked}
+		a.mu.Unlock()
+		if i >= len(a.watches) || !a.watches[i].ask(look{a.key, value, last}) {
+			unwatched = append(unwatched, i)
+			a.see(i, sighting{state: unknown})
+		}
+	}
+	return unwatched
+}
+
+// see takes what is known of a master, and rings if that changes the view. Where it has put something there, a change of before that is none.
 func (a *Alarm) see(master int, s sighting) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.put && a.seen[master].state == asked && s.state == changed && !s.stale {
+		return
+	}
 	a.seen[master] = s
 	if v := a.judge(a.seen, a.quorum, time.Now()); v != a.told {
 		a.told = v

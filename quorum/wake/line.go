@@ -31,17 +31,25 @@ type line struct {
 
 	mu sync.Mutex
 	// asks are the keys to be looked at.
-	asks []string
+	asks []look
 	// pending are the questions that were sent, in their order.
 	pending []question
 	// heard is set where the master said something since the last beat.
 	heard bool
 }
 
+// look is a key to be looked at, after a value was put there, if there is one, which stays for so long.
+type look struct {
+	key, value string
+	last       time.Duration
+}
+
 // question is a look at a key, or whether the master lives.
 type question struct {
 	key  string
 	ping bool
+	// puts is set where a value is put there first, until that is answered; refused where the master did not do it.
+	puts, refused bool
 	// halfway is set when the first of the two answers of a look is here, and left is that; stale where a change
 	// was told between the two.
 	halfway, stale bool
@@ -65,9 +73,9 @@ func (l *line) greet() error {
 }
 
 // ask has a key looked at soon. Only the holder of watch.mu calls it.
-func (l *line) ask(key string) {
+func (l *line) ask(one look) {
 	l.mu.Lock()
-	l.asks = append(l.asks, key)
+	l.asks = append(l.asks, one)
 	l.mu.Unlock()
 	l.Prompt()
 }
@@ -104,10 +112,13 @@ func (l *line) write() {
 func (l *line) looks() (out []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, key := range l.asks {
-		out = resp.AppendWords(out, "PTTL", key)
-		out = resp.AppendWords(out, "GETRANGE", key, "0", strconv.Itoa(headSize-1))
-		l.await(question{key: key})
+	for _, one := range l.asks {
+		if one.value != "" {
+			out = resp.AppendWords(out, "SET", one.key, one.value, "PX", strconv.FormatInt(one.last.Milliseconds(), 10))
+		}
+		out = resp.AppendWords(out, "PTTL", one.key)
+		out = resp.AppendWords(out, "GETRANGE", one.key, "0", strconv.Itoa(headSize-1))
+		l.await(question{key: one.key, puts: one.value != ""})
 	}
 	clear(l.asks)
 	l.asks = l.asks[:0]
@@ -213,6 +224,9 @@ func (l *line) answer(said any) error {
 			return err
 		}
 	}
+	if q.refused {
+		s = sighting{state: unknown}
+	}
 	l.watch.see(q.key, s)
 	return nil
 }
@@ -225,6 +239,13 @@ func (l *line) next(said any) (q question, whole bool, err error) {
 		return q, false, feed.ErrUnasked
 	}
 	now := &l.pending[0]
+	if now.puts {
+		now.puts, now.refused = false, said != any("OK")
+		if _, refusal := said.(resp.Error); now.refused && !refusal {
+			return *now, false, failure(said)
+		}
+		return *now, false, nil
+	}
 	if !now.ping && !now.halfway {
 		now.halfway = true
 		now.left, err = number(said)

@@ -59,7 +59,7 @@ func (w *watch) mark(m *Mark) {
 	defer w.mu.Unlock()
 	switch {
 	case w.line != nil:
-		w.line.ask(m.key)
+		w.line.ask(look{key: m.key})
 	case w.cause != nil, w.server.IsDown():
 		m.see(w.master, sighting{state: unknown})
 	}
@@ -84,13 +84,13 @@ func (w *watch) remove(key string, a listener) {
 }
 
 // ask has the master look at a key, and reports whether it is watched.
-func (w *watch) ask(key string) bool {
+func (w *watch) ask(one look) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.line == nil {
 		return false
 	}
-	w.line.ask(key)
+	w.line.ask(one)
 	return true
 }
 
@@ -159,7 +159,7 @@ func (w *watch) connected(l *line) {
 		for _, a := range all {
 			a.see(w.master, sighting{state: asked})
 		}
-		l.ask(key)
+		l.ask(look{key: key})
 	}
 }
 

@@ -133,6 +133,42 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// TestPut: what is put under a key is held there until somebody else changes it: one who puts it anew is told of no change of before.
+func TestPut(t *testing.T) {
+	w, _, client := real(t)
+	a := w.Alarm(0, "k")
+	looks(t, a, Free)
+	for _, change := range [][]string{{"SET", "k", "y", "XX"}, {"DEL", "k"}, nil} {
+		if unwatched := a.Put("x", time.Minute); len(unwatched) != 0 {
+			t.Fatalf("not put on %v", unwatched)
+		}
+		for asking := true; asking; {
+			v := a.View(time.Now())
+			if asking = v.Asking; v.Verdict == Changed || v.Verdict == Free {
+				t.Fatalf("%+v", v)
+			}
+		}
+		comes(t, a, Held)
+		if got, err := client.Do("GET", "k"); err != nil || got != "x" {
+			t.Errorf("%v stands there, %v", got, err)
+		}
+		if change != nil {
+			do(t, client, change...)
+			comes(t, a, Changed)
+		}
+	}
+	do(t, client, "ACL", "SETUSER", "default", "-set")
+	a.Put("x", time.Minute)
+	comes(t, a, Unclear)
+	if got := w.Standings()[0]; got.Err != nil {
+		t.Errorf("one who may not write does not watch, either: %v", got.Err)
+	}
+	nowhere := watchOf(t, &server{dial: func() (net.Conn, error) { return nil, errors.New("away") }}).Alarm(0, "k")
+	if unwatched := nowhere.Put("x", time.Minute); len(unwatched) != 1 {
+		t.Errorf("put on a master that is not watched; not on %v", unwatched)
+	}
+}
+
 // TestOtherDatabase: a key of another database is another key.
 func TestOtherDatabase(t *testing.T) {
 	w, _, client := real(t)
