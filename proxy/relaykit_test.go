@@ -24,7 +24,7 @@ import (
 )
 
 // patience bounds how long a test waits for what must happen. It never decides.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // rig is a proxy in this process, in front of an upstream.
 type rig struct {
