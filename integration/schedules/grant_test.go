@@ -47,18 +47,22 @@ func TestSplitVote(t *testing.T) {
 	for _, take := range [][]string{{"LOCK", "lock:k", "", "PX", "10000"}, {"SET", "lock:k", "", "NX", "PX", "10000"}, {"SETNX", "lock:k", ""}} {
 		t.Run(take[0], func(t *testing.T) {
 			f := startFleet(t, 3)
-			var replies []<-chan any
+			var clients []*redistest.Client
 			var late holds
 			for i := range f.masters {
-				p := f.proxy(t, "--master-timeout", "1s")
+				p := f.proxy(t, kit.PatientMasters()...)
 				for _, other := range f.everyMaster() {
 					if other != i {
 						late = append(late, p.hold("lock:k", 0, other)...)
 					}
 				}
+				clients = append(clients, connect(t, p))
+			}
+			var replies []<-chan any
+			for i, client := range clients {
 				command := append([]string(nil), take...)
 				command[2] = names([]int{i})
-				replies = append(replies, doing(connect(t, p), command...))
+				replies = append(replies, doing(client, command...))
 			}
 			late.wait(t)
 			for i := range f.masters {
