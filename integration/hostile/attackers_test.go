@@ -58,8 +58,15 @@ func startAttackers(kinds string, addrs ...string) (*attackers, error) {
 		return nil, err
 	}
 	p, err := process.Start("nice", []string{"-n", "19", itself}, append(os.Environ(), addrsVariable+"="+strings.Join(addrs, ","), kindsVariable+"="+kinds))
+	if err == nil {
+		_, err = p.WaitLine(func(line string) bool { return strings.HasPrefix(line, began) }, patience)
+	}
 	return &attackers{p}, err
 }
+
+// began is what the process prints once it can be told to end.
+const began = "attacks: "
+
 
 // stop ends them, and returns how often each kind has attacked.
 func (a *attackers) stop() (string, error) {
@@ -82,6 +89,7 @@ func attackUntilTold(addrs []string, names string) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	fmt.Println(began)
 	var running sync.WaitGroup
 	for i := range chosen {
 		for n := range chosen[i].clients {

@@ -84,7 +84,7 @@ func TestHostile(t *testing.T) {
 	running.Wait()
 	attacked, err := hostile.stop()
 	kit.Must(t, err)
-	t.Log("attacks: ", attacked)
+	t.Log(attacked)
 	beside := l.p99()
 	for what, before := range alone {
 		t.Logf("%s at the proxy without the race detector: p99 %v alone, %v beside harmless clients, %v beside hostile ones: %.2f times that alone, %.2f times that beside harmless ones",

@@ -131,7 +131,7 @@ func TestProxyStops(t *testing.T) {
 	waiter := waits(t, f.Proxies[1], "waiter")
 	wantWatched(t, f.Proxies[1], 5)
 	rest(t, f.Masters...) // what it has sent would be done while it stands still
-	kit.Must(t, f.Proxies[1].Signal(syscall.SIGSTOP))
+	kit.Must(t, f.Proxies[1].Pause())
 	kit.Want(t, holder, int64(1), "UNLOCK", "k", "holder")
 	kit.WantGrant(t, holder, "LOCK", "k", "again", "PX", forLong)
 	kit.Want(t, holder, int64(1), "UNLOCK", "k", "again")
