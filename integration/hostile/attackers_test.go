@@ -67,7 +67,6 @@ func startAttackers(kinds string, addrs ...string) (*attackers, error) {
 // began is what the process prints once it can be told to end.
 const began = "attacks: "
 
-
 // stop ends them, and returns how often each kind has attacked.
 func (a *attackers) stop() (string, error) {
 	if err := a.process.Signal(syscall.SIGTERM); err != nil {
