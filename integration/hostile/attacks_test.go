@@ -28,7 +28,7 @@ func attacks() []*attack {
 		{name: "half-closed", clients: 4, run: halfClosed}, {name: "script bombs", clients: 20, run: bombs}, {name: "odd EVALs", clients: 6, run: oddEvals},
 		{name: "big keys", clients: 2, run: bigKeys}, {name: "idle with half a command", clients: 50, run: lingering},
 		{name: "transactions", clients: 3, run: transactions}, {name: "replies that nobody reads", clients: 8, run: unread},
-		{name: "long values", clients: 6, run: longValues}, {name: "long texts", clients: 6, run: longTexts}, {name: "globs", clients: 4, run: globs},
+		{name: "long values", clients: 2, run: longValues}, {name: "long texts", clients: 6, run: longTexts}, {name: "globs", clients: 4, run: globs},
 		{name: "scripts that are all different", clients: 2, run: manyScripts}, {name: "odd logins", clients: 2, run: oddLogins},
 	}
 }
