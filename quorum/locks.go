@@ -183,7 +183,7 @@ func (c *generation) explain(err error) error {
 			explained.add(&MasterError{Master: c.masters[i].Name(), Err: r.Err})
 		}
 	}
-	if errors.Is(explained, ErrTooLong) && explained.Answered < Majority(len(c.masters)) {
+	if errors.Is(explained, ErrTooLong) && !explained.HasMajority() {
 		return ErrTooLong // the masters are well
 	}
 	return explained

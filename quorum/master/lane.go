@@ -61,7 +61,7 @@ func (l *lane) push(o *op, hold bool) (claimed bool, err error) {
 	case o.round == nil: // nobody would say it again
 	case len(l.queue)+len(l.long) >= maxQueued:
 		return false, ErrQueueFull
-	case l.lengths.around(o) > longest:
+	case l.lengths.around(o) > longest && len(o.do.Keys()) > 1:
 		return false, ErrTooLong
 	}
 	l.queue = append(l.queue, o)
@@ -163,12 +163,12 @@ func shift(queue []*op, n int) []*op {
 	return queue[:left]
 }
 
-// learn takes what the answers to the flight say of what is long.
+// learn takes what the answers to the flight say of what is long. Nothing is forgotten while any such op waits: what follows on its key must not pass it.
 func (l *lane) learn() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, o := range l.flight.ops {
-		l.lengths.learn(o, &l.flight.replies[i])
+		l.lengths.learn(o, &l.flight.replies[i], len(l.long) == 0)
 	}
 }
 

@@ -14,7 +14,7 @@ const (
 	longOp = 32 << 10
 	// longBatch is how many bytes of long operations leave in one batch, unless it is one operation: what is short waits for no more than one of these.
 	longBatch = 1 << 20
-	// longest is what may be known to be under the keys of one operation.
+	// longest is what may be known to be under the keys of one operation on several.
 	longest = 16 << 20
 	// maxLengths is how many keys are known by their lengths.
 	maxLengths = 1 << 14
@@ -52,24 +52,24 @@ func (ls *lengths) around(o *op) int {
 	return n
 }
 
-// learn takes what a master answered to an operation.
-func (ls *lengths) learn(o *op, got *reply) {
+// learn takes what a master answered to an operation, and, with forget set, what is no longer so.
+func (ls *lengths) learn(o *op, got *reply, forget bool) {
 	var tooLong *tooLongError
 	switch {
 	case got.State == register.Counted:
 		if len(ls.of) > 0 || len(o.words) > longOp || anyLong(got.Found) {
-			ls.learnEach(o, got.Found)
+			ls.learnEach(o, got.Found, forget)
 		}
 	case errors.As(got.Err, &tooLong):
 		keys := o.do.Keys()
 		for _, key := range keys {
-			ls.note(key, tooLong.size/len(keys))
+			ls.note(key, tooLong.size/len(keys), forget)
 		}
 	}
 }
 
 // learnEach takes what was found under each key of an operation, and what that wrote there.
-func (ls *lengths) learnEach(o *op, found []cell.Found) {
+func (ls *lengths) learnEach(o *op, found []cell.Found, forget bool) {
 	wrote := 0
 	if o.do.Writes() {
 		wrote = len(o.words)
@@ -81,15 +81,19 @@ func (ls *lengths) learnEach(o *op, found []cell.Found) {
 		}
 		switch {
 		case n > longOp:
-			ls.note(key, n)
-		case seen:
+			ls.note(key, n, forget)
+		case seen && forget:
 			delete(ls.of, maphash.String(ls.seed, key))
 		}
 	}
 }
 
-func (ls *lengths) note(key string, n int) {
+// note makes room for a key by forgetting all others, if it may.
+func (ls *lengths) note(key string, n int, forget bool) {
 	if len(ls.of) >= maxLengths {
+		if !forget {
+			return
+		}
 		clear(ls.of)
 	}
 	ls.of[maphash.String(ls.seed, key)] = n

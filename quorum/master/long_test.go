@@ -149,6 +149,47 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
+// TestTooLongReleases: so it is with what several releases in one script answer.
+func TestTooLongReleases(t *testing.T) {
+	rs := releases{of: []int{0, 1}, all: cell.Releases{{Name: "a"}, {Name: "b"}}}
+	replies := make([]reply, 2)
+	rs.decode([]any{int64(0), resp.Skipped(900_000), int64(1000), int64(1)}, replies)
+	for i, got := range replies {
+		if got.State != register.Uncounted || !errors.Is(got.Err, ErrTooLong) {
+			t.Errorf("release %d: %v, %v", i, got.State, got.Err)
+		}
+	}
+}
+
+// TestNothingPassesWhatIsLong: an op on a key that holds little by now does not pass one on the same key that still waits.
+func TestNothingPassesWhatIsLong(t *testing.T) {
+	l := newLane(nil, 0, nil)
+	push := func(key string) {
+		if _, err := l.push(reading(key), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held := map[string]int{"a": 900_000, "b": 900_000}
+	push("a")
+	push("b")
+	l.batch()
+	l.holding(held)
+	push("a")
+	push("b")
+	push("a") // as a take behind its release
+	if got := l.batch(); !slices.Equal(got, []string{"a"}) {
+		t.Fatalf("sent %v", got)
+	}
+	l.holding(map[string]int{})
+	push("a")
+	for _, want := range [][]string{{"b"}, {"a"}, {"a"}} {
+		if got := l.batch(); !slices.Equal(got, want) {
+			t.Fatalf("sent %v, want %v", got, want)
+		}
+		l.holding(held)
+	}
+}
+
 // TestGoesOn: a master in the midst of a long answer is waited for as long as enough of it comes.
 func TestGoesOn(t *testing.T) {
 	const limit = time.Second

@@ -80,6 +80,10 @@ func (rs *releases) decode(said any, replies []reply) {
 		rs.fill(replies, reply{State: register.Failed, Err: refusal})
 		return
 	}
+	if size, skipped := length(said); skipped {
+		rs.fill(replies, reply{State: register.Uncounted, Err: &tooLongError{size}})
+		return
+	}
 	err := rs.all.Decode(said, func(n int, a cell.Answer) {
 		replies[rs.of[n]] = reply{State: register.Counted, Answer: a}
 	})

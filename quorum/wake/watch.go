@@ -20,10 +20,8 @@ type watch struct {
 	server Server
 	db     int
 
-	mu     sync.Mutex
-	alarms map[string][]listener
-	// marks are how many of these keys are not clients' but the proxy's own.
-	marks   int
+	mu      sync.Mutex
+	alarms  map[string][]listener
 	running bool
 	line    *line     // nil: not connected
 	cause   error     // why not
@@ -40,9 +38,6 @@ type listener interface {
 // add has a listener hear of a key, and connects.
 func (w *watch) add(key string, a listener) {
 	w.mu.Lock()
-	if len(w.alarms[key]) == 0 && isOwn(key) {
-		w.marks++
-	}
 	w.alarms[key] = append(w.alarms[key], a)
 	starts := !w.running
 	w.running = true
@@ -73,9 +68,6 @@ func (w *watch) remove(key string, a listener) {
 	if len(left) > 0 {
 		w.alarms[key] = left
 		return
-	}
-	if _, there := w.alarms[key]; there && isOwn(key) {
-		w.marks--
 	}
 	delete(w.alarms, key)
 	if len(w.alarms) == 0 {
@@ -190,7 +182,12 @@ func (w *watch) standing() (keys int, err error) {
 	defer w.mu.Unlock()
 	switch {
 	case w.line != nil:
-		return len(w.alarms) - w.marks, nil
+		for key := range w.alarms {
+			if !isOwn(key) {
+				keys++
+			}
+		}
+		return keys, nil
 	case len(w.alarms) > 0:
 		return 0, w.cause
 	}
