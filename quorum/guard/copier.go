@@ -321,10 +321,7 @@ func (s source) votedFor(p page, db int, floor int64) bool {
 		db: db, field: marker.InDatabase(s.trust.Nonce, db), floor: floor, sequence: p.sequence, number: true,
 		sighting: p.sighting,
 	}
-	voted := s.guard.voted
-	counts := s.guard.counts(s.trust, seen)
-	s.guard.voted = voted
-	return counts && p.marker == marker.InDatabase(s.trust.String(), db)
+	return s.guard.counts(s.trust, seen) && p.marker == marker.InDatabase(s.trust.String(), db)
 }
 
 // fill does the steps, with the ends by the master's clock.

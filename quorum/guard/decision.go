@@ -118,11 +118,9 @@ func (p *promise) ask(ctx context.Context, era succession.Era, ballot string) er
 	seen.canary = parts[4]
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	voted := g.voted
 	if p.gave = g.counts(p.under, seen); p.gave {
 		p.above = ballot
 	}
-	g.voted = voted
 	return nil
 }
 
@@ -134,7 +132,7 @@ func (s *Set) accept(ctx context.Context, era succession.Era, promises []promise
 		}
 		defer p.guard.Wake()
 		m := p.under.Marker
-		m.Nonce, m.Seal = s.nonce(), succession.Seal{Ballot: p.above, Change: change}
+		m.Nonce, m.Proof, m.Seal = s.nonce(), marker.ProofRemark, succession.Seal{Ballot: p.above, Change: change}
 		n, err := amend(ctx, p.guard.Conn, script.Seal, marker.InDatabase(p.under.String(), 0), p.above, m.String(), era.String())
 		return err == nil && n == 1
 	})

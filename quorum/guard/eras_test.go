@@ -199,6 +199,33 @@ func TestPromiseAndSeal(t *testing.T) {
 	want(answers(t, w, script.Await, next.String()+"@0", "another"), "0")
 }
 
+// TestSealIsNoFreshStart: a master that was let in by a fresh start, and is sealed by one ballot and then by another, has not forgotten
+// anything: neither for a proxy that counted its votes before, nor for one that found it sealed.
+func TestSealIsNoFreshStart(t *testing.T) {
+	w := startRedis(t)
+	s := NewSet(Options{SinceBoot: func() time.Duration { return 0 }}, []Master{{Name: "a:1", Conn: w, IsDown: func() bool { return false }, Wake: func() {}}})
+	m := marker.Marker{RunID: "1", ReplID: "2", Nonce: "n1", Proof: marker.ProofFresh, Address: "a:1"}
+	answers(t, w, script.Admit, "", "", m.String(), "0", marker.ProofFresh)
+	s.guards[0].give(m, false)
+	past := memory{name: "a:1", nonce: m.Nonce, runID: "1", lives: true, position: positionBefore}
+	for _, ballot := range []string{"000000000001", "000000000002"} {
+		if _, err := s.Decide(t.Context(), succession.Era{}, succession.Change{Before: 1, Names: []string{"a:1", "b:1"}}, func(uint64) string { return ballot }); err != nil {
+			t.Fatal(err)
+		}
+		text, err := w.Client(0).Get(t.Context(), script.MarkerKey).Result()
+		v := Report{RunID: "1", ReplID: "2", Marker: marker.ReadMarker(text)}
+		if sealed := v.Marker.Value; err != nil || sealed.Nonce == past.nonce || sealed.Seal.Ballot != ballot {
+			t.Fatalf("it has the marker %q, %v", text, err)
+		}
+		if verdict, why := judge(v, past); verdict != onJoin {
+			t.Errorf("sealed by ballot %s: %v, %s", ballot, verdict, why)
+		}
+		s.eras.believed[v.Marker.Value.Nonce] = true
+		s.guards[0].give(v.Marker.Value, true)
+		past.nonce = v.Marker.Value.Nonce
+	}
+}
+
 // TestRejoin: the script on a real server. A sealed master votes in the next era of the same masters as long as it has all its data, in each database, and was
 // sealed a moment ago by its own clock.
 func TestRejoin(t *testing.T) {

@@ -144,10 +144,11 @@ func (g *Guard) Weigh(w *Check) error {
 	case w.guard == nil:
 		return nil
 	}
-	if g.counts(w.trust, &w.look) && !w.trust.over {
-		return nil
+	if !g.counts(w.trust, &w.look) || w.trust.over {
+		return g.cause
 	}
-	return g.cause
+	g.voted = w.sighting.Got
+	return nil
 }
 
 // counts reports whether votes count at the end of which the master was looked at. What it
@@ -174,7 +175,7 @@ func (g *Guard) counts(under trust, p *look) bool {
 		return false
 	}
 	g.ages.saw(p.field, p.sequence)
-	g.voted, g.proved = p.sighting.Got, p.sighting.Sent
+	g.proved = p.sighting.Sent
 	return true
 }
 

@@ -62,6 +62,22 @@ func TestVotesThatCount(t *testing.T) {
 	}
 }
 
+// TestOnlyWhatCountsIsAVote: what is asked of a master whose set is over shows that it holds what it held, but no vote was counted: so nothing
+// of the next set speaks against another marker there.
+func TestOnlyWhatCountsIsAVote(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	for _, over := range []bool{false, true} {
+		g := newGuard(NewSet(Options{SinceBoot: func() time.Duration { return 0 }}, nil), 0, Master{Wake: func() {}})
+		g.give(marker.Marker{Nonce: "n"}, over)
+		w := &Check{guard: g, trust: g.trusted(), look: look{
+			field: "n@0", floor: script.FirstAge, sequence: script.FirstAge + 1, number: true, sighting: clock.Sighting{Sent: now, Got: now, ServerTime: time.Hour},
+		}}
+		if cause := g.Weigh(w); (cause != nil) != over || g.voted.IsZero() != over || g.trusted().Nonce != "n" {
+			t.Errorf("over %v: cause %v, voted %v", over, cause, g.voted)
+		}
+	}
+}
+
 // TestMedianClock: the median of the masters' clocks, and the machine's own where a majority is not known.
 func TestMedianClock(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
