@@ -28,7 +28,7 @@ const (
 	// initTimeout is how long a master may take for each answer, at the least: unlike a client
 	// that waits for a lock, an operator has the time.
 	initTimeout = 2 * time.Second
-	// startTime is for how long masters that do not listen yet are waited for, and startPause the time between two looks.
+	// startTime is for how long masters that do not listen or answer yet are waited for, and startPause the time between two looks.
 	startTime  = 5 * time.Second
 	startPause = 100 * time.Millisecond
 )
@@ -153,9 +153,13 @@ func (i *initialisation) survey(ctx context.Context, patience time.Duration) []q
 	}
 }
 
-// isStarting reports whether a master may only just be starting.
+// isStarting reports whether a master may only just be starting, perhaps beside others on a machine that is busy with that.
 func isStarting(f quorum.Finding) bool {
-	return f.Err != nil && (f.Err.Error() == "connection refused" || strings.HasPrefix(f.Err.Error(), "LOADING "))
+	if f.Err == nil {
+		return false
+	}
+	text := f.Err.Error()
+	return text == "connection refused" || text == "no answer in time" || strings.HasPrefix(text, "LOADING ")
 }
 
 // wasDone reports whether the file of --once is there.

@@ -25,9 +25,9 @@ func testMetrics(t *testing.T, e engine, image string) {
 	p.do(t, "up", "--detach", "proxy-1", "proxy-2", "prometheus")
 	p.locks(t, 1, "key")
 	for query, want := range map[string]string{
-		`sum(up{job="redlock-proxy"})`: `"2"]`,
-		`min(redlock_quorum)`:          `"1"]`,
-		`count(ALERTS) or vector(0)`:   `"0"]`,
+		`sum(up{job="redlock-proxy"})`:                    `"2"]`,
+		`min(redlock_quorum)`:                             `"1"]`,
+		`count(ALERTS{alertstate="firing"}) or vector(0)`: `"0"]`,
 	} {
 		settles(t, func() error { return answers(addr, "/api/v1/query?query="+url.QueryEscape(query), want) })
 	}

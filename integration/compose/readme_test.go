@@ -16,7 +16,6 @@ const readmeSection = "## Deploy"
 
 // testReadme types what README says into a terminal, on the ports that it names.
 func testReadme(t *testing.T, e engine, image string) {
-	t.Parallel()
 	if output, err := command(e.ctx, nil, "script", "--version"); err != nil || !strings.Contains(output, "util-linux") {
 		skip(t, "README's commands, because no terminal can be had: there is no script of util-linux")
 	}
@@ -27,7 +26,11 @@ func testReadme(t *testing.T, e engine, image string) {
 	}
 	for _, line := range readmeLines(t) {
 		typed := strings.ReplaceAll(line.command, "docker compose", strings.Join(p.compose, " "))
-		got := strings.ReplaceAll(p.run(t, p.env, "script", "-qec", typed, "/dev/null"), "\r\n", "\n")
+		got := ""
+		settles(t, func() error {
+			got = strings.ReplaceAll(p.run(t, p.env, "script", "-qec", typed, "/dev/null"), "\r\n", "\n")
+			return late(got)
+		})
 		if want := strings.TrimSpace(line.output); want != "" && !matches(want, got) {
 			t.Errorf("$ %s\ngot\n%s\nwant\n%s", line.command, got, want)
 		}
