@@ -66,7 +66,7 @@ func (e *explorer) renumbered(s *state, o order) *state {
 func (e *explorer) text(s *state) []byte {
 	s.tidy()
 	text := s.text(make([]byte, 0, 160))
-	if e.Fires > 0 {
+	if e.Fires > 0 || e.Ordered {
 		return text // callbacks are told apart by the order in which they came
 	}
 	first := true

@@ -147,9 +147,19 @@ func noLineage() Variant {
 	})
 }
 
+// longWithoutLineage has reads not know whether what is behind a head belongs to it.
+func longWithoutLineage() Variant {
+	return Variant{Op: noLineage().Op, Options: longValues().Options}
+}
+
 // unlimited has rounds, and with them accepts and kept promises, take any time.
 func unlimited() Variant {
 	return Variant{Options: func(o *register.Options) { o.Unlimited = true }}
+}
+
+// longValues has values be long: reads ask one master for what is behind their heads.
+func longValues() Variant {
+	return Variant{Options: func(o *register.Options) { o.Heads = 1 }}
 }
 
 // outOfTurn has refills not wait until what a marked master may have promised before is over.

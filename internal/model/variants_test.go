@@ -23,6 +23,7 @@ func TestEachMechanismIsNeeded(t *testing.T) {
 		{"nil by several", Scenario{N: 3, Losses: 0, Ops: []Op{lockA, lockB, lockC}}, refusesAlike(), false},
 		{"extend shortens", Scenario{N: 3, Held: 3, Losses: 1, Leases: 1, Ops: []Op{lockA, {Do: Extend, Token: 'a', Short: true}, lockB}}, extendShortens(), false},
 		{"no lineage", Scenario{N: 3, Held: 3, Losses: 1, Retries: 1, Ops: []Op{lockA, setB, setC}}, noLineage(), false},
+		{"long values, no lineage", Scenario{N: 3, Held: 3, Ordered: true, Ops: []Op{lockA, setB, get, getAfter3}}, longWithoutLineage(), false},
 		{"rounds take any time", Scenario{N: 3, Losses: 1, Slow: 1, Restarts: 1, Ops: []Op{lockA, lockB}}, unlimited(), true},
 		{"no barrier", Scenario{N: 3, Losses: 1, Restarts: 1, Ops: []Op{lockA, lockB}}, catchesUp(CatchUp{NoBarrier: true}), true},
 		{"no quarantine", Scenario{N: 3, Losses: 0, Restarts: 1, Ops: []Op{lockA, lockB}}, catchesUp(CatchUp{NoQuarantine: true}), false},

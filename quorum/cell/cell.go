@@ -58,6 +58,8 @@ type Value struct {
 	// Present is false where the key was removed by a ballot.
 	Present bool
 	Text    string
+	// Rest is how many bytes are behind Text that were not read; a value with a rest is for looking at alone.
+	Rest int
 	// Changes are those that led to the value: of each proxy its last one, the newest
 	// last, of at most MaxChanges proxies.
 	Changes []Change

@@ -60,7 +60,7 @@ func NewScript(source string) Script { return Script{source, redis.NewScript(sou
 // Scripts are all that the operations use, to be loaded beforehand.
 func Scripts() []Script {
 	return []Script{
-		takeScript, takeFencedScript, removeScript, releasesScript, extendScript, prepareScript, acceptScript, raiseScript, readScript, readFencesScript,
+		takeScript, takeFencedScript, removeScript, releasesScript, extendScript, prepareScript, acceptScript, raiseScript, readScript, headsScript, readFencesScript,
 	}
 }
 

@@ -1,15 +1,36 @@
 package cell
 
+import (
+	"fmt"
+	"slices"
+)
+
 // Read returns the current values of keys, all at one moment.
 type Read struct {
 	Names []string
 	// Fences asks for their fence counters, too.
 	Fences bool
+	// Heads, if it is not 0, is of how many bytes, as a master holds it, the beginning of a cell is enough; it counts without Fences, and
+	// is more than the head of a cell in register form may have. Value.Rest is what is behind that.
+	Heads int
 }
 
 var readScript = NewScript(layoutLua + `local answer = {1}
 for i, key in ipairs(KEYS) do
   answer[2 * i], answer[2 * i + 1] = get(key), redis.call('pttl', key)
+end
+return answer`)
+
+// headsScript has how much is behind the heads after all else. Where the proxy's user may not use GETRANGE and STRLEN, a head is the whole.
+var headsScript = NewScript(layoutLua + `local answer, most = {1}, tonumber(ARGV[1])
+for i, key in ipairs(KEYS) do
+  local v, rest = redis.pcall('getrange', key, 0, most - 1), 0
+  if #v == most then
+    local length = redis.pcall('strlen', key)
+    if type(length) == 'number' then rest = length - most else v = '' end
+  end
+  if type(v) == 'table' or v == '' then v = get(key) end
+  answer[2 * i], answer[2 * i + 1], answer[2 * #KEYS + 1 + i] = v, redis.call('pttl', key), rest
 end
 return answer`)
 
@@ -29,23 +50,51 @@ func (r Read) Writes() bool { return false }
 
 // Words is of Op.
 func (r Read) Words(whole bool) []any {
-	if !r.Fences {
+	switch {
+	case r.Fences:
+		keys := slices.Clone(r.Names)
+		for _, name := range r.Names {
+			keys = append(keys, FenceKey(name))
+		}
+		return readFencesScript.Call(whole, keys)
+	case r.Heads > 0:
+		return headsScript.Call(whole, r.Names, r.Heads)
+	default:
 		return readScript.Call(whole, r.Names)
 	}
-	keys := make([]string, 0, 2*len(r.Names))
-	keys = append(keys, r.Names...)
-	for _, name := range r.Names {
-		keys = append(keys, FenceKey(name))
-	}
-	return readFencesScript.Call(whole, keys)
 }
 
 // Decode is of Op.
 func (r Read) Decode(answer any) (Answer, error) {
-	if r.Fences {
+	switch {
+	case r.Fences:
 		return decodeFenced(answer, len(r.Names))
+	case r.Heads > 0:
+		return decodeHeads(answer, len(r.Names))
+	default:
+		return decode(answer, len(r.Names), false)
 	}
-	return decode(answer, len(r.Names), false)
+}
+
+// decodeHeads is decode, with how much is behind each head after all else.
+func decodeHeads(answer any, keys int) (Answer, error) {
+	parts, _ := answer.([]any)
+	if len(parts) < keys {
+		return Answer{}, fmt.Errorf("unexpected answer %.80v", answer)
+	}
+	heads := len(parts) - keys
+	a, err := decode(parts[:heads], keys, false)
+	if err != nil {
+		return Answer{}, err
+	}
+	for i, part := range parts[heads:] {
+		rest, ok := part.(int64)
+		if !ok || rest < 0 {
+			return Answer{}, fmt.Errorf("unexpected length %.80v", part)
+		}
+		a.Found[i].Value.Rest = int(rest)
+	}
+	return a, nil
 }
 
 // Apply is of Op.
@@ -55,6 +104,21 @@ func (r Read) Apply(s *Store) Answer {
 		for _, name := range r.Names {
 			a.Fences = append(a.Fences, s.fence(name))
 		}
+		return a
+	}
+	if r.Heads > 0 {
+		for i := range a.Found {
+			a.Found[i].Value = a.Found[i].Value.head(len(a.Found[i].String()) - r.Heads)
+		}
 	}
 	return a
+}
+
+// head is the value without its last bytes.
+func (v Value) head(without int) Value {
+	if without > 0 {
+		v.Rest = min(without, len(v.Text))
+		v.Text = v.Text[:len(v.Text)-v.Rest]
+	}
+	return v
 }

@@ -2,6 +2,7 @@ package cell_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,7 +49,7 @@ type pool struct {
 
 func newPool(seed uint64) pool {
 	s := cell.NumberedSource(big.NewInt(5))
-	p := pool{Rand: rand.New(rand.NewPCG(seed, 1)), keys: []string{"k1", "k2"}, tokens: []string{"", "me", "v00", "\x00#p\r\n"}}
+	p := pool{Rand: rand.New(rand.NewPCG(seed, 1)), keys: []string{"k1", "k2"}, tokens: []string{"", "me", "v00", "\x00#p\r\n", strings.Repeat("long", 300)}}
 	for range 3 {
 		p.attempts = append(p.attempts, s.Attempt())
 		p.changes = append(p.changes, s.Change())
@@ -101,7 +103,9 @@ func (p pool) cell() cell.Cell {
 // op is a random operation; now is the master's clock.
 func (p pool) op(now time.Duration) cell.Op {
 	key := p.keys[0]
-	switch p.IntN(11) {
+	switch p.IntN(12) {
+	case 11:
+		return cell.Read{Names: p.keys, Heads: 512}
 	case 10:
 		return cell.Take{Names: p.keys[:1], Attempt: pick(p, p.attempts), Mark: pick(p, p.ballots), Tokens: []string{""}, TTL: pick(p, leases), Old: p.IntN(2) == 0}
 	case 7:
@@ -281,6 +285,23 @@ func TestOperationsDoOnAServerWhatApplySays(t *testing.T) {
 			if left := s.store.Look(key).Left; left > 0 && left < slack { // it does not end at the same moment
 				s.put(key, cell.Cell{}, 0)
 			}
+		}
+	}
+}
+
+// TestHeadsWithoutTheRight: a user who may not use the commands that a head takes is given the whole.
+func TestHeadsWithoutTheRight(t *testing.T) {
+	s := startServer(t)
+	held := cell.Cell{Form: cell.Plain, Attempt: cell.NumberedSource(big.NewInt(1)).Attempt(), Value: cell.Value{Present: true, Text: strings.Repeat("long", 300)}}
+	s.put("k", held, time.Hour)
+	for _, lacks := range []string{"", "-getrange", "-strlen"} {
+		if err := s.Do(t.Context(), "ACL", "SETUSER", "default", "+@all", cmp.Or(lacks, "+@all")).Err(); err != nil {
+			t.Fatal(err)
+		}
+		got := s.do(cell.Read{Names: []string{"k", "absent"}, Heads: 512}, true)
+		value := got.Found[0].Value
+		if isWhole := value.Rest == 0; isWhole != (lacks != "") || len(value.Text)+value.Rest != 1200 || !strings.HasPrefix(held.Value.Text, value.Text) || got.Found[1].Form != cell.Absent {
+			t.Errorf("with %q: %d bytes and a rest of %d", lacks, len(value.Text), value.Rest)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"math"
 
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/register"
@@ -46,8 +47,12 @@ func (ls *lengths) around(o *op) int {
 	if len(ls.of) == 0 {
 		return n
 	}
+	most := math.MaxInt
+	if read, is := o.do.(cell.Read); is && read.Heads > 0 {
+		most = read.Heads
+	}
 	for _, key := range o.do.Keys() {
-		n += ls.of[maphash.String(ls.seed, key)]
+		n += min(ls.of[maphash.String(ls.seed, key)], most)
 	}
 	return n
 }
@@ -77,7 +82,7 @@ func (ls *lengths) learnEach(o *op, found []cell.Found, forget bool) {
 	for i, key := range o.do.Keys() {
 		n, seen := wrote, i < len(found)
 		if seen {
-			n = max(n, len(found[i].Value.Text))
+			n = max(n, lengthOf(&found[i]))
 		}
 		switch {
 		case n > longOp:
@@ -101,9 +106,12 @@ func (ls *lengths) note(key string, n int, forget bool) {
 
 func anyLong(found []cell.Found) bool {
 	for i := range found {
-		if len(found[i].Value.Text) > longOp {
+		if lengthOf(&found[i]) > longOp {
 			return true
 		}
 	}
 	return false
 }
+
+// lengthOf is how long a value is, whether it was read to its end or not.
+func lengthOf(found *cell.Found) int { return len(found.Value.Text) + found.Value.Rest }

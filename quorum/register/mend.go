@@ -69,7 +69,7 @@ func (r *Register) Mending() int {
 func (r *Register) Compare(ctx context.Context, keys []string, beyond bool) error {
 	if beyond {
 		ops := make([]cell.Op, r.n)
-		ops[0] = cell.Read{Names: keys}
+		ops[0] = cell.Read{Names: keys, Heads: r.opts.Heads}
 		asked, err := r.masters.Ask(ctx, ops, allIn)
 		if err != nil {
 			return err
@@ -79,7 +79,7 @@ func (r *Register) Compare(ctx context.Context, keys []string, beyond bool) erro
 	if len(keys) == 0 {
 		return nil
 	}
-	asked, err := r.askAll(ctx, cell.Read{Names: keys}, allIn)
+	asked, err := r.askAll(ctx, cell.Read{Names: keys, Heads: r.opts.Heads}, allIn)
 	if err != nil {
 		return err
 	}

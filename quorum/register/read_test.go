@@ -3,6 +3,7 @@ package register
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,6 +51,89 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)
 		}
 		b.wantRounds(test.rounds)
+	}
+}
+
+// TestReadLong: of what is long, one master that holds it is asked for what is behind its head; all are asked for the whole where that one does not hold
+// it any more, does not answer, or where the head does not say which value it is.
+func TestReadLong(t *testing.T) {
+	long, other := strings.Repeat("long", headSize), strings.Repeat("other", headSize)
+	isWhole := func(op cell.Op) bool { read, is := op.(cell.Read); return is && read.Heads == 0 }
+	for _, test := range []struct {
+		name    string
+		prepare func(b *bench, r *Register)
+		want    string
+		rounds  string
+	}{
+		{"a lock", func(b *bench, r *Register) { b.lock(r, long) }, long, "read read"},
+		{"replaced", func(b *bench, r *Register) {
+			b.lock(r, "me")
+			_, err := r.Update(b.Context(), put(long))
+			b.sure(err)
+		}, long, "read read"},
+		{"the first master is without it", func(b *bench, r *Register) { b.lock(r, long); b.stores[0].Delete("k") }, long, "read read"},
+		{"it is replaced between the two", func(b *bench, r *Register) {
+			b.lock(r, long)
+			b.fate = func(m int, op cell.Op) fate {
+				if isWhole(op) {
+					b.fate = nil
+					_, err := b.proxy().Update(b.Context(), put(other))
+					b.sure(err)
+					b.rounds = b.rounds[:1]
+				}
+				return done
+			}
+		}, other, "read read read"},
+		{"the one that holds it does not answer again", func(b *bench, r *Register) {
+			b.lock(r, long)
+			b.fate = func(m int, op cell.Op) fate {
+				if m == 0 && isWhole(op) {
+					return lost
+				}
+				return done
+			}
+		}, long, "read read read"},
+		{"foreign", func(b *bench, _ *Register) { b.foreign(long, 0, 1, 2) }, long, "read read"},
+		{"foreign, with one head and two ends", func(b *bench, _ *Register) { b.foreign(long+"a", 0, 1); b.foreign(long+"b", 2, 3) }, "", "read read"},
+	} {
+		b := newBench(t, 5)
+		r := b.proxy()
+		test.prepare(b, r)
+		b.rounds = nil
+		looks, err := r.Read(t.Context(), []string{"k"})
+		b.sure(err)
+		if got := looks[0].Value; got != test.want {
+			t.Errorf("%s: %d bytes, %.10s…, want %d, %.10s…", test.name, len(got), got, len(test.want), test.want)
+		}
+		b.wantRounds(test.rounds)
+	}
+}
+
+// Several long values come from one master; if none holds all of them, from all.
+func TestReadSeveralLong(t *testing.T) {
+	for _, away := range []string{"none", "k", "each another"} {
+		b := newBench(t, 3)
+		r := b.proxy()
+		names := []string{"k", "l", "m"}
+		want := map[string]string{}
+		for i, name := range names {
+			want[name] = strings.Repeat(name, 2*headSize)
+			_, err := r.Lock(b.Context(), Taking{Keys: []string{name}, Tokens: []string{want[name]}, TTL: time.Minute})
+			b.sure(err)
+			if away == name || away == "each another" {
+				b.stores[i].Delete(name)
+			}
+		}
+		_, err := r.Lock(b.Context(), Taking{Keys: []string{"short"}, Tokens: []string{"me"}, TTL: time.Minute})
+		b.sure(err)
+		want["short"] = "me"
+		looks, err := r.Read(t.Context(), []string{"k", "short", "absent", "l", "m"})
+		b.sure(err)
+		for i, name := range []string{"k", "short", "absent", "l", "m"} {
+			if looks[i].Value != want[name] {
+				t.Errorf("without %s: %s has %d bytes, want %d", away, name, len(looks[i].Value), len(want[name]))
+			}
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package register
 
 import (
+	"cmp"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +32,8 @@ type Options struct {
 	Sharing bool
 	// FenceAhead, if it is set, is called with a master's fence counter that is not credible.
 	FenceAhead func(master int, key string)
+	// Heads is how many bytes of a cell a read asks of all masters; the default is 8 KB. See Read.
+	Heads int
 	// Unlimited is for a cluster without the guard, where a round may take its time.
 	Unlimited bool
 }
@@ -52,6 +55,7 @@ type Register struct {
 
 // New makes a register.
 func New(opts Options) *Register {
+	opts.Heads = cmp.Or(opts.Heads, headSize)
 	r := &Register{
 		opts: opts, n: opts.N, quorum: vote.Majority(opts.N), masters: opts.Masters,
 		grants:   grants{byKey: map[string]*grant{}},
