@@ -135,7 +135,12 @@ func (u *update) onHeld(ctx context.Context, b ballot, f finding) (Outcome, erro
 	if u.isUnclear(f) {
 		return Outcome{}, &NoQuorum{Replies: b.asked.Replies(), Unclear: true}
 	}
-	d, err := u.Run(f.look())
+	l := f.look()
+	l.Unknown = f.isUnsure(b.asked.Replies())
+	d, err := u.Run(l)
+	if l.Unknown && errors.Is(err, ErrNeedsLeft) {
+		err = &NoQuorum{Replies: b.asked.Replies()}
+	}
 	switch {
 	case err != nil || d.Do == Leave || d.Do == Remove && !f.value.Present:
 		// What some masters accepted of this change before must not be found later.

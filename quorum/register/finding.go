@@ -155,6 +155,11 @@ func (f finding) uneven() bool {
 	return f.standing == Held && ((f.longest < 0) != (f.left < 0) || f.longest-f.left > time.Second)
 }
 
+// isUnsure reports whether masters of which it is not known what they hold may grant more time than a majority of those that answered.
+func (f finding) isUnsure(replies []Reply) bool {
+	return f.uneven() && count(replies, (*Reply).answered) < len(replies)
+}
+
 // compareLeft orders remaining times; Endless is the longest.
 func compareLeft(a, b time.Duration) int {
 	switch {

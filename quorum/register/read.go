@@ -60,7 +60,7 @@ func (r *Register) read(ctx context.Context, keys []string, heads int) ([]Look, 
 		switch {
 		case f.standing == Open && endsSoon(asked.Replies()):
 			return nil, &splitError{replies: asked.Replies()}
-		case f.standing == Open:
+		case f.standing == Open, f.isUnsure(asked.Replies()):
 			return nil, &NoQuorum{Replies: asked.Replies()}
 		case f.standing == Held && !f.chosen:
 			if looks[i], err = r.settleKey(ctx, key); err != nil {

@@ -159,6 +159,54 @@ func TestReadTime(t *testing.T) {
 	}
 }
 
+// TestTimeIsNotGuessed: where masters that do not answer may grant more time than a majority of the others, the time is not known. A ballot knows the value, and
+// says so of the time.
+func TestTimeIsNotGuessed(t *testing.T) {
+	const short, long = time.Minute, time.Hour
+	for _, test := range []struct {
+		name   string
+		lefts  []time.Duration
+		silent []int
+		want   string
+	}{
+		{"three of five were extended", []time.Duration{short, short, long, long, long}, nil, "1h0m0s"},
+		{"and one of them is away", []time.Duration{short, short, long, long, long}, []int{4}, "(no quorum)"},
+		{"and two of them are away", []time.Duration{short, short, long, long, long}, []int{3, 4}, "(no quorum)"},
+		{"and others are away", []time.Duration{short, short, long, long, long}, []int{0, 1}, "1h0m0s"},
+		{"two of five were extended", []time.Duration{short, short, short, long, long}, nil, "1m0s"},
+		{"one ends never, and two are away", []time.Duration{short, short, cell.Endless, short, short}, []int{3, 4}, "(no quorum)"},
+	} {
+		b := newBench(t, 5)
+		for i, left := range test.lefts {
+			b.plain("x", "a", left, i)
+		}
+		b.at(lost, test.silent...)
+		looks, err := b.proxy().Read(t.Context(), []string{"k"})
+		got := "(" + outcome(err) + ")"
+		if err == nil {
+			got = looks[0].Left.String()
+		}
+		if got != test.want {
+			t.Errorf("%s: %s, want %s", test.name, got, test.want)
+		}
+		var seen Look
+		_, err = b.proxy().Update(t.Context(), Change{Key: "k", Run: func(l Look) (Decision, error) { seen = l; return Decision{}, nil }})
+		b.sure(err)
+		if isKnown := test.want != "(no quorum)"; seen.Unknown == isKnown || isKnown && seen.Left.String() != test.want || seen.Value != "x" {
+			t.Errorf("%s: a ballot sees %+v, want %s", test.name, seen, test.want)
+		}
+		_, err = b.proxy().Update(t.Context(), Change{Key: "k", Run: func(l Look) (Decision, error) {
+			if l.Unknown {
+				return Decision{}, ErrNeedsLeft
+			}
+			return Decision{}, nil
+		}})
+		if isKnown := test.want != "(no quorum)"; (err == nil) != isKnown || !isKnown && outcome(err) != "no quorum" {
+			t.Errorf("%s: a ballot that needs the time: %v", test.name, err)
+		}
+	}
+}
+
 // Versions tell each state of a key from all others.
 func TestVersions(t *testing.T) {
 	b := newBench(t, 3)
