@@ -1,0 +1,34 @@
+//go:build integration
+
+package lockkeys
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"redlock-proxy/integration/kit"
+)
+
+// TestLongValues: a value is replaced through a proxy that does not reach one of the masters, the first or the last, and read through another proxy that
+// does, by itself and beside others, whatever its length: what is read is the whole of the new one. All masters are asked for 8 KB of it, and one for the rest.
+func TestLongValues(t *testing.T) {
+	t.Parallel()
+	f := startLockKeyFleet(t, 2, kit.PatientMasters()...)
+	writer, reader := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
+	kit.Want(t, writer, "OK", "SET", "lock:short", "me", "PX", "600000")
+	for _, size := range []int{16, 8000, 8192, 9000, 40_000, 1_000_000} {
+		for n, master := range []int{0, 4, 0} {
+			key, before, after := fmt.Sprint("lock:", n, ":", size), strings.Repeat("before__", size/8), strings.Repeat("after___", size/8)
+			kit.Want(t, writer, "OK", "SET", key, before, "PX", "600000")
+			kit.Want(t, reader, before, "GET", key)
+			kit.Must(t, f.Links[0][master].Cut())
+			kit.Want(t, writer, "OK", "SET", key, after, "PX", "600000")
+			if got := kit.Do(t, reader, "MGET", "lock:absent", key, "lock:short"); fmt.Sprint(got) != fmt.Sprint([]any{nil, after, "me"}) {
+				t.Errorf("%d bytes, without master %d: %.40q…", size, master, fmt.Sprint(got))
+			}
+			kit.Want(t, reader, after, "GET", key)
+			kit.Must(t, f.Links[0][master].Heal())
+		}
+	}
+}
