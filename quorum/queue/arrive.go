@@ -66,7 +66,10 @@ func (l *Lines[K]) Await(ctx context.Context, a Arrival[K]) Ended {
 		puzzles: pacing.Pauses{Shortest: longestPoll, Longest: longestPuzzle, Rand: a.Rand},
 	}
 	defer w.end()
-	for w.came = a.Try(l.heads(w.member)); w.came != Made; {
+	if w.came = a.Try(l.heads(w.member)); w.came != Made {
+		l.wait(w.member)
+	}
+	for w.came != Made {
 		if ended := w.arm(ctx); ended != Done {
 			return ended
 		}

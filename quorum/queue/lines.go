@@ -19,6 +19,8 @@ type member[K comparable] struct {
 	places []*list.Element
 	// bell holds one signal: it is the head of another queue, or there is something new of a key.
 	bell chan struct{}
+	// waits is set once it has tried in vain.
+	waits bool
 }
 
 func (m *member[K]) ring() {
@@ -28,7 +30,7 @@ func (m *member[K]) ring() {
 	}
 }
 
-// Len is how many wait.
+// Len is how many wait, that is, have tried in vain.
 func (l *Lines[K]) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,7 +42,6 @@ func (l *Lines[K]) enter(keys []K) *member[K] {
 	m := &member[K]{keys: keys, bell: make(chan struct{}, 1)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.count++
 	if l.byKey == nil {
 		l.byKey = map[K]*list.List{}
 	}
@@ -53,6 +54,14 @@ func (l *Lines[K]) enter(keys []K) *member[K] {
 		m.places = append(m.places, line.PushBack(m))
 	}
 	return m
+}
+
+// wait is for when it has tried in vain for the first time.
+func (l *Lines[K]) wait(m *member[K]) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m.waits = true
+	l.count++
 }
 
 // heads tells of each of its keys whether it is the head of that queue. It stays so until it leaves.
@@ -70,7 +79,9 @@ func (l *Lines[K]) heads(m *member[K]) []bool {
 func (l *Lines[K]) leave(m *member[K]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.count--
+	if m.waits {
+		l.count--
+	}
 	for i, key := range m.keys {
 		line := l.byKey[key]
 		wasHead := line.Front() == m.places[i]
