@@ -51,8 +51,9 @@ func newGeneration(c *Cluster, opts Options, transports []master.Transport, join
 		source: c.source, stop: func() {},
 	}
 	var guarded []guard.Master
+	turns := master.NewTurns(len(opts.Masters))
 	for i, u := range opts.Masters {
-		m := master.New(masterName(u), transports[i], opts.Logger, opts.Rand)
+		m := master.New(masterName(u), transports[i], turns, opts.Logger, opts.Rand)
 		g.masters, guarded = append(g.masters, m), append(guarded, m.Guarded())
 	}
 	g.guards = guard.NewSet(guard.Options{

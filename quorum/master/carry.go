@@ -136,6 +136,7 @@ func (l *lane) land(err error) {
 // were not done, and go again in another form in front of all that came later.
 func (l *lane) deliver() {
 	l.learn()
+	l.leaveTurn()
 	f := &l.flight
 	var again []*op
 	for i, o := range f.ops {

@@ -31,6 +31,9 @@ type lane struct {
 	long    []*op
 	lengths lengths
 	wasLong bool
+	// turns are those of all masters for what is long; nil: it may always go. hasTurn is set while this lane has one, awaits while it waits for one.
+	turns           *Turns
+	hasTurn, awaits bool
 	// claimed is set from when a caller is about to send until the answers were handed out
 	// and nothing is left to send. Who sets it, or finds it so as the link's goroutine, has
 	// the flight.
@@ -46,6 +49,9 @@ type lane struct {
 
 func newLane(m *Master, db int, down error) *lane {
 	l := &lane{master: m, db: db, lengths: newLengths(), down: down, flight: Flight{db: db}}
+	if m != nil {
+		l.turns = m.turns
+	}
 	l.idle.L = &l.mu
 	return l
 }
@@ -93,6 +99,15 @@ func (l *lane) again(ops []*op) error {
 // take loads the flight with a batch of the queue, which is sent now, and returns the link.
 // Where nothing is left the claim is given up, and more is false.
 func (l *lane) take() (over Link, more bool) {
+	over, more, leaves := l.takeNext()
+	if leaves {
+		l.turns.leave()
+	}
+	return over, more
+}
+
+// takeNext is take. It leaves a turn for which there was nothing any more.
+func (l *lane) takeNext() (over Link, more, leaves bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	batch := l.flight.ops[:0]
@@ -111,7 +126,51 @@ func (l *lane) take() (over Link, more bool) {
 		l.claimed = false
 		l.idle.Broadcast()
 	}
-	return l.link, len(batch) > 0
+	if leaves = l.hasTurn && !(l.wasLong && len(batch) > 0) && len(l.long) == 0; leaves {
+		l.hasTurn = false
+	}
+	return l.link, len(batch) > 0, leaves
+}
+
+// mayTakeLong reports whether what is long may go now; else the lane goes on when it is its turn.
+func (l *lane) mayTakeLong() bool {
+	if l.turns == nil || l.hasTurn || len(l.long) == 0 {
+		return true
+	}
+	if !l.awaits {
+		l.hasTurn = l.turns.take(l.itsTurn)
+		l.awaits = !l.hasTurn
+	}
+	return l.hasTurn
+}
+
+// itsTurn has what is long go.
+func (l *lane) itsTurn() {
+	l.mu.Lock()
+	l.awaits = false
+	l.hasTurn = len(l.long) > 0
+	leaves, claimed := !l.hasTurn, l.hasTurn && !l.claimed
+	l.claimed = l.claimed || claimed
+	l.mu.Unlock()
+	switch {
+	case leaves:
+		l.turns.leave()
+	case claimed:
+		l.launch()
+	}
+}
+
+// leaveTurn is for when a batch of what is long is over.
+func (l *lane) leaveTurn() {
+	l.mu.Lock()
+	leaves := l.hasTurn && l.wasLong
+	if leaves {
+		l.hasTurn = false
+	}
+	l.mu.Unlock()
+	if leaves {
+		l.turns.leave()
+	}
 }
 
 // takeShort adds what is next to a batch. What is long is put aside.
@@ -134,7 +193,7 @@ func (l *lane) takeShort(batch []*op) []*op {
 // takeLong adds the next of the long ops to a batch.
 func (l *lane) takeLong(batch []*op) []*op {
 	n, size := 0, 0
-	for n < len(l.long) {
+	for n < len(l.long) && l.mayTakeLong() {
 		if size += l.lengths.around(l.long[n]); size > longBatch && len(batch) > 0 {
 			break
 		}
@@ -179,6 +238,7 @@ func (l *lane) shut(reason error) []*op {
 	l.down = reason
 	waiting := append(l.queue, l.long...)
 	l.queue, l.long = nil, nil
+	l.idle.Broadcast()
 	return waiting
 }
 
@@ -210,7 +270,7 @@ func (l *lane) open(owed []*op) (claimed bool) {
 func (l *lane) waitIdle() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.claimed {
+	for l.claimed || len(l.long) > 0 {
 		l.idle.Wait()
 	}
 }

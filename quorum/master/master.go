@@ -32,6 +32,7 @@ type Master struct {
 	troubled chan struct{}
 	// guard is nil where nothing is guarded: its votes count.
 	guard *guard.Guard
+	turns *Turns
 	// Voted is called whenever the master was looked at and votes; it must not wait. It is set before Run.
 	Voted func()
 	// roundTrips is called with how long each batch took that was answered; nil: it is not measured.
@@ -49,10 +50,10 @@ type Master struct {
 func (m *Master) SetPassword(password string) { m.transport.SetPassword(password) }
 
 // New makes a master that is reached by a transport and down until Run reaches it. name is its
-// address, as errors and logs show it; rand gives numbers in [0, 1).
-func New(name string, t Transport, log *slog.Logger, rand func() float64) *Master {
+// address, as errors and logs show it; rand gives numbers in [0, 1); turns are those of all masters, or nil.
+func New(name string, t Transport, turns *Turns, log *slog.Logger, rand func() float64) *Master {
 	m := &Master{
-		name: name, transport: t, log: log, rand: rand,
+		name: name, transport: t, turns: turns, log: log, rand: rand,
 		troubled: make(chan struct{}, 1),
 		cause:    errNotConnected, since: time.Now(),
 		owed: owed{all: map[owedRemoval]struct{}{}}, begun: time.Now(),

@@ -117,7 +117,7 @@ func TestRoundWhereNobodyAnswers(t *testing.T) {
 // What was dropped is not answered again when its master goes down, nor what was refused
 // when it is dropped.
 func TestRoundAnswersOnce(t *testing.T) {
-	m := New("m", nil, slog.New(slog.DiscardHandler), func() float64 { return 0 })
+	m := New("m", nil, nil, slog.New(slog.DiscardHandler), func() float64 { return 0 })
 	for _, order := range []string{"dropped, then refused", "refused, then dropped", "refused at once, then dropped"} {
 		r := decidedBy(1, 1)
 		r.ops[0].round = r

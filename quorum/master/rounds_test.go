@@ -59,7 +59,7 @@ func saidOf(key string) cell.Answer {
 
 // working is a master over a transport that works until the test ends.
 func working(t *testing.T, over Transport) *Master {
-	m := New("m", over, slog.New(slog.DiscardHandler), func() float64 { return 0.5 })
+	m := New("m", over, nil, slog.New(slog.DiscardHandler), func() float64 { return 0.5 })
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); m.Run(ctx) }()

@@ -137,7 +137,7 @@ func running(t *testing.T, url string) *Master {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := New("m", conn, slog.New(slog.DiscardHandler), func() float64 { return 0.5 })
+	m := New("m", conn, nil, slog.New(slog.DiscardHandler), func() float64 { return 0.5 })
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); m.Run(ctx) }()

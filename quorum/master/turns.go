@@ -1,0 +1,45 @@
+package master
+
+import (
+	"sync"
+
+	"redlock-proxy/quorum/vote"
+)
+
+// Turns let no more than a minority of the masters be busy with what is long at the same time: so a majority of them answers at once what is
+// short, however long the others take.
+type Turns struct {
+	mu   sync.Mutex
+	free int
+	// waiting are those to be called when they have got a turn, in their order.
+	waiting []func()
+}
+
+// NewTurns makes the turns of so many masters; one of them may always have one.
+func NewTurns(masters int) *Turns { return &Turns{free: max(1, masters-vote.Majority(masters))} }
+
+// take takes a turn, or has got called once there is one. It returns whether it is there now.
+func (t *Turns) take(got func()) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.free == 0 {
+		t.waiting = append(t.waiting, got)
+		return false
+	}
+	t.free--
+	return true
+}
+
+// leave gives a turn to the next one who waits.
+func (t *Turns) leave() {
+	t.mu.Lock()
+	if len(t.waiting) == 0 {
+		t.free++
+		t.mu.Unlock()
+		return
+	}
+	next := t.waiting[0]
+	t.waiting = t.waiting[1:]
+	t.mu.Unlock()
+	next()
+}

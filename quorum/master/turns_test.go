@@ -1,0 +1,69 @@
+package master
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/register"
+)
+
+// TestTurns: of five masters no more than two are sent what is long at a time, each of the others as soon as one of these has answered; what is short goes
+// to all of them meanwhile.
+func TestTurns(t *testing.T) {
+	turns := NewTurns(5)
+	lanes := make([]*lane, 5)
+	for i := range lanes {
+		lanes[i] = newLane(nil, 0, nil)
+		lanes[i].turns = turns
+	}
+	push := func(l *lane, key string, size int) {
+		t.Helper()
+		o := &op{change: newChange(0, cell.Accept{Name: key, Value: cell.Value{Present: true, Text: strings.Repeat("x", size)}}), round: newRound(1, nil)}
+		if claimed, err := l.push(o, false); err != nil || !claimed {
+			t.Fatal(claimed, err)
+		}
+	}
+	want := func(i int, keys ...string) {
+		t.Helper()
+		if got := lanes[i].batch(); !slices.Equal(got, keys) {
+			t.Fatalf("master %d is sent %v, want %v", i, got, keys)
+		}
+	}
+	answer := func(i int) {
+		l := lanes[i]
+		for n := range l.flight.ops {
+			l.flight.replies[n] = reply{State: register.Counted, Answer: cell.Answer{Did: true}}
+		}
+		l.flight.unload()
+		l.leaveTurn()
+	}
+	for _, l := range lanes {
+		push(l, "long", 100_000)
+	}
+	want(0, "long")
+	want(1, "long")
+	for i := 2; i < 5; i++ {
+		want(i) // not now
+		push(lanes[i], "short", 10)
+		want(i, "short")
+	}
+	answer(0) // the third has its turn while what is short is on its way
+	want(0)
+	answer(2)
+	want(2, "long")
+	for _, o := range lanes[3].shut(ErrClosed) {
+		o.letGo()
+	}
+	answer(3)
+	answer(4)
+	answer(1) // the fourth has nothing any more: it is the fifth's turn
+	want(3)
+	want(4, "long")
+	answer(2)
+	answer(4)
+	if turns.free != 2 || len(turns.waiting) > 0 {
+		t.Errorf("%d turns are left, and %d wait", turns.free, len(turns.waiting))
+	}
+}
