@@ -18,8 +18,9 @@
 // megabyte in each (long.go): else one client that reads long values would have all others wait for them, and a batch could
 // take so long that all masters seem to be down. What nobody knew to be that long may come all the same: a master that is
 // in the midst of its answers is waited for, and a string for which there is no room is read over.
-// A second connection for what is long was not tried: what a long value costs is the master's own work, 1.4 ms for each
-// 900 KB that a script reads there and 4.5 ms for each that one sets.
+// What a long value costs is the master's own work, 1.4 ms for each 900 KB that a script reads there and 4.5 ms for each that
+// one sets. So it goes to no more than a minority of the masters at a time (turns.go), in the order of the configuration where
+// they are free: a majority of the others answers at once what is short. A second connection for it would not help.
 //
 // What a master sends is not believed. The links read with the bounds of package resp, and so
 // does everything that goes through go-redis, which else makes room for whatever length it is
