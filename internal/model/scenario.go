@@ -90,7 +90,7 @@ type Scenario struct {
 	Older    bool
 	// Change, if it is set, is a change of the masters.
 	Change *Change
-	// Ordered is set where proxies prefer one master to another that stands alike.
+	// Ordered is set where proxies prefer one of the masters to others that stand alike.
 	Ordered bool
 	// Calm asks that no operation is told NOQUORUM, but for those that others overtook in
 	// each of their tries: there always is such an order.

@@ -67,7 +67,7 @@ func (e *explorer) text(s *state) []byte {
 	s.tidy()
 	text := s.text(make([]byte, 0, 160))
 	if e.Fires > 0 || e.Ordered {
-		return text // callbacks are told apart by the order in which they came
+		return text // callbacks are told apart by the order in which they came, or masters by which is preferred
 	}
 	first := true
 	for _, o := range e.orders(s) {

@@ -117,20 +117,9 @@ func (r Raise) Apply(s *Store) Answer {
 
 // decodeFenced is decode of an answer with the fences of so many keys at its end.
 func decodeFenced(answer any, keys int) (Answer, error) {
-	parts, _ := answer.([]any)
-	if len(parts) < keys {
-		return decode(answer, keys, false)
-	}
-	rest := len(parts) - keys
-	a, err := decode(parts[:rest], keys, false)
-	if err != nil {
-		return Answer{}, err
-	}
-	a.Fences = make([]int64, keys)
-	for i, part := range parts[rest:] {
-		if a.Fences[i], err = fenceOf(part); err != nil {
-			return Answer{}, err
-		}
-	}
-	return a, nil
+	return decodeMore(answer, keys, func(a *Answer, _ int, part any) error {
+		n, err := fenceOf(part)
+		a.Fences = append(a.Fences, n)
+		return err
+	})
 }

@@ -1,9 +1,6 @@
 package cell
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // Read returns the current values of keys, all at one moment.
 type Read struct {
@@ -52,7 +49,7 @@ func (r Read) Writes() bool { return false }
 func (r Read) Words(whole bool) []any {
 	switch {
 	case r.Fences:
-		keys := slices.Clone(r.Names)
+		keys := append(make([]string, 0, 2*len(r.Names)), r.Names...)
 		for _, name := range r.Names {
 			keys = append(keys, FenceKey(name))
 		}
@@ -78,21 +75,31 @@ func (r Read) Decode(answer any) (Answer, error) {
 
 // decodeHeads is decode, with how much is behind each head after all else.
 func decodeHeads(answer any, keys int) (Answer, error) {
+	return decodeMore(answer, keys, func(a *Answer, i int, part any) error {
+		rest, ok := part.(int64)
+		if !ok || rest < 0 || i >= len(a.Found) {
+			return fmt.Errorf("unexpected length %.80v", part)
+		}
+		a.Found[i].Value.Rest = int(rest)
+		return nil
+	})
+}
+
+// decodeMore is decode, with something more for each key after all else.
+func decodeMore(answer any, keys int, take func(a *Answer, i int, part any) error) (Answer, error) {
 	parts, _ := answer.([]any)
 	if len(parts) < keys {
-		return Answer{}, fmt.Errorf("unexpected answer %.80v", answer)
+		return decode(answer, keys, false)
 	}
-	heads := len(parts) - keys
-	a, err := decode(parts[:heads], keys, false)
+	before := len(parts) - keys
+	a, err := decode(parts[:before], keys, false)
 	if err != nil {
 		return Answer{}, err
 	}
-	for i, part := range parts[heads:] {
-		rest, ok := part.(int64)
-		if !ok || rest < 0 {
-			return Answer{}, fmt.Errorf("unexpected length %.80v", part)
+	for i, part := range parts[before:] {
+		if err := take(&a, i, part); err != nil {
+			return Answer{}, err
 		}
-		a.Found[i].Value.Rest = int(rest)
 	}
 	return a, nil
 }

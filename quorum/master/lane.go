@@ -132,47 +132,6 @@ func (l *lane) takeNext() (over Link, more, leaves bool) {
 	return l.link, len(batch) > 0, leaves
 }
 
-// mayTakeLong reports whether what is long may go now; else the lane goes on when it is its turn.
-func (l *lane) mayTakeLong() bool {
-	if l.turns == nil || l.hasTurn || len(l.long) == 0 {
-		return true
-	}
-	if !l.awaits {
-		l.hasTurn = l.turns.take(l.itsTurn)
-		l.awaits = !l.hasTurn
-	}
-	return l.hasTurn
-}
-
-// itsTurn has what is long go.
-func (l *lane) itsTurn() {
-	l.mu.Lock()
-	l.awaits = false
-	l.hasTurn = len(l.long) > 0
-	leaves, claimed := !l.hasTurn, l.hasTurn && !l.claimed
-	l.claimed = l.claimed || claimed
-	l.mu.Unlock()
-	switch {
-	case leaves:
-		l.turns.leave()
-	case claimed:
-		l.launch()
-	}
-}
-
-// leaveTurn is for when a batch of what is long is over.
-func (l *lane) leaveTurn() {
-	l.mu.Lock()
-	leaves := l.hasTurn && l.wasLong
-	if leaves {
-		l.hasTurn = false
-	}
-	l.mu.Unlock()
-	if leaves {
-		l.turns.leave()
-	}
-}
-
 // takeShort adds what is next to a batch. What is long is put aside.
 func (l *lane) takeShort(batch []*op) []*op {
 	n := 0

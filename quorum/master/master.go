@@ -32,6 +32,7 @@ type Master struct {
 	troubled chan struct{}
 	// guard is nil where nothing is guarded: its votes count.
 	guard *guard.Guard
+	// turns are those of all masters for what is long; nil: it may always go.
 	turns *Turns
 	// Voted is called whenever the master was looked at and votes; it must not wait. It is set before Run.
 	Voted func()

@@ -136,7 +136,7 @@ func (u *update) onHeld(ctx context.Context, b ballot, f finding) (Outcome, erro
 		return Outcome{}, &NoQuorum{Replies: b.asked.Replies(), Unclear: true}
 	}
 	l := f.look()
-	l.Unknown = f.isUnsure(b.asked.Replies())
+	l.Unknown = f.isUnsure(b.asked.Replies(), 0)
 	d, err := u.Run(l)
 	if l.Unknown && errors.Is(err, ErrNeedsLeft) {
 		err = &NoQuorum{Replies: b.asked.Replies()}

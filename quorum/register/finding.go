@@ -152,12 +152,31 @@ func (f finding) unsettled() bool { return f.standing == Held && !f.chosen }
 // uneven reports whether some holder grants much more time than a majority of those that
 // answered: others that are still to answer may, too.
 func (f finding) uneven() bool {
-	return f.standing == Held && ((f.longest < 0) != (f.left < 0) || f.longest-f.left > time.Second)
+	return f.standing == Held && isMuchLonger(f.longest, f.left)
 }
 
-// isUnsure reports whether masters of which it is not known what they hold may grant more time than a majority of those that answered.
-func (f finding) isUnsure(replies []Reply) bool {
-	return f.uneven() && count(replies, (*Reply).answered) < len(replies)
+// isMuchLonger reports whether a remaining time is longer than another by more than masters differ that were told the same.
+func isMuchLonger(left, than time.Duration) bool {
+	return (left < 0) != (than < 0) || left-than > time.Second
+}
+
+// isUnsure reports whether a majority may grant much more time for key number i than was found: with masters of which it is not known what they hold,
+// or with others that answered.
+func (f finding) isUnsure(replies []Reply, i int) bool {
+	if !f.uneven() {
+		return false
+	}
+	lefts := make([]time.Duration, 0, len(replies))
+	for _, r := range replies {
+		switch {
+		case r.State != Counted || i >= len(r.Found):
+			lefts = append(lefts, cell.Endless)
+		case r.Found[i].Holds(f.attempt) && r.Found[i].Accepted == f.accepted:
+			lefts = append(lefts, r.Found[i].Left)
+		}
+	}
+	slices.SortFunc(lefts, func(a, b time.Duration) int { return compareLeft(b, a) })
+	return isMuchLonger(lefts[min(vote.Majority(len(replies)), len(lefts))-1], f.left)
 }
 
 // compareLeft orders remaining times; Endless is the longest.

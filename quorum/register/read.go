@@ -60,7 +60,7 @@ func (r *Register) read(ctx context.Context, keys []string, heads int) ([]Look, 
 		switch {
 		case f.standing == Open && endsSoon(asked.Replies()):
 			return nil, &splitError{replies: asked.Replies()}
-		case f.standing == Open, f.isUnsure(asked.Replies()):
+		case f.standing == Open, f.isUnsure(asked.Replies(), i):
 			return nil, &NoQuorum{Replies: asked.Replies()}
 		case f.standing == Held && !f.chosen:
 			if looks[i], err = r.settleKey(ctx, key); err != nil {
@@ -83,7 +83,7 @@ func (r *Register) read(ctx context.Context, keys []string, heads int) ([]Look, 
 // every proxy: where it is busy with that, a majority of the others still answers at once.
 func (r *Register) readRest(ctx context.Context, keys []string, looks []Look, long []int, replies []Reply) error {
 	holder := slices.IndexFunc(replies, func(reply Reply) bool {
-		return reply.State == Counted && !slices.ContainsFunc(long, func(i int) bool { return !looks[i].isOf(reply.Found[i]) })
+		return !slices.ContainsFunc(long, func(i int) bool { return !looks[i].isOf(reply, i) })
 	})
 	if holder < 0 {
 		return errRest
@@ -99,11 +99,8 @@ func (r *Register) readRest(ctx context.Context, keys []string, looks []Look, lo
 		return err
 	}
 	whole := asked.Replies()[holder]
-	if whole.State != Counted {
-		return errRest
-	}
 	for n, i := range long {
-		if !looks[i].isOf(whole.Found[n]) {
+		if !looks[i].isOf(whole, n) {
 			return errRest
 		}
 		looks[i].Value = whole.Found[n].Value.Text
@@ -111,8 +108,12 @@ func (r *Register) readRest(ctx context.Context, keys []string, looks []Look, lo
 	return nil
 }
 
-// isOf reports whether a cell holds, as far as it was read, what was looked at. What no proxy wrote has no name by which to know.
-func (l Look) isOf(f cell.Found) bool {
+// isOf reports whether a master holds under key number i of a reply, as far as it was read, what was looked at. What no proxy wrote has no name by which to know.
+func (l Look) isOf(reply Reply, i int) bool {
+	if reply.State != Counted || i >= len(reply.Found) {
+		return false
+	}
+	f := reply.Found[i]
 	return (f.Form == cell.Plain || f.Form == cell.Register) && f.Value.Present && l.Version == version(f.Attempt, f.Value)
 }
 

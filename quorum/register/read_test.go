@@ -109,6 +109,14 @@ func TestReadLong(t *testing.T) {
 	}
 }
 
+// A master that does not say what it holds is not asked for the rest, and gives none.
+func TestRestOfNothing(t *testing.T) {
+	l, silent := Look{Present: true, Version: string(attemptOf("a"))}, Reply{State: Counted, Answer: cell.Answer{Did: true}}
+	if l.isOf(silent, 0) || !l.isOf(Reply{State: Counted, Answer: cell.Answer{Found: []cell.Found{{Cell: cell.Cell{Form: cell.Plain, Attempt: attemptOf("a"), Value: cell.Value{Present: true}}}}}}, 0) {
+		t.Error("a reply without what is held, or with it, is taken for the other")
+	}
+}
+
 // Several long values come from one master; if none holds all of them, from all.
 func TestReadSeveralLong(t *testing.T) {
 	for _, away := range []string{"none", "k", "each another"} {
@@ -174,6 +182,8 @@ func TestTimeIsNotGuessed(t *testing.T) {
 		{"and two of them are away", []time.Duration{short, short, long, long, long}, []int{3, 4}, "(no quorum)"},
 		{"and others are away", []time.Duration{short, short, long, long, long}, []int{0, 1}, "1h0m0s"},
 		{"two of five were extended", []time.Duration{short, short, short, long, long}, nil, "1m0s"},
+		{"one was extended, and one of the others is away", []time.Duration{short, short, short, long, short}, []int{4}, "1m0s"},
+		{"one was extended, and two of the others are away", []time.Duration{short, short, short, long, short}, []int{0, 4}, "(no quorum)"},
 		{"one ends never, and two are away", []time.Duration{short, short, cell.Endless, short, short}, []int{3, 4}, "(no quorum)"},
 	} {
 		b := newBench(t, 5)

@@ -57,7 +57,7 @@ type Marker struct {
 	Durable bool
 	// Evicted is the server's evicted_keys at the time.
 	Evicted int64
-	// Proof is that of the admission.
+	// Proof is that of the admission, or ProofRemark where another marker of a master that votes was replaced.
 	Proof string
 	// Address is the master's name in the configuration of the proxy that wrote it.
 	Address string
