@@ -258,8 +258,9 @@ func (r *relay) rests(ctx context.Context) (address string, rests bool) {
 	return r.wire.LocalAddr(), true
 }
 
-// isAtRest reports whether nothing of lock keys is under way. It is called with mu held.
+// isAtRest reports whether nothing of lock keys is under way. A connection that was said to be at rest stays so, whatever else its client does there, as
+// nothing of lock keys was carried over it since. It is called with mu held.
 func (r *relay) isAtRest() bool {
 	c := &r.carries
-	return !c.runs && (r.wire == nil || r.gone || c.vouched != r.dial || !c.now && r.tracker.Settled() && !r.isBetween())
+	return !c.runs && (r.wire == nil || r.gone || c.vouched != r.dial || c.rested == r.dial || !c.now && r.tracker.Settled() && !r.isBetween())
 }
