@@ -72,6 +72,8 @@ type NoQuorumError struct {
 	// Unclear is set where the masters answered, but what became of the command cannot be
 	// seen any more, because others have changed the key since.
 	Unclear bool
+	// Unconfirmed is set where the masters answered, and did not confirm where the locks are.
+	Unconfirmed bool
 	// Changed is set while the masters are being changed; ChangedTo are those that follow, where that is
 	// known.
 	Changed   bool
@@ -96,6 +98,9 @@ func (e *NoQuorumError) Error() string {
 	}
 	if e.Changed {
 		return e.changeText()
+	}
+	if e.Unconfirmed {
+		return fmt.Sprintf("%d of %d masters answered, and no majority of them confirmed where the locks are", e.Answered, e.Masters)
 	}
 	text := e.quarantines()
 	switch open := e.HasMajority(); {

@@ -53,4 +53,9 @@ func TestNoQuorumSays(t *testing.T) {
 			t.Errorf("%d answered, %v: %q, want %q", c.answered, c.causes, got, c.want)
 		}
 	}
+	e := newNoQuorum(5)
+	e.Answered, e.Unconfirmed = 5, true
+	if got, want := e.Error(), "5 of 5 masters answered, and no majority of them confirmed where the locks are"; got != want {
+		t.Errorf("unconfirmed: %q, want %q", got, want)
+	}
 }

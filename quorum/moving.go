@@ -139,17 +139,28 @@ func (c *Cluster) Confirm(ctx context.Context) (Placed, error) {
 	}
 }
 
-// confirm looks again where it turns out that something was decided of which this proxy has not heard yet.
+// confirm looks again where it turns out that something was decided of which this proxy has not heard yet: a majority of the masters votes as far as it
+// knows, and does not confirm it. It hears of that soon, for each master that does not is looked at.
 func (c *Cluster) confirm() (Placed, error) {
-	return onWhich(context.Background(), c, func(g *generation) (Placed, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*c.opts.MasterTimeout)
-		defer cancel()
-		at, known := c.Placed()
-		if !known || g.guards.Confirm(ctx) != nil || c.now() != g {
-			return Placed{}, g.absence()
+	for until := time.Now().Add(changePatience); ; {
+		at, err := onWhich(context.Background(), c, c.confirmOnce)
+		var none *NoQuorumError
+		if !errors.As(err, &none) || !none.HasMajority() || time.Now().After(until) || c.isStopped(followPause) {
+			return at, err
 		}
-		return at, nil
-	})
+	}
+}
+
+func (c *Cluster) confirmOnce(g *generation) (Placed, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*c.opts.MasterTimeout)
+	defer cancel()
+	at, known := c.Placed()
+	if !known || g.guards.Confirm(ctx) != nil || c.now() != g {
+		none := g.absence()
+		none.Unconfirmed = none.HasMajority()
+		return Placed{}, none
+	}
+	return at, nil
 }
 
 // confirmation is a look at the masters that some wait for.
