@@ -67,6 +67,20 @@ func (r *rig) wantVoting() {
 	(&kit.Fleet{Masters: r.masters, Proxies: r.proxies}).WantVoting(r.t, len(r.masters))
 }
 
+// wantAllHold wants each proxy to have said, to each master, that it holds back commands on lock keys; or to have done so by now, where the move is over.
+func (r *rig) wantAllHold() {
+	r.t.Helper()
+	for _, master := range r.masters {
+		kit.Soon(r.t, func() error {
+			n, err := kit.AskIn(master, "0", "HLEN", "redlock-proxy:held")
+			if err == nil && n != int64(len(r.proxies)) {
+				err = fmt.Errorf("%v proxies hold back as far as %s knows, want %d", n, master.Addr(), len(r.proxies))
+			}
+			return err
+		})
+	}
+}
+
 // errNotMoved is what the program says when it has not done what it was asked.
 type errNotMoved struct{ said string }
 

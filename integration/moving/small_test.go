@@ -3,7 +3,6 @@
 package moving
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,13 +54,16 @@ func TestMoveTwice(t *testing.T) {
 	kit.Must(t, r.wantOnlyAt(true))
 }
 
-// TestMoveIsAborted: while it waits for a proxy that stands still, a move is given up. The locks are where they were, and commands go on there.
+// TestMoveIsAborted: while it waits for a proxy that stands still, a move is given up. The locks are where they were, and commands go on there. That
+// proxy is stopped when the move is decided, in the midst of a transaction: it has not said that it holds back, and was heard of a moment ago.
 func TestMoveIsAborted(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
-	one, _ := r.pair()
+	one, other := r.pair()
+	operator := kit.Connect(t, r.proxies[0])
 	kit.Want(t, one, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
-	kit.Must(t, r.proxies[1].Pause())
+	kit.Want(t, other, "OK", "MULTI")
+	kit.Want(t, other, "QUEUED", "GET", "lock:a")
 	moved := make(chan error, 1)
 	go func() {
 		_, err := r.move(0)
@@ -69,12 +71,13 @@ func TestMoveIsAborted(t *testing.T) {
 	}()
 	_, err := r.proxies[0].WaitLog("decided: to-masters", kit.Patience)
 	kit.Must(t, err)
+	kit.Must(t, r.proxies[1].Pause())
 	asked := make(chan any, 1)
 	go func() {
 		reply, _ := one.Do("SET", "lock:a", "you", "NX", "PX", "60000")
 		asked <- reply
 	}()
-	wantSaid(t, r.mustMove(0, "--abort"), "given up: the locks stay at the upstream")
+	wantSaid(t, kit.Text(kit.Do(t, operator, "PROXY", "MOVE", "ABORT")), "given up: the locks stay at the upstream")
 	if err := <-moved; err == nil || !strings.Contains(err.Error(), "upstream") {
 		t.Errorf("the move that was given up said: %v", err)
 	}
@@ -82,6 +85,9 @@ func TestMoveIsAborted(t *testing.T) {
 		t.Errorf("it was granted twice: %v", reply)
 	}
 	kit.Must(t, r.proxies[1].Continue())
+	if replies := kit.Text(kit.Do(t, other, "EXEC")); replies != "[me]" {
+		t.Errorf("EXEC of the transaction that had begun: %v", replies)
+	}
 	kit.Want(t, kit.Connect(t, r.proxies[1]), "me", "GET", "lock:a")
 	kit.Must(t, r.wantOnlyAt(true))
 	r.mustMove(1)
@@ -272,33 +278,23 @@ func TestWatchOverTheMove(t *testing.T) {
 }
 
 // TestLockInATransactionThatBeganBefore: a transaction that held nothing of lock keys when its connection was said to be at rest takes no lock at the
-// upstream afterwards.
+// upstream afterwards, and goes on with what else there is in it.
 func TestLockInATransactionThatBeganBefore(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	one, other := r.pair()
 	kit.Want(t, one, "OK", "SET", "lock:b", "me", "PX", "60000")
 	kit.Want(t, one, "OK", "MULTI")
-	done := make(chan error, 1)
-	go func() {
-		_, err := r.move(1)
-		done <- err
-	}()
-	kit.Soon(t, func() error {
-		if info := kit.Text(kit.Do(t, other, "PROXY", "INFO")); !strings.Contains(info, "redlock_locks_at:moving-to-masters") {
-			return errors.New("the move has not begun")
-		}
-		return nil
-	})
-	time.Sleep(200 * time.Millisecond) // until the connection is said to be at rest
+	done := r.during(1)
+	r.wantAllHold()
 	kit.Want(t, one, "QUEUED", "GET", "data")
 	taken := kit.Text(kit.Do(t, one, "SET", "lock:a", "me", "NX", "PX", "60000"))
 	executed := kit.Text(kit.Do(t, one, "EXEC"))
-	kit.Must(t, <-done)
-	kit.Want(t, other, "OK", "SET", "lock:a", "other", "NX", "PX", "60000")
+	done()
 	if !strings.Contains(executed, "EXECABORT") {
-		t.Errorf("SET: %s, EXEC: %s, and another has the lock", taken, executed)
+		t.Errorf("SET: %s, EXEC: %s", taken, executed)
 	}
+	kit.Want(t, other, "OK", "SET", "lock:a", "other", "NX", "PX", "60000")
 }
 
 // TestTransactionsOverTheMove: a transaction in which nothing was said of lock keys before the move goes on after it.
