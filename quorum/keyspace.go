@@ -26,7 +26,7 @@ func (c *generation) keyspace(db int) *keyspace {
 	}
 	k := &keyspace{cluster: c, db: db}
 	k.Register = register.New(register.Options{
-		N: len(c.masters), Masters: k, Source: c.source, Patience: patience, Keep: true, Yield: yieldTime, Unlimited: c.unguarded, Shared: bag.Is,
+		N: len(c.masters), Masters: k, Source: c.source, Patience: patience, Tries: leastTries, Keep: true, Yield: yieldTime, Unlimited: c.unguarded, Shared: bag.Is,
 		Sharing: c.of.opts.Tagged, FenceAhead: func(m int, key string) { c.guards.FenceAhead(c.masters[m].Name(), key) },
 	})
 	known, _ := c.keyspaces.LoadOrStore(db, k)
@@ -35,6 +35,9 @@ func (c *generation) keyspace(db int) *keyspace {
 
 // patience is how long a command is tried again because others change the same key.
 const patience = 5 * time.Second
+
+// leastTries is how often it is tried at the least: about as often as in patience where a try takes 200 ms.
+const leastTries = 25
 
 // yieldTime is some round trips.
 const yieldTime = 3 * time.Millisecond

@@ -12,6 +12,7 @@ import (
 func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, error) {
 	start := u.masters.Now()
 	if u.timeLeft(b.passed) <= 0 {
+		u.late = b.passed
 		return Outcome{}, &splitError{}
 	}
 	if p.since.IsZero() {
@@ -49,6 +50,9 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 		u.sent = append(u.sent, sentChange{p.decision, p.base.attempt, b.number, p.change, p.lease, p.since})
 	}
 	u.saw(replies)
+	if took := u.masters.Now().Sub(b.start); u.timeLeft(took) <= 0 {
+		u.late = took
+	}
 	return Outcome{}, &splitError{}
 }
 

@@ -71,9 +71,6 @@ func (r *Register) Lock(ctx context.Context, t Taking) (Granted, error) {
 // lock takes the keys, with a fence where one round trip does it.
 func (r *Register) lock(ctx context.Context, t Taking) (Granted, error) {
 	until := r.masters.Now().Add(r.opts.Patience)
-	if !t.Until.IsZero() && t.Until.Before(until) {
-		until = t.Until
-	}
 	for failures := 1; ; failures++ {
 		got, err := r.take(ctx, t)
 		if err == nil {
@@ -88,7 +85,7 @@ func (r *Register) lock(ctx context.Context, t Taking) (Granted, error) {
 			return r.lockByBallot(ctx, t)
 		case again.open && failures >= openTries:
 			return Granted{}, &NoQuorum{Replies: again.replies}
-		case r.masters.Now().After(until):
+		case !t.Until.IsZero() && r.masters.Now().After(t.Until), r.masters.Now().After(until) && failures >= r.opts.Tries:
 			return Granted{}, ErrContended
 		case again.low:
 			continue

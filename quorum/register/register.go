@@ -20,6 +20,8 @@ type Options struct {
 	Source  *cell.Source
 	// Patience is how long a command is tried again because others change the same key.
 	Patience time.Duration
+	// Tries is how often it is tried at the least, however long that takes: a process that gets no processor for a while comes to few tries in Patience.
+	Tries int
 	// Yield is for how long the others of this process wait after a change that other
 	// processes contended for: those would hardly ever get to it otherwise.
 	Yield time.Duration

@@ -118,6 +118,8 @@ type update struct {
 	above, ahead uint64
 	// contended: a ballot of this change was overtaken.
 	contended bool
+	// late is how long the last round had taken when it was too late to go on with it, else zero.
+	late time.Duration
 }
 
 // sentChange is a value that some masters may have accepted.
@@ -139,14 +141,15 @@ func (u *update) perform(ctx context.Context) (Outcome, error) {
 			return out, err
 		}
 	}
-	for failures := 1; ; failures++ {
+	for failures, tries := 1, 1; ; failures, tries = failures+1, tries+1 {
+		u.late = 0
 		out, err := u.round(ctx)
 		if !errors.As(err, new(*splitError)) {
 			return out, err
 		}
 		u.contended, u.ahead = true, min(2*u.ahead+4, 128)
-		if u.masters.Now().After(until) {
-			return Outcome{}, u.givenUp(nil)
+		if u.masters.Now().After(until) && (u.late > 0 || tries >= u.opts.Tries) {
+			return Outcome{}, u.givenUp()
 		}
 		if len(u.sent) > 0 {
 			failures = 0 // what became of it is found out without a longer pause
@@ -157,10 +160,13 @@ func (u *update) perform(ctx context.Context) (Outcome, error) {
 	}
 }
 
-// givenUp is the error of a change that could not be made, or may have been.
-func (u *update) givenUp(replies []Reply) error {
-	if len(u.sent) > 0 {
-		return &NoQuorum{Replies: replies, Unclear: true, Overtaken: true}
+// givenUp is the error of a change that could not be made, or may have been: since others came between, or the masters took too long.
+func (u *update) givenUp() error {
+	switch {
+	case u.late > 0:
+		return &NoQuorum{Late: u.late, Overtaken: len(u.sent) > 0}
+	case len(u.sent) > 0:
+		return &NoQuorum{Unclear: true, Overtaken: true}
 	}
 	return ErrContended
 }

@@ -372,7 +372,8 @@ func TestNoAcceptAfterTheLimit(t *testing.T) {
 	b.wantHolds("me* you* you*")
 
 	b.rounds, b.takes = nil, Limit
-	if _, err := b.proxy().Update(t.Context(), put("them")); !errors.Is(err, ErrContended) {
+	var none *NoQuorum
+	if _, err := b.proxy().Update(t.Context(), put("them")); !errors.As(err, &none) || none.Late < Limit || none.Overtaken {
 		t.Errorf("of which each round takes too long: %v", err)
 	}
 	b.wantHolds("me* you* you*")
@@ -859,4 +860,31 @@ func TestUpdateWhereARemovalEnds(t *testing.T) {
 	_, err := b.proxy().Update(t.Context(), put("me"))
 	b.sure(err)
 	b.wantHolds("me me me . .")
+}
+
+// A process that gets no processor while it is overtaken goes on when it does, up to so many tries; without end it says so.
+func TestUpdateAfterAStandstill(t *testing.T) {
+	for standstills, want := range map[int]string{0: "granted", 1: "granted", 4: "granted", 5: "contended", 9: "contended"} {
+		b := newBench(t, 3)
+		b.lock(b.proxy(), "me")
+		r, rival := b.proxy(), b.proxy()
+		r.opts.Tries = 5
+		overtakes := standstills
+		b.fate = func(master int, op cell.Op) fate {
+			if _, accepts := op.(cell.Accept); accepts && overtakes > 0 && master == 0 {
+				overtakes--
+				fate, pausing := b.fate, b.pausing
+				b.fate, b.pausing = nil, func() {}
+				_, err := rival.Update(t.Context(), put(fmt.Sprint(overtakes)))
+				b.sure(err)
+				b.fate, b.pausing = fate, pausing
+			}
+			return done
+		}
+		b.pausing = func() { b.clock(b.now.Add(2 * r.opts.Patience)) }
+		_, err := r.Update(t.Context(), appending("+"))
+		if outcome(err) != want {
+			t.Errorf("overtaken %d times: %v, want %s", standstills, err, want)
+		}
+	}
 }

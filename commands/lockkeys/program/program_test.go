@@ -294,6 +294,20 @@ func TestLeavingWhileOvertaken(t *testing.T) {
 	}
 }
 
+// A program whose process gets no processor whenever it is overtaken goes on when it does.
+func TestOvertakenInAStandstill(t *testing.T) {
+	b, now := newBench(t), time.Unix(1_700_000_000, 0)
+	b.engine.Now = func() time.Time { return now }
+	b.register.Before = func(round int) {
+		if round <= 10 {
+			now = now.Add(2 * retryTime)
+			b.register.Put("k", fmt.Sprint("other", round), 500)
+		}
+	}
+	b.does("DEL k", "1")
+	b.holding("k", ".")
+}
+
 // A program that is overtaken without end says so.
 func TestOvertakenForever(t *testing.T) {
 	b := newBench(t)
