@@ -3,6 +3,8 @@
 package tracking
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"redlock-proxy/integration/kit"
@@ -115,12 +117,20 @@ func TestModes(t *testing.T) {
 	})
 }
 
-// TestMastersGo: while a majority can be watched nobody is told for nothing, without one everybody is told.
+// TestMastersGo: while a majority can be watched nobody is told for nothing, without one everybody is told. Masters go once all are watched: before, those
+// that are left may not be.
 func TestMastersGo(t *testing.T) {
 	f := start(t, true)
-	client, other := tracks(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
+	client, looks, other := tracks(t, f.Proxies[0]), kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 	kit.Want(t, other, "OK", "SET", "lock:k", "token", "PX", "100000")
 	kit.Want(t, client, "token", "GET", "lock:k")
+	kit.Soon(t, func() error {
+		info := kit.Text(kit.Do(t, looks, "PROXY", "INFO"))
+		if n := strings.Count(info, ",watched_keys=1"); n != len(f.Masters) {
+			return fmt.Errorf("the key is watched on %d masters:\n%s", n, info)
+		}
+		return nil
+	})
 	wantSilence(t, client)
 	for _, master := range f.Masters[:2] {
 		kit.Must(t, master.Kill())
