@@ -3,6 +3,7 @@
 package operate
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -198,6 +199,13 @@ func TestInitTellsWhatItCouldNot(t *testing.T) {
 	t.Parallel()
 	f := kit.StartFleet(t)
 	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "3600000")
+	kit.Soon(t, func() error { // a majority of others may have granted it
+		longest, err := kit.AskIn(f.Masters[0], "0", "GET", "redlock-proxy:longest")
+		if err == nil && longest == nil {
+			err = fmt.Errorf("master %s does not know of the lock's TTL", f.Masters[0].Addr())
+		}
+		return errors.Join(err, kit.Stands(f.Masters[0], "0", "k", "t"))
+	})
 	kit.Must(t, f.Proxies[0].Kill())
 	kit.Must(t, kit.Tell(f.Masters[0], "DEL", "k"))
 	masters := []*redistest.Server{f.Masters[0], kit.StartRedis(t), kit.StartRedis(t)}
