@@ -12,12 +12,14 @@ import (
 
 // TestLongValues: a value is replaced through a proxy that does not reach one of the masters, the first or the last, and read through another proxy that
 // does, by itself and beside others, whatever its length: what is read is the whole of the new one. All masters are asked for 8 KB of it, and one for the rest.
+// The longest is far above where an operation is long, and such that a machine which does ten things at once gets it to a majority in the 600 ms of a round,
+// one master after another: while one of them does not answer, one more may be busy with what is long.
 func TestLongValues(t *testing.T) {
 	t.Parallel()
 	f := startLockKeyFleet(t, 2, kit.PatientMasters()...)
 	writer, reader := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 	kit.Want(t, writer, "OK", "SET", "lock:short", "me", "PX", "600000")
-	for _, size := range []int{16, 8000, 8192, 9000, 40_000, 1_000_000} {
+	for _, size := range []int{16, 8000, 8192, 9000, 40_000, 100_000} {
 		for n, master := range []int{0, 4, 0} {
 			key, before, after := fmt.Sprint("lock:", n, ":", size), strings.Repeat("before__", size/8), strings.Repeat("after___", size/8)
 			kit.Want(t, writer, "OK", "SET", key, before, "PX", "600000")
