@@ -142,10 +142,19 @@ func (c *Cluster) Confirm(ctx context.Context) (Placed, error) {
 // confirm looks again where it turns out that something was decided of which this proxy has not heard yet: a majority of the masters votes as far as it
 // knows, and does not confirm it. It hears of that soon, for each master that does not is looked at.
 func (c *Cluster) confirm() (Placed, error) {
-	for until := time.Now().Add(changePatience); ; {
-		at, err := onWhich(context.Background(), c, c.confirmOnce)
+	until := time.Now().Add(changePatience)
+	return confirmed(
+		func() (Placed, error) { return onWhich(context.Background(), c, c.confirmOnce) },
+		func() bool { return time.Now().After(until) || c.isStopped(followPause) },
+	)
+}
+
+// confirmed tries until that is not just unconfirmed, or over, which pauses, reports that it is not to be tried again.
+func confirmed(try func() (Placed, error), over func() bool) (Placed, error) {
+	for {
+		at, err := try()
 		var none *NoQuorumError
-		if !errors.As(err, &none) || !none.HasMajority() || time.Now().After(until) || c.isStopped(followPause) {
+		if !errors.As(err, &none) || !none.Unconfirmed || over() {
 			return at, err
 		}
 	}

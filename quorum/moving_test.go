@@ -106,3 +106,34 @@ func TestMoveOn(t *testing.T) {
 		t.Errorf("proxies %v", ids)
 	}
 }
+
+// Where the masters are well and do not confirm, it is tried until they do, or that has taken too long; else what came of it is returned at once.
+func TestConfirmed(t *testing.T) {
+	here, other := Placed{Place: place.Masters, Era: 2}, errors.New("another")
+	unconfirmed, none := &NoQuorumError{Unconfirmed: true}, &NoQuorumError{}
+	for _, c := range []struct {
+		name  string
+		comes []error // of each try
+		most  int     // tries
+		want  error
+	}{
+		{"at once", []error{nil}, 5, nil},
+		{"after it was heard of", []error{unconfirmed, unconfirmed, nil}, 5, nil},
+		{"too late", []error{unconfirmed, unconfirmed, unconfirmed}, 3, unconfirmed},
+		{"without masters", []error{none}, 5, none},
+		{"without masters in the end", []error{unconfirmed, none}, 5, none},
+		{"another error", []error{other}, 5, other},
+	} {
+		tries := 0
+		at, err := confirmed(func() (Placed, error) {
+			tries++
+			if err := c.comes[tries-1]; err != nil {
+				return Placed{}, err
+			}
+			return here, nil
+		}, func() bool { return tries == c.most })
+		if !errors.Is(err, c.want) || tries != len(c.comes) || err == nil && at != here {
+			t.Errorf("%s: %v, %v after %d tries", c.name, at, err, tries)
+		}
+	}
+}
