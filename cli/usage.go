@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -41,12 +42,7 @@ func flagHint(c *cli.Context, name string) string {
 }
 
 func hasFlag(flags []cli.Flag, name string) bool {
-	for _, known := range flagNames(flags) {
-		if known == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(flagNames(flags), name)
 }
 
 // flagNames are the long names of flags.

@@ -18,7 +18,7 @@ func wantedErrors(t *testing.T, path string) []string {
 		t.Fatal(err)
 	}
 	var wanted []string
-	for _, line := range strings.Split(string(content), "\n") {
+	for line := range strings.SplitSeq(string(content), "\n") {
 		if text, ok := strings.CutPrefix(line, "# want: "); ok {
 			wanted = append(wanted, strings.ReplaceAll(text, "{file}", path))
 		}

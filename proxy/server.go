@@ -278,11 +278,9 @@ func (s *Server) leaveUpstream() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, session := range s.sessions {
-		s.running.Add(1)
-		go func() {
-			defer s.running.Done()
+		s.running.Go(func() {
 			session.relay.leave()
-		}()
+		})
 	}
 }
 

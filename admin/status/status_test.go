@@ -288,12 +288,12 @@ func TestDocumented(t *testing.T) {
 		if of.Kind() != reflect.Struct {
 			return
 		}
-		for i := range of.NumField() {
-			name := of.Field(i).Tag.Get("json")
+		for field := range of.Fields() {
+			name := field.Tag.Get("json")
 			if !regexp.MustCompile("`" + name + "(\\[\\])?`").Match(page) {
 				t.Errorf("there is no `%s`", name)
 			}
-			walk(of.Field(i).Type)
+			walk(field.Type)
 		}
 	}
 	walk(reflect.TypeFor[view]())

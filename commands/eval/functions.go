@@ -3,6 +3,7 @@ package eval
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -102,10 +103,8 @@ func (s *Scripts) learnFunction(ctx context.Context, name string, words [][]byte
 func (s *Scripts) placeFunction(words [][]byte, libraries map[string][]*names.Names) (at Where, refusal string) {
 	n, _ := script.KeyCount(words, len(words))
 	search := names.Search{IsLock: s.opts.LockKeys.Match, Keys: words[3 : 3+n], Argv: words[3+n:]}
-	for _, library := range libraries[syntax.Folded(words[1])] {
-		if search.Finds(library) {
-			return Nowhere, fmt.Sprintf("ERR '%s' of '%s': its library, or an argument, names a lock key; functions run on the upstream alone, lock keys are on the lock masters; send a script (EVAL)", syntax.Lower(words[0]), syntax.Shown(words[1]))
-		}
+	if slices.ContainsFunc(libraries[syntax.Folded(words[1])], search.Finds) {
+		return Nowhere, fmt.Sprintf("ERR '%s' of '%s': its library, or an argument, names a lock key; functions run on the upstream alone, lock keys are on the lock masters; send a script (EVAL)", syntax.Lower(words[0]), syntax.Shown(words[1]))
 	}
 	return Upstream, ""
 }

@@ -147,7 +147,7 @@ func loggedJobs(s *side, d dialect) {
 		received, err := listener.Receive()
 		kit.Must(s.t, err)
 		var entry struct{ Job, Message string }
-		kit.Must(s.t, json.Unmarshal([]byte(fmt.Sprint(received.([]any)[2])), &entry))
+		kit.Must(s.t, json.Unmarshal(fmt.Append(nil, received.([]any)[2]), &entry))
 		s.note("heard: %v", entry)
 		message = entry.Message
 	}

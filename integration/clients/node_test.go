@@ -37,7 +37,7 @@ func partOfKeys(s *side, d dialect) {
 	s.t.Helper()
 	overlappingKeys(s, d)
 	key := d.key("part")
-	for _, lost := range strings.Split(key, ",") {
+	for lost := range strings.SplitSeq(key, ",") {
 		s.take(s.a, d, key, longLease)
 		s.note("DEL %s: %v", lost, kit.Do(s.t, s.raw, "DEL", lost))
 		s.say(s.a, d, "extend", key, kit.Millis(longerLease))

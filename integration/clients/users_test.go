@@ -159,7 +159,7 @@ func goAsUser(t *testing.T, addr, ca, password string, lines []string) (replies 
 	for _, line := range lines {
 		client := redis.NewClient(&opts)
 		var words []any
-		for _, w := range strings.Fields(line) {
+		for w := range strings.FieldsSeq(line) {
 			words = append(words, w)
 		}
 		reply, err := client.Do(t.Context(), words...).Result()

@@ -200,7 +200,7 @@ func changeUnderLoad(t *testing.T, r *rig, key func(number int) string) {
 		is = masters
 	}
 	l.want(t)
-	for _, line := range strings.Split(r.proxies[0].Log(), "\n") {
+	for line := range strings.SplitSeq(r.proxies[0].Log(), "\n") {
 		if _, told, found := strings.Cut(line, `msg="the new masters vote" `); found {
 			t.Log("the first proxy: a majority votes: ", told)
 		}

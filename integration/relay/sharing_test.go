@@ -117,7 +117,7 @@ func (r *relay) want(t *testing.T, group string, sharers int, mark string) {
 			return err
 		}
 		n := 0
-		for _, field := range strings.Fields(fmt.Sprint(list)) {
+		for field := range strings.FieldsSeq(fmt.Sprint(list)) {
 			if field == mark {
 				n++
 			}

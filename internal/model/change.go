@@ -2,6 +2,7 @@ package model
 
 import (
 	"math/bits"
+	"slices"
 
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/vote"
@@ -49,10 +50,8 @@ func (s *Scenario) total() int {
 // set are the masters of a proxy.
 func (s *Scenario) set(proxy int) []int {
 	if s.Change != nil {
-		for _, p := range s.Change.Proxies {
-			if p == proxy {
-				return s.Change.New
-			}
+		if slices.Contains(s.Change.Proxies, proxy) {
+			return s.Change.New
 		}
 	}
 	all := make([]int, s.N)
@@ -67,12 +66,7 @@ func (s *Scenario) hasNew(proxy int) bool {
 	if s.Change == nil {
 		return false
 	}
-	for _, p := range s.Change.Proxies {
-		if p == proxy {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(s.Change.Proxies, proxy)
 }
 
 // isNew reports whether a master is of the new set.
@@ -80,12 +74,7 @@ func (s *Scenario) isNew(m int) bool {
 	if s.Change == nil {
 		return false
 	}
-	for _, n := range s.Change.New {
-		if n == m {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(s.Change.New, m)
 }
 
 // role sorts masters: those of both sets, of the old one, of the new one.

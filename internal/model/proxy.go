@@ -387,10 +387,8 @@ func (t *task) note(op cell.Op) {
 }
 
 func appendNew(all []cell.Attempt, one cell.Attempt) []cell.Attempt {
-	for _, other := range all {
-		if other == one {
-			return all
-		}
+	if slices.Contains(all, one) {
+		return all
 	}
 	return append(all, one)
 }

@@ -91,7 +91,7 @@ func TestHarmless(t *testing.T) {
 		"SET capa redirect":                     "SET capa redirect",
 	} {
 		var words [][]byte
-		for _, word := range strings.Fields(sent) {
+		for word := range strings.FieldsSeq(sent) {
 			words = append(words, []byte(word))
 		}
 		other, changed := Harmless(words)

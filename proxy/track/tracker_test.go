@@ -19,7 +19,7 @@ func newLesson() *lesson { return &lesson{Tracker: NewTracker(0, false)} }
 func (l *lesson) send(commands string) {
 	for line := range strings.SplitSeq(commands, "\n") {
 		var words [][]byte
-		for _, word := range strings.Fields(line) {
+		for word := range strings.FieldsSeq(line) {
 			words = append(words, []byte(word))
 		}
 		switch name := Name(words[0]); {

@@ -90,7 +90,7 @@ func rulesIn(word string) string {
 		return strings.Trim(word, "-")
 	}
 	r := rules{settings: settings}
-	for _, name := range strings.Split(names, "") {
+	for name := range strings.SplitSeq(names, "") {
 		m := member{name: name, runID: NotReported}
 		if name == strings.ToUpper(name) {
 			m = member{name: "other name", runID: name}

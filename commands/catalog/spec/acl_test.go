@@ -50,7 +50,7 @@ func accessFlags(flags []any) (a Access) {
 func TestAccessAsRedisHasIt(t *testing.T) {
 	server := startRedis(t)
 	checked := 0
-	for _, line := range strings.Split(strings.TrimSpace(accessExamples), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(accessExamples), "\n") {
 		words := strings.Fields(line)
 		var bytes [][]byte
 		var ask []any

@@ -2,6 +2,7 @@ package copying
 
 import (
 	"fmt"
+	"maps"
 	"math/bits"
 	"testing"
 	"time"
@@ -13,9 +14,7 @@ import (
 // joining makes a copy for a master that is source number 0 itself, and returns what its second pass does.
 func joining(census Census, views []View) []Step {
 	own := View{}
-	for key, h := range views[0] {
-		own[key] = h
-	}
+	maps.Copy(own, views[0])
 	k := New(census, false, 0, own, views)
 	steps, _ := k.Pass(own, views)
 	again, _ := k.Pass(own, views) // what the first one left until it is sure

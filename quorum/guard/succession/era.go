@@ -140,7 +140,7 @@ func ParseSeal(text string) (s Seal, ok bool) {
 	}
 	s.Ballot = parts[0]
 	s.Before, _ = strconv.Atoi(parts[1])
-	for _, escaped := range strings.Split(parts[2], ",") {
+	for escaped := range strings.SplitSeq(parts[2], ",") {
 		name, err := url.QueryUnescape(escaped)
 		if err != nil {
 			return Seal{}, false

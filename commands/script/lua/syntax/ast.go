@@ -3,7 +3,7 @@ package syntax
 // The tree of a chunk, with its variables resolved. Line is the last line of an expression, which is where C Lua sees its errors.
 
 // Expression is a pointer to one of the types that end in Expr.
-type Expression interface{}
+type Expression any
 
 type (
 	// ConstantExpr is nil, a bool, a float64 or a string.
@@ -71,7 +71,7 @@ func IsMulti(e Expression) bool {
 }
 
 // Statement is a pointer to one of the types that end in Stmt.
-type Statement interface{}
+type Statement any
 
 type (
 	// LocalStmt is local a, b = 1, 2.
