@@ -85,8 +85,7 @@ func parseYAML(path string, content []byte) ([]*ast.MappingValueNode, error) {
 
 // syntaxError leaves out the lines of the file that the parser quotes: they may hold a password.
 func syntaxError(path string, err error) error {
-	var syntax yaml.Error
-	if errors.As(err, &syntax) && syntax.GetToken() != nil {
+	if syntax, ok := errors.AsType[yaml.Error](err); ok && syntax.GetToken() != nil {
 		return fmt.Errorf("%s:%d: %s", path, syntax.GetToken().Position.Line, guarded(syntax.GetMessage()))
 	}
 	return fmt.Errorf("%s: is not YAML", path)

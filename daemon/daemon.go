@@ -236,8 +236,7 @@ func newID() string {
 
 // cannotListen names the setting, and the cause without the layers around it.
 func cannotListen(setting, address string, err error) error {
-	var call *os.SyscallError
-	if errors.As(err, &call) {
+	if call, ok := errors.AsType[*os.SyscallError](err); ok {
 		err = call.Err
 	}
 	return fmt.Errorf("--%s: %q: %w", setting, address, err)

@@ -67,8 +67,7 @@ func (f *forwarding) refit(ctx context.Context) error {
 // connection's last command how far replicas must be, and on a new one there was none.
 func (a *asking) remind(ctx context.Context) error {
 	_, err := a.ask(ctx, []byte("*1\r\n$4\r\nPING\r\n"))
-	var down *upstream.Error
-	if errors.As(err, &down) {
+	if _, ok := errors.AsType[*upstream.Error](err); ok {
 		return nil // as the command will find
 	}
 	return err

@@ -258,8 +258,7 @@ func (a *asking) spoilMulti(ctx context.Context) error {
 // askInMulti is ask within a transaction: with the upstream's connection it is lost.
 func (a *asking) askInMulti(ctx context.Context, command string) ([]byte, error) {
 	answer, err := a.ask(ctx, []byte(command))
-	var down *upstream.Error
-	if errors.As(err, &down) {
+	if _, ok := errors.AsType[*upstream.Error](err); ok {
 		return nil, errOver
 	}
 	return answer, err

@@ -83,8 +83,7 @@ func (c *carrying) touches(own *command.Command, words [][]byte) bool {
 }
 
 func failureOf(err error) string {
-	var down *upstream.Error
-	if errors.As(err, &down) {
+	if down, ok := errors.AsType[*upstream.Error](err); ok {
 		return down.Reply()
 	}
 	return command.Failure(err)

@@ -86,8 +86,7 @@ func (s *Server) shakeHands(ctx context.Context, conn *tls.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, s.entry)
 	defer cancel()
 	err := conn.HandshakeContext(ctx)
-	var plain tls.RecordHeaderError
-	if errors.As(err, &plain) && plain.Conn != nil {
+	if plain, ok := errors.AsType[tls.RecordHeaderError](err); ok && plain.Conn != nil {
 		turnAway(plain.Conn, plainOnTLS)
 	}
 	return err

@@ -244,7 +244,7 @@ func (f *forwarding) command(ctx context.Context) error {
 	default:
 		words, err = f.in.words()
 	}
-	if protocol := (*resp.RequestError)(nil); errors.As(err, &protocol) {
+	if _, ok := errors.AsType[*resp.RequestError](err); ok {
 		return errors.Join(f.settle(ctx), err)
 	}
 	if err != nil {

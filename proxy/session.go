@@ -138,8 +138,7 @@ func (s *session) run(ctx context.Context) (parked bool) {
 		}
 		err = s.converse(ctx)
 	}
-	var protocol *resp.RequestError
-	if errors.As(err, &protocol) {
+	if protocol, ok := errors.AsType[*resp.RequestError](err); ok {
 		s.client.Refuse("ERR "+protocol.Error(), &s.out)
 	}
 	if errors.Is(err, resp.ErrTLS) {

@@ -386,8 +386,7 @@ func (c *Cluster) named(err error) error {
 	if u == nil || err == nil {
 		return err
 	}
-	var none *NoQuorumError
-	if errors.As(err, &none) {
+	if none, ok := errors.AsType[*NoQuorumError](err); ok {
 		none.Changed, none.ChangedTo = true, u.to
 	}
 	return err

@@ -75,8 +75,7 @@ func newLosses(registry prometheus.Registerer) *losses {
 }
 
 func (l *losses) count(err error) {
-	var none *quorum.NoQuorumError
-	if errors.As(err, &none) {
+	if none, ok := errors.AsType[*quorum.NoQuorumError](err); ok {
 		l.by[lossOf(none)].Inc()
 	}
 }

@@ -338,8 +338,7 @@ func (r *Reply) Fail(err error) {
 
 // Failure is the text of Fail.
 func Failure(err error) string {
-	var none *quorum.NoQuorumError
-	if errors.As(err, &none) {
+	if none, ok := errors.AsType[*quorum.NoQuorumError](err); ok {
 		return "NOQUORUM " + none.Error()
 	}
 	if refusal, is := err.(interface{ Reply() string }); is { // the upstream's

@@ -136,7 +136,7 @@ func (s *Scripts) program(c *command.Client, known *rights.Known, inv invocation
 			reply, err := inv.script.Run(ctx, script.Input{
 				Keys: inv.keys, Argv: inv.argv, ReadOnly: inv.readOnly, Call: calls.do, Cost: view.Cost, May: calls.may, Allowance: allowance, Pace: s.pace,
 			})
-			if over := (*script.LimitError)(nil); errors.As(err, &over) {
+			if over, ok := errors.AsType[*script.LimitError](err); ok {
 				s.stopped.Add(1)
 				err = &program.Refusal{Text: over.Error()}
 			}

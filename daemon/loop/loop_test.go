@@ -58,8 +58,7 @@ func TestCheck(t *testing.T) {
 		{"/run/redis.sock", "127.0.0.1:6380", false},
 	} {
 		err := machine().Check(t.Context(), "upstream", test.target, test.listen)
-		var found *Error
-		if errors.As(err, &found) != test.loop {
+		if _, ok := errors.AsType[*Error](err); ok != test.loop {
 			t.Errorf("%s of what listens on %s: %v", test.target, test.listen, err)
 		}
 	}

@@ -71,7 +71,7 @@ func flushFailure(words [][]byte) string {
 // flushError is the error reply of a flush that did not remove all lock keys.
 func flushError(removed int, err error) string {
 	code := "ERR"
-	if none := (*quorum.NoQuorumError)(nil); errors.As(err, &none) {
+	if _, ok := errors.AsType[*quorum.NoQuorumError](err); ok {
 		code = "NOQUORUM"
 	}
 	return fmt.Sprintf("%s not all lock keys are removed (%d are, and all other keys): %v", code, removed, err)

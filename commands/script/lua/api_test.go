@@ -37,8 +37,7 @@ func TestArgumentsOfGoFunctions(t *testing.T) {
 		{`local x = f() return x`, func(c *Call) Value { return c.Raise("bare") }, "bare"},
 	} {
 		value, err := run(t, test.source, meter.Limits{}, take(test.read))
-		var raised *Error
-		if errors.As(err, &raised) {
+		if raised, ok := errors.AsType[*Error](err); ok {
 			value = raised.Error()
 		}
 		if value != test.want {
