@@ -10,10 +10,10 @@ import (
 	"syscall"
 	"time"
 
+	"redlock-proxy/internal/luascript"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/guard"
-	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/master"
 	"redlock-proxy/quorum/register"
 )
@@ -210,7 +210,7 @@ func (f *fakeMaster) Close() {}
 func (f *fakeMaster) Pin(func()) {}
 
 // Run is an announcement of which nobody hears.
-func (f *fakeMaster) Run(context.Context, script.Script, ...any) (any, error) {
+func (f *fakeMaster) Run(context.Context, luascript.Script, ...any) (any, error) {
 	return []any{"", ""}, nil
 }
 

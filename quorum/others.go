@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"redlock-proxy/internal/luascript"
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/queue"
@@ -205,7 +206,7 @@ type passing struct {
 	passed cell.Cell
 }
 
-var passScript = cell.NewScript(`for i, mark in ipairs(KEYS) do
+var passScript = luascript.New(`for i, mark in ipairs(KEYS) do
   if redis.call('set', mark, ARGV[1], 'xx', 'px', ARGV[2]) then return i end
 end
 return 0`)

@@ -3,6 +3,8 @@ package cell
 import (
 	"strconv"
 	"time"
+
+	"redlock-proxy/internal/luascript"
 )
 
 // Accept puts a value into a cell in register form that promised exactly this ballot, or in the place of a mark.
@@ -32,7 +34,7 @@ type Accept struct {
 	Quiet bool
 }
 
-var acceptScript = NewScript(layoutLua + `local v, left = get(KEYS[1]), redis.call('pttl', KEYS[1])
+var acceptScript = luascript.New(layoutLua + `local v, left = get(KEYS[1]), redis.call('pttl', KEYS[1])
 local now = redis.call('time')
 if not v or string.sub(v, 1, ` + lua(promiseHead) + `) ~= ARGV[1] or now[1] * 1000 + math.floor(now[2] / 1000) > tonumber(ARGV[8]) then
   return {0, v, left, now[1], now[2]}

@@ -1,6 +1,10 @@
 package cell
 
-import "time"
+import (
+	"time"
+
+	"redlock-proxy/internal/luascript"
+)
 
 // Extend raises the remaining time of cells that hold a token; it never shortens one.
 // It is done all or none.
@@ -16,7 +20,7 @@ type Extend struct {
 	Settled bool
 }
 
-var extendScript = NewScript(layoutLua + `local v, left = get(KEYS[1]), redis.call('pttl', KEYS[1])
+var extendScript = luascript.New(layoutLua + `local v, left = get(KEYS[1]), redis.call('pttl', KEYS[1])
 local mine = v and (ARGV[2] == '' or attempt(v) == ARGV[2])
 if v and mark(v) == '` + blockingMark + `' then mine = mine and ARGV[2] ~= ''
 else mine = mine and token(v) == ARGV[1] end

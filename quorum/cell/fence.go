@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"redlock-proxy/internal/luascript"
 )
 
 // FencePrefix is before the names of the fence counters, one for each lock key: it is of the
@@ -84,7 +86,7 @@ type Raise struct {
 	Fence   int64
 }
 
-var raiseScript = NewScript(layoutLua + fenceLua + `local v, f = get(KEYS[1]), fence(KEYS[2])
+var raiseScript = luascript.New(layoutLua + fenceLua + `local v, f = get(KEYS[1]), fence(KEYS[2])
 if v and attempt(v) == ARGV[1] and (mark(v) == '` + plainMark + `' or mark(v) == '` + registerMark + `') and tonumber(ARGV[2]) > tonumber(f) then
   redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3])
   return 1

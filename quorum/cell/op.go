@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"redlock-proxy/internal/luascript"
 )
 
 // Op is one operation on cells of one master. The operations are Take, Remove, Extend,
@@ -51,31 +51,11 @@ type Appender interface {
 	AppendTo(b []byte, whole bool) []byte
 }
 
-// Script is a Lua script with its SHA-1, as EVAL and EVALSHA need them.
-type Script struct{ Source, SHA string }
-
-// NewScript is that of a text.
-func NewScript(source string) Script { return Script{source, redis.NewScript(source).Hash()} }
-
 // Scripts are all that the operations use, to be loaded beforehand.
-func Scripts() []Script {
-	return []Script{
+func Scripts() []luascript.Script {
+	return []luascript.Script{
 		takeScript, takeFencedScript, removeScript, releasesScript, extendScript, prepareScript, acceptScript, raiseScript, readScript, headsScript, readFencesScript,
 	}
-}
-
-// Call is the command that runs it on keys. With whole set it is sent as such instead of by its SHA.
-func (s Script) Call(whole bool, keys []string, args ...any) []any {
-	words := make([]any, 0, 3+len(keys)+len(args))
-	if whole {
-		words = append(words, "EVAL", s.Source, len(keys))
-	} else {
-		words = append(words, "EVALSHA", s.SHA, len(keys))
-	}
-	for _, key := range keys {
-		words = append(words, key)
-	}
-	return append(words, args...)
 }
 
 // layoutLua names the places in a cell, counted from 1.

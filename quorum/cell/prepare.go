@@ -1,5 +1,7 @@
 package cell
 
+import "redlock-proxy/internal/luascript"
+
 // Prepare asks a master for a promise to accept nothing of a lower ballot, and what it
 // holds. A plain cell takes register form with it; an absent key stays absent.
 type Prepare struct {
@@ -11,7 +13,7 @@ type Prepare struct {
 	Expect string
 }
 
-var prepareScript = NewScript(layoutLua + `local v, left = get(KEYS[1]), redis.call('pttl', KEYS[1])
+var prepareScript = luascript.New(layoutLua + `local v, left = get(KEYS[1]), redis.call('pttl', KEYS[1])
 local now = redis.call('time')
 local did = 0
 if v and ARGV[2] == 'only' and token(v) ~= ARGV[3] then

@@ -1,6 +1,10 @@
 package cell
 
-import "fmt"
+import (
+	"fmt"
+
+	"redlock-proxy/internal/luascript"
+)
 
 // Read returns the current values of keys, all at one moment.
 type Read struct {
@@ -12,14 +16,14 @@ type Read struct {
 	Heads int
 }
 
-var readScript = NewScript(layoutLua + `local answer = {1}
+var readScript = luascript.New(layoutLua + `local answer = {1}
 for i, key in ipairs(KEYS) do
   answer[2 * i], answer[2 * i + 1] = get(key), redis.call('pttl', key)
 end
 return answer`)
 
 // headsScript has how much is behind the heads after all else. Where the proxy's user may not use GETRANGE and STRLEN, a head is the whole.
-var headsScript = NewScript(layoutLua + `local answer, most = {1}, tonumber(ARGV[1])
+var headsScript = luascript.New(layoutLua + `local answer, most = {1}, tonumber(ARGV[1])
 for i, key in ipairs(KEYS) do
   local v, rest = redis.pcall('getrange', key, 0, most - 1), 0
   if #v == most then
@@ -32,7 +36,7 @@ end
 return answer`)
 
 // readFencesScript has the names of the counters behind those of the keys.
-var readFencesScript = NewScript(layoutLua + fenceLua + `local answer, n = {1}, #KEYS / 2
+var readFencesScript = luascript.New(layoutLua + fenceLua + `local answer, n = {1}, #KEYS / 2
 for i = 1, n do
   answer[2 * i], answer[2 * i + 1] = get(KEYS[i]), redis.call('pttl', KEYS[i])
   answer[2 * n + 1 + i] = fence(KEYS[n + i])

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"redlock-proxy/internal/luascript"
 	"redlock-proxy/internal/resp"
 )
 
@@ -13,7 +14,7 @@ type Releases []Remove
 
 // releasesScript answers 1 where all were deleted, else for each what removeScript answers, one
 // after the other.
-var releasesScript = NewScript(`local held, gone = redis.call('mget', unpack(KEYS)), {}
+var releasesScript = luascript.New(`local held, gone = redis.call('mget', unpack(KEYS)), {}
 for i, key in ipairs(KEYS) do
   local v = held[i]
   if v and string.sub(v, 1, ` + lua(plainHead) + `) == '` + plainMark + `' .. ARGV[i] then gone[#gone + 1] = key end

@@ -1,6 +1,9 @@
 package cell
 
-import "redlock-proxy/internal/resp"
+import (
+	"redlock-proxy/internal/luascript"
+	"redlock-proxy/internal/resp"
+)
 
 // Removal is which cells of an attempt a Remove deletes.
 type Removal string
@@ -27,7 +30,7 @@ type Remove struct {
 }
 
 // The ordinary case, a plain cell, comes first: it needs none of the helpers.
-var removeScript = NewScript(`local plain = redis.pcall('get', KEYS[1])
+var removeScript = luascript.New(`local plain = redis.pcall('get', KEYS[1])
 if type(plain) == 'string' and string.sub(plain, 1, ` + lua(plainHead) + `) == '` + plainMark + `' .. ARGV[1] then
   redis.call('del', KEYS[1])
   return 1

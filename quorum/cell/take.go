@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"redlock-proxy/internal/luascript"
 	"redlock-proxy/internal/resp"
 )
 
@@ -24,7 +25,7 @@ type Take struct {
 	Old bool
 }
 
-var takeScript = NewScript(layoutLua + `local answer, free = {0}, true
+var takeScript = luascript.New(layoutLua + `local answer, free = {0}, true
 for i, key in ipairs(KEYS) do
   local v = get(key)
   answer[2 * i], answer[2 * i + 1] = v, redis.call('pttl', key)
@@ -38,7 +39,7 @@ end
 return 1`)
 
 // takeFencedScript takes one key, and raises its counter. None of the helpers of layoutLua is needed.
-var takeFencedScript = NewScript(fenceLua + `local v, f = redis.pcall('get', KEYS[1]), fence(KEYS[2])
+var takeFencedScript = luascript.New(fenceLua + `local v, f = redis.pcall('get', KEYS[1]), fence(KEYS[2])
 if v or tonumber(ARGV[3]) <= tonumber(f) then
   if type(v) == 'table' then v = '` + wrongType + `' end
   return {0, v, redis.call('pttl', KEYS[1]), f}

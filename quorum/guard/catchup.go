@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"redlock-proxy/internal/luascript"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/vote"
@@ -161,7 +162,7 @@ func (g *Guard) claim(ctx context.Context, record string, lasts time.Duration) e
 }
 
 // overwrite runs a script that is for the proxy which has the catch-up.
-func (g *Guard) overwrite(ctx context.Context, s script.Script, args ...any) error {
+func (g *Guard) overwrite(ctx context.Context, s luascript.Script, args ...any) error {
 	did, err := amend(ctx, g.Conn, s, args...)
 	switch {
 	case err != nil:

@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"redlock-proxy/internal/contained"
+	"redlock-proxy/internal/luascript"
 	"redlock-proxy/quorum/guard/script"
 )
 
 // brokenConn panics over whatever is asked.
 type brokenConn struct{ Conn }
 
-func (brokenConn) Run(context.Context, script.Script, ...any) (any, error) {
+func (brokenConn) Run(context.Context, luascript.Script, ...any) (any, error) {
 	panic("no answer is like this")
 }
 
@@ -33,7 +34,7 @@ type slowConn struct {
 	claims chan struct{}
 }
 
-func (c slowConn) Run(ctx context.Context, s script.Script, _ ...any) (any, error) {
+func (c slowConn) Run(ctx context.Context, s luascript.Script, _ ...any) (any, error) {
 	switch s {
 	case script.Claim:
 		c.claims <- struct{}{}

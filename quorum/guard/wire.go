@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"redlock-proxy/internal/luascript"
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/guard/clock"
 	"redlock-proxy/quorum/guard/marker"
@@ -22,7 +23,7 @@ type Conn interface {
 	Examine(ctx context.Context) (Report, error)
 	// Run runs one of the guard's scripts, in database 0, and returns its answer as
 	// go-redis does.
-	Run(ctx context.Context, s script.Script, args ...any) (any, error)
+	Run(ctx context.Context, s luascript.Script, args ...any) (any, error)
 }
 
 // RedisConn is a Conn over go-redis.
@@ -76,7 +77,7 @@ func sighted(sent, got time.Time, now *redis.TimeCmd) clock.Sighting {
 }
 
 // Run is of Conn. The script goes by its SHA, and whole where that is not known.
-func (w RedisConn) Run(ctx context.Context, s script.Script, args ...any) (any, error) {
+func (w RedisConn) Run(ctx context.Context, s luascript.Script, args ...any) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
 	cmd := w.Client(0).EvalSha(ctx, s.SHA, nil, args...)
@@ -87,7 +88,7 @@ func (w RedisConn) Run(ctx context.Context, s script.Script, args ...any) (any, 
 }
 
 // amend runs a script that answers a number.
-func amend(ctx context.Context, w Conn, s script.Script, args ...any) (int64, error) {
+func amend(ctx context.Context, w Conn, s luascript.Script, args ...any) (int64, error) {
 	answer, err := w.Run(ctx, s, args...)
 	if err != nil {
 		return 0, err

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/internal/luascript"
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/peer"
@@ -171,7 +172,7 @@ func TestFencesOnAMaster(t *testing.T) {
 }
 
 // answers runs a script and returns its answer as text.
-func answers(t *testing.T, w Conn, s script.Script, args ...any) string {
+func answers(t *testing.T, w Conn, s luascript.Script, args ...any) string {
 	t.Helper()
 	answer, err := w.Run(t.Context(), s, args...)
 	if err != nil {

@@ -1,5 +1,7 @@
 package script
 
+import "redlock-proxy/internal/luascript"
+
 // Those that change a master's marker and quarantine record look again at what their caller
 // relies on, and change nothing if that is not so any more; so of proxies that see the same
 // need, one does the work. They answer 1: done, 0: not so any more, -1: the master is not
@@ -56,7 +58,7 @@ end
 var (
 	// Quarantine takes the marker ARGV[1] and the record ARGV[2] away and writes the record
 	// ARGV[3].
-	Quarantine = New(guardLua + quarantineLua + `
+	Quarantine = luascript.New(guardLua + quarantineLua + `
 if not stands(marker, ARGV[1]) or not stands(record, ARGV[2]) then return 0 end
 quarantine(ARGV[3])
 return 1`)
@@ -66,7 +68,7 @@ return 1`)
 	// "fresh": the master must be empty but for the list of proxies and that record; "remark": each
 	// database must have its sequence of the nonce ARGV[6], not below the number that
 	// follows it; "caughtup": each must have the record; "lease": none. It notes when that was.
-	Admit = New(timedLua + guardLua + `
+	Admit = luascript.New(timedLua + guardLua + `
 local time = redis.call('time')
 if not stands(marker, ARGV[1]) or not stands(record, ARGV[2]) then return 0 end
 if ARGV[5] == 'fresh' then
@@ -98,7 +100,7 @@ return 1`)
 	// Enrol makes sure that database ARGV[2] has the marker ARGV[1], like the master. A
 	// database that had one and lost it was flushed: then the master gets the record
 	// ARGV[3].
-	Enrol = New(guardLua + quarantineLua + `
+	Enrol = luascript.New(guardLua + quarantineLua + `
 if not stands(marker, ARGV[1] .. '@0') then return 0 end
 local known = ARGV[2] == '0' or redis.call('sismember', '` + DatabasesKey + `', ARGV[2]) == 1
 if not known then redis.call('sadd', '` + DatabasesKey + `', ARGV[2]) end
@@ -114,13 +116,13 @@ return -1`)
 
 	// Reword replaces the marker ARGV[1] by ARGV[2], which differs in what it has of the
 	// master; the nonce, and so the votes, stay.
-	Reword = New(guardLua + `
+	Reword = luascript.New(guardLua + `
 if not stands(marker, ARGV[1]) then return 0 end
 everywhere(function(db) redis.call('set', marker, ARGV[2] .. '@' .. db) end)
 return 1`)
 
 	// Disclaim replaces the record ARGV[1] by ARGV[2], and takes the sequences away.
-	Disclaim = New(guardLua + `
+	Disclaim = luascript.New(guardLua + `
 if not stands(record, ARGV[1]) then return 0 end
 everywhere(function(db)
   redis.call('del', sequence)
@@ -129,7 +131,7 @@ end)
 return 1`)
 
 	// Restate replaces the record ARGV[1] by ARGV[2] wherever it is.
-	Restate = New(guardLua + `
+	Restate = luascript.New(guardLua + `
 if not stands(record, ARGV[1]) then return 0 end
 everywhere(function()
   if stands(record, ARGV[1]) then redis.call('set', record, ARGV[2]) end
@@ -137,14 +139,14 @@ end)
 return 1`)
 
 	// Settle replaces the rules ARGV[1] (empty: none) by ARGV[2]; other ones than none where nothing votes only.
-	Settle = New(guardLua + `
+	Settle = luascript.New(guardLua + `
 if not stands('` + RulesKey + `', ARGV[1]) or ARGV[1] ~= '' and not stands(marker, '') then return 0 end
 redis.call('set', '` + RulesKey + `', ARGV[2])
 return 1`)
 
 	// Impose writes the rules ARGV[2] whatever is there, and replaces the marker ARGV[1] by ARGV[3], if there is one: no vote that
 	// is under way counts any more.
-	Impose = New(guardLua + `
+	Impose = luascript.New(guardLua + `
 if not stands(marker, ARGV[1]) then return 0 end
 redis.call('set', '` + RulesKey + `', ARGV[2])
 if ARGV[3] ~= '' then
@@ -157,7 +159,7 @@ return 1`)
 
 	// Claim makes the catch-up of a master with the record ARGV[1] the affair of the proxy
 	// ARGV[2], for ARGV[3] ms.
-	Claim = New(guardLua + `
+	Claim = luascript.New(guardLua + `
 if not stands(record, ARGV[1]) then return -1 end
 if not stands(claim, '') and not stands(claim, ARGV[2]) then return 0 end
 redis.call('set', claim, ARGV[2], 'px', ARGV[3])
@@ -165,7 +167,7 @@ return 1`)
 
 	// Open puts the record ARGV[1] into database ARGV[2], too, so that a flush of that
 	// database during the catch-up does not go unnoticed.
-	Open = New(guardLua + `
+	Open = luascript.New(guardLua + `
 if not stands(record, ARGV[1]) then return -1 end
 redis.call('sadd', '` + DatabasesKey + `', ARGV[2])
 redis.call('select', ARGV[2])
@@ -178,7 +180,7 @@ return 1`)
 	// master's clock (-1: never). "put" writes the value whatever is there, "copy" the same
 	// but leaves a longer time that the value has already, "drop" removes the key if it
 	// holds the value, "raise" writes the value, a number, if it is higher than what is there.
-	Fill = New(timedLua + guardLua + `
+	Fill = luascript.New(timedLua + guardLua + `
 if not stands(record, ARGV[1]) then return -1 end
 redis.call('select', ARGV[2])
 if not stands(record, ARGV[1]) then return -1 end

@@ -1,11 +1,13 @@
 package script
 
+import "redlock-proxy/internal/luascript"
+
 // Those that read, or change what no vote depends on.
 var (
 	// Names answers {cursor, key, …} with the names of some of the keys of database ARGV[1], from
 	// cursor ARGV[2] on, but for the proxies' own; of these it has those that begin with ARGV[4], if
 	// that is given.
-	Names = New(`redis.call('select', ARGV[1])
+	Names = luascript.New(`redis.call('select', ARGV[1])
 local scan = redis.call('scan', ARGV[2], 'count', ARGV[3])
 local page, asked = {scan[1]}, ARGV[4]
 for _, key in ipairs(scan[2]) do
@@ -16,7 +18,7 @@ return page`)
 
 	// Values answers {marker, number of the sequence field ARGV[2], seconds, microseconds, value, PTTL, …}
 	// for the keys ARGV[3], … of database ARGV[1]; the PTTL of one that is no string is -2.
-	Values = New(`redis.call('select', ARGV[1])
+	Values = luascript.New(`redis.call('select', ARGV[1])
 local now = redis.call('time')
 local reply = {redis.call('get', '` + MarkerKey + `') or '', redis.call('hget', '` + SequenceKey + `', ARGV[2]) or '0', now[1], now[2]}
 for i = 3, #ARGV do
@@ -31,17 +33,17 @@ redis.call('select', '0')
 return reply`)
 
 	// Databases answers {marker, longest TTL, database, …}.
-	Databases = New(guardLua + `local reply = {redis.call('get', marker) or '', redis.call('get', longest) or '0'}
+	Databases = luascript.New(guardLua + `local reply = {redis.call('get', marker) or '', redis.call('get', longest) or '0'}
 for _, db in ipairs(databases()) do reply[#reply + 1] = db end
 return reply`)
 
 	// RaiseLongest raises the record of the longest TTL to ARGV[1] ms.
-	RaiseLongest = New(guardLua + `
+	RaiseLongest = luascript.New(guardLua + `
 if tonumber(redis.call('get', longest) or '0') < tonumber(ARGV[1]) then redis.call('set', longest, ARGV[1]) end
 return 1`)
 
 	// Sequences answers {field, number, …} for the sequences of the nonce ARGV[1].
-	Sequences = New(guardLua + `local all = {}
+	Sequences = luascript.New(guardLua + `local all = {}
 everywhere(function(db)
   local field = ARGV[1] .. '@' .. db
   all[#all + 1], all[#all + 2] = field, redis.call('hget', sequence, field) or '0'
@@ -50,7 +52,7 @@ return all`)
 
 	// KeepAges keeps numbers of other masters' sequences, for ARGV[1] ms: a field and a number
 	// at a time. The higher one stays.
-	KeepAges = New(`for i = 2, #ARGV, 2 do
+	KeepAges = luascript.New(`for i = 2, #ARGV, 2 do
   local key = '` + agePrefix + `' .. ARGV[i]
   local has = redis.call('get', key) or '0'
   if tonumber(has) < tonumber(ARGV[i + 1]) then has = ARGV[i + 1] end
@@ -59,7 +61,7 @@ end
 return 1`)
 
 	// KeptAges answers what is kept of the sequence fields ARGV.
-	KeptAges = New(`local all = {}
+	KeptAges = luascript.New(`local all = {}
 for i, field in ipairs(ARGV) do all[i] = redis.call('get', '` + agePrefix + `' .. field) or '0' end
 return all`)
 
@@ -67,7 +69,7 @@ return all`)
 	// where there is none makes one with the value ARGV[2]. It answers {database, value
 	// before, value now, number of the sequence of the nonce ARGV[4], …}; nothing if that is
 	// not the marker.
-	RenewCanaries = New(guardLua + `
+	RenewCanaries = luascript.New(guardLua + `
 if not stands(marker, ARGV[1]) then return {} end
 local all = {}
 everywhere(function(db)
@@ -83,7 +85,7 @@ return all`)
 	// were not heard of for ARGV[3] ms. It answers {seconds, microseconds, id, entry, …} for
 	// all; an entry begins with when it was written and when that proxy was first heard of,
 	// both in ms of the master's clock.
-	Announce = New(timedLua + `local proxies = '` + ProxiesKey + `'
+	Announce = luascript.New(timedLua + `local proxies = '` + ProxiesKey + `'
 local time = redis.call('time')
 local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 local had = redis.call('hget', proxies, ARGV[1])
