@@ -7,12 +7,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// goRedis is the client of go-redis.
 type goRedis struct{ *redis.Client }
 
+// Do is of client.
 func (g goRedis) Do(ctx context.Context, words ...string) (any, error) {
 	return orNil(g.Client.Do(ctx, anys(words)...).Result())
 }
 
+// Pipeline is of client.
 func (g goRedis) Pipeline(ctx context.Context, commands ...[]string) (replies []any, err error) {
 	pipe := g.Client.Pipeline()
 	for _, words := range commands {
@@ -29,6 +32,7 @@ func (g goRedis) Pipeline(ctx context.Context, commands ...[]string) (replies []
 	return replies, nil
 }
 
+// Listen is of client. The library receives no message by itself: a goroutine waits for the first.
 func (g goRedis) Listen(ctx context.Context, channel string, heard chan<- any) error {
 	subscribed := g.Subscribe(ctx, channel)
 	if _, err := subscribed.Receive(ctx); err != nil {
@@ -42,8 +46,10 @@ func (g goRedis) Listen(ctx context.Context, channel string, heard chan<- any) e
 	return nil
 }
 
+// Cached is of client: the library has no cache.
 func (goRedis) Cached(context.Context, string) (any, bool, error) { return nil, false, nil }
 
+// orNil has no value be no error.
 func orNil(reply any, err error) (any, error) {
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
@@ -51,6 +57,7 @@ func orNil(reply any, err error) (any, error) {
 	return reply, err
 }
 
+// anys are words as the library takes them.
 func anys(words []string) (args []any) {
 	for _, word := range words {
 		args = append(args, word)

@@ -73,6 +73,7 @@ type steps struct {
 	open func() (client, error)
 }
 
+// step runs one, and prints what came of it: nothing where it wants nothing.
 func (s steps) step(name string, run func() (said, wanted any, err error)) {
 	switch said, wanted, err := run(); {
 	case err != nil:
@@ -113,6 +114,7 @@ func (s steps) life(key string) (said, wanted any, err error) {
 	return replies, []any{"OK", nil, "t", int64(0), int64(1)}, nil
 }
 
+// pipeline sends several commands on a lock key at once.
 func (s steps) pipeline() (said, wanted any, err error) {
 	one, err := s.open()
 	if err != nil {
@@ -123,6 +125,7 @@ func (s steps) pipeline() (said, wanted any, err error) {
 	return said, []any{"OK", "t", "PONG", int64(1)}, err
 }
 
+// messages has one client hear what another one publishes.
 func (s steps) messages() (said, wanted any, err error) {
 	listener, err := s.open()
 	if err != nil {

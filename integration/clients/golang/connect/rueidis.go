@@ -7,12 +7,15 @@ import (
 	"github.com/redis/rueidis"
 )
 
+// rueidisClient is that of rueidis.
 type rueidisClient struct{ rueidis.Client }
 
+// Do is of client.
 func (r rueidisClient) Do(ctx context.Context, words ...string) (any, error) {
 	return rueidisClientValue(r.Client.Do(ctx, r.B().Arbitrary(words...).Build()))
 }
 
+// Pipeline is of client.
 func (r rueidisClient) Pipeline(ctx context.Context, commands ...[]string) (replies []any, err error) {
 	var built []rueidis.Completed
 	for _, words := range commands {
@@ -28,17 +31,20 @@ func (r rueidisClient) Pipeline(ctx context.Context, commands ...[]string) (repl
 	return replies, nil
 }
 
+// Listen is of client, on a connection for nothing else.
 func (r rueidisClient) Listen(ctx context.Context, channel string, heard chan<- any) error {
 	conn, _ := r.Dedicate() // kept until the program ends
 	conn.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(message rueidis.PubSubMessage) { heard <- message.Message }})
 	return conn.Do(ctx, conn.B().Subscribe().Channel(channel).Build()).Error()
 }
 
+// Cached is of client.
 func (r rueidisClient) Cached(ctx context.Context, key string) (any, bool, error) {
 	value, err := rueidisClientValue(r.DoCache(ctx, r.B().Get().Key(key).Cache(), time.Minute))
 	return value, true, err
 }
 
+// rueidisClientValue is the reply in a result, nil where there is no value.
 func rueidisClientValue(result rueidis.RedisResult) (any, error) {
 	value, err := result.ToAny()
 	if rueidis.IsRedisNil(err) {
