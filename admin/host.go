@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -22,12 +23,7 @@ func isOwnName(host string, known []string) bool {
 	if !strings.Contains(host, ".") || strings.HasSuffix(host, ".localhost") {
 		return true
 	}
-	for _, name := range known {
-		if strings.EqualFold(host, strings.TrimSuffix(name, ".")) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(known, func(name string) bool { return strings.EqualFold(host, strings.TrimSuffix(name, ".")) })
 }
 
 // byOwnName refuses what is asked by another site's name. /livez says nothing that such a site may not know, and is asked by load balancers.

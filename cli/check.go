@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -188,23 +190,11 @@ func duration(d time.Duration) string {
 	return d.String()
 }
 
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
+func dash(s string) string { return cmp.Or(s, "-") }
 
 func notes(f quorum.Finding) string {
 	if f.Err != nil {
 		return f.Err.Error()
 	}
-	var all []string
-	for _, some := range [][]string{f.Unsafe, f.Amiss, f.Weak} {
-		all = append(all, some...)
-	}
-	if len(all) == 0 {
-		return "ok"
-	}
-	return strings.Join(all, "; ")
+	return cmp.Or(strings.Join(slices.Concat(f.Unsafe, f.Amiss, f.Weak), "; "), "ok")
 }

@@ -115,12 +115,7 @@ func votesOf(cfg conf.Config, masters []quorum.Finding) (votes int, absent []str
 }
 
 func allNew(masters []quorum.Finding) bool {
-	for _, f := range masters {
-		if !f.New {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(masters, func(f quorum.Finding) bool { return !f.New })
 }
 
 // cure is what an operator can do about masters that answer and do not vote.

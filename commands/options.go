@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"log/slog"
@@ -91,9 +92,7 @@ func (o Options) orDefault() Options {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Scripts == nil {
 		o.Scripts = eval.NoStore{}
 	}

@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"net/url"
@@ -105,10 +106,7 @@ func sentinelAddrs(hosts string) ([]string, error) {
 		default:
 			return nil, err
 		}
-		port := u.Port()
-		if port == "" {
-			port = sentinelPort
-		}
+		port := cmp.Or(u.Port(), sentinelPort)
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 			return nil, errBadPort
 		}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -53,9 +54,5 @@ func hostPort(target string) string {
 	if err != nil || u.Scheme == "unix" || u.Hostname() == "" {
 		return ""
 	}
-	port := u.Port()
-	if port == "" {
-		port = "6379"
-	}
-	return net.JoinHostPort(u.Hostname(), port)
+	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "6379"))
 }

@@ -84,9 +84,7 @@ type Settings struct {
 // Apply has all of it hold from now on, at once: each client, and each of its commands, meets what was
 // before or what is now, and no mixture of them. It may be called at any time, by any goroutine.
 func (s *Server) Apply(settings Settings) {
-	if settings.MaxClients == 0 {
-		settings.MaxClients = defaultMaxClients
-	}
+	settings.MaxClients = cmp.Or(settings.MaxClients, defaultMaxClients)
 	s.input.limit.Store(cmp.Or(settings.HeldInput, defaultHeldInput))
 	s.unread.setLimit(cmp.Or(settings.Unread, defaultUnread))
 	s.current.Store(&settings)
@@ -137,9 +135,7 @@ type Server struct {
 
 // NewServer makes a server.
 func NewServer(opts Options) *Server {
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{opts: opts, sessions: map[int64]*session{}, quiet: quietTime, times: relayTimes{stallTime, farewellTime}}
 	s.entry, s.now = entryTime, time.Now
 	s.leavers.turn = make(chan struct{}, 1)

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"crypto/tls"
 	"log/slog"
 	mathrand "math/rand/v2"
@@ -56,18 +57,12 @@ type Options struct {
 }
 
 func (o *Options) setDefaults() {
-	if o.MasterTimeout == 0 {
-		o.MasterTimeout = DefaultMasterTimeout
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.MasterTimeout = cmp.Or(o.MasterTimeout, DefaultMasterTimeout)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Rand == nil {
 		o.Rand = mathrand.Float64
 	}
-	if o.MaxTTL == 0 {
-		o.MaxTTL = DefaultMaxTTL
-	}
+	o.MaxTTL = cmp.Or(o.MaxTTL, DefaultMaxTTL)
 }
 
 // masterName is the address in a URL: host:port, or the path of a socket.

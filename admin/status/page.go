@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
@@ -128,10 +129,7 @@ func (p *Page) tellLocks(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "locks are not shown here: see the setting admin-locks", http.StatusForbidden)
 		return
 	}
-	q := question{match: r.URL.Query().Get("match")}
-	if q.match == "" {
-		q.match = "*"
-	}
+	q := question{match: cmp.Or(r.URL.Query().Get("match"), "*")}
 	var err error
 	if q.db, err = count(r, "db"); err != nil || q.db >= databases {
 		http.Error(w, "db is a number below "+strconv.Itoa(databases), http.StatusBadRequest)

@@ -1,6 +1,9 @@
 package command
 
 import (
+	"maps"
+	"slices"
+
 	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/quorum"
 )
@@ -37,10 +40,7 @@ func (t *Touched) Add(db int, words [][]byte, places keys.Places) {
 
 // Keys are their databases and names; known is false where there were too many.
 func (t *Touched) Keys() (all []quorum.Key, known bool) {
-	for key := range t.keys {
-		all = append(all, key)
-	}
-	return all, !t.many
+	return slices.Collect(maps.Keys(t.keys)), !t.many
 }
 
 // Settle is for a WAIT that is satisfied, or of which too many keys were touched.

@@ -1,6 +1,7 @@
 package keyspace
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -73,8 +74,5 @@ func (c call) sintercard() Reply {
 
 // limited is a number up to a limit, where there is one.
 func limited(n int, limit int64) int64 {
-	if limit == 0 {
-		limit = math.MaxInt64
-	}
-	return min(int64(n), limit)
+	return min(int64(n), cmp.Or(limit, math.MaxInt64))
 }

@@ -1,6 +1,7 @@
 package moving
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -91,9 +92,7 @@ type Mover struct {
 
 // New makes a Mover.
 func New(opts Options) *Mover {
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	return &Mover{
 		opts: opts, lockKeys: keys.NewPatterns(opts.LockKeys...), turn: make(chan struct{}, 1),
 		settle: vote.RoundLimit + vote.RoundLimit/10, patience: 5 * time.Second, copyTime: 2 * time.Minute, giveUpTime: 10 * time.Second,

@@ -1,6 +1,9 @@
 package script
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Limits bound a run. A zero stands for the default, a negative time or number of bytes for no limit.
 type Limits struct {
@@ -28,17 +31,9 @@ const (
 const maxReplyDepth = 128
 
 func (l Limits) orDefaults() Limits {
-	if l.Time == 0 {
-		l.Time = DefaultTime
-	}
-	if l.Bytes == 0 {
-		l.Bytes = DefaultBytes
-	}
-	if l.Calls == 0 {
-		l.Calls = DefaultCalls
-	}
-	if l.Reply == 0 {
-		l.Reply = DefaultReply
-	}
+	l.Time = cmp.Or(l.Time, DefaultTime)
+	l.Bytes = cmp.Or(l.Bytes, DefaultBytes)
+	l.Calls = cmp.Or(l.Calls, DefaultCalls)
+	l.Reply = cmp.Or(l.Reply, DefaultReply)
 	return l
 }

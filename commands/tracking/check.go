@@ -1,7 +1,9 @@
 package tracking
 
 import (
+	"maps"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"redlock-proxy/quorum"
@@ -59,9 +61,7 @@ func (c *Client) next(now time.Time) (due []string, checks []*entry, at time.Tim
 	if c.all {
 		return nil, nil, at, !c.closed
 	}
-	for key := range c.lost {
-		due = append(due, key)
-	}
+	due = slices.Collect(maps.Keys(c.lost))
 	clear(c.lost)
 	for e := range c.stirred {
 		switch {

@@ -1,6 +1,9 @@
 package uncovered
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 const (
 	// maxSegment is the length over which a part of a key is taken to differ from key to
@@ -55,12 +58,7 @@ func starred(s string) string {
 func separates(c byte) bool { return strings.IndexByte(":/.|#-_{}@=~", c) >= 0 }
 
 func allLetters(segment []byte) bool {
-	for _, c := range segment {
-		if !isLetter(c) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(segment, func(c byte) bool { return !isLetter(c) })
 }
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha1"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -73,12 +74,7 @@ func comparesAndDeletes(body []byte) bool {
 	text := plain.Replace(strings.ToLower(string(body)))
 	text = strings.Join(strings.Fields(text), "")
 	has := func(parts ...string) bool {
-		for _, part := range parts {
-			if strings.Contains(text, part) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 	}
 	return has("call('get',keys[1])") && has("call('del',keys[1])", "call('unlink',keys[1])") &&
 		has("argv[") && has("==", "~=")

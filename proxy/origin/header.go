@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -142,10 +143,5 @@ func Among(networks []netip.Prefix, addr net.Addr) bool {
 		return false
 	}
 	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
-	for _, network := range networks {
-		if network.Contains(ip) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(networks, func(network netip.Prefix) bool { return network.Contains(ip) })
 }

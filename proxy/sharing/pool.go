@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 )
 
@@ -175,13 +177,10 @@ func (p *Pool) Leave(cause error) {
 	}
 }
 
-func (p *Pool) all() (all []*conn) {
+func (p *Pool) all() []*conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for c := range p.conns {
-		all = append(all, c)
-	}
-	return all
+	return slices.Collect(maps.Keys(p.conns))
 }
 
 // Cut ends all connections, and none is made any more. What is owed is lost.

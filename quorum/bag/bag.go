@@ -3,6 +3,7 @@ package bag
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -102,14 +103,7 @@ func (b *Bag) ownBefore() time.Duration {
 func (b *Bag) Shared() bool { return b.isBag }
 
 // Names are the keys that are there, in order.
-func (b *Bag) Names() []string {
-	names := make([]string, 0, len(b.keys))
-	for name := range b.keys {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func (b *Bag) Names() []string { return slices.Sorted(maps.Keys(b.keys)) }
 
 // Look is the current value of a key.
 func (b *Bag) Look(name string) Entry {
@@ -169,10 +163,5 @@ func (e *TooLargeError) Error() string {
 
 // sorted are the keys in the order of their names.
 func (b *Bag) sorted() []key {
-	all := make([]key, 0, len(b.keys))
-	for _, k := range b.keys {
-		all = append(all, k)
-	}
-	slices.SortFunc(all, func(x, y key) int { return strings.Compare(x.name, y.name) })
-	return all
+	return slices.SortedFunc(maps.Values(b.keys), func(x, y key) int { return strings.Compare(x.name, y.name) })
 }

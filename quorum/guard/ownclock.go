@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"redlock-proxy/quorum/guard/clock"
@@ -123,10 +124,7 @@ func (d doubt) isOver(nonce string, proxies []peer.Proxy, longest time.Duration,
 	if d.nonce == "" || d.nonce != nonce || !now.Before(d.until(longest)) {
 		return true
 	}
-	for _, p := range proxies {
-		if p.Guards && p.At > d.serverTime && p.ClockSince > 0 && p.ClockSince < d.serverTime-clock.AlikeTime {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(proxies, func(p peer.Proxy) bool {
+		return p.Guards && p.At > d.serverTime && p.ClockSince > 0 && p.ClockSince < d.serverTime-clock.AlikeTime
+	})
 }

@@ -179,12 +179,9 @@ func (u *update) made(f finding) *sentChange {
 // then overwritten without a trace. It was not made where a majority that promised a
 // higher ballot has accepted nothing since.
 func (u *update) isUnclear(f finding) bool {
-	for _, s := range u.sent {
-		if s.attempt != f.attempt || f.accepted > s.ballot && !f.value.Knows(s.change) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(u.sent, func(s sentChange) bool {
+		return s.attempt != f.attempt || f.accepted > s.ballot && !f.value.Knows(s.change)
+	})
 }
 
 // keep has a majority accept the current value, unless it has already. s is the change that

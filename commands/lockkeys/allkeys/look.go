@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -67,12 +68,7 @@ func (a *AllKeys) matching(ctx context.Context, db int, match string) ([]string,
 	if err != nil {
 		return nil, err
 	}
-	all := make([]string, 0, len(found))
-	for key := range found {
-		all = append(all, key)
-	}
-	slices.Sort(all)
-	return all, nil
+	return slices.Sorted(maps.Keys(found)), nil
 }
 
 // clients is the key that a client has for a name on the masters. It is not ours where it is no lock key.

@@ -1,6 +1,7 @@
 package single
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,9 +53,7 @@ type Locks struct {
 
 // New makes them. It connects to nothing as long as nobody waits.
 func New(opts Options) *Locks {
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	if opts.Name == nil {
 		opts.Name = func() string { return "upstream" }
 	}

@@ -1,6 +1,11 @@
 package subscribers
 
-import "sync/atomic"
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync/atomic"
+)
 
 // DefaultBacklog is how much may wait for all subscribers together, in bytes.
 const DefaultBacklog = 256 << 20
@@ -38,10 +43,7 @@ func (b *backlog) isOver() bool { return b.bytes.Load() > b.limit.Load() }
 // SetBacklog has another limit hold for what may wait for all subscribers together, in bytes; 0: DefaultBacklog. For whom most waits is
 // disconnected, and then the next one, until no more waits than that.
 func (h *Hub) SetBacklog(limit int64) {
-	if limit == 0 {
-		limit = DefaultBacklog
-	}
-	h.backlog.limit.Store(limit)
+	h.backlog.limit.Store(cmp.Or(limit, DefaultBacklog))
 	h.relieve()
 }
 
@@ -68,10 +70,7 @@ func (h *Hub) relieve() {
 // cutOne disconnects the subscriber for whom most waits, if there is one.
 func (h *Hub) cutOne() bool {
 	h.mu.Lock()
-	all := make([]*Subscriber, 0, len(h.all))
-	for s := range h.all {
-		all = append(all, s)
-	}
+	all := slices.Collect(maps.Keys(h.all))
 	h.mu.Unlock()
 	var slowest *Subscriber
 	most := 0

@@ -2,6 +2,7 @@ package subscribers
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -95,11 +96,7 @@ func (s *Subscriber) Names(kind Kind) []string {
 	if s == nil {
 		return nil
 	}
-	all := make([]string, 0, len(s.names[kind]))
-	for name := range s.names[kind] {
-		all = append(all, name)
-	}
-	return all
+	return slices.Collect(maps.Keys(s.names[kind]))
 }
 
 // Listen has the masters be listened to, before the client is subscribed.

@@ -3,6 +3,8 @@
 package names
 
 import (
+	"slices"
+
 	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/commands/catalog/spec"
 	"redlock-proxy/commands/catalog/syntax"
@@ -113,11 +115,8 @@ func literal(s calls.Shape) (text string, ok bool) {
 	return text, true
 }
 
-func allShapes(site calls.Site) (all []calls.Shape) {
-	for _, arg := range site.Args[1:] {
-		all = append(all, arg...)
-	}
-	return append(all, site.Rest...)
+func allShapes(site calls.Site) []calls.Shape {
+	return append(slices.Concat(site.Args[1:]...), site.Rest...)
 }
 
 // shapesOf are those of the keys of a call of the command.
@@ -155,20 +154,11 @@ type Search struct {
 
 // Finds reports whether there is one.
 func (s Search) Finds(n *Names) bool {
-	for _, shape := range n.shapes {
-		if s.fits(nil, shape, "") || s.fits(nil, shape, "0") {
-			return true
-		}
+	if slices.ContainsFunc(n.shapes, func(shape calls.Shape) bool { return s.fits(nil, shape, "") || s.fits(nil, shape, "0") }) {
+		return true
 	}
-	if !n.hidden {
-		return false
-	}
-	for _, text := range n.literals {
-		if s.IsLock([]byte(text)) {
-			return true
-		}
-	}
-	return s.any(nil, calls.Part{Kind: calls.AnyArgument}, s.Argv, nil, "")
+	return n.hidden && (slices.ContainsFunc(n.literals, func(text string) bool { return s.IsLock([]byte(text)) }) ||
+		s.any(nil, calls.Part{Kind: calls.AnyArgument}, s.Argv, nil, ""))
 }
 
 // fits reports whether the name that begins with a text and goes on as the shape says may be that of
@@ -204,12 +194,9 @@ func (s Search) any(begin []byte, part calls.Part, words [][]byte, rest calls.Sh
 	} else {
 		rest = blurred(rest)
 	}
-	for _, word := range words {
-		if s.fits(append(begin[:len(begin):len(begin)], word...), rest, filler) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(word []byte) bool {
+		return s.fits(append(begin[:len(begin):len(begin)], word...), rest, filler)
+	})
 }
 
 // blurred has what may be any of many words be unseen.

@@ -1,6 +1,7 @@
 package longest
 
 import (
+	"maps"
 	"math/bits"
 	"slices"
 	"sync"
@@ -94,11 +95,7 @@ func (l *TTL) Saw(i int, record time.Duration, votes bool) (refuted bool) {
 	enough := believed >= vote.ReadQuorum(l.masters)
 	l.known = l.known || enough
 	if len(l.votes) >= vote.Majority(l.masters) {
-		var all []time.Duration
-		for _, r := range l.votes {
-			all = append(all, r)
-		}
-		slices.Sort(all)
+		all := slices.Sorted(maps.Values(l.votes))
 		l.raised(all[len(all)-vote.Majority(l.masters)])
 	}
 	return enough && record > credible

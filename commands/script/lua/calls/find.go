@@ -1,6 +1,10 @@
 package calls
 
-import "redlock-proxy/commands/script/lua/syntax"
+import (
+	"slices"
+
+	"redlock-proxy/commands/script/lua/syntax"
+)
 
 // mutates notes what makes the lists of keys and arguments others than the client's.
 func (f *finder) mutates(s syntax.Statement) {
@@ -21,31 +25,16 @@ func (f *finder) mutates(s syntax.Statement) {
 
 // mayBeList reports whether an expression may be KEYS or ARGV.
 func (f *finder) mayBeList(e syntax.Expression) bool {
-	for _, kind := range f.lists(e) {
-		if kind != Unseen {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.lists(e), func(kind PartKind) bool { return kind != Unseen })
 }
 
 func (f *finder) isRedis(e syntax.Expression) bool {
-	for _, o := range f.origins(e) {
-		if isGlobal(o, "redis", "server") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.origins(e), func(o syntax.Expression) bool { return isGlobal(o, "redis", "server") })
 }
 
 func isGlobal(e syntax.Expression, names ...string) bool {
 	g, ok := e.(*syntax.GlobalExpr)
-	for _, name := range names {
-		if ok && g.Name == name {
-			return true
-		}
-	}
-	return false
+	return ok && slices.Contains(names, g.Name)
 }
 
 // use looks at an expression where it stands: a call of a command is noted, and so is whatever may lead to calls that cannot be seen.
