@@ -182,12 +182,10 @@ func (d *daemon) prepareInTime(is *applied) (prepared, error) {
 		d.reloading.reading.Unlock() // before the answer, or the next reload may find it held
 		done <- result{next, err}
 	}()
-	timer := time.NewTimer(readingTime)
-	defer timer.Stop()
 	select {
 	case r := <-done:
 		return r.next, r.err
-	case <-timer.C:
+	case <-time.After(readingTime):
 		return prepared{}, errSlowReading
 	}
 }

@@ -42,8 +42,7 @@ type supervision struct {
 // drains, until ended.
 func (s *supervision) run(drain, ended context.Context) {
 	s.tell(systemd.SdNotifyReady + "\nSTATUS=serving clients")
-	beats, stop := s.beats()
-	defer stop()
+	beats := s.beats()
 	s.each(drain, beats, func() { s.beat(drain) })
 	s.tell(systemd.SdNotifyStopping + "\nSTATUS=draining")
 	// New clients are no longer served, but for drain-delay, and the time for the rest is limited by drain-timeout.
@@ -51,17 +50,12 @@ func (s *supervision) run(drain, ended context.Context) {
 }
 
 // beats is when the watchdog wants a sign of life. Without one that is never.
-func (s *supervision) beats() (beats <-chan time.Time, stop func()) {
+func (s *supervision) beats() <-chan time.Time {
 	patience, err := systemd.SdWatchdogEnabled(false)
 	if err != nil {
 		s.log.Warn("the watchdog is not notified", "error", err)
 	}
-	every := patience / beatsPerWatchdog
-	if every <= 0 {
-		return nil, func() {}
-	}
-	ticker := time.NewTicker(every)
-	return ticker.C, ticker.Stop
+	return time.Tick(patience / beatsPerWatchdog)
 }
 
 // each does something at each beat until a context ends.

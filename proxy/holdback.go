@@ -37,8 +37,7 @@ func (s *Server) startHolding(ctx context.Context, places Places) (stop func()) 
 // other connections, by clients that have come since.
 func (s *Server) holdBack(ctx context.Context, places Places) {
 	said, last, was, server := noEra, quorum.Held{}, quorum.Placed{Era: noEra}, ""
-	look := time.NewTicker(lookPause)
-	defer look.Stop()
+	look := time.Tick(lookPause)
 	for ctx.Err() == nil {
 		turned := places.Turned()
 		again := (<-chan time.Time)(nil)
@@ -64,10 +63,10 @@ func (s *Server) holdBack(ctx context.Context, places Places) {
 				}
 				said, last = at.Era, held
 			}
-			again = look.C
+			again = look
 		}
 		if was.Era == noEra { // it is heard without a turn
-			again = look.C
+			again = look
 		}
 		select {
 		case <-turned:
@@ -121,11 +120,10 @@ func (s *Server) settled(ctx context.Context) quorum.Held {
 			connections <- c
 		}()
 	}
-	again := time.NewTicker(lookPause)
-	defer again.Stop()
+	again := time.Tick(lookPause)
 	for waiting > 0 {
 		select {
-		case <-again.C: // one may have been on its way
+		case <-again: // one may have been on its way
 			s.unblock(ctx, sessions)
 			continue
 		case c := <-connections:

@@ -338,12 +338,10 @@ func (s *Server) all() []*session {
 const lastWords = 200 * time.Millisecond
 
 func waited(done <-chan struct{}, limit time.Duration) bool {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
 	select {
 	case <-done:
 		return true
-	case <-timer.C:
+	case <-time.After(limit):
 		return false
 	}
 }

@@ -324,14 +324,12 @@ func (c *Cluster) settled(ctx context.Context, until time.Time) (*generation, er
 	if limit := u.began.Add(changePatience); limit.Before(until) {
 		until = limit
 	}
-	timer := time.NewTimer(time.Until(until))
-	defer timer.Stop()
 	select {
 	case <-u.done:
 		return c.now(), nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
-	case <-timer.C:
+	case <-time.After(time.Until(until)):
 		return nil, c.named(c.now().absence())
 	}
 }

@@ -84,8 +84,7 @@ func (l *Locker) Lock(ctx context.Context, req LockRequest) (Grant, error) {
 
 // waitAndLock stands in the queue of the key until it is the head of it, then contends until it is granted or its time is over.
 func (l *Locker) waitAndLock(ctx context.Context, t Taking, wait time.Duration) (got Grant, err error) {
-	until, over, stop := after(wait)
-	defer stop()
+	until, over := after(wait)
 	key := t.Keys[0]
 	t.Until, t.made = until, attempts{}
 	switch l.queues.Await(ctx, queue.Waiting[Key]{
@@ -155,8 +154,7 @@ var ErrNoArrival = errors.New("nothing was put there in time")
 // Errors: ErrNoArrival when its time was over, *NoQuorumError when it was over while too few masters voted, or the cause of ctx. After
 // all of them the last Try was in vain.
 func (l *Locker) AwaitArrival(ctx context.Context, a Arrival) error {
-	_, over, stop := after(a.Wait)
-	defer stop()
+	_, over := after(a.Wait)
 	keys := make([]arrival, len(a.Keys))
 	for i, key := range a.Keys {
 		keys[i] = arrival{key, a.Kind}
@@ -184,12 +182,11 @@ func (l *Locker) AwaitArrival(ctx context.Context, a Arrival) error {
 
 // after is when a wait is over, which a channel tells: never, if it is negative. What is
 // tried at that moment goes on to its end: only then it is known whether it was granted.
-func after(wait time.Duration) (until time.Time, over <-chan time.Time, stop func()) {
+func after(wait time.Duration) (until time.Time, over <-chan time.Time) {
 	if wait < 0 {
-		return time.Time{}, nil, func() {}
+		return time.Time{}, nil
 	}
-	timer := time.NewTimer(wait)
-	return time.Now().Add(wait), timer.C, func() { timer.Stop() }
+	return time.Now().Add(wait), time.After(wait)
 }
 
 // Unlock gives a lock back. It returns ErrNotHeld when no majority holds the key with that

@@ -102,8 +102,7 @@ func (c *Cluster) Resting(ctx context.Context) (Placed, error) {
 	began := time.Now()
 	limit := time.NewTimer(changePatience)
 	defer limit.Stop()
-	look := time.NewTicker(followPause) // the first masters answer without a turn
-	defer look.Stop()
+	look := time.Tick(followPause) // the first masters answer without a turn
 	for {
 		turned := c.Turned()
 		if at, known := c.Placed(); known && !at.Moves() && !c.Departing() {
@@ -111,7 +110,7 @@ func (c *Cluster) Resting(ctx context.Context) (Placed, error) {
 		}
 		select {
 		case <-turned:
-		case <-look.C:
+		case <-look:
 		case <-ctx.Done():
 			return Placed{}, context.Cause(ctx)
 		case <-limit.C:

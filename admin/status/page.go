@@ -77,14 +77,13 @@ func New(opts Options) *Page {
 
 // Run takes samples until ctx ends.
 func (p *Page) Run(ctx context.Context) {
-	tick := time.NewTicker(samplePause)
-	defer tick.Stop()
+	tick := time.Tick(samplePause)
 	for {
 		p.history.take(reading{p.opts.Now(), p.opts.Clients().Relayed, p.opts.Totals()})
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 	}
 }

@@ -89,9 +89,7 @@ func (c *Client) takeAll() (is bool) {
 func (c *Client) rest(until time.Time) {
 	var due <-chan time.Time
 	if !until.IsZero() {
-		timer := time.NewTimer(time.Until(until))
-		defer timer.Stop()
-		due = timer.C
+		due = time.After(time.Until(until))
 	}
 	select {
 	case <-c.ctx.Done():
@@ -166,12 +164,11 @@ func (e *entry) ended() {
 
 // settled waits until marks are armed, but not for long, and reports whether the Client goes on.
 func (c *Client) settled(marks []Mark) bool {
-	patience := time.NewTimer(armTime)
-	defer patience.Stop()
+	patience := time.After(armTime)
 	for _, m := range marks {
 		select {
 		case <-m.Settled():
-		case <-patience.C:
+		case <-patience:
 			return true
 		case <-c.ctx.Done():
 			return false

@@ -33,10 +33,8 @@ func Jittered(d time.Duration, rand func() float64) time.Duration {
 
 // Sleep waits, or returns the cause of ctx if that ends first.
 func Sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -223,14 +223,13 @@ func (u *Upstream) switched(from, to string) {
 
 // follow asks the Sentinels again and again until ctx ends.
 func (u *Upstream) follow(ctx context.Context) {
-	tick := time.NewTicker(followEvery)
-	defer tick.Stop()
+	tick := time.Tick(followEvery)
 	for {
 		_, _ = u.find(ctx) // told where it matters
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 	}
 }

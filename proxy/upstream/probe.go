@@ -24,8 +24,7 @@ func (u *Upstream) Run(ctx context.Context) error {
 		defer follows.Wait()
 		nudge = u.following.nudge
 	}
-	tick := time.NewTicker(upstreamProbe)
-	defer tick.Stop()
+	tick := time.Tick(upstreamProbe)
 	for {
 		u.Probe(ctx)
 		select {
@@ -34,7 +33,7 @@ func (u *Upstream) Run(ctx context.Context) error {
 		case <-nudge:
 		case <-u.parted:
 			u.moved()
-		case <-tick.C:
+		case <-tick:
 		}
 	}
 }

@@ -32,18 +32,16 @@ func (s *Set) clockOwner(ctx context.Context, i int, m clock.Step) clock.Owner {
 			g.Wake()
 		}
 	}
-	end := time.NewTimer(othersPatience)
-	defer end.Stop()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
+	end := time.After(othersPatience)
+	tick := time.Tick(time.Millisecond)
 	for {
 		owner, asked := clock.OwnerOf(m, s.othersDuring(i, m))
 		if !asked {
 			return owner
 		}
 		select {
-		case <-tick.C:
-		case <-end.C:
+		case <-tick:
+		case <-end:
 			return owner
 		case <-ctx.Done():
 			return clock.OwnerUnclear

@@ -68,8 +68,7 @@ func (l *Listener) Join(ctx context.Context, lost func()) (*Membership, error) {
 		return nil, err
 	}
 	m := &Membership{lost: lost, period: p}
-	tick := time.NewTicker(joinPause)
-	defer tick.Stop()
+	tick := time.Tick(joinPause)
 	for until := time.Now().Add(l.opts.Wait); ; {
 		late := time.Now().After(until)
 		joined, changed, err := p.join(m, late)
@@ -81,7 +80,7 @@ func (l *Listener) Join(ctx context.Context, lost func()) (*Membership, error) {
 		case err == nil:
 			select {
 			case <-changed:
-			case <-tick.C: // a master may be down by now
+			case <-tick: // a master may be down by now
 			case <-ctx.Done():
 				err = context.Cause(ctx)
 			}

@@ -56,13 +56,12 @@ func (p *period) start() {
 
 // beat has all masters asked for a sign of life, now and then.
 func (p *period) beat() {
-	tick := time.NewTicker(beat)
-	defer tick.Stop()
+	tick := time.Tick(beat)
 	for {
 		select {
 		case <-p.ctx.Done():
 			return
-		case now := <-tick.C:
+		case now := <-tick:
 			p.of.rest(p, now)
 			p.mu.Lock()
 			p.wantFlush()

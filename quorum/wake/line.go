@@ -83,8 +83,7 @@ func (l *line) ask(one look) {
 // write sends questions until the connection ends.
 func (l *line) write() {
 	defer l.End()
-	beat := time.NewTicker(heartbeat)
-	defer beat.Stop()
+	beat := time.Tick(heartbeat)
 	for {
 		var out []byte
 		select {
@@ -92,7 +91,7 @@ func (l *line) write() {
 			return
 		case <-l.Due:
 			out = l.looks()
-		case now := <-beat.C:
+		case now := <-beat:
 			if l.watch.isIdle(now) {
 				return
 			}

@@ -30,9 +30,7 @@ func (h *Holders) wait(c command.Call) {
 	defer stop()
 	over := (<-chan time.Time)(nil) // 0 is without end
 	if timeout > 0 {
-		timer := time.NewTimer(time.Duration(timeout) * time.Millisecond)
-		defer timer.Stop()
-		over = timer.C
+		over = time.After(time.Duration(timeout) * time.Millisecond)
 	}
 	for {
 		have, err := h.extraMasters(ctx, c.Client)
@@ -45,9 +43,8 @@ func (h *Holders) wait(c command.Call) {
 			c.Out.Int(int64(have))
 			return
 		}
-		pause := time.NewTimer(lookPause)
 		select {
-		case <-pause.C:
+		case <-time.After(lookPause):
 		case <-over:
 			if _, known := c.Client.Touched.Keys(); !known {
 				c.Client.Touched.Settle()
@@ -55,7 +52,6 @@ func (h *Holders) wait(c command.Call) {
 			c.Out.Int(int64(have))
 			return
 		case <-ctx.Done():
-			pause.Stop()
 			c.Out.Fail(context.Cause(ctx))
 			return
 		}

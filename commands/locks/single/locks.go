@@ -88,9 +88,7 @@ func (f *ForClient) wait(req quorum.LockRequest) (got quorum.Grant, err error) {
 	defer func() { unwatch() }()
 	var over <-chan time.Time
 	if req.Wait > 0 {
-		timer := time.NewTimer(req.Wait)
-		defer timer.Stop()
-		over = timer.C
+		over = time.After(req.Wait)
 	}
 	switch f.queues.Await(ctx, queue.Waiting[quorum.Key]{
 		Key: req.Key, Over: over, Rand: rand.Float64,

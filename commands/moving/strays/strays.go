@@ -178,12 +178,10 @@ func (s *Strays) atMasters() bool {
 
 // rest waits until the locks may be elsewhere.
 func (s *Strays) rest(ctx context.Context, turned <-chan struct{}) {
-	look := time.NewTimer(placePause)
-	defer look.Stop()
 	select {
 	case <-ctx.Done():
 	case <-turned:
-	case <-look.C: // the first masters tell without a turn
+	case <-time.After(placePause): // the first masters tell without a turn
 	}
 }
 
