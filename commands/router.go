@@ -218,7 +218,7 @@ func (r *router) inMulti(at Situation, name string, words [][]byte) Decision {
 	}
 	switch d := r.onMasters(name, words); d.Verb {
 	case Forward:
-		return abort(name, r.notQueued(at, name, words))
+		return abort(name, r.notQueued(at, words))
 	case Refuse:
 		return abort(name, d.Text)
 	}
@@ -395,7 +395,7 @@ func (r *router) otherKey(words [][]byte) []byte {
 }
 
 // notQueued says why a command has no place in a transaction on lock keys.
-func (r *router) notQueued(at Situation, name string, words [][]byte) string {
+func (r *router) notQueued(at Situation, words [][]byte) string {
 	if own := r.own.Find(words[0]); own != nil && own.IsOurs() {
 		return notInMulti(own)
 	}

@@ -84,8 +84,7 @@ func (e *eras) take(i int, v Report, now time.Time) (isNews bool) {
 	if s.ballot != had.ballot && had.Nonce != "" {
 		e.stirred = now
 		if _, text, found := strings.Cut(s.ballot, boundFor); found && s.era == m.Era.String() {
-			to, _ := place.Parse(text)
-			e.bound[i] = bound{to, now}
+			e.bound[i] = bound{place.Parse(text), now}
 		}
 	}
 	e.statements[i] = s

@@ -120,7 +120,7 @@ func (g *Guard) enrol(ctx context.Context, db int, under trust) {
 		g.ages.saw(marker.InDatabase(under.Nonce, db), script.FirstAge)
 		return
 	}
-	g.suspend(Unproven)
+	g.suspend()
 }
 
 // serverTime is the most that the master's clock can show now.
@@ -162,16 +162,16 @@ func (g *Guard) counts(under trust, p *look) bool {
 	case under.Nonce == "" || g.trust.term != under.term:
 		return false
 	case p.sighting.IsZero() || !fits || !p.number:
-		g.suspend(Unproven)
+		g.suspend()
 		return false
 	case p.sequence < p.floor || p.writes && p.sequence == p.floor:
 		g.doubtful[p.db] = true
 		g.older = g.older || p.sequence >= script.FirstAge
-		g.suspend(Unproven)
+		g.suspend()
 		return false
 	case g.knownTo(p).isMissed(p.canary, p.sighting.Got):
 		g.canaryMissed = true
-		g.suspend(Unproven)
+		g.suspend()
 		return false
 	}
 	g.ages.saw(p.field, p.sequence)
@@ -196,8 +196,8 @@ func (g *Guard) observeClock(s clock.Sighting) bool {
 }
 
 // suspend takes the vote away until the prober has had a look.
-func (g *Guard) suspend(why Reason) {
-	if g.withdraw(why) {
+func (g *Guard) suspend() {
+	if g.withdraw(Unproven) {
 		g.Wake()
 	}
 }

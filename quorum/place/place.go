@@ -67,8 +67,5 @@ func (p Place) Shown() string {
 	return p.String()
 }
 
-// Parse reads what String wrote.
-func Parse(word string) (p Place, ok bool) {
-	i := slices.Index(words[:], word)
-	return Place(max(0, i)), i >= 0
-}
+// Parse reads what String wrote. Another word is Undecided.
+func Parse(word string) Place { return Place(max(0, slices.Index(words[:], word))) }

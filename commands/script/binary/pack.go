@@ -85,7 +85,7 @@ func (p *packer) text(size int) {
 }
 
 func (p *packer) integer(n float64, size int) {
-	bits := unsigned(n)
+	bits := clib.Unsigned(n)
 	if n < 0 {
 		bits = uint64(clib.Truncate(n))
 	}
@@ -106,14 +106,6 @@ func (p *packer) bytes(number []byte) {
 func (p *packer) zeros(n int) {
 	p.call.State().Charge(n)
 	p.packed = append(p.packed, make([]byte, n)...)
-}
-
-// unsigned is the 64-bit integer that C makes of a number.
-func unsigned(n float64) uint64 {
-	if n >= 1<<63 {
-		return uint64(clib.Truncate(n-1<<63)) ^ 1<<63
-	}
-	return uint64(clib.Truncate(n))
 }
 
 // size is how long what a format packs is.

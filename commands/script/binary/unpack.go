@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"redlock-proxy/commands/script/lua"
+	"redlock-proxy/commands/script/lua/clib"
 )
 
 // maxStack is how many values C Lua's stack takes.
@@ -120,7 +121,7 @@ func (u *unpacker) length() uint64 {
 		last := len(u.values) - 1
 		if n, ok := u.call.State().Number(u.values[last]); ok {
 			u.values = u.values[:last]
-			return unsigned(n)
+			return clib.Unsigned(n)
 		}
 	}
 	u.call.Fail("format 'c0' needs a previous size")

@@ -157,20 +157,16 @@ func (g *coder) ifElse(s *syntax.IfStmt) exec {
 func (g *coder) numericFor(s *syntax.ForStmt) exec {
 	first, last, by, body := g.eval(s.Start), g.eval(s.Limit), g.eval(s.Step), g.block(s.Body)
 	l, line := s.Local, s.Line
+	number := func(c *Call, v Value, what string) float64 {
+		n, ok := c.thread.state.Number(v)
+		if !ok {
+			c.fail(line, "'for' %s must be a number", what)
+		}
+		return n
+	}
 	return func(c *Call) flow {
 		a, b, d := first(c), last(c), by(c)
-		i, ok := c.thread.state.Number(a)
-		if !ok {
-			c.fail(line, "'for' initial value must be a number")
-		}
-		limit, ok := c.thread.state.Number(b)
-		if !ok {
-			c.fail(line, "'for' limit must be a number")
-		}
-		step, ok := c.thread.state.Number(d)
-		if !ok {
-			c.fail(line, "'for' step must be a number")
-		}
+		i, limit, step := number(c, a, "initial value"), number(c, b, "limit"), number(c, d, "step")
 		for i = i - step + step; step > 0 && i <= limit || step <= 0 && i >= limit; i += step { // rounded as in C Lua
 			c.thread.state.meter.Step()
 			c.set(l, i)

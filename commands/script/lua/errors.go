@@ -38,10 +38,9 @@ func (t *thread) blamed() (source string, line int) {
 }
 
 // fail raises an error of the language: with the position of the Lua code that runs.
-func (c *Call) fail(line int, format string, args ...any) Value {
+func (c *Call) fail(line int, format string, args ...any) {
 	c.line = line
 	c.thread.raise(c.where() + fmt.Sprintf(format, args...))
-	return nil
 }
 
 // where is the position of Lua code, as errors begin; empty for a Go function.

@@ -100,7 +100,7 @@ func (d directive) print(c *Call, arg int) string {
 		digits := strings.TrimPrefix(strconv.FormatInt(n, 10), "-")
 		return d.integer(d.sign(n < 0), digits)
 	case 'o', 'u', 'x', 'X':
-		return d.unsigned(toUnsigned(c.WantNumber(arg)))
+		return d.unsigned(clib.Unsigned(c.WantNumber(arg)))
 	case 'e', 'E', 'f', 'g', 'G':
 		return d.float(c.WantNumber(arg))
 	case 'q':
@@ -119,14 +119,6 @@ func (d directive) print(c *Call, arg int) string {
 	}
 	c.Fail("invalid option '%%%s' to 'format'", clib.UpToZero(string([]byte{d.verb})))
 	return ""
-}
-
-// toUnsigned is what C on x86 makes of a number that it wants without a sign.
-func toUnsigned(n float64) uint64 {
-	if n >= 1<<63 {
-		return uint64(clib.Truncate(n-1<<63)) ^ 1<<63
-	}
-	return uint64(clib.Truncate(n))
 }
 
 func (d directive) sign(negative bool) string {

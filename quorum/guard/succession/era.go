@@ -60,7 +60,7 @@ func ParseEra(text string) (e Era, ok bool) {
 	e.Masters, _ = strconv.Atoi(parts[1])
 	hash, word, _ := strings.Cut(parts[2], atPlace)
 	e.Hash = hash
-	e.Place, _ = place.Parse(word)
+	e.Place = place.Parse(word)
 	return e, e.Number > 0 && e.Masters > 0 && e.Hash != "" && e.String() == text
 }
 
@@ -146,7 +146,7 @@ func ParseSeal(text string) (s Seal, ok bool) {
 			return Seal{}, false
 		}
 		if word, is := strings.CutPrefix(name, atPlace); is {
-			s.Place, _ = place.Parse(word)
+			s.Place = place.Parse(word)
 		} else {
 			s.Names = append(s.Names, name)
 		}

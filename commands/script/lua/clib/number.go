@@ -205,3 +205,11 @@ func Truncate(n float64) int64 {
 	}
 	return math.MinInt64
 }
+
+// Unsigned is what C on x86 makes of a number that it wants as 64 bits without a sign.
+func Unsigned(n float64) uint64 {
+	if n >= 1<<63 {
+		return uint64(Truncate(n-1<<63)) ^ 1<<63
+	}
+	return uint64(Truncate(n))
+}
