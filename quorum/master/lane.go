@@ -27,9 +27,9 @@ type lane struct {
 	// idle is signalled when claimed becomes false.
 	idle  sync.Cond
 	queue []*op
-	// long are the ops of the queue that were found to be long; lengths tells which are. wasLong is whether the last batch was of these.
+	// long are the ops of the queue that were found to be long; sizes tells which are. wasLong is whether the last batch was of these.
 	long    []*op
-	lengths lengths
+	sizes sizes
 	wasLong bool
 	// turns are those of all masters for what is long; nil: it may always go. hasTurn is set while this lane has one, awaits while it waits for one.
 	turns           *Turns
@@ -48,7 +48,7 @@ type lane struct {
 }
 
 func newLane(m *Master, db int, down error) *lane {
-	l := &lane{master: m, db: db, lengths: newLengths(), down: down, flight: Flight{db: db}}
+	l := &lane{master: m, db: db, sizes: newSizes(), down: down, flight: Flight{db: db}}
 	if m != nil {
 		l.turns = m.turns
 	}
@@ -67,7 +67,7 @@ func (l *lane) push(o *op, hold bool) (claimed bool, err error) {
 	case o.round == nil: // nobody would say it again
 	case len(l.queue)+len(l.long) >= maxQueued:
 		return false, ErrQueueFull
-	case l.lengths.around(o) > longest && len(o.do.Keys()) > 1:
+	case l.sizes.around(o) > longest && len(o.do.Keys()) > 1:
 		return false, ErrTooLong
 	}
 	l.queue = append(l.queue, o)
@@ -136,7 +136,7 @@ func (l *lane) takeNext() (over Link, more, leaves bool) {
 func (l *lane) takeShort(batch []*op) []*op {
 	n := 0
 	for n < len(l.queue) && len(batch) < maxBatch {
-		if o := l.queue[n]; l.lengths.around(o) > longOp {
+		if o := l.queue[n]; l.sizes.around(o) > longOp {
 			l.long = append(l.long, o)
 		} else {
 			batch = appendSent(batch, o)
@@ -153,7 +153,7 @@ func (l *lane) takeShort(batch []*op) []*op {
 func (l *lane) takeLong(batch []*op) []*op {
 	n, size := 0, 0
 	for n < len(l.long) && l.mayTakeLong() {
-		if size += l.lengths.around(l.long[n]); size > longBatch && len(batch) > 0 {
+		if size += l.sizes.around(l.long[n]); size > longBatch && len(batch) > 0 {
 			break
 		}
 		batch = appendSent(batch, l.long[n])
@@ -186,7 +186,7 @@ func (l *lane) learn() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, o := range l.flight.ops {
-		l.lengths.learn(o, &l.flight.replies[i], len(l.long) == 0)
+		l.sizes.learn(o, &l.flight.replies[i], len(l.long) == 0)
 	}
 }
 

@@ -17,8 +17,8 @@ const (
 	longBatch = 1 << 20
 	// longest is what may be known to be under the keys of one operation on several.
 	longest = 16 << 20
-	// maxLengths is how many keys are known by their lengths.
-	maxLengths = 1 << 14
+	// maxSizes is how many keys are known by how much is under them.
+	maxSizes = 1 << 14
 )
 
 // ErrTooLong is returned where there was no room for a master's answer.
@@ -32,19 +32,19 @@ func (e *tooLongError) Error() string { return fmt.Sprintf("%v: %d bytes", ErrTo
 // Unwrap makes it an ErrTooLong.
 func (e *tooLongError) Unwrap() error { return ErrTooLong }
 
-// lengths are how much is under the keys of a database that hold much, in bytes, as far as it was seen in what was sent and answered. What is not
+// sizes are how much is under the keys of a database that hold much, in bytes, as far as it was seen in what was sent and answered. What is not
 // known counts as nothing; that costs time alone, once.
-type lengths struct {
+type sizes struct {
 	seed maphash.Seed
 	of   map[uint64]int // by the hash of the key's name
 }
 
-func newLengths() lengths { return lengths{maphash.MakeSeed(), map[uint64]int{}} }
+func newSizes() sizes { return sizes{maphash.MakeSeed(), map[uint64]int{}} }
 
-// around is the length of an operation and of what is known to be under its keys.
-func (ls *lengths) around(o *op) int {
+// around is the size of an operation and of what is known to be under its keys.
+func (s *sizes) around(o *op) int {
 	n := len(o.words)
-	if len(ls.of) == 0 {
+	if len(s.of) == 0 {
 		return n
 	}
 	most := math.MaxInt
@@ -52,29 +52,29 @@ func (ls *lengths) around(o *op) int {
 		most = read.Heads
 	}
 	for _, key := range o.do.Keys() {
-		n += min(ls.of[maphash.String(ls.seed, key)], most)
+		n += min(s.of[maphash.String(s.seed, key)], most)
 	}
 	return n
 }
 
 // learn takes what a master answered to an operation, and, with forget set, what is no longer so.
-func (ls *lengths) learn(o *op, got *reply, forget bool) {
+func (s *sizes) learn(o *op, got *reply, forget bool) {
 	var tooLong *tooLongError
 	switch {
 	case got.State == register.Counted:
-		if len(ls.of) > 0 || len(o.words) > longOp || anyLong(got.Found) {
-			ls.learnEach(o, got.Found, forget)
+		if len(s.of) > 0 || len(o.words) > longOp || anyLong(got.Found) {
+			s.learnEach(o, got.Found, forget)
 		}
 	case errors.As(got.Err, &tooLong):
 		keys := o.do.Keys()
 		for _, key := range keys {
-			ls.note(key, tooLong.size/len(keys), forget)
+			s.note(key, tooLong.size/len(keys), forget)
 		}
 	}
 }
 
 // learnEach takes what was found under each key of an operation, and what that wrote there.
-func (ls *lengths) learnEach(o *op, found []cell.Found, forget bool) {
+func (s *sizes) learnEach(o *op, found []cell.Found, forget bool) {
 	wrote := 0
 	if o.do.Writes() {
 		wrote = len(o.words)
@@ -82,36 +82,36 @@ func (ls *lengths) learnEach(o *op, found []cell.Found, forget bool) {
 	for i, key := range o.do.Keys() {
 		n, seen := wrote, i < len(found)
 		if seen {
-			n = max(n, lengthOf(&found[i]))
+			n = max(n, sizeOf(&found[i]))
 		}
 		switch {
 		case n > longOp:
-			ls.note(key, n, forget)
+			s.note(key, n, forget)
 		case seen && forget:
-			delete(ls.of, maphash.String(ls.seed, key))
+			delete(s.of, maphash.String(s.seed, key))
 		}
 	}
 }
 
 // note makes room for a key by forgetting all others, if it may.
-func (ls *lengths) note(key string, n int, forget bool) {
-	if len(ls.of) >= maxLengths {
+func (s *sizes) note(key string, n int, forget bool) {
+	if len(s.of) >= maxSizes {
 		if !forget {
 			return
 		}
-		clear(ls.of)
+		clear(s.of)
 	}
-	ls.of[maphash.String(ls.seed, key)] = n
+	s.of[maphash.String(s.seed, key)] = n
 }
 
 func anyLong(found []cell.Found) bool {
 	for i := range found {
-		if lengthOf(&found[i]) > longOp {
+		if sizeOf(&found[i]) > longOp {
 			return true
 		}
 	}
 	return false
 }
 
-// lengthOf is how long a value is, whether it was read to its end or not.
-func lengthOf(found *cell.Found) int { return len(found.Value.Text) + found.Value.Rest }
+// sizeOf is how long a value is, whether it was read to its end or not.
+func sizeOf(found *cell.Found) int { return len(found.Value.Text) + found.Value.Rest }

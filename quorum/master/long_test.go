@@ -116,7 +116,7 @@ func TestWhatIsWrittenIsLong(t *testing.T) {
 	}
 	l.flight.replies[0] = reply{State: register.Counted, Answer: cell.Answer{Did: true}}
 	l.learn()
-	if n := l.lengths.around(reading("long")); n < 900_000 {
+	if n := l.sizes.around(reading("long")); n < 900_000 {
 		t.Errorf("the key is taken to hold %d bytes", n)
 	}
 }

@@ -80,7 +80,7 @@ func (rs *releases) decode(said any, replies []reply) {
 		rs.fill(replies, reply{State: register.Failed, Err: refusal})
 		return
 	}
-	if size, skipped := length(said); skipped {
+	if size, skipped := sizeIn(said); skipped {
 		rs.fill(replies, reply{State: register.Uncounted, Err: &tooLongError{size}})
 		return
 	}

@@ -206,7 +206,7 @@ func decode(do cell.Op, said any) reply {
 		}
 		return reply{State: register.Failed, Err: refusal}
 	}
-	if size, skipped := length(said); skipped {
+	if size, skipped := sizeIn(said); skipped {
 		return reply{State: register.Uncounted, Err: &tooLongError{size}}
 	}
 	answer, err := do.Decode(said)
@@ -216,8 +216,8 @@ func decode(do cell.Op, said any) reply {
 	return reply{State: register.Counted, Answer: answer}
 }
 
-// length is how many bytes the strings of an answer have, and whether there was no room for any of them.
-func length(said any) (size int, skipped bool) {
+// sizeIn is how many bytes the strings of an answer have, and whether there was no room for any of them.
+func sizeIn(said any) (size int, skipped bool) {
 	switch said := said.(type) {
 	case resp.Skipped:
 		return int(said), true
@@ -225,7 +225,7 @@ func length(said any) (size int, skipped bool) {
 		return len(said), false
 	case []any:
 		for _, part := range said {
-			n, over := length(part)
+			n, over := sizeIn(part)
 			size, skipped = size+n, skipped || over
 		}
 	}

@@ -135,7 +135,7 @@ func (r *Register) mend(key string) {
 		_, _ = r.Update(ctx, Change{Key: key, settle: true, Run: leave})
 		r.mendLater(key)
 	case f.isWhole():
-		r.lengthen(key, f, replies)
+		r.extendMissed(key, f, replies)
 		r.refill(ctx, key, f, replies)
 	}
 }

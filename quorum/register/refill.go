@@ -75,8 +75,8 @@ func (f finding) isShort(c cell.Found) bool {
 	return c.Holds(f.attempt) && c.Accepted == f.accepted && compareLeft(c.Left+time.Second, f.left) < 0 && c.Left >= 0
 }
 
-// lengthen has masters that missed an extension keep a key for as long as a majority does.
-func (r *Register) lengthen(key string, f finding, replies []Reply) {
+// extendMissed has masters that missed an extension keep a key for as long as a majority does.
+func (r *Register) extendMissed(key string, f finding, replies []Reply) {
 	if r.opts.Shared != nil && r.opts.Shared(f.value.Text) {
 		return // by ballot alone: the ends of others hang on it
 	}

@@ -150,7 +150,7 @@ func TestRefillAfterALeftover(t *testing.T) {
 }
 
 // A master that missed an extension is given the time that the others have.
-func TestLengthen(t *testing.T) {
+func TestMissedExtension(t *testing.T) {
 	b := newBench(t, 3)
 	r := b.proxy()
 	b.lock(r, "me")
