@@ -24,11 +24,6 @@ const (
 	OtherAtOnce
 )
 
-// String says when a changed value holds, for a list of the settings.
-func (r Reload) String() string {
-	return [...]string{"restart", "reload", "restart; reload for a new password", "restart; reload for a new password and other servers"}[r]
-}
-
 // Change is a setting that differs between two configurations.
 type Change struct {
 	// Setting is its name.

@@ -223,7 +223,7 @@ func (c *Cluster) Update(ctx context.Context, key Key, expect *string, run func(
 // UpdateAll is Update of several keys of one cell, by one vote: run gets them in their order, and decides
 // in the same. If expect is not nil, there is one key.
 //
-// Errors: those of Update, and *bag.TooLargeError.
+// Errors: those of Update, and bag.ErrTooLarge.
 func (c *Cluster) UpdateAll(ctx context.Context, keys []Key, expect *string, run func([]Look) ([]Decision, error)) (Outcome, error) {
 	return on(ctx, c, func(g *generation) (Outcome, error) { return g.UpdateAll(ctx, keys, expect, run) })
 }

@@ -40,10 +40,9 @@ type Finding struct {
 	// Votes is set where a proxy that starts now would count its votes; New where no proxy
 	// has used it since it was empty, so that a fresh start, or Vouch, would let it vote.
 	Votes, New bool
-	// LongestTTL is the longest in use that it knows of; zero: none. Bound is up to which TTL
-	// it may have forgotten locks, where its quarantine has such a bound.
+	// LongestTTL is the longest in use that it knows of; zero: none. Bounded is set where its quarantine
+	// has up to which TTL it may have forgotten locks.
 	LongestTTL time.Duration
-	Bound      time.Duration
 	Bounded    bool
 	// Locks are those that it holds. Only Survey counts them.
 	Locks guard.Locks
@@ -206,7 +205,7 @@ func (f *Finding) judge(v guard.Report) {
 	f.Version, f.Role, f.Policy, f.Appendfsync, f.Uptime = v.Version, v.Role, v.Policy, v.Appendfsync, v.Uptime
 	f.runID, f.databases = v.RunID, v.Databases
 	f.Votes, f.New, f.LongestTTL = v.Votes(), v.IsNew(), v.Longest
-	f.Bound, f.Bounded = v.Bound()
+	f.Bounded = v.Record.Value.Bounded
 	f.Marker, f.Since = v.State()
 	if why := v.Unfit(); why != "" {
 		f.Unsafe = append(f.Unsafe, why)

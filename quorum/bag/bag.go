@@ -150,16 +150,12 @@ func (b *Bag) Remove(name string) {
 	}
 }
 
-// TooLargeError is returned where the keys of a cell would have too many bytes together.
-type TooLargeError struct{ Bytes int }
-
 // MaxBytes is how many bytes the keys of a cell may have together, with their names, where there are several.
 const MaxBytes = 1 << 20
 
-// Error is the sentence, without names: who has one of the keys may not know of the others.
-func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("the keys of one tag may have %d bytes together, with their names", MaxBytes)
-}
+// ErrTooLarge is returned where the keys of a cell would have too many bytes together. It is without names: who has one of the keys
+// may not know of the others.
+var ErrTooLarge = fmt.Errorf("the keys of one tag may have %d bytes together, with their names", MaxBytes)
 
 // sorted are the keys in the order of their names.
 func (b *Bag) sorted() []key {

@@ -188,7 +188,7 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("%+v, %v", w, err)
 	}
 	unknown.Put("x:{T}", strings.Repeat("x", MaxBytes), time.Second)
-	if _, err := unknown.Seal("w"); !errors.As(err, new(*TooLargeError)) {
+	if _, err := unknown.Seal("w"); !errors.Is(err, ErrTooLarge) {
 		t.Error(err)
 	}
 }

@@ -48,7 +48,7 @@ type Write struct {
 // Seal is what has the cell hold the keys as they are now; a version is given that nothing had before. Keys that are over
 // are left out, but that alone is no reason to write.
 //
-// Errors: *TooLargeError; ErrNeedsTime where a key is to keep its end, which is not known.
+// Errors: ErrTooLarge; ErrNeedsTime where a key is to keep its end, which is not known.
 func (b *Bag) Seal(version string) (Write, error) {
 	switch {
 	case !b.changed:
@@ -80,7 +80,7 @@ func (b *Bag) Seal(version string) (Write, error) {
 		members[i] = k.member
 	}
 	if w.Text = encode(members); len(w.Text) > MaxBytes {
-		return Write{}, &TooLargeError{len(w.Text)}
+		return Write{}, ErrTooLarge
 	}
 	return w, nil
 }

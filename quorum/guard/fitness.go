@@ -177,11 +177,5 @@ func (v Report) IsNew() bool {
 	return verdict.isNew() && v.Empty && v.Longest == 0
 }
 
-// Bound is up to which TTL the master may have forgotten locks, where its quarantine record
-// has it.
-func (v Report) Bound() (ttl time.Duration, known bool) {
-	return v.Record.Value.Bound, v.Record.Value.Bounded
-}
-
 // RunID is the run_id in an answer to INFO, or NotReported.
 func RunID(info string) string { return cmp.Or(redisinfo.Parse(info)["run_id"], NotReported) }

@@ -150,5 +150,4 @@ type Function struct {
 type Capture struct {
 	FromLocal bool
 	Index     int // of the slot, else among what the function around captured
-	name      string
 }

@@ -1,6 +1,9 @@
 package syntax
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // scope is a function while it is parsed: which variables its names mean.
 type scope struct {
@@ -101,17 +104,15 @@ func (p *parser) capture(s *scope, name string) int {
 	if s.outer == nil {
 		return -1
 	}
-	c := Capture{name: name}
+	c := Capture{}
 	if l := s.outer.lookup(name); l != nil {
 		l.Captured = true
 		c.FromLocal, c.Index = true, l.Slot
 	} else if c.Index = p.capture(s.outer, name); c.Index < 0 {
 		return -1
 	}
-	for i, known := range s.Captures {
-		if known == c {
-			return i
-		}
+	if i := slices.Index(s.Captures, c); i >= 0 {
+		return i
 	}
 	if len(s.Captures) >= maxCaptures {
 		saved := p.scope
