@@ -60,7 +60,7 @@ unit: ## the Go tests under the race detector (what is run twice says so)
 	@export FAILED=$${FAILED:-$$(mktemp)}; scripts/race ./... || CGO_ENABLED=1 scripts/again "$$FAILED" -race
 
 model: ## the protocol of the locks explored, and that by which they move to the masters: all orders of messages, losses, ends of leases and restarts in small bounds (20 minutes)
-	REDLOCK_MODEL=1 go test -v -count=1 -timeout 2h ./quorum/model ./quorum/place
+	REDLOCK_MODEL=1 go test -v -count=1 -timeout 2h ./internal/model ./quorum/place
 
 integration: ## the tests against real redis-servers and real clients (what is skipped says so, and what is run twice)
 	@export FAILED=$${FAILED:-$$(mktemp)}; scripts/integration || scripts/again "$$FAILED" -tags integration

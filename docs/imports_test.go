@@ -21,7 +21,7 @@ var below = map[string][]string{
 }
 
 // kits are for tests alone, and may import what they test.
-var kits = []string{"quorum/model", "internal/fakeregister", "internal/redistest", "internal/process", "internal/certtest", "internal/logtest", "internal/randomcommands"}
+var kits = []string{"internal/model", "internal/fakeregister", "internal/redistest", "internal/process", "internal/certtest", "internal/logtest", "internal/randomcommands"}
 
 // TestImports: imports point down, and no kit of the tests is in the program.
 func TestImports(t *testing.T) {
