@@ -441,11 +441,11 @@ func (p *proxy) send(s send, op cell.Op) {
 func (p *proxy) mend(ctx context.Context) {
 	ctx.Done() // takes the turn: what a register does by itself has a context of its own
 	_ = p.register.Compare(ctx, []string{key}, false)
-	for i, cb := range p.callbacks {
-		if cb.name == mendName {
+	for range 2 { // it has to lack what is held at two looks
+		if i := slices.IndexFunc(p.callbacks, func(cb callback) bool { return cb.name == mendName }); i >= 0 {
+			mend := p.callbacks[i].call
 			p.callbacks = slices.Delete(p.callbacks, i, i+1)
-			cb.call()
-			return
+			mend()
 		}
 	}
 }

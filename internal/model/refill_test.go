@@ -65,6 +65,9 @@ deliver & proxy 1's read & at C |
 deliver & proxy 1's read & at A
 deliver & proxy 1's read & at B
 deliver & proxy 1's read & at C |
+deliver & proxy 1's read & at A
+deliver & proxy 1's read & at B
+deliver & proxy 1's read & at C |
 deliver & proxy 1's mark & at C |
 `
 
@@ -97,12 +100,18 @@ deliver & proxy 3's read & at C |
 deliver & proxy 3's read & at A
 deliver & proxy 3's read & at B
 deliver & proxy 3's read & at C |
+deliver & proxy 3's read & at A
+deliver & proxy 3's read & at B
+deliver & proxy 3's read & at C |
 deliver & mark & at C |
 `},
 	{Scenario{Name: "a release is late", N: 3, Held: 2, Slow: 2, Fires: 2, Ops: []Op{
 		lockA, unlockA, mends(1), mends(2), {Do: Get, Proxy: 3, After: []int{3}}, {Do: Get, Proxy: 3, After: []int{5}},
 	}}, `
 MEND & by proxy 2 starts
+deliver & proxy 2's read & at A
+deliver & proxy 2's read & at B
+deliver & proxy 2's read & at C |
 deliver & proxy 2's read & at A
 deliver & proxy 2's read & at B
 deliver & proxy 2's read & at C |

@@ -29,7 +29,7 @@ type lane struct {
 	queue []*op
 	// long are the ops of the queue that were found to be long; sizes tells which are. wasLong is whether the last batch was of these.
 	long    []*op
-	sizes sizes
+	sizes   sizes
 	wasLong bool
 	// turns are those of all masters for what is long; nil: it may always go. hasTurn is set while this lane has one, awaits while it waits for one.
 	turns           *Turns

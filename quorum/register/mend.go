@@ -1,6 +1,7 @@
 package register
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -13,8 +14,9 @@ import (
 // once the command that was at work has finished, so that masters which are well agree soon after
 // the last command.
 type menders struct {
-	mu   sync.Mutex
-	keys map[string]bool
+	mu sync.Mutex
+	// keys have what held each when masters were last seen to lack it, or nothing.
+	keys map[string]cell.Attempt
 }
 
 const (
@@ -25,10 +27,13 @@ const (
 )
 
 // mendLater has a key mended, once, unless it already is to be.
-func (r *Register) mendLater(key string) {
+func (r *Register) mendLater(key string) { r.mendLacking(key, "") }
+
+// mendLacking is mendLater of a key that an incarnation holds, if one is named, and that masters lack.
+func (r *Register) mendLacking(key string, held cell.Attempt) {
 	r.menders.mu.Lock()
-	known := r.menders.keys[key]
-	r.menders.keys[key] = true
+	before, known := r.menders.keys[key]
+	r.menders.keys[key] = cmp.Or(held, before)
 	r.menders.mu.Unlock()
 	if !known {
 		r.masters.After(mendPause, func() { r.mend(key) })
@@ -117,6 +122,7 @@ func (r *Register) mend(key string) {
 	ctx, cancel := context.WithTimeout(context.Background(), mendTime)
 	defer cancel()
 	r.menders.mu.Lock()
+	held := r.menders.keys[key]
 	delete(r.menders.keys, key)
 	r.menders.mu.Unlock()
 	replies, f, left, err := r.inspect(ctx, key)
@@ -136,7 +142,7 @@ func (r *Register) mend(key string) {
 		r.mendLater(key)
 	case f.isWhole():
 		r.extendMissed(key, f, replies)
-		r.refill(ctx, key, f, replies)
+		r.refill(ctx, key, held, f, replies)
 	}
 }
 

@@ -23,35 +23,48 @@ type filling struct {
 func (f finding) isWhole() bool { return f.standing == Held && f.taken() && !f.mixed }
 
 // refill has masters that lack a key hold it, too: it marks its place there, and fills it once no round can still be under way that
-// counted on what they held before.
-func (r *Register) refill(ctx context.Context, key string, f finding, replies []Reply) {
+// counted on what they held before. That is only done for what held it already when it was looked at before: of a lock that passes from
+// hand to hand the places would be marked on behalf of one who has left it long before they can be filled, and be missing to the next ones.
+func (r *Register) refill(ctx context.Context, key string, held cell.Attempt, f finding, replies []Reply) {
 	if r.opts.Unlimited || f.shortest >= 0 && f.shortest < sweepPause {
 		return // a round without a limit is never over; or it ends before that
 	}
-	op := cell.Take{Names: []string{key}, Attempt: f.attempt, Tokens: []string{""}, Mark: r.nextBallot(0), TTL: markFor}
-	if f.shortest >= 0 {
-		op.TTL = min(op.TTL, f.shortest) // in nobody's way for longer than what it is for
-	}
-	ops, lack, marked := make([]cell.Op, r.n), false, false
+	var lack []int
+	marked := false
 	for m, reply := range replies {
 		switch found := reply.Found; {
 		case reply.State != Counted:
 		case found[0].Form == cell.Absent:
-			ops[m], lack = op, true
+			lack = append(lack, m)
 		case found[0].Form == cell.Mark:
 			marked = true
 		}
 	}
-	if lack {
-		asked, err := r.masters.Ask(ctx, ops, allIn)
-		if err == nil && count(asked.Replies(), (*Reply).yes) > 0 {
-			r.masters.After(sweepPause, func() { r.fillMarked(key, &filling{attempt: f.attempt, mark: op.Mark}) })
-			return
-		}
-	}
-	if lack || marked { // another proxy is at it, or it was taken
+	switch {
+	case len(lack) > 0 && held != f.attempt:
+		r.mendLacking(key, f.attempt)
+	case len(lack) > 0 && r.markPlaces(ctx, key, f, lack):
+	case len(lack) > 0, marked: // it was taken, or another proxy is at it
 		r.mendLater(key)
 	}
+}
+
+// markPlaces marks the place of a key on masters that lack it, to be filled later, and reports whether any did.
+func (r *Register) markPlaces(ctx context.Context, key string, f finding, lack []int) bool {
+	op := cell.Take{Names: []string{key}, Attempt: f.attempt, Tokens: []string{""}, Mark: r.nextBallot(0), TTL: markFor}
+	if f.shortest >= 0 {
+		op.TTL = min(op.TTL, f.shortest) // in nobody's way for longer than what it is for
+	}
+	ops := make([]cell.Op, r.n)
+	for _, m := range lack {
+		ops[m] = op
+	}
+	asked, err := r.masters.Ask(ctx, ops, allIn)
+	if err != nil || count(asked.Replies(), (*Reply).yes) == 0 {
+		return false
+	}
+	r.masters.After(sweepPause, func() { r.fillMarked(key, &filling{attempt: f.attempt, mark: op.Mark}) })
+	return true
 }
 
 // fillMarked has a majority of the holders accept what they hold, and then the marked masters.

@@ -33,7 +33,7 @@ func TestRefill(t *testing.T) {
 	} {
 		b := lacking(t)
 		b.value()
-		b.pass(mendPause)
+		b.pass(2 * mendPause)
 		b.wantHolds("me me me m m")
 		test.then(b)
 		b.pass(8 * time.Second)
@@ -44,6 +44,23 @@ func TestRefill(t *testing.T) {
 			t.Errorf("%s: it never comes to rest", test.name)
 		}
 	}
+}
+
+// For a lock that passes from hand to hand no place is marked: it would be missing to those who have it next.
+func TestNoRefillOfWhatPasses(t *testing.T) {
+	b := lacking(t)
+	b.value()
+	for i := range 20 {
+		attempt := string(rune('b' + i))
+		for m := range 3 {
+			b.stores[m].Delete("k")
+		}
+		b.plain("me", attempt, time.Minute, 0, 1, 2)
+		b.pass(mendPause)
+		b.wantHolds("me me me . .")
+	}
+	b.pass(8 * time.Second)
+	b.wantHolds("me* me* me* me* me*")
 }
 
 // mark puts one of another proxy.
@@ -83,7 +100,7 @@ func TestFillThatIsLate(t *testing.T) {
 	} {
 		b := lacking(t)
 		b.value()
-		b.pass(mendPause)
+		b.pass(2 * mendPause)
 		b.fate = func(m int, op cell.Op) fate {
 			if a, is := op.(cell.Accept); is && a.Mark != "" {
 				return slow

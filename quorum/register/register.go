@@ -64,7 +64,7 @@ func New(opts Options) *Register {
 		fences:   fences{byKey: map[string]int64{}},
 		promises: promises{byKey: map[string]*promise{}},
 		queues:   keyQueues{byKey: map[string]*keyQueue{}},
-		menders:  menders{keys: map[string]bool{}},
+		menders:  menders{keys: map[string]cell.Attempt{}},
 	}
 
 	return r
