@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// keys are few, so that the honest clients contend.
+	// keys are few, so that the honest clients contend. Beside them each has a key of its own.
 	keys = 4
 	// lease is far longer than a lock is held.
 	lease = 20 * time.Second
@@ -38,8 +38,7 @@ func honest(ctx context.Context, l *ledger, addr, name, proxy string, timed bool
 				continue
 			}
 		}
-		token := fmt.Sprintf("%s-%d", name, turn)
-		if err := lockOnce(ctx, l, client, token, proxy, turn%2 == 0, timed); err != nil {
+		if err := lockOnce(ctx, l, client, name, turn, proxy, timed); err != nil {
 			l.failed(proxy + ": " + err.Error())
 			_ = client.Close()
 			client = nil
@@ -47,11 +46,15 @@ func honest(ctx context.Context, l *ledger, addr, name, proxy string, timed bool
 	}
 }
 
-// lockOnce reads an ordinary key, takes a lock, holds it for a moment, and releases it.
-func lockOnce(ctx context.Context, l *ledger, client *redistest.Client, token, proxy string, library, timed bool) error {
-	key := fmt.Sprintf("lock:%d", rand.IntN(keys))
+// lockOnce reads an ordinary key, takes a lock, by LOCK or in every second turn as lock libraries do, holds it for a moment, and releases it.
+func lockOnce(ctx context.Context, l *ledger, client *redistest.Client, name string, turn int, proxy string, timed bool) error {
+	token := fmt.Sprintf("%s-%d", name, turn)
+	key, what := "lock:of:"+name, "LOCK of a key that nobody else wants"
+	if n := rand.IntN(keys + 1); n < keys {
+		key, what = fmt.Sprintf("lock:%d", n), "LOCK"
+	}
 	take, free := []string{"LOCK", key, token, "PX", fmt.Sprint(lease.Milliseconds())}, []string{"UNLOCK", key, token}
-	if library {
+	if turn%2 == 0 {
 		take, free = []string{"SET", key, token, "NX", "PX", fmt.Sprint(lease.Milliseconds())}, []string{"EVAL", release, "1", key, token}
 	}
 	read := time.Now()
@@ -65,7 +68,7 @@ func lockOnce(ctx context.Context, l *ledger, client *redistest.Client, token, p
 	}
 	if timed {
 		l.took("GET", sent.Sub(read))
-		l.took("LOCK", time.Since(sent))
+		l.took(what, time.Since(sent))
 	}
 	switch reply := reply.(type) {
 	case nil:
