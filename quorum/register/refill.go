@@ -22,15 +22,8 @@ type filling struct {
 // isWhole reports whether a majority holds this very value, which a proxy put there, and no holder another.
 func (f finding) isWhole() bool { return f.standing == Held && f.taken() && !f.mixed }
 
-// refill has masters that lack a key hold it, too: it marks its place there, and fills it once no round can still be under way that
-// counted on what they held before. That is only done for what held it already when it was looked at before: of a lock that passes from
-// hand to hand the places would be marked on behalf of one who has left it long before they can be filled, and be missing to the next ones.
-func (r *Register) refill(ctx context.Context, key string, held cell.Attempt, f finding, replies []Reply) {
-	if r.opts.Unlimited || f.shortest >= 0 && f.shortest < sweepPause {
-		return // a round without a limit is never over; or it ends before that
-	}
-	var lack []int
-	marked := false
+// whoLack are the masters that hold nothing under the key, and whether any has a mark there.
+func whoLack(replies []Reply) (lack []int, marked bool) {
 	for m, reply := range replies {
 		switch found := reply.Found; {
 		case reply.State != Counted:
@@ -40,9 +33,17 @@ func (r *Register) refill(ctx context.Context, key string, held cell.Attempt, f 
 			marked = true
 		}
 	}
+	return lack, marked
+}
+
+// refill has masters that lack a key hold it, too: it marks its place there, and fills it once no round can still be under way that
+// counted on what they held before. That is only done for what held it already when it was looked at before: of a lock that passes from
+// hand to hand the places would be marked on behalf of one who has left it long before they can be filled, and be missing to the next ones.
+func (r *Register) refill(ctx context.Context, key string, f finding, lack []int, marked bool) {
+	if r.opts.Unlimited || f.shortest >= 0 && f.shortest < sweepPause {
+		return // a round without a limit is never over; or it ends before that
+	}
 	switch {
-	case len(lack) > 0 && held != f.attempt:
-		r.mendLacking(key, f.attempt)
 	case len(lack) > 0 && r.markPlaces(ctx, key, f, lack):
 	case len(lack) > 0, marked: // it was taken, or another proxy is at it
 		r.mendLater(key)

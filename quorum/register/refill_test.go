@@ -33,7 +33,7 @@ func TestRefill(t *testing.T) {
 	} {
 		b := lacking(t)
 		b.value()
-		b.pass(2 * mendPause)
+		b.pass(mendPause + lackPause)
 		b.wantHolds("me me me m m")
 		test.then(b)
 		b.pass(8 * time.Second)
@@ -50,13 +50,13 @@ func TestRefill(t *testing.T) {
 func TestNoRefillOfWhatPasses(t *testing.T) {
 	b := lacking(t)
 	b.value()
-	for i := range 20 {
-		attempt := string(rune('b' + i))
+	for i := range 100 {
+		attempt := string(rune('b' + i%20))
 		for m := range 3 {
 			b.stores[m].Delete("k")
 		}
 		b.plain("me", attempt, time.Minute, 0, 1, 2)
-		b.pass(mendPause)
+		b.pass(lackPause / 2)
 		b.wantHolds("me me me . .")
 	}
 	b.pass(8 * time.Second)
@@ -100,7 +100,7 @@ func TestFillThatIsLate(t *testing.T) {
 	} {
 		b := lacking(t)
 		b.value()
-		b.pass(2 * mendPause)
+		b.pass(mendPause + lackPause)
 		b.fate = func(m int, op cell.Op) fate {
 			if a, is := op.(cell.Accept); is && a.Mark != "" {
 				return slow
