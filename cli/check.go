@@ -53,7 +53,7 @@ func checkAction(c *cli.Context) error {
 	if err := show(c.App.Writer, cfg, seen, v); err != nil || v.code == 0 {
 		return err
 	}
-	return coded(v.code, errTold)
+	return coded(v.code, errReported)
 }
 
 // inspectAll looks at the masters and the upstream.

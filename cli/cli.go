@@ -25,7 +25,7 @@ func Main(b Build, args []string) int {
 	}
 	redis.SetLogger(quiet{}) // the cluster logs what becomes of a master, once
 	err := newApp(b, os.Stdout, os.Stderr).RunContext(ctx, lockArguments(args))
-	if err != nil && !errors.Is(err, errTold) {
+	if err != nil && !errors.Is(err, errReported) {
 		fmt.Fprintln(os.Stderr, "redlock-proxy:", err)
 	}
 	return exitCode(err)

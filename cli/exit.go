@@ -32,8 +32,8 @@ const (
 	exitSignalled = 128 // and the number of the signal
 )
 
-// errTold ends the process with a code where all was said already.
-var errTold = errors.New("told above")
+// errReported ends the process with a code where all was reported already.
+var errReported = errors.New("reported above")
 
 // codedError has an exit code of its own.
 type codedError struct {

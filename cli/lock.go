@@ -220,5 +220,5 @@ func commandExit(state *os.ProcessState) error {
 	if code == 0 {
 		return nil
 	}
-	return coded(code, errTold)
+	return coded(code, errReported)
 }

@@ -4,7 +4,8 @@
 // [Table] holds the commands that the proxy answers itself. [Table.Route] is the router (router.go): a pure
 // function of the client's situation and the words, to a [Decision] that package proxy carries out.
 //
-// The rest has rooms of its own; each may use those after it:
+// The rest has rooms of its own; each may use those after it, and two use a part of one before: catalog/keys takes numbers as C does (script/lua/clib),
+// and the client of command may be a subscriber (pubsub/subscribers):
 //
 //   - transaction: MULTI, WATCH and EXEC on lock keys
 //   - eval: EVAL and similar commands on lock keys

@@ -34,7 +34,7 @@ const (
 )
 
 // Upstream is the Redis that gets every command which is not the proxy's own.
-// Each client has a connection of its own to it.
+// Each client has a connection of its own to it, or shares some (package sharing).
 type Upstream struct {
 	name string
 	// options are those of now; of them only the password and the timeout ever change.

@@ -179,7 +179,7 @@ func (g *Guard) counts(under trust, p *look) bool {
 	return true
 }
 
-// sees takes a sighting of the master's clock.
+// observeClock takes a sighting of the master's clock.
 func (g *Guard) observeClock(s clock.Sighting) bool {
 	moved, fits := g.clock.See(s)
 	boot, no := g.set.boot(), g.set.sightings.Add(1)
