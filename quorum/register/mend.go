@@ -22,8 +22,8 @@ type menders struct {
 const (
 	// mendPause is how long a key is left alone before it is mended.
 	mendPause = 200 * time.Millisecond
-	// lackPause is the least time between two looks that find masters to lack what is held. It is also longer than two rounds, and so than
-	// somebody has a lock who gives it back at once.
+	// lackPause is the least time between two looks that find masters to lack what is held. Where a look takes long it is three times as long:
+	// a lock that is given back at once is held for about two rounds.
 	lackPause = 20 * time.Millisecond
 	// mendTime bounds one mending.
 	mendTime = 2 * time.Second
@@ -147,11 +147,7 @@ func (r *Register) mend(key string) {
 		r.mendLater(key)
 	case f.isWhole():
 		r.extendMissed(key, f, replies)
-		if lack, marked := whoLack(replies); len(lack) > 0 && held != f.attempt {
-			r.mendAfter(max(lackPause, 3*took), key, f.attempt)
-		} else {
-			r.refill(ctx, key, f, lack, marked)
-		}
+		r.refill(ctx, key, f, replies, held, max(lackPause, 3*took))
 	}
 }
 
