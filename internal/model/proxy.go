@@ -453,8 +453,8 @@ func (p *proxy) mend(ctx context.Context) {
 // mendName is the name of the callback that mends the key.
 const mendName = "mend"
 
-// mendPauses are those after which the register mends, whereby that is told from its other callbacks.
-var mendPauses = []time.Duration{200 * time.Millisecond, 20 * time.Millisecond}
+// mendPause is that of the register before it mends, whereby that is told from its other callbacks.
+const mendPause = 200 * time.Millisecond
 
 // Well implements [register.Masters].
 func (p *proxy) Well() bool { return true }
@@ -480,7 +480,7 @@ func (p *proxy) After(d time.Duration, f func()) {
 		return
 	}
 	name := mendName
-	if !slices.Contains(mendPauses, d) {
+	if d != mendPause {
 		name = fmt.Sprint(d, " after ", p.context)
 	}
 	same := 0

@@ -22,24 +22,21 @@ type menders struct {
 const (
 	// mendPause is how long a key is left alone before it is mended.
 	mendPause = 200 * time.Millisecond
-	// lackPause is the least time between two looks that find masters to lack what is held. Where a look takes long it is three times as long:
-	// a lock that is given back at once is held for about two rounds.
-	lackPause = 20 * time.Millisecond
 	// mendTime bounds one mending.
 	mendTime = 2 * time.Second
 )
 
 // mendLater has a key mended, once, unless it already is to be.
-func (r *Register) mendLater(key string) { r.mendAfter(mendPause, key, "") }
+func (r *Register) mendLater(key string) { r.mendLacking(key, "") }
 
-// mendAfter is mendLater after another pause, of a key that an incarnation holds, if one is named, and that masters lack.
-func (r *Register) mendAfter(pause time.Duration, key string, held cell.Attempt) {
+// mendLacking is mendLater of a key that masters lack, and an incarnation holds, if one is named.
+func (r *Register) mendLacking(key string, held cell.Attempt) {
 	r.menders.mu.Lock()
 	before, known := r.menders.keys[key]
 	r.menders.keys[key] = cmp.Or(held, before)
 	r.menders.mu.Unlock()
 	if !known {
-		r.masters.After(pause, func() { r.mend(key) })
+		r.masters.After(mendPause, func() { r.mend(key) })
 	}
 }
 
@@ -128,9 +125,7 @@ func (r *Register) mend(key string) {
 	held := r.menders.keys[key]
 	delete(r.menders.keys, key)
 	r.menders.mu.Unlock()
-	began := r.masters.Now()
 	replies, f, left, err := r.inspect(ctx, key)
-	took := r.masters.Now().Sub(began)
 	if err != nil {
 		r.mendUnless(Reply{State: Unknown}, key)
 		return
@@ -147,7 +142,7 @@ func (r *Register) mend(key string) {
 		r.mendLater(key)
 	case f.isWhole():
 		r.extendMissed(key, f, replies)
-		r.refill(ctx, key, f, replies, held, max(lackPause, 3*took))
+		r.refill(ctx, key, f, replies, held)
 	}
 }
 

@@ -38,16 +38,16 @@ func whoLack(replies []Reply) (lack []int, marked bool) {
 
 // refill has masters that lack a key hold it, too: it marks its place there, and fills it once no round can still be under way that
 // counted on what they held before. It does so only where the same incarnation held the key at the look before, of which held is what it
-// found; else it looks again after a pause. While a lock passes from hand to hand, its places would be marked for holders who have already
+// found; else it looks again. While a lock passes from hand to hand, its places would be marked for holders who have already
 // left, and the next ones could not use these masters.
-func (r *Register) refill(ctx context.Context, key string, f finding, replies []Reply, held cell.Attempt, pause time.Duration) {
+func (r *Register) refill(ctx context.Context, key string, f finding, replies []Reply, held cell.Attempt) {
 	if r.opts.Unlimited || f.shortest >= 0 && f.shortest < sweepPause {
 		return // a round without a limit is never over; or it ends before that
 	}
 	lack, marked := whoLack(replies)
 	switch {
 	case len(lack) > 0 && held != f.attempt:
-		r.mendAfter(pause, key, f.attempt)
+		r.mendLacking(key, f.attempt)
 	case len(lack) > 0 && r.markPlaces(ctx, key, f, lack):
 	case len(lack) > 0, marked: // it was taken, or another proxy is at it
 		r.mendLater(key)

@@ -33,7 +33,7 @@ func TestRefill(t *testing.T) {
 	} {
 		b := lacking(t)
 		b.value()
-		b.pass(mendPause + lackPause)
+		b.pass(2 * mendPause)
 		b.wantHolds("me me me m m")
 		test.then(b)
 		b.pass(8 * time.Second)
@@ -56,7 +56,7 @@ func TestNoRefillOfWhatPasses(t *testing.T) {
 			b.stores[m].Delete("k")
 		}
 		b.plain("me", attempt, time.Minute, 0, 1, 2)
-		b.pass(lackPause / 2)
+		b.pass(mendPause / 2)
 		b.wantHolds("me me me . .")
 	}
 	b.pass(8 * time.Second)
@@ -100,7 +100,7 @@ func TestFillThatIsLate(t *testing.T) {
 	} {
 		b := lacking(t)
 		b.value()
-		b.pass(mendPause + lackPause)
+		b.pass(2 * mendPause)
 		b.fate = func(m int, op cell.Op) fate {
 			if a, is := op.(cell.Accept); is && a.Mark != "" {
 				return slow
