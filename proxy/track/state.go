@@ -39,7 +39,7 @@ type State struct {
 
 	subscribed [3]int // by family
 	total      int    // channels and patterns, as the upstream counts
-	// stray: subscriptions were changed without their answers being awaited.
+	// stray: subscriptions were changed without their answers being awaited, or something came that answers nothing.
 	stray bool
 }
 

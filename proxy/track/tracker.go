@@ -72,6 +72,8 @@ func (t *Tracker) Next(p []byte) (Part, error) {
 	first := t.Awaited.first()
 	if !t.replies.Inside() {
 		t.mine = first != nil && first.Kind == Capture && p[0] != '>'
+		// An error that answers nothing is the last that comes: one client too many, for instance.
+		t.State.stray = t.State.stray || first == nil && p[0] == '-' && !t.State.Doubtful
 		t.replies.KeepHead = first == nil || first.Kind != Plain || p[0] == '>' || t.State.Unasked()
 	}
 	part := Part{Own: t.mine}

@@ -257,6 +257,20 @@ func TestTrackerTakesOutWhatTheProxyAsked(t *testing.T) {
 }
 
 // Who the client may have become is known beyond the end of its connection, and nothing else.
+// An error that comes before anything is asked is no answer to what is asked next.
+func TestErrorThatAnswersNothing(t *testing.T) {
+	const full = "-ERR max number of clients reached\r\n"
+	l := newLesson()
+	if got := l.pass(full); got != full || !l.State.Unasked() {
+		t.Errorf("the client gets %q; more comes than answers: %v", got, l.State.Unasked())
+	}
+	l = newLesson()
+	l.send("GET a")
+	if got := l.pass(full); got != full || l.State.Unasked() {
+		t.Errorf("as an answer the client gets %q; more comes than answers: %v", got, l.State.Unasked())
+	}
+}
+
 func TestTrackerOfALostConnection(t *testing.T) {
 	l := newLesson()
 	l.send("AUTH p\nSELECT 3\nMULTI\nGET a")
