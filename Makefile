@@ -43,7 +43,7 @@ quick: ## while working: gofmt, and the unit tests without the race detector, of
 	go test ./...
 
 test: ## everything that must pass, and a list of what did not; installs what it needs where it can
-	@MAKE='$(MAKE)' scripts/test deps unit compose lint+integration
+	@MAKE='$(MAKE)' scripts/test deps unit lint+compose integration
 
 deps: ## install what the tests need: redis-server and the clients of other languages; fetch servers of other releases
 	@scripts/install-deps
@@ -77,7 +77,7 @@ sharing: ## the tests of the relay with clients that share two connections of ea
 	REDLOCK_TEST_SHARING=2 go test -count=1 -timeout 1h ./proxy
 	REDLOCK_TEST_SHARING=2 go test -count=1 -timeout 1h -tags integration ./integration/relay
 
-# Not beside other tests: building the image takes all the processors from them, and they from the deployments.
+# Not beside other tests: building the image takes all the processors from them, and they from the deployments. make lint waits for what is left.
 compose: ## docker-compose.yml for real, where a Docker engine answers
 	@$(PROGRESS) go test -json -count=1 -timeout 1h -tags integration ./integration/compose
 

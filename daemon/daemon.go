@@ -295,7 +295,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 	}
 	if opts.Moving != nil {
 		d.unmoved = newUnmoved(d, opts)
-		served.Before = d.unmoved.table
+		served.Unmoved = d.unmoved.table
 	}
 	d.applyToTables(cfg)
 	served.Table = d.table

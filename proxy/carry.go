@@ -33,10 +33,10 @@ var errElsewhere = errors.New("the locks are elsewhere")
 type carrying struct {
 	*sending
 	table *commands.Table
-	// places tell where the locks are; nil: they are on the masters. before is the table for as long as they are at the upstream.
-	places Places
-	before *commands.Table
-	came   time.Time // when the command came that is run again; zero: it is not
+	// places tell where the locks are; nil: they are on the masters. unmoved is the table for as long as they are at the upstream.
+	places  Places
+	unmoved *commands.Table
+	came    time.Time // when the command came that is run again; zero: it is not
 }
 
 // placeFor is where a command belongs: the upstream or the masters. One that touches lock keys waits until that is known.
@@ -79,7 +79,7 @@ func (c *carrying) touches(own *command.Command, words [][]byte) bool {
 		lock, _ := c.table.LockKeys().Split(words, own.Places(words))
 		return lock >= 0 || own.AllLocks
 	}
-	return c.before.Lookup(words[0]) == nil // it is about all keys
+	return c.unmoved.Lookup(words[0]) == nil // it is about all keys
 }
 
 func failureOf(err error) string {

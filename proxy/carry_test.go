@@ -53,7 +53,7 @@ func TestConnectionsStayAtRest(t *testing.T) {
 	server := startRedis(t)
 	before := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()}, Settings: commands.Settings{MaxTTL: time.Hour}})
 	places := moving{began: make(chan struct{}), held: make(chan quorum.Held, 1000)}
-	proxied := startProxyWith(t, server.URL(), proxy.Options{Before: before, Places: places}, []string{"lock:*"})
+	proxied := startProxyWith(t, server.URL(), proxy.Options{Unmoved: before, Places: places}, []string{"lock:*"})
 	waits, queues, late := proxied.connect(), proxied.connect(), proxied.connect()
 	for _, p := range []*peer{waits, queues} {
 		p.say("SET lock:a 1", "+OK\r\n")
@@ -83,7 +83,7 @@ func TestLongCommandsOnLockKeysBeforeTheMove(t *testing.T) {
 	server := startRedis(t)
 	locks := newMemoryLocks()
 	before := commands.NewRelayTable(commands.Options{Locks: memoryLocker{locks}, Settings: commands.Settings{MaxTTL: time.Hour}})
-	p := startProxyWith(t, server.URL(), proxy.Options{Before: before, Places: unmoved{}}, []string{"lock:*"}).connect()
+	p := startProxyWith(t, server.URL(), proxy.Options{Unmoved: before, Places: unmoved{}}, []string{"lock:*"}).connect()
 	p.say("SET lock:a 1", "+OK\r\n")
 	mega := strings.Repeat("v", 1<<20)
 	p.send(array("SET", "lock:a", mega) + cmd("STRLEN lock:a") + array("MSET", "lock:a", mega, "lock:b", mega) + array("EVAL", "return #ARGV[1]", "1", "lock:a", mega) + cmd("PING"))

@@ -24,7 +24,7 @@ func TestDifferential(t *testing.T) {
 }
 
 func testDifferential(t *testing.T, lockKeys ...string) {
-	seed, seconds := number(t, "REDLOCK_TEST_SEED", 1), number(t, "REDLOCK_TEST_SECONDS", 10)
+	seed, seconds := number(t, "REDLOCK_TEST_SEED", 1), number(t, "REDLOCK_TEST_SECONDS", 5)
 	if os.Getenv("REDLOCK_TEST_SEED") != "" && os.Getenv("REDLOCK_TEST_SECONDS") == "" {
 		seconds = 0
 	}

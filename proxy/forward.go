@@ -59,7 +59,7 @@ func newForwarding(s *session) *forwarding {
 	f := &forwarding{table: s.table, sending: sending{asking: asking{session: s, relay: s.relay}, in: s.in, out: &s.out, client: &s.client}}
 	f.keys = keySearch{in: s.in, table: s.table, who: &s.who, routes: s.table.LockKeys().Any()}
 	f.login.sending = &f.sending
-	f.locks = carrying{sending: &f.sending, table: s.table, places: s.server.opts.Places, before: s.server.opts.Before}
+	f.locks = carrying{sending: &f.sending, table: s.table, places: s.server.opts.Places, unmoved: s.server.opts.Unmoved}
 	return f
 }
 

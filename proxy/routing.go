@@ -56,9 +56,9 @@ func (f *forwarding) routeUpstream(ctx context.Context, own *command.Command, fo
 	if tx.Open || tx.Watching() && (follow == "multi" || syntax.Lower(words[0]) == "unwatch") {
 		return f.routeBy(ctx, f.table, own, follow, words)
 	}
-	before := f.locks.before.Lookup(words[0])
+	before := f.locks.unmoved.Lookup(words[0])
 	if before != nil || !f.locks.touches(own, words) {
-		return f.routeBy(ctx, f.locks.before, before, follow, words)
+		return f.routeBy(ctx, f.locks.unmoved, before, follow, words)
 	}
 	if err := f.locks.carry(ctx, words); err != nil {
 		return f.orRefuse(ctx, err)

@@ -29,10 +29,10 @@ import (
 type Options struct {
 	// Table holds the commands that the proxy answers itself.
 	Table *commands.Table
-	// Before is the table for as long as the locks are at the Upstream, and Places tell where they are. They are nil where the locks are
+	// Unmoved is the table for as long as the locks are at the Upstream, and Places tell where they are. They are nil where the locks are
 	// never moved. Without an upstream there are Places alone: others move the locks, and are told that nothing need be held back here.
-	Before *commands.Table
-	Places Places
+	Unmoved *commands.Table
+	Places  Places
 	// Upstream gets what is not in the table. Without one the proxy is a lock server.
 	Upstream *upstream.Upstream
 	// UpstreamConnections is over how many connections clients reach the Upstream that do nothing that belongs to a connection. With 0

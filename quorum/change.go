@@ -231,10 +231,10 @@ func (c *Cluster) untilOpen(old, next *generation, u *change) {
 
 // isUnheard reports whether nothing is known yet of one of the masters that was up in the generation before. What a bare majority wrote there, a
 // majority without that one may hold open.
-func (c *generation) isUnheard(before *generation) bool {
+func (g *generation) isUnheard(before *generation) bool {
 	names := before.names()
-	for i, name := range c.names() {
-		if was := slices.Index(names, name); was >= 0 && !before.masters[was].IsDown() && c.masters[i].IsUnheard() {
+	for i, name := range g.names() {
+		if was := slices.Index(names, name); was >= 0 && !before.masters[was].IsDown() && g.masters[i].IsUnheard() {
 			return true
 		}
 	}

@@ -52,54 +52,54 @@ func (m *missed) take() map[int]bool {
 }
 
 // compareMissed compares what masters may have missed whenever all are well, until ctx ends.
-func (c *generation) compareMissed(ctx context.Context) {
-	c.missed.in(anyDatabase)
+func (g *generation) compareMissed(ctx context.Context) {
+	g.missed.in(anyDatabase)
 	var peers []string
 	for pacing.Sleep(ctx, comparePause) == nil {
-		now := c.guards.Peers()
+		now := g.guards.Peers()
 		if slices.ContainsFunc(peers, func(id string) bool { return !slices.Contains(now, id) }) {
-			c.missed.in(anyDatabase) // what that one began, nobody else goes on with
+			g.missed.in(anyDatabase) // what that one began, nobody else goes on with
 		}
 		peers = now
-		if c.isWell() {
-			c.compareAll(ctx)
+		if g.isWell() {
+			g.compareAll(ctx)
 		}
 	}
 }
 
 // isWell reports whether all masters vote.
-func (c *generation) isWell() bool {
-	return !slices.ContainsFunc(c.masters, func(m *master.Master) bool { return !m.Votes() })
+func (g *generation) isWell() bool {
+	return !slices.ContainsFunc(g.masters, func(m *master.Master) bool { return !m.Votes() })
 }
 
 // compareAll compares the databases of which something may be missing.
-func (c *generation) compareAll(ctx context.Context) {
-	databases := slices.Collect(maps.Keys(c.missed.take()))
+func (g *generation) compareAll(ctx context.Context) {
+	databases := slices.Collect(maps.Keys(g.missed.take()))
 	if slices.Contains(databases, anyDatabase) {
 		var err error
-		if databases, err = c.Databases(ctx); err != nil {
-			c.missed.in(anyDatabase)
+		if databases, err = g.Databases(ctx); err != nil {
+			g.missed.in(anyDatabase)
 			return
 		}
 	}
 	for _, db := range databases {
-		if err := c.compare(ctx, db); err != nil {
-			c.missed.in(db)
+		if err := g.compare(ctx, db); err != nil {
+			g.missed.in(db)
 		}
 	}
 }
 
 // compare compares the keys of a database. It works half of the time, so that it holds up nobody for long.
-func (c *generation) compare(ctx context.Context, db int) error {
-	k := c.keyspace(db)
-	for i, m := range c.masters {
+func (g *generation) compare(ctx context.Context, db int) error {
+	k := g.keyspace(db)
+	for i, m := range g.masters {
 		_, failed, err := namesOn(ctx, m, db, func(names []string) (more bool, err error) {
 			for part := range slices.Chunk(names, comparedAtOnce) {
 				began := time.Now()
 				if err := k.Compare(ctx, part, i > 0); err != nil {
 					return false, err
 				}
-				for pause := time.Since(began); pause > 0; pause = c.unready(k) {
+				for pause := time.Since(began); pause > 0; pause = g.unready(k) {
 					if err := pacing.Sleep(ctx, pause); err != nil {
 						return false, err
 					}
@@ -116,9 +116,9 @@ func (c *generation) compare(ctx context.Context, db int) error {
 
 // unready is after what time to look again whether more keys are to be compared; zero: they are. What masters without a
 // vote hold need not be known, and one that catches up has enough to do.
-func (c *generation) unready(k *keyspace) time.Duration {
+func (g *generation) unready(k *keyspace) time.Duration {
 	switch {
-	case !c.isWell():
+	case !g.isWell():
 		return comparePause
 	case k.Mending() > mostMending:
 		return time.Millisecond

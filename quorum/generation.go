@@ -75,20 +75,20 @@ func newGeneration(c *Cluster, opts Options, transports []master.Transport, join
 const watchPatience = 500 * time.Millisecond
 
 // alarm sets one for a key.
-func (c *generation) alarm(key Key) queue.Alarm {
-	if key.Tag != "" || c.of.opts.Tagged {
-		return c.waker.Within(key.DB, key.cell(), func(ctx context.Context) wake.Content { return c.content(ctx, key) })
+func (g *generation) alarm(key Key) queue.Alarm {
+	if key.Tag != "" || g.of.opts.Tagged {
+		return g.waker.Within(key.DB, key.cell(), func(ctx context.Context) wake.Content { return g.content(ctx, key) })
 	}
-	return c.waker.Alarm(key.DB, key.Name)
+	return g.waker.Alarm(key.DB, key.Name)
 }
 
 // alarmForChange sets one for whatever change of a key, which rings this bell.
-func (c *generation) alarmForChange(key Key, bell chan struct{}) *wake.Alarm {
-	return c.waker.ForChange(key.DB, key.cell(), bell)
+func (g *generation) alarmForChange(key Key, bell chan struct{}) *wake.Alarm {
+	return g.waker.ForChange(key.DB, key.cell(), bell)
 }
 
 // names are the addresses of the masters.
-func (c *generation) names() []string { return namesIn(c.urls) }
+func (g *generation) names() []string { return namesIn(g.urls) }
 
 // namesIn are the addresses in URLs.
 func namesIn(urls []string) []string {
@@ -100,23 +100,23 @@ func namesIn(urls []string) []string {
 }
 
 // run works until ctx ends; then it sends what is queued, undos included.
-func (c *generation) run(ctx context.Context) {
-	defer context.AfterFunc(ctx, c.waker.Close)()
-	defer context.AfterFunc(ctx, func() { c.listener().Close() })()
+func (g *generation) run(ctx context.Context) {
+	defer context.AfterFunc(ctx, g.waker.Close)()
+	defer context.AfterFunc(ctx, func() { g.listener().Close() })()
 	var wg sync.WaitGroup
-	for _, m := range c.masters {
+	for _, m := range g.masters {
 		wg.Go(func() { m.Run(ctx) })
 	}
-	wg.Go(func() { c.compareMissed(ctx) })
+	wg.Go(func() { g.compareMissed(ctx) })
 	wg.Wait()
-	c.waker.Close()
-	c.listener().Close()
-	c.background.close()
+	g.waker.Close()
+	g.listener().Close()
+	g.background.close()
 }
 
 // StartsFresh is Cluster.StartsFresh.
-func (c *generation) StartsFresh() bool {
-	return slices.ContainsFunc(c.masters, func(m *master.Master) bool {
+func (g *generation) StartsFresh() bool {
+	return slices.ContainsFunc(g.masters, func(m *master.Master) bool {
 		why := m.Health().Quarantine
 		return why != nil && why.Why == guard.AwaitsFreshStart
 	})
@@ -141,9 +141,9 @@ type background struct {
 }
 
 // after calls f once d is over, unless the cluster has stopped by then.
-func (c *generation) after(d time.Duration, f func()) {
+func (g *generation) after(d time.Duration, f func()) {
 	time.AfterFunc(d, func() {
-		b := &c.background
+		b := &g.background
 		b.mu.Lock()
 		if b.closed {
 			b.mu.Unlock()
@@ -153,7 +153,7 @@ func (c *generation) after(d time.Duration, f func()) {
 		b.mu.Unlock()
 		defer b.tasks.Done()
 		if err := contained.Run(func() error { f(); return nil }); err != nil {
-			c.log.Error("a task in the background failed", "cause", err)
+			g.log.Error("a task in the background failed", "cause", err)
 		}
 	})
 }

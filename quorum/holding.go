@@ -50,19 +50,19 @@ type Share struct {
 }
 
 // Holdings is Cluster.Holdings.
-func (c *generation) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
-	if err := c.mayTouch(keys...); err != nil {
+func (g *generation) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
+	if err := g.mayTouch(keys...); err != nil {
 		return nil, err
 	}
 	cells, of := cellsOf(keys)
-	found, err := c.keyspace(keys[0].DB).Holdings(ctx, cells)
+	found, err := g.keyspace(keys[0].DB).Holdings(ctx, cells)
 	if err != nil {
-		return nil, c.explain(err)
+		return nil, g.explain(err)
 	}
 	all := make([]Holding, len(keys))
 	for i, key := range keys {
 		f := found[of[i]]
-		all[i] = c.holding(f)
+		all[i] = g.holding(f)
 		if err := all[i].within(f, key); err != nil {
 			return nil, err
 		}
@@ -71,9 +71,9 @@ func (c *generation) Holdings(ctx context.Context, keys []Key) ([]Holding, error
 }
 
 // holding gives the masters their names.
-func (c *generation) holding(f register.Holding) Holding {
-	h := Holding{Status: f.Status, Left: f.Left, Holder: f.Holder, Since: f.Since, Fence: f.Fence, Shares: make([]Share, len(c.masters))}
-	for i, m := range c.masters {
+func (g *generation) holding(f register.Holding) Holding {
+	h := Holding{Status: f.Status, Left: f.Left, Holder: f.Holder, Since: f.Since, Fence: f.Fence, Shares: make([]Share, len(g.masters))}
+	for i, m := range g.masters {
 		h.Shares[i] = Share{m.Name(), says(f.Shares[i], f.Errs[i])}
 	}
 	return h
@@ -114,18 +114,18 @@ func (h *Holding) within(cell register.Holding, key Key) error {
 }
 
 // Names is Cluster.Names.
-func (c *generation) Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error {
-	asked := newNoQuorum(len(c.masters))
-	if cells := page; c.of.opts.Tagged {
+func (g *generation) Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error {
+	asked := newNoQuorum(len(g.masters))
+	if cells := page; g.of.opts.Tagged {
 		page = func(names []string) (bool, error) {
-			all, err := c.members(ctx, db, names)
+			all, err := g.members(ctx, db, names)
 			if err != nil {
 				return false, err
 			}
 			return cells(all)
 		}
 	}
-	for _, m := range c.masters { // a majority shares a master with every other one
+	for _, m := range g.masters { // a majority shares a master with every other one
 		more, failed, err := namesOn(ctx, m, db, page)
 		switch {
 		case err != nil || failed == nil && !more:
@@ -134,7 +134,7 @@ func (c *generation) Names(ctx context.Context, db int, page func(names []string
 			asked.add(&MasterError{Master: m.Name(), Err: failed})
 			continue
 		}
-		if asked.Answered++; asked.Answered == Majority(len(c.masters)) {
+		if asked.Answered++; asked.Answered == Majority(len(g.masters)) {
 			return nil
 		}
 	}
@@ -170,9 +170,9 @@ var errLostVote = errors.New("lost its vote meanwhile")
 
 // Remove is Cluster.Remove. Where a majority answers and it stays open what the key holds, or what became of the removal, whatever the
 // masters hold in its cell is removed.
-func (c *generation) Remove(ctx context.Context, key Key) (bool, error) {
+func (g *generation) Remove(ctx context.Context, key Key) (bool, error) {
 	present := false // at any time
-	out, err := c.Update(ctx, key, nil, func(l Look) (Decision, error) {
+	out, err := g.Update(ctx, key, nil, func(l Look) (Decision, error) {
 		if !l.Present {
 			return Decision{}, nil
 		}
@@ -182,17 +182,17 @@ func (c *generation) Remove(ctx context.Context, key Key) (bool, error) {
 	var none *NoQuorumError
 	switch {
 	case errors.As(err, &none) && none.HasMajority():
-		removed, err := c.keyspace(key.DB).Force(ctx, key.cell())
-		c.of.freed(key)
-		return removed || present, c.explain(err) // what was there when it was to be removed is gone
+		removed, err := g.keyspace(key.DB).Force(ctx, key.cell())
+		g.of.freed(key)
+		return removed || present, g.explain(err) // what was there when it was to be removed is gone
 	}
 	return out.Decision.Do == Remove, err
 }
 
 // Databases is Cluster.Databases.
-func (c *generation) Databases(ctx context.Context) ([]int, error) {
-	asked, all := newNoQuorum(len(c.masters)), []int{0}
-	for _, m := range c.masters {
+func (g *generation) Databases(ctx context.Context) ([]int, error) {
+	asked, all := newNoQuorum(len(g.masters)), []int{0}
+	for _, m := range g.masters {
 		some, err := m.Databases(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -202,7 +202,7 @@ func (c *generation) Databases(ctx context.Context) ([]int, error) {
 			continue
 		}
 		all = append(all, some...)
-		if asked.Answered++; asked.Answered == Majority(len(c.masters)) {
+		if asked.Answered++; asked.Answered == Majority(len(g.masters)) {
 			slices.Sort(all)
 			return slices.Compact(all), nil
 		}

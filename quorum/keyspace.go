@@ -20,16 +20,16 @@ type keyspace struct {
 }
 
 // keyspace is that of a database; each is made once.
-func (c *generation) keyspace(db int) *keyspace {
-	if k, ok := c.keyspaces.Load(db); ok {
+func (g *generation) keyspace(db int) *keyspace {
+	if k, ok := g.keyspaces.Load(db); ok {
 		return k.(*keyspace)
 	}
-	k := &keyspace{cluster: c, db: db}
+	k := &keyspace{cluster: g, db: db}
 	k.Register = register.New(register.Options{
-		N: len(c.masters), Masters: k, Source: c.source, Patience: patience, Tries: leastTries, Keep: true, Yield: yieldTime, Unlimited: c.unguarded, Shared: bag.Is,
-		Sharing: c.of.opts.Tagged, FenceAhead: func(m int, key string) { c.guards.FenceAhead(c.masters[m].Name(), key) },
+		N: len(g.masters), Masters: k, Source: g.source, Patience: patience, Tries: leastTries, Keep: true, Yield: yieldTime, Unlimited: g.unguarded, Shared: bag.Is,
+		Sharing: g.of.opts.Tagged, FenceAhead: func(m int, key string) { g.guards.FenceAhead(g.masters[m].Name(), key) },
 	})
-	known, _ := c.keyspaces.LoadOrStore(db, k)
+	known, _ := g.keyspaces.LoadOrStore(db, k)
 	return known.(*keyspace)
 }
 
@@ -50,14 +50,14 @@ func (k *keyspace) Ask(ctx context.Context, ops []cell.Op, decided func([]regist
 // ask has each master do one of the operations, and waits until it is decided. Those who wait
 // for the key are notified of what frees it before it is sent, so that the take of the next one leaves with it, or what leaves the lock to another proxy.
 // With a take others are asked if they wait.
-func (c *generation) ask(ctx context.Context, db int, ops []cell.Op, decided func([]register.Reply) bool) (*master.Round, error) {
+func (g *generation) ask(ctx context.Context, db int, ops []cell.Op, decided func([]register.Reply) bool) (*master.Round, error) {
 	var r *master.Round
 	if name, frees := freed(ops); frees {
-		r = c.rounds.Send(c.masters, db, ops, decided, func() bool { return c.of.freed(Key{DB: db, Name: name}) })
+		r = g.rounds.Send(g.masters, db, ops, decided, func() bool { return g.of.freed(Key{DB: db, Name: name}) })
 	} else if name, takes := taken(ops); takes {
-		c.of.taking(Key{DB: db, Name: name}, func(and func()) { r = c.rounds.Send(c.masters, db, ops, decided, lastly(and)) })
+		g.of.taking(Key{DB: db, Name: name}, func(and func()) { r = g.rounds.Send(g.masters, db, ops, decided, lastly(and)) })
 	} else {
-		r = c.rounds.Send(c.masters, db, ops, decided, nil)
+		r = g.rounds.Send(g.masters, db, ops, decided, nil)
 	}
 	return r, r.Wait(ctx)
 }
@@ -138,32 +138,32 @@ var longestOf = Key{Name: script.LongestKey}
 
 // record makes sure that the longest TTL in use, on a majority of the masters, is not
 // less than ttl; a lock without expiry counts as the limit.
-func (c *generation) record(ctx context.Context, ttl time.Duration) error {
+func (g *generation) record(ctx context.Context, ttl time.Duration) error {
 	if ttl < 0 {
-		ttl = c.guards.MaxTTL()
+		ttl = g.guards.MaxTTL()
 	}
-	if c.unguarded || c.guards.IsRecorded(ttl) {
+	if g.unguarded || g.guards.IsRecorded(ttl) {
 		return nil
 	}
-	if voting(c.masters) < Majority(len(c.masters)) {
+	if voting(g.masters) < Majority(len(g.masters)) {
 		// Nothing would come of it, but the masters in quarantine would wait for that TTL.
-		if _, err := c.keyspace(0).Read(ctx, []string{longestOf.Name}); err != nil {
-			return c.explain(err)
+		if _, err := g.keyspace(0).Read(ctx, []string{longestOf.Name}); err != nil {
+			return g.explain(err)
 		}
 	}
-	words, recorded := c.guards.Recording(ttl)
-	ops := make([]cell.Op, len(c.masters))
+	words, recorded := g.guards.Recording(ttl)
+	ops := make([]cell.Op, len(g.masters))
 	for i := range ops {
 		ops[i] = raise{words}
 	}
-	r, err := c.ask(ctx, longestOf.DB, ops, register.Answered)
+	r, err := g.ask(ctx, longestOf.DB, ops, register.Answered)
 	switch {
 	case err != nil:
 		return err
 	case !register.Answered(r.Replies()):
-		return c.explain(&register.NoQuorum{Replies: r.Replies()})
+		return g.explain(&register.NoQuorum{Replies: r.Replies()})
 	}
-	c.guards.Recorded(recorded)
+	g.guards.Recorded(recorded)
 	return nil
 }
 

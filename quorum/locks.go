@@ -55,117 +55,117 @@ type Taking struct {
 }
 
 // Take is Cluster.Take.
-func (c *generation) Take(ctx context.Context, t Taking) (Grant, error) {
-	if err := c.mayTouch(t.Keys...); err != nil {
+func (g *generation) Take(ctx context.Context, t Taking) (Grant, error) {
+	if err := g.mayTouch(t.Keys...); err != nil {
 		return Grant{}, err
 	}
-	if err := c.record(ctx, t.TTL); err != nil {
+	if err := g.record(ctx, t.TTL); err != nil {
 		return Grant{}, err
 	}
 	if anyTagged(t.Keys) {
-		return c.takeShared(ctx, t)
+		return g.takeShared(ctx, t)
 	}
-	got, err := c.keyspace(t.Keys[0].DB).Lock(ctx, register.Taking{
+	got, err := g.keyspace(t.Keys[0].DB).Lock(ctx, register.Taking{
 		Keys: namesOf(t.Keys), Tokens: t.Tokens, TTL: t.TTL, Anyhow: t.Anyhow, Until: t.Until, Holder: t.Holder, Fence: t.Fence,
 		Tried: t.made.add,
 	})
 	switch own := t.made.hold(err); {
-	case len(t.Keys) == 1 && (c.hasBag(err) || own && !t.Fence):
-		return c.takeShared(ctx, t)
+	case len(t.Keys) == 1 && (g.hasBag(err) || own && !t.Fence):
+		return g.takeShared(ctx, t)
 	case own: // its fence is not known to be complete
 		err = &register.NoQuorum{Unclear: true}
 	}
-	return got, c.explain(err)
+	return got, g.explain(err)
 }
 
 // Release is Cluster.Release.
-func (c *generation) Release(ctx context.Context, key Key, token string) error {
-	if err := c.mayTouch(key); err != nil {
+func (g *generation) Release(ctx context.Context, key Key, token string) error {
+	if err := g.mayTouch(key); err != nil {
 		return err
 	}
 	if key.Tag != "" {
-		return c.releaseShared(ctx, key, token)
+		return g.releaseShared(ctx, key, token)
 	}
-	err := c.keyspace(key.DB).Unlock(ctx, key.Name, token)
-	if c.hasBag(err) {
-		return c.releaseShared(ctx, key, token)
+	err := g.keyspace(key.DB).Unlock(ctx, key.Name, token)
+	if g.hasBag(err) {
+		return g.releaseShared(ctx, key, token)
 	}
-	return c.explain(err)
+	return g.explain(err)
 }
 
 // Extend is Cluster.Extend.
-func (c *generation) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (Grant, error) {
-	if err := c.mayTouch(key); err != nil {
+func (g *generation) Extend(ctx context.Context, key Key, token string, ttl time.Duration) (Grant, error) {
+	if err := g.mayTouch(key); err != nil {
 		return Grant{}, err
 	}
-	if err := c.record(ctx, ttl); err != nil {
+	if err := g.record(ctx, ttl); err != nil {
 		return Grant{}, err
 	}
 	if key.Tag != "" {
-		return c.extendShared(ctx, key, token, ttl)
+		return g.extendShared(ctx, key, token, ttl)
 	}
-	got, err := c.keyspace(key.DB).Extend(ctx, key.Name, token, ttl)
-	if c.hasBag(err) {
-		return c.extendShared(ctx, key, token, ttl)
+	got, err := g.keyspace(key.DB).Extend(ctx, key.Name, token, ttl)
+	if g.hasBag(err) {
+		return g.extendShared(ctx, key, token, ttl)
 	}
-	return got, c.explain(err)
+	return got, g.explain(err)
 }
 
 // Read is Cluster.Read.
-func (c *generation) Read(ctx context.Context, keys []Key) ([]Look, error) {
-	if err := c.mayTouch(keys...); err != nil {
+func (g *generation) Read(ctx context.Context, keys []Key) ([]Look, error) {
+	if err := g.mayTouch(keys...); err != nil {
 		return nil, err
 	}
 	cells, of := cellsOf(keys)
-	found, err := c.keyspace(keys[0].DB).Read(ctx, cells)
+	found, err := g.keyspace(keys[0].DB).Read(ctx, cells)
 	if err != nil {
-		return nil, c.explain(err)
+		return nil, g.explain(err)
 	}
 	return looksIn(keys, cells, of, found)
 }
 
 // Update is Cluster.Update.
-func (c *generation) Update(ctx context.Context, key Key, expect *string, run func(Look) (Decision, error)) (Outcome, error) {
-	return c.UpdateAll(ctx, []Key{key}, expect, only(run))
+func (g *generation) Update(ctx context.Context, key Key, expect *string, run func(Look) (Decision, error)) (Outcome, error) {
+	return g.UpdateAll(ctx, []Key{key}, expect, only(run))
 }
 
 // Fence is Cluster.Fence.
-func (c *generation) Fence(ctx context.Context, key Key) (int64, error) {
-	if err := c.mayTouch(key); err != nil {
+func (g *generation) Fence(ctx context.Context, key Key) (int64, error) {
+	if err := g.mayTouch(key); err != nil {
 		return 0, err
 	}
 	if key.Tag != "" {
 		return 0, nil
 	}
-	fence, err := c.keyspace(key.DB).Fence(ctx, key.Name)
-	return fence, c.explain(err)
+	fence, err := g.keyspace(key.DB).Fence(ctx, key.Name)
+	return fence, g.explain(err)
 }
 
 // Guess is Cluster.Guess.
-func (c *generation) Guess(key Key) (token string, ok bool) {
+func (g *generation) Guess(key Key) (token string, ok bool) {
 	if key.Tag != "" {
 		return "", false
 	}
-	token, ok = c.keyspace(key.DB).Guess(key.Name)
+	token, ok = g.keyspace(key.DB).Guess(key.Name)
 	return token, ok && !bag.Is(token)
 }
 
 // Withdraw is Cluster.Withdraw.
-func (c *generation) Withdraw(keys []Key, tokens []string, got Grant) {
-	if c.of.opts.Tagged {
-		c.after(0, func() { c.withdrawShared(keys, got.Version) })
+func (g *generation) Withdraw(keys []Key, tokens []string, got Grant) {
+	if g.of.opts.Tagged {
+		g.after(0, func() { g.withdrawShared(keys, got.Version) })
 	}
 	if anyTagged(keys) {
 		return
 	}
-	c.keyspace(keys[0].DB).Withdraw(namesOf(keys), tokens, got.Version)
+	g.keyspace(keys[0].DB).Withdraw(namesOf(keys), tokens, got.Version)
 	for _, key := range keys {
-		c.of.freed(key)
+		g.of.freed(key)
 	}
 }
 
 // explain gives the errors of the register their names.
-func (c *generation) explain(err error) error {
+func (g *generation) explain(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -173,14 +173,14 @@ func (c *generation) explain(err error) error {
 	if !errors.As(err, &none) {
 		return err
 	}
-	explained := newNoQuorum(len(c.masters))
+	explained := newNoQuorum(len(g.masters))
 	explained.Late, explained.Unclear = none.Late, none.Unclear
 	for i, r := range none.Replies {
 		switch {
 		case r.State == register.Counted, r.State == register.Waiting: // it was not waited for, because of the others
 			explained.Answered++
 		case r.Err != nil:
-			explained.add(&MasterError{Master: c.masters[i].Name(), Err: r.Err})
+			explained.add(&MasterError{Master: g.masters[i].Name(), Err: r.Err})
 		}
 	}
 	if errors.Is(explained, ErrTooLong) && !explained.HasMajority() {

@@ -43,14 +43,14 @@ func NewMessages(c *Cluster, prefix string, deliver func(Message)) *Messages {
 }
 
 // listening is what a generation's listener does.
-func (c *generation) listening() messages.Options {
+func (g *generation) listening() messages.Options {
 	opts := messages.Options{
-		Need: vote.ReadQuorum(len(c.masters)), Wait: max(2*c.of.opts.MasterTimeout, minListenWait), Logger: c.log, Rand: c.rand, Own: messages.NewSource(), Deliver: func(Message) {},
+		Need: vote.ReadQuorum(len(g.masters)), Wait: max(2*g.of.opts.MasterTimeout, minListenWait), Logger: g.log, Rand: g.rand, Own: messages.NewSource(), Deliver: func(Message) {},
 	}
-	for _, m := range c.masters {
+	for _, m := range g.masters {
 		opts.Servers = append(opts.Servers, m)
 	}
-	if all := c.of.messages; all != nil {
+	if all := g.of.messages; all != nil {
 		opts.Own, opts.Channel, opts.Deliver = all.source, all.channel, all.deliver
 	}
 	return opts
@@ -67,22 +67,22 @@ func (m *Messages) Publish(ctx context.Context, message Message, last *uint64) (
 	return on(ctx, m.cluster, func(g *generation) (int, error) { return g.publish(ctx, m.channel, message) })
 }
 
-func (c *generation) publish(ctx context.Context, channel string, message Message) (others int, err error) {
+func (g *generation) publish(ctx context.Context, channel string, message Message) (others int, err error) {
 	text := message.Encode()
-	ops, all := make([]cell.Op, len(c.masters)), make([]publishing, len(c.masters))
+	ops, all := make([]cell.Op, len(g.masters)), make([]publishing, len(g.masters))
 	for i := range ops {
 		all[i].channel, all[i].text = channel, text
 		ops[i] = &all[i]
 	}
-	r := master.Send(c.masters, 0, ops, register.Answered)
+	r := master.Send(g.masters, 0, ops, register.Answered)
 	if err := r.Wait(ctx); err != nil {
 		return 0, err
 	}
 	replies := r.Replies()
 	if !register.Answered(replies) {
-		return 0, c.explain(&register.NoQuorum{Replies: replies})
+		return 0, g.explain(&register.NoQuorum{Replies: replies})
 	}
-	listener := c.listener()
+	listener := g.listener()
 	for i := range replies {
 		if replies[i].State != register.Counted {
 			continue
@@ -122,16 +122,16 @@ func (m *Messages) Listen(ctx context.Context, lost func()) (*Membership, error)
 }
 
 // unheard is which masters cannot be listened to, and why.
-func (c *generation) unheard() *NoQuorumError {
-	none := newNoQuorum(len(c.masters))
-	for i, err := range c.listener().Causes() {
+func (g *generation) unheard() *NoQuorumError {
+	none := newNoQuorum(len(g.masters))
+	for i, err := range g.listener().Causes() {
 		switch {
-		case c.listener().Hears(i):
+		case g.listener().Hears(i):
 			none.Answered++
 		case err == nil:
-			none.add(&MasterError{Master: c.masters[i].Name(), Err: errNotYet})
+			none.add(&MasterError{Master: g.masters[i].Name(), Err: errNotYet})
 		default:
-			none.add(&MasterError{Master: c.masters[i].Name(), Err: err})
+			none.add(&MasterError{Master: g.masters[i].Name(), Err: err})
 		}
 	}
 	return none

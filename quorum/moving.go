@@ -213,7 +213,7 @@ func (s *confirmations) work(look func() (Placed, error)) {
 }
 
 // mayTouch is why nothing may be done about the keys with these masters: an *OwnKeyError, or an *ElsewhereError. Else it is nil.
-func (c *generation) mayTouch(keys ...Key) error {
+func (g *generation) mayTouch(keys ...Key) error {
 	if err := ownKey(keys...); err != nil {
 		return err
 	}
@@ -221,11 +221,11 @@ func (c *generation) mayTouch(keys ...Key) error {
 		if !key.Moves && key.Era == 0 {
 			continue
 		}
-		era, known := c.guards.OwnEra()
-		at := c.of.placedIn(era)
+		era, known := g.guards.OwnEra()
+		at := g.of.placedIn(era)
 		switch {
 		case !known:
-			return c.absence()
+			return g.absence()
 		case key.Moves && at.Place != place.Masters, key.Era != 0 && key.Era != at.Era:
 			return &ElsewhereError{at}
 		}

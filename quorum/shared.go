@@ -65,13 +65,13 @@ func looksIn(keys []Key, cells []string, of []int, found []Look) ([]Look, error)
 }
 
 // UpdateAll is Cluster.UpdateAll.
-func (c *generation) UpdateAll(ctx context.Context, keys []Key, expect *string, run func([]Look) ([]Decision, error)) (Outcome, error) {
-	return c.updateAll(ctx, keys, expect, nil, run)
+func (g *generation) UpdateAll(ctx context.Context, keys []Key, expect *string, run func([]Look) ([]Decision, error)) (Outcome, error) {
+	return g.updateAll(ctx, keys, expect, nil, run)
 }
 
 // updateAll is UpdateAll, and notes the versions that it may give keys.
-func (c *generation) updateAll(ctx context.Context, keys []Key, expect *string, made attempts, run func([]Look) ([]Decision, error)) (Outcome, error) {
-	if err := c.mayTouch(keys...); err != nil {
+func (g *generation) updateAll(ctx context.Context, keys []Key, expect *string, made attempts, run func([]Look) ([]Decision, error)) (Outcome, error) {
+	if err := g.mayTouch(keys...); err != nil {
 		return Outcome{}, err
 	}
 	if cells, _ := cellsOf(keys); len(cells) != 1 {
@@ -80,18 +80,18 @@ func (c *generation) updateAll(ctx context.Context, keys []Key, expect *string, 
 	if anyTagged(keys) {
 		expect = nil // the cell holds more than that
 	}
-	out, err := c.keyspace(keys[0].DB).Update(ctx, register.Change{Key: keys[0].cell(), Expect: expect, Tried: made.add, Run: func(l Look) (Decision, error) {
-		version := string(c.source.Change())
+	out, err := g.keyspace(keys[0].DB).Update(ctx, register.Change{Key: keys[0].cell(), Expect: expect, Tried: made.add, Run: func(l Look) (Decision, error) {
+		version := string(g.source.Change())
 		made.add(version)
-		return c.decide(ctx, l, keys, version, run)
+		return g.decide(ctx, l, keys, version, run)
 	}})
 	if err != nil {
-		return out, c.explain(err)
+		return out, g.explain(err)
 	}
 	stands := out.Decision.Note.(*cellDecision)
 	for i, d := range stands.of {
 		if d.Do == Remove {
-			c.of.freed(keys[i])
+			g.of.freed(keys[i])
 		}
 	}
 	if bag.Is(out.Decision.Value) {
@@ -108,7 +108,7 @@ type cellDecision struct {
 }
 
 // decide is what a run for some keys makes of their cell, with a new version.
-func (c *generation) decide(ctx context.Context, l Look, keys []Key, version string, run func([]Look) ([]Decision, error)) (Decision, error) {
+func (g *generation) decide(ctx context.Context, l Look, keys []Key, version string, run func([]Look) ([]Decision, error)) (Decision, error) {
 	b, err := open(keys[0].cell(), l)
 	if err != nil {
 		return Decision{}, err
@@ -138,7 +138,7 @@ func (c *generation) decide(ctx context.Context, l Look, keys []Key, version str
 	case err != nil:
 		return Decision{}, err
 	case w.Leases:
-		err = c.record(ctx, w.Lease)
+		err = g.record(ctx, w.Lease)
 	}
 	d := decisionOf(w)
 	d.Note = &cellDecision{all, version}
@@ -183,8 +183,8 @@ func (a attempts) hold(err error) bool {
 }
 
 // hasBag reports, where the key of a cell's own name was refused, whether other keys may be in that cell: then a ballot decides.
-func (c *generation) hasBag(err error) bool {
-	if !c.of.opts.Tagged || !errors.Is(err, ErrHeld) && !errors.Is(err, ErrNotHeld) {
+func (g *generation) hasBag(err error) bool {
+	if !g.of.opts.Tagged || !errors.Is(err, ErrHeld) && !errors.Is(err, ErrNotHeld) {
 		return false
 	}
 	var told *InsteadError
@@ -192,23 +192,23 @@ func (c *generation) hasBag(err error) bool {
 }
 
 // takeShared takes keys of one cell by ballot, all or none. What an earlier try of the same Taking may have made it finds by its version.
-func (c *generation) takeShared(ctx context.Context, t Taking) (Grant, error) {
+func (g *generation) takeShared(ctx context.Context, t Taking) (Grant, error) {
 	if !t.Anyhow && t.TTL >= 0 && t.TTL < vote.Shortest {
 		return Grant{}, ErrTooShort
 	}
 	others := func(l Look) bool { return l.Present && !t.made[l.Version] }
-	switch looks, err := c.Read(ctx, t.Keys); {
+	switch looks, err := g.Read(ctx, t.Keys); {
 	case err != nil:
 		return Grant{}, err
 	case slices.ContainsFunc(looks, others):
 		return Grant{}, &InsteadError{Err: ErrHeld, Instead: looks[slices.IndexFunc(looks, others)]}
 	case t.Fence && t.Keys[0].Tag == "" && !looks[0].Shared:
-		return c.Take(ctx, t) // the others have gone since
+		return g.Take(ctx, t) // the others have gone since
 	case t.Fence:
 		return Grant{}, ErrFenceShared
 	}
 	since, tried := time.Now(), attempts{}
-	out, err := c.updateAll(ctx, t.Keys, nil, tried, func(looks []Look) ([]Decision, error) {
+	out, err := g.updateAll(ctx, t.Keys, nil, tried, func(looks []Look) ([]Decision, error) {
 		held, ds := slices.ContainsFunc(looks, others), make([]Decision, len(looks))
 		for i, l := range looks {
 			switch {
@@ -227,10 +227,10 @@ func (c *generation) takeShared(ctx context.Context, t Taking) (Grant, error) {
 	case out.Decision.Do != Put:
 		return Grant{}, ErrHeld
 	}
-	got, err := c.leaseSince(since, t.TTL, t.Anyhow)
+	got, err := g.leaseSince(since, t.TTL, t.Anyhow)
 	if got.Version = out.Version; err != nil {
 		t.made.add(got.Version)
-		c.Withdraw(t.Keys, t.Tokens, got)
+		g.Withdraw(t.Keys, t.Tokens, got)
 		return Grant{}, err
 	}
 	return got, nil
@@ -240,11 +240,11 @@ func (c *generation) takeShared(ctx context.Context, t Taking) (Grant, error) {
 const withdrawTime = 2 * time.Second
 
 // withdrawShared removes by ballot those of the keys that hold a value of this version.
-func (c *generation) withdrawShared(keys []Key, version string) {
+func (g *generation) withdrawShared(keys []Key, version string) {
 	ctx, cancel := context.WithTimeout(context.Background(), withdrawTime)
 	defer cancel()
 	for _, key := range keys {
-		_, _ = c.UpdateAll(ctx, []Key{key}, nil, only(func(l Look) (Decision, error) {
+		_, _ = g.UpdateAll(ctx, []Key{key}, nil, only(func(l Look) (Decision, error) {
 			if l.Present && l.Version == version {
 				return Decision{Do: Remove}, nil
 			}
@@ -254,11 +254,11 @@ func (c *generation) withdrawShared(keys []Key, version string) {
 }
 
 // leaseSince is what a ballot that was begun then gave a key.
-func (c *generation) leaseSince(since time.Time, ttl time.Duration, anyhow bool) (Grant, error) {
+func (g *generation) leaseSince(since time.Time, ttl time.Duration, anyhow bool) (Grant, error) {
 	elapsed := time.Since(since)
 	got := Grant{Validity: vote.Validity(ttl, elapsed), Since: since}
 	if !anyhow && ttl >= 0 && got.Validity < time.Millisecond {
-		late := newNoQuorum(len(c.masters))
+		late := newNoQuorum(len(g.masters))
 		late.Late = elapsed
 		return Grant{}, late
 	}
@@ -266,19 +266,19 @@ func (c *generation) leaseSince(since time.Time, ttl time.Duration, anyhow bool)
 }
 
 // releaseShared removes a key by ballot if it holds the token.
-func (c *generation) releaseShared(ctx context.Context, key Key, token string) error {
-	_, err := c.ifHeld(ctx, key, token, func(Look) Decision { return Decision{Do: Remove} })
+func (g *generation) releaseShared(ctx context.Context, key Key, token string) error {
+	_, err := g.ifHeld(ctx, key, token, func(Look) Decision { return Decision{Do: Remove} })
 	return err
 }
 
 // extendShared raises the remaining time of a key by ballot if it holds the token.
-func (c *generation) extendShared(ctx context.Context, key Key, token string, ttl time.Duration) (Grant, error) {
+func (g *generation) extendShared(ctx context.Context, key Key, token string, ttl time.Duration) (Grant, error) {
 	if ttl >= 0 && ttl < vote.Shortest {
 		return Grant{}, ErrTooShort
 	}
 	longer := func(l Look) bool { return l.Left < 0 || ttl >= 0 && l.Left >= ttl }
 	since := time.Now()
-	seen, err := c.ifHeld(ctx, key, token, func(l Look) Decision {
+	seen, err := g.ifHeld(ctx, key, token, func(l Look) Decision {
 		if longer(l) {
 			return Decision{}
 		}
@@ -287,14 +287,14 @@ func (c *generation) extendShared(ctx context.Context, key Key, token string, tt
 	if err != nil {
 		return Grant{}, err
 	}
-	got, err := c.leaseSince(since, ttl, false)
+	got, err := g.leaseSince(since, ttl, false)
 	got.Longer = longer(seen)
 	return got, err
 }
 
 // ifHeld makes a change of a key that holds the token, by ballot, and returns what it was made of.
-func (c *generation) ifHeld(ctx context.Context, key Key, token string, what func(Look) Decision) (seen Look, err error) {
-	out, err := c.UpdateAll(ctx, []Key{key}, nil, only(func(l Look) (d Decision, err error) {
+func (g *generation) ifHeld(ctx context.Context, key Key, token string, what func(Look) Decision) (seen Look, err error) {
+	out, err := g.UpdateAll(ctx, []Key{key}, nil, only(func(l Look) (d Decision, err error) {
 		switch {
 		case l.Unknown:
 			return Decision{}, ErrNeedsLeft
@@ -314,12 +314,12 @@ func (c *generation) ifHeld(ctx context.Context, key Key, token string, what fun
 }
 
 // members replaces names of cells by those of the keys in them.
-func (c *generation) members(ctx context.Context, db int, names []string) (all []string, err error) {
+func (g *generation) members(ctx context.Context, db int, names []string) (all []string, err error) {
 	const atOnce = 50 // their values may be large
 	for part := range slices.Chunk(names, atOnce) {
-		found, err := c.keyspace(db).Read(ctx, part)
+		found, err := g.keyspace(db).Read(ctx, part)
 		if err != nil {
-			return nil, c.explain(err)
+			return nil, g.explain(err)
 		}
 		for i, name := range part {
 			if l := found[i]; l.Foreign || !bag.Is(l.Value) {
@@ -341,8 +341,8 @@ func (c *generation) members(ctx context.Context, db int, names []string) (all [
 const retryShared = time.Second
 
 // content is what a key holds of its cell, for one who waits for it.
-func (c *generation) content(ctx context.Context, key Key) wake.Content {
-	looks, err := c.Read(ctx, []Key{key})
+func (g *generation) content(ctx context.Context, key Key) wake.Content {
+	looks, err := g.Read(ctx, []Key{key})
 	switch {
 	case err != nil, looks[0].Unknown:
 		return wake.Content{End: time.Now().Add(retryShared)}

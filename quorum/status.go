@@ -80,12 +80,12 @@ type MasterStatus struct {
 }
 
 // Status is Cluster.Status.
-func (c *generation) Status() []MasterStatus {
-	all := make([]MasterStatus, len(c.masters))
-	for i, m := range c.masters {
+func (g *generation) Status() []MasterStatus {
+	all := make([]MasterStatus, len(g.masters))
+	for i, m := range g.masters {
 		all[i] = statusOf(m)
 	}
-	for i, s := range c.waker.Standings() {
+	for i, s := range g.waker.Standings() {
 		all[i].Watched, all[i].Unwatched = s.Keys, s.Err
 	}
 	return all
@@ -101,12 +101,12 @@ func statusOf(m *master.Master) MasterStatus {
 }
 
 // observe is Cluster.Observe.
-func (c *generation) observe(f func(masters []string) func(master int, took time.Duration)) {
+func (g *generation) observe(f func(masters []string) func(master int, took time.Duration)) {
 	if f == nil {
 		return
 	}
-	observe := f(c.names())
-	for i, m := range c.masters {
+	observe := f(g.names())
+	for i, m := range g.masters {
 		m.Observe(func(took time.Duration) { observe(i, took) })
 	}
 }

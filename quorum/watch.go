@@ -62,8 +62,8 @@ func (a *quorumWatch) see(has bool, now time.Time) (what transition, without tim
 }
 
 // HasQuorum is Cluster.HasQuorum.
-func (c *generation) HasQuorum() bool {
-	return voting(c.masters) >= Majority(len(c.masters))
+func (g *generation) HasQuorum() bool {
+	return voting(g.masters) >= Majority(len(g.masters))
 }
 
 // awaitQuorum is closed when locks are available again; nil: they are now.
@@ -93,9 +93,9 @@ func (c *Cluster) voted() {
 func (c *Cluster) absence() error { return c.named(c.now().absence()) }
 
 // absence is which masters do not vote now, and why.
-func (c *generation) absence() *NoQuorumError {
-	none := newNoQuorum(len(c.masters))
-	for _, m := range c.Status() {
+func (g *generation) absence() *NoQuorumError {
+	none := newNoQuorum(len(g.masters))
+	for _, m := range g.Status() {
 		switch {
 		case m.Err != nil:
 			none.add(&MasterError{Master: m.Name, Err: m.Err})
