@@ -303,13 +303,6 @@ func (d *daemon) newServer(id, clientPassword string) {
 	d.server.Apply(serverSettings(cfg, clientPassword, d.certs))
 }
 
-// warnUntimely logs certificates that clients or servers will not take.
-func (d *daemon) warnUntimely() {
-	if err := d.certs.Untimely(time.Now()); err != nil {
-		d.log.Warn("clients or servers may refuse a certificate", "cause", err)
-	}
-}
-
 // LoadUsers reads the users of the proxy's own; there are none without a file.
 func LoadUsers(cfg conf.Config, log *slog.Logger) (*users.Users, error) {
 	if cfg.ACLFile == "" {
@@ -320,23 +313,6 @@ func LoadUsers(cfg conf.Config, log *slog.Logger) (*users.Users, error) {
 		return nil, fmt.Errorf("acl-file: %w", err)
 	}
 	return own, nil
-}
-
-// OpenUsers warns of a user that everybody is.
-const OpenUsers = "acl-file: whoever connects is the user default, without a login, and may do what that one may; without a line of its own that is everything"
-
-// warnOpen logs users that need no login.
-func (d *daemon) warnOpen() {
-	if d.users != nil && d.users.IsOpen() {
-		d.log.Warn(OpenUsers)
-	}
-}
-
-// warnProtected logs clients that will be turned away.
-func (d *daemon) warnProtected() {
-	if d.server.IsProtected() && !proxy.IsLoopback(d.listener.Addr()) {
-		d.log.Warn("protected-mode: nobody has to log in, so clients from other machines are turned away", "listen", d.listener.Addr().String())
-	}
 }
 
 // waitForMasters gives the masters time for their first answer, so that the first

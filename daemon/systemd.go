@@ -16,18 +16,18 @@ const beatsPerWatchdog = 4
 // Without that variable nobody is notified. serve calls ready with what wants a sign of life from the proxy.
 func supervised(ctx context.Context, log *slog.Logger, serve func(ready func(alive func() error)) error) error {
 	ended, end := context.WithCancel(context.WithoutCancel(ctx))
-	told := make(chan struct{})
-	close(told) // nothing is notified of one that never served
+	over := make(chan struct{})
+	close(over) // nothing is notified of one that never served
 	err := serve(func(alive func() error) {
-		told = make(chan struct{})
+		over = make(chan struct{})
 		s := supervision{log: log, alive: alive}
 		go func() {
-			defer close(told)
+			defer close(over)
 			s.run(ctx, ended)
 		}()
 	})
 	end()
-	<-told
+	<-over
 	return err
 }
 
@@ -41,12 +41,12 @@ type supervision struct {
 // run notifies that clients are served, until drain that this goes on, then that the proxy
 // drains, until ended.
 func (s *supervision) run(drain, ended context.Context) {
-	s.tell(systemd.SdNotifyReady + "\nSTATUS=serving clients")
+	s.notify(systemd.SdNotifyReady + "\nSTATUS=serving clients")
 	beats := s.beats()
 	s.each(drain, beats, func() { s.beat(drain) })
-	s.tell(systemd.SdNotifyStopping + "\nSTATUS=draining")
+	s.notify(systemd.SdNotifyStopping + "\nSTATUS=draining")
 	// New clients are no longer served, but for drain-delay, and the time for the rest is limited by drain-timeout.
-	s.each(ended, beats, func() { s.tell(systemd.SdNotifyWatchdog) })
+	s.each(ended, beats, func() { s.notify(systemd.SdNotifyWatchdog) })
 }
 
 // beats is when the watchdog wants a sign of life. Without one that is never.
@@ -83,12 +83,12 @@ func (s *supervision) beat(drain context.Context) {
 	}
 	s.sick = err != nil
 	if !s.sick {
-		s.tell(systemd.SdNotifyWatchdog)
+		s.notify(systemd.SdNotifyWatchdog)
 	}
 }
 
-// tell sends systemd a state.
-func (s *supervision) tell(state string) { notify(s.log, state) }
+// notify sends systemd a state.
+func (s *supervision) notify(state string) { notify(s.log, state) }
 
 // notifyReload notifies systemd that the configuration is being read again, and done that this is over.
 func notifyReload(log *slog.Logger) (done func()) {

@@ -38,7 +38,7 @@ func (s *Server) enter(ctx context.Context, session *session) error {
 	if conn, ok := session.conn.(*tls.Conn); ok {
 		if err := s.shakeHands(ctx, conn); err != nil {
 			if why := handshakeCause(err); why != "" && ctx.Err() == nil && !session.ending.Load() {
-				s.turned.tell(time.Now(), "a client is turned away: TLS is not agreed", "client", client.String(), "cause", why)
+				s.turned.warn(time.Now(), "a client is turned away: TLS is not agreed", "client", client.String(), "cause", why)
 			}
 			return err
 		}
@@ -47,7 +47,7 @@ func (s *Server) enter(ctx context.Context, session *session) error {
 	if text == "" {
 		return nil
 	}
-	s.turned.tell(time.Now(), "a client is turned away: protected mode", "client", client.String())
+	s.turned.warn(time.Now(), "a client is turned away: protected mode", "client", client.String())
 	turnAway(session.conn, text)
 	return errTurnedAway
 }
@@ -73,7 +73,7 @@ func (s *Server) identify(ctx context.Context, session *session) error {
 	switch {
 	case errors.Is(err, origin.ErrNoHeader):
 		stop()
-		s.turned.tell(time.Now(), "a connection is turned away: its address is in proxy-protocol, and it began with no header of that", "from", session.client.Addr.String())
+		s.turned.warn(time.Now(), "a connection is turned away: its address is in proxy-protocol, and it began with no header of that", "from", session.client.Addr.String())
 		turnAway(conn, noOrigin)
 	case err == nil && addr != nil:
 		session.setAddr(addr)
@@ -184,6 +184,6 @@ func (s *session) cut() {
 
 // cutUnread is cut for a client that does not take its replies.
 func (s *session) cutUnread() {
-	s.server.turned.tell(time.Now(), "a client that does not take its replies is disconnected (max-unread-memory)", "client", s.conn.RemoteAddr().String())
+	s.server.turned.warn(time.Now(), "a client that does not take its replies is disconnected (max-unread-memory)", "client", s.conn.RemoteAddr().String())
 	s.cut()
 }

@@ -3,7 +3,6 @@ package proxy
 import (
 	"log/slog"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -62,7 +61,7 @@ const (
 	// acceptPause is how long nothing is accepted after a failure: redcon would try again
 	// at once, and the usual reason, no file descriptor left, does not pass by itself.
 	acceptPause = 50 * time.Millisecond
-	// acceptLogEvery is how often failures are told of, at most.
+	// acceptLogEvery is how often failures are logged, at most.
 	acceptLogEvery = time.Minute
 )
 
@@ -71,59 +70,24 @@ const (
 type acceptErrors struct {
 	log    *slog.Logger
 	count  atomic.Int64
-	logged time.Time // when the log was told last
-	told   int64     // of how many by then
+	logged time.Time // when one was logged last
+	known  int64     // how many there were by then
 }
 
-// another counts a failure, tells the log if it has not been told just now, and pauses.
+// another counts a failure, logs it unless one was logged just now, and pauses.
 func (a *acceptErrors) another(err error) {
-	a.tell(err, time.Now())
+	a.report(err, time.Now())
 	time.Sleep(acceptPause)
 }
 
-func (a *acceptErrors) tell(err error, now time.Time) {
+func (a *acceptErrors) report(err error, now time.Time) {
 	n := a.count.Add(1)
 	if !a.logged.IsZero() && now.Sub(a.logged) < acceptLogEvery {
 		return
 	}
-	a.log.Error("cannot accept a client", "cause", err, "failures", n-a.told)
-	a.logged, a.told = now, n
+	a.log.Error("cannot accept a client", "cause", err, "failures", n-a.known)
+	a.logged, a.known = now, n
 }
 
 // AcceptErrors counts the connections that could not be accepted.
 func (s *Server) AcceptErrors() int64 { return s.refused.count.Load() }
-
-const (
-	// complaintsShown is how many complaints the log is told in each complaintTime.
-	complaintsShown = 10
-	complaintTime   = time.Minute
-)
-
-// complaints tell the log of what anybody can cause who reaches the port, and so without end. Any
-// goroutine may.
-type complaints struct {
-	log *slog.Logger
-
-	mu            sync.Mutex
-	since         time.Time
-	shown, hidden int
-}
-
-// tell tells the log, or counts for the next time.
-func (c *complaints) tell(now time.Time, text string, about ...any) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if now.Sub(c.since) >= complaintTime {
-		c.since, c.shown = now, 0
-	}
-	if c.shown == complaintsShown {
-		c.hidden++
-		return
-	}
-	c.shown++
-	if c.hidden > 0 {
-		about = append(about, "like_it_before_and_not_shown", c.hidden)
-		c.hidden = 0
-	}
-	c.log.Warn(text, about...)
-}

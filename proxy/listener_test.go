@@ -87,7 +87,7 @@ func TestAcceptErrorsAreLoggedOnceAndCounted(t *testing.T) {
 	errs := acceptErrors{log: slog.New(slog.NewTextHandler(log, nil))}
 	start := time.UnixMilli(0)
 	for i := range 20 * 61 { // twenty a second
-		errs.tell(syscall.EMFILE, start.Add(time.Duration(i)*50*time.Millisecond))
+		errs.report(syscall.EMFILE, start.Add(time.Duration(i)*50*time.Millisecond))
 	}
 	text := log.String()
 	if strings.Count(text, "\n") != 2 || !strings.Contains(text, "failures=1\n") || !strings.Contains(text, "failures=1200\n") {

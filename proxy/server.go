@@ -160,7 +160,7 @@ func NewServer(opts Options) *Server {
 // turn notes that the upstream has sent something that leads to another server, which its client does not get.
 func (s *Server) turn(what string) {
 	s.detours.Add(1)
-	s.detoured.tell(time.Now(), "the upstream led a client to another server, where lock keys are not kept: its client got an error to try again, or no message",
+	s.detoured.warn(time.Now(), "the upstream led a client to another server, where lock keys are not kept: its client got an error to try again, or no message",
 		"upstream", s.opts.Upstream.Name(), "what", what)
 }
 

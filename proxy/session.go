@@ -142,7 +142,7 @@ func (s *session) run(ctx context.Context) (parked bool) {
 		s.client.Refuse("ERR "+protocol.Error(), &s.out)
 	}
 	if errors.Is(err, resp.ErrTLS) {
-		s.server.turned.tell(time.Now(), "a client speaks TLS, which this port does not (tls-cert)", "client", s.client.Addr.String())
+		s.server.turned.warn(time.Now(), "a client speaks TLS, which this port does not (tls-cert)", "client", s.client.Addr.String())
 	}
 	if !errors.Is(err, errClientLeft) {
 		_ = s.flush()

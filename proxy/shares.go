@@ -189,7 +189,7 @@ func (s *shares) hand(p []byte) {
 		s.copying.Go(s.bringHeld)
 	}
 	if s.unread > maxHeld {
-		s.session.server.turned.tell(time.Now(), "a client that does not take its replies is disconnected", "client", s.session.origin().String())
+		s.session.server.turned.warn(time.Now(), "a client that does not take its replies is disconnected", "client", s.session.origin().String())
 		s.cutOff()
 	}
 }

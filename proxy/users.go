@@ -68,7 +68,7 @@ func (s *session) logIn(ctx context.Context, name string, words [][]byte, l logi
 		refused = s.who.Own.Try(s.client.Addr, user, l.Password)
 	}
 	if refused != "" {
-		s.server.turned.tell(time.Now(), "a client failed to log in", "client", s.client.Addr.String(), "user", own.Known(user))
+		s.server.turned.warn(time.Now(), "a client failed to log in", "client", s.client.Addr.String(), "user", own.Known(user))
 		return refused, nil
 	}
 	s.client.User = s.who.Own.Name()

@@ -1,0 +1,170 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/register"
+)
+
+// Ask implements [register.Masters].
+func (p *proxy) Ask(_ context.Context, ops []cell.Op, decided func([]register.Reply) bool) (register.Asked, error) {
+	t := p.running
+	r := &round{task: t, number: t.rounds, begun: p.at, ops: ops, decided: decided, replies: make([]register.Reply, len(ops))}
+	t.rounds++
+	p.rounds = append(p.rounds, r)
+	for i, op := range ops {
+		if op == nil {
+			r.replies[i].State = register.Failed
+			continue
+		}
+		t.note(op)
+		p.send(send{task: t.id, round: r.number, master: uint8(p.masters[i])}, op)
+	}
+	if decided(r.replies) {
+		for i := range ops {
+			if r.replies[i].State == register.Waiting {
+				r.pending |= 1 << p.masters[i]
+			}
+		}
+		return r, nil
+	}
+	t.round = r
+	t.wait()
+	if r.timeout {
+		return r, context.DeadlineExceeded
+	}
+	return r, nil
+}
+
+// note remembers the attempts that a task makes and releases.
+func (t *task) note(op cell.Op) {
+	switch op := op.(type) {
+	case cell.Take:
+		if op.Mark != "" {
+			t.marked = true
+			return
+		}
+		t.attempts = appendNew(t.attempts, op.Attempt)
+	case cell.Remove:
+		if op.How == cell.Release {
+			t.releases = appendNew(t.releases, op.Attempt)
+		}
+	}
+}
+
+func appendNew(all []cell.Attempt, one cell.Attempt) []cell.Attempt {
+	if slices.Contains(all, one) {
+		return all
+	}
+	return append(all, one)
+}
+
+// Replies implements [register.Asked].
+func (r *round) Replies() []register.Reply { return r.replies }
+
+// Later implements [register.Asked].
+func (r *round) Later(f func(int, register.Reply)) {
+	r.laters = append(r.laters, f)
+	r.sign += fmt.Sprint(" ", reflect.ValueOf(f).Pointer())
+	if _, take := firstOf(r.ops).(cell.Take); !take {
+		r.sign += r.task.seen
+	}
+}
+
+// firstOf is the first operation of a round.
+func firstOf(ops []cell.Op) cell.Op {
+	for _, op := range ops {
+		if op != nil {
+			return op
+		}
+	}
+	return nil
+}
+
+// Drop implements [register.Asked]. What was sent was sent.
+func (r *round) Drop() {}
+
+// Forget implements [register.Asked]. Nothing is used again.
+func (r *round) Forget() {}
+
+// Tell implements [register.Masters].
+func (p *proxy) Tell(master int, op cell.Op, _ bool) {
+	p.send(send{told: true, master: uint8(p.masters[master])}, op)
+}
+
+func (p *proxy) send(s send, op cell.Op) {
+	if p.Variant.Op != nil {
+		op = p.Variant.Op(op)
+		if op == nil {
+			return
+		}
+	}
+	s.op = p.op(op)
+	p.sends = append(p.sends, s)
+}
+
+// mendName is the name of the callback that mends the key.
+const mendName = "mend"
+
+// mendPause is that of the register before it mends, whereby that is told from its other callbacks.
+const mendPause = 200 * time.Millisecond
+
+// Well implements [register.Masters].
+func (p *proxy) Well() bool { return true }
+
+// Missed implements [register.Masters].
+func (p *proxy) Missed() {}
+
+// Voters implements [register.Masters].
+func (p *proxy) Voters() int { return len(p.masters) }
+
+// place is which of the proxy's own masters one is.
+func (p *proxy) place(master uint8) int { return slices.Index(p.masters, int(master)) }
+
+// Clock implements [register.Masters]: it holds no fence up.
+func (p *proxy) Clock() time.Duration { return 0 }
+
+// wellPause is how the register's question for Well is told from its other callbacks.
+const wellPause = 250 * time.Millisecond
+
+// After implements [register.Masters].
+func (p *proxy) After(d time.Duration, f func()) {
+	if d == wellPause {
+		return
+	}
+	name := mendName
+	if d != mendPause {
+		name = fmt.Sprint(d, " after ", p.context)
+	}
+	same := 0
+	for _, cb := range p.callbacks {
+		if strings.HasPrefix(cb.name, name) {
+			same++
+		}
+	}
+	if same > 0 {
+		name += fmt.Sprint(" #", same)
+	}
+	p.callbacks = append(p.callbacks, callback{name: name, call: f, since: p.at, long: d > register.Limit && !(p.Hurried && p.running != nil && p.running.marked)})
+}
+
+// Pause implements [register.Masters].
+func (p *proxy) Pause(context.Context, int) error {
+	p.running.pauses++
+	return nil
+}
+
+// Now implements [register.Masters].
+func (p *proxy) Now() time.Time {
+	now := time.Unix(0, 0).Add(epoch + p.passed(p.at))
+	if p.running != nil {
+		now = now.Add(time.Duration(p.running.pauses) * pauseTick)
+	}
+	return now
+}
