@@ -7,7 +7,7 @@ import (
 
 // Limits bound a run. A zero stands for the default, a negative time or number of bytes for no limit.
 type Limits struct {
-	// Time is how long a run may take, its calls and the wait for a place (Pace) included.
+	// Time is how long a run may take, its calls and the wait for a slot (Pace) included.
 	Time time.Duration
 	// Bytes is what the strings, tables and functions that a run makes may add up to, whether it still holds them or not. Not counted
 	// are numbers, booleans, the stack and replies of Call; the stack is bounded by the depth of calls, to some 16 MB.

@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/internal/pacing"
 )
 
-// ErrBusy says that a script found no place in its time. Its text is Redis' error reply to a client whose command finds a script running.
+// ErrBusy says that a script found no slot in its time. Its text is Redis' error reply to a client whose command finds a script running.
 var ErrBusy = errors.New("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.") //lint:ignore ST1005 the wording of Redis
 
 const (
@@ -30,11 +30,11 @@ const (
 // Pace shares the machine between the runs of a process, so that no script keeps others from running. It is safe for concurrent use.
 //
 // A run begins small, and lock scripts end so. Only so many small ones run at a time, each to its end. One that becomes large
-// (meter.SmallSteps and the like) gives up its place and needs one of a few seats, which bounds memory. Of those seated one runs at a time,
+// (meter.SmallSteps and the like) gives up its slot and needs one of a few seats, which bounds memory. Of those seated one runs at a time,
 // for a slice, and after each slice the lane rests, which bounds the share of the processors. A small one that is sent meanwhile waits for
 // none of them.
 type Pace struct {
-	small, seated, lane *places
+	small, seated, lane *slots
 	now                 func() time.Time
 	sleep               func(ctx context.Context, d time.Duration) error
 
@@ -45,7 +45,7 @@ type Pace struct {
 // NewPace shares the processors that Go uses now: half of them, but at least one, may run small scripts.
 func NewPace() *Pace {
 	return &Pace{
-		small: newPlaces(max(1, runtime.GOMAXPROCS(0)/2), -1), seated: newPlaces(maxSeats, maxStanding), lane: newPlaces(1, -1),
+		small: newSlots(max(1, runtime.GOMAXPROCS(0)/2), -1), seated: newSlots(maxSeats, maxStanding), lane: newSlots(1, -1),
 		now: time.Now, sleep: pacing.Sleep,
 	}
 }

@@ -33,7 +33,7 @@ var errEnough = errors.New("the test has seen enough")
 func newCrowd(t *testing.T, small int) *crowd {
 	ctx, end := context.WithCancelCause(t.Context())
 	c := &crowd{T: t, pace: NewPace(), ctx: ctx, end: func() { end(errEnough) }, grown: make(chan struct{}, 1000)}
-	c.pace.small = newPlaces(small, -1)
+	c.pace.small = newSlots(small, -1)
 	t.Cleanup(func() { c.end(); c.running.Wait() })
 	return c
 }
@@ -73,14 +73,14 @@ func (c *crowd) standing(n int) {
 	}
 }
 
-func (p *places) waits() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.waiting.Len()
+func (s *slots) waits() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiting.Len()
 }
 
 // However many scripts there are, only so many run at a time: the small ones, and one of all the large ones.
-func TestPlacesAreBounded(t *testing.T) {
+func TestSlotsAreBounded(t *testing.T) {
 	const small, clients = 2, 40
 	c := newCrowd(t, small)
 	for range clients {
@@ -139,16 +139,16 @@ func TestTooManyLargeScripts(t *testing.T) {
 	}
 }
 
-// One that waits for a place has only its own time for that, and says BUSY in Redis' words.
-func TestWaitForPlaceEnds(t *testing.T) {
+// One that waits for a slot has only its own time for that, and says BUSY in Redis' words.
+func TestWaitForSlotEnds(t *testing.T) {
 	c := newCrowd(t, 1)
 	if !c.pace.small.tryTake() {
-		t.Fatal("no place")
+		t.Fatal("no slot")
 	}
 	s, _ := Compile(`return 1`)
 	_, err := s.Run(t.Context(), Input{Pace: c.pace, Limits: Limits{Time: time.Millisecond}})
 	if err == nil || err.Error() != ErrBusy.Error() {
-		t.Errorf("for a small place: %v", err)
+		t.Errorf("for a small slot: %v", err)
 	}
 	c.pace.small.giveUp()
 	for range maxSeats {
@@ -165,7 +165,7 @@ func TestWaitForPlaceEnds(t *testing.T) {
 		t.Errorf("one that had its share: %v", err)
 	}
 	if c.pace.small.free != 1 || c.pace.lane.free != 1 || c.pace.seated.free != 1 {
-		t.Errorf("places were lost: %+v", c.pace)
+		t.Errorf("slots were lost: %+v", c.pace)
 	}
 }
 
@@ -244,11 +244,11 @@ func TestLaneRests(t *testing.T) {
 // One that is refused a seat at once answers only when its time is over: else its client would be back at once, with the next.
 func TestRefusedSeatIsWaitedOut(t *testing.T) {
 	c := newCrowd(t, 1)
-	c.pace.seated = newPlaces(0, 0)
+	c.pace.seated = newSlots(0, 0)
 	waited := time.Duration(0)
 	c.pace.sleep = func(_ context.Context, d time.Duration) error {
 		if c.pace.small.free != 1 {
-			t.Error("it keeps a place meanwhile")
+			t.Error("it keeps a slot meanwhile")
 		}
 		waited += d
 		return nil
@@ -270,8 +270,8 @@ func TestDepthIsLimited(t *testing.T) {
 	}
 }
 
-// What goes wrong within a run loses no place.
-func TestPlacesAreGivenBack(t *testing.T) {
+// What goes wrong within a run loses no slot.
+func TestSlotsAreGivenBack(t *testing.T) {
 	c := newCrowd(t, 1)
 	for _, body := range []string{`error("x")`, `return redis.call("x")`, `local t = {} while true do t[#t + 1] = ("x"):rep(1e6) end`, `local function f() return 1 + f() end f()`,
 		`local co = coroutine.wrap(function() while true do coroutine.yield() end end) for i = 1, 1e5 do co() end`} {

@@ -93,7 +93,7 @@ func (r *run) inTime(ctx context.Context) (keyspace.Reply, error) {
 			return keyspace.Reply{}, err
 		}
 		limits.Pace, limits.Depth = held, maxSharedDepth
-		defer held.waitOut() // after the run's memory and place are given up
+		defer held.waitOut() // after the run's memory and slot are given up
 		defer held.leave()
 	}
 	return r.execute(lua.NewState(ctx, limits))

@@ -13,10 +13,10 @@ import (
 // standstillChild has the test below be the process that is stopped.
 const standstillChild = "REDLOCK_TEST_STANDSTILL"
 
-// A run that waits for its place has not waited while the whole process stood still: it is not BUSY for that, however long it took.
+// A run that waits for its slot has not waited while the whole process stood still: it is not BUSY for that, however long it took.
 func TestWaitWhileTheProcessStandsStill(t *testing.T) {
 	if os.Getenv(standstillChild) != "" {
-		waitForAPlace(t)
+		waitForASlot(t)
 		return
 	}
 	child, err := process.Start(os.Args[0], []string{"-test.run", "^" + t.Name() + "$"}, append(os.Environ(), standstillChild+"=yes"))
@@ -33,21 +33,21 @@ func TestWaitWhileTheProcessStandsStill(t *testing.T) {
 	_, err = child.WaitLine(func(line string) bool { return line == "waiting" }, time.Minute)
 	do(err)
 	do(child.Pause())
-	time.Sleep(placeLimit + time.Second)
+	time.Sleep(slotLimit + time.Second)
 	do(child.Continue())
 	_, err = child.WaitLine(func(line string) bool { return line == "ran" }, time.Minute)
 	do(err)
 }
 
-// placeLimit is much more than the place is held for.
-const placeLimit = 3 * time.Second
+// slotLimit is much more than the slot is held for.
+const slotLimit = 3 * time.Second
 
-// waitForAPlace runs a script while another has the only place, for ten short sleeps.
-func waitForAPlace(t *testing.T) {
+// waitForASlot runs a script while another has the only slot, for ten short sleeps.
+func waitForASlot(t *testing.T) {
 	pace := NewPace()
-	pace.small = newPlaces(1, -1)
+	pace.small = newSlots(1, -1)
 	if !pace.small.tryTake() {
-		t.Fatal("the place is not free")
+		t.Fatal("the slot is not free")
 	}
 	go func() {
 		for range 10 {
@@ -60,7 +60,7 @@ func waitForAPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	os.Stdout.WriteString("waiting\n")
-	if _, err := s.Run(t.Context(), Input{Pace: pace, Limits: Limits{Time: placeLimit}}); err != nil {
+	if _, err := s.Run(t.Context(), Input{Pace: pace, Limits: Limits{Time: slotLimit}}); err != nil {
 		t.Fatal(err)
 	}
 	os.Stdout.WriteString("ran\n")

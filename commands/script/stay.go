@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/commands/script/lua/meter"
 )
 
-// stay is what one run holds of a Pace: a small place, or a seat, with or without the lane. It is the meter.Pace of its run.
+// stay is what one run holds of a Pace: a small slot, or a seat, with or without the lane. It is the meter.Pace of its run.
 type stay struct {
 	pace                  *Pace
 	ctx                   context.Context
@@ -33,8 +33,8 @@ func (p *Pace) stay(ctx context.Context, limits meter.Limits) *stay {
 // errTimeOver is the cause of the end of a wait whose run has no time left.
 var errTimeOver = errors.New("the time of the script is over")
 
-// await waits for a place, as long as the run has time.
-func (s *stay) await(p *places) error {
+// await waits for a slot, as long as the run has time.
+func (s *stay) await(p *slots) error {
 	if p.tryTake() {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (s *stay) await(p *places) error {
 // waitSlice is in how large pieces a wait is counted.
 const waitSlice = 50 * time.Millisecond
 
-// bounded ends when the run's time does. Of a standstill of the whole process it counts one slice at the most: whoever had the place that is
+// bounded ends when the run's time does. Of a standstill of the whole process it counts one slice at the most: whoever had the slot that is
 // waited for could not give it up meanwhile.
 func (s *stay) bounded() (context.Context, context.CancelFunc) {
 	if s.until.IsZero() {
@@ -73,7 +73,7 @@ func (s *stay) bounded() (context.Context, context.CancelFunc) {
 	return ctx, func() { timer.Stop(); end(nil) }
 }
 
-// busy is the error of a run that found no place.
+// busy is the error of a run that found no slot.
 func busy(err error) error {
 	if err == errFull || err == errTimeOver {
 		return ErrBusy
@@ -89,7 +89,7 @@ func (s *stay) overtime(err error) error {
 	return err
 }
 
-// enter waits for a place of a small run.
+// enter waits for a slot of a small run.
 func (s *stay) enter() error {
 	if err := s.await(s.pace.small); err != nil {
 		return busy(err)
@@ -149,7 +149,7 @@ func (s *stay) leaveSmall() {
 }
 
 // waitOut keeps a run that was refused a seat for as long as those that may wait for one: else its client would be back at once, and those
-// who are refused would take all places of small runs.
+// who are refused would take all slots of small runs.
 func (s *stay) waitOut() {
 	if !s.full || s.until.IsZero() {
 		return

@@ -124,8 +124,8 @@ func (p *proxy) Missed() {}
 // Voters implements [register.Masters].
 func (p *proxy) Voters() int { return len(p.masters) }
 
-// place is which of the proxy's own masters one is.
-func (p *proxy) place(master uint8) int { return slices.Index(p.masters, int(master)) }
+// index is which of the proxy's own masters one is.
+func (p *proxy) index(master uint8) int { return slices.Index(p.masters, int(master)) }
 
 // Clock implements [register.Masters]: it holds no fence up.
 func (p *proxy) Clock() time.Duration { return 0 }

@@ -216,7 +216,7 @@ func (p *proxy) take(in input) {
 		}
 		p.context = fmt.Sprint("late ", in.task, in.round, in.master, in.replies[0])
 		for _, f := range r.laters {
-			f(p.place(in.master), reply)
+			f(p.index(in.master), reply)
 		}
 		p.showTasks(r, in)
 	}
