@@ -77,7 +77,7 @@ sharing: ## the tests of the relay with clients that share two connections of ea
 	REDLOCK_TEST_SHARING=2 go test -count=1 -timeout 1h ./proxy
 	REDLOCK_TEST_SHARING=2 go test -count=1 -timeout 1h -tags integration ./integration/relay
 
-# Not beside other tests: building the image takes all the processors from them, and they from the deployments. make lint waits for what is left.
+# Not beside other tests: building the image takes all the processors from them, and they from the deployments. make lint takes what it leaves.
 compose: ## docker-compose.yml for real, where a Docker engine answers
 	@$(PROGRESS) go test -json -count=1 -timeout 1h -tags integration ./integration/compose
 

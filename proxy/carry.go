@@ -33,7 +33,7 @@ var errElsewhere = errors.New("the locks are elsewhere")
 type carrying struct {
 	*sending
 	table *commands.Table
-	// places tell where the locks are; nil: they are on the masters. unmoved is the table for as long as they are at the upstream.
+	// places tell where the locks are; nil: they are on the masters. unmoved is the table while they are at the upstream.
 	places  Places
 	unmoved *commands.Table
 	came    time.Time // when the command came that is run again; zero: it is not

@@ -256,7 +256,6 @@ func TestTrackerTakesOutWhatTheProxyAsked(t *testing.T) {
 	}
 }
 
-// Who the client may have become is known beyond the end of its connection, and nothing else.
 // An error that comes before anything is asked is no answer to what is asked next.
 func TestErrorThatAnswersNothing(t *testing.T) {
 	const full = "-ERR max number of clients reached\r\n"
@@ -271,6 +270,7 @@ func TestErrorThatAnswersNothing(t *testing.T) {
 	}
 }
 
+// Who the client may have become is known beyond the end of its connection, and nothing else.
 func TestTrackerOfALostConnection(t *testing.T) {
 	l := newLesson()
 	l.send("AUTH p\nSELECT 3\nMULTI\nGET a")
