@@ -27,7 +27,7 @@ func (g *generation) keyspace(db int) *keyspace {
 	k := &keyspace{cluster: g, db: db}
 	k.Register = register.New(register.Options{
 		N: len(g.masters), Masters: k, Source: g.source, Patience: patience, Tries: leastTries, Keep: true, Yield: yieldTime, Unlimited: g.unguarded, Shared: bag.Is,
-		Sharing: g.of.opts.Tagged, FenceAhead: func(m int, key string) { g.guards.FenceAhead(g.masters[m].Name(), key) },
+		FenceAhead: func(m int, key string) { g.guards.FenceAhead(g.masters[m].Name(), key) },
 	})
 	known, _ := g.keyspaces.LoadOrStore(db, k)
 	return known.(*keyspace)

@@ -22,6 +22,8 @@ type CatchUp struct {
 	NoFences bool
 	// FewSources reads one source fewer.
 	FewSources bool
+	// HighestEnd copies the end of the highest ballot.
+	HighestEnd bool
 }
 
 // catching is the catch-up of a master that restarted.
@@ -210,15 +212,18 @@ func (e *explorer) shares(c catching, pass int) (all []share, unseen int) {
 			all = append(all, share{content: seen})
 		}
 		one := &all[at]
+		one.ends = laterEnd(one.ends, seen.ends)
 		if seen.Form == cell.Blocking {
 			one.dull++
-		} else {
-			if one.holders == 0 || seen.Accepted > one.Accepted {
-				one.Cell = seen.Cell
-			}
-			one.holders++
+			continue
 		}
-		one.ends = laterEnd(one.ends, seen.ends)
+		if one.holders == 0 || seen.Accepted > one.Accepted {
+			one.Cell = seen.Cell
+			if e.CatchUp.HighestEnd {
+				one.ends = seen.ends
+			}
+		}
+		one.holders++
 	}
 	return all, unseen
 }

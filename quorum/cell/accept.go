@@ -17,14 +17,14 @@ type Accept struct {
 	Value Value
 	// Next, unless it is empty, is promised at once.
 	Next Ballot
-	// Keep leaves the remaining time as it is where the cell's value was accepted in the
-	// ballot Base; elsewhere the value ends at Until by the master's clock (Endless:
-	// never). Without Keep it stays for TTL.
+	// Keep has the value end at Until by the master's clock (Endless: never). A cell whose value the change Base led to ends no earlier
+	// than before. Without Keep the value stays for TTL.
 	Keep  bool
-	Base  Ballot
+	Base  Change
 	Until time.Duration
-	// Shift is added to the remaining time that a cell of Base has, in whole milliseconds; Until has it already.
-	Shift time.Duration
+	// Shared has a cell of Base keep the remaining time that it has, with Shift added, in whole milliseconds; Until has it already.
+	Shared bool
+	Shift  time.Duration
 	// TTL is in whole milliseconds, or Endless.
 	TTL time.Duration
 	// Deadline is the last moment, by the master's clock, at which it may be done. What
@@ -39,10 +39,15 @@ local now = redis.call('time')
 if not v or string.sub(v, 1, ` + lua(promiseHead) + `) ~= ARGV[1] or now[1] * 1000 + math.floor(now[2] / 1000) > tonumber(ARGV[8]) then
   return {0, v, left, now[1], now[2]}
 end
+local n, base = tonumber(string.sub(v, ` + lua(registerHead+2) + `, ` + lua(registerHead+3) + `)), ''
+if ARGV[5] == 'keep' and n and n > 0 then base = string.sub(v, ` + lua(registerHead+4-changeSize) + ` + n * ` + lua(changeSize) + `, ` + lua(registerHead+3) + ` + n * ` + lua(changeSize) + `) end
 local new = '` + registerMark + `' .. attempt(v) .. ARGV[3] .. ARGV[2] .. ARGV[4]
-if ARGV[5] == 'keep' and accepted(v) == ARGV[7] then
+if ARGV[5] == 'keep' and mark(v) == '` + registerMark + `' and base == ARGV[7] then
   redis.call('set', KEYS[1], new, 'keepttl')
-  if ARGV[9] ~= '0' and left >= 0 then redis.call('pexpire', KEYS[1], math.max(left + tonumber(ARGV[9]), 1)) end
+  if left < 0 or ARGV[9] == '0' then
+  elseif ARGV[9] ~= '' then redis.call('pexpire', KEYS[1], math.max(left + tonumber(ARGV[9]), 1))
+  elseif ARGV[6] == '-1' then redis.call('persist', KEYS[1])
+  elseif tonumber(ARGV[6]) > now[1] * 1000 + math.floor(now[2] / 1000) + left then redis.call('pexpireat', KEYS[1], ARGV[6]) end
 elseif ARGV[6] == '-1' then redis.call('set', KEYS[1], new)
 elseif ARGV[5] == 'keep' then redis.call('set', KEYS[1], new) redis.call('pexpireat', KEYS[1], ARGV[6])
 else redis.call('set', KEYS[1], new, 'px', ARGV[6]) end
@@ -56,11 +61,14 @@ func (a Accept) Writes() bool { return true }
 
 // Words is of Op.
 func (a Accept) Words(whole bool) []any {
-	how, time := "px", pttl(a.TTL)
+	how, time, shift := "px", pttl(a.TTL), ""
 	if a.Keep {
 		how, time = "keep", pttl(a.Until)
 	}
-	return acceptScript.Call(whole, a.Keys(), a.expected(), string(a.Ballot), string(a.promise()), a.Value.payload(), how, time, a.Base.wire(), millis(a.Deadline), millis(a.Shift))
+	if a.Shared {
+		shift = millis(a.Shift)
+	}
+	return acceptScript.Call(whole, a.Keys(), a.expected(), string(a.Ballot), string(a.promise()), a.Value.payload(), how, time, string(a.Base), millis(a.Deadline), shift)
 }
 
 // expected is how the cell must begin.
@@ -92,11 +100,11 @@ func (a Accept) Apply(s *Store) Answer {
 		return answer
 	}
 	c := Cell{Form: Register, Attempt: a.Attempt, Promised: a.promise(), Accepted: a.Ballot, Value: a.Value}
-	based := f.Form == Register && f.Accepted == a.Base
+	based := f.Form == Register && f.Value.Last() == a.Base
 	switch {
-	case a.Keep && based && a.Shift != 0 && f.Left != Endless:
+	case a.Keep && based && a.Shared && a.Shift != 0 && f.Left != Endless:
 		s.Put(a.Name, c, max(f.Left+a.Shift, time.Millisecond))
-	case a.Keep && based:
+	case a.Keep && based && (a.Shared || f.Left == Endless || a.Until != Endless && a.Until <= s.Now+f.Left):
 		s.keep(a.Name, c)
 	case a.Keep && a.Until == Endless, !a.Keep && a.TTL == Endless:
 		s.Put(a.Name, c, Endless)

@@ -53,6 +53,9 @@ func (c Cell) Incarnation() Attempt {
 // Holds reports whether the cell is one of this incarnation that may count for it.
 func (c Cell) Holds(a Attempt) bool { return (c.Form == Plain || c.Form == Register) && c.Attempt == a }
 
+// Settled reports whether no ballot may be under way at the cell: none was promised, or the last one is accepted.
+func (c Cell) Settled() bool { return c.Form != Register || c.Promised == c.Accepted }
+
 // Value is what a register holds.
 type Value struct {
 	// Present is false where the key was removed by a ballot.

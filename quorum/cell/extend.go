@@ -6,8 +6,9 @@ import (
 	"redlock-proxy/internal/luascript"
 )
 
-// Extend raises the remaining time of cells that hold a token; it never shortens one.
-// It is done all or none.
+// Extend raises the remaining time of a cell that holds a token; it never shortens it. It is done only where no ballot may be under way:
+// none was promised, or the last one is accepted. A majority that extended shares a master with each later prepare: that one was extended
+// before its promise, and reports the new end, or had promised before, and refused.
 type Extend struct {
 	Name  string
 	Token string
@@ -15,16 +16,13 @@ type Extend struct {
 	Attempt Attempt
 	// TTL is in whole milliseconds, or Endless.
 	TTL time.Duration
-	// Settled has it done only where no ballot may be under way: none was promised, or the last one is accepted. What a majority of such
-	// masters extended, each later ballot sees.
-	Settled bool
 }
 
 var extendScript = luascript.New(layoutLua + `local v, left = get(KEYS[1]), redis.call('pttl', KEYS[1])
 local mine = v and (ARGV[2] == '' or attempt(v) == ARGV[2])
 if v and mark(v) == '` + blockingMark + `' then mine = mine and ARGV[2] ~= ''
 else mine = mine and token(v) == ARGV[1] end
-if mine and ARGV[4] == 'settled' and mark(v) == '` + registerMark + `' and promised(v) ~= accepted(v) then mine = false end
+if mine and mark(v) == '` + registerMark + `' and promised(v) ~= accepted(v) then mine = false end
 if not mine then return {0, v, left} end
 local ttl = tonumber(ARGV[3])
 if left >= 0 and ttl < 0 then redis.call('persist', KEYS[1])
@@ -39,11 +37,7 @@ func (e Extend) Writes() bool { return true }
 
 // Words is of Op.
 func (e Extend) Words(whole bool) []any {
-	when := "any"
-	if e.Settled {
-		when = "settled"
-	}
-	return extendScript.Call(whole, e.Keys(), e.Token, string(e.Attempt), pttl(e.TTL), when)
+	return extendScript.Call(whole, e.Keys(), e.Token, string(e.Attempt), pttl(e.TTL))
 }
 
 // Decode is of Op.
@@ -58,7 +52,7 @@ func (e Extend) Apply(s *Store) Answer {
 	switch {
 	case e.Attempt != "" && f.Attempt != e.Attempt, !holds && !blocks, holds && (!f.Value.Present || f.Value.Text != e.Token):
 		return a
-	case e.Settled && f.Form == Register && f.Promised != f.Accepted:
+	case !f.Settled():
 		return a
 	case f.Left != Endless && (e.TTL == Endless || f.Left < e.TTL):
 		s.Put(e.Name, f.Cell, e.TTL)

@@ -54,6 +54,9 @@ func (b Ballot) Round() uint64 {
 // Change identifies one replacing: 8 bytes of its proxy, and a counter of 4.
 type Change string
 
+// NoChange is a change that led to no value.
+const NoChange Change = "-"
+
 const (
 	changeMark = 8
 	changeSize = changeMark + 4

@@ -121,7 +121,7 @@ func (p pool) op(now time.Duration) cell.Op {
 	case 2:
 		return cell.Remove{Name: key, Attempt: pick(p, p.attempts), How: pick(p, []cell.Removal{cell.Release, cell.Undo, cell.Dead}), Seen: p.orNone(pick(p, p.ballots))}
 	case 3:
-		e := cell.Extend{Name: key, Token: pick(p, p.tokens), TTL: pick(p, leases), Settled: p.IntN(3) == 0}
+		e := cell.Extend{Name: key, Token: pick(p, p.tokens), TTL: pick(p, leases)}
 		if p.IntN(2) == 0 {
 			e.Attempt = pick(p, p.attempts)
 		}
@@ -135,7 +135,7 @@ func (p pool) op(now time.Duration) cell.Op {
 	case 5:
 		op := cell.Accept{
 			Name: key, Attempt: pick(p, p.attempts), Ballot: pick(p, p.ballots), Value: p.value(), Next: p.orNone(pick(p, p.ballots)),
-			Keep: p.IntN(2) == 0, Base: p.orNone(pick(p, p.ballots)), TTL: pick(p, leases), Until: pick(p, leases),
+			Keep: p.IntN(2) == 0, Base: p.value().Last(), Shared: p.IntN(2) == 0, TTL: pick(p, leases), Until: pick(p, leases),
 			Shift:    pick(p, []time.Duration{0, time.Hour, -time.Second, -time.Hour}),
 			Deadline: now + pick(p, []time.Duration{-slack, slack}),
 		}

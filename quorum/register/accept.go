@@ -20,8 +20,8 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 	}
 	next := u.nextBallot(b.number.Round())
 	opFor := func(now, passed time.Duration) cell.Accept {
-		op := cell.Accept{Name: u.Key, Attempt: p.base.attempt, Ballot: b.number, Value: p.value, Keep: p.keep, Base: p.base.accepted, Shift: p.shift, TTL: p.ttl, Quiet: u.quiet}
-		if u.opts.Keep && !(p.keep && !p.value.Present) { // such a removal may end any moment
+		op := cell.Accept{Name: u.Key, Attempt: p.base.attempt, Ballot: b.number, Value: p.value, Keep: p.keep, Base: p.base.value.Last(), Shared: p.shared, Shift: p.shift, TTL: p.ttl, Quiet: u.quiet}
+		if u.opts.Keep && !p.same && !u.unpromised {
 			op.Next = next
 		}
 		if p.keep {
@@ -59,7 +59,7 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 // accepted is what came of a proposal that a majority accepted; what it promised for the next
 // ballot is remembered.
 func (u *update) accepted(b ballot, p proposal, next cell.Ballot, replies []Reply, start time.Time) Outcome {
-	if u.opts.Keep {
+	if u.opts.Keep && !p.same && !u.unpromised {
 		kept := promiseOf(b, p, next, replies)
 		kept.start, kept.passed = start, u.masters.Now().Sub(start)
 		u.promises.put(u.Key, kept)
@@ -97,12 +97,9 @@ func (u *update) afterwards(b ballot, p proposal, asked Asked, opFor func(now, p
 		op := opFor(reply.Now, passed)
 		switch {
 		case fills:
-			op.Mark, op.Next = u.fill.mark, ""
-			if !p.shared {
-				op.Until = notAfter(p.base.shortest)(reply.Now, passed)
-			}
+			op.Mark = u.fill.mark
 		case p.shared:
-			op.Base = b.number // which no cell has accepted: its own end was not among those that were compared
+			op.Base = cell.NoChange // its own end was not among those that were compared
 		}
 		r.masters.Tell(master, op, false)
 	}

@@ -17,7 +17,7 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 	if ttl >= 0 && ttl < vote.Shortest {
 		return Granted{}, ErrTooShort
 	}
-	op := cell.Extend{Name: key, Token: token, TTL: ttl, Settled: r.opts.Sharing}
+	op := cell.Extend{Name: key, Token: token, TTL: ttl}
 	if one := r.grants.find(key, of(token)); one != nil {
 		op.Attempt = one.attempt
 	}
@@ -73,7 +73,7 @@ func extendDecided(replies []Reply, op cell.Extend) bool {
 
 // isPromised reports whether the token is held, and too many masters did not extend it because a ballot may be under way.
 func isPromised(replies []Reply, op cell.Extend) bool {
-	if !op.Settled || tally(replies, (*Reply).yes) != vote.Lost {
+	if tally(replies, (*Reply).yes) != vote.Lost {
 		return false
 	}
 	f := resolve(replies, 0)
@@ -101,7 +101,7 @@ func extended(replies []Reply) (cell.Attempt, bool) {
 
 // notHeld reports whether so many masters surely do not hold the token that no majority
 // can, or a majority holds something else, or nothing can have one. A cell that a ballot changed proves nothing by itself: that
-// ballot may never be chosen, and then what was chosen before it holds.
+// ballot may never be chosen, and then what was chosen before it holds. Neither does one that holds the token, and promised a ballot.
 func notHeld(replies []Reply, op cell.Extend) bool {
 	if count(replies, func(r *Reply) bool { return r.State == Counted && !r.Did }) == 0 {
 		return false
@@ -112,18 +112,23 @@ func notHeld(replies []Reply, op cell.Extend) bool {
 	case f.chosen:
 		return f.standing == Foreign || !f.value.Present || f.value.Text != op.Token || op.Attempt != "" && f.attempt != op.Attempt
 	}
-	no := count(replies, func(r *Reply) bool {
-		return r.State == Counted && !r.Did && r.Found[0].Form != cell.Blocking && r.Found[0].Accepted == ""
-	})
+	no := count(replies, func(r *Reply) bool { return r.State == Counted && !r.Did && denies(r.Found[0].Cell, op) })
 	return no >= vote.ReadQuorum(len(replies))
 }
 
-// extendByBallot makes all holders agree first. It returns whether the lease was longer, and stays so.
+// denies reports whether a cell shows by itself that its master did not extend because it does not hold the token.
+func denies(c cell.Cell, op cell.Extend) bool {
+	held := c.Form == cell.Register && c.Value.Text == op.Token && (op.Attempt == "" || c.Attempt == op.Attempt)
+	return c.Form != cell.Blocking && c.Accepted == "" && !held
+}
+
+// extendByBallot extends where a ballot may be under way. The longest lease that a promise reports may be that of a granted EXTEND: where
+// it is longer than what is asked for it stays, and longer is returned.
 func (r *Register) extendByBallot(ctx context.Context, key, token string, ttl time.Duration) (longer bool, err error) {
-	isLonger := func(l Look) bool { return compareLeft(l.Left, ttl) > 0 }
-	seen, err := r.ifHeld(ctx, Change{Key: key, Run: func(l Look) (Decision, error) {
-		if l.Unknown {
-			return Decision{}, ErrNeedsLeft // what is longer is not to be shortened
+	isLonger := func(l Look) bool { return compareLeft(l.Longest, ttl) > 0 }
+	seen, err := r.ifHeld(ctx, Change{Key: key, unpromised: true, Run: func(l Look) (Decision, error) {
+		if l.Longest == cell.NotReported {
+			return Decision{}, ErrNeedsLeft
 		}
 		return Decision{Do: Put, Value: token, TTL: ttl, KeepTTL: isLonger(l)}, nil
 	}}, func(l Look) bool { return l.Present && l.Value == token })

@@ -34,7 +34,7 @@ func TestExtend(t *testing.T) {
 		{"over, and taken by another", func(b *bench) { b.pass(11 * time.Second); b.lock(b.proxy(), "you") }, "another", "not held", "extend"},
 		{"over, and taken by another with the same token", func(b *bench) { b.pass(11 * time.Second); b.lock(b.proxy(), "me") }, "owner", "granted", "extend extend"},
 		{"replaced", func(b *bench) { _, err := b.proxy().Update(b.Context(), put("you")); b.sure(err) }, "another", "not held", "extend"},
-		{"replaced by the same token", func(b *bench) { _, err := b.proxy().Update(b.Context(), put("me")); b.sure(err) }, "owner", "granted", "extend"},
+		{"replaced by the same token", func(b *bench) { _, err := b.proxy().Update(b.Context(), put("me")); b.sure(err) }, "owner", "granted", "extend prepare prepare accept"},
 		{"removed", func(b *bench) { b.sure(b.proxy().Unlock(b.Context(), "k", "me")) }, "another", "not held", "extend"},
 		{"blocking copies say neither", func(b *bench) {
 			for _, s := range b.stores[:3] {
@@ -82,7 +82,7 @@ func TestExtend(t *testing.T) {
 		if outcome(err) != test.want {
 			t.Errorf("%s: %v, want %s", test.name, err, test.want)
 		}
-		if want := time.Minute - 600*time.Millisecond - 2*time.Millisecond; err == nil && got.Validity != want {
+		if want := time.Minute - 600*time.Millisecond - 2*time.Millisecond; err == nil && (got.Validity > want || got.Validity < want-100*time.Millisecond) {
 			t.Errorf("%s: granted for %v, want %v", test.name, got.Validity, want)
 		}
 		if t.Failed() {
@@ -162,13 +162,18 @@ func TestExtendedGrant(t *testing.T) {
 	}
 }
 
-// TestExtendBesideABallot: a lock is extended between the promises of a ballot and what that makes of the end that it was told. Where others may come to
-// stand beside the lock, what was granted is not lost by that; elsewhere who replaces a lock takes it away on purpose.
+// TestExtendBesideABallot: a lock is extended between the promises of a ballot and what that makes of the end that it was told. What was
+// granted is not lost by that: a master that promised extends nothing, so the ballot that extends comes after the other or before it.
 func TestExtendBesideABallot(t *testing.T) {
-	for _, sharing := range []bool{false, true} {
+	for name, change := range map[string]func(Look) (Decision, error){
+		"others come into the cell": func(l Look) (Decision, error) {
+			return Decision{Do: Put, Value: "me and others", TTL: l.Longest, Shared: true}, nil
+		},
+		"the value is kept": leave,
+		"a shorter lease":   func(l Look) (Decision, error) { return Decision{Do: Put, Value: "me", TTL: time.Minute, KeepTTL: l.Longest > time.Minute}, nil },
+	} {
 		b := newBench(t, 3)
 		owner, other := b.proxy(), b.proxy()
-		owner.opts.Sharing, other.opts.Sharing = sharing, sharing
 		b.lock(owner, "me")
 		extended := false
 		b.fate = func(master int, op cell.Op) fate {
@@ -180,39 +185,78 @@ func TestExtendBesideABallot(t *testing.T) {
 			}
 			return done
 		}
-		_, err := other.Update(t.Context(), Change{Key: "k", Run: func(l Look) (Decision, error) {
+		_, err := other.Update(t.Context(), Change{Key: "k", settle: true, Run: func(l Look) (Decision, error) {
 			if !extended {
 				extended = true
 				_, err := owner.Extend(t.Context(), "k", "me", time.Hour)
 				b.sure(err)
 			}
-			return Decision{Do: Put, Value: "me and others", TTL: l.Longest, Shared: true}, nil
+			return change(l)
 		}})
 		b.sure(err)
 		b.fate = nil
 		b.deliver()
 		for m, s := range b.stores {
-			if f := s.Look("k"); f.Value.Text != "me and others" || sharing != (f.Left > 59*time.Minute) {
-				t.Errorf("sharing %v: master %d holds %q for %v", sharing, m, f.Value.Text, f.Left)
+			if f := s.Look("k"); f.Left <= 59*time.Minute {
+				t.Errorf("%s: master %d holds %q for %v", name, m, f.Value.Text, f.Left)
 			}
 		}
 	}
 }
 
-// A lock that a ballot changed is extended by one where others may come to stand beside it: the next ballot may be promised already. A proxy that has
-// not met the last one needs two tries.
+// A lock for which the last ballot promised the next one is extended by ballot; a proxy that has not met the last one needs two tries. After
+// that no ballot is promised, and the lock is extended in one round trip.
 func TestExtendAfterABallot(t *testing.T) {
-	for sharing, rounds := range map[bool]string{false: "extend", true: "extend prepare prepare accept"} {
-		b := newBench(t, 3)
-		b.lock(b.proxy(), "you")
-		_, err := b.proxy().Update(t.Context(), put("me"))
-		b.sure(err)
-		r := b.proxy()
-		r.opts.Sharing = sharing
+	b := newBench(t, 3)
+	b.lock(b.proxy(), "you")
+	_, err := b.proxy().Update(t.Context(), put("me"))
+	b.sure(err)
+	r := b.proxy()
+	for _, rounds := range []string{"extend prepare prepare accept", "extend"} {
 		b.rounds = nil
 		_, err = r.Extend(t.Context(), "k", "me", time.Hour)
 		b.sure(err)
 		b.wantRounds(rounds)
+	}
+}
+
+// TestKeptValueIsNotShortened: of five masters a lock is on four. A fifth is given it, and what its ballot has accepted reaches D alone; then
+// A, B and C grant an EXTEND, and another ballot keeps the value.
+func TestKeptValueIsNotShortened(t *testing.T) {
+	b := newBench(t, 5)
+	b.fate = func(master int, _ cell.Op) fate { return map[bool]fate{true: refused, false: done}[master == 4] }
+	owner := b.proxy()
+	b.lock(owner, "me")
+	b.fate = func(master int, op cell.Op) fate {
+		_, accepts := op.(cell.Accept)
+		return map[bool]fate{true: refused, false: done}[master == 4 || accepts && master != 3]
+	}
+	b.now = b.now.Add(time.Second)
+	_, _ = b.proxy().Update(t.Context(), Change{Key: "k", settle: true, Run: leave})
+	b.fate = func(master int, _ cell.Op) fate { return map[bool]fate{true: refused, false: done}[master > 2] }
+	_, err := owner.Extend(t.Context(), "k", "me", time.Hour)
+	b.sure(err)
+	b.fate = func(master int, _ cell.Op) fate { return map[bool]fate{true: refused, false: done}[master == 1 || master == 4] }
+	_, err = b.proxy().Update(t.Context(), Change{Key: "k", settle: true, Run: leave})
+	b.sure(err)
+	for m, s := range b.stores[:4] {
+		if f := s.Look("k"); f.Left <= 59*time.Minute {
+			t.Errorf("master %d holds it for %v", m, f.Left)
+		}
+	}
+}
+
+// TestPromisedIsHeld: two of five masters that promised a ballot extend nothing, and a third lacks the lock. That does not say that it is not held.
+func TestPromisedIsHeld(t *testing.T) {
+	b := newBench(t, 5)
+	b.fate = func(master int, _ cell.Op) fate { return map[bool]fate{true: refused, false: done}[master == 2] }
+	owner := b.proxy()
+	b.lock(owner, "me")
+	b.fate = func(master int, _ cell.Op) fate { return map[bool]fate{true: refused, false: done}[master > 1] }
+	_, _ = b.proxy().Update(t.Context(), put("you"))
+	b.fate = nil
+	if _, err := owner.Extend(t.Context(), "k", "me", time.Hour); err != nil {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -223,14 +267,12 @@ func TestExtendByBallotNeverShortens(t *testing.T) {
 		b := newBench(t, 3)
 		b.lock(b.proxy(), "you")
 		r := b.proxy()
-		r.opts.Sharing = true
 		_, err := r.Update(t.Context(), Change{Key: "k", Run: func(Look) (Decision, error) {
 			return Decision{Do: Put, Value: "me", TTL: cell.Endless}, nil
 		}})
 		b.sure(err)
 		if through == "another" {
 			r = b.proxy()
-			r.opts.Sharing = true
 		}
 		got, err := r.Extend(t.Context(), "k", "me", time.Hour)
 		b.sure(err)

@@ -33,7 +33,7 @@ type finding struct {
 	accepted cell.Ballot
 	value    cell.Value
 	// left is the remaining time that a majority grants: the quorum-th largest of those
-	// that hold the value, or the least of fewer.
+	// that hold the value, by whichever ballot, or the least of fewer.
 	left time.Duration
 	// longest and shortest are the longest and the shortest remaining time of those that hold the value.
 	longest, shortest time.Duration
@@ -122,16 +122,20 @@ func (c *candidate) finding(quorum int) finding {
 		}
 	}
 	var lefts []time.Duration
+	accepted := 0
 	for _, h := range c.holders {
-		if h.Accepted == highest.Accepted {
+		if h.Value.Last() == highest.Value.Last() {
 			lefts = append(lefts, h.Left)
+		}
+		if h.Accepted == highest.Accepted {
+			accepted++
 		}
 	}
 	slices.SortFunc(lefts, func(a, b time.Duration) int { return compareLeft(b, a) })
 	f := finding{
 		standing: Held, attempt: c.attempt, accepted: highest.Accepted, value: highest.Value,
 		left: lefts[min(quorum, len(lefts))-1], longest: lefts[0], shortest: lefts[len(lefts)-1],
-		chosen: len(lefts) >= quorum, mixed: len(lefts) < len(c.holders),
+		chosen: accepted >= quorum, mixed: accepted < len(c.holders),
 	}
 	if highest.Form == cell.Foreign {
 		f.standing, f.attempt = Foreign, ""
@@ -171,7 +175,7 @@ func (f finding) isUnsure(replies []Reply, i int) bool {
 		switch {
 		case r.State != Counted || i >= len(r.Found):
 			lefts = append(lefts, cell.Endless)
-		case r.Found[i].Holds(f.attempt) && r.Found[i].Accepted == f.accepted:
+		case r.Found[i].Holds(f.attempt) && r.Found[i].Value.Last() == f.value.Last():
 			lefts = append(lefts, r.Found[i].Left)
 		}
 	}

@@ -137,11 +137,10 @@ func (r *Register) mend(key string) {
 		r.masters.After(sweepPause, func() { r.sweep(key, left) })
 	}
 	switch {
-	case f.mixed:
+	case f.mixed, f.isWhole() && !r.extendMissed(key, f, replies):
 		_, _ = r.Update(ctx, Change{Key: key, settle: true, Run: leave})
 		r.mendLater(key)
 	case f.isWhole():
-		r.extendMissed(key, f, replies)
 		r.refill(ctx, key, f, replies, held)
 	}
 }

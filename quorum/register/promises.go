@@ -91,7 +91,7 @@ func (k keptAsked) Forget()                {}
 // onPromise uses the promises that the last ballot of this proxy has left. A *splitError
 // says to begin anew.
 func (u *update) onPromise(ctx context.Context, kept *promise) (Outcome, error) {
-	l := Look{Present: kept.value.Present, Value: kept.value.Text, Unknown: true, Version: version(kept.attempt, kept.value), incarnation: kept.attempt}
+	l := Look{Present: kept.value.Present, Value: kept.value.Text, Unknown: true, Longest: cell.NotReported, Version: version(kept.attempt, kept.value), incarnation: kept.attempt}
 	d, err := u.Run(l)
 	switch {
 	case err != nil, d.Do == Leave, d.Do == Remove && !l.Present:

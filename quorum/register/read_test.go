@@ -236,12 +236,12 @@ func TestVersions(t *testing.T) {
 	version("a lock")
 	same, err := r.Read(t.Context(), []string{"k"})
 	b.sure(err)
-	_, err = b.proxy().Update(t.Context(), look(nil))
-	b.sure(err)
 	_, err = r.Extend(t.Context(), "k", "me", time.Minute)
 	b.sure(err)
+	_, err = b.proxy().Update(t.Context(), look(nil))
+	b.sure(err)
 	if now, _ := r.Read(t.Context(), []string{"k"}); now[0].Version != same[0].Version {
-		t.Error("looked at and extended, it has another version")
+		t.Error("extended and looked at, it has another version")
 	}
 	// A reader that finds it half replaced settles that, under the same version.
 	b.of("accept", unsent, 1, 2)

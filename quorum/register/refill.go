@@ -93,15 +93,17 @@ func (f finding) isShort(c cell.Found) bool {
 	return c.Holds(f.attempt) && c.Accepted == f.accepted && compareLeft(c.Left+time.Second, f.left) < 0 && c.Left >= 0
 }
 
-// extendMissed has masters that missed an extension keep a key for as long as a majority does.
-func (r *Register) extendMissed(key string, f finding, replies []Reply) {
+// extendMissed has masters that missed an extension keep a key for as long as a majority does. It reports false where only a ballot can.
+func (r *Register) extendMissed(key string, f finding, replies []Reply) bool {
 	if r.opts.Shared != nil && r.opts.Shared(f.value.Text) {
-		return // by ballot alone: the ends of others hang on it
+		return true // the ends of others hang on it
 	}
+	settled := true
 	for m, reply := range replies {
 		if reply.State == Counted && f.isShort(reply.Found[0]) {
-			op := cell.Extend{Name: key, Token: f.value.Text, Attempt: f.attempt, TTL: f.left, Settled: r.opts.Sharing}
-			r.masters.Tell(m, op, false)
+			settled = settled && reply.Found[0].Settled()
+			r.masters.Tell(m, cell.Extend{Name: key, Token: f.value.Text, Attempt: f.attempt, TTL: f.left}, false)
 		}
 	}
+	return settled
 }

@@ -29,9 +29,6 @@ type Options struct {
 	Keep bool
 	// Shared, if it is set, reports of a value whether the ends of several keys depend on that of the cell; see package bag.
 	Shared func(value string) bool
-	// Sharing is set where other keys may come into a cell that holds one. Who puts them there keeps the end that was read; so
-	// nobody may move it meanwhile.
-	Sharing bool
 	// FenceAhead, if it is set, is called with a master's fence counter that is not credible.
 	FenceAhead func(master int, key string)
 	// Heads is how many bytes of a cell a read asks of all masters; the default is 8 KB. See Read.

@@ -51,6 +51,8 @@ type Change struct {
 	settle bool
 	// quiet marks a removal that no waiter needs to hear of: nobody learnt of the value, or the caller notifies them.
 	quiet bool
+	// unpromised has no master promise the next ballot at once: the lock is left as it can be extended without one.
+	unpromised bool
 	// fill has masters hold what the others do, once a majority of these has accepted it.
 	fill *filling
 	// onward has it go on to its end once it has begun, also where the caller leaves.

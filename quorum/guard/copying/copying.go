@@ -1,6 +1,7 @@
 package copying
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -125,13 +126,13 @@ func (c Census) choose(views []View, key string, first map[incarnation]bool, who
 	}
 }
 
-// newest is the cell with the highest accepted ballot, for as long as any that has it. What
+// newest is the cell with the highest accepted ballot, for as long as any that holds its value, by whichever ballot. What
 // was promised is not copied.
 func newest(cells []Held) Held {
-	var best Held
+	best := slices.MaxFunc(cells, func(a, b Held) int { return cmp.Compare(a.Accepted, b.Accepted) })
 	for _, h := range cells {
-		if best.Form == cell.Absent || h.Accepted > best.Accepted || h.Accepted == best.Accepted && h.laterThan(best) {
-			best = h
+		if h.Value.Last() == best.Value.Last() && h.laterThan(best) {
+			best.Ends = h.Ends
 		}
 	}
 	switch {
