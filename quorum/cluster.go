@@ -43,6 +43,9 @@ type Cluster struct {
 	// underway is the change of the masters that is under way, or nil.
 	underway      atomic.Pointer[change]
 	confirmations confirmations
+	removals      *removals
+	// holding is set from when this proxy holds back for a move: then no removal is paid until the locks are at rest.
+	holding atomic.Bool
 	// changing is held by the one that changes the masters.
 	changing sync.Mutex
 
@@ -86,7 +89,7 @@ func transportsTo(opts Options, urls []string) ([]master.Transport, error) {
 
 // newCluster takes one transport for each of opts.Masters.
 func newCluster(opts Options, transports []master.Transport) *Cluster {
-	c := &Cluster{opts: opts, log: opts.Logger, source: cell.NewSource(), id: guard.NewID(), freed: func(Key) bool { return false }, taking: func(_ Key, send func(func())) { send(nil) }}
+	c := &Cluster{opts: opts, log: opts.Logger, source: cell.NewSource(), id: guard.NewID(), removals: newRemovals(), freed: func(Key) bool { return false }, taking: func(_ Key, send func(func())) { send(nil) }}
 	c.current.Store(newGeneration(c, opts, transports, nil, nil))
 	return c
 }
@@ -94,15 +97,22 @@ func newCluster(opts Options, transports []master.Transport) *Cluster {
 // now is the cluster with the masters that it has now.
 func (c *Cluster) now() *generation { return c.current.Load() }
 
-// Run connects to the masters and works until ctx ends; then it sends what is
+// Run connects to the masters and works until ctx ends; then it pays the removals that are owed, if that can be done soon, sends what is
 // queued, undos included, and returns nil.
 func (c *Cluster) Run(ctx context.Context) error {
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
 	c.mu.Lock()
-	c.running = ctx
+	c.running = running
 	c.mu.Unlock()
 	c.start(c.now())
+	c.tasks.Go(func() { c.payRemovals(running) })
 	c.tasks.Go(func() { c.followChanges(ctx) })
 	<-ctx.Done()
+	last, cancel := context.WithTimeout(running, paymentTime)
+	_ = c.settleRemovals(last)
+	cancel()
+	stop()
 	c.changing.Lock() // nothing is started any more
 	defer c.changing.Unlock()
 	c.tasks.Wait()
@@ -169,20 +179,10 @@ func (c *Cluster) WatchQuorum(ctx context.Context, log *slog.Logger, had bool) {
 // Take takes keys that nobody holds and returns with the majority.
 //
 // Errors: *OwnKeyError, as of all methods, ErrHeld, ErrTooShort, ErrContended, *NoQuorumError, or
-// the cause of ctx; with a fence also ErrFences and ErrFenceShared. After an error nothing is held: what was taken is undone in the
-// background. But where other keys share its cell, *NoQuorumError means no more than that it is not known.
+// the cause of ctx; with a fence also ErrFences and ErrFenceShared. After an error nothing is held: what may have been taken is removed in the
+// background, unless it Stays.
 func (c *Cluster) Take(ctx context.Context, t Taking) (Grant, error) {
-	if t.made == nil {
-		t.made = attempts{}
-	}
-	before := c.now()
-	got, err := onWhich(ctx, c, func(g *generation) (Grant, error) { return g.Take(ctx, t) })
-	if now := c.now(); err != nil && now != before { // what was taken may have been copied before it was undone
-		for version := range t.made {
-			now.Withdraw(t.Keys, t.Tokens, Grant{Version: version})
-		}
-	}
-	return got, err
+	return onWhich(ctx, c, func(g *generation) (Grant, error) { return g.Take(ctx, t) })
 }
 
 // Release removes the key if it holds the token.
@@ -273,9 +273,12 @@ func (c *Cluster) Databases(ctx context.Context) ([]int, error) {
 func (c *Cluster) Guess(key Key) (token string, ok bool) { return c.now().Guess(key) }
 
 // Withdraw takes back, in the background, what a Take or an Update granted of these keys: that alone, whatever they hold by now.
-func (c *Cluster) Withdraw(keys []Key, tokens []string, got Grant) {
-	if before := c.before.Load(); before != nil { // it may have been granted before the masters were changed
-		before.Withdraw(keys, tokens, got)
+func (c *Cluster) Withdraw(keys []Key, _ []string, got Grant) {
+	lease := got.Validity
+	if lease >= 0 {
+		lease += lease/50 + time.Second // what was given up for clocks
 	}
-	c.now().Withdraw(keys, tokens, got)
+	for _, key := range keys {
+		c.owe(key, got.Version, lease, nil)
+	}
 }

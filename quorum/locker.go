@@ -80,7 +80,7 @@ func (l *Locker) Lock(ctx context.Context, req LockRequest) (Grant, error) {
 func (l *Locker) waitAndLock(ctx context.Context, t Taking, wait time.Duration) (got Grant, err error) {
 	until, over := after(wait)
 	key := t.Keys[0]
-	t.Until, t.made = until, attempts{}
+	t.Until = until
 	switch l.queues.Await(ctx, queue.Waiting[Key]{
 		Key: key, Over: over, Rand: l.opts.Rand, Quorum: l.awaitQuorum,
 		Try: func() queue.Tried {

@@ -50,8 +50,8 @@ type Taking struct {
 	Holder any
 	// Fence has the lock, of one key, get a fence.
 	Fence bool
-	// made are what tries of it by ballot may have made.
-	made attempts
+	// Stays has what was taken with NOQUORUM for an answer stay where it can: others may have seen it, and go by it.
+	Stays bool
 }
 
 // Take is Cluster.Take.
@@ -67,15 +67,24 @@ func (g *generation) Take(ctx context.Context, t Taking) (Grant, error) {
 	}
 	got, err := g.keyspace(t.Keys[0].DB).Lock(ctx, register.Taking{
 		Keys: namesOf(t.Keys), Tokens: t.Tokens, TTL: t.TTL, Anyhow: t.Anyhow, Until: t.Until, Holder: t.Holder, Fence: t.Fence,
-		Tried: t.made.add,
+		Owed: g.owing(t), Stays: t.Stays, IsNobodys: func(version string) bool { return g.of.removals.owes(t.Keys[0], version) },
 	})
-	switch own := t.made.hold(err); {
-	case len(t.Keys) == 1 && (g.hasBag(err) || own && !t.Fence):
+	if len(t.Keys) == 1 && g.hasBag(err) {
 		return g.takeShared(ctx, t)
-	case own: // its fence is not known to be complete
-		err = &register.NoQuorum{Unclear: true}
 	}
 	return got, g.explain(err)
+}
+
+// owing is what has versions removed that a Taking may have given its keys although it was answered with an error; nil where they stay.
+func (g *generation) owing(t Taking) func(version string, mayArrive func() bool) {
+	if t.Stays {
+		return nil
+	}
+	return func(version string, mayArrive func() bool) {
+		for _, key := range t.Keys {
+			g.of.owe(key, version, t.TTL, mayArrive)
+		}
+	}
 }
 
 // Release is Cluster.Release.
@@ -86,7 +95,7 @@ func (g *generation) Release(ctx context.Context, key Key, token string) error {
 	if key.Tag != "" {
 		return g.releaseShared(ctx, key, token)
 	}
-	err := g.keyspace(key.DB).Unlock(ctx, key.Name, token)
+	err := g.keyspace(key.DB).Unlock(ctx, key.Name, token, func(version string, left time.Duration) { g.of.owe(key, version, left, nil) })
 	if g.hasBag(err) {
 		return g.releaseShared(ctx, key, token)
 	}
@@ -105,8 +114,11 @@ func (g *generation) Extend(ctx context.Context, key Key, token string, ttl time
 		return g.extendShared(ctx, key, token, ttl)
 	}
 	got, err := g.keyspace(key.DB).Extend(ctx, key.Name, token, ttl)
-	if g.hasBag(err) {
+	switch {
+	case g.hasBag(err):
 		return g.extendShared(ctx, key, token, ttl)
+	case errors.As(err, new(*register.NoQuorum)): // some masters may hold it for longer than others
+		g.of.owe(key, "", ttl, nil)
 	}
 	return got, g.explain(err)
 }
@@ -148,20 +160,6 @@ func (g *generation) Guess(key Key) (token string, ok bool) {
 	}
 	token, ok = g.keyspace(key.DB).Guess(key.Name)
 	return token, ok && !bag.Is(token)
-}
-
-// Withdraw is Cluster.Withdraw.
-func (g *generation) Withdraw(keys []Key, tokens []string, got Grant) {
-	if g.of.opts.Tagged {
-		g.after(0, func() { g.withdrawShared(keys, got.Version) })
-	}
-	if anyTagged(keys) {
-		return
-	}
-	g.keyspace(keys[0].DB).Withdraw(namesOf(keys), tokens, got.Version)
-	for _, key := range keys {
-		g.of.freed(key)
-	}
 }
 
 // explain gives the errors of the register their names.

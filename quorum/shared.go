@@ -3,7 +3,6 @@ package quorum
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -69,8 +68,8 @@ func (g *generation) UpdateAll(ctx context.Context, keys []Key, expect *string, 
 	return g.updateAll(ctx, keys, expect, nil, run)
 }
 
-// updateAll is UpdateAll, and notes the versions that it may give keys.
-func (g *generation) updateAll(ctx context.Context, keys []Key, expect *string, made attempts, run func([]Look) ([]Decision, error)) (Outcome, error) {
+// updateAll is UpdateAll, and after an error tells owed, unless that is nil, the versions that it may have given keys.
+func (g *generation) updateAll(ctx context.Context, keys []Key, expect *string, owed func(string, func() bool), run func([]Look) ([]Decision, error)) (_ Outcome, err error) {
 	if err := g.mayTouch(keys...); err != nil {
 		return Outcome{}, err
 	}
@@ -80,12 +79,17 @@ func (g *generation) updateAll(ctx context.Context, keys []Key, expect *string, 
 	if anyTagged(keys) {
 		expect = nil // the cell holds more than that
 	}
-	out, err := g.keyspace(keys[0].DB).Update(ctx, register.Change{Key: keys[0].cell(), Expect: expect, Tried: made.add, Run: func(l Look) (Decision, error) {
-		version := string(g.source.Change())
-		made.add(version)
-		return g.decide(ctx, l, keys, version, run)
+	var versions []string
+	out, err := g.keyspace(keys[0].DB).Update(ctx, register.Change{Key: keys[0].cell(), Expect: expect, Owed: owed, Run: func(l Look) (Decision, error) {
+		versions = append(versions, string(g.source.Change()))
+		return g.decide(ctx, l, keys, versions[len(versions)-1], run)
 	}})
 	if err != nil {
+		for _, version := range versions {
+			if owed != nil {
+				owed(version, nil)
+			}
+		}
 		return out, g.explain(err)
 	}
 	stands := out.Decision.Note.(*cellDecision)
@@ -164,24 +168,6 @@ func only(run func(Look) (Decision, error)) func([]Look) ([]Decision, error) {
 	}
 }
 
-// attempts are the versions that a Taking may have given keys: what has one of them is its own.
-type attempts map[string]bool
-
-func (a attempts) add(version string) {
-	if a != nil {
-		a[version] = true
-	}
-}
-
-// hold reports whether a taking was refused for what it may have made itself, before the masters were changed.
-func (a attempts) hold(err error) bool {
-	if len(a) == 0 {
-		return false
-	}
-	var told *InsteadError
-	return errors.As(err, &told) && a[told.Instead.Version]
-}
-
 // hasBag reports, where the key of a cell's own name was refused, whether other keys may be in that cell: then a ballot decides.
 func (g *generation) hasBag(err error) bool {
 	if !g.of.opts.Tagged || !errors.Is(err, ErrHeld) && !errors.Is(err, ErrNotHeld) {
@@ -191,66 +177,53 @@ func (g *generation) hasBag(err error) bool {
 	return !errors.As(err, &told) || bag.Is(told.Instead.Value)
 }
 
-// takeShared takes keys of one cell by ballot, all or none. What an earlier try of the same Taking may have made it finds by its version.
+// takeShared takes keys of one cell by ballot, all or none. What is owed its removal is nobody's.
 func (g *generation) takeShared(ctx context.Context, t Taking) (Grant, error) {
 	if !t.Anyhow && t.TTL >= 0 && t.TTL < vote.Shortest {
 		return Grant{}, ErrTooShort
 	}
-	others := func(l Look) bool { return l.Present && !t.made[l.Version] }
+	holder := func(looks []Look) int {
+		for i, l := range looks {
+			if l.Present && !g.of.removals.owes(t.Keys[i], l.Version) {
+				return i
+			}
+		}
+		return -1
+	}
 	switch looks, err := g.Read(ctx, t.Keys); {
 	case err != nil:
 		return Grant{}, err
-	case slices.ContainsFunc(looks, others):
-		return Grant{}, &InsteadError{Err: ErrHeld, Instead: looks[slices.IndexFunc(looks, others)]}
+	case holder(looks) >= 0:
+		return Grant{}, &InsteadError{Err: ErrHeld, Instead: looks[holder(looks)]}
 	case t.Fence && t.Keys[0].Tag == "" && !looks[0].Shared:
 		return g.Take(ctx, t) // the others have gone since
 	case t.Fence:
 		return Grant{}, ErrFenceShared
 	}
-	since, tried := time.Now(), attempts{}
-	out, err := g.updateAll(ctx, t.Keys, nil, tried, func(looks []Look) ([]Decision, error) {
-		held, ds := slices.ContainsFunc(looks, others), make([]Decision, len(looks))
-		for i, l := range looks {
-			switch {
-			case !held:
+	since, owed := time.Now(), g.owing(t)
+	out, err := g.updateAll(ctx, t.Keys, nil, owed, func(looks []Look) ([]Decision, error) {
+		ds := make([]Decision, len(looks))
+		for i := range ds {
+			if holder(looks) < 0 {
 				ds[i] = Decision{Do: Put, Value: t.Tokens[i], TTL: t.TTL}
-			case l.Present && !others(l):
-				ds[i] = Decision{Do: Remove}
 			}
 		}
 		return ds, nil
 	})
 	switch {
 	case err != nil:
-		maps.Copy(t.made, tried)
 		return Grant{}, err
 	case out.Decision.Do != Put:
 		return Grant{}, ErrHeld
 	}
 	got, err := g.leaseSince(since, t.TTL, t.Anyhow)
 	if got.Version = out.Version; err != nil {
-		t.made.add(got.Version)
-		g.Withdraw(t.Keys, t.Tokens, got)
+		if owed != nil {
+			owed(got.Version, nil)
+		}
 		return Grant{}, err
 	}
 	return got, nil
-}
-
-// withdrawTime bounds a withdrawal of keys that may have come to share their cells.
-const withdrawTime = 2 * time.Second
-
-// withdrawShared removes by ballot those of the keys that hold a value of this version.
-func (g *generation) withdrawShared(keys []Key, version string) {
-	ctx, cancel := context.WithTimeout(context.Background(), withdrawTime)
-	defer cancel()
-	for _, key := range keys {
-		_, _ = g.UpdateAll(ctx, []Key{key}, nil, only(func(l Look) (Decision, error) {
-			if l.Present && l.Version == version {
-				return Decision{Do: Remove}, nil
-			}
-			return Decision{}, nil
-		}))
-	}
 }
 
 // leaseSince is what a ballot that was begun then gave a key.
@@ -267,7 +240,11 @@ func (g *generation) leaseSince(since time.Time, ttl time.Duration, anyhow bool)
 
 // releaseShared removes a key by ballot if it holds the token.
 func (g *generation) releaseShared(ctx context.Context, key Key, token string) error {
-	_, err := g.ifHeld(ctx, key, token, func(Look) Decision { return Decision{Do: Remove} })
+	var seen Look
+	_, err := g.ifHeld(ctx, key, token, func(l Look) Decision { seen = l; return Decision{Do: Remove} })
+	if seen.Present && errors.As(err, new(*NoQuorumError)) {
+		g.of.owe(key, seen.Version, seen.Left, nil)
+	}
 	return err
 }
 

@@ -138,7 +138,7 @@ func TestGuidedRefills(t *testing.T) {
 
 // Without the wait two ballots count what a master promised before it lost its cell.
 func TestRefillWaitsForForgottenPromises(t *testing.T) {
-	s := Scenario{N: 3, Held: 3, Leases: 1, Slow: 1, Brief: true, Fires: 1, Retries: 4, Ops: []Op{
+	s := Scenario{N: 3, Held: 3, Leases: 1, Slow: 1, Brief: true, Fires: 1, Losses: 1, Retries: 4, Ops: []Op{
 		shortA, extendA, {Do: Unlock, Token: 'x', Proxy: 2}, {Do: Unlock, Token: 'x', Proxy: 1}, {Do: Unlock, Token: 'a', Proxy: 2, After: []int{3}}, mends(0),
 		{Do: GetSet, Token: 'b', Proxy: 1, After: []int{4}}, {Do: Get, Proxy: 3, After: []int{7}},
 	}}
@@ -163,7 +163,7 @@ deliver & proxy 2's prepare(22) at B
 deliver & proxy 2's prepare(22) at C | & … yes & yes
 deliver & proxy 2's accept & at B
 deliver & proxy 2's accept & at C |
-deliver & proxy 3's prepare(23) at A | & yes & … yes
+deliver & proxy 3's prepare(23) at A | & yes & unknown yes
 deliver & proxy 3's accept & at A
 `, quickLimit)
 	if t.Logf("%d states follow: %s", r.States, r.Violation); r.Violation == "" {

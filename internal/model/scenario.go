@@ -154,14 +154,17 @@ func (p *proxy) perform(ctx context.Context, t *task, op Op) answer {
 	var got register.Granted
 	switch op.Do {
 	case Lock:
-		got, err = p.register.Lock(ctx, register.Taking{Keys: []string{key}, Tokens: []string{token}, TTL: p.ttl(op), Fence: op.Fence})
+		got, err = p.register.Lock(ctx, register.Taking{
+			Keys: []string{key}, Tokens: []string{token}, TTL: p.ttl(op), Fence: op.Fence,
+			Owed: func(version string, _ func() bool) { p.owe(token, version) },
+		})
 		a.fence = uint8(got.Fence)
 		if errors.Is(err, register.ErrHeld) {
 			a.dead = t.attempts
 		}
 		a.code = codeOf(err)
 	case Unlock:
-		err = p.register.Unlock(ctx, key, token)
+		err = p.register.Unlock(ctx, key, token, func(version string, _ time.Duration) { p.owe(token, version) })
 		if err == nil {
 			a.dead = t.releases
 		}
@@ -200,6 +203,18 @@ func (p *proxy) perform(ctx context.Context, t *task, op Op) answer {
 		a.ends = time.Duration(got.Since.UnixNano()) - epoch + p.shortLease()
 	}
 	return a
+}
+
+// owe has a version removed by ballot at any later moment.
+func (p *proxy) owe(token, version string) {
+	p.After(0, func() {
+		_, _ = p.register.Update(context.Background(), register.Change{Key: key, Expect: &token, Run: func(l register.Look) (register.Decision, error) {
+			if l.Present && l.Version == version {
+				return register.Decision{Do: register.Remove}, nil
+			}
+			return register.Decision{}, nil
+		}})
+	})
 }
 
 // decide is what an operation makes of what it sees.

@@ -17,7 +17,7 @@ func TestRefusedIsAskedAgain(t *testing.T) {
 	b.pass(16 * time.Millisecond)
 	b.wantHolds("me me me")
 	b.rounds = nil
-	b.sure(r.Unlock(t.Context(), "k", "me"))
+	b.sure(r.Unlock(t.Context(), "k", "me", nil))
 	b.wantRounds("remove")
 	b.wantHolds(". . .")
 }
@@ -28,7 +28,7 @@ func TestReleasedIsNotAskedAgain(t *testing.T) {
 	r := b.proxy()
 	b.plain("you", "x", 5*time.Millisecond, 2)
 	b.lock(r, "me")
-	b.sure(r.Unlock(t.Context(), "k", "me"))
+	b.sure(r.Unlock(t.Context(), "k", "me", nil))
 	b.rounds = nil
 	b.pass(100 * time.Millisecond)
 	b.wantRounds("")
@@ -43,7 +43,7 @@ func TestReleaseWhileAskedAgain(t *testing.T) {
 	b.lock(r, "me")
 	b.of("take", stray, 2)
 	b.pass(8 * time.Millisecond)
-	b.sure(r.Unlock(t.Context(), "k", "me"))
+	b.sure(r.Unlock(t.Context(), "k", "me", nil))
 	b.fate = nil
 	b.deliver()
 	b.wantHolds("-* -* me")

@@ -35,7 +35,7 @@ func TestExtend(t *testing.T) {
 		{"over, and taken by another with the same token", func(b *bench) { b.pass(11 * time.Second); b.lock(b.proxy(), "me") }, "owner", "granted", "extend extend"},
 		{"replaced", func(b *bench) { _, err := b.proxy().Update(b.Context(), put("you")); b.sure(err) }, "another", "not held", "extend"},
 		{"replaced by the same token", func(b *bench) { _, err := b.proxy().Update(b.Context(), put("me")); b.sure(err) }, "owner", "granted", "extend prepare prepare accept"},
-		{"removed", func(b *bench) { b.sure(b.proxy().Unlock(b.Context(), "k", "me")) }, "another", "not held", "extend"},
+		{"removed", func(b *bench) { b.sure(b.proxy().Unlock(b.Context(), "k", "me", nil)) }, "another", "not held", "extend"},
 		{"blocking copies say neither", func(b *bench) {
 			for _, s := range b.stores[:3] {
 				c := s.Look("k").Cell
@@ -170,7 +170,9 @@ func TestExtendBesideABallot(t *testing.T) {
 			return Decision{Do: Put, Value: "me and others", TTL: l.Longest, Shared: true}, nil
 		},
 		"the value is kept": leave,
-		"a shorter lease":   func(l Look) (Decision, error) { return Decision{Do: Put, Value: "me", TTL: time.Minute, KeepTTL: l.Longest > time.Minute}, nil },
+		"a shorter lease": func(l Look) (Decision, error) {
+			return Decision{Do: Put, Value: "me", TTL: time.Minute, KeepTTL: l.Longest > time.Minute}, nil
+		},
 	} {
 		b := newBench(t, 3)
 		owner, other := b.proxy(), b.proxy()
@@ -236,7 +238,9 @@ func TestKeptValueIsNotShortened(t *testing.T) {
 	b.fate = func(master int, _ cell.Op) fate { return map[bool]fate{true: refused, false: done}[master > 2] }
 	_, err := owner.Extend(t.Context(), "k", "me", time.Hour)
 	b.sure(err)
-	b.fate = func(master int, _ cell.Op) fate { return map[bool]fate{true: refused, false: done}[master == 1 || master == 4] }
+	b.fate = func(master int, _ cell.Op) fate {
+		return map[bool]fate{true: refused, false: done}[master == 1 || master == 4]
+	}
 	_, err = b.proxy().Update(t.Context(), Change{Key: "k", settle: true, Run: leave})
 	b.sure(err)
 	for m, s := range b.stores[:4] {

@@ -82,6 +82,22 @@ func (b *bench) proxy() *Register {
 	return b.last
 }
 
+// takeBack has what a proxy took removed by its version, as who owes it does.
+func (b *bench) takeBack(r *Register, token, version string) {
+	_, _ = r.Update(b.Context(), Change{Key: "k", Expect: &token, Run: func(l Look) (Decision, error) {
+		if l.Present && l.Version == version {
+			return Decision{Do: Remove}, nil
+		}
+		return Decision{}, nil
+	}})
+}
+
+// owing has what a Taking may leave behind be taken back.
+func (b *bench) owing(r *Register, t Taking) Taking {
+	t.Owed = func(version string, _ func() bool) { b.After(0, func() { b.takeBack(r, t.Tokens[0], version) }) }
+	return t
+}
+
 // pass lets time go by, and what is to be done after some time be done.
 func (b *bench) pass(d time.Duration) {
 	until := b.now.Add(d)

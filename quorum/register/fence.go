@@ -99,8 +99,7 @@ func (r *Reply) isLow() bool {
 func (r *Register) raise(ctx context.Context, t Taking, got Granted) (Granted, error) {
 	raised, err := r.raised(ctx, t, got)
 	if err != nil {
-		t.tried(got.Version)
-		r.Withdraw(t.Keys, t.Tokens, got.Version)
+		t.owed(got.Version, nil)
 		return Granted{}, err
 	}
 	return raised, nil

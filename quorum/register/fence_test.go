@@ -61,7 +61,7 @@ func TestFencesOfTwoProxies(t *testing.T) {
 			t.Errorf("fence %d after %d, at %d µs", got, last, b.floor.Microseconds())
 		}
 		last = got
-		b.sure(r.Unlock(t.Context(), "k", "t"))
+		b.sure(r.Unlock(t.Context(), "k", "t", nil))
 		b.rounds = nil
 	}
 }
@@ -75,7 +75,7 @@ func TestFenceThatIsTooLow(t *testing.T) {
 	if got := b.fence(one, "t"); got != 70 {
 		t.Fatalf("fence %d", got)
 	}
-	b.sure(one.Unlock(t.Context(), "k", "t"))
+	b.sure(one.Unlock(t.Context(), "k", "t", nil))
 	b.rounds, b.floor = nil, 50*time.Microsecond
 	if got := b.fence(two, "u"); got != 71 {
 		t.Errorf("fence %d", got)
@@ -94,13 +94,13 @@ func TestHeldTellsTheFence(t *testing.T) {
 	one, two := b.proxy(), b.proxy()
 	for range 3 {
 		b.fence(one, "t")
-		b.sure(one.Unlock(t.Context(), "k", "t"))
+		b.sure(one.Unlock(t.Context(), "k", "t", nil))
 	}
 	b.fence(one, "t")
 	if _, err := two.Lock(t.Context(), fenced("u")); !errors.Is(err, ErrHeld) {
 		t.Fatal(err)
 	}
-	b.sure(one.Unlock(t.Context(), "k", "t"))
+	b.sure(one.Unlock(t.Context(), "k", "t", nil))
 	b.rounds = nil
 	if got := b.fence(two, "u"); got != 5 {
 		t.Errorf("fence %d, want 5", got)
@@ -205,7 +205,8 @@ func TestNoFenceNoLock(t *testing.T) {
 			b := newBench(t, 3)
 			b.accepted("", 3, 0, 1, 2)
 			disturb(b)
-			got, err := b.proxy().Lock(t.Context(), fenced("t"))
+			r := b.proxy()
+			got, err := r.Lock(t.Context(), b.owing(r, fenced("t")))
 			var none *NoQuorum
 			if !errors.As(err, &none) {
 				t.Errorf("%+v, %v", got, err)

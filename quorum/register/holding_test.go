@@ -20,21 +20,21 @@ func TestHoldings(t *testing.T) {
 		{"a lock of another proxy", func(b *bench, _ *Register) { b.lockAs(b.proxy(), "me", "ann") }, StatusHeld, [5]Share{s, s, s, s, s}, nil},
 		{"released", func(b *bench, r *Register) {
 			b.lockAs(r, "me", "ann")
-			b.sure(r.Unlock(b.Context(), "k", "me"))
+			b.sure(r.Unlock(b.Context(), "k", "me", nil))
 		}, StatusFree, [5]Share{n, n, n, n, n}, nil},
 		{"removed by ballot", func(b *bench, r *Register) {
 			b.lockAs(r, "me", "ann")
-			b.sure(b.proxy().Unlock(b.Context(), "k", "me"))
+			b.sure(b.proxy().Unlock(b.Context(), "k", "me", nil))
 		}, StatusFree, [5]Share{n, n, n, n, n}, nil},
 		{"removed elsewhere and taken there with an equal token", func(b *bench, r *Register) {
 			b.lockAs(r, "me", "ann")
 			other := b.proxy()
-			b.sure(other.Unlock(b.Context(), "k", "me"))
+			b.sure(other.Unlock(b.Context(), "k", "me", nil))
 			b.lockAs(other, "me", "bob")
 		}, StatusHeld, [5]Share{s, s, s, s, s}, nil},
 		{"taken anew by ballot", func(b *bench, r *Register) {
 			b.lockAs(r, "me", "ann")
-			b.sure(b.proxy().Unlock(b.Context(), "k", "me"))
+			b.sure(b.proxy().Unlock(b.Context(), "k", "me", nil))
 			b.lockAs(r, "me", "bob")
 		}, StatusHeld, [5]Share{s, s, s, s, s}, "bob"},
 		{"replaced elsewhere", func(b *bench, r *Register) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"redlock-proxy/quorum/cell"
@@ -25,14 +26,24 @@ type Taking struct {
 	Holder any
 	// Fence has the lock, of one key, get a fence.
 	Fence bool
-	// Tried, unless it is nil, is called with the versions that the keys may have although *NoQuorum was returned.
-	Tried func(version string)
+	// Owed is called with each version that the keys may have although an error was returned: nobody holds them by it, so it is owed its
+	// removal. mayArrive, unless it is nil, reports whether it may still come to so many masters that they make a majority.
+	Owed func(version string, mayArrive func() bool)
+	// Stays has what was taken with *NoQuorum for an answer stay where it can: others may have seen it, and go by it.
+	Stays bool
+	// IsNobodys, unless it is nil, reports whether a version of the key, the only one, is owed its removal: then it may be taken over.
+	IsNobodys func(version string) bool
 }
 
-func (t Taking) tried(version string) {
-	if t.Tried != nil {
-		t.Tried(version)
+func (t Taking) owed(version string, mayArrive func() bool) {
+	if t.Owed != nil {
+		t.Owed(version, mayArrive)
 	}
+}
+
+// isNobodys reports whether a key holds what may be taken over.
+func (t Taking) isNobodys(l Look) bool {
+	return l.Present && t.IsNobodys != nil && len(t.Keys) == 1 && t.IsNobodys(l.Version)
 }
 
 // Granted is what a Lock gives.
@@ -76,6 +87,9 @@ func (r *Register) lock(ctx context.Context, t Taking) (Granted, error) {
 		if err == nil {
 			return got, nil
 		}
+		if told, held := errors.AsType[*InsteadError](err); held && t.isNobodys(told.Instead) {
+			return r.lockByBallot(ctx, t)
+		}
 		var again *splitError
 		if !errors.As(err, &again) {
 			return got, err
@@ -96,13 +110,13 @@ func (r *Register) lock(ctx context.Context, t Taking) (Granted, error) {
 	}
 }
 
-// lockByBallot is Lock of a key that was removed by ballot a moment ago, and holds nothing.
+// lockByBallot is Lock of a key that was removed by ballot a moment ago, and holds nothing, or what may be taken over.
 // A ballot is not undone, so once begun it goes on to its end also where the caller does not
 // wait any more: only then it is known whether the lock was granted.
 func (r *Register) lockByBallot(ctx context.Context, t Taking) (Granted, error) {
 	key, token := t.Keys[0], t.Tokens[0]
-	out, err := r.Update(ctx, Change{Key: key, Tried: t.Tried, strict: !t.Anyhow, onward: true, Run: func(l Look) (Decision, error) {
-		if l.Present {
+	out, err := r.Update(ctx, Change{Key: key, Owed: t.Owed, strict: !t.Anyhow, onward: true, Run: func(l Look) (Decision, error) {
+		if l.Present && !t.isNobodys(l) {
 			return leave(l)
 		}
 		return Decision{Do: Put, Value: token, TTL: t.TTL}, nil
@@ -120,8 +134,7 @@ func (r *Register) lockByBallot(ctx context.Context, t Taking) (Granted, error) 
 		r.grants.put(key, one, out.Since)
 	}
 	if !t.Anyhow && (t.TTL >= 0 && out.Validity < time.Millisecond || r.late(elapsed)) {
-		t.tried(out.Version)
-		r.Withdraw(t.Keys, t.Tokens, out.Version)
+		t.owed(out.Version, nil)
 		return Granted{}, &NoQuorum{Late: elapsed}
 	}
 	return out.Granted, nil
@@ -175,15 +188,13 @@ func (r *Register) take(ctx context.Context, t Taking) (Granted, error) {
 		}
 	}
 	asked.Drop()
-	unknown := errors.As(err, new(*NoQuorum))
-	if unknown {
-		t.tried(string(op.Attempt))
-	}
-	if unknown && t.Anyhow {
-		// Others may see that it holds. It stays if it does, and is removed where it cannot.
+	known := errors.Is(err, ErrHeld) || errors.As(err, new(*splitError))
+	if t.Stays && errors.As(err, new(*NoQuorum)) { // and is removed where it cannot stay
 		r.mendRest(asked, t.Keys...)
 		return Granted{}, err
 	}
+	var open atomic.Int32
+	may := 0 // have it
 	undo := func(master int, reply Reply) {
 		if reply.did() {
 			r.undo(t.Keys, op.Attempt, master)
@@ -191,8 +202,21 @@ func (r *Register) take(ctx context.Context, t Taking) (Granted, error) {
 	}
 	for i, reply := range asked.Replies() {
 		undo(i, reply)
+		if reply.State == Waiting || reply.State == Unknown {
+			open.Add(1)
+		}
+		if !reply.no() {
+			may++
+		}
 	}
-	asked.Later(undo)
+	if !known && may >= r.quorum {
+		t.owed(string(op.Attempt), func() bool { return int(open.Load()) >= r.quorum })
+	}
+	asked.Later(func(master int, reply Reply) {
+		if undo(master, reply); reply.State != Unknown {
+			open.Add(-1)
+		}
+	})
 	if errors.Is(err, ErrHeld) { // other errors hold the replies
 		asked.Forget()
 	}
@@ -343,30 +367,4 @@ func (r *Register) askAgain(op cell.Take, made []*grant, master, tries int) {
 		asked.Later(heard)
 		asked.Forget()
 	})
-}
-
-// Withdraw takes back what a Lock granted, where its caller has gone or nobody learnt of it: the values of this version, and no other
-// one, of whatever token. It does not wake those who wait for the key: one of them whose own attempt failed would wake itself.
-func (r *Register) Withdraw(keys, tokens []string, version string) {
-	for i, key := range keys {
-		if one := r.grants.take(key, ofVersion(version)); one != nil {
-			for m := range r.n {
-				r.masters.Tell(m, cell.Remove{Name: key, Attempt: one.attempt, How: cell.Release}, true)
-			}
-		}
-		// Also where a ballot was promised, or it is not remembered here.
-		r.masters.After(0, func() { r.removeVersion(key, tokens[i], version) })
-	}
-}
-
-// removeVersion removes by ballot what has this version.
-func (r *Register) removeVersion(key, token, version string) {
-	ctx, cancel := context.WithTimeout(context.Background(), mendTime)
-	defer cancel()
-	_, _ = r.Update(ctx, Change{Key: key, Expect: &token, quiet: true, Run: func(l Look) (Decision, error) {
-		if l.Version == version {
-			return Decision{Do: Remove}, nil
-		}
-		return Decision{}, nil
-	}})
 }

@@ -250,7 +250,7 @@ func TestLockSeveral(t *testing.T) {
 	if b.holds("k") != "a a a" || b.holds("k2") != "b b b" {
 		t.Errorf("%s, %s", b.holds("k"), b.holds("k2"))
 	}
-	b.sure(r.Unlock(t.Context(), "k", "a"))
+	b.sure(r.Unlock(t.Context(), "k", "a", nil))
 	_, err = r.Lock(t.Context(), several)
 	if outcome(err) != "held" || b.holds("k") != ". . ." {
 		t.Errorf("%v, and they hold %s", err, b.holds("k"))
@@ -269,55 +269,27 @@ func TestLockWhoLeaves(t *testing.T) {
 	b.wantHolds(". . .")
 }
 
-// What was granted is given back where the caller has gone; what another has put there
-// stays.
-func TestWithdraw(t *testing.T) {
+// What was granted is given back where the caller has gone, also by a proxy that does not remember it, as after a change of the masters, and where
+// masters have promised another's ballot; what another has put there stays.
+func TestTakeBack(t *testing.T) {
 	b := newBench(t, 3)
 	r := b.proxy()
 	got := b.lock(r, "1")
-	b.at(refused, 2)
-	r.Withdraw([]string{"k"}, []string{"1"}, got.Version)
-	b.wantHolds(". . 1")
-	b.fate = nil
-	b.pay()
-	b.wantHolds(". . .")
-	b.pass(0)
-	b.wantHolds(". . .")
+	b.takeBack(r, "1", got.Version)
+	b.wantHolds("-* -* -*")
+	b.pass(removedFor)
 	for _, next := range []*Register{b.proxy(), r} {
 		again := b.lock(next, "1")
-		r.Withdraw([]string{"k"}, []string{"1"}, got.Version)
-		b.pass(0)
+		b.takeBack(r, "1", got.Version)
 		if b.value() != "1" {
-			t.Error("another's lock was withdrawn")
+			t.Error("another's lock was taken back")
 		}
-		next.Withdraw([]string{"k"}, []string{"1"}, again.Version)
-		b.pass(2 * removedFor)
-		b.wantHolds(". . .")
+		_, err := b.proxy().Update(t.Context(), Change{Key: "k", Run: func(Look) (Decision, error) { return Decision{}, nil }})
+		b.sure(err)
+		b.takeBack(b.proxy(), "1", again.Version)
+		b.wantHolds("-* -* -*")
+		b.pass(removedFor)
 	}
-}
-
-// A register that does not remember the grant, as after a change of the masters, takes it back, too.
-func TestWithdrawByAnother(t *testing.T) {
-	b := newBench(t, 3)
-	got := b.lock(b.proxy(), "1")
-	b.proxy().Withdraw([]string{"k"}, []string{"1"}, got.Version)
-	b.pass(0)
-	if got := b.value(); got != "" {
-		t.Errorf("%q", got)
-	}
-}
-
-// That is so also where masters have promised another proxy's ballot, which changed nothing.
-func TestWithdrawWhatWasPromised(t *testing.T) {
-	b := newBench(t, 3)
-	r := b.proxy()
-	got := b.lock(r, "1")
-	_, err := b.proxy().Update(t.Context(), Change{Key: "k", Run: func(Look) (Decision, error) { return Decision{}, nil }})
-	b.sure(err)
-	b.wantHolds("1* 1* 1*")
-	r.Withdraw([]string{"k"}, []string{"1"}, got.Version)
-	b.pass(0)
-	b.wantHolds("-* -* -*")
 }
 
 func TestGuess(t *testing.T) {
@@ -340,7 +312,7 @@ func TestGuess(t *testing.T) {
 	_, err = r.Update(t.Context(), put("she"))
 	b.sure(err)
 	want("she")
-	b.sure(r.Unlock(t.Context(), "k", "she"))
+	b.sure(r.Unlock(t.Context(), "k", "she", nil))
 	want("")
 }
 

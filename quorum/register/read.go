@@ -133,6 +133,14 @@ func (r *Register) settleKey(ctx context.Context, key string) (Look, error) {
 	return seen, err
 }
 
+// Settle has a majority accept what a key holds, with the longest end that any of them reports.
+//
+// Errors: those of Update.
+func (r *Register) Settle(ctx context.Context, key string) error {
+	_, err := r.Update(ctx, Change{Key: key, settle: true, Run: leave})
+	return err
+}
+
 // leave is the Run of a Change that changes nothing, and notes the current value.
 func leave(l Look) (Decision, error) {
 	return Decision{Note: l}, nil

@@ -27,7 +27,7 @@ func TestRead(t *testing.T) {
 		{"a blocking copy that may be a vote", func(b *bench) { b.plain("x", "a", time.Minute, 0, 1); b.blocking("a", 2) }, "(no quorum)", "read"},
 		{"removed", func(b *bench) {
 			b.lock(b.proxy(), "me")
-			b.sure(b.proxy().Unlock(b.Context(), "k", "me"))
+			b.sure(b.proxy().Unlock(b.Context(), "k", "me", nil))
 			b.rounds = nil
 		}, "", "read"},
 		{"in the midst of a replacing", func(b *bench) {
@@ -260,7 +260,7 @@ func TestVersions(t *testing.T) {
 		}
 		version("replaced by " + value)
 	}
-	b.sure(r.Unlock(t.Context(), "k", "me"))
+	b.sure(r.Unlock(t.Context(), "k", "me", nil))
 	if now, _ := r.Read(t.Context(), []string{"k"}); seen[now[0].Version] != "nothing" {
 		t.Error("removed by ballot, it is not as nothing")
 	}

@@ -24,7 +24,7 @@ func TestRefill(t *testing.T) {
 		holds string
 	}{
 		{"nothing happens", func(*bench) {}, "me* me* me* me* me*"},
-		{"released by another", func(b *bench) { b.sure(b.proxy().Unlock(b.Context(), "k", "me")) }, ". . . . ."},
+		{"released by another", func(b *bench) { b.sure(b.proxy().Unlock(b.Context(), "k", "me", nil)) }, ". . . . ."},
 		{"replaced", func(b *bench) { _, err := b.proxy().Update(b.Context(), put("you")); b.sure(err) }, "you* you* you* you* you*"},
 		{"some cells are deleted", func(b *bench) { b.stores[0].Delete("k"); b.stores[1].Delete("k") }, ". . . . ."},
 		{"one has the mark no more", func(b *bench) { b.stores[3].Delete("k") }, "me* me* me* me* me*"},
@@ -93,9 +93,12 @@ func TestRefillEnds(t *testing.T) {
 // A fill that comes late, when the key was removed, or its place was taken, does nothing.
 func TestFillThatIsLate(t *testing.T) {
 	for name, then := range map[string]func(*bench){
-		"removed":           func(b *bench) { b.sure(b.proxy().Unlock(b.Context(), "k", "me")) },
-		"removed long ago":  func(b *bench) { b.sure(b.proxy().Unlock(b.Context(), "k", "me")); b.clock(b.now.Add(2 * removedFor)) },
-		"taken by a rival":  func(b *bench) { b.sure(b.proxy().Unlock(b.Context(), "k", "me")); b.lock(b.proxy(), "rival") },
+		"removed": func(b *bench) { b.sure(b.proxy().Unlock(b.Context(), "k", "me", nil)) },
+		"removed long ago": func(b *bench) {
+			b.sure(b.proxy().Unlock(b.Context(), "k", "me", nil))
+			b.clock(b.now.Add(2 * removedFor))
+		},
+		"taken by a rival":  func(b *bench) { b.sure(b.proxy().Unlock(b.Context(), "k", "me", nil)); b.lock(b.proxy(), "rival") },
 		"the fill's is old": func(b *bench) { b.clock(b.now.Add(removedFor)) },
 	} {
 		b := lacking(t)
@@ -133,8 +136,8 @@ func TestMissed(t *testing.T) {
 		{"it holds", func(*bench, *Register) {}, "me* me* me* me* me*"},
 		{"another proxy compares", func(b *bench, _ *Register) { b.timers = nil; b.proxy() }, "me* me* me* me* me*"},
 		{"replaced meanwhile", func(b *bench, _ *Register) { _, err := b.proxy().Update(b.Context(), put("you")); b.sure(err) }, "you* you* you* you* you*"},
-		{"released meanwhile", func(b *bench, r *Register) { b.sure(r.Unlock(b.Context(), "k", "me")) }, ". . . . ."},
-		{"taken away meanwhile", func(b *bench, _ *Register) { b.sure(b.proxy().Unlock(b.Context(), "k", "me")) }, ". . . . ."},
+		{"released meanwhile", func(b *bench, r *Register) { b.sure(r.Unlock(b.Context(), "k", "me", nil)) }, ". . . . ."},
+		{"taken away meanwhile", func(b *bench, _ *Register) { b.sure(b.proxy().Unlock(b.Context(), "k", "me", nil)) }, ". . . . ."},
 	} {
 		b := newBench(t, 5)
 		r := b.proxy()

@@ -12,7 +12,7 @@ import (
 func TestRefusalTellsWhatIsThere(t *testing.T) {
 	const other, ours = "you", "me"
 	lock := func(b *bench, r *Register) error { _, err := r.Lock(b.Context(), taking(ours)); return err }
-	unlock := func(b *bench, r *Register) error { return r.Unlock(b.Context(), "k", ours) }
+	unlock := func(b *bench, r *Register) error { return r.Unlock(b.Context(), "k", ours, nil) }
 	extend := func(b *bench, r *Register) error { _, err := r.Extend(b.Context(), "k", ours, time.Hour); return err }
 	held := func(b *bench, _ *Register) { b.lock(b.proxy(), other) }
 	replace := func(b *bench) { _, err := b.proxy().Update(b.Context(), put("x")); b.sure(err) }

@@ -13,35 +13,68 @@ import (
 // released in one round trip; another takes two.
 //
 // Errors: ErrNotHeld (as *InsteadError where the current value is known), *NoQuorum,
-// ErrContended, or the cause of ctx; what was begun goes on all the same.
-func (r *Register) Unlock(ctx context.Context, key, token string) error {
+// ErrContended, or the cause of ctx; what was begun goes on all the same. After *NoQuorum owed, unless it is nil, is called with each version that was to be
+// removed, as far as the masters told, and how long it may be there: it is owed its removal.
+func (r *Register) Unlock(ctx context.Context, key, token string, owed func(version string, left time.Duration)) error {
+	one := r.grants.find(key, of(token))
+	seen, err := r.unlock(ctx, key, token)
+	none, unknown := errors.AsType[*NoQuorum](err)
+	if !unknown || owed == nil {
+		return err
+	}
+	if one != nil {
+		owed(one.made(), r.leftOf(one))
+	}
+	if seen.Present {
+		owed(seen.Version, seen.Longest)
+	}
+	for _, reply := range none.Replies {
+		for _, f := range reply.Found {
+			if (f.Form == cell.Plain || f.Form == cell.Register) && f.Value.Present && f.Value.Text == token {
+				owed(version(f.Attempt, f.Value), f.Left)
+			}
+		}
+	}
+	return err
+}
+
+// leftOf is how long a lease may last that this proxy granted.
+func (r *Register) leftOf(one *grant) time.Duration {
+	if ends := r.grants.asOf(one).ends; !ends.IsZero() {
+		return max(ends.Sub(r.masters.Now()), 0)
+	}
+	return cell.Endless
+}
+
+// unlock is Unlock, and returns what it was about to remove by ballot, if it came to that.
+func (r *Register) unlock(ctx context.Context, key, token string) (seen Look, err error) {
 	one := r.grants.take(key, of(token))
 	if one == nil {
-		return r.removeByToken(ctx, key, token)
+		return r.removeSeen(ctx, key, token, "")
 	}
 	start := r.masters.Now()
 	asked, err := r.release(ctx, key, one.attempt)
 	if err != nil {
-		return err
+		return Look{}, err
 	}
 	replies := asked.Replies()
 	if late := r.masters.Now().Sub(start); r.late(late) {
 		// A master that deleted it may have forgotten that, and copied it from others.
-		return &NoQuorum{Replies: replies, Late: late}
+		return Look{}, &NoQuorum{Replies: replies, Late: late}
 	}
 	now := r.grants.asOf(one) // what it asked for before has been answered before
 	switch r.judgeRelease(&now, replies, start) {
 	case releaseDone:
 		asked.Forget()
-		return nil
+		return Look{}, nil
 	case releaseOther:
-		return r.removeByToken(ctx, key, token)
+		return r.removeSeen(ctx, key, token, "")
 	case releaseByBallot:
 		return r.releaseRest(ctx, key, &now, replies, start)
 	case releaseNone:
-		return &InsteadError{Err: ErrNotHeld} // nothing can have a majority
+		return Look{}, &InsteadError{Err: ErrNotHeld} // nothing can have a majority
 	default:
-		return &NoQuorum{Replies: replies}
+		return Look{}, &NoQuorum{Replies: replies}
 	}
 }
 
@@ -178,19 +211,19 @@ func (r *Register) overBefore(g *grant, replies []Reply, start time.Time) bool {
 }
 
 // releaseRest goes on by ballot where some cells have taken register form.
-func (r *Register) releaseRest(ctx context.Context, key string, g *grant, replies []Reply, start time.Time) error {
+func (r *Register) releaseRest(ctx context.Context, key string, g *grant, replies []Reply, start time.Time) (Look, error) {
 	seen, err := r.removeSeen(ctx, key, g.token, g.attempt)
 	switch {
 	case errors.Is(err, ErrContended):
-		return &NoQuorum{Replies: replies, Unclear: true, Overtaken: true} // some cells may be gone
+		return Look{}, &NoQuorum{Replies: replies, Unclear: true, Overtaken: true} // some cells may be gone
 	case !errors.Is(err, ErrNotHeld), seen.incarnation == g.attempt:
-		return err
+		return seen, err
 	case r.overBefore(g, replies, start):
-		return r.removeByToken(ctx, key, g.token)
+		return r.removeSeen(ctx, key, g.token, "")
 	case r.stoodWhole(g, replies) && !g.mayReachAny(replies) && !r.late(r.masters.Now().Sub(start)):
-		return nil // this release ended it: nothing else can have, in so short a time
-	default:
-		return &NoQuorum{Replies: replies, Unclear: true}
+		return Look{}, nil // this release ended it: nothing else can have, in so short a time
+	default: // what was seen is another's
+		return Look{}, &NoQuorum{Replies: replies, Unclear: true}
 	}
 }
 
@@ -210,17 +243,19 @@ func (r *Register) stoodWhole(g *grant, replies []Reply) bool {
 	return whole >= r.quorum
 }
 
-// removeByToken removes the key by ballot if it holds the token.
-func (r *Register) removeByToken(ctx context.Context, key, token string) error {
-	_, err := r.removeSeen(ctx, key, token, "")
-	return err
-}
-
-// removeSeen is removeByToken, and returns what was seen last. With only set, what another
-// attempt created stays.
+// removeSeen removes the key by ballot if it holds the token, and returns what was seen last, or was last to be removed. With only set,
+// what another attempt created stays.
 func (r *Register) removeSeen(ctx context.Context, key, token string, only cell.Attempt) (seen Look, err error) {
 	holds := func(l Look) bool { return l.Present && l.Value == token && (only == "" || l.incarnation == only) }
-	return r.ifHeld(ctx, Change{Key: key, Expect: &token, Run: func(Look) (Decision, error) { return Decision{Do: Remove}, nil }}, holds)
+	var last Look
+	seen, err = r.ifHeld(ctx, Change{Key: key, Expect: &token, Run: func(l Look) (Decision, error) {
+		last = l
+		return Decision{Do: Remove}, nil
+	}}, holds)
+	if errors.As(err, new(*NoQuorum)) {
+		return last, err
+	}
+	return seen, err
 }
 
 // ifHeld is an Update whose Run is for what holds alone, with what it was decided on; else the error is ErrNotHeld.

@@ -42,7 +42,7 @@ func TestUnlock(t *testing.T) {
 		r := b.proxy()
 		b.lock(r, "me")
 		test.meantime(b)
-		if err := r.Unlock(t.Context(), "k", "me"); outcome(err) != test.want {
+		if err := r.Unlock(t.Context(), "k", "me", nil); outcome(err) != test.want {
 			t.Errorf("%s: %v, want %s", test.name, err, test.want)
 		}
 		if got := b.holds("k"); got != test.holds {
@@ -68,7 +68,7 @@ func TestReleaseIsOwed(t *testing.T) {
 	r := b.proxy()
 	b.lock(r, "me")
 	b.at(refused, 3, 4)
-	b.sure(r.Unlock(t.Context(), "k", "me"))
+	b.sure(r.Unlock(t.Context(), "k", "me", nil))
 	b.pay()
 	b.wantHolds(". . . me me")
 	b.lock(b.proxy(), "you") // on the three that are well
@@ -82,18 +82,18 @@ func TestUnlockThroughAnotherProxy(t *testing.T) {
 	b := newBench(t, 3)
 	owner, other := b.proxy(), b.proxy()
 	b.lock(owner, "me")
-	if err := other.Unlock(t.Context(), "k", "you"); outcome(err) != "not held" {
+	if err := other.Unlock(t.Context(), "k", "you", nil); outcome(err) != "not held" {
 		t.Error(err)
 	}
 	b.wantRounds("prepare")
 	b.wantHolds("me me me") // what knows no better leaves no trace
-	b.sure(other.Unlock(t.Context(), "k", "me"))
+	b.sure(other.Unlock(t.Context(), "k", "me", nil))
 	b.wantRounds("prepare accept")
 	b.wantHolds("-* -* -*")
-	if err := other.Unlock(t.Context(), "k", "me"); outcome(err) != "not held" {
+	if err := other.Unlock(t.Context(), "k", "me", nil); outcome(err) != "not held" {
 		t.Error(err)
 	}
-	if err := owner.Unlock(t.Context(), "k", "me"); outcome(err) != "not held" {
+	if err := owner.Unlock(t.Context(), "k", "me", nil); outcome(err) != "not held" {
 		t.Error(err)
 	}
 	b.pass(removedFor)
@@ -103,7 +103,7 @@ func TestUnlockThroughAnotherProxy(t *testing.T) {
 func TestUnlockForeign(t *testing.T) {
 	b := newBench(t, 3)
 	b.foreign("me", 0, 1, 2)
-	if err := b.proxy().Unlock(t.Context(), "k", "me"); outcome(err) != "foreign" {
+	if err := b.proxy().Unlock(t.Context(), "k", "me", nil); outcome(err) != "foreign" {
 		t.Error(err)
 	}
 	b.wantHolds("[me] [me] [me]")
@@ -116,7 +116,7 @@ func TestUnlockWhoLeaves(t *testing.T) {
 	ctx, leave := context.WithCancelCause(t.Context())
 	left := errors.New("left")
 	leave(left)
-	if err := r.Unlock(ctx, "k", "me"); !errors.Is(err, left) {
+	if err := r.Unlock(ctx, "k", "me", nil); !errors.Is(err, left) {
 		t.Error(err)
 	}
 	b.wantHolds(". . .")
@@ -190,7 +190,7 @@ func TestReleaseBeforeTheLockArrives(t *testing.T) {
 	b.lock(r, "me")
 	b.fate = nil
 	b.of("remove", lost, 1)
-	if err := r.Unlock(t.Context(), "k", "me"); outcome(err) == "granted" {
+	if err := r.Unlock(t.Context(), "k", "me", nil); outcome(err) == "granted" {
 		t.Error("released, and it may stand again")
 	}
 	b.fate = nil
@@ -213,7 +213,7 @@ func TestReleaseWhileATakeMayArrive(t *testing.T) {
 			return done
 		}
 	}
-	if err := r.Unlock(t.Context(), "k", "me"); !errors.As(err, new(*NoQuorum)) {
+	if err := r.Unlock(t.Context(), "k", "me", nil); !errors.As(err, new(*NoQuorum)) {
 		t.Error(err)
 	}
 	b.at(unsent, 1)

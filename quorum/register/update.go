@@ -43,8 +43,8 @@ type Change struct {
 	// Expect, if it is set, is the only value of which Run makes a change: a key that
 	// holds another is only looked at.
 	Expect *string
-	// Tried, unless it is nil, is called with the versions that the key may have although *NoQuorum was returned.
-	Tried func(version string)
+	// Owed is as that of a Taking.
+	Owed func(version string, mayArrive func() bool)
 	// strict has an absent key be taken as Lock does.
 	strict bool
 	// settle has a majority accept the current value, also where nothing is changed.
@@ -101,9 +101,9 @@ func (r *Register) Update(ctx context.Context, c Change) (Outcome, error) {
 		}
 	}()
 	out, err := u.perform(ctx)
-	if err != nil && c.Tried != nil {
+	if err != nil && c.Owed != nil {
 		for _, s := range u.sent {
-			c.Tried(string(s.attempt) + string(s.change))
+			c.Owed(string(s.attempt)+string(s.change), nil)
 		}
 	}
 	return out, err

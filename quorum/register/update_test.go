@@ -474,7 +474,7 @@ func TestLockAfterARemoval(t *testing.T) {
 		b := newBench(t, 3)
 		b.lock(b.proxy(), "me")
 		r := b.proxy()
-		b.sure(r.Unlock(t.Context(), "k", "me"))
+		b.sure(r.Unlock(t.Context(), "k", "me", nil))
 		b.wantHolds("-* -* -*")
 		if through == "another" {
 			r = b.proxy()
@@ -492,18 +492,18 @@ func TestLockAfterARemoval(t *testing.T) {
 		if _, err := b.proxy().Lock(t.Context(), taking("they")); outcome(err) != "held" {
 			t.Error(err)
 		}
-		b.sure(r.Unlock(t.Context(), "k", "you"))
+		b.sure(r.Unlock(t.Context(), "k", "you", nil))
 		if got := b.value(); got != "" {
 			t.Errorf("released, and it is %q", got)
 		}
 	}
 }
 
-// Whatever version a key may have after *NoQuorum the caller was told of, so that it finds its own.
-func TestTriedVersions(t *testing.T) {
+// Whatever version a key may have after *NoQuorum is owed its removal, unless it is to stay.
+func TestOwedVersions(t *testing.T) {
 	removed := func(b *bench) {
 		b.lock(b.proxy(), "me")
-		b.sure(b.proxy().Unlock(b.Context(), "k", "me"))
+		b.sure(b.proxy().Unlock(b.Context(), "k", "me", nil))
 	}
 	answers := func(kind string) func(*bench) {
 		return func(b *bench) {
@@ -521,12 +521,13 @@ func TestTriedVersions(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		anyhow bool
+		stays  bool
 		before func(*bench)
 		then   func(*bench)
 		want   string
 	}{
-		{"a take", true, func(*bench) {}, answers("take"), "t . ."},
+		{"a take", false, func(*bench) {}, answers("take"), ". . ."},
+		{"a take that stays", true, func(*bench) {}, answers("take"), "t . ."},
 		{"after a removal", false, removed, answers("accept"), "t* -* -*"},
 		{"after a removal, one after another", false, removed, func(b *bench) {
 			ballots := map[cell.Ballot]int{}
@@ -562,17 +563,17 @@ func TestTriedVersions(t *testing.T) {
 			c.before(b)
 			r := b.proxy()
 			c.then(b)
-			tried := map[string]bool{}
+			owed := map[string]bool{}
 			_, err := r.Lock(t.Context(), Taking{
-				Keys: []string{"k"}, Tokens: []string{"t"}, TTL: time.Minute, Anyhow: c.anyhow, Tried: func(v string) { tried[v] = true },
+				Keys: []string{"k"}, Tokens: []string{"t"}, TTL: time.Minute, Stays: c.stays, Owed: func(v string, _ func() bool) { owed[v] = true },
 			})
 			if !errors.As(err, new(*NoQuorum)) {
 				t.Fatal(err)
 			}
 			b.wantHolds(c.want)
 			for i, s := range b.stores {
-				if f := s.Look("k"); f.Value.Present && !tried[version(f.Incarnation(), f.Value)] {
-					t.Errorf("master %d holds what the caller was not told of", i)
+				if f := s.Look("k"); f.Value.Present && owed[version(f.Incarnation(), f.Value)] == c.stays {
+					t.Errorf("master %d holds something of which it was told that it is owed its removal: %v", i, !c.stays)
 				}
 			}
 		})
@@ -585,23 +586,23 @@ func TestLateLockAfterARemoval(t *testing.T) {
 	b := newBench(t, 3)
 	b.lock(b.proxy(), "me")
 	slow, other := b.proxy(), b.proxy()
-	b.sure(other.Unlock(t.Context(), "k", "me"))
+	b.sure(other.Unlock(t.Context(), "k", "me", nil))
 	b.of("accept", unsent, 1, 2)
 	b.pausing = func() {
 		if b.holds("k") != "late* -* -*" {
 			return
 		}
 		b.fate, b.pausing = nil, nil
-		b.sure(other.Unlock(t.Context(), "k", "late"))
+		b.sure(other.Unlock(t.Context(), "k", "late", nil))
 		b.lock(other, "rival")
 		b.clock(b.now.Add(2 * Limit))
 	}
-	if _, err := slow.Lock(t.Context(), taking("late")); !errors.As(err, new(*NoQuorum)) {
+	if _, err := slow.Lock(t.Context(), b.owing(slow, taking("late"))); !errors.As(err, new(*NoQuorum)) {
 		t.Errorf("the late lock: %v", err)
 	}
 	b.pass(time.Second)
 	b.wantHolds("rival* rival* rival*")
-	b.sure(other.Unlock(t.Context(), "k", "rival"))
+	b.sure(other.Unlock(t.Context(), "k", "rival", nil))
 }
 
 // Several keys are taken when what a removal left of one of them is over.
@@ -610,7 +611,7 @@ func TestLockSeveralAfterARemoval(t *testing.T) {
 	r := b.proxy()
 	r.opts.Patience = 2 * removedFor
 	b.lock(r, "me")
-	b.sure(b.proxy().Unlock(t.Context(), "k", "me"))
+	b.sure(b.proxy().Unlock(t.Context(), "k", "me", nil))
 	begun := b.now
 	_, err := r.Lock(t.Context(), Taking{Keys: []string{"k2", "k"}, Tokens: []string{"a", "b"}, TTL: time.Minute})
 	b.sure(err)
@@ -626,18 +627,17 @@ func TestWithdrawAfterARemoval(t *testing.T) {
 		b := newBench(t, 3)
 		b.lock(b.proxy(), "1")
 		r := b.proxy()
-		b.sure(r.Unlock(t.Context(), "k", "1"))
+		b.sure(r.Unlock(t.Context(), "k", "1", nil))
 		got, err := r.Lock(t.Context(), taking("1"))
 		b.sure(err)
 		want := ""
 		if again { // it was released, and another has it now
-			b.sure(b.proxy().Unlock(t.Context(), "k", "1"))
+			b.sure(b.proxy().Unlock(t.Context(), "k", "1", nil))
 			_, err := b.proxy().Lock(t.Context(), taking("1"))
 			b.sure(err)
 			want = "1"
 		}
-		r.Withdraw([]string{"k"}, []string{"1"}, got.Version)
-		b.pass(time.Second)
+		b.takeBack(r, "1", got.Version)
 		if got := b.value(); got != want {
 			t.Errorf("taken by another %v: %q, want %q", again, got, want)
 		}
