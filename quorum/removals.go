@@ -76,10 +76,7 @@ func (r *removals) add(one *removal) bool {
 	r.all[one.owedVersion] = one
 	r.bytes += one.bytes()
 	heap.Push(&r.due, one)
-	select {
-	case r.news <- struct{}{}:
-	default:
-	}
+	r.tell()
 	return true
 }
 
@@ -120,6 +117,15 @@ func (r *removals) settled(one *removal, paid bool, now time.Time) {
 	}
 	one.next = now.Add(one.pause)
 	heap.Push(&r.due, one)
+	r.tell()
+}
+
+// tell has who pays look again at what is due.
+func (r *removals) tell() {
+	select {
+	case r.news <- struct{}{}:
+	default:
+	}
 }
 
 // owes reports whether a version of a key is owed its removal.
@@ -147,10 +153,7 @@ func (r *removals) ask(now time.Time) {
 		one.next = now
 	}
 	heap.Init(&r.due)
-	select {
-	case r.news <- struct{}{}:
-	default:
-	}
+	r.tell()
 }
 
 // unpaid is how many have not been paid since they were asked for.

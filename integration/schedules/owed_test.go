@@ -1,0 +1,227 @@
+//go:build integration
+
+package schedules
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/internal/redistest/faultlink"
+)
+
+// holdAccepts keeps from these masters the accepts of this proxy's ballots about the key: those that keep what it holds ("keep"), or give it a new
+// time ("px").
+func (p *proxy) holdAccepts(key, how string, masters ...int) holds {
+	word := fmt.Appendf(nil, "\r\n$%d\r\n%s\r\n", len(how), how)
+	var all holds
+	for _, i := range masters {
+		all = append(all, p.links[i].HoldCommands(func(command []byte) bool {
+			return bytes.Contains(command, []byte(key)) && bytes.Contains(command, word)
+		}))
+	}
+	return all
+}
+
+// waitFor waits until so many of them have held something, and returns which.
+func (h holds) waitFor(t *testing.T, n int) (which []int) {
+	t.Helper()
+	kit.Soon(t, func() error {
+		which = nil
+		for i, one := range h {
+			if one.Wait(1, 0) == nil {
+				which = append(which, i)
+			}
+		}
+		if len(which) < n {
+			return fmt.Errorf("%d of %d masters were sent it", len(which), n)
+		}
+		return nil
+	})
+	return which
+}
+
+// TestExtendBesideARefill: a lock of 6 s is on A to D. Another proxy restores it on E by a ballot that keeps its value, and its accept reaches one
+// master alone. An EXTEND to ten minutes is granted: by the others, or by all, between the promises and the accepts of a second ballot. No rival gets the
+// lock when the 6 s are over.
+func TestExtendBesideARefill(t *testing.T) {
+	t.Parallel()
+	for _, between := range []bool{false, true} {
+		t.Run(fmt.Sprint("between ", between), func(t *testing.T) {
+			f := startFleet(t, 5)
+			owner, other, third := f.proxy(t), f.proxy(t), f.proxy(t)
+			client, rival := connect(t, owner), connect(t, third)
+			defer owner.hold("lock:k", 0, E).discard() // the owner's proxy never restores it
+			until := wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "6000")
+			accepts := other.holdAccepts("lock:k", "keep", A, B, C, D)
+			kit.Do(t, connect(t, other), "LOCKINFO", "lock:k")
+			one := accepts.waitFor(t, 3)[0]
+			accepts[one].Release()
+			time.Sleep(20 * time.Millisecond)
+			accepts.discard()
+			if between {
+				accepts = third.holdAccepts("lock:k", "keep", A, B, C, D)
+				read := doing(connect(t, third), "GET", "lock:k")
+				accepts.waitFor(t, 3)
+				wantGrant(t, client, "EXTEND", "lock:k", "t", "PX", "600000")
+				accepts.release()
+				t.Log(<-read)
+			} else {
+				missed := owner.hold("lock:k", 0, one)
+				wantGrant(t, client, "EXTEND", "lock:k", "t", "PX", "600000")
+				missed.discard()
+			}
+			for time.Until(until) > -time.Second {
+				if reply := kit.Do(t, rival, "LOCK", "lock:k", "rival", "PX", "600000"); reply != nil && !isNoQuorum(reply) {
+					t.Fatalf("a rival's LOCK: %v, %v after the lease of before", reply, -time.Until(until))
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			kit.Soon(t, func() error {
+				if left, _ := kit.Do(t, rival, "PTTL", "lock:k").(int64); left < 500_000 {
+					return fmt.Errorf("%d ms are left", left)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// nobodys wants a key that nobody holds to be granted to a rival within three seconds.
+func nobodys(t *testing.T, rival *redistest.Client, key string) {
+	t.Helper()
+	began := time.Now()
+	if at := firstGrant(t, rival, began.Add(3*time.Second), "LOCK", key, "rival", "PX", "60000"); at.IsZero() {
+		t.Errorf("%s is held by nobody: %v", key, kit.Do(t, rival, "LOCKINFO", key))
+	} else {
+		t.Logf("free after %v", at.Sub(began).Round(time.Millisecond))
+	}
+}
+
+// TestLockAfterARemovalIsTakenBack: a lock right after a removal is a ballot. The network fails as its accepts have arrived, for two seconds: the
+// answer is NOQUORUM, and soon after the network is well the key is free.
+func TestLockAfterARemovalIsTakenBack(t *testing.T) {
+	t.Parallel()
+	for _, command := range [][]string{
+		{"LOCK", "lock:k", "lost", "PX", "60000"}, {"SET", "lock:k", "lost", "NX", "PX", "60000"}, {"LOCK", "lock:k", "lost", "PX", "60000", "FENCE"},
+	} {
+		t.Run(fmt.Sprint(command), func(t *testing.T) {
+			f := startFleet(t, 5)
+			p, other := f.proxy(t), f.proxy(t)
+			client, rival := connect(t, p), connect(t, other)
+			wantGrant(t, client, "LOCK", "lock:k", "first", "PX", "60000")
+			kit.Want(t, rival, int64(1), "UNLOCK", "lock:k", "first") // another proxy: by ballot
+			accepts := p.holdAccepts("lock:k", "px", f.everyMaster()...)
+			reply := doing(client, command...)
+			accepts.waitFor(t, 3)
+			answers := p.holdAnswers("", f.everyMaster()...) // everything: it is in each
+			accepts.release()
+			if got := <-reply; !isNoQuorum(got) {
+				t.Fatalf("%v: %v, want NOQUORUM", command, got)
+			}
+			time.Sleep(2 * time.Second)
+			answers.discard()
+			p.wantVoting(t)
+			nobodys(t, rival, "lock:k")
+		})
+	}
+}
+
+// TestLockThatWasRestoredIsTakenBack: a SET NX reaches A, B and C, and its answers are lost. Meanwhile another proxy restores the key on D and E by
+// ballot. Once the SET NX was answered NOQUORUM the key is free soon.
+func TestLockThatWasRestoredIsTakenBack(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 5)
+	p, other := f.proxy(t, "--master-timeout", "4s"), f.proxy(t)
+	rival := connect(t, other)
+	answers, missed := p.holdAnswers("lock:k", A, B, C), p.hold("lock:k", 0, D, E)
+	reply := doing(connect(t, p), "SET", "lock:k", "lost", "NX", "PX", "60000")
+	answers.wait(t)
+	missed.wait(t)
+	kit.Do(t, rival, "LOCKINFO", "lock:k")
+	f.wantHolders(t, "lock:k", "lost", f.everyMaster()...)
+	answers.discard()
+	missed.discard()
+	if got := <-reply; !isNoQuorum(got) {
+		t.Fatalf("SET NX: %v, want NOQUORUM", got)
+	}
+	p.wantVoting(t)
+	nobodys(t, rival, "lock:k")
+}
+
+// TestLockWithoutItsFenceIsTakenBack: a lock is granted by ballot, and then no majority gets its fence, nor anything else of the key for three seconds.
+func TestLockWithoutItsFenceIsTakenBack(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 3)
+	p, other := f.proxy(t), f.proxy(t)
+	client, rival := connect(t, p), connect(t, other)
+	wantGrant(t, client, "LOCK", "lock:k", "first", "PX", "60000")
+	kit.Want(t, rival, int64(1), "UNLOCK", "lock:k", "first")
+	accepts := p.holdAccepts("lock:k", "px", f.everyMaster()...)
+	reply := doing(client, "LOCK", "lock:k", "lost", "PX", "60000", "FENCE")
+	accepts.waitFor(t, 2)
+	var all holds
+	for _, link := range p.links {
+		all = append(all, link.HoldCommands(faultlink.Naming("fence:lock:k")))
+	}
+	accepts.release()
+	all.waitFor(t, 2)
+	rest := p.hold("lock:k", 0, f.everyMaster()...)
+	time.Sleep(3 * time.Second)
+	if got := <-reply; !isNoQuorum(got) {
+		t.Fatalf("LOCK FENCE: %v, want NOQUORUM", got)
+	}
+	all.discard()
+	rest.discard()
+	p.wantVoting(t)
+	nobodys(t, rival, "lock:k")
+}
+
+// TestWaiterTakesOverItsOwnTry: the answers to the first try of a LOCK that waits are lost, and it holds the key. A later try takes that over, also with
+// a fence, and is granted.
+func TestWaiterTakesOverItsOwnTry(t *testing.T) {
+	t.Parallel()
+	for _, fence := range []bool{false, true} {
+		t.Run(fmt.Sprint("fence ", fence), func(t *testing.T) {
+			f := startFleet(t, 3)
+			p := f.proxy(t)
+			answers := p.holdAnswers("lock:k", f.everyMaster()...)
+			command := []string{"LOCK", "lock:k", "*", "PX", "60000", "BLOCK", "20000"}
+			if fence {
+				command = append(command, "FENCE")
+			}
+			began := time.Now()
+			reply := doing(connect(t, p), command...)
+			answers.wait(t)
+			time.Sleep(time.Second)
+			answers.discard()
+			got, granted := (<-reply).([]any)
+			if took := time.Since(began); !granted || took > 10*time.Second {
+				t.Fatalf("%v after %v", got, took)
+			}
+			t.Logf("%v after %v", got, time.Since(began).Round(time.Millisecond))
+		})
+	}
+}
+
+// TestUnlockIsOwed: an UNLOCK whose commands reach no master is answered NOQUORUM. It is carried out as soon as a majority can, also where another
+// proxy has kept the value by ballot since.
+func TestUnlockIsOwed(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 5)
+	p, other := f.proxy(t), f.proxy(t)
+	client, rival := connect(t, p), connect(t, other)
+	f.grantOn(t, p, []int{A, B, C, D}, client, "LOCK", "lock:k", "t", "PX", "60000")
+	held := p.hold("lock:k", 0, f.everyMaster()...)
+	if got := kit.Do(t, client, "UNLOCK", "lock:k", "t"); !isNoQuorum(got) {
+		t.Fatalf("UNLOCK: %v, want NOQUORUM", got)
+	}
+	kit.Do(t, rival, "LOCKINFO", "lock:k")
+	f.wantHolders(t, "lock:k", "t", f.everyMaster()...)
+	held.discard()
+	p.wantVoting(t)
+	nobodys(t, rival, "lock:k")
+}
