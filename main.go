@@ -9,7 +9,7 @@ import (
 )
 
 // version stands here and nowhere else: the Makefile and scripts/release read this line. docs/upgrade.md says what its numbers mean.
-const version = "0.3.0"
+const version = "0.4.0-dev"
 
 // commit is set by the linker.
 var commit string
