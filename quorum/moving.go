@@ -253,44 +253,58 @@ var ErrNotThere = errors.New("where the locks are was decided anew meanwhile")
 // MoveOn has the masters decide where the locks are after one era: that is the next one. It returns that when a majority of the masters votes
 // in it. After an error it may be decided all the same.
 func (c *Cluster) MoveOn(ctx context.Context, from Placed, to place.Place) (Placed, error) {
-	c.changing.Lock()
-	defer c.changing.Unlock()
-	g := c.now()
-	era, known := g.guards.Era()
-	if !known || c.placedIn(era) != from {
-		return Placed{}, ErrNotThere
-	}
-	if err := g.guards.MayMove(); err != nil {
+	g, err := c.mayMoveOn(from)
+	if err != nil {
 		return Placed{}, err
 	}
 	if !from.Moves() {
-		if err := c.announce(ctx, g, era, to); err != nil {
-			return Placed{}, err
-		}
-		if err := g.guards.MayMove(); err != nil { // by now this proxy has heard of who began a moment ago
+		if err := c.announce(ctx, g, from, to); err != nil {
 			return Placed{}, err
 		}
 	}
-	wanted := succession.Change{Before: len(g.masters), Names: g.names(), Place: to}
-	switch _, err := c.decide(ctx, g, era, wanted, c.urlsOf(g)); {
-	case errors.Is(err, errFollowed), errors.Is(err, errOvertaken):
-		return Placed{}, ErrNotThere
-	case err != nil:
+	if err := c.decidePlace(ctx, from, to); err != nil {
 		return Placed{}, err
 	}
-	return c.reached(ctx, Placed{to, era.Number + 1})
+	return c.reached(ctx, Placed{to, from.Era + 1})
+}
+
+// mayMoveOn returns the masters of an era, unless another one is the current one or the locks cannot be moved.
+func (c *Cluster) mayMoveOn(from Placed) (*generation, error) {
+	g := c.now()
+	if era, known := g.guards.Era(); !known || c.placedIn(era) != from {
+		return nil, ErrNotThere
+	}
+	return g, g.guards.MayMove()
+}
+
+// decidePlace has it decided where the locks are after an era. Nothing else is decided here meanwhile, so it waits for nobody.
+func (c *Cluster) decidePlace(ctx context.Context, from Placed, to place.Place) error {
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	g, err := c.mayMoveOn(from) // by now this proxy has heard of another that began a moment ago
+	if err != nil {
+		return err
+	}
+	era, _ := g.guards.OwnEra()
+	wanted := succession.Change{Before: len(g.masters), Names: g.names(), Place: to}
+	_, err = c.decide(ctx, g, era, wanted, c.urlsOf(g))
+	if errors.Is(err, errFollowed) || errors.Is(err, errOvertaken) {
+		return ErrNotThere
+	}
+	return err
 }
 
 // announce informs other proxies at once of what is decided next. Where the locks leave the masters, it has them hold back before: what is under way
 // when an era of the masters ends may be done or not.
-func (c *Cluster) announce(ctx context.Context, g *generation, era succession.Era, to place.Place) error {
+func (c *Cluster) announce(ctx context.Context, g *generation, from Placed, to place.Place) error {
+	era, _ := g.guards.OwnEra()
 	g.guards.Stir(ctx, era, c.ballot(0))
 	if err := pacing.Sleep(ctx, guard.Heartbeat+guard.Heartbeat/10); err != nil || to != place.ToUpstream {
 		return err
 	}
 	g.guards.Bind(ctx, era, c.ballot(0), to)
 	for until := time.Now().Add(2 * guard.Heartbeat); time.Now().Before(until); {
-		held := c.Holding(ctx, era.Number)
+		held := c.Holding(ctx, from.Era)
 		if !slices.ContainsFunc(c.Proxies(), func(id string) bool {
 			return !slices.ContainsFunc(held, func(h Held) bool { return h.Proxy == id })
 		}) {
@@ -306,18 +320,19 @@ func (c *Cluster) announce(ctx context.Context, g *generation, era succession.Er
 // Departing reports whether the locks are about to leave the masters: then no command on a lock key is begun there.
 func (c *Cluster) Departing() bool { return c.now().guards.IsBoundFor(place.ToUpstream) }
 
-// reached waits until a majority votes in an era, which another one may have decided otherwise.
+// reached waits until a majority votes in an era, or another proxy has decided otherwise, or what follows it.
 func (c *Cluster) reached(ctx context.Context, wanted Placed) (Placed, error) {
 	for {
 		turned := c.Turned()
 		switch at, known := c.Placed(); {
 		case known && at == wanted:
 			return at, nil
-		case at.Era >= wanted.Era && at != wanted:
+		case at.Era >= wanted.Era && (at != wanted || c.now().guards.Succession() != nil):
 			return Placed{}, ErrNotThere
 		}
 		select {
 		case <-turned:
+		case <-time.After(followPause): // what follows is seen without a turn
 		case <-ctx.Done():
 			return Placed{}, context.Cause(ctx)
 		}

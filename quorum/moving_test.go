@@ -3,6 +3,7 @@ package quorum
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -12,14 +13,17 @@ import (
 )
 
 // movable are two proxies on the same masters, with the locks at the upstream.
-func movable(t *testing.T) [2]*Cluster {
+func movable(t *testing.T) [2]*Cluster { return movableAs(t, [2]*slog.Logger{}) }
+
+// movableAs is movable with a log for each.
+func movableAs(t *testing.T, logs [2]*slog.Logger) [2]*Cluster {
 	var urls []string
 	for range 3 {
 		urls = append(urls, "redis://"+redistest.New(t, redistest.Options{}).Addr())
 	}
 	var both [2]*Cluster
 	for i := range both {
-		c, err := NewCluster(Options{Masters: urls, FreshStart: true, Settings: "s\n" + LocksUpstream, FromUpstream: true})
+		c, err := NewCluster(Options{Masters: urls, FreshStart: true, Settings: "s\n" + LocksUpstream, FromUpstream: true, Logger: logs[i]})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,6 +41,66 @@ func movable(t *testing.T) [2]*Cluster {
 		cancel()
 	}
 	return both
+}
+
+// stalls is a log that keeps its proxy from going on once it says a text, until it is let go.
+type stalls struct {
+	slog.Handler
+	at      string
+	reached chan struct{}
+	letGo   chan struct{}
+}
+
+func newStalls(at string) *stalls {
+	return &stalls{slog.DiscardHandler, at, make(chan struct{}, 1), make(chan struct{})}
+}
+
+func (s *stalls) Enabled(context.Context, slog.Level) bool { return true }
+
+func (s *stalls) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == s.at {
+		s.reached <- struct{}{}
+		<-s.letGo
+	}
+	return nil
+}
+
+// A proxy stands still right after it has decided that the locks move, and another one ends the move meanwhile. The first does not wait for an era that is
+// over, and follows.
+func TestMoveOnEndsOnceItsEraIsOver(t *testing.T) {
+	log := newStalls("where the locks are is decided")
+	both := movableAs(t, [2]*slog.Logger{slog.New(log), nil})
+	stalled, other := both[0], both[1]
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	from, _ := stalled.Placed()
+	done := make(chan error, 1)
+	go func() { _, err := stalled.MoveOn(ctx, from, place.ToMasters); done <- err }()
+	<-log.reached
+	moving := other.mustCome(t, from.Era+1)
+	if at := other.mustMove(t, place.Upstream); at.Era != moving.Era+1 {
+		t.Fatalf("ended in era %d, want %d", at.Era, moving.Era+1)
+	}
+	close(log.letGo)
+	if err := <-done; !errors.Is(err, ErrNotThere) {
+		t.Errorf("the move that another proxy ended: %v", err)
+	}
+	if at := stalled.mustCome(t, moving.Era+1); at.Place != place.Upstream {
+		t.Errorf("the proxy that stood still has the locks at %v", at)
+	}
+}
+
+// mustCome waits until it is known where the locks are in an era.
+func (c *Cluster) mustCome(t *testing.T, era int) Placed {
+	t.Helper()
+	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+		if at, known := c.Placed(); known && at.Era >= era {
+			return at
+		}
+		if time.Since(began) > 10*time.Second {
+			t.Fatalf("era %d is not reached", era)
+		}
+	}
 }
 
 func (c *Cluster) mustMove(t *testing.T, to place.Place) Placed {
@@ -69,13 +133,8 @@ func TestMoveOn(t *testing.T) {
 		if now, err := both[0].Confirm(t.Context()); err != nil || now != at {
 			t.Errorf("confirmed %v %v, want %v", now, err, at)
 		}
-		for began := time.Now(); ; time.Sleep(time.Millisecond) {
-			if now, known := both[1].Placed(); known && now == at {
-				break
-			}
-			if time.Since(began) > 10*time.Second {
-				t.Fatalf("the other proxy does not follow to %v", to)
-			}
+		if now := both[1].mustCome(t, at.Era); now != at {
+			t.Fatalf("the other proxy does not follow to %v, but to %v", at, now)
 		}
 		if err := both[1].SayHeld(t.Context(), at.Era, Held{Server: "r", Resting: []string{"10.0.0.1:1"}, Restless: []string{"[::1]:2", "[::1]:3"}}); err != nil {
 			t.Error(err)
