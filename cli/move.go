@@ -20,7 +20,7 @@ const (
 func moveFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.BoolFlag{Name: backFlag, Usage: "move them from the masters to the upstream"},
-		&cli.BoolFlag{Name: abortFlag, Usage: "end a move that is under way, or was left undone: the locks stay where they were"},
+		&cli.BoolFlag{Name: abortFlag, Usage: "end a move that is under way: the locks stay where they were"},
 		&cli.BoolFlag{Name: othersFlag, Usage: "move them although others than proxies are connected to the upstream, and end their connections: none of them may take locks there"},
 	}, proxyFlags()...)
 }
@@ -47,7 +47,7 @@ func moveAction(c *cli.Context) error {
 	lines, err := client.Do(context.WithoutCancel(c.Context), words...).StringSlice()
 	switch {
 	case c.Context.Err() != nil:
-		return errors.New("interrupted: the proxy gives up, if it was not done already; redlock-proxy move --abort says which")
+		return errors.New("interrupted: the proxy gives up, if it was not done already; redlock-proxy check says where the locks are")
 	case err != nil && strings.HasPrefix(err.Error(), "NOQUORUM "):
 		return coded(exitNoQuorum, err)
 	case err != nil:

@@ -33,7 +33,7 @@ func placeOf(cfg conf.Config, masters []quorum.Finding) *placing {
 	}
 	p := &placing{at.Place.Shown(), fmt.Sprintf("at the %v, where they were moved (era %d)", at.Place, at.Era)}
 	if at.Moves() {
-		p.text = fmt.Sprintf("being moved from the %v to the %v (era %d); if nobody does: redlock-proxy move continues it, redlock-proxy move --abort ends it",
+		p.text = fmt.Sprintf("being moved from the %v to the %v (era %d), for which commands on lock keys wait",
 			at.Source(), at.Target(), at.Era)
 	}
 	if cfg.MoveFromUpstream {

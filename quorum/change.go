@@ -274,6 +274,9 @@ func (c *Cluster) followChanges(ctx context.Context) {
 		}
 		s := g.guards.Succession()
 		if s == nil {
+			if g.guards.Lapsed() {
+				c.endLapsed(ctx, g)
+			}
 			continue
 		}
 		if c.underway.Load() == nil {

@@ -48,6 +48,8 @@ type Cluster struct {
 	holding atomic.Bool
 	// changing is held by the one that changes the masters.
 	changing sync.Mutex
+	// moves is the era in which this proxy moves the locks; zero: in none.
+	moves atomic.Int64
 
 	mu      sync.Mutex
 	running context.Context // of Run

@@ -92,8 +92,7 @@ func (c *Cluster) turn() {
 const movePatience = 30 * time.Second
 
 // ErrMoving is returned where the locks have been on their way for long.
-var ErrMoving = errors.New("the locks are being moved, and commands on lock keys wait for that: if nobody moves them any more, " +
-	"'redlock-proxy move' continues it and 'redlock-proxy move --abort' ends it")
+var ErrMoving = errors.New("the locks are still being moved: try again")
 
 // Resting is where the locks are once they are not being moved, and that is known.
 //
@@ -251,9 +250,9 @@ func (c *Cluster) Proxies() []string {
 var ErrNotThere = errors.New("where the locks are was decided anew meanwhile")
 
 // MoveOn has the masters decide where the locks are after one era: that is the next one. It returns that when a majority of the masters votes
-// in it. After an error it may be decided all the same.
+// in it; if the locks are being moved there, this proxy moves them, and renews that lease until ctx ends. After an error it may be decided all the same.
 func (c *Cluster) MoveOn(ctx context.Context, from Placed, to place.Place) (Placed, error) {
-	g, err := c.mayMoveOn(from)
+	g, err := c.mayMoveOn(from, to)
 	if err != nil {
 		return Placed{}, err
 	}
@@ -265,14 +264,38 @@ func (c *Cluster) MoveOn(ctx context.Context, from Placed, to place.Place) (Plac
 	if err := c.decidePlace(ctx, from, to); err != nil {
 		return Placed{}, err
 	}
+	if to.Moves() {
+		c.moves.Store(int64(from.Era + 1))
+		context.AfterFunc(ctx, func() { c.moves.CompareAndSwap(int64(from.Era+1), 0) })
+	}
 	return c.reached(ctx, Placed{to, from.Era + 1})
 }
 
-// mayMoveOn returns the masters of an era, unless another one is the current one or the locks cannot be moved.
-func (c *Cluster) mayMoveOn(from Placed) (*generation, error) {
+// endLapsed has it decided that the locks stay where they are, since no proxy moves them any more. Each proxy does so a different while later: the
+// first need not compete.
+func (c *Cluster) endLapsed(ctx context.Context, g *generation) {
+	if pacing.Sleep(ctx, time.Duration(c.opts.Rand()*float64(askPause))) != nil || !g.guards.Lapsed() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, askPause)
+	defer cancel()
+	at, _ := c.Placed()
+	if err := c.decidePlace(ctx, at, at.Source()); err == nil {
+		c.log.Warn("the move is ended: no proxy continues it; the locks stay where they are", "place", at.Source())
+	}
+}
+
+// Mover returns the ID of the proxy that moves the locks now, as the masters say; empty: none does.
+func (c *Cluster) Mover() string { return c.now().guards.Mover() }
+
+// mayMoveOn returns the masters of an era, unless another one is the current one, or the locks cannot be moved to a place. They can always stay.
+func (c *Cluster) mayMoveOn(from Placed, to place.Place) (*generation, error) {
 	g := c.now()
 	if era, known := g.guards.Era(); !known || c.placedIn(era) != from {
 		return nil, ErrNotThere
+	}
+	if to == from.Source() {
+		return g, nil
 	}
 	return g, g.guards.MayMove()
 }
@@ -281,7 +304,7 @@ func (c *Cluster) mayMoveOn(from Placed) (*generation, error) {
 func (c *Cluster) decidePlace(ctx context.Context, from Placed, to place.Place) error {
 	c.changing.Lock()
 	defer c.changing.Unlock()
-	g, err := c.mayMoveOn(from) // by now this proxy has heard of another that began a moment ago
+	g, err := c.mayMoveOn(from, to) // by now this proxy has heard of another that began a moment ago
 	if err != nil {
 		return err
 	}

@@ -13,17 +13,24 @@ import (
 )
 
 // movable are two proxies on the same masters, with the locks at the upstream.
-func movable(t *testing.T) [2]*Cluster { return movableAs(t, [2]*slog.Logger{}) }
+func movable(t *testing.T, logs ...*slog.Logger) [2]*Cluster {
+	_, both := movableOn(t, logs...)
+	return both
+}
 
-// movableAs is movable with a log for each.
-func movableAs(t *testing.T, logs [2]*slog.Logger) [2]*Cluster {
+// movableOn is movable with its masters.
+func movableOn(t *testing.T, logs ...*slog.Logger) (servers []*redistest.Server, both [2]*Cluster) {
 	var urls []string
 	for range 3 {
-		urls = append(urls, "redis://"+redistest.New(t, redistest.Options{}).Addr())
+		servers = append(servers, redistest.New(t, redistest.Options{}))
+		urls = append(urls, "redis://"+servers[len(servers)-1].Addr())
 	}
-	var both [2]*Cluster
 	for i := range both {
-		c, err := NewCluster(Options{Masters: urls, FreshStart: true, Settings: "s\n" + LocksUpstream, FromUpstream: true, Logger: logs[i]})
+		opts := Options{Masters: urls, FreshStart: true, Settings: "s\n" + LocksUpstream, FromUpstream: true}
+		if i < len(logs) {
+			opts.Logger = logs[i]
+		}
+		c, err := NewCluster(opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +47,7 @@ func movableAs(t *testing.T, logs [2]*slog.Logger) [2]*Cluster {
 		}
 		cancel()
 	}
-	return both
+	return servers, both
 }
 
 // stalls is a log that keeps its proxy from going on once it says a text, until it is let go.
@@ -69,7 +76,7 @@ func (s *stalls) Handle(_ context.Context, r slog.Record) error {
 // over, and follows.
 func TestMoveOnEndsOnceItsEraIsOver(t *testing.T) {
 	log := newStalls("where the locks are is decided")
-	both := movableAs(t, [2]*slog.Logger{slog.New(log), nil})
+	both := movable(t, slog.New(log))
 	stalled, other := both[0], both[1]
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -163,6 +170,61 @@ func TestMoveOn(t *testing.T) {
 	}
 	if ids := both[0].Proxies(); len(ids) != 2 || ids[0] != both[0].id || ids[1] != both[1].id {
 		t.Errorf("proxies %v", ids)
+	}
+}
+
+// A proxy moves the locks for longer than a lease lasts, and renews it. Then it stops, as one that was killed: the other has it decided that the locks stay.
+func TestMoveEndsOnceNobodyRenewsIt(t *testing.T) {
+	both := movable(t)
+	ctx, stop := context.WithCancel(t.Context())
+	from, _ := both[0].Placed()
+	moving, err := both[0].MoveOn(ctx, from, place.ToMasters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both[1].mustCome(t, moving.Era)
+	for began := time.Now(); time.Since(began) < place.Lease+2*time.Second; time.Sleep(100 * time.Millisecond) {
+		if at, known := both[1].Placed(); known && at != moving {
+			t.Fatalf("after %v the locks are at %v, though they are being moved still", time.Since(began), at)
+		}
+	}
+	if by := both[1].Mover(); by != both[0].id {
+		t.Errorf("%q moves the locks, want %q", by, both[0].id)
+	}
+	stop()
+	for _, c := range both {
+		if at := c.mustCome(t, moving.Era+1); at.Place != place.Upstream {
+			t.Errorf("the locks are at %v", at)
+		}
+	}
+}
+
+// Two of three masters stand still while the locks are moved, for longer than a lease lasts. As soon as they are back it is decided that the locks stay.
+func TestMoveEndsOnceTheMastersAreBack(t *testing.T) {
+	servers, both := movableOn(t)
+	ctx, stop := context.WithCancel(t.Context())
+	from, _ := both[0].Placed()
+	moving, err := both[0].MoveOn(ctx, from, place.ToMasters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both[1].mustCome(t, moving.Era)
+	for _, s := range servers[:2] {
+		if err := s.Pause(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop() // the copying failed, and nothing can be decided
+	time.Sleep(place.Lease + 2*time.Second)
+	for _, s := range servers[:2] {
+		if err := s.Continue(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range both {
+		if at := c.mustCome(t, moving.Era+1); at.Place != place.Upstream {
+			t.Errorf("the locks are at %v", at)
+		}
 	}
 }
 

@@ -338,8 +338,8 @@ func (r *Reply) Fail(err error) {
 
 // Failure is the text of Fail.
 func Failure(err error) string {
-	if none, ok := errors.AsType[*quorum.NoQuorumError](err); ok {
-		return "NOQUORUM " + none.Error()
+	if errors.As(err, new(*quorum.NoQuorumError)) {
+		return "NOQUORUM " + err.Error()
 	}
 	if refusal, is := err.(interface{ Reply() string }); is { // the upstream's
 		return refusal.Reply()

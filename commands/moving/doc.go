@@ -5,6 +5,6 @@
 // (holding.go), ends whatever else may write at the upstream (ending.go), and copies (copying.go) from one store to another: the upstream (atupstream.go, with
 // contents.go for what its types are here, clock.go for when they end), and the masters (atmasters.go). The way back is the same with the stores exchanged.
 //
-// A run that fails gives up: then it is decided that the locks stay where they are, which they did all the while. One that could not do even that, or that died, is
-// gone on with by the next run, at whatever proxy.
+// A run that fails gives up: then it is decided that the locks stay where they are, which they did all the while. Where it could not do even that, or died, the lease of
+// the moving place is over soon, and any proxy has that decided.
 package moving

@@ -45,6 +45,8 @@ type masters struct {
 	eras    []place.Place
 	keys    map[quorum.Key]held
 	proxies []string
+	// mover is the proxy that moves the locks, as the masters say.
+	mover   string
 	holding []quorum.Held
 	// fails is asked before each step, by its name, and says what it ends with.
 	fails func(step string) error
@@ -99,6 +101,8 @@ func (m *masters) decide(to place.Place) {
 	m.at = quorum.Placed{Place: to, Era: m.at.Era + 1}
 	m.eras = append(m.eras, to)
 }
+
+func (m *masters) Mover() string { return m.mover }
 
 func (m *masters) Proxies() []string { return m.proxies }
 
@@ -241,7 +245,7 @@ func newRig(t *testing.T) *rig {
 // another is the mover of another proxy.
 func (r *rig) another() *Mover {
 	m := New(Options{Masters: r.masters, Connect: r.connect, LockKeys: []string{"lock:*", "lo?k-*"}, Place: placeOf, Prefix: "p:"})
-	m.settle, m.patience, m.giveUpTime = 20*time.Millisecond, 500*time.Millisecond, 2*time.Second
+	m.settle, m.patience, m.lease = 20*time.Millisecond, 500*time.Millisecond, 2*time.Second
 	return m
 }
 

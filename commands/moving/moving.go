@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -22,9 +23,11 @@ type Masters interface {
 	Confirm(ctx context.Context) (quorum.Placed, error)
 	// MayMove says why the locks cannot be moved now.
 	MayMove() error
-	// MoveOn has it decided that the era after one has the locks at a place, and returns it when a majority votes in it. After an error it may be
-	// decided all the same.
+	// MoveOn has it decided that the era after one has the locks at a place, and returns it when a majority votes in it; a moving place lasts as long as ctx.
+	// After an error it may be decided all the same.
 	MoveOn(ctx context.Context, from quorum.Placed, to place.Place) (quorum.Placed, error)
+	// Mover is the ID of the proxy that moves the locks now; empty: none does.
+	Mover() string
 	// Proxies are the IDs of those that are heard of, this one's own included.
 	Proxies() []string
 	// Holding tells which of them said in an era that they hold back.
@@ -76,9 +79,6 @@ func (o Order) target() place.Place {
 // ErrRunning says that a move is under way at this proxy.
 var ErrRunning = errors.New("a move is under way at this proxy already")
 
-// errUnknown says why an operator is asked to come again.
-var errUnknown = errors.New("it is not known now what became of it: redlock-proxy move continues it, redlock-proxy move --abort ends it")
-
 // Mover moves the locks. It is safe for concurrent use; one run is made at a time.
 type Mover struct {
 	opts     Options
@@ -86,8 +86,8 @@ type Mover struct {
 	turn     chan struct{}
 	// settle is how long an era must have lasted before anything is written in it.
 	settle time.Duration
-	// patience bounds the wait for proxies to say that they hold back, copyTime all until the locks are where they are to be, and giveUpTime giving up.
-	patience, copyTime, giveUpTime time.Duration
+	// patience bounds the wait for proxies to say that they hold back, copyTime all until the locks are where they are to be, and lease giving up.
+	patience, copyTime, lease time.Duration
 }
 
 // New makes a Mover.
@@ -95,7 +95,7 @@ func New(opts Options) *Mover {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	return &Mover{
 		opts: opts, lockKeys: keys.NewPatterns(opts.LockKeys...), turn: make(chan struct{}, 1),
-		settle: vote.RoundLimit + vote.RoundLimit/10, patience: 5 * time.Second, copyTime: 2 * time.Minute, giveUpTime: 10 * time.Second,
+		settle: vote.RoundLimit + vote.RoundLimit/10, patience: 5 * time.Second, copyTime: 2 * time.Minute, lease: place.Lease,
 	}
 }
 
@@ -107,7 +107,7 @@ func (m *Mover) client(name string) (key string, ours bool) {
 
 // Move does what is ordered, and tells of each step as it is taken. An ended ctx has it give up.
 //
-// Errors: ErrRunning; else the error says where the locks are.
+// Errors say where the locks are; ErrRunning is among them.
 func (m *Mover) Move(ctx context.Context, order Order, report func(step string)) (Result, error) {
 	say := func(step string) {
 		m.opts.Logger.Info("moving the locks: " + step)
@@ -115,27 +115,34 @@ func (m *Mover) Move(ctx context.Context, order Order, report func(step string))
 			report(step)
 		}
 	}
-	if order.Abort {
-		return m.abort(ctx, say)
+	r := &run{Mover: m, order: order, say: say}
+	if at, known := m.opts.Masters.Placed(); known {
+		r.at = at
+	}
+	err := m.run(ctx, r)
+	if r.result.At = r.at.Place; err != nil {
+		err = fmt.Errorf("%s: %w", r.where(), err)
+		m.opts.Logger.Warn("the locks were not moved", "cause", err)
+	}
+	return r.result, err
+}
+
+func (m *Mover) run(ctx context.Context, r *run) (err error) {
+	if r.order.Abort {
+		return r.abort(ctx)
 	}
 	select {
 	case m.turn <- struct{}{}:
 		defer func() { <-m.turn }()
 	default:
-		return Result{}, ErrRunning
+		return ErrRunning
 	}
-	conn, err := m.opts.Connect(ctx)
-	if err != nil {
-		return Result{}, err
+	if r.conn, err = m.opts.Connect(ctx); err != nil {
+		return err
 	}
-	defer conn.Close()
-	if _, err := conn.Ask(ctx, []string{"CLIENT", "SETNAME", connectionName}); err != nil { // where it is refused, it goes without
-		return Result{}, err
+	defer r.conn.Close()
+	if _, err := r.conn.Ask(ctx, []string{"CLIENT", "SETNAME", connectionName}); err != nil { // where it is refused, it goes without
+		return err
 	}
-	r := &run{Mover: m, order: order, say: say, conn: conn}
-	result, err := r.move(ctx)
-	if err != nil {
-		m.opts.Logger.Warn("the locks were not moved", "cause", err)
-	}
-	return result, err
+	return r.move(ctx)
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/commands/keyspace/contents"
 	"redlock-proxy/internal/resp"
@@ -71,7 +72,7 @@ func TestThereAndBack(t *testing.T) {
 			t.Errorf("%v: there %v", key, there)
 		}
 	}
-	if _, err := r.move(Order{Back: true}); !errors.Is(err, quorum.ErrForeign) || !strings.HasPrefix(err.Error(), "nothing is changed: lock key 'lock:foreign'") {
+	if _, err := r.move(Order{Back: true}); !errors.Is(err, quorum.ErrForeign) || !strings.HasPrefix(err.Error(), "the locks stay at the masters: lock key 'lock:foreign'") {
 		t.Errorf("a foreign lock: %v", err)
 	}
 	delete(r.masters.keys, on(0, "lock:foreign"))
@@ -181,6 +182,51 @@ func TestDecidedAllTheSame(t *testing.T) {
 	}
 	if result := r.mustMove(Order{}); result.At != place.Masters || result.Removed != 1 || len(r.masters.keys) != 1 {
 		t.Errorf("%+v, %v", result, r.masters.keys)
+	}
+}
+
+// TestFailureTellsWhereTheLocksAre: also where the masters answer no more, so that nothing can be decided.
+func TestFailureTellsWhereTheLocksAre(t *testing.T) {
+	t.Parallel()
+	for step, want := range map[string]string{
+		"confirm":    "the locks stay at the upstream: a majority of 3 masters agreed only",
+		"update":     "the locks are at the upstream, and stay there: commands on lock keys go on as soon as a majority of the masters votes: ",
+		"to masters": "the locks are at the upstream still, or at the masters already: a majority of the masters decides that as soon as it votes, and commands on lock keys wait for it: ",
+	} {
+		r := newRig(t)
+		r.mover.lease = 200 * time.Millisecond
+		r.line("SET lock:a token PX 60000")
+		var gone atomic.Bool
+		r.masters.fails = func(at string) error {
+			if gone.Store(gone.Load() || at == step); gone.Load() {
+				return &quorum.NoQuorumError{Masters: 3, Late: time.Second}
+			}
+			return nil
+		}
+		_, err := r.move(Order{})
+		if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasPrefix(command.Failure(err), "NOQUORUM "+want) {
+			t.Errorf("%s: %v, want %s", step, err, want)
+		}
+	}
+}
+
+// TestLed: what another proxy moves is left to it, but can be ended.
+func TestLed(t *testing.T) {
+	t.Parallel()
+	for _, order := range []Order{{}, {Back: true}} {
+		r := newRig(t)
+		r.masters.at.Place, r.masters.mover = place.ToMasters, "other"
+		if order.Back {
+			r.masters.at.Place = place.ToUpstream
+		}
+		source := r.masters.at.Source()
+		_, err := r.move(order)
+		if want := fmt.Sprintf("the locks are at the %v, and another proxy moves them: ", source); !errors.Is(err, errLed) || !strings.HasPrefix(err.Error(), want) || len(r.masters.eras) > 0 {
+			t.Errorf("%v, want %s; eras %v", err, want, r.masters.eras)
+		}
+		if result := r.mustMove(Order{Abort: true}); !result.Aborted || result.At != source {
+			t.Errorf("%+v", result)
+		}
 	}
 }
 
@@ -406,10 +452,10 @@ func TestRefused(t *testing.T) {
 		eras    int
 		want    string
 	}{
-		{"CLIENT LIST", 0, "nothing is changed: CLIENT at the upstream: NOPERM"}, {"INFO", 0, "nothing is changed: INFO at the upstream: NOPERM"},
-		{"CLIENT KILL ID " + nobody, 0, "nothing is changed: CLIENT at the upstream: NOPERM"},
-		{"SCAN", 0, "nothing is changed: SCAN at the upstream: NOPERM"}, {"TIME", 0, "nothing is changed: TIME at the upstream: NOPERM"},
-		{"PTTL", 0, "nothing is changed: PTTL at the upstream: NOPERM"},
+		{"CLIENT LIST", 0, "the locks stay at the upstream: CLIENT at the upstream: NOPERM"}, {"INFO", 0, "the locks stay at the upstream: INFO at the upstream: NOPERM"},
+		{"CLIENT KILL ID " + nobody, 0, "the locks stay at the upstream: CLIENT at the upstream: NOPERM"},
+		{"SCAN", 0, "the locks stay at the upstream: SCAN at the upstream: NOPERM"}, {"TIME", 0, "the locks stay at the upstream: TIME at the upstream: NOPERM"},
+		{"PTTL", 0, "the locks stay at the upstream: PTTL at the upstream: NOPERM"},
 		{"CLIENT KILL ID " + nobody[:1], 2, "the locks stay at the upstream: connections at the upstream cannot be ended: CLIENT at the upstream: NOPERM"},
 	} {
 		r.masters.eras = nil
@@ -431,7 +477,7 @@ func TestNoMaster(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.line("REPLICAOF 127.0.0.1 1")
-	if _, err := r.move(Order{}); err == nil || !strings.Contains(err.Error(), `nothing is changed: the upstream is no master, but "slave"`) {
+	if _, err := r.move(Order{}); err == nil || !strings.Contains(err.Error(), `the locks stay at the upstream: the upstream is no master, but "slave"`) {
 		t.Errorf("%v", err)
 	}
 }
@@ -554,7 +600,7 @@ func TestBegunByOthers(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := r.move(Order{}); err == nil || !strings.Contains(err.Error(), "nothing is changed by this one") || r.masters.at.Place != place.Upstream {
+	if _, err := r.move(Order{}); err == nil || !errors.Is(err, quorum.ErrNotThere) || r.masters.at.Place != place.Upstream {
 		t.Errorf("%v, %v", err, r.masters.at)
 	}
 }

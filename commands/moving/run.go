@@ -19,56 +19,73 @@ type run struct {
 	conn  Connection
 	// own is the number of that connection at the upstream, server the run_id there.
 	own, server string
-	// at is where the locks are, as far as this run has brought them.
-	at     quorum.Placed
-	result Result
+	// at is where the locks are, as far as this run knows; its zero value: it does not.
+	at quorum.Placed
+	// arriving is set while it is being decided that they have moved, open where it is not known what became of a decision.
+	arriving, open bool
+	result         Result
+}
+
+// where tells where the locks are after a failure.
+func (r *run) where() string {
+	from := r.at.Source()
+	switch {
+	case r.at == quorum.Placed{}:
+		return "nothing is changed, and where the locks are is not known"
+	case r.open && r.arriving:
+		return fmt.Sprintf("the locks are at the %v still, or at the %v already: a majority of the masters decides that as soon as it votes, and commands on lock keys wait for it",
+			from, r.at.Target())
+	case r.open:
+		return fmt.Sprintf("the locks are at the %v, and stay there: commands on lock keys go on as soon as a majority of the masters votes", from)
+	case r.at.Moves():
+		return fmt.Sprintf("the locks are at the %v, and another proxy moves them", from)
+	default:
+		return fmt.Sprintf("the locks stay at the %v", from)
+	}
 }
 
 // move moves the locks, or does what is left to do where they are there already. The connection was made before, so that what is confirmed
 // holds for what is sent over it (rule 1).
-func (r *run) move(ctx context.Context) (Result, error) {
-	var err error
+func (r *run) move(ctx context.Context) (err error) {
 	if r.at, err = r.opts.Masters.Confirm(ctx); err != nil {
-		return r.result, err
+		return err
 	}
-	target := r.order.target()
-	switch next := r.at.Towards(target); {
+	switch next := r.at.Towards(r.order.target()); {
 	case next.Moves():
-		err = r.through(ctx, next)
+		return r.through(ctx, next)
 	case r.at.Moves():
-		return r.abort(ctx, r.say)
+		return r.abort(ctx)
 	default:
 		r.result.Already = true
-		err = r.tidy(ctx)
+		return r.tidy(ctx)
 	}
-	r.result.At = r.at.Place
-	return r.result, err
 }
 
 // through moves the locks by the moving place.
 func (r *run) through(ctx context.Context, moving place.Place) error {
+	ctx, cancel := context.WithCancel(ctx) // until then the lease is renewed
+	defer cancel()
 	if err := r.look(ctx); err != nil {
-		return fmt.Errorf("nothing is changed: %w", err)
+		return err
 	}
-	began, err := r.begin(ctx, moving)
-	since := time.Now()
-	if errors.Is(err, quorum.ErrNotThere) { // it is another one's move
-		return fmt.Errorf("nothing is changed by this one: %w", err)
-	}
-	if err != nil {
+	if err := r.begin(ctx, moving); errors.Is(err, quorum.ErrNotThere) || errors.Is(err, errLed) {
+		return err
+	} else if err != nil { // it may be decided all the same
+		cancel()
 		return r.giveUp(ctx, r.at.Era+1, err)
 	}
-	r.at = began
-	r.say(fmt.Sprintf("decided: %v, in era %d; all proxies hold back commands on lock keys", began.Place, began.Era))
-	limited, cancel := context.WithTimeoutCause(ctx, r.copyTime, fmt.Errorf("it took longer than %v", r.copyTime))
-	defer cancel()
+	since := time.Now()
+	r.say(fmt.Sprintf("decided: %v, in era %d; all proxies hold back commands on lock keys", r.at.Place, r.at.Era))
+	limited, end := context.WithTimeoutCause(ctx, r.copyTime, fmt.Errorf("it took longer than %v", r.copyTime))
+	defer end()
 	copied, err := r.carry(limited, since)
 	if err == nil {
 		err = r.arrive(limited)
 	}
 	r.result.Held = time.Since(since)
 	if err != nil {
-		if err = r.giveUp(ctx, began.Era, err); err != nil {
+		cancel()
+		if err = r.giveUp(ctx, r.at.Era, err); err != nil {
 			return err
 		}
 	}
@@ -77,29 +94,40 @@ func (r *run) through(ctx context.Context, moving place.Place) error {
 	return nil
 }
 
-// beginnings is how often a move is begun where others bring it about at the same time.
-const beginnings = 3
+// beginnings is how often a move is begun where others bring it about at the same time; leasePause is what a lease takes to be seen.
+const (
+	beginnings = 3
+	leasePause = 200 * time.Millisecond
+)
 
-var errBusy = errors.New("others decide where the locks are at the same time, over and over")
+// errLed says that another proxy renews the lease.
+var errLed = errors.New("another proxy moves the locks")
 
-// begin has it decided that the locks are being moved, by this run. Where others have decided just that meanwhile it is decided once more: they may
-// only have brought to its end what this one had begun, and nobody would go on with it. quorum.ErrNotThere: something else is decided.
-func (r *run) begin(ctx context.Context, moving place.Place) (quorum.Placed, error) {
-	for range beginnings {
+// begin has it decided that the locks are being moved, by this run. Where others have decided just that meanwhile, and none of them moves them, it is decided
+// once more: they have only brought to its end what this one had begun.
+func (r *run) begin(ctx context.Context, moving place.Place) error {
+	for n := 0; ; n++ {
+		if by := r.opts.Masters.Mover(); r.at.Moves() && by != "" {
+			return fmt.Errorf("%w: %s; wait for it, or end it (--abort)", errLed, by)
+		}
 		began, err := r.opts.Masters.MoveOn(ctx, r.at, moving)
-		if !errors.Is(err, quorum.ErrNotThere) {
-			return began, err
+		if err == nil {
+			r.at = began
+		}
+		if n == beginnings || !errors.Is(err, quorum.ErrNotThere) {
+			return err
 		}
 		now, unknown := r.opts.Masters.Confirm(ctx)
-		switch {
-		case unknown != nil:
-			return began, unknown
-		case now.Place != moving:
-			return began, err
+		if unknown != nil {
+			return unknown
 		}
-		r.at = now
+		if r.at = now; now.Place != moving {
+			return err
+		}
+		if err := pacing.Sleep(ctx, leasePause); err != nil {
+			return err
+		}
 	}
-	return quorum.Placed{}, errBusy
 }
 
 // look finds what speaks against a move, and changes nothing.
@@ -143,6 +171,7 @@ func (r *run) carry(ctx context.Context, since time.Time) ([]name, error) {
 
 // arrive has it decided that the locks have moved.
 func (r *run) arrive(ctx context.Context) error {
+	r.arriving = true
 	there, err := r.opts.Masters.MoveOn(ctx, r.at, r.at.Target())
 	if err == nil {
 		r.at = there
@@ -150,68 +179,60 @@ func (r *run) arrive(ctx context.Context) error {
 	return err
 }
 
-// giveUp has it decided that the locks stay where they are, unless others have decided otherwise, and returns why: nil where this very run has them
-// moved after all, as it turns out. The era is that in which it moved them.
+// giveUp has it decided that the locks stay where they are after an era in which they are moved, unless others have decided otherwise, and returns why: nil
+// where this very run has them moved after all, as it turns out.
 func (r *run) giveUp(ctx context.Context, era int, cause error) error {
 	r.say(fmt.Sprintf("giving up: %v", cause))
-	target := r.order.target()
-	rests, err := r.rest(ctx, era)
-	switch {
-	case err != nil:
-		return fmt.Errorf("%w; %w", cause, errUnknown)
-	case rests.Place == target && rests.Era == era+1:
-		r.at = rests
+	moved := quorum.Placed{Place: r.at.Target(), Era: r.at.Era + 1}
+	if r.rest(ctx, era) == nil && r.at == moved && r.arriving {
 		return nil
-	case rests.Place == target:
-		return fmt.Errorf("another one has moved the locks: %w", cause)
-	case rests.Moves():
-		return fmt.Errorf("another one continues it: %w", cause)
-	default:
-		r.at = rests
-		return fmt.Errorf("the locks stay at the %v: %w", rests.Place, cause)
 	}
+	return cause
 }
 
-// rest has the locks stay where they are unless something is decided after an era in which they were moved, and returns where they are. Where that
-// era is not decided so far it takes its place: else it might be later, with nobody who moves them.
-func (m *Mover) rest(ctx context.Context, era int) (quorum.Placed, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.giveUpTime)
+// rest has the locks stay where they are after an era in which they are moved, unless something else is decided by now. Where too few masters answer for that, the lease of the move is over
+// meanwhile, and any proxy does it.
+func (r *run) rest(ctx context.Context, era int) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.lease)
 	defer cancel()
 	for {
-		now, err := m.opts.Masters.Confirm(ctx)
-		if err == nil && (now.Era > era || now.Era == era && !now.Moves()) {
-			return now, nil
+		now, err := r.opts.Masters.Confirm(ctx)
+		if err == nil && now.Era == era && now.Moves() {
+			now, err = r.opts.Masters.MoveOn(ctx, now, now.Source())
 		}
-		if err == nil {
-			if now, err = m.opts.Masters.MoveOn(ctx, now, now.Source()); err == nil {
-				return now, nil
-			}
+		if r.open = err != nil; !r.open {
+			r.at = now
+			return nil
 		}
 		if pacing.Sleep(ctx, retryPause) != nil {
-			return quorum.Placed{}, err
+			return err
 		}
 	}
 }
 
 // abort ends a move, whoever began it.
-func (m *Mover) abort(ctx context.Context, say func(string)) (Result, error) {
-	at, err := m.opts.Masters.Confirm(ctx)
-	if err != nil {
-		return Result{}, err
+func (r *run) abort(ctx context.Context) (err error) {
+	if r.at, err = r.opts.Masters.Confirm(ctx); err != nil {
+		return err
 	}
-	if !at.Moves() {
-		return Result{At: at.Place, Already: true}, nil
+	if !r.at.Moves() {
+		r.result.Already = true
+		return nil
 	}
-	rests, err := m.rest(ctx, at.Era)
-	switch {
-	case err != nil:
-		return Result{}, fmt.Errorf("%w; %w", err, errUnknown)
-	case rests.Place != at.Source():
-		return Result{}, fmt.Errorf("it was too late: the locks are at the %v", rests.Place)
+	source := r.at.Source()
+	if err := r.rest(ctx, r.at.Era); err != nil {
+		return err
 	}
-	say(fmt.Sprintf("given up: %v, in era %d", rests.Place, rests.Era))
-	return Result{At: rests.Place, Aborted: true}, nil
+	if r.at.Place != source {
+		return errLate
+	}
+	r.result.Aborted = true
+	r.say(fmt.Sprintf("given up: %v, in era %d", r.at.Place, r.at.Era))
+	return nil
 }
+
+// errLate says that there was nothing to end any more.
+var errLate = errors.New("it was too late to end the move")
 
 // clear removes the locks where they were (rule 5). They mean nothing there any more, so the move is done whatever comes of it.
 func (r *run) clear(ctx context.Context, names []name) {
@@ -237,7 +258,7 @@ func (r *run) tidy(ctx context.Context) error {
 		r.result.Removed, err = other.remove(ctx, names)
 	}
 	if err != nil {
-		return fmt.Errorf("the locks are at the %v, and what may be left of them elsewhere is not removed: %w", r.at.Place, err)
+		return fmt.Errorf("what may be left of them elsewhere is not removed: %w", err)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/peer"
@@ -39,7 +40,7 @@ func (g *Guard) announce(ctx context.Context) error {
 	if g.set.eras.isOver() {
 		return nil // it counts no votes any more
 	}
-	own := peer.Proxy{ID: g.set.id, Masters: len(g.set.guards), Guards: !g.set.off, Servers: g.set.servers(), Settings: g.set.rules.digest()}
+	own := peer.Proxy{ID: g.set.id, Masters: len(g.set.guards), Guards: !g.set.off, Servers: g.set.servers(), Settings: g.set.rules.digest(), Moves: g.set.moves()}
 	g.mu.Lock()
 	if g.fittedTime > 0 && (g.step.At.IsZero() || g.step.Judged) && g.doubt.nonce == "" {
 		own.ClockSince, own.At = g.clock.Since, g.fittedTime
@@ -59,9 +60,10 @@ func (g *Guard) announce(ctx context.Context) error {
 
 // noteProxies takes the entries of all proxies.
 func (g *Guard) noteProxies(own peer.Proxy, entries []string) {
-	var others []peer.Proxy
+	var others, all []peer.Proxy
 	for ; len(entries) > 0; entries = entries[2:] {
 		p, ok := peer.Parse(entries[0], entries[1])
+		all = append(all, p)
 		switch {
 		case !ok:
 		case p.ID == own.ID:
@@ -70,6 +72,7 @@ func (g *Guard) noteProxies(own peer.Proxy, entries []string) {
 			others = append(others, p)
 		}
 	}
+	g.set.eras.heard(g.index, all, time.Now())
 	g.mu.Lock()
 	g.proxies = others
 	for _, text := range g.differing(own) {

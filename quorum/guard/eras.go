@@ -44,6 +44,8 @@ type eras struct {
 	// stirred is when a ballot was last seen by which something may follow; bound is what was announced to masters, by their number.
 	stirred time.Time
 	bound   map[int]bound
+	// leases are what masters said of who moves the locks, by their number.
+	leases map[int]lease
 }
 
 // bound is where the locks are to be, and when that was heard.
@@ -55,7 +57,7 @@ type bound struct {
 type teller struct{ masters, master int }
 
 func newEras(masters []Master, joins *succession.Era, now time.Time) *eras {
-	e := &eras{statements: map[int]statement{}, looked: map[int]bool{}, believed: map[string]bool{}, refuted: map[string]bool{}, before: map[teller]bool{}, bound: map[int]bound{}}
+	e := &eras{statements: map[int]statement{}, looked: map[int]bool{}, believed: map[string]bool{}, refuted: map[string]bool{}, before: map[teller]bool{}, bound: map[int]bound{}, leases: map[int]lease{}}
 	for _, m := range masters {
 		e.names = append(e.names, m.Name)
 	}
@@ -215,7 +217,7 @@ func (e *eras) isBoundFor(to place.Place) bool {
 			n++
 		}
 	}
-	return n > 0 && n >= min(2, vote.Majority(len(e.names)))
+	return n > 0 && n >= believed(len(e.names))
 }
 
 // begun is the set in which a master is admitted.

@@ -121,7 +121,7 @@ func (s *Set) Held(ctx context.Context) map[string]string {
 		defer mu.Unlock()
 		for ; err == nil && len(parts) > 1; parts = parts[2:] {
 			one := [2]string{parts[0], strings.Clone(parts[1])}
-			if says[one]++; says[one] >= min(2, vote.Majority(len(s.guards))) {
+			if says[one]++; says[one] >= believed(len(s.guards)) {
 				held[one[0]] = one[1]
 			}
 		}

@@ -44,6 +44,8 @@ type Options struct {
 	Before []*Guard
 	// ID is the proxy's, of which NewID makes one.
 	ID string
+	// Moves returns the era of the masters in which this proxy moves the locks; zero: in none.
+	Moves func() int
 	// SinceBoot is how long the machine has been up, with the time that it was suspended.
 	// The default asks the system; zero: not known.
 	SinceBoot func() time.Duration
@@ -75,6 +77,7 @@ type Set struct {
 	log      *slog.Logger
 	off      bool
 	boot     func() time.Duration
+	moves    func() int
 	// id is the proxy's. Every nonce is this set's alone.
 	id    string
 	nonce func() string
@@ -90,19 +93,22 @@ type Set struct {
 }
 
 // NewID makes an ID by which a proxy makes itself known on its masters.
-func NewID() string { return peer.NewID(marker.Protocol) }
+func NewID() string { return peer.NewID(peer.Protocol) }
 
 // NewSet guards these masters.
 func NewSet(opts Options, masters []Master) *Set {
 	s := &Set{
 		longest: longest.New(len(masters), opts.MaxTTL), fresh: newFreshStart(len(masters), opts.FreshStart),
 		override: newOverride(len(masters), opts.Vouched),
-		log:      opts.Logger, off: opts.Off, boot: opts.SinceBoot, id: cmp.Or(opts.ID, NewID()), nonce: marker.NewNonce,
+		log:      opts.Logger, off: opts.Off, boot: opts.SinceBoot, moves: opts.Moves, id: cmp.Or(opts.ID, NewID()), nonce: marker.NewNonce,
 		eras: newEras(masters, opts.Joins, time.Now()), before: opts.Before,
 		warned: map[string]bool{},
 	}
 	if s.boot == nil {
 		s.boot = clock.SinceBoot
+	}
+	if s.moves == nil {
+		s.moves = func() int { return 0 }
 	}
 	s.rules = newAgreement(opts.Settings, s.eras.names, s.eras.isNumbered, s.eras.isPlaced)
 	for i, m := range masters {

@@ -1,6 +1,6 @@
 // Package place defines where the locks of a running system are, and by which steps they move from its one Redis, the upstream, to the
 // masters, and back. It does no I/O. Rule 1 is kept by package proxy (carry.go at each connection, holdback.go for what a proxy
-// reports), rules 2 to 6 by package commands/moving, the order of the places by package quorum (MoveOn) and the eras of quorum/guard.
+// reports), rules 2 to 6 by package commands/moving, rule 7 and the order of the places by package quorum (MoveOn) and the eras of quorum/guard.
 //
 // At any time one [Place] decides who holds a lock, or nobody does for a moment. Which place that is is decided among the masters, as which
 // masters follow which (package succession): each place is an era of its own, of the same masters, and what is of another era does not count.
@@ -25,6 +25,8 @@
 //  5. When all of it is written, it is decided that they have moved. Then, over the connection of rule 2, they are removed where
 //     they were.
 //  6. Who goes on with a move of another one, or begins one anew, has that decided first, as an era of its own.
+//  7. A moving place is a lease: the proxy that moves the locks renews it wherever proxies announce themselves. A proxy that has not seen it
+//     renewed for [Lease] has it decided that the locks stay. Anybody may do that at any time, so no clock has to be right for it.
 //
 // explore_test.go tries all orders of messages for two proxies and two who move, each of which may stop at any point and go on later, with an
 // upstream that restarts with its data, with older data, or with none, and finds each rule needed. Its first version found two more rules of

@@ -1,6 +1,12 @@
 package place
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
+
+// Lease is for how long a moving place lasts that nobody was seen to renew.
+const Lease = 5 * time.Second
 
 // Place is where the locks are: what decides who holds one.
 type Place uint8

@@ -16,7 +16,11 @@ const Heard = 3 * time.Second
 // follows is at the end of the ID of a proxy that follows when the masters are changed; before it is the protocol, from 2 on.
 const follows = "-1"
 
-// NewID is an ID for a proxy of that protocol (marker.Protocol).
+// Protocol is the number of what this version does together with other proxies, beside marker.Protocol for what it leaves on masters. Protocol 3 renews
+// the lease of a move.
+const Protocol = 3
+
+// NewID is an ID for a proxy of that protocol.
 func NewID(protocol int) string { return rand.Text() + "." + strconv.Itoa(protocol) + follows }
 
 // Protocol is the number of what the proxy does on masters; 0 where it does not know that masters can be changed.
@@ -46,6 +50,8 @@ type Proxy struct {
 	ClockSince, At time.Duration
 	// Settings is a hash of what decides which key is which lock; empty: it grants none.
 	Settings string
+	// Moves is the era of the masters in which it moves the locks; zero: in none.
+	Moves int
 }
 
 // Announcement is the part of it that the proxy writes.
@@ -54,13 +60,21 @@ func (p Proxy) Announcement() string {
 	if p.Guards {
 		guards = 1
 	}
-	return fmt.Sprintf("%d %d %s %d %d %s", p.Masters, guards, p.Servers, p.ClockSince.Microseconds(), p.At.Microseconds(), p.Settings)
+	text := fmt.Sprintf("%d %d %s %d %d %s", p.Masters, guards, p.Servers, p.ClockSince.Microseconds(), p.At.Microseconds(), p.Settings)
+	if p.Moves > 0 {
+		text += " " + strconv.Itoa(p.Moves)
+	}
+	return text
 }
 
 // Parse reads an entry. ok is false for what no proxy of this version wrote.
 func Parse(id, entry string) (p Proxy, ok bool) {
 	parts := strings.Split(entry, " ")
-	if len(parts) != 8 {
+	moves := 0
+	if len(parts) > 8 {
+		moves, _ = strconv.Atoi(parts[8])
+	}
+	if len(parts) < 8 {
 		return Proxy{}, false
 	}
 	var n [7]int64
@@ -73,7 +87,7 @@ func Parse(id, entry string) (p Proxy, ok bool) {
 	return Proxy{
 		ID: id, Announced: time.Duration(n[0]) * time.Millisecond, First: time.Duration(n[1]) * time.Millisecond,
 		Masters: int(n[2]), Guards: n[3] == 1, Servers: parts[4],
-		ClockSince: time.Duration(n[5]) * time.Microsecond, At: time.Duration(n[6]) * time.Microsecond, Settings: parts[7],
+		ClockSince: time.Duration(n[5]) * time.Microsecond, At: time.Duration(n[6]) * time.Microsecond, Settings: parts[7], Moves: moves,
 	}, true
 }
 

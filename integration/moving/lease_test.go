@@ -1,0 +1,77 @@
+//go:build integration
+
+package moving
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+)
+
+// back is how long it takes at most until lock keys can be used again by themselves, once all servers are well.
+const back = 10 * time.Second
+
+// wantBack wants the locks to be at the upstream again without a command of an operator.
+func (r *rig) wantBack(proxy int, key string) {
+	r.t.Helper()
+	began := time.Now()
+	kit.Want(r.t, kit.Connect(r.t, r.proxies[proxy]), "OK", "SET", key, "me", "NX", "PX", "60000")
+	if took := time.Since(began); took > back {
+		r.t.Errorf("lock keys could be used again after %v", took)
+	}
+	if got := r.atUpstream(); len(got) == 0 {
+		r.t.Errorf("the locks are not at the upstream")
+	}
+}
+
+// TestMoverIsKilled: the proxy that moves the locks is killed once it is decided that they move. The locks stay where they are, without a command of an operator.
+func TestMoverIsKilled(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	one, _ := r.pair()
+	for i := range 3000 { // so that copying takes a while
+		kit.Want(t, one, "OK", "SET", fmt.Sprint("lock:", i), "me", "NX", "PX", "600000")
+	}
+	moved := make(chan error, 1)
+	go func() { _, err := r.move(0); moved <- err }()
+	_, err := r.proxies[0].WaitLog("decided: to-masters", kit.Patience)
+	kit.Must(t, err)
+	kit.Must(t, r.proxies[0].Kill())
+	if err := <-moved; err == nil {
+		t.Fatal("the move was done")
+	}
+	r.wantBack(1, "lock:a")
+	kit.Want(t, kit.Connect(t, r.proxies[1]), nil, "SET", "lock:0", "you", "NX", "PX", "60000")
+	r.restart(0)
+	r.wantVoting()
+	wantSaid(t, r.mustMove(1), "the locks are at the masters now: 3001 string")
+}
+
+// TestMastersStandStillDuringAMove: most masters stand still while the locks are copied, for longer than the proxy tries. The move fails, and says where the locks
+// are. They stay there as soon as the masters are back, without a command of an operator.
+func TestMastersStandStillDuringAMove(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	one, _ := r.pair()
+	for i := range 1000 {
+		kit.Want(t, one, "OK", "SET", fmt.Sprint("lock:", i), "me", "NX", "PX", "600000")
+	}
+	moved := make(chan error, 1)
+	go func() { _, err := r.move(0); moved <- err }()
+	_, err := r.proxies[0].WaitLog("decided: to-masters", kit.Patience)
+	kit.Must(t, err)
+	for _, master := range r.masters[:3] {
+		kit.Must(t, master.Pause())
+	}
+	if err := <-moved; err == nil || !strings.Contains(err.Error(), "the locks are at the upstream, and stay there") {
+		t.Errorf("the move said: %v", err)
+	}
+	for _, master := range r.masters[:3] {
+		kit.Must(t, master.Continue())
+	}
+	r.wantBack(0, "lock:a")
+	r.wantBack(1, "lock:b")
+}
