@@ -57,12 +57,9 @@ func (r *run) quiet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	held, silent, err := r.await(ctx)
+	held, err := r.await(ctx)
 	if err != nil {
 		return err
-	}
-	if r.result.Silent = silent; len(silent) > 0 {
-		r.say(fmt.Sprintf("%d proxies did not say in time that they hold back: %s", len(silent), strings.Join(silent, ", ")))
 	}
 	for _, h := range held {
 		if h.Server != "" && h.Server != r.server {
@@ -79,7 +76,7 @@ func (r *run) quiet(ctx context.Context) error {
 		}
 	}
 	if len(r.result.Others) > 0 && !r.order.EvenIfOthers {
-		return &OthersError{r.result.Others, silent}
+		return &OthersError{r.result.Others}
 	}
 	return r.end(ctx, strange)
 }
@@ -193,18 +190,12 @@ func (r *run) connections(ctx context.Context) ([]connection, error) {
 type OthersError struct {
 	// Others are their connections.
 	Others []string
-	// Silent are the proxies whose connections are not known: some of the others may be theirs.
-	Silent []string
 }
 
 // Error names some of them.
 func (e *OthersError) Error() string {
-	text := fmt.Sprintf("%d connections at the upstream are of others than proxies that hold back, and may be of clients that lock there: %s",
-		len(e.Others), some(e.Others))
-	if len(e.Silent) > 0 {
-		text += fmt.Sprintf("; some may be of proxies that do not answer (%s)", some(e.Silent))
-	}
-	return text + "; if none of them takes locks there, --even-if-others (EVENIFOTHERS) ends them and goes on"
+	return fmt.Sprintf("%d connections at the upstream are of others than proxies that hold back, and may be of clients that lock there: %s; "+
+		"if none of them takes locks there, --even-if-others (EVENIFOTHERS) ends them and goes on", len(e.Others), some(e.Others))
 }
 
 // shown is how many are named.

@@ -2,6 +2,7 @@ package moving
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -15,22 +16,24 @@ const (
 	retryPause = 100 * time.Millisecond
 )
 
-// await waits until all proxies have said that they hold back, but not for long: who says nothing was stopped, or is cut off. It returns what was said, and the
-// IDs of those who are silent.
-func (r *run) await(ctx context.Context) (held []quorum.Held, silent []string, err error) {
+// await waits until all proxies that announce themselves have said that they hold back, and returns what they said. One that is not heard of any more was stopped,
+// or is cut off.
+func (r *run) await(ctx context.Context) ([]quorum.Held, error) {
 	for until := time.Now().Add(r.patience); ; {
-		held = r.opts.Masters.Holding(ctx, r.at.Era)
-		silent = slices.DeleteFunc(slices.Clone(r.opts.Masters.Proxies()), func(id string) bool {
+		held := r.opts.Masters.Holding(ctx, r.at.Era)
+		silent := slices.DeleteFunc(slices.Clone(r.opts.Masters.Proxies()), func(id string) bool {
 			return slices.ContainsFunc(held, func(h quorum.Held) bool { return h.Proxy == id })
 		})
-		if at, known := r.opts.Masters.Placed(); known && at.Era != r.at.Era { // it was ended, or taken over
-			return nil, nil, &quorum.ElsewhereError{Now: at}
-		}
-		if len(silent) == 0 || !time.Now().Before(until) {
-			return held, silent, nil
+		switch at, known := r.opts.Masters.Placed(); {
+		case known && at.Era != r.at.Era: // it was ended, or taken over
+			return nil, &quorum.ElsewhereError{Now: at}
+		case len(silent) == 0:
+			return held, r.opts.Masters.MayMove() // no other proxy has come meanwhile beside which they cannot be
+		case !time.Now().Before(until):
+			return nil, fmt.Errorf("%d proxies are at work and do not hold back: %s", len(silent), some(silent))
 		}
 		if err := pacing.Sleep(ctx, holdPause); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 }

@@ -95,7 +95,7 @@ func New(opts Options) *Mover {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	return &Mover{
 		opts: opts, lockKeys: keys.NewPatterns(opts.LockKeys...), turn: make(chan struct{}, 1),
-		settle: vote.RoundLimit + vote.RoundLimit/10, patience: 5 * time.Second, copyTime: 2 * time.Minute, lease: place.Lease,
+		settle: vote.RoundLimit + vote.RoundLimit/10, patience: 10 * time.Second, copyTime: 2 * time.Minute, lease: place.Lease,
 	}
 }
 

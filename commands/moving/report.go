@@ -27,8 +27,6 @@ type Result struct {
 	// Others are connections of others at the upstream, Ended how many connections were ended there.
 	Others []string
 	Ended  int
-	// Silent are the proxies that did not say that they hold back.
-	Silent []string
 	// Held is for how long commands on lock keys were held back.
 	Held time.Duration
 }
@@ -49,9 +47,6 @@ func (r Result) Lines() []string {
 		lines = append(lines, fmt.Sprintf("%d lock keys were left there by others, and are removed", r.Besides))
 	}
 	lines = append(lines, r.removed()...)
-	if len(r.Silent) > 0 {
-		lines = append(lines, fmt.Sprintf("%d proxies did not say that they hold back: %s", len(r.Silent), some(r.Silent)))
-	}
 	if r.Ended > 0 {
 		lines = append(lines, fmt.Sprintf("%d connections at the upstream were ended", r.Ended))
 	}

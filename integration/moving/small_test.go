@@ -147,6 +147,33 @@ func TestSettingsDiffer(t *testing.T) {
 	t.Logf("move: %q, %v", said, err)
 }
 
+// TestOtherLockKeys: no locks are moved past a living proxy with other lock keys, which would not hold back; when it has ended they are.
+func TestOtherLockKeys(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	args := slices.Concat(kit.PatientMasters(), []string{"--upstream", "redis://" + r.upstream.Addr(), "--lock-keys", "job:*", "--move-from-upstream"})
+	other, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(r.masters), Args: args})
+	kit.Must(t, err)
+	defer other.Close()
+	client := kit.Dial(t, other.Addr())
+	defer client.Close()
+	kit.Want(t, client, "OK", "SET", "lock:a", "other", "NX", "PX", "60000") // no lock key there
+	kit.Soon(t, func() error {
+		if _, err := r.move(0, "--even-if-others"); err == nil || !strings.Contains(err.Error(), "the locks stay at the upstream: another proxy on the masters has other settings") {
+			return fmt.Errorf("move: %v", err)
+		}
+		return nil
+	})
+	one, _ := r.pair()
+	kit.Want(t, one, nil, "SET", "lock:a", "me", "NX", "PX", "60000")
+	kit.Must(t, other.Close())
+	kit.Soon(t, func() error {
+		_, err := r.move(0, "--even-if-others")
+		return err
+	})
+	kit.Want(t, one, nil, "SET", "lock:a", "me", "NX", "PX", "60000")
+}
+
 // TestDirectClients: a client that is at the upstream itself is named before anything is changed, and can be ended.
 func TestDirectClients(t *testing.T) {
 	t.Parallel()

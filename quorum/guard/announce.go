@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,7 +41,7 @@ func (g *Guard) announce(ctx context.Context) error {
 	if g.set.eras.isOver() {
 		return nil // it counts no votes any more
 	}
-	own := peer.Proxy{ID: g.set.id, Masters: len(g.set.guards), Guards: !g.set.off, Servers: g.set.servers(), Settings: g.set.rules.digest(), Moves: g.set.moves()}
+	own := g.set.own()
 	g.mu.Lock()
 	if g.fittedTime > 0 && (g.step.At.IsZero() || g.step.Judged) && g.doubt.nonce == "" {
 		own.ClockSince, own.At = g.clock.Since, g.fittedTime
@@ -58,17 +59,14 @@ func (g *Guard) announce(ctx context.Context) error {
 	return nil
 }
 
-// noteProxies takes the entries of all proxies.
+// noteProxies takes the entries of all proxies. What cannot be read is of an earlier version.
 func (g *Guard) noteProxies(own peer.Proxy, entries []string) {
-	var others, all []peer.Proxy
+	var all, others []peer.Proxy
 	for ; len(entries) > 0; entries = entries[2:] {
-		p, ok := peer.Parse(entries[0], entries[1])
-		all = append(all, p)
-		switch {
-		case !ok:
-		case p.ID == own.ID:
+		p, _ := peer.Parse(entries[0], entries[1])
+		if all = append(all, p); p.ID == own.ID {
 			own.First = p.First
-		default:
+		} else {
 			others = append(others, p)
 		}
 	}
@@ -81,18 +79,49 @@ func (g *Guard) noteProxies(own peer.Proxy, entries []string) {
 	g.mu.Unlock()
 }
 
-// Peers are the IDs of the other proxies that some master has heard of lately.
-func (s *Set) Peers() (ids []string) {
+// others are the other proxies that count: those on the lists of so many of the masters that are up as are believed.
+func (s *Set) others() (counted []peer.Proxy) {
+	up, lists := 0, map[string]int{}
+	var all []peer.Proxy
 	for _, g := range s.guards {
-		g.mu.Lock()
-		for _, p := range g.proxies {
-			if !slices.Contains(ids, p.ID) {
-				ids = append(ids, p.ID)
-			}
+		if g.IsDown() {
+			continue
 		}
+		up++
+		g.mu.Lock()
+		all = append(all, g.proxies...)
 		g.mu.Unlock()
 	}
+	for _, p := range all {
+		if lists[p.ID]++; lists[p.ID] == believed(up) {
+			counted = append(counted, p)
+		}
+	}
+	return counted
+}
+
+// Peers are the IDs of the other proxies that count.
+func (s *Set) Peers() (ids []string) {
+	for _, p := range s.others() {
+		ids = append(ids, p.ID)
+	}
 	return ids
+}
+
+// hindrance is why neither the masters can be changed nor the locks be moved beside other proxies, or nil.
+func (s *Set) hindrance() error {
+	own := s.own()
+	for _, p := range s.others() {
+		if why := own.Hinders(p); why != "" {
+			return errors.New(why)
+		}
+	}
+	return nil
+}
+
+// own is what this proxy announces of itself on all masters.
+func (s *Set) own() peer.Proxy {
+	return peer.Proxy{ID: s.id, Masters: len(s.guards), Guards: !s.off, Servers: s.servers(), Settings: s.rules.digest(), Moves: s.moves()}
 }
 
 // disagreeFor is for how many announcements in a row another proxy must differ: while a

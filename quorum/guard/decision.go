@@ -151,17 +151,9 @@ func (s *Set) MayChange(stays func(name string) bool) (succession.Era, error) {
 		if t := g.trusted(); stays(g.Name) && (t.Nonce == "" || t.over || g.IsDown()) {
 			return succession.Era{}, fmt.Errorf("%s does not vote", g.Name)
 		}
-		g.mu.Lock()
-		others := g.proxies
-		g.mu.Unlock()
-		for _, p := range others {
-			switch {
-			case p.Protocol() == 0:
-				return succession.Era{}, errors.New("another proxy on them is of an earlier version, which knows of no change")
-			case !p.Guards:
-				return succession.Era{}, errors.New("another proxy on them runs without the guard, and would not notice")
-			}
-		}
+	}
+	if err := s.hindrance(); err != nil {
+		return succession.Era{}, err
 	}
 	return s.eras.begun(), nil
 }

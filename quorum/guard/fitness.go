@@ -107,7 +107,7 @@ func (v *Report) hasDatabases(but0 bool) bool {
 func (v *Report) readProxies(entries map[string]string) {
 	var living []peer.Proxy
 	for id, entry := range entries {
-		if p, ok := peer.Parse(id, entry); ok && (v.Sighting.ServerTime-p.Announced).Abs() < peer.Heard {
+		if p, _ := peer.Parse(id, entry); (v.Sighting.ServerTime - p.Announced).Abs() < peer.Heard {
 			living = append(living, p)
 		}
 	}

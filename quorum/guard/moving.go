@@ -66,25 +66,10 @@ func (s *Set) Bind(ctx context.Context, era succession.Era, ballot string, to pl
 // IsBoundFor reports whether the locks are about to be somewhere else, by Bind a moment ago.
 func (s *Set) IsBoundFor(to place.Place) bool { return s.eras.isBoundFor(to) }
 
-// movable is the protocol from which on proxies hold back commands on lock keys while these are moved.
-const movable = 2
-
 // MayMove is why locks cannot be moved now, or nil.
 func (s *Set) MayMove() error {
-	if _, err := s.MayChange(func(string) bool { return false }); err != nil {
-		return err
-	}
-	for _, g := range s.guards {
-		g.mu.Lock()
-		others := g.proxies
-		g.mu.Unlock()
-		for _, p := range others {
-			if p.Protocol() < movable {
-				return errors.New("another proxy on the masters is of an earlier version, which does not know that locks can be moved")
-			}
-		}
-	}
-	return nil
+	_, err := s.MayChange(func(string) bool { return false })
+	return err
 }
 
 // ID is that of the proxy.

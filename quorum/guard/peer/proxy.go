@@ -67,21 +67,23 @@ func (p Proxy) Announcement() string {
 	return text
 }
 
-// Parse reads an entry. ok is false for what no proxy of this version wrote.
+// Parse reads an entry. ok is false for what no proxy of this version wrote; when it was written is known all the same.
 func Parse(id, entry string) (p Proxy, ok bool) {
 	parts := strings.Split(entry, " ")
 	moves := 0
 	if len(parts) > 8 {
 		moves, _ = strconv.Atoi(parts[8])
 	}
-	if len(parts) < 8 {
-		return Proxy{}, false
-	}
 	var n [7]int64
+	n[0], _ = strconv.ParseInt(parts[0], 10, 64)
+	unread := Proxy{ID: id, Announced: time.Duration(n[0]) * time.Millisecond}
+	if len(parts) < 8 {
+		return unread, false
+	}
 	for i, text := range parts[:7] {
 		var err error
 		if n[i], err = strconv.ParseInt(text, 10, 64); err != nil && i != 4 {
-			return Proxy{}, false
+			return unread, false
 		}
 	}
 	return Proxy{
@@ -94,17 +96,31 @@ func Parse(id, entry string) (p Proxy, ok bool) {
 // Disagreement is what another proxy has differently, or nothing.
 func (p Proxy) Disagreement(with Proxy) string {
 	switch {
+	case p.Protocol() != with.Protocol():
+		return fmt.Sprintf("proxies of two versions run (protocols %d and %d on the masters): upgrade the others; until then neither the locks can be moved nor the masters changed",
+			min(p.Protocol(), with.Protocol()), max(p.Protocol(), with.Protocol()))
 	case p.Masters != with.Masters:
 		return fmt.Sprintf("another proxy has %d masters, not %d: their majorities need not overlap", with.Masters, p.Masters)
-	case p.Protocol() != with.Protocol():
-		return fmt.Sprintf("proxies of two versions run (protocols %d and %d on the masters): upgrade the others; until then the locks cannot be moved",
-			min(p.Protocol(), with.Protocol()), max(p.Protocol(), with.Protocol()))
 	case p.Guards && !with.Guards:
 		return "another proxy runs without the guard: it trusts masters that forgot"
 	case p.Settings != with.Settings && p.Guards == with.Guards && p.Settings != "" && with.Settings != "":
 		return "another proxy has other settings of what is a lock (lock-keys, lock-tags, key-prefix): the masters vote for one of both"
 	case p.Servers != with.Servers && p.Servers != NoServers && with.Servers != NoServers:
 		return "another proxy has other masters: their majorities need not overlap"
+	default:
+		return ""
+	}
+}
+
+// Hinders returns why neither the masters can be changed nor the locks be moved beside another proxy, or nothing.
+func (p Proxy) Hinders(with Proxy) string {
+	switch {
+	case with.Protocol() < p.Protocol():
+		return "another proxy on the masters is of an earlier version: upgrade it, or stop it"
+	case !with.Guards:
+		return "another proxy on the masters runs without the guard: give it the guard, or stop it"
+	case p.Settings != with.Settings && p.Settings != "" && with.Settings != "":
+		return "another proxy on the masters has other settings of what is a lock (lock-keys, lock-tags, key-prefix): give all the same"
 	default:
 		return ""
 	}

@@ -46,7 +46,7 @@ func TestProtocols(t *testing.T) {
 		}
 	}
 	both := []Proxy{{ID: "A-1"}, {ID: NewID(2)}, {ID: "B-1"}}
-	want := "proxies of two versions run (protocols 1 and 2 on the masters): upgrade the others; until then the locks cannot be moved"
+	want := "proxies of two versions run (protocols 1 and 2 on the masters): upgrade the others; until then neither the locks can be moved nor the masters changed"
 	if found := Disagreements(both); len(found) != 1 || found[0] != want {
 		t.Errorf("%q", found)
 	}

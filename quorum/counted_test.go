@@ -1,0 +1,102 @@
+package quorum
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/quorum/guard/peer"
+)
+
+// announced has a proxy announce itself on some masters, now.
+func announced(t *testing.T, on []*redistest.Server, id, entry string) {
+	t.Helper()
+	for _, server := range on {
+		client, err := redistest.Dial(server.Addr(), time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		now := time.Now().UnixMilli()
+		if _, err := client.Do("HSET", "redlock-proxy:proxies", id, fmt.Sprint(now, " ", now, " ", entry)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A proxy counts that as many masters list as are believed. Beside one of an earlier version, without the guard, or with other settings neither the locks are moved nor
+// the masters changed.
+func TestProxiesThatCountHinder(t *testing.T) {
+	servers, both := movableOn(t)
+	c := both[0]
+	own, id := c.now().guards.Peers(), peer.NewID(peer.Protocol)
+	if len(own) != 1 || own[0] != both[1].id {
+		t.Fatalf("other proxies are %v, want %s", own, both[1].id)
+	}
+	for _, test := range []struct {
+		name, id, entry string
+		on              int
+		want            string
+	}{
+		{"of a version whose entry cannot be read", "OLD", "3 1 - 0 0", 2, "of an earlier version"},
+		{"of the last version", peer.NewID(peer.Protocol - 1), "3 1 - 0 0 -", 2, "of an earlier version"},
+		{"without the guard", id, "3 0 - 0 0 -", 2, "without the guard"},
+		{"with other settings", id, "3 1 - 0 0 others", 2, "other settings"},
+		{"that one master alone lists", "OLD", "3 1 - 0 0", 1, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			announced(t, servers[:test.on], test.id, test.entry)
+			var found error
+			for began := time.Now(); found == nil && time.Since(began) < peer.Heard-500*time.Millisecond; time.Sleep(10 * time.Millisecond) {
+				found = c.MayMove()
+			}
+			if _, err := c.now().guards.MayChange(func(string) bool { return true }); (err == nil) != (test.want == "") {
+				t.Errorf("the masters: %v", err)
+			}
+			switch {
+			case test.want == "" && found != nil:
+				t.Errorf("it hinders: %v", found)
+			case test.want != "" && (found == nil || !strings.Contains(found.Error(), test.want)):
+				t.Errorf("hindered by %v, want %q", found, test.want)
+			}
+			c.mustMayMove(t) // it is gone
+		})
+	}
+}
+
+// What a master listed that is down by now does not count.
+func TestListOfADeadMasterDoesNotCount(t *testing.T) {
+	servers, both := movableOn(t)
+	c := both[0]
+	announced(t, servers[1:], "OLD", "3 1 - 0 0")
+	for began := time.Now(); c.MayMove() == nil; time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > peer.Heard {
+			t.Fatal("two masters list a proxy of an earlier version, and it does not hinder")
+		}
+	}
+	if err := servers[2].Pause(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = servers[2].Continue() }()
+	c.mustMayMove(t)
+	if ids := c.now().guards.Peers(); !slices.Equal(ids, []string{both[1].id}) {
+		t.Errorf("other proxies are %v", ids)
+	}
+}
+
+// mustMayMove waits until the locks can be moved.
+func (c *Cluster) mustMayMove(t *testing.T) {
+	t.Helper()
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		err := c.MayMove()
+		if err == nil {
+			return
+		}
+		if time.Since(began) > 3*peer.Heard {
+			t.Fatalf("it still hinders: %v", err)
+		}
+	}
+}
