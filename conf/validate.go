@@ -89,8 +89,13 @@ const ownKeys = "redlock-proxy:"
 func (c Config) sameMasters() []problem {
 	var found []problem
 	first := map[string]int{}
+	_, sentinels, _ := ReadSentinel(c.Upstream)
 	for i, master := range c.Masters {
 		where := address(master)
+		if c.Upstream != "" && !sentinels && where == address(c.Upstream) {
+			found = append(found, problem{setting: "upstream", text: fmt.Sprintf("%q is a master, too: clients would change locks there", Redact(c.Upstream)),
+				mirror: &problem{setting: "master", index: i, text: fmt.Sprintf("%q is the upstream, too: clients would change locks there", Redact(master))}})
+		}
 		if j, seen := first[where]; seen {
 			found = append(found, problem{setting: "master", index: i,
 				text: fmt.Sprintf("%q is the same master as %q: each has one vote", Redact(master), Redact(c.Masters[j]))})

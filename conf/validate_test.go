@@ -24,6 +24,7 @@ func TestValidate(t *testing.T) {
 		{"no master", func(c *Config) { c.Masters = nil }, []string{`master: none is given`}},
 		{"a bad master", func(c *Config) { c.Masters[0] = "redis://:hunter2@a/0" }, []string{`master: "redis://:xxxxx@a/0" names a database`}},
 		{"a master twice", func(c *Config) { c.Masters[2] = "redis://A:6379" }, []string{`master: "redis://A:6379" is the same master as "redis://:xxxxx@a"`}},
+		{"an upstream that is a master", func(c *Config) { c.Upstream = "redis://A:6379/3" }, []string{`upstream: "redis://A:6379/3" is a master, too: clients would change locks there`}},
 		{"listen", func(c *Config) { c.Listen = "6380" }, []string{`listen: "6380" is not host:port`}},
 		{"listen port", func(c *Config) { c.Listen = "h:65536" }, []string{`listen: "h:65536" has no port number`}},
 		{"listen port name", func(c *Config) { c.Listen = "h:redis" }, []string{`listen: "h:redis" has no port number`}},

@@ -278,6 +278,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 	}
 	newTable := commands.NewTable
 	if up != nil {
+		up.RefuseMasters(d.cluster.MasterIs)
 		opts.Server.Upstream, opts.Functions, opts.Server.Onward = up.Status, up, up.Path
 		newTable = commands.NewRelayTable
 	}

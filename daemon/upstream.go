@@ -71,7 +71,7 @@ func firstProbe(ctx context.Context, up *upstream.Upstream) error {
 	switch name, err := up.Status(); {
 	case errors.Is(err, server.ErrLoop):
 		return fmt.Errorf("upstream: %s leads back to this proxy", name)
-	case errors.Is(err, upstream.ErrCluster):
+	case errors.Is(err, upstream.ErrCluster), errors.Is(err, upstream.ErrMaster):
 		return fmt.Errorf("upstream: %s: %w", name, err)
 	}
 	return nil

@@ -142,6 +142,17 @@ func (c *Cluster) Ready(ctx context.Context) bool {
 	return c.HasQuorum()
 }
 
+// MasterIs returns the name of the master that has a run_id, or an address; empty: none has.
+func (c *Cluster) MasterIs(runID, addr string) string {
+	g := c.now()
+	for i, name := range g.names() {
+		if g.guards.Guard(i).Is(runID) || name == addr {
+			return name
+		}
+	}
+	return ""
+}
+
 // StartsFresh reports whether a fresh start is under way: masters wait whether a proxy that
 // knows of locks objects.
 func (c *Cluster) StartsFresh() bool { return c.now().StartsFresh() }

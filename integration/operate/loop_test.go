@@ -183,3 +183,39 @@ func TestFewDescriptors(t *testing.T) {
 		t.Errorf("with 60: %v", err)
 	}
 }
+
+// TestUpstreamIsAMaster: an upstream that is a master is refused: by its address; by what it says when the proxy starts, whatever its address; and where it
+// answers only later, from then on.
+func TestUpstreamIsAMaster(t *testing.T) {
+	t.Parallel()
+	masters := kit.StartMasters(t)
+	link := kit.StartLink(t, masters[1])
+	args := func(upstream string) []string {
+		args := []string{"--listen", "127.0.0.1:0", "--upstream", "redis://" + upstream}
+		for _, url := range redistest.URLs(masters) {
+			args = append(args, "--master", url)
+		}
+		return args
+	}
+	const want = "clients would change locks there"
+	got := runProxy(t, append([]string{"serve", "--check-config"}, args(masters[1].Addr())...)...)
+	if said := got.stdout + got.stderr; got.code == 0 || !strings.Contains(said, want) {
+		t.Errorf("--check-config: exit code %d and\n%s", got.code, said)
+	}
+	got = runProxy(t, append([]string{"serve"}, args(link.Addr())...)...)
+	if said := got.stdout + got.stderr; got.code == 0 || !strings.Contains(said, "it is the lock master "+masters[1].Addr()+": "+want) {
+		t.Errorf("serve: exit code %d and\n%s", got.code, said)
+	}
+	link.Cut()
+	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters), "--upstream", "redis://"+link.Addr(), "--upstream-timeout", "200ms"))
+	kit.Must(t, link.Heal())
+	kit.Soon(t, func() error {
+		if reply := fmt.Sprint(kit.Do(t, client, "FLUSHALL")); !strings.Contains(reply, "it is the lock master") {
+			return fmt.Errorf("FLUSHALL: %s", reply)
+		}
+		return nil
+	})
+	if uptime, err := kit.AskIn(masters[1], "0", "INFO", "commandstats"); err != nil || strings.Contains(fmt.Sprint(uptime), "cmdstat_flushall") {
+		t.Errorf("the master was flushed: %v", err)
+	}
+}

@@ -66,11 +66,7 @@ func (u *Upstream) HearMode(answer []byte) {
 	if leadsElsewhere(mode) {
 		u.modes.found = true
 		u.unasked, u.vouched = 0, false
-		u.term.Add(1)
-		select {
-		case u.parted <- struct{}{}:
-		default:
-		}
+		u.part()
 	}
 }
 
@@ -78,8 +74,11 @@ func (u *Upstream) HearMode(answer []byte) {
 func (u *Upstream) WhyLeft() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.modes.found {
+	switch {
+	case u.modes.found:
 		return ErrCluster
+	case errors.Is(u.err, ErrMaster):
+		return u.err
 	}
 	return ErrFailedOver
 }

@@ -35,6 +35,9 @@ func (u *Upstream) verify(conn net.Conn) error {
 	if err == nil {
 		err = u.askMode(conn)
 	}
+	if err == nil {
+		err = u.askServer(conn)
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.unasked, u.vouched = verifyEvery, err == nil
@@ -95,7 +98,7 @@ func (u *Upstream) Path(ctx context.Context, ids []string) error {
 
 // pauseAfter is how long a failure is repeated without another dial, at least.
 func pauseAfter(err error) time.Duration {
-	if errors.Is(err, server.ErrLoop) || errors.Is(err, ErrCluster) {
+	if errors.Is(err, server.ErrLoop) || errors.Is(err, ErrCluster) || errors.Is(err, ErrMaster) {
 		return loopPause
 	}
 	return dialPause / 2

@@ -59,8 +59,12 @@ func (u *Upstream) Probe(ctx context.Context) {
 	case err == nil && (u.err != nil || !u.probed):
 		u.log.Info("upstream up", "upstream", name)
 	}
+	was := u.err
 	u.probed, u.err = true, nil
 	if err != nil {
+		if errors.Is(err, ErrMaster) && !errors.Is(was, ErrMaster) {
+			u.part()
+		}
 		u.err = plainCause(err)
 		u.unasked, u.vouched = 0, false
 		u.modes.found = u.modes.found && errors.Is(err, ErrCluster) // else another server may be there next
@@ -115,7 +119,7 @@ func (u *Upstream) examineOnce(ctx context.Context) (found access, broken bool, 
 	}
 	conn = u.own.connections.add(conn)
 	defer conn.Close()
-	if err := u.askMode(conn); err != nil {
+	if err := errors.Join(u.askMode(conn), u.askServer(conn)); err != nil {
 		return found, false, err
 	}
 	pong, err := u.exchange(conn, "PING")

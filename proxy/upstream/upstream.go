@@ -77,6 +77,8 @@ type Upstream struct {
 	lets atomic.Bool
 	// stale: all and lets are the word of a master before, which holds until the one of now has been reached.
 	stale bool
+	// master returns the name of the lock master that a server is; see RefuseMasters.
+	master func(runID, addr string) string
 }
 
 // New takes a redis, rediss or unix URL. What it holds of user, password

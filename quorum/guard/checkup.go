@@ -70,6 +70,7 @@ func (g *Guard) lookUnguarded(ctx context.Context) (time.Duration, error) {
 	case err != nil || g.set.rules.settings == "":
 		return Heartbeat, nil
 	}
+	g.isTwin(v.RunID, true)
 	g.set.rules.saw(g.index, v)
 	refused, err := g.agree(ctx, v)
 	if err != nil {
@@ -99,6 +100,9 @@ func (s *Set) fitness(i int, v Report) error {
 	}
 	return nil
 }
+
+// Is reports whether the master is the server with this run_id.
+func (g *Guard) Is(runID string) bool { return runID != "" && g.isTwin(runID, false) }
 
 // isTwin reports whether the master has this run_id, too; or notes it, if it is its own.
 func (g *Guard) isTwin(runID string, own bool) bool {

@@ -1,0 +1,65 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"redlock-proxy/internal/redisinfo"
+	"redlock-proxy/internal/resp"
+)
+
+// ErrMaster says that the upstream is one of the lock masters: what clients do there they would do
+// to the locks.
+var ErrMaster = errors.New("clients would change locks there; name another Redis")
+
+// RefuseMasters has a server not be used that is a lock master, by its run_id or its address. named
+// returns the master's name, or nothing. It is called before anything else.
+func (u *Upstream) RefuseMasters(named func(runID, addr string) string) { u.master = named }
+
+// askServer asks which server the upstream is, or which ones, and refuses lock masters. One that
+// does not say is taken as it is.
+func (u *Upstream) askServer(conn net.Conn) error {
+	if u.master == nil {
+		return nil
+	}
+	info, err := u.exchange(conn, "INFO", "server")
+	if err != nil {
+		return err
+	}
+	found := u.master(redisinfo.Parse(string(info))["run_id"], "")
+	if modeIn(info) == "cluster" {
+		nodes, err := u.exchange(conn, "CLUSTER", "NODES")
+		if err != nil {
+			return err
+		}
+		for _, addr := range nodesIn(nodes) {
+			found += u.master("", addr)
+		}
+	}
+	if found != "" {
+		return fmt.Errorf("it is the lock master %s: %w", found, ErrMaster)
+	}
+	return nil
+}
+
+// nodesIn returns the addresses in a reply to CLUSTER NODES.
+func nodesIn(reply []byte) (addrs []string) {
+	for line := range strings.SplitSeq(strings.Join(resp.Texts(reply), "\n"), "\n") {
+		if words := strings.Fields(line); len(words) > 1 {
+			addr, _, _ := strings.Cut(words[1], "@")
+			addrs = append(addrs, addr)
+		}
+	}
+	return addrs
+}
+
+// part ends the connections of clients.
+func (u *Upstream) part() {
+	u.term.Add(1)
+	select {
+	case u.parted <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,69 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// A server that is a lock master, or a cluster of which one is a node, is refused, also after another server was there; clients that were connected leave.
+func TestLockMasterIsRefused(t *testing.T) {
+	bulk := func(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
+	alone := func(runID string) [2]string {
+		return [2]string{bulk("redis_mode:standalone\r\nrun_id:" + runID + "\r\n"), "-ERR no\r\n"}
+	}
+	nodes := func(addr string) [2]string {
+		return [2]string{bulk("redis_mode:cluster\r\nrun_id:other\r\n"), bulk("x 10.0.0.7:6379@16379,n myself,master - 0 0 1 connected 0-5460\ny " + addr + "@16380 master - 0 0 2 connected\n")}
+	}
+	var says atomic.Value
+	says.Store(alone("other"))
+	s := startScripted(t, func(command string) string {
+		switch now := says.Load().([2]string); strings.Fields(command)[0] {
+		case "INFO":
+			return now[0]
+		case "CLUSTER":
+			return now[1]
+		case "PROXY":
+			return "-ERR unknown command\r\n"
+		}
+		return "+PONG\r\n"
+	})
+	up, err := New("redis://"+s.ln.Addr().String(), patience, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(up.Close)
+	up.Identify("id")
+	up.RefuseMasters(func(runID, addr string) string {
+		if runID == "master" || addr == "10.0.0.8:6379" {
+			return "10.0.0.8:6379"
+		}
+		return ""
+	})
+	for _, c := range []struct {
+		says    [2]string
+		refused bool
+	}{
+		{alone("other"), false}, {alone("master"), true}, {alone("other"), false},
+		{nodes("10.0.0.8:6379"), true}, {nodes("10.0.0.9:6379"), false}, {[2]string{"-NOPERM no\r\n", ""}, false},
+	} {
+		says.Store(c.says)
+		up.mu.Lock()
+		up.refusal = nil
+		up.mu.Unlock()
+		term := up.Term()
+		up.Probe(t.Context())
+		_, err := up.Status()
+		if errors.Is(err, ErrMaster) != c.refused || (up.Term() != term) != c.refused || c.refused != strings.HasPrefix(fmt.Sprint(err), "it is the lock master 10.0.0.8:6379: ") {
+			t.Errorf("%q: %v, and clients left: %v", c.says, err, up.Term() != term)
+		}
+		if conn, err := up.Connect(t.Context()); errors.Is(err, ErrMaster) != c.refused {
+			t.Errorf("%q: connected: %v", c.says, err)
+		} else if err == nil {
+			conn.Close()
+		}
+	}
+}
