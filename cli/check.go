@@ -69,6 +69,7 @@ func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certif
 	}
 	seen.masters = quorum.Inspect(ctx, cfg.Masters, cfg.MasterTimeout, certificates.Dialing, feedsOf(cfg))
 	quorum.CompareSettings(seen.masters, daemon.Rules(cfg))
+	seen.unlike = quorum.Unlike(seen.masters, daemon.Rules(cfg))
 	all.Wait()
 	seen.place = placeOf(cfg, seen.masters)
 	seen.lookForStrays(ctx, cfg, certificates)

@@ -8,6 +8,7 @@ const (
 	exitUnsafe   = 2 // locks could not be relied on
 	exitNoQuorum = 3 // no locks are available
 	exitDegraded = 4 // locks are had, but not all is well
+	exitUnlike   = 5 // proxies with other settings are running
 )
 
 // exitMeanings are what the exit codes mean, from 0.
@@ -18,6 +19,7 @@ func exitMeanings() []string {
 		exitUnsafe:   "check: locks could not be relied on; init: refused",
 		exitNoQuorum: "no locks are available",
 		exitDegraded: "check: locks are granted, but not all is well",
+		exitUnlike:   "check: the settings differ from those of the running proxies",
 	}
 }
 

@@ -25,6 +25,7 @@ const (
 	longestFlag = "longest-ttl"
 	onceFlag    = "once"
 	newFlag     = "new-settings"
+	forceFlag   = "force"
 	// initTimeout is how long a master may take for each answer, at the least: unlike a client
 	// that waits for a lock, an operator has the time.
 	initTimeout = 2 * time.Second
@@ -37,6 +38,7 @@ func initFlags() []cli.Flag {
 	return append(settingFlags(),
 		&cli.StringFlag{Name: longestFlag, Usage: "no lock from before is held for longer than this `DURATION`; 0s: none is, or the masters are new (asked for where it is not given)"},
 		&cli.BoolFlag{Name: newFlag, Usage: "nothing but this: these lock-keys, lock-tags, key-prefix, guard and masters are right from now on, and proxies with other ones get no votes"},
+		&cli.BoolFlag{Name: forceFlag, Usage: "with --new-settings: also while proxies with other settings run, which lose their votes at once"},
 		&cli.StringFlag{Name: onceFlag, Usage: "do this only if there is no `FILE` of that name, and make it: for a deployment that runs init at every start"},
 	)
 }
@@ -73,8 +75,12 @@ func imposeAction(c *cli.Context, cfg conf.Config) error {
 	if err != nil {
 		return err
 	}
+	done, err := quorum.Impose(c.Context, cfg.Masters, max(cfg.MasterTimeout, initTimeout), certificates.Dialing, daemon.Rules(cfg), c.Bool(forceFlag))
+	if err != nil {
+		return coded(exitUnsafe, fmt.Errorf("refused: %w, or say --%s", err, forceFlag))
+	}
 	told := true
-	for _, m := range quorum.Impose(c.Context, cfg.Masters, max(cfg.MasterTimeout, initTimeout), certificates.Dialing, daemon.Rules(cfg)) {
+	for _, m := range done {
 		text := "votes for proxies with these settings alone"
 		switch {
 		case m.Err != nil:

@@ -14,6 +14,8 @@ type inspection struct {
 	masters []quorum.Finding
 	// upstream is nil where there is none.
 	upstream *quorum.Finding
+	// unlike is how many proxies are running that have other settings.
+	unlike int
 	// place is where the locks are; nil where they cannot be moved.
 	place *placing
 	// loops are servers that are this proxy itself, or lead back to it, or past it.
@@ -29,7 +31,7 @@ type verdict struct {
 }
 
 // verdictNames are the verdicts by their exit codes.
-var verdictNames = map[int]string{0: "ok", exitUnsafe: "unsafe", exitNoQuorum: "no quorum", exitDegraded: "degraded"}
+var verdictNames = map[int]string{0: "ok", exitUnsafe: "unsafe", exitNoQuorum: "no quorum", exitDegraded: "degraded", exitUnlike: "other settings"}
 
 // String is the last line of check.
 func (v verdict) String() string {
@@ -55,9 +57,12 @@ func judge(cfg conf.Config, seen inspection) verdict {
 			amiss = append(amiss, named(f.Name, f.Amiss)...)
 		}
 	}
+	text := differs(seen.masters)
 	switch unsafe := seen.unsafe(); {
 	case len(unsafe) > 0:
 		return verdict{exitUnsafe, append([]string{"it would not be safe to serve"}, unsafe...)}
+	case seen.unlike > 0 && text != "":
+		return verdict{exitUnlike, []string{"your settings differ from those of the running proxies: " + text}}
 	case votes < needed:
 		reasons := append([]string{fmt.Sprintf("%s, %d needed", summary, needed)}, absent...)
 		return verdict{exitNoQuorum, append(append(reasons, amiss...), cure(seen.masters)...)}
@@ -136,10 +141,18 @@ func cure(masters []quorum.Finding) []string {
 
 // ofSettings says what differs from the settings of proxies that masters vote for.
 func ofSettings(masters []quorum.Finding) []string {
-	for _, f := range masters {
-		if f.Differs != "" {
-			return []string{quorum.SettingsAdvice(f.Differs)}
-		}
+	if text := differs(masters); text != "" {
+		return []string{quorum.SettingsAdvice(text)}
 	}
 	return nil
+}
+
+// differs is what differs from those settings; empty: nothing does.
+func differs(masters []quorum.Finding) string {
+	for _, f := range masters {
+		if f.Differs != "" {
+			return f.Differs
+		}
+	}
+	return ""
 }

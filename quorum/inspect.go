@@ -132,11 +132,7 @@ func inspect(ctx context.Context, url string, timeout time.Duration, secure func
 
 // CompareSettings finds the masters that would not vote for a proxy with these (Options.Settings), or for one with these masters.
 func CompareSettings(findings []Finding, settings string) {
-	visits := make([]guard.Visit, len(findings))
-	for i, f := range findings {
-		visits[i] = guard.Visit{Name: f.Name, Report: f.report}
-	}
-	for i, differs := range guard.Differences(settings, visits) {
+	for i, differs := range guard.Differences(settings, visitsOf(findings)) {
 		if f := &findings[i]; differs != "" {
 			f.Differs, f.Votes = differs, false
 			f.Marker, f.Since = guard.OtherRules.Sentence(1), 0
@@ -159,6 +155,20 @@ func PlacedOn(findings []Finding) (at Placed, known bool) {
 		}
 	}
 	return Placed{}, false
+}
+
+// visitsOf returns the findings as visits.
+func visitsOf(findings []Finding) []guard.Visit {
+	visits := make([]guard.Visit, len(findings))
+	for i, f := range findings {
+		visits[i] = guard.Visit{Name: f.Name, Report: f.report}
+	}
+	return visits
+}
+
+// Unlike returns how many proxies are running on these masters that have other settings (Options.Settings), or another number of masters.
+func Unlike(findings []Finding, settings string) int {
+	return guard.Unlike(settings, visitsOf(findings))
 }
 
 // tryFeeds tries what the feeds need. Of a master that does not answer nothing is reported.

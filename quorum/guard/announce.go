@@ -79,25 +79,28 @@ func (g *Guard) noteProxies(own peer.Proxy, entries []string) {
 	g.mu.Unlock()
 }
 
-// others are the other proxies that count: those on the lists of so many of the masters that are up as are believed.
-func (s *Set) others() (counted []peer.Proxy) {
-	up, lists := 0, map[string]int{}
-	var all []peer.Proxy
+// others are the other proxies that count.
+func (s *Set) others() []peer.Proxy {
+	var lists [][]peer.Proxy
 	for _, g := range s.guards {
-		if g.IsDown() {
-			continue
-		}
-		up++
-		g.mu.Lock()
-		all = append(all, g.proxies...)
-		g.mu.Unlock()
-	}
-	for _, p := range all {
-		if lists[p.ID]++; lists[p.ID] == believed(up) {
-			counted = append(counted, p)
+		if !g.IsDown() {
+			g.mu.Lock()
+			lists = append(lists, g.proxies)
+			g.mu.Unlock()
 		}
 	}
-	return counted
+	return counted(lists)
+}
+
+// counted returns the proxies that count by the lists of the masters that are up: those that so many of them list as are believed.
+func counted(lists [][]peer.Proxy) (proxies []peer.Proxy) {
+	listed := map[string]int{}
+	for _, p := range slices.Concat(lists...) {
+		if listed[p.ID]++; listed[p.ID] == believed(len(lists)) {
+			proxies = append(proxies, p)
+		}
+	}
+	return proxies
 }
 
 // Peers are the IDs of the other proxies that count.

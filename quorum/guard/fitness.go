@@ -65,7 +65,8 @@ type Report struct {
 	// Rules are what all proxies on it must have alike; empty: none were written yet.
 	Rules    string
 	Sighting clock.Sighting
-	// Differences are what proxies have differently that announced themselves there.
+	// Proxies are those that announced themselves there and live, Differences what these have differently.
+	Proxies     []peer.Proxy
 	Differences []string
 }
 
@@ -111,7 +112,7 @@ func (v *Report) readProxies(entries map[string]string) {
 			living = append(living, p)
 		}
 	}
-	v.Differences = peer.Disagreements(living)
+	v.Proxies, v.Differences = living, peer.Disagreements(living)
 }
 
 // stoodSince is since when, by the master's clock, it has its marker or its record; zero: not known.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/peer"
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/place"
 	"redlock-proxy/quorum/vote"
@@ -352,6 +353,23 @@ func Differences(settings string, visits []Visit) []string {
 		}
 	}
 	return texts
+}
+
+// Unlike returns how many proxies are running that have other settings than these, or another number of masters.
+func Unlike(settings string, visits []Visit) (n int) {
+	var lists [][]peer.Proxy
+	for _, v := range visits {
+		if v.Report != nil {
+			lists = append(lists, v.Report.Proxies)
+		}
+	}
+	own := (&agreement{settings: settings}).digest()
+	for _, p := range counted(lists) {
+		if p.Settings != "" && p.Settings != own || p.Masters != len(visits) {
+			n++
+		}
+	}
+	return n
 }
 
 // Impose writes the rules of a proxy with these settings on all of its masters that reported, whatever was there. What others
