@@ -1,4 +1,4 @@
-# Everything a developer does, by name; `make` alone lists it. Beside Go and apt's packages nothing is fetched.
+# Everything a developer does, by name; `make` alone lists it. Beside Go, its modules and apt's packages nothing is fetched.
 
 VERSION  := $(shell sed -n 's/^const version = "\(.*\)"$$/\1/p' main.go)
 COMMIT   ?= $(shell git describe --always --dirty --abbrev=12 --match=- 2>/dev/null)
@@ -23,14 +23,17 @@ BUSY     ?= 6
 HOSTILE  ?= 1h
 EACH     ?= 15s
 ROOMS    ?= locks guard lockkeys masters relay operate
-# What failed is also listed in the file FAILED, if that is set.
-PROGRESS := go run ./scripts/progress $${FAILED:+-failed "$$FAILED"} --
+# Go tests of which each test has a line, and those that show what they log as well.
+TESTS    := scripts/gotest testname -vet=off -count=1 -tags integration
+LOGGED   := scripts/gotest standard-verbose -vet=off -count=1 -tags integration
 CHAOS_GRANTS ?= 1000000
 CHAOS_FAULTS ?= 1000
+PARTS    ?= deps lint unit compose integration sharing kubernetes release-snapshot fuzz model collections histories histories-stalled histories-busy \
+            overlap converge guard fences masters moves reloads upgrades chaos hostile versions
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build quick test deps lint unit integration versions sharing compose overlap model histories collections histories-busy histories-stalled converge guard masters moves upgrades reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile hostile-kinds demo image notice release-snapshot version
+.PHONY: help build quick test test-all deps lint unit integration versions sharing compose overlap model histories collections histories-busy histories-stalled converge guard masters moves upgrades reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile hostile-kinds demo image notice release-snapshot version
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,12 +41,15 @@ help: ## list the targets
 build: ## the static binary, bin/redlock-proxy
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.commit=$(COMMIT)' -o bin/redlock-proxy .
 
-quick: ## while working: gofmt, and the unit tests without the race detector, of what was changed since they passed last (Go remembers the rest)
+quick: ## while working: gofmt, and the short unit tests, without the race detector, of what was changed since they passed last (Go remembers the rest)
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted, see make fmt:"; echo "$$files"; exit 1; }
-	go test ./...
+	@SHORT=-short scripts/gotest pkgname ./...
 
-test: ## everything that must pass, and a list of what did not; installs what it needs where it can
-	@MAKE='$(MAKE)' scripts/test deps unit lint+compose integration
+test: ## what must pass before a change goes in, in ten minutes; installs what it needs where it can, and names what it leaves to make test-all
+	@SHORT=-short MAKE='$(MAKE)' scripts/test deps unit lint+compose integration
+
+test-all: ## everything, before a release (a day and a night); PARTS='…' only these, each of which is a target of its own
+	@MAKE='$(MAKE)' scripts/test $(PARTS)
 
 deps: ## install what the tests need: redis-server and the clients of other languages; fetch servers of other releases
 	@scripts/install-deps
@@ -56,80 +62,79 @@ lint: ## gofmt, go vet and staticcheck, also of the integration tests, the workf
 	go tool staticcheck -tags integration,history ./...
 	cd scripts/tools && go vet ./... && go run ./notice -check && go tool actionlint $(addprefix ../../,$(wildcard .github/workflows/*.yml))
 
-unit: ## the Go tests under the race detector (what is run twice says so)
-	@export FAILED=$${FAILED:-$$(mktemp)}; scripts/race ./... || CGO_ENABLED=1 scripts/again "$$FAILED" -race
+unit: ## the Go tests, under the race detector where goroutines are (SHORT=-short: as in make test)
+	@scripts/unit ./...
 
 model: ## the protocol of the locks explored, and that by which they move to the masters: all orders of messages, losses, ends of leases and restarts in small bounds (20 minutes)
-	REDLOCK_MODEL=1 go test -v -count=1 -timeout 2h ./internal/model ./quorum/place
+	REDLOCK_MODEL=1 $(LOGGED) -timeout 2h ./internal/model ./quorum/place
 
-integration: ## the tests against real redis-servers and real clients (what is skipped says so, and what is run twice)
-	@export FAILED=$${FAILED:-$$(mktemp)}; scripts/integration || scripts/again "$$FAILED" -tags integration
+integration: ## the tests against real redis-servers and real clients (SHORT=-short: as in make test)
+	@scripts/integration
 
 versions: ## the integration tests of ROOMS (locks guard lockkeys masters relay operate) with each other Redis and Valkey in all roles, and with all of them mixed (hours)
 	@scripts/versions >/dev/null; code=0; all=$$(scripts/versions -offline); \
-	REDLOCK_TEST_PAGE=1 go test -count=1 -tags integration -run '^(TestMatrix|TestConnecting)$$' ./integration/versions ./integration/clients || code=1; \
+	REDLOCK_TEST_PAGE=1 $(TESTS) -run '^(TestMatrix|TestConnecting)$$' ./integration/versions ./integration/clients || code=1; \
 	for servers in $$all "installed,$$(echo $$all | tr ' ' ,)"; do \
 		echo "==> REDLOCK_TEST_SERVERS=$$servers"; \
-		REDLOCK_TEST_SERVERS=$$servers $(PROGRESS) go test -json -count=1 -timeout 2h -tags integration -p 1 $(ROOMS:%=./integration/%) || code=1; \
+		REDLOCK_TEST_SERVERS=$$servers $(TESTS) -timeout 2h -p 1 $(ROOMS:%=./integration/%) || code=1; \
 	done; exit $$code
 
 sharing: ## the tests of the relay with clients that share two connections of each kind to the upstream (10 minutes)
-	REDLOCK_TEST_SHARING=2 go test -count=1 -timeout 1h ./proxy
-	REDLOCK_TEST_SHARING=2 go test -count=1 -timeout 1h -tags integration ./integration/relay
+	REDLOCK_TEST_SHARING=2 $(TESTS) -timeout 1h ./proxy ./integration/relay
 
 # Not beside other tests: building the image takes all the processors from them, and they from the deployments. make lint takes what it leaves.
 compose: ## docker-compose.yml for real, where a Docker engine answers
-	@$(PROGRESS) go test -json -count=1 -timeout 1h -tags integration ./integration/compose
+	@$(TESTS) -timeout 1h ./integration/compose
 
 kubernetes: ## the Helm chart: linted, held to Kubernetes' own types, and what it starts, started (builds helm: 3 minutes of processor time the first time)
 	cd deploy/helm/verify && go vet ./... && go test -count=1 ./...
 	go vet -tags integration,helm ./integration/deploy
-	go test -count=1 -tags integration,helm -run '^TestKubernetes$$' ./integration/deploy
+	$(TESTS),helm -run '^TestKubernetes$$' ./integration/deploy
 
 overlap: ## GRANTS (100000) grants of one lock by two proxies while masters fail: never two holders at once
-	REDLOCK_GRANTS=$(GRANTS) REDLOCK_KEY_GRANTS=$$(($(GRANTS) / 100)) go test -v -count=1 -timeout 2h -tags integration -p 1 -run '^TestOverlap' ./integration/holdings ./integration/locks ./integration/lockkeys
+	REDLOCK_GRANTS=$(GRANTS) REDLOCK_KEY_GRANTS=$$(($(GRANTS) / 100)) $(LOGGED) -timeout 2h -p 1 -run '^TestOverlap' ./integration/holdings ./integration/locks ./integration/lockkeys
 
 histories: ## OPS (200000) ordinary commands on lock keys through two proxies while masters fail, each reply as of one Redis
-	REDLOCK_OPS=$(OPS) REDLOCK_KEY_GRANTS=$$(($(OPS) / 100)) go test -v -count=1 -timeout 2h -tags integration -run '^(TestHistories|TestOverlapOfLockKeys)$$' ./integration/lockkeys
+	REDLOCK_OPS=$(OPS) REDLOCK_KEY_GRANTS=$$(($(OPS) / 100)) $(LOGGED) -timeout 2h -run '^(TestHistories|TestOverlapOfLockKeys)$$' ./integration/lockkeys
 
 collections: ## COMMANDS (50000) on hashes, lists and sets in lock keys through two proxies beside one Redis, as many while masters are killed, and OPS/10 (20000) with faults, each reply as of one Redis
-	REDLOCK_COLLECTIONS=$(COMMANDS) REDLOCK_COLLECTION_OPS=$$(($(OPS) / 10)) go test -v -count=1 -timeout 2h -tags integration -run '^(TestCollectionsAsOneRedis|TestCollectionsWhileMastersAreKilled|TestHistoriesOfCollections|TestTagsAsOneRedis|TestHistoriesOfTags|TestHistoriesOfTagsUndisturbed)$$' ./integration/lockkeys
+	REDLOCK_COLLECTIONS=$(COMMANDS) REDLOCK_COLLECTION_OPS=$$(($(OPS) / 10)) $(LOGGED) -timeout 2h -run '^(TestCollectionsAsOneRedis|TestCollectionsWhileMastersAreKilled|TestHistoriesOfCollections|TestTagsAsOneRedis|TestHistoriesOfTags|TestHistoriesOfTagsUndisturbed)$$' ./integration/lockkeys
 
 histories-busy: ## RUNS (1000) times 2,000 such commands of each mix, AT_ONCE (8) at a time, while BUSY (6) loops take the processors, masters all well: no error either
-	REDLOCK_RUNS=$(RUNS) REDLOCK_AT_ONCE=$(AT_ONCE) REDLOCK_BUSY=$(BUSY) go test -v -count=1 -timeout 12h -tags integration -run '^TestHistoriesUndisturbed$$' ./integration/lockkeys
+	REDLOCK_RUNS=$(RUNS) REDLOCK_AT_ONCE=$(AT_ONCE) REDLOCK_BUSY=$(BUSY) $(LOGGED) -timeout 12h -run '^TestHistoriesUndisturbed$$' ./integration/lockkeys
 
 histories-stalled: ## STALLS (50) times 2,000 such commands of each mix while the proxies are stopped and go on at random, masters all well
-	REDLOCK_STALLS=$(STALLS) go test -v -count=1 -timeout 6h -tags integration -run '^TestHistoriesOfStalledProxies$$' ./integration/lockkeys
+	REDLOCK_STALLS=$(STALLS) $(LOGGED) -timeout 6h -run '^TestHistoriesOfStalledProxies$$' ./integration/lockkeys
 
 converge: ## ROUNDS (500) of clients of two proxies that replace a few keys, after each of which all masters hold the same
-	REDLOCK_ROUNDS_CONVERGE=$(ROUNDS) go test -v -count=1 -timeout 6h -tags integration -run '^TestConverge' ./integration/schedules
+	REDLOCK_ROUNDS_CONVERGE=$(ROUNDS) $(LOGGED) -timeout 6h -run '^TestConverge' ./integration/schedules
 
 guard: ## ROUNDS (500) masters killed without their data under locks that stand, then stepped clocks, stopped masters and the wait by lease
-	REDLOCK_ROUNDS=$(ROUNDS) go test -v -count=1 -timeout 2h -tags integration -run '^TestGuard' ./integration/guard
+	REDLOCK_ROUNDS=$(ROUNDS) $(LOGGED) -timeout 2h -run '^TestGuard' ./integration/guard
 
 masters: ## MASTERS_ROUNDS (20) times from three masters to five and back, one at a time, under load and faults, and as often by proxies that are killed: no lock is granted twice; as often joins under load, and one with MASTERS_LOCKS (100000) locks
-	REDLOCK_MASTERS_ROUNDS=$(MASTERS_ROUNDS) REDLOCK_MASTERS_LOCKS=$(MASTERS_LOCKS) go test -v -count=1 -timeout 3h -tags integration ./integration/masters
+	REDLOCK_MASTERS_ROUNDS=$(MASTERS_ROUNDS) REDLOCK_MASTERS_LOCKS=$(MASTERS_LOCKS) $(LOGGED) -timeout 3h ./integration/masters
 
 reloads: ## RELOADS (1000) reloads of the configuration under load: no connection, no reply and no lock is lost
-	REDLOCK_RELOADS=$(RELOADS) go test -v -count=1 -timeout 2h -tags integration -run '^TestReloadsUnderLoad$$' ./integration/operate
+	REDLOCK_RELOADS=$(RELOADS) $(LOGGED) -timeout 2h -run '^TestReloadsUnderLoad$$' ./integration/operate
 
 fences: ## FENCES (100000) locks with fences by two proxies while one master after the other restarts without its data: each higher than the last
-	REDLOCK_FENCES=$(FENCES) go test -v -count=1 -timeout 2h -tags integration -run '^TestGuardFences$$' ./integration/guard
+	REDLOCK_FENCES=$(FENCES) $(LOGGED) -timeout 2h -run '^TestGuardFences$$' ./integration/guard
 
 moves: ## MOVES (100) moves of the locks to the masters and as many back under load, 30 of 100 with faults, and 100 proxies stopped around a lock that they relay
-	REDLOCK_MOVES=$(MOVES) REDLOCK_MOVE_STOPS=100 go test -v -count=1 -timeout 3h -tags integration ./integration/moving
+	REDLOCK_MOVES=$(MOVES) REDLOCK_MOVE_STOPS=100 $(LOGGED) -timeout 3h ./integration/moving
 
 upgrades: ## UPGRADES (50) rolling upgrades of two proxies from each of the last two protocols, built from the history, and back; masters upgraded in place and replaced by another release: under load
-	REDLOCK_UPGRADES=$(UPGRADES) go test -v -count=1 -timeout 3h -tags integration,history ./integration/upgrade
+	REDLOCK_UPGRADES=$(UPGRADES) $(LOGGED),history -timeout 3h ./integration/upgrade
 
 chaos: ## CHAOS_GRANTS (1000000) locks while CHAOS_FAULTS (1000) things happen to masters, proxies, links, and clocks: none is held twice, lost, or back
-	REDLOCK_CHAOS_GRANTS=$(CHAOS_GRANTS) REDLOCK_CHAOS_FAULTS=$(CHAOS_FAULTS) go test -v -count=1 -timeout 6h -tags integration -run '^TestChaos$$' ./integration/chaos
+	REDLOCK_CHAOS_GRANTS=$(CHAOS_GRANTS) REDLOCK_CHAOS_FAULTS=$(CHAOS_FAULTS) $(LOGGED) -timeout 6h -run '^TestChaos$$' ./integration/chaos
 
 hostile: ## HOSTILE (1h) of hostile clients of all kinds under the race detector, beside honest ones: no crash, no wrong grant, memory bounded
-	REDLOCK_HOSTILE=$(HOSTILE) go test -v -count=1 -timeout 26h -tags integration ./integration/hostile
+	REDLOCK_HOSTILE=$(HOSTILE) $(LOGGED) -timeout 26h ./integration/hostile
 
 hostile-kinds: ## how long honest clients wait beside each kind of hostile client by itself, EACH (15s), and beside harmless ones
-	REDLOCK_HOSTILE_EACH=$(EACH) go test -v -count=1 -timeout 2h -tags integration -run '^TestEachKind$$' ./integration/hostile
+	REDLOCK_HOSTILE_EACH=$(EACH) $(LOGGED) -timeout 2h -run '^TestEachKind$$' ./integration/hostile
 
 version: ## the version
 	@echo $(VERSION)

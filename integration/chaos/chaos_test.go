@@ -19,6 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
 )
 
 const (
@@ -50,6 +51,7 @@ func TestMain(m *testing.M) { kit.Main(m) }
 
 // TestChaos: while masters and proxies fail at random, no lock is held by two, none is lost, and none comes back.
 func TestChaos(t *testing.T) {
+	redistest.SkipShort(t)
 	grants, wanted := int(kit.NumberFrom(t, grantsEnv, defaultGrants)), int(kit.NumberFrom(t, faultsEnv, defaultFaults))
 	seed := kit.NumberFrom(t, seedEnv, rand.Uint64())
 	t.Logf("%d grants (%s) and %d faults (%s) wanted; seed %d (%s)", grants, grantsEnv, wanted, faultsEnv, seed, seedEnv)

@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
 )
 
 // TestViolationsAreSeen: each of them, done by hand behind the proxies' backs, is found, and nothing is where nobody did anything.
 func TestViolationsAreSeen(t *testing.T) {
+	redistest.SkipShort(t)
 	c := startCluster(t)
 	t.Run("none", func(t *testing.T) {
 		r := startRun(t, c, 1)
@@ -115,6 +117,7 @@ func wantDiffering(t *testing.T, a *agreement, differs bool) {
 
 // TestForced: an operator's FORCEUNLOCK ends what was asked for before it was answered, and nothing else.
 func TestForced(t *testing.T) {
+	redistest.SkipShort(t)
 	l := newLedger()
 	grant := func(key, token string, asked time.Duration) {
 		l.granted(holding{key, token, l.now(), l.now() + time.Hour}, asked)

@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
 )
 
 // TestCLocks tries what libraries of C++ send.
 func TestCLocks(t *testing.T) {
+	redistest.SkipShort(t)
 	tryLocks(t, []dialect{
 		{name: "redlock-cpp", taken: "OK", owned: true, extends: true, more: rotated},
 		{name: "redis-plus-plus", taken: "OK", owned: true, extends: true},

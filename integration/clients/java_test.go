@@ -18,6 +18,7 @@ import (
 
 // TestJavaLocks tries what libraries of the JVM send.
 func TestJavaLocks(t *testing.T) {
+	redistest.SkipShort(t)
 	tryLocks(t, []dialect{
 		{name: "jedis", taken: "OK", owned: true, extends: true},
 		{name: "spring", taken: "true", owned: true, extends: true, more: comparing},

@@ -22,6 +22,7 @@ func jobKeys(prefix string) func(key string) []string {
 
 // TestJobs tries what sidekiq-unique-jobs sends where all of a lock's keys, and the list of all locks, have one tag.
 func TestJobs(t *testing.T) {
+	redistest.SkipShort(t)
 	tryLocksOn(t, startForJobs, []dialect{
 		{name: "unique-jobs", stored: jobKeys("{uniquejobs:digests}"), only: uniqueJobs},
 		{name: "unique-jobs-old", stored: jobKeys("{uniquejobs:digests}"), only: uniqueJobs},
@@ -183,6 +184,7 @@ func (s *side) jobOnMasters(d dialect, key string) {
 // TestJobsOfSeveralTags: with the names that sidekiq-unique-jobs gives by itself, and with a log of another tag, its scripts change keys
 // that have no common tag. The proxy refuses that with an error that names two, and changes none.
 func TestJobsOfSeveralTags(t *testing.T) {
+	redistest.SkipShort(t)
 	proxied := startForJobs(t, rubyLocks(t))
 	const format = "Redis::CommandError: ERR lock keys '%s' and '%s' cannot be changed together: only taking, extending or removing several is done by one command"
 	for name, two := range map[string][2]string{

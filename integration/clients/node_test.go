@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
 )
 
 // TestNodeLocks tries what libraries of Node.js send.
 func TestNodeLocks(t *testing.T) {
+	redistest.SkipShort(t)
 	tryLocks(t, []dialect{
 		{name: "by-hand", taken: `"OK"`, owned: true, extends: true},
 		{name: "by-hand-transaction", taken: `"OK"`, owned: true, extends: true},

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
 )
 
 // TestPHPLocks tries Laravel's locks, those of PHP's sessions, and what other libraries of PHP send.
 func TestPHPLocks(t *testing.T) {
+	redistest.SkipShort(t)
 	tryLocks(t, []dialect{
 		{name: "by-hand", taken: "true", owned: true, extends: true},
 		{name: "by-hand-predis", taken: "true", owned: true, extends: true},

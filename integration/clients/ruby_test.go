@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
 )
 
 // TestRubyLocks tries what libraries of Ruby send.
 func TestRubyLocks(t *testing.T) {
+	redistest.SkipShort(t)
 	tryLocks(t, []dialect{
 		{name: "by-hand", taken: "true", owned: true, extends: true},
 		{name: "redlock-gem", taken: `"OK"`, owned: true, extends: true, more: redlockGem},

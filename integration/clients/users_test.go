@@ -42,6 +42,7 @@ var asked = []struct{ line, want string }{
 // TestUsers: clients of all languages log in as users of the proxy's own, by TLS and without. What a user may not do, and what a
 // client with a wrong password does, is refused in Redis' words, and is not done.
 func TestUsers(t *testing.T) {
+	redistest.SkipShort(t)
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t, "--requirepass", "hidden")
 	direct := kit.Dial(t, upstream.Addr())
 	kit.Does(t, direct, "AUTH hidden", "OK")
@@ -85,6 +86,7 @@ func TestUsers(t *testing.T) {
 // TestWithoutACertificate: clients of all languages that show none to a proxy which wants one are not let in, whatever their password, and
 // what they ask is not done.
 func TestWithoutACertificate(t *testing.T) {
+	redistest.SkipShort(t)
 	upstream, ca := kit.StartRedis(t), certtest.NewAuthority(t)
 	file, pair := filepath.Join(t.TempDir(), "users.acl"), ca.Issue(t)
 	kit.Must(t, os.WriteFile(file, []byte("user default off\nuser app on >wonder ~* +@all\n"), 0o600))

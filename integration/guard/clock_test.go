@@ -122,6 +122,7 @@ func (c *clockFleet) stepAll(t *testing.T, masters []stepped, ahead time.Duratio
 // TestStoppedProxyBlamesNoHealedClock: two masters' clocks are stepped while a proxy is stopped, and the other proxy has them catch up. The
 // one that goes on sees that they moved, and leaves them in peace: with one more master away there would be no majority.
 func TestStoppedProxyBlamesNoHealedClock(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	for _, ahead := range []time.Duration{clockStep, -clockStep} {
 		t.Run(ahead.String(), func(t *testing.T) {
@@ -164,6 +165,7 @@ func (s stepped) seconds(t *testing.T) int {
 // TestGuardOnSteppedClocks: the clocks of all masters are stepped under a lock, one after another, and then set right under another one.
 // Where a clock goes forward, the key is gone; with the guard off, the third of them gives the lock to a rival.
 func TestGuardOnSteppedClocks(t *testing.T) {
+	redistest.SkipShort(t)
 	for _, test := range []struct {
 		name         string
 		ahead        time.Duration

@@ -65,6 +65,7 @@ func wantFence(t *testing.T, client *redistest.Client, key, token string) int64 
 // TestGuardFencesAreCopied: every master restarts without its data, one after the other, and a proxy that never saw the lock gives it a
 // higher fence.
 func TestGuardFencesAreCopied(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 2)
 	one, two := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
@@ -129,6 +130,7 @@ type fenceRace struct {
 // one of the proxies, at random. Every fence is higher than that of the lock before, although the counters are far ahead of the clocks,
 // and the proxies forget.
 func TestGuardFences(t *testing.T) {
+	redistest.SkipShort(t)
 	wanted, seed := int(kit.NumberFrom(t, fencesEnv, defaultFences)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d grants (%s); seed %d (%s)", wanted, fencesEnv, seed, kit.SeedEnv)
 	f := kit.StartLinkedFleet(t, 2, kit.PatientMasters()...)

@@ -182,6 +182,7 @@ func TestDurableMasterVotesAgainAtOnce(t *testing.T) {
 // TestAllRestartInTheirFirstSecond: masters that write everything to disk, and the only proxy, are killed as soon as a majority votes again,
 // three times over: nobody had the time to look at them twice, and still they prove that they have all their data.
 func TestAllRestartInTheirFirstSecond(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	f := startDurable(t, 5)
 	masters, proxy := f.Masters, f.Proxies[0]
@@ -200,6 +201,7 @@ func TestAllRestartInTheirFirstSecond(t *testing.T) {
 
 // TestAllRestartTwice: they are killed again before anybody could believe them, and then the proxy, too, ends.
 func TestAllRestartTwice(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	f := startDurable(t, 3)
 	masters, proxy := f.Masters, f.Proxies[0]
@@ -262,6 +264,7 @@ func TestUnmarkedMastersWait(t *testing.T) {
 
 // TestManyLocksAreCaughtUp: 10,000 of them, some in another database, some without an end.
 func TestManyLocksAreCaughtUp(t *testing.T) {
+	redistest.SkipShort(t)
 	const locks = 10_000
 	f := kit.StartGuarded(t, true, 2)
 	client := kit.Connect(t, f.Proxies[0])

@@ -31,6 +31,7 @@ func startSmall(t *testing.T, masters int, args ...string) *kit.Fleet {
 // TestForeignValueDoesNotGrow: a value that no proxy wrote, and that fewer than a majority of the masters hold, is on no other master
 // after one of these restarted without its data. The key can be freed, at each proxy.
 func TestForeignValueDoesNotGrow(t *testing.T) {
+	redistest.SkipShort(t)
 	for _, test := range []struct{ masters, holders int }{{3, 1}, {5, 2}} {
 		t.Run(fmt.Sprintf("%d of %d", test.holders, test.masters), func(t *testing.T) {
 			t.Parallel()
@@ -87,6 +88,7 @@ func TestForeignLockIsKept(t *testing.T) {
 // TestOneCounterFarAhead: the fence counters of one master are almost used up, while clients of two proxies ask for fences, and another
 // master restarts without its data. Every client gets one, and no other master has a counter like that.
 func TestOneCounterFarAhead(t *testing.T) {
+	redistest.SkipShort(t)
 	for _, masters := range []int{3, 5} {
 		t.Run(fmt.Sprint(masters), func(t *testing.T) {
 			t.Parallel()
@@ -149,6 +151,7 @@ func takeFences(t *testing.T, f *kit.Fleet, i int, keys []string) {
 // TestOneRecordOfALongTTL: one master says that locks are held for ten years. No other master is made to say so, and when all others have
 // lost their data they vote again once the longest lease in use is over, also as a proxy sees it that starts then; where only one has, at once.
 func TestOneRecordOfALongTTL(t *testing.T) {
+	redistest.SkipShort(t)
 	for _, masters := range []int{3, 5} {
 		for _, all := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%d masters, all others forget: %v", masters, all), func(t *testing.T) {

@@ -19,6 +19,7 @@ const loadedKeys = 3000
 // TestMasterThatLoads: a master that loads its data answers everything with an error, for seconds. Meanwhile the others grant locks as
 // ever; then it holds what they do, whatever was on its disk.
 func TestMasterThatLoads(t *testing.T) {
+	redistest.SkipShort(t)
 	redistest.Needs(t, "loading-process-events-interval-bytes", "6.2")
 	t.Parallel()
 	slow := kit.StartRedis(t, "--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024")

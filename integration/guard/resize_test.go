@@ -60,6 +60,7 @@ func TestTwoNumbersOfMasters(t *testing.T) {
 // TestAnotherNumberOfMasters goes from five masters to three and back with no proxy running: all stop, the longest time in use passes, an operator
 // says that the new set is right, and those of the new set start. The lock is granted again, and not before its time is over.
 func TestAnotherNumberOfMasters(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	const ttl = 2 * time.Second
 	masters := kit.StartMasters(t)

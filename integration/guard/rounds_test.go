@@ -41,6 +41,7 @@ type rounds struct {
 // TestGuardRounds: with the guard off, locks are granted twice; with the guard on, none is, in as many rounds as wanted. redsync, straight
 // on the same masters, is told of beside it.
 func TestGuardRounds(t *testing.T) {
+	redistest.SkipShort(t)
 	wanted, seed := int(kit.NumberFrom(t, roundsEnv, defaultRounds)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d rounds (%s); seed %d (%s)", wanted, roundsEnv, seed, kit.SeedEnv)
 	t.Run("guard off", func(t *testing.T) {

@@ -84,6 +84,7 @@ func wantGoesOn(t *testing.T, proxy *harness.Proxy) {
 // TestUnlikeProxies: of two proxies on the same masters which do not agree on which key is which lock, the second has no votes: while the
 // first runs, while it stands still for so long that nobody hears of it, and when it is gone. Three masters, and five.
 func TestUnlikeProxies(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	for _, n := range []int{3, 5} {
 		for _, other := range otherSettings {
@@ -131,6 +132,7 @@ return alive`, "0")
 // TestUnlikeMasters: of two proxies that have all masters but one in common, the second has no votes, as with another number of masters. One
 // that has the same by other names and in another order is welcome.
 func TestUnlikeMasters(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	for _, n := range []int{3, 5} {
 		t.Run(fmt.Sprint(n, " masters"), func(t *testing.T) {
@@ -185,6 +187,7 @@ const rulesKey = "redlock-proxy:rules"
 // TestOneMasterSaysOtherwise: what one master says of the settings takes away its own vote, at two proxies, those that run and one that starts; and
 // where it holds nothing that could count, it is told those of the majority.
 func TestOneMasterSaysOtherwise(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	for _, n := range []int{3, 5} {
 		t.Run(fmt.Sprint(n, " masters"), func(t *testing.T) {
@@ -221,6 +224,7 @@ func TestOneMasterSaysOtherwise(t *testing.T) {
 
 // TestUnlikeProxiesStartAtOnce: of two proxies with other settings that start at the same time on new masters, one at the most gives locks.
 func TestUnlikeProxiesStartAtOnce(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	for _, n := range []int{3, 5} {
 		t.Run(fmt.Sprint(n, " masters"), func(t *testing.T) {

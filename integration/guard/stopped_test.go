@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
 )
 
 const (
@@ -22,6 +23,7 @@ const (
 // received; then each of the proxies. 64 clients acquire and release: no two hold a lock at once, by their own clocks. Nothing is
 // forgotten, so that holds without the guard as well.
 func TestGuardOnStoppedMasters(t *testing.T) {
+	redistest.SkipShort(t)
 	for _, guard := range []bool{false, true} {
 		t.Run(fmt.Sprintf("guard %v", guard), func(t *testing.T) {
 			f, seed := startRoundsFleet(t, guard), rand.Uint64()

@@ -61,6 +61,7 @@ func (a *announcement) check(t *testing.T, over span) {
 // TestGuardWaitIsAsAnnounced: all masters restart without their data at once, and locks come back by themselves, as soon as the error and
 // PROXY INFO said, within a twentieth, and not before the lock from before is over.
 func TestGuardWaitIsAsAnnounced(t *testing.T) {
+	redistest.SkipShort(t)
 	const ttl = 8 * time.Second
 	f := kit.StartGuarded(t, true, 2)
 	client := kit.Connect(t, f.Proxies[0])

@@ -57,6 +57,7 @@ type member struct {
 
 // TestHostile is the whole load, on a proxy under the race detector and on one without it, whose memory is that of a user's.
 func TestHostile(t *testing.T) {
+	redistest.SkipShort(t)
 	last := defaultTime
 	if text := os.Getenv("REDLOCK_HOSTILE"); text != "" {
 		var err error

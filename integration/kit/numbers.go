@@ -24,6 +24,15 @@ func NumberFrom(t *testing.T, name string, preset uint64) uint64 {
 	return n
 }
 
+// SizeFrom is NumberFrom for how much a test does at random: with -short a tenth of the preset.
+func SizeFrom(t *testing.T, name string, preset uint64) uint64 {
+	t.Helper()
+	if testing.Short() {
+		preset = max(1, preset/10)
+	}
+	return NumberFrom(t, name, preset)
+}
+
 // Number reads a number in a text that the proxy wrote.
 func Number(t *testing.T, text string) int {
 	t.Helper()

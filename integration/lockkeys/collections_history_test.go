@@ -360,7 +360,8 @@ func wantExplained(t *testing.T, kind string, wrong []*story, undecided int) {
 // TestHistoriesOfCollections: ten clients of two proxies use the same few hashes, lists and sorted sets while a minority of the masters is
 // stopped, cut off and killed at random. Every reply is one that a single Redis could have given.
 func TestHistoriesOfCollections(t *testing.T) {
-	ops, seed := int(kit.NumberFrom(t, historyOpsEnv, defaultHistoryOps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	redistest.SkipShort(t)
+	ops, seed := int(kit.SizeFrom(t, historyOpsEnv, defaultHistoryOps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands (%s); seed %d (%s)", ops, historyOpsEnv, seed, kit.SeedEnv)
 	f := startLockKeyFleet(t, 2)
 	disturber := faults.StartDisturber(f, seed, lockKeyDisturbances()...)
@@ -376,6 +377,7 @@ func TestHistoriesOfCollections(t *testing.T) {
 // TestHistoriesOfCollectionsSeeTwoRedises: where half of the clients use another Redis, the checker says so; where all use one, it has
 // nothing to say.
 func TestHistoriesOfCollectionsSeeTwoRedises(t *testing.T) {
+	redistest.SkipShort(t)
 	one, other := kit.StartReference(t).Addr(), kit.StartReference(t).Addr()
 	for _, kind := range []string{"hash", "list", "zset", "tag"} {
 		if wrong, undecided := gather(t, kind, rand.Uint64(), 500, one); len(wrong)+undecided > 0 {

@@ -186,7 +186,7 @@ func (s *several) script(m randomcommands.Maker, shapes []string) []string {
 // scripts, have byte for byte the replies of a single Redis, through two proxies that take turns. What is about several keys may be
 // refused.
 func TestCollectionsAsOneRedis(t *testing.T) {
-	commands, seed := int(kit.NumberFrom(t, collectionsEnv, defaultCollections)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	commands, seed := int(kit.SizeFrom(t, collectionsEnv, defaultCollections)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands (%s); seed %d (%s)", commands, collectionsEnv, seed, kit.SeedEnv)
 	masters, upstream, single := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t), kit.StartReference(t)
 	args := append(kit.LockKeyArgs(upstream), kit.PatientMasters()...)
@@ -197,7 +197,8 @@ func TestCollectionsAsOneRedis(t *testing.T) {
 // TestCollectionsWhileMastersAreKilled: the same while two of five masters at a time are killed, and come back with their data, again and
 // again. Nothing is answered otherwise for that, not even with an error.
 func TestCollectionsWhileMastersAreKilled(t *testing.T) {
-	commands, seed := int(kit.NumberFrom(t, collectionsEnv, defaultCollections)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	redistest.SkipShort(t)
+	commands, seed := int(kit.SizeFrom(t, collectionsEnv, defaultCollections)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands (%s); seed %d (%s)", commands, collectionsEnv, seed, kit.SeedEnv)
 	f, single := startLockKeyFleet(t, 2, kit.PatientMasters()...), kit.StartReference(t)
 	disturber := faults.StartDisturber(f, seed, killed())

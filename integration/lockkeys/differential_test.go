@@ -25,7 +25,7 @@ const (
 // TestSameAsOneRedis: random commands, transactions and scripts about two lock keys have, byte for byte, the replies through the
 // proxy that a single Redis gives. Only remaining times may differ a little, and what changes both keys may be refused.
 func TestSameAsOneRedis(t *testing.T) {
-	steps, seed := int(kit.NumberFrom(t, stepsEnv, defaultSteps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	steps, seed := int(kit.SizeFrom(t, stepsEnv, defaultSteps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands in each protocol (%s); seed %d (%s)", steps, stepsEnv, seed, kit.SeedEnv)
 	args := append(kit.LockKeyArgs(kit.StartRedis(t)), kit.PatientMasters()...)
 	proxy, single := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), args...), kit.StartReference(t)
@@ -44,6 +44,7 @@ func TestSameAsOneRedis(t *testing.T) {
 
 // TestSameAsOneRedisSees: two Redises do not differ, until somebody writes to one of them.
 func TestSameAsOneRedisSees(t *testing.T) {
+	redistest.SkipShort(t)
 	one, other, seed := kit.StartReference(t), kit.StartReference(t), rand.Uint64()
 	for _, resp := range []string{"2", "3"} {
 		p := startPair(t, one.Addr(), other.Addr(), resp)

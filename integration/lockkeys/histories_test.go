@@ -178,6 +178,7 @@ func firstUnexplained[R any](ordered []R, times func(R) (from, to time.Duration)
 
 // TestHistoriesOfOneRedis: the checker finds nothing wrong with a single Redis.
 func TestHistoriesOfOneRedis(t *testing.T) {
+	redistest.SkipShort(t)
 	c := startCrowd(t, &crowd{addrs: []string{kit.StartReference(t).Addr()}, seed: rand.Uint64(), verbs: overwriting()}, crowdSize, 5000)
 	c.report(t)
 	c.judge().wantNone(t)
@@ -185,6 +186,7 @@ func TestHistoriesOfOneRedis(t *testing.T) {
 
 // TestHistoriesOfOneClient: neither does it with all forms of commands, sent to a proxy one after the other.
 func TestHistoriesOfOneClient(t *testing.T) {
+	redistest.SkipShort(t)
 	f := startLockKeyFleet(t, 1, kit.PatientMasters()...)
 	c := startCrowd(t, &crowd{addrs: f.Addrs(), seed: rand.Uint64(), verbs: overwriting(), proxied: true}, 1, 1000)
 	c.report(t)
@@ -193,6 +195,7 @@ func TestHistoriesOfOneClient(t *testing.T) {
 
 // TestHistoriesSeeTwoRedises: where half of the clients use another Redis, and think it the same, the checker says so.
 func TestHistoriesSeeTwoRedises(t *testing.T) {
+	redistest.SkipShort(t)
 	c := startCrowd(t, &crowd{addrs: []string{kit.StartReference(t).Addr(), kit.StartReference(t).Addr()}, seed: rand.Uint64(), verbs: overwriting()}, crowdSize, 2000)
 	c.report(t)
 	c.judge().wantSome(t)
@@ -200,6 +203,7 @@ func TestHistoriesSeeTwoRedises(t *testing.T) {
 
 // TestHistoriesSeeALiar: one client of ten who now and then says that he has what he was refused.
 func TestHistoriesSeeALiar(t *testing.T) {
+	redistest.SkipShort(t)
 	lies := 0
 	liar := func(client int, op lockOp, reply any) any {
 		if client != 3 || op.verb != verbTake || reply != nil || op.fate == lost {
@@ -216,6 +220,7 @@ func TestHistoriesSeeALiar(t *testing.T) {
 
 // TestHistoriesSeeAThief: somebody deletes the keys behind the clients' backs.
 func TestHistoriesSeeAThief(t *testing.T) {
+	redistest.SkipShort(t)
 	server := kit.StartReference(t)
 	c := startCrowd(t, &crowd{addrs: []string{server.Addr()}, seed: rand.Uint64(), verbs: overwriting()}, crowdSize, 5000)
 	over := make(chan struct{})
@@ -247,7 +252,7 @@ func mixes() map[string][]lockVerb {
 // TestHistories: ten clients of two proxies use the same few lock keys by ordinary commands, while a minority of the masters is
 // stopped, cut off and killed at random. Every reply is one that a single Redis could have given; see checkLockKey.
 func TestHistories(t *testing.T) {
-	ops, seed := int(kit.NumberFrom(t, opsEnv, defaultOps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	ops, seed := int(kit.SizeFrom(t, opsEnv, defaultOps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands (%s); seed %d (%s)", ops, opsEnv, seed, kit.SeedEnv)
 	for name, verbs := range mixes() {
 		t.Run(name, func(t *testing.T) {
@@ -266,6 +271,7 @@ func TestHistories(t *testing.T) {
 
 // TestHistoriesUndisturbed: the same with masters that are well, where no command may fail, however busy the processors are.
 func TestHistoriesUndisturbed(t *testing.T) {
+	redistest.SkipShort(t)
 	runs, atOnce, seed := int(kit.NumberFrom(t, runsEnv, 1)), int(kit.NumberFrom(t, atOnceEnv, 1)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d runs of each mix (%s), %d at a time (%s); seed %d (%s)", runs, runsEnv, atOnce, atOnceEnv, seed, kit.SeedEnv)
 	for name, verbs := range mixes() {
@@ -318,6 +324,7 @@ func startBusy(t *testing.T, loops int) {
 
 // TestHistoriesSeeDisjointMasters: two proxies that share no master are two lock servers, and that is found.
 func TestHistoriesSeeDisjointMasters(t *testing.T) {
+	redistest.SkipShort(t)
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
 	one := kit.StartProxy(t, redistest.URLs(masters[:3]), kit.LockKeyArgs(upstream)...)
 	other := kit.StartProxy(t, redistest.URLs(masters[3:]), kit.LockKeyArgs(upstream)...)

@@ -30,7 +30,7 @@ const (
 // TestOverlapOfLockKeys: clients of two proxies take the same lock by SET NX PX, extend and release it by script, and often let it
 // end by itself, while a minority of the masters is stopped, cut off and killed. By the clock of each, no two hold it at once.
 func TestOverlapOfLockKeys(t *testing.T) {
-	grants, seed := kit.NumberFrom(t, keyGrantsEnv, defaultKeyGrants), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	grants, seed := kit.SizeFrom(t, keyGrantsEnv, defaultKeyGrants), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d grants wanted (%s); seed %d (%s)", grants, keyGrantsEnv, seed, kit.SeedEnv)
 	f := startLockKeyFleet(t, 2)
 	c := startKeyContest(t, f.Addrs(), seed, contestedKey)
@@ -48,6 +48,7 @@ func TestOverlapOfLockKeys(t *testing.T) {
 
 // TestOverlapOfLockKeysOfOneRedis: a single Redis that is well has no overlaps either.
 func TestOverlapOfLockKeysOfOneRedis(t *testing.T) {
+	redistest.SkipShort(t)
 	c := startKeyContest(t, []string{kit.StartReference(t).Addr()}, rand.Uint64(), contestedKey)
 	kit.Must(t, c.WaitFor(t, 400))
 	c.Stop()
@@ -59,6 +60,7 @@ func TestOverlapOfLockKeysOfOneRedis(t *testing.T) {
 
 // TestOverlapOfLockKeysIsSeen: with two Redises that know nothing of each other there are overlaps, and they are found.
 func TestOverlapOfLockKeysIsSeen(t *testing.T) {
+	redistest.SkipShort(t)
 	c := startKeyContest(t, []string{kit.StartReference(t).Addr(), kit.StartReference(t).Addr()}, rand.Uint64(), contestedKey)
 	kit.Must(t, c.WaitFor(t, 200))
 	c.Stop()

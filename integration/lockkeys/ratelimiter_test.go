@@ -159,6 +159,7 @@ func (l *limiters) step(client string) []string {
 // TestRedissonsRateLimiter: rate limiters have the replies of a single Redis, through two proxies that take turns, with all masters and with
 // three of five.
 func TestRedissonsRateLimiter(t *testing.T) {
+	redistest.SkipShort(t)
 	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("seed %d (%s)", seed, kit.SeedEnv)
 	masters, upstream, single := kit.StartMasters(t), kit.StartRedis(t), kit.StartReference(t)
@@ -191,6 +192,7 @@ func TestRedissonsRateLimiter(t *testing.T) {
 // TestRateHolds: clients of two proxies who all try at once get together what the rate allows in each interval, and no more, also where two of five masters
 // are killed meanwhile. What is not known to have been granted may have been.
 func TestRateHolds(t *testing.T) {
+	redistest.SkipShort(t)
 	const rate, perProxy, intervals, interval = 20, 3, 4, 1000
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
 	var clients []*redistest.Client

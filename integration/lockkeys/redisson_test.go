@@ -273,6 +273,7 @@ func (r *replay) ends(t *testing.T) {
 // TestRedissonsLocks: the lock with its unlock latch, the fair, the read-write and the fenced lock, and the semaphore whose permits end, have
 // the replies of a single Redis, through two proxies that take turns, with all masters and with three of five.
 func TestRedissonsLocks(t *testing.T) {
+	redistest.SkipShort(t)
 	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("seed %d (%s)", seed, kit.SeedEnv)
 	masters, upstream, single := kit.StartMasters(t), kit.StartRedis(t), kit.StartReference(t)

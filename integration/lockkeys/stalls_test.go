@@ -13,6 +13,7 @@ import (
 
 	"redlock-proxy/integration/harness"
 	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
 )
 
 const (
@@ -27,6 +28,7 @@ const (
 // TestHistoriesOfStalledProxies: the masters are well, and the proxies are stopped at any moment, each by itself, and go on, as on a machine that
 // gives them no processor. Every reply is one that a single Redis could have given; what came too late may be NOQUORUM.
 func TestHistoriesOfStalledProxies(t *testing.T) {
+	redistest.SkipShort(t)
 	runs, seed := int(kit.NumberFrom(t, stallsEnv, 2)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d runs of each mix (%s); seed %d (%s)", runs, stallsEnv, seed, kit.SeedEnv)
 	for name, verbs := range mixes() {

@@ -149,7 +149,8 @@ func takenBackAfter(d deed) (back deed, may bool) {
 // several of them, while a minority of the masters is stopped, cut off and killed at random. Every reply is one that a single Redis could
 // have given.
 func TestHistoriesOfTags(t *testing.T) {
-	ops, seed := int(kit.NumberFrom(t, historyOpsEnv, defaultHistoryOps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	redistest.SkipShort(t)
+	ops, seed := int(kit.SizeFrom(t, historyOpsEnv, defaultHistoryOps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands (%s); seed %d (%s)", ops, historyOpsEnv, seed, kit.SeedEnv)
 	f := startLockKeyFleet(t, 2, "--lock-tags", "*")
 	disturber := faults.StartDisturber(f, seed, lockKeyDisturbances()...)
@@ -162,7 +163,8 @@ func TestHistoriesOfTags(t *testing.T) {
 
 // TestHistoriesOfTagsUndisturbed: the same with masters that are well.
 func TestHistoriesOfTagsUndisturbed(t *testing.T) {
-	ops, seed := int(kit.NumberFrom(t, historyOpsEnv, defaultHistoryOps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	redistest.SkipShort(t)
+	ops, seed := int(kit.SizeFrom(t, historyOpsEnv, defaultHistoryOps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands (%s); seed %d (%s)", ops, historyOpsEnv, seed, kit.SeedEnv)
 	f := startLockKeyFleet(t, 2, append(kit.PatientMasters(), "--lock-tags", "*")...)
 	wrong, undecided := gather(t, lockingTags, seed, ops, f.Addrs()...)

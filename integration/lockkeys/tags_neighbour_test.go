@@ -15,6 +15,7 @@ const neighbourEnv = "REDLOCK_NEIGHBOUR_ROUNDS"
 // TestTagsBesideANeighbour: whoever has a key for himself is told what he would be told without neighbours, through either proxy, while another
 // key of the tag comes and goes all the time.
 func TestTagsBesideANeighbour(t *testing.T) {
+	redistest.SkipShort(t)
 	rounds := int(kit.NumberFrom(t, neighbourEnv, 30))
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
 	first, second := kit.StartProxy(t, masters, tagArgs(upstream)...), kit.StartProxy(t, masters, tagArgs(upstream)...)

@@ -24,7 +24,7 @@ func TestOverlapBesideEndlessKeys(t *testing.T) {
 }
 
 func overlapOfTags(t *testing.T, disturbances []faults.Fault, times [][]string) {
-	grants, seed := kit.NumberFrom(t, keyGrantsEnv, defaultKeyGrants/4), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	grants, seed := kit.SizeFrom(t, keyGrantsEnv, defaultKeyGrants/4), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d grants of each key wanted (%s); seed %d (%s)", grants, keyGrantsEnv, seed, kit.SeedEnv)
 	f := startLockKeyFleet(t, 2, "--lock-tags", "*")
 	own, tagged := startKeyContest(t, f.Addrs(), seed, contestedKey), startKeyContest(t, f.Addrs(), seed+1, "lock:other:{"+contestedKey+"}")

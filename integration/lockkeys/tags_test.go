@@ -21,7 +21,7 @@ func tagArgs(upstream *redistest.Server) []string {
 // TestTagsAsOneRedis: random commands, transactions and scripts that change several keys of one tag have byte for byte the replies of a
 // single Redis, through two proxies that take turns. Nothing is refused.
 func TestTagsAsOneRedis(t *testing.T) {
-	commands, seed := int(kit.NumberFrom(t, collectionsEnv, defaultCollections)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	commands, seed := int(kit.SizeFrom(t, collectionsEnv, defaultCollections)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands (%s); seed %d (%s)", commands, collectionsEnv, seed, kit.SeedEnv)
 	masters, upstream, single := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t), kit.StartReference(t)
 	args := tagArgs(upstream)

@@ -77,6 +77,7 @@ func reversed(s string) string {
 // TestOwnKeysCannotBeReached: no command of a client reads or changes a key of the proxies' own, in any database, with or without a
 // prefix, also by what is left over of a prefix.
 func TestOwnKeysCannotBeReached(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	for _, c := range []struct{ name, prefix string }{{"no prefix", ""}, {"half of it is the prefix", "redlock-"}} {
 		t.Run(c.name, func(t *testing.T) {
@@ -181,6 +182,7 @@ func TestScriptOfAnotherProxy(t *testing.T) {
 // TestScriptLoadIsBounded: a flood of scripts leaves 1,000 on each master, which do not stay for ever, and the last ones are found by
 // another proxy.
 func TestScriptLoadIsBounded(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	_, masters, clients := startEscapes(t, "--lock-keys", "lock:*")
 	const flood = 1200

@@ -72,6 +72,7 @@ func TestThreeOfFiveFail(t *testing.T) {
 // TestMachineStandsStill: everything stops for longer than a master is waited for, as where the machine gives its processors to others.
 // When it goes on the answers come, and nobody is told that there were none.
 func TestMachineStandsStill(t *testing.T) {
+	redistest.SkipShort(t)
 	f := kit.StartFleet(t)
 	load := startLoad(t, f.Proxies[0], 16, false)
 	for range 8 {

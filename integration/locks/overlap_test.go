@@ -29,7 +29,7 @@ const (
 // TestOverlap: two proxies, 64 clients and one key, while a minority of the masters is stopped, cut off and continued at random.
 // Two clients must never hold the lock at once.
 func TestOverlap(t *testing.T) {
-	grants, seed := kit.NumberFrom(t, grantsEnv, defaultGrants), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
+	grants, seed := kit.SizeFrom(t, grantsEnv, defaultGrants), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d grants wanted (%s); seed %d (%s)", grants, grantsEnv, seed, kit.SeedEnv)
 	f := kit.StartLinkedFleet(t, 2)
 	c := startContest(t, f, seed, holdAtRandom)
@@ -53,6 +53,7 @@ func TestOverlap(t *testing.T) {
 // TestOverlapIsSeen: with somebody who deletes the key on a majority of the masters behind the proxies' backs, the same contest has
 // overlaps, and they are found.
 func TestOverlapIsSeen(t *testing.T) {
+	redistest.SkipShort(t)
 	f := kit.StartLinkedFleet(t, 2)
 	c := startContest(t, f, rand.Uint64(), func(*rand.Rand) time.Duration { return 20 * time.Millisecond })
 	for range 20 {

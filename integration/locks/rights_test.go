@@ -272,6 +272,7 @@ func TestRightsInTransactions(t *testing.T) {
 // TestSilenceForgesNoAnswer: a client that was refused silence gets answers that the proxy does not await; they must not be
 // taken for those to the proxy's own questions.
 func TestSilenceForgesNoAnswer(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRestricted(t, "forger on >x ~app:* +@all -client -acl -@admin")
 	// slow is answered when the proxy has asked its next question, and by itself: Redis reads 16 KB at a time.
@@ -317,6 +318,7 @@ func TestRightsChange(t *testing.T) {
 
 // TestUnknownIsNotLoggedIn: whatever the upstream's trouble is, a client that did not log in does not get in by it.
 func TestUnknownIsNotLoggedIn(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	masters := kit.StartMasters(t)
 	lock := kit.Dial(t, kit.StartProxy(t, redistest.URLs(masters), "--lock-keys", "lock:*").Addr())
@@ -395,6 +397,7 @@ func seen(t *testing.T, proxy *harness.Proxy, text string) {
 
 // TestLoginStandsWhileTheUpstreamHangs: who has logged in and is known goes on; nobody else comes in.
 func TestLoginStandsWhileTheUpstreamHangs(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRestricted(t, "app on >x ~lock:* +@all -@admin", "default -@all")
 	client := r.as(t, "app")

@@ -19,6 +19,7 @@ import (
 // TestTwoDifferentChangesAtOnce: two proxies are told different masters at the same time. They come to the same,
 // and the one that wanted other ones says so; with its file put right it follows.
 func TestTwoDifferentChangesAtOnce(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t, 2, 3, 5)
 	client := kit.Connect(t, r.proxies[0])
@@ -56,6 +57,7 @@ var killedWays = [][]int{
 // TestChangerIsKilled: the proxy that changes the masters is killed at any moment of it, under load. The others bring the
 // change to its end, if it had begun; the proxy starts again, with the new masters in its file or the old ones.
 func TestChangerIsKilled(t *testing.T) {
+	redistest.SkipShort(t)
 	seed := kit.NumberFrom(t, "REDLOCK_MASTERS_SEED", 1)
 	random := rand.New(rand.NewPCG(seed, 7))
 	r := startRig(t, 3, 3, 6)
@@ -88,6 +90,7 @@ func (r *rig) isBegun(proxy int, masters []int) bool {
 // TestStoppedProxyGoesOn: a proxy stands still from before a change until after it. Then a lock is held by two of the new masters, and two of
 // those that it knew are without it: it counts no vote of these, and follows.
 func TestStoppedProxyGoesOn(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)
 	client := kit.Connect(t, r.proxies[1])
@@ -115,6 +118,7 @@ func TestStoppedProxyGoesOn(t *testing.T) {
 // TestStartsWithOtherMasters: a proxy that starts with the masters of before, or with some that nobody agreed on, gives no lock and says
 // why.
 func TestStartsWithOtherMasters(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t, 1, 3, 5)
 	r.change(0, 1, 2, 3)
@@ -141,6 +145,7 @@ func TestStartsWithOtherMasters(t *testing.T) {
 
 // TestRefusedChanges: what cannot be changed is refused, and the masters stay as they are.
 func TestRefusedChanges(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t, 1, 3, 6)
 	other := startRig(t, 1, 3, 3)
@@ -167,6 +172,7 @@ func TestRefusedChanges(t *testing.T) {
 // TestAllProxiesRestartInTheMiddle: all proxies end when the masters are sealed and none has joined; one that starts with the new masters brings
 // the change to its end, and the locks are held.
 func TestAllProxiesRestartInTheMiddle(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t, 1, 3, 4)
 	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k", "t", "PX", "600000")
@@ -195,6 +201,7 @@ func (r *rig) isSealed() bool {
 // TestWithoutTheMechanism: the same load finds double grants where proxies go from three masters, of which they do not reach one, to five,
 // with nothing between them that knows of it. So it would find them in the tests above.
 func TestWithoutTheMechanism(t *testing.T) {
+	redistest.SkipShort(t)
 	servers := kit.StartMasters(t)
 	start := func(masters ...string) *harness.Proxy { return kit.StartProxy(t, masters, "--guard=false") }
 	all := redistest.URLs(servers)

@@ -39,6 +39,7 @@ func TestLocksOutliveAChange(t *testing.T) {
 // the configuration is read again, gets it when it is released, without asking the masters of before, which are gone. So does who waits for
 // an element. With tags a ballot takes it.
 func TestWaitersOutliveAChange(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	for _, tags := range []bool{false, true} {
 		t.Run(fmt.Sprint("tags ", tags), func(t *testing.T) {

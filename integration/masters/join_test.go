@@ -71,6 +71,7 @@ func (l *hotLoad) wantWork(t *testing.T) {
 // TestJoinsUnderLoad: clients change the same few keys all the time, and none of them stops, while a master is replaced, one restarts
 // without its data, one is added, and one is removed. Every one votes at all proxies while they go on.
 func TestJoinsUnderLoad(t *testing.T) {
+	redistest.SkipShort(t)
 	clients := 8
 	if rounds(0, 1) > 0 {
 		clients = 64
@@ -119,6 +120,7 @@ func (r *rig) hasNewMarker(server int) error {
 // TestJoinsWithManyLocks: a master restarts without its data while many locks are held. It votes again, and has every one of them; the
 // proxies need little memory for it.
 func TestJoinsWithManyLocks(t *testing.T) {
+	redistest.SkipShort(t)
 	locks := int(kit.NumberFrom(t, "REDLOCK_MASTERS_LOCKS", 10_000))
 	r := start(t, &rig{t: t, patient: true}, 2, 5, 5)
 	began := time.Now()

@@ -16,6 +16,7 @@ import (
 // TestChangeLeavesNoLockBehind: locks that nobody else wants, asked for while the masters are changed, are granted, or it is said that this is not
 // known: then they are free soon after. They are taken by ballot, since they were removed by one a moment ago.
 func TestChangeLeavesNoLockBehind(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)
 	var over atomic.Bool

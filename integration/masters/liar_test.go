@@ -75,6 +75,7 @@ func (r *rig) wantServing(key string) {
 // TestOneMasterSaysItIsOver: one master of some claims that the masters were changed. It has no vote; the others have, also with a proxy that
 // starts then, and none of them says the same. Once it is flushed it votes as before.
 func TestOneMasterSaysItIsOver(t *testing.T) {
+	redistest.SkipShort(t)
 	for _, masters := range []int{3, 5} {
 		for _, liar := range liars {
 			t.Run(fmt.Sprintf("%s, of %d", liar.name, masters), func(t *testing.T) {
@@ -108,6 +109,7 @@ func TestOneMasterSaysItIsOver(t *testing.T) {
 // TestDiskOfAnotherCluster: a master has the data of one of another cluster, of which the masters were changed once. It catches up, and the
 // locks of all are granted meanwhile.
 func TestDiskOfAnotherCluster(t *testing.T) {
+	redistest.SkipShort(t)
 	for _, masters := range []int{3, 5} {
 		t.Run(fmt.Sprint(masters), func(t *testing.T) {
 			t.Parallel()
@@ -133,6 +135,7 @@ func TestDiskOfAnotherCluster(t *testing.T) {
 
 // TestLiarIsReplaced: a master that claims that the masters were changed is replaced by another one.
 func TestLiarIsReplaced(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)
 	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k-held", "t", "PX", "600000")
@@ -147,6 +150,7 @@ func TestLiarIsReplaced(t *testing.T) {
 // TestFollowsOneWitness: a proxy that stood still during a change reaches just one master that tells of it. With a file that names the new
 // masters it follows.
 func TestFollowsOneWitness(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)
 	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k-held", "t", "PX", "600000")

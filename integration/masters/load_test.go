@@ -170,11 +170,13 @@ var loadWays = [][]int{
 // TestChangesUnderLoad: from three masters to five and back, one at a time, under load, while a master is
 // killed, stopped, or restarts without its data, and proxies stand still. No lock is granted twice.
 func TestChangesUnderLoad(t *testing.T) {
+	redistest.SkipShort(t)
 	changeUnderLoad(t, startRig(t, 3, 3, 6), func(number int) string { return "lock:" + strconv.Itoa(number) })
 }
 
 // TestChangesUnderLoadOfTags: the same with locks of which four each have a tag in common, and one is the tag itself.
 func TestChangesUnderLoadOfTags(t *testing.T) {
+	redistest.SkipShort(t)
 	changeUnderLoad(t, start(t, &rig{t: t, tags: true}, 3, 3, 6), func(number int) string {
 		tag := fmt.Sprint("lock:", number/4)
 		if number%4 == 0 {

@@ -15,6 +15,7 @@ import (
 // TestSubscribersAndAChange: when the masters are changed subscribers lose their connection, at the proxy that changes them and at the one that
 // follows. Then messages go over the new masters alone, from and to both.
 func TestSubscribersAndAChange(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t, 2, 3, 5)
 	var publishers []*redistest.Client

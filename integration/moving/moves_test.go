@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
 )
 
 const (
@@ -29,6 +30,7 @@ const slack = 50 * time.Millisecond
 // TestMovesUnderLoad: the locks move to the masters and back, again and again, while clients lock in all dialects through two proxies, and at the
 // upstream until the first move. No lock is held twice, lost, or back; in rounds without a fault nobody is answered with an error.
 func TestMovesUnderLoad(t *testing.T) {
+	redistest.SkipShort(t)
 	moves := int(kit.NumberFrom(t, movesEnv, 3))
 	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("seed %d (%s)", seed, kit.SeedEnv)

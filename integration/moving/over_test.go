@@ -57,6 +57,7 @@ func TestBlockedOverTheMove(t *testing.T) {
 
 // TestPipelinesOverTheMove: a client that sends transactions in one go has each of them carried out, once, in order.
 func TestPipelinesOverTheMove(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
 	one, other := r.pair()

@@ -57,6 +57,7 @@ func TestMoveTwice(t *testing.T) {
 // TestMoveIsAborted: while it waits for a proxy that stands still, a move is given up. The locks are where they were, and commands go on there. That
 // proxy is stopped when the move is decided, in the midst of a transaction: it has not said that it holds back, and was heard of a moment ago.
 func TestMoveIsAborted(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
 	one, other := r.pair()
@@ -96,6 +97,7 @@ func TestMoveIsAborted(t *testing.T) {
 
 // TestOldSettingsAfterTheMove: a proxy that starts after the move learns from the masters where the locks are, with the setting and without it.
 func TestOldSettingsAfterTheMove(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
 	one, _ := r.pair()
@@ -117,6 +119,7 @@ func TestOldSettingsAfterTheMove(t *testing.T) {
 
 // TestSettingsDiffer: beside a proxy with the setting, one without it grants nothing that is locked at the upstream.
 func TestSettingsDiffer(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
 	one, _ := r.pair()
@@ -195,6 +198,7 @@ func TestDirectClients(t *testing.T) {
 
 // TestClientsComeAndGo: clients that connect while the locks are moved, and leave, are taken for nobody else, and none of their connections is ended.
 func TestClientsComeAndGo(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
 	var over atomic.Bool
@@ -231,6 +235,7 @@ func TestClientsComeAndGo(t *testing.T) {
 
 // TestUnfitKeys: what the masters cannot hold is named before anything is changed.
 func TestUnfitKeys(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
 	one, _ := r.pair()
@@ -246,6 +251,7 @@ func TestUnfitKeys(t *testing.T) {
 
 // TestWatchOverTheMove: who watches a lock key over the move is told that it has changed, whatever came in between.
 func TestWatchOverTheMove(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	for _, back := range []bool{false, true} {
 		for _, when := range []string{"before MULTI", "after MULTI", "after a command"} {
@@ -307,6 +313,7 @@ func TestWatchOverTheMove(t *testing.T) {
 // TestLockInATransactionThatBeganBefore: a transaction that held nothing of lock keys when its connection was said to be at rest takes no lock at the
 // upstream afterwards, and goes on with what else there is in it.
 func TestLockInATransactionThatBeganBefore(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
 	one, other := r.pair()
@@ -326,6 +333,7 @@ func TestLockInATransactionThatBeganBefore(t *testing.T) {
 
 // TestTransactionsOverTheMove: a transaction in which nothing was said of lock keys before the move goes on after it.
 func TestTransactionsOverTheMove(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	for _, back := range []bool{false, true} {
 		t.Run(fmt.Sprint("back=", back), func(t *testing.T) {
@@ -350,6 +358,7 @@ func TestTransactionsOverTheMove(t *testing.T) {
 
 // TestSilentClients: who wants no replies has its commands carried out as well.
 func TestSilentClients(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
 	one, other := r.pair()
@@ -375,6 +384,7 @@ func TestSilentClients(t *testing.T) {
 
 // TestSettingsOfAllKinds: the locks move and come back with these settings.
 func TestSettingsOfAllKinds(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	for name, args := range map[string][]string{
 		"shared connections": {"--upstream-connections", "4"},
@@ -433,6 +443,7 @@ func (r *rig) wantThereAndBack() {
 
 // TestFewRights: a user of the proxy at the upstream that may not do what a move needs is found out before anything is changed.
 func TestFewRights(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	upstream := kit.StartRedis(t, redistest.Durable()...)
 	kit.Must(t, kit.Tell(upstream, "ACL", "SETUSER", "few", "on", ">secret", "~*", "&*", "+@all", "-client|kill"))
@@ -452,6 +463,7 @@ func TestFewRights(t *testing.T) {
 
 // TestMastersAreDown: while most masters are down, those go on who locked at the upstream before, and others are told why they do not.
 func TestMastersAreDown(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
 	one, other := r.pair()
@@ -475,6 +487,7 @@ func TestMastersAreDown(t *testing.T) {
 
 // TestLockServerBesideAMove: a proxy without an upstream, but with the same lock keys, grants none of them while they are at the upstream of others.
 func TestLockServerBesideAMove(t *testing.T) {
+	redistest.SkipShort(t)
 	r := startRig(t)
 	r.mustMove(0)
 	server := kit.StartProxy(t, redistest.URLs(r.masters), append(kit.PatientMasters(), "--lock-keys", "lock:*")...)
@@ -511,6 +524,7 @@ func TestLockServerBesideAMove(t *testing.T) {
 
 // TestProxiesOfTwoUpstreams: of proxies that have different upstreams nothing is moved.
 func TestProxiesOfTwoUpstreams(t *testing.T) {
+	redistest.SkipShort(t)
 	r := startRig(t)
 	other := kit.StartRedis(t)
 	r.add(slices.Concat(kit.LockKeyArgs(other), kit.PatientMasters(), []string{"--move-from-upstream"})...)

@@ -19,6 +19,7 @@ const stopsEnv = "REDLOCK_MOVE_STOPS"
 // TestStoppedProxyGrantsNothing: a proxy is stopped around a SET NX that it relays, and goes on when the locks have moved and somebody else has the
 // lock. Its client is granted nothing.
 func TestStoppedProxyGrantsNothing(t *testing.T) {
+	redistest.SkipShort(t)
 	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("seed %d (%s)", seed, kit.SeedEnv)
 	random := rand.New(rand.NewPCG(seed, 2))

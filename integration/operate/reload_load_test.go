@@ -104,7 +104,7 @@ func (c *loadClient) comes(addr string) error {
 // by PROXY RELOAD in turns: with other settings, other certificates, TLS on and off, and files that are broken. No connection, no
 // reply and no lock is lost. REDLOCK_RELOADS says how often.
 func TestReloadsUnderLoad(t *testing.T) {
-	reloads := int(kit.NumberFrom(t, "REDLOCK_RELOADS", 100))
+	reloads := int(kit.SizeFrom(t, "REDLOCK_RELOADS", 100))
 	r := startReloadable(t, map[string]string{"master-timeout": "5s", "max-clients": "100"})
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()

@@ -206,6 +206,7 @@ func (s *stream) until(t *testing.T, end string) string {
 
 // TestRelayStat: the figures change from moment to moment, but their form does not, nor the number of keys.
 func TestRelayStat(t *testing.T) {
+	redistest.SkipShort(t)
 	if _, err := exec.LookPath("stdbuf"); err != nil {
 		redistest.Absent(t, "stdbuf: apt-get install coreutils")
 	}

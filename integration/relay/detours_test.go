@@ -169,6 +169,7 @@ func ignoreNil(err error) error {
 // TestRedirectLeadsNobodyAway: a client that asks to be told where a Valkey's master is, and is told after a failover of the upstream, stays and
 // locks at the proxy.
 func TestRedirectLeadsNobodyAway(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	valkey := redistest.NewestOf(t, "valkey")
 	master := redistest.New(t, redistest.Options{Version: valkey})
@@ -325,6 +326,7 @@ func TestClaimedCluster(t *testing.T) {
 
 // TestReplicationIsNotTold: INFO and ROLE name no other server, wherever the locks are.
 func TestReplicationIsNotTold(t *testing.T) {
+	redistest.SkipShort(t)
 	master := kit.StartRedis(t)
 	replica := kit.StartReplica(t, master)
 	for _, c := range []struct {

@@ -86,6 +86,7 @@ func gets(client *redistest.Client, key, want string) error {
 // TestSentinelOverTLS: Sentinels, master and replica are spoken to over TLS, by certificates of the authority that ca names, and the relay
 // follows a failover there, too.
 func TestSentinelOverTLS(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	ca := certtest.NewAuthority(t)
 	secured := func(port string) []string {

@@ -21,6 +21,7 @@ import (
 // TestGoRedisShares: clients of go-redis with nothing but its defaults (HELLO 3, CLIENT SETINFO, and what else its version sends)
 // are told the same as without the proxy, and all of them use two connections to the upstream.
 func TestGoRedisShares(t *testing.T) {
+	redistest.SkipShort(t)
 	r := startSharing(t)
 	const conns = 20
 	r.alike(t, func(addr string) (told string) {

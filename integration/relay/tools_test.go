@@ -83,6 +83,7 @@ func output(t *testing.T, name, addr string, stdin io.Reader, args ...string) st
 // TestRelayRedisBenchmark runs everything that redis-benchmark does by default. It stops at the first error reply, and the server
 // counts those as well; but for the proxy's own question whether the upstream leads back to it, at the start and every 64 connections.
 func TestRelayRedisBenchmark(t *testing.T) {
+	redistest.SkipShort(t)
 	r := startRelay(t)
 	tests := benchmarked(t, r.upstream.Addr(), "-n", "100")
 	for _, depth := range [][]string{{"-P", "1", "-n", "2000"}, {"-P", "100", "-n", "10000"}} {

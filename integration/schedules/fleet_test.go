@@ -41,9 +41,10 @@ type proxy struct {
 	links []*faultlink.CommandLink // in the order of the masters
 }
 
-// startFleet starts masters that are empty. Everything ends with the test.
+// startFleet starts masters that are empty. Everything ends with the test. All schedules are left to make test-all.
 func startFleet(t *testing.T, masters int) *fleet {
 	t.Helper()
+	redistest.SkipShort(t)
 	f := &fleet{upstream: kit.StartRedis(t)}
 	for range masters {
 		f.masters = append(f.masters, kit.StartRedis(t))

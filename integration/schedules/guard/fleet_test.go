@@ -48,9 +48,10 @@ func startFleet(t *testing.T, proxies int, options map[int]redistest.Options, ar
 	return f
 }
 
-// startMasters starts a fleet without proxies.
+// startMasters starts a fleet without proxies. All schedules are left to make test-all.
 func startMasters(t *testing.T, options map[int]redistest.Options) *fleet {
 	t.Helper()
+	redistest.SkipShort(t)
 	f := &fleet{}
 	for i := range masterCount {
 		f.masters = append(f.masters, redistest.New(t, options[i]))

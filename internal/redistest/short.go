@@ -1,0 +1,12 @@
+package redistest
+
+import "testing"
+
+// SkipShort leaves a test to make test-all: with -short, as make test and make quick run the tests, it is skipped. scripts/test finds these
+// words in what was skipped.
+func SkipShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("left to make test-all")
+	}
+}
