@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
 )
 
 // TestGoLocks tries redsync and redislock, and what libraries of .NET, Elixir and Rust send.
 func TestGoLocks(t *testing.T) {
+	redistest.SkipShort(t)
 	tryLocks(t, []dialect{
 		{name: "redsync", taken: "granted", owned: true, extends: true, fixed: true, coarse: true, more: redsyncMore},
 		{name: "redsync-retake", taken: "granted", owned: true, extends: true, fixed: true, coarse: true},

@@ -133,7 +133,7 @@ func TestGuardFences(t *testing.T) {
 	redistest.SkipShort(t)
 	wanted, seed := int(kit.NumberFrom(t, fencesEnv, defaultFences)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d grants (%s); seed %d (%s)", wanted, fencesEnv, seed, kit.SeedEnv)
-	f := kit.StartLinkedFleet(t, 2, kit.PatientMasters()...)
+	f := kit.StartLinkedFleet(t, 2)
 	f.WantVoting(t, 5)
 	r := &fenceRace{last: map[string]int64{}, replies: map[string]int{}, over: make(chan struct{})}
 	for i := range hotFences + rareFence {

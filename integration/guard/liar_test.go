@@ -66,6 +66,7 @@ func TestForeignValueDoesNotGrow(t *testing.T) {
 // TestForeignLockIsKept: a lock of a client of the masters that a majority holds is nobody else's after one of these restarted without its
 // data, whether or not the others are a majority still.
 func TestForeignLockIsKept(t *testing.T) {
+	redistest.SkipShort(t)
 	for _, holders := range []int{2, 3} {
 		t.Run(fmt.Sprint(holders), func(t *testing.T) {
 			t.Parallel()

@@ -36,6 +36,7 @@ func imposeOn(t *testing.T, masters []*redistest.Server) {
 // TestTwoNumbersOfMasters: a majority of five masters and one of three of these need not meet. So a proxy of the three does not serve beside
 // one of the five. docs/masters.md says how to get from one number to another; see the next test.
 func TestTwoNumbersOfMasters(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	masters := kit.StartMasters(t)
 	f := &kit.Fleet{Masters: masters}

@@ -103,14 +103,14 @@ func LinkURLs(links []*faultlink.Link) []string {
 	return urls
 }
 
-// StartProxy starts a proxy before the masters of these URLs, which ends with the test. A test that fails shows its log, and no
-// log may tell of an accident. With REDLOCK_TEST_SHARING=2 in the environment, clients share so many connections to an upstream.
+// StartProxy starts a proxy before the masters of these URLs, which ends with the test. Its masters are patient, unless the arguments have
+// another master-timeout. A test that fails shows its log, and no log may tell of an accident. With REDLOCK_TEST_SHARING=2 in the environment, clients share so many connections to an upstream.
 func StartProxy(t *testing.T, masters []string, args ...string) *harness.Proxy {
 	t.Helper()
 	if shared := Sharing(); shared > 0 && slices.Contains(args, "--upstream") && !slices.Contains(args, "--upstream-connections") {
 		args = append(slices.Clone(args), "--upstream-connections", strconv.Itoa(shared))
 	}
-	return start(t, harness.ProxyOptions{Masters: masters, Args: args})
+	return start(t, harness.ProxyOptions{Masters: masters, Args: append(PatientMasters(), args...)})
 }
 
 // Sharing is how many connections to an upstream the clients of all proxies share that do not say it; 0: none.
@@ -155,7 +155,7 @@ func Program(t *testing.T, args ...string) *exec.Cmd {
 	program, err := harness.BuildProxy(t.Context())
 	Must(t, err)
 	command := exec.Command(program, args...)
-	command.Env = harness.Environ()
+	command.Env = Environ()
 	return command
 }
 
@@ -164,5 +164,14 @@ func LockKeyArgs(upstream *redistest.Server) []string {
 	return []string{"--lock-keys", "lock:*", "--upstream", upstream.URL()}
 }
 
-// PatientMasters are the arguments with which a busy machine is no fault of a master.
-func PatientMasters() []string { return []string{"--master-timeout", "5s"} }
+// patience is a master-timeout with which a busy machine is no fault of a master.
+const patience = "5s"
+
+// Environ is the environment of the proxy's commands: without the settings that happen to be set where the tests run, and with patience.
+func Environ() []string { return append(harness.Environ(), "REDLOCK_MASTER_TIMEOUT="+patience) }
+
+// PatientMasters are the arguments that set it, for proxies that StartProxy does not start.
+func PatientMasters() []string { return []string{"--master-timeout", patience} }
+
+// HungMasters are the arguments of tests about masters that do not answer: those are given up soon, as they are by default.
+func HungMasters() []string { return []string{"--master-timeout", "250ms"} }

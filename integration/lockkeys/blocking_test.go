@@ -82,7 +82,7 @@ func blockingTalks() map[string]string {
 // for byte.
 func TestBlockingAsOneRedis(t *testing.T) {
 	masters, upstream, single := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t), kit.StartReference(t)
-	proxy := kit.StartProxy(t, masters, append(kit.LockKeyArgs(upstream), append(kit.PatientMasters(), "--lock-keys", "{lock:*", "--lock-tags", "*")...)...)
+	proxy := kit.StartProxy(t, masters, append(kit.LockKeyArgs(upstream), "--lock-keys", "{lock:*", "--lock-tags", "*")...)
 	for name, lines := range blockingTalks() {
 		for _, proto := range []string{"2", "3"} {
 			t.Run(name+" in RESP"+proto, func(t *testing.T) {

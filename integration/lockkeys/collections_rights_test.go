@@ -13,7 +13,7 @@ import (
 func TestRightsToCollections(t *testing.T) {
 	upstream := kit.StartRedis(t)
 	admin := kit.Dial(t, upstream.Addr())
-	args := append(kit.LockKeyArgs(upstream), kit.PatientMasters()...)
+	args := kit.LockKeyArgs(upstream)
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), args...)
 	as := func(user, rules string) *redistest.Client {
 		kit.Does(t, admin, "ACL SETUSER "+user+" on >pw "+rules, "OK")

@@ -27,7 +27,7 @@ const (
 func TestSameAsOneRedis(t *testing.T) {
 	steps, seed := int(kit.SizeFrom(t, stepsEnv, defaultSteps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands in each protocol (%s); seed %d (%s)", steps, stepsEnv, seed, kit.SeedEnv)
-	args := append(kit.LockKeyArgs(kit.StartRedis(t)), kit.PatientMasters()...)
+	args := kit.LockKeyArgs(kit.StartRedis(t))
 	proxy, single := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), args...), kit.StartReference(t)
 	for _, resp := range []string{"2", "3"} {
 		t.Run("RESP"+resp, func(t *testing.T) {

@@ -187,7 +187,7 @@ func TestHistoriesOfOneRedis(t *testing.T) {
 // TestHistoriesOfOneClient: neither does it with all forms of commands, sent to a proxy one after the other.
 func TestHistoriesOfOneClient(t *testing.T) {
 	redistest.SkipShort(t)
-	f := startLockKeyFleet(t, 1, kit.PatientMasters()...)
+	f := startLockKeyFleet(t, 1)
 	c := startCrowd(t, &crowd{addrs: f.Addrs(), seed: rand.Uint64(), verbs: overwriting(), proxied: true}, 1, 1000)
 	c.report(t)
 	c.judge().wantNone(t)
@@ -306,12 +306,12 @@ func TestHistoriesUndisturbed(t *testing.T) {
 	}
 }
 
-// masterTimeout are the arguments with the master-timeout that was asked for, or else a long one.
+// masterTimeout are the arguments with the master-timeout that was asked for, if any.
 func masterTimeout() []string {
 	if timeout := os.Getenv(masterTimeoutEnv); timeout != "" {
 		return []string{"--master-timeout", timeout}
 	}
-	return kit.PatientMasters()
+	return nil
 }
 
 // startBusy starts processes that burn CPU, until the test is over.

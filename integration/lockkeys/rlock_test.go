@@ -41,7 +41,7 @@ func give(key, holder string) []string {
 // TestRLock: lock, lock again, keep, give back and give back, through two proxies.
 func TestRLock(t *testing.T) {
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
-	args := append(kit.LockKeyArgs(upstream), kit.PatientMasters()...)
+	args := kit.LockKeyArgs(upstream)
 	first, second := kit.StartProxy(t, masters, args...), kit.StartProxy(t, masters, args...)
 	a, b := kit.Connect(t, first), kit.Connect(t, second)
 	waiter := kit.Connect(t, second)
@@ -75,8 +75,9 @@ func TestRLock(t *testing.T) {
 
 // TestRLockExcludes: of many clients of two proxies only one is ever inside, however often it goes in again.
 func TestRLockExcludes(t *testing.T) {
+	redistest.SkipShort(t)
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
-	args := append(kit.LockKeyArgs(upstream), kit.PatientMasters()...)
+	args := kit.LockKeyArgs(upstream)
 	proxies := []string{kit.StartProxy(t, masters, args...).Addr(), kit.StartProxy(t, masters, args...).Addr()}
 	var inside, entered atomic.Int64
 	var clients sync.WaitGroup

@@ -34,7 +34,7 @@ func TestHistoriesOfStalledProxies(t *testing.T) {
 	for name, verbs := range mixes() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // the proxies stand still for most of the time
-			f := startLockKeyFleet(t, 2, kit.PatientMasters()...)
+			f := startLockKeyFleet(t, 2)
 			var found verdict
 			var told tally
 			for run := range runs {

@@ -166,7 +166,7 @@ func TestHistoriesOfTagsUndisturbed(t *testing.T) {
 	redistest.SkipShort(t)
 	ops, seed := int(kit.SizeFrom(t, historyOpsEnv, defaultHistoryOps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands (%s); seed %d (%s)", ops, historyOpsEnv, seed, kit.SeedEnv)
-	f := startLockKeyFleet(t, 2, append(kit.PatientMasters(), "--lock-tags", "*")...)
+	f := startLockKeyFleet(t, 2, "--lock-tags", "*")
 	wrong, undecided := gather(t, lockingTags, seed, ops, f.Addrs()...)
 	wantExplained(t, lockingTags, wrong, undecided)
 }

@@ -9,17 +9,20 @@ import (
 
 	"redlock-proxy/integration/faults"
 	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
 )
 
 // TestOverlapOfTaggedKeys is TestOverlapOfLockKeys for two keys of one tag at once, one of which is the tag, while others of the tag come
 // and go.
 func TestOverlapOfTaggedKeys(t *testing.T) {
+	redistest.SkipShort(t)
 	overlapOfTags(t, lockKeyDisturbances(), [][]string{{"PX", "300"}, {"PX", "40"}})
 }
 
 // TestOverlapBesideEndlessKeys is the same beside keys that have no end, while no master restarts: a cell that too few masters hold
 // is in the way until its end.
 func TestOverlapBesideEndlessKeys(t *testing.T) {
+	redistest.SkipShort(t)
 	overlapOfTags(t, faults.Disturbances(), [][]string{{}, {"PX", "300"}, {"PX", "40000"}})
 }
 

@@ -14,8 +14,7 @@ import (
 
 // tagArgs are the arguments of a proxy that keeps all keys of a tag together.
 func tagArgs(upstream *redistest.Server) []string {
-	args := append(kit.LockKeyArgs(upstream), "--lock-keys", "*{lock:*", "--lock-tags", "*")
-	return append(args, kit.PatientMasters()...)
+	return append(kit.LockKeyArgs(upstream), "--lock-keys", "*{lock:*", "--lock-tags", "*")
 }
 
 // TestTagsAsOneRedis: random commands, transactions and scripts that change several keys of one tag have byte for byte the replies of a
@@ -131,10 +130,11 @@ func TestTagsWaiting(t *testing.T) {
 
 // TestOtherTags: a proxy with other lock-tags than those that are there has no vote, and says why.
 func TestOtherTags(t *testing.T) {
+	redistest.SkipShort(t)
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
 	first := kit.StartProxy(t, masters, tagArgs(upstream)...)
 	kit.WantGrant(t, kit.Connect(t, first), "LOCK", "lock:x:{lock:t}", "me", "PX", "60000")
-	other := kit.StartProxy(t, masters, append(kit.LockKeyArgs(upstream), kit.PatientMasters()...)...)
+	other := kit.StartProxy(t, masters, kit.LockKeyArgs(upstream)...)
 	client := kit.Connect(t, other)
 	got := kit.Text(kit.Do(t, client, "LOCK", "lock:x:{lock:t}", "you", "PX", "60000"))
 	if !strings.HasPrefix(got, `NOQUORUM 0 of 5 masters vote: 5 are in use by proxies with other settings; `) {
@@ -145,6 +145,7 @@ func TestOtherTags(t *testing.T) {
 
 // TestTagsBehindAPrefix: on the masters there is one key for a tag, behind the prefix, whatever braces that has.
 func TestTagsBehindAPrefix(t *testing.T) {
+	redistest.SkipShort(t)
 	servers, upstream := kit.StartMasters(t), kit.StartRedis(t)
 	proxy := kit.StartProxy(t, redistest.URLs(servers), append(tagArgs(upstream), "--key-prefix", "p{q}:")...)
 	client := kit.Connect(t, proxy)

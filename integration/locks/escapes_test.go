@@ -159,6 +159,7 @@ func wantKeys(t *testing.T, client *redistest.Client, pattern string, keys ...st
 // TestScriptOfAnotherProxy: what one proxy loaded is known to the other: the lock it takes stands on the masters. What only one of them
 // was sent whole, the other does not send on by its hash.
 func TestScriptOfAnotherProxy(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	upstream, _, clients := startEscapes(t, "--lock-keys", "lock:*")
 	direct, err := redistest.Dial(upstream.Addr(), kit.Patience)
@@ -204,6 +205,7 @@ func TestScriptLoadIsBounded(t *testing.T) {
 
 // TestFunctionThatTakesALock: the function of the issue is not called through either proxy, whoever loaded it, and there is one holder.
 func TestFunctionThatTakesALock(t *testing.T) {
+	redistest.SkipShort(t)
 	redistest.Needs(t, "FUNCTION", "7.0")
 	t.Parallel()
 	_, _, clients := startEscapes(t, "--lock-keys", "lock:*")

@@ -24,7 +24,7 @@ const comeback = kit.Patience
 func TestTwoOfFiveFail(t *testing.T) {
 	for _, fault := range faults.All() {
 		t.Run(fault.Name, func(t *testing.T) {
-			f := fault.Start(t, kit.PatientMasters()...) // or a busy machine makes a third one look dead
+			f := fault.Start(t)
 			load := startLoad(t, f.Proxies[0], 16, false)
 			time.Sleep(300 * time.Millisecond)
 			for i := range 2 {
@@ -46,7 +46,7 @@ func TestThreeOfFiveFail(t *testing.T) {
 	for _, fault := range faults.All() {
 		t.Run(fault.Name, func(t *testing.T) {
 			// With the guard, three that were killed would have to wait until their locks are over: TestAllForgetAtOnce.
-			f := fault.Start(t, "--guard=false")
+			f := fault.Start(t, append(kit.HungMasters(), "--guard=false")...)
 			client := kit.Connect(t, f.Proxies[0])
 			kit.WantGrant(t, client, "LOCK", "before", "b", "PX", "60000")
 			kit.Everywhere(t, f.Masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "before", "b") })
@@ -73,7 +73,7 @@ func TestThreeOfFiveFail(t *testing.T) {
 // When it goes on the answers come, and nobody is told that there were none.
 func TestMachineStandsStill(t *testing.T) {
 	redistest.SkipShort(t)
-	f := kit.StartFleet(t)
+	f := kit.StartFleet(t, kit.HungMasters()...)
 	load := startLoad(t, f.Proxies[0], 16, false)
 	for range 8 {
 		time.Sleep(100 * time.Millisecond)
@@ -159,7 +159,7 @@ func standsSoon(f *kit.Fleet, key, value string) (err error) {
 // TestLateSet: a stopped master gets the SET of a LOCK that has failed meanwhile out of its socket's buffer when it goes on, and the
 // undo after it. Where the proxy waited for another answer of a master when that was stopped, the SET is not sent: then it is tried again.
 func TestLateSet(t *testing.T) {
-	f := kit.StartFleet(t)
+	f := kit.StartFleet(t, kit.HungMasters()...)
 	client := kit.Connect(t, f.Proxies[0])
 	kit.WantGrant(t, client, "LOCK", "warm", "t", "PX", "60000") // that TTL is known to be in use, so the next LOCK begins with its SET
 	late := false
@@ -218,7 +218,7 @@ func executed(t *testing.T, master *redistest.Server, words ...string) bool {
 // TestMasterRestarts: a master that dies and comes back empty, again and again, is no error for anyone, and keeps no key that is
 // free from being granted.
 func TestMasterRestarts(t *testing.T) {
-	f := kit.StartFleet(t, kit.PatientMasters()...)
+	f := kit.StartFleet(t)
 	load := startLoad(t, f.Proxies[0], 16, true)
 	for range 6 {
 		time.Sleep(rand.N(300 * time.Millisecond))

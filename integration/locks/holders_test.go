@@ -174,6 +174,7 @@ func TestForceUnlock(t *testing.T) {
 
 // TestForceUnlockWithMastersDown: a minority that is down keeps nobody from it.
 func TestForceUnlockWithMastersDown(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	f := startPair(t)
 	holder, operator := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
@@ -283,6 +284,7 @@ func TestLockList(t *testing.T) {
 // TestHoldersErrors: wrong words get Redis' own errors, with and without an upstream; so does what cannot be done in a
 // transaction or a script.
 func TestHoldersErrors(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	upstream, masters := kit.StartRedis(t), kit.StartMasters(t)
 	server := kit.StartProxy(t, redistest.URLs(masters), "--lock-keys", "lock:*")

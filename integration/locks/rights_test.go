@@ -107,6 +107,7 @@ func TestScriptEscapes(t *testing.T) {
 // TestScriptBesideAPassword: where the upstream demands a password that the proxy does not have, what a script does beside its
 // lock keys is not lost.
 func TestScriptBesideAPassword(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	upstream, masters := kit.StartRedis(t, "--requirepass", "secret"), kit.StartMasters(t)
 	proxy := kit.StartProxy(t, redistest.URLs(masters), "--upstream", upstream.URL(), "--lock-keys", "lock:*")
@@ -299,6 +300,7 @@ func TestSilenceForgesNoAnswer(t *testing.T) {
 
 // TestRightsChange: what is taken or given at the upstream holds here, too, soon.
 func TestRightsChange(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRestricted(t, "app on >x ~lock:* +@all -@admin")
 	client, open := r.as(t, "app"), kit.Dial(t, r.proxy.Addr())
@@ -372,6 +374,7 @@ func startRedisAnyhow(t *testing.T, args ...string) *redistest.Server {
 
 // TestLoginWhileTheUpstreamIsDown: who was let in stays so; who was not, waits until it is back.
 func TestLoginWhileTheUpstreamIsDown(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
 	kit.Must(t, upstream.Kill())

@@ -53,7 +53,7 @@ func inEachSetting(t *testing.T, test func(t *testing.T, s setting, masters []*r
 			masters := kit.StartMasters(t)[:3]
 			var proxies [2]*harness.Proxy
 			for i := range proxies {
-				proxies[i] = kit.StartProxy(t, redistest.URLs(masters), append(s.args, kit.PatientMasters()...)...)
+				proxies[i] = kit.StartProxy(t, redistest.URLs(masters), s.args...)
 			}
 			test(t, s, masters, proxies)
 		})

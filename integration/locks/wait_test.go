@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
 )
 
 // TestWaitCountsMasters: WAIT returns how many masters beyond a majority hold what the client did, as Redis counts replicas.
 func TestWaitCountsMasters(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	f := startPair(t, "--lock-keys", "l:*")
 	client, other := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])

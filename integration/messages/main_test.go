@@ -20,7 +20,7 @@ func start(t *testing.T, proxies int) *kit.Fleet {
 	t.Helper()
 	f := &kit.Fleet{Masters: kit.StartMasters(t)}
 	for range proxies {
-		args := append([]string{"--lock-keys", "lock:*", "--guard=false"}, kit.PatientMasters()...)
+		args := []string{"--lock-keys", "lock:*", "--guard=false"}
 		f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters), args...))
 	}
 	return f

@@ -20,7 +20,7 @@ func TestUsers(t *testing.T) {
 	}
 	rules("user app on >wonder ~lock:* &app:* +@all")
 	masters := redistest.URLs(kit.StartMasters(t))
-	proxy := kit.StartProxy(t, masters, append(kit.PatientMasters(), "--lock-keys", "lock:*", "--guard=false", "--acl-file", file)...)
+	proxy := kit.StartProxy(t, masters, "--lock-keys", "lock:*", "--guard=false", "--acl-file", file)
 	client, op := kit.Connect(t, proxy), kit.Connect(t, proxy)
 	const denied = "NOPERM this user has no permissions to access one of the channels used as arguments"
 	for _, step := range [][2]string{

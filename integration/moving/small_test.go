@@ -179,6 +179,7 @@ func TestOtherLockKeys(t *testing.T) {
 
 // TestDirectClients: a client that is at the upstream itself is named before anything is changed, and can be ended.
 func TestDirectClients(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
 	one, _ := r.pair()

@@ -13,6 +13,7 @@ import (
 // TestCachesOverTheMove: who caches what it reads (CLIENT TRACKING) is told that all may have changed when the locks are moved, there and back: also of
 // a key that was absent, of which neither place tells anything then.
 func TestCachesOverTheMove(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
 	one, other := r.pair()

@@ -108,6 +108,7 @@ func TestReadyzWhileStopping(t *testing.T) {
 
 // TestAdminPortTaken: two proxies cannot have the same one, and the second says why.
 func TestAdminPortTaken(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	masters := kit.StartMasters(t)
 	addr := adminOf(t, kit.StartProxy(t, redistest.URLs(masters), adminPort...))

@@ -75,6 +75,7 @@ func TestBehindHAProxy(t *testing.T) {
 
 // TestHostileHeaders: whatever a connection begins with, it ends itself alone.
 func TestHostileHeaders(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	master := kit.StartRedis(t).URL()
 	listed := kit.StartProxy(t, []string{master}, "--proxy-protocol", "127.0.0.1")

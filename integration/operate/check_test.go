@@ -253,6 +253,7 @@ func TestCheckUpstream(t *testing.T) {
 
 // TestCheckJSON: scripts get the same as people.
 func TestCheckJSON(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
 	kit.Must(t, f.Masters[4].Kill())

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"redlock-proxy/integration/harness"
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"
 )
@@ -21,7 +20,7 @@ import (
 func startDemo(t *testing.T) (text string, demo *exec.Cmd) {
 	t.Helper()
 	demo = exec.Command(binary(t), "demo", "--listen", "127.0.0.1:0")
-	demo.Env = harness.Environ()
+	demo.Env = kit.Environ()
 	stdout, err := demo.StdoutPipe()
 	kit.Must(t, err)
 	kit.Must(t, demo.Start())

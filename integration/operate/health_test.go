@@ -101,6 +101,7 @@ func TestHealthWithoutUpstream(t *testing.T) {
 
 // TestHealthOfAFullProxy: one that has as many clients as it may have lives, and takes no more of them.
 func TestHealthOfAFullProxy(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--max-clients", "1")
 	kit.Connect(t, proxy)

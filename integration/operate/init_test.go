@@ -49,6 +49,7 @@ func wantAdvice(t *testing.T, proxy *harness.Proxy, texts ...string) {
 // TestNewMastersAreNamed: a new cluster and a proxy that was not told of it: the error and the log say what to do, and a start with
 // --fresh-start is still one, although a proxy has left its record on the masters.
 func TestNewMastersAreNamed(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	f := &kit.Fleet{Masters: kit.StartMasters(t)}
 	first := kit.StartProxy(t, redistest.URLs(f.Masters), "--fresh-start=false")
@@ -64,6 +65,7 @@ func TestNewMastersAreNamed(t *testing.T) {
 // TestInitTwiceAtOnce: from two machines at the same time, for masters that a proxy waits for. It is done, and once it is, there is
 // nothing to do.
 func TestInitTwiceAtOnce(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	f := kit.StartFleet(t, "--fresh-start=false")
 	var got [2]outcome
@@ -101,6 +103,7 @@ func TestInitAsks(t *testing.T) {
 
 // TestInitWaitsForMasters: a master that is only just being started, as by the command before in README, does not have init refused.
 func TestInitWaitsForMasters(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	masters := kit.StartMasters(t)
 	kit.Must(t, masters[0].Kill())
@@ -115,6 +118,7 @@ func TestInitWaitsForMasters(t *testing.T) {
 
 // TestInitRefuses: where locks stand that belie what is said, and where not all masters are there to tell of locks.
 func TestInitRefuses(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	f := kit.StartFleet(t)
 	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "60000")
@@ -156,6 +160,7 @@ func TestInitOnce(t *testing.T) {
 // TestRestartOfAProxyKeepsTheWait: a majority lost its data, and the proxy that knows the longest TTL in use restarts. It waits for that
 // TTL again, and not for max-ttl: the one before has left its knowledge on the masters that forgot.
 func TestRestartOfAProxyKeepsTheWait(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	const ttl = 6 * time.Second
 	f := kit.StartLinkedFleet(t, 1, "--key-prefix", "")
@@ -196,6 +201,7 @@ func TestRestartOfAProxyKeepsTheWait(t *testing.T) {
 // TestInitTellsWhatItCouldNot: of one master that is known and two new ones too few vote, because that one knows of longer locks
 // than what is said. It says so, and exits with an error.
 func TestInitTellsWhatItCouldNot(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	f := kit.StartFleet(t)
 	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "3600000")

@@ -59,6 +59,7 @@ func TestStopServesWhoWaits(t *testing.T) {
 
 // TestStopEndsWaiting: a wait that is longer than the drain timeout ends with an error that says why.
 func TestStopEndsWaiting(t *testing.T) {
+	redistest.SkipShort(t)
 	masters := kit.StartMasters(t)
 	proxy := kit.StartProxy(t, redistest.URLs(masters), "--drain-timeout", "300ms")
 	kit.WantGrant(t, kit.Connect(t, proxy), "LOCK", "k", "holder", "PX", "60000")

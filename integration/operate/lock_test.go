@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"redlock-proxy/integration/harness"
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"
 )
@@ -104,7 +103,7 @@ type running struct {
 func start(t *testing.T, env []string, args ...string) *running {
 	t.Helper()
 	r := &running{cmd: exec.Command(binary(t), args...)}
-	r.cmd.Env = append(harness.Environ(), env...)
+	r.cmd.Env = append(kit.Environ(), env...)
 	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, &r.stderr
 	r.cmd.WaitDelay = kit.Patience
 	kit.Must(t, r.cmd.Start())
@@ -220,6 +219,7 @@ func TestLockCommandLogsIn(t *testing.T) {
 
 // TestLockCommandTLS: the proxy is believed, and the command's client known, by the files of the flags alone.
 func TestLockCommandTLS(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startTLS(t)
 	r.proxy = kit.StartProxy(t, r.masters, append(r.args, "--tls-client-ca", r.clientCA.File)...)

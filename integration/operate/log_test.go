@@ -30,7 +30,7 @@ func readerOfLog(t *testing.T) (proxy *exec.Cmd, addr string, pipe *os.File) {
 		args = append(args, "--master", master.URL())
 	}
 	proxy = exec.Command(binary, args...)
-	proxy.Env = harness.Environ()
+	proxy.Env = kit.Environ()
 	proxy.Stderr = in
 	kit.Must(t, proxy.Start())
 	t.Cleanup(func() {
@@ -82,6 +82,7 @@ func wantEnd(t *testing.T, proxy *exec.Cmd) {
 
 // TestLogThatNobodyReads: a pipe with a reader that stands still fills up; locks are granted as before, and the proxy ends when it is asked to.
 func TestLogThatNobodyReads(t *testing.T) {
+	redistest.SkipShort(t)
 	proxy, addr, _ := readerOfLog(t)
 	locks(t, addr, 1500) // three pipes full
 	wantEnd(t, proxy)
@@ -89,6 +90,7 @@ func TestLogThatNobodyReads(t *testing.T) {
 
 // TestLogWhoseReaderEnds: the proxy goes on without.
 func TestLogWhoseReaderEnds(t *testing.T) {
+	redistest.SkipShort(t)
 	proxy, addr, pipe := readerOfLog(t)
 	kit.Must(t, pipe.Close())
 	locks(t, addr, 20)

@@ -47,6 +47,7 @@ func TestItsOwnUpstream(t *testing.T) {
 
 // TestUpstreamLeadsBack: over another address, or another proxy, whichever of them starts first, no address tells; the proxies do.
 func TestUpstreamLeadsBack(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	masters := redistest.URLs(kit.StartMasters(t))
 	serve := func(t *testing.T, listen, upstream string) outcome {
@@ -90,6 +91,7 @@ func TestUpstreamLeadsBack(t *testing.T) {
 
 // TestUpstreamBecomesLoop: an upstream that comes to lead back while both run is refused, and not used again and again.
 func TestUpstreamBecomesLoop(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	masters := redistest.URLs(kit.StartMasters(t))
 	real := kit.StartRedis(t)
@@ -147,6 +149,7 @@ func TestProxyIsNoMaster(t *testing.T) {
 
 // TestFewDescriptors: clients are only let in as far as there are descriptors for them, and the log says so once.
 func TestFewDescriptors(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
 	limited := func(n string) string {

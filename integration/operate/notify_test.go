@@ -170,6 +170,7 @@ func TestWatchdog(t *testing.T) {
 
 // TestWatchdogOfAnother: a watchdog that waits for another process is told nothing.
 func TestWatchdogOfAnother(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	m := startManager(t)
 	proxy, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(kit.StartMasters(t)), Env: append(m.env("20000"), "WATCHDOG_PID=1")})

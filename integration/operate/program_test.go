@@ -43,7 +43,7 @@ func runProxyWith(t *testing.T, env []string, args ...string) outcome {
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = append(harness.Environ(), env...)
+	cmd.Env = append(kit.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		t.Fatal(err)

@@ -293,6 +293,7 @@ func (r *reloadRig) newPasswords(t *testing.T) {
 // TestReloadOfEachSetting: each setting of the table is shown to act after a reload or, where it needs a restart, to be reported,
 // and to change nothing.
 func TestReloadOfEachSetting(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startReloadable(t, map[string]string{"admin": "127.0.0.1:0", "max-ttl": "1h", "audit-log": "false"})
 	other := map[string]string{
@@ -406,6 +407,7 @@ func TestReloadToServers(t *testing.T) {
 
 // TestReloadProtectedMode: it holds for those who connect from then on.
 func TestReloadProtectedMode(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	elsewhere := otherAddress(t)
 	r := startReloadable(t, map[string]string{"listen": "0.0.0.0:0"})
@@ -423,6 +425,7 @@ func TestReloadProtectedMode(t *testing.T) {
 
 // TestReloadMessageMemory: how much may wait for subscribers. Where it is too much, the slowest is disconnected, and who reads is not.
 func TestReloadMessageMemory(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startReloadable(t, map[string]string{"upstream": `""`, "share-upstream-login": "false", "admin": "127.0.0.1:0"})
 	r.set("max-message-memory", "4mb")

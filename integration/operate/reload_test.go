@@ -34,7 +34,7 @@ func startReloadable(t *testing.T, settings map[string]string) *reloadRig {
 	t.Helper()
 	r := &reloadRig{t: t, file: filepath.Join(t.TempDir(), "conf.yaml"), masters: kit.StartMasters(t), upstream: kit.StartRedis(t, "--requirepass", "one")}
 	r.settings = map[string]string{
-		"listen": "127.0.0.1:0", "fresh-start": "true", "master": list(redistest.URLs(r.masters)),
+		"listen": "127.0.0.1:0", "fresh-start": "true", "master-timeout": "5s", "master": list(redistest.URLs(r.masters)),
 		"upstream": "redis://:one@" + r.upstream.Addr(), "share-upstream-login": "true", "lock-keys": `["lock:*"]`,
 	}
 	maps.Copy(r.settings, settings)
@@ -174,6 +174,7 @@ func TestReload(t *testing.T) {
 
 // TestReloadRights: a user of the upstream may reload who may change its settings, and nobody else.
 func TestReloadRights(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startReloadable(t, nil)
 	kit.Must(t, r.tellUpstream("ACL", "SETUSER", "app", "on", ">app", "~*", "+@all", "-@admin"))
@@ -195,6 +196,7 @@ func TestReloadRights(t *testing.T) {
 
 // TestReloadHangs: files that cannot be read keep nobody waiting for long, and the proxy from nothing.
 func TestReloadHangs(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startReloadable(t, nil)
 	kit.Must(t, os.Remove(r.file))

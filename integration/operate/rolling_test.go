@@ -60,6 +60,7 @@ func TestDrainDelay(t *testing.T) {
 
 // TestDrainDelayEnds: a second signal ends the delay, and the process, as it ends the drain.
 func TestDrainDelayEnds(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--drain-delay", "1h")
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
@@ -114,6 +115,7 @@ func (r *roller) do(command ...string) (any, error) {
 // TestRollingRestart: two proxies under load are restarted one after the other, several times. No lock that stands is lost or had
 // twice, each command is answered, or its connection was closed before it was carried out: what counts at the upstream shows it.
 func TestRollingRestart(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
 	args := []string{"--master-timeout", "5s", "--drain-delay", "300ms", "--drain-timeout", "30s", "--upstream", upstream.URL(), "--lock-keys", "lock:*"}

@@ -53,6 +53,7 @@ func shell(t *testing.T, folder, program, script string, args ...string) string 
 
 // TestBashCompletion has bash complete the last of some words.
 func TestBashCompletion(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	script, folder := printed(t, "completion", "bash"), t.TempDir()
 	for _, file := range []string{"settings one.yaml", "settings.yaml"} {
@@ -104,6 +105,7 @@ func sorted(words string) string {
 
 // TestZshCompletion types at a zsh, in a terminal, with the tab key.
 func TestZshCompletion(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	need(t, "zsh")
 	script, folder := printed(t, "completion", "zsh"), t.TempDir()

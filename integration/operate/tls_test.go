@@ -259,6 +259,7 @@ const (
 // TestRenewalUnderLoad: while clients work, and connect again now and then, certificates are renewed, and bad ones come between. No
 // connection is lost, no reply, and new clients are shown the new certificate.
 func TestRenewalUnderLoad(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startTLS(t)
 	ctx, stop := context.WithCancel(context.Background())
@@ -332,6 +333,7 @@ func (r *tlsRig) count(ctx context.Context, key string, stays bool, done, connec
 
 // TestRenewalOfAuthorities: whom the proxy believes may change while it runs, also where it believed nobody before.
 func TestRenewalOfAuthorities(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startTLS(t)
 	wrong, path := certtest.NewAuthority(t), t.TempDir()+"/ca.crt"

@@ -49,6 +49,7 @@ func TestRelayRedisCLI(t *testing.T) {
 
 // TestRelayRedisCLIWrites does the same where the data are changed: each time, they are as before.
 func TestRelayRedisCLIWrites(t *testing.T) {
+	redistest.SkipShort(t)
 	r := startRelay(t)
 	for _, use := range []cliUse{
 		{name: "transaction", stdin: "MULTI\nINCR n\nEXEC\nGET n\n", part: "OK\nQUEUED\n1\n1\n"},
@@ -261,6 +262,7 @@ func TestRelayHints(t *testing.T) {
 
 // TestRelayDocs asks for the documentation that the hints are made of: ours stands beside the server's, which is untouched.
 func TestRelayDocs(t *testing.T) {
+	redistest.SkipShort(t)
 	redistest.Needs(t, "COMMAND DOCS", "7.0")
 	r := startRelay(t)
 	docs := output(t, "redis-cli", r.proxy.Addr(), nil, "--json", "COMMAND", "DOCS", "lock")

@@ -229,6 +229,7 @@ func startCluster(t *testing.T, args ...string) []*redistest.Server {
 
 // TestClusterIsRefused as upstream, with a sentence that says what to do; without lock keys it is not.
 func TestClusterIsRefused(t *testing.T) {
+	redistest.SkipShort(t)
 	nodes := startCluster(t)
 	master := kit.StartRedis(t)
 	proxy, err := harness.StartProxy(harness.ProxyOptions{

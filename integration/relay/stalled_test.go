@@ -34,7 +34,7 @@ func startStalled(t *testing.T, args ...string) (r *relay, users string, op *red
 	users = filepath.Join(t.TempDir(), "users.acl")
 	writeUsers(t, users, "user app on >app ~* &* +@all\nuser slow on >slow ~* &* +@all")
 	args = append(kit.LockKeyArgs(upstream), append([]string{"--guard=false", "--acl-file", users}, args...)...)
-	r = &relay{upstream, kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), append(args, kit.PatientMasters()...)...)}
+	r = &relay{upstream, kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), args...)}
 	op = as(t, r.proxy, "op")
 	kit.Want(t, op, "OK", "SET", stalledKey, strings.Repeat("x", 900<<10))
 	return r, users, op
@@ -87,6 +87,7 @@ func TestStalledClientIsKilledAtTheUpstream(t *testing.T) {
 
 // Users are read again, by all ways, while clients of one that is another now, or gone, leave replies unread. Who is gone hears nothing more.
 func TestUsersAreReadAgainBesideStalledClients(t *testing.T) {
+	redistest.SkipShort(t)
 	r, file, op := startStalled(t)
 	var subscribers []*redistest.Client
 	for range 20 {
@@ -116,6 +117,7 @@ func TestUsersAreReadAgainBesideStalledClients(t *testing.T) {
 
 // What a client tracks and does not read is nothing to others that track the same.
 func TestInvalidationsBesideAStalledClient(t *testing.T) {
+	redistest.SkipShort(t)
 	r, _, op := startStalled(t)
 	tracks := func() *redistest.Client {
 		client := listening(t, r.proxy, "app")
@@ -136,6 +138,7 @@ func TestInvalidationsBesideAStalledClient(t *testing.T) {
 
 // A proxy that is asked to stop ends by its drain-timeout, whoever leaves his replies unread.
 func TestDrainBesideStalledClients(t *testing.T) {
+	redistest.SkipShort(t)
 	r, _, _ := startStalled(t, "--drain-timeout", "1s")
 	for range 3 {
 		stall(t, listening(t, r.proxy, "app"))

@@ -127,6 +127,7 @@ func benchmarked(t *testing.T, addr string, args ...string) []string {
 
 // TestRelayPipe sends a million commands without waiting for a reply.
 func TestRelayPipe(t *testing.T) {
+	redistest.SkipShort(t)
 	const commands = 1_000_000
 	r := startRelay(t)
 	printed := output(t, "redis-cli", r.proxy.Addr(), newCommands(commands), "--pipe")

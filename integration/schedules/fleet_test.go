@@ -7,6 +7,7 @@ package schedules
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,7 +62,8 @@ func startLink(t *testing.T, target string) *faultlink.CommandLink {
 	return link
 }
 
-// proxy starts one for which lock:* are lock keys, and waits until all masters vote.
+// proxy starts one for which lock:* are lock keys, and waits until all masters vote. It gives up what is held after two seconds, which a busy
+// machine keeps.
 func (f *fleet) proxy(t *testing.T, args ...string) *proxy {
 	t.Helper()
 	p := &proxy{}
@@ -70,7 +72,7 @@ func (f *fleet) proxy(t *testing.T, args ...string) *proxy {
 		link := startLink(t, master.Addr())
 		p.links, urls = append(p.links, link), append(urls, "redis://"+link.Addr())
 	}
-	p.Proxy = kit.StartProxy(t, urls, append(kit.LockKeyArgs(f.upstream), args...)...)
+	p.Proxy = kit.StartProxy(t, urls, slices.Concat(kit.LockKeyArgs(f.upstream), []string{"--master-timeout", "2s"}, args)...)
 	f.proxies = append(f.proxies, p)
 	p.wantVoting(t)
 	return p

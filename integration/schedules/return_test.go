@@ -137,11 +137,29 @@ func (l *locker) turn(turn int) {
 	l.failed = err
 }
 
+// removalStays is less than the three seconds for which a master knows what was removed.
+const removalStays = 2500 * time.Millisecond
+
+// unlock releases a lock, and again while it is not known whether that is done. It returns when the last UNLOCK was sent.
+func unlock(t *testing.T, client *redistest.Client, key, token string) (sent time.Time) {
+	t.Helper()
+	kit.Soon(t, func() error {
+		sent = time.Now()
+		if reply := kit.Do(t, client, "UNLOCK", key, token); isNoQuorum(reply) {
+			return fmt.Errorf("UNLOCK: %v", reply)
+		} else if reply != any(int64(1)) && reply != any(int64(0)) {
+			t.Fatalf("UNLOCK: %v", reply)
+		}
+		return nil
+	})
+	return sent
+}
+
 // wantFree wants a key to be free for a newcomer, who gives it back.
 func (f *fleet) wantFree(t *testing.T, p *proxy, key string) {
 	t.Helper()
 	client := connect(t, p)
-	if firstGrant(t, client, time.Now().Add(2*time.Second), "LOCK", key, "newcomer", "PX", "10000").IsZero() {
+	if firstGrant(t, client, time.Now().Add(settles), "LOCK", key, "newcomer", "PX", "10000").IsZero() {
 		for i, master := range f.masters {
 			t.Logf("master %d: %v", i, look(t, master, key))
 		}
@@ -256,20 +274,21 @@ func TestReleasedCopy(t *testing.T) {
 	f.holdSentinel(t, connect(t, other))
 	client := connect(t, p)
 	late := p.links[C].HoldCommands(faultlink.First(1, faultlink.Naming("lock:k")))
-	wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "60000")
-	kit.Must(t, late.Wait(1, kit.Patience))
+	wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "600000")
+	_, err := p.WaitLog("\"master down\" master="+p.links[C].Addr(), kit.Patience) // or C counts as voting, and an UNLOCK does not reach it
+	kit.Must(t, err)
 	tell(t, f.masters[C], "FLUSHALL")
 	f.wantCaughtUp(t, other, C)
 	f.wantHolders(t, "lock:k", "t", A, B, C)
 	p.wantVoting(t)
 	cut := p.hold("lock:k", 0, B)
-	released := kit.Do(t, client, "UNLOCK", "lock:k", "t")
+	sent := unlock(t, client, "lock:k", "t")
 	f.wantHolders(t, "lock:k", "t", B)
-	if released != any(int64(1)) {
-		t.Errorf("UNLOCK: %v; a majority answers", released)
-	}
 	late.Release()
-	time.Sleep(quiet / 10)
+	if time.Since(sent) > removalStays {
+		t.Skipf("NOT TESTED: the machine gave it %v, in which what was removed is forgotten", time.Since(sent))
+	}
+	time.Sleep(quiet / 10) // nothing tells that it has come: the connection of its sender is gone
 	f.wantHolders(t, "lock:k", "t", B)
 	cut.release()
 	time.Sleep(quiet)

@@ -29,7 +29,7 @@ type site struct {
 func open(t *testing.T, locks bool) site {
 	t.Helper()
 	s := site{masters: kit.StartMasters(t), upstream: kit.StartRedis(t)}
-	args := append(kit.PatientMasters(), append(kit.LockKeyArgs(s.upstream), "--admin", "127.0.0.1:0", fmt.Sprintf("--admin-locks=%v", locks))...)
+	args := append(kit.LockKeyArgs(s.upstream), "--admin", "127.0.0.1:0", fmt.Sprintf("--admin-locks=%v", locks))
 	s.proxy = kit.StartProxy(t, redistest.URLs(s.masters), args...)
 	line, err := s.proxy.WaitLog(`msg="health and metrics"`, kit.Patience)
 	kit.Must(t, err)

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { kit.Main(m) }
 // start starts masters and two proxies before them, for which lock:* are lock keys, with an upstream or as lock servers.
 func start(t *testing.T, relays bool, more ...string) *kit.Fleet {
 	t.Helper()
-	args := append([]string{"--lock-keys", "lock:*", "--guard=false"}, kit.PatientMasters()...)
+	args := []string{"--lock-keys", "lock:*", "--guard=false"}
 	if relays {
 		args = append(kit.LockKeyArgs(kit.StartRedis(t)), args[2:]...)
 	}

@@ -87,7 +87,7 @@ func TestArrivals(t *testing.T) {
 // TestArrivalsOnce: what clients of two proxies put there is taken by others, each element once, through all of the time.
 func TestArrivalsOnce(t *testing.T) {
 	const producers, consumers, times = 4, 12, 40
-	f := start(t, 2, append(kit.PatientMasters(), "--lock-keys", "k*")...)
+	f := start(t, 2, "--lock-keys", "k*")
 	f.WantVoting(t, 5)
 	var mu sync.Mutex
 	taken := map[string]int{}

@@ -4,6 +4,7 @@ package waiting
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -51,7 +52,7 @@ func startThree(t *testing.T, args ...string) three {
 	}
 	f.links = kit.StartLinks(t, f.Masters)
 	for range 2 {
-		f.Proxies = append(f.Proxies, kit.StartProxy(t, kit.LinkURLs(f.links), append(args, "--lock-keys", "*")...))
+		f.Proxies = append(f.Proxies, kit.StartProxy(t, kit.LinkURLs(f.links), slices.Concat(args, kit.HungMasters(), []string{"--lock-keys", "*"})...))
 	}
 	f.WantVoting(t, 3)
 	return f
