@@ -66,15 +66,20 @@ func paired(parts []string, before, after string) (pairs []string) {
 	return pairs
 }
 
-// seeds is how many random conversations there are in each protocol.
-const seeds = 640
+// seeds is how many random conversations there are in each protocol: with -short a tenth.
+func seeds() uint64 {
+	if testing.Short() {
+		return 64
+	}
+	return 640
+}
 
 // Whatever is done with collections, the replies are those of a real Redis, in both protocols, and so is what is left.
 func TestCollectionsAreLikeRedis(t *testing.T) {
 	server := startRedis(t)
 	for proto := 2; proto <= 3; proto++ {
 		server.do(t, "HELLO", strconv.Itoa(proto))
-		for seed := range uint64(seeds) {
+		for seed := range seeds() {
 			random := randomcommands.Maker{Rand: rand.New(rand.NewPCG(uint64(proto), seed)), Keys: []string{"a", "b", "c"}}
 			themes := randomcommands.Themes()
 			w, theme := world{}, themes[seed%uint64(len(themes))]

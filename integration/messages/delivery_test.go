@@ -121,6 +121,7 @@ func TestPaused(t *testing.T) {
 // TestTooFew: without a majority nothing is published, and nobody is subscribed; who may miss messages loses the connection, and is not left
 // to wait for what never comes.
 func TestTooFew(t *testing.T) {
+	redistest.SkipShort(t)
 	f := start(t, 2)
 	client, publisher := subscriber(t, f.Proxies[1], "channel"), kit.Connect(t, f.Proxies[0])
 	kit.Want(t, publisher, int64(1), "PUBLISH", "channel", "one")
@@ -224,6 +225,7 @@ func TestSlowSubscriber(t *testing.T) {
 
 // TestParked: subscribers that are quiet are parked, and hear, and are cut, all the same.
 func TestParked(t *testing.T) {
+	redistest.SkipShort(t)
 	f := start(t, 1)
 	client, publisher := subscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
 	time.Sleep(5 * time.Second) // by now it is

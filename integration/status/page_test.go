@@ -11,6 +11,7 @@ import (
 
 	"redlock-proxy/integration/browser"
 	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
 )
 
 // seen bounds what the page must show soon after it happened: it asks each second, and the log of the test tells what it took. On an idle
@@ -108,6 +109,7 @@ func TestNoLocks(t *testing.T) {
 
 // TestLooks: the page fits a phone of 360 pixels and follows the browser's colours.
 func TestLooks(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	chromium, s := browser.Start(t), open(t, true)
 	client := kit.Connect(t, s.proxy)
@@ -159,6 +161,7 @@ func TestStrangers(t *testing.T) {
 
 // TestCost: a page that is looked at by many has the masters asked at most every few seconds, and answers in time.
 func TestCost(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	s := open(t, true)
 	client := kit.Connect(t, s.proxy)

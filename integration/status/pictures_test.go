@@ -11,11 +11,13 @@ import (
 
 	"redlock-proxy/integration/browser"
 	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
 )
 
 // TestPictures takes the pictures of docs/pictures (of which status-phone.png is the dark one), and further ones, where REDLOCK_PICTURES names a folder: of a proxy with work to do, of which
 // one master fails.
 func TestPictures(t *testing.T) {
+	redistest.SkipShort(t)
 	folder := os.Getenv("REDLOCK_PICTURES")
 	if folder == "" {
 		t.Skip("REDLOCK_PICTURES names no folder for pictures")

@@ -95,6 +95,7 @@ func TestRESP2(t *testing.T) {
 
 // TestParked: a client that says nothing for long is told all the same.
 func TestParked(t *testing.T) {
+	redistest.SkipShort(t)
 	each(t, func(t *testing.T, f *kit.Fleet) {
 		client, other := tracks(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 		kit.Want(t, client, nil, "GET", "lock:k")

@@ -12,6 +12,7 @@ import (
 
 	"redlock-proxy/integration/harness"
 	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
 )
 
 // locker is rueidislock at a proxy. It waits for what the server tells it, and has no other way to hear that a lock is free.
@@ -29,6 +30,7 @@ func locker(t *testing.T, proxy *harness.Proxy, noLoop bool) rueidislock.Locker 
 // TestRueidislock: one that waits has the lock when the other gives it back, through another proxy, and again and again; one whose
 // lock is taken by force hears of it.
 func TestRueidislock(t *testing.T) {
+	redistest.SkipShort(t)
 	each(t, func(t *testing.T, f *kit.Fleet) {
 		for name, noLoop := range map[string]bool{"default": false, "noloop": true} {
 			t.Run(name, func(t *testing.T) {

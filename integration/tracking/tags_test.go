@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
 )
 
 // TestTags: who has read a key hears of its changes, and of none of what stands in its cell beside it.
 func TestTags(t *testing.T) {
+	redistest.SkipShort(t)
 	f := start(t, true, "--lock-tags", "*")
 	client, other := tracks(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 	for _, key := range []string{"lock:t", "lock:x:{lock:t}"} {
@@ -34,6 +36,7 @@ func TestTags(t *testing.T) {
 // TestEndsInATag: who has read a key hears at once that it ended by itself: of the cell that it shares no master tells, and that of one
 // that is left alone ends later. Where it was extended before, it hears of that.
 func TestEndsInATag(t *testing.T) {
+	redistest.SkipShort(t)
 	f := start(t, true, "--lock-tags", "*")
 	client, other := tracks(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 	for name, beside := range map[string]string{"beside another key": "lock:y:{lock:t}", "in a cell of its own": ""} {

@@ -39,6 +39,7 @@ func wantPopped(t *testing.T, client *redistest.Client, want ...any) {
 // TestArrivalsIdle: 200 clients of two proxies wait for four keys, which are absent, a string and a list that others wait for, and the masters are
 // asked nothing for it but signs of life of the watches.
 func TestArrivalsIdle(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	f := start(t, 2, "--lock-keys", "k*")
 	f.WantVoting(t, 5)
@@ -238,6 +239,7 @@ func TestArrivalsEnd(t *testing.T) {
 // TestArrivalsUnderFaults: while masters stop and go on no element is taken twice, and none is lost but by a pop that was told an error:
 // who was told nil has taken nothing.
 func TestArrivalsUnderFaults(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Run("a minority stops", func(t *testing.T) { popUnderFaults(t, 2) })
 	t.Run("too many stop", func(t *testing.T) { popUnderFaults(t, 3) })
 }

@@ -34,6 +34,7 @@ func TestIdle(t *testing.T) {
 
 // TestIdleWithTags: the same where the keys share their cells with others, by themselves or for good, and with some that stand alone.
 func TestIdleWithTags(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	f := start(t, 2, "--lock-keys", "k*", "--lock-keys", "*{k*", "--lock-tags", "*")
 	f.WantVoting(t, 5)
@@ -58,6 +59,7 @@ func TestIdleWithTags(t *testing.T) {
 // TestWakingWithTags: who waits at one proxy for a key that shares its cell has it when it is given back through another one, and when its time is over,
 // of which no master tells.
 func TestWakingWithTags(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	f := start(t, 2, "--lock-keys", "k*", "--lock-keys", "*{k*", "--lock-tags", "*")
 	f.WantVoting(t, 5)

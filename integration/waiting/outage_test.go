@@ -118,6 +118,7 @@ func (c *crowd) wantServed(t *testing.T) {
 // TestWaitersOutliveAnOutage: whoever waits, for a lock, for one that has a tag, or for an element, is served when two of three
 // masters are back; so is one who comes while they are away.
 func TestWaitersOutliveAnOutage(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	const each = 10
 	f := startThree(t, "--lock-tags", "*")
@@ -168,6 +169,7 @@ func TestWaitersOutliveAnOutage(t *testing.T) {
 // TestWaitsEndInAnOutage: at the end of its time a client is not told that another holds the lock, or that nothing was put there, while that cannot be
 // known; else it is.
 func TestWaitsEndInAnOutage(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	f := startThree(t, "--lock-tags", "*")
 	holder := kit.Connect(t, f.Proxies[0])

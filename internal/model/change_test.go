@@ -3,6 +3,8 @@ package model
 import (
 	"testing"
 	"time"
+
+	"redlock-proxy/internal/redistest"
 )
 
 // The changes that are tried: one master replaced, added, or removed. Proxies 2 and 3 have the new set.
@@ -41,7 +43,7 @@ var longChanges = []Scenario{
 
 func TestChangesOfTheMasters(t *testing.T) {
 	for _, s := range quickChanges {
-		t.Run(s.Name, func(t *testing.T) { explore(t, s, quickLimit) })
+		t.Run(s.Name, func(t *testing.T) { explore(t, s, sampled(quickLimit)) })
 	}
 	if !all() {
 		return
@@ -53,6 +55,7 @@ func TestChangesOfTheMasters(t *testing.T) {
 
 // Without any of its mechanisms a change of the masters is wrong, and the explorer says so.
 func TestEachMechanismOfAChangeIsNeeded(t *testing.T) {
+	redistest.SkipShort(t)
 	with := func(c *Change, leave func(*Change)) *Change { leave(c); return c }
 	two := []Op{lockA, lockB}
 	for _, test := range []struct {

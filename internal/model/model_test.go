@@ -13,6 +13,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// sampled is a limit of states, or of steps: with -short a tenth of it.
+func sampled(limit int) int {
+	if testing.Short() {
+		return limit / 10
+	}
+	return limit
+}
+
 // all reports whether everything is to be explored (make model), which takes minutes.
 func all() bool { return os.Getenv("REDLOCK_MODEL") != "" }
 
@@ -157,7 +165,7 @@ const (
 
 func TestScenarios(t *testing.T) {
 	for _, s := range quick {
-		t.Run(s.Name, func(t *testing.T) { explore(t, s, quickLimit) })
+		t.Run(s.Name, func(t *testing.T) { explore(t, s, sampled(quickLimit)) })
 	}
 	if !all() {
 		return

@@ -30,7 +30,7 @@ var refills = []Scenario{
 }
 
 func TestRefills(t *testing.T) {
-	limit := quickLimit
+	limit := sampled(quickLimit)
 	if all() {
 		limit = longLimit
 	}

@@ -3,10 +3,13 @@ package model
 import (
 	"testing"
 	"time"
+
+	"redlock-proxy/internal/redistest"
 )
 
 // Without any of its mechanisms the protocol is wrong, and the explorer says so.
 func TestEachMechanismIsNeeded(t *testing.T) {
+	redistest.SkipShort(t)
 	for _, test := range []struct {
 		name string
 		s    Scenario

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"redlock-proxy/internal/redistest"
 )
 
 // wide are too large to be explored: walks go through them.
@@ -19,7 +21,7 @@ var wide = []Scenario{
 }
 
 func TestWalks(t *testing.T) {
-	steps := 1_000
+	steps := sampled(1_000)
 	if all() {
 		steps = 50_000
 	}
@@ -37,6 +39,7 @@ func TestWalks(t *testing.T) {
 }
 
 func TestWalksFindWhatIsWrong(t *testing.T) {
+	redistest.SkipShort(t)
 	s := wide[1]
 	s.Variant = releaseDeletesPromised()
 	if r := Walk(s, 1, 100_000); r.Violation == "" {

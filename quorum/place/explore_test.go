@@ -5,6 +5,8 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"redlock-proxy/internal/redistest"
 )
 
 // The move, explored: two clients, each behind a proxy of its own, want one lock over and over, always with the same token; two
@@ -523,6 +525,9 @@ func TestMoveExplored(t *testing.T) {
 		{proxies: 2, movers: 2, lastEra: 3, faults: 1},
 	} {
 		limit := 200_000
+		if testing.Short() {
+			limit /= 10
+		}
 		if os.Getenv("REDLOCK_MODEL") != "" {
 			limit = 12_000_000
 		}
@@ -535,6 +540,7 @@ func TestMoveExplored(t *testing.T) {
 }
 
 func TestEachRuleOfTheMoveIsNeeded(t *testing.T) {
+	redistest.SkipShort(t)
 	for name, x := range map[string]explorer{
 		"the masters are read before the upstream answered": {proxies: 1, movers: 1, lastEra: 2, early: true},
 		"no connection is ended":                            {proxies: 1, movers: 1, lastEra: 2, spares: true},

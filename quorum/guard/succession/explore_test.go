@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"redlock-proxy/internal/redistest"
 )
 
 // The decision, explored: two proposers that want different masters, with two ballots each, before three
@@ -214,6 +216,9 @@ func (o leftOut) explore(limit int) (states int, found string) {
 
 func TestDecisionExplored(t *testing.T) {
 	limit := 200_000
+	if testing.Short() {
+		limit /= 10
+	}
 	if os.Getenv("REDLOCK_MODEL") != "" {
 		limit = 4_000_000
 	}
@@ -225,6 +230,7 @@ func TestDecisionExplored(t *testing.T) {
 }
 
 func TestEachMechanismOfTheDecisionIsNeeded(t *testing.T) {
+	redistest.SkipShort(t)
 	for name, o := range map[string]leftOut{
 		"ballots count for any time":                          {noTime: true},
 		"what was accepted before is not asked":               {noChoice: true},
