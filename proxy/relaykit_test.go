@@ -174,11 +174,7 @@ func await(t *testing.T, what string, done <-chan struct{}) {
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !is(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
+	redistest.Await(t, what, is)
 }
 
 // connect makes a client of the proxy.

@@ -16,6 +16,7 @@ import (
 
 	"redlock-proxy/commands"
 	"redlock-proxy/internal/logtest"
+	"redlock-proxy/internal/redistest"
 	"redlock-proxy/internal/resp"
 )
 
@@ -101,11 +102,7 @@ func (b *bench) clientsBecome(n int) {
 
 func (b *bench) eventually(what string, is func() bool) {
 	b.Helper()
-	for deadline := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			b.Fatalf("waited in vain for %s", what)
-		}
-	}
+	redistest.Await(b, what, is)
 }
 
 // await takes one value that must come.

@@ -13,6 +13,8 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
+
+	"redlock-proxy/internal/redistest"
 )
 
 // A pool of go-redis' that could not dial has a goroutine that sleeps for a second before it sees
@@ -137,9 +139,7 @@ func TestDatabases(t *testing.T) {
 	c.mustTake(t, job)
 	c.mustTake(t, Key{DB: 3, Name: job.Name})
 	for _, m := range masters {
-		for !m.DB(3).Exists(job.Name) {
-			time.Sleep(time.Millisecond)
-		}
+		redistest.Await(t, "it holds the key", func() bool { return m.DB(3).Exists(job.Name) })
 	}
 }
 

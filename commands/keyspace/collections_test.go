@@ -11,6 +11,7 @@ import (
 
 	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/internal/randomcommands"
+	"redlock-proxy/internal/redistest"
 )
 
 // wire is a reply as a client sees it, for comparisons: in RESP2 or RESP3, and without an order at this depth.
@@ -66,20 +67,15 @@ func paired(parts []string, before, after string) (pairs []string) {
 	return pairs
 }
 
-// seeds is how many random conversations there are in each protocol: with -short a tenth.
-func seeds() uint64 {
-	if testing.Short() {
-		return 64
-	}
-	return 640
-}
+// seeds is how many random conversations there are in each protocol.
+const seeds = 640
 
 // Whatever is done with collections, the replies are those of a real Redis, in both protocols, and so is what is left.
 func TestCollectionsAreLikeRedis(t *testing.T) {
 	server := startRedis(t)
 	for proto := 2; proto <= 3; proto++ {
 		server.do(t, "HELLO", strconv.Itoa(proto))
-		for seed := range seeds() {
+		for seed := range uint64(redistest.Sampled(seeds)) {
 			random := randomcommands.Maker{Rand: rand.New(rand.NewPCG(uint64(proto), seed)), Keys: []string{"a", "b", "c"}}
 			themes := randomcommands.Themes()
 			w, theme := world{}, themes[seed%uint64(len(themes))]

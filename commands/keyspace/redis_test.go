@@ -291,7 +291,7 @@ func (c commander) pairs(name string) []string {
 // is what is left.
 func TestSpaceIsLikeRedis(t *testing.T) {
 	server := startRedis(t)
-	for seed := range seeds() {
+	for seed := range uint64(redistest.Sampled(400)) {
 		random := commander{rand.New(rand.NewPCG(7, seed))}
 		w := world{}
 		server.do(t, "FLUSHALL")

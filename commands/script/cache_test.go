@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"redlock-proxy/internal/redistest"
 )
 
 func mustLoad(t *testing.T, c *Cache, body string) *Script {
@@ -97,6 +99,7 @@ func TestCacheConcurrently(t *testing.T) {
 
 // Scripts count for what they hold, which is many times their source.
 func TestCacheCountsWhatScriptsCompileTo(t *testing.T) {
+	redistest.SkipShort(t)
 	for _, piece := range []string{"x=1 ", "a()", "f'' ", "a=a+a+a ", "a.b.c.d=1 ", "a={1,1,1,1,1} ", "f(a,a,a,a,a,a) ", "a=-a ", "if redis.call('get',KEYS[1]) == ARGV[1] then redis.call('del',KEYS[1]) end "} {
 		body := strings.Repeat(piece, 100_000/len(piece))
 		before := heap()

@@ -8,6 +8,7 @@ import (
 	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/commands/script/lua"
 	"redlock-proxy/commands/script/lua/meter"
+	"redlock-proxy/internal/redistest"
 )
 
 // enough is a meter.Pace that ends a run which has made way for others so often.
@@ -65,6 +66,7 @@ func makesWay(t *testing.T, body string, size, times int) bool {
 
 // Whatever goes through a long text makes way for others as often as a loop that does as much, also where it fails.
 func TestWorkOnLongTextsIsMetered(t *testing.T) {
+	redistest.SkipShort(t)
 	const times = 40
 	for _, work := range []string{
 		`local x = numeral + 1`, `local x = 1 - numeral`, `local x = -numeral`, `local x = numeral ^ numeral`, `for i = numeral, 1 do end`, `local x = word + 1`,
@@ -93,6 +95,7 @@ func TestWorkOnLongTextsIsMetered(t *testing.T) {
 
 // So does what goes through many places of a table.
 func TestWorkOnTablesIsMetered(t *testing.T) {
+	redistest.SkipShort(t)
 	for _, work := range []string{
 		`local t = {} for i = 1, 20000 do t[i] = i end for i = 1, 20000 do t[i] = nil end for i = 1, 200 do next(t) end`,
 		`local t = {} for i = 1, 20000 do t["k" .. i] = i end for k in pairs(t) do t[k] = nil end for i = 1, 200 do next(t) end`,

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/internal/redistest"
 )
 
 // crowd is scripts that run at the same time, under one Pace, until the test has seen enough.
@@ -66,11 +67,7 @@ func (c *crowd) start(body string, done chan<- error) {
 // standing waits until so many wait for a seat.
 func (c *crowd) standing(n int) {
 	c.Helper()
-	for deadline := time.Now().Add(time.Minute); c.pace.seated.waits() != n; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			c.Fatalf("%d wait for a seat, want %d", c.pace.seated.waits(), n)
-		}
-	}
+	redistest.Await(c, fmt.Sprintf("%d wait for a seat", n), func() bool { return c.pace.seated.waits() == n })
 }
 
 func (s *slots) waits() int {
@@ -179,9 +176,7 @@ func TestMemoryOfScriptsIsBounded(t *testing.T) {
 			while true do redis.call("x") end`, nil)
 	}
 	c.standing(bombs - maxSeats)
-	for c.calls.Load() < 1000 { // a seated one has all that it makes
-		time.Sleep(time.Millisecond)
-	}
+	redistest.Await(t, "a seated one has all that it makes", func() bool { return c.calls.Load() >= 1000 })
 	if now := memoryInUse(); now > before+limit {
 		t.Errorf("%d MB are in use", (now-before)>>20)
 	}
@@ -201,9 +196,7 @@ func TestCancelledWhileItWaits(t *testing.T) {
 	c.pace.small.tryTake()
 	done := make(chan error, 1)
 	c.start(`return 1`, done)
-	for c.pace.small.waits() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	redistest.Await(t, "it waits", func() bool { return c.pace.small.waits() > 0 })
 	c.end()
 	if err := <-done; err != errEnough {
 		t.Error(err)

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/internal/redistest"
 	"redlock-proxy/quorum"
 )
 
@@ -165,17 +166,11 @@ func (b *bench) edits(key, was, now string, reads bool) {
 // rests waits until there is nothing to be done.
 func (b *bench) rests() {
 	b.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+	redistest.Await(b.t, "it rests", func() bool {
 		b.client.mu.Lock()
-		running := b.client.running
-		b.client.mu.Unlock()
-		if !running {
-			return
-		}
-		if time.Now().After(deadline) {
-			b.t.Fatal("it does not rest")
-		}
-	}
+		defer b.client.mu.Unlock()
+		return !b.client.running
+	})
 }
 
 // hears wants these keys to have been told by now, in any number of messages.
@@ -294,9 +289,7 @@ func TestForgottenWhileItWaits(t *testing.T) {
 	b.rests()
 	turn := b.client.Begin(0, []string{"k"}, at)
 	b.put("k", "2", quorum.Changes)
-	for len(b.client.wake) > 0 {
-		time.Sleep(time.Millisecond)
-	}
+	redistest.Await(t, "it has been woken", func() bool { return len(b.client.wake) == 0 })
 	time.Sleep(10 * time.Millisecond) // it has seen that the client is busy with the key
 	turn.End(nil, []keyspace.Edit{{Key: "k", Was: entryOf("1"), Now: entryOf("2")}}, time.Now())
 	b.hears()

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"redlock-proxy/internal/redistest"
 )
 
 // SeedEnv is the environment variable that repeats the random choices of a run.
@@ -27,10 +29,7 @@ func NumberFrom(t *testing.T, name string, preset uint64) uint64 {
 // SizeFrom is NumberFrom for how much a test does at random: with -short a tenth of the preset.
 func SizeFrom(t *testing.T, name string, preset uint64) uint64 {
 	t.Helper()
-	if testing.Short() {
-		preset = max(1, preset/10)
-	}
-	return NumberFrom(t, name, preset)
+	return NumberFrom(t, name, uint64(redistest.Sampled(int(preset))))
 }
 
 // Number reads a number in a text that the proxy wrote.

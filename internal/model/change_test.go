@@ -43,7 +43,7 @@ var longChanges = []Scenario{
 
 func TestChangesOfTheMasters(t *testing.T) {
 	for _, s := range quickChanges {
-		t.Run(s.Name, func(t *testing.T) { explore(t, s, sampled(quickLimit)) })
+		t.Run(s.Name, func(t *testing.T) { explore(t, s, redistest.Sampled(quickLimit)) })
 	}
 	if !all() {
 		return

@@ -6,19 +6,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"redlock-proxy/internal/redistest"
 )
 
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
 	os.Exit(m.Run())
-}
-
-// sampled is a limit of states, or of steps: with -short a tenth of it.
-func sampled(limit int) int {
-	if testing.Short() {
-		return limit / 10
-	}
-	return limit
 }
 
 // all reports whether everything is to be explored (make model), which takes minutes.
@@ -165,7 +159,7 @@ const (
 
 func TestScenarios(t *testing.T) {
 	for _, s := range quick {
-		t.Run(s.Name, func(t *testing.T) { explore(t, s, sampled(quickLimit)) })
+		t.Run(s.Name, func(t *testing.T) { explore(t, s, redistest.Sampled(quickLimit)) })
 	}
 	if !all() {
 		return

@@ -3,6 +3,8 @@ package model
 import (
 	"strings"
 	"testing"
+
+	"redlock-proxy/internal/redistest"
 )
 
 // mends has a proxy look at the key by itself, after those operations.
@@ -30,7 +32,7 @@ var refills = []Scenario{
 }
 
 func TestRefills(t *testing.T) {
-	limit := sampled(quickLimit)
+	limit := redistest.Sampled(quickLimit)
 	if all() {
 		limit = longLimit
 	}
@@ -128,7 +130,7 @@ fire 660ms
 func TestGuidedRefills(t *testing.T) {
 	for _, g := range guided {
 		t.Run(g.Name, func(t *testing.T) {
-			r := follow(t, g.Scenario, g.script, quickLimit)
+			r := follow(t, g.Scenario, g.script, redistest.Sampled(quickLimit))
 			if t.Logf("%d states follow, complete: %v", r.States, r.Complete); r.Violation != "" {
 				t.Errorf("%s\n%s", r.Violation, strings.Join(r.Trace, "\n"))
 			}

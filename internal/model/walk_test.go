@@ -21,7 +21,7 @@ var wide = []Scenario{
 }
 
 func TestWalks(t *testing.T) {
-	steps := sampled(1_000)
+	steps := redistest.Sampled(1_000)
 	if all() {
 		steps = 50_000
 	}

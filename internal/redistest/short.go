@@ -10,3 +10,11 @@ func SkipShort(t testing.TB) {
 		t.Skip("left to make test-all")
 	}
 }
+
+// Sampled is how often something is tried at random, or how much of something is explored: with -short a tenth of n.
+func Sampled(n int) int {
+	if testing.Short() {
+		return max(1, n/10)
+	}
+	return n
+}

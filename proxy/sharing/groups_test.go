@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"redlock-proxy/internal/redistest"
 )
@@ -117,11 +116,7 @@ func TestGroupsAreBounded(t *testing.T) {
 	if got := late.await(1); got != "+OK\r\n" {
 		t.Errorf("got %q", got)
 	}
-	for end := time.Now().Add(patience); p.Len() != before; time.Sleep(time.Millisecond) { // one has come, one goes
-		if time.Now().After(end) {
-			t.Fatalf("%d connections instead of %d", p.Len(), before)
-		}
-	}
+	redistest.Await(t, "one has come, one goes", func() bool { return p.Len() == before })
 	for _, use := range p.Uses() {
 		if use.DB == 5 {
 			t.Errorf("%+v was given up", use)

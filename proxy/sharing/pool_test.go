@@ -302,9 +302,7 @@ func TestOneDialForAll(t *testing.T) {
 			}
 		})
 	}
-	for up.count() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	redistest.Await(t, "it dials", func() bool { return up.count() > 0 })
 	time.Sleep(20 * time.Millisecond)
 	close(gate)
 	all.Wait()

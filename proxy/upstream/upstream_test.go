@@ -309,9 +309,7 @@ func TestUpstreamRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- up.Run(ctx) }()
-	for s.dials.Load() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	redistest.Await(t, "it dials", func() bool { return s.dials.Load() > 0 })
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)

@@ -248,14 +248,6 @@ func plainly(c cell.Cell) cell.Cell {
 	return c
 }
 
-// sampled is how often something is tried at random: with -short a tenth of it.
-func sampled(times int) int {
-	if testing.Short() {
-		return times / 10
-	}
-	return times
-}
-
 func TestOperationsDoOnAServerWhatApplySays(t *testing.T) {
 	s := startServer(t)
 	for _, script := range cell.Scripts() {
@@ -264,7 +256,7 @@ func TestOperationsDoOnAServerWhatApplySays(t *testing.T) {
 		}
 	}
 	p := newPool(uint64(time.Now().UnixNano()))
-	for n := range sampled(8000) {
+	for n := range redistest.Sampled(8000) {
 		s.now()
 		cells := make([]string, len(p.keys))
 		for _, key := range p.keys {
@@ -322,7 +314,7 @@ func TestReleasesDoOnAServerWhatApplySays(t *testing.T) {
 	for _, script := range cell.Scripts() {
 		s.ScriptLoad(t.Context(), script.Source)
 	}
-	for n := range sampled(2000) {
+	for n := range redistest.Sampled(2000) {
 		s.now()
 		var releases cell.Releases
 		for i := range 1 + p.IntN(6) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/internal/redistest"
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/register"
 )
@@ -64,9 +65,7 @@ func working(t *testing.T, over Transport) *Master {
 	done := make(chan struct{})
 	go func() { defer close(done); m.Run(ctx) }()
 	t.Cleanup(func() { stop(); <-done })
-	for m.IsDown() {
-		time.Sleep(time.Millisecond)
-	}
+	redistest.Await(t, "the master is up", func() bool { return !m.IsDown() })
 	return m
 }
 

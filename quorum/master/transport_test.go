@@ -12,6 +12,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"go.uber.org/goleak"
 
+	"redlock-proxy/internal/redistest"
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/register"
 )
@@ -118,9 +119,7 @@ func TestIdleLinkThatEndsCostsNothing(t *testing.T) {
 	mustRead(t, m)
 	since := m.Health().Since
 	server.Close()
-	for l := m.first; l.linked(); {
-		time.Sleep(time.Millisecond)
-	}
+	redistest.Await(t, "the connection ends", func() bool { return !m.first.linked() })
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
@@ -142,9 +141,7 @@ func running(t *testing.T, url string) *Master {
 	done := make(chan struct{})
 	go func() { defer close(done); m.Run(ctx) }()
 	t.Cleanup(func() { stop(); <-done })
-	for m.IsDown() {
-		time.Sleep(time.Millisecond)
-	}
+	redistest.Await(t, "the master is up", func() bool { return !m.IsDown() })
 	return m
 }
 

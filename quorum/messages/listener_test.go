@@ -92,11 +92,7 @@ func do(t *testing.T, c *redistest.Client, words ...string) any {
 
 func waits(t *testing.T, until func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !until(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it does not come")
-		}
-	}
+	redistest.Await(t, "what must come", until)
 }
 
 func numbered(n, after uint64) Message {

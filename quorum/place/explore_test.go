@@ -524,10 +524,7 @@ func TestMoveExplored(t *testing.T) {
 		{proxies: 2, movers: 1, lastEra: 2, faults: 1},
 		{proxies: 2, movers: 2, lastEra: 3, faults: 1},
 	} {
-		limit := 200_000
-		if testing.Short() {
-			limit /= 10
-		}
+		limit := redistest.Sampled(200_000)
 		if os.Getenv("REDLOCK_MODEL") != "" {
 			limit = 12_000_000
 		}

@@ -247,11 +247,7 @@ func TestRefused(t *testing.T) {
 
 func waits(t *testing.T, until func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !until(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it does not come")
-		}
-	}
+	redistest.Await(t, "what must come", until)
 }
 
 const greeting = "%1\r\n+proto\r\n:3\r\n+OK\r\n"

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"redlock-proxy/internal/redistest"
 )
 
 // reads is a key that is read when the test says what it holds.
@@ -74,14 +76,10 @@ func TestWithinLateRead(t *testing.T) {
 	a := within(t, func(context.Context) Content { return <-<-all })
 	now := time.Now()
 	a.View(now)
-	for len(all) == 2 { // until the first read has begun
-		time.Sleep(time.Millisecond)
-	}
+	redistest.Await(t, "the first read has begun", func() bool { return len(all) < 2 })
 	a.Look(now)
 	a.View(now)
-	for len(all) == 1 {
-		time.Sleep(time.Millisecond)
-	}
+	redistest.Await(t, "the second read has begun", func() bool { return len(all) < 1 })
 	second <- Content{}
 	<-a.Bell()
 	first <- Content{Absent: true}

@@ -134,10 +134,7 @@ func TestRandomUsersAsInRedis(t *testing.T) {
 	for _, line := range commands {
 		all = append(all, strings.Split(line, "\n")...)
 	}
-	users, allowed, refused := 400, 0, 0
-	if testing.Short() {
-		users /= 10
-	}
+	users, allowed, refused := redistest.Sampled(400), 0, 0
 	for range users {
 		ops := []string{"on"}
 		for range 1 + random.IntN(8) {

@@ -151,11 +151,7 @@ func (b *bench) waitsOf(client *ForClient, req quorum.LockRequest) (done chan er
 
 func (b *bench) until(is func() bool) {
 	b.Helper()
-	for begun := time.Now(); !is(); time.Sleep(time.Millisecond) {
-		if time.Since(begun) > 20*time.Second {
-			b.Fatal("it never comes true")
-		}
-	}
+	redistest.Await(b, "what must come true", is)
 }
 
 // watched waits until the waker watches a key.

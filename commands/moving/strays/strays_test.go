@@ -134,11 +134,7 @@ func (b *bench) do(words ...string) any {
 
 func (b *bench) soon(what string, met func() bool) {
 	b.Helper()
-	for until := time.Now().Add(15 * time.Second); !met(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(until) {
-			b.Fatalf("not in time: %s; %d are counted", what, b.Count())
-		}
-	}
+	redistest.Await(b, what, met)
 }
 
 func (b *bench) isWatched(how Watch) func() bool {

@@ -66,9 +66,7 @@ func TestSides(t *testing.T) {
 
 // TestRun runs all of it, for a moment.
 func TestRun(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds the proxy")
-	}
+	redistest.SkipShort(t)
 	var out, log bytes.Buffer
 	err := suite.Run(t.Context(), Command(), &out, &log, "-rounds", "1", "-seconds", "0.3", "-masters", "3", "-clients", "4")
 	if errors.Is(err, redistest.ErrNoRedis) {

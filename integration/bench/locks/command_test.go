@@ -56,6 +56,7 @@ func TestLockKeys(t *testing.T) {
 
 // TestRunWithoutTheProxy runs redsync and direct on real masters, for a moment and with both clients.
 func TestRunWithoutTheProxy(t *testing.T) {
+	redistest.SkipShort(t)
 	var out, log bytes.Buffer
 	args := []string{"-rounds", "1", "-seconds", "0.5", "-masters", "3", "-client", "both", "-contenders", "redsync,direct", "-scenarios", "c1,one-key"}
 	err := suite.Run(t.Context(), Command(), &out, &log, args...)

@@ -79,6 +79,7 @@ func TestEachAtOnce(t *testing.T) {
 
 // TestRunWithoutRivals takes every part for a moment: with this proxy, but without the proxies that only benchmarks need.
 func TestRunWithoutRivals(t *testing.T) {
+	redistest.SkipShort(t)
 	if _, err := exec.LookPath("redis-benchmark"); err != nil {
 		redistest.Absent(t, errNoBenchmark.Error())
 	}

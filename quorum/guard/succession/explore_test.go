@@ -215,10 +215,7 @@ func (o leftOut) explore(limit int) (states int, found string) {
 }
 
 func TestDecisionExplored(t *testing.T) {
-	limit := 200_000
-	if testing.Short() {
-		limit /= 10
-	}
+	limit := redistest.Sampled(200_000)
 	if os.Getenv("REDLOCK_MODEL") != "" {
 		limit = 4_000_000
 	}
