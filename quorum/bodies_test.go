@@ -20,7 +20,7 @@ func realMaster(t *testing.T) (*Cluster, *redis.Client) {
 	server := redistest.New(t, redistest.Options{})
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	t.Cleanup(func() { _ = client.Close() })
-	return runCluster(t, Options{Masters: []string{server.URL()}, MasterTimeout: time.Second, Unguarded: true}), client
+	return runCluster(t, Options{Masters: []string{server.URL()}, Unguarded: true}), client
 }
 
 // shaOf is the name of a body.

@@ -119,7 +119,7 @@ func TestUnbelievableAnswers(t *testing.T) {
 		impostors = append(impostors, p)
 		urls = append(urls, "redis://"+p.Addr().String())
 	}
-	c := runCluster(t, Options{Masters: urls, MasterTimeout: 5 * time.Second, FreshStart: true})
+	c := runCluster(t, Options{Masters: urls, FreshStart: true})
 	texts := unbelievable()
 	texts["endless status"], texts["endless error"] = "+", "-"
 	for name, text := range texts {
@@ -152,7 +152,7 @@ func TestUnbelievableAnswers(t *testing.T) {
 // An answer in good form that means nothing ends its connection, and the next one is used.
 func TestStrangeAnswerEndsItsConnectionOnly(t *testing.T) {
 	p := newImpostor(t, miniredis.RunT(t).Addr())
-	c := runCluster(t, Options{Masters: []string{"redis://" + p.Addr().String()}, MasterTimeout: time.Second, Unguarded: true})
+	c := runCluster(t, Options{Masters: []string{"redis://" + p.Addr().String()}, Unguarded: true})
 	c.mustTake(t, Key{Name: "before"})
 	p.say(":7\r\n", false)
 	if _, err := c.Take(t.Context(), Taking{Keys: []Key{job}, Tokens: []string{token}, TTL: time.Minute}); err == nil {

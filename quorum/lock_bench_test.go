@@ -17,7 +17,7 @@ func BenchmarkLockUnlock(b *testing.B) {
 	if err != nil {
 		b.Skip(err)
 	}
-	l := NewLocker(runCluster(b, Options{Masters: redistest.URLs(servers), MasterTimeout: time.Second, FreshStart: true}))
+	l := NewLocker(runCluster(b, Options{Masters: redistest.URLs(servers), FreshStart: true}))
 	for _, clients := range []int{1, 64} {
 		b.Run(fmt.Sprint(clients), func(b *testing.B) {
 			b.ReportAllocs()

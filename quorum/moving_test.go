@@ -26,7 +26,7 @@ func movableOn(t *testing.T, logs ...*slog.Logger) (servers []*redistest.Server,
 		urls = append(urls, "redis://"+servers[len(servers)-1].Addr())
 	}
 	for i := range both {
-		opts := Options{Masters: urls, FreshStart: true, Settings: "s\n" + LocksUpstream, FromUpstream: true}
+		opts := Options{Masters: urls, MasterTimeout: 5 * time.Second, FreshStart: true, Settings: "s\n" + LocksUpstream, FromUpstream: true}
 		if i < len(logs) {
 			opts.Logger = logs[i]
 		}

@@ -34,11 +34,13 @@ func startMasters(t *testing.T, n int) ([]*miniredis.Miniredis, *Cluster) {
 		masters = append(masters, m)
 		urls = append(urls, "redis://"+m.Addr())
 	}
-	return masters, runCluster(t, Options{Masters: urls, MasterTimeout: time.Second, FreshStart: true})
+	return masters, runCluster(t, Options{Masters: urls, FreshStart: true})
 }
 
+// runCluster runs a cluster on masters that may be slow to answer.
 func runCluster(t testing.TB, opts Options) *Cluster {
 	t.Helper()
+	opts.MasterTimeout = 5 * time.Second
 	c, err := NewCluster(opts)
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +49,7 @@ func runCluster(t testing.TB, opts Options) *Cluster {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = c.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
-	ready, stop := context.WithTimeout(ctx, 10*time.Second)
+	ready, stop := context.WithTimeout(ctx, time.Minute)
 	defer stop()
 	if !c.Ready(ready) {
 		t.Fatalf("the masters do not come up: %+v", c.Status())

@@ -122,7 +122,7 @@ func (r *rig) hasNewMarker(server int) error {
 func TestJoinsWithManyLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	locks := int(kit.NumberFrom(t, "REDLOCK_MASTERS_LOCKS", 10_000))
-	r := start(t, &rig{t: t, patient: true}, 2, 5, 5)
+	r := startRig(t, 2, 5, 5)
 	began := time.Now()
 	take(t, r.proxies[0], locks)
 	t.Logf("%d locks taken in %v", locks, time.Since(began).Round(time.Millisecond))

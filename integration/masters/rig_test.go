@@ -24,7 +24,6 @@ type rig struct {
 	links   []*faultlink.Link // to the servers, for all proxies
 	files   []string
 	tags    bool // keys of one tag stand together
-	patient bool // masters may be slow to answer
 	proxies []*harness.Proxy
 }
 
@@ -68,11 +67,8 @@ func (r *rig) name(proxy int, masters ...int) {
 	for _, i := range masters {
 		urls = append(urls, r.url(i))
 	}
-	text := fmt.Sprintf("listen: 127.0.0.1:0\nfresh-start: true\nlog-level: debug\nlock-keys: [\"k*\"]\nmaster: [%q]\n", strings.Join(urls, `", "`))
+	text := fmt.Sprintf("listen: 127.0.0.1:0\nfresh-start: true\nlog-level: debug\nmaster-timeout: 5s\nlock-keys: [\"k*\"]\nmaster: [%q]\n", strings.Join(urls, `", "`))
 	text = strings.ReplaceAll(text, `\"`, `"`)
-	if r.patient {
-		text += "master-timeout: 5s\n"
-	}
 	if r.tags {
 		text += "lock-tags: [\"*\"]\n"
 	}
