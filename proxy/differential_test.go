@@ -156,7 +156,7 @@ func (d *differential) turn(p *pair, items []item, mark string, rng *rand.Rand) 
 	}
 	go func() {
 		for i, piece := range pieces {
-			time.Sleep(pauses[i])
+			time.Sleep(pauses[i]) // the pieces come at any moment
 			_, _ = io.WriteString(p.proxied.conn, piece)
 		}
 	}()
@@ -213,7 +213,7 @@ func (d *differential) block(pairs []*pair, rng *rand.Rand) {
 	for _, p := range []*peer{waiter.direct, waiter.proxied} {
 		p.send(stream)
 	}
-	time.Sleep(time.Millisecond)
+	time.Sleep(time.Millisecond) // it waits, or not yet: the answers are the same
 	d.turn(helper, help, "<help>", rng)
 	d.turn(waiter, nil, "<blocked>", rng)
 }

@@ -309,7 +309,7 @@ func (r *rig) visit(rng *rand.Rand, name string) {
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	count := 0
 	for range 30 {
-		time.Sleep(time.Duration(rng.IntN(3)) * time.Duration(rng.IntN(400)) * time.Microsecond)
+		time.Sleep(time.Duration(rng.IntN(3)) * time.Duration(rng.IntN(400)) * time.Microsecond) // at any moment
 		sent, want := "", ""
 		for range 1 + rng.IntN(3) {
 			switch rng.IntN(4) {
@@ -330,7 +330,7 @@ func (r *rig) visit(rng *rand.Rand, name string) {
 			r.Error(err)
 			return
 		}
-		time.Sleep(time.Duration(rng.IntN(2)*rng.IntN(800)) * time.Microsecond)
+		time.Sleep(time.Duration(rng.IntN(2)*rng.IntN(800)) * time.Microsecond) // in two pieces
 		if _, err := conn.Write([]byte(sent[at:])); err != nil {
 			r.Error(err)
 			return

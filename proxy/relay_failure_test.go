@@ -91,7 +91,7 @@ func TestUpstreamDiesWithTheClientsState(t *testing.T) {
 			}
 			if c.last != "" {
 				p.send(lines(c.last, "LOCK k t PX 1000"))
-				time.Sleep(20 * time.Millisecond)
+				time.Sleep(20 * time.Millisecond) // it is under way, or not yet: the answer is the same
 			}
 			if err := server.Kill(); err != nil {
 				t.Fatal(err)
@@ -165,7 +165,7 @@ func TestUpstreamThatComesAndGoes(t *testing.T) {
 	go func() {
 		defer close(stop)
 		for range 20 {
-			time.Sleep(30 * time.Millisecond)
+			time.Sleep(30 * time.Millisecond) // some pass between two resets
 			link.Reset()
 		}
 	}()

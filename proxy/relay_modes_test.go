@@ -253,7 +253,7 @@ func TestBlockingCommand(t *testing.T) {
 	p.send(lines("SET a 1", "LOCK k t PX 1000", "BLPOP q 0", "UNLOCK k t", "LLEN q"))
 	p.expect("+OK\r\n:1000\r\n")
 	eventually(t, "the blocked client", func() bool { return strings.Contains(other.ask("INFO clients"), "blocked_clients:1") })
-	time.Sleep(50 * time.Millisecond)
+	time.Sleep(50 * time.Millisecond) // in which an UNLOCK that does not wait would run
 	if r.locks.holder(0, "k") != "t" {
 		t.Error("UNLOCK ran while BLPOP waited")
 	}

@@ -260,7 +260,7 @@ func TestStateIsLostWithAnOwnConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.send(cmd("EVAL return(2) 0") + cmd("LOCK k t PX 1000"))
-	time.Sleep(20 * time.Millisecond)
+	time.Sleep(20 * time.Millisecond) // it is under way, or not yet: the answer is the same
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -343,7 +343,7 @@ func TestManyGroupsBesideDirectConnections(t *testing.T) {
 					return
 				}
 				if rng.IntN(8) == 0 {
-					time.Sleep(time.Duration(rng.IntN(8)) * time.Millisecond)
+					time.Sleep(time.Duration(rng.IntN(8)) * time.Millisecond) // at any moment
 				}
 				mu.Lock()
 				for group, n := range groups(r) {

@@ -373,7 +373,7 @@ func TestSharersThatLeave(t *testing.T) {
 		p.send(strings.Repeat(cmd("INCR n"), 3))
 		if i%2 == 0 {
 			_ = p.conn.SetLinger(0)
-			time.Sleep(time.Duration(i%5) * time.Millisecond)
+			time.Sleep(time.Duration(i%5) * time.Millisecond) // it leaves at any moment
 		} else {
 			_ = p.conn.CloseWrite()
 		}

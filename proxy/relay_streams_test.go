@@ -141,7 +141,7 @@ func TestSlowReaderOfItsOwnReplies(t *testing.T) {
 	for range 40 {
 		other.say("LOCK k t PX 1000", ":1000\r\n")
 		other.say("UNLOCK k t", ":1\r\n")
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // the slow one reads meanwhile
 	}
 	for range 30 {
 		slow.expect(bulk(value))
@@ -239,7 +239,7 @@ func TestDrain(t *testing.T) {
 	blocked.send(cmd("BLPOP none 0"))
 	half.send("*2\r\n$4\r\nECHO\r\n$5\r\nhel")
 	busy.send(lines("DEBUG SLEEP 0.3", "LOCK k t PX 1000", "GET a"))
-	time.Sleep(50 * time.Millisecond)
+	time.Sleep(50 * time.Millisecond) // they are under way, or not yet: the answers are the same
 	r.stop()
 	idle.expectAll("")
 	subscriber.expectAll("")

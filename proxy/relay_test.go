@@ -152,7 +152,7 @@ func TestRepliesCutAnywhere(t *testing.T) {
 		fake := startFake(t, func(c *fakeConn) {
 			c.read(4)
 			c.write(replies[:at])
-			time.Sleep(time.Millisecond)
+			time.Sleep(time.Millisecond) // in two pieces
 			c.write(replies[at:])
 			c.read(1)
 			c.write("+PONG\r\n")

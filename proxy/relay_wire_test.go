@@ -143,7 +143,7 @@ func TestProtocolErrorInTheMiddle(t *testing.T) {
 	} {
 		p := r.connect()
 		p.send(c.first)
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // in two pieces
 		p.send(c.second)
 		if got := p.all(); !strings.HasPrefix(got, c.want) || c.want != "*3\r\n" && got != c.want {
 			t.Errorf("%.80q, then %.80q: got %.200q\nwant %q", c.first, c.second, got, c.want)

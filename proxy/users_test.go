@@ -180,7 +180,6 @@ func TestUsersAreReadAgain(t *testing.T) {
 	app.script([]exchange{{"EXEC", execAbort}, {"GET other:b", "$-1\r\n"}})
 	r.connect().script([]exchange{{"AUTH ro read", wrongPass}, {"AUTH app new", ok}, {"AUTH app wonder", ok}})
 
-	time.Sleep(10 * time.Millisecond)
 	write("user default off\nuser root on >root ~* &* +@all\nuser app on >new ~other:* +@all -@dangerous\n")
 	if err := own.Reload(); err != nil {
 		t.Fatal(err)

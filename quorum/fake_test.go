@@ -128,7 +128,7 @@ func (f *fakeMaster) exec(batch *master.Flight) error {
 // deliver has the master do something, now or (hung) once it wakes, and waits for
 // it as long as the timeout.
 func (f *fakeMaster) deliver(do func()) error {
-	time.Sleep(f.pause())
+	time.Sleep(f.pause()) // in a bubble: its clock
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.contacts++
@@ -138,7 +138,7 @@ func (f *fakeMaster) deliver(do func()) error {
 	case f.hung:
 		f.buffered = append(f.buffered, do)
 		f.mu.Unlock()
-		time.Sleep(f.timeout)
+		time.Sleep(f.timeout) // in a bubble: its clock
 		f.mu.Lock()
 		return errHung
 	case f.loseReplies > 0:

@@ -33,7 +33,7 @@ func TestWaitWhileTheProcessStandsStill(t *testing.T) {
 	_, err = child.WaitLine(func(line string) bool { return line == "waiting" }, time.Minute)
 	do(err)
 	do(child.Pause())
-	time.Sleep(slotLimit + time.Second)
+	time.Sleep(slotLimit + time.Second) // the process stands still for longer than a run may take
 	do(child.Continue())
 	_, err = child.WaitLine(func(line string) bool { return line == "ran" }, time.Minute)
 	do(err)
@@ -51,7 +51,7 @@ func waitForASlot(t *testing.T) {
 	}
 	go func() {
 		for range 10 {
-			time.Sleep(50 * time.Millisecond)
+			time.Sleep(50 * time.Millisecond) // half a second in which it runs, however long it stands still
 		}
 		pace.small.giveUp()
 	}()

@@ -113,7 +113,7 @@ func (s *side) jobsWait(d dialect, key string) {
 func (s *side) jobsEnd(d dialect, key string) {
 	s.t.Helper()
 	s.job(s.a, d, "take", key, kit.Millis(briefLease))
-	time.Sleep(coarseLease)
+	time.Sleep(coarseLease) // its lease ends
 	s.say(s.a, d, "show", key)
 	s.say(s.a, d, "release", key)
 	s.job(s.b, d, "take", key, kit.Millis(longLease))
@@ -130,7 +130,7 @@ func endingJobs(s *side, d dialect) {
 	s.remaining(d, key, 0, longLease)
 	key = d.key("end")
 	s.job(s.a, d, "take", key, kit.Millis(briefLease), "1", "until_expired")
-	time.Sleep(coarseLease)
+	time.Sleep(coarseLease) // its lease ends
 	s.job(s.b, d, "take", key, kit.Millis(longLease), "1", "until_expired")
 	s.say(s.a, d, "show", key)
 }

@@ -52,7 +52,7 @@ func startChurn(t *testing.T, f *kit.Fleet, c *churn) *churn {
 		c.workers.Go(func() {
 			for turn := 0; !c.over.Load(); turn++ {
 				c.turn(client, random, fmt.Sprint(i, "-", turn))
-				time.Sleep(time.Duration(random.Int64N(int64(30 * time.Millisecond))))
+				time.Sleep(time.Duration(random.Int64N(int64(30 * time.Millisecond)))) // or the load takes all the processors
 			}
 		})
 	}
@@ -72,9 +72,9 @@ func (c *churn) turn(client *redistest.Client, random *rand.Rand, token string) 
 		return
 	}
 	if random.IntN(c.late) == 0 {
-		time.Sleep(c.lease + c.lease/10)
+		time.Sleep(c.lease + c.lease/10) // it lets its lease end
 	} else {
-		time.Sleep(time.Duration(random.Int64N(int64(10 * time.Millisecond))))
+		time.Sleep(time.Duration(random.Int64N(int64(10 * time.Millisecond)))) // it holds the lock
 	}
 	until := asked + time.Duration(validity)*time.Millisecond
 	if one := holdings.Relied(token, received, until, history.Now()); one.From < one.To {

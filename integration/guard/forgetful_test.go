@@ -206,7 +206,7 @@ func TestAllRestartTwice(t *testing.T) {
 	f := startDurable(t, 3)
 	masters, proxy := f.Masters, f.Proxies[0]
 	kit.WantGrant(t, kit.Connect(t, proxy), "LOCK", "k", "t", "PX", "600000")
-	time.Sleep(2 * time.Second)
+	time.Sleep(2 * time.Second) // the first second of a fresh start is another matter
 	restartAll(t, masters)
 	kit.Everywhere(t, masters, func(master *redistest.Server) error {
 		if record, err := kit.AskIn(master, "0", "GET", "redlock-proxy:quarantine"); err != nil || record == nil {

@@ -303,7 +303,7 @@ func (g *gathering) do(client *redistest.Client, key *story, d deed, commands ..
 	key.add(d)
 	g.note(last[0], d, string(failure))
 	if d.lost {
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond) // an error may come again at once
 	}
 	return d.reply, err
 }

@@ -130,5 +130,5 @@ func (h *keyHolder) ask(yes any, command ...string) (received, until time.Durati
 }
 
 func (h *keyHolder) sleep(limit time.Duration) {
-	time.Sleep(time.Duration(h.random.Int64N(int64(limit))))
+	time.Sleep(time.Duration(h.random.Int64N(int64(limit)))) // it holds the lock, or leaves it to others
 }

@@ -266,7 +266,7 @@ func (r *replay) ends(t *testing.T) {
 	t.Helper()
 	r.lease = 1_500 // none ends between a reply and the one that it is compared with
 	r.talk(t, 12)
-	time.Sleep(2200 * time.Millisecond)
+	time.Sleep(2200 * time.Millisecond) // the leases end
 	r.lease = 30_000
 }
 

@@ -97,7 +97,7 @@ func TestRLockExcludes(t *testing.T) {
 					if _, isTime := reply.(int64); !isTime {
 						t.Errorf("a take is answered %v", reply)
 					}
-					time.Sleep(time.Millisecond)
+					time.Sleep(time.Millisecond) // or its tries take all the processors
 					continue
 				}
 				if n := inside.Add(1); n != 1 {

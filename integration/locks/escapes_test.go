@@ -142,7 +142,7 @@ func settledOwnStates(t *testing.T, master *redistest.Server) (states []string) 
 	t.Helper()
 	hasLongest := func() bool { return slices.Contains(states, "redlock-proxy:longest is a string") }
 	for before := []string{}; !hasLongest() || !slices.Equal(before, states); {
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(500 * time.Millisecond) // until two looks in a row see the same
 		before, states = states, ownStates(t, master)
 	}
 	return states

@@ -26,11 +26,11 @@ func TestTwoOfFiveFail(t *testing.T) {
 		t.Run(fault.Name, func(t *testing.T) {
 			f := fault.Start(t)
 			load := startLoad(t, f.Proxies[0], 16, false)
-			time.Sleep(300 * time.Millisecond)
+			time.Sleep(300 * time.Millisecond) // a load beforehand, and one meanwhile
 			for i := range 2 {
 				kit.Must(t, fault.Inflict(f, i))
 			}
-			time.Sleep(1200 * time.Millisecond)
+			time.Sleep(1200 * time.Millisecond) // longer than a master is waited for
 			for i := range 2 {
 				kit.Must(t, fault.Mend(f, i))
 			}
@@ -76,12 +76,12 @@ func TestMachineStandsStill(t *testing.T) {
 	f := kit.StartFleet(t, kit.HungMasters()...)
 	load := startLoad(t, f.Proxies[0], 16, false)
 	for range 8 {
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond) // it works before it stands still
 		kit.Must(t, f.Proxies[0].Signal(syscall.SIGSTOP))
 		for _, master := range f.Masters {
 			kit.Must(t, master.Pause())
 		}
-		time.Sleep(400 * time.Millisecond)
+		time.Sleep(400 * time.Millisecond) // longer than a master is waited for
 		kit.Must(t, f.Proxies[0].Signal(syscall.SIGCONT))
 		for _, master := range f.Masters {
 			kit.Must(t, master.Continue())
@@ -151,7 +151,7 @@ func standsSoon(f *kit.Fleet, key, value string) (err error) {
 		if err == nil {
 			return nil
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // between two looks
 	}
 	return err
 }
@@ -221,9 +221,9 @@ func TestMasterRestarts(t *testing.T) {
 	f := kit.StartFleet(t)
 	load := startLoad(t, f.Proxies[0], 16, true)
 	for range 6 {
-		time.Sleep(rand.N(300 * time.Millisecond))
+		time.Sleep(rand.N(300 * time.Millisecond)) // it happens at any moment
 		kit.Must(t, f.Masters[0].Kill())
-		time.Sleep(rand.N(300 * time.Millisecond))
+		time.Sleep(rand.N(300 * time.Millisecond)) // it happens at any moment
 		kit.Must(t, f.Masters[0].Restart())
 	}
 	wantAllUsed(t, f)

@@ -117,5 +117,5 @@ func (w *worker) release(key, token string) {
 func (w *worker) wrong(command string, reply any, err error) {
 	w.result.wrong++
 	w.result.example = fmt.Sprintf("%s: %#v, %v", command, reply, err)
-	time.Sleep(time.Millisecond)
+	time.Sleep(time.Millisecond) // an error may come again at once
 }

@@ -57,7 +57,7 @@ func TestOverlapIsSeen(t *testing.T) {
 	f := kit.StartLinkedFleet(t, 2)
 	c := startContest(t, f, rand.Uint64(), func(*rand.Rand) time.Duration { return 20 * time.Millisecond })
 	for range 20 {
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond) // some are granted meanwhile
 		for _, master := range f.Masters[:3] {
 			remove(t, master, contested)
 		}
@@ -134,7 +134,7 @@ func (c *contender) turn(token string) {
 		return
 	}
 	pause := c.hold(c.random)
-	time.Sleep(pause)
+	time.Sleep(pause) // it holds the lock
 	if pause > lease || c.random.IntN(20) == 0 {
 		_, longer := c.ask("EXTEND", contested, token, "PX", kit.Millis(lease))
 		until = max(until, longer)

@@ -67,9 +67,9 @@ func TestChangerIsKilled(t *testing.T) {
 		next := killedWays[n%len(killedWays)]
 		r.nameAll(next...)
 		go r.tryReload(0)
-		time.Sleep(time.Duration(random.Int64N(int64(40 * time.Millisecond))))
+		time.Sleep(time.Duration(random.Int64N(int64(40 * time.Millisecond)))) // at any moment of the change
 		kit.Must(t, r.proxies[0].Kill())
-		time.Sleep(300 * time.Millisecond)
+		time.Sleep(300 * time.Millisecond) // what was sent arrives
 		begun := r.isBegun(1, is)
 		t.Logf("to %v: begun %v", next, begun)
 		if !begun {
@@ -212,7 +212,7 @@ func TestWithoutTheMechanism(t *testing.T) {
 	proxies = append(proxies, start(all...))
 	for seed := range uint64(10) {
 		l := startLoad(proxies, seed)
-		time.Sleep(3 * time.Second)
+		time.Sleep(3 * time.Second) // the load works
 		if _, found := l.stop(t); len(found) > 0 {
 			return
 		}

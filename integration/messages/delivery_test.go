@@ -209,7 +209,7 @@ func TestSlowSubscriber(t *testing.T) {
 		if receivers[len(receivers)-1] == any(int64(1)) {
 			break
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // it reads slowly
 	}
 	if n := len(receivers); receivers[0] != any(int64(2)) || receivers[n-1] != any(int64(1)) || n < 33 {
 		t.Errorf("receivers: %v", receivers)
@@ -231,7 +231,7 @@ func TestParked(t *testing.T) {
 	time.Sleep(5 * time.Second) // by now it is
 	kit.Want(t, publisher, int64(1), "PUBLISH", "channel", "message")
 	wantNext(t, client, []any{"message", "channel", "message"})
-	time.Sleep(5 * time.Second)
+	time.Sleep(5 * time.Second) // longer than a client is quiet before it is parked
 	for _, master := range f.Masters[:3] {
 		kit.Must(t, master.Kill())
 	}

@@ -110,7 +110,7 @@ func TestInitWaitsForMasters(t *testing.T) {
 	var got outcome
 	var running sync.WaitGroup
 	running.Go(func() { got = initMasters(t, masters, "--longest-ttl", "0s") })
-	time.Sleep(time.Second / 2)
+	time.Sleep(time.Second / 2) // init meets a master that is down, and waits
 	kit.Must(t, masters[0].Restart())
 	running.Wait()
 	wantInit(t, got, 0, "5 of 5 masters vote\n")

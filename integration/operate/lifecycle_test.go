@@ -116,7 +116,7 @@ func TestStopUnderLoad(t *testing.T) {
 		client := kit.Connect(t, proxy)
 		workers.Go(func() { told[i] = lockUntilCut(client, name) })
 	}
-	time.Sleep(300 * time.Millisecond)
+	time.Sleep(300 * time.Millisecond) // under load; at which moment does not matter
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
 	workers.Wait()
 	wantExit(t, proxy, 0, kit.Patience)

@@ -80,7 +80,7 @@ func (c *loadClient) waits(holder *atomic.Int64) error {
 		return errors.New("two have the common lock")
 	}
 	c.did.waited.Add(1)
-	time.Sleep(2 * time.Millisecond)
+	time.Sleep(2 * time.Millisecond) // it holds the lock
 	holder.Add(-1)
 	return c.want(int64(1), "UNLOCK", "common", c.key)
 }

@@ -89,7 +89,7 @@ func (r *roller) do(command ...string) (any, error) {
 			conn, err := redistest.Dial(r.addrs[r.at], kit.Patience)
 			if err != nil && tries < 10_000 {
 				r.at = 1 - r.at
-				time.Sleep(time.Millisecond)
+				time.Sleep(time.Millisecond) // a pause before the next try, and a lock that is held
 				continue
 			}
 			if err != nil {
@@ -222,7 +222,7 @@ func (r *roller) waitOnce(holder, waits *atomic.Int64) error {
 		return errors.New("two have the common lock")
 	}
 	waits.Add(1)
-	time.Sleep(time.Millisecond)
+	time.Sleep(time.Millisecond) // a pause before the next try, and a lock that is held
 	holder.Add(-1)
 	released, err := r.do("UNLOCK", "common", r.key)
 	if err == nil && released != any(int64(1)) {

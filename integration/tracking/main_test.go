@@ -57,6 +57,6 @@ func wantInvalidation(t *testing.T, client *redistest.Client, key string) {
 // wantSilence wants a client to hear nothing. What is wrongly told comes at once, or a moment later.
 func wantSilence(t *testing.T, client *redistest.Client) {
 	t.Helper()
-	time.Sleep(500 * time.Millisecond)
+	time.Sleep(500 * time.Millisecond) // what must not come has the time to
 	kit.Want(t, client, "PONG", "PING")
 }

@@ -275,7 +275,7 @@ func popUnderFaults(t *testing.T, n int) {
 			reply, err := client.Do("RPUSH", fmt.Sprint("k", 1+n%2), element)
 			_, ok := reply.(int64)
 			l.pushed(element, ok)
-			time.Sleep(5 * time.Millisecond)
+			time.Sleep(5 * time.Millisecond) // or the load takes all the processors
 			return err
 		})
 	}
@@ -283,18 +283,18 @@ func popUnderFaults(t *testing.T, n int) {
 		work(i, func(client *redistest.Client, n int) error {
 			reply, err := client.Do("BLPOP", fmt.Sprint("k", 1+n%2), fmt.Sprint("k", 2-n%2), "0.05")
 			if !l.popped(reply) {
-				time.Sleep(20 * time.Millisecond)
+				time.Sleep(20 * time.Millisecond) // or the load takes all the processors
 			}
 			return err
 		})
 	}
 	for round := range rounds {
-		time.Sleep(300 * time.Millisecond)
+		time.Sleep(300 * time.Millisecond) // the load goes on between two faults
 		stopped := []*redistest.Server{f.Masters[round%5], f.Masters[(round+1)%5], f.Masters[(round+2)%5]}[:n]
 		for _, master := range stopped {
 			kit.Must(t, master.Pause())
 		}
-		time.Sleep(600 * time.Millisecond)
+		time.Sleep(600 * time.Millisecond) // longer than a master is waited for
 		for _, master := range stopped {
 			kit.Must(t, master.Continue())
 		}

@@ -120,7 +120,7 @@ func during(t *testing.T, f *kit.Fleet, window time.Duration) map[string]int {
 	for _, master := range f.Masters {
 		kit.Must(t, kit.Tell(master, "CONFIG", "RESETSTAT"))
 	}
-	time.Sleep(window)
+	time.Sleep(window) // what is idle does nothing for some time
 	all := map[string]int{}
 	for _, master := range f.Masters {
 		for name, n := range commands(t, master) {

@@ -67,7 +67,7 @@ func about(t *testing.T, masters []*redistest.Server, window time.Duration) (ask
 		kit.Want(t, client, "OK", "MONITOR")
 		looking = append(looking, client)
 	}
-	time.Sleep(window)
+	time.Sleep(window) // what rests does nothing for some time
 	for i, client := range looking {
 		end := fmt.Sprint("the end of window ", i)
 		kit.Must(t, kit.Tell(masters[i], "ECHO", end))

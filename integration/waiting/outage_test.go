@@ -147,7 +147,7 @@ func TestWaitersOutliveAnOutage(t *testing.T) {
 					for i, key := range keys {
 						c.waits(t, f.Proxies[i], key, "late")
 					}
-					time.Sleep(lasts)
+					time.Sleep(lasts) // the length of the outage is what is tried
 					for _, proxy := range f.Proxies {
 						kit.WantBlocked(t, proxy, len(keys)*each/2+2)
 					}

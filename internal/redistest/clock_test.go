@@ -54,7 +54,7 @@ func TestClockDrifts(t *testing.T) {
 	check(t, clock.Drift(2))
 	client := dial(t, New(t, Options{Clock: clock}).Addr())
 	began, told := time.Now(), serverTime(t, client)
-	time.Sleep(4 * silence)
+	time.Sleep(4 * silence) // a test of time itself
 	rate := serverTime(t, client).Sub(told).Seconds() / time.Since(began).Seconds()
 	if rate < 1.8 || rate > 2.2 {
 		t.Errorf("it goes %.2f times as fast; want 2", rate)

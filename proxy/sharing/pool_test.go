@@ -303,7 +303,7 @@ func TestOneDialForAll(t *testing.T) {
 		})
 	}
 	redistest.Await(t, "it dials", func() bool { return up.count() > 0 })
-	time.Sleep(20 * time.Millisecond)
+	time.Sleep(20 * time.Millisecond) // others that would dial have begun to
 	close(gate)
 	all.Wait()
 	if n := up.count(); n > 20/2 {

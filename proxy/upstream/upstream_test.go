@@ -171,7 +171,7 @@ func TestUpstreamRemembersARefusal(t *testing.T) {
 		t.Errorf("%d dials for %d clients", n, cap(first))
 	}
 	before := s.dials.Load()
-	time.Sleep(2 * dialPause)
+	time.Sleep(2 * dialPause) // the pause is what is tested
 	if _, err := up.Connect(t.Context()); err == nil || s.dials.Load() == before {
 		t.Errorf("after a pause: %v, %d dials", err, s.dials.Load())
 	}

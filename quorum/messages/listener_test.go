@@ -282,7 +282,7 @@ func TestLiars(t *testing.T) {
 				waits(t, func() bool { return !l.Hears(1) && l.Causes()[1] != nil })
 			}
 			do(t, client, "PUBLISH", "test", numbered(1, 0).Encode())
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(20 * time.Millisecond) // a message that ends it would have come
 			if !test.ends && !l.Hears(1) {
 				t.Error(l.Causes()[1])
 			}

@@ -125,7 +125,7 @@ func TestChanges(t *testing.T) {
 		do(t, client, test.do...)
 		comes(t, a, Changed)
 		if test.name == "the end of the lease" {
-			time.Sleep(2 * time.Millisecond)
+			time.Sleep(2 * time.Millisecond) // the lease ends
 		}
 		looks(t, a, test.then)
 		a.Stop()
@@ -209,7 +209,7 @@ func TestIdleMasterIsSentNothing(t *testing.T) {
 		looks(t, w.Alarm(0, key), Held)
 	}
 	do(t, client, "CONFIG", "RESETSTAT")
-	time.Sleep(1500 * time.Millisecond)
+	time.Sleep(1500 * time.Millisecond) // who watches an idle key asks nothing meanwhile
 	reply, err := client.Do("INFO", "commandstats")
 	if err != nil {
 		t.Fatal(err)

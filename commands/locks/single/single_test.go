@@ -351,7 +351,7 @@ func TestSlowUpstream(t *testing.T) {
 	put := client.client.Put
 	client.client.Put = func(ctx context.Context, words ...string) ([]byte, error) {
 		if words[0] == "SET" {
-			time.Sleep(50 * time.Millisecond)
+			time.Sleep(50 * time.Millisecond) // the upstream is slow
 		}
 		return put(ctx, words...)
 	}

@@ -144,7 +144,7 @@ func (b *bench) isWatched(how Watch) func() bool {
 func (b *bench) wantCount(n int64) {
 	b.Helper()
 	b.soon(fmt.Sprintf("%d strays", n), func() bool { return b.Count() >= n })
-	time.Sleep(3 * roundPause)
+	time.Sleep(3 * roundPause) // in which what must not be counted would be
 	if got := b.Count(); got != n {
 		b.Errorf("%d strays are counted, want %d", got, n)
 	}
@@ -165,7 +165,7 @@ func TestTracking(t *testing.T) {
 	b.do("DEL", "lock:left", "lock:moving")
 	b.do("SET", "job:1", "no lock")
 	b.do("SET", "other", "v")
-	time.Sleep(3 * roundPause)
+	time.Sleep(3 * roundPause) // in which what must not be counted would be
 	b.wantCount(0)
 	b.do("SELECT", "3")
 	b.do("SET", "lock:a", "v", "NX", "PX", "60000")
@@ -192,7 +192,7 @@ func TestBrief(t *testing.T) {
 	b.soon("it is watched", b.isWatched(Tracking))
 	for range 3 {
 		b.do("EVAL", "redis.call('SET', KEYS[1], 'v'); redis.call('DEL', KEYS[1])", "1", "lock:a")
-		time.Sleep(3 * roundPause)
+		time.Sleep(3 * roundPause) // in which what must not be counted would be
 	}
 	b.wantCount(2)
 	b.do("FLUSHALL")
@@ -206,7 +206,7 @@ func TestMany(t *testing.T) {
 	b.do("EVAL", "for i = 1, 20000 do redis.call('SET', 'lock:' .. i, 'v') end", "0")
 	b.soon("they are noticed", func() bool { return b.Count() >= maxRound })
 	b.do("EVAL", "for i = 1, 20000 do redis.call('DEL', 'lock:' .. i) end", "0")
-	time.Sleep(3 * roundPause)
+	time.Sleep(3 * roundPause) // in which what must not be counted would be
 	counted := b.Count()
 	b.do("SET", "lock:more", "v")
 	b.wantCount(counted + 1)
@@ -244,7 +244,7 @@ func TestLooking(t *testing.T) {
 	b.soon("it is looked through", b.isWatched(Looking))
 	b.do("SET", "lock:a", "v")
 	b.soon("it is noticed", func() bool { return b.Count() == 1 })
-	time.Sleep(lookPause + time.Second/2)
+	time.Sleep(lookPause + time.Second/2) // in which it looks once more
 	b.wantCount(1)
 	b.do("EVAL", fmt.Sprintf("for i = 1, %d do redis.call('SET', i, 'v') end", maxLooked), "0")
 	b.soon("it has too many keys", b.isWatched(Impossible))

@@ -89,7 +89,7 @@ func TestHoldOutlivesItsSender(t *testing.T) {
 		check(t, gone.Send(redistest.AppendCommand(nil, "SET", name, "late")))
 		check(t, hold.Wait(1, waitLimit))
 		leave(gone)
-		time.Sleep(silence)
+		time.Sleep(silence) // in which what is held would come
 		want(t, direct, nil, "GET", name)
 		hold.Release()
 		soonHolds(t, direct, name, "late")
