@@ -66,7 +66,7 @@ unit: ## the Go tests, under the race detector where goroutines are (SHORT=-shor
 	@scripts/unit ./...
 
 model: ## the protocol of the locks explored, and that by which they move to the masters: all orders of messages, losses, ends of leases and restarts in small bounds (20 minutes)
-	REDLOCK_MODEL=1 $(LOGGED) -timeout 2h ./internal/model ./quorum/place
+	REDLOCK_MODEL=1 $(LOGGED) -timeout 2h ./internal/model ./quorum/place ./quorum/guard/succession
 
 integration: ## the tests against real redis-servers and real clients (SHORT=-short: as in make test)
 	@scripts/integration
