@@ -55,6 +55,7 @@ func TestLogIsNotWaitedFor(t *testing.T) {
 		}
 		close(reader.letGo)
 		logs.queue.Close()
+		<-logs.queue.done // where the machine is busy Close does not wait for all lines
 		out := reader.out.String()
 		if got := strings.Count(out, "\n"); int64(got) != 1+lines-dropped+1 {
 			t.Errorf("%d lines were written", got)

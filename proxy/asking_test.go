@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/internal/redistest"
 	"redlock-proxy/proxy"
 )
 
@@ -35,6 +36,7 @@ func TestQuestionsToAHungUpstream(t *testing.T) {
 
 // An answer to a question of the proxy's own is bounded.
 func TestEndlessAnswers(t *testing.T) {
+	redistest.SkipShort(t)
 	const long = "its answer to a question of the proxy's is longer than 16777216 bytes"
 	for begin, why := range map[string]string{"+": long, "$500000000\r\n": long, "*50000000\r\n": long, "*999999999\r\n$9999999999\r\n": long, "?1\r\n": "the upstream's reply is not RESP"} {
 		stopped := make(chan struct{}, 8)

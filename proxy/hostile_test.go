@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"redlock-proxy/internal/redistest"
 )
 
 // A few bytes for which the connection must be closed, with what Redis says to them.
@@ -228,6 +230,7 @@ func (l trickling) Accept() (net.Conn, error) {
 // A parser that calls itself for each read of an unfinished command ends with the
 // process, out of stack, after some 700,000 of them.
 func TestHostileBulkByteByByte(t *testing.T) {
+	redistest.SkipShort(t)
 	b := startBench(t, benchOptions{locks: &scriptedLocks{}, listen: func(inner net.Listener) net.Listener { return trickling{inner} }})
 	const size = 1_000_000
 	for command, want := range map[string]string{

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"redlock-proxy/internal/redistest"
 )
 
 const mega = 1 << 20
@@ -70,6 +72,7 @@ func heapNow() uint64 {
 
 // When a large command is done, its memory is free, though its client stays.
 func TestLargeCommandsLeaveNothingBehind(t *testing.T) {
+	redistest.SkipShort(t)
 	b := serveLocks(t, &scriptedLocks{})
 	large, many := array("ECHO", strings.Repeat("x", 900_000)), "*100000\r\n"+strings.TrimPrefix(array("PING"), "*1\r\n")+strings.Repeat("$1\r\nx\r\n", 99_999)
 	var peers []*peer

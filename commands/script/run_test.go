@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"redlock-proxy/commands/keyspace"
+	"redlock-proxy/internal/redistest"
 )
 
 // answer is a Call that always gives the same reply.
@@ -190,6 +191,7 @@ func TestContext(t *testing.T) {
 
 // Nothing that a run does is seen by the next one, of the same script or of another.
 func TestRunsLeaveNothingBehind(t *testing.T) {
+	redistest.SkipShort(t)
 	probe := `local seen = {math.random(1000), tostring({}), cjson.encode(1/3), KEYS[1], #KEYS, ARGV[1], tostring(rawget(_G, "leak")), redis.setresp == nil}
 		for _, library in ipairs({string, table, math, redis, cjson, bit, coroutine, struct, getmetatable("")}) do
 			local names = {} for k, v in pairs(library) do names[#names + 1] = tostring(k) .. tostring(v) end

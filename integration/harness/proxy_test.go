@@ -25,6 +25,7 @@ func script(t *testing.T, body string) string {
 
 // TestTheRealProxy builds the program, starts it on real masters, takes a lock and stops it.
 func TestTheRealProxy(t *testing.T) {
+	redistest.SkipShort(t)
 	redistest.New(t, redistest.Options{}) // skips without redis-server
 	t.Setenv(builtVariable, "")
 	masters, err := redistest.StartMasters(3)
