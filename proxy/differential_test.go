@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/internal/redistest"
 	"redlock-proxy/proxy"
 )
 
@@ -221,6 +222,7 @@ func (d *differential) block(pairs []*pair, rng *rand.Rand) {
 // The made up streams hold what they should: without it the test would compare
 // nothing.
 func TestAuthorsMakeUpEverything(t *testing.T) {
+	redistest.SkipShort(t)
 	next := 0
 	a := newAuthor(rand.New(rand.NewPCG(1, 2)), &next)
 	var all strings.Builder

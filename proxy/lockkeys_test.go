@@ -103,6 +103,7 @@ func TestLockKeysStandOnTheMasters(t *testing.T) {
 
 // However the bytes are cut, a lock key is found.
 func TestLockKeysCutAnywhere(t *testing.T) {
+	redistest.SkipShort(t)
 	r, server := locking(t)
 	sent, want := "", ""
 	for _, e := range mixedPipeline {

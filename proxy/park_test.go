@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/internal/redistest"
 	"redlock-proxy/proxy"
 )
 
@@ -39,6 +40,7 @@ func (r *rig) allParked(n int) {
 // Thousands of clients that are quiet have no goroutines. Each is served at once when
 // it sends something, or when its upstream does, however often that happens.
 func TestThousandsAreParkedAndWoken(t *testing.T) {
+	redistest.SkipShort(t)
 	server := startRedis(t)
 	r := startParking(t, server.URL(), proxy.Options{})
 	const clients = 2000
@@ -282,6 +284,7 @@ func TestDrainWhileParked(t *testing.T) {
 // Clients that work, pause and leave at random, so that all of it meets: each finds
 // its own numbers in order, and its messages.
 func TestParkingAtRandom(t *testing.T) {
+	redistest.SkipShort(t)
 	notOverTLS(t)
 	server := startRedis(t)
 	r := startProxyWith(t, server.URL(), proxy.Options{}, nil, func(s *proxy.Server) { s.SetQuiet(200 * time.Microsecond) })
