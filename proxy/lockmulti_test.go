@@ -55,6 +55,9 @@ var lockTransactions = []struct {
 	{"without MULTI", []exchange{{"WATCH lock:a", ok}, {"EXEC", "-ERR EXEC without MULTI\r\n"}, {"DISCARD", "-ERR DISCARD without MULTI\r\n"}, {"SET lock:a you", ok}, {"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*-1\r\n"}}, "", "you"},
 	{"the proxy's commands", []exchange{{"MULTI", ok}, {"GET lock:a", queued}, {"LOCK lock:a x PX 1000", notInMulti("LOCK")}, {"UNLOCK lock:a me", notInMulti("UNLOCK")}, {"PROXY INFO", notInMulti("PROXY")}, {"EXEC", execAbort}}, "", "me"},
 	{"the proxy's commands in the upstream's", []exchange{{"MULTI", ok}, {"LOCK lock:a x PX 1000", notInMulti("LOCK")}, {"EXEC", execAbort}}, "", "me"},
+	{"the proxy's command, then a lock key", []exchange{{"MULTI", ok}, {"UNLOCK lock:a me", notInMulti("UNLOCK")}, {"SET lock:a 1", lateSet}, {"EXEC", execAbort}}, "", "me"},
+	{"its command with a syntax error, then a lock key", []exchange{{"MULTI", ok}, {"LOCK lock:a x", notInMulti("LOCK")}, {"SET lock:a 1", lateSet}, {"EXEC", execAbort}}, "", "me"},
+	{"WATCH without a key, then a lock key", []exchange{{"MULTI", ok}, {"WATCH", "-ERR wrong number of arguments for 'watch' command\r\n"}, {"SET lock:a 1", lateSet}, {"EXEC", execAbort}}, "", "me"},
 	{"what has no keys", []exchange{{"MULTI", ok}, {"GET lock:a", queued}, {"ECHO x", "-ERR 'ECHO' in a transaction on lock keys: only commands on lock keys can be part of it\r\n"}, {"EXEC", execAbort}, {"PING", "+PONG\r\n"}}, "", "me"},
 	{"of the connection", []exchange{
 		{"MULTI", ok}, {"GET lock:a", queued}, {"PING", queued}, {"PING x", queued}, {"SELECT 0", queued}, {"SELECT x", queued}, {"UNWATCH", queued},

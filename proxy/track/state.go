@@ -22,7 +22,7 @@ type State struct {
 	URLLogin bool
 	// Doubtful: more answers may come than are awaited.
 	Doubtful bool
-	// Multi: a transaction has begun. Queued: something was sent in it.
+	// Multi: a transaction has begun. Queued: something was sent in it that its EXEC depends on.
 	Multi, Queued bool
 	// Watching: keys are watched.
 	Watching bool
@@ -100,7 +100,7 @@ func (s *State) reply(a *Awaited, r *resp.ReplyScanner) (captured bool) {
 	if first == nil {
 		return false
 	}
-	s.Queued = s.Queued || s.Multi && first.queues()
+	s.Queued = s.Queued || s.Multi && (first.queues() || spoils(r))
 	switch first.Kind {
 	case Subscribe: // an error, or queued
 		s.queuedOdd = s.queuedOdd || r.Begins("+QUEUED")
@@ -114,6 +114,10 @@ func (s *State) reply(a *Awaited, r *resp.ReplyScanner) (captured bool) {
 	a.done()
 	return captured
 }
+
+// spoils reports whether a reply in a transaction is that of a command with too few or too many words: the EXEC is refused then, whichever
+// command it was.
+func spoils(r *resp.ReplyScanner) bool { return r.Begins("-ERR wrong number of arguments") }
 
 // outOfBand tells messages and the answers to SUBSCRIBE from ordinary replies.
 func (s *State) outOfBand(first *Slot, r *resp.ReplyScanner) bool {

@@ -174,6 +174,9 @@ func (r *run) create(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 	for _, e := range edits {
 		t.Keys, t.Tokens = append(t.Keys, r.Place(r.DB, e.Key)), append(t.Tokens, e.Now.Value)
 	}
+	// What asked whether the keys are there, and gives them a time, takes a lock. All else others may have seen, and go by it.
+	taken, _ := a.Acquired()
+	t.Stays = len(taken) == 0 || t.TTL < 0
 	got, err := r.Register.Take(ctx, t)
 	switch {
 	case errors.Is(err, quorum.ErrHeld):
