@@ -16,11 +16,16 @@ type Counts struct {
 	UncoveredLocks, UncoveredReleases int64
 	// StrayLocks is how often a lock key was noticed at the upstream while the locks are at the masters.
 	StrayLocks int64
+	// RemovalsPending are the locks that are still to be removed, since a command with an error may have left them.
+	RemovalsPending int
 }
 
 // Counts are those of now.
 func (t *Table) Counts() Counts {
 	c := Counts{Waiting: t.Waiting(), StrayLocks: t.opts.Server.Strays.Count()}
+	if pending := t.opts.Server.RemovalsPending; pending != nil {
+		c.RemovalsPending = pending()
+	}
 	c.ScriptRuns, c.ScriptsStopped = t.router.scripts.Counts()
 	c.Endless, c.EffectsLost = t.lockKeys.Counts()
 	if t.uncovered != nil {

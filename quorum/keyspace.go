@@ -71,7 +71,7 @@ func freed(ops []cell.Op) (name string, frees bool) {
 		case cell.Remove:
 			return o.Name, o.How == cell.Release
 		case cell.Accept:
-			return o.Name, !o.Value.Present && !o.Quiet
+			return o.Name, !o.Value.Present
 		default:
 			return "", false
 		}

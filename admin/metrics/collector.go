@@ -27,13 +27,14 @@ type Clients struct {
 // Shared is how clients of one database and protocol share connections to the upstream.
 type Shared struct{ DB, Proto, Clients, Connections int }
 
-// Commands are what is shown of the commands. All of it but Waiting is counted since the start.
+// Commands are what is shown of the commands. All of it but Waiting and RemovalsPending is counted since the start.
 type Commands struct {
 	Waiting                           int
 	Endless, EffectsLost              int64
 	ScriptRuns, ScriptsStopped        int64
 	UncoveredLocks, UncoveredReleases int64
 	StrayLocks                        int64
+	RemovalsPending                   int
 }
 
 // Sources return what is counted elsewhere. All must be set but Upstream, LocksAt and Certificate.
@@ -135,6 +136,8 @@ func scalars() []scalar {
 			func(c Clients, _ Commands) float64 { return float64(c.CutMessages) }),
 		gauge("redlock_lock_waiters", "Clients that wait for a lock (BLOCK), or for what others put under a lock key (BLPOP and similar commands).",
 			func(_ Clients, d Commands) float64 { return float64(d.Waiting) }),
+		gauge("redlock_removals_pending", "Locks that are still to be removed, since a command with an error may have left them.",
+			func(_ Clients, d Commands) float64 { return float64(d.RemovalsPending) }),
 		counter("redlock_locks_without_ttl_total", "Lock keys that ordinary commands set without a TTL.",
 			func(_ Clients, d Commands) float64 { return float64(d.Endless) }),
 		counter("redlock_script_runs_total", "Runs of scripts on lock keys, repetitions included.",

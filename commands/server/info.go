@@ -131,6 +131,7 @@ func (s *Server) infoRedlock() []string {
 		fmt.Sprintf("redlock_masters_up:%d", up),
 		fmt.Sprintf("redlock_masters_voting:%d", voting),
 		fmt.Sprintf("redlock_majority:%d", quorum.Majority(len(masters))),
+		fmt.Sprintf("redlock_removals_pending:%d", s.opts.RemovalsPending()),
 	}
 	if s.opts.Programs != nil {
 		endless, lost := s.opts.Programs()

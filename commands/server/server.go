@@ -26,6 +26,8 @@ type Options struct {
 	MaxClients func() int
 	// Masters returns the state of the masters. The default is none.
 	Masters func() []quorum.MasterStatus
+	// RemovalsPending is how many locks are still to be removed that a command with an error may have left. The default is none.
+	RemovalsPending func() int
 	// Upstream returns its address and, if it is down, why. It is nil where there is none.
 	Upstream func() (name string, err error)
 	// Clients counts the connected clients, Waiting those that wait for a lock. The default is 0.
@@ -81,6 +83,9 @@ func New(opts Options) *Server { return &Server{opts: opts.orDefault(), started:
 func (o Options) orDefault() Options {
 	if o.Masters == nil {
 		o.Masters = func() []quorum.MasterStatus { return nil }
+	}
+	if o.RemovalsPending == nil {
+		o.RemovalsPending = func() int { return 0 }
 	}
 	if o.Clients == nil {
 		o.Clients = func() int { return 0 }

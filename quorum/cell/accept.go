@@ -30,8 +30,6 @@ type Accept struct {
 	// Deadline is the last moment, by the master's clock, at which it may be done. What
 	// comes later may rely on the promise of a master that has forgotten it since.
 	Deadline time.Duration
-	// Quiet marks a removal that no waiter needs to hear of. It is not sent to the master.
-	Quiet bool
 }
 
 var acceptScript = luascript.New(layoutLua + `local v, left = get(KEYS[1]), redis.call('pttl', KEYS[1])

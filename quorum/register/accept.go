@@ -20,7 +20,7 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 	}
 	next := u.nextBallot(b.number.Round())
 	opFor := func(now, passed time.Duration) cell.Accept {
-		op := cell.Accept{Name: u.Key, Attempt: p.base.attempt, Ballot: b.number, Value: p.value, Keep: p.keep, Base: p.base.value.Last(), Shared: p.shared, Shift: p.shift, TTL: p.ttl, Quiet: u.quiet}
+		op := cell.Accept{Name: u.Key, Attempt: p.base.attempt, Ballot: b.number, Value: p.value, Keep: p.keep, Base: p.base.value.Last(), Shared: p.shared, Shift: p.shift, TTL: p.ttl}
 		if u.opts.Keep && !p.same && !u.unpromised {
 			op.Next = next
 		}

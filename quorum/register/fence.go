@@ -95,7 +95,7 @@ func (r *Reply) isLow() bool {
 }
 
 // raise gives a lock that was granted without a fence one that a majority of the masters accepts
-// while they hold the lock. It is withdrawn where that is not so before its validity ends.
+// while they hold the lock. It is owed its removal where that is not so before its validity ends.
 func (r *Register) raise(ctx context.Context, t Taking, got Granted) (Granted, error) {
 	raised, err := r.raised(ctx, t, got)
 	if err != nil {

@@ -97,7 +97,8 @@ func (u *update) onPromise(ctx context.Context, kept *promise) (Outcome, error) 
 	case err != nil, d.Do == Leave, d.Do == Remove && !l.Present:
 		return Outcome{}, &splitError{} // others may have changed it since
 	}
-	f := finding{standing: Held, attempt: kept.attempt, accepted: kept.accepted, value: kept.value, longest: cell.Endless, chosen: true}
+	// No end is known here: each master that promised holds the value, and keeps its own.
+	f := finding{standing: Held, attempt: kept.attempt, accepted: kept.accepted, value: kept.value, chosen: true}
 	b := ballot{number: kept.ballot, start: kept.start, passed: kept.passed, asked: keptAsked(kept.replies)}
 	return u.accept(ctx, b, u.replacing(b, f, d))
 }

@@ -49,8 +49,6 @@ type Change struct {
 	strict bool
 	// settle has a majority accept the current value, also where nothing is changed.
 	settle bool
-	// quiet marks a removal that no waiter needs to hear of: nobody learnt of the value, or the caller notifies them.
-	quiet bool
 	// unpromised has no master promise the next ballot at once: the lock is left as it can be extended without one.
 	unpromised bool
 	// fill has masters hold what the others do, once a majority of these has accepted it.

@@ -644,6 +644,25 @@ func TestWithdrawAfterARemoval(t *testing.T) {
 	}
 }
 
+// A proxy that replaces what it has just put there itself does not know its end: each master keeps the one that it has.
+func TestUpdateOnAPromiseKeepsTheTime(t *testing.T) {
+	b := newBench(t, 3)
+	b.lock(b.proxy(), "me")
+	r := b.proxy()
+	_, err := r.Update(t.Context(), put("you"))
+	b.sure(err)
+	left := b.stores[0].Look("k").Left
+	b.rounds = nil
+	_, err = r.Update(t.Context(), Change{Key: "k", Run: func(Look) (Decision, error) { return Decision{Do: Put, Value: "they", KeepTTL: true}, nil }})
+	b.sure(err)
+	b.wantRounds("accept")
+	for m, s := range b.stores {
+		if f := s.Look("k"); f.Value.Text != "they" || f.Left != left {
+			t.Errorf("master %d holds %q for %v, want %v", m, f.Value.Text, f.Left, left)
+		}
+	}
+}
+
 // The remaining time is kept, and is longer nowhere.
 func TestUpdateKeepsTheTime(t *testing.T) {
 	b := newBench(t, 3)
