@@ -200,7 +200,6 @@ func (c *Cluster) end(u *change) {
 // swap has other masters be used, and commands go on once a majority of them votes.
 func (c *Cluster) swap(old, next *generation, u *change) {
 	next.observe(c.roundTrips)
-	c.before.Store(old)
 	c.current.Store(next)
 	c.start(next)
 	c.tasks.Go(func() { old.listener().Close() }) // what is published on the new ones, the old ones do not bring
@@ -226,7 +225,6 @@ func (c *Cluster) untilOpen(old, next *generation, u *change) {
 	}
 	c.log.Info("the new masters vote", "voting", voting(next.masters), "masters", len(next.masters), "took", time.Since(began).Round(time.Millisecond))
 	c.isStopped(keepBefore)
-	c.before.CompareAndSwap(old, nil)
 }
 
 // isUnheard reports whether nothing is known yet of one of the masters that was up in the generation before. What a bare majority wrote there, a

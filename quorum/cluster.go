@@ -38,8 +38,6 @@ type Cluster struct {
 	roundTrips func(masters []string) func(master int, took time.Duration)
 
 	current atomic.Pointer[generation]
-	// before is the one before the current, for a while; or nil.
-	before atomic.Pointer[generation]
 	// underway is the change of the masters that is under way, or nil.
 	underway      atomic.Pointer[change]
 	confirmations confirmations
