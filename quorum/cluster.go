@@ -42,8 +42,8 @@ type Cluster struct {
 	underway      atomic.Pointer[change]
 	confirmations confirmations
 	removals      *removals
-	// holding is set from when this proxy holds back for a move: then no removal is paid until the locks are at rest.
-	holding atomic.Bool
+	// holding is the era for which this proxy holds back, plus 1: no removal is paid in it while the locks are moved.
+	holding atomic.Int64
 	// changing is held by the one that changes the masters.
 	changing sync.Mutex
 	// moves is the era in which this proxy moves the locks; zero: in none.
@@ -109,9 +109,11 @@ func (c *Cluster) Run(ctx context.Context) error {
 	c.tasks.Go(func() { c.payRemovals(running) })
 	c.tasks.Go(func() { c.followChanges(ctx) })
 	<-ctx.Done()
-	last, cancel := context.WithTimeout(running, paymentTime)
-	_ = c.settleRemovals(last)
-	cancel()
+	if c.HasQuorum() {
+		last, cancel := context.WithTimeout(running, paymentTime)
+		_ = c.settleRemovals(last)
+		cancel()
+	}
 	stop()
 	c.changing.Lock() // nothing is started any more
 	defer c.changing.Unlock()

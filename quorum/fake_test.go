@@ -42,6 +42,7 @@ type fakeMaster struct {
 	hung     bool
 	buffered []func()
 	refuses  bool // connections
+	lost     bool // the answer to the batch under way
 	// loseReplies is how many batches are still done without an answer.
 	loseReplies int
 	// fails answers operations with an error that it returns.
@@ -147,6 +148,10 @@ func (f *fakeMaster) deliver(do func()) error {
 		return errLostReply
 	}
 	do()
+	if f.lost {
+		f.lost = false
+		return errLostReply
+	}
 	return nil
 }
 

@@ -67,7 +67,7 @@ func (g *generation) Take(ctx context.Context, t Taking) (Grant, error) {
 	}
 	got, err := g.keyspace(t.Keys[0].DB).Lock(ctx, register.Taking{
 		Keys: namesOf(t.Keys), Tokens: t.Tokens, TTL: t.TTL, Anyhow: t.Anyhow, Until: t.Until, Holder: t.Holder, Fence: t.Fence,
-		Owed: g.owing(t), Stays: t.Stays, IsNobodys: func(version string) bool { return g.of.removals.owes(t.Keys[0], version) },
+		Owed: g.owing(t), Stays: t.Stays, IsNobodys: func(l Look) bool { return !bag.Is(l.Value) && g.of.removals.owes(t.Keys[0], l.Version) },
 	})
 	if len(t.Keys) == 1 && g.hasBag(err) {
 		return g.takeShared(ctx, t)

@@ -373,13 +373,13 @@ type Held struct {
 
 // SayHeld informs all proxies that this one holds back commands on lock keys, in an era. Of what is held the ID is the proxy's own.
 func (c *Cluster) SayHeld(ctx context.Context, era int, held Held) error {
-	if !c.holding.Load() { // what is owed a removal is not copied
+	if c.holding.Load() != int64(era)+1 { // what is owed a removal is not copied
 		paying, cancel := context.WithTimeout(ctx, paymentTime)
 		defer cancel()
 		if err := c.settleRemovals(paying); err != nil {
 			return fmt.Errorf("locks that nobody holds are still to be removed: %w", c.absence())
 		}
-		c.holding.Store(true)
+		c.holding.Store(int64(era) + 1)
 	}
 	return c.now().guards.SayHeld(ctx, strings.Join([]string{strconv.Itoa(era), strings.Join(held.Resting, ","), strings.Join(held.Restless, ","), held.Server}, " "))
 }

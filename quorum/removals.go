@@ -67,7 +67,10 @@ func (r *removal) bytes() int {
 func (r *removals) add(one *removal) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.all[one.owedVersion] != nil {
+	if known := r.all[one.owedVersion]; known != nil {
+		if one.until.After(known.until) {
+			known.until = one.until
+		}
 		return true
 	}
 	if len(r.all) >= mostOwed || r.bytes+one.bytes() > mostOwedBytes {
@@ -132,7 +135,13 @@ func (r *removals) tell() {
 func (r *removals) owes(key Key, version string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.all[owedVersion{key, version}] != nil
+	return r.all[versionOf(key, version)] != nil
+}
+
+// versionOf is a version of a key, wherever its locks were when a command named it: pay sees to that.
+func versionOf(key Key, version string) owedVersion {
+	key.Moves, key.Era = false, 0
+	return owedVersion{key, version}
 }
 
 // len is how many there are.
@@ -188,7 +197,10 @@ func (c *Cluster) owe(key Key, version string, ttl time.Duration, mayArrive func
 	if ttl < 0 {
 		ttl = c.now().guards.MaxTTL()
 	}
-	one := &removal{owedVersion: owedVersion{key, version}, until: now.Add(ttl + register.Limit), next: now, mayArrive: mayArrive}
+	if key.Tag == "" && version != "" {
+		c.now().keyspace(key.DB).Disown(key.Name, version)
+	}
+	one := &removal{owedVersion: versionOf(key, version), until: now.Add(ttl + register.Limit), next: now, mayArrive: mayArrive}
 	if !c.removals.add(one) {
 		c.log.Warn("a lock that may be held by nobody stays until its TTL ends: too many removals are pending", "key", key.Name)
 	}
@@ -203,6 +215,10 @@ func (c *Cluster) payRemovals(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for ctx.Err() == nil {
+		if !c.HasQuorum() {
+			_ = pacing.Sleep(ctx, firstPause)
+			continue
+		}
 		one, wait := c.removals.take(time.Now())
 		if one == nil {
 			timer.Reset(wait)
@@ -224,13 +240,8 @@ func (c *Cluster) payRemovals(ctx context.Context) {
 // pay removes a version, and reports whether a majority has answered that it is gone or was never there. Nothing is removed once this proxy holds
 // back for a move, and what another set of masters was given meanwhile is not known.
 func (c *Cluster) pay(ctx context.Context, one *removal) bool {
-	at, _ := c.Placed()
-	moves := at.Moves() || c.Departing()
-	if moves && c.holding.Load() || !c.HasQuorum() {
+	if at, _ := c.Placed(); (at.Moves() || c.Departing()) && c.holding.Load() == int64(at.Era)+1 || !c.HasQuorum() {
 		return false
-	}
-	if !moves {
-		c.holding.Store(false)
 	}
 	ctx, cancel := context.WithTimeout(ctx, paymentTime)
 	defer cancel()

@@ -1,8 +1,12 @@
 package quorum
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
+
+	"redlock-proxy/quorum/cell"
 )
 
 // TestRemovals: what is owed is due at once, then again after pauses that grow, until a majority has answered and it can come to none any more; a lease
@@ -73,5 +77,88 @@ func TestRemovalsAreAskedFor(t *testing.T) {
 	r.ask(now)
 	if one, _ = r.take(now); one == nil || r.unpaid() != 1 {
 		t.Error("it is not asked for")
+	}
+}
+
+// TestBagIsNotTakenOver: the answers to a LOCK are lost whose key shares its cell with another client's. The next try leaves that one alone.
+func TestBagIsNotTakenOver(t *testing.T) {
+	inBubble(t, 3, func(b *bench) {
+		opts := Options{Tagged: true}
+		for i := range b.masters {
+			opts.Masters = append(opts.Masters, fmt.Sprintf("redis://m%d:6379", i))
+		}
+		c, other := b.connect(opts), b.connect(opts)
+		own, held := Key{Name: "lock:x"}, Key{Name: "{lock:x}:b", Tag: "lock:x"}
+		_, err := other.Take(b.Context(), Taking{Keys: []Key{held}, Tokens: []string{"B"}, TTL: time.Minute})
+		b.wantErr(err, nil)
+		for _, m := range b.masters {
+			m.set(func(m *fakeMaster) {
+				m.fails = func(do cell.Op) error {
+					_, accepts := do.(cell.Accept)
+					m.lost, m.refuses = m.lost || accepts, m.refuses || accepts
+					return nil
+				}
+			})
+		}
+		if _, err := c.Take(b.Context(), Taking{Keys: []Key{own}, Tokens: []string{"A"}, TTL: time.Minute}); err == nil || c.RemovalsPending() == 0 {
+			b.Fatalf("the first try: %v, %d removals pending", err, c.RemovalsPending())
+		}
+		for _, m := range b.masters {
+			m.set(func(m *fakeMaster) { m.fails, m.refuses = nil, false })
+		}
+		for !c.HasQuorum() {
+			time.Sleep(time.Millisecond)
+		}
+		_, err = c.Take(b.Context(), Taking{Keys: []Key{own}, Tokens: []string{"A2"}, TTL: time.Minute})
+		b.wantErr(err, nil)
+		time.Sleep(time.Second)
+		if looks, err := other.Read(b.Context(), []Key{held, own}); err != nil || looks[0].Value != "B" || looks[1].Value != "A2" {
+			b.Errorf("the keys hold %+v, %v", looks, err)
+		}
+	})
+}
+
+// TestExtendOfWhatIsOwed: the answers to a SET NX are lost, so it is owed its removal. Its client finds its token, and is granted an EXTEND, through the
+// same proxy or another: what is extended stays.
+func TestExtendOfWhatIsOwed(t *testing.T) {
+	for _, same := range []bool{true, false} {
+		inBubble(t, 3, func(b *bench) {
+			other := b.newCluster()
+			through := map[bool]*Cluster{true: b.cluster, false: other}[same]
+			for i, m := range b.masters {
+				if i < 2 {
+					m.loses()
+				}
+				m.set(func(m *fakeMaster) {
+					m.fails = func(do cell.Op) error {
+						if _, removes := do.(cell.Remove); removes {
+							return errors.New("cut off")
+						}
+						return nil
+					}
+				})
+			}
+			_, err := b.cluster.Take(b.Context(), Taking{Keys: []Key{job}, Tokens: []string{"A"}, TTL: time.Minute})
+			if err == nil {
+				b.Fatal("granted without an answer")
+			}
+			granted := false
+			for range 100 {
+				if _, err := through.Extend(b.Context(), job, "A", time.Minute); err == nil {
+					granted = true
+					break
+				}
+				time.Sleep(time.Millisecond)
+			}
+			for _, m := range b.masters {
+				m.set(func(m *fakeMaster) { m.fails = nil })
+			}
+			time.Sleep(3 * time.Second)
+			_, err = other.Take(b.Context(), Taking{Keys: []Key{job}, Tokens: []string{"B"}, TTL: time.Minute})
+			if held := errors.Is(err, ErrHeld); held != granted {
+				b.Errorf("the same proxy %v: EXTEND granted %v, and a rival: %v", same, granted, err)
+			}
+			b.T.Logf("the same proxy %v: EXTEND granted %v", same, granted)
+		})
 	}
 }

@@ -69,7 +69,7 @@ func (g *generation) UpdateAll(ctx context.Context, keys []Key, expect *string, 
 }
 
 // updateAll is UpdateAll, and after an error tells owed, unless that is nil, the versions that it may have given keys.
-func (g *generation) updateAll(ctx context.Context, keys []Key, expect *string, owed func(string, func() bool), run func([]Look) ([]Decision, error)) (_ Outcome, err error) {
+func (g *generation) updateAll(ctx context.Context, keys []Key, expect *string, owed func(string, func() bool), run func([]Look) ([]Decision, error)) (Outcome, error) {
 	if err := g.mayTouch(keys...); err != nil {
 		return Outcome{}, err
 	}
@@ -79,17 +79,20 @@ func (g *generation) updateAll(ctx context.Context, keys []Key, expect *string, 
 	if anyTagged(keys) {
 		expect = nil // the cell holds more than that
 	}
-	var versions []string
-	out, err := g.keyspace(keys[0].DB).Update(ctx, register.Change{Key: keys[0].cell(), Expect: expect, Owed: owed, Run: func(l Look) (Decision, error) {
+	var versions []string // those that entries of a bag may have got
+	change := register.Change{Key: keys[0].cell(), Expect: expect, Run: func(l Look) (Decision, error) {
 		versions = append(versions, string(g.source.Change()))
 		return g.decide(ctx, l, keys, versions[len(versions)-1], run)
-	}})
-	if err != nil {
-		for _, version := range versions {
-			if owed != nil {
-				owed(version, nil)
+	}}
+	if owed != nil {
+		change.Owed = func(cell string, mayArrive func() bool) {
+			for _, version := range append(versions, cell) {
+				owed(version, mayArrive)
 			}
 		}
+	}
+	out, err := g.keyspace(keys[0].DB).Update(ctx, change)
+	if err != nil {
 		return out, g.explain(err)
 	}
 	stands := out.Decision.Note.(*cellDecision)

@@ -36,6 +36,7 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 			ops[i] = opFor(reply.Now, b.passed)
 		}
 	}
+	u.asked = u.masters.Now()
 	asked, err := u.masters.Ask(ctx, ops, acceptDecided)
 	u.afterwards(b, p, asked, opFor)
 	replies := asked.Replies()

@@ -12,41 +12,50 @@ import (
 // Extend gives a lock that is held a lease of ttl from now, where the one that it has is
 // not longer anyway. It returns what it gives, as Lock does.
 //
+// One round extends what this proxy knows to be granted. What it does not, another proxy may owe its removal: a ballot extends that, and gives it a
+// version of its own.
+//
 // Errors: ErrNotHeld (as *InsteadError where the current value is known), ErrTooShort, *NoQuorum, ErrContended, or the cause of ctx.
 func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Duration) (Granted, error) {
 	if ttl >= 0 && ttl < vote.Shortest {
 		return Granted{}, ErrTooShort
 	}
-	op := cell.Extend{Name: key, Token: token, TTL: ttl}
-	if one := r.grants.find(key, of(token)); one != nil {
-		op.Attempt = one.attempt
-	}
 	start := r.masters.Now()
+	one := r.grants.find(key, of(token))
+	if one == nil {
+		longer, err := r.extendByBallot(ctx, key, token, ttl, nil)
+		return r.leaseFrom(start, ttl, longer, nil, err)
+	}
+	op := cell.Extend{Name: key, Token: token, Attempt: one.attempt, TTL: ttl}
 	asked, err := r.askAll(ctx, op, func(replies []Reply) bool { return extendDecided(replies, op) })
 	if err != nil {
 		return Granted{}, err
 	}
 	replies := asked.Replies()
-	given := Granted{Since: start, Longer: longer(replies, ttl)}
-	switch attempt, ok := extended(replies); {
-	case ok:
-		r.noteLease(key, attempt, start, ttl)
+	isLonger := longer(replies, ttl)
+	switch got, ok := extended(replies); {
+	case ok && got == one.made():
+		r.noteLease(key, one.attempt, start, ttl)
 		r.mendRest(asked, key)
-	case Answered(replies) && resolve(replies, 0).unsettled(), isPromised(replies, op):
-		if given.Longer, err = r.extendByBallot(ctx, key, token, ttl); err != nil {
-			return Granted{}, err
-		}
-	case notHeld(replies, op) && op.Attempt != "":
+	case ok, Answered(replies) && resolve(replies, 0).unsettled(), isPromised(replies, op):
+		isLonger, err = r.extendByBallot(ctx, key, token, ttl, one.holder)
+	case notHeld(replies, op):
 		// The attempt that this proxy knows is over; another may have the same token.
 		r.grants.take(key, of(token))
 		return r.Extend(ctx, key, token, ttl)
-	case notHeld(replies, op):
-		return Granted{}, resolve(replies, 0).refuses(ErrNotHeld)
 	default:
-		return Granted{}, &NoQuorum{Replies: replies}
+		err = &NoQuorum{Replies: replies}
+	}
+	return r.leaseFrom(start, ttl, isLonger, replies, err)
+}
+
+// leaseFrom is what an EXTEND gives that was begun at start.
+func (r *Register) leaseFrom(start time.Time, ttl time.Duration, longer bool, replies []Reply, err error) (Granted, error) {
+	if err != nil {
+		return Granted{}, err
 	}
 	elapsed := r.masters.Now().Sub(start)
-	given.Validity = vote.Validity(ttl, elapsed)
+	given := Granted{Since: start, Longer: longer, Validity: vote.Validity(ttl, elapsed)}
 	if ttl >= 0 && given.Validity < time.Millisecond || r.late(elapsed) {
 		return Granted{}, &NoQuorum{Replies: replies, Late: elapsed}
 	}
@@ -80,20 +89,16 @@ func isPromised(replies []Reply, op cell.Extend) bool {
 	return f.standing == Held && f.taken() && f.value.Text == op.Token && (op.Attempt == "" || f.attempt == op.Attempt)
 }
 
-// extended reports whether a majority extended the same value of the same incarnation.
-func extended(replies []Reply) (cell.Attempt, bool) {
-	type value struct {
-		attempt  cell.Attempt
-		accepted cell.Ballot
-	}
-	votes := map[value]int{}
+// extended reports whether a majority extended the same value of the same ballot, and which version that is.
+func extended(replies []Reply) (string, bool) {
+	votes := map[cell.Ballot]int{}
 	for _, reply := range replies {
 		if !reply.yes() {
 			continue
 		}
-		v := value{reply.Found[0].Attempt, reply.Found[0].Accepted}
-		if votes[v]++; votes[v] >= vote.Majority(len(replies)) {
-			return v.attempt, true
+		f := reply.Found[0]
+		if votes[f.Accepted]++; votes[f.Accepted] >= vote.Majority(len(replies)) {
+			return version(f.Attempt, f.Value), true
 		}
 	}
 	return "", false
@@ -122,18 +127,28 @@ func denies(c cell.Cell, op cell.Extend) bool {
 	return c.Form != cell.Blocking && c.Accepted == "" && !held
 }
 
-// extendByBallot extends where a ballot may be under way. The longest lease that a promise reports may be that of a granted EXTEND: where
-// it is longer than what is asked for it stays, and longer is returned.
-func (r *Register) extendByBallot(ctx context.Context, key, token string, ttl time.Duration) (longer bool, err error) {
+// extendByBallot extends where a ballot may be under way, or the lock was granted by another proxy. The longest lease that a promise reports may be that
+// of a granted EXTEND: where it is longer than what is asked for it stays, and longer is returned. From then on this proxy knows the lock.
+func (r *Register) extendByBallot(ctx context.Context, key, token string, ttl time.Duration, holder any) (longer bool, err error) {
 	isLonger := func(l Look) bool { return compareLeft(l.Longest, ttl) > 0 }
-	seen, err := r.ifHeld(ctx, Change{Key: key, unpromised: true, Run: func(l Look) (Decision, error) {
+	seen, out, err := r.ifHeld(ctx, Change{Key: key, Expect: &token, unpromised: true, Run: func(l Look) (Decision, error) {
 		if l.Longest == cell.NotReported {
 			return Decision{}, ErrNeedsLeft
 		}
 		return Decision{Do: Put, Value: token, TTL: ttl, KeepTTL: isLonger(l)}, nil
 	}}, func(l Look) bool { return l.Present && l.Value == token })
-	if errors.Is(err, ErrForeign) {
-		err = ErrNotHeld
+	switch {
+	case errors.Is(err, ErrForeign):
+		return false, ErrNotHeld
+	case err != nil:
+		return false, err
 	}
-	return err == nil && isLonger(seen), err
+	lease := ttl
+	if isLonger(seen) {
+		lease = seen.Longest
+	}
+	one := newGrant(Taking{Tokens: []string{token}, TTL: lease, Holder: holder}, 0, out.Attempt, out.Since, r.n)
+	one.version = out.Version
+	r.grants.put(key, one, out.Since)
+	return isLonger(seen), nil
 }

@@ -16,7 +16,7 @@ func TestExtend(t *testing.T) {
 		rounds  string
 	}{
 		{"all well", func(*bench) {}, "owner", "granted", "extend"},
-		{"through another proxy", func(*bench) {}, "another", "granted", "extend"},
+		{"through another proxy", func(*bench) {}, "another", "granted", "prepare accept"},
 		{"two are away", func(b *bench) { b.at(refused, 3, 4) }, "owner", "granted", "extend"},
 		{"two lose the answer", func(b *bench) { b.at(lost, 3, 4) }, "owner", "granted", "extend"},
 		{"three are away", func(b *bench) { b.at(refused, 2, 3, 4) }, "owner", "no quorum", "extend"},
@@ -25,23 +25,23 @@ func TestExtend(t *testing.T) {
 			for _, s := range b.stores[2:] {
 				s.Delete("k")
 			}
-		}, "another", "not held", "extend"},
+		}, "another", "not held", "prepare"},
 		{"over, as the owner's proxy learns", func(b *bench) {
 			for _, s := range b.stores {
 				s.Delete("k")
 			}
-		}, "owner", "not held", "extend extend"},
-		{"over, and taken by another", func(b *bench) { b.pass(11 * time.Second); b.lock(b.proxy(), "you") }, "another", "not held", "extend"},
-		{"over, and taken by another with the same token", func(b *bench) { b.pass(11 * time.Second); b.lock(b.proxy(), "me") }, "owner", "granted", "extend extend"},
-		{"replaced", func(b *bench) { _, err := b.proxy().Update(b.Context(), put("you")); b.sure(err) }, "another", "not held", "extend"},
+		}, "owner", "not held", "extend prepare"},
+		{"over, and taken by another", func(b *bench) { b.pass(11 * time.Second); b.lock(b.proxy(), "you") }, "another", "not held", "prepare"},
+		{"over, and taken by another with the same token", func(b *bench) { b.pass(11 * time.Second); b.lock(b.proxy(), "me") }, "owner", "granted", "extend prepare accept"},
+		{"replaced", func(b *bench) { _, err := b.proxy().Update(b.Context(), put("you")); b.sure(err) }, "another", "not held", "prepare"},
 		{"replaced by the same token", func(b *bench) { _, err := b.proxy().Update(b.Context(), put("me")); b.sure(err) }, "owner", "granted", "extend prepare prepare accept"},
-		{"removed", func(b *bench) { b.sure(b.proxy().Unlock(b.Context(), "k", "me", nil)) }, "another", "not held", "extend"},
+		{"removed", func(b *bench) { b.sure(b.proxy().Unlock(b.Context(), "k", "me", nil)) }, "another", "not held", "prepare"},
 		{"blocking copies say neither", func(b *bench) {
 			for _, s := range b.stores[:3] {
 				c := s.Look("k").Cell
 				s.Put("k", cell.Cell{Form: cell.Blocking, Attempt: c.Attempt}, time.Second)
 			}
-		}, "another", "no quorum", "extend"},
+		}, "another", "no quorum", "prepare"},
 		// Its token (1) was chosen by 1 to 3. What a ballot put on two of these may never be chosen.
 		{"a newer value on two that had it", func(b *bench) {
 			b.accepted("me", 1, 2)
@@ -49,15 +49,15 @@ func TestExtend(t *testing.T) {
 			b.stores[3].Delete("k")
 			b.stores[4].Delete("k")
 		},
-			"another", "not held", "extend prepare prepare accept"},
+			"another", "not held", "prepare prepare accept"},
 		{"a newer value on two that had it, others away", func(b *bench) {
 			b.accepted("me", 1, 2)
 			b.accepted("you", 2, 0, 1)
 			b.stores[3].Delete("k")
 			b.at(refused, 2, 4)
-		}, "another", "no quorum", "extend"},
+		}, "another", "no quorum", "prepare"},
 		{"an older value on one, all agree otherwise", func(b *bench) { b.accepted("me", 1, 0); b.accepted("you", 2, 1, 2, 3); b.stores[4].Delete("k") },
-			"another", "not held", "extend"},
+			"another", "not held", "prepare"},
 		{"leftovers of two attempts, which ballots changed", func(b *bench) {
 			b.accepted("me", 1, 0)
 			b.accepted("you", 2, 1)
@@ -67,7 +67,7 @@ func TestExtend(t *testing.T) {
 				s.Put("k", c, time.Minute)
 			}
 			b.stores[4].Delete("k")
-		}, "another", "not held", "extend"},
+		}, "another", "not held", "prepare"},
 		{"too late", func(b *bench) { b.takes = Limit + 1 }, "owner", "late", "extend"},
 	} {
 		b := newBench(t, 5)
@@ -206,15 +206,15 @@ func TestExtendBesideABallot(t *testing.T) {
 	}
 }
 
-// A lock for which the last ballot promised the next one is extended by ballot; a proxy that has not met the last one needs two tries. After
-// that no ballot is promised, and the lock is extended in one round trip.
+// A lock that another proxy granted is extended by ballot; one that has not met the last ballot needs two tries. After that no ballot is promised, this
+// proxy knows the lock, and extends it in one round trip.
 func TestExtendAfterABallot(t *testing.T) {
 	b := newBench(t, 3)
 	b.lock(b.proxy(), "you")
 	_, err := b.proxy().Update(t.Context(), put("me"))
 	b.sure(err)
 	r := b.proxy()
-	for _, rounds := range []string{"extend prepare prepare accept", "extend"} {
+	for _, rounds := range []string{"prepare prepare accept", "extend"} {
 		b.rounds = nil
 		_, err = r.Extend(t.Context(), "k", "me", time.Hour)
 		b.sure(err)

@@ -95,6 +95,9 @@ func ofVersion(version string) func(*grant) bool {
 	return func(g *grant) bool { return g.made() == version }
 }
 
+// Disown forgets that this proxy granted a version of a key: nobody holds it any more.
+func (r *Register) Disown(key, version string) { r.grants.take(key, ofVersion(version)) }
+
 // extended notes a new lease.
 func (g *grants) extended(key string, a cell.Attempt, ends time.Time) {
 	g.mu.Lock()

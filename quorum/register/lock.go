@@ -31,8 +31,8 @@ type Taking struct {
 	Owed func(version string, mayArrive func() bool)
 	// Stays has what was taken with *NoQuorum for an answer stay where it can: others may have seen it, and go by it.
 	Stays bool
-	// IsNobodys, unless it is nil, reports whether a version of the key, the only one, is owed its removal: then it may be taken over.
-	IsNobodys func(version string) bool
+	// IsNobodys, unless it is nil, reports whether what the key, the only one, holds is owed its removal: then it may be taken over.
+	IsNobodys func(Look) bool
 }
 
 func (t Taking) owed(version string, mayArrive func() bool) {
@@ -43,7 +43,7 @@ func (t Taking) owed(version string, mayArrive func() bool) {
 
 // isNobodys reports whether a key holds what may be taken over.
 func (t Taking) isNobodys(l Look) bool {
-	return l.Present && t.IsNobodys != nil && len(t.Keys) == 1 && t.IsNobodys(l.Version)
+	return l.Present && t.IsNobodys != nil && len(t.Keys) == 1 && t.IsNobodys(l)
 }
 
 // Granted is what a Lock gives.
@@ -193,8 +193,7 @@ func (r *Register) take(ctx context.Context, t Taking) (Granted, error) {
 		r.mendRest(asked, t.Keys...)
 		return Granted{}, err
 	}
-	var open atomic.Int32
-	may := 0 // have it
+	var open, may atomic.Int32 // masters at which it may still arrive, and those that may have it
 	undo := func(master int, reply Reply) {
 		if reply.did() {
 			r.undo(t.Keys, op.Attempt, master)
@@ -206,15 +205,18 @@ func (r *Register) take(ctx context.Context, t Taking) (Granted, error) {
 			open.Add(1)
 		}
 		if !reply.no() {
-			may++
+			may.Add(1)
 		}
 	}
-	if !known && may >= r.quorum {
-		t.owed(string(op.Attempt), func() bool { return int(open.Load()) >= r.quorum })
+	if !known && int(may.Load()) >= r.quorum {
+		t.owed(string(op.Attempt), func() bool { return open.Load() > 0 && int(may.Load()) >= r.quorum })
 	}
 	asked.Later(func(master int, reply Reply) {
 		if undo(master, reply); reply.State != Unknown {
 			open.Add(-1)
+		}
+		if reply.no() {
+			may.Add(-1)
 		}
 	})
 	if errors.Is(err, ErrHeld) { // other errors hold the replies

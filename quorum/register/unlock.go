@@ -13,13 +13,12 @@ import (
 // released in one round trip; another takes two.
 //
 // Errors: ErrNotHeld (as *InsteadError where the current value is known), *NoQuorum,
-// ErrContended, or the cause of ctx; what was begun goes on all the same. After *NoQuorum owed, unless it is nil, is called with each version that was to be
+// ErrContended, or the cause of ctx; what was begun goes on all the same. After an error by which it is not known owed, unless it is nil, is called with each version that was to be
 // removed, as far as the masters told, and how long it may be there: it is owed its removal.
 func (r *Register) Unlock(ctx context.Context, key, token string, owed func(version string, left time.Duration)) error {
 	one := r.grants.find(key, of(token))
 	seen, err := r.unlock(ctx, key, token)
-	none, unknown := errors.AsType[*NoQuorum](err)
-	if !unknown || owed == nil {
+	if err == nil || errors.Is(err, ErrNotHeld) || errors.Is(err, ErrContended) || owed == nil {
 		return err
 	}
 	if one != nil {
@@ -28,14 +27,26 @@ func (r *Register) Unlock(ctx context.Context, key, token string, owed func(vers
 	if seen.Present {
 		owed(seen.Version, seen.Longest)
 	}
-	for _, reply := range none.Replies {
-		for _, f := range reply.Found {
-			if (f.Form == cell.Plain || f.Form == cell.Register) && f.Value.Present && f.Value.Text == token {
+	if none, ok := errors.AsType[*NoQuorum](err); ok && !seen.Present {
+		for _, f := range holding(none.Replies, token) {
+			if one == nil || f.Attempt == one.attempt { // else it is another lock with the same token
 				owed(version(f.Attempt, f.Value), f.Left)
 			}
 		}
 	}
 	return err
+}
+
+// holding are the cells that hold a token, of those that masters reported.
+func holding(replies []Reply, token string) (all []cell.Found) {
+	for _, reply := range replies {
+		for _, f := range reply.Found {
+			if (f.Form == cell.Plain || f.Form == cell.Register) && f.Value.Present && f.Value.Text == token {
+				all = append(all, f)
+			}
+		}
+	}
+	return all
 }
 
 // leftOf is how long a lease may last that this proxy granted.
@@ -248,18 +259,18 @@ func (r *Register) stoodWhole(g *grant, replies []Reply) bool {
 func (r *Register) removeSeen(ctx context.Context, key, token string, only cell.Attempt) (seen Look, err error) {
 	holds := func(l Look) bool { return l.Present && l.Value == token && (only == "" || l.incarnation == only) }
 	var last Look
-	seen, err = r.ifHeld(ctx, Change{Key: key, Expect: &token, Run: func(l Look) (Decision, error) {
+	seen, _, err = r.ifHeld(ctx, Change{Key: key, Expect: &token, Run: func(l Look) (Decision, error) {
 		last = l
 		return Decision{Do: Remove}, nil
 	}}, holds)
-	if errors.As(err, new(*NoQuorum)) {
+	if err != nil && !errors.Is(err, ErrNotHeld) {
 		return last, err
 	}
 	return seen, err
 }
 
 // ifHeld is an Update whose Run is for what holds alone, with what it was decided on; else the error is ErrNotHeld.
-func (r *Register) ifHeld(ctx context.Context, c Change, holds func(Look) bool) (seen Look, err error) {
+func (r *Register) ifHeld(ctx context.Context, c Change, holds func(Look) bool) (seen Look, out Outcome, err error) {
 	run := c.Run
 	c.Run = func(l Look) (d Decision, err error) {
 		if holds(l) {
@@ -268,12 +279,12 @@ func (r *Register) ifHeld(ctx context.Context, c Change, holds func(Look) bool) 
 		d.Note = l
 		return d, err
 	}
-	out, err := r.Update(ctx, c)
+	out, err = r.Update(ctx, c)
 	if err != nil {
-		return Look{}, err
+		return Look{}, out, err
 	}
 	if seen = out.Decision.Note.(Look); !holds(seen) {
-		return seen, &InsteadError{Err: ErrNotHeld, Instead: seen}
+		return seen, out, &InsteadError{Err: ErrNotHeld, Instead: seen}
 	}
-	return seen, nil
+	return seen, out, nil
 }

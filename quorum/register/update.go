@@ -101,7 +101,7 @@ func (r *Register) Update(ctx context.Context, c Change) (Outcome, error) {
 	out, err := u.perform(ctx)
 	if err != nil && c.Owed != nil {
 		for _, s := range u.sent {
-			c.Owed(string(s.attempt)+string(s.change), nil)
+			c.Owed(string(s.attempt)+string(s.change), u.mayArrive)
 		}
 	}
 	return out, err
@@ -118,8 +118,15 @@ type update struct {
 	above, ahead uint64
 	// contended: a ballot of this change was overtaken.
 	contended bool
+	// asked is when the last accept was sent.
+	asked time.Time
 	// late is how long the last round had taken when it was too late to go on with it, else zero.
 	late time.Duration
+}
+
+// mayArrive reports whether an accept that was sent may still be done: its deadline is by the masters' clocks.
+func (u *update) mayArrive() bool {
+	return u.opts.Unlimited || u.masters.Now().Before(u.asked.Add(sweepPause))
 }
 
 // sentChange is a value that some masters may have accepted.
