@@ -83,8 +83,8 @@ func TestDemoExpiry(t *testing.T) {
 	client, err := redistest.Dial("127.0.0.1:"+port[1], kit.Patience)
 	kit.Must(t, err)
 	defer client.Close()
-	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "200")
 	began := time.Now()
+	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "200")
 	kit.WantGrant(t, client, "LOCK", "k", "u", "PX", "10000", "BLOCK", "5000")
 	if waited := time.Since(began); waited < 190*time.Millisecond {
 		t.Errorf("the lock of 200 ms was free after %v", waited)

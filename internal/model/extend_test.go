@@ -125,12 +125,6 @@ func TestExtendBesideBallots(t *testing.T) {
 const (
 	besideExtend = `
 EXTEND a by proxy 3 starts
-deliver & proxy 3's extend & at B
-deliver & proxy 3's extend & at C
-deliver & proxy 3's extend & at D
-deliver & proxy 3's extend & at E
-a round's time passes
-round ends & of task 3 ends with unknown
 deliver & proxy 3's prepare(13) & at B
 deliver & proxy 3's prepare(13) & at C
 deliver & proxy 3's prepare(13) & at D |
