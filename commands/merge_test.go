@@ -154,7 +154,7 @@ func TestSpliceCommand(t *testing.T) {
 	}
 }
 
-const redlockSection = "# Redlock\r\nredlock_masters:3\r\nredlock_masters_up:2\r\nredlock_masters_voting:2\r\nredlock_majority:2\r\nredlock_master0:address=m0,"
+const redlockSection = "# Redlock\r\nredlock_masters:3\r\nredlock_masters_up:2\r\nredlock_masters_voting:2\r\nredlock_majority:2\r\nredlock_removals_pending:0\r\nredlock_master0:address=m0,"
 
 func TestSpliceInfo(t *testing.T) {
 	text := "# Server\r\nredis_version:7.0.15\r\n"
