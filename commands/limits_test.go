@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -71,23 +73,38 @@ func TestKeysOfProgramAreLimited(t *testing.T) {
 	}
 }
 
+// A script that runs for long ends when its client has left.
+func TestScriptEndsWithItsClient(t *testing.T) {
+	b := newRegisterBench(t)
+	b.client.Watch = func(ctx context.Context) (context.Context, func()) {
+		watched, leave := context.WithCancelCause(ctx)
+		leave(errors.New("the client left"))
+		return watched, func() {}
+	}
+	if got := b.run("EVAL", "while true do end", "1", "k"); !strings.Contains(got, "the client left") {
+		t.Error(got)
+	}
+}
+
 // The time of a script is for all its repetitions, and for all scripts of a transaction.
 func TestTimeIsForTheWholeEval(t *testing.T) {
 	b := newRegisterBench(t)
 	var allowance script.Allowance
-	words := []string{"EVAL", "return redis.call('get', 'k:other')", "1", "k"}
-	p, failed, err := b.table.router.scripts.Program(t.Context(), b.client, (&rights.Client{Unrestricted: true}).Known(), words, &allowance)
-	if failed != "" || err != nil {
-		t.Fatal(failed, err)
-	}
-	if _, err := b.table.lockKeys.Engine.Run(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
-	first := allowance
-	if first == (script.Allowance{}) {
-		t.Error("a run takes nothing of the allowance")
-	}
-	if _, err := b.table.lockKeys.Engine.Run(t.Context(), p); err != nil || allowance == first {
-		t.Errorf("a repetition takes nothing of the allowance: %v", err)
+	for _, body := range []string{"while true do end", "return redis.call('get', 'k')"} {
+		p, failed, err := b.table.router.scripts.Program(t.Context(), b.client, (&rights.Client{Unrestricted: true}).Known(), []string{"EVAL", body, "1", "k"}, &allowance)
+		if body != "while true do end" { // of which nothing is left to compile it
+			if !strings.HasPrefix(failed, "ERR script ran for longer than 1s") {
+				t.Errorf("%s: %q, %v", body, failed, err)
+			}
+			continue
+		}
+		if failed != "" || err != nil {
+			t.Fatal(failed, err)
+		}
+		for range 2 {
+			if done, err := b.table.lockKeys.Engine.Run(t.Context(), p); err != nil || !strings.HasPrefix(done.Reply.Str, "ERR script ran for longer than 1s") {
+				t.Errorf("%+v, %v", done.Reply, err)
+			}
+		}
 	}
 }

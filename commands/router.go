@@ -290,7 +290,7 @@ func (r *router) rule(name []byte) *keys.Rule {
 // there is no upstream.
 func (r *router) mustLearn(name string) Decision {
 	return Decision{Verb: Learn, Command: &command.Command{Name: name, Arity: -1, Guarded: true, Run: func(c command.Call) {
-		switch d := r.learned(c.Ctx, c.Args); d.Verb {
+		switch d := r.learned(c.Ctx, c.Client, c.Args); d.Verb {
 		case Forward:
 			c.Out.Error(r.noUpstream(name, c.Args))
 		case NoScript:
@@ -303,9 +303,9 @@ func (r *router) mustLearn(name string) Decision {
 
 // learned finds out, where the masters and the upstream keep it, what a command does of which that could
 // not be told, and decides.
-func (r *router) learned(ctx context.Context, words [][]byte) Decision {
+func (r *router) learned(ctx context.Context, c *command.Client, words [][]byte) Decision {
 	name := syntax.Lower(words[0])
-	at, refusal := r.scripts.Learn(ctx, name, words)
+	at, refusal := r.scripts.Learn(ctx, c, name, words)
 	d := r.placed(name, at, refusal)
 	if d.Verb == Learn {
 		return Decision{Verb: NoScript}

@@ -9,6 +9,7 @@ import (
 	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/commands/catalog/spec"
 	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/eval"
 	"redlock-proxy/commands/script"
 )
@@ -25,7 +26,7 @@ var settled = Situation{Upstream: Connection{Settled: true}}
 func routed(t *Table, words [][]byte) string {
 	d := t.Route(settled, words)
 	if d.Verb == Learn {
-		d = t.Learn(context.Background(), settled, words)
+		d = t.Learn(context.Background(), &command.Client{}, settled, words)
 	}
 	switch d.Verb {
 	case Forward:
@@ -138,12 +139,12 @@ func TestRoute(t *testing.T) {
 func TestLearnNothing(t *testing.T) {
 	words := syntax.Bytes([]string{"EVALSHA", strings.Repeat("f", 40), "0"})
 	table := routeTable()
-	if d := table.Learn(t.Context(), settled, words); d.Verb != Refuse || d.Text != script.NoScript {
+	if d := table.Learn(t.Context(), &command.Client{}, settled, words); d.Verb != Refuse || d.Text != script.NoScript {
 		t.Errorf("%d %q", d.Verb, d.Text)
 	}
 	at := settled
 	at.Upstream.Multi = true
-	if d := table.Learn(t.Context(), at, words); d.Verb != NoScript {
+	if d := table.Learn(t.Context(), &command.Client{}, at, words); d.Verb != NoScript {
 		t.Errorf("in MULTI: %d %q", d.Verb, d.Text)
 	}
 }

@@ -53,6 +53,26 @@ func TestScriptsOnLockKeys(t *testing.T) {
 	}
 }
 
+// SCRIPT KILL ends a script on lock keys that runs for long, whoever sent it, and one that is compiled. Its client stays.
+func TestScriptKill(t *testing.T) {
+	r, _ := locking(t)
+	killer := r.connect()
+	for _, body := range []string{"while true do end", "local a " + strings.Repeat("a=a ", 80_000) + "while true do end"} {
+		p := r.connect()
+		p.send(array("EVAL", body, "1", "lock:a"))
+		for reply := ""; reply != ok; reply = killer.reply() {
+			if reply != "" && reply != "-NOTBUSY No scripts in execution right now.\r\n" {
+				t.Fatal(reply)
+			}
+			killer.send(cmd("SCRIPT KILL"))
+		}
+		if got := p.reply(); !strings.HasPrefix(got, "-ERR Script killed by user with SCRIPT KILL. script: ") {
+			t.Error(got)
+		}
+		p.say("PING", "+PONG\r\n")
+	}
+}
+
 // A script that only the upstream knows is not there for a client that asks, so it is
 // loaded again, and both know it.
 func TestScriptThatOnlyTheUpstreamKnows(t *testing.T) {

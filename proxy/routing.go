@@ -110,7 +110,7 @@ func (f *forwarding) routeBy(ctx context.Context, table *commands.Table, own *co
 			if !at.Upstream.Multi && !f.loggedIn(ctx, f.relay.know()) {
 				return f.respond(ctx, d.Command, words, f.relay.know()) // with NOAUTH
 			}
-			d = table.Learn(ctx, at, words)
+			d = table.Learn(ctx, f.client, at, words)
 			continue
 		case commands.Forward:
 			return f.forward(ctx, at, own, follow, words)

@@ -2,8 +2,10 @@ package eval
 
 import (
 	"context"
+	"errors"
 
 	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/script"
 )
 
@@ -37,7 +39,7 @@ func (NoStore) Flush(context.Context) error { return nil }
 
 // find finds a script by its SHA-1, here or where all proxies keep them; nil
 // if nobody knows it.
-func (s *Scripts) find(ctx context.Context, sha string) (*script.Script, error) {
+func (s *Scripts) find(ctx context.Context, sha string, share script.Share) (*script.Script, error) {
 	if known, ok := s.cache.Get(sha); ok {
 		return known, nil
 	}
@@ -45,20 +47,25 @@ func (s *Scripts) find(ctx context.Context, sha string) (*script.Script, error) 
 	if err != nil || !ok {
 		return nil, err
 	}
-	return s.cache.Load(body)
+	return s.cache.Load(ctx, body, share)
 }
 
-// known is a script that is given by its body or its SHA-1, if it compiles, or is known here.
-func (s *Scripts) known(name string, given []byte) *script.Script {
+// share is what a script of a client has of the machine.
+func (s *Scripts) share(c *command.Client, allowance *script.Allowance) script.Share {
+	return script.Share{Allowance: allowance, Pace: s.pace, Watch: c.WatchFor}
+}
+
+// short is for a script that is compiled at once, or not now.
+var short = script.Share{Short: true}
+
+// known is a script that is given by its body or its SHA-1, if it compiles, or is known here; sure is false where that must be learned.
+func (s *Scripts) known(name string, given []byte) (found *script.Script, sure bool) {
 	if script.BySHA(name) {
-		found, _ := s.cache.Get(syntax.Lower(given))
-		return found
+		found, sure = s.cache.Get(syntax.Lower(given))
+		return found, sure
 	}
-	loaded, err := s.cache.Load(string(given))
-	if err != nil {
-		return nil
-	}
-	return loaded
+	found, err := s.cache.Load(context.Background(), string(given), short)
+	return found, err == nil || errors.As(err, new(*script.MistakeError))
 }
 
 // Knows reports whether a script is known here, by its SHA-1.
@@ -67,5 +74,5 @@ func (s *Scripts) Knows(sha []byte) bool {
 	return known
 }
 
-// Loaded takes a script that the upstream has learned.
-func (s *Scripts) Loaded(body []byte) { _, _ = s.cache.Load(string(body)) }
+// Loaded takes a script that the upstream has learned, if it is a short one; else it is learned when it is sent again.
+func (s *Scripts) Loaded(body []byte) { _, _ = s.cache.Load(context.Background(), string(body), short) }

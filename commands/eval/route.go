@@ -2,9 +2,11 @@ package eval
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/script"
 	"redlock-proxy/commands/script/names"
 )
@@ -29,11 +31,17 @@ func (s *Scripts) Route(name string, words [][]byte) (at Where, refusal string) 
 	if !ok {
 		return Upstream, "" // whose error it is, the upstream tells
 	}
-	found := s.known(name, words[1])
-	switch {
-	case found == nil && script.BySHA(name):
+	found, sure := s.known(name, words[1])
+	if !sure {
 		return Unknown, "" // it may do anything
-	case found == nil, s.namesLockKey(found, words[3:3+n], words[3+n:], false):
+	}
+	return s.placeScript(found, words[3:3+n], words[3+n:])
+}
+
+// placeScript is Route of a script that is known, or, where it is nil, does not compile.
+func (s *Scripts) placeScript(found *script.Script, given, argv [][]byte) (at Where, refusal string) {
+	switch {
+	case found == nil, s.namesLockKey(found, given, argv, false):
 		return Here, "" // also where it does not compile, which the proxy tells
 	case names.OfScript(found).Flushes() != "":
 		return Nowhere, FlushRefusal(names.OfScript(found).Flushes())
@@ -41,15 +49,33 @@ func (s *Scripts) Route(name string, words [][]byte) (at Where, refusal string) 
 	return Upstream, ""
 }
 
-// Learn is Route after Unknown: it finds out, where the masters and the upstream keep it, what the command does.
-func (s *Scripts) Learn(ctx context.Context, name string, words [][]byte) (at Where, refusal string) {
+// Learn is Route after Unknown: it finds out, where the masters and the upstream keep it, and for as long as the client is there, what the
+// command does.
+func (s *Scripts) Learn(ctx context.Context, c *command.Client, name string, words [][]byte) (at Where, refusal string) {
 	if IsFunction(name) {
 		return s.learnFunction(ctx, name, words)
 	}
-	if len(words[1]) == script.SHALength {
-		_, _ = s.find(ctx, syntax.Lower(words[1])) // without the masters the client sends it again, whole
+	n, _ := script.KeyCount(words, len(words))
+	share := s.share(c, &script.Allowance{})
+	if script.BySHA(name) {
+		if len(words[1]) == script.SHALength {
+			_, _ = s.find(ctx, syntax.Lower(words[1]), share) // without the masters the client sends it again, whole
+		}
+		return s.Route(name, words)
 	}
-	return s.Route(name, words)
+	found, err := s.cache.Load(ctx, string(words[1]), share)
+	if err != nil && !errors.As(err, new(*script.MistakeError)) {
+		return Nowhere, replyOf(err)
+	}
+	return s.placeScript(found, words[3:3+n], words[3+n:])
+}
+
+// replyOf is the error reply for a script that could not be compiled.
+func replyOf(err error) string {
+	if errors.As(err, new(*script.MistakeError)) || errors.As(err, new(*script.LimitError)) {
+		return err.Error()
+	}
+	return "ERR " + err.Error()
 }
 
 // FlushRefusal is the error for a script that removes all keys.
@@ -80,10 +106,13 @@ func (s *Scripts) Ahead(ctx context.Context, name string, words [][]byte, total 
 	if IsFunction(name) {
 		return s.functionAhead(ctx, words, given, argv)
 	}
+	share := script.Share{Pace: s.pace}
+	var found *script.Script
 	if script.BySHA(name) {
-		_, _ = s.find(ctx, syntax.Lower(words[1]))
+		found, _ = s.find(ctx, syntax.Lower(words[1]), share)
+	} else {
+		found, _ = s.cache.Load(ctx, string(words[1]), share)
 	}
-	found := s.known(name, words[1])
 	if found == nil {
 		return true, false
 	}

@@ -77,6 +77,7 @@ type invocation struct {
 	script     *script.Script
 	keys, argv []string
 	readOnly   bool
+	share      script.Share
 }
 
 // eval is EVAL, EVALSHA and their read-only forms.
@@ -95,37 +96,42 @@ func (s *Scripts) eval(c command.Call) {
 // Program is an EVAL, or a similar command, as a program. failed is the error reply where its words are wrong, or there is no such script.
 // The allowance is for all its runs, however often it has to be repeated.
 func (s *Scripts) Program(ctx context.Context, c *command.Client, known *rights.Known, words []string, allowance *script.Allowance) (what program.Program, failed string, err error) {
-	inv, failed, err := s.invocation(ctx, words)
+	inv, failed, err := s.invocation(ctx, words, s.share(c, allowance))
 	if err != nil || failed != "" {
 		return program.Program{}, failed, err
 	}
-	return s.program(c, known, inv, allowance), "", nil
+	return s.program(c, known, inv), "", nil
 }
 
 // invocation reads the words of an EVAL or EVALSHA. failed is the error reply where
 // they are wrong, or there is no such script.
-func (s *Scripts) invocation(ctx context.Context, words []string) (inv invocation, failed string, err error) {
+func (s *Scripts) invocation(ctx context.Context, words []string, share script.Share) (inv invocation, failed string, err error) {
 	name := syntax.Lower(words[0])
 	if failed := script.Failure(name, words); failed != "" {
 		return inv, failed, nil
 	}
 	n, _ := syntax.Int(words[2])
-	inv = invocation{keys: words[3 : 3+n], argv: words[3+n:], readOnly: strings.HasSuffix(name, "_ro")}
+	inv = invocation{keys: words[3 : 3+n], argv: words[3+n:], readOnly: strings.HasSuffix(name, "_ro"), share: share}
 	if script.BySHA(name) {
-		inv.script, err = s.find(ctx, syntax.Lower(words[1]))
-		if err == nil && inv.script == nil {
-			failed = script.NoScript
-		}
-		return inv, failed, err
+		inv.script, err = s.find(ctx, syntax.Lower(words[1]), share)
+	} else {
+		inv.script, err = s.cache.Load(ctx, words[1], share)
 	}
-	if inv.script, err = s.cache.Load(words[1]); err != nil {
+	var over *script.LimitError
+	switch {
+	case errors.As(err, &over):
+		s.stopped.Add(1)
+		return inv, over.Error(), nil
+	case errors.As(err, new(*script.MistakeError)):
 		return inv, err.Error(), nil
+	case err == nil && inv.script == nil:
+		failed = script.NoScript
 	}
-	return inv, "", nil
+	return inv, failed, err
 }
 
 // program is a script as a program.
-func (s *Scripts) program(c *command.Client, known *rights.Known, inv invocation, allowance *script.Allowance) program.Program {
+func (s *Scripts) program(c *command.Client, known *rights.Known, inv invocation) program.Program {
 	keys, listed := s.keysOf(inv), map[string]bool{}
 	own := func(key string) (string, bool) { return s.opts.Keys.Guess(c.DB, key) }
 	return program.Program{
@@ -134,7 +140,7 @@ func (s *Scripts) program(c *command.Client, known *rights.Known, inv invocation
 			calls := scriptCalls{lockKeys: s.opts.LockKeys, space: view, rights: known, db: c.DB, listed: listed, own: s.opts.Own}
 			s.runs.Add(1)
 			reply, err := inv.script.Run(ctx, script.Input{
-				Keys: inv.keys, Argv: inv.argv, ReadOnly: inv.readOnly, Call: calls.do, Cost: view.Cost, May: calls.may, Allowance: allowance, Pace: s.pace,
+				Keys: inv.keys, Argv: inv.argv, ReadOnly: inv.readOnly, Call: calls.do, Cost: view.Cost, May: calls.may, Share: inv.share,
 			})
 			if over, ok := errors.AsType[*script.LimitError](err); ok {
 				s.stopped.Add(1)

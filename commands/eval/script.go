@@ -5,6 +5,7 @@ import (
 
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/script"
 	"redlock-proxy/internal/resp"
 )
 
@@ -28,12 +29,12 @@ func (s *Scripts) script(c command.Call) {
 		"load":   command.Sub(3, s.load),
 		"exists": command.Sub(-3, s.exists),
 		"flush":  command.Sub(-2, s.flush),
-		"kill":   command.Sub(2, func(c command.Call) { c.Out.Error("NOTBUSY No scripts in execution right now.") }),
+		"kill":   command.Sub(2, s.kill),
 		"help": command.Help(
 			"SCRIPT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 			"EXISTS <sha1> [<sha1> ...]", "    Return information about the existence of the scripts.",
 			"FLUSH [ASYNC|SYNC]", "    Forget all scripts.",
-			"KILL", "    Has nothing to do: a script on lock keys ends by itself.",
+			"KILL", "    Kill the scripts that have run for long.",
 			"LOAD <script>", "    Load a script without executing it.",
 			"HELP", "    Print this help.",
 		),
@@ -42,9 +43,9 @@ func (s *Scripts) script(c command.Call) {
 
 // load is SCRIPT LOAD: the script becomes known to this proxy and, through the masters, to all others.
 func (s *Scripts) load(c command.Call) {
-	loaded, err := s.cache.Load(string(c.Args[2]))
+	loaded, err := s.cache.Load(c.Ctx, string(c.Args[2]), s.share(c.Client, &script.Allowance{}))
 	if err != nil {
-		c.Out.Error(err.Error())
+		c.Out.Error(replyOf(err))
 		return
 	}
 	if err := s.opts.Store.Save(c.Ctx, loaded.SHA(), loaded.Body()); err != nil {
@@ -59,7 +60,7 @@ func (s *Scripts) exists(c command.Call) {
 	known := make([]any, len(c.Args)-2)
 	for i, sha := range c.Args[2:] {
 		known[i] = 0
-		found, err := s.find(c.Ctx, syntax.Lower(sha))
+		found, err := s.find(c.Ctx, syntax.Lower(sha), s.share(c.Client, &script.Allowance{}))
 		if err != nil {
 			c.Out.Fail(err)
 			return
@@ -69,6 +70,19 @@ func (s *Scripts) exists(c command.Call) {
 		}
 	}
 	c.Out.Put(known)
+}
+
+// notBusy is the answer to SCRIPT KILL where there is nothing to kill.
+const notBusy = "NOTBUSY No scripts in execution right now."
+
+// kill is SCRIPT KILL: it ends all scripts that are no small ones any more, whoever sent them, and compilations as well. None of them has changed
+// anything.
+func (s *Scripts) kill(c command.Call) {
+	if s.pace.Kill() == 0 {
+		c.Out.Error(notBusy)
+		return
+	}
+	c.Out.Status("OK")
 }
 
 // flush is SCRIPT FLUSH: all are forgotten, here and on the masters.
@@ -92,7 +106,8 @@ func (s *Scripts) mergedScript(c command.Call) {
 		s.script(c)
 		return
 	}
-	if len(reply) == 0 || reply[0] == '-' {
+	kills := syntax.Lower(c.Args[1]) == "kill" && len(c.Args) == 2
+	if len(reply) == 0 || reply[0] == '-' && !(kills && bytes.HasPrefix(reply, []byte("-NOTBUSY"))) {
 		c.Out.Raw(reply)
 		return
 	}
@@ -103,6 +118,10 @@ func (s *Scripts) mergedScript(c command.Call) {
 	case "load", "flush":
 		s.script(own)
 		s.opts.Observe(c.Args)
+	case "kill": // both have scripts: it is done where one was killed
+		if s.script(own); reply[0] == '-' {
+			reply = mine.Bytes
+		}
 	case "exists":
 		s.script(own)
 		reply = bothKnow(reply, mine.Bytes)

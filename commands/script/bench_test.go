@@ -8,6 +8,7 @@ import (
 
 // The frequent shapes, on replies that cost nothing.
 func BenchmarkRun(b *testing.B) {
+	pace := NewPace()
 	for _, shape := range []struct{ name, body string }{
 		{"release", `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`},
 		{"extend", `if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('pexpire',KEYS[1],ARGV[2]) else return 0 end`},
@@ -15,11 +16,11 @@ func BenchmarkRun(b *testing.B) {
 		{"loop of 1000", `local n = 0 for i = 1, 1000 do n = n + i % 7 end return n`},
 	} {
 		b.Run(shape.name, func(b *testing.B) {
-			s, err := Compile(shape.body)
+			s, err := compile(shape.body)
 			if err != nil {
 				b.Fatal(err)
 			}
-			in := Input{Keys: []string{"lock:a"}, Argv: []string{"token", "10000"}, Call: func(args []string) (keyspace.Reply, error) {
+			in := Input{Share: Share{Pace: pace}, Keys: []string{"lock:a"}, Argv: []string{"token", "10000"}, Call: func(args []string) (keyspace.Reply, error) {
 				if args[0] == "get" {
 					return keyspace.Text("token"), nil
 				}
@@ -37,7 +38,7 @@ func BenchmarkRun(b *testing.B) {
 
 func BenchmarkCompile(b *testing.B) {
 	for b.Loop() {
-		if _, err := Compile(`if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`); err != nil {
+		if _, err := compile(`if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -124,11 +124,11 @@ func TestPackingIsBounded(t *testing.T) {
 		`local f = (" "):rep(100000) while true do struct.size(f) end`,
 		`local s = ("x"):rep(1000) .. "\0" while true do struct.unpack("s", s) end`,
 	} {
-		s, err := Compile(body)
+		s, err := compile(body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = s.Run(t.Context(), Input{Call: noCall, Limits: Limits{Bytes: 1 << 20, Time: 1 << 26}})
+		_, err = s.Run(t.Context(), Input{Call: noCall, Share: Share{Time: 1 << 26}, Limits: Limits{Bytes: 1 << 20}})
 		var over *LimitError
 		if strings.HasPrefix(body, "return") != (err == nil) || err != nil && !errors.As(err, &over) {
 			t.Errorf("%s: %v", body, err)
@@ -141,13 +141,13 @@ func FuzzUnpack(f *testing.F) {
 	f.Add("<!4bi3c0s", "0123456789")
 	f.Add("Bc0I", "\x03abc\x01\x00\x00\x00")
 	f.Add("c2147483647", "")
-	s, err := Compile(`local t = {pcall(struct.unpack, ARGV[1], ARGV[2])}
+	s, err := compile(`local t = {pcall(struct.unpack, ARGV[1], ARGV[2])}
 		return {#t, (pcall(struct.size, ARGV[1])), (pcall(struct.pack, ARGV[1], unpack(t, 2)))}`)
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, format, data string) {
-		_, err := s.Run(t.Context(), Input{Argv: []string{format, data}, Limits: Limits{Time: -1}})
+		_, err := s.Run(t.Context(), Input{Argv: []string{format, data}, Share: Share{Time: -1}})
 		var over *LimitError
 		if err != nil && (!errors.As(err, &over) || len(format)+len(data) < 10_000) {
 			t.Fatal(err)

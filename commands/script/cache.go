@@ -1,20 +1,13 @@
 package script
 
 import (
-	"sync"
+	"context"
 
 	"redlock-proxy/internal/lru"
 )
 
 // Cache keeps the scripts that were used last. It is safe for concurrent use.
-type Cache struct {
-	bySHA *lru.Cache[*Script]
-	// large is held while a long body is compiled, one at a time: that takes a hundred times its size, and a second for a megabyte.
-	large sync.Mutex
-}
-
-// longBody is how long a body is that is not compiled at once.
-const longBody = 32 << 10
+type Cache struct{ bySHA *lru.Cache[*Script] }
 
 // NewCache makes a cache that holds at most so many scripts, and, with what they compile to, so many bytes.
 func NewCache(entries, bytes int) *Cache {
@@ -22,19 +15,12 @@ func NewCache(entries, bytes int) *Cache {
 }
 
 // Load is the script of a body, compiled if the cache does not have it. The error is that of Compile.
-func (c *Cache) Load(body string) (*Script, error) {
+func (c *Cache) Load(ctx context.Context, body string, share Share) (*Script, error) {
 	sha := SHA(body)
 	if s, ok := c.bySHA.Get(sha); ok {
 		return s, nil
 	}
-	if len(body) > longBody {
-		c.large.Lock()
-		defer c.large.Unlock()
-		if s, ok := c.bySHA.Get(sha); ok {
-			return s, nil
-		}
-	}
-	s, err := Compile(body)
+	s, err := Compile(ctx, body, share)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"strings"
@@ -12,7 +13,7 @@ import (
 
 func mustLoad(t *testing.T, c *Cache, body string) *Script {
 	t.Helper()
-	s, err := c.Load(body)
+	s, err := c.Load(context.Background(), body, Share{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func TestCacheKeepsWhatIsUsed(t *testing.T) {
 	if held(c, "return 1", "return 3") != 0 {
 		t.Error("not flushed")
 	}
-	if _, err := c.Load("return +"); err == nil || held(c, "return +") != 0 {
+	if _, err := c.Load(t.Context(), "return +", Share{}); err == nil || held(c, "return +") != 0 {
 		t.Errorf("what does not compile is held: %v", err)
 	}
 }
@@ -82,7 +83,7 @@ func TestCacheConcurrently(t *testing.T) {
 		all.Go(func() {
 			for n := range 200 {
 				body := bodies[(n*7+i)%len(bodies)]
-				if s, err := c.Load(body); err != nil || s.Body() != body {
+				if s, err := c.Load(context.Background(), body, Share{}); err != nil || s.Body() != body {
 					t.Errorf("%v %v", s, err)
 				}
 				if n%50 == 0 {
@@ -103,7 +104,7 @@ func TestCacheCountsWhatScriptsCompileTo(t *testing.T) {
 	for _, piece := range []string{"x=1 ", "a()", "f'' ", "a=a+a+a ", "a.b.c.d=1 ", "a={1,1,1,1,1} ", "f(a,a,a,a,a,a) ", "a=-a ", "if redis.call('get',KEYS[1]) == ARGV[1] then redis.call('del',KEYS[1]) end "} {
 		body := strings.Repeat(piece, 100_000/len(piece))
 		before := heap()
-		s, err := Compile(body)
+		s, err := compile(body)
 		if err != nil {
 			t.Fatal(err)
 		}

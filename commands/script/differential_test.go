@@ -38,11 +38,11 @@ func (p pair) run(body string) (ours, theirs keyspace.Reply) {
 // runHere compiles and runs a script.
 func runHere(t *testing.T, body string, call func([]string) (keyspace.Reply, error)) keyspace.Reply {
 	t.Helper()
-	s, err := Compile(body)
+	s, err := compile(body)
 	if err != nil {
 		return keyspace.Fail(err.Error())
 	}
-	reply, err := s.Run(t.Context(), Input{Keys: testKeys, Argv: testArgv, Call: call, Limits: Limits{Time: -1}})
+	reply, err := s.Run(t.Context(), Input{Keys: testKeys, Argv: testArgv, Call: call, Share: Share{Time: -1}})
 	if err != nil {
 		t.Fatalf("%q: %v", body, err)
 	}
@@ -76,7 +76,7 @@ func TestMistakesAsInRedis(t *testing.T) {
 		random := rand.New(rand.NewPCG(2, seed))
 		body := mutant(random, bodies[random.IntN(len(bodies))])
 		ours := keyspace.Text(SHA(body))
-		if _, err := Compile(body); err != nil {
+		if _, err := compile(body); err != nil {
 			ours = keyspace.Fail(err.Error())
 		}
 		if theirs := redis.do("SCRIPT", "LOAD", body); !same(ours, theirs) {
@@ -125,7 +125,7 @@ func TestLimitsOfTheCompilerAsInRedis(t *testing.T) {
 	} {
 		for _, n := range []int{1, 10, 50, 59, 60, 61, 62, 90, 99, 100, 101, 150, 180, 190, 194, 195, 196, 197, 198, 199, 200, 201, 202, 250} {
 			ours := keyspace.Text(SHA(body(n)))
-			if _, err := Compile(body(n)); err != nil {
+			if _, err := compile(body(n)); err != nil {
 				ours = keyspace.Fail(err.Error())
 			}
 			if theirs := redis.do("SCRIPT", "LOAD", body(n)); !same(ours, theirs) {

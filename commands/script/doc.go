@@ -1,12 +1,14 @@
 // Package script runs scripts of Redis clients in the proxy: what EVAL and EVALSHA do where the keys are lock keys. A script sees what
 // it sees in Redis 7.0 and gets the same replies and error texts; its redis.call goes to a function of the caller's.
 //
-//	s, err := script.Compile(body)               // err.Error() is the error reply
-//	reply, err := s.Run(ctx, script.Input{Keys: keys, Argv: args, Call: call})
+//	share := script.Share{Pace: pace, Allowance: &script.Allowance{}, Watch: client.WatchFor}
+//	s, err := script.Compile(ctx, body, share)   // err.Error() is the error reply
+//	reply, err := s.Run(ctx, script.Input{Keys: keys, Argv: args, Call: call, Share: share})
 //
 // A run has no clock and no randomness, and nothing of it is left for the next, so the same script on the same replies gives the same
-// reply. It is bounded (Limits); a run over a limit ends with a
-// *LimitError. Runs share the machine by a Pace, so that none keeps others, or anything else, from running.
+// reply. It is bounded (Limits and Share), and so is its compilation; what is over a limit ends with a *LimitError. Runs share the machine by a
+// Pace, so that none keeps others, or anything else, from running. What a run does is charged, for that. Its end rests on no charge: a watchdog
+// (package meter) counts its time and looks whether its client is there, and every block and every charge reads the watchdog's flag.
 //
 // # Where it differs from Redis 7.0
 //
@@ -22,6 +24,7 @@
 //   - The sign of a NaN, which tostring shows, can be another where both operands were NaN, and on other machines than x86.
 //   - Addresses (tostring of a table) count up from the same number in every run.
 //   - A function that needs more than 250 registers of the C implementation is "too complex" there and runs here.
+//   - A source of more than some 350,000 tokens is refused.
 //   - A chain of more than 2000 operators, calls or indices has "too many syntax levels".
 //   - Of a command that is refused for two reasons, a script that only reads is told that it may not write.
 //   - An error that the C implementation blames on the line where an expression ends may name another line of a statement of several.

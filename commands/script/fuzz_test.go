@@ -16,7 +16,7 @@ func FuzzRun(f *testing.F) {
 		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		s, err := Compile(body)
+		s, err := compile(body)
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "ERR ") || strings.ContainsAny(err.Error(), "\r\n") {
 				t.Errorf("%q", err)
@@ -24,8 +24,8 @@ func FuzzRun(f *testing.F) {
 			return
 		}
 		s.Literals()
-		limits := Limits{Time: 50 * time.Millisecond, Bytes: 4 << 20, Calls: 100, Reply: 1 << 16}
-		reply, err := s.Run(t.Context(), Input{Keys: testKeys, Argv: testArgv, Call: answer(keyspace.Text("a")), Limits: limits})
+		limits := Limits{Bytes: 4 << 20, Calls: 100, Reply: 1 << 16}
+		reply, err := s.Run(t.Context(), Input{Keys: testKeys, Argv: testArgv, Call: answer(keyspace.Text("a")), Share: Share{Time: 50 * time.Millisecond}, Limits: limits})
 		var over *LimitError
 		if err != nil && !errors.As(err, &over) {
 			t.Fatal(err)
@@ -50,13 +50,13 @@ func FuzzReplyThroughScript(f *testing.F) {
 	f.Add([]byte("i\x07b\x03abcn"))
 	f.Add([]byte("a\x03i\x01na\x01e\x05A b\r\n"))
 	f.Add([]byte("s\x04a\nb\x00N"))
-	s, err := Compile(`return redis.pcall("x")`)
+	s, err := compile(`return redis.pcall("x")`)
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		sent := (&replyReader{data}).reply(0)
-		got, err := s.Run(t.Context(), Input{Call: answer(sent), Limits: Limits{Time: -1}})
+		got, err := s.Run(t.Context(), Input{Call: answer(sent), Share: Share{Time: -1}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,10 +5,8 @@ import (
 	"time"
 )
 
-// Limits bound a run. A zero stands for the default, a negative time or number of bytes for no limit.
+// Limits bound a run, beside the time of its Share. A zero stands for the default, a negative number of bytes for no limit.
 type Limits struct {
-	// Time is how long a run may take, its calls and the wait for a slot (Pace) included.
-	Time time.Duration
 	// Bytes is what the strings, tables and functions that a run makes may add up to, whether it still holds them or not. Not counted
 	// are numbers, booleans, the stack and replies of Call; the stack is bounded by the depth of calls, to some 16 MB.
 	Bytes int
@@ -18,7 +16,7 @@ type Limits struct {
 	Reply int
 }
 
-// The defaults of Limits. Lock scripts take microseconds, a few hundred bytes and less than ten commands; the time is for a machine
+// The defaults of Limits and of Share. Lock scripts take microseconds, a few hundred bytes and less than ten commands; the time is for a machine
 // that has others to run.
 const (
 	DefaultTime  = time.Second
@@ -27,11 +25,13 @@ const (
 	DefaultReply = 1 << 20
 )
 
+// maxCompiled bounds what a source may become while it is compiled, in bytes as Limits counts them.
+const maxCompiled = 64 << 20
+
 // maxReplyDepth is how deep the arrays of a reply may nest.
 const maxReplyDepth = 128
 
 func (l Limits) orDefaults() Limits {
-	l.Time = cmp.Or(l.Time, DefaultTime)
 	l.Bytes = cmp.Or(l.Bytes, DefaultBytes)
 	l.Calls = cmp.Or(l.Calls, DefaultCalls)
 	l.Reply = cmp.Or(l.Reply, DefaultReply)

@@ -25,7 +25,7 @@ func (e *enough) Pause() error {
 
 // So does a command that goes through what keys hold.
 func TestCallsAreMetered(t *testing.T) {
-	s, err := Compile(`for i = 1, 40 do redis.call("sort", KEYS[1]) end`)
+	s, err := compile(`for i = 1, 40 do redis.call("sort", KEYS[1]) end`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestCallsAreMetered(t *testing.T) {
 		Cost: func(words []string) int { return len(words) << 20 },
 	}}
 	e := enough(20)
-	if _, err := r.execute(lua.NewState(t.Context(), meter.Limits{Pace: &e})); !errors.Is(err, errEnough) {
+	if _, err := r.execute(lua.NewState(meter.Limits{Pace: &e, Small: smallRun})); !errors.Is(err, errEnough) {
 		t.Errorf("%v after all but %d pauses", err, e)
 	}
 }
@@ -43,7 +43,7 @@ func TestCallsAreMetered(t *testing.T) {
 // makesWay tells whether a script makes way for others so often. It has texts of a size.
 func makesWay(t *testing.T, body string, size, times int) bool {
 	t.Helper()
-	s, err := Compile(body)
+	s, err := compile(body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func makesWay(t *testing.T, body string, size, times int) bool {
 		Call: func([]string) (keyspace.Reply, error) { return keyspace.Fail("ERR unknown"), nil },
 	}}
 	e := enough(times)
-	_, err = r.execute(lua.NewState(t.Context(), meter.Limits{Pace: &e}))
+	_, err = r.execute(lua.NewState(meter.Limits{Pace: &e, Small: smallRun}))
 	if err != nil && !errors.Is(err, errEnough) {
 		t.Fatalf("%.100s: %v", body, err)
 	}

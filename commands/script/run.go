@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/commands/script/lua"
-	"redlock-proxy/commands/script/lua/meter"
 )
 
 // Input is what a run works on.
@@ -26,31 +24,8 @@ type Input struct {
 	// command, or none that could be asked about.
 	May    func(args []string) (may, known bool)
 	Limits Limits
-	// Allowance is what this run and others have together of Limits.Time; nil: this one has it all.
-	Allowance *Allowance
-	// Pace shares the machine with other runs; nil: it need not be shared.
-	Pace *Pace
+	Share  Share
 }
-
-// Allowance is the time that several runs, one after another, have together. The zero value is all of it.
-type Allowance struct{ spent time.Duration }
-
-// smallCharge is the most that a small run is charged: what it took beyond that, the machine took for others.
-const smallCharge = 10 * time.Millisecond
-
-// charge takes off what a run took, which held this of a Pace.
-func (a *Allowance) charge(took time.Duration, held *stay) {
-	if held != nil && !held.grew {
-		took = min(took, smallCharge)
-	}
-	a.spent += took
-}
-
-// LimitError says that a run was stopped at one of its limits, wherever in the script that was. What it had called must not count.
-type LimitError struct{ reply string }
-
-// Error is the error reply for the client.
-func (e *LimitError) Error() string { return e.reply }
 
 // errLimit is the end of a run over a limit of this package.
 var errLimit = errors.New("script")
@@ -77,26 +52,12 @@ func (s *Script) Run(ctx context.Context, in Input) (keyspace.Reply, error) {
 
 // inTime executes the script in the time that is left of the allowance, waiting included.
 func (r *run) inTime(ctx context.Context) (keyspace.Reply, error) {
-	begun := time.Now()
-	limits, allowance := meter.Limits{Time: r.Limits.Time, Bytes: r.Limits.Bytes, Started: begun}, r.Allowance
-	var held *stay
-	if allowance != nil && limits.Time > 0 {
-		if allowance.spent >= limits.Time {
-			return keyspace.Reply{}, fmt.Errorf("%w %v", meter.ErrTime, limits.Time)
-		}
-		limits.Started = begun.Add(-allowance.spent)
-		defer func() { allowance.charge(time.Since(begun), held) }()
+	held, err := r.Share.begin(ctx)
+	if err != nil {
+		return keyspace.Reply{}, err
 	}
-	if r.Pace != nil {
-		held = r.Pace.stay(ctx, limits)
-		if err := held.enter(); err != nil {
-			return keyspace.Reply{}, err
-		}
-		limits.Pace, limits.Depth = held, maxSharedDepth
-		defer held.waitOut() // after the run's memory and slot are given up
-		defer held.leave()
-	}
-	return r.execute(lua.NewState(ctx, limits))
+	defer held.end() // after the run's memory is given up
+	return r.execute(lua.NewState(held.limits(r.Limits.Bytes, smallRun)))
 }
 
 func (r *run) execute(state *lua.State) (reply keyspace.Reply, err error) {
@@ -138,12 +99,8 @@ func (r *run) outcome(reply keyspace.Reply, err error) (keyspace.Reply, error) {
 		return reply, nil
 	case errors.As(err, &raised):
 		return keyspace.Fail(r.errorText(raised)), nil
-	case errors.Is(err, ErrBusy):
-		return keyspace.Reply{}, &LimitError{ErrBusy.Error()}
-	case errors.Is(err, meter.ErrTime), errors.Is(err, meter.ErrMemory), errors.Is(err, errLimit):
-		return keyspace.Reply{}, &LimitError{fmt.Sprintf("ERR %v script: %s.", err, r.script.sha)}
 	}
-	return keyspace.Reply{}, err
+	return keyspace.Reply{}, limited(err, r.script.sha)
 }
 
 // errorText is the error reply for an error that nothing in the script caught.

@@ -111,7 +111,7 @@ func TestErrorOfCall(t *testing.T) {
 		`local co = coroutine.create(function() while true do redis.call("get", "k") end end) while true do coroutine.resume(co) end`,
 		`table.sort({1, 2, 3}, function() redis.call("get", "k") end)`,
 	} {
-		s, err := Compile(body)
+		s, err := compile(body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,15 +159,15 @@ func TestLimits(t *testing.T) {
 		`local t = {} t[1] = t return t`:                               "returned tables that nest deeper than 128",
 		`local t = {} t[1] = {map = {t}} return t`:                     "returned tables that nest deeper than 128",
 	} {
-		s, err := Compile(body)
+		s, err := compile(body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		limits := Limits{Bytes: 8 << 20, Time: time.Minute}
+		limit := time.Minute
 		if strings.HasPrefix(want, "ran") {
-			limits.Time = 20 * time.Millisecond
+			limit = 20 * time.Millisecond
 		}
-		reply, err := s.Run(t.Context(), Input{Call: answer(keyspace.Number(1)), Limits: limits})
+		reply, err := s.Run(t.Context(), Input{Call: answer(keyspace.Number(1)), Share: Share{Time: limit}, Limits: Limits{Bytes: 8 << 20}})
 		var over *LimitError
 		if !errors.As(err, &over) || !strings.HasPrefix(over.Error(), "ERR script "+want) || !strings.HasSuffix(over.Error(), " script: "+s.SHA()+".") {
 			t.Errorf("%s: %+v %v, want %q", body, reply, err, want)
@@ -179,12 +179,12 @@ func TestLimits(t *testing.T) {
 func TestContext(t *testing.T) {
 	cause := errors.New("the client left")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	s, err := Compile(`while true do pcall(function() redis.pcall("ping") end) end`)
+	s, err := compile(`while true do pcall(function() redis.pcall("ping") end) end`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	call := func([]string) (keyspace.Reply, error) { cancel(cause); return keyspace.OK(), nil }
-	if _, err := s.Run(ctx, Input{Call: call, Limits: Limits{Time: -1, Calls: 1 << 30}}); err != cause {
+	if _, err := s.Run(ctx, Input{Call: call, Share: Share{Time: -1}, Limits: Limits{Calls: 1 << 30}}); err != cause {
 		t.Errorf("%v, want %v", err, cause)
 	}
 }
@@ -219,7 +219,7 @@ func TestRunsLeaveNothingBehind(t *testing.T) {
 
 // A script can be run by many at once.
 func TestConcurrentRuns(t *testing.T) {
-	s, err := Compile(`local t = {} for i = 1, 100 do t[i] = KEYS[1] .. i end table.sort(t) return {t[1], redis.call("get", KEYS[1]), cjson.encode({KEYS[1]}), ("x"):rep(3)}`)
+	s, err := compile(`local t = {} for i = 1, 100 do t[i] = KEYS[1] .. i end table.sort(t) return {t[1], redis.call("get", KEYS[1]), cjson.encode({KEYS[1]}), ("x"):rep(3)}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestConcurrentRuns(t *testing.T) {
 			key := fmt.Sprint("k", i)
 			want := keyspace.List(keyspace.Text(key+"1"), keyspace.Text(key), keyspace.Text(`["`+key+`"]`), keyspace.Text("xxx"))
 			for range 200 {
-				got, err := s.Run(t.Context(), Input{Keys: []string{key}, Call: answer(keyspace.Text(key)), Limits: Limits{Time: -1}})
+				got, err := s.Run(t.Context(), Input{Keys: []string{key}, Call: answer(keyspace.Text(key)), Share: Share{Time: -1}})
 				if err != nil || !same(got, want) {
 					t.Fatalf("%+v %v, want %+v", got, err, want)
 				}
@@ -246,7 +246,7 @@ func TestReadOnly(t *testing.T) {
 	}
 	const refused = "ERR Write commands are not allowed from read-only scripts."
 	for _, name := range []string{"set", "DEL", "publish", "PfCount", "delex"} {
-		s, err := Compile(`return redis.pcall("` + name + `", KEYS[1], "x")`)
+		s, err := compile(`return redis.pcall("` + name + `", KEYS[1], "x")`)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"context"
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
@@ -10,6 +11,8 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/script/lua"
 	"redlock-proxy/commands/script/lua/calls"
+	"redlock-proxy/commands/script/lua/meter"
+	luasyntax "redlock-proxy/commands/script/lua/syntax"
 )
 
 // Script is a compiled script, safe for concurrent use.
@@ -17,7 +20,7 @@ type Script struct {
 	body, sha string
 	chunk     *lua.Chunk
 	readOnly  bool // it declares that it does not write
-	calls     func() calls.Calls
+	calls     calls.Calls
 	derive    sync.Once
 	derived   any
 }
@@ -25,18 +28,42 @@ type Script struct {
 // chunkName is what errors call a script.
 const chunkName = "@user_script"
 
-// Compile compiles a script. The text of an error is Redis' error reply, without its '-'.
-func Compile(body string) (*Script, error) {
-	readOnly, source, err := cutShebang(body)
+// MistakeError says that a script does not compile.
+type MistakeError struct{ reply string }
+
+// Error is Redis' error reply, without its '-'.
+func (e *MistakeError) Error() string { return e.reply }
+
+func mistake(text string) error {
+	return &MistakeError{syntax.OneLine("ERR Error compiling script (new function): " + text)}
+}
+
+// Compile compiles a script. The error is a *MistakeError, a *LimitError, ErrLong or the cause of the end of ctx.
+func Compile(ctx context.Context, body string, share Share) (*Script, error) {
+	s := &Script{body: body, sha: SHA(body)}
+	held, err := share.begin(ctx)
 	if err != nil {
-		return nil, err
+		return nil, limited(err, s.sha)
 	}
-	chunk, err := lua.Compile(source, chunkName)
+	defer held.end()
+	return s, limited(s.compile(held.limits(maxCompiled, smallCompile)), s.sha)
+}
+
+// compile makes the code, and finds what it calls.
+func (s *Script) compile(limits meter.Limits) (err error) {
+	readOnly, source, err := cutShebang(s.body)
 	if err != nil {
-		return nil, errors.New(syntax.OneLine("ERR Error compiling script (new function): " + err.Error()))
+		return &MistakeError{err.Error()}
 	}
-	known := sync.OnceValue(func() calls.Calls { return findCalls(source) })
-	return &Script{body: body, sha: SHA(body), chunk: chunk, readOnly: readOnly, calls: known}, nil
+	m := meter.New(limits, 0)
+	return meter.Protect(func() error {
+		main, err := luasyntax.Parse(&m, source, chunkName)
+		if err != nil {
+			return mistake(err.Error())
+		}
+		s.readOnly, s.chunk, s.calls = readOnly, lua.Assemble(&m, main), calls.Find(&m, main)
+		return nil
+	})
 }
 
 // SHA is what EVALSHA calls a script: the SHA-1 of its body, in hexadecimal digits of lower case.
@@ -55,7 +82,7 @@ func (s *Script) SHA() string { return s.sha }
 func (s *Script) Body() string { return s.body }
 
 // Calls are the commands that the script calls, as far as that can be seen without running it.
-func (s *Script) Calls() calls.Calls { return s.calls() }
+func (s *Script) Calls() calls.Calls { return s.calls }
 
 // Literals are the string literals in the source, in their order.
 func (s *Script) Literals() []string { return s.Calls().Literals }
@@ -72,18 +99,10 @@ func LibraryCalls(code string) (calls.Calls, error) {
 	if !ok {
 		return calls.Calls{}, errors.New("ERR Missing library metadata")
 	}
-	found, err := calls.Find(source, chunkName)
+	m := meter.New(meter.Limits{}, 0)
+	main, err := luasyntax.Parse(&m, source, chunkName)
 	if err != nil {
 		return calls.Calls{}, errors.New(syntax.OneLine("ERR Error compiling function: " + err.Error()))
 	}
-	return found, nil
-}
-
-// findCalls is calls.Find of a source that was compiled.
-func findCalls(source string) calls.Calls {
-	found, err := calls.Find(source, chunkName)
-	if err != nil {
-		return calls.Calls{Hidden: true}
-	}
-	return found
+	return calls.Find(&m, main), nil
 }

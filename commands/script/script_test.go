@@ -1,13 +1,14 @@
 package script
 
 import (
+	"context"
 	"reflect"
 	"testing"
 )
 
 func TestScript(t *testing.T) {
 	const body = "return redis.call('get','foo')"
-	s, err := Compile(body)
+	s, err := compile(body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +26,7 @@ func TestLiterals(t *testing.T) {
 		"#!lua flags=no-writes\nreturn 'x'":     {"x"},
 		"return 1":                              nil,
 	} {
-		s, err := Compile(body)
+		s, err := compile(body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +44,7 @@ func TestFlags(t *testing.T) {
 		"#!lua flags=allow-stale,no-cluster,allow-cross-slot-keys\nreturn 1":      false,
 		"#!lua flags=no-writes 'flags=allow-oom' \"flags=allow-stale\"\nreturn 1": true,
 	} {
-		s, err := Compile(body)
+		s, err := compile(body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,4 +52,9 @@ func TestFlags(t *testing.T) {
 			t.Errorf("%q only reads: %v", body, s.readOnly)
 		}
 	}
+}
+
+// compile compiles without a limit.
+func compile(body string) (*Script, error) {
+	return Compile(context.Background(), body, Share{Time: -1})
 }

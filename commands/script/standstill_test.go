@@ -55,12 +55,12 @@ func waitForASlot(t *testing.T) {
 		}
 		pace.small.giveUp()
 	}()
-	s, err := Compile("return 1")
+	s, err := compile("return 1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	os.Stdout.WriteString("waiting\n")
-	if _, err := s.Run(t.Context(), Input{Pace: pace, Limits: Limits{Time: slotLimit}}); err != nil {
+	if _, err := s.Run(t.Context(), Input{Share: Share{Pace: pace, Time: slotLimit}}); err != nil {
 		t.Fatal(err)
 	}
 	os.Stdout.WriteString("ran\n")

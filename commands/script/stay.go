@@ -3,95 +3,52 @@ package script
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"redlock-proxy/commands/script/lua/meter"
 )
 
-// stay is what one run holds of a Pace: a small slot, or a seat, with or without the lane. It is the meter.Pace of its run.
+// stay is one run from its beginning to its end, and what it holds of its Pace: a small slot, or a
+// seat, with or without the lane. It is the meter.Pace of its run.
 type stay struct {
-	pace                  *Pace
+	Share
 	ctx                   context.Context
-	limit                 time.Duration // for messages
-	until                 time.Time     // zero: for ever
+	watch                 *meter.Watch
+	unwatch               func() // ends the watch for the client to leave; nil where there is none
 	small, seated, onLane bool
 	grew                  bool      // it is, or was to be, a large run
 	full                  bool      // it was refused a seat at once
 	since                 time.Time // of the slice
 }
 
-// stay is for a run with these limits.
-func (p *Pace) stay(ctx context.Context, limits meter.Limits) *stay {
-	s := &stay{pace: p, ctx: ctx, limit: limits.Time}
-	if limits.Time > 0 {
-		s.until = limits.Started.Add(limits.Time)
-	}
-	return s
-}
-
-// errTimeOver is the cause of the end of a wait whose run has no time left.
-var errTimeOver = errors.New("the time of the script is over")
-
-// await waits for a slot, as long as the run has time.
+// await waits for a slot, as long as the run goes on.
 func (s *stay) await(p *slots) error {
 	if p.tryTake() {
 		return nil
 	}
-	ctx, cancel := s.bounded()
-	defer cancel()
+	ctx, done := s.watch.Wait()
+	defer done()
+	defer s.watch.Renew() // what it waited is no part of its slice
 	return p.take(ctx)
-}
-
-// waitSlice is in how large pieces a wait is counted.
-const waitSlice = 50 * time.Millisecond
-
-// bounded ends when the run's time does. Of a standstill of the whole process it counts one slice at the most: whoever had the slot that is
-// waited for could not give it up meanwhile.
-func (s *stay) bounded() (context.Context, context.CancelFunc) {
-	if s.until.IsZero() {
-		return s.ctx, func() {}
-	}
-	ctx, end := context.WithCancelCause(s.ctx)
-	left := s.until.Sub(s.pace.now())
-	slice := func() time.Duration {
-		next := min(left, waitSlice)
-		left -= next
-		return next
-	}
-	var timer *time.Timer
-	timer = time.AfterFunc(time.Hour, func() {
-		switch {
-		case ctx.Err() != nil:
-		case left <= 0:
-			end(errTimeOver)
-		default:
-			timer.Reset(slice())
-		}
-	})
-	timer.Reset(slice()) // not before timer is set
-	return ctx, func() { timer.Stop(); end(nil) }
 }
 
 // busy is the error of a run that found no slot.
 func busy(err error) error {
-	if err == errFull || err == errTimeOver {
+	if err == errFull || errors.Is(err, meter.ErrTime) {
 		return ErrBusy
-	}
-	return err
-}
-
-// overtime is the error of a seated run whose time ended while others had their turn: it had its share.
-func (s *stay) overtime(err error) error {
-	if err == errTimeOver {
-		return fmt.Errorf("%w %v", meter.ErrTime, s.limit)
 	}
 	return err
 }
 
 // enter waits for a slot of a small run.
 func (s *stay) enter() error {
-	if err := s.await(s.pace.small); err != nil {
+	if err := s.watch.Err(); err != nil {
+		return err
+	}
+	if s.Pace == nil {
+		return nil
+	}
+	if err := s.await(s.Pace.small); err != nil {
 		return busy(err)
 	}
 	s.small = true
@@ -100,9 +57,17 @@ func (s *stay) enter() error {
 
 // Grow has the run be a large one.
 func (s *stay) Grow() error {
+	if s.Short {
+		return ErrLong
+	}
 	s.grew = true
+	s.Pace.list(s, true)
 	s.leaveSmall()
-	if err := s.await(s.pace.seated); err != nil {
+	if s.Share.Watch != nil {
+		s.ctx, s.unwatch = s.Share.Watch(s.ctx)
+		s.watch.Follow(s.ctx)
+	}
+	if err := s.await(s.Pace.seated); err != nil {
 		s.full = err == errFull
 		return busy(err)
 	}
@@ -116,53 +81,65 @@ func (s *stay) Pause() error {
 	return s.takeLane()
 }
 
-// takeLane begins a slice, when the lane has rested.
+// takeLane begins a slice, when the lane has rested. A seated run whose time ends while others have
+// their turn had its share.
 func (s *stay) takeLane() error {
-	if err := s.await(s.pace.lane); err != nil {
-		return s.overtime(err)
+	if err := s.await(s.Pace.lane); err != nil {
+		return err
 	}
 	s.onLane = true
-	defer func() { s.since = s.pace.now() }()
-	rest := s.pace.restLeft()
-	if rest <= 0 {
+	defer func() { s.since = s.Pace.now() }()
+	return s.sleep(s.Pace.restLeft())
+}
+
+// sleep waits, as long as the run goes on.
+func (s *stay) sleep(d time.Duration) error {
+	if d <= 0 {
 		return nil
 	}
-	ctx, cancel := s.bounded()
-	defer cancel()
-	return s.overtime(s.pace.sleep(ctx, rest))
+	ctx, done := s.watch.Wait()
+	defer done()
+	return s.Pace.sleep(ctx, d)
 }
 
 // leaveLane ends a slice.
 func (s *stay) leaveLane() {
 	if s.onLane {
-		s.pace.restAfter(s.pace.now().Sub(s.since))
-		s.pace.lane.giveUp()
+		s.Pace.restAfter(s.Pace.now().Sub(s.since))
+		s.Pace.lane.giveUp()
 	}
 	s.onLane = false
 }
 
 func (s *stay) leaveSmall() {
 	if s.small {
-		s.pace.small.giveUp()
+		s.Pace.small.giveUp()
 	}
 	s.small = false
 }
 
-// waitOut keeps a run that was refused a seat for as long as those that may wait for one: else its client would be back at once, and those
-// who are refused would take all slots of small runs.
-func (s *stay) waitOut() {
-	if !s.full || s.until.IsZero() {
-		return
-	}
-	_ = s.pace.sleep(s.ctx, s.until.Sub(s.pace.now()))
-}
-
-// leave gives up all that the run holds.
-func (s *stay) leave() {
+// end gives up all that the run holds, and takes off its allowance what it spent.
+func (s *stay) end() {
 	s.leaveSmall()
 	s.leaveLane()
 	if s.seated {
-		s.pace.seated.giveUp()
+		s.Pace.seated.giveUp()
 	}
 	s.seated = false
+	s.waitOut()
+	if s.unwatch != nil {
+		s.unwatch()
+	}
+	if s.grew {
+		s.Pace.list(s, false)
+	}
+	s.Allowance.spent = s.watch.Stop()
+}
+
+// waitOut keeps a run that was refused a seat for as long as those that may wait for one: else its
+// client would be back at once, and those who are refused would take all slots of small runs.
+func (s *stay) waitOut() {
+	if left, ok := s.watch.Left(); s.full && ok {
+		_ = s.sleep(left)
+	}
 }

@@ -48,7 +48,7 @@ func TestArgumentsOfGoFunctions(t *testing.T) {
 
 // Values of Go become values of Lua.
 func TestValuesFromGo(t *testing.T) {
-	state := NewState(t.Context(), meter.Limits{Bytes: 1000})
+	state := NewState(meter.Limits{Bytes: 1000})
 	list := state.NewArray([]Value{"a", 2.0, true})
 	if list.Len() != 3 || list.Get(2.0) != 2.0 || list.Get(nil) != nil || list.Get(4.0) != nil {
 		t.Errorf("%v", list)
@@ -104,11 +104,12 @@ func TestExtended(t *testing.T) {
 }
 
 func TestLiterals(t *testing.T) {
-	got, err := syntax.Literals(`f("a", 'b', [[c]], x.y, "a") -- "d"`, "@name")
+	m := meter.New(meter.Limits{}, 0)
+	got, err := syntax.Literals(&m, `f("a", 'b', [[c]], x.y, "a") -- "d"`, "@name")
 	if want := []string{"a", "b", "c", "a"}; err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%q %v, want %q", got, err, want)
 	}
-	if _, err := syntax.Literals(`"open`, "@name"); err == nil || err.Error() != `name:1: unfinished string near '<eof>'` {
+	if _, err := syntax.Literals(&m, `"open`, "@name"); err == nil || err.Error() != `name:1: unfinished string near '<eof>'` {
 		t.Error(err)
 	}
 }

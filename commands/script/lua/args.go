@@ -36,7 +36,7 @@ func (c *Call) State() *State { return c.thread.state }
 
 // Fail raises an error with the position of the caller.
 func (c *Call) Fail(format string, args ...any) []Value {
-	c.thread.raise(c.State().Text(c.caller.where() + fmt.Sprintf(format, args...)))
+	c.thread.raise(c.caller.where() + fmt.Sprintf(format, args...))
 	return nil
 }
 

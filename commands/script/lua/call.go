@@ -1,5 +1,7 @@
 package lua
 
+import "redlock-proxy/commands/script/lua/meter"
+
 // Builtin is a function of Go that Lua can call.
 type Builtin struct {
 	run     func(*Call) []Value
@@ -63,7 +65,7 @@ const (
 // enter begins a call that takes depth levels of Go's stack.
 func (t *thread) enter(closure *Closure, at *site, depth int) *Call {
 	m := &t.state.meter
-	m.Step()
+	m.Work(meter.Step)
 	if t.calls >= maxCalls || !m.Fits(depth) {
 		t.overflow("stack overflow")
 	}
@@ -177,7 +179,7 @@ func (t *thread) runClosure(f *Closure, args []Value, at *site) []Value {
 			t.stack = t.stack[:base]
 			break
 		}
-		t.state.meter.Step()
+		t.state.meter.Work(meter.Step)
 		grown := fn.proto.depth - depth
 		t.depth += grown
 		t.state.meter.Nest(grown)

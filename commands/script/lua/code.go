@@ -1,6 +1,9 @@
 package lua
 
-import "redlock-proxy/commands/script/lua/syntax"
+import (
+	"redlock-proxy/commands/script/lua/meter"
+	"redlock-proxy/commands/script/lua/syntax"
+)
 
 // eval is the one value of an expression.
 type eval func(*Call) Value
@@ -27,20 +30,22 @@ type Chunk struct {
 	tokens int
 }
 
-// tokenSize is what a token of a source compiles to, at most, in bytes.
-const tokenSize = 192
-
 // Size is about how many bytes the chunk holds, beside its source.
-func (c *Chunk) Size() int { return c.tokens * tokenSize }
+func (c *Chunk) Size() int { return c.tokens * syntax.TokenSize }
 
-// Compile compiles a source; name is "@" and the name that errors show. The error is a *CompileError.
-func Compile(source, name string) (*Chunk, error) { return compile(syntax.Parse(source, name)) }
-
-func compile(main *syntax.Function, err error) (*Chunk, error) {
+// Compile compiles a source, and charges a meter for it, which may be nil; name is "@" and the name that errors show. The error is a
+// *CompileError.
+func Compile(m *meter.Meter, source, name string) (*Chunk, error) {
+	main, err := syntax.Parse(m, source, name)
 	if err != nil {
 		return nil, err
 	}
-	return &Chunk{newProto(main), main.Tokens}, nil
+	return Assemble(m, main), nil
+}
+
+// Assemble makes the code of a tree.
+func Assemble(m *meter.Meter, main *syntax.Function) *Chunk {
+	return &Chunk{newProto(m, main), main.Tokens}
 }
 
 // proto is a function as code.
@@ -58,12 +63,14 @@ type proto struct {
 
 // coder makes the code of one function.
 type coder struct {
+	meter          *meter.Meter
 	level, deepest int
+	size           int    // of the block so far: see block
 	zero           *Value // constants 0 and -0 are one, as in C Lua: the first
 }
 
-func newProto(f *syntax.Function) *proto {
-	g := &coder{}
+func newProto(m *meter.Meter, f *syntax.Function) *proto {
+	g := &coder{meter: m}
 	p := &proto{
 		source: f.Source, params: len(f.Params), isVararg: f.IsVararg, arg: f.NeedsArg, slots: f.Slots, captures: f.Captures,
 	}
@@ -83,8 +90,10 @@ const (
 	levelDepth = 2
 )
 
-// nest counts a level of the tree; the result leaves it.
+// nest counts a level of the tree, and a node; the result leaves it.
 func (g *coder) nest() func() {
+	g.meter.Work(nodeWork)
+	g.size += nodeWork
 	g.level++
 	g.deepest = max(g.deepest, g.level)
 	return func() { g.level-- }
@@ -136,21 +145,43 @@ func (c *Call) set(l *syntax.Local, v Value) {
 	c.slots[l.Slot] = v
 }
 
-// block runs statements until one does not go on.
+// What running code costs, in bytes gone through: a block or a turn of a loop, and each node of the tree in it.
+const (
+	blockWork = 8
+	nodeWork  = 2
+)
+
+// measured returns what running the code costs that an action makes, without the blocks in it: these are charged for when they are entered.
+func (g *coder) measured(action func()) (size int) {
+	outer := g.size
+	g.size = blockWork
+	action()
+	size, g.size = g.size, outer
+	return size
+}
+
+// block runs statements until one does not go on. Entering it is charged for all of them.
 func (g *coder) block(statements []syntax.Statement) exec {
 	defer g.nest()()
 	code := make([]exec, len(statements))
-	for i, s := range statements {
-		code[i] = g.statement(s)
-	}
+	size := g.measured(func() {
+		for i, s := range statements {
+			code[i] = g.statement(s)
+		}
+	})
 	switch len(code) {
 	case 0:
 		return func(*Call) flow { return goesOn }
 	case 1:
-		return code[0]
+		only := code[0]
+		return func(c *Call) flow {
+			c.thread.state.meter.Work(size)
+			return only(c)
+		}
 	case 2:
 		first, second := code[0], code[1]
 		return func(c *Call) flow {
+			c.thread.state.meter.Work(size)
 			if f := first(c); f != goesOn {
 				return f
 			}
@@ -158,6 +189,7 @@ func (g *coder) block(statements []syntax.Statement) exec {
 		}
 	}
 	return func(c *Call) flow {
+		c.thread.state.meter.Work(size)
 		for _, s := range code {
 			if f := s(c); f != goesOn {
 				return f

@@ -153,12 +153,16 @@ func (g *coder) singles(list []syntax.Expression) evalMany {
 func (g *coder) many(e syntax.Expression) evalMany {
 	call, ok := e.(*syntax.CallExpr)
 	if !ok {
-		return func(c *Call, to []Value) []Value { return append(to, c.extra...) }
+		return func(c *Call, to []Value) []Value {
+			c.thread.state.meter.Work(len(c.extra) * argumentWork)
+			return append(to, c.extra...)
+		}
 	}
 	code := g.call(call)
 	return func(c *Call, to []Value) []Value {
 		c.thread.stack = to
 		results := code(c)
+		c.thread.state.meter.Work(len(results) * argumentWork)
 		return append(to, results...)
 	}
 }
@@ -166,6 +170,7 @@ func (g *coder) many(e syntax.Expression) evalMany {
 // adjusted makes the code of expressions of which exactly n values are wanted.
 func (g *coder) adjusted(list []syntax.Expression, n int) evalMany {
 	values := g.list(list)
+	g.size += n
 	return func(c *Call, to []Value) []Value {
 		base := len(to)
 		to = values(c, to)
@@ -229,7 +234,7 @@ func (g *coder) pushCall(e *syntax.CallExpr) (push eval, at *site) {
 
 // function makes the code that makes a closure.
 func (g *coder) function(f *syntax.Function) eval {
-	p := newProto(f)
+	p := newProto(g.meter, f)
 	return func(c *Call) Value {
 		m := &c.thread.state.meter
 		m.Charge(closureSize + 8*len(p.captures))

@@ -3,6 +3,7 @@ package lua
 import "redlock-proxy/commands/script/lua/syntax"
 
 func (g *coder) statement(s syntax.Statement) exec {
+	g.size += nodeWork
 	switch s := s.(type) {
 	case *syntax.LocalStmt:
 		return g.local(s)
@@ -101,10 +102,12 @@ func (g *coder) ret(s *syntax.ReturnStmt) exec {
 }
 
 func (g *coder) while(s *syntax.LoopStmt) exec {
-	condition, body := g.condition(s.Condition), g.block(s.Body)
+	var condition func(*Call) bool
+	turn := g.measured(func() { condition = g.condition(s.Condition) })
+	body := g.block(s.Body)
 	return func(c *Call) flow {
 		for condition(c) {
-			c.thread.state.meter.Step()
+			c.thread.state.meter.Work(turn)
 			if f := body(c); f == broke {
 				break
 			} else if f != goesOn {
@@ -116,10 +119,12 @@ func (g *coder) while(s *syntax.LoopStmt) exec {
 }
 
 func (g *coder) repeat(s *syntax.LoopStmt) exec {
-	condition, body := g.condition(s.Condition), g.block(s.Body)
+	var condition func(*Call) bool
+	turn := g.measured(func() { condition = g.condition(s.Condition) })
+	body := g.block(s.Body)
 	return func(c *Call) flow {
 		for {
-			c.thread.state.meter.Step()
+			c.thread.state.meter.Work(turn)
 			if f := body(c); f == broke {
 				return goesOn
 			} else if f != goesOn {
@@ -168,7 +173,7 @@ func (g *coder) numericFor(s *syntax.ForStmt) exec {
 		a, b, d := first(c), last(c), by(c)
 		i, limit, step := number(c, a, "initial value"), number(c, b, "limit"), number(c, d, "step")
 		for i = i - step + step; step > 0 && i <= limit || step <= 0 && i >= limit; i += step { // rounded as in C Lua
-			c.thread.state.meter.Step()
+			c.thread.state.meter.Work(blockWork)
 			c.set(l, i)
 			if f := body(c); f == broke {
 				break
@@ -182,7 +187,7 @@ func (g *coder) numericFor(s *syntax.ForStmt) exec {
 
 func (g *coder) genericFor(s *syntax.ForInStmt) exec {
 	values, body := g.adjusted(s.Values, 3), g.block(s.Body)
-	at := &site{"local", forGenerator, s.Line}
+	at, turn := &site{"local", forGenerator, s.Line}, blockWork+len(s.Locals)
 	return func(c *Call) flow {
 		t := c.thread
 		base := len(t.stack)
@@ -190,7 +195,7 @@ func (g *coder) genericFor(s *syntax.ForInStmt) exec {
 		copy(c.slots[s.Hidden:], t.stack[base:])
 		t.stack = t.stack[:base]
 		for {
-			t.state.meter.Step()
+			t.state.meter.Work(turn)
 			c.line = s.Line
 			if !c.advance(s, at) {
 				return goesOn
@@ -263,6 +268,7 @@ func (g *coder) assign(s *syntax.AssignStmt) exec {
 
 // store assigns a value; place begins with the object and the key of an index.
 func (g *coder) store(target syntax.Expression, line int) func(c *Call, place []Value, v Value) {
+	g.size += nodeWork
 	switch e := target.(type) {
 	case *syntax.IndexExpr:
 		at := siteOf(e.Object, line)

@@ -1,9 +1,10 @@
 // Package lua runs Lua 5.1 as the C implementation runs it: the same values, error texts, border of a table with holes and order of
-// pairs. It is made for short scripts of strangers, so a run cannot outgrow its Limits: time, calls, and the bytes it allocates are
-// counted where the language spends them, and a run that exceeds one ends, whatever the script protects with pcall.
+// pairs. It is made for short scripts of strangers, so a run cannot outgrow its Limits: what blocks and library functions do, calls, and the
+// bytes it allocates are counted where the language spends them, and a run that exceeds one ends, or is ended by its Watch, whatever the script
+// protects with pcall. So does compiling.
 //
-//	chunk, err := lua.Compile("return 1 + x", "@name")
-//	state := lua.NewState(ctx, limits)
+//	chunk, err := lua.Compile(m, "return 1 + x", "@name")
+//	state := lua.NewState(limits)
 //	globals := state.NewTable()
 //	state.Set(globals, "x", 2.0)
 //	value, err := state.Run(chunk, globals) // 3.0

@@ -21,6 +21,9 @@ func (e *Error) Error() string { return describe(e.Value) }
 
 // raise ends the call with a value as the error, which pcall can catch.
 func (t *thread) raise(v Value) {
+	if text, ok := v.(string); ok { // names in it may be as long as a source
+		t.state.meter.Charge(len(text))
+	}
 	source, line := t.blamed()
 	panic(&Error{Value: v, Source: source, Line: line})
 }

@@ -102,11 +102,11 @@ func redisPCall(c *Call) []Value {
 
 func (e example) run(t *testing.T) string {
 	t.Helper()
-	chunk, err := Compile(showSource, "@show")
+	chunk, err := compile(showSource, "@show")
 	if err != nil {
 		t.Fatal(err)
 	}
-	state := NewState(t.Context(), meter.Limits{Bytes: 64 << 20})
+	state := NewState(meter.Limits{Bytes: 64 << 20})
 	value, err := state.Run(chunk, exampleGlobals(state, e.chunk()))
 	if err != nil {
 		t.Errorf("%s: %v", e.source, err)

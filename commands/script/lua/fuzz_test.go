@@ -22,18 +22,19 @@ func addExamples(f *testing.F) {
 func FuzzCompile(f *testing.F) {
 	addExamples(f)
 	f.Fuzz(func(t *testing.T, source string) {
-		_, err := Compile(source, "@fuzz")
+		m := meter.New(meter.Limits{}, 0)
+		_, err := compile(source, "@fuzz")
 		var mistake *syntax.CompileError
 		if err != nil && !errors.As(err, &mistake) {
 			t.Fatalf("%q: %v", source, err)
 		}
-		if _, literalsErr := syntax.Literals(source, "@fuzz"); err == nil && literalsErr != nil {
+		if _, literalsErr := syntax.Literals(&m, source, "@fuzz"); err == nil && literalsErr != nil {
 			t.Errorf("%q: compiles, but for Literals %v", source, literalsErr)
 		}
 		if len(source) > 4096 {
 			return
 		}
-		_, byPiece := compile(syntax.ParsePieces(inPieces(source), "@fuzz"))
+		_, byPiece := syntax.ParsePieces(&m, inPieces(source), "@fuzz")
 		if (err == nil) != (byPiece == nil) || err != nil && err.Error() != byPiece.Error() {
 			t.Errorf("%q: %v, byte by byte %v", source, err, byPiece)
 		}
@@ -55,11 +56,11 @@ func inPieces(source string) func() string {
 func FuzzShortPrograms(f *testing.F) {
 	addExamples(f)
 	f.Fuzz(func(t *testing.T, source string) {
-		chunk, err := Compile(source, "@fuzz")
+		chunk, err := compile(source, "@fuzz")
 		if err != nil {
 			return
 		}
-		state := NewState(t.Context(), meter.Limits{Time: 50 * time.Millisecond, Bytes: 2 << 20})
+		state := NewState(meter.Limits{Watch: watched(t, 50*time.Millisecond), Bytes: 2 << 20})
 		_, err = state.Run(chunk, exampleGlobals(state, ""))
 		var raised *Error
 		if err != nil && !errors.As(err, &raised) && !errors.Is(err, meter.ErrTime) && !errors.Is(err, meter.ErrMemory) {

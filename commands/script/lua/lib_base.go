@@ -240,7 +240,8 @@ func baseLoad(c *Call) []Value {
 		}
 		return piece
 	}
-	results := c.compiled(compile(syntax.ParsePieces(more, name)))
+	main, err := syntax.ParsePieces(&c.State().meter, more, name)
+	results := c.compiled(main, err)
 	if failed != nil {
 		return c.Return(nil, failed.Value)
 	}
@@ -258,25 +259,22 @@ func (c *Call) readPiece(reader Value) (string, *Error) {
 	if piece != nil && !ok {
 		return "", &Error{Value: c.caller.where() + "reader function must return a string"}
 	}
-	c.State().meter.Charge(len(text) * (sourceCost + 1))
+	c.State().meter.Charge(len(text))
 	return text, nil
 }
 
-// sourceCost is what a byte of source is charged: its tree and its code.
-const sourceCost = 64
-
 func (c *Call) load(source, name string) []Value {
-	c.State().meter.Charge(len(source) * sourceCost)
-	return c.compiled(Compile(source, name))
+	main, err := syntax.Parse(&c.State().meter, source, name)
+	return c.compiled(main, err)
 }
 
 // compiled is what load and loadstring return.
-func (c *Call) compiled(chunk *Chunk, err error) []Value {
-	if err != nil {
-		return c.Return(nil, err.Error())
-	}
+func (c *Call) compiled(main *syntax.Function, err error) []Value {
 	s := c.State()
-	return c.Return(&Closure{proto: chunk.proto, env: s.globals, address: s.meter.Address()})
+	if err != nil {
+		return c.Return(nil, s.Text(err.Error()))
+	}
+	return c.Return(&Closure{proto: newProto(&s.meter, main), env: s.globals, address: s.meter.Address()})
 }
 
 func (c *Call) optInt32(i, otherwise int) int {

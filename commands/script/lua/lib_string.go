@@ -43,7 +43,7 @@ func stringByte(c *Call) []Value {
 	if to-from+1+c.NArgs() > maxResults {
 		return c.Fail("stack overflow (string slice too long)")
 	}
-	c.State().meter.Steps(max(to-from, 0))
+	c.State().Work(max(to-from, 0) * meter.Step)
 	results := c.thread.results[:0]
 	for i := from; i <= to; i++ {
 		results = append(results, float64(s[i-1]))

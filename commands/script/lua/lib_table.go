@@ -1,6 +1,10 @@
 package lua
 
-import "strings"
+import (
+	"strings"
+
+	"redlock-proxy/commands/script/lua/meter"
+)
 
 var tableLibrary = []Entry{
 	{"concat", tableConcat},
@@ -35,7 +39,7 @@ func tableConcat(c *Call) []Value {
 		}
 		c.State().meter.Charge(len(s) + len(separator))
 		b.WriteString(s)
-		c.State().meter.Step()
+		c.State().meter.Work(meter.Step)
 	}
 	return c.Return(b.String())
 }
@@ -74,7 +78,7 @@ func tableInsert(c *Call) []Value {
 	case 3:
 		position := c.WantInt32(2)
 		for i := max(last, position); i > position; i-- {
-			m.Step()
+			m.Work(meter.Step)
 			c.rawSet(t, float64(i), t.getInt(i-1))
 		}
 		c.rawSet(t, float64(position), c.Arg(3))
@@ -93,7 +97,7 @@ func tableRemove(c *Call) []Value {
 	}
 	removed := t.getInt(position)
 	for i := position; i < last; i++ {
-		c.State().meter.Step()
+		c.State().meter.Work(meter.Step)
 		c.rawSet(t, float64(i), t.getInt(i+1))
 	}
 	c.rawSet(t, float64(last), nil)
@@ -104,7 +108,7 @@ func tableMaxN(c *Call) []Value {
 	t := c.WantTable(1)
 	largest := 0.0
 	for key, _, _ := t.Next(nil); key != nil; key, _, _ = t.Next(key) {
-		c.State().meter.Step()
+		c.State().meter.Work(meter.Step)
 		if n, ok := key.(float64); ok {
 			largest = max(largest, n)
 		}

@@ -1,7 +1,6 @@
 package lua
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -9,6 +8,13 @@ import (
 
 	"redlock-proxy/commands/script/lua/meter"
 )
+
+// watched is a run that has so much time.
+func watched(t *testing.T, limit time.Duration) *meter.Watch {
+	w := (&meter.Watchdog{}).Watch(t.Context(), limit, 0)
+	t.Cleanup(func() { w.Stop() })
+	return w
+}
 
 // What allocates ends at the limit, wherever in the language it is spent, and no pcall keeps it.
 func TestLimitOfBytes(t *testing.T) {
@@ -43,11 +49,9 @@ func TestLimitOfBytes(t *testing.T) {
 	}
 }
 
-// What takes time ends at the limit or with its context, also inside of one function of Go.
+// What takes time ends at the limit or when its watch ends it, also inside of one function of Go.
 func TestLimitOfTime(t *testing.T) {
 	cause := errors.New("the client left")
-	over, cancel := context.WithCancelCause(t.Context())
-	cancel(cause)
 	for _, source := range []string{
 		`while true do end`,
 		`repeat until false`,
@@ -65,15 +69,18 @@ func TestLimitOfTime(t *testing.T) {
 		`local t = {} for i = 1, 1e5 do t[i] = i end while true do table.insert(t, 1, 0) table.remove(t, 1) end`,
 		`local t = {} for i = 1, 3e5 do t[i] = i % 7 end table.sort(t, function(a, b) return a < b end) while true do table.maxn(t) end`,
 	} {
-		if _, err := run(t, source, meter.Limits{Time: 30 * time.Millisecond}, Entry{"pcall", hostPCall}); !errors.Is(err, meter.ErrTime) {
+		if _, err := run(t, source, meter.Limits{Watch: watched(t, 30*time.Millisecond)}, Entry{"pcall", hostPCall}); !errors.Is(err, meter.ErrTime) {
 			t.Errorf("%s: %v", source, err)
 		}
-		chunk, err := Compile(source, "@test")
+		chunk, err := compile(source, "@test")
 		if err != nil {
 			t.Fatal(err)
 		}
-		state := NewState(over, meter.Limits{})
-		if _, err := state.Run(chunk, exampleGlobals(state, "")); err != cause {
+		watch := watched(t, 0)
+		state := NewState(meter.Limits{Watch: watch})
+		globals := exampleGlobals(state, "")
+		watch.End(cause)
+		if _, err := state.Run(chunk, globals); err != cause {
 			t.Errorf("%s: %v, want %v", source, err, cause)
 		}
 	}
@@ -82,7 +89,7 @@ func TestLimitOfTime(t *testing.T) {
 // A chain of operators or indices is bounded too, because it nests in Go.
 func TestLimitOfChains(t *testing.T) {
 	for _, link := range []string{" + x", ".x", "[1]", "()", ":m()", " .. x", " and x", " ^ x", "{}"} {
-		_, err := Compile("return x"+strings.Repeat(link, 100000), "@test")
+		_, err := compile("return x"+strings.Repeat(link, 100000), "@test")
 		if err == nil || !strings.HasSuffix(err.Error(), "chunk has too many syntax levels") {
 			t.Errorf("%s: %.100v", link, err)
 		}

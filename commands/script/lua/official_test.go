@@ -64,11 +64,11 @@ func runOfficial(t *testing.T, dir, name string) {
 	if name == "big" { // it yields now and then
 		source = "return coroutine.wrap(function() " + source + "\nend)()"
 	}
-	chunk, err := Compile(source, "@"+name+".lua")
+	chunk, err := compile(source, "@"+name+".lua")
 	if err != nil {
 		t.Fatal(err)
 	}
-	state := NewState(t.Context(), meter.Limits{Time: 10 * time.Minute})
+	state := NewState(meter.Limits{Watch: watched(t, 10*time.Minute)})
 	if _, err := state.Run(chunk, officialGlobals(state, dir)); err != nil {
 		t.Error(err)
 	}

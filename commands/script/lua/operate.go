@@ -36,7 +36,8 @@ var indexHash = hashString("__index")
 
 // index is object[key]. at says where and what the object is called.
 func (t *thread) index(object, key Value, at *site) Value {
-	for range maxMetaLoop {
+	for hops := range maxMetaLoop {
+		t.state.meter.Work(hops * placeWork)
 		var handler Value
 		if table, ok := object.(*Table); ok {
 			v := table.Get(key)
@@ -62,7 +63,8 @@ func (t *thread) index(object, key Value, at *site) Value {
 
 // setIndex is object[key] = value.
 func (t *thread) setIndex(object, key, value Value, at *site) {
-	for range maxMetaLoop {
+	for hops := range maxMetaLoop {
+		t.state.meter.Work(hops * placeWork)
 		var handler Value
 		if table, ok := object.(*Table); ok {
 			t.checkWritable(table, key, at)

@@ -1,5 +1,7 @@
 package lua
 
+import "redlock-proxy/commands/script/lua/meter"
+
 // tableSort sorts by C Lua's steps, since the order of equal elements, and what a comparison sees that is not an order, depend on them.
 func tableSort(c *Call) []Value {
 	s := sorter{call: c, table: c.WantTable(1)}
@@ -26,7 +28,7 @@ func (s *sorter) swap(i, j int, a, b Value) {
 
 func (s *sorter) less(a, b Value) bool {
 	t := s.call.thread
-	t.state.meter.Step()
+	t.state.meter.Work(meter.Step)
 	if s.order != nil {
 		return Truth(first(t.goCall(s.order, a, b)))
 	}

@@ -1,10 +1,6 @@
 package lua
 
-import (
-	"context"
-
-	"redlock-proxy/commands/script/lua/meter"
-)
+import "redlock-proxy/commands/script/lua/meter"
 
 // State is one run. It belongs to one goroutine and is used once.
 type State struct {
@@ -19,13 +15,13 @@ type State struct {
 	main       thread
 }
 
-// NewState prepares a run. ctx ends it as the limits do.
-func NewState(ctx context.Context, limits meter.Limits) *State {
+// NewState prepares a run.
+func NewState(limits meter.Limits) *State {
 	s := &State{strings: standard.stringMeta}
 	if limits.Depth == 0 || limits.Depth > maxDepth {
 		limits.Depth = maxDepth
 	}
-	s.meter = meter.New(ctx, limits, firstAddress)
+	s.meter = meter.New(limits, firstAddress)
 	s.main.state = s
 	return s
 }
@@ -61,8 +57,8 @@ func (s *State) Work(bytes int) { s.meter.Work(bytes) }
 // Text counts a string that is about to be given to Lua, and returns it.
 func (s *State) Text(text string) string { return s.meter.Text(text) }
 
-// Run executes a chunk with these global variables, and returns its first value. The error is an *Error, ErrTime, ErrMemory, the cause
-// of the end of ctx, or what a Go function ended the run with (Call.Abort).
+// Run executes a chunk with these global variables, and returns its first value. The error is an *Error, ErrMemory, what its
+// Watch was ended with, such as ErrTime, or what a Go function ended the run with (Call.Abort).
 func (s *State) Run(chunk *Chunk, globals *Table) (value Value, err error) {
 	s.globals = globals
 	defer s.endCoroutines()

@@ -1,7 +1,6 @@
 package lua
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -13,21 +12,28 @@ import (
 
 func run(t *testing.T, source string, limits meter.Limits, globals ...Entry) (Value, error) {
 	t.Helper()
-	chunk, err := Compile(source, "@test")
+	chunk, err := compile(source, "@test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	state := NewState(t.Context(), limits)
+	state := NewState(limits)
 	shared := NewBuilder().Table(append(Standard(), globals...)...)
 	return state.Run(chunk, state.NewGlobals(shared, 0))
 }
 
+// compile compiles without a limit.
+func compile(source, name string) (*Chunk, error) {
+	m := meter.New(meter.Limits{}, 0)
+	return Compile(&m, source, name)
+}
+
 func ExampleState_Run() {
-	chunk, err := Compile("return 1 + x", "@name")
+	m := meter.New(meter.Limits{}, 0)
+	chunk, err := Compile(&m, "return 1 + x", "@name")
 	if err != nil {
 		panic(err)
 	}
-	state := NewState(context.Background(), meter.Limits{})
+	state := NewState(meter.Limits{})
 	globals := state.NewTable()
 	state.Set(globals, "x", 2.0)
 	fmt.Println(state.Run(chunk, globals))

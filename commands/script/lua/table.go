@@ -196,6 +196,7 @@ func (t *Table) freePlace() int {
 
 // rehash makes room for one more key: the array part becomes the largest that is more than half in use.
 func (t *Table) rehash(m *meter.Meter, extra Value) {
+	t.pay(len(t.array) + len(t.nodes))
 	var counts [maxArrayBits + 1]int // of keys in (2^(i-1), 2^i]
 	used := 0
 	count := func(key Value) {
@@ -304,6 +305,7 @@ func (t *Table) Len() int {
 		low, high = high, high*2
 		if high > 1<<31-1 {
 			for n = 1; t.getInt(n) != nil; n++ {
+				t.pay(1)
 			}
 			return n - 1
 		}

@@ -91,7 +91,7 @@ func TestRemovalDuringPairs(t *testing.T) {
 
 // An index far away takes no more room than another.
 func TestSparseIndex(t *testing.T) {
-	m := meter.New(t.Context(), meter.Limits{}, 0)
+	m := meter.New(meter.Limits{}, 0)
 	table := &Table{}
 	for i := range 20 {
 		table.set(&m, math.Ldexp(1000, i), true)

@@ -1,6 +1,9 @@
 package calls
 
-import "redlock-proxy/commands/script/lua/syntax"
+import (
+	"redlock-proxy/commands/script/lua/meter"
+	"redlock-proxy/commands/script/lua/syntax"
+)
 
 // Site is a place in a source where redis.call or redis.pcall is called: for each argument what it may be. Rest says that any
 // number of others may follow, and what these may be.
@@ -18,36 +21,28 @@ type Calls struct {
 	Literals []string
 }
 
-// Find finds the calls of commands in a source. The analysis does not follow the order of what is done: a variable may hold all
-// that is assigned to one of its name anywhere. The error is a *CompileError.
-func Find(source, name string) (Calls, error) {
-	literals, err := syntax.Literals(source, name)
-	if err != nil {
-		return Calls{}, err
-	}
-	main, err := syntax.Parse(source, name)
-	if err != nil {
-		return Calls{}, err
-	}
-	f := &finder{assigned: map[string][]syntax.Expression{}}
+// Find finds the calls of commands in a source, given as its tree, and charges a meter for it. The analysis does not follow the order of what
+// is done: a variable may hold all that is assigned to one of its name anywhere.
+func Find(m *meter.Meter, main *syntax.Function) Calls {
+	f := &finder{meter: m, assigned: map[string][]syntax.Expression{}}
 	f.walk = walker{statement: f.assign, expression: f.register}
 	f.walk.statements(main.Body)
 	f.walk = walker{statement: f.mutates, expression: f.use}
 	f.walk.statements(main.Body)
-	if f.Literals = literals; f.compiles {
-		f.Literals = nested(literals, name)
+	if f.Literals = main.Literals; f.compiles {
+		f.Literals = nested(m, main.Literals, main.Source)
 	}
-	return f.Calls, nil
+	return f.Calls
 }
 
 // nested are literals with those that are in them, of which each may be code. Where that is much, the innermost ones are missing.
-func nested(literals []string, name string) []string {
+func nested(m *meter.Meter, literals []string, name string) []string {
 	read := 0
 	for i := 0; i < len(literals); i++ {
 		if read += len(literals[i]); read > maxSteps {
 			break
 		}
-		if inner, err := syntax.Literals(literals[i], name); err == nil {
+		if inner, err := syntax.Literals(m, literals[i], name); err == nil {
 			literals = append(literals, inner...)
 		}
 	}
@@ -60,6 +55,7 @@ type finder struct {
 	assigned map[string][]syntax.Expression
 	compiles bool // code, when it runs
 	walk     walker
+	meter    *meter.Meter
 	steps    int
 }
 
@@ -184,6 +180,9 @@ func callback(args []syntax.Expression) syntax.Expression {
 // isCallback reports whether a function is registered as a Redis function.
 func (f *finder) isCallback(fn *syntax.Function) bool {
 	for _, e := range f.assigned[registered] {
+		if !f.step() {
+			return false
+		}
 		for _, e := range f.origins(e) {
 			if known, ok := e.(*syntax.FunctionExpr); ok && known.Function == fn {
 				return true
@@ -197,8 +196,12 @@ func (f *finder) isCallback(fn *syntax.Function) bool {
 const maxSteps = 1 << 18
 
 // step reports whether there is still work to be done.
-func (f *finder) step() bool {
-	if f.steps++; f.steps > maxSteps {
+func (f *finder) step() bool { return f.spend(1) }
+
+// spend is step of so many steps: what is copied counts, too.
+func (f *finder) spend(steps int) bool {
+	f.meter.Work(steps * meter.Step)
+	if f.steps += steps; f.steps > maxSteps {
 		f.Hidden = true
 	}
 	return f.steps <= maxSteps

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"redlock-proxy/commands/script/lua/meter"
+	"redlock-proxy/commands/script/lua/syntax"
 )
 
 // spelled shows what the first call's second word, its key, may be.
@@ -29,6 +32,16 @@ func spelled(c Calls) string {
 	return strings.Join(all, " ")
 }
 
+// find finds the calls in a source.
+func find(source string) (Calls, error) {
+	m := meter.New(meter.Limits{}, 0)
+	main, err := syntax.Parse(&m, source, "@x")
+	if err != nil {
+		return Calls{}, err
+	}
+	return Find(&m, main), nil
+}
+
 func TestFindCalls(t *testing.T) {
 	for source, want := range map[string]string{
 		"redis.call('get', KEYS[1])":                                           "KEYS1",
@@ -50,7 +63,7 @@ func TestFindCalls(t *testing.T) {
 		"local function f(k, a) redis.call('get', k[1]) end redis.register_function{function_name='f', callback=f}": "KEYS1",
 		"local function g(k) redis.call('get', k[1]) end redis.register_function('f', function(keys) g({'x'}) end)": "?",
 	} {
-		calls, err := Find(source, "@x")
+		calls, err := find(source)
 		if got := spelled(calls); err != nil || got != want {
 			t.Errorf("%s\n got %q, %v\nwant %q", source, got, err, want)
 		}
@@ -65,7 +78,7 @@ func TestLiteralsInCode(t *testing.T) {
 		`return redis.call('set', KEYS[1], "redis.call('set', 'k', 1)")`: `["set" "redis.call('set', 'k', 1)"]`,
 		`return loadstring("'")`:                                         `["'"]`,
 	} {
-		calls, err := Find(source, "@x")
+		calls, err := find(source)
 		if got := fmt.Sprintf("%q", calls.Literals); err != nil || got != want {
 			t.Errorf("%s\n got %s, %v\nwant %s", source, got, err, want)
 		}
@@ -74,7 +87,7 @@ func TestLiteralsInCode(t *testing.T) {
 	for i := range 200 {
 		deep = "f[" + strings.Repeat("=", i) + "[" + deep + "]" + strings.Repeat("=", i) + "]"
 	}
-	if calls, err := Find("load("+deep+")", "@x"); err != nil || len(calls.Literals) == 0 || len(calls.Literals) > 200 {
+	if calls, err := find("load(" + deep + ")"); err != nil || len(calls.Literals) == 0 || len(calls.Literals) > 200 {
 		t.Errorf("%d literals, %v", len(calls.Literals), err)
 	}
 }
@@ -87,7 +100,7 @@ func TestFindCallsIsBounded(t *testing.T) {
 	}
 	many := strings.Repeat("x = y y = x redis.call('get', x .. y)\n", 5000)
 	for _, source := range []string{chain.String() + "redis.call('get', v0)", many} {
-		calls, err := Find(source, "@x")
+		calls, err := find(source)
 		if err != nil {
 			t.Error(err)
 		}

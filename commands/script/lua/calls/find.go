@@ -3,6 +3,7 @@ package calls
 import (
 	"slices"
 
+	"redlock-proxy/commands/script/lua/meter"
 	"redlock-proxy/commands/script/lua/syntax"
 )
 
@@ -39,6 +40,7 @@ func isGlobal(e syntax.Expression, names ...string) bool {
 
 // use looks at an expression where it stands: a call of a command is noted, and so is whatever may lead to calls that cannot be seen.
 func (f *finder) use(e syntax.Expression, p place) {
+	f.meter.Work(meter.Step)
 	if call, ok := e.(*syntax.CallExpr); ok {
 		if f.calls(call.Function) && call.Method == "" {
 			f.note(call.Args)

@@ -87,7 +87,7 @@ func (f *finder) held(name string, depth int) []Shape {
 	var all []Shape
 	for _, value := range values {
 		all = append(all, f.shapes(value, depth+1)...)
-		if len(all) > maxShapes {
+		if len(all) > maxShapes || !f.spend(len(all)) {
 			return unseen
 		}
 	}
@@ -98,6 +98,9 @@ func (f *finder) operation(e *syntax.BinaryExpr, depth int) []Shape {
 	left, right := f.shapes(e.Left, depth+1), f.shapes(e.Right, depth+1)
 	switch {
 	case e.Operator == syntax.Or || e.Operator == syntax.And:
+		if !f.spend(len(left) + len(right)) {
+			return unseen
+		}
 		return append(append([]Shape{}, left...), right...)
 	case e.Operator != syntax.Concat || len(left)*len(right) > maxShapes:
 		return unseen
@@ -105,7 +108,7 @@ func (f *finder) operation(e *syntax.BinaryExpr, depth int) []Shape {
 	var all []Shape
 	for _, l := range left {
 		for _, r := range right {
-			if len(l)+len(r) > maxShapeParts {
+			if len(l)+len(r) > maxShapeParts || !f.spend(len(l)+len(r)) {
 				return unseen
 			}
 			all = append(all, append(append(Shape{}, l...), r...))

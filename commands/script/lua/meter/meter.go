@@ -1,45 +1,39 @@
 package meter
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"time"
 )
 
 // Limits bound a run. A zero is no limit.
 type Limits struct {
-	// Time is how long a run may take, the calls of Go functions included.
-	Time time.Duration
 	// Bytes is what strings, tables, closures and coroutines of a run may add up to. What is freed on the way counts as well, so it
 	// also bounds what is held at once.
 	Bytes int
 	// Depth is how deep calls may nest, in levels of Go calls, of some 50 bytes of stack each; zero, or more than 300,000, is that.
 	Depth int
-	// Started is when Time began; the zero time is the beginning of the run.
-	Started time.Time
+	// Watch ends the run, and bounds its time; nil: nothing does.
+	Watch *Watch
 	// Pace has the run share the machine with others; nil has it run on.
 	Pace Pace
+	// Small is what the run may come to before it is a large one, for its Pace.
+	Small Small
 }
 
 // Pace lets a run go on, and may have it wait before. An error ends the run, whatever in it is protected.
 type Pace interface {
-	// Grow is called once, before a run becomes larger than SmallSteps, SmallBytes or SmallDepth allow.
+	// Grow is called once, before a run becomes larger than Small allows, or when it has run for a whole slice of time.
 	Grow() error
-	// Pause is called after every slice of a run that has grown.
+	// Pause is called after every slice of a run that has grown, by what it was charged and by time.
 	Pause() error
 }
 
-// What a small run may come to: in steps, each of them a call or a turn of a loop, or 16 bytes gone through; in bytes, as they count for
-// Limits; and in levels of Go calls. Lock scripts take a twentieth of that.
-const (
-	SmallSteps = 5_000
-	SmallBytes = 64 << 10
-	SmallDepth = 3_000
-)
+// Small is what a small run may come to: in steps, each of them the cost of a call; in bytes, as they count for Limits; and in levels of Go
+// calls.
+type Small struct{ Steps, Bytes, Depth int }
 
-// sliceChecks is the length of a slice of a large run: 10,000 steps take some 500 µs.
-const sliceChecks = 10
+// sliceSteps is the length of a slice of a large run: that many steps take some 500 µs.
+const sliceSteps = 10_000
 
 // Reasons for the end of a run, wrapped with the limit.
 var (
@@ -49,89 +43,67 @@ var (
 
 // Meter counts what a run spends. A nil meter counts nothing.
 type Meter struct {
-	ctx      context.Context
 	limits   Limits
-	started  time.Time
-	fuel     int // bytes until the clock is read again
+	watch    *Watch
+	fuel     int // bytes until the run grows, or its slice is over
 	bytes    int
 	depth    int // of calls in all coroutines, in levels of Go calls
 	lastAddr uint32
-	pace     pacing
+	small    bool // the run has a Pace, and has not grown yet
 }
 
-// pacing is how a run keeps to its Pace.
-type pacing struct {
-	small  bool // the run has a Pace, and has not grown yet
-	checks int  // since it began or grew
-}
-
-// stepBytes is how many bytes are gone through in the time of a step.
-const stepBytes = 16
-
-// fuelPerCheck is a compromise: reading the clock costs as much as some ten steps, and a thousand steps take some 50 µs.
-const fuelPerCheck = 1000 * stepBytes
+// Step is what a call costs, in bytes gone through.
+const Step = 16
 
 // New begins to count; the objects of the run get the numbers after lastAddress.
-func New(ctx context.Context, limits Limits, lastAddress uint32) Meter {
-	m := Meter{ctx: ctx, limits: limits, fuel: fuelPerCheck, lastAddr: lastAddress}
-	m.pace.small = limits.Pace != nil
-	if m.started = limits.Started; limits.Time > 0 && limits.Started.IsZero() {
-		m.started = time.Now()
+func New(limits Limits, lastAddress uint32) Meter {
+	m := Meter{limits: limits, watch: limits.Watch, fuel: sliceSteps * Step, lastAddr: lastAddress, small: limits.Pace != nil}
+	if m.small {
+		m.fuel = limits.Small.Steps * Step
+	}
+	if m.watch == nil {
+		m.watch = &Watch{} // which nobody raises
 	}
 	return m
 }
 
-// Step is called once per call and turn of a loop.
-func (m *Meter) Step() {
-	if m.fuel -= stepBytes; m.fuel < 0 {
-		m.check()
-	}
-}
-
-// Steps charges Go code that does as much as so many steps.
-func (m *Meter) Steps(n int) { m.Work(n * stepBytes) }
-
-// Work charges Go code that is about to go through so many bytes.
+// Work charges code that is about to go through so many bytes, or to do as much. It is the one place where a run ends, or lets others run.
 func (m *Meter) Work(n int) {
-	if m.fuel -= n; m.fuel < 0 {
+	if m.fuel -= n; m.fuel < 0 || m.watch.raised.Load() != 0 {
 		m.check()
 	}
 }
 
-// check ends the run if its time is over. What was charged at once may be worth several checks.
+// check ends the run if its watch says so; else its slice is over.
 func (m *Meter) check() {
-	m.pace.checks += 1 - m.fuel/fuelPerCheck
-	m.fuel = fuelPerCheck
-	if m.ctx.Err() != nil {
-		panic(Ended{context.Cause(m.ctx)})
+	if m.watch.raised.Load() != 0 {
+		m.obey(m.watch.Err())
 	}
-	if m.limits.Time > 0 && time.Since(m.started) > m.limits.Time {
-		panic(Ended{fmt.Errorf("%w %v", ErrTime, m.limits.Time)})
-	}
-	m.share()
-}
-
-// share has the run grow, or pause, when it is time.
-func (m *Meter) share() {
 	switch {
-	case m.limits.Pace == nil:
-	case m.pace.small:
-		if m.pace.checks >= SmallSteps*stepBytes/fuelPerCheck {
-			m.grow()
-		}
-	case m.pace.checks >= sliceChecks:
-		m.pace.checks = 0
+	case m.small:
+		m.grow()
+	case m.limits.Pace != nil:
 		m.obey(m.limits.Pace.Pause())
 	}
+	m.renew()
 }
 
 // grow has a small run become a large one.
 func (m *Meter) grow() {
-	m.pace = pacing{}
+	m.small = false
 	m.obey(m.limits.Pace.Grow())
+	m.renew()
 }
 
-// obey ends the run where its Pace says so.
+// renew begins a slice.
+func (m *Meter) renew() {
+	m.fuel = sliceSteps * Step
+	if m.limits.Watch != nil {
+		m.watch.Renew()
+	}
+}
+
+// obey ends the run if there is an error.
 func (m *Meter) obey(err error) {
 	if err != nil {
 		panic(Ended{err})
@@ -146,7 +118,7 @@ func (m *Meter) Charge(n int) {
 	if n < 0 || m.limits.Bytes > 0 && n > m.limits.Bytes-m.bytes {
 		panic(Ended{fmt.Errorf("%w %d bytes", ErrMemory, m.limits.Bytes)})
 	}
-	if m.pace.small && m.bytes+n > SmallBytes {
+	if m.small && m.bytes+n > m.limits.Small.Bytes {
 		m.grow()
 	}
 	m.bytes += n
@@ -167,7 +139,7 @@ func (m *Meter) Fits(levels int) bool { return m.depth+levels <= m.limits.Depth 
 
 // Deepens has a small run become a large one if it is about to nest so much deeper than those may.
 func (m *Meter) Deepens(levels int) {
-	if m.pace.small && m.depth+levels > SmallDepth {
+	if m.small && m.depth+levels > m.limits.Small.Depth {
 		m.grow()
 	}
 }
@@ -182,6 +154,20 @@ func (m *Meter) Spent() int { return m.bytes }
 func (m *Meter) Address() uint32 {
 	m.lastAddr += 16
 	return m.lastAddr
+}
+
+// Protect runs f, and returns its error, or what ended it.
+func Protect(f func() error) (err error) {
+	defer func() {
+		switch problem := recover().(type) {
+		case nil:
+		case Ended:
+			err = problem.Err
+		default:
+			panic(problem)
+		}
+	}()
+	return f()
 }
 
 // Ended is the panic that ends a run and that no pcall catches.

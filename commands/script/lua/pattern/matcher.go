@@ -50,8 +50,12 @@ func (m *Matcher) Anchor() bool {
 	return true
 }
 
+// matchWork is what beginning at a place costs, in bytes gone through.
+const matchWork = 8
+
 // Match matches the whole pattern at a place, and returns the end.
 func (m *Matcher) Match(s int) (end int, ok bool) {
+	m.meter.Work(matchWork) // an empty pattern has no other step
 	m.spans = m.spans[:0]
 	end = m.match(s, 0)
 	return end, end >= 0
@@ -64,7 +68,7 @@ func (m *Matcher) match(s, p int) int {
 	}
 	defer func() { m.depth-- }()
 	for s >= 0 && p < len(m.pattern) {
-		m.meter.Step()
+		m.meter.Work(meter.Step)
 		switch c := m.pattern[p]; {
 		case c == '(':
 			if p+1 < len(m.pattern) && m.pattern[p+1] == ')' {

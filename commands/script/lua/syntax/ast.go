@@ -143,7 +143,9 @@ type Function struct {
 	Captures []Capture
 	Slots    int
 	Source   string
-	Tokens   int // of the whole source, where this is the main program
+	// Of the whole source, where this is the main program: how many tokens there are, and the string literals in their order.
+	Tokens   int
+	Literals []string
 }
 
 // Capture is where a function finds a variable of a function around it, when it is made.

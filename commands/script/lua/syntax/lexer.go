@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"redlock-proxy/commands/script/lua/clib"
+	"redlock-proxy/commands/script/lua/meter"
 )
 
 // lexer cuts a source into tokens.
@@ -15,14 +16,19 @@ type lexer struct {
 	// tokenStart is where the last token began.
 	tokenStart int
 	tokens     int
+	literals   []string
+	meter      *meter.Meter // nil: nothing is charged
 	// more gives the next piece of a source that comes in pieces, empty at its end; nil if all of it is there.
 	more   func() string
 	pieces strings.Builder
 }
 
-func newLexer(source, name string) *lexer {
-	return &lexer{source: source, name: name, line: 1}
+func newLexer(m *meter.Meter, source, name string) *lexer {
+	return &lexer{source: source, name: name, line: 1, meter: m}
 }
+
+// TokenSize is what a token of a source compiles to, at most, in bytes: its part of the tree and of the code.
+const TokenSize = 192
 
 // end is the character behind the source. A zero byte in it is none.
 const end = -1
@@ -73,13 +79,23 @@ func (l *lexer) scan() token {
 		case c == '-' && l.peek(1) == '-':
 			l.skipComment()
 		default:
-			l.tokenStart = l.at
-			l.tokens++
-			t := l.word(byte(c))
-			l.peek(0)
-			return t
+			return l.tokenAt(byte(c))
 		}
 	}
+}
+
+// tokenAt is the token that begins at this place, charged for all that is made of it.
+func (l *lexer) tokenAt(c byte) token {
+	l.meter.Work(l.at - l.tokenStart) // what was read since the last one began
+	l.tokenStart = l.at
+	l.tokens++
+	l.meter.Charge(TokenSize)
+	t := l.word(c)
+	if t.kind == tkString {
+		l.literals = append(l.literals, t.text)
+	}
+	l.peek(0)
+	return t
 }
 
 func (l *lexer) skipComment() {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"redlock-proxy/commands/script/lua/clib"
+	"redlock-proxy/commands/script/lua/meter"
 )
 
 // parser makes the tree of a chunk, by the grammar and with the messages of C Lua.
@@ -16,14 +17,14 @@ type parser struct {
 	levels   int
 }
 
-// Parse reads a source; name is "@" and the name that errors show. The error is a *CompileError.
-func Parse(source, name string) (main *Function, err error) {
-	return parseAll(newLexer(source, name))
+// Parse reads a source, and charges a meter for it, which may be nil; name is "@" and the name that errors show. The error is a *CompileError.
+func Parse(m *meter.Meter, source, name string) (main *Function, err error) {
+	return parseAll(newLexer(m, source, name))
 }
 
 // ParsePieces reads a source of which more gives the next piece, empty at its end. The error is a *CompileError.
-func ParsePieces(more func() string, name string) (main *Function, err error) {
-	l := newLexer("", name)
+func ParsePieces(m *meter.Meter, more func() string, name string) (main *Function, err error) {
+	l := newLexer(m, "", name)
 	l.more = more
 	return parseAll(l)
 }
@@ -37,7 +38,7 @@ func parseAll(l *lexer) (main *Function, err error) {
 	s.Body = p.chunk()
 	p.want(tkEOF)
 	main = p.closeFunction()
-	main.Tokens = l.tokens
+	main.Tokens, main.Literals = l.tokens, l.literals
 	return main, nil
 }
 

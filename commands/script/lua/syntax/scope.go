@@ -81,7 +81,7 @@ func (p *parser) block(parse func()) {
 
 // variable is what a name means here.
 func (p *parser) variable(name string, line int) Expression {
-	if l := p.scope.lookup(name); l != nil {
+	if l := p.lookup(p.scope, name); l != nil {
 		return &LocalExpr{l}
 	}
 	if i := p.capture(p.scope, name); i >= 0 {
@@ -90,7 +90,8 @@ func (p *parser) variable(name string, line int) Expression {
 	return &GlobalExpr{name, line}
 }
 
-func (s *scope) lookup(name string) *Local {
+func (p *parser) lookup(s *scope, name string) *Local {
+	p.meter.Work(len(s.visible))
 	for i := len(s.visible) - 1; i >= 0; i-- {
 		if s.visible[i].Name == name {
 			return s.visible[i]
@@ -105,7 +106,7 @@ func (p *parser) capture(s *scope, name string) int {
 		return -1
 	}
 	c := Capture{}
-	if l := s.outer.lookup(name); l != nil {
+	if l := p.lookup(s.outer, name); l != nil {
 		l.Captured = true
 		c.FromLocal, c.Index = true, l.Slot
 	} else if c.Index = p.capture(s.outer, name); c.Index < 0 {

@@ -3,6 +3,8 @@ package syntax
 import (
 	"fmt"
 	"strconv"
+
+	"redlock-proxy/commands/script/lua/meter"
 )
 
 // token is a word of the source. Signs of one character are their own code, as in C Lua.
@@ -73,18 +75,13 @@ func (k Kind) String() string {
 	return string([]byte{byte(k)})
 }
 
-// Literals are the string literals of a source in their order, repetitions included. The error is a *CompileError.
-func Literals(source, name string) (literals []string, err error) {
+// Literals returns the string literals of a source in their order, repetitions included. The error is a *CompileError.
+func Literals(m *meter.Meter, source, name string) (literals []string, err error) {
 	defer catchMistake(&err)
-	l := newLexer(source, name)
-	for {
-		switch t := l.scan(); t.kind {
-		case tkString:
-			literals = append(literals, t.text)
-		case tkEOF:
-			return literals, nil
-		}
+	l := newLexer(m, source, name)
+	for l.scan().kind != tkEOF {
 	}
+	return l.literals, nil
 }
 
 // catchMistake turns the panic of a lexer or parser into its error.

@@ -1,0 +1,151 @@
+package script
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"strings"
+)
+
+// adversary writes programs that do not end by themselves, and do in each turn of a loop as much as
+// they can of what may cost nothing: long blocks, tables of odd shapes, builtins with long
+// arguments, metatables. They are at most maxProgram long.
+type adversary struct {
+	*rand.Rand
+	room int // how many bytes may still be written
+}
+
+const maxProgram = 1 << 20
+
+func (a *adversary) oneOf(texts ...string) string { return texts[a.IntN(len(texts))] }
+
+// program is a whole one. ARGV[1] is a long text.
+func (a *adversary) program() string {
+	a.room = 1 << (8 + a.IntN(13)) // small ones find other mistakes than large ones
+	a.room = min(a.room, maxProgram) - 2000
+	var b strings.Builder
+	b.WriteString("local s, n, x, y, z = ARGV[1], 0 local t, u = {}, {}\n")
+	for range a.IntN(3) {
+		b.WriteString(a.tables() + "\n")
+	}
+	b.WriteString("local function f(...) " + a.block(2) + " return ... end\n")
+	body := a.block(4)
+	switch a.IntN(5) {
+	case 0:
+		b.WriteString("while true do " + body + " end")
+	case 1:
+		b.WriteString("local function g(...) pcall(function(...) " + body + " end) return g() end g()")
+	case 2:
+		b.WriteString("local go = coroutine.wrap(function(...) while true do pcall(function(...) " + body + " end) coroutine.yield() end end) while true do go() end")
+	default:
+		b.WriteString("while true do pcall(function(...) " + body + " end) end")
+	}
+	if b.Len() > maxProgram {
+		return "while true do end"
+	}
+	return b.String()
+}
+
+// tables has t or u take a shape.
+func (a *adversary) tables() string {
+	return strings.ReplaceAll(a.oneOf(
+		"for i = 1, N do t[i] = i end",
+		"for i = 1, N do t['k' .. i] = i end for k in pairs(t) do t[k] = nil end for i = 1, N / 2 do t[i] = i end for i = 0, 32 do t[2 ^ i] = i end",
+		"for i = 1, N do t[i] = i end for i = 1, N do t[i] = nil end",
+		"for i = 1, N / 64 do u[('x'):rep(64) .. i .. ('x'):rep(300)] = i end",
+		"for i = 1, 90 do t = setmetatable({}, {__index = t, __newindex = u}) end",
+		"for i = 1, 90 do t = setmetatable({}, {__index = function(_, k) return k end, __call = tostring, __concat = function(p) return p end}) end",
+		"for i = 1, N % 8000 do u[i] = s end",
+		"for i = 1, N do u[i] = i * 7919 % 1009 end",
+		"setmetatable(u, {__lt = function() return true end, __eq = rawequal, __add = function(p) return p end, __tostring = function() return s end})",
+		"for i = 1, N % 500 do u = {u} end",
+	), "N", strconv.Itoa(1<<a.IntN(16)))
+}
+
+// block is some statements, or one many times.
+func (a *adversary) block(depth int) string {
+	one := a.statement(depth) + " "
+	if most := a.room / len(one); most > 1 && a.IntN(3) > 0 {
+		n := 1 + a.IntN(most)
+		a.room -= n * len(one)
+		return strings.Repeat(one, n)
+	}
+	a.room -= len(one)
+	return one + a.statement(depth)
+}
+
+func (a *adversary) statement(depth int) string {
+	if depth > 0 {
+		switch a.IntN(12) {
+		case 0:
+			return "for i = 1, " + a.oneOf("2", "1e9", "n", "#t") + " do " + a.block(depth-1) + " end"
+		case 1:
+			return "if " + a.expression(2) + " then " + a.block(depth-1) + " else " + a.block(depth-1) + " end"
+		case 2:
+			return "for k, v in " + a.oneOf("pairs(t)", "pairs(u)", "ipairs(t)", "next, u", "s:gmatch('.')", "string.gmatch(s, '()')") + " do x = k " + a.block(depth-1) + " end"
+		case 3:
+			return "pcall(function(...) " + a.block(depth-1) + " end)"
+		case 4:
+			return "repeat " + a.block(depth-1) + " until " + a.expression(2)
+		case 5:
+			return "x = coroutine.wrap(function(...) " + a.block(depth-1) + " coroutine.yield(...) end) x(" + a.arguments() + ")"
+		}
+	}
+	switch a.IntN(8) {
+	case 0:
+		return a.oneOf("x", "y", "z") + ", n = " + a.expression(2) + ", " + a.expression(1)
+	case 1:
+		return a.oneOf("t", "u") + "[" + a.expression(1) + "] = " + a.expression(2)
+	case 2:
+		return "f(" + a.arguments() + ")"
+	case 3:
+		return "x = {" + a.arguments() + "}"
+	case 4:
+		return "if " + a.expression(1) + " then end"
+	}
+	return a.oneOf("x", "y") + " = " + a.builtin()
+}
+
+func (a *adversary) arguments() string {
+	list := make([]string, a.IntN(4))
+	for i := range list {
+		list[i] = a.atom()
+	}
+	return strings.Join(append(list, a.oneOf("nil", "s", "unpack(u)", "unpack(t)", "x", "...")), ", ")
+}
+
+func (a *adversary) atom() string {
+	return a.oneOf("s", "t", "u", "x", "y", "z", "n", "1", "2", "-1", "1e9", "2^31", "0/0", "nil", "true", "''", "'a'", "'%d'", "f", "{}", "#t", "#u", "s .. 'b'", "t.x", "u.y", "t[n]", "ARGV")
+}
+
+func (a *adversary) expression(depth int) string {
+	if depth == 0 {
+		return a.atom()
+	}
+	switch a.IntN(6) {
+	case 0:
+		return a.atom()
+	case 1:
+		return "(" + a.expression(depth-1) + " " + a.oneOf("+", "..", "==", "<", "<=", "and", "or", "%", "^") + " " + a.expression(depth-1) + ")"
+	case 2:
+		return a.oneOf("#", "-", "not ") + "(" + a.expression(depth-1) + ")"
+	case 3:
+		return "(" + a.expression(depth-1) + ")" + a.oneOf(".x", "[1]", "[s]", ":upper()", "()")
+	}
+	return a.builtin()
+}
+
+// builtin is a call of a function of the libraries.
+func (a *adversary) builtin() string {
+	text, form := a.oneOf("s", "s", "x", "tostring(t)", "('a'):rep(1e5)", "''"), a.oneOf(`""`, `"a"`, `".-.-b"`, `"a*a*b"`, `"%f[b]"`, `"%bab"`, `"()"`, `"[^b]*$"`, `"(a*)%1b"`, "s", `"^b"`)
+	table, index := a.oneOf("t", "u", "x", "{s, s, s}", "{}"), a.oneOf("1", "-1", "n", "1e9", "2^31", "-2^31", "#t", "nil")
+	return a.oneOf(
+		"string.rep("+text+", "+index+")", "string.find("+text+", "+form+", "+index+")", "string.find("+text+", "+form+", 1, true)", "string.match("+text+", "+form+")",
+		"string.gsub("+text+", "+form+", "+a.oneOf(`""`, `"%0%0"`, "f", "t", "tostring")+")", "string.gmatch("+text+", "+form+")()", "string.format("+a.oneOf(`"%q"`, `"%99.99f"`, `"%s%s%s"`, "s")+", "+a.arguments()+")",
+		"string.byte("+text+", 1, "+index+")", "string.char("+index+")", "string.reverse("+text+")", "string.upper("+text+")", "string.sub("+text+", "+index+")", "string.len("+text+")",
+		"table.insert("+table+", "+index+")", "table.insert("+table+", "+index+", s)", "table.remove("+table+", "+index+")", "table.concat("+table+", "+text+")", "table.sort("+table+a.oneOf("", ", f", ", function(p, q) return tostring(p) < tostring(q) end")+")",
+		"table.maxn("+table+")", "table.getn("+table+")", "table.foreach("+table+", f)", "unpack("+table+", "+index+")", "select("+index+", "+a.arguments()+")", "tostring("+table+")", "tonumber("+text+", "+a.oneOf("10", "16", "2")+")",
+		"loadstring("+text+")", "loadstring('return ' .. ("+text+"))", "load(function() return "+text+" end)", "setmetatable("+table+", "+a.oneOf("t", "u", "{__index = t}", "{__newindex = u}")+")", "rawset("+table+", "+index+", s)", "rawget("+table+", "+index+")",
+		"next("+table+", "+index+")", "pcall("+a.oneOf("f", "error", "string.rep", "unpack")+", "+a.arguments()+")", "xpcall(f, error)", "cjson.encode("+table+")", "cjson.decode("+text+")", "struct.pack('s', "+text+")", "struct.pack("+text+", "+index+")",
+		"struct.unpack('s', "+text+")", "bit.bor("+a.arguments()+")", "redis.sha1hex("+text+")", "redis.pcall('get', "+text+")", "redis.error_reply("+text+")", "coroutine.create(f)", "collectgarbage('count')", "math.max("+a.arguments()+")", "rawequal("+text+", s)",
+	)
+}

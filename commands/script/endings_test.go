@@ -1,0 +1,148 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// slow are scripts that were minutes between two looks at the clock, or a long time charged as
+// nothing.
+var slow = map[string]string{
+	"a loop with a long body":          `local t = {} while true do ` + strings.Repeat("t.x=t ", 65_000) + ` end`,
+	"a function with a long body":      `local t = {} local function f() ` + strings.Repeat("t.x=t ", 60_000) + ` end while true do f() end`,
+	"a border that is searched for":    searched + `while true do local n = #t end`,
+	"an element put behind a border":   searched + `while true do table.insert(t, nil) end`,
+	"empty matches":                    `while true do string.gsub(ARGV[1], "", "") end`,
+	"chains of tables":                 `local t = {} for i = 1, 90 do t = setmetatable({}, {__index = t}) end while true do ` + strings.Repeat("t.x=t.y ", 45_000) + ` end`,
+	"many values":                      `local function f(...) local a, b while true do ` + strings.Repeat("a,b=... ", 50_000) + ` end end local t = {} for i = 1, 7000 do t[i] = i end f(unpack(t))`,
+	"names as long as a source":        `while true do pcall(function() return ` + strings.Repeat("x", 300_000) + `.y end) end`,
+	"code that is compiled in the run": `while true do loadstring(ARGV[1]) end`,
+}
+
+// searched makes a table whose border C Lua searches for one by one: all powers of two are there,
+// and many indices, in its hash part.
+const searched = `local t = {} for i = 1, 65536 do t["k" .. i] = i end for i = 1, 65536 do t["k" .. i] = nil end
+	for i = 1, 30000 do t[i] = i end for i = 0, 32 do t[2 ^ i] = i end `
+
+// ending runs a script that has a second, and ends it by an action once it is large. It returns how
+// long it took to end after that.
+func ending(t *testing.T, pace *Pace, body string, end func(leave context.CancelCauseFunc)) (took time.Duration, err error) {
+	t.Helper()
+	ctx, leave := context.WithCancelCause(t.Context())
+	defer leave(nil)
+	large := make(chan struct{})
+	share := Share{Pace: pace, Time: -1, Watch: func(context.Context) (context.Context, func()) {
+		close(large)
+		return ctx, func() {}
+	}}
+	done := make(chan error, 1)
+	s, err := compile(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_, err := s.Run(t.Context(), Input{Argv: []string{strings.Repeat("a", 900_000)}, Share: share})
+		done <- err
+	}()
+	select {
+	case <-large:
+	case err := <-done:
+		return 0, err
+	}
+	began := time.Now()
+	end(leave)
+	err = <-done
+	return time.Since(began), err
+}
+
+// Whatever a script does, it ends at once when its client has left, and by SCRIPT KILL.
+func TestEndsAtOnce(t *testing.T) {
+	left, pace := errors.New("the client left"), NewPace()
+	for name, body := range slow {
+		took, err := ending(t, pace, body, func(leave context.CancelCauseFunc) { leave(left) })
+		if err != left && !strings.Contains(err.Error(), "allocated more than") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if took > time.Second {
+			t.Errorf("%s: it took %v to end when its client had left", name, took)
+		}
+		took, err = ending(t, pace, body, func(context.CancelCauseFunc) { pace.Kill() })
+		if !strings.HasPrefix(err.Error(), "ERR Script killed by user with SCRIPT KILL. script: ") && !strings.Contains(err.Error(), "allocated more than") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if took > time.Second {
+			t.Errorf("%s: it took %v to end when it was killed", name, took)
+		}
+	}
+	if len(pace.large) > 0 {
+		t.Error("some are still listed")
+	}
+}
+
+// Whatever a script does, it ends when its time is over.
+func TestEndsInItsTime(t *testing.T) {
+	for name, body := range slow {
+		s, err := compile(body)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		began := time.Now()
+		_, err = s.Run(t.Context(), Input{Argv: []string{strings.Repeat("a", 900_000)}, Share: Share{Time: 100 * time.Millisecond}})
+		if err == nil || !strings.Contains(err.Error(), "ran for longer than") && !strings.Contains(err.Error(), "allocated more than") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("%s: it took %v", name, took)
+		}
+	}
+}
+
+// long are sources that take long to compile.
+var long = map[string]string{
+	"many tokens":    strings.Repeat("a=a ", 250_000),
+	"many variables": nestedLocals(100) + strings.Repeat("y=y ", 20_000) + strings.Repeat(" end", 100),
+	"many shapes":    "local a " + strings.Repeat("a=a..a..KEYS[1] redis.call('get',a) ", 25_000),
+	"many callbacks": strings.Repeat("redis.register_function('f',f) local x=KEYS[1] ", 150) + strings.Repeat("redis.call('get',x[1]) ", 20_000),
+}
+
+// nestedLocals are functions within each other with 190 local variables each.
+func nestedLocals(depth int) string {
+	var b strings.Builder
+	for range depth {
+		b.WriteString("function f() local a" + strings.Repeat(",a", 189) + " ")
+	}
+	return b.String()
+}
+
+// A source that takes long to compile ends as a script that runs for long does, and by the same
+// ways. What is short is compiled at once.
+func TestCompilingEnds(t *testing.T) {
+	left, pace := errors.New("the client left"), NewPace()
+	for name, body := range long {
+		if _, err := Compile(t.Context(), body, Share{Short: true}); err != ErrLong {
+			t.Errorf("%s: %v, want %v", name, err, ErrLong)
+		}
+		for want, end := range map[string]func(context.CancelCauseFunc){
+			left.Error(): func(leave context.CancelCauseFunc) { leave(left) }, "killed by user": func(context.CancelCauseFunc) { pace.Kill() },
+		} {
+			ctx, leave := context.WithCancelCause(t.Context())
+			_, err := Compile(t.Context(), body, Share{Pace: pace, Time: -1, Watch: func(context.Context) (context.Context, func()) {
+				go end(leave)
+				return ctx, func() {}
+			}})
+			if err != nil && !strings.Contains(err.Error(), want) { // it may have been done before
+				t.Errorf("%s: %v, want %s", name, err, want)
+			}
+			leave(nil)
+		}
+		if _, err := Compile(t.Context(), body, Share{Time: 20 * time.Millisecond}); err == nil || !strings.Contains(err.Error(), "ran for longer than 20ms") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := Compile(t.Context(), "return {"+strings.Repeat("1,", 500_000)+"}", Share{Time: -1}); err == nil || !strings.Contains(err.Error(), "allocated more than") {
+		t.Errorf("of half a million tokens: %v", err)
+	}
+}

@@ -1,0 +1,191 @@
+package meter
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// tick is how often a watchdog looks at the runs that it watches.
+	tick = 10 * time.Millisecond
+	// shareTicks is how many ticks a run has before it must let others run, whatever it was charged
+	// for: more than the machine keeps a short run waiting for a processor.
+	shareTicks = 5
+	// longestTick is how much time a look counts at most: if the whole process stood still, no run
+	// used that time.
+	longestTick = 50 * time.Millisecond
+)
+
+// Watchdog counts the time of runs, and ends them from outside: when their time is over, when their
+// context ends, and when they are told to end. One timer serves all runs, and rests while there is
+// none: a timer for each would cost a short run a tenth of its time. The zero value is ready for
+// use, and safe for concurrent use.
+type Watchdog struct {
+	mu     sync.Mutex
+	runs   []*Watch
+	timer  *time.Timer // nil before the first run
+	armed  bool
+	looked time.Time
+}
+
+// Watch is one run, or one compilation, as its watchdog sees it. A nil Watch never ends one.
+type Watch struct {
+	// raised is read wherever the run charges its meter: somebody wants it to stop, or to let
+	// others run.
+	raised atomic.Uint32
+
+	dog   *Watchdog
+	limit time.Duration
+
+	// Of dog.mu.
+	ctx   context.Context
+	index int // in dog.runs; negative: it is not watched any more
+	spent time.Duration
+	ticks int // since the run began, or was last renewed
+	cause error
+	wake  context.CancelCauseFunc // ends the wait of the run; nil while it does not wait
+}
+
+// Watch begins to watch a run that has a limit of time, of which others spent something. A limit
+// that is not positive is none.
+func (d *Watchdog) Watch(ctx context.Context, limit, spent time.Duration) *Watch {
+	w := &Watch{dog: d, ctx: ctx, limit: limit, spent: spent}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	w.index = len(d.runs)
+	d.runs = append(d.runs, w)
+	if !d.armed {
+		d.arm()
+	}
+	if ctx.Err() != nil || w.isOver() {
+		w.look(0)
+	}
+	return w
+}
+
+// arm has the watchdog look after a tick. It is called with mu held.
+func (d *Watchdog) arm() {
+	d.armed, d.looked = true, time.Now()
+	if d.timer == nil {
+		d.timer = time.AfterFunc(tick, d.look)
+		return
+	}
+	d.timer.Reset(tick)
+}
+
+// look counts a tick for each run.
+func (d *Watchdog) look() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.armed = len(d.runs) > 0; !d.armed {
+		return
+	}
+	took := min(time.Since(d.looked), longestTick)
+	for _, w := range d.runs {
+		w.look(took)
+	}
+	d.arm()
+}
+
+// isOver reports whether the run's time is over. It is called with dog.mu held.
+func (w *Watch) isOver() bool { return w.limit > 0 && w.spent >= w.limit }
+
+// look counts time for a run, and ends it if it must. It is called with dog.mu held.
+func (w *Watch) look(took time.Duration) {
+	w.spent += took
+	w.ticks++
+	switch {
+	case w.ctx.Err() != nil:
+		w.end(context.Cause(w.ctx))
+	case w.isOver():
+		w.end(fmt.Errorf("%w %v", ErrTime, w.limit))
+	case w.ticks > shareTicks:
+		w.raised.Store(1)
+	}
+}
+
+// end is called with dog.mu held.
+func (w *Watch) end(cause error) {
+	if w.cause == nil {
+		w.cause = cause
+	}
+	if w.wake != nil {
+		w.wake(w.cause)
+	}
+	w.raised.Store(1)
+}
+
+// End ends the run for a reason, unless it ends for another one already.
+func (w *Watch) End(cause error) {
+	w.dog.mu.Lock()
+	defer w.dog.mu.Unlock()
+	w.end(cause)
+}
+
+// Follow has the run end with this context, too.
+func (w *Watch) Follow(ctx context.Context) {
+	w.dog.mu.Lock()
+	defer w.dog.mu.Unlock()
+	w.ctx = ctx
+}
+
+// Err returns why the run ends, or nil.
+func (w *Watch) Err() error {
+	if w.raised.Load() == 0 {
+		return nil
+	}
+	w.dog.mu.Lock()
+	defer w.dog.mu.Unlock()
+	return w.cause
+}
+
+// Renew begins a new slice of the run, since it has just let others run.
+func (w *Watch) Renew() {
+	w.dog.mu.Lock()
+	defer w.dog.mu.Unlock()
+	w.ticks = 0
+	if w.cause == nil {
+		w.raised.Store(0)
+	}
+}
+
+// Wait returns a context for a wait of the run, which ends when the run does. done ends the wait.
+func (w *Watch) Wait() (ctx context.Context, done func()) {
+	w.dog.mu.Lock()
+	defer w.dog.mu.Unlock()
+	ctx, wake := context.WithCancelCause(w.ctx)
+	if w.wake = wake; w.cause != nil {
+		wake(w.cause)
+	}
+	return ctx, func() {
+		w.dog.mu.Lock()
+		defer w.dog.mu.Unlock()
+		w.wake = nil
+		wake(nil)
+	}
+}
+
+// Left returns how much time the run has left; ok is false if it has no limit.
+func (w *Watch) Left() (left time.Duration, ok bool) {
+	w.dog.mu.Lock()
+	defer w.dog.mu.Unlock()
+	return w.limit - w.spent, w.limit > 0
+}
+
+// Stop ends the watch, and returns how much time was spent.
+func (w *Watch) Stop() time.Duration {
+	d := w.dog
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if w.index < 0 {
+		return w.spent
+	}
+	last := d.runs[len(d.runs)-1]
+	d.runs[w.index], last.index = last, w.index
+	d.runs[len(d.runs)-1] = nil
+	d.runs, w.index = d.runs[:len(d.runs)-1], -1
+	return w.spent
+}
