@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/lockkeys/program"
 	"redlock-proxy/commands/rights"
 	"redlock-proxy/commands/script"
@@ -70,6 +71,26 @@ func TestKeysOfProgramAreLimited(t *testing.T) {
 	runs(t.Context(), b.table, b.client, []string{"WATCH", "k-more"}, &b.out)
 	if got := string(b.out.Bytes); got != "+OK\r\n-"+tooMany+"\r\n" {
 		t.Errorf("WATCH: %q", got)
+	}
+}
+
+// INFO has what clients and their tests ask a Redis for: how wide it is, and how many scripts it knows.
+func TestInfoAsClientsAsk(t *testing.T) {
+	b := newRegisterBench(t)
+	info := func(section string) string {
+		var out command.Reply
+		words := [][]byte{[]byte("INFO"), []byte(section)}
+		b.table.Run(b.table.Lookup(words[0]), command.Call{Ctx: t.Context(), Client: b.client, Args: words, Out: &out})
+		return string(out.Bytes)
+	}
+	for section, want := range map[string]string{"server": "\r\narch_bits:", "memory": "\r\nnumber_of_cached_scripts:0\r\n"} {
+		if got := info(section); !strings.Contains(got, want) {
+			t.Errorf("%q has no %q", got, want)
+		}
+	}
+	b.run("EVAL", "return 1", "1", "k")
+	if got := info("memory"); !strings.Contains(got, "\r\nnumber_of_cached_scripts:1\r\n") {
+		t.Error(got)
 	}
 }
 

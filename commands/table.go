@@ -120,7 +120,7 @@ func (t *Table) lockCommands(place func(db int, key string) quorum.Key) []*comma
 func (t *Table) about() *server.Server {
 	opts := t.opts.Server
 	opts.MaxClients, opts.Waiting, opts.Uncovered, opts.Mover = t.current.maxClients, t.Waiting, t.uncovered, t.mover
-	opts.LockKeys = len(t.opts.LockKeys) > 0
+	opts.LockKeys, opts.CachedScripts = len(t.opts.LockKeys) > 0, t.router.scripts.Cached
 	if t.router.lockKeys.Any() {
 		opts.Programs = t.lockKeys.Counts
 	}

@@ -159,6 +159,7 @@ func TestCommandsOnAllKeys(t *testing.T) {
 		{"LOCK other me PX 60000", "$-1\r\n"}, {"SET lock:a me", ok}, {"EVAL return(redis.call('flushdb')) 0", "-ERR 'flushdb' cannot be called by a script: the lock keys are to be removed, too; send it by itself\r\n"},
 		{"SUBSCRIBE lock:a", "*3\r\n" + bulk("subscribe") + bulk("lock:a") + ":1\r\n"},
 		{"GET lock:a", "-ERR Can't execute 'get': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n"},
+		{"DBSIZE x", "-ERR wrong number of arguments for 'dbsize' command\r\n"},
 		{"FLUSHALL", "-ERR Can't execute 'flushall': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n"},
 	})
 	r.connect().say("GET lock:a", bulk("me"))

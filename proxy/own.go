@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"redlock-proxy/commands"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/server"
 	"redlock-proxy/internal/resp"
@@ -69,7 +70,7 @@ func (f *forwarding) answer(ctx context.Context, cmd *command.Command, words [][
 	f.client.Proto, f.out.Proto = state.Proto, state.Proto
 	refused := ""
 	switch {
-	case state.Restricted():
+	case state.Restricted() && syntax.Fits(cmd.Arity, len(words)): // how many words there are is looked at before, as in Redis
 		refused = fmt.Sprintf(subscribedOnly, cmd.Name)
 	case cmd.Guarded && !server.IsOpen(words):
 		refused = f.mayUse(ctx, state)

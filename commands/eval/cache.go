@@ -74,5 +74,8 @@ func (s *Scripts) Knows(sha []byte) bool {
 	return known
 }
 
+// Cached counts the scripts that are known here.
+func (s *Scripts) Cached() int { return s.cache.Len() }
+
 // Loaded takes a script that the upstream has learned, if it is a short one; else it is learned when it is sent again.
 func (s *Scripts) Loaded(body []byte) { _, _ = s.cache.Load(context.Background(), string(body), short) }

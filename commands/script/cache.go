@@ -30,5 +30,8 @@ func (c *Cache) Load(ctx context.Context, body string, share Share) (*Script, er
 // Get is the script of a SHA in lower case, if the cache has it.
 func (c *Cache) Get(sha string) (*Script, bool) { return c.bySHA.Get(sha) }
 
+// Len counts the scripts.
+func (c *Cache) Len() int { return c.bySHA.Len() }
+
 // Flush forgets all scripts.
 func (c *Cache) Flush() { c.bySHA.Flush() }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,7 +23,7 @@ func infoSections() []section {
 	return []section{
 		{"Server", (*Server).infoServer},
 		{"Clients", (*Server).infoClients},
-		{"Memory", func(*Server) []string { return infoMemory() }},
+		{"Memory", (*Server).infoMemory},
 		{"Persistence", func(*Server) []string { return []string{"loading:0"} }},
 		{"Replication", func(*Server) []string { return []string{"role:master", "connected_slaves:0"} }},
 		{"Cluster", (*Server).clusterEnabled},
@@ -58,6 +59,7 @@ func (s *Server) infoServer() []string {
 		"redis_mode:" + s.mode(),
 		"redlock_proxy_version:" + s.opts.Version,
 		"os:" + runtime.GOOS + " " + runtime.GOARCH,
+		fmt.Sprintf("arch_bits:%d", strconv.IntSize),
 		fmt.Sprintf("process_id:%d", os.Getpid()),
 		fmt.Sprintf("uptime_in_seconds:%d", int(time.Since(s.started).Seconds())),
 	}
@@ -71,10 +73,13 @@ func (s *Server) infoClients() []string {
 	}
 }
 
-func infoMemory() []string {
+func (s *Server) infoMemory() []string {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return []string{fmt.Sprintf("used_memory:%d", m.HeapAlloc), "maxmemory_policy:noeviction"}
+	return []string{
+		fmt.Sprintf("used_memory:%d", m.HeapAlloc), "maxmemory_policy:noeviction",
+		fmt.Sprintf("number_of_cached_scripts:%d", s.opts.CachedScripts()),
+	}
 }
 
 // masterState is what a master is up to: whether it votes, or why not and, where that is known, for how

@@ -57,6 +57,8 @@ type Options struct {
 	// Programs counts the locks without a TTL and the side effects that were lost. It is nil where there
 	// are no lock keys on the masters.
 	Programs func() (endless, lost int64)
+	// CachedScripts counts the scripts that are known here. The default is 0.
+	CachedScripts func() int
 	// Cluster has a proxy without an upstream say that it is a cluster of one node.
 	Cluster bool
 	// Uncovered are the locks on keys of the upstream; nil without one.
@@ -89,6 +91,9 @@ func (o Options) orDefault() Options {
 	}
 	if o.Clients == nil {
 		o.Clients = func() int { return 0 }
+	}
+	if o.CachedScripts == nil {
+		o.CachedScripts = func() int { return 0 }
 	}
 	if o.AcceptErrors == nil {
 		o.AcceptErrors = func() int64 { return 0 }

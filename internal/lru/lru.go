@@ -42,6 +42,13 @@ func (c *Cache[V]) Get(key string) (value V, ok bool) {
 	return e.Value.(entry[V]).value, true
 }
 
+// Len counts the values.
+func (c *Cache[V]) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.byKey)
+}
+
 // Add adds a value, unless there is one under its key, and gives the one that is there now.
 func (c *Cache[V]) Add(key string, value V) V {
 	c.mu.Lock()
