@@ -93,11 +93,15 @@ func TestWatchdogRests(t *testing.T) {
 	a, b := dog.Watch(t.Context(), 0, 0), dog.Watch(t.Context(), 0, 0)
 	a.Stop()
 	a.Stop()
+	dog.mu.Lock()
 	if len(dog.runs) != 1 || dog.runs[0] != b || b.index != 0 {
 		t.Errorf("%+v", dog.runs)
 	}
+	dog.mu.Unlock()
 	b.Stop()
 	dog.look()
+	dog.mu.Lock()
+	defer dog.mu.Unlock()
 	if dog.armed || len(dog.runs) != 0 {
 		t.Errorf("armed %v for %d runs", dog.armed, len(dog.runs))
 	}
