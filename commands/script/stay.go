@@ -139,7 +139,10 @@ func (s *stay) end() {
 // waitOut keeps a run that was refused a seat for as long as those that may wait for one: else its
 // client would be back at once, and those who are refused would take all slots of small runs.
 func (s *stay) waitOut() {
-	if left, ok := s.watch.Left(); s.full && ok {
+	if !s.full {
+		return
+	}
+	if left, ok := s.watch.Left(); ok {
 		_ = s.sleep(left)
 	}
 }

@@ -62,10 +62,11 @@ const (
 	maxDepth   = 300000
 )
 
-// enter begins a call that takes depth levels of Go's stack.
-func (t *thread) enter(closure *Closure, at *site, depth int) *Call {
+// enter begins a call that takes depth levels of Go's stack, and is charged for the call and for
+// this work in it.
+func (t *thread) enter(closure *Closure, at *site, depth, work int) *Call {
 	m := &t.state.meter
-	m.Work(meter.Step)
+	m.Work(meter.Step + work)
 	if t.calls >= maxCalls || !m.Fits(depth) {
 		t.overflow("stack overflow")
 	}
@@ -139,10 +140,11 @@ func (t *thread) notCallable(f Value, at *site) {
 const builtinDepth = 12
 
 func (t *thread) runBuiltin(b *Builtin, args []Value, at *site) []Value {
-	c := t.enter(nil, at, builtinDepth)
+	work := 0
 	if !b.metered {
-		t.state.meter.Work(bytesOf(args))
+		work = bytesOf(args)
 	}
+	c := t.enter(nil, at, builtinDepth, work)
 	own := c.slots
 	c.slots = args
 	results := b.run(c)
@@ -167,7 +169,7 @@ func bytesOf(args []Value) int {
 
 func (t *thread) runClosure(f *Closure, args []Value, at *site) []Value {
 	depth := f.proto.depth
-	c := t.enter(f, at, depth)
+	c := t.enter(f, at, depth, f.proto.work+len(args)*argumentWork)
 	f.proto.prepare(c, args)
 	for c.closure.proto.run(c) == tailCalled {
 		next, nextSite, results := c.next, c.nextSite, c.result
@@ -179,7 +181,7 @@ func (t *thread) runClosure(f *Closure, args []Value, at *site) []Value {
 			t.stack = t.stack[:base]
 			break
 		}
-		t.state.meter.Work(meter.Step)
+		t.state.meter.Work(meter.Step + fn.proto.work + len(results)*argumentWork)
 		grown := fn.proto.depth - depth
 		t.depth += grown
 		t.state.meter.Nest(grown)

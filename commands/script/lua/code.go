@@ -52,6 +52,7 @@ func Assemble(m *meter.Meter, main *syntax.Function) *Chunk {
 type proto struct {
 	source   string
 	run      exec
+	work     int // what running it is charged, without the blocks in it
 	params   int
 	boxed    []int // parameters that inner functions capture, by slot
 	isVararg bool
@@ -79,7 +80,7 @@ func newProto(m *meter.Meter, f *syntax.Function) *proto {
 			p.boxed = append(p.boxed, l.Slot)
 		}
 	}
-	p.run = g.block(f.Body)
+	p.run, p.work = g.block(f.Body)
 	p.depth = callDepth + g.deepest*levelDepth
 	return p
 }
@@ -102,7 +103,6 @@ func (g *coder) nest() func() {
 // prepare makes a call ready to run p with arguments.
 func (p *proto) prepare(c *Call, args []Value) {
 	m := &c.thread.state.meter
-	m.Work(len(args) * argumentWork)
 	if cap(c.slots) < p.slots {
 		m.Charge(p.slots * arraySlotSize)
 		c.slots = make([]Value, p.slots)
@@ -160,28 +160,28 @@ func (g *coder) measured(action func()) (size int) {
 	return size
 }
 
-// block runs statements until one does not go on. Entering it is charged for all of them.
-func (g *coder) block(statements []syntax.Statement) exec {
+// block runs statements until one does not go on. Who enters it is charged its size, which is for all of them.
+func (g *coder) block(statements []syntax.Statement) (run exec, size int) {
 	defer g.nest()()
 	code := make([]exec, len(statements))
-	size := g.measured(func() {
+	size = g.measured(func() {
 		for i, s := range statements {
 			code[i] = g.statement(s)
 		}
 	})
+	return sequence(code), size
+}
+
+// sequence runs code until a piece of it does not go on.
+func sequence(code []exec) exec {
 	switch len(code) {
 	case 0:
 		return func(*Call) flow { return goesOn }
 	case 1:
-		only := code[0]
-		return func(c *Call) flow {
-			c.thread.state.meter.Work(size)
-			return only(c)
-		}
+		return code[0]
 	case 2:
 		first, second := code[0], code[1]
 		return func(c *Call) flow {
-			c.thread.state.meter.Work(size)
 			if f := first(c); f != goesOn {
 				return f
 			}
@@ -189,7 +189,6 @@ func (g *coder) block(statements []syntax.Statement) exec {
 		}
 	}
 	return func(c *Call) flow {
-		c.thread.state.meter.Work(size)
 		for _, s := range code {
 			if f := s(c); f != goesOn {
 				return f

@@ -16,7 +16,9 @@ func (g *coder) statement(s syntax.Statement) exec {
 			return goesOn
 		}
 	case *syntax.DoStmt:
-		return g.block(s.Body)
+		body, size := g.block(s.Body)
+		g.size += size // no other way leads into it
+		return body
 	case *syntax.LoopStmt:
 		if s.Repeat {
 			return g.repeat(s)
@@ -104,7 +106,8 @@ func (g *coder) ret(s *syntax.ReturnStmt) exec {
 func (g *coder) while(s *syntax.LoopStmt) exec {
 	var condition func(*Call) bool
 	turn := g.measured(func() { condition = g.condition(s.Condition) })
-	body := g.block(s.Body)
+	body, size := g.block(s.Body)
+	turn += size
 	return func(c *Call) flow {
 		for condition(c) {
 			c.thread.state.meter.Work(turn)
@@ -121,7 +124,8 @@ func (g *coder) while(s *syntax.LoopStmt) exec {
 func (g *coder) repeat(s *syntax.LoopStmt) exec {
 	var condition func(*Call) bool
 	turn := g.measured(func() { condition = g.condition(s.Condition) })
-	body := g.block(s.Body)
+	body, size := g.block(s.Body)
+	turn += size
 	return func(c *Call) flow {
 		for {
 			c.thread.state.meter.Work(turn)
@@ -139,29 +143,30 @@ func (g *coder) repeat(s *syntax.LoopStmt) exec {
 
 func (g *coder) ifElse(s *syntax.IfStmt) exec {
 	conditions := make([]func(*Call) bool, len(s.Conditions))
-	bodies := make([]exec, len(s.Bodies))
+	bodies, sizes := make([]exec, len(s.Bodies)), make([]int, len(s.Bodies))
 	for i, e := range s.Conditions {
 		conditions[i] = g.condition(e)
 	}
 	for i, b := range s.Bodies {
-		bodies[i] = g.block(b)
+		bodies[i], sizes[i] = g.block(b)
 	}
 	return func(c *Call) flow {
-		for i, condition := range conditions {
-			if condition(c) {
-				return bodies[i](c)
-			}
+		i := 0
+		for i < len(conditions) && !conditions[i](c) {
+			i++
 		}
-		if len(bodies) > len(conditions) {
-			return bodies[len(conditions)](c)
+		if i == len(bodies) {
+			return goesOn
 		}
-		return goesOn
+		c.thread.state.meter.Work(sizes[i])
+		return bodies[i](c)
 	}
 }
 
 func (g *coder) numericFor(s *syntax.ForStmt) exec {
-	first, last, by, body := g.eval(s.Start), g.eval(s.Limit), g.eval(s.Step), g.block(s.Body)
-	l, line := s.Local, s.Line
+	first, last, by := g.eval(s.Start), g.eval(s.Limit), g.eval(s.Step)
+	body, size := g.block(s.Body)
+	l, line, turn := s.Local, s.Line, blockWork+size
 	number := func(c *Call, v Value, what string) float64 {
 		n, ok := c.thread.state.Number(v)
 		if !ok {
@@ -173,7 +178,7 @@ func (g *coder) numericFor(s *syntax.ForStmt) exec {
 		a, b, d := first(c), last(c), by(c)
 		i, limit, step := number(c, a, "initial value"), number(c, b, "limit"), number(c, d, "step")
 		for i = i - step + step; step > 0 && i <= limit || step <= 0 && i >= limit; i += step { // rounded as in C Lua
-			c.thread.state.meter.Work(blockWork)
+			c.thread.state.meter.Work(turn)
 			c.set(l, i)
 			if f := body(c); f == broke {
 				break
@@ -186,8 +191,9 @@ func (g *coder) numericFor(s *syntax.ForStmt) exec {
 }
 
 func (g *coder) genericFor(s *syntax.ForInStmt) exec {
-	values, body := g.adjusted(s.Values, 3), g.block(s.Body)
-	at, turn := &site{"local", forGenerator, s.Line}, blockWork+len(s.Locals)
+	values := g.adjusted(s.Values, 3)
+	body, size := g.block(s.Body)
+	at, turn := &site{"local", forGenerator, s.Line}, blockWork+size+len(s.Locals)
 	return func(c *Call) flow {
 		t := c.thread
 		base := len(t.stack)

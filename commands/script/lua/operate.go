@@ -36,8 +36,7 @@ var indexHash = hashString("__index")
 
 // index is object[key]. at says where and what the object is called.
 func (t *thread) index(object, key Value, at *site) Value {
-	for hops := range maxMetaLoop {
-		t.state.meter.Work(hops * placeWork)
+	for range maxMetaLoop {
 		var handler Value
 		if table, ok := object.(*Table); ok {
 			v := table.Get(key)
@@ -54,6 +53,7 @@ func (t *thread) index(object, key Value, at *site) Value {
 			t.call.setLine(at)
 			return first(t.goCall(handler, object, key))
 		}
+		t.state.meter.Work(2 * placeWork) // the object's, and its metatable's
 		object, at = handler, unnamed(at)
 	}
 	t.call.setLine(at)
@@ -63,8 +63,7 @@ func (t *thread) index(object, key Value, at *site) Value {
 
 // setIndex is object[key] = value.
 func (t *thread) setIndex(object, key, value Value, at *site) {
-	for hops := range maxMetaLoop {
-		t.state.meter.Work(hops * placeWork)
+	for range maxMetaLoop {
 		var handler Value
 		if table, ok := object.(*Table); ok {
 			t.checkWritable(table, key, at)
@@ -86,6 +85,7 @@ func (t *thread) setIndex(object, key, value Value, at *site) {
 			t.goCall(handler, object, key, value)
 			return
 		}
+		t.state.meter.Work(2 * placeWork) // the object's, and its metatable's
 		object, at = handler, unnamed(at)
 	}
 	t.call.setLine(at)

@@ -69,16 +69,14 @@ func New(limits Limits, lastAddress uint32) Meter {
 
 // Work charges code that is about to go through so many bytes, or to do as much. It is the one place where a run ends, or lets others run.
 func (m *Meter) Work(n int) {
-	if m.fuel -= n; m.fuel < 0 || m.watch.raised.Load() != 0 {
+	if m.fuel -= n; int64(m.fuel) < m.watch.floor.Load() {
 		m.check()
 	}
 }
 
 // check ends the run if its watch says so; else its slice is over.
 func (m *Meter) check() {
-	if m.watch.raised.Load() != 0 {
-		m.obey(m.watch.Err())
-	}
+	m.obey(m.watch.Err())
 	switch {
 	case m.small:
 		m.grow()

@@ -3,6 +3,7 @@ package meter
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,9 +34,9 @@ type Watchdog struct {
 
 // Watch is one run, or one compilation, as its watchdog sees it. A nil Watch never ends one.
 type Watch struct {
-	// raised is read wherever the run charges its meter: somebody wants it to stop, or to let
-	// others run.
-	raised atomic.Uint32
+	// floor is the fuel below which the run's meter looks up. It is zero, or raised above all fuel
+	// if the run must stop, or let others run: so that a charge costs one comparison.
+	floor atomic.Int64
 
 	dog   *Watchdog
 	limit time.Duration
@@ -103,9 +104,15 @@ func (w *Watch) look(took time.Duration) {
 	case w.isOver():
 		w.end(fmt.Errorf("%w %v", ErrTime, w.limit))
 	case w.ticks > shareTicks:
-		w.raised.Store(1)
+		w.raise()
 	}
 }
+
+// raise has the run's meter look up at the next charge.
+func (w *Watch) raise() { w.floor.Store(math.MaxInt64) }
+
+// isRaised reports whether the run's meter is about to look up.
+func (w *Watch) isRaised() bool { return w.floor.Load() != 0 }
 
 // end is called with dog.mu held.
 func (w *Watch) end(cause error) {
@@ -115,7 +122,7 @@ func (w *Watch) end(cause error) {
 	if w.wake != nil {
 		w.wake(w.cause)
 	}
-	w.raised.Store(1)
+	w.raise()
 }
 
 // End ends the run for a reason, unless it ends for another one already.
@@ -134,7 +141,7 @@ func (w *Watch) Follow(ctx context.Context) {
 
 // Err returns why the run ends, or nil.
 func (w *Watch) Err() error {
-	if w.raised.Load() == 0 {
+	if !w.isRaised() {
 		return nil
 	}
 	w.dog.mu.Lock()
@@ -148,7 +155,7 @@ func (w *Watch) Renew() {
 	defer w.dog.mu.Unlock()
 	w.ticks = 0
 	if w.cause == nil {
-		w.raised.Store(0)
+		w.floor.Store(0)
 	}
 }
 

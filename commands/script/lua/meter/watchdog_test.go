@@ -54,19 +54,19 @@ func TestWatchEndsARun(t *testing.T) {
 func TestWatchRaisesItsFlag(t *testing.T) {
 	w := &Watch{dog: &Watchdog{}, ctx: t.Context(), limit: time.Hour}
 	for range shareTicks {
-		if w.look(tick); w.raised.Load() != 0 {
+		if w.look(tick); w.isRaised() {
 			t.Errorf("raised after %d ticks", w.ticks)
 		}
 	}
-	if w.look(tick); w.raised.Load() != 1 {
+	if w.look(tick); !w.isRaised() {
 		t.Errorf("not raised after %d ticks", w.ticks)
 	}
 	w.Renew()
-	if w.raised.Load() != 0 || w.ticks != 0 {
+	if w.isRaised() || w.ticks != 0 {
 		t.Error("still raised")
 	}
 	w.end(ErrTime)
-	if w.Renew(); w.raised.Load() != 1 {
+	if w.Renew(); !w.isRaised() {
 		t.Error("what ended goes on")
 	}
 }
