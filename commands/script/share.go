@@ -47,7 +47,7 @@ func (s Share) begin(ctx context.Context) (*stay, error) {
 		s.Allowance = &Allowance{}
 	}
 	held := &stay{Share: s, ctx: ctx}
-	held.watch = held.dog().Watch(ctx, s.Time, s.Allowance.spent)
+	held.watch.Start(ctx, held.dog(), s.Time, s.Allowance.spent)
 	if err := held.enter(); err != nil {
 		held.end()
 		return nil, err
@@ -65,7 +65,7 @@ func (s *stay) dog() *meter.Watchdog {
 
 // limits are those of a run.
 func (s *stay) limits(bytes int, small meter.Small) meter.Limits {
-	l := meter.Limits{Bytes: bytes, Watch: s.watch, Small: small}
+	l := meter.Limits{Bytes: bytes, Watch: &s.watch, Small: small}
 	if s.Pace != nil || s.Short {
 		l.Pace = s
 	}

@@ -13,7 +13,7 @@ import (
 type stay struct {
 	Share
 	ctx                   context.Context
-	watch                 *meter.Watch
+	watch                 meter.Watch
 	unwatch               func() // ends the watch for the client to leave; nil where there is none
 	small, seated, onLane bool
 	grew                  bool      // it is, or was to be, a large run

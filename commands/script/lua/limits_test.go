@@ -11,7 +11,8 @@ import (
 
 // watched is a run that has so much time.
 func watched(t *testing.T, limit time.Duration) *meter.Watch {
-	w := (&meter.Watchdog{}).Watch(t.Context(), limit, 0)
+	w := &meter.Watch{}
+	w.Start(t.Context(), &meter.Watchdog{}, limit, 0)
 	t.Cleanup(func() { w.Stop() })
 	return w
 }

@@ -50,12 +50,13 @@ type Watch struct {
 	wake  context.CancelCauseFunc // ends the wait of the run; nil while it does not wait
 }
 
-// Watch begins to watch a run that has a limit of time, of which others spent something. A limit
-// that is not positive is none.
-func (d *Watchdog) Watch(ctx context.Context, limit, spent time.Duration) *Watch {
-	w := &Watch{dog: d, ctx: ctx, limit: limit, spent: spent}
+// Start has the watchdog watch a run that has a limit of time, of which others spent something. A
+// limit that is not positive is none. A watch is started once.
+func (w *Watch) Start(ctx context.Context, d *Watchdog, limit, spent time.Duration) {
+	w.dog, w.limit = d, limit
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	w.ctx, w.spent = ctx, spent
 	w.index = len(d.runs)
 	d.runs = append(d.runs, w)
 	if !d.armed {
@@ -64,7 +65,6 @@ func (d *Watchdog) Watch(ctx context.Context, limit, spent time.Duration) *Watch
 	if ctx.Err() != nil || w.isOver() {
 		w.look(0)
 	}
-	return w
 }
 
 // arm has the watchdog look after a tick. It is called with mu held.

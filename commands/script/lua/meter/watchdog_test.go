@@ -7,6 +7,14 @@ import (
 	"time"
 )
 
+// started is the watch of a run that begins.
+func started(t *testing.T, dog *Watchdog, limit, spent time.Duration) *Watch {
+	t.Helper()
+	w := &Watch{}
+	w.Start(t.Context(), dog, limit, spent)
+	return w
+}
+
 // ended waits until a watch has ended its run, and returns why.
 func ended(t *testing.T, w *Watch) error {
 	t.Helper()
@@ -27,7 +35,7 @@ func TestWatchEndsARun(t *testing.T) {
 	cause := errors.New("the client left")
 	ctx, leave := context.WithCancelCause(t.Context())
 	dog := &Watchdog{}
-	timed, followed, told := dog.Watch(t.Context(), 30*time.Millisecond, 0), dog.Watch(t.Context(), 0, 0), dog.Watch(t.Context(), time.Hour, 0)
+	timed, followed, told := started(t, dog, 30*time.Millisecond, 0), started(t, dog, 0, 0), started(t, dog, time.Hour, 0)
 	if err := ended(t, timed); !errors.Is(err, ErrTime) {
 		t.Errorf("%v, want %v", err, ErrTime)
 	}
@@ -41,7 +49,7 @@ func TestWatchEndsARun(t *testing.T) {
 	if err := ended(t, told); err != cause {
 		t.Errorf("%v, want %v", err, cause)
 	}
-	if w := dog.Watch(t.Context(), time.Second, time.Second); !errors.Is(w.Err(), ErrTime) {
+	if w := started(t, dog, time.Second, time.Second); !errors.Is(w.Err(), ErrTime) {
 		t.Errorf("one whose time was spent by others: %v", w.Err())
 	}
 	for _, w := range []*Watch{timed, followed, told} {
@@ -74,7 +82,7 @@ func TestWatchRaisesItsFlag(t *testing.T) {
 // While a process stands still no time passes for its runs, but for one tick.
 func TestWatchOfAStandstill(t *testing.T) {
 	dog := &Watchdog{}
-	w := dog.Watch(t.Context(), time.Second, 0)
+	w := started(t, dog, time.Second, 0)
 	defer w.Stop()
 	dog.mu.Lock()
 	dog.looked = dog.looked.Add(-time.Hour)
@@ -90,7 +98,7 @@ func TestWatchOfAStandstill(t *testing.T) {
 // A watchdog without runs rests.
 func TestWatchdogRests(t *testing.T) {
 	dog := &Watchdog{}
-	a, b := dog.Watch(t.Context(), 0, 0), dog.Watch(t.Context(), 0, 0)
+	a, b := started(t, dog, 0, 0), started(t, dog, 0, 0)
 	a.Stop()
 	a.Stop()
 	dog.mu.Lock()
