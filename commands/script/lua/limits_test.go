@@ -114,3 +114,42 @@ func TestMemoryThatScriptsSee(t *testing.T) {
 		t.Errorf("%v %v", value, err)
 	}
 }
+
+// growing is a Pace that notes whether its run became a large one.
+type growing struct{ grew bool }
+
+func (g *growing) Grow() error {
+	g.grew = true
+	return nil
+}
+
+func (g *growing) Pause() error { return nil }
+
+// A block is charged for all that is in it when it is entered, whichever way leads into it, and only then.
+func TestBlocksAreCharged(t *testing.T) {
+	for source, want := range map[string]bool{
+		`BODY`:                                        true,
+		`do BODY end`:                                 true,
+		`if true then BODY end`:                       true,
+		`if false then else BODY end`:                 true,
+		`while true do BODY break end`:                true,
+		`repeat BODY until true`:                      true,
+		`repeat until #{CONDITION} > 0`:               true,
+		`for i = 1, 1 do BODY end`:                    true,
+		`for i in next, {1} do BODY end`:              true,
+		`local function f() BODY end f()`:             true,
+		`return (function() BODY end)()`:              true,
+		`if false then BODY end`:                      false,
+		`while false do BODY end`:                     false,
+		`for i = 1, 0 do BODY end`:                    false,
+		`for i in next, {} do if i then BODY end end`: false,
+		`local function f() BODY end`:                 false,
+	} {
+		pace := &growing{}
+		code := strings.NewReplacer("BODY", strings.Repeat("x = 1 ", 2000), "CONDITION", strings.Repeat("1, ", 2000)).Replace(source)
+		small := meter.Small{Steps: 500, Bytes: 1 << 20, Depth: maxDepth}
+		if _, err := run(t, code, meter.Limits{Pace: pace, Small: small}); err != nil || pace.grew != want {
+			t.Errorf("%s: large: %v, want %v; %v", source, pace.grew, want, err)
+		}
+	}
+}
