@@ -215,6 +215,7 @@ type rig struct {
 	masters *masters
 	mover   *Mover
 	steps   []string
+	took    time.Duration // all moves
 }
 
 func placeOf(db int, key string) quorum.Key {
@@ -273,6 +274,7 @@ func (r *rig) line(text string) any { r.Helper(); return r.do(strings.Fields(tex
 func (r *rig) move(order Order) (Result, error) {
 	r.Helper()
 	r.steps = nil
+	defer func(began time.Time) { r.took += time.Since(began) }(time.Now())
 	return r.mover.Move(r.Context(), order, func(step string) { r.steps = append(r.steps, step) })
 }
 
@@ -386,8 +388,12 @@ func (r *rig) contents(key string) string {
 	return fmt.Sprintf("%s %q", kind, value)
 }
 
-// kept is how far an end may be from what it was.
-const kept = 50 * time.Millisecond
+// keeps reports whether an end is what it was: no earlier, but for rounding, and no later than by the time that the moves took, since a remaining time is
+// read, and put there later.
+func (r *rig) keeps(end, was time.Time) bool {
+	late := end.Sub(was)
+	return end.IsZero() == was.IsZero() && late > -5*time.Millisecond && late < r.took
+}
 
 func (r *rig) same(got, want map[string]seen) {
 	r.Helper()
@@ -402,7 +408,7 @@ func (r *rig) same(got, want map[string]seen) {
 			r.Errorf("%s is lost", key)
 		case g.what != w.what:
 			r.Errorf("%s: %.200s, want %.200s", key, g.what, w.what)
-		case g.end.IsZero() != w.end.IsZero() || g.end.Sub(w.end).Abs() > kept:
+		case !r.keeps(g.end, w.end):
 			r.Errorf("%s ends %v late", key, g.end.Sub(w.end))
 		default:
 			wrong--

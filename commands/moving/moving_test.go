@@ -105,7 +105,7 @@ func (r *rig) atMasters(want map[string]seen) {
 			r.Errorf("%s is lost: %v", at, err)
 		case content.Kind().String() != strings.Fields(w.what)[0]:
 			r.Errorf("%s is a %v, want %.200s", at, content.Kind(), w.what)
-		case h.end.IsZero() != w.end.IsZero() || h.end.Sub(w.end).Abs() > kept:
+		case !r.keeps(h.end, w.end):
 			r.Errorf("%s ends %v, want %v", at, h.end, w.end)
 		}
 	}
