@@ -18,8 +18,10 @@ func TestRemovals(t *testing.T) {
 	owed := func(version string, lease time.Duration) *removal {
 		return &removal{owedVersion: owedVersion{job, version}, until: now.Add(lease), next: now, mayArrive: func() bool { return open }}
 	}
-	if !r.add(owed("v", time.Minute)) || !r.add(owed("v", time.Minute)) || r.len() != 1 {
-		t.Fatalf("%d are owed, want 1", r.len())
+	for range 2 { // the second time it is known
+		if !r.add(owed("v", time.Minute)) || r.len() != 1 {
+			t.Fatalf("%d are owed, want 1", r.len())
+		}
 	}
 	for n, c := range []struct {
 		paid bool
