@@ -50,9 +50,10 @@ func (s *Scripts) find(ctx context.Context, sha string, share script.Share) (*sc
 	return s.cache.Load(ctx, body, share)
 }
 
-// share is what a script of a client has of the machine.
+// share is what a script of a client has of the machine. It does not watch for the client to leave: one that sends no more (printf … | nc) still reads the
+// replies to all that it sent, and cannot be told from it. Such a script ends within its second.
 func (s *Scripts) share(c *command.Client, allowance *script.Allowance) script.Share {
-	return script.Share{Allowance: allowance, Pace: s.pace, Watch: c.WatchFor}
+	return script.Share{Allowance: allowance, Pace: s.pace}
 }
 
 // short is for a script that is compiled at once, or not now.

@@ -99,7 +99,7 @@ func TestLockInfo(t *testing.T) {
 		t.Errorf("held since %v", began)
 	}
 	kit.WantGrant(t, bob, "EXTEND", "k", "secret", "PX", "60000")
-	both("held", 5, "ann", nil)
+	both("held", 5, nil, nil) // by ballot: that it is the same holder as before no proxy can know
 	kit.Waiter(t, f.Proxies[1], "next")
 	kit.WantBlocked(t, f.Proxies[1], 1)
 	for client, want := range map[*redistest.Client]int64{ann: 0, bob: 1} {
