@@ -1,8 +1,6 @@
 package commands
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -90,19 +88,6 @@ func TestInfoAsClientsAsk(t *testing.T) {
 	}
 	b.run("EVAL", "return 1", "1", "k")
 	if got := info("memory"); !strings.Contains(got, "\r\nnumber_of_cached_scripts:1\r\n") {
-		t.Error(got)
-	}
-}
-
-// A script that runs for long ends when its client has left.
-func TestScriptEndsWithItsClient(t *testing.T) {
-	b := newRegisterBench(t)
-	b.client.Watch = func(ctx context.Context) (context.Context, func()) {
-		watched, leave := context.WithCancelCause(ctx)
-		leave(errors.New("the client left"))
-		return watched, func() {}
-	}
-	if got := b.run("EVAL", "while true do end", "1", "k"); !strings.Contains(got, "the client left") {
 		t.Error(got)
 	}
 }

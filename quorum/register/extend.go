@@ -39,6 +39,7 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 		r.mendRest(asked, key)
 	case ok, Answered(replies) && resolve(replies, 0).unsettled(), isPromised(replies, op):
 		isLonger, err = r.extendByBallot(ctx, key, token, ttl, one.holder)
+		replies = nil
 	case notHeld(replies, op):
 		// The attempt that this proxy knows is over; another may have the same token.
 		r.grants.take(key, of(token))
@@ -49,14 +50,15 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 	return r.leaseFrom(start, ttl, isLonger, replies, err)
 }
 
-// leaseFrom is what an EXTEND gives that was begun at start.
+// leaseFrom is what an EXTEND gives that was begun at start: by one round with these replies, which has a limit, or, without replies, by ballots, of which each
+// has its own.
 func (r *Register) leaseFrom(start time.Time, ttl time.Duration, longer bool, replies []Reply, err error) (Granted, error) {
 	if err != nil {
 		return Granted{}, err
 	}
 	elapsed := r.masters.Now().Sub(start)
 	given := Granted{Since: start, Longer: longer, Validity: vote.Validity(ttl, elapsed)}
-	if ttl >= 0 && given.Validity < time.Millisecond || r.late(elapsed) {
+	if ttl >= 0 && given.Validity < time.Millisecond || replies != nil && r.late(elapsed) {
 		return Granted{}, &NoQuorum{Replies: replies, Late: elapsed}
 	}
 	return given, nil
