@@ -377,7 +377,7 @@ func (c *Cluster) SayHeld(ctx context.Context, era int, held Held) error {
 		paying, cancel := context.WithTimeout(ctx, paymentTime)
 		defer cancel()
 		if err := c.settleRemovals(paying); err != nil {
-			return fmt.Errorf("locks that nobody holds are still to be removed: %w", c.absence())
+			return fmt.Errorf("%d locks that nobody holds are still to be removed: %w; the move waits for that", c.RemovalsPending(), err)
 		}
 		c.holding.Store(int64(era) + 1)
 	}

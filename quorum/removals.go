@@ -71,6 +71,9 @@ func (r *removals) add(one *removal) bool {
 		if one.until.After(known.until) {
 			known.until = one.until
 		}
+		if one.mayArrive != nil {
+			known.mayArrive = one.mayArrive
+		}
 		return true
 	}
 	if len(r.all) >= mostOwed || r.bytes+one.bytes() > mostOwedBytes {

@@ -37,10 +37,13 @@ local now = redis.call('time')
 if not v or string.sub(v, 1, ` + lua(promiseHead) + `) ~= ARGV[1] or now[1] * 1000 + math.floor(now[2] / 1000) > tonumber(ARGV[8]) then
   return {0, v, left, now[1], now[2]}
 end
-local n, base = tonumber(string.sub(v, ` + lua(registerHead+2) + `, ` + lua(registerHead+3) + `)), ''
-if ARGV[5] == 'keep' and n and n > 0 then base = string.sub(v, ` + lua(registerHead+4-changeSize) + ` + n * ` + lua(changeSize) + `, ` + lua(registerHead+3) + ` + n * ` + lua(changeSize) + `) end
+local base -- the last change of a cell whose value is kept
+if ARGV[5] == 'keep' and mark(v) == '` + registerMark + `' then
+  local ends = ` + lua(registerHead+3) + ` + ` + lua(changeSize) + ` * tonumber(string.sub(v, ` + lua(registerHead+2) + `, ` + lua(registerHead+3) + `))
+  base = string.sub(v, math.max(ends - ` + lua(changeSize-1) + `, ` + lua(registerHead+4) + `), ends)
+end
 local new = '` + registerMark + `' .. attempt(v) .. ARGV[3] .. ARGV[2] .. ARGV[4]
-if ARGV[5] == 'keep' and mark(v) == '` + registerMark + `' and base == ARGV[7] then
+if base == ARGV[7] then
   redis.call('set', KEYS[1], new, 'keepttl')
   if left < 0 or ARGV[9] == '0' then
   elseif ARGV[9] ~= '' then redis.call('pexpire', KEYS[1], math.max(left + tonumber(ARGV[9]), 1))
