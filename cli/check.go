@@ -18,7 +18,7 @@ import (
 	"redlock-proxy/conf"
 	"redlock-proxy/daemon"
 	"redlock-proxy/internal/certs"
-	"redlock-proxy/quorum"
+	"redlock-proxy/quorum/inspect"
 )
 
 // jsonFlag has check print JSON.
@@ -67,9 +67,9 @@ func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certif
 	if cfg.Upstream != "" {
 		all.Go(func() { f := lookAtUpstream(ctx, cfg, certificates); seen.upstream = &f })
 	}
-	seen.masters = quorum.Inspect(ctx, cfg.Masters, cfg.MasterTimeout, certificates.Dialing, feedsOf(cfg))
-	quorum.CompareSettings(seen.masters, daemon.Rules(cfg))
-	seen.unlike = quorum.Unlike(seen.masters, daemon.Rules(cfg))
+	seen.masters = inspect.Masters(ctx, cfg.Masters, cfg.MasterTimeout, certificates.Dialing, feedsOf(cfg))
+	inspect.CompareSettings(seen.masters, daemon.Rules(cfg))
+	seen.unlike = inspect.Unlike(seen.masters, daemon.Rules(cfg))
 	all.Wait()
 	seen.place = placeOf(cfg, seen.masters)
 	seen.lookForStrays(ctx, cfg, certificates)
@@ -77,21 +77,21 @@ func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certif
 }
 
 // feedsOf are those that a proxy with this configuration has of its masters.
-func feedsOf(cfg conf.Config) quorum.Feeds {
-	return quorum.Feeds{Waiting: true, Messages: cfg.Upstream == "", Prefix: cfg.KeyPrefix}
+func feedsOf(cfg conf.Config) inspect.Feeds {
+	return inspect.Feeds{Waiting: true, Messages: cfg.Upstream == "", Prefix: cfg.KeyPrefix}
 }
 
 // lookAtUpstream looks at the upstream, which Sentinels may know.
-func lookAtUpstream(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) quorum.Finding {
+func lookAtUpstream(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) inspect.Finding {
 	url := cfg.Upstream
 	if conf.HasSentinels(url) {
 		var err error
 		if url, err = daemon.Locate(ctx, cfg, certificates); err != nil {
 			s, _, _ := conf.ReadSentinel(cfg.Upstream) // valid by now
-			return quorum.Finding{Name: s.Master, Err: err}
+			return inspect.Finding{Name: s.Master, Err: err}
 		}
 	}
-	return quorum.LookAt(ctx, url, cfg.UpstreamTimeout, certificates.Dialing)
+	return inspect.Server(ctx, url, cfg.UpstreamTimeout, certificates.Dialing)
 }
 
 func printTable(out io.Writer, cfg conf.Config, seen inspection, v verdict) error {
@@ -164,7 +164,7 @@ func printJSON(out io.Writer, cfg conf.Config, seen inspection, v verdict) error
 	return encoder.Encode(document)
 }
 
-func serverOf(f quorum.Finding) server {
+func serverOf(f inspect.Finding) server {
 	s := server{
 		Name: f.Name, Version: f.Version, Role: f.Role, Policy: f.Policy, Appendfsync: f.Appendfsync,
 		Uptime: f.Uptime.Seconds(), RoundTrip: f.RoundTrip.Seconds(), LongestTTL: f.LongestTTL.Seconds(),
@@ -177,7 +177,7 @@ func serverOf(f quorum.Finding) server {
 }
 
 // marker says what proxies think of the master, and for how long it has been in quarantine.
-func marker(f quorum.Finding) string {
+func marker(f inspect.Finding) string {
 	if f.Since == 0 {
 		return dash(f.Marker)
 	}
@@ -193,7 +193,7 @@ func duration(d time.Duration) string {
 
 func dash(s string) string { return cmp.Or(s, "-") }
 
-func notes(f quorum.Finding) string {
+func notes(f inspect.Finding) string {
 	if f.Err != nil {
 		return f.Err.Error()
 	}

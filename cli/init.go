@@ -19,6 +19,7 @@ import (
 	"redlock-proxy/internal/certs"
 	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum"
+	"redlock-proxy/quorum/inspect"
 )
 
 const (
@@ -75,7 +76,7 @@ func imposeAction(c *cli.Context, cfg conf.Config) error {
 	if err != nil {
 		return err
 	}
-	done, err := quorum.Impose(c.Context, cfg.Masters, max(cfg.MasterTimeout, initTimeout), certificates.Dialing, daemon.Rules(cfg), c.Bool(forceFlag))
+	done, err := inspect.Impose(c.Context, cfg.Masters, max(cfg.MasterTimeout, initTimeout), certificates.Dialing, daemon.Rules(cfg), c.Bool(forceFlag))
 	if err != nil {
 		return coded(exitUnsafe, fmt.Errorf("refused: %w, or say --%s", err, forceFlag))
 	}
@@ -125,13 +126,13 @@ func (i *initialisation) run(ctx context.Context) error {
 	}
 	patience := max(i.cfg.MasterTimeout, initTimeout)
 	findings := i.survey(ctx, patience)
-	if err := quorum.MayVouch(findings, i.cfg.MaxTTL); err != nil { // no answer would do
+	if err := inspect.MayVouch(findings, i.cfg.MaxTTL); err != nil { // no answer would do
 		return i.refuse(err)
 	}
 	if err := i.ask(findings); err != nil {
 		return err
 	}
-	if err := quorum.MayVouch(findings, i.ttl); err != nil {
+	if err := inspect.MayVouch(findings, i.ttl); err != nil {
 		return i.refuse(err)
 	}
 	if err := i.note(); err != nil { // before: then it is never done twice
@@ -147,9 +148,9 @@ func (i *initialisation) run(ctx context.Context) error {
 }
 
 // survey looks at the masters. It waits a while for those that were only just started.
-func (i *initialisation) survey(ctx context.Context, patience time.Duration) []quorum.Finding {
+func (i *initialisation) survey(ctx context.Context, patience time.Duration) []inspect.Finding {
 	for until := time.Now().Add(startTime); ; {
-		findings := quorum.Survey(ctx, i.cfg.Masters, patience, i.certs.Dialing)
+		findings := inspect.Survey(ctx, i.cfg.Masters, patience, i.certs.Dialing)
 		if !slices.ContainsFunc(findings, isStarting) || !time.Now().Before(until) {
 			return findings
 		}
@@ -160,7 +161,7 @@ func (i *initialisation) survey(ctx context.Context, patience time.Duration) []q
 }
 
 // isStarting reports whether a master may only just be starting, perhaps beside others on a machine that is busy with that.
-func isStarting(f quorum.Finding) bool {
+func isStarting(f inspect.Finding) bool {
 	if f.Err == nil {
 		return false
 	}
@@ -196,7 +197,7 @@ func (i *initialisation) note() error {
 
 // refuse says why the operator's word is not taken, or not needed.
 func (i *initialisation) refuse(err error) error {
-	if errors.Is(err, quorum.ErrNotNeeded) {
+	if errors.Is(err, inspect.ErrNotNeeded) {
 		if err := i.note(); err != nil {
 			return err
 		}
@@ -207,7 +208,7 @@ func (i *initialisation) refuse(err error) error {
 }
 
 // ask has the operator say what nobody else knows, unless the flag did.
-func (i *initialisation) ask(findings []quorum.Finding) error {
+func (i *initialisation) ask(findings []inspect.Finding) error {
 	if i.said {
 		return nil
 	}
@@ -224,7 +225,7 @@ func (i *initialisation) ask(findings []quorum.Finding) error {
 }
 
 // knownLongest is what the masters know of the longest TTL in use.
-func knownLongest(findings []quorum.Finding) string {
+func knownLongest(findings []inspect.Finding) string {
 	longest := time.Duration(0)
 	for _, f := range findings {
 		longest = max(longest, f.LongestTTL)

@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/conf"
 	"redlock-proxy/daemon"
 	"redlock-proxy/internal/certs"
-	"redlock-proxy/quorum"
+	"redlock-proxy/quorum/inspect"
 	"redlock-proxy/quorum/place"
 )
 
@@ -18,23 +18,23 @@ type placing struct {
 }
 
 // placeOf is where the locks are by the masters' markers; nil where they cannot be moved.
-func placeOf(cfg conf.Config, masters []quorum.Finding) *placing {
+func placeOf(cfg conf.Config, masters []inspect.Finding) *placing {
 	if !daemon.CanMove(cfg) {
 		return nil
 	}
-	at, known := quorum.PlacedOn(masters)
+	at, era, known := inspect.PlacedOn(masters)
 	switch {
 	case !known:
 		return &placing{"unknown", "no majority of the masters knows where they are"}
-	case at.Place == place.Undecided && cfg.MoveFromUpstream:
+	case at == place.Undecided && cfg.MoveFromUpstream:
 		return &placing{place.Upstream.Shown(), "at the upstream (move-from-upstream) until redlock-proxy move has moved them to the masters"}
-	case at.Place == place.Undecided:
+	case at == place.Undecided:
 		return &placing{place.Masters.Shown(), "at the masters; they were never moved"}
 	}
-	p := &placing{at.Place.Shown(), fmt.Sprintf("at the %v, where they were moved (era %d)", at.Place, at.Era)}
+	p := &placing{at.Shown(), fmt.Sprintf("at the %v, where they were moved (era %d)", at, era)}
 	if at.Moves() {
 		p.text = fmt.Sprintf("being moved from the %v to the %v (era %d), for which commands on lock keys wait",
-			at.Source(), at.Target(), at.Era)
+			at.Source(), at.Target(), era)
 	}
 	if cfg.MoveFromUpstream {
 		p.text += "; move-from-upstream makes no difference any more"

@@ -7,13 +7,14 @@ import (
 
 	"redlock-proxy/conf"
 	"redlock-proxy/quorum"
+	"redlock-proxy/quorum/inspect"
 )
 
 // inspection is what check saw.
 type inspection struct {
-	masters []quorum.Finding
+	masters []inspect.Finding
 	// upstream is nil where there is none.
-	upstream *quorum.Finding
+	upstream *inspect.Finding
 	// unlike is how many proxies are running that have other settings.
 	unlike int
 	// place is where the locks are; nil where they cannot be moved.
@@ -104,7 +105,7 @@ func named(name string, texts []string) []string {
 
 // votesOf counts the masters of which a proxy that starts now with this configuration would
 // count the votes, and says why not of the others.
-func votesOf(cfg conf.Config, masters []quorum.Finding) (votes int, absent []string) {
+func votesOf(cfg conf.Config, masters []inspect.Finding) (votes int, absent []string) {
 	fresh := cfg.FreshStart && allNew(masters)
 	for _, f := range masters {
 		switch {
@@ -119,12 +120,12 @@ func votesOf(cfg conf.Config, masters []quorum.Finding) (votes int, absent []str
 	return votes, absent
 }
 
-func allNew(masters []quorum.Finding) bool {
-	return !slices.ContainsFunc(masters, func(f quorum.Finding) bool { return !f.New })
+func allNew(masters []inspect.Finding) bool {
+	return !slices.ContainsFunc(masters, func(f inspect.Finding) bool { return !f.New })
 }
 
 // cure is what an operator can do about masters that answer and do not vote.
-func cure(masters []quorum.Finding) []string {
+func cure(masters []inspect.Finding) []string {
 	if allNew(masters) {
 		return []string{"if all of them are new: redlock-proxy init --longest-ttl 0s"}
 	}
@@ -140,15 +141,15 @@ func cure(masters []quorum.Finding) []string {
 }
 
 // ofSettings says what differs from the settings of proxies that masters vote for.
-func ofSettings(masters []quorum.Finding) []string {
+func ofSettings(masters []inspect.Finding) []string {
 	if text := differs(masters); text != "" {
-		return []string{quorum.SettingsAdvice(text)}
+		return []string{inspect.SettingsAdvice(text)}
 	}
 	return nil
 }
 
 // differs is what differs from those settings; empty: nothing does.
-func differs(masters []quorum.Finding) string {
+func differs(masters []inspect.Finding) string {
 	for _, f := range masters {
 		if f.Differs != "" {
 			return f.Differs

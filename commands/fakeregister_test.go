@@ -20,7 +20,7 @@ import (
 type fakeLocker struct{ *fakeregister.Register }
 
 func (f fakeLocker) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error) {
-	return f.Take(ctx, quorum.Taking{Keys: []quorum.Key{req.Key}, Tokens: []string{req.Token}, TTL: req.TTL})
+	return f.Take(ctx, quorum.Taking{Keys: []quorum.Key{req.Key}, Terms: quorum.Terms{Tokens: []string{req.Token}, TTL: req.TTL}})
 }
 
 func (f fakeLocker) Unlock(ctx context.Context, key quorum.Key, token string) error {
@@ -51,10 +51,6 @@ func (f fakeLocker) AwaitArrival(ctx context.Context, a quorum.Arrival) error {
 }
 
 func (fakeLocker) Waiting() int { return 0 }
-
-func (f fakeLocker) Withdraw(key quorum.Key, token string, got quorum.Grant) {
-	f.Register.Withdraw([]quorum.Key{key}, []string{token}, got)
-}
 
 // registerBench is a table over such masters, and a client.
 type registerBench struct {

@@ -180,7 +180,7 @@ func TestUndeliveredGrantIsReleased(t *testing.T) {
 	cancel() // as the client's context is, when it has left
 	b.expectAsked("lock 2/a by t for 10s, waiting 0s", "lock 2/b by "+madeToken+" for 10s, waiting 0s")
 	b.out.Undelivered()
-	b.expectAsked("withdraw 2/a by t", "withdraw 2/b by "+madeToken)
+	b.expectAsked("withdraw 2/a of t", "withdraw 2/b of "+madeToken)
 	b.out.Undelivered()
 	b.expectAsked()
 }

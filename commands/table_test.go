@@ -133,5 +133,5 @@ func TestSilentGrant(t *testing.T) {
 	b.say("LOCK k t PX 10000")
 	b.expectAsked("lock 0/k by t for 10s, waiting 0s")
 	b.out.Undelivered()
-	b.expectAsked("withdraw 0/k by t")
+	b.expectAsked("withdraw 0/k of t")
 }

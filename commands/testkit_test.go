@@ -43,7 +43,7 @@ func (f *fakeLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Gr
 	if ctx.Err() != nil {
 		return quorum.Grant{}, context.Cause(ctx)
 	}
-	return f.grant(), f.err
+	return f.grant(req.Token), f.err
 }
 
 func (f *fakeLocks) Unlock(ctx context.Context, key quorum.Key, token string) error {
@@ -56,11 +56,11 @@ func (f *fakeLocks) Unlock(ctx context.Context, key quorum.Key, token string) er
 
 func (f *fakeLocks) Extend(_ context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error) {
 	f.note("extend %d/%s by %s for %v", key.DB, key.Name, token, ttl)
-	return f.grant(), f.err
+	return f.grant(token), f.err
 }
 
-func (f *fakeLocks) grant() quorum.Grant {
-	return quorum.Grant{Validity: f.validity, Since: f.since, Fence: f.fence}
+func (f *fakeLocks) grant(token string) quorum.Grant {
+	return quorum.Grant{Validity: f.validity, Since: f.since, Fence: f.fence, Version: token}
 }
 
 func (f *fakeLocks) Fence(_ context.Context, key quorum.Key) (int64, error) {
@@ -74,8 +74,10 @@ func (*fakeLocks) AwaitArrival(context.Context, quorum.Arrival) error {
 
 func (*fakeLocks) Waiting() int { return 0 }
 
-func (f *fakeLocks) Withdraw(key quorum.Key, token string, _ quorum.Grant) {
-	f.note("withdraw %d/%s by %s", key.DB, key.Name, token)
+func (f *fakeLocks) Withdraw(keys []quorum.Key, got quorum.Grant) {
+	for _, key := range keys {
+		f.note("withdraw %d/%s of %s", key.DB, key.Name, got.Version)
+	}
 }
 
 func (f *fakeLocks) note(format string, args ...any) {

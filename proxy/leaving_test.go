@@ -149,7 +149,7 @@ func TestValidityThatWaits(t *testing.T) {
 	p.reply()
 	p.send(cmd("SUBSCRIBE c"))
 	p.reply()
-	if _, err := r.locks.Take(t.Context(), quorum.Taking{Keys: []quorum.Key{{Name: "k"}}, Tokens: []string{"other"}}); err != nil {
+	if _, err := r.locks.Take(t.Context(), quorum.Taking{Keys: []quorum.Key{{Name: "k"}}, Terms: quorum.Terms{Tokens: []string{"other"}}}); err != nil {
 		t.Fatal(err)
 	}
 	p.send(cmd("LOCK k t PX 5000 BLOCK 60000"))

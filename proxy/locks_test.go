@@ -22,17 +22,17 @@ type scriptedLocks struct {
 
 func (l *scriptedLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error) {
 	if l.lock == nil {
-		return quorum.Grant{Validity: req.TTL}, nil
+		return quorum.Grant{Validity: req.TTL, Version: req.Token}, nil
 	}
 	validity, err := l.lock(ctx, req)
-	return quorum.Grant{Validity: validity}, err
+	return quorum.Grant{Validity: validity, Version: req.Token}, err
 }
 
 func (l *scriptedLocks) Unlock(ctx context.Context, key quorum.Key, token string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	l.Withdraw(key, token, quorum.Grant{})
+	l.Withdraw([]quorum.Key{key}, quorum.Grant{Version: token})
 	return nil
 }
 
@@ -44,10 +44,12 @@ func (*scriptedLocks) AwaitArrival(context.Context, quorum.Arrival) error {
 
 func (*scriptedLocks) Waiting() int { return 0 }
 
-func (l *scriptedLocks) Withdraw(key quorum.Key, token string, _ quorum.Grant) {
+func (l *scriptedLocks) Withdraw(keys []quorum.Key, got quorum.Grant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.released = append(l.released, key.Name+"="+token)
+	for _, key := range keys {
+		l.released = append(l.released, key.Name+"="+got.Version)
+	}
 }
 
 func (l *scriptedLocks) Extend(_ context.Context, _ quorum.Key, _ string, ttl time.Duration) (quorum.Grant, error) {

@@ -86,10 +86,6 @@ func (l memoryLocker) AwaitArrival(ctx context.Context, a quorum.Arrival) error 
 
 func (memoryLocker) Waiting() int { return 0 }
 
-func (l memoryLocker) Withdraw(key quorum.Key, token string, _ quorum.Grant) {
-	_ = l.Release(context.Background(), key, token)
-}
-
 // await waits for a change. It is called with mu held.
 func (l *memoryLocks) await(ctx context.Context) error {
 	l.waiting++
@@ -177,9 +173,11 @@ func (l *memoryLocks) tell() {
 	l.changed = make(chan struct{})
 }
 
-func (l *memoryLocks) Withdraw(keys []quorum.Key, tokens []string, _ quorum.Grant) {
-	for i, key := range keys {
-		_ = l.Release(context.Background(), key, tokens[i])
+func (l *memoryLocks) Withdraw(keys []quorum.Key, _ quorum.Grant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, key := range keys {
+		l.remove(key)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/guard/succession"
+	"redlock-proxy/quorum/inspect"
 	"redlock-proxy/quorum/place"
 )
 
@@ -113,7 +114,7 @@ func (c *Cluster) decide(ctx context.Context, g *generation, era succession.Era,
 // mayCome is why masters cannot be used, or nil.
 func (c *Cluster) mayCome(ctx context.Context, g *generation, urls []string) error {
 	known := g.names()
-	for _, f := range Inspect(ctx, urls, c.opts.MasterTimeout, c.opts.TLS, Feeds{}) {
+	for _, f := range inspect.Masters(ctx, urls, c.opts.MasterTimeout, c.opts.TLS, inspect.Feeds{}) {
 		switch {
 		case f.Err != nil:
 			return fmt.Errorf("master %s cannot be reached: %w", f.Name, f.Err)

@@ -13,6 +13,7 @@ import (
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/master"
+	"redlock-proxy/quorum/removals"
 	"redlock-proxy/quorum/vote"
 )
 
@@ -41,7 +42,7 @@ type Cluster struct {
 	// underway is the change of the masters that is under way, or nil.
 	underway      atomic.Pointer[change]
 	confirmations confirmations
-	removals      *removals
+	removals      *removals.Removals[Key]
 	// holding is the era for which this proxy holds back, plus 1: no removal is paid in it while the locks are moved.
 	holding atomic.Int64
 	// changing is held by the one that changes the masters.
@@ -80,7 +81,7 @@ func transportsTo(opts Options, urls []string) ([]master.Transport, error) {
 	for _, u := range urls {
 		t, err := master.NewTransport(u, opts.MasterTimeout, opts.TLS)
 		if err != nil {
-			return nil, fmt.Errorf("quorum: master %s: %w", masterName(u), err)
+			return nil, fmt.Errorf("quorum: master %s: %w", master.NameIn(u), err)
 		}
 		transports = append(transports, t)
 	}
@@ -89,7 +90,8 @@ func transportsTo(opts Options, urls []string) ([]master.Transport, error) {
 
 // newCluster takes one transport for each of opts.Masters.
 func newCluster(opts Options, transports []master.Transport) *Cluster {
-	c := &Cluster{opts: opts, log: opts.Logger, source: cell.NewSource(), id: guard.NewID(), removals: newRemovals(), freed: func(Key) bool { return false }, taking: func(_ Key, send func(func())) { send(nil) }}
+	c := &Cluster{opts: opts, log: opts.Logger, source: cell.NewSource(), id: guard.NewID(), freed: func(Key) bool { return false }, taking: func(_ Key, send func(func())) { send(nil) }}
+	c.removals = removals.New(removals.Options[Key]{Pay: c.pay, Ready: c.HasQuorum, Size: func(k Key) int { return len(k.Name) + len(k.Tag) }})
 	c.current.Store(newGeneration(c, opts, transports, nil, nil))
 	return c
 }
@@ -106,12 +108,12 @@ func (c *Cluster) Run(ctx context.Context) error {
 	c.running = running
 	c.mu.Unlock()
 	c.start(c.now())
-	c.tasks.Go(func() { c.payRemovals(running) })
+	c.tasks.Go(func() { c.removals.Run(running, &c.tasks) })
 	c.tasks.Go(func() { c.followChanges(ctx) })
 	<-ctx.Done()
 	if c.HasQuorum() {
-		last, cancel := context.WithTimeout(running, paymentTime)
-		_ = c.settleRemovals(last)
+		last, cancel := context.WithTimeout(running, removals.PaymentTime)
+		_ = c.removals.Settle(last)
 		cancel()
 	}
 	stop()
@@ -286,7 +288,7 @@ func (c *Cluster) Databases(ctx context.Context) ([]int, error) {
 func (c *Cluster) Guess(key Key) (token string, ok bool) { return c.now().Guess(key) }
 
 // Withdraw takes back, in the background, what a Take or an Update granted of these keys: that alone, whatever they hold by now.
-func (c *Cluster) Withdraw(keys []Key, _ []string, got Grant) {
+func (c *Cluster) Withdraw(keys []Key, got Grant) {
 	lease := got.Validity
 	if lease >= 0 {
 		lease += lease/50 + time.Second // what was given up for clocks

@@ -134,7 +134,7 @@ func (b *bench) wantNoQuorum(err error) *NoQuorumError {
 }
 
 func (b *bench) taking(token string) Taking {
-	return Taking{Keys: []Key{job}, Tokens: []string{token}, TTL: time.Hour}
+	return Taking{Keys: []Key{job}, Terms: Terms{Tokens: []string{token}, TTL: time.Hour}}
 }
 
 func TestLockUnlockExtend(t *testing.T) {
@@ -562,7 +562,7 @@ func TestRemovalWakesWaiters(t *testing.T) {
 	for name, remove := range map[string]func(b *bench, got Grant) error{
 		"release":  release,
 		byAnother:  release,
-		"withdraw": func(b *bench, got Grant) error { b.locker.Withdraw(job, "holder", got); return nil },
+		"withdraw": func(b *bench, got Grant) error { b.locker.Withdraw([]Key{job}, got); return nil },
 		"update": func(b *bench, _ Grant) error {
 			_, err := b.cluster.Update(b.Context(), job, nil, func(Look) (Decision, error) { return Decision{Do: Remove}, nil })
 			return err
@@ -594,7 +594,7 @@ func TestRemovalWakesWaiters(t *testing.T) {
 // Several keys are taken all or none.
 func TestTakeSeveral(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
-		both := Taking{Keys: []Key{job, {Name: "k2"}}, Tokens: []string{token, token}, TTL: time.Minute}
+		both := Taking{Keys: []Key{job, {Name: "k2"}}, Terms: Terms{Tokens: []string{token, token}, TTL: time.Minute}}
 		_, err := b.cluster.Take(b.Context(), both)
 		b.wantErr(err, nil)
 		b.wantErr(b.cluster.Release(b.Context(), job, token), nil)

@@ -53,7 +53,7 @@ func newGeneration(c *Cluster, opts Options, transports []master.Transport, join
 	var guarded []guard.Master
 	turns := master.NewTurns(len(opts.Masters))
 	for i, u := range opts.Masters {
-		m := master.New(masterName(u), transports[i], turns, opts.Logger, opts.Rand)
+		m := master.New(master.NameIn(u), transports[i], turns, opts.Logger, opts.Rand)
 		g.masters, guarded = append(g.masters, m), append(guarded, m.Guarded())
 	}
 	g.guards = guard.NewSet(guard.Options{
@@ -94,7 +94,7 @@ func (g *generation) names() []string { return namesIn(g.urls) }
 func namesIn(urls []string) []string {
 	names := make([]string, len(urls))
 	for i, u := range urls {
-		names[i] = masterName(u)
+		names[i] = master.NameIn(u)
 	}
 	return names
 }

@@ -127,7 +127,7 @@ func TestUnbelievableAnswers(t *testing.T) {
 		liar := impostors[len(name)%3]
 		liar.say(text, len(text) == 1)
 		key := Key{Name: name}
-		if _, err := c.Take(t.Context(), Taking{Keys: []Key{key}, Tokens: []string{token}, TTL: time.Minute}); err != nil {
+		if _, err := c.Take(t.Context(), Taking{Keys: []Key{key}, Terms: Terms{Tokens: []string{token}, TTL: time.Minute}}); err != nil {
 			t.Errorf("%s: LOCK: %v", name, err)
 		}
 		awaitStatus(t, c, name, func(s MasterStatus) bool { return s.Err != nil }, 1)
@@ -143,7 +143,7 @@ func TestUnbelievableAnswers(t *testing.T) {
 	for _, p := range impostors {
 		p.say("$9223372036854775807\r\n", false)
 	}
-	_, err := c.Take(t.Context(), Taking{Keys: []Key{job}, Tokens: []string{token}, TTL: time.Minute})
+	_, err := c.Take(t.Context(), Taking{Keys: []Key{job}, Terms: Terms{Tokens: []string{token}, TTL: time.Minute}})
 	if none := new(NoQuorumError); !errors.As(err, &none) {
 		t.Errorf("all of them: %v", err)
 	}
@@ -155,7 +155,7 @@ func TestStrangeAnswerEndsItsConnectionOnly(t *testing.T) {
 	c := runCluster(t, Options{Masters: []string{"redis://" + p.Addr().String()}, Unguarded: true})
 	c.mustTake(t, Key{Name: "before"})
 	p.say(":7\r\n", false)
-	if _, err := c.Take(t.Context(), Taking{Keys: []Key{job}, Tokens: []string{token}, TTL: time.Minute}); err == nil {
+	if _, err := c.Take(t.Context(), Taking{Keys: []Key{job}, Terms: Terms{Tokens: []string{token}, TTL: time.Minute}}); err == nil {
 		t.Error("it was granted")
 	}
 	p.say("", false)

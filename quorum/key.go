@@ -28,6 +28,12 @@ type Key struct {
 // cell is the name of the cell in which the key is kept.
 func (k Key) cell() string { return cmp.Or(k.Tag, k.Name) }
 
+// anywhere is the key wherever its locks are.
+func (k Key) anywhere() Key {
+	k.Moves, k.Era = false, 0
+	return k
+}
+
 // cellsOf are the cells of keys, each once, and of each key the number of its own.
 func cellsOf(keys []Key) (cells []string, of []int) {
 	if len(keys) == 1 {

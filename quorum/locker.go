@@ -54,7 +54,7 @@ type LockRequest struct {
 // Errors: ErrHeld when another holds it (and Wait is over), ErrTooShort, ErrContended,
 // ErrFences, *NoQuorumError when that is not known (and Wait is over), or the cause of ctx if the caller left. After an error nothing is held.
 func (l *Locker) Lock(ctx context.Context, req LockRequest) (Grant, error) {
-	t := Taking{Keys: []Key{req.Key}, Tokens: []string{req.Token}, TTL: req.TTL, Holder: req.Holder, Fence: req.Fence}
+	t := Taking{Keys: []Key{req.Key}, Terms: Terms{Tokens: []string{req.Token}, TTL: req.TTL, Holder: req.Holder, Fence: req.Fence}}
 	if req.Wait != 0 {
 		return l.waitAndLock(ctx, t, req.Wait)
 	}
@@ -141,9 +141,4 @@ func (l *Locker) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
 		found[i].Waiters = l.queues.LenOf(keys[i])
 	}
 	return found, err
-}
-
-// Withdraw takes back what Lock granted, in the background: its client has gone.
-func (l *Locker) Withdraw(key Key, token string, got Grant) {
-	l.Cluster.Withdraw([]Key{key}, []string{token}, got)
 }

@@ -22,6 +22,8 @@ type (
 	Outcome = register.Outcome
 	// Grant is a lease that a majority granted.
 	Grant = register.Granted
+	// Terms are those on which keys are to be taken.
+	Terms = register.Terms
 )
 
 // What a Decision does.
@@ -38,20 +40,7 @@ var ErrNeedsLeft = register.ErrNeedsLeft
 // Taking asks for keys of one database, all or none.
 type Taking struct {
 	Keys []Key
-	// Tokens are those of the keys, in their order.
-	Tokens []string
-	// TTL is in whole milliseconds, or Endless.
-	TTL time.Duration
-	// Anyhow takes them also for a time that is too short to be relied on.
-	Anyhow bool
-	// Until, unless it is zero, is when no new try is begun any more.
-	Until time.Time
-	// Holder is whatever Holdings is to return of who holds them.
-	Holder any
-	// Fence has the lock, of one key, get a fence.
-	Fence bool
-	// Stays has what was taken with NOQUORUM for an answer stay where it can: others may have seen it, and go by it.
-	Stays bool
+	Terms
 }
 
 // Take is Cluster.Take.
@@ -65,10 +54,8 @@ func (g *generation) Take(ctx context.Context, t Taking) (Grant, error) {
 	if anyTagged(t.Keys) {
 		return g.takeShared(ctx, t)
 	}
-	got, err := g.keyspace(t.Keys[0].DB).Lock(ctx, register.Taking{
-		Keys: namesOf(t.Keys), Tokens: t.Tokens, TTL: t.TTL, Anyhow: t.Anyhow, Until: t.Until, Holder: t.Holder, Fence: t.Fence,
-		Owed: g.owing(t), Stays: t.Stays, IsNobodys: func(l Look) bool { return !bag.Is(l.Value) && g.of.removals.owes(t.Keys[0], l.Version) },
-	})
+	isNobodys := func(l Look) bool { return !bag.Is(l.Value) && g.of.owes(t.Keys[0], l.Version) }
+	got, err := g.keyspace(t.Keys[0].DB).Lock(ctx, register.Taking{Keys: namesOf(t.Keys), Terms: t.Terms, Owed: g.owing(t), IsNobodys: isNobodys})
 	if len(t.Keys) == 1 && g.hasBag(err) {
 		return g.takeShared(ctx, t)
 	}

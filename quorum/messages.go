@@ -8,7 +8,6 @@ import (
 
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum/cell"
-	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/master"
 	"redlock-proxy/quorum/messages"
 	"redlock-proxy/quorum/register"
@@ -20,9 +19,6 @@ type Message = messages.Message
 
 // Membership is one who gets all messages, until it leaves or is notified that it may miss some.
 type Membership = messages.Membership
-
-// messagesChannel is before the prefix of the locks' keys in the name of the masters' channel.
-const messagesChannel = script.OwnPrefix + "messages:"
 
 // minListenWait is how long one who is to get messages waits for the masters, at the least.
 const minListenWait = time.Second
@@ -38,7 +34,7 @@ type Messages struct {
 // NewMessages carries messages over a cluster, before that runs, between proxies with the same prefix. deliver takes each message that this
 // process is to get, one after the other. It must not wait.
 func NewMessages(c *Cluster, prefix string, deliver func(Message)) *Messages {
-	c.messages = &Messages{cluster: c, source: messages.NewSource(), channel: messagesChannel + prefix, deliver: deliver}
+	c.messages = &Messages{cluster: c, source: messages.NewSource(), channel: messages.Channel + prefix, deliver: deliver}
 	return c.messages
 }
 

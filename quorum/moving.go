@@ -14,6 +14,7 @@ import (
 	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/guard/succession"
 	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/removals"
 )
 
 // Placed is where the locks on lock keys are, as the masters say.
@@ -374,9 +375,9 @@ type Held struct {
 // SayHeld informs all proxies that this one holds back commands on lock keys, in an era. Of what is held the ID is the proxy's own.
 func (c *Cluster) SayHeld(ctx context.Context, era int, held Held) error {
 	if c.holding.Load() != int64(era)+1 { // what is owed a removal is not copied
-		paying, cancel := context.WithTimeout(ctx, paymentTime)
+		paying, cancel := context.WithTimeout(ctx, removals.PaymentTime)
 		defer cancel()
-		if err := c.settleRemovals(paying); err != nil {
+		if err := c.removals.Settle(paying); err != nil {
 			return fmt.Errorf("%d locks that nobody holds are still to be removed: %w; the move waits for that", c.RemovalsPending(), err)
 		}
 		c.holding.Store(int64(era) + 1)

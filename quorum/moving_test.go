@@ -128,7 +128,7 @@ func TestMoveOn(t *testing.T) {
 	both := movable(t)
 	key := Key{Name: "lock:a", Moves: true}
 	take := func(c *Cluster) error {
-		_, err := c.Take(t.Context(), Taking{Keys: []Key{key}, Tokens: []string{"me"}, TTL: 10 * time.Second})
+		_, err := c.Take(t.Context(), Taking{Keys: []Key{key}, Terms: Terms{Tokens: []string{"me"}, TTL: 10 * time.Second}})
 		return err
 	}
 	var elsewhere *ElsewhereError

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"log/slog"
 	mathrand "math/rand/v2"
-	"net/url"
 	"time"
 )
 
@@ -63,17 +62,4 @@ func (o *Options) setDefaults() {
 		o.Rand = mathrand.Float64
 	}
 	o.MaxTTL = cmp.Or(o.MaxTTL, DefaultMaxTTL)
-}
-
-// masterName is the address in a URL: host:port, or the path of a socket.
-func masterName(raw string) string {
-	u, err := url.Parse(raw)
-	switch {
-	case err != nil:
-		return "(unreadable URL)"
-	case u.Host != "":
-		return u.Host
-	default:
-		return u.Path
-	}
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/url"
 	"time"
+
+	"redlock-proxy/quorum/master"
 )
 
 // Settings are what of the [Options] may change while a cluster runs.
@@ -28,7 +30,7 @@ func (c *Cluster) Apply(s Settings) error {
 	passwords := make([]string, len(s.Masters))
 	for i, u := range s.Masters {
 		parsed, err := url.Parse(u)
-		if err != nil || masterName(u) != g.masters[i].Name() {
+		if err != nil || master.NameIn(u) != g.masters[i].Name() {
 			return errOtherMasters
 		}
 		passwords[i], _ = parsed.User.Password()

@@ -187,7 +187,7 @@ func (g *generation) takeShared(ctx context.Context, t Taking) (Grant, error) {
 	}
 	holder := func(looks []Look) int {
 		for i, l := range looks {
-			if l.Present && !g.of.removals.owes(t.Keys[i], l.Version) {
+			if l.Present && !g.of.owes(t.Keys[i], l.Version) {
 				return i
 			}
 		}

@@ -11,7 +11,7 @@ import (
 type Locker interface {
 	Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error)
 	Unlock(ctx context.Context, key quorum.Key, token string) error
-	Withdraw(key quorum.Key, token string, got quorum.Grant)
+	Withdraw(keys []quorum.Key, got quorum.Grant)
 	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error)
 	Fence(ctx context.Context, key quorum.Key) (int64, error)
 	AwaitArrival(ctx context.Context, a quorum.Arrival) error
@@ -48,9 +48,9 @@ func (l Locks) Unlock(ctx context.Context, key quorum.Key, token string) (err er
 }
 
 // Withdraw is that of the Locker.
-func (l Locks) Withdraw(key quorum.Key, token string, got quorum.Grant) {
+func (l Locks) Withdraw(keys []quorum.Key, got quorum.Grant) {
 	l.meters.withdrawn.Inc()
-	l.Locker.Withdraw(key, token, got)
+	l.Locker.Withdraw(keys, got)
 }
 
 // Extend is that of the Locker.

@@ -15,7 +15,7 @@ type Keys interface {
 	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error)
 	Update(ctx context.Context, key quorum.Key, expect *string, run func(quorum.Look) (quorum.Decision, error)) (quorum.Outcome, error)
 	UpdateAll(ctx context.Context, keys []quorum.Key, expect *string, run func([]quorum.Look) ([]quorum.Decision, error)) (quorum.Outcome, error)
-	Withdraw(keys []quorum.Key, tokens []string, got quorum.Grant)
+	Withdraw(keys []quorum.Key, got quorum.Grant)
 	Guess(key quorum.Key) (token string, ok bool)
 }
 
@@ -68,7 +68,7 @@ func (r Register) UpdateAll(ctx context.Context, keys []quorum.Key, expect *stri
 }
 
 // Withdraw is that of the Keys.
-func (r Register) Withdraw(keys []quorum.Key, tokens []string, got quorum.Grant) {
+func (r Register) Withdraw(keys []quorum.Key, got quorum.Grant) {
 	r.meters.withdrawn.Add(float64(len(keys)))
-	r.Keys.Withdraw(keys, tokens, got)
+	r.Keys.Withdraw(keys, got)
 }

@@ -69,7 +69,7 @@ func (p *Runner) lockFor(c command.Call, e keyspace.Edit, granted keyspace.Reply
 	p.opts.Audit.Note(audit.Granted, c.Client, c.Client.DB, e.Key)
 	c.Out.Value(granted)
 	c.Out.IfUndelivered(func() {
-		p.opts.Locks.Withdraw(place, e.Now.Value, got)
+		p.opts.Locks.Withdraw([]quorum.Key{place}, got)
 		p.opts.Audit.Note(audit.Withdrawn, c.Client, place.DB, e.Key)
 	})
 }

@@ -24,7 +24,7 @@ const warnEvery = time.Minute
 // Register is what lock keys stand in: a *quorum.Cluster, whose methods document the errors.
 type Register interface {
 	program.Register
-	Withdraw(keys []quorum.Key, tokens []string, got quorum.Grant)
+	Withdraw(keys []quorum.Key, got quorum.Grant)
 	Guess(key quorum.Key) (token string, ok bool)
 }
 
@@ -32,7 +32,7 @@ type Register interface {
 type Locks interface {
 	blocking.Locks
 	Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error)
-	Withdraw(key quorum.Key, token string, got quorum.Grant)
+	Withdraw(keys []quorum.Key, got quorum.Grant)
 }
 
 // Limits are what clients may put under a lock key.
@@ -161,12 +161,12 @@ func (p *Runner) warnEndless(key string) {
 
 // undoing takes back what a program acquired, should its reply not be delivered.
 func (p *Runner) undoing(client *command.Client, db int, a program.Outcome, out *command.Reply) {
-	keys, tokens := a.Acquired()
+	keys := a.Acquired()
 	if len(keys) == 0 {
 		return
 	}
 	out.IfUndelivered(func() {
-		p.opts.Register.Withdraw(p.Engine.Places(db, keys), tokens, a.Granted)
+		p.opts.Register.Withdraw(p.Engine.Places(db, keys), a.Granted)
 		for _, key := range keys {
 			p.opts.Audit.Note(audit.Withdrawn, client, db, key)
 		}

@@ -21,7 +21,7 @@ import (
 type Place interface {
 	Lock(ctx context.Context, req quorum.LockRequest) (quorum.Grant, error)
 	Unlock(ctx context.Context, key quorum.Key, token string) error
-	Withdraw(key quorum.Key, token string, got quorum.Grant)
+	Withdraw(keys []quorum.Key, got quorum.Grant)
 	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.Grant, error)
 	Fence(ctx context.Context, key quorum.Key) (int64, error)
 }
@@ -126,7 +126,7 @@ func (l *Locking) lock(c command.Call) {
 	client, name := c.Client, parsed.key      // all of the call that is kept
 	l.Audit.Note(audit.Granted, client, key.DB, name)
 	c.Out.IfUndelivered(func() {
-		l.Locks.Withdraw(key, value, got)
+		l.Locks.Withdraw([]quorum.Key{key}, got)
 		l.Audit.Note(audit.Withdrawn, client, key.DB, name)
 	})
 }

@@ -117,7 +117,7 @@ func startRun(t *testing.T, c *cluster, seed uint64) *run {
 		r.crowd.add(&keeper{connection: r.connection(i, 500+i), kept: r.kept, random: r.random(600 + i), number: i})
 	}
 	line := r.connection(0, 700)
-	line.patience = admitted
+	line.patience = admission
 	r.crowd.add(&operator{line, slices.Concat(r.lockKeys, r.kept.keys), r.random(701)})
 	r.observers = observe(c, r.proxies)
 	t.Cleanup(r.stop)
@@ -196,8 +196,8 @@ func (r *run) wait(t *testing.T, d *disturber, grants, faults int) error {
 			return nil
 		case got > last:
 			last, since = got, time.Now()
-		case time.Since(since) > admitted:
-			return fmt.Errorf("no grant within %v, after %d", admitted, got)
+		case time.Since(since) > admission:
+			return fmt.Errorf("no grant within %v, after %d", admission, got)
 		}
 	}
 }

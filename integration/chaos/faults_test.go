@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"redlock-proxy/internal/redistest/faultlink"
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/script"
 )
 
 // fault is something that happens to a master and, after a while, ends.
@@ -97,10 +99,8 @@ const (
 	proxySpell = 2 * time.Second
 	// farAhead is by how much clocks are stepped: far more than any lease.
 	farAhead = 10 * time.Minute
-	// noticed bounds the time in which a proxy sees that a master forgot: it looks at each once a second.
-	noticed = 2500 * time.Millisecond
-	// admitted bounds the time until a master votes again.
-	admitted = time.Minute
+	// admission bounds the time until a master votes again.
+	admission = time.Minute
 )
 
 // disturber has masters and proxies fail at random: never more masters than a minority at a time, never more than one proxy.
@@ -116,7 +116,8 @@ type disturber struct {
 	mu        sync.Mutex
 	random    *rand.Rand
 	busy      [masterCount]bool
-	begun     [masterCount]int // faults
+	begun     [masterCount]int    // faults
+	admitted  [masterCount]string // by which marker each voted before it forgot
 	down      [proxyCount]bool
 	counts    map[string]int
 	events    []violation     // what was done, and when
@@ -245,6 +246,9 @@ func (d *disturber) twoThenAThird() {
 func (d *disturber) inflict(f fault, i int) error {
 	d.count("master " + f.name)
 	d.note(fmt.Sprintf("master %d %s", i, f.name))
+	if f.forgets {
+		d.admitted[i] = d.cluster.masters()[i].marker().Nonce
+	}
 	if err := f.inflict(d, d.cluster.masters()[i]); err != nil {
 		return fmt.Errorf("master %d %s: %w", i, f.name, err)
 	}
@@ -273,21 +277,35 @@ func (d *disturber) mend(f fault, i int) error {
 	return nil
 }
 
-// awaitVote waits until a master votes, as every proxy sees it. One that forgot has first to be seen not to vote, unless that is over
-// before anybody looks.
+// awaitVote waits until a master votes, as every proxy sees it. One that forgot has to be admitted anew before: a proxy may not have looked at it yet.
 func (d *disturber) awaitVote(i int, forgot bool) error {
-	seen, began := !forgot, time.Now()
-	for {
-		all, any := d.votes(i)
-		seen = seen || !all || time.Since(began) > noticed
-		switch {
-		case seen && all && any:
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) { // polls
+		if all, any := d.votes(i); all && any && (!forgot || d.isAdmitted(i)) {
 			return nil
-		case time.Since(began) > admitted:
-			return fmt.Errorf("it does not vote within %v after\n%s\n%s", admitted, d.since(time.Since(d.began)-2*admitted), d.cluster.told())
 		}
-		time.Sleep(10 * time.Millisecond)
+		if time.Since(began) > admission {
+			return fmt.Errorf("it does not vote within %v after\n%s\n%s", admission, d.since(time.Since(d.began)-2*admission), d.cluster.told())
+		}
 	}
+}
+
+// isAdmitted reports whether a master that forgot was admitted since: then its marker is of the process that runs, and another than before.
+func (d *disturber) isAdmitted(i int) bool {
+	m := d.cluster.masters()[i]
+	info, err := ask(m.Addr(), "INFO", "server")
+	if err != nil {
+		return false
+	}
+	mark := m.marker()
+	return mark.Nonce != "" && mark.Nonce != d.admitted[i] && strings.Contains(fmt.Sprint(info), "run_id:"+mark.RunID)
+}
+
+// marker is the one by which a master votes; none: it does not.
+func (m *master) marker() (mark marker.Marker) {
+	if text, err := ask(m.Addr(), "GET", script.MarkerKey); err == nil {
+		mark = marker.ReadMarker(fmt.Sprint(text)).Value
+	}
+	return mark
 }
 
 // votes tells whether a master votes as all of the proxies see it that are well, and whether there is one.

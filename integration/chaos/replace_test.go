@@ -27,7 +27,7 @@ func (d *disturber) replace(old *master) error {
 			return err
 		}
 	}
-	for end := time.Now().Add(admitted); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(admission); ; time.Sleep(20 * time.Millisecond) {
 		err := d.reloadSome()
 		if err == nil {
 			return old.Restart()

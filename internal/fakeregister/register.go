@@ -142,7 +142,7 @@ func (f *Register) Release(_ context.Context, key quorum.Key, token string) erro
 }
 
 // Withdraw is that of a *quorum.Cluster.
-func (f *Register) Withdraw(keys []quorum.Key, _ []string, got quorum.Grant) {
+func (f *Register) Withdraw(keys []quorum.Key, got quorum.Grant) {
 	for _, key := range keys {
 		if h, there := f.Held[key]; there && h.version == got.Version {
 			delete(f.Held, key)

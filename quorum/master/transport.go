@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -82,6 +83,19 @@ type redisTransport struct {
 	runID string
 	// lost is called before a connection may reach another server.
 	lost func()
+}
+
+// NameIn returns the address in the URL of a master: host:port, or the path of a socket.
+func NameIn(raw string) string {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return "(unreadable URL)"
+	case u.Host != "":
+		return u.Host
+	default:
+		return u.Path
+	}
 }
 
 // NewTransport takes a master's URL, which names no database; timeout is for one batch, dialling

@@ -4,7 +4,12 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+
+	"redlock-proxy/quorum/guard/script"
 )
+
+// Channel is what the name of the masters' channel begins with, before the prefix of the locks' keys.
+const Channel = script.OwnPrefix + "messages:"
 
 // Message is one message of a client, on its way between proxies.
 type Message struct {

@@ -149,7 +149,7 @@ func (r *Register) extendByBallot(ctx context.Context, key, token string, ttl ti
 	if isLonger(seen) {
 		lease = seen.Longest
 	}
-	one := newGrant(Taking{Tokens: []string{token}, TTL: lease, Holder: holder}, 0, out.Attempt, out.Since, r.n)
+	one := newGrant(Taking{Terms: Terms{Tokens: []string{token}, TTL: lease, Holder: holder}}, 0, out.Attempt, out.Since, r.n)
 	one.version = out.Version
 	r.grants.put(key, one, out.Since)
 	return isLonger(seen), nil

@@ -415,7 +415,7 @@ func attemptOf(name string) cell.Attempt {
 
 // taking is for the key k.
 func taking(token string) Taking {
-	return Taking{Keys: []string{"k"}, Tokens: []string{token}, TTL: 10 * time.Second}
+	return Taking{Keys: []string{"k"}, Terms: Terms{Tokens: []string{token}, TTL: 10 * time.Second}}
 }
 
 // lock takes k and fails the test unless that is granted.

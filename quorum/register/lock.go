@@ -11,9 +11,8 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Taking asks for keys, all or none.
-type Taking struct {
-	Keys []string
+// Terms are those on which keys are to be taken.
+type Terms struct {
 	// Tokens are those of the keys, in their order.
 	Tokens []string
 	// TTL is in whole milliseconds, or cell.Endless.
@@ -26,11 +25,17 @@ type Taking struct {
 	Holder any
 	// Fence has the lock, of one key, get a fence.
 	Fence bool
+	// Stays has what was taken with *NoQuorum for an answer stay where it can: others may have seen it, and go by it.
+	Stays bool
+}
+
+// Taking asks for keys, all or none.
+type Taking struct {
+	Keys []string
+	Terms
 	// Owed is called with each version that the keys may have although an error was returned: nobody holds them by it, so it is owed its
 	// removal. mayArrive, unless it is nil, reports whether it may still come to so many masters that they make a majority.
 	Owed func(version string, mayArrive func() bool)
-	// Stays has what was taken with *NoQuorum for an answer stay where it can: others may have seen it, and go by it.
-	Stays bool
 	// IsNobodys, unless it is nil, reports whether what the key, the only one, holds is owed its removal: then it may be taken over.
 	IsNobodys func(Look) bool
 }

@@ -244,7 +244,7 @@ func TestLockWithoutEnd(t *testing.T) {
 func TestLockSeveral(t *testing.T) {
 	b := newBench(t, 3)
 	r := b.proxy()
-	several := Taking{Keys: []string{"k", "k2"}, Tokens: []string{"a", "b"}, TTL: time.Minute}
+	several := Taking{Keys: []string{"k", "k2"}, Terms: Terms{Tokens: []string{"a", "b"}, TTL: time.Minute}}
 	_, err := r.Lock(t.Context(), several)
 	b.sure(err)
 	if b.holds("k") != "a a a" || b.holds("k2") != "b b b" {
@@ -322,7 +322,7 @@ func TestGrantsAreSwept(t *testing.T) {
 	r := b.proxy()
 	for i := range 10_000 {
 		name := strconv.Itoa(i)
-		_, err := r.Lock(t.Context(), Taking{Keys: []string{name}, Tokens: []string{"me"}, TTL: time.Second})
+		_, err := r.Lock(t.Context(), Taking{Keys: []string{name}, Terms: Terms{Tokens: []string{"me"}, TTL: time.Second}})
 		b.sure(err)
 		b.pass(time.Millisecond)
 	}
@@ -337,7 +337,7 @@ func TestGrantsOfLongKeysAreSwept(t *testing.T) {
 	r := b.proxy()
 	for i := range 200 {
 		name := strings.Repeat("k", 100_000) + strconv.Itoa(i)
-		_, err := r.Lock(t.Context(), Taking{Keys: []string{name}, Tokens: []string{"me"}, TTL: time.Second})
+		_, err := r.Lock(t.Context(), Taking{Keys: []string{name}, Terms: Terms{Tokens: []string{"me"}, TTL: time.Second}})
 		b.sure(err)
 		change := put("v")
 		change.Key = "u" + name

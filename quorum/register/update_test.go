@@ -332,7 +332,7 @@ func TestPromisesAreSwept(t *testing.T) {
 	for i := range 5000 {
 		change := put("x")
 		change.Key = fmt.Sprint(i)
-		_, err := r.Lock(t.Context(), Taking{Keys: []string{change.Key}, Tokens: []string{"me"}, TTL: time.Second})
+		_, err := r.Lock(t.Context(), Taking{Keys: []string{change.Key}, Terms: Terms{Tokens: []string{"me"}, TTL: time.Second}})
 		b.sure(err)
 		_, err = r.Update(t.Context(), change)
 		b.sure(err)
@@ -564,9 +564,7 @@ func TestOwedVersions(t *testing.T) {
 			r := b.proxy()
 			c.then(b)
 			owed := map[string]bool{}
-			_, err := r.Lock(t.Context(), Taking{
-				Keys: []string{"k"}, Tokens: []string{"t"}, TTL: time.Minute, Stays: c.stays, Owed: func(v string, _ func() bool) { owed[v] = true },
-			})
+			_, err := r.Lock(t.Context(), Taking{Keys: []string{"k"}, Owed: func(v string, _ func() bool) { owed[v] = true }, Terms: Terms{Tokens: []string{"t"}, TTL: time.Minute, Stays: c.stays}})
 			if !errors.As(err, new(*NoQuorum)) {
 				t.Fatal(err)
 			}
@@ -613,7 +611,7 @@ func TestLockSeveralAfterARemoval(t *testing.T) {
 	b.lock(r, "me")
 	b.sure(b.proxy().Unlock(t.Context(), "k", "me", nil))
 	begun := b.now
-	_, err := r.Lock(t.Context(), Taking{Keys: []string{"k2", "k"}, Tokens: []string{"a", "b"}, TTL: time.Minute})
+	_, err := r.Lock(t.Context(), Taking{Keys: []string{"k2", "k"}, Terms: Terms{Tokens: []string{"a", "b"}, TTL: time.Minute}})
 	b.sure(err)
 	if waited := b.now.Sub(begun); waited > removedFor+100*time.Millisecond {
 		t.Errorf("it took %v", waited)

@@ -170,12 +170,12 @@ func expected(e keyspace.Edit) *string {
 }
 
 func (r *run) create(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Outcome, error) {
-	t := quorum.Taking{TTL: ttlOf(edits[0]), Anyhow: true, Holder: r.Holder}
+	t := quorum.Taking{Terms: quorum.Terms{TTL: ttlOf(edits[0]), Anyhow: true, Holder: r.Holder}}
 	for _, e := range edits {
 		t.Keys, t.Tokens = append(t.Keys, r.Place(r.DB, e.Key)), append(t.Tokens, e.Now.Value)
 	}
 	// What asked whether the keys are there, and gives them a time, takes a lock. All else others may have seen, and go by it.
-	taken, _ := a.Acquired()
+	taken := a.Acquired()
 	t.Stays = len(taken) == 0 || t.TTL < 0
 	got, err := r.Register.Take(ctx, t)
 	switch {

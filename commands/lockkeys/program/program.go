@@ -89,19 +89,18 @@ type Outcome struct {
 	touched bool
 }
 
-// Acquired are the keys that a program acquired, with their values: keys that it found absent, because
-// it asked. There are none if it did anything else.
-func (o Outcome) Acquired() (keys, tokens []string) {
+// Acquired returns the keys that a program acquired: those that it found absent, because it asked. There are none if it did anything else.
+func (o Outcome) Acquired() (keys []string) {
 	for _, e := range o.Edits {
 		switch {
 		case !e.Changes():
 		case e.Was.Present || !e.Asked:
-			return nil, nil
+			return nil
 		default:
-			keys, tokens = append(keys, e.Key), append(tokens, e.Now.Value)
+			keys = append(keys, e.Key)
 		}
 	}
-	return keys, tokens
+	return keys
 }
 
 // Refusal ends a run whose program does what is not done on lock keys: nothing is committed, and its

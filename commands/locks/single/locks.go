@@ -163,7 +163,7 @@ func (f *ForClient) Unlock(_ context.Context, key quorum.Key, token string) erro
 }
 
 // Withdraw leaves what Lock granted to a client that has gone to its TTL: over the proxy's own connections no lock key is changed.
-func (*ForClient) Withdraw(quorum.Key, string, quorum.Grant) {}
+func (*ForClient) Withdraw([]quorum.Key, quorum.Grant) {}
 
 // Extend gives a held lock a new TTL, unless more is left. Errors: quorum.ErrNotHeld, quorum.ErrTooShort, a [Refusal], or why the upstream could not be asked.
 func (f *ForClient) Extend(_ context.Context, key quorum.Key, token string, ttl time.Duration) (got quorum.Grant, err error) {

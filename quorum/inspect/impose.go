@@ -1,4 +1,4 @@
-package quorum
+package inspect
 
 import (
 	"context"
@@ -34,7 +34,7 @@ type Imposed struct {
 func Impose(ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config), settings string, forced bool) ([]Imposed, error) {
 	visits, done := make([]guard.Visit, len(urls)), make([]Imposed, len(urls))
 	for i, url := range urls {
-		visits[i].Name, done[i].Name = masterName(url), masterName(url)
+		visits[i].Name, done[i].Name = master.NameIn(url), master.NameIn(url)
 		t, err := master.NewTransport(url, timeout, secure)
 		if err != nil {
 			done[i].Err = err

@@ -1,4 +1,6 @@
-package quorum
+// Package inspect looks at masters without taking part in their votes: what an operator is told of them, and how the settings of their proxies are
+// replaced. Nothing of it is on the way of a lock.
+package inspect
 
 import (
 	"cmp"
@@ -18,9 +20,12 @@ import (
 	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/master"
+	"redlock-proxy/quorum/messages"
+	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/vote"
 )
 
-// Finding is what Inspect saw of one master.
+// Finding is what Masters saw of one master.
 type Finding struct {
 	// Name is its address, without credentials.
 	Name string
@@ -69,9 +74,9 @@ type Feeds struct {
 	Prefix   string
 }
 
-// Inspect connects to each master by its URL and returns what is unsafe about it, and which rights are missing for feeds.
+// Masters connects to each master by its URL and returns what is unsafe about it, and which rights are missing for feeds.
 // Each may take as long as timeout for each answer; secure is Options.TLS.
-func Inspect(ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config), feeds Feeds) []Finding {
+func Masters(ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config), feeds Feeds) []Finding {
 	findings := make([]Finding, len(urls))
 	var wg sync.WaitGroup
 	for i, u := range urls {
@@ -82,9 +87,9 @@ func Inspect(ctx context.Context, urls []string, timeout time.Duration, secure f
 	return findings
 }
 
-// Survey is Inspect, and counts the locks on each master.
+// Survey is Masters, and counts the locks on each master.
 func Survey(ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config)) []Finding {
-	findings := Inspect(ctx, urls, timeout, secure, Feeds{})
+	findings := Masters(ctx, urls, timeout, secure, Feeds{})
 	var wg sync.WaitGroup
 	for i, u := range urls {
 		if findings[i].Err == nil {
@@ -107,7 +112,7 @@ func (f *Finding) countLocks(ctx context.Context, url string, timeout time.Durat
 }
 
 func inspect(ctx context.Context, url string, timeout time.Duration, secure func(*tls.Config), feeds Feeds) Finding {
-	f := Finding{Name: masterName(url)}
+	f := Finding{Name: master.NameIn(url)}
 	t, err := master.NewTransport(url, timeout, secure)
 	if err != nil {
 		f.Err = err
@@ -141,20 +146,25 @@ func CompareSettings(findings []Finding, settings string) {
 	}
 }
 
-// PlacedOn is where the locks are by the markers of a majority of these masters. Its place is undecided where they were never moved.
-func PlacedOn(findings []Finding) (at Placed, known bool) {
-	says := map[Placed]int{}
+// PlacedOn returns where the locks are, and the number of the era, by the markers of a majority of these masters. The place is undecided if they were
+// never moved.
+func PlacedOn(findings []Finding) (at place.Place, era int, known bool) {
+	type placed struct {
+		place.Place
+		era int
+	}
+	says := map[placed]int{}
 	for _, f := range findings {
 		if f.report == nil || !f.report.Marker.Valid || !f.report.Marker.Value.Seal.IsNone() {
 			continue
 		}
 		era := f.report.Marker.Value.Era
-		one := Placed{era.Place, era.Number}
-		if says[one]++; says[one] >= Majority(len(findings)) {
-			return one, true
+		one := placed{era.Place, era.Number}
+		if says[one]++; says[one] >= vote.Majority(len(findings)) {
+			return one.Place, one.era, true
 		}
 	}
-	return Placed{}, false
+	return place.Undecided, 0, false
 }
 
 // visitsOf returns the findings as visits.
@@ -188,7 +198,7 @@ func (f *Finding) tryFeeds(ctx context.Context, t master.Transport, timeout time
 		try(waitingNeeds, "clients that wait: they poll")
 	}
 	if feeds.Messages {
-		try(messagesNeeds(messagesChannel+feeds.Prefix), "messages: SUBSCRIBE and PUBLISH may fail")
+		try(messagesNeeds(messages.Channel+feeds.Prefix), "messages: SUBSCRIBE and PUBLISH may fail")
 	}
 }
 
@@ -202,7 +212,7 @@ var waitingNeeds = []feed.Need{
 
 // messagesNeeds are what is sent for messages (package messages). An empty message is none, and nobody gets it.
 func messagesNeeds(channel string) []feed.Need {
-	rule := "&" + messagesChannel + "*"
+	rule := "&" + messages.Channel + "*"
 	return []feed.Need{
 		{Words: []string{"PING"}, Right: "+ping"},
 		{Words: []string{"PUBLISH", channel, ""}, Right: "+publish", Channel: rule},
@@ -244,12 +254,12 @@ func sameServer(findings []Finding) {
 	}
 }
 
-// LookAt connects to a Redis that is no master, such as the upstream, and returns what it reports of
+// Server connects to a Redis that is no master, such as the upstream, and returns what it reports of
 // itself. It changes nothing there. One that demands a login, and gets
 // none or none that may ask, has a Finding without anything but its name and round trip. It
 // may take as long as timeout for each answer; secure is Options.TLS.
-func LookAt(ctx context.Context, url string, timeout time.Duration, secure func(*tls.Config)) Finding {
-	f := Finding{Name: masterName(url)}
+func Server(ctx context.Context, url string, timeout time.Duration, secure func(*tls.Config)) Finding {
+	f := Finding{Name: master.NameIn(url)}
 	opts, err := redis.ParseURL(url)
 	if err != nil {
 		f.Err = err
