@@ -8,6 +8,7 @@ import (
 // The names of the contenders, as in the tables and in -contenders.
 const (
 	nameProxy     = "proxy"
+	nameExtending = "extending"
 	nameLockKeys  = "lockkeys"
 	nameReentrant = "reentrant"
 	nameTelling   = "telling"
@@ -16,7 +17,7 @@ const (
 )
 
 func contenderNames() []string {
-	return []string{nameProxy, nameLockKeys, nameReentrant, nameTelling, nameRedsync, nameDirect}
+	return []string{nameProxy, nameExtending, nameLockKeys, nameReentrant, nameTelling, nameRedsync, nameDirect}
 }
 
 // usualContenders are those that run unless others are asked for.
@@ -56,6 +57,8 @@ func newCrew(ctx context.Context, f *fleet, client clientKind, name string, s sc
 	switch name {
 	case nameProxy:
 		err = c.addProxy(ctx, f.proxy.Addr(), client, keys, s.shared)
+	case nameExtending:
+		err = c.addExtending(ctx, f.proxy.Addr(), client, keys)
 	case nameLockKeys:
 		err = c.addDirect(ctx, f.proxy.Addr(), client, keys)
 	case nameReentrant:

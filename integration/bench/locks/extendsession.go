@@ -1,0 +1,40 @@
+package locks
+
+import (
+	"context"
+	"fmt"
+)
+
+// extendSession locks once, and then extends: its pairs are EXTENDs.
+type extendSession struct {
+	*proxySession
+	held bool
+}
+
+func (c *crew) addExtending(ctx context.Context, addr string, kind clientKind, keys []string) error {
+	if err := c.addProxy(ctx, addr, kind, keys, false); err != nil {
+		return err
+	}
+	for i, s := range c.sessions {
+		c.sessions[i] = &extendSession{proxySession: s.(*proxySession)}
+	}
+	return nil
+}
+
+func (s *extendSession) lock(ctx context.Context) error {
+	if !s.held {
+		err := s.proxySession.lock(ctx)
+		s.held = err == nil
+		return err
+	}
+	reply, err := s.caller.call(ctx, "EXTEND", s.request[1], s.request[tokenAt], "PX", ttlMillis)
+	if err != nil {
+		return err
+	}
+	if validity, ok := reply.(int64); !ok || validity <= 0 {
+		return fmt.Errorf("EXTEND answered %v", reply)
+	}
+	return nil
+}
+
+func (s *extendSession) unlock(context.Context) error { return nil }
