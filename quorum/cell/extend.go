@@ -12,16 +12,14 @@ import (
 type Extend struct {
 	Name  string
 	Token string
-	// Attempt is the incarnation, if it is known.
+	// Attempt is the incarnation.
 	Attempt Attempt
 	// TTL is in whole milliseconds, or Endless.
 	TTL time.Duration
 }
 
 var extendScript = luascript.New(layoutLua + `local v, left = get(KEYS[1]), redis.call('pttl', KEYS[1])
-local mine = v and (ARGV[2] == '' or attempt(v) == ARGV[2])
-if v and mark(v) == '` + blockingMark + `' then mine = mine and ARGV[2] ~= ''
-else mine = mine and token(v) == ARGV[1] end
+local mine = v and attempt(v) == ARGV[2] and (mark(v) == '` + blockingMark + `' or token(v) == ARGV[1])
 if mine and mark(v) == '` + registerMark + `' and promised(v) ~= accepted(v) then mine = false end
 if not mine then return {0, v, left} end
 local ttl = tonumber(ARGV[3])
@@ -48,9 +46,9 @@ func (e Extend) Apply(s *Store) Answer {
 	f := s.Look(e.Name)
 	a := Answer{Found: []Found{f}}
 	holds := f.Form == Plain || f.Form == Register
-	blocks := f.Form == Blocking && e.Attempt != ""
+	blocks := f.Form == Blocking
 	switch {
-	case e.Attempt != "" && f.Attempt != e.Attempt, !holds && !blocks, holds && (!f.Value.Present || f.Value.Text != e.Token):
+	case f.Attempt != e.Attempt, !holds && !blocks, holds && (!f.Value.Present || f.Value.Text != e.Token):
 		return a
 	case !f.Settled():
 		return a

@@ -121,11 +121,7 @@ func (p pool) op(now time.Duration) cell.Op {
 	case 2:
 		return cell.Remove{Name: key, Attempt: pick(p, p.attempts), How: pick(p, []cell.Removal{cell.Release, cell.Undo, cell.Dead}), Seen: p.orNone(pick(p, p.ballots))}
 	case 3:
-		e := cell.Extend{Name: key, Token: pick(p, p.tokens), TTL: pick(p, leases)}
-		if p.IntN(2) == 0 {
-			e.Attempt = pick(p, p.attempts)
-		}
-		return e
+		return cell.Extend{Name: key, Token: pick(p, p.tokens), Attempt: pick(p, p.attempts), TTL: pick(p, leases)}
 	case 4:
 		op := cell.Prepare{Name: key, Ballot: pick(p, p.ballots), Only: p.IntN(2) == 0}
 		if op.Only {

@@ -20,7 +20,7 @@ func TestExtend(t *testing.T) {
 		{"two are away", func(b *bench) { b.at(refused, 3, 4) }, "owner", "granted", "extend"},
 		{"two lose the answer", func(b *bench) { b.at(lost, 3, 4) }, "owner", "granted", "extend"},
 		{"three are away", func(b *bench) { b.at(refused, 2, 3, 4) }, "owner", "no quorum", "extend"},
-		{"on three, one of which is away", func(b *bench) { b.stores[3].Delete("k"); b.stores[4].Delete("k"); b.at(refused, 0) }, "owner", "no quorum", "extend"},
+		{"on three, one of which is away", func(b *bench) { b.stores[3].Delete("k"); b.stores[4].Delete("k"); b.at(refused, 0) }, "owner", "no quorum", "extend prepare"},
 		{"on two", func(b *bench) {
 			for _, s := range b.stores[2:] {
 				s.Delete("k")
