@@ -11,6 +11,7 @@ import (
 
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"
+	"redlock-proxy/quorum/guard/script"
 )
 
 // forgetful is a way in which a master can forget a lock, and start afresh as if nothing had been.
@@ -315,7 +316,6 @@ return n`, "0")
 func TestUnfitMaster(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
-	// Not of a master: its first replica gives a server another master_replid, and a master that has one is in quarantine, too.
 	host, port, _ := strings.Cut(kit.StartRedis(t).Addr(), ":")
 	kit.Must(t, kit.Tell(f.Masters[4], "REPLICAOF", host, port))
 	kit.Must(t, kit.Tell(f.Masters[3], "CONFIG", "SET", "maxmemory-policy", "allkeys-lru"))
@@ -334,4 +334,41 @@ func TestUnfitMaster(t *testing.T) {
 	kit.Must(t, kit.Tell(f.Masters[4], "REPLICAOF", "NO", "ONE"))
 	kit.Must(t, kit.Tell(f.Masters[3], "CONFIG", "SET", "maxmemory-policy", "noeviction"))
 	f.WantVoting(t, 5)
+}
+
+// TestFirstReplica: a master becomes a replica of another one, whose master_replid changes by that: its first replica. That one keeps its vote. The other
+// one has it again, once it is a master and has caught up.
+func TestFirstReplica(t *testing.T) {
+	t.Parallel()
+	f := kit.StartGuarded(t, true, 2)
+	client := kit.Connect(t, f.Proxies[1])
+	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
+	first, replica := f.Masters[3], f.Masters[4]
+	lineage := func() string {
+		info, err := kit.AskIn(first, "0", "INFO", "replication")
+		kit.Must(t, err)
+		_, id, _ := strings.Cut(fmt.Sprint(info), "master_replid:")
+		return id[:40]
+	}
+	before := lineage()
+	host, port, _ := strings.Cut(first.Addr(), ":")
+	kit.Must(t, kit.Tell(replica, "REPLICAOF", host, port))
+	kit.Soon(t, func() error {
+		mark, err := kit.AskIn(first, "0", "GET", script.MarkerKey)
+		if now := lineage(); err != nil || now == before || !strings.Contains(fmt.Sprint(mark), now) {
+			return fmt.Errorf("its marker is %v, %v, its master_replid %s", mark, err, now)
+		}
+		return nil
+	})
+	f.WantVoting(t, 4)
+	kit.WantGrant(t, client, "LOCK", "l", "t", "PX", "60000")
+	kit.Must(t, kit.Tell(replica, "REPLICAOF", "NO", "ONE"))
+	f.WantVoting(t, 5)
+	for _, proxy := range f.Proxies {
+		for line := range strings.Lines(proxy.Log()) {
+			if strings.Contains(line, "master in quarantine") && strings.Contains(line, first.Addr()) {
+				t.Errorf("it lost its vote: %s", line)
+			}
+		}
+	}
 }

@@ -26,10 +26,10 @@ func (g *Guard) newRecord(v Report, why Reason, claim string) marker.Record {
 	return r
 }
 
-// reword has the marker say that the master is not durable (any more).
+// reword has the marker say that the master is not durable any more, and which master_replid it has.
 func (g *Guard) reword(ctx context.Context, v Report) error {
 	m := v.Marker.Value
-	m.Durable = false
+	m.Durable, m.ReplID = m.Durable && v.Durable(), v.ReplID
 	_, err := amend(ctx, g.Conn, script.Reword, v.Marker.Text, m.String())
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"redlock-proxy/internal/redisinfo"
@@ -42,6 +43,8 @@ type Report struct {
 	Version, RunID, ReplID, Role, Policy string
 	Uptime                               time.Duration
 	Evicted                              int64
+	// WasReplica is set if it may have been a replica since it started: its master_replid2 is not that of a server that never was one.
+	WasReplica bool
 	// Appendfsync is that setting, "off" where it writes no append-only file.
 	Appendfsync string
 	// RewriteUnsynced is no-appendfsync-on-rewrite: then "always" does not mean that.
@@ -81,6 +84,7 @@ func (v *Report) readInfo(text string) {
 		v.Version = "valkey " + valkey
 	}
 	v.RunID, v.ReplID = cmp.Or(info["run_id"], NotReported), cmp.Or(info["master_replid"], NotReported)
+	v.WasReplica = strings.Trim(cmp.Or(info["master_replid2"], NotReported), "0") != ""
 	seconds, _ := strconv.ParseInt(info["uptime_in_seconds"], 10, 64)
 	v.Uptime = time.Duration(seconds) * time.Second
 	v.Evicted, _ = strconv.ParseInt(info["evicted_keys"], 10, 64)

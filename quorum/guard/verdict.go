@@ -13,7 +13,7 @@ type verdictOn int
 
 const (
 	onTrust      verdictOn = iota // its marker holds: it votes
-	onReword                      // the same, but it is not durable any more
+	onReword                      // the same, but the marker has to say otherwise: it is not durable any more, or has its first replica
 	onQuarantine                  // it may have forgotten something: no marker, but a record
 	onWait                        // its record holds: it is in quarantine
 	onUnmarked                    // neither marker nor record, and nothing known of it
@@ -87,7 +87,7 @@ func judgeMarked(v Report, past memory) (verdictOn, Reason) {
 	switch {
 	case past.stepped:
 		return onQuarantine, ClockStepped
-	case m.ReplID != v.ReplID, past.older && m.Nonce == past.nonce:
+	case m.ReplID != v.ReplID && (v.WasReplica || m.Nonce != past.nonce), past.older && m.Nonce == past.nonce:
 		return onQuarantine, Replicated
 	case v.Evicted > m.Evicted:
 		return onQuarantine, Evicted
@@ -95,7 +95,7 @@ func judgeMarked(v Report, past memory) (verdictOn, Reason) {
 		return onQuarantine, Restarted // it was not as fresh as a proxy took it for
 	case past.position == positionBefore:
 		return onJoin, Joins
-	case m.Durable && !v.Durable():
+	case m.Durable && !v.Durable(), m.ReplID != v.ReplID:
 		return onReword, ""
 	default:
 		return onTrust, ""

@@ -39,6 +39,8 @@ func TestJudge(t *testing.T) {
 		{"marked by another proxy since", Report{Marker: marked("1", "b", false)}, known, onTrust, "", marker.NoClaim},
 		{"marked, and its clock stepped", Report{Marker: marked("1", "a", false)}, memory{stepped: true}, onQuarantine, ClockStepped, marker.NoClaim},
 		{"marked, and was a replica since", Report{ReplID: "x", Marker: marked("1", "a", false)}, memory{}, onQuarantine, Replicated, marker.NoClaim},
+		{"marked, and was a replica since a proxy saw it", Report{ReplID: "x", WasReplica: true, Marker: marked("1", "a", false)}, known, onQuarantine, Replicated, marker.NoClaim},
+		{"marked, and got its first replica", Report{ReplID: "x", Marker: marked("1", "a", false)}, known, onReword, "", marker.NoClaim},
 		{"marked, and its sequence went back", Report{Marker: marked("1", "a", false)}, memory{nonce: "a", older: true}, onQuarantine, Replicated, marker.NoClaim},
 		{"marked, and evicted since", Report{Evicted: 1, Marker: marked("1", "a", false)}, memory{}, onQuarantine, Evicted, marker.NoClaim},
 		{"marked with the number of another database", Report{Marker: stands(marked("1", "a", false).Value, 1)}, known, onQuarantine, Flushed, marker.NoClaim},
