@@ -201,6 +201,10 @@ func (c *Cluster) end(u *change) {
 // swap has other masters be used, and commands go on once a majority of them votes.
 func (c *Cluster) swap(old, next *generation, u *change) {
 	next.observe(c.roundTrips)
+	old.keyspaces.Range(func(db, known any) bool {
+		next.keyspace(db.(int)).Inherit(known.(*keyspace).Register)
+		return true
+	})
 	c.current.Store(next)
 	c.start(next)
 	c.tasks.Go(func() { old.listener().Close() }) // what is published on the new ones, the old ones do not bring

@@ -205,7 +205,16 @@ func (c *Cluster) Take(ctx context.Context, t Taking) (Grant, error) {
 // Errors: ErrNotHeld (as *InsteadError where the current value is known), ErrContended, *NoQuorumError
 // when it cannot be known, or the cause of ctx; what was begun goes on all the same.
 func (c *Cluster) Release(ctx context.Context, key Key, token string) error {
-	_, err := on(ctx, c, func(g *generation) (struct{}, error) { return struct{}{}, g.Release(ctx, key, token) })
+	asked := false
+	_, err := on(ctx, c, func(g *generation) (struct{}, error) {
+		asked = true
+		return struct{}{}, g.Release(ctx, key, token)
+	})
+	if !asked { // the masters are being changed
+		if version, left := c.now().keyspace(key.DB).Forget(key.Name, token); version != "" {
+			c.owe(key, version, left, nil)
+		}
+	}
 	return err
 }
 

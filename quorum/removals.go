@@ -14,8 +14,8 @@ func (c *Cluster) owe(key Key, version string, ttl time.Duration, mayArrive func
 	if ttl < 0 {
 		ttl = c.now().guards.MaxTTL()
 	}
-	if key.Tag == "" && version != "" {
-		c.now().keyspace(key.DB).Disown(key.Name, version)
+	if key.Tag == "" && version != "" && !c.now().keyspace(key.DB).Disown(key.Name, version) {
+		return
 	}
 	if !c.removals.Add(key.anywhere(), version, time.Now().Add(ttl+register.Limit), mayArrive) {
 		c.log.Warn("a lock that may be held by nobody stays until its TTL ends: too many removals are pending", "key", key.Name)

@@ -65,11 +65,6 @@ func looksIn(keys []Key, cells []string, of []int, found []Look) ([]Look, error)
 
 // UpdateAll is Cluster.UpdateAll.
 func (g *generation) UpdateAll(ctx context.Context, keys []Key, expect *string, run func([]Look) ([]Decision, error)) (Outcome, error) {
-	return g.updateAll(ctx, keys, expect, nil, run)
-}
-
-// updateAll is UpdateAll, and after an error tells owed, unless that is nil, the versions that it may have given keys.
-func (g *generation) updateAll(ctx context.Context, keys []Key, expect *string, owed func(string, func() bool), run func([]Look) ([]Decision, error)) (Outcome, error) {
 	if err := g.mayTouch(keys...); err != nil {
 		return Outcome{}, err
 	}
@@ -79,18 +74,23 @@ func (g *generation) updateAll(ctx context.Context, keys []Key, expect *string, 
 	if anyTagged(keys) {
 		expect = nil // the cell holds more than that
 	}
-	var versions []string // those that entries of a bag may have got
+	var runs []*cellDecision
 	change := register.Change{Key: keys[0].cell(), Expect: expect, Run: func(l Look) (Decision, error) {
-		versions = append(versions, string(g.source.Change()))
-		return g.decide(ctx, l, keys, versions[len(versions)-1], run)
-	}}
-	if owed != nil {
-		change.Owed = func(cell string, mayArrive func() bool) {
-			for _, version := range append(versions, cell) {
-				owed(version, mayArrive)
+		d, err := g.decide(ctx, l, keys, string(g.source.Change()), run)
+		if err == nil {
+			runs = append(runs, d.Note.(*cellDecision))
+		}
+		return d, err
+	}, Owed: func(cell string, mayArrive func() bool) {
+		for _, one := range runs {
+			for i, d := range one.of {
+				if d.Takes { // in a bag its version is that of the run
+					g.of.owe(keys[i], one.version, d.TTL, mayArrive)
+					g.of.owe(keys[i], cell, d.TTL, mayArrive)
+				}
 			}
 		}
-	}
+	}}
 	out, err := g.keyspace(keys[0].DB).Update(ctx, change)
 	if err != nil {
 		return out, g.explain(err)
@@ -148,6 +148,7 @@ func (g *generation) decide(ctx context.Context, l Look, keys []Key, version str
 		err = g.record(ctx, w.Lease)
 	}
 	d := decisionOf(w)
+	d.Takes = !slices.ContainsFunc(all, func(one Decision) bool { return one.Do != Leave && !one.Takes })
 	d.Note = &cellDecision{all, version}
 	return d, err
 }
@@ -204,11 +205,11 @@ func (g *generation) takeShared(ctx context.Context, t Taking) (Grant, error) {
 		return Grant{}, ErrFenceShared
 	}
 	since, owed := time.Now(), g.owing(t)
-	out, err := g.updateAll(ctx, t.Keys, nil, owed, func(looks []Look) ([]Decision, error) {
+	out, err := g.UpdateAll(ctx, t.Keys, nil, func(looks []Look) ([]Decision, error) {
 		ds := make([]Decision, len(looks))
 		for i := range ds {
 			if holder(looks) < 0 {
-				ds[i] = Decision{Do: Put, Value: t.Tokens[i], TTL: t.TTL}
+				ds[i] = Decision{Do: Put, Value: t.Tokens[i], TTL: t.TTL, Takes: !t.Stays}
 			}
 		}
 		return ds, nil
@@ -218,6 +219,9 @@ func (g *generation) takeShared(ctx context.Context, t Taking) (Grant, error) {
 		return Grant{}, err
 	case out.Decision.Do != Put:
 		return Grant{}, ErrHeld
+	}
+	for i, key := range t.Keys {
+		g.remember(key, t.Tokens[i], out.Version, t.TTL)
 	}
 	got, err := g.leaseSince(since, t.TTL, t.Anyhow)
 	if got.Version = out.Version; err != nil {
@@ -244,11 +248,22 @@ func (g *generation) leaseSince(since time.Time, ttl time.Duration, anyhow bool)
 // releaseShared removes a key by ballot if it holds the token.
 func (g *generation) releaseShared(ctx context.Context, key Key, token string) error {
 	var seen Look
-	_, err := g.ifHeld(ctx, key, token, func(l Look) Decision { seen = l; return Decision{Do: Remove} })
-	if seen.Present && errors.As(err, new(*NoQuorumError)) {
-		g.of.owe(key, seen.Version, seen.Left, nil)
+	version, left := g.keyspace(key.DB).Forget(key.Name, token)
+	_, _, err := g.ifHeld(ctx, key, token, func(l Look) Decision { seen = l; return Decision{Do: Remove} })
+	if seen.Present {
+		version, left = seen.Version, seen.Left
+	}
+	if version != "" && errors.As(err, new(*NoQuorumError)) {
+		g.of.owe(key, version, left, nil)
 	}
 	return err
+}
+
+// remember remembers the version of a key with a tag that this proxy granted, so that its release can be owed whatever the masters answer.
+func (g *generation) remember(key Key, token, version string, ttl time.Duration) {
+	if key.Tag != "" {
+		g.keyspace(key.DB).Remember(key.Name, token, version, ttl)
+	}
 }
 
 // extendShared raises the remaining time of a key by ballot if it holds the token.
@@ -258,23 +273,28 @@ func (g *generation) extendShared(ctx context.Context, key Key, token string, tt
 	}
 	longer := func(l Look) bool { return l.Left < 0 || ttl >= 0 && l.Left >= ttl }
 	since := time.Now()
-	seen, err := g.ifHeld(ctx, key, token, func(l Look) Decision {
-		if longer(l) {
-			return Decision{}
+	seen, out, err := g.ifHeld(ctx, key, token, func(l Look) Decision {
+		if longer(l) { // under a version of its own: the one of before may be owed its removal
+			return Decision{Do: Put, Value: token, KeepTTL: true}
 		}
 		return Decision{Do: Put, Value: token, TTL: ttl}
 	})
 	if err != nil {
 		return Grant{}, err
 	}
+	lease := ttl
+	if longer(seen) {
+		lease = seen.Left
+	}
+	g.remember(key, token, out.Version, lease)
 	got, err := g.leaseSince(since, ttl, false)
 	got.Longer = longer(seen)
 	return got, err
 }
 
 // ifHeld makes a change of a key that holds the token, by ballot, and returns what it was made of.
-func (g *generation) ifHeld(ctx context.Context, key Key, token string, what func(Look) Decision) (seen Look, err error) {
-	out, err := g.UpdateAll(ctx, []Key{key}, nil, only(func(l Look) (d Decision, err error) {
+func (g *generation) ifHeld(ctx context.Context, key Key, token string, what func(Look) Decision) (seen Look, out Outcome, err error) {
+	out, err = g.UpdateAll(ctx, []Key{key}, nil, only(func(l Look) (d Decision, err error) {
 		switch {
 		case l.Unknown:
 			return Decision{}, ErrNeedsLeft
@@ -285,12 +305,12 @@ func (g *generation) ifHeld(ctx context.Context, key Key, token string, what fun
 		return d, nil
 	}))
 	if err != nil {
-		return Look{}, err
+		return Look{}, out, err
 	}
 	if seen = out.Decision.Note.(Look); !seen.Present || seen.Value != token {
-		return Look{}, &InsteadError{Err: ErrNotHeld, Instead: seen}
+		return Look{}, out, &InsteadError{Err: ErrNotHeld, Instead: seen}
 	}
-	return seen, nil
+	return seen, out, nil
 }
 
 // members replaces names of cells by those of the keys in them.

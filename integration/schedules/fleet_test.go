@@ -34,6 +34,7 @@ type fleet struct {
 	masters  []*redistest.Server
 	upstream *redistest.Server
 	proxies  []*proxy
+	tags     bool // the proxies keep keys with a tag together
 }
 
 // proxy reaches each master over a link of its own.

@@ -23,6 +23,7 @@ func TestSweepMeetsALateTake(t *testing.T) {
 			f := startFleet(t, 5)
 			dying, finder, third := f.proxy(t), f.proxy(t), f.proxy(t)
 			const key = "lock:k"
+			time.Sleep(compares) // else the finder may find it before it is asked
 			dying.hold(key, 1, A, B)
 			away, toC := dying.hold(key, 0, D, E), dying.hold(key, 0, C)
 			if reply := kit.Do(t, connect(t, dying), "SET", key, "old", "NX"); !isNoQuorum(reply) {

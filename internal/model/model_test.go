@@ -154,7 +154,7 @@ var long = []Scenario{
 const (
 	quickLimit = 50_000
 	longLimit  = 600_000
-	wholeLimit = 3_000_000
+	wholeLimit = 8_000_000
 )
 
 func TestScenarios(t *testing.T) {

@@ -65,7 +65,7 @@ func (b *Bag) Seal(version string) (Write, error) {
 			w.Lease, w.Leases = k.left, true
 		}
 	}
-	if len(all) == 1 && all[0].name == b.found.Name {
+	if own := all[0]; len(all) == 1 && own.name == b.found.Name && (own.new || own.version == "" || !b.isBag) { // else its version would be another one
 		b.sealOwn(&w, all[0])
 		return w, nil
 	}

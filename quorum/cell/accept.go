@@ -18,10 +18,11 @@ type Accept struct {
 	// Next, unless it is empty, is promised at once.
 	Next Ballot
 	// Keep has the value end at Until by the master's clock (Endless: never). A cell whose value the change Base led to ends no earlier
-	// than before. Without Keep the value stays for TTL.
-	Keep  bool
-	Base  Change
-	Until time.Duration
+	// than before, and one whose end is up to Near after Until keeps its own: Until is measured, and no better than that. Without Keep
+	// the value stays for TTL.
+	Keep        bool
+	Base        Change
+	Until, Near time.Duration
 	// Shared has a cell of Base keep the remaining time that it has, with Shift added, in whole milliseconds; Until has it already.
 	Shared bool
 	Shift  time.Duration
@@ -42,13 +43,15 @@ if ARGV[5] == 'keep' and mark(v) == '` + registerMark + `' then
   local ends = ` + lua(registerHead+3) + ` + ` + lua(changeSize) + ` * tonumber(string.sub(v, ` + lua(registerHead+2) + `, ` + lua(registerHead+3) + `))
   base = string.sub(v, math.max(ends - ` + lua(changeSize-1) + `, ` + lua(registerHead+4) + `), ends)
 end
+local ends = now[1] * 1000 + math.floor(now[2] / 1000) + left
+if base and ARGV[9] == '' and left >= 0 and ARGV[6] ~= '-1' and ends >= tonumber(ARGV[6]) and ends <= ARGV[6] + ARGV[10] then base = ARGV[7] end
 local new = '` + registerMark + `' .. attempt(v) .. ARGV[3] .. ARGV[2] .. ARGV[4]
 if base == ARGV[7] then
   redis.call('set', KEYS[1], new, 'keepttl')
   if left < 0 or ARGV[9] == '0' then
   elseif ARGV[9] ~= '' then redis.call('pexpire', KEYS[1], math.max(left + tonumber(ARGV[9]), 1))
   elseif ARGV[6] == '-1' then redis.call('persist', KEYS[1])
-  elseif tonumber(ARGV[6]) > now[1] * 1000 + math.floor(now[2] / 1000) + left then redis.call('pexpireat', KEYS[1], ARGV[6]) end
+  elseif tonumber(ARGV[6]) > ends then redis.call('pexpireat', KEYS[1], ARGV[6]) end
 elseif ARGV[6] == '-1' then redis.call('set', KEYS[1], new)
 elseif ARGV[5] == 'keep' then redis.call('set', KEYS[1], new) redis.call('pexpireat', KEYS[1], ARGV[6])
 else redis.call('set', KEYS[1], new, 'px', ARGV[6]) end
@@ -69,7 +72,12 @@ func (a Accept) Words(whole bool) []any {
 	if a.Shared {
 		shift = millis(a.Shift)
 	}
-	return acceptScript.Call(whole, a.Keys(), a.expected(), string(a.Ballot), string(a.promise()), a.Value.payload(), how, time, string(a.Base), millis(a.Deadline), shift)
+	return acceptScript.Call(whole, a.Keys(), a.expected(), string(a.Ballot), string(a.promise()), a.Value.payload(), how, time, string(a.Base), millis(a.Deadline), shift, millis(a.Near))
+}
+
+// isNear reports whether the end of a cell with so much left cannot be told from Until.
+func (a Accept) isNear(now, left time.Duration) bool {
+	return !a.Shared && left >= 0 && a.Until != Endless && now+left >= a.Until && now+left <= a.Until+a.Near
 }
 
 // expected is how the cell must begin.
@@ -101,7 +109,7 @@ func (a Accept) Apply(s *Store) Answer {
 		return answer
 	}
 	c := Cell{Form: Register, Attempt: a.Attempt, Promised: a.promise(), Accepted: a.Ballot, Value: a.Value}
-	based := f.Form == Register && f.Value.Last() == a.Base
+	based := f.Form == Register && (f.Value.Last() == a.Base || a.isNear(s.Now, f.Left))
 	switch {
 	case a.Keep && based && a.Shared && a.Shift != 0 && f.Left != Endless:
 		s.Put(a.Name, c, max(f.Left+a.Shift, time.Millisecond))

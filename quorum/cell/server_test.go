@@ -131,7 +131,7 @@ func (p pool) op(now time.Duration) cell.Op {
 	case 5:
 		op := cell.Accept{
 			Name: key, Attempt: pick(p, p.attempts), Ballot: pick(p, p.ballots), Value: p.value(), Next: p.orNone(pick(p, p.ballots)),
-			Keep: p.IntN(2) == 0, Base: p.value().Last(), Shared: p.IntN(2) == 0, TTL: pick(p, leases), Until: pick(p, leases),
+			Keep: p.IntN(2) == 0, Base: p.value().Last(), Shared: p.IntN(2) == 0, TTL: pick(p, leases), Until: pick(p, leases), Near: pick(p, []time.Duration{0, 250 * time.Second}),
 			Shift:    pick(p, []time.Duration{0, time.Hour, -time.Second, -time.Hour}),
 			Deadline: now + pick(p, []time.Duration{-slack, slack}),
 		}

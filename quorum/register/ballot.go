@@ -104,7 +104,7 @@ func (u *update) onUnheld(ctx context.Context, f finding, replies []Reply) (Outc
 	case f.standing == Foreign:
 		return Outcome{}, ErrForeign
 	}
-	got, err := u.take(ctx, Taking{Keys: []string{u.Key}, Owed: u.Owed, Terms: Terms{Tokens: []string{d.Value}, TTL: d.TTL, Anyhow: !u.strict, Stays: u.Owed == nil && !u.strict}})
+	got, err := u.take(ctx, Taking{Keys: []string{u.Key}, Owed: u.Owed, Terms: Terms{Tokens: []string{d.Value}, TTL: d.TTL, Anyhow: !u.strict, Stays: !d.Takes && !u.strict}})
 	switch {
 	case errors.Is(err, ErrHeld):
 		return Outcome{}, &splitError{}

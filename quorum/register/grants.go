@@ -29,6 +29,8 @@ type grant struct {
 	stray bool
 	// replaced: the key holds another value by now.
 	replaced bool
+	// extended: a client was, or may have been, told of a longer lease of this version.
+	extended bool
 }
 
 // grants are those by key. A lock that ended elsewhere stays until its lease is over.
@@ -95,8 +97,61 @@ func ofVersion(version string) func(*grant) bool {
 	return func(g *grant) bool { return g.made() == version }
 }
 
-// Disown forgets that this proxy granted a version of a key: nobody holds it any more.
-func (r *Register) Disown(key, version string) { r.grants.take(key, ofVersion(version)) }
+// Disown forgets that this proxy granted a version of a key, since nobody holds it. It reports false if one round may have extended that very version: then
+// the client that asked for that holds it.
+func (r *Register) Disown(key, version string) bool {
+	if one := r.grants.find(key, ofVersion(version)); one != nil && r.grants.asOf(one).extended {
+		return false
+	}
+	r.grants.take(key, ofVersion(version))
+	return true
+}
+
+// toExtend is find, of a lock that is about to be extended in one round.
+func (g *grants) toExtend(key string, is func(*grant) bool) *grant {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	one := g.byKey[key]
+	if one == nil || one.replaced || !is(one) {
+		return nil
+	}
+	one.extended = true
+	return one
+}
+
+// Remember notes the version of a key that was granted by a change of a cell with several keys. Forget returns it.
+func (r *Register) Remember(key, token, version string, ttl time.Duration) {
+	now := r.masters.Now()
+	one := newGrant(Taking{Terms: Terms{Tokens: []string{token}, TTL: ttl}}, 0, "", now, r.n)
+	one.version = version
+	r.grants.put(key, one, now)
+}
+
+// Forget forgets what this proxy granted of a key to a token, and returns its version and how long its lease lasts; none: it granted nothing.
+func (r *Register) Forget(key, token string) (version string, left time.Duration) {
+	one := r.grants.find(key, of(token))
+	if one == nil {
+		return "", 0
+	}
+	r.grants.take(key, of(token))
+	return one.made(), r.leftOf(one)
+}
+
+// Inherit has this register know what another one granted on the masters of before. It is released by ballot: which master has it is another question now.
+func (r *Register) Inherit(before *Register) {
+	known, now := map[string]grant{}, r.masters.Now()
+	before.grants.mu.Lock()
+	for key, one := range before.grants.byKey {
+		if !one.replaced && !one.over(now) {
+			known[key] = *one
+		}
+	}
+	before.grants.mu.Unlock()
+	for key, one := range known {
+		one.version, one.holders, one.open = one.made(), make([]bool, r.n), make([]bool, r.n)
+		r.grants.put(key, &one, now)
+	}
+}
 
 // extended notes a new lease.
 func (g *grants) extended(key string, a cell.Attempt, ends time.Time) {

@@ -30,6 +30,8 @@ type Decision struct {
 	// Shared is set where the ends of several keys depend on that of the cell, in the value that is put or the one before:
 	// then no master may have an earlier end than the first of those that held it.
 	Shared bool
+	// Takes is set where nobody holds what is put there if the Update returns an error: then it does not stay.
+	Takes bool
 	// Note is whatever the caller wants to find in the Outcome if this decision holds.
 	Note any
 }

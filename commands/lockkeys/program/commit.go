@@ -327,6 +327,7 @@ func (r *run) dependsOnOthers(a Outcome, keys []string) bool {
 // decisions are what a run makes of some keys, in their order.
 func decisions(a Outcome, keys []string) []quorum.Decision {
 	made := make([]quorum.Decision, len(keys))
+	taken := a.Acquired()
 	for _, e := range a.Edits {
 		i := slices.Index(keys, e.Key)
 		switch {
@@ -334,7 +335,7 @@ func decisions(a Outcome, keys []string) []quorum.Decision {
 		case !e.Now.Present:
 			made[i] = quorum.Decision{Do: quorum.Remove}
 		default:
-			made[i] = quorum.Decision{Do: quorum.Put, Value: e.Now.Value, KeepTTL: e.KeepLeft, TTL: ttlOf(e)}
+			made[i] = quorum.Decision{Do: quorum.Put, Value: e.Now.Value, KeepTTL: e.KeepLeft, TTL: ttlOf(e), Takes: !e.KeepLeft && ttlOf(e) >= 0 && slices.Contains(taken, e.Key)}
 		}
 	}
 	return made

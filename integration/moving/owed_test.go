@@ -1,0 +1,112 @@
+//go:build integration
+
+package moving
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/internal/redistest/faultlink"
+)
+
+// startLinked is startRig, with the locks at the masters, and three of these. The first proxy reaches each of them over links
+// of its own.
+func startLinked(t *testing.T) (r *rig, links []*faultlink.CommandLink) {
+	t.Helper()
+	r = &rig{t: t, upstream: kit.StartRedis(t, redistest.Durable()...), masters: kit.StartMasters(t)[:3]}
+	r.args = slices.Concat(kit.LockKeyArgs(r.upstream), []string{"--move-from-upstream", "--master-timeout", "2s"})
+	urls := make([][]string, 2)
+	for _, master := range r.masters {
+		junction := kit.StartJunction(t)
+		for i, password := range []string{"first", "other"} {
+			link, err := faultlink.NewCommandLink(master.Addr())
+			kit.Must(t, err)
+			t.Cleanup(func() { kit.Must(t, link.Close()) })
+			junction.Lead(password, link.Addr())
+			urls[i] = append(urls[i], junction.URL(password))
+			if i == 0 {
+				links = append(links, link)
+			}
+		}
+	}
+	for i := range urls {
+		proxy := kit.StartProxy(t, urls[i], r.args...)
+		r.proxies, r.addrs = append(r.proxies, proxy), append(r.addrs, proxy.Addr())
+	}
+	r.wantVoting()
+	r.mustMove(1)
+	return r, links
+}
+
+// lose has a command about a key reach all masters, and nothing after it. With the answer, which is NOQUORUM, it returns what has the proxy be well.
+func (r *rig) lose(links []*faultlink.CommandLink, command ...string) (well func()) {
+	r.t.Helper()
+	var holds []*faultlink.Hold
+	named := faultlink.Naming(command[1])
+	for _, link := range links {
+		holds = append(holds, link.HoldAnswers(named), link.HoldCommands(faultlink.After(1, named)))
+	}
+	reply := kit.Text(kit.Do(r.t, kit.Connect(r.t, r.proxies[0]), command...))
+	if !strings.HasPrefix(reply, "NOQUORUM ") {
+		r.t.Fatalf("%v: %s, want NOQUORUM", command, reply)
+	}
+	return func() {
+		for _, hold := range holds {
+			hold.Discard()
+		}
+	}
+}
+
+// TestRemovalBeforeAMove: a lock has reached the masters, and was answered with NOQUORUM. The locks are moved to the upstream by another proxy, which
+// is begun before the first one hears of the key again, or after. It comes to an end, and the lock is not among those that it has moved; one that was
+// granted is.
+func TestRemovalBeforeAMove(t *testing.T) {
+	redistest.SkipShort(t)
+	t.Parallel()
+	for _, command := range [][]string{{"LOCK", "lock:k", "lost", "PX", "600000"}, {"SET", "lock:k", "lost", "NX", "PX", "600000"}} {
+		for _, by := range []int{0, 1} {
+			for _, pause := range []time.Duration{-1, 0, 500 * time.Millisecond, 2500 * time.Millisecond} {
+				t.Run(fmt.Sprint(command[0], " moved by ", by, " well after ", pause), func(t *testing.T) {
+					t.Parallel()
+					r, links := startLinked(t)
+					one, other := r.pair()
+					kit.Want(t, other, "OK", "SET", "lock:held", "me", "NX", "PX", "600000")
+					well := r.lose(links, command...)
+					if pause < 0 {
+						well()
+					}
+					began := time.Now()
+					moved := make(chan error, 1)
+					go func() {
+						_, err := r.move(by, toUpstream)
+						moved <- err
+					}()
+					if pause >= 0 {
+						time.Sleep(pause)
+						well()
+					}
+					if err := <-moved; err != nil {
+						t.Logf("the move: %v", err)
+						kit.Soon(t, func() error { _, err := r.move(1, toUpstream); return err })
+					}
+					t.Logf("it took %v", time.Since(began).Round(time.Millisecond))
+					if left := r.atUpstream(); !slices.Equal(left, []string{"lock:held"}) {
+						t.Errorf("at the upstream are %q", left)
+					}
+					kit.Want(t, one, nil, "GET", "lock:k")
+					kit.Want(t, one, "OK", "SET", "lock:k", "rival", "NX", "PX", "60000")
+					kit.Want(t, other, "me", "GET", "lock:held")
+					kit.Want(t, other, int64(1), "DEL", "lock:k")
+					r.mustMove(0)
+					kit.Want(t, other, nil, "GET", "lock:k")
+					kit.Want(t, other, "me", "GET", "lock:held")
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,291 @@
+//go:build integration
+
+package schedules
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/internal/redistest/faultlink"
+)
+
+// keeper keeps one lock for as long as it can, by EXTENDs to times that differ through all proxies in turn, while a rival tries to get it.
+type keeper struct {
+	key     string
+	clients []*redistest.Client
+	rival   *redistest.Client
+	gives   bool // gives it back now and then
+
+	mu                                    sync.Mutex
+	until                                 time.Time
+	turn                                  int
+	extended, unknown, anew, stood, given atomic.Int64
+}
+
+func (k *keeper) held() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.until
+}
+
+// keep asks once. What it has it has for as long as the answer said.
+func (k *keeper) keep() error {
+	ttl := fmt.Sprint(2000 + rand.IntN(20_000))
+	command := []string{"EXTEND", k.key, "owner", "PX", ttl}
+	before := k.held()
+	switch {
+	case before.IsZero() && k.turn%4 != 0: // else what a LOCK may have left is extended
+		command[0] = "LOCK"
+	case k.gives && rand.IntN(12) == 0:
+		command = []string{"UNLOCK", k.key, "owner"}
+		k.mu.Lock()
+		k.until = time.Time{}
+		k.mu.Unlock()
+	}
+	sent := time.Now()
+	reply, err := k.clients[k.turn%len(k.clients)].Do(command...)
+	if k.turn++; err != nil {
+		return err
+	}
+	switch validity, _ := reply.(int64); {
+	case command[0] == "UNLOCK" && reply == any(int64(1)):
+		k.given.Add(1)
+	case validity > 0:
+		k.extended.Add(1)
+		if until := sent.Add(time.Duration(validity) * time.Millisecond); until.After(before) {
+			k.mu.Lock()
+			k.until = until
+			k.mu.Unlock()
+		}
+	case isNoQuorum(reply):
+		k.unknown.Add(1)
+	case command[0] != "UNLOCK" && time.Now().Before(before), command[0] == "UNLOCK" && reply != any(int64(1)) && time.Now().Before(before):
+		return fmt.Errorf("%s: %v: %v, %v before its lease is over", k.key, command, reply, time.Until(before))
+	default:
+		k.anew.Add(1)
+		k.mu.Lock()
+		k.until = time.Time{}
+		k.mu.Unlock()
+	}
+	return nil
+}
+
+// contend has the rival try. It gives back at once what it is granted.
+func (k *keeper) contend() error {
+	reply, err := k.rival.Do("LOCK", k.key, "rival", "PX", "1000")
+	now := time.Now()
+	switch until := k.held(); {
+	case err != nil:
+		return err
+	case isGrant(reply) && now.Before(until):
+		return fmt.Errorf("%s is granted to a rival %v before the lease of its owner is over", k.key, until.Sub(now))
+	case isGrant(reply):
+		_, err = k.rival.Do("UNLOCK", k.key, "rival")
+	default:
+		k.stood.Add(1)
+	}
+	return err
+}
+
+// TestCatchUpsBesideExtends: masters lose all data, one when the one before votes again, while many locks are held and some are extended all the time.
+func TestCatchUpsBesideExtends(t *testing.T) {
+	redistest.SkipShort(t)
+	t.Parallel()
+	locks := int(kit.NumberFrom(t, "REDLOCK_CATCHUP_LOCKS", 5000))
+	n := int(kit.NumberFrom(t, "REDLOCK_CATCHUP_MASTERS", 3))
+	rounds := int(kit.NumberFrom(t, "REDLOCK_CATCHUP_ROUNDS", 3))
+	f := startFleet(t, n)
+	proxies := []*proxy{f.proxy(t), f.proxy(t), f.proxy(t)}
+	f.holdSentinel(t, connect(t, proxies[0]))
+	began := time.Now()
+	client := connect(t, proxies[0])
+	for from := 0; from < locks; from += 1000 {
+		var batch []byte
+		for i := from; i < from+1000; i++ {
+			batch = redistest.AppendCommand(batch, "LOCK", fmt.Sprint("lock:many:", i), "t", "PX", "3600000")
+		}
+		kit.Must(t, client.Send(batch))
+		for range 1000 {
+			_, err := client.Receive()
+			kit.Must(t, err)
+		}
+	}
+	t.Logf("%d locks taken in %v", locks, time.Since(began).Round(time.Millisecond))
+	f.late(proxies, int(kit.NumberFrom(t, "REDLOCK_CATCHUP_LATE", 0)))
+	keepers, over, stop := f.keepers(t, proxies, 12)
+	for turn := range rounds * n {
+		if over.Load() {
+			break
+		}
+		began := time.Now()
+		i := turn % n
+		if n >= 5 && turn%3 == 0 {
+			tell(t, f.masters[(i+1)%n], "FLUSHALL")
+		}
+		if turn%2 == 0 {
+			kit.Must(t, f.masters[i].Restart())
+		} else {
+			tell(t, f.masters[i], "FLUSHALL")
+		}
+		kit.Within(t, 2*time.Minute, func() error {
+			look := string(fmt.Sprint(kit.Do(t, client, "PROXY", "INFO")))
+			if !has(f.holders(t, sentinel, "sentinel"), i) || strings.Count(look, ",state=") != strings.Count(look, ",state=voting,") {
+				return fmt.Errorf("master %d does not vote:\n%s", i, look)
+			}
+			return nil
+		})
+		t.Logf("master %d votes again after %v", i, time.Since(began).Round(time.Millisecond))
+	}
+	stop()
+	tellKeepers(t, keepers)
+}
+
+// keepers keep some locks until stop is called, or over is set because one lost its own.
+func (f *fleet) keepers(t *testing.T, proxies []*proxy, n int) (keepers []*keeper, over *atomic.Bool, stop func()) {
+	t.Helper()
+	over = &atomic.Bool{}
+	var busy sync.WaitGroup
+	stop = func() { over.Store(true); busy.Wait() }
+	t.Cleanup(stop)
+	for i := range n {
+		name := fmt.Sprint("lock:kept:", i)
+		if f.tags {
+			name = fmt.Sprintf([]string{"lock:kept:%d", "x:{lock:kept:%d}", "y:{lock:kept:%d}"}[i%3], i/3)
+		}
+		k := &keeper{key: name, gives: f.tags || i%2 == 0, rival: connect(t, proxies[i%len(proxies)]), turn: i}
+		for _, p := range proxies {
+			k.clients = append(k.clients, connect(t, p))
+		}
+		keepers = append(keepers, k)
+		for what, do := range map[string]func() error{"keep": k.keep, "contend": k.contend} {
+			busy.Go(func() {
+				for !over.Load() {
+					if err := do(); err != nil {
+						over.Store(true)
+						t.Errorf("%s: %v", what, err)
+					}
+					time.Sleep(time.Duration(20+rand.IntN(200)) * time.Millisecond)
+				}
+			})
+		}
+	}
+	return keepers, over, stop
+}
+
+func tellKeepers(t *testing.T, keepers []*keeper) {
+	t.Helper()
+	for _, k := range keepers {
+		t.Logf("%s: extended %d, NOQUORUM %d, anew %d, given back %d, rival refused %d", k.key, k.extended.Load(), k.unknown.Load(), k.anew.Load(), k.given.Load(), k.stood.Load())
+	}
+}
+
+// TestClocksBesideExtends: the clock of one master after the other is stepped while locks are extended all the time.
+func TestClocksBesideExtends(t *testing.T) {
+	t.Parallel()
+	redistest.SkipShort(t)
+	turns := int(kit.NumberFrom(t, "REDLOCK_CLOCK_TURNS", 6))
+	f := &fleet{upstream: kit.StartRedis(t)}
+	var clocks []*redistest.Clock
+	for range 3 {
+		clock := kit.NewClock(t)
+		clocks = append(clocks, clock)
+		f.masters = append(f.masters, redistest.New(t, redistest.Options{Clock: clock}))
+	}
+	proxies := []*proxy{f.proxy(t), f.proxy(t)}
+	client := connect(t, proxies[0])
+	f.holdSentinel(t, client)
+	keepers, over, stop := f.keepers(t, proxies, 12)
+	ahead := make([]time.Duration, 3)
+	steps := []time.Duration{900 * time.Millisecond, -900 * time.Millisecond, 5 * time.Second, -5 * time.Second, 10 * time.Minute, -10 * time.Minute, 60 * time.Millisecond, -60 * time.Millisecond}
+	for range turns {
+		if over.Load() {
+			break
+		}
+		i, began := rand.IntN(3), time.Now()
+		step := steps[rand.IntN(len(steps))]
+		ahead[i] += step
+		kit.Must(t, clocks[i].Set(ahead[i]))
+		time.Sleep(2500 * time.Millisecond)
+		for _, p := range proxies {
+			asked := connect(t, p)
+			kit.Within(t, 2*time.Minute, func() error {
+				look := string(fmt.Sprint(kit.Do(t, asked, "PROXY", "INFO")))
+				if strings.Count(look, ",state=") != strings.Count(look, ",state=voting,") {
+					return fmt.Errorf("master %d does not vote:\n%s", i, look)
+				}
+				return nil
+			})
+		}
+		t.Logf("master %d by %v: all vote again after %v", i, step, time.Since(began).Round(time.Millisecond))
+	}
+	stop()
+	tellKeepers(t, keepers)
+}
+
+// late has so many of a thousand commands about locks that are kept arrive late.
+func (f *fleet) late(proxies []*proxy, perMille int) {
+	if perMille == 0 {
+		return
+	}
+	for _, p := range proxies {
+		for _, link := range p.links {
+			link.DelayCommands(func(c []byte) bool { return bytes.Contains(c, []byte("lock:kept")) && rand.IntN(1000) < perMille }, 450*time.Millisecond)
+		}
+	}
+}
+
+// TestTagsBesideFaults: locks of the same tags are taken, extended and given back, while answers and commands are lost.
+func TestTagsBesideFaults(t *testing.T) {
+	redistest.SkipShort(t)
+	t.Parallel()
+	f := startFleet(t, 3)
+	f.tags = true
+	proxies := []*proxy{f.tagged(t), f.tagged(t)}
+	f.late(proxies, 10)
+	keepers, over, stop := f.keepers(t, proxies, 12)
+	for range int(kit.NumberFrom(t, "REDLOCK_FAULTS", 20)) {
+		if over.Load() {
+			break
+		}
+		p := proxies[rand.IntN(2)]
+		match := func(c []byte) bool { return bytes.Contains(c, []byte("lock:kept")) && rand.IntN(3) == 0 }
+		var held []*faultlink.Hold
+		for _, m := range rand.Perm(3)[:1+rand.IntN(3)] {
+			if rand.IntN(2) == 0 {
+				held = append(held, p.links[m].HoldAnswers(match))
+			} else {
+				held = append(held, p.links[m].HoldCommands(match))
+			}
+		}
+		time.Sleep(time.Duration(200+rand.IntN(2800)) * time.Millisecond)
+		for _, one := range held {
+			if rand.IntN(2) == 0 {
+				one.Release()
+			} else {
+				one.Discard()
+			}
+		}
+		time.Sleep(time.Duration(rand.IntN(1500)) * time.Millisecond)
+	}
+	stop()
+	tellKeepers(t, keepers)
+	for _, p := range proxies {
+		p.wantVoting(t)
+	}
+	kit.Soon(t, func() error {
+		for _, p := range proxies {
+			if info := fmt.Sprint(kit.Do(t, connect(t, p), "PROXY", "INFO")); !strings.Contains(info, "removals_pending:0") {
+				return fmt.Errorf("removals are pending: %s", info)
+			}
+		}
+		return nil
+	})
+}

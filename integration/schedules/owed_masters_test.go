@@ -1,0 +1,126 @@
+//go:build integration
+
+package schedules
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// soonNobodys is nobodys, where masters were changed: they may have to catch up, and a busy machine takes its time.
+func soonNobodys(t *testing.T, f *changing, rival *proxy, key string) {
+	t.Helper()
+	began, client := time.Now(), connect(t, rival)
+	if at := firstGrant(t, client, began.Add(10*time.Second), "LOCK", key, "rival", "PX", "60000"); at.IsZero() {
+		t.Errorf("%s is held by nobody: %v", key, kit.Do(t, client, "LOCKINFO", key))
+	} else {
+		t.Logf("free after %v", at.Sub(began).Round(time.Millisecond))
+	}
+}
+
+// changes are those of three masters.
+var changes = []struct {
+	what    string
+	masters []int
+}{{"added", []int{A, B, C, D}}, {"replaced", []int{A, D, C}}, {"removed", []int{A, B}}}
+
+// TestRemovalOverAChangeOfMasters: a lock reaches masters, and its proxy hears nothing more of the key: the answer is NOQUORUM. That proxy is stopped,
+// and another one changes the masters. When the first one goes on, the key is free soon.
+func TestRemovalOverAChangeOfMasters(t *testing.T) {
+	redistest.SkipShort(t)
+	t.Parallel()
+	for _, command := range [][]string{{"LOCK", "lock:k", "lost", "PX", "600000"}, {"SET", "lock:k", "lost", "NX", "PX", "600000"}} {
+		for _, change := range changes {
+			for _, reached := range [][]int{{A, B, C}, {A, B}, {C}} {
+				t.Run(fmt.Sprint(command[0], " reaches ", names(reached), ", one is ", change.what), func(t *testing.T) {
+					t.Parallel()
+					f, p, other := startChanging(t, 4, 2, 3)
+					goOn := f.loseAndStop(t, p, reached, command...)
+					if len(reached) == 2 { // the other proxy restores it, so that a ballot alone removes it
+						kit.Do(t, connect(t, other), "LOCKINFO", "lock:k")
+						f.wantHolders(t, "lock:k", "lost", A, B, C)
+					}
+					f.change(t, other, change.masters...)
+					goOn()
+					f.wantMasters(t, p, change.masters...)
+					soonNobodys(t, f, other, "lock:k")
+				})
+			}
+		}
+	}
+}
+
+// loseAndStop has a command about lock:k reach some of the masters A, B and C, and nothing after it. Its proxy hears nothing of the key, answers NOQUORUM,
+// and is stopped before it has taken anything back. With goOn it is well again.
+func (f *changing) loseAndStop(t *testing.T, p *proxy, reached []int, command ...string) (goOn func()) {
+	t.Helper()
+	answers, rest := p.holdAnswers("lock:k", reached...), p.hold("lock:k", 1, reached...)
+	for _, i := range []int{A, B, C} {
+		if !has(reached, i) {
+			rest = append(rest, p.hold("lock:k", 0, i)...)
+		}
+	}
+	reply := doing(connect(t, p), command...)
+	answers.wait(t)
+	if got := <-reply; !isNoQuorum(got) {
+		t.Fatalf("%v: %v, want NOQUORUM", command, got)
+	}
+	kit.Must(t, p.Pause())
+	answers.discard()
+	rest.discard()
+	f.wantHolders(t, "lock:k", command[2], reached...)
+	return func() { kit.Must(t, p.Continue()) }
+}
+
+// TestRemovalLeavesWhatCameSince: a lock with NOQUORUM for an answer has reached one master, or has been taken away by FORCEUNLOCK, before the masters
+// are changed. Another client has been granted the lock meanwhile, with the same token. Its lock stays when the first proxy goes on.
+func TestRemovalLeavesWhatCameSince(t *testing.T) {
+	redistest.SkipShort(t)
+	t.Parallel()
+	for _, change := range changes {
+		for _, reached := range [][]int{{C}, {A, B, C}} {
+			for _, before := range []bool{true, false} {
+				t.Run(fmt.Sprint("reaches ", names(reached), ", one is ", change.what, ", granted before ", before), func(t *testing.T) {
+					t.Parallel()
+					f, p, other := startChanging(t, 4, 2, 3)
+					goOn := f.loseAndStop(t, p, reached, "LOCK", "lock:k", "same", "PX", "600000")
+					rival, third := connect(t, other), connect(t, other)
+					grant := func() {
+						if len(reached) > 1 {
+							kit.Do(t, rival, "FORCEUNLOCK", "lock:k")
+						}
+						if firstGrant(t, rival, time.Now().Add(10*time.Second), "LOCK", "lock:k", "same", "PX", "60000").IsZero() {
+							t.Fatal("the rival is not granted the lock")
+						}
+					}
+					if before {
+						grant()
+					}
+					f.change(t, other, change.masters...)
+					if !before {
+						grant()
+					}
+					goOn()
+					f.wantMasters(t, p, change.masters...)
+					for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+						if got := kit.Do(t, third, "LOCK", "lock:k", "third", "PX", "60000"); got != nil && !isNoQuorum(got) {
+							t.Fatalf("a third client's LOCK: %v", got)
+						}
+					}
+					kit.Soon(t, func() error {
+						if got := kit.Do(t, rival, "EXTEND", "lock:k", "same", "PX", "60000"); !isGrant(got) {
+							return fmt.Errorf("EXTEND: %v", got)
+						}
+						return nil
+					})
+					kit.Want(t, rival, int64(1), "UNLOCK", "lock:k", "same")
+					soonNobodys(t, f, p, "lock:k")
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,259 @@
+//go:build integration
+
+package schedules
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// tagged starts a proxy that keeps the keys with a tag together.
+func (f *fleet) tagged(t *testing.T) *proxy {
+	t.Helper()
+	return f.proxy(t, "--lock-keys", "*{lock:*", "--lock-tags", "*")
+}
+
+// cannotTell has a command answered NOQUORUM: it is carried out, and the proxy gets no answer about lock:k until what is returned is discarded.
+func cannotTell(t *testing.T, f *fleet, p *proxy, client *redistest.Client, command ...string) holds {
+	t.Helper()
+	var answers holds
+	for _, link := range p.links {
+		began := false // a look at the key comes first
+		answers = append(answers, link.HoldAnswers(func(c []byte) bool {
+			began = began || bytes.Contains(c, []byte("lock:k")) && (bytes.Contains(c, []byte("\r\nNX\r\n")) || bytes.Contains(c, []byte("redlock:b")))
+			return began && bytes.Contains(c, []byte("lock:k"))
+		}))
+	}
+	if got := kit.Do(t, client, command...); !isNoQuorum(got) {
+		t.Fatalf("%v: %v, want NOQUORUM", command, got)
+	}
+	return answers
+}
+
+// TestExtendOfWhatIsOwed: a LOCK of a minute is answered NOQUORUM, and holds the key. Before its proxy can take it back another one grants an
+// EXTEND, which is for less than what is left. That lease is kept.
+func TestExtendOfWhatIsOwed(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"lock:k", "x:{lock:k}"} {
+		t.Run(key, func(t *testing.T) {
+			f := startFleet(t, 3)
+			p, other := f.tagged(t), f.tagged(t)
+			client, rival := connect(t, p), connect(t, other)
+			answers := cannotTell(t, f, p, client, "LOCK", key, "t", "PX", "60000")
+			until := wantGrant(t, rival, "EXTEND", key, "t", "PX", "10000")
+			answers.discard()
+			p.wantVoting(t)
+			for time.Until(until) > 0 {
+				if isGrant(kit.Do(t, rival, "LOCK", key, "rival", "PX", "60000")) {
+					t.Fatalf("a rival is granted the lock %v before the lease is over", time.Until(until))
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+		})
+	}
+}
+
+// TestOwedBesideItsTag: a LOCK of the key that is the tag itself is answered NOQUORUM, and holds the key. Before its proxy can take it back another key of the tag comes
+// and goes. The key is free soon.
+func TestOwedBesideItsTag(t *testing.T) {
+	t.Parallel()
+	for _, goes := range []bool{false, true} {
+		t.Run(fmt.Sprint("goes ", goes), func(t *testing.T) {
+			f := startFleet(t, 3)
+			p, other := f.tagged(t), f.tagged(t)
+			client, rival := connect(t, p), connect(t, other)
+			answers := cannotTell(t, f, p, client, "LOCK", "lock:k", "t", "PX", "60000")
+			wantGrant(t, rival, "LOCK", "x:{lock:k}", "u", "PX", "30000")
+			if goes {
+				kit.Want(t, rival, int64(1), "UNLOCK", "x:{lock:k}", "u")
+			}
+			answers.discard()
+			p.wantVoting(t)
+			nobodys(t, rival, "lock:k")
+		})
+	}
+}
+
+// TestTaggedClientLeaves: the client of a LOCK leaves while the masters are asked to accept it. The key is free soon.
+func TestTaggedClientLeaves(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"lock:k", "x:{lock:k}"} {
+		t.Run(key, func(t *testing.T) {
+			f := startFleet(t, 3)
+			p, other := f.tagged(t), f.tagged(t)
+			client, rival := connect(t, p), connect(t, other)
+			wantGrant(t, rival, "LOCK", "y:{lock:k}", "u", "PX", "60000")
+			word := []byte("\r\n$4\r\nkeep\r\n")
+			var accepts holds
+			for _, link := range p.links {
+				accepts = append(accepts, link.HoldCommands(func(c []byte) bool { return bytes.Contains(c, []byte("lock:k")) && bytes.Contains(c, word) }))
+			}
+			reply := doing(client, "LOCK", key, "t", "PX", "60000")
+			accepts.waitFor(t, 2)
+			kit.Must(t, client.Reset())
+			time.Sleep(200 * time.Millisecond)
+			accepts.release()
+			t.Log(<-reply)
+			nobodys(t, rival, key)
+		})
+	}
+}
+
+// tryLock and unlockOrExtend are as in Redisson.
+const (
+	tryLock = `if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
+redis.call('hincrby', KEYS[1], ARGV[2], 1) redis.call('pexpire', KEYS[1], ARGV[1]) return nil end return redis.call('pttl', KEYS[1])`
+	renew = `if redis.call('hexists', KEYS[1], ARGV[2]) == 1 then redis.call('pexpire', KEYS[1], ARGV[1]) return 1 end return 0`
+)
+
+// TestScriptsAreTakenBack: what takes a key is answered NOQUORUM, and holds it. Soon after the network is well the key is free.
+func TestScriptsAreTakenBack(t *testing.T) {
+	redistest.SkipShort(t)
+	t.Parallel()
+	for _, tags := range []bool{false, true} {
+		for _, beside := range []bool{false, true} {
+			for name, command := range map[string][]string{
+				"LOCK": {"LOCK", "KEY", "t", "PX", "60000"}, "SET NX": {"SET", "KEY", "t", "NX", "PX", "60000"},
+				"Redisson": {"EVAL", tryLock, "1", "KEY", "60000", "me:1"},
+			} {
+				for _, key := range []string{"lock:k", "x:{lock:k}"} {
+					if !tags && (beside || key != "lock:k") {
+						continue
+					}
+					t.Run(fmt.Sprintf("tags %v, beside %v, %s of %s", tags, beside, name, key), func(t *testing.T) {
+						f := startFleet(t, 3)
+						start := f.tagged
+						if !tags {
+							start = func(t *testing.T) *proxy { return f.proxy(t) }
+						}
+						p, other := start(t), start(t)
+						client, rival := connect(t, p), connect(t, other)
+						if beside {
+							wantGrant(t, rival, "LOCK", "y:{lock:k}", "u", "PX", "60000")
+						}
+						words := append([]string(nil), command...)
+						for i := range words {
+							if words[i] == "KEY" {
+								words[i] = key
+							}
+						}
+						answers := cannotTell(t, f, p, client, words...)
+						answers.discard()
+						p.wantVoting(t)
+						began := time.Now()
+						if at := firstGrant(t, rival, began.Add(10*time.Second), "LOCK", key, "rival", "PX", "60000"); at.IsZero() {
+							t.Errorf("%s is held by nobody: %v", key, kit.Do(t, rival, "LOCKINFO", key))
+						} else {
+							t.Logf("free after %v", at.Sub(began).Round(time.Millisecond))
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+// TestUnlocksAreOwed: an UNLOCK of a lock that stands is answered NOQUORUM: it reached no master, or its answers are lost. Soon after the network is well the key is free.
+func TestUnlocksAreOwed(t *testing.T) {
+	redistest.SkipShort(t)
+	t.Parallel()
+	for _, key := range []string{"lock:k", "x:{lock:k}"} {
+		for _, lost := range []string{"everything", "accepts"} {
+			for _, through := range []string{"the same", "another"} {
+				switch {
+				case lost == "everything" && through == "another": // nobody knows which version was meant
+					continue
+				case lost == "accepts" && through == "the same" && key == "lock:k": // it is one round, without accepts
+					continue
+				}
+				t.Run(key+", "+lost+" through "+through, func(t *testing.T) {
+					f := startFleet(t, 3)
+					p, other := f.tagged(t), f.tagged(t)
+					rival := connect(t, other)
+					if through == "the same" {
+						wantGrant(t, connect(t, p), "LOCK", key, "t", "PX", "60000")
+					} else {
+						wantGrant(t, rival, "LOCK", key, "t", "PX", "60000")
+					}
+					f.wantCells(t, "lock:k", 3)
+					var held holds
+					for _, link := range p.links {
+						n := 0
+						held = append(held, link.HoldCommands(func(c []byte) bool {
+							if !bytes.Contains(c, []byte("lock:k")) {
+								return false
+							}
+							n++
+							return lost == "everything" || n > 1
+						}))
+					}
+					if got := kit.Do(t, connect(t, p), "UNLOCK", key, "t"); !isNoQuorum(got) {
+						t.Fatalf("UNLOCK: %v, want NOQUORUM", got)
+					}
+					held.discard()
+					p.wantVoting(t)
+					began := time.Now()
+					if at := firstGrant(t, rival, began.Add(10*time.Second), "LOCK", key, "rival", "PX", "60000"); at.IsZero() {
+						t.Errorf("%s is held by nobody: %v", key, kit.Do(t, rival, "LOCKINFO", key))
+					} else {
+						t.Logf("free after %v", at.Sub(began).Round(time.Millisecond))
+					}
+				})
+			}
+		}
+	}
+}
+
+// wantCells wants so many masters to hold something under a key.
+func (f *fleet) wantCells(t *testing.T, key string, n int) {
+	t.Helper()
+	kit.Soon(t, func() error {
+		held := 0
+		for _, master := range f.masters {
+			if look(t, master, key)[0].value != nil {
+				held++
+			}
+		}
+		if held != n {
+			return fmt.Errorf("%d masters hold %s, want %d", held, key, n)
+		}
+		return nil
+	})
+}
+
+// TestExtendBesideAnUndeliveredReply: a script takes a lock, and its client does not read the reply. On another connection the client extends the lock,
+// and then the first one breaks. The lease that the EXTEND gave is kept.
+func TestExtendBesideAnUndeliveredReply(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 3)
+	p, other := f.proxy(t), f.proxy(t)
+	client, again, rival := connect(t, p), connect(t, p), connect(t, other)
+	kit.Must(t, client.Narrow())
+	const most = 30
+	for i := range most {
+		kit.Must(t, client.Send(redistest.AppendCommand(nil, "EVAL", `redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', '60000') return string.rep('x', 900000)`, "1", fmt.Sprint("lock:", i), "t")))
+	}
+	last := -1
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		for last+1 < most && len(f.holders(t, fmt.Sprint("lock:", last+1), "t")) == 3 {
+			last++
+		}
+	}
+	if last < 0 || last == most-1 {
+		t.Fatalf("the last script that ran is %d", last)
+	}
+	key := fmt.Sprint("lock:", last)
+	until := wantGrant(t, again, "EXTEND", key, "t", "PX", "10000")
+	kit.Must(t, client.Reset())
+	for time.Until(until) > 0 {
+		if isGrant(kit.Do(t, rival, "LOCK", key, "rival", "PX", "60000")) {
+			t.Fatalf("a rival is granted %s %v before the lease is over", key, time.Until(until))
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}

@@ -1,0 +1,51 @@
+//go:build integration
+
+package schedules
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/kit"
+)
+
+// TestUnlockIsOwedDuringAChangeOfMasters: another proxy changes the masters, and the configuration of this one names those of before for longer than a
+// command waits. An UNLOCK of what it has granted is answered NOQUORUM meanwhile. Once it has followed, the key is free soon.
+func TestUnlockIsOwedDuringAChangeOfMasters(t *testing.T) {
+	t.Parallel()
+	f, p, other := startChanging(t, 4, 2, 3)
+	client := connect(t, p)
+	wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "600000")
+	f.wantHolders(t, "lock:k", "t", A, B, C)
+	file := f.files[0]
+	f.files[0] += ".later" // nobody reads it there yet
+	f.change(t, other, A, B, C, D)
+	time.Sleep(time.Second) // by now it knows that they are being changed
+	if got := kit.Do(t, client, "UNLOCK", "lock:k", "t"); !isNoQuorum(got) {
+		t.Fatalf("UNLOCK: %v, want NOQUORUM", got)
+	}
+	kit.Must(t, os.Rename(f.files[0], file))
+	f.wantMasters(t, p, A, B, C, D)
+	soonNobodys(t, f, other, "lock:k")
+}
+
+// TestUnlockIsOwedAfterAChangeOfMasters: a proxy has granted a lock before a change of the masters, and reaches none of them for a while after it. An UNLOCK
+// is answered NOQUORUM meanwhile. Once the proxy is well again, the key is free soon.
+func TestUnlockIsOwedAfterAChangeOfMasters(t *testing.T) {
+	t.Parallel()
+	f, p, other := startChanging(t, 4, 2, 3)
+	client := connect(t, p)
+	wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "600000")
+	f.wantHolders(t, "lock:k", "t", A, B, C)
+	f.change(t, other, A, B, C, D)
+	f.wantMasters(t, p, A, B, C, D)
+	stuck := p.hold("lock:k", 0, f.everyMaster()...)
+	if got := kit.Do(t, client, "UNLOCK", "lock:k", "t"); !isNoQuorum(got) {
+		t.Fatalf("UNLOCK: %v, want NOQUORUM", got)
+	}
+	time.Sleep(time.Second)
+	stuck.discard()
+	f.wantMasters(t, p, A, B, C, D)
+	soonNobodys(t, f, other, "lock:k")
+}
