@@ -1,5 +1,8 @@
 # Everything a developer does, by name; `make` alone lists it. Beside Go, its modules and apt's packages nothing is fetched.
 
+# One way to compile for all, but under the race detector, which needs cgo: what a build, the linters and the tests have compiled, none compiles again.
+export CGO_ENABLED ?= 0
+
 VERSION  := $(shell sed -n 's/^const version = "\(.*\)"$$/\1/p' main.go)
 COMMIT   ?= $(shell git describe --always --dirty --abbrev=12 --match=- 2>/dev/null)
 FUZZTIME ?= 30s
@@ -39,7 +42,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## the static binary, bin/redlock-proxy
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.commit=$(COMMIT)' -o bin/redlock-proxy .
+	go build -trimpath -ldflags '-s -w -X main.commit=$(COMMIT)' -o bin/redlock-proxy .
 
 quick: ## while working: gofmt, and the short unit tests, without the race detector, of what was changed since they passed last (Go remembers the rest)
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted, see make fmt:"; echo "$$files"; exit 1; }
@@ -83,7 +86,7 @@ sharing: ## the tests of the relay with clients that share two connections of ea
 	REDLOCK_TEST_SHARING=2 $(TESTS) -timeout 1h ./proxy ./integration/relay
 
 # Not beside other tests: building the image takes all the processors from them, and they from the deployments. make lint takes what it leaves.
-compose: ## docker-compose.yml for real, where a Docker engine answers
+compose: ## docker-compose.yml for real, where a Docker engine answers (SHORT=-short: with the program compiled outside of the container)
 	@$(TESTS) -timeout 1h ./integration/compose
 
 kubernetes: ## the Helm chart: linted, held to Kubernetes' own types, and what it starts, started (builds helm: 3 minutes of processor time the first time)
