@@ -167,7 +167,7 @@ func (p *Page) Soon(t testing.TB, within time.Duration, expression string) time.
 			t.Fatalf("not within %v: %s (%v, %v); the page shows\n%s\nand complains: %s", within, expression, got, err,
 				p.Text(t, "body"), strings.Join(p.Complaints(), "\n"))
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // polls
 	}
 }
 

@@ -270,7 +270,7 @@ func (w *worker) use(key, token string, asked, until time.Duration) {
 		w.sleep(w.manner.hold)
 	}
 	if w.random.IntN(300) == 0 { // it forgets to, and relies on the lock to the end
-		time.Sleep(until - w.ledger.now())
+		time.Sleep(until - w.ledger.now()) // until the lease is over
 		w.ledger.ended(token)
 		return
 	}
@@ -325,7 +325,7 @@ func (w *worker) sleep(limit time.Duration) { nap(w.random, limit) }
 
 // nap waits for a while, at most for limit.
 func nap(random *rand.Rand, limit time.Duration) {
-	time.Sleep(time.Duration(float64(limit) * random.Float64()))
+	time.Sleep(time.Duration(float64(limit) * random.Float64())) // the pace of a client
 }
 
 // names are so many keys.

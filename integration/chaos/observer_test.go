@@ -32,7 +32,7 @@ func observe(c *cluster, l *ledger) *observers {
 		o.tasks.Go(func() {
 			for n := 0; !o.over.Load(); n++ {
 				o.turn(locker, fmt.Sprintf("lock:free:%d:%d", i, n), l)
-				time.Sleep(observed)
+				time.Sleep(observed) // the pace of a client
 			}
 		})
 	}

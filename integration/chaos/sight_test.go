@@ -20,7 +20,7 @@ func TestViolationsAreSeen(t *testing.T) {
 	t.Run("none", func(t *testing.T) {
 		r := startRun(t, c, 1)
 		r.watch(allWell)
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) // clients go on meanwhile
 		r.stop()
 		if grants := r.proxies.granteds(); grants == 0 {
 			t.Error("no lock was granted")
@@ -34,7 +34,7 @@ func TestViolationsAreSeen(t *testing.T) {
 	t.Run("overlaps", func(t *testing.T) {
 		r := startRun(t, c, 2)
 		for range 100 {
-			time.Sleep(10 * time.Millisecond)
+			time.Sleep(10 * time.Millisecond) // clients go on meanwhile
 			c.remove(t, r.lockKeys...)
 		}
 		r.stop()

@@ -72,7 +72,7 @@ func (s *staller) turn() {
 	}
 	stall := time.Duration(s.random.Int64N(int64(2 * stallLease)))
 	if s.random.IntN(2) == 0 {
-		time.Sleep(stall)
+		time.Sleep(stall) // the client stands still
 		return
 	}
 	reply, err := client.Receive()
@@ -88,9 +88,9 @@ func (s *staller) turn() {
 // relies is for a lock of which the client was told. It relies on it to its end, also when it has left.
 func (s *staller) relies(h holding, asked, stall time.Duration, leave func() error) {
 	s.ledger.granted(h, asked)
-	time.Sleep(stall)
+	time.Sleep(stall) // the client stands still
 	_ = leave()
-	time.Sleep(h.to - s.ledger.now())
+	time.Sleep(h.to - s.ledger.now()) // until the lease is over
 	s.ledger.ended(h.token)
 }
 

@@ -153,13 +153,13 @@ func TestGuardFences(t *testing.T) {
 	restarts, began := 0, time.Now()
 	for ; restarts < leastRestarts || r.count() < wanted; restarts++ {
 		victim := random.IntN(len(f.Masters))
-		kit.Must(t, f.Links[0][victim].Cut()) // its counters fall behind for one of the proxies
-		time.Sleep(time.Duration(random.IntN(200)) * time.Millisecond)
+		kit.Must(t, f.Links[0][victim].Cut())                          // its counters fall behind for one of the proxies
+		time.Sleep(time.Duration(random.IntN(200)) * time.Millisecond) // the fault lasts
 		kit.Must(t, f.Links[0][victim].Heal())
 		victim = random.IntN(len(f.Masters))
 		kit.Must(t, f.Masters[victim].Restart())
 		wantVotingFrom(t, f, victim)
-		time.Sleep(time.Duration(random.IntN(200)) * time.Millisecond)
+		time.Sleep(time.Duration(random.IntN(200)) * time.Millisecond) // all is well for a while
 	}
 	stop()
 	t.Logf("%d grants in %v, %d of them too late to compare; %d masters restarted without their data; replies: %v",
@@ -197,7 +197,7 @@ func (r *fenceRace) run(name string, own, others *redistest.Client, random *rand
 		r.compare(key, token, fence, ok, time.Until(sent.Add(validity)), reply, err)
 		switch way := random.IntN(400); {
 		case !ok:
-			time.Sleep(time.Millisecond)
+			time.Sleep(time.Millisecond) // the pace of a client
 		case way == 0: // it expires
 		case way < 40:
 			_, _ = others.Do("UNLOCK", key, token)

@@ -72,7 +72,7 @@ func (r *redsyncBeside) compete() {
 				_, _ = mutex.Unlock()
 			}
 		}
-		time.Sleep(2 * time.Millisecond)
+		time.Sleep(2 * time.Millisecond) // the pace of a client
 	}
 }
 

@@ -71,7 +71,7 @@ func TestAnotherNumberOfMasters(t *testing.T) {
 			asked := time.Now()
 			validity := kit.WantGrant(t, kit.Connect(t, before), "LOCK", "k", "t", "PX", kit.Millis(ttl))
 			kit.Must(t, before.Close())
-			time.Sleep(ttl)
+			time.Sleep(ttl) // until the lease is over
 			imposeOn(t, masters[:numbers[1]])
 			client := kit.Connect(t, startOn(t, masters[:numbers[1]]))
 			kit.Soon(t, func() error {

@@ -131,7 +131,7 @@ func (r *rounds) wantVotingAgain(t *testing.T, victim int) {
 		if time.Now().After(end) {
 			t.Fatalf("master %s does not vote again: %s", r.fleet.Masters[victim].Addr(), state)
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond) // polls
 	}
 }
 

@@ -240,7 +240,7 @@ func (r *rival) run() {
 		if one, ok := r.stakes.pick(turn); ok {
 			r.try(one, turn)
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // the pace of a client
 	}
 }
 

@@ -31,14 +31,14 @@ func TestGuardOnStoppedMasters(t *testing.T) {
 			defer c.stop()
 			for _, master := range f.Masters {
 				kit.Must(t, master.Pause())
-				time.Sleep(stopTime)
+				time.Sleep(stopTime) // the fault lasts
 				kit.Must(t, master.Continue())
 				f.WantVoting(t, len(f.Masters))
 			}
 			masters := c.count()
 			for _, proxy := range f.Proxies {
 				kit.Must(t, proxy.Signal(syscall.SIGSTOP))
-				time.Sleep(stopTime)
+				time.Sleep(stopTime) // the fault lasts
 				kit.Must(t, proxy.Signal(syscall.SIGCONT))
 				f.WantVoting(t, len(f.Masters))
 			}

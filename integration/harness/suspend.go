@@ -35,7 +35,7 @@ func (p *Proxy) Suspend() (*Suspension, error) {
 		if err = errors.Join(err, p.Continue()); !errors.Is(err, errClockBusy) {
 			return nil, err
 		}
-		time.Sleep(suspendDelay)
+		time.Sleep(suspendDelay) // polls
 	}
 	return nil, errClockBusy
 }

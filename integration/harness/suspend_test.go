@@ -26,7 +26,7 @@ func TestSuspendedProxyMissesTheTime(t *testing.T) {
 			t.Skipf("SKIPPED, NOT TESTED: %v", err)
 		}
 		check(t, err)
-		time.Sleep(pause + silence)
+		time.Sleep(pause + silence) // the fault lasts
 		check(t, suspension.Resume())
 		if missed := uptime(t, client) - before; missed > 1 {
 			t.Errorf("suspended for %v, and up for %d s meanwhile", pause, missed)
@@ -34,7 +34,7 @@ func TestSuspendedProxyMissesTheTime(t *testing.T) {
 	}
 	before := uptime(t, client)
 	check(t, proxy.Pause())
-	time.Sleep(pause)
+	time.Sleep(pause) // the fault lasts
 	check(t, proxy.Continue())
 	if up := uptime(t, client) - before; up < 2 {
 		t.Errorf("paused for %v, and up for %d s meanwhile", pause, up)

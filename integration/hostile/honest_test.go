@@ -81,7 +81,7 @@ func lockOnce(ctx context.Context, l *ledger, client *redistest.Client, name str
 	default:
 		l.granted(key, token, sent.Add(lease*9/10))
 	}
-	time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond)
+	time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond) // the pace of a client
 	l.leaves(key, token)
 	for ctx.Err() == nil { // a release that failed is said again: else the lock stands for the whole lease
 		reply, err := client.Do(free...)

@@ -241,7 +241,7 @@ func wantServed(t *testing.T, proxy *harness.Proxy) {
 	err := served(proxy)
 	for ; err != nil && time.Since(began) < 4*patience; err = served(proxy) {
 		t.Log("not yet:", err)
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // polls
 	}
 	if err == nil {
 		after, _ := proxy.CPU()

@@ -40,7 +40,7 @@ func Within(t *testing.T, limit time.Duration, condition func() error) {
 	end, pause := time.Now().Add(limit), firstPause
 	err := condition()
 	for ; err != nil && time.Now().Before(end); err = condition() {
-		time.Sleep(pause)
+		time.Sleep(pause) // polls
 		pause = min(2*pause, longestPause)
 	}
 	Must(t, err)

@@ -59,7 +59,7 @@ func startLoadOf(proxies []*harness.Proxy, seed uint64, key func(number int) str
 			clients := make([]*redistest.Client, len(proxies))
 			for turn := 0; !l.over.Load(); turn++ {
 				l.turn(clients, proxies, random, fmt.Sprint(i, "-", turn))
-				time.Sleep(time.Duration(random.Int64N(int64(20 * time.Millisecond))))
+				time.Sleep(time.Duration(random.Int64N(int64(20 * time.Millisecond)))) // the pace of a client
 			}
 		})
 	}
@@ -103,7 +103,7 @@ func (l *load) turn(clients []*redistest.Client, proxies []*harness.Proxy, rando
 	if random.IntN(4) == 0 {
 		keeps = loadLease // nobody gives it back
 	}
-	time.Sleep(keeps)
+	time.Sleep(keeps) // the client works
 	if one := holdings.Relied(token, received, until, history.Now()); one.From < one.To {
 		history.Add(one)
 	}
@@ -198,7 +198,7 @@ func changeUnderLoad(t *testing.T, r *rig, key func(number int) string) {
 		r.cutOff(random, is, masters)
 		r.disturbed(random, masters)
 		t.Logf("%v after %v", masters, time.Since(began).Round(time.Millisecond))
-		time.Sleep(200 * time.Millisecond)
+		time.Sleep(200 * time.Millisecond) // clients go on meanwhile
 		is = masters
 	}
 	l.want(t)
@@ -220,7 +220,7 @@ func (r *rig) cutOff(random *rand.Rand, is, next []int) {
 	}
 	link := r.links[stay[random.IntN(len(stay))]]
 	kit.Must(r.t, link.Refuse())
-	time.Sleep(300 * time.Millisecond)
+	time.Sleep(300 * time.Millisecond) // the fault lasts
 	kit.Must(r.t, link.Heal())
 	kit.Soon(r.t, func() error { return r.votes(r.proxies[0], is) })
 }
@@ -235,7 +235,7 @@ func (r *rig) disturbed(random *rand.Rand, masters []int) {
 	var heal func() error
 	fault := random.IntN(5)
 	begin := func() (err error) {
-		time.Sleep(after)
+		time.Sleep(after) // a schedule goes on at any moment
 		switch fault {
 		case 0:
 			err, heal = one.Pause(), one.Continue
@@ -245,7 +245,7 @@ func (r *rig) disturbed(random *rand.Rand, masters []int) {
 			err, heal = other.Signal(stop), func() error { return other.Signal(goOn) }
 		case 3:
 			err, heal = other.Signal(stop), func() error {
-				time.Sleep(2 * time.Second)
+				time.Sleep(2 * time.Second) // the fault lasts
 				return other.Signal(goOn)
 			}
 		default:
@@ -257,7 +257,7 @@ func (r *rig) disturbed(random *rand.Rand, masters []int) {
 	go func() { done <- begin() }()
 	reply := r.tryReload(0)
 	kit.Must(r.t, <-done)
-	time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
+	time.Sleep(time.Duration(random.Int64N(int64(time.Second)))) // the fault lasts
 	kit.Must(r.t, heal())
 	r.t.Logf("fault %d: %.60v", fault, reply)
 	last := time.Now()

@@ -246,7 +246,7 @@ func (c *client) run(goesOn func() bool, addrs ...string) {
 	for turn := 0; goesOn(); turn++ {
 		c.at = addrs[c.random.IntN(len(addrs))]
 		c.turn(addrs, fmt.Sprint(c.name, "-", turn))
-		time.Sleep(time.Duration(c.random.Int64N(int64(30 * time.Millisecond))))
+		time.Sleep(time.Duration(c.random.Int64N(int64(30 * time.Millisecond)))) // the pace of a client
 	}
 }
 
@@ -271,7 +271,7 @@ func (c *client) turn(addrs []string, token string) {
 	switch {
 	case err != nil:
 		unsure()
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond) // the pace of a client
 		return
 	case granted == 0:
 		return
@@ -309,7 +309,7 @@ func (c *client) turn(addrs []string, token string) {
 		if now := c.now(); now >= min(end, until) {
 			break
 		}
-		time.Sleep(min(max(end-c.now(), time.Millisecond), 200*time.Millisecond))
+		time.Sleep(min(max(end-c.now(), time.Millisecond), 200*time.Millisecond)) // the pace of a client
 	}
 	if leaves {
 		c.add(key, holdings.Holding{Token: token, From: reliedFrom, To: until})

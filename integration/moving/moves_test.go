@@ -47,7 +47,7 @@ func TestMovesUnderLoad(t *testing.T) {
 		kit.Do(t, asking, "SET", "lock:more:"+strconv.Itoa(i), "x", "PX", kit.Millis(keptFor))
 	}
 	l := startLoad(t, r, seed)
-	time.Sleep(time.Second)
+	time.Sleep(time.Second) // clients go on meanwhile
 	l.leaveUpstream()
 	var pauses, faulty []time.Duration
 	for i := range 2 * moves {
@@ -61,7 +61,7 @@ func TestMovesUnderLoad(t *testing.T) {
 		began := time.Now()
 		said := r.moveWith(random, l, fault, back)
 		took := time.Since(began)
-		time.Sleep(time.Duration(200+random.IntN(300)) * time.Millisecond)
+		time.Sleep(time.Duration(200+random.IntN(300)) * time.Millisecond) // clients go on meanwhile
 		after := look(t, kit.Connect(t, r.proxies[random.IntN(2)]))
 		seen := l.take()
 		for key, was := range before { // later by as long as a command took to be carried out, but never earlier
@@ -195,47 +195,47 @@ func (r *rig) moveWith(random *rand.Rand, l *load, fault mishap, back bool) (sai
 			stopped = r.proxies[mover]
 		}
 		begin()
-		time.Sleep(after)
+		time.Sleep(after) // a schedule goes on at any moment
 		kit.Must(r.t, stopped.Signal(syscall.SIGSTOP))
 		if fault == moverStopped {
-			time.Sleep(500 * time.Millisecond)
+			time.Sleep(500 * time.Millisecond) // a schedule goes on at any moment
 			again(1 - mover)
 		} else {
 			<-done
 		}
-		time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
+		time.Sleep(time.Duration(random.Int64N(int64(time.Second)))) // the fault lasts
 		kit.Must(r.t, stopped.Signal(syscall.SIGCONT))
 		<-done
-		time.Sleep(200 * time.Millisecond)
+		time.Sleep(200 * time.Millisecond) // a schedule goes on at any moment
 		again(mover)
 	case moverKilled:
 		begin()
-		time.Sleep(after)
+		time.Sleep(after) // a schedule goes on at any moment
 		kit.Must(r.t, r.proxies[mover].Kill())
 		<-done
 		again(1 - mover)
 		r.restart(mover)
 	case masterKilled:
 		begin()
-		time.Sleep(after)
+		time.Sleep(after) // a schedule goes on at any moment
 		master := r.masters[random.IntN(len(r.masters))]
 		kit.Must(r.t, master.Kill())
-		time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
+		time.Sleep(time.Duration(random.Int64N(int64(time.Second)))) // the fault lasts
 		kit.Must(r.t, master.Restart())
 		<-done
 		again(mover)
 	case upstreamRestarted:
 		begin()
-		time.Sleep(after)
+		time.Sleep(after) // a schedule goes on at any moment
 		kit.Must(r.t, r.upstream.Revive())
 		<-done
 		again(mover)
 	case interrupted:
 		begin()
-		time.Sleep(after)
+		time.Sleep(after) // a schedule goes on at any moment
 		cancel()
 		<-done
-		time.Sleep(200 * time.Millisecond)
+		time.Sleep(200 * time.Millisecond) // a schedule goes on at any moment
 		again(random.IntN(2))
 	}
 	r.wantVoting()

@@ -87,7 +87,7 @@ func TestRemovalBeforeAMove(t *testing.T) {
 						moved <- err
 					}()
 					if pause >= 0 {
-						time.Sleep(pause)
+						time.Sleep(pause) // the fault lasts
 						well()
 					}
 					if err := <-moved; err != nil {

@@ -220,7 +220,7 @@ func TestClientsComeAndGo(t *testing.T) {
 				}
 				_ = client.Close()
 				came.Add(1)
-				time.Sleep(5 * time.Millisecond)
+				time.Sleep(5 * time.Millisecond) // the pace of a client
 			}
 		})
 	}
@@ -282,7 +282,7 @@ func TestWatchOverTheMove(t *testing.T) {
 					done <- err
 				}()
 				if at == 2 { // it has to be let go on
-					time.Sleep(1500 * time.Millisecond)
+					time.Sleep(1500 * time.Millisecond) // the fault lasts
 				} else {
 					kit.Must(t, <-done)
 					kit.Want(t, other, int64(1), "DEL", "lock:a")
@@ -516,7 +516,7 @@ func TestLockServerBesideAMove(t *testing.T) {
 			}
 		}
 		kit.WantGrant(t, of, "LOCK", "other", "me", "PX", "100") // of another key the locks do not move
-		time.Sleep(150 * time.Millisecond)
+		time.Sleep(150 * time.Millisecond)                       // until the lease is over
 	}
 	r.mustMove(0)
 	kit.Want(t, beside, "me", "GET", "lock:a")

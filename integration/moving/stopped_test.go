@@ -62,23 +62,23 @@ func (r *rig) stopAround(random *rand.Rand, link *faultlink.Link, i int) (how, w
 	case 2:
 		how = "sent, then stopped soon"
 		send()
-		time.Sleep(time.Duration(random.Int64N(int64(time.Millisecond))))
+		time.Sleep(time.Duration(random.Int64N(int64(time.Millisecond)))) // a schedule goes on at any moment
 		kit.Must(r.t, r.proxies[0].Pause())
 	case 3: // what it forwarded is in the upstream's socket
 		how, upstreamStops = "forwarded to an upstream that stands still, then stopped", true
 		kit.Must(r.t, r.upstream.Pause())
 		send()
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // a schedule goes on at any moment
 		kit.Must(r.t, r.proxies[0].Pause())
 	case 4:
 		how = "on its way to the upstream when the proxy is stopped, and there after the move"
 		link.Cut()
 		send()
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // a schedule goes on at any moment
 		kit.Must(r.t, r.proxies[0].Pause())
 	}
 	if upstreamStops {
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // the fault lasts
 		kit.Must(r.t, r.upstream.Continue())
 	}
 	r.mustMove(1, "--even-if-others")
@@ -86,7 +86,7 @@ func (r *rig) stopAround(random *rand.Rand, link *faultlink.Link, i int) (how, w
 	holder := kit.Do(r.t, other, "GET", key)
 	if i%5 == 4 {
 		kit.Must(r.t, link.Heal())
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond) // the fault lasts
 	}
 	kit.Must(r.t, r.proxies[0].Continue())
 	reply, err := client.Receive()

@@ -172,7 +172,7 @@ func (f *fleet) keepers(t *testing.T, proxies []*proxy, n int) (keepers []*keepe
 						over.Store(true)
 						t.Errorf("%s: %v", what, err)
 					}
-					time.Sleep(time.Duration(20+rand.IntN(200)) * time.Millisecond)
+					time.Sleep(time.Duration(20+rand.IntN(200)) * time.Millisecond) // the pace of a client
 				}
 			})
 		}
@@ -213,7 +213,7 @@ func TestClocksBesideExtends(t *testing.T) {
 		step := steps[rand.IntN(len(steps))]
 		ahead[i] += step
 		kit.Must(t, clocks[i].Set(ahead[i]))
-		time.Sleep(2500 * time.Millisecond)
+		time.Sleep(2500 * time.Millisecond) // each proxy looks at the clock once a second
 		for _, p := range proxies {
 			asked := connect(t, p)
 			kit.Within(t, 2*time.Minute, func() error {
@@ -265,7 +265,7 @@ func TestTagsBesideFaults(t *testing.T) {
 				held = append(held, p.links[m].HoldCommands(match))
 			}
 		}
-		time.Sleep(time.Duration(200+rand.IntN(2800)) * time.Millisecond)
+		time.Sleep(time.Duration(200+rand.IntN(2800)) * time.Millisecond) // the fault lasts
 		for _, one := range held {
 			if rand.IntN(2) == 0 {
 				one.Release()
@@ -273,7 +273,7 @@ func TestTagsBesideFaults(t *testing.T) {
 				one.Discard()
 			}
 		}
-		time.Sleep(time.Duration(rand.IntN(1500)) * time.Millisecond)
+		time.Sleep(time.Duration(rand.IntN(1500)) * time.Millisecond) // all is well for a while
 	}
 	stop()
 	tellKeepers(t, keepers)

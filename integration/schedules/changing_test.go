@@ -50,7 +50,7 @@ func startChanging(t *testing.T, servers, proxies, masters int) (f *changing, fi
 	for _, p := range f.proxies {
 		p.wantVoting(t)
 	}
-	time.Sleep(compares)
+	time.Sleep(compares) // see compares
 	return f, f.proxies[0], f.proxies[1]
 }
 

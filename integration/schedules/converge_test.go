@@ -153,7 +153,7 @@ func TestConvergeTwoSetters(t *testing.T) {
 		busy.Wait()
 	}
 	t.Logf("replies: %v", c.replies)
-	time.Sleep(quiet)
+	time.Sleep(quiet) // the bound under which masters agree is what is tested
 	if err := c.differ(t); err != nil {
 		if !c.disturbed() {
 			t.Fatal(err)
@@ -193,7 +193,7 @@ func (c *convergence) contest(t *testing.T, clients int) error {
 		}
 	}
 	c.contend(t, clients)
-	time.Sleep(quiet)
+	time.Sleep(quiet) // the bound under which masters agree is what is tested
 	if err := c.differ(t); err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func TestEndBesideManyChanges(t *testing.T) {
 		})
 	}
 	for range 5 {
-		time.Sleep(4 * time.Second)
+		time.Sleep(4 * time.Second) // the changes go on meanwhile
 		for m, master := range f.masters {
 			moved := time.Now().Add(look(t, master, "lock:k")[0].left).Sub(end).Round(time.Millisecond)
 			t.Logf("%d changes: master %d: %v", done.Load(), m, moved)
@@ -88,7 +88,7 @@ func TestEndBesideManyExtends(t *testing.T) {
 	}
 	defer busy.Wait()
 	defer over.Store(true)
-	time.Sleep(time.Until(until) - 3*time.Second)
+	time.Sleep(time.Until(until) - 3*time.Second) // the EXTENDs go on meanwhile
 	over.Store(true)
 	busy.Wait()
 	t.Logf("%d times extended", done.Load())
@@ -97,7 +97,7 @@ func TestEndBesideManyExtends(t *testing.T) {
 		if isGrant(kit.Do(t, rival, "LOCK", "lock:k", "rival", "PX", "60000")) {
 			t.Fatalf("a rival is granted the lock %v before the lease is over", time.Until(until))
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond) // polls
 	}
 }
 
@@ -128,7 +128,7 @@ func TestEndBesideManyChangesOfItsTag(t *testing.T) {
 		})
 	}
 	for range 5 {
-		time.Sleep(4 * time.Second)
+		time.Sleep(4 * time.Second) // the changes go on meanwhile
 		left, _ := kit.Do(t, client, "PTTL", "y:{lock:k}").(int64)
 		moved := time.Duration(left)*time.Millisecond - time.Until(end.Add(time.Minute))
 		t.Logf("%d changes: %v", done.Load(), moved)

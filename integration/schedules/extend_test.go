@@ -25,13 +25,13 @@ func TestLateExtend(t *testing.T) {
 	}
 	wantGrant(t, client, "EXTEND", "lock:k", "t", "PX", "60000")
 	late.release()
-	time.Sleep(300 * time.Millisecond)
+	time.Sleep(300 * time.Millisecond) // what must not happen has time to
 	for i, master := range f.masters {
 		if held := look(t, master, "lock:k")[0]; held.left < 50*time.Second {
 			t.Errorf("master %d holds %v", i, held)
 		}
 	}
-	time.Sleep(time.Second)
+	time.Sleep(time.Second) // what must not happen has time to
 	kit.Want(t, client, nil, "LOCK", "lock:k", "rival", "PX", "10000")
 }
 

@@ -44,7 +44,7 @@ func TestLateFence(t *testing.T) {
 	higher := wantFence(t, second, "lock:k", "two")
 	f.wantHolders(t, "lock:k", "two", A, B, C)
 	late.Release()
-	time.Sleep(200 * time.Millisecond)
+	time.Sleep(200 * time.Millisecond) // what must not happen has time to
 	for i := range f.masters {
 		if got := f.counter(t, "lock:k", i); got != higher || higher <= lower {
 			t.Errorf("%s: %d, want %d, after %d", names([]int{i}), got, higher, lower)

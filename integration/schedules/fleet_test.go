@@ -120,7 +120,7 @@ const settles = 20 * time.Second
 func eventually(condition func() error) error {
 	err := condition()
 	for end := time.Now().Add(settles); err != nil && time.Now().Before(end); err = condition() {
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond) // polls
 	}
 	return err
 }

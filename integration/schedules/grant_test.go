@@ -107,7 +107,7 @@ func TestLateBlock(t *testing.T) {
 	go func() {
 		taken <- firstGrant(t, rival, time.Now().Add(kit.Patience), "LOCK", "lock:k", "rival", "PX", "10000")
 	}()
-	time.Sleep(time.Second)
+	time.Sleep(time.Second) // what must not happen has time to
 	onItsWay.Release()
 	lease := leaseOf(t, <-reply)
 	arrived := time.Now()

@@ -60,7 +60,7 @@ func TestExtendBesideARefill(t *testing.T) {
 			kit.Do(t, connect(t, other), "LOCKINFO", "lock:k")
 			one := accepts.waitFor(t, 3)[0]
 			accepts[one].Release()
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(20 * time.Millisecond) // what was let go arrives before the rest is thrown away
 			accepts.discard()
 			if between {
 				accepts = third.holdAccepts("lock:k", "keep", A, B, C, D)
@@ -78,7 +78,7 @@ func TestExtendBesideARefill(t *testing.T) {
 				if reply := kit.Do(t, rival, "LOCK", "lock:k", "rival", "PX", "600000"); reply != nil && !isNoQuorum(reply) {
 					t.Fatalf("a rival's LOCK: %v, %v after the lease of before", reply, -time.Until(until))
 				}
-				time.Sleep(100 * time.Millisecond)
+				time.Sleep(100 * time.Millisecond) // polls
 			}
 			kit.Soon(t, func() error {
 				if left, _ := kit.Do(t, rival, "PTTL", "lock:k").(int64); left < 500_000 {
@@ -122,7 +122,7 @@ func TestLockAfterARemovalIsTakenBack(t *testing.T) {
 			if got := <-reply; !isNoQuorum(got) {
 				t.Fatalf("%v: %v, want NOQUORUM", command, got)
 			}
-			time.Sleep(2 * time.Second)
+			time.Sleep(2 * time.Second) // the fault lasts
 			answers.discard()
 			p.wantVoting(t)
 			nobodys(t, rival, "lock:k")
@@ -170,7 +170,7 @@ func TestLockWithoutItsFenceIsTakenBack(t *testing.T) {
 	accepts.release()
 	all.waitFor(t, 2)
 	rest := p.hold("lock:k", 0, f.everyMaster()...)
-	time.Sleep(3 * time.Second)
+	time.Sleep(3 * time.Second) // the fault lasts
 	if got := <-reply; !isNoQuorum(got) {
 		t.Fatalf("LOCK FENCE: %v, want NOQUORUM", got)
 	}
@@ -196,7 +196,7 @@ func TestWaiterTakesOverItsOwnTry(t *testing.T) {
 			began := time.Now()
 			reply := doing(connect(t, p), command...)
 			answers.wait(t)
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) // the fault lasts
 			answers.discard()
 			got, granted := (<-reply).([]any)
 			if took := time.Since(began); !granted || took > 10*time.Second {

@@ -74,11 +74,11 @@ func TestReleaseIsSaid(t *testing.T) {
 			released := 0
 			for round := range rounds {
 				released += f.releaseBeside(t, proxies, func() {
-					time.Sleep(rand.N(100 * time.Millisecond))
+					time.Sleep(rand.N(100 * time.Millisecond)) // a schedule goes on at any moment
 					kit.NoError(t, f.masters[round%masters].Kill())
-					time.Sleep(rand.N(300 * time.Millisecond))
+					time.Sleep(rand.N(300 * time.Millisecond)) // the fault lasts
 					kit.NoError(t, f.masters[round%masters].Restart())
-					time.Sleep(rand.N(300 * time.Millisecond))
+					time.Sleep(rand.N(300 * time.Millisecond)) // a schedule goes on at any moment
 				})
 				for _, p := range proxies {
 					p.wantVoting(t)

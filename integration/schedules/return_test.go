@@ -42,7 +42,7 @@ func TestZombie(t *testing.T) {
 	stop := func() { over.Store(true); busy.Wait() }
 	t.Cleanup(stop)
 	for _, i := range []int{C, A, B, D} {
-		time.Sleep(200 * time.Millisecond)
+		time.Sleep(200 * time.Millisecond) // clients go on meanwhile
 		tell(t, f.masters[i], "FLUSHALL")
 		for _, p := range proxies {
 			f.wantCaughtUp(t, p, i)
@@ -50,7 +50,7 @@ func TestZombie(t *testing.T) {
 	}
 	stop()
 	t.Logf("%d grants", grants.Load())
-	time.Sleep(500 * time.Millisecond)
+	time.Sleep(500 * time.Millisecond) // what must not happen has time to
 	for _, key := range keys {
 		f.wantFree(t, proxies[0], key)
 	}
@@ -72,13 +72,13 @@ func TestReturnBesideReplacings(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				time.Sleep(10 * time.Millisecond)
+				time.Sleep(10 * time.Millisecond) // the pace of a client
 			}
 		})
 	}
 	t.Cleanup(func() { over.Store(true); busy.Wait() })
 	for _, i := range []int{C, A} {
-		time.Sleep(200 * time.Millisecond)
+		time.Sleep(200 * time.Millisecond) // clients go on meanwhile
 		tell(t, f.masters[i], "FLUSHALL")
 		for _, p := range proxies {
 			f.wantCaughtUp(t, p, i)
@@ -105,7 +105,7 @@ func TestZombieCopied(t *testing.T) {
 	}
 	undoing.release()
 	slow.wantVoting(t)
-	time.Sleep(quiet)
+	time.Sleep(quiet) // what must not happen has time to
 	f.wantGone(t, p)
 }
 
@@ -122,7 +122,7 @@ func (l *locker) turn(turn int) {
 	token := fmt.Sprint("client", l.name, "-", turn)
 	reply, err := l.client.Do("LOCK", l.key, token, "PX", "60000")
 	if err == nil && reply == nil {
-		time.Sleep(time.Duration(rand.Int64N(int64(2 * time.Millisecond))))
+		time.Sleep(time.Duration(rand.Int64N(int64(2 * time.Millisecond)))) // the pace of a client
 		return
 	}
 	if isGrant(reply) {
@@ -291,6 +291,6 @@ func TestReleasedCopy(t *testing.T) {
 	time.Sleep(quiet / 10) // nothing tells that it has come: the connection of its sender is gone
 	f.wantHolders(t, "lock:k", "t", B)
 	cut.release()
-	time.Sleep(quiet)
+	time.Sleep(quiet) // what must not happen has time to
 	f.wantFree(t, other, "lock:k")
 }

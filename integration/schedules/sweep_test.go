@@ -37,13 +37,13 @@ func TestSweepMeetsALateTake(t *testing.T) {
 			doing(connect(t, finder), "GET", key)
 			time.Sleep(1500 * time.Millisecond) // a sweep looks twice
 			toC.release()
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(100 * time.Millisecond) // what must not happen has time to
 			client := connect(t, third)
 			if reply := kit.Do(t, client, "GETSET", key, "new"); reply != "old" {
 				t.Logf("what was on A and B is gone already: %v", reply)
 			}
 			late.release()
-			time.Sleep(300 * time.Millisecond)
+			time.Sleep(300 * time.Millisecond) // what must not happen has time to
 			kit.Want(t, client, "new", "GET", key)
 		})
 	}

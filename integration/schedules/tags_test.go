@@ -52,7 +52,7 @@ func TestExtendOfWhatIsOwed(t *testing.T) {
 				if isGrant(kit.Do(t, rival, "LOCK", key, "rival", "PX", "60000")) {
 					t.Fatalf("a rival is granted the lock %v before the lease is over", time.Until(until))
 				}
-				time.Sleep(50 * time.Millisecond)
+				time.Sleep(50 * time.Millisecond) // polls
 			}
 		})
 	}
@@ -96,7 +96,7 @@ func TestTaggedClientLeaves(t *testing.T) {
 			reply := doing(client, "LOCK", key, "t", "PX", "60000")
 			accepts.waitFor(t, 2)
 			kit.Must(t, client.Reset())
-			time.Sleep(200 * time.Millisecond)
+			time.Sleep(200 * time.Millisecond) // the proxy sees that its client has left
 			accepts.release()
 			t.Log(<-reply)
 			nobodys(t, rival, key)
@@ -254,6 +254,6 @@ func TestExtendBesideAnUndeliveredReply(t *testing.T) {
 		if isGrant(kit.Do(t, rival, "LOCK", key, "rival", "PX", "60000")) {
 			t.Fatalf("a rival is granted %s %v before the lease is over", key, time.Until(until))
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // polls
 	}
 }

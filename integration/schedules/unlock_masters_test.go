@@ -44,7 +44,7 @@ func TestUnlockIsOwedAfterAChangeOfMasters(t *testing.T) {
 	if got := kit.Do(t, client, "UNLOCK", "lock:k", "t"); !isNoQuorum(got) {
 		t.Fatalf("UNLOCK: %v, want NOQUORUM", got)
 	}
-	time.Sleep(time.Second)
+	time.Sleep(time.Second) // the fault lasts
 	stuck.discard()
 	f.wantMasters(t, p, A, B, C, D)
 	soonNobodys(t, f, other, "lock:k")

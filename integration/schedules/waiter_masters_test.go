@@ -47,7 +47,7 @@ func TestWaiterLeavesAfterAChangeOfMasters(t *testing.T) {
 					leave("after the change")
 					kit.Must(t, p.Continue())
 					leave("when its proxy goes on")
-					time.Sleep(100 * time.Millisecond)
+					time.Sleep(100 * time.Millisecond) // a schedule goes on at any moment
 					leave("soon after")
 					f.wantMasters(t, p, change.masters...)
 					select {

@@ -25,13 +25,13 @@ func TestPictures(t *testing.T) {
 	chromium, s := browser.Start(t), open(t, true)
 	stop := work(t, s)
 	defer stop()
-	time.Sleep(25 * time.Second)
+	time.Sleep(25 * time.Second) // the curves need points
 	kit.Must(t, s.masters[1].Kill())
-	time.Sleep(10 * time.Second)
+	time.Sleep(10 * time.Second) // the curves need points
 	kit.Must(t, s.masters[1].Restart())
-	time.Sleep(10 * time.Second)
+	time.Sleep(10 * time.Second) // the curves need points
 	kit.Must(t, s.masters[3].Kill())
-	time.Sleep(5 * time.Second)
+	time.Sleep(5 * time.Second) // the curves need points
 	for _, look := range []struct {
 		name   string
 		look   browser.Look

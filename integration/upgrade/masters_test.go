@@ -23,7 +23,7 @@ func TestMastersUpgradedInPlace(t *testing.T) {
 			for _, version := range path[1:] {
 				for _, master := range r.masters {
 					kit.Must(t, master.Kill())
-					time.Sleep(100 * time.Millisecond)
+					time.Sleep(100 * time.Millisecond) // the fault lasts
 					kit.Must(t, master.ReviveAs(version))
 					r.wantVoting()
 				}

@@ -206,5 +206,5 @@ func (c *client) do(words ...string) (reply any, err error) {
 }
 
 func (c *client) sleep(limit time.Duration) {
-	time.Sleep(time.Duration(c.random.Int64N(int64(limit))))
+	time.Sleep(time.Duration(c.random.Int64N(int64(limit)))) // the pace of a client
 }

@@ -100,7 +100,7 @@ func (r *rig) round(n int) {
 	for step, program := range []string{now, now, r.old, r.old} {
 		last = (first + step) % 2
 		r.replace(last, program, fault != "" && r.random.IntN(2) == 0)
-		time.Sleep(time.Duration(r.random.Int64N(int64(lease))))
+		time.Sleep(time.Duration(r.random.Int64N(int64(lease)))) // clients go on meanwhile
 		if step == 1 {
 			kit.Must(r.t, end())
 		}

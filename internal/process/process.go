@@ -113,7 +113,7 @@ func (p *Process) Pause() error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("process %d does not stop: state %s: %w", p.PID(), stat.state, ErrStillRunning)
 		}
-		time.Sleep(pausePollDelay)
+		time.Sleep(pausePollDelay) // polls
 	}
 }
 

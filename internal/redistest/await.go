@@ -14,6 +14,6 @@ func Await(t testing.TB, what string, met func() bool) {
 		if time.Now().After(end) {
 			t.Fatal("not within a minute: " + what)
 		}
-		time.Sleep(pause)
+		time.Sleep(pause) // polls
 	}
 }

@@ -244,7 +244,7 @@ func (r *Server) waitReady() error {
 		if r.process.Ended() || time.Now().After(deadline) {
 			return fmt.Errorf("redis-server on %s does not answer: %w; its log:\n%s", r.Addr(), err, r.Log())
 		}
-		time.Sleep(pollDelay)
+		time.Sleep(pollDelay) // polls
 	}
 }
 

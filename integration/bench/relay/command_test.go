@@ -65,7 +65,7 @@ func TestEachAtOnce(t *testing.T) {
 		if n := running.Add(1); n > most.Load() {
 			most.Store(n)
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // the request takes that long
 		running.Add(-1)
 		done.Add(1)
 	})

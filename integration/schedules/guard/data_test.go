@@ -80,7 +80,7 @@ func TestDiskSetBackBeyondAnAdmission(t *testing.T) {
 	})
 	f.wantVoting(t, masterCount)
 	l := f.holdOnThree(t, "k", time.Minute)
-	time.Sleep(2 * time.Second)
+	time.Sleep(2 * time.Second) // the proxies look at their masters meanwhile
 	kit.Must(t, f.proxies[0].Kill())
 	f.cutOff(t, masterA, masterB)
 	kit.Must(t, f.masters[masterC].SetBack(folder))

@@ -103,7 +103,7 @@ func (l *lease) wantRefused(t *testing.T, rival *redistest.Client, length time.D
 				l.key, tries, time.Since(began).Round(time.Millisecond), time.Until(l.until).Round(time.Millisecond))
 		}
 		replies[kind(reply)]++
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond) // the pace of a client
 	}
 	t.Logf("%s, held for %v more: a rival was told %v", l.key, time.Until(l.until).Round(time.Millisecond), replies)
 }

@@ -43,6 +43,6 @@ func (f *fleet) reviveQuietly(t *testing.T, master int) {
 func (f *fleet) awaitConnections(master, n int) {
 	before := f.links[master].Taken()
 	for end := time.Now().Add(2 * time.Second); f.links[master].Taken() < before+n && time.Now().Before(end); {
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // polls
 	}
 }

@@ -30,7 +30,7 @@ func TestStalledProxy(t *testing.T) {
 			resume := test.stop(t, f.proxies[0])
 			kit.Must(t, f.masters[masterE].Pause())
 			t.Cleanup(func() { kit.Must(t, f.masters[masterE].Continue()) })
-			time.Sleep(standstill)
+			time.Sleep(standstill) // the fault lasts
 			kit.Must(t, resume())
 			f.wantNoneCondemned(t, standstill) // at the other proxy
 			for n := range 20 {
