@@ -11,7 +11,7 @@ import (
 // defaultHeldInput is enough for 128 commands of the longest kind that are on their way at a time.
 const defaultHeldInput = 256 << 20
 
-// budget bounds what all clients together may hold of commands that are not complete. It is safe for concurrent use.
+// budget bounds what all clients together may hold of commands that are not complete, and have kept between commands. It is safe for concurrent use.
 type budget struct {
 	limit, held, refused atomic.Int64
 }
@@ -25,7 +25,7 @@ func (b *budget) take(n int) error {
 	if b.held.Add(int64(n)) > limit {
 		b.held.Add(-int64(n))
 		b.refused.Add(1)
-		return &resp.RequestError{Text: fmt.Sprintf("too many bytes of commands that are not complete: all clients together may have %d held (max-input-memory)", limit)}
+		return &resp.RequestError{Text: fmt.Sprintf("too many bytes of commands that are not complete, watched, queued, tracked or subscribed: all clients together may have %d held (max-input-memory)", limit)}
 	}
 	return nil
 }
@@ -48,6 +48,25 @@ func (in *input) enlarge(held []byte) error {
 	in.buf = append(make([]byte, 0, size), held...)[:size]
 	wire.GiveBack(old)
 	return nil
+}
+
+// account takes what is kept for the client between its commands from the budget.
+func (in *input) account() error {
+	kept := in.keeps()
+	if kept <= in.kept {
+		in.budget.give(in.kept - kept)
+	} else if err := in.budget.take(kept - in.kept); err != nil {
+		return err
+	}
+	in.kept = kept
+	return nil
+}
+
+// close gives back all that was taken from the budget.
+func (in *input) close() {
+	in.release()
+	in.budget.give(in.kept)
+	in.kept = 0
 }
 
 // letGo gives a buffer up.

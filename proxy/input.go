@@ -23,8 +23,8 @@ const (
 var errNotCRLF = &resp.RequestError{Text: "Protocol error: expected CRLF"}
 
 // newInput reads from a connection.
-func newInput(conn net.Conn, activity *wire.Activity, held *budget) *input {
-	in := &input{budget: held, scanner: resp.NewFrameScanner(resp.DefaultRequestLimits())}
+func newInput(conn net.Conn, activity *wire.Activity, held *budget, keeps func() int) *input {
+	in := &input{budget: held, keeps: keeps, scanner: resp.NewFrameScanner(resp.DefaultRequestLimits())}
 	in.wire = wire.New(conn, in, activity)
 	return in
 }
@@ -43,6 +43,9 @@ type input struct {
 	args    [][]byte // memory for the words of a command
 	budget  *budget
 	paid    int // of the budget
+	// keeps reports how many bytes are kept for the client between its commands, of which kept were taken from the budget.
+	keeps func() int
+	kept  int
 }
 
 // event scans what has been read. It returns resp.FrameMore when more must be read.
@@ -149,6 +152,9 @@ func (in *input) shrink() {
 // that is full of it, if it may.
 func (in *input) makeRoom() error {
 	in.forgetWords()
+	if err := in.account(); err != nil {
+		return err
+	}
 	held := in.buf[in.start:in.end]
 	switch {
 	case len(held) == len(in.buf) && len(held) > 0:

@@ -20,7 +20,7 @@ func inputOf(t *testing.T) (in *input, client net.Conn) {
 	client, server := net.Pipe()
 	t.Cleanup(func() { client.Close(); server.Close() })
 	_ = server.SetDeadline(time.Now().Add(patience))
-	return newInput(server, &wire.Activity{}, nil), client
+	return newInput(server, &wire.Activity{}, nil, func() int { return 0 }), client
 }
 
 // nextWords reads up to the end of a frame, and returns its words.

@@ -76,7 +76,7 @@ type Settings struct {
 	MaxClients int
 	// DrainTimeout is that of the Options.
 	DrainTimeout time.Duration
-	// HeldInput is how many bytes all clients together may have held of commands that are not complete: who would take more is disconnected. Unread is
+	// HeldInput is how many bytes all clients together may have held of commands that are not complete, and kept between commands: who would take more is disconnected. Unread is
 	// how many of replies they may leave unread: who has done so for longest is disconnected. The defaults are 256 MB each.
 	HeldInput, Unread int64
 }
@@ -372,7 +372,7 @@ type Counts struct {
 	// Relayed are the commands of clients sent to the upstream, but for those that are not answered
 	// (CLIENT REPLY OFF).
 	Relayed int64
-	// HeldInput are the bytes that are held of commands that are not complete, beyond the first of each client; RefusedInput counts the
+	// HeldInput are the bytes that are held of commands that are not complete, beyond the first of each client, and kept between commands; RefusedInput counts the
 	// clients that were sent away because there were too many.
 	HeldInput, RefusedInput int64
 	// Unread are the bytes of replies that wait for clients to read; CutUnread counts the clients that were disconnected because there were

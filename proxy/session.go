@@ -87,7 +87,7 @@ func newSession(s *Server, conn net.Conn, p *wire.Poller, acceptedWith *Settings
 	session.out.Now = s.now
 	session.identify()
 	session.activity.Happened()
-	session.in = newInput(conn, &session.activity, &s.input)
+	session.in = newInput(conn, &session.activity, &s.input, session.client.Kept)
 	session.line.init(conn, session.in.wire, &s.unread, session.cutUnread)
 	if s.opts.Upstream != nil {
 		session.relay = newRelay(s.opts.Upstream, session, &s.times, &s.traffic, s.sharing)
@@ -161,7 +161,7 @@ func (s *session) close() {
 	_ = s.conn.Close()
 	s.client.Tracking.Close()
 	s.client.Subscriptions.Close()
-	s.in.release()
+	s.in.close()
 }
 
 func (s *session) converse(ctx context.Context) error {

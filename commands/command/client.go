@@ -113,6 +113,11 @@ func (c *Client) Rights() *rights.Known {
 	return known
 }
 
+// Kept returns how many bytes are kept for the client between its commands.
+func (c *Client) Kept() int {
+	return len(c.Name) + len(c.LibName) + len(c.LibVer) + c.Transaction.Size + c.Transaction.Watched.Size + c.Tracking.Kept() + c.Subscriptions.Kept()
+}
+
 // OnlyListens reports whether it gets messages, and may send hardly a command: in RESP2 there is no telling a reply from a message.
 func (c *Client) OnlyListens() bool { return c.Proto == 2 && c.Subscriptions.Any() }
 

@@ -22,6 +22,8 @@ type Transaction struct {
 type Watched struct {
 	DB   int
 	Keys map[string]string
+	// Size are the bytes that they take.
+	Size int
 	// Changed is set when the client has changed one of them itself, or has found one that was absent to hold something.
 	Changed bool
 }
@@ -40,6 +42,17 @@ func (t *Transaction) Watching() bool { return len(t.Watched.Keys) > 0 }
 
 // Unwatch forgets the keys that it watches.
 func (t *Transaction) Unwatch() { t.Watched = Watched{} }
+
+// watchedSize is what a watched key takes beside its name.
+const watchedSize = 128
+
+// Watch remembers the version of a key that is watched from now on, unless it already was.
+func (w *Watched) Watch(key, version string) {
+	if _, already := w.Keys[key]; !already {
+		w.Keys[key] = version
+		w.Size += len(key) + watchedSize
+	}
+}
 
 // Finds takes down what a client has found to hold something: of a key that was absent when its watch began it knows by that, and nobody else
 // does once the key is absent again.

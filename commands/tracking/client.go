@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"redlock-proxy/commands/keyspace"
@@ -24,6 +25,7 @@ type Client struct {
 
 	mu      sync.Mutex
 	entries map[id]*entry
+	kept    atomic.Int64    // bytes
 	order   list.List       // of *entry, the oldest first
 	stirred map[*entry]bool // those that are due, now or later
 	lost    map[string]bool // keys that are to be reported
@@ -67,6 +69,17 @@ func (c *Client) Set(m Mode) {
 
 // Caching is CLIENT CACHING, for the next command.
 func (c *Client) Caching() { c.said = true }
+
+// entrySize is what a remembered key takes beside its name, in bytes.
+const entrySize = 512
+
+// Kept returns how many bytes the keys take that the client remembers; a nil Client has none.
+func (c *Client) Kept() int {
+	if c == nil {
+		return 0
+	}
+	return int(c.kept.Load())
+}
 
 // Said reports whether there was a CLIENT CACHING for the next command.
 func (c *Client) Said() bool { return c != nil && c.said }
@@ -123,6 +136,7 @@ func (c *Client) forget(e *entry) Mark {
 		e.ends.Stop()
 	}
 	delete(c.entries, e.id)
+	c.kept.Add(-entrySize - int64(len(e.key)))
 	delete(c.stirred, e)
 	if c.running {
 		c.kick() // it may wait for just this one
@@ -276,6 +290,7 @@ func (t *Turn) read(key string, is state, edit keyspace.Edit, changed bool, now 
 	}
 	e := &entry{id: one, client: c, place: t.place(key), was: is, due: now}
 	c.entries[one], c.stirred[e] = e, true
+	c.kept.Add(entrySize + int64(len(key)))
 	e.inClient = c.order.PushBack(e)
 	if c.order.Len() > c.hub.ofClient {
 		marks = append(marks, c.lose(c.order.Front().Value.(*entry)))

@@ -3,6 +3,7 @@ package tracking
 import (
 	"container/list"
 	"context"
+	"crypto/sha256"
 	"log/slog"
 	"maps"
 	"slices"
@@ -126,7 +127,7 @@ type entry struct {
 	inAll     *list.Element
 }
 
-// state is what a key held.
+// state is what a key held: its value, or the SHA-256 of one that is longer than that.
 type state struct {
 	present bool
 	value   string
@@ -138,6 +139,10 @@ type state struct {
 }
 
 func stateOf(e keyspace.Entry, now time.Time) state {
+	if len(e.Value) > sha256.Size { // it is compared alone
+		sum := sha256.Sum256([]byte(e.Value))
+		e.Value = string(sum[:])
+	}
 	switch {
 	case !e.Present:
 		return state{}

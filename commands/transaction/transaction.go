@@ -102,9 +102,7 @@ func (t Transactions) watch(c command.Call) {
 		tx.Watched = command.Watched{DB: db, Keys: map[string]string{}}
 	}
 	for i, key := range names {
-		if _, already := tx.Watched.Keys[key]; !already {
-			tx.Watched.Keys[key] = looks[i].Version
-		}
+		tx.Watched.Watch(key, looks[i].Version)
 	}
 	c.Out.Status("OK")
 }

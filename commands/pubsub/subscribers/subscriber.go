@@ -36,6 +36,7 @@ type Subscriber struct {
 	member *quorum.Membership // nil: it is not subscribed to anything
 	names  [kinds]map[string]bool
 	total  atomic.Int64
+	kept   atomic.Int64 // bytes of the names
 
 	// matching is held while messages are compared with patterns, which are names[Patterns]; nil stands for one that is compiled when it is
 	// needed. It is taken before the Hub's mu, and that before mu.
@@ -79,6 +80,17 @@ func (h *Hub) Subscriber(line Line, proto int) *Subscriber {
 
 // Any reports whether the client is subscribed to anything. Any goroutine may call it; a nil Subscriber is not.
 func (s *Subscriber) Any() bool { return s != nil && s.total.Load() > 0 }
+
+// nameSize is what a subscription takes beside its name, in bytes.
+const nameSize = 256
+
+// Kept returns how many bytes the names take to which the client is subscribed; a nil Subscriber has none.
+func (s *Subscriber) Kept() int {
+	if s == nil {
+		return 0
+	}
+	return int(s.kept.Load())
+}
 
 // Count is what Redis returns with a confirmation: to how many shards' channels, or channels and patterns, it is subscribed.
 func (s *Subscriber) Count(kind Kind) int {
@@ -124,6 +136,7 @@ func (s *Subscriber) Add(kind Kind, name string) {
 	}
 	s.names[kind][name] = true
 	s.total.Add(1)
+	s.kept.Add(nameSize + int64(len(name)))
 	s.hub.add(kind, name, s)
 	if kind == Patterns {
 		s.patterns[name] = s.hub.compiled[name]
@@ -145,6 +158,7 @@ func (s *Subscriber) Remove(kind Kind, name string) {
 			delete(s.patterns, name)
 		}
 		s.total.Add(-1)
+		s.kept.Add(-nameSize - int64(len(name)))
 		s.hub.remove(kind, name, s)
 	}
 }

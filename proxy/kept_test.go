@@ -1,0 +1,56 @@
+package proxy_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/proxy"
+)
+
+// TestWhatIsKeptIsBounded: what is kept for a client between its commands counts for max-input-memory: names that it watches, and what it queues. The
+// client that would have more is told so, and disconnected; others are served. When it has left, all is given back.
+func TestWhatIsKeptIsBounded(t *testing.T) {
+	const limit, each, most = 2 << 20, 200_000, 20
+	large := strings.Repeat("x", each)
+	for name, c := range map[string]struct {
+		before, reply string
+		keep          func(i int) string
+	}{
+		"watched": {reply: ok, keep: func(i int) string { return array("WATCH", fmt.Sprint("lock:", i, large)) }},
+		"queued":  {array("MULTI"), queued, func(i int) string { return array("SET", fmt.Sprint("lock:", i), large) }},
+	} {
+		for place, start := range map[string]func() *rig{
+			"a lock server": func() *rig { return lockServer(t) },
+			"a relay":       func() *rig { r, _ := locking(t); return r },
+		} {
+			t.Run(name+" at "+place, func(t *testing.T) {
+				r := start()
+				r.server.Apply(proxy.Settings{HeldInput: limit, MaxClients: 100})
+				p := r.connect()
+				if c.before != "" {
+					p.send(c.before)
+					p.expect(ok)
+				}
+				refused := ""
+				for i := range most {
+					p.send(c.keep(i))
+					if refused = p.reply(); refused != c.reply {
+						break
+					}
+				}
+				if !strings.Contains(refused, "(max-input-memory)") && !strings.Contains(refused, "limited to") {
+					t.Errorf("%d commands of %d bytes: %.200q", most, each, refused)
+				}
+				r.connect().say("PING", "+PONG\r\n")
+				_ = p.conn.Close()
+				for end := time.Now().Add(patience); r.server.Counts().HeldInput != 0; time.Sleep(time.Millisecond) { // polls
+					if time.Now().After(end) {
+						t.Fatalf("%d bytes are held of nobody", r.server.Counts().HeldInput)
+					}
+				}
+			})
+		}
+	}
+}
