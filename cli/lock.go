@@ -39,14 +39,17 @@ func lockCommand() *cli.Command {
 			&cli.DurationFlag{Name: "ttl", Value: 30 * time.Second, Usage: "how long the lock is held if nobody extends it, which is done at a third of it, a `DURATION`"},
 			&cli.DurationFlag{Name: "wait", Value: 10 * time.Second, Usage: "how long to wait while another holds it, a `DURATION`; 0s does not wait"},
 			&cli.DurationFlag{Name: "grace", Value: 5 * time.Second, Usage: "how long the command may go on after the SIGTERM that it gets when the lock is lost, a `DURATION`"},
-		}, proxyFlags()...),
+			&cli.StringSliceFlag{Name: addrFlag, Value: cli.NewStringSlice(conf.Default().Listen), Usage: "`ADDR` of a proxy: host:port, or a URL (redis://, rediss:// or unix://); several times: when one does not answer, the next one is asked"},
+		}, loginFlags()...),
 	}
 }
 
-// proxyFlags say how a running proxy is reached.
-func proxyFlags() []cli.Flag {
+// addrFlag names the proxy, or the proxies.
+const addrFlag = "addr"
+
+// loginFlags say how a running proxy knows its client.
+func loginFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "addr", Value: conf.Default().Listen, Usage: "`ADDR` of the proxy: host:port, or a URL (redis://, rediss:// or unix://)"},
 		&cli.StringFlag{Name: "ca", Usage: "believe certificates that the authorities in `FILE` (PEM) signed, too, where the URL is rediss://"},
 		&cli.StringFlag{Name: "client-cert", Usage: "show the certificate in `FILE` (PEM) to a proxy that wants one"},
 		&cli.StringFlag{Name: "client-key", Usage: "`FILE` (PEM) with the key of client-cert"},
@@ -104,29 +107,33 @@ func lockAction(c *cli.Context) error {
 			return fmt.Errorf("--%s: %v is less than %v", name, d, least)
 		}
 	}
-	opts, err := proxyOptions(c)
-	if err != nil {
-		return err
+	var opts []*redis.Options
+	var clients []*redis.Client
+	for _, addr := range c.StringSlice(addrFlag) {
+		one, err := proxyOptions(c, addr)
+		if err != nil {
+			return err
+		}
+		opts, clients = append(opts, one), append(clients, redis.NewClient(one))
 	}
+	proxies := lease.NewProxies(clients...)
+	defer proxies.Close()
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	client := redis.NewClient(opts)
-	defer client.Close()
 	cmd := exec.Command(args[2], args[3:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	job := lease.Job{
 		Request: lease.Request{Key: args[0], TTL: c.Duration("ttl"), Wait: c.Duration("wait")},
-		Client:  client, Command: cmd, Grace: c.Duration("grace"), Signals: signals,
+		Proxies: proxies, Command: cmd, Grace: c.Duration("grace"), Signals: signals,
 		Tell: func(err error) { fmt.Fprintln(c.App.ErrWriter, "redlock-proxy:", err) },
 	}
 	state, err := job.Run(c.Context)
-	return lockExit(args[0], state, err, func() string { return refusal(c.Context, opts, err) })
+	return lockExit(args[0], state, err, func() string { return refusal(c.Context, opts[proxies.At()], err) })
 }
 
 // proxyOptions are how the proxy is reached.
-func proxyOptions(c *cli.Context) (*redis.Options, error) {
-	addr := c.String("addr")
+func proxyOptions(c *cli.Context, addr string) (*redis.Options, error) {
 	opts := &redis.Options{Addr: daemon.Reachable(addr)}
 	if strings.Contains(addr, "://") {
 		var err error

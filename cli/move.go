@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"redlock-proxy/conf"
+
 	"github.com/redis/go-redis/v9"
 	"github.com/urfave/cli/v2"
 )
@@ -22,7 +24,8 @@ func moveFlags() []cli.Flag {
 		&cli.BoolFlag{Name: backFlag, Usage: "move them from the masters to the upstream"},
 		&cli.BoolFlag{Name: abortFlag, Usage: "end a move that is under way: the locks stay where they were"},
 		&cli.BoolFlag{Name: othersFlag, Usage: "move them although others than proxies are connected to the upstream, and end their connections: none of them may take locks there"},
-	}, proxyFlags()...)
+		&cli.StringFlag{Name: addrFlag, Value: conf.Default().Listen, Usage: "`ADDR` of the proxy: host:port, or a URL (redis://, rediss:// or unix://)"},
+	}, loginFlags()...)
 }
 
 // moveAction has a running proxy move the locks, and prints what it says.
@@ -36,7 +39,7 @@ func moveAction(c *cli.Context) error {
 	if c.Bool(abortFlag) && len(words) > 3 {
 		return fmt.Errorf("--%s goes with none of --%s and --%s", abortFlag, backFlag, othersFlag)
 	}
-	opts, err := proxyOptions(c)
+	opts, err := proxyOptions(c, c.String(addrFlag))
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/integration/harness"
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"
 )
@@ -164,6 +165,31 @@ func TestLockCommandLoses(t *testing.T) {
 	f := kit.StartFleet(t)
 	_, port, _ := strings.Cut(f.Proxies[0].Addr(), ":")
 	holds(t, f.Proxies[0].Addr(), "", "redis-cli -p "+port+" FORCEUNLOCK k").wantEnd(t, 121, "1\n", "redlock-proxy: the lock was lost: it is not held any more\n")
+}
+
+// TestLockCommandGoesOn: a proxy is killed, or stopped, while a command holds a lock through it. The lock is extended through the next one, and released.
+func TestLockCommandGoesOn(t *testing.T) {
+	redistest.SkipShort(t)
+	t.Parallel()
+	for name, lose := range map[string]func(*harness.Proxy) error{"killed": (*harness.Proxy).Kill, "stopped": (*harness.Proxy).Pause} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := kit.StartFleet(t)
+			f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters)))
+			other := kit.Connect(t, f.Proxies[1])
+			file := filepath.Join(t.TempDir(), "runs")
+			r := start(t, nil, "lock", "k", "--ttl", "6s", "--addr", f.Proxies[0].Addr(), "--addr", f.Proxies[1].Addr(), "--", "sh", "-c", "touch "+file+"; sleep 12; exit 5")
+			awaitFile(t, file)
+			kit.Must(t, lose(f.Proxies[0]))
+			for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) { // polls
+				if reply := kit.Do(t, other, "LOCK", "k", "other", "PX", "1000"); reply != nil {
+					t.Fatalf("another client's LOCK: %v", reply)
+				}
+			}
+			r.end(t).wantEnd(t, 5, "", "")
+			kit.WantGrant(t, other, "LOCK", "k", "other", "PX", "1000")
+		})
+	}
 }
 
 // TestLockCommandSignals: they are the command's; before it runs, one ends the wait, and the place in the queue is given up.

@@ -46,7 +46,7 @@ type Request struct {
 
 // Lock is a lock that was granted. It is for one goroutine at a time.
 type Lock struct {
-	client *redis.Client
+	proxies *Proxies
 	Request
 	token string
 	// since is when it was asked for last, and answered; until then it can be relied on.
@@ -71,22 +71,22 @@ func Settings(opts *redis.Options) {
 	opts.PoolSize = 1
 }
 
-// Take asks the proxy behind the client, which has the Settings, for a lock. Its validity counts from
-// before the request is sent.
+// Take asks proxies for a lock, one after the other until one answers. Its validity counts from before the request is sent.
 //
-// Errors: ErrHeld, that of the proxy or of the way to it, or the cause of ctx; nothing is held then.
-func Take(ctx context.Context, client *redis.Client, r Request) (*Lock, error) {
-	l := &Lock{client: client, Request: r, token: newToken()}
-	words := []any{"LOCK", r.Key, l.token, "PX", r.TTL.Milliseconds(), "AT"}
-	if wait := r.Wait.Milliseconds(); wait > 0 {
-		words = append(words, "BLOCK", wait)
-	}
-	limited, cancel := context.WithTimeout(ctx, r.Wait+answerTime)
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() { _ = client.Close() }) // the proxy sees us leave the queue
+// Errors: ErrHeld, that of a proxy or of the way to it, or the cause of ctx; nothing is held then.
+func Take(ctx context.Context, proxies *Proxies, r Request) (*Lock, error) {
+	l := &Lock{proxies: proxies, Request: r, token: newToken()}
+	stop := context.AfterFunc(ctx, proxies.Close) // the proxy sees us leave the queue
 	defer stop()
-	sent := time.Now()
-	answer, err := client.Do(limited, words...).Slice()
+	over, sent := time.Now().Add(r.Wait), time.Time{}
+	var answer []any
+	var err error
+	for range proxies.clients {
+		sent = time.Now()
+		if answer, err = l.ask(ctx, max(over.Sub(sent), 0)); !isUnanswered(err) || ctx.Err() != nil {
+			break
+		} // one that took the lock takes it back, as it cannot deliver its reply
+	}
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
@@ -102,6 +102,17 @@ func Take(ctx context.Context, client *redis.Client, r Request) (*Lock, error) {
 	l.since = sent.Add(told["waited"])
 	l.until = l.since.Add(told["validity"])
 	return l, nil
+}
+
+// ask is one try to take it.
+func (l *Lock) ask(ctx context.Context, wait time.Duration) ([]any, error) {
+	words := []any{"LOCK", l.Key, l.token, "PX", l.TTL.Milliseconds(), "AT"}
+	if wait := wait.Milliseconds(); wait > 0 {
+		words = append(words, "BLOCK", wait)
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait+answerTime)
+	defer cancel()
+	return l.proxies.do(ctx, words...).Slice()
 }
 
 // numbers reads a map of milliseconds, as RESP2 has it.
@@ -169,7 +180,7 @@ func (l *Lock) extend(ctx context.Context) error {
 	sent := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, earlier(sent.Add(min(shortTime, l.TTL/6)), l.until))
 	defer cancel()
-	ms, err := l.client.Do(ctx, "EXTEND", l.Key, l.token, "PX", l.TTL.Milliseconds()).Int64()
+	ms, err := l.proxies.do(ctx, "EXTEND", l.Key, l.token, "PX", l.TTL.Milliseconds()).Int64()
 	switch {
 	case errors.Is(err, redis.Nil):
 		return &LostError{}
@@ -183,14 +194,23 @@ func (l *Lock) extend(ctx context.Context) error {
 }
 
 // Release gives the lock back. A *LostError says that it was not held any more.
-func (l *Lock) Release(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, shortTime)
-	defer cancel()
-	n, err := l.client.Do(ctx, "UNLOCK", l.Key, l.token).Int64()
-	if err == nil && n == 0 {
-		return &LostError{}
+func (l *Lock) Release(ctx context.Context) (err error) {
+	for try := range l.proxies.clients {
+		var n int64
+		switch n, err = l.unlock(ctx); {
+		case err == nil && n == 0 && try == 0: // else one that did not answer may have done it
+			return &LostError{}
+		case !isUnanswered(err):
+			return err
+		}
 	}
 	return err
+}
+
+func (l *Lock) unlock(ctx context.Context) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, shortTime)
+	defer cancel()
+	return l.proxies.do(ctx, "UNLOCK", l.Key, l.token).Int64()
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -8,14 +8,12 @@ import (
 	"os/exec"
 	"syscall"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // Job is a command that runs while a lock is held.
 type Job struct {
 	Request
-	Client *redis.Client
+	Proxies *Proxies
 	// Command is made by exec.Command, with what it reads and writes.
 	Command *exec.Cmd
 	// Grace is for how long the command may go on after it was told that the lock is lost.
@@ -101,7 +99,7 @@ func (j *Job) take(ctx context.Context) (*Lock, error) {
 		case <-taken:
 		}
 	}()
-	lock, err := Take(ctx, j.Client, j.Request)
+	lock, err := Take(ctx, j.Proxies, j.Request)
 	close(taken)
 	<-done
 	if err == nil && ctx.Err() != nil { // it came with the grant

@@ -98,7 +98,7 @@ func TestRun(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			job := Job{
-				Request: Request{Key: "k", TTL: 1500 * time.Millisecond}, Client: test.peer.client(t),
+				Request: Request{Key: "k", TTL: 1500 * time.Millisecond}, Proxies: NewProxies(test.peer.client(t)),
 				Command: exec.Command("sh", "-c", test.command), Grace: 5 * time.Second, Tell: func(error) {},
 			}
 			state, err := job.Run(t.Context())
@@ -120,12 +120,53 @@ func TestSignalWhileWaiting(t *testing.T) {
 	asked, over := make(chan bool, 1), make(chan bool)
 	p := peer{lock: func(*server.Peer) { asked <- true; <-over }, extend: say(1), unlock: say(1)}
 	signals := make(chan os.Signal, 1)
-	job := Job{Request: Request{Key: "k", TTL: time.Second, Wait: time.Hour}, Client: p.client(t), Command: exec.Command("true"), Signals: signals}
+	job := Job{Request: Request{Key: "k", TTL: time.Second, Wait: time.Hour}, Proxies: NewProxies(p.client(t)), Command: exec.Command("true"), Signals: signals}
 	go func() { <-asked; signals <- syscall.SIGTERM }()
 	_, err := job.Run(t.Context())
 	close(over)
 	var interrupted *InterruptedError
 	if !errors.As(err, &interrupted) || interrupted.Signal != syscall.SIGTERM || job.Command.Process != nil {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestNextProxy: when a proxy does not answer the next one is asked: for the lock, to extend it, and to give it back. A release that one has answered after
+// another may have done it says nothing of a loss.
+func TestNextProxy(t *testing.T) {
+	leave := func(c *server.Peer) { c.Close() }
+	for _, test := range []struct {
+		name          string
+		first, second *peer
+		want          string // of the error, in its beginning; or how the command ended
+	}{
+		{"it cannot be asked", nil, &peer{lock: grant(1400), extend: say(1400), unlock: say(1)}, "exit status 0"},
+		{"it leaves with the LOCK", &peer{lock: leave, extend: leave, unlock: leave}, &peer{lock: grant(1400), extend: say(1400), unlock: say(1)}, "exit status 0"},
+		{"it leaves with the EXTEND", &peer{lock: grant(1400), extend: leave, unlock: leave}, &peer{lock: grant(1400), extend: say(1400), unlock: say(1)}, "exit status 0"},
+		{"it leaves with the UNLOCK", &peer{lock: grant(1400), extend: say(1400), unlock: leave}, &peer{lock: grant(1400), extend: say(1400), unlock: say(0)}, "exit status 0"},
+		{"it says no", &peer{lock: func(c *server.Peer) { c.WriteNull() }, extend: leave, unlock: leave}, &peer{lock: grant(1400), extend: say(1400), unlock: say(1)}, "the lock is held"},
+		{"both leave", &peer{lock: leave, extend: leave, unlock: leave}, &peer{lock: leave, extend: leave, unlock: leave}, "EOF"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			first := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1})
+			defer first.Close()
+			if test.first != nil {
+				first = test.first.client(t)
+			}
+			job := Job{
+				Request: Request{Key: "k", TTL: 1500 * time.Millisecond}, Proxies: NewProxies(first, test.second.client(t)),
+				Command: exec.Command("sh", "-c", "sleep 1"), Grace: 5 * time.Second, Tell: func(error) {},
+			}
+			state, err := job.Run(t.Context())
+			got := ""
+			if err != nil {
+				got = err.Error()
+			} else {
+				got = state.String()
+			}
+			if !strings.HasPrefix(got, test.want) {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
 	}
 }
