@@ -48,7 +48,7 @@ quick: ## while working: gofmt, and the short unit tests, without the race detec
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted, see make fmt:"; echo "$$files"; exit 1; }
 	@SHORT=-short scripts/gotest pkgname ./...
 
-test: ## what must pass before a change goes in, in ten minutes; installs what it needs where it can, and names what it leaves to make test-all
+test: ## what must pass before a change goes in (14 minutes); installs what it needs where it can, and names what it leaves to make test-all
 	@SHORT=-short MAKE='$(MAKE)' LEFT='$(filter-out deps unit lint compose integration,$(PARTS))' scripts/test deps unit lint+compose integration
 
 test-all: ## everything, before a release (a day and a night); PARTS='…' only these, each of which is a target of its own
@@ -68,7 +68,7 @@ lint: ## gofmt, go vet and staticcheck, also of the integration tests, the workf
 unit: ## the Go tests, under the race detector where goroutines are (SHORT=-short: as in make test)
 	@scripts/unit ./...
 
-model: ## the protocol of the locks explored, and that by which they move to the masters: all orders of messages, losses, ends of leases and restarts in small bounds (20 minutes)
+model: ## the protocol of the locks explored, and that by which they move to the masters: all orders of messages, losses, ends of leases and restarts in small bounds (an hour)
 	REDLOCK_MODEL=1 $(LOGGED) -timeout 2h ./internal/model ./quorum/place ./quorum/guard/succession
 
 integration: ## the tests against real redis-servers and real clients (SHORT=-short: as in make test)
