@@ -285,3 +285,22 @@ func TestExtendByBallotNeverShortens(t *testing.T) {
 		}
 	}
 }
+
+// TestDisown: a version that one round extended is not nobody's. What replaced it is another one.
+func TestDisown(t *testing.T) {
+	b := newBench(t, 3)
+	r := b.proxy()
+	got := b.lock(r, "me")
+	if !r.Disown("k", "another") || !r.Disown("k", got.Version) {
+		t.Error("it was not extended")
+	}
+	b.rounds = nil
+	_, err := r.Extend(t.Context(), "k", "me", time.Minute)
+	b.sure(err)
+	b.wantRounds("prepare accept") // it may be owed its removal, so the version is a new one
+	_, err = r.Extend(t.Context(), "k", "me", time.Hour)
+	b.sure(err)
+	if made := r.grants.find("k", of("me")).made(); made == got.Version || r.Disown("k", made) || !r.Disown("k", got.Version) {
+		t.Error("it was extended, under a version of its own")
+	}
+}

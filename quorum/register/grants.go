@@ -100,10 +100,16 @@ func ofVersion(version string) func(*grant) bool {
 // Disown forgets that this proxy granted a version of a key, since nobody holds it. It reports false if one round may have extended that very version: then
 // the client that asked for that holds it.
 func (r *Register) Disown(key, version string) bool {
-	if one := r.grants.find(key, ofVersion(version)); one != nil && r.grants.asOf(one).extended {
+	g := &r.grants
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch one := g.byKey[key]; {
+	case one == nil || one.replaced || one.made() != version:
+	case one.extended:
 		return false
+	default:
+		delete(g.byKey, key)
 	}
-	r.grants.take(key, ofVersion(version))
 	return true
 }
 
