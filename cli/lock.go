@@ -129,7 +129,7 @@ func lockAction(c *cli.Context) error {
 		Tell: func(err error) { fmt.Fprintln(c.App.ErrWriter, "redlock-proxy:", err) },
 	}
 	state, err := job.Run(c.Context)
-	return lockExit(args[0], state, err, func() string { return refusal(c.Context, opts[proxies.At()], err) })
+	return lockExit(args[0], state, err, func() string { return refusal(c.Context, opts[proxies.Last()], err) })
 }
 
 // proxyOptions are how the proxy is reached.

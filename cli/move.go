@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"strings"
 
-	"redlock-proxy/conf"
-
 	"github.com/redis/go-redis/v9"
 	"github.com/urfave/cli/v2"
+
+	"redlock-proxy/conf"
 )
 
 // The flags of move.

@@ -1,14 +1,14 @@
 // Package script runs scripts of Redis clients in the proxy: what EVAL and EVALSHA do where the keys are lock keys. A script sees what
 // it sees in Redis 7.0 and gets the same replies and error texts; its redis.call goes to a function of the caller's.
 //
-//	share := script.Share{Pace: pace, Allowance: &script.Allowance{}, Watch: client.WatchFor}
+//	share := script.Share{Pace: pace, Allowance: &script.Allowance{}}
 //	s, err := script.Compile(ctx, body, share)   // err.Error() is the error reply
 //	reply, err := s.Run(ctx, script.Input{Keys: keys, Argv: args, Call: call, Share: share})
 //
 // A run has no clock and no randomness, and nothing of it is left for the next, so the same script on the same replies gives the same
 // reply. It is bounded (Limits and Share), and so is its compilation; what is over a limit ends with a *LimitError. Runs share the machine by a
 // Pace, so that none keeps others, or anything else, from running. What a run does is charged, for that. Its end rests on no charge: a watchdog
-// (package meter) counts its time and looks whether its client is there, and every block and every charge reads the watchdog's flag.
+// (package meter) counts its time and looks whether its context has ended, and every block and every charge reads the watchdog's flag.
 //
 // # Where it differs from Redis 7.0
 //

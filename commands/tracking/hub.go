@@ -139,7 +139,7 @@ type state struct {
 }
 
 func stateOf(e keyspace.Entry, now time.Time) state {
-	if len(e.Value) > sha256.Size { // it is compared alone
+	if len(e.Value) > sha256.Size { // it is only compared
 		sum := sha256.Sum256([]byte(e.Value))
 		e.Value = string(sum[:])
 	}

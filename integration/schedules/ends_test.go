@@ -15,6 +15,33 @@ import (
 // mostWorn is by how much an end may be moved by what keeps it: less than a lease gives up for clocks.
 const mostWorn = 100 * time.Millisecond
 
+// keepBusy has six clients of these proxies send a command all the time, until stop is called, at the latest at the end of the test. done counts those
+// that were answered with a number.
+func keepBusy(t *testing.T, proxies []*proxy, command ...string) (done *atomic.Int64, stop func()) {
+	t.Helper()
+	done = &atomic.Int64{}
+	var over atomic.Bool
+	var busy sync.WaitGroup
+	for i := range 6 {
+		client := connect(t, proxies[i%len(proxies)])
+		busy.Go(func() {
+			for !over.Load() {
+				reply, err := client.Do(command...)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, ok := reply.(int64); ok {
+					done.Add(1)
+				}
+			}
+		})
+	}
+	stop = func() { over.Store(true); busy.Wait() }
+	t.Cleanup(stop)
+	return done, stop
+}
+
 // TestEndBesideManyChanges: a key of a minute is counted up through three proxies. Its end stays where it was.
 func TestEndBesideManyChanges(t *testing.T) {
 	redistest.SkipShort(t)
@@ -27,27 +54,7 @@ func TestEndBesideManyChanges(t *testing.T) {
 	kit.Want(t, connect(t, proxies[0]), "OK", "SET", "lock:k", "0", "PX", "60000")
 	f.wantHolders(t, "lock:k", "0", A, B, C)
 	end := time.Now().Add(look(t, f.masters[A], "lock:k")[0].left)
-	over := make(chan struct{})
-	var busy sync.WaitGroup
-	var done atomic.Int64
-	for i := range 6 {
-		client := connect(t, proxies[i%3])
-		busy.Go(func() {
-			for {
-				select {
-				case <-over:
-					return
-				default:
-				}
-				if reply, err := client.Do("INCR", "lock:k"); err != nil {
-					t.Error(err)
-					return
-				} else if _, ok := reply.(int64); ok {
-					done.Add(1)
-				}
-			}
-		})
-	}
+	done, stop := keepBusy(t, proxies, "INCR", "lock:k")
 	for range 5 {
 		time.Sleep(4 * time.Second) // the changes go on meanwhile
 		for m, master := range f.masters {
@@ -58,8 +65,7 @@ func TestEndBesideManyChanges(t *testing.T) {
 			}
 		}
 	}
-	close(over)
-	busy.Wait()
+	stop()
 }
 
 // TestEndBesideManyExtends: a lock of 20 s is extended to a second all the time, through three proxies: it keeps its end. No rival gets it before its
@@ -70,27 +76,9 @@ func TestEndBesideManyExtends(t *testing.T) {
 	f := startFleet(t, 3)
 	proxies := []*proxy{f.proxy(t), f.proxy(t), f.proxy(t)}
 	until := wantGrant(t, connect(t, proxies[0]), "LOCK", "lock:k", "t", "PX", "20000")
-	var over atomic.Bool
-	var busy sync.WaitGroup
-	var done atomic.Int64
-	for i := range 6 {
-		client := connect(t, proxies[i%3])
-		busy.Go(func() {
-			for !over.Load() {
-				if reply, err := client.Do("EXTEND", "lock:k", "t", "PX", "1000"); err != nil {
-					t.Error(err)
-					return
-				} else if isGrant(reply) {
-					done.Add(1)
-				}
-			}
-		})
-	}
-	defer busy.Wait()
-	defer over.Store(true)
+	done, stop := keepBusy(t, proxies, "EXTEND", "lock:k", "t", "PX", "1000")
 	time.Sleep(time.Until(until) - 3*time.Second) // the EXTENDs go on meanwhile
-	over.Store(true)
-	busy.Wait()
+	stop()
 	t.Logf("%d times extended", done.Load())
 	rival := connect(t, proxies[0])
 	for time.Until(until) > 0 {
@@ -111,22 +99,7 @@ func TestEndBesideManyChangesOfItsTag(t *testing.T) {
 	kit.Want(t, client, "OK", "SET", "x:{lock:k}", "0", "PX", "60000")
 	kit.Want(t, client, "OK", "SET", "y:{lock:k}", "0", "PX", "120000")
 	end := time.Now().Add(time.Minute)
-	var over atomic.Bool
-	var busy sync.WaitGroup
-	var done atomic.Int64
-	for i := range 6 {
-		client := connect(t, proxies[i%3])
-		busy.Go(func() {
-			for !over.Load() {
-				if reply, err := client.Do("INCR", "x:{lock:k}"); err != nil {
-					t.Error(err)
-					return
-				} else if _, ok := reply.(int64); ok {
-					done.Add(1)
-				}
-			}
-		})
-	}
+	done, stop := keepBusy(t, proxies, "INCR", "x:{lock:k}")
 	for range 5 {
 		time.Sleep(4 * time.Second) // the changes go on meanwhile
 		left, _ := kit.Do(t, client, "PTTL", "y:{lock:k}").(int64)
@@ -136,6 +109,5 @@ func TestEndBesideManyChangesOfItsTag(t *testing.T) {
 			t.Errorf("after %d changes the key ends %v before its time", done.Load(), -moved)
 		}
 	}
-	over.Store(true)
-	busy.Wait()
+	stop()
 }

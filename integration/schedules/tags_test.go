@@ -90,11 +90,7 @@ func TestTaggedClientLeaves(t *testing.T) {
 			p, other := f.tagged(t), f.tagged(t)
 			client, rival := connect(t, p), connect(t, other)
 			wantGrant(t, rival, "LOCK", "y:{lock:k}", "u", "PX", "60000")
-			word := []byte("\r\n$4\r\nkeep\r\n")
-			var accepts holds
-			for _, link := range p.links {
-				accepts = append(accepts, link.HoldCommands(func(c []byte) bool { return bytes.Contains(c, []byte("lock:k")) && bytes.Contains(c, word) }))
-			}
+			accepts := p.holdAccepts("lock:k", "keep", f.everyMaster()...)
 			reply := doing(client, "LOCK", key, "t", "PX", "60000")
 			accepts.waitFor(t, 2)
 			kit.Must(t, client.Reset())
@@ -106,12 +102,9 @@ func TestTaggedClientLeaves(t *testing.T) {
 	}
 }
 
-// tryLock and unlockOrExtend are as in Redisson.
-const (
-	tryLock = `if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
+// tryLock takes a lock as Redisson does.
+const tryLock = `if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
 redis.call('hincrby', KEYS[1], ARGV[2], 1) redis.call('pexpire', KEYS[1], ARGV[1]) return nil end return redis.call('pttl', KEYS[1])`
-	renew = `if redis.call('hexists', KEYS[1], ARGV[2]) == 1 then redis.call('pexpire', KEYS[1], ARGV[1]) return 1 end return 0`
-)
 
 // TestScriptsAreTakenBack: what takes a key is answered NOQUORUM, and holds it. Soon after the network is well the key is free.
 func TestScriptsAreTakenBack(t *testing.T) {

@@ -83,9 +83,10 @@ func Take(ctx context.Context, proxies *Proxies, r Request) (*Lock, error) {
 	var err error
 	for range proxies.clients {
 		sent = time.Now()
-		if answer, err = l.ask(ctx, max(over.Sub(sent), 0)); !isUnanswered(err) || ctx.Err() != nil {
+		answer, err = l.ask(ctx, max(over.Sub(sent), 0))
+		if !isUnanswered(err) || ctx.Err() != nil { // else one that took the lock takes it back: it cannot deliver its reply
 			break
-		} // one that took the lock takes it back, as it cannot deliver its reply
+		}
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -11,14 +11,15 @@ import (
 // a time.
 type Proxies struct {
 	clients []*redis.Client
-	at      int
+	// at is the number of the one that is asked next, last of the one that was asked last.
+	at, last int
 }
 
 // NewProxies returns proxies that are asked in this order, by clients that have the Settings.
 func NewProxies(clients ...*redis.Client) *Proxies { return &Proxies{clients: clients} }
 
-// At returns the number of the proxy that is asked next.
-func (p *Proxies) At() int { return p.at }
+// Last returns the number of the proxy that was asked last.
+func (p *Proxies) Last() int { return p.last }
 
 // Close ends the connections to all of them. It may be called while one is asked.
 func (p *Proxies) Close() {
@@ -29,6 +30,7 @@ func (p *Proxies) Close() {
 
 // do asks a proxy.
 func (p *Proxies) do(ctx context.Context, words ...any) *redis.Cmd {
+	p.last = p.at
 	cmd := p.clients[p.at].Do(ctx, words...)
 	if isUnanswered(cmd.Err()) {
 		p.at = (p.at + 1) % len(p.clients)

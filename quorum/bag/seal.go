@@ -65,8 +65,9 @@ func (b *Bag) Seal(version string) (Write, error) {
 			w.Lease, w.Leases = k.left, true
 		}
 	}
-	if own := all[0]; len(all) == 1 && own.name == b.found.Name && (own.new || own.version == "" || !b.isBag) { // else its version would be another one
-		b.sealOwn(&w, all[0])
+	// A key of a bag that is not changed keeps its version, so it stays in the bag.
+	if own := all[0]; len(all) == 1 && own.name == b.found.Name && (own.new || own.version == "" || !b.isBag) {
+		b.sealOwn(&w, own)
 		return w, nil
 	}
 	if err := b.time(&w, all); err != nil {

@@ -20,7 +20,7 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 		return Granted{}, ErrTooShort
 	}
 	start := r.masters.Now()
-	one := r.grants.toExtend(key, of(token))
+	one := r.grants.toExtend(key, token)
 	if one == nil {
 		return r.extendByBallot(ctx, key, token, ttl, start, nil)
 	}

@@ -29,8 +29,8 @@ type grant struct {
 	stray bool
 	// replaced: the key holds another value by now.
 	replaced bool
-	// extended: a client was, or may have been, told of a longer lease of this version.
-	extended bool
+	// told: a client was, or may have been, told of a longer lease of this version.
+	told bool
 }
 
 // grants are those by key. A lock that ended elsewhere stays until its lease is over.
@@ -105,7 +105,7 @@ func (r *Register) Disown(key, version string) bool {
 	defer g.mu.Unlock()
 	switch one := g.byKey[key]; {
 	case one == nil || one.replaced || one.made() != version:
-	case one.extended:
+	case one.told:
 		return false
 	default:
 		delete(g.byKey, key)
@@ -113,16 +113,12 @@ func (r *Register) Disown(key, version string) bool {
 	return true
 }
 
-// toExtend is find, of a lock that is about to be extended in one round.
-func (g *grants) toExtend(key string, is func(*grant) bool) *grant {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	one := g.byKey[key]
-	if one == nil || one.replaced || !is(one) {
-		return nil
-	}
-	one.extended = true
-	return one
+// toExtend is find, of a lock of this token that is about to be extended in one round.
+func (g *grants) toExtend(key, token string) *grant {
+	return g.find(key, func(one *grant) bool {
+		one.told = one.told || one.token == token
+		return one.token == token
+	})
 }
 
 // Remember notes the version of a key that was granted by a change of a cell with several keys. Forget returns it.

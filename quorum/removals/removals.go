@@ -27,7 +27,7 @@ type Options[K comparable] struct {
 
 // Removals are those that are owed. It is safe for concurrent use; they are paid while Run runs.
 type Removals[K comparable] struct {
-	Options[K]
+	opts Options[K]
 
 	mu  sync.Mutex
 	all map[owed[K]]*removal[K]
@@ -69,7 +69,7 @@ const (
 
 // New returns removals of which none is owed yet.
 func New[K comparable](opts Options[K]) *Removals[K] {
-	return &Removals[K]{Options: opts, all: map[owed[K]]*removal[K]{}, news: make(chan struct{}, 1)}
+	return &Removals[K]{opts: opts, all: map[owed[K]]*removal[K]{}, news: make(chan struct{}, 1)}
 }
 
 // Add owes a version its removal until its lease is over, and reports whether there was room. Once it was paid it is
@@ -117,7 +117,7 @@ func (r *Removals[K]) Run(ctx context.Context, tasks *sync.WaitGroup) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		if !r.Ready() {
+		if !r.opts.Ready() {
 			_ = pacing.Sleep(ctx, firstPause)
 			continue
 		}
@@ -136,7 +136,7 @@ func (r *Removals[K]) Run(ctx context.Context, tasks *sync.WaitGroup) {
 			defer func() { <-slots }()
 			paying, cancel := context.WithTimeout(ctx, PaymentTime)
 			defer cancel()
-			r.settle(one, r.Pay(paying, one.key, one.version))
+			r.settle(one, r.opts.Pay(paying, one.key, one.version))
 		})
 	}
 }
@@ -245,7 +245,7 @@ func (r *Removals[K]) tell() {
 	}
 }
 
-func (r *Removals[K]) sizeOf(one *removal[K]) int { return r.Size(one.key) + len(one.version) }
+func (r *Removals[K]) sizeOf(one *removal[K]) int { return r.opts.Size(one.key) + len(one.version) }
 
 // dueFirst is a heap: the first to be due is on top.
 type dueFirst[K comparable] []*removal[K]
