@@ -24,6 +24,8 @@ type CatchUp struct {
 	FewSources bool
 	// HighestEnd copies the end of the highest ballot.
 	HighestEnd bool
+	// UndecidedAsOne takes an undecided copy for one of an incarnation.
+	UndecidedAsOne bool
 }
 
 // catching is the catch-up of a master that restarted.
@@ -189,15 +191,17 @@ type share struct {
 	holders, dull int
 }
 
-// shares are what a pass saw, by incarnation, and how many masters it did not see.
+// shares are what a pass saw, by incarnation, and how many masters it did not see, or saw with an undecided copy.
 func (e *explorer) shares(c catching, pass int) (all []share, unseen int) {
 	unseen = e.total() - 1
 	for m := range e.total() {
 		if c.passes[pass][m] == 0 {
 			continue
 		}
-		unseen--
 		seen := e.cells.all[c.passes[pass][m]-1]
+		if !seen.IsUndecided() || e.CatchUp.UndecidedAsOne {
+			unseen--
+		}
 		if seen.Form == cell.Absent || seen.Form == cell.Mark {
 			continue
 		}
@@ -214,7 +218,9 @@ func (e *explorer) shares(c catching, pass int) (all []share, unseen int) {
 		one := &all[at]
 		one.ends = laterEnd(one.ends, seen.ends)
 		if seen.Form == cell.Blocking {
-			one.dull++
+			if !seen.IsUndecided() || e.CatchUp.UndecidedAsOne {
+				one.dull++
+			}
 			continue
 		}
 		if one.holders == 0 || seen.Accepted > one.Accepted {
@@ -236,7 +242,17 @@ func laterEnd(a, b time.Duration) time.Duration {
 	return max(a, b)
 }
 
-// copy fills the master by what the first pass saw, or begins anew if that is not clear.
+// undecided is an undecided copy that ends with the last of those that are possible.
+func undecided(possible []share) share {
+	block := share{content: possible[0].content}
+	for _, one := range possible {
+		block.ends = laterEnd(block.ends, one.ends)
+	}
+	block.Cell = cell.Cell{Form: cell.Blocking, Attempt: cell.Undecided}
+	return block
+}
+
+// copy fills the master by what the first pass saw.
 func (e *explorer) copy(s *state) {
 	c := &s.target
 	all, unseen := e.shares(*c, 0)
@@ -251,8 +267,7 @@ func (e *explorer) copy(s *state) {
 		}
 	}
 	if len(possible) > 1 {
-		c.passes[0] = [maxMasters]cellID{}
-		return
+		possible = []share{undecided(possible)}
 	}
 	if e.Older {
 		s.masters[c.master].cell = 0 // what it brought back is worth nothing

@@ -273,7 +273,7 @@ func (e *explorer) sharesFor(s *state, pass int) (all []share, unread int) {
 		seen.passes[pass][target] = 0
 	} else if pass == 1 && seen.passes[0][target] != 0 {
 		first, second := e.cells.all[seen.passes[0][target]-1], e.cells.all[seen.passes[1][target]-1]
-		if first.Attempt != second.Attempt {
+		if first.Attempt != second.Attempt && !second.IsUndecided() {
 			seen.passes[1][target] = 1 // the copy itself
 		}
 	}
@@ -282,7 +282,7 @@ func (e *explorer) sharesFor(s *state, pass int) (all []share, unread int) {
 	return all, e.rules(s.change) - read
 }
 
-// fill fills a master by what the first pass saw, or begins anew if that is not clear.
+// fill fills a master by what the first pass saw.
 func (e *explorer) fill(s *state) {
 	c := &s.change.join
 	target := int(c.master)
@@ -299,8 +299,7 @@ func (e *explorer) fill(s *state) {
 		}
 	}
 	if len(possible) > 1 {
-		*c = catching{}
-		return
+		possible = []share{undecided(possible)}
 	}
 	s.masters[target].fence = max(s.masters[target].fence, c.fence)
 	own := c.passes[0][target] - 1

@@ -50,6 +50,13 @@ func (c Cell) Incarnation() Attempt {
 	return Attempt(fmt.Sprintf("%0*s", idDigits, n))
 }
 
+// Undecided is the incarnation of a blocking copy that stands for several, of which nobody can know which one was granted. What is released or undone
+// by name leaves it: it ends with its time, as the last of theirs would.
+const Undecided = Attempt("000000000000000000000000000000000000")
+
+// IsUndecided reports whether the cell is a blocking copy that may stand for any incarnation.
+func (c Cell) IsUndecided() bool { return c.Form == Blocking && c.Attempt == Undecided }
+
 // Holds reports whether the cell is one of this incarnation that may count for it.
 func (c Cell) Holds(a Attempt) bool { return (c.Form == Plain || c.Form == Register) && c.Attempt == a }
 

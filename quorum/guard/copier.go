@@ -233,7 +233,7 @@ func (c *copier) pass(ctx context.Context, db int, names []string, k *copying.Co
 		if err := c.fill(ctx, db, fences); err != nil {
 			return nil, false, err
 		}
-		return copying.New(copying.Census{Masters: c.from.masters, Sources: len(views)}, c.stepped, c.from.member(c.Guard), own, views), false, nil
+		return copying.New(copying.Census{Masters: c.from.masters, Sources: len(views), Closes: c.wasOpen}, c.stepped, c.from.member(c.Guard), own, views), false, nil
 	}
 	steps, settled := k.Pass(own, views)
 	if err = c.fill(ctx, db, steps); err != nil {

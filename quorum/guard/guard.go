@@ -74,8 +74,8 @@ type Guard struct {
 	// watched is the quarantine record seen last, and since when by our clock.
 	watched      string
 	watchedSince time.Time
-	// namedOpen is when keys that keep the master from catching up were last named; the prober's.
-	namedOpen time.Time
+	// wasOpen is set where the last catch-up left keys open, and the next one is to leave none; the prober's.
+	wasOpen bool
 }
 
 // trust is a marker under which a master votes; without a nonce it does not.

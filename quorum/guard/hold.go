@@ -27,8 +27,6 @@ const (
 	// askedPatience is how long the sources have to show that they vote still, from when a master was seen in quarantine: several may
 	// have forgotten at once. provedPause is the wait between two looks whether they did.
 	askedPatience, provedPause = Heartbeat / 2, 10 * time.Millisecond
-	// namesOpenEvery is how often keys that keep a master from catching up are named in the log.
-	namesOpenEvery = time.Minute
 	// allLooked is how long it takes until every proxy that lives and reaches the
 	// master has looked at it again, left there what it knows, or objected.
 	allLooked = 2*Heartbeat + grace
@@ -91,18 +89,19 @@ func (g *Guard) hold(ctx context.Context, v Report) (time.Duration, error) {
 	return min(g.gaveUp(g.catchUp(ctx, v, from)), lease), nil
 }
 
-// gaveUp is when to look again after a catch-up, and logs why it was given up for now, if so. It is a warning, now and
-// then, where somebody may have to remove keys by hand; all else passes by itself.
+// gaveUp is when to look again after a catch-up, and logs why it was given up for now, if so. Where keys were left open it is a warning, and the
+// next one leaves none, unless an earlier version runs: that takes an undecided copy for one of an incarnation.
 func (g *Guard) gaveUp(err error) time.Duration {
 	level := slog.LevelDebug
 	var open *openKeysError
-	switch now := time.Now(); {
+	switch {
 	case err == nil:
+		g.wasOpen = false
 		return 0
 	case errors.Is(err, errClaimed):
 		return claimedPause
-	case errors.As(err, &open) && now.Sub(g.namedOpen) >= namesOpenEvery:
-		level, g.namedOpen = slog.LevelWarn, now
+	case errors.As(err, &open):
+		level, g.wasOpen = slog.LevelWarn, g.set.hindrance() == nil
 	}
 	g.log.Log(context.Background(), level, "catch-up given up for now", "master", g.Name, "cause", err)
 	return catchUpPause

@@ -49,7 +49,7 @@ type candidate struct {
 }
 
 // resolve decides what the masters hold under key number i (rule R5). Those of which found
-// has nothing may hold anything.
+// has nothing may hold anything, and so may one with an undecided copy.
 func resolve(replies []Reply, i int) finding {
 	var all []*candidate
 	n, silent := len(replies), len(replies)
@@ -57,8 +57,11 @@ func resolve(replies []Reply, i int) finding {
 		if r.State != Counted || i >= len(r.Found) {
 			continue
 		}
-		silent--
 		f := r.Found[i]
+		if f.IsUndecided() {
+			continue
+		}
+		silent--
 		switch c := candidateFor(&all, f); {
 		case c == nil:
 		case f.Form == cell.Blocking:

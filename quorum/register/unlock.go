@@ -206,7 +206,10 @@ func (g *grant) mayReachAny(replies []Reply) bool {
 func (g *grant) lost(replies []Reply) int {
 	n := 0
 	for i, reply := range replies {
-		if g.holders[i] && reply.State == Counted && !reply.Did && (reply.Found[0].Attempt != g.attempt || reply.Found[0].Form == cell.Mark) {
+		if !g.holders[i] || reply.State != Counted || reply.Did {
+			continue
+		}
+		if f := reply.Found[0]; !f.IsUndecided() && (f.Attempt != g.attempt || f.Form == cell.Mark) {
 			n++
 		}
 	}

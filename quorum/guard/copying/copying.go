@@ -34,7 +34,11 @@ func (h Held) laterThan(other Held) bool {
 type View map[string]Held
 
 // Census counts which of n masters, of which so many were read as sources, hold what.
-type Census struct{ Masters, Sources int }
+type Census struct {
+	Masters, Sources int
+	// Closes has a key of which several incarnations may have been granted get an undecided copy. Else it is left open.
+	Closes bool
+}
 
 // incarnationsOf are those that any of the views has under a key.
 func incarnationsOf(views []View, key string) map[incarnation]bool {
@@ -47,11 +51,11 @@ func incarnationsOf(views []View, key string) map[incarnation]bool {
 	return all
 }
 
-// holders are the cells of an incarnation; blocks are the blocking copies among them.
+// holders are the cells of an incarnation; blocks are the blocking copies that may stand for it.
 func holders(views []View, key string, of incarnation) (cells, blocks []Held) {
 	for _, v := range views {
 		switch h, there := v[key]; {
-		case !there || h.incarnation() != of:
+		case !there || h.incarnation() != of && !h.IsUndecided():
 		case h.Form == cell.Blocking:
 			blocks = append(blocks, h)
 		default:
@@ -99,7 +103,8 @@ const (
 // An incarnation that a majority holds, twice, is copied. One that a majority may have been
 // granted with the votes of the master itself and of those that are not read is blocked: no
 // rule can distinguish a lock granted on just these masters from the rest of a released one. What
-// fewer hold is nobody's, and does not grow.
+// fewer hold is nobody's, and does not grow. Where it may be one of several it is looked at again, or, with Closes,
+// blocked for as long as any of them would be.
 func (c Census) choose(views []View, key string, first map[incarnation]bool, whole incarnation) (Held, choice) {
 	if now := c.wholeOf(views, key); now != "" && first[now] {
 		if now != whole {
@@ -113,16 +118,18 @@ func (c Census) choose(views []View, key string, first map[incarnation]bool, who
 		cells, blocks := holders(views, key, of)
 		found := len(cells) + len(blocks)
 		if unread := c.Masters - 1 - c.Sources; found > 0 && found+unread+1 >= vote.Majority(c.Masters) {
-			possible = append(possible, latest(append(cells, blocks...)))
+			possible = append(possible, blocking(of, latest(append(cells, blocks...))))
 		}
 	}
 	switch {
 	case len(possible) == 0:
 		return Held{}, chooseNothing
-	case len(possible) > 1:
-		return Held{}, chooseLater
+	case len(possible) == 1:
+		return possible[0], chooseBlock
+	case c.Closes:
+		return blocking(incarnation(cell.Undecided), latest(possible)), chooseBlock
 	default:
-		return blocking(possible[0]), chooseBlock
+		return Held{}, chooseLater
 	}
 }
 
@@ -156,8 +163,9 @@ func latest(cells []Held) Held {
 	return best
 }
 
-func blocking(h Held) Held {
-	return Held{Cell: cell.Cell{Form: cell.Blocking, Attempt: h.Incarnation()}, Ends: h.Ends}
+// blocking is a blocking copy that ends with a cell.
+func blocking(of incarnation, until Held) Held {
+	return Held{Cell: cell.Cell{Form: cell.Blocking, Attempt: cell.Attempt(of)}, Ends: until.Ends}
 }
 
 // Act is what is done to a key of the master that forgot, as script.Fill has it.
@@ -218,14 +226,15 @@ func New(c Census, stepped bool, member int, own View, sources []View) *Copy {
 	return k
 }
 
-// others are the views of the sources without what was only written to the master by the copy.
+// others are the views of the sources without what was only written to the master by the copy. An undecided one counts: it is in the place
+// of what the master held.
 func (k *Copy) others(sources []View) []View {
 	if k.member < 0 {
 		return sources
 	}
 	own := View{}
 	for key, h := range sources[k.member] {
-		if _, copied := k.written[key]; !copied || k.held(key, h) {
+		if _, copied := k.written[key]; !copied || k.held(key, h) || h.IsUndecided() {
 			own[key] = h
 		}
 	}

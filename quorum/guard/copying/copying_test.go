@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
+	"math/bits"
 	"slices"
 	"strings"
 	"testing"
@@ -89,11 +90,11 @@ func TestChoose(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			views := viewsWith("k", c.cells...)
 			first := incarnationsOf(views, "k")
-			got, how := Census{5, len(views)}.choose(views, "k", first, c.whole)
+			got, how := Census{Masters: 5, Sources: len(views)}.choose(views, "k", first, c.whole)
 			if how != c.want || got.String() != c.text {
 				t.Errorf("got %d, %q, want %d, %q", how, got.String(), c.want, c.text)
 			}
-			if _, how := (Census{5, len(views)}).choose(views, "k", nil, c.whole); how != chooseNothing {
+			if _, how := (Census{Masters: 5, Sources: len(views)}).choose(views, "k", nil, c.whole); how != chooseNothing {
 				t.Errorf("what came after the copying began was chosen: %d", how)
 			}
 		})
@@ -126,7 +127,7 @@ func TestChosenIsWhatMayBeGranted(t *testing.T) {
 				for i := range n {
 					granted += holders >> i & 1
 				}
-				_, how := Census{n, len(views)}.choose(views, "k", incarnationsOf(views, "k"), plain(attemptA, 0).incarnation())
+				_, how := Census{Masters: n, Sources: len(views)}.choose(views, "k", incarnationsOf(views, "k"), plain(attemptA, 0).incarnation())
 				forgot := holders>>(n-1)&1 == 1
 				if forgot && granted >= vote.Majority(n) && how != chooseCopy && how != chooseBlock {
 					t.Fatalf("n %d, holders %b, sources %b: a lock is not kept", n, holders, sources)
@@ -149,7 +150,7 @@ func TestPasses(t *testing.T) {
 	}
 	first := viewsWith("k", a, a, a, none)
 	first[0]["promised"], first[1]["promised"], first[2]["promised"] = a, a, a
-	c := New(Census{5, 4}, false, -1, own, first)
+	c := New(Census{Masters: 5, Sources: 4}, false, -1, own, first)
 	later := func(views []View) []View {
 		for _, v := range views[:3] {
 			v["promised"] = a
@@ -192,7 +193,7 @@ func TestFailedStepsAreDoneAgain(t *testing.T) {
 			}
 			return all
 		}
-		c := New(Census{5, 4}, false, -1, own, views(false))
+		c := New(Census{Masters: 5, Sources: 4}, false, -1, own, views(false))
 		own = maps.Clone(own)
 		lost := func(steps []Step) {
 			c.Failed(steps)
@@ -282,7 +283,7 @@ func TestChangesOnTheWay(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			views := viewsWith("k", c.first[:]...)
-			k := New(Census{3, 2}, false, -1, views[0], views[1:])
+			k := New(Census{Masters: 3, Sources: 2}, false, -1, views[0], views[1:])
 			for n, now := range c.pass {
 				views := viewsWith("k", now[:]...)
 				steps, settled := k.Pass(views[0], views[1:])
@@ -294,12 +295,109 @@ func TestChangesOnTheWay(t *testing.T) {
 	}
 }
 
+// TestNothingStaysOpenInTheEnd: where each of two attempts may have been granted, the master gets a copy that stands for both, for as long as the longer
+// one lasts, and so does whoever finds such a copy where one more would do.
+func TestNothingStaysOpenInTheEnd(t *testing.T) {
+	a, b, none := plain(attemptA, time.Minute), plain(attemptB, time.Hour), Held{}
+	undecided := blocking(incarnation(cell.Undecided), b)
+	for _, c := range []struct {
+		name  string
+		cells []Held
+		want  Held
+	}{
+		{"two against two", []Held{a, a, b, b}, undecided},
+		{"one against one, with two undecided", []Held{a, undecided, undecided, b}, undecided},
+		{"two of four are undecided", []Held{none, undecided, undecided, none}, undecided},
+		{"one of four is undecided", []Held{none, undecided, none, none}, Held{}},
+		{"one holds it, one is undecided", []Held{a, undecided, none, none}, blocking(a.incarnation(), undecided)},
+		{"three hold it, one is undecided", []Held{a, a, a, undecided}, a},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			views := viewsWith("k", c.cells...)
+			if got, _ := closing(5, len(views)).choose(views, "k", incarnationsOf(views, "k"), a.incarnation()); got.String() != c.want.String() || got.Ends != c.want.Ends {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func closing(masters, sources int) Census {
+	return Census{Masters: masters, Sources: sources, Closes: true}
+}
+
+// TestGrantedIsNeverGivenUp tries all ways in which two attempts may be spread over up to five masters, of which b was granted, and in which one
+// after the other forgets, the locks of a being removed in between or not: each master that granted b refuses others afterwards.
+func TestGrantedIsNeverGivenUp(t *testing.T) {
+	a, b := plain(attemptA, time.Minute), plain(attemptB, time.Minute)
+	for n := 3; n <= 5; n++ {
+		for spread, all := 0, pow(3, n); spread < all; spread++ {
+			cells, granted := make([]Held, n), 0
+			for m := range n {
+				switch spread / pow(3, m) % 3 {
+				case 1:
+					cells[m] = a
+				case 2:
+					cells[m], granted = b, granted|1<<m
+				}
+			}
+			if bits.OnesCount(uint(granted)) >= vote.Majority(n) {
+				for _, removed := range []bool{false, true} {
+					forget(t, slices.Clone(cells), granted, removed, 2)
+				}
+			}
+		}
+	}
+}
+
+func pow(base, n int) int {
+	p := 1
+	for range n {
+		p *= base
+	}
+	return p
+}
+
+// forget has each master forget what it holds, and catch up from any others that are enough; then another one, as often as is said.
+func forget(t *testing.T, cells []Held, granted int, removed bool, times int) {
+	n := len(cells)
+	for target := range n {
+		for sources := range 1 << n {
+			if sources>>target&1 == 1 || bits.OnesCount(uint(sources)) < vote.ReadQuorum(n) {
+				continue
+			}
+			var seen []Held
+			for m := range n {
+				if sources>>m&1 == 1 {
+					seen = append(seen, cells[m])
+				}
+			}
+			views := viewsWith("k", seen...)
+			census := closing(n, len(views))
+			got, _ := census.choose(views, "k", incarnationsOf(views, "k"), census.wholeOf(views, "k"))
+			if granted>>target&1 == 1 && !got.IsUndecided() && got.Attempt != attemptB {
+				t.Fatalf("%d masters hold %v, %b granted it: number %d catches up from %b, and gets %v", n, cells, granted, target, sources, got)
+			}
+			if times == 1 {
+				continue
+			}
+			next := slices.Clone(cells)
+			next[target] = got
+			for m, h := range next {
+				if removed && h.Attempt == attemptA {
+					next[m] = Held{}
+				}
+			}
+			forget(t, next, granted, removed, times-1)
+		}
+	}
+}
+
 // TestOpen: two attempts of which each may have been granted keep a copy from its end, and
 // are named, until one of them is gone.
 func TestOpen(t *testing.T) {
 	a, b, none := plain(attemptA, time.Minute), plain(attemptB, time.Minute), Held{}
 	both := viewsWith("k", a, a, b, b)
-	c := New(Census{5, 4}, false, -1, View{}, both)
+	c := New(Census{Masters: 5, Sources: 4}, false, -1, View{}, both)
 	if _, settled := c.Pass(View{}, both); settled || !slices.Equal(c.Open(), []string{"k"}) {
 		t.Errorf("settled %v, open %q", settled, c.Open())
 	}

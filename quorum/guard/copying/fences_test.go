@@ -34,7 +34,7 @@ func TestFences(t *testing.T) {
 	if want := []string{"raise " + k + " 10 1m0s", "raise " + l + " 1700000000000000 1m0s"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	locks := New(Census{5, 3}, false, -1, View{}, views)
+	locks := New(Census{Masters: 5, Sources: 3}, false, -1, View{}, views)
 	for key := range locks.first {
 		if isFence(key) {
 			t.Errorf("%s is copied as a lock", key)

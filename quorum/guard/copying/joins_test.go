@@ -44,6 +44,7 @@ func TestJoins(t *testing.T) {
 		{"it alone holds it, one is not read", []Held{a, none}, ""},
 		{"another holds it, one is not read", []Held{none, a}, fmt.Sprintf("put %d;", cell.Blocking)},
 		{"it and another hold one each, one is not read", []Held{a, b}, ""},
+		{"another holds it, and an undecided copy of another set's", []Held{none, a, blocking(incarnation(cell.Undecided), a)}, fmt.Sprintf("put %d;", cell.Blocking)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			steps := joining(Census{Masters: 3, Sources: len(test.sources)}, viewsWith("k", test.sources...))
@@ -51,6 +52,26 @@ func TestJoins(t *testing.T) {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
+	}
+}
+
+// TestJoinsUndecided: what it holds itself of a key of which several may have been granted gives way, and stays away: else who comes later would take
+// the others for leftovers.
+func TestJoinsUndecided(t *testing.T) {
+	a, b := plain(attemptA, time.Minute), plain(attemptB, time.Minute)
+	views := viewsWith("k", a, a, b, b)
+	own := View{"k": a}
+	k := New(closing(5, 4), false, 0, own, views)
+	steps, _ := k.Pass(own, views)
+	if len(steps) != 1 || !steps[0].Held.IsUndecided() {
+		t.Fatalf("it does %v", steps)
+	}
+	own = View{"k": steps[0].Held}
+	views[0] = own
+	for range 2 {
+		if steps, settled := k.Pass(own, views); len(steps) > 0 || !settled {
+			t.Errorf("it does %v, settled %v", steps, settled)
+		}
 	}
 }
 
