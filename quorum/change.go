@@ -107,7 +107,7 @@ func (c *Cluster) decide(ctx context.Context, g *generation, era succession.Era,
 		return decided, errOvertaken
 	}
 	next := decided.After(era)
-	c.swap(g, newGeneration(c, c.optionsOf(urls), transports, &next, g.guards.Except(wanted.Names)), u)
+	c.swap(g, newGeneration(c, c.optionsOf(urls), transports, &next, g.guards), u)
 	return decided, nil
 }
 
@@ -151,7 +151,7 @@ func (c *Cluster) followTo(ctx context.Context, g *generation, s guard.Successio
 	if s.Begun {
 		joins = &s.Era
 	}
-	c.swap(g, newGeneration(c, c.optionsOf(urls), transports, joins, g.guards.Except(names)), c.begin(names))
+	c.swap(g, newGeneration(c, c.optionsOf(urls), transports, joins, g.guards), c.begin(names))
 	return nil
 }
 

@@ -45,7 +45,7 @@ type generation struct {
 }
 
 // newGeneration takes one transport for each of the masters.
-func newGeneration(c *Cluster, opts Options, transports []master.Transport, joins *succession.Era, before []*guard.Guard) *generation {
+func newGeneration(c *Cluster, opts Options, transports []master.Transport, joins *succession.Era, follows *guard.Set) *generation {
 	g := &generation{
 		of: c, urls: opts.Masters, log: opts.Logger, rand: opts.Rand, unguarded: opts.Unguarded,
 		source: c.source, stop: func() {},
@@ -58,7 +58,7 @@ func newGeneration(c *Cluster, opts Options, transports []master.Transport, join
 	}
 	g.guards = guard.NewSet(guard.Options{
 		MaxTTL: opts.MaxTTL, FreshStart: opts.FreshStart, Vouched: opts.Vouched, Off: opts.Unguarded, SinceBoot: opts.sinceBoot, Settings: opts.Settings,
-		Joins: joins, Before: before, ID: c.id, Moves: func() int { return int(c.moves.Load()) }, Logger: opts.Logger,
+		Joins: joins, Follows: follows, ID: c.id, Moves: func() int { return int(c.moves.Load()) }, Logger: opts.Logger,
 	}, guarded)
 	watched := wake.Options{Quorum: Majority(len(g.masters)), Patience: max(opts.MasterTimeout, watchPatience), Logger: opts.Logger, Rand: opts.Rand}
 	for i, m := range g.masters {

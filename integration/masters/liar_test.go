@@ -3,6 +3,7 @@
 package masters
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"
 	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/guard/succession"
 )
 
@@ -173,4 +175,27 @@ func TestFollowsOneWitness(t *testing.T) {
 	}
 	r.wantVoting(0, 1, 3)
 	r.wantServing("k-")
+}
+
+// TestSealedByAnotherBallot: of two changes at once the one that is not made has sealed a master that the other one keeps, which knows of that one alone. The lock that
+// the three masters of before hold is held by all of the four: none of them has to ask itself whether it may be a leftover.
+func TestSealedByAnotherBallot(t *testing.T) {
+	t.Parallel()
+	r := startRig(t, 2, 3, 4)
+	client := kit.Connect(t, r.proxies[1])
+	kit.WantGrant(t, client, "LOCK", "k-held", "t", "PX", "600000")
+	r.lie(2, r.names(3), func(_ *rig, masters []string, m *marker.Marker) {
+		m.Seal = succession.Seal{Ballot: strings.Repeat("0", 36), Change: succession.Change{Before: len(masters), Names: append(masters, "127.0.0.1:1")}}
+		kit.Must(t, kit.Tell(r.servers[2], "HSET", script.SequenceKey, marker.InDatabase(m.Nonce, 0), fmt.Sprint(1<<40)))
+	})
+	r.nameAll(0, 1, 2, 3)
+	kit.Soon(t, func() error {
+		if said := r.tryReload(0); strings.HasPrefix(said, "ERR") {
+			return errors.New(said)
+		}
+		return nil
+	})
+	r.wantVoting(0, 1, 2, 3)
+	kit.Want(t, client, nil, "LOCK", "k-held", "u", "PX", "1000")
+	kit.Want(t, client, int64(1), "UNLOCK", "k-held", "t")
 }

@@ -2,7 +2,7 @@
 //
 // A [Cell] is absent, plain (as LOCK left it: the attempt that created it and the
 // token), in register form (as a ballot left it), or blocking (left by a catch-up that
-// could not distinguish a granted lock from the rest of a released one). Whatever else stands
+// could not distinguish a granted lock from the rest of a released one, or several from each other). Whatever else stands
 // under the key is foreign: a client that locks on the masters directly wrote it, and
 // it is never changed.
 //

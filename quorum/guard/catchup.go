@@ -3,7 +3,6 @@ package guard
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -21,18 +20,6 @@ var (
 
 	errUnsettledKeys = errors.New("who holds some keys at the other masters changes with every look")
 )
-
-// openKeysError ends a catch-up of which two incarnations of some keys, each of them perhaps a lock, are the
-// reason. It is tried again, perhaps with more sources; then such keys are blocked.
-type openKeysError struct{ keys []string }
-
-// maxOpenKeys bounds how many of them are named.
-const maxOpenKeys = 5
-
-// Error names some of the keys.
-func (e *openKeysError) Error() string {
-	return fmt.Sprintf("the other masters do not agree who holds %d keys, such as %q; unless that ends, nobody gets them before the last of their leases is over, or FORCEUNLOCK", len(e.keys), e.keys[:min(maxOpenKeys, len(e.keys))])
-}
 
 // claimTime is how long a proxy has the catch-up of a master to itself, each time it says so.
 const claimTime = 3 * time.Second

@@ -27,6 +27,8 @@ type statement struct {
 	first, last time.Time
 	// alive is set where the marker is of the master's present life, so that it forgot nothing since.
 	alive bool
+	// former is set where the master was one of the set before.
+	former bool
 }
 
 // follows is what the master claims to follow.
@@ -117,8 +119,8 @@ func (e *eras) positionOf(s statement) position {
 	switch {
 	case s.Seal.IsNone() && s.Era == e.own:
 		return positionOwn
-	case !s.Seal.IsNone() && s.Seal.After(s.Era) == e.own:
-		return positionBefore
+	case !s.Seal.IsNone() && (s.Seal.After(s.Era) == e.own || s.alive && s.former && s.Era == e.former):
+		return positionBefore // by whichever ballot it was sealed: since then it has not voted in that set
 	case s.Era.Number < e.own.Number:
 		return positionStale
 	case e.refuted[s.Nonce] && !s.alive:

@@ -22,8 +22,10 @@ const (
 	// settlePause is the time between two passes over the same keys: what one master undoes meanwhile
 	// is seen by the next.
 	settlePause = 100 * time.Millisecond
-	// longestPasses bounds the passes over them.
-	longestPasses = 20
+	// longestPasses bounds the passes over them; in so many it may turn out which of two leftovers is one.
+	longestPasses, openPasses = 20, 5
+	// maxOpenKeys bounds how many keys are named.
+	maxOpenKeys = 5
 	// pagesAtOnce is how many pages are between their first pass and their last; pagesAsking how many of these
 	// ask masters at a time.
 	pagesAtOnce, pagesAsking = 32, 3
@@ -194,6 +196,9 @@ func (c *copier) page(ctx context.Context, db int, names []string) error {
 		if n > 1 && pacing.Sleep(ctx, settlePause) != nil {
 			break
 		}
+		if n == openPasses {
+			c.close(k)
+		}
 		next, settled, err := c.pass(ctx, db, names, k)
 		switch k = next; {
 		case isFinal(err), ctx.Err() != nil:
@@ -204,13 +209,21 @@ func (c *copier) page(ctx context.Context, db int, names []string) error {
 		}
 		failed = err
 	}
-	switch {
-	case failed != nil || ctx.Err() != nil:
+	if failed != nil || ctx.Err() != nil {
 		return failed
-	case len(k.Open()) == 0:
-		return errUnsettledKeys
 	}
-	return &openKeysError{k.Open()}
+	return errUnsettledKeys
+}
+
+// close has what is open be blocked, and names it in the log. Beside an earlier version it stays open: that takes an undecided copy for one of an
+// incarnation.
+func (c *copier) close(k *copying.Copy) {
+	if k == nil || c.set.hindrance() != nil {
+		return
+	}
+	if open := k.Close(); len(open) > 0 {
+		c.log.Warn("nobody can know who holds some keys: they are refused until the last of their leases is over, or FORCEUNLOCK", "master", c.Name, "keys", len(open), "some", open[:min(maxOpenKeys, len(open))])
+	}
 }
 
 // pass is one over some keys. The first also raises the fence counters, which only grow.
@@ -233,7 +246,7 @@ func (c *copier) pass(ctx context.Context, db int, names []string, k *copying.Co
 		if err := c.fill(ctx, db, fences); err != nil {
 			return nil, false, err
 		}
-		return copying.New(copying.Census{Masters: c.from.masters, Sources: len(views), Closes: c.wasOpen}, c.stepped, c.from.member(c.Guard), own, views), false, nil
+		return copying.New(copying.Census{Masters: c.from.masters, Sources: len(views)}, c.stepped, c.from.member(c.Guard), own, views), false, nil
 	}
 	steps, settled := k.Pass(own, views)
 	if err = c.fill(ctx, db, steps); err != nil {

@@ -37,8 +37,11 @@ type eras struct {
 	looked map[int]bool
 	// believed are the nonces of markers with credible claims, refuted those that a majority contradicted.
 	believed, refuted map[string]bool
-	// before has which master stated how many masters the set before had.
-	before map[teller]bool
+	// before has which master stated how many masters the set before had. former is that set, where this proxy's masters were it, and formers are
+	// those of its masters that stay, by their number.
+	before  map[teller]bool
+	former  succession.Era
+	formers map[int]bool
 	// over is what follows, if this set is over, or is another one's, as is believed.
 	over *Succession
 	// stirred is when a ballot was last seen by which something may follow; bound is what was announced to masters, by their number.
@@ -67,6 +70,19 @@ func newEras(masters []Master, joins *succession.Era, now time.Time) *eras {
 	return e
 }
 
+// follow notes the set that this one follows, if it does at once.
+func (e *eras) follow(former *eras) {
+	former.mu.Lock()
+	defer former.mu.Unlock()
+	if !e.known || !former.known || former.own.Number+1 != e.own.Number {
+		return
+	}
+	e.former, e.formers = former.own, map[int]bool{}
+	for i, name := range e.names {
+		e.formers[i] = slices.Contains(former.names, name)
+	}
+}
+
 // take takes the report of master i. isNews is set where others are to be asked at once, or can now be judged.
 func (e *eras) take(i int, v Report, now time.Time) (isNews bool) {
 	e.mu.Lock()
@@ -79,7 +95,7 @@ func (e *eras) take(i int, v Report, now time.Time) (isNews bool) {
 	}
 	era, ballot, _ := strings.Cut(v.Promise, " ")
 	had := e.statements[i]
-	s := statement{Marker: m, era: era, ballot: ballot, first: had.first, last: v.Sighting.Sent, alive: m.RunID == v.RunID}
+	s := statement{Marker: m, era: era, ballot: ballot, first: had.first, last: v.Sighting.Sent, alive: m.RunID == v.RunID, former: e.formers[i]}
 	if had.Nonce != m.Nonce || had.Era != m.Era || !had.Seal.Is(m.Seal.Change) {
 		s.first = now
 	}

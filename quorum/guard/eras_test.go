@@ -131,6 +131,38 @@ func TestSealOfAnotherSize(t *testing.T) {
 	}
 }
 
+// TestSealedByAnotherBallot: a master of the set before was sealed for others, by a ballot that was not the last. It has not voted there since, so
+// what it holds counts as what those hold that were sealed for these; but not if it restarted, or was none of that set, or of another one.
+func TestSealedByAnotherBallot(t *testing.T) {
+	third := succession.Change{Before: 3, Names: []string{"a", "b", "c"}}.After(succession.Era{Number: 2})
+	former := newEras([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}}, &third, time.Now())
+	own := succession.Change{Before: 3, Names: []string{"a", "b", "c", "d"}}.After(former.own)
+	sealed := marker.Marker{Era: former.own, Seal: succession.Seal{Ballot: "1", Change: succession.Change{Before: 3, Names: []string{"a", "b", "c", "x"}}}}
+	long := sealed
+	long.Era.Number--
+	for _, test := range []struct {
+		name   string
+		master int
+		marker marker.Marker
+		runID  string
+		want   position
+	}{
+		{"of the set before", 2, sealed, "r", positionBefore},
+		{"restarted since", 2, sealed, "2", positionStale},
+		{"new", 3, sealed, "r", positionStale},
+		{"sealed long ago", 2, long, "r", positionStale},
+	} {
+		e := newEras([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}, &own, time.Now())
+		e.follow(former)
+		v := telling(test.marker, test.master)
+		v.RunID = test.runID
+		e.take(test.master, v, time.Now())
+		if got := e.position(test.master); got != test.want {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
 // TestLatestSuccessionStands: what was begun later is what is to be followed.
 func TestLatestSuccessionStands(t *testing.T) {
 	e := newEras([]Master{{Name: "a"}, {Name: "c"}}, &succession.Era{}, time.Now())

@@ -74,8 +74,6 @@ type Guard struct {
 	// watched is the quarantine record seen last, and since when by our clock.
 	watched      string
 	watchedSince time.Time
-	// wasOpen is set where the last catch-up left keys open, and the next one is to leave none; the prober's.
-	wasOpen bool
 }
 
 // trust is a marker under which a master votes; without a nonce it does not.

@@ -3,7 +3,6 @@ package guard
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -89,21 +88,15 @@ func (g *Guard) hold(ctx context.Context, v Report) (time.Duration, error) {
 	return min(g.gaveUp(g.catchUp(ctx, v, from)), lease), nil
 }
 
-// gaveUp is when to look again after a catch-up, and logs why it was given up for now, if so. Where keys were left open it is a warning, and the
-// next one leaves none, unless an earlier version runs: that takes an undecided copy for one of an incarnation.
+// gaveUp is when to look again after a catch-up, and logs why it was given up for now, if so: all causes pass by themselves.
 func (g *Guard) gaveUp(err error) time.Duration {
-	level := slog.LevelDebug
-	var open *openKeysError
 	switch {
 	case err == nil:
-		g.wasOpen = false
 		return 0
 	case errors.Is(err, errClaimed):
 		return claimedPause
-	case errors.As(err, &open):
-		level, g.wasOpen = slog.LevelWarn, g.set.hindrance() == nil
 	}
-	g.log.Log(context.Background(), level, "catch-up given up for now", "master", g.Name, "cause", err)
+	g.log.Debug("catch-up given up for now", "master", g.Name, "cause", err)
 	return catchUpPause
 }
 

@@ -44,7 +44,7 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 	if pause, err := g.vote(ctx, v); pause == 0 || err != nil {
 		return pause, err
 	}
-	if m := v.Marker.Value; m.Seal.Keeps(m.Era) { // it holds what it held, and is asked by the same majorities
+	if m := v.Marker.Value; m.Seal.Keeps(m.Era) && m.Seal.After(m.Era) == g.set.eras.begun() { // it holds what it held, and is asked by the same majorities
 		next := m
 		next.Nonce, next.Proof, next.Era, next.Seal = g.set.nonce(), marker.ProofJoined, m.Seal.After(m.Era), succession.Seal{}
 		g.introduce(ctx, next.Nonce)
@@ -111,9 +111,9 @@ func (s *Set) originFor(g *Guard) origin {
 	return from
 }
 
-// follows reports whether the set follows the one in which a master was sealed with this marker.
+// follows reports whether the set follows the one in which a master was sealed with this marker, by whichever ballot.
 func (e *eras) follows(m marker.Marker) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.known && !m.Seal.IsNone() && m.Seal.After(m.Era) == e.own
+	return e.known && !m.Seal.IsNone() && (m.Seal.After(m.Era) == e.own || e.formers != nil && m.Era == e.former)
 }

@@ -38,10 +38,9 @@ type Options struct {
 	// first one on the masters has no votes. Empty: it grants no locks, so any will do, of the same masters.
 	Settings string
 	// Joins is the set of masters that these are, where it was decided that they follow others; nil:
-	// their markers show. Before are guards of masters that voted in the set before and are not among
-	// these.
-	Joins  *succession.Era
-	Before []*Guard
+	// their markers show. Follows is that of this proxy's which they follow; nil: none.
+	Joins   *succession.Era
+	Follows *Set
 	// ID is the proxy's, of which NewID makes one.
 	ID string
 	// Moves returns the era of the masters in which this proxy moves the locks; zero: in none.
@@ -101,7 +100,7 @@ func NewSet(opts Options, masters []Master) *Set {
 		longest: longest.New(len(masters), opts.MaxTTL), fresh: newFreshStart(len(masters), opts.FreshStart),
 		override: newOverride(len(masters), opts.Vouched),
 		log:      opts.Logger, off: opts.Off, boot: opts.SinceBoot, moves: opts.Moves, id: cmp.Or(opts.ID, NewID()), nonce: marker.NewNonce,
-		eras: newEras(masters, opts.Joins, time.Now()), before: opts.Before,
+		eras:   newEras(masters, opts.Joins, time.Now()),
 		warned: map[string]bool{},
 	}
 	if s.boot == nil {
@@ -109,6 +108,10 @@ func NewSet(opts Options, masters []Master) *Set {
 	}
 	if s.moves == nil {
 		s.moves = func() int { return 0 }
+	}
+	if opts.Follows != nil {
+		s.before = opts.Follows.Except(s.eras.names)
+		s.eras.follow(opts.Follows.eras)
 	}
 	s.rules = newAgreement(opts.Settings, s.eras.names, s.eras.isNumbered, s.eras.isPlaced)
 	for i, m := range masters {

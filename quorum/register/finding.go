@@ -48,7 +48,7 @@ type candidate struct {
 	blocking int
 }
 
-// resolve decides what the masters hold under key number i (rule R5). Those of which found
+// resolve decides what the masters hold under key number i (REGISTER.md, Reading). Those of which found
 // has nothing may hold anything, and so may one with an undecided copy.
 func resolve(replies []Reply, i int) finding {
 	var all []*candidate

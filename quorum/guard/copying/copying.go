@@ -347,5 +347,11 @@ func (h Held) isLonger(old Held) bool {
 // each may have been granted, or a majority that the pass before had not seen.
 func (k *Copy) Open() []string { return slices.Sorted(slices.Values(k.open)) }
 
+// Close has keys of which several incarnations may have been granted get undecided copies from now on, and returns those that are open.
+func (k *Copy) Close() []string {
+	k.census.Closes = true
+	return k.Open()
+}
+
 // Keys is how many were written so far, and not removed again.
 func (k *Copy) Keys() int { return len(k.written) }
