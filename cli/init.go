@@ -20,6 +20,7 @@ import (
 	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum"
 	"redlock-proxy/quorum/inspect"
+	"redlock-proxy/quorum/place"
 )
 
 const (
@@ -39,7 +40,7 @@ func initFlags() []cli.Flag {
 	return append(settingFlags(),
 		&cli.StringFlag{Name: longestFlag, Usage: "no lock from before is held for longer than this `DURATION`; 0s: none is, or the masters are new (asked for where it is not given)"},
 		&cli.BoolFlag{Name: newFlag, Usage: "nothing but this: these lock-keys, lock-tags, key-prefix, guard and masters are right from now on, and proxies with other ones get no votes"},
-		&cli.BoolFlag{Name: forceFlag, Usage: "with --new-settings: also while proxies with other settings run, which lose their votes at once"},
+		&cli.BoolFlag{Name: forceFlag, Usage: "also where that is refused: with --longest-ttl, although a longer lock is held on a master, or a proxy knows of one; with --new-settings, while proxies with other settings run"},
 		&cli.StringFlag{Name: onceFlag, Usage: "do this only if there is no `FILE` of that name, and make it: for a deployment that runs init at every start"},
 	)
 }
@@ -60,12 +61,20 @@ func initAction(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	i := initialisation{cfg: cfg, certs: certificates, in: c.App.Reader, out: c.App.Writer, once: c.String(onceFlag)}
+	record, end, err := daemon.Record(cfg, certificates)
+	if err != nil {
+		return err
+	}
+	defer end()
+	i := initialisation{cfg: cfg, certs: certificates, record: record, in: c.App.Reader, out: c.App.Writer, once: c.String(onceFlag)}
 	if c.IsSet(longestFlag) {
 		if i.ttl, err = longestOf(c.String(longestFlag), cfg.MaxTTL); err != nil {
 			return fmt.Errorf("--%s: %w", longestFlag, err)
 		}
 		i.said = true
+	}
+	if i.force = c.Bool(forceFlag); i.force && !i.said {
+		return fmt.Errorf("--%s goes with --%s or --%s", forceFlag, longestFlag, newFlag)
 	}
 	return i.run(c.Context)
 }
@@ -113,11 +122,14 @@ func longestOf(text string, limit time.Duration) (time.Duration, error) {
 type initialisation struct {
 	cfg   conf.Config
 	certs *certs.Certificates
-	in    io.Reader
-	out   io.Writer
-	once  string
-	ttl   time.Duration
-	said  bool // ttl was given
+	// record is what the upstream keeps of where the locks are, or nil.
+	record place.Record
+	in     io.Reader
+	out    io.Writer
+	once   string
+	ttl    time.Duration
+	said   bool // ttl was given
+	force  bool
 }
 
 func (i *initialisation) run(ctx context.Context) error {
@@ -126,25 +138,32 @@ func (i *initialisation) run(ctx context.Context) error {
 	}
 	patience := max(i.cfg.MasterTimeout, initTimeout)
 	findings := i.survey(ctx, patience)
-	if err := inspect.MayVouch(findings, i.cfg.MaxTTL); err != nil { // no answer would do
+	if err := i.compare(ctx, findings); err != nil {
+		return coded(exitUnsafe, fmt.Errorf("refused: %w", err))
+	}
+	if err := inspect.MayVouch(findings, i.cfg.MaxTTL, i.force); err != nil { // no answer would do
 		return i.refuse(err)
 	}
 	if err := i.ask(findings); err != nil {
 		return err
 	}
-	if err := inspect.MayVouch(findings, i.ttl); err != nil {
+	if err := inspect.MayVouch(findings, i.ttl, i.force); err != nil {
 		return i.refuse(err)
 	}
 	if err := i.note(); err != nil { // before: then it is never done twice
 		return err
 	}
 	masters, err := quorum.Vouch(ctx, quorum.Options{
-		Masters: i.cfg.Masters, TLS: i.certs.Dialing, MasterTimeout: patience, MaxTTL: i.cfg.MaxTTL, Logger: slog.New(slog.DiscardHandler),
-	}, i.ttl)
+		Masters: i.cfg.Masters, TLS: i.certs.Dialing, MasterTimeout: patience, MaxTTL: i.cfg.MaxTTL, Record: i.record, Logger: slog.New(slog.DiscardHandler),
+	}, i.ttl, i.force)
 	if err != nil {
 		return coded(exitNoQuorum, err)
 	}
-	return i.report(masters)
+	err = i.report(masters)
+	if known := inspect.Knowing(i.survey(ctx, patience), i.ttl); err != nil && len(known) > 0 {
+		fmt.Fprintf(i.out, "%s\nif none of these is held any more: redlock-proxy init --%s %v --%s\n", strings.Join(known, "\n"), longestFlag, i.ttl, forceFlag)
+	}
+	return err
 }
 
 // survey looks at the masters. It waits a while for those that were only just started.
@@ -158,6 +177,29 @@ func (i *initialisation) survey(ctx context.Context, patience time.Duration) []i
 			return findings
 		}
 	}
+}
+
+// compare is why it cannot be known where the locks are, or nil. It waits a while for an upstream that was only just started.
+func (i *initialisation) compare(ctx context.Context, findings []inspect.Finding) error {
+	if i.record == nil {
+		return nil
+	}
+	at, era, known := inspect.PlacedOn(findings)
+	has, err := i.record.Read(ctx)
+	for until := time.Now().Add(startTime); err != nil && !known && time.Now().Before(until) && pacing.Sleep(ctx, startPause) == nil; {
+		has, err = i.record.Read(ctx)
+	}
+	masters := place.At{Place: at, Era: era}
+	switch {
+	case known && err == nil && has.Contradicts(masters):
+		return errors.New(place.Contradiction(i.record.Name(), has, inspect.Names(findings), masters))
+	case !known && err == nil:
+		_, err = place.Restored(i.record, has, i.cfg.MoveFromUpstream)
+		return err
+	case !known:
+		return fmt.Errorf("where the locks are is not known: the masters have forgotten it, and the upstream, which may have it, cannot be asked: %w", err)
+	}
+	return nil
 }
 
 // isStarting reports whether a master may only just be starting, perhaps beside others on a machine that is busy with that.

@@ -113,10 +113,14 @@ func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 	if d.certs, err = certs.Load(cfg.CertificateFiles()); err != nil {
 		return nil, err
 	}
+	id := newID()
+	if d.upstream, err = newUpstream(cfg, id, d.certs, log); err != nil {
+		return nil, err
+	}
 	d.cluster, err = quorum.NewCluster(quorum.Options{
 		Masters: cfg.Masters, TLS: d.certs.Dialing, MasterTimeout: cfg.MasterTimeout, MaxTTL: cfg.MaxTTL,
 		FreshStart: cfg.FreshStart, Unguarded: !cfg.Guard, Logger: log, OnMastersChanged: d.followMasters,
-		Tagged: len(cfg.LockTags) > 0, Settings: Rules(cfg), FromUpstream: cfg.MoveFromUpstream,
+		Tagged: len(cfg.LockTags) > 0, Settings: Rules(cfg), FromUpstream: cfg.MoveFromUpstream, Record: recordAt(d.upstream, cfg), Name: d.name,
 	})
 	if err != nil {
 		return nil, err
@@ -130,15 +134,20 @@ func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 	if err := d.listen(ctx); err != nil {
 		return nil, err
 	}
-	id := newID()
-	if d.upstream, err = newUpstream(cfg, id, d.certs, log); err == nil {
-		d.admin, err = openAdmin(ctx, cfg, o.Version, d.cluster, events)
-	}
-	if err != nil {
+	if d.admin, err = openAdmin(ctx, cfg, o.Version, d.cluster, events); err != nil {
 		return nil, errors.Join(err, d.listener.Close())
 	}
 	d.newServer(id, password)
 	return d, nil
+}
+
+// name is what operators call the proxy: where it listens, or its machine, if that is not said, and the port.
+func (d *daemon) name() string {
+	host, port, _ := net.SplitHostPort(d.listener.Addr().String())
+	if ip := net.ParseIP(host); ip.IsUnspecified() || ip.IsLoopback() {
+		host, _ = os.Hostname()
+	}
+	return net.JoinHostPort(host, port)
 }
 
 // Rules are what all proxies on the same masters must have alike.

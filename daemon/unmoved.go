@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"log/slog"
 
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/locks/single"
@@ -15,11 +16,12 @@ func CanMove(cfg conf.Config) bool { return cfg.Upstream != "" && len(cfg.LockKe
 
 // LockKeysAtUpstream returns how many lock keys the upstream holds, and one of them. more is set where it has more keys than are looked at.
 func LockKeysAtUpstream(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (n int, first string, more bool, err error) {
-	url, err := Locate(ctx, cfg, certificates)
+	up, err := newUpstream(cfg, "", certificates, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return 0, "", false, err
 	}
-	return strays.CountAt(ctx, url, cfg.UpstreamTimeout, certificates.Dialing, cfg.LockKeys)
+	defer up.Close()
+	return strays.CountAt(ctx, up, cfg.LockKeys)
 }
 
 // unmoved is what is there for locks that are at the upstream; empty where they never are.

@@ -10,6 +10,7 @@ import (
 	"redlock-proxy/conf"
 	"redlock-proxy/internal/certs"
 	"redlock-proxy/proxy/upstream"
+	"redlock-proxy/quorum/place"
 )
 
 // newUpstream is nil for a lock server.
@@ -26,6 +27,22 @@ func newUpstream(cfg conf.Config, id string, certificates *certs.Certificates, l
 		}
 	}
 	return up, err
+}
+
+// Record is what the upstream keeps of where the locks are; nil: they cannot be moved. end closes the connections to it.
+func Record(cfg conf.Config, certificates *certs.Certificates) (record place.Record, end func(), err error) {
+	up, err := newUpstream(cfg, "", certificates, slog.New(slog.DiscardHandler))
+	if err != nil || up == nil {
+		return nil, func() {}, err
+	}
+	return recordAt(up, cfg), up.Close, nil
+}
+
+func recordAt(up *upstream.Upstream, cfg conf.Config) place.Record {
+	if !CanMove(cfg) {
+		return nil
+	}
+	return up.Record(cfg.LockKeys)
 }
 
 // openUpstream takes the URL of the upstream, or of the Sentinels that know where it is.

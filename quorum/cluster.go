@@ -110,6 +110,9 @@ func (c *Cluster) Run(ctx context.Context) error {
 	c.start(c.now())
 	c.tasks.Go(func() { c.removals.Run(running, &c.tasks) })
 	c.tasks.Go(func() { c.followChanges(ctx) })
+	if c.opts.Record != nil {
+		c.tasks.Go(func() { c.keepRecord(ctx) })
+	}
 	<-ctx.Done()
 	if c.HasQuorum() {
 		last, cancel := context.WithTimeout(running, removals.PaymentTime)

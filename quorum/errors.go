@@ -146,7 +146,7 @@ func (e *NoQuorumError) quarantines() string {
 	var reasons []guard.Reason
 	var others []error
 	left := map[guard.Reason][]time.Duration{}
-	assumed, atLeast, differs := false, time.Duration(0), ""
+	assumed, atLeast, differs, places := false, time.Duration(0), "", ""
 	for _, cause := range e.Causes.WrappedErrors() {
 		var q *QuarantineError
 		if !errors.As(cause, &q) {
@@ -158,7 +158,7 @@ func (e *NoQuorumError) quarantines() string {
 		}
 		left[q.Why] = append(left[q.Why], q.Left())
 		assumed, atLeast = assumed || q.Assumed, max(atLeast, q.AtLeast)
-		differs = cmp.Or(differs, q.Differs)
+		differs, places = cmp.Or(differs, q.Differs), cmp.Or(places, q.Places)
 	}
 	if len(reasons) == 0 {
 		return ""
@@ -173,6 +173,9 @@ func (e *NoQuorumError) quarantines() string {
 	}
 	if differs != "" {
 		texts = append(texts, guard.RulesAdvice(differs))
+	}
+	if places != "" {
+		texts = append(texts, places)
 	}
 	if assumed {
 		texts = append(texts, guard.Advice(atLeast))

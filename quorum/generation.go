@@ -57,8 +57,8 @@ func newGeneration(c *Cluster, opts Options, transports []master.Transport, join
 		g.masters, guarded = append(g.masters, m), append(guarded, m.Guarded())
 	}
 	g.guards = guard.NewSet(guard.Options{
-		MaxTTL: opts.MaxTTL, FreshStart: opts.FreshStart, Vouched: opts.Vouched, Off: opts.Unguarded, SinceBoot: opts.sinceBoot, Settings: opts.Settings,
-		Joins: joins, Follows: follows, ID: c.id, Moves: func() int { return int(c.moves.Load()) }, Logger: opts.Logger,
+		MaxTTL: opts.MaxTTL, FreshStart: opts.FreshStart, Vouched: opts.Vouched, Forced: opts.Forced, Off: opts.Unguarded, SinceBoot: opts.sinceBoot, Settings: opts.Settings,
+		Record: opts.Record, Joins: joins, Follows: follows, ID: c.id, Name: opts.Name, Moves: func() int { return int(c.moves.Load()) }, Logger: opts.Logger,
 	}, guarded)
 	watched := wake.Options{Quorum: Majority(len(g.masters)), Patience: max(opts.MasterTimeout, watchPatience), Logger: opts.Logger, Rand: opts.Rand}
 	for i, m := range g.masters {

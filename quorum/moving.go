@@ -18,11 +18,7 @@ import (
 )
 
 // Placed is where the locks on lock keys are, as the masters say.
-type Placed struct {
-	place.Place
-	// Era is the number of the era of the masters in which they are there.
-	Era int
-}
+type Placed = place.At
 
 // LocksUpstream is the line of Options.Settings of a proxy that takes the locks to be at the upstream until the masters decided where they are.
 // Once they have, it makes no difference.
@@ -44,7 +40,7 @@ func (e *ElsewhereError) Error() string {
 
 // placedIn is where the locks are in an era of the masters.
 func (c *Cluster) placedIn(era succession.Era) Placed {
-	at := Placed{era.Place, era.Number}
+	at := Placed{Place: era.Place, Era: era.Number}
 	if at.Place == place.Undecided {
 		if at.Place = place.Masters; c.opts.FromUpstream {
 			at.Place = place.Upstream
@@ -241,6 +237,11 @@ func (c *Cluster) MayMove() error {
 	return c.now().guards.MayMove()
 }
 
+// MayHold is why the masters have no room for so many more bytes, or nil.
+func (c *Cluster) MayHold(ctx context.Context, bytes int64) error {
+	return c.now().guards.MayHold(ctx, bytes)
+}
+
 // Proxies are the IDs of those that are heard of on the masters, this one's own first.
 func (c *Cluster) Proxies() []string {
 	guards := c.now().guards
@@ -251,7 +252,8 @@ func (c *Cluster) Proxies() []string {
 var ErrNotThere = errors.New("where the locks are was decided anew meanwhile")
 
 // MoveOn has the masters decide where the locks are after one era: that is the next one. It returns that when a majority of the masters votes
-// in it; if the locks are being moved there, this proxy moves them, and renews that lease until ctx ends. After an error it may be decided all the same.
+// in it, also if another proxy had the same decided; if the locks are being moved there, this proxy renews that lease until ctx ends. After an error it
+// may be decided all the same.
 func (c *Cluster) MoveOn(ctx context.Context, from Placed, to place.Place) (Placed, error) {
 	g, err := c.mayMoveOn(from, to)
 	if err != nil {
@@ -262,14 +264,20 @@ func (c *Cluster) MoveOn(ctx context.Context, from Placed, to place.Place) (Plac
 			return Placed{}, err
 		}
 	}
-	if err := c.decidePlace(ctx, from, to); err != nil {
+	err = c.decidePlace(ctx, from, to)
+	if err != nil && !errors.Is(err, ErrNotThere) {
 		return Placed{}, err
 	}
 	if to.Moves() {
 		c.moves.Store(int64(from.Era + 1))
 		context.AfterFunc(ctx, func() { c.moves.CompareAndSwap(int64(from.Era+1), 0) })
 	}
-	return c.reached(ctx, Placed{to, from.Era + 1})
+	if err != nil {
+		var cancel func()
+		ctx, cancel = context.WithTimeoutCause(ctx, decisionTime, err)
+		defer cancel()
+	}
+	return c.reached(ctx, Placed{Place: to, Era: from.Era + 1})
 }
 
 // endLapsed has it decided that the locks stay where they are, since no proxy moves them any more. Each proxy does so a different while later: the
@@ -285,9 +293,6 @@ func (c *Cluster) endLapsed(ctx context.Context, g *generation) {
 		c.log.Warn("the move is ended: no proxy continues it; the locks stay where they are", "place", at.Source())
 	}
 }
-
-// Mover returns the ID of the proxy that moves the locks now, as the masters say; empty: none does.
-func (c *Cluster) Mover() string { return c.now().guards.Mover() }
 
 // mayMoveOn returns the masters of an era, unless another one is the current one, or the locks cannot be moved to a place. They can always stay.
 func (c *Cluster) mayMoveOn(from Placed, to place.Place) (*generation, error) {

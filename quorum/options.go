@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	mathrand "math/rand/v2"
 	"time"
+
+	"redlock-proxy/quorum/place"
 )
 
 // DefaultMasterTimeout is how long a master may take to answer when Options
@@ -32,6 +34,10 @@ type Options struct {
 	// Vouched is an operator's override of the longest TTL of any lock that masters in
 	// quarantine may have forgotten, or nil; see Vouch.
 	Vouched *time.Duration
+	// Forced has it count whatever masters or proxies know of.
+	Forced bool
+	// Name is what operators call this proxy. The default is nothing.
+	Name func() string
 	// Tagged is set where keys may have a Tag.
 	Tagged bool
 	// Settings are what decides which key is which lock, as lines of a name and a value. A proxy has no votes where a majority of the
@@ -39,6 +45,8 @@ type Options struct {
 	Settings string
 	// FromUpstream: the locks are at the upstream, as long as the masters never decided where they are.
 	FromUpstream bool
+	// Record is kept at the upstream of where the locks are; nil: they cannot be moved.
+	Record place.Record
 	// Unguarded lets masters vote whatever they may have forgotten, as all Redlock
 	// libraries do.
 	Unguarded bool

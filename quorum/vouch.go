@@ -22,9 +22,9 @@ const (
 // forgotten was granted for longer than ttl. Then they vote once such a lock is over, instead
 // of after MaxTTL; or, where a proxy that lives, or a master, knows of a longer TTL in use,
 // after that. It returns the state of the masters then, or why the override could not be left on
-// all of them. MayVouch decides whether it may be taken.
-func Vouch(ctx context.Context, opts Options, ttl time.Duration) ([]MasterStatus, error) {
-	opts.Vouched, opts.FreshStart, opts.Unguarded = &ttl, false, false
+// all of them. MayVouch decides whether it may be taken. Forced: whatever proxies or masters know of.
+func Vouch(ctx context.Context, opts Options, ttl time.Duration, forced bool) ([]MasterStatus, error) {
+	opts.Vouched, opts.Forced, opts.FreshStart, opts.Unguarded = &ttl, forced, false, false
 	cluster, err := NewCluster(opts)
 	if err != nil {
 		return nil, err

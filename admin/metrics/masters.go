@@ -99,7 +99,7 @@ func (d *masterDescs) collectGuard(put func(*prometheus.Desc, float64, ...string
 // anybody may have written it.
 func reason(q *quorum.QuarantineError) string {
 	switch word := q.Reason(); word {
-	case "restarted", "flushed", "replicated", "clock", "evicted", "blank", "fresh", "unproven", "settings", "joins", "succeeded":
+	case "restarted", "flushed", "replicated", "clock", "evicted", "blank", "fresh", "unproven", "settings", "place", "vouched", "joins", "succeeded":
 		return word
 	default:
 		return "other"

@@ -114,6 +114,22 @@ func (s *atMasters) each(ctx context.Context, names []name, do func(name, quorum
 	return nil
 }
 
+// try reads these keys as put changes them, one at a time, twice: in two round trips.
+func (s *atMasters) try(ctx context.Context, locks []lock) error {
+	return sameCell(ctx, s, locks, func(l lock) name { return l.name }, func(ctx context.Context, l lock) error {
+		for range 2 {
+			if _, err := s.opts.Masters.Read(ctx, []quorum.Key{s.place(l.name)}); err != nil {
+				return fmt.Errorf("lock key '%s' (database %d) at the masters: %w", syntax.Shown(l.key), l.db, err)
+			}
+		}
+		return nil
+	})
+}
+
+func (s *atMasters) mayHold(ctx context.Context, bytes int64) error {
+	return s.opts.Masters.MayHold(ctx, bytes)
+}
+
 // put writes by ballots: what comes later than the masters heed them is not done, whoever stood still meanwhile (rule 3).
 func (s *atMasters) put(ctx context.Context, locks []lock) error {
 	return sameCell(ctx, s, locks, func(l lock) name { return l.name }, func(ctx context.Context, l lock) error {

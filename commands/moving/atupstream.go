@@ -14,6 +14,7 @@ import (
 	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/commands/keyspace/contents"
 	"redlock-proxy/internal/redisinfo"
+	"redlock-proxy/quorum/place"
 )
 
 // atUpstream is the locks at the upstream, over one connection.
@@ -23,6 +24,7 @@ type atUpstream struct {
 	// fieldsEnd are the databases with hashes that have fields with an end of their own.
 	fieldsEnd map[int]bool
 	clock     clock
+	room      int64
 }
 
 const (
@@ -30,6 +32,8 @@ const (
 	scanned = "1000"
 	// readBytes is how many bytes of values are read at once, as far as that is known before.
 	readBytes = 8 << 20
+	// tried is of how many locks at once it is tried whether they can be written.
+	tried = 100
 	// nobody is the number of no connection.
 	nobody = "4611686018427387904"
 	// elementBytes is what an element of a collection is counted as.
@@ -77,7 +81,7 @@ func (r *run) checkUpstream(ctx context.Context) error {
 	text, _ := replies[0].(string)
 	info := redisinfo.Parse(text)
 	id, _ := replies[1].(int64)
-	r.own, r.server = strconv.FormatInt(id, 10), info["run_id"]
+	r.own, r.server, r.room = strconv.FormatInt(id, 10), info["run_id"], info.Room()
 	switch mode := cmp.Or(info["redis_mode"], info["server_mode"]); {
 	case info["role"] != "master":
 		return fmt.Errorf("the upstream is no master, but %q", info["role"])
@@ -88,7 +92,8 @@ func (r *run) checkUpstream(ctx context.Context) error {
 	case id == 0:
 		return errors.New("the upstream does not return the number of a connection (CLIENT ID)")
 	}
-	return nil
+	_, err = asked(ctx, r.conn, []string{"MULTI"}, []string{"HSETNX", place.RecordKey, "", ""}, []string{"DISCARD"}) // whether the record may be written
+	return err
 }
 
 // databases are those that are not empty, in their order.
@@ -134,7 +139,7 @@ func (s *atUpstream) list(ctx context.Context) ([]name, error) {
 			}
 			cursor, _ = page[0].(string)
 			for _, key := range texts(page[1]) {
-				if !found[key] && s.lockKeys.Match([]byte(key)) {
+				if !found[key] && key != place.RecordKey && s.lockKeys.Match([]byte(key)) {
 					found[key] = true
 					all = append(all, name{db, key})
 				}
@@ -337,6 +342,32 @@ func (s *atUpstream) put(ctx context.Context, locks []lock) (err error) {
 			return err
 		}
 		locks = locks[n:]
+	}
+	return nil
+}
+
+// try has the upstream queue what put and remove send, and discard it: what it would refuse to do it refuses to queue.
+func (s *atUpstream) try(ctx context.Context, locks []lock) error {
+	for part := range slices.Chunk(locks, tried) {
+		commands := [][]string{{"MULTI"}}
+		for _, l := range part {
+			content, err := contents.Decode(l.value)
+			if err != nil {
+				return err
+			}
+			name, words := making(content)
+			commands = append(commands, []string{"DEL", l.key}, append([]string{name, l.key}, slices.Repeat([]string{"1"}, min(len(words), 2))...), []string{"PEXPIREAT", l.key, "1"})
+		}
+		if _, err := s.in(ctx, part[0].db, append(commands, []string{"DISCARD"})...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *atUpstream) mayHold(_ context.Context, bytes int64) error {
+	if s.room >= 0 && s.room < bytes {
+		return fmt.Errorf("the upstream has room for %d (maxmemory)", s.room)
 	}
 	return nil
 }

@@ -44,6 +44,10 @@ type store interface {
 	list(ctx context.Context) ([]name, error)
 	// read is what stands under names of one database, of those that are there.
 	read(ctx context.Context, names []name) ([]lock, error)
+	// try finds out whether these could be put there, and removed. It changes nothing.
+	try(ctx context.Context, locks []lock) error
+	// mayHold says why there is no room for so many more bytes.
+	mayHold(ctx context.Context, bytes int64) error
 	// put has these keys, of one database, be as they are here.
 	put(ctx context.Context, locks []lock) error
 	// remove removes names, and returns how many were there.
@@ -52,7 +56,7 @@ type store interface {
 
 // stores are where the locks are, and where else they might be.
 func (r *run) stores() (here, elsewhere store) {
-	upstream, masters := &atUpstream{Mover: r.Mover, conn: r.conn}, &atMasters{Mover: r.Mover, era: r.at.Era}
+	upstream, masters := &atUpstream{Mover: r.Mover, conn: r.conn, room: r.room}, &atMasters{Mover: r.Mover, era: r.at.Era}
 	if r.at.Source() == place.Masters {
 		return masters, upstream
 	}

@@ -45,8 +45,8 @@ type masters struct {
 	eras    []place.Place
 	keys    map[quorum.Key]held
 	proxies []string
-	// mover is the proxy that moves the locks, as the masters say.
-	mover   string
+	// room is for how many bytes they have room; zero: for any.
+	room    int64
 	holding []quorum.Held
 	// fails is asked before each step, by its name, and says what it ends with.
 	fails func(step string) error
@@ -88,6 +88,8 @@ func (m *masters) MoveOn(_ context.Context, from quorum.Placed, to place.Place) 
 	switch {
 	case failed != nil && !m.lost:
 		return quorum.Placed{}, failed
+	case m.at == quorum.Placed{Place: to, Era: from.Era + 1}: // others had the same decided
+		return m.at, nil
 	case from != m.at:
 		return quorum.Placed{}, errNotThere
 	}
@@ -102,7 +104,12 @@ func (m *masters) decide(to place.Place) {
 	m.eras = append(m.eras, to)
 }
 
-func (m *masters) Mover() string { return m.mover }
+func (m *masters) MayHold(_ context.Context, bytes int64) error {
+	if m.room > 0 && m.room < bytes {
+		return errors.New("master m has room for less (maxmemory)")
+	}
+	return nil
+}
 
 func (m *masters) Proxies() []string { return m.proxies }
 
@@ -275,7 +282,14 @@ func (r *rig) move(order Order) (Result, error) {
 	r.Helper()
 	r.steps = nil
 	defer func(began time.Time) { r.took += time.Since(began) }(time.Now())
-	return r.mover.Move(r.Context(), order, func(step string) { r.steps = append(r.steps, step) })
+	return r.mover.Move(r.Context(), order, func(step string) {
+		r.steps = append(r.steps, step)
+		if strings.HasPrefix(step, "another proxy moves the locks") { // until its lease ends
+			r.masters.mu.Lock()
+			defer r.masters.mu.Unlock()
+			r.masters.decide(r.masters.at.Source())
+		}
+	})
 }
 
 func (r *rig) mustMove(order Order) Result {
@@ -355,6 +369,9 @@ func (r *rig) upstream() map[string]seen {
 	for db := range 16 {
 		r.do("SELECT", strconv.Itoa(db))
 		for _, key := range r.do("KEYS", "*").([]any) {
+			if key == place.RecordKey {
+				continue
+			}
 			s := seen{what: r.contents(key.(string))}
 			if end := r.do("PEXPIRETIME", key.(string)).(int64); end >= 0 {
 				s.end = time.UnixMilli(end)

@@ -23,11 +23,11 @@ type Masters interface {
 	Confirm(ctx context.Context) (quorum.Placed, error)
 	// MayMove says why the locks cannot be moved now.
 	MayMove() error
-	// MoveOn has it decided that the era after one has the locks at a place, and returns it when a majority votes in it; a moving place lasts as long as ctx.
-	// After an error it may be decided all the same.
+	// MoveOn has it decided that the era after one has the locks at a place, and returns it when a majority votes in it, whoever had it decided; a moving
+	// place lasts as long as ctx. After an error it may be decided all the same.
 	MoveOn(ctx context.Context, from quorum.Placed, to place.Place) (quorum.Placed, error)
-	// Mover is the ID of the proxy that moves the locks now; empty: none does.
-	Mover() string
+	// MayHold says why the masters cannot hold so many more bytes.
+	MayHold(ctx context.Context, bytes int64) error
 	// Proxies are the IDs of those that are heard of, this one's own included.
 	Proxies() []string
 	// Holding tells which of them said in an era that they hold back.
@@ -137,12 +137,24 @@ func (m *Mover) run(ctx context.Context, r *run) (err error) {
 	default:
 		return ErrRunning
 	}
-	if r.conn, err = m.opts.Connect(ctx); err != nil {
+	for {
+		if err := r.awaitRest(ctx); err != nil {
+			return err
+		}
+		if err := r.connected(ctx, r.move); !errors.Is(err, errClaimed) {
+			return err
+		}
+	}
+}
+
+// connected does something with a connection to the upstream.
+func (r *run) connected(ctx context.Context, do func(context.Context) error) (err error) {
+	if r.conn, err = r.opts.Connect(ctx); err != nil {
 		return err
 	}
 	defer r.conn.Close()
 	if _, err := r.conn.Ask(ctx, []string{"CLIENT", "SETNAME", connectionName}); err != nil { // where it is refused, it goes without
 		return err
 	}
-	return r.move(ctx)
+	return do(ctx)
 }

@@ -19,8 +19,12 @@ type run struct {
 	conn  Connection
 	// own is the number of that connection at the upstream, server the run_id there.
 	own, server string
+	// room is for how many more bytes the upstream has room; negative: it has no limit.
+	room int64
 	// at is where the locks are, as far as this run knows; its zero value: it does not.
 	at quorum.Placed
+	// claimed is the era in which this run moves the locks.
+	claimed int
 	// arriving is set while it is being decided that they have moved, open where it is not known what became of a decision.
 	arriving, open bool
 	result         Result
@@ -44,31 +48,48 @@ func (r *run) where() string {
 	}
 }
 
+// awaitRest waits while another proxy moves the locks. That ends, also if the proxy does.
+func (r *run) awaitRest(ctx context.Context) (err error) {
+	for said := false; ; said = true {
+		if r.at, err = r.opts.Masters.Confirm(ctx); err != nil || !r.at.Moves() {
+			return err
+		}
+		if !said {
+			r.say("another proxy moves the locks, or did: waiting until that is over")
+		}
+		if err := pacing.Sleep(ctx, retryPause); err != nil {
+			return err
+		}
+	}
+}
+
 // move moves the locks, or does what is left to do where they are there already. The connection was made before, so that what is confirmed
 // holds for what is sent over it (rule 1).
 func (r *run) move(ctx context.Context) (err error) {
-	if r.at, err = r.opts.Masters.Confirm(ctx); err != nil {
+	switch r.at, err = r.opts.Masters.Confirm(ctx); {
+	case err != nil:
 		return err
-	}
-	switch next := r.at.Towards(r.order.target()); {
-	case next.Moves():
-		return r.through(ctx, next)
 	case r.at.Moves():
-		return r.abort(ctx)
-	default:
+		return errClaimed
+	case r.at.Place == r.order.target():
 		r.result.Already = true
 		return r.tidy(ctx)
+	default:
+		return r.through(ctx)
 	}
 }
 
 // through moves the locks by the moving place.
-func (r *run) through(ctx context.Context, moving place.Place) error {
+func (r *run) through(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx) // until then the lease is renewed
 	defer cancel()
 	if err := r.look(ctx); err != nil {
+		if now, unknown := r.opts.Masters.Confirm(ctx); unknown == nil && now.Era != r.at.Era { // another was faster, which ends this connection
+			return errClaimed
+		}
 		return err
 	}
-	if err := r.begin(ctx, moving); errors.Is(err, quorum.ErrNotThere) || errors.Is(err, errLed) {
+	if err := r.begin(ctx); errors.Is(err, errClaimed) {
 		return err
 	} else if err != nil { // it may be decided all the same
 		cancel()
@@ -94,62 +115,38 @@ func (r *run) through(ctx context.Context, moving place.Place) error {
 	return nil
 }
 
-// beginnings is how often a move is begun where others bring it about at the same time; leasePause is what a lease takes to be seen.
-const (
-	beginnings = 3
-	leasePause = 200 * time.Millisecond
-)
+// errClaimed says that another proxy moves the locks.
+var errClaimed = errors.New("another proxy moves the locks")
 
-// errLed says that another proxy renews the lease.
-var errLed = errors.New("another proxy moves the locks")
-
-// begin has it decided that the locks are being moved, by this run. Where others have decided just that meanwhile, and none of them moves them, it is decided
-// once more: they have only brought to its end what this one had begun.
-func (r *run) begin(ctx context.Context, moving place.Place) error {
-	for n := 0; ; n++ {
-		if by := r.opts.Masters.Mover(); r.at.Moves() && by != "" {
-			return fmt.Errorf("%w: %s; wait for it, or end it (--abort)", errLed, by)
-		}
-		began, err := r.opts.Masters.MoveOn(ctx, r.at, moving)
-		if err == nil {
-			r.at = began
-		}
-		if n == beginnings || !errors.Is(err, quorum.ErrNotThere) {
-			return err
-		}
-		now, unknown := r.opts.Masters.Confirm(ctx)
-		if unknown != nil {
-			return unknown
-		}
-		if r.at = now; now.Place != moving {
-			return err
-		}
-		if err := pacing.Sleep(ctx, leasePause); err != nil {
-			return err
-		}
+// begin has it decided that the locks are being moved, and claims that era.
+func (r *run) begin(ctx context.Context) error {
+	began, err := r.opts.Masters.MoveOn(ctx, r.at, r.at.Away())
+	switch {
+	case errors.Is(err, quorum.ErrNotThere): // another has come further
+		return errClaimed
+	case err != nil:
+		return err
 	}
+	if err := r.claim(ctx, began); err != nil { // by whom it is given up is not known
+		return errors.Join(errClaimed, err)
+	}
+	r.at = began
+	return nil
 }
 
-// look finds what speaks against a move, and changes nothing.
-func (r *run) look(ctx context.Context) error {
-	if err := r.opts.Masters.MayMove(); err != nil {
-		return err
+// claim has this run be the one that moves the locks in an era (rule 6): the record at the upstream has none yet.
+func (r *run) claim(ctx context.Context, at quorum.Placed) error {
+	if r.claimed == at.Era {
+		return nil
 	}
-	if err := r.checkUpstream(ctx); err != nil {
-		return err
-	}
-	source, _ := r.stores()
-	names, err := source.list(ctx)
+	replies, err := asked(ctx, r.conn, append([][]string{{"SELECT", "0"}}, []string{"HSETNX", place.RecordKey, place.RecordField(at.Era, r.opts.LockKeys), at.Place.String()})...)
 	if err != nil {
 		return err
 	}
-	for part := range parts(names) { // whether all can be copied
-		_, err := source.read(ctx, part)
-		if err != nil && !passes(err) { // clients are at work still, so a key may be open just now
-			return err
-		}
+	if replies[1] != any(int64(1)) {
+		return errClaimed
 	}
-	r.say(fmt.Sprintf("looked first: %d lock keys", len(names)))
+	r.claimed = at.Era
 	return nil
 }
 
@@ -190,14 +187,14 @@ func (r *run) giveUp(ctx context.Context, era int, cause error) error {
 	return cause
 }
 
-// rest has the locks stay where they are after an era in which they are moved, unless something else is decided by now. Where too few masters answer for that, the lease of the move is over
+// rest has the locks stay where they are after an era in which they are moved, unless something else is decided by now, or another run moves them. Where too few masters answer for that, the lease of the move is over
 // meanwhile, and any proxy does it.
 func (r *run) rest(ctx context.Context, era int) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.lease)
 	defer cancel()
 	for {
 		now, err := r.opts.Masters.Confirm(ctx)
-		if err == nil && now.Era == era && now.Moves() {
+		if err == nil && now.Era == era && now.Moves() && (r.order.Abort || r.claim(ctx, now) == nil) {
 			now, err = r.opts.Masters.MoveOn(ctx, now, now.Source())
 		}
 		if r.open = err != nil; !r.open {

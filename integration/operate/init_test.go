@@ -129,12 +129,44 @@ func TestInitRefuses(t *testing.T) {
 		kit.Must(t, master.Revive())
 	}
 	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "10s"), 2, "1 lock is held there, for up to ")
+	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "10s"), 2, `such as "k"; `)
+	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "10s"), 2, "if nobody holds these locks any more, say --force")
 	kit.Must(t, f.Masters[1].Kill())
 	for _, master := range f.Masters[2:] {
 		kit.Must(t, kit.Tell(master, "DEL", "k"))
 	}
 	kit.Must(t, kit.Tell(f.Masters[0], "DEL", "k"))
 	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "10s"), 2, f.Masters[1].Addr()+": connection refused")
+}
+
+// TestInitForced: all masters lose their data beside a proxy that knows of a lock without a TTL. That is named, and an operator who knows that nobody holds it any more says so; nobody has to
+// be stopped, and nothing is emptied.
+func TestInitForced(t *testing.T) {
+	t.Parallel()
+	f := kit.StartFleet(t, "--lock-keys", "lock:*")
+	client := kit.Connect(t, f.Proxies[0])
+	kit.Want(t, client, "OK", "SET", "lock:a", "me", "NX")
+	for _, master := range f.Masters {
+		kit.Must(t, master.Restart())
+	}
+	f.WantVoting(t, 0)
+	got := initMasters(t, f.Masters, "--longest-ttl", "1s")
+	_, port, _ := strings.Cut(f.Proxies[0].Addr(), ":")
+	wantInit(t, got, 3, "too few masters vote for locks of up to 1s")
+	wantInit(t, got, 3, ":"+port+" knows of locks of up to 24h0m0s\nif none of these is held any more: redlock-proxy init --longest-ttl 1s --force\n")
+	if reply := fmt.Sprint(kit.Do(t, client, "SET", "lock:a", "you", "NX")); !strings.Contains(reply, "ready in 24h1") {
+		t.Errorf("before it is forced: %s", reply)
+	}
+	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "1s", "--force"), 0, "5 of 5 masters vote\n")
+	f.WantVoting(t, 5)
+	kit.Want(t, client, "OK", "SET", "lock:a", "you", "NX")
+	for _, master := range f.Masters { // now there is a longer one on each, which none of them has proof of
+		kit.Must(t, kit.Tell(master, "SAVE"))
+		kit.Must(t, master.Revive())
+	}
+	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "1s"), 2, `1 lock is held there, without an end, such as "lock:a"`)
+	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "1s", "--force"), 0, "5 of 5 masters vote\n")
+	f.WantVoting(t, 5)
 }
 
 // TestInitOnce: a deployment that runs init at every start does it once, also if the masters lose their data later.

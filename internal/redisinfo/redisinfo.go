@@ -21,6 +21,16 @@ func Parse(text string) Fields {
 	return fields
 }
 
+// Room is how many more bytes it may hold before it refuses to; negative: it has no limit, or evicts keys.
+func (f Fields) Room() int64 {
+	limit, _ := strconv.ParseInt(f["maxmemory"], 10, 64)
+	used, err := strconv.ParseInt(f["used_memory"], 10, 64)
+	if limit <= 0 || err != nil || f["maxmemory_policy"] != "noeviction" {
+		return -1
+	}
+	return max(0, limit-used)
+}
+
 // Databases are those that hold keys, in their order.
 func (f Fields) Databases() (found []int) {
 	for name := range f {

@@ -36,9 +36,13 @@ func (g *Guard) reword(ctx context.Context, v Report) error {
 
 // admit lets the master vote, for all proxies. more are the further arguments of a proof.
 func (g *Guard) admit(ctx context.Context, v Report, proof string, more ...any) (int64, error) {
+	era, err := g.set.beginning(ctx, proof)
+	if err != nil {
+		return 0, err
+	}
 	m := marker.Marker{
 		RunID: v.RunID, ReplID: v.ReplID, Nonce: g.set.nonce(),
-		Durable: v.Durable(), Evicted: v.Evicted, Proof: proof, Address: g.Name, Era: g.set.eras.begun(),
+		Durable: v.Durable(), Evicted: v.Evicted, Proof: proof, Address: g.Name, Era: era,
 	}
 	if proof == marker.ProofJoined {
 		proof = marker.ProofCaughtUp // is what the script is to look for

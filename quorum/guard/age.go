@@ -178,9 +178,8 @@ func (g *Guard) agesElsewhere(ctx context.Context, nonce string, has ages) elsew
 		if other == g || other.IsDown() {
 			continue
 		}
-		answer, err := other.Conn.Run(ctx, script.KeptAges, fields...)
-		parts, _ := texts(answer)
-		if err != nil || len(parts) != len(fields) {
+		parts, err := ask(ctx, other.Conn, len(fields), 0, script.KeptAges, fields...)
+		if err != nil {
 			continue
 		}
 		for i, text := range parts {
@@ -197,13 +196,9 @@ func (g *Guard) agesElsewhere(ctx context.Context, nonce string, has ages) elsew
 // ownAges are the master's own numbers of the sequences of a nonce. One that is missing in
 // a database that has one is zero.
 func (g *Guard) ownAges(ctx context.Context, nonce string) (ages, error) {
-	answer, err := g.Conn.Run(ctx, script.Sequences, nonce)
+	parts, err := ask(ctx, g.Conn, 0, 2, script.Sequences, nonce)
 	if err != nil {
 		return nil, err
-	}
-	parts, err := texts(answer)
-	if err != nil || len(parts)%2 != 0 {
-		return nil, fmt.Errorf("unexpected answer %v", answer)
 	}
 	has := ages{}
 	for ; len(parts) > 0; parts = parts[2:] {

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -47,13 +46,9 @@ func (g *Guard) announce(ctx context.Context) error {
 		own.ClockSince, own.At = g.clock.Since, g.fittedTime
 	}
 	g.mu.Unlock()
-	answer, err := g.Conn.Run(ctx, script.Announce, own.ID, own.Announcement(), marker.Millis(peer.Heard))
+	parts, err := ask(ctx, g.Conn, 2, 2, script.Announce, own.ID, own.Announcement(), marker.Millis(peer.Heard))
 	if err != nil {
 		return err
-	}
-	parts, err := texts(answer)
-	if err != nil || len(parts) < 2 || len(parts)%2 != 0 {
-		return fmt.Errorf("unexpected answer %v", answer)
 	}
 	g.noteProxies(own, parts[2:])
 	return nil
@@ -124,7 +119,7 @@ func (s *Set) hindrance() error {
 
 // own is what this proxy announces of itself on all masters.
 func (s *Set) own() peer.Proxy {
-	return peer.Proxy{ID: s.id, Masters: len(s.guards), Guards: !s.off, Servers: s.servers(), Settings: s.rules.digest(), Moves: s.moves()}
+	return peer.Proxy{ID: s.id, Masters: len(s.guards), Guards: !s.off, Servers: s.servers(), Settings: s.rules.digest(), Moves: s.moves(), Longest: s.longest.Seen(), Name: s.name()}
 }
 
 // disagreeFor is for how many announcements in a row another proxy must differ: while a

@@ -2,7 +2,6 @@ package guard
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -53,15 +52,11 @@ func (g *Guard) knownTo(p *look) canary {
 func (g *Guard) renewCanaries(ctx context.Context, markerText, nonce string) error {
 	before := g.livingAges()
 	sent := time.Now()
-	answer, err := g.Conn.Run(ctx, script.RenewCanaries, markerText, g.set.nonce(), marker.Millis(canaryLife), nonce)
+	parts, err := ask(ctx, g.Conn, 0, 4, script.RenewCanaries, markerText, g.set.nonce(), marker.Millis(canaryLife), nonce)
 	if err != nil {
 		return err
 	}
 	got := time.Now()
-	parts, err := texts(answer)
-	if err != nil || len(parts)%4 != 0 {
-		return fmt.Errorf("unexpected answer %v", answer)
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(parts) > 0 {

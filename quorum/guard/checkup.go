@@ -53,6 +53,10 @@ func (g *Guard) look(ctx context.Context) (time.Duration, error) {
 			}
 		}
 		pause, err := g.proceed(ctx, v)
+		if cause, is := errors.AsType[*QuarantineError](err); is {
+			g.denyVote(cause)
+			return claimedPause, nil
+		}
 		if pause > 0 || err != nil {
 			return pause, err
 		}
@@ -271,6 +275,10 @@ func (g *Guard) vote(ctx context.Context, v Report) (time.Duration, error) {
 		case cause != nil:
 			g.denyVote(cause)
 			return lookAgain(cause), nil
+		}
+		if cause := g.set.misplaced.Load(); cause != nil {
+			g.denyVote(cause)
+			return Heartbeat, nil
 		}
 	}
 	if cause := g.objection(m); cause != nil {

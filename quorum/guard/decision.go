@@ -99,11 +99,7 @@ func (p *promise) ask(ctx context.Context, era succession.Era, ballot string) er
 	seen := &look{writes: true, field: field, number: true}
 	seen.floor, seen.known = g.knows(field, 0)
 	sent := time.Now()
-	answer, err := g.Conn.Run(ctx, script.Promise, marker.InDatabase(p.under.String(), 0), ballot, field, era.String())
-	if err != nil {
-		return err
-	}
-	parts, err := texts(answer)
+	parts, err := ask(ctx, g.Conn, 0, 1, script.Promise, marker.InDatabase(p.under.String(), 0), ballot, field, era.String())
 	switch {
 	case err != nil:
 		return err
@@ -111,7 +107,7 @@ func (p *promise) ask(ctx context.Context, era succession.Era, ballot string) er
 		p.above = parts[1]
 		return nil
 	case len(parts) != 5:
-		return fmt.Errorf("unexpected answer %v", answer)
+		return fmt.Errorf("unexpected answer %v", parts)
 	}
 	seen.sequence, _ = strconv.ParseInt(parts[1], 10, 64)
 	seen.sighting = clock.Sighting{Sent: sent, Got: time.Now(), ServerTime: timeOf(parts[2:4])}
@@ -155,5 +151,6 @@ func (s *Set) MayChange(stays func(name string) bool) (succession.Era, error) {
 	if err := s.hindrance(); err != nil {
 		return succession.Era{}, err
 	}
-	return s.eras.begun(), nil
+	own, _ := s.eras.stated()
+	return own, nil
 }

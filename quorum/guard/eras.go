@@ -236,13 +236,23 @@ func (e *eras) isBoundFor(to place.Place) bool {
 	return n > 0 && n >= believed(len(e.names))
 }
 
-// begun is the set in which a master is admitted.
-func (e *eras) begun() succession.Era {
+// stated is the set that the masters are, if known, or that some say; none: nobody says any.
+func (e *eras) stated() (own succession.Era, stated bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.known { // by what those say that have markers
-		e.own, _ = e.likely()
-		e.known = true
+	if e.known {
+		return e.own, true
+	}
+	own, masters := e.likely()
+	return own, masters > 0
+}
+
+// begin has them be that set from now on, unless another one is known meanwhile, which it returns.
+func (e *eras) begin(own succession.Era) succession.Era {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.known {
+		e.known, e.own = true, own
 	}
 	return e.own
 }

@@ -43,6 +43,8 @@ type Report struct {
 	Version, RunID, ReplID, Role, Policy string
 	Uptime                               time.Duration
 	Evicted                              int64
+	// Room is for how many more bytes it has room; negative: it has no limit.
+	Room int64
 	// WasReplica is set if it may have been a replica since it started: its master_replid2 is not that of a server that never was one.
 	WasReplica bool
 	// Appendfsync is that setting, "off" where it writes no append-only file.
@@ -88,6 +90,7 @@ func (v *Report) readInfo(text string) {
 	seconds, _ := strconv.ParseInt(info["uptime_in_seconds"], 10, 64)
 	v.Uptime = time.Duration(seconds) * time.Second
 	v.Evicted, _ = strconv.ParseInt(info["evicted_keys"], 10, 64)
+	v.Room = info.Room()
 	_, v.Proxy = info["redlock_masters"]
 	v.Databases = info.Databases()
 	if info["aof_enabled"] == "0" {

@@ -93,7 +93,6 @@ func (f *freshStart) ask(i int, runID string, empty bool, now time.Time) freshAn
 		f.all = now
 	}
 	if !f.all.IsZero() && now.Sub(f.all) >= FreshStartTime {
-		f.done[i] = true
 		return freshGo
 	}
 	if len(f.done) == 0 {
@@ -116,7 +115,11 @@ func (g *Guard) handleUnmarked(ctx context.Context, v Report) (time.Duration, er
 		return freshPause, nil
 	case freshGo:
 		g.set.longest.None()
-		if did, err := g.admit(ctx, v, marker.ProofFresh); err != nil || did >= 0 {
+		did, err := g.admit(ctx, v, marker.ProofFresh)
+		if err == nil && did >= 0 {
+			g.set.fresh.noteMarked(g.index)
+		}
+		if err != nil || did >= 0 {
 			return 0, err
 		}
 	}

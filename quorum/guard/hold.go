@@ -178,7 +178,11 @@ func (g *Guard) bind(ctx context.Context, r marker.Record) (did bool, err error)
 		bound, known = g.set.override.bound(bound, time.Now())
 	}
 	next := r.Within(bound)
-	if !known || r.Bounded && r.Bound >= next.Bound {
+	if word := g.set.override; word.forced {
+		if next = r.VouchedFor(word.ttl); next == r {
+			return false, nil
+		}
+	} else if !known || r.IsFinal() || r.Bounded && r.Bound >= next.Bound {
 		return false, nil
 	}
 	_, err = amend(ctx, g.Conn, script.Restate, r.String(), next.String())

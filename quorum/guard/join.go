@@ -44,7 +44,8 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 	if pause, err := g.vote(ctx, v); pause == 0 || err != nil {
 		return pause, err
 	}
-	if m := v.Marker.Value; m.Seal.Keeps(m.Era) && m.Seal.After(m.Era) == g.set.eras.begun() { // it holds what it held, and is asked by the same majorities
+	own, _ := g.set.eras.stated()
+	if m := v.Marker.Value; m.Seal.Keeps(m.Era) && m.Seal.After(m.Era) == own { // it holds what it held, and is asked by the same majorities
 		next := m
 		next.Nonce, next.Proof, next.Era, next.Seal = g.set.nonce(), marker.ProofJoined, m.Seal.After(m.Era), succession.Seal{}
 		g.introduce(ctx, next.Nonce)

@@ -11,9 +11,8 @@ import (
 
 // lease is what a master said of the proxy that moves the locks.
 type lease struct {
-	// asked is when the master was asked last; by is the proxy that it named then, if any. renewed is when it named one last.
+	// asked is when the master was asked last, renewed when it named one last.
 	asked, renewed time.Time
-	by             string
 }
 
 // heard takes what proxies announced on master i.
@@ -23,23 +22,10 @@ func (e *eras) heard(i int, proxies []peer.Proxy, now time.Time) {
 	l := lease{asked: now, renewed: e.leases[i].renewed}
 	for _, p := range proxies {
 		if p.Moves > 0 && p.Moves == e.own.Number {
-			l.renewed, l.by = now, p.ID
+			l.renewed = now
 		}
 	}
 	e.leases[i] = l
-}
-
-// Mover returns the ID of the proxy that moves the locks in this era, as the masters said last; empty: none does.
-func (s *Set) Mover() string {
-	s.eras.mu.Lock()
-	defer s.eras.mu.Unlock()
-	named := map[string]int{}
-	for _, l := range s.eras.leases {
-		if named[l.by]++; l.by != "" && named[l.by] >= believed(len(s.guards)) {
-			return l.by
-		}
-	}
-	return ""
 }
 
 // Lapsed reports whether the locks are being moved, and no proxy was seen to do so for as long as a lease lasts: by what a majority of the masters was

@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -72,6 +73,19 @@ func (s *Set) MayMove() error {
 	return err
 }
 
+// MayHold is why the masters cannot hold so many more bytes, or nil. It is not asked of those that do not answer.
+func (s *Set) MayHold(ctx context.Context, bytes int64) error {
+	full := make([]error, len(s.guards))
+	countAtOnce(s.guards, func(g *Guard) bool {
+		v, err := g.Conn.Examine(ctx)
+		if err == nil && v.Room >= 0 && v.Room < bytes {
+			full[g.index] = fmt.Errorf("master %s has room for %d (maxmemory)", g.Name, v.Room)
+		}
+		return err == nil
+	})
+	return errors.Join(full...)
+}
+
 // ID is that of the proxy.
 func (s *Set) ID() string { return s.id }
 
@@ -97,14 +111,10 @@ func (s *Set) Held(ctx context.Context) map[string]string {
 	var mu sync.Mutex
 	says, held := map[[2]string]int{}, map[string]string{}
 	countAtOnce(s.guards, func(g *Guard) bool {
-		answer, err := g.Conn.Run(ctx, script.Held)
-		if err != nil {
-			return false
-		}
-		parts, err := texts(answer)
+		parts, err := ask(ctx, g.Conn, 0, 2, script.Held)
 		mu.Lock()
 		defer mu.Unlock()
-		for ; err == nil && len(parts) > 1; parts = parts[2:] {
+		for ; err == nil && len(parts) > 0; parts = parts[2:] {
 			one := [2]string{parts[0], strings.Clone(parts[1])}
 			if says[one]++; says[one] >= believed(len(s.guards)) {
 				held[one[0]] = one[1]

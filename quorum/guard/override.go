@@ -10,6 +10,8 @@ import (
 // there the longest TTL that it knows of: what proxies know takes precedence.
 type override struct {
 	ttl time.Duration
+	// forced: it takes precedence, at once.
+	forced bool
 	// masters is their number; zero: there is no override.
 	masters int
 
@@ -20,11 +22,11 @@ type override struct {
 	all    time.Time
 }
 
-func newOverride(masters int, vouched *time.Duration) *override {
+func newOverride(masters int, vouched *time.Duration, forced bool) *override {
 	if vouched == nil {
 		return &override{}
 	}
-	return &override{ttl: *vouched, masters: masters, runIDs: map[int]string{}}
+	return &override{ttl: *vouched, forced: forced, masters: masters, runIDs: map[int]string{}}
 }
 
 // reached notes that master i was reached, in whatever state. One that restarted has forgotten what was

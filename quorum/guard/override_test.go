@@ -12,7 +12,7 @@ import (
 // leave there what it knows, and what they know beats it.
 func TestOverride(t *testing.T) {
 	now, ttl := time.Now(), time.Minute
-	w := newOverride(3, &ttl)
+	w := newOverride(3, &ttl, false)
 	want := func(what string, at time.Duration, largest, bound time.Duration, ok bool) {
 		t.Helper()
 		if got, counts := w.bound(largest, now.Add(at)); got != bound || counts != ok {
@@ -32,7 +32,7 @@ func TestOverride(t *testing.T) {
 	want("one restarted since", allLooked, 0, 0, false)
 	want("that was long ago", allLooked+2*time.Second, 0, ttl, true)
 
-	w = newOverride(3, nil)
+	w = newOverride(3, nil, false)
 	w.reached(0, "a", now)
 	want("nothing was said", time.Hour, 0, 0, false)
 }
@@ -53,7 +53,7 @@ func TestBoundOfARecord(t *testing.T) {
 	for _, c := range []struct {
 		r    marker.Record
 		want time.Duration
-	}{{r, time.Hour}, {r.Within(0), time.Minute}, {r.Within(2 * time.Minute), 2 * time.Minute}} {
+	}{{r, time.Hour}, {r.Within(0), time.Minute}, {r.Within(2 * time.Minute), 2 * time.Minute}, {r.VouchedFor(0), 0}} {
 		if got := l.Forgotten(c.r); got != c.want {
 			t.Errorf("%q: %v, want %v", c.r, got, c.want)
 		}

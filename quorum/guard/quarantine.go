@@ -9,7 +9,7 @@ import (
 // Reason is why a master is in quarantine, as the record on the master has it.
 type Reason string
 
-// The reasons. The last five are in no record.
+// The reasons. The last six are in no record.
 const (
 	Restarted        Reason = "restarted"
 	Flushed          Reason = "flushed"
@@ -21,6 +21,7 @@ const (
 	AwaitsFreshStart Reason = "fresh"
 	Unproven         Reason = "unproven"
 	OtherRules       Reason = "settings"
+	Misplaced        Reason = "place"
 	Succeeded        Reason = "succeeded"
 )
 
@@ -44,6 +45,8 @@ func (r Reason) Sentence(n int) string {
 		return either(one, "joins", "join") + " the masters that were changed"
 	case Succeeded:
 		return either(one, "is one", "are some") + " of other masters than this proxy's by now: they were changed"
+	case Misplaced:
+		return either(one, "waits", "wait") + " until it is known where the locks are"
 	case OtherRules:
 		return either(one, "is", "are") + " in use by proxies with other settings"
 	case Unproven:
@@ -75,6 +78,8 @@ type QuarantineError struct {
 	AtLeast time.Duration
 	// Differs is which settings other proxies have otherwise, where that is why.
 	Differs string
+	// Places is why it is not known where the locks are, where that is why.
+	Places string
 }
 
 // RulesAdvice says what differs where masters are in use by proxies with other settings, and what an operator can do about it.
@@ -98,6 +103,9 @@ func (e *QuarantineError) Error() string {
 	text := e.Why.Text(1, e.Left())
 	if e.Differs != "" {
 		text += " (" + RulesAdvice(e.Differs) + ")"
+	}
+	if e.Places != "" {
+		text += " (" + e.Places + ")"
 	}
 	if e.Assumed {
 		text += " (" + Advice(e.AtLeast) + ")"
@@ -124,7 +132,7 @@ func (e *QuarantineError) isMuchLater(answer time.Time) bool {
 
 // Reason is one word for what happened: restarted, flushed, replicated, clock, evicted or
 // blank; joins after a change of the masters; fresh or unproven where that is still to be seen; settings
-// where others use it with other ones; succeeded where the masters were changed.
+// where others use it with other ones; place where it is not known where the locks are; succeeded where the masters were changed.
 func (e *QuarantineError) Reason() string { return string(e.Why) }
 
 // Text says what happened to n masters and, if that is known, after what time they vote

@@ -14,6 +14,7 @@ import (
 	"redlock-proxy/quorum/guard/peer"
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/guard/succession"
+	"redlock-proxy/quorum/place"
 	"redlock-proxy/quorum/vote"
 )
 
@@ -32,6 +33,8 @@ type Options struct {
 	// forgotten, or nil. It is left on the masters in quarantine once all masters have been
 	// reached for FreshStartTime, unless one of them knows of a longer one.
 	Vouched *time.Duration
+	// Forced has it count at once, whatever masters or proxies know of.
+	Forced bool
 	// Off lets all votes count: the set only makes itself known to other proxies.
 	Off bool
 	// Settings are what decides which key is which lock: lines, each of a name and a value. A proxy whose settings are not those of the
@@ -41,8 +44,12 @@ type Options struct {
 	// their markers show. Follows is that of this proxy's which they follow; nil: none.
 	Joins   *succession.Era
 	Follows *Set
+	// Record is what the upstream keeps of where the locks are; nil: they cannot be moved.
+	Record place.Record
 	// ID is the proxy's, of which NewID makes one.
 	ID string
+	// Name is what operators call it. The default is nothing.
+	Name func() string
 	// Moves returns the era of the masters in which this proxy moves the locks; zero: in none.
 	Moves func() int
 	// SinceBoot is how long the machine has been up, with the time that it was suspended.
@@ -72,14 +79,17 @@ type Set struct {
 	override *override
 	eras     *eras
 	rules    *agreement
-	before   []*Guard
-	log      *slog.Logger
-	off      bool
-	boot     func() time.Duration
-	moves    func() int
-	// id is the proxy's. Every nonce is this set's alone.
-	id    string
-	nonce func() string
+	record   place.Record
+	// misplaced is why no master votes because of the record, or nil.
+	misplaced atomic.Pointer[QuarantineError]
+	before    []*Guard
+	log       *slog.Logger
+	off       bool
+	boot      func() time.Duration
+	moves     func() int
+	// id and name are the proxy's. Every nonce is this set's alone.
+	id          string
+	name, nonce func() string
 
 	// sightings counts those of all masters.
 	sightings atomic.Uint64
@@ -98,13 +108,19 @@ func NewID() string { return peer.NewID(peer.Protocol) }
 func NewSet(opts Options, masters []Master) *Set {
 	s := &Set{
 		longest: longest.New(len(masters), opts.MaxTTL), fresh: newFreshStart(len(masters), opts.FreshStart),
-		override: newOverride(len(masters), opts.Vouched),
-		log:      opts.Logger, off: opts.Off, boot: opts.SinceBoot, moves: opts.Moves, id: cmp.Or(opts.ID, NewID()), nonce: marker.NewNonce,
+		override: newOverride(len(masters), opts.Vouched, opts.Forced),
+		log:      opts.Logger, off: opts.Off, boot: opts.SinceBoot, moves: opts.Moves, id: cmp.Or(opts.ID, NewID()), name: opts.Name, nonce: marker.NewNonce,
 		eras:   newEras(masters, opts.Joins, time.Now()),
 		warned: map[string]bool{},
 	}
+	if s.record = opts.Record; s.record != nil && opts.Joins == nil {
+		s.misplaced.Store(&QuarantineError{Why: Unproven}) // until it was compared
+	}
 	if s.boot == nil {
 		s.boot = clock.SinceBoot
+	}
+	if s.name == nil {
+		s.name = func() string { return "" }
 	}
 	if s.moves == nil {
 		s.moves = func() int { return 0 }

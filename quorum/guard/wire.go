@@ -1,9 +1,11 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -100,6 +102,19 @@ func amend(ctx context.Context, w Conn, s luascript.Script, args ...any) (int64,
 	return n, nil
 }
 
+// ask runs a script that answers texts: at least so many, and beyond that a multiple of some; zero: nothing.
+func ask(ctx context.Context, w Conn, least, each int, s luascript.Script, args ...any) ([]string, error) {
+	answer, err := w.Run(ctx, s, args...)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := texts(answer)
+	if more := len(parts) - least; err == nil && (more < 0 || more > 0 && (each == 0 || more%each != 0)) {
+		err = fmt.Errorf("unexpected answer of %d parts", len(parts))
+	}
+	return parts, err
+}
+
 // databaseList is what a master knows of its databases: its marker, its record of the longest
 // TTL, and those with a marker of their own, without database 0.
 type databaseList struct {
@@ -109,13 +124,9 @@ type databaseList struct {
 }
 
 func databasesOf(ctx context.Context, w Conn) (databaseList, error) {
-	answer, err := w.Run(ctx, script.Databases)
+	parts, err := ask(ctx, w, 2, 1, script.Databases)
 	if err != nil {
 		return databaseList{}, err
-	}
-	parts, err := texts(answer)
-	if err != nil || len(parts) < 2 {
-		return databaseList{}, fmt.Errorf("unexpected answer %v", answer)
 	}
 	r := databaseList{marker: parts[0], longest: marker.Milliseconds(parts[1])}
 	for _, text := range parts[2:] {
@@ -167,13 +178,9 @@ const pageSize = 500
 // readNames reads names of keys of a database, from a cursor on, and the cursor of those that follow ("0": none
 // does); of the proxies' own keys it has those that begin with one of own.
 func readNames(ctx context.Context, w Conn, db int, cursor string, own ...any) (names []string, next string, err error) {
-	answer, err := w.Run(ctx, script.Names, append([]any{db, cursor, pageSize}, own...)...)
+	parts, err := ask(ctx, w, 1, 1, script.Names, append([]any{db, cursor, pageSize}, own...)...)
 	if err != nil {
 		return nil, "", err
-	}
-	parts, err := texts(answer)
-	if err != nil || len(parts) == 0 {
-		return nil, "", fmt.Errorf("unexpected answer %v", answer)
 	}
 	return parts[1:], parts[0], nil
 }
@@ -186,13 +193,9 @@ func readValues(ctx context.Context, w Conn, db int, field string, names []strin
 		args = append(args, name)
 	}
 	sent := time.Now()
-	answer, err := w.Run(ctx, script.Values, args...)
+	parts, err := ask(ctx, w, 4+2*len(names), 0, script.Values, args...)
 	if err != nil {
 		return page{}, err
-	}
-	parts, err := texts(answer)
-	if err != nil || len(parts) != 4+2*len(names) {
-		return page{}, fmt.Errorf("unexpected answer of %d parts about %d keys", len(parts), len(names))
 	}
 	p := page{marker: parts[0], sighting: clock.Sighting{Sent: sent, Got: time.Now(), ServerTime: timeOf(parts[2:4])}, values: make(values, len(names))}
 	p.sequence, _ = strconv.ParseInt(parts[1], 10, 64)
@@ -210,7 +213,18 @@ type Locks struct {
 	Count int
 	// Left is the longest remaining time among them; cell.Endless where one has no end.
 	Left time.Duration
+	// Keys are some of those that last longest, in that order.
+	Keys []HeldKey
 }
+
+// HeldKey is a key that is held, and for how much longer; negative: it has no end.
+type HeldKey struct {
+	Name string
+	Left time.Duration
+}
+
+// keysNamed is how many keys are named.
+const keysNamed = 5
 
 // LocksOn counts the locks in these databases of a master, and the blocking copies, which may
 // be of locks. What was removed by a ballot does not count.
@@ -226,8 +240,8 @@ func LocksOn(ctx context.Context, w Conn, databases []int) (Locks, error) {
 			if err != nil {
 				return Locks{}, err
 			}
-			for _, e := range p.values {
-				found.add(e)
+			for name, e := range p.values {
+				found.add(name, e)
 			}
 			cursor = next
 		}
@@ -235,11 +249,16 @@ func LocksOn(ctx context.Context, w Conn, databases []int) (Locks, error) {
 	return found, nil
 }
 
-func (l *Locks) add(e entry) {
+func (l *Locks) add(name string, e entry) {
 	if c := cell.Parse(e.value); !c.Value.Present && c.Form != cell.Blocking {
 		return
 	}
 	l.Count++
+	l.Keys = append(l.Keys, HeldKey{name, e.left})
+	slices.SortFunc(l.Keys, func(a, b HeldKey) int {
+		return cmp.Or(-cmp.Compare(uint64(a.Left), uint64(b.Left)), cmp.Compare(a.Name, b.Name))
+	})
+	l.Keys = l.Keys[:min(len(l.Keys), keysNamed)]
 	switch {
 	case e.left < 0, l.Left == cell.Endless:
 		l.Left = cell.Endless

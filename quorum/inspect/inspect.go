@@ -167,6 +167,14 @@ func PlacedOn(findings []Finding) (at place.Place, era int, known bool) {
 	return place.Undecided, 0, false
 }
 
+// Names are the addresses of the masters.
+func Names(findings []Finding) (names []string) {
+	for _, f := range findings {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
 // visitsOf returns the findings as visits.
 func visitsOf(findings []Finding) []guard.Visit {
 	visits := make([]guard.Visit, len(findings))

@@ -1,6 +1,6 @@
 // Package place defines where the locks of a running system are, and by which steps they move from its one Redis, the upstream, to the
 // masters, and back. It does no I/O. Rule 1 is kept by package proxy (carry.go at each connection, holdback.go for what a proxy
-// reports), rules 2 to 6 by package commands/moving, rule 7 and the order of the places by package quorum (MoveOn) and the eras of quorum/guard.
+// reports), rules 2 to 6 by package commands/moving, rules 7 and 8 and the order of the places by package quorum (MoveOn, keepRecord) and the eras of quorum/guard.
 //
 // At any time one [Place] decides who holds a lock, or nobody does for a moment. Which place that is is decided among the masters, as which
 // masters follow which (package succession): each place is an era of its own, of the same masters, and what is of another era does not count.
@@ -8,8 +8,7 @@
 //	Upstream → ToMasters → Masters → ToUpstream → Upstream
 //
 // While the locks are moved they are still where they were, and nobody changes them there. They are copied, and only when it is decided
-// that they have moved are they removed from where they were. So a move that is given up, at whatever point, has changed nothing, and one
-// that was left undone is begun anew by whoever comes next.
+// that they have moved are they removed from where they were. So a move that is given up, at whatever point, has changed nothing.
 //
 // # The rules
 //
@@ -24,12 +23,15 @@
 //  4. Then it reads what is at the one place, and has exactly that be at the other one: what is there besides is removed.
 //  5. When all of it is written, it is decided that they have moved. Then, over the connection of rule 2, they are removed where
 //     they were.
-//  6. Who goes on with a move of another one, or begins one anew, has that decided first, as an era of its own.
+//  6. A move begins where the locks are at rest, and an era in which they move has one mover: the first that the upstream's record ([RecordKey]) names for it. Several may have
+//     had it decided. Nobody goes on with the move of another.
 //  7. A moving place is a lease: the proxy that moves the locks renews it wherever proxies announce themselves. A proxy that has not seen it
 //     renewed for [Lease] has it decided that the locks stay. Anybody may do that at any time, so no clock has to be right for it.
+//  8. Masters that have all forgotten where the locks are have it from the record ([Restored]). It is written once its era is decided: of a moving
+//     place by rule 6 before anything is copied, of one at rest by any proxy.
 //
 // explore_test.go tries all orders of messages for two proxies and two who move, each of which may stop at any point and go on later, with an
-// upstream that restarts with its data, with older data, or with none, and finds each rule needed. Its first version found two more rules of
+// upstream that restarts with its data, with older data, or with none, and with masters that forget all, and finds each rule needed. Its first version found two more rules of
 // ours: that a proxy asks the masters in each era anew (not needed: rule 2 ends what could be sent by one who did not), and that removing
 // comes before deciding (wrong: a move that is given up then has lost what was removed).
 //

@@ -11,7 +11,7 @@ import (
 
 // The move, explored: two clients, each behind a proxy of its own, want one lock over and over, always with the same token; two
 // movers, each of which may stop at any point and go on much later; an upstream that restarts, with its data, with older data, or with
-// none. What was sent arrives in any order, late, or never. The masters are one register here, whose eras are decided at once: that is
+// none; masters that forget all, once what they held is over. What was sent arrives in any order, late, or never. The masters are one register here, whose eras are decided at once: that is
 // explored elsewhere (internal/model, quorum/guard/succession).
 
 // state is what a client does.
@@ -64,12 +64,13 @@ type proxy struct {
 type step uint8
 
 const (
-	rests  step = iota
-	began       // its era is decided
-	alone       // nobody else changes anything at the upstream
-	reads       // it knows what is to be written
-	copied      // that is written
-	ended       // it is decided that they have moved
+	rests   step = iota
+	began        // its era is decided
+	claimed      // the record has it
+	alone        // nobody else changes anything at the upstream
+	reads        // it knows what is to be written
+	copied       // that is written
+	ended        // it is decided that they have moved
 )
 
 // write is something on its way from a mover.
@@ -96,15 +97,22 @@ type world struct {
 	// heeded is the first era of which the masters may still heed what they promised.
 	heeded                   uint8
 	upstream, masters, saved uint8
-	faults                   uint8
-	proxies                  [2]proxy
-	movers                   [2]mover
+	faults, forgot           uint8
+	// recorded is where the locks are as the upstream's record has it, recordedIn the era.
+	recorded   Place
+	recordedIn uint8
+	proxies    [2]proxy
+	movers     [2]mover
 }
 
 // explorer has the bounds, and the rules that are left out.
 type explorer struct {
 	proxies, movers int
 	lastEra, faults uint8
+	// forgets is how often all masters forget all.
+	forgets uint8
+	// sets: where the locks are then the settings say. late: the record has a place only once it is at rest.
+	sets, late bool
 	// early: the masters may be read before the upstream has answered on the connection.
 	early bool
 	// spares: no connection is ended.
@@ -113,7 +121,7 @@ type explorer struct {
 	trusts bool
 	// believes: a proxy that held back once is believed to do so for good.
 	believes bool
-	// joins: who goes on with the move of another does so in that one's era.
+	// joins: of two that had the same era decided both move the locks.
 	joins bool
 	// hurries: what the masters promised in the era before is not waited for.
 	hurries bool
@@ -153,6 +161,7 @@ func (x explorer) next(w world, f func(string, world)) {
 		f("promises are too old", t)
 	}
 	x.restart(w, f)
+	x.forget(w, f)
 }
 
 // hear has a proxy hear of the era, and say that it holds back.
@@ -167,6 +176,11 @@ func (x explorer) hear(w world, i int, f func(string, world)) {
 		t := w
 		t.proxies[i].held = p.era + 1
 		f("holds back", t)
+	}
+	if !p.place.Moves() && p.era > w.recordedIn {
+		t := w
+		t.recorded, t.recordedIn = p.place, p.era
+		f("records where they are", t)
 	}
 }
 
@@ -301,6 +315,8 @@ func (x explorer) move(w world, i int, f func(string, world)) {
 	current := m.era == w.era
 	switch m.step {
 	case began:
+		x.claim(w, i, f)
+	case claimed:
 		x.beAlone(w, i, f)
 	case alone:
 		if !current || w.heeded < w.era && !x.hurries {
@@ -349,29 +365,39 @@ func (x explorer) move(w world, i int, f func(string, world)) {
 	}
 }
 
-// begin has one begin a move, give one up, or go on with another's.
+// begin has one begin a move, or give one up, or had the same decided as another.
 func (x explorer) begin(w world, i int, f func(string, world)) {
 	m := &w.movers[i]
-	goesOn := m.step != rests && m.era == w.era
 	if w.era < x.lastEra {
-		for _, target := range []Place{Upstream, Masters} {
-			if target == w.place || goesOn && target == w.place.Target() {
-				continue
-			}
-			t := w
-			t.decide(w.place.Towards(target))
-			t.movers[i].step = rests
-			if t.place.Moves() {
-				t.movers[i].step, t.movers[i].era, t.movers[i].place = began, t.era, t.place
-			}
-			f(fmt.Sprintf("decides on place %d", t.place), t)
+		t := w
+		t.movers[i].step = rests
+		if w.place.Moves() {
+			t.decide(w.place.Source())
+		} else {
+			t.decide(w.place.Away())
+			t.movers[i].step, t.movers[i].era, t.movers[i].place = began, t.era, t.place
 		}
+		f(fmt.Sprintf("decides on place %d", t.place), t)
 	}
-	if x.joins && w.place.Moves() && !goesOn {
+	if w.place.Moves() && (m.step == rests || m.era != w.era) {
 		t := w
 		t.movers[i].step, t.movers[i].era, t.movers[i].place = began, w.era, w.place
-		f("goes on in the same era", t)
+		f("had the same decided", t)
 	}
+}
+
+// claim has one be the mover of its era, unless the record has another one.
+func (x explorer) claim(w world, i int, f func(string, world)) {
+	m := &w.movers[i]
+	switch {
+	case x.late || x.joins && m.era == w.recordedIn:
+		m.step = claimed
+	case m.era <= w.recordedIn:
+		m.step = rests
+	default:
+		w.recorded, w.recordedIn, m.step = m.place, m.era, claimed
+	}
+	f("claims its era", w)
 }
 
 // beAlone ends the connections of all that did not say that they hold back, and connects.
@@ -446,6 +472,35 @@ func (x explorer) restart(w world, f func(string, world)) {
 		}
 		f(fmt.Sprintf("the upstream restarts with %d", has), t)
 	}
+}
+
+// forget has all masters lose all, and all proxies with them, once no lock is held any more that was granted there.
+func (x explorer) forget(w world, f func(string, world)) {
+	if w.forgot >= x.forgets {
+		return
+	}
+	at, _ := Restored(nil, At{w.recorded, int(w.recordedIn)}, false)
+	switch {
+	case x.sets:
+		at.Place = Masters
+	case at.Era == 0:
+		at.Place = Upstream // it never was at rest elsewhere
+	}
+	atMasters := w.place.Source() == Masters
+	for i := range w.proxies {
+		w.lose(i)
+		p := &w.proxies[i]
+		if p.sent != nothing {
+			p.fails()
+		}
+		if p.conn, p.sent = (connection{}), nothing; atMasters || p.client != holding {
+			p.client, p.unsure = idle, true
+		}
+		p.era, p.place, p.held = uint8(at.Era), at.Place, 0
+	}
+	w.forgot, w.masters, w.movers = w.forgot+1, 0, [2]mover{}
+	w.era, w.place, w.heeded = uint8(at.Era), at.Place, uint8(at.Era)
+	f(fmt.Sprintf("the masters forget all, and are at place %d", at.Place), w)
 }
 
 // forgets is for locks that the upstream alone had, and lost: that is as it was without a proxy. Nobody is said to hold one any more, and each
@@ -523,6 +578,7 @@ func TestMoveExplored(t *testing.T) {
 		{proxies: 2, movers: 1, lastEra: 4},
 		{proxies: 2, movers: 1, lastEra: 2, faults: 1},
 		{proxies: 2, movers: 2, lastEra: 3, faults: 1},
+		{proxies: 2, movers: 1, lastEra: 5, forgets: 1},
 	} {
 		limit := redistest.Sampled(200_000)
 		if os.Getenv("REDLOCK_MODEL") != "" {
@@ -543,8 +599,10 @@ func TestEachRuleOfTheMoveIsNeeded(t *testing.T) {
 		"no connection is ended":                            {proxies: 1, movers: 1, lastEra: 2, spares: true},
 		"no mover's connection is ended":                    {proxies: 1, movers: 2, lastEra: 4, trusts: true},
 		"who held back once does so for good":               {proxies: 1, movers: 1, lastEra: 4, believes: true},
-		"a move is gone on with in the same era":            {proxies: 1, movers: 2, lastEra: 2, joins: true},
-		"old promises are not waited for":                   {proxies: 1, movers: 2, lastEra: 3, hurries: true},
+		"an era has two movers":                             {proxies: 1, movers: 2, lastEra: 2, joins: true},
+		"the settings say where what was forgotten is":      {proxies: 1, movers: 1, lastEra: 4, forgets: 1, sets: true},
+		"no moving place is recorded":                       {proxies: 1, movers: 1, lastEra: 4, forgets: 1, late: true},
+		"old promises are not waited for":                   {proxies: 1, movers: 2, lastEra: 4, hurries: true},
 		"what is where they go stays":                       {proxies: 1, movers: 1, lastEra: 4, keeps: true},
 		"removed before it is decided":                      {proxies: 1, movers: 1, lastEra: 2, removes: true},
 		"the masters count what is of another era":          {proxies: 1, movers: 1, lastEra: 4, timeless: true},

@@ -47,17 +47,12 @@ func (p Place) Target() Place {
 // Moves reports whether they are being moved: then no client changes any.
 func (p Place) Moves() bool { return p == ToMasters || p == ToUpstream }
 
-// Towards is the place that comes first on the way to another one: to begin a move, or to give one up. Where the locks are on their
-// way there already it is the same: whoever goes on with a move of another one has it decided again.
-func (p Place) Towards(target Place) Place {
-	switch {
-	case p.Source() == target: // they are there, or still there
-		return target
-	case target == Masters:
+// Away is the place through which the locks leave it.
+func (p Place) Away() Place {
+	if p == Upstream {
 		return ToMasters
-	default:
-		return ToUpstream
 	}
+	return ToUpstream
 }
 
 var words = [...]string{Undecided: "undecided", Upstream: "upstream", ToMasters: "to-masters", Masters: "masters", ToUpstream: "to-upstream"}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"redlock-proxy/internal/pacing"
+	"redlock-proxy/internal/redisinfo"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum/feed"
 )
@@ -33,7 +34,7 @@ func (l *link) lookThrough(ctx context.Context) error {
 			l.set(Impossible)
 			l.cannot("lock keys at the upstream are not watched for: it does not report changes, and has too many keys to be looked through, or does not say how many", nil)
 		} else {
-			now, err := l.scan(databases)
+			now, err := l.scan(databases, maxLooked)
 			if err != nil {
 				return err
 			}
@@ -60,29 +61,25 @@ func (l *link) databases() (all []int, keys int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	info, is := replies[0].(string)
+	text, is := replies[0].(string)
 	if !is {
 		return []int{0}, maxLooked + 1, nil
 	}
-	for line := range strings.Lines(info) { // db0:keys=1,expires=0,…
-		head, rest, _ := strings.Cut(line, ":keys=")
-		count, _, _ := strings.Cut(rest, ",")
-		number, named := strings.CutPrefix(head, "db")
-		db, err := strconv.Atoi(number)
-		n, counted := strconv.Atoi(count)
-		if named && err == nil && counted == nil && len(all) < maxDatabases {
-			all = append(all, db)
-			keys += n
-		}
+	info := redisinfo.Parse(text)
+	all = info.Databases()
+	for _, db := range all[:min(len(all), maxDatabases)] { // keys=1,expires=0,…
+		count, _, _ := strings.Cut(strings.TrimPrefix(info["db"+strconv.Itoa(db)], "keys="), ",")
+		n, _ := strconv.Atoi(count)
+		keys += n
 	}
-	return all, keys, nil
+	return all[:min(len(all), maxDatabases)], keys, nil
 }
 
-// scan are the lock keys of these databases. The error is the upstream's refusal, or that the connection has ended.
-func (l *link) scan(databases []int) (map[string]struct{}, error) {
+// scan are the lock keys of these databases, among so many keys. The error is the upstream's refusal, or that the connection has ended.
+func (l *link) scan(databases []int, most int) (map[string]struct{}, error) {
 	found := map[string]struct{}{}
 	for _, db := range databases {
-		for cursor := "0"; ; {
+		for cursor := "0"; most > 0; {
 			replies, err := l.ask([]string{"SELECT", strconv.Itoa(db)}, []string{"SCAN", cursor, "COUNT", "1000"})
 			if err != nil {
 				return nil, err
@@ -95,8 +92,9 @@ func (l *link) scan(databases []int) (map[string]struct{}, error) {
 				return nil, feed.ErrAnswer
 			}
 			names, _ := page[1].([]any)
+			most -= len(names)
 			for _, one := range names {
-				if name, is := one.(string); is && l.lockKeys.Match([]byte(name)) {
+				if name, is := one.(string); is && l.isLock(name) {
 					found[name] = struct{}{}
 				}
 			}

@@ -176,6 +176,11 @@ func (s *Strays) atMasters() bool {
 	return known && at.Place == place.Masters
 }
 
+// isLock reports whether a key is a lock key, and not the record of where the locks are.
+func (s *Strays) isLock(name string) bool {
+	return name != place.RecordKey && s.lockKeys.Match([]byte(name))
+}
+
 // rest waits until the locks may be elsewhere.
 func (s *Strays) rest(ctx context.Context, turned <-chan struct{}) {
 	select {

@@ -293,7 +293,7 @@ func TestSuspects(t *testing.T) {
 func TestCountAt(t *testing.T) {
 	upstream := redistest.New(t, redistest.Options{})
 	standing := func() string {
-		n, first, more, err := CountAt(t.Context(), upstream.URL(), 10*time.Second, nil, []string{"lock:*"})
+		n, first, more, err := CountAt(t.Context(), server{Server: upstream}, []string{"lock:*"})
 		return fmt.Sprintf("%d %q %v %v", n, first, more, err)
 	}
 	client, err := redistest.Dial(upstream.Addr(), time.Minute)

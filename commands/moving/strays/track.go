@@ -129,7 +129,7 @@ func (l *link) take(report any) {
 	}
 	names, _ := parts[1].([]any)
 	for _, one := range names {
-		if name, is := one.(string); is && len(l.changed) < maxRound && l.lockKeys.Match([]byte(name)) {
+		if name, is := one.(string); is && len(l.changed) < maxRound && l.isLock(name) {
 			l.changed[name] = struct{}{}
 		}
 	}

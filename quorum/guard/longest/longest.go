@@ -152,6 +152,9 @@ func (l *TTL) Bound() (largest time.Duration, known bool) {
 // Forgotten is the longest TTL that anything which a master in quarantine may have forgotten
 // was granted with. What was seen since counts as well: it may have been in use before.
 func (l *TTL) Forgotten(r marker.Record) time.Duration {
+	if r.IsFinal() {
+		return r.Bound
+	}
 	if r.Bounded {
 		return max(r.Bound, l.Seen())
 	}

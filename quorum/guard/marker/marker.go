@@ -181,6 +181,19 @@ func (r Record) Within(bound time.Duration) Record {
 	return r
 }
 
+// vouched is the reason of a record of which an operator said for how long a lock may still be held, whatever proxies know.
+const vouched = "vouched"
+
+// VouchedFor is the record with such a bound, which is final.
+func (r Record) VouchedFor(bound time.Duration) Record {
+	r = r.Within(bound)
+	r.Reason = vouched
+	return r
+}
+
+// IsFinal reports whether its bound is.
+func (r Record) IsFinal() bool { return r.Bounded && r.Reason == vouched }
+
 // WithoutClaim is the record after a proxy knew better than its claim.
 func (r Record) WithoutClaim() Record {
 	r.Claim, r.ClaimOf = NoClaim, ""

@@ -52,6 +52,9 @@ type Proxy struct {
 	Settings string
 	// Moves is the era of the masters in which it moves the locks; zero: in none.
 	Moves int
+	// Longest is the longest TTL in use that it knows of, Name what operators call it.
+	Longest time.Duration
+	Name    string
 }
 
 // Announcement is the part of it that the proxy writes.
@@ -60,20 +63,17 @@ func (p Proxy) Announcement() string {
 	if p.Guards {
 		guards = 1
 	}
-	text := fmt.Sprintf("%d %d %s %d %d %s", p.Masters, guards, p.Servers, p.ClockSince.Microseconds(), p.At.Microseconds(), p.Settings)
-	if p.Moves > 0 {
-		text += " " + strconv.Itoa(p.Moves)
-	}
-	return text
+	return fmt.Sprintf("%d %d %s %d %d %s %d %d %s", p.Masters, guards, p.Servers, p.ClockSince.Microseconds(), p.At.Microseconds(), p.Settings,
+		p.Moves, p.Longest.Milliseconds(), p.Name)
 }
 
 // Parse reads an entry. ok is false for what no proxy of this version wrote; when it was written is known all the same.
 func Parse(id, entry string) (p Proxy, ok bool) {
 	parts := strings.Split(entry, " ")
-	moves := 0
-	if len(parts) > 8 {
-		moves, _ = strconv.Atoi(parts[8])
-	}
+	var more [3]string
+	copy(more[:], parts[min(len(parts), 8):])
+	moves, _ := strconv.Atoi(more[0])
+	longest, _ := strconv.ParseInt(more[1], 10, 64)
 	var n [7]int64
 	n[0], _ = strconv.ParseInt(parts[0], 10, 64)
 	unread := Proxy{ID: id, Announced: time.Duration(n[0]) * time.Millisecond}
@@ -90,6 +90,7 @@ func Parse(id, entry string) (p Proxy, ok bool) {
 		ID: id, Announced: time.Duration(n[0]) * time.Millisecond, First: time.Duration(n[1]) * time.Millisecond,
 		Masters: int(n[2]), Guards: n[3] == 1, Servers: parts[4],
 		ClockSince: time.Duration(n[5]) * time.Microsecond, At: time.Duration(n[6]) * time.Microsecond, Settings: parts[7], Moves: moves,
+		Longest: time.Duration(longest) * time.Millisecond, Name: more[2],
 	}, true
 }
 

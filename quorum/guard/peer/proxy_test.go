@@ -7,7 +7,7 @@ import (
 
 // TestProxies: what one announces is read back, and what they have differently.
 func TestProxies(t *testing.T) {
-	p := Proxy{ID: "x", Announced: time.Second, First: time.Millisecond, Masters: 5, Guards: true, Servers: "abc", ClockSince: time.Microsecond, At: time.Hour, Settings: "s"}
+	p := Proxy{ID: "x", Announced: time.Second, First: time.Millisecond, Masters: 5, Guards: true, Servers: "abc", ClockSince: time.Microsecond, At: time.Hour, Settings: "s", Longest: time.Minute, Name: "h:1"}
 	for _, p.Moves = range []int{7, 0} {
 		if got, ok := Parse("x", "1000 1 "+p.Announcement()); !ok || got != p {
 			t.Errorf("got %+v, %v", got, ok)

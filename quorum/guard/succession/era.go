@@ -24,6 +24,9 @@ type Era struct {
 	Place place.Place
 }
 
+// At is where the locks are in it.
+func (e Era) At() place.At { return place.At{Place: e.Place, Era: e.Number} }
+
 // noEra is the zero Era as text.
 const noEra = "0"
 

@@ -1,0 +1,309 @@
+//go:build integration
+
+package moving
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redisinfo"
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/quorum/place"
+)
+
+// afterwards are the settings that operators are told to have once the locks have moved.
+func (r *rig) afterwards() []string {
+	return slices.DeleteFunc(slices.Clone(r.args), func(arg string) bool { return arg == "--move-from-upstream" })
+}
+
+// restartAs ends both proxies, and starts them with other settings.
+func (r *rig) restartAs(args []string) {
+	r.t.Helper()
+	for _, proxy := range r.proxies {
+		kit.Must(r.t, proxy.Kill())
+	}
+	r.args = args
+	for i := range r.proxies {
+		r.restart(i)
+	}
+}
+
+// run runs the program with the settings of the proxies, and returns what it said.
+func (r *rig) run(command string, args ...string) string {
+	r.t.Helper()
+	all := []string{command}
+	for _, master := range r.masters {
+		all = append(all, "--master", master.URL())
+	}
+	out, err := kit.Program(r.t, append(append(all, r.settings()...), args...)...).CombinedOutput()
+	return strings.TrimSpace(fmt.Sprintf("%s\n%v", out, err))
+}
+
+// settings are those of the proxies that their other commands know, too.
+func (r *rig) settings() []string {
+	return slices.DeleteFunc(slices.Clone(r.args), func(arg string) bool { return strings.HasPrefix(arg, "--fresh-start") })
+}
+
+// moveBack has a lock be held at the upstream, to which it was moved back, by proxies that are told nothing of that.
+func (r *rig) moveBack() {
+	r.t.Helper()
+	kit.Want(r.t, kit.Connect(r.t, r.proxies[0]), "OK", "SET", "lock:a", "me", "NX", "PX", "600000")
+	r.mustMove(0)
+	r.restartAs(r.afterwards())
+	r.wantVoting()
+	r.mustMove(0, "--even-if-others", toUpstream)
+	kit.Want(r.t, kit.Connect(r.t, r.proxies[1]), "OK", "SET", "lock:b", "me", "NX", "PX", "600000")
+}
+
+// wantHeld wants what was granted at the upstream to be granted to nobody else.
+func (r *rig) wantHeld() {
+	r.t.Helper()
+	for _, proxy := range r.proxies {
+		client := kit.Connect(r.t, proxy)
+		kit.Want(r.t, client, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
+		kit.Want(r.t, client, nil, "SET", "lock:b", "you", "NX", "PX", "60000")
+		kit.Want(r.t, client, "me", "GET", "lock:b")
+	}
+}
+
+// flushMasters has all masters lose all.
+func (r *rig) flushMasters() {
+	r.t.Helper()
+	for _, master := range r.masters {
+		kit.Must(r.t, kit.Tell(master, "FLUSHALL"))
+	}
+}
+
+// TestMastersForgetWhereTheLocksAre: the locks were moved back to the upstream, all masters lose their data, and an operator says that no lock is held that was
+// taken there, or that the masters are new. What is held at the upstream stays so, whatever the settings say.
+func TestMastersForgetWhereTheLocksAre(t *testing.T) {
+	for name, again := range map[string]func(r *rig){
+		"init": func(r *rig) {
+			r.flushMasters()
+			wantSaid(r.t, r.run("init", "--longest-ttl", "0s"), "5 of 5 masters vote")
+			r.restartAs(append(r.afterwards(), "--fresh-start=false"))
+		},
+		"fresh start": func(r *rig) {
+			r.flushMasters()
+			r.restartAs(append(r.afterwards(), "--fresh-start"))
+		},
+		"restarted without data": func(r *rig) {
+			for _, master := range r.masters {
+				kit.Must(r.t, master.Restart())
+			}
+			wantSaid(r.t, r.run("init", "--longest-ttl", "0s"), "5 of 5 masters vote")
+			r.restartAs(append(r.afterwards(), "--fresh-start=false"))
+		},
+		"new masters": func(r *rig) {
+			r.flushMasters()
+			r.masters = kit.StartMasters(r.t)
+			wantSaid(r.t, r.run("init", "--longest-ttl", "0s"), "5 of 5 masters vote")
+			r.restartAs(append(r.afterwards(), "--fresh-start=false"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := startRig(t)
+			r.moveBack()
+			for _, proxy := range r.proxies {
+				kit.Must(t, proxy.Kill())
+			}
+			again(r)
+			r.wantVoting()
+			r.wantHeld()
+			wantSaid(t, r.mustMove(0, "--even-if-others"), "the locks are at the masters now: 2 string")
+			r.wantHeld()
+		})
+	}
+}
+
+// TestMastersForgetBesideAProxy: the same while the proxies run, which know where the locks are.
+func TestMastersForgetBesideAProxy(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	r.moveBack()
+	r.flushMasters()
+	wantSaid(t, r.run("init", "--longest-ttl", "0s", "--force"), "5 of 5 masters vote")
+	r.add(append(r.afterwards(), "--fresh-start=false")...)
+	r.wantVoting()
+	r.wantHeld()
+}
+
+// TestUpstreamIsAwayAtTheBeginning: where the masters have forgotten where the locks are, and the upstream is away, nobody decides it. A proxy that starts while the masters know does not need it.
+func TestUpstreamIsAwayAtTheBeginning(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	r.moveBack()
+	for _, proxy := range r.proxies {
+		kit.Must(t, proxy.Kill())
+	}
+	kit.Must(t, r.upstream.Kill())
+	r.flushMasters()
+	wantSaid(t, r.run("init", "--longest-ttl", "0s"), "refused: where the locks are is not known: the masters have forgotten it, and the upstream, which may have it, cannot be asked", "connection refused")
+	r.restartAs(append(r.afterwards(), "--fresh-start"))
+	for _, proxy := range r.proxies {
+		for _, master := range r.masters {
+			_, err := proxy.WaitLog(master.Addr()+` cause="waits until it is known where the locks are (the masters have forgotten it, and the upstream, which may have it, cannot be asked`, kit.Patience)
+			kit.Must(t, err)
+		}
+	}
+	kit.Must(t, r.upstream.Revive())
+	r.wantVoting()
+	r.wantHeld()
+	kit.Must(t, r.upstream.Kill())
+	late := r.add(append(r.afterwards(), "--fresh-start=false")...)
+	for _, master := range r.masters {
+		_, err := late.WaitLog(`msg="master votes" master=`+master.Addr(), kit.Patience)
+		kit.Must(t, err)
+	}
+}
+
+// TestMastersAndRecordContradict: masters begin anew through a proxy that knows no upstream. A proxy that does gets no votes, and names both, until the operator says which is right.
+func TestMastersAndRecordContradict(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	r.moveBack()
+	for _, proxy := range r.proxies {
+		kit.Must(t, proxy.Kill())
+	}
+	r.flushMasters()
+	without, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(r.masters), Args: append(kit.PatientMasters(), "--lock-keys", "lock:*", "--fresh-start")})
+	kit.Must(t, err)
+	kit.WantGrant(t, kit.Dial(t, without.Addr()), "LOCK", "other", "me", "PX", "60000")
+	kit.Must(t, without.Close())
+	r.restartAs(append(r.afterwards(), "--fresh-start=false"))
+	both := fmt.Sprintf("the record at the upstream %s says upstream (era 4), the masters %s", r.upstream.Addr(), r.masters[0].Addr())
+	for _, proxy := range r.proxies {
+		client := kit.Connect(t, proxy)
+		for range 20 {
+			if reply := kit.Do(t, client, "SET", "lock:b", "you", "NX", "PX", "60000"); reply == "OK" {
+				t.Fatal("BOTH were granted lock:b")
+			}
+		}
+		kit.Soon(t, func() error {
+			if reply := fmt.Sprint(kit.Do(t, client, "SET", "lock:b", "you", "NX", "PX", "60000")); !strings.Contains(reply, both) {
+				return fmt.Errorf("%v", reply)
+			}
+			return nil
+		})
+	}
+	wantSaid(t, r.run("init", "--longest-ttl", "0s"), "refused: ", both)
+	r.flushMasters()
+	wantSaid(t, r.run("init", "--longest-ttl", "0s", "--force"), "5 of 5 masters vote")
+	r.wantVoting()
+	r.wantHeld()
+}
+
+// TestSettingContradictsRecord: the locks were at the masters, these have forgotten all, and a setting says that the locks are at the upstream. Nothing votes until it is left out.
+func TestSettingContradictsRecord(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	r.mustMove(0)
+	kit.Soon(t, func() error {
+		reply, err := kit.AskIn(r.upstream, "0", "HVALS", place.RecordKey)
+		if got := kit.Text(reply); err == nil && got != "[masters]" {
+			err = fmt.Errorf("the record has %s", got)
+		}
+		return err
+	})
+	for _, proxy := range r.proxies {
+		kit.Must(t, proxy.Kill())
+	}
+	r.flushMasters()
+	both := fmt.Sprintf("the record at the upstream %s says masters (era 2), and move-from-upstream that they are there; leave that setting out", r.upstream.Addr())
+	wantSaid(t, r.run("init", "--longest-ttl", "0s"), "refused: "+both)
+	r.restartAs(append(r.args, "--fresh-start"))
+	_, err := r.proxies[0].WaitLog(both, kit.Patience)
+	kit.Must(t, err)
+	if reply := kit.Do(t, kit.Connect(t, r.proxies[1]), "SET", "lock:a", "me", "NX"); !strings.Contains(fmt.Sprint(reply), "NOQUORUM") {
+		t.Errorf("it was answered %v", reply)
+	}
+	r.restartAs(r.afterwards())
+	r.wantVoting()
+	kit.Want(t, kit.Connect(t, r.proxies[1]), "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
+	kit.Must(t, r.wantOnlyAt(false))
+}
+
+// TestRecordIsKept: what the upstream loses of the record, by a flush or a failover, is written there again; a cluster whose locks never moved has none.
+func TestRecordIsKept(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	recorded := func(want any) {
+		t.Helper()
+		kit.Soon(t, func() error {
+			reply, err := kit.AskIn(r.upstream, "0", "HVALS", place.RecordKey)
+			if got := kit.Text(reply); err == nil && got != want {
+				err = fmt.Errorf("the record has %s, want %v", got, want)
+			}
+			return err
+		})
+	}
+	recorded("[]")
+	r.mustMove(0)
+	recorded("[masters]")
+	kit.Must(t, kit.Tell(r.upstream, "FLUSHALL"))
+	recorded("[masters]")
+	r.mustMove(1, toUpstream)
+	recorded("[upstream]")
+	kit.Must(t, r.upstream.Restart())
+	recorded("[upstream]")
+}
+
+// TestMoveThatCannotSucceed: masters that lack a database, or the memory, are found before anything is decided; so is an upstream on the way back.
+func TestMoveThatCannotSucceed(t *testing.T) {
+	t.Parallel()
+	r := &rig{t: t, upstream: kit.StartRedis(t)}
+	for range 3 {
+		r.masters = append(r.masters, kit.StartRedis(t, "--databases", "2"))
+	}
+	r.args = slices.Concat(kit.LockKeyArgs(r.upstream), kit.PatientMasters(), []string{"--move-from-upstream"})
+	r.add(r.args...)
+	r.wantVoting()
+	kit.Must(t, kit.TellIn(r.upstream, "3", "SET", "lock:a", "me"))
+	r.wantRefused(0, "the locks stay at the upstream: lock key 'lock:a' (database 3) at the masters: ", "--even-if-others")
+	kit.Must(t, kit.TellIn(r.upstream, "3", "DEL", "lock:a"))
+	kit.Must(t, kit.Tell(r.upstream, "SET", "lock:a", strings.Repeat("x", 500_000)))
+	leave := func(server *redistest.Server) {
+		info, err := kit.AskIn(server, "0", "INFO", "memory")
+		kit.Must(t, err)
+		used, err := strconv.Atoi(redisinfo.Parse(info.(string))["used_memory"])
+		kit.Must(t, err)
+		kit.Must(t, kit.Tell(server, "CONFIG", "SET", "maxmemory", strconv.Itoa(used+400_000)))
+	}
+	leave(r.masters[0])
+	r.wantRefused(0, "the locks stay at the upstream: 1 lock keys take about 500262 bytes: master "+r.masters[0].Addr()+" has room for ", "--even-if-others")
+	kit.Must(t, kit.Tell(r.masters[0], "CONFIG", "SET", "maxmemory", "0"))
+	r.mustMove(0, "--even-if-others")
+	leave(r.upstream)
+	r.wantRefused(0, "the locks stay at the masters: 1 lock keys take about 500262 bytes: the upstream has room for ", "--even-if-others", toUpstream)
+	if log := r.proxies[0].Log(); strings.Count(log, "decided: to-") != 1 {
+		t.Errorf("it was begun:\n%s", log)
+	}
+}
+
+// TestTwoMoversAtOnce: of two operators who move the locks at the same moment, at two proxies, one does, and the other is told that they have moved.
+func TestTwoMoversAtOnce(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	kit.Want(t, kit.Connect(t, r.proxies[0]), "OK", "SET", "lock:a", "me", "NX", "PX", "600000")
+	for i := range 2 * int(kit.NumberFrom(t, movesEnv, 3)) {
+		flags := [][]string{{}, {toUpstream}}[i%2]
+		said := make(chan string, 2)
+		for proxy := range r.proxies {
+			go func() {
+				out, err := r.move(proxy, flags...)
+				said <- fmt.Sprint(out, err)
+			}()
+		}
+		both := <-said + <-said
+		if !strings.Contains(both, "now: 1 string") || !strings.Contains(both, "nothing to move") {
+			t.Errorf("round %d: %s", i, both)
+		}
+		kit.Want(t, kit.Connect(t, r.proxies[i/2%2]), "me", "GET", "lock:a")
+	}
+}

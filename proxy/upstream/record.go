@@ -1,0 +1,67 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/quorum/place"
+)
+
+// Record implements place.Record.
+type Record struct {
+	*Upstream
+	lockKeys []string
+}
+
+// Record returns the record of where the locks are on keys that match these globs.
+func (u *Upstream) Record(lockKeys []string) *Record { return &Record{u, lockKeys} }
+
+// Read implements place.Record.
+func (r *Record) Read(ctx context.Context) (place.At, error) {
+	at, _, err := r.read(ctx)
+	return at, err
+}
+
+func (r *Record) read(ctx context.Context) (at place.At, before []string, err error) {
+	client, err := r.own.client()
+	if err != nil {
+		return at, nil, err
+	}
+	fields, err := client.HGetAll(ctx, place.RecordKey).Result()
+	switch {
+	case redis.HasErrorPrefix(err, "NOAUTH"), redis.HasErrorPrefix(err, "NOPERM"):
+		return at, nil, nil
+	case err != nil:
+		return at, nil, r.Failure(err)
+	}
+	at, before = place.Recorded(fields, r.overlaps)
+	return at, before, nil
+}
+
+// overlaps reports whether lock keys of other globs may be ours.
+func (r *Record) overlaps(lockKeys []string) bool {
+	ours, theirs := keys.NewPatterns(r.lockKeys...), keys.NewPatterns(lockKeys...)
+	return slices.ContainsFunc(lockKeys, ours.Cover) || slices.ContainsFunc(r.lockKeys, theirs.Cover)
+}
+
+// Write implements place.Record. What was written before is removed.
+func (r *Record) Write(ctx context.Context, at place.At) error {
+	client, err := r.own.client()
+	if err != nil {
+		return err
+	}
+	if err := client.HSetNX(ctx, place.RecordKey, place.RecordField(at.Era, r.lockKeys), at.Place.String()).Err(); err != nil {
+		return r.Failure(err)
+	}
+	if _, before, err := r.read(ctx); err == nil && len(before) > 0 {
+		err = client.HDel(ctx, place.RecordKey, before...).Err()
+		if err != nil {
+			return fmt.Errorf("what it has of before: %w", err)
+		}
+	}
+	return nil
+}

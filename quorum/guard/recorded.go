@@ -1,0 +1,83 @@
+package guard
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/succession"
+	"redlock-proxy/quorum/place"
+	"redlock-proxy/quorum/vote"
+)
+
+// The upstream keeps a record of where the locks are (package place). It decides where the masters have forgotten that; where they say something from before
+// it, nobody decides.
+
+// Compare takes the record, as it has been since a moment, or why it cannot be read. If a majority of the masters said something since then that it
+// contradicts, no master votes.
+func (s *Set) Compare(has place.At, since time.Time, err error) {
+	was := s.misplaced.Load()
+	now := s.compare(was, has, since, err)
+	if now == was {
+		return
+	}
+	s.misplaced.Store(now)
+	for _, g := range s.guards {
+		g.Wake()
+	}
+}
+
+// compare returns why no master votes, which is what it was until something else is seen.
+func (s *Set) compare(was *QuarantineError, has place.At, since time.Time, err error) *QuarantineError {
+	e := s.eras
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	said := 0
+	for _, one := range e.statements {
+		if one.last.After(since) && e.positionOf(one) == positionOwn {
+			said++
+		}
+	}
+	switch {
+	case err != nil && was != nil && was.Why == Unproven: // without an upstream the masters decide
+		return nil
+	case err != nil || !e.known || e.over != nil:
+		return was
+	case !has.Contradicts(e.own.At()):
+		return nil
+	case said < vote.Majority(len(s.guards)) || was != nil && was.Why == Misplaced:
+		return was
+	}
+	return s.contradiction(has, e.own.At())
+}
+
+func (s *Set) contradiction(has, masters place.At) *QuarantineError {
+	return &QuarantineError{Why: Misplaced, Places: place.Contradiction(s.record.Name(), has, s.eras.names, masters)}
+}
+
+// beginning is the set in which a master is admitted: the one that others say, or that this proxy knows. Where all have forgotten it, it is as the record
+// says, which is read only now: what was decided before the master was seen without its data is there.
+//
+// The error is a *QuarantineError.
+func (s *Set) beginning(ctx context.Context, proof string) (succession.Era, error) {
+	own, stated := s.eras.stated()
+	if s.record == nil || stated && proof != marker.ProofLease && proof != marker.ProofFresh {
+		return s.eras.begin(own), nil
+	}
+	has, err := s.record.Read(ctx)
+	switch {
+	case err != nil && !stated:
+		return own, &QuarantineError{Why: Misplaced, Places: "the masters have forgotten it, and the upstream, which may have it, cannot be asked: " + err.Error()}
+	case err == nil && stated && has.Contradicts(own.At()):
+		return own, s.contradiction(has, own.At())
+	case err == nil && !stated && has.Era > 0:
+		at, err := place.Restored(s.record, has, strings.Contains(s.rules.settings, LocksUpstream))
+		if err != nil {
+			return own, &QuarantineError{Why: Misplaced, Places: err.Error()}
+		}
+		s.log.Info("the masters have forgotten where the locks are: the record at the upstream says it", "place", at.Place, "era", at.Era)
+		own = succession.Change{Names: s.eras.names, Place: at.Place}.After(succession.Era{Number: at.Era - 1})
+	}
+	return s.eras.begin(own), nil
+}

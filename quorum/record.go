@@ -1,0 +1,55 @@
+package quorum
+
+import (
+	"context"
+	"time"
+
+	"redlock-proxy/quorum/place"
+)
+
+const (
+	// recordPause is the wait between two looks at the record of where the locks are, and recordTime how long one may take.
+	recordPause, recordTime = 2 * time.Second, 2 * time.Second
+	// recordTick is the wait between two comparisons with what the masters say.
+	recordTick = 100 * time.Millisecond
+)
+
+// keepRecord compares what the upstream keeps of where the locks are with what the masters say, and brings it up to date.
+func (c *Cluster) keepRecord(ctx context.Context) {
+	var has place.At
+	var since, read time.Time
+	var err error
+	for ended := false; !ended; ended = c.isStopped(recordTick) {
+		if time.Since(read) >= recordPause {
+			had := has
+			if has, err = c.readRecord(ctx); err == nil && (since.IsZero() || has != had) {
+				since = time.Now()
+			}
+			read = time.Now()
+		}
+		guards := c.now().guards
+		guards.Compare(has, since, err)
+		era, known := guards.Era()
+		if at := era.At(); err == nil && known && at.Place != place.Undecided && !at.Moves() && at.Era > has.Era {
+			if err = c.writeRecord(ctx, at); err == nil {
+				has, since = at, time.Now()
+			}
+		}
+	}
+}
+
+func (c *Cluster) readRecord(ctx context.Context) (place.At, error) {
+	ctx, cancel := context.WithTimeout(ctx, recordTime)
+	defer cancel()
+	return c.opts.Record.Read(ctx)
+}
+
+func (c *Cluster) writeRecord(ctx context.Context, at place.At) error {
+	ctx, cancel := context.WithTimeout(ctx, recordTime)
+	defer cancel()
+	err := c.opts.Record.Write(ctx, at)
+	if err != nil {
+		c.log.Debug("where the locks are could not be recorded at the upstream", "cause", err)
+	}
+	return err
+}
