@@ -29,12 +29,14 @@ func (s State) verdict() string { return [...]string{"ready", "ready, but degrad
 
 // Check is one line of /readyz.
 type Check struct {
-	// Name is a word, by which the check can be left out.
-	Name  string
-	State State
+	// Name is a word, by which the check can be left out; so is Formerly, its name in earlier versions.
+	Name, Formerly string
+	State          State
 	// Text says what was found.
 	Text string
 }
+
+func (c Check) is(name string) bool { return name == c.Name || name != "" && name == c.Formerly }
 
 // String is the line.
 func (c Check) String() string { return c.State.mark() + c.Name + ": " + oneLine(c.Text) }
@@ -47,14 +49,14 @@ func ready(checks func() []Check) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		all, without := checks(), r.URL.Query()["exclude"]
 		for _, name := range without {
-			if !slices.ContainsFunc(all, func(c Check) bool { return c.Name == name }) {
+			if !slices.ContainsFunc(all, func(c Check) bool { return c.is(name) }) {
 				answer(w, http.StatusBadRequest, "exclude: there is no such check\n")
 				return
 			}
 		}
 		worst, text := OK, strings.Builder{}
 		for _, c := range all {
-			if !slices.Contains(without, c.Name) {
+			if !slices.ContainsFunc(without, c.is) {
 				worst = max(worst, c.State)
 				fmt.Fprintln(&text, c)
 			}

@@ -65,9 +65,9 @@ func ask(t *testing.T, method, url string) (code int, body string) {
 }
 
 func TestPages(t *testing.T) {
-	well := start(t, false, Check{"clients", OK, "served"}, Check{"masters", OK, "3 of 3 vote"})
-	worse := start(t, true, Check{"clients", OK, "served"}, Check{"upstream", Degraded, "down\r\n[+]upstream: up\x1b[2J"})
-	bad := start(t, false, Check{"masters", Failed, "1 of 3 vote"}, Check{"upstream", Degraded, "down"})
+	well := start(t, false, Check{Name: "clients", Text: "served"}, Check{Name: "locks", Formerly: "masters", Text: "3 of 3 vote"})
+	worse := start(t, true, Check{Name: "clients", Text: "served"}, Check{Name: "upstream", State: Degraded, Text: "down\r\n[+]upstream: up\x1b[2J"})
+	bad := start(t, false, Check{Name: "locks", Formerly: "masters", State: Failed, Text: "1 of 3 vote"}, Check{Name: "upstream", State: Degraded, Text: "down"})
 	for _, c := range []struct {
 		addr, method, path string
 		code               int
@@ -76,11 +76,13 @@ func TestPages(t *testing.T) {
 		{well, "GET", "/livez", 200, "ok\n"},
 		{bad, "GET", "/livez", 200, "ok\n"},
 		{well, "HEAD", "/livez", 200, ""},
-		{well, "GET", "/readyz", 200, "[+]clients: served\n[+]masters: 3 of 3 vote\nready\n"},
+		{well, "GET", "/readyz", 200, "[+]clients: served\n[+]locks: 3 of 3 vote\nready\n"},
 		{worse, "GET", "/readyz", 200, "[+]clients: served\n[!]upstream: down  [+]upstream: up [2J\nready, but degraded\n"},
-		{bad, "GET", "/readyz", 503, "[-]masters: 1 of 3 vote\n[!]upstream: down\nnot ready\n"},
+		{bad, "GET", "/readyz", 503, "[-]locks: 1 of 3 vote\n[!]upstream: down\nnot ready\n"},
 		{bad, "HEAD", "/readyz", 503, ""},
+		{bad, "GET", "/readyz?exclude=locks", 200, "[!]upstream: down\nready, but degraded\n"},
 		{bad, "GET", "/readyz?exclude=masters", 200, "[!]upstream: down\nready, but degraded\n"},
+		{bad, "GET", "/readyz?exclude=", 400, "exclude: there is no such check\n"},
 		{bad, "GET", "/readyz?exclude=masters&exclude=upstream", 200, "ready\n"},
 		{bad, "GET", "/readyz?exclude=quorum", 400, "exclude: there is no such check\n"},
 		{well, "GET", "/metrics", 200, "metric 1\n"},

@@ -18,6 +18,7 @@ import (
 	"redlock-proxy/conf"
 	"redlock-proxy/daemon"
 	"redlock-proxy/internal/certs"
+	"redlock-proxy/quorum/availability"
 	"redlock-proxy/quorum/inspect"
 )
 
@@ -68,11 +69,13 @@ func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certif
 		all.Go(func() { f := lookAtUpstream(ctx, cfg, certificates); seen.upstream = &f })
 	}
 	seen.masters = inspect.Masters(ctx, cfg.Masters, cfg.MasterTimeout, certificates.Dialing, feedsOf(cfg))
+	inspect.Quarantines(seen.masters, cfg.MaxTTL)
 	inspect.CompareSettings(seen.masters, daemon.Rules(cfg))
 	seen.unlike = inspect.Unlike(seen.masters, daemon.Rules(cfg))
 	all.Wait()
-	seen.place = placeOf(cfg, seen.masters)
+	seen.at, seen.era, seen.known = placeOf(cfg, seen.masters)
 	seen.lookForStrays(ctx, cfg, certificates)
+	seen.compareDatabases(cfg)
 	return seen
 }
 
@@ -91,7 +94,7 @@ func lookAtUpstream(ctx context.Context, cfg conf.Config, certificates *certs.Ce
 			return inspect.Finding{Name: s.Master, Err: err}
 		}
 	}
-	return inspect.Server(ctx, url, cfg.UpstreamTimeout, certificates.Dialing)
+	return inspect.Server(ctx, url, daemon.TrialKey(cfg.LockKeys), cfg.UpstreamTimeout, certificates.Dialing)
 }
 
 func printTable(out io.Writer, cfg conf.Config, seen inspection, v verdict) error {
@@ -108,8 +111,8 @@ func printTable(out io.Writer, cfg conf.Config, seen inspection, v verdict) erro
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	if seen.place != nil {
-		fmt.Fprintln(out, "locks:", seen.place.text)
+	if daemon.CanMove(cfg) {
+		fmt.Fprintln(out, "locks:", seen.placeText(cfg))
 	}
 	for _, warning := range seen.warnings {
 		fmt.Fprintln(out, "warning:", warning)
@@ -131,6 +134,7 @@ type server struct {
 	Votes        *bool    `json:"votes,omitempty"`
 	Marker       string   `json:"marker,omitempty"`
 	MarkerFor    float64  `json:"marker_seconds,omitempty"`
+	ReadyIn      float64  `json:"ready_in_seconds,omitempty"`
 	LongestTTL   float64  `json:"longest_ttl_seconds,omitempty"`
 	Unsafe       []string `json:"unsafe,omitempty"`
 	Disagreement []string `json:"disagreements,omitempty"`
@@ -139,25 +143,30 @@ type server struct {
 
 func printJSON(out io.Writer, cfg conf.Config, seen inspection, v verdict) error {
 	document := struct {
-		Verdict  string   `json:"verdict"`
-		Code     int      `json:"exit_code"`
-		Reasons  []string `json:"reasons"`
-		Masters  []server `json:"masters"`
-		Upstream *server  `json:"upstream,omitempty"`
-		LocksAt  string   `json:"locks_at,omitempty"`
-		Warnings []string `json:"warnings,omitempty"`
-	}{Verdict: verdictNames[v.code], Code: v.code, Reasons: v.reasons, Warnings: seen.warnings}
+		Verdict   string   `json:"verdict"`
+		Code      int      `json:"exit_code"`
+		Reasons   []string `json:"reasons"`
+		Available bool     `json:"available"`
+		Cause     string   `json:"cause,omitempty"`
+		Masters   []server `json:"masters"`
+		Upstream  *server  `json:"upstream,omitempty"`
+		LocksAt   string   `json:"locks_at,omitempty"`
+		Warnings  []string `json:"warnings,omitempty"`
+	}{
+		Verdict: verdictNames[v.code], Code: v.code, Reasons: v.reasons, Available: v.look.Decide().State == availability.Available, Cause: v.look.Decide().Cause,
+		LocksAt: v.look.LocksAt(), Warnings: seen.warnings,
+	}
 	for _, f := range seen.masters {
 		s := serverOf(f)
 		s.Votes, s.Marker, s.MarkerFor = &f.Votes, f.Marker, f.Since.Seconds()
+		if f.Quarantine != nil {
+			s.ReadyIn = f.Quarantine.Left().Seconds()
+		}
 		document.Masters = append(document.Masters, s)
 	}
 	if seen.upstream != nil {
 		s := serverOf(*seen.upstream)
 		document.Upstream = &s
-	}
-	if seen.place != nil {
-		document.LocksAt = seen.place.word
 	}
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")
@@ -176,12 +185,19 @@ func serverOf(f inspect.Finding) server {
 	return s
 }
 
-// marker says what proxies think of the master, and for how long it has been in quarantine.
+// marker says what proxies think of the master, for how long it has been in quarantine, and how long that lasts at the most.
 func marker(f inspect.Finding) string {
-	if f.Since == 0 {
-		return dash(f.Marker)
+	text := dash(f.Marker)
+	if f.Since > 0 {
+		text += fmt.Sprintf(", for %v", f.Since.Round(time.Second))
 	}
-	return fmt.Sprintf("%s, for %v", f.Marker, f.Since.Round(time.Second))
+	if q := f.Quarantine; q != nil {
+		text += strings.TrimPrefix(q.Why.Text(1, q.Left()), q.Why.Sentence(1))
+		if !f.IsWatched() {
+			text += " after a proxy has seen it"
+		}
+	}
+	return text
 }
 
 func duration(d time.Duration) string {
@@ -195,7 +211,7 @@ func dash(s string) string { return cmp.Or(s, "-") }
 
 func notes(f inspect.Finding) string {
 	if f.Err != nil {
-		return f.Err.Error()
+		return strings.Join(append(slices.Clone(f.Unsafe), f.Err.Error()), "; ")
 	}
 	return cmp.Or(strings.Join(slices.Concat(f.Unsafe, f.Amiss, f.Weak), "; "), "ok")
 }

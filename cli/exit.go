@@ -4,22 +4,22 @@ import "errors"
 
 // The exit codes. They are documented in docs/operate.md and docs/locks.md: scripts rely on them.
 const (
-	exitFailed   = 1 // the command line, the configuration, or anything that has no code of its own
-	exitUnsafe   = 2 // locks could not be relied on
-	exitNoQuorum = 3 // no locks are available
-	exitDegraded = 4 // locks are had, but not all is well
-	exitUnlike   = 5 // proxies with other settings are running
+	exitFailed      = 1 // the command line, the configuration, or anything that has no code of its own
+	exitUnsafe      = 2 // locks could not be relied on
+	exitUnavailable = 3 // no locks are available
+	exitDegraded    = 4 // locks are had, but not all is well
+	exitUnlike      = 5 // proxies with other settings are running
 )
 
 // exitMeanings are what the exit codes mean, from 0.
 func exitMeanings() []string {
 	return []string{
-		0:            "all is well, or the proxy was stopped in order",
-		exitFailed:   "the command line or the configuration is wrong, or the command failed",
-		exitUnsafe:   "check: locks could not be relied on; init: refused",
-		exitNoQuorum: "no locks are available",
-		exitDegraded: "check: locks are granted, but not all is well",
-		exitUnlike:   "check: the settings differ from those of the running proxies",
+		0:               "all is well, or the proxy was stopped in order",
+		exitFailed:      "the command line or the configuration is wrong, or the command failed",
+		exitUnsafe:      "check: locks could not be relied on; init: refused",
+		exitUnavailable: "no locks are available",
+		exitDegraded:    "check: locks are granted, but not all is well",
+		exitUnlike:      "check: the settings differ from those of the running proxies",
 	}
 }
 

@@ -14,11 +14,11 @@ import (
 const readyFlag = "ready"
 
 func healthFlags() []cli.Flag {
-	return append(settingFlags(), &cli.BoolFlag{Name: readyFlag, Usage: "ask whether locks are available (a majority of the masters votes), not whether the process lives"})
+	return append(settingFlags(), &cli.BoolFlag{Name: readyFlag, Usage: "ask whether locks are available, not whether the process lives"})
 }
 
 // healthcheckAction asks the proxy that listens where this configuration says: whether it
-// lives or, with --ready, whether locks are available. Neither depends on the upstream.
+// lives or, with --ready, whether locks are available.
 func healthcheckAction(c *cli.Context) error {
 	cfg, err := conf.Read(source(c))
 	if err != nil {
@@ -32,7 +32,7 @@ func healthcheckAction(c *cli.Context) error {
 		return nil
 	}
 	if err := answer.Ready(); err != nil {
-		return coded(exitNoQuorum, fmt.Errorf("not ready: %w", err))
+		return coded(exitUnavailable, fmt.Errorf("not ready: %w", err))
 	}
 	return nil
 }

@@ -101,7 +101,7 @@ func imposeAction(c *cli.Context, cfg conf.Config) error {
 		fmt.Fprintf(c.App.Writer, "%s: %s\n", m.Name, text)
 	}
 	if !told {
-		return coded(exitNoQuorum, errors.New("not all masters were reached: see above for why, and run it again"))
+		return coded(exitUnavailable, errors.New("not all masters were reached: see above for why, and run it again"))
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (i *initialisation) run(ctx context.Context) error {
 		Masters: i.cfg.Masters, TLS: i.certs.Dialing, MasterTimeout: patience, MaxTTL: i.cfg.MaxTTL, Record: i.record, Logger: slog.New(slog.DiscardHandler),
 	}, i.ttl, i.force)
 	if err != nil {
-		return coded(exitNoQuorum, err)
+		return coded(exitUnavailable, err)
 	}
 	err = i.report(masters)
 	if known := inspect.Knowing(i.survey(ctx, patience), i.ttl); err != nil && len(known) > 0 {
@@ -300,7 +300,7 @@ func (i *initialisation) report(masters []quorum.MasterStatus) error {
 	}
 	fmt.Fprintf(i.out, "%d of %d masters vote\n", votes, len(masters))
 	if votes+onTime < quorum.Majority(len(masters)) {
-		return coded(exitNoQuorum, fmt.Errorf("too few masters vote for locks of up to %v: see above for why", i.ttl))
+		return coded(exitUnavailable, fmt.Errorf("too few masters vote for locks of up to %v: see above for why", i.ttl))
 	}
 	return nil
 }

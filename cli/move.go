@@ -52,7 +52,7 @@ func moveAction(c *cli.Context) error {
 	case c.Context.Err() != nil:
 		return errors.New("interrupted: the proxy gives up, if it was not done already; redlock-proxy check says where the locks are")
 	case err != nil && strings.HasPrefix(err.Error(), "NOQUORUM "):
-		return coded(exitNoQuorum, err)
+		return coded(exitUnavailable, err)
 	case err != nil:
 		return errors.New(refusal(c.Context, opts, err))
 	}

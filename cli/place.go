@@ -11,41 +11,51 @@ import (
 	"redlock-proxy/quorum/place"
 )
 
-// placing is where the locks are, for proxies that can move them.
-type placing struct {
-	// word is as in PROXY INFO, text a sentence.
-	word, text string
+// placeOf is where the locks are by the masters' markers, as proxies with this configuration see it.
+func placeOf(cfg conf.Config, masters []inspect.Finding) (at place.Place, era int, known bool) {
+	if !daemon.HasPlaces(cfg) {
+		return place.Masters, 0, true
+	}
+	at, era, known = inspect.PlacedOn(masters)
+	return at.OrBySetting(cfg.MoveFromUpstream), era, known
 }
 
-// placeOf is where the locks are by the masters' markers; nil where they cannot be moved.
-func placeOf(cfg conf.Config, masters []inspect.Finding) *placing {
-	if !daemon.CanMove(cfg) {
-		return nil
-	}
-	at, era, known := inspect.PlacedOn(masters)
+func (s *inspection) placeText(cfg conf.Config) string {
+	text := ""
 	switch {
-	case !known:
-		return &placing{"unknown", "no majority of the masters knows where they are"}
-	case at == place.Undecided && cfg.MoveFromUpstream:
-		return &placing{place.Upstream.Shown(), "at the upstream (move-from-upstream) until redlock-proxy move has moved them to the masters"}
-	case at == place.Undecided:
-		return &placing{place.Masters.Shown(), "at the masters; they were never moved"}
-	}
-	p := &placing{at.Shown(), fmt.Sprintf("at the %v, where they were moved (era %d)", at, era)}
-	if at.Moves() {
-		p.text = fmt.Sprintf("being moved from the %v to the %v (era %d), for which commands on lock keys wait",
-			at.Source(), at.Target(), era)
+	case !s.known:
+		return "no majority of the masters knows where they are"
+	case s.era == 0 && s.at == place.Upstream:
+		return "at the upstream (move-from-upstream) until redlock-proxy move has moved them to the masters"
+	case s.era == 0:
+		return "at the masters; they were never moved"
+	case s.at.Moves():
+		text = fmt.Sprintf("being moved from the %v to the %v (era %d), for which commands on lock keys wait", s.at.Source(), s.at.Target(), s.era)
+	default:
+		text = fmt.Sprintf("at the %v, where they were moved (era %d)", s.at, s.era)
 	}
 	if cfg.MoveFromUpstream {
-		p.text += "; move-from-upstream makes no difference any more"
+		text += "; move-from-upstream makes no difference any more"
 	}
-	return p
+	return text
+}
+
+// compareDatabases compares the servers between which locks are moved, or else the masters.
+func (s *inspection) compareDatabases(cfg conf.Config) {
+	var all []*inspect.Finding
+	for i := range s.masters {
+		all = append(all, &s.masters[i])
+	}
+	if daemon.CanMove(cfg) {
+		all = append(all, s.upstream)
+	}
+	inspect.CompareDatabases(all...)
 }
 
 // lookForStrays finds lock keys at the upstream while the locks are at the masters.
 func (s *inspection) lookForStrays(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) {
 	f := s.upstream
-	if s.place == nil || s.place.word != place.Masters.Shown() || f == nil || f.Err != nil || f.Version == "" {
+	if !daemon.CanMove(cfg) || !s.known || s.at != place.Masters || f == nil || f.Err != nil || f.Version == "" {
 		return
 	}
 	n, first, more, err := daemon.LockKeysAtUpstream(ctx, cfg, certificates)

@@ -1,13 +1,17 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"redlock-proxy/conf"
+	"redlock-proxy/daemon"
 	"redlock-proxy/quorum"
+	"redlock-proxy/quorum/availability"
 	"redlock-proxy/quorum/inspect"
+	"redlock-proxy/quorum/place"
 )
 
 // inspection is what check saw.
@@ -17,8 +21,10 @@ type inspection struct {
 	upstream *inspect.Finding
 	// unlike is how many proxies are running that have other settings.
 	unlike int
-	// place is where the locks are; nil where they cannot be moved.
-	place *placing
+	// at is where the locks are, in which era; known is false where too few masters say so.
+	at    place.Place
+	era   int
+	known bool
 	// loops are servers that are this proxy itself, or lead back to it, or past it.
 	loops []string
 	// warnings are of the configuration, and of what could not be known.
@@ -29,10 +35,12 @@ type inspection struct {
 type verdict struct {
 	code    int
 	reasons []string
+	// look decides whether locks are available, whatever the code says.
+	look availability.Look
 }
 
 // verdictNames are the verdicts by their exit codes.
-var verdictNames = map[int]string{0: "ok", exitUnsafe: "unsafe", exitNoQuorum: "no quorum", exitDegraded: "degraded", exitUnlike: "other settings"}
+var verdictNames = map[int]string{0: "ok", exitUnsafe: "unsafe", exitUnavailable: "no locks", exitDegraded: "degraded", exitUnlike: "other settings"}
 
 // String is the last line of check.
 func (v verdict) String() string {
@@ -43,9 +51,8 @@ func (v verdict) String() string {
 // whether locks are available, then whether all is well.
 func judge(cfg conf.Config, seen inspection) verdict {
 	seen.compare()
-	votes, absent := votesOf(cfg, seen.masters)
-	summary := fmt.Sprintf("%d of %d masters vote", votes, len(seen.masters))
-	needed := quorum.Majority(len(seen.masters))
+	look, absent := seen.look(cfg)
+	locks := look.Decide()
 	var amiss []string
 	if seen.upstream != nil && seen.upstream.Err != nil {
 		amiss = append(amiss, fmt.Sprintf("upstream %s: %v", seen.upstream.Name, seen.upstream.Err))
@@ -61,17 +68,31 @@ func judge(cfg conf.Config, seen inspection) verdict {
 	text := differs(seen.masters)
 	switch unsafe := seen.unsafe(); {
 	case len(unsafe) > 0:
-		return verdict{exitUnsafe, append([]string{"it would not be safe to serve"}, unsafe...)}
+		return verdict{exitUnsafe, append([]string{"it would not be safe to serve"}, unsafe...), look}
 	case seen.unlike > 0 && text != "":
-		return verdict{exitUnlike, []string{"your settings differ from those of the running proxies: " + text}}
-	case votes < needed:
-		reasons := append([]string{fmt.Sprintf("%s, %d needed", summary, needed)}, absent...)
-		return verdict{exitNoQuorum, append(append(reasons, amiss...), cure(seen.masters)...)}
+		return verdict{exitUnlike, []string{"your settings differ from those of the running proxies: " + text}, look}
+	case locks.State != availability.Available:
+		reasons := append(append([]string{locks.Cause}, absent...), amiss...)
+		if look.Voting < quorum.Majority(look.Masters) {
+			reasons = append(reasons, cure(seen.masters)...)
+		}
+		return verdict{exitUnavailable, reasons, look}
 	case len(absent)+len(amiss) > 0:
-		return verdict{exitDegraded, append(append(append([]string{summary}, absent...), amiss...), ofSettings(seen.masters)...)}
+		return verdict{exitDegraded, append(append(append([]string{look.Votes()}, absent...), amiss...), ofSettings(seen.masters)...), look}
 	default:
-		return verdict{0, []string{summary}}
+		return verdict{0, []string{look.Votes()}, look}
 	}
+}
+
+// look is what decides whether locks are available; absent says of the other masters why a proxy that starts now with this configuration would not count
+// their votes.
+func (s *inspection) look(cfg conf.Config) (look availability.Look, absent []string) {
+	votes, absent := votesOf(cfg, s.masters)
+	look = availability.Look{Movable: daemon.CanMove(cfg), Masters: len(s.masters), Voting: votes, Place: s.at, Known: s.known || votes < quorum.Majority(len(s.masters))}
+	if f := s.upstream; f != nil {
+		look.Upstream = cmp.Or(f.Err, f.Refusal)
+	}
+	return look, absent
 }
 
 // compare finds masters that are the upstream as well.
@@ -111,6 +132,8 @@ func votesOf(cfg conf.Config, masters []inspect.Finding) (votes int, absent []st
 		switch {
 		case f.Err != nil:
 			absent = append(absent, fmt.Sprintf("%s: %v", f.Name, f.Err))
+		case cfg.Guard && len(f.Unsafe) > 0:
+			absent = append(absent, named(f.Name, f.Unsafe)...)
 		case f.Votes || f.Differs == "" && (fresh || !cfg.Guard):
 			votes++
 		default:
@@ -133,8 +156,8 @@ func cure(masters []inspect.Finding) []string {
 		return texts
 	}
 	for _, f := range masters {
-		if f.Err == nil && !f.Votes && !f.Bounded {
-			return []string{"proxies wait for the longest TTL in use, or max-ttl where it is not known: see redlock-proxy init --help"}
+		if f.Err == nil && f.Quarantine != nil && f.Quarantine.Assumed {
+			return []string{inspect.TTLAdvice(f.Quarantine.AtLeast)}
 		}
 	}
 	return nil

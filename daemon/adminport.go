@@ -14,9 +14,9 @@ import (
 	"redlock-proxy/admin/status"
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/lockkeys"
-	"redlock-proxy/commands/server"
 	"redlock-proxy/conf"
 	"redlock-proxy/quorum"
+	"redlock-proxy/quorum/availability"
 )
 
 // adminPort serves health, metrics and the status page of a daemon. It is nil where the setting admin is empty; then
@@ -103,7 +103,7 @@ func (a *adminPort) serveProfiles(on bool) {
 
 // checks are those of /readyz.
 func (d *daemon) checks(draining context.Context) []admin.Check {
-	all := []admin.Check{d.checkServing(draining), d.checkMasters()}
+	all := []admin.Check{d.checkServing(draining), d.checkLocks()}
 	if d.upstream != nil {
 		all = append(all, d.checkUpstream())
 	}
@@ -125,14 +125,13 @@ func (d *daemon) checkServing(draining context.Context) admin.Check {
 	return c
 }
 
-// checkMasters counts those that vote.
-func (d *daemon) checkMasters() admin.Check {
-	voting, masters, cause := server.Readiness(d.cluster.Status())
-	c := admin.Check{Name: "masters", Text: fmt.Sprintf("%d of %d vote", voting, masters)}
-	switch {
-	case cause != "":
-		c.State, c.Text = admin.Failed, cause
-	case voting < masters:
+func (d *daemon) checkLocks() admin.Check {
+	look := d.look()
+	c := admin.Check{Name: "locks", Formerly: "masters", Text: "available, " + look.Votes()}
+	switch verdict := look.Decide(); {
+	case verdict.State != availability.Available:
+		c.State, c.Text = admin.Failed, verdict.Cause
+	case look.Voting < look.Masters:
 		c.State = admin.Degraded
 	}
 	return c
@@ -151,7 +150,7 @@ func (d *daemon) page(draining context.Context) status.Options {
 	opts := status.Options{
 		Proxy:   func() status.Proxy { return d.describe(draining) },
 		Clients: d.countClients, Totals: d.admin.metrics.Totals, Masters: d.cluster.Status,
-		Quorum: func() (int, int, string) { return server.Readiness(d.cluster.Status()) },
+		Look:   d.look,
 		Events: d.admin.events,
 	}
 	if d.upstream != nil {
@@ -174,9 +173,6 @@ func (d *daemon) describe(draining context.Context) status.Proxy {
 	clients, counts := d.countClients(), d.countCommands()
 	p.Clients, p.ClientsLimit, p.Waiters, p.Uncovered = clients.Connected, clients.Max, int64(counts.Waiting), counts.UncoveredLocks
 	p.Strays = counts.StrayLocks
-	if CanMove(d.cfg) {
-		p.LocksAt = d.cluster.LocksAt()
-	}
 	return p
 }
 
@@ -194,13 +190,10 @@ func (d *daemon) listLocks(ctx context.Context, db int, match string, count int)
 // sources are what the metrics are read from.
 func (d *daemon) sources() metrics.Sources {
 	from := metrics.Sources{
-		Clients: d.countClients, Commands: d.countCommands, Masters: d.cluster.Status, HasQuorum: d.cluster.HasQuorum,
+		Clients: d.countClients, Commands: d.countCommands, Masters: d.cluster.Status, Look: d.look,
 		Certificate: d.certs.Until,
 		LogDropped:  d.opts.Logs.dropped,
 		Reload:      func() (time.Time, bool) { last := d.lastReload(); return last.at, last.well },
-	}
-	if CanMove(d.cfg) {
-		from.LocksAt = d.cluster.LocksAt
 	}
 	if d.upstream != nil {
 		from.Upstream = func() error { _, err := d.upstream.Status(); return err }

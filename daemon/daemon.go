@@ -27,6 +27,7 @@ import (
 	"redlock-proxy/proxy"
 	"redlock-proxy/proxy/upstream"
 	"redlock-proxy/quorum"
+	"redlock-proxy/quorum/place"
 )
 
 // keepAlive is Redis' own tcp-keepalive.
@@ -184,11 +185,10 @@ func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
 	defer stopServers()
 	defer d.unmoved.close()
 
-	had := waitForMasters(ctx, d.cfg, d.cluster, d.log)
+	waitForMasters(ctx, d.cfg, d.cluster, d.log)
 	clients, stopClients := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopClients()
 	running.Go(func() { d.lameDuck(ctx, clients, stopClients) })
-	running.Go(func() { d.cluster.WatchQuorum(clients, d.log, had) })
 	served := make(chan error, 1)
 	go func() { served <- d.server.Serve(clients, d.listener) }()
 	if d.upstream != nil {
@@ -206,7 +206,8 @@ func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
 	d.warnUntimely()
 	d.warnOpen()
 	d.warnProtected()
-	d.log.Info("ready", "listen", d.listener.Addr().String(), "masters", len(d.cfg.Masters), "version", d.opts.Version)
+	d.log.Info("clients are served", "listen", d.listener.Addr().String(), "version", d.opts.Version)
+	running.Go(func() { d.watchAvailability(clients) })
 	ready(d.listener.Addr())
 	err := <-served
 	d.log.Info("stopped")
@@ -274,6 +275,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 			Cluster:         cfg.ClusterMode == "emulated",
 			Version:         d.opts.Version,
 			Masters:         d.cluster.Status,
+			Look:            d.look,
 			RemovalsPending: d.cluster.RemovalsPending,
 			Clients:         func() int { return d.server.Clients() },
 			AcceptErrors:    func() int64 { return d.server.AcceptErrors() },
@@ -289,6 +291,10 @@ func (d *daemon) newServer(id, clientPassword string) {
 	newTable := commands.NewTable
 	if up != nil {
 		up.RefuseMasters(d.cluster.MasterIs)
+		up.TryWrites(TrialKey(cfg.LockKeys), func() bool {
+			at, _ := d.cluster.Placed()
+			return HasPlaces(cfg) && at.Place == place.Upstream
+		})
 		opts.Server.Upstream, opts.Functions, opts.Server.Onward = up.Status, up, up.Path
 		newTable = commands.NewRelayTable
 	}
@@ -297,11 +303,11 @@ func (d *daemon) newServer(id, clientPassword string) {
 		d.strays = strays.New(strays.Options{
 			Upstream: up, LockKeys: cfg.LockKeys, Places: d.cluster, Own: func() []string { return d.server.UpstreamConnections() }, Logger: d.log,
 		})
-		opts.Server.LocksAt, opts.Server.Strays = d.cluster.LocksAt, d.strays
+		opts.Server.Strays = d.strays
 		opts.Moving = &moving.Options{Masters: d.cluster, Connect: func(ctx context.Context) (moving.Connection, error) { return up.Single(ctx) }}
 	}
 	d.table = newTable(opts)
-	if cfg.Guard && len(cfg.LockKeys) > 0 {
+	if HasPlaces(cfg) {
 		served.Places = d.cluster
 	}
 	if opts.Moving != nil {
@@ -328,21 +334,16 @@ func LoadUsers(cfg conf.Config, log *slog.Logger) (*users.Users, error) {
 
 // waitForMasters gives the masters time for their first answer, so that the first
 // client is not told that they are not connected yet. Masters that are down do not
-// keep the proxy from serving; a fresh start takes its time. It reports whether locks are available.
-func waitForMasters(ctx context.Context, cfg conf.Config, cluster *quorum.Cluster, log *slog.Logger) bool {
+// keep the proxy from serving; a fresh start takes its time.
+func waitForMasters(ctx context.Context, cfg conf.Config, cluster *quorum.Cluster, log *slog.Logger) {
 	patience := 2*cfg.MasterTimeout + 100*time.Millisecond
-	ready := isReady(ctx, cluster, patience)
-	if !ready && cluster.StartsFresh() {
+	if !haveQuorum(ctx, cluster, patience) && cluster.StartsFresh() {
 		log.Info("all masters are empty so far: waiting whether another proxy knows of locks")
-		ready = isReady(ctx, cluster, quorum.FreshStartTime+patience)
+		haveQuorum(ctx, cluster, quorum.FreshStartTime+patience)
 	}
-	if !ready {
-		log.Warn("fewer than a majority of the masters vote: locks are refused with NOQUORUM until they do")
-	}
-	return ready
 }
 
-func isReady(ctx context.Context, cluster *quorum.Cluster, patience time.Duration) bool {
+func haveQuorum(ctx context.Context, cluster *quorum.Cluster, patience time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return cluster.Ready(ctx)

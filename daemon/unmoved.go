@@ -12,7 +12,7 @@ import (
 )
 
 // CanMove reports whether the locks of a proxy can be moved from its upstream to the masters and back.
-func CanMove(cfg conf.Config) bool { return cfg.Upstream != "" && len(cfg.LockKeys) > 0 && cfg.Guard }
+func CanMove(cfg conf.Config) bool { return cfg.Upstream != "" && HasPlaces(cfg) }
 
 // LockKeysAtUpstream returns how many lock keys the upstream holds, and one of them. more is set where it has more keys than are looked at.
 func LockKeysAtUpstream(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (n int, first string, more bool, err error) {

@@ -13,7 +13,6 @@ import (
 	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/guard/succession"
 	"redlock-proxy/quorum/inspect"
-	"redlock-proxy/quorum/place"
 )
 
 const (
@@ -117,7 +116,7 @@ func (c *Cluster) mayCome(ctx context.Context, g *generation, urls []string) err
 	for _, f := range inspect.Masters(ctx, urls, c.opts.MasterTimeout, c.opts.TLS, inspect.Feeds{}) {
 		switch {
 		case f.Err != nil:
-			return fmt.Errorf("master %s cannot be reached: %w", f.Name, f.Err)
+			return fmt.Errorf("master %s cannot be used: %w", f.Name, f.Err)
 		case len(f.Unsafe) > 0:
 			return fmt.Errorf("master %s: %s", f.Name, strings.Join(f.Unsafe, ", "))
 		case f.Votes && !slices.Contains(known, f.Name):
@@ -208,16 +207,37 @@ func (c *Cluster) swap(old, next *generation, u *change) {
 	c.current.Store(next)
 	c.start(next)
 	c.tasks.Go(func() { old.listener().Close() }) // what is published on the new ones, the old ones do not bring
-	if era, _ := next.guards.OwnEra(); era.Place != place.Undecided && slices.Equal(old.names(), next.names()) {
-		c.log.Info("where the locks are is decided", "place", era.Place, "era", era.Number)
-	} else {
-		c.log.Info("the masters are changed", "from", strings.Join(old.names(), " "), "to", strings.Join(next.names(), " "))
+	old.hushed.Store(true)
+	s := stepOf(old, next)
+	if s.begin != "" {
+		c.log.Info(s.begin, s.about...)
 	}
-	c.tasks.Go(func() { c.untilOpen(old, next, u) })
+	c.tasks.Go(func() { c.untilOpen(old, next, u, s) })
+}
+
+// step is a planned one in words: what is logged at its beginning and at its end, unless that is empty, and what of it.
+type step struct {
+	begin, end string
+	about      []any
+}
+
+// stepOf returns the step from one generation to the next. A move is two of them.
+func stepOf(old, next *generation) step {
+	was, _ := old.guards.OwnEra()
+	switch era, _ := next.guards.OwnEra(); {
+	case !slices.Equal(old.names(), next.names()):
+		return step{"the masters are being changed", "the masters are changed", []any{"from", strings.Join(old.names(), " "), "to", strings.Join(next.names(), " ")}}
+	case era.Place == was.Place: // it is only decided once more
+		return step{}
+	case era.Place.Moves():
+		return step{begin: "the locks are being moved", about: []any{"to", era.Place.Target(), "era", era.Number}}
+	default:
+		return step{end: "the move of the locks is over", about: []any{"place", era.Place, "era", era.Number}}
+	}
 }
 
 // untilOpen waits until a majority of new masters votes, and those are heard that were up before; a while later it lets go of the old ones.
-func (c *Cluster) untilOpen(old, next *generation, u *change) {
+func (c *Cluster) untilOpen(old, next *generation, u *change, s step) {
 	defer c.halt(old)
 	began := time.Now()
 	for !next.HasQuorum() || next.isUnheard(old) && time.Since(began) < guard.Heartbeat {
@@ -228,8 +248,28 @@ func (c *Cluster) untilOpen(old, next *generation, u *change) {
 	if c.underway.Load() == u {
 		c.end(u)
 	}
-	c.log.Info("the new masters vote", "voting", voting(next.masters), "masters", len(next.masters), "took", time.Since(began).Round(time.Millisecond))
+	took := time.Since(began).Round(time.Millisecond)
+	for voting(next.masters) < len(next.masters) && time.Since(began) < changePatience && !c.isStopped(followPause) {
+		if c.now() != next {
+			return
+		}
+	}
+	next.unhush(old)
+	if s.end != "" {
+		c.log.Info(s.end, append(s.about, "voting", voting(next.masters), "masters", len(next.masters), "took", took)...)
+	}
 	c.isStopped(keepBefore)
+}
+
+// unhush logs from now on what masters do; which were lost during the step, too.
+func (g *generation) unhush(before *generation) {
+	g.hushed.Store(false)
+	names := before.names()
+	for _, m := range g.Status() {
+		if was := slices.Index(names, m.Name); m.Err != nil && (was < 0 || !before.masters[was].IsDown()) {
+			g.log.Warn("master down", "master", m.Name, "cause", m.Cause())
+		}
+	}
 }
 
 // isUnheard reports whether nothing is known yet of one of the masters that was up in the generation before. What a bare majority wrote there, a

@@ -58,7 +58,7 @@ type Cluster struct {
 	turned chan struct{}
 	// id is the proxy's on the masters.
 	id string
-	// quorum is closed when locks are available again; nil: nobody waits for it.
+	// quorum is closed when a majority of the masters votes again; nil: nobody waits for it.
 	quorum chan struct{}
 	tasks  sync.WaitGroup
 }
@@ -162,7 +162,7 @@ func (c *Cluster) MasterIs(runID, addr string) string {
 // knows of locks objects.
 func (c *Cluster) StartsFresh() bool { return c.now().StartsFresh() }
 
-// HasQuorum reports whether locks are available: a majority of the masters votes.
+// HasQuorum reports whether a majority of the masters votes.
 func (c *Cluster) HasQuorum() bool { return c.now().HasQuorum() }
 
 // Status returns the state of each master, in the order of Options.Masters.
@@ -174,24 +174,6 @@ func (c *Cluster) Status() []MasterStatus { return c.now().Status() }
 func (c *Cluster) Observe(f func(masters []string) func(master int, took time.Duration)) {
 	c.roundTrips = f
 	c.now().observe(f)
-}
-
-// WatchQuorum logs when locks are no longer available, and why, and when they are again, until ctx
-// ends. had is whether they were at the start; where not, that was logged already.
-func (c *Cluster) WatchQuorum(ctx context.Context, log *slog.Logger, had bool) {
-	seen := quorumWatch{reported: !had}
-	if !had {
-		seen.lost = time.Now()
-	}
-	for ; ctx.Err() == nil; _ = pacing.Sleep(ctx, watchPause) {
-		g := c.now()
-		switch what, without := seen.see(g.HasQuorum(), time.Now()); what {
-		case quorumLost:
-			log.Warn("quorum lost: locks are refused with NOQUORUM", "cause", c.absence().Error())
-		case quorumBack:
-			log.Info("quorum is back: locks are available", "without", without.Round(time.Millisecond), "voting", voting(g.masters), "masters", len(g.masters))
-		}
-	}
 }
 
 // Take takes keys that nobody holds and returns with the majority.

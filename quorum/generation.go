@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"redlock-proxy/internal/contained"
@@ -24,8 +25,10 @@ type generation struct {
 	// rounds are those at the masters.
 	rounds master.Rounds
 	// urls are those of the masters.
-	urls      []string
+	urls []string
+	// log goes to debug level while hushed is set: during a planned step, and once other masters have followed.
 	log       *slog.Logger
+	hushed    *atomic.Bool
 	rand      func() float64
 	unguarded bool
 	// guards are those of the masters.
@@ -47,20 +50,22 @@ type generation struct {
 // newGeneration takes one transport for each of the masters.
 func newGeneration(c *Cluster, opts Options, transports []master.Transport, joins *succession.Era, follows *guard.Set) *generation {
 	g := &generation{
-		of: c, urls: opts.Masters, log: opts.Logger, rand: opts.Rand, unguarded: opts.Unguarded,
+		of: c, urls: opts.Masters, hushed: new(atomic.Bool), rand: opts.Rand, unguarded: opts.Unguarded,
 		source: c.source, stop: func() {},
 	}
+	g.hushed.Store(joins != nil)
+	g.log = slog.New(hush{opts.Logger.Handler(), g.hushed})
 	var guarded []guard.Master
 	turns := master.NewTurns(len(opts.Masters))
 	for i, u := range opts.Masters {
-		m := master.New(master.NameIn(u), transports[i], turns, opts.Logger, opts.Rand)
+		m := master.New(master.NameIn(u), transports[i], turns, g.log, opts.Rand)
 		g.masters, guarded = append(g.masters, m), append(guarded, m.Guarded())
 	}
 	g.guards = guard.NewSet(guard.Options{
 		MaxTTL: opts.MaxTTL, FreshStart: opts.FreshStart, Vouched: opts.Vouched, Forced: opts.Forced, Off: opts.Unguarded, SinceBoot: opts.sinceBoot, Settings: opts.Settings,
-		Record: opts.Record, Joins: joins, Follows: follows, ID: c.id, Name: opts.Name, Moves: func() int { return int(c.moves.Load()) }, Logger: opts.Logger,
+		Record: opts.Record, Joins: joins, Follows: follows, ID: c.id, Name: opts.Name, Moves: func() int { return int(c.moves.Load()) }, Logger: g.log,
 	}, guarded)
-	watched := wake.Options{Quorum: Majority(len(g.masters)), Patience: max(opts.MasterTimeout, watchPatience), Logger: opts.Logger, Rand: opts.Rand}
+	watched := wake.Options{Quorum: Majority(len(g.masters)), Patience: max(opts.MasterTimeout, watchPatience), Logger: g.log, Rand: opts.Rand}
 	for i, m := range g.masters {
 		m.GuardWith(g.guards.Guard(i))
 		m.Voted = c.voted

@@ -40,13 +40,7 @@ func (e *ElsewhereError) Error() string {
 
 // placedIn is where the locks are in an era of the masters.
 func (c *Cluster) placedIn(era succession.Era) Placed {
-	at := Placed{Place: era.Place, Era: era.Number}
-	if at.Place == place.Undecided {
-		if at.Place = place.Masters; c.opts.FromUpstream {
-			at.Place = place.Upstream
-		}
-	}
-	return at
+	return Placed{Place: era.Place.OrBySetting(c.opts.FromUpstream), Era: era.Number}
 }
 
 // Placed is where the locks are, as far as this proxy has heard; known is false as long as too few masters reported it, and while something else is
@@ -54,15 +48,6 @@ func (c *Cluster) placedIn(era succession.Era) Placed {
 func (c *Cluster) Placed() (at Placed, known bool) {
 	era, known := c.now().guards.Era()
 	return c.placedIn(era), known && c.underway.Load() == nil
-}
-
-// LocksAt is Placed in a word, for whoever looks: upstream, masters, moving-to-masters, moving-to-upstream, or unknown.
-func (c *Cluster) LocksAt() string {
-	at, known := c.Placed()
-	if !known {
-		return "unknown"
-	}
-	return at.Place.Shown()
 }
 
 // Turned is closed when Placed may return something else.

@@ -75,7 +75,7 @@ func (s *stalls) Handle(_ context.Context, r slog.Record) error {
 // A proxy stands still right after it has decided that the locks move, and another one ends the move meanwhile. The first does not wait for an era that is
 // over, and follows.
 func TestMoveOnEndsOnceItsEraIsOver(t *testing.T) {
-	log := newStalls("where the locks are is decided")
+	log := newStalls("the locks are being moved")
 	both := movable(t, slog.New(log))
 	stalled, other := both[0], both[1]
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

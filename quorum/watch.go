@@ -3,6 +3,7 @@ package quorum
 import (
 	"time"
 
+	"redlock-proxy/quorum/availability"
 	"redlock-proxy/quorum/wake"
 )
 
@@ -24,41 +25,14 @@ func (c *Cluster) Mark(key Key, tell func(News)) *Mark {
 	return c.now().waker.Mark(key.DB, key.cell(), tell)
 }
 
-// watchPause is the wait between two looks at which masters vote. A majority counts as lost after
-// two: a master of which the vote is only looked at again is back before that.
-const watchPause = 100 * time.Millisecond
-
-// quorumWatch reports when the majority was lost and when it is back, once each.
-type quorumWatch struct {
-	// lost is since when there is none; zero: there is one. reported is set once that was reported.
-	lost     time.Time
-	reported bool
-}
-
-// transition is what a quorumWatch found.
-type transition int
-
-const (
-	noChange transition = iota
-	quorumLost
-	quorumBack
-)
-
-// see takes whether locks are available now. without is how long they were not.
-func (a *quorumWatch) see(has bool, now time.Time) (what transition, without time.Duration) {
-	switch {
-	case has:
-		what, without = noChange, now.Sub(a.lost)
-		if a.reported {
-			what = quorumBack
-		}
-		*a = quorumWatch{}
-	case a.lost.IsZero():
-		a.lost = now
-	case !a.reported:
-		a.reported, what = true, quorumLost
+// Look sees what the masters have to do with whether locks are available.
+func (c *Cluster) Look() availability.Look {
+	g, u := c.now(), c.underway.Load()
+	at, known := c.Placed()
+	return availability.Look{
+		Masters: len(g.masters), Voting: voting(g.masters), Place: at.Place, Known: known,
+		Changing: u != nil && time.Since(u.began) < changePatience || c.Departing(),
 	}
-	return what, without
 }
 
 // HasQuorum is Cluster.HasQuorum.
@@ -66,7 +40,7 @@ func (g *generation) HasQuorum() bool {
 	return voting(g.masters) >= Majority(len(g.masters))
 }
 
-// awaitQuorum is closed when locks are available again; nil: they are now.
+// awaitQuorum is closed when a majority of the masters votes again; nil: it does now.
 func (c *Cluster) awaitQuorum() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,6 +62,9 @@ func (c *Cluster) voted() {
 		c.quorum = nil
 	}
 }
+
+// Absence says which masters do not vote now, and why.
+func (c *Cluster) Absence() *NoQuorumError { return c.now().absence() }
 
 // absence is the error of what cannot be known because of the masters that do not vote now.
 func (c *Cluster) absence() error { return c.named(c.now().absence()) }

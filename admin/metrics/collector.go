@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"redlock-proxy/quorum"
+	"redlock-proxy/quorum/availability"
 )
 
 // Clients are what is shown of the clients and their traffic. All of it but Connected, Parked and Max is
@@ -37,16 +38,15 @@ type Commands struct {
 	RemovalsPending                   int
 }
 
-// Sources return what is counted elsewhere. All must be set but Upstream, LocksAt and Certificate.
+// Sources return what is counted elsewhere. All must be set but Upstream and Certificate.
 type Sources struct {
-	Clients   func() Clients
-	Commands  func() Commands
-	Masters   func() []quorum.MasterStatus
-	HasQuorum func() bool
+	Clients  func() Clients
+	Commands func() Commands
+	Masters  func() []quorum.MasterStatus
+	// Look sees whether locks are available.
+	Look func() availability.Look
 	// Upstream is why the upstream is down, or nil; it is nil itself where there is none.
 	Upstream func() error
-	// LocksAt is where the locks are, in a word; nil where they cannot be moved.
-	LocksAt func() string
 	// Certificate is when the one that clients are shown expires; zero, or nil itself, where there is none.
 	Certificate func() time.Time
 	// LogDropped is how many lines of the log could not be written.
@@ -192,8 +192,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 			out <- metric(c.shared, prometheus.GaugeValue, float64(g.Connections), labels...)
 		}
 	}
-	if c.LocksAt != nil {
-		out <- metric(c.locksAt, prometheus.GaugeValue, 1, c.LocksAt())
+	look := c.Look()
+	if at := look.LocksAt(); at != "" {
+		out <- metric(c.locksAt, prometheus.GaugeValue, 1, at)
 	}
 	if c.Certificate != nil {
 		if until := c.Certificate(); !until.IsZero() {
@@ -204,7 +205,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	at, well := c.Reload()
 	out <- metric(c.reload, prometheus.GaugeValue, number(well))
 	out <- metric(c.reloaded, prometheus.GaugeValue, float64(at.Unix()))
-	c.masters.collect(out, c.Masters(), c.HasQuorum(), time.Now())
+	c.masters.collect(out, c.Masters(), look, time.Now())
 }
 
 // metric makes one. What cannot be one is an error of its own in the answer, and no panic, which

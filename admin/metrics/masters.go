@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"redlock-proxy/quorum"
+	"redlock-proxy/quorum/availability"
 )
 
 // masterDescs are the metrics of the masters.
@@ -50,7 +51,7 @@ func (d *masterDescs) describe(out chan<- *prometheus.Desc) {
 }
 
 // collect reports the masters.
-func (d *masterDescs) collect(out chan<- prometheus.Metric, all []quorum.MasterStatus, hasQuorum bool, now time.Time) {
+func (d *masterDescs) collect(out chan<- prometheus.Metric, all []quorum.MasterStatus, look availability.Look, now time.Time) {
 	put := func(desc *prometheus.Desc, value float64, labels ...string) {
 		out <- metric(desc, prometheus.GaugeValue, value, labels...)
 	}
@@ -58,12 +59,8 @@ func (d *masterDescs) collect(out chan<- prometheus.Metric, all []quorum.MasterS
 	for _, m := range all {
 		names = append(names, m.Name)
 	}
-	voting := 0
 	for i, name := range labels(names) {
 		m := &all[i]
-		if m.Standing == quorum.Voting {
-			voting++
-		}
 		put(d.up, number(m.Err == nil), name)
 		put(d.votes, number(m.Standing == quorum.Voting), name)
 		put(d.since, float64(m.Since.UnixMilli())/1000, name)
@@ -74,9 +71,9 @@ func (d *masterDescs) collect(out chan<- prometheus.Metric, all []quorum.MasterS
 		out <- metric(d.catchUps, prometheus.CounterValue, float64(m.CatchUps), name)
 	}
 	put(d.masters, float64(len(all)))
-	put(d.voting, float64(voting))
+	put(d.voting, float64(look.Voting))
 	put(d.majority, float64(quorum.Majority(len(all))))
-	put(d.quorum, number(hasQuorum))
+	put(d.quorum, number(look.Decide().State == availability.Available))
 }
 
 // collectGuard reports what is known of a master now and then only.

@@ -16,6 +16,8 @@ import (
 	"go.uber.org/goleak"
 
 	"redlock-proxy/quorum"
+	"redlock-proxy/quorum/availability"
+	"redlock-proxy/quorum/place"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -35,7 +37,7 @@ func page(t *testing.T, m *Metrics, from Sources) string {
 func sources(masters ...quorum.MasterStatus) Sources {
 	return Sources{
 		Clients: func() Clients { return Clients{} }, Commands: func() Commands { return Commands{} },
-		Masters: func() []quorum.MasterStatus { return masters }, HasQuorum: func() bool { return false },
+		Masters: func() []quorum.MasterStatus { return masters }, Look: func() availability.Look { return availability.Look{Masters: len(masters), Voting: 1} },
 		LogDropped: func() int64 { return 3 },
 		Reload:     func() (time.Time, bool) { return time.Unix(1700000000, 0), true },
 	}
@@ -161,7 +163,9 @@ func TestDocumented(t *testing.T) {
 	from := sources(quorum.MasterStatus{Name: "m", RoundTrip: 1, ClockKnown: true, Quarantine: &quorum.QuarantineError{Ready: time.Now()}})
 	from.Upstream = func() error { return nil }
 	from.Certificate = time.Now
-	from.LocksAt = func() string { return "masters" }
+	from.Look = func() availability.Look {
+		return availability.Look{Masters: 1, Place: place.Masters, Known: true, Movable: true}
+	}
 	m := New("")
 	m.RoundTrips([]string{"m"})
 	there := map[string]string{}

@@ -12,6 +12,7 @@ import (
 
 	"redlock-proxy/admin/metrics"
 	"redlock-proxy/quorum"
+	"redlock-proxy/quorum/availability"
 )
 
 //go:embed assets
@@ -31,8 +32,8 @@ type Options struct {
 	Clients func() metrics.Clients
 	Totals  func() metrics.Totals
 	Masters func() []quorum.MasterStatus
-	// Quorum counts masters, and says why locks are not available, or nothing.
-	Quorum func() (voting, masters int, cause string)
+	// Look sees whether locks are available.
+	Look func() availability.Look
 	// Upstream returns its address and, if it is down, why.
 	Upstream func() (name string, err error)
 	// Locks lists at most count locks of a database by a glob. Where it is nil, no keys and no clients are shown.
@@ -149,13 +150,14 @@ func answer(w http.ResponseWriter, v any) {
 // view is what is known now.
 func (p *Page) view(samples, events int) view {
 	now := p.opts.Now()
-	about := p.opts.Proxy()
+	about, look := p.opts.Proxy(), p.opts.Look()
+	verdict := look.Decide()
 	v := view{
 		Version: version, Now: now.UnixMilli(), Locks: p.locks != nil,
 		Proxy: proxyView{
 			Version: about.Version, Started: p.started.UnixMilli(), Listen: about.Listen, State: about.State,
 			Clients: about.Clients, ClientsLimit: about.ClientsLimit, Waiters: about.Waiters, Uncovered: about.Uncovered,
-			LocksAt: about.LocksAt, Strays: about.Strays,
+			LocksAt: look.LocksAt(), Strays: about.Strays,
 		},
 	}
 	if p.opts.Upstream != nil {
@@ -165,8 +167,10 @@ func (p *Page) view(samples, events int) view {
 			v.Upstream.Cause = shown(err.Error())
 		}
 	}
-	v.Quorum.Voting, v.Quorum.Masters, v.Quorum.Cause = p.opts.Quorum()
-	v.Quorum.OK, v.Quorum.Majority = v.Quorum.Cause == "", quorum.Majority(v.Quorum.Masters)
+	v.Quorum = quorumView{
+		OK: verdict.State == availability.Available, Paused: verdict.State == availability.Paused, Cause: shown(verdict.Cause),
+		Voting: look.Voting, Masters: look.Masters, Majority: quorum.Majority(look.Masters),
+	}
 	for i, m := range p.opts.Masters() {
 		v.Masters = append(v.Masters, viewMaster(m, p.history.roundTrip(i), now))
 	}

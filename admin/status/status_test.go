@@ -25,6 +25,8 @@ import (
 
 	"redlock-proxy/admin/metrics"
 	"redlock-proxy/quorum"
+	"redlock-proxy/quorum/availability"
+	"redlock-proxy/quorum/place"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -115,11 +117,11 @@ func TestEvents(t *testing.T) {
 	log.With("key", "k", "db", 3, slog.Group("client", "addr", "10.0.0.1:7", "name", "<b>")).Warn("FORCEUNLOCK", "removed", true)
 	log.Info("something else", "cause", "x")
 	log.Debug("master votes")
-	log.Info("quorum is back: locks are available", "without", 3*time.Second)
+	log.Info("locks are available again", "without", 3*time.Second)
 	all, count := e.after(0, time.Now())
 	got := fmt.Sprint(viewEvents(all, count, true).List)
 	got = regexp.MustCompile(`\b\d{13} `).ReplaceAllString(got, "")
-	want := `[{master up good m:1 was down 3s} {master down bad m:1 refused\x0a\x1b} {FORCEUNLOCK note k removed true, client addr 10.0.0.1:7, client name <b>} {quorum back good  after 3s}]`
+	want := `[{master up good m:1 was down 3s} {master down bad m:1 refused\x0a\x1b} {FORCEUNLOCK note k removed true, client addr 10.0.0.1:7, client name <b>} {locks are back good  after 3s}]`
 	if got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -214,12 +216,14 @@ func newPage(locks bool) *Page {
 	events := NewEvents()
 	opts := Options{
 		Proxy: func() Proxy {
-			return Proxy{Version: "1.2.3", Listen: "127.0.0.1:6380", State: "serving", Clients: 7, ClientsLimit: 10, Waiters: 1, Uncovered: 2, LocksAt: "masters", Strays: 3}
+			return Proxy{Version: "1.2.3", Listen: "127.0.0.1:6380", State: "serving", Clients: 7, ClientsLimit: 10, Waiters: 1, Uncovered: 2, Strays: 3}
 		},
 		Clients: func() metrics.Clients { return metrics.Clients{} },
 		Totals:  func() metrics.Totals { return metrics.Totals{} },
 		Masters: func() []quorum.MasterStatus { return masters(now) },
-		Quorum:  func() (int, int, string) { return 1, 4, "1 of 4 masters vote, 3 needed" },
+		Look: func() availability.Look {
+			return availability.Look{Masters: 4, Voting: 1, Place: place.Masters, Known: true, Movable: true}
+		},
 		Upstream: func() (string, error) {
 			return "u:6379", errors.New("refused")
 		},

@@ -29,10 +29,8 @@ type view struct {
 type Proxy struct {
 	Version, Listen, State                    string
 	Clients, ClientsLimit, Waiters, Uncovered int64
-	// LocksAt is where the locks are, in a word; empty where they cannot be moved. Strays are those at the upstream while the locks are at
-	// the masters.
-	LocksAt string
-	Strays  int64
+	// Strays are locks at the upstream while the locks are at the masters.
+	Strays int64
 }
 
 type proxyView struct {
@@ -55,8 +53,9 @@ type serverView struct {
 }
 
 type quorumView struct {
-	// OK is whether locks are available; else Cause says why not.
+	// OK is whether locks are available; else Cause says why not. Paused: commands wait for the end of a planned step.
 	OK       bool   `json:"ok"`
+	Paused   bool   `json:"paused"`
 	Cause    string `json:"cause"`
 	Voting   int    `json:"voting"`
 	Masters  int    `json:"masters"`

@@ -110,7 +110,7 @@ func (m *Mover) client(name string) (key string, ours bool) {
 // Errors say where the locks are; ErrRunning is among them.
 func (m *Mover) Move(ctx context.Context, order Order, report func(step string)) (Result, error) {
 	say := func(step string) {
-		m.opts.Logger.Info("moving the locks: " + step)
+		m.opts.Logger.Debug("moving the locks: " + step) // the masters' era is logged by each proxy
 		if report != nil {
 			report(step)
 		}

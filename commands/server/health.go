@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"redlock-proxy/commands/catalog/syntax"
-	"redlock-proxy/quorum"
 )
 
 // healthSubcommand is PROXY HEALTH: what a health check may ask without a login.
@@ -18,13 +17,10 @@ func IsOpen(words [][]byte) bool {
 
 // proxyHealth is in the form of INFO.
 func (s *Server) proxyHealth() string {
-	voting, masters, cause := Readiness(s.opts.Masters())
+	look := s.opts.Look()
+	cause := look.Decide().Cause
 	if s.opts.Draining() {
 		cause = "the proxy is about to stop"
-	}
-	ready := "yes"
-	if cause != "" {
-		ready = "no"
 	}
 	upstream := "none"
 	if s.opts.Upstream != nil {
@@ -34,26 +30,17 @@ func (s *Server) proxyHealth() string {
 		}
 	}
 	return joinLines([]string{
-		"ready:" + ready,
+		"ready:" + yesNo(cause == ""),
 		"cause:" + cause,
-		fmt.Sprintf("masters_voting:%d", voting),
-		fmt.Sprintf("masters:%d", masters),
+		fmt.Sprintf("masters_voting:%d", look.Voting),
+		fmt.Sprintf("masters:%d", look.Masters),
 		"upstream:" + upstream,
 	})
 }
 
-// Readiness counts the masters, and those that vote, and says why locks are not available, or
-// nothing: they can where a majority votes. The upstream does not count: without it locks are
-// had all the same.
-func Readiness(all []quorum.MasterStatus) (voting, masters int, cause string) {
-	for _, m := range all {
-		if m.Standing == quorum.Voting {
-			voting++
-		}
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
 	}
-	masters = len(all)
-	if needed := quorum.Majority(masters); voting < needed {
-		cause = fmt.Sprintf("%d of %d masters vote, %d needed", voting, masters, needed)
-	}
-	return voting, masters, cause
+	return "no"
 }

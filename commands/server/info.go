@@ -11,6 +11,7 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/quorum"
+	"redlock-proxy/quorum/availability"
 )
 
 // section is one of INFO: its name and its lines.
@@ -123,18 +124,20 @@ func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Seco
 
 // infoRedlock shows what the masters are up to.
 func (s *Server) infoRedlock() []string {
-	up, voting := 0, 0
+	up, look := 0, s.opts.Look()
+	cause := look.Decide().Cause
 	var lines []string
 	masters := s.opts.Masters()
 	for i, m := range masters {
 		up += count(m.Err == nil)
-		voting += count(m.Err == nil && m.Quarantine == nil)
 		lines = append(lines, fmt.Sprintf("redlock_master%d:address=%s,state=%s,for_seconds=%d", i, m.Name, masterState(m), int(time.Since(m.Since).Seconds()))+watchState(m))
 	}
 	head := []string{
+		"redlock_available:" + yesNo(cause == ""),
+		"redlock_unavailable_cause:" + cause,
 		fmt.Sprintf("redlock_masters:%d", len(masters)),
 		fmt.Sprintf("redlock_masters_up:%d", up),
-		fmt.Sprintf("redlock_masters_voting:%d", voting),
+		fmt.Sprintf("redlock_masters_voting:%d", look.Voting),
 		fmt.Sprintf("redlock_majority:%d", quorum.Majority(len(masters))),
 		fmt.Sprintf("redlock_removals_pending:%d", s.opts.RemovalsPending()),
 	}
@@ -144,13 +147,13 @@ func (s *Server) infoRedlock() []string {
 			fmt.Sprintf("redlock_locks_without_ttl_total:%d", endless),
 			fmt.Sprintf("redlock_script_asides_lost_total:%d", lost))
 	}
-	return append(append(head, s.infoPlace()...), lines...)
+	return append(append(head, s.infoPlace(look)...), lines...)
 }
 
 // infoPlace shows where the locks are, and of those that are elsewhere. The glob stands last, since it may be any text without a line end.
-func (s *Server) infoPlace() (lines []string) {
-	if s.opts.LocksAt != nil {
-		lines = append(lines, "redlock_locks_at:"+s.opts.LocksAt())
+func (s *Server) infoPlace(look availability.Look) (lines []string) {
+	if at := look.LocksAt(); at != "" {
+		lines = append(lines, "redlock_locks_at:"+at)
 	}
 	if s.opts.Strays == nil {
 		return lines

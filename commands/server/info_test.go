@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"redlock-proxy/quorum"
+	"redlock-proxy/quorum/availability"
 )
 
 // TestInfoRedlock: how long a quarantine lasts is told only where that is known.
@@ -15,7 +16,7 @@ func TestInfoRedlock(t *testing.T) {
 	restarted := &quorum.QuarantineError{Why: "restarted", Ready: now.Add(29*time.Second + time.Second/2)}
 	outnumbered := &quorum.QuarantineError{Why: "proxies"}
 	forged := &quorum.QuarantineError{Why: "x,y\r\nredlock_masters_voting:9"}
-	s := New(Options{Masters: func() []quorum.MasterStatus {
+	s := New(Options{Look: func() availability.Look { return availability.Look{Masters: 5, Voting: 1} }, Masters: func() []quorum.MasterStatus {
 		return []quorum.MasterStatus{
 			{Name: "m0", Since: now, RoundTrip: 40 * time.Microsecond},
 			{Name: "m1", Since: now, Standing: quorum.Quarantined, Quarantine: restarted},
@@ -25,6 +26,7 @@ func TestInfoRedlock(t *testing.T) {
 		}
 	}})
 	want := []string{
+		"redlock_available:no", "redlock_unavailable_cause:1 of 5 masters vote, 3 needed",
 		"redlock_masters:5", "redlock_masters_up:4", "redlock_masters_voting:1", "redlock_majority:3", "redlock_removals_pending:0",
 		"redlock_master0:address=m0,state=voting,round_trip_us=40,for_seconds=0",
 		"redlock_master1:address=m1,state=quarantine,reason=restarted,ready_in_seconds=30,for_seconds=0",

@@ -18,6 +18,7 @@ import (
 	"redlock-proxy/commands/moving/strays"
 	"redlock-proxy/commands/uncovered"
 	"redlock-proxy/quorum"
+	"redlock-proxy/quorum/availability"
 )
 
 // TestReference holds docs/info.md to the code, in whatever mode a field is shown: each field has a row, and each row a field.
@@ -45,8 +46,9 @@ func TestReferenceOfReply(t *testing.T) {
 		Clients: func() int { return 1 }, Waiting: func() int { return 0 }, MaxClients: func() int { return 9 }, AcceptErrors: func() int64 { return 0 },
 		Upstream: func() (string, error) { return "u", os.ErrDeadlineExceeded },
 		Shared:   func() []Shared { return []Shared{{DB: 0, Proto: 3, Clients: 2, Connections: 1}} },
-		Programs: func() (int64, int64) { return 0, 0 }, LocksAt: func() string { return "masters" },
-		Strays: strays.New(strays.Options{LockKeys: []string{"lock:*"}}), Uncovered: notices,
+		Programs: func() (int64, int64) { return 0, 0 },
+		Look:     func() availability.Look { return availability.Look{Movable: true} },
+		Strays:   strays.New(strays.Options{LockKeys: []string{"lock:*"}}), Uncovered: notices,
 	})
 	lines := 0
 	for line := range strings.SplitSeq(s.proxyInfo(), "\r\n") {

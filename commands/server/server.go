@@ -9,6 +9,7 @@ import (
 	"redlock-proxy/commands/moving/strays"
 	"redlock-proxy/commands/uncovered"
 	"redlock-proxy/quorum"
+	"redlock-proxy/quorum/availability"
 )
 
 // databases is how many databases a client may select, as in Redis by default.
@@ -26,6 +27,8 @@ type Options struct {
 	MaxClients func() int
 	// Masters returns the state of the masters. The default is none.
 	Masters func() []quorum.MasterStatus
+	// Look sees whether locks are available. The default is that they are not.
+	Look func() availability.Look
 	// RemovalsPending is how many locks are still to be removed that a command with an error may have left. The default is none.
 	RemovalsPending func() int
 	// Upstream returns its address and, if it is down, why. It is nil where there is none.
@@ -48,8 +51,6 @@ type Options struct {
 	Reload func(by string) (changed, pending []string, err error)
 	// Mover moves the locks between the upstream and the masters. It is nil where that cannot be.
 	Mover *moving.Mover
-	// LocksAt is where the locks are, in a word. It is nil where they cannot be moved.
-	LocksAt func() string
 	// Strays are the lock keys at the upstream while the locks are at the masters; nil where nobody looks for them.
 	Strays *strays.Strays
 	// LockKeys is set where there are lock keys, be they at the upstream for now: then clients are not to learn of other servers.
@@ -85,6 +86,9 @@ func New(opts Options) *Server { return &Server{opts: opts.orDefault(), started:
 func (o Options) orDefault() Options {
 	if o.Masters == nil {
 		o.Masters = func() []quorum.MasterStatus { return nil }
+	}
+	if o.Look == nil {
+		o.Look = func() availability.Look { return availability.Look{} }
 	}
 	if o.RemovalsPending == nil {
 		o.RemovalsPending = func() int { return 0 }

@@ -19,9 +19,9 @@ const proxyStartTimeout = time.Minute
 // ErrNoListen is returned when a ready line names no address.
 var ErrNoListen = errors.New("the ready line has no listen=ADDR")
 
-// Both handlers of slog, text (msg=ready listen=ADDR) and JSON ("msg":"ready" … "listen":"ADDR").
+// Both handlers of slog, text (msg="clients are served" listen=ADDR) and JSON; proxies up to 0.3 say ready.
 var (
-	readyPattern  = regexp.MustCompile(`\bmsg"?[=:](ready|"ready")(\s|,|}|$)`)
+	readyPattern  = regexp.MustCompile(`\bmsg"?[=:]("clients are served"|ready|"ready")(\s|,|}|$)`)
 	listenPattern = regexp.MustCompile(`\blisten"?[=:]"?([^"\s,}]+)`)
 )
 

@@ -158,7 +158,7 @@ func TestRefusedChanges(t *testing.T) {
 	}{
 		{[]int{0, 1, 2, 3, 4}, "one master can be added, removed or replaced at a time"},
 		{[]int{0, 3, 4}, "one master can be added, removed or replaced at a time"},
-		{[]int{0, 1, 5}, "cannot be reached"},
+		{[]int{0, 1, 5}, "cannot be used"},
 		{[]int{0, 1, 2, busy}, "votes already, among others"},
 	} {
 		r.name(0, test.masters...)

@@ -203,7 +203,7 @@ func changeUnderLoad(t *testing.T, r *rig, key func(number int) string) {
 	}
 	l.want(t)
 	for line := range strings.SplitSeq(r.proxies[0].Log(), "\n") {
-		if _, told, found := strings.Cut(line, `msg="the new masters vote" `); found {
+		if _, told, found := strings.Cut(line, `msg="the masters are changed" `); found {
 			t.Log("the first proxy: a majority votes: ", told)
 		}
 	}

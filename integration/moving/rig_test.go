@@ -39,7 +39,7 @@ func startRig(t *testing.T, args ...string) *rig {
 func startRigAt(t *testing.T, upstream *redistest.Server, args ...string) *rig {
 	t.Helper()
 	r := &rig{t: t, upstream: upstream, masters: kit.StartMasters(t)}
-	r.args = slices.Concat(kit.LockKeyArgs(upstream), kit.PatientMasters(), []string{"--move-from-upstream"}, args)
+	r.args = slices.Concat(kit.LockKeyArgs(upstream), kit.PatientMasters(), []string{"--move-from-upstream", "--log-level", "debug"}, args)
 	for range 2 {
 		r.add(r.args...)
 	}

@@ -61,22 +61,22 @@ func TestReadyz(t *testing.T) {
 	proxy := kit.StartProxy(t, redistest.URLs(masters), append(adminPort, "--upstream", upstream.URL())...)
 	addr := adminOf(t, proxy)
 	const served, up, live = "[+]clients: served", "[+]upstream: up", "ok"
-	saysSoon(t, addr, "/readyz", 200, served, "[+]masters: 5 of 5 vote", up, "ready")
+	saysSoon(t, addr, "/readyz", 200, served, "[+]locks: available, 5 of 5 masters vote", up, "ready")
 	kit.Must(t, masters[0].Kill())
 	kit.Must(t, masters[1].Kill())
-	saysSoon(t, addr, "/readyz", 200, served, "[!]masters: 3 of 5 vote", up, "ready, but degraded")
+	saysSoon(t, addr, "/readyz", 200, served, "[!]locks: available, 3 of 5 masters vote", up, "ready, but degraded")
 	kit.Must(t, upstream.Kill())
 	down := "[!]upstream: " + upstream.Addr() + ": connection refused"
-	saysSoon(t, addr, "/readyz", 200, served, "[!]masters: 3 of 5 vote", down, "ready, but degraded")
+	saysSoon(t, addr, "/readyz", 200, served, "[!]locks: available, 3 of 5 masters vote", down, "ready, but degraded")
 	kit.Must(t, masters[2].Kill())
-	saysSoon(t, addr, "/readyz", 503, served, "[-]masters: 2 of 5 masters vote, 3 needed", down, "not ready")
+	saysSoon(t, addr, "/readyz", 503, served, "[-]locks: 2 of 5 masters vote, 3 needed", down, "not ready")
 	saysSoon(t, addr, "/readyz?exclude=masters", 200, served, down, "ready, but degraded")
 	saysSoon(t, addr, "/livez", 200, live)
 	for _, master := range masters[:3] {
 		kit.Must(t, master.Restart())
 	}
 	kit.Must(t, upstream.Restart())
-	saysSoon(t, addr, "/readyz", 200, served, "[+]masters: 5 of 5 vote", up, "ready")
+	saysSoon(t, addr, "/readyz", 200, served, "[+]locks: available, 5 of 5 masters vote", up, "ready")
 }
 
 // TestReadyzWhileStopping: when new clients are not taken any more, the proxy is not ready; the port is there until the end.

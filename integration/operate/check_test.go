@@ -64,7 +64,7 @@ func TestCheckNew(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
 	got := checkMasters(t, redistest.URLs(masters))
-	got.wantVerdict(t, 3, "no quorum: 0 of 5 masters vote, 3 needed; "+masters[0].Addr()+": unmarked; ")
+	got.wantVerdict(t, 3, "no locks: 0 of 5 masters vote, 3 needed; "+masters[0].Addr()+": unmarked; ")
 	if !strings.HasSuffix(got.stdout, "; if all of them are new: redlock-proxy init --longest-ttl 0s\n") {
 		t.Errorf("the cure is not named:\n%s", got.stdout)
 	}
@@ -73,7 +73,7 @@ func TestCheckNew(t *testing.T) {
 	}
 	checkMasters(t, redistest.URLs(masters), "--fresh-start").wantVerdict(t, 0, "ok: 5 of 5 masters vote")
 	kit.Must(t, kit.Tell(masters[4], "SET", "k", "v"))
-	checkMasters(t, redistest.URLs(masters), "--fresh-start").wantVerdict(t, 3, "no quorum: 0 of 5 masters vote, 3 needed; ")
+	checkMasters(t, redistest.URLs(masters), "--fresh-start").wantVerdict(t, 3, "no locks: 0 of 5 masters vote, 3 needed; ")
 }
 
 // TestCheckHealthy: masters in use, and an upstream.
@@ -162,7 +162,7 @@ func TestCheckDead(t *testing.T) {
 	kit.Must(t, f.Masters[2].Pause())
 	got = checkMasters(t, redistest.URLs(f.Masters))
 	got.wantRow(t, f.Masters[2].Addr(), "no answer in time")
-	got.wantVerdict(t, 3, "no quorum: 2 of 5 masters vote, 3 needed; ")
+	got.wantVerdict(t, 3, "no locks: 2 of 5 masters vote, 3 needed; ")
 }
 
 // TestCheckNotToBeAsked: each master that cannot be asked is told apart.
@@ -190,7 +190,7 @@ func TestCheckNotToBeAsked(t *testing.T) {
 			}
 			address, err := url.Parse(c.url)
 			kit.Must(t, err)
-			got.wantVerdict(t, 3, "no quorum: 0 of 1 masters vote, 1 needed; "+address.Host+": "+c.want)
+			got.wantVerdict(t, 3, "no locks: 0 of 1 masters vote, 1 needed; "+address.Host+": "+c.want)
 			if strings.Contains(got.stdout, ":wrong") {
 				t.Errorf("a password is shown:\n%s", got.stdout)
 			}

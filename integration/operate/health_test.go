@@ -68,7 +68,7 @@ func TestHealthWithoutQuorum(t *testing.T) {
 	f.WantVoting(t, 3)
 	wantHealth(t, proxy, "")
 	kit.Must(t, f.Masters[2].Kill())
-	line, err := proxy.WaitLog("quorum lost", kit.Patience)
+	line, err := proxy.WaitLog("locks are not available", kit.Patience)
 	if err != nil || !strings.Contains(line, "2 of 5 masters answered, 3 needed: "+f.Masters[0].Addr()+": connection refused") {
 		t.Errorf("the log says %s, %v", line, err)
 	}
@@ -76,11 +76,11 @@ func TestHealthWithoutQuorum(t *testing.T) {
 	for _, master := range f.Masters[:3] {
 		kit.Must(t, master.Restart())
 	}
-	if _, err := proxy.WaitLog("quorum is back", kit.Patience); err != nil {
+	if _, err := proxy.WaitLog("locks are available again", kit.Patience); err != nil {
 		t.Error(err)
 	}
 	wantHealth(t, proxy, "")
-	if log := proxy.Log(); strings.Count(log, "quorum lost") != 1 || strings.Count(log, "quorum is back") != 1 {
+	if log := proxy.Log(); strings.Count(log, "locks are not available") != 1 || strings.Count(log, "locks are available again") != 1 {
 		t.Error("the loss and the return were not logged once each")
 	}
 }

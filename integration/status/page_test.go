@@ -56,7 +56,7 @@ func TestPage(t *testing.T) {
 		t.Logf("a master's death was seen after %v", took.Round(time.Millisecond))
 	}
 	page.Soon(t, seen, "document.querySelector('#banner').classList.contains('bad') && document.title.startsWith('⚠')")
-	page.Soon(t, seen, "document.querySelector('#events').innerText.includes('quorum lost')")
+	page.Soon(t, seen, "document.querySelector('#events').innerText.includes('no locks')")
 	kit.Must(t, s.masters[0].Restart()) // of three that forgot, none votes until the lease is over
 	page.Soon(t, kit.Patience, rowOf(s.masters[0].Addr())+".includes('quarantine') && "+rowOf(s.masters[0].Addr())+".match(/1[01] min/) !== null")
 

@@ -27,6 +27,7 @@ func (u *Upstream) Run(ctx context.Context) error {
 	tick := time.Tick(upstreamProbe)
 	for {
 		u.Probe(ctx)
+		u.try(ctx)
 		select {
 		case <-ctx.Done():
 			return nil

@@ -71,6 +71,7 @@ type Upstream struct {
 	// advice is what to do about the scheme of the URL, as long as no probe was answered; nil: nothing.
 	advice error
 	modes  modes
+	trials trials
 
 	probes atomic.Uint64
 	// lets is LetsIn.
@@ -89,7 +90,7 @@ func New(url string, timeout time.Duration, log *slog.Logger) (*Upstream, error)
 	if err != nil {
 		return nil, err
 	}
-	u := &Upstream{name: opts.Addr, log: log, dials: make(chan struct{}, maxDials), moved: func() {}, parted: make(chan struct{}, 1)}
+	u := &Upstream{name: opts.Addr, log: log, dials: make(chan struct{}, maxDials), moved: func() {}, parted: make(chan struct{}, 1), trials: trials{wanted: func() bool { return false }}}
 	u.options.Store(opts)
 	u.own = newPool(u)
 	return u, nil

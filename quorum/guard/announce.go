@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -68,7 +69,7 @@ func (g *Guard) noteProxies(own peer.Proxy, entries []string) {
 	g.set.eras.heard(g.index, all, time.Now())
 	g.mu.Lock()
 	g.proxies = others
-	for _, text := range g.differing(own) {
+	for _, text := range g.differing(own, time.Now()) {
 		g.set.warn(text)
 	}
 	g.mu.Unlock()
@@ -122,20 +123,18 @@ func (s *Set) own() peer.Proxy {
 	return peer.Proxy{ID: s.id, Masters: len(s.guards), Guards: !s.off, Servers: s.servers(), Settings: s.rules.digest(), Moves: s.moves(), Longest: s.longest.Seen(), Name: s.name()}
 }
 
-// disagreeFor is for how many announcements in a row another proxy must differ: while a
-// master restarts, the lists do.
-const disagreeFor = 5
+// disagreeFor is for how long another proxy must differ: while a master restarts, the lists do.
+const disagreeFor = 4 * Heartbeat
 
-// differing counts how often in a row other proxies differed, and returns what has just
-// lasted long enough.
-func (g *Guard) differing(own peer.Proxy) (lasts []string) {
-	found := map[string]int{}
+// differing notes since when other proxies differ, and returns what lasts long enough.
+func (g *Guard) differing(own peer.Proxy, now time.Time) (lasts []string) {
+	found := map[string]time.Time{}
 	for _, p := range g.proxies {
 		text := own.Disagreement(p)
-		if _, counted := found[text]; text == "" || counted {
+		if text == "" {
 			continue
 		}
-		if found[text] = g.differs[text] + 1; found[text] == disagreeFor {
+		if found[text] = cmp.Or(g.differs[text], now); now.Sub(found[text]) >= disagreeFor {
 			lasts = append(lasts, text)
 		}
 	}

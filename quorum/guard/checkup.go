@@ -64,13 +64,17 @@ func (g *Guard) look(ctx context.Context) (time.Duration, error) {
 	return 0, errUndecided
 }
 
-// lookUnguarded makes this proxy known where there is no guard, and checks that no others have other rules. Locks are granted without it.
+// lookUnguarded makes this proxy known where there is no guard, and checks that no others have other rules.
 func (g *Guard) lookUnguarded(ctx context.Context) (time.Duration, error) {
-	_ = g.announce(ctx)
+	if err := g.announce(ctx); err != nil {
+		return 0, err
+	}
 	v, err := g.Conn.Examine(ctx)
 	switch {
 	case err == nil && v.isNewer():
 		return 0, &UnfitError{Why: whyNewer}
+	case err == nil && v.Refusal != nil:
+		return 0, v.Refusal
 	case err != nil || g.set.rules.settings == "":
 		return Heartbeat, nil
 	}
@@ -89,10 +93,13 @@ func (g *Guard) lookUnguarded(ctx context.Context) (time.Duration, error) {
 	return lookAgain(refused), nil
 }
 
-// fitness returns an *UnfitError if the master may not vote whatever it holds.
+// fitness returns an error, mostly an *UnfitError, if the master may not vote whatever it holds.
 func (s *Set) fitness(i int, v Report) error {
-	if why := v.Unfit(); why != "" {
+	switch why := v.Unfit(); {
+	case why != "":
 		return &UnfitError{Why: why}
+	case v.Refusal != nil:
+		return v.Refusal
 	}
 	for j, g := range s.guards {
 		switch twin := g.isTwin(v.RunID, i == j); {

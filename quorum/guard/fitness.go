@@ -70,6 +70,8 @@ type Report struct {
 	// Rules are what all proxies on it must have alike; empty: none were written yet.
 	Rules    string
 	Sighting clock.Sighting
+	// Refusal is why it took no trial write, or nil.
+	Refusal error
 	// Proxies are those that announced themselves there and live, Differences what these have differently.
 	Proxies     []peer.Proxy
 	Differences []string

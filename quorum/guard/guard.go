@@ -68,7 +68,8 @@ type Guard struct {
 	blamed bool
 	// proxies are the others that were heard of there.
 	proxies []peer.Proxy
-	differs map[string]int
+	// differs is what they have otherwise, and since when.
+	differs map[string]time.Time
 	// refused is why a master without a guard has no vote all the same, or nil.
 	refused *QuarantineError
 	// watched is the quarantine record seen last, and since when by our clock.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"redlock-proxy/quorum/guard/longest"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/vote"
@@ -75,10 +76,7 @@ func (g *Guard) hold(ctx context.Context, v Report) (time.Duration, error) {
 		from.wake() // before anybody learns how long it takes
 		return provedPause, nil
 	}
-	g.denyVote(&QuarantineError{
-		Why: Reason(r.Reason), Ready: time.Now().Add(readyIn(lease, early, proved, claims, watched)),
-		Assumed: g.isAssumed(r, proved || claims), AtLeast: g.set.longest.Seen(),
-	})
+	g.denyVote(quarantineOf(r, g.set.longest, watched, lease, early, proved, claims))
 	switch {
 	case early > 0:
 		return min(early, lease), nil
@@ -111,21 +109,14 @@ func (g *Guard) leaseLeft(ctx context.Context, r marker.Record, watched time.Dur
 	return leaseLeft(watched, g.set.longest.Forgotten(r)), err
 }
 
-// isAssumed reports whether the master waits for MaxTTL for want of knowledge: no proxy knows the
-// longest TTL, and the master is not on another way back.
-func (g *Guard) isAssumed(r marker.Record, otherWay bool) bool {
-	_, known := g.set.longest.Bound()
-	return !r.Bounded && !known && !otherWay
-}
-
 // leaseLeft is for how long what the master may have forgotten can still live, watched
 // after its record was first seen.
 func leaseLeft(watched, longest time.Duration) time.Duration {
 	return max(leaseWait(longest), allLooked) - watched
 }
 
-// readyIn is how long a quarantine lasts at the most, as far as is known.
-func readyIn(lease, early time.Duration, catchesUp, claims bool, watched time.Duration) time.Duration {
+// quarantineOf is why a master with this record is in quarantine, and for how long at the most, as far as is known, where that was watched for so long.
+func quarantineOf(r marker.Record, ttl *longest.TTL, watched, lease, early time.Duration, catchesUp, claims bool) *QuarantineError {
 	ready := lease
 	if catchesUp {
 		ready = min(ready, max(0, early)+catchUpTime)
@@ -133,7 +124,44 @@ func readyIn(lease, early time.Duration, catchesUp, claims bool, watched time.Du
 	if claims {
 		ready = min(ready, max(0, allLooked-watched)+catchUpTime)
 	}
-	return ready
+	_, known := ttl.Bound()
+	return &QuarantineError{
+		Why: Reason(r.Reason), Ready: time.Now().Add(ready), AtLeast: ttl.Seen(),
+		Assumed: !r.Bounded && !known && !catchesUp && !claims, // it waits for MaxTTL for want of knowledge
+	}
+}
+
+// Quarantines returns of each master why it is in quarantine, or nil, and for how long, as a proxy sees it that has watched it for as long as any that runs.
+func Quarantines(visits []Visit, maxTTL time.Duration) []*QuarantineError {
+	ttl, voters, all := longest.New(len(visits), maxTTL), 0, make([]*QuarantineError, len(visits))
+	for i, v := range visits {
+		if v.Report != nil {
+			ttl.Saw(i, v.Report.Longest, v.Report.Votes())
+			if v.Report.Votes() {
+				voters++
+			}
+		}
+	}
+	for i, v := range visits {
+		if v.Report == nil {
+			continue
+		}
+		if verdict, _ := judge(*v.Report, memory{}); verdict == onWait || verdict == onBlank {
+			r, watched := v.Report.Record.Value, v.Report.watched()
+			lease, claims := leaseLeft(watched, ttl.Forgotten(r)), r.Claim != marker.NoClaim && watched < allLooked
+			all[i] = quarantineOf(r, ttl, watched, lease, grace+moreSources-watched, voters >= vote.ReadQuorum(len(visits)), claims)
+		}
+	}
+	return all
+}
+
+// watched is for how long the proxies that run have watched the master in quarantine.
+func (v Report) watched() (longest time.Duration) {
+	for _, p := range v.Proxies {
+		since := max(p.First, time.Duration(v.Record.Value.Since)*time.Millisecond)
+		longest = max(longest, v.Sighting.ServerTime-since)
+	}
+	return longest
 }
 
 // askLongest asks the sources for the longest TTL in use as it is now. The error is of those that do not answer.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"redlock-proxy/internal/luascript"
+	"redlock-proxy/quorum/availability"
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/guard/clock"
 	"redlock-proxy/quorum/guard/marker"
@@ -47,6 +48,7 @@ func (w RedisConn) Examine(ctx context.Context) (Report, error) {
 	longest, record := pipe.Get(ctx, script.LongestKey), pipe.Get(ctx, script.RecordKey)
 	size, admitted := pipe.DBSize(ctx), pipe.HGet(ctx, script.SequenceKey, script.AdmittedField)
 	mark, now := pipe.Get(ctx, script.MarkerKey), pipe.Time(ctx)
+	trial := pipe.Do(ctx, availability.Trial(script.OwnPrefix+"trial")...) // last: it may be delayed
 	sent := time.Now()
 	_, _ = pipe.Exec(ctx)
 	for _, get := range []*redis.StringCmd{mark, record, longest, promise, rules} {
@@ -58,6 +60,7 @@ func (w RedisConn) Examine(ctx context.Context) (Report, error) {
 		Marker: marker.ReadMarker(mark.Val()), Record: marker.ReadRecord(record.Val()), Rules: rules.Val(), Promise: promise.Val(),
 		Longest: marker.Milliseconds(longest.Val()), Admitted: marker.Milliseconds(admitted.Val()),
 	}
+	v.Refusal = availability.Refusal(trial.Err(), true)
 	v.Sighting = sighted(sent, time.Now(), now)
 	v.readInfo(info.Val())
 	v.readProxies(proxies.Val())

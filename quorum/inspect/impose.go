@@ -17,6 +17,9 @@ import (
 // SettingsAdvice is what an operator can do where proxies have other settings (Finding.Differs).
 func SettingsAdvice(differs string) string { return guard.RulesAdvice(differs) }
 
+// TTLAdvice is what an operator can do where masters wait for max-ttl (Finding.Quarantine), although a TTL of at least so much is known.
+func TTLAdvice(atLeast time.Duration) string { return guard.Advice(atLeast) }
+
 // Imposed is what Impose did to a master.
 type Imposed struct {
 	// Name is its address.

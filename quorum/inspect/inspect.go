@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/internal/scheme"
+	"redlock-proxy/quorum/availability"
 	"redlock-proxy/quorum/feed"
 	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/guard/script"
@@ -29,7 +31,7 @@ import (
 type Finding struct {
 	// Name is its address, without credentials.
 	Name string
-	// Err is why nothing more is known: it could not be asked.
+	// Err is why it cannot be used: it could not be asked, and then nothing more is known, or takes no write.
 	Err error
 	// Version, Role and Policy are its redis_version, role and maxmemory_policy.
 	Version, Role, Policy string
@@ -42,13 +44,15 @@ type Finding struct {
 	// so far), or why its votes would not count; a quarantine has lasted for Since.
 	Marker string
 	Since  time.Duration
+	// Quarantine is why it is in quarantine and for how long, or nil; see Quarantines.
+	Quarantine *guard.QuarantineError
 	// Votes is set where a proxy that starts now would count its votes; New where no proxy
 	// has used it since it was empty, so that a fresh start, or Vouch, would let it vote.
 	Votes, New bool
-	// LongestTTL is the longest in use that it knows of; zero: none. Bounded is set where its quarantine
-	// has up to which TTL it may have forgotten locks.
+	// LongestTTL is the longest in use that it knows of; zero: none.
 	LongestTTL time.Duration
-	Bounded    bool
+	// Refusal is why it takes no write, as far as it can be tried, or nil. Only Server knows it.
+	Refusal error
 	// Locks are those that it holds. Only Survey counts them.
 	Locks guard.Locks
 	// RoundTrip is the shortest of a few.
@@ -60,9 +64,11 @@ type Finding struct {
 	// Differs is which settings the proxies have otherwise that it votes for; see CompareSettings.
 	Differs string
 
-	runID     string
-	databases []int
-	report    *guard.Report
+	runID string
+	// databases are those that hold keys, hasDatabases is how many there are; 0: it does not say.
+	databases    []int
+	hasDatabases int
+	report       *guard.Report
 }
 
 // Feeds are what a proxy has masters report, for which it needs rights besides those that locks need.
@@ -130,17 +136,36 @@ func inspect(ctx context.Context, url string, timeout time.Duration, secure func
 		return f
 	}
 	f.judge(v)
+	if v.Refusal == nil { // or scripts fail, too
+		_, v.Refusal = t.Run(ctx, script.Marked)
+	}
+	if v.Refusal != nil {
+		f.Err = errors.New(findingText(v.Refusal))
+	}
 	f.report = &v
+	if answer, err := t.Do(ctx, "CONFIG", "GET", "databases"); err == nil {
+		f.hasDatabases = databasesIn(answer)
+	}
 	f.tryFeeds(ctx, t, timeout, feeds)
 	return f
 }
+
+// Quarantines finds out for how long masters are in quarantine at the most, where maxTTL is that of the proxies.
+func Quarantines(findings []Finding, maxTTL time.Duration) {
+	for i, q := range guard.Quarantines(visitsOf(findings), maxTTL) {
+		findings[i].Quarantine = q
+	}
+}
+
+// IsWatched reports whether a proxy runs on the master, without which no quarantine ends.
+func (f Finding) IsWatched() bool { return f.report != nil && len(f.report.Proxies) > 0 }
 
 // CompareSettings finds the masters that would not vote for a proxy with these (Options.Settings), or for one with these masters.
 func CompareSettings(findings []Finding, settings string) {
 	for i, differs := range guard.Differences(settings, visitsOf(findings)) {
 		if f := &findings[i]; differs != "" {
 			f.Differs, f.Votes = differs, false
-			f.Marker, f.Since = guard.OtherRules.Sentence(1), 0
+			f.Marker, f.Since, f.Quarantine = guard.OtherRules.Sentence(1), 0, nil
 			f.Amiss = append(f.Amiss, differs)
 		}
 	}
@@ -154,6 +179,9 @@ func PlacedOn(findings []Finding) (at place.Place, era int, known bool) {
 		era int
 	}
 	says := map[placed]int{}
+	if !slices.ContainsFunc(findings, func(f Finding) bool { return f.report == nil || f.report.Marker.Text != "" }) {
+		return place.Undecided, 0, true
+	}
 	for _, f := range findings {
 		if f.report == nil || !f.report.Marker.Valid || !f.report.Marker.Value.Seal.IsNone() {
 			continue
@@ -233,7 +261,6 @@ func (f *Finding) judge(v guard.Report) {
 	f.Version, f.Role, f.Policy, f.Appendfsync, f.Uptime = v.Version, v.Role, v.Policy, v.Appendfsync, v.Uptime
 	f.runID, f.databases = v.RunID, v.Databases
 	f.Votes, f.New, f.LongestTTL = v.Votes(), v.IsNew(), v.Longest
-	f.Bounded = v.Record.Value.Bounded
 	f.Marker, f.Since = v.State()
 	if why := v.Unfit(); why != "" {
 		f.Unsafe = append(f.Unsafe, why)
@@ -263,10 +290,10 @@ func sameServer(findings []Finding) {
 }
 
 // Server connects to a Redis that is no master, such as the upstream, and returns what it reports of
-// itself. It changes nothing there. One that demands a login, and gets
+// itself. It changes nothing there; the key is for a trial write. One that demands a login, and gets
 // none or none that may ask, has a Finding without anything but its name and round trip. It
 // may take as long as timeout for each answer; secure is Options.TLS.
-func Server(ctx context.Context, url string, timeout time.Duration, secure func(*tls.Config)) Finding {
+func Server(ctx context.Context, url, key string, timeout time.Duration, secure func(*tls.Config)) Finding {
 	f := Finding{Name: master.NameIn(url)}
 	opts, err := redis.ParseURL(url)
 	if err != nil {
@@ -284,12 +311,19 @@ func Server(ctx context.Context, url string, timeout time.Duration, secure func(
 		return f
 	}
 	f.RoundTrip = time.Since(began).Round(time.Microsecond)
-	info, err := client.Info(ctx).Result()
-	if err != nil {
-		return f
+	if info, err := client.Info(ctx).Result(); err == nil {
+		v := guard.ReadInfo(info)
+		f.Version, f.Role, f.Policy, f.Uptime, f.runID = v.Version, v.Role, v.Policy, v.Uptime, v.RunID
 	}
-	v := guard.ReadInfo(info)
-	f.Version, f.Role, f.Policy, f.Uptime, f.runID = v.Version, v.Role, v.Policy, v.Uptime, v.RunID
+	if answer, err := client.Do(ctx, "CONFIG", "GET", "databases").Result(); err == nil {
+		f.hasDatabases = databasesIn(answer)
+	}
+	ctx, cancel := context.WithTimeout(ctx, availability.TrialTime)
+	defer cancel()
+	trial := client.Do(ctx, availability.Trial(key)...).Err()
+	if refusal := availability.Refusal(trial, opts.Username+opts.Password != ""); refusal != nil {
+		f.Refusal = errors.New(findingText(refusal))
+	}
 	return f
 }
 

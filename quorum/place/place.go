@@ -44,6 +44,18 @@ func (p Place) Target() Place {
 	}
 }
 
+// OrBySetting returns the place, or, if none was decided, the one of the setting move-from-upstream.
+func (p Place) OrBySetting(fromUpstream bool) Place {
+	switch {
+	case p != Undecided:
+		return p
+	case fromUpstream:
+		return Upstream
+	default:
+		return Masters
+	}
+}
+
 // Moves reports whether they are being moved: then no client changes any.
 func (p Place) Moves() bool { return p == ToMasters || p == ToUpstream }
 

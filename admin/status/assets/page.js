@@ -129,7 +129,8 @@ function drawBanner() {
   const votes = `${quorum.voting} of ${quorum.masters} masters vote, ${quorum.majority} are needed`;
   document.title = `${quorum.ok ? "" : "⚠ "}redlock-proxy ${quorum.voting}/${quorum.masters}`;
   const upstreamDown = upstream && !upstream.up ? ` The upstream ${upstream.name} is down: ${upstream.cause}` : "";
-  if (!quorum.ok) setBanner("bad", `✕ Locks are not available: ${quorum.cause}.${upstreamDown}`);
+  if (quorum.paused) setBanner("note", `◐ Locks wait: ${quorum.cause}.${upstreamDown}`);
+  else if (!quorum.ok) setBanner("bad", `✕ Locks are not available: ${quorum.cause}.${upstreamDown}`);
   else if (proxy.state !== "serving") setBanner("note", `◐ The proxy is ${proxy.state}. ${votes}.${upstreamDown}`);
   else if (upstreamDown) setBanner("note", `◐ Locks are available: ${votes}.${upstreamDown}`);
   else if (quorum.voting < quorum.masters) setBanner("note", `◐ Locks are available: ${votes}.`);

@@ -1,0 +1,43 @@
+package daemon
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/quorum/availability"
+)
+
+// TestWatch: each loss and each return is told once; a vote that is away for a moment, or a planned step, is not told at all.
+func TestWatch(t *testing.T) {
+	const yes, paused, no = availability.Available, availability.Paused, availability.Unavailable
+	now, seen := time.Now(), watch{}
+	for i, c := range []struct {
+		state   availability.State
+		want    transition
+		without time.Duration
+	}{
+		{yes, noChange, 0}, {no, noChange, 0}, {yes, noChange, 0},
+		{no, noChange, 0}, {no, lost, 0}, {no, noChange, 0}, {no, noChange, 0}, {yes, back, 4 * time.Second},
+		{yes, noChange, 0}, {no, noChange, 0}, {no, lost, 0}, {yes, back, 2 * time.Second},
+		{paused, noChange, 0}, {paused, noChange, 0}, {yes, noChange, 0},
+		{no, noChange, 0}, {paused, noChange, 0}, {no, noChange, 0}, {no, lost, 0}, {paused, noChange, 0}, {yes, back, 3 * time.Second},
+	} {
+		what, without := seen.see(c.state, now.Add(time.Duration(i)*time.Second))
+		if what != c.want || without != c.without {
+			t.Errorf("look %d: got %v after %v, want %v after %v", i, what, without, c.want, c.without)
+		}
+	}
+}
+
+// TestTrialKey: it is a lock key if a glob allows for one that no client uses.
+func TestTrialKey(t *testing.T) {
+	for _, c := range []struct{ globs, begins, ends string }{
+		{"", "redlock-proxy:trial:", ""}, {"lock", "redlock-proxy:trial:", ""}, {"lock lock:*", "lock:redlock-proxy:trial:", ""},
+		{"a[bc]* *:lock", "redlock-proxy:trial:", ":lock"},
+	} {
+		if got := TrialKey(strings.Fields(c.globs)); !strings.HasPrefix(got, c.begins) || !strings.HasSuffix(got, c.ends) {
+			t.Errorf("%q: %q", c.globs, got)
+		}
+	}
+}

@@ -1,0 +1,47 @@
+//go:build integration
+
+package moving
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"redlock-proxy/integration/kit"
+)
+
+// TestMoveRaisesNoAlarm: each proxy logs one line at the beginning of a move and one at its end, beside the steps at debug level, and a master that is lost
+// right after several moves is reported once.
+func TestMoveRaisesNoAlarm(t *testing.T) {
+	r := startRig(t)
+	for _, proxy := range r.proxies {
+		_, err := proxy.WaitLog("msg=ready", kit.Patience)
+		kit.Must(t, err)
+	}
+	var want []string
+	for _, flags := range [][]string{nil, {"--back"}, nil} {
+		r.mustMove(0, flags...)
+		want = append(want, "INFO the locks are being moved", "INFO the move of the locks is over")
+		r.wantLogged(want...)
+	}
+	kit.Must(t, r.masters[0].Kill())
+	r.wantLogged(append(want, "WARN master down")...)
+	client := kit.Connect(t, r.proxies[0])
+	kit.WantGrant(t, client, "LOCK", "lock:a", "t", "PX", "1000")
+}
+
+// wantLogged wants each proxy to have logged this from info level on since it was ready, in any order.
+func (r *rig) wantLogged(want ...string) {
+	r.t.Helper()
+	want = slices.Clone(want)
+	slices.Sort(want)
+	for _, proxy := range r.proxies {
+		kit.Soon(r.t, func() error {
+			got := kit.Logged(proxy, "msg=ready")
+			if slices.Sort(got); !slices.Equal(got, want) {
+				return fmt.Errorf("got %q, want %q", got, want)
+			}
+			return nil
+		})
+	}
+}
