@@ -11,8 +11,8 @@ import (
 
 // Questions are the commands about which the upstream is asked whether the client may
 // do them, before these words are run on the masters: in a form that is the same for
-// all values, and for each key by itself. There are none for a command that needs no
-// right but the login, or that is an error whatever the rights are.
+// all values, and with all keys, for they may be allowed one by one and not together (by two selectors). There are none for a command that
+// needs no right but the login, or that is an error whatever the rights are.
 func Questions(words []string) [][]string {
 	name := syntax.Lower(words[0])
 	switch {
@@ -42,7 +42,7 @@ func Questions(words []string) [][]string {
 	case "forceunlock": // to end what another has takes what ending its connection takes
 		return [][]string{questionOf("del", key), {"client", "kill", "id", "0"}}
 	case "watch":
-		return watchQuestions(words[1:])
+		return [][]string{append([]string{name}, words[1:]...)}
 	case "script":
 		return scriptQuestions(syntax.Lower(key))
 	case "proxy":
@@ -74,26 +74,20 @@ func keyQuestions(name string, words []string) (all [][]string) {
 		}
 		return all
 	}
-	if !eachByItself(name) {
+	if len(keys) != 1 || !beginsWithKeys(name) {
 		return wholeQuestion(words, len(keys))
 	}
-	for _, key := range syntax.Distinct(keys) {
-		q := questionOf(name, key)
-		if name == "set" && setReads(words) {
-			q = append(q, "get")
-		}
-		all = append(all, q)
+	q := questionOf(name, keys[0])
+	if name == "set" && setReads(words) {
+		q = append(q, "get")
 	}
-	return all
+	return [][]string{q}
 }
 
-// eachByItself is true of commands that do the same with all their keys, which stand at fixed places from the first
-// argument on.
-func eachByItself(name string) bool {
-	known := spec.Find([]byte(name))
-	at, fixed := known.Keys.Fixed()
-	first, others := spec.AccessOf(name, nil)
-	return fixed && at.First == 1 && (at.Last == 1 || first == others && at.Last < 0)
+// beginsWithKeys is true of commands whose keys stand at fixed places from the first argument on, and of which one is enough.
+func beginsWithKeys(name string) bool {
+	at, fixed := spec.Find([]byte(name)).Keys.Fixed()
+	return fixed && at.First == 1 && (at.Last == 1 || at.Last < 0)
 }
 
 // wholeQuestion is a command with its keys where they are, and what says where they are, or that they are; nothing else of it is told.
@@ -151,14 +145,6 @@ func scriptQuestions(sub string) [][]string {
 		return [][]string{{"script", sub}}
 	}
 	return nil
-}
-
-func watchQuestions(keys []string) [][]string {
-	all := make([][]string, len(keys))
-	for i, key := range keys {
-		all[i] = []string{"watch", key}
-	}
-	return all
 }
 
 // CallQuestions are the questions about what a script calls.

@@ -104,6 +104,26 @@ func TestScriptEscapes(t *testing.T) {
 	kit.Does(t, r.admin, "LLEN app:l", "1")
 }
 
+// TestSelectors: keys that only two selectors allow together are refused, as at the upstream itself.
+func TestSelectors(t *testing.T) {
+	redistest.Needs(t, "selectors", "7.0")
+	t.Parallel()
+	r := startRestricted(t, "two on >x +@all -@dangerous (+@all ~lock:a* ~a*) (+@all ~lock:b* ~b*)")
+	client := r.as(t, "two")
+	for _, c := range []string{
+		"DEL @a @b", "DEL @a @a2", "EXISTS @a @b", "MSET @a 1 @b 2", "MGET @b @b2", "SINTER @x @b", "RENAME @a @b", "WATCH @a @b", "WATCH @a @a2", "BLPOP @al @b 0.01", "BLPOP @al @am 0.01",
+		"EVAL return(redis.call('del',KEYS[1],KEYS[2])) 2 @a @b", "EVAL return(redis.call('del',KEYS[1],KEYS[2])) 2 @a @a2",
+	} {
+		said := func(prefix string) string {
+			defer kit.Does(t, client, "UNWATCH", "OK")
+			return kit.Text(kit.Do(t, client, strings.Fields(strings.ReplaceAll(c, "@", prefix))...))
+		}
+		if got, want := said("lock:"), said(""); got != want {
+			t.Errorf("%s: %s, on other keys %s", c, got, want)
+		}
+	}
+}
+
 // TestScriptBesideAPassword: where the upstream demands a password that the proxy does not have, what a script does beside its
 // lock keys is not lost.
 func TestScriptBesideAPassword(t *testing.T) {
@@ -285,6 +305,7 @@ func TestSilenceForgesNoAnswer(t *testing.T) {
 	} {
 		client := r.as(t, "forger")
 		kit.Does(t, client, "SET lock:a forged", noKey)
+		kit.Must(t, client.Close())
 		client = r.as(t, "forger")
 		sent := redistest.AppendCommand(nil, "CLIENT", "REPLY", "OFF")
 		for _, words := range append(forged, []string{"SET", "lock:a", "forged"}, []string{"SET", "lock:a", "forged"}) {
@@ -294,6 +315,7 @@ func TestSilenceForgesNoAnswer(t *testing.T) {
 		kit.Must(t, client.CloseWrite())
 		_, err := client.ReceiveAll()
 		kit.Must(t, err)
+		kit.Await(t, "the end of what it sent", func() bool { return !strings.Contains(kit.Text(kit.Do(t, r.admin, "CLIENT", "LIST")), "user=forger") })
 	}
 	r.untouched(t, "lock:a")
 }
