@@ -92,6 +92,22 @@ func TestInfoAsClientsAsk(t *testing.T) {
 	}
 }
 
+// Scripts are kept as long as they take no more memory than a setting says, however many they are.
+func TestScriptMemory(t *testing.T) {
+	b := newRegisterBench(t)
+	const many = 2000
+	for i := range many {
+		b.run("EVAL", fmt.Sprint("return ", i), "1", "k")
+	}
+	if got := b.table.router.scripts.Cached(); got != many {
+		t.Errorf("%d scripts are kept", got)
+	}
+	before := b.table.ScriptMemory()
+	if b.table.Apply(Settings{ScriptMemory: before / 2}); b.table.ScriptMemory() > before/2 || b.table.ScriptMemory() < before/4 {
+		t.Errorf("they take %d bytes of %d", b.table.ScriptMemory(), before/2)
+	}
+}
+
 // The time of a script is for all its repetitions, and for all scripts of a transaction.
 func TestTimeIsForTheWholeEval(t *testing.T) {
 	b := newRegisterBench(t)

@@ -171,7 +171,7 @@ func relayed(own *command.Command, u Connection, words [][]byte) Decision {
 		return Decision{Verb: Settle}
 	case u.Quitting:
 		return Decision{Verb: Quit}
-	case u.Stream && own.Local:
+	case u.Stream && (own.Local || own.IsOurs()):
 		return Decision{Verb: Close}
 	case u.Multi && !u.Stream && (own.IsOurs() || own.Local || own.Aloud || own.HidesIn(words)):
 		return Decision{Verb: Spoil, Text: notInMulti(own)}
@@ -290,7 +290,7 @@ func (r *router) rule(name []byte) *keys.Rule {
 // there is no upstream.
 func (r *router) mustLearn(name string) Decision {
 	return Decision{Verb: Learn, Command: &command.Command{Name: name, Arity: -1, Guarded: true, Run: func(c command.Call) {
-		switch d := r.learned(c.Ctx, c.Client, c.Args); d.Verb {
+		switch d := r.learned(c.Ctx, c.Args); d.Verb {
 		case Forward:
 			c.Out.Error(r.noUpstream(name, c.Args))
 		case NoScript:
@@ -303,9 +303,9 @@ func (r *router) mustLearn(name string) Decision {
 
 // learned finds out, where the masters and the upstream keep it, what a command does of which that could
 // not be told, and decides.
-func (r *router) learned(ctx context.Context, c *command.Client, words [][]byte) Decision {
+func (r *router) learned(ctx context.Context, words [][]byte) Decision {
 	name := syntax.Lower(words[0])
-	at, refusal := r.scripts.Learn(ctx, c, name, words)
+	at, refusal := r.scripts.Learn(ctx, name, words)
 	d := r.placed(name, at, refusal)
 	if d.Verb == Learn {
 		return Decision{Verb: NoScript}

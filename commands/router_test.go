@@ -9,7 +9,6 @@ import (
 	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/commands/catalog/spec"
 	"redlock-proxy/commands/catalog/syntax"
-	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/eval"
 	"redlock-proxy/commands/script"
 )
@@ -26,7 +25,7 @@ var settled = Situation{Upstream: Connection{Settled: true}}
 func routed(t *Table, words [][]byte) string {
 	d := t.Route(settled, words)
 	if d.Verb == Learn {
-		d = t.Learn(context.Background(), &command.Client{}, settled, words)
+		d = t.Learn(context.Background(), settled, words)
 	}
 	switch d.Verb {
 	case Forward:
@@ -73,7 +72,7 @@ func TestRoute(t *testing.T) {
 		{"ours after QUIT", "LOCK k t PX 9", open(func(u *Connection) { u.Quitting = true }), Quit, ""},
 		{"ours in the upstream's MULTI", "LOCK k t PX 9", multi, Spoil, "ERR LOCK inside MULTI"},
 		{"ours in our MULTI", "LOCK k t PX 9", inMulti, Abort, "ERR LOCK inside MULTI"},
-		{"ours in a stream", "LOCK k t PX 9", open(func(u *Connection) { u.Stream = true }), Forward, ""},
+		{"ours in a stream", "LOCK k t PX 9", open(func(u *Connection) { u.Stream = true }), Close, ""},
 		{"INFO", "INFO", settled, Run, ""},
 		{"INFO in MULTI", "INFO", multi, Spoil, "ERR INFO inside MULTI"}, // it may have the addresses of replicas
 		{"the same of a section", "info server REPLICATION\x00x", late, Spoil, "ERR INFO inside MULTI"},
@@ -139,12 +138,12 @@ func TestRoute(t *testing.T) {
 func TestLearnNothing(t *testing.T) {
 	words := syntax.Bytes([]string{"EVALSHA", strings.Repeat("f", 40), "0"})
 	table := routeTable()
-	if d := table.Learn(t.Context(), &command.Client{}, settled, words); d.Verb != Refuse || d.Text != script.NoScript {
+	if d := table.Learn(t.Context(), settled, words); d.Verb != Refuse || d.Text != script.NoScript {
 		t.Errorf("%d %q", d.Verb, d.Text)
 	}
 	at := settled
 	at.Upstream.Multi = true
-	if d := table.Learn(t.Context(), &command.Client{}, at, words); d.Verb != NoScript {
+	if d := table.Learn(t.Context(), at, words); d.Verb != NoScript {
 		t.Errorf("in MULTI: %d %q", d.Verb, d.Text)
 	}
 }

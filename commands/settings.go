@@ -1,9 +1,11 @@
 package commands
 
 import (
+	"cmp"
 	"sync/atomic"
 	"time"
 
+	"redlock-proxy/commands/eval"
 	"redlock-proxy/commands/lockkeys"
 )
 
@@ -17,6 +19,8 @@ type Settings struct {
 	MaxClients int
 	// MessageMemory is how much may wait of messages for all subscribers of a lock server, in bytes; 0: subscribers.DefaultBacklog.
 	MessageMemory int64
+	// ScriptMemory is how much is kept of scripts on lock keys, in bytes; 0: eval.DefaultMemory.
+	ScriptMemory int64
 	// Audit is whether the logger Audit of the Options is used. Without one it never is.
 	Audit bool
 }
@@ -29,7 +33,11 @@ func (t *Table) Apply(s Settings) {
 	if t.messages != nil {
 		t.messages.SetBacklog(s.MessageMemory)
 	}
+	t.router.scripts.SetMemory(int(cmp.Or(s.ScriptMemory, eval.DefaultMemory)))
 }
+
+// ScriptMemory returns how many bytes are kept of scripts on lock keys.
+func (t *Table) ScriptMemory() int64 { return int64(t.router.scripts.Memory()) }
 
 // current are the settings that hold now. They are not changed.
 type current struct{ atomic.Pointer[Settings] }

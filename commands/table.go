@@ -215,9 +215,9 @@ func (t *Table) Keyed(name []byte) *keys.Rule { return t.router.rule(name) }
 func (t *Table) Route(at Situation, words [][]byte) Decision { return t.router.route(at, words) }
 
 // Learn is Route after the decision to learn: it finds out, where the masters and the upstream keep it, what
-// the command of a client does.
-func (t *Table) Learn(ctx context.Context, c *command.Client, at Situation, words [][]byte) Decision {
-	return t.router.settled(at, syntax.Lower(words[0]), t.router.learned(ctx, c, words))
+// the command does.
+func (t *Table) Learn(ctx context.Context, at Situation, words [][]byte) Decision {
+	return t.router.settled(at, syntax.Lower(words[0]), t.router.learned(ctx, words))
 }
 
 // Ahead is for a command that is too long to be held: of so many words, the first ones are given. Locked is

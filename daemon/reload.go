@@ -265,7 +265,10 @@ func (d *daemon) apply(is *applied, next prepared) error {
 
 // tableSettings are those of the commands.
 func tableSettings(cfg conf.Config) commands.Settings {
-	return commands.Settings{MaxTTL: cfg.MaxTTL, RefuseNoTTL: cfg.NoTTL == "refuse", MaxClients: cfg.MaxClients, MessageMemory: cfg.MaxMessageMemory, Audit: cfg.AuditLog}
+	return commands.Settings{
+		MaxTTL: cfg.MaxTTL, RefuseNoTTL: cfg.NoTTL == "refuse", MaxClients: cfg.MaxClients, Audit: cfg.AuditLog,
+		MessageMemory: cfg.MaxMessageMemory, ScriptMemory: cfg.MaxInputMemory / 4, // the rest is for what clients have
+	}
 }
 
 // serverSettings are those of clients' connections.

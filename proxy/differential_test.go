@@ -120,7 +120,7 @@ func (d *differential) run(seed int) {
 	var pairs []*pair
 	for range 1 + rng.IntN(3) {
 		p := &pair{dial(d.T, d.direct), d.rig.connect(), newAuthor(rng, &d.next)}
-		p.author.besideLocks = d.rig.server.HasLockKeys()
+		p.author.besideLocks = d.rig.server.Table().LockKeys().Any()
 		defer p.direct.conn.Close()
 		defer p.proxied.conn.Close()
 		pairs = append(pairs, p)

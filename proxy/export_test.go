@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"redlock-proxy/commands"
 	"redlock-proxy/proxy/track"
 )
 
@@ -64,8 +65,8 @@ func (s *Server) Held() int64 { return held(s.unread.now()) }
 
 func held(bytes, _ int64) int64 { return bytes }
 
-// HasLockKeys reports whether lock keys are configured.
-func (s *Server) HasLockKeys() bool { return s.opts.Table.LockKeys().Any() }
+// Table is that of the options.
+func (s *Server) Table() *commands.Table { return s.opts.Table }
 
 // Locks are all that a client's socket could be waited for with.
 func (s *Server) Locks() (all []sync.Locker) {

@@ -110,7 +110,7 @@ func (f *forwarding) routeBy(ctx context.Context, table *commands.Table, own *co
 			if !at.Upstream.Multi && !f.loggedIn(ctx, f.relay.know()) {
 				return f.respond(ctx, d.Command, words, f.relay.know()) // with NOAUTH
 			}
-			d = table.Learn(ctx, f.client, at, words)
+			d = table.Learn(ctx, at, words)
 			continue
 		case commands.Forward:
 			return f.forward(ctx, at, own, follow, words)
@@ -167,6 +167,8 @@ func (f *forwarding) carryOut(ctx context.Context, at commands.Situation, d comm
 	case commands.Quit:
 		return io.EOF
 	}
+	f.session.server.turned.warn(time.Now(), "client disconnected: lock command in an unknown state, after CLIENT REPLY with MULTI or SUBSCRIBE, or after SYNC",
+		"client", f.client.Addr.String())
 	return errOver
 }
 

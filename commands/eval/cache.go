@@ -5,15 +5,11 @@ import (
 	"errors"
 
 	"redlock-proxy/commands/catalog/syntax"
-	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/script"
 )
 
-// What is kept of scripts in this process, in scripts and in bytes of what they compile to.
-const (
-	maxScripts     = 1000
-	maxScriptBytes = 64 << 20
-)
+// DefaultMemory is how much is kept of scripts in this process, in bytes of what they compile to.
+const DefaultMemory = 64 << 20
 
 // Store keeps the bodies of scripts where all proxies find them.
 type Store interface {
@@ -50,12 +46,6 @@ func (s *Scripts) find(ctx context.Context, sha string, share script.Share) (*sc
 	return s.cache.Load(ctx, body, share)
 }
 
-// share is what a script of a client has of the machine. It does not watch for the client to leave: one that sends no more (printf … | nc) still reads the
-// replies to all that it sent, and cannot be told from it. Such a script ends within its second.
-func (s *Scripts) share(c *command.Client, allowance *script.Allowance) script.Share {
-	return script.Share{Allowance: allowance, Pace: s.pace}
-}
-
 // short is for a script that is compiled at once, or not now.
 var short = script.Share{Short: true}
 
@@ -77,6 +67,12 @@ func (s *Scripts) Knows(sha []byte) bool {
 
 // Cached counts the scripts that are known here.
 func (s *Scripts) Cached() int { return s.cache.Len() }
+
+// SetMemory bounds how many bytes are kept of scripts. Memory returns how many are.
+func (s *Scripts) SetMemory(bytes int) { s.cache.Limit(bytes) }
+
+// Memory is described at SetMemory.
+func (s *Scripts) Memory() int { return s.cache.Held() }
 
 // Loaded takes a script that the upstream has learned, if it is a short one; else it is learned when it is sent again.
 func (s *Scripts) Loaded(body []byte) { _, _ = s.cache.Load(context.Background(), string(body), short) }

@@ -2,24 +2,15 @@ package eval
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/commands/keyspace/contents"
 	"redlock-proxy/commands/lockkeys/program"
-	"redlock-proxy/internal/lru"
 )
 
-// maxPredictions bounds how many scripts are remembered.
-const maxPredictions = 1024
-
-// predictions remember of each script what its keys held when it last changed them, as the index of an
-// argument: its calls are much alike, so it is the best guess for the next one. They are safe for concurrent
-// use.
-type predictions struct{ bySHA *lru.Cache[int] }
-
-func newPredictions() predictions { return predictions{lru.New[int](maxPredictions)} }
-
-// wereAbsent is the argument of keys that were not there.
+// The memo of a script is what its keys held when it last changed them, as the index of an argument: its calls are much alike, so it is the
+// best guess for the next one. wereAbsent is that of keys that were not there.
 const wereAbsent = -1
 
 // guesses are what the keys of a script may hold, the likeliest first. Of a script
@@ -28,14 +19,14 @@ const wereAbsent = -1
 //
 // own is what this proxy itself has put under a key. Where that is a collection there is no better guess, since no
 // argument is one.
-func (p predictions) guesses(sha string, keys, argv []string, own func(key string) (value string, ok bool)) (all []program.Guess) {
+func guesses(memo *atomic.Int64, keys, argv []string, own func(key string) (value string, ok bool)) (all []program.Guess) {
 	if len(keys) == 0 {
 		return []program.Guess{{}} // a script that needs no key at all is done with that
 	}
 	if g := collections(keys, own); g != nil {
 		return []program.Guess{g}
 	}
-	argument, _ := p.bySHA.Get(sha) // at first, the first one
+	argument := int(memo.Load()) // at first, the first one
 	if argument != wereAbsent && argument < len(argv) {
 		all = append(all, program.Text(keys, argv[argument]))
 	}
@@ -43,9 +34,9 @@ func (p predictions) guesses(sha string, keys, argv []string, own func(key strin
 }
 
 // learn takes the edits that a script made.
-func (p predictions) learn(sha string, edits []keyspace.Edit, argv []string) {
+func learn(memo *atomic.Int64, edits []keyspace.Edit, argv []string) {
 	if argument, ok := relation(edits, argv); ok {
-		p.bySHA.Set(sha, argument)
+		memo.Store(int64(argument))
 	}
 }
 

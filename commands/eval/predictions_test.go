@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"sync/atomic"
 	"testing"
 
 	"redlock-proxy/commands/keyspace"
@@ -11,12 +12,12 @@ func nobodys(string) (string, bool) { return "", false }
 
 // What a script was found to do is the guess for its next call.
 func TestPredictions(t *testing.T) {
-	p := newPredictions()
-	p.learn("a", []keyspace.Edit{{Key: "k", Was: keyspace.Entry{Present: true, Value: "y"}}}, []string{"x", "y"})
-	p.learn("b", []keyspace.Edit{{Key: "k"}}, []string{"x"})
+	memos := map[string]*atomic.Int64{"a": {}, "b": {}, "new": {}}
+	learn(memos["a"], []keyspace.Edit{{Key: "k", Was: keyspace.Entry{Present: true, Value: "y"}}}, []string{"x", "y"})
+	learn(memos["b"], []keyspace.Edit{{Key: "k"}}, []string{"x"})
 	for sha, want := range map[string]string{"a": "y,", "b": ",", "new": "x,,"} {
 		got := ""
-		for _, g := range p.guesses(sha, []string{"k"}, []string{"x", "y"}, nobodys) {
+		for _, g := range guesses(memos[sha], []string{"k"}, []string{"x", "y"}, nobodys) {
 			got += g["k"].Value + ","
 		}
 		if sha == "a" {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"redlock-proxy/commands/catalog/syntax"
-	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/script"
 	"redlock-proxy/commands/script/names"
 )
@@ -49,14 +48,13 @@ func (s *Scripts) placeScript(found *script.Script, given, argv [][]byte) (at Wh
 	return Upstream, ""
 }
 
-// Learn is Route after Unknown: it finds out, where the masters and the upstream keep it, and for as long as the client is there, what the
-// command does.
-func (s *Scripts) Learn(ctx context.Context, c *command.Client, name string, words [][]byte) (at Where, refusal string) {
+// Learn is Route after Unknown: it finds out, where the masters and the upstream keep it, what the command does.
+func (s *Scripts) Learn(ctx context.Context, name string, words [][]byte) (at Where, refusal string) {
 	if IsFunction(name) {
 		return s.learnFunction(ctx, name, words)
 	}
 	n, _ := script.KeyCount(words, len(words))
-	share := s.share(c, &script.Allowance{})
+	share := script.Share{Pace: s.pace}
 	if script.BySHA(name) {
 		if len(words[1]) == script.SHALength {
 			_, _ = s.find(ctx, syntax.Lower(words[1]), share) // without the masters the client sends it again, whole

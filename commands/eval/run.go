@@ -38,8 +38,6 @@ type Scripts struct {
 	cache     *script.Cache
 	pace      *script.Pace
 	functions *functions
-	// predictions are what the keys of scripts were found to hold.
-	predictions predictions
 
 	// runs count runs of scripts, stopped those that were ended at a limit.
 	runs, stopped atomic.Int64
@@ -48,8 +46,7 @@ type Scripts struct {
 // New makes them.
 func New(opts Options) *Scripts {
 	return &Scripts{
-		opts: opts, cache: script.NewCache(maxScripts, maxScriptBytes), pace: script.NewPace(), functions: &functions{upstream: opts.Functions, now: opts.Now},
-		predictions: newPredictions(),
+		opts: opts, cache: script.NewCache(DefaultMemory), pace: script.NewPace(), functions: &functions{upstream: opts.Functions, now: opts.Now},
 	}
 }
 
@@ -96,7 +93,7 @@ func (s *Scripts) eval(c command.Call) {
 // Program is an EVAL, or a similar command, as a program. failed is the error reply where its words are wrong, or there is no such script.
 // The allowance is for all its runs, however often it has to be repeated.
 func (s *Scripts) Program(ctx context.Context, c *command.Client, known *rights.Known, words []string, allowance *script.Allowance) (what program.Program, failed string, err error) {
-	inv, failed, err := s.invocation(ctx, words, s.share(c, allowance))
+	inv, failed, err := s.invocation(ctx, words, script.Share{Allowance: allowance, Pace: s.pace})
 	if err != nil || failed != "" {
 		return program.Program{}, failed, err
 	}
@@ -135,7 +132,7 @@ func (s *Scripts) program(c *command.Client, known *rights.Known, inv invocation
 	keys, listed := s.keysOf(inv), map[string]bool{}
 	own := func(key string) (string, bool) { return s.opts.Keys.Guess(c.DB, key) }
 	return program.Program{
-		DB: c.DB, Rights: known, Keys: keys, Guesses: s.predictions.guesses(inv.script.SHA(), keys, inv.argv, own),
+		DB: c.DB, Rights: known, Keys: keys, Guesses: guesses(&inv.script.Memo, keys, inv.argv, own),
 		Run: func(ctx context.Context, view *keyspace.Space) (keyspace.Reply, [][]string, error) {
 			calls := scriptCalls{lockKeys: s.opts.LockKeys, space: view, rights: known, db: c.DB, listed: listed, own: s.opts.Own}
 			s.runs.Add(1)
@@ -151,7 +148,7 @@ func (s *Scripts) program(c *command.Client, known *rights.Known, inv invocation
 			}
 			return reply, calls.effects, err
 		},
-		Committed: func(edits []keyspace.Edit) { s.predictions.learn(inv.script.SHA(), edits, inv.argv) },
+		Committed: func(edits []keyspace.Edit) { learn(&inv.script.Memo, edits, inv.argv) },
 	}
 }
 

@@ -43,7 +43,7 @@ func (s *Scripts) script(c command.Call) {
 
 // load is SCRIPT LOAD: the script becomes known to this proxy and, through the masters, to all others.
 func (s *Scripts) load(c command.Call) {
-	loaded, err := s.cache.Load(c.Ctx, string(c.Args[2]), s.share(c.Client, &script.Allowance{}))
+	loaded, err := s.cache.Load(c.Ctx, string(c.Args[2]), script.Share{Pace: s.pace})
 	if err != nil {
 		c.Out.Error(replyOf(err))
 		return
@@ -60,7 +60,7 @@ func (s *Scripts) exists(c command.Call) {
 	known := make([]any, len(c.Args)-2)
 	for i, sha := range c.Args[2:] {
 		known[i] = 0
-		found, err := s.find(c.Ctx, syntax.Lower(sha), s.share(c.Client, &script.Allowance{}))
+		found, err := s.find(c.Ctx, syntax.Lower(sha), script.Share{Pace: s.pace})
 		if err != nil {
 			c.Out.Fail(err)
 			return

@@ -9,10 +9,14 @@ import (
 // Cache keeps the scripts that were used last. It is safe for concurrent use.
 type Cache struct{ bySHA *lru.Cache[*Script] }
 
-// NewCache makes a cache that holds at most so many scripts, and, with what they compile to, so many bytes.
-func NewCache(entries, bytes int) *Cache {
-	return &Cache{bySHA: lru.Sized(entries, bytes, (*Script).size)}
-}
+// NewCache makes a cache of scripts that take no more than so many bytes, with what they compile to.
+func NewCache(bytes int) *Cache { return &Cache{lru.Sized(bytes, (*Script).size)} }
+
+// Limit has another limit hold. Held returns how many bytes the scripts take.
+func (c *Cache) Limit(bytes int) { c.bySHA.Limit(bytes) }
+
+// Held is described at Limit.
+func (c *Cache) Held() int { return c.bySHA.Held() }
 
 // Load is the script of a body, compiled if the cache does not have it. The error is that of Compile.
 func (c *Cache) Load(ctx context.Context, body string, share Share) (*Script, error) {

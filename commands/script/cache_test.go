@@ -32,7 +32,7 @@ func held(c *Cache, bodies ...string) (n int) {
 
 // The script that was not used for longest gives way.
 func TestCacheKeepsWhatIsUsed(t *testing.T) {
-	c := NewCache(2, 1000)
+	c := NewCache(2 * countsFor(t, "return 1"))
 	one, two := mustLoad(t, c, "return 1"), mustLoad(t, c, "return 2")
 	if mustLoad(t, c, "return 1") != one {
 		t.Error("compiled twice")
@@ -53,9 +53,9 @@ func TestCacheKeepsWhatIsUsed(t *testing.T) {
 	}
 }
 
-// Scripts count, and one that is too large is held as long as it is the newest.
+// One that is too large is held as long as it is the newest.
 func TestCacheIsBoundedByBytes(t *testing.T) {
-	c := NewCache(100, 2000)
+	c := NewCache(2000)
 	long := "return '" + strings.Repeat("x", 3000) + "'"
 	var loaded []string
 	for _, step := range []struct {
@@ -70,10 +70,27 @@ func TestCacheIsBoundedByBytes(t *testing.T) {
 			t.Errorf("after %.20q: %d scripts, want %d", step.body, n, step.want)
 		}
 	}
+	if n := held(c, loaded...); n != 2 || c.Held() > 2000 {
+		t.Errorf("%d scripts of %d bytes", n, c.Held())
+	}
+	c.Limit(1000)
+	if n := held(c, loaded...); n != 1 || c.Held() > 1000 {
+		t.Errorf("with another limit %d scripts of %d bytes", n, c.Held())
+	}
+}
+
+// countsFor is what a script counts for.
+func countsFor(t *testing.T, body string) int {
+	t.Helper()
+	s, err := compile(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.size()
 }
 
 func TestCacheConcurrently(t *testing.T) {
-	c := NewCache(5, 1000)
+	c := NewCache(5 * countsFor(t, "return 1"))
 	var bodies []string
 	for n := range 11 {
 		bodies = append(bodies, fmt.Sprint("return ", n))

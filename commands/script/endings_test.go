@@ -29,45 +29,52 @@ const searched = `local t = {} for i = 1, 65536 do t["k" .. i] = i end for i = 1
 
 // ending runs a script that has a second, and ends it by an action once it is large. It returns how
 // long it took to end after that.
-func ending(t *testing.T, pace *Pace, body string, end func(leave context.CancelCauseFunc)) (took time.Duration, err error) {
+func ending(t *testing.T, pace *Pace, body string, end func(stop context.CancelCauseFunc)) (took time.Duration, err error) {
 	t.Helper()
-	ctx, leave := context.WithCancelCause(t.Context())
-	defer leave(nil)
-	large := make(chan struct{})
-	share := Share{Pace: pace, Time: -1, Watch: func(context.Context) (context.Context, func()) {
-		close(large)
-		return ctx, func() {}
-	}}
+	ctx, stop := context.WithCancelCause(t.Context())
+	defer stop(nil)
 	done := make(chan error, 1)
 	s, err := compile(body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	go func() {
-		_, err := s.Run(t.Context(), Input{Argv: []string{strings.Repeat("a", 900_000)}, Share: share})
+		_, err := s.Run(ctx, Input{Argv: []string{strings.Repeat("a", 900_000)}, Share: Share{Pace: pace, Time: -1}})
 		done <- err
 	}()
-	select {
-	case <-large:
-	case err := <-done:
-		return 0, err
+	if !pace.growsBefore(done) {
+		return 0, <-done
 	}
 	began := time.Now()
-	end(leave)
+	end(stop)
 	err = <-done
 	return time.Since(began), err
 }
 
-// Whatever a script does, it ends at once when its client has left, and by SCRIPT KILL.
+// growsBefore waits until a run has become large, and reports whether that was before the only one was done.
+func (p *Pace) growsBefore(done <-chan error) bool {
+	for len(done) == 0 {
+		p.mu.Lock()
+		large := len(p.large)
+		p.mu.Unlock()
+		if large > 0 {
+			return true
+		}
+		time.Sleep(time.Millisecond) // polls
+	}
+	return false
+}
+
+// Whatever a script does, it ends at once when the process is about to end, and by SCRIPT KILL.
 func TestEndsAtOnce(t *testing.T) {
-	left, pace := errors.New("the client left"), NewPace()
+	stopping, pace := errors.New("the process stops"), NewPace()
 	for name, body := range slow {
-		took, err := ending(t, pace, body, func(leave context.CancelCauseFunc) { leave(left) })
-		if err != left && !strings.Contains(err.Error(), "allocated more than") {
+		took, err := ending(t, pace, body, func(stop context.CancelCauseFunc) { stop(stopping) })
+		if err != stopping && !strings.Contains(err.Error(), "allocated more than") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if took > time.Second {
-			t.Errorf("%s: it took %v to end when its client had left", name, took)
+			t.Errorf("%s: it took %v to end when the process was to end", name, took)
 		}
 		took, err = ending(t, pace, body, func(context.CancelCauseFunc) { pace.Kill() })
 		if !strings.HasPrefix(err.Error(), "ERR Script killed by user with SCRIPT KILL. script: ") && !strings.Contains(err.Error(), "allocated more than") {
@@ -120,23 +127,27 @@ func nestedLocals(depth int) string {
 // A source that takes long to compile ends as a script that runs for long does, and by the same
 // ways. What is short is compiled at once.
 func TestCompilingEnds(t *testing.T) {
-	left, pace := errors.New("the client left"), NewPace()
+	stopping, pace := errors.New("the process stops"), NewPace()
 	for name, body := range long {
 		if _, err := Compile(t.Context(), body, Share{Short: true}); err != ErrLong {
 			t.Errorf("%s: %v, want %v", name, err, ErrLong)
 		}
 		for want, end := range map[string]func(context.CancelCauseFunc){
-			left.Error(): func(leave context.CancelCauseFunc) { leave(left) }, "killed by user": func(context.CancelCauseFunc) { pace.Kill() },
+			stopping.Error(): func(stop context.CancelCauseFunc) { stop(stopping) }, "killed by user": func(context.CancelCauseFunc) { pace.Kill() },
 		} {
-			ctx, leave := context.WithCancelCause(t.Context())
-			_, err := Compile(t.Context(), body, Share{Pace: pace, Time: -1, Watch: func(context.Context) (context.Context, func()) {
-				go end(leave)
-				return ctx, func() {}
-			}})
-			if err != nil && !strings.Contains(err.Error(), want) { // it may have been done before
+			ctx, stop := context.WithCancelCause(t.Context())
+			done := make(chan error, 1)
+			go func() {
+				_, err := Compile(ctx, body, Share{Pace: pace, Time: -1})
+				done <- err
+			}()
+			if pace.growsBefore(done) {
+				end(stop)
+			}
+			if err := <-done; err != nil && !strings.Contains(err.Error(), want) { // it may have been done before
 				t.Errorf("%s: %v, want %s", name, err, want)
 			}
-			leave(nil)
+			stop(nil)
 		}
 		if _, err := Compile(t.Context(), body, Share{Time: 20 * time.Millisecond}); err == nil || !strings.Contains(err.Error(), "ran for longer than 20ms") {
 			t.Errorf("%s: %v", name, err)

@@ -29,7 +29,7 @@ const (
 )
 
 // TestPrograms has programs that do not end be compiled and run. Each ends in its time, and at once
-// when its client leaves, when it is killed, and when the process is about to end, all in processor
+// when it is killed, and when the process is about to end, all in processor
 // time: the machine may have others to run. REDLOCK_PROGRAMS says how many there are.
 func TestPrograms(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv(programsVariable))
@@ -61,60 +61,46 @@ type prober struct {
 	pace   *Pace
 	body   string
 	why    string // it ended
-	large  chan struct{}
 }
 
-// errGone and errStopping are why a program's client, and its process, end it.
-var (
-	errGone     = errors.New("the client left")
-	errStopping = errors.New("the proxy is shutting down")
-)
+// errStopping is why a program's process ends it.
+var errStopping = errors.New("the proxy is shutting down")
 
-// probe has the program run until its time is over, or until it is ended by one of three ways, and
+// probe has the program run until its time is over, or until it is ended by one of two ways, and
 // returns how much processor time it took beside its own, and to end.
 func (p *prober) probe(i int) (took, end time.Duration) {
-	p.large = make(chan struct{}, 8)
 	ctx, stop := context.WithCancelCause(p.Context())
 	defer stop(nil)
-	client, leave := context.WithCancelCause(ctx)
-	defer leave(nil)
-	share := Share{Pace: p.pace, Time: programTime, Allowance: &Allowance{}, Watch: func(context.Context) (context.Context, func()) {
-		p.large <- struct{}{}
-		return client, func() {}
-	}}
-	if i%4 != 0 {
+	share := Share{Pace: p.pace, Time: programTime, Allowance: &Allowance{}}
+	if i%3 != 0 {
 		share.Time = time.Minute
 	}
 	done := make(chan error, 1)
 	began := processorTime(p.T)
 	go func() { done <- p.run(ctx, share) }()
-	if i%4 == 0 {
+	if i%3 == 0 {
 		p.ended(<-done, "ran for longer than")
 		if took = processorTime(p.T) - began - programTime; took > programExtra {
 			p.Errorf("it took %v beside its %v", took, programTime)
 		}
 		return took, 0
 	}
-	select {
-	case <-p.large:
-	case err := <-done: // it ended by itself: by a mistake, or too much memory
-		p.ended(err, "Redis is busy")
+	if !p.pace.growsBefore(done) { // it ended by itself: by a mistake, or too much memory
+		p.ended(<-done, "Redis is busy")
 		return 0, 0
 	}
 	time.Sleep(time.Duration(p.random.IntN(10)) * time.Millisecond) // into what it does
 	told := processorTime(p.T)
-	switch i % 4 {
+	switch i % 3 {
 	case 1:
-		leave(errGone)
-	case 2:
 		for len(done) == 0 && p.pace.Kill() == 0 { // between its compilation and its run it is none
 			time.Sleep(time.Millisecond)
 		}
-	case 3:
+	case 2:
 		stop(errStopping)
 	}
 	err := <-done
-	p.ended(err, []string{"", errGone.Error(), errKilled.Error(), errStopping.Error()}[i%4])
+	p.ended(err, []string{"", errKilled.Error(), errStopping.Error()}[i%3])
 	if end = processorTime(p.T) - told; end > endTime {
 		p.Errorf("it took %v to end: %v", end, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/script/lua"
@@ -23,6 +24,9 @@ type Script struct {
 	calls     calls.Calls
 	derive    sync.Once
 	derived   any
+
+	// Memo is for whoever runs it: what a run teaches for the next one.
+	Memo atomic.Int64
 }
 
 // chunkName is what errors call a script.

@@ -21,9 +21,6 @@ type Share struct {
 	Pace *Pace
 	// Short gives it up, with ErrLong, where it is about to be no small one.
 	Short bool
-	// Watch watches for the client to leave, which ends the returned context; a run has it watch
-	// once it is large. Nil: it goes on.
-	Watch func(ctx context.Context) (watched context.Context, stop func())
 }
 
 // Allowance is the time that several runs, one after another, have together. The zero value is all
@@ -46,7 +43,7 @@ func (s Share) begin(ctx context.Context) (*stay, error) {
 	if s.Allowance == nil {
 		s.Allowance = &Allowance{}
 	}
-	held := &stay{Share: s, ctx: ctx}
+	held := &stay{Share: s}
 	held.watch.Start(ctx, held.dog(), s.Time, s.Allowance.spent)
 	if err := held.enter(); err != nil {
 		held.end()

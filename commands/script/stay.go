@@ -1,7 +1,6 @@
 package script
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -12,9 +11,7 @@ import (
 // seat, with or without the lane. It is the meter.Pace of its run.
 type stay struct {
 	Share
-	ctx                   context.Context
 	watch                 meter.Watch
-	unwatch               func() // ends the watch for the client to leave; nil where there is none
 	small, seated, onLane bool
 	grew                  bool      // it is, or was to be, a large run
 	full                  bool      // it was refused a seat at once
@@ -63,10 +60,6 @@ func (s *stay) Grow() error {
 	s.grew = true
 	s.Pace.list(s, true)
 	s.leaveSmall()
-	if s.Share.Watch != nil {
-		s.ctx, s.unwatch = s.Share.Watch(s.ctx)
-		s.watch.Follow(s.ctx)
-	}
 	if err := s.await(s.Pace.seated); err != nil {
 		s.full = err == errFull
 		return busy(err)
@@ -127,9 +120,6 @@ func (s *stay) end() {
 	}
 	s.seated = false
 	s.waitOut()
-	if s.unwatch != nil {
-		s.unwatch()
-	}
 	if s.grew {
 		s.Pace.list(s, false)
 	}

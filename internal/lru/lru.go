@@ -8,13 +8,12 @@ import (
 
 // Cache keeps values by key, as many as it is allowed to. It is safe for concurrent use.
 type Cache[V any] struct {
-	entries, bytes int
-	size           func(V) int
+	size func(V) int
 
-	mu     sync.Mutex
-	byKey  map[string]*list.Element // of entry[V]
-	recent list.List                // the last used first
-	held   int                      // bytes
+	mu          sync.Mutex
+	byKey       map[string]*list.Element // of entry[V]
+	recent      list.List                // the last used first
+	held, limit int                      // in sizes
 }
 
 type entry[V any] struct {
@@ -23,11 +22,26 @@ type entry[V any] struct {
 }
 
 // New makes a cache of at most so many values.
-func New[V any](entries int) *Cache[V] { return Sized(entries, 0, func(V) int { return 0 }) }
+func New[V any](entries int) *Cache[V] { return Sized(entries, func(V) int { return 1 }) }
 
-// Sized makes a cache of at most so many values and, but for the newest one, so many bytes.
-func Sized[V any](entries, bytes int, size func(V) int) *Cache[V] {
-	return &Cache[V]{entries: entries, bytes: bytes, size: size, byKey: map[string]*list.Element{}}
+// Sized makes a cache of values whose sizes come to no more than a limit, but for the newest one.
+func Sized[V any](limit int, size func(V) int) *Cache[V] {
+	return &Cache[V]{limit: limit, size: size, byKey: map[string]*list.Element{}}
+}
+
+// Limit has another limit hold.
+func (c *Cache[V]) Limit(limit int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.limit = limit
+	c.evict()
+}
+
+// Held returns what the sizes come to.
+func (c *Cache[V]) Held() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held
 }
 
 // Get is the value of a key, if the cache has it.
@@ -75,7 +89,11 @@ func (c *Cache[V]) Set(key string, value V) {
 func (c *Cache[V]) put(key string, value V) {
 	c.byKey[key] = c.recent.PushFront(entry[V]{key, value})
 	c.held += c.size(value)
-	for c.recent.Len() > 1 && (c.recent.Len() > c.entries || c.held > c.bytes) {
+	c.evict()
+}
+
+func (c *Cache[V]) evict() {
+	for c.recent.Len() > 1 && c.held > c.limit {
 		oldest := c.recent.Remove(c.recent.Back()).(entry[V])
 		delete(c.byKey, oldest.key)
 		c.held -= c.size(oldest.value)

@@ -31,7 +31,7 @@ func TestTheLastUsedAreKept(t *testing.T) {
 }
 
 func TestBytesAreBounded(t *testing.T) {
-	c := Sized(10, 8, func(s string) int { return len(s) })
+	c := Sized(8, func(s string) int { return len(s) })
 	c.Set("a", "1234")
 	c.Set("b", "1234")
 	c.Set("c", "1")
@@ -41,7 +41,12 @@ func TestBytesAreBounded(t *testing.T) {
 	if c.Set("d", "123456789"); c.recent.Len() != 1 {
 		t.Errorf("%d values besides a large one", c.recent.Len())
 	}
-	if c.Set("d", "1"); c.held != 1 {
-		t.Errorf("%d bytes held", c.held)
+	c.Set("d", "1")
+	c.Set("e", "22")
+	if c.Held() != 3 {
+		t.Errorf("%d bytes held", c.Held())
+	}
+	if c.Limit(2); c.Held() != 2 || c.Len() != 1 {
+		t.Errorf("%d bytes held with another limit", c.Held())
 	}
 }

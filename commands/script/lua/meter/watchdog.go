@@ -132,13 +132,6 @@ func (w *Watch) End(cause error) {
 	w.end(cause)
 }
 
-// Follow has the run end with this context, too.
-func (w *Watch) Follow(ctx context.Context) {
-	w.dog.mu.Lock()
-	defer w.dog.mu.Unlock()
-	w.ctx = ctx
-}
-
 // Err returns why the run ends, or nil.
 func (w *Watch) Err() error {
 	if !w.isRaised() {

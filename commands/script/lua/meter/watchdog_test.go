@@ -32,15 +32,15 @@ func ended(t *testing.T, w *Watch) error {
 // A run ends when its time is over, when its context ends and when it is told to, whatever it is
 // charged for; the first reason stands.
 func TestWatchEndsARun(t *testing.T) {
-	cause := errors.New("the client left")
-	ctx, leave := context.WithCancelCause(t.Context())
+	cause := errors.New("the process stops")
+	ctx, stop := context.WithCancelCause(t.Context())
 	dog := &Watchdog{}
-	timed, followed, told := started(t, dog, 30*time.Millisecond, 0), started(t, dog, 0, 0), started(t, dog, time.Hour, 0)
+	timed, followed, told := started(t, dog, 30*time.Millisecond, 0), &Watch{}, started(t, dog, time.Hour, 0)
 	if err := ended(t, timed); !errors.Is(err, ErrTime) {
 		t.Errorf("%v, want %v", err, ErrTime)
 	}
-	followed.Follow(ctx)
-	leave(cause)
+	followed.Start(ctx, dog, 0, 0)
+	stop(cause)
 	if err := ended(t, followed); err != cause {
 		t.Errorf("%v, want %v", err, cause)
 	}
