@@ -194,7 +194,7 @@ func TestBlockingCommandsFail(t *testing.T) {
 	b = newRegisterBench(t)
 	gone := errors.New("the client left")
 	stopped := 0
-	b.client.Watch = func(ctx context.Context) (context.Context, func()) {
+	b.client.Wait = func(ctx context.Context) (context.Context, func()) {
 		watched, leave := context.WithCancelCause(ctx)
 		b.masters.Later = []func(){func() { leave(gone) }}
 		return watched, func() { stopped++; leave(nil) }

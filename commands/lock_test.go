@@ -80,7 +80,7 @@ var lockReplies = []struct {
 	{"held to the end of BLOCK", 2, quorum.ErrHeld, "LOCK k t PX 10000 BLOCK 50", "$-1\r\n", "lock 0/k by t for 10s, waiting 50ms"},
 	{"waiting for ever", 2, nil, "LOCK k t BLOCK 0 PX 10000", ":9888\r\n", "lock 0/k by t for 10s, waiting -1ns"},
 	{"no quorum", 2, noQuorum(), "LOCK k t PX 10000", noQuorumReply, "lock 0/k by t for 10s, waiting 0s"},
-	{"shutting down", 2, ErrShuttingDown, "LOCK k t PX 10000", "-ERR the proxy is shutting down\r\n", "lock 0/k by t for 10s, waiting 0s"},
+	{"shutting down", 2, ErrShuttingDown, "LOCK k t PX 10000", "-ERR the proxy is shutting down; try again\r\n", "lock 0/k by t for 10s, waiting 0s"},
 	{"any other error", 3, errors.New("two\nlines"), "LOCK k t PX 10000", "-ERR two lines\r\n", "lock 0/k by t for 10s, waiting 0s"},
 	{"bad options ask nobody", 2, nil, "LOCK k t PX 0", "-ERR invalid expire time in 'lock' command\r\n", ""},
 	{"too few words", 2, nil, "LOCK k t PX", "-ERR wrong number of arguments for 'lock' command: LOCK key token PX milliseconds|EX seconds [BLOCK milliseconds] [FENCE] [AT]\r\n", ""},
@@ -217,7 +217,7 @@ func TestOnlyBlockWatchesTheClient(t *testing.T) {
 	watches, stops := 0, 0
 	var during context.Context
 	b.locks.during = func(ctx context.Context) { during = ctx }
-	b.client.Watch = func(ctx context.Context) (context.Context, func()) {
+	b.client.Wait = func(ctx context.Context) (context.Context, func()) {
 		watches++
 		watched, leave := context.WithCancelCause(ctx)
 		return watched, func() { stops++; leave(errLeft) }
@@ -244,7 +244,7 @@ func TestOnlyBlockWatchesTheClient(t *testing.T) {
 
 func TestClientLeavesWhileItWaits(t *testing.T) {
 	b := newBench(t)
-	b.client.Watch = func(ctx context.Context) (context.Context, func()) {
+	b.client.Wait = func(ctx context.Context) (context.Context, func()) {
 		watched, leave := context.WithCancelCause(ctx)
 		leave(errLeft)
 		return watched, func() {}
@@ -258,7 +258,7 @@ func TestClientLeavesWhileItWaits(t *testing.T) {
 // must still take away this one, no less and no more.
 func TestSilentClientWaits(t *testing.T) {
 	b := newBench(t)
-	b.client.Watch = func(ctx context.Context) (context.Context, func()) {
+	b.client.Wait = func(ctx context.Context) (context.Context, func()) {
 		b.out.Delivered()
 		return ctx, func() {}
 	}

@@ -29,7 +29,7 @@ type Locks interface {
 }
 
 // ErrShuttingDown is the cause of a context that ends because the proxy stops.
-var ErrShuttingDown = errors.New("the proxy is shutting down")
+var ErrShuttingDown = errors.New("the proxy is shutting down; try again")
 
 // Options are what the commands work with. Locks and the Settings' MaxTTL must be set, with
 // LockKeys also Register.

@@ -111,7 +111,7 @@ var table = []Setting{
 		text, func(c *Config) *string { return &c.ClusterMode }, oneOf("off", "emulated")),
 	atOnce(one("max-clients", "how many clients may be connected at once, a `NUMBER`",
 		number, func(c *Config) *int { return &c.MaxClients }, atLeast(1))),
-	atOnce(one("max-input-memory", "how much all clients together may have held of commands that are not complete, and kept of what they watch, queue, track and subscribe to, a `SIZE` (256mb): who would take more is disconnected",
+	atOnce(one("max-input-memory", "memory limit for incomplete commands of all clients and what is kept for them between commands, a `SIZE` (256mb): a client that would exceed it is disconnected",
 		size, func(c *Config) *int64 { return &c.MaxInputMemory }, leastSize)),
 	atOnce(one("max-unread-memory", "how much of replies all clients together may leave unread, a `SIZE`: who has done so for longest is disconnected",
 		size, func(c *Config) *int64 { return &c.MaxUnreadMemory }, leastSize)),

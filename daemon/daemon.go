@@ -57,13 +57,38 @@ func Serve(ctx context.Context, o Options) error {
 		}
 		defer d.admin.Close()
 		defer d.listener.Close()
-		return d.run(ctx, func(addr net.Addr) {
-			ready(func() error { return d.askItself(addr.String()) })
-			if o.Ready != nil {
-				o.Ready(addr)
-			}
+		return d.untilOverdue(ctx, func() error {
+			return d.run(ctx, func(addr net.Addr) {
+				ready(func() error { return d.askItself(addr.String()) })
+				if o.Ready != nil {
+					o.Ready(addr)
+				}
+			})
 		})
 	})
+}
+
+// lastWork is how long a proxy may take to end, once drain-timeout is over.
+const lastWork = 3 * time.Second
+
+var errOverdue = errors.New("drain-timeout is over, and something still runs")
+
+// untilOverdue waits for what runs until ctx ends and its clients are done, but then no longer than the settings allow.
+func (d *daemon) untilOverdue(ctx context.Context, run func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- run() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	cfg := d.applied.Load().cfg
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(cfg.DrainDelay + cfg.DrainTimeout + lastWork):
+		return errOverdue
+	}
 }
 
 // daemon is a proxy with all its parts. upstream is nil for a lock server, admin where nothing is

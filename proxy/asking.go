@@ -23,13 +23,7 @@ type asking struct {
 // inquire asks the upstream something for the proxy itself, on the client's connection,
 // also where that was told to be silent.
 func (a *asking) inquire(ctx context.Context, state track.State, talk func(context.Context) error) error {
-	if err := state.CanAsk(); err != nil {
-		return err
-	}
-	if err := a.relay.open(ctx); err != nil {
-		return err
-	}
-	quieten, err := a.speakUp(ctx)
+	quieten, err := a.beginToAsk(ctx, state)
 	if err != nil {
 		return err
 	}
@@ -37,8 +31,19 @@ func (a *asking) inquire(ctx context.Context, state track.State, talk func(conte
 	return talk(ctx)
 }
 
+// beginToAsk has the connection answer questions of the proxy's own, until quieten is called.
+func (a *asking) beginToAsk(ctx context.Context, state track.State) (quieten func(), err error) {
+	if err := state.CanAsk(); err != nil {
+		return nil, err
+	}
+	if err := a.relay.open(ctx); err != nil {
+		return nil, err
+	}
+	return a.speakUp(ctx, a.relay.up.Timeout())
+}
+
 // speakUp has a silent connection speak. quieten has it be silent again.
-func (a *asking) speakUp(ctx context.Context) (quieten func(), err error) {
+func (a *asking) speakUp(ctx context.Context, limit time.Duration) (quieten func(), err error) {
 	again := ""
 	switch a.relay.silence {
 	case track.Speaking:
@@ -48,7 +53,7 @@ func (a *asking) speakUp(ctx context.Context) (quieten func(), err error) {
 	case track.SilentFromNow:
 		again = replyOff
 	}
-	_, err = a.put(ctx, "CLIENT", "REPLY", "ON")
+	_, err = a.askWithin(ctx, limit, []byte(replyOn))
 	return func() { a.relay.send([]byte(again)) }, err
 }
 
@@ -63,14 +68,17 @@ func (a *asking) put(ctx context.Context, words ...string) ([]byte, error) {
 }
 
 // PutAll is put for several commands, which are sent together; it is of login.Upstream.
-func (a *asking) PutAll(ctx context.Context, commands [][]string) (answers [][]byte, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, inquiryTimeout, errNoAnswer)
-	defer cancel()
-	if err := a.relay.request(requestOf(commands), len(commands)); err != nil {
+func (a *asking) PutAll(ctx context.Context, commands [][]string) ([][]byte, error) {
+	return a.exchange(ctx, min(inquiryTimeout, a.relay.up.Timeout()), requestOf(commands), len(commands))
+}
+
+// exchange sends so many commands for the proxy itself and gives their replies, in bounded time unless the limit is 0.
+func (a *asking) exchange(ctx context.Context, limit time.Duration, commands []byte, n int) (answers [][]byte, err error) {
+	if err := a.relay.request(commands, n); err != nil {
 		return nil, err
 	}
 	err = a.attend(ctx, func(ctx context.Context) (err error) {
-		answers, err = a.relay.response(ctx, len(commands))
+		answers, err = a.relay.response(ctx, limit, n)
 		return err
 	})
 	return answers, err
@@ -95,17 +103,11 @@ func (a *asking) askWithin(ctx context.Context, limit time.Duration, command []b
 	if err := a.relay.open(ctx); err != nil {
 		return nil, err
 	}
-	if err := a.relay.request(command, 1); err != nil {
+	answers, err := a.exchange(ctx, limit, command, 1)
+	if err != nil {
 		return nil, err
 	}
-	err = a.attend(ctx, func(ctx context.Context) error {
-		answers, err := a.relay.responseWithin(ctx, limit, 1)
-		if err == nil {
-			answer = answers[0]
-		}
-		return err
-	})
-	return answer, err
+	return answers[0], nil
 }
 
 // Commands of the proxy itself.
@@ -176,29 +178,24 @@ func (a *asking) settle(ctx context.Context) error {
 			return err
 		}
 	}
-	a.relay.blocking = false
+	a.relay.blocking.Store(false)
 	return a.relay.isOver()
 }
 
-// catchUp waits for the upstream to have carried out what it was not to answer, too: it is asked for an answer of which the client learns
-// nothing. In a transaction, and where answers cannot be told apart, that is not known.
+// catchUp waits, but not for ever, for the upstream to have carried out what it was not to answer, too: it is asked for an answer of which the
+// client learns nothing.
 func (a *asking) catchUp(ctx context.Context) error {
 	state := a.relay.know()
 	if !a.relay.unnoticed || a.relay.wire == nil || state.CanAsk() != nil {
 		return nil
 	}
-	question, again := replyOn, ""
-	switch a.relay.silence {
-	case track.Speaking:
-		question = greeting
-	case track.SilentOnce:
-		again = replySkip
-	case track.SilentFromNow:
-		again = replyOff
-	}
-	_, err := a.askWithin(ctx, 0, []byte(question))
-	a.relay.send([]byte(again))
 	a.relay.unnoticed = false
+	if a.relay.silence == track.Speaking {
+		_, err := a.askWithin(ctx, a.relay.times.stall, []byte(greeting))
+		return err
+	}
+	quieten, err := a.speakUp(ctx, a.relay.times.stall)
+	quieten()
 	return err
 }
 
@@ -211,7 +208,7 @@ func (a *asking) attend(ctx context.Context, wait func(context.Context) error) e
 		defer stop() // also at a panic: the session's memory is given back then
 		return wait(watched)
 	}()
-	if !a.session.left || context.Cause(watched) != errClientLeft || err != nil && a.relay.blocking || !errors.Is(a.session.in.lookahead(), io.EOF) {
+	if !a.session.left || context.Cause(watched) != errClientLeft || err != nil && a.relay.blocking.Load() || !errors.Is(a.session.in.lookahead(), io.EOF) {
 		return err
 	}
 	a.session.left = false

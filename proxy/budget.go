@@ -14,7 +14,12 @@ const defaultHeldInput = 256 << 20
 // budget bounds what all clients together may hold of commands that are not complete, and have kept between commands. It is safe for concurrent use.
 type budget struct {
 	limit, held, refused atomic.Int64
+	// shared returns how many bytes of it are taken by what clients share. It is set once.
+	shared func() int64
 }
+
+// now is how much of it is taken.
+func (b *budget) now() int64 { return b.held.Load() + b.shared() }
 
 // take adds bytes, unless they are too many. A nil budget is without a limit.
 func (b *budget) take(n int) error {
@@ -22,10 +27,11 @@ func (b *budget) take(n int) error {
 		return nil
 	}
 	limit := b.limit.Load()
-	if b.held.Add(int64(n)) > limit {
+	b.held.Add(int64(n))
+	if b.now() > limit {
 		b.held.Add(-int64(n))
 		b.refused.Add(1)
-		return &resp.RequestError{Text: fmt.Sprintf("too many bytes of commands that are not complete, watched, queued, tracked or subscribed: all clients together may have %d held (max-input-memory)", limit)}
+		return &resp.RequestError{Text: fmt.Sprintf("out of memory for input: incomplete commands, and what is kept for clients between their commands, are limited to %d bytes in all; raise max-input-memory", limit)}
 	}
 	return nil
 }

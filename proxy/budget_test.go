@@ -41,7 +41,7 @@ func TestHeldInputIsBounded(t *testing.T) {
 	}
 	over := b.connect()
 	over.send(halfCommand[:wire.BufferSize])
-	over.expect("-ERR too many bytes of commands that are not complete, watched, queued, tracked or subscribed: all clients together may have 4194304 held (max-input-memory)\r\n")
+	over.expect("-ERR out of memory for input: incomplete commands, and what is kept for clients between their commands, are limited to 4194304 bytes in all; raise max-input-memory\r\n")
 	honest.say("PING\r\n", pong)
 	if n := b.server.Counts().RefusedInput; n != 1 {
 		t.Errorf("%d clients were refused", n)

@@ -36,7 +36,7 @@ func (f *forwarding) follow(ctx context.Context, name string, words [][]byte) er
 	s := track.SlotFor(name, words, len(words))
 	switch {
 	case silences && mode != track.Speaking, track.IsUnanswered(words):
-		return f.unanswered(ctx, mode)
+		return f.unanswered(ctx, mode, words)
 	case silences:
 		f.relay.silence = track.Speaking
 	case s.Kind == track.Reset && len(words) == 1 && f.relay.silence == track.SilentFromNow:
@@ -102,9 +102,7 @@ func (f *forwarding) useCaching(ctx context.Context) {
 		return
 	}
 	f.client.Tracking.Used()
-	if state := f.relay.know(); state.CanAsk() == nil {
-		_, _ = f.ask(ctx, []byte("*1\r\n$4\r\nPING\r\n")) // or the connection is lost, and what is tracked with it
-	}
+	_, _ = f.askAloud(ctx, "PING") // or the connection is lost, and what is tracked with it
 }
 
 // noteName takes down what the client calls itself, for those who ask who holds a lock. What the
@@ -134,7 +132,7 @@ func (s *session) noteName(name string, words [][]byte) {
 
 // unanswered forwards a command that is not answered, and that may silence those
 // after it. Where it is queued or refused, it is answered.
-func (f *forwarding) unanswered(ctx context.Context, mode track.Silence) error {
+func (f *forwarding) unanswered(ctx context.Context, mode track.Silence, words [][]byte) error {
 	if err := f.settle(ctx); err != nil {
 		return err
 	}
@@ -145,26 +143,24 @@ func (f *forwarding) unanswered(ctx context.Context, mode track.Silence) error {
 		s = track.Slot{Kind: track.Odd, N: 1}
 	case state.Restricted():
 		s.N = f.count()
-	case f.refusedSilence(ctx, state):
+	case f.refusedSilence(ctx, words):
 		s.N = f.count()
 	case mode != track.Speaking && f.relay.silence != track.SilentFromNow:
 		f.relay.silence = mode
+		f.relay.teach((*track.State).Hush)
 	default:
 		f.count()
 	}
 	return f.sendWhole(s)
 }
 
-// refusedSilence reports whether a command that is not answered will be all the same,
-// because the client has still to log in. A client that may not do everything may not do
-// this either: then it is not known what is answered.
-func (f *forwarding) refusedSilence(ctx context.Context, state track.State) bool {
-	r, err := f.knowRights(ctx, state)
-	if err == nil && r.Refused != "" {
-		return true
+// refusedSilence reports whether a command that is not answered will be all the same, because the client may not send it. Where
+// that cannot be found out, the replies cannot be followed any more.
+func (f *forwarding) refusedSilence(ctx context.Context, words [][]byte) bool {
+	refusals, err := f.Refusals(ctx, [][]string{syntax.Strings(words)})
+	if err != nil {
+		f.relay.teach(func(s *track.State) { s.Stream = true })
+		return false
 	}
-	if err != nil || !r.All {
-		f.relay.teach(func(s *track.State) { s.Doubtful = true })
-	}
-	return false
+	return refusals[0] != ""
 }

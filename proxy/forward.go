@@ -132,7 +132,9 @@ func (f *forwarding) isSpecial() bool {
 		return true
 	}
 	if long || f.table.Lookup(name) == nil && track.Name(name) == "" {
-		f.relay.blocking = f.relay.blocking || track.MayBlock(name)
+		if track.MayBlock(name) {
+			f.relay.blocking.Store(true)
+		}
 		return false
 	}
 	return true

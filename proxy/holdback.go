@@ -182,22 +182,22 @@ func (s *Server) owned() []string {
 
 // unblock has the upstream answer those who wait there for something in lock keys.
 func (s *Server) unblock(ctx context.Context, sessions []*session) {
-	blocked := s.blocked(sessions)
+	blocked := ends(sessions, (*relay).blocked)
 	if len(blocked) == 0 || ctx.Err() != nil {
 		return
 	}
-	if err := s.opts.Upstream.Unblock(ctx, blocked); err != nil {
+	if err := s.opts.Upstream.Unblock(ctx, blocked, false); err != nil {
 		s.opts.Logger.Warn("clients that wait for lock keys at the upstream could not be woken there", "cause", err)
 	}
 }
 
-// blocked are the connections on which commands on lock keys wait for something.
-func (s *Server) blocked(sessions []*session) (addresses []string) {
+// ends are those ends of the sessions' connections to the upstream that are not empty.
+func ends(sessions []*session, end func(*relay) string) (addresses []string) {
 	for _, session := range sessions {
 		if session.relay == nil {
 			continue
 		}
-		if address := session.relay.blocked(); address != "" {
+		if address := end(session.relay); address != "" {
 			addresses = append(addresses, address)
 		}
 	}
@@ -206,16 +206,7 @@ func (s *Server) blocked(sessions []*session) (addresses []string) {
 
 // UpstreamConnections are the proxy's ends of all its connections to the upstream.
 func (s *Server) UpstreamConnections() []string {
-	addresses := s.owned()
-	for _, session := range s.all() {
-		if session.relay == nil {
-			continue
-		}
-		if address := session.relay.address(); address != "" {
-			addresses = append(addresses, address)
-		}
-	}
-	return addresses
+	return append(s.owned(), ends(s.all(), (*relay).address)...)
 }
 
 // address is the proxy's end of the connection to the upstream, if there is one.
@@ -228,6 +219,7 @@ func (r *relay) address() string {
 	return r.wire.LocalAddr()
 }
 
+// blocked is address where a command on lock keys waits for something.
 func (r *relay) blocked() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -146,6 +146,7 @@ func (in *input) atRest() bool {
 func (in *input) shrink() {
 	in.release()
 	in.args = nil
+	_ = in.account() // what was given back
 }
 
 // makeRoom moves what is held to the front of the buffer, and doubles a buffer

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"redlock-proxy/proxy"
 )
@@ -40,17 +39,38 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 						break
 					}
 				}
-				if !strings.Contains(refused, "(max-input-memory)") {
+				if !strings.Contains(refused, "raise max-input-memory") {
 					t.Errorf("%d commands of %d bytes: %.200q", most, each, refused)
 				}
 				r.connect().say("PING", "+PONG\r\n")
 				_ = p.conn.Close()
-				for end := time.Now().Add(patience); r.server.Counts().HeldInput != 0; time.Sleep(time.Millisecond) { // polls
-					if time.Now().After(end) {
-						t.Fatalf("%d bytes are held of nobody", r.server.Counts().HeldInput)
-					}
-				}
+				eventually(t, "all to be given back", func() bool { return r.server.Counts().HeldInput == 0 })
 			})
+		}
+	}
+}
+
+// TestNamesAndScriptsAreBounded: so do the names of many clients, and the scripts that clients share.
+func TestNamesAndScriptsAreBounded(t *testing.T) {
+	const limit, each, most = 600_000, 100_000, 20
+	for name, send := range map[string]func(p *peer, i int){
+		"names": func(p *peer, _ int) { p.send(array("CLIENT", "SETNAME", strings.Repeat("x", each))) },
+		"scripts": func(p *peer, i int) {
+			p.send(array("EVAL", fmt.Sprint("return 'OK' --", i, strings.Repeat("x", each)), "1", "lock:k"))
+		},
+	} {
+		r := lockServer(t)
+		r.server.Apply(proxy.Settings{HeldInput: limit, MaxClients: 100})
+		refused := ""
+		for i := 0; i < most && !strings.HasPrefix(refused, "-"); i++ {
+			p := r.connect()
+			send(p, i)
+			p.reply()
+			p.send(array("ECHO", strings.Repeat("x", each)))
+			refused = p.reply()
+		}
+		if !strings.Contains(refused, "raise max-input-memory") {
+			t.Errorf("%s: %.200q", name, refused)
 		}
 	}
 }

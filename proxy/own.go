@@ -145,9 +145,17 @@ func (f *forwarding) passLong(follow string) {
 	}
 }
 
-// askFor has the upstream carry out a command that is run here, for the client to see the answer.
+// askFor has the upstream carry out a command that is run here, for the client to see the answer, also where it wants none.
 func (f *forwarding) askFor(ctx context.Context, cmd *command.Command, frame []byte) (answer []byte, err error) {
-	if answer, err = f.askInAnyCase(ctx, cmd, frame); err == nil {
+	limit := f.relay.up.Timeout()
+	if cmd.Patient {
+		limit = 0
+	}
+	err = f.inquire(ctx, f.relay.know(), func(ctx context.Context) error {
+		answer, err = f.askWithin(ctx, limit, frame)
+		return err
+	})
+	if err == nil {
 		return f.forClient(answer), nil
 	}
 	if freed, done := f.freeUp(ctx, frame, err); done {
@@ -166,20 +174,4 @@ func (f *forwarding) forClient(answer []byte) []byte {
 		f.relay.led(turned)
 	}
 	return instead
-}
-
-// askInAnyCase is ask also where the client wants no answers.
-func (f *forwarding) askInAnyCase(ctx context.Context, cmd *command.Command, frame []byte) (answer []byte, err error) {
-	limit := f.relay.up.Timeout()
-	if cmd.Patient {
-		limit = 0
-	}
-	if f.relay.silence == track.Speaking {
-		return f.askWithin(ctx, limit, frame)
-	}
-	err = f.inquire(ctx, f.relay.know(), func(ctx context.Context) error {
-		answer, err = f.askWithin(ctx, limit, frame)
-		return err
-	})
-	return answer, err
 }

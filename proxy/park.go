@@ -92,11 +92,11 @@ func (s *session) leave() bool {
 
 // shrink lets go of what can be made again.
 func (s *session) shrink() {
-	s.in.shrink()
 	s.line.forget()
 	s.out.Bytes, s.excerpt = nil, nil
-	s.client.Watch, s.client.Track, s.client.Ask, s.client.Upstream, s.client.Subscribe = nil, nil, nil, nil, nil
+	s.client.Watch, s.client.Wait, s.client.Track, s.client.Ask, s.client.Upstream, s.client.Subscribe = nil, nil, nil, nil, nil, nil
 	s.who.Rights.Forget()
+	s.in.shrink()
 }
 
 // parkConns has the poller wait for the session's connections. It is called with mu held.
@@ -122,7 +122,7 @@ func (s *session) unpark() bool {
 // resume takes up what park has put down.
 func (s *session) resume(ctx context.Context) {
 	s.activity.Happened()
-	s.client.Watch = s.watch
+	s.client.Watch, s.client.Wait = s.watch, s.awaitOthers
 	if s.table.Tracking() != nil {
 		s.client.Track = s.track
 	}

@@ -38,10 +38,11 @@ type relay struct {
 
 	// The session's goroutine.
 	silence track.Silence
-	// blocking: a command that may block was forwarded since the upstream was quiet.
-	blocking bool
 	// unnoticed: the last command that was forwarded is not answered.
 	unnoticed bool
+
+	// blocking: a command that may block was forwarded since the upstream was quiet. The session's goroutine sets it.
+	blocking atomic.Bool
 
 	// doubtful: the upstream led the client elsewhere, and never said whether it is alone.
 	doubtful atomic.Bool

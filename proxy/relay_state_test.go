@@ -6,6 +6,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"redlock-proxy/proxy"
 )
 
 // Point 2: a client's state is that of its own upstream connection.
@@ -196,7 +199,6 @@ func TestReplyModes(t *testing.T) {
 		{"refused: subscribed", cmd("SUBSCRIBE a") + off + cmd("UNSUBSCRIBE") + lock,
 			"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n-ERR Can't execute 'client|reply': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n" +
 				"*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n:1000\r\n"},
-		{"a transaction in silence", off + cmd("MULTI") + cmd("SET x 1") + lock + cmd("EXEC") + on + cmd("GET x"), "+OK\r\n$-1\r\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, _ := relayed(t)
@@ -207,22 +209,63 @@ func TestReplyModes(t *testing.T) {
 	}
 }
 
-// Point 7: in silence, subscriptions are told of all the same.
+// Points 7 and 10: who subscribes in silence gets what a server sends; in RESP2 replies look like messages, so that a lock command ends the
+// connection. Nothing is asked of it, and nothing is taken for an answer.
 func TestSubscribingInSilence(t *testing.T) {
+	const list = "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n"
+	for _, c := range []struct{ name, sent, end string }{
+		{"a pattern", lines("CLIENT REPLY OFF", "PSUBSCRIBE a*"), "psubscribe\r\n"},
+		{"none any more", lines("CLIENT REPLY OFF", "SUBSCRIBE a", "UNSUBSCRIBE"), "unsubscribe\r\n"},
+		{"none at all", lines("CLIENT REPLY OFF", "UNSUBSCRIBE"), "unsubscribe\r\n"},
+		{"refused, then a list", lines("CLIENT REPLY SKIP", "SUBSCRIBE", "LRANGE l 0 -1"), list},
+		{"a transaction", lines("CLIENT REPLY OFF", "MULTI", "SET x 1"), ""},
+	} {
+		for _, lock := range []string{"LOCK k t PX 1000", "SET lock:k t"} {
+			t.Run(c.name+", then "+lock, func(t *testing.T) {
+				r, server := locking(t)
+				direct := dial(t, server.Addr())
+				direct.say("RPUSH l message a b", ":3\r\n")
+				p := r.connect()
+				p.send(c.sent)
+				if c.end != "" {
+					upTo(p, c.end)
+				}
+				p.send(cmd(lock))
+				if got := p.all(); strings.Contains(got, "OK") || strings.Contains(got, "1000") {
+					t.Errorf("it is answered: %q", got)
+				}
+				direct.say("EXISTS x lock:k", ":0\r\n")
+				if holder := r.locks.holder(0, "k") + r.locks.holder(0, "lock:k"); holder != "" {
+					t.Errorf("the lock was taken by %q", holder)
+				}
+			})
+		}
+	}
 	r, server := relayed(t)
 	p := r.connect()
-	p.send(lines("CLIENT REPLY SKIP", "SUBSCRIBE a", "PING"))
-	ack := "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n"
-	if got := p.reply(); got != ack {
-		t.Skipf("SKIPPED: this redis-server does not confirm a SUBSCRIBE in silence, others do: %q", got)
-	}
-	p.expect("*2\r\n$4\r\npong\r\n$0\r\n\r\n")
-	p.send(lines("LOCK k t PX 1000"))
-	if got := p.reply(); !strings.HasPrefix(got, "-ERR Can't execute 'lock'") {
-		t.Errorf("LOCK of a subscriber: %q", got)
-	}
+	p.send(cmd("HELLO 3"))
+	p.reply()
+	p.send(lines("CLIENT REPLY SKIP", "SUBSCRIBE a", "LOCK k t PX 1000"))
+	p.expect(ack(">", "subscribe", "a", 1) + ":1000\r\n")
 	dial(t, server.Addr()).say("PUBLISH a m", ":1\r\n")
-	p.expect("*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nm\r\n")
-	p.send(lines("UNSUBSCRIBE", "LOCK k t PX 1000"))
-	p.expect("*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n:1000\r\n")
+	p.expect(message(">", "a", "m"))
+	p.send(lines("CLIENT REPLY OFF", "UNSUBSCRIBE a", "UNLOCK k t", "CLIENT REPLY ON"))
+	p.expect(ack(">", "unsubscribe", "a", 0) + "+OK\r\n")
+	if holder := r.locks.holder(0, "k"); holder != "" {
+		t.Errorf("the lock is held by %q", holder)
+	}
+}
+
+// Point 7: what is not answered is waited for before a lock command, but not for ever.
+func TestSilentCommandThatDoesNotEnd(t *testing.T) {
+	for _, silence := range []string{"OFF", "SKIP"} {
+		server := startRedis(t)
+		r := startProxyWith(t, server.URL(), proxy.Options{}, nil, func(s *proxy.Server) { s.SetPatience(50*time.Millisecond, patience) })
+		p := r.connect()
+		p.send(lines("CLIENT REPLY "+silence, "BLPOP q 0", "LOCK k t PX 1000"))
+		p.expectAll("")
+		if holder := r.locks.holder(0, "k"); holder != "" {
+			t.Errorf("the lock was taken by %q", holder)
+		}
+	}
 }

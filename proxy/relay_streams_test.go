@@ -227,10 +227,10 @@ func TestClientsLeaveAnUpstreamThatHangs(t *testing.T) {
 	}
 }
 
-// Point 29: a proxy that stops lets finish what runs, and cuts what does not.
+// Point 29: a proxy that stops lets finish what runs, and has refused what waits for others.
 func TestDrain(t *testing.T) {
 	server := startRedis(t, "--enable-debug-command", "yes")
-	r := startProxyWith(t, server.URL(), proxy.Options{DrainTimeout: time.Second}, nil)
+	r := startProxyWith(t, server.URL(), proxy.Options{DrainTimeout: 3 * time.Second}, nil)
 	idle, busy, blocked, subscriber, half := r.connect(), r.connect(), r.connect(), r.connect(), r.connect()
 	idle.say("PING", "+PONG\r\n")
 	subscriber.say("SUBSCRIBE a", ack("*", "subscribe", "a", 1))
@@ -238,16 +238,17 @@ func TestDrain(t *testing.T) {
 	half.say("PING", "+PONG\r\n")
 	blocked.send(cmd("BLPOP none 0"))
 	half.send("*2\r\n$4\r\nECHO\r\n$5\r\nhel")
-	busy.send(lines("DEBUG SLEEP 0.3", "LOCK k t PX 1000", "GET a"))
+	busy.send(lines("DEBUG SLEEP 0.3", "LOCK k t PX 1000", "GET a", "BRPOP none 0"))
 	time.Sleep(50 * time.Millisecond) // they are under way, or not yet: the answers are the same
 	r.stop()
 	idle.expectAll("")
 	subscriber.expectAll("")
 	half.expectAll("")
-	if got := busy.all(); got != "+OK\r\n:1000\r\n$-1\r\n" {
+	const unblocked = "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"
+	if got := busy.all(); got != "+OK\r\n:1000\r\n$-1\r\n"+unblocked {
 		t.Errorf("the busy one got %q", got)
 	}
-	if got := blocked.all(); got != "" {
+	if got := blocked.all(); got != unblocked {
 		t.Errorf("the blocked one got %q", got)
 	}
 	await(t, "the server's end", r.served)

@@ -194,15 +194,10 @@ var (
 	errTooMuch  = fmt.Errorf("its answer to a question of the proxy's is longer than %d bytes", maxAnswer)
 )
 
-// response waits for the n whole replies to a request, for as long as for a connection. An
+// response waits for the n whole replies to a request, in bounded time unless the limit is 0. An
 // upstream that does not answer, or without an end, loses its connection: what comes later
 // cannot be told from answers to others. The client may go on, if nothing of it was kept there.
-func (r *relay) response(ctx context.Context, n int) ([][]byte, error) {
-	return r.responseWithin(ctx, r.up.Timeout(), n)
-}
-
-// responseWithin is response with another limit; 0: none.
-func (r *relay) responseWithin(ctx context.Context, limit time.Duration, n int) ([][]byte, error) {
+func (r *relay) response(ctx context.Context, limit time.Duration, n int) ([][]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	soon := ctx

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -139,6 +138,7 @@ func NewServer(opts Options) *Server {
 	s := &Server{opts: opts, sessions: map[int64]*session{}, quiet: quietTime, times: relayTimes{stallTime, farewellTime}}
 	s.entry, s.now = entryTime, time.Now
 	s.leavers.turn = make(chan struct{}, 1)
+	s.input.shared = opts.Table.ScriptMemory
 	s.Apply(Settings{
 		ClientPassword: opts.ClientPassword, TLS: opts.TLS, ProtectedMode: opts.ProtectedMode,
 		MaxClients: opts.MaxClients, DrainTimeout: opts.DrainTimeout,
@@ -179,8 +179,8 @@ func (s *Server) Shared() (all []server.Shared) {
 func (s *Server) Clients() int { return int(s.clients.Load()) }
 
 // Serve serves the clients of ln until ctx ends, and closes ln. Then it drains:
-// idle clients are closed at once, others when their commands are done or the
-// DrainTimeout is over; commands that still wait are answered with an error. It
+// idle clients are closed at once, commands that wait for what others do are answered with an error, and other
+// clients are closed when their commands are done or the DrainTimeout is over. It
 // returns nil, or why ln failed.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	base, cut := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -280,45 +280,6 @@ func (s *Server) leaveUpstream() {
 	}
 }
 
-// drain ends the sessions: when they are idle, or when the time is over.
-func (s *Server) drain(ctx context.Context, cut context.CancelCauseFunc) {
-	sessions, began, limit := s.close(), time.Now(), s.settings().DrainTimeout
-	s.opts.Logger.Info("draining: idle clients are closed, the others when their commands are done",
-		"clients", len(sessions), "drain-timeout", limit)
-	for _, session := range sessions {
-		session.end()
-		s.wake(ctx, session)
-	}
-	done := make(chan struct{})
-	go func() { s.running.Wait(); close(done) }()
-	if waited(done, limit) {
-		s.opts.Logger.Info("drained: nothing was cut off", "took", time.Since(began).Round(time.Millisecond))
-		return
-	}
-	s.tellOfCut()
-	cut(commands.ErrShuttingDown)
-	if !waited(done, lastWords) {
-		for _, session := range s.close() {
-			session.cut()
-		}
-		<-done
-	}
-}
-
-// shownClients is how many clients that are cut off are named.
-const shownClients = 10
-
-// tellOfCut logs what the end of the drain cuts off.
-func (s *Server) tellOfCut() {
-	left := s.close()
-	var names []string
-	for _, session := range left[:min(shownClients, len(left))] {
-		names = append(names, session.origin().String())
-	}
-	s.opts.Logger.Warn("drain-timeout is over: what still runs is cut off",
-		"clients", len(left), "waiting_for_locks", s.opts.Table.Waiting(), "addresses", strings.Join(names, " "))
-}
-
 // close takes no more sessions, and gives those that there are.
 func (s *Server) close() []*session {
 	s.mu.Lock()
@@ -332,18 +293,6 @@ func (s *Server) all() []*session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Values(s.sessions))
-}
-
-// lastWords is how long commands that were cut off have to answer their clients.
-const lastWords = 200 * time.Millisecond
-
-func waited(done <-chan struct{}, limit time.Duration) bool {
-	select {
-	case <-done:
-		return true
-	case <-time.After(limit):
-		return false
-	}
 }
 
 // errClientLeft is the cause of a context whose client closed its connection.
@@ -394,7 +343,7 @@ func (s *Server) Counts() Counts {
 		Connected: s.clients.Load(), Parked: s.parked.Load(),
 		ToUpstream: s.traffic.toUpstream.Load(), ToClients: s.traffic.toClients.Load(),
 		Relayed: s.traffic.commands.Load(), Detours: s.detours.Load(),
-		HeldInput: s.input.held.Load(), RefusedInput: s.input.refused.Load(), Unread: unread, CutUnread: cut,
+		HeldInput: s.input.now(), RefusedInput: s.input.refused.Load(), Unread: unread, CutUnread: cut,
 		Messages: messages, CutMessages: cutMessages,
 	}
 }

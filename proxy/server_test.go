@@ -1,12 +1,15 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"net"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"redlock-proxy/quorum"
 )
 
 func TestMaxClients(t *testing.T) {
@@ -64,11 +67,24 @@ func TestDrainClosesIdleClientsAtOnce(t *testing.T) {
 	}
 }
 
-func TestDrainLetsWhatWaitsFinish(t *testing.T) {
-	locks := newWaitingLocks()
+// slow is a LOCK that does not wait for others, but takes its time at newSlowLocks.
+const slow = "LOCK k t PX 5000\r\n"
+
+func newSlowLocks() *waitingLocks {
+	l := newWaitingLocks()
+	waits := l.lock
+	l.lock = func(ctx context.Context, req quorum.LockRequest) (time.Duration, error) {
+		req.Wait = -1
+		return waits(ctx, req)
+	}
+	return l
+}
+
+func TestDrainLetsWhatRunsFinish(t *testing.T) {
+	locks := newSlowLocks()
 	b := startBench(t, benchOptions{locks: locks, Options: Options{DrainTimeout: time.Hour}})
 	p, idle := b.connect(), b.connect()
-	p.send(blocked + "PING\r\n")
+	p.send(slow + "PING\r\n")
 	await(t, "the LOCK", locks.waiting)
 	b.stop()
 	idle.expectClosed()
@@ -83,56 +99,36 @@ func TestDrainLetsWhatWaitsFinish(t *testing.T) {
 	}
 }
 
-// A client that leaves is noticed during a drain as at any other time: the drain does
-// not wait for it, and its lock goes to nobody.
-func TestDrainNoticesClientsThatLeave(t *testing.T) {
-	for name, leave := range leavings {
-		t.Run(name, func(t *testing.T) {
-			locks := newWaitingLocks()
-			b := startBench(t, benchOptions{locks: locks, Options: Options{DrainTimeout: time.Hour}})
-			p, idle := b.connect(), b.connect()
-			p.send(blocked)
-			await(t, "the LOCK", locks.waiting)
-			b.stop()
-			idle.expectClosed() // the drain has begun
-			if err := leave(p.conn.(*net.TCPConn)); err != nil {
-				t.Fatal(err)
-			}
-			if err := await(t, "its end", locks.left); err != errClientLeft {
-				t.Errorf("ended by %v", err)
-			}
-			b.ended()
-		})
-	}
-}
-
-// A LOCK that has just been read when the drain begins is watched like any other.
-func TestDrainWatchesWhatBeginsToWait(t *testing.T) {
+// What waits for others is refused at once, and so is what had been read behind it.
+func TestDrainRefusesWhatWaits(t *testing.T) {
 	locks := newWaitingLocks()
 	b := startBench(t, benchOptions{locks: locks, Options: Options{DrainTimeout: time.Hour}})
-	p, idle := b.connect(), b.connect()
+	p, other := b.connect(), b.connect()
 	p.send(blocked + blocked)
-	await(t, "the first LOCK", locks.waiting)
+	other.send(blocked)
+	await(t, "a LOCK", locks.waiting)
+	await(t, "the other LOCK", locks.waiting)
 	b.stop()
-	idle.expectClosed()
-	locks.grants <- struct{}{}
-	p.expect(":5000\r\n")
-	await(t, "the second LOCK", locks.waiting) // read together with the first
-	p.conn.Close()
-	await(t, "its end", locks.left)
+	const refused = "-ERR the proxy is shutting down; try again\r\n"
+	if got := p.all(); got != refused+refused {
+		t.Errorf("got %q", got)
+	}
+	if got := other.all(); got != refused {
+		t.Errorf("the other got %q", got)
+	}
 	b.ended()
 }
 
 func TestDrainCutsOffWhatTakesTooLong(t *testing.T) {
-	locks := newWaitingLocks()
+	locks := newSlowLocks()
 	b := startBench(t, benchOptions{locks: locks, Options: Options{DrainTimeout: time.Millisecond}})
 	p, other := b.connect(), b.connect()
-	p.send("PING\r\n" + blocked + "PING\r\n")
-	other.send(blocked)
+	p.send("PING\r\n" + slow + "PING\r\n")
+	other.send(slow)
 	await(t, "the LOCK", locks.waiting)
 	await(t, "the other LOCK", locks.waiting)
 	b.stop()
-	for _, want := range []string{pong + "-ERR the proxy is shutting down\r\n", "-ERR the proxy is shutting down\r\n"} {
+	for _, want := range []string{pong + "-ERR the proxy is shutting down; try again\r\n", "-ERR the proxy is shutting down; try again\r\n"} {
 		if got := p.all(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}

@@ -71,6 +71,9 @@ type session struct {
 	watching bool // a watch reads from the connection
 	asked    bool // the session was asked to rest
 	parked   bool // the session has no goroutine
+	// refuse ends the wait of a command for what others do; nil before the first one. refusing: there are none any more.
+	refuse   context.CancelCauseFunc
+	refusing bool
 	// ending: the session is to end at the next frame that has not begun to arrive. Written
 	// with mu held.
 	ending atomic.Bool
@@ -87,7 +90,7 @@ func newSession(s *Server, conn net.Conn, p *wire.Poller, acceptedWith *Settings
 	session.out.Now = s.now
 	session.identify()
 	session.activity.Happened()
-	session.in = newInput(conn, &session.activity, &s.input, session.client.Kept)
+	session.in = newInput(conn, &session.activity, &s.input, session.kept)
 	session.line.init(conn, session.in.wire, &s.unread, session.cutUnread)
 	if s.opts.Upstream != nil {
 		session.relay = newRelay(s.opts.Upstream, session, &s.times, &s.traffic, s.sharing)
@@ -95,6 +98,9 @@ func newSession(s *Server, conn net.Conn, p *wire.Poller, acceptedWith *Settings
 	}
 	return session
 }
+
+// kept returns how many bytes are kept for the client between its commands.
+func (s *session) kept() int { return s.client.Kept() + s.who.Rights.Kept() }
 
 // setAddr takes an address for the client's.
 func (s *session) setAddr(addr net.Addr) {

@@ -26,13 +26,7 @@ func (a *asking) Prepare(ctx context.Context, all [][]string) (rights.Prepared, 
 	if state.Watching {
 		return nil, errWatches
 	}
-	if err := state.CanAsk(); err != nil {
-		return nil, err
-	}
-	if err := a.relay.open(ctx); err != nil {
-		return nil, err
-	}
-	quieten, err := a.speakUp(ctx)
+	quieten, err := a.beginToAsk(ctx, state)
 	if err != nil {
 		return nil, err
 	}
@@ -61,32 +55,33 @@ func (a *asking) Prepare(ctx context.Context, all [][]string) (rights.Prepared, 
 // Do ends it. The client may have left: what was committed on the masters stays so, and
 // others are to hear of it.
 func (e sideEffects) Do() error {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), inquiryTimeout, errNoAnswer)
-	defer cancel()
-	if err := e.relay.request(requestOf([][]string{{"EXEC"}}), 1); err != nil {
-		return err
-	}
-	answers, err := e.relay.response(ctx, 1)
+	answer, err := e.end("EXEC")
 	if err != nil {
 		return err
 	}
 	e.quieten()
-	if failed := resp.FirstError(answers[0]); failed != "" {
+	if failed := resp.FirstError(answer); failed != "" {
 		return fmt.Errorf("upstream %s: %s", e.relay.up.Name(), failed)
 	}
 	return nil
 }
 
+func (e sideEffects) end(word string) (answer []byte, err error) {
+	if err := e.relay.request(requestOf([][]string{{word}}), 1); err != nil {
+		return nil, err
+	}
+	answers, err := e.relay.response(context.Background(), min(inquiryTimeout, e.relay.up.Timeout()), 1)
+	if err != nil {
+		return nil, err
+	}
+	return answers[0], nil
+}
+
 // Drop gives it up, and with it the connection where that is not to be had.
 func (e sideEffects) Drop() {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), inquiryTimeout, errNoAnswer)
-	defer cancel()
-	if e.relay.request(requestOf([][]string{{"DISCARD"}}), 1) != nil {
-		return // it is gone, and the transaction with it
-	}
-	switch answers, err := e.relay.response(ctx, 1); {
+	switch answer, err := e.end("DISCARD"); {
 	case err != nil: // and the connection with it
-	case resp.Begins(answers[0], "+OK"):
+	case resp.Begins(answer, "+OK"):
 		e.quieten()
 	default:
 		e.relay.sever()

@@ -6,6 +6,8 @@ import (
 	"os"
 	"runtime/debug"
 	"time"
+
+	"redlock-proxy/commands"
 )
 
 // watch flushes the replies so far, then reads ahead while a command waits: what
@@ -41,6 +43,30 @@ func (s *session) watch(ctx context.Context) (context.Context, func()) {
 		leave(nil)
 	}
 	return watched, stop
+}
+
+// awaitOthers is watch for a command that waits for what others do: its wait is over, too, when the proxy stops.
+func (s *session) awaitOthers(ctx context.Context) (context.Context, func()) {
+	watched, stop := s.watch(ctx)
+	waits, refuse := context.WithCancelCause(watched)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refuse = refuse; s.refusing {
+		refuse(commands.ErrShuttingDown)
+	}
+	return waits, func() {
+		refuse(nil)
+		stop()
+	}
+}
+
+// refuseWaits has a command that waits for what others do be answered with an error, now or when one begins: the proxy stops.
+func (s *session) refuseWaits() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refusing = true; s.refuse != nil {
+		s.refuse(commands.ErrShuttingDown)
+	}
 }
 
 // longAgo is a deadline that has passed.

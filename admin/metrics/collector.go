@@ -122,7 +122,7 @@ func scalars() []scalar {
 			func(c Clients, _ Commands) float64 { return float64(c.Refused) }),
 		counter("redlock_client_accept_errors_total", "Connections that the system could not give, for want of file descriptors for example.",
 			func(c Clients, _ Commands) float64 { return float64(c.AcceptErrors) }),
-		gauge("redlock_client_held_input_bytes", "Bytes that are held of commands that are not complete, beyond the first of each client, and of what clients watch, queue, track and subscribe to.",
+		gauge("redlock_client_held_input_bytes", "Bytes of incomplete commands, beyond the first 16 KB of each client, and of what is kept for clients between commands, compiled scripts included.",
 			func(c Clients, _ Commands) float64 { return float64(c.HeldInput) }),
 		counter("redlock_client_held_input_refused_total", "Clients that were sent away because of too many such bytes.",
 			func(c Clients, _ Commands) float64 { return float64(c.RefusedInput) }),

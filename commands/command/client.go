@@ -31,8 +31,8 @@ type Client struct {
 	Closing bool
 
 	// Watch watches for the client to leave, and ends ctx if it does, until stop is
-	// called. A command calls it before it waits. It may be nil.
-	Watch func(ctx context.Context) (watched context.Context, stop func())
+	// called. Wait ends it when the proxy stops, too: a command calls it before it waits for what others do. They may be nil.
+	Watch, Wait func(ctx context.Context) (watched context.Context, stop func())
 	// Ask sends the command that is being run to the upstream and gives its whole
 	// reply. It is nil for a proxy without an upstream.
 	Ask func(ctx context.Context) ([]byte, error)
@@ -96,12 +96,17 @@ const (
 	replySkipping // this one is not
 )
 
-// WatchFor is Watch, or nothing.
-func (c *Client) WatchFor(ctx context.Context) (context.Context, func()) {
-	if c.Watch == nil {
+// WatchFor is Watch, or nothing; WaitFor is Wait.
+func (c *Client) WatchFor(ctx context.Context) (context.Context, func()) { return orNone(c.Watch, ctx) }
+
+// WaitFor is described at WatchFor.
+func (c *Client) WaitFor(ctx context.Context) (context.Context, func()) { return orNone(c.Wait, ctx) }
+
+func orNone(watch func(context.Context) (context.Context, func()), ctx context.Context) (context.Context, func()) {
+	if watch == nil {
 		return ctx, func() {}
 	}
-	return c.Watch(ctx)
+	return watch(ctx)
 }
 
 // Rights are what is known of the client's.
@@ -115,7 +120,8 @@ func (c *Client) Rights() *rights.Known {
 
 // Kept returns how many bytes are kept for the client between its commands.
 func (c *Client) Kept() int {
-	return len(c.Name) + len(c.LibName) + len(c.LibVer) + c.Transaction.Size + c.Transaction.Watched.Size + c.Tracking.Kept() + c.Subscriptions.Kept()
+	return len(c.Name) + len(c.LibName) + len(c.LibVer) + c.Transaction.Size + c.Transaction.Watched.Size + c.Touched.bytes + c.Tracking.Kept() +
+		c.Subscriptions.Kept()
 }
 
 // OnlyListens reports whether it gets messages, and may send hardly a command: in RESP2 there is no telling a reply from a message.

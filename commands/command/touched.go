@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// maxTouched and maxTouchedBytes bound the keys that are remembered.
-const maxTouched, maxTouchedBytes = 64, 8 << 10
+// maxTouched bounds the bytes that are remembered, where each key counts for its name and touchedSize.
+const maxTouched, touchedSize = 16 << 10, 128
 
 // Touched are the lock keys that a client's commands named since a WAIT was answered. The zero value is none.
 type Touched struct {
@@ -26,7 +26,8 @@ func (t *Touched) Add(db int, words [][]byte, places keys.Places) {
 		*t = Touched{}
 	}
 	for at := range places.All() {
-		if t.many || len(t.keys) >= maxTouched || t.bytes+len(words[at]) > maxTouchedBytes {
+		size := len(words[at]) + touchedSize
+		if t.many || t.bytes+size > maxTouched {
 			*t = Touched{many: true}
 			return
 		}
@@ -34,7 +35,7 @@ func (t *Touched) Add(db int, words [][]byte, places keys.Places) {
 			t.keys = map[quorum.Key]struct{}{}
 		}
 		t.keys[quorum.Key{DB: db, Name: string(words[at])}] = struct{}{}
-		t.bytes += len(words[at])
+		t.bytes += size
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/commands/catalog/keys"
 )
 
-// What a client touched is known up to a number of keys and of bytes, and again after a WAIT was answered.
+// What a client touched is known up to a number of bytes, and again after a WAIT was answered.
 func TestTouched(t *testing.T) {
 	var touched Touched
 	add := func(key string) {
@@ -21,15 +21,19 @@ func TestTouched(t *testing.T) {
 		}
 	}
 	want(0, true)
-	for i := range maxTouched {
+	const some = 100
+	for i := range some {
 		add(fmt.Sprint(i))
 	}
-	want(maxTouched, true)
+	want(some, true)
+	if c := (Client{Touched: touched}); c.Kept() < some*touchedSize {
+		t.Errorf("%d bytes are counted", c.Kept())
+	}
 	touched.Settle()
-	want(maxTouched, true)
+	want(some, true)
 	add("next")
 	want(1, true)
-	add(strings.Repeat("k", maxTouchedBytes))
+	add(strings.Repeat("k", maxTouched))
 	want(0, false)
 	add("other")
 	want(0, false)

@@ -96,7 +96,7 @@ func (l *Locking) lock(c command.Call) {
 	}
 	value := contents.EncodeText(parsed.token)
 	if parsed.wait != 0 && !l.watching {
-		watched, stop := c.Client.WatchFor(c.Ctx)
+		watched, stop := c.Client.WaitFor(c.Ctx)
 		defer stop()
 		c.Ctx = watched
 	}

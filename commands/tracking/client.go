@@ -1,7 +1,6 @@
 package tracking
 
 import (
-	"container/list"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -26,7 +25,6 @@ type Client struct {
 	mu      sync.Mutex
 	entries map[id]*entry
 	kept    atomic.Int64    // bytes
-	order   list.List       // of *entry, the oldest first
 	stirred map[*entry]bool // those that are due, now or later
 	lost    map[string]bool // keys that are to be reported
 	busy    map[id]int      // keys that commands of the client's own work with
@@ -141,8 +139,6 @@ func (c *Client) forget(e *entry) Mark {
 	if c.running {
 		c.kick() // it may wait for just this one
 	}
-	c.order.Remove(e.inClient)
-	c.hub.remove(e)
 	return e.mark
 }
 
@@ -291,26 +287,6 @@ func (t *Turn) read(key string, is state, edit keyspace.Edit, changed bool, now 
 	e := &entry{id: one, client: c, place: t.place(key), was: is, due: now}
 	c.entries[one], c.stirred[e] = e, true
 	c.kept.Add(entrySize + int64(len(key)))
-	e.inClient = c.order.PushBack(e)
-	if c.order.Len() > c.hub.ofClient {
-		marks = append(marks, c.lose(c.order.Front().Value.(*entry)))
-	}
-	if oldest := c.hub.add(e); oldest != nil && oldest.client == c {
-		marks = append(marks, c.lose(oldest))
-	} else if oldest != nil {
-		c.tasks.Go(oldest.expel) // that other client's mu is not to be waited for here
-	}
 	c.kick()
 	return marks
-}
-
-// expel notifies the client of an entry for which there is no room.
-func (e *entry) expel() {
-	e.client.mu.Lock()
-	var m Mark
-	if !e.gone {
-		m = e.client.lose(e)
-	}
-	e.client.mu.Unlock()
-	stop(m)
 }

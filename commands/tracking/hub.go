@@ -1,7 +1,6 @@
 package tracking
 
 import (
-	"container/list"
 	"context"
 	"crypto/sha256"
 	"log/slog"
@@ -35,26 +34,18 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Bounds on what is remembered. Where there is no room the oldest key is reported, as if it had changed.
-const (
-	maxOfClient = 10_000
-	maxOfAll    = 100_000
-)
-
 // Hub is what the clients of a process have in common. It is safe for concurrent use.
 type Hub struct {
-	opts            Options
-	ofClient, ofAll int // the bounds, but in tests
+	opts Options
 
-	mu  sync.Mutex
-	all list.List // of *entry, the oldest first
+	mu sync.Mutex
 	// clients are those that track.
 	clients map[*Client]bool
 }
 
 // NewHub makes a Hub.
 func NewHub(opts Options) *Hub {
-	return &Hub{opts: opts, ofClient: maxOfClient, ofAll: maxOfAll, clients: map[*Client]bool{}}
+	return &Hub{opts: opts, clients: map[*Client]bool{}}
 }
 
 // LoseAll has all clients that track be told that everything may have changed, and forgets what they remember: the keys are kept elsewhere
@@ -76,37 +67,13 @@ func (h *Hub) enlist(c *Client, tracks bool) {
 	}
 }
 
-// Len is how many keys are remembered.
-func (h *Hub) Len() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.all.Len()
-}
-
-// add counts an entry in. oldest is one for which there is no room any more.
-func (h *Hub) add(e *entry) (oldest *entry) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	e.inAll = h.all.PushBack(e)
-	if h.all.Len() > h.ofAll {
-		oldest = h.all.Front().Value.(*entry)
-	}
-	return oldest
-}
-
-func (h *Hub) remove(e *entry) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.all.Remove(e.inAll)
-}
-
 // id is a key of a client.
 type id struct {
 	db  int
 	key string
 }
 
-// entry is a key that a client remembers. The fields after place belong to the client's mu, but for inAll.
+// entry is a key that a client remembers. The fields after place belong to the client's mu.
 type entry struct {
 	id
 	client *Client
@@ -123,8 +90,6 @@ type entry struct {
 	hurried   int // checks in short time
 	postponed int // checks whose result was not used
 	gone      bool
-	inClient  *list.Element
-	inAll     *list.Element
 }
 
 // state is what a key held: its value, or the SHA-256 of one that is longer than that.

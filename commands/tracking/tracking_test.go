@@ -121,8 +121,8 @@ func newBench(t *testing.T, mode Mode) *bench {
 	s := &masters{holds: map[quorum.Key]quorum.Look{}, marks: map[*fakeMark]bool{}}
 	b := &bench{t: t, masters: s, hub: NewHub(Options{Mark: s.mark, Read: s.read, Logger: slog.New(slog.DiscardHandler)})}
 	t.Cleanup(func() {
-		if len(s.marks) > 0 || b.hub.Len() > 0 {
-			t.Errorf("%d marks, %d keys are left", len(s.marks), b.hub.Len())
+		if len(s.marks) > 0 || b.client.Kept() > 0 {
+			t.Errorf("%d marks, %d bytes are left", len(s.marks), b.client.Kept())
 		}
 	})
 	b.client, b.told = b.join(mode)
@@ -361,34 +361,6 @@ func TestOff(t *testing.T) {
 	b.hears()
 }
 
-// TestBounds: the oldest key is told where there is no room, of the client or of all clients.
-func TestBounds(t *testing.T) {
-	b := newBench(t, on)
-	b.hub.ofClient, b.hub.ofAll = 3, 4
-	other, told := b.join(on)
-	for _, key := range []string{"a", "b", "c", "d"} {
-		b.put(key, "1")
-		b.reads(key, "1")
-	}
-	b.hears("a")
-	b.put("e", "1")
-	b.put("f", "1")
-	reads(other, "e", "1")
-	b.hears()
-	reads(other, "f", "1")
-	select {
-	case got := <-b.told:
-		if fmt.Sprint(got) != "[b]" {
-			t.Errorf("told %v", got)
-		}
-	case <-time.After(30 * time.Second):
-		t.Fatal("the oldest of all is not told")
-	}
-	if b.hub.Len() != 4 || len(told) > 0 {
-		t.Errorf("%d are remembered", b.hub.Len())
-	}
-}
-
 // TestPanic: after a mistake the client is told that everything may have changed.
 func TestPanic(t *testing.T) {
 	b := newBench(t, on)
@@ -435,8 +407,8 @@ func TestLoseAll(t *testing.T) {
 	}
 	b.put("k", "2", quorum.Changes)
 	b.hears()
-	if len(none)+len(late)+len(redirected)+len(broadcast) > 0 || b.hub.Len() > 0 {
-		t.Errorf("told to who does not track, or twice; %d are remembered", b.hub.Len())
+	if len(none)+len(late)+len(redirected)+len(broadcast) > 0 || b.client.Kept() > 0 {
+		t.Errorf("told to who does not track, or twice; %d bytes are kept", b.client.Kept())
 	}
 	b.reads("k", "2") // it goes on
 	b.put("k", "3", quorum.Changes)

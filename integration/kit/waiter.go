@@ -21,6 +21,14 @@ func Waiter(t *testing.T, proxy *harness.Proxy, token string) *redistest.Client 
 	return client
 }
 
+// Busy is a client of the proxy that has asked for more than it reads, so that it keeps the proxy from ending its drain until it closes.
+func Busy(t *testing.T, proxy *harness.Proxy) *redistest.Client {
+	t.Helper()
+	client := Connect(t, proxy)
+	Must(t, client.Fill(redistest.AppendCommand(nil, "PROXY", "INFO"))) // which the proxy answers itself, also before an upstream
+	return client
+}
+
 // WantBlocked waits until so many clients of the proxy wait for a lock.
 func WantBlocked(t *testing.T, proxy *harness.Proxy, clients int) {
 	t.Helper()

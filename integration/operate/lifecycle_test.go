@@ -34,50 +34,46 @@ func stop(t *testing.T, proxy *harness.Proxy, signal os.Signal) {
 	}
 }
 
-// TestStopServesWhoWaits: at the first signal idle clients are sent away and new ones not taken, but who waits for a lock is served
-// before the end.
-func TestStopServesWhoWaits(t *testing.T) {
+// TestStopRefusesWhoWaits: at the first signal idle clients are sent away and new ones not taken, and who waits for what others do is told
+// at once that the proxy stops: for a lock, an element or masters. What others hold stands.
+func TestStopRefusesWhoWaits(t *testing.T) {
 	masters := kit.StartMasters(t)
-	proxy := kit.StartProxy(t, redistest.URLs(masters), "--drain-timeout", "20s")
+	proxy := kit.StartProxy(t, redistest.URLs(masters), "--drain-timeout", "10m", "--lock-keys", "lock:*")
 	idle := kit.Connect(t, proxy)
-	kit.WantGrant(t, idle, "LOCK", "k", "holder", "PX", "1500")
-	waiter := kit.Waiter(t, proxy, "waiter")
-	kit.WantBlocked(t, proxy, 1)
+	kit.WantGrant(t, idle, "LOCK", "k", "holder", "PX", "60000")
+	waiters := []*redistest.Client{kit.Waiter(t, proxy, "waiter"), kit.Connect(t, proxy), kit.Connect(t, proxy)}
+	kit.Must(t, waiters[1].Send(redistest.AppendCommand(nil, "BLPOP", "lock:list", "0")))
+	kit.WantBlocked(t, proxy, 2)
+	kit.Does(t, waiters[2], "SET lock:w t PX 60000", "OK")
+	kit.Must(t, waiters[2].Send(redistest.AppendCommand(redistest.AppendCommand(nil, "PING"), "WAIT", "5", "0")))
+	reply, err := waiters[2].Receive() // it was read, and what follows it
+	kit.Must(t, err)
 	stop(t, proxy, syscall.SIGTERM)
 	if rest, err := idle.ReceiveAll(); err != nil || len(rest) > 0 {
 		t.Errorf("an idle client: got %q, %v, want the end of the connection", rest, err)
 	}
-	reply, err := waiter.Receive()
-	if ms, ok := reply.(int64); !ok || ms <= 0 {
-		t.Fatalf("the waiter: got %#v, %v, want a validity", reply, err)
+	for i, waiter := range waiters {
+		if reply, err = waiter.Receive(); reply != any(redistest.RespError("ERR the proxy is shutting down; try again")) {
+			t.Errorf("waiter %d: got %#v, %v, want to hear that the proxy is shutting down", i, reply, err)
+		}
 	}
 	wantExit(t, proxy, 0, kit.Patience)
-	// One on which the lock from before ended late is not asked again: the proxy is gone.
-	kit.Soon(t, func() error { return kit.OnMajority(masters, "k", "waiter") })
-	wantLogged(t, proxy, `msg="drained: nothing was cut off"`)
+	wantLogged(t, proxy, `msg="draining: closing idle clients, waiting for running commands" clients=`, `msg="drained: nothing was cut off"`)
+	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "holder") })
 }
 
-// TestStopEndsWaiting: a wait that is longer than the drain timeout ends with an error that says why.
-func TestStopEndsWaiting(t *testing.T) {
+// TestStopCutsOff: what does not end is cut off when the drain timeout is over.
+func TestStopCutsOff(t *testing.T) {
 	redistest.SkipShort(t)
-	masters := kit.StartMasters(t)
-	proxy := kit.StartProxy(t, redistest.URLs(masters), "--drain-timeout", "300ms")
-	kit.WantGrant(t, kit.Connect(t, proxy), "LOCK", "k", "holder", "PX", "60000")
-	waiter := kit.Waiter(t, proxy, "waiter")
-	kit.WantBlocked(t, proxy, 1)
+	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--drain-timeout", "300ms")
+	kit.Busy(t, proxy)
 	began := time.Now()
 	kit.Must(t, proxy.Signal(syscall.SIGINT))
-	reply, err := waiter.Receive()
-	if reply != any(redistest.RespError("ERR the proxy is shutting down")) {
-		t.Errorf("the waiter: got %#v, %v, want to hear that the proxy is shutting down", reply, err)
-	}
-	if took := time.Since(began); took < 300*time.Millisecond {
-		t.Errorf("the waiter was sent away after %v already", took)
-	}
 	wantExit(t, proxy, 0, kit.Patience)
-	wantLogged(t, proxy, `msg="draining: idle clients are closed, the others when their commands are done" clients=`,
-		`msg="drain-timeout is over: what still runs is cut off" clients=1 waiting_for_locks=1`)
-	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "holder") })
+	if took := time.Since(began); took < 300*time.Millisecond {
+		t.Errorf("it was cut off after %v already", took)
+	}
+	wantLogged(t, proxy, `msg="drain-timeout is over: what still runs is cut off" clients=1`)
 }
 
 // wantLogged wants parts of lines in a proxy's log.
@@ -95,10 +91,7 @@ func TestSecondSignal(t *testing.T) {
 	masters := kit.StartMasters(t)
 	for _, second := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		proxy := kit.StartProxy(t, redistest.URLs(masters), "--drain-timeout", "1m")
-		holder := kit.Connect(t, proxy)
-		kit.WantGrant(t, holder, "LOCK", second.String(), "holder", "PX", "60000")
-		kit.Must(t, holder.Send(redistest.AppendCommand(nil, "LOCK", second.String(), "waiter", "PX", "60000", "BLOCK", "0")))
-		kit.WantBlocked(t, proxy, 1)
+		kit.Busy(t, proxy)
 		stop(t, proxy, syscall.SIGTERM)
 		kit.Must(t, proxy.Signal(second))
 		wantExit(t, proxy, 1, kit.AtOnce)

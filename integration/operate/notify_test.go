@@ -83,13 +83,10 @@ func TestNotify(t *testing.T) {
 	m := startManager(t)
 	proxy := startManaged(t, m, "", "--drain-timeout", "1m")
 	m.want(t, "READY=1")
-	client := kit.Connect(t, proxy)
-	kit.WantGrant(t, client, "LOCK", "k", "holder", "PX", "60000")
-	waiter := kit.Waiter(t, proxy, "waiter")
-	kit.WantBlocked(t, proxy, 1)
+	busy := kit.Busy(t, proxy)
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
 	m.want(t, "STOPPING=1")
-	kit.Must(t, waiter.Close()) // until now it drained
+	kit.Must(t, busy.Close()) // until now it drained
 	wantExit(t, proxy, 0, kit.Patience)
 	if rest := m.rest(); rest != nil {
 		t.Errorf("the manager is also told %q, and asked for no watchdog", rest)
@@ -150,10 +147,7 @@ func TestWatchdog(t *testing.T) {
 	_, err = proxy.WaitLog("the proxy answers itself again", kit.Patience)
 	kit.Must(t, err)
 
-	waits := redistest.AppendCommand(redistest.AppendCommand(nil, "PING"), "LOCK", "k", "waiter", "PX", "60000", "BLOCK", "0")
-	kit.Must(t, holder.Send(waits))
-	_, err = holder.Receive() // it was read, and what follows it
-	kit.Must(t, err)
+	kit.Must(t, holder.Fill(redistest.AppendCommand(nil, "ECHO", strings.Repeat("x", 60_000))))
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
 	for state := ""; state != "STOPPING=1"; {
 		state, err = m.next(kit.Patience)

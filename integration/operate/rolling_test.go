@@ -99,6 +99,9 @@ func (r *roller) do(command ...string) (any, error) {
 			r.moves++
 		}
 		reply, err := r.conn.Do(command...)
+		if reply == any(redistest.RespError("ERR the proxy is shutting down; try again")) {
+			err = io.EOF
+		}
 		if err == nil {
 			r.commands++
 			return reply, nil

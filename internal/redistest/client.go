@@ -2,9 +2,11 @@ package redistest
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strconv"
 	"time"
 )
@@ -56,6 +58,24 @@ func (c *Client) Send(raw []byte) error {
 	}
 	_, err := c.conn.Write(raw)
 	return err
+}
+
+// Fill writes these bytes again and again, until the other side has taken nothing for a second: it does not read, as one does that waits for
+// its own replies to be read.
+func (c *Client) Fill(raw []byte) error {
+	for {
+		if err := c.conn.SetWriteDeadline(time.Now().Add(time.Second)); err != nil {
+			return err
+		}
+		if n, err := c.conn.Write(raw); n < len(raw) {
+			if errors.Is(err, os.ErrDeadlineExceeded) && n == 0 {
+				return nil
+			}
+			if raw = append(raw[n:len(raw):len(raw)], raw[:n]...); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+				return err
+			}
+		}
+	}
 }
 
 // Receive reads one reply.

@@ -84,6 +84,22 @@ func TestRights(t *testing.T) {
 	if _, open := r.Recall(questions); len(open) != 2 {
 		t.Errorf("remembered beyond a probe; open: %v", open)
 	}
+	for i := range 10_000 { // many and long ones
+		questions := [][]string{{"get", strings.Repeat("k", i)}}
+		up.replies = [][]string{{"+OK\r\n"}, {"+QUEUED\r\n", "+OK\r\n"}}
+		if err := r.Ask(t.Context(), up, false, questions, []int{0}, make([]string, 1)); err != nil || r.Kept() > 16<<10 {
+			t.Fatal(r.Kept(), err)
+		}
+		if _, open := r.Recall(questions); len(open) != 0 {
+			t.Fatalf("the last one is not remembered, of %d bytes", i)
+		}
+	}
+	if r.Kept() == 0 {
+		t.Error("nothing is counted")
+	}
+	if r.Forget(); r.Kept() != 0 {
+		t.Errorf("%d bytes are kept of nothing", r.Kept())
+	}
 	up.replies = [][]string{{"+OK\r\n"}, {"+QUEUED\r\n", "+QUEUED\r\n", "-ERR no\r\n"}}
 	if err := r.Ask(t.Context(), up, false, questions, []int{0, 1}, texts); err == nil || !up.severed {
 		t.Errorf("error %v, severed %v", err, up.severed)

@@ -12,9 +12,12 @@ import (
 	"redlock-proxy/proxy/upstream"
 )
 
-// maxRemembered is how many answers are remembered for a client, and maxQuestion of how
-// many bytes a question may be for that.
-const maxRemembered, maxQuestion = 256, 512
+const (
+	// maxTogether is how many questions are asked together.
+	maxTogether = 256
+	// maxKept bounds the bytes of the answers that are remembered for a client, where each counts for what it and its question say, and answerSize.
+	maxKept, answerSize = 16 << 10, 64
+)
 
 // Upstream is a client's own connection to the upstream, on which the proxy asks as the client.
 type Upstream interface {
@@ -37,6 +40,7 @@ type Rights struct {
 	// User is empty where it is not known.
 	User     string
 	refusals map[string]string
+	kept     int // their bytes
 }
 
 // Known reports whether who the client is, is still known for an identity and a probe.
@@ -56,7 +60,10 @@ func (r *Rights) Renew(identity, probes uint64) (known bool) {
 func (r *Rights) Open() { r.asked, r.All, r.User = true, true, DefaultUser }
 
 // Forget forgets the answers about single commands, which can be asked for again.
-func (r *Rights) Forget() { r.refusals = nil }
+func (r *Rights) Forget() { r.refusals, r.kept = nil, 0 }
+
+// Kept returns how many bytes these answers take.
+func (r *Rights) Kept() int { return r.kept }
 
 // AskWho asks who the client is and whether it may do everything: as the client, on
 // its own connection, so that the proxy needs no rights for it.
@@ -129,7 +136,7 @@ func (r *Rights) Recall(questions [][]string) (texts []string, open []int) {
 
 // Ask asks the questions that are open, and remembers the answers. The client watches keys where that is said.
 func (r *Rights) Ask(ctx context.Context, up Upstream, watches bool, questions [][]string, open []int, texts []string) error {
-	for part := range slices.Chunk(open, maxRemembered) {
+	for part := range slices.Chunk(open, maxTogether) {
 		if err := askRights(ctx, up, watches, questions, part, texts); err != nil {
 			return err
 		}
@@ -142,13 +149,15 @@ func (r *Rights) Ask(ctx context.Context, up Upstream, watches bool, questions [
 
 func (r *Rights) remember(question []string, text string) {
 	key := rights.QuestionKey(question)
-	if len(key) > maxQuestion {
+	size := len(key) + len(text) + answerSize
+	if size > maxKept {
 		return
 	}
-	if r.refusals == nil || len(r.refusals) >= maxRemembered {
-		r.refusals = map[string]string{}
+	if r.refusals == nil || r.kept+size > maxKept {
+		r.refusals, r.kept = map[string]string{}, 0
 	}
 	r.refusals[key] = text
+	r.kept += size
 }
 
 // askRights asks about some of the questions, within a transaction that is given up:

@@ -20,8 +20,6 @@ type State struct {
 	Renamed bool
 	// URLLogin: every connection begins with a login that the client does not know.
 	URLLogin bool
-	// Doubtful: more answers may come than are awaited.
-	Doubtful bool
 	// Multi: a transaction has begun. Queued: something was sent in it that its EXEC depends on.
 	Multi, Queued bool
 	// Watching: keys are watched.
@@ -39,8 +37,6 @@ type State struct {
 
 	subscribed [3]int // by family
 	total      int    // channels and patterns, as the upstream counts
-	// stray: subscriptions were changed without their answers being awaited, or something came that answers nothing.
-	stray bool
 }
 
 func newState() State { return State{Profile: Profile{Proto: 2}} }
@@ -49,7 +45,10 @@ func newState() State { return State{Profile: Profile{Proto: 2}} }
 func (s *State) Listening() bool { return s.total > 0 || s.subscribed[Shards] > 0 }
 
 // Unasked reports whether more comes than answers and pushes.
-func (s *State) Unasked() bool { return s.Listening() || s.Monitoring || s.stray }
+func (s *State) Unasked() bool { return s.Listening() || s.Monitoring }
+
+// pushes reports whether messages are told from replies by their kind.
+func (s *State) pushes() bool { return s.Proto == 3 && !s.ProtoUnknown }
 
 // Restricted reports whether the upstream takes hardly anything but SUBSCRIBE and
 // its kin.
@@ -59,7 +58,6 @@ var (
 	errInMulti    = errors.New("the client is in a transaction at the upstream")
 	errMonitors   = errors.New("the client monitors, so that answers cannot be distinguished from what it gets")
 	errSubscribes = errors.New("the client takes messages, and no answers to anything else")
-	errSilenced   = errors.New("the client asked for silence, which it may have been refused, so that it is not known whose answer comes next")
 )
 
 // CanAsk says why the next answer would not be that to a question of the proxy's own; nil where
@@ -72,8 +70,6 @@ func (s *State) CanAsk() error {
 		return errMonitors
 	case s.Restricted() && !s.ProtoUnknown: // else HELLO tells, with a map or with the refusal
 		return errSubscribes
-	case s.Doubtful:
-		return errSilenced
 	}
 	return nil
 }
@@ -126,10 +122,10 @@ func (s *State) outOfBand(first *Slot, r *resp.ReplyScanner) bool {
 		return true
 	case s.Monitoring && r.IsMonitored():
 		return true
-	case r.Kind() != '*' || s.Proto == 3 && !s.ProtoUnknown:
+	case r.Kind() != '*' || s.pushes():
 		return false
 	}
-	if first != nil && first.Kind != Subscribe && !s.Listening() && !s.stray {
+	if first != nil && first.Kind != Subscribe && !s.Listening() {
 		return false
 	}
 	switch word := r.Message(); word {
@@ -219,6 +215,7 @@ func (s *State) Unheard(of Slot) {
 	switch of.Kind {
 	case Hello:
 		s.ProtoUnknown = true
+		s.Hush()
 		s.Login(of.Arg == 1, false)
 		s.Touched = s.Touched || of.label != nothing
 	case Client:
@@ -228,15 +225,22 @@ func (s *State) Unheard(of Slot) {
 	case Select:
 		s.DBUnknown = true
 	case Reset:
-		s.reset()
+		if !s.Stream {
+			s.reset()
+		}
 	case Watch:
 		s.Watching = true
-	case Subscribe: // is answered all the same
-		s.stray = true
+	case Subscribe: // is confirmed all the same, if it is not refused
+		if !s.pushes() {
+			s.Stream, s.total = true, max(1, s.total)
+		}
 	case Multi, Exec, Discard, Monitor, Sync:
 		s.Stream = true // nothing can be told from answers any more
 	}
 }
+
+// Hush is told that the client asks for silence. Where messages look like replies, it is not known any more which of them comes.
+func (s *State) Hush() { s.Stream = s.Stream || s.Monitoring || s.Listening() && !s.pushes() }
 
 func (s *State) hello(r *resp.ReplyScanner) {
 	switch r.Kind() {
@@ -266,9 +270,9 @@ func (s *State) Login(tried, queued bool) {
 // reset is what RESET leaves: the user of a new connection, but for a login that this
 // one began with.
 func (s *State) reset() {
-	identity, urlLogin, doubtful := s.Identity+1, s.URLLogin, s.Doubtful
+	identity, urlLogin := s.Identity+1, s.URLLogin
 	*s = newState()
-	s.Identity, s.Renamed, s.URLLogin, s.Doubtful = identity, urlLogin, urlLogin, doubtful
+	s.Identity, s.Renamed, s.URLLogin = identity, urlLogin, urlLogin
 }
 
 // exec ends the transaction, unless EXEC itself was refused.

@@ -73,7 +73,7 @@ func (t *Tracker) Next(p []byte) (Part, error) {
 	if !t.replies.Inside() {
 		t.mine = first != nil && first.Kind == Capture && p[0] != '>'
 		// An error that answers nothing is the last that comes: one client too many, for instance.
-		t.State.stray = t.State.stray || first == nil && p[0] == '-' && !t.State.Doubtful
+		t.State.Stream = t.State.Stream || first == nil && p[0] == '-'
 		t.replies.KeepHead = first == nil || first.Kind != Plain || p[0] == '>' || t.State.Unasked()
 	}
 	part := Part{Own: t.mine}

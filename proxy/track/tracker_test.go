@@ -79,7 +79,6 @@ func (l *lesson) String() string {
 	note(k.Multi, "multi")
 	note(k.Listening(), fmt.Sprintf("%d subscriptions, %v", k.total, k.subscribed))
 	note(k.Monitoring, "monitoring")
-	note(k.stray, "stray")
 	note(k.Stream, "stream")
 	note(k.Quitting, "quitting")
 	note(!l.Awaited.Empty(), fmt.Sprintf("%d owed", l.Awaited.Owed()))
@@ -219,7 +218,8 @@ var learningInSilence = []struct{ sent, replies, want string }{
 	{"SELECT 3\nRESET", "", "proto 2, db 0"},
 	{"MULTI", "", "proto 2, db 0, stream"},
 	{"MONITOR", "", "proto 2, db 0, stream"},
-	{"SUBSCRIBE a b", acks2("subscribe", "a", 1) + acks2("subscribe", "b", 2), "proto 2, db 0, 2 subscriptions, [2 0 0], stray"},
+	{"SUBSCRIBE a b", acks2("subscribe", "a", 1) + acks2("subscribe", "b", 2), "proto 2, db 0, 1 subscriptions, [0 0 0], stream"},
+	{"UNSUBSCRIBE\nRESET", "", "proto 2, db 0, 1 subscriptions, [0 0 0], stream"},
 }
 
 func TestLearningInSilence(t *testing.T) {
@@ -232,6 +232,36 @@ func TestLearningInSilence(t *testing.T) {
 		if got := l.String(); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.sent, got, c.want)
 		}
+	}
+}
+
+// TestSilenceOfAListener: a client that asks for silence where messages look like replies has an unknown state. In RESP3 they do not.
+func TestSilenceOfAListener(t *testing.T) {
+	for sent, replies := range map[string]struct {
+		text   string
+		stream bool
+	}{
+		"GET a": {"$-1\r\n", false}, "MONITOR": {"+OK\r\n", true}, "HELLO 3\nSUBSCRIBE a": {helloMap + acks3("subscribe", "a", 1), false},
+		"HELLO 3\nSUBSCRIBE a\nMULTI\nHELLO 2\nEXEC": {helloMap + acks3("subscribe", "a", 1) + "+OK\r\n+QUEUED\r\n*1\r\n" + helloArray, true},
+	} {
+		l := newLesson()
+		l.send(sent)
+		l.replies(replies.text, true)
+		if l.State.Hush(); l.State.Stream != replies.stream {
+			t.Errorf("%s: %s", sent, l.String())
+		}
+	}
+	l := newLesson()
+	l.send("HELLO 3")
+	l.replies(helloMap, true)
+	l.silent = true
+	l.send("SUBSCRIBE a")
+	l.replies(acks3("subscribe", "a", 1), true)
+	if got := l.String(); got != "proto 3, db 0, 1 subscriptions, [1 0 0]" {
+		t.Errorf("subscribed in silence, in RESP3: %s", got)
+	}
+	if l.send("HELLO 2"); !l.State.Stream {
+		t.Error("it may speak RESP2 now, and its state is known")
 	}
 }
 
@@ -260,13 +290,13 @@ func TestTrackerTakesOutWhatTheProxyAsked(t *testing.T) {
 func TestErrorThatAnswersNothing(t *testing.T) {
 	const full = "-ERR max number of clients reached\r\n"
 	l := newLesson()
-	if got := l.pass(full); got != full || !l.State.Unasked() {
-		t.Errorf("the client gets %q; more comes than answers: %v", got, l.State.Unasked())
+	if got := l.pass(full); got != full || !l.State.Stream {
+		t.Errorf("the client gets %q; more comes than answers: %v", got, l.State.Stream)
 	}
 	l = newLesson()
 	l.send("GET a")
-	if got := l.pass(full); got != full || l.State.Unasked() {
-		t.Errorf("as an answer the client gets %q; more comes than answers: %v", got, l.State.Unasked())
+	if got := l.pass(full); got != full || l.State.Stream {
+		t.Errorf("as an answer the client gets %q; more comes than answers: %v", got, l.State.Stream)
 	}
 }
 

@@ -53,8 +53,9 @@ func (u *Upstream) OwnConnections() (addresses []string) {
 	return addresses
 }
 
-// Unblock has the upstream answer, as when their time is over, clients that wait there for something on these connections of the proxy's.
-func (u *Upstream) Unblock(ctx context.Context, addresses []string) error {
+// Unblock has the upstream answer clients that wait there for something on these connections of the proxy's: as when their time is over, or
+// with an error.
+func (u *Upstream) Unblock(ctx context.Context, addresses []string, fail bool) error {
 	client, err := u.own.client()
 	if err != nil {
 		return err
@@ -63,12 +64,16 @@ func (u *Upstream) Unblock(ctx context.Context, addresses []string) error {
 	if err != nil {
 		return err
 	}
+	unblock := client.ClientUnblock
+	if fail {
+		unblock = client.ClientUnblockWithError
+	}
 	for _, c := range clientlist.Parse(list) {
 		if !strings.Contains(c["flags"], "b") || !slices.Contains(addresses, c.Addr()) {
 			continue
 		}
 		if id, err := strconv.ParseInt(c["id"], 10, 64); err == nil {
-			if err := client.ClientUnblock(ctx, id).Err(); err != nil {
+			if err := unblock(ctx, id).Err(); err != nil {
 				return err
 			}
 		}

@@ -40,7 +40,7 @@ func (o Options) Run(c command.Call) {
 		c.Out.Value(keyspace.Fail(program.SeveralKeys(wanted.keys[0], wanted.target)))
 		return
 	}
-	watched, stop := c.Client.WatchFor(c.Ctx)
+	watched, stop := c.Client.WaitFor(c.Ctx)
 	defer stop()
 	p := &pop{Options: o, request: wanted, call: c, places: o.Engine.Places(c.Client.DB, wanted.keys), first: true}
 	err := o.Locks.AwaitArrival(watched, quorum.Arrival{Keys: p.places, Kind: p.kind, Wait: p.wait, Try: p.try})

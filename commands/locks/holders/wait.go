@@ -26,7 +26,7 @@ func (h *Holders) wait(c command.Call) {
 	}
 	wanted, _ := syntax.Int(c.Args[1])
 	timeout, _ := syntax.Int(c.Args[2])
-	ctx, stop := c.Client.WatchFor(c.Ctx)
+	ctx, stop := c.Client.WaitFor(c.Ctx)
 	defer stop()
 	over := (<-chan time.Time)(nil) // 0 is without end
 	if timeout > 0 {

@@ -120,7 +120,7 @@ func (f *ForClient) wait(req quorum.LockRequest) (got quorum.Grant, err error) {
 
 // watch calls leave if the client leaves, until it is stopped.
 func (f *ForClient) watch(leave context.CancelCauseFunc) (stop func()) {
-	watched, end := f.client.WatchFor(f.ctx)
+	watched, end := f.client.WaitFor(f.ctx)
 	ended := context.AfterFunc(watched, func() { leave(context.Cause(watched)) })
 	return func() {
 		ended()

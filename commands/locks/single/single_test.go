@@ -306,7 +306,7 @@ func TestWatch(t *testing.T) {
 // leavesBy has a client leave at a time, and counts the watches for that.
 func (b *bench) leavesBy(client *ForClient, leaves chan struct{}) *atomic.Int32 {
 	watching := new(atomic.Int32)
-	client.client.Watch = func(ctx context.Context) (context.Context, func()) {
+	client.client.Wait = func(ctx context.Context) (context.Context, func()) {
 		watching.Add(1)
 		ctx, leave := context.WithCancelCause(ctx)
 		ended := make(chan struct{})
