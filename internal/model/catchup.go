@@ -24,8 +24,6 @@ type CatchUp struct {
 	FewSources bool
 	// HighestEnd copies the end of the highest ballot.
 	HighestEnd bool
-	// UndecidedAsOne takes an undecided copy for one of an incarnation.
-	UndecidedAsOne bool
 }
 
 // catching is the catch-up of a master that restarted.
@@ -199,7 +197,7 @@ func (e *explorer) shares(c catching, pass int) (all []share, unseen int) {
 			continue
 		}
 		seen := e.cells.all[c.passes[pass][m]-1]
-		if !seen.IsUndecided() || e.CatchUp.UndecidedAsOne {
+		if !seen.IsUndecided() {
 			unseen--
 		}
 		if seen.Form == cell.Absent || seen.Form == cell.Mark {
@@ -218,7 +216,7 @@ func (e *explorer) shares(c catching, pass int) (all []share, unseen int) {
 		one := &all[at]
 		one.ends = laterEnd(one.ends, seen.ends)
 		if seen.Form == cell.Blocking {
-			if !seen.IsUndecided() || e.CatchUp.UndecidedAsOne {
+			if !seen.IsUndecided() { // it is counted as not seen
 				one.dull++
 			}
 			continue
