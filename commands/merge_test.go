@@ -11,6 +11,7 @@ import (
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/server"
 	"redlock-proxy/quorum"
+	"redlock-proxy/quorum/availability"
 )
 
 // splicing is a client whose proxy has an upstream that answers what a test says.
@@ -30,6 +31,7 @@ func newSplicing(t *testing.T, proto int, upstream string, err error) *splicing 
 			Masters: func() []quorum.MasterStatus {
 				return []quorum.MasterStatus{{Name: "m0"}, {Name: "m1", Err: errors.New("no route")}, {Name: "m2"}}
 			},
+			Look: func() availability.Look { return availability.Look{Masters: 3, Voting: 2, Known: true} },
 		},
 	})
 	s.client.Ask = func(context.Context) ([]byte, error) {
@@ -154,7 +156,7 @@ func TestSpliceCommand(t *testing.T) {
 	}
 }
 
-const redlockSection = "# Redlock\r\nredlock_masters:3\r\nredlock_masters_up:2\r\nredlock_masters_voting:2\r\nredlock_majority:2\r\nredlock_removals_pending:0\r\nredlock_master0:address=m0,"
+const redlockSection = "# Redlock\r\nredlock_available:yes\r\nredlock_unavailable_cause:\r\nredlock_masters:3\r\nredlock_masters_up:2\r\nredlock_masters_voting:2\r\nredlock_majority:2\r\nredlock_removals_pending:0\r\nredlock_master0:address=m0,"
 
 func TestSpliceInfo(t *testing.T) {
 	text := "# Server\r\nredis_version:7.0.15\r\n"

@@ -93,10 +93,10 @@ func TestCommandAndInfoAreSpliced(t *testing.T) {
 		}
 		p.say("COMMAND GETKEYS LOCK k t PX 1", "*1\r\n"+bulk("k"))
 		own, all := p.ask("INFO redlock"), p.ask("INFO")
-		if !strings.Contains(own, "\r\n# Redlock\r\nredlock_masters:0\r\n") && !strings.Contains(own, "txt:# Redlock\r\nredlock_masters:0\r\n") {
+		if !strings.Contains(own, "\r\n# Redlock\r\nredlock_available:no\r\n") && !strings.Contains(own, "txt:# Redlock\r\nredlock_available:no\r\n") {
 			t.Errorf("%s: INFO redlock: %q", hello, own)
 		}
-		if !strings.Contains(all, "# Keyspace\r\n\r\n# Redlock\r\nredlock_masters:0\r\n") || !strings.Contains(all, "redis_version:") {
+		if !strings.Contains(all, "# Keyspace\r\n\r\n# Redlock\r\nredlock_available:no\r\n") || !strings.Contains(all, "redis_version:") {
 			t.Errorf("%s: INFO: %q", hello, all)
 		}
 	}
