@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -179,9 +178,6 @@ func PlacedOn(findings []Finding) (at place.Place, era int, known bool) {
 		era int
 	}
 	says := map[placed]int{}
-	if !slices.ContainsFunc(findings, func(f Finding) bool { return f.report == nil || f.report.Marker.Text != "" }) {
-		return place.Undecided, 0, true
-	}
 	for _, f := range findings {
 		if f.report == nil || !f.report.Marker.Valid || !f.report.Marker.Value.Seal.IsNone() {
 			continue
