@@ -281,7 +281,7 @@ func TestMoveThatCannotSucceed(t *testing.T) {
 	r.mustMove(0, "--even-if-others")
 	leave(r.upstream)
 	r.wantRefused(0, "the locks stay at the masters: 1 lock keys take about 500262 bytes: the upstream has room for ", "--even-if-others", toUpstream)
-	if log := r.proxies[0].Log(); strings.Count(log, "decided: to-") != 1 {
+	if log := r.proxies[0].Log(); strings.Count(log, `msg="the locks are being moved"`) != 1 {
 		t.Errorf("it was begun:\n%s", log)
 	}
 }
