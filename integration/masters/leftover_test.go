@@ -91,7 +91,7 @@ func TestLeftoversDoNotStopAChange(t *testing.T) {
 			kit.Must(t, kit.Tell(server, "SET", key, held, "PX", fmt.Sprint(lease.Milliseconds())))
 		}
 	}
-	kit.Must(t, r.links[4].Refuse())
+	kit.Must(t, r.links[4].Cut())
 	r.nameAll(0, 1, 2, 3, 5)
 	kit.Soon(t, func() error {
 		if said := r.tryReload(0); strings.HasPrefix(said, "ERR") {

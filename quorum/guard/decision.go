@@ -77,13 +77,14 @@ func roundOf(ballot string) uint64 {
 	return n
 }
 
-// prepare asks all masters that are known to be of the era, and to have forgotten nothing.
+// prepare asks all masters that are known to be of the era, and to have forgotten nothing. One that is down is not waited for: a ballot counts only for
+// the time of a round.
 func (s *Set) prepare(ctx context.Context, era succession.Era, ballot string) []promise {
 	promises := make([]promise, len(s.guards))
 	countAtOnce(s.guards, func(g *Guard) bool {
 		t := g.trusted()
 		p := promise{guard: g, under: t}
-		if t.Nonce == "" || t.Era != era || !t.Seal.IsNone() && !s.eras.isBelieved(t.Nonce) || p.ask(ctx, era, ballot) != nil {
+		if g.IsDown() || t.Nonce == "" || t.Era != era || !t.Seal.IsNone() && !s.eras.isBelieved(t.Nonce) || p.ask(ctx, era, ballot) != nil {
 			g.Wake()
 		}
 		promises[g.index] = p
