@@ -184,16 +184,21 @@ func TestSealedByAnotherBallot(t *testing.T) {
 	r := startRig(t, 2, 3, 4)
 	client := kit.Connect(t, r.proxies[1])
 	kit.WantGrant(t, client, "LOCK", "k-held", "t", "PX", "600000")
-	r.lie(2, r.names(3), func(_ *rig, masters []string, m *marker.Marker) {
-		m.Seal = succession.Seal{Ballot: strings.Repeat("0", 36), Change: succession.Change{Before: len(masters), Names: append(masters, "127.0.0.1:1")}}
-		kit.Must(t, kit.Tell(r.servers[2], "HSET", script.SequenceKey, marker.InDatabase(m.Nonce, 0), fmt.Sprint(1<<40)))
-	})
 	r.nameAll(0, 1, 2, 3)
-	kit.Soon(t, func() error {
-		if said := r.tryReload(0); strings.HasPrefix(said, "ERR") {
-			return errors.New(said)
+	stands, err := kit.AskIn(r.servers[2], "0", "GET", script.MarkerKey)
+	kit.Must(t, err)
+	kit.Soon(t, func() error { // once the change begins before a proxy has seen that seal, by which the master has no vote
+		r.lie(2, r.names(3), func(_ *rig, masters []string, m *marker.Marker) {
+			m.Seal = succession.Seal{Ballot: strings.Repeat("0", 36), Change: succession.Change{Before: len(masters), Names: append(masters, "127.0.0.1:1")}}
+			kit.Must(t, kit.Tell(r.servers[2], "HSET", script.SequenceKey, marker.InDatabase(m.Nonce, 0), fmt.Sprint(1<<40)))
+		})
+		said := r.tryReload(0)
+		if !strings.HasPrefix(said, "ERR") {
+			return nil
 		}
-		return nil
+		kit.Must(t, kit.Tell(r.servers[2], "SET", script.MarkerKey, kit.Text(stands)))
+		kit.Soon(t, func() error { return r.votes(r.proxies[0], []int{0, 1, 2}) })
+		return errors.New(said)
 	})
 	r.wantVoting(0, 1, 2, 3)
 	kit.Want(t, client, nil, "LOCK", "k-held", "u", "PX", "1000")
