@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"strings"
+	"sync"
 	"time"
 
 	"redlock-proxy/commands"
@@ -13,15 +14,17 @@ import (
 func (s *Server) drain(ctx context.Context, cut context.CancelCauseFunc) {
 	sessions, began, limit := s.close(), time.Now(), s.settings().DrainTimeout
 	s.opts.Logger.Info("draining: closing idle clients, waiting for running commands", "clients", len(sessions), "drain-timeout", limit)
-	refusing, stop := context.WithCancel(ctx)
-	defer stop()
 	for _, session := range sessions {
 		session.refuseWaits()
 		session.end()
 		s.wake(ctx, session)
 	}
 	if s.opts.Upstream != nil {
-		go s.refuseUpstreamWaits(refusing, sessions)
+		refusing, stop := context.WithCancel(ctx)
+		var refusals sync.WaitGroup
+		refusals.Go(func() { s.refuseUpstreamWaits(refusing, sessions) })
+		defer refusals.Wait()
+		defer stop()
 	}
 	done := make(chan struct{})
 	go func() { s.running.Wait(); close(done) }()
@@ -70,7 +73,7 @@ func (s *Server) refuseUpstreamWaits(ctx context.Context, sessions []*session) {
 	}
 }
 
-// mayBlock is address where a command may wait for what others do.
+// mayBlock is the proxy's end of the connection to the upstream, if a command may wait there for what others do.
 func (r *relay) mayBlock() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

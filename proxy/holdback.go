@@ -191,7 +191,7 @@ func (s *Server) unblock(ctx context.Context, sessions []*session) {
 	}
 }
 
-// ends are those ends of the sessions' connections to the upstream that are not empty.
+// ends are the ends that are not empty, of all these sessions.
 func ends(sessions []*session, end func(*relay) string) (addresses []string) {
 	for _, session := range sessions {
 		if session.relay == nil {
@@ -219,7 +219,7 @@ func (r *relay) address() string {
 	return r.wire.LocalAddr()
 }
 
-// blocked is address where a command on lock keys waits for something.
+// blocked is the proxy's end of the connection to the upstream, if a command on lock keys waits there for something.
 func (r *relay) blocked() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -96,13 +96,13 @@ const (
 	replySkipping // this one is not
 )
 
-// WatchFor is Watch, or nothing; WaitFor is Wait.
-func (c *Client) WatchFor(ctx context.Context) (context.Context, func()) { return orNone(c.Watch, ctx) }
+// WatchFor is Watch, or nothing.
+func (c *Client) WatchFor(ctx context.Context) (context.Context, func()) { return orNone(ctx, c.Watch) }
 
-// WaitFor is described at WatchFor.
-func (c *Client) WaitFor(ctx context.Context) (context.Context, func()) { return orNone(c.Wait, ctx) }
+// WaitFor is Wait, or nothing.
+func (c *Client) WaitFor(ctx context.Context) (context.Context, func()) { return orNone(ctx, c.Wait) }
 
-func orNone(watch func(context.Context) (context.Context, func()), ctx context.Context) (context.Context, func()) {
+func orNone(ctx context.Context, watch func(context.Context) (context.Context, func())) (context.Context, func()) {
 	if watch == nil {
 		return ctx, func() {}
 	}

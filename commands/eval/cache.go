@@ -68,10 +68,10 @@ func (s *Scripts) Knows(sha []byte) bool {
 // Cached counts the scripts that are known here.
 func (s *Scripts) Cached() int { return s.cache.Len() }
 
-// SetMemory bounds how many bytes are kept of scripts. Memory returns how many are.
+// SetMemory bounds how many bytes are kept of scripts.
 func (s *Scripts) SetMemory(bytes int) { s.cache.Limit(bytes) }
 
-// Memory is described at SetMemory.
+// Memory returns how many bytes are kept of scripts.
 func (s *Scripts) Memory() int { return s.cache.Held() }
 
 // Loaded takes a script that the upstream has learned, if it is a short one; else it is learned when it is sent again.

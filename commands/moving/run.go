@@ -139,7 +139,7 @@ func (r *run) claim(ctx context.Context, at quorum.Placed) error {
 	if r.claimed == at.Era {
 		return nil
 	}
-	replies, err := asked(ctx, r.conn, append([][]string{{"SELECT", "0"}}, []string{"HSETNX", place.RecordKey, place.RecordField(at.Era, r.opts.LockKeys), at.Place.String()})...)
+	replies, err := asked(ctx, r.conn, []string{"SELECT", "0"}, []string{"HSETNX", place.RecordKey, place.RecordField(at.Era, r.opts.LockKeys), at.Place.String()})
 	if err != nil {
 		return err
 	}

@@ -12,10 +12,10 @@ type Cache struct{ bySHA *lru.Cache[*Script] }
 // NewCache makes a cache of scripts that take no more than so many bytes, with what they compile to.
 func NewCache(bytes int) *Cache { return &Cache{lru.Sized(bytes, (*Script).size)} }
 
-// Limit has another limit hold. Held returns how many bytes the scripts take.
+// Limit has another limit hold.
 func (c *Cache) Limit(bytes int) { c.bySHA.Limit(bytes) }
 
-// Held is described at Limit.
+// Held returns how many bytes the scripts take.
 func (c *Cache) Held() int { return c.bySHA.Held() }
 
 // Load is the script of a body, compiled if the cache does not have it. The error is that of Compile.

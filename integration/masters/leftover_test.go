@@ -79,18 +79,8 @@ func TestLeftoversDoNotStopAChange(t *testing.T) {
 	t.Parallel()
 	const lease = 30 * time.Second
 	r := startRig(t, 2, 5, 6)
-	ids := cell.NewSource()
-	one, other := ids.Attempt(), ids.Attempt()
 	began := time.Now()
-	for i, server := range r.servers[:4] {
-		for _, key := range []string{"k-ends", "k-given"} {
-			held := cell.Envelope(one, "a")
-			if i >= 2 {
-				held = cell.Envelope(other, "b")
-			}
-			kit.Must(t, kit.Tell(server, "SET", key, held, "PX", fmt.Sprint(lease.Milliseconds())))
-		}
-	}
+	r.leaveTwo(lease, "k-ends", "k-given")
 	kit.Must(t, r.links[4].Cut())
 	r.nameAll(0, 1, 2, 3, 5)
 	kit.Soon(t, func() error {
@@ -124,6 +114,40 @@ func TestLeftoversDoNotStopAChange(t *testing.T) {
 		})
 		if after := time.Since(began); key == "k-ends" && after < lease {
 			t.Errorf("granted %v before the lease of what may be a lock was over", lease-after)
+		}
+	}
+}
+
+// TestLeftoversDoNotStopACatchUp: the same when the fifth master loses its data. It votes again long before a lease is over, and FORCEUNLOCK gives the key away.
+func TestLeftoversDoNotStopACatchUp(t *testing.T) {
+	t.Parallel()
+	const lease = 30 * time.Second
+	r := startRig(t, 2, 5, 5)
+	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k-long", "t", "PX", "600000") // so no master votes again by waiting
+	began := time.Now()
+	r.leaveTwo(lease, "k-given")
+	kit.Must(t, kit.Tell(r.servers[4], "FLUSHALL"))
+	for _, proxy := range r.proxies {
+		_, err := proxy.WaitLog(`msg="master in quarantine" master=`+r.links[4].Addr(), kit.Patience)
+		kit.Must(t, err)
+	}
+	r.wantVoting(0, 1, 2, 3, 4)
+	client := kit.Connect(t, r.proxies[1])
+	kit.Do(t, client, "FORCEUNLOCK", "k-given")
+	kit.WantGrant(t, client, "LOCK", "k-given", "t", "PX", "60000")
+	if took := time.Since(began); took > lease {
+		t.Errorf("it took %v, until the leases were over", took)
+	}
+}
+
+// leaveTwo has two of the first four masters hold one attempt of each key, and two another one.
+func (r *rig) leaveTwo(lease time.Duration, keys ...string) {
+	r.t.Helper()
+	ids := cell.NewSource()
+	one, other := cell.Envelope(ids.Attempt(), "a"), cell.Envelope(ids.Attempt(), "b")
+	for i, held := range []string{one, one, other, other} {
+		for _, key := range keys {
+			kit.Must(r.t, kit.Tell(r.servers[i], "SET", key, held, "PX", fmt.Sprint(lease.Milliseconds())))
 		}
 	}
 }

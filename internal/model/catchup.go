@@ -1,6 +1,7 @@
 package model
 
 import (
+	"slices"
 	"time"
 
 	"redlock-proxy/quorum/cell"
@@ -187,6 +188,8 @@ func (e *explorer) older(s *state, m int) cellID {
 type share struct {
 	content       // of the highest ballot, with the latest end
 	holders, dull int
+	// until is the end of a blocking copy: undecided ones may stand for this incarnation, and last longer.
+	until time.Duration
 }
 
 // shares are what a pass saw, by incarnation, and how many masters it did not see, or saw with an undecided copy.
@@ -229,6 +232,12 @@ func (e *explorer) shares(c catching, pass int) (all []share, unseen int) {
 		}
 		one.holders++
 	}
+	u := slices.IndexFunc(all, func(one share) bool { return one.IsUndecided() })
+	for i := range all {
+		if all[i].until = all[i].ends; u >= 0 {
+			all[i].until = laterEnd(all[i].ends, all[u].ends)
+		}
+	}
 	return all, unseen
 }
 
@@ -242,9 +251,9 @@ func laterEnd(a, b time.Duration) time.Duration {
 
 // undecided is an undecided copy that ends with the last of those that are possible.
 func undecided(possible []share) share {
-	block := share{content: possible[0].content}
+	block := share{until: possible[0].until}
 	for _, one := range possible {
-		block.ends = laterEnd(block.ends, one.ends)
+		block.until = laterEnd(block.until, one.until)
 	}
 	block.Cell = cell.Cell{Form: cell.Blocking, Attempt: cell.Undecided}
 	return block
@@ -275,7 +284,7 @@ func (e *explorer) copy(s *state) {
 		one := possible[0]
 		copied := one.content
 		if one.holders < vote.Majority(e.N) && !e.CatchUp.NoBlocking || one.Form == cell.Blocking {
-			copied.Cell = cell.Cell{Form: cell.Blocking, Attempt: one.Attempt}
+			copied = content{Cell: cell.Cell{Form: cell.Blocking, Attempt: one.Attempt}, ends: one.until}
 		}
 		if copied.Form == cell.Register {
 			copied.Promised = copied.Accepted

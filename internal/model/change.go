@@ -316,7 +316,7 @@ func (e *explorer) fill(s *state) {
 		if held := e.cells.all[own]; e.isOrigin(s, target, target) && held.Attempt == one.Attempt {
 			return // it is one of the few that hold it
 		}
-		copied.Cell = cell.Cell{Form: cell.Blocking, Attempt: one.Attempt}
+		copied = content{Cell: cell.Cell{Form: cell.Blocking, Attempt: one.Attempt}, ends: one.until}
 	}
 	if copied.Form == cell.Register {
 		copied.Promised = copied.Accepted

@@ -118,6 +118,11 @@ func (s *Set) hindrance() error {
 	return nil
 }
 
+// isBesideEarlier reports whether a proxy of an earlier version counts.
+func (s *Set) isBesideEarlier() bool {
+	return slices.ContainsFunc(s.others(), func(p peer.Proxy) bool { return p.Protocol() < peer.Protocol })
+}
+
 // own is what this proxy announces of itself on all masters.
 func (s *Set) own() peer.Proxy {
 	return peer.Proxy{ID: s.id, Masters: len(s.guards), Guards: !s.off, Servers: s.servers(), Settings: s.rules.digest(), Moves: s.moves(), Longest: s.longest.Seen(), Name: s.name()}

@@ -218,7 +218,7 @@ func (c *copier) page(ctx context.Context, db int, names []string) error {
 // close has what is open be blocked, and names it in the log. Beside an earlier version it stays open: that takes an undecided copy for one of an
 // incarnation.
 func (c *copier) close(k *copying.Copy) {
-	if k == nil || c.set.hindrance() != nil {
+	if k == nil || c.set.isBesideEarlier() {
 		return
 	}
 	if open := k.Close(); len(open) > 0 {

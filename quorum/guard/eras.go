@@ -37,8 +37,8 @@ type eras struct {
 	looked map[int]bool
 	// believed are the nonces of markers with credible claims, refuted those that a majority contradicted.
 	believed, refuted map[string]bool
-	// before has which master stated how many masters the set before had. former is that set, where this proxy's masters were it, and formers are
-	// those of its masters that stay, by their number.
+	// before has which master stated how many masters the set before had. If this proxy had that set itself, former is it, and formers has which of these
+	// masters, by their number, were in it.
 	before  map[teller]bool
 	former  succession.Era
 	formers map[int]bool

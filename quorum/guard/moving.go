@@ -73,7 +73,7 @@ func (s *Set) MayMove() error {
 	return err
 }
 
-// MayHold is why the masters cannot hold so many more bytes, or nil. It is not asked of those that do not answer.
+// MayHold is why the masters cannot hold so many more bytes, or nil. Those that do not answer are left out.
 func (s *Set) MayHold(ctx context.Context, bytes int64) error {
 	full := make([]error, len(s.guards))
 	countAtOnce(s.guards, func(g *Guard) bool {

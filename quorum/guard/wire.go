@@ -258,7 +258,7 @@ func (l *Locks) add(name string, e entry) {
 	}
 	l.Count++
 	l.Keys = append(l.Keys, HeldKey{name, e.left})
-	slices.SortFunc(l.Keys, func(a, b HeldKey) int {
+	slices.SortFunc(l.Keys, func(a, b HeldKey) int { // a time below zero, which is no end, is the largest without its sign
 		return cmp.Or(-cmp.Compare(uint64(a.Left), uint64(b.Left)), cmp.Compare(a.Name, b.Name))
 	})
 	l.Keys = l.Keys[:min(len(l.Keys), keysNamed)]
