@@ -175,7 +175,8 @@ func TestDurableMasterVotesAgainAtOnce(t *testing.T) {
 	for _, master := range f.Masters {
 		kit.Must(t, kit.Stands(master, "0", "k", "t"))
 	}
-	if !strings.Contains(f.Proxies[0].Log(), "proof=remark") || strings.Contains(f.Proxies[0].Log(), "proof=lease") {
+	kit.WantLogged(t, f.Proxies[0], "proof=remark")
+	if strings.Contains(f.Proxies[0].Log(), "proof=lease") {
 		t.Error("they were admitted for another reason")
 	}
 }
@@ -307,7 +308,10 @@ return n`, "0")
 	if left, err := kit.AskIn(f.Masters[2], "0", "PTTL", "endless"); err != nil || left != int64(-1) {
 		t.Errorf("PTTL endless: %v, %v, want -1", left, err)
 	}
-	if logs := f.Proxies[0].Log() + f.Proxies[1].Log(); strings.Count(logs, "master caught up") != 1 {
+	const caughtUp = "master caught up"
+	logs := func() string { return f.Proxies[0].Log() + f.Proxies[1].Log() }
+	kit.Await(t, caughtUp, func() bool { return strings.Contains(logs(), caughtUp) })
+	if strings.Count(logs(), caughtUp) != 1 {
 		t.Error("two proxies did not do the work once")
 	}
 }

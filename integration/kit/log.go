@@ -3,6 +3,7 @@ package kit
 import (
 	"regexp"
 	"strings"
+	"testing"
 
 	"redlock-proxy/integration/harness"
 )
@@ -17,3 +18,13 @@ func Logged(proxy *harness.Proxy, behind string) (messages []string) {
 }
 
 var loggedLine = regexp.MustCompile(`level=(INFO|WARN|ERROR) msg=("[^"]*"|\S+)`)
+
+// WantLogged wants parts of lines in a proxy's log, which its clients may be ahead of.
+func WantLogged(t *testing.T, proxy *harness.Proxy, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if _, err := proxy.WaitLog(part, Patience); err != nil {
+			t.Error(err)
+		}
+	}
+}

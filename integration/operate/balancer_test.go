@@ -113,7 +113,5 @@ func TestHostileHeaders(t *testing.T) {
 	if left, err := half.ReceiveAll(); len(left) > 0 || time.Since(began) > kit.Patience {
 		t.Errorf("half a header and silence: %q, %v, after %v", left, err, time.Since(began))
 	}
-	if !strings.Contains(listed.Log(), "began with no header of that") {
-		t.Errorf("the log:\n%s", listed.Log())
-	}
+	kit.WantLogged(t, listed, "began with no header of that")
 }

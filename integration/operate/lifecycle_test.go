@@ -4,7 +4,6 @@ package operate
 
 import (
 	"os"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -59,7 +58,7 @@ func TestStopRefusesWhoWaits(t *testing.T) {
 		}
 	}
 	wantExit(t, proxy, 0, kit.Patience)
-	wantLogged(t, proxy, `msg="draining: closing idle clients, waiting for running commands" clients=`, `msg="drained: nothing was cut off"`)
+	kit.WantLogged(t, proxy, `msg="draining: closing idle clients, waiting for running commands" clients=`, `msg="drained: nothing was cut off"`)
 	kit.Everywhere(t, masters, func(master *redistest.Server) error { return kit.Stands(master, "0", "k", "holder") })
 }
 
@@ -74,17 +73,7 @@ func TestStopCutsOff(t *testing.T) {
 	if took := time.Since(began); took < 300*time.Millisecond {
 		t.Errorf("it was cut off after %v already", took)
 	}
-	wantLogged(t, proxy, `msg="drain-timeout is over: what still runs is cut off" clients=1`)
-}
-
-// wantLogged wants parts of lines in a proxy's log.
-func wantLogged(t *testing.T, proxy *harness.Proxy, parts ...string) {
-	t.Helper()
-	for _, part := range parts {
-		if !strings.Contains(proxy.Log(), part) {
-			t.Errorf("the log has no %q", part)
-		}
-	}
+	kit.WantLogged(t, proxy, `msg="drain-timeout is over: what still runs is cut off" clients=1`)
 }
 
 // TestSecondSignal: whoever asks twice does not want to wait.

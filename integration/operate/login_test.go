@@ -32,9 +32,7 @@ func TestLoginOfTheUpstreamURL(t *testing.T) {
 		t.Errorf("check says %+v", got)
 	}
 	shared := kit.StartProxy(t, masters, "--upstream", url, "--share-upstream-login", "--lock-keys", "lock:*")
-	if !strings.Contains(shared.Log(), told) {
-		t.Errorf("serve does not tell it: %s", shared.Log())
-	}
+	kit.WantLogged(t, shared, told)
 	kit.Does(t, kit.Dial(t, shared.Addr()), "CONFIG GET requirepass", "[requirepass secret]")
 
 	file := filepath.Join(t.TempDir(), "password")
