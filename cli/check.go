@@ -73,7 +73,7 @@ func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certif
 	inspect.CompareSettings(seen.masters, daemon.Rules(cfg))
 	seen.unlike = inspect.Unlike(seen.masters, daemon.Rules(cfg))
 	all.Wait()
-	seen.at, seen.era, seen.known = placeOf(cfg, seen.masters)
+	seen.at, seen.disputed = placeOf(ctx, cfg, certificates, seen.masters)
 	seen.lookForStrays(ctx, cfg, certificates)
 	seen.compareDatabases(cfg)
 	return seen

@@ -184,20 +184,13 @@ func (i *initialisation) compare(ctx context.Context, findings []inspect.Finding
 	if i.record == nil {
 		return nil
 	}
-	at, era, known := inspect.PlacedOn(findings)
+	said := inspect.PlacedOn(findings)
 	has, err := i.record.Read(ctx)
-	for until := time.Now().Add(startTime); err != nil && !known && time.Now().Before(until) && pacing.Sleep(ctx, startPause) == nil; {
+	for until := time.Now().Add(startTime); err != nil && !said.Known && time.Now().Before(until) && pacing.Sleep(ctx, startPause) == nil; {
 		has, err = i.record.Read(ctx)
 	}
-	masters := place.At{Place: at, Era: era}
-	switch {
-	case known && err == nil && has.Contradicts(masters):
-		return errors.New(place.Contradiction(i.record.Name(), has, inspect.Names(findings), masters))
-	case !known && err == nil:
-		_, err = place.Restored(i.record, has, i.cfg.MoveFromUpstream)
-		return err
-	case !known:
-		return fmt.Errorf("where the locks are is not known: the masters have forgotten it, and the upstream, which may have it, cannot be asked: %w", err)
+	if _, err = said.Settle(i.record, has, err, i.cfg.MoveFromUpstream); err != nil {
+		return fmt.Errorf("where the locks are is not known: %w", err)
 	}
 	return nil
 }

@@ -11,28 +11,47 @@ import (
 	"redlock-proxy/quorum/place"
 )
 
-// placeOf is where the locks are by the masters' markers, as proxies with this configuration see it.
-func placeOf(cfg conf.Config, masters []inspect.Finding) (at place.Place, era int, known bool) {
+// placeOf is where the locks are by the masters' markers, as proxies with this configuration see it, and what of that the upstream's record contradicts.
+func placeOf(ctx context.Context, cfg conf.Config, certificates *certs.Certificates, masters []inspect.Finding) (at place.Said, disputed string) {
 	if !daemon.HasPlaces(cfg) {
-		return place.Masters, 0, true
+		return place.Said{At: place.At{Place: place.Masters}, Known: true}, ""
 	}
-	at, era, known = inspect.PlacedOn(masters)
-	return at.OrBySetting(cfg.MoveFromUpstream), era, known
+	if at = inspect.PlacedOn(masters); at.Known {
+		disputed = contradicted(ctx, cfg, certificates, at)
+	}
+	at.Place = at.OrBySetting(cfg.MoveFromUpstream)
+	return at, disputed
+}
+
+// contradicted is what the upstream's record, if it can be read, contradicts in what the masters say.
+func contradicted(ctx context.Context, cfg conf.Config, certificates *certs.Certificates, said place.Said) string {
+	record, end, err := daemon.Record(cfg, certificates)
+	if err != nil || record == nil {
+		return ""
+	}
+	defer end()
+	ctx, cancel := context.WithTimeout(ctx, cfg.UpstreamTimeout)
+	defer cancel()
+	has, unread := record.Read(ctx)
+	if _, err := said.Settle(record, has, unread, cfg.MoveFromUpstream); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 func (s *inspection) placeText(cfg conf.Config) string {
 	text := ""
 	switch {
-	case !s.known:
+	case !s.at.Known:
 		return "no majority of the masters knows where they are"
-	case s.era == 0 && s.at == place.Upstream:
+	case s.at.Era == 0 && s.at.Place == place.Upstream:
 		return "at the upstream (move-from-upstream) until redlock-proxy move has moved them to the masters"
-	case s.era == 0:
+	case s.at.Era == 0:
 		return "at the masters; they were never moved"
 	case s.at.Moves():
-		text = fmt.Sprintf("being moved from the %v to the %v (era %d), for which commands on lock keys wait", s.at.Source(), s.at.Target(), s.era)
+		text = fmt.Sprintf("being moved from the %v to the %v (era %d), for which commands on lock keys wait", s.at.Source(), s.at.Target(), s.at.Era)
 	default:
-		text = fmt.Sprintf("at the %v, where they were moved (era %d)", s.at, s.era)
+		text = fmt.Sprintf("at the %v, where they were moved (era %d)", s.at.Place, s.at.Era)
 	}
 	if cfg.MoveFromUpstream {
 		text += "; move-from-upstream makes no difference any more"
@@ -55,7 +74,7 @@ func (s *inspection) compareDatabases(cfg conf.Config) {
 // lookForStrays finds lock keys at the upstream while the locks are at the masters.
 func (s *inspection) lookForStrays(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) {
 	f := s.upstream
-	if !daemon.CanMove(cfg) || !s.known || s.at != place.Masters || f == nil || f.Err != nil || f.Version == "" {
+	if !daemon.CanMove(cfg) || !s.at.Known || s.at.Place != place.Masters || f == nil || f.Err != nil || f.Version == "" {
 		return
 	}
 	n, first, more, err := daemon.LockKeysAtUpstream(ctx, cfg, certificates)

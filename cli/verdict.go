@@ -21,10 +21,9 @@ type inspection struct {
 	upstream *inspect.Finding
 	// unlike is how many proxies are running that have other settings.
 	unlike int
-	// at is where the locks are, in which era; known is false where too few masters say so.
-	at    place.Place
-	era   int
-	known bool
+	// at is where the locks are, and disputed what the upstream's record contradicts in that.
+	at       place.Said
+	disputed string
 	// loops are servers that are this proxy itself, or lead back to it, or past it.
 	loops []string
 	// warnings are of the configuration, and of what could not be known.
@@ -88,7 +87,7 @@ func judge(cfg conf.Config, seen inspection) verdict {
 // their votes.
 func (s *inspection) look(cfg conf.Config) (look availability.Look, absent []string) {
 	votes, absent := votesOf(cfg, s.masters)
-	look = availability.Look{Movable: daemon.CanMove(cfg), Masters: len(s.masters), Voting: votes, Place: s.at, Known: s.known || votes < quorum.Majority(len(s.masters))}
+	look = availability.Look{Movable: daemon.CanMove(cfg), Masters: len(s.masters), Voting: votes, Place: s.at.Place, Known: s.at.Known || votes < quorum.Majority(len(s.masters))}
 	if f := s.upstream; f != nil {
 		look.Upstream = cmp.Or(f.Err, f.Refusal)
 	}
@@ -107,6 +106,9 @@ func (s *inspection) compare() {
 // unsafe is why locks could not be relied on.
 func (s *inspection) unsafe() []string {
 	all := slices.Clone(s.loops)
+	if s.disputed != "" {
+		all = append(all, s.disputed)
+	}
 	for _, f := range s.masters {
 		all = append(all, named(f.Name, f.Unsafe)...)
 	}

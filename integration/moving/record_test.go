@@ -192,7 +192,8 @@ func TestMastersAndRecordContradict(t *testing.T) {
 			return nil
 		})
 	}
-	wantSaid(t, r.run("init", "--longest-ttl", "0s"), "refused: ", both)
+	wantSaid(t, r.run("check"), "it would not be safe to serve", both)
+	wantSaid(t, r.run("init", "--longest-ttl", "0s"), "refused: where the locks are is not known: "+both)
 	r.flushMasters()
 	wantSaid(t, r.run("init", "--longest-ttl", "0s", "--force"), "5 of 5 masters vote")
 	r.wantVoting()
@@ -216,7 +217,7 @@ func TestSettingContradictsRecord(t *testing.T) {
 	}
 	r.flushMasters()
 	both := fmt.Sprintf("the record at the upstream %s says masters (era 2), and move-from-upstream that they are there; leave that setting out", r.upstream.Addr())
-	wantSaid(t, r.run("init", "--longest-ttl", "0s"), "refused: "+both)
+	wantSaid(t, r.run("init", "--longest-ttl", "0s"), "refused: where the locks are is not known: "+both)
 	r.restartAs(append(r.args, "--fresh-start"))
 	_, err := r.proxies[0].WaitLog(both, kit.Patience)
 	kit.Must(t, err)

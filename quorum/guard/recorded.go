@@ -49,11 +49,7 @@ func (s *Set) compare(was *QuarantineError, has place.At, since time.Time, err e
 	case said < vote.Majority(len(s.guards)) || was != nil && was.Why == Misplaced:
 		return was
 	}
-	return s.contradiction(has, e.own.At())
-}
-
-func (s *Set) contradiction(has, masters place.At) *QuarantineError {
-	return &QuarantineError{Why: Misplaced, Places: place.Contradiction(s.record.Name(), has, s.eras.names, masters)}
+	return &QuarantineError{Why: Misplaced, Places: place.Contradiction(s.record.Name(), has, e.names, e.own.At())}
 }
 
 // beginning is the set in which a master is admitted: the one that others say, or that this proxy knows. Where all have forgotten it, it is as the record
@@ -65,17 +61,13 @@ func (s *Set) beginning(ctx context.Context, proof string) (succession.Era, erro
 	if s.record == nil || stated && proof != marker.ProofLease && proof != marker.ProofFresh {
 		return s.eras.begin(own), nil
 	}
-	has, err := s.record.Read(ctx)
-	switch {
-	case err != nil && !stated:
-		return own, &QuarantineError{Why: Misplaced, Places: "the masters have forgotten it, and the upstream, which may have it, cannot be asked: " + err.Error()}
-	case err == nil && stated && has.Contradicts(own.At()):
-		return own, s.contradiction(has, own.At())
-	case err == nil && !stated && has.Era > 0:
-		at, err := place.Restored(s.record, has, strings.Contains(s.rules.settings, LocksUpstream))
-		if err != nil {
-			return own, &QuarantineError{Why: Misplaced, Places: err.Error()}
-		}
+	has, unread := s.record.Read(ctx)
+	said := place.Said{At: own.At(), Known: stated, By: s.eras.names}
+	at, err := said.Settle(s.record, has, unread, strings.Contains(s.rules.settings, LocksUpstream))
+	if err != nil {
+		return own, &QuarantineError{Why: Misplaced, Places: err.Error()}
+	}
+	if at != said.At {
 		s.log.Info("the masters have forgotten where the locks are: the record at the upstream says it", "place", at.Place, "era", at.Era)
 		own = succession.Change{Names: s.eras.names, Place: at.Place}.After(succession.Era{Number: at.Era - 1})
 	}

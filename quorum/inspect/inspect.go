@@ -170,25 +170,19 @@ func CompareSettings(findings []Finding, settings string) {
 	}
 }
 
-// PlacedOn returns where the locks are, and the number of the era, by the markers of a majority of these masters. The place is undecided if they were
-// never moved.
-func PlacedOn(findings []Finding) (at place.Place, era int, known bool) {
-	type placed struct {
-		place.Place
-		era int
-	}
-	says := map[placed]int{}
+// PlacedOn returns where the locks are by the markers of a majority of these masters. The place is undecided if they were never moved.
+func PlacedOn(findings []Finding) place.Said {
+	says := map[place.At]int{}
 	for _, f := range findings {
 		if f.report == nil || !f.report.Marker.Valid || !f.report.Marker.Value.Seal.IsNone() {
 			continue
 		}
-		era := f.report.Marker.Value.Era
-		one := placed{era.Place, era.Number}
-		if says[one]++; says[one] >= vote.Majority(len(findings)) {
-			return one.Place, one.era, true
+		at := f.report.Marker.Value.Era.At()
+		if says[at]++; says[at] >= vote.Majority(len(findings)) {
+			return place.Said{At: at, Known: true, By: Names(findings)}
 		}
 	}
-	return place.Undecided, 0, false
+	return place.Said{By: Names(findings)}
 }
 
 // Names are the addresses of the masters.

@@ -27,7 +27,7 @@
 //     had it decided. Nobody goes on with the move of another.
 //  7. A moving place is a lease: the proxy that moves the locks renews it wherever proxies announce themselves. A proxy that has not seen it
 //     renewed for [Lease] has it decided that the locks stay. Anybody may do that at any time, so no clock has to be right for it.
-//  8. Masters that have all forgotten where the locks are have it from the record ([Restored]). It is written once its era is decided: of a moving
+//  8. Masters that have all forgotten where the locks are have it from the record ([Said.Settle]). It is written once its era is decided: of a moving
 //     place by rule 6 before anything is copied, of one at rest by any proxy.
 //
 // explore_test.go tries all orders of messages for two proxies and two who move, each of which may stop at any point and go on later, with an

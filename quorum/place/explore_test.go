@@ -479,7 +479,7 @@ func (x explorer) forget(w world, f func(string, world)) {
 	if w.forgot >= x.forgets {
 		return
 	}
-	at, _ := Restored(nil, At{w.recorded, int(w.recordedIn)}, false)
+	at, _ := restored(nil, At{w.recorded, int(w.recordedIn)}, false)
 	switch {
 	case x.sets:
 		at.Place = Masters

@@ -3,6 +3,7 @@ package place
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -49,14 +50,36 @@ func Recorded(fields map[string]string, overlap func(lockKeys []string) bool) (a
 	return at, before
 }
 
+// Said is what a majority of masters say of where the locks are. Known is false where they have forgotten it.
+type Said struct {
+	At
+	Known bool
+	// By are the names of the masters.
+	By []string
+}
+
+// Settle is where the locks are, by what the masters say and by what the record has, unless that is unread; or why nobody can know. fromUpstream: a setting
+// says that they are at the upstream.
+func (s Said) Settle(record Record, has At, unread error, fromUpstream bool) (At, error) {
+	switch {
+	case s.Known && unread == nil && has.Contradicts(s.At):
+		return s.At, errors.New(Contradiction(record.Name(), has, s.By, s.At))
+	case s.Known || unread == nil && has.Era == 0:
+		return s.At, nil
+	case unread != nil:
+		return s.At, fmt.Errorf("the masters have forgotten it, and the upstream, which may have it, cannot be asked: %w", unread)
+	}
+	return restored(record, has, fromUpstream)
+}
+
 // Contradicts reports whether a record is not from before what the masters say: they have forgotten what they decided since.
 func (a At) Contradicts(masters At) bool {
 	return a.Era > 0 && (masters.Place == Undecided || a.Era > masters.Era || a.Era == masters.Era && a.Place != masters.Place)
 }
 
-// Restored is where the locks are once the masters have forgotten that and all that they held. If they were on their way, those that count may all be at the
+// restored is where the locks are once the masters have forgotten that and all that they held. If they were on their way, those that count may all be at the
 // upstream by then, or still. fromUpstream: a setting says that they are at the upstream.
-func Restored(record Record, has At, fromUpstream bool) (At, error) {
+func restored(record Record, has At, fromUpstream bool) (At, error) {
 	switch {
 	case has.Moves():
 		return At{Upstream, has.Era + 1}, nil
