@@ -75,6 +75,7 @@ func TestEachMechanismOfAChangeIsNeeded(t *testing.T) {
 			if test.long && !all() {
 				t.Skip("make model explores it")
 			}
+			t.Parallel()
 			test.s.Name = test.name
 			began := time.Now()
 			r := Explore(test.s, 1e6)

@@ -21,6 +21,7 @@ func all() bool { return os.Getenv("REDLOCK_MODEL") != "" }
 // explore finds nothing wrong in a scenario, or tells how it came to it.
 func explore(t *testing.T, s Scenario, limit int) {
 	t.Helper()
+	t.Parallel()
 	began := time.Now()
 	r := Explore(s, limit)
 	t.Logf("%d states, complete: %v, %v", r.States, r.Complete, time.Since(began).Round(10*time.Millisecond))

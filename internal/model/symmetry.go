@@ -12,6 +12,9 @@ import (
 // order is a renumbering: the new number of each master.
 type order [maxMasters]uint8
 
+// asTheyAre leaves each its number.
+var asTheyAre = order{0, 1, 2, 3, 4}
+
 // renumbering is a state of a proxy whose masters are renumbered.
 type renumbering struct {
 	state uint32
@@ -71,7 +74,10 @@ func (e *explorer) text(s *state) []byte {
 	}
 	first := true
 	for _, o := range e.orders(s) {
-		other := e.renumbered(s, o).text(make([]byte, 0, len(text)))
+		other := text
+		if o != asTheyAre {
+			other = e.renumbered(s, o).text(make([]byte, 0, len(text)))
+		}
 		if first || bytes.Compare(other, text) < 0 {
 			text = other
 		}
@@ -96,7 +102,7 @@ func (e *explorer) orders(s *state) []order {
 	})
 	var all []order
 	permute(sorted, 0, func(i, j int) bool { return bytes.Equal(signs[i], signs[j]) }, func(places []int) {
-		o := order{0, 1, 2, 3, 4}
+		o := asTheyAre
 		for place, m := range places {
 			o[m] = uint8(place)
 		}

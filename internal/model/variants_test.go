@@ -39,6 +39,7 @@ func TestEachMechanismIsNeeded(t *testing.T) {
 			if test.long && !all() {
 				t.Skip("make model explores it")
 			}
+			t.Parallel()
 			test.s.Name, test.s.Variant = test.name, test.v
 			began := time.Now()
 			r := Explore(test.s, 2e6)
