@@ -192,7 +192,7 @@ func marker(f inspect.Finding) string {
 		text += fmt.Sprintf(", for %v", f.Since.Round(time.Second))
 	}
 	if q := f.Quarantine; q != nil {
-		text += strings.TrimPrefix(q.Why.Text(1, q.Left()), q.Why.Sentence(1))
+		text += q.ReadyIn()
 		if !f.IsWatched() {
 			text += " after a proxy has seen it"
 		}

@@ -138,11 +138,17 @@ func (e *QuarantineError) Reason() string { return string(e.Why) }
 // Text says what happened to n masters and, if that is known, after what time they vote
 // again.
 func (r Reason) Text(n int, left time.Duration) string {
-	text := r.Sentence(n)
-	if left > 0 {
-		text += ", ready in " + readable(left)
+	return r.Sentence(n) + readyIn(left)
+}
+
+// ReadyIn says, behind what happened, after what time the master votes again; nothing if that is not known.
+func (e *QuarantineError) ReadyIn() string { return readyIn(e.Left()) }
+
+func readyIn(left time.Duration) string {
+	if left <= 0 {
+		return ""
 	}
-	return text
+	return ", ready in " + readable(left)
 }
 
 // readable is a duration for people: 27s, 5m7s, 24h14m. It is rounded up.
