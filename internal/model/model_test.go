@@ -12,6 +12,7 @@ import (
 
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
+	debug.SetMemoryLimit(4 << 30) // of which more is free, or collected sooner
 	os.Exit(m.Run())
 }
 
