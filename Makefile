@@ -31,12 +31,12 @@ TESTS    := scripts/gotest testname -vet=off -count=1 -tags integration
 LOGGED   := scripts/gotest standard-verbose -vet=off -count=1 -tags integration
 CHAOS_GRANTS ?= 1000000
 CHAOS_FAULTS ?= 1000
-PARTS    ?= deps lint unit compose integration sharing kubernetes release-snapshot fuzz model collections histories histories-stalled histories-busy \
+PARTS    ?= deps lint unit compose integration kubernetes release-snapshot fuzz model collections histories histories-stalled histories-busy \
             hostile-kinds overlap converge guard fences masters moves reloads upgrades chaos hostile versions
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build quick test test-all deps lint unit integration versions sharing compose overlap model histories collections histories-busy histories-stalled converge guard masters moves upgrades reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile hostile-kinds demo image notice release-snapshot version
+.PHONY: help build quick test test-all deps lint unit integration versions compose overlap model histories collections histories-busy histories-stalled converge guard masters moves upgrades reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile hostile-kinds demo image notice release-snapshot version
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,9 +81,6 @@ versions: ## the integration tests of ROOMS (locks guard lockkeys masters relay 
 		echo "==> REDLOCK_TEST_SERVERS=$$servers"; \
 		REDLOCK_TEST_SERVERS=$$servers $(TESTS) -timeout 2h -p 1 $(ROOMS:%=./integration/%) || code=1; \
 	done; exit $$code
-
-sharing: ## the tests of the relay with clients that share two connections of each kind to the upstream (10 minutes)
-	REDLOCK_TEST_SHARING=2 $(TESTS) -timeout 1h ./proxy ./integration/relay
 
 # Not beside other tests: building the image takes all the processors from them, and they from the deployments. make lint takes what it leaves.
 compose: ## docker-compose.yml for real, where a Docker engine answers (SHORT=-short: with the program compiled outside of the container)

@@ -21,6 +21,9 @@ func usageError(c *cli.Context, err error, _ bool) error {
 	}
 	hint := ""
 	if name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); unknown {
+		if gone := conf.Gone(name); gone != "" {
+			return fmt.Errorf("--%s: %s", name, gone)
+		}
 		hint = flagHint(c, name)
 	}
 	return fmt.Errorf("%w (%ssee %s --help)", err, hint, c.Command.HelpName)

@@ -17,8 +17,6 @@ type Config struct {
 	Upstream string
 	// UpstreamTimeout is how long connecting to the upstream may take.
 	UpstreamTimeout time.Duration
-	// UpstreamConnections is over how many connections clients that need none of their own reach the upstream; 0: each has its own.
-	UpstreamConnections int
 	// CA is the path of a PEM file with certificates of authorities that rediss:// servers are believed by, beside those of the
 	// system, or empty.
 	CA string

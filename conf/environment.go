@@ -1,7 +1,6 @@
 package conf
 
 import (
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -43,16 +42,16 @@ func (s Setting) fromEnv(value string) entry {
 
 // unknown reports every REDLOCK_ variable that is none of names. Its value is not shown: it may be anything.
 func (env environment) unknown(names []string) []error {
-	unknown := map[string]bool{}
+	strange := map[string]bool{}
 	for _, pair := range env {
 		name, value, _ := strings.Cut(pair, "=")
 		if strings.HasPrefix(name, EnvPrefix) && !slices.Contains(names, name) && !isServiceLink(name, value) {
-			unknown[name] = true
+			strange[name] = true
 		}
 	}
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(unknown)) {
-		errs = append(errs, fmt.Errorf("%s: is not a setting (%s)", guarded(name), advice(name, names)))
+	for _, name := range slices.Sorted(maps.Keys(strange)) {
+		errs = append(errs, unknown(guarded(name), name, names))
 	}
 	return errs
 }

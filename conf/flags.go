@@ -1,7 +1,6 @@
 package conf
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 )
@@ -12,7 +11,7 @@ func flagLayer(flags map[string][]string) (layer, []error) {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(flags)) {
 		if _, known := byName(name); !known {
-			errs = append(errs, fmt.Errorf("--%s: is not a setting (%s)", name, advice(name, settingNames())))
+			errs = append(errs, unknown("--"+name, name, settingNames()))
 			continue
 		}
 		found[name] = asWritten("--"+name, flags[name])

@@ -31,7 +31,6 @@ var samples = map[string][3][]string{
 	"fresh-start":          {{"true"}, {"false"}, {"true"}},
 	"upstream":             {{"redis://u"}, {"redis://:hunter2@v:1/2"}, {"unix:///w"}},
 	"upstream-timeout":     {{"1s"}, {"2s"}, {"3s"}},
-	"upstream-connections": {{"1"}, {"2"}, {"3"}},
 	"ca":                   {{"/run/a"}, {"/run/b"}, {"/run/c"}},
 	"client-cert":          {{"/run/a"}, {"/run/b"}, {"/run/c"}},
 	"client-key":           {{"/run/a"}, {"/run/b"}, {"/run/c"}},
@@ -126,7 +125,7 @@ func TestLoadErrors(t *testing.T) {
 		{name: "unknown variables", flags: masters, environ: []string{"REDLOCK_MAXTTL=hunter2", "REDLOCK_PASSWORD=hunter2", "OTHER=x", "redlock_listen=x", "REDLOCK_redis://:hunter2@a=x"},
 			want: []string{
 				`REDLOCK_MAXTTL: is not a setting (did you mean REDLOCK_MAX_TTL?)`,
-				`REDLOCK_PASSWORD: is not a setting (known are REDLOCK_CONFIG, REDLOCK_MASTER, REDLOCK_UPSTREAM, REDLOCK_UPSTREAM_TIMEOUT, REDLOCK_UPSTREAM_CONNECTIONS, REDLOCK_CA, REDLOCK_CLIENT_CERT, REDLOCK_CLIENT_KEY, REDLOCK_CLIENT_PASSWORD_FILE, REDLOCK_SHARE_UPSTREAM_LOGIN, REDLOCK_ACL_FILE, REDLOCK_LISTEN, REDLOCK_TLS_CERT, REDLOCK_TLS_KEY, REDLOCK_TLS_CLIENT_CA, REDLOCK_PROTECTED_MODE, REDLOCK_PROXY_PROTOCOL, REDLOCK_ADMIN, REDLOCK_ADMIN_NAMES, REDLOCK_ADMIN_PPROF, REDLOCK_ADMIN_LOCKS, REDLOCK_MAX_TTL, REDLOCK_MASTER_TIMEOUT, REDLOCK_GUARD, REDLOCK_FRESH_START, ` +
+				`REDLOCK_PASSWORD: is not a setting (known are REDLOCK_CONFIG, REDLOCK_MASTER, REDLOCK_UPSTREAM, REDLOCK_UPSTREAM_TIMEOUT, REDLOCK_CA, REDLOCK_CLIENT_CERT, REDLOCK_CLIENT_KEY, REDLOCK_CLIENT_PASSWORD_FILE, REDLOCK_SHARE_UPSTREAM_LOGIN, REDLOCK_ACL_FILE, REDLOCK_LISTEN, REDLOCK_TLS_CERT, REDLOCK_TLS_KEY, REDLOCK_TLS_CLIENT_CA, REDLOCK_PROTECTED_MODE, REDLOCK_PROXY_PROTOCOL, REDLOCK_ADMIN, REDLOCK_ADMIN_NAMES, REDLOCK_ADMIN_PPROF, REDLOCK_ADMIN_LOCKS, REDLOCK_MAX_TTL, REDLOCK_MASTER_TIMEOUT, REDLOCK_GUARD, REDLOCK_FRESH_START, ` +
 					`REDLOCK_KEY_PREFIX, REDLOCK_LOCK_KEYS, REDLOCK_LOCK_TAGS, REDLOCK_MOVE_FROM_UPSTREAM, REDLOCK_NO_TTL, REDLOCK_CLUSTER_MODE, REDLOCK_MAX_CLIENTS, REDLOCK_MAX_INPUT_MEMORY, REDLOCK_MAX_UNREAD_MEMORY, REDLOCK_MAX_MESSAGE_MEMORY, REDLOCK_DRAIN_TIMEOUT, REDLOCK_DRAIN_DELAY, REDLOCK_AUDIT_LOG, REDLOCK_LOG_LEVEL, REDLOCK_LOG_FORMAT)`,
 				`REDLOCK_redis:xxxxx@a: is not a setting (known are`}},
 		{name: "the variables of a Kubernetes service", flags: masters, environ: []string{
@@ -138,6 +137,10 @@ func TestLoadErrors(t *testing.T) {
 			want: []string{
 				`--master-timeot: is not a setting (did you mean master-timeout?)`,
 				`--max-clients: "many" is not a whole number`}},
+		{name: "a setting that is none any more", flags: map[string][]string{"master": {"redis://a:1"}, "upstream-connections": {"8"}}, environ: []string{"REDLOCK_UPSTREAM_CONNECTIONS=0"},
+			want: []string{
+				`REDLOCK_UPSTREAM_CONNECTIONS: is not a setting any more: clients share no connections to the upstream, each has one of its own; leave it out`,
+				`--upstream-connections: is not a setting any more: clients share no connections to the upstream, each has one of its own; leave it out`}},
 		{name: "a flag with two values", flags: map[string][]string{"master": {"redis://a:1"}, "listen": {"a:1", "b:1"}},
 			want: []string{`--listen: takes one value, not 2`}},
 		{name: "masters given twice in one variable", environ: []string{"REDLOCK_MASTER=redis://:hunter2@a redis://b redis://a:6379"},

@@ -55,8 +55,6 @@ var table = []Setting{
 		text, func(c *Config) *string { return &c.Upstream }, upstreamURL))),
 	atOnce(one("upstream-timeout", "how long connecting to the upstream may take, and its answers to what the proxy asks itself, a `DURATION`",
 		duration, func(c *Config) *time.Duration { return &c.UpstreamTimeout }, moreThan(time.Duration(0)))),
-	one("upstream-connections", "`NUMBER` of connections to the upstream that clients share which do nothing that belongs to a connection; 0: each client has its own",
-		number, func(c *Config) *int { return &c.UpstreamConnections }, atLeast(0)),
 	atOnce(one("ca", "PEM `FILE` with certificates of the authorities that signed those of rediss:// servers, beside the system's",
 		text, func(c *Config) *string { return &c.CA })),
 	atOnce(one("client-cert", "PEM `FILE` with the certificate that the proxy shows rediss:// servers",

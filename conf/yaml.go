@@ -42,7 +42,7 @@ func (f *yamlFile) pair(pair *ast.MappingValueNode) {
 	where := f.where(pair.Key, name)
 	s, known := byName(name)
 	if !known {
-		f.errs = append(f.errs, fmt.Errorf("%s: is not a setting (%s)", where, advice(name, settingNames())))
+		f.errs = append(f.errs, unknown(where, name, settingNames()))
 		return
 	}
 	if first, twice := f.first[name]; twice {

@@ -203,12 +203,7 @@ func (d *daemon) sources() metrics.Sources {
 
 func (d *daemon) countClients() metrics.Clients {
 	c := d.server.Counts()
-	var shared []metrics.Shared
-	for _, g := range d.server.Shared() {
-		shared = append(shared, metrics.Shared(g))
-	}
 	return metrics.Clients{
-		Shared:    shared,
 		Connected: c.Connected, Parked: c.Parked, Max: int64(d.server.MaxClients()),
 		HeldInput: c.HeldInput, RefusedInput: c.RefusedInput, Unread: c.Unread, CutUnread: c.CutUnread, Messages: c.Messages, CutMessages: c.CutMessages,
 		Accepted: c.Accepted, Refused: c.Refused, AcceptErrors: c.AcceptErrors,

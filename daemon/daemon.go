@@ -304,7 +304,6 @@ func (d *daemon) newServer(id, clientPassword string) {
 			RemovalsPending: d.cluster.RemovalsPending,
 			Clients:         func() int { return d.server.Clients() },
 			AcceptErrors:    func() int64 { return d.server.AcceptErrors() },
-			Shared:          func() []server.Shared { return d.server.Shared() },
 			ID:              id,
 			Draining:        d.stopping.Load,
 			Reload:          d.reload,
@@ -323,7 +322,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 		opts.Server.Upstream, opts.Functions, opts.Server.Onward = up.Status, up, up.Path
 		newTable = commands.NewRelayTable
 	}
-	served := proxy.Options{Upstream: up, UpstreamConnections: cfg.UpstreamConnections, Users: d.users, Balancers: d.cfg.Balancers(), Logger: d.log}
+	served := proxy.Options{Upstream: up, Users: d.users, Balancers: d.cfg.Balancers(), Logger: d.log}
 	if CanMove(cfg) {
 		d.strays = strays.New(strays.Options{
 			Upstream: up, LockKeys: cfg.LockKeys, Places: d.cluster, Own: func() []string { return d.server.UpstreamConnections() }, Logger: d.log,

@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/proxy/upstream"
 )
 
-// An upstream that a script keeps busy still carries out what ends that script, but refuses what gives a connection its database or its
-// client's name. Where such a connection is to be made first, what ends the script goes over one that begins with the URL's login alone.
+// An upstream that a script keeps busy still carries out what ends that script, but refuses what gives a connection its database. Where
+// such a connection is to be made first, what ends the script goes over one that begins with the URL's login alone.
 
 // frees reports whether a command ends a script or function that keeps a server busy, or tells of it, or ends the server.
 func frees(words [][]byte, count int) bool {

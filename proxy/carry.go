@@ -92,9 +92,6 @@ func failureOf(err error) string {
 // carry has the next bytes that are sent be of a command on lock keys, until carried is called. The connection is one over which such a command may
 // go; errElsewhere: there is none any more.
 func (c *carrying) carry(ctx context.Context, words [][]byte) error {
-	if err := c.part(ctx); err != nil {
-		return err
-	}
 	if err := c.relay.open(ctx); err != nil {
 		return err
 	}

@@ -19,15 +19,14 @@
 //
 // # What is forwarded
 //
-// Each type has one role, and calls none that is named after it. relay has what both ways to the upstream share, lane is one of them (lane.go, shares.go); asking asks
-// as the client; sending has what was scanned go by the lane, or answers it; checking is the login (gate.go, users.go); carrying is about lock keys at the
+// Each type has one role, and calls none that is named after it. relay is the connection to the upstream; asking asks
+// as the client; sending has what was scanned go there, or answers it; checking is the login (gate.go, users.go); carrying is about lock keys at the
 // upstream (carry.go); keySearch finds lock keys. forwarding scans (forward.go), decides (routing.go), and runs what is the proxy's own (own.go, follow.go).
 //
 // # Packages
 //
 // resp knows the protocol; wire reads and writes connections, and has the poller; track knows
-// the state of a connection to the upstream; upstream makes such connections; sharing has those that
-// clients share (shares.go is their part in them); login is who a client is. None of them imports this one.
+// the state of a connection to the upstream; upstream makes such connections; login is who a client is. None of them imports this one.
 //
 // # Goroutines
 //
@@ -38,20 +37,17 @@
 // something to be told (package tracking), which writes to parked clients, too. So has a subscriber at a lock server, while there are
 // messages for it (package subscribers).
 //
-// Replies that come over a connection that is shared are brought by the goroutine that reads from it (package sharing), as far as
-// the client takes them at once; the rest by one of the client's own, while there is a rest.
-//
 // # Locks
 //
 // In this order, the first one outermost:
 //
 //   - Server.mu: the sessions that there are.
 //   - line.mu, which is also relay.mu: all that the session's goroutine and the courier share, and whose turn it is to write to the client. It
-//     is never held while somebody writes (line.go): the poller, who brings replies over a connection that is shared, and who reads
-//     users again take it, too, and serve more than one client.
+//     is never held while somebody writes (line.go): the poller and who reads users
+//     again take it, too, and serve more than one client.
 //   - session.mu: the read deadline of the client's connection, and whether the session is
 //     parked. Nothing is waited for with it held.
 //
-// The locks in packages upstream and sharing are held for a few assignments, and no other is taken with
+// The locks in package upstream are held for a few assignments, and no other is taken with
 // them. Fields say which lock or goroutine they belong to.
 package proxy

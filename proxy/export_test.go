@@ -60,11 +60,6 @@ func (s *Server) LeftAlone() (n int) {
 	return n
 }
 
-// Held is how many bytes of replies clients that share have not taken.
-func (s *Server) Held() int64 { return held(s.unread.now()) }
-
-func held(bytes, _ int64) int64 { return bytes }
-
 // Table is that of the options.
 func (s *Server) Table() *commands.Table { return s.opts.Table }
 

@@ -18,9 +18,6 @@ func (f *forwarding) follow(ctx context.Context, name string, words [][]byte) er
 		words = other
 		frame = func() []byte { return resp.AppendWords(nil, syntax.Strings(other)...) }
 	}
-	if err := f.part(ctx); err != nil {
-		return err
-	}
 	if err := f.relay.open(ctx); err != nil {
 		return f.refuse(ctx, frame(), 1, err)
 	}

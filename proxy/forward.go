@@ -22,8 +22,6 @@ func (s *session) serveRelay(ctx context.Context) error {
 		err := f.scan(ctx)
 		switch {
 		case err != nil:
-		case f.fit != fits:
-			err = f.refit(ctx)
 		case f.special:
 			err = f.command(ctx)
 		default:
@@ -48,7 +46,6 @@ type forwarding struct {
 	login checking
 	locks carrying
 
-	fit     fit   // how the current frame fits the lane
 	special bool  // the name of a command was scanned that is not just forwarded, or no request
 	bad     error // why the bytes are no request, or not one that is forwarded
 	holding bool  // whether the client has logged in must be found out before more of the frame is read
@@ -63,12 +60,9 @@ func newForwarding(s *session) *forwarding {
 	return f
 }
 
-// isHeldUp reports whether the current frame is not just forwarded, or not by this lane.
-func (f *forwarding) isHeldUp() bool { return f.special || f.fit != fits }
-
-// scan forwards what has been read, up to where it is held up. It never reads.
+// scan forwards what has been read, up to the next command that is not just forwarded. It never reads.
 func (f *forwarding) scan(ctx context.Context) error {
-	for !f.isHeldUp() {
+	for !f.special {
 		ev := resp.FrameMore
 		found, err := f.keys.seek(ctx)
 		if found == nothing && err == nil {
@@ -85,14 +79,15 @@ func (f *forwarding) scan(ctx context.Context) error {
 			f.special = true
 		case found == passes:
 			if f.passOn(f.count()); f.keys.whole {
-				f.endWhole()
+				f.endFrame()
 			}
 		case ev == resp.FrameName:
-			f.sees(ctx)
+			f.sees()
 		case ev == resp.FrameEnd, ev == resp.FrameEmpty:
-			f.endWhole()
+			f.endFrame()
 		case f.passing:
-			return f.passPart(ctx)
+			f.keys.keepSent()
+			return f.pass(ctx, f.in.scanned)
 		default:
 			return f.pass(ctx, f.in.frame)
 		}
@@ -101,26 +96,11 @@ func (f *forwarding) scan(ctx context.Context) error {
 }
 
 // sees looks at a command that is forwarded, whose name was just scanned.
-func (f *forwarding) sees(ctx context.Context) {
-	f.rejoinPool(ctx)
-	f.fit = f.relay.lane.fits(&f.in.scanner, f.plain)
+func (f *forwarding) sees() {
 	f.keys.suspects()
 	if !f.keys.begins() { // else its keys decide, in seek
 		f.passOn(f.count())
 	}
-}
-
-// passPart sends what has come of a frame that goes on, or what stands before it.
-func (f *forwarding) passPart(ctx context.Context) error {
-	switch f.fit = f.relay.lane.fitsInPart(f.in.end - f.in.frame); f.fit {
-	case fits:
-		f.keys.keepSent()
-		return f.pass(ctx, f.in.scanned)
-	case later:
-		f.fit = fits
-		return f.passWhole(ctx)
-	}
-	return nil
 }
 
 // isSpecial reports whether the command whose name was just scanned is one of the
@@ -138,13 +118,6 @@ func (f *forwarding) isSpecial() bool {
 		return false
 	}
 	return true
-}
-
-// endWhole is endFrame for what has been scanned to its end, if it fits as it is.
-func (f *forwarding) endWhole() {
-	if f.fit = f.relay.lane.fitsWhole(f.in.held()); f.fit == fits {
-		f.endFrame()
-	}
 }
 
 func (f *forwarding) endFrame() {
@@ -200,7 +173,7 @@ func (f *forwarding) read(ctx context.Context) error {
 		if failed = f.scan(ctx); failed == nil {
 			failed = f.session.flush()
 		}
-		if failed != nil || f.isHeldUp() {
+		if failed != nil || f.special {
 			return false
 		}
 		failed = f.in.makeRoom()

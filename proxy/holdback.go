@@ -173,11 +173,7 @@ func (s *Server) owned() []string {
 	if s.opts.Upstream == nil { // others move the locks, and need not wait for this proxy
 		return nil
 	}
-	addresses := s.opts.Upstream.OwnConnections()
-	if s.sharing != nil {
-		addresses = append(addresses, s.sharing.Addresses()...)
-	}
-	return addresses
+	return s.opts.Upstream.OwnConnections()
 }
 
 // unblock has the upstream answer those who wait there for something in lock keys.

@@ -100,9 +100,6 @@ func (l *line) writeReplies(limit time.Duration, p []byte) (n int, err error) {
 	return n + more, err
 }
 
-// writeSome writes what the client takes at once. Nobody may be writing. It is called with mu held.
-func (l *line) writeSome(p []byte) (int, error) { return l.wire.WriteSome(p) }
-
 // bound limits the time that the client may take for the next write, 0: it does not. It is called with mu held.
 func (l *line) bound(limit time.Duration) {
 	if limit > 0 {

@@ -50,38 +50,36 @@ func (c probingConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// No lock is held while something is written to a client, whoever writes it: replies of the proxy's own and of the upstream, in both ways to that,
-// messages, invalidations, and errors when the upstream is gone.
+// No lock is held while something is written to a client, whoever writes it: replies of the proxy's own and of the upstream, messages, invalidations,
+// and errors when the upstream is gone.
 func TestNoLockIsHeldOverAWrite(t *testing.T) {
-	for _, shared := range []int{0, 1} {
-		server := startRedis(t)
-		r := newRig(t, patience, server.URL(), proxy.Options{UpstreamConnections: shared}, []string{"lock:*"})
-		r.serve(probingListener{listen(t), t, r.server})
-		c, other := dial(t, r.addr), dial(t, r.addr)
-		c.send(cmd("GET k") + cmd("SET lock:k 1") + cmd("GET lock:k") + cmd("LOCK l t PX 60000"))
-		c.expect("$-1\r\n+OK\r\n$1\r\n1\r\n:60000\r\n")
-		c.ask("HELLO 3")
-		c.ask("CLIENT TRACKING ON")
-		c.ask("SUBSCRIBE news")
-		other.say("PUBLISH news x", ":1\r\n")
-		c.expect(">3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nx\r\n")
-		c.say("GET lock:k", "$1\r\n1\r\n")
-		if err := server.Pause(); err != nil {
-			t.Fatal(err)
-		}
-		sent := r.server.Counts().ToUpstream
-		other.send(cmd("GET k"))
-		eventually(t, "the GET at the upstream", func() bool { return r.server.Counts().ToUpstream > sent })
-		if err := server.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		if got := other.reply(); !strings.HasPrefix(got, "-ERR upstream") {
-			t.Errorf("got %q", got)
-		}
-	}
-	r := newLockServer(t)
+	server := startRedis(t)
+	r := newRig(t, patience, server.URL(), proxy.Options{}, []string{"lock:*"})
 	r.serve(probingListener{listen(t), t, r.server})
-	c := dial(t, r.addr)
+	c, other := dial(t, r.addr), dial(t, r.addr)
+	c.send(cmd("GET k") + cmd("SET lock:k 1") + cmd("GET lock:k") + cmd("LOCK l t PX 60000"))
+	c.expect("$-1\r\n+OK\r\n$1\r\n1\r\n:60000\r\n")
+	c.ask("HELLO 3")
+	c.ask("CLIENT TRACKING ON")
+	c.ask("SUBSCRIBE news")
+	other.say("PUBLISH news x", ":1\r\n")
+	c.expect(">3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nx\r\n")
+	c.say("GET lock:k", "$1\r\n1\r\n")
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	sent := r.server.Counts().ToUpstream
+	other.send(cmd("GET k"))
+	eventually(t, "the GET at the upstream", func() bool { return r.server.Counts().ToUpstream > sent })
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if got := other.reply(); !strings.HasPrefix(got, "-ERR upstream") {
+		t.Errorf("got %q", got)
+	}
+	r = newLockServer(t)
+	r.serve(probingListener{listen(t), t, r.server})
+	c = dial(t, r.addr)
 	c.say("SET lock:k 1", "+OK\r\n")
 	c.say("GET lock:k", "$1\r\n1\r\n")
 }

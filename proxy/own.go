@@ -101,9 +101,6 @@ func (f *forwarding) run(ctx context.Context, cmd *command.Command, words [][]by
 // tooLong deals with a command that is not held whole: one of the proxy's own is
 // refused, unless it belongs upstream; another one is forwarded after all.
 func (f *forwarding) tooLong(ctx context.Context, cmd *command.Command, follow string) error {
-	if err := f.part(ctx); err != nil {
-		return err
-	}
 	if text := f.login.tooLongFor(cmd, follow); text != "" {
 		return f.refuseLong(ctx, func([][]byte) { f.client.Refuse(text, f.out) })
 	}

@@ -63,9 +63,6 @@ func (s *session) heard() {
 // park leaves the session to the poller, and reports whether that was possible: from
 // then on it belongs to the goroutine that wakes it.
 func (s *session) park(ctx context.Context) bool {
-	if s.relay != nil {
-		s.relay.shares.rejoin(ctx)
-	}
 	if !s.in.wire.CanPark() || s.relay != nil && !s.relay.pause() {
 		return false
 	}
@@ -152,14 +149,11 @@ func (r *relay) pause() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.shares.isBusy():
+	case r.writing:
 		r.session.activity.Happened() // try again
 		return false
 	case r.wire == nil || r.gone:
 		return true
-	case r.writing:
-		r.session.activity.Happened() // try again
-		return false
 	case !r.wire.CanPark():
 		return false
 	}

@@ -187,9 +187,6 @@ func TestParkedClientsEnd(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if strings.HasPrefix(name, "upstream") {
-				notShared(t)
-			}
 			ups := make(chan net.Conn, 1)
 			fake := startFake(t, func(c *fakeConn) {
 				c.read(1)
@@ -235,7 +232,6 @@ func TestEndTogetherWithTheLastCommand(t *testing.T) {
 
 // An upstream that answers and goes in one breath is not waited for.
 func TestUpstreamThatEndsTogetherWithItsAnswer(t *testing.T) {
-	notShared(t)
 	for name, leave := range map[string]func(c *net.TCPConn){
 		"close": func(c *net.TCPConn) {},
 		"reset": func(c *net.TCPConn) { _ = c.SetLinger(0) },

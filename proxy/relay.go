@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"redlock-proxy/commands/command"
-	"redlock-proxy/proxy/sharing"
 	"redlock-proxy/proxy/track"
 	"redlock-proxy/proxy/upstream"
 	"redlock-proxy/proxy/wire"
@@ -47,10 +46,6 @@ type relay struct {
 	// doubtful: the upstream led the client elsewhere, and never said whether it is alone.
 	doubtful atomic.Bool
 
-	// lane is by which frames are sent now: shares, or a connection of the client's own; of the session's goroutine.
-	lane   lane
-	shares shares
-
 	// The courier, from bringReplies to its end.
 	loan wire.Loan // what wire reads into
 
@@ -65,12 +60,10 @@ type relay struct {
 	left bool
 	// tracker knows the connection's state, and what is awaited.
 	tracker  track.Tracker
-	stateful bool // the client has changed something of its connection
-	// marked: it may have changed something that the tracker does not see.
-	marked  bool
-	brought uint64   // how often something was brought to the client
-	asked   []byte   // of the answer to what the proxy asked itself, as far as it has come
-	answers [][]byte // those that have come
+	stateful bool     // the client has changed something of its connection
+	brought  uint64   // how often something was brought to the client
+	asked    []byte   // of the answer to what the proxy asked itself, as far as it has come
+	answers  [][]byte // those that have come
 	// spoilt says why these cannot be used; givenUp: the proxy ended the connection for want
 	// of them.
 	spoilt  error
@@ -93,28 +86,18 @@ type relay struct {
 // connection.
 var errOver = errors.New("the client's connection to the upstream is lost")
 
-func newRelay(up *upstream.Upstream, s *session, times *relayTimes, traffic *traffic, pool *sharing.Pool) *relay {
-	r := &relay{up: up, session: s, line: &s.line, times: times, traffic: traffic, tracker: track.NewTracker(up.DB(), up.Logins() != nil)}
-	r.lane, r.shares.relay = ownConn{r}, r
-	if pool != nil {
-		r.lane, r.shares.way, r.shares.opening = &r.shares, pool.Lane(&r.shares), true
-	}
-	return r
+func newRelay(up *upstream.Upstream, s *session, times *relayTimes, traffic *traffic) *relay {
+	return &relay{up: up, session: s, line: &s.line, times: times, traffic: traffic, tracker: track.NewTracker(up.DB(), up.Logins() != nil)}
 }
 
 // open connects, if that is not done. The error is for the client, too. When ctx
 // ends, what the upstream does not take is not waited for any more.
 func (r *relay) open(ctx context.Context) error {
-	if err := r.shares.collect(ctx); err != nil {
-		return err
-	}
-	r.setApart()
 	if err := r.isOver(); err != nil || r.wire != nil && !r.isGone() {
 		return err
 	}
 	term := r.up.Term()
-	begin := r.know().Commands(r.up.DB()) // none, but for a client that has shared
-	conn, err := r.up.ConnectAnd(ctx, begin)
+	conn, err := r.up.Connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -122,7 +105,7 @@ func (r *relay) open(ctx context.Context) error {
 		_ = conn.Close()
 		return r.up.Failure(upstream.ErrGone)
 	}
-	r.use(conn, term, len(begin) > 0)
+	r.use(conn, term)
 	if r.up.Term() != term {
 		r.leave()
 	}
@@ -147,11 +130,10 @@ func (r *relay) leave() {
 	}
 }
 
-// use takes up a new connection, made in this term of the upstream or a later one. stateful: it was given the client's state.
-func (r *relay) use(conn net.Conn, term uint64, stateful bool) {
+// use takes up a new connection, made in this term of the upstream or a later one.
+func (r *relay) use(conn net.Conn, term uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.stateful = r.stateful || stateful
 	r.term, r.left = term, false
 	r.gone, r.asked, r.answers, r.spoilt = false, nil, nil, nil
 	r.carries.heard, r.carries.blocks, r.carries.unsure, r.carries.watches = false, false, false, false
@@ -202,7 +184,6 @@ func (r *relay) expect(plain int, also *track.Slot) bool {
 	if also != nil {
 		r.tracker.Awaited.Add(*also)
 		r.stateful = r.stateful || also.Kind != track.Capture
-		r.marked = r.marked || also.Kind != track.Capture
 	}
 	return true
 }
@@ -222,8 +203,6 @@ func (r *relay) follow(s track.Slot) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stateful = true
-	r.marked = r.marked || s.Kind == track.Plain
-	r.shares.opening = r.shares.opening && s.Opens()
 	if s.N != 0 || s.Kind == track.Subscribe {
 		r.tracker.Awaited.Add(s)
 	}
@@ -242,7 +221,7 @@ func (r *relay) forgo() {
 func (r *relay) unheard(s track.Slot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.stateful, r.marked, r.shares.opening = true, true, false
+	r.stateful = true
 	r.tracker.State.Unheard(s)
 }
 
@@ -260,6 +239,26 @@ func (r *relay) know() track.State {
 	return r.tracker.State
 }
 
+// forward connects, if that is not done, and sends frames, the last one maybe in part. It awaits so many replies that change nothing, and one that
+// may. goesOn: they begin within a frame, whose beginning was sent; the rest of it would be another command on a new connection. It reports false
+// where nothing was sent, because the connection has ended.
+func (r *relay) forward(ctx context.Context, frames []byte, plain int, also *track.Slot, goesOn bool) (sent bool, err error) {
+	if goesOn && r.isGone() {
+		return false, nil
+	}
+	dial := r.dial
+	err = r.open(ctx)
+	if goesOn && (r.dial != dial || r.isGone()) { // it ended just now
+		return false, nil
+	}
+	if err != nil || !r.expect(plain, also) {
+		return false, err
+	}
+	r.count(plain, also)
+	r.send(frames)
+	return true, nil
+}
+
 // send forwards bytes. That the upstream does not take them any more is for the
 // courier to find and to deal with.
 func (r *relay) send(p []byte) {
@@ -272,7 +271,7 @@ func (r *relay) send(p []byte) {
 // quiet reports whether the upstream owes nothing and the client is between two
 // replies. It is called with mu held.
 func (r *relay) quiet() bool {
-	return !r.shares.isBusy() && (r.gone || !r.writing && (r.tracker.Settled() || r.tracker.State.Stream))
+	return !r.writing && (r.gone || r.tracker.Settled() || r.tracker.State.Stream)
 }
 
 func (r *relay) isQuiet() bool {
@@ -301,7 +300,7 @@ func (r *relay) reply(out *command.Reply) (n int, err error) {
 			return 0, err
 		}
 	}
-	if r.tracker.Inside() || r.tracker.State.Stream || r.shares.cut {
+	if r.tracker.Inside() || r.tracker.State.Stream {
 		return 0, errOver
 	}
 	r.boundIf(r.tracker.State.Unasked())
@@ -311,7 +310,7 @@ func (r *relay) reply(out *command.Reply) (n int, err error) {
 
 // between reports whether the client is between two replies, or never again. It is called with mu held.
 func (r *relay) between() bool {
-	return !r.writing && !r.shares.brings && (!r.shares.inside || r.shares.cut) && (!r.tracker.Inside() || r.gone || r.tracker.State.Stream)
+	return !r.writing && (!r.tracker.Inside() || r.gone || r.tracker.State.Stream)
 }
 
 // push gives the client what it is told unasked, between two replies, if it speaks a protocol that has that.
@@ -345,20 +344,15 @@ func (r *relay) boundIf(limited bool) {
 func (r *relay) halfClose(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.waitWhileBrought(ctx, func() bool { return !r.shares.isBusy() })
-	if r.wire == nil || r.gone || !r.wire.CloseWrite() {
+	if r.wire == nil || !r.gone && !r.wire.CloseWrite() {
 		return
 	}
 	r.parting = true
-	r.waitWhileBrought(ctx, func() bool { return r.gone })
-}
-
-// waitWhileBrought is wait as long as something is brought to the client now and then. It is called with mu held.
-func (r *relay) waitWhileBrought(ctx context.Context, until func() bool) {
-	for before := r.brought - 1; !until() && before != r.brought && ctx.Err() == nil; {
+	done := func() bool { return r.gone && !r.writing }
+	for before := r.brought - 1; !done() && before != r.brought && ctx.Err() == nil; {
 		before = r.brought
 		soon, cancel := context.WithTimeout(ctx, r.times.stall)
-		_ = r.wait(soon, until)
+		_ = r.wait(soon, done)
 		cancel()
 	}
 }
@@ -378,6 +372,5 @@ func (r *relay) close() {
 	if r.wire != nil {
 		_ = r.wire.Close()
 	}
-	r.shares.stop()
 	r.copying.Wait()
 }

@@ -73,7 +73,6 @@ func TestRealServersErrors(t *testing.T) {
 
 // Point 24: the upstream's own refusal of one client too many reaches that client.
 func TestUpstreamIsFull(t *testing.T) {
-	notShared(t)
 	server := startRedis(t, "--maxclients", "2")
 	r := startProxy(t, server.URL())
 	a, b, c := r.connect(), r.connect(), r.connect()

@@ -61,7 +61,6 @@ func TestLoginByHelloAndLogoutByReset(t *testing.T) {
 // Point 4: a connection that the upstream lets in counts as logged in, though no
 // AUTH was ever sent on it.
 func TestLoginByTheUpstreamsOwnRules(t *testing.T) {
-	notShared(t)
 	r, server := relayed(t)
 	early, silent := r.connect(), r.connect()
 	early.say("PING", "+PONG\r\n")
@@ -216,7 +215,6 @@ func TestHeldMuchAfterLogin(t *testing.T) {
 
 // A client that was there before a login was demanded is logged in to Redis, and so it is here.
 func TestHeldMuchWhereNoLoginIsNeeded(t *testing.T) {
-	notShared(t)
 	r, server := relayed(t)
 	early := r.connect()
 	early.say("PING", "+PONG\r\n")

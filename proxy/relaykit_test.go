@@ -57,8 +57,7 @@ func startProxy(t *testing.T, url string) *rig {
 }
 
 // startProxyWith serves until the test ends. The upstream is probed once.
-// REDLOCK_TEST_QUIET=1ms has all tests park clients whenever they pause, REDLOCK_TEST_TLS=1 has them speak TLS, and
-// REDLOCK_TEST_SHARING=2 share so many connections to the upstream.
+// REDLOCK_TEST_QUIET=1ms has all tests park clients whenever they pause, REDLOCK_TEST_TLS=1 has them speak TLS.
 func startProxyWith(t *testing.T, url string, opts proxy.Options, lockKeys []string, prepare ...func(*proxy.Server)) *rig {
 	t.Helper()
 	return startProxyWithin(t, patience, url, opts, lockKeys, prepare...)
@@ -101,9 +100,6 @@ func newRig(t *testing.T, timeout time.Duration, url string, opts proxy.Options,
 	if os.Getenv("REDLOCK_TEST_TLS") != "" && opts.TLS == nil {
 		opts.TLS, r.trust = secured(t)
 	}
-	if opts.UpstreamConnections == 0 {
-		opts.UpstreamConnections = sharing()
-	}
 	opts.Upstream = up
 	if opts.Logger == nil {
 		opts.Logger = log
@@ -121,20 +117,6 @@ func newRig(t *testing.T, timeout time.Duration, url string, opts proxy.Options,
 		do(r.server)
 	}
 	return r
-}
-
-// sharing is how many connections to the upstream clients share in all tests that do not say it; 0: none.
-func sharing() int {
-	n, _ := strconv.Atoi(os.Getenv("REDLOCK_TEST_SHARING"))
-	return n
-}
-
-// notShared skips a test of what is otherwise for clients that share connections: relay_shared_test.go is about them.
-func notShared(t *testing.T) {
-	t.Helper()
-	if sharing() > 0 {
-		t.Skip("SKIPPED: not for clients that share connections")
-	}
 }
 
 // serve serves until the test ends.

@@ -65,7 +65,7 @@ func (r *relay) prepare(p []byte) (kept []byte, err error) {
 			kept, err = nil, errBroken
 		}
 	}()
-	r.shares.taken()
+	r.turn()
 	r.stay()
 	r.carries.heard = true
 	p = r.filter(p)
@@ -148,7 +148,7 @@ func (r *relay) keepAnswer(part []byte) {
 func (r *relay) end(cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.shares.taken()
+	r.turn()
 	if r.left && cause != errClientLeft {
 		cause = r.up.WhyLeft()
 	}
@@ -158,9 +158,7 @@ func (r *relay) end(cause error) {
 		r.tracker.Begin() // what was broken off was not for the client
 	}
 	honest := !r.tracker.Inside() && !state.Multi && !state.Unasked() && !state.Stream && !state.Quitting && !awaited.Closes()
-	if honest && owed > 0 && !r.parting && cause != errClientLeft {
-		r.apologise(owed, cause)
-	}
+	apologises := honest && owed > 0 && !r.parting && cause != errClientLeft
 	r.over = r.over || !honest || owed == 0 && !r.givenUp || r.stateful || r.parting || cause == errClientLeft
 	r.tracker.Lost(r.up.DB())
 	r.gone, r.givenUp = true, false
@@ -168,11 +166,19 @@ func (r *relay) end(cause error) {
 	if r.over {
 		r.session.end()
 	}
+	if apologises {
+		r.apologise(owed, cause)
+	}
 }
 
-// apologise answers n commands that the upstream never will. It is called with mu held.
+// apologise answers n commands that the upstream never will. All else that is to be known of the lost connection is known by then: mu is let go
+// while the client does not take it. It is called with mu held.
 func (r *relay) apologise(n int, cause error) {
-	r.shares.hand([]byte(strings.Repeat(r.apology(cause), n)))
+	r.boundIf(r.over) // else it is one that asked for it
+	taken, _ := r.writeReplies(0, []byte(strings.Repeat(r.apology(cause), n)))
+	r.traffic.toClients.Add(int64(taken))
+	r.brought++
+	r.signal()
 }
 
 // apology is the answer to a command that the upstream has not answered.

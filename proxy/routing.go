@@ -178,21 +178,12 @@ func (f *forwarding) forward(ctx context.Context, at commands.Situation, own *co
 		return f.refuseHeld(ctx, text)
 	}
 	switch {
-	case follow == "quit" && f.relay.isShared(): // the upstream has nothing that it would end
-		if err := f.settle(ctx); err != nil {
-			return err
-		}
-		f.client.Closing = true
-		return f.say("OK")
 	case own != nil:
 		f.table.Observe(words)
 		return f.sendWhole(track.Slot{N: f.count()})
 	case at.Upstream.Settled && follow == "watch": // in a transaction, which refuses it
 		return f.sendWhole(track.Slot{Kind: track.Watch, N: f.count()})
 	case at.Upstream.Settled:
-		if err := f.part(ctx); err != nil {
-			return err
-		}
 		f.plain += f.count()
 		return f.pass(ctx, f.in.scanned)
 	case follow == "reset" && len(words) == 1 && f.relay.open(ctx) == nil:

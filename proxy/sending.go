@@ -57,7 +57,7 @@ func (f *sending) pass(ctx context.Context, upTo int) error {
 		if err := f.session.flush(); err != nil {
 			return err
 		}
-		switch sent, err := f.relay.lane.send(ctx, f.in.buf[from:upTo], plain, slot, f.begun); {
+		switch sent, err := f.relay.forward(ctx, f.in.buf[from:upTo], plain, slot, f.begun); {
 		case err != nil:
 			if slot != nil {
 				plain++

@@ -18,8 +18,6 @@ import (
 
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/auth/users"
-	"redlock-proxy/commands/server"
-	"redlock-proxy/proxy/sharing"
 	"redlock-proxy/proxy/upstream"
 	"redlock-proxy/proxy/wire"
 )
@@ -34,9 +32,6 @@ type Options struct {
 	Places  Places
 	// Upstream gets what is not in the table. Without one the proxy is a lock server.
 	Upstream *upstream.Upstream
-	// UpstreamConnections is over how many connections clients reach the Upstream that do nothing that belongs to a connection. With 0
-	// each client has one of its own.
-	UpstreamConnections int
 	// ClientPassword, if there is one, is what clients must log in with before they get
 	// to the upstream, where the proxy then logs in for them. It is not looked at without
 	// an Upstream.
@@ -109,8 +104,6 @@ type Server struct {
 	now   func() time.Time // time.Now, but in tests
 	// entry bounds the time until a client is in, but in tests entryTime.
 	entry time.Duration
-	// sharing is nil where each client has a connection of its own.
-	sharing *sharing.Pool
 
 	current atomic.Pointer[Settings]
 
@@ -146,13 +139,6 @@ func NewServer(opts Options) *Server {
 	s.refused.log, s.turned.log, s.detoured.log = opts.Logger, opts.Logger, opts.Logger
 	if opts.Upstream != nil {
 		opts.Upstream.OnFailover(s.leaveUpstream)
-		if opts.UpstreamConnections > 0 {
-			var turn func(string)
-			if opts.Table.LockKeys().Any() {
-				turn = s.turn
-			}
-			s.sharing = sharing.New(opts.UpstreamConnections, sharing.Group{Proto: 2, DB: opts.Upstream.DB()}, opts.Upstream, turn, opts.Logger)
-		}
 	}
 	return s
 }
@@ -162,17 +148,6 @@ func (s *Server) turn(what string) {
 	s.detours.Add(1)
 	s.detoured.warn(time.Now(), "the upstream led a client to another server, where lock keys are not kept: its client got an error to try again, or no message",
 		"upstream", s.opts.Upstream.Name(), "what", what)
-}
-
-// Shared is how clients share connections to the upstream; nil where they do not.
-func (s *Server) Shared() (all []server.Shared) {
-	if s.sharing == nil {
-		return nil
-	}
-	for _, use := range s.sharing.Uses() {
-		all = append(all, server.Shared{DB: use.DB, Proto: use.Proto, Clients: use.Clients, Connections: use.Connections})
-	}
-	return all
 }
 
 // Clients is the number of clients connected now.
@@ -202,10 +177,6 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		_ = ln.Close()
 		err = <-failed
 	case err = <-failed:
-	}
-	if s.sharing != nil {
-		defer context.AfterFunc(base, s.sharing.Cut)()
-		defer s.sharing.Close()
 	}
 	s.drain(base, cut)
 	return err
@@ -268,9 +239,6 @@ func (s *Server) ended(session *session) {
 // leaveUpstream has the relays end what they have to an upstream that has failed over, or must not be used. One that is busy with a client that
 // does not read keeps no other waiting.
 func (s *Server) leaveUpstream() {
-	if s.sharing != nil {
-		s.sharing.Leave(s.opts.Upstream.WhyLeft())
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, session := range s.sessions {

@@ -93,7 +93,7 @@ func newSession(s *Server, conn net.Conn, p *wire.Poller, acceptedWith *Settings
 	session.in = newInput(conn, &session.activity, &s.input, session.kept)
 	session.line.init(conn, session.in.wire, &s.unread, session.cutUnread)
 	if s.opts.Upstream != nil {
-		session.relay = newRelay(s.opts.Upstream, session, &s.times, &s.traffic, s.sharing)
+		session.relay = newRelay(s.opts.Upstream, session, &s.times, &s.traffic)
 		session.who.Gate = login.NewGate(acceptedWith.ClientPassword)
 	}
 	return session

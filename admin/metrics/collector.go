@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,11 +21,7 @@ type Clients struct {
 	Unread, CutUnread               int64 // bytes, clients
 	Messages, CutMessages           int64 // bytes, clients
 	Detours                         int64 // replies that led to other servers
-	Shared                          []Shared
 }
-
-// Shared is how clients of one database and protocol share connections to the upstream.
-type Shared struct{ DB, Proto, Clients, Connections int }
 
 // Commands are what is shown of the commands. All of it but Waiting and RemovalsPending is counted since the start.
 type Commands struct {
@@ -70,8 +65,6 @@ type collector struct {
 	commands *prometheus.Desc
 	upstream *prometheus.Desc
 	locksAt  *prometheus.Desc
-	sharers  *prometheus.Desc
-	shared   *prometheus.Desc
 	expiry   *prometheus.Desc
 	dropped  *prometheus.Desc
 	reload   *prometheus.Desc
@@ -88,8 +81,6 @@ func newCollector(from Sources) *collector {
 		dropped:  describe("redlock_log_lines_dropped_total", "Lines of the log that could not be written, because its reader was too slow or has gone."),
 		reload:   describe("redlock_config_last_reload_successful", "1 if the configuration was last read without an error, at the start or at a reload, else 0."),
 		reloaded: describe("redlock_config_last_reload_success_timestamp_seconds", "When the configuration that holds was read."),
-		sharers:  describe("redlock_upstream_sharing_clients", "Clients that share connections to the upstream (upstream-connections).", "db", "protocol"),
-		shared:   describe("redlock_upstream_shared_connections", "Connections to the upstream that they share.", "db", "protocol"),
 		locksAt:  describe("redlock_locks_at", "Always 1. Where the locks on lock keys are is in the label, where they can be moved.", "place"),
 		upstream: describe("redlock_upstream_up", "1 while the upstream answers, else 0."),
 	}
@@ -166,8 +157,6 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	out <- c.commands
 	out <- c.upstream
 	out <- c.locksAt
-	out <- c.sharers
-	out <- c.shared
 	out <- c.expiry
 	out <- c.dropped
 	out <- c.reload
@@ -186,11 +175,6 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		out <- metric(c.relayed, prometheus.CounterValue, float64(clients.ToClients), "to_clients")
 		out <- metric(c.commands, prometheus.CounterValue, float64(clients.Relayed))
 		out <- metric(c.upstream, prometheus.GaugeValue, number(c.Upstream() == nil))
-		for _, g := range clients.Shared {
-			labels := []string{strconv.Itoa(g.DB), strconv.Itoa(g.Proto)}
-			out <- metric(c.sharers, prometheus.GaugeValue, float64(g.Clients), labels...)
-			out <- metric(c.shared, prometheus.GaugeValue, float64(g.Connections), labels...)
-		}
 	}
 	look := c.Look()
 	if at := look.LocksAt(); at != "" {

@@ -197,14 +197,3 @@ func BenchmarkLock(b *testing.B) {
 		_, _ = locks.Lock(ctx, quorum.LockRequest{TTL: time.Second})
 	}
 }
-
-func TestSharedConnections(t *testing.T) {
-	from := sources()
-	from.Upstream = func() error { return nil }
-	from.Clients = func() Clients {
-		return Clients{Shared: []Shared{{DB: 0, Proto: 3, Clients: 120, Connections: 8}, {DB: 5, Proto: 2, Clients: 1, Connections: 2}}}
-	}
-	wantLines(t, page(t, New("1.2.3"), from),
-		`redlock_upstream_sharing_clients{db="0",protocol="3"} 120`, `redlock_upstream_shared_connections{db="0",protocol="3"} 8`,
-		`redlock_upstream_sharing_clients{db="5",protocol="2"} 1`, `redlock_upstream_shared_connections{db="5",protocol="2"} 2`)
-}

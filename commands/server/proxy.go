@@ -65,11 +65,6 @@ func (s *Server) infoUpstream() []string {
 	if err != nil {
 		lines = []string{"upstream_address:" + name, "upstream_state:down", fmt.Sprintf("upstream_cause:%v", err)}
 	}
-	if s.opts.Shared != nil {
-		for _, g := range s.opts.Shared() {
-			lines = append(lines, fmt.Sprintf("upstream_shared_db%d_resp%d:clients=%d,connections=%d", g.DB, g.Proto, g.Clients, g.Connections))
-		}
-	}
 	return lines
 }
 

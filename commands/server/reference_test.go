@@ -45,7 +45,6 @@ func TestReferenceOfReply(t *testing.T) {
 		Masters: func() []quorum.MasterStatus { return []quorum.MasterStatus{{Name: "m", Since: time.Now(), Watched: 1}} },
 		Clients: func() int { return 1 }, Waiting: func() int { return 0 }, MaxClients: func() int { return 9 }, AcceptErrors: func() int64 { return 0 },
 		Upstream: func() (string, error) { return "u", os.ErrDeadlineExceeded },
-		Shared:   func() []Shared { return []Shared{{DB: 0, Proto: 3, Clients: 2, Connections: 1}} },
 		Programs: func() (int64, int64) { return 0, 0 },
 		Look:     func() availability.Look { return availability.Look{Movable: true} },
 		Strays:   strays.New(strays.Options{LockKeys: []string{"lock:*"}}), Uncovered: notices,

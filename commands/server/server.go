@@ -37,8 +37,6 @@ type Options struct {
 	Clients, Waiting func() int
 	// AcceptErrors counts the connections that could not be accepted. The default is 0.
 	AcceptErrors func() int64
-	// Shared is how clients share connections to the upstream; nil where they do not.
-	Shared func() []Shared
 	// ID is the proxy's identity, by which PROXY PATH knows it. Without one it knows no loop.
 	ID string
 	// Onward asks the upstream PROXY PATH, with these identities; the error is ErrLoop where it leads
@@ -64,13 +62,6 @@ type Options struct {
 	Cluster bool
 	// Uncovered are the locks on keys of the upstream; nil without one.
 	Uncovered *uncovered.Notices
-}
-
-// Shared is how clients of one database and protocol share connections to the upstream.
-type Shared struct {
-	DB, Proto int
-	// Clients are those who share, Connections those that there are.
-	Clients, Connections int
 }
 
 // Server is what the proxy says of itself. It is safe for concurrent use.

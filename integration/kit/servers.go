@@ -4,10 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -104,19 +101,10 @@ func LinkURLs(links []*faultlink.Link) []string {
 }
 
 // StartProxy starts a proxy before the masters of these URLs, which ends with the test. Its masters are patient, unless the arguments have
-// another master-timeout. A test that fails shows its log, and no log may tell of an accident. With REDLOCK_TEST_SHARING=2 in the environment, clients share so many connections to an upstream.
+// another master-timeout. A test that fails shows its log, and no log may tell of an accident.
 func StartProxy(t *testing.T, masters []string, args ...string) *harness.Proxy {
 	t.Helper()
-	if shared := Sharing(); shared > 0 && slices.Contains(args, "--upstream") && !slices.Contains(args, "--upstream-connections") {
-		args = append(slices.Clone(args), "--upstream-connections", strconv.Itoa(shared))
-	}
 	return start(t, harness.ProxyOptions{Masters: masters, Args: append(PatientMasters(), args...)})
-}
-
-// Sharing is how many connections to an upstream the clients of all proxies share that do not say it; 0: none.
-func Sharing() int {
-	n, _ := strconv.Atoi(os.Getenv("REDLOCK_TEST_SHARING"))
-	return n
 }
 
 // StartConfigured is StartProxy for a configuration file that says all.

@@ -388,10 +388,9 @@ func TestSettingsOfAllKinds(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	for name, args := range map[string][]string{
-		"shared connections": {"--upstream-connections", "4"},
-		"key prefix":         {"--key-prefix", "app:"},
-		"tags":               {"--lock-tags", "*"},
-		"prefix and tags":    {"--key-prefix", "app:", "--lock-tags", "*"},
+		"key prefix":      {"--key-prefix", "app:"},
+		"tags":            {"--lock-tags", "*"},
+		"prefix and tags": {"--key-prefix", "app:", "--lock-tags", "*"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -35,6 +35,7 @@ func TestBadCommandLine(t *testing.T) {
 		{"serve --master " + master + " --lock-keys lock:[", `--lock-keys: "lock:[" has a [ without its ] (in a key it is written \[)`},
 		{"serve --master " + master + " --lock-keys lock:.*", `--lock-keys: "lock:.*" is a regular expression, and globs are wanted, as in KEYS: * matches any characters, ? one, [a-z] one of a set ("lock:*", not "lock:.*"; a \ before a character has it taken as it is)`},
 		{"serve", "master: none is given, and at least one is needed (--master URL, REDLOCK_MASTER=URL, or a list in the file)"},
+		{"serve --master " + master + " --upstream-connections 8", "--upstream-connections: is not a setting any more: clients share no connections to the upstream, each has one of its own; leave it out"},
 		{"serve extra --master " + master, `unexpected argument "extra"`},
 		{"demo extra", `unexpected argument "extra"`},
 		{"demo --masters 0", "--masters: 0 is less than 1"},

@@ -297,7 +297,7 @@ func TestReloadOfEachSetting(t *testing.T) {
 	other := map[string]string{
 		"listen": "127.0.0.1:1", "admin": "127.0.0.1:2", "master-timeout": "1s", "guard": "false", "fresh-start": "false",
 		"key-prefix": `"p:"`, "lock-keys": `["lock:*", "more:*"]`, "lock-tags": `["lock:*"]`, "admin-locks": "true", "move-from-upstream": "true",
-		"proxy-protocol": `["10.0.0.1"]`, "upstream-connections": "8", "admin-names": `["proxies.example"]`,
+		"proxy-protocol": `["10.0.0.1"]`, "admin-names": `["proxies.example"]`,
 	}
 	run := func(name string, act func(*testing.T, *reloadRig)) {
 		t.Run(name, func(t *testing.T) {

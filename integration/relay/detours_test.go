@@ -137,9 +137,7 @@ func TestMaintenanceLeadsNobodyAway(t *testing.T) {
 		time.Sleep(10 * time.Millisecond) // in which it may move
 	}
 	wantNoLocks(t, server)
-	if kit.Sharing() == 0 { // else no message on connections that are shared reaches a client
-		kit.WantLogged(t, proxy, "what=MOVING")
-	}
+	kit.WantLogged(t, proxy, "what=MOVING")
 
 	raw, direct := dial(t, proxy.Addr()), dial(t, server.Addr()) // the server knows no such subcommand, under either name
 	for _, words := range []string{"CLIENT MAINT_NOTIFICATIONS ON", "MULTI", "CLIENT MAINT_NOTIFICATIONS ON", "EXEC"} {
@@ -330,7 +328,7 @@ func TestReplicationIsNotTold(t *testing.T) {
 		args            []string
 	}{
 		{master, replica, nil}, {replica, master, nil},
-		{master, replica, []string{"--move-from-upstream"}}, {master, replica, []string{"--move-from-upstream", "--upstream-connections", "2"}},
+		{master, replica, []string{"--move-from-upstream"}},
 	} {
 		client := dial(t, startDetoured(t, c.upstream.Addr(), c.args...).Addr())
 		for _, words := range [][]string{{"INFO"}, {"INFO", "replication"}, {"ROLE"}} {

@@ -21,7 +21,6 @@ const (
 	Sync                  // an endless stream of no certain form
 	Quit                  // the end
 	Capture               // the proxy itself asks: not for the client
-	Client                // what is known of the client
 	Odd                   // nothing, but in a transaction what cannot be followed
 )
 
@@ -34,9 +33,6 @@ type Slot struct {
 	// Arg is the database for Select; for Hello 1 if it logs in; for Quit
 	// 1 if it is the client's end, not the server's.
 	Arg int
-	// label is what a Client or Hello sets, text is to what.
-	label label
-	text  string
 	// Family is what Subscribe is about.
 	Family Family
 }
@@ -45,11 +41,6 @@ type Slot struct {
 // nested MULTI and a WATCH are refused without doing either.
 func (s *Slot) queues() bool {
 	return s.Kind != Capture && s.Kind != Multi && s.Kind != Watch
-}
-
-// Opens reports whether the command is one of those that clients begin with, to say who they are and how they speak.
-func (s *Slot) Opens() bool {
-	return s.Kind == Hello || s.Kind == Auth || s.Kind == Select || s.Kind == Client
 }
 
 // Family is a kind of subscription.

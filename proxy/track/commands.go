@@ -1,6 +1,7 @@
 package track
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,11 +67,8 @@ func SlotFor(name string, words [][]byte, count int) Slot {
 	s := Slot{Kind: does.kind, Family: does.family, N: 1}
 	switch c.Effect {
 	case spec.SetsProtocol:
-		s.hello(words)
-	case spec.Other:
-		if c.Name == "client" {
-			s.Kind = Client
-			s.clients(words)
+		if logsIn(words) {
+			s.Arg = 1
 		}
 	case spec.SelectsDB:
 		s.Arg = selectedDB(words)
@@ -83,6 +81,11 @@ func SlotFor(name string, words [][]byte, count int) Slot {
 		}
 	}
 	return s
+}
+
+// logsIn reports whether a HELLO logs in. A word that may be a login counts as one.
+func logsIn(words [][]byte) bool {
+	return slices.ContainsFunc(words[1:], func(word []byte) bool { return syntax.Folded(word) == "auth" })
 }
 
 // selectedDB is the database of a SELECT. Where it is none, the answer is an error.

@@ -8,10 +8,8 @@ import (
 
 // State is what is known of a connection to the upstream.
 type State struct {
-	// Profile is what other connections can be given, too.
-	Profile
-	// Touched: something of the connection may have been changed that is not followed.
-	Touched bool
+	// Proto is the protocol, DB the selected database.
+	Proto, DB int
 	// ProtoUnknown and DBUnknown: they may have changed, and no answer told.
 	ProtoUnknown, DBUnknown bool
 	// Identity counts how often the client may have become another user.
@@ -39,7 +37,7 @@ type State struct {
 	total      int    // channels and patterns, as the upstream counts
 }
 
-func newState() State { return State{Profile: Profile{Proto: 2}} }
+func newState() State { return State{Proto: 2} }
 
 // Listening reports whether the connection takes messages.
 func (s *State) Listening() bool { return s.total > 0 || s.subscribed[Shards] > 0 }
@@ -174,9 +172,6 @@ func (s *State) answer(of Slot, r *resp.ReplyScanner) {
 	case Hello:
 		s.Login(of.Arg == 1, queued)
 		s.hello(r)
-		s.relabel(of, r)
-	case Client:
-		s.relabel(of, r)
 	case Auth:
 		s.Login(true, queued)
 	case Reset:
@@ -217,9 +212,6 @@ func (s *State) Unheard(of Slot) {
 		s.ProtoUnknown = true
 		s.Hush()
 		s.Login(of.Arg == 1, false)
-		s.Touched = s.Touched || of.label != nothing
-	case Client:
-		s.Touched = s.Touched || of.label != nothing
 	case Auth:
 		s.Login(true, false)
 	case Select:

@@ -71,7 +71,6 @@ func (u *Upstream) Probe(ctx context.Context) {
 		u.modes.found = u.modes.found && errors.Is(err, ErrCluster) // else another server may be there next
 	} else {
 		u.all, u.demands, u.known, u.advice = found.all, found.demands, true, nil
-		u.lets.Store(!found.demands)
 		u.probes.Add(1)
 	}
 }
@@ -164,10 +163,6 @@ func (u *Upstream) DemandsLogin() (demands, known bool) {
 	defer u.mu.Unlock()
 	return u.demands, u.known
 }
-
-// LetsIn reports whether a new connection is known to be logged in as it is given. While the upstream does not answer, what it
-// said last holds.
-func (u *Upstream) LetsIn() bool { return u.lets.Load() }
 
 // Status is the state of the upstream: its address, and why it is down, if it is.
 func (u *Upstream) Status() (name string, err error) {

@@ -17,7 +17,6 @@ import (
 
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/internal/scheme"
-	"redlock-proxy/proxy/track"
 )
 
 const (
@@ -34,7 +33,7 @@ const (
 )
 
 // Upstream is the Redis that gets every command which is not the proxy's own.
-// Each client has a connection of its own to it, or shares some (package sharing).
+// Each client has a connection of its own to it.
 type Upstream struct {
 	name string
 	// options are those of now; of them only the password and the timeout ever change.
@@ -74,9 +73,7 @@ type Upstream struct {
 	trials trials
 
 	probes atomic.Uint64
-	// lets is LetsIn.
-	lets atomic.Bool
-	// stale: all and lets are the word of a master before, which holds until the one of now has been reached.
+	// stale: all is the word of a master before, which holds until the one of now has been reached.
 	stale bool
 	// master returns the name of the lock master that a server is; see RefuseMasters.
 	master func(runID, addr string) string
@@ -213,28 +210,7 @@ func (u *Upstream) reached() {
 	defer u.mu.Unlock()
 	if u.stale {
 		u.stale, u.all = false, false
-		u.lets.Store(false)
 	}
-}
-
-// ConnectAnd makes a connection on which these commands were granted. Where one is refused, that is the error, and says nothing of other
-// connections.
-func (u *Upstream) ConnectAnd(ctx context.Context, commands [][]string) (net.Conn, error) {
-	conn, err := u.Connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, words := range commands {
-		answer, err := u.exchange(conn, words...)
-		if err == nil && answer[0] == '-' {
-			err = refusalOf(words, answer)
-		}
-		if err != nil {
-			_ = conn.Close()
-			return nil, u.Failure(err)
-		}
-	}
-	return conn, nil
 }
 
 // AskBusy has an upstream that is busy with a script carry out a command, on a connection that begins with the URL's login and with nothing that it
@@ -262,16 +238,18 @@ func (u *Upstream) AskBusy(ctx context.Context, frame []byte) (answer []byte, er
 	return answer, nil
 }
 
-// ConnectAs makes a connection that speaks this protocol and uses this database.
-func (u *Upstream) ConnectAs(ctx context.Context, proto, db int) (net.Conn, error) {
-	return u.ConnectAnd(ctx, track.Profile{Proto: proto, DB: db}.Commands(u.DB()))
-}
-
 // Watch makes a connection to a database on which changes of keys can be reported: it is for nothing but that.
 func (u *Upstream) Watch(ctx context.Context, db int) (net.Conn, error) {
-	conn, err := u.ConnectAs(ctx, 2, db)
+	conn, err := u.Connect(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if db != u.DB() {
+		err = u.give(conn, []string{"SELECT", strconv.Itoa(db)})
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, u.Failure(err)
 	}
 	return u.own.connections.add(conn), nil
 }

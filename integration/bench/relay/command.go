@@ -22,7 +22,6 @@ func Command() *cli.Command {
 		&cli.IntFlag{Name: "requests", Value: 200_000, Usage: fmt.Sprintf("requests of a run at -P 1; %d times as many at -P 16", pipelinedFactor)},
 		&cli.IntFlag{Name: "clients", Value: usualClients, Usage: "clients of redis-benchmark"},
 		&cli.IntFlag{Name: "threads", Value: usualThreads, Usage: "threads of HAProxy, and GOMAXPROCS of this proxy"},
-		&cli.IntFlag{Name: "upstream-connections", Usage: "how many connections to the upstream the proxy's clients share; 0: each has its own"},
 		&cli.StringFlag{Name: "contenders", Value: strings.Join(contenderNames(), ","), Usage: "which contenders to run, by name"},
 		&cli.BoolFlag{Name: "idle", Usage: "measure memory per idle client instead of speed"},
 		&cli.IntFlag{Name: "idlers", Value: 10_000, Usage: "number of idle clients"},
@@ -51,7 +50,6 @@ type settings struct {
 	requests   int // per run at -P 1
 	clients    int // of redis-benchmark
 	threads    int // of HAProxy and of the proxy
-	shared     int // upstream-connections of the proxy
 	binary     string
 	contenders []string
 	idle       bool
@@ -65,9 +63,9 @@ func settingsOf(c *cli.Context) (settings, error) {
 	set := settings{
 		madeBy: suite.MadeBy(c), rounds: suite.Rounds(c), binary: suite.Binary(c), contenders: strings.Split(c.String("contenders"), ","),
 		requests: c.Int("requests"), clients: c.Int("clients"), threads: c.Int("threads"), idle: c.Bool("idle"), idlers: c.Int("idlers"),
-		settle: c.Duration("settle"), connects: c.Int("connects"), atOnce: c.Int("at-once"), shared: c.Int("upstream-connections"),
+		settle: c.Duration("settle"), connects: c.Int("connects"), atOnce: c.Int("at-once"),
 	}
-	if min(set.rounds, set.requests, set.clients, set.threads, set.idlers, set.atOnce) < 1 || set.connects < 0 || set.shared < 0 || set.settle < 0 {
+	if min(set.rounds, set.requests, set.clients, set.threads, set.idlers, set.atOnce) < 1 || set.connects < 0 || set.settle < 0 {
 		return settings{}, errors.New("all numbers must be positive")
 	}
 	for _, name := range set.contenders {

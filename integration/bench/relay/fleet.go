@@ -95,7 +95,7 @@ func (f *fleet) startProxy(ctx context.Context, set settings) (_ server, err err
 	return harness.StartProxy(harness.ProxyOptions{
 		Binary: set.binary, Masters: redistest.URLs(f.masters),
 		Args: []string{
-			"--upstream", f.upstream.URL(), "--max-clients", strconv.Itoa(f.maxClients), "--upstream-connections", strconv.Itoa(set.shared),
+			"--upstream", f.upstream.URL(), "--max-clients", strconv.Itoa(f.maxClients),
 		},
 		Env: []string{"GOMAXPROCS=" + strconv.Itoa(set.threads)},
 	})

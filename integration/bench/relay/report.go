@@ -30,7 +30,7 @@ func writeSpeed(w io.Writer, set settings, all results, tally *figures.Tally) {
 		writeFigures(w, all[c])
 		eachContender(all[c], func(name string, o outcome) { figures.WriteNoise(w, name, o.others) })
 	}
-	writeGoals(w, all, set.shared > 0, tally)
+	writeGoals(w, all, tally)
 }
 
 // eachContender calls do with the medians of every contender that was run.
@@ -55,43 +55,29 @@ func writeFigures(w io.Writer, rounds map[string][]outcome) {
 	})
 }
 
-// speedGoal is what is to be reached beside a rival.
+// speedGoal is what is to be reached beside HAProxy.
 type speedGoal struct {
 	title string
-	rival string
 	value func(outcome) float64
 	figures.Goal
-	pipeline int // where it is to be; 0: everywhere
 }
 
-// speedGoals are those of clients that have a connection to the upstream each, or of clients that share.
-func speedGoals(shared bool) []speedGoal {
-	if !shared {
-		return []speedGoal{
-			{"req/s, proxy / haproxy", nameHAProxy, rate, figures.Goal{Side: figures.AtLeast, Bound: 1}, 0},
-			{"CPU per request, proxy / haproxy", nameHAProxy, cpu, figures.Goal{Side: figures.AtMost, Bound: 1.1}, 0},
-		}
-	}
+func speedGoals() []speedGoal {
 	return []speedGoal{
-		{"shared: req/s, proxy / haproxy", nameHAProxy, rate, figures.Goal{Side: figures.AtLeast, Bound: 1.5}, 1},
-		{"shared: req/s, proxy / nutcracker", nameNutcracker, rate, figures.Goal{Side: figures.AtLeast, Bound: 1}, 0},
-		{"shared: req/s, proxy / direct", nameDirect, rate, figures.Goal{Side: figures.AtLeast, Bound: 1}, 16},
-		{"shared: CPU of the upstream per request, proxy / direct", nameDirect, serverCPU, figures.Goal{Side: figures.AtMost, Bound: 0.5}, 1},
+		{"req/s, proxy / haproxy", rate, figures.Goal{Side: figures.AtLeast, Bound: 1}},
+		{"CPU per request, proxy / haproxy", cpu, figures.Goal{Side: figures.AtMost, Bound: 1.1}},
 	}
 }
 
-func writeGoals(w io.Writer, all results, shared bool, tally *figures.Tally) {
+func writeGoals(w io.Writer, all results, tally *figures.Tally) {
 	fmt.Fprintln(w, "\n### Goals")
-	figures.WriteLines(w, speedLines(all, shared), tally)
+	figures.WriteLines(w, speedLines(all), tally)
 }
 
-func speedLines(all results, shared bool) (lines []figures.Line) {
-	for _, g := range speedGoals(shared) {
+func speedLines(all results) (lines []figures.Line) {
+	for _, g := range speedGoals() {
 		for _, c := range scenarios() {
-			if g.pipeline != 0 && g.pipeline != c.pipeline {
-				continue
-			}
-			ratio := figures.RatioOf(values(all[c][nameProxy], g.value), values(all[c][g.rival], g.value))
+			ratio := figures.RatioOf(values(all[c][nameProxy], g.value), values(all[c][nameHAProxy], g.value))
 			lines = append(lines, figures.Line{Title: fmt.Sprintf("%s: %s -P %d", g.title, c.test, c.pipeline), Ratio: ratio, Goal: g.Goal})
 		}
 	}

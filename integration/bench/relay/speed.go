@@ -162,8 +162,6 @@ func medians(rounds []outcome) outcome {
 func rate(o outcome) float64 { return o.rate }
 func cpu(o outcome) float64  { return o.cpu }
 
-func serverCPU(o outcome) float64 { return o.serverCPU }
-
 func values(rounds []outcome, get func(outcome) float64) []float64 {
 	all := make([]float64, len(rounds))
 	for i, o := range rounds {
