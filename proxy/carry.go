@@ -31,8 +31,10 @@ var errElsewhere = errors.New("the locks are elsewhere")
 
 // carrying is where commands on lock keys are to go, and what it takes to have the upstream carry one out.
 type carrying struct {
-	*sending
-	table *commands.Table
+	relay  *relay
+	asking *asking
+	client *command.Client
+	table  *commands.Table
 	// places tell where the locks are; nil: they are on the masters. unmoved is the table while they are at the upstream.
 	places  Places
 	unmoved *commands.Table
@@ -51,14 +53,14 @@ func (c *carrying) placeFor(ctx context.Context, own *command.Command, words [][
 		return at.Source(), nil
 	}
 	if at.Source() == place.Upstream {
-		if err := c.settle(ctx); err != nil {
+		if err := c.asking.settle(ctx); err != nil {
 			return at.Place, err
 		}
 		if c.relay.isMidway() { // it goes to its end, and that is waited for
 			return place.Upstream, nil
 		}
 	}
-	err := c.attend(ctx, func(ctx context.Context) (err error) {
+	err := c.asking.attend(ctx, func(ctx context.Context) (err error) {
 		at, err = c.places.Resting(ctx)
 		return err
 	})
@@ -103,7 +105,7 @@ func (c *carrying) carry(ctx context.Context, words [][]byte) error {
 	if c.relay.carry(c.places, words) {
 		return nil
 	}
-	if err := c.settle(ctx); err != nil { // to know whether it is in a transaction
+	if err := c.asking.settle(ctx); err != nil { // to know whether it is in a transaction
 		return err
 	}
 	if !c.relay.carryOn(words) {
@@ -114,17 +116,17 @@ func (c *carrying) carry(ctx context.Context, words [][]byte) error {
 
 // vouch finds out whether commands on lock keys may go over the connection.
 func (c *carrying) vouch(ctx context.Context) error {
-	if err := c.settle(ctx); err != nil {
+	if err := c.asking.settle(ctx); err != nil {
 		return err
 	}
 	if !c.relay.hasHeard() {
-		if _, err := c.askAloud(ctx, "PING"); err != nil { // a refusal is an answer, too
+		if _, err := c.asking.askAloud(ctx, "PING"); err != nil { // a refusal is an answer, too
 			return err
 		}
 	}
 	dial := c.relay.dial
 	var at quorum.Placed
-	err := c.attend(ctx, func(ctx context.Context) (err error) {
+	err := c.asking.attend(ctx, func(ctx context.Context) (err error) {
 		at, err = c.places.Confirm(ctx)
 		return err
 	})
@@ -148,13 +150,13 @@ func (c *carrying) putToUpstream(ctx context.Context, words ...string) (answer [
 		return nil, err
 	}
 	defer c.relay.carried()
-	return c.askAloud(ctx, words...)
+	return c.asking.askAloud(ctx, words...)
 }
 
 // execUpstream has the upstream carry out a transaction that was begun while the locks were on the masters, and gives the reply to EXEC. After an error it
 // says whether anything of it was sent.
 func (c *carrying) execUpstream(ctx context.Context, queued [][]string) (answer []byte, sent bool, err error) {
-	err = c.attend(ctx, func(ctx context.Context) error {
+	err = c.asking.attend(ctx, func(ctx context.Context) error {
 		_, err := c.places.Resting(ctx)
 		return err
 	})
@@ -166,9 +168,9 @@ func (c *carrying) execUpstream(ctx context.Context, queued [][]string) (answer 
 	}
 	defer c.relay.carried()
 	all := append(append([][]string{{"MULTI"}}, queued...), []string{"EXEC"})
-	err = c.inquire(ctx, c.relay.know(), func(ctx context.Context) error {
+	err = c.asking.inquire(ctx, c.relay.know(), func(ctx context.Context) error {
 		sent = true
-		answers, err := c.PutAll(ctx, all)
+		answers, err := c.asking.PutAll(ctx, all)
 		if err == nil {
 			answer = answers[len(answers)-1]
 		}
@@ -183,7 +185,7 @@ func (c *carrying) leaveStale(ctx context.Context, own *command.Command, follow 
 	if !c.relay.isStale() {
 		return false, nil
 	}
-	if err := c.settle(ctx); err != nil {
+	if err := c.asking.settle(ctx); err != nil {
 		return false, err
 	}
 	switch state := c.relay.know(); {
@@ -192,7 +194,7 @@ func (c *carrying) leaveStale(ctx context.Context, own *command.Command, follow 
 	case state.Multi && state.Watching:
 		return own == nil && follow != "discard" && follow != "reset" && follow != "quit", nil
 	case state.Watching:
-		if _, err := c.askAloud(ctx, "UNWATCH"); err != nil {
+		if _, err := c.asking.askAloud(ctx, "UNWATCH"); err != nil {
 			return false, err
 		}
 		c.relay.teach(func(s *track.State) { s.Watching = false })
@@ -209,7 +211,7 @@ func changed() command.Watched {
 
 // failExec has the EXEC that follows, now or later, fail as one whose watched keys have changed.
 func (c *carrying) failExec(ctx context.Context) error {
-	if _, err := c.askInMulti(ctx, discard); err != nil {
+	if _, err := c.asking.askInMulti(ctx, discard); err != nil {
 		return err
 	}
 	c.relay.teach((*track.State).EndMulti)

@@ -19,7 +19,7 @@ func (f *forwarding) follow(ctx context.Context, name string, words [][]byte) er
 		frame = func() []byte { return resp.AppendWords(nil, syntax.Strings(other)...) }
 	}
 	if err := f.relay.open(ctx); err != nil {
-		return f.refuse(ctx, frame(), 1, err)
+		return f.sending.refuse(ctx, frame(), 1, err)
 	}
 	if err := f.session.flush(); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (f *forwarding) follow(ctx context.Context, name string, words [][]byte) er
 	if s.Kind == track.Reset && len(words) == 1 && f.client.Tracking != nil {
 		f.client.Tracking.Set(tracking.Mode{})
 	}
-	return f.sendFollowed(s, frame())
+	return f.sending.sendFollowed(s, frame())
 }
 
 // tracks has the upstream carry out a CLIENT TRACKING or CACHING, and does the same for lock keys. Where the upstream's answer
@@ -52,7 +52,7 @@ func (f *forwarding) tracks(ctx context.Context, words [][]byte) (done bool, err
 	if what == "" || f.client.Track == nil {
 		return false, nil
 	}
-	if err := f.settle(ctx); err != nil {
+	if err := f.asking.settle(ctx); err != nil {
 		return true, err
 	}
 	state := f.relay.know()
@@ -60,15 +60,15 @@ func (f *forwarding) tracks(ctx context.Context, words [][]byte) (done bool, err
 		return false, nil
 	}
 	if state.ProtoUnknown {
-		f.askProto(ctx)
+		f.asking.askProto(ctx)
 	}
 	f.relay.count(1, nil)
 	if !f.relay.follow(track.Slot{}) { // what is tracked is lost with the connection
 		return true, errOver
 	}
-	answer, err := f.ask(ctx, f.in.chunk())
+	answer, err := f.asking.ask(ctx, f.in.chunk())
 	if err != nil {
-		return true, f.refuse(ctx, f.in.chunk(), 1, err)
+		return true, f.sending.refuse(ctx, f.in.chunk(), 1, err)
 	}
 	f.out.Raw(f.forClient(answer))
 	mode, refused := tracking.Mode{}, ""
@@ -99,7 +99,7 @@ func (f *forwarding) useCaching(ctx context.Context) {
 		return
 	}
 	f.client.Tracking.Used()
-	_, _ = f.askAloud(ctx, "PING") // or the connection is lost, and what is tracked with it
+	_, _ = f.asking.askAloud(ctx, "PING") // or the connection is lost, and what is tracked with it
 }
 
 // noteName takes down what the client calls itself, for those who ask who holds a lock. What the
@@ -130,7 +130,7 @@ func (s *session) noteName(name string, words [][]byte) {
 // unanswered forwards a command that is not answered, and that may silence those
 // after it. Where it is queued or refused, it is answered.
 func (f *forwarding) unanswered(ctx context.Context, mode track.Silence, words [][]byte) error {
-	if err := f.settle(ctx); err != nil {
+	if err := f.asking.settle(ctx); err != nil {
 		return err
 	}
 	state := f.relay.know()
@@ -139,22 +139,22 @@ func (f *forwarding) unanswered(ctx context.Context, mode track.Silence, words [
 	case state.Multi:
 		s = track.Slot{Kind: track.Odd, N: 1}
 	case state.Restricted():
-		s.N = f.count()
+		s.N = f.sending.count()
 	case f.refusedSilence(ctx, words):
-		s.N = f.count()
+		s.N = f.sending.count()
 	case mode != track.Speaking && f.relay.silence != track.SilentFromNow:
 		f.relay.silence = mode
 		f.relay.teach((*track.State).Hush)
 	default:
-		f.count()
+		f.sending.count()
 	}
-	return f.sendWhole(s)
+	return f.sending.sendWhole(s)
 }
 
 // refusedSilence reports whether a command that is not answered will be all the same, because the client may not send it. Where
 // that cannot be found out, the replies cannot be followed any more.
 func (f *forwarding) refusedSilence(ctx context.Context, words [][]byte) bool {
-	refusals, err := f.Refusals(ctx, [][]string{syntax.Strings(words)})
+	refusals, err := f.asking.Refusals(ctx, [][]string{syntax.Strings(words)})
 	if err != nil {
 		f.relay.teach(func(s *track.State) { s.Stream = true })
 		return false

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"redlock-proxy/commands"
+	"redlock-proxy/commands/command"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/login"
 	"redlock-proxy/proxy/track"
@@ -40,11 +41,18 @@ func (s *session) serveRelay(ctx context.Context) error {
 // forwarding is how far a session has come in forwarding what it has scanned, and what becomes of commands that are not just forwarded. It belongs to
 // the session's goroutine.
 type forwarding struct {
-	sending
-	table *commands.Table
-	keys  keySearch
-	login checking
-	locks carrying
+	session *session
+	relay   *relay
+	in      *input
+	out     *command.Reply
+	client  *command.Client
+	table   *commands.Table
+
+	asking  asking
+	sending sending
+	keys    keySearch
+	login   checking
+	locks   carrying
 
 	special bool  // the name of a command was scanned that is not just forwarded, or no request
 	bad     error // why the bytes are no request, or not one that is forwarded
@@ -53,10 +61,11 @@ type forwarding struct {
 }
 
 func newForwarding(s *session) *forwarding {
-	f := &forwarding{table: s.table, sending: sending{asking: asking{session: s, relay: s.relay}, in: s.in, out: &s.out, client: &s.client}}
+	f := &forwarding{session: s, relay: s.relay, in: s.in, out: &s.out, client: &s.client, table: s.table, asking: asking{session: s, relay: s.relay}}
+	f.sending = sending{session: s, relay: s.relay, asking: &f.asking, in: s.in, out: &s.out, client: &s.client}
 	f.keys = keySearch{in: s.in, table: s.table, who: &s.who, routes: s.table.LockKeys().Any()}
-	f.login.sending = &f.sending
-	f.locks = carrying{sending: &f.sending, table: s.table, places: s.server.opts.Places, unmoved: s.server.opts.Unmoved}
+	f.login = checking{session: s, relay: s.relay, asking: &f.asking, sending: &f.sending, in: s.in, client: &s.client}
+	f.locks = carrying{relay: s.relay, asking: &f.asking, client: &s.client, table: s.table, places: s.server.opts.Places, unmoved: s.server.opts.Unmoved}
 	return f
 }
 
@@ -74,22 +83,22 @@ func (f *forwarding) scan(ctx context.Context) error {
 		case found == undecided && f.login.mustCheck():
 			f.holding, f.special = true, true
 		case found == undecided:
-			return f.pass(ctx, f.in.frame)
+			return f.sending.pass(ctx, f.in.frame)
 		case found == stays, ev == resp.FrameName && f.isSpecial():
 			f.special = true
 		case found == passes:
-			if f.passOn(f.count()); f.keys.whole {
+			if f.sending.passOn(f.sending.count()); f.keys.whole {
 				f.endFrame()
 			}
 		case ev == resp.FrameName:
 			f.sees()
 		case ev == resp.FrameEnd, ev == resp.FrameEmpty:
 			f.endFrame()
-		case f.passing:
+		case f.sending.passing:
 			f.keys.keepSent()
-			return f.pass(ctx, f.in.scanned)
+			return f.sending.pass(ctx, f.in.scanned)
 		default:
-			return f.pass(ctx, f.in.frame)
+			return f.sending.pass(ctx, f.in.frame)
 		}
 	}
 	return nil
@@ -99,7 +108,7 @@ func (f *forwarding) scan(ctx context.Context) error {
 func (f *forwarding) sees() {
 	f.keys.suspects()
 	if !f.keys.begins() { // else its keys decide, in seek
-		f.passOn(f.count())
+		f.sending.passOn(f.sending.count())
 	}
 }
 
@@ -126,13 +135,7 @@ func (f *forwarding) endFrame() {
 		f.carries = false
 		f.relay.carried()
 	}
-	switch {
-	case f.dropping:
-		f.in.skip()
-	case f.begun:
-		f.rest = f.in.scanned
-	}
-	f.passing, f.dropping, f.counted = false, false, 0
+	f.sending.endFrame()
 	f.forgetFrame()
 }
 
@@ -146,16 +149,8 @@ func (f *forwarding) forgetFrame() {
 // broken ends the session of a client whose bytes are no request: with the answers
 // to what came before. Of the frame that is broken no more is sent.
 func (f *forwarding) broken(ctx context.Context, cause error) error {
-	switch {
-	case f.counted == 0:
-	case f.begun && f.rest == 0:
-		f.relay.forgo()
-	case f.slot != nil:
-		f.slot = nil
-	default:
-		f.plain--
-	}
-	return errors.Join(f.pass(ctx, f.in.frame), f.settle(ctx), cause)
+	f.sending.forgo()
+	return errors.Join(f.sending.pass(ctx, f.in.frame), f.asking.settle(ctx), cause)
 }
 
 // read flushes the replies of the proxy's own, and forwards what comes until
@@ -199,7 +194,7 @@ func (f *forwarding) command(ctx context.Context) error {
 	}
 	name, _ := f.in.scanner.Name()
 	cmd, follow := f.table.Lookup(name), track.Name(name)
-	if err := f.pass(ctx, f.in.frame); err != nil {
+	if err := f.sending.pass(ctx, f.in.frame); err != nil {
 		return err
 	}
 	if f.session.who.Closed() && !login.MayCome(cmd, follow) {
@@ -220,14 +215,14 @@ func (f *forwarding) command(ctx context.Context) error {
 		words, err = f.in.words()
 	}
 	if _, ok := errors.AsType[*resp.RequestError](err); ok {
-		return errors.Join(f.settle(ctx), err)
+		return errors.Join(f.asking.settle(ctx), err)
 	}
 	if err != nil {
 		return err
 	}
 	done, err := f.login.check(ctx, cmd, follow, words)
 	if !done && err == nil {
-		err = f.askMode(ctx)
+		err = f.asking.askMode(ctx)
 	}
 	if !done && err == nil {
 		err = f.route(ctx, cmd, follow, words)
@@ -242,11 +237,11 @@ func (f *forwarding) command(ctx context.Context) error {
 
 // turnAway throws a frame away that a client sent which has still to log in.
 func (f *forwarding) turnAway(ctx context.Context) error {
-	if err := f.settle(ctx); err != nil {
+	if err := f.asking.settle(ctx); err != nil {
 		return err
 	}
 	f.keys.search = search{}
-	return f.discard(func([][]byte) { f.client.Refuse(login.NoAuth, f.out) })
+	return f.sending.discard(func([][]byte) { f.client.Refuse(login.NoAuth, f.out) })
 }
 
 // partFromUpstream waits for what the client, which sends no more, still is to get.

@@ -13,7 +13,13 @@ import (
 
 // checking is who the client is and what it may send, before a command is carried out: by the proxy's gate, or by its own users.
 type checking struct {
-	*sending
+	session *session
+	relay   *relay
+	asking  *asking
+	sending *sending
+	in      *input
+	client  *command.Client
+
 	checked bool // it was found out whether the client has logged in, for the current frame
 }
 
@@ -30,7 +36,7 @@ func (c *checking) check(ctx context.Context, own *command.Command, follow strin
 }
 
 func (c *checking) checkGate(ctx context.Context, own *command.Command, follow string, words [][]byte) (done bool, err error) {
-	if err := c.settle(ctx); err != nil {
+	if err := c.asking.settle(ctx); err != nil {
 		return true, err
 	}
 	gate := &c.session.who.Gate
@@ -41,17 +47,17 @@ func (c *checking) checkGate(ctx context.Context, own *command.Command, follow s
 	case c.relay.know().Multi: // the upstream queues or refuses it
 	case follow == "quit":
 		c.client.Closing = true
-		return true, c.say("OK")
+		return true, c.sending.say("OK")
 	case follow == "reset" && len(words) == 1 && gate.Passed:
 		gate.Passed = false
 	case ours && gate.Refuses(l):
-		return true, c.sayError(login.WrongPass)
+		return true, c.sending.sayError(login.WrongPass)
 	case ours:
 		return true, c.passGate(ctx, follow, l)
 	case gate.Closed() && follow == "hello":
-		return true, c.sayError(login.NoAuthHello)
+		return true, c.sending.sayError(login.NoAuthHello)
 	case gate.Closed():
-		return true, c.sayError(login.NoAuth)
+		return true, c.sending.sayError(login.NoAuth)
 	}
 	return false, nil
 }
@@ -59,13 +65,13 @@ func (c *checking) checkGate(ctx context.Context, own *command.Command, follow s
 // passGate lets the client in, as the user of the URL.
 func (c *checking) passGate(ctx context.Context, follow string, l login.Auth) error {
 	if refused := c.loginAsURLUser(ctx); refused != "" {
-		return c.sayError(refused)
+		return c.sending.sayError(refused)
 	}
 	c.session.who.Gate.Passed = true
 	if follow == "hello" {
-		return c.sendHello(l.Rest)
+		return c.sending.sendHello(l.Rest)
 	}
-	return c.say("OK")
+	return c.sending.say("OK")
 }
 
 // loginAsURLUser has the client's connection be that of the URL's user: a new one is so from
@@ -77,7 +83,7 @@ func (c *checking) loginAsURLUser(ctx context.Context) (refused string) {
 	if fresh && c.relay.open(ctx) == nil || len(words) == 0 {
 		return ""
 	}
-	answer, err := c.askAloud(ctx, words...)
+	answer, err := c.asking.askAloud(ctx, words...)
 	switch {
 	case err != nil:
 		return "ERR " + (&rights.UnknownError{Cause: err}).Error()
@@ -97,7 +103,7 @@ func (c *checking) loginAsURLUser(ctx context.Context) (refused string) {
 // mustCheck reports whether it has to be found out if the client has logged in,
 // before more of the current frame is held.
 func (c *checking) mustCheck() bool {
-	return !c.checked && !c.isKnown(c.relay.know())
+	return !c.checked && !c.asking.isKnown(c.relay.know())
 }
 
 // limitHeld limits the current frame, of which nothing was sent, if the client has not
@@ -107,15 +113,15 @@ func (c *checking) limitHeld(ctx context.Context) error {
 	if c.session.who.Closed() {
 		return c.in.scanner.Restrict(resp.UnauthenticatedLimits())
 	}
-	if err := c.pass(ctx, c.in.frame); err != nil {
+	if err := c.sending.pass(ctx, c.in.frame); err != nil {
 		return err
 	}
-	if err := c.settle(ctx); err != nil {
+	if err := c.asking.settle(ctx); err != nil {
 		return err
 	}
 	state := c.relay.know()
 	inside := state.Multi || state.Stream || state.Listening() || state.Monitoring // where nobody gets without a login
-	if inside || c.loggedIn(ctx, state) {
+	if inside || c.asking.loggedIn(ctx, state) {
 		return nil
 	}
 	return c.in.scanner.Restrict(resp.UnauthenticatedLimits())

@@ -31,7 +31,7 @@ func (f *forwarding) respond(ctx context.Context, cmd *command.Command, words []
 		}
 		f.endElsewhere(ctx, tx)
 	}
-	f.afterOwn(before)
+	f.sending.afterOwn(before)
 	if f.session.left {
 		return errClientLeft
 	}
@@ -65,7 +65,7 @@ func (f *forwarding) endElsewhere(ctx context.Context, tx command.Transaction) {
 // answer runs the command, or says why not.
 func (f *forwarding) answer(ctx context.Context, cmd *command.Command, words [][]byte, state track.State) error {
 	if state.ProtoUnknown {
-		state.Proto = f.askProto(ctx)
+		state.Proto = f.asking.askProto(ctx)
 	}
 	f.client.Proto, f.out.Proto = state.Proto, state.Proto
 	refused := ""
@@ -73,7 +73,7 @@ func (f *forwarding) answer(ctx context.Context, cmd *command.Command, words [][
 	case state.Restricted() && syntax.Fits(cmd.Arity, len(words)): // how many words there are is looked at before, as in Redis
 		refused = fmt.Sprintf(subscribedOnly, cmd.Name)
 	case cmd.Guarded && !server.IsOpen(words):
-		refused = f.mayUse(ctx, state)
+		refused = f.asking.mayUse(ctx, state)
 	}
 	if refused != "" {
 		f.out.Error(refused)
@@ -85,7 +85,7 @@ func (f *forwarding) answer(ctx context.Context, cmd *command.Command, words [][
 func (f *forwarding) run(ctx context.Context, cmd *command.Command, words [][]byte, state track.State) error {
 	frame := f.in.chunk()
 	if state.DBUnknown && cmd.Guarded {
-		db, err := f.askDB(ctx)
+		db, err := f.asking.askDB(ctx)
 		if err != nil {
 			f.out.Error("ERR the selected database is not known: " + err.Error())
 			return nil
@@ -116,17 +116,17 @@ func (f *forwarding) tooLong(ctx context.Context, cmd *command.Command, follow s
 		f.passLong(follow)
 		return nil
 	}
-	if err := f.settle(ctx); err != nil {
+	if err := f.asking.settle(ctx); err != nil {
 		return err
 	}
 	at := f.situation()
 	at.Upstream = f.connection()
 	switch f.table.Route(at, [][]byte{[]byte(cmd.Name)}).Verb {
 	case commands.Forward, commands.Spoil: // the upstream refuses it, if need be
-		f.passOn(f.count())
+		f.sending.passOn(f.sending.count())
 		return nil
 	}
-	err := f.discard(f.session.refuseTooLong)
+	err := f.sending.discard(f.session.refuseTooLong)
 	f.forgetFrame()
 	return err
 }
@@ -137,8 +137,8 @@ func (f *forwarding) passLong(follow string) {
 	chunk := f.in.chunk()
 	words, count := resp.Excerpt(chunk[:min(maxExcerpt, len(chunk))])
 	s := track.SlotFor(follow, words, count)
-	if f.passOn(0); f.count() > 0 {
-		f.slot, f.counted = &s, 1
+	if f.sending.passOn(0); f.sending.count() > 0 {
+		f.sending.slot, f.sending.counted = &s, 1
 	}
 }
 
@@ -148,14 +148,14 @@ func (f *forwarding) askFor(ctx context.Context, cmd *command.Command, frame []b
 	if cmd.Patient {
 		limit = 0
 	}
-	err = f.inquire(ctx, f.relay.know(), func(ctx context.Context) error {
-		answer, err = f.askWithin(ctx, limit, frame)
+	err = f.asking.inquire(ctx, f.relay.know(), func(ctx context.Context) error {
+		answer, err = f.asking.askWithin(ctx, limit, frame)
 		return err
 	})
 	if err == nil {
 		return f.forClient(answer), nil
 	}
-	if freed, done := f.freeUp(ctx, frame, err); done {
+	if freed, done := f.sending.freeUp(ctx, frame, err); done {
 		return freed, nil
 	}
 	return nil, err

@@ -87,7 +87,7 @@ func (f *forwarding) orRefuse(ctx context.Context, err error) error {
 	if errors.Is(err, errElsewhere) || errors.Is(err, errOver) || errors.Is(err, errClientLeft) || f.session.left || ctx.Err() != nil {
 		return err
 	}
-	return f.refuseHeld(ctx, failureOf(err))
+	return f.sending.refuseHeld(ctx, failureOf(err))
 }
 
 // routeBy carries out what a table decides about a command.
@@ -96,7 +96,7 @@ func (f *forwarding) routeBy(ctx context.Context, table *commands.Table, own *co
 	for d := table.Route(at, words); ; {
 		switch d.Verb {
 		case commands.Settle:
-			if err := errors.Join(f.settle(ctx), f.catchUp(ctx)); err != nil {
+			if err := errors.Join(f.asking.settle(ctx), f.asking.catchUp(ctx)); err != nil {
 				return err
 			}
 			at.Upstream = f.connection()
@@ -107,7 +107,7 @@ func (f *forwarding) routeBy(ctx context.Context, table *commands.Table, own *co
 				return err
 			}
 		case commands.Learn:
-			if !at.Upstream.Multi && !f.loggedIn(ctx, f.relay.know()) {
+			if !at.Upstream.Multi && !f.asking.loggedIn(ctx, f.relay.know()) {
 				return f.respond(ctx, d.Command, words, f.relay.know()) // with NOAUTH
 			}
 			d = table.Learn(ctx, at, words)
@@ -155,15 +155,15 @@ func (f *forwarding) carryOut(ctx context.Context, at commands.Situation, d comm
 		}
 		return err
 	case commands.Spoil:
-		if err := f.spoilMulti(ctx); err != nil {
+		if err := f.asking.spoilMulti(ctx); err != nil {
 			return err
 		}
 		before := len(f.out.Bytes)
 		f.client.Refuse(d.Text, f.out)
-		f.afterOwn(before)
+		f.sending.afterOwn(before)
 		return nil
 	case commands.NoScript:
-		return f.sendFrame(track.Slot{N: f.count()}, []byte(unknownScript))
+		return f.sending.sendFrame(track.Slot{N: f.sending.count()}, []byte(unknownScript))
 	case commands.Quit:
 		return io.EOF
 	}
@@ -175,17 +175,17 @@ func (f *forwarding) carryOut(ctx context.Context, at commands.Situation, d comm
 // forward has a command go to the upstream.
 func (f *forwarding) forward(ctx context.Context, at commands.Situation, own *command.Command, follow string, words [][]byte) error {
 	if text := f.session.who.DeniedReason(words); text != "" {
-		return f.refuseHeld(ctx, text)
+		return f.sending.refuseHeld(ctx, text)
 	}
 	switch {
 	case own != nil:
 		f.table.Observe(words)
-		return f.sendWhole(track.Slot{N: f.count()})
+		return f.sending.sendWhole(track.Slot{N: f.sending.count()})
 	case at.Upstream.Settled && follow == "watch": // in a transaction, which refuses it
-		return f.sendWhole(track.Slot{Kind: track.Watch, N: f.count()})
+		return f.sending.sendWhole(track.Slot{Kind: track.Watch, N: f.sending.count()})
 	case at.Upstream.Settled:
-		f.plain += f.count()
-		return f.pass(ctx, f.in.scanned)
+		f.sending.plain += f.sending.count()
+		return f.sending.pass(ctx, f.in.scanned)
 	case follow == "reset" && len(words) == 1 && f.relay.open(ctx) == nil:
 		f.client.Transaction.End()
 	case follow == "exec" && len(words) > 1: // which ends a watch, too
@@ -203,7 +203,7 @@ const unknownScript = "*3\r\n$7\r\nEVALSHA\r\n$40\r\nfffffffffffffffffffffffffff
 // takeOver has the upstream's transaction become one of the proxy's own. Where the upstream does not let
 // it go, it counts as one with other commands in it.
 func (f *forwarding) takeOver(ctx context.Context, at *commands.Situation) error {
-	answer, err := f.askInMulti(ctx, discard)
+	answer, err := f.asking.askInMulti(ctx, discard)
 	switch {
 	case err != nil:
 		return err
@@ -226,10 +226,10 @@ func (f *forwarding) mustHold(own *command.Command, follow string) bool {
 
 // refuseLong refuses such a command, by what answers its first words.
 func (f *forwarding) refuseLong(ctx context.Context, answer func(words [][]byte)) error {
-	if err := f.spoil(ctx); err != nil {
+	if err := f.asking.spoil(ctx); err != nil {
 		return err
 	}
-	err := f.discard(answer)
+	err := f.sending.discard(answer)
 	f.client.Transaction.Abort()
 	f.forgetFrame()
 	return err

@@ -12,7 +12,9 @@ import (
 
 // sending is how far a session has come in sending what it has scanned, and what is answered where that is not sent. It belongs to the session's goroutine.
 type sending struct {
-	asking // with the session, for what that does without an upstream, too: write, watch, throw away
+	session *session // for what that does without an upstream, too: write, throw away
+	relay   *relay
+	asking  *asking
 	// The parts of the session that are used here.
 	in     *input
 	out    *command.Reply
@@ -82,6 +84,30 @@ func (f *sending) abandon(upTo int) (from int) {
 		return upTo
 	}
 	return f.rest
+}
+
+// endFrame is told of the end of the current frame.
+func (f *sending) endFrame() {
+	switch {
+	case f.dropping:
+		f.in.skip()
+	case f.begun:
+		f.rest = f.in.scanned
+	}
+	f.passing, f.dropping, f.counted = false, false, 0
+}
+
+// forgo awaits no answer to the current frame: no more of it is sent.
+func (f *sending) forgo() {
+	switch {
+	case f.counted == 0:
+	case f.begun && f.rest == 0:
+		f.relay.forgo()
+	case f.slot != nil:
+		f.slot = nil
+	default:
+		f.plain--
+	}
 }
 
 // refuse answers n commands with the reason why they cannot be forwarded, but one that frees a busy upstream with what that answers.
@@ -166,7 +192,7 @@ func (f *sending) sayError(text string) error {
 
 // refuseHeld answers a command with an error. Nothing of it was sent, and a transaction is refused with it.
 func (f *sending) refuseHeld(ctx context.Context, text string) error {
-	if err := f.spoil(ctx); err != nil {
+	if err := f.asking.spoil(ctx); err != nil {
 		return err
 	}
 	before := len(f.out.Bytes)

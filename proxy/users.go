@@ -145,7 +145,7 @@ func (c *checking) checkUser(ctx context.Context, follow string, words [][]byte)
 		case err != nil:
 			return true, err
 		case refused != "":
-			return true, c.refuseHeld(ctx, refused)
+			return true, c.sending.refuseHeld(ctx, refused)
 		}
 	}
 	left, refused, err := c.session.checkLogin(ctx, name, words)
@@ -153,28 +153,28 @@ func (c *checking) checkUser(ctx context.Context, follow string, words [][]byte)
 	case err != nil:
 		return true, err
 	case refused != "":
-		return true, c.refuseHeld(ctx, refused)
+		return true, c.sending.refuseHeld(ctx, refused)
 	case left == nil:
-		return true, c.say("OK")
+		return true, c.sending.say("OK")
 	case len(left) < len(words):
 		return true, c.helloWithoutLogin(ctx, left)
 	case server.IsOpen(words):
 		return false, nil
 	case c.session.who.Closed() && follow == "quit":
 		c.client.Closing = true
-		return true, c.say("OK")
+		return true, c.sending.say("OK")
 	case c.session.who.Closed(): // a RESET of nothing
-		return true, c.say("RESET")
+		return true, c.sending.say("RESET")
 	}
 	if refused := c.client.Judge.Refusal(words); refused != "" {
-		return true, c.refuseHeld(ctx, refused)
+		return true, c.sending.refuseHeld(ctx, refused)
 	}
 	return false, c.holdTransaction(ctx, follow)
 }
 
 // cannotLogIn says, when the upstream has answered all, what keeps a login from being done at once.
 func (c *checking) cannotLogIn(ctx context.Context, name string, asked bool) (refused string, err error) {
-	if err := c.settle(ctx); err != nil {
+	if err := c.asking.settle(ctx); err != nil {
 		return "", err
 	}
 	switch state := c.relay.know(); {
@@ -191,10 +191,10 @@ func (c *checking) cannotLogIn(ctx context.Context, name string, asked bool) (re
 // helloWithoutLogin has the upstream do the rest of a HELLO.
 func (c *checking) helloWithoutLogin(ctx context.Context, words [][]byte) error {
 	if err := c.relay.open(ctx); err != nil {
-		return c.refuse(ctx, nil, 1, err)
+		return c.sending.refuse(ctx, nil, 1, err)
 	}
 	c.session.noteName("hello", words)
-	return c.sendHello(words)
+	return c.sending.sendHello(words)
 }
 
 // holdTransaction remembers with which rights a transaction at the upstream began, and has it refused there if they are others
@@ -206,11 +206,11 @@ func (c *checking) holdTransaction(ctx context.Context, follow string) error {
 		c.session.txUser = user
 	case follow == "exec" && c.session.txUser != user && c.session.txUser != nil:
 		c.session.txUser = nil
-		if err := c.settle(ctx); err != nil {
+		if err := c.asking.settle(ctx); err != nil {
 			return err
 		}
 		if c.relay.know().Multi {
-			return c.spoilMulti(ctx)
+			return c.asking.spoilMulti(ctx)
 		}
 	}
 	return nil
@@ -237,7 +237,7 @@ func (c *checking) afterReset(ctx context.Context) error {
 		return nil
 	}
 	c.session.logOut()
-	if err := c.settle(ctx); err != nil {
+	if err := c.asking.settle(ctx); err != nil {
 		return err
 	}
 	if c.relay.wire == nil || c.relay.isGone() || len(c.relay.up.Logins()) == 0 {
