@@ -16,7 +16,8 @@ func version(t *testing.T) string {
 	return found[1]
 }
 
-// TestRelease: the first section of CHANGELOG is that of the version, with a date, or what comes after the last one; the chart is of the same version.
+// TestRelease: the first section of CHANGELOG is that of the version, with a date, or what comes after the last one; the chart is of the same version,
+// and so are the images that docs/deploy.md has one make for it.
 func TestRelease(t *testing.T) {
 	v := version(t)
 	want := `^## ` + regexp.QuoteMeta(v) + ` - \d{4}-\d\d-\d\d$`
@@ -30,6 +31,15 @@ func TestRelease(t *testing.T) {
 	for _, line := range []string{"\nversion: " + v + "\n", "\nappVersion: \"" + v + "\"\n"} {
 		if !strings.Contains(chart, line) {
 			t.Errorf("there is no %q in Chart.yaml", line)
+		}
+	}
+	images := regexp.MustCompile(`redlock-proxy:(\d\S*?)[\s`+"`"+`]`).FindAllStringSubmatch(text(t, "deploy.md"), -1)
+	if len(images) == 0 {
+		t.Error("deploy.md names no image")
+	}
+	for _, image := range images {
+		if image[1] != v {
+			t.Errorf("deploy.md has the image redlock-proxy:%s, want %s", image[1], v)
 		}
 	}
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"redlock-proxy/conf"
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/process"
 	"redlock-proxy/internal/redistest"
@@ -69,10 +68,10 @@ func manifests(t *testing.T, text []byte) map[string]manifest {
 	}
 }
 
-// rendered is what the chart makes with an upstream, by the helm that deploy/helm/verify pins.
-func rendered(t *testing.T, upstream string) map[string]manifest {
+// rendered is what the chart makes with values, by the helm that deploy/helm/verify pins.
+func rendered(t *testing.T, values string) map[string]manifest {
 	t.Helper()
-	helm := exec.Command("go", "tool", "helm", "template", "redlock-proxy", "../redlock-proxy", "--set", "settings.upstream="+upstream)
+	helm := exec.Command("go", "tool", "helm", "template", "redlock-proxy", "../redlock-proxy", "--set", values)
 	helm.Dir = root + "deploy/helm/verify"
 	output, err := helm.Output()
 	kit.Must(t, err)
@@ -109,7 +108,7 @@ func wantMaster(t *testing.T, master *redistest.Server, password string) {
 func TestKubernetes(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t)
-	made := rendered(t, upstream.URL())
+	made := rendered(t, "protectedMode=false,settings.upstream="+upstream.URL())
 	settings := made["Secret/redlock-proxy"].Secret["redlock-proxy.yaml"]
 	password := regexp.MustCompile(`redis://:(\w+)@`).FindStringSubmatch(settings)
 	if password == nil {
@@ -126,7 +125,48 @@ func TestKubernetes(t *testing.T) {
 	}
 	path := write(t, "redlock-proxy.yaml", settings)
 	tryInit(t, made["Job/redlock-proxy-init"].Spec.Template.Spec.Containers[0], path)
-	tryProxy(t, made["Deployment/redlock-proxy"].Spec.Template.Spec.Containers[0], path)
+	p := startContainer(t, made["Deployment/redlock-proxy"].Spec.Template.Spec.Containers[0], path)
+	p.tryClient(t, "127.0.0.1", "here")
+	p.tryClient(t, kit.OtherAddress(t), "there")
+	p.tryProbes(t)
+	p.tryStop(t)
+}
+
+// TestKubernetesProtectedMode: what the chart decides is what clients from other machines find.
+func TestKubernetesProtectedMode(t *testing.T) {
+	t.Parallel()
+	open, closed := kit.StartRedis(t), kit.StartRedis(t, "--requirepass", "secret")
+	users := write(t, "users.acl", "user default off\nuser app on >wonder ~* &* +@all\n")
+	masters := redistest.URLs(kit.StartMasters(t))
+	elsewhere := kit.OtherAddress(t)
+	for values, test := range map[string]struct {
+		refused string // the answer to who has not logged in
+		login   []string
+	}{
+		"protectedMode=false":                                  {},
+		"users.existingSecret=users":                           {"NOAUTH", []string{"AUTH", "app", "wonder"}},
+		"protectedMode=true,settings.upstream=" + closed.URL(): {"NOAUTH", []string{"AUTH", "secret"}},
+		"protectedMode=true,settings.upstream=" + open.URL():   {"DENIED Redis is running in protected mode", nil},
+	} {
+		made := rendered(t, values)
+		_, rest, _ := strings.Cut(made["Secret/redlock-proxy"].Secret["redlock-proxy.yaml"], "\nupstream:")
+		settings := "fresh-start: true\nmaster: [" + strings.Join(masters, ", ") + "]\nupstream:" + rest
+		c := made["Deployment/redlock-proxy"].Spec.Template.Spec.Containers[0]
+		for i, v := range c.Env {
+			c.Env[i].Value = strings.Replace(v.Value, "/etc/redlock-proxy-users/users.acl", users, 1)
+		}
+		p := startContainer(t, c, write(t, "redlock-proxy.yaml", settings))
+		client := kit.Dial(t, elsewhere+":"+p.ports["redis"])
+		if test.refused != "" {
+			kit.Does(t, client, "LOCK refused there PX 60000", test.refused)
+		}
+		if test.login != nil {
+			kit.Want(t, client, "OK", test.login...)
+		}
+		if test.login != nil || test.refused == "" {
+			kit.WantGrant(t, client, "LOCK", "k"+p.ports["redis"], "there", "PX", "60000")
+		}
+	}
 }
 
 // environ is the environment of a container, with the ports and the file of settings of this machine.
@@ -135,11 +175,9 @@ func (c container) environ(settings string, ports map[string]string) []string {
 	for _, v := range c.Env {
 		value := strings.Replace(v.Value, "/etc/redlock-proxy/redlock-proxy.yaml", settings, 1)
 		for _, p := range c.Ports {
-			value = strings.Replace(value, fmt.Sprintf("0.0.0.0:%d", p.Number), "127.0.0.1:"+ports[p.Name], 1)
+			value = strings.Replace(value, fmt.Sprintf("0.0.0.0:%d", p.Number), "0.0.0.0:"+ports[p.Name], 1)
 		}
-		if known(v.Name) {
-			env = append(env, v.Name+"="+value)
-		}
+		env = append(env, v.Name+"="+value)
 	}
 	return env
 }
@@ -155,8 +193,15 @@ func tryInit(t *testing.T, c container, settings string) {
 	}
 }
 
-// tryProxy starts a proxy, and is a client of it, and the probes.
-func tryProxy(t *testing.T, c container, settings string) {
+// running is a container that runs as a process.
+type running struct {
+	container
+	*process.Process
+	ports map[string]string
+}
+
+// startContainer starts a proxy, on every address of this machine.
+func startContainer(t *testing.T, c container, settings string) running {
 	t.Helper()
 	ports := map[string]string{"redis": kit.FreePort(t), "admin": kit.FreePort(t)}
 	proxy, err := process.Start(buildProxy(t), c.Args, c.environ(settings, ports))
@@ -164,24 +209,33 @@ func tryProxy(t *testing.T, c container, settings string) {
 	t.Cleanup(func() { kit.NoError(t, proxy.Kill()) })
 	_, err = proxy.WaitLine(func(line string) bool { return strings.Contains(line, `"msg":"ready"`) }, kit.Patience)
 	kit.Must(t, err)
-	client := kit.Dial(t, "127.0.0.1:"+ports["redis"])
-	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "30000")
-	kit.Want(t, client, "OK", "SET", "lock:k", "t", "NX", "PX", "30000")
+	return running{c, proxy, ports}
+}
+
+// tryClient is a client that comes from an address.
+func (r running) tryClient(t *testing.T, host, name string) {
+	t.Helper()
+	client := kit.Dial(t, host+":"+r.ports["redis"])
+	kit.WantGrant(t, client, "LOCK", name, "t", "PX", "30000")
+	kit.Want(t, client, "OK", "SET", "lock:"+name, "t", "NX", "PX", "30000")
 	kit.Want(t, client, "OK", "SET", "greeting", "hello")
-	if known("REDLOCK_ADMIN") {
-		for _, p := range []probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
-			wantProbe(t, "http://127.0.0.1:"+ports[p.HTTPGet.Port]+p.HTTPGet.Path)
-		}
-	}
-	kit.Must(t, proxy.Signal(syscall.SIGTERM))
-	if code, err := proxy.Wait(kit.Patience); code != 0 || err != nil {
-		t.Errorf("it ends with %d, %v:\n%s", code, err, proxy.Log())
+}
+
+// tryProbes asks what Kubernetes does.
+func (r running) tryProbes(t *testing.T) {
+	t.Helper()
+	for _, p := range []probe{r.StartupProbe, r.LivenessProbe, r.ReadinessProbe} {
+		wantProbe(t, "http://127.0.0.1:"+r.ports[p.HTTPGet.Port]+p.HTTPGet.Path)
 	}
 }
 
-// known reports whether the proxy takes a variable: all but one for the admin port, where this version has none.
-func known(variable string) bool {
-	return variable != "REDLOCK_ADMIN" || slices.ContainsFunc(conf.Settings(), func(s conf.Setting) bool { return s.Env() == variable })
+// tryStop has the proxy end as Kubernetes does.
+func (r running) tryStop(t *testing.T) {
+	t.Helper()
+	kit.Must(t, r.Signal(syscall.SIGTERM))
+	if code, err := r.Wait(kit.Patience); code != 0 || err != nil {
+		t.Errorf("it ends with %d, %v:\n%s", code, err, r.Log())
+	}
 }
 
 func wantProbe(t *testing.T, url string) {

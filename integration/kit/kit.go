@@ -60,3 +60,17 @@ func FreePort(t *testing.T) string {
 	Must(t, err)
 	return port
 }
+
+// OtherAddress is one of this machine that is not of its loopback interface.
+func OtherAddress(t *testing.T) string {
+	t.Helper()
+	all, err := net.InterfaceAddrs()
+	Must(t, err)
+	for _, addr := range all {
+		if ip, ok := addr.(*net.IPNet); ok && ip.IP.To4() != nil && !ip.IP.IsLoopback() {
+			return ip.IP.String()
+		}
+	}
+	redistest.Absent(t, "an address of this machine beside the loopback interface")
+	return ""
+}

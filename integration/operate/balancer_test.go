@@ -46,7 +46,7 @@ func startBalancer(t *testing.T, proxy, how string) string {
 // TestBehindHAProxy: what the proxy shows, logs and judges is the address of the client, not that of a real HAProxy before it.
 func TestBehindHAProxy(t *testing.T) {
 	t.Parallel()
-	elsewhere := otherAddress(t)
+	elsewhere := kit.OtherAddress(t)
 	for _, how := range []string{"send-proxy", "send-proxy-v2"} {
 		t.Run(how, func(t *testing.T) {
 			proxy := kit.StartProxy(t, []string{kit.StartRedis(t).URL()}, "--proxy-protocol", "127.0.0.0/8", "--audit-log")

@@ -12,24 +12,10 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// otherAddress is one of this machine that is not of its loopback interface.
-func otherAddress(t *testing.T) string {
-	t.Helper()
-	all, err := net.InterfaceAddrs()
-	kit.Must(t, err)
-	for _, addr := range all {
-		if ip, ok := addr.(*net.IPNet); ok && ip.IP.To4() != nil && !ip.IP.IsLoopback() {
-			return ip.IP.String()
-		}
-	}
-	redistest.Absent(t, "an address of this machine beside the loopback interface")
-	return ""
-}
-
 // TestProtectedMode: on an address that others can reach, they are turned away as long as nobody has to log in, and the log says so.
 func TestProtectedMode(t *testing.T) {
 	t.Parallel()
-	elsewhere := otherAddress(t)
+	elsewhere := kit.OtherAddress(t)
 	masters := redistest.URLs(kit.StartMasters(t))
 	open, closed := kit.StartRedis(t), kit.StartRedis(t, "--requirepass", "secret", "--protected-mode", "no")
 	const warning = "protected-mode: nobody has to log in, so clients from other machines are turned away"

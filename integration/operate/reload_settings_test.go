@@ -407,7 +407,7 @@ func TestReloadToServers(t *testing.T) {
 func TestReloadProtectedMode(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	elsewhere := otherAddress(t)
+	elsewhere := kit.OtherAddress(t)
 	r := startReloadable(t, map[string]string{"listen": "0.0.0.0:0"})
 	_, port, err := net.SplitHostPort(r.proxy.Addr())
 	kit.Must(t, err)

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"regexp"
+	"strings"
 	"testing"
 
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
@@ -25,9 +27,10 @@ import (
 
 // pod is a pod template, and what it stands in.
 type pod struct {
-	name   string
-	labels labels.Set
-	spec   core.PodSpec
+	name        string
+	labels      labels.Set
+	annotations map[string]string
+	spec        core.PodSpec
 }
 
 // cluster is all that the manifests make, by kind.
@@ -41,16 +44,23 @@ type cluster struct {
 	others   []string // kinds that are only held to their types
 }
 
+// preset is the least that must be said.
+var preset = []string{"--set", "protectedMode=false"}
+
 // choices are values with which the chart is tried, by name: what helm template is given beside the chart.
 var choices = map[string][]string{
-	"preset": nil,
+	"preset": preset,
 	"everything": {"--set", "settings.upstream=redis://redis:6379", "--set", "monitoring.serviceMonitor.enabled=true", "--set", "monitoring.serviceMonitor.labels.a=b",
 		"--set", "monitoring.prometheusRule.enabled=true", "--set", "masters.storage.class=fast", "--set", "masters.nodeSelector.disk=ssd",
 		"--set-json", `proxies.tolerations=[{"key":"a","operator":"Exists"}]`, "--set", "proxies.env.REDLOCK_MAX_TTL=1h", "--set", "proxies.imagePullSecrets[0].name=pull",
-		"--set", "proxies.service.annotations.a=b", "--set", "proxies.service.type=LoadBalancer", "--set", "proxies.readyNeedsMasters=true"},
-	"little":      {"--set", "masters.count=3", "--set", "masters.antiAffinity=false", "--set", "networkPolicy.enabled=false", "--set", "podDisruptionBudgets=false", "--set", "init=false"},
-	"own masters": {"--set", "masters.count=0", "--set", "existingSettings=own"},
-	"own secrets": {"--set", "masters.existingSecret=own-masters", "--set", "existingSettings=own"},
+		"--set", "proxies.service.annotations.a=b", "--set", "proxies.service.type=LoadBalancer", "--set", "proxies.readyNeedsMasters=true",
+		"--set", "users.existingSecret=own-users", "--set", "serviceAccount.create=true", "--set", "serviceAccount.annotations.a=b",
+		"--set", "proxies.podAnnotations.a=b", "--set", "masters.podAnnotations.a=c",
+		"--set", "proxies.extraVolumes[0].name=tls", "--set", "proxies.extraVolumes[0].secret.secretName=own-tls",
+		"--set", "proxies.extraVolumeMounts[0].name=tls", "--set", "proxies.extraVolumeMounts[0].mountPath=/etc/tls"},
+	"little":      {"--set", "masters.count=3", "--set", "masters.antiAffinity=false", "--set", "networkPolicy.enabled=false", "--set", "podDisruptionBudgets=false", "--set", "init=false", "--set", "protectedMode=false"},
+	"own masters": {"--set", "masters.count=0", "--set", "existingSettings=own", "--set", "protectedMode=true"},
+	"own secrets": {"--set", "masters.existingSecret=own-masters", "--set", "existingSettings=own", "--set", "protectedMode=true"},
 }
 
 // decoder reads manifests strictly: what Kubernetes does not know is an error.
@@ -77,9 +87,24 @@ func render(t *testing.T, values ...string) []byte {
 
 const chart = "../redlock-proxy"
 
-// helm runs the helm of this module.
+// helmEnv is where TestMain leaves the path of helm: to have go look for it each time takes a second.
+const helmEnv = "REDLOCK_TEST_HELM"
+
+// TestMain builds the helm of this module.
+func TestMain(m *testing.M) {
+	path, err := exec.Command("go", "tool", "-n", "helm").Output()
+	if err != nil {
+		panic(err)
+	}
+	if err := os.Setenv(helmEnv, strings.TrimSpace(string(path))); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// helm runs it.
 func helm(args ...string) ([]byte, error) {
-	cmd := exec.Command("go", append([]string{"tool", "helm"}, args...)...)
+	cmd := exec.Command(os.Getenv(helmEnv), args...)
 	var failure bytes.Buffer
 	cmd.Stderr = &failure
 	out, err := cmd.Output()
@@ -159,7 +184,7 @@ func (c *cluster) add(object runtime.Object) error {
 		c.budgets[o.Name] = o.Spec
 	case *networking.NetworkPolicy:
 		c.policies[o.Name] = o.Spec
-	case *monitoring.ServiceMonitor, *monitoring.PrometheusRule:
+	case *monitoring.ServiceMonitor, *monitoring.PrometheusRule, *core.ServiceAccount:
 		c.others = append(c.others, object.GetObjectKind().GroupVersionKind().Kind)
 	default:
 		return fmt.Errorf("a %T is not expected", object)
@@ -175,7 +200,7 @@ func (c *cluster) addFiles(name string, data map[string]string) {
 
 // addPod keeps a template. What selects its pods must match their labels.
 func (c *cluster) addPod(of meta.ObjectMeta, template core.PodTemplateSpec, selector *meta.LabelSelector, claims []core.PersistentVolumeClaim) error {
-	p := pod{of.Name, template.Labels, template.Spec}
+	p := pod{of.Name, template.Labels, template.Annotations, template.Spec}
 	for _, claim := range claims {
 		p.spec.Volumes = append(p.spec.Volumes, core.Volume{Name: claim.Name, VolumeSource: core.VolumeSource{
 			PersistentVolumeClaim: &core.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name}}})

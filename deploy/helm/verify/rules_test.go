@@ -113,7 +113,7 @@ func hasPort(c core.Container, port intstr.IntOrString) bool {
 
 // TestMasters: five that are alike but for their number, each with a volume and a node of its own, and changed one at a time.
 func TestMasters(t *testing.T) {
-	c := load(t)
+	c := load(t, preset...)
 	if len(c.stateful) != 5 {
 		t.Fatalf("%d masters, want 5", len(c.stateful))
 	}
@@ -150,7 +150,7 @@ func strip(s *apps.StatefulSet) {
 
 // TestBudgets: each keeps a majority of masters, or a proxy, and is for these pods only.
 func TestBudgets(t *testing.T) {
-	c := load(t)
+	c := load(t, preset...)
 	masters, proxies := c.budgets["redlock-proxy-masters"], c.budgets["redlock-proxy"]
 	if got := c.selected(masters.Selector); len(got) != 5 || masters.MinAvailable == nil || masters.MinAvailable.IntValue() != 4 {
 		t.Errorf("the budget of the masters: %v of %v", masters.MinAvailable, got)
@@ -162,7 +162,7 @@ func TestBudgets(t *testing.T) {
 
 // TestNetwork: only proxies and init reach the masters, which reach nobody.
 func TestNetwork(t *testing.T) {
-	c := load(t)
+	c := load(t, preset...)
 	p := c.policies["redlock-proxy-masters"]
 	if got := c.selected(&p.PodSelector); len(got) != 5 || len(p.PolicyTypes) != 2 || len(p.Egress) != 0 || len(p.Ingress) != 1 || len(p.Ingress[0].From) != 1 {
 		t.Fatalf("the policy of the masters, of %v: %+v", got, p)
@@ -179,7 +179,7 @@ func ptr[T any](v T) *T { return &v }
 
 // TestDrainFits: Kubernetes waits for longer than drain-delay and the drain of a proxy, 10 s, take.
 func TestDrainFits(t *testing.T) {
-	for _, p := range load(t).pods {
+	for _, p := range load(t, preset...).pods {
 		if p.name != "redlock-proxy" {
 			continue
 		}
@@ -199,7 +199,7 @@ func TestDrainFits(t *testing.T) {
 // TestSwitches: what is switched on is made, and nothing else.
 func TestSwitches(t *testing.T) {
 	for name, want := range map[string]struct{ masters, policies, budgets, others int }{
-		"preset": {5, 2, 2, 0}, "everything": {5, 2, 2, 2}, "little": {3, 0, 0, 0}, "own masters": {0, 1, 1, 0}, "own secrets": {5, 2, 2, 0},
+		"preset": {5, 2, 2, 0}, "everything": {5, 2, 2, 3}, "little": {3, 0, 0, 0}, "own masters": {0, 1, 1, 0}, "own secrets": {5, 2, 2, 0},
 	} {
 		c := load(t, choices[name]...)
 		if len(c.stateful) != want.masters || len(c.policies) != want.policies || len(c.budgets) != want.budgets || len(c.others) != want.others {
@@ -208,12 +208,31 @@ func TestSwitches(t *testing.T) {
 	}
 }
 
-// TestRefused: values that cannot be meant.
+// TestRefused: values that cannot be meant are refused with a sentence that names them.
 func TestRefused(t *testing.T) {
-	for _, values := range []string{"masters.count=2", "masters.count=0", "masters.existingSecret=own"} {
-		if out, err := helm("template", "redlock-proxy", chart, "--set", values); err == nil || len(out) > 0 {
-			t.Errorf("%s: got %v and %d bytes", values, err, len(out))
-		}
+	for values, want := range map[string]string{
+		"masters.count=2":                          "masters.count: 3 or 5",
+		"masters.count=0":                          "existingSettings names a secret",
+		"masters.existingSecret=own":               "existingSettings names a secret",
+		"masters.count=three":                      "/masters/count",
+		"proxis.count=3":                           "'proxis' not allowed",
+		"proxies.count=0":                          "/proxies/count",
+		"proxies.service.type=Loadbalancer":        "/proxies/service/type",
+		"proxies.extraVolumes[0].secret=a":         "missing property 'name'",
+		"proxies.env.REDLOCK_PROTECTED_MODE=false": "REDLOCK_PROTECTED_MODE",
+		"masters.podAnnotations.a=1":               "/masters/podAnnotations/a",
+		"monitoring.enabled=true":                  "'enabled' not allowed",
+		"settings=none":                            "/settings",
+	} {
+		wantRefused(t, want, append(preset, "--set", values)...)
+	}
+}
+
+func wantRefused(t *testing.T, want string, values ...string) {
+	t.Helper()
+	out, err := helm(append([]string{"template", "redlock-proxy", chart}, values...)...)
+	if err == nil || len(out) > 0 || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v: got %v and %d bytes, want %q", values, err, len(out), want)
 	}
 }
 
@@ -231,7 +250,7 @@ func TestAlerts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := string(render(t, "--set", "monitoring.prometheusRule.enabled=true"))
+	made := string(render(t, "--set", "protectedMode=false", "--set", "monitoring.prometheusRule.enabled=true"))
 	for line := range strings.Lines(string(alerts)) {
 		if !strings.Contains(made, strings.TrimSpace(line)) {
 			t.Errorf("the chart's rules do not have %q", line)
