@@ -203,11 +203,7 @@ func (a *asking) catchUp(ctx context.Context) error {
 // only sends no more may still be reading, so it is given what comes soon; but not
 // while it is blocked, for then Redis takes the end of its stream for its end.
 func (a *asking) attend(ctx context.Context, wait func(context.Context) error) error {
-	watched, stop := a.session.watch(ctx)
-	err := func() error {
-		defer stop() // also at a panic: the session's memory is given back then
-		return wait(watched)
-	}()
+	watched, err := a.watched(ctx, wait)
 	if !a.session.left || context.Cause(watched) != errClientLeft || err != nil && a.relay.blocking.Load() || !errors.Is(a.session.in.lookahead(), io.EOF) {
 		return err
 	}
@@ -221,6 +217,13 @@ func (a *asking) attend(ctx context.Context, wait func(context.Context) error) e
 		return errors.Join(errClientLeft, err)
 	}
 	return nil
+}
+
+// watched waits until the client leaves, or sends no more.
+func (a *asking) watched(ctx context.Context, wait func(context.Context) error) (context.Context, error) {
+	watched, stop := a.session.watch(ctx)
+	defer stop() // also at a panic: the session's memory is given back then
+	return watched, wait(watched)
 }
 
 // Commands of the proxy itself, for transactions.

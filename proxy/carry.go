@@ -41,7 +41,9 @@ type carrying struct {
 	came    time.Time // when the command came that is run again; zero: it is not
 }
 
-// placeFor is where a command belongs: the upstream or the masters. One that touches lock keys waits until that is known.
+// placeFor is where a command belongs: the upstream or the masters. One that touches lock keys waits until that is known. It is dropped if its client
+// sends no more meanwhile, as Redis drops a client that is blocked: one that has given up, and asks again over another connection, would find the lock
+// taken by what it gave up, or have it removed by that.
 func (c *carrying) placeFor(ctx context.Context, own *command.Command, words [][]byte) (place.Place, error) {
 	at, known := c.places.Placed()
 	switch {
@@ -60,10 +62,13 @@ func (c *carrying) placeFor(ctx context.Context, own *command.Command, words [][
 			return place.Upstream, nil
 		}
 	}
-	err := c.asking.attend(ctx, func(ctx context.Context) (err error) {
+	_, err := c.asking.watched(ctx, func(ctx context.Context) (err error) {
 		at, err = c.places.Resting(ctx)
 		return err
 	})
+	if err == nil && c.asking.session.left {
+		err = errClientLeft
+	}
 	return at.Place, err
 }
 

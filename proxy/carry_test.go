@@ -48,6 +48,58 @@ func (m moving) SayHeld(_ context.Context, _ int, held quorum.Held) error {
 	return nil
 }
 
+// paused says that the locks are being moved until it is closed, and then that they have stayed at the upstream.
+type paused struct {
+	unmoved
+	over chan struct{}
+}
+
+func (p paused) Placed() (quorum.Placed, bool) {
+	select {
+	case <-p.over:
+		return p.unmoved.Placed()
+	default:
+		return quorum.Placed{Place: place.ToMasters, Era: 1}, true
+	}
+}
+
+func (p paused) Resting(ctx context.Context) (quorum.Placed, error) {
+	select {
+	case <-p.over:
+		return p.unmoved.Resting(ctx)
+	case <-ctx.Done():
+		return quorum.Placed{}, context.Cause(ctx)
+	}
+}
+
+// A command that is held back is dropped if its client sends no more, and carried out if it waits.
+func TestClientsThatGiveUpDuringTheMove(t *testing.T) {
+	server := startRedis(t)
+	before := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()}, Settings: commands.Settings{MaxTTL: time.Hour}})
+	places := paused{over: make(chan struct{})}
+	proxied := startProxyWith(t, server.URL(), proxy.Options{Unmoved: before, Places: places}, []string{"lock:*"})
+	leaves, stays := proxied.connect(), proxied.connect()
+	leaves.send(cmd("GET data") + cmd("SET lock:a left"))
+	stays.send(cmd("SET lock:b stayed"))
+	leaves.expect("$-1\r\n")
+	if err := leaves.conn.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan string, 1)
+	go func() { ended <- leaves.all() }()
+	select {
+	case rest := <-ended:
+		ended <- rest
+	case <-time.After(2 * time.Second): // it is kept waiting
+	}
+	close(places.over)
+	if rest := <-ended; rest != "" {
+		t.Errorf("who sends no more is answered %q", rest)
+	}
+	stays.expect("+OK\r\n")
+	stays.say("GET lock:a", "$-1\r\n")
+}
+
 // A connection that was said to be at rest is not said to be restless for what else its client does there: else it would be ended.
 func TestConnectionsStayAtRest(t *testing.T) {
 	server := startRedis(t)

@@ -1,0 +1,155 @@
+//go:build integration
+
+package moving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+const (
+	// redsyncExpiry is short enough that 5 % of it, for which redsync waits, is less than commands are held back for.
+	redsyncExpiry = 8 * time.Second
+	// redsyncClients is how many lock at the same time, each a key of its own.
+	redsyncClients = 16
+	// redsyncMoves is how many moves there are, and as many back.
+	redsyncMoves = 2
+)
+
+// TestRedsyncOverTheMove: what clients of redsync see while locks of 8 s move. go-redis by itself does not keep to the time that redsync gives a command, so
+// no client sees an error. With ContextTimeoutEnabled one gives up after 0.4 s: Lock tries again, TryLock reports it. Nothing is left of what it gave up: the
+// lock that it takes next is free, and stays held.
+func TestRedsyncOverTheMove(t *testing.T) {
+	redistest.SkipShort(t)
+	t.Parallel()
+	const inTime = "TryLock: no answer in time"
+	for name, test := range map[string]struct {
+		enabled bool
+		factor  float64 // of the expiry: how long redsync waits
+		want    []string
+	}{
+		"default":               {false, 0.05, nil},
+		"ContextTimeoutEnabled": {true, 0.05, []string{inTime}},
+		"ContextTimeoutEnabled and WithTimeoutFactor": {true, 0.5, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &rig{t: t, upstream: kit.StartRedis(t, redistest.Durable()...), masters: kit.StartMasters(t)[:3]}
+			r.args = slices.Concat(kit.LockKeyArgs(r.upstream), kit.PatientMasters(), []string{"--move-from-upstream"})
+			r.add(r.args...)
+			r.add(r.args...)
+			r.wantVoting()
+			l := startRedsyncs(t, r, test.enabled, test.factor)
+			for range redsyncMoves {
+				l.whileWorking(t, r)
+				l.whileWorking(t, r, toUpstream)
+			}
+			l.stop()
+			t.Logf("%s; slowest lock %v; errors of %d moves: %s", counts(l.done), l.slowest.Round(time.Millisecond), 2*redsyncMoves, counts(l.errors))
+			for what := range l.errors {
+				if !slices.Contains(test.want, what) {
+					t.Errorf("%d × %s", l.errors[what], what)
+				}
+			}
+		})
+	}
+}
+
+// whileWorking moves the locks while the clients are at work.
+func (l *redsyncs) whileWorking(t *testing.T, r *rig, flags ...string) {
+	t.Helper()
+	time.Sleep(time.Second) // clients go on meanwhile
+	t.Log(strings.ReplaceAll(strings.TrimSpace(r.mustMove(0, flags...)), "\n", " | "))
+	time.Sleep(time.Second) // clients go on meanwhile
+}
+
+// redsyncs are clients of redsync, and what they saw.
+type redsyncs struct {
+	over    atomic.Bool
+	workers sync.WaitGroup
+
+	mu           sync.Mutex
+	done, errors map[string]int
+	slowest      time.Duration
+}
+
+func startRedsyncs(t *testing.T, r *rig, enabled bool, factor float64) *redsyncs {
+	t.Helper()
+	l := &redsyncs{done: map[string]int{}, errors: map[string]int{}}
+	var proxies []*redsync.Redsync
+	for _, proxy := range r.proxies {
+		client := redis.NewClient(&redis.Options{Addr: proxy.Addr(), ContextTimeoutEnabled: enabled})
+		t.Cleanup(func() { kit.NoError(t, client.Close()) })
+		proxies = append(proxies, redsync.New(goredis.NewPool(client)))
+	}
+	for i := range redsyncClients {
+		mutex := proxies[i%2].NewMutex(fmt.Sprint("lock:redsync:", i), redsync.WithExpiry(redsyncExpiry), redsync.WithTimeoutFactor(factor))
+		if i/2%2 == 0 {
+			l.workers.Go(func() { l.lock(mutex, "Lock", mutex.Lock) })
+		} else {
+			l.workers.Go(func() { l.lock(mutex, "TryLock", mutex.TryLock) })
+		}
+	}
+	return l
+}
+
+// lock takes a mutex, extends it and releases it, until all is over.
+func (l *redsyncs) lock(mutex *redsync.Mutex, call string, take func() error) {
+	for !l.over.Load() {
+		began := time.Now()
+		err := take()
+		l.note(call, err, time.Since(began))
+		if err == nil {
+			_, err = mutex.Extend()
+			l.note("Extend", err, 0)
+			_, err = mutex.Unlock()
+			l.note("Unlock", err, 0)
+		}
+		time.Sleep(5 * time.Millisecond) // the pace of a client
+	}
+}
+
+// stop has the clients end.
+func (l *redsyncs) stop() {
+	l.over.Store(true)
+	l.workers.Wait()
+}
+
+// note counts what a call came to, and how long it took at the most.
+func (l *redsyncs) note(call string, err error, took time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil {
+		l.done[call]++
+	} else {
+		l.errors[call+": "+kindOf(err)]++
+	}
+	l.slowest = max(l.slowest, took)
+}
+
+// kindOf is an error of redsync without what differs from one to the next.
+func kindOf(err error) string {
+	var taken *redsync.ErrTaken
+	var node *redsync.ErrNodeTaken
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return "no answer in time"
+	case errors.As(err, &taken), errors.As(err, &node):
+		return "taken"
+	}
+	return err.Error()
+}
