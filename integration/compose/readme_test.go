@@ -16,27 +16,38 @@ const readmeSection = "## Deploy"
 
 // testReadme types what README says into a terminal, on the ports that it names.
 func testReadme(t *testing.T, e engine, image string) {
-	if output, err := command(e.ctx, nil, "script", "--version"); err != nil || !strings.Contains(output, "util-linux") {
-		skip(t, "README's commands, because no terminal can be had: there is no script of util-linux")
-	}
+	needTerminal(t, e)
 	p := e.newProject(t, image, "readme")
 	p.addrs = [2]string{"127.0.0.1:6380", "127.0.0.1:6381"}
 	for _, addr := range p.addrs {
 		wantFree(t, addr)
 	}
-	for _, line := range readmeLines(t) {
-		typed := strings.ReplaceAll(line.command, "docker compose", strings.Join(p.compose, " "))
-		got := ""
-		settles(t, func() error {
-			got = strings.ReplaceAll(p.run(t, p.env, "script", "-qec", typed, "/dev/null"), "\r\n", "\n")
-			return late(got)
-		})
-		if want := strings.TrimSpace(line.output); want != "" && !matches(want, got) {
-			t.Errorf("$ %s\ngot\n%s\nwant\n%s", line.command, got, want)
-		}
+	for _, line := range shownLines(t, "README.md", readmeSection) {
+		p.typeIn(t, strings.ReplaceAll(line.command, "docker compose", strings.Join(p.compose, " ")), line)
 		if strings.HasPrefix(line.command, "docker compose up") || strings.HasPrefix(line.command, "docker compose start") {
 			p.becomesHealthy(t)
 		}
+	}
+}
+
+// needTerminal skips where no terminal can be had.
+func needTerminal(t *testing.T, e engine) {
+	t.Helper()
+	if output, err := command(e.ctx, nil, "script", "--version"); err != nil || !strings.Contains(output, "util-linux") {
+		skip(t, "commands of the pages, because no terminal can be had: there is no script of util-linux")
+	}
+}
+
+// typeIn types a command into a terminal, and wants it to print what the page shows.
+func (p *project) typeIn(t *testing.T, typed string, line typedLine) {
+	t.Helper()
+	got := ""
+	settles(t, func() error {
+		got = strings.ReplaceAll(p.run(t, p.env, "script", "-qec", typed, "/dev/null"), "\r\n", "\n")
+		return late(got)
+	})
+	if want := strings.TrimSpace(line.output); want != "" && !matches(want, got) {
+		t.Errorf("$ %s\ngot\n%s\nwant\n%s", line.command, got, want)
 	}
 }
 
@@ -54,20 +65,20 @@ func wantFree(t *testing.T, addr string) {
 	skip(t, "README's commands, because their ports are in use: "+err.Error())
 }
 
-// typedLine is a command of README with what README shows behind it.
+// typedLine is a command of a page with what the page shows behind it.
 type typedLine struct{ command, output string }
 
-// readmeLines reads the section's commands, which begin with a dollar sign.
-func readmeLines(t *testing.T) []typedLine {
+// shownLines reads the commands of a section of a page, which begin with a dollar sign, up to the next heading.
+func shownLines(t *testing.T, page, section string) []typedLine {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	text, err := os.ReadFile(filepath.Join(root, page))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(text), "\n"+readmeSection+"\n")
-	section, _, _ = strings.Cut(section, "\n## ")
+	_, shownText, _ := strings.Cut(string(text), "\n"+section+"\n")
+	shownText, _, _ = strings.Cut(shownText, "\n##")
 	var lines []typedLine
-	for line := range strings.Lines(section) {
+	for line := range strings.Lines(shownText) {
 		shown, isShown := strings.CutPrefix(line, "    ")
 		command, isCommand := strings.CutPrefix(shown, "$ ")
 		switch {
@@ -78,7 +89,7 @@ func readmeLines(t *testing.T) []typedLine {
 		}
 	}
 	if len(lines) == 0 {
-		t.Fatalf("README has no commands below %q", readmeSection)
+		t.Fatalf("%s has no commands below %q", page, section)
 	}
 	return lines
 }

@@ -20,6 +20,11 @@ func testTLS(t *testing.T, e engine, image string) {
 	p.becomesHealthy(t)
 	p.mastersAreSafe(t)
 
+	needTerminal(t, e)
+	typed := strings.NewReplacer("deploy/compose/secrets", secrets, "-p 6380", "-p "+portOf(p.addrs[0]))
+	for _, line := range shownLines(t, "docs/deploy.md", "## With Docker Compose") {
+		p.typeIn(t, typed.Replace(line.command), line)
+	}
 	hasPart(t, "LOCK without a login", p.cli(t, 1, "LOCK", "key", "me", "EX", "600"), "NOAUTH")
 	hasPart(t, "GET without a login", p.cli(t, 1, "GET", "key"), "NOAUTH")
 	p.env = append(p.env, "REDISCLI_AUTH="+secret(t, secrets, "redis_password"))
