@@ -23,6 +23,7 @@ func Command() *cli.Command {
 		&cli.IntFlag{Name: "clients", Value: usualClients, Usage: "clients of redis-benchmark"},
 		&cli.IntFlag{Name: "threads", Value: usualThreads, Usage: "threads of HAProxy, and GOMAXPROCS of this proxy"},
 		&cli.StringFlag{Name: "contenders", Value: strings.Join(contenderNames(), ","), Usage: "which contenders to run, by name"},
+		&cli.BoolFlag{Name: "reconnect", Usage: "have each request connect anew"},
 		&cli.BoolFlag{Name: "idle", Usage: "measure memory per idle client instead of speed"},
 		&cli.IntFlag{Name: "idlers", Value: 10_000, Usage: "number of idle clients"},
 		&cli.DurationFlag{Name: "settle", Value: 10 * time.Second, Usage: "pause before their memory is measured"},
@@ -52,6 +53,7 @@ type settings struct {
 	threads    int // of HAProxy and of the proxy
 	binary     string
 	contenders []string
+	reconnect  bool
 	idle       bool
 	idlers     int
 	settle     time.Duration // after the idle clients have connected
@@ -63,7 +65,7 @@ func settingsOf(c *cli.Context) (settings, error) {
 	set := settings{
 		madeBy: suite.MadeBy(c), rounds: suite.Rounds(c), binary: suite.Binary(c), contenders: strings.Split(c.String("contenders"), ","),
 		requests: c.Int("requests"), clients: c.Int("clients"), threads: c.Int("threads"), idle: c.Bool("idle"), idlers: c.Int("idlers"),
-		settle: c.Duration("settle"), connects: c.Int("connects"), atOnce: c.Int("at-once"),
+		settle: c.Duration("settle"), connects: c.Int("connects"), atOnce: c.Int("at-once"), reconnect: c.Bool("reconnect"),
 	}
 	if min(set.rounds, set.requests, set.clients, set.threads, set.idlers, set.atOnce) < 1 || set.connects < 0 || set.settle < 0 {
 		return settings{}, errors.New("all numbers must be positive")

@@ -85,6 +85,8 @@ func TestRunWithoutRivals(t *testing.T) {
 	}
 	speed := runs(t, "-rounds", "2", "-requests", "1000", "-contenders", "direct,proxy")
 	wantTimes(t, speed, map[string]int{"### GET, -P 16": 1, "| direct |": 4, "| proxy |": 4, "| haproxy |": 0, "not measured": 17})
+	anew := runs(t, "-rounds", "1", "-requests", "200", "-reconnect", "-contenders", "direct,proxy")
+	wantTimes(t, anew, map[string]int{"### GET, -k 0": 1, "| direct |": 1, "| proxy |": 1, "### Goals": 0})
 	rest := runs(t, "-idle", "-idlers", "20", "-settle", "10ms", "-connects", "200", "-contenders", "proxy")
 	wantTimes(t, rest, map[string]int{"### 20 idle clients": 1, "ERRORS": 0, "| 200 |": 1, "| ≤ 2 | met |": 1})
 	// Two descriptors for each client, and one more or less for all: of those that are parked, of a probe that has ended.

@@ -38,7 +38,8 @@ func redisBenchmark(ctx context.Context, addr string, c scenario, clients, reque
 	ctx, cancel := context.WithTimeout(ctx, runLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, "-h", host, "-p", port, "-t", strings.ToLower(c.test), "--csv",
-		"-c", strconv.Itoa(clients), "-n", strconv.Itoa(requests), "-P", strconv.Itoa(c.pipeline))
+		"-c", strconv.Itoa(clients), "-n", strconv.Itoa(requests))
+	cmd.Args = append(cmd.Args, strings.Fields(c.options())...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {

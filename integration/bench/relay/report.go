@@ -25,12 +25,14 @@ func writeHeader(w io.Writer, m figures.Machine, set settings) {
 func writeSpeed(w io.Writer, set settings, all results, tally *figures.Tally) {
 	fmt.Fprintf(w, "Medians of %d rounds, redis-benchmark with %d clients, %d requests a run at -P 1 and %d at -P 16.\n",
 		set.rounds, set.clients, set.requests, set.requests*pipelinedFactor)
-	for _, c := range scenarios() {
-		fmt.Fprintf(w, "\n### %s, -P %d\n\n", c.test, c.pipeline)
+	for _, c := range set.scenarios() {
+		fmt.Fprintf(w, "\n### %s, %s\n\n", c.test, c.options())
 		writeFigures(w, all[c])
 		eachContender(all[c], func(name string, o outcome) { figures.WriteNoise(w, name, o.others) })
 	}
-	writeGoals(w, all, tally)
+	if !set.reconnect { // without a goal
+		writeGoals(w, set, all, tally)
+	}
 }
 
 // eachContender calls do with the medians of every contender that was run.
@@ -69,16 +71,16 @@ func speedGoals() []speedGoal {
 	}
 }
 
-func writeGoals(w io.Writer, all results, tally *figures.Tally) {
+func writeGoals(w io.Writer, set settings, all results, tally *figures.Tally) {
 	fmt.Fprintln(w, "\n### Goals")
-	figures.WriteLines(w, speedLines(all), tally)
+	figures.WriteLines(w, speedLines(set, all), tally)
 }
 
-func speedLines(all results) (lines []figures.Line) {
+func speedLines(set settings, all results) (lines []figures.Line) {
 	for _, g := range speedGoals() {
-		for _, c := range scenarios() {
+		for _, c := range set.scenarios() {
 			ratio := figures.RatioOf(values(all[c][nameProxy], g.value), values(all[c][nameHAProxy], g.value))
-			lines = append(lines, figures.Line{Title: fmt.Sprintf("%s: %s -P %d", g.title, c.test, c.pipeline), Ratio: ratio, Goal: g.Goal})
+			lines = append(lines, figures.Line{Title: g.title + ": " + c.title(), Ratio: ratio, Goal: g.Goal})
 		}
 	}
 	return lines

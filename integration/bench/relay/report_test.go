@@ -18,9 +18,9 @@ func TestReportLayout(t *testing.T) {
 		return all
 	}
 	r := results{
-		{"SET", 1}:  {nameDirect: rounds(400, 500, 300), nameProxy: rounds(100, 220, 200), nameHAProxy: rounds(100, 200, 300)},
-		{"GET", 1}:  {nameDirect: rounds(400), nameProxy: rounds(89), nameHAProxy: rounds(100), nameNutcracker: rounds(50)},
-		{"SET", 16}: {nameProxy: rounds(100)},
+		{"SET", 1, false}:  {nameDirect: rounds(400, 500, 300), nameProxy: rounds(100, 220, 200), nameHAProxy: rounds(100, 200, 300)},
+		{"GET", 1, false}:  {nameDirect: rounds(400), nameProxy: rounds(89), nameHAProxy: rounds(100), nameNutcracker: rounds(50)},
+		{"SET", 16, false}: {nameProxy: rounds(100)},
 	}
 	var out bytes.Buffer
 	tally := &figures.Tally{}

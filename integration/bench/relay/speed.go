@@ -12,11 +12,27 @@ import (
 
 // scenario is one test of redis-benchmark at one depth of its pipelines.
 type scenario struct {
-	test     string
-	pipeline int
+	test       string
+	pipeline   int
+	reconnects bool // each request has a connection of its own
 }
 
-func scenarios() []scenario { return []scenario{{"SET", 1}, {"GET", 1}, {"SET", 16}, {"GET", 16}} }
+// options are redis-benchmark's.
+func (c scenario) options() string {
+	if c.reconnects {
+		return "-k 0"
+	}
+	return fmt.Sprintf("-P %d", c.pipeline)
+}
+
+func (c scenario) title() string { return c.test + " " + c.options() }
+
+func (set settings) scenarios() []scenario {
+	if set.reconnect {
+		return []scenario{{"GET", 1, true}}
+	}
+	return []scenario{{"SET", 1, false}, {"GET", 1, false}, {"SET", 16, false}, {"GET", 16, false}}
+}
 
 const (
 	// pipelinedFactor: with pipelines, more requests make a run about as long as one without.
@@ -56,7 +72,7 @@ func measureSpeed(ctx context.Context, f *fleet, set settings, out, log io.Write
 // speedRounds runs all rounds.
 func speedRounds(ctx context.Context, f *fleet, set settings, log io.Writer) (results, error) {
 	all := results{}
-	for _, c := range scenarios() {
+	for _, c := range set.scenarios() {
 		all[c] = map[string][]outcome{}
 	}
 	if err := speedRound(ctx, f, set, 0, set.requests/warmUpPart+1, func(scenario, string, outcome) {}); err != nil {
@@ -65,8 +81,8 @@ func speedRounds(ctx context.Context, f *fleet, set settings, log io.Writer) (re
 	for round := range set.rounds {
 		err := speedRound(ctx, f, set, round, set.requests, func(c scenario, name string, o outcome) {
 			all[c][name] = append(all[c][name], o)
-			fmt.Fprintf(log, "round %d, %s -P %d, %s: %.0f req/s, CPU %.1f µs + server %.1f µs, p50 %.3f ms, others took %.2f cores\n",
-				round+1, c.test, c.pipeline, name, o.rate, o.cpu, o.serverCPU, o.p50, o.others)
+			fmt.Fprintf(log, "round %d, %s, %s: %.0f req/s, CPU %.1f µs + server %.1f µs, p50 %.3f ms, others took %.2f cores\n",
+				round+1, c.title(), name, o.rate, o.cpu, o.serverCPU, o.p50, o.others)
 		})
 		if err != nil {
 			return nil, err
@@ -77,12 +93,12 @@ func speedRounds(ctx context.Context, f *fleet, set settings, log io.Writer) (re
 
 // speedRound runs every scenario with every contender once.
 func speedRound(ctx context.Context, f *fleet, set settings, round, requests int, took func(scenario, string, outcome)) error {
-	for _, c := range scenarios() {
+	for _, c := range set.scenarios() {
 		for i := range set.contenders {
 			name := set.contenders[(i+round)%len(set.contenders)]
 			o, err := speedRun(ctx, f, c, name, set.clients, c.requests(requests))
 			if err != nil {
-				return fmt.Errorf("%s -P %d, %s: %w", c.test, c.pipeline, name, err)
+				return fmt.Errorf("%s, %s: %w", c.title(), name, err)
 			}
 			took(c, name, o)
 		}

@@ -13,7 +13,7 @@ func Summary(ctx context.Context, binary string, rounds, requests int, log io.Wr
 	set := settings{rounds: rounds, requests: requests, clients: usualClients, threads: usualThreads, binary: binary, contenders: contenderNames()}
 	err = withFleet(ctx, set, func(f *fleet) error {
 		all, err := speedRounds(ctx, f, set, log)
-		lines = speedLines(all)
+		lines = speedLines(set, all)
 		return err
 	})
 	return lines, err
