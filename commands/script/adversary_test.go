@@ -29,13 +29,11 @@ func (a *adversary) program() string {
 	}
 	b.WriteString("local function f(...) " + a.block(2) + " return ... end\n")
 	body := a.block(4)
-	switch a.IntN(5) {
+	switch a.IntN(4) {
 	case 0:
 		b.WriteString("while true do " + body + " end")
 	case 1:
 		b.WriteString("local function g(...) pcall(function(...) " + body + " end) return g() end g()")
-	case 2:
-		b.WriteString("local go = coroutine.wrap(function(...) while true do pcall(function(...) " + body + " end) coroutine.yield() end end) while true do go() end")
 	default:
 		b.WriteString("while true do pcall(function(...) " + body + " end) end")
 	}
@@ -86,8 +84,6 @@ func (a *adversary) statement(depth int) string {
 			return "pcall(function(...) " + a.block(depth-1) + " end)"
 		case 4:
 			return "repeat " + a.block(depth-1) + " until " + a.expression(2)
-		case 5:
-			return "x = coroutine.wrap(function(...) " + a.block(depth-1) + " coroutine.yield(...) end) x(" + a.arguments() + ")"
 		}
 	}
 	switch a.IntN(8) {
@@ -146,6 +142,6 @@ func (a *adversary) builtin() string {
 		"table.maxn("+table+")", "table.getn("+table+")", "table.foreach("+table+", f)", "unpack("+table+", "+index+")", "select("+index+", "+a.arguments()+")", "tostring("+table+")", "tonumber("+text+", "+a.oneOf("10", "16", "2")+")",
 		"loadstring("+text+")", "loadstring('return ' .. ("+text+"))", "load(function() return "+text+" end)", "setmetatable("+table+", "+a.oneOf("t", "u", "{__index = t}", "{__newindex = u}")+")", "rawset("+table+", "+index+", s)", "rawget("+table+", "+index+")",
 		"next("+table+", "+index+")", "pcall("+a.oneOf("f", "error", "string.rep", "unpack")+", "+a.arguments()+")", "xpcall(f, error)", "cjson.encode("+table+")", "cjson.decode("+text+")", "struct.pack('s', "+text+")", "struct.pack("+text+", "+index+")",
-		"struct.unpack('s', "+text+")", "bit.bor("+a.arguments()+")", "redis.sha1hex("+text+")", "redis.pcall('get', "+text+")", "redis.error_reply("+text+")", "coroutine.create(f)", "collectgarbage('count')", "math.max("+a.arguments()+")", "rawequal("+text+", s)",
+		"struct.unpack('s', "+text+")", "redis.sha1hex("+text+")", "redis.pcall('get', "+text+")", "redis.error_reply("+text+")", "collectgarbage('count')", "math.max("+a.arguments()+")", "rawequal("+text+", s)",
 	)
 }

@@ -23,7 +23,8 @@ func newShared() *lua.Table {
 		lua.Entry{Name: "redis", Value: redis},
 		lua.Entry{Name: "server", Value: redis}, // as Valkey calls it
 		lua.Entry{Name: "cjson", Value: b.Table(jsonLibrary...)},
-		lua.Entry{Name: "bit", Value: b.Table(binary.Bit...)},
+		lua.Entry{Name: "bit", Value: b.Table(absent("bit", "tobit", "bnot", "band", "bor", "bxor", "lshift", "rshift", "arshift", "rol", "ror", "bswap", "tohex")...)},
+		lua.Entry{Name: "coroutine", Value: b.Table(absent("coroutine", "create", "resume", "running", "status", "wrap", "yield")...)},
 		lua.Entry{Name: "struct", Value: b.Table(binary.Struct...)},
 	)
 	meta := b.Table(lua.Entry{Name: "__index", Value: missingGlobal})

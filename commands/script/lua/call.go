@@ -41,18 +41,16 @@ type site struct {
 	line       int
 }
 
-// thread is the main program or a coroutine: a chain of calls.
+// thread is a run's chain of calls.
 type thread struct {
-	state     *State
-	call      *Call // the innermost
-	calls     int
-	depth     int // what the calls count in meter.depth
-	goCalls   int // calls that Go code waits for
-	coroutine *Coroutine
-	stack     []Value // arguments of calls to come
-	paid      int     // of the stack's places
-	results   []Value // of the last call, until the next
-	spare     []*Call
+	state   *State
+	call    *Call // the innermost
+	calls   int
+	goCalls int     // calls that Go code waits for
+	stack   []Value // arguments of calls to come
+	paid    int     // of the stack's places
+	results []Value // of the last call, until the next
+	spare   []*Call
 }
 
 // The limits of C Lua, and one of ours: nested expressions take Go's stack.
@@ -76,7 +74,6 @@ func (t *thread) enter(closure *Closure, at *site, depth, work int) *Call {
 		m.Charge(grown * arraySlotSize)
 	}
 	t.calls++
-	t.depth += depth
 	m.Nest(depth)
 	c := t.spareCall()
 	c.thread, c.caller, c.closure, c.site = t, t.call, closure, at
@@ -89,7 +86,6 @@ func (t *thread) overflow(text string) { t.raise(t.call.where() + text) }
 // leave ends the innermost call.
 func (t *thread) leave(c *Call, depth int) {
 	t.calls--
-	t.depth -= depth
 	t.state.meter.Nest(-depth)
 	t.call = c.caller
 	t.spare = append(t.spare, c)
@@ -183,7 +179,6 @@ func (t *thread) runClosure(f *Closure, args []Value, at *site) []Value {
 		}
 		t.state.meter.Work(meter.Step + fn.proto.work + len(results)*argumentWork)
 		grown := fn.proto.depth - depth
-		t.depth += grown
 		t.state.meter.Nest(grown)
 		depth = fn.proto.depth
 		c.closure, c.tailCalls = fn, c.tailCalls+1
@@ -194,7 +189,7 @@ func (t *thread) runClosure(f *Closure, args []Value, at *site) []Value {
 	return results
 }
 
-// goCall calls a value from Go code: a coroutine cannot yield across it, and it nests only so deep.
+// goCall calls a value from Go code, which nests only so deep.
 func (t *thread) goCall(f Value, args ...Value) []Value {
 	t.enterGo()
 	results := t.invoke(f, args, nil)
@@ -225,12 +220,13 @@ type checkpoint struct {
 }
 
 func (t *thread) mark() checkpoint {
-	return checkpoint{t.call, t.calls, t.depth, t.goCalls, len(t.stack)}
+	return checkpoint{t.call, t.calls, t.state.meter.Depth(), t.goCalls, len(t.stack)}
 }
 
 func (t *thread) restore(p checkpoint) {
-	t.state.meter.Nest(p.depth - t.depth)
-	t.call, t.calls, t.depth, t.goCalls, t.stack = p.call, p.calls, p.depth, p.goCalls, t.stack[:p.stack]
+	m := &t.state.meter
+	m.Nest(p.depth - m.Depth())
+	t.call, t.calls, t.goCalls, t.stack = p.call, p.calls, p.goCalls, t.stack[:p.stack]
 }
 
 // protected calls a value and catches its error.

@@ -19,7 +19,24 @@
 //
 // What it does is written down as examples by area (examples_*_test.go), with what Redis 7.0 answers to each; under the build tag
 // integration they are held against a redis-server. Of the official tests of Lua 5.1 (REDLOCK_LUA_TESTS=their directory) the 17 files
-// that are not about files, debugging and the API in C pass: ten as they are, seven without the parts that official_test.go names.
+// that are not about files, debugging and the API in C pass: nine as they are, eight without the parts that official_test.go names.
+//
+// # What scripts of libraries call
+//
+// These are all functions that are called by the scripts in integration/clients and integration/lockkeys, and by those of the client and
+// lock libraries that were looked through: redis-py, python-redis-lock, redlock-rb, sidekiq-unique-jobs, Laravel, Symfony,
+// node-redlock, BullMQ, redislock, redsync, rueidis, valkey-go and Redisson.
+//
+//	assert, error, ipairs, next, pairs (of arrays alone), pcall, select, tonumber, tostring, type, unpack
+//	string: byte, char, find, format, gsub, len, lower, match, rep, sub
+//	table: concat, getn, insert, remove
+//	math: abs, floor, max, min, sqrt, and the constant huge
+//	cjson: decode, encode
+//	struct: pack, unpack
+//	cmsgpack: unpack (BullMQ), which scripts do not have in the proxy
+//	redis: call, error_reply, pcall, status_reply
+//
+// What none of them calls needs to be no more than right: coroutines are left out.
 //
 // Left out, because scripts in Redis do not have it: io, os, debug, modules, print, setfenv and getfenv, newproxy, string.dump and
 // precompiled chunks, __gc and weak tables. There is no clock.

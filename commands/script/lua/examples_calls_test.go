@@ -63,7 +63,6 @@ var callExamples = []example{
 	{`local t = {} for i = 1, 2 do local x t[i] = function() x = (x or 0) + i return x end end return t[1](), t[1](), t[2]()`, `1, 2, 2`},
 	{`local function f() local a, b, c = 1, 2, 3 return function() return function() return a + b + c end end end return f()()()`, `6`},
 	{`local a = {} local x = 10 for i = 1, 3 do a[i] = {set = function(v) x = v end, get = function() return x end} end a[1].set(20) return a[3].get(), x`, `20, 20`},
-	{`local up = 1 local co = coroutine.wrap(function() up = up + 1 coroutine.yield() up = up + 1 end) co() co() return up`, `3`},
 	// depth
 	{`local function f(n) if n == 0 then return 0 end return 1 + f(n - 1) end return f(1000)`, `1000`},
 	{`local function f() return 1 + f() end return pcall(f)`, `false, "example:1: stack overflow"`},

@@ -84,6 +84,5 @@ var loadExamples = []example{
 	{`local source, n = "\n\n=", 0 local f, e = load(function() n = n + 1 if n > #source then return nil end return source:sub(n, n) end, "=c") return n, f and f(), e`, `4, nil, "c:3: unexpected symbol near '='"`},
 	{`local source, n = "return [=[\nline\n]=]", 0 local f, e = load(function() n = n + 1 if n > #source then return nil end return source:sub(n, n) end, "=c") return n, f and f(), e`, `20, "line\n", nil`},
 	{`local source, n = "return 1e5, 1e-5, 3.", 0 local f, e = load(function() n = n + 1 if n > #source then return nil end return source:sub(n, n) end, "=c") return n, f and f(), e`, `21, 100000, nil`},
-	{`local function reader(...) local list, i = {...}, 0 return function() i = i + 1 return list[i] end end local co = coroutine.wrap(function() return load(function() return coroutine.yield() end) end) return co()`, `nil, "attempt to yield across metamethod/C-call boundary"`},
 	{`local n = 0 local f = load(function() n = n + 1 if n <= 2000 then return " " elseif n == 2001 then return "return 7" end end) return f(), n`, `7, 2002`},
 }

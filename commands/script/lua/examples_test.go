@@ -16,7 +16,6 @@ type example struct{ source, want string }
 var examples = map[string][]example{
 	"arguments":  argumentExamples,
 	"calls":      callExamples,
-	"coroutines": coroutineExamples,
 	"errors":     errorExamples,
 	"format":     formatExamples,
 	"load":       loadExamples,
@@ -37,7 +36,7 @@ const showSource = `
 local function text(v, depth)
 	if type(v) == "string" then return (string.format("%q", v):gsub("\\?\n", "\\n"):gsub("\\000", "\\0")) end
 	if type(v) == "number" then return string.format("%.17g", v) end
-	if type(v) == "function" or type(v) == "thread" then return type(v) end
+	if type(v) == "function" then return type(v) end
 	if type(v) ~= "table" then return tostring(v) end
 	if depth > 3 then return "{...}" end
 	local parts, seen = {}, {}

@@ -78,7 +78,6 @@ func newStandard() (l standardLibrary) {
 		Entry{"string", text},
 		Entry{"table", b.Table(tableLibrary...)},
 		Entry{"math", b.Table(mathLibrary...)},
-		Entry{"coroutine", b.Table(coroutineLibrary...)},
 		Entry{"_VERSION", "Lua 5.1"},
 	)
 	l.lastAddress = b.last

@@ -9,10 +9,8 @@ type State struct {
 	// strings is the metatable of all strings.
 	strings *Table
 	// Host is what the Go functions of the host find their run by.
-	Host       any
-	coroutines []*Coroutine
-	resumes    int // under way
-	main       thread
+	Host any
+	main thread
 }
 
 // NewState prepares a run.
@@ -61,7 +59,6 @@ func (s *State) Text(text string) string { return s.meter.Text(text) }
 // Watch was ended with, such as ErrTime, or what a Go function ended the run with (Call.Abort).
 func (s *State) Run(chunk *Chunk, globals *Table) (value Value, err error) {
 	s.globals = globals
-	defer s.endCoroutines()
 	err = s.Protect(func() {
 		value = first(s.main.invoke(&Closure{proto: chunk.proto, env: globals}, nil, nil))
 	})

@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/commands/script/lua/clib"
 )
 
-// Value is a value of Lua: nil, bool, float64, string, *Table, *Closure, *Builtin, *Coroutine or *Userdata.
+// Value is a value of Lua: nil, bool, float64, string, *Table, *Closure, *Builtin or *Userdata.
 type Value = any
 
 // Userdata is a value that Lua can only pass on and compare.
@@ -31,8 +31,6 @@ func TypeName(v Value) string {
 		return "table"
 	case *Closure, *Builtin:
 		return "function"
-	case *Coroutine:
-		return "thread"
 	}
 	return "userdata"
 }
@@ -77,8 +75,6 @@ func addressOf(v Value) uint32 {
 	case *Closure:
 		return v.address
 	case *Builtin:
-		return v.address
-	case *Coroutine:
 		return v.address
 	case *Userdata:
 		return v.address

@@ -7,7 +7,7 @@ import (
 
 // Limits bound a run. A zero is no limit.
 type Limits struct {
-	// Bytes is what strings, tables, closures and coroutines of a run may add up to. What is freed on the way counts as well, so it
+	// Bytes is what strings, tables and closures of a run may add up to. What is freed on the way counts as well, so it
 	// also bounds what is held at once.
 	Bytes int
 	// Depth is how deep calls may nest, in levels of Go calls, of some 50 bytes of stack each; zero, or more than 300,000, is that.
@@ -47,7 +47,7 @@ type Meter struct {
 	watch    *Watch
 	fuel     int // bytes until the run grows, or its slice is over
 	bytes    int
-	depth    int // of calls in all coroutines, in levels of Go calls
+	depth    int // of calls, in levels of Go calls
 	lastAddr uint32
 	small    bool // the run has a Pace, and has not grown yet
 }
@@ -144,6 +144,9 @@ func (m *Meter) Deepens(levels int) {
 
 // Nest counts levels that a call takes, or, negative, gives back.
 func (m *Meter) Nest(levels int) { m.depth += levels }
+
+// Depth is how many levels calls have taken.
+func (m *Meter) Depth() int { return m.depth }
 
 // Spent is how many bytes the run has allocated.
 func (m *Meter) Spent() int { return m.bytes }
