@@ -19,19 +19,16 @@ func Arithmetic(operator byte, x, y float64) float64 {
 	return Power(x, y)
 }
 
-// Power is x^y. Whole results that a number holds exactly are multiplied out, which is faster.
-func Power(x, y float64) float64 {
-	const largestExact = 1 << 53
-	if y == math.Trunc(y) && y >= 0 && y <= 64 && x == math.Trunc(x) {
-		result := 1.0
-		for range int(y) {
-			result *= x
-		}
-		if math.Abs(result) <= largestExact {
-			return result
-		}
+// Power is x^y.
+func Power(x, y float64) float64 { return SignedNaN(math.Pow(x, y), x, y) }
+
+// Log10 is the decimal logarithm, a whole number for each power of 10.
+func Log10(x float64) float64 {
+	result := math.Log10(x)
+	if whole := math.Round(result); math.Pow10(int(whole)) == x {
+		return whole
 	}
-	return SignedNaN(pow(x, y), x, y)
+	return result
 }
 
 // SignedNaN gives a result that is NaN the sign that C's would have: of the operand that is NaN, else of 0/0 on this machine.
