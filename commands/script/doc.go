@@ -14,7 +14,8 @@
 //
 //   - coroutines, bit, cjson's functions other than encode and decode, and string.dump are there, but are errors that say so: no lock
 //     library's script calls them (package lua has a list of what they call). cmsgpack and __redis__err__handler are no global variables.
-//   - math.random begins with the same seed in every run, as in Redis before 7, where Redis 7 goes on from script to script.
+//   - math.random has another generator, PCG, which begins with the seed 0 in every run, as Redis' did before 7; Redis 7 goes on from
+//     script to script.
 //   - error({}) and other tables without a text in err are "ERR unknown error"; Redis 7.0.15 crashes.
 //   - After redis.setresp(3) true and false are answered as 1 and 0 also to a client of RESP3, and a big number and a verbatim string as
 //     bulk strings.

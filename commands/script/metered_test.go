@@ -29,7 +29,7 @@ func TestCallsAreMetered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &run{script: s, random: newGenerator(0), Input: Input{
+	r := &run{script: s, Input: Input{
 		Keys: []string{"k"}, Limits: Limits{}.orDefaults(),
 		Call: func([]string) (keyspace.Reply, error) { return keyspace.Number(1), nil },
 		Cost: func(words []string) int { return len(words) << 20 },
@@ -47,7 +47,7 @@ func makesWay(t *testing.T, body string, size, times int) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &run{script: s, random: newGenerator(0), Input: Input{
+	r := &run{script: s, Input: Input{
 		Limits: Limits{}.orDefaults(),
 		Argv: []string{
 			strings.Repeat("1", size), strings.Repeat("a", size), strings.Repeat("a", size-1) + "b",

@@ -6,28 +6,19 @@ import (
 	"redlock-proxy/commands/script/lua"
 )
 
-// generator is lrand48 of C, which math.random draws from in Redis, on every machine the same.
-type generator uint64
-
-// newGenerator begins with a seed.
-func newGenerator(seed int32) generator { return generator(uint32(seed))<<16 | 0x330e }
-
-// next is a number from 0 to 2^31-1.
-func (g *generator) next() int32 {
-	*g = (*g*0x5deece66d + 0xb) & (1<<48 - 1)
-	return int32(*g >> 17)
-}
-
+// randomLibrary draws from the run's generator, which is PCG (math/rand/v2) and begins with 0 in every run: so a script that is repeated
+// does the same.
 var randomLibrary = []lua.Entry{
 	{Name: "random", Value: mathRandom},
 	{Name: "randomseed", Value: func(c *lua.Call) []lua.Value {
-		runOf(c).random = newGenerator(int32(c.WantInt32(1)))
+		runOf(c).random.Seed(uint64(c.WantInt(1)), 0)
 		return nil
 	}},
 }
 
 func mathRandom(c *lua.Call) []lua.Value {
-	fraction := float64(runOf(c).random.next()%math.MaxInt32) / math.MaxInt32
+	const digits = 53 // of a number between 0 and 1, in bits
+	fraction := float64(runOf(c).random.Uint64()>>(64-digits)) / (1 << digits)
 	low := 1
 	switch c.NArgs() {
 	case 0:
@@ -42,5 +33,5 @@ func mathRandom(c *lua.Call) []lua.Value {
 	if low > high {
 		c.BadArg(c.NArgs(), "interval is empty")
 	}
-	return c.Return(math.Floor(fraction*float64(int32(high-low+1))) + float64(low))
+	return c.Return(math.Floor(fraction*float64(high-low+1)) + float64(low))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 
 	"redlock-proxy/commands/catalog/syntax"
@@ -34,7 +35,7 @@ var errLimit = errors.New("script")
 type run struct {
 	Input
 	script *Script
-	random generator
+	random rand.PCG
 	calls  int
 	resp3  bool
 }
@@ -46,7 +47,7 @@ func runOf(c *lua.Call) *run { return c.State().Host.(*run) }
 func (s *Script) Run(ctx context.Context, in Input) (keyspace.Reply, error) {
 	in.Limits = in.Limits.orDefaults()
 	in.ReadOnly = in.ReadOnly || s.readOnly
-	r := &run{Input: in, script: s, random: newGenerator(0)}
+	r := &run{Input: in, script: s}
 	return r.outcome(r.inTime(ctx))
 }
 
