@@ -21,7 +21,8 @@
 //     bulk strings.
 //   - A reply that nests deeper than 128, such as a table that contains itself, is an error. So are calls, and patterns, that nest
 //     deeper than Go's stack should grow: some 1,300 calls, under a Pace.
-//   - pairs of _G and of the libraries gives another order, and of tables with tables or functions as keys; that of all others is Redis'.
+//   - pairs and next go through 1, 2, 3 … and then through the other keys in the order in which they came, and cjson.encode writes objects
+//     so; Redis' order is that of C's hash table. # of a table with holes can be another of its borders.
 //   - Logarithms, exp and powers can differ in their last digits; so can logarithms of numbers below 2^-1022 in more of them.
 //   - The sign of a NaN, which tostring shows, can be another where both operands were NaN, and on other machines than x86.
 //   - Addresses (tostring of a table) count up from the same number in every run.

@@ -99,7 +99,7 @@ func TestWorkOnTablesIsMetered(t *testing.T) {
 	for _, work := range []string{
 		`local t = {} for i = 1, 20000 do t[i] = i end for i = 1, 20000 do t[i] = nil end for i = 1, 200 do next(t) end`,
 		`local t = {} for i = 1, 20000 do t["k" .. i] = i end for k in pairs(t) do t[k] = nil end for i = 1, 200 do next(t) end`,
-		// Of long keys not all bytes are hashed: these stand in one chain.
+		// Of long keys not all bytes are hashed: these are looked for at the same place.
 		`local t, key = {}, ("x"):rep(64) for i = 10, 99 do for j = 10, 99 do t[key .. i .. key .. j .. key] = i end end`,
 		`local t = {} for i = 1, 20000 do t[i] = i end for i = 1, 200 do pcall(cjson.encode, {t, error}) end`,
 		`local t = {} for i = 1, 20000 do t[i] = i end t[error] = 1 for i = 1, 200 do pcall(cjson.encode, t) end`,

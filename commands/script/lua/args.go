@@ -153,7 +153,7 @@ func (c *Call) rawSet(t *Table, key, value Value) {
 			c.Raise("table index is NaN")
 		}
 	}
-	t.set(&c.thread.state.meter, key, value)
+	t.set(key, value)
 }
 
 // ReturnText is Return of one string, which it charges to the run.

@@ -129,10 +129,7 @@ func (p *proto) prepare(c *Call, args []Value) {
 func (p *proto) setArg(c *Call) {
 	s := c.thread.state
 	arg := s.NewTable()
-	arg.resize(&s.meter, len(c.extra), 1)
-	for i, v := range c.extra {
-		s.Set(arg, float64(i+1), v)
-	}
+	arg.fill(c.extra)
 	s.Set(arg, "n", float64(len(c.extra)))
 	c.set(p.arg, arg)
 }

@@ -58,7 +58,7 @@ func (g *coder) global(e *syntax.GlobalExpr) eval {
 	hash, at := hashString(e.Name), &site{line: e.Line}
 	var name Value = e.Name
 	return func(c *Call) Value {
-		if v := c.closure.env.getString(e.Name, hash); v != nil {
+		if v := c.closure.env.getName(name, hash); v != nil {
 			return v
 		}
 		return c.thread.index(c.closure.env, name, at)
@@ -73,7 +73,7 @@ func (g *coder) index(e *syntax.IndexExpr) eval {
 		return func(c *Call) Value {
 			o := object(c)
 			if table, ok := o.(*Table); ok {
-				if v := table.getString(name, hash); v != nil {
+				if v := table.getName(key, hash); v != nil {
 					return v
 				}
 			}
@@ -272,72 +272,28 @@ func (g *coder) table(e *syntax.TableExpr) eval {
 		}
 		values = append(values, g.eval(item.Value))
 	}
-	arraySize, hashSize := roundedSize(positional), roundedSize(len(values)-positional)
-	at := &site{line: e.Line}
+	named, at := len(values)-positional, &site{line: e.Line}
 	return func(c *Call) Value {
 		t := c.thread
 		table := t.state.NewTable()
-		if arraySize+hashSize > 0 {
-			table.resize(&t.state.meter, arraySize, hashSize)
+		if named > 0 {
+			table.reserve(named)
 		}
-		b := tableBuilder{table: table, thread: t, base: len(t.stack)}
+		base := len(t.stack)
 		for i, value := range values {
 			if keys[i] != nil {
-				b.flushFull()
 				k := keys[i](c)
 				t.setIndex(table, k, value(c), at)
 				continue
 			}
-			b.add(value(c))
+			v := value(c)
+			t.stack = append(t.stack, v)
 		}
 		if many != nil {
-			b.flushFull()
 			t.stack = many(c, t.stack)
 		}
-		b.flush()
+		table.fill(t.stack[base:])
+		t.stack = t.stack[:base]
 		return table
 	}
-}
-
-// roundedSize is how C Lua writes sizes into its instructions: with three bits after the first.
-func roundedSize(n int) int {
-	shift := 0
-	for n>>shift >= 16 {
-		n = (n>>shift + 1) >> 1 << (shift + 1)
-		shift++
-	}
-	return n
-}
-
-// tableBuilder collects the elements of a constructor, which C Lua stores in batches: what the table looks like depends on it.
-type tableBuilder struct {
-	table  *Table
-	thread *thread
-	base   int // of the batch on the thread's stack
-	stored int
-}
-
-const batchSize = 50
-
-func (b *tableBuilder) add(v Value) {
-	b.flushFull()
-	b.thread.stack = append(b.thread.stack, v)
-}
-
-func (b *tableBuilder) flushFull() {
-	if len(b.thread.stack)-b.base == batchSize {
-		b.flush()
-	}
-}
-
-func (b *tableBuilder) flush() {
-	m := &b.thread.state.meter
-	batch := b.thread.stack[b.base:]
-	last := b.stored + len(batch)
-	b.table.reserveArray(m, last)
-	for i := len(batch) - 1; i >= 0; i-- {
-		b.table.set(m, float64(b.stored+i+1), batch[i])
-	}
-	b.stored = last
-	b.thread.stack = b.thread.stack[:b.base]
 }

@@ -1,7 +1,7 @@
-// Package lua runs Lua 5.1 as the C implementation runs it: the same values, error texts, border of a table with holes and order of
-// pairs. It is made for short scripts of strangers, so a run cannot outgrow its Limits: what blocks and library functions do, calls, and the
-// bytes it allocates are counted where the language spends them, and a run that exceeds one ends, or is ended by its Watch, whatever the script
-// protects with pcall. So does compiling.
+// Package lua runs Lua 5.1 as the C implementation runs it, with the same values and error texts. It is made for short scripts of
+// strangers, so a run cannot outgrow its Limits: what blocks and library functions do, calls, and the bytes it allocates are counted where
+// the language spends them, and a run that exceeds one ends, or is ended by its Watch, whatever the script protects with pcall. So does
+// compiling.
 //
 //	chunk, err := lua.Compile(m, "return 1 + x", "@name")
 //	state := lua.NewState(limits)
@@ -15,7 +15,7 @@
 // local variables are slots of their call. Call (call.go) and State (state.go) are where to begin reading.
 //
 // It is not gopher-lua, in which one assignment, t[67000000] = 1, allocates gigabytes that nothing around it can count or prevent, and
-// whose error texts, numbers in strings and order of pairs are its own.
+// whose error texts and numbers in strings are its own.
 //
 // What it does is written down as examples by area (examples_*_test.go), with what Redis 7.0 answers to each; under the build tag
 // integration they are held against a redis-server. Of the official tests of Lua 5.1 (REDLOCK_LUA_TESTS=their directory) the 17 files
@@ -36,7 +36,8 @@
 //	cmsgpack: unpack (BullMQ), which scripts do not have in the proxy
 //	redis: call, error_reply, pcall, status_reply
 //
-// What none of them calls needs to be no more than right: coroutines are left out.
+// What none of them calls needs to be no more than right: coroutines are left out, the digits of logarithms are those of Go, and pairs goes
+// through a table in an order of its own (Table).
 //
 // Left out, because scripts in Redis do not have it: io, os, debug, modules, print, setfenv and getfenv, newproxy, string.dump and
 // precompiled chunks, __gc and weak tables. There is no clock.

@@ -49,7 +49,7 @@ func (b *Builder) Table(entries ...Entry) *Table {
 		if name, ok := v.(alias); ok {
 			v = t.Get(string(name))
 		}
-		t.set(nil, e.Name, b.value(v))
+		t.set(e.Name, b.value(v))
 	}
 	t.frozen = true
 	return t
@@ -100,7 +100,7 @@ func (b *Builder) Extended(library *Table, more ...Entry) *Table {
 // NewGlobals makes a table with room for so many global variables of a run's own; what is in shared can be read in it.
 func (s *State) NewGlobals(shared *Table, own int) *Table {
 	t := s.NewTable()
-	t.resize(&s.meter, 0, own)
+	t.reserve(own)
 	t.under, t.meta = shared, shared.meta
 	return t
 }

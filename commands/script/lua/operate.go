@@ -32,7 +32,8 @@ func (t *thread) metamethod(v Value, event string) Value {
 	return nil
 }
 
-var indexHash = hashString("__index")
+// indexName is a frequent name.
+var indexName, indexHash = Value("__index"), hashString("__index")
 
 // index is object[key]. at says where and what the object is called.
 func (t *thread) index(object, key Value, at *site) Value {
@@ -43,7 +44,7 @@ func (t *thread) index(object, key Value, at *site) Value {
 			if v != nil || table.meta == nil {
 				return v
 			}
-			if handler = table.meta.getString("__index", indexHash); handler == nil {
+			if handler = table.meta.getName(indexName, indexHash); handler == nil {
 				return nil
 			}
 		} else if handler = t.metamethod(object, "__index"); handler == nil {
@@ -68,15 +69,14 @@ func (t *thread) setIndex(object, key, value Value, at *site) {
 		if table, ok := object.(*Table); ok {
 			t.checkWritable(table, key, at)
 			if table.meta == nil {
-				table.set(&t.state.meter, key, value)
+				table.set(key, value)
 				return
 			}
 			old := table.Get(key)
 			if handler = table.meta.Get("__newindex"); handler == nil || old != nil {
-				table.set(&t.state.meter, key, value)
+				table.set(key, value)
 				return
 			}
-			table.set(&t.state.meter, key, nil) // C Lua takes the place before it asks
 		} else if handler = t.metamethod(object, "__newindex"); handler == nil {
 			t.call.typeError(at, object, "index")
 		}

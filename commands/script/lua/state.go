@@ -36,15 +36,12 @@ func (s *State) NewTable() *Table {
 // NewArray makes a table of values, none of them nil, charged to the run.
 func (s *State) NewArray(values []Value) *Table {
 	t := s.NewTable()
-	if len(values) > 0 {
-		t.growArray(&s.meter, 1<<ceilLog2(uint32(len(values)))) // as if they came one by one
-		copy(t.array, values)
-	}
+	t.fill(values)
 	return t
 }
 
 // Set gives a key of a table of this run its value, without metamethods. The key is not nil and not NaN.
-func (s *State) Set(t *Table, key, value Value) { t.set(&s.meter, key, value) }
+func (s *State) Set(t *Table, key, value Value) { t.set(key, value) }
 
 // Charge counts bytes that a Go function is about to allocate for Lua.
 func (s *State) Charge(bytes int) { s.meter.Charge(bytes) }

@@ -90,8 +90,8 @@ func TestFrozen(t *testing.T) {
 		`table.remove(t)`, `function t.f() end`, `t.a, t.b = 1, 2`} {
 		table := NewBuilder().Table(Entry{"a", "kept"})
 		table.frozen = false
-		table.set(nil, 1.0, 2.0)
-		table.set(nil, 2.0, 1.0)
+		table.set(1.0, 2.0)
+		table.set(2.0, 1.0)
 		table.frozen = true
 		if _, err := run(t, change, meter.Limits{}, Entry{"t", table}); err == nil {
 			t.Errorf("%s: no error", change)

@@ -1,8 +1,10 @@
 package lua
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"redlock-proxy/commands/script/lua/meter"
@@ -19,7 +21,7 @@ func TestTableIsAMap(t *testing.T) {
 			if random.IntN(3) > 0 {
 				value = float64(random.IntN(100))
 			}
-			table.set(nil, key, value)
+			table.set(key, value)
 			if oracle[key] = value; value == nil {
 				delete(oracle, key)
 			}
@@ -32,7 +34,7 @@ func TestTableIsAMap(t *testing.T) {
 }
 
 func randomKey(random *rand.Rand) Value {
-	switch random.IntN(6) {
+	switch random.IntN(7) {
 	case 0:
 		return string(rune('a' + random.IntN(20)))
 	case 1:
@@ -41,6 +43,8 @@ func randomKey(random *rand.Rand) Value {
 		return float64(random.IntN(2000))/4 - 100
 	case 3:
 		return float64(random.IntN(1 << 30))
+	case 4:
+		return math.Copysign(0, float64(random.IntN(2)-1))
 	}
 	return float64(1 + random.IntN(40))
 }
@@ -71,14 +75,14 @@ func compare(t *testing.T, seed uint64, table *Table, oracle map[Value]Value) {
 func TestRemovalDuringPairs(t *testing.T) {
 	table := &Table{}
 	for i := range 100 {
-		table.set(nil, float64(i*3), true)
+		table.set(float64(i*3), true)
 	}
 	n := 0
 	for key, _, ok := table.Next(nil); key != nil; key, _, ok = table.Next(key) {
 		if !ok {
 			t.Fatal("the key is not known any more")
 		}
-		table.set(nil, key, nil)
+		table.set(key, nil)
 		n++
 	}
 	if n != 100 || table.Len() != 0 {
@@ -89,12 +93,45 @@ func TestRemovalDuringPairs(t *testing.T) {
 	}
 }
 
+// Next goes through the array, which takes in what follows it, and then through the other keys as they came.
+func TestOrderOfNext(t *testing.T) {
+	table := &Table{}
+	for _, key := range []Value{"b", 3.0, 5.0, "a", 2.0, true, 1.0, 4.0, "c", 6.5} {
+		table.set(key, true)
+	}
+	table.set("a", nil)
+	table.set("b", nil)
+	table.set("b", false) // it has kept its place
+	table.set("a", nil)
+	var got []Value
+	for key, _, ok := table.Next(nil); key != nil; key, _, ok = table.Next(key) {
+		if got = append(got, key); !ok {
+			t.Fatalf("%v is not known", key)
+		}
+	}
+	if want := []Value{1.0, 2.0, 3.0, 4.0, 5.0, "b", true, "c", 6.5}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// What a table takes is what its keys take, however many it has had.
+func TestRoomOfATable(t *testing.T) {
+	table := &Table{}
+	for i := range 10_000 {
+		table.set(fmt.Sprint("key", i), true)
+		table.set(fmt.Sprint("key", i-10), nil)
+	}
+	if len(table.entries) > 40 || len(table.index) > 160 {
+		t.Errorf("%d entries, an index of %d", len(table.entries), len(table.index))
+	}
+}
+
 // An index far away takes no more room than another.
 func TestSparseIndex(t *testing.T) {
 	m := meter.New(meter.Limits{}, 0)
-	table := &Table{}
+	table := &Table{meter: &m}
 	for i := range 20 {
-		table.set(&m, math.Ldexp(1000, i), true)
+		table.set(math.Ldexp(1000, i), true)
 	}
 	if m.Spent() > 10000 {
 		t.Errorf("%d bytes for 20 entries", m.Spent())

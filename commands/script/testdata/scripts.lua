@@ -39,7 +39,7 @@ return {redis.pcall("lpush",KEYS[1],"v")}
 ----
 local e = redis.pcall("lpush",KEYS[1],"v") return e.err
 ----
-local e = redis.pcall("lpush",KEYS[1],"v") local t={} for k,v in pairs(e) do t[#t+1]=k..tostring(v) end return t
+local e = redis.pcall("lpush",KEYS[1],"v") local t={} for k,v in pairs(e) do t[#t+1]=k..tostring(v) end table.sort(t) return t
 ----
 return redis.call("lpush",KEYS[1],"v")
 ----
@@ -179,7 +179,7 @@ return {map={1,2,x={y="z"}}}
 ----
 return {map={}}
 ----
-return {set={a=true,b=true,[3]=1}}
+return {{set={a=true}},{set={[3]=1}}}
 ----
 return {big_number="123\n4"}
 ----
@@ -504,23 +504,23 @@ local t={} for k,v in pairs({10,20,30}) do t[#t+1]=k t[#t+1]=v end return t
 ----
 local t={} for k,v in ipairs({10,20,nil,40}) do t[#t+1]=v end return t
 ----
-local t={} for k,v in pairs({a=1,b=2,c=3,d=4,e=5,f=6,g=7,h=8}) do t[#t+1]=k end return t
+local t={} for k,v in pairs({a=1,b=2,c=3,d=4,e=5,f=6,g=7,h=8}) do t[#t+1]=k end table.sort(t) return t
 ----
-local t={} for i=1,20 do t["key"..i]=i end local r={} for k,v in pairs(t) do r[#r+1]=k end return r
+local t={} for i=1,20 do t["key"..i]=i end local r={} for k,v in pairs(t) do r[#r+1]=k end table.sort(r) return r
 ----
-local t={} for i=1,20 do t[i*1.5]=i end local r={} for k,v in pairs(t) do r[#r+1]=tostring(k) end return r
+local t={} for i=1,20 do t[i*1.5]=i end local r={} for k,v in pairs(t) do r[#r+1]=tostring(k) end table.sort(r) return r
 ----
-local t={} for i=-5,25,3 do t[i]=i end local r={} for k,v in pairs(t) do r[#r+1]=k end return r
+local t={} for i=-5,25,3 do t[i]=i end local r={} for k,v in pairs(t) do r[#r+1]=k end table.sort(r) return r
 ----
-local t={[1]=1,[2]=2,[4]=4,x=1,y=2,[true]=3,[false]=4} local r={} for k,v in pairs(t) do r[#r+1]=tostring(k) end return r
+local t={[1]=1,[2]=2,[4]=4,x=1,y=2,[true]=3,[false]=4} local r={} for k,v in pairs(t) do r[#r+1]=tostring(k) end table.sort(r) return r
 ----
-local t={} for i=1,50 do t["k"..i]=i end for i=1,50,2 do t["k"..i]=nil end for i=60,70 do t["k"..i]=i end local r={} for k,v in pairs(t) do r[#r+1]=k end return r
+local t={} for i=1,50 do t["k"..i]=i end for i=1,50,2 do t["k"..i]=nil end for i=60,70 do t["k"..i]=i end local r={} for k,v in pairs(t) do r[#r+1]=k end table.sort(r) return r
 ----
 local t={1,2,3,4,5,6,7,8} for i=8,3,-1 do t[i]=nil end t[20]=1 t.x=1 t.y=2 return {#t}
 ----
 return {#{1,nil,3}, #{1,2,nil}, #{nil}, #{nil,2}, #{n=1,nil,nil,3}, #{1,2,3,nil,5,nil}}
 ----
-local t={} t[1]=1 t[2]=2 t[4]=4 return #t
+local t={} t[1]=1 t[2]=2 t[4]=4 return #t == 2 or #t == 4
 ----
 local t={1,2,3} t[5]=5 return #t
 ----
@@ -962,7 +962,7 @@ return {load(function() return 5 end ~= nil and function() return {} end)}
 ----
 load(5)
 ----
-return cjson.encode({a=1,b={1,2,3},c="x"})
+local text = cjson.encode({a=1,b={1,2,3},c="x"}) local t = cjson.decode(text) return {#text, t.a, t.b, t.c}
 ----
 return {cjson.encode({}), cjson.encode({{}}), cjson.encode({1,2,3}), cjson.encode({[1]=1,[3]=3}), cjson.encode("a\"b\\c/d\n\r\t\b\f\0\127é"), cjson.encode(true), cjson.encode(nil), cjson.encode(cjson.null), cjson.encode(0.1), cjson.encode(1e20), cjson.encode(-0), cjson.encode(123456789012), cjson.encode({[1.5]="x"}), cjson.encode({x=cjson.null})}
 ----
@@ -982,7 +982,7 @@ local t = {} for i=1,2000 do t = {t} end return cjson.encode(t)
 ----
 return cjson.encode({a={b={c={1,2,{d=false}}}}})
 ----
-local t = {} for i=1,30 do t["f"..i]=i end return cjson.encode(t)
+local t, r = {}, {} for i=1,30 do t["f"..i]=i end for part in cjson.encode(t):gmatch("[^{},]+") do r[#r+1]=part end table.sort(r) return r
 ----
 return cjson.decode("{")
 ----
@@ -1036,7 +1036,7 @@ return cjson.decode({})
 ----
 return cjson.decode()
 ----
-return cjson.encode(cjson.decode("{\"z\":1,\"y\":2,\"x\":{\"w\":[]},\"v\":{}}"))
+return {cjson.encode(cjson.decode("{\"x\":{\"w\":[]}}")), cjson.encode(cjson.decode("{\"v\":{}}"))}
 ----
 foo bar
 ----
@@ -1284,7 +1284,7 @@ return f(1,
 ----
 return ("x"):bad()
 ----
-local t = {} ; t.x = 1 ; t["y z"] = 2 ; t[1.5] = 3 ; t[-1] = 4 ; local r = {} for k, v in pairs(t) do r[#r+1] = tostring(k) .. "=" .. v end return r
+local t = {} ; t.x = 1 ; t["y z"] = 2 ; t[1.5] = 3 ; t[-1] = 4 ; local r = {} for k, v in pairs(t) do r[#r+1] = tostring(k) .. "=" .. v end table.sort(r) return r
 ----
 local t = {} t[2^53] = "a" t[2^53+1] = "b" return t[2^53]
 ----
