@@ -23,6 +23,7 @@
 //     deeper than Go's stack should grow: some 1,300 calls, under a Pace.
 //   - pairs and next go through 1, 2, 3 … and then through the other keys in the order in which they came, and cjson.encode writes objects
 //     so; Redis' order is that of C's hash table. # of a table with holes can be another of its borders.
+//   - table.sort leaves equal elements in another order, and a comparison that is no order is never an error.
 //   - Logarithms, exp and powers can differ in their last digits; so can logarithms of numbers below 2^-1022 in more of them.
 //   - The sign of a NaN, which tostring shows, can be another where both operands were NaN, and on other machines than x86.
 //   - Addresses (tostring of a table) count up from the same number in every run.

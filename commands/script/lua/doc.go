@@ -37,7 +37,7 @@
 //	redis: call, error_reply, pcall, status_reply
 //
 // What none of them calls needs to be no more than right: coroutines are left out, the digits of logarithms are those of Go, and pairs goes
-// through a table in an order of its own (Table).
+// through a table in an order of its own (Table), as table.sort has equal elements.
 //
 // Left out, because scripts in Redis do not have it: io, os, debug, modules, print, setfenv and getfenv, newproxy, string.dump and
 // precompiled chunks, __gc and weak tables. There is no clock.
