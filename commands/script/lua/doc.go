@@ -23,8 +23,8 @@
 //
 // # What scripts of libraries call
 //
-// These are all functions that are called by the scripts in integration/clients and integration/lockkeys, and by those of the client and
-// lock libraries that were looked through: redis-py, python-redis-lock, redlock-rb, sidekiq-unique-jobs, Laravel, Symfony,
+// These are all functions that are called by the scripts in integration/clients, by Redisson's in integration/lockkeys, and by those of the
+// client and lock libraries that were looked through: redis-py, python-redis-lock, redlock-rb, sidekiq-unique-jobs, Laravel, Symfony,
 // node-redlock, BullMQ, redislock, redsync, rueidis, valkey-go and Redisson.
 //
 //	assert, error, ipairs, next, pairs (of arrays alone), pcall, select, tonumber, tostring, type, unpack
@@ -34,7 +34,7 @@
 //	cjson: decode, encode
 //	struct: pack, unpack
 //	cmsgpack: unpack (BullMQ), which scripts do not have in the proxy
-//	redis: call, error_reply, pcall, status_reply
+//	redis: call, error_reply, log, pcall, replicate_commands, status_reply, and the constant LOG_DEBUG
 //
 // What none of them calls needs to be no more than right: coroutines are left out, the digits of logarithms are those of Go, and pairs goes
 // through a table in an order of its own (Table), as table.sort has equal elements.
