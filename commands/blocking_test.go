@@ -50,17 +50,13 @@ func TestBlockingCommands(t *testing.T) {
 		{"BRPOPLPUSH k k2 0", ab, "", together, "", ab, "."},
 		{"BRPOPLPUSH k k2 x", ab, "", noFloat, "", ab, "."},
 		{"BRPOPLPUSH k k 0", ab, "", `"b"`, forever + "read 0/k;update 0/k", list("b", "a"), "."},
-		{"BLMPOP 0 1 k RIGHT COUNT 3", ab, "", `["k" ["b" "a"]]`, forever + "read 0/k;release 0/k " + ab, ".", "."},
-		{"BLMPOP 0 0 k RIGHT", ab, "", "ERR numkeys should be greater than 0", "", ab, "."},
-		{"BLMPOP 0 1 k MIN", ab, "", "ERR syntax error", "", ab, "."},
 		{"BZPOPMIN k 0", sortedSet(1.5, "m"), "", `["k" "m" "1.5"]`, "wait -1ns for zset;read 0/k;release 0/k " + sortedSet(1.5, "m"), ".", "."},
 		{"BZPOPMAX k 0", ab, "", notList, "wait -1ns for zset;read 0/k", ab, "."},
-		{"BZMPOP 0 2 k k2 MIN", "", sortedSet(1.5, "m"), `["k2" [["m" "1.5"]]]`, "wait -1ns for zset;read 0/k 0/k2;read 0/k;update 0/k2", ".", "."},
 
 		// Several keys.
 		{"BLPOP k k2 0", ab, list("c"), `["k" "a"]`, forever + "read 0/k 0/k2;update 0/k", list("b"), list("c")},
 		{"BLPOP k k2 0", "", ab, `["k2" "a"]`, forever + "read 0/k 0/k2;read 0/k;update 0/k2", ".", list("b")},
-		{"BLMPOP 0 2 k k2 LEFT COUNT 2", "", ab, `["k2" ["a" "b"]]`, forever + "read 0/k 0/k2;read 0/k;update 0/k2", ".", "."},
+		{"BZPOPMIN k k2 0", "", sortedSet(1.5, "m"), `["k2" "m" "1.5"]`, "wait -1ns for zset;read 0/k 0/k2;read 0/k;update 0/k2", ".", "."},
 		{"BLPOP k k2 0", "", "x", notList, forever + "read 0/k 0/k2", ".", "x"},
 		{"BLPOP k k2 0", "x", ab, notList, forever + "read 0/k 0/k2", "x", ab},
 		{"BLPOP k k2 1", "", "", "(nil)", "wait 1s for list;read 0/k 0/k2", ".", "."},
@@ -212,7 +208,6 @@ func TestBlockingRepliesInRESP3(t *testing.T) {
 		"BLPOP none 1":                 "_\r\n",
 		"BLMOVE none none LEFT LEFT 1": "_\r\n",
 		"BZPOPMIN kz 0":                "*3\r\n$2\r\nkz\r\n$1\r\nm\r\n,1.5\r\n",
-		"BZMPOP 0 1 kz MAX":            "*2\r\n$2\r\nkz\r\n*1\r\n*2\r\n$1\r\nm\r\n,1.5\r\n",
 	} {
 		b.masters.Put("kz", sortedSet(1.5, "m"), -1)
 		if got := raw(b, line); got != want {
@@ -220,7 +215,7 @@ func TestBlockingRepliesInRESP3(t *testing.T) {
 		}
 	}
 	b.client.Proto = 2
-	for _, line := range []string{"BLPOP none 1", "BLMOVE none none LEFT LEFT 1", "BZMPOP 1 1 none MAX"} {
+	for _, line := range []string{"BLPOP none 1", "BLMOVE none none LEFT LEFT 1"} {
 		if got := raw(b, line); got != "*-1\r\n" {
 			t.Errorf("%s: %q", line, got)
 		}

@@ -224,9 +224,9 @@ func TestCommandListsThem(t *testing.T) {
 	b := newRegisterBench(t)
 	b.expect("COMMAND GETKEYS MSET a 1 b 2", "*2\r\n$1\r\na\r\n$1\r\nb\r\n")
 	b.expect("COMMAND GETKEYS GET a", "*1\r\n$1\r\na\r\n")
-	b.expect("COMMAND GETKEYS ZUNIONSTORE d 2 a b", "*3\r\n$1\r\nd\r\n$1\r\na\r\n$1\r\nb\r\n")
+	b.expect("COMMAND GETKEYS ZINTERSTORE d 2 a b", "*3\r\n$1\r\nd\r\n$1\r\na\r\n$1\r\nb\r\n")
 	b.expect("COMMAND GETKEYS OBJECT ENCODING a", "*1\r\n$1\r\na\r\n")
-	b.expect("COMMAND GETKEYS SINTERCARD x a", "-ERR Invalid arguments specified for command\r\n")
+	b.expect("COMMAND GETKEYS MSETEX x a 1", "-ERR Invalid arguments specified for command\r\n")
 	info := readReplies(t, b.say("COMMAND INFO del get eval"))[0]
 	for i, want := range []string{`"del" -2 [write] 1 -1 1 [@keyspace @write @slow]`, `"get" 2 [readonly] 1 1 1 [@read @string @fast]`, `"eval" -3 [write movablekeys] 0 0 0 [@slow @scripting]`} {
 		var got []string

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"redlock-proxy/commands/keyspace"
 	"redlock-proxy/internal/randomcommands"
@@ -80,7 +79,6 @@ func TestCollectionsAreLikeRedis(t *testing.T) {
 			themes := randomcommands.Themes()
 			w, theme := world{}, themes[seed%uint64(len(themes))]
 			server.do(t, "FLUSHALL")
-			server.forgetRange(t)
 			var done []string
 			for range 60 {
 				words := random.Next(theme)
@@ -97,12 +95,6 @@ func TestCollectionsAreLikeRedis(t *testing.T) {
 			}
 		}
 	}
-}
-
-// forgetRange has a SORT not find a number out of range because one was before.
-func (r *redis) forgetRange(t *testing.T) {
-	t.Helper()
-	r.do(t, "ZINTER", "1", "none", "WEIGHTS", "1")
 }
 
 func compare(t *testing.T, w world, server *redis, words []string, proto int, done []string) {
@@ -130,28 +122,6 @@ func (r *redis) now(t *testing.T, words ...string) keyspace.Reply {
 		return queued
 	}
 	return done.Elems[0]
-}
-
-// The same set named again and again is looked through once.
-func TestSameSetsAreLookedThroughOnce(t *testing.T) {
-	w := world{}
-	for i := range 10 {
-		words := []string{"SADD", "s"}
-		for j := range 1000 {
-			words = append(words, fmt.Sprint("member:", i, ":", j))
-		}
-		w.do(t, words...)
-	}
-	many := slices.Repeat([]string{"s"}, 2000)
-	for _, words := range [][]string{append([]string{"SINTER"}, many...), append([]string{"SINTERCARD", "2000"}, many...)} {
-		s, before := w.space(time.Now(), "s"), allocated()
-		if reply, err := s.Do(words); err != nil || len(reply.Elems) != 10_000 && reply.Int != 10_000 {
-			t.Errorf("%s: %d elements, %d, %v", words[0], len(reply.Elems), reply.Int, err)
-		}
-		if taken := allocated() - before; taken > 64<<20 {
-			t.Errorf("%s takes %d bytes", words[0], taken)
-		}
-	}
 }
 
 // A pattern takes no longer than the fields are long, or is refused.

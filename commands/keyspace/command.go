@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"redlock-proxy/commands/catalog/spec"
 	"redlock-proxy/commands/catalog/syntax"
@@ -183,7 +182,7 @@ func (s *Space) mayGrow(c call, keys []string) bool {
 		size += sl.size()
 		elements += sl.elements()
 	}
-	if strings.HasPrefix(c.name, "z") && strings.HasSuffix(c.name, "store") {
+	if c.name == "zinterstore" {
 		size *= perScore // of a set each member gets one
 	}
 	return size > maxValue-spare || elements > maxElements

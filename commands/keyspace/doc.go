@@ -6,7 +6,7 @@
 // they are right.
 //
 // What a key holds is one string for the masters (package contents), and is taken apart only where a
-// command looks into it. Package order has the order of SORT. Random choices follow from a seed, so that a run can be repeated.
+// command looks into it. Random choices follow from a seed, so that a run can be repeated.
 //
 // A view may be a guess: keys of which the remaining time is [Unknown], or that
 // are not in it at all. A command that needs to know more gets [ErrNeedsRead] or

@@ -23,8 +23,6 @@ func genericCommands() []entry {
 		{"expireat", call.expireIn, "1.2.0", "Gives a held lock key an end as a Unix time in seconds."},
 		{"pexpireat", call.expireIn, "2.6.0", "Gives a held lock key an end as a Unix time in milliseconds."},
 		{"persist", call.persist, "2.2.0", "Takes the time of a lock key away."},
-		{"sort", call.sort, "1.0.0", "Returns or stores the elements of a list, set or sorted set in order."},
-		{"sort_ro", call.sort, "7.0.0", "Returns the elements of a list, set or sorted set in order."},
 		{"object", call.object, "2.2.3", "Returns the form in which a Redis would keep what a lock key holds."},
 		{"rename", call.rename, "1.0.0", "Gives a lock key another name; only its own can be given."},
 		{"renamenx", call.rename, "1.0.0", "Gives a lock key another name if that is free."},

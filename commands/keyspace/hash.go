@@ -24,7 +24,6 @@ func hashCommands() []entry {
 		{"hstrlen", call.hstrlen, "3.2.0", "Returns the length of a value of a hash in a lock key."},
 		{"hincrby", call.hincrby, "2.0.0", "Adds to the number in a field of a hash in a lock key."},
 		{"hincrbyfloat", call.hincrbyfloat, "2.6.0", "Adds a fraction to the number in a field of a hash in a lock key."},
-		{"hrandfield", call.hrandfield, "6.2.0", "Returns fields of a hash in a lock key at random."},
 		{"hgetdel", call.hgetdel, "8.0.0", "Returns fields of a hash in a lock key and removes them, and the key with the last one."},
 		{"hgetex", call.hgetex, "8.0.0", "Returns fields of a hash in a lock key."},
 		{"hsetex", call.hsetex, "8.0.0", "Sets fields of a hash in a lock key, if it has none or all of them."},

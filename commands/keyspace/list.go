@@ -23,15 +23,12 @@ func listCommands() []entry {
 		{"linsert", call.linsert, "2.2.0", "Puts an element before or after another one of a list in a lock key."},
 		{"lrem", call.lrem, "1.0.0", "Removes elements that are equal to one from a list in a lock key."},
 		{"ltrim", call.ltrim, "1.0.0", "Keeps only a range of a list in a lock key."},
-		{"lpos", call.lpos, "6.0.6", "Returns where an element is in a list in a lock key."},
 		{"lmove", call.lmove, "6.2.0", "Moves an element to the other end of a list in a lock key."},
 		{"rpoplpush", call.rpoplpush, "1.2.0", "Moves the last element to the beginning of a list in a lock key."},
-		{"lmpop", call.lmpop, "7.0.0", "Takes elements off the first list that exists."},
 		{"blpop", call.bpop, "2.0.0", "Takes an element off the first list that exists; in a transaction or script, where it does not wait."},
 		{"brpop", call.bpop, "2.0.0", "Takes an element off the end of the first list that exists; in a transaction or script, where it does not wait."},
 		{"blmove", call.lmove, "6.2.0", "Moves an element to the other end of a list; in a transaction or script, where it does not wait."},
 		{"brpoplpush", call.rpoplpush, "2.2.0", "Moves the last element to the beginning of a list; in a transaction or script, where it does not wait."},
-		{"blmpop", call.lmpop, "7.0.0", "Takes elements off the first list that exists; in a transaction or script, where it does not wait."},
 	}
 }
 

@@ -73,12 +73,7 @@ func (c call) patience(word string) {
 
 // Patience is how long a command may wait of which a Space that holds nothing had no error; zero: without an end.
 func Patience(words []string) time.Duration {
-	word := words[len(words)-1]
-	switch syntax.Lower(words[0]) {
-	case "blmpop", "bzmpop":
-		word = words[1]
-	}
-	seconds, ok := contents.ParseLong(word)
+	seconds, ok := contents.ParseLong(words[len(words)-1])
 	if !ok {
 		return 0
 	}
@@ -104,45 +99,4 @@ func firstOf[T contents.Content](c call, keys []string) (sl *slot, content T) {
 		}
 	}
 	return nil, content
-}
-
-// several are the words of LMPOP, ZMPOP and their blocking forms: numkeys key … end [COUNT n], with a time before
-// them where they may block.
-type several struct {
-	keys  []string
-	first bool // they take from the first end, else from the last
-	count int64
-}
-
-// severalOf reads them; first and last are the words for the ends.
-func (c call) severalOf(first, last string) (s several) {
-	at := 1
-	if c.name[0] == 'b' {
-		at = 2
-	}
-	n := atLeast(c.words[at], 1, "ERR numkeys should be greater than 0")
-	require(n < int64(len(c.words)-at-1), syntax.ErrSyntax)
-	s.keys, s.count = c.words[at+1:at+1+int(n)], 1
-	options := c.words[at+1+int(n):]
-	s.first = syntax.Lower(options[0]) == first
-	require(s.first || syntax.Lower(options[0]) == last, syntax.ErrSyntax)
-	if options = options[1:]; len(options) > 0 {
-		require(syntax.Lower(options[0]) == "count" && len(options) > 1, syntax.ErrSyntax)
-		s.count = atLeast(options[1], 1, "ERR count should be greater than 0")
-		require(len(options) == 2, syntax.ErrSyntax)
-	}
-	if c.name[0] == 'b' {
-		c.patience(c.words[1])
-	}
-	return s
-}
-
-// lmpop is LMPOP and BLMPOP.
-func (c call) lmpop() Reply {
-	s := c.severalOf("left", "right")
-	sl, l := firstOf[*contents.List](c, s.keys)
-	if sl == nil {
-		return Reply{Kind: NilArray}
-	}
-	return List(Text(sl.key), Texts(sl.popped(l, s.first, s.count)))
 }

@@ -30,27 +30,3 @@ func (c call) sismember() Reply {
 	}
 	return List(elems...)
 }
-
-// smove is SMOVE source destination member.
-func (c call) smove() Reply {
-	source, from := c.members()
-	if from == nil {
-		return Number(0)
-	}
-	target := c.ask(c.words[2])
-	to := held[*contents.Set](target)
-	member := c.words[3]
-	switch {
-	case source == target:
-		return truth(from.Has(member))
-	case !from.Has(member):
-		return Number(0)
-	case to == nil:
-		to = contents.NewSet()
-	}
-	from.Delete(member)
-	source.edited(from)
-	to.Add(member)
-	target.edited(to)
-	return Number(1)
-}

@@ -1,7 +1,6 @@
 package keyspace
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -58,98 +57,6 @@ func (c call) sample(n int, count int64) []int {
 		return []int{c.chance().IntN(n)}
 	}
 	return c.chance().Perm(n)[:count]
-}
-
-// maxChosen bounds the bytes of a reply in which the same elements may come again and again.
-const maxChosen = 8 << 20
-
-// parts are elements to choose from: each is one text, or a text and what belongs to it.
-type parts struct {
-	n  int
-	of func(i int) []Reply
-}
-
-// choose is SRANDMEMBER key [count], HRANDFIELD key [count [WITHVALUES]] and ZRANDMEMBER key [count [WITHSCORES]];
-// with is the word for what belongs to an element, which all gives with it if both is set.
-func (c call) choose(with string, all func(both bool) parts) Reply {
-	if len(c.words) == 2 {
-		p := all(false)
-		if p.n == 0 {
-			return Reply{}
-		}
-		return p.of(c.chance().IntN(p.n))[0]
-	}
-	count, both := c.choice(with)
-	reply := Reply{Kind: Array, Elems: c.chosen(all(both), count)}
-	if both {
-		reply.Kind = Pairs
-	}
-	return reply
-}
-
-// choice reads how many are to be chosen, and whether with what belongs to them.
-func (c call) choice(with string) (count int64, both bool) {
-	count = integer(c.words[2])
-	switch {
-	case count == math.MinInt64:
-		refuse(fmt.Sprintf("ERR value is out of range, value must between %d and %d", -math.MaxInt64, math.MaxInt64))
-	case len(c.words) == 3:
-		return count, false
-	case with == "" || len(c.words) > 4 || syntax.Lower(c.words[3]) != with:
-		refuse(syntax.ErrSyntax)
-	case count < -math.MaxInt64/2 || count > math.MaxInt64/2:
-		refuse("ERR value is out of range")
-	}
-	return count, true
-}
-
-// chosen are so many of the parts, or, below zero, so many where each may come again.
-func (c call) chosen(p parts, count int64) (all []Reply) {
-	if count >= 0 {
-		for _, i := range c.sample(p.n, count) {
-			all = append(all, p.of(i)...)
-		}
-		return all
-	}
-	for size := 0; count < 0 && p.n > 0; count++ {
-		chosen := p.of(c.chance().IntN(p.n))
-		for _, r := range chosen {
-			size += len(r.Str) + 16
-		}
-		if size > maxChosen {
-			refuse(fmt.Sprintf("ERR a random choice of more than %d bytes from a lock key", maxChosen))
-		}
-		all = append(all, chosen...)
-	}
-	return all
-}
-
-func (c call) srandmember() Reply {
-	require(len(c.words) <= 3, syntax.ErrSyntax)
-	return c.choose("", func(bool) parts {
-		_, s := c.members()
-		return parts{s.Len(), func(i int) []Reply { return []Reply{Text(s.Members()[i])} }}
-	})
-}
-
-func (c call) hrandfield() Reply {
-	return c.choose("withvalues", func(both bool) parts {
-		_, h := c.hash()
-		fields := h.Fields()
-		return parts{len(fields), func(i int) []Reply {
-			if both {
-				return []Reply{Text(fields[i]), fieldOf(h, fields[i])}
-			}
-			return []Reply{Text(fields[i])}
-		}}
-	})
-}
-
-func (c call) zrandmember() Reply {
-	return c.choose("withscores", func(both bool) parts {
-		_, z := c.sorted()
-		return parts{z.Len(), func(i int) []Reply { return scoredReplies(z.Members()[i:i+1], both) }}
-	})
 }
 
 // scan is HSCAN, SSCAN and ZSCAN key cursor [MATCH glob] [COUNT n]: all of it at once, as Redis does with what is

@@ -24,7 +24,7 @@ type redis struct {
 
 func startRedis(t testing.TB) *redis {
 	t.Helper()
-	conn, err := net.Dial("tcp", redistest.New(t, redistest.Options{Env: []string{"LC_ALL=C"}}).Addr())
+	conn, err := net.Dial("tcp", redistest.New(t, redistest.Options{}).Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,7 +342,7 @@ func TestCommandsAreRedisCommands(t *testing.T) {
 		for !keyspace.Fits(name, len(words)) {
 			words = append(words, "v")
 		}
-		if len(words) > 2 && strings.HasPrefix(name, "z") && strings.HasSuffix(name, "store") && name != "zrangestore" {
+		if name == "zinterstore" {
 			words[2] = "1"
 		}
 		var want []string

@@ -17,16 +17,7 @@ func setCommands() []entry {
 		{"smismember", call.sismember, "6.2.0", "Returns which of these members a set in a lock key has."},
 		{"scard", length[*contents.Set], "1.0.0", "Counts the members of a set in a lock key."},
 		{"spop", call.spop, "1.0.0", "Takes members off a set in a lock key at random."},
-		{"srandmember", call.srandmember, "1.0.0", "Returns members of a set in a lock key at random."},
 		{"sscan", call.scan, "2.8.0", "Returns all members of a set in a lock key that match."},
-		{"smove", call.smove, "1.0.0", "Moves a member to another set."},
-		{"sinter", call.combine, "1.0.0", "Returns what all of some sets have."},
-		{"sunion", call.combine, "1.0.0", "Returns what any of some sets has."},
-		{"sdiff", call.combine, "1.0.0", "Returns what the first of some sets has and none of the others."},
-		{"sinterstore", call.combine, "1.0.0", "Stores what all of some sets have."},
-		{"sunionstore", call.combine, "1.0.0", "Stores what any of some sets has."},
-		{"sdiffstore", call.combine, "1.0.0", "Stores what the first of some sets has and none of the others."},
-		{"sintercard", call.sintercard, "7.0.0", "Counts what all of some sets have."},
 	}
 }
 

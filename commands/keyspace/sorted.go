@@ -27,25 +27,15 @@ func sortedSetCommands() []entry {
 		{"zrevrangebyscore", call.zrange, "2.2.0", "Returns members with scores in a range, from the end."},
 		{"zrangebylex", call.zrange, "2.8.9", "Returns members in a range."},
 		{"zrevrangebylex", call.zrange, "2.8.9", "Returns members in a range, from the end."},
-		{"zrangestore", call.zrangestore, "6.2.0", "Stores a range of a sorted set."},
 		{"zremrangebyscore", call.zcount, "1.2.0", "Removes members with scores in a range."},
 		{"zremrangebyrank", call.zcount, "2.0.0", "Removes members in a range of places."},
 		{"zremrangebylex", call.zcount, "2.8.9", "Removes members in a range."},
 		{"zpopmin", call.zpop, "5.0.0", "Takes the members with the lowest scores."},
 		{"zpopmax", call.zpop, "5.0.0", "Takes the members with the highest scores."},
-		{"zmpop", call.zmpop, "7.0.0", "Takes members off the first sorted set that exists."},
 		{"bzpopmin", call.bzpop, "5.0.0", "Takes the member with the lowest score; in a transaction or script, where it does not wait."},
 		{"bzpopmax", call.bzpop, "5.0.0", "Takes the member with the highest score; in a transaction or script, where it does not wait."},
-		{"bzmpop", call.zmpop, "7.0.0", "Takes members off the first sorted set that exists; in a transaction or script, where it does not wait."},
-		{"zrandmember", call.zrandmember, "6.2.0", "Returns members of a sorted set in a lock key at random."},
 		{"zscan", call.scan, "2.8.0", "Returns all of a sorted set in a lock key that matches."},
-		{"zunion", call.zcombine, "6.2.0", "Returns what any of some sorted sets has."},
-		{"zinter", call.zcombine, "6.2.0", "Returns what all of some sorted sets have."},
-		{"zdiff", call.zcombine, "6.2.0", "Returns what the first of some sorted sets has and none of the others."},
-		{"zintercard", call.zcombine, "7.0.0", "Counts what all of some sorted sets have."},
-		{"zunionstore", call.zcombine, "2.0.0", "Stores what any of some sorted sets has."},
-		{"zinterstore", call.zcombine, "2.0.0", "Stores what all of some sorted sets have."},
-		{"zdiffstore", call.zcombine, "6.2.0", "Stores what the first of some sorted sets has and none of the others."},
+		{"zinterstore", call.zinterstore, "2.0.0", "Stores what all of some sorted sets have."},
 	}
 }
 
@@ -247,18 +237,4 @@ func (c call) bzpop() Reply {
 	}
 	m := sl.poppedScored(z, c.name == "bzpopmin", 1)[0]
 	return List(Text(sl.key), Text(m.Member), Real(m.Score))
-}
-
-// zmpop is ZMPOP and BZMPOP.
-func (c call) zmpop() Reply {
-	s := c.severalOf("min", "max")
-	sl, z := firstOf[*contents.SortedSet](c, s.keys)
-	if sl == nil {
-		return Reply{Kind: NilArray}
-	}
-	pairs := List()
-	for _, m := range sl.poppedScored(z, s.first, s.count) {
-		pairs.Elems = append(pairs.Elems, List(Text(m.Member), Real(m.Score)))
-	}
-	return List(Text(sl.key), pairs)
 }

@@ -31,14 +31,14 @@ type sortedRange struct {
 	ends            contents.Range // of scores or members
 }
 
-// parseRange reads the two ends and the options of a command of the ZRANGE family. auto is set for those that choose by
-// what, and in which direction, by options; stores for the one that takes no scores.
-func parseRange(r sortedRange, words []string, auto, stores bool) sortedRange {
+// parseRange reads the two ends and the options of a command of the ZRANGE family. auto is set for ZRANGE itself, which
+// chooses by what, and in which direction, by options.
+func parseRange(r sortedRange, words []string, auto bool) sortedRange {
 	r.from, r.to, r.limit = words[0], words[1], -1
 	chosen, turned := !auto, !auto
 	for options := words[2:]; len(options) > 0; options = options[1:] {
 		switch option := syntax.Lower(options[0]); {
-		case option == "withscores" && !stores:
+		case option == "withscores":
 			r.scores = true
 		case option == "limit" && len(options) > 2:
 			r.offset, r.limit = integer(options[1]), integer(options[2])
@@ -116,7 +116,7 @@ func (r sortedRange) ranked(all []contents.Scored) []contents.Scored {
 
 // zrange is ZRANGE, ZREVRANGE, ZRANGEBYSCORE, ZREVRANGEBYSCORE, ZRANGEBYLEX and ZREVRANGEBYLEX key min max ….
 func (c call) zrange() Reply {
-	r := parseRange(rangeOf(c.name), c.words[2:], c.name == "zrange", false)
+	r := parseRange(rangeOf(c.name), c.words[2:], c.name == "zrange")
 	_, z := c.sorted()
 	return scored(r.of(z), r.scores)
 }
@@ -131,18 +131,6 @@ func rangeOf(name string) (r sortedRange) {
 		r.by = byLex
 	}
 	return r
-}
-
-// zrangestore is ZRANGESTORE destination source min max ….
-func (c call) zrangestore() Reply {
-	r := parseRange(sortedRange{}, c.words[3:], true, true)
-	z := held[*contents.SortedSet](c.ask(c.words[2]))
-	result := contents.NewSortedSet()
-	for _, m := range r.of(z) {
-		result.Set(m.Member, m.Score)
-	}
-	c.use(c.words[1]).store(result)
-	return Number(int64(result.Len()))
 }
 
 // zcount is ZCOUNT and ZLEXCOUNT key min max, and ZREMRANGEBYSCORE, ZREMRANGEBYLEX and ZREMRANGEBYRANK, which remove

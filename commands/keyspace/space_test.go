@@ -268,8 +268,8 @@ func TestCost(t *testing.T) {
 	}
 	s.Put("c", entry("."))
 	for words, want := range map[string]int{
-		"get a": 0, "hget a x": 0, "sadd a x": 0, "nonsense a": 0, "sort": 0, "sort a": 4000, "sunionstore c a b": 8000, "hscan a 0": 4000,
-		"sort missing": 0,
+		"get a": 0, "hget a x": 0, "sadd a x": 0, "nonsense a": 0, "smembers": 0, "smembers a": 4000, "zinterstore c 2 a b": 8000, "hscan a 0": 4000,
+		"smembers missing": 0,
 	} {
 		if got := s.Cost(strings.Fields(words)); got != want {
 			t.Errorf("%s: %d, want %d", words, got, want)

@@ -99,9 +99,8 @@ func wholeQuestion(words []string, keys int) [][]string {
 	rule := spec.KeysOf(args[0])
 	places, _ := rule.Places(args, len(args))
 	q := []string{syntax.Lower(words[0])}
-	named := !rule.Tells(args) // a word before it says what a key is, as the STORE of SORT
 	for i, word := range words[1:] {
-		if !places.Has(i+1) && !rule.Tell(i+1) && !(named && places.Has(i+2)) {
+		if !places.Has(i+1) && !rule.Tell(i+1) {
 			word = "0"
 		}
 		q = append(q, word)

@@ -36,23 +36,17 @@ func blockingTalks() map[string]string {
 		"to where it cannot be put": "A SET {lock:q}:r x\nA> BRPOPLPUSH lock:q {lock:q}:r 0\nB SET lock:q x\nB DEL lock:q\nB RPUSH lock:q 1\nA <\nA LLEN lock:q\n" +
 			"A BLMOVE lock:q {lock:q}:r LEFT LEFT 0\nA DEL lock:q\nA BLMOVE lock:q {lock:q}:r LEFT LEFT 0.01",
 		"rotated": "A> BRPOPLPUSH lock:q lock:q 0\nB RPUSH lock:q 1\nA <\nB LRANGE lock:q 0 -1",
-		"several elements": "A> BLMPOP 0 1 lock:q LEFT COUNT 2\nB RPUSH lock:q 1 2 3\nA <\nA BLMPOP 0 1 lock:q RIGHT COUNT 5\n" +
-			"A BLMPOP 0.01 1 lock:q RIGHT COUNT 5",
 		"least and greatest": "A> BZPOPMIN lock:z 0\nB ZADD lock:z 2 b 1.5 a 3 c\nA <\nA BZPOPMAX lock:z 0\nA bzpopmin lock:z 0\nA> BZPOPMAX lock:z 0\n" +
 			"B ZADD lock:z 2 b 1.5 a\nA <",
-		"several members": "A> BZMPOP 0 1 lock:z MAX COUNT 2\nB ZADD lock:z 2 b 1.5 a 3 c\nA <\nA BZMPOP 0 1 lock:z MIN\nA BZMPOP 0.01 1 lock:z MIN",
 		"the time is over": "A BLPOP lock:q 0.05\nA BRPOP lock:q 0.05\nA BLMOVE lock:q lock:q LEFT RIGHT 0.05\nA BRPOPLPUSH lock:q lock:q 0.05\n" +
-			"A BLMPOP 0.05 1 lock:q LEFT\nA BZPOPMIN lock:q 0.05\nA BZPOPMAX lock:q lock:r 0.05\nA BZMPOP 0.05 2 lock:q lock:r MIN\n" +
+			"A BZPOPMIN lock:q 0.05\nA BZPOPMAX lock:q lock:r 0.05\n" +
 			"A BLPOP lock:q 0.0001",
 		"no time": "A BLPOP lock:q x\nA BLPOP lock:q -1\nA BLPOP lock:q -0.5\nA BLPOP lock:q 1e400\nA BLPOP lock:q nan\n" +
-			"A BLPOP lock:q 9223372036854775807\nA BLMOVE lock:q lock:q LEFT RIGHT -1\nA BLMPOP -1 1 lock:q LEFT\n" +
-			"A BZMPOP x 1 lock:q MIN\nA BZPOPMIN lock:q inf",
-		"no such words": "A BLPOP lock:q\nA BLMOVE lock:q lock:q LEFT UP 0\nA BLMPOP 0 1 lock:q MIN\n" +
-			"A BLMPOP 0 1 lock:q LEFT COUNT 0\nA BLMPOP 0 1 lock:q LEFT COUNT 1 1\nA BRPOPLPUSH lock:q lock:q\n" +
-			"A BZMPOP 0 1 lock:q MIN COUNT x",
-		"no keys": "A BLMPOP 0 0 lock:q LEFT",
-		"something else": "A SET lock:q x\nA BLPOP lock:q 0\nA BLMOVE lock:q lock:q LEFT LEFT 0\nA BZPOPMIN lock:q 0\nA BLMPOP 0 2 lock:r lock:q LEFT\n" +
-			"A BLPOP lock:q lock:r 0\nA DEL lock:q\nA RPUSH lock:q 1\nA BZMPOP 0 1 lock:q MIN\nA BZPOPMAX lock:r lock:q 0\n" +
+			"A BLPOP lock:q 9223372036854775807\nA BLMOVE lock:q lock:q LEFT RIGHT -1\n" +
+			"A BZPOPMIN lock:q inf",
+		"no such words": "A BLPOP lock:q\nA BLMOVE lock:q lock:q LEFT UP 0\nA BRPOPLPUSH lock:q lock:q",
+		"something else": "A SET lock:q x\nA BLPOP lock:q 0\nA BLMOVE lock:q lock:q LEFT LEFT 0\nA BZPOPMIN lock:q 0\n" +
+			"A BLPOP lock:q lock:r 0\nA DEL lock:q\nA RPUSH lock:q 1\nA BZPOPMAX lock:r lock:q 0\n" +
 			"A BLPOP lock:r lock:q 0",
 		"something else comes": "A> BLPOP lock:q 0\nB SET lock:q x\nB DEL lock:q\nB ZADD lock:q 1 m\nB ZADD lock:q 2 n\nB DEL lock:q\nB RPUSH lock:q 1\nA <\n" +
 			"A> BZPOPMIN lock:q 0\nB RPUSH lock:q 1\nB DEL lock:q\nB ZADD lock:q 1 m\nA <",
@@ -60,7 +54,7 @@ func blockingTalks() map[string]string {
 		"two keys": "A> BLPOP lock:q lock:r 0\nB RPUSH lock:r 1 2\nA <\nA> BLPOP lock:q lock:s 0\nB RPUSH lock:q 3\nA <\nA BLPOP lock:q lock:r 0\n" +
 			"A BLPOP lock:q lock:r 0.01",
 		"the first of two": "A RPUSH lock:q 1\nA RPUSH lock:r 2\nA BLPOP lock:q lock:r 0\nA BLPOP lock:q lock:r 0\nA BLPOP lock:q lock:r 0.01\n" +
-			"A RPUSH lock:r 1 2 3\nA BLMPOP 0 3 lock:q lock:r lock:s RIGHT COUNT 2\nA BRPOP lock:q lock:r lock:q 0",
+			"A RPUSH lock:r 1 2 3\nA BLPOP lock:q lock:r lock:s 0\nA BRPOP lock:q lock:r lock:s 0\nA BRPOP lock:q lock:r lock:q 0",
 		"queues of two keys": "A> BLPOP lock:q 0\nB> BLPOP lock:q lock:r 0\nC> BLPOP lock:r lock:s 0\nD RPUSH lock:r 1\nB <\nD RPUSH lock:q 2\nA <\n" +
 			"D RPUSH lock:s 3\nC <",
 		"two keys, three wait": "A> BLPOP lock:q lock:r 0\nB> BLPOP lock:r 0\nC> BLPOP lock:q 0\nD RPUSH lock:r 1 2\nA <\nB <\nD RPUSH lock:q 3\nC <",
@@ -86,9 +80,6 @@ func TestBlockingAsOneRedis(t *testing.T) {
 	for name, lines := range blockingTalks() {
 		for _, proto := range []string{"2", "3"} {
 			t.Run(name+" in RESP"+proto, func(t *testing.T) {
-				if name == "no keys" { // it is not a command on lock keys, and the upstream answers
-					redistest.Needs(t, "BLMPOP", "7.0")
-				}
 				want := blockingTalk(t, single.Addr(), proto, lines, "INFO", "clients")
 				if got := blockingTalk(t, proxy.Addr(), proto, lines, "PROXY", "INFO"); got != want {
 					t.Errorf("got\n%swant\n%s", got, want)

@@ -111,7 +111,7 @@ func TestSelectors(t *testing.T) {
 	r := startRestricted(t, "two on >x +@all -@dangerous (+@all ~lock:a* ~a*) (+@all ~lock:b* ~b*)")
 	client := r.as(t, "two")
 	for _, c := range []string{
-		"DEL @a @b", "DEL @a @a2", "EXISTS @a @b", "MSET @a 1 @b 2", "MGET @b @b2", "SINTER @x @b", "RENAME @a @b", "WATCH @a @b", "WATCH @a @a2", "BLPOP @al @b 0.01", "BLPOP @al @am 0.01",
+		"DEL @a @b", "DEL @a @a2", "EXISTS @a @b", "MSET @a 1 @b 2", "MGET @b @b2", "EXISTS @x @b", "RENAME @a @b", "WATCH @a @b", "WATCH @a @a2", "BLPOP @al @b 0.01", "BLPOP @al @am 0.01",
 		"EVAL return(redis.call('del',KEYS[1],KEYS[2])) 2 @a @b", "EVAL return(redis.call('del',KEYS[1],KEYS[2])) 2 @a @a2",
 	} {
 		said := func(prefix string) string {

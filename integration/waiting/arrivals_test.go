@@ -69,7 +69,6 @@ func TestArrivals(t *testing.T) {
 	}{
 		{"BLPOP k 0", "RPUSH k a b", int64(2), []any{"k", "a"}},
 		{"BRPOP k 0", "EVAL return|redis.call('rpush',KEYS[1],'a') 1 k", int64(1), []any{"k", "a"}},
-		{"BLMPOP 0 1 k LEFT COUNT 2", "RPUSH k a b", int64(2), []any{"k", []any{"a", "b"}}},
 		{"BZPOPMIN k 0", "ZADD k 1 a", int64(1), []any{"k", "a", "1"}},
 		{"BLPOP k2 k 0", "RPUSH k a b", int64(2), []any{"k", "a"}},
 	} {

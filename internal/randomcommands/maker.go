@@ -26,43 +26,27 @@ func (c Maker) pick(words ...string) string { return words[c.IntN(len(words))] }
 var shapes = []string{
 	"hset k v v", "hset k v v v v", "hset k v", "hmset k v v v v", "hsetnx k v v", "hget k v", "hmget k v v", "hgetall k", "hkeys k", "hvals k",
 	"hdel k v", "hdel k v v v", "hexists k v", "hlen k", "hstrlen k v", "hincrby k v n", "hincrbyfloat k v f", "hscan k 0", "hscan k u [match v] [count n]",
-	"hrandfield k 100", "hrandfield k 100 withvalues", "hrandfield k n foo", "hrandfield k 0", "hrandfield k -9223372036854775808 withvalues", "hrandfield k 9223372036854775807 withvalues",
 	"lpush k v", "rpush k v", "lpush k v v v", "rpush k v v v", "lpushx k v", "rpushx k v v", "lpop k", "rpop k", "lpop k n", "rpop k n", "lpop k n n", "llen k",
 	"lrange k n n", "lrange k 0 -1", "lindex k n", "lset k n v", "linsert k before|after|AFTER|foo v v", "lrem k n v", "ltrim k n n", "ltrim k 0 5",
-	"lpos k v", "lpos k v rank n", "lpos k v [rank n] [count n] [maxlen n]", "lpos k v [COUNT n] [foo n] [count]",
-	"lmove k k left|right left|right|foo", "rpoplpush k k", "lmpop 1 k left|right [count n]", "lmpop n k k left", "lmpop 2 k k right count n", "lmpop 1 k foo",
-	"blpop k t", "brpop k k t", "blmove k k left right t", "brpoplpush k k t", "blmpop t 1 k left", "blmpop t 2 k k right|foo count n",
+	"lmove k k left|right left|right|foo", "rpoplpush k k",
+	"blpop k t", "brpop k k t", "blmove k k left right t", "brpoplpush k k t",
 	"sadd k v", "sadd k v v v", "sadd k n n", "sadd k n", "srem k v", "srem k v v n", "smembers k", "sismember k v", "smismember k v v n", "scard k", "spop k 100", "spop k 0|-1|x", "spop k 1 1",
-	"srandmember k 100", "srandmember k 0|x|-9223372036854775808", "srandmember k 1 1", "sscan k 0 count 1000", "sscan k 0|x match v count 1000", "smove k k v", "smove k k n",
-	"sinter k", "sinter k k", "sinter k k k", "sunion k k", "sdiff k k", "sdiff k k k", "sinterstore k k k", "sunionstore k k k", "sdiffstore k k k",
-	"sintercard 1 k", "sintercard 2 k k limit n", "sintercard n k", "sintercard 2 k k foo", "sintercard 1 k limit",
+	"sscan k 0 count 1000", "sscan k 0|x match v count 1000",
 	"zadd k s v", "zadd k s v s v", "zadd k s v s v s v", "zadd k [nx] [XX] [gt] [lt] [ch] [incr] s v", "zadd k [gt] [ch] s v s v", "zadd k [lt|xx] [ch] s v s v", "zadd k nx", "zadd k incr s v", "zadd k s",
 	"zincrby k s v", "zincrby k nx v", "zrem k v", "zrem k v v", "zcard k", "zscore k v", "zmscore k v v", "zrank k v", "zrevrank k v", "zcount k r r", "zlexcount k l l",
 	"zrange k n n", "zrange k 0 -1 withscores", "zrange k n n [rev] [withscores]", "zrange k r r byscore [rev] [withscores] [limit n n]", "zrange k l l bylex [rev] [limit n n]",
 	"zrange k l l bylex withscores", "zrange k n n limit n n", "zrange k n n foo", "zrange k r r byscore bylex", "zrevrange k n n [withscores] [rev]",
 	"zrangebyscore k r r [withscores] [limit n n] [rev]", "zrevrangebyscore k r r [withscores] [limit n n]", "zrangebylex k l l [limit n n]", "zrevrangebylex k l l [limit n n] [withscores]",
-	"zrangestore k k n n", "zrangestore k k r r byscore [rev] [limit n n]", "zrangestore k k l l bylex", "zrangestore k k n n withscores",
-	"zremrangebyscore k r r", "zremrangebyrank k n n", "zremrangebylex k l l", "zpopmin k", "zpopmax k", "zpopmin k n", "zpopmax k n", "zpopmax k 1 1", "zmpop 1 k min|max [count n]", "zmpop 2 k k min|foo",
-	"zmpop n k max", "bzpopmin k t", "bzpopmax k k t", "bzmpop t 1 k min", "bzmpop t 2 k k max|foo count n",
-	"zrandmember k 100", "zrandmember k 100 withscores", "zrandmember k 0|x", "zrandmember k 1 foo", "zscan k 0", "zscan k u [match v] [count n]",
-	"zunion 2 k k [weights s s] [aggregate sum|min|max|foo] [withscores]", "zinter 2 k k [weights s s] [aggregate sum|min|max] [withscores]", "zunion 1 k weights s withscores", "zunion n k",
-	"zdiff 2 k k [withscores] [weights s s]", "zdiff 3 k k k withscores", "zintercard 2 k k [limit n]", "zunionstore k 2 k k [weights s s] [aggregate min|max]", "zunionstore k 1 k weights s",
-	"zinterstore k 2 k k [aggregate sum|foo] [withscores]", "zdiffstore k 2 k k", "zdiffstore k n k", "zunionstore k 1 k [limit n]",
+	"zremrangebyscore k r r", "zremrangebyrank k n n", "zremrangebylex k l l", "zpopmin k", "zpopmax k", "zpopmin k n", "zpopmax k n", "zpopmax k 1 1",
+	"bzpopmin k t", "bzpopmax k k t",
+	"zscan k 0", "zscan k u [match v] [count n]",
+	"zinterstore k 2 k k [weights s s] [aggregate sum|min|max|foo] [withscores]", "zinterstore k 3 k k k [aggregate min|max]", "zinterstore k 1 k weights s", "zinterstore k 1 k [limit n]", "zinterstore k n k",
 }
 
 // textShapes are commands on strings, and on whatever there is.
 var textShapes = []string{
 	"type k", "exists k k", "del k", "persist k", "rename k k", "renamenx k k", "copy k k [replace] [foo]", "get k", "set k v", "set k v get", "getset k v", "append k v", "strlen k", "getdel k", "getex k", "setnx k v",
 	"incr k", "incrbyfloat k f", "incrbyfloat k f", "set k f", "set k b", "append k b", "getrange k 0 n", "setrange k 1 v", "mget k k", "del k k k", "expire k 10000", "touch k",
-}
-
-// sortShapes are those of SORT: w is a text, m a number. None is out of the range of numbers: when a Redis has met such a one, it finds the
-// next ones out of range, too, until a command that is more careful has come.
-var sortShapes = []string{
-	"sort k", "sort k [asc|desc|DESC] [alpha] [limit n n]", "sort k alpha [desc]", "sort k alpha limit 1 2", "sort k [limit n n] [desc] [alpha] store k", "sort k by nosort [desc] [asc]", "sort k by nosort [desc] [limit n n] store k",
-	"sort k alpha [get #] [get foo] [limit n n]", "sort k by x alpha [get #] [desc]", "sort_ro k [alpha] [desc] [get #] [limit n n]", "sort_ro k [alpha] store k", "sort k foo", "sort k limit n", "sort k [alpha] [by] [get]", "sort k [alpha] get # get # get # store k",
-	"sort k by foo get foo store k", "sort k store k store k",
-	"rpush k w", "rpush k m m", "lpush k m", "rpush k m m m w", "sadd k w w", "sadd k m m m", "zadd k 1|2|-1 w", "zadd k 1|1|2 m 1|2 m", "del k", "lrange k 0 -1", "type k", "set k w", "lpop k", "srem k w", "expire k 10000", "persist k",
 }
 
 // word is one word, or what a letter stands for.
@@ -88,10 +72,6 @@ func (c Maker) word(shape string) []string {
 		return []string{c.pick("-", "+", "[x", "(x", "[y", "(z", "[", "(", "x", "", "+x", "-x", "[xy", "[7")}
 	case "b":
 		return []string{c.pick("\x00", "\xff", "\xff\xff\xff", "\x00\x00\x80", "\xff\xf0\x00", "\x00\xff\xf0", "foobar", "7", "-3", "", "\x00redlock:", strings.Repeat("\xf0\x0f", 20))}
-	case "w":
-		return []string{c.pick("x", "y", "z", "xy", "xyz", "", "7", "-3", "10", "9")}
-	case "m":
-		return []string{c.pick("1", "1", "2", "10", "9", "-5", "2.5", "1e3", "inf", "-inf", " 7", "0x10", "1.0", "01", "-0", "0", "9223372036854775807", "9223372036854775808")}
 	}
 	return []string{c.pick(strings.Split(shape, "|")...)}
 }
@@ -117,7 +97,7 @@ func (c Maker) Next(shapes []string) (words []string) {
 	}
 	switch surprise {
 	case 0:
-		if !chooses(words[0]) {
+		if words[0] != "spop" { // which chooses at random without its last word
 			words = words[:max(2, len(words)-1)]
 		}
 	case 1:
@@ -128,30 +108,15 @@ func (c Maker) Next(shapes []string) (words []string) {
 	return words
 }
 
-// chooses is true of a command that chooses at random, if its last word is left out.
-func chooses(name string) bool {
-	switch name {
-	case "spop", "srandmember", "hrandfield", "zrandmember":
-		return true
-	}
-	return false
-}
-
 // IsUnordered is true of a command in whose reply Redis has no order of its own.
 func IsUnordered(words []string) bool {
-	switch words[0] {
-	case "sort", "sort_ro": // a set has no order without one
-		return slices.Contains(words, "by") && !slices.Contains(words, "store")
-	case "smembers", "sinter", "sunion", "sdiff", "sscan", "spop", "srandmember", "hrandfield", "zrandmember":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"smembers", "sscan", "spop"}, words[0])
 }
 
-// Themes are the shapes of all commands but SORT, those that are about one kind of collection, about strings, and about SORT.
+// Themes are the shapes of all commands, those that are about one kind of collection, and those about strings.
 func Themes() (all [][]string) {
 	whole := slices.Concat(shapes, textShapes)
-	all = append(all, slices.Clone(whole), slices.Clone(textShapes), slices.Clone(sortShapes))
+	all = append(all, slices.Clone(whole), slices.Clone(textShapes))
 	for _, letter := range "hlsz" {
 		all = append(all, slices.DeleteFunc(slices.Clone(whole), func(s string) bool {
 			return s[0] != byte(letter) && !(letter == 'l' && (s[0] == 'r' || s[0] == 'b')) && !strings.HasPrefix(s, "rename") && s != "set k v" && s != "del k"
@@ -160,17 +125,8 @@ func Themes() (all [][]string) {
 	return all
 }
 
-// Countless is true of a shape whose number of keys may be wrong: it may have no key, or another one than it seems.
-func Countless(shape string) bool {
-	words := strings.Fields(shape)
-	switch words[0] {
-	case "lmpop", "zmpop", "sintercard", "zunion":
-		return words[1] == "n"
-	case "zdiffstore":
-		return words[2] == "n"
-	}
-	return false
-}
+// Countless is true of a shape whose number of keys may be wrong: it may have other keys than it seems.
+func Countless(shape string) bool { return shape == "zinterstore k n k" }
 
 // Waits is true of a command that waits, unless it is part of a transaction.
 func Waits(words []string) bool {

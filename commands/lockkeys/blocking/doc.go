@@ -1,5 +1,5 @@
 // Package blocking carries out the commands that wait on lock keys until something is put there: BLPOP, BRPOP, BLMOVE, BRPOPLPUSH,
-// BLMPOP, BZPOPMIN, BZPOPMAX and BZMPOP. Where they do not wait, in transactions and scripts, package keyspace does it all.
+// BZPOPMIN and BZPOPMAX. Where they do not wait, in transactions and scripts, package keyspace does it all.
 //
 // A client stands in a queue of this proxy for each of its keys, apart from those who wait for the key as a lock, and tries when it is the
 // head of one and something has changed (quorum.Locker.AwaitArrival). A try is the command itself on one key, as a program: what it

@@ -1,7 +1,6 @@
 package blocking
 
 import (
-	"slices"
 	"time"
 
 	"redlock-proxy/commands/catalog/syntax"
@@ -55,12 +54,8 @@ func (r request) moves() bool { return r.name == "blmove" || r.name == "brpoplpu
 
 // of is the command on one of its keys alone.
 func (r request) of(key string) []string {
-	switch r.name {
-	case "blmove", "brpoplpush":
+	if r.moves() {
 		return r.words
-	case "blmpop", "bzmpop":
-		numbered := 3 + len(keyspace.Keys(r.words))
-		return slices.Concat([]string{r.name, r.words[1], "1", key}, r.words[numbered:])
 	}
 	return []string{r.name, key, r.words[len(r.words)-1]}
 }

@@ -26,10 +26,8 @@ func TestParse(t *testing.T) {
 		{"BLMOVE a a LEFT RIGHT 2", "a", "list", 2 * time.Second, "BLMOVE a a LEFT RIGHT 2"},
 		{"BLMOVE a b LEFT RIGHT 2", "a", "list", 2 * time.Second, "BLMOVE a b LEFT RIGHT 2"},
 		{"BRPOPLPUSH a a 3", "a", "list", 3 * time.Second, "BRPOPLPUSH a a 3"},
-		{"BLMPOP 4 3 a b a RIGHT COUNT 5", "a b", "list", 4 * time.Second, "blmpop 4 1 b RIGHT COUNT 5"},
 		{"BZPOPMIN a b 0.0001", "a b", "zset", time.Millisecond, "bzpopmin b 0.0001"},
 		{"BZPOPMAX a 1e10", "a", "zset", quorum.Forever, "bzpopmax a 1e10"},
-		{"BZMPOP 0 1 a MIN", "a", "zset", quorum.Forever, "bzmpop 0 1 a MIN"},
 	} {
 		r, failed := parse(strings.Fields(test.line), now)
 		if failed != nil {
@@ -62,16 +60,15 @@ func TestTooManyKeys(t *testing.T) {
 // nothing is.
 func FuzzParse(f *testing.F) {
 	for _, line := range []string{
-		"blpop a b 0", "brpop a 1e3", "blmove a a left right 0", "brpoplpush a a 1", "blmpop 0 2 a b left count 3",
+		"blpop a b 0", "brpop a 1e3", "blmove a a left right 0", "brpoplpush a a 1",
 		"bzpopmin a -1", "bzpopmax a b nan",
-		"bzmpop 1 1 a max", "blmpop 0 -1 a left", "blmpop 0 9223372036854775807 a left", "bzmpop 0 1 left left",
 	} {
 		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
 		words := strings.Split(line, " ")
 		name := syntax.Lower(words[0])
-		if !slices.Contains([]string{"blpop", "brpop", "blmove", "brpoplpush", "blmpop", "bzpopmin", "bzpopmax", "bzmpop"}, name) || !keyspace.Fits(name, len(words)) {
+		if !slices.Contains([]string{"blpop", "brpop", "blmove", "brpoplpush", "bzpopmin", "bzpopmax"}, name) || !keyspace.Fits(name, len(words)) {
 			t.Skip()
 		}
 		r, failed := parse(words, now)
