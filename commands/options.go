@@ -14,7 +14,6 @@ import (
 	"redlock-proxy/commands/lockkeys/allkeys"
 	"redlock-proxy/commands/locks"
 	"redlock-proxy/commands/locks/holders"
-	"redlock-proxy/commands/locks/single"
 	"redlock-proxy/commands/moving"
 	"redlock-proxy/commands/pubsub/subscribers"
 	"redlock-proxy/commands/server"
@@ -69,8 +68,8 @@ type Options struct {
 	Moving *moving.Options
 	// Guarded is set where the masters say where the locks on lock keys are: other proxies may move them also where this one has no upstream.
 	Guarded bool
-	// unmoved are the locks at the upstream, for a table that is for as long as they are there; else nil.
-	unmoved *single.Locks
+	// unmoved is set for a table that is for as long as the locks are at the upstream.
+	unmoved bool
 	// mover is another table's.
 	mover *moving.Mover
 	// Random fills a slice with unpredictable bytes. The default is crypto/rand.

@@ -15,7 +15,6 @@ import (
 	"redlock-proxy/commands/locks"
 	"redlock-proxy/commands/locks/audit"
 	"redlock-proxy/commands/locks/holders"
-	"redlock-proxy/commands/locks/single"
 	"redlock-proxy/commands/moving"
 	"redlock-proxy/commands/pubsub"
 	"redlock-proxy/commands/pubsub/subscribers"
@@ -56,11 +55,11 @@ func NewRelayTable(opts Options) *Table {
 	return newTable(opts, uncovered.New(opts.Logger))
 }
 
-// NewUnmovedTable makes the table for as long as the locks of another one are at the upstream: there lock keys are keys like others, but for LOCK
-// and the like.
-func NewUnmovedTable(moved *Table, opts Options, locks *single.Locks) *Table {
+// NewUnmovedTable makes the table for as long as the locks of another one are at the upstream: there lock keys are keys like others, but LOCK
+// and the like of them are an error.
+func NewUnmovedTable(moved *Table, opts Options) *Table {
 	opts = opts.orDefault()
-	opts.unmoved, opts.mover = locks, moved.mover
+	opts.unmoved, opts.mover = true, moved.mover
 	return newTable(opts, moved.uncovered)
 }
 
@@ -72,7 +71,7 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 	if t.mover = opts.mover; t.mover == nil {
 		t.mover = newMover(opts, place)
 	}
-	if opts.unmoved != nil {
+	if opts.unmoved {
 		lockKeys = keys.NewPatterns() // to this table they are keys like others
 	}
 	see := allkeys.New(allkeys.Options{
@@ -110,10 +109,11 @@ func newTable(opts Options, notices *uncovered.Notices) *Table {
 // lockCommands are LOCK and the like.
 func (t *Table) lockCommands(place func(db int, key string) quorum.Key) []*command.Command {
 	l := &locks.Locking{Locks: t.opts.Locks, MaxTTL: t.current.maxTTL, Place: place, Random: t.opts.Random, Audit: t.audit}
-	if t.opts.unmoved != nil {
-		return locks.Unmoved{Locking: l, Holders: t.holders, Locks: t.opts.unmoved}.Commands()
+	all := slices.Concat(l.Commands(), t.holders.Commands())
+	if t.opts.unmoved {
+		return locks.Unmoved(all, keys.NewPatterns(t.opts.LockKeys...))
 	}
-	return slices.Concat(l.Commands(), t.holders.Commands())
+	return all
 }
 
 // about is what the proxy says of itself, with what the table counts.

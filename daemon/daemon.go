@@ -108,8 +108,8 @@ type daemon struct {
 	cluster    *quorum.Cluster
 	upstream   *upstream.Upstream
 	table      *commands.Table
-	unmoved    unmoved
-	strays     *strays.Strays // nil: nobody looks for them
+	unmoved    *commands.Table // for as long as the locks are at the upstream; nil: they never are
+	strays     *strays.Strays  // nil: nobody looks for them
 	server     *proxy.Server
 	listener   net.Listener
 	admin      *adminPort
@@ -208,7 +208,6 @@ func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
 	}
 	defer running.Wait()
 	defer stopServers()
-	defer d.unmoved.close()
 
 	waitForMasters(ctx, d.cfg, d.cluster, d.log)
 	clients, stopClients := context.WithCancel(context.WithoutCancel(ctx))
@@ -335,8 +334,8 @@ func (d *daemon) newServer(id, clientPassword string) {
 		served.Places = d.cluster
 	}
 	if opts.Moving != nil {
-		d.unmoved = newUnmoved(d, opts)
-		served.Unmoved = d.unmoved.table
+		d.unmoved = commands.NewUnmovedTable(d.table, opts)
+		served.Unmoved = d.unmoved
 	}
 	d.applyToTables(cfg)
 	served.Table = d.table

@@ -4,8 +4,6 @@ import (
 	"context"
 	"log/slog"
 
-	"redlock-proxy/commands"
-	"redlock-proxy/commands/locks/single"
 	"redlock-proxy/commands/moving/strays"
 	"redlock-proxy/conf"
 	"redlock-proxy/internal/certs"
@@ -24,28 +22,10 @@ func LockKeysAtUpstream(ctx context.Context, cfg conf.Config, certificates *cert
 	return strays.CountAt(ctx, up, cfg.LockKeys)
 }
 
-// unmoved is what is there for locks that are at the upstream; empty where they never are.
-type unmoved struct {
-	// table is for as long as they are there, locks are what LOCK and the like take.
-	table *commands.Table
-	locks *single.Locks
-}
-
-func newUnmoved(d *daemon, opts commands.Options) unmoved {
-	locks := single.New(single.Options{LockKeys: opts.LockKeys, Name: d.upstream.Name, Watched: d.upstream, Places: d.cluster, Logger: d.log})
-	return unmoved{table: commands.NewUnmovedTable(d.table, opts, locks), locks: locks}
-}
-
-func (m unmoved) close() {
-	if m.locks != nil {
-		m.locks.Close()
-	}
-}
-
 // applyToTables has settings hold for all commands.
 func (d *daemon) applyToTables(cfg conf.Config) {
 	d.table.Apply(tableSettings(cfg))
-	if d.unmoved.table != nil {
-		d.unmoved.table.Apply(tableSettings(cfg))
+	if d.unmoved != nil {
+		d.unmoved.Apply(tableSettings(cfg))
 	}
 }

@@ -145,19 +145,6 @@ func (c *carrying) vouch(ctx context.Context) error {
 	return nil
 }
 
-// putToUpstream has the upstream carry out a command on lock keys for the proxy itself, on the client's connection.
-func (c *carrying) putToUpstream(ctx context.Context, words ...string) (answer []byte, err error) {
-	if err := c.carry(ctx, [][]byte{[]byte(words[0])}); err != nil {
-		if errors.Is(err, errElsewhere) {
-			at, _ := c.places.Placed()
-			err = &quorum.ElsewhereError{Now: at}
-		}
-		return nil, err
-	}
-	defer c.relay.carried()
-	return c.asking.askAloud(ctx, words...)
-}
-
 // execUpstream has the upstream carry out a transaction that was begun while the locks were on the masters, and gives the reply to EXEC. After an error it
 // says whether anything of it was sent.
 func (c *carrying) execUpstream(ctx context.Context, queued [][]string) (answer []byte, sent bool, err error) {

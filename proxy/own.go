@@ -93,7 +93,6 @@ func (f *forwarding) run(ctx context.Context, cmd *command.Command, words [][]by
 		state.DB = db
 	}
 	f.client.DB = state.DB
-	f.client.Put = f.locks.putToUpstream
 	f.client.Ask = func(ctx context.Context) ([]byte, error) { return f.askFor(ctx, cmd, frame) }
 	return f.session.carryOut(cmd, command.Call{Ctx: ctx, Client: f.client, Args: words, Out: f.out, Came: f.locks.came})
 }

@@ -36,9 +36,6 @@ type Client struct {
 	// Ask sends the command that is being run to the upstream and gives its whole
 	// reply. It is nil for a proxy without an upstream.
 	Ask func(ctx context.Context) ([]byte, error)
-	// Put sends other words to the upstream over the client's own connection, and so as the client, and gives the whole reply. It is nil for
-	// a proxy without an upstream.
-	Put func(ctx context.Context, words ...string) ([]byte, error)
 	// Client is what it may do.
 	rights.Client
 

@@ -1,5 +1,5 @@
 // Package locks is LOCK, UNLOCK, EXTEND and FENCE: lock.go, with their grammar in grammar.go, and unmoved.go for as long as the locks are at the
-// upstream. Package holders tells who holds them, audit writes down who got them, single are those at the upstream.
+// upstream. Package holders tells who holds them, audit writes down who got them.
 package locks
 
 import (
@@ -36,8 +36,6 @@ type Locking struct {
 	// Random fills a slice with unpredictable bytes.
 	Random func([]byte)
 	Audit  *audit.Log
-	// watching: who waits for a lock watches for the client to leave without being asked to.
-	watching bool
 }
 
 // Commands are the proxy's own.
@@ -95,7 +93,7 @@ func (l *Locking) lock(c command.Call) {
 		parsed.token = l.newToken()
 	}
 	value := contents.EncodeText(parsed.token)
-	if parsed.wait != 0 && !l.watching {
+	if parsed.wait != 0 {
 		watched, stop := c.Client.WaitFor(c.Ctx)
 		defer stop()
 		c.Ctx = watched

@@ -196,6 +196,18 @@ func isOver(value string) bool {
 	return err == nil && time.Now().UnixMilli() > at
 }
 
+// unmoved is what LOCK and the like of a lock key say while the locks are at the upstream.
+const unmoved = " needs the locks on the masters: they are at the upstream; run 'redlock-proxy move' first"
+
+// unlock is UNLOCK, or what does the same at the upstream.
+func unlock(c *client, key, token string) (bool, error) {
+	reply, err := c.doUnless("ERR UNLOCK"+unmoved, "UNLOCK", key, token)
+	if err == errUnless {
+		reply, err = c.do("EVAL", deleteOwn, "1", key, token)
+	}
+	return reply == int64(1), err
+}
+
 // dialects are all.
 var dialects = []*dialect{
 	{
@@ -217,24 +229,34 @@ var dialects = []*dialect{
 	{
 		name: "LOCK", kind: "text", lease: lease, holds: holdsText, there: textThere,
 		take: func(c *client, key, token string) (time.Duration, error) {
-			reply, err := c.do("LOCK", key, token, "PX", kit.Millis(lease))
+			reply, err := c.doUnless("ERR LOCK"+unmoved, "LOCK", key, token, "PX", kit.Millis(lease))
+			if err == errUnless {
+				return setNX(c, key, token)
+			}
 			ms, _ := reply.(int64)
 			return time.Duration(ms) * time.Millisecond, err
 		},
 		extend: func(c *client, key, token string) (bool, error) {
-			reply, err := c.do("EXTEND", key, token, "PX", kit.Millis(lease))
+			reply, err := c.doUnless("ERR EXTEND"+unmoved, "EXTEND", key, token, "PX", kit.Millis(lease))
+			if err == errUnless {
+				reply, err = c.do("EVAL", pyExtend, "1", key, token, kit.Millis(lease), "1")
+				return reply == int64(1), err
+			}
 			return reply != nil, err
 		},
-		give: one(func(key, token string) []string { return []string{"UNLOCK", key, token} }),
+		give: unlock,
 	},
 	{
 		name: "LOCK BLOCK", kind: "text", lease: lease, holds: holdsText, there: textThere,
 		take: func(c *client, key, token string) (time.Duration, error) {
-			reply, err := c.doBlocking("LOCK", key, token, "PX", kit.Millis(lease), "BLOCK", "300")
+			reply, err := c.ask("ERR LOCK"+unmoved, false, "LOCK", key, token, "PX", kit.Millis(lease), "BLOCK", "300")
+			if err == errUnless {
+				return setNX(c, key, token)
+			}
 			ms, _ := reply.(int64)
 			return time.Duration(ms) * time.Millisecond, err
 		},
-		give: one(func(key, token string) []string { return []string{"UNLOCK", key, token} }),
+		give: unlock,
 	},
 	{
 		name: "endless", kind: "endless", direct: true, fragile: true, holds: holdsText, there: textThere,

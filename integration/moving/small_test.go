@@ -46,11 +46,14 @@ func TestMoveTwice(t *testing.T) {
 	wantSaid(t, r.mustMove(1), "nothing to move: the locks are at the masters")
 	wantSaid(t, r.mustMove(1, "--abort"), "the locks are at the masters")
 	kit.Want(t, other, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
+	kit.Want(t, other, nil, "LOCK", "lock:a", "you", "PX", "60000")
+	kit.WantGrant(t, one, "EXTEND", "lock:a", "me", "PX", "60000")
 	kit.Must(t, r.wantOnlyAt(false))
 	wantSaid(t, r.mustMove(1, toUpstream), "the locks are at the upstream now: 1 string")
 	wantSaid(t, r.mustMove(0, toUpstream), "nothing to move")
 	kit.Want(t, other, "me", "GET", "lock:a")
-	kit.Want(t, one, int64(1), "UNLOCK", "lock:a", "me")
+	kit.Does(t, one, "UNLOCK lock:a me", "ERR UNLOCK"+unmoved)
+	kit.Want(t, one, int64(1), "EVAL", deleteOwn, "1", "lock:a", "me")
 	kit.Must(t, r.wantOnlyAt(true))
 }
 

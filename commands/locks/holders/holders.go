@@ -63,20 +63,6 @@ func (h *Holders) Commands() []*command.Command {
 	}
 }
 
-// Run carries out one of the commands on other locks, which instead makes of those that there are and the prefix of their keys.
-func (h *Holders) Run(name string, c command.Call, instead func(locks Locks, prefix string) Locks) {
-	other := &Holders{opts: h.opts, turn: h.turn}
-	other.opts.Locks = instead(h.opts.Locks, h.opts.Prefix)
-	switch name {
-	case "lockinfo":
-		other.info(c)
-	case "locklist":
-		other.list(c)
-	case "forceunlock":
-		other.force(c)
-	}
-}
-
 // docs are those of one of them. Since is the proxy's version.
 func docs(summary, complexity string) command.Docs {
 	return command.Docs{Group: command.OwnGroup, Summary: summary, Since: "0.1.0", Complexity: complexity}
