@@ -324,7 +324,11 @@ func (d *daemon) newServer(id, clientPassword string) {
 	served := proxy.Options{Upstream: up, Users: d.users, Balancers: d.cfg.Balancers(), Logger: d.log}
 	if CanMove(cfg) {
 		d.strays = strays.New(strays.Options{
-			Upstream: up, LockKeys: cfg.LockKeys, Places: d.cluster, Own: func() []string { return d.server.UpstreamConnections() }, Logger: d.log,
+			Upstream: up, LockKeys: cfg.LockKeys, Own: func() []string { return d.server.UpstreamConnections() }, Logger: d.log,
+			AtMasters: func() bool {
+				at, known := d.cluster.Placed()
+				return known && at.Place == place.Masters
+			},
 		})
 		opts.Server.Strays = d.strays
 		opts.Moving = &moving.Options{Masters: d.cluster, Connect: func(ctx context.Context) (moving.Connection, error) { return up.Single(ctx) }}

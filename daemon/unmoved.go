@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 
-	"redlock-proxy/commands/moving/strays"
+	"redlock-proxy/commands/moving"
 	"redlock-proxy/conf"
 	"redlock-proxy/internal/certs"
 )
@@ -19,7 +19,12 @@ func LockKeysAtUpstream(ctx context.Context, cfg conf.Config, certificates *cert
 		return 0, "", false, err
 	}
 	defer up.Close()
-	return strays.CountAt(ctx, up, cfg.LockKeys)
+	conn, err := up.Single(ctx)
+	if err != nil {
+		return 0, "", false, err
+	}
+	defer conn.Close()
+	return moving.CountAt(ctx, conn, cfg.LockKeys)
 }
 
 // applyToTables has settings hold for all commands.

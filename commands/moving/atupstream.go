@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +30,7 @@ type atUpstream struct {
 
 const (
 	// scanned is the COUNT of SCAN.
-	scanned = "1000"
+	scanned = 1000
 	// readBytes is how many bytes of values are read at once, as far as that is known before.
 	readBytes = 8 << 20
 	// tried is of how many locks at once it is tried whether they can be written.
@@ -117,25 +118,34 @@ func (s *atUpstream) databases(ctx context.Context) ([]int, error) {
 	return all, nil
 }
 
-func (s *atUpstream) list(ctx context.Context) ([]name, error) {
-	databases, err := s.databases(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (s *atUpstream) list(ctx context.Context) (all []name, err error) {
 	if s.clock, err = readClock(ctx, s.conn); err != nil {
 		return nil, err
 	}
-	var all []name
+	all, _, err = s.scan(ctx, math.MaxInt)
+	return all, err
+}
+
+// scan finds the lock keys in so much of the upstream's keyspace; more is set where there is more of it.
+func (s *atUpstream) scan(ctx context.Context, most int) (all []name, more bool, err error) {
+	databases, err := s.databases(ctx)
+	if err != nil {
+		return nil, false, err
+	}
 	for _, db := range databases {
 		found := map[string]bool{}
 		for cursor, first := "0", true; first || cursor != "0"; first = false {
-			replies, err := s.in(ctx, db, append([]string{"SCAN", cursor, "COUNT", scanned}, s.match()...))
+			if most <= 0 {
+				return all, true, nil
+			}
+			most -= scanned
+			replies, err := s.in(ctx, db, append([]string{"SCAN", cursor, "COUNT", strconv.Itoa(scanned)}, s.match()...))
 			if err != nil {
-				return nil, err
+				return nil, false, err
 			}
 			page, _ := replies[0].([]any)
 			if len(page) != 2 {
-				return nil, errors.New("SCAN at the upstream: an unknown reply")
+				return nil, false, errors.New("SCAN at the upstream: an unknown reply")
 			}
 			cursor, _ = page[0].(string)
 			for _, key := range texts(page[1]) {
@@ -146,7 +156,7 @@ func (s *atUpstream) list(ctx context.Context) ([]name, error) {
 			}
 		}
 	}
-	return all, nil
+	return all, false, nil
 }
 
 // match has SCAN leave out keys that begin otherwise than all lock keys. What is a lock key is not left to the server.

@@ -10,14 +10,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"redlock-proxy/commands/moving"
 	"redlock-proxy/internal/redistest"
 	"redlock-proxy/internal/resp"
-	"redlock-proxy/quorum"
-	"redlock-proxy/quorum/place"
 
 	"go.uber.org/goleak"
 )
@@ -43,33 +42,6 @@ func (s server) Watch(ctx context.Context, _ int) (net.Conn, error) {
 	return conn, err
 }
 
-// places are where a test says that the locks are.
-type places struct {
-	mu     sync.Mutex
-	at     place.Place
-	turned chan struct{}
-}
-
-func (p *places) Placed() (quorum.Placed, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return quorum.Placed{Place: p.at, Era: 1}, true
-}
-
-func (p *places) Turned() <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.turned
-}
-
-func (p *places) turn(to place.Place) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.at = to
-	close(p.turned)
-	p.turned = make(chan struct{})
-}
-
 // logged is a log that is written meanwhile.
 type logged struct {
 	mu  sync.Mutex
@@ -92,17 +64,18 @@ func (l *logged) count(text string) int {
 type bench struct {
 	*testing.T
 	*Strays
-	server server
-	places *places
-	direct *redistest.Client
-	log    *logged
+	server    server
+	atMasters atomic.Bool
+	direct    *redistest.Client
+	log       *logged
 }
 
-func newBench(t *testing.T, at place.Place, lockKeys []string, prepare func(*bench)) *bench {
+func newBench(t *testing.T, lockKeys []string, prepare func(*bench)) *bench {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) })
-	b := &bench{T: t, server: server{Server: redistest.New(t, redistest.Options{})}, places: &places{at: at, turned: make(chan struct{})}, log: &logged{}}
+	b := &bench{T: t, server: server{Server: redistest.New(t, redistest.Options{})}, log: &logged{}}
+	b.atMasters.Store(true)
 	direct, err := redistest.Dial(b.server.Addr(), 10*time.Second)
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +86,7 @@ func newBench(t *testing.T, at place.Place, lockKeys []string, prepare func(*ben
 		prepare(b)
 	}
 	b.Strays = New(Options{
-		Upstream: b.server, LockKeys: lockKeys, Places: b.places, Own: func() []string { return nil }, Logger: slog.New(slog.NewTextHandler(b.log, nil)),
+		Upstream: b.server, LockKeys: lockKeys, AtMasters: b.atMasters.Load, Own: func() []string { return nil }, Logger: slog.New(slog.NewTextHandler(b.log, nil)),
 	})
 	ctx, end := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -152,17 +125,15 @@ func (b *bench) wantCount(n int64) {
 
 // TestTracking: a lock that is taken at the upstream is noticed, with who it was, in any database; one that a move removes is not.
 func TestTracking(t *testing.T) {
-	b := newBench(t, place.Upstream, []string{"lock:*", "lock:a*", "job:*:lock"}, nil)
+	b := newBench(t, []string{"lock:*", "lock:a*", "job:*:lock"}, func(b *bench) { b.atMasters.Store(false) })
 	b.do("CLIENT", "SETNAME", "culprit")
 	b.do("SET", "lock:left", "v")
-	b.places.turn(place.ToMasters)
-	b.do("SET", "lock:moving", "v")
 	if watch, _ := b.State(); watch != Off {
 		t.Errorf("it is watched: %v", watch)
 	}
-	b.places.turn(place.Masters)
+	b.atMasters.Store(true)
 	b.soon("it is watched", b.isWatched(Tracking))
-	b.do("DEL", "lock:left", "lock:moving")
+	b.do("DEL", "lock:left")
 	b.do("SET", "job:1", "no lock")
 	b.do("SET", "other", "v")
 	time.Sleep(3 * roundPause) // in which what must not be counted would be
@@ -179,34 +150,22 @@ func TestTracking(t *testing.T) {
 	if n := b.log.count("lock keys are used at the upstream directly"); n != 1 {
 		t.Errorf("%d complaints", n)
 	}
-	b.places.turn(place.ToUpstream)
+	b.atMasters.Store(false)
 	b.soon("it is watched no more", b.isWatched(Off))
 	b.do("SET", "lock:b", "v")
 	b.soon("the connection is gone", func() bool { return !strings.Contains(fmt.Sprint(b.do("CLIENT", "LIST")), moving.WatchName) })
 	b.wantCount(2)
 }
 
-// TestBrief: a lock that is released before anybody can look is noticed from the second time on.
-func TestBrief(t *testing.T) {
-	b := newBench(t, place.Masters, []string{"lock:*"}, nil)
-	b.soon("it is watched", b.isWatched(Tracking))
-	for range 3 {
-		b.do("EVAL", "redis.call('SET', KEYS[1], 'v'); redis.call('DEL', KEYS[1])", "1", "lock:a")
-		time.Sleep(3 * roundPause) // in which what must not be counted would be
-	}
-	b.wantCount(2)
-	b.do("FLUSHALL")
-	b.wantCount(2)
-}
-
 // TestMany: of many keys at once some are looked at, and the connection stands.
 func TestMany(t *testing.T) {
-	b := newBench(t, place.Masters, []string{"lock:*"}, nil)
+	b := newBench(t, []string{"lock:*"}, nil)
 	b.soon("it is watched", b.isWatched(Tracking))
 	b.do("EVAL", "for i = 1, 20000 do redis.call('SET', 'lock:' .. i, 'v') end", "0")
 	b.soon("they are noticed", func() bool { return b.Count() >= maxRound })
 	b.do("EVAL", "for i = 1, 20000 do redis.call('DEL', 'lock:' .. i) end", "0")
 	time.Sleep(3 * roundPause) // in which what must not be counted would be
+	b.do("FLUSHALL")
 	counted := b.Count()
 	b.do("SET", "lock:more", "v")
 	b.wantCount(counted + 1)
@@ -214,7 +173,7 @@ func TestMany(t *testing.T) {
 
 // TestReconnects: an upstream that restarts is watched again.
 func TestReconnects(t *testing.T) {
-	b := newBench(t, place.Masters, []string{"lock:*"}, nil)
+	b := newBench(t, []string{"lock:*"}, nil)
 	b.soon("it is watched", b.isWatched(Tracking))
 	if err := b.server.Restart(); err != nil {
 		t.Fatal(err)
@@ -238,30 +197,14 @@ func restricted(rights ...string) func(*bench) {
 	}
 }
 
-// TestLooking: without the right to be told of changes it is looked through, each lock is counted once.
-func TestLooking(t *testing.T) {
-	b := newBench(t, place.Masters, []string{"lock:*"}, restricted("+@all", "-client"))
-	b.soon("it is looked through", b.isWatched(Looking))
-	b.do("SET", "lock:a", "v")
-	b.soon("it is noticed", func() bool { return b.Count() == 1 })
-	time.Sleep(lookPause + time.Second/2) // in which it looks once more
-	b.wantCount(1)
-	b.do("EVAL", fmt.Sprintf("for i = 1, %d do redis.call('SET', i, 'v') end", maxLooked), "0")
-	b.soon("it has too many keys", b.isWatched(Impossible))
-	if n := b.log.count("too many keys"); n != 1 {
-		t.Errorf("it is told %d times", n)
-	}
-}
-
 // TestImpossible: where it cannot be watched, that is told.
 func TestImpossible(t *testing.T) {
-	b := newBench(t, place.Masters, []string{"lock:*"}, func(b *bench) {
-		b.do("SET", "k", "v")
-		restricted("+@all", "-client", "-scan")(b)
-	})
-	b.soon("that is known", b.isWatched(Impossible))
-	b.soon("that is told", func() bool { return b.log.count("it refuses what that needs") == 1 })
-	wild := newBench(t, place.Masters, []string{"*:lock"}, nil)
+	for _, right := range []string{"-client", "-exists"} {
+		b := newBench(t, []string{"lock:*"}, restricted("+@all", right))
+		b.soon("that is known", b.isWatched(Impossible))
+		b.soon("that is told", func() bool { return b.log.count("it refuses what that needs") == 1 })
+	}
+	wild := newBench(t, []string{"*:lock"}, nil)
 	wild.soon("that is known", wild.isWatched(Impossible))
 	wild.soon("that is told", func() bool { return wild.log.count("begin with a wildcard") == 1 })
 	wild.do("SET", "a:lock", "v")
@@ -269,9 +212,10 @@ func TestImpossible(t *testing.T) {
 }
 
 func TestPrefixes(t *testing.T) {
-	s := New(Options{LockKeys: []string{"b:*", "a", "ab?", "*x", "b:c*", "[q]"}})
-	if !slices.Equal(s.prefixes, []string{"a", "b:"}) || !slices.Equal(s.unwatched, []string{"*x", "[q]"}) {
-		t.Errorf("got %q, and not %q", s.prefixes, s.unwatched)
+	var log logged
+	s := New(Options{LockKeys: []string{"b:*", "a", "ab?", "*x", "b:c*", "[q]"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if !slices.Equal(s.prefixes, []string{"a", "b:"}) || log.count("glob=*x\n") != 1 || log.count("glob=[q]\n") != 1 || log.count("glob=") != 2 {
+		t.Errorf("got %q, and told %s", s.prefixes, log.has.String())
 	}
 }
 
@@ -285,36 +229,6 @@ func TestSuspects(t *testing.T) {
 	} {
 		if got := strings.Join(suspects(list, []string{"10.0.0.1:2"}), ", "); got != want {
 			t.Errorf("%s: got %q, want %q", list, got, want)
-		}
-	}
-}
-
-// TestStanding: lock keys in all databases are found.
-func TestCountAt(t *testing.T) {
-	upstream := redistest.New(t, redistest.Options{})
-	standing := func() string {
-		n, first, more, err := CountAt(t.Context(), server{Server: upstream}, []string{"lock:*"})
-		return fmt.Sprintf("%d %q %v %v", n, first, more, err)
-	}
-	client, err := redistest.Dial(upstream.Addr(), time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	for _, c := range []struct {
-		do   []string
-		want string
-	}{
-		{[]string{"SET", "a", "v"}, `0 "" false <nil>`},
-		{[]string{"SELECT", "3"}, `0 "" false <nil>`},
-		{[]string{"SET", "lock:a", "v"}, `1 "lock:a" false <nil>`},
-		{[]string{"EVAL", fmt.Sprintf("for i = 1, %d do redis.call('SET', 'x' .. i, 'v') end redis.call('DEL', 'lock:a')", maxCounted), "0"}, `0 "" true <nil>`},
-	} {
-		if _, err := client.Do(c.do...); err != nil {
-			t.Fatal(err)
-		}
-		if got := standing(); got != c.want {
-			t.Errorf("after %.3q: got %s, want %s", c.do, got, c.want)
 		}
 	}
 }
