@@ -100,6 +100,14 @@ func (l *line) writeReplies(limit time.Duration, p []byte) (n int, err error) {
 	return n + more, err
 }
 
+// yield lets mu go for those who wait for it, and keeps the turn. It is called with mu held.
+func (l *line) yield() {
+	l.writing = true
+	l.mu.Unlock()
+	l.mu.Lock()
+	l.writing = false
+}
+
 // bound limits the time that the client may take for the next write, 0: it does not. It is called with mu held.
 func (l *line) bound(limit time.Duration) {
 	if limit > 0 {

@@ -293,12 +293,8 @@ func (r *relay) settle(ctx context.Context) error {
 func (r *relay) reply(out *command.Reply) (n int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.between() {
-		ctx, cancel := context.WithTimeout(context.Background(), r.times.stall)
-		defer cancel()
-		if err := r.wait(ctx, r.between); err != nil {
-			return 0, err
-		}
+	if err := r.waitWhileBrought(context.Background(), r.between); err != nil {
+		return 0, err
 	}
 	if r.tracker.Inside() || r.tracker.State.Stream {
 		return 0, errOver
@@ -348,12 +344,22 @@ func (r *relay) halfClose(ctx context.Context) {
 		return
 	}
 	r.parting = true
-	done := func() bool { return r.gone && !r.writing }
-	for before := r.brought - 1; !done() && before != r.brought && ctx.Err() == nil; {
-		before = r.brought
+	_ = r.waitWhileBrought(ctx, func() bool { return r.gone && !r.writing })
+}
+
+// waitWhileBrought is wait as long as something is brought to the client now and then. It is called with mu held.
+func (r *relay) waitWhileBrought(ctx context.Context, until func() bool) error {
+	if until() {
+		return nil
+	}
+	for {
+		before := r.brought
 		soon, cancel := context.WithTimeout(ctx, r.times.stall)
-		_ = r.wait(soon, done)
+		err := r.wait(soon, until)
 		cancel()
+		if err == nil || r.brought == before || ctx.Err() != nil {
+			return err
+		}
 	}
 }
 

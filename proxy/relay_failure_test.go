@@ -84,6 +84,50 @@ func TestUpstreamDiesWhileTheClientDoesNotRead(t *testing.T) {
 	p.expect(strings.Repeat(lost(fake.addr()), owed+1))
 }
 
+// Point 23: what comes behind the rest of such a command, in one piece with it, is answered: nothing but that rest is thrown away.
+func TestUpstreamDiesWithinACommandBeforeOthers(t *testing.T) {
+	fake := startFake(t, func(c *fakeConn) {
+		if begin, err := c.in.Peek(11); err == nil && string(begin) == "*2\r\n$3\r\nSET" {
+			_, _ = c.in.Discard(100)
+			return
+		}
+		c.read(2) // a second connection
+		c.write("+one\r\n+two\r\n")
+		c.read(1)
+	})
+	p := startProxy(t, fake.url()).connect()
+	whole := array("SET", strings.Repeat("v", 50_000))
+	p.send(whole[:len(whole)-10])
+	if got := p.reply(); sameLoss(got) != lost(fake.addr()) {
+		t.Fatalf("a command that was sent in part: %q", got)
+	}
+	p.send(whole[len(whole)-10:] + lines("A", "B", "LOCK k t PX 1000"))
+	p.expect("+one\r\n+two\r\n:1000\r\n")
+}
+
+// Point 23: who reads these errors slowly gets all of them, also when it sends no more, and they are held a few at a time.
+func TestUpstreamDiesAndTheClientReadsSlowly(t *testing.T) {
+	const owed = 100_000
+	fake := startFake(t, func(c *fakeConn) { c.read(owed + 1) })
+	r := startProxy(t, fake.url())
+	r.server.SetPatience(500*time.Millisecond, time.Second)
+	p := r.connect()
+	p.send(strings.Repeat(cmd("A"), owed+1))
+	eventually(t, "errors that wait to be read", func() bool { return r.server.Counts().Unread > 0 })
+	if held := r.server.Counts().Unread; held > 100<<10 {
+		t.Errorf("%d bytes are held", held)
+	}
+	if err := p.conn.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	some := strings.Repeat(lost(fake.addr()), owed/20)
+	for range 20 {
+		time.Sleep(100 * time.Millisecond) // all of it takes longer than a client is waited for that takes nothing
+		p.expect(some)
+	}
+	p.expectAll(lost(fake.addr()))
+}
+
 // Point 23: where more than an answer is lost, the client's connection ends.
 func TestUpstreamDiesWithTheClientsState(t *testing.T) {
 	for _, c := range []struct{ name, setup, replies, last, want string }{

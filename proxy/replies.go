@@ -171,13 +171,20 @@ func (r *relay) end(cause error) {
 	}
 }
 
-// apologise answers n commands that the upstream never will. All else that is to be known of the lost connection is known by then: mu is let go
-// while the client does not take it. It is called with mu held.
+// apologise answers n commands that the upstream never will, in pieces: nobody bounds how many these are. All else that is to be known of the lost
+// connection is known by then: mu is let go while the client does not take a piece, and after each. It is called with mu held.
 func (r *relay) apologise(n int, cause error) {
-	r.boundIf(r.over) // else it is one that asked for it
-	taken, _ := r.writeReplies(0, []byte(strings.Repeat(r.apology(cause), n)))
-	r.traffic.toClients.Add(int64(taken))
-	r.brought++
+	apology := r.apology(cause)
+	some := max(1, maxPending/len(apology))
+	piece := []byte(strings.Repeat(apology, min(n, some)))
+	for err := error(nil); n > 0 && err == nil; n -= some {
+		r.boundIf(r.over) // else it is one that asked for it
+		var taken int
+		taken, err = r.writeReplies(0, piece[:min(n, some)*len(apology)])
+		r.traffic.toClients.Add(int64(taken))
+		r.brought++
+		r.yield()
+	}
 	r.signal()
 }
 

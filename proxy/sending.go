@@ -91,7 +91,7 @@ func (f *sending) endFrame() {
 	switch {
 	case f.dropping:
 		f.in.skip()
-	case f.begun:
+	case f.begun && f.rest == 0: // else others that were scanned since end here
 		f.rest = f.in.scanned
 	}
 	f.passing, f.dropping, f.counted = false, false, 0
