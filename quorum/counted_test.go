@@ -30,6 +30,7 @@ func announced(t *testing.T, on []*redistest.Server, id, entry string) {
 // A proxy counts that as many masters list as are believed. Beside one of an earlier version, without the guard, or with other settings neither the locks are moved nor
 // the masters changed.
 func TestProxiesThatCountHinder(t *testing.T) {
+	t.Parallel()
 	servers, both := movableOn(t)
 	c := both[0]
 	own, id := c.now().guards.Peers(), peer.NewID(peer.Protocol)
@@ -69,6 +70,7 @@ func TestProxiesThatCountHinder(t *testing.T) {
 
 // What a master listed that is down by now does not count.
 func TestListOfADeadMasterDoesNotCount(t *testing.T) {
+	t.Parallel()
 	servers, both := movableOn(t)
 	c := both[0]
 	announced(t, servers[1:], "OLD", "3 1 - 0 0")

@@ -26,6 +26,7 @@ func names(t *testing.T, c *Cluster, db int) []string {
 
 // TestNames: every lock of the database is named, whichever majority holds it, and none of the proxies' own keys.
 func TestNames(t *testing.T) {
+	t.Parallel()
 	masters, c := startMasters(t, 3)
 	if got := names(t, c, 0); len(got) != 0 {
 		t.Errorf("none was taken, got %q", got)

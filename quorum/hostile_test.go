@@ -112,6 +112,7 @@ func unbelievable() map[string]string {
 // Whatever one master says, the process lives, takes little memory, and the others decide.
 // Where all say such things, nothing is granted, and that is said.
 func TestUnbelievableAnswers(t *testing.T) {
+	t.Parallel()
 	var impostors []*impostor
 	var urls []string
 	for range 3 {

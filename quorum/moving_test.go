@@ -75,6 +75,7 @@ func (s *stalls) Handle(_ context.Context, r slog.Record) error {
 // A proxy stands still right after it has decided that the locks move, and another one ends the move meanwhile. The first does not wait for an era that is
 // over, and follows.
 func TestMoveOnEndsOnceItsEraIsOver(t *testing.T) {
+	t.Parallel()
 	log := newStalls("the locks are being moved")
 	both := movable(t, slog.New(log))
 	stalled, other := both[0], both[1]
@@ -125,6 +126,7 @@ func (c *Cluster) mustMove(t *testing.T, to place.Place) Placed {
 
 // All of a way to the masters and back: only the one place serves, and both proxies know it.
 func TestMoveOn(t *testing.T) {
+	t.Parallel()
 	both := movable(t)
 	key := Key{Name: "lock:a", Moves: true}
 	take := func(c *Cluster) error {
@@ -175,6 +177,7 @@ func TestMoveOn(t *testing.T) {
 
 // A proxy moves the locks for longer than a lease lasts, and renews it. Then it stops, as one that was killed: the other has it decided that the locks stay.
 func TestMoveEndsOnceNobodyRenewsIt(t *testing.T) {
+	t.Parallel()
 	both := movable(t)
 	ctx, stop := context.WithCancel(t.Context())
 	from, _ := both[0].Placed()
@@ -198,6 +201,7 @@ func TestMoveEndsOnceNobodyRenewsIt(t *testing.T) {
 
 // Two of three masters stand still while the locks are moved, for longer than a lease lasts. As soon as they are back it is decided that the locks stay.
 func TestMoveEndsOnceTheMastersAreBack(t *testing.T) {
+	t.Parallel()
 	servers, both := movableOn(t)
 	ctx, stop := context.WithCancel(t.Context())
 	from, _ := both[0].Placed()
