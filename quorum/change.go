@@ -131,6 +131,9 @@ func (c *Cluster) followTo(ctx context.Context, g *generation, s guard.Successio
 	names, next := namesIn(urls), s.Change.After(s.Era)
 	if !s.Begun {
 		decided, err := g.guards.Decide(ctx, s.Era, s.Change, c.ballot) // it may be known to this proxy alone by now
+		if now := g.guards.Succession(); err != nil && now != nil && now.Begun { // others were first
+			return c.followTo(ctx, g, *now, urls)
+		}
 		if err != nil {
 			return fmt.Errorf("the masters are being changed, which is not decided yet: %w", err)
 		}
