@@ -130,7 +130,7 @@ func (c *Cluster) mayCome(ctx context.Context, g *generation, urls []string) err
 func (c *Cluster) followTo(ctx context.Context, g *generation, s guard.Succession, urls []string) error {
 	names, next := namesIn(urls), s.Change.After(s.Era)
 	if !s.Begun {
-		decided, err := g.guards.Decide(ctx, s.Era, s.Change, c.ballot) // it may be known to this proxy alone by now
+		decided, err := g.guards.Decide(ctx, s.Era, s.Change, c.ballot)          // it may be known to this proxy alone by now
 		if now := g.guards.Succession(); err != nil && now != nil && now.Begun { // others were first
 			return c.followTo(ctx, g, *now, urls)
 		}
