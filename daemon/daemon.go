@@ -375,3 +375,11 @@ func haveQuorum(ctx context.Context, cluster *quorum.Cluster, patience time.Dura
 	defer cancel()
 	return cluster.Ready(ctx)
 }
+
+// applyToTables has settings hold for all commands.
+func (d *daemon) applyToTables(cfg conf.Config) {
+	d.table.Apply(tableSettings(cfg))
+	if d.unmoved != nil {
+		d.unmoved.Apply(tableSettings(cfg))
+	}
+}

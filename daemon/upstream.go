@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"log/slog"
 
+	"redlock-proxy/commands/moving"
 	"redlock-proxy/commands/server"
 	"redlock-proxy/conf"
 	"redlock-proxy/internal/certs"
 	"redlock-proxy/proxy/upstream"
 	"redlock-proxy/quorum/place"
 )
+
+// CanMove reports whether the locks of a proxy can be moved from its upstream to the masters and back.
+func CanMove(cfg conf.Config) bool { return cfg.Upstream != "" && HasPlaces(cfg) }
 
 // newUpstream is nil for a lock server.
 func newUpstream(cfg conf.Config, id string, certificates *certs.Certificates, log *slog.Logger) (*upstream.Upstream, error) {
@@ -27,6 +31,21 @@ func newUpstream(cfg conf.Config, id string, certificates *certs.Certificates, l
 		}
 	}
 	return up, err
+}
+
+// LockKeysAtUpstream returns how many lock keys the upstream holds, and one of them. more is set where it has more keys than are looked at.
+func LockKeysAtUpstream(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (n int, first string, more bool, err error) {
+	up, err := newUpstream(cfg, "", certificates, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return 0, "", false, err
+	}
+	defer up.Close()
+	conn, err := up.Single(ctx)
+	if err != nil {
+		return 0, "", false, err
+	}
+	defer conn.Close()
+	return moving.CountAt(ctx, conn, cfg.LockKeys)
 }
 
 // Record is what the upstream keeps of where the locks are; nil: they cannot be moved. end closes the connections to it.

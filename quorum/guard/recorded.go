@@ -33,10 +33,10 @@ func (s *Set) compare(was *QuarantineError, has place.At, since time.Time, err e
 	e := s.eras
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	said := 0
+	statements := 0
 	for _, one := range e.statements {
 		if one.last.After(since) && e.positionOf(one) == positionOwn {
-			said++
+			statements++
 		}
 	}
 	switch {
@@ -44,12 +44,16 @@ func (s *Set) compare(was *QuarantineError, has place.At, since time.Time, err e
 		return nil
 	case err != nil || !e.known || e.over != nil:
 		return was
-	case !has.Contradicts(e.own.At()):
-		return nil
-	case said < vote.Majority(len(s.guards)) || was != nil && was.Why == Misplaced:
-		return was
 	}
-	return &QuarantineError{Why: Misplaced, Places: place.Contradiction(s.record.Name(), has, e.names, e.own.At())}
+	said := place.Said{At: e.own.At(), Known: true, By: e.names}
+	switch _, err := said.Settle(s.record, has, nil, false); {
+	case err == nil:
+		return nil
+	case statements < vote.Majority(len(s.guards)) || was != nil && was.Why == Misplaced:
+		return was
+	default:
+		return &QuarantineError{Why: Misplaced, Places: err.Error()}
+	}
 }
 
 // beginning is the set in which a master is admitted: the one that others say, or that this proxy knows. Where all have forgotten it, it is as the record

@@ -62,8 +62,8 @@ type Said struct {
 // says that they are at the upstream.
 func (s Said) Settle(record Record, has At, unread error, fromUpstream bool) (At, error) {
 	switch {
-	case s.Known && unread == nil && has.Contradicts(s.At):
-		return s.At, errors.New(Contradiction(record.Name(), has, s.By, s.At))
+	case s.Known && unread == nil && has.contradicts(s.At):
+		return s.At, errors.New(contradiction(record.Name(), has, s.By, s.At))
 	case s.Known || unread == nil && has.Era == 0:
 		return s.At, nil
 	case unread != nil:
@@ -72,8 +72,8 @@ func (s Said) Settle(record Record, has At, unread error, fromUpstream bool) (At
 	return restored(record, has, fromUpstream)
 }
 
-// Contradicts reports whether a record is not from before what the masters say: they have forgotten what they decided since.
-func (a At) Contradicts(masters At) bool {
+// contradicts reports whether a record is not from before what the masters say: they have forgotten what they decided since.
+func (a At) contradicts(masters At) bool {
 	return a.Era > 0 && (masters.Place == Undecided || a.Era > masters.Era || a.Era == masters.Era && a.Place != masters.Place)
 }
 
@@ -90,8 +90,8 @@ func restored(record Record, has At, fromUpstream bool) (At, error) {
 	return has, nil
 }
 
-// Contradiction says that the record at an upstream is from after what some masters say.
-func Contradiction(upstream string, has At, names []string, masters At) string {
+// contradiction says that the record at an upstream is from after what some masters say.
+func contradiction(upstream string, has At, names []string, masters At) string {
 	return fmt.Sprintf("the record at the upstream %s says %s, the masters %s say %s; if the masters are right, DEL %s at the upstream; if the record is, empty the masters, "+
 		"and run redlock-proxy init", upstream, has.Shown(), strings.Join(names, ", "), masters.Shown(), RecordKey)
 }

@@ -32,7 +32,7 @@ const (
 
 // link is a connection on which the upstream reports changes. It is for one goroutine.
 type link struct {
-	*Strays
+	of   *Strays
 	conn net.Conn
 	in   *resp.Reader
 	// changed are the lock keys of which changes were reported, and not looked at yet.
@@ -48,7 +48,7 @@ func (s *Strays) once(ctx context.Context) error {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	limits := resp.Limits{Line: 16 << 10, Bulk: 16 << 20, Elements: 1 << 18, Depth: 4, Total: 64 << 20} // of CLIENT LIST, and of what changes together
-	l := &link{Strays: s, conn: conn, in: resp.NewReader3(conn, limits), changed: map[string]bool{}}
+	l := &link{of: s, conn: conn, in: resp.NewReader3(conn, limits), changed: map[string]bool{}}
 	words := []string{"CLIENT", "TRACKING", "ON", "BCAST"}
 	for _, prefix := range s.prefixes {
 		words = append(words, "PREFIX", prefix)
@@ -108,7 +108,7 @@ func (l *link) take(report any) {
 	}
 	names, _ := parts[1].([]any)
 	for _, one := range names {
-		if name, is := one.(string); is && len(l.changed) < maxRound && name != place.RecordKey && l.lockKeys.Match([]byte(name)) {
+		if name, is := one.(string); is && len(l.changed) < maxRound && name != place.RecordKey && l.of.lockKeys.Match([]byte(name)) {
 			l.changed[name] = true
 		}
 	}
@@ -142,11 +142,11 @@ func (l *link) look() error {
 
 // found counts lock keys that somebody put there, and complains, but not too often.
 func (l *link) found(names []string) error {
-	if len(names) == 0 || !l.opts.AtMasters() {
+	if len(names) == 0 || !l.of.opts.AtMasters() {
 		return nil
 	}
-	total := l.count.Add(int64(len(names)))
-	if last := l.last.Load(); last != nil && time.Since(last.At) < complaintPause {
+	total := l.of.count.Add(int64(len(names)))
+	if last := l.of.last.Load(); last != nil && time.Since(last.At) < complaintPause {
 		return nil
 	}
 	replies, err := l.ask([]string{"CLIENT", "LIST"})
@@ -154,10 +154,10 @@ func (l *link) found(names []string) error {
 		return err
 	}
 	list, _ := replies[0].(string)
-	one := &Sighting{At: time.Now(), Clients: suspects(list, l.opts.Own())}
-	one.Glob = l.opts.LockKeys[slices.IndexFunc(l.opts.LockKeys, func(glob string) bool { return keys.NewPatterns(glob).Match([]byte(names[0])) })]
-	l.last.Store(one)
-	l.opts.Logger.Warn("lock keys are used at the upstream directly: the locks are at the masters, and nobody there knows of these",
+	one := &Sighting{At: time.Now(), Clients: suspects(list, l.of.opts.Own())}
+	one.Glob = l.of.opts.LockKeys[slices.IndexFunc(l.of.opts.LockKeys, func(glob string) bool { return keys.NewPatterns(glob).Match([]byte(names[0])) })]
+	l.of.last.Store(one)
+	l.of.opts.Logger.Warn("lock keys are used at the upstream directly: the locks are at the masters, and nobody there knows of these",
 		"lock_keys", one.Glob, "key", names[0], "seen", total, "clients", strings.Join(one.Clients, ", "))
 	return nil
 }
