@@ -59,6 +59,29 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestFigures: each figure that README quotes is in the table of results that benchmarks.md begins with.
+func TestFigures(t *testing.T) {
+	section := func(path, heading string) string {
+		_, body, found := strings.Cut(text(t, path), "\n"+heading+"\n")
+		if !found {
+			t.Fatalf("%s has no section %q", path, heading)
+		}
+		body, _, _ = strings.Cut(body, "\n## ")
+		return body
+	}
+	figure := regexp.MustCompile(`\d[\d,.]*\d|\d`)
+	results := figure.FindAllString(section("benchmarks.md", "## Results"), -1)
+	quoted := figure.FindAllString(section("../README.md", "## Four numbers"), -1)
+	if len(quoted) == 0 {
+		t.Fatal("README quotes no figure")
+	}
+	for _, q := range quoted {
+		if !slices.Contains(results, q) {
+			t.Errorf("README quotes %s, which benchmarks.md does not have under Results", q)
+		}
+	}
+}
+
 // TestAlerts: the runbook has a row for each alert, and none for others.
 func TestAlerts(t *testing.T) {
 	names := func(pattern, path string) (all []string) {

@@ -14,15 +14,15 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// readmeCode is the first block of code in README in this language.
-func readmeCode(t *testing.T, language string) string {
+// fenceCode is the first block of code in docs/fences.md in this language.
+func fenceCode(t *testing.T, language string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile("../../docs/fences.md")
 	kit.Must(t, err)
 	_, rest, found := strings.Cut(string(text), "```"+language+"\n")
 	code, _, ended := strings.Cut(rest, "```")
 	if !found || !ended {
-		t.Fatalf("README has no code in %s", language)
+		t.Fatalf("docs/fences.md has no code in %s", language)
 	}
 	return code
 }
@@ -52,7 +52,7 @@ func fencesOf(t *testing.T, key string) (older, newer int64) {
 	return fences[0], fences[1]
 }
 
-// TestOldHolderIsRefused: a database and a Redis refuse what the holder of an older lock writes, as README has it.
+// TestOldHolderIsRefused: a database and a Redis refuse what the holder of an older lock writes, as docs/fences.md has it.
 func TestOldHolderIsRefused(t *testing.T) {
 	older, newer := fencesOf(t, "report:7")
 	t.Logf("fences %d, then %d", older, newer)
@@ -76,7 +76,7 @@ func TestOldHolderIsRefused(t *testing.T) {
 		query("CREATE TABLE report (id INTEGER PRIMARY KEY, body TEXT, fence BIGINT NOT NULL DEFAULT 0); INSERT INTO report (id) VALUES (7);")
 		body := ""
 		for _, w := range writes {
-			sql := strings.NewReplacer(":body", "'"+w.body+"'", ":fence", fmt.Sprint(w.fence), ":id", "7").Replace(readmeCode(t, "sql"))
+			sql := strings.NewReplacer(":body", "'"+w.body+"'", ":fence", fmt.Sprint(w.fence), ":id", "7").Replace(fenceCode(t, "sql"))
 			if changed := query(sql + "SELECT changes();"); (changed == "1") != w.taken {
 				t.Errorf("%s: %s rows", w.body, changed)
 			}
@@ -92,7 +92,7 @@ func TestOldHolderIsRefused(t *testing.T) {
 		client := kit.Dial(t, kit.StartRedis(t).Addr())
 		body := ""
 		for _, w := range writes {
-			taken := kit.Do(t, client, "EVAL", readmeCode(t, "lua"), "2", "report:7", "report:7:fence", fmt.Sprint(w.fence), w.body)
+			taken := kit.Do(t, client, "EVAL", fenceCode(t, "lua"), "2", "report:7", "report:7:fence", fmt.Sprint(w.fence), w.body)
 			if (taken == any(int64(1))) != w.taken {
 				t.Errorf("%s: %v", w.body, taken)
 			}
