@@ -43,8 +43,8 @@ func (g *Guard) announce(ctx context.Context) error {
 	}
 	own := g.set.own()
 	g.mu.Lock()
-	if g.fittedTime > 0 && (g.step.At.IsZero() || g.step.Judged) && g.doubt.nonce == "" {
-		own.ClockSince, own.At = g.clock.Since, g.fittedTime
+	if !g.fitted.IsZero() && (g.step.At.IsZero() || g.step.Judged) && g.doubt.nonce == "" {
+		own.ClockSince, own.At = g.clock.Since, g.fitted.ServerTime
 	}
 	g.mu.Unlock()
 	parts, err := ask(ctx, g.Conn, 2, 2, script.Announce, own.ID, own.Announcement(), marker.Millis(peer.Heard))

@@ -215,14 +215,14 @@ func (g *Guard) remember(ctx context.Context, v Report) memory {
 	g.mu.Lock()
 	past := memory{name: g.Name, suffix: g.set.eras.suffix(), nonce: g.last.Nonce, runID: g.last.RunID}
 	past.lives = !g.voted.IsZero() && time.Since(g.voted) < leaseWait(g.set.longest.InUse())
-	moved, fitted, missed, standing := g.step, g.fitted, g.canaryMissed, g.doubt
+	moved, missed, standing := g.step, g.canaryMissed, g.doubt
 	past.older = g.older
 	g.canaryMissed, g.older = false, false
 	g.mu.Unlock()
 	unjudged := !moved.At.IsZero() && !moved.Judged
 	if nonce := v.Marker.Value.Nonce; nonce == "" || nonce != past.nonce { // others had it in quarantine since
 		missed = false
-		if unjudged && moved.CameBefore(v.stoodSince(), v.Sighting, fitted) {
+		if unjudged && g.isOver(v) {
 			unjudged = false
 			g.anchor(v.Sighting)
 		}
@@ -254,6 +254,14 @@ func (g *Guard) remember(ctx context.Context, v Report) memory {
 		}
 	}
 	return past
+}
+
+// isOver reports whether the step that a look at the master shows came before what stands there was written: others have judged it.
+func (g *Guard) isOver(v Report) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	moved, fits := g.clock.See(v.Sighting)
+	return !fits && v.Sighting.SteppedBefore(v.stoodSince(), moved, g.fitted)
 }
 
 // anchor forgets what was known of the master's clock: its step is judged.

@@ -54,12 +54,10 @@ type Guard struct {
 	canaryMissed, older bool
 	// runID is the server's, as of the last checkup.
 	runID string
-	// fitted is the last sighting of its clock that fitted, fittedNo its number, fittedTold
-	// its time, and fittedBoot when it was by the machine's clock; step is the last
-	// that did not fit.
-	fitted     time.Time
+	// fitted is the last sighting of its clock that fitted, fittedNo its number, and fittedBoot when
+	// it came by the machine's clock; step is the last that did not fit.
+	fitted     clock.Sighting
 	fittedNo   uint64
-	fittedTime time.Duration
 	fittedBoot time.Duration
 	step       clock.Step
 	// doubt is why this proxy alone does not count its votes. blamed is set where this
@@ -178,17 +176,20 @@ func (g *Guard) counts(under trust, p *look) bool {
 	return true
 }
 
-// observeClock takes a sighting of the master's clock.
+// observeClock takes a sighting of the master's clock, and reports whether it fits.
 func (g *Guard) observeClock(s clock.Sighting) bool {
 	moved, fits := g.clock.See(s)
 	boot, no := g.set.boot(), g.set.sightings.Add(1)
-	if fits {
-		g.fitted, g.fittedNo, g.fittedTime, g.fittedBoot = s.Got, no, s.ServerTime, boot
+	switch {
+	case fits:
+		g.fitted, g.fittedNo, g.fittedBoot = s, no, boot
 		return true
+	case g.clock.MayPrecede(s):
+		return false
 	}
 	missed := time.Duration(0)
 	if boot > 0 && g.fittedBoot > 0 {
-		missed = boot - g.fittedBoot - s.Got.Sub(g.fitted)
+		missed = boot - g.fittedBoot - s.Got.Sub(g.fitted.Got)
 	}
 	g.step = clock.Step{At: s.Got, Moved: moved, Number: no, Missed: missed}
 	return false

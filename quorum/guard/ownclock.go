@@ -65,7 +65,7 @@ func (g *Guard) clockDuring(m clock.Step) clock.Other {
 	switch {
 	case g.step.IsLike(m):
 		return clock.OtherAlike
-	case g.fittedNo > m.Number && !g.fitted.Before(m.At) && g.clock.WouldShow(m):
+	case g.fittedNo > m.Number && !g.fitted.Sent.Before(m.At) && g.clock.WouldShow(m):
 		return clock.OtherFits
 	default:
 		return clock.OtherUnknown

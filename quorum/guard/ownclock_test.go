@@ -56,6 +56,24 @@ func TestDoubtIsOver(t *testing.T) {
 	}
 }
 
+// TestLateAnswerIsNoStep: an answer that was asked for before a step was judged, and comes after it, is of the clock of then.
+func TestLateAnswerIsNoStep(t *testing.T) {
+	began := time.Now()
+	at := func(sent, got, serverTime time.Duration) clock.Sighting {
+		return clock.Sighting{Sent: began.Add(sent), Got: began.Add(got), ServerTime: time.Hour + serverTime}
+	}
+	s := NewSet(Options{SinceBoot: func() time.Duration { return 0 }}, []Master{{Wake: func() {}, IsDown: func() bool { return false }}})
+	g := s.guards[0]
+	g.observeClock(at(0, time.Millisecond, 0))
+	g.anchor(at(3*time.Second, 3*time.Second+time.Millisecond, time.Minute)) // the clock has stepped
+	if g.observeClock(at(time.Second, 4*time.Second, time.Second)) || !g.step.At.IsZero() {
+		t.Errorf("an answer from before: step %+v", g.step)
+	}
+	if g.observeClock(at(5*time.Second, 5*time.Second+time.Millisecond, 0)) || g.step.At.IsZero() {
+		t.Error("a step after it is not seen")
+	}
+}
+
 // TestDoubtIsJudgedAgain: what could not be told at once can be when another master was looked at, whose clock was known before.
 func TestDoubtIsJudgedAgain(t *testing.T) {
 	began := time.Now()
@@ -71,6 +89,7 @@ func TestDoubtIsJudgedAgain(t *testing.T) {
 	}{
 		{"the other was not looked at since", []clock.Sighting{at(0, 0)}, false, false},
 		{"the other fits", []clock.Sighting{at(0, 0), at(2*time.Second, 2*time.Second)}, false, true},
+		{"the other fits, but was asked before", []clock.Sighting{at(0, 0), {Sent: step.At.Add(-time.Millisecond), Got: step.At.Add(time.Second), ServerTime: time.Hour + time.Second}}, false, false},
 		{"the other fits, but is known only since", []clock.Sighting{at(2*time.Second, 0), at(3*time.Second, time.Second)}, false, false},
 		{"the other stepped, too", []clock.Sighting{at(0, 0), at(2*time.Second, time.Minute)}, false, false},
 		{"the other is blamed already", []clock.Sighting{at(0, 0), at(2*time.Second, 2*time.Second)}, true, false},

@@ -12,7 +12,8 @@ const (
 )
 
 // Sighting is a look at a master's clock: it showed this time, as nanoseconds since
-// 1970, at some moment between Sent and Got by our monotonic clock.
+// 1970, at some moment between Sent and Got by our monotonic clock. So what it shows is known to be true
+// after a moment only if it was sent after that.
 type Sighting struct {
 	Sent, Got  time.Time
 	ServerTime time.Duration
@@ -27,6 +28,7 @@ func (s Sighting) IsZero() bool { return s.ServerTime == 0 }
 // steps add up to a large one.
 type Clock struct {
 	epoch     time.Time
+	anchored  time.Time // when the first sighting came
 	at        time.Time
 	low, high time.Duration
 	// Since is the master's time when this began.
@@ -68,10 +70,14 @@ func drifted(d time.Duration) time.Duration {
 
 // Anchor forgets what was known, and begins with this sighting.
 func (c *Clock) Anchor(s Sighting) {
-	c.epoch, c.at = s.Sent, s.Got
+	c.epoch, c.anchored, c.at = s.Sent, s.Got, s.Got
 	c.low, c.high = s.ServerTime-s.Got.Sub(s.Sent), s.ServerTime
 	c.Since = s.ServerTime
 }
+
+// MayPrecede reports whether a sighting may be of a moment before the one with which this began. If it does not fit, that says nothing:
+// what came in between is judged already.
+func (c *Clock) MayPrecede(s Sighting) bool { return s.Sent.Before(c.anchored) }
 
 // WouldShow reports whether a step would not fit what was known before it: whether a clock that made it would show it.
 func (c *Clock) WouldShow(s Step) bool {

@@ -16,14 +16,14 @@ type Step struct {
 	Judged bool
 }
 
-// CameBefore reports whether a step surely came before the master's clock showed a time. seen is a look at the clock after the step, and
-// fitted is when it was last seen to fit: of a step that is no larger than the time between both, this cannot be known.
-func (s Step) CameBefore(then time.Duration, seen Sighting, fitted time.Time) bool {
-	within := seen.Got.Sub(fitted)
+// SteppedBefore reports whether a step by which a sighting does not fit surely came before the master's clock showed a time. fitted is the
+// last sighting that fitted: of a step that is no larger than the time between both, this cannot be known. That time begins when fitted
+// was sent, since its answer may have come late, also after the step.
+func (s Sighting) SteppedBefore(then, moved time.Duration, fitted Sighting) bool {
+	within := s.Got.Sub(fitted.Sent)
 	within += drifted(within) + 2*Noise
-	since := seen.ServerTime - then
-	after := seen.Got.Equal(s.At) || !seen.Sent.Before(s.At)
-	return then > 0 && after && s.Moved.Abs() > within && 0 <= since && since <= within
+	since := s.ServerTime - then
+	return then > 0 && moved.Abs() > within && 0 <= since && since <= within
 }
 
 // Other is what another master's clock did when one stepped.
