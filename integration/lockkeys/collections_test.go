@@ -237,6 +237,9 @@ func talkInBoth(t *testing.T, commands int, seed uint64, faulty bool, single str
 	for _, resp := range []string{"2", "3"} {
 		s := startSeveral(t, resp, rand.New(rand.NewPCG(seed, uint64(resp[0]))), single, proxies...)
 		s.faulty = faulty
+		for i := range s.keys {
+			s.keys[i] += resp // the other protocol's may change yet, by what was answered NOQUORUM
+		}
 		s.talk(t, commands/2)
 		t.Logf("RESP%s: %d refused, %d unknown", resp, s.refused, s.unknown)
 		if s.unknown > commands/4 {
