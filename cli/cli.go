@@ -13,8 +13,12 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/urfave/cli/v2"
 
+	"redlock-proxy/cli/describe"
 	"redlock-proxy/conf"
 )
+
+// program is the name of the program.
+const program = "redlock-proxy"
 
 // Main runs a command line, the name of the program first, and returns its exit code.
 func Main(b Build, args []string) int {
@@ -52,10 +56,10 @@ func (quiet) Printf(context.Context, string, ...any) {}
 
 func newApp(b Build, stdout, stderr io.Writer) *cli.App {
 	return &cli.App{
-		Name:  "redlock-proxy",
+		Name:  program,
 		Usage: "distributed locks over N Redis masters, for every Redis client",
-		Description: "It speaks the Redis protocol: it keeps locks on independent Redis servers, the masters, by majority, and sends every other command to the upstream, an ordinary Redis. " +
-			"Every setting is a flag, an environment variable and a key of a YAML file; a flag beats the environment, and the environment beats the file.",
+		Description: describe.Wrap("It speaks the Redis protocol: it keeps locks on independent Redis servers, the masters, by majority, and sends every other command to the upstream, an ordinary Redis. "+
+			"Every setting is a flag, an environment variable and a key of a YAML file; a flag beats the environment, and the environment beats the file.", ""),
 		Version:                   b.Version,
 		Metadata:                  map[string]any{buildKey: b},
 		HideVersion:               true,
@@ -66,17 +70,29 @@ func newApp(b Build, stdout, stderr io.Writer) *cli.App {
 		OnUsageError:              usageError,
 		Action:                    helpAction,
 		Flags:                     []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print version, commit and Go", DisableDefaultText: true}},
-		Commands: append([]*cli.Command{
+		Commands: withHelp(append([]*cli.Command{
 			command("serve", "serve clients", serveFlags(), serveAction),
 			command("demo", "try it now: the proxy and its masters in this process", demoFlags(), demoAction),
-			command("check", "connect to every master and the upstream, and report what is wrong", checkFlags(), checkAction),
-			command("init", "say for how long locks from before may be held: once for new masters, or where a majority lost its data", initFlags(), initAction),
-			command("healthcheck", "ask the running proxy whether it lives or, with --ready, whether locks are available", healthFlags(), healthcheckAction),
+			command("check", "look at every master and the upstream, and report what is wrong", checkFlags(), checkAction),
+			command("init", "initialize new masters, or set the wait after a majority lost its data", initFlags(), initAction),
+			command("healthcheck", "ask a running proxy whether it is alive; --ready: whether locks are available", healthFlags(), healthcheckAction),
 			lockCommand(),
-			command("move", "move the locks on lock keys from the upstream to the masters, or back: once, for all proxies", moveFlags(), moveAction),
+			command("move", "move the locks from the upstream to the masters, or back, for all proxies", moveFlags(), moveAction),
 			command("version", "print version, commit and Go", nil, versionAction),
-		}, selfCommands()...),
+		}, selfCommands()...)),
 	}
+}
+
+// withHelp gives each command its help. serve tells the settings, for all commands that have them.
+func withHelp(commands []*cli.Command) []*cli.Command {
+	for _, c := range commands {
+		told := "serve"
+		if c.Name == told {
+			told = ""
+		}
+		c.CustomHelpTemplate = describe.Help(program, c, settingFlags(), told)
+	}
+	return commands
 }
 
 // command makes a command that takes flags and no arguments.
@@ -108,7 +124,7 @@ func helpAction(c *cli.Context) error {
 
 // settingFlags makes a flag of every setting.
 func settingFlags() []cli.Flag {
-	flags := []cli.Flag{&cli.StringFlag{Name: conf.FileFlag, Usage: "read settings from the YAML `FILE`"}}
+	flags := []cli.Flag{&cli.StringFlag{Name: conf.FileFlag, Usage: "`FILE`: YAML file with settings"}}
 	for _, s := range conf.Settings() {
 		usage := fmt.Sprintf("%s (%s)", s.Usage, s.Env())
 		switch {

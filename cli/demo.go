@@ -23,8 +23,8 @@ const demoMasterTimeout = 2 * time.Second
 
 func demoFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.IntFlag{Name: "masters", Value: 5, Usage: "run `N` embedded masters"},
-		&cli.StringFlag{Name: "listen", Value: conf.Default().Listen, Usage: "serve clients on `ADDR`ess"},
+		&cli.IntFlag{Name: "masters", Value: 5, Usage: "`NUMBER`: embedded masters"},
+		&cli.StringFlag{Name: "listen", Value: conf.Default().Listen, Usage: "`ADDR`: address (host:port) for clients"},
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 const readyFlag = "ready"
 
 func healthFlags() []cli.Flag {
-	return append(settingFlags(), &cli.BoolFlag{Name: readyFlag, Usage: "ask whether locks are available, not whether the process lives"})
+	return append(settingFlags(), &cli.BoolFlag{Name: readyFlag, Usage: "ask whether locks are available, not only whether the process is alive"})
 }
 
 // healthcheckAction asks the proxy that listens where this configuration says: whether it

@@ -38,10 +38,10 @@ const (
 
 func initFlags() []cli.Flag {
 	return append(settingFlags(),
-		&cli.StringFlag{Name: longestFlag, Usage: "no lock from before is held for longer than this `DURATION`; 0s: none is, or the masters are new (asked for where it is not given)"},
-		&cli.BoolFlag{Name: newFlag, Usage: "nothing but this: these lock-keys, lock-tags, key-prefix, guard and masters are right from now on, and proxies with other ones get no votes"},
-		&cli.BoolFlag{Name: forceFlag, Usage: "also where that is refused: with --longest-ttl, although a longer lock is held on a master, or a proxy knows of one; with --new-settings, while proxies with other settings run"},
-		&cli.StringFlag{Name: onceFlag, Usage: "do this only if there is no `FILE` of that name, and make it: for a deployment that runs init at every start"},
+		&cli.StringFlag{Name: longestFlag, Usage: "`DURATION`: longest time for which a lock from before may still be held; 0s: none is, or the masters are new; without the flag init asks"},
+		&cli.BoolFlag{Name: newFlag, Usage: "only declare this configuration's lock-keys, lock-tags, key-prefix, guard and masters the right ones: proxies with different ones get no votes"},
+		&cli.BoolFlag{Name: forceFlag, Usage: "with --longest-ttl: even if a master holds, or a proxy knows of, a longer lock; with --new-settings: even while proxies with different settings run"},
+		&cli.StringFlag{Name: onceFlag, Usage: "`FILE`: do nothing if the file exists, else create it: for a deployment that runs init at every start"},
 	)
 }
 

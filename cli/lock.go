@@ -36,10 +36,10 @@ func lockCommand() *cli.Command {
 		Name: lockName, Usage: "hold a lock at a running proxy while a command runs", ArgsUsage: "KEY -- COMMAND [ARGUMENT …]",
 		HideHelpCommand: true, OnUsageError: usageError, Action: lockAction,
 		Flags: append([]cli.Flag{
-			&cli.DurationFlag{Name: "ttl", Value: 30 * time.Second, Usage: "how long the lock is held if nobody extends it, which is done at a third of it, a `DURATION`"},
-			&cli.DurationFlag{Name: "wait", Value: 10 * time.Second, Usage: "how long to wait while another holds it, a `DURATION`; 0s does not wait"},
-			&cli.DurationFlag{Name: "grace", Value: 5 * time.Second, Usage: "how long the command may go on after the SIGTERM that it gets when the lock is lost, a `DURATION`"},
-			&cli.StringSliceFlag{Name: addrFlag, Value: cli.NewStringSlice(conf.Default().Listen), Usage: "`ADDR` of a proxy: host:port, or a URL (redis://, rediss:// or unix://); several times: when one does not answer, the next one is asked"},
+			&cli.DurationFlag{Name: "ttl", Value: 30 * time.Second, Usage: "`DURATION`: TTL of the lock, which is extended at a third of it while the command runs"},
+			&cli.DurationFlag{Name: "wait", Value: 10 * time.Second, Usage: "`DURATION`: how long to wait while another client holds the lock; 0s does not wait"},
+			&cli.DurationFlag{Name: "grace", Value: 5 * time.Second, Usage: "`DURATION`: how long the command may continue after the SIGTERM that it gets when the lock is lost"},
+			&cli.StringSliceFlag{Name: addrFlag, Value: cli.NewStringSlice(conf.Default().Listen), Usage: "`ADDR`: a proxy, as host:port or URL (redis://, rediss:// or unix://); may be repeated: if one proxy does not answer, the next one is asked"},
 		}, loginFlags()...),
 	}
 }
@@ -50,11 +50,11 @@ const addrFlag = "addr"
 // loginFlags say how a running proxy knows its client.
 func loginFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "ca", Usage: "believe certificates that the authorities in `FILE` (PEM) signed, too, where the URL is rediss://"},
-		&cli.StringFlag{Name: "client-cert", Usage: "show the certificate in `FILE` (PEM) to a proxy that wants one"},
-		&cli.StringFlag{Name: "client-key", Usage: "`FILE` (PEM) with the key of client-cert"},
-		&cli.StringFlag{Name: "user", Usage: "log in as `NAME`"},
-		&cli.StringFlag{Name: "password-file", Usage: "log in with the password in `FILE` (" + passwordEnv + " has it otherwise)"},
+		&cli.StringFlag{Name: "ca", Usage: "`FILE`: PEM file with certificate authorities to trust for rediss://, in addition to the system's"},
+		&cli.StringFlag{Name: "client-cert", Usage: "`FILE`: PEM file with the certificate to present to a proxy that requires one"},
+		&cli.StringFlag{Name: "client-key", Usage: "`FILE`: PEM file with the key of client-cert"},
+		&cli.StringFlag{Name: "user", Usage: "`NAME`: user to log in as"},
+		&cli.StringFlag{Name: "password-file", Usage: "`FILE`: file with the password (default: $" + passwordEnv + ")"},
 	}
 }
 

@@ -21,10 +21,10 @@ const (
 
 func moveFlags() []cli.Flag {
 	return append([]cli.Flag{
-		&cli.BoolFlag{Name: backFlag, Usage: "move them from the masters to the upstream"},
+		&cli.BoolFlag{Name: backFlag, Usage: "move the locks from the masters to the upstream"},
 		&cli.BoolFlag{Name: abortFlag, Usage: "end a move that is under way: the locks stay where they were"},
-		&cli.BoolFlag{Name: othersFlag, Usage: "move them although others than proxies are connected to the upstream, and end their connections: none of them may take locks there"},
-		&cli.StringFlag{Name: addrFlag, Value: conf.Default().Listen, Usage: "`ADDR` of the proxy: host:port, or a URL (redis://, rediss:// or unix://)"},
+		&cli.BoolFlag{Name: othersFlag, Usage: "move even if clients other than proxies are connected to the upstream, and end their connections; none of them may take locks there"},
+		&cli.StringFlag{Name: addrFlag, Value: conf.Default().Listen, Usage: "`ADDR`: the proxy, as host:port or URL (redis://, rediss:// or unix://)"},
 	}, loginFlags()...)
 }
 

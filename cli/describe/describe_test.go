@@ -15,8 +15,8 @@ func nasty() *cli.App {
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "quick", Aliases: []string{"q"}, Usage: "[a]: b\\c"}},
 		Commands: []*cli.Command{
 			{Name: "go", Usage: "it's: so", ArgsUsage: "left|right", Flags: []cli.Flag{
-				&cli.StringSliceFlag{Name: "at", Usage: "`PLACE` to go"},
-				&cli.StringFlag{Name: "map", Usage: "a `FILE`", DefaultText: "m.txt"},
+				&cli.StringSliceFlag{Name: "at", Usage: "`PLACE`: where to go"},
+				&cli.StringFlag{Name: "map", Usage: "`FILE`: a map", DefaultText: "m.txt"},
 				&cli.BoolFlag{Name: "fast", Usage: "without `end", DefaultText: "true"},
 				&cli.BoolFlag{Name: "slow", Usage: "'tis so"},
 			}},
@@ -28,8 +28,8 @@ func nasty() *cli.App {
 func TestFlags(t *testing.T) {
 	got := commands(nasty())
 	want := []flag{
-		{Names: []string{"--at"}, Value: "PLACE", Usage: "PLACE to go", Repeated: true},
-		{Names: []string{"--map"}, Value: "FILE", Usage: "a FILE", Default: "m.txt"},
+		{Names: []string{"--at"}, Value: "PLACE", Usage: "where to go", Repeated: true},
+		{Names: []string{"--map"}, Value: "FILE", Usage: "a map", Default: "m.txt"},
 		{Names: []string{"--fast"}, Usage: "without `end", Default: "true"},
 		{Names: []string{"--slow"}, Usage: "'tis so"},
 		helpFlag,
@@ -64,7 +64,7 @@ func TestZsh(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantLines(t, out.String(), "#compdef a-b", "_a_b() {", `'go:it'\''s\: so'`, `'(--quick -q)-q[\[a\]\: b\\c]' \`,
-		`'*--at=[PLACE to go]:PLACE: ' \`, `'(--map)--map=[a FILE]:FILE:_files' \`, `'1:argument:(left right)'`)
+		`'*--at=[where to go]:PLACE: ' \`, `'(--map)--map=[a map]:FILE:_files' \`, `'1:argument:(left right)'`)
 }
 
 func TestBash(t *testing.T) {
@@ -82,7 +82,7 @@ func TestMan(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantLines(t, out.String(), `.TH A\-B 8 "" "a\-b v\-1" ""`, `a\-b \- it\(aqs \(dqone\(dq`, `\&.TH at the beginning`, `.SS "go left|right"`,
-		`\fB\-\-map\fR \fIFILE\fR`, `a FILE (default: m.txt)`, `\(aqtis so`, `.BR x (1),`, `.BR y\-z (5)`)
+		`\fB\-\-map\fR \fIFILE\fR`, `a map (default: m.txt)`, `\(aqtis so`, `.BR x (1),`, `.BR y\-z (5)`)
 	if strings.Count(out.String(), `\-\-at`) != 1 {
 		t.Errorf("a shared setting is not told once:\n%s", &out)
 	}
@@ -102,5 +102,37 @@ func TestManOfSettings(t *testing.T) {
 	lock, _, _ = strings.Cut(lock, ".SH")
 	if !strings.Contains(serve, "It takes the") || strings.Contains(lock, "It takes the") || !strings.Contains(lock, `\-\-ca`) || strings.Contains(serve, `\-\-ca`) {
 		t.Errorf("%s", out.String())
+	}
+}
+
+// TestHelp: a command shows its own flags first, and the settings, if it takes them, or which command tells them.
+func TestHelp(t *testing.T) {
+	settings := []cli.Flag{&cli.StringFlag{Name: "listen", Usage: "`ADDR`: where " + strings.Repeat("clients ", 20) + "connect", DefaultText: "x:1"}, &cli.StringFlag{Name: "ca"}}
+	serve := &cli.Command{Name: "serve", Usage: "serve clients", Flags: append(slices.Clone(settings), &cli.BoolFlag{Name: "check", Usage: "only check"})}
+	lock := &cli.Command{Name: "lock", Usage: "hold a lock", ArgsUsage: "KEY", Flags: settings[1:]}
+	want := `serve clients
+
+Usage: a serve [flags]
+
+Flags:
+  --check
+        only check
+  --help, -h
+        show help
+`
+	if got := Help("a", serve, settings, "run"); got != want+"\nIt also takes all settings, as flags, environment variables or a file: see 'a run --help'.\n" {
+		t.Errorf("got\n%s", got)
+	}
+	got := Help("a", serve, settings, "")
+	if !strings.HasPrefix(got, want+"\nSettings, ") || !strings.Contains(got, "\n  --listen ADDR\n        where clients ") || !strings.HasSuffix(got, "  --ca VALUE\n\n") {
+		t.Errorf("got\n%s", got)
+	}
+	for line := range strings.Lines(got) {
+		if len(line) > Width+1 {
+			t.Errorf("a line has more than %d columns: %s", Width, line)
+		}
+	}
+	if got := Help("a", lock, settings, "serve"); !strings.Contains(got, "Usage: a lock [flags] KEY\n") || !strings.Contains(got, "--ca VALUE\n") || strings.Contains(got, "settings") {
+		t.Errorf("got\n%s", got)
 	}
 }

@@ -1,6 +1,7 @@
 package describe
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -29,6 +30,22 @@ func flags(all []cli.Flag) []flag {
 	return append(described, helpFlag)
 }
 
+// split takes the settings out of the flags of a command, if it has all of them, and the flag for help.
+func split(its, settings []flag) (alone []flag, takesSettings bool) {
+	its = withoutHelp(its)
+	alone = slices.DeleteFunc(slices.Clone(its), func(f flag) bool {
+		return slices.ContainsFunc(settings, func(s flag) bool { return s.Names[0] == f.Names[0] })
+	})
+	if settings = withoutHelp(settings); len(settings) == 0 || len(its)-len(alone) < len(settings) {
+		return its, false
+	}
+	return alone, true
+}
+
+func withoutHelp(all []flag) []flag {
+	return slices.DeleteFunc(slices.Clone(all), func(f flag) bool { return f.Names[0] == helpFlag.Names[0] })
+}
+
 func describeFlag(d cli.DocGenerationFlag) flag {
 	var f flag
 	for _, name := range d.Names() {
@@ -55,11 +72,11 @@ func dashed(name string) string {
 	return "--" + name
 }
 
-// unquote takes the name of the value, which stands in back quotes, out of a usage.
+// unquote splits a usage such as "`FILE`: where it is" into the name of the value and the text.
 func unquote(usage string) (value, text string) {
-	before, rest, quoted := strings.Cut(usage, "`")
-	if value, after, ends := strings.Cut(rest, "`"); quoted && ends {
-		return value, before + value + after
+	rest, quoted := strings.CutPrefix(usage, "`")
+	if value, text, ends := strings.Cut(rest, "`: "); quoted && ends {
+		return value, text
 	}
 	return "VALUE", usage
 }

@@ -3,7 +3,6 @@ package describe
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -25,13 +24,9 @@ func Man(w io.Writer, app *cli.App, p Page) error {
 	fmt.Fprintf(&out, ".SH SYNOPSIS\n.B %s\n.I command\n.RI [ flags ]\n", roff(app.Name))
 	fmt.Fprintf(&out, ".SH DESCRIPTION\n%s\n", line(app.Description))
 	settings := flags(p.Settings)
-	shared := map[string]bool{}
-	for _, f := range settings {
-		shared[f.Names[0]] = true
-	}
 	out.WriteString(".SH COMMANDS\n")
 	for _, c := range commands(app) {
-		writeCommand(&out, c, shared)
+		writeCommand(&out, c, settings)
 	}
 	out.WriteString(".SH SETTINGS\n")
 	writeFlags(&out, settings)
@@ -48,14 +43,11 @@ func Man(w io.Writer, app *cli.App, p Page) error {
 	return err
 }
 
-// writeCommand describes a command, and the flags that only it has. One that has a flag for each setting takes the settings.
-func writeCommand(out *strings.Builder, c command, settings map[string]bool) {
+// writeCommand describes a command, and the flags that only it has.
+func writeCommand(out *strings.Builder, c command, settings []flag) {
 	fmt.Fprintf(out, ".SS \"%s\"\n%s.\n", roff(strings.TrimSpace(c.Name+" "+strings.Join(c.Words, "|"))), line(c.Usage))
-	isHelp := func(f flag) bool { return f.Names[0] == helpFlag.Names[0] }
-	isSetting := func(f flag) bool { return settings[f.Names[0]] && !isHelp(f) }
-	its := slices.DeleteFunc(slices.Clone(c.Flags), isHelp)
-	if alone := slices.DeleteFunc(slices.Clone(its), isSetting); len(its)-len(alone) >= len(settings)-1 { // help may be one of them
-		its = alone
+	its, takesSettings := split(c.Flags, settings)
+	if takesSettings {
 		out.WriteString("It takes the\n.BR settings ,\nwhich are below.\n")
 	}
 	writeFlags(out, its)
