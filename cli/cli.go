@@ -104,7 +104,7 @@ func command(name, usage string, flags []cli.Flag, action cli.ActionFunc) *cli.C
 			case c.Bool("version"): // of the whole program, which stands before the command
 				return versionAction(c)
 			case c.Args().Present():
-				return fmt.Errorf("unexpected argument %q", c.Args().First())
+				return fmt.Errorf("unexpected argument %q%s", c.Args().First(), switchHint(c))
 			}
 			return action(c)
 		},

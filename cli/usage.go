@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -42,6 +43,21 @@ func flagHint(c *cli.Context, name string) string {
 		return "did you mean --" + meant + "? "
 	}
 	return ""
+}
+
+// switchHint says how a flag that is on or off takes a value, if the first argument is one, or nothing.
+func switchHint(c *cli.Context) string {
+	value := c.Args().First()
+	if _, err := strconv.ParseBool(value); err != nil {
+		return ""
+	}
+	name := "NAME"
+	for _, f := range c.Command.Flags {
+		if b, is := f.(*cli.BoolFlag); is && c.IsSet(b.Name) {
+			name = b.Name
+		}
+	}
+	return fmt.Sprintf(": write --%s=%s", name, value)
 }
 
 func hasFlag(flags []cli.Flag, name string) bool {

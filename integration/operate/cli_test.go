@@ -23,6 +23,7 @@ func TestBadCommandLine(t *testing.T) {
 		want string
 	}{
 		{"serve --foo", "flag provided but not defined: -foo (see redlock-proxy serve --help)"},
+		{"serve --master " + master + " --guard false", `unexpected argument "false": write --guard=false`},
 		{"--foo", "flag provided but not defined: -foo (see redlock-proxy --help)"},
 		{"server", `unknown command "server" (did you mean serve? see redlock-proxy --help)`},
 		{"launch", `unknown command "launch" (see redlock-proxy --help)`},
