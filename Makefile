@@ -83,7 +83,7 @@ versions: ## the integration tests of ROOMS (locks guard lockkeys masters relay 
 	done; exit $$code
 
 # Not beside other tests: building the image takes all the processors from them, and they from the deployments. make lint takes what it leaves.
-compose: ## docker-compose.yml for real, where a Docker engine answers (SHORT=-short: with the program compiled outside of the container)
+compose: ## docker-compose.yml for real, where a Docker engine answers (SHORT=-short: README's commands alone, and the program compiled outside of the container)
 	@$(TESTS) -timeout 1h ./integration/compose
 
 kubernetes: ## the Helm chart: linted, held to Kubernetes' own types, and what it starts, started (builds helm: 3 minutes of processor time the first time)
