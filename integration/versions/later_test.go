@@ -36,6 +36,7 @@ var later = map[string]string{
 
 // TestLaterCommands: on lock keys they are answered as the newest server answers them, whatever version the masters have.
 func TestLaterCommands(t *testing.T) {
+	redistest.SkipShort(t)
 	for kind, conversation := range later {
 		t.Run(kind, func(t *testing.T) {
 			direct := kit.Dial(t, servers(t, redistest.NewestOf(t, kind))[0].Addr())

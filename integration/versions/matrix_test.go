@@ -15,6 +15,7 @@ import (
 // TestMatrix: each of the versions that there are has all roles, and make versions sees to it that the page lists them. Elsewhere that is
 // only logged: releases move on by themselves.
 func TestMatrix(t *testing.T) {
+	redistest.SkipShort(t)
 	all := redistest.Versions()
 	if len(all) == 0 {
 		redistest.Absent(t, "servers of other releases (scripts/versions fetches them)")
