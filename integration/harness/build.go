@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/internal/process"
 )
 
-// modulePath is the import path of the program to build; go resolves it from any folder of the module.
+// modulePath is the import path of the program to build, from any folder of the module.
 const modulePath = "redlock-proxy"
 
 // buildDirPrefix names the temporary folder of a build; the id of the process that made it follows.
