@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
 )
 
 // back is how long it takes at most until lock keys can be used again by themselves, once all servers are well.
@@ -53,6 +54,7 @@ func TestMoverIsKilled(t *testing.T) {
 // TestMastersStandStillDuringAMove: most masters stand still while the locks are copied, for longer than the proxy tries. The move fails, and says where the locks
 // are. They stay there as soon as the masters are back, without a command of an operator.
 func TestMastersStandStillDuringAMove(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
 	one, _ := r.pair()

@@ -28,6 +28,7 @@ func (r *rig) during(proxy int, flags ...string) (done func()) {
 // answered as when its time is over. A LOCK that comes while the locks move to the masters waits, and is granted there; one that waits on the masters
 // when they leave is told that there is none at the upstream.
 func TestBlockedOverTheMove(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
 	one, other := r.pair()

@@ -107,6 +107,9 @@ func TestMastersForgetWhereTheLocksAre(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "restarted without data" {
+				redistest.SkipShort(t)
+			}
 			t.Parallel()
 			r := startRig(t)
 			r.moveBack()
@@ -124,6 +127,7 @@ func TestMastersForgetWhereTheLocksAre(t *testing.T) {
 
 // TestMastersForgetBesideAProxy: the same while the proxies run, which know where the locks are.
 func TestMastersForgetBesideAProxy(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
 	r.moveBack()
@@ -289,6 +293,7 @@ func TestMoveThatCannotSucceed(t *testing.T) {
 
 // TestTwoMoversAtOnce: of two operators who move the locks at the same moment, at two proxies, one does, and the other is told that they have moved.
 func TestTwoMoversAtOnce(t *testing.T) {
+	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
 	kit.Want(t, kit.Connect(t, r.proxies[0]), "OK", "SET", "lock:a", "me", "NX", "PX", "600000")
