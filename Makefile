@@ -31,12 +31,12 @@ TESTS    := scripts/gotest testname -vet=off -count=1 -tags integration
 LOGGED   := scripts/gotest standard-verbose -vet=off -count=1 -tags integration
 CHAOS_GRANTS ?= 1000000
 CHAOS_FAULTS ?= 1000
-PARTS    ?= deps lint unit compose integration kubernetes release-snapshot fuzz model collections histories histories-stalled histories-busy \
+PARTS    ?= deps lint staticcheck unit compose integration kubernetes release-snapshot fuzz model collections histories histories-stalled histories-busy \
             hostile-kinds overlap converge guard fences masters moves reloads upgrades chaos hostile versions
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build quick test test-all deps lint unit integration versions compose overlap model histories collections histories-busy histories-stalled converge guard masters moves upgrades reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile hostile-kinds demo image notice release-snapshot version
+.PHONY: help build quick test test-all deps lint staticcheck unit integration versions compose overlap model histories collections histories-busy histories-stalled converge guard masters moves upgrades reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile hostile-kinds demo image notice release-snapshot version
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,9 +59,11 @@ deps: ## install what the tests need: redis-server and the clients of other lang
 	@scripts/versions >/dev/null
 
 # With the tag the integration tests are looked at, and everything else as without it.
-lint: ## gofmt, go vet and staticcheck, also of the integration tests, the workflows, and whether NOTICE is stale
+lint: ## gofmt and go vet, also of the integration tests
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted, see make fmt:"; echo "$$files"; exit 1; }
 	go vet -tags integration,history ./...
+
+staticcheck: ## staticcheck, also of the integration tests (3 minutes of processor time the first time: it reads all that is imported), the workflows, and whether NOTICE is stale
 	go tool staticcheck -tags integration,history ./...
 	cd scripts/tools && go vet ./... && go run ./notice -check && go tool actionlint $(addprefix ../../,$(wildcard .github/workflows/*.yml))
 
