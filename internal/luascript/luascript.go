@@ -1,13 +1,19 @@
 // Package luascript has a Lua script as the commands of Redis that run it need it.
 package luascript
 
-import "github.com/redis/go-redis/v9"
+import (
+	"crypto/sha1"
+	"encoding/hex"
+)
 
 // Script is a Lua script with its SHA-1, as EVAL and EVALSHA need them.
 type Script struct{ Source, SHA string }
 
 // New is that of a text.
-func New(source string) Script { return Script{source, redis.NewScript(source).Hash()} }
+func New(source string) Script {
+	sum := sha1.Sum([]byte(source))
+	return Script{source, hex.EncodeToString(sum[:])}
+}
 
 // Call is the command that runs it on keys. With whole set it is sent as such instead of by its SHA.
 func (s Script) Call(whole bool, keys []string, args ...any) []any {
