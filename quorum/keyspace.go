@@ -42,22 +42,17 @@ const leastTries = 25
 // yieldTime is some round trips.
 const yieldTime = 3 * time.Millisecond
 
-// Ask is of register.Masters.
+// Ask is of register.Masters. Those who wait for the key are notified of what frees it before it is sent, so that the take of the next one leaves with
+// it, or what leaves the lock to another proxy. With a take others are asked if they wait.
 func (k *keyspace) Ask(ctx context.Context, ops []cell.Op, decided func([]register.Reply) bool) (register.Asked, error) {
-	return k.cluster.ask(ctx, k.db, ops, decided)
-}
-
-// ask has each master do one of the operations, and waits until it is decided. Those who wait
-// for the key are notified of what frees it before it is sent, so that the take of the next one leaves with it, or what leaves the lock to another proxy.
-// With a take others are asked if they wait.
-func (g *generation) ask(ctx context.Context, db int, ops []cell.Op, decided func([]register.Reply) bool) (*master.Round, error) {
 	var r *master.Round
+	g := k.cluster
 	if name, frees := freed(ops); frees {
-		r = g.rounds.Send(g.masters, db, ops, decided, func() bool { return g.of.freed(Key{DB: db, Name: name}) })
+		r = g.rounds.Send(g.masters, k.db, ops, decided, func() bool { return g.of.freed(Key{DB: k.db, Name: name}) })
 	} else if name, takes := taken(ops); takes {
-		g.of.taking(Key{DB: db, Name: name}, func(and func()) { r = g.rounds.Send(g.masters, db, ops, decided, lastly(and)) })
+		g.of.taking(Key{DB: k.db, Name: name}, func(and func()) { r = g.rounds.Send(g.masters, k.db, ops, decided, lastly(and)) })
 	} else {
-		r = g.rounds.Send(g.masters, db, ops, decided, nil)
+		r = g.rounds.Send(g.masters, k.db, ops, decided, nil)
 	}
 	return r, r.Wait(ctx)
 }
@@ -156,7 +151,7 @@ func (g *generation) record(ctx context.Context, ttl time.Duration) error {
 	for i := range ops {
 		ops[i] = raise{words}
 	}
-	r, err := g.ask(ctx, longestOf.DB, ops, register.Answered)
+	r, err := g.keyspace(longestOf.DB).Ask(ctx, ops, register.Answered)
 	switch {
 	case err != nil:
 		return err

@@ -54,8 +54,8 @@ func (g *generation) Take(ctx context.Context, t Taking) (Grant, error) {
 	if anyTagged(t.Keys) {
 		return g.takeShared(ctx, t)
 	}
-	isNobodys := func(l Look) bool { return !bag.Is(l.Value) && g.of.owes(t.Keys[0], l.Version) }
-	got, err := g.keyspace(t.Keys[0].DB).Lock(ctx, register.Taking{Keys: namesOf(t.Keys), Terms: t.Terms, Owed: g.owing(t), IsNobodys: isNobodys})
+	t.Owed, t.IsNobodys = g.owing(t), func(l Look) bool { return !bag.Is(l.Value) && g.of.owes(t.Keys[0], l.Version) }
+	got, err := g.keyspace(t.Keys[0].DB).Lock(ctx, namesOf(t.Keys), t.Terms)
 	if len(t.Keys) == 1 && g.hasBag(err) {
 		return g.takeShared(ctx, t)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum/cell"
-	"redlock-proxy/quorum/master"
 	"redlock-proxy/quorum/messages"
 	"redlock-proxy/quorum/register"
 	"redlock-proxy/quorum/vote"
@@ -70,7 +69,7 @@ func (g *generation) publish(ctx context.Context, channel string, message Messag
 		all[i].channel, all[i].text = channel, text
 		ops[i] = &all[i]
 	}
-	r := master.Send(g.masters, 0, ops, register.Answered)
+	r := g.rounds.Send(g.masters, 0, ops, register.Answered, nil)
 	if err := r.Wait(ctx); err != nil {
 		return 0, err
 	}

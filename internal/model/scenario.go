@@ -154,7 +154,7 @@ func (p *proxy) perform(ctx context.Context, t *task, op Op) answer {
 	var got register.Granted
 	switch op.Do {
 	case Lock:
-		got, err = p.register.Lock(ctx, register.Taking{Keys: []string{key}, Owed: func(version string, _ func() bool) { p.owe(token, version) }, Terms: register.Terms{Tokens: []string{token}, TTL: p.ttl(op), Fence: op.Fence}})
+		got, err = p.register.Lock(ctx, []string{key}, register.Terms{Tokens: []string{token}, TTL: p.ttl(op), Fence: op.Fence, Owed: func(version string, _ func() bool) { p.owe(token, version) }})
 		a.fence = uint8(got.Fence)
 		if errors.Is(err, register.ErrHeld) {
 			a.dead = t.attempts

@@ -102,15 +102,7 @@ const keptWords = 1 << 10
 // so far, also of none; see Wait. queued, unless it is nil, is called when all are queued and before they are sent: it reports whether
 // more is about to follow for the same masters, which is to leave with them.
 func (rs *Rounds) Send(masters []*Master, db int, ops []cell.Op, decided func([]register.Reply) bool, queued func() (more bool)) *Round {
-	return rs.take(len(masters), decided).begin(masters, db, ops, queued)
-}
-
-// Send is Rounds.Send of a round whose memory is not used again.
-func Send(masters []*Master, db int, ops []cell.Op, decided func([]register.Reply) bool) *Round {
-	return newRound(len(masters), decided).begin(masters, db, ops, nil)
-}
-
-func (r *Round) begin(masters []*Master, db int, ops []cell.Op, queued func() bool) *Round {
+	r := rs.take(len(masters), decided)
 	r.fill(db, ops)
 	r.shown = r.decided(r.replies)
 	r.send(masters, queued)

@@ -147,7 +147,7 @@ func running(t *testing.T, url string) *Master {
 
 func mustRead(t *testing.T, m *Master) {
 	t.Helper()
-	r := Send([]*Master{m}, 0, []cell.Op{cell.Read{Names: []string{"k"}}}, func(replies []register.Reply) bool { return replies[0].State != register.Waiting })
+	r := new(Rounds).Send([]*Master{m}, 0, []cell.Op{cell.Read{Names: []string{"k"}}}, func(replies []register.Reply) bool { return replies[0].State != register.Waiting }, nil)
 	if err := r.Wait(t.Context()); err != nil || r.Replies()[0].State != register.Counted {
 		t.Fatalf("got %+v, %v", r.Replies(), err)
 	}

@@ -17,7 +17,7 @@ func (u *update) round(ctx context.Context) (Outcome, error) {
 	if u.Expect != nil && len(u.sent) == 0 {
 		op.Only, op.Expect = true, *u.Expect
 	}
-	asked, err := u.askAll(ctx, op, u.prepared)
+	asked, err := u.masters.Ask(ctx, u.toAll(op), u.prepared)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -104,7 +104,7 @@ func (u *update) onUnheld(ctx context.Context, f finding, replies []Reply) (Outc
 	case f.standing == Foreign:
 		return Outcome{}, ErrForeign
 	}
-	got, err := u.take(ctx, Taking{Keys: []string{u.Key}, Owed: u.Owed, Terms: Terms{Tokens: []string{d.Value}, TTL: d.TTL, Anyhow: !u.strict, Stays: !d.Takes && !u.strict}})
+	got, err := u.take(ctx, []string{u.Key}, Terms{Tokens: []string{d.Value}, TTL: d.TTL, Anyhow: !u.strict, Stays: !d.Takes && !u.strict, Owed: u.Owed})
 	switch {
 	case errors.Is(err, ErrHeld):
 		return Outcome{}, &splitError{}

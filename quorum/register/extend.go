@@ -24,7 +24,7 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 	if one == nil {
 		return r.extendByBallot(ctx, key, token, ttl, start, nil)
 	}
-	asked, err := r.askAll(ctx, cell.Extend{Name: key, Token: token, Attempt: one.attempt, TTL: ttl}, func(replies []Reply) bool {
+	asked, err := r.masters.Ask(ctx, r.toAll(cell.Extend{Name: key, Token: token, Attempt: one.attempt, TTL: ttl}), func(replies []Reply) bool {
 		return extended(replies, one.made()) || Answered(replies) && tally(replies, (*Reply).yes) == vote.Lost
 	})
 	switch replies := asked.Replies(); {
@@ -105,7 +105,7 @@ func (r *Register) extendByBallot(ctx context.Context, key, token string, ttl ti
 	if isLonger(seen) {
 		lease = seen.Longest
 	}
-	one := newGrant(Taking{Terms: Terms{Tokens: []string{token}, TTL: lease, Holder: holder}}, 0, out.Attempt, out.Since, r.n)
+	one := newGrant(Terms{Tokens: []string{token}, TTL: lease, Holder: holder}, 0, out.Attempt, out.Since, r.n)
 	one.version = out.Version
 	r.grants.put(key, one, out.Since)
 	return r.leaseFrom(start, ttl, isLonger(seen))

@@ -93,7 +93,7 @@ func (b *bench) takeBack(r *Register, token, version string) {
 }
 
 // owing has what a Taking may leave behind be taken back.
-func (b *bench) owing(r *Register, t Taking) Taking {
+func (b *bench) owing(r *Register, t Terms) Terms {
 	t.Owed = func(version string, _ func() bool) { b.After(0, func() { b.takeBack(r, t.Tokens[0], version) }) }
 	return t
 }
@@ -414,14 +414,14 @@ func attemptOf(name string) cell.Attempt {
 }
 
 // taking is for the key k.
-func taking(token string) Taking {
-	return Taking{Keys: []string{"k"}, Terms: Terms{Tokens: []string{token}, TTL: 10 * time.Second}}
+func taking(token string) Terms {
+	return Terms{Tokens: []string{token}, TTL: 10 * time.Second}
 }
 
 // lock takes k and fails the test unless that is granted.
 func (b *bench) lock(r *Register, token string) Granted {
 	b.Helper()
-	got, err := r.Lock(b.Context(), taking(token))
+	got, err := r.Lock(b.Context(), []string{"k"}, taking(token))
 	if err != nil {
 		b.Fatalf("LOCK %s: %v", token, err)
 	}

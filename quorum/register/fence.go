@@ -94,10 +94,13 @@ func (r *Reply) isLow() bool {
 	return r.State == Counted && !r.Did && len(r.Fences) > 0 && len(r.Found) > 0 && r.Found[0].Form == cell.Absent
 }
 
-// raise gives a lock that was granted without a fence one that a majority of the masters accepts
+// withFence gives a lock that is to have a fence, and was granted without, one that a majority of the masters accepts
 // while they hold the lock. It is owed its removal where that is not so before its validity ends.
-func (r *Register) raise(ctx context.Context, t Taking, got Granted) (Granted, error) {
-	raised, err := r.raised(ctx, t, got)
+func (r *Register) withFence(ctx context.Context, key string, t Terms, got Granted) (Granted, error) {
+	if !t.Fence || got.Fence != 0 {
+		return got, nil
+	}
+	raised, err := r.raise(ctx, key, t.TTL, got)
 	if err != nil {
 		t.owed(got.Version, nil)
 		return Granted{}, err
@@ -105,8 +108,8 @@ func (r *Register) raise(ctx context.Context, t Taking, got Granted) (Granted, e
 	return raised, nil
 }
 
-func (r *Register) raised(ctx context.Context, t Taking, got Granted) (Granted, error) {
-	key := t.Keys[0]
+// raise has a majority of the masters accept a fence of a lock.
+func (r *Register) raise(ctx context.Context, key string, ttl time.Duration, got Granted) (Granted, error) {
 	until := r.masters.Now().Add(r.opts.Patience)
 	for {
 		fence, err := r.nextFence(key)
@@ -115,20 +118,20 @@ func (r *Register) raised(ctx context.Context, t Taking, got Granted) (Granted, 
 		}
 		start := r.masters.Now()
 		op := cell.Raise{Name: key, Attempt: got.Attempt, Fence: fence}
-		asked, err := r.askAll(ctx, op, raiseDecided)
+		asked, err := r.masters.Ask(ctx, r.toAll(op), raiseDecided)
 		if err != nil {
 			return Granted{}, err
 		}
 		replies := asked.Replies()
 		r.learnFences(key, fence, replies)
 		now := r.masters.Now()
-		got.Validity = vote.Validity(t.TTL, now.Sub(got.Since))
+		got.Validity = vote.Validity(ttl, now.Sub(got.Since))
 		// The masters that accepted it, or still may accept a higher one.
 		holders := count(replies, func(reply *Reply) bool {
 			return reply.State == Waiting || reply.yes() || reply.State == Counted && isOf(*reply, got.Attempt)
 		})
 		switch late := r.late(now.Sub(start)); {
-		case t.TTL >= 0 && got.Validity < time.Millisecond:
+		case ttl >= 0 && got.Validity < time.Millisecond:
 			return Granted{}, &NoQuorum{Replies: replies, Late: now.Sub(got.Since)}
 		case isDone(replies) && !late:
 			got.Fence = fence
@@ -153,7 +156,7 @@ func raiseDecided(replies []Reply) bool { return tally(replies, (*Reply).yes) !=
 // Errors: *NoQuorum, or the cause of ctx.
 func (r *Register) Fence(ctx context.Context, key string) (int64, error) {
 	op := cell.Read{Names: []string{key}, Fences: true}
-	asked, err := r.askAll(ctx, op, func(replies []Reply) bool { return len(r.fencesOf(key, replies, 0)) >= r.quorum })
+	asked, err := r.masters.Ask(ctx, r.toAll(op), func(replies []Reply) bool { return len(r.fencesOf(key, replies, 0)) >= r.quorum })
 	if err != nil {
 		return 0, err
 	}

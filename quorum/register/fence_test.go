@@ -11,7 +11,7 @@ import (
 )
 
 // fenced is for the key k, with a fence.
-func fenced(token string) Taking {
+func fenced(token string) Terms {
 	t := taking(token)
 	t.Fence = true
 	return t
@@ -20,7 +20,7 @@ func fenced(token string) Taking {
 // fence takes k with a fence, and fails the test unless that is granted.
 func (b *bench) fence(r *Register, token string) int64 {
 	b.Helper()
-	got, err := r.Lock(b.Context(), fenced(token))
+	got, err := r.Lock(b.Context(), []string{"k"}, fenced(token))
 	if err != nil {
 		b.Fatalf("LOCK %s FENCE: %v", token, err)
 	}
@@ -97,7 +97,7 @@ func TestHeldTellsTheFence(t *testing.T) {
 		b.sure(one.Unlock(t.Context(), "k", "t", nil))
 	}
 	b.fence(one, "t")
-	if _, err := two.Lock(t.Context(), fenced("u")); !errors.Is(err, ErrHeld) {
+	if _, err := two.Lock(t.Context(), []string{"k"}, fenced("u")); !errors.Is(err, ErrHeld) {
 		t.Fatal(err)
 	}
 	b.sure(one.Unlock(t.Context(), "k", "t", nil))
@@ -125,7 +125,7 @@ func TestOneCounterThatIsFarAhead(t *testing.T) {
 func TestFencesUsedUp(t *testing.T) {
 	b := newBench(t, 3)
 	b.counter(cell.MaxFence, 0, 1)
-	if _, err := b.proxy().Lock(t.Context(), fenced("t")); !errors.Is(err, ErrFences) {
+	if _, err := b.proxy().Lock(t.Context(), []string{"k"}, fenced("t")); !errors.Is(err, ErrFences) {
 		t.Errorf("%v", err)
 	}
 	b.pay()
@@ -155,7 +155,7 @@ func TestForgottenCounter(t *testing.T) {
 	b.counter(100, 0, 1)
 	b.at(unsent, 2)
 	b.stores[0].Delete(cell.FenceKey("k"))
-	if _, err := b.proxy().Lock(t.Context(), fenced("t")); err == nil {
+	if _, err := b.proxy().Lock(t.Context(), []string{"k"}, fenced("t")); err == nil {
 		t.Error("granted by one that forgot and one that refused")
 	}
 }
@@ -206,7 +206,7 @@ func TestNoFenceNoLock(t *testing.T) {
 			b.accepted("", 3, 0, 1, 2)
 			disturb(b)
 			r := b.proxy()
-			got, err := r.Lock(t.Context(), b.owing(r, fenced("t")))
+			got, err := r.Lock(t.Context(), []string{"k"}, b.owing(r, fenced("t")))
 			var none *NoQuorum
 			if !errors.As(err, &none) {
 				t.Errorf("%+v, %v", got, err)
@@ -261,7 +261,7 @@ func TestRivalBeganBefore(t *testing.T) {
 			var err error
 			brief := fenced("t")
 			brief.TTL = 100 * time.Millisecond
-			first, err = one.Lock(b.Context(), brief)
+			first, err = one.Lock(b.Context(), []string{"k"}, brief)
 			t.Logf("silent %v: %d, %v", silent, first.Fence, err)
 			if silent == nil {
 				b.sure(err)
@@ -282,7 +282,7 @@ func TestNoFenceWithoutVotes(t *testing.T) {
 	b := newBench(t, 3)
 	b.voters = 1
 	b.at(outside, 0, 1)
-	if _, err := b.proxy().Lock(t.Context(), fenced("t")); err == nil {
+	if _, err := b.proxy().Lock(t.Context(), []string{"k"}, fenced("t")); err == nil {
 		t.Error("granted")
 	}
 	b.wantCounters("0 0 0")

@@ -41,7 +41,7 @@ type grants struct {
 }
 
 // newGrant is one of key number i, with a lease that began at since, on n masters.
-func newGrant(t Taking, i int, a cell.Attempt, since time.Time, n int) *grant {
+func newGrant(t Terms, i int, a cell.Attempt, since time.Time, n int) *grant {
 	one := &grant{attempt: a, token: t.Tokens[i], holder: t.Holder, since: since, ttl: t.TTL}
 	marks := make([]bool, 2*n)
 	one.holders, one.open = marks[:n:n], marks[n:]
@@ -124,7 +124,7 @@ func (g *grants) toExtend(key, token string) *grant {
 // Remember notes the version of a key that was granted by a change of a cell with several keys. Forget returns it.
 func (r *Register) Remember(key, token, version string, ttl time.Duration) {
 	now := r.masters.Now()
-	one := newGrant(Taking{Terms: Terms{Tokens: []string{token}, TTL: ttl}}, 0, "", now, r.n)
+	one := newGrant(Terms{Tokens: []string{token}, TTL: ttl}, 0, "", now, r.n)
 	one.version = version
 	r.grants.put(key, one, now)
 }

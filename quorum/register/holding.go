@@ -44,7 +44,7 @@ type Holding struct {
 	// Shares are those of the masters, in their order; Errs say why there is none.
 	Shares []Share
 	Errs   []error
-	// Holder and Since are of the Taking that this proxy granted, if it did and its value is
+	// Holder and Since are of the Terms that this proxy granted, if it did and its value is
 	// the current one.
 	Holder any
 	Since  time.Time
@@ -57,7 +57,7 @@ type Holding struct {
 //
 // Errors: *NoQuorum where no master answered, or the cause of ctx.
 func (r *Register) Holdings(ctx context.Context, keys []string) ([]Holding, error) {
-	asked, err := r.askAll(ctx, cell.Read{Names: keys, Fences: true}, allIn)
+	asked, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: keys, Fences: true}), allIn)
 	if err != nil {
 		return nil, err
 	}

@@ -102,6 +102,6 @@ func (b *bench) lockAs(r *Register, token string, holder any) {
 	b.Helper()
 	taken := taking(token)
 	taken.Holder = holder
-	_, err := r.Lock(b.Context(), taken)
+	_, err := r.Lock(b.Context(), []string{"k"}, taken)
 	b.sure(err)
 }

@@ -27,28 +27,23 @@ type Terms struct {
 	Fence bool
 	// Stays has what was taken with *NoQuorum for an answer stay where it can: others may have seen it, and go by it.
 	Stays bool
-}
-
-// Taking asks for keys, all or none.
-type Taking struct {
-	Keys []string
-	Terms
 	// Owed is called with each version that the keys may have although an error was returned: nobody holds them by it, so it is owed its
-	// removal. mayArrive, unless it is nil, reports whether it may still come to so many masters that they make a majority.
+	// removal. mayArrive, unless it is nil, reports whether it may still come to so many masters that they make a majority. A cluster has its own.
 	Owed func(version string, mayArrive func() bool)
 	// IsNobodys, unless it is nil, reports whether what the key, the only one, holds is owed its removal: then it may be taken over.
+	// A cluster has its own.
 	IsNobodys func(Look) bool
 }
 
-func (t Taking) owed(version string, mayArrive func() bool) {
+func (t Terms) owed(version string, mayArrive func() bool) {
 	if t.Owed != nil {
 		t.Owed(version, mayArrive)
 	}
 }
 
 // isNobodys reports whether a key holds what may be taken over.
-func (t Taking) isNobodys(l Look) bool {
-	return l.Present && t.IsNobodys != nil && len(t.Keys) == 1 && t.IsNobodys(l)
+func (t Terms) isNobodys(l Look) bool {
+	return l.Present && t.IsNobodys != nil && len(t.Tokens) == 1 && t.IsNobodys(l)
 }
 
 // Granted is what a Lock gives.
@@ -68,40 +63,31 @@ type Granted struct {
 	Fence int64
 }
 
-// Lock takes keys that nobody holds. Tries that win too few masters each, because others
+// Lock takes keys that nobody holds, all or none. Tries that win too few masters each, because others
 // try at the same moment, are made again.
 //
 // Errors: ErrHeld, ErrTooShort, ErrContended, ErrFences, *NoQuorum, or the cause of ctx. After an
 // error nothing is held; what was taken is undone in the background.
-func (r *Register) Lock(ctx context.Context, t Taking) (Granted, error) {
+func (r *Register) Lock(ctx context.Context, keys []string, t Terms) (Granted, error) {
 	if !t.Anyhow && t.TTL >= 0 && t.TTL < vote.Shortest {
 		return Granted{}, ErrTooShort
 	}
-	got, err := r.lock(ctx, t)
-	if err == nil && t.Fence && got.Fence == 0 {
-		return r.raise(ctx, t, got)
-	}
-	return got, err
-}
-
-// lock takes the keys, with a fence where one round trip does it.
-func (r *Register) lock(ctx context.Context, t Taking) (Granted, error) {
 	until := r.masters.Now().Add(r.opts.Patience)
 	for failures := 1; ; failures++ {
-		got, err := r.take(ctx, t)
+		got, err := r.take(ctx, keys, t)
 		if err == nil {
-			return got, nil
+			return r.withFence(ctx, keys[0], t, got)
 		}
 		if told, held := errors.AsType[*InsteadError](err); held && t.isNobodys(told.Instead) {
-			return r.lockByBallot(ctx, t)
+			return r.lockByBallot(ctx, keys[0], t)
 		}
 		var again *splitError
 		if !errors.As(err, &again) {
 			return got, err
 		}
 		switch {
-		case again.vacated && len(t.Keys) == 1:
-			return r.lockByBallot(ctx, t)
+		case again.vacated && len(keys) == 1:
+			return r.lockByBallot(ctx, keys[0], t)
 		case again.open && failures >= openTries:
 			return Granted{}, &NoQuorum{Replies: again.replies}
 		case !t.Until.IsZero() && r.masters.Now().After(t.Until), r.masters.Now().After(until) && failures >= r.opts.Tries:
@@ -118,13 +104,12 @@ func (r *Register) lock(ctx context.Context, t Taking) (Granted, error) {
 // lockByBallot is Lock of a key that was removed by ballot a moment ago, and holds nothing, or what may be taken over.
 // A ballot is not undone, so once begun it goes on to its end also where the caller does not
 // wait any more: only then it is known whether the lock was granted.
-func (r *Register) lockByBallot(ctx context.Context, t Taking) (Granted, error) {
-	key, token := t.Keys[0], t.Tokens[0]
+func (r *Register) lockByBallot(ctx context.Context, key string, t Terms) (Granted, error) {
 	out, err := r.Update(ctx, Change{Key: key, Owed: t.Owed, strict: !t.Anyhow, onward: true, Run: func(l Look) (Decision, error) {
 		if l.Present && !t.isNobodys(l) {
 			return leave(l)
 		}
-		return Decision{Do: Put, Value: token, TTL: t.TTL}, nil
+		return Decision{Do: Put, Value: t.Tokens[0], TTL: t.TTL}, nil
 	}})
 	switch {
 	case err != nil:
@@ -142,7 +127,7 @@ func (r *Register) lockByBallot(ctx context.Context, t Taking) (Granted, error) 
 		t.owed(out.Version, nil)
 		return Granted{}, &NoQuorum{Late: elapsed}
 	}
-	return out.Granted, nil
+	return r.withFence(ctx, key, t, out.Granted)
 }
 
 // splitError says that a try can have no majority and held up no other: it can be made
@@ -164,28 +149,28 @@ const openTries = 5
 
 func (e *splitError) Error() string { return "votes are split" }
 
-// take makes one attempt (rule R6, LOCK).
-func (r *Register) take(ctx context.Context, t Taking) (Granted, error) {
+// take makes one attempt (rule R6, LOCK), with a fence where one round trip does it.
+func (r *Register) take(ctx context.Context, keys []string, t Terms) (Granted, error) {
 	fence := int64(0)
 	// Where too few masters vote nothing can be granted, and nothing is left there that stays.
 	if t.Fence && r.masters.Voters() >= r.quorum {
 		var err error
-		if fence, err = r.nextFence(t.Keys[0]); err != nil {
+		if fence, err = r.nextFence(keys[0]); err != nil {
 			return Granted{}, err
 		}
 	}
-	op := cell.Take{Names: t.Keys, Attempt: r.opts.Source.Attempt(), Tokens: t.Tokens, TTL: t.TTL, Fence: fence}
+	op := cell.Take{Names: keys, Attempt: r.opts.Source.Attempt(), Tokens: t.Tokens, TTL: t.TTL, Fence: fence}
 	start := r.masters.Now()
-	asked, err := r.askAll(ctx, op, takeDecided)
+	asked, err := r.masters.Ask(ctx, r.toAll(op), takeDecided)
 	if err == nil {
 		asked, err = r.insist(ctx, op, asked)
 	}
 	if fence != 0 {
-		r.learnFences(t.Keys[0], fence, asked.Replies())
+		r.learnFences(keys[0], fence, asked.Replies())
 	}
 	if err == nil {
 		var got Granted
-		if got, err = r.judgeTake(t, asked.Replies(), start); err == nil {
+		if got, err = r.judgeTake(keys, t, asked.Replies(), start); err == nil {
 			got.Attempt, got.Version, got.Fence = op.Attempt, string(op.Attempt), fence
 			r.granted(t, op, asked, start)
 			asked.Forget()
@@ -195,13 +180,13 @@ func (r *Register) take(ctx context.Context, t Taking) (Granted, error) {
 	asked.Drop()
 	known := errors.Is(err, ErrHeld) || errors.As(err, new(*splitError))
 	if t.Stays && errors.As(err, new(*NoQuorum)) { // and is removed where it cannot stay
-		r.mendRest(asked, t.Keys...)
+		r.mendRest(asked, keys...)
 		return Granted{}, err
 	}
 	var open, may atomic.Int32 // masters at which it may still arrive, and those that may have it
 	undo := func(master int, reply Reply) {
 		if reply.did() {
-			r.undo(t.Keys, op.Attempt, master)
+			r.undo(keys, op.Attempt, master)
 		}
 	}
 	for i, reply := range asked.Replies() {
@@ -270,7 +255,7 @@ func refusedByOne(replies []Reply) bool {
 }
 
 // judgeTake decides what came of an attempt.
-func (r *Register) judgeTake(t Taking, replies []Reply, start time.Time) (Granted, error) {
+func (r *Register) judgeTake(keys []string, t Terms, replies []Reply, start time.Time) (Granted, error) {
 	elapsed := r.masters.Now().Sub(start)
 	validity := vote.Validity(t.TTL, elapsed)
 	switch result := takeResult(replies); {
@@ -278,7 +263,7 @@ func (r *Register) judgeTake(t Taking, replies []Reply, start time.Time) (Grante
 		return Granted{}, &NoQuorum{Replies: replies, Late: elapsed}
 	case result == vote.Won:
 		return Granted{Validity: validity, Since: start}, nil
-	case refusedByOne(replies) && len(t.Keys) == 1:
+	case refusedByOne(replies) && len(keys) == 1:
 		return Granted{}, resolve(replies, 0).refuses(ErrHeld)
 	case refusedByOne(replies):
 		return Granted{}, ErrHeld
@@ -286,7 +271,7 @@ func (r *Register) judgeTake(t Taking, replies []Reply, start time.Time) (Grante
 		if count(replies, (*Reply).isLow) > 0 && count(replies, (*Reply).refused) == 0 {
 			return Granted{}, &splitError{low: true, replies: replies}
 		}
-		for _, key := range t.Keys {
+		for _, key := range keys {
 			r.mendLater(key)
 		}
 		return Granted{}, &splitError{vacated: isVacated(replies), open: mayBeHeld(replies) && !endsSoon(replies), replies: replies}
@@ -315,9 +300,9 @@ func isVacated(replies []Reply) bool {
 }
 
 // granted remembers a lock that a cell.Take took, and has it taken or restored on masters that refused it, or may have missed it.
-func (r *Register) granted(t Taking, op cell.Take, asked Asked, start time.Time) {
-	made := make([]*grant, len(t.Keys))
-	for i, key := range t.Keys {
+func (r *Register) granted(t Terms, op cell.Take, asked Asked, start time.Time) {
+	made := make([]*grant, len(op.Names))
+	for i, key := range op.Names {
 		made[i] = newGrant(t, i, op.Attempt, start, r.n)
 		for m, reply := range asked.Replies() {
 			made[i].note(m, reply)

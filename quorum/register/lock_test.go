@@ -75,7 +75,7 @@ func TestLock(t *testing.T) {
 		b := newBench(t, 5)
 		r := b.proxy()
 		test.prepare(b)
-		got, err := r.Lock(t.Context(), taking("me"))
+		got, err := r.Lock(t.Context(), []string{"k"}, taking("me"))
 		if outcome(err) != test.want {
 			t.Errorf("%s: %v, want %s", test.name, err, test.want)
 		}
@@ -107,7 +107,7 @@ func TestLockUndone(t *testing.T) {
 			}
 			return done
 		}
-		_, err := r.Lock(t.Context(), taking("me"))
+		_, err := r.Lock(t.Context(), []string{"k"}, taking("me"))
 		if outcome(err) != "no quorum" {
 			t.Errorf("%s: %v", test.name, err)
 		}
@@ -132,7 +132,7 @@ func TestLockUndoneWhenTheyAreBack(t *testing.T) {
 			return refused
 		}
 	}
-	_, err := r.Lock(t.Context(), taking("me"))
+	_, err := r.Lock(t.Context(), []string{"k"}, taking("me"))
 	if outcome(err) != "no quorum" || len(b.owed) != 2 {
 		t.Fatalf("%v, and %d are owed", err, len(b.owed))
 	}
@@ -149,7 +149,7 @@ func TestUndoIsExact(t *testing.T) {
 	owner, rival := b.proxy(), b.proxy()
 	b.lock(owner, "1")
 	b.of("take", lost, 0, 1, 2)
-	_, err := rival.Lock(t.Context(), taking("1"))
+	_, err := rival.Lock(t.Context(), []string{"k"}, taking("1"))
 	if outcome(err) != "no quorum" {
 		t.Error(err)
 	}
@@ -183,7 +183,7 @@ func TestLockWhereARemovalEnds(t *testing.T) {
 		b := newBench(t, 5)
 		b.acceptedFor(test.left, "", 2, 1, 2)
 		test.fate(b)
-		if _, err := b.proxy().Lock(t.Context(), taking("me")); outcome(err) != test.want {
+		if _, err := b.proxy().Lock(t.Context(), []string{"k"}, taking("me")); outcome(err) != test.want {
 			t.Errorf("%s: %v, want %s", test.name, err, test.want)
 		}
 		if got := b.holds("k"); got != test.holds {
@@ -198,7 +198,7 @@ func TestLockAgainAfterASplit(t *testing.T) {
 	b.plain("x", "a", time.Minute, 0)
 	b.plain("y", "b", time.Minute, 1)
 	b.pausing = func() { b.stores[1].Delete("k") }
-	_, err := b.proxy().Lock(t.Context(), taking("me"))
+	_, err := b.proxy().Lock(t.Context(), []string{"k"}, taking("me"))
 	b.sure(err)
 	b.wantHolds("x me me")
 	if b.pauses != 1 {
@@ -210,19 +210,19 @@ func TestLockTooShort(t *testing.T) {
 	b := newBench(t, 3)
 	short := taking("me")
 	short.TTL = 3 * time.Millisecond
-	_, err := b.proxy().Lock(t.Context(), short)
+	_, err := b.proxy().Lock(t.Context(), []string{"k"}, short)
 	if outcome(err) != "too short" {
 		t.Error(err)
 	}
 	short.Anyhow = true
-	_, err = b.proxy().Lock(t.Context(), short)
+	_, err = b.proxy().Lock(t.Context(), []string{"k"}, short)
 	b.sure(err)
 	b.wantHolds("me me me")
 	// A lease that is over by the time of the answer was none.
 	b = newBench(t, 3)
 	b.takes = 20 * time.Millisecond
 	short.Anyhow, short.TTL = false, 15*time.Millisecond
-	_, err = b.proxy().Lock(t.Context(), short)
+	_, err = b.proxy().Lock(t.Context(), []string{"k"}, short)
 	if outcome(err) != "late" {
 		t.Error(err)
 	}
@@ -233,7 +233,7 @@ func TestLockWithoutEnd(t *testing.T) {
 	b := newBench(t, 3)
 	endless := taking("me")
 	endless.TTL = cell.Endless
-	got, err := b.proxy().Lock(t.Context(), endless)
+	got, err := b.proxy().Lock(t.Context(), []string{"k"}, endless)
 	b.sure(err)
 	if got.Validity != cell.Endless || b.stores[0].Look("k").Left != cell.Endless {
 		t.Errorf("granted for %v", got.Validity)
@@ -244,14 +244,14 @@ func TestLockWithoutEnd(t *testing.T) {
 func TestLockSeveral(t *testing.T) {
 	b := newBench(t, 3)
 	r := b.proxy()
-	several := Taking{Keys: []string{"k", "k2"}, Terms: Terms{Tokens: []string{"a", "b"}, TTL: time.Minute}}
-	_, err := r.Lock(t.Context(), several)
+	keys, several := []string{"k", "k2"}, Terms{Tokens: []string{"a", "b"}, TTL: time.Minute}
+	_, err := r.Lock(t.Context(), keys, several)
 	b.sure(err)
 	if b.holds("k") != "a a a" || b.holds("k2") != "b b b" {
 		t.Errorf("%s, %s", b.holds("k"), b.holds("k2"))
 	}
 	b.sure(r.Unlock(t.Context(), "k", "a", nil))
-	_, err = r.Lock(t.Context(), several)
+	_, err = r.Lock(t.Context(), keys, several)
 	if outcome(err) != "held" || b.holds("k") != ". . ." {
 		t.Errorf("%v, and they hold %s", err, b.holds("k"))
 	}
@@ -262,7 +262,7 @@ func TestLockWhoLeaves(t *testing.T) {
 	ctx, leave := context.WithCancelCause(t.Context())
 	left := errors.New("left")
 	leave(left)
-	_, err := b.proxy().Lock(ctx, taking("me"))
+	_, err := b.proxy().Lock(ctx, []string{"k"}, taking("me"))
 	if !errors.Is(err, left) {
 		t.Error(err)
 	}
@@ -322,7 +322,7 @@ func TestGrantsAreSwept(t *testing.T) {
 	r := b.proxy()
 	for i := range 10_000 {
 		name := strconv.Itoa(i)
-		_, err := r.Lock(t.Context(), Taking{Keys: []string{name}, Terms: Terms{Tokens: []string{"me"}, TTL: time.Second}})
+		_, err := r.Lock(t.Context(), []string{name}, Terms{Tokens: []string{"me"}, TTL: time.Second})
 		b.sure(err)
 		b.pass(time.Millisecond)
 	}
@@ -337,7 +337,7 @@ func TestGrantsOfLongKeysAreSwept(t *testing.T) {
 	r := b.proxy()
 	for i := range 200 {
 		name := strings.Repeat("k", 100_000) + strconv.Itoa(i)
-		_, err := r.Lock(t.Context(), Taking{Keys: []string{name}, Terms: Terms{Tokens: []string{"me"}, TTL: time.Second}})
+		_, err := r.Lock(t.Context(), []string{name}, Terms{Tokens: []string{"me"}, TTL: time.Second})
 		b.sure(err)
 		change := put("v")
 		change.Key = "u" + name

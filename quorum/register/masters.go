@@ -91,10 +91,8 @@ type Masters interface {
 	Now() time.Time
 }
 
-// askAll asks all masters for the same operation.
-func (r *Register) askAll(ctx context.Context, op cell.Op, decided func([]Reply) bool) (Asked, error) {
-	return r.masters.Ask(ctx, slices.Repeat([]cell.Op{op}, r.n), decided)
-}
+// toAll is the same operation for all masters.
+func (r *Register) toAll(op cell.Op) []cell.Op { return slices.Repeat([]cell.Op{op}, r.n) }
 
 // allIn decides nothing: every master is waited for.
 func allIn([]Reply) bool { return false }

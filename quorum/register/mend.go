@@ -84,7 +84,7 @@ func (r *Register) Compare(ctx context.Context, keys []string, beyond bool) erro
 	if len(keys) == 0 {
 		return nil
 	}
-	asked, err := r.askAll(ctx, cell.Read{Names: keys, Heads: r.opts.Heads}, allIn)
+	asked, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: keys, Heads: r.opts.Heads}), allIn)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (r *Register) mend(key string) {
 
 // inspect has all masters tell what they hold, and what of it is nobody's.
 func (r *Register) inspect(ctx context.Context, key string) (replies []Reply, f finding, left []leftover, err error) {
-	asked, err := r.askAll(ctx, cell.Read{Names: []string{key}}, allIn)
+	asked, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: []string{key}}), allIn)
 	if err != nil {
 		return nil, finding{}, nil, err
 	}

@@ -29,7 +29,7 @@ func TestOwedWhileAcceptsMayArrive(t *testing.T) {
 	var mayArrive func() bool
 	lock := taking("second")
 	lock.Owed = func(_ string, may func() bool) { mayArrive = may }
-	if _, err := r.Lock(t.Context(), lock); err == nil {
+	if _, err := r.Lock(t.Context(), []string{"k"}, lock); err == nil {
 		t.Fatal("granted by nobody")
 	}
 	if mayArrive == nil || !mayArrive() {
@@ -59,7 +59,7 @@ func TestOwedWhileATakeMayArrive(t *testing.T) {
 	var mayArrive func() bool
 	lock := taking("A")
 	lock.Owed = func(_ string, may func() bool) { mayArrive = may }
-	if _, err := b.proxy().Lock(t.Context(), lock); err == nil || mayArrive == nil || !mayArrive() {
+	if _, err := b.proxy().Lock(t.Context(), []string{"k"}, lock); err == nil || mayArrive == nil || !mayArrive() {
 		t.Errorf("%v, and nothing may arrive", err)
 	}
 }

@@ -45,7 +45,7 @@ var errRest = errors.New("a master does not hold any more what is to be read")
 
 // read is Read that looks once, at so many bytes of each key, or all. A *splitError asks for another look, errRest for the whole.
 func (r *Register) read(ctx context.Context, keys []string, heads int) ([]Look, error) {
-	asked, err := r.askAll(ctx, cell.Read{Names: keys, Heads: heads}, func(replies []Reply) bool {
+	asked, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: keys, Heads: heads}), func(replies []Reply) bool {
 		return readDecided(replies, len(keys))
 	})
 	if err != nil {

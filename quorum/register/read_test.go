@@ -126,13 +126,13 @@ func TestReadSeveralLong(t *testing.T) {
 		want := map[string]string{}
 		for i, name := range names {
 			want[name] = strings.Repeat(name, 2*headSize)
-			_, err := r.Lock(b.Context(), Taking{Keys: []string{name}, Terms: Terms{Tokens: []string{want[name]}, TTL: time.Minute}})
+			_, err := r.Lock(b.Context(), []string{name}, Terms{Tokens: []string{want[name]}, TTL: time.Minute})
 			b.sure(err)
 			if away == name || away == "each another" {
 				b.stores[i].Delete(name)
 			}
 		}
-		_, err := r.Lock(b.Context(), Taking{Keys: []string{"short"}, Terms: Terms{Tokens: []string{"me"}, TTL: time.Minute}})
+		_, err := r.Lock(b.Context(), []string{"short"}, Terms{Tokens: []string{"me"}, TTL: time.Minute})
 		b.sure(err)
 		want["short"] = "me"
 		looks, err := r.Read(t.Context(), []string{"k", "short", "absent", "l", "m"})

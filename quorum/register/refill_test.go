@@ -142,7 +142,7 @@ func TestMissed(t *testing.T) {
 		b := newBench(t, 5)
 		r := b.proxy()
 		b.at(refused, 3, 4)
-		_, err := r.Lock(t.Context(), Taking{Keys: []string{"k"}, Terms: Terms{Tokens: []string{"me"}, TTL: cell.Endless}})
+		_, err := r.Lock(t.Context(), []string{"k"}, Terms{Tokens: []string{"me"}, TTL: cell.Endless})
 		b.sure(err)
 		test.then(b, r)
 		b.rounds = nil

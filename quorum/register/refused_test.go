@@ -11,7 +11,10 @@ import (
 // What a refusal says of the key is what a Read would have told then; only the remaining time may be missing.
 func TestRefusalTellsWhatIsThere(t *testing.T) {
 	const other, ours = "you", "me"
-	lock := func(b *bench, r *Register) error { _, err := r.Lock(b.Context(), taking(ours)); return err }
+	lock := func(b *bench, r *Register) error {
+		_, err := r.Lock(b.Context(), []string{"k"}, taking(ours))
+		return err
+	}
 	unlock := func(b *bench, r *Register) error { return r.Unlock(b.Context(), "k", ours, nil) }
 	extend := func(b *bench, r *Register) error { _, err := r.Extend(b.Context(), "k", ours, time.Hour); return err }
 	held := func(b *bench, _ *Register) { b.lock(b.proxy(), other) }

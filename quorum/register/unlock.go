@@ -93,7 +93,7 @@ func (r *Register) unlock(ctx context.Context, key, token string) (seen Look, er
 // there, may be nobody's now.
 func (r *Register) release(ctx context.Context, key string, a cell.Attempt) (Asked, error) {
 	op := cell.Op(cell.Remove{Name: key, Attempt: a, How: cell.Release})
-	asked, err := r.askAll(ctx, op, func(replies []Reply) bool { // else each answer says more
+	asked, err := r.masters.Ask(ctx, r.toAll(op), func(replies []Reply) bool { // else each answer says more
 		return isDone(replies) || Answered(replies) && hasRegister(replies, a)
 	})
 	owe := func(master int, reply Reply) {

@@ -45,7 +45,7 @@ type Change struct {
 	// Expect, if it is set, is the only value of which Run makes a change: a key that
 	// holds another is only looked at.
 	Expect *string
-	// Owed is as that of a Taking.
+	// Owed is as that of the Terms.
 	Owed func(version string, mayArrive func() bool)
 	// strict has an absent key be taken as Lock does.
 	strict bool

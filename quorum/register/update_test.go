@@ -332,7 +332,7 @@ func TestPromisesAreSwept(t *testing.T) {
 	for i := range 5000 {
 		change := put("x")
 		change.Key = fmt.Sprint(i)
-		_, err := r.Lock(t.Context(), Taking{Keys: []string{change.Key}, Terms: Terms{Tokens: []string{"me"}, TTL: time.Second}})
+		_, err := r.Lock(t.Context(), []string{change.Key}, Terms{Tokens: []string{"me"}, TTL: time.Second})
 		b.sure(err)
 		_, err = r.Update(t.Context(), change)
 		b.sure(err)
@@ -481,7 +481,7 @@ func TestLockAfterARemoval(t *testing.T) {
 		}
 		b.takes = time.Millisecond
 		begun := b.now
-		got, err := r.Lock(t.Context(), taking("you"))
+		got, err := r.Lock(t.Context(), []string{"k"}, taking("you"))
 		b.sure(err)
 		if waited := b.now.Sub(begun); waited > 100*time.Millisecond {
 			t.Errorf("through %s proxy: it took %v", through, waited)
@@ -489,7 +489,7 @@ func TestLockAfterARemoval(t *testing.T) {
 		if got.Validity < 9*time.Second || got.Since.Before(begun) {
 			t.Errorf("through %s proxy: %+v", through, got)
 		}
-		if _, err := b.proxy().Lock(t.Context(), taking("they")); outcome(err) != "held" {
+		if _, err := b.proxy().Lock(t.Context(), []string{"k"}, taking("they")); outcome(err) != "held" {
 			t.Error(err)
 		}
 		b.sure(r.Unlock(t.Context(), "k", "you", nil))
@@ -564,7 +564,7 @@ func TestOwedVersions(t *testing.T) {
 			r := b.proxy()
 			c.then(b)
 			owed := map[string]bool{}
-			_, err := r.Lock(t.Context(), Taking{Keys: []string{"k"}, Owed: func(v string, _ func() bool) { owed[v] = true }, Terms: Terms{Tokens: []string{"t"}, TTL: time.Minute, Stays: c.stays}})
+			_, err := r.Lock(t.Context(), []string{"k"}, Terms{Tokens: []string{"t"}, TTL: time.Minute, Stays: c.stays, Owed: func(v string, _ func() bool) { owed[v] = true }})
 			if !errors.As(err, new(*NoQuorum)) {
 				t.Fatal(err)
 			}
@@ -595,7 +595,7 @@ func TestLateLockAfterARemoval(t *testing.T) {
 		b.lock(other, "rival")
 		b.clock(b.now.Add(2 * Limit))
 	}
-	if _, err := slow.Lock(t.Context(), b.owing(slow, taking("late"))); !errors.As(err, new(*NoQuorum)) {
+	if _, err := slow.Lock(t.Context(), []string{"k"}, b.owing(slow, taking("late"))); !errors.As(err, new(*NoQuorum)) {
 		t.Errorf("the late lock: %v", err)
 	}
 	b.pass(time.Second)
@@ -611,7 +611,7 @@ func TestLockSeveralAfterARemoval(t *testing.T) {
 	b.lock(r, "me")
 	b.sure(b.proxy().Unlock(t.Context(), "k", "me", nil))
 	begun := b.now
-	_, err := r.Lock(t.Context(), Taking{Keys: []string{"k2", "k"}, Terms: Terms{Tokens: []string{"a", "b"}, TTL: time.Minute}})
+	_, err := r.Lock(t.Context(), []string{"k2", "k"}, Terms{Tokens: []string{"a", "b"}, TTL: time.Minute})
 	b.sure(err)
 	if waited := b.now.Sub(begun); waited > removedFor+100*time.Millisecond {
 		t.Errorf("it took %v", waited)
@@ -626,12 +626,12 @@ func TestWithdrawAfterARemoval(t *testing.T) {
 		b.lock(b.proxy(), "1")
 		r := b.proxy()
 		b.sure(r.Unlock(t.Context(), "k", "1", nil))
-		got, err := r.Lock(t.Context(), taking("1"))
+		got, err := r.Lock(t.Context(), []string{"k"}, taking("1"))
 		b.sure(err)
 		want := ""
 		if again { // it was released, and another has it now
 			b.sure(b.proxy().Unlock(t.Context(), "k", "1", nil))
-			_, err := b.proxy().Lock(t.Context(), taking("1"))
+			_, err := b.proxy().Lock(t.Context(), []string{"k"}, taking("1"))
 			b.sure(err)
 			want = "1"
 		}
