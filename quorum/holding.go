@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"redlock-proxy/quorum/bag"
 	"redlock-proxy/quorum/master"
 	"redlock-proxy/quorum/register"
 )
@@ -102,7 +103,7 @@ func (h *Holding) within(cell register.Holding, key Key) error {
 	if h.Status != StatusHeld {
 		return nil
 	}
-	b, err := open(key.cell(), cell.Look)
+	b, err := bag.Open(key.cell(), cell.Look)
 	if err != nil {
 		return err
 	}

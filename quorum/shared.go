@@ -23,28 +23,12 @@ var (
 	errApart = errors.New("keys with tags can only be taken together where all have the same")
 )
 
-// open takes a cell apart.
-func open(cell string, l Look) (*bag.Bag, error) {
-	b, err := bag.Open(bag.Found{
-		Name: cell, Present: l.Present, Text: l.Value, Version: l.Version,
-		Longest: l.Longest, Shortest: l.Shortest, Unknown: l.Unknown, Foreign: l.Foreign,
-	})
-	if errors.Is(err, bag.ErrNeedsTime) {
-		err = ErrNeedsLeft
-	}
-	return b, err
-}
-
 // lookAt is what a key holds in a cell.
 func lookAt(b *bag.Bag, cell Look, key Key) Look {
 	if key.Tag == "" && !b.Shared() {
 		return cell
 	}
-	e := b.Look(key.Name)
-	return Look{
-		Present: e.Present, Value: e.Value, Left: e.Left, Longest: e.Left, Shortest: e.Left, Unknown: e.Unknown,
-		Version: e.Version, Shared: b.Shared(),
-	}
+	return b.Look(key.Name)
 }
 
 // looksIn are what keys hold, by the looks at all of their cells.
@@ -54,7 +38,7 @@ func looksIn(keys []Key, cells []string, of []int, found []Look) ([]Look, error)
 		at := of[i]
 		if opened[at] == nil {
 			var err error
-			if opened[at], err = open(cells[at], found[at]); err != nil {
+			if opened[at], err = bag.Open(cells[at], found[at]); err != nil {
 				return nil, err
 			}
 		}
@@ -116,7 +100,7 @@ type cellDecision struct {
 
 // decide is what a run for some keys makes of their cell, with a new version.
 func (g *generation) decide(ctx context.Context, l Look, keys []Key, version string, run func([]Look) ([]Decision, error)) (Decision, error) {
-	b, err := open(keys[0].cell(), l)
+	b, err := bag.Open(keys[0].cell(), l)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -138,30 +122,16 @@ func (g *generation) decide(ctx context.Context, l Look, keys []Key, version str
 			b.Put(name, one.Value, one.TTL)
 		}
 	}
-	w, err := b.Seal(version)
-	switch {
-	case errors.Is(err, bag.ErrNeedsTime):
-		return Decision{}, ErrNeedsLeft
-	case err != nil:
+	d, err := b.Seal(version)
+	if err != nil {
 		return Decision{}, err
-	case w.Leases:
-		err = g.record(ctx, w.Lease)
 	}
-	d := decisionOf(w)
+	if lease, any := b.Lease(); any {
+		err = g.record(ctx, lease)
+	}
 	d.Takes = !slices.ContainsFunc(all, func(one Decision) bool { return one.Do != Leave && !one.Takes })
 	d.Note = &cellDecision{all, version}
 	return d, err
-}
-
-func decisionOf(w bag.Write) Decision {
-	d := Decision{Value: w.Text, TTL: w.TTL, KeepTTL: w.Keep, Shift: w.Shift, Shared: w.Shared}
-	switch w.Do {
-	case bag.Put:
-		d.Do = Put
-	case bag.Remove:
-		d.Do = Remove
-	}
-	return d
 }
 
 // only is a run for one key as one for several.
@@ -326,7 +296,7 @@ func (g *generation) members(ctx context.Context, db int, names []string) (all [
 				all = append(all, name)
 				continue
 			}
-			b, err := open(name, found[i])
+			b, err := bag.Open(name, found[i])
 			if err != nil { // a later version wrote it
 				all = append(all, name)
 				continue

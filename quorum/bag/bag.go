@@ -1,51 +1,24 @@
 package bag
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/register"
 )
 
 // Endless is the remaining time of what has no end.
-const Endless time.Duration = -1
-
-// ErrNeedsTime is returned where the remaining time of the cell must be known.
-var ErrNeedsTime = errors.New("the remaining time of the cell is not known")
-
-// Found is what a cell was found to hold.
-type Found struct {
-	// Name is that of the cell, which the key that is meant by the cell's own name has, too.
-	Name string
-	// Present is false where the cell is absent; then the rest means nothing.
-	Present bool
-	Text    string
-	// Version is unlike that of any other state of the cell.
-	Version string
-	// Longest and Shortest are the remaining times of the cell on the master where it ends last, and where it ends first, of
-	// those that hold it, or Endless. With Unknown they mean nothing.
-	Longest, Shortest time.Duration
-	Unknown           bool
-	// Foreign: no proxy wrote it. It is never a bag.
-	Foreign bool
-}
-
-// Entry is a key in a cell.
-type Entry struct {
-	Present bool
-	Value   string
-	// Left is its remaining time, or Endless. It means nothing with Unknown.
-	Left    time.Duration
-	Unknown bool
-	// Version is unlike that of any other value of the key; empty for an absent one.
-	Version string
-}
+const Endless = cell.Endless
 
 // Bag is the keys of a cell at one moment. It is for one goroutine.
 type Bag struct {
-	found Found
+	// name is that of the cell, which the key that is meant by the cell's own name has, too; found is what it was found to hold.
+	name  string
+	found register.Look
 	// isBag: there is a bag in the cell, and not just its own key.
 	isBag   bool
 	keys    map[string]key
@@ -60,21 +33,21 @@ type key struct {
 	left time.Duration
 }
 
-// Open takes apart what a cell holds. Keys that are over are not there any more.
+// Open takes apart what the cell of a name holds. Keys that are over are not there any more. What no proxy wrote is never a bag.
 //
-// Errors: ErrUnreadable; ErrNeedsTime where there is a bag and its time is not known.
-func Open(f Found) (*Bag, error) {
-	b := &Bag{found: f, keys: map[string]key{}}
+// Errors: ErrUnreadable; register.ErrNeedsLeft where there is a bag and its time is not known.
+func Open(name string, f register.Look) (*Bag, error) {
+	b := &Bag{name: name, found: f, keys: map[string]key{}}
 	switch {
 	case !f.Present:
 		return b, nil
-	case f.Foreign || !Is(f.Text):
-		b.keys[f.Name] = key{member: member{name: f.Name, value: f.Text, version: f.Version, before: b.ownBefore()}}
+	case f.Foreign || !Is(f.Value):
+		b.keys[name] = key{member: member{name: name, value: f.Value, version: f.Version, before: b.ownBefore()}}
 		return b, nil
 	case f.Unknown:
-		return nil, ErrNeedsTime
+		return nil, register.ErrNeedsLeft
 	}
-	members, err := decode(f.Text)
+	members, err := decode(f.Value)
 	if err != nil {
 		return nil, err
 	}
@@ -106,22 +79,23 @@ func (b *Bag) Shared() bool { return b.isBag }
 func (b *Bag) Names() []string { return slices.Sorted(maps.Keys(b.keys)) }
 
 // Look is the current value of a key.
-func (b *Bag) Look(name string) Entry {
+func (b *Bag) Look(name string) register.Look {
 	k, there := b.keys[name]
 	if !there {
-		return Entry{}
+		return register.Look{Shared: b.isBag}
 	}
-	e := Entry{Present: true, Value: k.value, Version: k.version}
+	l := register.Look{Present: true, Value: k.value, Version: k.version, Shared: b.isBag}
 	switch {
 	case b.found.Unknown:
-		e.Unknown = true
+		l.Unknown = true
 	case k.before == Endless:
-		e.Left = Endless
+		l.Left = Endless
 	default:
 		// It is returned as no longer than any master has it; it exists, so it is not over.
-		e.Left = max(b.found.Shortest-k.before, time.Millisecond)
+		l.Left = max(b.found.Shortest-k.before, time.Millisecond)
 	}
-	return e
+	l.Longest, l.Shortest = l.Left, l.Left
+	return l
 }
 
 // Put has a key hold a value for a time, in whole milliseconds, or Endless.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"redlock-proxy/quorum/register"
 )
 
 const ms = time.Millisecond
@@ -54,9 +56,9 @@ func TestEncodedBytes(t *testing.T) {
 }
 
 // cellOf opens a cell on which all masters agree.
-func cellOf(t *testing.T, w Write, left time.Duration) *Bag {
+func cellOf(t *testing.T, w register.Decision, left time.Duration) *Bag {
 	t.Helper()
-	b, err := Open(Found{Name: "T", Present: true, Text: w.Text, Version: "cell", Longest: left, Shortest: left})
+	b, err := Open("T", register.Look{Present: true, Value: w.Value, Version: "cell", Longest: left, Shortest: left})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +75,7 @@ func show(b *Bag) string {
 	return strings.Join(all, " ")
 }
 
-func sealed(t *testing.T, b *Bag, version string) Write {
+func sealed(t *testing.T, b *Bag, version string) register.Decision {
 	t.Helper()
 	w, err := b.Seal(version)
 	if err != nil {
@@ -82,15 +84,18 @@ func sealed(t *testing.T, b *Bag, version string) Write {
 	return w
 }
 
+// leaseOf is the longest time that a key of a bag was given, for comparing.
+func leaseOf(b *Bag) string { return strings.TrimSpace(fmt.Sprintln(b.Lease())) }
+
 // TestLife: the key of the cell's name is a plain value while it is alone, and all keys keep their ends whoever comes and goes.
 func TestLife(t *testing.T) {
-	own := cellOf(t, Write{Text: "me"}, 30*time.Second)
+	own := cellOf(t, register.Decision{Value: "me"}, 30*time.Second)
 	if own.Shared() || show(own) != "T=me/30s@cell" {
 		t.Fatal(show(own))
 	}
 	own.Put("q:{T}", "queue", Endless)
 	w := sealed(t, own, "w1")
-	if w.Do != Put || w.Keep || !w.Shared || w.TTL < 90*year || w.Lease != Endless || !w.Leases {
+	if w.Do != register.Put || w.KeepTTL || !w.Shared || w.TTL < 90*year || leaseOf(own) != "-1ns true" {
 		t.Fatalf("%+v", w)
 	}
 	left := w.TTL - 10*time.Second // ten seconds later
@@ -100,7 +105,7 @@ func TestLife(t *testing.T) {
 	}
 	both.Put("x:{T}", "x", 5*time.Second)
 	w = sealed(t, both, "w2")
-	if w.Shift != 0 || !w.Keep || w.Lease != 5*time.Second {
+	if w.Shift != 0 || !w.KeepTTL || leaseOf(both) != "5s true" {
 		t.Fatalf("%+v", w)
 	}
 	three := cellOf(t, w, left)
@@ -109,7 +114,7 @@ func TestLife(t *testing.T) {
 	}
 	three.Remove("q:{T}")
 	w = sealed(t, three, "w3")
-	if w.Shift > -90*year || !w.Keep || w.Leases {
+	if w.Shift > -90*year || !w.KeepTTL || leaseOf(three) != "0s false" {
 		t.Fatalf("%+v", w)
 	}
 	left += w.Shift
@@ -119,7 +124,7 @@ func TestLife(t *testing.T) {
 	}
 	later.Replace("T", "mine")
 	w = sealed(t, later, "w4")
-	if w.Text != "mine" || !w.Keep || left-6*time.Second+w.Shift != 14*time.Second {
+	if w.Value != "mine" || !w.KeepTTL || left-6*time.Second+w.Shift != 14*time.Second {
 		t.Fatalf("%+v", w)
 	}
 	alone := cellOf(t, w, left-6*time.Second+w.Shift)
@@ -133,58 +138,61 @@ func TestWrites(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		do   func(b *Bag)
-		want Write
+		want register.Decision
 	}{
-		{"nothing", func(*Bag) {}, Write{}},
-		{"one that is absent goes", func(b *Bag) { b.Remove("x:{T}") }, Write{}},
+		{"nothing", func(*Bag) {}, register.Decision{}},
+		{"one that is absent goes", func(b *Bag) { b.Remove("x:{T}") }, register.Decision{}},
 		{"its own is replaced", func(b *Bag) { b.Put("T", "you", 7*time.Second) },
-			Write{Do: Put, Text: "you", TTL: 7 * time.Second, Lease: 7 * time.Second, Leases: true}},
-		{"its own keeps its time", func(b *Bag) { b.Replace("T", "you") }, Write{Do: Put, Text: "you", Keep: true}},
-		{"its own goes", func(b *Bag) { b.Remove("T") }, Write{Do: Remove}},
-		{"another comes and goes", func(b *Bag) { b.Put("x:{T}", "x", ms); b.Remove("x:{T}") }, Write{Do: Put, Text: "me", Keep: true}},
+			register.Decision{Do: register.Put, Value: "you", TTL: 7 * time.Second}},
+		{"its own keeps its time", func(b *Bag) { b.Replace("T", "you") }, register.Decision{Do: register.Put, Value: "you", KeepTTL: true}},
+		{"its own goes", func(b *Bag) { b.Remove("T") }, register.Decision{Do: register.Remove}},
+		{"another comes and goes", func(b *Bag) { b.Put("x:{T}", "x", ms); b.Remove("x:{T}") }, register.Decision{Do: register.Put, Value: "me", KeepTTL: true}},
 	} {
-		b := cellOf(t, Write{Text: "me"}, time.Second)
+		b := cellOf(t, register.Decision{Value: "me"}, time.Second)
 		test.do(b)
 		if got := sealed(t, b, "w"); got != test.want {
 			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
 		}
+		if lease := leaseOf(b); (lease == "7s true") != (test.want.TTL > 0) {
+			t.Errorf("%s: a lease of %s", test.name, lease)
+		}
 	}
-	empty, err := Open(Found{Name: "T"})
+	empty, err := Open("T", register.Look{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	empty.Remove("T")
-	if w := sealed(t, empty, "w"); w.Do != Leave {
+	if w := sealed(t, empty, "w"); w.Do != register.Leave {
 		t.Errorf("%+v", w)
 	}
 	empty.Put("x:{T}", "x", time.Second)
-	if w := sealed(t, empty, "w"); w.Do != Put || w.Keep || w.TTL < 2*time.Second || !Is(w.Text) {
+	if w := sealed(t, empty, "w"); w.Do != register.Put || w.KeepTTL || w.TTL < 2*time.Second || !Is(w.Value) {
 		t.Errorf("%+v", w)
 	}
 }
 
 // TestRefusals: what cannot be read, told or written.
 func TestRefusals(t *testing.T) {
-	if _, err := Open(Found{Present: true, Text: mark + "x", Longest: ms}); !errors.Is(err, ErrUnreadable) {
+	if _, err := Open("T", register.Look{Present: true, Value: mark + "x", Longest: ms}); !errors.Is(err, ErrUnreadable) {
 		t.Error(err)
 	}
-	if _, err := Open(Found{Present: true, Text: encode([]member{{"a", "", "", 0}}), Unknown: true}); !errors.Is(err, ErrNeedsTime) {
+	if _, err := Open("T", register.Look{Present: true, Value: encode([]member{{"a", "", "", 0}}), Unknown: true}); !errors.Is(err, register.ErrNeedsLeft) {
 		t.Error(err)
 	}
-	foreign := Found{Name: "T", Present: true, Text: encode([]member{{"a", "", "", 0}}), Foreign: true, Longest: ms, Shortest: ms}
-	if b, err := Open(foreign); err != nil || b.Look("a").Present || b.Look("T").Value != foreign.Text {
+	foreign := register.Look{Present: true, Value: encode([]member{{"a", "", "", 0}}), Foreign: true, Longest: ms, Shortest: ms}
+	if b, err := Open("T", foreign); err != nil || b.Look("a").Present || b.Look("T").Value != foreign.Value {
 		t.Error("what a client wrote is taken for a bag")
 	}
-	unknown, err := Open(Found{Name: "T", Present: true, Text: "me", Unknown: true})
+	unknown, err := Open("T", register.Look{Present: true, Value: "me", Unknown: true})
 	if err != nil || !unknown.Look("T").Unknown {
 		t.Fatal(err)
 	}
 	unknown.Put("x:{T}", "x", time.Second)
-	if _, err := unknown.Seal("w"); !errors.Is(err, ErrNeedsTime) {
+	if _, err := unknown.Seal("w"); !errors.Is(err, register.ErrNeedsLeft) {
 		t.Error(err)
 	}
 	unknown.Put("T", "you", time.Second) // nothing depends on the end that it had
-	if w, err := unknown.Seal("w"); err != nil || w.Keep {
+	if w, err := unknown.Seal("w"); err != nil || w.KeepTTL {
 		t.Errorf("%+v, %v", w, err)
 	}
 	unknown.Put("x:{T}", strings.Repeat("x", MaxBytes), time.Second)
@@ -239,7 +247,7 @@ func (w *world) change() {
 	for _, m := range order[:2] {
 		asked[m] = start + w.random.Int64N(passed+1)
 	}
-	f := Found{Name: "T", Version: fmt.Sprint("cell", w.version)}
+	f := register.Look{Version: fmt.Sprint("cell", w.version)}
 	base := 0
 	for m, at := range asked {
 		if one := &w.masters[m]; one.end <= at {
@@ -255,7 +263,7 @@ func (w *world) change() {
 	for m, at := range asked {
 		if one := w.masters[m]; base > 0 && one.version == base {
 			lefts = append(lefts, time.Duration(one.end-at)*ms)
-			f.Present, f.Text = !one.removed, one.text
+			f.Present, f.Value = !one.removed, one.text
 		}
 	}
 	if f.Present {
@@ -264,7 +272,7 @@ func (w *world) change() {
 	if f.Longest > time.Duration(never/2)*ms {
 		f.Shortest, f.Longest = Endless, Endless
 	}
-	b, err := Open(f)
+	b, err := Open("T", f)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -273,7 +281,7 @@ func (w *world) change() {
 	w.edit(b, start, start+passed)
 	out := sealed(w.t, b, fmt.Sprint("v", w.version))
 	w.now += passed
-	if out.Do != Leave {
+	if out.Do != register.Leave {
 		for _, name := range over { // by a master that was not asked it may be there until then
 			if !slices.Contains(b.Names(), name) {
 				delete(w.until, name)
@@ -284,7 +292,7 @@ func (w *world) change() {
 }
 
 // write has the masters accept: those of the base shift their own end, others get one that is not before the first.
-func (w *world) write(out Write, f Found, order []int, asked map[int]int64, base int, passed int64) {
+func (w *world) write(out register.Decision, f register.Look, order []int, asked map[int]int64, base int, passed int64) {
 	w.version++
 	for i, m := range order {
 		at := w.now + w.random.Int64N(20)
@@ -296,19 +304,19 @@ func (w *world) write(out Write, f Found, order []int, asked map[int]int64, base
 		}
 		one := &w.masters[m]
 		switch {
-		case out.Do == Remove:
+		case out.Do == register.Remove:
 			*one = master{version: w.version, end: at + 3000, removed: true}
 			continue
-		case !out.Keep && out.TTL == Endless, out.Keep && f.Longest == Endless:
+		case !out.KeepTTL && out.TTL == Endless, out.KeepTTL && f.Longest == Endless:
 			one.end = never
-		case !out.Keep:
+		case !out.KeepTTL:
 			one.end = at + out.TTL.Milliseconds()
 		case i < 2 && one.version == base:
 			one.end += out.Shift.Milliseconds()
 		default:
 			one.end = asked[m] + f.Shortest.Milliseconds() + passed + out.Shift.Milliseconds()
 		}
-		one.text, one.version, one.removed = out.Text, w.version, false
+		one.text, one.version, one.removed = out.Value, w.version, false
 	}
 	w.now += 20
 }
@@ -361,7 +369,7 @@ func (w *world) edit(b *Bag, from, to int64) {
 // TestEndsAreExact: a time that is extended again and again, with the cell shifted as often as need be, moves no other.
 func TestEndsAreExact(t *testing.T) {
 	now, end := int64(0), int64(0)
-	b, _ := Open(Found{Name: "T"})
+	b, _ := Open("T", register.Look{})
 	b.Put("T", "lock", time.Hour)
 	b.Put("a:{T}", "a", time.Second)
 	w := sealed(t, b, "0")
@@ -394,9 +402,9 @@ func TestEndsAreExact(t *testing.T) {
 
 // TestOverEverywhere: a key is there until it is over by the master whose cell ends last, and no longer time is told than any master has it.
 func TestOverEverywhere(t *testing.T) {
-	f := Found{Name: "T", Present: true, Text: encode([]member{{"T", "me", "1", 9500 * ms}, {"a:{T}", "a", "1", 0}, {"b:{T}", "b", "1", 10 * time.Second}})}
+	f := register.Look{Present: true, Value: encode([]member{{"T", "me", "1", 9500 * ms}, {"a:{T}", "a", "1", 0}, {"b:{T}", "b", "1", 10 * time.Second}})}
 	f.Longest, f.Shortest = 10*time.Second, 9*time.Second
-	b, err := Open(f)
+	b, err := Open("T", f)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,10 @@
 package bag
 
-import "time"
+import (
+	"time"
+
+	"redlock-proxy/quorum/register"
+)
 
 // year is one.
 const year = 365 * 24 * time.Hour
@@ -21,57 +25,38 @@ func restFor(longest time.Duration) time.Duration {
 // isTooLong is true of a cell that stays for much longer than there is need.
 func isTooLong(rest, longest time.Duration) bool { return rest > 2*longest+6*shortestRest }
 
-// Do is what is done to a cell.
-type Do int
-
-const (
-	Leave  Do = iota // nothing
-	Put              // a value is put there
-	Remove           // the cell is removed
-)
-
-// Write is what a cell is to hold.
-type Write struct {
-	Do   Do
-	Text string
-	// TTL is the cell's, in whole milliseconds, or Endless. With Keep it keeps its end instead, shifted by Shift on each master.
-	TTL   time.Duration
-	Keep  bool
-	Shift time.Duration
-	// Shared is set where keys besides that of the cell's name depend on its end, or did until now.
-	Shared bool
-	// Lease is the longest time that a key got, or Endless; it means nothing unless Leases is set.
-	Lease  time.Duration
-	Leases bool
+// Lease is the longest time that a key was given since the bag was opened, or Endless; any is false where none was.
+func (b *Bag) Lease() (longest time.Duration, any bool) {
+	for _, k := range b.keys {
+		if k.new && (!any || k.left < 0 || longest >= 0 && k.left > longest) {
+			longest, any = k.left, true
+		}
+	}
+	return longest, any
 }
 
 // Seal is what has the cell hold the keys as they are now; a version is given that nothing had before. Keys that are over
 // are left out, but that alone is no reason to write.
 //
-// Errors: ErrTooLarge; ErrNeedsTime where a key is to keep its end, which is not known.
-func (b *Bag) Seal(version string) (Write, error) {
+// Errors: ErrTooLarge; register.ErrNeedsLeft where a key is to keep its end, which is not known.
+func (b *Bag) Seal(version string) (register.Decision, error) {
 	switch {
 	case !b.changed:
-		return Write{}, nil
+		return register.Decision{}, nil
 	case len(b.keys) == 0 && !b.found.Present:
-		return Write{}, nil
+		return register.Decision{}, nil
 	case len(b.keys) == 0:
-		return Write{Do: Remove}, nil
+		return register.Decision{Do: register.Remove}, nil
 	}
 	all := b.sorted()
-	w := Write{Do: Put}
-	for _, k := range all {
-		if k.new && (!w.Leases || k.left < 0 || w.Lease >= 0 && k.left > w.Lease) {
-			w.Lease, w.Leases = k.left, true
-		}
-	}
+	w := register.Decision{Do: register.Put}
 	// A key of a bag that is not changed keeps its version, so it stays in the bag.
-	if own := all[0]; len(all) == 1 && own.name == b.found.Name && (own.new || own.version == "" || !b.isBag) {
+	if own := all[0]; len(all) == 1 && own.name == b.name && (own.new || own.version == "" || !b.isBag) {
 		b.sealOwn(&w, own)
 		return w, nil
 	}
 	if err := b.time(&w, all); err != nil {
-		return Write{}, err
+		return register.Decision{}, err
 	}
 	members := make([]member, len(all))
 	for i, k := range all {
@@ -80,24 +65,24 @@ func (b *Bag) Seal(version string) (Write, error) {
 		}
 		members[i] = k.member
 	}
-	if w.Text = encode(members); len(w.Text) > MaxBytes {
-		return Write{}, ErrTooLarge
+	if w.Value = encode(members); len(w.Value) > MaxBytes {
+		return register.Decision{}, ErrTooLarge
 	}
 	return w, nil
 }
 
 // sealOwn is for the key of the cell's name alone: it is kept by itself.
-func (b *Bag) sealOwn(w *Write, own key) {
-	w.Text = own.value
+func (b *Bag) sealOwn(w *register.Decision, own key) {
+	w.Value = own.value
 	switch {
 	case own.new:
 		w.TTL = own.left
 	case !b.isBag:
-		w.Keep = true
+		w.KeepTTL = true
 	case own.before == Endless:
 		w.TTL = Endless
 	default:
-		w.Keep, w.Shift, w.Shared = true, -own.before, true
+		w.KeepTTL, w.Shift, w.Shared = true, -own.before, true
 	}
 }
 
@@ -108,7 +93,7 @@ func (b *Bag) measureOwn(all []key) error {
 		switch {
 		case b.isBag || k.new:
 		case b.found.Unknown:
-			return ErrNeedsTime
+			return register.ErrNeedsLeft
 		default:
 			all[i].new, all[i].left = true, b.found.Longest
 		}
@@ -117,7 +102,7 @@ func (b *Bag) measureOwn(all []key) error {
 }
 
 // time gives the cell its end, and the keys their distances to it.
-func (b *Bag) time(w *Write, all []key) error {
+func (b *Bag) time(w *register.Decision, all []key) error {
 	w.Shared = true
 	if err := b.measureOwn(all); err != nil {
 		return err
@@ -142,9 +127,9 @@ func (b *Bag) time(w *Write, all []key) error {
 	case !kept: // nothing depends on the end that it had
 		w.TTL = rest
 	case endless && now >= renewAt, !endless && now-longest >= shortestRest && !isTooLong(now, longest):
-		w.Keep, rest = true, now
+		w.KeepTTL, rest = true, now
 	default:
-		w.Keep, w.Shift = true, rest-now
+		w.KeepTTL, w.Shift = true, rest-now
 	}
 	for i, k := range all {
 		switch {
