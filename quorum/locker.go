@@ -22,7 +22,7 @@ type Locker struct {
 func NewLocker(c *Cluster) *Locker {
 	l := &Locker{Cluster: c}
 	l.queues.Parks = func(k Key) bool { return len(k.Name) <= longestParked }
-	l.queues.Others = others{c, c.source.Attempt(), func() []string { return c.now().guards.Peers() }}
+	l.queues.Others = peerWaiters{c, c.source.Attempt(), func() []string { return c.now().guards.Peers() }}
 	c.freed, c.taking = l.queues.Released, l.queues.Taking
 	return l
 }

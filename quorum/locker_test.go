@@ -140,7 +140,7 @@ func TestWaitersOutliveALossOfQuorum(t *testing.T) {
 
 // knows has a locker know another one, as their guards would.
 func knows(l, other *Locker) {
-	l.queues.Others = others{l.Cluster, l.source.Attempt(), func() []string { return []string{other.id} }}
+	l.queues.Others = peerWaiters{l.Cluster, l.source.Attempt(), func() []string { return []string{other.id} }}
 }
 
 // The waiters of a busy process leave the lock to those of others.

@@ -97,7 +97,7 @@ func decode(answer any, keys int, timed bool) (Answer, error) {
 		want += 2
 	}
 	if len(parts) != want {
-		return Answer{}, fmt.Errorf("unexpected answer %.80v", answer)
+		return Answer{}, unexpected(answer)
 	}
 	a := Answer{Did: parts[0] == int64(1), Found: make([]Found, keys)}
 	for i := range a.Found {
@@ -147,3 +147,5 @@ func clockOf(seconds, micros any) (time.Duration, error) {
 	}
 	return time.Duration(whole)*time.Second + time.Duration(part)*time.Microsecond, nil
 }
+
+func unexpected(answer any) error { return fmt.Errorf("unexpected answer %.80v", answer) }

@@ -1,7 +1,6 @@
 package cell
 
 import (
-	"fmt"
 	"strconv"
 
 	"redlock-proxy/internal/luascript"
@@ -63,7 +62,7 @@ func (rs Releases) AppendTo(b []byte, whole bool) []byte {
 func (rs Releases) Decode(answer any, report func(i int, a Answer)) error {
 	parts, _ := answer.([]any)
 	if answer != int64(1) && len(parts) != 3*len(rs) {
-		return fmt.Errorf("unexpected answer %.80v", answer)
+		return unexpected(answer)
 	}
 	for i, r := range rs {
 		one := answer

@@ -1,7 +1,6 @@
 package cell
 
 import (
-	"fmt"
 	"time"
 
 	"redlock-proxy/internal/luascript"
@@ -127,7 +126,7 @@ func (t Take) Decode(answer any) (Answer, error) {
 	case string:
 		return Answer{Found: []Found{{Cell: Parse(text), Left: NotReported}}}, nil
 	default:
-		return Answer{}, fmt.Errorf("unexpected answer %.80v", answer)
+		return Answer{}, unexpected(answer)
 	}
 }
 

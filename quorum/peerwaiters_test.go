@@ -11,10 +11,10 @@ import (
 func TestOthers(t *testing.T) {
 	inBubble(t, 3, func(b *bench) {
 		far := b.newCluster()
-		here := others{b.locker.Cluster, b.locker.source.Attempt(), func() []string { return []string{far.id, "z", "-"} }}
-		there := others{far, far.source.Attempt(), func() []string { return []string{here.id} }}
+		here := peerWaiters{b.locker.Cluster, b.locker.source.Attempt(), func() []string { return []string{far.id, "z", "-"} }}
+		there := peerWaiters{far, far.source.Attempt(), func() []string { return []string{here.id} }}
 		synctest.Wait()
-		want := func(who others, want bool) {
+		want := func(who peerWaiters, want bool) {
 			b.Helper()
 			synctest.Wait()
 			var got []bool
@@ -54,7 +54,7 @@ func TestOthers(t *testing.T) {
 		b.masters[0].away()
 		b.masters[1].away()
 		want(here, false) // it is not known
-		alone := others{here.Cluster, here.as, func() []string { return nil }}
+		alone := peerWaiters{here.Cluster, here.as, func() []string { return nil }}
 		if !here.Alone() || !alone.Alone() {
 			b.Error("too few masters would have a mark, or nobody is there to see it")
 		}
