@@ -60,7 +60,9 @@ func (m ownMark) Put() {
 }
 
 // Unmark is of queue.Others.
-func (o peerWaiters) Unmark(key Key, and func()) { o.ask(key, cell.DeleteWaiter{Mark: markOf(o.id, key)}, and, nil) }
+func (o peerWaiters) Unmark(key Key, and func()) {
+	o.ask(key, cell.DeleteWaiter{Mark: markOf(o.id, key)}, and, nil)
+}
 
 // Ask is of queue.Others.
 func (o peerWaiters) Ask(key Key, answered func(wanted bool)) {

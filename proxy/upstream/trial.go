@@ -2,6 +2,9 @@ package upstream
 
 import (
 	"context"
+	"errors"
+
+	"github.com/redis/go-redis/v9"
 
 	"redlock-proxy/quorum/availability"
 )
@@ -38,6 +41,9 @@ func (u *Upstream) try(ctx context.Context) {
 		client, err := u.own.client()
 		if err == nil {
 			err = client.Do(ctx, availability.Trial(u.trials.key)...).Err()
+		}
+		if errors.Is(err, redis.Nil) { // it wrote nothing, as it should
+			err = nil
 		}
 		if refusal = availability.Refusal(err, u.Logins() != nil); refusal != nil {
 			refusal = plainCause(refusal)

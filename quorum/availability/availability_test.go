@@ -4,8 +4,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"redlock-proxy/quorum/place"
 )
 
@@ -43,7 +41,7 @@ func TestRefusal(t *testing.T) {
 		err             error
 		shared, against bool
 	}{
-		{nil, true, false}, {redis.Nil, true, false},
+		{nil, true, false}, {nil, false, false},
 		{errors.New("OOM command not allowed"), false, true}, {errors.New("NOREPLICAS Not enough good replicas"), false, true},
 		{errors.New("NOAUTH Authentication required."), false, false}, {errors.New("NOAUTH Authentication required."), true, true},
 		{errors.New("NOPERM this user"), false, false}, {errors.New("NOPERM this user"), true, true},

@@ -10,7 +10,7 @@
 // whenever the guard asks for it, finds out whether the master votes, and gets it out of
 // quarantine.
 //
-// A master is reached through a [Conn]; [RedisConn] is one over go-redis. What is decided without
+// A master is reached through a [Conn]; [Redis] is one to a Redis. What is decided without
 // asking anything is in packages of its own: clock, copying, longest, peer.
 //
 // GUARD.md has the invariant, its proof, the numbers, and what this does not close.

@@ -209,26 +209,26 @@ func TestPromiseAndSeal(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
-	want(answers(t, w, script.Admit, "", "", m.String(), "0", marker.ProofFresh), "1")
+	want(answered(t, w, script.Admit, "", "", m.String(), "0", marker.ProofFresh), "1")
 	stands, field := m.String()+"@0", "n1@0"
-	want(answers(t, w, script.Promise, "other@0", "05", field, "0"), "[-1]")
-	want(answers(t, w, script.Promise, stands, "05", field, "0"), "[1 1099511627777 …")
-	want(answers(t, w, script.Promise, stands, "05", field, "0"), "[0 05]")
-	want(answers(t, w, script.Promise, stands, "04", field, "0"), "[0 05]")
-	want(answers(t, w, script.Promise, stands, "06", field, "0"), "[1 1099511627778 …")
+	want(answered(t, w, script.Promise, "other@0", "05", field, "0"), "[-1]")
+	want(answered(t, w, script.Promise, stands, "05", field, "0"), "[1 1099511627777 …")
+	want(answered(t, w, script.Promise, stands, "05", field, "0"), "[0 05]")
+	want(answered(t, w, script.Promise, stands, "04", field, "0"), "[0 05]")
+	want(answered(t, w, script.Promise, stands, "06", field, "0"), "[1 1099511627778 …")
 	next := m
 	next.Nonce, next.Seal = "n2", succession.Seal{Ballot: "05", Change: succession.Change{Before: 1, Names: []string{"b:1"}}}
-	want(answers(t, w, script.Seal, stands, "05", next.String(), "0"), "0")
-	want(answers(t, w, script.Seal, "other@0", "06", next.String(), "0"), "-1")
+	want(answered(t, w, script.Seal, stands, "05", next.String(), "0"), "0")
+	want(answered(t, w, script.Seal, "other@0", "06", next.String(), "0"), "-1")
 	next.Seal.Ballot = "06"
-	want(answers(t, w, script.Seal, stands, "06", next.String(), "0"), "1")
-	want(answers(t, w, script.Seal, stands, "06", next.String(), "0"), "-1")
+	want(answered(t, w, script.Seal, stands, "06", next.String(), "0"), "1")
+	want(answered(t, w, script.Seal, stands, "06", next.String(), "0"), "-1")
 	if n, err := w.Client(0).HIncrBy(t.Context(), script.SequenceKey, field, 1).Result(); err != nil || n != 1 {
 		t.Errorf("the sequence of before goes on: %d, %v", n, err)
 	}
-	want(answers(t, w, script.Promise, next.String()+"@0", "01", "n2@0", "1.1.x"), "[1 …") // another era
-	want(answers(t, w, script.Await, next.String()+"@0", "record"), "1")
-	want(answers(t, w, script.Await, next.String()+"@0", "another"), "0")
+	want(answered(t, w, script.Promise, next.String()+"@0", "01", "n2@0", "1.1.x"), "[1 …") // another era
+	want(answered(t, w, script.Await, next.String()+"@0", "record"), "1")
+	want(answered(t, w, script.Await, next.String()+"@0", "another"), "0")
 }
 
 // TestSealIsNoFreshStart: a master that was let in by a fresh start, and is sealed by one ballot and then by another, has not forgotten
@@ -237,7 +237,7 @@ func TestSealIsNoFreshStart(t *testing.T) {
 	w := startRedis(t)
 	s := NewSet(Options{SinceBoot: func() time.Duration { return 0 }}, []Master{{Name: "a:1", Conn: w, IsDown: func() bool { return false }, Wake: func() {}}})
 	m := marker.Marker{RunID: "1", ReplID: "2", Nonce: "n1", Proof: marker.ProofFresh, Address: "a:1"}
-	answers(t, w, script.Admit, "", "", m.String(), "0", marker.ProofFresh)
+	answered(t, w, script.Admit, "", "", m.String(), "0", marker.ProofFresh)
 	s.guards[0].give(m, false)
 	past := memory{name: "a:1", nonce: m.Nonce, runID: "1", lives: true, position: positionBefore}
 	for _, ballot := range []string{"000000000001", "000000000002"} {
@@ -267,24 +267,24 @@ func TestRejoin(t *testing.T) {
 	next.Nonce, next.Proof, next.Era = "n3", marker.ProofJoined, sealed.Seal.After(m.Era)
 	for _, test := range []struct {
 		name   string
-		before func(w RedisConn)
+		before func(w realRedis)
 		want   string
 	}{
-		{"it holds what it held", func(RedisConn) {}, "1"},
-		{"one database forgot", func(w RedisConn) { w.Client(3).FlushDB(t.Context()) }, "0"},
-		{"database 0 forgot", func(w RedisConn) { w.Client(0).FlushDB(t.Context()) }, "0"},
-		{"it was sealed long ago", func(RedisConn) { time.Sleep(60 * time.Millisecond) }, "-1"},
-		{"when is not known", func(w RedisConn) { w.Client(0).HDel(t.Context(), script.SequenceKey, "sealed") }, "-1"},
-		{"it did already", func(w RedisConn) {
-			answers(t, w, script.Rejoin, sealed.String()+"@0", next.String(), "60000")
+		{"it holds what it held", func(realRedis) {}, "1"},
+		{"one database forgot", func(w realRedis) { w.Client(3).FlushDB(t.Context()) }, "0"},
+		{"database 0 forgot", func(w realRedis) { w.Client(0).FlushDB(t.Context()) }, "0"},
+		{"it was sealed long ago", func(realRedis) { time.Sleep(60 * time.Millisecond) }, "-1"},
+		{"when is not known", func(w realRedis) { w.Client(0).HDel(t.Context(), script.SequenceKey, "sealed") }, "-1"},
+		{"it did already", func(w realRedis) {
+			answered(t, w, script.Rejoin, sealed.String()+"@0", next.String(), "60000")
 		}, "0"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := startRedis(t)
-			answers(t, w, script.Admit, "", "", m.String(), "0", marker.ProofFresh)
-			answers(t, w, script.Enrol, m.String(), "3", "lost")
-			answers(t, w, script.Promise, m.String()+"@0", "06", "n1@0", "0")
-			if got := answers(t, w, script.Seal, m.String()+"@0", "06", sealed.String(), "0"); got != "1" {
+			answered(t, w, script.Admit, "", "", m.String(), "0", marker.ProofFresh)
+			answered(t, w, script.Enrol, m.String(), "3", "lost")
+			answered(t, w, script.Promise, m.String()+"@0", "06", "n1@0", "0")
+			if got := answered(t, w, script.Seal, m.String()+"@0", "06", sealed.String(), "0"); got != "1" {
 				t.Fatalf("it is not sealed: %s", got)
 			}
 			test.before(w)
@@ -292,7 +292,7 @@ func TestRejoin(t *testing.T) {
 			if test.want == "-1" {
 				within = "50"
 			}
-			got := answers(t, w, script.Rejoin, sealed.String()+"@0", next.String(), within)
+			got := answered(t, w, script.Rejoin, sealed.String()+"@0", next.String(), within)
 			in0, in3 := w.Client(0).Get(t.Context(), script.MarkerKey).Val(), w.Client(3).Get(t.Context(), script.MarkerKey).Val()
 			if got != test.want || got == "1" && (in0 != next.String()+"@0" || in3 != next.String()+"@3") {
 				t.Errorf("got %s, want %s; %q and %q", got, test.want, in0, in3)

@@ -186,6 +186,3 @@ func (v Report) IsNew() bool {
 	verdict, _ := judge(v, memory{})
 	return verdict.isNew() && v.Empty && v.Longest == 0
 }
-
-// RunID is the run_id in an answer to INFO, or NotReported.
-func RunID(info string) string { return cmp.Or(redisinfo.Parse(info)["run_id"], NotReported) }

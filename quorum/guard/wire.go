@@ -3,7 +3,6 @@ package guard
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -16,80 +15,112 @@ import (
 	"redlock-proxy/quorum/guard/clock"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // Conn is what the guard asks of a master and does there, outside of batches.
 type Conn interface {
 	// Examine asks the master for its report.
 	Examine(ctx context.Context) (Report, error)
-	// Run runs one of the guard's scripts, in database 0, and returns its answer as
-	// go-redis does.
+	// Run runs one of the guard's scripts, in database 0, and returns its answer.
 	Run(ctx context.Context, s luascript.Script, args ...any) (any, error)
 }
 
-// RedisConn is a Conn over go-redis.
-type RedisConn struct {
-	// Client speaks to a database of the master.
-	Client func(db int) *redis.Client
-	// Timeout bounds each exchange.
-	Timeout time.Duration
+// Redis is a Conn to a Redis.
+type Redis struct {
+	// Do does commands in database 0, all at once, and returns what each was answered, as RESP2 has it: nil for no value, an error where it was
+	// refused, or not done.
+	Do func(ctx context.Context, commands ...[]any) []any
 }
 
+// The answers that a report is made of, in their order.
+const (
+	askedInfo = iota
+	askedProxies
+	askedFsync
+	askedRewrite
+	askedPromise
+	askedRules
+	askedLongest
+	askedRecord
+	askedSize
+	askedAdmitted
+	askedMarker
+	askedTime
+	askedTrial
+)
+
 // Examine is of Conn.
-func (w RedisConn) Examine(ctx context.Context) (Report, error) {
-	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
-	defer cancel()
-	pipe := w.Client(0).Pipeline()
-	info, proxies := pipe.Info(ctx), pipe.HGetAll(ctx, script.ProxiesKey)
-	fsync, rewrite := pipe.ConfigGet(ctx, "appendfsync"), pipe.ConfigGet(ctx, "no-appendfsync-on-rewrite")
-	promise, rules := pipe.Get(ctx, script.PromiseKey), pipe.Get(ctx, script.RulesKey)
-	longest, record := pipe.Get(ctx, script.LongestKey), pipe.Get(ctx, script.RecordKey)
-	size, admitted := pipe.DBSize(ctx), pipe.HGet(ctx, script.SequenceKey, script.AdmittedField)
-	mark, now := pipe.Get(ctx, script.MarkerKey), pipe.Time(ctx)
-	trial := pipe.Do(ctx, availability.Trial(script.OwnPrefix+"trial")...) // last: it may be delayed
+func (r Redis) Examine(ctx context.Context) (Report, error) {
 	sent := time.Now()
-	_, _ = pipe.Exec(ctx)
-	for _, get := range []*redis.StringCmd{mark, record, longest, promise, rules} {
-		if err := get.Err(); err != nil && !errors.Is(err, redis.Nil) {
+	said := answers(r.Do(ctx,
+		[]any{"INFO"}, []any{"HGETALL", script.ProxiesKey},
+		[]any{"CONFIG", "GET", "appendfsync"}, []any{"CONFIG", "GET", "no-appendfsync-on-rewrite"},
+		[]any{"GET", script.PromiseKey}, []any{"GET", script.RulesKey},
+		[]any{"GET", script.LongestKey}, []any{"GET", script.RecordKey},
+		[]any{"DBSIZE"}, []any{"HGET", script.SequenceKey, script.AdmittedField},
+		[]any{"GET", script.MarkerKey}, []any{"TIME"},
+		availability.Trial(script.OwnPrefix+"trial"), // last: it may be delayed
+	))
+	got := time.Now()
+	for _, get := range []int{askedMarker, askedRecord, askedLongest, askedPromise, askedRules} {
+		if err := said.err(get); err != nil {
 			return Report{}, err
 		}
 	}
 	v := Report{
-		Marker: marker.ReadMarker(mark.Val()), Record: marker.ReadRecord(record.Val()), Rules: rules.Val(), Promise: promise.Val(),
-		Longest: marker.Milliseconds(longest.Val()), Admitted: marker.Milliseconds(admitted.Val()),
+		Marker: marker.ReadMarker(said.text(askedMarker)), Record: marker.ReadRecord(said.text(askedRecord)), Rules: said.text(askedRules), Promise: said.text(askedPromise),
+		Longest: marker.Milliseconds(said.text(askedLongest)), Admitted: marker.Milliseconds(said.text(askedAdmitted)),
 	}
-	v.Refusal = availability.Refusal(trial.Err(), true)
-	v.Sighting = sighted(sent, time.Now(), now)
-	v.readInfo(info.Val())
-	v.readProxies(proxies.Val())
-	own := int64(min(1, len(proxies.Val())) + min(1, len(record.Val())))
-	v.Empty = size.Err() == nil && size.Val() == own && !v.hasDatabases(own > 0)
-	if set, err := fsync.Result(); err == nil && v.Appendfsync == "" {
-		v.Appendfsync = set["appendfsync"]
+	v.Refusal = availability.Refusal(said.err(askedTrial), true)
+	if clocks, err := texts(said[askedTime]); err == nil && len(clocks) == 2 {
+		v.Sighting = clock.Sighting{Sent: sent, Got: got, ServerTime: timeOf(clocks)}
 	}
-	v.RewriteUnsynced = rewrite.Val()["no-appendfsync-on-rewrite"] != "no"
-	return v, now.Err()
+	v.readInfo(said.text(askedInfo))
+	known := said.pairs(askedProxies)
+	v.readProxies(known)
+	own := int64(min(1, len(known)) + min(1, len(said.text(askedRecord))))
+	v.Empty = said[askedSize] == any(own) && !v.hasDatabases(own > 0)
+	if v.Appendfsync == "" {
+		v.Appendfsync = said.pairs(askedFsync)["appendfsync"]
+	}
+	v.RewriteUnsynced = said.pairs(askedRewrite)["no-appendfsync-on-rewrite"] != "no"
+	return v, said.err(askedTime)
 }
 
-// sighted makes a sighting of an answer to TIME.
-func sighted(sent, got time.Time, now *redis.TimeCmd) clock.Sighting {
-	if now.Err() != nil {
-		return clock.Sighting{}
+// answers are those to some commands.
+type answers []any
+
+func (a answers) err(i int) error {
+	err, _ := a[i].(error)
+	return err
+}
+
+// text is empty for what is none.
+func (a answers) text(i int) string {
+	text, _ := a[i].(string)
+	return text
+}
+
+// pairs are those of a field and its value.
+func (a answers) pairs(i int) map[string]string {
+	all, _ := texts(a[i])
+	found := make(map[string]string, len(all)/2)
+	for ; len(all) > 1; all = all[2:] {
+		found[all[0]] = all[1]
 	}
-	return clock.Sighting{Sent: sent, Got: got, ServerTime: time.Duration(now.Val().UnixNano())}
+	return found
 }
 
 // Run is of Conn. The script goes by its SHA, and whole where that is not known.
-func (w RedisConn) Run(ctx context.Context, s luascript.Script, args ...any) (any, error) {
-	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
-	defer cancel()
-	cmd := w.Client(0).EvalSha(ctx, s.SHA, nil, args...)
-	if err := cmd.Err(); err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT ") {
-		cmd = w.Client(0).Eval(ctx, s.Source, nil, args...)
+func (r Redis) Run(ctx context.Context, s luascript.Script, args ...any) (any, error) {
+	said := r.Do(ctx, s.Call(false, nil, args...))[0]
+	if err, failed := said.(error); failed && strings.HasPrefix(err.Error(), "NOSCRIPT ") {
+		said = r.Do(ctx, s.Call(true, nil, args...))[0]
 	}
-	return cmd.Result()
+	if err, failed := said.(error); failed {
+		return nil, err
+	}
+	return said, nil
 }
 
 // amend runs a script that answers a number.

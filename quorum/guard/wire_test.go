@@ -2,6 +2,8 @@ package guard
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -21,8 +23,35 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// realRedis is a way to a redis-server, by the guard's own and by clients of its databases.
+type realRedis struct {
+	Redis
+	Client func(db int) *redis.Client
+}
+
+// exchange does commands all at once.
+func exchange(ctx context.Context, client *redis.Client, commands [][]any) (answers []any) {
+	asked, _ := client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for _, words := range commands {
+			pipe.Do(ctx, words...)
+		}
+		return nil
+	})
+	for _, one := range asked {
+		said, err := one.(*redis.Cmd).Result()
+		switch {
+		case errors.Is(err, redis.Nil):
+			said = nil
+		case err != nil:
+			said = err
+		}
+		answers = append(answers, said)
+	}
+	return answers
+}
+
 // startRedis starts a redis-server of the test's own and returns a way to it.
-func startRedis(t *testing.T, args ...string) RedisConn {
+func startRedis(t *testing.T, args ...string) realRedis {
 	t.Helper()
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -41,13 +70,14 @@ func startRedis(t *testing.T, args ...string) RedisConn {
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	clients := map[int]*redis.Client{}
-	w := RedisConn{Timeout: 5 * time.Second, Client: func(db int) *redis.Client {
+	client := func(db int) *redis.Client {
 		if clients[db] == nil {
 			clients[db] = redis.NewClient(&redis.Options{Network: "unix", Addr: socket, DB: db, Protocol: 2, DisableIdentity: true})
 			t.Cleanup(func() { _ = clients[db].Close() })
 		}
 		return clients[db]
-	}}
+	}
+	w := realRedis{Redis{Do: func(ctx context.Context, commands ...[]any) []any { return exchange(ctx, client(0), commands) }}, client}
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		err := w.Client(0).Ping(t.Context()).Err()
 		if err == nil {
@@ -152,7 +182,7 @@ func TestFencesOnAMaster(t *testing.T) {
 		{"9007199254740990", "9007199254740991", "9007199254740991"}, {"9007199254740992", "3", "3"}, {"none", "5", "5"}, {"00000000000000000099", "5", "5"},
 	} {
 		c.Set(t.Context(), k, step.has, 0)
-		if got := answers(t, tr, script.Fill, "r", 2, k, "raise", step.filled, soon); got != "1" {
+		if got := answered(t, tr, script.Fill, "r", 2, k, "raise", step.filled, soon); got != "1" {
 			t.Fatalf("Fill: %s", got)
 		}
 		if got := c.Get(t.Context(), k).Val(); got != step.want {
@@ -162,7 +192,7 @@ func TestFencesOnAMaster(t *testing.T) {
 	if left := c.PTTL(t.Context(), k).Val(); left <= 0 || left > time.Minute {
 		t.Errorf("it stays for %v", left)
 	}
-	if got := answers(t, tr, script.Fill, "r", 2, k, "raise", "6", "-1"); got != "1" || c.PTTL(t.Context(), k).Val() != -1 {
+	if got := answered(t, tr, script.Fill, "r", 2, k, "raise", "6", "-1"); got != "1" || c.PTTL(t.Context(), k).Val() != -1 {
 		t.Errorf("one without an end: %s, %v", got, c.PTTL(t.Context(), k).Val())
 	}
 	names, _, err := readNames(t.Context(), tr, 2, "0", cell.FencePrefix)
@@ -171,8 +201,8 @@ func TestFencesOnAMaster(t *testing.T) {
 	}
 }
 
-// answers runs a script and returns its answer as text.
-func answers(t *testing.T, w Conn, s luascript.Script, args ...any) string {
+// answered runs a script and returns its answer as text.
+func answered(t *testing.T, w Conn, s luascript.Script, args ...any) string {
 	t.Helper()
 	answer, err := w.Run(t.Context(), s, args...)
 	if err != nil {
@@ -197,46 +227,46 @@ func TestLifeOfAMarker(t *testing.T) {
 		return fmt.Sprint(w.Client(db).HIncrBy(t.Context(), script.SequenceKey, marker.InDatabase(nonce, db), 1).Val() - script.FirstAge)
 	}
 
-	want("admit", answers(t, w, script.Admit, "", "", first.String(), 5, marker.ProofFresh), "1")
+	want("admit", answered(t, w, script.Admit, "", "", first.String(), 5, marker.ProofFresh), "1")
 	want("marker", in(0, script.MarkerKey), first.String()+"@0")
 	parts, _ := w.Examine(t.Context())
 	if since := parts.Sighting.ServerTime - parts.Admitted; since < 0 || since > time.Minute {
 		t.Errorf("admitted %v ago", since)
 	}
-	want("enrol", answers(t, w, script.Enrol, first.String(), 3, "lost"), "1")
-	want("again", answers(t, w, script.Enrol, first.String(), 3, "lost"), "1")
+	want("enrol", answered(t, w, script.Enrol, first.String(), 3, "lost"), "1")
+	want("again", answered(t, w, script.Enrol, first.String(), 3, "lost"), "1")
 	want("marker of 3", in(3, script.MarkerKey), first.String()+"@3")
 	want("sequence", raise(0, "a")+raise(0, "a")+raise(3, "a"), "121")
-	want("canaries", answers(t, w, script.RenewCanaries, first.String()+"@0", "c", 9000, "a"), fmt.Sprintf("[3  c %d 0  c %d]", script.FirstAge+1, script.FirstAge+2))
-	want("canaries later", answers(t, w, script.RenewCanaries, first.String()+"@0", "d", 9000, "a"), fmt.Sprintf("[3 c c %d 0 c c %d]", script.FirstAge+1, script.FirstAge+2))
-	want("no canaries without the marker", answers(t, w, script.RenewCanaries, "other", "d", 9000, "a"), "[]")
+	want("canaries", answered(t, w, script.RenewCanaries, first.String()+"@0", "c", 9000, "a"), fmt.Sprintf("[3  c %d 0  c %d]", script.FirstAge+1, script.FirstAge+2))
+	want("canaries later", answered(t, w, script.RenewCanaries, first.String()+"@0", "d", 9000, "a"), fmt.Sprintf("[3 c c %d 0 c c %d]", script.FirstAge+1, script.FirstAge+2))
+	want("no canaries without the marker", answered(t, w, script.RenewCanaries, "other", "d", 9000, "a"), "[]")
 
 	w.Client(0).Do(t.Context(), "SWAPDB", 0, 3)
 	want("sequence of swapped databases", fmt.Sprint(w.Client(0).HIncrBy(t.Context(), script.SequenceKey, "a@0", 1).Val()), "1")
 	w.Client(0).HDel(t.Context(), script.SequenceKey, "a@0")
 	w.Client(0).Do(t.Context(), "SWAPDB", 0, 3)
 
-	want("quarantine of another", answers(t, w, script.Quarantine, "other", "", quarantined.String()), "0")
-	want("quarantine", answers(t, w, script.Quarantine, first.String()+"@0", "", quarantined.String()), "1")
+	want("quarantine of another", answered(t, w, script.Quarantine, "other", "", quarantined.String()), "0")
+	want("quarantine", answered(t, w, script.Quarantine, first.String()+"@0", "", quarantined.String()), "1")
 	want("markers", in(0, script.MarkerKey)+in(3, script.MarkerKey), "")
-	want("what is claimed", answers(t, w, script.Sequences, "a"), fmt.Sprintf("[a@3 %d a@0 %d]", script.FirstAge+1, script.FirstAge+2))
+	want("what is claimed", answered(t, w, script.Sequences, "a"), fmt.Sprintf("[a@3 %d a@0 %d]", script.FirstAge+1, script.FirstAge+2))
 	second := first
 	second.Nonce, second.Proof = "b", marker.ProofRemark
-	want("younger data are known", answers(t, w, script.Admit, "", quarantined.String(), second.String(), 5, marker.ProofRemark, "a", "a@3", int64(script.FirstAge+2)), "-1")
-	want("remark", answers(t, w, script.Admit, "", quarantined.String(), second.String(), 5, marker.ProofRemark, "a", "a@3", int64(script.FirstAge+1)), "1")
+	want("younger data are known", answered(t, w, script.Admit, "", quarantined.String(), second.String(), 5, marker.ProofRemark, "a", "a@3", int64(script.FirstAge+2)), "-1")
+	want("remark", answered(t, w, script.Admit, "", quarantined.String(), second.String(), 5, marker.ProofRemark, "a", "a@3", int64(script.FirstAge+1)), "1")
 	want("sequence begins anew", raise(0, "b")+raise(3, "b"), "11")
 
-	want("reword", answers(t, w, script.Reword, second.String()+"@0", first.String()), "1")
+	want("reword", answered(t, w, script.Reword, second.String()+"@0", first.String()), "1")
 	want("reworded", in(0, script.MarkerKey)+in(3, script.MarkerKey), first.String()+"@0"+first.String()+"@3")
-	answers(t, w, script.Reword, first.String()+"@0", second.String())
-	want("quarantine with a claim", answers(t, w, script.Quarantine, second.String()+"@0", "", quarantined.String()), "1")
-	want("disclaim", answers(t, w, script.Disclaim, quarantined.String(), quarantined.WithoutClaim().String()), "1")
-	want("nothing is claimed", answers(t, w, script.Sequences, "b"), "[b@3 0 b@0 0]")
-	want("remark without a claim", answers(t, w, script.Admit, "", quarantined.WithoutClaim().String(), first.String(), 5, marker.ProofRemark, "b"), "-1")
+	answered(t, w, script.Reword, first.String()+"@0", second.String())
+	want("quarantine with a claim", answered(t, w, script.Quarantine, second.String()+"@0", "", quarantined.String()), "1")
+	want("disclaim", answered(t, w, script.Disclaim, quarantined.String(), quarantined.WithoutClaim().String()), "1")
+	want("nothing is claimed", answered(t, w, script.Sequences, "b"), "[b@3 0 b@0 0]")
+	want("remark without a claim", answered(t, w, script.Admit, "", quarantined.WithoutClaim().String(), first.String(), 5, marker.ProofRemark, "b"), "-1")
 
-	want("ages", answers(t, w, script.KeepAges, 60000, "z@0", 5, "z@1", 7), "1")
-	want("older ones", answers(t, w, script.KeepAges, 60000, "z@0", 4), "1")
-	want("are kept", answers(t, w, script.KeptAges, "z@0", "z@1", "z@2"), "[5 7 0]")
+	want("ages", answered(t, w, script.KeepAges, 60000, "z@0", 5, "z@1", 7), "1")
+	want("older ones", answered(t, w, script.KeepAges, 60000, "z@0", 4), "1")
+	want("are kept", answered(t, w, script.KeptAges, "z@0", "z@1", "z@2"), "[5 7 0]")
 }
 
 // TestFill on a real Redis: what is put, copied and dropped, and until when.
@@ -252,7 +282,7 @@ func TestFill(t *testing.T) {
 	for key, left := range map[string]time.Duration{"longer": time.Hour, "shorter": time.Minute, "other": time.Hour, "gone": time.Hour, "changed": time.Hour} {
 		c.Set(t.Context(), key, "v", left)
 	}
-	if got := answers(t, w, script.Fill, "r", 0,
+	if got := answered(t, w, script.Fill, "r", 0,
 		"longer", "copy", "v", ends(30*time.Minute), "shorter", "copy", "v", ends(30*time.Minute), "other", "put", "w", ends(30*time.Minute),
 		"gone", "drop", "v", "-1", "changed", "drop", "w", "-1", "new", "put", "n", "-1", "over", "put", "n", ends(-time.Second)); got != "1" {
 		t.Fatalf("got %s", got)
@@ -266,7 +296,7 @@ func TestFill(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", key, got, want)
 		}
 	}
-	if got := answers(t, w, script.Fill, "another", 0, "k", "put", "v", "-1"); got != "-1" {
+	if got := answered(t, w, script.Fill, "another", 0, "k", "put", "v", "-1"); got != "-1" {
 		t.Errorf("in another quarantine: got %s", got)
 	}
 }

@@ -12,10 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"redlock-proxy/internal/resp"
-	"redlock-proxy/internal/scheme"
 	"redlock-proxy/quorum/availability"
 	"redlock-proxy/quorum/feed"
 	"redlock-proxy/quorum/guard"
@@ -285,33 +282,30 @@ func sameServer(findings []Finding) {
 // may take as long as timeout for each answer; secure is Options.TLS.
 func Server(ctx context.Context, url, key string, timeout time.Duration, secure func(*tls.Config)) Finding {
 	f := Finding{Name: master.NameIn(url)}
-	opts, err := redis.ParseURL(url)
+	server, err := master.NewServer(url, timeout, secure)
 	if err != nil {
 		f.Err = err
 		return f
 	}
-	master.LockSettings(opts, timeout, secure)
-	opts.DB = 0
-	client := redis.NewClient(opts)
-	defer client.Close()
+	defer server.Close()
 	began := time.Now()
-	if err := client.Ping(ctx).Err(); err != nil && !isDenied(err) {
-		at := scheme.Server{Network: opts.Network, Addr: opts.Addr, TLS: opts.TLSConfig != nil}
-		f.Err = errors.New(cmp.Or(scheme.Advice(ctx, at, timeout, err), findingText(err)))
+	if _, err := server.Do(ctx, "PING"); err != nil && !isDenied(err) {
+		f.Err = errors.New(cmp.Or(server.Advice(ctx, err), findingText(err)))
 		return f
 	}
 	f.RoundTrip = time.Since(began).Round(time.Microsecond)
-	if info, err := client.Info(ctx).Result(); err == nil {
-		v := guard.ReadInfo(info)
+	if info, err := server.Do(ctx, "INFO"); err == nil {
+		text, _ := info.(string)
+		v := guard.ReadInfo(text)
 		f.Version, f.Role, f.Policy, f.Uptime, f.runID = v.Version, v.Role, v.Policy, v.Uptime, v.RunID
 	}
-	if answer, err := client.Do(ctx, "CONFIG", "GET", "databases").Result(); err == nil {
+	if answer, err := server.Do(ctx, "CONFIG", "GET", "databases"); err == nil {
 		f.hasDatabases = databasesIn(answer)
 	}
 	ctx, cancel := context.WithTimeout(ctx, availability.TrialTime)
 	defer cancel()
-	trial := client.Do(ctx, availability.Trial(key)...).Err()
-	if refusal := availability.Refusal(trial, opts.Username+opts.Password != ""); refusal != nil {
+	_, err = server.Do(ctx, availability.Trial(key)...)
+	if refusal := availability.Refusal(err, server.LogsIn()); refusal != nil {
 		f.Refusal = errors.New(findingText(refusal))
 	}
 	return f

@@ -6,8 +6,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"redlock-proxy/internal/redisinfo"
 	"redlock-proxy/quorum/cell"
-	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/guard/script"
 	"redlock-proxy/quorum/register"
 )
@@ -145,7 +145,7 @@ func (m *Master) Databases(ctx context.Context) ([]int, error) {
 	if !ok {
 		return nil, fmt.Errorf("unexpected answer %.80v", said)
 	}
-	return guard.ReadInfo(text).Databases, m.whyMute()
+	return redisinfo.Parse(text).Databases(), m.whyMute()
 }
 
 // whyMute is why the master has no vote, if it has none.

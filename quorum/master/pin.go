@@ -28,7 +28,7 @@ func (t *redisTransport) identify(ctx context.Context, conn *redis.Conn) error {
 	if err != nil && !errors.As(err, &said) {
 		return err
 	}
-	runID := guard.RunID(text)
+	runID := guard.ReadInfo(text).RunID
 	if !t.meets(runID) {
 		t.lost()
 		return errOtherServer

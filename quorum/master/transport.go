@@ -15,7 +15,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redlock-proxy/internal/resp"
-	"redlock-proxy/internal/scheme"
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/guard/script"
@@ -52,7 +51,7 @@ type Transport interface {
 // for the rest. Each database has connections of its own, so that no command can run in a
 // wrong one.
 type redisTransport struct {
-	guard.RedisConn
+	guard.Redis
 	options redis.Options
 	secure  func(*tls.Config) // may be nil
 	timeout time.Duration
@@ -113,7 +112,7 @@ func newRedisTransport(url string, timeout time.Duration, secure func(*tls.Confi
 		return nil, fmt.Errorf("database %d in the URL of a master: the client's SELECT chooses the database", opts.DB)
 	}
 	waiting := newWaiting(timeout)
-	LockSettings(opts, waiting.limit, secure)
+	lockSettings(opts, waiting.limit, secure)
 	t := &redisTransport{
 		options: *opts, secure: secure, timeout: timeout, waiting: waiting,
 		clients: map[int]*redis.Client{}, links: map[any]func(){}, answers: resp.NewAllowance(maxAnswers), lost: func() {},
@@ -122,7 +121,7 @@ func newRedisTransport(url string, timeout time.Duration, secure func(*tls.Confi
 		t.password.Store(&password)
 		t.options.CredentialsProvider = func() (string, string) { return user, *t.password.Load() }
 	}
-	t.RedisConn = guard.RedisConn{Client: t.client, Timeout: timeout}
+	t.Redis.Do = t.exchange
 	return t, nil
 }
 
@@ -275,8 +274,7 @@ func (t *redisTransport) Probe(ctx context.Context) (time.Duration, error) {
 
 // advised is the error of a server that was never reached; where its URL has the wrong scheme, it names that.
 func (t *redisTransport) advised(ctx context.Context, err error) error {
-	at := scheme.Server{Network: t.options.Network, Addr: t.options.Addr, TLS: t.options.TLSConfig != nil}
-	if advice := scheme.Advice(ctx, at, t.waiting.time(), err); advice != "" {
+	if advice := adviceFor(ctx, &t.options, t.waiting.time(), err); advice != "" {
 		return errors.New(advice)
 	}
 	return err
@@ -317,7 +315,32 @@ func (t *redisTransport) probeServer(ctx context.Context) (time.Duration, error)
 func (t *redisTransport) Do(ctx context.Context, words ...any) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.waiting.time())
 	defer cancel()
-	said, err := t.client(0).Do(ctx, words...).Result()
+	return resultOf(t.client(0).Do(ctx, words...))
+}
+
+// exchange does commands in database 0, all at once; see guard.Redis.
+func (t *redisTransport) exchange(ctx context.Context, commands ...[]any) []any {
+	ctx, cancel := context.WithTimeout(ctx, t.timeout)
+	defer cancel()
+	pipe := t.client(0).Pipeline()
+	asked := make([]*redis.Cmd, len(commands))
+	for i, words := range commands {
+		asked[i] = pipe.Do(ctx, words...)
+	}
+	_, _ = pipe.Exec(ctx)
+	answers := make([]any, len(commands))
+	for i, one := range asked {
+		said, err := resultOf(one)
+		if answers[i] = said; err != nil {
+			answers[i] = err
+		}
+	}
+	return answers
+}
+
+// resultOf is what a command was answered. A nil answer is no error.
+func resultOf(asked *redis.Cmd) (any, error) {
+	said, err := asked.Result()
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
 	}
